@@ -1,0 +1,49 @@
+# The short names of what one does here; the work is done by CMake's presets and the scripts in tools/.
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+CLANG_FORMAT ?= $(shell command -v clang-format || command -v clang-format-14)
+
+.PHONY: help run test bench check-long install format clean
+
+help:
+	@echo "make run         build the library and run the tour of it (examples/tour.c)"
+	@echo "make test        all tests: compilers, sanitizers, valgrind, three CPUs"
+	@echo "make check-long  the stress programs for hours instead of seconds"
+	@echo "make bench       the measurements, with one and with two workers"
+	@echo "make install     libraries, headers, pkg-config and CMake files below PREFIX ($(PREFIX)); knows DESTDIR"
+	@echo "make format      clang-format over all C files"
+	@echo "make clean       removes build/"
+	@echo
+	@echo "One stage of the tests: tools/test.sh tsan; one build: cmake --preset debug && cmake --build --preset debug"
+
+run:
+	@tools/deps.sh run
+	@mkdir -p build
+	@{ cmake --preset release && cmake --build --preset release --target examples_tour -j $(JOBS); } >build/run.log 2>&1 \
+		|| { cat build/run.log; exit 1; }
+	@build/release/examples/tour
+
+test:
+	@tools/deps.sh test
+	@tools/test.sh
+
+check-long:
+	@tools/deps.sh test
+	@tools/test.sh long
+
+bench:
+	@tools/deps.sh bench
+	@tools/bench.sh
+
+# The prefix decides at configuration time how the library folder is called.
+install:
+	@tools/deps.sh run
+	cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
+	cmake --build --preset release --target ccc_static ccc_shared -j $(JOBS)
+	DESTDIR="$(DESTDIR)" cmake --install build/release
+
+format:
+	@find include src tests examples bench apps -name '*.[ch]' 2>/dev/null | xargs -r $(CLANG_FORMAT) -i
+
+clean:
+	rm -rf build

@@ -1,0 +1,6 @@
+# Builds for aarch64 Linux with the distribution's cross compiler; runs the result under qemu's user mode,
+# which finds the target's dynamic linker and C library below -L.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static;-L;/usr/aarch64-linux-gnu)

@@ -1,0 +1,34 @@
+/* cc_base.h - what every public header needs: linkage, visibility and the id of a fiber.
+ *
+ * Errors: a call that can fail returns 0 or a positive errno value. No call reads or sets errno.
+ */
+#ifndef CCC_CC_BASE_H
+#define CCC_CC_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define CC_BEGIN_DECLS extern "C" {
+#define CC_END_DECLS }
+#else
+#define CC_BEGIN_DECLS
+#define CC_END_DECLS
+#endif
+
+#if defined(__GNUC__)
+#define CC_API __attribute__((visibility("default")))
+#else
+#define CC_API
+#endif
+
+#define CC_VERSION_MAJOR 0
+#define CC_VERSION_MINOR 1
+#define CC_VERSION_PATCH 0
+
+/* Names one fiber for ever: a slot, its generation and the kind. 0 names none.
+ * An id that outlived its fiber is recognised, never confused with the slot's next tenant. */
+typedef uint64_t CCFiberId;
+
+#endif

@@ -1,0 +1,66 @@
+/* cc_sched.h - the runtime as a whole, and what a fiber can say of itself.
+ *
+ * The runtime starts by itself at first use, with the defaults and the environment's wishes
+ * (CC_WORKERS, CC_STACK_SIZE, CC_VERBOSE, CC_FIBER_STATS).
+ */
+#ifndef CCC_CC_SCHED_H
+#define CCC_CC_SCHED_H
+
+#include <ccc/cc_base.h>
+
+CC_BEGIN_DECLS
+
+/* What a task runs: takes one pointer, returns one. */
+typedef void *(*CCTaskFn)(void *arg);
+
+/* A field that is 0 means: the environment decides, else the default. */
+typedef struct CCRuntimeConfig {
+    unsigned workers;    /* OS threads that run fibers; 1 … CC_WORKERS_MAX. Default: usable CPUs */
+    size_t stack_size;   /* bytes per fiber stack; CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX. Default: 256 KiB */
+    size_t queue_slots;  /* slots of the global run queue's ring; a power of two, 2 … 2^24. Default: 4096 */
+} CCRuntimeConfig;
+
+#define CC_WORKERS_MAX 512u
+#define CC_STACK_SIZE_MIN ((size_t)16 * 1024)
+#define CC_STACK_SIZE_MAX ((size_t)1024 * 1024 * 1024)
+
+/* Starts the runtime. config may be NULL. EINVAL: a value out of range; EALREADY: it runs;
+ * ENOMEM, EAGAIN: no memory or no threads; EDEADLK: called from a fiber. OS threads; does not switch. */
+CC_API int cc_runtime_init(const CCRuntimeConfig *config);
+
+/* Ends the runtime. Waits up to timeout_ms for all tasks to end; then refuses new ones, cancels every
+ * sleep and join with ECANCELED, and waits as long again for what that sets free. Returns 0 when all
+ * tasks have ended and the workers are gone, or when nothing ran. ETIMEDOUT: some still run; they are named on
+ * stderr and the runtime goes on. EDEADLK: called from a fiber. The runtime may be
+ * started again afterwards. OS threads; blocks. */
+CC_API int cc_runtime_shutdown(uint64_t timeout_ms);
+
+/* Runs fn(arg) as a fiber and returns when it has ended, its result in *result (may be NULL).
+ * EINVAL: fn is NULL; ENOMEM; ECANCELED: the runtime shuts down. Any context; switches. */
+CC_API int cc_run(CCTaskFn fn, void *arg, void **result);
+
+/* Lets every other fiber that is ready on this worker run first. On an OS thread: sched_yield. Any context; switches. */
+CC_API void cc_yield(void);
+
+/* True in a fiber. Any context; does not switch. */
+CC_API bool cc_in_fiber(void);
+
+/* The running fiber's id; 0 outside a fiber. Any context; does not switch. */
+CC_API CCFiberId cc_fiber_id(void);
+
+/* Names the running fiber, for messages and dumps; copied, cut at CC_FIBER_NAME_MAX - 1 bytes.
+ * NULL removes the name. EPERM outside a fiber. Fibers; does not switch. */
+CC_API int cc_fiber_set_name(const char *name);
+
+/* The running fiber's name, "" without one or outside a fiber; valid until the fiber ends or is
+ * renamed. Any context; does not switch. */
+CC_API const char *cc_fiber_name(void);
+
+#define CC_FIBER_NAME_MAX 32
+
+/* The number of workers; 0 while the runtime does not run. Any context; does not switch. */
+CC_API unsigned cc_worker_count(void);
+
+CC_END_DECLS
+
+#endif

@@ -1,0 +1,82 @@
+/* cc_task.h - start a fiber, hold a handle on it, wait for its result.
+ *
+ * A handle is consumed by exactly one successful join or by detach; cc_task_dup makes another one.
+ * Several callers may wait on copies of one handle at the same time: all of them get the result.
+ * A handle that was consumed is recognised: ESRCH.
+ */
+#ifndef CCC_CC_TASK_H
+#define CCC_CC_TASK_H
+
+#include <ccc/cc_base.h>
+#include <ccc/cc_sched.h>
+#include <ccc/cc_time.h>
+
+CC_BEGIN_DECLS
+
+typedef struct CCTask {
+    CCFiberId id; /* 0: no task */
+} CCTask;
+
+/* A field that is 0 or NULL means the default. */
+typedef struct CCSpawnOptions {
+    const char *name;  /* copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
+    size_t stack_size; /* CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX; rounded up to pages */
+    size_t arg_size;   /* > 0: arg points to that many bytes; they are copied, and fn gets the copy */
+} CCSpawnOptions;
+
+#define CC_SPAWN_ARG_MAX ((size_t)64 * 1024)
+
+/* Starts fn(arg) as a fiber. On failure (fn NULL, no memory, shutdown) the handle is {0}, which every
+ * call below answers with EINVAL. Any context; does not switch. */
+CC_API CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg);
+
+/* The same with options (may be NULL) and an error. task NULL: starts it detached. On failure *task is {0}.
+ * EINVAL: fn NULL, stack_size out of range, arg_size above CC_SPAWN_ARG_MAX, arg NULL with arg_size > 0;
+ * ENOMEM: no fiber record; EAGAIN: the runtime could not start its threads; ECANCELED: it shuts down.
+ * Any context; does not switch. */
+CC_API int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);
+
+/* Waits for the task's end, stores its result (result may be NULL), consumes the handle: *task becomes {0}.
+ * ENOMEM: the task never ran, no stack could be had (the handle is consumed). On every other error the handle
+ * stays valid. EINVAL: NULL or {0}; ESRCH: consumed before; EDEADLK: a fiber joins itself; ECANCELED: the runtime shuts
+ * down; _try: EAGAIN while it runs; _until: ETIMEDOUT. Any context; switches, _try does not. */
+CC_API int cc_task_join(CCTask *task, void **result);
+CC_API int cc_task_join_try(CCTask *task, void **result);
+CC_API int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline);
+
+/* Joins and returns the result; NULL when the join fails. Any context; switches. */
+CC_API void *cc_block_on(CCTask task);
+
+/* Gives the handle up: the task goes on, its result is dropped. EINVAL, ESRCH as above. Any context; does not switch. */
+CC_API int cc_task_detach(CCTask *task);
+
+/* Another handle on the same task, to be joined or detached on its own. EINVAL, ESRCH; EOVERFLOW: 65,534
+ * handles exist. Any context; does not switch. */
+CC_API int cc_task_dup(const CCTask *task, CCTask *copy);
+
+/* For CC_GO: starts entry with a copy of `size` bytes at args. */
+CC_API CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size);
+
+/* A task with arguments, copied into the fiber: no malloc, nothing to free.
+ *
+ *   CC_TASK(resize, { Image *img; int width, height; }) {
+ *       scale(self->img, self->width, self->height);
+ *       return NULL;
+ *   }
+ *   CCTask t = CC_GO(resize, .img = photo, .width = 640, .height = 480);
+ */
+#define CC_TASK(task_name, ...)                                                 \
+    struct task_name##_args __VA_ARGS__;                                        \
+    static void *task_name(struct task_name##_args *self);                      \
+    static inline void *task_name##_entry(void *cc_args) {                      \
+        return task_name((struct task_name##_args *)cc_args);                   \
+    }                                                                           \
+    static void *task_name(struct task_name##_args *self)
+
+#define CC_GO(task_name, ...)                                                   \
+    cc_task_go(task_name##_entry, &(struct task_name##_args){__VA_ARGS__},      \
+               sizeof(struct task_name##_args))
+
+CC_END_DECLS
+
+#endif

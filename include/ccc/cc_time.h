@@ -1,0 +1,39 @@
+/* cc_time.h - points in time, and sleeping until one.
+ *
+ * All times are CLOCK_MONOTONIC nanoseconds. A deadline is a point in time, not a duration, so
+ * one deadline can be handed through any number of calls. A sleep never ends early.
+ */
+#ifndef CCC_CC_TIME_H
+#define CCC_CC_TIME_H
+
+#include <ccc/cc_base.h>
+
+CC_BEGIN_DECLS
+
+typedef struct CCDeadline {
+    uint64_t ns; /* CLOCK_MONOTONIC; UINT64_MAX: never */
+} CCDeadline;
+
+/* The deadline that never comes. */
+static inline CCDeadline cc_forever(void) {
+    CCDeadline never;
+    never.ns = UINT64_MAX;
+    return never;
+}
+#define CC_FOREVER cc_forever()
+
+/* Now, in CLOCK_MONOTONIC nanoseconds. Any context; does not switch. */
+CC_API uint64_t cc_now_ns(void);
+
+/* The deadline that lies `ns` or `ms` from now; saturates at CC_FOREVER. Any context; does not switch. */
+CC_API CCDeadline cc_after_ns(uint64_t ns);
+CC_API CCDeadline cc_after_ms(uint64_t ms);
+
+/* Sleeps: a fiber parks, an OS thread blocks. Returns 0, never early, or ECANCELED when the
+ * runtime shuts down meanwhile. A time in the past returns at once. Any context; switches. */
+CC_API int cc_sleep_ms(uint64_t ms);
+CC_API int cc_sleep_until(CCDeadline deadline);
+
+CC_END_DECLS
+
+#endif

@@ -1,0 +1,10 @@
+/* ccc.h - everything. */
+#ifndef CCC_CCC_H
+#define CCC_CCC_H
+
+#include <ccc/cc_base.h>
+#include <ccc/cc_sched.h>
+#include <ccc/cc_task.h>
+#include <ccc/cc_time.h>
+
+#endif

@@ -1,0 +1,85 @@
+/* aarch64/context.h - the switch for AAPCS64.
+ *
+ * Callee-saved: x19-x28, x29, sp, d8-d15 and fpcr. x29 cannot be a clobber, so it is stored by hand, like fpcr;
+ * the others die.
+ */
+#ifndef CC_ARCH_AARCH64_CONTEXT_H
+#define CC_ARCH_AARCH64_CONTEXT_H
+
+struct context {
+    void *sp;
+    const void *pc;
+    void *fp;
+    uint64_t fpcr;
+};
+
+_Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, pc) == 8 &&
+                   offsetof(struct context, fp) == 16 && offsetof(struct context, fpcr) == 24,
+               "the assembly knows these offsets");
+
+/* First instruction of a fresh stack (start.S): calls the function in x29 with the value in x2. */
+void cc__context_first(void);
+
+CC_INLINE void cc__context_native(struct context *c) {
+    (void)c;
+}
+
+CC_INLINE void cc__context_inherit(struct context *c, void *top) {
+    (void)c, (void)top;
+}
+
+CC_INLINE void cc__context_start(struct context *c, void *top, context_fn fn) {
+    c->sp = (void *)((uintptr_t)top & ~(uintptr_t)15);
+    c->pc = (const void *)cc__context_first;
+    c->fp = (void *)fn;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(c->fpcr));
+}
+
+#ifdef __ARM_FEATURE_BTI_DEFAULT
+#define CC_CONTEXT_LANDING "bti j\n\t"
+#else
+#define CC_CONTEXT_LANDING
+#endif
+
+CC_INLINE void *cc__context_switch(struct context *from_, struct context *to_, void *value_) {
+    register struct context *from __asm__("x0") = from_;
+    register struct context *to __asm__("x1") = to_;
+    register void *value __asm__("x2") = value_;
+    __asm__ volatile("adr x9, 2f\n\t"
+                     "mov x10, sp\n\t"
+                     "mrs x11, fpcr\n\t"
+                     "stp x10, x9, [x0]\n\t"
+                     "stp x29, x11, [x0, #16]\n\t"
+                     "ldp x10, x16, [x1]\n\t"
+                     "ldp x29, x12, [x1, #16]\n\t"
+                     "cmp x11, x12\n\t"
+                     "b.eq 1f\n\t"
+                     "msr fpcr, x12\n"
+                     "1:\tmov sp, x10\n\t"
+                     "br x16\n"
+                     "2:\t" CC_CONTEXT_LANDING
+                     : "+r"(from), "+r"(to), "+r"(value)
+                     :
+                     : "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17",
+                       "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "v0", "v1",
+                       "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16",
+                       "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30",
+                       "v31", "memory", "cc");
+    return value;
+}
+
+CC_INLINE CC_NORETURN void cc__context_jump(struct context *to_, void *value_) {
+    register struct context *to __asm__("x1") = to_;
+    register void *value __asm__("x2") = value_;
+    __asm__ volatile("ldp x10, x16, [x1]\n\t"
+                     "ldp x29, x12, [x1, #16]\n\t"
+                     "msr fpcr, x12\n\t"
+                     "mov sp, x10\n\t"
+                     "br x16\n"
+                     :
+                     : "r"(to), "r"(value)
+                     : "memory");
+    __builtin_unreachable();
+}
+
+#endif

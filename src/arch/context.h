@@ -1,0 +1,42 @@
+/* context.h - leave one stack, go on with another.
+ *
+ * A context is the place where a stack stopped: stack pointer, resume address, frame pointer, floating-point modes.
+ * The switch is inline assembly that tells the compiler that every other register dies. So only what lives is
+ * saved, by the compiler, around the switch; and because the stack pointer does not move before the jump, the
+ * compiler's own unwind information is right at every instruction, on both sides. The resume is an indirect jump, not
+ * a return: the return predictor would miss every time.
+ *
+ *   cc__context_native(c)            c stands for the calling thread's own stack
+ *   cc__context_start(c, top, fn)    the first switch to c calls fn(value) on the stack that ends at `top`; fn never returns
+ *   cc__context_inherit(c, top)      called on the stack that was started at `top`: from now on it stops into c
+ *   value = cc__context_switch(from, to, value)
+ *                                    stops here into `from`, goes on at `to`; returns the value that the switch back brings
+ *   cc__context_jump(to, value)      goes on at `to`; here nothing will ever run again
+ *
+ * CTX-1  A context that is being left is complete only when the next stack runs: nobody may resume it before.
+ */
+#ifndef CC_ARCH_CONTEXT_H
+#define CC_ARCH_CONTEXT_H
+
+#include "base/attr.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef void (*context_fn)(void *value);
+
+#if defined(CC_ARCH_UCONTEXT)
+#include "arch/ucontext/context.h"
+#elif defined(__x86_64__)
+#include "arch/x86_64/context.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64/context.h"
+#elif defined(__riscv) && __riscv_xlen == 64
+#include "arch/riscv64/context.h"
+#else
+#error "No context switch for this CPU; define CC_ARCH_UCONTEXT to use the portable one."
+#endif
+
+_Static_assert(sizeof(struct context) == 32, "a context shares its place in the fiber record with arguments");
+
+#endif

@@ -1,0 +1,61 @@
+/* ucontext/context.c - the portable switch. */
+#include "arch/context.h"
+
+#include "base/fatal.h"
+
+#include <ucontext.h>
+
+static _Thread_local ucontext_t native;
+
+/* makecontext passes ints: a pointer travels as two halves. */
+static void first(unsigned fn_high, unsigned fn_low, unsigned uc_high, unsigned uc_low) {
+    context_fn fn = (context_fn)(((uintptr_t)fn_high << 32) | fn_low);
+    ucontext_t *uc = (ucontext_t *)(((uintptr_t)uc_high << 32) | uc_low);
+    /* The slot behind the ucontext_t holds the value of the first switch. */
+    fn(*(void **)(uc + 1));
+    cc__fatal("CTX-1: a fiber's first function returned");
+}
+
+void cc__context_native(struct context *c) {
+    c->uc = &native;
+}
+
+/* Where a stack that ends at `top` keeps its ucontext_t. */
+static ucontext_t *place_of(void *top) {
+    return (ucontext_t *)(((uintptr_t)top - sizeof(ucontext_t) - sizeof(void *)) & ~(uintptr_t)63);
+}
+
+void cc__context_inherit(struct context *c, void *top) {
+    c->uc = place_of(top);
+}
+
+void cc__context_start(struct context *c, void *top, context_fn fn) {
+    ucontext_t *uc = place_of(top);
+    uintptr_t place = (uintptr_t)uc;
+    if (getcontext(uc) != 0) cc__fatal("getcontext failed; build without CC_UCONTEXT on this system");
+    /* Only the end counts: the stack grows down from ss_sp + ss_size; the guard checks the other end. */
+    uc->uc_stack.ss_sp = (void *)(place - 8192);
+    uc->uc_stack.ss_size = 8192;
+    uc->uc_link = NULL;
+    uintptr_t f = (uintptr_t)fn;
+    makecontext(uc, (void (*)(void))first, 4, (unsigned)(f >> 32), (unsigned)f, (unsigned)(place >> 32), (unsigned)place);
+    c->uc = uc;
+}
+
+/* The value waits in the target: in its context, and for a fresh stack behind its ucontext_t. */
+static void leave_value(struct context *to, void *value) {
+    to->value = value;
+    if (to->uc != &native) *(void **)((ucontext_t *)to->uc + 1) = value;
+}
+
+void *cc__context_switch(struct context *from, struct context *to, void *value) {
+    leave_value(to, value);
+    if (swapcontext(from->uc, to->uc) != 0) cc__fatal("swapcontext failed; build without CC_UCONTEXT on this system");
+    return from->value;
+}
+
+void cc__context_jump(struct context *to, void *value) {
+    leave_value(to, value);
+    setcontext(to->uc);
+    cc__fatal("setcontext failed; build without CC_UCONTEXT on this system");
+}

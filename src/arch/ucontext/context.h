@@ -1,0 +1,21 @@
+/* ucontext/context.h - the switch for every other CPU, and the check of the others: POSIX ucontext.
+ *
+ * Slow (two system calls for the signal mask a switch) but portable. A ucontext_t does not fit into a fiber
+ * record: a fresh stack carries its own at its top, an OS thread has a thread-local one.
+ */
+#ifndef CC_ARCH_UCONTEXT_CONTEXT_H
+#define CC_ARCH_UCONTEXT_CONTEXT_H
+
+struct context {
+    void *uc; /* ucontext_t */
+    void *value;
+    uint64_t unused[2];
+};
+
+void cc__context_native(struct context *c);
+void cc__context_inherit(struct context *c, void *top);
+void cc__context_start(struct context *c, void *top, context_fn fn);
+void *cc__context_switch(struct context *from, struct context *to, void *value);
+CC_NORETURN void cc__context_jump(struct context *to, void *value);
+
+#endif

@@ -1,0 +1,21 @@
+/* start.S - the first frame of a fiber on x86-64: nothing is above it, and the unwinder is told so. */
+        .text
+        .globl  cc__context_first
+        .hidden cc__context_first
+        .type   cc__context_first, @function
+        .p2align 4
+cc__context_first:
+        .cfi_startproc
+        .cfi_undefined rip
+#ifdef __CET__
+        endbr64
+#endif
+        movq    %rbp, %rax              /* the function; rsp is 16-byte aligned here */
+        xorl    %ebp, %ebp              /* the end of the chain of frames */
+        movq    %rdx, %rdi
+        callq   *%rax                   /* so that it is entered with rsp = 8 mod 16 */
+        ud2                             /* it never returns */
+        .cfi_endproc
+        .size   cc__context_first, . - cc__context_first
+
+        .section .note.GNU-stack, "", @progbits

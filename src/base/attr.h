@@ -1,0 +1,22 @@
+/* attr.h - what we say to the compiler, spelled once. */
+#ifndef CC_BASE_ATTR_H
+#define CC_BASE_ATTR_H
+
+#include <stddef.h>
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define CC_NOINLINE __attribute__((noinline))
+#define CC_INLINE static inline __attribute__((always_inline))
+#define CC_NORETURN __attribute__((noreturn))
+#define CC_COLD __attribute__((cold))
+#define CC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* The size of a cache line: what two writers must not share. */
+#define CC_LINE 64
+
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define array_len(a) (sizeof(a) / sizeof((a)[0]))
+
+#endif

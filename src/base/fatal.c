@@ -1,0 +1,36 @@
+/* fatal.c - the last words. Formats into a small buffer on the stack and writes it with one system call. */
+#include "base/fatal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void say(const char *head, const char *fmt, va_list args) {
+    char line[768];
+    int n = snprintf(line, sizeof line, "%s", head);
+    int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, args);
+    size_t len = (size_t)n + (m < 0 ? 0 : (size_t)m);
+    if (len > sizeof line - 2) len = sizeof line - 2;
+    line[len++] = '\n';
+    for (size_t at = 0; at < len;) {
+        ssize_t wrote = write(STDERR_FILENO, line + at, len - at);
+        if (wrote <= 0) break;
+        at += (size_t)wrote;
+    }
+}
+
+void cc__fatal(const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    say("ccc: fatal: ", fmt, args);
+    va_end(args);
+    abort();
+}
+
+void cc__warn(const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    say("ccc: ", fmt, args);
+    va_end(args);
+}

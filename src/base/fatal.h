@@ -1,0 +1,27 @@
+/* fatal.h - the last words: one sentence on stderr, then abort. */
+#ifndef CC_BASE_FATAL_H
+#define CC_BASE_FATAL_H
+
+#include "base/attr.h"
+
+/* Prints "ccc: fatal: <sentence>" and aborts. Any context, signal handlers included. */
+CC_NORETURN CC_COLD void cc__fatal(const char *fmt, ...) CC_PRINTF(1, 2);
+
+/* Prints "ccc: <sentence>" on stderr. Any context, signal handlers included. */
+CC_COLD void cc__warn(const char *fmt, ...) CC_PRINTF(1, 2);
+
+/* An invariant that is cheap enough to check in every build; `rule` names it (PARK-1: ...). */
+#define cc__assert(cond, rule)                                                          \
+    do {                                                                                \
+        if (unlikely(!(cond)))                                                          \
+            cc__fatal("%s (%s at %s:%d)", rule, #cond, __FILE__, __LINE__);             \
+    } while (0)
+
+/* The same, in debug builds only. */
+#ifdef CC_DEBUG
+#define cc__debug_assert(cond, rule) cc__assert(cond, rule)
+#else
+#define cc__debug_assert(cond, rule) ((void)0)
+#endif
+
+#endif

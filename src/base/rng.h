@@ -1,0 +1,17 @@
+/* rng.h - small fast random numbers: where a thief starts looking. Not for secrets. */
+#ifndef CC_BASE_RNG_H
+#define CC_BASE_RNG_H
+
+#include <stdint.h>
+
+/* xorshift64*; the state must not be 0. */
+static inline uint64_t cc__rng_next(uint64_t *state) {
+    uint64_t x = *state;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    *state = x;
+    return x * UINT64_C(0x2545F4914F6CDD1D);
+}
+
+#endif

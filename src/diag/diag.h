@@ -1,0 +1,17 @@
+/* diag.h - what the runtime says about itself. The only room that prints at length. */
+#ifndef CC_DIAG_DIAG_H
+#define CC_DIAG_DIAG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A fault at addr: if it lies in the guard of the running fiber's stack, says so, with its name. Signal-safe. */
+bool cc__diag_overflow(const void *addr);
+
+/* Names up to `max` fibers that have not ended, on stderr. */
+void cc__diag_unfinished(unsigned max);
+
+/* The sums of the workers' counters, on stderr. */
+void cc__diag_stats(void);
+
+#endif

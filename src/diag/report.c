@@ -1,0 +1,57 @@
+/* report.c - who has not ended, and what was counted. */
+#include "base/fatal.h"
+#include "diag/diag.h"
+#include "sched/sched.h"
+
+#include <string.h>
+
+/* The name as far as it can be read from outside: the fiber may be running, or gone by the time we look. */
+static void copy_name(struct fiber *f, char *name) {
+    struct stack *s = cc__get(&f->stack);
+    name[0] = '\0';
+    if (s == NULL) return;
+    const volatile char *from = cc__stack_cold(s)->name;
+    size_t n = 0;
+    for (char c; n < CC_FIBER_NAME_MAX - 1 && (c = from[n]) >= ' ' && c <= '~'; n++) name[n] = c;
+    name[n] = '\0';
+}
+
+void cc__diag_unfinished(unsigned max) {
+    unsigned shown = 0, left_out = 0;
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
+        struct fiber *f = cc__pool_at(slot);
+        uint64_t word = cc__get(&f->word);
+        enum fiber_state state = cc__word_state(word);
+        if (state == FIBER_IDLE || state == FIBER_DONE) continue;
+        if (shown == max) {
+            left_out++;
+            continue;
+        }
+        char name[CC_FIBER_NAME_MAX];
+        copy_name(f, name);
+        const char *reason = state == FIBER_PARKED ? cc__park_name(cc__word_reason(word)) : "";
+        cc__warn("  fiber %u.%u %s%s%s%s", f->slot, f->generation, name[0] ? name : "(no name)", cc__state_name(state) ? " " : "",
+                 cc__state_name(state), reason[0] ? ", waits for: " : "");
+        if (reason[0]) cc__warn("    %s", reason);
+        shown++;
+    }
+    if (left_out > 0) cc__warn("  and %u more", left_out);
+}
+
+void cc__diag_stats(void) {
+    uint64_t sum[sizeof(struct probe) / sizeof(uint64_t)] = {0};
+    for (unsigned i = 0; i < cc__sched.count; i++) {
+        _Atomic uint64_t *counters = (_Atomic uint64_t *)&cc__sched.workers[i].core.probe;
+        for (size_t k = 0; k < array_len(sum); k++) sum[k] += cc__get(&counters[k]);
+    }
+    struct probe total;
+    memcpy(&total, sum, sizeof total);
+    cc__warn("stats: %u workers, %llu spawned, %llu ended, %llu parks, %llu timers fired, %llu polls", cc__sched.count,
+             (unsigned long long)(cc__get(&total.spawned) + cc__get(&cc__sched.foreign_spawned)),
+             (unsigned long long)cc__get(&total.ended), (unsigned long long)cc__get(&total.parks),
+             (unsigned long long)cc__get(&total.timers), (unsigned long long)cc__get(&total.polls));
+    cc__warn("stats: %llu fibers shared, %llu taken, %llu notifications, %llu sleeps, %llu wakes in vain",
+             (unsigned long long)cc__get(&total.shared), (unsigned long long)cc__get(&total.robbed),
+             (unsigned long long)cc__get(&total.notified), (unsigned long long)cc__get(&total.slept),
+             (unsigned long long)cc__get(&total.wasted));
+}

@@ -1,0 +1,91 @@
+/* fiber.h - the fiber record: what a fiber is when it is not running.
+ *
+ * Two cache lines. A spawn touches nothing else: the stack comes with the first run and goes with the last. The
+ * first line is all that a switch touches; the second is for the start and the end. Until the first run the place of the saved
+ * context holds the arguments; after the end it holds the result.
+ *
+ * Who may touch what: `word` through state.h only. `link` and `stack` belong to whoever holds the fiber: the queue that it
+ * is on, or the worker that runs it. `join` and what follows it is guarded by `join_lock`, once the fiber is published.
+ */
+#ifndef CC_FIBER_FIBER_H
+#define CC_FIBER_FIBER_H
+
+#include "arch/context.h"
+#include "sync/atomic.h"
+#include "sync/list.h"
+#include "sync/lock.h"
+
+#include <ccc/cc_sched.h>
+
+struct stack;
+struct waiter;
+
+/* The joiner that started a fiber itself and gets the CPU back at its end, with the outcome; on its stack. */
+struct runner {
+    struct fiber *fiber;
+    void *result;
+    int status;
+};
+
+enum { FIBER_INLINE_ARGS = 56 };
+
+/* How the argument travels. */
+enum fiber_args {
+    ARGS_POINTER, /* the user's pointer, in args */
+    ARGS_INLINE,  /* a copy, in args; args_size bytes */
+    ARGS_BLOCK,   /* a struct fiber_block, in args: what does not fit into the record */
+};
+
+/* Spawn options and large arguments, allocated; freed when the fiber ends. */
+struct fiber_block {
+    char name[CC_FIBER_NAME_MAX];
+    size_t stack_size; /* 0: default */
+    size_t args_size;
+    CCTaskFn fn;
+    void *pointer; /* args_size == 0: the user's pointer */
+    _Alignas(max_align_t) unsigned char args[];
+};
+
+struct fiber {
+    _Atomic uint64_t word; /* state.h */
+    struct link link;      /* run queue or inbox */
+    struct stack *_Atomic stack;
+    union {
+        struct context context;               /* while parked or runnable, after the first run */
+        unsigned char args[FIBER_INLINE_ARGS]; /* before the first run */
+        struct {
+            void *result; /* after the end */
+            int status;
+        } outcome;
+    };
+    CCTaskFn fn;
+    struct lock join_lock;
+    uint16_t handles;  /* how many may still join or detach; join_lock */
+    uint8_t args_kind; /* enum fiber_args */
+    uint8_t args_size;
+    struct waiter *joiners; /* parked in join; join_lock */
+    union {
+        struct runner *runner;           /* NULL unless a joiner started it; written before the first run */
+        struct fiber *_Atomic free_next; /* in a pool; apart from `link`, which queues use */
+    };
+    uint32_t slot;       /* constant: the record's number */
+    uint32_t generation; /* grows with every tenant; join_lock */
+};
+
+_Static_assert(sizeof(struct fiber) == 2 * CC_LINE, "a spawn touches 128 bytes");
+_Static_assert(offsetof(struct fiber, context) + sizeof(struct context) == CC_LINE, "a switch touches one line");
+
+CC_INLINE struct fiber *cc__fiber_of(struct link *link) {
+    return container_of(link, struct fiber, link);
+}
+
+/* What a fiber has only while it owns a stack; at the top of that stack. */
+struct fiber_cold {
+    char name[CC_FIBER_NAME_MAX];
+    struct fiber_block *block; /* ARGS_BLOCK */
+    void *unused[3];
+};
+
+_Static_assert(sizeof(struct fiber_cold) == CC_LINE, "one line at the top of the stack");
+
+#endif

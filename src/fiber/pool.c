@@ -1,0 +1,130 @@
+/* pool.c - fiber records: slabs, the shared list, ids.
+ *
+ * POOL-1  A record is in exactly one place: a cache, the shared list, or in use.
+ * POOL-2  A generation never comes back within 2^31 tenants, restarts of the runtime included: every start begins at another one.
+ */
+#include "fiber/pool.h"
+
+#include "base/fatal.h"
+#include "fiber/state.h"
+#include "plat/vm.h"
+
+enum {
+    SLAB_RECORDS = 8192, /* 1 MiB: one mapping a slab keeps the number of mappings low, and few are half empty */
+    SLABS_MAX = 16384,   /* 134 million fibers; the table costs 128 KiB of address space, touched as used */
+};
+
+static struct fiber *_Atomic slabs[SLABS_MAX];
+
+static struct {
+    struct lock lock;
+    struct fiber *first; /* the shared list */
+    uint32_t carved;     /* records of all slabs that have been handed out at least once */
+    uint32_t generation; /* the first generation of this run */
+    _Atomic uint32_t size;
+} pool;
+
+void cc__pool_init(void) {
+    pool.first = NULL;
+    pool.carved = 0;
+    pool.generation = (pool.generation + 0x9e3779b1u) & 0x7fffffffu; /* odd step: visits all values */
+    cc__set(&pool.size, 0);
+}
+
+void cc__pool_destroy(void) {
+    for (size_t i = 0; i < SLABS_MAX; i++) {
+        struct fiber *slab = cc__get(&slabs[i]);
+        if (slab == NULL) break;
+        cc__set(&slabs[i], NULL);
+        cc__vm_release(slab, SLAB_RECORDS * sizeof(struct fiber));
+    }
+    pool.first = NULL;
+    cc__set(&pool.size, 0);
+}
+
+struct fiber *cc__pool_at(uint32_t slot) {
+    if (slot / SLAB_RECORDS >= SLABS_MAX) return NULL;
+    struct fiber *slab = cc__get_acquire(&slabs[slot / SLAB_RECORDS]); /* pairs with carve_locked */
+    return slab == NULL ? NULL : &slab[slot % SLAB_RECORDS];
+}
+
+uint32_t cc__pool_size(void) {
+    return cc__get_acquire(&pool.size); /* pairs with carve_locked */
+}
+
+/* A record that nobody has used yet. */
+static struct fiber *carve_locked(void) {
+    uint32_t slot = pool.carved;
+    if (slot / SLAB_RECORDS >= SLABS_MAX) return NULL;
+    struct fiber *slab = cc__get(&slabs[slot / SLAB_RECORDS]);
+    if (slab == NULL) {
+        slab = cc__vm_reserve(SLAB_RECORDS * sizeof(struct fiber), 0);
+        if (slab == NULL) return NULL;
+        cc__set_release(&slabs[slot / SLAB_RECORDS], slab); /* pairs with cc__pool_at */
+    }
+    pool.carved++;
+    struct fiber *f = &slab[slot % SLAB_RECORDS];
+    f->slot = slot;
+    f->generation = pool.generation;
+    cc__set_release(&pool.size, pool.carved); /* pairs with cc__pool_size */
+    return f;
+}
+
+static struct fiber *take_locked(void) {
+    struct fiber *f = pool.first;
+    if (f == NULL) return carve_locked();
+    pool.first = cc__get(&f->free_next);
+    return f;
+}
+
+static void give_locked(struct fiber *f) {
+    cc__set(&f->free_next, pool.first);
+    pool.first = f;
+}
+
+struct fiber *cc__pool_take_slow(struct fiber_cache *cache) {
+    cc__lock_take(&pool.lock);
+    struct fiber *f = take_locked();
+    if (f != NULL && cache != NULL) {
+        /* Fresh records one by one from the slab keep a burst of spawns sequential in memory. */
+        struct fiber *_Atomic *end = &cache->first;
+        uint32_t n = 0;
+        for (; n < POOL_BATCH; n++) {
+            struct fiber *more = take_locked();
+            if (more == NULL) break;
+            cc__set(end, more);
+            end = &more->free_next;
+        }
+        cc__set(end, NULL);
+        cc__set(&cache->count, n);
+    }
+    cc__lock_release(&pool.lock);
+    return f;
+}
+
+void cc__pool_give_slow(struct fiber_cache *cache, struct fiber *f) {
+    cc__lock_take(&pool.lock);
+    give_locked(f);
+    if (cache != NULL) {
+        uint32_t left = cc__get(&cache->count);
+        for (; left > POOL_CACHE_MAX - POOL_BATCH; left--) {
+            struct fiber *more = cc__get(&cache->first);
+            cc__set(&cache->first, cc__get(&more->free_next));
+            give_locked(more);
+        }
+        cc__set(&cache->count, left);
+    }
+    cc__lock_release(&pool.lock);
+}
+
+void cc__pool_flush(struct fiber_cache *cache) {
+    cc__lock_take(&pool.lock);
+    for (struct fiber *f = cc__get(&cache->first); f != NULL;) {
+        struct fiber *next = cc__get(&f->free_next);
+        give_locked(f);
+        f = next;
+    }
+    cc__set(&cache->first, NULL);
+    cc__set(&cache->count, 0);
+    cc__lock_release(&pool.lock);
+}

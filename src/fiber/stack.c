@@ -1,0 +1,228 @@
+/* stack.c - arenas of stacks, the shared pool, guards, giving back. */
+#include "fiber/stack.h"
+
+#include "base/fatal.h"
+#include "base/mem.h"
+#include "plat/vm.h"
+
+#include <string.h>
+
+enum {
+    CLASS_MIN = 14, /* CC_STACK_SIZE_MIN */
+    CLASS_MAX = 30, /* CC_STACK_SIZE_MAX */
+    CLASSES = CLASS_MAX - CLASS_MIN + 1,
+    ARENA_MIN_LOG2 = 24, /* the first arena of a class is 16 MiB; each is twice the last, so that */
+    ARENA_MAX_LOG2 = 32, /* a million stacks of 256 KiB take some 70 mappings */
+    GUARD_PAGES = 4,     /* a frame of up to 16 KiB that skips the probe still hits it */
+    RESERVE = 256,       /* pooled stacks per class that keep their pages: the next burst's head start. Guess */
+};
+
+_Static_assert((size_t)1 << CLASS_MIN == CC_STACK_SIZE_MIN && (size_t)1 << CLASS_MAX == CC_STACK_SIZE_MAX, "classes span the limits");
+
+struct arena {
+    struct arena *next;
+    char *base;
+    size_t size;
+    uint32_t used, count;
+    unsigned san_handle;
+    struct stack *stacks; /* `count` of them, in a mapping of their own: touched as carved */
+};
+
+struct class_pool {
+    struct lock lock;
+    struct stack *first_warm;  /* pages kept */
+    struct stack *first_clean; /* no pages */
+    _Atomic uint32_t warm;
+    struct arena *arenas; /* the newest first: the only one that may have room */
+    uint8_t next_arena_log2;
+};
+
+static struct class_pool classes[CLASSES];
+static uint8_t default_class;
+static size_t default_size;
+static size_t guard_size;
+static _Atomic uint32_t numbers;
+static _Atomic bool warned_unguarded;
+
+/* The class for `size` bytes. */
+static uint8_t class_of(size_t size) {
+    uint8_t class = CLASS_MIN;
+    while (((size_t)1 << class) < size) class++;
+    return class;
+}
+
+void cc__stack_init(size_t size) {
+    guard_size = GUARD_PAGES * cc__vm_page();
+    if (guard_size > CC_STACK_SIZE_MIN / 2) guard_size = cc__vm_page(); /* systems with large pages */
+    default_class = class_of(size);
+    default_size = (size_t)1 << default_class;
+    for (int i = 0; i < CLASSES; i++) classes[i].next_arena_log2 = ARENA_MIN_LOG2;
+}
+
+static size_t headers_size(const struct arena *arena) {
+    return (arena->count * sizeof(struct stack) + cc__vm_page() - 1) & ~(cc__vm_page() - 1);
+}
+
+void cc__stack_destroy(void) {
+    for (int i = 0; i < CLASSES; i++) {
+        struct class_pool *pool = &classes[i];
+        for (struct arena *arena = pool->arenas; arena != NULL;) {
+            struct arena *next = arena->next;
+            cc__san_stack_unmap(arena->san_handle, arena->base, arena->base + arena->size);
+            cc__vm_release(arena->base, arena->size);
+            cc__vm_release(arena->stacks, headers_size(arena));
+            cc__mem_free(arena);
+            arena = next;
+        }
+        memset(pool, 0, sizeof *pool);
+    }
+    cc__set(&warned_unguarded, false);
+}
+
+size_t cc__stack_default(void) {
+    return default_size;
+}
+
+size_t cc__stack_guard_size(void) {
+    return guard_size;
+}
+
+/* A new arena; tries smaller ones when the system refuses (RLIMIT_AS, strict overcommit). */
+static struct arena *arena_new_locked(struct class_pool *pool, uint8_t class) {
+    struct arena *arena = cc__mem_alloc(sizeof *arena);
+    if (arena == NULL) return NULL;
+    uint8_t log2 = pool->next_arena_log2 > class ? pool->next_arena_log2 : class;
+    for (; log2 >= class; log2--) {
+        arena->size = (size_t)1 << log2;
+        arena->count = (uint32_t)(arena->size >> class);
+        arena->base = cc__vm_reserve(arena->size, 0);
+        if (arena->base == NULL) continue;
+        arena->stacks = cc__vm_reserve(headers_size(arena), 0);
+        if (arena->stacks != NULL) break;
+        cc__vm_release(arena->base, arena->size);
+        arena->base = NULL;
+    }
+    if (arena->base == NULL) {
+        cc__mem_free(arena);
+        return NULL;
+    }
+    if (log2 < ARENA_MAX_LOG2) pool->next_arena_log2 = (uint8_t)(log2 + 1);
+    arena->san_handle = cc__san_stack_map(arena->base, arena->base + arena->size);
+    arena->next = pool->arenas;
+    pool->arenas = arena;
+    return arena;
+}
+
+/* A stack that was never used. */
+static struct stack *carve_locked(struct class_pool *pool, uint8_t class) {
+    struct arena *arena = pool->arenas;
+    if (arena == NULL || arena->used == arena->count) arena = arena_new_locked(pool, class);
+    if (arena == NULL) return NULL;
+    struct stack *s = &arena->stacks[arena->used];
+    s->base = arena->base + ((size_t)arena->used << class);
+    s->class = class;
+    s->number = cc__add_relaxed(&numbers, 1);
+    arena->used++;
+    return s;
+}
+
+/* Outside the lock: the system call takes its time. */
+static void guard(struct stack *s) {
+    s->guarded = cc__vm_guard(s->base, guard_size);
+    if (s->guarded || cc__swap(&warned_unguarded, true)) return;
+    cc__warn("no more guard pages can be had after %u stacks (vm.max_map_count); from here on a stack overflow is not caught. "
+             "Raise vm.max_map_count, use fewer fibers, or a kernel with MADV_GUARD_INSTALL (6.13)",
+             cc__get(&numbers));
+}
+
+struct stack *cc__stack_take(struct stack_cache *cache, size_t size) {
+    uint8_t class = size == 0 ? default_class : class_of(size);
+    struct class_pool *pool = &classes[class - CLASS_MIN];
+    if (class == default_class) {
+        struct stack *s = cc__stack_take_cached(cache);
+        if (s != NULL) return s;
+    }
+    cc__lock_take(&pool->lock);
+    struct stack *s = pool->first_warm;
+    if (s != NULL) {
+        pool->first_warm = cc__get(&s->next);
+        cc__set(&pool->warm, cc__get(&pool->warm) - 1);
+    } else if ((s = pool->first_clean) != NULL) {
+        pool->first_clean = cc__get(&s->next);
+    } else {
+        s = carve_locked(pool, class);
+    }
+    cc__lock_release(&pool->lock);
+    if (s != NULL && !s->guarded) guard(s);
+    return s;
+}
+
+static void give_locked(struct class_pool *pool, struct stack *s) {
+    cc__set(&s->next, pool->first_warm);
+    pool->first_warm = s;
+    cc__set(&pool->warm, cc__get(&pool->warm) + 1);
+}
+
+void cc__stack_give_slow(struct stack_cache *cache, struct stack *s) {
+    struct class_pool *pool = &classes[s->class - CLASS_MIN];
+    cc__san_stack_clean(s->base, cc__stack_size(s));
+    cc__lock_take(&pool->lock);
+    give_locked(pool, s);
+    if (s->class == default_class) {
+        /* Half of the cache follows, so that the next ones are local again. */
+        uint32_t left = cc__get(&cache->count);
+        for (; left > STACK_CACHE_MAX / 2; left--) {
+            struct stack *more = cc__get(&cache->first);
+            cc__set(&cache->first, cc__get(&more->next));
+            give_locked(pool, more);
+        }
+        cc__set(&cache->count, left);
+    }
+    cc__lock_release(&pool->lock);
+}
+
+void cc__stack_flush(struct stack_cache *cache) {
+    struct class_pool *pool = &classes[default_class - CLASS_MIN];
+    cc__lock_take(&pool->lock);
+    for (struct stack *s = cc__get(&cache->first); s != NULL;) {
+        struct stack *next = cc__get(&s->next);
+        give_locked(pool, s);
+        s = next;
+    }
+    cc__set(&cache->first, NULL);
+    cc__set(&cache->count, 0);
+    cc__lock_release(&pool->lock);
+}
+
+static unsigned trim_class(struct class_pool *pool, unsigned max) {
+    unsigned done = 0;
+    while (done < max) {
+        cc__lock_take(&pool->lock);
+        struct stack *s = cc__get(&pool->warm) > RESERVE ? pool->first_warm : NULL;
+        if (s != NULL) {
+            pool->first_warm = cc__get(&s->next);
+            cc__set(&pool->warm, cc__get(&pool->warm) - 1);
+        }
+        cc__lock_release(&pool->lock);
+        if (s == NULL) break;
+        cc__vm_discard(s->base + guard_size, cc__stack_size(s) - guard_size);
+        cc__lock_take(&pool->lock);
+        cc__set(&s->next, pool->first_clean);
+        pool->first_clean = s;
+        cc__lock_release(&pool->lock);
+        done++;
+    }
+    return done;
+}
+
+unsigned cc__stack_trim(unsigned max) {
+    unsigned done = 0;
+    for (int i = 0; i < CLASSES && done < max; i++)
+        if (cc__get(&classes[i].warm) > RESERVE) done += trim_class(&classes[i], max - done);
+    return done;
+}
+
+bool cc__stack_in_guard(const struct stack *s, const void *addr) {
+    const char *at = addr;
+    return at >= s->base && at < s->base + guard_size;
+}

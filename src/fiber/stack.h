@@ -1,0 +1,93 @@
+/* stack.h - the stacks that fibers run on, pooled apart from the fiber records.
+ *
+ * Stacks are carved out of large reserved ranges ("arenas") of one size each, a power of two, and backed only where touched. The lowest
+ * pages are the guard. The top is coloured: shifted by a few cache lines from stack to stack, because equally aligned tops fall
+ * into the same cache sets.
+ *
+ *   base            guard            ...            top        cold         base + size
+ *    |----- no access -----|<------- grows down -----|- colour -|- 64 bytes -|
+ *
+ * STACK-1  A stack is in exactly one place: a worker's cache, the shared pool, or bound to one fiber.
+ * STACK-2  A stack without a guard is never handed out silently: the first one is announced on stderr.
+ */
+#ifndef CC_FIBER_STACK_H
+#define CC_FIBER_STACK_H
+
+#include "fiber/fiber.h"
+#include "plat/san.h"
+
+struct stack {
+    char *base;
+    struct stack *_Atomic next; /* pool or cache */
+    uint32_t number;            /* gives the colour */
+    uint8_t class;              /* log2 of the size */
+    bool guarded;
+    struct san san;
+};
+
+/* A worker's own stacks, of the default size, still warm. */
+struct stack_cache {
+    struct stack *_Atomic first;
+    _Atomic uint32_t count;
+};
+
+/* default_size: rounded up to a power of two. */
+void cc__stack_init(size_t default_size);
+void cc__stack_destroy(void); /* every stack has been given back */
+
+size_t cc__stack_default(void);
+
+CC_INLINE size_t cc__stack_size(const struct stack *s) {
+    return (size_t)1 << s->class;
+}
+CC_INLINE struct fiber_cold *cc__stack_cold(const struct stack *s) {
+    return (struct fiber_cold *)(void *)(s->base + cc__stack_size(s) - sizeof(struct fiber_cold));
+}
+
+/* Sixteen colours, two lines apart: 2 KiB at most, so that a fiber with small frames stays within one page. */
+enum { STACK_COLOURS = 16, STACK_COLOUR_STEP = 128 };
+
+CC_INLINE void *cc__stack_top(const struct stack *s) {
+    return (char *)cc__stack_cold(s) - (s->number % STACK_COLOURS) * (size_t)STACK_COLOUR_STEP;
+}
+
+/* A stack of the default size from the worker's cache; NULL: the cache is empty. */
+CC_INLINE struct stack *cc__stack_take_cached(struct stack_cache *cache) {
+    struct stack *s = cc__get(&cache->first);
+    if (unlikely(s == NULL)) return NULL;
+    cc__set(&cache->first, cc__get(&s->next));
+    cc__set(&cache->count, cc__get(&cache->count) - 1);
+    return s;
+}
+
+/* A stack of at least `size` bytes (0: the default) from cache or pool; NULL: no memory. May call the system. */
+struct stack *cc__stack_take(struct stack_cache *cache, size_t size);
+
+void cc__stack_give_slow(struct stack_cache *cache, struct stack *s);
+
+/* A worker keeps this many warm stacks; more go to the shared pool. Guess: 64 fit into a second-level cache. */
+enum { STACK_CACHE_MAX = 64 };
+
+/* Nobody runs on it any more. */
+CC_INLINE void cc__stack_give(struct stack_cache *cache, struct stack *s) {
+    if (unlikely(cc__get(&cache->count) >= STACK_CACHE_MAX || cc__stack_size(s) != cc__stack_default())) {
+        cc__stack_give_slow(cache, s);
+        return;
+    }
+    cc__san_stack_clean(s->base, cc__stack_size(s));
+    cc__set(&s->next, cc__get(&cache->first));
+    cc__set(&cache->first, s);
+    cc__set(&cache->count, cc__get(&cache->count) + 1);
+}
+
+/* All of the cache goes to the shared pool. */
+void cc__stack_flush(struct stack_cache *cache);
+
+/* Gives the pages of up to `max` pooled stacks back to the system, beyond a reserve that stays warm. Returns how many. For workers that would sleep. */
+unsigned cc__stack_trim(unsigned max);
+
+/* True if `addr` lies in the guard of s. Signal-safe. */
+bool cc__stack_in_guard(const struct stack *s, const void *addr);
+size_t cc__stack_guard_size(void);
+
+#endif

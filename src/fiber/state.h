@@ -1,0 +1,186 @@
+/* state.h - the one word that says what a fiber is doing, and one function per edge.
+ *
+ * Owns:    struct fiber's `word`. Nothing else writes it.
+ *
+ *    63 ........................ 20 19 ........ 10 9 ..... 5  4     3     2 .. 0
+ *    ticket                         owner          reason     fresh latch state
+ *
+ *   state   IDLE      in a pool
+ *           RUNNABLE  in exactly one run queue; owner: the worker whose private queue it is, 0: a shared place
+ *           RUNNING   on the CPU of worker `owner`
+ *           PARKING   has opened a wait that others can already see; its stack is live
+ *           PARKED    on a wait list or a timer only; owner: the worker that it last ran on
+ *           DONE      ended; its stack is gone, its outcome is readable
+ *   latch   PARKING only: a wake came first
+ *   fresh   RUNNABLE only: it has never run, has no stack
+ *   reason  why it parked; after a wake: who woke it
+ *   ticket  grows with every wait of this record, over all its tenants; never reused within 2^44 waits
+ *
+ *                 spawn           run              exit          recycle
+ *           IDLE -------> RUNNABLE ----> RUNNING --------> DONE ----------> IDLE
+ *                          ^  ^  ^         | | |
+ *                          |  |  +-yield---+ | +--open--> PARKING --commit--> PARKED
+ *                          |  |              |             | |  (or abort: back to RUNNING)
+ *                          |  +--------------|---latched---+ |
+ *                          +----- wake ------|---------------+- PARKED <-- park -- RUNNING
+ *
+ * STATE-1  A word that another thread may change at this moment (PARKING, PARKED while contested) is changed by compare-and-swap
+ *          only, ticket included: a stale claim cannot match.
+ * STATE-2  Every other edge has one possible author, who holds the fiber; it is a plain store. The check of the "from" state rides on the
+ *          load that the ticket needs anyway.
+ * STATE-3  Who writes RUNNABLE, and nobody else, puts the fiber into a queue.
+ * STATE-4  RUNNABLE, PARKED and DONE are written from a stack that is not the fiber's own.
+ *
+ * Ordering. Whoever gives a reason to run (spawn, wake) releases; the fiber itself acquires, when it first runs or when its wait returns.
+ * Edges made on a fiber's behalf by a worker that passes by (run, yield, park) are relaxed: the queue, the object's lock or the timer's lock,
+ * through which every later reader must come, orders them.
+ */
+#ifndef CC_FIBER_STATE_H
+#define CC_FIBER_STATE_H
+
+#include "fiber/fiber.h"
+
+enum fiber_state { FIBER_IDLE, FIBER_RUNNABLE, FIBER_RUNNING, FIBER_PARKING, FIBER_PARKED, FIBER_DONE };
+
+/* Why a fiber is parked; then, who ended it. Both live in the same field. */
+enum park_reason { PARK_NONE, PARK_JOIN, PARK_RUN, PARK_SLEEP, PARK_FLAG, PARK_QUEUE, PARK_MUTEX, PARK_NURSERY, PARK_IO };
+enum wake_reason { WAKE_OBJECT = 16, WAKE_TIMER, WAKE_CANCEL };
+
+#define WORD_STATE UINT64_C(7)
+#define WORD_LATCH UINT64_C(8)
+#define WORD_FRESH UINT64_C(16)
+#define WORD_REASON_SHIFT 5
+#define WORD_REASON (UINT64_C(31) << WORD_REASON_SHIFT)
+#define WORD_OWNER_SHIFT 10
+#define WORD_OWNER (UINT64_C(1023) << WORD_OWNER_SHIFT)
+#define WORD_TICKET_ONE (UINT64_C(1) << 20)
+#define WORD_TICKET (~(WORD_TICKET_ONE - 1))
+
+_Static_assert(CC_WORKERS_MAX < 1023, "an owner has ten bits");
+
+CC_INLINE enum fiber_state cc__word_state(uint64_t word) {
+    return (enum fiber_state)(word & WORD_STATE);
+}
+CC_INLINE unsigned cc__word_reason(uint64_t word) {
+    return (unsigned)((word & WORD_REASON) >> WORD_REASON_SHIFT);
+}
+/* The worker's number plus one; 0: none. */
+CC_INLINE unsigned cc__word_owner(uint64_t word) {
+    return (unsigned)((word & WORD_OWNER) >> WORD_OWNER_SHIFT);
+}
+CC_INLINE uint64_t cc__word_make(uint64_t ticket, unsigned owner, unsigned reason, uint64_t rest) {
+    return (ticket & WORD_TICKET) | ((uint64_t)owner << WORD_OWNER_SHIFT) | ((uint64_t)reason << WORD_REASON_SHIFT) | rest;
+}
+
+const char *cc__state_name(enum fiber_state state);
+const char *cc__park_name(unsigned reason);
+
+CC_NORETURN CC_COLD void cc__state_illegal(const struct fiber *f, uint64_t word, const char *edge);
+
+#define state_from(f, word, from, edge)                                           \
+    do {                                                                          \
+        if (unlikely(cc__word_state(word) != (from))) cc__state_illegal(f, word, edge); \
+    } while (0)
+
+/* IDLE stays: the record is ours, and what its last tenant did with it is over. Pairs with cc__state_recycle. */
+CC_INLINE void cc__state_take(struct fiber *f) {
+    uint64_t word = cc__get_acquire(&f->word);
+    state_from(f, word, FIBER_IDLE, "take");
+}
+
+/* IDLE -> RUNNABLE, by the spawner. The fiber's first look at its word acquires what the spawner wrote. */
+CC_INLINE void cc__state_spawn(struct fiber *f, unsigned owner) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_IDLE, "spawn");
+    cc__set_release(&f->word, cc__word_make(word, owner, 0, FIBER_RUNNABLE | WORD_FRESH));
+}
+
+/* RUNNABLE stays RUNNABLE, in another queue, by whoever holds that fiber. */
+CC_INLINE void cc__state_move(struct fiber *f, unsigned owner) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_RUNNABLE, "move");
+    cc__set(&f->word, (word & ~WORD_OWNER) | ((uint64_t)owner << WORD_OWNER_SHIFT));
+}
+
+/* RUNNABLE -> RUNNING, by the worker that took it from a queue. The reason stays: the fiber reads it. */
+CC_INLINE void cc__state_run(struct fiber *f, unsigned owner) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_RUNNABLE, "run");
+    cc__set(&f->word, cc__word_make(word, owner, cc__word_reason(word), FIBER_RUNNING));
+}
+
+/* RUNNING -> RUNNABLE, after the switch away from it. */
+CC_INLINE void cc__state_yield(struct fiber *f, unsigned owner) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_RUNNING, "yield");
+    cc__set(&f->word, cc__word_make(word, owner, 0, FIBER_RUNNABLE));
+}
+
+/* A new wait begins: RUNNING stays, the ticket is fresh. By the fiber. */
+CC_INLINE uint64_t cc__state_ticket(struct fiber *f) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_RUNNING, "ticket");
+    word += WORD_TICKET_ONE;
+    cc__set(&f->word, word);
+    return word & WORD_TICKET;
+}
+
+/* RUNNING -> PARKED, after the switch, before the wait becomes visible (the object's lock or the timer's publishes it). */
+CC_INLINE void cc__state_park(struct fiber *f, enum park_reason reason) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_RUNNING, "park");
+    cc__set(&f->word, cc__word_make(word, cc__word_owner(word), reason, FIBER_PARKED));
+}
+
+/* PARKED -> RUNNABLE by the only possible claimant: the object's lock orders it. */
+CC_INLINE void cc__state_wake_sole(struct fiber *f, enum wake_reason reason) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_PARKED, "wake");
+    /* Pairs with the acquire in the wait that returns. */
+    cc__set_release(&f->word, cc__word_make(word, cc__word_owner(word), reason, FIBER_RUNNABLE));
+}
+
+/* PARKED -> RUNNING by the worker that hands its CPU over; also the only possible claimant. */
+CC_INLINE void cc__state_resume_sole(struct fiber *f, unsigned owner) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_PARKED, "resume");
+    cc__set_release(&f->word, cc__word_make(word, owner, WAKE_OBJECT, FIBER_RUNNING));
+}
+
+/* RUNNING -> PARKING: the wait is about to become visible while the stack is live. Returns the ticket. By the fiber. */
+CC_INLINE uint64_t cc__state_open(struct fiber *f, enum park_reason reason) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_RUNNING, "open");
+    uint64_t ticket = (word + WORD_TICKET_ONE) & WORD_TICKET;
+    /* Released by whatever publishes the waiter. */
+    cc__set(&f->word, cc__word_make(ticket, cc__word_owner(word), reason, FIBER_PARKING));
+    return ticket;
+}
+
+/* PARKING -> RUNNING: the wait is not needed after all. By the fiber. Returns the reason of a wake that came first, or 0. */
+unsigned cc__state_abort(struct fiber *f);
+
+/* PARKING -> PARKED, after the switch; or, when a wake came first, PARKING -> RUNNABLE: then true, and the caller enqueues. */
+bool cc__state_commit(struct fiber *f);
+
+enum claim { CLAIM_LOST, CLAIM_LATCHED, CLAIM_WON };
+
+/* PARKED -> RUNNABLE by one of several claimants, or the latch on PARKING. WON: the caller enqueues the fiber.
+ * LATCHED: whoever commits the park will. LOST: another claim was first, or the ticket is stale. Any thread. */
+enum claim cc__state_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason);
+
+/* RUNNING -> DONE, after the switch away from it, by whoever completes it; RUNNABLE -> DONE when it could not be given a stack. */
+CC_INLINE void cc__state_done(struct fiber *f) {
+    uint64_t word = cc__get(&f->word);
+    if (unlikely(cc__word_state(word) != FIBER_RUNNING)) state_from(f, word, FIBER_RUNNABLE, "exit");
+    cc__set(&f->word, cc__word_make(word, 0, 0, FIBER_DONE));
+}
+
+/* DONE -> IDLE, by whoever consumed the last handle. */
+CC_INLINE void cc__state_recycle(struct fiber *f) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_DONE, "recycle");
+    cc__set_release(&f->word, cc__word_make(word, 0, 0, FIBER_IDLE)); /* pairs with cc__state_take */
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* membarrier.c - the system call behind the asymmetric barrier. */
+#include "plat/membarrier.h"
+
+#include "base/fatal.h"
+#include "plat/san.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static long membarrier(int cmd) {
+    int saved = errno;
+    long rc = syscall(SYS_membarrier, cmd, 0, 0);
+    errno = saved;
+    return rc;
+}
+
+bool cc__membarrier_register(void) {
+    /* Valgrind runs one thread at a time and does not know the call. */
+    if (cc__san_on_valgrind()) return false;
+    long offered = membarrier(MEMBARRIER_CMD_QUERY);
+    return offered > 0 && (offered & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
+           membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+void cc__membarrier(void) {
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0)
+        cc__fatal("membarrier was registered at start-up and now fails; run queues cannot be shared safely");
+}

@@ -1,0 +1,127 @@
+/* san.h - what the sanitizers and Valgrind must be told: every stack, every switch.
+ *
+ * All of it is nothing in ordinary builds. The calls around a switch must stand in the function that switches.
+ *
+ * TSan: a switch is made without synchronisation (flag 1); otherwise every switch would order the two fibers and hide
+ * the user's races.
+ */
+#ifndef CC_PLAT_SAN_H
+#define CC_PLAT_SAN_H
+
+#include "base/attr.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CC_ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define CC_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define CC_ASAN 1
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define CC_TSAN 1
+#endif
+
+#ifdef CC_TSAN
+#include <sanitizer/tsan_interface.h>
+void __tsan_release(void *addr);
+void __tsan_acquire(void *addr);
+#endif
+#ifdef CC_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
+#endif
+
+/* What the tools know of one stack that can be switched to. */
+struct san {
+#ifdef CC_TSAN
+    void *fiber;
+#endif
+#ifdef CC_ASAN
+    void *fake_stack;
+    const void *bottom;
+    size_t size;
+#endif
+#if !defined(CC_TSAN) && !defined(CC_ASAN)
+    char unused[1];
+#endif
+};
+
+/* The calling thread's own stack. */
+void cc__san_native(struct san *san);
+
+/* A fiber is about to run on a fresh stack / has left its stack for good. */
+CC_INLINE void cc__san_begin(struct san *san, const void *bottom, size_t size) {
+    (void)san, (void)bottom, (void)size;
+#ifdef CC_TSAN
+    san->fiber = __tsan_create_fiber(0);
+#endif
+#ifdef CC_ASAN
+    san->fake_stack = NULL;
+    san->bottom = bottom;
+    san->size = size;
+#endif
+}
+CC_INLINE void cc__san_end(struct san *san) {
+    (void)san;
+#ifdef CC_TSAN
+    __tsan_destroy_fiber(san->fiber);
+    san->fiber = NULL;
+#endif
+}
+
+/* Directly before the switch; from == NULL: the stack left behind will never run again. */
+CC_INLINE void cc__san_leave(struct san *from, struct san *to) {
+    (void)from, (void)to;
+#ifdef CC_ASAN
+    __sanitizer_start_switch_fiber(from ? &from->fake_stack : NULL, to->bottom, to->size);
+#endif
+#ifdef CC_TSAN
+    __tsan_switch_to_fiber(to->fiber, 1);
+#endif
+}
+
+/* Directly after the switch, on the stack that `self` describes. */
+CC_INLINE void cc__san_arrive(struct san *self) {
+    (void)self;
+#ifdef CC_ASAN
+    __sanitizer_finish_switch_fiber(self->fake_stack, NULL, NULL);
+#endif
+}
+
+/* The calling context hands over what it wrote to whoever acquires `addr`, although another context will do the store. */
+CC_INLINE void cc__san_release(void *addr) {
+    (void)addr;
+#ifdef CC_TSAN
+    __tsan_release(addr);
+#endif
+}
+CC_INLINE void cc__san_acquire(void *addr) {
+    (void)addr;
+#ifdef CC_TSAN
+    __tsan_acquire(addr);
+#endif
+}
+
+/* Memory that holds stacks comes and goes. Returns a handle for the second call. */
+unsigned cc__san_stack_map(const void *bottom, const void *top);
+void cc__san_stack_unmap(unsigned handle, const void *bottom, const void *top);
+
+/* A stack goes back to the pool: what its last tenant poisoned is clean again. */
+CC_INLINE void cc__san_stack_clean(const void *bottom, size_t size) {
+    (void)bottom, (void)size;
+#ifdef CC_ASAN
+    __asan_unpoison_memory_region(bottom, size);
+#endif
+}
+
+bool cc__san_on_valgrind(void);
+
+#endif

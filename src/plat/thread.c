@@ -1,0 +1,26 @@
+/* thread.c - OS threads. */
+#include "plat/thread.h"
+
+#include "base/fatal.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg) {
+    return pthread_create(thread, NULL, fn, arg);
+}
+
+void cc__thread_join(pthread_t thread) {
+    int rc = pthread_join(thread, NULL);
+    if (rc != 0) cc__fatal("pthread_join of a worker failed with error %d", rc);
+}
+
+void cc__thread_name(const char *name) {
+    char short_name[16];
+    snprintf(short_name, sizeof short_name, "%s", name);
+    pthread_setname_np(pthread_self(), short_name);
+}
+
+void cc__thread_yield(void) {
+    sched_yield();
+}

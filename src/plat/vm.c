@@ -1,0 +1,87 @@
+/* vm.c - address space. */
+#include "plat/vm.h"
+
+#include "base/fatal.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+static size_t page;
+static bool guard_free;
+
+/* A guard works when the kernel itself cannot read from it: write(2) to a pipe answers EFAULT, and nothing faults. */
+static bool guard_advice_works(void) {
+    int fds[2];
+    if (pipe(fds) != 0) return false;
+    char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool works = false;
+    if (p != MAP_FAILED) {
+        p[0] = 1;
+        works = madvise(p, page, MADV_GUARD_INSTALL) == 0 && write(fds[1], p, 1) == -1 && errno == EFAULT &&
+                write(fds[1], p + page, 1) == 1;
+        munmap(p, 2 * page);
+    }
+    close(fds[0]);
+    close(fds[1]);
+    return works;
+}
+
+void cc__vm_init(void) {
+    int saved = errno;
+    page = (size_t)sysconf(_SC_PAGESIZE);
+    guard_free = guard_advice_works();
+    errno = saved;
+}
+
+size_t cc__vm_page(void) {
+    return page;
+}
+
+bool cc__vm_guard_is_free(void) {
+    return guard_free;
+}
+
+void *cc__vm_reserve(size_t size, size_t align) {
+    int saved = errno;
+    size_t slack = align > page ? align - page : 0;
+    char *p = NULL;
+    if (size <= SIZE_MAX - slack) {
+        p = mmap(NULL, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p == MAP_FAILED) p = NULL;
+    }
+    if (p != NULL && slack > 0) {
+        char *at = (char *)(((uintptr_t)p + slack) & ~(uintptr_t)(align - 1));
+        if (at > p) munmap(p, (size_t)(at - p));
+        if (at < p + slack) munmap(at + size, (size_t)(p + slack - at));
+        p = at;
+    }
+    /* A stack that touches one page must not cost 2 MiB. Refused where there are no huge pages, and then not needed. */
+    if (p != NULL) (void)madvise(p, size, MADV_NOHUGEPAGE);
+    errno = saved;
+    return p;
+}
+
+void cc__vm_release(void *p, size_t size) {
+    int saved = errno;
+    if (munmap(p, size) != 0) cc__fatal("munmap of a range of %zu bytes failed with error %d", size, errno);
+    errno = saved;
+}
+
+bool cc__vm_guard(void *p, size_t size) {
+    int saved = errno;
+    bool ok = guard_free ? madvise(p, size, MADV_GUARD_INSTALL) == 0 : mprotect(p, size, PROT_NONE) == 0;
+    errno = saved;
+    return ok;
+}
+
+void cc__vm_discard(void *p, size_t size) {
+    int saved = errno;
+    (void)madvise(p, size, MADV_DONTNEED); /* advice: a refusal costs memory, nothing else */
+    errno = saved;
+}

@@ -1,0 +1,30 @@
+/* vm.h - address space: reserve, guard, give back.
+ *
+ * A guard is a range that faults when touched. With MADV_GUARD_INSTALL (Linux 6.13) it costs no mapping of its own; where a
+ * start-up probe shows that it does not work (older kernels; emulators that accept any advice and do nothing), mprotect is
+ * used, which splits a mapping each time and ends at vm.max_map_count.
+ */
+#ifndef CC_PLAT_VM_H
+#define CC_PLAT_VM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Probes the guards. Before the first guard; may be called again. */
+void cc__vm_init(void);
+
+size_t cc__vm_page(void);
+
+/* Zeroed pages, backed when touched, `align` a power of two (at least a page). NULL: no address space. */
+void *cc__vm_reserve(size_t size, size_t align);
+void cc__vm_release(void *p, size_t size);
+
+/* False: the range is not guarded (errno tells nothing more; say it to the user). */
+bool cc__vm_guard(void *p, size_t size);
+/* True when a guard costs no mapping. */
+bool cc__vm_guard_is_free(void);
+
+/* The contents are not needed any more; reads as zero afterwards. Guards stay. */
+void cc__vm_discard(void *p, size_t size);
+
+#endif

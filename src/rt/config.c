@@ -1,0 +1,86 @@
+/* config.c - the configuration. The only file that reads the environment. */
+#include "rt/config.h"
+
+#include "base/fatal.h"
+#include "plat/cpus.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef CC_FIBER_WORKERS
+#define CC_FIBER_WORKERS 0 /* usable CPUs */
+#endif
+#ifndef CC_FIBER_STACK_SIZE
+#define CC_FIBER_STACK_SIZE ((size_t)256 * 1024)
+#endif
+#ifndef CC_FIBER_QUEUE_INITIAL
+#define CC_FIBER_QUEUE_INITIAL 4096
+#endif
+
+#define QUEUE_SLOTS_MAX ((size_t)1 << 24)
+
+_Static_assert(CC_FIBER_WORKERS <= CC_WORKERS_MAX, "CC_FIBER_WORKERS is above CC_WORKERS_MAX");
+_Static_assert(CC_FIBER_STACK_SIZE >= 16 * 1024 && CC_FIBER_STACK_SIZE <= 1024 * 1024 * 1024, "CC_FIBER_STACK_SIZE is out of range");
+_Static_assert(CC_FIBER_QUEUE_INITIAL >= 2 && (CC_FIBER_QUEUE_INITIAL & (CC_FIBER_QUEUE_INITIAL - 1)) == 0,
+               "CC_FIBER_QUEUE_INITIAL is not a power of two");
+
+/* A whole number, with an optional K or M (units == true). False: it is none. */
+static bool parse(const char *text, bool units, unsigned long long *value) {
+    if (*text < '0' || *text > '9') return false;
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    if (errno != 0) return false;
+    unsigned long long unit = 1;
+    if (units && (*end == 'K' || *end == 'k')) unit = 1024, end++;
+    else if (units && (*end == 'M' || *end == 'm')) unit = 1024 * 1024, end++;
+    if (*end != '\0' || *value > UINT64_MAX / unit) return false;
+    *value *= unit;
+    return true;
+}
+
+/* The variable's number; 0: not set, or bad and named. */
+static unsigned long long number(const char *name, bool units, unsigned long long min, unsigned long long max) {
+    const char *text = getenv(name);
+    if (text == NULL || text[0] == '\0') return 0;
+    unsigned long long value;
+    if (parse(text, units, &value) && value >= min && value <= max) return value;
+    cc__warn("ignoring %s=%.64s: it must be a whole number from %llu to %llu", name, text, min, max);
+    return 0;
+}
+
+static bool flag(const char *name) {
+    const char *text = getenv(name);
+    if (text == NULL || text[0] == '\0' || strcmp(text, "0") == 0) return false;
+    if (strcmp(text, "1") == 0) return true;
+    cc__warn("ignoring %s=%.64s: it must be 0 or 1", name, text);
+    return false;
+}
+
+static bool in_range(const CCRuntimeConfig *c) {
+    if (c->workers > CC_WORKERS_MAX) return false;
+    if (c->stack_size != 0 && (c->stack_size < CC_STACK_SIZE_MIN || c->stack_size > CC_STACK_SIZE_MAX)) return false;
+    size_t slots = c->queue_slots;
+    return slots == 0 || (slots >= 2 && slots <= QUEUE_SLOTS_MAX && (slots & (slots - 1)) == 0);
+}
+
+static unsigned default_workers(void) {
+    unsigned n = CC_FIBER_WORKERS != 0 ? CC_FIBER_WORKERS : cc__cpus_usable();
+    return n < CC_WORKERS_MAX ? n : CC_WORKERS_MAX;
+}
+
+int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
+    int saved = errno;
+    CCRuntimeConfig c = from != NULL ? *from : (CCRuntimeConfig){0};
+    if (!in_range(&c)) return EINVAL;
+    unsigned workers = (unsigned)number("CC_WORKERS", false, 1, CC_WORKERS_MAX);
+    size_t stack_size = (size_t)number("CC_STACK_SIZE", true, CC_STACK_SIZE_MIN, CC_STACK_SIZE_MAX);
+    config->workers = c.workers != 0 ? c.workers : workers != 0 ? workers : default_workers();
+    config->stack_size = c.stack_size != 0 ? c.stack_size : stack_size != 0 ? stack_size : CC_FIBER_STACK_SIZE;
+    config->queue_slots = c.queue_slots != 0 ? c.queue_slots : CC_FIBER_QUEUE_INITIAL;
+    config->verbose = flag("CC_VERBOSE");
+    config->stats = flag("CC_FIBER_STATS");
+    errno = saved;
+    return 0;
+}

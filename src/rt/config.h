@@ -1,0 +1,18 @@
+/* config.h - what the runtime is told: by the caller, the environment, the compiler, in this order. */
+#ifndef CC_RT_CONFIG_H
+#define CC_RT_CONFIG_H
+
+#include <ccc/cc_sched.h>
+
+struct config {
+    unsigned workers;
+    size_t stack_size;
+    size_t queue_slots;
+    bool verbose;
+    bool stats;
+};
+
+/* 0, or EINVAL: the caller's values are out of range. Bad values in the environment are named on stderr and ignored. */
+int cc__config_read(const CCRuntimeConfig *from, struct config *config);
+
+#endif

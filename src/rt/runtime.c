@@ -1,0 +1,199 @@
+/* runtime.c - builds everything and tears it down in mirror order.
+ *
+ *   STOPPED --start--> RUNNING --shutdown: all tasks ended--> STOPPING --> STOPPED
+ *   any --fork, in the child--> FORKED: nothing works but exec and _exit
+ *
+ * RT-1  A thread that is not a worker is counted while it is inside (enter, leave). STOPPING is published before the count is looked at, and the
+ *       count before the state: one of the two sees the other, so nothing is torn down under anybody's feet.
+ * RT-2  Fibers keep the runtime up by being there: it stops only when no task is active.
+ */
+#include "base/fatal.h"
+#include "diag/diag.h"
+#include "fiber/pool.h"
+#include "fiber/stack.h"
+#include "plat/clock.h"
+#include "plat/fault.h"
+#include "plat/vm.h"
+#include "rt/config.h"
+#include "sched/driver.h"
+#include "task/task.h"
+#include "wait/wait.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum rt_state { RT_STOPPED, RT_RUNNING, RT_STOPPING, RT_FORKED };
+
+static struct {
+    _Atomic uint32_t state;
+    _Atomic uint32_t inside; /* threads that are not workers, between enter and leave; futex */
+    pthread_mutex_t change;  /* start and shutdown, one at a time */
+    pthread_once_t once;
+    struct config config;
+} rt = {.change = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+/* ---- fork ---- */
+
+static void in_forked_child(void) {
+    if (cc__get(&rt.state) == RT_STOPPED) return;
+    cc__set(&rt.state, RT_FORKED);
+    cc__worker_set(NULL);
+}
+
+static CC_NORETURN CC_COLD void refuse_after_fork(void) {
+    cc__fatal("the runtime was used in a child process after fork; the child has none of its workers. Call exec or _exit in the child, or "
+              "fork before the runtime starts");
+}
+
+/* ---- start ---- */
+
+static void at_exit(void) {
+    if (cc__get(&rt.state) == RT_RUNNING && rt.config.stats) cc__diag_stats();
+}
+
+static void first_time(void) {
+    pthread_atfork(NULL, NULL, in_forked_child);
+    atexit(at_exit);
+}
+
+static int start_locked(const CCRuntimeConfig *wanted) {
+    struct config config;
+    int rc = cc__config_read(wanted, &config);
+    if (rc != 0) return rc;
+    pthread_once(&rt.once, first_time);
+    rt.config = config;
+    cc__vm_init();
+    cc__pool_init();
+    cc__stack_init(config.stack_size);
+    cc__fault_install(cc__diag_overflow);
+    rc = cc__sched_start(config.workers, config.queue_slots);
+    if (rc != 0) {
+        cc__fault_remove();
+        cc__stack_destroy();
+        cc__pool_destroy();
+        return rc;
+    }
+    if (config.verbose)
+        cc__warn("%u workers, %zu KiB stacks, guards by %s, %s barriers", config.workers, cc__stack_default() / 1024,
+                 cc__vm_guard_is_free() ? "advice" : "mprotect", cc__barrier_asymmetric ? "asymmetric" : "symmetric");
+    cc__set_seq(&rt.state, RT_RUNNING);
+    return 0;
+}
+
+int cc_runtime_init(const CCRuntimeConfig *config) {
+    if (cc_in_fiber()) return EDEADLK;
+    if (cc__get(&rt.state) == RT_FORKED) refuse_after_fork();
+    pthread_mutex_lock(&rt.change);
+    int rc = cc__get(&rt.state) == RT_RUNNING ? EALREADY : start_locked(config);
+    pthread_mutex_unlock(&rt.change);
+    return rc;
+}
+
+/* ---- threads that are not workers ---- */
+
+static void leave(void) {
+    /* seq_cst: RT-1. The last one out tells a shutdown that waits. */
+    if (cc__sub_seq(&rt.inside, 1) == 1 && cc__get_seq(&rt.state) != RT_RUNNING) cc__futex_wake(&rt.inside, INT32_MAX);
+}
+
+int cc__driver_enter(bool start) {
+    for (;;) {
+        cc__add_seq(&rt.inside, 1);
+        uint32_t state = cc__get_seq(&rt.state);
+        if (likely(state == RT_RUNNING)) return 0;
+        leave();
+        if (state == RT_FORKED) refuse_after_fork();
+        if (!start) return state == RT_STOPPED ? ESRCH : ECANCELED;
+        int rc = cc_runtime_init(NULL); /* waits for a shutdown that is under way */
+        if (rc != 0 && rc != EALREADY) return rc;
+    }
+}
+
+void cc__driver_leave(void) {
+    leave();
+}
+
+/* ---- shutdown ---- */
+
+static void wait_for_threads(void) {
+    for (uint32_t inside; (inside = cc__get_seq(&rt.inside)) != 0;) cc__futex_wait(&rt.inside, inside, CC_FUTEX_FOREVER);
+}
+
+/* Ends every wait that can be ended from outside. A joiner that runs its task itself (PARK_RUN) follows that task. */
+static void cancel_waits(void) {
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
+        struct fiber *f = cc__pool_at(slot);
+        uint64_t word = cc__get_acquire(&f->word);
+        enum fiber_state state = cc__word_state(word);
+        if ((state == FIBER_PARKED || state == FIBER_PARKING) && cc__word_reason(word) != PARK_RUN)
+            (void)cc__fiber_wake(f, word & WORD_TICKET, WAKE_CANCEL);
+    }
+}
+
+/* Cancels again and again: what one wave sets free may wait again. */
+static bool drain_by_cancelling(uint64_t until) {
+    for (uint64_t step = 1000 * 1000;; step = step < 100 * 1000 * 1000 ? step * 2 : step) {
+        cancel_waits();
+        uint64_t now = cc__clock_now();
+        uint64_t next = now + step < until ? now + step : until;
+        if (cc__sched_drain(next)) return true;
+        if (next == until) return false;
+    }
+}
+
+static int shutdown_locked(uint64_t timeout_ms) {
+    if (cc__get(&rt.state) != RT_RUNNING) return 0;
+    bool drained = cc__sched_drain(cc_after_ms(timeout_ms).ns);
+    if (!drained) {
+        cc__set_seq(&cc__sched.refusing, true);
+        uint64_t grace_ms = timeout_ms < 100 ? 100 : timeout_ms; /* a cancelled wait needs a moment to be noticed */
+        drained = drain_by_cancelling(cc_after_ms(grace_ms).ns);
+    }
+    if (drained) {
+        cc__set_seq(&rt.state, RT_STOPPING);
+        wait_for_threads();
+        /* Somebody may have started a task between the look and the state. */
+        drained = cc__sched_active() == 0;
+    }
+    if (!drained) {
+        cc__warn("shutdown: %llu tasks still run after %llu ms; the runtime goes on:", (unsigned long long)cc__sched_active(),
+                 (unsigned long long)timeout_ms);
+        cc__diag_unfinished(20);
+        cc__set_seq(&cc__sched.refusing, false);
+        cc__set_seq(&rt.state, RT_RUNNING);
+        return ETIMEDOUT;
+    }
+    if (rt.config.stats) cc__diag_stats();
+    cc__sched_stop();
+    cc__fault_remove();
+    cc__stack_destroy();
+    cc__pool_destroy();
+    cc__set_seq(&rt.state, RT_STOPPED);
+    return 0;
+}
+
+int cc_runtime_shutdown(uint64_t timeout_ms) {
+    if (cc_in_fiber()) return EDEADLK;
+    if (cc__get(&rt.state) == RT_FORKED) refuse_after_fork();
+    pthread_mutex_lock(&rt.change);
+    int rc = shutdown_locked(timeout_ms);
+    pthread_mutex_unlock(&rt.change);
+    return rc;
+}
+
+/* ---- the rest of cc_sched.h ---- */
+
+int cc_run(CCTaskFn fn, void *arg, void **result) {
+    CCTask task;
+    int rc = cc_spawn(&task, fn, arg, NULL);
+    return rc != 0 ? rc : cc_task_join(&task, result);
+}
+
+unsigned cc_worker_count(void) {
+    if (cc__worker() != NULL) return cc__sched.count;
+    if (cc__driver_enter(false) != 0) return 0;
+    unsigned count = cc__sched.count;
+    leave();
+    return count;
+}

@@ -1,0 +1,292 @@
+/* idle.c - search, sleep, notify. The protocol, its race and its ordering table are in README.md.
+ *
+ * IDLE-1  No runnable fiber waits while a worker sleeps: publish, then look for sleepers, against: say that one sleeps, then look at
+ *         everything. For private queues the first side is light and the second heavy.
+ * IDLE-2  At most searchers_max workers search at a time; whoever wakes a sleeper takes the place for it, so that wakes do not pile up.
+ * IDLE-3  A searcher that finds something wakes the next if there is more: parallelism grows while there is work.
+ * IDLE-4  While some worker runs and another sleeps, one sleeper is the watcher and wakes now and then (100 us ... 5 ms): it reaches
+ *         what sits behind a worker that is stuck in one fiber. When all have slept for a few ticks, nobody watches and nothing ticks.
+ * IDLE-5  While timers are armed and all sleep, one of them, the keeper, sleeps until the next timer only.
+ */
+#include "sched/idle.h"
+
+#include "arch/cpu.h"
+#include "plat/clock.h"
+#include "sched/driver.h"
+#include "sched/inbox.h"
+#include "sched/inject.h"
+#include "sched/steal.h"
+
+enum {
+    SEARCH_NS = 20 * 1000,    /* of the order of one wake-up (28 us measured): searching is cheaper than sleeping too early */
+    TICK_MIN_NS = 100 * 1000, /* the watcher's first look; doubles */
+    TICK_MAX_NS = 5 * 1000 * 1000,
+    QUIET_TICKS = 10, /* some 26 ms in which nobody ran */
+    LONE_SKIP_MAX = 1 << 16,
+    TRIM_BATCH = 64,
+};
+
+enum wake_word { WAKE_NONE, WAKE_LOOK, WAKE_SEARCH /* and a searcher's place is yours */ };
+
+static bool take_place(void) {
+    uint64_t want = cc__get(&cc__sched.want);
+    while (want_hungry(want) < cc__sched.searchers_max)
+        if (cc__cas_seq(&cc__sched.want, &want, want + WANT_HUNGRY)) return true;
+    return false;
+}
+
+static void leave_place(void) {
+    cc__sub_seq(&cc__sched.want, WANT_HUNGRY);
+}
+
+/* ---- notify ---- */
+
+static void remove_locked(struct worker *w) {
+    cc__list_remove(&w->remote.idle);
+    w->remote.asleep = false;
+    if (cc__sched.idle.watcher == w) cc__sched.idle.watcher = NULL;
+    if (cc__sched.idle.keeper == w) {
+        cc__sched.idle.keeper = NULL;
+        cc__sched.idle.keeper_until = UINT64_MAX;
+    }
+    cc__sub_seq(&cc__sched.want, WANT_IDLE);
+}
+
+static void wake(struct worker *w, enum wake_word word) {
+    cc__set_release(&w->remote.wake, word); /* pairs with the sleeper's acquire */
+    cc__futex_wake(&w->remote.wake, 1);
+}
+
+/* Any sleeper, the watcher last: while others sleep it has a job. */
+static struct worker *choose_locked(void) {
+    struct worker *last = NULL;
+    struct link *list = &cc__sched.idle.list;
+    for (struct link *l = cc__get(&list->prev); l != list; l = cc__get(&l->prev)) {
+        struct worker *w = container_of(l, struct worker, remote.idle);
+        if (w != cc__sched.idle.watcher) return w;
+        last = w;
+    }
+    return last;
+}
+
+void cc__idle_notify(struct worker *w) {
+    uint64_t want = cc__get_seq(&cc__sched.want); /* after a publication to a shared place (IDLE-1) */
+    do {
+        if (want_hungry(want) != 0 || want_idle(want) == 0) return;
+    } while (!cc__cas_seq(&cc__sched.want, &want, want + WANT_HUNGRY));
+    cc__lock_take(&cc__sched.idle.lock);
+    struct worker *sleeper = choose_locked();
+    if (sleeper != NULL) remove_locked(sleeper);
+    cc__lock_release(&cc__sched.idle.lock);
+    if (sleeper == NULL) {
+        leave_place();
+        return;
+    }
+    if (w != NULL) cc__count(w, notified);
+    wake(sleeper, WAKE_SEARCH);
+}
+
+void cc__idle_notify_lone(struct worker *w) {
+    uint32_t left = cc__get(&w->core.lone_left);
+    if (left > 0) {
+        cc__set(&w->core.lone_left, left - 1);
+        return;
+    }
+    cc__set(&w->core.lone_left, cc__get(&cc__sched.lone_skip));
+    cc__idle_notify(w);
+}
+
+void cc__idle_notify_worker(struct worker *target) {
+    if (want_idle(cc__get_seq(&cc__sched.want)) == 0) return;
+    cc__lock_take(&cc__sched.idle.lock);
+    bool asleep = target->remote.asleep;
+    if (asleep) remove_locked(target);
+    cc__lock_release(&cc__sched.idle.lock);
+    if (asleep) wake(target, WAKE_LOOK);
+}
+
+void cc__idle_notify_all(void) {
+    for (unsigned i = 0; i < cc__sched.count; i++) cc__idle_notify_worker(&cc__sched.workers[i]);
+}
+
+/* ---- search ---- */
+
+/* A worker goes to work: if that leaves sleepers without a watcher, one of them has to become it (IDLE-4). */
+static void appoint_watcher(void) {
+    struct worker *sleeper = NULL;
+    cc__lock_take(&cc__sched.idle.lock);
+    cc__sched.idle.quiet = 0;
+    if (cc__sched.idle.watcher == NULL && (sleeper = choose_locked()) != NULL) remove_locked(sleeper);
+    cc__lock_release(&cc__sched.idle.lock);
+    if (sleeper != NULL) wake(sleeper, WAKE_LOOK);
+}
+
+void cc__idle_left(struct worker *w) {
+    w->rested = false;
+    w->ticked = false;
+    w->called = false;
+    if (w->hungry) {
+        w->hungry = false;
+        leave_place();
+        cc__set(&cc__sched.lone_skip, 0);
+    }
+    if (want_idle(cc__get(&cc__sched.want)) == 0) return;
+    if (cc__get(&w->runq.count) != 0 || cc__inject_len() != 0) cc__idle_notify(w);
+    appoint_watcher();
+}
+
+static bool something_shared(struct worker *w) {
+    return !cc__inbox_empty(w) || cc__inject_len() != 0 || cc__get(&cc__sched.stop);
+}
+
+/* Waits a little for somebody to share. Looks only at places that are written when there is news: reading a busy worker's lines would slow it down. */
+static bool search(struct worker *w) {
+    cc__steal_remember(w);
+    uint64_t end = cc__clock_now() + SEARCH_NS;
+    do {
+        for (int i = 0; i < 16; i++) {
+            if (something_shared(w)) return true;
+            cc__cpu_relax();
+        }
+    } while (cc__clock_now() < end);
+    return cc__steal_from_stuck(w);
+}
+
+/* ---- sleep ---- */
+
+static uint64_t next_timer(void) {
+    uint64_t next = UINT64_MAX;
+    for (unsigned i = 0; i < cc__sched.count; i++) {
+        uint64_t at = cc__driver_timers_next(i);
+        if (at < next) next = at;
+    }
+    return next;
+}
+
+/* When this sleeper has to wake by itself, and in which role. */
+static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
+    uint64_t until = UINT64_MAX;
+    bool all_asleep = want_idle(cc__get(&cc__sched.want)) == cc__sched.count;
+    if (!all_asleep) cc__sched.idle.quiet = 0;
+    if (cc__sched.idle.watcher == NULL && cc__sched.idle.quiet < QUIET_TICKS && cc__sched.count > 1) {
+        cc__sched.idle.watcher = w;
+        until = now + w->tick;
+    }
+    uint64_t timer = next_timer();
+    if (timer < cc__sched.idle.keeper_until) {
+        cc__sched.idle.keeper = w;
+        cc__sched.idle.keeper_until = timer;
+        if (timer < until) until = timer;
+    }
+    return until;
+}
+
+/* The look at everything that follows the announcement (IDLE-1). Private queues count only when a searcher may have a share of them. */
+static bool something_anywhere(struct worker *w) {
+    if (something_shared(w)) return true;
+    bool may_search = want_hungry(cc__get(&cc__sched.want)) < cc__sched.searchers_max;
+    for (unsigned i = 0; i < cc__sched.count; i++) {
+        struct worker *other = &cc__sched.workers[i];
+        if (!cc__inbox_empty(other)) return true;
+        if (may_search && other != w && cc__get(&other->runq.count) > 1) return true;
+    }
+    return false;
+}
+
+/* Runs as the watcher: true if somebody is stuck in front of work, or has more than it can run. */
+static bool tick(struct worker *w) {
+    bool work = false;
+    if (take_place()) {
+        w->hungry = true;
+        for (unsigned i = 0; i < cc__sched.count; i++) {
+            struct worker *other = &cc__sched.workers[i];
+            if (other != w && cc__get(&other->runq.count) > 1) work = true;
+        }
+        work = work || cc__steal_from_stuck(w);
+        if (!work) {
+            w->hungry = false;
+            leave_place();
+        }
+    }
+    cc__steal_remember(w);
+    w->tick = w->tick * 2 < TICK_MAX_NS ? w->tick * 2 : TICK_MAX_NS;
+    return work;
+}
+
+/* Sleeps; returns how it woke: a wake_word, or WAKE_NONE for the time. */
+static enum wake_word sleep_until(struct worker *w, uint64_t until) {
+    uint32_t word;
+    while ((word = cc__get_acquire(&w->remote.wake)) == WAKE_NONE) { /* pairs with wake() */
+        if (until != UINT64_MAX && cc__clock_now() >= until) return WAKE_NONE;
+        cc__futex_wait(&w->remote.wake, WAKE_NONE, until);
+    }
+    return (enum wake_word)word;
+}
+
+/* Off the list, unless a notifier was faster: then its word is there or about to come, and must be waited for. */
+static enum wake_word withdraw(struct worker *w, bool *was_watcher) {
+    cc__lock_take(&cc__sched.idle.lock);
+    bool listed = w->remote.asleep;
+    *was_watcher = cc__sched.idle.watcher == w;
+    if (listed) {
+        if (*was_watcher && want_idle(cc__get(&cc__sched.want)) == cc__sched.count) cc__sched.idle.quiet++;
+        remove_locked(w);
+    }
+    cc__lock_release(&cc__sched.idle.lock);
+    return listed ? WAKE_NONE : sleep_until(w, UINT64_MAX);
+}
+
+static void say_drained(void) {
+    if (!cc__get_seq(&cc__sched.draining)) return;
+    cc__add_seq(&cc__sched.drained, 1);
+    cc__futex_wake(&cc__sched.drained, INT32_MAX);
+}
+
+/* Searches, if there is a place and the watcher's look has not just said that it is in vain. True: found. */
+static bool search_first(struct worker *w) {
+    if (w->ticked) return false;
+    w->tick = TICK_MIN_NS;
+    if (!w->hungry) w->hungry = take_place();
+    if (!w->hungry) return false;
+    if (search(w)) return true;
+    w->hungry = false;
+    leave_place();
+    if (w->called) {
+        /* Somebody paid for waking us: for a lone fiber it does not pay just now. */
+        uint32_t skip = cc__get(&cc__sched.lone_skip);
+        if (skip < LONE_SKIP_MAX) cc__set(&cc__sched.lone_skip, skip * 2 + 1);
+        w->called = false;
+        cc__count(w, wasted);
+    }
+    return false;
+}
+
+bool cc__idle(struct worker *w) {
+    if (cc__get(&cc__sched.stop)) return false;
+    w->rested = true;
+    if (search_first(w)) return true;
+    w->ticked = false;
+    while (cc__stack_trim(TRIM_BATCH) != 0)
+        if (something_shared(w)) return true;
+
+    cc__set(&w->remote.wake, WAKE_NONE);
+    cc__lock_take(&cc__sched.idle.lock);
+    cc__list_push_back(&cc__sched.idle.list, &w->remote.idle);
+    w->remote.asleep = true;
+    cc__add_seq(&cc__sched.want, WANT_IDLE);
+    uint64_t until = choose_role_locked(w, cc__clock_now());
+    cc__lock_release(&cc__sched.idle.lock);
+    cc__barrier_heavy(); /* the heavy side of IDLE-1; the light side is cc__runq_tell */
+
+    enum wake_word word = WAKE_NONE;
+    if (!something_anywhere(w)) {
+        say_drained();
+        cc__count(w, slept);
+        word = sleep_until(w, until);
+    }
+    bool was_watcher = false;
+    if (word == WAKE_NONE) word = withdraw(w, &was_watcher);
+    if (word == WAKE_SEARCH) w->hungry = w->called = true;
+    if (word == WAKE_NONE && was_watcher) w->ticked = !tick(w);
+    return true;
+}

@@ -1,0 +1,26 @@
+/* idle.h - when a worker searches, when it sleeps, and who wakes it. The protocol is in README.md. */
+#ifndef CC_SCHED_IDLE_H
+#define CC_SCHED_IDLE_H
+
+#include "sched/sched.h"
+
+/* The worker has nothing to run. Searches a while, then sleeps. True: look again; false: the runtime stops. */
+bool cc__idle(struct worker *w);
+
+/* A worker that was idle has found something: it leaves the searchers, wakes the next one if there is more, and leaves a watcher behind. */
+void cc__idle_left(struct worker *w);
+
+/* Wakes one sleeper to search, unless somebody searches already. w: the calling worker, or NULL. */
+void cc__idle_notify(struct worker *w);
+
+/* The same for a single fiber that the calling worker will probably run itself soon: the wake is skipped more and more often while it
+ * turns out to be in vain. */
+void cc__idle_notify_lone(struct worker *w);
+
+/* Wakes that worker if it sleeps: there is something in its inbox. */
+void cc__idle_notify_worker(struct worker *target);
+
+/* Wakes all, to stop. */
+void cc__idle_notify_all(void);
+
+#endif

@@ -1,0 +1,34 @@
+/* next.h - which fiber gets the CPU. */
+#ifndef CC_SCHED_NEXT_H
+#define CC_SCHED_NEXT_H
+
+#include "sched/runq.h"
+
+/* One more turn. False: it is time to look beyond the own queues, on the worker's own stack. */
+CC_INLINE bool cc__next_turn(struct worker *w) {
+    uint64_t round = cc__get(&w->core.rounds) + 1;
+    cc__set(&w->core.rounds, round);
+    return likely(round < cc__get(&w->core.poll_at));
+}
+
+/* Somebody searches, and more waits here than the fiber that runs next: the turn after it shares. */
+CC_INLINE void cc__next_mind_others(struct worker *w) {
+    if (unlikely(want_hungry(cc__get(&cc__sched.want)) != 0) && cc__get(&w->runq.count) != 0)
+        cc__set(&w->core.poll_at, cc__get(&w->core.rounds));
+}
+
+/* The quick choice, for a fiber that leaves: own slot, FIFO, fresh. NULL: the worker's own stack decides. */
+CC_INLINE struct fiber *cc__next_local(struct worker *w) {
+    if (unlikely(!cc__next_turn(w))) return NULL;
+    cc__bias_enter(&w->runq.bias);
+    struct fiber *f = cc__runq_pick_owner(w);
+    cc__bias_leave(&w->runq.bias);
+    cc__next_mind_others(w);
+    return f;
+}
+
+/* The full choice, on the worker's own stack: own queues, inbox, global queue, timers, others' queues; sleeps when there is
+ * nothing. NULL: the runtime stops. */
+struct fiber *cc__next(struct worker *w);
+
+#endif

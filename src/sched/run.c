@@ -1,0 +1,216 @@
+/* run.c - a fiber's life on the CPU: first instruction, yield, park, last instruction.
+ *
+ * RUN-1  A fiber's last use of its stack is a jump to another one; whatever ends its life (giving the stack back, telling the
+ *        joiners) happens after that, on the other stack.
+ * RUN-2  A fresh fiber that follows one that ended takes over its stack, which is still warm.
+ */
+#include "base/fatal.h"
+#include "base/mem.h"
+#include "sched/driver.h"
+#include "sched/inbox.h"
+#include "sched/inject.h"
+#include "sched/next.h"
+#include "sched/switch.h"
+
+#include <string.h>
+
+/* ---- the end ---- */
+
+static void after_exit(struct worker *w, void *arg) {
+    struct fiber *f = arg;
+    struct stack *stack = cc__get(&f->stack);
+    if (stack != NULL) {
+        cc__set(&f->stack, NULL);
+        cc__san_end(&stack->san);
+        cc__stack_give(&w->core.stacks, stack);
+    }
+    cc__driver_task_ended(w, f);
+}
+
+/* The fiber that the dead one hands the CPU to; RUNNING already. NULL: the worker's own stack. */
+static struct fiber *heir(struct worker *w, struct fiber *self) {
+#ifdef CC_TSAN
+    /* What follows an exit would be ordered after it in the race detector's eyes: let that be no user's fiber. */
+    (void)w, (void)self;
+    return NULL;
+#else
+    struct fiber *next;
+    if (self->runner != NULL) {
+        next = self->runner->fiber;
+        cc__bump(&w->core.rounds);
+        cc__state_resume_sole(next, w->core.owner);
+    } else if ((next = cc__next_local(w)) != NULL) {
+        cc__state_run(next, w->core.owner);
+    }
+    return next;
+#endif
+}
+
+static CC_NORETURN void leave_for_good(struct fiber *self) {
+    struct worker *w = cc__worker();
+    struct stack *stack = cc__get(&self->stack);
+    struct fiber *next = heir(w, self);
+    cc__set(&w->core.after, after_exit);
+    cc__set(&w->core.after_arg, self);
+    cc__san_release(&self->join_lock.word); /* what the fiber wrote, to its joiners */
+    cc__set(&w->core.current, next);
+    if (next == NULL) {
+        cc__san_leave(NULL, &w->core.san);
+        cc__context_jump(&w->core.native, w);
+    } else if (cc__get(&next->stack) != NULL) {
+        cc__san_leave(NULL, cc__switch_san(next));
+        cc__context_jump(&next->context, w);
+    } else if (cc__stack_size(stack) != cc__stack_default() || next->args_kind == ARGS_BLOCK) {
+        /* A stack of another size is not for everyone: let the worker's own stack find one. */
+        cc__set(&w->core.pending, next);
+        cc__set(&w->core.current, NULL);
+        cc__san_leave(NULL, &w->core.san);
+        cc__context_jump(&w->core.native, w);
+    } else {
+        struct context first;
+        cc__set(&self->stack, NULL);
+        cc__switch_bind(next, stack);
+        cc__context_start(&first, cc__stack_top(stack), cc__run_fiber);
+        cc__san_leave(NULL, &stack->san);
+        cc__context_jump(&first, w);
+    }
+}
+
+/* ---- the beginning ---- */
+
+/* The argument, out of the record, whose place the saved context is about to take. `copy` has FIBER_INLINE_ARGS bytes. */
+static void *unpack(struct fiber *self, struct fiber_cold *cold, unsigned char *copy) {
+    void *arg;
+    switch (self->args_kind) {
+    case ARGS_POINTER:
+        memcpy(&arg, self->args, sizeof arg);
+        return arg;
+    case ARGS_INLINE:
+        memcpy(copy, self->args, FIBER_INLINE_ARGS);
+        return copy;
+    default:
+        memcpy(&cold->block, self->args, sizeof cold->block);
+        memcpy(cold->name, cold->block->name, sizeof cold->name);
+        return cold->block->args_size > 0 ? cold->block->args : cold->block->pointer;
+    }
+}
+
+void cc__run_fiber(void *worker) {
+    struct worker *w = worker;
+    struct fiber *self = cc__get(&w->core.current);
+    struct stack *stack = cc__get(&self->stack);
+    cc__san_arrive(&stack->san);
+    (void)cc__get_acquire(&self->word); /* pairs with the spawner's release */
+    cc__switch_arrived(w);
+
+    struct fiber_cold *cold = cc__stack_cold(stack);
+    _Alignas(max_align_t) unsigned char copy[FIBER_INLINE_ARGS];
+    cold->name[0] = '\0';
+    cold->block = NULL;
+    void *arg = unpack(self, cold, copy);
+    cc__context_inherit(&self->context, cc__stack_top(stack));
+    CCTaskFn fn = self->fn;
+
+    void *result = fn(arg);
+
+    cc__mem_free(cold->block);
+    self->outcome.result = result;
+    self->outcome.status = 0;
+    leave_for_good(self);
+}
+
+/* ---- in between ---- */
+
+struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+    cc__count(w, parks);
+    struct fiber *next = cc__next_local(w);
+    if (next != NULL) {
+        if (likely(cc__get(&next->stack) != NULL)) {
+            cc__state_run(next, w->core.owner);
+            return cc__switch_fiber(w, self, next, after, arg);
+        }
+        struct stack *stack = next->args_kind == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
+        if (stack != NULL) {
+            cc__state_run(next, w->core.owner);
+            return cc__switch_fresh(w, self, next, stack, after, arg);
+        }
+        cc__set(&w->core.pending, next);
+    }
+    return cc__switch_native(w, self, after, arg);
+}
+
+bool cc__sched_take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
+    if (unlikely(!cc__next_turn(w))) return false;
+    cc__bias_enter(&w->runq.bias);
+    uint64_t word = cc__get(&f->word);
+    bool here = (word & (WORD_STATE | WORD_FRESH | WORD_OWNER)) ==
+                (FIBER_RUNNABLE | WORD_FRESH | (uint64_t)w->core.owner << WORD_OWNER_SHIFT);
+    here = here && f->generation == generation; /* while it sits here its tenant stays */
+    if (here) {
+        cc__list_remove(&f->link);
+        cc__runq_sub_owner(&w->runq, 1);
+        cc__state_move(f, 0);
+    }
+    cc__bias_leave(&w->runq.bias);
+    return here;
+}
+
+struct worker *cc__sched_run_fresh(struct worker *w, struct fiber *self, struct fiber *fresh, after_fn after, void *arg) {
+    struct stack *stack = fresh->args_kind == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
+    if (unlikely(stack == NULL)) {
+        cc__set(&w->core.pending, fresh);
+        return cc__switch_native(w, self, after, arg);
+    }
+    cc__state_run(fresh, w->core.owner);
+    return cc__switch_fresh(w, self, fresh, stack, after, arg);
+}
+
+/* Still inside the biased lock, which was entered before the switch. */
+static void after_yield(struct worker *w, void *arg) {
+    struct fiber *f = arg;
+    cc__state_yield(f, w->core.owner);
+    cc__list_push_back(&w->runq.fifo, &f->link);
+    cc__runq_add_owner(&w->runq, 1);
+    cc__bias_leave(&w->runq.bias);
+}
+
+static void after_yield_native(struct worker *w, void *arg) {
+    cc__bias_enter(&w->runq.bias);
+    after_yield(w, arg);
+}
+
+static void yield_fiber(struct worker *w, struct fiber *self) {
+    struct runq *q = &w->runq;
+    if (unlikely(!cc__next_turn(w))) {
+        cc__switch_native(w, self, after_yield_native, self);
+        return;
+    }
+    cc__bias_enter(&q->bias);
+    if (unlikely(cc__get(&q->slot) != NULL || !cc__list_empty(&q->fresh))) cc__runq_level_owner(q);
+    if (likely(!cc__list_empty(&q->fifo))) {
+        struct fiber *next = cc__fiber_of(cc__get(&q->fifo.next));
+        if (likely(cc__get(&next->stack) != NULL)) {
+            cc__list_remove(&next->link);
+            cc__runq_sub_owner(q, 1);
+            cc__next_mind_others(w);
+            cc__state_run(next, w->core.owner);
+            cc__switch_fiber(w, self, next, after_yield, self);
+            return;
+        }
+        cc__bias_leave(&q->bias);
+        cc__switch_native(w, self, after_yield_native, self);
+        return;
+    }
+    cc__bias_leave(&q->bias);
+    /* Alone here; others may be waiting elsewhere. */
+    if (unlikely(!cc__inbox_empty(w) || cc__inject_len() != 0)) cc__switch_native(w, self, after_yield_native, self);
+}
+
+void cc_yield(void) {
+    struct worker *w = cc__worker();
+    struct fiber *self = cc__sched_current(w);
+    if (self == NULL)
+        cc__thread_yield();
+    else
+        yield_fiber(w, self);
+}

@@ -1,0 +1,73 @@
+/* runq.c - the parts of the run queue that are not on the hot path: sharing, moving in bulk. */
+#include "sched/runq.h"
+
+#include "sched/idle.h"
+#include "sched/inject.h"
+
+void cc__runq_level_owner(struct runq *q) {
+    struct fiber *f = cc__get(&q->slot);
+    if (f != NULL) {
+        cc__set(&q->slot, NULL);
+        cc__list_push_back(&q->fifo, &f->link);
+    }
+    while (!cc__list_empty(&q->fresh)) cc__list_push_back(&q->fifo, cc__list_pop_back(&q->fresh));
+}
+
+uint32_t cc__runq_take_oldest(struct runq *q, uint32_t n, bool all, struct link *list) {
+    uint32_t taken = 0;
+    while (taken < n) {
+        struct fiber *f;
+        if (!cc__list_empty(&q->fresh))
+            f = cc__fiber_of(cc__list_pop_back(&q->fresh));
+        else if (!cc__list_empty(&q->fifo))
+            f = cc__fiber_of(cc__list_pop_front(&q->fifo));
+        else if (all && (f = cc__get(&q->slot)) != NULL)
+            cc__set(&q->slot, NULL);
+        else
+            break;
+        cc__state_move(f, 0);
+        cc__list_push_back(list, &f->link);
+        taken++;
+    }
+    cc__runq_sub_owner(q, taken);
+    return taken;
+}
+
+void cc__runq_append(struct worker *w, struct link *list, uint32_t n) {
+    /* Fresh ones may be taken out by a joiner on this worker from now on (RUNQ-2). */
+    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) {
+        struct fiber *f = cc__fiber_of(l);
+        if (cc__get(&f->word) & WORD_FRESH) cc__state_move(f, w->core.owner);
+    }
+    cc__bias_enter(&w->runq.bias);
+    cc__list_append_all(&w->runq.fifo, list);
+    cc__runq_add_owner(&w->runq, n);
+    cc__bias_leave(&w->runq.bias);
+}
+
+/* n fibers go to the global queue, where the searchers look. */
+static void share(struct worker *w, uint32_t n) {
+    struct link list;
+    cc__list_init(&list);
+    cc__bias_enter(&w->runq.bias);
+    n = cc__runq_take_oldest(&w->runq, n, false, &list);
+    cc__bias_leave(&w->runq.bias);
+    cc__inject_put_all(&list, n);
+    cc__count_n(w, shared, n);
+}
+
+void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
+    uint32_t count = cc__get(&w->runq.count);
+    if (count == 0) return;
+    if (want_hungry(want) != 0) {
+        /* The first fibers are shared at once, then in growing portions: a searcher that eats fast must not make every spawn a transfer. */
+        uint32_t share_at = cc__get(&w->core.share_at);
+        if (count < share_at + keep) return;
+        cc__set(&w->core.share_at, share_at < 64 ? share_at * 2 : share_at);
+        share(w, (count + 1 - keep) / 2);
+    } else if (count > 1) {
+        cc__idle_notify(w);
+    } else {
+        cc__idle_notify_lone(w);
+    }
+}

@@ -1,0 +1,75 @@
+/* runq.h - a worker's own runnable fibers: a slot, a FIFO, and the fresh ones newest first.
+ *
+ * All of it is plain single-threaded data under the worker's biased lock (sync/bias.h): the owner pays two stores and a load, no
+ * read-modify-write; a thief pays a system call. Lists are linked through the fiber records: no capacity, no allocation.
+ *
+ *   slot   the fiber woken last; it runs next, at most SLOT_STREAK times in a row, so that two fibers that wake each
+ *          other cannot keep the others out
+ *   fifo   woken and yielded fibers, first in first out
+ *   fresh  fibers that never ran: the owner takes the newest (depth first keeps few alive), thieves the oldest
+ *
+ * RUNQ-1  A fiber is RUNNABLE exactly while it is in one queue, and then in one only.
+ * RUNQ-2  A fresh fiber in here carries this worker as its owner; so its joiner, on this worker, may take it out (cc__sched_take_fresh).
+ * RUNQ-3  `count` is exact under the lock, a hint outside.
+ */
+#ifndef CC_SCHED_RUNQ_H
+#define CC_SCHED_RUNQ_H
+
+#include "sched/sched.h"
+
+enum { SLOT_STREAK = 16 }; /* guess: long enough for a conversation, 16 turns are under a microsecond */
+
+CC_INLINE void cc__runq_add_owner(struct runq *q, uint32_t n) {
+    cc__set(&q->count, cc__get(&q->count) + n);
+}
+CC_INLINE void cc__runq_sub_owner(struct runq *q, uint32_t n) {
+    cc__set(&q->count, cc__get(&q->count) - n);
+}
+
+/* Inside the lock. The fiber to run next, NULL if there is none. */
+CC_INLINE struct fiber *cc__runq_pick_owner(struct worker *w) {
+    struct runq *q = &w->runq;
+    struct fiber *f = cc__get(&q->slot);
+    if (f != NULL) {
+        cc__set(&q->slot, NULL);
+        uint32_t streak = cc__get(&w->core.streak);
+        if (likely(streak < SLOT_STREAK)) {
+            cc__set(&w->core.streak, streak + 1);
+            cc__runq_sub_owner(q, 1);
+            return f;
+        }
+        cc__list_push_back(&q->fifo, &f->link);
+    }
+    cc__set(&w->core.streak, 0);
+    if (!cc__list_empty(&q->fifo))
+        f = cc__fiber_of(cc__list_pop_front(&q->fifo));
+    else if (!cc__list_empty(&q->fresh))
+        f = cc__fiber_of(cc__list_pop_front(&q->fresh));
+    else
+        return NULL;
+    cc__runq_sub_owner(q, 1);
+    return f;
+}
+
+/* Inside the lock. Everyone who is ready goes before a fiber that yields: the slot and the fresh ones join the FIFO, oldest first. */
+void cc__runq_level_owner(struct runq *q);
+
+/* Inside the lock. Takes up to n fibers for another worker, the oldest first: fresh ones, then the FIFO's head, then (all == true) the slot. Appends
+ * them to `list`, no longer owned; returns how many. */
+uint32_t cc__runq_take_oldest(struct runq *q, uint32_t n, bool all, struct link *list);
+
+/* The owner, outside the lock. Appends all of `list` (n fibers, RUNNABLE, owned by nobody) to the FIFO. */
+void cc__runq_append(struct worker *w, struct link *list, uint32_t n);
+
+/* Tells workers that search or sleep about what was just put here. The caller has left the biased lock. keep: how many fibers the
+ * running one is likely to need itself at once (a spawner often joins what it spawned last). */
+void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep);
+
+CC_INLINE void cc__runq_tell(struct worker *w, uint32_t keep) {
+    /* Publish, then look for sleepers: the light side of the pair whose heavy side is in idle.c. */
+    cc__barrier_light();
+    uint64_t want = cc__get(&cc__sched.want);
+    if (unlikely(want != 0)) cc__runq_tell_slow(w, want, keep);
+}
+
+#endif

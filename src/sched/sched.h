@@ -1,0 +1,158 @@
+/* sched.h - the worker, what it owns, what it shares; and the calls through which the rooms above reach the scheduler.
+ *
+ * A worker is an OS thread that runs fibers. struct worker_core is touched by its owner only (its fields are relaxed atomics because
+ * a race detector sees the fibers that run on one worker as threads); struct runq is the owner's under a biased lock; struct
+ * worker_remote is for everybody. A function that takes a worker_core * or a worker * as "w" runs on that worker.
+ */
+#ifndef CC_SCHED_SCHED_H
+#define CC_SCHED_SCHED_H
+
+#include "fiber/pool.h"
+#include "fiber/stack.h"
+#include "fiber/state.h"
+#include "plat/futex.h"
+#include "plat/thread.h"
+#include "probe/probe.h"
+#include "sync/bias.h"
+#include "sync/ring.h"
+
+struct worker;
+
+/* What must happen after the old stack is quiet; runs first thing on the next one. */
+typedef void (*after_fn)(struct worker *w, void *arg);
+
+/* The runnable fibers that are this worker's own. runq.h has the rules. */
+struct runq {
+    struct bias bias;
+    _Atomic uint32_t count;     /* of all three below */
+    struct fiber *_Atomic slot; /* just woken: runs next */
+    struct link fifo;           /* woken and yielded, oldest first */
+    struct link fresh;          /* never run, newest first */
+};
+
+struct worker_core {
+    struct fiber *_Atomic current; /* NULL: the worker runs on its own stack */
+    after_fn _Atomic after;
+    void *_Atomic after_arg;
+    _Atomic uint64_t rounds;   /* one more with every fiber that gets the CPU; others read it to see progress */
+    _Atomic uint64_t poll_at;  /* the round at which the worker looks beyond its own queues */
+    _Atomic uint32_t streak;   /* turns in a row that the slot has taken */
+    _Atomic uint32_t share_at; /* a spawn shares with hungry workers when this many fibers wait */
+    _Atomic uint32_t lone_left; /* how many lone fibers to make runnable before a sleeper is woken for one (idle.c) */
+    unsigned owner;            /* this worker's number plus one, as in a state word */
+    struct fiber *_Atomic pending; /* taken from a queue, waits for a stack */
+    struct fiber_cache fibers;
+    struct stack_cache stacks;
+    struct context native; /* the worker's own stack */
+    struct san san;
+    struct probe probe;
+};
+
+struct worker_remote {
+    struct fiber *_Atomic inbox; /* the last one in; anyone may push, anyone may take all */
+    _Atomic uint32_t inbox_len;
+    _Atomic uint32_t wake; /* futex: enum wake_word */
+    struct link idle;      /* on sched.idle.list, under its lock */
+    bool asleep;           /* under sched.idle.lock */
+};
+
+struct worker {
+    _Alignas(CC_LINE) struct worker_core core;
+    _Alignas(CC_LINE) struct runq runq;
+    _Alignas(CC_LINE) struct worker_remote remote;
+    /* The owner's, rarely touched. */
+    _Alignas(CC_LINE) uint64_t rng;
+    uint64_t polled_at;  /* when the worker last looked at the clock */
+    uint32_t interval;   /* rounds between two looks */
+    bool fair_fresh;     /* whose turn it is among the oldest: fresh or fifo */
+    bool rested;         /* has been idle since it last ran something */
+    bool hungry;         /* holds one of the searchers' places */
+    bool called;         /* was woken to search */
+    bool ticked;         /* woke as the watcher, with nothing to do yet */
+    uint64_t tick;       /* the watcher's current interval */
+    uint64_t *seen;      /* everybody's rounds at the last look; one per worker */
+    pthread_t thread;
+    void *signal_stack;
+};
+
+/* sched.want: how many workers search for work, and how many sleep. One load tells whether anybody cares. */
+#define WANT_HUNGRY UINT64_C(1)
+#define WANT_IDLE (UINT64_C(1) << 32)
+#define want_hungry(want) ((uint32_t)(want))
+#define want_idle(want) ((uint32_t)((want) >> 32))
+
+struct sched {
+    struct worker *workers;
+    unsigned count;
+    unsigned searchers_max;
+    _Alignas(CC_LINE) _Atomic uint64_t want;
+    _Atomic uint32_t lone_skip; /* grows while waking a sleeper for a lone fiber is in vain (idle.c) */
+    _Atomic bool stop;          /* workers leave when they find nothing */
+    _Atomic bool draining;      /* somebody waits for all tasks to end: say so when idle */
+    _Atomic bool refusing;      /* no new tasks */
+    _Atomic uint32_t drained;   /* futex: changes whenever a worker goes idle while draining */
+    _Alignas(CC_LINE) struct {
+        struct lock lock;
+        struct link list;       /* of worker_remote.idle: who sleeps */
+        struct worker *watcher; /* the sleeper that wakes now and then while others run */
+        struct worker *keeper;  /* the sleeper that wakes for the next timer */
+        uint64_t keeper_until;
+        uint32_t quiet; /* the watcher's ticks in a row at which everybody slept */
+    } idle;
+    /* The global queue: inject.c. */
+    _Alignas(CC_LINE) struct ring_mpmc ring;
+    struct {
+        struct lock lock;
+        struct link list;
+        _Atomic uint64_t count;
+    } overflow;
+    _Atomic uint32_t round_robin;
+    /* Tasks started and ended by threads that are not workers. */
+    _Atomic uint64_t foreign_spawned;
+};
+
+extern struct sched cc__sched;
+
+/* The worker that the calling thread is, or NULL. Never inlined: after a switch the thread may be another one, and the compiler
+ * would keep the old thread's address. */
+struct worker *cc__worker(void);
+void cc__worker_set(struct worker *w);
+
+/* --- for the rooms above --- */
+
+/* The running fiber, NULL outside. */
+CC_INLINE struct fiber *cc__sched_current(struct worker *w) {
+    return w ? cc__get(&w->core.current) : NULL;
+}
+
+/* Makes a filled, IDLE record runnable. w: the calling worker or NULL. */
+void cc__sched_spawn(struct worker *w, struct fiber *f);
+
+/* Puts a fiber that the caller has just made RUNNABLE (claimed) into a queue. Any thread. */
+void cc__sched_ready(struct fiber *f);
+/* The same for a chain of n fibers linked by link.next. */
+void cc__sched_ready_chain(struct fiber *first, uint32_t n);
+
+/* Leaves the running fiber and runs something else; `after` makes it findable. Returns when the fiber runs again, with the worker that it
+ * then is on. */
+struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg);
+
+/* Takes a fresh fiber out of the calling worker's own queue, if it is there, for a direct run. False: it is elsewhere, or
+ * it is time to look at others. */
+bool cc__sched_take_fresh(struct worker *w, struct fiber *f, uint32_t generation);
+/* Leaves the running fiber for one that cc__sched_take_fresh gave. */
+struct worker *cc__sched_run_fresh(struct worker *w, struct fiber *self, struct fiber *fresh, after_fn after, void *arg);
+
+/* How many tasks have been started and have not ended; exact when it says 0. */
+uint64_t cc__sched_active(void);
+
+/* --- for rt --- */
+
+/* 0, ENOMEM, or an error of pthread_create. */
+int cc__sched_start(unsigned workers, size_t queue_slots);
+/* All tasks have ended. */
+void cc__sched_stop(void);
+/* Waits until no task is active. False: not by `until`. */
+bool cc__sched_drain(uint64_t until);
+
+#endif

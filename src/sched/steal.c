@@ -1,0 +1,64 @@
+/* steal.c - taking from others.
+ *
+ * A worker that has work to spare shares it as soon as it sees that somebody is hungry (runq.c): that costs the thief nothing but
+ * patience. A worker that does not come by, because one fiber keeps its CPU, is robbed: its biased lock is revoked.
+ *
+ * STEAL-1  Whatever is runnable is reached by every worker within a bounded time: shared at its holder's next turn, or robbed.
+ */
+#include "sched/steal.h"
+
+#include "plat/clock.h"
+#include "base/rng.h"
+#include "sched/driver.h"
+#include "sched/inbox.h"
+
+/* Visits every other worker once, from a random start. */
+#define for_others(w, victim)                                                                                       \
+    for (unsigned start_ = (unsigned)(cc__rng_next(&(w)->rng) % cc__sched.count), i_ = 0; i_ < cc__sched.count; i_++) \
+        for (struct worker *victim = &cc__sched.workers[(start_ + i_) % cc__sched.count]; victim != NULL && victim != (w); victim = NULL)
+
+bool cc__steal(struct worker *w) {
+    struct link list;
+    cc__list_init(&list);
+    uint32_t n = 0;
+    uint64_t now = 0;
+    for_others(w, victim) {
+        n += cc__inbox_take(victim, &list);
+        unsigned index = victim->core.owner - 1;
+        uint64_t due = cc__driver_timers_next(index);
+        if (due != UINT64_MAX) {
+            if (now == 0) now = cc__clock_now();
+            if (due <= now) n += cc__driver_timers_fire(index, now, &list);
+        }
+    }
+    if (n == 0) return false;
+    cc__runq_append(w, &list, n);
+    cc__count_n(w, robbed, n);
+    return true;
+}
+
+static bool rob(struct worker *w, struct worker *victim) {
+    struct link list;
+    cc__list_init(&list);
+    if (!cc__bias_revoke(&victim->runq.bias)) return false;
+    uint32_t count = cc__get(&victim->runq.count);
+    uint32_t n = cc__runq_take_oldest(&victim->runq, (count + 1) / 2, true, &list);
+    cc__bias_release(&victim->runq.bias);
+    if (n == 0) return false;
+    cc__runq_append(w, &list, n);
+    cc__count_n(w, robbed, n);
+    return true;
+}
+
+bool cc__steal_from_stuck(struct worker *w) {
+    for_others(w, victim) {
+        if (cc__get(&victim->runq.count) == 0) continue;
+        if (cc__get(&victim->core.rounds) != w->seen[victim->core.owner - 1]) continue;
+        if (rob(w, victim)) return true;
+    }
+    return false;
+}
+
+void cc__steal_remember(struct worker *w) {
+    for (unsigned i = 0; i < cc__sched.count; i++) w->seen[i] = cc__get(&cc__sched.workers[i].core.rounds);
+}

@@ -1,0 +1,70 @@
+/* switch.h - leave a fiber for another one, without a detour.
+ *
+ * The next fiber is known before the switch; what must wait until the old stack is quiet is the after-switch action, left with the worker
+ * and executed first thing on the next stack. The worker is carried across in a register, so nobody asks the thread for it.
+ */
+#ifndef CC_SCHED_SWITCH_H
+#define CC_SCHED_SWITCH_H
+
+#include "sched/sched.h"
+
+/* First thing on a stack that was switched to. */
+CC_INLINE void cc__switch_arrived(struct worker *w) {
+    after_fn after = cc__get(&w->core.after);
+    after(w, cc__get(&w->core.after_arg));
+}
+
+/* The first function on a fresh stack; run.c. */
+void cc__run_fiber(void *worker);
+
+CC_INLINE struct san *cc__switch_san(struct fiber *f) {
+    return &cc__get(&f->stack)->san;
+}
+
+/* A fresh fiber gets its stack. */
+CC_INLINE void cc__switch_bind(struct fiber *f, struct stack *stack) {
+    cc__set(&f->stack, stack);
+    cc__san_begin(&stack->san, stack->base, cc__stack_size(stack));
+}
+
+/* From `self` to the worker's own stack. */
+CC_INLINE struct worker *cc__switch_native(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+    cc__set(&w->core.after, after);
+    cc__set(&w->core.after_arg, arg);
+    cc__set(&w->core.current, NULL);
+    cc__san_leave(cc__switch_san(self), &w->core.san);
+    w = cc__context_switch(&self->context, &w->core.native, w);
+    cc__san_arrive(cc__switch_san(self));
+    cc__switch_arrived(w);
+    return w;
+}
+
+/* From `self` to `next`, which has run before and is RUNNING already. */
+CC_INLINE struct worker *cc__switch_fiber(struct worker *w, struct fiber *self, struct fiber *next, after_fn after, void *arg) {
+    cc__set(&w->core.after, after);
+    cc__set(&w->core.after_arg, arg);
+    cc__set(&w->core.current, next);
+    cc__san_leave(cc__switch_san(self), cc__switch_san(next));
+    w = cc__context_switch(&self->context, &next->context, w);
+    cc__san_arrive(cc__switch_san(self));
+    cc__switch_arrived(w);
+    return w;
+}
+
+/* From `self` to `next`, which has never run, is RUNNING already and gets `stack`. */
+CC_INLINE struct worker *cc__switch_fresh(struct worker *w, struct fiber *self, struct fiber *next, struct stack *stack, after_fn after,
+                                          void *arg) {
+    struct context first;
+    cc__switch_bind(next, stack);
+    cc__context_start(&first, cc__stack_top(stack), cc__run_fiber);
+    cc__set(&w->core.after, after);
+    cc__set(&w->core.after_arg, arg);
+    cc__set(&w->core.current, next);
+    cc__san_leave(cc__switch_san(self), &stack->san);
+    w = cc__context_switch(&self->context, &first, w);
+    cc__san_arrive(cc__switch_san(self));
+    cc__switch_arrived(w);
+    return w;
+}
+
+#endif

@@ -1,0 +1,173 @@
+/* worker.c - the OS threads that run fibers: their loop, their start, their end. */
+#include "sched/sched.h"
+
+#include "base/mem.h"
+#include "plat/clock.h"
+#include "plat/fault.h"
+#include "sched/driver.h"
+#include "sched/idle.h"
+#include "sched/next.h"
+#include "sched/switch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct sched cc__sched;
+
+static _Thread_local struct worker *this_worker __attribute__((tls_model("initial-exec")));
+
+CC_NOINLINE struct worker *cc__worker(void) {
+    struct worker *w = this_worker;
+    __asm__ volatile("" : "+r"(w)); /* not a constant of the thread: every call looks again */
+    return w;
+}
+
+CC_NOINLINE void cc__worker_set(struct worker *w) {
+    this_worker = w;
+}
+
+/* From the worker's own stack into a fiber; returns when something switches back. */
+static void run(struct worker *w, struct fiber *f) {
+    struct stack *stack = cc__get(&f->stack);
+    struct context first, *to = &f->context;
+    if (stack == NULL) {
+        size_t size = 0;
+        if (f->args_kind == ARGS_BLOCK) {
+            struct fiber_block *block;
+            memcpy(&block, f->args, sizeof block);
+            size = block->stack_size;
+        }
+        stack = cc__stack_take(&w->core.stacks, size);
+        if (unlikely(stack == NULL)) {
+            /* No stack can be had: the thunk does not run, its joiners hear ENOMEM, everybody else goes on. */
+            if (f->args_kind == ARGS_BLOCK) {
+                struct fiber_block *block;
+                memcpy(&block, f->args, sizeof block);
+                cc__mem_free(block);
+            }
+            f->outcome.result = NULL;
+            f->outcome.status = ENOMEM;
+            cc__driver_task_ended(w, f);
+            return;
+        }
+        cc__switch_bind(f, stack);
+        cc__context_start(&first, cc__stack_top(stack), cc__run_fiber);
+        to = &first;
+    }
+    cc__state_run(f, w->core.owner);
+    cc__bump(&w->core.rounds);
+    cc__set(&w->core.current, f);
+    cc__san_leave(&w->core.san, &stack->san);
+    w = cc__context_switch(&w->core.native, to, w);
+    cc__san_arrive(&w->core.san);
+    cc__switch_arrived(w);
+}
+
+static void nothing(struct worker *w, void *arg) {
+    (void)w, (void)arg;
+}
+
+static void *worker_main(void *arg) {
+    struct worker *w = arg;
+    char name[16];
+    snprintf(name, sizeof name, "ccc/%u", w->core.owner - 1);
+    cc__thread_name(name);
+    cc__worker_set(w);
+    cc__fault_stack_set(w->signal_stack, cc__fault_stack_size());
+    cc__san_native(&w->core.san);
+    cc__context_native(&w->core.native);
+    for (struct fiber *f; (f = cc__next(w)) != NULL;) {
+        /* A fiber that is started from here has nobody to clean up after. */
+        cc__set(&w->core.after, nothing);
+        run(w, f);
+    }
+    cc__pool_flush(&w->core.fibers);
+    cc__stack_flush(&w->core.stacks);
+    cc__fault_stack_clear();
+    cc__worker_set(NULL);
+    return NULL;
+}
+
+static bool worker_init(struct worker *w, unsigned index) {
+    w->core.owner = index + 1;
+    cc__list_init(&w->runq.fifo);
+    cc__list_init(&w->runq.fresh);
+    w->rng = UINT64_C(0x9e3779b97f4a7c15) * (index + 1);
+    w->interval = 1;
+    w->polled_at = cc__clock_now();
+    cc__set(&w->core.share_at, 1);
+    w->seen = cc__mem_alloc(cc__sched.count * sizeof *w->seen);
+    w->signal_stack = cc__mem_alloc(cc__fault_stack_size());
+    return w->seen != NULL && w->signal_stack != NULL;
+}
+
+static void release_all(void) {
+    for (unsigned i = 0; cc__sched.workers != NULL && i < cc__sched.count; i++) {
+        cc__mem_free(cc__sched.workers[i].seen);
+        cc__mem_free(cc__sched.workers[i].signal_stack);
+    }
+    cc__mem_free(cc__sched.workers);
+    cc__ring_destroy(&cc__sched.ring);
+    cc__driver_timers_stop();
+    memset(&cc__sched, 0, sizeof cc__sched);
+}
+
+static void stop_workers(unsigned started) {
+    cc__set_seq(&cc__sched.stop, true);
+    cc__idle_notify_all();
+    for (unsigned i = 0; i < started; i++) cc__thread_join(cc__sched.workers[i].thread);
+}
+
+int cc__sched_start(unsigned workers, size_t queue_slots) {
+    memset(&cc__sched, 0, sizeof cc__sched);
+    cc__barrier_init();
+    cc__sched.count = workers;
+    cc__sched.searchers_max = workers > 3 ? workers / 2 : 1;
+    cc__sched.idle.keeper_until = UINT64_MAX;
+    cc__list_init(&cc__sched.idle.list);
+    cc__list_init(&cc__sched.overflow.list);
+    cc__sched.workers = cc__mem_alloc(workers * sizeof(struct worker));
+    bool ok = cc__sched.workers != NULL && cc__ring_init(&cc__sched.ring, queue_slots) && cc__driver_timers_start(workers);
+    for (unsigned i = 0; ok && i < workers; i++) ok = worker_init(&cc__sched.workers[i], i);
+    if (!ok) {
+        release_all();
+        return ENOMEM;
+    }
+    for (unsigned i = 0; i < workers; i++) {
+        int rc = cc__thread_start(&cc__sched.workers[i].thread, worker_main, &cc__sched.workers[i]);
+        if (rc != 0) {
+            stop_workers(i);
+            release_all();
+            return rc;
+        }
+    }
+    return 0;
+}
+
+void cc__sched_stop(void) {
+    stop_workers(cc__sched.count);
+    release_all();
+}
+
+uint64_t cc__sched_active(void) {
+    /* Ended first, then spawned: both only grow and ended never exceeds spawned, so equal sums mean that in between nothing was active. */
+    uint64_t ended = 0, spawned = 0;
+    for (unsigned i = 0; i < cc__sched.count; i++) ended += cc__get_seq(&cc__sched.workers[i].core.probe.ended);
+    for (unsigned i = 0; i < cc__sched.count; i++) spawned += cc__get_seq(&cc__sched.workers[i].core.probe.spawned);
+    spawned += cc__get_seq(&cc__sched.foreign_spawned);
+    return spawned - ended;
+}
+
+bool cc__sched_drain(uint64_t until) {
+    cc__set_seq(&cc__sched.draining, true);
+    bool done;
+    for (;;) {
+        uint32_t seen = cc__get_seq(&cc__sched.drained);
+        done = cc__sched_active() == 0;
+        if (done || cc__clock_now() >= until) break;
+        cc__futex_wait(&cc__sched.drained, seen, until);
+    }
+    cc__set_seq(&cc__sched.draining, false);
+    return done;
+}

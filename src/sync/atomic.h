@@ -1,0 +1,60 @@
+/* atomic.h - the only file that spells a memory order.
+ *
+ * Every shared word goes through these names, so that a checker can stand in for all of them.
+ * The name says the order:
+ *
+ *   get / set            relaxed: the word is its own message, or another operation orders it
+ *   get_acquire / set_release
+ *   cas, swap, add ...   acquire-release
+ *   ..._seq              sequentially consistent: for "publish A, then look at B" pairs
+ *
+ * The scheduler's own fields that are touched by different fibers of one worker are relaxed atomics:
+ * they need no ordering (one OS thread), but a race detector sees fibers as threads.
+ */
+#ifndef CC_SYNC_ATOMIC_H
+#define CC_SYNC_ATOMIC_H
+
+#include "base/attr.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define cc__get(p) atomic_load_explicit((p), memory_order_relaxed)
+#define cc__set(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
+
+#define cc__get_acquire(p) atomic_load_explicit((p), memory_order_acquire)
+#define cc__set_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
+
+#define cc__get_seq(p) atomic_load_explicit((p), memory_order_seq_cst)
+#define cc__set_seq(p, v) atomic_store_explicit((p), (v), memory_order_seq_cst)
+
+#define cc__swap(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
+#define cc__swap_seq(p, v) atomic_exchange_explicit((p), (v), memory_order_seq_cst)
+
+/* Compare-and-swap; on failure *expected holds what was there (acquire). */
+#define cc__cas(p, expected, v) \
+    atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel, memory_order_acquire)
+#define cc__cas_weak(p, expected, v) \
+    atomic_compare_exchange_weak_explicit((p), (expected), (v), memory_order_acq_rel, memory_order_acquire)
+#define cc__cas_seq(p, expected, v) \
+    atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_seq_cst, memory_order_seq_cst)
+#define cc__cas_relaxed(p, expected, v) \
+    atomic_compare_exchange_weak_explicit((p), (expected), (v), memory_order_relaxed, memory_order_relaxed)
+
+#define cc__add(p, n) atomic_fetch_add_explicit((p), (n), memory_order_acq_rel)
+#define cc__sub(p, n) atomic_fetch_sub_explicit((p), (n), memory_order_acq_rel)
+#define cc__add_seq(p, n) atomic_fetch_add_explicit((p), (n), memory_order_seq_cst)
+#define cc__sub_seq(p, n) atomic_fetch_sub_explicit((p), (n), memory_order_seq_cst)
+#define cc__add_relaxed(p, n) atomic_fetch_add_explicit((p), (n), memory_order_relaxed)
+
+/* A counter that only its owner writes: no read-modify-write needed. */
+#define cc__bump(p) cc__set((p), cc__get(p) + 1)
+
+/* Keeps the compiler, not the CPU, from moving accesses across: the cheap half of an asymmetric pair. */
+#define cc__compiler_fence() atomic_signal_fence(memory_order_seq_cst)
+
+/* A full fence of the CPU: the fallback of the cheap half where the system offers no asymmetric barrier. */
+#define cc__full_fence() atomic_thread_fence(memory_order_seq_cst)
+
+#endif

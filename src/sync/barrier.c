@@ -1,0 +1,15 @@
+/* barrier.c - the heavy half of the asymmetric barrier. */
+#include "sync/barrier.h"
+
+#include "plat/membarrier.h"
+
+bool cc__barrier_asymmetric;
+
+void cc__barrier_init(void) {
+    cc__barrier_asymmetric = cc__membarrier_register();
+}
+
+void cc__barrier_heavy(void) {
+    cc__full_fence();
+    if (likely(cc__barrier_asymmetric)) cc__membarrier();
+}

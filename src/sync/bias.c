@@ -1,0 +1,31 @@
+/* bias.c - the expensive half of the biased lock. */
+#include "sync/bias.h"
+
+#include "arch/cpu.h"
+
+/* A few times what the longest section of the owner takes (handing out half a queue: microseconds). Guess. */
+enum { SPINS = 4000 };
+
+void cc__bias_enter_slow(struct bias *bias) {
+    cc__set_release(&bias->busy, 0); /* lets the other in */
+    cc__lock_take(&bias->others);
+    cc__set(&bias->busy, 1); /* nobody looks at it before we unlock */
+    cc__lock_release(&bias->others);
+}
+
+bool cc__bias_revoke(struct bias *bias) {
+    if (!cc__lock_try(&bias->others)) return false;
+    cc__set(&bias->revoked, 1);
+    cc__barrier_heavy();
+    for (int i = 0; i < SPINS; i++) {
+        if (cc__get_acquire(&bias->busy) == 0) return true; /* pairs with cc__bias_leave */
+        cc__cpu_relax();
+    }
+    cc__bias_release(bias);
+    return false;
+}
+
+void cc__bias_release(struct bias *bias) {
+    cc__set_release(&bias->revoked, 0); /* pairs with cc__bias_enter */
+    cc__lock_release(&bias->others);
+}

@@ -1,0 +1,70 @@
+/* list.h - a circular doubly linked list whose links live in its members.
+ *
+ * A member can leave without knowing which list it is on. The list is guarded by its user; the links are relaxed
+ * atomics because a race detector sees the fibers of one OS thread as threads.
+ */
+#ifndef CC_SYNC_LIST_H
+#define CC_SYNC_LIST_H
+
+#include "sync/atomic.h"
+
+struct link {
+    struct link *_Atomic next;
+    struct link *_Atomic prev;
+};
+
+CC_INLINE void cc__list_init(struct link *list) {
+    cc__set(&list->next, list);
+    cc__set(&list->prev, list);
+}
+
+CC_INLINE bool cc__list_empty(struct link *list) {
+    return cc__get(&list->next) == list;
+}
+
+CC_INLINE void cc__list_insert(struct link *before, struct link *link, struct link *after) {
+    cc__set(&link->next, after);
+    cc__set(&link->prev, before);
+    cc__set(&after->prev, link);
+    cc__set(&before->next, link);
+}
+
+CC_INLINE void cc__list_push_back(struct link *list, struct link *link) {
+    cc__list_insert(cc__get(&list->prev), link, list);
+}
+
+CC_INLINE void cc__list_push_front(struct link *list, struct link *link) {
+    cc__list_insert(list, link, cc__get(&list->next));
+}
+
+CC_INLINE void cc__list_remove(struct link *link) {
+    struct link *next = cc__get(&link->next), *prev = cc__get(&link->prev);
+    cc__set(&prev->next, next);
+    cc__set(&next->prev, prev);
+}
+
+/* The list must not be empty. */
+CC_INLINE struct link *cc__list_pop_front(struct link *list) {
+    struct link *link = cc__get(&list->next);
+    cc__list_remove(link);
+    return link;
+}
+
+CC_INLINE struct link *cc__list_pop_back(struct link *list) {
+    struct link *link = cc__get(&list->prev);
+    cc__list_remove(link);
+    return link;
+}
+
+/* Moves all of `from` behind the last of `list`; their order stays. */
+CC_INLINE void cc__list_append_all(struct link *list, struct link *from) {
+    if (cc__list_empty(from)) return;
+    struct link *first = cc__get(&from->next), *last = cc__get(&from->prev), *end = cc__get(&list->prev);
+    cc__set(&end->next, first);
+    cc__set(&first->prev, end);
+    cc__set(&last->next, list);
+    cc__set(&list->prev, last);
+    cc__list_init(from);
+}
+
+#endif

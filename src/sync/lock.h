@@ -1,0 +1,52 @@
+/* lock.h - a lock of one word for short critical sections inside the runtime.
+ *
+ * Uncontended: one compare-and-swap to take, one swap to release. Contended: a short bounded spin, then the OS
+ * thread sleeps on the word, so that a holder that lost its CPU stalls nobody's core. A fiber never
+ * parks while it holds one, except that parking itself releases the lock of the object it waits on,
+ * after the switch.
+ *
+ * LOCK-1  0 free, 1 held, 2 held and somebody may sleep. Only the holder leaves 1 or 2.
+ */
+#ifndef CC_SYNC_LOCK_H
+#define CC_SYNC_LOCK_H
+
+#include "plat/san.h"
+#include "sync/atomic.h"
+
+struct lock {
+    _Atomic uint32_t word;
+};
+
+void cc__lock_slow(struct lock *lock);
+void cc__lock_release_slow(struct lock *lock);
+
+CC_INLINE bool cc__lock_try(struct lock *lock) {
+    uint32_t free_word = 0;
+    return cc__get(&lock->word) == 0 && cc__cas(&lock->word, &free_word, 1);
+}
+
+CC_INLINE void cc__lock_take(struct lock *lock) {
+    uint32_t free_word = 0;
+    if (unlikely(!cc__cas(&lock->word, &free_word, 1))) cc__lock_slow(lock);
+}
+
+CC_INLINE void cc__lock_release(struct lock *lock) {
+    /* Pairs with the CAS of the next holder. The swap tells whether somebody sleeps. */
+    if (unlikely(cc__swap(&lock->word, 0) == 2)) cc__lock_release_slow(lock);
+}
+
+/* The release as an after-switch action: the lock was taken by the fiber that just left, and it alone must seem to release it.
+ * The fiber has called cc__lock_leave before the switch; this store is hidden from the race detector, which
+ * would otherwise order the fiber that happens to run next. */
+#ifdef CC_TSAN
+void cc__lock_release_hidden(struct lock *lock);
+#else
+CC_INLINE void cc__lock_release_hidden(struct lock *lock) {
+    cc__lock_release(lock);
+}
+#endif
+CC_INLINE void cc__lock_leave(struct lock *lock) {
+    cc__san_release(&lock->word);
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* ring.h - a bounded queue of pointers for any number of producers and consumers, without locks.
+ *
+ * Each slot carries a sequence number that says whose turn it is: `position` when free for that round's producer,
+ * `position + 1` when filled for its consumer. (The idea is Dmitry Vyukov's bounded MPMC queue.)
+ *
+ * RING-1  A slot is written only by the producer whose CAS moved `tail` past it, read only by the consumer whose CAS moved `head` past it.
+ * RING-2  "Full" and "empty" may be answered while another thread is between its CAS and its store: callers treat them as hints.
+ */
+#ifndef CC_SYNC_RING_H
+#define CC_SYNC_RING_H
+
+#include "sync/atomic.h"
+
+#include <stddef.h>
+
+struct ring_slot {
+    _Atomic uint64_t turn;
+    void *_Atomic item;
+};
+
+struct ring_mpmc {
+    struct ring_slot *slots;
+    uint64_t mask;
+    _Alignas(CC_LINE) _Atomic uint64_t head;
+    _Alignas(CC_LINE) _Atomic uint64_t tail;
+};
+
+/* slots: a power of two. False: no memory. */
+bool cc__ring_init(struct ring_mpmc *ring, size_t slots);
+void cc__ring_destroy(struct ring_mpmc *ring);
+
+/* False: full. */
+bool cc__ring_put(struct ring_mpmc *ring, void *item);
+/* NULL: empty. */
+void *cc__ring_take(struct ring_mpmc *ring);
+
+/* How many are in it, about. */
+CC_INLINE uint64_t cc__ring_len(struct ring_mpmc *ring) {
+    uint64_t head = cc__get_seq(&ring->head), tail = cc__get_seq(&ring->tail);
+    return tail > head ? tail - head : 0;
+}
+
+#endif

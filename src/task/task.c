@@ -1,0 +1,168 @@
+/* task.c - starting tasks, and giving up handles. join.c waits for their end. */
+#include "task/task.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { HANDLES_MAX = 65534 };
+
+static void recycle_locked(struct worker *w, struct fiber *f) {
+    f->generation = (f->generation + 1) & 0x7fffffffu;
+    cc__lock_release(&f->join_lock);
+    cc__state_recycle(f);
+    if (w != NULL)
+        cc__pool_give(&w->core.fibers, f);
+    else
+        cc__pool_give_slow(NULL, f);
+}
+
+void cc__task_drop_locked(struct worker *w, struct fiber *f) {
+    if (f->handles > 0) f->handles--;
+    if (f->handles == 0 && cc__word_state(cc__get(&f->word)) == FIBER_DONE)
+        recycle_locked(w, f);
+    else
+        cc__lock_release(&f->join_lock);
+}
+
+struct fiber *cc__task_lock(CCTask task) {
+    struct fiber *f = cc__pool_find(task.id);
+    if (f == NULL) return NULL;
+    cc__lock_take(&f->join_lock);
+    if (likely(cc__pool_id(f) == task.id && f->handles > 0)) return f;
+    cc__lock_release(&f->join_lock);
+    return NULL;
+}
+
+/* A record, ours alone; NULL: no memory. */
+static struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle) {
+    struct fiber *f = likely(w != NULL) ? cc__pool_take(&w->core.fibers) : cc__pool_take_slow(NULL);
+    if (unlikely(f == NULL)) return NULL;
+    cc__state_take(f);
+    f->fn = fn;
+    f->handles = handle;
+    f->joiners = NULL;
+    f->runner = NULL;
+    return f;
+}
+
+/* Publishes it; from here on it may end at any moment, and without a handle so may its record. */
+static CCFiberId start(struct worker *w, struct fiber *f) {
+    CCFiberId id = cc__pool_id(f);
+    cc__sched_spawn(w, f);
+    return id;
+}
+
+/* fn(arg), nothing to copy. */
+static int spawn_pointer(struct worker *w, CCTask *task, CCTaskFn fn, void *arg) {
+    struct fiber *f = new_fiber(w, fn, task != NULL);
+    if (unlikely(f == NULL)) return ENOMEM;
+    f->args_kind = ARGS_POINTER;
+    memcpy(f->args, &arg, sizeof arg);
+    CCFiberId id = start(w, f);
+    if (task != NULL) task->id = id;
+    return 0;
+}
+
+/* A copy of the arguments that fits into the record. */
+static int spawn_inline(struct worker *w, CCTask *task, CCTaskFn fn, const void *args, size_t size) {
+    struct fiber *f = new_fiber(w, fn, task != NULL);
+    if (unlikely(f == NULL)) return ENOMEM;
+    f->args_kind = ARGS_INLINE;
+    f->args_size = (uint8_t)size;
+    memcpy(f->args, args, size);
+    CCFiberId id = start(w, f);
+    if (task != NULL) task->id = id;
+    return 0;
+}
+
+/* A name, a stack size, large arguments: in a block of its own. */
+static int spawn_block(struct worker *w, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *o) {
+    struct fiber_block *block = cc__mem_alloc(sizeof *block + o->arg_size);
+    if (block == NULL) return ENOMEM;
+    if (o->name != NULL) snprintf(block->name, sizeof block->name, "%s", o->name);
+    block->stack_size = o->stack_size;
+    block->args_size = o->arg_size;
+    block->pointer = arg;
+    if (o->arg_size > 0) memcpy(block->args, arg, o->arg_size);
+    struct fiber *f = new_fiber(w, fn, task != NULL);
+    if (f == NULL) {
+        cc__mem_free(block);
+        return ENOMEM;
+    }
+    f->args_kind = ARGS_BLOCK;
+    memcpy(f->args, &block, sizeof(void *));
+    CCFiberId id = start(w, f);
+    if (task != NULL) task->id = id;
+    return 0;
+}
+
+static bool options_valid(void *arg, const CCSpawnOptions *o) {
+    if (o->stack_size != 0 && (o->stack_size < CC_STACK_SIZE_MIN || o->stack_size > CC_STACK_SIZE_MAX)) return false;
+    return o->arg_size == 0 || (arg != NULL && o->arg_size <= CC_SPAWN_ARG_MAX);
+}
+
+int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options) {
+    if (task != NULL) task->id = 0;
+    if (fn == NULL || (options != NULL && !options_valid(arg, options))) return EINVAL;
+    struct worker *w = cc__worker();
+    int rc = cc__task_enter(w, true);
+    if (rc != 0) return rc;
+    if (unlikely(cc__get(&cc__sched.refusing)))
+        rc = ECANCELED;
+    else if (options == NULL || (options->name == NULL && options->stack_size == 0 && options->arg_size == 0))
+        rc = spawn_pointer(w, task, fn, arg);
+    else if (options->name == NULL && options->stack_size == 0 && options->arg_size <= FIBER_INLINE_ARGS)
+        rc = spawn_inline(w, task, fn, arg, options->arg_size);
+    else
+        rc = spawn_block(w, task, fn, arg, options);
+    cc__task_leave(w);
+    return rc;
+}
+
+CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg) {
+    CCTask task;
+    (void)cc_spawn(&task, fn, arg, NULL);
+    return task;
+}
+
+CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size) {
+    CCTask task;
+    CCSpawnOptions options = {.arg_size = size};
+    (void)cc_spawn(&task, entry, (void *)(uintptr_t)args, &options);
+    return task;
+}
+
+int cc_task_detach(CCTask *task) {
+    if (task == NULL || task->id == 0) return EINVAL;
+    struct worker *w = cc__worker();
+    int rc = cc__task_enter(w, false);
+    if (rc != 0) return rc;
+    struct fiber *f = cc__task_lock(*task);
+    if (f != NULL) {
+        cc__task_drop_locked(w, f);
+        task->id = 0;
+    }
+    cc__task_leave(w);
+    return f != NULL ? 0 : ESRCH;
+}
+
+int cc_task_dup(const CCTask *task, CCTask *copy) {
+    if (copy == NULL) return EINVAL;
+    copy->id = 0;
+    if (task == NULL || task->id == 0) return EINVAL;
+    struct worker *w = cc__worker();
+    int rc = cc__task_enter(w, false);
+    if (rc != 0) return rc;
+    struct fiber *f = cc__task_lock(*task);
+    rc = f == NULL ? ESRCH : f->handles >= HANDLES_MAX ? EOVERFLOW : 0;
+    if (rc == 0) {
+        f->handles++;
+        *copy = *task;
+    }
+    if (f != NULL) cc__lock_release(&f->join_lock);
+    cc__task_leave(w);
+    return rc;
+}

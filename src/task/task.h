@@ -1,0 +1,23 @@
+/* task.h - a handle on a fiber and its outcome. */
+#ifndef CC_TASK_TASK_H
+#define CC_TASK_TASK_H
+
+#include "wait/wait.h"
+
+#include <ccc/cc_task.h>
+
+/* One handle is used up; the last one of a task that has ended frees its record. Consumes the lock. w may be NULL. */
+void cc__task_drop_locked(struct worker *w, struct fiber *f);
+
+/* A thread that is no worker brackets its use of the runtime; fibers keep it alive by being there. */
+CC_INLINE int cc__task_enter(struct worker *w, bool start) {
+    return likely(w != NULL) ? 0 : cc__driver_enter(start);
+}
+CC_INLINE void cc__task_leave(struct worker *w) {
+    if (unlikely(w == NULL)) cc__driver_leave();
+}
+
+/* The record that a handle names, locked; NULL: the handle was consumed. */
+struct fiber *cc__task_lock(CCTask task);
+
+#endif

@@ -1,0 +1,165 @@
+/* timer.c - a four-ary heap of deadlines per worker. Four children share a cache line and a half: half the levels of a binary heap. */
+#include "timer/timer.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+struct entry {
+    uint64_t when;
+    struct fiber *fiber;
+    uint64_t ticket;
+};
+
+struct heap {
+    _Alignas(CC_LINE) _Atomic uint64_t next; /* when the first entry is due; UINT64_MAX: never */
+    struct lock lock;
+    _Atomic uint32_t count;
+    _Atomic uint32_t room;
+    _Atomic uint32_t stale; /* disarmed and still here; may lag behind sweeps */
+    struct entry *entries;
+};
+
+enum { ROOM_MIN = 64 };
+
+static struct heap *heaps;
+static unsigned heap_count;
+
+bool cc__driver_timers_start(unsigned workers) {
+    heaps = cc__mem_alloc(workers * sizeof *heaps);
+    if (heaps == NULL) return false;
+    heap_count = workers;
+    for (unsigned i = 0; i < workers; i++) cc__set(&heaps[i].next, UINT64_MAX);
+    return true;
+}
+
+void cc__driver_timers_stop(void) {
+    for (unsigned i = 0; heaps != NULL && i < heap_count; i++) cc__mem_free(heaps[i].entries);
+    cc__mem_free(heaps);
+    heaps = NULL;
+}
+
+static struct heap *heap_of(struct worker *w) {
+    return &heaps[w->core.owner - 1];
+}
+
+static void place(struct heap *h, uint32_t at, struct entry e) {
+    h->entries[at] = e;
+}
+
+/* Moves e from `at` up to where it belongs. */
+static void sift_up(struct heap *h, uint32_t at, struct entry e) {
+    while (at > 0) {
+        uint32_t parent = (at - 1) / 4;
+        if (h->entries[parent].when <= e.when) break;
+        place(h, at, h->entries[parent]);
+        at = parent;
+    }
+    place(h, at, e);
+}
+
+static void sift_down(struct heap *h, uint32_t at, uint32_t count, struct entry e) {
+    for (;;) {
+        uint32_t first = 4 * at + 1, end = first + 4 < count ? first + 4 : count, least = at;
+        uint64_t when = e.when;
+        for (uint32_t child = first; child < end; child++) {
+            if (h->entries[child].when < when) {
+                when = h->entries[child].when;
+                least = child;
+            }
+        }
+        if (least == at) break;
+        place(h, at, h->entries[least]);
+        at = least;
+    }
+    place(h, at, e);
+}
+
+static void set_next_locked(struct heap *h, uint32_t count) {
+    /* seq_cst: an owner that arms and then goes to sleep must see it, and so must the others. */
+    cc__set_seq(&h->next, count > 0 ? h->entries[0].when : UINT64_MAX);
+}
+
+/* The wait that this entry was made for is over. */
+static bool is_stale(const struct entry *e) {
+    return (cc__get(&e->fiber->word) & WORD_TICKET) != e->ticket;
+}
+
+/* Drops the stale entries and rebuilds the heap: O(n), after n/2 disarms. */
+static void sweep_locked(struct heap *h) {
+    uint32_t count = cc__get(&h->count), kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_stale(&h->entries[i])) h->entries[kept++] = h->entries[i];
+    for (uint32_t i = kept / 4 + 1; i-- > 0;)
+        if (i < kept) sift_down(h, i, kept, h->entries[i]);
+    cc__set(&h->count, kept);
+    cc__set(&h->stale, 0);
+    set_next_locked(h, kept);
+}
+
+bool cc__timer_prepare(struct worker *w) {
+    struct heap *h = heap_of(w);
+    /* Only we add: what is free now stays free. */
+    if (likely(cc__get(&h->count) < cc__get(&h->room))) return true;
+    cc__lock_take(&h->lock);
+    uint32_t room = cc__get(&h->room) == 0 ? ROOM_MIN : cc__get(&h->room) * 2;
+    struct entry *bigger = cc__mem_alloc(room * sizeof *bigger);
+    if (bigger != NULL) {
+        if (h->entries != NULL) memcpy(bigger, h->entries, cc__get(&h->count) * sizeof *bigger);
+        cc__mem_free(h->entries);
+        h->entries = bigger;
+        cc__set(&h->room, room);
+    }
+    cc__lock_release(&h->lock);
+    return bigger != NULL;
+}
+
+void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket) {
+    struct heap *h = heap_of(w);
+    cc__lock_take(&h->lock);
+    uint32_t count = cc__get(&h->count);
+    if (unlikely(cc__get(&h->stale) > count / 2 && count > ROOM_MIN)) {
+        sweep_locked(h);
+        count = cc__get(&h->count);
+    }
+    cc__set(&h->count, count + 1);
+    sift_up(h, count, (struct entry){when, f, ticket});
+    if (h->entries[0].when == when) set_next_locked(h, count + 1);
+    cc__lock_release(&h->lock);
+}
+
+void cc__timer_disarm(struct worker *home) {
+    cc__add_relaxed(&heap_of(home)->stale, 1);
+}
+
+uint32_t cc__timer_count(struct worker *w) {
+    return cc__get(&heap_of(w)->count);
+}
+
+uint64_t cc__driver_timers_next(unsigned index) {
+    return cc__get_seq(&heaps[index].next);
+}
+
+uint32_t cc__driver_timers_fire(unsigned index, uint64_t now, struct link *list) {
+    struct heap *h = &heaps[index];
+    uint32_t fired = 0;
+    cc__lock_take(&h->lock);
+    uint32_t count = cc__get(&h->count);
+    while (count > 0 && h->entries[0].when <= now) {
+        struct entry due = h->entries[0];
+        count--;
+        if (count > 0) sift_down(h, 0, count, h->entries[count]);
+        /* WON: the fiber is ours to enqueue. LATCHED: whoever commits its park will. LOST: it was woken before. */
+        if (cc__state_claim(due.fiber, due.ticket, WAKE_TIMER) == CLAIM_WON) {
+            cc__list_push_back(list, &due.fiber->link);
+            fired++;
+        } else {
+            uint32_t stale = cc__get(&h->stale);
+            if (stale > 0) cc__set(&h->stale, stale - 1); /* a hint: a lost update makes a sweep earlier or later */
+        }
+    }
+    cc__set(&h->count, count);
+    set_next_locked(h, count);
+    cc__lock_release(&h->lock);
+    return fired;
+}

@@ -1,0 +1,27 @@
+/* timer.h - deadlines: arm, disarm, fire. One heap a worker.
+ *
+ * An entry names a fiber and the ticket of its wait, and nothing on anybody's stack: when it is due, the timer claims the wait like any other waker.
+ * A wait that ended earlier leaves a stale entry behind, which matches nothing; disarming is one counter, and a heap of which more
+ * than half is stale is swept. So arm is O(log n), disarm O(1), fire O(log n).
+ *
+ * TIMER-1  A wait is never ended early: an entry fires at or after its time.
+ * TIMER-2  Only a worker arms on its own heap; anyone fires.
+ */
+#ifndef CC_TIMER_TIMER_H
+#define CC_TIMER_TIMER_H
+
+#include "sched/driver.h"
+
+/* Makes sure that the next arm on w finds room. False: no memory. Before the park, because an arm cannot fail. */
+bool cc__timer_prepare(struct worker *w);
+
+/* After the switch: the fiber is PARKED, or PARKING. */
+void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket);
+
+/* The wait was ended by somebody else; home: the worker that armed. Any thread. */
+void cc__timer_disarm(struct worker *home);
+
+/* How many entries worker w holds, stale ones included. For tests. */
+uint32_t cc__timer_count(struct worker *w);
+
+#endif

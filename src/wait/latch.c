@@ -1,0 +1,106 @@
+/* latch.c - waits on objects without a lock: the waiter is visible while its stack is still live, and the latch in the state word keeps a wake that
+ * comes in between.
+ *
+ *   on the fiber's stack         after the switch, on another stack        any thread, waking
+ *   open: PARKING, new ticket
+ *   publish the waiter                                                     find the waiter
+ *   switch --------------------> PARKING       -> PARKED    rest           PARKING -> PARKING+LATCH
+ *                                PARKING+LATCH -> RUNNABLE  enqueue        PARKED  -> RUNNABLE, enqueue
+ *
+ * LATCH-1  "Parked" and "a wake came first" are one word: there is no moment between looking and marking.
+ * LATCH-2  Who writes RUNNABLE, and nobody else, enqueues (STATE-3).
+ */
+#include "wait/wait.h"
+
+#include "plat/clock.h"
+
+#include <errno.h>
+
+static void commit(struct worker *w, struct fiber *f) {
+    (void)w;
+    if (cc__state_commit(f)) cc__sched_ready(f);
+}
+
+static void after_open(struct worker *w, void *arg) {
+    commit(w, arg);
+}
+
+static void after_open_timed(struct worker *w, void *arg) {
+    struct waiter *waiter = arg;
+    struct fiber *f = waiter->fiber;
+    /* Before the commit: from then on the waiter may be gone. */
+    cc__timer_arm(w, waiter->deadline, f, waiter->ticket);
+    commit(w, f);
+}
+
+bool cc__fiber_wake(struct fiber *f, uint64_t ticket, enum wake_reason reason) {
+    switch (cc__state_claim(f, ticket, reason)) {
+    case CLAIM_WON: cc__sched_ready(f); return true;
+    case CLAIM_LATCHED: return true;
+    default: return false;
+    }
+}
+
+bool cc__waiter_wake(struct waiter *waiter, enum wake_reason reason) {
+    if (waiter->fiber != NULL) return cc__fiber_wake(waiter->fiber, waiter->ticket, reason);
+    uint32_t waits = 0;
+    _Atomic uint32_t *word = &waiter->word;
+    if (!cc__cas(word, &waits, (uint32_t)reason)) return false;
+    cc__futex_wake(word, 1);
+    return true;
+}
+
+uint64_t cc__park_open(struct fiber *self, enum park_reason reason) {
+    return cc__state_open(self, reason);
+}
+
+unsigned cc__park_if(struct fiber *self, _Atomic uint32_t *flag, uint32_t expected) {
+    if (cc__get_seq(flag) != expected) {
+        (void)cc__state_abort(self);
+        return 0;
+    }
+    cc__san_release(&self->word);
+    (void)cc__sched_park(cc__worker(), self, after_open, self);
+    return cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
+}
+
+static enum wait_result result_of(unsigned reason) {
+    return reason == WAKE_TIMER ? WAIT_TIMEDOUT : reason == WAKE_CANCEL ? WAIT_CANCELLED : WAIT_OK;
+}
+
+static enum wait_result wait_fiber(void *object, void *io, const struct waitable_ops *ops, struct waiter *waiter, struct worker *w,
+                                   enum park_reason reason) {
+    struct fiber *self = waiter->fiber;
+    bool timed = waiter->deadline != WAIT_FOREVER;
+    if (timed && !cc__timer_prepare(w)) return WAIT_NOMEM;
+    waiter->ticket = cc__state_open(self, reason);
+    if (!ops->publish(object, waiter, io)) {
+        (void)cc__state_abort(self);
+        return WAIT_CLOSED;
+    }
+    cc__san_release(&self->word);
+    (void)cc__sched_park(w, self, timed ? after_open_timed : after_open, timed ? (void *)waiter : (void *)self);
+    unsigned woken_by = cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
+    if (timed && woken_by != WAKE_TIMER) cc__timer_disarm(w);
+    ops->unpublish(object, waiter);
+    return result_of(woken_by);
+}
+
+static enum wait_result wait_thread(void *object, void *io, const struct waitable_ops *ops, struct waiter *waiter) {
+    if (!ops->publish(object, waiter, io)) return WAIT_CLOSED;
+    uint32_t word;
+    while ((word = cc__get_acquire(&waiter->word)) == 0) { /* pairs with cc__waiter_wake */
+        if (waiter->deadline != WAIT_FOREVER && cc__clock_now() >= waiter->deadline && cc__cas(&waiter->word, &word, WAKE_TIMER)) break;
+        cc__futex_wait(&waiter->word, 0, waiter->deadline);
+    }
+    ops->unpublish(object, waiter);
+    return result_of(cc__get(&waiter->word));
+}
+
+enum wait_result cc__fiber_wait(void *object, void *io, const struct waitable_ops *ops, uint64_t deadline, enum park_reason reason) {
+    if (ops->try_complete(object, io)) return WAIT_OK;
+    struct worker *w = cc__worker();
+    struct waiter waiter = {.fiber = cc__sched_current(w), .deadline = deadline};
+    if (waiter.fiber != NULL) return wait_fiber(object, io, ops, &waiter, w, reason);
+    return wait_thread(object, io, ops, &waiter);
+}

@@ -1,0 +1,33 @@
+/* sleep.c - points in time, and sleeping until one. */
+#include <ccc/cc_time.h>
+
+#include "plat/clock.h"
+#include "wait/wait.h"
+
+#include <errno.h>
+
+uint64_t cc_now_ns(void) {
+    return cc__clock_now();
+}
+
+CCDeadline cc_after_ns(uint64_t ns) {
+    uint64_t now = cc__clock_now();
+    CCDeadline deadline = {ns < UINT64_MAX - now ? now + ns : UINT64_MAX};
+    return deadline;
+}
+
+CCDeadline cc_after_ms(uint64_t ms) {
+    return cc_after_ns(ms < UINT64_MAX / 1000000 ? ms * 1000000 : UINT64_MAX);
+}
+
+int cc_sleep_until(CCDeadline deadline) {
+    if (cc__clock_now() >= deadline.ns) return 0;
+    struct waiter waiter;
+    int rc = cc__waiter_init(&waiter, cc__worker(), deadline.ns);
+    if (rc != 0) return rc;
+    return cc__wait_sleep(&waiter) == WAKE_CANCEL ? ECANCELED : 0;
+}
+
+int cc_sleep_ms(uint64_t ms) {
+    return cc_sleep_until(cc_after_ms(ms));
+}

@@ -1,0 +1,112 @@
+/* wait.c - waits on objects that are guarded by a lock, sleeps, and the wakes that end them. */
+#include "wait/wait.h"
+
+#include "plat/clock.h"
+
+#include <errno.h>
+
+int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline) {
+    struct fiber *self = cc__sched_current(w);
+    waiter->fiber = self;
+    waiter->linked = false;
+    waiter->deadline = deadline;
+    waiter->ticket = 0;
+    cc__set(&waiter->word, 0);
+    if (self == NULL) return 0;
+    if (deadline != WAIT_FOREVER && !cc__timer_prepare(w)) return ENOMEM;
+    waiter->ticket = cc__state_ticket(self);
+    return 0;
+}
+
+/* What the after-switch action needs; on the stack of the fiber that parks, read before anyone can wake it. */
+struct parking {
+    struct waiter *waiter;
+    struct lock *lock;
+    enum park_reason reason;
+};
+
+/* PARKED, then the timer, then the lock: whoever finds the waiter finds it parked. */
+static void after_wait(struct worker *w, void *arg) {
+    struct parking *p = arg;
+    struct waiter *waiter = p->waiter;
+    struct lock *lock = p->lock;
+    struct fiber *f = waiter->fiber;
+    cc__state_park(f, p->reason);
+    if (waiter->deadline != WAIT_FOREVER) cc__timer_arm(w, waiter->deadline, f, waiter->ticket);
+    if (lock != NULL) cc__lock_release_hidden(lock);
+}
+
+static enum wake_reason park(struct waiter *waiter, struct lock *lock, enum park_reason reason) {
+    struct parking p = {waiter, lock, reason};
+    struct worker *w = cc__worker();
+    if (lock != NULL) cc__lock_leave(lock);
+    cc__san_release(&waiter->fiber->word);
+    (void)cc__sched_park(w, waiter->fiber, after_wait, &p);
+    unsigned woken_by = cc__word_reason(cc__get_acquire(&waiter->fiber->word)); /* pairs with the claim */
+    if (waiter->deadline != WAIT_FOREVER && woken_by != WAKE_TIMER) cc__timer_disarm(w);
+    return (enum wake_reason)woken_by;
+}
+
+/* An OS thread blocks on its own word. */
+static enum wake_reason block(struct waiter *waiter) {
+    for (;;) {
+        uint32_t word = cc__get_acquire(&waiter->word); /* pairs with cc__wakes_flush */
+        if (word > 1) return (enum wake_reason)word;
+        if (word == 0 && waiter->deadline != WAIT_FOREVER && cc__clock_now() >= waiter->deadline) {
+            if (cc__cas(&waiter->word, &word, WAKE_TIMER)) return WAKE_TIMER;
+            continue;
+        }
+        cc__futex_wait(&waiter->word, word, word == 0 ? waiter->deadline : CC_FUTEX_FOREVER);
+    }
+}
+
+enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, enum park_reason reason) {
+    if (waiter->fiber != NULL) return park(waiter, lock, reason);
+    cc__lock_release(lock);
+    return block(waiter);
+}
+
+enum wake_reason cc__wait_sleep(struct waiter *waiter) {
+    return waiter->fiber != NULL ? park(waiter, NULL, PARK_SLEEP) : block(waiter);
+}
+
+bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wake_reason reason) {
+    if (waiter->fiber != NULL) {
+        if (cc__state_claim(waiter->fiber, waiter->ticket, reason) != CLAIM_WON) return false;
+    } else {
+        uint32_t waits = 0;
+        if (!cc__cas(&waiter->word, &waits, 1)) return false;
+    }
+    cc__set(&waiter->link.next, NULL);
+    if (wakes->last != NULL)
+        cc__set(&wakes->last->link.next, &waiter->link);
+    else
+        wakes->first = waiter;
+    wakes->last = waiter;
+    wakes->count++;
+    return true;
+}
+
+void cc__wakes_flush(struct wakes *wakes) {
+    struct fiber *first = NULL, *last = NULL;
+    uint32_t fibers = 0;
+    for (struct link *l = wakes->first ? &wakes->first->link : NULL; l != NULL;) {
+        struct waiter *waiter = container_of(l, struct waiter, link);
+        l = cc__get(&l->next);
+        struct fiber *f = waiter->fiber;
+        if (f == NULL) {
+            _Atomic uint32_t *word = &waiter->word;
+            cc__set_release(word, WAKE_OBJECT); /* pairs with block(); the waiter may be gone from here on */
+            cc__futex_wake(word, 1);
+            continue;
+        }
+        cc__set(&f->link.next, NULL);
+        if (last != NULL)
+            cc__set(&last->link.next, &f->link);
+        else
+            first = f;
+        last = f;
+        fibers++;
+    }
+    if (fibers > 0) cc__sched_ready_chain(first, fibers);
+}

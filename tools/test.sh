@@ -1,0 +1,230 @@
+#!/usr/bin/env bash
+# test.sh - the test matrix: builds each stage, runs its programs one after another, adds up the verdicts.
+#
+#   tools/test.sh                      every stage of the matrix
+#   tools/test.sh tsan asan            some stages
+#   tools/test.sh long                 the stress programs with their long profile (not part of the matrix)
+#   tools/test.sh -p 'unit/sched/*'    only programs whose name matches
+#   tools/test.sh -c joins             only cases whose name contains the word
+#   tools/test.sh -v                   a line for each program
+#
+# Output of every program stays in build/log/STAGE/. TEST_SLOWDOWN, TEST_WORKER_LIST and TEST_TIMEOUT, when
+# set outside, win over the stage's own. The last line is "N passed, N failed[, N skipped]".
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+matrix=(includes headers release debug asan tsan ucontext clang aarch64 riscv64 valgrind)
+jobs=${JOBS:-$(nproc)}
+
+# The one place to tune. For each stage:
+#   preset    which build directory
+#   groups    which programs: harness unit programs examples stress
+#   slowdown  divisor of loop counts      workers  numbers of workers, empty: all of them
+#   patience  factor on timeouts          limit    seconds after which a program as a whole is stopped
+choose_stage() {
+    preset=$1 groups="harness unit programs examples stress" slowdown=1 workers="" patience=1 limit=600 launcher=()
+    case $1 in
+    release) ;;
+    debug) slowdown=2 workers=1,2,8 ;;
+    ucontext) slowdown=4 workers=1,4 ;;
+    asan) slowdown=5 workers=1,2,8 patience=2 ;;
+    tsan) slowdown=10 workers=1,2,8 patience=3 ;;
+    aarch64 | riscv64) slowdown=20 workers=1,4 patience=4 ;;
+    clang) slowdown=10 workers=1,4 ;;
+    valgrind)
+        preset=release groups="unit programs" slowdown=100 workers=1,4 patience=10
+        # Without fair-sched a thread that spins keeps the one lock that valgrind runs all threads under.
+        # Memory that is only "possibly lost" is mostly the stack of a thread that still lives.
+        launcher=(valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite
+            --show-leak-kinds=definite --fair-sched=yes)
+        ;;
+    long) preset=release groups=stress patience=60 limit=14400 ;;
+    includes | headers) preset=release groups="" ;;
+    *) return 1 ;;
+    esac
+}
+
+# ---- arguments ----
+
+program_pattern='*' case_filter='' verbose=0
+while getopts p:c:v option; do
+    case $option in
+    p) program_pattern=$OPTARG ;;
+    c) case_filter=$OPTARG ;;
+    v) verbose=1 ;;
+    *) exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+stages=("$@")
+((${#stages[@]} > 0)) || stages=("${matrix[@]}")
+for stage in "${stages[@]}"; do
+    if ! choose_stage "$stage"; then
+        echo "There is no stage '$stage'; the stages are: ${matrix[*]} long." >&2
+        exit 2
+    fi
+done
+
+# ---- counting ----
+
+passed=0 failed=0 skipped=0
+failures=() # lines to repeat at the end
+table=()    # one row for each stage, or for each program of the long profile
+
+seconds_since() {
+    awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }'
+}
+
+# note_failure STAGE WHAT LOG: one failure that is no TAP line. Two compilers at work write errors anywhere in
+# the log, so these come first; a log without any has the reason at its end.
+note_failure() {
+    failed=$((failed + 1))
+    failures+=("$1: $2")
+    echo "   FAILED $2"
+    { grep -E -A 4 'error:|undefined reference|CMake Error' "$3" || tail -n 40 "$3"; } | head -n 60 | sed 's/^/      /'
+}
+
+# check STAGE WHAT LOG COMMAND...: a command that is one case by itself.
+check() {
+    local stage=$1 what=$2 log=$3
+    shift 3
+    if "$@" >"$log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        note_failure "$stage" "$what" "$log"
+    fi
+}
+
+# count_tap STAGE PROGRAM LOG STATUS: adds a program's TAP lines and shows what failed.
+count_tap() {
+    local stage=$1 name=$2 log=$3 status=$4 ok bad skip complete line
+    read -r ok bad skip complete < <(awk '
+        /^1\.\.[0-9]/ { sub(/^1\.\./, ""); planned = $1 + 0; has_plan = 1; next }
+        /^ok [0-9]+ .*# SKIP/ { skip++; next }
+        /^ok [0-9]+/ { ok++ }
+        /^not ok [0-9]+/ { bad++ }
+        END { print ok + 0, bad + 0, skip + 0, (has_plan && planned == ok + bad + skip) }' "$log")
+    passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+    if ((bad > 0)); then
+        while IFS= read -r line; do
+            failures+=("$stage: $name: ${line#not ok }")
+        done < <(grep '^not ok [0-9]' "$log")
+        # Each failed case with its comments, cut at 80 lines; a tool's own reports have no mark and stay.
+        awk '/^ok [0-9]+/ { show = 0 } /^not ok [0-9]+/ { show = 80 }
+             show > 0 || !/^(# |ok |1\.\.)/ { print "      " $0; if (--show == 0) print "      # ... the rest is in the log" }
+            ' "$log"
+    fi
+    # 1 says that cases failed, 77 that all were skipped; anything else is the program's own end.
+    if ((!complete || (status != 0 && status != 77 && !(status == 1 && bad > 0)))); then
+        local how="ended with status $status"
+        ((status != 124)) || how="was stopped after $limit s" # what timeout returns
+        note_failure "$stage" "$name: $how, $((ok + bad + skip)) cases had ended" "$log"
+    fi
+}
+
+# ---- a stage ----
+
+build_stage() {
+    local log=$1 what=(--preset "$preset" -j "$jobs")
+    [[ $stage == headers ]] && what+=(--target check-headers)
+    cmake --preset "$preset" >"$log" 2>&1 && cmake --build "${what[@]}" >>"$log" 2>&1
+}
+
+# run_program STAGE GROUP NAME PROGRAM COMPARED
+run_program() {
+    local stage=$1 group=$2 name=$3 program=$4 compared=$5
+    local log=build/log/$stage/${name//\//_}.log start=$EPOCHREALTIME before="$passed $failed" status seconds
+    case $group in
+    harness) check "$stage" "$name" "$log" "$compared" $emulator "$program" ;;
+    examples) check "$stage" "$name" "$log" timeout --foreground -k 10 "$limit" \
+        tools/compare-output.sh "$compared" $emulator "$program" ;;
+    *)
+        local command=(timeout --foreground -k 10 "$limit" $emulator "${launcher[@]}" "$program")
+        [[ -n $case_filter ]] && command+=("$case_filter")
+        if [[ $stage == long ]]; then # Hours without a word would look like a hang.
+            "${command[@]}" 2>&1 </dev/null | tee "$log" | sed "s|^|   $name: |"
+            status=${PIPESTATUS[0]}
+        else
+            { "${command[@]}" >"$log" 2>&1 </dev/null; } 2>/dev/null # or bash reports a crash by itself
+            status=$?
+        fi
+        count_tap "$stage" "$name" "$log" "$status"
+        ;;
+    esac
+    seconds=$(seconds_since "$start")
+    read -r ok_before bad_before <<<"$before"
+    if [[ $stage == long ]]; then
+        table+=("$(printf '%-32s %8d %8d %10s s' "$name" $((passed - ok_before)) $((failed - bad_before)) "$seconds")")
+    elif ((verbose || ${seconds%.*} >= 20)); then
+        printf '   %-40s %5d passed %8s s\n' "$name" $((passed - ok_before)) "$seconds"
+    fi
+}
+
+run_stage() {
+    local stage=$1 start=$EPOCHREALTIME before=("$passed" "$failed" "$skipped") build_seconds group
+    local group_of name program compared log=build/log/$1
+    choose_stage "$stage"
+    rm -rf "$log"
+    mkdir -p "$log"
+    echo "== $stage"
+
+    if [[ $stage == includes ]]; then
+        check "$stage" "include directions" "$log/includes.log" tools/check-includes.sh
+    elif [[ $stage == "$(uname -m)" ]]; then
+        skipped=$((skipped + 1))
+        echo "   skipped: this machine's own CPU is what the other stages run on"
+    elif ! build_stage "$log/build.log"; then
+        note_failure "$stage" "build" "$log/build.log"
+    else
+        build_seconds=$(seconds_since "$start")
+        echo "   built in $build_seconds s"
+        case $stage in
+        headers) passed=$((passed + 1)) ;;
+        clang)
+            check "$stage" "public headers" "$log/headers.log" cmake --build --preset clang --target check-headers
+            ;;
+        release)
+            check "$stage" "symbols" "$log/symbols.log" \
+                tools/check-symbols.sh build/release/libccc.a build/release/libccc.so
+            ;;
+        esac
+        export TEST_SLOWDOWN=${given_slowdown:-$slowdown} TEST_WORKER_LIST=${given_workers:-$workers}
+        export TEST_TIMEOUT=${given_timeout:-$patience}
+        [[ $stage == long ]] && export TEST_LONG=1
+        emulator=$(<"build/$preset/tests/emulator.txt")
+        for group in $groups; do
+            while IFS=$'\t' read -r -u 3 group_of name program compared; do
+                # shellcheck disable=SC2053 # the right side is a pattern
+                if [[ $group_of == "$group" && $name == $program_pattern ]]; then
+                    run_program "$stage" "$group" "$name" "$program" "$compared"
+                fi
+            done 3<"build/$preset/tests/programs.txt"
+        done
+        unset TEST_SLOWDOWN TEST_WORKER_LIST TEST_TIMEOUT TEST_LONG
+    fi
+
+    local row
+    row=$(printf '%-32s %8d %8d %10s s' "$stage" $((passed - before[0])) $((failed - before[1])) "$(seconds_since "$start")")
+    echo "   $((passed - before[0])) passed, $((failed - before[1])) failed, $((skipped - before[2])) skipped" \
+        "in $(seconds_since "$start") s"
+    table+=("$row")
+}
+
+given_slowdown=${TEST_SLOWDOWN:-} given_workers=${TEST_WORKER_LIST:-} given_timeout=${TEST_TIMEOUT:-}
+trap 'exit 130' INT
+for stage in "${stages[@]}"; do
+    run_stage "$stage"
+done
+
+echo
+printf '%-32s %8s %8s %12s\n' "" passed failed time
+printf '%s\n' "${table[@]}"
+if ((${#failures[@]} > 0)); then
+    printf '\nFailed:\n'
+    printf '  %s\n' "${failures[@]}"
+fi
+echo
+summary="$passed passed, $failed failed"
+((skipped == 0)) || summary+=", $skipped skipped"
+echo "$summary"
+((failed == 0))
