@@ -5,6 +5,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <time.h>
 
 int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg) {
     return pthread_create(thread, NULL, fn, arg);
@@ -23,4 +24,9 @@ void cc__thread_name(const char *name) {
 
 void cc__thread_yield(void) {
     sched_yield();
+}
+
+void cc__thread_nap(long ns) {
+    struct timespec nap = {.tv_nsec = ns};
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL); /* a signal may end it early */
 }

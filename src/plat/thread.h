@@ -11,5 +11,7 @@ void cc__thread_join(pthread_t thread);
 void cc__thread_name(const char *name);
 /* Gives the CPU to another OS thread. */
 void cc__thread_yield(void);
+/* Sleeps about that long, or less. */
+void cc__thread_nap(long ns);
 
 #endif

@@ -1,27 +1,28 @@
-/* lock.c - the contended paths of the one-word lock. */
+/* lock.c - the contended path of the one-word lock. */
 #include "sync/lock.h"
 
 #include "arch/cpu.h"
-#include "plat/futex.h"
+#include "plat/thread.h"
 
-/* Longer than any critical section of ours takes (tens of ns), shorter than a futex sleep (3 us). Guess. */
-enum { SPINS = 60 };
+enum {
+    SPINS = 100,  /* 4 us: longer than any section takes unless its holder lost the CPU. Guess */
+    YIELDS = 20,
+    NAP_NS = 50 * 1000,
+};
 
 void cc__lock_slow(struct lock *lock) {
-    for (int i = 0; i < SPINS; i++) {
-        cc__cpu_relax();
-        if (cc__lock_try(lock)) return;
+    for (unsigned i = 0; !cc__lock_try(lock); i++) {
+        if (i < SPINS)
+            cc__cpu_relax();
+        else if (i < SPINS + YIELDS)
+            cc__thread_yield();
+        else
+            cc__thread_nap(NAP_NS);
     }
-    /* From here on we may have company: take it as 2, so that our release wakes the next one. */
-    while (cc__swap(&lock->word, 2) != 0) cc__futex_wait(&lock->word, 2, CC_FUTEX_FOREVER);
-}
-
-void cc__lock_release_slow(struct lock *lock) {
-    cc__futex_wake(&lock->word, 1);
 }
 
 #ifdef CC_TSAN
 __attribute__((noinline, disable_sanitizer_instrumentation)) void cc__lock_release_hidden(struct lock *lock) {
-    if (cc__swap(&lock->word, 0) == 2) cc__lock_release_slow(lock);
+    cc__set_release(&lock->word, 0);
 }
 #endif
