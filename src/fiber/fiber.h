@@ -61,11 +61,11 @@ struct fiber {
     CCTaskFn fn;
     struct lock join_lock;
     uint16_t handles;  /* how many may still join or detach; join_lock */
-    uint8_t args_kind; /* enum fiber_args */
+    _Atomic uint8_t args_kind; /* enum fiber_args; workers that pass by look at it */
     uint8_t args_size;
     struct waiter *joiners; /* parked in join; join_lock */
     union {
-        struct runner *runner;           /* NULL unless a joiner started it; written before the first run */
+        struct runner *_Atomic runner;   /* NULL unless a joiner started it; written before the first run */
         struct fiber *_Atomic free_next; /* in a pool; apart from `link`, which queues use */
     };
     uint32_t slot;       /* constant: the record's number */

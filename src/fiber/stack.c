@@ -24,13 +24,13 @@ struct arena {
     char *base;
     size_t size;
     uint32_t used, count;
-    unsigned san_handle;
     struct stack *stacks; /* `count` of them, in a mapping of their own: touched as carved */
 };
 
 struct class_pool {
     struct lock lock;
-    struct stack *first_warm;  /* pages kept */
+    struct stack *first_warm;  /* pages kept; the last one given back first */
+    struct stack *last_warm;
     struct stack *first_clean; /* no pages */
     _Atomic uint32_t warm;
     struct arena *arenas; /* the newest first: the only one that may have room */
@@ -44,11 +44,11 @@ static size_t guard_size;
 static _Atomic uint32_t numbers;
 static _Atomic bool warned_unguarded;
 
-/* The class for `size` bytes. */
+/* The class for `size` bytes: its log2. */
 static uint8_t class_of(size_t size) {
-    uint8_t class = CLASS_MIN;
-    while (((size_t)1 << class) < size) class++;
-    return class;
+    uint8_t log2 = CLASS_MIN;
+    while (((size_t)1 << log2) < size) log2++;
+    return log2;
 }
 
 void cc__stack_init(size_t size) {
@@ -68,7 +68,8 @@ void cc__stack_destroy(void) {
         struct class_pool *pool = &classes[i];
         for (struct arena *arena = pool->arenas; arena != NULL;) {
             struct arena *next = arena->next;
-            cc__san_stack_unmap(arena->san_handle, arena->base, arena->base + arena->size);
+            for (uint32_t k = 0; k < arena->used; k++) cc__san_stack_unmap(arena->stacks[k].san_handle);
+            cc__san_range_unmap(arena->base, arena->size);
             cc__vm_release(arena->base, arena->size);
             cc__vm_release(arena->stacks, headers_size(arena));
             cc__mem_free(arena);
@@ -88,13 +89,13 @@ size_t cc__stack_guard_size(void) {
 }
 
 /* A new arena; tries smaller ones when the system refuses (RLIMIT_AS, strict overcommit). */
-static struct arena *arena_new_locked(struct class_pool *pool, uint8_t class) {
+static struct arena *arena_new_locked(struct class_pool *pool, uint8_t log2) {
     struct arena *arena = cc__mem_alloc(sizeof *arena);
     if (arena == NULL) return NULL;
-    uint8_t log2 = pool->next_arena_log2 > class ? pool->next_arena_log2 : class;
-    for (; log2 >= class; log2--) {
-        arena->size = (size_t)1 << log2;
-        arena->count = (uint32_t)(arena->size >> class);
+    uint8_t size_log2 = pool->next_arena_log2 > log2 ? pool->next_arena_log2 : log2;
+    for (; size_log2 >= log2; size_log2--) {
+        arena->size = (size_t)1 << size_log2;
+        arena->count = (uint32_t)(arena->size >> log2);
         arena->base = cc__vm_reserve(arena->size, 0);
         if (arena->base == NULL) continue;
         arena->stacks = cc__vm_reserve(headers_size(arena), 0);
@@ -106,24 +107,55 @@ static struct arena *arena_new_locked(struct class_pool *pool, uint8_t class) {
         cc__mem_free(arena);
         return NULL;
     }
-    if (log2 < ARENA_MAX_LOG2) pool->next_arena_log2 = (uint8_t)(log2 + 1);
-    arena->san_handle = cc__san_stack_map(arena->base, arena->base + arena->size);
+    if (size_log2 < ARENA_MAX_LOG2) pool->next_arena_log2 = (uint8_t)(size_log2 + 1);
+    cc__san_range_map(arena->base, arena->size);
     arena->next = pool->arenas;
     pool->arenas = arena;
     return arena;
 }
 
 /* A stack that was never used. */
-static struct stack *carve_locked(struct class_pool *pool, uint8_t class) {
+static struct stack *carve_locked(struct class_pool *pool, uint8_t log2) {
     struct arena *arena = pool->arenas;
-    if (arena == NULL || arena->used == arena->count) arena = arena_new_locked(pool, class);
+    if (arena == NULL || arena->used == arena->count) arena = arena_new_locked(pool, log2);
     if (arena == NULL) return NULL;
     struct stack *s = &arena->stacks[arena->used];
-    s->base = arena->base + ((size_t)arena->used << class);
-    s->class = class;
+    s->base = arena->base + ((size_t)arena->used << log2);
+    s->log2 = log2;
     s->number = cc__add_relaxed(&numbers, 1);
+    s->san_handle = cc__san_stack_map(s->base, (size_t)1 << log2);
     arena->used++;
     return s;
+}
+
+/* The pool hands out the warmest stack first. Under the race detector, the one that rested longest, and only when many rest: what a stack's next
+ * tenant does is ordered after its last one's end, and would hide races between the two. */
+#ifdef CC_TSAN
+enum { LAST_IN_FIRST_OUT = 0, RESTING = 256 };
+#else
+enum { LAST_IN_FIRST_OUT = 1, RESTING = 0 };
+#endif
+
+static struct stack *take_warm_locked(struct class_pool *pool) {
+    struct stack *s = pool->first_warm;
+    if (s == NULL || (int)cc__get(&pool->warm) <= RESTING) return NULL;
+    pool->first_warm = cc__get(&s->next);
+    if (pool->first_warm == NULL) pool->last_warm = NULL;
+    cc__set(&pool->warm, cc__get(&pool->warm) - 1);
+    return s;
+}
+
+static void give_locked(struct class_pool *pool, struct stack *s) {
+    if (LAST_IN_FIRST_OUT || pool->last_warm == NULL) {
+        cc__set(&s->next, pool->first_warm);
+        if (pool->first_warm == NULL) pool->last_warm = s;
+        pool->first_warm = s;
+    } else {
+        cc__set(&s->next, NULL);
+        cc__set(&pool->last_warm->next, s);
+        pool->last_warm = s;
+    }
+    cc__set(&pool->warm, cc__get(&pool->warm) + 1);
 }
 
 /* Outside the lock: the system call takes its time. */
@@ -136,42 +168,33 @@ static void guard(struct stack *s) {
 }
 
 struct stack *cc__stack_take(struct stack_cache *cache, size_t size) {
-    uint8_t class = size == 0 ? default_class : class_of(size);
-    struct class_pool *pool = &classes[class - CLASS_MIN];
-    if (class == default_class) {
+    uint8_t log2 = size == 0 ? default_class : class_of(size);
+    struct class_pool *pool = &classes[log2 - CLASS_MIN];
+    if (log2 == default_class) {
         struct stack *s = cc__stack_take_cached(cache);
         if (s != NULL) return s;
     }
     cc__lock_take(&pool->lock);
-    struct stack *s = pool->first_warm;
-    if (s != NULL) {
-        pool->first_warm = cc__get(&s->next);
-        cc__set(&pool->warm, cc__get(&pool->warm) - 1);
-    } else if ((s = pool->first_clean) != NULL) {
+    struct stack *s = take_warm_locked(pool);
+    if (s == NULL && (s = pool->first_clean) != NULL)
         pool->first_clean = cc__get(&s->next);
-    } else {
-        s = carve_locked(pool, class);
-    }
+    else if (s == NULL)
+        s = carve_locked(pool, log2);
     cc__lock_release(&pool->lock);
     if (s != NULL && !s->guarded) guard(s);
     return s;
 }
 
-static void give_locked(struct class_pool *pool, struct stack *s) {
-    cc__set(&s->next, pool->first_warm);
-    pool->first_warm = s;
-    cc__set(&pool->warm, cc__get(&pool->warm) + 1);
-}
 
 void cc__stack_give_slow(struct stack_cache *cache, struct stack *s) {
-    struct class_pool *pool = &classes[s->class - CLASS_MIN];
+    struct class_pool *pool = &classes[s->log2 - CLASS_MIN];
     cc__san_stack_clean(s->base, cc__stack_size(s));
     cc__lock_take(&pool->lock);
     give_locked(pool, s);
-    if (s->class == default_class) {
+    if (s->log2 == default_class) {
         /* Half of the cache follows, so that the next ones are local again. */
         uint32_t left = cc__get(&cache->count);
-        for (; left > STACK_CACHE_MAX / 2; left--) {
+        for (; (int)left > STACK_CACHE_MAX / 2; left--) {
             struct stack *more = cc__get(&cache->first);
             cc__set(&cache->first, cc__get(&more->next));
             give_locked(pool, more);
@@ -198,11 +221,7 @@ static unsigned trim_class(struct class_pool *pool, unsigned max) {
     unsigned done = 0;
     while (done < max) {
         cc__lock_take(&pool->lock);
-        struct stack *s = cc__get(&pool->warm) > RESERVE ? pool->first_warm : NULL;
-        if (s != NULL) {
-            pool->first_warm = cc__get(&s->next);
-            cc__set(&pool->warm, cc__get(&pool->warm) - 1);
-        }
+        struct stack *s = cc__get(&pool->warm) > RESERVE ? take_warm_locked(pool) : NULL;
         cc__lock_release(&pool->lock);
         if (s == NULL) break;
         cc__vm_discard(s->base + guard_size, cc__stack_size(s) - guard_size);

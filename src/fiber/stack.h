@@ -20,8 +20,9 @@ struct stack {
     char *base;
     struct stack *_Atomic next; /* pool or cache */
     uint32_t number;            /* gives the colour */
-    uint8_t class;              /* log2 of the size */
+    uint8_t log2;               /* of the size */
     bool guarded;
+    uint32_t san_handle;
     struct san san;
 };
 
@@ -38,7 +39,7 @@ void cc__stack_destroy(void); /* every stack has been given back */
 size_t cc__stack_default(void);
 
 CC_INLINE size_t cc__stack_size(const struct stack *s) {
-    return (size_t)1 << s->class;
+    return (size_t)1 << s->log2;
 }
 CC_INLINE struct fiber_cold *cc__stack_cold(const struct stack *s) {
     return (struct fiber_cold *)(void *)(s->base + cc__stack_size(s) - sizeof(struct fiber_cold));
@@ -65,12 +66,17 @@ struct stack *cc__stack_take(struct stack_cache *cache, size_t size);
 
 void cc__stack_give_slow(struct stack_cache *cache, struct stack *s);
 
-/* A worker keeps this many warm stacks; more go to the shared pool. Guess: 64 fit into a second-level cache. */
+/* A worker keeps this many warm stacks; more go to the shared pool. Guess: 64 fit into a second-level cache. Under the race detector it keeps
+ * none: a stack orders its tenants, so there they change as late as possible (stack.c). */
+#ifdef CC_TSAN
+enum { STACK_CACHE_MAX = 0 };
+#else
 enum { STACK_CACHE_MAX = 64 };
+#endif
 
 /* Nobody runs on it any more. */
 CC_INLINE void cc__stack_give(struct stack_cache *cache, struct stack *s) {
-    if (unlikely(cc__get(&cache->count) >= STACK_CACHE_MAX || cc__stack_size(s) != cc__stack_default())) {
+    if (unlikely((int)cc__get(&cache->count) >= STACK_CACHE_MAX || cc__stack_size(s) != cc__stack_default())) {
         cc__stack_give_slow(cache, s);
         return;
     }

@@ -3,6 +3,7 @@
 
 #include "base/attr.h"
 #include "base/fatal.h"
+#include "plat/error.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -11,11 +12,11 @@
 #include <unistd.h>
 
 static long futex(_Atomic uint32_t *word, int op, uint32_t val, const struct timespec *until) {
-    int saved = errno;
+    int saved = cc__errno_get();
     long rc = syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, val, until, NULL, FUTEX_BITSET_MATCH_ANY);
     if (rc < 0) {
-        rc = -errno;
-        errno = saved;
+        rc = -cc__errno_get();
+        cc__errno_set(saved);
     }
     return rc;
 }

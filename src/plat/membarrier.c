@@ -2,6 +2,7 @@
 #include "plat/membarrier.h"
 
 #include "base/fatal.h"
+#include "plat/error.h"
 #include "plat/san.h"
 
 #include <errno.h>
@@ -10,9 +11,9 @@
 #include <unistd.h>
 
 static long membarrier(int cmd) {
-    int saved = errno;
+    int saved = cc__errno_get();
     long rc = syscall(SYS_membarrier, cmd, 0, 0);
-    errno = saved;
+    cc__errno_set(saved);
     return rc;
 }
 

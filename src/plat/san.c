@@ -10,10 +10,25 @@
 #endif
 #endif
 
+#ifdef CC_TSAN
+CC_NOINLINE CC_NO_TSAN void *cc__san_fiber_get(const struct san *san) {
+    return san->fiber;
+}
+
+CC_NOINLINE CC_NO_TSAN void cc__san_fiber_set(struct san *san, void *fiber) {
+    san->fiber = fiber;
+}
+
+CC_NOINLINE CC_NO_TSAN void cc__san_copy(void *to, const void *from, size_t size) {
+    volatile char *t = to; /* volatile: not turned into a call of memcpy, which is watched */
+    for (size_t i = 0; i < size; i++) t[i] = ((const volatile char *)from)[i];
+}
+#endif
+
 void cc__san_native(struct san *san) {
     (void)san;
 #ifdef CC_TSAN
-    san->fiber = __tsan_get_current_fiber();
+    cc__san_fiber_set(san, __tsan_get_current_fiber());
 #endif
 #ifdef CC_ASAN
     pthread_attr_t attr;
@@ -29,23 +44,31 @@ void cc__san_native(struct san *san) {
 #endif
 }
 
-unsigned cc__san_stack_map(const void *bottom, const void *top) {
-    (void)bottom, (void)top;
+void cc__san_range_map(const void *bottom, size_t size) {
+    (void)bottom, (void)size;
 #ifdef CC_ASAN
-    __lsan_register_root_region(bottom, (size_t)((const char *)top - (const char *)bottom));
+    __lsan_register_root_region(bottom, size);
 #endif
+}
+
+void cc__san_range_unmap(const void *bottom, size_t size) {
+    (void)bottom, (void)size;
+#ifdef CC_ASAN
+    __lsan_unregister_root_region(bottom, size);
+#endif
+}
+
+unsigned cc__san_stack_map(const void *bottom, size_t size) {
+    (void)bottom, (void)size;
 #ifdef HAVE_VALGRIND_H
-    return VALGRIND_STACK_REGISTER(bottom, top);
+    return VALGRIND_STACK_REGISTER(bottom, (const char *)bottom + size);
 #else
     return 0;
 #endif
 }
 
-void cc__san_stack_unmap(unsigned handle, const void *bottom, const void *top) {
-    (void)handle, (void)bottom, (void)top;
-#ifdef CC_ASAN
-    __lsan_unregister_root_region(bottom, (size_t)((const char *)top - (const char *)bottom));
-#endif
+void cc__san_stack_unmap(unsigned handle) {
+    (void)handle;
 #ifdef HAVE_VALGRIND_H
     VALGRIND_STACK_DEREGISTER(handle);
 #endif

@@ -39,6 +39,12 @@ void __tsan_acquire(void *addr);
 #include <sanitizer/lsan_interface.h>
 #endif
 
+#ifdef CC_TSAN
+#define CC_NO_TSAN __attribute__((disable_sanitizer_instrumentation))
+#else
+#define CC_NO_TSAN
+#endif
+
 /* What the tools know of one stack that can be switched to. */
 struct san {
 #ifdef CC_TSAN
@@ -54,6 +60,12 @@ struct san {
 #endif
 };
 
+#ifdef CC_TSAN
+/* Written in one fiber's context and read in another's, on one thread: hidden from the detector. */
+void *cc__san_fiber_get(const struct san *san);
+void cc__san_fiber_set(struct san *san, void *fiber);
+#endif
+
 /* The calling thread's own stack. */
 void cc__san_native(struct san *san);
 
@@ -61,7 +73,7 @@ void cc__san_native(struct san *san);
 CC_INLINE void cc__san_begin(struct san *san, const void *bottom, size_t size) {
     (void)san, (void)bottom, (void)size;
 #ifdef CC_TSAN
-    san->fiber = __tsan_create_fiber(0);
+    cc__san_fiber_set(san, __tsan_create_fiber(0));
 #endif
 #ifdef CC_ASAN
     san->fake_stack = NULL;
@@ -72,8 +84,7 @@ CC_INLINE void cc__san_begin(struct san *san, const void *bottom, size_t size) {
 CC_INLINE void cc__san_end(struct san *san) {
     (void)san;
 #ifdef CC_TSAN
-    __tsan_destroy_fiber(san->fiber);
-    san->fiber = NULL;
+    __tsan_destroy_fiber(cc__san_fiber_get(san));
 #endif
 }
 
@@ -84,7 +95,7 @@ CC_INLINE void cc__san_leave(struct san *from, struct san *to) {
     __sanitizer_start_switch_fiber(from ? &from->fake_stack : NULL, to->bottom, to->size);
 #endif
 #ifdef CC_TSAN
-    __tsan_switch_to_fiber(to->fiber, 1);
+    __tsan_switch_to_fiber(cc__san_fiber_get(to), 1);
 #endif
 }
 
@@ -110,9 +121,22 @@ CC_INLINE void cc__san_acquire(void *addr) {
 #endif
 }
 
-/* Memory that holds stacks comes and goes. Returns a handle for the second call. */
-unsigned cc__san_stack_map(const void *bottom, const void *top);
-void cc__san_stack_unmap(unsigned handle, const void *bottom, const void *top);
+/* Copies from the stack of the fiber that just left this thread: ordered by being one thread, which the race detector does not see. */
+#ifdef CC_TSAN
+void cc__san_copy(void *to, const void *from, size_t size);
+#else
+CC_INLINE void cc__san_copy(void *to, const void *from, size_t size) {
+    __builtin_memcpy(to, from, size);
+}
+#endif
+
+/* A range that holds stacks comes and goes (LeakSanitizer looks for pointers there). */
+void cc__san_range_map(const void *bottom, size_t size);
+void cc__san_range_unmap(const void *bottom, size_t size);
+
+/* One stack comes and goes (Valgrind tells a switch from a deep call by it). Returns a handle for the second call. */
+unsigned cc__san_stack_map(const void *bottom, size_t size);
+void cc__san_stack_unmap(unsigned handle);
 
 /* A stack goes back to the pool: what its last tenant poisoned is clean again. */
 CC_INLINE void cc__san_stack_clean(const void *bottom, size_t size) {

@@ -2,6 +2,7 @@
 #include "plat/vm.h"
 
 #include "base/fatal.h"
+#include "plat/error.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -23,7 +24,7 @@ static bool guard_advice_works(void) {
     bool works = false;
     if (p != MAP_FAILED) {
         p[0] = 1;
-        works = madvise(p, page, MADV_GUARD_INSTALL) == 0 && write(fds[1], p, 1) == -1 && errno == EFAULT &&
+        works = madvise(p, page, MADV_GUARD_INSTALL) == 0 && write(fds[1], p, 1) == -1 && cc__errno_get() == EFAULT &&
                 write(fds[1], p + page, 1) == 1;
         munmap(p, 2 * page);
     }
@@ -33,10 +34,10 @@ static bool guard_advice_works(void) {
 }
 
 void cc__vm_init(void) {
-    int saved = errno;
+    int saved = cc__errno_get();
     page = (size_t)sysconf(_SC_PAGESIZE);
     guard_free = guard_advice_works();
-    errno = saved;
+    cc__errno_set(saved);
 }
 
 size_t cc__vm_page(void) {
@@ -48,7 +49,7 @@ bool cc__vm_guard_is_free(void) {
 }
 
 void *cc__vm_reserve(size_t size, size_t align) {
-    int saved = errno;
+    int saved = cc__errno_get();
     size_t slack = align > page ? align - page : 0;
     char *p = NULL;
     if (size <= SIZE_MAX - slack) {
@@ -63,25 +64,25 @@ void *cc__vm_reserve(size_t size, size_t align) {
     }
     /* A stack that touches one page must not cost 2 MiB. Refused where there are no huge pages, and then not needed. */
     if (p != NULL) (void)madvise(p, size, MADV_NOHUGEPAGE);
-    errno = saved;
+    cc__errno_set(saved);
     return p;
 }
 
 void cc__vm_release(void *p, size_t size) {
-    int saved = errno;
-    if (munmap(p, size) != 0) cc__fatal("munmap of a range of %zu bytes failed with error %d", size, errno);
-    errno = saved;
+    int saved = cc__errno_get();
+    if (munmap(p, size) != 0) cc__fatal("munmap of a range of %zu bytes failed with error %d", size, cc__errno_get());
+    cc__errno_set(saved);
 }
 
 bool cc__vm_guard(void *p, size_t size) {
-    int saved = errno;
+    int saved = cc__errno_get();
     bool ok = guard_free ? madvise(p, size, MADV_GUARD_INSTALL) == 0 : mprotect(p, size, PROT_NONE) == 0;
-    errno = saved;
+    cc__errno_set(saved);
     return ok;
 }
 
 void cc__vm_discard(void *p, size_t size) {
-    int saved = errno;
+    int saved = cc__errno_get();
     (void)madvise(p, size, MADV_DONTNEED); /* advice: a refusal costs memory, nothing else */
-    errno = saved;
+    cc__errno_set(saved);
 }

@@ -35,8 +35,9 @@ static struct fiber *heir(struct worker *w, struct fiber *self) {
     return NULL;
 #else
     struct fiber *next;
-    if (self->runner != NULL) {
-        next = self->runner->fiber;
+    struct runner *runner = cc__get(&self->runner);
+    if (runner != NULL) {
+        next = runner->fiber;
         cc__bump(&w->core.rounds);
         cc__state_resume_sole(next, w->core.owner);
     } else if ((next = cc__next_local(w)) != NULL) {
@@ -53,14 +54,16 @@ static CC_NORETURN void leave_for_good(struct fiber *self) {
     cc__set(&w->core.after, after_exit);
     cc__set(&w->core.after_arg, self);
     cc__san_release(&self->join_lock.word); /* what the fiber wrote, to its joiners */
+    cc__san_release(stack);                 /* and the stack itself, to its next tenant */
     cc__set(&w->core.current, next);
+    cc__san_release(w); /* and its traces in the worker, to whoever frees that */
     if (next == NULL) {
         cc__san_leave(NULL, &w->core.san);
         cc__context_jump(&w->core.native, w);
     } else if (cc__get(&next->stack) != NULL) {
         cc__san_leave(NULL, cc__switch_san(next));
         cc__context_jump(&next->context, w);
-    } else if (cc__stack_size(stack) != cc__stack_default() || next->args_kind == ARGS_BLOCK) {
+    } else if (cc__stack_size(stack) != cc__stack_default() || cc__get(&next->args_kind) == ARGS_BLOCK) {
         /* A stack of another size is not for everyone: let the worker's own stack find one. */
         cc__set(&w->core.pending, next);
         cc__set(&w->core.current, NULL);
@@ -81,7 +84,7 @@ static CC_NORETURN void leave_for_good(struct fiber *self) {
 /* The argument, out of the record, whose place the saved context is about to take. `copy` has FIBER_INLINE_ARGS bytes. */
 static void *unpack(struct fiber *self, struct fiber_cold *cold, unsigned char *copy) {
     void *arg;
-    switch (self->args_kind) {
+    switch (cc__get(&self->args_kind)) {
     case ARGS_POINTER:
         memcpy(&arg, self->args, sizeof arg);
         return arg;
@@ -100,6 +103,7 @@ void cc__run_fiber(void *worker) {
     struct fiber *self = cc__get(&w->core.current);
     struct stack *stack = cc__get(&self->stack);
     cc__san_arrive(&stack->san);
+    cc__san_acquire(stack); /* its last tenant has left it */
     (void)cc__get_acquire(&self->word); /* pairs with the spawner's release */
     cc__switch_arrived(w);
 
@@ -129,7 +133,7 @@ struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn aft
             cc__state_run(next, w->core.owner);
             return cc__switch_fiber(w, self, next, after, arg);
         }
-        struct stack *stack = next->args_kind == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
+        struct stack *stack = cc__get(&next->args_kind) == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
         if (stack != NULL) {
             cc__state_run(next, w->core.owner);
             return cc__switch_fresh(w, self, next, stack, after, arg);
@@ -156,7 +160,7 @@ bool cc__sched_take_fresh(struct worker *w, struct fiber *f, uint32_t generation
 }
 
 struct worker *cc__sched_run_fresh(struct worker *w, struct fiber *self, struct fiber *fresh, after_fn after, void *arg) {
-    struct stack *stack = fresh->args_kind == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
+    struct stack *stack = cc__get(&fresh->args_kind) == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
     if (unlikely(stack == NULL)) {
         cc__set(&w->core.pending, fresh);
         return cc__switch_native(w, self, after, arg);

@@ -32,20 +32,13 @@ static void run(struct worker *w, struct fiber *f) {
     struct stack *stack = cc__get(&f->stack);
     struct context first, *to = &f->context;
     if (stack == NULL) {
-        size_t size = 0;
-        if (f->args_kind == ARGS_BLOCK) {
-            struct fiber_block *block;
-            memcpy(&block, f->args, sizeof block);
-            size = block->stack_size;
-        }
-        stack = cc__stack_take(&w->core.stacks, size);
+        (void)cc__get_acquire(&f->word); /* pairs with the spawner's release */
+        struct fiber_block *block = NULL;
+        if (cc__get(&f->args_kind) == ARGS_BLOCK) memcpy(&block, f->args, sizeof(void *));
+        stack = cc__stack_take(&w->core.stacks, block != NULL ? block->stack_size : 0);
         if (unlikely(stack == NULL)) {
             /* No stack can be had: the thunk does not run, its joiners hear ENOMEM, everybody else goes on. */
-            if (f->args_kind == ARGS_BLOCK) {
-                struct fiber_block *block;
-                memcpy(&block, f->args, sizeof block);
-                cc__mem_free(block);
-            }
+            cc__mem_free(block);
             f->outcome.result = NULL;
             f->outcome.status = ENOMEM;
             cc__driver_task_ended(w, f);
@@ -61,6 +54,7 @@ static void run(struct worker *w, struct fiber *f) {
     cc__san_leave(&w->core.san, &stack->san);
     w = cc__context_switch(&w->core.native, to, w);
     cc__san_arrive(&w->core.san);
+    cc__san_acquire(w);
     cc__switch_arrived(w);
 }
 

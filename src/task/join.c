@@ -47,7 +47,7 @@ static void unlink_locked(struct fiber *f, struct waiter *waiter) {
 void cc__driver_task_ended(struct worker *w, struct fiber *f) {
     struct wakes wakes = {0};
     cc__lock_take(&f->join_lock);
-    struct runner *runner = f->runner;
+    struct runner *runner = cc__get(&f->runner);
     struct fiber *parked_runner = NULL;
     if (runner != NULL) {
         runner->result = f->outcome.result;
@@ -85,7 +85,7 @@ static void after_run(struct worker *w, void *arg) {
 /* Runs the task here and now. The handle is consumed at its end. */
 static int join_by_running(struct worker *w, struct fiber *self, struct fiber *f, void **result) {
     struct runner runner = {.fiber = self};
-    f->runner = &runner;
+    cc__set(&f->runner, &runner);
     cc__san_release(&f->word);
     (void)cc__sched_run_fresh(w, self, f, after_run, self);
     (void)cc__get_acquire(&self->word); /* pairs with the end of the task */

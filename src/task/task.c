@@ -44,7 +44,7 @@ static struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle) {
     f->fn = fn;
     f->handles = handle;
     f->joiners = NULL;
-    f->runner = NULL;
+    cc__set(&f->runner, NULL);
     return f;
 }
 
@@ -59,7 +59,7 @@ static CCFiberId start(struct worker *w, struct fiber *f) {
 static int spawn_pointer(struct worker *w, CCTask *task, CCTaskFn fn, void *arg) {
     struct fiber *f = new_fiber(w, fn, task != NULL);
     if (unlikely(f == NULL)) return ENOMEM;
-    f->args_kind = ARGS_POINTER;
+    cc__set(&f->args_kind, ARGS_POINTER);
     memcpy(f->args, &arg, sizeof arg);
     CCFiberId id = start(w, f);
     if (task != NULL) task->id = id;
@@ -70,7 +70,7 @@ static int spawn_pointer(struct worker *w, CCTask *task, CCTaskFn fn, void *arg)
 static int spawn_inline(struct worker *w, CCTask *task, CCTaskFn fn, const void *args, size_t size) {
     struct fiber *f = new_fiber(w, fn, task != NULL);
     if (unlikely(f == NULL)) return ENOMEM;
-    f->args_kind = ARGS_INLINE;
+    cc__set(&f->args_kind, ARGS_INLINE);
     f->args_size = (uint8_t)size;
     memcpy(f->args, args, size);
     CCFiberId id = start(w, f);
@@ -92,7 +92,7 @@ static int spawn_block(struct worker *w, CCTask *task, CCTaskFn fn, void *arg, c
         cc__mem_free(block);
         return ENOMEM;
     }
-    f->args_kind = ARGS_BLOCK;
+    cc__set(&f->args_kind, ARGS_BLOCK);
     memcpy(f->args, &block, sizeof(void *));
     CCFiberId id = start(w, f);
     if (task != NULL) task->id = id;

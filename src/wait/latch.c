@@ -16,21 +16,28 @@
 
 #include <errno.h>
 
-static void commit(struct worker *w, struct fiber *f) {
-    (void)w;
-    if (cc__state_commit(f)) cc__sched_ready(f);
-}
+/* For the after-switch action; on the parking fiber's stack. */
+struct opened {
+    struct fiber *fiber;
+    uint64_t deadline;
+    uint64_t ticket;
+};
 
 static void after_open(struct worker *w, void *arg) {
-    commit(w, arg);
+    struct opened o;
+    cc__san_copy(&o, arg, sizeof o);
+    /* Before the commit: from then on the fiber may run. */
+    if (o.deadline != WAIT_FOREVER) cc__timer_arm(w, o.deadline, o.fiber, o.ticket);
+    if (cc__state_commit(o.fiber)) cc__sched_ready(o.fiber);
 }
 
-static void after_open_timed(struct worker *w, void *arg) {
-    struct waiter *waiter = arg;
-    struct fiber *f = waiter->fiber;
-    /* Before the commit: from then on the waiter may be gone. */
-    cc__timer_arm(w, waiter->deadline, f, waiter->ticket);
-    commit(w, f);
+/* Parks a fiber whose wait is open and published; returns who woke it. */
+static unsigned park_opened(struct worker *w, struct fiber *self, uint64_t deadline, uint64_t ticket) {
+    struct opened o = {self, deadline, ticket};
+    (void)cc__sched_park(w, self, after_open, &o);
+    unsigned woken_by = cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
+    if (deadline != WAIT_FOREVER && woken_by != WAKE_TIMER) cc__timer_disarm(w);
+    return woken_by;
 }
 
 bool cc__fiber_wake(struct fiber *f, uint64_t ticket, enum wake_reason reason) {
@@ -59,9 +66,7 @@ unsigned cc__park_if(struct fiber *self, _Atomic uint32_t *flag, uint32_t expect
         (void)cc__state_abort(self);
         return 0;
     }
-    cc__san_release(&self->word);
-    (void)cc__sched_park(cc__worker(), self, after_open, self);
-    return cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
+    return park_opened(cc__worker(), self, WAIT_FOREVER, 0);
 }
 
 static enum wait_result result_of(unsigned reason) {
@@ -71,17 +76,13 @@ static enum wait_result result_of(unsigned reason) {
 static enum wait_result wait_fiber(void *object, void *io, const struct waitable_ops *ops, struct waiter *waiter, struct worker *w,
                                    enum park_reason reason) {
     struct fiber *self = waiter->fiber;
-    bool timed = waiter->deadline != WAIT_FOREVER;
-    if (timed && !cc__timer_prepare(w)) return WAIT_NOMEM;
+    if (waiter->deadline != WAIT_FOREVER && !cc__timer_prepare(w)) return WAIT_NOMEM;
     waiter->ticket = cc__state_open(self, reason);
     if (!ops->publish(object, waiter, io)) {
         (void)cc__state_abort(self);
         return WAIT_CLOSED;
     }
-    cc__san_release(&self->word);
-    (void)cc__sched_park(w, self, timed ? after_open_timed : after_open, timed ? (void *)waiter : (void *)self);
-    unsigned woken_by = cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
-    if (timed && woken_by != WAKE_TIMER) cc__timer_disarm(w);
+    unsigned woken_by = park_opened(w, self, waiter->deadline, waiter->ticket);
     ops->unpublish(object, waiter);
     return result_of(woken_by);
 }

@@ -20,27 +20,26 @@ int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline) 
 
 /* What the after-switch action needs; on the stack of the fiber that parks, read before anyone can wake it. */
 struct parking {
-    struct waiter *waiter;
+    struct fiber *fiber;
     struct lock *lock;
+    uint64_t deadline;
+    uint64_t ticket;
     enum park_reason reason;
 };
 
 /* PARKED, then the timer, then the lock: whoever finds the waiter finds it parked. */
 static void after_wait(struct worker *w, void *arg) {
-    struct parking *p = arg;
-    struct waiter *waiter = p->waiter;
-    struct lock *lock = p->lock;
-    struct fiber *f = waiter->fiber;
-    cc__state_park(f, p->reason);
-    if (waiter->deadline != WAIT_FOREVER) cc__timer_arm(w, waiter->deadline, f, waiter->ticket);
-    if (lock != NULL) cc__lock_release_hidden(lock);
+    struct parking p;
+    cc__san_copy(&p, arg, sizeof p);
+    cc__state_park(p.fiber, p.reason);
+    if (p.deadline != WAIT_FOREVER) cc__timer_arm(w, p.deadline, p.fiber, p.ticket);
+    if (p.lock != NULL) cc__lock_release_hidden(p.lock);
 }
 
 static enum wake_reason park(struct waiter *waiter, struct lock *lock, enum park_reason reason) {
-    struct parking p = {waiter, lock, reason};
+    struct parking p = {waiter->fiber, lock, waiter->deadline, waiter->ticket, reason};
     struct worker *w = cc__worker();
     if (lock != NULL) cc__lock_leave(lock);
-    cc__san_release(&waiter->fiber->word);
     (void)cc__sched_park(w, waiter->fiber, after_wait, &p);
     unsigned woken_by = cc__word_reason(cc__get_acquire(&waiter->fiber->word)); /* pairs with the claim */
     if (waiter->deadline != WAIT_FOREVER && woken_by != WAKE_TIMER) cc__timer_disarm(w);
@@ -100,6 +99,7 @@ void cc__wakes_flush(struct wakes *wakes) {
             cc__futex_wake(word, 1);
             continue;
         }
+        cc__san_release(&f->word); /* we have read its frame; the queue that orders this is invisible to the race detector */
         cc__set(&f->link.next, NULL);
         if (last != NULL)
             cc__set(&last->link.next, &f->link);
