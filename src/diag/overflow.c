@@ -7,7 +7,8 @@ bool cc__diag_overflow(const void *addr) {
     struct fiber *f = cc__sched_current(cc__worker());
     struct stack *s = f != NULL ? cc__get(&f->stack) : NULL;
     if (s == NULL || !cc__stack_in_guard(s, addr)) return false;
-    const char *name = cc__stack_cold(s)->name;
+    const struct fiber_cold *cold = cc__get(&s->cold);
+    const char *name = cold != NULL ? cold->name : "";
     cc__warn("fatal: stack overflow in fiber %u.%u%s%s%s: its stack of %zu KiB (%p-%p) is used up, the fault was at %p. "
              "Give it more with CCSpawnOptions.stack_size, or all fibers with CC_STACK_SIZE",
              f->slot, f->generation, name[0] ? " '" : "", name, name[0] ? "'" : "", cc__stack_size(s) / 1024, (void *)s->base,

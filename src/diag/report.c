@@ -9,8 +9,9 @@
 static void copy_name(struct fiber *f, char *name) {
     struct stack *s = cc__get(&f->stack);
     name[0] = '\0';
-    if (s == NULL) return;
-    const volatile char *from = cc__stack_cold(s)->name;
+    struct fiber_cold *cold = s != NULL ? cc__get(&s->cold) : NULL;
+    if (cold == NULL) return;
+    const volatile char *from = cold->name;
     size_t n = 0;
     for (char c; n < CC_FIBER_NAME_MAX - 1 && (c = from[n]) >= ' ' && c <= '~'; n++) name[n] = c;
     name[n] = '\0';

@@ -20,13 +20,6 @@
 struct stack;
 struct waiter;
 
-/* The joiner that started a fiber itself and gets the CPU back at its end, with the outcome; on its stack. */
-struct runner {
-    struct fiber *fiber;
-    void *result;
-    int status;
-};
-
 enum { FIBER_INLINE_ARGS = 56 };
 
 /* How the argument travels. */
@@ -64,10 +57,7 @@ struct fiber {
     _Atomic uint8_t args_kind; /* enum fiber_args; workers that pass by look at it */
     uint8_t args_size;
     struct waiter *joiners; /* parked in join; join_lock */
-    union {
-        struct runner *_Atomic runner;   /* NULL unless a joiner started it; written before the first run */
-        struct fiber *_Atomic free_next; /* in a pool; apart from `link`, which queues use */
-    };
+    struct fiber *_Atomic free_next; /* in a pool; apart from `link`, which queues use */
     uint32_t slot;       /* constant: the record's number */
     uint32_t generation; /* grows with every tenant; join_lock */
 };
@@ -79,7 +69,7 @@ CC_INLINE struct fiber *cc__fiber_of(struct link *link) {
     return container_of(link, struct fiber, link);
 }
 
-/* What a fiber has only while it owns a stack; at the top of that stack. */
+/* What a fiber has only while it owns a stack; at the top of that stack, or in the frame of the joiner that lent it. */
 struct fiber_cold {
     char name[CC_FIBER_NAME_MAX];
     struct fiber_block *block; /* ARGS_BLOCK */

@@ -39,8 +39,7 @@ struct class_pool {
 
 static struct class_pool classes[CLASSES];
 static uint8_t default_class;
-static size_t default_size;
-static size_t guard_size;
+size_t cc__stack_default_size, cc__stack_guard_bytes;
 static _Atomic uint32_t numbers;
 static _Atomic bool warned_unguarded;
 
@@ -52,10 +51,10 @@ static uint8_t class_of(size_t size) {
 }
 
 void cc__stack_init(size_t size) {
-    guard_size = GUARD_PAGES * cc__vm_page();
-    if (guard_size > CC_STACK_SIZE_MIN / 2) guard_size = cc__vm_page(); /* systems with large pages */
+    cc__stack_guard_bytes = GUARD_PAGES * cc__vm_page();
+    if (cc__stack_guard_bytes > CC_STACK_SIZE_MIN / 2) cc__stack_guard_bytes = cc__vm_page(); /* systems with large pages */
     default_class = class_of(size);
-    default_size = (size_t)1 << default_class;
+    cc__stack_default_size = (size_t)1 << default_class;
     for (int i = 0; i < CLASSES; i++) classes[i].next_arena_log2 = ARENA_MIN_LOG2;
 }
 
@@ -78,14 +77,6 @@ void cc__stack_destroy(void) {
         memset(pool, 0, sizeof *pool);
     }
     cc__set(&warned_unguarded, false);
-}
-
-size_t cc__stack_default(void) {
-    return default_size;
-}
-
-size_t cc__stack_guard_size(void) {
-    return guard_size;
 }
 
 /* A new arena; tries smaller ones when the system refuses (RLIMIT_AS, strict overcommit). */
@@ -160,7 +151,7 @@ static void give_locked(struct class_pool *pool, struct stack *s) {
 
 /* Outside the lock: the system call takes its time. */
 static void guard(struct stack *s) {
-    s->guarded = cc__vm_guard(s->base, guard_size);
+    s->guarded = cc__vm_guard(s->base, cc__stack_guard_bytes);
     if (s->guarded || cc__swap(&warned_unguarded, true)) return;
     cc__warn("no more guard pages can be had after %u stacks (vm.max_map_count); from here on a stack overflow is not caught. "
              "Raise vm.max_map_count, use fewer fibers, or a kernel with MADV_GUARD_INSTALL (6.13)",
@@ -224,7 +215,7 @@ static unsigned trim_class(struct class_pool *pool, unsigned max) {
         struct stack *s = cc__get(&pool->warm) > RESERVE ? take_warm_locked(pool) : NULL;
         cc__lock_release(&pool->lock);
         if (s == NULL) break;
-        cc__vm_discard(s->base + guard_size, cc__stack_size(s) - guard_size);
+        cc__vm_discard(s->base + cc__stack_guard_bytes, cc__stack_size(s) - cc__stack_guard_bytes);
         cc__lock_take(&pool->lock);
         cc__set(&s->next, pool->first_clean);
         pool->first_clean = s;
@@ -243,5 +234,5 @@ unsigned cc__stack_trim(unsigned max) {
 
 bool cc__stack_in_guard(const struct stack *s, const void *addr) {
     const char *at = addr;
-    return at >= s->base && at < s->base + guard_size;
+    return at >= s->base && at < s->base + cc__stack_guard_bytes;
 }

@@ -23,6 +23,7 @@ struct stack {
     uint8_t log2;               /* of the size */
     bool guarded;
     uint32_t san_handle;
+    struct fiber_cold *_Atomic cold; /* of the fiber that runs on it now */
     struct san san;
 };
 
@@ -36,12 +37,19 @@ struct stack_cache {
 void cc__stack_init(size_t default_size);
 void cc__stack_destroy(void); /* every stack has been given back */
 
-size_t cc__stack_default(void);
+extern size_t cc__stack_default_size, cc__stack_guard_bytes; /* constant while the runtime runs */
+
+CC_INLINE size_t cc__stack_default(void) {
+    return cc__stack_default_size;
+}
+CC_INLINE size_t cc__stack_guard_size(void) {
+    return cc__stack_guard_bytes;
+}
 
 CC_INLINE size_t cc__stack_size(const struct stack *s) {
     return (size_t)1 << s->log2;
 }
-CC_INLINE struct fiber_cold *cc__stack_cold(const struct stack *s) {
+CC_INLINE struct fiber_cold *cc__stack_own_cold(const struct stack *s) {
     return (struct fiber_cold *)(void *)(s->base + cc__stack_size(s) - sizeof(struct fiber_cold));
 }
 
@@ -49,7 +57,7 @@ CC_INLINE struct fiber_cold *cc__stack_cold(const struct stack *s) {
 enum { STACK_COLOURS = 16, STACK_COLOUR_STEP = 128 };
 
 CC_INLINE void *cc__stack_top(const struct stack *s) {
-    return (char *)cc__stack_cold(s) - (s->number % STACK_COLOURS) * (size_t)STACK_COLOUR_STEP;
+    return (char *)cc__stack_own_cold(s) - (s->number % STACK_COLOURS) * (size_t)STACK_COLOUR_STEP;
 }
 
 /* A stack of the default size from the worker's cache; NULL: the cache is empty. */
@@ -92,8 +100,12 @@ void cc__stack_flush(struct stack_cache *cache);
 /* Gives the pages of up to `max` pooled stacks back to the system, beyond a reserve that stays warm. Returns how many. For workers that would sleep. */
 unsigned cc__stack_trim(unsigned max);
 
+/* How many bytes are left below `frame`, an address on the stack. */
+CC_INLINE size_t cc__stack_left(const struct stack *s, const void *frame) {
+    return (size_t)((const char *)frame - s->base) - cc__stack_guard_size();
+}
+
 /* True if `addr` lies in the guard of s. Signal-safe. */
 bool cc__stack_in_guard(const struct stack *s, const void *addr);
-size_t cc__stack_guard_size(void);
 
 #endif

@@ -29,7 +29,8 @@
  * STATE-2  Every other edge has one possible author, who holds the fiber; it is a plain store. The check of the "from" state rides on the
  *          load that the ticket needs anyway.
  * STATE-3  Who writes RUNNABLE, and nobody else, puts the fiber into a queue.
- * STATE-4  RUNNABLE, PARKED and DONE are written from a stack that is not the fiber's own.
+ * STATE-4  RUNNABLE, PARKED and DONE are written from a stack that is not the fiber's own; but for a joiner that lends its stack (PARK_RUN), whose
+ *          wait nobody else can see.
  *
  * Ordering. Whoever gives a reason to run (spawn, wake) releases; the fiber itself acquires, when it first runs or when its wait returns.
  * Edges made on a fiber's behalf by a worker that passes by (run, yield, park) are relaxed: the queue, the object's lock or the timer's lock,
@@ -140,11 +141,11 @@ CC_INLINE void cc__state_wake_sole(struct fiber *f, enum wake_reason reason) {
     cc__set_release(&f->word, cc__word_make(word, cc__word_owner(word), reason, FIBER_RUNNABLE));
 }
 
-/* PARKED -> RUNNING by the worker that hands its CPU over; also the only possible claimant. */
+/* PARKED -> RUNNING: the joiner that lent its stack has it back. */
 CC_INLINE void cc__state_resume_sole(struct fiber *f, unsigned owner) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_PARKED, "resume");
-    cc__set_release(&f->word, cc__word_make(word, owner, WAKE_OBJECT, FIBER_RUNNING));
+    cc__set(&f->word, cc__word_make(word, owner, 0, FIBER_RUNNING));
 }
 
 /* RUNNING -> PARKING: the wait is about to become visible while the stack is live. Returns the ticket. By the fiber. */

@@ -107,6 +107,28 @@ CC_INLINE void cc__san_arrive(struct san *self) {
 #endif
 }
 
+/* A fiber lends its stack: from here on another one runs on it, as its own context to the race detector; and back. */
+CC_INLINE void *cc__san_lend(struct san *san) {
+    (void)san;
+#ifdef CC_TSAN
+    void *lender = cc__san_fiber_get(san);
+    cc__san_fiber_set(san, __tsan_create_fiber(0));
+    __tsan_switch_to_fiber(cc__san_fiber_get(san), 1);
+    return lender;
+#else
+    return NULL;
+#endif
+}
+CC_INLINE void cc__san_take_back(struct san *san, void *lender) {
+    (void)san, (void)lender;
+#ifdef CC_TSAN
+    void *borrower = cc__san_fiber_get(san);
+    cc__san_fiber_set(san, lender);
+    __tsan_switch_to_fiber(lender, 1);
+    __tsan_destroy_fiber(borrower);
+#endif
+}
+
 /* The calling context hands over what it wrote to whoever acquires `addr`, although another context will do the store. */
 CC_INLINE void cc__san_release(void *addr) {
     (void)addr;

@@ -3,6 +3,9 @@
  * RUN-1  A fiber's last use of its stack is a jump to another one; whatever ends its life (giving the stack back, telling the
  *        joiners) happens after that, on the other stack.
  * RUN-2  A fresh fiber that follows one that ended takes over its stack, which is still warm.
+ * RUN-3  A joiner may lend its stack to the task it waits for, if that has not started: it cannot go on before the task's end
+ *        anyway. The task is a fiber like any other, with its own record, state and name; it parks and migrates, and the joiner's frames go
+ *        with it. Nobody but the task's return ends the joiner's wait (PARK_RUN), so it needs no claim.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
@@ -27,22 +30,15 @@ static void after_exit(struct worker *w, void *arg) {
     cc__driver_task_ended(w, f);
 }
 
-/* The fiber that the dead one hands the CPU to; RUNNING already. NULL: the worker's own stack. */
-static struct fiber *heir(struct worker *w, struct fiber *self) {
+/* The fiber that follows the dead one; RUNNING already. NULL: the worker's own stack. */
+static struct fiber *heir(struct worker *w) {
 #ifdef CC_TSAN
     /* What follows an exit would be ordered after it in the race detector's eyes: let that be no user's fiber. */
-    (void)w, (void)self;
+    (void)w;
     return NULL;
 #else
-    struct fiber *next;
-    struct runner *runner = cc__get(&self->runner);
-    if (runner != NULL) {
-        next = runner->fiber;
-        cc__bump(&w->core.rounds);
-        cc__state_resume_sole(next, w->core.owner);
-    } else if ((next = cc__next_local(w)) != NULL) {
-        cc__state_run(next, w->core.owner);
-    }
+    struct fiber *next = cc__next_local(w);
+    if (next != NULL) cc__state_run(next, w->core.owner);
     return next;
 #endif
 }
@@ -50,7 +46,7 @@ static struct fiber *heir(struct worker *w, struct fiber *self) {
 static CC_NORETURN void leave_for_good(struct fiber *self) {
     struct worker *w = cc__worker();
     struct stack *stack = cc__get(&self->stack);
-    struct fiber *next = heir(w, self);
+    struct fiber *next = heir(w);
     cc__set(&w->core.after, after_exit);
     cc__set(&w->core.after_arg, self);
     cc__san_release(&self->join_lock.word); /* what the fiber wrote, to its joiners */
@@ -81,21 +77,28 @@ static CC_NORETURN void leave_for_good(struct fiber *self) {
 
 /* ---- the beginning ---- */
 
-/* The argument, out of the record, whose place the saved context is about to take. `copy` has FIBER_INLINE_ARGS bytes. */
-static void *unpack(struct fiber *self, struct fiber_cold *cold, unsigned char *copy) {
+/* Calls the fiber's function on the current stack, which is bound to it, with its argument out of the record, whose place the saved
+ * context takes. */
+static void *call(struct fiber *self, struct stack *stack, struct fiber_cold *cold) {
+    _Alignas(max_align_t) unsigned char copy[FIBER_INLINE_ARGS];
     void *arg;
-    switch (cc__get(&self->args_kind)) {
-    case ARGS_POINTER:
+    CCTaskFn fn = self->fn;
+    cold->name[0] = '\0';
+    cold->block = NULL;
+    cc__set(&stack->cold, cold);
+    uint8_t kind = cc__get(&self->args_kind);
+    if (likely(kind == ARGS_POINTER)) {
         memcpy(&arg, self->args, sizeof arg);
-        return arg;
-    case ARGS_INLINE:
+    } else if (kind == ARGS_INLINE) {
         memcpy(copy, self->args, FIBER_INLINE_ARGS);
-        return copy;
-    default:
+        arg = copy;
+    } else {
         memcpy(&cold->block, self->args, sizeof cold->block);
         memcpy(cold->name, cold->block->name, sizeof cold->name);
-        return cold->block->args_size > 0 ? cold->block->args : cold->block->pointer;
+        arg = cold->block->args_size > 0 ? cold->block->args : cold->block->pointer;
     }
+    cc__context_inherit(&self->context, cc__stack_top(stack));
+    return fn(arg);
 }
 
 void cc__run_fiber(void *worker) {
@@ -107,17 +110,9 @@ void cc__run_fiber(void *worker) {
     (void)cc__get_acquire(&self->word); /* pairs with the spawner's release */
     cc__switch_arrived(w);
 
-    struct fiber_cold *cold = cc__stack_cold(stack);
-    _Alignas(max_align_t) unsigned char copy[FIBER_INLINE_ARGS];
-    cold->name[0] = '\0';
-    cold->block = NULL;
-    void *arg = unpack(self, cold, copy);
-    cc__context_inherit(&self->context, cc__stack_top(stack));
-    CCTaskFn fn = self->fn;
-
-    void *result = fn(arg);
-
-    cc__mem_free(cold->block);
+    struct fiber_cold *cold = cc__stack_own_cold(stack);
+    void *result = call(self, stack, cold);
+    if (unlikely(cold->block != NULL)) cc__mem_free(cold->block);
     self->outcome.result = result;
     self->outcome.status = 0;
     leave_for_good(self);
@@ -143,31 +138,54 @@ struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn aft
     return cc__switch_native(w, self, after, arg);
 }
 
-bool cc__sched_take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
-    if (unlikely(!cc__next_turn(w))) return false;
+/* ---- on the joiner's stack ---- */
+
+/* What a fiber may need when it runs on another one's stack: half of a stack of its own. */
+static bool may_lend(struct fiber *self, const void *frame) {
+    return cc__stack_left(cc__get(&self->stack), frame) >= cc__stack_default() / 2;
+}
+
+static bool take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
     cc__bias_enter(&w->runq.bias);
     uint64_t word = cc__get(&f->word);
     bool here = (word & (WORD_STATE | WORD_FRESH | WORD_OWNER)) ==
-                (FIBER_RUNNABLE | WORD_FRESH | (uint64_t)w->core.owner << WORD_OWNER_SHIFT);
-    here = here && f->generation == generation; /* while it sits here its tenant stays */
-    if (here) {
+                    (FIBER_RUNNABLE | WORD_FRESH | (uint64_t)w->core.owner << WORD_OWNER_SHIFT) &&
+                f->generation == generation && /* while it sits here its tenant stays */
+                cc__get(&f->args_kind) != ARGS_BLOCK;
+    if (likely(here)) {
         cc__list_remove(&f->link);
         cc__runq_sub_owner(&w->runq, 1);
-        cc__state_move(f, 0);
     }
     cc__bias_leave(&w->runq.bias);
     return here;
 }
 
-struct worker *cc__sched_run_fresh(struct worker *w, struct fiber *self, struct fiber *fresh, after_fn after, void *arg) {
-    struct stack *stack = cc__get(&fresh->args_kind) == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
-    if (unlikely(stack == NULL)) {
-        cc__set(&w->core.pending, fresh);
-        return cc__switch_native(w, self, after, arg);
-    }
-    cc__state_run(fresh, w->core.owner);
-    return cc__switch_fresh(w, self, fresh, stack, after, arg);
+bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f, uint32_t generation, void **result) {
+    struct worker *w = *at;
+    struct fiber_cold cold;
+    if (unlikely(!cc__next_turn(w) || !may_lend(self, &cold) || !take_fresh(w, f, generation))) return false;
+    struct stack *stack = cc__get(&self->stack);
+    struct fiber_cold *own = cc__get(&stack->cold);
+    cc__state_run(f, w->core.owner);
+    cc__state_park(self, PARK_RUN);
+    cc__set(&f->stack, stack);
+    cc__set(&w->core.current, f);
+    void *lender = cc__san_lend(&stack->san);
+    (void)cc__get_acquire(&f->word); /* pairs with the spawner's release */
+
+    *result = call(f, stack, &cold);
+
+    cc__san_release(&f->join_lock.word); /* what it wrote, to its joiners */
+    cc__san_take_back(&stack->san, lender);
+    *at = w = cc__worker(); /* it may have parked, and come back elsewhere */
+    cc__set(&stack->cold, own);
+    cc__set(&f->stack, NULL);
+    cc__state_resume_sole(self, w->core.owner);
+    cc__set(&w->core.current, self);
+    return true;
 }
+
+/* ---- yield ---- */
 
 /* Still inside the biased lock, which was entered before the switch. */
 static void after_yield(struct worker *w, void *arg) {

@@ -137,11 +137,9 @@ void cc__sched_ready_chain(struct fiber *first, uint32_t n);
  * then is on. */
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg);
 
-/* Takes a fresh fiber out of the calling worker's own queue, if it is there, for a direct run. False: it is elsewhere, or
- * it is time to look at others. */
-bool cc__sched_take_fresh(struct worker *w, struct fiber *f, uint32_t generation);
-/* Leaves the running fiber for one that cc__sched_take_fresh gave. */
-struct worker *cc__sched_run_fresh(struct worker *w, struct fiber *self, struct fiber *fresh, after_fn after, void *arg);
+/* If `f` (of that generation) has not started and waits in the calling worker's own queue, runs it to its end on the running fiber's stack, stores
+ * its result and the worker that all are on then. False: it is elsewhere, or has special needs, or it is time to look at others. */
+bool cc__sched_run_here(struct worker **w, struct fiber *self, struct fiber *f, uint32_t generation, void **result);
 
 /* How many tasks have been started and have not ended; exact when it says 0. */
 uint64_t cc__sched_active(void);

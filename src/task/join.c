@@ -1,8 +1,7 @@
 /* join.c - waiting for a task's end, and what the end does.
  *
- * A joiner that finds the task not yet started, in its own worker's queue, runs it: it takes it out of the queue, leaves itself as the `runner`,
- * and switches to it directly; at its end the task switches back. Nobody else can end that wait, so it needs no claim. Any other joiner
- * goes on the task's list under its lock.
+ * A joiner that finds the task not yet started, in its own worker's queue, runs it on its own stack, which is blocked until the task's end anyway
+ * (sched/run.c, RUN-3). Any other joiner goes on the task's list under its lock.
  *
  * JOIN-1  DONE is written under join_lock; a joiner decides under it whether to wait.
  * JOIN-2  The outcome is copied to every waiter before it is woken: it never looks at the record again.
@@ -44,54 +43,44 @@ static void unlink_locked(struct fiber *f, struct waiter *waiter) {
 
 /* ---- the end of a task ---- */
 
-void cc__driver_task_ended(struct worker *w, struct fiber *f) {
-    struct wakes wakes = {0};
-    cc__lock_take(&f->join_lock);
-    struct runner *runner = cc__get(&f->runner);
-    struct fiber *parked_runner = NULL;
-    if (runner != NULL) {
-        runner->result = f->outcome.result;
-        runner->status = f->outcome.status;
-        if (f->handles > 0) f->handles--;
-        /* Usually it has the CPU already, and this is its stack. */
-        if (cc__word_state(cc__get(&runner->fiber->word)) == FIBER_PARKED) parked_runner = runner->fiber;
-    }
+/* Copies the outcome to everybody who waits and claims them. Each uses up one handle. */
+static CC_NOINLINE void deliver_locked(struct fiber *f, struct wakes *wakes) {
     while (f->joiners != NULL) {
         struct joiner *j = container_of(f->joiners, struct joiner, waiter);
         unlink_locked(f, &j->waiter);
         j->result = f->outcome.result;
         j->status = f->outcome.status;
-        if (cc__wakes_claim_locked(&wakes, &j->waiter, WAKE_OBJECT) && f->handles > 0) f->handles--;
+        if (cc__wakes_claim_locked(wakes, &j->waiter, WAKE_OBJECT) && f->handles > 0) f->handles--;
     }
+}
+
+/* consumed: the caller joins it, with a handle. Consumes the lock. */
+static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
+    struct wakes wakes = {0};
+    if (unlikely(f->joiners != NULL)) deliver_locked(f, &wakes);
     cc__state_done(f);
-    f->handles++; /* ours, so that dropping it frees the record if nobody else holds one */
+    if (!consumed) f->handles++; /* ours, so that dropping it frees the record if nobody else holds one */
     cc__task_drop_locked(w, f);
     /* Before the wakes: whoever hears of the end may count on it. Release: pairs with cc__sched_active. */
     cc__set_release(&w->core.probe.ended, cc__get(&w->core.probe.ended) + 1);
-    if (parked_runner != NULL) {
-        cc__state_wake_sole(parked_runner, WAKE_OBJECT);
-        cc__sched_ready(parked_runner);
-    }
-    cc__wakes_flush(&wakes);
+    if (unlikely(wakes.first != NULL)) cc__wakes_flush(&wakes);
+}
+
+void cc__driver_task_ended(struct worker *w, struct fiber *f) {
+    cc__lock_take(&f->join_lock);
+    end_locked(w, f, false);
 }
 
 /* ---- joining ---- */
 
-static void after_run(struct worker *w, void *arg) {
-    (void)w;
-    cc__state_park(arg, PARK_RUN);
-}
-
-/* Runs the task here and now. The handle is consumed at its end. */
-static int join_by_running(struct worker *w, struct fiber *self, struct fiber *f, void **result) {
-    struct runner runner = {.fiber = self};
-    cc__set(&f->runner, &runner);
-    cc__san_release(&f->word);
-    (void)cc__sched_run_fresh(w, self, f, after_run, self);
-    (void)cc__get_acquire(&self->word); /* pairs with the end of the task */
-    cc__san_acquire(&f->join_lock.word);
-    if (result != NULL) *result = runner.result;
-    return runner.status;
+/* The task ran on our stack, to its end. */
+static int join_after_running(struct worker *w, struct fiber *f, void *outcome, void **result) {
+    cc__lock_take(&f->join_lock);
+    f->outcome.result = outcome;
+    f->outcome.status = 0;
+    end_locked(w, f, true);
+    if (result != NULL) *result = outcome;
+    return 0;
 }
 
 /* The task has ended: takes the outcome, uses the handle up. */
@@ -144,9 +133,10 @@ static int join(CCTask *task, void **result, uint64_t deadline, bool wait) {
     if (likely(self != NULL)) {
         struct fiber *f = cc__pool_find(task->id);
         if (unlikely(f == self && cc__pool_id(self) == task->id)) return EDEADLK;
-        if (f != NULL && deadline == WAIT_FOREVER && wait && cc__sched_take_fresh(w, f, (uint32_t)(task->id >> 32))) {
+        void *outcome;
+        if (f != NULL && deadline == WAIT_FOREVER && cc__sched_run_here(&w, self, f, (uint32_t)(task->id >> 32), &outcome)) {
             task->id = 0;
-            return join_by_running(w, self, f, result);
+            return join_after_running(w, f, outcome, result);
         }
     }
     rc = cc__task_enter(w, false);

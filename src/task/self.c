@@ -16,12 +16,12 @@ CCFiberId cc_fiber_id(void) {
 int cc_fiber_set_name(const char *name) {
     struct fiber *self = cc__sched_current(cc__worker());
     if (self == NULL) return EPERM;
-    struct fiber_cold *cold = cc__stack_cold(cc__get(&self->stack));
+    struct fiber_cold *cold = cc__get(&cc__get(&self->stack)->cold);
     snprintf(cold->name, sizeof cold->name, "%s", name != NULL ? name : "");
     return 0;
 }
 
 const char *cc_fiber_name(void) {
     struct fiber *self = cc__sched_current(cc__worker());
-    return self != NULL ? cc__stack_cold(cc__get(&self->stack))->name : "";
+    return self != NULL ? cc__get(&cc__get(&self->stack)->cold)->name : "";
 }

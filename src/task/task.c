@@ -37,14 +37,13 @@ struct fiber *cc__task_lock(CCTask task) {
 }
 
 /* A record, ours alone; NULL: no memory. */
-static struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle) {
+static inline struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle) {
     struct fiber *f = likely(w != NULL) ? cc__pool_take(&w->core.fibers) : cc__pool_take_slow(NULL);
     if (unlikely(f == NULL)) return NULL;
     cc__state_take(f);
     f->fn = fn;
     f->handles = handle;
     f->joiners = NULL;
-    cc__set(&f->runner, NULL);
     return f;
 }
 
@@ -56,7 +55,7 @@ static CCFiberId start(struct worker *w, struct fiber *f) {
 }
 
 /* fn(arg), nothing to copy. */
-static int spawn_pointer(struct worker *w, CCTask *task, CCTaskFn fn, void *arg) {
+static inline int spawn_pointer(struct worker *w, CCTask *task, CCTaskFn fn, void *arg) {
     struct fiber *f = new_fiber(w, fn, task != NULL);
     if (unlikely(f == NULL)) return ENOMEM;
     cc__set(&f->args_kind, ARGS_POINTER);
@@ -122,9 +121,14 @@ int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options
     return rc;
 }
 
+/* The short way of a fiber that starts another one. */
 CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg) {
-    CCTask task;
-    (void)cc_spawn(&task, fn, arg, NULL);
+    CCTask task = {0};
+    struct worker *w = cc__worker();
+    if (likely(w != NULL && fn != NULL && !cc__get(&cc__sched.refusing)))
+        (void)spawn_pointer(w, &task, fn, arg);
+    else
+        (void)cc_spawn(&task, fn, arg, NULL);
     return task;
 }
 
