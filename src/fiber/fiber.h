@@ -53,7 +53,7 @@ struct fiber {
     };
     CCTaskFn fn;
     struct lock join_lock;
-    uint16_t handles;  /* how many may still join or detach; join_lock */
+    _Atomic uint16_t handles;  /* how many may still join or detach; changed under join_lock */
     _Atomic uint8_t args_kind; /* enum fiber_args; workers that pass by look at it */
     uint8_t args_size;
     struct waiter *joiners; /* parked in join; join_lock */

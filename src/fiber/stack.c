@@ -13,7 +13,6 @@ enum {
     CLASSES = CLASS_MAX - CLASS_MIN + 1,
     ARENA_MIN_LOG2 = 24, /* the first arena of a class is 16 MiB; each is twice the last, so that */
     ARENA_MAX_LOG2 = 32, /* a million stacks of 256 KiB take some 70 mappings */
-    GUARD_PAGES = 4,     /* a frame of up to 16 KiB that skips the probe still hits it */
     RESERVE = 256,       /* pooled stacks per class that keep their pages: the next burst's head start. Guess */
 };
 
@@ -39,7 +38,7 @@ struct class_pool {
 
 static struct class_pool classes[CLASSES];
 static uint8_t default_class;
-size_t cc__stack_default_size, cc__stack_guard_bytes;
+size_t cc__stack_default_size;
 static _Atomic uint32_t numbers;
 static _Atomic bool warned_unguarded;
 
@@ -51,8 +50,6 @@ static uint8_t class_of(size_t size) {
 }
 
 void cc__stack_init(size_t size) {
-    cc__stack_guard_bytes = GUARD_PAGES * cc__vm_page();
-    if (cc__stack_guard_bytes > CC_STACK_SIZE_MIN / 2) cc__stack_guard_bytes = cc__vm_page(); /* systems with large pages */
     default_class = class_of(size);
     cc__stack_default_size = (size_t)1 << default_class;
     for (int i = 0; i < CLASSES; i++) classes[i].next_arena_log2 = ARENA_MIN_LOG2;
@@ -151,7 +148,7 @@ static void give_locked(struct class_pool *pool, struct stack *s) {
 
 /* Outside the lock: the system call takes its time. */
 static void guard(struct stack *s) {
-    s->guarded = cc__vm_guard(s->base, cc__stack_guard_bytes);
+    s->guarded = cc__vm_guard(s->base, cc__stack_guard_size(s));
     if (s->guarded || cc__swap(&warned_unguarded, true)) return;
     cc__warn("no more guard pages can be had after %u stacks (vm.max_map_count); from here on a stack overflow is not caught. "
              "Raise vm.max_map_count, use fewer fibers, or a kernel with MADV_GUARD_INSTALL (6.13)",
@@ -215,7 +212,7 @@ static unsigned trim_class(struct class_pool *pool, unsigned max) {
         struct stack *s = cc__get(&pool->warm) > RESERVE ? take_warm_locked(pool) : NULL;
         cc__lock_release(&pool->lock);
         if (s == NULL) break;
-        cc__vm_discard(s->base + cc__stack_guard_bytes, cc__stack_size(s) - cc__stack_guard_bytes);
+        cc__vm_discard(s->base + cc__stack_guard_size(s), cc__stack_size(s) - cc__stack_guard_size(s));
         cc__lock_take(&pool->lock);
         cc__set(&s->next, pool->first_clean);
         pool->first_clean = s;
@@ -234,5 +231,5 @@ unsigned cc__stack_trim(unsigned max) {
 
 bool cc__stack_in_guard(const struct stack *s, const void *addr) {
     const char *at = addr;
-    return at >= s->base && at < s->base + cc__stack_guard_bytes;
+    return at >= s->base && at < s->base + cc__stack_guard_size(s);
 }

@@ -15,6 +15,7 @@
 
 #include "fiber/fiber.h"
 #include "plat/san.h"
+#include "plat/vm.h"
 
 struct stack {
     char *base;
@@ -37,17 +38,19 @@ struct stack_cache {
 void cc__stack_init(size_t default_size);
 void cc__stack_destroy(void); /* every stack has been given back */
 
-extern size_t cc__stack_default_size, cc__stack_guard_bytes; /* constant while the runtime runs */
+extern size_t cc__stack_default_size; /* constant while the runtime runs */
 
 CC_INLINE size_t cc__stack_default(void) {
     return cc__stack_default_size;
 }
-CC_INLINE size_t cc__stack_guard_size(void) {
-    return cc__stack_guard_bytes;
-}
 
 CC_INLINE size_t cc__stack_size(const struct stack *s) {
     return (size_t)1 << s->log2;
+}
+/* Four pages, so that a frame of up to 16 KiB that skips the probe still hits it; a stack below 64 KiB can spare a page only. */
+CC_INLINE size_t cc__stack_guard_size(const struct stack *s) {
+    size_t most = cc__stack_size(s) / 16;
+    return most < cc__vm_page() ? cc__vm_page() : most > 4 * cc__vm_page() ? 4 * cc__vm_page() : most;
 }
 CC_INLINE struct fiber_cold *cc__stack_own_cold(const struct stack *s) {
     return (struct fiber_cold *)(void *)(s->base + cc__stack_size(s) - sizeof(struct fiber_cold));
@@ -102,7 +105,7 @@ unsigned cc__stack_trim(unsigned max);
 
 /* How many bytes are left below `frame`, an address on the stack. */
 CC_INLINE size_t cc__stack_left(const struct stack *s, const void *frame) {
-    return (size_t)((const char *)frame - s->base) - cc__stack_guard_size();
+    return (size_t)((const char *)frame - s->base) - cc__stack_guard_size(s);
 }
 
 /* True if `addr` lies in the guard of s. Signal-safe. */

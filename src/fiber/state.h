@@ -130,7 +130,15 @@ CC_INLINE uint64_t cc__state_ticket(struct fiber *f) {
 CC_INLINE void cc__state_park(struct fiber *f, enum park_reason reason) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_RUNNING, "park");
-    cc__set(&f->word, cc__word_make(word, cc__word_owner(word), reason, FIBER_PARKED));
+    /* Releases the quiet stack to a canceller, who comes by no lock. */
+    cc__set_release_hidden(&f->word, cc__word_make(word, cc__word_owner(word), reason, FIBER_PARKED));
+}
+
+/* RUNNING -> PARKED on its own stack, which it lends; with a new ticket, so that no older wait's timer can match. By the fiber. */
+CC_INLINE void cc__state_lend(struct fiber *f) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_RUNNING, "lend");
+    cc__set(&f->word, cc__word_make(word + WORD_TICKET_ONE, cc__word_owner(word), PARK_RUN, FIBER_PARKED));
 }
 
 /* PARKED -> RUNNABLE by the only possible claimant: the object's lock orders it. */

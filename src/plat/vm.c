@@ -13,20 +13,20 @@
 #define MADV_GUARD_INSTALL 102
 #endif
 
-static size_t page;
+size_t cc__vm_page_size;
 static bool guard_free;
 
 /* A guard works when the kernel itself cannot read from it: write(2) to a pipe answers EFAULT, and nothing faults. */
 static bool guard_advice_works(void) {
     int fds[2];
     if (pipe(fds) != 0) return false;
-    char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *p = mmap(NULL, 2 * cc__vm_page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bool works = false;
     if (p != MAP_FAILED) {
         p[0] = 1;
-        works = madvise(p, page, MADV_GUARD_INSTALL) == 0 && write(fds[1], p, 1) == -1 && cc__errno_get() == EFAULT &&
-                write(fds[1], p + page, 1) == 1;
-        munmap(p, 2 * page);
+        works = madvise(p, cc__vm_page(), MADV_GUARD_INSTALL) == 0 && write(fds[1], p, 1) == -1 && cc__errno_get() == EFAULT &&
+                write(fds[1], p + cc__vm_page(), 1) == 1;
+        munmap(p, 2 * cc__vm_page());
     }
     close(fds[0]);
     close(fds[1]);
@@ -35,13 +35,9 @@ static bool guard_advice_works(void) {
 
 void cc__vm_init(void) {
     int saved = cc__errno_get();
-    page = (size_t)sysconf(_SC_PAGESIZE);
+    cc__vm_page_size = (size_t)sysconf(_SC_PAGESIZE);
     guard_free = guard_advice_works();
     cc__errno_set(saved);
-}
-
-size_t cc__vm_page(void) {
-    return page;
 }
 
 bool cc__vm_guard_is_free(void) {
@@ -50,7 +46,7 @@ bool cc__vm_guard_is_free(void) {
 
 void *cc__vm_reserve(size_t size, size_t align) {
     int saved = cc__errno_get();
-    size_t slack = align > page ? align - page : 0;
+    size_t slack = align > cc__vm_page() ? align - cc__vm_page() : 0;
     char *p = NULL;
     if (size <= SIZE_MAX - slack) {
         p = mmap(NULL, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -13,7 +13,10 @@
 /* Probes the guards. Before the first guard; may be called again. */
 void cc__vm_init(void);
 
-size_t cc__vm_page(void);
+extern size_t cc__vm_page_size; /* set by cc__vm_init */
+static inline size_t cc__vm_page(void) {
+    return cc__vm_page_size;
+}
 
 /* Zeroed pages, backed when touched, `align` a power of two (at least a page). NULL: no address space. */
 void *cc__vm_reserve(size_t size, size_t align);

@@ -96,17 +96,18 @@ void cc__idle_notify_lone(struct worker *w) {
     cc__idle_notify(w);
 }
 
-void cc__idle_notify_worker(struct worker *target) {
-    if (want_idle(cc__get_seq(&cc__sched.want)) == 0) return;
+bool cc__idle_notify_worker(struct worker *target) {
+    if (want_idle(cc__get_seq(&cc__sched.want)) == 0) return false;
     cc__lock_take(&cc__sched.idle.lock);
     bool asleep = target->remote.asleep;
     if (asleep) remove_locked(target);
     cc__lock_release(&cc__sched.idle.lock);
     if (asleep) wake(target, WAKE_LOOK);
+    return asleep;
 }
 
 void cc__idle_notify_all(void) {
-    for (unsigned i = 0; i < cc__sched.count; i++) cc__idle_notify_worker(&cc__sched.workers[i]);
+    for (unsigned i = 0; i < cc__sched.count; i++) (void)cc__idle_notify_worker(&cc__sched.workers[i]);
 }
 
 /* ---- search ---- */

@@ -17,8 +17,8 @@ void cc__idle_notify(struct worker *w);
  * turns out to be in vain. */
 void cc__idle_notify_lone(struct worker *w);
 
-/* Wakes that worker if it sleeps: there is something in its inbox. */
-void cc__idle_notify_worker(struct worker *target);
+/* Wakes that worker if it sleeps: there is something in its inbox. False: it did not sleep. */
+bool cc__idle_notify_worker(struct worker *target);
 
 /* Wakes all, to stop. */
 void cc__idle_notify_all(void);

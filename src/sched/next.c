@@ -113,7 +113,10 @@ struct fiber *cc__next(struct worker *w) {
             f = pick(w);
         }
         if (f != NULL) return found(w, f);
-        if (poll(w) != 0 || cc__steal(w)) continue;
+        if (poll(w) != 0 || cc__steal(w)) {
+            cc__runq_tell(w, 1);
+            continue;
+        }
         if (!cc__idle(w)) return NULL;
     }
 }

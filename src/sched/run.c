@@ -30,7 +30,7 @@ static void after_exit(struct worker *w, void *arg) {
     cc__driver_task_ended(w, f);
 }
 
-/* The fiber that follows the dead one; RUNNING already. NULL: the worker's own stack. */
+/* The fiber that follows the dead one; RUNNING unless it is fresh. NULL: the worker's own stack. */
 static struct fiber *heir(struct worker *w) {
 #ifdef CC_TSAN
     /* What follows an exit would be ordered after it in the race detector's eyes: let that be no user's fiber. */
@@ -38,7 +38,7 @@ static struct fiber *heir(struct worker *w) {
     return NULL;
 #else
     struct fiber *next = cc__next_local(w);
-    if (next != NULL) cc__state_run(next, w->core.owner);
+    if (next != NULL && cc__get(&next->stack) != NULL) cc__state_run(next, w->core.owner);
     return next;
 #endif
 }
@@ -68,6 +68,7 @@ static CC_NORETURN void leave_for_good(struct fiber *self) {
     } else {
         struct context first;
         cc__set(&self->stack, NULL);
+        cc__state_run(next, w->core.owner);
         cc__switch_bind(next, stack);
         cc__context_start(&first, cc__stack_top(stack), cc__run_fiber);
         cc__san_leave(NULL, &stack->san);
@@ -151,7 +152,7 @@ static bool take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
     bool here = (word & (WORD_STATE | WORD_FRESH | WORD_OWNER)) ==
                     (FIBER_RUNNABLE | WORD_FRESH | (uint64_t)w->core.owner << WORD_OWNER_SHIFT) &&
                 f->generation == generation && /* while it sits here its tenant stays */
-                cc__get(&f->args_kind) != ARGS_BLOCK;
+                cc__get(&f->handles) != 0 && cc__get(&f->args_kind) != ARGS_BLOCK;
     if (likely(here)) {
         cc__list_remove(&f->link);
         cc__runq_sub_owner(&w->runq, 1);
@@ -167,7 +168,7 @@ bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f,
     struct stack *stack = cc__get(&self->stack);
     struct fiber_cold *own = cc__get(&stack->cold);
     cc__state_run(f, w->core.owner);
-    cc__state_park(self, PARK_RUN);
+    cc__state_lend(self);
     cc__set(&f->stack, stack);
     cc__set(&w->core.current, f);
     void *lender = cc__san_lend(&stack->san);
@@ -198,6 +199,7 @@ static void after_yield(struct worker *w, void *arg) {
 
 static void after_yield_native(struct worker *w, void *arg) {
     cc__bias_enter(&w->runq.bias);
+    cc__runq_level_owner(&w->runq);
     after_yield(w, arg);
 }
 

@@ -15,9 +15,8 @@ static void send(struct fiber *f, unsigned preferred) {
         cc__inject_put(f);
     else
         cc__inbox_push(to, f);
-    cc__idle_notify_worker(to);
     /* It may be busy while another one sleeps: that one finds the inbox. */
-    cc__idle_notify(NULL);
+    if (!cc__idle_notify_worker(to)) cc__idle_notify(NULL);
 }
 
 void cc__sched_spawn(struct worker *w, struct fiber *f) {

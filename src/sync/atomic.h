@@ -48,6 +48,18 @@
 #define cc__sub_seq(p, n) atomic_fetch_sub_explicit((p), (n), memory_order_seq_cst)
 #define cc__add_relaxed(p, n) atomic_fetch_add_explicit((p), (n), memory_order_relaxed)
 
+/* A release on another fiber's behalf, after the switch away from it: the race detector, which sees fibers as threads, must not take it for ours. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CC_HIDE_RELEASES 1
+#endif
+#endif
+#ifdef CC_HIDE_RELEASES
+void cc__set_release_hidden(_Atomic uint64_t *p, uint64_t v);
+#else
+#define cc__set_release_hidden(p, v) cc__set_release(p, v)
+#endif
+
 /* A counter that only its owner writes: no read-modify-write needed. */
 #define cc__bump(p) cc__set((p), cc__get(p) + 1)
 

@@ -22,7 +22,7 @@ void cc__lock_slow(struct lock *lock) {
 }
 
 #ifdef CC_TSAN
-__attribute__((noinline, disable_sanitizer_instrumentation)) void cc__lock_release_hidden(struct lock *lock) {
+CC_NOINLINE CC_NO_TSAN void cc__lock_release_hidden(struct lock *lock) {
     cc__set_release(&lock->word, 0);
 }
 #endif

@@ -50,7 +50,8 @@ static CC_NOINLINE void deliver_locked(struct fiber *f, struct wakes *wakes) {
         unlink_locked(f, &j->waiter);
         j->result = f->outcome.result;
         j->status = f->outcome.status;
-        if (cc__wakes_claim_locked(wakes, &j->waiter, WAKE_OBJECT) && f->handles > 0) f->handles--;
+        uint16_t left = cc__get(&f->handles);
+        if (cc__wakes_claim_locked(wakes, &j->waiter, WAKE_OBJECT) && left > 0) cc__set(&f->handles, (uint16_t)(left - 1));
     }
 }
 
@@ -59,7 +60,7 @@ static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
     struct wakes wakes = {0};
     if (unlikely(f->joiners != NULL)) deliver_locked(f, &wakes);
     cc__state_done(f);
-    if (!consumed) f->handles++; /* ours, so that dropping it frees the record if nobody else holds one */
+    if (!consumed) cc__set(&f->handles, (uint16_t)(cc__get(&f->handles) + 1)); /* ours, so that dropping it frees the record if nobody else holds one */
     cc__task_drop_locked(w, f);
     /* Before the wakes: whoever hears of the end may count on it. Release: pairs with cc__sched_active. */
     cc__set_release(&w->core.probe.ended, cc__get(&w->core.probe.ended) + 1);

@@ -20,8 +20,9 @@ static void recycle_locked(struct worker *w, struct fiber *f) {
 }
 
 void cc__task_drop_locked(struct worker *w, struct fiber *f) {
-    if (f->handles > 0) f->handles--;
-    if (f->handles == 0 && cc__word_state(cc__get(&f->word)) == FIBER_DONE)
+    uint16_t left = cc__get(&f->handles);
+    if (left > 0) cc__set(&f->handles, --left);
+    if (left == 0 && cc__word_state(cc__get(&f->word)) == FIBER_DONE)
         recycle_locked(w, f);
     else
         cc__lock_release(&f->join_lock);
@@ -31,7 +32,7 @@ struct fiber *cc__task_lock(CCTask task) {
     struct fiber *f = cc__pool_find(task.id);
     if (f == NULL) return NULL;
     cc__lock_take(&f->join_lock);
-    if (likely(cc__pool_id(f) == task.id && f->handles > 0)) return f;
+    if (likely(cc__pool_id(f) == task.id && cc__get(&f->handles) > 0)) return f;
     cc__lock_release(&f->join_lock);
     return NULL;
 }
@@ -42,7 +43,7 @@ static inline struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle
     if (unlikely(f == NULL)) return NULL;
     cc__state_take(f);
     f->fn = fn;
-    f->handles = handle;
+    cc__set(&f->handles, handle);
     f->joiners = NULL;
     return f;
 }
@@ -161,9 +162,9 @@ int cc_task_dup(const CCTask *task, CCTask *copy) {
     int rc = cc__task_enter(w, false);
     if (rc != 0) return rc;
     struct fiber *f = cc__task_lock(*task);
-    rc = f == NULL ? ESRCH : f->handles >= HANDLES_MAX ? EOVERFLOW : 0;
+    rc = f == NULL ? ESRCH : cc__get(&f->handles) >= HANDLES_MAX ? EOVERFLOW : 0;
     if (rc == 0) {
-        f->handles++;
+        cc__set(&f->handles, (uint16_t)(cc__get(&f->handles) + 1));
         *copy = *task;
     }
     if (f != NULL) cc__lock_release(&f->join_lock);
