@@ -34,15 +34,22 @@ uint32_t cc__runq_take_oldest(struct runq *q, uint32_t n, bool all, struct link 
 }
 
 void cc__runq_append(struct worker *w, struct link *list, uint32_t n) {
-    /* Fresh ones may be taken out by a joiner on this worker from now on (RUNQ-2). */
-    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) {
+    struct runq *q = &w->runq;
+    cc__bias_enter(&q->bias);
+    /* The fresh ones join the old end of the fresh, the oldest last; a joiner on this worker may take them out from now on (RUNQ-2). */
+    for (struct link *l = cc__get(&list->prev); l != list;) {
+        struct link *older = cc__get(&l->prev);
         struct fiber *f = cc__fiber_of(l);
-        if (cc__get(&f->word) & WORD_FRESH) cc__state_move(f, w->core.owner);
+        if (cc__get(&f->word) & WORD_FRESH) {
+            cc__state_move(f, w->core.owner);
+            cc__list_remove(l);
+            cc__list_push_back(&q->fresh, l);
+        }
+        l = older;
     }
-    cc__bias_enter(&w->runq.bias);
-    cc__list_append_all(&w->runq.fifo, list);
-    cc__runq_add_owner(&w->runq, n);
-    cc__bias_leave(&w->runq.bias);
+    cc__list_append_all(&q->fifo, list);
+    cc__runq_add_owner(q, n);
+    cc__bias_leave(&q->bias);
 }
 
 /* n fibers go to the global queue, where the searchers look. */
@@ -64,7 +71,8 @@ void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
         uint32_t share_at = cc__get(&w->core.share_at);
         if (count < share_at + keep) return;
         cc__set(&w->core.share_at, share_at < 64 ? share_at * 2 : share_at);
-        share(w, (count + 1 - keep) / 2);
+        uint32_t half = (count + 1 - keep) / 2;
+        share(w, half < SHARE_MAX ? half : SHARE_MAX);
     } else if (count > 1) {
         cc__idle_notify(w);
     } else {

@@ -17,7 +17,10 @@
 
 #include "sched/sched.h"
 
-enum { SLOT_STREAK = 16 }; /* guess: long enough for a conversation, 16 turns are under a microsecond */
+enum {
+    SLOT_STREAK = 16, /* guess: long enough for a conversation, 16 turns are under a microsecond */
+    SHARE_MAX = 256,  /* fibers that change workers at a time: some microseconds for whoever moves them. Guess */
+};
 
 CC_INLINE void cc__runq_add_owner(struct runq *q, uint32_t n) {
     cc__set(&q->count, cc__get(&q->count) + n);
@@ -58,7 +61,8 @@ void cc__runq_level_owner(struct runq *q);
  * them to `list`, no longer owned; returns how many. */
 uint32_t cc__runq_take_oldest(struct runq *q, uint32_t n, bool all, struct link *list);
 
-/* The owner, outside the lock. Appends all of `list` (n fibers, RUNNABLE, owned by nobody) to the FIFO. */
+/* The owner, outside the lock. Takes in all of `list` (n fibers, RUNNABLE, owned by nobody, oldest first): the fresh as the oldest of the
+ * fresh, the others at the FIFO's end. */
 void cc__runq_append(struct worker *w, struct link *list, uint32_t n);
 
 /* Tells workers that search or sleep about what was just put here. The caller has left the biased lock. keep: how many fibers the

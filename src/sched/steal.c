@@ -41,8 +41,8 @@ static bool rob(struct worker *w, struct worker *victim) {
     struct link list;
     cc__list_init(&list);
     if (!cc__bias_revoke(&victim->runq.bias)) return false;
-    uint32_t count = cc__get(&victim->runq.count);
-    uint32_t n = cc__runq_take_oldest(&victim->runq, (count + 1) / 2, true, &list);
+    uint32_t half = (cc__get(&victim->runq.count) + 1) / 2;
+    uint32_t n = cc__runq_take_oldest(&victim->runq, half < SHARE_MAX ? half : SHARE_MAX, true, &list);
     cc__bias_release(&victim->runq.bias);
     if (n == 0) return false;
     cc__runq_append(w, &list, n);
