@@ -1,7 +1,8 @@
 /* idle.c - search, sleep, notify. The protocol, its race and its ordering table are in README.md.
  *
  * IDLE-1  No runnable fiber waits while a worker sleeps: publish, then look for sleepers, against: say that one sleeps, then look at
- *         everything. For private queues the first side is light and the second heavy.
+ *         everything. For private queues the first side is light and the second heavy. An owner that sees sleepers may let them sleep when waking
+ *         has not paid of late; then the watcher is the bound.
  * IDLE-2  At most searchers_max workers search at a time; whoever wakes a sleeper takes the place for it, so that wakes do not pile up.
  * IDLE-3  A searcher that finds something wakes the next if there is more: parallelism grows while there is work.
  * IDLE-4  While some worker runs and another sleeps, one sleeper is the watcher and wakes now and then (100 us ... 5 ms): it reaches
@@ -22,7 +23,8 @@ enum {
     TICK_MIN_NS = 100 * 1000, /* the watcher's first look; doubles */
     TICK_MAX_NS = 5 * 1000 * 1000,
     QUIET_TICKS = 10, /* some 26 ms in which nobody ran */
-    LONE_SKIP_MAX = 1 << 16,
+    SKIP_MAX = 1 << 16,
+    MEAL_NS = 250, /* moving a fiber to another core costs about that much (two cache lines and the queue); running it should take longer */
     TRIM_BATCH = 64,
 };
 
@@ -86,13 +88,13 @@ void cc__idle_notify(struct worker *w) {
     wake(sleeper, WAKE_SEARCH);
 }
 
-void cc__idle_notify_lone(struct worker *w) {
-    uint32_t left = cc__get(&w->core.lone_left);
+void cc__idle_offer(struct worker *w) {
+    uint32_t left = cc__get(&w->core.skip_left);
     if (left > 0) {
-        cc__set(&w->core.lone_left, left - 1);
+        cc__set(&w->core.skip_left, left - 1);
         return;
     }
-    cc__set(&w->core.lone_left, cc__get(&cc__sched.lone_skip));
+    cc__set(&w->core.skip_left, cc__get(&cc__sched.skip));
     cc__idle_notify(w);
 }
 
@@ -129,8 +131,8 @@ void cc__idle_left(struct worker *w) {
     if (w->hungry) {
         w->hungry = false;
         leave_place();
-        cc__set(&cc__sched.lone_skip, 0);
     }
+    w->fed_at = cc__clock_now();
     if (want_idle(cc__get(&cc__sched.want)) == 0) return;
     if (cc__get(&w->runq.count) != 0 || cc__inject_len() != 0) cc__idle_notify(w);
     appoint_watcher();
@@ -243,27 +245,42 @@ static void say_drained(void) {
     cc__futex_wake(&cc__sched.drained, INT32_MAX);
 }
 
-/* Searches, if there is a place and the watcher's look has not just said that it is in vain. True: found. */
+/* Was it worth it? A worker that got fibers from others and ran them in less time than it takes to move them does harm by searching: it goes
+ * straight to sleep, for longer each time, and others offer less often. */
+static void judge(struct worker *w, bool paid) {
+    uint32_t skip = cc__get(&cc__sched.skip);
+    cc__set(&cc__sched.skip, paid ? 0 : skip < SKIP_MAX ? skip * 2 + 1 : skip);
+    if (!paid) cc__count(w, wasted);
+}
+
+static void judge_meal(struct worker *w) {
+    if (w->received != 0) {
+        bool paid = cc__clock_now() - w->fed_at >= (uint64_t)w->received * MEAL_NS;
+        judge(w, paid);
+        w->ticked = !paid;
+        w->tick = paid ? TICK_MIN_NS : w->tick * 2 < TICK_MAX_NS ? w->tick * 2 : TICK_MAX_NS;
+    } else {
+        w->tick = TICK_MIN_NS;
+    }
+    w->received = 0;
+}
+
+/* Searches, if there is a place and reason to hope. True: found. */
 static bool search_first(struct worker *w) {
     if (w->ticked) return false;
-    w->tick = TICK_MIN_NS;
     if (!w->hungry) w->hungry = take_place();
     if (!w->hungry) return false;
     if (search(w)) return true;
     w->hungry = false;
     leave_place();
-    if (w->called) {
-        /* Somebody paid for waking us: for a lone fiber it does not pay just now. */
-        uint32_t skip = cc__get(&cc__sched.lone_skip);
-        if (skip < LONE_SKIP_MAX) cc__set(&cc__sched.lone_skip, skip * 2 + 1);
-        w->called = false;
-        cc__count(w, wasted);
-    }
+    if (w->called) judge(w, false); /* somebody paid for waking us */
+    w->called = false;
     return false;
 }
 
 bool cc__idle(struct worker *w) {
     if (cc__get(&cc__sched.stop)) return false;
+    if (!w->rested) judge_meal(w);
     w->rested = true;
     if (search_first(w)) return true;
     w->ticked = false;

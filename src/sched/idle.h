@@ -13,9 +13,9 @@ void cc__idle_left(struct worker *w);
 /* Wakes one sleeper to search, unless somebody searches already. w: the calling worker, or NULL. */
 void cc__idle_notify(struct worker *w);
 
-/* The same for a single fiber that the calling worker will probably run itself soon: the wake is skipped more and more often while it
- * turns out to be in vain. */
-void cc__idle_notify_lone(struct worker *w);
+/* The same for fibers that wait in the calling worker's own queue, where it will get to them itself: skipped more and more often while
+ * it turns out not to pay. */
+void cc__idle_offer(struct worker *w);
 
 /* Wakes that worker if it sleeps: there is something in its inbox. False: it did not sleep. */
 bool cc__idle_notify_worker(struct worker *target);

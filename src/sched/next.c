@@ -88,6 +88,7 @@ static uint32_t poll(struct worker *w) {
     cc__list_init(&list);
     uint32_t n = collect(w, now, &list);
     if (n != 0) cc__runq_append(w, &list, n);
+    w->received += n;
     adapt(w, now);
     cc__count(w, polls);
     return n;

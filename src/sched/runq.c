@@ -73,9 +73,7 @@ void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
         cc__set(&w->core.share_at, share_at < 64 ? share_at * 2 : share_at);
         uint32_t half = (count + 1 - keep) / 2;
         share(w, half < SHARE_MAX ? half : SHARE_MAX);
-    } else if (count > 1) {
-        cc__idle_notify(w);
     } else {
-        cc__idle_notify_lone(w);
+        cc__idle_offer(w);
     }
 }

@@ -38,7 +38,7 @@ struct worker_core {
     _Atomic uint64_t poll_at;  /* the round at which the worker looks beyond its own queues */
     _Atomic uint32_t streak;   /* turns in a row that the slot has taken */
     _Atomic uint32_t share_at; /* a spawn shares with hungry workers when this many fibers wait */
-    _Atomic uint32_t lone_left; /* how many lone fibers to make runnable before a sleeper is woken for one (idle.c) */
+    _Atomic uint32_t skip_left; /* how often to see sleepers and let them sleep (idle.c) */
     unsigned owner;            /* this worker's number plus one, as in a state word */
     struct fiber *_Atomic pending; /* taken from a queue, waits for a stack */
     struct fiber_cache fibers;
@@ -68,7 +68,9 @@ struct worker {
     bool rested;         /* has been idle since it last ran something */
     bool hungry;         /* holds one of the searchers' places */
     bool called;         /* was woken to search */
-    bool ticked;         /* woke as the watcher, with nothing to do yet */
+    bool ticked;         /* a search would be in vain now: straight back to sleep */
+    uint32_t received;   /* fibers taken in from others since it last was idle */
+    uint64_t fed_at;     /* when it last stopped being idle */
     uint64_t tick;       /* the watcher's current interval */
     uint64_t *seen;      /* everybody's rounds at the last look; one per worker */
     pthread_t thread;
@@ -86,7 +88,7 @@ struct sched {
     unsigned count;
     unsigned searchers_max;
     _Alignas(CC_LINE) _Atomic uint64_t want;
-    _Atomic uint32_t lone_skip; /* grows while waking a sleeper for a lone fiber is in vain (idle.c) */
+    _Atomic uint32_t skip;      /* grows while waking sleepers does not pay (idle.c) */
     _Atomic bool stop;          /* workers leave when they find nothing */
     _Atomic bool draining;      /* somebody waits for all tasks to end: say so when idle */
     _Atomic bool refusing;      /* no new tasks */

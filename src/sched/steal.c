@@ -33,6 +33,7 @@ bool cc__steal(struct worker *w) {
     }
     if (n == 0) return false;
     cc__runq_append(w, &list, n);
+    w->received += n;
     cc__count_n(w, robbed, n);
     return true;
 }
@@ -46,6 +47,7 @@ static bool rob(struct worker *w, struct worker *victim) {
     cc__bias_release(&victim->runq.bias);
     if (n == 0) return false;
     cc__runq_append(w, &list, n);
+    w->received += n;
     cc__count_n(w, robbed, n);
     return true;
 }
