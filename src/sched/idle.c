@@ -185,9 +185,9 @@ static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
 }
 
 /* The look at everything that follows the announcement (IDLE-1). Private queues count only when a searcher may have a share of them. */
-static bool something_anywhere(struct worker *w) {
+static bool something_anywhere(struct worker *w, bool hopeful) {
     if (something_shared(w)) return true;
-    bool may_search = want_hungry(cc__get(&cc__sched.want)) < cc__sched.searchers_max;
+    bool may_search = hopeful && want_hungry(cc__get(&cc__sched.want)) < cc__sched.searchers_max;
     for (unsigned i = 0; i < cc__sched.count; i++) {
         struct worker *other = &cc__sched.workers[i];
         if (!cc__inbox_empty(other)) return true;
@@ -283,6 +283,7 @@ bool cc__idle(struct worker *w) {
     if (!w->rested) judge_meal(w);
     w->rested = true;
     if (search_first(w)) return true;
+    bool hopeful = !w->ticked;
     w->ticked = false;
     while (cc__stack_trim(TRIM_BATCH) != 0)
         if (something_shared(w)) return true;
@@ -297,7 +298,7 @@ bool cc__idle(struct worker *w) {
     cc__barrier_heavy(); /* the heavy side of IDLE-1; the light side is cc__runq_tell */
 
     enum wake_word word = WAKE_NONE;
-    if (!something_anywhere(w)) {
+    if (!something_anywhere(w, hopeful)) {
         say_drained();
         cc__count(w, slept);
         word = sleep_until(w, until);
