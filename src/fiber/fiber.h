@@ -22,10 +22,10 @@ struct waiter;
 
 enum { FIBER_INLINE_ARGS = 56 };
 
-/* How the argument travels. */
+/* How the argument travels; in the reason field of the state word until the first run. */
 enum fiber_args {
     ARGS_POINTER, /* the user's pointer, in args */
-    ARGS_INLINE,  /* a copy, in args; args_size bytes */
+    ARGS_INLINE,  /* a copy, in args */
     ARGS_BLOCK,   /* a struct fiber_block, in args: what does not fit into the record */
 };
 
@@ -53,9 +53,7 @@ struct fiber {
     };
     CCTaskFn fn;
     struct lock join_lock;
-    _Atomic uint16_t handles;  /* how many may still join or detach; changed under join_lock */
-    _Atomic uint8_t args_kind; /* enum fiber_args; workers that pass by look at it */
-    uint8_t args_size;
+    _Atomic uint32_t handles; /* how many may still join or detach; changed under join_lock */
     struct waiter *joiners; /* parked in join; join_lock */
     struct fiber *_Atomic free_next; /* in a pool; apart from `link`, which queues use */
     uint32_t slot;       /* constant: the record's number */

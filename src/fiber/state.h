@@ -13,7 +13,7 @@
  *           DONE      ended; its stack is gone, its outcome is readable
  *   latch   PARKING only: a wake came first
  *   fresh   RUNNABLE only: it has never run, has no stack
- *   reason  why it parked; after a wake: who woke it
+ *   reason  why it parked; after a wake: who woke it; before the first run: how its argument travels
  *   ticket  grows with every wait of this record, over all its tenants; never reused within 2^44 waits
  *
  *                 spawn           run              exit          recycle
@@ -90,10 +90,15 @@ CC_INLINE void cc__state_take(struct fiber *f) {
 }
 
 /* IDLE -> RUNNABLE, by the spawner. The fiber's first look at its word acquires what the spawner wrote. */
-CC_INLINE void cc__state_spawn(struct fiber *f, unsigned owner) {
+CC_INLINE void cc__state_spawn(struct fiber *f, unsigned owner, enum fiber_args args) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_IDLE, "spawn");
-    cc__set_release(&f->word, cc__word_make(word, owner, 0, FIBER_RUNNABLE | WORD_FRESH));
+    cc__set_release(&f->word, cc__word_make(word, owner, args, FIBER_RUNNABLE | WORD_FRESH));
+}
+
+/* How a fiber that has not run yet gets its argument; also right after its first run began. */
+CC_INLINE enum fiber_args cc__state_args(struct fiber *f) {
+    return (enum fiber_args)cc__word_reason(cc__get(&f->word));
 }
 
 /* RUNNABLE stays RUNNABLE, in another queue, by whoever holds that fiber. */

@@ -9,6 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
@@ -75,6 +78,12 @@ bool cc__vm_guard(void *p, size_t size) {
     bool ok = guard_free ? madvise(p, size, MADV_GUARD_INSTALL) == 0 : mprotect(p, size, PROT_NONE) == 0;
     cc__errno_set(saved);
     return ok;
+}
+
+void cc__vm_populate(void *p, size_t size) {
+    int saved = cc__errno_get();
+    (void)madvise(p, size, MADV_POPULATE_WRITE); /* Linux 5.14; without it the pages come one by one */
+    cc__errno_set(saved);
 }
 
 void cc__vm_discard(void *p, size_t size) {

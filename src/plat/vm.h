@@ -27,6 +27,9 @@ bool cc__vm_guard(void *p, size_t size);
 /* True when a guard costs no mapping. */
 bool cc__vm_guard_is_free(void);
 
+/* The range will be written soon: backs it at once, which is cheaper than page by page. A hint. */
+void cc__vm_populate(void *p, size_t size);
+
 /* The contents are not needed any more; reads as zero afterwards. Guards stay. */
 void cc__vm_discard(void *p, size_t size);
 

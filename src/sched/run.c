@@ -59,7 +59,7 @@ static CC_NORETURN void leave_for_good(struct fiber *self) {
     } else if (cc__get(&next->stack) != NULL) {
         cc__san_leave(NULL, cc__switch_san(next));
         cc__context_jump(&next->context, w);
-    } else if (cc__stack_size(stack) != cc__stack_default() || cc__get(&next->args_kind) == ARGS_BLOCK) {
+    } else if (cc__stack_size(stack) != cc__stack_default() || cc__state_args(next) == ARGS_BLOCK) {
         /* A stack of another size is not for everyone: let the worker's own stack find one. */
         cc__set(&w->core.pending, next);
         cc__set(&w->core.current, NULL);
@@ -87,7 +87,7 @@ static void *call(struct fiber *self, struct stack *stack, struct fiber_cold *co
     cold->name[0] = '\0';
     cold->block = NULL;
     cc__set(&stack->cold, cold);
-    uint8_t kind = cc__get(&self->args_kind);
+    enum fiber_args kind = cc__state_args(self);
     if (likely(kind == ARGS_POINTER)) {
         memcpy(&arg, self->args, sizeof arg);
     } else if (kind == ARGS_INLINE) {
@@ -129,7 +129,7 @@ struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn aft
             cc__state_run(next, w->core.owner);
             return cc__switch_fiber(w, self, next, after, arg);
         }
-        struct stack *stack = cc__get(&next->args_kind) == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
+        struct stack *stack = cc__state_args(next) == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
         if (stack != NULL) {
             cc__state_run(next, w->core.owner);
             return cc__switch_fresh(w, self, next, stack, after, arg);
@@ -152,7 +152,7 @@ static bool take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
     bool here = (word & (WORD_STATE | WORD_FRESH | WORD_OWNER)) ==
                     (FIBER_RUNNABLE | WORD_FRESH | (uint64_t)w->core.owner << WORD_OWNER_SHIFT) &&
                 f->generation == generation && /* while it sits here its tenant stays */
-                cc__get(&f->handles) != 0 && cc__get(&f->args_kind) != ARGS_BLOCK;
+                cc__get(&f->handles) != 0 && cc__word_reason(word) != ARGS_BLOCK;
     if (likely(here)) {
         cc__list_remove(&f->link);
         cc__runq_sub_owner(&w->runq, 1);

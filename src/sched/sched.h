@@ -128,12 +128,12 @@ CC_INLINE struct fiber *cc__sched_current(struct worker *w) {
 }
 
 /* Makes a filled, IDLE record runnable. w: the calling worker or NULL. */
-void cc__sched_spawn(struct worker *w, struct fiber *f);
+void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args);
 
 /* Puts a fiber that the caller has just made RUNNABLE (claimed) into a queue. Any thread. */
 void cc__sched_ready(struct fiber *f);
-/* The same for a chain of n fibers linked by link.next. */
-void cc__sched_ready_chain(struct fiber *first, uint32_t n);
+/* The same for n fibers that have run before; empties `list`. */
+void cc__sched_ready_all(struct link *list, uint32_t n);
 
 /* Leaves the running fiber and runs something else; `after` makes it findable. Returns when the fiber runs again, with the worker that it
  * then is on. */

@@ -19,9 +19,9 @@ static void send(struct fiber *f, unsigned preferred) {
     if (!cc__idle_notify_worker(to)) cc__idle_notify(NULL);
 }
 
-void cc__sched_spawn(struct worker *w, struct fiber *f) {
+void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
     if (likely(w != NULL)) {
-        cc__state_spawn(f, w->core.owner);
+        cc__state_spawn(f, w->core.owner, args);
         cc__count(w, spawned);
         cc__bias_enter(&w->runq.bias);
         cc__list_push_front(&w->runq.fresh, &f->link);
@@ -29,7 +29,7 @@ void cc__sched_spawn(struct worker *w, struct fiber *f) {
         cc__bias_leave(&w->runq.bias);
         cc__runq_tell(w, 1);
     } else {
-        cc__state_spawn(f, 0);
+        cc__state_spawn(f, 0, args);
         cc__add_seq(&cc__sched.foreign_spawned, 1);
         send(f, cc__add_relaxed(&cc__sched.round_robin, 1));
     }
@@ -52,23 +52,15 @@ void cc__sched_ready(struct fiber *f) {
     }
 }
 
-void cc__sched_ready_chain(struct fiber *first, uint32_t n) {
+void cc__sched_ready_all(struct link *list, uint32_t n) {
     struct worker *w = cc__worker();
-    if (n == 1 || w == NULL) {
-        while (first != NULL) {
-            struct link *next = cc__get(&first->link.next);
-            cc__sched_ready(first);
-            first = next ? cc__fiber_of(next) : NULL;
-        }
+    if (w == NULL) {
+        while (!cc__list_empty(list)) cc__sched_ready(cc__fiber_of(cc__list_pop_front(list)));
         return;
     }
-    struct link list;
-    cc__list_init(&list);
-    for (struct link *l = &first->link; l != NULL;) {
-        struct link *next = cc__get(&l->next);
-        cc__list_push_back(&list, l);
-        l = next;
-    }
-    cc__runq_append(w, &list, n);
+    cc__bias_enter(&w->runq.bias);
+    cc__list_append_all(&w->runq.fifo, list);
+    cc__runq_add_owner(&w->runq, n);
+    cc__bias_leave(&w->runq.bias);
     cc__runq_tell(w, 0);
 }

@@ -34,7 +34,7 @@ static void run(struct worker *w, struct fiber *f) {
     if (stack == NULL) {
         (void)cc__get_acquire(&f->word); /* pairs with the spawner's release */
         struct fiber_block *block = NULL;
-        if (cc__get(&f->args_kind) == ARGS_BLOCK) memcpy(&block, f->args, sizeof(void *));
+        if (cc__state_args(f) == ARGS_BLOCK) memcpy(&block, f->args, sizeof(void *));
         stack = cc__stack_take(&w->core.stacks, block != NULL ? block->stack_size : 0);
         if (unlikely(stack == NULL)) {
             /* No stack can be had: the thunk does not run, its joiners hear ENOMEM, everybody else goes on. */

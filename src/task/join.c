@@ -50,21 +50,23 @@ static CC_NOINLINE void deliver_locked(struct fiber *f, struct wakes *wakes) {
         unlink_locked(f, &j->waiter);
         j->result = f->outcome.result;
         j->status = f->outcome.status;
-        uint16_t left = cc__get(&f->handles);
-        if (cc__wakes_claim_locked(wakes, &j->waiter, WAKE_OBJECT) && left > 0) cc__set(&f->handles, (uint16_t)(left - 1));
+        uint32_t left = cc__get(&f->handles);
+        if (cc__wakes_claim_locked(wakes, &j->waiter, WAKE_OBJECT) && left > 0) cc__set(&f->handles, left - 1);
     }
 }
 
 /* consumed: the caller joins it, with a handle. Consumes the lock. */
 static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
-    struct wakes wakes = {0};
+    struct wakes wakes;
+    wakes.count = 0;
+    wakes.threads = NULL;
     if (unlikely(f->joiners != NULL)) deliver_locked(f, &wakes);
     cc__state_done(f);
-    if (!consumed) cc__set(&f->handles, (uint16_t)(cc__get(&f->handles) + 1)); /* ours, so that dropping it frees the record if nobody else holds one */
+    if (!consumed) cc__set(&f->handles, cc__get(&f->handles) + 1); /* ours, so that dropping it frees the record if nobody else holds one */
     cc__task_drop_locked(w, f);
     /* Before the wakes: whoever hears of the end may count on it. Release: pairs with cc__sched_active. */
     cc__set_release(&w->core.probe.ended, cc__get(&w->core.probe.ended) + 1);
-    if (unlikely(wakes.first != NULL)) cc__wakes_flush(&wakes);
+    if (unlikely(wakes.count != 0 || wakes.threads != NULL)) cc__wakes_flush(&wakes);
 }
 
 void cc__driver_task_ended(struct worker *w, struct fiber *f) {

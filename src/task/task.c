@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HANDLES_MAX = 65534 };
+static const uint32_t handles_max = UINT32_MAX - 1; /* one more is the end's own (join.c) */
 
 static void recycle_locked(struct worker *w, struct fiber *f) {
     f->generation = (f->generation + 1) & 0x7fffffffu;
@@ -20,7 +20,7 @@ static void recycle_locked(struct worker *w, struct fiber *f) {
 }
 
 void cc__task_drop_locked(struct worker *w, struct fiber *f) {
-    uint16_t left = cc__get(&f->handles);
+    uint32_t left = cc__get(&f->handles);
     if (left > 0) cc__set(&f->handles, --left);
     if (left == 0 && cc__word_state(cc__get(&f->word)) == FIBER_DONE)
         recycle_locked(w, f);
@@ -49,9 +49,9 @@ static inline struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle
 }
 
 /* Publishes it; from here on it may end at any moment, and without a handle so may its record. */
-static CCFiberId start(struct worker *w, struct fiber *f) {
+static CCFiberId start(struct worker *w, struct fiber *f, enum fiber_args args) {
     CCFiberId id = cc__pool_id(f);
-    cc__sched_spawn(w, f);
+    cc__sched_spawn(w, f, args);
     return id;
 }
 
@@ -59,9 +59,8 @@ static CCFiberId start(struct worker *w, struct fiber *f) {
 static inline int spawn_pointer(struct worker *w, CCTask *task, CCTaskFn fn, void *arg) {
     struct fiber *f = new_fiber(w, fn, task != NULL);
     if (unlikely(f == NULL)) return ENOMEM;
-    cc__set(&f->args_kind, ARGS_POINTER);
     memcpy(f->args, &arg, sizeof arg);
-    CCFiberId id = start(w, f);
+    CCFiberId id = start(w, f, ARGS_POINTER);
     if (task != NULL) task->id = id;
     return 0;
 }
@@ -70,10 +69,8 @@ static inline int spawn_pointer(struct worker *w, CCTask *task, CCTaskFn fn, voi
 static int spawn_inline(struct worker *w, CCTask *task, CCTaskFn fn, const void *args, size_t size) {
     struct fiber *f = new_fiber(w, fn, task != NULL);
     if (unlikely(f == NULL)) return ENOMEM;
-    cc__set(&f->args_kind, ARGS_INLINE);
-    f->args_size = (uint8_t)size;
     memcpy(f->args, args, size);
-    CCFiberId id = start(w, f);
+    CCFiberId id = start(w, f, ARGS_INLINE);
     if (task != NULL) task->id = id;
     return 0;
 }
@@ -92,9 +89,8 @@ static int spawn_block(struct worker *w, CCTask *task, CCTaskFn fn, void *arg, c
         cc__mem_free(block);
         return ENOMEM;
     }
-    cc__set(&f->args_kind, ARGS_BLOCK);
     memcpy(f->args, &block, sizeof(void *));
-    CCFiberId id = start(w, f);
+    CCFiberId id = start(w, f, ARGS_BLOCK);
     if (task != NULL) task->id = id;
     return 0;
 }
@@ -162,9 +158,9 @@ int cc_task_dup(const CCTask *task, CCTask *copy) {
     int rc = cc__task_enter(w, false);
     if (rc != 0) return rc;
     struct fiber *f = cc__task_lock(*task);
-    rc = f == NULL ? ESRCH : cc__get(&f->handles) >= HANDLES_MAX ? EOVERFLOW : 0;
+    rc = f == NULL ? ESRCH : cc__get(&f->handles) >= handles_max ? EOVERFLOW : 0;
     if (rc == 0) {
-        cc__set(&f->handles, (uint16_t)(cc__get(&f->handles) + 1));
+        cc__set(&f->handles, cc__get(&f->handles) + 1);
         *copy = *task;
     }
     if (f != NULL) cc__lock_release(&f->join_lock);

@@ -70,43 +70,35 @@ enum wake_reason cc__wait_sleep(struct waiter *waiter) {
 }
 
 bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wake_reason reason) {
-    if (waiter->fiber != NULL) {
-        if (cc__state_claim(waiter->fiber, waiter->ticket, reason) != CLAIM_WON) return false;
+    struct fiber *f = waiter->fiber;
+    if (f != NULL) {
+        if (cc__state_claim(f, waiter->ticket, reason) != CLAIM_WON) return false;
+        cc__san_release(&f->word); /* we are through with its frame; the queue that orders this is invisible to the race detector */
+        if (wakes->count++ == 0) cc__list_init(&wakes->fibers);
+        cc__list_push_back(&wakes->fibers, &f->link);
     } else {
         uint32_t waits = 0;
         if (!cc__cas(&waiter->word, &waits, 1)) return false;
+        cc__set(&waiter->link.next, wakes->threads ? &wakes->threads->link : NULL);
+        wakes->threads = waiter;
     }
-    cc__set(&waiter->link.next, NULL);
-    if (wakes->last != NULL)
-        cc__set(&wakes->last->link.next, &waiter->link);
-    else
-        wakes->first = waiter;
-    wakes->last = waiter;
-    wakes->count++;
     return true;
 }
 
-void cc__wakes_flush(struct wakes *wakes) {
-    struct fiber *first = NULL, *last = NULL;
-    uint32_t fibers = 0;
-    for (struct link *l = wakes->first ? &wakes->first->link : NULL; l != NULL;) {
-        struct waiter *waiter = container_of(l, struct waiter, link);
-        l = cc__get(&l->next);
-        struct fiber *f = waiter->fiber;
-        if (f == NULL) {
-            _Atomic uint32_t *word = &waiter->word;
-            cc__set_release(word, WAKE_OBJECT); /* pairs with block(); the waiter may be gone from here on */
-            cc__futex_wake(word, 1);
-            continue;
-        }
-        cc__san_release(&f->word); /* we have read its frame; the queue that orders this is invisible to the race detector */
-        cc__set(&f->link.next, NULL);
-        if (last != NULL)
-            cc__set(&last->link.next, &f->link);
-        else
-            first = f;
-        last = f;
-        fibers++;
+static void release_threads(struct waiter *waiter) {
+    while (waiter != NULL) {
+        struct link *next = cc__get(&waiter->link.next);
+        _Atomic uint32_t *word = &waiter->word;
+        cc__set_release(word, WAKE_OBJECT); /* pairs with block(); the waiter may be gone from here on */
+        cc__futex_wake(word, 1);
+        waiter = next ? container_of(next, struct waiter, link) : NULL;
     }
-    if (fibers > 0) cc__sched_ready_chain(first, fibers);
+}
+
+void cc__wakes_flush(struct wakes *wakes) {
+    if (wakes->threads != NULL) release_threads(wakes->threads);
+    if (wakes->count == 1)
+        cc__sched_ready(cc__fiber_of(cc__list_pop_front(&wakes->fibers)));
+    else if (wakes->count > 1)
+        cc__sched_ready_all(&wakes->fibers, wakes->count);
 }

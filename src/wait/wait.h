@@ -36,10 +36,11 @@ enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, enum 
 /* Sleeps until the waiter's deadline, or until cancelled. */
 enum wake_reason cc__wait_sleep(struct waiter *waiter);
 
-/* What a waker has claimed and not yet woken. */
+/* What a waker has claimed and not yet woken: fibers by their records, so that a waiter's frame is touched once; OS threads by their waiters. */
 struct wakes {
-    struct waiter *first, *last;
+    struct link fibers; /* of fiber.link; set up by the first claim */
     uint32_t count;
+    struct waiter *threads; /* by link.next */
 };
 
 /* Under the object's lock; the waiter has been unlinked. False: another claim was first. */
