@@ -214,7 +214,7 @@ static void yield_fiber(struct worker *w, struct fiber *self) {
     if (likely(!cc__list_empty(&q->fifo))) {
         struct fiber *next = cc__fiber_of(cc__get(&q->fifo.next));
         if (likely(cc__get(&next->stack) != NULL)) {
-            cc__list_remove(&next->link);
+            (void)cc__runq_pop_fifo(&q->fifo);
             cc__runq_sub_owner(q, 1);
             cc__next_mind_others(w);
             cc__state_run(next, w->core.owner);
