@@ -16,7 +16,8 @@ typedef void *(*CCTaskFn)(void *arg);
 /* A field that is 0 means: the environment decides, else the default. */
 typedef struct CCRuntimeConfig {
     unsigned workers;    /* OS threads that run fibers; 1 … CC_WORKERS_MAX. Default: usable CPUs */
-    size_t stack_size;   /* bytes per fiber stack; CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX. Default: 256 KiB */
+    size_t stack_size;   /* bytes per fiber stack; CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX. Default: 256 KiB. Rounded up to a power of
+                          * two; seven eighths of it, less the guard (16 KiB, 4 KiB below 64 KiB), are there for the fiber's frames */
     size_t queue_slots;  /* slots of the global run queue's ring; a power of two, 2 … 2^24. Default: 4096 */
 } CCRuntimeConfig;
 

@@ -20,7 +20,7 @@ typedef struct CCTask {
 /* A field that is 0 or NULL means the default. */
 typedef struct CCSpawnOptions {
     const char *name;  /* copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
-    size_t stack_size; /* CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX; rounded up to pages */
+    size_t stack_size; /* CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX; as in CCRuntimeConfig */
     size_t arg_size;   /* > 0: arg points to that many bytes; they are copied, and fn gets the copy */
 } CCSpawnOptions;
 

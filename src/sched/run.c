@@ -141,9 +141,10 @@ struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn aft
 
 /* ---- on the joiner's stack ---- */
 
-/* What a fiber may need when it runs on another one's stack: half of a stack of its own. */
+/* A borrower gets what every fiber is promised (cc_sched.h): seven eighths of a stack. */
 static bool may_lend(struct fiber *self, const void *frame) {
-    return cc__stack_left(cc__get(&self->stack), frame) >= cc__stack_default() / 2;
+    struct stack *s = cc__get(&self->stack);
+    return cc__stack_left(s, frame) + cc__stack_guard_size(s) >= cc__stack_default() / 8 * 7;
 }
 
 static bool take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
