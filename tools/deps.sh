@@ -54,6 +54,7 @@ need gcc libc6-dev -- have_c_compiler
 if [[ $target == test ]]; then
     need g++ -- have c++
     need valgrind -- have valgrind
+    need spin -- have spin
     if clang=$(find_clang); then
         version=$("$clang" -dumpversion)
         need "libclang-rt-${version%%.*}-dev" -- have_tsan_of "$clang"

@@ -13,7 +13,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-matrix=(includes headers release debug asan tsan ucontext clang aarch64 riscv64 valgrind)
+matrix=(includes headers models release debug asan tsan ucontext clang aarch64 riscv64 valgrind)
 jobs=${JOBS:-$(nproc)}
 
 # The one place to tune. For each stage:
@@ -39,7 +39,7 @@ choose_stage() {
             --show-leak-kinds=definite --fair-sched=yes)
         ;;
     long) preset=release groups=stress patience=60 limit=14400 ;;
-    includes | headers) preset=release groups="" ;;
+    includes | headers | models) preset=release groups="" ;;
     *) return 1 ;;
     esac
 }
@@ -170,6 +170,9 @@ run_stage() {
 
     if [[ $stage == includes ]]; then
         check "$stage" "include directions" "$log/includes.log" tools/check-includes.sh
+    elif [[ $stage == models ]]; then
+        tests/model/run.sh build/model >"$log/models.log" 2>&1
+        count_tap "$stage" "protocol models" "$log/models.log" $?
     elif [[ $stage == "$(uname -m)" ]]; then
         skipped=$((skipped + 1))
         echo "   skipped: this machine's own CPU is what the other stages run on"

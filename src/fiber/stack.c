@@ -40,7 +40,7 @@ static struct class_pool classes[CLASSES];
 static uint8_t default_class;
 size_t cc__stack_default_size;
 static _Atomic uint32_t numbers;
-static _Atomic bool warned_unguarded;
+static _Atomic uint32_t warned_unguarded; /* not a byte: some CPUs cannot swap one */
 
 /* The class for `size` bytes: its log2. */
 static uint8_t class_of(size_t size) {
@@ -73,7 +73,7 @@ void cc__stack_destroy(void) {
         }
         memset(pool, 0, sizeof *pool);
     }
-    cc__set(&warned_unguarded, false);
+    cc__set(&warned_unguarded, 0);
 }
 
 /* A new arena; tries smaller ones when the system refuses (RLIMIT_AS, strict overcommit). */
@@ -149,7 +149,7 @@ static void give_locked(struct class_pool *pool, struct stack *s) {
 /* Outside the lock: the system call takes its time. */
 static void guard(struct stack *s) {
     s->guarded = cc__vm_guard(s->base, cc__stack_guard_size(s));
-    if (s->guarded || cc__swap(&warned_unguarded, true)) return;
+    if (s->guarded || cc__swap(&warned_unguarded, 1) != 0) return;
     cc__warn("no more guard pages can be had after %u stacks (vm.max_map_count); from here on a stack overflow is not caught. "
              "Raise vm.max_map_count, use fewer fibers, or a kernel with MADV_GUARD_INSTALL (6.13)",
              cc__get(&numbers));

@@ -175,7 +175,7 @@ bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f,
     void *lender = cc__san_lend(&stack->san);
     (void)cc__get_acquire(&f->word); /* pairs with the spawner's release */
 
-    *result = call(f, stack, &cold);
+    void *outcome = call(f, stack, &cold);
 
     cc__san_release(&f->join_lock.word); /* what it wrote, to its joiners */
     cc__san_take_back(&stack->san, lender);
@@ -184,6 +184,7 @@ bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f,
     cc__set(&f->stack, NULL);
     cc__state_resume_sole(self, w->core.owner);
     cc__set(&w->core.current, self);
+    *result = outcome;
     return true;
 }
 

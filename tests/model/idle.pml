@@ -1,0 +1,146 @@
+/* idle.pml - idle and notify (sched/idle.c), for private queues, with the producer's store buffer.
+ *
+ * A producer puts ITEMS fibers into its private queue and then stays in one fiber for ever: it never shares. Its stores pass through a buffer. Two workers search, rob, sleep.
+ *
+ * Shows (IDLE-1): when nothing moves any more, everything has been taken: no fiber waits while a worker sleeps. And the searchers' places are all given back.
+ *
+ * Mutants, each must fail:
+ *   NO_HEAVY     the sleeper does not use the heavy barrier
+ *   NO_RECHECK   the sleeper does not look again after it announced itself
+ *   LOOK_FIRST   the producer looks for sleepers before it publishes
+ *   KEEP_PLACE   a searcher that gives up keeps its place
+ *   TWO_WAKES    the notifier does not take the sleeper off the list
+ */
+#define ITEMS 2
+#define WORKERS 2
+
+byte count;                    /* as others see it */
+byte own;                      /* as the producer sees it */
+chan buffer = [ITEMS] of { byte }; /* the producer's stores to count, not yet visible */
+byte taken, hungry, idle;
+bool listed[WORKERS], wake[WORKERS];
+
+inline flush() {
+    d_step {
+        do
+        :: nempty(buffer) -> buffer?_; count++
+        :: else -> break
+        od
+    }
+}
+
+active proctype memory() {
+end:
+    do
+    :: atomic { nempty(buffer) -> buffer?_; count++ }
+    od
+}
+
+/* One sleeper, off the list, with a searcher's place. */
+inline notify() {
+    atomic {
+        if
+        :: hungry == 0 && idle > 0 -> hungry++; called = true
+        :: else -> called = false
+        fi
+    }
+    if
+    :: called ->
+        atomic {
+            if
+#ifdef TWO_WAKES
+            :: listed[0] -> wake[0] = true
+            :: !listed[0] && listed[1] -> wake[1] = true
+#else
+            :: listed[0] -> listed[0] = false; idle--; wake[0] = true
+            :: !listed[0] && listed[1] -> listed[1] = false; idle--; wake[1] = true
+#endif
+            :: else -> hungry-- /* they woke by themselves */
+            fi
+        }
+    :: else -> skip
+    fi
+}
+
+active proctype producer() {
+    bool called;
+    byte n;
+    do
+    :: n < ITEMS ->
+        n++;
+#ifdef LOOK_FIRST
+        notify();
+        buffer!1
+#else
+        buffer!1;
+        notify()
+#endif
+    :: else -> break
+    od
+}
+
+proctype worker(byte me) {
+    bool place, found, called;
+end:
+    do
+    :: true ->
+        /* Search, if there is a place. */
+        found = false;
+        atomic {
+            if
+            :: !place && hungry == 0 -> hungry++; place = true
+            :: else -> skip
+            fi
+        }
+        if
+        :: place ->
+            /* Robbing revokes the biased lock, whose heavy barrier makes the victim's stores visible. */
+            atomic {
+                flush();
+                if
+                :: count > 0 -> count--; taken++; found = true
+                :: else -> skip
+                fi
+            }
+#ifndef KEEP_PLACE
+            place = false;
+            atomic { hungry-- };
+#else
+            if :: found -> place = false; atomic { hungry-- } :: else -> skip fi;
+#endif
+            if
+            :: found && count > 0 -> notify()
+            :: else -> skip
+            fi
+        :: else -> skip
+        fi;
+        if
+        :: found -> skip /* run it, look again */
+        :: !found ->
+            wake[me] = false;
+            atomic { listed[me] = true; idle++ }
+#ifndef NO_HEAVY
+            flush();
+#endif
+            if
+#ifndef NO_RECHECK
+            :: count > 0 && hungry == 0 ->
+                /* Withdraw, unless a notifier was faster. */
+                atomic { if :: listed[me] -> listed[me] = false; idle-- :: else -> skip fi }
+                if
+                :: !listed[me] && wake[me] -> place = true
+                :: else -> skip
+                fi
+#endif
+            :: else ->
+endsleep:       (wake[me]); /* sleeps */
+                place = true
+            fi
+        fi
+    od
+}
+
+init {
+    atomic { run worker(0); run worker(1) }
+    timeout -> assert(taken == ITEMS && hungry == 0)
+}

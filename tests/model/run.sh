@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Checks the protocol models with Spin: each model must hold, and each of its mutants must fail, or the model has stopped seeing what it is for.
+# TAP on standard output. Usage: tests/model/run.sh [BUILD_DIR]
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+work=${1:-$(mktemp -d)}
+mkdir -p "$work"
+command -v spin >/dev/null || { echo "not ok 1 - spin is not installed: apt-get install spin"; exit 1; }
+
+number=0 failed=0 states=0
+report() { # ok?, name
+    number=$((number + 1))
+    if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=$((failed + 1)); fi
+}
+
+# check MODEL [MUTANT]: 0 when it holds, 1 when an error was found, 2 when the check itself did not work.
+check() {
+    local dir="$work/$1-${2:-model}" out
+    mkdir -p "$dir"
+    (cd "$dir" && spin ${2:+-D$2} -a "$here/$1.pml" >spin.log 2>&1 && ${CC:-gcc} -O1 -DSAFETY -DCOLLAPSE -DMEMLIM=4096 -w -o pan pan.c >cc.log 2>&1) || return 2
+    out=$(cd "$dir" && ./pan -m1000000 2>&1) || return 2
+    grep -q 'errors: ' <<<"$out" || return 2
+    grep -Eq 'max search depth too small|out of memory' <<<"$out" && return 2
+    states=$((states + $(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' <<<"$out" | awk '{ printf "%d", $1 }')))
+    grep -q 'errors: 0' <<<"$out"
+}
+
+for file in "$here"/*.pml; do
+    model=$(basename "$file" .pml)
+    check "$model"
+    report $? "model $model holds"
+    # The mutants are listed in the model's opening comment, one a line.
+    for mutant in $(sed -n '/each must fail/,/\*\//s/^ \*  *\([A-Z_][A-Z_]*\) .*/\1/p' "$file"); do
+        check "$model" "$mutant"
+        case $? in
+        1) report 0 "model $model, mutant $mutant is caught" ;;
+        0) report 1 "model $model, mutant $mutant is NOT caught" ;;
+        *) report 1 "model $model, mutant $mutant could not be checked (see $work)" ;;
+        esac
+    done
+done
+echo "# $states states"
+echo "1..$number"
+[ "$failed" = 0 ]
