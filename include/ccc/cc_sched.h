@@ -15,10 +15,13 @@ typedef void *(*CCTaskFn)(void *arg);
 
 /* A field that is 0 means: the environment decides, else the default. */
 typedef struct CCRuntimeConfig {
-    unsigned workers;    /* OS threads that run fibers; 1 … CC_WORKERS_MAX. Default: usable CPUs */
-    size_t stack_size;   /* bytes per fiber stack; CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX. Default: 256 KiB. Rounded up to a power of
-                          * two; seven eighths of it, less the guard (16 KiB, 4 KiB below 64 KiB), are there for the fiber's frames */
-    size_t queue_slots;  /* slots of the global run queue's ring; a power of two, 2 … 2^24. Default: 4096 */
+    /* OS threads that run fibers; 1 … CC_WORKERS_MAX. Default: usable CPUs. */
+    unsigned workers;
+    /* Bytes per fiber stack; CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX, rounded up to a power of two. Default: 256 KiB.
+     * Seven eighths of it, less the guard (16 KiB; 4 KiB for the smallest stacks), are there for a fiber's frames. */
+    size_t stack_size;
+    /* Slots of the global run queue's ring; a power of two, 2 … 2^24. Default: 4096. */
+    size_t queue_slots;
 } CCRuntimeConfig;
 
 #define CC_WORKERS_MAX 512u
@@ -40,7 +43,8 @@ CC_API int cc_runtime_shutdown(uint64_t timeout_ms);
  * EINVAL: fn is NULL; ENOMEM; ECANCELED: the runtime shuts down. Any context; switches. */
 CC_API int cc_run(CCTaskFn fn, void *arg, void **result);
 
-/* Lets every other fiber that is ready on this worker run first. On an OS thread: sched_yield. Any context; switches. */
+/* Lets every other fiber that is ready on this worker run first. On an OS thread: sched_yield. Any context;
+ * switches. */
 CC_API void cc_yield(void);
 
 /* True in a fiber. Any context; does not switch. */

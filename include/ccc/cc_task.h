@@ -38,8 +38,8 @@ CC_API int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *
 
 /* Waits for the task's end, stores its result (result may be NULL), consumes the handle: *task becomes {0}.
  * ENOMEM: the task never ran, no stack could be had (the handle is consumed). On every other error the handle
- * stays valid. EINVAL: NULL or {0}; ESRCH: consumed before; EDEADLK: a fiber joins itself; ECANCELED: the runtime shuts
- * down; _try: EAGAIN while it runs; _until: ETIMEDOUT. Any context; switches, _try does not. */
+ * stays valid. EINVAL: NULL or {0}; ESRCH: consumed before; EDEADLK: a fiber joins itself; ECANCELED: the
+ * runtime shuts down; _try: EAGAIN while it runs; _until: ETIMEDOUT. Any context; switches, _try does not. */
 CC_API int cc_task_join(CCTask *task, void **result);
 CC_API int cc_task_join_try(CCTask *task, void **result);
 CC_API int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline);
@@ -47,7 +47,8 @@ CC_API int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline);
 /* Joins and returns the result; NULL when the join fails. Any context; switches. */
 CC_API void *cc_block_on(CCTask task);
 
-/* Gives the handle up: the task goes on, its result is dropped. EINVAL, ESRCH as above. Any context; does not switch. */
+/* Gives the handle up: the task goes on, its result is dropped. EINVAL, ESRCH as above. Any context; does not
+ * switch. */
 CC_API int cc_task_detach(CCTask *task);
 
 /* Another handle on the same task, to be joined or detached on its own. EINVAL, ESRCH; EOVERFLOW: UINT32_MAX - 1
@@ -65,17 +66,16 @@ CC_API CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size);
  *   }
  *   CCTask t = CC_GO(resize, .img = photo, .width = 640, .height = 480);
  */
-#define CC_TASK(task_name, ...)                                                 \
-    struct task_name##_args __VA_ARGS__;                                        \
-    static void *task_name(struct task_name##_args *self);                      \
-    static inline void *task_name##_entry(void *cc_args) {                      \
-        return task_name((struct task_name##_args *)cc_args);                   \
-    }                                                                           \
+#define CC_TASK(task_name, ...)                               \
+    struct task_name##_args __VA_ARGS__;                      \
+    static void *task_name(struct task_name##_args *self);    \
+    static inline void *task_name##_entry(void *cc_args) {    \
+        return task_name((struct task_name##_args *)cc_args); \
+    }                                                         \
     static void *task_name(struct task_name##_args *self)
 
-#define CC_GO(task_name, ...)                                                   \
-    cc_task_go(task_name##_entry, &(struct task_name##_args){__VA_ARGS__},      \
-               sizeof(struct task_name##_args))
+#define CC_GO(task_name, ...) \
+    cc_task_go(task_name##_entry, &(struct task_name##_args){__VA_ARGS__}, sizeof(struct task_name##_args))
 
 CC_END_DECLS
 

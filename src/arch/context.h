@@ -3,8 +3,8 @@
  * A context is the place where a stack stopped: stack pointer, resume address, frame pointer, floating-point modes.
  * The switch is inline assembly that tells the compiler that every other register dies. So only what lives is
  * saved, by the compiler, around the switch; and because the stack pointer does not move before the jump, the
- * compiler's own unwind information is right at every instruction, on both sides. The resume is an indirect jump, not
- * a return: the return predictor would miss every time.
+ * compiler's own unwind information is right at every instruction, on both sides. The resume is an indirect
+ * jump, not a return: the return predictor would miss every time.
  *
  *   cc__context_native(c)            c stands for the calling thread's own stack
  *   cc__context_start(c, top, fn)    the first switch to c calls fn(value) on the stack that ends at `top`; fn never returns

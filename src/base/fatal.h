@@ -11,10 +11,9 @@ CC_NORETURN CC_COLD void cc__fatal(const char *fmt, ...) CC_PRINTF(1, 2);
 CC_COLD void cc__warn(const char *fmt, ...) CC_PRINTF(1, 2);
 
 /* An invariant that is cheap enough to check in every build; `rule` names it (PARK-1: ...). */
-#define cc__assert(cond, rule)                                                          \
-    do {                                                                                \
-        if (unlikely(!(cond)))                                                          \
-            cc__fatal("%s (%s at %s:%d)", rule, #cond, __FILE__, __LINE__);             \
+#define cc__assert(cond, rule)                                                                 \
+    do {                                                                                       \
+        if (unlikely(!(cond))) cc__fatal("%s (%s at %s:%d)", rule, #cond, __FILE__, __LINE__); \
     } while (0)
 
 /* The same, in debug builds only. */

@@ -1,4 +1,5 @@
-/* overflow.c - names the fiber whose stack has run out. Runs in a signal handler, on the worker's alternate stack. */
+/* overflow.c - names the fiber whose stack has run out. Runs in a signal handler, on the worker's alternate
+ * stack. */
 #include "base/fatal.h"
 #include "diag/diag.h"
 #include "sched/sched.h"
@@ -9,9 +10,10 @@ bool cc__diag_overflow(const void *addr) {
     if (s == NULL || !cc__stack_in_guard(s, addr)) return false;
     const struct fiber_cold *cold = cc__get(&s->cold);
     const char *name = cold != NULL ? cold->name : "";
-    cc__warn("fatal: stack overflow in fiber %u.%u%s%s%s: its stack of %zu KiB (%p-%p) is used up, the fault was at %p. "
-             "Give it more with CCSpawnOptions.stack_size, or all fibers with CC_STACK_SIZE",
-             f->slot, f->generation, name[0] ? " '" : "", name, name[0] ? "'" : "", cc__stack_size(s) / 1024, (void *)s->base,
-             (void *)(s->base + cc__stack_size(s)), addr);
+    cc__warn(
+        "fatal: stack overflow in fiber %u.%u%s%s%s: its stack of %zu KiB (%p-%p) is used up, the fault was at %p. "
+        "Give it more with CCSpawnOptions.stack_size, or all fibers with CC_STACK_SIZE",
+        f->slot, f->generation, name[0] ? " '" : "", name, name[0] ? "'" : "", cc__stack_size(s) / 1024,
+        (void *)s->base, (void *)(s->base + cc__stack_size(s)), addr);
     return true;
 }

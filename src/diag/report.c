@@ -31,9 +31,9 @@ void cc__diag_unfinished(unsigned max) {
         char name[CC_FIBER_NAME_MAX];
         copy_name(f, name);
         const char *reason = state == FIBER_PARKED ? cc__park_name(cc__word_reason(word)) : "";
-        cc__warn("  fiber %u.%u %s%s%s%s", f->slot, f->generation, name[0] ? name : "(no name)", cc__state_name(state) ? " " : "",
-                 cc__state_name(state), reason[0] ? ", waits for: " : "");
-        if (reason[0]) cc__warn("    %s", reason);
+        cc__warn("  fiber %u.%u %s%s%s: %s%s%s", f->slot, f->generation, name[0] ? "'" : "",
+                 name[0] ? name : "(no name)", name[0] ? "'" : "", cc__state_name(state),
+                 reason[0] ? ", waits for: " : "", reason);
         shown++;
     }
     if (left_out > 0) cc__warn("  and %u more", left_out);

@@ -1,11 +1,12 @@
 /* fiber.h - the fiber record: what a fiber is when it is not running.
  *
  * Two cache lines. A spawn touches nothing else: the stack comes with the first run and goes with the last. The
- * first line is all that a switch touches; the second is for the start and the end. Until the first run the place of the saved
- * context holds the arguments; after the end it holds the result.
+ * first line is all that a switch touches; the second is for the start and the end. Until the first run the
+ * place of the saved context holds the arguments; after the end it holds the result.
  *
- * Who may touch what: `word` through state.h only. `link` and `stack` belong to whoever holds the fiber: the queue that it
- * is on, or the worker that runs it. `join` and what follows it is guarded by `join_lock`, once the fiber is published.
+ * Who may touch what: `word` through state.h only. `link` and `stack` belong to whoever holds the fiber: the
+ * queue that it is on, or the worker that runs it. `join` and what follows it is guarded by `join_lock`, once
+ * the fiber is published.
  */
 #ifndef CC_FIBER_FIBER_H
 #define CC_FIBER_FIBER_H
@@ -44,7 +45,7 @@ struct fiber {
     struct link link;      /* run queue or inbox */
     struct stack *_Atomic stack;
     union {
-        struct context context;               /* while parked or runnable, after the first run */
+        struct context context;                /* while parked or runnable, after the first run */
         unsigned char args[FIBER_INLINE_ARGS]; /* before the first run */
         struct {
             void *result; /* after the end */
@@ -53,11 +54,11 @@ struct fiber {
     };
     CCTaskFn fn;
     struct lock join_lock;
-    _Atomic uint32_t handles; /* how many may still join or detach; changed under join_lock */
-    struct waiter *joiners; /* parked in join; join_lock */
+    _Atomic uint32_t handles;        /* how many may still join or detach; changed under join_lock */
+    struct waiter *joiners;          /* parked in join; join_lock */
     struct fiber *_Atomic free_next; /* in a pool; apart from `link`, which queues use */
-    uint32_t slot;       /* constant: the record's number */
-    uint32_t generation; /* grows with every tenant; join_lock */
+    uint32_t slot;                   /* constant: the record's number */
+    uint32_t generation;             /* grows with every tenant; join_lock */
 };
 
 _Static_assert(sizeof(struct fiber) == 2 * CC_LINE, "a spawn touches 128 bytes");
@@ -67,7 +68,8 @@ CC_INLINE struct fiber *cc__fiber_of(struct link *link) {
     return container_of(link, struct fiber, link);
 }
 
-/* What a fiber has only while it owns a stack; at the top of that stack, or in the frame of the joiner that lent it. */
+/* What a fiber has only while it owns a stack; at the top of that stack, or in the frame of the joiner that
+ * lent it. */
 struct fiber_cold {
     char name[CC_FIBER_NAME_MAX];
     struct fiber_block *block; /* ARGS_BLOCK */

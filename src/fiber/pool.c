@@ -1,7 +1,8 @@
 /* pool.c - fiber records: slabs, the shared list, ids.
  *
  * POOL-1  A record is in exactly one place: a cache, the shared list, or in use.
- * POOL-2  A generation never comes back within 2^31 tenants, restarts of the runtime included: every start begins at another one.
+ * POOL-2  A generation never comes back within 2^31 tenants, restarts of the runtime included: every start
+ *         begins at another one.
  */
 #include "fiber/pool.h"
 
@@ -10,9 +11,9 @@
 #include "plat/vm.h"
 
 enum {
-    SLAB_RECORDS = 8192, /* 1 MiB: one mapping a slab keeps the number of mappings low, and few are half empty */
+    SLAB_RECORDS = 8192,    /* 1 MiB: one mapping a slab keeps the number of mappings low, and few are half empty */
     POPULATE_RECORDS = 512, /* 64 KiB backed at a time: 1.1 us a page instead of 1.5 (measured) */
-    SLABS_MAX = 16384,   /* 134 million fibers; the table costs 128 KiB of address space, touched as used */
+    SLABS_MAX = 16384,      /* 134 million fibers; the table costs 128 KiB of address space, touched as used */
 };
 
 static struct fiber *_Atomic slabs[SLABS_MAX];
@@ -68,7 +69,7 @@ static struct fiber *carve_locked(void) {
     if (slot % POPULATE_RECORDS == 0) cc__vm_populate(f, POPULATE_RECORDS * sizeof *f);
     f->slot = slot;
     f->generation = pool.generation;
-    cc__set_release(&f->word, FIBER_IDLE); /* pairs with cc__state_take */
+    cc__set_release(&f->word, FIBER_IDLE);    /* pairs with cc__state_take */
     cc__set_release(&pool.size, pool.carved); /* pairs with cc__pool_size */
     return f;
 }

@@ -16,7 +16,8 @@ enum {
     RESERVE = 256,       /* pooled stacks per class that keep their pages: the next burst's head start. Guess */
 };
 
-_Static_assert((size_t)1 << CLASS_MIN == CC_STACK_SIZE_MIN && (size_t)1 << CLASS_MAX == CC_STACK_SIZE_MAX, "classes span the limits");
+_Static_assert((size_t)1 << CLASS_MIN == CC_STACK_SIZE_MIN && (size_t)1 << CLASS_MAX == CC_STACK_SIZE_MAX,
+               "classes span the limits");
 
 struct arena {
     struct arena *next;
@@ -28,7 +29,7 @@ struct arena {
 
 struct class_pool {
     struct lock lock;
-    struct stack *first_warm;  /* pages kept; the last one given back first */
+    struct stack *first_warm; /* pages kept; the last one given back first */
     struct stack *last_warm;
     struct stack *first_clean; /* no pages */
     _Atomic uint32_t warm;
@@ -116,8 +117,9 @@ static struct stack *carve_locked(struct class_pool *pool, uint8_t log2) {
     return s;
 }
 
-/* The pool hands out the warmest stack first. Under the race detector, the one that rested longest, and only when many rest: what a stack's next
- * tenant does is ordered after its last one's end, and would hide races between the two. */
+/* The pool hands out the warmest stack first. Under the race detector, the one that rested longest, and only
+ * when many rest: what a stack's next tenant does is ordered after its last one's end, and would hide races
+ * between the two. */
 #ifdef CC_TSAN
 enum { LAST_IN_FIRST_OUT = 0, RESTING = 256 };
 #else
@@ -150,9 +152,10 @@ static void give_locked(struct class_pool *pool, struct stack *s) {
 static void guard(struct stack *s) {
     s->guarded = cc__vm_guard(s->base, cc__stack_guard_size(s));
     if (s->guarded || cc__swap(&warned_unguarded, 1) != 0) return;
-    cc__warn("no more guard pages can be had after %u stacks (vm.max_map_count); from here on a stack overflow is not caught. "
-             "Raise vm.max_map_count, use fewer fibers, or a kernel with MADV_GUARD_INSTALL (6.13)",
-             cc__get(&numbers));
+    cc__warn(
+        "no more guard pages can be had after %u stacks (vm.max_map_count); from here on a stack overflow is not caught. "
+        "Raise vm.max_map_count, use fewer fibers, or a kernel with MADV_GUARD_INSTALL (6.13)",
+        cc__get(&numbers));
 }
 
 struct stack *cc__stack_take(struct stack_cache *cache, size_t size) {
@@ -172,7 +175,6 @@ struct stack *cc__stack_take(struct stack_cache *cache, size_t size) {
     if (s != NULL && !s->guarded) guard(s);
     return s;
 }
-
 
 void cc__stack_give_slow(struct stack_cache *cache, struct stack *s) {
     struct class_pool *pool = &classes[s->log2 - CLASS_MIN];

@@ -1,8 +1,8 @@
 /* stack.h - the stacks that fibers run on, pooled apart from the fiber records.
  *
- * Stacks are carved out of large reserved ranges ("arenas") of one size each, a power of two, and backed only where touched. The lowest
- * pages are the guard. The top is coloured: shifted by a few cache lines from stack to stack, because equally aligned tops fall
- * into the same cache sets.
+ * Stacks are carved out of large reserved ranges ("arenas") of one size each, a power of two, and backed only
+ * where touched. The lowest pages are the guard. The top is coloured: shifted by a few cache lines from stack
+ * to stack, because equally aligned tops fall into the same cache sets.
  *
  *   base            guard            ...            top        cold         base + size
  *    |----- no access -----|<------- grows down -----|- colour -|- 64 bytes -|
@@ -47,7 +47,8 @@ CC_INLINE size_t cc__stack_default(void) {
 CC_INLINE size_t cc__stack_size(const struct stack *s) {
     return (size_t)1 << s->log2;
 }
-/* Four pages, so that a frame of up to 16 KiB that skips the probe still hits it; a stack below 64 KiB can spare a page only. */
+/* Four pages, so that a frame of up to 16 KiB that skips the probe still hits it; a stack below 64 KiB can
+ * spare a page only. */
 CC_INLINE size_t cc__stack_guard_size(const struct stack *s) {
     size_t most = cc__stack_size(s) / 16;
     return most < cc__vm_page() ? cc__vm_page() : most > 4 * cc__vm_page() ? 4 * cc__vm_page() : most;
@@ -77,8 +78,9 @@ struct stack *cc__stack_take(struct stack_cache *cache, size_t size);
 
 void cc__stack_give_slow(struct stack_cache *cache, struct stack *s);
 
-/* A worker keeps this many warm stacks; more go to the shared pool. Guess: 64 fit into a second-level cache. Under the race detector it keeps
- * none: a stack orders its tenants, so there they change as late as possible (stack.c). */
+/* A worker keeps this many warm stacks; more go to the shared pool. Guess: 64 fit into a second-level cache.
+ * Under the race detector it keeps none: a stack orders its tenants, so there they change as late as possible
+ * (stack.c). */
 #ifdef CC_TSAN
 enum { STACK_CACHE_MAX = 0 };
 #else
@@ -100,7 +102,8 @@ CC_INLINE void cc__stack_give(struct stack_cache *cache, struct stack *s) {
 /* All of the cache goes to the shared pool. */
 void cc__stack_flush(struct stack_cache *cache);
 
-/* Gives the pages of up to `max` pooled stacks back to the system, beyond a reserve that stays warm. Returns how many. For workers that would sleep. */
+/* Gives the pages of up to `max` pooled stacks back to the system, beyond a reserve that stays warm. Returns
+ * how many. For workers that would sleep. */
 unsigned cc__stack_trim(unsigned max);
 
 /* How many bytes are left below `frame`, an address on the stack. */

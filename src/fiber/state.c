@@ -9,15 +9,17 @@ const char *cc__state_name(enum fiber_state state) {
 }
 
 const char *cc__park_name(unsigned reason) {
-    static const char *const names[] = {"", "join", "join (runs it)", "sleep", "flag", "queue", "mutex", "nursery", "io"};
+    static const char *const names[] = {"",      "join",  "join (runs it)", "sleep", "flag",
+                                        "queue", "mutex", "nursery",        "io"};
     return reason < array_len(names) ? names[reason] : "";
 }
 
 void cc__state_illegal(const struct fiber *f, uint64_t word, const char *edge) {
-    cc__fatal("STATE-2: the edge '%s' is illegal for fiber %u.%u, which is %s%s (owner %u, reason %u, ticket %llu); caller %p", edge,
-              f->slot, f->generation, cc__state_name(cc__word_state(word)), word & WORD_LATCH ? " and latched" : "",
-              cc__word_owner(word), cc__word_reason(word), (unsigned long long)(word / WORD_TICKET_ONE),
-              __builtin_return_address(0));
+    cc__fatal(
+        "STATE-2: the edge '%s' is illegal for fiber %u.%u, which is %s%s (owner %u, reason %u, ticket %llu); caller %p",
+        edge, f->slot, f->generation, cc__state_name(cc__word_state(word)), word & WORD_LATCH ? " and latched" : "",
+        cc__word_owner(word), cc__word_reason(word), (unsigned long long)(word / WORD_TICKET_ONE),
+        __builtin_return_address(0));
 }
 
 unsigned cc__state_abort(struct fiber *f) {
@@ -36,7 +38,8 @@ bool cc__state_commit(struct fiber *f) {
     for (;;) {
         state_from(f, word, FIBER_PARKING, "commit");
         bool latched = (word & WORD_LATCH) != 0;
-        uint64_t to = cc__word_make(word, cc__word_owner(word), cc__word_reason(word), latched ? FIBER_RUNNABLE : FIBER_PARKED);
+        uint64_t to =
+            cc__word_make(word, cc__word_owner(word), cc__word_reason(word), latched ? FIBER_RUNNABLE : FIBER_PARKED);
         /* Releases the quiet stack to the claimant that will see PARKED. */
         if (cc__cas(&f->word, &word, to)) return latched;
     }

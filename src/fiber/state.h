@@ -24,17 +24,18 @@
  *                          |  +--------------|---latched---+ |
  *                          +----- wake ------|---------------+- PARKED <-- park -- RUNNING
  *
- * STATE-1  A word that another thread may change at this moment (PARKING, PARKED while contested) is changed by compare-and-swap
- *          only, ticket included: a stale claim cannot match.
- * STATE-2  Every other edge has one possible author, who holds the fiber; it is a plain store. The check of the "from" state rides on the
- *          load that the ticket needs anyway.
+ * STATE-1  A word that another thread may change at this moment (PARKING, PARKED while contested) is changed by
+ *          compare-and-swap only, ticket included: a stale claim cannot match.
+ * STATE-2  Every other edge has one possible author, who holds the fiber; it is a plain store. The check of the
+ *          "from" state rides on the load that the ticket needs anyway.
  * STATE-3  Who writes RUNNABLE, and nobody else, puts the fiber into a queue.
- * STATE-4  RUNNABLE, PARKED and DONE are written from a stack that is not the fiber's own; but for a joiner that lends its stack (PARK_RUN), whose
- *          wait nobody else can see.
+ * STATE-4  RUNNABLE, PARKED and DONE are written from a stack that is not the fiber's own; but for a joiner
+ *          that lends its stack (PARK_RUN), whose wait nobody else can see.
  *
- * Ordering. Whoever gives a reason to run (spawn, wake) releases; the fiber itself acquires, when it first runs or when its wait returns.
- * Edges made on a fiber's behalf by a worker that passes by (run, yield, park) are relaxed: the queue, the object's lock or the timer's lock,
- * through which every later reader must come, orders them.
+ * Ordering. Whoever gives a reason to run (spawn, wake) releases; the fiber itself acquires, when it first runs
+ * or when its wait returns. Edges made on a fiber's behalf by a worker that passes by (run, yield, park) are
+ * relaxed: the queue, the object's lock or the timer's lock, through which every later reader must come, orders
+ * them.
  */
 #ifndef CC_FIBER_STATE_H
 #define CC_FIBER_STATE_H
@@ -44,7 +45,17 @@
 enum fiber_state { FIBER_IDLE, FIBER_RUNNABLE, FIBER_RUNNING, FIBER_PARKING, FIBER_PARKED, FIBER_DONE };
 
 /* Why a fiber is parked; then, who ended it. Both live in the same field. */
-enum park_reason { PARK_NONE, PARK_JOIN, PARK_RUN, PARK_SLEEP, PARK_FLAG, PARK_QUEUE, PARK_MUTEX, PARK_NURSERY, PARK_IO };
+enum park_reason {
+    PARK_NONE,
+    PARK_JOIN,
+    PARK_RUN,
+    PARK_SLEEP,
+    PARK_FLAG,
+    PARK_QUEUE,
+    PARK_MUTEX,
+    PARK_NURSERY,
+    PARK_IO
+};
 enum wake_reason { WAKE_OBJECT = 16, WAKE_TIMER, WAKE_CANCEL };
 
 #define WORD_STATE UINT64_C(7)
@@ -70,7 +81,8 @@ CC_INLINE unsigned cc__word_owner(uint64_t word) {
     return (unsigned)((word & WORD_OWNER) >> WORD_OWNER_SHIFT);
 }
 CC_INLINE uint64_t cc__word_make(uint64_t ticket, unsigned owner, unsigned reason, uint64_t rest) {
-    return (ticket & WORD_TICKET) | ((uint64_t)owner << WORD_OWNER_SHIFT) | ((uint64_t)reason << WORD_REASON_SHIFT) | rest;
+    return (ticket & WORD_TICKET) | ((uint64_t)owner << WORD_OWNER_SHIFT) | ((uint64_t)reason << WORD_REASON_SHIFT) |
+           rest;
 }
 
 const char *cc__state_name(enum fiber_state state);
@@ -78,8 +90,8 @@ const char *cc__park_name(unsigned reason);
 
 CC_NORETURN CC_COLD void cc__state_illegal(const struct fiber *f, uint64_t word, const char *edge);
 
-#define state_from(f, word, from, edge)                                           \
-    do {                                                                          \
+#define state_from(f, word, from, edge)                                                 \
+    do {                                                                                \
         if (unlikely(cc__word_state(word) != (from))) cc__state_illegal(f, word, edge); \
     } while (0)
 
@@ -131,7 +143,8 @@ CC_INLINE uint64_t cc__state_ticket(struct fiber *f) {
     return word & WORD_TICKET;
 }
 
-/* RUNNING -> PARKED, after the switch, before the wait becomes visible (the object's lock or the timer's publishes it). */
+/* RUNNING -> PARKED, after the switch, before the wait becomes visible (the object's lock or the timer's
+ * publishes it). */
 CC_INLINE void cc__state_park(struct fiber *f, enum park_reason reason) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_RUNNING, "park");
@@ -139,7 +152,8 @@ CC_INLINE void cc__state_park(struct fiber *f, enum park_reason reason) {
     cc__set_release_hidden(&f->word, cc__word_make(word, cc__word_owner(word), reason, FIBER_PARKED));
 }
 
-/* RUNNING -> PARKED on its own stack, which it lends; with a new ticket, so that no older wait's timer can match. By the fiber. */
+/* RUNNING -> PARKED on its own stack, which it lends; with a new ticket, so that no older wait's timer can
+ * match. By the fiber. */
 CC_INLINE void cc__state_lend(struct fiber *f) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_RUNNING, "lend");
@@ -161,7 +175,8 @@ CC_INLINE void cc__state_resume_sole(struct fiber *f, unsigned owner) {
     cc__set(&f->word, cc__word_make(word, owner, 0, FIBER_RUNNING));
 }
 
-/* RUNNING -> PARKING: the wait is about to become visible while the stack is live. Returns the ticket. By the fiber. */
+/* RUNNING -> PARKING: the wait is about to become visible while the stack is live. Returns the ticket. By the
+ * fiber. */
 CC_INLINE uint64_t cc__state_open(struct fiber *f, enum park_reason reason) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_RUNNING, "open");
@@ -171,10 +186,12 @@ CC_INLINE uint64_t cc__state_open(struct fiber *f, enum park_reason reason) {
     return ticket;
 }
 
-/* PARKING -> RUNNING: the wait is not needed after all. By the fiber. Returns the reason of a wake that came first, or 0. */
+/* PARKING -> RUNNING: the wait is not needed after all. By the fiber. Returns the reason of a wake that came
+ * first, or 0. */
 unsigned cc__state_abort(struct fiber *f);
 
-/* PARKING -> PARKED, after the switch; or, when a wake came first, PARKING -> RUNNABLE: then true, and the caller enqueues. */
+/* PARKING -> PARKED, after the switch; or, when a wake came first, PARKING -> RUNNABLE: then true, and the
+ * caller enqueues. */
 bool cc__state_commit(struct fiber *f);
 
 enum claim { CLAIM_LOST, CLAIM_LATCHED, CLAIM_WON };
@@ -183,7 +200,8 @@ enum claim { CLAIM_LOST, CLAIM_LATCHED, CLAIM_WON };
  * LATCHED: whoever commits the park will. LOST: another claim was first, or the ticket is stale. Any thread. */
 enum claim cc__state_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason);
 
-/* RUNNING -> DONE, after the switch away from it, by whoever completes it; RUNNABLE -> DONE when it could not be given a stack. */
+/* RUNNING -> DONE, after the switch away from it, by whoever completes it; RUNNABLE -> DONE when it could not
+ * be given a stack. */
 CC_INLINE void cc__state_done(struct fiber *f) {
     uint64_t word = cc__get(&f->word);
     if (unlikely(cc__word_state(word) != FIBER_RUNNING)) state_from(f, word, FIBER_RUNNABLE, "exit");

@@ -27,10 +27,14 @@ static unsigned quota_cpus(long long quota, long long period) {
     return cpus > 0 && cpus < 1000000 ? (unsigned)cpus : 0;
 }
 
-static unsigned quota_v2(const char *dir) {
+static FILE *open_below(const char *mount, const char *dir, const char *file) {
     char path[4096];
-    if (snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", dir) >= (int)sizeof path) return 0;
-    FILE *f = fopen(path, "re");
+    if (snprintf(path, sizeof path, "%s%s/%s", mount, dir, file) >= (int)sizeof path) return NULL;
+    return fopen(path, "re");
+}
+
+static unsigned quota_v2(const char *mount, const char *dir) {
+    FILE *f = open_below(mount, dir, "cpu.max");
     if (f == NULL) return 0;
     long long quota = 0, period = 0;
     int n = fscanf(f, "%lld %lld", &quota, &period); /* "max" leaves n == 0 */
@@ -39,9 +43,7 @@ static unsigned quota_v2(const char *dir) {
 }
 
 static long long read_number(const char *mount, const char *dir, const char *file) {
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s%s/%s", mount, dir, file) >= (int)sizeof path) return 0;
-    FILE *f = fopen(path, "re");
+    FILE *f = open_below(mount, dir, file);
     if (f == NULL) return 0;
     long long value = 0;
     if (fscanf(f, "%lld", &value) != 1) value = 0;
@@ -49,9 +51,10 @@ static long long read_number(const char *mount, const char *dir, const char *fil
     return value;
 }
 
-static unsigned quota_v1(const char *dir) {
-    const char *mount = "/sys/fs/cgroup/cpu";
-    return quota_cpus(read_number(mount, dir, "cpu.cfs_quota_us"), read_number(mount, dir, "cpu.cfs_period_us"));
+static unsigned quota_v1(const char *mount, const char *dir) {
+    char cpu[4096];
+    if (snprintf(cpu, sizeof cpu, "%s/cpu", mount) >= (int)sizeof cpu) return 0;
+    return quota_cpus(read_number(cpu, dir, "cpu.cfs_quota_us"), read_number(cpu, dir, "cpu.cfs_period_us"));
 }
 
 static unsigned at_most(unsigned limit, unsigned quota) {
@@ -59,18 +62,18 @@ static unsigned at_most(unsigned limit, unsigned quota) {
 }
 
 /* A limit on any group above ours holds too: walk from our own group up to the root. */
-static unsigned with_quota(unsigned limit, char *dir, unsigned (*quota)(const char *)) {
+static unsigned with_quota(unsigned limit, const char *mount, char *dir,
+                           unsigned (*quota)(const char *, const char *)) {
     for (;;) {
-        limit = at_most(limit, quota(dir));
+        limit = at_most(limit, quota(mount, dir));
         char *slash = strrchr(dir, '/');
         if (slash == NULL) return limit;
         *slash = '\0';
     }
 }
 
-unsigned cc__cpus_usable(void) {
-    unsigned limit = from_affinity();
-    FILE *f = fopen("/proc/self/cgroup", "re");
+unsigned cc__cpus_limit(unsigned limit, const char *proc_file, const char *mount) {
+    FILE *f = fopen(proc_file, "re");
     if (f == NULL) return limit;
     char line[4096];
     while (fgets(line, sizeof line, f) != NULL) {
@@ -81,10 +84,14 @@ unsigned cc__cpus_usable(void) {
         *dir++ = '\0';
         controllers++;
         if (controllers[0] == '\0')
-            limit = with_quota(limit, dir, quota_v2);
+            limit = with_quota(limit, mount, dir, quota_v2);
         else if (strncmp(controllers, "cpu", 3) == 0 && (controllers[3] == '\0' || controllers[3] == ','))
-            limit = with_quota(limit, dir, quota_v1);
+            limit = with_quota(limit, mount, dir, quota_v1);
     }
     fclose(f);
     return limit;
+}
+
+unsigned cc__cpus_usable(void) {
+    return cc__cpus_limit(from_affinity(), "/proc/self/cgroup", "/sys/fs/cgroup");
 }

@@ -5,4 +5,7 @@
 /* The smaller of the affinity mask and the cgroup's CPU quota (rounded up); at least 1. */
 unsigned cc__cpus_usable(void);
 
+/* The same with the files named: `limit` CPUs by affinity, groups in `proc_file`, controllers below `mount`. */
+unsigned cc__cpus_limit(unsigned limit, const char *proc_file, const char *mount);
+
 #endif

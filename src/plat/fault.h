@@ -1,7 +1,7 @@
 /* fault.h - memory faults reach us first, on a stack of their own.
  *
- * The handler asks `explain`, which may print; then the default action follows (core dump). A fault that is not ours
- * goes to the handler that was installed before.
+ * The handler asks `explain`, which may print; then the default action follows (core dump). A fault that is not
+ * ours goes to the handler that was installed before.
  */
 #ifndef CC_PLAT_FAULT_H
 #define CC_PLAT_FAULT_H

@@ -2,8 +2,8 @@
  *
  * All of it is nothing in ordinary builds. The calls around a switch must stand in the function that switches.
  *
- * TSan: a switch is made without synchronisation (flag 1); otherwise every switch would order the two fibers and hide
- * the user's races.
+ * TSan: a switch is made without synchronisation (flag 1); otherwise every switch would order the two fibers
+ * and hide the user's races.
  */
 #ifndef CC_PLAT_SAN_H
 #define CC_PLAT_SAN_H
@@ -107,7 +107,8 @@ CC_INLINE void cc__san_arrive(struct san *self) {
 #endif
 }
 
-/* A fiber lends its stack: from here on another one runs on it, as its own context to the race detector; and back. */
+/* A fiber lends its stack: from here on another one runs on it, as its own context to the race detector; and
+ * back. */
 CC_INLINE void *cc__san_lend(struct san *san) {
     (void)san;
 #ifdef CC_TSAN
@@ -129,7 +130,8 @@ CC_INLINE void cc__san_take_back(struct san *san, void *lender) {
 #endif
 }
 
-/* The calling context hands over what it wrote to whoever acquires `addr`, although another context will do the store. */
+/* The calling context hands over what it wrote to whoever acquires `addr`, although another context will do the
+ * store. */
 CC_INLINE void cc__san_release(void *addr) {
     (void)addr;
 #ifdef CC_TSAN
@@ -143,7 +145,8 @@ CC_INLINE void cc__san_acquire(void *addr) {
 #endif
 }
 
-/* Copies from the stack of the fiber that just left this thread: ordered by being one thread, which the race detector does not see. */
+/* Copies from the stack of the fiber that just left this thread: ordered by being one thread, which the race
+ * detector does not see. */
 #ifdef CC_TSAN
 void cc__san_copy(void *to, const void *from, size_t size);
 #else
@@ -156,7 +159,8 @@ CC_INLINE void cc__san_copy(void *to, const void *from, size_t size) {
 void cc__san_range_map(const void *bottom, size_t size);
 void cc__san_range_unmap(const void *bottom, size_t size);
 
-/* One stack comes and goes (Valgrind tells a switch from a deep call by it). Returns a handle for the second call. */
+/* One stack comes and goes (Valgrind tells a switch from a deep call by it). Returns a handle for the second
+ * call. */
 unsigned cc__san_stack_map(const void *bottom, size_t size);
 void cc__san_stack_unmap(unsigned handle);
 

@@ -20,7 +20,8 @@
 size_t cc__vm_page_size;
 static bool guard_free;
 
-/* A guard works when the kernel itself cannot read from it: write(2) to a pipe answers EFAULT, and nothing faults. */
+/* A guard works when the kernel itself cannot read from it: write(2) to a pipe answers EFAULT, and nothing
+ * faults. */
 __attribute__((unused)) static bool guard_advice_works(void) {
     int fds[2];
     if (pipe(fds) != 0) return false;
@@ -28,8 +29,8 @@ __attribute__((unused)) static bool guard_advice_works(void) {
     bool works = false;
     if (p != MAP_FAILED) {
         p[0] = 1;
-        works = madvise(p, cc__vm_page(), MADV_GUARD_INSTALL) == 0 && write(fds[1], p, 1) == -1 && cc__errno_get() == EFAULT &&
-                write(fds[1], p + cc__vm_page(), 1) == 1;
+        works = madvise(p, cc__vm_page(), MADV_GUARD_INSTALL) == 0 && write(fds[1], p, 1) == -1 &&
+                cc__errno_get() == EFAULT && write(fds[1], p + cc__vm_page(), 1) == 1;
         munmap(p, 2 * cc__vm_page());
     }
     close(fds[0]);
@@ -41,7 +42,8 @@ void cc__vm_init(void) {
     int saved = cc__errno_get();
     cc__vm_page_size = (size_t)sysconf(_SC_PAGESIZE);
 #ifdef CC_ASAN
-    guard_free = false; /* LeakSanitizer reads every stack, and skips only what the list of mappings says cannot be read */
+    /* LeakSanitizer reads every stack, and skips only what the list of mappings says cannot be read. */
+    guard_free = false;
 #else
     guard_free = guard_advice_works();
 #endif
@@ -66,7 +68,8 @@ void *cc__vm_reserve(size_t size, size_t align) {
         if (at < p + slack) munmap(at + size, (size_t)(p + slack - at));
         p = at;
     }
-    /* A stack that touches one page must not cost 2 MiB. Refused where there are no huge pages, and then not needed. */
+    /* A stack that touches one page must not cost 2 MiB. Refused where there are no huge pages, and then not
+     * needed. */
     if (p != NULL) (void)madvise(p, size, MADV_NOHUGEPAGE);
     cc__errno_set(saved);
     return p;

@@ -1,8 +1,8 @@
 /* vm.h - address space: reserve, guard, give back.
  *
- * A guard is a range that faults when touched. With MADV_GUARD_INSTALL (Linux 6.13) it costs no mapping of its own; where a
- * start-up probe shows that it does not work (older kernels; emulators that accept any advice and do nothing), mprotect is
- * used, which splits a mapping each time and ends at vm.max_map_count.
+ * A guard is a range that faults when touched. With MADV_GUARD_INSTALL (Linux 6.13) it costs no mapping of its
+ * own; where a start-up probe shows that it does not work (older kernels; emulators that accept any advice and
+ * do nothing), mprotect is used, which splits a mapping each time and ends at vm.max_map_count.
  */
 #ifndef CC_PLAT_VM_H
 #define CC_PLAT_VM_H

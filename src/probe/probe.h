@@ -1,5 +1,5 @@
-/* probe.h - counters. Each worker counts for itself, with plain stores; reading sums them up. Never used for decisions, except
- * spawned and ended, whose sums tell a drained runtime. */
+/* probe.h - counters. Each worker counts for itself, with plain stores; reading sums them up. Never used for
+ * decisions, except spawned and ended, whose sums tell a drained runtime. */
 #ifndef CC_PROBE_PROBE_H
 #define CC_PROBE_PROBE_H
 
@@ -9,13 +9,13 @@ struct probe {
     _Atomic uint64_t spawned; /* tasks */
     _Atomic uint64_t ended;
     _Atomic uint64_t parks;
-    _Atomic uint64_t polls;   /* turns on the worker's own stack that looked at everything */
-    _Atomic uint64_t shared;  /* fibers given to hungry workers */
-    _Atomic uint64_t robbed;  /* fibers taken from others */
-    _Atomic uint64_t slept;   /* times the worker slept */
-    _Atomic uint64_t wasted;  /* times it was woken and found nothing */
+    _Atomic uint64_t polls;    /* turns on the worker's own stack that looked at everything */
+    _Atomic uint64_t shared;   /* fibers given to hungry workers */
+    _Atomic uint64_t robbed;   /* fibers taken from others */
+    _Atomic uint64_t slept;    /* times the worker slept */
+    _Atomic uint64_t wasted;   /* times it was woken and found nothing */
     _Atomic uint64_t notified; /* times it woke another */
-    _Atomic uint64_t timers;  /* fired */
+    _Atomic uint64_t timers;   /* fired */
 };
 
 #define cc__count(w, what) cc__bump(&(w)->core.probe.what)

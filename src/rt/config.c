@@ -21,7 +21,8 @@
 #define QUEUE_SLOTS_MAX ((size_t)1 << 24)
 
 _Static_assert(CC_FIBER_WORKERS <= CC_WORKERS_MAX, "CC_FIBER_WORKERS is above CC_WORKERS_MAX");
-_Static_assert(CC_FIBER_STACK_SIZE >= 16 * 1024 && CC_FIBER_STACK_SIZE <= 1024 * 1024 * 1024, "CC_FIBER_STACK_SIZE is out of range");
+_Static_assert(CC_FIBER_STACK_SIZE >= 16 * 1024 && CC_FIBER_STACK_SIZE <= 1024 * 1024 * 1024,
+               "CC_FIBER_STACK_SIZE is out of range");
 _Static_assert(CC_FIBER_QUEUE_INITIAL >= 2 && (CC_FIBER_QUEUE_INITIAL & (CC_FIBER_QUEUE_INITIAL - 1)) == 0,
                "CC_FIBER_QUEUE_INITIAL is not a power of two");
 
@@ -33,8 +34,10 @@ static bool parse(const char *text, bool units, unsigned long long *value) {
     *value = strtoull(text, &end, 10);
     if (errno != 0) return false;
     unsigned long long unit = 1;
-    if (units && (*end == 'K' || *end == 'k')) unit = 1024, end++;
-    else if (units && (*end == 'M' || *end == 'm')) unit = 1024 * 1024, end++;
+    if (units && (*end == 'K' || *end == 'k'))
+        unit = 1024, end++;
+    else if (units && (*end == 'M' || *end == 'm'))
+        unit = 1024 * 1024, end++;
     if (*end != '\0' || *value > UINT64_MAX / unit) return false;
     *value *= unit;
     return true;

@@ -12,7 +12,8 @@ struct config {
     bool stats;
 };
 
-/* 0, or EINVAL: the caller's values are out of range. Bad values in the environment are named on stderr and ignored. */
+/* 0, or EINVAL: the caller's values are out of range. Bad values in the environment are named on stderr and
+ * ignored. */
 int cc__config_read(const CCRuntimeConfig *from, struct config *config);
 
 #endif

@@ -3,8 +3,9 @@
  *   STOPPED --start--> RUNNING --shutdown: all tasks ended--> STOPPING --> STOPPED
  *   any --fork, in the child--> FORKED: nothing works but exec and _exit
  *
- * RT-1  A thread that is not a worker is counted while it is inside (enter, leave). STOPPING is published before the count is looked at, and the
- *       count before the state: one of the two sees the other, so nothing is torn down under anybody's feet.
+ * RT-1  A thread that is not a worker is counted while it is inside (enter, leave). STOPPING is published
+ *       before the count is looked at, and the count before the state: one of the two sees the other, so
+ *       nothing is torn down under anybody's feet.
  * RT-2  Fibers keep the runtime up by being there: it stops only when no task is active.
  */
 #include "base/fatal.h"
@@ -42,8 +43,9 @@ static void in_forked_child(void) {
 }
 
 static CC_NORETURN CC_COLD void refuse_after_fork(void) {
-    cc__fatal("the runtime was used in a child process after fork; the child has none of its workers. Call exec or _exit in the child, or "
-              "fork before the runtime starts");
+    cc__fatal(
+        "the runtime was used in a child process after fork; the child has none of its workers. Call exec or _exit in the child, or "
+        "fork before the runtime starts");
 }
 
 /* ---- start ---- */
@@ -117,10 +119,12 @@ void cc__driver_leave(void) {
 /* ---- shutdown ---- */
 
 static void wait_for_threads(void) {
-    for (uint32_t inside; (inside = cc__get_seq(&rt.inside)) != 0;) cc__futex_wait(&rt.inside, inside, CC_FUTEX_FOREVER);
+    for (uint32_t inside; (inside = cc__get_seq(&rt.inside)) != 0;)
+        cc__futex_wait(&rt.inside, inside, CC_FUTEX_FOREVER);
 }
 
-/* Ends every wait that can be ended from outside. A joiner that runs its task itself (PARK_RUN) follows that task. */
+/* Ends every wait that can be ended from outside. A joiner that runs its task itself (PARK_RUN) follows that
+ * task. */
 static void cancel_waits(void) {
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
         struct fiber *f = cc__pool_at(slot);
@@ -157,8 +161,8 @@ static int shutdown_locked(uint64_t timeout_ms) {
         drained = cc__sched_active() == 0;
     }
     if (!drained) {
-        cc__warn("shutdown: %llu tasks still run after %llu ms; the runtime goes on:", (unsigned long long)cc__sched_active(),
-                 (unsigned long long)timeout_ms);
+        cc__warn("shutdown: %llu tasks still run after %llu ms; the runtime goes on:",
+                 (unsigned long long)cc__sched_active(), (unsigned long long)timeout_ms);
         cc__diag_unfinished(20);
         cc__set_seq(&cc__sched.refusing, false);
         cc__set_seq(&rt.state, RT_RUNNING);

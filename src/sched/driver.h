@@ -1,4 +1,5 @@
-/* driver.h - what the scheduler needs from rooms above it. They implement these; the linker ties the knot, and includes still point down.
+/* driver.h - what the scheduler needs from rooms above it. They implement these; the linker ties the knot, and
+ * includes still point down.
  */
 #ifndef CC_SCHED_DRIVER_H
 #define CC_SCHED_DRIVER_H
@@ -10,14 +11,17 @@ bool cc__driver_timers_start(unsigned workers);
 void cc__driver_timers_stop(void);
 /* When the earliest timer of worker `index` is due; UINT64_MAX: never. Any thread. */
 uint64_t cc__driver_timers_next(unsigned index);
-/* Fires what is due on that heap: appends the fibers that it has claimed to `list`, returns how many. Any thread. */
+/* Fires what is due on that heap: appends the fibers that it has claimed to `list`, returns how many. Any
+ * thread. */
 uint32_t cc__driver_timers_fire(unsigned index, uint64_t now, struct link *list);
 
-/* task/: the fiber has ended (or could not start: status), nobody runs on its stack. Completion is the last touch. */
+/* task/: the fiber has ended (or could not start: status), nobody runs on its stack. Completion is the last
+ * touch. */
 void cc__driver_task_ended(struct worker *w, struct fiber *f);
 
-/* rt/: a thread that is not a worker is about to use the runtime, and is through; in between the runtime does not end. start: it is
- * started if it does not run. 0 or an error; ESRCH: it does not run; ECANCELED: it is ending. */
+/* rt/: a thread that is not a worker is about to use the runtime, and is through; in between the runtime does
+ * not end. start: it is started if it does not run. 0 or an error; ESRCH: it does not run; ECANCELED: it is
+ * ending. */
 int cc__driver_enter(bool start);
 void cc__driver_leave(void);
 

@@ -1,12 +1,15 @@
 /* idle.c - search, sleep, notify. The protocol, its race and its ordering table are in README.md.
  *
- * IDLE-1  No runnable fiber waits while a worker sleeps: publish, then look for sleepers, against: say that one sleeps, then look at
- *         everything. For private queues the first side is light and the second heavy. An owner that sees sleepers may let them sleep when waking
- *         has not paid of late; then the watcher is the bound.
- * IDLE-2  At most searchers_max workers search at a time; whoever wakes a sleeper takes the place for it, so that wakes do not pile up.
+ * IDLE-1  No runnable fiber waits while a worker sleeps: publish, then look for sleepers, against: say that one
+ *         sleeps, then look at everything. For private queues the first side is light and the second heavy. An
+ *         owner that sees sleepers may let them sleep when waking has not paid of late; then the watcher is the
+ *         bound.
+ * IDLE-2  At most searchers_max workers search at a time; whoever wakes a sleeper takes the place for it, so
+ *         that wakes do not pile up.
  * IDLE-3  A searcher that finds something wakes the next if there is more: parallelism grows while there is work.
- * IDLE-4  While some worker runs and another sleeps, one sleeper is the watcher and wakes now and then (100 us ... 5 ms): it reaches
- *         what sits behind a worker that is stuck in one fiber. When all have slept for a few ticks, nobody watches and nothing ticks.
+ * IDLE-4  While some worker runs and another sleeps, one sleeper is the watcher and wakes now and then (100 us
+ *         ... 5 ms): it reaches what sits behind a worker that is stuck in one fiber. When all have slept for a
+ *         few ticks, nobody watches and nothing ticks.
  * IDLE-5  While timers are armed and all sleep, one of them, the keeper, sleeps until the next timer only.
  */
 #include "sched/idle.h"
@@ -19,12 +22,14 @@
 #include "sched/steal.h"
 
 enum {
-    SEARCH_NS = 20 * 1000,    /* of the order of one wake-up (28 us measured): searching is cheaper than sleeping too early */
+    /* Of the order of one wake-up (28 us measured): searching is cheaper than sleeping too early. */
+    SEARCH_NS = 20 * 1000,
     TICK_MIN_NS = 100 * 1000, /* the watcher's first look; doubles */
     TICK_MAX_NS = 5 * 1000 * 1000,
     QUIET_TICKS = 10, /* some 26 ms in which nobody ran */
     SKIP_MAX = 1 << 16,
-    MEAL_NS = 250, /* moving a fiber to another core costs about that much (two cache lines and the queue); running it should take longer */
+    /* Moving a fiber to another core costs about that much (two cache lines and the queue): running it should take longer. */
+    MEAL_NS = 250,
     TRIM_BATCH = 64,
 };
 
@@ -142,7 +147,8 @@ static bool something_shared(struct worker *w) {
     return !cc__inbox_empty(w) || cc__inject_len() != 0 || cc__get(&cc__sched.stop);
 }
 
-/* Waits a little for somebody to share. Looks only at places that are written when there is news: reading a busy worker's lines would slow it down. */
+/* Waits a little for somebody to share. Looks only at places that are written when there is news: reading a
+ * busy worker's lines would slow it down. */
 static bool search(struct worker *w) {
     cc__steal_remember(w);
     uint64_t end = cc__clock_now() + SEARCH_NS;
@@ -184,7 +190,8 @@ static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
     return until;
 }
 
-/* The look at everything that follows the announcement (IDLE-1). Private queues count only when a searcher may have a share of them. */
+/* The look at everything that follows the announcement (IDLE-1). Private queues count only when a searcher may
+ * have a share of them. */
 static bool something_anywhere(struct worker *w, bool hopeful) {
     if (something_shared(w)) return true;
     bool may_search = hopeful && want_hungry(cc__get(&cc__sched.want)) < cc__sched.searchers_max;
@@ -245,8 +252,8 @@ static void say_drained(void) {
     cc__futex_wake(&cc__sched.drained, INT32_MAX);
 }
 
-/* Was it worth it? A worker that got fibers from others and ran them in less time than it takes to move them does harm by searching: it goes
- * straight to sleep, for longer each time, and others offer less often. */
+/* Was it worth it? A worker that got fibers from others and ran them in less time than it takes to move them
+ * does harm by searching: it goes straight to sleep, for longer each time, and others offer less often. */
 static void judge(struct worker *w, bool paid) {
     uint32_t skip = cc__get(&cc__sched.skip);
     cc__set(&cc__sched.skip, paid ? 0 : skip < SKIP_MAX ? skip * 2 + 1 : skip);

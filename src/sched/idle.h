@@ -7,14 +7,15 @@
 /* The worker has nothing to run. Searches a while, then sleeps. True: look again; false: the runtime stops. */
 bool cc__idle(struct worker *w);
 
-/* A worker that was idle has found something: it leaves the searchers, wakes the next one if there is more, and leaves a watcher behind. */
+/* A worker that was idle has found something: it leaves the searchers, wakes the next one if there is more, and
+ * leaves a watcher behind. */
 void cc__idle_left(struct worker *w);
 
 /* Wakes one sleeper to search, unless somebody searches already. w: the calling worker, or NULL. */
 void cc__idle_notify(struct worker *w);
 
-/* The same for fibers that wait in the calling worker's own queue, where it will get to them itself: skipped more and more often while
- * it turns out not to pay. */
+/* The same for fibers that wait in the calling worker's own queue, where it will get to them itself: skipped
+ * more and more often while it turns out not to pay. */
 void cc__idle_offer(struct worker *w);
 
 /* Wakes that worker if it sleeps: there is something in its inbox. False: it did not sleep. */

@@ -1,7 +1,7 @@
 /* inbox.h - runnable fibers that somebody else has addressed to a worker.
  *
- * A stack that anyone may push to and anyone may take as a whole: push is a CAS on the head, take is a swap with NULL. No pop
- * of a single member, so no ABA. Taking turns the order round: first in, first out.
+ * A stack that anyone may push to and anyone may take as a whole: push is a CAS on the head, take is a swap
+ * with NULL. No pop of a single member, so no ABA. Taking turns the order round: first in, first out.
  *
  * INBOX-1  What is pushed is found: by the owner's next poll, or by any worker that has nothing to do.
  */

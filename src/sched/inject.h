@@ -1,4 +1,5 @@
-/* inject.h - the global queue: runnable fibers that belong to no worker. A ring without locks, an unbounded list behind it.
+/* inject.h - the global queue: runnable fibers that belong to no worker. A ring without locks, an unbounded
+ * list behind it.
  *
  * INJECT-1  A put never blocks and never fails: what the ring cannot take goes to the list.
  * INJECT-2  While the list holds any, puts go to the list, so that nobody overtakes for ever.

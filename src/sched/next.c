@@ -1,11 +1,12 @@
 /* next.c - the full choice of the next fiber, on the worker's own stack.
  *
- * Order: slot, FIFO, fresh (newest), inbox, global, timers, others. Every `interval` turns the order is the other way round: timers, inbox and
- * global queue are emptied into the FIFO, and the oldest fiber of all gets the turn, so nobody waits for ever. The interval adapts
- * to keep the time between two looks near POLL_NS, whether turns take ten nanoseconds or ten milliseconds; so the hot path
- * reads no clock.
+ * Order: slot, FIFO, fresh (newest), inbox, global, timers, others. Every `interval` turns the order is the
+ * other way round: timers, inbox and global queue are emptied into the FIFO, and the oldest fiber of all gets
+ * the turn, so nobody waits for ever. The interval adapts to keep the time between two looks near POLL_NS,
+ * whether turns take ten nanoseconds or ten milliseconds; so the hot path reads no clock.
  *
- * NEXT-1  A runnable fiber gets its turn after a bounded number of turns of others on the worker that holds it, wherever it sits.
+ * NEXT-1  A runnable fiber gets its turn after a bounded number of turns of others on the worker that holds it,
+ *         wherever it sits.
  */
 #include "sched/next.h"
 
@@ -17,9 +18,10 @@
 #include "sched/steal.h"
 
 enum {
-    POLL_NS = 50 * 1000,        /* short against a wake-up (28 us measured), long against 64 turns. Guess */
-    INTERVAL_MAX = 256,         /* the bound of NEXT-1; POLL_NS is the usual one */
+    POLL_NS = 50 * 1000,          /* short against a wake-up (28 us measured), long against 64 turns. Guess */
+    INTERVAL_MAX = 256,           /* the bound of NEXT-1; POLL_NS is the usual one */
     OTHERS_LATE_NS = 1000 * 1000, /* another worker's timer is fired by us when its owner is this late */
+    STUCK_NS = 10 * 1000 * 1000,  /* a worker that stays in one fiber for so long is helped even by busy ones */
     GLOBAL_BATCH = 64,
 };
 
@@ -81,6 +83,14 @@ static struct fiber *pick_oldest(struct worker *w) {
     return f;
 }
 
+/* Everybody is busy, and one is stuck in front of its queue: now and then the others take some of it (NEXT-1). */
+static void help_stuck(struct worker *w, uint64_t now) {
+    if (now - w->helped_at < STUCK_NS) return;
+    w->helped_at = now;
+    (void)cc__steal_from_stuck(w);
+    cc__steal_remember(w);
+}
+
 /* Looks at everything that is not the worker's own. */
 static uint32_t poll(struct worker *w) {
     uint64_t now = cc__clock_now();
@@ -89,6 +99,7 @@ static uint32_t poll(struct worker *w) {
     uint32_t n = collect(w, now, &list);
     if (n != 0) cc__runq_append(w, &list, n);
     w->received += n;
+    if (cc__sched.count > 1) help_stuck(w, now);
     adapt(w, now);
     cc__count(w, polls);
     return n;

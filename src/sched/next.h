@@ -27,8 +27,8 @@ CC_INLINE struct fiber *cc__next_local(struct worker *w) {
     return f;
 }
 
-/* The full choice, on the worker's own stack: own queues, inbox, global queue, timers, others' queues; sleeps when there is
- * nothing. NULL: the runtime stops. */
+/* The full choice, on the worker's own stack: own queues, inbox, global queue, timers, others' queues; sleeps
+ * when there is nothing. NULL: the runtime stops. */
 struct fiber *cc__next(struct worker *w);
 
 #endif

@@ -1,11 +1,12 @@
 /* run.c - a fiber's life on the CPU: first instruction, yield, park, last instruction.
  *
- * RUN-1  A fiber's last use of its stack is a jump to another one; whatever ends its life (giving the stack back, telling the
- *        joiners) happens after that, on the other stack.
+ * RUN-1  A fiber's last use of its stack is a jump to another one; whatever ends its life (giving the stack
+ *        back, telling the joiners) happens after that, on the other stack.
  * RUN-2  A fresh fiber that follows one that ended takes over its stack, which is still warm.
- * RUN-3  A joiner may lend its stack to the task it waits for, if that has not started: it cannot go on before the task's end
- *        anyway. The task is a fiber like any other, with its own record, state and name; it parks and migrates, and the joiner's frames go
- *        with it. Nobody but the task's return ends the joiner's wait (PARK_RUN), so it needs no claim.
+ * RUN-3  A joiner may lend its stack to the task it waits for, if that has not started: it cannot go on before
+ *        the task's end anyway. The task is a fiber like any other, with its own record, state and name; it
+ *        parks and migrates, and the joiner's frames go with it. Nobody but the task's return ends the joiner's
+ *        wait (PARK_RUN), so it needs no claim.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
@@ -78,8 +79,8 @@ static CC_NORETURN void leave_for_good(struct fiber *self) {
 
 /* ---- the beginning ---- */
 
-/* Calls the fiber's function on the current stack, which is bound to it, with its argument out of the record, whose place the saved
- * context takes. */
+/* Calls the fiber's function on the current stack, which is bound to it, with its argument out of the record,
+ * whose place the saved context takes. */
 static void *call(struct fiber *self, struct stack *stack, struct fiber_cold *cold) {
     _Alignas(max_align_t) unsigned char copy[FIBER_INLINE_ARGS];
     void *arg;
@@ -107,7 +108,7 @@ void cc__run_fiber(void *worker) {
     struct fiber *self = cc__get(&w->core.current);
     struct stack *stack = cc__get(&self->stack);
     cc__san_arrive(&stack->san);
-    cc__san_acquire(stack); /* its last tenant has left it */
+    cc__san_acquire(stack);             /* its last tenant has left it */
     (void)cc__get_acquire(&self->word); /* pairs with the spawner's release */
     cc__switch_arrived(w);
 

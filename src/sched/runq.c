@@ -36,7 +36,8 @@ uint32_t cc__runq_take_oldest(struct runq *q, uint32_t n, bool all, struct link 
 void cc__runq_append(struct worker *w, struct link *list, uint32_t n) {
     struct runq *q = &w->runq;
     cc__bias_enter(&q->bias);
-    /* The fresh ones join the old end of the fresh, the oldest last; a joiner on this worker may take them out from now on (RUNQ-2). */
+    /* The fresh ones join the old end of the fresh, the oldest last; a joiner on this worker may take them out
+     * from now on (RUNQ-2). */
     for (struct link *l = cc__get(&list->prev); l != list;) {
         struct link *older = cc__get(&l->prev);
         struct fiber *f = cc__fiber_of(l);
@@ -67,7 +68,8 @@ void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
     uint32_t count = cc__get(&w->runq.count);
     if (count == 0) return;
     if (want_hungry(want) != 0) {
-        /* The first fibers are shared at once, then in growing portions: a searcher that eats fast must not make every spawn a transfer. */
+        /* The first fibers are shared at once, then in growing portions: a searcher that eats fast must not
+         * make every spawn a transfer. */
         uint32_t share_at = cc__get(&w->core.share_at);
         if (count < share_at + keep) return;
         cc__set(&w->core.share_at, share_at < 64 ? share_at * 2 : share_at);

@@ -1,7 +1,8 @@
 /* runq.h - a worker's own runnable fibers: a slot, a FIFO, and the fresh ones newest first.
  *
- * All of it is plain single-threaded data under the worker's biased lock (sync/bias.h): the owner pays two stores and a load, no
- * read-modify-write; a thief pays a system call. Lists are linked through the fiber records: no capacity, no allocation.
+ * All of it is plain single-threaded data under the worker's biased lock (sync/bias.h): the owner pays two
+ * stores and a load, no read-modify-write; a thief pays a system call. Lists are linked through the fiber
+ * records: no capacity, no allocation.
  *
  *   slot   the fiber woken last; it runs next, at most SLOT_STREAK times in a row, so that two fibers that wake each
  *          other cannot keep the others out
@@ -9,7 +10,8 @@
  *   fresh  fibers that never ran: the owner takes the newest (depth first keeps few alive), thieves the oldest
  *
  * RUNQ-1  A fiber is RUNNABLE exactly while it is in one queue, and then in one only.
- * RUNQ-2  A fresh fiber in here carries this worker as its owner; so its joiner, on this worker, may take it out (cc__sched_take_fresh).
+ * RUNQ-2  A fresh fiber in here carries this worker as its owner; so its joiner, on this worker, may take it
+ *         out (cc__sched_take_fresh).
  * RUNQ-3  `count` is exact under the lock, a hint outside.
  */
 #ifndef CC_SCHED_RUNQ_H
@@ -29,8 +31,9 @@ CC_INLINE void cc__runq_sub_owner(struct runq *q, uint32_t n) {
     cc__set(&q->count, cc__get(&q->count) - n);
 }
 
-/* The record of the fiber after the next, and the stack of the next, are on their way into the cache while this one runs: measured, 200 -> 150 ns
- * a yield among 100,000 fibers. What is prefetched may be nonsense (the list's own head, arguments): a prefetch cannot fail. */
+/* The record of the fiber after the next, and the stack of the next, are on their way into the cache while this
+ * one runs: measured, 200 -> 150 ns a yield among 100,000 fibers. What is prefetched may be nonsense (the
+ * list's own head, arguments): a prefetch cannot fail. */
 CC_INLINE struct fiber *cc__runq_pop_fifo(struct link *fifo) {
     struct link *first = cc__get(&fifo->next), *second = cc__get(&first->next);
     cc__set(&second->prev, fifo);
@@ -67,19 +70,21 @@ CC_INLINE struct fiber *cc__runq_pick_owner(struct worker *w) {
     return f;
 }
 
-/* Inside the lock. Everyone who is ready goes before a fiber that yields: the slot and the fresh ones join the FIFO, oldest first. */
+/* Inside the lock. Everyone who is ready goes before a fiber that yields: the slot and the fresh ones join the
+ * FIFO, oldest first. */
 void cc__runq_level_owner(struct runq *q);
 
-/* Inside the lock. Takes up to n fibers for another worker, the oldest first: fresh ones, then the FIFO's head, then (all == true) the slot. Appends
- * them to `list`, no longer owned; returns how many. */
+/* Inside the lock. Takes up to n fibers for another worker, the oldest first: fresh ones, then the FIFO's head,
+ * then (all == true) the slot. Appends them to `list`, no longer owned; returns how many. */
 uint32_t cc__runq_take_oldest(struct runq *q, uint32_t n, bool all, struct link *list);
 
-/* The owner, outside the lock. Takes in all of `list` (n fibers, RUNNABLE, owned by nobody, oldest first): the fresh as the oldest of the
- * fresh, the others at the FIFO's end. */
+/* The owner, outside the lock. Takes in all of `list` (n fibers, RUNNABLE, owned by nobody, oldest first): the
+ * fresh as the oldest of the fresh, the others at the FIFO's end. */
 void cc__runq_append(struct worker *w, struct link *list, uint32_t n);
 
-/* Tells workers that search or sleep about what was just put here. The caller has left the biased lock. keep: how many fibers the
- * running one is likely to need itself at once (a spawner often joins what it spawned last). */
+/* Tells workers that search or sleep about what was just put here. The caller has left the biased lock. keep:
+ * how many fibers the running one is likely to need itself at once (a spawner often joins what it spawned
+ * last). */
 void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep);
 
 CC_INLINE void cc__runq_tell(struct worker *w, uint32_t keep) {

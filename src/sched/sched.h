@@ -1,8 +1,10 @@
-/* sched.h - the worker, what it owns, what it shares; and the calls through which the rooms above reach the scheduler.
+/* sched.h - the worker, what it owns, what it shares; and the calls through which the rooms above reach the
+ * scheduler.
  *
- * A worker is an OS thread that runs fibers. struct worker_core is touched by its owner only (its fields are relaxed atomics because
- * a race detector sees the fibers that run on one worker as threads); struct runq is the owner's under a biased lock; struct
- * worker_remote is for everybody. A function that takes a worker_core * or a worker * as "w" runs on that worker.
+ * A worker is an OS thread that runs fibers. struct worker_core is touched by its owner only (its fields are
+ * relaxed atomics because a race detector sees the fibers that run on one worker as threads); struct runq is
+ * the owner's under a biased lock; struct worker_remote is for everybody. A function that takes a worker_core *
+ * or a worker * as "w" runs on that worker.
  */
 #ifndef CC_SCHED_SCHED_H
 #define CC_SCHED_SCHED_H
@@ -34,12 +36,12 @@ struct worker_core {
     struct fiber *_Atomic current; /* NULL: the worker runs on its own stack */
     after_fn _Atomic after;
     void *_Atomic after_arg;
-    _Atomic uint64_t rounds;   /* one more with every fiber that gets the CPU; others read it to see progress */
-    _Atomic uint64_t poll_at;  /* the round at which the worker looks beyond its own queues */
-    _Atomic uint32_t streak;   /* turns in a row that the slot has taken */
-    _Atomic uint32_t share_at; /* a spawn shares with hungry workers when this many fibers wait */
-    _Atomic uint32_t skip_left; /* how often to see sleepers and let them sleep (idle.c) */
-    unsigned owner;            /* this worker's number plus one, as in a state word */
+    _Atomic uint64_t rounds;       /* one more with every fiber that gets the CPU; others read it to see progress */
+    _Atomic uint64_t poll_at;      /* the round at which the worker looks beyond its own queues */
+    _Atomic uint32_t streak;       /* turns in a row that the slot has taken */
+    _Atomic uint32_t share_at;     /* a spawn shares with hungry workers when this many fibers wait */
+    _Atomic uint32_t skip_left;    /* how often to see sleepers and let them sleep (idle.c) */
+    unsigned owner;                /* this worker's number plus one, as in a state word */
     struct fiber *_Atomic pending; /* taken from a queue, waits for a stack */
     struct fiber_cache fibers;
     struct stack_cache stacks;
@@ -62,17 +64,18 @@ struct worker {
     _Alignas(CC_LINE) struct worker_remote remote;
     /* The owner's, rarely touched. */
     _Alignas(CC_LINE) uint64_t rng;
-    uint64_t polled_at;  /* when the worker last looked at the clock */
-    uint32_t interval;   /* rounds between two looks */
-    bool fair_fresh;     /* whose turn it is among the oldest: fresh or fifo */
-    bool rested;         /* has been idle since it last ran something */
-    bool hungry;         /* holds one of the searchers' places */
-    bool called;         /* was woken to search */
-    bool ticked;         /* a search would be in vain now: straight back to sleep */
-    uint32_t received;   /* fibers taken in from others since it last was idle */
-    uint64_t fed_at;     /* when it last stopped being idle */
-    uint64_t tick;       /* the watcher's current interval */
-    uint64_t *seen;      /* everybody's rounds at the last look; one per worker */
+    uint64_t polled_at; /* when the worker last looked at the clock */
+    uint64_t helped_at; /* when it last looked for stuck workers */
+    uint32_t interval;  /* rounds between two looks */
+    bool fair_fresh;    /* whose turn it is among the oldest: fresh or fifo */
+    bool rested;        /* has been idle since it last ran something */
+    bool hungry;        /* holds one of the searchers' places */
+    bool called;        /* was woken to search */
+    bool ticked;        /* a search would be in vain now: straight back to sleep */
+    uint32_t received;  /* fibers taken in from others since it last was idle */
+    uint64_t fed_at;    /* when it last stopped being idle */
+    uint64_t tick;      /* the watcher's current interval */
+    uint64_t *seen;     /* everybody's rounds at the last look; one per worker */
     pthread_t thread;
     void *signal_stack;
 };
@@ -88,11 +91,11 @@ struct sched {
     unsigned count;
     unsigned searchers_max;
     _Alignas(CC_LINE) _Atomic uint64_t want;
-    _Atomic uint32_t skip;      /* grows while waking sleepers does not pay (idle.c) */
-    _Atomic bool stop;          /* workers leave when they find nothing */
-    _Atomic bool draining;      /* somebody waits for all tasks to end: say so when idle */
-    _Atomic bool refusing;      /* no new tasks */
-    _Atomic uint32_t drained;   /* futex: changes whenever a worker goes idle while draining */
+    _Atomic uint32_t skip;    /* grows while waking sleepers does not pay (idle.c) */
+    _Atomic bool stop;        /* workers leave when they find nothing */
+    _Atomic bool draining;    /* somebody waits for all tasks to end: say so when idle */
+    _Atomic bool refusing;    /* no new tasks */
+    _Atomic uint32_t drained; /* futex: changes whenever a worker goes idle while draining */
     _Alignas(CC_LINE) struct {
         struct lock lock;
         struct link list;       /* of worker_remote.idle: who sleeps */
@@ -115,8 +118,8 @@ struct sched {
 
 extern struct sched cc__sched;
 
-/* The worker that the calling thread is, or NULL. Never inlined: after a switch the thread may be another one, and the compiler
- * would keep the old thread's address. */
+/* The worker that the calling thread is, or NULL. Never inlined: after a switch the thread may be another one,
+ * and the compiler would keep the old thread's address. */
 struct worker *cc__worker(void);
 void cc__worker_set(struct worker *w);
 
@@ -135,12 +138,13 @@ void cc__sched_ready(struct fiber *f);
 /* The same for n fibers that have run before; empties `list`. */
 void cc__sched_ready_all(struct link *list, uint32_t n);
 
-/* Leaves the running fiber and runs something else; `after` makes it findable. Returns when the fiber runs again, with the worker that it
- * then is on. */
+/* Leaves the running fiber and runs something else; `after` makes it findable. Returns when the fiber runs
+ * again, with the worker that it then is on. */
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg);
 
-/* If `f` (of that generation) has not started and waits in the calling worker's own queue, runs it to its end on the running fiber's stack, stores
- * its result and the worker that all are on then. False: it is elsewhere, or has special needs, or it is time to look at others. */
+/* If `f` (of that generation) has not started and waits in the calling worker's own queue, runs it to its end
+ * on the running fiber's stack, stores its result and the worker that all are on then. False: it is elsewhere,
+ * or has special needs, or it is time to look at others. */
 bool cc__sched_run_here(struct worker **w, struct fiber *self, struct fiber *f, uint32_t generation, void **result);
 
 /* How many tasks have been started and have not ended; exact when it says 0. */

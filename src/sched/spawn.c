@@ -1,7 +1,8 @@
 /* spawn.c - where a fiber that has just become runnable goes.
  *
- * On a worker: to its own queues; a fresh one among the fresh, a woken one into the slot. From other threads: to the inbox of a worker,
- * a sleeping one if there is one, else the fiber's last one; to the global queue when that inbox is long.
+ * On a worker: to its own queues; a fresh one among the fresh, a woken one into the slot. From other threads:
+ * to the inbox of a worker, a sleeping one if there is one, else the fiber's last one; to the global queue when
+ * that inbox is long.
  */
 #include "sched/idle.h"
 #include "sched/inbox.h"

@@ -1,21 +1,24 @@
 /* steal.c - taking from others.
  *
- * A worker that has work to spare shares it as soon as it sees that somebody is hungry (runq.c): that costs the thief nothing but
- * patience. A worker that does not come by, because one fiber keeps its CPU, is robbed: its biased lock is revoked.
+ * A worker that has work to spare shares it as soon as it sees that somebody is hungry (runq.c): that costs the
+ * thief nothing but patience. A worker that does not come by, because one fiber keeps its CPU, is robbed: its
+ * biased lock is revoked.
  *
- * STEAL-1  Whatever is runnable is reached by every worker within a bounded time: shared at its holder's next turn, or robbed.
+ * STEAL-1  Whatever is runnable is reached by every worker within a bounded time: shared at its holder's next
+ *          turn, or robbed.
  */
 #include "sched/steal.h"
 
-#include "plat/clock.h"
 #include "base/rng.h"
+#include "plat/clock.h"
 #include "sched/driver.h"
 #include "sched/inbox.h"
 
 /* Visits every other worker once, from a random start. */
-#define for_others(w, victim)                                                                                       \
+#define for_others(w, victim)                                                                                         \
     for (unsigned start_ = (unsigned)(cc__rng_next(&(w)->rng) % cc__sched.count), i_ = 0; i_ < cc__sched.count; i_++) \
-        for (struct worker *victim = &cc__sched.workers[(start_ + i_) % cc__sched.count]; victim != NULL && victim != (w); victim = NULL)
+        for (struct worker *victim = &cc__sched.workers[(start_ + i_) % cc__sched.count];                             \
+             victim != NULL && victim != (w); victim = NULL)
 
 bool cc__steal(struct worker *w) {
     struct link list;
@@ -52,11 +55,20 @@ static bool rob(struct worker *w, struct worker *victim) {
     return true;
 }
 
+static bool take_inbox(struct worker *w, struct worker *victim) {
+    struct link list;
+    cc__list_init(&list);
+    uint32_t n = cc__inbox_take(victim, &list);
+    if (n == 0) return false;
+    cc__runq_append(w, &list, n);
+    return true;
+}
+
 bool cc__steal_from_stuck(struct worker *w) {
     for_others(w, victim) {
-        if (cc__get(&victim->runq.count) == 0) continue;
         if (cc__get(&victim->core.rounds) != w->seen[victim->core.owner - 1]) continue;
-        if (rob(w, victim)) return true;
+        if (take_inbox(w, victim)) return true;
+        if (cc__get(&victim->runq.count) != 0 && rob(w, victim)) return true;
     }
     return false;
 }

@@ -1,7 +1,8 @@
 /* switch.h - leave a fiber for another one, without a detour.
  *
- * The next fiber is known before the switch; what must wait until the old stack is quiet is the after-switch action, left with the worker
- * and executed first thing on the next stack. The worker is carried across in a register, so nobody asks the thread for it.
+ * The next fiber is known before the switch; what must wait until the old stack is quiet is the after-switch
+ * action, left with the worker and executed first thing on the next stack. The worker is carried across in a
+ * register, so nobody asks the thread for it.
  */
 #ifndef CC_SCHED_SWITCH_H
 #define CC_SCHED_SWITCH_H
@@ -40,7 +41,8 @@ CC_INLINE struct worker *cc__switch_native(struct worker *w, struct fiber *self,
 }
 
 /* From `self` to `next`, which has run before and is RUNNING already. */
-CC_INLINE struct worker *cc__switch_fiber(struct worker *w, struct fiber *self, struct fiber *next, after_fn after, void *arg) {
+CC_INLINE struct worker *cc__switch_fiber(struct worker *w, struct fiber *self, struct fiber *next, after_fn after,
+                                          void *arg) {
     cc__set(&w->core.after, after);
     cc__set(&w->core.after_arg, arg);
     cc__set(&w->core.current, next);
@@ -52,8 +54,8 @@ CC_INLINE struct worker *cc__switch_fiber(struct worker *w, struct fiber *self, 
 }
 
 /* From `self` to `next`, which has never run, is RUNNING already and gets `stack`. */
-CC_INLINE struct worker *cc__switch_fresh(struct worker *w, struct fiber *self, struct fiber *next, struct stack *stack, after_fn after,
-                                          void *arg) {
+CC_INLINE struct worker *cc__switch_fresh(struct worker *w, struct fiber *self, struct fiber *next, struct stack *stack,
+                                          after_fn after, void *arg) {
     struct context first;
     cc__switch_bind(next, stack);
     cc__context_start(&first, cc__stack_top(stack), cc__run_fiber);

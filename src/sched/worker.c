@@ -122,7 +122,8 @@ int cc__sched_start(unsigned workers, size_t queue_slots) {
     cc__list_init(&cc__sched.idle.list);
     cc__list_init(&cc__sched.overflow.list);
     cc__sched.workers = cc__mem_alloc(workers * sizeof(struct worker));
-    bool ok = cc__sched.workers != NULL && cc__ring_init(&cc__sched.ring, queue_slots) && cc__driver_timers_start(workers);
+    bool ok =
+        cc__sched.workers != NULL && cc__ring_init(&cc__sched.ring, queue_slots) && cc__driver_timers_start(workers);
     for (unsigned i = 0; ok && i < workers; i++) ok = worker_init(&cc__sched.workers[i], i);
     if (!ok) {
         release_all();
@@ -145,7 +146,8 @@ void cc__sched_stop(void) {
 }
 
 uint64_t cc__sched_active(void) {
-    /* Ended first, then spawned: both only grow and ended never exceeds spawned, so equal sums mean that in between nothing was active. */
+    /* Ended first, then spawned: both only grow and ended never exceeds spawned, so equal sums mean that in
+     * between nothing was active. */
     uint64_t ended = 0, spawned = 0;
     for (unsigned i = 0; i < cc__sched.count; i++) ended += cc__get_seq(&cc__sched.workers[i].core.probe.ended);
     for (unsigned i = 0; i < cc__sched.count; i++) spawned += cc__get_seq(&cc__sched.workers[i].core.probe.spawned);

@@ -2,7 +2,8 @@
 #include "sync/atomic.h"
 
 #ifdef CC_HIDE_RELEASES
-CC_NOINLINE __attribute__((disable_sanitizer_instrumentation)) void cc__set_release_hidden(_Atomic uint64_t *p, uint64_t v) {
+CC_NOINLINE __attribute__((disable_sanitizer_instrumentation)) void cc__set_release_hidden(_Atomic uint64_t *p,
+                                                                                           uint64_t v) {
     cc__set_release(p, v);
 }
 #else

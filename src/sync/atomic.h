@@ -48,7 +48,8 @@
 #define cc__sub_seq(p, n) atomic_fetch_sub_explicit((p), (n), memory_order_seq_cst)
 #define cc__add_relaxed(p, n) atomic_fetch_add_explicit((p), (n), memory_order_relaxed)
 
-/* A release on another fiber's behalf, after the switch away from it: the race detector, which sees fibers as threads, must not take it for ours. */
+/* A release on another fiber's behalf, after the switch away from it: the race detector, which sees fibers as
+ * threads, must not take it for ours. */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define CC_HIDE_RELEASES 1

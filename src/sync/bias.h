@@ -1,4 +1,5 @@
-/* bias.h - a lock that belongs to one thread and costs it nothing; others can take it away for a moment, at a price.
+/* bias.h - a lock that belongs to one thread and costs it nothing; others can take it away for a moment, at a
+ * price.
  *
  * Owner:   busy = 1; light barrier; look at revoked.      Two stores and a load, no read-modify-write.
  * Others:  hold `others`; revoked = 1; heavy barrier; wait until busy == 0.
@@ -13,12 +14,13 @@
  *   busy = 0 (release)                 unlock(others)
  *
  * BIAS-1  By BARRIER-1 the owner sees revoked, or the other sees busy: never both inside.
- * BIAS-2  An owner that saw revoked waits on `others`, which the other holds throughout; when it has it, no one else
- *         is inside, and it sets busy before it lets go.
+ * BIAS-2  An owner that saw revoked waits on `others`, which the other holds throughout; when it has it, no one
+ *         else is inside, and it sets busy before it lets go.
  * BIAS-3  The other waits for busy only for a bounded time: an owner that lost its CPU inside stalls nobody.
  *
- * Ordering: what the owner wrote inside is released by busy = 0 and acquired by the other's look at busy; what the other
- * wrote is released by revoked = 0 (and by the unlock) and acquired by the owner's next look at revoked (or its lock).
+ * Ordering: what the owner wrote inside is released by busy = 0 and acquired by the other's look at busy; what
+ * the other wrote is released by revoked = 0 (and by the unlock) and acquired by the owner's next look at
+ * revoked (or its lock).
  */
 #ifndef CC_SYNC_BIAS_H
 #define CC_SYNC_BIAS_H

@@ -5,7 +5,7 @@
 #include "plat/thread.h"
 
 enum {
-    SPINS = 100,  /* 4 us: longer than any section takes unless its holder lost the CPU. Guess */
+    SPINS = 100, /* 4 us: longer than any section takes unless its holder lost the CPU. Guess */
     YIELDS = 20,
     NAP_NS = 50 * 1000,
 };

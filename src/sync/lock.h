@@ -1,10 +1,11 @@
 /* lock.h - a lock of one word for short critical sections inside the runtime.
  *
- * One compare-and-swap to take, one store to release: 9 ns together, where a release that has to ask whether somebody sleeps costs
- * another read-modify-write (8 ns). So nobody is woken: a thread that finds the lock held spins a little, then gives its CPU to others, then
- * sleeps in short steps. The sections are tens of nanoseconds long; it takes a holder that lost its CPU to get beyond
- * the spin, and then the CPU is just what it needs. A fiber never parks while it holds one, except that parking itself
- * releases the lock of the object it waits on, after the switch.
+ * One compare-and-swap to take, one store to release: 9 ns together, where a release that has to ask whether
+ * somebody sleeps costs another read-modify-write (8 ns). So nobody is woken: a thread that finds the lock held
+ * spins a little, then gives its CPU to others, then sleeps in short steps. The sections are tens of
+ * nanoseconds long; it takes a holder that lost its CPU to get beyond the spin, and then the CPU is just what
+ * it needs. A fiber never parks while it holds one, except that parking itself releases the lock of the object
+ * it waits on, after the switch.
  *
  * LOCK-1  0 free, 1 held. Only the holder leaves 1.
  */
@@ -34,9 +35,9 @@ CC_INLINE void cc__lock_release(struct lock *lock) {
     cc__set_release(&lock->word, 0); /* pairs with the CAS of the next holder */
 }
 
-/* The release as an after-switch action: the lock was taken by the fiber that just left, and it alone must seem to release it.
- * The fiber has called cc__lock_leave before the switch; this store is hidden from the race detector, which
- * would otherwise order the fiber that happens to run next. */
+/* The release as an after-switch action: the lock was taken by the fiber that just left, and it alone must seem
+ * to release it. The fiber has called cc__lock_leave before the switch; this store is hidden from the race
+ * detector, which would otherwise order the fiber that happens to run next. */
 #ifdef CC_TSAN
 void cc__lock_release_hidden(struct lock *lock);
 #else

@@ -3,8 +3,10 @@
  * Each slot carries a sequence number that says whose turn it is: `position` when free for that round's producer,
  * `position + 1` when filled for its consumer. (The idea is Dmitry Vyukov's bounded MPMC queue.)
  *
- * RING-1  A slot is written only by the producer whose CAS moved `tail` past it, read only by the consumer whose CAS moved `head` past it.
- * RING-2  "Full" and "empty" may be answered while another thread is between its CAS and its store: callers treat them as hints.
+ * RING-1  A slot is written only by the producer whose CAS moved `tail` past it, read only by the consumer
+ *         whose CAS moved `head` past it.
+ * RING-2  "Full" and "empty" may be answered while another thread is between its CAS and its store: callers
+ *         treat them as hints.
  */
 #ifndef CC_SYNC_RING_H
 #define CC_SYNC_RING_H

@@ -1,11 +1,13 @@
 /* join.c - waiting for a task's end, and what the end does.
  *
- * A joiner that finds the task not yet started, in its own worker's queue, runs it on its own stack, which is blocked until the task's end anyway
- * (sched/run.c, RUN-3). Any other joiner goes on the task's list under its lock.
+ * A joiner that finds the task not yet started, in its own worker's queue, runs it on its own stack, which is
+ * blocked until the task's end anyway (sched/run.c, RUN-3). Any other joiner goes on the task's list under its
+ * lock.
  *
  * JOIN-1  DONE is written under join_lock; a joiner decides under it whether to wait.
  * JOIN-2  The outcome is copied to every waiter before it is woken: it never looks at the record again.
- * JOIN-3  Whoever drops the last handle of a DONE task recycles the record; completion touches it no more after its unlock.
+ * JOIN-3  Whoever drops the last handle of a DONE task recycles the record; completion touches it no more after
+ *         its unlock.
  */
 #include "task/task.h"
 
@@ -62,7 +64,9 @@ static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
     wakes.threads = NULL;
     if (unlikely(f->joiners != NULL)) deliver_locked(f, &wakes);
     cc__state_done(f);
-    if (!consumed) cc__set(&f->handles, cc__get(&f->handles) + 1); /* ours, so that dropping it frees the record if nobody else holds one */
+    if (!consumed)
+        cc__set(&f->handles,
+                cc__get(&f->handles) + 1); /* ours, so that dropping it frees the record if nobody else holds one */
     cc__task_drop_locked(w, f);
     /* Before the wakes: whoever hears of the end may count on it. Release: pairs with cc__sched_active. */
     cc__set_release(&w->core.probe.ended, cc__get(&w->core.probe.ended) + 1);
@@ -108,7 +112,8 @@ static int join_by_waiting(struct worker *w, struct fiber *f, void **result, uin
         if (result != NULL) *result = j.result;
         return j.status;
     }
-    /* The record may have another tenant by now; its lock is a lock all the same, and a waiter that is not linked has nothing there. */
+    /* The record may have another tenant by now; its lock is a lock all the same, and a waiter that is not
+     * linked has nothing there. */
     cc__lock_take(&f->join_lock);
     if (j.waiter.linked) unlink_locked(f, &j.waiter);
     cc__lock_release(&f->join_lock);
@@ -137,7 +142,8 @@ static int join(CCTask *task, void **result, uint64_t deadline, bool wait) {
         struct fiber *f = cc__pool_find(task->id);
         if (unlikely(f == self && cc__pool_id(self) == task->id)) return EDEADLK;
         void *outcome;
-        if (f != NULL && deadline == WAIT_FOREVER && cc__sched_run_here(&w, self, f, (uint32_t)(task->id >> 32), &outcome)) {
+        if (f != NULL && deadline == WAIT_FOREVER &&
+            cc__sched_run_here(&w, self, f, (uint32_t)(task->id >> 32), &outcome)) {
             task->id = 0;
             return join_after_running(w, f, outcome, result);
         }

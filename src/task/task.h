@@ -6,7 +6,8 @@
 
 #include <ccc/cc_task.h>
 
-/* One handle is used up; the last one of a task that has ended frees its record. Consumes the lock. w may be NULL. */
+/* One handle is used up; the last one of a task that has ended frees its record. Consumes the lock. w may be
+ * NULL. */
 void cc__task_drop_locked(struct worker *w, struct fiber *f);
 
 /* A thread that is no worker brackets its use of the runtime; fibers keep it alive by being there. */

@@ -1,4 +1,5 @@
-/* timer.c - a four-ary heap of deadlines per worker. Four children share a cache line and a half: half the levels of a binary heap. */
+/* timer.c - a four-ary heap of deadlines per worker. Four children share a cache line and a half: half the
+ * levels of a binary heap. */
 #include "timer/timer.h"
 
 #include "base/mem.h"

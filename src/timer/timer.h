@@ -1,8 +1,9 @@
 /* timer.h - deadlines: arm, disarm, fire. One heap a worker.
  *
- * An entry names a fiber and the ticket of its wait, and nothing on anybody's stack: when it is due, the timer claims the wait like any other waker.
- * A wait that ended earlier leaves a stale entry behind, which matches nothing; disarming is one counter, and a heap of which more
- * than half is stale is swept. So arm is O(log n), disarm O(1), fire O(log n).
+ * An entry names a fiber and the ticket of its wait, and nothing on anybody's stack: when it is due, the timer
+ * claims the wait like any other waker. A wait that ended earlier leaves a stale entry behind, which matches
+ * nothing; disarming is one counter, and a heap of which more than half is stale is swept. So arm is O(log n),
+ * disarm O(1), fire O(log n).
  *
  * TIMER-1  A wait is never ended early: an entry fires at or after its time.
  * TIMER-2  Only a worker arms on its own heap; anyone fires.

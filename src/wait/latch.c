@@ -1,5 +1,5 @@
-/* latch.c - waits on objects without a lock: the waiter is visible while its stack is still live, and the latch in the state word keeps a wake that
- * comes in between.
+/* latch.c - waits on objects without a lock: the waiter is visible while its stack is still live, and the latch
+ * in the state word keeps a wake that comes in between.
  *
  *   on the fiber's stack         after the switch, on another stack        any thread, waking
  *   open: PARKING, new ticket
@@ -42,9 +42,13 @@ static unsigned park_opened(struct worker *w, struct fiber *self, uint64_t deadl
 
 bool cc__fiber_wake(struct fiber *f, uint64_t ticket, enum wake_reason reason) {
     switch (cc__state_claim(f, ticket, reason)) {
-    case CLAIM_WON: cc__sched_ready(f); return true;
-    case CLAIM_LATCHED: return true;
-    default: return false;
+    case CLAIM_WON:
+        cc__sched_ready(f);
+        return true;
+    case CLAIM_LATCHED:
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -73,8 +77,8 @@ static enum wait_result result_of(unsigned reason) {
     return reason == WAKE_TIMER ? WAIT_TIMEDOUT : reason == WAKE_CANCEL ? WAIT_CANCELLED : WAIT_OK;
 }
 
-static enum wait_result wait_fiber(void *object, void *io, const struct waitable_ops *ops, struct waiter *waiter, struct worker *w,
-                                   enum park_reason reason) {
+static enum wait_result wait_fiber(void *object, void *io, const struct waitable_ops *ops, struct waiter *waiter,
+                                   struct worker *w, enum park_reason reason) {
     struct fiber *self = waiter->fiber;
     if (waiter->deadline != WAIT_FOREVER && !cc__timer_prepare(w)) return WAIT_NOMEM;
     waiter->ticket = cc__state_open(self, reason);
@@ -91,14 +95,17 @@ static enum wait_result wait_thread(void *object, void *io, const struct waitabl
     if (!ops->publish(object, waiter, io)) return WAIT_CLOSED;
     uint32_t word;
     while ((word = cc__get_acquire(&waiter->word)) == 0) { /* pairs with cc__waiter_wake */
-        if (waiter->deadline != WAIT_FOREVER && cc__clock_now() >= waiter->deadline && cc__cas(&waiter->word, &word, WAKE_TIMER)) break;
+        if (waiter->deadline != WAIT_FOREVER && cc__clock_now() >= waiter->deadline &&
+            cc__cas(&waiter->word, &word, WAKE_TIMER))
+            break;
         cc__futex_wait(&waiter->word, 0, waiter->deadline);
     }
     ops->unpublish(object, waiter);
     return result_of(cc__get(&waiter->word));
 }
 
-enum wait_result cc__fiber_wait(void *object, void *io, const struct waitable_ops *ops, uint64_t deadline, enum park_reason reason) {
+enum wait_result cc__fiber_wait(void *object, void *io, const struct waitable_ops *ops, uint64_t deadline,
+                                enum park_reason reason) {
     if (ops->try_complete(object, io)) return WAIT_OK;
     struct worker *w = cc__worker();
     struct waiter waiter = {.fiber = cc__sched_current(w), .deadline = deadline};

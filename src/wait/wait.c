@@ -73,7 +73,8 @@ bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wak
     struct fiber *f = waiter->fiber;
     if (f != NULL) {
         if (cc__state_claim(f, waiter->ticket, reason) != CLAIM_WON) return false;
-        cc__san_release(&f->word); /* we are through with its frame; the queue that orders this is invisible to the race detector */
+        cc__san_release(
+            &f->word); /* we are through with its frame; the queue that orders this is invisible to the race detector */
         if (wakes->count++ == 0) cc__list_init(&wakes->fibers);
         cc__list_push_back(&wakes->fibers, &f->link);
     } else {

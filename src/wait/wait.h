@@ -1,8 +1,8 @@
 /* wait.h - the one way to block: fibers park, OS threads block, and exactly one reason ends the wait.
  *
- * Two forms. An object that is guarded by a lock links a waiter under its lock and calls cc__wait_locked: the lock is released
- * after the switch, so the waiter can be found only once it is parked. An object without a lock goes through cc__fiber_wait and the latch
- * in the state word. park_if is the thin form of the second.
+ * Two forms. An object that is guarded by a lock links a waiter under its lock and calls cc__wait_locked: the
+ * lock is released after the switch, so the waiter can be found only once it is parked. An object without a
+ * lock goes through cc__fiber_wait and the latch in the state word. park_if is the thin form of the second.
  *
  * WAIT-1  The claim decides. Waker, timer and canceller race for it; the losers see a stale ticket or a taken word.
  * WAIT-2  A waiter is off every list before its frame returns.
@@ -18,7 +18,7 @@
 
 /* One wait of one fiber or OS thread; on its stack. */
 struct waiter {
-    struct link link; /* the object's list, then struct wakes; guarded by the object's lock */
+    struct link link;    /* the object's list, then struct wakes; guarded by the object's lock */
     struct fiber *fiber; /* NULL: an OS thread */
     uint64_t ticket;
     bool linked;           /* on the object's list; guarded by its lock */
@@ -29,14 +29,15 @@ struct waiter {
 /* Prepares a wait of the caller. ENOMEM: a deadline needs room for a timer and there is none. */
 int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline);
 
-/* The caller holds `lock` and has linked the waiter. Returns the wake_reason, without the lock. After WAKE_TIMER or WAKE_CANCEL the caller takes
- * the lock again and unlinks the waiter if it is still linked. */
+/* The caller holds `lock` and has linked the waiter. Returns the wake_reason, without the lock. After
+ * WAKE_TIMER or WAKE_CANCEL the caller takes the lock again and unlinks the waiter if it is still linked. */
 enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, enum park_reason reason);
 
 /* Sleeps until the waiter's deadline, or until cancelled. */
 enum wake_reason cc__wait_sleep(struct waiter *waiter);
 
-/* What a waker has claimed and not yet woken: fibers by their records, so that a waiter's frame is touched once; OS threads by their waiters. */
+/* What a waker has claimed and not yet woken: fibers by their records, so that a waiter's frame is touched
+ * once; OS threads by their waiters. */
 struct wakes {
     struct link fibers; /* of fiber.link; set up by the first claim */
     uint32_t count;
@@ -55,23 +56,26 @@ enum wait_result { WAIT_OK, WAIT_CLOSED, WAIT_TIMEDOUT, WAIT_CANCELLED, WAIT_NOM
 struct waitable_ops {
     /* Completes without waiting; true: done. */
     bool (*try_complete)(void *object, void *io);
-    /* Makes the waiter findable; from here on a wake must reach it. Looks again for what it waits for after that, and if it is there, wakes
-     * the waiter itself. False: the object takes no more waiters. */
+    /* Makes the waiter findable; from here on a wake must reach it. Looks again for what it waits for after
+     * that, and if it is there, wakes the waiter itself. False: the object takes no more waiters. */
     bool (*publish)(void *object, struct waiter *waiter, void *io);
     /* Takes it back; idempotent. No waker touches the waiter afterwards. */
     void (*unpublish)(void *object, struct waiter *waiter);
 };
 
-/* Waits on `object`. Spurious wakes are for the caller: WAIT_OK means that a waker claimed us or that try_complete said so. Any context. */
-enum wait_result cc__fiber_wait(void *object, void *io, const struct waitable_ops *ops, uint64_t deadline, enum park_reason reason);
+/* Waits on `object`. Spurious wakes are for the caller: WAIT_OK means that a waker claimed us or that
+ * try_complete said so. Any context. */
+enum wait_result cc__fiber_wait(void *object, void *io, const struct waitable_ops *ops, uint64_t deadline,
+                                enum park_reason reason);
 
-/* Wakes a waiter that was published. Idempotent; a stale one is harmless as long as its memory is there. True: this call ended the wait. Any thread. */
+/* Wakes a waiter that was published. Idempotent; a stale one is harmless as long as its memory is there. True:
+ * this call ended the wait. Any thread. */
 bool cc__waiter_wake(struct waiter *waiter, enum wake_reason reason);
 /* The same by fiber and ticket: safe for ever, records are never unmapped. */
 bool cc__fiber_wake(struct fiber *f, uint64_t ticket, enum wake_reason reason);
 
-/* park_if: the caller opens a wait, publishes (fiber, ticket) as it likes, then parks unless *flag has left `expected`. A waker changes the flag and
- * calls cc__fiber_wake. Fibers only. */
+/* park_if: the caller opens a wait, publishes (fiber, ticket) as it likes, then parks unless *flag has left
+ * `expected`. A waker changes the flag and calls cc__fiber_wake. Fibers only. */
 uint64_t cc__park_open(struct fiber *self, enum park_reason reason);
 /* Returns the wake_reason, or 0 when the flag had changed before. */
 unsigned cc__park_if(struct fiber *self, _Atomic uint32_t *flag, uint32_t expected);

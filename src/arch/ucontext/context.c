@@ -38,7 +38,8 @@ void cc__context_start(struct context *c, void *top, context_fn fn) {
     uc->uc_stack.ss_size = 8192;
     uc->uc_link = NULL;
     uintptr_t f = (uintptr_t)fn;
-    makecontext(uc, (void (*)(void))first, 4, (unsigned)(f >> 32), (unsigned)f, (unsigned)(place >> 32), (unsigned)place);
+    makecontext(uc, (void (*)(void))first, 4, (unsigned)(f >> 32), (unsigned)f, (unsigned)(place >> 32),
+                (unsigned)place);
     c->uc = uc;
 }
 
