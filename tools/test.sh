@@ -13,7 +13,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-matrix=(includes headers models release debug asan tsan ucontext clang aarch64 riscv64 valgrind)
+matrix=(includes headers models release small debug asan tsan ucontext clang aarch64 riscv64 valgrind)
 jobs=${JOBS:-$(nproc)}
 
 # The one place to tune. For each stage:
@@ -25,6 +25,7 @@ choose_stage() {
     preset=$1 groups="harness unit programs examples stress" slowdown=1 workers="" patience=1 limit=600 launcher=()
     case $1 in
     release) ;;
+    small) slowdown=5 workers=1,4 ;;
     debug) slowdown=2 workers=1,2,8 ;;
     ucontext) slowdown=4 workers=1,4 ;;
     asan) slowdown=5 workers=1,2,8 patience=2 ;;

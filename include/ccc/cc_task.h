@@ -37,8 +37,8 @@ CC_API CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg);
 CC_API int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);
 
 /* Waits for the task's end, stores its result (result may be NULL), consumes the handle: *task becomes {0}.
- * ENOMEM: the task never ran, no stack could be had (the handle is consumed). On every other error the handle
- * stays valid. EINVAL: NULL or {0}; ESRCH: consumed before; EDEADLK: a fiber joins itself; ECANCELED: the
+ * ENOMEM: the task never ran, no stack could be had, and the handle is consumed; or _until found no memory for its
+ * timer, and *task is not {0}. On every other error the handle stays valid. EINVAL: NULL or {0}; ESRCH: consumed before; EDEADLK: a fiber joins itself; ECANCELED: the
  * runtime shuts down; _try: EAGAIN while it runs; _until: ETIMEDOUT. Any context; switches, _try does not. */
 CC_API int cc_task_join(CCTask *task, void **result);
 CC_API int cc_task_join_try(CCTask *task, void **result);

@@ -191,7 +191,8 @@ int cc_runtime_shutdown(uint64_t timeout_ms) {
 int cc_run(CCTaskFn fn, void *arg, void **result) {
     CCTask task;
     int rc = cc_spawn(&task, fn, arg, NULL);
-    return rc != 0 ? rc : cc_task_join(&task, result);
+    if (rc == 0 && (rc = cc_task_join(&task, result)) != 0) (void)cc_task_detach(&task); /* {0} if the join used it up */
+    return rc;
 }
 
 unsigned cc_worker_count(void) {
