@@ -146,26 +146,35 @@ static bool drain_by_cancelling(uint64_t until) {
     }
 }
 
+/* Everybody out. False: somebody was quicker and has started another task. */
+static bool close_door(void) {
+    cc__set_seq(&rt.state, RT_STOPPING);
+    wait_for_threads();
+    if (cc__sched_active() == 0) return true;
+    cc__set_seq(&rt.state, RT_RUNNING);
+    return false;
+}
+
+/* Waits for all tasks to end, first patiently, then refusing new ones and cancelling waits; leaves with the door closed. */
+static bool wind_down(uint64_t timeout_ms) {
+    uint64_t grace_ms = timeout_ms < 100 ? 100 : timeout_ms; /* a cancelled wait needs a moment to be noticed */
+    uint64_t patient_until = cc_after_ms(timeout_ms).ns;
+    while (cc__sched_drain(patient_until))
+        if (close_door()) return true;
+    cc__set_seq(&cc__sched.refusing, true);
+    uint64_t until = cc_after_ms(grace_ms).ns;
+    while (drain_by_cancelling(until))
+        if (close_door()) return true;
+    cc__set_seq(&cc__sched.refusing, false);
+    return false;
+}
+
 static int shutdown_locked(uint64_t timeout_ms) {
     if (cc__get(&rt.state) != RT_RUNNING) return 0;
-    bool drained = cc__sched_drain(cc_after_ms(timeout_ms).ns);
-    if (!drained) {
-        cc__set_seq(&cc__sched.refusing, true);
-        uint64_t grace_ms = timeout_ms < 100 ? 100 : timeout_ms; /* a cancelled wait needs a moment to be noticed */
-        drained = drain_by_cancelling(cc_after_ms(grace_ms).ns);
-    }
-    if (drained) {
-        cc__set_seq(&rt.state, RT_STOPPING);
-        wait_for_threads();
-        /* Somebody may have started a task between the look and the state. */
-        drained = cc__sched_active() == 0;
-    }
-    if (!drained) {
+    if (!wind_down(timeout_ms)) {
         cc__warn("shutdown: %llu tasks still run after %llu ms; the runtime goes on:",
                  (unsigned long long)cc__sched_active(), (unsigned long long)timeout_ms);
         cc__diag_unfinished(20);
-        cc__set_seq(&cc__sched.refusing, false);
-        cc__set_seq(&rt.state, RT_RUNNING);
         return ETIMEDOUT;
     }
     if (rt.config.stats) cc__diag_stats();
@@ -191,7 +200,8 @@ int cc_runtime_shutdown(uint64_t timeout_ms) {
 int cc_run(CCTaskFn fn, void *arg, void **result) {
     CCTask task;
     int rc = cc_spawn(&task, fn, arg, NULL);
-    if (rc == 0 && (rc = cc_task_join(&task, result)) != 0) (void)cc_task_detach(&task); /* {0} if the join used it up */
+    if (rc == 0 && (rc = cc_task_join(&task, result)) != 0)
+        (void)cc_task_detach(&task); /* {0} if the join used it up */
     return rc;
 }
 
