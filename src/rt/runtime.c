@@ -159,8 +159,10 @@ static bool close_door(void) {
 static bool wind_down(uint64_t timeout_ms) {
     uint64_t grace_ms = timeout_ms < 100 ? 100 : timeout_ms; /* a cancelled wait needs a moment to be noticed */
     uint64_t patient_until = cc_after_ms(timeout_ms).ns;
-    while (cc__sched_drain(patient_until))
+    while (cc__sched_drain(patient_until)) {
         if (close_door()) return true;
+        if (cc__clock_now() >= patient_until) break;
+    }
     cc__set_seq(&cc__sched.refusing, true);
     uint64_t until = cc_after_ms(grace_ms).ns;
     while (drain_by_cancelling(until))
