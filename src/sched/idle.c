@@ -292,8 +292,8 @@ bool cc__idle(struct worker *w) {
     if (search_first(w)) return true;
     bool hopeful = !w->ticked;
     w->ticked = false;
-    while (cc__stack_trim(TRIM_BATCH) != 0)
-        if (something_shared(w)) return true;
+    /* A burst is over: give stacks back, a few at a time, looking at everything else in between. */
+    if (cc__stack_trim(TRIM_BATCH) != 0) return true;
 
     cc__set(&w->remote.wake, WAKE_NONE);
     cc__lock_take(&cc__sched.idle.lock);
