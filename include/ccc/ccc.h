@@ -3,7 +3,9 @@
 #define CCC_CCC_H
 
 #include <ccc/cc_base.h>
+#include <ccc/cc_channel.h>
 #include <ccc/cc_sched.h>
+#include <ccc/cc_select.h>
 #include <ccc/cc_task.h>
 #include <ccc/cc_time.h>
 

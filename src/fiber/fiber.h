@@ -19,7 +19,7 @@
 #include <ccc/cc_sched.h>
 
 struct stack;
-struct waiter;
+struct arm;
 
 enum { FIBER_INLINE_ARGS = 56 };
 
@@ -55,7 +55,7 @@ struct fiber {
     CCTaskFn fn;
     struct lock join_lock;
     _Atomic uint32_t handles;        /* how many may still join or detach; changed under join_lock */
-    struct waiter *joiners;          /* parked in join; join_lock */
+    struct arm *joiners;             /* parked in join; join_lock */
     struct fiber *_Atomic free_next; /* in a pool; apart from `link`, which queues use */
     uint32_t slot;                   /* constant: the record's number */
     uint32_t generation;             /* grows with every tenant; join_lock */

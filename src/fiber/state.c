@@ -10,7 +10,7 @@ const char *cc__state_name(enum fiber_state state) {
 
 const char *cc__park_name(unsigned reason) {
     static const char *const names[] = {"",      "join",  "join (runs it)", "sleep", "flag",
-                                        "queue", "mutex", "nursery",        "io"};
+                                        "queue", "select", "mutex", "nursery",        "io"};
     return reason < array_len(names) ? names[reason] : "";
 }
 

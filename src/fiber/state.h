@@ -52,6 +52,7 @@ enum park_reason {
     PARK_SLEEP,
     PARK_FLAG,
     PARK_QUEUE,
+    PARK_SELECT,
     PARK_MUTEX,
     PARK_NURSERY,
     PARK_IO

@@ -164,9 +164,11 @@ static bool wind_down(uint64_t timeout_ms) {
         if (cc__clock_now() >= patient_until) break;
     }
     cc__set_seq(&cc__sched.refusing, true);
+    cc__sched_contest(true);
     uint64_t until = cc_after_ms(grace_ms).ns;
     while (drain_by_cancelling(until))
         if (close_door()) return true;
+    cc__sched_contest(false);
     cc__set_seq(&cc__sched.refusing, false);
     return false;
 }

@@ -11,49 +11,55 @@
  */
 #include "task/task.h"
 
+#include "wait/arm.h"
+
 #include "base/fatal.h"
 
 #include <errno.h>
 
-struct joiner {
-    struct waiter waiter;
-    void *result;
-    int status;
-};
-
 /* ---- the list: circular, `joiners` is the oldest; under join_lock ---- */
 
-static struct waiter *next_of(struct waiter *waiter) {
-    return container_of(cc__get(&waiter->link.next), struct waiter, link);
+static struct arm *next_of(struct arm *arm) {
+    return container_of(cc__get(&arm->link.next), struct arm, link);
 }
 
-static void link_locked(struct fiber *f, struct waiter *waiter) {
+static void link_locked(struct arm *arm) {
+    struct fiber *f = arm->object;
     if (f->joiners == NULL) {
-        cc__list_init(&waiter->link);
-        f->joiners = waiter;
+        cc__list_init(&arm->link);
+        f->joiners = arm;
     } else {
-        cc__list_push_back(&f->joiners->link, &waiter->link);
+        cc__list_push_back(&f->joiners->link, &arm->link);
     }
-    waiter->linked = true;
+    arm->linked = true;
 }
 
-static void unlink_locked(struct fiber *f, struct waiter *waiter) {
-    if (f->joiners == waiter) f->joiners = next_of(waiter) == waiter ? NULL : next_of(waiter);
-    cc__list_remove(&waiter->link);
-    waiter->linked = false;
+static void unlink_locked(struct fiber *f, struct arm *arm) {
+    if (f->joiners == arm) f->joiners = next_of(arm) == arm ? NULL : next_of(arm);
+    cc__list_remove(&arm->link);
+    arm->linked = false;
+}
+
+/* The record may have another tenant by now; its lock is a lock all the same, and an arm that is not linked has nothing there. */
+static void leave_locked(struct arm *arm) {
+    if (arm->linked) unlink_locked(arm->object, arm);
+    cc__lock_release(arm->lock);
 }
 
 /* ---- the end of a task ---- */
 
+static void deliver_one_locked(struct fiber *f, struct arm *arm) {
+    if (arm->value != NULL) *(void **)arm->value = f->outcome.result;
+    uint32_t left = cc__get(&f->handles);
+    if (left > 0) cc__set(&f->handles, left - 1);
+}
+
 /* Copies the outcome to everybody who waits and claims them. Each uses up one handle. */
 static CC_NOINLINE void deliver_locked(struct fiber *f, struct wakes *wakes) {
     while (f->joiners != NULL) {
-        struct joiner *j = container_of(f->joiners, struct joiner, waiter);
-        unlink_locked(f, &j->waiter);
-        j->result = f->outcome.result;
-        j->status = f->outcome.status;
-        uint32_t left = cc__get(&f->handles);
-        if (cc__wakes_claim_locked(wakes, &j->waiter, WAKE_OBJECT) && left > 0) cc__set(&f->handles, left - 1);
+        struct arm *arm = f->joiners;
+        unlink_locked(f, arm);
+        if (cc__arm_claim_locked(wakes, arm, f->outcome.status)) deliver_one_locked(f, arm);
     }
 }
 
@@ -99,24 +105,21 @@ static int reap_locked(struct worker *w, struct fiber *f, void **result) {
 }
 
 static int join_by_waiting(struct worker *w, struct fiber *f, void **result, uint64_t deadline, bool *consumed) {
-    struct joiner j;
-    int rc = cc__waiter_init(&j.waiter, w, deadline);
+    struct waiter waiter;
+    int rc = cc__waiter_init(&waiter, w, deadline);
     if (rc != 0) {
         cc__lock_release(&f->join_lock);
         return rc;
     }
-    link_locked(f, &j.waiter);
-    enum wake_reason reason = cc__wait_locked(&j.waiter, &f->join_lock, PARK_JOIN);
+    struct arm arm = {.waiter = &waiter, .value = result, .object = f, .lock = &f->join_lock};
+    link_locked(&arm);
+    enum wake_reason reason = cc__wait_locked(&waiter, &f->join_lock, PARK_JOIN);
     if (reason == WAKE_OBJECT) {
         *consumed = true;
-        if (result != NULL) *result = j.result;
-        return j.status;
+        return arm.error;
     }
-    /* The record may have another tenant by now; its lock is a lock all the same, and a waiter that is not
-     * linked has nothing there. */
-    cc__lock_take(&f->join_lock);
-    if (j.waiter.linked) unlink_locked(f, &j.waiter);
-    cc__lock_release(&f->join_lock);
+    cc__lock_take(arm.lock);
+    leave_locked(&arm);
     return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
 }
 
@@ -172,4 +175,42 @@ int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline) {
 void *cc_block_on(CCTask task) {
     void *result = NULL;
     return join(&task, &result, WAIT_FOREVER, true) == 0 ? result : NULL;
+}
+
+/* ---- as an arm of a select ---- */
+
+static bool poll_locked(struct arm *arm, struct wakes *wakes) {
+    (void)wakes;
+    struct fiber *f = arm->object;
+    if (cc__pool_id(f) != arm->id || cc__get(&f->handles) == 0) {
+        arm->error = ESRCH;
+        return true;
+    }
+    if (cc__word_state(cc__get(&f->word)) != FIBER_DONE) return false;
+    arm->error = f->outcome.status;
+    if (arm->value != NULL) *(void **)arm->value = f->outcome.result;
+    arm->reap = true; /* with the lock, when the select leaves */
+    return true;
+}
+
+static void leave_select_locked(struct arm *arm) {
+    if (arm->reap)
+        cc__task_drop_locked(cc__worker(), arm->object);
+    else
+        leave_locked(arm);
+}
+
+static const struct arm_ops join_ops = {poll_locked, link_locked, leave_select_locked};
+
+int cc__arm_join(struct arm *arm, const CCCase *c) {
+    if (c->task == NULL || c->task->id == 0) return EINVAL;
+    struct fiber *f = cc__pool_find(c->task->id);
+    if (f == NULL) return ESRCH;
+    if (f == cc__sched_current(cc__worker())) return EDEADLK;
+    arm->object = f;
+    arm->lock = &f->join_lock;
+    arm->value = c->value;
+    arm->id = c->task->id;
+    arm->ops = &join_ops;
+    return 0;
 }

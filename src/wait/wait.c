@@ -8,9 +8,9 @@
 int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline) {
     struct fiber *self = cc__sched_current(w);
     waiter->fiber = self;
-    waiter->linked = false;
     waiter->deadline = deadline;
     waiter->ticket = 0;
+    waiter->sole = deadline == WAIT_FOREVER;
     cc__set(&waiter->word, 0);
     if (self == NULL) return 0;
     if (deadline != WAIT_FOREVER && !cc__timer_prepare(w)) return ENOMEM;
@@ -21,13 +21,15 @@ int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline) 
 /* What the after-switch action needs; on the stack of the fiber that parks, read before anyone can wake it. */
 struct parking {
     struct fiber *fiber;
-    struct lock *lock;
+    struct lock *lock;   /* or NULL */
+    struct lock **locks; /* `count` of them */
+    uint32_t count;
+    enum park_reason reason;
     uint64_t deadline;
     uint64_t ticket;
-    enum park_reason reason;
 };
 
-/* PARKED, then the timer, then the lock: whoever finds the waiter finds it parked. */
+/* PARKED, then the timer, then the locks: whoever finds the waiter finds it parked. */
 static void after_wait(struct worker *w, void *arg) {
     struct parking p;
     cc__san_copy(&p, arg, sizeof p);
@@ -36,11 +38,27 @@ static void after_wait(struct worker *w, void *arg) {
     if (p.lock != NULL) cc__lock_release_hidden(p.lock);
 }
 
-static enum wake_reason park(struct waiter *waiter, struct lock *lock, enum park_reason reason) {
-    struct parking p = {waiter->fiber, lock, waiter->deadline, waiter->ticket, reason};
+static void after_wait_all(struct worker *w, void *arg) {
+    struct parking p;
+    struct lock *locks[16];
+    cc__san_copy(&p, arg, sizeof p);
+    cc__state_park(p.fiber, p.reason);
+    if (p.deadline != WAIT_FOREVER) cc__timer_arm(w, p.deadline, p.fiber, p.ticket);
+    /* The array is in the frame of a fiber that may run as soon as the last lock is free: it is read before that. */
+    while (p.count > 0) {
+        uint32_t n = p.count < array_len(locks) ? p.count : array_len(locks);
+        p.count -= n;
+        cc__san_copy(locks, p.locks + p.count, n * sizeof *locks);
+        while (n > 0) cc__lock_release_hidden(locks[--n]);
+    }
+}
+
+static enum wake_reason park(struct waiter *waiter, struct parking *p, after_fn after) {
     struct worker *w = cc__worker();
-    if (lock != NULL) cc__lock_leave(lock);
-    (void)cc__sched_park(w, waiter->fiber, after_wait, &p);
+    p->fiber = waiter->fiber;
+    p->deadline = waiter->deadline;
+    p->ticket = waiter->ticket;
+    (void)cc__sched_park(w, waiter->fiber, after, p);
     unsigned woken_by = cc__word_reason(cc__get_acquire(&waiter->fiber->word)); /* pairs with the claim */
     if (waiter->deadline != WAIT_FOREVER && woken_by != WAKE_TIMER) cc__timer_disarm(w);
     return (enum wake_reason)woken_by;
@@ -60,19 +78,34 @@ static enum wake_reason block(struct waiter *waiter) {
 }
 
 enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, enum park_reason reason) {
-    if (waiter->fiber != NULL) return park(waiter, lock, reason);
+    if (waiter->fiber != NULL) {
+        struct parking p = {.lock = lock, .reason = reason};
+        cc__lock_leave(lock);
+        return park(waiter, &p, after_wait);
+    }
     cc__lock_release(lock);
     return block(waiter);
 }
 
+enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, enum park_reason reason) {
+    if (waiter->fiber != NULL) {
+        struct parking p = {.locks = locks, .count = n, .reason = reason};
+        for (uint32_t i = 0; i < n; i++) cc__lock_leave(locks[i]);
+        return park(waiter, &p, after_wait_all);
+    }
+    for (uint32_t i = n; i-- > 0;) cc__lock_release(locks[i]);
+    return block(waiter);
+}
+
 enum wake_reason cc__wait_sleep(struct waiter *waiter) {
-    return waiter->fiber != NULL ? park(waiter, NULL, PARK_SLEEP) : block(waiter);
+    struct parking p = {.reason = PARK_SLEEP};
+    return waiter->fiber != NULL ? park(waiter, &p, after_wait) : block(waiter);
 }
 
 bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wake_reason reason) {
     struct fiber *f = waiter->fiber;
     if (f != NULL) {
-        if (cc__state_claim(f, waiter->ticket, reason) != CLAIM_WON) return false;
+        if (!cc__sched_claim(f, waiter->ticket, reason, waiter->sole)) return false;
         cc__san_release(
             &f->word); /* we are through with its frame; the queue that orders this is invisible to the race detector */
         if (wakes->count++ == 0) cc__list_init(&wakes->fibers);

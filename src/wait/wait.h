@@ -18,10 +18,10 @@
 
 /* One wait of one fiber or OS thread; on its stack. */
 struct waiter {
-    struct link link;    /* the object's list, then struct wakes; guarded by the object's lock */
+    struct link link;    /* struct wakes */
     struct fiber *fiber; /* NULL: an OS thread */
     uint64_t ticket;
-    bool linked;           /* on the object's list; guarded by its lock */
+    bool sole; /* without a deadline: nobody but the object's wakers, one at a time, and a canceller who says so first */
     _Atomic uint32_t word; /* OS thread: futex; 0 waits, 1 claimed, else the wake_reason: free to go */
     uint64_t deadline;
 };
@@ -29,9 +29,10 @@ struct waiter {
 /* Prepares a wait of the caller. ENOMEM: a deadline needs room for a timer and there is none. */
 int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline);
 
-/* The caller holds `lock` and has linked the waiter. Returns the wake_reason, without the lock. After
- * WAKE_TIMER or WAKE_CANCEL the caller takes the lock again and unlinks the waiter if it is still linked. */
+/* The caller holds `lock` (or n locks) and has put itself on the object's list. Returns the wake_reason, without the locks. After WAKE_TIMER or
+ * WAKE_CANCEL the caller takes its leave from the object, under its lock. */
 enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, enum park_reason reason);
+enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, enum park_reason reason);
 
 /* Sleeps until the waiter's deadline, or until cancelled. */
 enum wake_reason cc__wait_sleep(struct waiter *waiter);
@@ -44,7 +45,7 @@ struct wakes {
     struct waiter *threads; /* by link.next */
 };
 
-/* Under the object's lock; the waiter has been unlinked. False: another claim was first. */
+/* Under the object's lock; the waiter is off its list. False: another claim was first. */
 bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wake_reason reason);
 /* After the lock. */
 void cc__wakes_flush(struct wakes *wakes);

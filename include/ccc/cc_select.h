@@ -1,0 +1,51 @@
+/* cc_select.h - wait for the first of several things: a send, a receive, a task's end, a moment.
+ *
+ * Exactly one arm happens; of those that are not chosen nothing is left behind.
+ */
+#ifndef CCC_CC_SELECT_H
+#define CCC_CC_SELECT_H
+
+#include <ccc/cc_channel.h>
+#include <ccc/cc_task.h>
+#include <ccc/cc_time.h>
+
+CC_BEGIN_DECLS
+
+typedef enum CCCaseKind {
+    CC_CASE_NONE, /* never ready; so is a channel that is NULL */
+    CC_CASE_SEND,
+    CC_CASE_RECV,
+    CC_CASE_JOIN, /* a task's end; consumes the handle like cc_task_join */
+    CC_CASE_AT    /* a point in time */
+} CCCaseKind;
+
+typedef struct CCCase {
+    CCCaseKind kind;
+    CCChan *ch;          /* send, recv */
+    void *value;         /* send: read; recv: written; join: a void * that gets the result, or NULL */
+    size_t size;         /* send, recv: of *value */
+    CCTask *task;        /* join */
+    CCDeadline deadline; /* at */
+    int error;           /* out, for the arm that was chosen: 0, or what the call alone would have returned */
+} CCCase;
+
+/* How an arm is chosen when several are ready. */
+typedef enum CCSelectOrder {
+    CC_SELECT_FAIR, /* all with the same probability */
+    CC_SELECT_FIRST /* the first in the array */
+} CCSelectOrder;
+
+#define CC_SELECT_MAX 256
+
+/* Waits until an arm can proceed, does it, and stores its index. 0: *chosen and cases[*chosen].error say what happened: a closed channel is
+ * ready, with EPIPE. ETIMEDOUT: the deadline came first; ECANCELED: the runtime shuts down: no arm happened. EINVAL: NULL, more than
+ * CC_SELECT_MAX arms, a wrong size or handle in an arm. n == 0, or arms that can never be ready: waits for the deadline. ENOMEM. Any context; switches. */
+CC_API int cc_select(CCCase *cases, size_t n, CCDeadline deadline, size_t *chosen);
+/* Does not wait: EAGAIN when no arm is ready. */
+CC_API int cc_select_try(CCCase *cases, size_t n, size_t *chosen);
+/* The general form. */
+CC_API int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDeadline deadline, size_t *chosen);
+
+CC_END_DECLS
+
+#endif

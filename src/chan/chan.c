@@ -1,0 +1,128 @@
+/* chan.c - a channel's beginning and end. */
+#include "chan/chan.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static bool sensible(const CCChanConfig *c) {
+    bool pool = c->on_create != NULL || c->on_reset != NULL || c->on_destroy != NULL;
+    if (c->mode != CC_CHAN_MODE_BLOCK && c->mode != CC_CHAN_MODE_DROP_NEW && c->mode != CC_CHAN_MODE_DROP_OLD) return false;
+    if (c->mode != CC_CHAN_MODE_BLOCK && (c->capacity == 0 || pool || c->ordered)) return false;
+    if (pool && (c->capacity == 0 || c->ordered)) return false;
+    if (c->ordered && c->elem_size != 0 && c->elem_size != sizeof(CCTask)) return false;
+    return c->elem_size == 0 || c->capacity <= (SIZE_MAX / 2 - sizeof(CCChan)) / c->elem_size;
+}
+
+CCChan *cc_chan_create_ex(const CCChanConfig *config) {
+    if (config == NULL || !sensible(config)) return NULL;
+    size_t size = config->ordered ? sizeof(CCTask) : config->elem_size;
+    CCChan *ch = cc__mem_alloc(sizeof *ch);
+    if (ch == NULL) return NULL;
+    ch->size = size;
+    ch->capacity = config->capacity;
+    if (size * config->capacity > 0 && (ch->ring = cc__mem_alloc(size * config->capacity)) == NULL) {
+        cc__mem_free(ch);
+        return NULL;
+    }
+    ch->mode = (uint8_t)config->mode;
+    ch->ordered = config->ordered;
+    ch->pool = config->on_create != NULL || config->on_reset != NULL || config->on_destroy != NULL;
+    ch->config = *config;
+    ch->config.name = NULL;
+    if (config->name != NULL) snprintf(ch->name, sizeof ch->name, "%s", config->name);
+    cc__list_init(&ch->receivers);
+    cc__list_init(&ch->senders);
+    cc__set(&ch->refs, 1);
+    return ch;
+}
+
+CCChan *cc_chan_create(size_t elem_size, size_t capacity) {
+    CCChanConfig config = {.elem_size = elem_size, .capacity = capacity};
+    return cc_chan_create_ex(&config);
+}
+
+CCChan *cc_chan_ref(CCChan *ch) {
+    if (ch != NULL) cc__add(&ch->refs, 1);
+    return ch;
+}
+
+void cc__chan_destroy(CCChan *ch) {
+    for (; ch->count > 0; ch->count--) {
+        void *item = cc__chan_slot(ch, ch->head);
+        if (ch->config.on_destroy != NULL) ch->config.on_destroy(item, ch->config.context);
+        if (ch->ordered) {
+            CCTask task;
+            memcpy(&task, item, sizeof task);
+            (void)cc_task_detach(&task);
+        }
+        if (++ch->head == ch->capacity) ch->head = 0;
+    }
+    cc__mem_free(ch->ring);
+    cc__mem_free(ch);
+}
+
+void cc_chan_free(CCChan *ch) {
+    if (ch == NULL || cc__sub(&ch->refs, 1) != 1) return;
+    struct wakes wakes;
+    cc__chan_wakes_init(&wakes);
+    cc__lock_take(&ch->lock);
+    cc__chan_close_locked(ch, 0, &wakes);
+    ch->abandoned = true;
+    bool last = ch->late == 0;
+    cc__lock_release(&ch->lock);
+    cc__chan_wakes_flush(&wakes);
+    if (last) cc__chan_destroy(ch);
+}
+
+void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {
+    if (ch->closed) return;
+    ch->closed = true;
+    ch->error = error > 0 ? error : EPIPE;
+    while (cc__chan_claim_locked(ch, &ch->receivers, wakes, ch->error) != NULL) {}
+    while (cc__chan_claim_locked(ch, &ch->senders, wakes, ch->error) != NULL) {}
+}
+
+int cc_chan_close_err(CCChan *ch, int error) {
+    if (ch == NULL || error < 0) return EINVAL;
+    struct wakes wakes;
+    cc__chan_wakes_init(&wakes);
+    cc__lock_take(&ch->lock);
+    cc__chan_close_locked(ch, error, &wakes);
+    cc__lock_release(&ch->lock);
+    cc__chan_wakes_flush(&wakes);
+    return 0;
+}
+
+int cc_chan_close(CCChan *ch) {
+    return cc_chan_close_err(ch, 0);
+}
+
+size_t cc_chan_len(CCChan *ch) {
+    if (ch == NULL) return 0;
+    cc__lock_take(&ch->lock);
+    size_t count = ch->count;
+    cc__lock_release(&ch->lock);
+    return count;
+}
+
+size_t cc_chan_cap(CCChan *ch) {
+    return ch != NULL ? ch->capacity : 0;
+}
+
+bool cc_chan_is_closed(CCChan *ch) {
+    if (ch == NULL) return false;
+    cc__lock_take(&ch->lock);
+    bool closed = ch->closed;
+    cc__lock_release(&ch->lock);
+    return closed;
+}
+
+uint64_t cc_chan_dropped(CCChan *ch) {
+    if (ch == NULL) return 0;
+    cc__lock_take(&ch->lock);
+    uint64_t dropped = ch->dropped;
+    cc__lock_release(&ch->lock);
+    return dropped;
+}

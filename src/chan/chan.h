@@ -1,0 +1,116 @@
+/* chan.h - what a channel is, and the steps that every operation is made of.
+ *
+ * One lock, a plain ring, two lists of waiting arms. Under the lock:
+ *
+ * CHAN-1  A receiver waits only while the ring is empty and no sender waits; a sender only while the ring is full (or there is none). So at most
+ *         one of the lists is non-empty, and order is kept: whoever is served first came first.
+ * CHAN-2  A value is in one place: with its sender, in the ring, or with its receiver. A sender that has left with an error has its value still.
+ * CHAN-3  Closed is for ever. After it nobody is put on a list.
+ * CHAN-4  Wakes are collected under the lock and flushed after it.
+ * CHAN-5  The memory goes with the last reference, or with the last late arm after that.
+ */
+#ifndef CC_CHAN_CHAN_H
+#define CC_CHAN_CHAN_H
+
+#include "wait/arm.h"
+
+#include <ccc/cc_channel.h>
+
+#include <string.h>
+
+struct CCChan {
+    struct lock lock;
+    bool closed;
+    bool pool;    /* has callbacks */
+    bool ordered; /* carries tasks */
+    uint8_t mode; /* CCChanMode */
+    int error;    /* what a closed channel says */
+    size_t size;  /* of an element */
+    size_t capacity;
+    size_t head;  /* index of the oldest */
+    size_t count;
+    unsigned char *ring;
+    struct link receivers; /* of arm.link */
+    struct link senders;
+    /* Rarely touched. */
+    _Atomic uint32_t refs;
+    uint32_t late;   /* arms whose owners have yet to take their leave */
+    bool abandoned;  /* no reference left */
+    size_t created;  /* pool: items that exist */
+    uint64_t dropped;
+    CCChanConfig config; /* callbacks and context */
+    char name[CC_CHAN_NAME_MAX];
+};
+
+CC_INLINE struct arm *cc__chan_arm(struct link *link) {
+    return container_of(link, struct arm, link);
+}
+
+/* Pointer-sized values are a load and a store. */
+CC_INLINE void cc__chan_copy(const CCChan *ch, void *to, const void *from) {
+    if (likely(ch->size == sizeof(uint64_t)))
+        memcpy(to, from, sizeof(uint64_t));
+    else if (ch->size != 0)
+        memcpy(to, from, ch->size);
+}
+
+CC_INLINE void *cc__chan_slot(CCChan *ch, size_t index) {
+    return ch->ring + index * ch->size;
+}
+
+/* The ring is not full. */
+CC_INLINE void cc__chan_put_locked(CCChan *ch, const void *value) {
+    size_t at = ch->head + ch->count;
+    if (at >= ch->capacity) at -= ch->capacity;
+    cc__chan_copy(ch, cc__chan_slot(ch, at), value);
+    ch->count++;
+}
+
+/* The ring is not empty. */
+CC_INLINE void cc__chan_get_locked(CCChan *ch, void *value) {
+    cc__chan_copy(ch, value, cc__chan_slot(ch, ch->head));
+    if (++ch->head == ch->capacity) ch->head = 0;
+    ch->count--;
+}
+
+/* The first arm of a list whose waiter can still be claimed, claimed; NULL: none. The others become late. */
+CC_INLINE struct arm *cc__chan_claim_locked(CCChan *ch, struct link *list, struct wakes *wakes, int error) {
+    while (!cc__list_empty(list)) {
+        struct arm *arm = cc__chan_arm(cc__list_pop_front(list));
+        if (likely(cc__arm_claim_locked(wakes, arm, error))) return arm;
+        ch->late++;
+    }
+    return NULL;
+}
+
+CC_INLINE void cc__chan_wakes_init(struct wakes *wakes) {
+    wakes->count = 0;
+    wakes->threads = NULL;
+}
+CC_INLINE void cc__chan_wakes_flush(struct wakes *wakes) {
+    if (wakes->count != 0 || wakes->threads != NULL) cc__wakes_flush(wakes);
+}
+
+/* Results of a step that is no errno value: it would have to wait. */
+enum { CHAN_WAIT = -1, CHAN_CREATE = -2 };
+
+/* One step under the lock: does it, or says CHAN_WAIT. */
+int cc__chan_send_locked(CCChan *ch, const void *value, struct wakes *wakes);
+int cc__chan_recv_locked(CCChan *ch, void *value, struct wakes *wakes);
+
+/* Puts the caller on a list and waits; consumes the lock. Returns the arm's error, ETIMEDOUT, ECANCELED or ENOMEM. */
+int cc__chan_wait_locked(CCChan *ch, struct link *list, void *value, uint64_t deadline);
+
+/* The wait of an arm is over, ended by something else: off the list. Consumes the lock, and the channel if it was the last thing that held it. */
+void cc__chan_leave_locked(CCChan *ch, struct arm *arm);
+
+/* Frees it; nobody uses it any more. */
+void cc__chan_destroy(CCChan *ch);
+
+/* Close under the lock. */
+void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes);
+
+/* Pools: a receive that found nothing may create; outside the lock. 0 or the callback's error. */
+int cc__chan_create_item(CCChan *ch, void *value);
+
+#endif

@@ -1,0 +1,20 @@
+/* ordered.c - a channel of tasks: results come out in the order in which the tasks were sent, whenever they end. */
+#include "chan/chan.h"
+
+#include <errno.h>
+
+int cc_chan_send_task(CCChan *ch, CCTask *task) {
+    if (task == NULL || task->id == 0) return EINVAL;
+    int rc = ch != NULL && ch->ordered ? cc_chan_send(ch, task, sizeof *task) : EINVAL;
+    /* Nobody will receive it: it is waited for here, so that it neither leaks nor runs on unowned. */
+    if (rc != 0) (void)cc_task_join(task, NULL);
+    task->id = 0;
+    return rc;
+}
+
+int cc_chan_recv_task(CCChan *ch, void **result) {
+    if (ch == NULL || !ch->ordered) return EINVAL;
+    CCTask task;
+    int rc = cc_chan_recv(ch, &task, sizeof task);
+    return rc != 0 ? rc : cc_task_join(&task, result);
+}

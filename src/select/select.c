@@ -1,0 +1,210 @@
+/* select.c - poll all, publish all, park, one winner, unpublish all.
+ *
+ * All objects are locked, in the order of their addresses, while the arms are polled and linked: there is no moment in which one arm is visible and another is not.
+ * The locks are released after the switch. The first claim wins and says which arm it came by. Then every arm takes its leave from its object.
+ *
+ * SELECT-1  Locks are taken in one order by everybody, each once: no deadlock, the same object twice included.
+ * SELECT-2  At most one arm ends the wait: all share one waiter and one ticket.
+ * SELECT-3  When select returns, no arm is on a list and no waker is about to touch one.
+ */
+#include <ccc/cc_select.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "plat/clock.h"
+#include "wait/arm.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { SMALL = 8 }; /* arms that fit into the frame */
+
+struct select {
+    struct arm *arms;     /* of the cases that can ever be ready; `count` of them */
+    struct lock **locks;  /* distinct, in address order; `locked` of them */
+    uint32_t count, locked;
+    uint64_t deadline;    /* the earliest of all */
+    size_t at;            /* the case whose moment that is; SIZE_MAX: the select's own deadline */
+};
+
+/* Random numbers for threads that are not workers; quality matters little, speed a bit. */
+static uint64_t *rng(void) {
+    static _Thread_local uint64_t state;
+    struct worker *w = cc__worker();
+    if (w != NULL) return &w->rng;
+    if (state == 0) state = (cc__clock_now() ^ (uintptr_t)&state) | 1;
+    return &state;
+}
+
+/* Insertion: selects are short, and usually sorted from the last time round. */
+static void add_lock(struct select *s, struct lock *lock) {
+    uint32_t i = s->locked;
+    for (; i > 0 && s->locks[i - 1] >= lock; i--)
+        if (s->locks[i - 1] == lock) return;
+    memmove(&s->locks[i + 1], &s->locks[i], (s->locked - i) * sizeof *s->locks);
+    s->locks[i] = lock;
+    s->locked++;
+}
+
+static int add_case(struct select *s, const CCCase *c, size_t index) {
+    struct arm *arm = &s->arms[s->count];
+    int rc;
+    memset(arm, 0, sizeof *arm);
+    switch (c->kind) {
+    case CC_CASE_NONE: return 0;
+    case CC_CASE_SEND:
+    case CC_CASE_RECV:
+        if (c->ch == NULL) return 0;
+        rc = c->kind == CC_CASE_SEND ? cc__arm_send(arm, c) : cc__arm_recv(arm, c);
+        break;
+    case CC_CASE_JOIN: rc = cc__arm_join(arm, c); break;
+    case CC_CASE_AT:
+        if (c->deadline.ns < s->deadline) {
+            s->deadline = c->deadline.ns;
+            s->at = index;
+        }
+        return 0;
+    default: return EINVAL;
+    }
+    if (rc != 0) return rc;
+    arm->index = (uint32_t)index;
+    add_lock(s, arm->lock);
+    s->count++;
+    return 0;
+}
+
+static void lock_all(struct select *s) {
+    for (uint32_t i = 0; i < s->locked; i++) cc__lock_take(s->locks[i]);
+}
+
+static void unlock_all(struct select *s) {
+    for (uint32_t i = s->locked; i-- > 0;) cc__lock_release(s->locks[i]);
+}
+
+/* The arm that could be done at once; NULL: none. Under all locks. */
+static struct arm *poll_all(struct select *s, CCSelectOrder order, struct wakes *wakes) {
+    if (order == CC_SELECT_FIRST || s->count < 2) {
+        for (uint32_t i = 0; i < s->count; i++)
+            if (s->arms[i].ops->poll_locked(&s->arms[i], wakes)) return &s->arms[i];
+        return NULL;
+    }
+    /* A random permutation, drawn as it is used. */
+    uint16_t turn[CC_SELECT_MAX];
+    uint64_t *state = rng();
+    for (uint32_t i = 0; i < s->count; i++) turn[i] = (uint16_t)i;
+    for (uint32_t left = s->count; left > 0; left--) {
+        uint32_t k = (uint32_t)((cc__rng_next(state) >> 32) * left >> 32);
+        struct arm *arm = &s->arms[turn[k]];
+        if (arm->ops->poll_locked(arm, wakes)) return arm;
+        turn[k] = turn[left - 1];
+    }
+    return NULL;
+}
+
+/* Every arm but the one that was served takes its leave. */
+static void leave_all(struct select *s, const struct arm *served) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct arm *arm = &s->arms[i];
+        if (arm == served && !arm->reap) continue;
+        cc__lock_take(arm->lock);
+        arm->ops->leave_locked(arm);
+    }
+}
+
+static int finish(CCCase *cases, const struct arm *arm, size_t *chosen) {
+    CCCase *c = &cases[arm->index];
+    c->error = arm->error;
+    if (c->kind == CC_CASE_JOIN && arm->error != ESRCH) c->task->id = 0;
+    *chosen = arm->index;
+    return 0;
+}
+
+static int select_at(CCCase *cases, struct select *s, size_t *chosen) {
+    if (s->at == SIZE_MAX) return ETIMEDOUT;
+    cases[s->at].error = 0;
+    *chosen = s->at;
+    return 0;
+}
+
+static int park(CCCase *cases, struct select *s, size_t *chosen) {
+    struct waiter waiter;
+    uint32_t winner = UINT32_MAX;
+    int rc = cc__waiter_init(&waiter, cc__worker(), s->deadline);
+    if (rc != 0) {
+        unlock_all(s);
+        return rc;
+    }
+    waiter.sole = false; /* several objects may claim it at once */
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct arm *arm = &s->arms[i];
+        arm->waiter = &waiter;
+        arm->chosen = &winner;
+        arm->ops->link_locked(arm);
+    }
+    enum wake_reason reason = cc__wait_locked_all(&waiter, s->locks, s->locked, PARK_SELECT);
+    struct arm *served = NULL;
+    if (reason == WAKE_OBJECT)
+        for (uint32_t i = 0; i < s->count && served == NULL; i++)
+            if (s->arms[i].index == winner) served = &s->arms[i];
+    leave_all(s, served);
+    if (served != NULL) return finish(cases, served, chosen);
+    return reason == WAKE_TIMER ? select_at(cases, s, chosen) : ECANCELED;
+}
+
+static int run(CCCase *cases, size_t n, CCSelectOrder order, struct select *s, bool wait, size_t *chosen) {
+    for (size_t i = 0; i < n; i++) {
+        int rc = add_case(s, &cases[i], i);
+        if (rc != 0) return rc;
+    }
+    struct wakes wakes;
+    wakes.count = 0;
+    wakes.threads = NULL;
+    lock_all(s);
+    struct arm *served = poll_all(s, order, &wakes);
+    if (served != NULL) {
+        unlock_all(s);
+        if (wakes.count != 0 || wakes.threads != NULL) cc__wakes_flush(&wakes);
+        if (served->reap) {
+            cc__lock_take(served->lock);
+            served->ops->leave_locked(served);
+        }
+        return finish(cases, served, chosen);
+    }
+    if (!wait || (s->deadline != WAIT_FOREVER && cc__clock_now() >= s->deadline)) {
+        unlock_all(s);
+        if (s->at != SIZE_MAX && cc__clock_now() >= s->deadline) return select_at(cases, s, chosen);
+        return wait ? ETIMEDOUT : EAGAIN;
+    }
+    return park(cases, s, chosen);
+}
+
+static int select_any(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
+    if (chosen == NULL || (cases == NULL && n > 0) || n > CC_SELECT_MAX) return EINVAL;
+    if (order != CC_SELECT_FAIR && order != CC_SELECT_FIRST) return EINVAL;
+    struct select s = {.deadline = deadline, .at = SIZE_MAX};
+    if (n <= SMALL) {
+        struct arm arms[SMALL];
+        struct lock *locks[SMALL];
+        s.arms = arms;
+        s.locks = locks;
+        return run(cases, n, order, &s, wait, chosen);
+    }
+    s.arms = cc__mem_alloc(n * (sizeof *s.arms + sizeof *s.locks));
+    if (s.arms == NULL) return ENOMEM;
+    s.locks = (struct lock **)(void *)(s.arms + n);
+    int rc = run(cases, n, order, &s, wait, chosen);
+    cc__mem_free(s.arms);
+    return rc;
+}
+
+int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDeadline deadline, size_t *chosen) {
+    return select_any(cases, n, order, deadline.ns, true, chosen);
+}
+
+int cc_select(CCCase *cases, size_t n, CCDeadline deadline, size_t *chosen) {
+    return select_any(cases, n, CC_SELECT_FAIR, deadline.ns, true, chosen);
+}
+
+int cc_select_try(CCCase *cases, size_t n, size_t *chosen) {
+    return select_any(cases, n, CC_SELECT_FAIR, WAIT_FOREVER, false, chosen);
+}
