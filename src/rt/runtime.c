@@ -48,6 +48,10 @@ static CC_NORETURN CC_COLD void refuse_after_fork(void) {
         "fork before the runtime starts");
 }
 
+void cc__driver_orphaned(void) {
+    refuse_after_fork();
+}
+
 /* ---- start ---- */
 
 static void at_exit(void) {

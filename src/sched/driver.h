@@ -25,4 +25,7 @@ void cc__driver_task_ended(struct worker *w, struct fiber *f);
 int cc__driver_enter(bool start);
 void cc__driver_leave(void);
 
+/* rt/: a fiber goes on in a child process after fork, where there is no worker any more: says so and aborts. */
+CC_NORETURN void cc__driver_orphaned(void);
+
 #endif

@@ -44,8 +44,15 @@ static struct fiber *heir(struct worker *w) {
 #endif
 }
 
-static CC_NORETURN void leave_for_good(struct fiber *self) {
+/* The worker, after the user's function has returned; in a forked child there is none. */
+static struct worker *worker_still(void) {
     struct worker *w = cc__worker();
+    if (unlikely(w == NULL)) cc__driver_orphaned();
+    return w;
+}
+
+static CC_NORETURN void leave_for_good(struct fiber *self) {
+    struct worker *w = worker_still();
     struct stack *stack = cc__get(&self->stack);
     struct fiber *next = heir(w);
     cc__set(&w->core.after, after_exit);
@@ -180,7 +187,7 @@ bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f,
 
     cc__san_release(&f->join_lock.word); /* what it wrote, to its joiners */
     cc__san_take_back(&stack->san, lender);
-    *at = w = cc__worker(); /* it may have parked, and come back elsewhere */
+    *at = w = worker_still(); /* it may have parked, and come back elsewhere */
     cc__set(&stack->cold, own);
     cc__set(&f->stack, NULL);
     cc__state_resume_sole(self, w->core.owner);
