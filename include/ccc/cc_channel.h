@@ -1,10 +1,10 @@
 /* cc_channel.h - bounded channels between fibers and OS threads, in any mix.
  *
- * A channel carries values of one size, any size, 0 included. Capacity 0 is a rendezvous: the value goes straight from the
- * sender to the receiver. A capacity is exact: a channel of capacity 3 holds 3.
+ * A channel carries values of one size, any size, 0 included. Capacity 0 is a rendezvous: the value goes
+ * straight from the sender to the receiver. A capacity is exact: a channel of capacity 3 holds 3.
  *
- * send returned 0: exactly one receiver gets the value, if anyone keeps receiving. send returned an error: nobody ever gets
- * it. Close stops sending only: what was sent is received first.
+ * send returned 0: exactly one receiver gets the value, if anyone keeps receiving. send returned an error:
+ * nobody ever gets it. Close stops sending only: what was sent is received first.
  */
 #ifndef CCC_CC_CHANNEL_H
 #define CCC_CC_CHANNEL_H
@@ -29,9 +29,10 @@ typedef struct CCChanConfig {
     size_t elem_size;
     size_t capacity;
     CCChanMode mode; /* the drop modes need a capacity */
-    /* A pool: on_create makes a new item when a receive finds none and fewer than `capacity` exist; on_reset is called on an item
-     * that is sent back; on_destroy on each item when the channel is freed. Each gets `context`. on_create returns 0 or an error, which
-     * the receive returns. on_create may be NULL with the others set. They run outside the channel's lock. */
+    /* A pool: on_create makes a new item when a receive finds none and fewer than `capacity` exist; on_reset is
+     * called on an item that is sent back; on_destroy on each item when the channel is freed. Each gets
+     * `context`. on_create returns 0 or an error, which the receive returns. on_create may be NULL with the
+     * others set. They run outside the channel's lock. */
     int (*on_create)(void *item, void *context);
     void (*on_reset)(void *item, void *context);
     void (*on_destroy)(void *item, void *context);
@@ -51,34 +52,39 @@ CC_API CCChan *cc_chan_create_ex(const CCChanConfig *config);
 /* Another reference, to be given up with cc_chan_free; NULL gives NULL. Any context; does not switch. */
 CC_API CCChan *cc_chan_ref(CCChan *ch);
 
-/* Gives up a reference. With the last one the channel is closed, everybody who still waits leaves with EPIPE, what is buffered is
- * dropped (on_destroy for a pool), and the memory goes. NULL is allowed. Any context; does not switch. */
+/* Gives up a reference. With the last one the channel is closed, everybody who still waits leaves with EPIPE,
+ * what is buffered is dropped (on_destroy for a pool), and the memory goes. NULL is allowed. Any context; does
+ * not switch. */
 CC_API void cc_chan_free(CCChan *ch);
 
-/* Sends a copy of *value. size must be the channel's (EINVAL). EPIPE, or the error of cc_chan_close_err: closed; nobody gets the value.
- * EAGAIN: _try on a full channel, or drop-new. ETIMEDOUT: _until, nobody gets the value. ECANCELED: the runtime shuts down, nobody gets the value.
- * ENOMEM: _until, no memory for a timer. EINVAL: NULL. Any context; switches, _try does not. */
+/* Sends a copy of *value. size must be the channel's (EINVAL). EPIPE, or the error of cc_chan_close_err:
+ * closed; nobody gets the value. EAGAIN: _try on a full channel, or drop-new. ETIMEDOUT: _until, nobody gets
+ * the value. ECANCELED: the runtime shuts down, nobody gets the value. ENOMEM: _until, no memory for a timer.
+ * EINVAL: NULL. Any context; switches, _try does not. */
 CC_API int cc_chan_send(CCChan *ch, const void *value, size_t size);
 CC_API int cc_chan_send_try(CCChan *ch, const void *value, size_t size);
 CC_API int cc_chan_send_until(CCChan *ch, const void *value, size_t size, CCDeadline deadline);
 
-/* Receives into *value. EPIPE, or the error of cc_chan_close_err: closed and empty. EAGAIN: _try on an empty channel. The others as above;
- * on an error *value is untouched. Any context; switches, _try does not. */
+/* Receives into *value. EPIPE, or the error of cc_chan_close_err: closed and empty. EAGAIN: _try on an empty
+ * channel. The others as above; on an error *value is untouched. Any context; switches, _try does not. */
 CC_API int cc_chan_recv(CCChan *ch, void *value, size_t size);
 CC_API int cc_chan_recv_try(CCChan *ch, void *value, size_t size);
 CC_API int cc_chan_recv_until(CCChan *ch, void *value, size_t size, CCDeadline deadline);
 
-/* Ordered channels. Sends the task's handle and consumes it; when the send fails, joins the task instead. Receives the next handle and waits for that
- * task's end: results come in the order of sending. A task that stalls holds up those behind it. Any context; switches. */
+/* Ordered channels. Sends the task's handle and consumes it; when the send fails, joins the task instead.
+ * Receives the next handle and waits for that task's end: results come in the order of sending. A task that
+ * stalls holds up those behind it. Any context; switches. */
 CC_API int cc_chan_send_task(CCChan *ch, CCTask *task);
 CC_API int cc_chan_recv_task(CCChan *ch, void **result);
 
-/* No more sends. Waiting senders and, once the buffer is empty, receivers leave with EPIPE, or with `error` (a positive errno value; 0: EPIPE).
- * The first close decides; further ones do nothing. EINVAL: NULL. Any context; does not switch. */
+/* No more sends. Waiting senders and, once the buffer is empty, receivers leave with EPIPE, or with `error` (a
+ * positive errno value; 0: EPIPE). The first close decides; further ones do nothing. EINVAL: NULL. Any context;
+ * does not switch. */
 CC_API int cc_chan_close(CCChan *ch);
 CC_API int cc_chan_close_err(CCChan *ch, int error);
 
-/* Values buffered now; capacity; whether it was closed; values dropped by drop-old. 0 and false for NULL. Any context; does not switch. */
+/* Values buffered now; capacity; whether it was closed; values dropped by drop-old. 0 and false for NULL. Any
+ * context; does not switch. */
 CC_API size_t cc_chan_len(CCChan *ch);
 CC_API size_t cc_chan_cap(CCChan *ch);
 CC_API bool cc_chan_is_closed(CCChan *ch);

@@ -3,6 +3,7 @@
 #define CCC_CCC_H
 
 #include <ccc/cc_base.h>
+#include <ccc/cc_chan_handle.h>
 #include <ccc/cc_channel.h>
 #include <ccc/cc_sched.h>
 #include <ccc/cc_select.h>

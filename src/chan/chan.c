@@ -8,7 +8,8 @@
 
 static bool sensible(const CCChanConfig *c) {
     bool pool = c->on_create != NULL || c->on_reset != NULL || c->on_destroy != NULL;
-    if (c->mode != CC_CHAN_MODE_BLOCK && c->mode != CC_CHAN_MODE_DROP_NEW && c->mode != CC_CHAN_MODE_DROP_OLD) return false;
+    if (c->mode != CC_CHAN_MODE_BLOCK && c->mode != CC_CHAN_MODE_DROP_NEW && c->mode != CC_CHAN_MODE_DROP_OLD)
+        return false;
     if (c->mode != CC_CHAN_MODE_BLOCK && (c->capacity == 0 || pool || c->ordered)) return false;
     if (pool && (c->capacity == 0 || c->ordered)) return false;
     if (c->ordered && c->elem_size != 0 && c->elem_size != sizeof(CCTask)) return false;
@@ -80,8 +81,10 @@ void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {
     if (ch->closed) return;
     ch->closed = true;
     ch->error = error > 0 ? error : EPIPE;
-    while (cc__chan_claim_locked(ch, &ch->receivers, wakes, ch->error) != NULL) {}
-    while (cc__chan_claim_locked(ch, &ch->senders, wakes, ch->error) != NULL) {}
+    while (cc__chan_claim_locked(ch, &ch->receivers, wakes, ch->error) != NULL) {
+    }
+    while (cc__chan_claim_locked(ch, &ch->senders, wakes, ch->error) != NULL) {
+    }
 }
 
 int cc_chan_close_err(CCChan *ch, int error) {

@@ -2,9 +2,11 @@
  *
  * One lock, a plain ring, two lists of waiting arms. Under the lock:
  *
- * CHAN-1  A receiver waits only while the ring is empty and no sender waits; a sender only while the ring is full (or there is none). So at most
- *         one of the lists is non-empty, and order is kept: whoever is served first came first.
- * CHAN-2  A value is in one place: with its sender, in the ring, or with its receiver. A sender that has left with an error has its value still.
+ * CHAN-1  A receiver waits only while the ring is empty and no sender waits; a sender only while the ring is
+ *         full (or there is none). So at most one of the lists is non-empty, and order is kept: whoever is
+ *         served first came first.
+ * CHAN-2  A value is in one place: with its sender, in the ring, or with its receiver. A sender that has left
+ *         with an error has its value still.
  * CHAN-3  Closed is for ever. After it nobody is put on a list.
  * CHAN-4  Wakes are collected under the lock and flushed after it.
  * CHAN-5  The memory goes with the last reference, or with the last late arm after that.
@@ -27,16 +29,16 @@ struct CCChan {
     int error;    /* what a closed channel says */
     size_t size;  /* of an element */
     size_t capacity;
-    size_t head;  /* index of the oldest */
+    size_t head; /* index of the oldest */
     size_t count;
     unsigned char *ring;
     struct link receivers; /* of arm.link */
     struct link senders;
     /* Rarely touched. */
     _Atomic uint32_t refs;
-    uint32_t late;   /* arms whose owners have yet to take their leave */
-    bool abandoned;  /* no reference left */
-    size_t created;  /* pool: items that exist */
+    uint32_t late;  /* arms whose owners have yet to take their leave */
+    bool abandoned; /* no reference left */
+    size_t created; /* pool: items that exist */
     uint64_t dropped;
     CCChanConfig config; /* callbacks and context */
     char name[CC_CHAN_NAME_MAX];
@@ -98,10 +100,12 @@ enum { CHAN_WAIT = -1, CHAN_CREATE = -2 };
 int cc__chan_send_locked(CCChan *ch, const void *value, struct wakes *wakes);
 int cc__chan_recv_locked(CCChan *ch, void *value, struct wakes *wakes);
 
-/* Puts the caller on a list and waits; consumes the lock. Returns the arm's error, ETIMEDOUT, ECANCELED or ENOMEM. */
+/* Puts the caller on a list and waits; consumes the lock. Returns the arm's error, ETIMEDOUT, ECANCELED or
+ * ENOMEM. */
 int cc__chan_wait_locked(CCChan *ch, struct link *list, void *value, uint64_t deadline);
 
-/* The wait of an arm is over, ended by something else: off the list. Consumes the lock, and the channel if it was the last thing that held it. */
+/* The wait of an arm is over, ended by something else: off the list. Consumes the lock, and the channel if it
+ * was the last thing that held it. */
 void cc__chan_leave_locked(CCChan *ch, struct arm *arm);
 
 /* Frees it; nobody uses it any more. */

@@ -1,7 +1,8 @@
 /* transfer.c - send and receive: one step under the lock, and the wait when the step cannot be taken.
  *
- * The value goes straight to a receiver that waits; else into the ring; else its sender waits with it. A receive takes from the ring, and lets the
- * first waiting sender's value in behind; else straight from a sender that waits.
+ * The value goes straight to a receiver that waits; else into the ring; else its sender waits with it. A
+ * receive takes from the ring, and lets the first waiting sender's value in behind; else straight from a sender
+ * that waits.
  */
 #include "chan/chan.h"
 

@@ -159,7 +159,8 @@ static bool close_door(void) {
     return false;
 }
 
-/* Waits for all tasks to end, first patiently, then refusing new ones and cancelling waits; leaves with the door closed. */
+/* Waits for all tasks to end, first patiently, then refusing new ones and cancelling waits; leaves with the
+ * door closed. */
 static bool wind_down(uint64_t timeout_ms) {
     uint64_t grace_ms = timeout_ms < 100 ? 100 : timeout_ms; /* a cancelled wait needs a moment to be noticed */
     uint64_t patient_until = cc_after_ms(timeout_ms).ns;

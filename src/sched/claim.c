@@ -1,11 +1,14 @@
-/* claim.c - ending a wait that only its object can end costs no read-modify-write, until somebody wants to cancel it.
+/* claim.c - ending a wait that only its object can end costs no read-modify-write, until somebody wants to
+ * cancel it.
  *
- * A waker that is a worker claims inside its own biased lock: there it looks at `contested` and stores. A canceller sets `contested` and then takes
- * every worker's biased lock away for a moment: whoever was inside has finished its store, whoever comes later sees the flag and compares-and-swaps, as the
- * canceller does. Threads that are not workers always compare-and-swap.
+ * A waker that is a worker claims inside its own biased lock: there it looks at `contested` and stores. A
+ * canceller sets `contested` and then takes every worker's biased lock away for a moment: whoever was inside
+ * has finished its store, whoever comes later sees the flag and compares-and-swaps, as the canceller does.
+ * Threads that are not workers always compare-and-swap.
  *
- * CLAIM-1  A store and another claim never meet on one word: stores happen only inside a biased lock whose owner has not seen `contested`, and the
- *          canceller claims only after each lock was revoked once since it set `contested`.
+ * CLAIM-1  A store and another claim never meet on one word: stores happen only inside a biased lock whose
+ *          owner has not seen `contested`, and the canceller claims only after each lock was revoked once since
+ *          it set `contested`.
  */
 #include "sched/sched.h"
 

@@ -28,7 +28,8 @@ enum {
     TICK_MAX_NS = 5 * 1000 * 1000,
     QUIET_TICKS = 10, /* some 26 ms in which nobody ran */
     SKIP_MAX = 1 << 16,
-    /* Moving a fiber to another core costs about that much (two cache lines and the queue): running it should take longer. */
+    /* Moving a fiber to another core costs about that much (two cache lines and the queue): running it should
+     * take longer. */
     MEAL_NS = 250,
     TRIM_BATCH = 64,
 };

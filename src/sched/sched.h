@@ -134,12 +134,12 @@ CC_INLINE struct fiber *cc__sched_current(struct worker *w) {
 /* Makes a filled, IDLE record runnable. w: the calling worker or NULL. */
 void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args);
 
-/* Claims a PARKED fiber, under its object's lock: true, and it is RUNNABLE and the caller's to enqueue. sole: the wait has no other
- * claimant, so a store will do, unless cc__sched_contest says otherwise. Any thread. */
+/* Claims a PARKED fiber, under its object's lock: true, and it is RUNNABLE and the caller's to enqueue. sole:
+ * the wait has no other claimant, so a store will do, unless cc__sched_contest says otherwise. Any thread. */
 bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, bool sole);
 
-/* From now on every claim is a compare-and-swap, and none that is not is under way: a canceller may claim what it finds. The price of
- * cancelling sole waits is paid here, by the canceller: a heavy barrier for each worker. */
+/* From now on every claim is a compare-and-swap, and none that is not is under way: a canceller may claim what
+ * it finds. The price of cancelling sole waits is paid here, by the canceller: a heavy barrier for each worker. */
 void cc__sched_contest(bool on);
 
 /* Puts a fiber that the caller has just made RUNNABLE (claimed) into a queue. Any thread. */

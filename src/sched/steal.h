@@ -8,8 +8,8 @@
  * nothing. */
 bool cc__steal(struct worker *w);
 
-/* Takes the inbox, or half of the private queue, of a worker that has not given anyone the CPU since w->seen was written: it
- * is stuck in one fiber, and what it holds would wait. Costs a heavy barrier. False: nothing. */
+/* Takes the inbox, or half of the private queue, of a worker that has not given anyone the CPU since w->seen
+ * was written: it is stuck in one fiber, and what it holds would wait. Costs a heavy barrier. False: nothing. */
 bool cc__steal_from_stuck(struct worker *w);
 
 /* Remembers everybody's progress, for the next cc__steal_from_stuck. */

@@ -1,7 +1,8 @@
 /* select.c - poll all, publish all, park, one winner, unpublish all.
  *
- * All objects are locked, in the order of their addresses, while the arms are polled and linked: there is no moment in which one arm is visible and another is not.
- * The locks are released after the switch. The first claim wins and says which arm it came by. Then every arm takes its leave from its object.
+ * All objects are locked, in the order of their addresses, while the arms are polled and linked: there is no
+ * moment in which one arm is visible and another is not. The locks are released after the switch. The first
+ * claim wins and says which arm it came by. Then every arm takes its leave from its object.
  *
  * SELECT-1  Locks are taken in one order by everybody, each once: no deadlock, the same object twice included.
  * SELECT-2  At most one arm ends the wait: all share one waiter and one ticket.
@@ -20,11 +21,11 @@
 enum { SMALL = 8 }; /* arms that fit into the frame */
 
 struct select {
-    struct arm *arms;     /* of the cases that can ever be ready; `count` of them */
-    struct lock **locks;  /* distinct, in address order; `locked` of them */
+    struct arm *arms;    /* of the cases that can ever be ready; `count` of them */
+    struct lock **locks; /* distinct, in address order; `locked` of them */
     uint32_t count, locked;
-    uint64_t deadline;    /* the earliest of all */
-    size_t at;            /* the case whose moment that is; SIZE_MAX: the select's own deadline */
+    uint64_t deadline; /* the earliest of all */
+    size_t at;         /* the case whose moment that is; SIZE_MAX: the select's own deadline */
 };
 
 /* Random numbers for threads that are not workers; quality matters little, speed a bit. */
@@ -51,20 +52,24 @@ static int add_case(struct select *s, const CCCase *c, size_t index) {
     int rc;
     memset(arm, 0, sizeof *arm);
     switch (c->kind) {
-    case CC_CASE_NONE: return 0;
+    case CC_CASE_NONE:
+        return 0;
     case CC_CASE_SEND:
     case CC_CASE_RECV:
         if (c->ch == NULL) return 0;
         rc = c->kind == CC_CASE_SEND ? cc__arm_send(arm, c) : cc__arm_recv(arm, c);
         break;
-    case CC_CASE_JOIN: rc = cc__arm_join(arm, c); break;
+    case CC_CASE_JOIN:
+        rc = cc__arm_join(arm, c);
+        break;
     case CC_CASE_AT:
         if (c->deadline.ns < s->deadline) {
             s->deadline = c->deadline.ns;
             s->at = index;
         }
         return 0;
-    default: return EINVAL;
+    default:
+        return EINVAL;
     }
     if (rc != 0) return rc;
     arm->index = (uint32_t)index;
@@ -114,6 +119,7 @@ static void leave_all(struct select *s, const struct arm *served) {
 static int finish(CCCase *cases, const struct arm *arm, size_t *chosen) {
     CCCase *c = &cases[arm->index];
     c->error = arm->error;
+    if (c->status != NULL) *c->status = arm->error;
     if (c->kind == CC_CASE_JOIN && arm->error != ESRCH) c->task->id = 0;
     *chosen = arm->index;
     return 0;
@@ -122,6 +128,7 @@ static int finish(CCCase *cases, const struct arm *arm, size_t *chosen) {
 static int select_at(CCCase *cases, struct select *s, size_t *chosen) {
     if (s->at == SIZE_MAX) return ETIMEDOUT;
     cases[s->at].error = 0;
+    if (cases[s->at].status != NULL) *cases[s->at].status = 0;
     *chosen = s->at;
     return 0;
 }
@@ -207,4 +214,10 @@ int cc_select(CCCase *cases, size_t n, CCDeadline deadline, size_t *chosen) {
 
 int cc_select_try(CCCase *cases, size_t n, size_t *chosen) {
     return select_any(cases, n, CC_SELECT_FAIR, WAIT_FOREVER, false, chosen);
+}
+
+int cc_match(CCCase *cases, size_t n, bool wait) {
+    size_t chosen;
+    int rc = select_any(cases, n, CC_SELECT_FAIR, WAIT_FOREVER, wait, &chosen);
+    return rc == 0 ? (int)chosen : rc == EAGAIN ? CC_MATCH_NONE : CC_MATCH_FAILED;
 }

@@ -40,7 +40,8 @@ static void unlink_locked(struct fiber *f, struct arm *arm) {
     arm->linked = false;
 }
 
-/* The record may have another tenant by now; its lock is a lock all the same, and an arm that is not linked has nothing there. */
+/* The record may have another tenant by now; its lock is a lock all the same, and an arm that is not linked has
+ * nothing there. */
 static void leave_locked(struct arm *arm) {
     if (arm->linked) unlink_locked(arm->object, arm);
     cc__lock_release(arm->lock);

@@ -1,10 +1,10 @@
-/* arm.h - one thing that a wait waits for: a place on one object's list. A plain send, receive or join has one arm; a select has several,
- * with one waiter for all of them.
+/* arm.h - one thing that a wait waits for: a place on one object's list. A plain send, receive or join has one
+ * arm; a select has several, with one waiter for all of them.
  *
  * ARM-1  `linked`, `late` and the list are guarded by the object's lock.
- * ARM-2  A waker that takes an arm off its list claims the waiter; if it wins, it alone writes `error`, `*chosen` and through `value`,
- *        before the waiter is enqueued. If it loses, the arm is late: its owner will come by once more to take its leave, and the object
- *        stays until then.
+ * ARM-2  A waker that takes an arm off its list claims the waiter; if it wins, it alone writes `error`,
+ *        `*chosen` and through `value`, before the waiter is enqueued. If it loses, the arm is late: its owner
+ *        will come by once more to take its leave, and the object stays until then.
  */
 #ifndef CC_WAIT_ARM_H
 #define CC_WAIT_ARM_H
@@ -32,16 +32,17 @@ struct arm {
     bool reap; /* join: it has ended, and this arm uses a handle up */
     int error;
     struct waiter *waiter;
-    void *value;          /* a sender's value, a receiver's place, a joiner's result */
-    uint32_t index;       /* select: which case */
-    uint32_t *chosen;     /* select: where the winner leaves its index; NULL otherwise */
-    uint64_t id;          /* join: which tenant of the record */
+    void *value;      /* a sender's value, a receiver's place, a joiner's result */
+    uint32_t index;   /* select: which case */
+    uint32_t *chosen; /* select: where the winner leaves its index; NULL otherwise */
+    uint64_t id;      /* join: which tenant of the record */
     void *object;
-    struct lock *lock;    /* the object's */
+    struct lock *lock; /* the object's */
     const struct arm_ops *ops;
 };
 
-/* Under the object's lock, the arm is off its list: claims its waiter. True: this arm ends the wait, with `error`. */
+/* Under the object's lock, the arm is off its list: claims its waiter. True: this arm ends the wait, with
+ * `error`. */
 CC_INLINE bool cc__arm_claim_locked(struct wakes *wakes, struct arm *arm, int error) {
     arm->linked = false;
     if (unlikely(!cc__wakes_claim_locked(wakes, arm->waiter, WAKE_OBJECT))) {

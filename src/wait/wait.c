@@ -44,7 +44,8 @@ static void after_wait_all(struct worker *w, void *arg) {
     cc__san_copy(&p, arg, sizeof p);
     cc__state_park(p.fiber, p.reason);
     if (p.deadline != WAIT_FOREVER) cc__timer_arm(w, p.deadline, p.fiber, p.ticket);
-    /* The array is in the frame of a fiber that may run as soon as the last lock is free: it is read before that. */
+    /* The array is in the frame of a fiber that may run as soon as the last lock is free: it is read before
+     * that. */
     while (p.count > 0) {
         uint32_t n = p.count < array_len(locks) ? p.count : array_len(locks);
         p.count -= n;

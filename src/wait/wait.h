@@ -21,7 +21,8 @@ struct waiter {
     struct link link;    /* struct wakes */
     struct fiber *fiber; /* NULL: an OS thread */
     uint64_t ticket;
-    bool sole; /* without a deadline: nobody but the object's wakers, one at a time, and a canceller who says so first */
+    bool
+        sole; /* without a deadline: nobody but the object's wakers, one at a time, and a canceller who says so first */
     _Atomic uint32_t word; /* OS thread: futex; 0 waits, 1 claimed, else the wake_reason: free to go */
     uint64_t deadline;
 };
@@ -29,8 +30,9 @@ struct waiter {
 /* Prepares a wait of the caller. ENOMEM: a deadline needs room for a timer and there is none. */
 int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline);
 
-/* The caller holds `lock` (or n locks) and has put itself on the object's list. Returns the wake_reason, without the locks. After WAKE_TIMER or
- * WAKE_CANCEL the caller takes its leave from the object, under its lock. */
+/* The caller holds `lock` (or n locks) and has put itself on the object's list. Returns the wake_reason,
+ * without the locks. After WAKE_TIMER or WAKE_CANCEL the caller takes its leave from the object, under its
+ * lock. */
 enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, enum park_reason reason);
 enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, enum park_reason reason);
 
