@@ -52,7 +52,7 @@ CC_API void *cc_block_on(CCTask task);
  * switch. */
 CC_API int cc_task_detach(CCTask *task);
 
-/* Another handle on the same task, to be joined or detached on its own. EINVAL, ESRCH; EOVERFLOW: UINT32_MAX - 1
+/* Another handle on the same task, to be joined or detached on its own. EINVAL (also for copy == task), ESRCH; EOVERFLOW: UINT32_MAX - 1
  * handles exist. Any context; does not switch. */
 CC_API int cc_task_dup(const CCTask *task, CCTask *copy);
 

@@ -151,7 +151,7 @@ int cc_task_detach(CCTask *task) {
 }
 
 int cc_task_dup(const CCTask *task, CCTask *copy) {
-    if (copy == NULL) return EINVAL;
+    if (copy == NULL || copy == task) return EINVAL; /* one variable cannot hold two handles */
     copy->id = 0;
     if (task == NULL || task->id == 0) return EINVAL;
     struct worker *w = cc__worker();
