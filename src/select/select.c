@@ -28,13 +28,12 @@ struct select {
     size_t at;         /* the case whose moment that is; SIZE_MAX: the select's own deadline */
 };
 
-/* Random numbers for threads that are not workers; quality matters little, speed a bit. */
-static uint64_t *rng(void) {
+/* A number below n. One state a thread, which fibers of different workers share over time: hidden from the race detector, and never inlined,
+ * because a fiber changes threads. */
+static CC_NOINLINE CC_NO_TSAN uint32_t draw(uint32_t n) {
     static _Thread_local uint64_t state;
-    struct worker *w = cc__worker();
-    if (w != NULL) return &w->rng;
     if (state == 0) state = (cc__clock_now() ^ (uintptr_t)&state) | 1;
-    return &state;
+    return (uint32_t)((cc__rng_next(&state) >> 32) * n >> 32);
 }
 
 /* Insertion: selects are short, and usually sorted from the last time round. */
@@ -95,10 +94,9 @@ static struct arm *poll_all(struct select *s, CCSelectOrder order, struct wakes 
     }
     /* A random permutation, drawn as it is used. */
     uint16_t turn[CC_SELECT_MAX];
-    uint64_t *state = rng();
     for (uint32_t i = 0; i < s->count; i++) turn[i] = (uint16_t)i;
     for (uint32_t left = s->count; left > 0; left--) {
-        uint32_t k = (uint32_t)((cc__rng_next(state) >> 32) * left >> 32);
+        uint32_t k = draw(left);
         struct arm *arm = &s->arms[turn[k]];
         if (arm->ops->poll_locked(arm, wakes)) return arm;
         turn[k] = turn[left - 1];

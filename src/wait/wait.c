@@ -107,8 +107,6 @@ bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wak
     struct fiber *f = waiter->fiber;
     if (f != NULL) {
         if (!cc__sched_claim(f, waiter->ticket, reason, waiter->sole)) return false;
-        cc__san_release(
-            &f->word); /* we are through with its frame; the queue that orders this is invisible to the race detector */
         if (wakes->count++ == 0) cc__list_init(&wakes->fibers);
         cc__list_push_back(&wakes->fibers, &f->link);
     } else {
@@ -130,7 +128,18 @@ static void release_threads(struct waiter *waiter) {
     }
 }
 
+/* We are through with their frames; the queue that orders this is invisible to the race detector. */
+static void leave_frames(struct wakes *wakes) {
+    (void)wakes;
+#ifdef CC_TSAN
+    if (wakes->count == 0) return;
+    for (struct link *l = cc__get(&wakes->fibers.next); l != &wakes->fibers; l = cc__get(&l->next))
+        cc__san_release(&cc__fiber_of(l)->word);
+#endif
+}
+
 void cc__wakes_flush(struct wakes *wakes) {
+    leave_frames(wakes);
     if (wakes->threads != NULL) release_threads(wakes->threads);
     if (wakes->count == 1)
         cc__sched_ready(cc__fiber_of(cc__list_pop_front(&wakes->fibers)));
