@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 bool cc_in_fiber(void) {
     return cc__sched_current(cc__worker()) != NULL;
@@ -16,8 +17,9 @@ CCFiberId cc_fiber_id(void) {
 int cc_fiber_set_name(const char *name) {
     struct fiber *self = cc__sched_current(cc__worker());
     if (self == NULL) return EPERM;
-    struct fiber_cold *cold = cc__get(&cc__get(&self->stack)->cold);
-    snprintf(cold->name, sizeof cold->name, "%s", name != NULL ? name : "");
+    char copy[CC_FIBER_NAME_MAX]; /* `name` may be the old one, or a part of it */
+    snprintf(copy, sizeof copy, "%s", name != NULL ? name : "");
+    memcpy(cc__get(&cc__get(&self->stack)->cold)->name, copy, sizeof copy);
     return 0;
 }
 
