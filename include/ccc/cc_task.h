@@ -52,8 +52,8 @@ CC_API void *cc_block_on(CCTask task);
  * switch. */
 CC_API int cc_task_detach(CCTask *task);
 
-/* Another handle on the same task, to be joined or detached on its own. EINVAL (also for copy == task), ESRCH; EOVERFLOW: UINT32_MAX - 1
- * handles exist. Any context; does not switch. */
+/* Another handle on the same task, to be joined or detached on its own. EINVAL (also for copy == task), ESRCH;
+ * EOVERFLOW: UINT32_MAX - 1 handles exist. Any context; does not switch. */
 CC_API int cc_task_dup(const CCTask *task, CCTask *copy);
 
 /* For CC_GO: starts entry with a copy of `size` bytes at args. */

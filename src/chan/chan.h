@@ -15,6 +15,7 @@
 #define CC_CHAN_CHAN_H
 
 #include "wait/arm.h"
+#include "wait/hand.h"
 
 #include <ccc/cc_channel.h>
 

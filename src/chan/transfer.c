@@ -88,14 +88,74 @@ static void reset(CCChan *ch, const void *value) {
     if (ch->config.on_reset != NULL) ch->config.on_reset((void *)(uintptr_t)value, ch->config.context);
 }
 
-static inline int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
+/* The first arm of a list, off it and claimed by the short way; NULL: there is none, or it takes the long way. */
+CC_INLINE struct arm *take_first_locked(struct worker *w, CCChan *ch, struct link *list) {
+    while (!cc__list_empty(list)) {
+        struct arm *arm = cc__chan_arm(cc__get(&list->next));
+        if (unlikely(!cc__hand_possible(w, arm->waiter))) return NULL;
+        cc__list_remove(&arm->link);
+        arm->linked = false;
+        if (likely(cc__hand_begin(w, arm->waiter))) return arm;
+        arm->late = true;
+        ch->late++;
+    }
+    return NULL;
+}
+
+CC_INLINE int finish_hand(struct worker *w, CCChan *ch, struct arm *arm) {
+    arm->error = 0;
+    cc__hand_end(w, arm->waiter);
+    cc__lock_release(&ch->lock);
+    cc__hand_tell(w);
+    return 0;
+}
+
+/* A fiber waits without a deadline. */
+static int wait_sole_locked(struct worker *w, CCChan *ch, struct link *list, void *value) {
+    struct fiber *self = cc__sched_current(w);
+    struct waiter waiter;
+    struct arm arm;
+    cc__waiter_init_sole(&waiter, self);
+    arm.waiter = &waiter;
+    arm.value = value;
+    arm.chosen = NULL;
+    arm.linked = true;
+    arm.late = false;
+    cc__list_push_back(list, &arm.link);
+    if (likely(cc__wait_sole_locked(w, self, &ch->lock) == WAKE_OBJECT)) return arm.error;
+    cc__lock_take(&ch->lock);
+    cc__chan_leave_locked(ch, &arm);
+    return ECANCELED;
+}
+
+static CC_NOINLINE int wait_locked(struct worker *w, CCChan *ch, struct link *list, void *value, uint64_t deadline) {
+    if (likely(deadline == WAIT_FOREVER && w != NULL)) return wait_sole_locked(w, ch, list, value);
+    return cc__chan_wait_locked(ch, list, value, deadline);
+}
+
+CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
     if (unlikely(bad(ch, value, size))) return EINVAL;
     if (unlikely(ch->pool)) reset(ch, value);
+    struct worker *w = cc__worker();
+    cc__lock_take(&ch->lock);
+    if (likely(!ch->closed)) {
+        struct arm *receiver = take_first_locked(w, ch, &ch->receivers);
+        if (receiver != NULL) {
+            cc__chan_copy(ch, receiver->value, value);
+            return finish_hand(w, ch, receiver);
+        }
+        if (likely(ch->count < ch->capacity && cc__list_empty(&ch->receivers))) {
+            cc__chan_put_locked(ch, value);
+            cc__lock_release(&ch->lock);
+            return 0;
+        }
+        if (likely(wait && ch->mode == CC_CHAN_MODE_BLOCK && cc__list_empty(&ch->receivers)))
+            return wait_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline);
+    }
     struct wakes wakes;
     cc__chan_wakes_init(&wakes);
-    cc__lock_take(&ch->lock);
     int rc = cc__chan_send_locked(ch, value, &wakes);
-    if (rc == CHAN_WAIT && wait) return cc__chan_wait_locked(ch, &ch->senders, (void *)(uintptr_t)value, deadline);
+    if (rc == CHAN_WAIT && wait) return wait_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline);
     cc__lock_release(&ch->lock);
     cc__chan_wakes_flush(&wakes);
     return rc == CHAN_WAIT ? EAGAIN : rc;
@@ -118,15 +178,34 @@ int cc__chan_create_item(CCChan *ch, void *value) {
     return rc > 0 ? rc : ENOMEM;
 }
 
-static inline int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
+CC_INLINE int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
     if (unlikely(bad(ch, value, size))) return EINVAL;
     for (;;) {
+        struct worker *w = cc__worker();
+        cc__lock_take(&ch->lock);
+        if (likely(ch->count > 0 && cc__list_empty(&ch->senders))) {
+            cc__chan_get_locked(ch, value);
+            cc__lock_release(&ch->lock);
+            return 0;
+        }
+        struct arm *sender = take_first_locked(w, ch, &ch->senders);
+        if (sender != NULL) {
+            /* The oldest value is ours; the sender's goes behind the others. */
+            if (ch->count > 0) {
+                cc__chan_get_locked(ch, value);
+                cc__chan_put_locked(ch, sender->value);
+            } else {
+                cc__chan_copy(ch, value, sender->value);
+            }
+            return finish_hand(w, ch, sender);
+        }
+        if (likely(wait && !ch->pool && !ch->closed && cc__list_empty(&ch->senders)))
+            return wait_locked(w, ch, &ch->receivers, value, deadline);
         struct wakes wakes;
         cc__chan_wakes_init(&wakes);
-        cc__lock_take(&ch->lock);
         int rc = cc__chan_recv_locked(ch, value, &wakes);
         if (rc == CHAN_WAIT && wait) {
-            rc = cc__chan_wait_locked(ch, &ch->receivers, value, deadline);
+            rc = wait_locked(w, ch, &ch->receivers, value, deadline);
             if (unlikely(rc == LOOK_AGAIN)) continue;
             return rc;
         }

@@ -153,6 +153,18 @@ CC_INLINE void cc__state_park(struct fiber *f, enum park_reason reason) {
     cc__set_release_hidden(&f->word, cc__word_make(word, cc__word_owner(word), reason, FIBER_PARKED));
 }
 
+/* The ticket of the wait that cc__state_park_next will begin. By the fiber. */
+CC_INLINE uint64_t cc__state_next_ticket(struct fiber *f) {
+    return (cc__get(&f->word) & WORD_TICKET) + WORD_TICKET_ONE;
+}
+
+/* RUNNING -> PARKED with the next ticket, after the switch; otherwise as cc__state_park. */
+CC_INLINE void cc__state_park_next(struct fiber *f, enum park_reason reason) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_RUNNING, "park");
+    cc__set_release_hidden(&f->word, cc__word_make(word + WORD_TICKET_ONE, cc__word_owner(word), reason, FIBER_PARKED));
+}
+
 /* RUNNING -> PARKED on its own stack, which it lends; with a new ticket, so that no older wait's timer can
  * match. By the fiber. */
 CC_INLINE void cc__state_lend(struct fiber *f) {

@@ -70,6 +70,14 @@ CC_INLINE struct fiber *cc__runq_pick_owner(struct worker *w) {
     return f;
 }
 
+/* Inside the lock. A fiber that was just woken; it runs next. */
+CC_INLINE void cc__runq_slot_owner(struct runq *q, struct fiber *f) {
+    struct fiber *before = cc__get(&q->slot);
+    if (unlikely(before != NULL)) cc__list_push_back(&q->fifo, &before->link);
+    cc__set(&q->slot, f);
+    cc__runq_add_owner(q, 1);
+}
+
 /* Inside the lock. Everyone who is ready goes before a fiber that yields: the slot and the fresh ones join the
  * FIFO, oldest first. */
 void cc__runq_level_owner(struct runq *q);

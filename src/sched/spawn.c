@@ -39,13 +39,9 @@ void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
 void cc__sched_ready(struct fiber *f) {
     struct worker *w = cc__worker();
     if (likely(w != NULL)) {
-        struct runq *q = &w->runq;
-        cc__bias_enter(&q->bias);
-        struct fiber *before = cc__get(&q->slot);
-        if (before != NULL) cc__list_push_back(&q->fifo, &before->link);
-        cc__set(&q->slot, f);
-        cc__runq_add_owner(q, 1);
-        cc__bias_leave(&q->bias);
+        cc__bias_enter(&w->runq.bias);
+        cc__runq_slot_owner(&w->runq, f);
+        cc__bias_leave(&w->runq.bias);
         cc__runq_tell(w, 1);
     } else {
         unsigned last = cc__word_owner(cc__get(&f->word));

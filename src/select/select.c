@@ -28,8 +28,8 @@ struct select {
     size_t at;         /* the case whose moment that is; SIZE_MAX: the select's own deadline */
 };
 
-/* A number below n. One state a thread, which fibers of different workers share over time: hidden from the race detector, and never inlined,
- * because a fiber changes threads. */
+/* A number below n. One state a thread, which fibers of different workers share over time: hidden from the race
+ * detector, and never inlined, because a fiber changes threads. */
 static CC_NOINLINE CC_NO_TSAN uint32_t draw(uint32_t n) {
     static _Thread_local uint64_t state;
     if (state == 0) state = (cc__clock_now() ^ (uintptr_t)&state) | 1;

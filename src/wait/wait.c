@@ -88,6 +88,19 @@ enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, enum 
     return block(waiter);
 }
 
+/* The fiber that left is known to the worker; the lock travels as the argument. */
+static void after_wait_sole(struct worker *w, void *lock) {
+    cc__state_park_next(cc__get(&w->core.left), PARK_QUEUE);
+    cc__lock_release_hidden(lock);
+}
+
+enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *lock) {
+    cc__lock_leave(lock);
+    cc__set(&w->core.left, self);
+    (void)cc__sched_park(w, self, after_wait_sole, lock);
+    return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
+}
+
 enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, enum park_reason reason) {
     if (waiter->fiber != NULL) {
         struct parking p = {.locks = locks, .count = n, .reason = reason};

@@ -36,6 +36,15 @@ int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline);
 enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, enum park_reason reason);
 enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, enum park_reason reason);
 
+/* The short way of a fiber without a deadline: the waiter's `fiber` is set, cc__waiter_init_sole did the rest. */
+CC_INLINE void cc__waiter_init_sole(struct waiter *waiter, struct fiber *self) {
+    waiter->fiber = self;
+    waiter->ticket = cc__state_next_ticket(self);
+    waiter->deadline = WAIT_FOREVER;
+    waiter->sole = true;
+}
+enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *lock);
+
 /* Sleeps until the waiter's deadline, or until cancelled. */
 enum wake_reason cc__wait_sleep(struct waiter *waiter);
 
