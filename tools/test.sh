@@ -18,11 +18,11 @@ jobs=${JOBS:-$(nproc)}
 
 # The one place to tune. For each stage:
 #   preset    which build directory
-#   groups    which programs: harness unit programs examples stress
+#   groups    which programs: harness unit battery programs examples stress
 #   slowdown  divisor of loop counts      workers  numbers of workers, empty: all of them
 #   patience  factor on timeouts          limit    seconds after which a program as a whole is stopped
 choose_stage() {
-    preset=$1 groups="harness unit programs examples stress" slowdown=1 workers="" patience=1 limit=600 launcher=()
+    preset=$1 groups="harness unit battery programs examples stress" slowdown=1 workers="" patience=1 limit=600 launcher=()
     case $1 in
     release) ;;
     small) slowdown=5 workers=1,4 ;;
@@ -33,7 +33,7 @@ choose_stage() {
     aarch64 | riscv64) slowdown=20 workers=1,4 patience=4 ;;
     clang) slowdown=10 workers=1,4 ;;
     valgrind)
-        preset=release groups="unit programs" slowdown=100 workers=1,4 patience=10
+        preset=release groups="unit battery programs" slowdown=100 workers=1,4 patience=10
         # Without fair-sched a thread that spins keeps the one lock that valgrind runs all threads under.
         # Memory that is only "possibly lost" is mostly the stack of a thread that still lives.
         launcher=(valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite

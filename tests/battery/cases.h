@@ -1,0 +1,14 @@
+/* cases.h - all cases of the battery, for the CAPACITY that the program has defined. */
+#ifndef CCC_TESTS_BATTERY_CASES_H
+#define CCC_TESTS_BATTERY_CASES_H
+
+#include "battery.h"
+
+static const size_t capacity = CAPACITY;
+
+#include "cases_transfer.h"
+#include "cases_close.h"
+#include "cases_time.h"
+#include "cases_end.h"
+
+#endif
