@@ -60,8 +60,8 @@ static CC_NOINLINE void deliver_locked(struct fiber *f, struct wakes *wakes) {
 /* consumed: the caller joins it, with a handle. Consumes the lock. */
 static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
     struct wakes wakes;
-    wakes.count = 0;
-    wakes.threads = NULL;
+    cc__set(&wakes.count, 0);
+    cc__set(&wakes.threads, NULL);
     if (unlikely(f->joiners != NULL)) deliver_locked(f, &wakes);
     cc__state_done(f);
     if (!consumed)
@@ -70,7 +70,7 @@ static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
     cc__task_drop_locked(w, f);
     /* Before the wakes: whoever hears of the end may count on it. Release: pairs with cc__sched_active. */
     cc__set_release(&w->core.probe.ended, cc__get(&w->core.probe.ended) + 1);
-    if (unlikely(wakes.count != 0 || wakes.threads != NULL)) cc__wakes_flush(&wakes);
+    if (unlikely(cc__get(&wakes.count) != 0 || cc__get(&wakes.threads) != NULL)) cc__wakes_flush(&wakes);
 }
 
 void cc__driver_task_ended(struct worker *w, struct fiber *f) {

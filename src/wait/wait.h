@@ -39,9 +39,9 @@ enum wake_reason cc__wait_sleep(struct waiter *waiter);
 /* What a waker has claimed and not yet woken: fibers by their records, so that a waiter's frame is touched
  * once; OS threads by their waiters. */
 struct wakes {
-    struct link fibers; /* of fiber.link; set up by the first claim */
-    uint32_t count;
-    struct waiter *threads; /* by link.next */
+    struct link fibers;             /* of fiber.link; set up by the first claim */
+    _Atomic uint32_t count;         /* relaxed, like `threads`: wakers that follow each other on one worker's stack */
+    struct waiter *_Atomic threads; /* are not ordered for a race detector; by link.next */
 };
 
 /* Under the object's lock; the waiter has been unlinked. False: another claim was first. */
