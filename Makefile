@@ -9,7 +9,7 @@ help:
 	@echo "make run         build the library and run the tour of it (examples/tour.c)"
 	@echo "make test        all tests: compilers, sanitizers, valgrind, three CPUs"
 	@echo "make check-long  the stress programs for hours instead of seconds"
-	@echo "make bench       the measurements, with one and with two workers"
+	@echo "make bench       the measurements, with one and with two workers, beside Go where it is installed"
 	@echo "make install     libraries, headers, pkg-config and CMake files below PREFIX ($(PREFIX)); knows DESTDIR"
 	@echo "make format      clang-format over all C files"
 	@echo "make clean       removes build/"

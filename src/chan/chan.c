@@ -67,7 +67,7 @@ void cc__chan_destroy(CCChan *ch) {
 void cc_chan_free(CCChan *ch) {
     if (ch == NULL || cc__sub(&ch->refs, 1) != 1) return;
     struct wakes wakes;
-    cc__chan_wakes_init(&wakes);
+    cc__wakes_init(&wakes);
     cc__lock_take(&ch->lock);
     cc__chan_close_locked(ch, 0, &wakes);
     ch->abandoned = true;
@@ -90,7 +90,7 @@ void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {
 int cc_chan_close_err(CCChan *ch, int error) {
     if (ch == NULL || error < 0) return EINVAL;
     struct wakes wakes;
-    cc__chan_wakes_init(&wakes);
+    cc__wakes_init(&wakes);
     cc__lock_take(&ch->lock);
     cc__chan_close_locked(ch, error, &wakes);
     cc__lock_release(&ch->lock);

@@ -86,12 +86,8 @@ CC_INLINE struct arm *cc__chan_claim_locked(CCChan *ch, struct link *list, struc
     return NULL;
 }
 
-CC_INLINE void cc__chan_wakes_init(struct wakes *wakes) {
-    wakes->count = 0;
-    wakes->threads = NULL;
-}
 CC_INLINE void cc__chan_wakes_flush(struct wakes *wakes) {
-    if (wakes->count != 0 || wakes->threads != NULL) cc__wakes_flush(wakes);
+    if (cc__wakes_any(wakes)) cc__wakes_flush(wakes);
 }
 
 /* Results of a step that is no errno value: it would have to wait. */

@@ -153,7 +153,7 @@ CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline
             return wait_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline);
     }
     struct wakes wakes;
-    cc__chan_wakes_init(&wakes);
+    cc__wakes_init(&wakes);
     int rc = cc__chan_send_locked(ch, value, &wakes);
     if (rc == CHAN_WAIT && wait) return wait_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline);
     cc__lock_release(&ch->lock);
@@ -169,7 +169,7 @@ int cc__chan_create_item(CCChan *ch, void *value) {
     if (rc == 0) return 0;
     /* The room is free again: somebody who waits for an item may try. */
     struct wakes wakes;
-    cc__chan_wakes_init(&wakes);
+    cc__wakes_init(&wakes);
     cc__lock_take(&ch->lock);
     ch->created--;
     (void)cc__chan_claim_locked(ch, &ch->receivers, &wakes, LOOK_AGAIN);
@@ -202,7 +202,7 @@ CC_INLINE int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool
         if (likely(wait && !ch->pool && !ch->closed && cc__list_empty(&ch->senders)))
             return wait_locked(w, ch, &ch->receivers, value, deadline);
         struct wakes wakes;
-        cc__chan_wakes_init(&wakes);
+        cc__wakes_init(&wakes);
         int rc = cc__chan_recv_locked(ch, value, &wakes);
         if (rc == CHAN_WAIT && wait) {
             rc = wait_locked(w, ch, &ch->receivers, value, deadline);

@@ -13,7 +13,7 @@ bool cc__diag_overflow(const void *addr) {
     cc__warn(
         "fatal: stack overflow in fiber %u.%u%s%s%s: its stack of %zu KiB (%p-%p) is used up, the fault was at %p. "
         "Give it more with CCSpawnOptions.stack_size, or all fibers with CC_STACK_SIZE",
-        f->slot, f->generation, name[0] ? " '" : "", name, name[0] ? "'" : "", cc__stack_size(s) / 1024,
+        f->slot, cc__get(&f->generation), name[0] ? " '" : "", name, name[0] ? "'" : "", cc__stack_size(s) / 1024,
         (void *)s->base, (void *)(s->base + cc__stack_size(s)), addr);
     return true;
 }

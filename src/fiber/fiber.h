@@ -58,7 +58,7 @@ struct fiber {
     struct arm *joiners;             /* parked in join; join_lock */
     struct fiber *_Atomic free_next; /* in a pool; apart from `link`, which queues use */
     uint32_t slot;                   /* constant: the record's number */
-    uint32_t generation;             /* grows with every tenant; join_lock */
+    _Atomic uint32_t generation;     /* grows with every tenant; join_lock */
 };
 
 _Static_assert(sizeof(struct fiber) == 2 * CC_LINE, "a spawn touches 128 bytes");

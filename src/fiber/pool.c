@@ -68,7 +68,7 @@ static struct fiber *carve_locked(void) {
     struct fiber *f = &slab[slot % SLAB_RECORDS];
     if (slot % POPULATE_RECORDS == 0) cc__vm_populate(f, POPULATE_RECORDS * sizeof *f);
     f->slot = slot;
-    f->generation = pool.generation;
+    cc__set(&f->generation, pool.generation);
     cc__set_release(&f->word, FIBER_IDLE);    /* pairs with cc__state_take */
     cc__set_release(&pool.size, pool.carved); /* pairs with cc__pool_size */
     return f;

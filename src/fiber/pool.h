@@ -50,8 +50,8 @@ struct fiber *cc__pool_at(uint32_t slot);
 uint32_t cc__pool_size(void);
 
 /* Ids: generation << 32 | slot + 1. Bit 63 is the kind: 0 regular, 1 hosted. */
-CC_INLINE CCFiberId cc__pool_id(const struct fiber *f) {
-    return (uint64_t)(f->generation & 0x7fffffffu) << 32 | (f->slot + 1);
+CC_INLINE CCFiberId cc__pool_id(struct fiber *f) {
+    return (uint64_t)(cc__get(&f->generation) & 0x7fffffffu) << 32 | (f->slot + 1);
 }
 /* The record that the id names if its slot exists; the generation is the caller's check, under join_lock. */
 CC_INLINE struct fiber *cc__pool_find(CCFiberId id) {

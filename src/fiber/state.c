@@ -17,9 +17,9 @@ const char *cc__park_name(unsigned reason) {
 void cc__state_illegal(const struct fiber *f, uint64_t word, const char *edge) {
     cc__fatal(
         "STATE-2: the edge '%s' is illegal for fiber %u.%u, which is %s%s (owner %u, reason %u, ticket %llu); caller %p",
-        edge, f->slot, f->generation, cc__state_name(cc__word_state(word)), word & WORD_LATCH ? " and latched" : "",
-        cc__word_owner(word), cc__word_reason(word), (unsigned long long)(word / WORD_TICKET_ONE),
-        __builtin_return_address(0));
+        edge, f->slot, cc__get(&f->generation), cc__state_name(cc__word_state(word)),
+        word & WORD_LATCH ? " and latched" : "", cc__word_owner(word), cc__word_reason(word),
+        (unsigned long long)(word / WORD_TICKET_ONE), __builtin_return_address(0));
 }
 
 unsigned cc__state_abort(struct fiber *f) {

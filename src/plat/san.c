@@ -19,6 +19,17 @@ CC_NOINLINE CC_NO_TSAN void cc__san_fiber_set(struct san *san, void *fiber) {
     san->fiber = fiber;
 }
 
+/* A context of this thread that never did anything. */
+static _Thread_local void *blank;
+
+CC_NOINLINE CC_NO_TSAN void *cc__san_fiber_new(void) {
+    void *self = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(blank, 1);
+    void *fiber = __tsan_create_fiber(0);
+    __tsan_switch_to_fiber(self, 1);
+    return fiber;
+}
+
 CC_NOINLINE CC_NO_TSAN void cc__san_copy(void *to, const void *from, size_t size) {
     volatile char *t = to; /* volatile: not turned into a call of memcpy, which is watched */
     for (size_t i = 0; i < size; i++) t[i] = ((const volatile char *)from)[i];
@@ -29,6 +40,7 @@ void cc__san_native(struct san *san) {
     (void)san;
 #ifdef CC_TSAN
     cc__san_fiber_set(san, __tsan_get_current_fiber());
+    if (blank == NULL) blank = __tsan_create_fiber(0);
 #endif
 #ifdef CC_ASAN
     pthread_attr_t attr;
@@ -44,6 +56,13 @@ void cc__san_native(struct san *san) {
 #endif
 }
 
+void cc__san_native_end(void) {
+#ifdef CC_TSAN
+    if (blank != NULL) __tsan_destroy_fiber(blank);
+    blank = NULL;
+#endif
+}
+
 void cc__san_range_map(const void *bottom, size_t size) {
     (void)bottom, (void)size;
 #ifdef CC_ASAN
@@ -55,6 +74,21 @@ void cc__san_range_unmap(const void *bottom, size_t size) {
     (void)bottom, (void)size;
 #ifdef CC_ASAN
     __lsan_unregister_root_region(bottom, size);
+#endif
+}
+
+#ifdef CC_TSAN
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+#endif
+
+void cc__san_ignore_writes(bool ignore) {
+    (void)ignore;
+#ifdef CC_TSAN
+    if (ignore)
+        AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+    else
+        AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
 #endif
 }
 

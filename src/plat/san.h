@@ -64,16 +64,19 @@ struct san {
 /* Written in one fiber's context and read in another's, on one thread: hidden from the detector. */
 void *cc__san_fiber_get(const struct san *san);
 void cc__san_fiber_set(struct san *san, void *fiber);
+/* A context that is ordered after nothing: made in one that never did anything. */
+void *cc__san_fiber_new(void);
 #endif
 
-/* The calling thread's own stack. */
+/* The calling thread's own stack; and when the thread is through with fibers. */
 void cc__san_native(struct san *san);
+void cc__san_native_end(void);
 
 /* A fiber is about to run on a fresh stack / has left its stack for good. */
 CC_INLINE void cc__san_begin(struct san *san, const void *bottom, size_t size) {
     (void)san, (void)bottom, (void)size;
 #ifdef CC_TSAN
-    cc__san_fiber_set(san, __tsan_create_fiber(0));
+    cc__san_fiber_set(san, cc__san_fiber_new());
 #endif
 #ifdef CC_ASAN
     san->fake_stack = NULL;
@@ -113,7 +116,7 @@ CC_INLINE void *cc__san_lend(struct san *san) {
     (void)san;
 #ifdef CC_TSAN
     void *lender = cc__san_fiber_get(san);
-    cc__san_fiber_set(san, __tsan_create_fiber(0));
+    cc__san_fiber_set(san, cc__san_fiber_new());
     __tsan_switch_to_fiber(cc__san_fiber_get(san), 1);
     return lender;
 #else
@@ -171,6 +174,28 @@ CC_INLINE void cc__san_stack_clean(const void *bottom, size_t size) {
     __asan_unpoison_memory_region(bottom, size);
 #endif
 }
+
+/* What a worker does on behalf of one fiber, in a context of its own: or all that ever ended here would seem ordered. */
+CC_INLINE void *cc__san_apart_begin(void) {
+#ifdef CC_TSAN
+    void *self = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(cc__san_fiber_new(), 1);
+    return self;
+#else
+    return NULL;
+#endif
+}
+CC_INLINE void cc__san_apart_end(void *self) {
+    (void)self;
+#ifdef CC_TSAN
+    void *apart = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(self, 1);
+    __tsan_destroy_fiber(apart);
+#endif
+}
+
+/* What follows is no write to memory, although it looks like one (a mapping). */
+void cc__san_ignore_writes(bool ignore);
 
 bool cc__san_on_valgrind(void);
 

@@ -59,7 +59,9 @@ void *cc__vm_reserve(size_t size, size_t align) {
     size_t slack = align > cc__vm_page() ? align - cc__vm_page() : 0;
     char *p = NULL;
     if (size <= SIZE_MAX - slack) {
+        cc__san_ignore_writes(true); /* the race detector takes a mapping for a write by whoever maps */
         p = mmap(NULL, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        cc__san_ignore_writes(false);
         if (p == MAP_FAILED) p = NULL;
     }
     if (p != NULL && slack > 0) {

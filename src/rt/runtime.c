@@ -141,7 +141,7 @@ static void cancel_waits(void) {
 
 /* Cancels again and again: what one wave sets free may wait again. */
 static bool drain_by_cancelling(uint64_t until) {
-    for (uint64_t step = 1000 * 1000;; step = step < 100 * 1000 * 1000 ? step * 2 : step) {
+    for (uint64_t step = 1000 * 1000;; step = step < 8 * 1000 * 1000 ? step * 2 : step) {
         cancel_waits();
         uint64_t now = cc__clock_now();
         uint64_t next = now + step < until ? now + step : until;

@@ -17,14 +17,21 @@ struct sched cc__sched;
 
 static _Thread_local struct worker *this_worker __attribute__((tls_model("initial-exec")));
 
-CC_NOINLINE struct worker *cc__worker(void) {
+CC_NOINLINE CC_NO_TSAN struct worker *cc__worker(void) {
     struct worker *w = this_worker;
     __asm__ volatile("" : "+r"(w)); /* not a constant of the thread: every call looks again */
     return w;
 }
 
-CC_NOINLINE void cc__worker_set(struct worker *w) {
+CC_NOINLINE CC_NO_TSAN void cc__worker_set(struct worker *w) {
     this_worker = w;
+}
+
+/* The fiber frees the block, and is not ordered after us in the race detector's eyes. */
+static CC_NOINLINE CC_NO_TSAN size_t block_of(struct fiber *f, struct fiber_block **block) {
+    struct fiber_block *volatile *at = (struct fiber_block *volatile *)(void *)f->args;
+    *block = *at;
+    return (*block)->stack_size;
 }
 
 /* From the worker's own stack into a fiber; returns when something switches back. */
@@ -34,8 +41,9 @@ static void run(struct worker *w, struct fiber *f) {
     if (stack == NULL) {
         (void)cc__get_acquire(&f->word); /* pairs with the spawner's release */
         struct fiber_block *block = NULL;
-        if (cc__state_args(f) == ARGS_BLOCK) memcpy(&block, f->args, sizeof(void *));
-        stack = cc__stack_take(&w->core.stacks, block != NULL ? block->stack_size : 0);
+        size_t wanted = 0;
+        if (cc__state_args(f) == ARGS_BLOCK) wanted = block_of(f, &block);
+        stack = cc__stack_take(&w->core.stacks, wanted);
         if (unlikely(stack == NULL)) {
             /* No stack can be had: the thunk does not run, its joiners hear ENOMEM, everybody else goes on. */
             cc__mem_free(block);
@@ -54,7 +62,6 @@ static void run(struct worker *w, struct fiber *f) {
     cc__san_leave(&w->core.san, &stack->san);
     w = cc__context_switch(&w->core.native, to, w);
     cc__san_arrive(&w->core.san);
-    cc__san_acquire(w);
     cc__switch_arrived(w);
 }
 
@@ -76,9 +83,11 @@ static void *worker_main(void *arg) {
         cc__set(&w->core.after, nothing);
         run(w, f);
     }
+    cc__san_acquire(w); /* pairs with the end of each fiber */
     cc__pool_flush(&w->core.fibers);
     cc__stack_flush(&w->core.stacks);
     cc__fault_stack_clear();
+    cc__san_native_end();
     cc__worker_set(NULL);
     return NULL;
 }

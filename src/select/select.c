@@ -162,13 +162,12 @@ static int run(CCCase *cases, size_t n, CCSelectOrder order, struct select *s, b
         if (rc != 0) return rc;
     }
     struct wakes wakes;
-    wakes.count = 0;
-    wakes.threads = NULL;
+    cc__wakes_init(&wakes);
     lock_all(s);
     struct arm *served = poll_all(s, order, &wakes);
     if (served != NULL) {
         unlock_all(s);
-        if (wakes.count != 0 || wakes.threads != NULL) cc__wakes_flush(&wakes);
+        if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
         if (served->reap) {
             cc__lock_take(served->lock);
             served->ops->leave_locked(served);

@@ -67,8 +67,7 @@ static CC_NOINLINE void deliver_locked(struct fiber *f, struct wakes *wakes) {
 /* consumed: the caller joins it, with a handle. Consumes the lock. */
 static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
     struct wakes wakes;
-    wakes.count = 0;
-    wakes.threads = NULL;
+    cc__wakes_init(&wakes);
     if (unlikely(f->joiners != NULL)) deliver_locked(f, &wakes);
     cc__state_done(f);
     if (!consumed)
@@ -77,7 +76,7 @@ static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
     cc__task_drop_locked(w, f);
     /* Before the wakes: whoever hears of the end may count on it. Release: pairs with cc__sched_active. */
     cc__set_release(&w->core.probe.ended, cc__get(&w->core.probe.ended) + 1);
-    if (unlikely(wakes.count != 0 || wakes.threads != NULL)) cc__wakes_flush(&wakes);
+    if (unlikely(cc__wakes_any(&wakes))) cc__wakes_flush(&wakes);
 }
 
 void cc__driver_task_ended(struct worker *w, struct fiber *f) {
@@ -207,7 +206,7 @@ int cc__arm_join(struct arm *arm, const CCCase *c) {
     if (c->task == NULL || c->task->id == 0) return EINVAL;
     struct fiber *f = cc__pool_find(c->task->id);
     if (f == NULL) return ESRCH;
-    if (f == cc__sched_current(cc__worker())) return EDEADLK;
+    if (f == cc__sched_current(cc__worker()) && cc__pool_id(f) == c->task->id) return EDEADLK;
     arm->object = f;
     arm->lock = &f->join_lock;
     arm->value = c->value;

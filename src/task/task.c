@@ -10,7 +10,7 @@
 static const uint32_t handles_max = UINT32_MAX - 1; /* one more is the end's own (join.c) */
 
 static void recycle_locked(struct worker *w, struct fiber *f) {
-    f->generation = (f->generation + 1) & 0x7fffffffu;
+    cc__set(&f->generation, (cc__get(&f->generation) + 1) & 0x7fffffffu);
     cc__lock_release(&f->join_lock);
     cc__state_recycle(f);
     if (w != NULL)

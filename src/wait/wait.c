@@ -120,13 +120,16 @@ bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wak
     struct fiber *f = waiter->fiber;
     if (f != NULL) {
         if (!cc__sched_claim(f, waiter->ticket, reason, waiter->sole)) return false;
-        if (wakes->count++ == 0) cc__list_init(&wakes->fibers);
+        uint32_t count = cc__get(&wakes->count);
+        cc__set(&wakes->count, count + 1);
+        if (count == 0) cc__list_init(&wakes->fibers);
         cc__list_push_back(&wakes->fibers, &f->link);
     } else {
         uint32_t waits = 0;
         if (!cc__cas(&waiter->word, &waits, 1)) return false;
-        cc__set(&waiter->link.next, wakes->threads ? &wakes->threads->link : NULL);
-        wakes->threads = waiter;
+        struct waiter *first = cc__get(&wakes->threads);
+        cc__set(&waiter->link.next, first ? &first->link : NULL);
+        cc__set(&wakes->threads, waiter);
     }
     return true;
 }
@@ -145,7 +148,7 @@ static void release_threads(struct waiter *waiter) {
 static void leave_frames(struct wakes *wakes) {
     (void)wakes;
 #ifdef CC_TSAN
-    if (wakes->count == 0) return;
+    if (cc__get(&wakes->count) == 0) return;
     for (struct link *l = cc__get(&wakes->fibers.next); l != &wakes->fibers; l = cc__get(&l->next))
         cc__san_release(&cc__fiber_of(l)->word);
 #endif
@@ -153,9 +156,11 @@ static void leave_frames(struct wakes *wakes) {
 
 void cc__wakes_flush(struct wakes *wakes) {
     leave_frames(wakes);
-    if (wakes->threads != NULL) release_threads(wakes->threads);
-    if (wakes->count == 1)
+    struct waiter *threads = cc__get(&wakes->threads);
+    uint32_t count = cc__get(&wakes->count);
+    if (threads != NULL) release_threads(threads);
+    if (count == 1)
         cc__sched_ready(cc__fiber_of(cc__list_pop_front(&wakes->fibers)));
-    else if (wakes->count > 1)
-        cc__sched_ready_all(&wakes->fibers, wakes->count);
+    else if (count > 1)
+        cc__sched_ready_all(&wakes->fibers, count);
 }

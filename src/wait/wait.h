@@ -51,10 +51,18 @@ enum wake_reason cc__wait_sleep(struct waiter *waiter);
 /* What a waker has claimed and not yet woken: fibers by their records, so that a waiter's frame is touched
  * once; OS threads by their waiters. */
 struct wakes {
-    struct link fibers; /* of fiber.link; set up by the first claim */
-    uint32_t count;
-    struct waiter *threads; /* by link.next */
+    struct link fibers;             /* of fiber.link; set up by the first claim */
+    _Atomic uint32_t count;         /* relaxed, like `threads`: wakers that follow each other on one worker's stack */
+    struct waiter *_Atomic threads; /* are not ordered for a race detector; by link.next */
 };
+
+CC_INLINE void cc__wakes_init(struct wakes *wakes) {
+    cc__set(&wakes->count, 0);
+    cc__set(&wakes->threads, NULL);
+}
+CC_INLINE bool cc__wakes_any(struct wakes *wakes) {
+    return cc__get(&wakes->count) != 0 || cc__get(&wakes->threads) != NULL;
+}
 
 /* Under the object's lock; the waiter is off its list. False: another claim was first. */
 bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wake_reason reason);

@@ -1,0 +1,356 @@
+// bench.go - the measurements of ../*.c for goroutines; the same work, the same checks, the same line of output.
+//
+//	bench NAME [WORKERS] [SCALE]      workers is GOMAXPROCS; 0 or nothing leaves it alone
+//
+// A goroutine has no handle to join, so each benchmark joins in whichever way measured fastest of those that Go programs use: one
+// channel for all results, a channel for each, or a WaitGroup with the results in memory.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+type result struct {
+	n      uint64
+	ns     float64
+	extras string
+}
+
+func fail(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+	os.Exit(1)
+}
+
+func scaled(n uint64, scale float64) uint64 {
+	if v := uint64(float64(n) * scale); v > 0 {
+		return v
+	}
+	return 1
+}
+
+// A value in kB from /proc/self/status, in bytes.
+func status(key string) uint64 {
+	f, err := os.Open("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), key+":"); ok {
+			kb, _ := strconv.ParseUint(strings.Fields(rest)[0], 10, 64)
+			return kb * 1024
+		}
+	}
+	return 0
+}
+
+func yields(fibers, each uint64) result {
+	done := make([]uint64, fibers)
+	var all sync.WaitGroup
+	start := time.Now()
+	all.Add(int(fibers))
+	for i := range done {
+		go func() {
+			count := uint64(0)
+			for count < each {
+				runtime.Gosched()
+				count++
+			}
+			done[i] = count
+			all.Done()
+		}()
+	}
+	all.Wait()
+	ns := float64(time.Since(start).Nanoseconds())
+	sum := uint64(0)
+	for _, count := range done {
+		sum += count
+	}
+	if sum != fibers*each {
+		fail("%d yields were counted", sum)
+	}
+	return result{n: sum, ns: ns}
+}
+
+func spawnJoin(n uint64) result {
+	sum := uint64(0)
+	results := make(chan uint64, 1)
+	start := time.Now()
+	for i := uint64(0); i < n; i++ {
+		go func() { results <- i }()
+		sum += <-results
+	}
+	ns := float64(time.Since(start).Nanoseconds())
+	if sum != n*(n-1)/2 {
+		fail("the sum of the results is %d", sum)
+	}
+	return result{n: n, ns: ns}
+}
+
+func spawnBatch(n uint64) result {
+	got := make([]uint64, n)
+	for i := range got {
+		got[i] = 1 // touches the pages
+	}
+	var all sync.WaitGroup
+	start := time.Now()
+	all.Add(int(n))
+	for i := range got {
+		go func() {
+			got[i] = uint64(i)
+			all.Done()
+		}()
+	}
+	all.Wait()
+	sum := uint64(0)
+	for _, v := range got {
+		sum += v
+	}
+	ns := float64(time.Since(start).Nanoseconds())
+	if sum != n*(n-1)/2 {
+		fail("the sum of the results is %d", sum)
+	}
+	return result{n: n, ns: ns}
+}
+
+func spawnTurn(n uint64) result {
+	const group = 100
+	n = (n + group - 1) / group * group
+	var got [group]uint64
+	var all sync.WaitGroup
+	sum := uint64(0)
+	start := time.Now()
+	for i := uint64(0); i < n; i += group {
+		all.Add(group)
+		for k := range got {
+			go func() {
+				got[k] = i + uint64(k)
+				all.Done()
+			}()
+		}
+		runtime.Gosched()
+		all.Wait()
+		for _, v := range got {
+			sum += v
+		}
+	}
+	ns := float64(time.Since(start).Nanoseconds())
+	if sum != n*(n-1)/2 {
+		fail("the sum of the results is %d", sum)
+	}
+	return result{n: n, ns: ns}
+}
+
+const oneSpawn = 1 << 32
+
+// The number in the lower half, the count of goroutines in the upper.
+func fib(n uint64) uint64 {
+	if n < 2 {
+		return n
+	}
+	var left uint64
+	var one sync.WaitGroup
+	one.Add(1)
+	go func() {
+		left = fib(n - 1)
+		one.Done()
+	}()
+	right := fib(n - 2)
+	one.Wait()
+	return left + right + oneSpawn
+}
+
+func fibonacci(n uint64) uint64 {
+	a, b := uint64(0), uint64(1)
+	for ; n > 0; n-- {
+		a, b = b, a+b
+	}
+	return a
+}
+
+func runFib(scale float64) result {
+	n := uint64(27)
+	for s := scale; s > 1.27 && n < 40; s /= 1.618 {
+		n++
+	}
+	for s := scale; s < 0.79 && n > 2; s *= 1.618 {
+		n--
+	}
+	start := time.Now()
+	both := fib(n)
+	ns := float64(time.Since(start).Nanoseconds())
+	number, spawns := both%oneSpawn, both/oneSpawn
+	if number != fibonacci(n) || spawns != fibonacci(n+1)-1 {
+		fail("fib(%d) gave %d with %d goroutines", n, number, spawns)
+	}
+	return result{n: spawns, ns: ns}
+}
+
+const children = 10
+
+func node(first, leaves uint64, sum *uint64, parent *sync.WaitGroup) {
+	if leaves == 1 {
+		*sum = first
+		parent.Done()
+		return
+	}
+	var sums [children]uint64
+	var all sync.WaitGroup
+	all.Add(children)
+	share := leaves / children
+	for i := range sums {
+		go node(first+uint64(i)*share, share, &sums[i], &all)
+	}
+	all.Wait()
+	total := uint64(0)
+	for _, v := range sums {
+		total += v
+	}
+	*sum = total
+	parent.Done()
+}
+
+func skynet(scale float64) result {
+	leaves := uint64(1000000)
+	for s := scale; s > 3.2 && leaves < 100000000; s /= 10 {
+		leaves *= children
+	}
+	for s := scale; s < 0.32 && leaves > 1; s *= 10 {
+		leaves /= children
+	}
+	var sum uint64
+	var one sync.WaitGroup
+	start := time.Now()
+	one.Add(1)
+	go node(0, leaves, &sum, &one)
+	one.Wait()
+	ns := float64(time.Since(start).Nanoseconds())
+	if sum != leaves*(leaves-1)/2 {
+		fail("the sum is %d", sum)
+	}
+	nodes := uint64(0)
+	for level := leaves; level > 0; level /= children {
+		nodes += level
+	}
+	return result{n: nodes, ns: ns}
+}
+
+func timers(n uint64) result {
+	const second = uint64(time.Second)
+	var all sync.WaitGroup
+	var early, lateSum, lateMax atomic.Uint64
+	start := time.Now()
+	all.Add(int(n))
+	for i := uint64(0); i < n; i++ {
+		ns := second
+		if n > 1 {
+			ns = i * 7919 % n * second / (n - 1)
+		}
+		go func() {
+			defer all.Done()
+			wanted := time.Duration(ns)
+			from := time.Now()
+			time.Sleep(wanted)
+			slept := time.Since(from)
+			if slept < wanted {
+				early.Add(1)
+				return
+			}
+			late := uint64(slept - wanted)
+			lateSum.Add(late)
+			for max := lateMax.Load(); late > max && !lateMax.CompareAndSwap(max, late); max = lateMax.Load() {
+			}
+		}()
+	}
+	all.Wait()
+	ns := float64(time.Since(start).Nanoseconds())
+	if early.Load() != 0 {
+		fail("%d sleeps ended early", early.Load())
+	}
+	if ns < float64(second) {
+		fail("all sleeps were over after %.0f ns", ns)
+	}
+	extras := fmt.Sprintf("late_mean_us=%.0f late_max_us=%.0f", float64(lateSum.Load())/float64(n)/1e3, float64(lateMax.Load())/1e3)
+	return result{n: n, ns: ns - float64(second), extras: extras}
+}
+
+func parked(n uint64) result {
+	gate := make(chan struct{})
+	var all sync.WaitGroup
+	var arrived, passed atomic.Uint64
+	var rss, pte uint64
+	rssBefore, pteBefore := status("VmRSS"), status("VmPTE")
+	start := time.Now()
+	all.Add(int(n))
+	for i := uint64(0); i < n; i++ {
+		go func() {
+			if arrived.Add(1) == n {
+				rss, pte = status("VmRSS"), status("VmPTE")
+				close(gate)
+			}
+			<-gate
+			passed.Add(1)
+			all.Done()
+		}()
+	}
+	all.Wait()
+	ns := float64(time.Since(start).Nanoseconds())
+	if passed.Load() != n {
+		fail("%d goroutines passed the gate", passed.Load())
+	}
+	extras := fmt.Sprintf("rss_bytes=%.0f pte_bytes=%.0f", (float64(rss)-float64(rssBefore))/float64(n), (float64(pte)-float64(pteBefore))/float64(n))
+	return result{n: n, ns: ns, extras: extras}
+}
+
+func main() {
+	if len(os.Args) < 2 || len(os.Args) > 4 {
+		fail("usage: %s NAME [WORKERS] [SCALE]", os.Args[0])
+	}
+	name, scale := os.Args[1], 1.0
+	if len(os.Args) > 2 {
+		workers, err := strconv.Atoi(os.Args[2])
+		if err != nil || workers < 0 {
+			fail("'%s' is not a number of workers", os.Args[2])
+		}
+		runtime.GOMAXPROCS(workers)
+	}
+	if len(os.Args) > 3 {
+		var err error
+		if scale, err = strconv.ParseFloat(os.Args[3], 64); err != nil || scale < 0 {
+			fail("'%s' is not a scale", os.Args[3])
+		}
+	}
+	var r result
+	switch name {
+	case "yield":
+		r = yields(2, scaled(2500000, scale))
+	case "yield1k":
+		r = yields(1000, scaled(5000, scale))
+	case "spawn_join":
+		r = spawnJoin(scaled(1000000, scale))
+	case "spawn_batch":
+		r = spawnBatch(scaled(1000000, scale))
+	case "spawn_turn":
+		r = spawnTurn(scaled(1000000, scale))
+	case "fib":
+		r = runFib(scale)
+	case "skynet":
+		r = skynet(scale)
+	case "timers":
+		r = timers(scaled(100000, scale))
+	case "parked":
+		r = parked(scaled(100000, scale))
+	default:
+		fail("there is no benchmark '%s'", name)
+	}
+	line := fmt.Sprintf("go %s %d %d %.1f %s", name, runtime.GOMAXPROCS(0), r.n, r.ns/float64(r.n), r.extras)
+	fmt.Println(strings.TrimSpace(line))
+}

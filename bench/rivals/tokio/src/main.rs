@@ -1,0 +1,299 @@
+//! The measurements of ../../*.c for Tokio's tasks; the same work, the same checks, the same line of output.
+//!
+//!     bench NAME [WORKERS] [SCALE]      the multi-threaded runtime with so many workers; 0 or nothing leaves it to Tokio
+//!
+//! Tasks here have no stacks: what is parked is a future of some hundred bytes, and every function that may wait has to be
+//! written as one.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+use tokio::task::{spawn, yield_now};
+
+struct Outcome {
+    n: u64,
+    ns: f64,
+    extras: String,
+}
+
+fn outcome(n: u64, start: Instant) -> Outcome {
+    Outcome { n, ns: start.elapsed().as_nanos() as f64, extras: String::new() }
+}
+
+fn fail(what: String) -> ! {
+    eprintln!("{what}");
+    std::process::exit(1)
+}
+
+fn scaled(n: u64, scale: f64) -> u64 {
+    ((n as f64 * scale) as u64).max(1)
+}
+
+/// A value in kB from /proc/self/status, in bytes.
+fn status(key: &str) -> f64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')));
+    let number = line.and_then(|line| line.split_whitespace().nth(1)).and_then(|word| word.parse::<f64>().ok());
+    number.unwrap_or(0.0) * 1024.0
+}
+
+async fn yields(tasks: u64, each: u64) -> Outcome {
+    let start = Instant::now();
+    let mut handles = Vec::with_capacity(tasks as usize);
+    for _ in 0..tasks {
+        handles.push(spawn(async move {
+            let mut done = 0;
+            while done < each {
+                yield_now().await;
+                done += 1;
+            }
+            done
+        }));
+    }
+    let mut sum = 0;
+    for handle in handles {
+        sum += handle.await.unwrap();
+    }
+    if sum != tasks * each {
+        fail(format!("{sum} yields were counted"));
+    }
+    outcome(sum, start)
+}
+
+fn check_sum(n: u64, sum: u64) {
+    if sum != n * (n - 1) / 2 {
+        fail(format!("the sum of the results is {sum}"));
+    }
+}
+
+async fn spawn_join(n: u64) -> Outcome {
+    let start = Instant::now();
+    let mut sum = 0;
+    for i in 0..n {
+        sum += spawn(async move { i }).await.unwrap();
+    }
+    check_sum(n, sum);
+    outcome(n, start)
+}
+
+async fn spawn_batch(n: u64) -> Outcome {
+    let mut handles = Vec::with_capacity(n as usize);
+    let start = Instant::now();
+    for i in 0..n {
+        handles.push(spawn(async move { i }));
+    }
+    let mut sum = 0;
+    for handle in handles {
+        sum += handle.await.unwrap();
+    }
+    check_sum(n, sum);
+    outcome(n, start)
+}
+
+async fn spawn_turn(n: u64) -> Outcome {
+    const GROUP: u64 = 100;
+    let n = n.div_ceil(GROUP) * GROUP;
+    let mut handles = Vec::with_capacity(GROUP as usize);
+    let mut sum = 0;
+    let start = Instant::now();
+    for group in 0..n / GROUP {
+        for k in 0..GROUP {
+            handles.push(spawn(async move { group * GROUP + k }));
+        }
+        yield_now().await;
+        for handle in handles.drain(..) {
+            sum += handle.await.unwrap();
+        }
+    }
+    check_sum(n, sum);
+    outcome(n, start)
+}
+
+const ONE_SPAWN: u64 = 1 << 32;
+
+/// The number in the lower half, the count of tasks in the upper.
+fn fib(n: u64) -> Pin<Box<dyn Future<Output = u64> + Send>> {
+    Box::pin(async move {
+        if n < 2 {
+            return n;
+        }
+        let left = spawn(fib(n - 1));
+        let right = fib(n - 2).await;
+        left.await.unwrap() + right + ONE_SPAWN
+    })
+}
+
+fn fibonacci(n: u64) -> u64 {
+    (0..n).fold((0, 1), |(a, b), _| (b, a + b)).0
+}
+
+async fn run_fib(scale: f64) -> Outcome {
+    let mut n = 27;
+    let mut s = scale;
+    while s > 1.27 && n < 40 {
+        n += 1;
+        s /= 1.618;
+    }
+    while s < 0.79 && n > 2 {
+        n -= 1;
+        s *= 1.618;
+    }
+    let start = Instant::now();
+    let both = fib(n).await;
+    let result = outcome(both / ONE_SPAWN, start);
+    if both % ONE_SPAWN != fibonacci(n) || result.n != fibonacci(n + 1) - 1 {
+        fail(format!("fib({n}) gave {} with {} tasks", both % ONE_SPAWN, result.n));
+    }
+    result
+}
+
+const CHILDREN: u64 = 10;
+
+fn node(first: u64, leaves: u64) -> Pin<Box<dyn Future<Output = u64> + Send>> {
+    Box::pin(async move {
+        if leaves == 1 {
+            return first;
+        }
+        let share = leaves / CHILDREN;
+        let mut children = Vec::with_capacity(CHILDREN as usize);
+        for i in 0..CHILDREN {
+            children.push(spawn(node(first + i * share, share)));
+        }
+        let mut sum = 0;
+        for child in children {
+            sum += child.await.unwrap();
+        }
+        sum
+    })
+}
+
+async fn skynet(scale: f64) -> Outcome {
+    let mut leaves = 1_000_000;
+    let mut s = scale;
+    while s > 3.2 && leaves < 100_000_000 {
+        leaves *= CHILDREN;
+        s /= 10.0;
+    }
+    while s < 0.32 && leaves > 1 {
+        leaves /= CHILDREN;
+        s *= 10.0;
+    }
+    let (mut nodes, mut level) = (0, leaves);
+    while level > 0 {
+        nodes += level;
+        level /= CHILDREN;
+    }
+    let start = Instant::now();
+    let sum = spawn(node(0, leaves)).await.unwrap();
+    let result = outcome(nodes, start);
+    if sum != leaves * (leaves - 1) / 2 {
+        fail(format!("the sum is {sum}"));
+    }
+    result
+}
+
+async fn timers(n: u64) -> Outcome {
+    const SECOND: u64 = 1_000_000_000;
+    let late_sum = Arc::new(AtomicU64::new(0));
+    let late_max = Arc::new(AtomicU64::new(0));
+    let mut handles = Vec::with_capacity(n as usize);
+    let start = Instant::now();
+    for i in 0..n {
+        let ns = if n > 1 { i * 7919 % n * SECOND / (n - 1) } else { SECOND };
+        let (late_sum, late_max) = (late_sum.clone(), late_max.clone());
+        handles.push(spawn(async move {
+            let (wanted, from) = (Duration::from_nanos(ns), Instant::now());
+            tokio::time::sleep(wanted).await;
+            let slept = from.elapsed();
+            if slept < wanted {
+                fail("a sleep ended early".to_string());
+            }
+            let late = (slept - wanted).as_nanos() as u64;
+            late_sum.fetch_add(late, Relaxed);
+            late_max.fetch_max(late, Relaxed);
+        }));
+    }
+    for handle in handles {
+        handle.await.unwrap();
+    }
+    let mut result = outcome(n, start);
+    if result.ns < SECOND as f64 {
+        fail(format!("all sleeps were over after {} ns", result.ns));
+    }
+    result.ns -= SECOND as f64;
+    let (mean, max) = (late_sum.load(SeqCst) as f64 / n as f64 / 1e3, late_max.load(SeqCst) as f64 / 1e3);
+    result.extras = format!(" late_mean_us={mean:.0} late_max_us={max:.0}");
+    result
+}
+
+async fn parked(n: u64) -> Outcome {
+    let gate = Arc::new(Semaphore::new(0));
+    let arrived = Arc::new(AtomicU64::new(0));
+    let memory = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+    let mut handles = Vec::with_capacity(n as usize);
+    let before = (status("VmRSS"), status("VmPTE"));
+    let start = Instant::now();
+    for _ in 0..n {
+        let (gate, arrived, memory) = (gate.clone(), arrived.clone(), memory.clone());
+        handles.push(spawn(async move {
+            if arrived.fetch_add(1, SeqCst) + 1 == n {
+                memory[0].store(status("VmRSS") as u64, SeqCst);
+                memory[1].store(status("VmPTE") as u64, SeqCst);
+                gate.close();
+            }
+            gate.acquire().await.is_err() as u64
+        }));
+    }
+    let mut passed = 0;
+    for handle in handles {
+        passed += handle.await.unwrap();
+    }
+    let mut result = outcome(n, start);
+    if passed != n {
+        fail(format!("{passed} tasks passed the gate"));
+    }
+    let each = |now: u64, before: f64| (now as f64 - before) / n as f64;
+    let (rss, pte) = (each(memory[0].load(SeqCst), before.0), each(memory[1].load(SeqCst), before.1));
+    result.extras = format!(" rss_bytes={rss:.0} pte_bytes={pte:.0}");
+    result
+}
+
+async fn run(name: String, scale: f64) -> Outcome {
+    match name.as_str() {
+        "yield" => yields(2, scaled(2_500_000, scale)).await,
+        "yield1k" => yields(1000, scaled(5000, scale)).await,
+        "spawn_join" => spawn_join(scaled(1_000_000, scale)).await,
+        "spawn_batch" => spawn_batch(scaled(1_000_000, scale)).await,
+        "spawn_turn" => spawn_turn(scaled(1_000_000, scale)).await,
+        "fib" => run_fib(scale).await,
+        "skynet" => skynet(scale).await,
+        "timers" => timers(scaled(100_000, scale)).await,
+        "parked" => parked(scaled(100_000, scale)).await,
+        _ => fail(format!("there is no benchmark '{name}'")),
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    if args.len() < 2 || args.len() > 4 {
+        fail(format!("usage: {} NAME [WORKERS] [SCALE]", args[0]));
+    }
+    let number = |at: usize, fallback: f64| match args.get(at).map(|word| word.parse::<f64>()) {
+        None => fallback,
+        Some(Ok(value)) if value >= 0.0 => value,
+        _ => fail(format!("'{}' is not a number", args[at])),
+    };
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if number(2, 0.0) > 0.0 {
+        builder.worker_threads(number(2, 0.0) as usize);
+    }
+    let runtime = builder.enable_time().build().unwrap_or_else(|error| fail(format!("no runtime: {error}")));
+    let workers = runtime.metrics().num_workers();
+    let name = args[1].clone();
+    let scale = number(3, 1.0);
+    let result = runtime.block_on(async { spawn(run(name, scale)).await.unwrap() });
+    println!("tokio {} {workers} {} {:.1}{}", args[1], result.n, result.ns / result.n as f64, result.extras);
+}

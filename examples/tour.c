@@ -1,0 +1,445 @@
+/* tour.c - what the library does today, with figures: `make run`.
+ *
+ * The main thread is an ordinary OS thread. It starts each scene as a task, and while it waits for the
+ * scene's end, ten times a second, shows how far it is.
+ */
+#include <ccc/ccc.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MILLION UINT64_C(1000000)
+#define GIB (UINT64_C(1) << 30)
+
+static bool on_terminal;
+static _Atomic uint64_t progress; /* of the scene that runs */
+
+/* ---- showing ---- */
+
+__attribute__((noreturn)) static void give_up(const char *what, int error) {
+    printf("\n%s: %s\n", what, strerror(error));
+    exit(1);
+}
+
+static void must(int error, const char *what) {
+    if (error != 0) give_up(what, error);
+}
+
+/* 1234567 as "1,234,567"; a few results may be in use at a time. */
+static const char *grouped(uint64_t n) {
+    static char texts[8][32];
+    static int turn;
+    char *text = texts[turn++ % 8], digits[24];
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n), at = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) text[at++] = ',';
+        text[at++] = digits[i];
+    }
+    text[at] = '\0';
+    return text;
+}
+
+static double seconds(uint64_t ns) {
+    return (double)ns / 1e9;
+}
+
+static void clear_line(void) {
+    if (on_terminal) printf("\r\033[K");
+}
+
+/* Runs a scene and returns its result. */
+static void *watch(CCTaskFn scene, void *arg, const char *counted, uint64_t total) {
+    CCTask task;
+    void *result = NULL;
+    int rc;
+    atomic_store(&progress, 0);
+    must(cc_spawn(&task, scene, arg, NULL), "cc_spawn");
+    while ((rc = cc_task_join_until(&task, &result, cc_after_ms(100))) == ETIMEDOUT) {
+        if (!on_terminal) continue;
+        printf("\r\033[K   %s of %s %s", grouped(atomic_load(&progress)), grouped(total), counted);
+        fflush(stdout);
+    }
+    must(rc, "cc_task_join_until");
+    clear_line();
+    return result;
+}
+
+static void title(int number, const char *text) {
+    printf("\n%d. %s\n", number, text);
+    fflush(stdout);
+}
+
+/* ---- memory ---- */
+
+/* The number behind `key` in a file of lines such as "VmRSS:  1234 kB", in bytes; 0: not there. */
+static uint64_t kilobytes_of(const char *path, const char *key) {
+    FILE *f = fopen(path, "re");
+    char line[256];
+    uint64_t bytes = 0;
+    while (f != NULL && fgets(line, sizeof line, f) != NULL)
+        if (strncmp(line, key, strlen(key)) == 0) bytes = strtoull(line + strlen(key), NULL, 10) * 1024;
+    if (f != NULL) fclose(f);
+    return bytes;
+}
+
+/* The one number of a control group's file; `fallback` when there is no file, or no limit in it. */
+static uint64_t number_of(const char *path, uint64_t fallback) {
+    FILE *f = fopen(path, "re");
+    unsigned long long number;
+    if (f == NULL) return fallback;
+    int n = fscanf(f, "%llu", &number);
+    fclose(f);
+    return n == 1 ? number : fallback;
+}
+
+static uint64_t resident(void) {
+    return kilobytes_of("/proc/self/status", "VmRSS:");
+}
+
+static uint64_t page_tables(void) {
+    return kilobytes_of("/proc/self/status", "VmPTE:");
+}
+
+static uint64_t memory_available(void) {
+    uint64_t available = kilobytes_of("/proc/meminfo", "MemAvailable:");
+    uint64_t limit = number_of("/sys/fs/cgroup/memory.max", UINT64_MAX);
+    uint64_t used = number_of("/sys/fs/cgroup/memory.current", 0);
+    uint64_t left = limit > used ? limit - used : 0;
+    return left < available ? left : available;
+}
+
+/* ---- 1: started and joined ---- */
+
+struct crowd {
+    uint64_t n;
+    CCTask *tasks;
+    uint64_t rss_before, page_tables_before; /* when nothing had run yet */
+    uint64_t ns, ns_parked, ns_woken;        /* what a scene measured */
+    uint64_t rss, page_tables, parked, failed;
+};
+
+static void *give_back(void *arg) {
+    return arg;
+}
+
+static void *spawn_and_join(void *arg) {
+    struct crowd *crowd = arg;
+    uint64_t sum = 0, start = cc_now_ns();
+    for (uint64_t i = 0; i < crowd->n; i++) {
+        must(cc_spawn(&crowd->tasks[i], give_back, (void *)(uintptr_t)i, NULL), "cc_spawn");
+    }
+    for (uint64_t i = 0; i < crowd->n; i++) {
+        void *result;
+        must(cc_task_join(&crowd->tasks[i], &result), "cc_task_join");
+        sum += (uint64_t)(uintptr_t)result;
+        if (i % 1024 == 0) atomic_store_explicit(&progress, i, memory_order_relaxed);
+    }
+    crowd->ns = cc_now_ns() - start;
+    if (sum != crowd->n * (crowd->n - 1) / 2) give_up("the sum of the results is wrong", EDOM);
+    return NULL;
+}
+
+static void scene_started(struct crowd *crowd) {
+    char heading[96];
+    snprintf(heading, sizeof heading, "%s tasks, started and then joined", grouped(crowd->n));
+    title(1, heading);
+    watch(spawn_and_join, crowd, "joined", crowd->n);
+    uint64_t grown = resident() - crowd->rss_before;
+    printf("   %s tasks in %.2f s: %.0f ns for each start and join together.\n", grouped(crowd->n), seconds(crowd->ns),
+           (double)crowd->ns / (double)crowd->n);
+    printf("   Memory grew by %.0f bytes a task: a task needs a stack only while it runs, so these shared a few.\n",
+           (double)grown / (double)crowd->n);
+}
+
+/* ---- 2: parked ---- */
+
+static atomic_bool gate_open;
+
+static void *gate(void *arg) {
+    while (!atomic_load(&gate_open)) cc_sleep_ms(1);
+    return arg;
+}
+
+CC_TASK(visitor, { CCTask gate; }) {
+    atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
+    return (void *)(intptr_t)cc_task_join(&self->gate, NULL);
+}
+
+/* Until all have arrived; or, if memory runs out on the way, until none has arrived for two seconds. */
+static void await_arrivals(uint64_t n) {
+    uint64_t seen = 0, changed = cc_now_ns();
+    while (atomic_load(&progress) < n && cc_now_ns() - changed < 2000 * MILLION) {
+        cc_sleep_ms(1);
+        uint64_t now_there = atomic_load(&progress);
+        if (now_there != seen) changed = cc_now_ns();
+        seen = now_there;
+    }
+}
+
+static void *park_all(void *arg) {
+    struct crowd *crowd = arg;
+    CCTask at, handle;
+    uint64_t start = cc_now_ns();
+    must(cc_spawn(&at, gate, NULL, NULL), "cc_spawn");
+    for (uint64_t i = 0; i < crowd->n; i++) {
+        must(cc_task_dup(&at, &handle), "cc_task_dup");
+        crowd->tasks[i] = CC_GO(visitor, .gate = handle);
+    }
+    must(cc_task_detach(&at), "cc_task_detach");
+    await_arrivals(crowd->n);
+    crowd->ns_parked = cc_now_ns() - start;
+    crowd->parked = atomic_load(&progress);
+    crowd->rss = resident();
+    crowd->page_tables = page_tables();
+
+    start = cc_now_ns();
+    atomic_store(&gate_open, true);
+    for (uint64_t i = 0; i < crowd->n; i++) {
+        void *error;
+        if (cc_task_join(&crowd->tasks[i], &error) != 0 || error != NULL) crowd->failed++;
+        if (i % 1024 == 0) atomic_store_explicit(&progress, crowd->n - i, memory_order_relaxed);
+    }
+    crowd->ns_woken = cc_now_ns() - start;
+    return NULL;
+}
+
+static void scene_parked(struct crowd *crowd) {
+    char heading[96];
+    snprintf(heading, sizeof heading, "%s fibers parked at once, each on a stack of its own", grouped(crowd->n));
+    title(2, heading);
+    watch(park_all, crowd, "parked", crowd->n);
+    double n = (double)crowd->parked;
+    printf("   %s fibers parked in %.2f s, woken and joined in %.2f s.\n", grouped(crowd->parked),
+           seconds(crowd->ns_parked), seconds(crowd->ns_woken));
+    if (crowd->failed > 0)
+        printf("   %s found no memory for a stack; their joins said so, and the program went on.\n",
+               grouped(crowd->failed));
+    printf("   While they were parked: %.2f GB resident, %.0f bytes a fiber, and %.0f bytes of page tables.\n",
+           (double)crowd->rss / 1e9, (double)(crowd->rss - crowd->rss_before) / n,
+           (double)(crowd->page_tables - crowd->page_tables_before) / n);
+
+    /* The workers have nothing to do now: they give the pages of pooled stacks back. */
+    uint64_t start = cc_now_ns(), last = UINT64_MAX, now = resident();
+    while (now < last && cc_now_ns() - start < 10000 * MILLION) {
+        last = now;
+        cc_sleep_ms(200);
+        now = resident();
+        if (on_terminal) printf("\r\033[K   %.2f GB resident", (double)now / 1e9), fflush(stdout);
+    }
+    clear_line();
+    printf("   %.1f s after their end: %.2f GB. What stays are the records, for the next crowd.\n",
+           seconds(cc_now_ns() - start), (double)now / 1e9);
+}
+
+/* ---- 3: both cores ---- */
+
+enum { CHUNK = 10000 };
+
+static bool is_prime(uint64_t n) {
+    if (n < 2 || (n % 2 == 0 && n != 2)) return false;
+    for (uint64_t d = 3; d * d <= n; d += 2)
+        if (n % d == 0) return false;
+    return true;
+}
+
+CC_TASK(count_primes, { uint64_t from, to; }) {
+    uint64_t count = 0;
+    for (uint64_t n = self->from; n < self->to; n++) count += is_prime(n);
+    atomic_fetch_add(&progress, 1);
+    return (void *)(uintptr_t)count;
+}
+
+struct map {
+    uint64_t limit, count, ns;
+    bool parallel;
+};
+
+static void *map_chunks(void *arg) {
+    struct map *map = arg;
+    uint64_t chunks = map->limit / CHUNK, start = cc_now_ns();
+    CCTask *tasks = calloc(chunks, sizeof *tasks);
+    if (tasks == NULL) give_up("calloc", ENOMEM);
+    map->count = 0;
+    for (uint64_t i = 0; i < chunks; i++) {
+        tasks[i] = CC_GO(count_primes, .from = i * CHUNK, .to = (i + 1) * CHUNK);
+        if (!map->parallel)
+            map->count += (uintptr_t)cc_block_on(tasks[i]); /* the next one starts when this one has ended */
+    }
+    for (uint64_t i = 0; map->parallel && i < chunks; i++) map->count += (uintptr_t)cc_block_on(tasks[i]);
+    map->ns = cc_now_ns() - start;
+    free(tasks);
+    return NULL;
+}
+
+static void scene_cores(void) {
+    title(3, "A map over chunks: one task at a time, then all at once");
+    struct map map = {.limit = 4 * MILLION};
+    uint64_t chunks = map.limit / CHUNK;
+    watch(map_chunks, &map, "chunks", chunks);
+    uint64_t one_ns = map.ns, one_count = map.count;
+    map.parallel = true;
+    watch(map_chunks, &map, "chunks", chunks);
+    if (map.count != one_count || map.count != 283146) give_up("the number of primes is wrong", EDOM);
+    printf("   %s primes below %s, counted in %s chunks.\n", grouped(map.count), grouped(map.limit), grouped(chunks));
+    printf("   One task at a time: %.2f s. All at once: %.2f s, %.1f times as fast on %u workers.\n", seconds(one_ns),
+           seconds(map.ns), (double)one_ns / (double)map.ns, cc_worker_count());
+}
+
+/* ---- 4: sleep ---- */
+
+enum { SLEEPERS = 100000 };
+
+static _Atomic uint64_t early, late_sum, late_max;
+
+static void *sleeper(void *arg) {
+    CCDeadline deadline = cc_after_ns((uint64_t)(uintptr_t)arg);
+    cc_sleep_until(deadline);
+    uint64_t now = cc_now_ns(), late = now - deadline.ns, max = atomic_load(&late_max);
+    atomic_fetch_add(&progress, 1);
+    if (now < deadline.ns) {
+        atomic_fetch_add(&early, 1);
+        return NULL;
+    }
+    atomic_fetch_add(&late_sum, late);
+    while (late > max && !atomic_compare_exchange_weak(&late_max, &max, late)) {
+    }
+    return NULL;
+}
+
+static void *sleep_all(void *arg) {
+    struct crowd *crowd = arg;
+    uint64_t start = cc_now_ns();
+    for (uint64_t i = 0; i < SLEEPERS; i++) {
+        uint64_t ns = i * 7919 % SLEEPERS * (1000 * MILLION / SLEEPERS); /* every time once, in a scrambled order */
+        must(cc_spawn(&crowd->tasks[i], sleeper, (void *)(uintptr_t)ns, NULL), "cc_spawn");
+    }
+    for (uint64_t i = 0; i < SLEEPERS; i++) must(cc_task_join(&crowd->tasks[i], NULL), "cc_task_join");
+    crowd->ns = cc_now_ns() - start;
+    return NULL;
+}
+
+static void scene_sleep(struct crowd *crowd) {
+    title(4, "100,000 fibers sleep, each for another time between 0 and 1 second");
+    watch(sleep_all, crowd, "awake", SLEEPERS);
+    printf("   All had slept after %.2f s. Woken early: %s. Late by %.2f ms on average, by %.1f ms at most.\n",
+           seconds(crowd->ns), grouped(atomic_load(&early)), (double)atomic_load(&late_sum) / SLEEPERS / 1e6,
+           (double)atomic_load(&late_max) / 1e6);
+}
+
+/* ---- 5: fork and join ---- */
+
+struct forest {
+    uintptr_t n, result;
+    uint64_t ns;
+};
+
+static void *fib(void *arg) {
+    uintptr_t n = (uintptr_t)arg;
+    if (n < 2) return arg;
+    CCTask left = cc_fiber_spawn_task(fib, (void *)(n - 1));
+    uintptr_t right = (uintptr_t)fib((void *)(n - 2));
+    return (void *)((uintptr_t)cc_block_on(left) + right);
+}
+
+static void *run_fib(void *arg) {
+    struct forest *forest = arg;
+    uint64_t start = cc_now_ns();
+    forest->result = (uintptr_t)fib((void *)forest->n);
+    forest->ns = cc_now_ns() - start;
+    return NULL;
+}
+
+static void scene_fork_join(void) {
+    title(5, "Fork and join: fib(32), where every call starts a task");
+    struct forest forest = {.n = 32};
+    watch(run_fib, &forest, "done", 1);
+    if (forest.result != 2178309) give_up("fib(32) is wrong", EDOM);
+    uint64_t spawns = 3524577; /* fib(33) - 1 */
+    printf("   fib(32) = %s by %s tasks in %.2f s: %.0f ns a task.\n", grouped(forest.result), grouped(spawns),
+           seconds(forest.ns), (double)forest.ns / (double)spawns);
+}
+
+/* ---- 6: overflow ---- */
+
+__attribute__((noinline)) static uint64_t dig(uint64_t depth) {
+    volatile char shovel[256];
+    shovel[0] = (char)depth;
+    return depth == 0 ? 0 : dig(depth - 1) + (uint64_t)shovel[0];
+}
+
+static void *dig_deep(void *arg) {
+    (void)arg;
+    return (void *)(uintptr_t)dig(MILLION);
+}
+
+/* In a process of its own, because it will not survive. */
+__attribute__((noreturn)) static void overflow(int out) {
+    CCTask task;
+    CCSpawnOptions options = {.name = "digger", .stack_size = (size_t)64 * 1024};
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    dup2(out, STDERR_FILENO);
+    must(cc_spawn(&task, dig_deep, NULL, &options), "cc_spawn");
+    cc_task_join(&task, NULL);
+    _exit(0);
+}
+
+static void scene_overflow(void) {
+    title(6, "A fiber named 'digger' calls itself a million times on a stack of 64 KiB");
+    int pipe_ends[2], status = 0;
+    if (pipe(pipe_ends) != 0) give_up("pipe", errno);
+    fflush(stdout);
+    pid_t child = fork(); /* allowed: the runtime has been shut down before */
+    if (child < 0) give_up("fork", errno);
+    if (child == 0) overflow(pipe_ends[1]);
+    close(pipe_ends[1]);
+    char text[1024];
+    size_t length = 0;
+    for (ssize_t n; (n = read(pipe_ends[0], text + length, sizeof text - 1 - length)) > 0;) length += (size_t)n;
+    text[length] = '\0';
+    close(pipe_ends[0]);
+    waitpid(child, &status, 0);
+    printf("   Its last words, on stderr:\n   %s", text);
+    if (WIFSIGNALED(status))
+        printf("   Then signal %d (%s) ended the process.\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
+}
+
+int main(void) {
+    uint64_t start = cc_now_ns(), available = memory_available();
+    on_terminal = isatty(STDOUT_FILENO);
+    struct crowd crowd = {.n = MILLION};
+    crowd.tasks = calloc(MILLION, sizeof *crowd.tasks);
+    if (crowd.tasks == NULL) give_up("calloc", ENOMEM);
+    must(cc_runtime_init(NULL), "cc_runtime_init");
+    printf("libccc %d.%d.%d: a tour, on %u workers, with %.1f GB of memory available.\n", CC_VERSION_MAJOR,
+           CC_VERSION_MINOR, CC_VERSION_PATCH, cc_worker_count(), (double)available / 1e9);
+
+    if (available < 8 * GIB) {
+        crowd.n = available / 10000 / 10000 * 10000; /* twice what they need */
+        if (crowd.n < 10000) crowd.n = 10000;
+        if (crowd.n > MILLION) crowd.n = MILLION;
+        printf("A million parked fibers take 5 GB; with this memory there will be %s.\n", grouped(crowd.n));
+    }
+    crowd.rss_before = resident();
+    crowd.page_tables_before = page_tables();
+    scene_started(&crowd);
+    scene_parked(&crowd);
+    scene_cores();
+    scene_sleep(&crowd);
+    scene_fork_join();
+    free(crowd.tasks);
+    must(cc_runtime_shutdown(5000), "cc_runtime_shutdown");
+    scene_overflow();
+
+    printf("\nThat took %.0f s. Where to go next:\n", seconds(cc_now_ns() - start));
+    printf("   examples/              small programs, one idea each; start with hello.c and parallel_map.c\n"
+           "   include/ccc/           the whole interface, and docs/man/ for each call: man -l docs/man/cc_task.3\n"
+           "   ARCHITECTURE.md        a day in the life of a fiber\n"
+           "   make test, make bench  the tests; the measurements, beside Go\n");
+    return 0;
+}

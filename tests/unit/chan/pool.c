@@ -1,0 +1,291 @@
+/* pool.c - a channel as a pool: items are made on demand up to the capacity, cleaned on return, and end with it. */
+#include "harness.h"
+
+#include "../../battery/battery.h"
+
+struct shop {
+    atomic_int made, cleaned, destroyed, failures_left, in_use;
+    CCChan *ch;
+};
+
+struct item {
+    int number; /* 1, 2, … */
+    int uses;
+};
+
+static int make_item(void *place, void *context) {
+    struct shop *shop = context;
+    CHECK_EQ(cc_chan_cap(shop->ch) > 0, true); /* outside the lock: the channel may be asked */
+    if (atomic_load(&shop->failures_left) > 0) {
+        atomic_fetch_sub(&shop->failures_left, 1);
+        return ENOSPC;
+    }
+    struct item *item = malloc(sizeof *item);
+    CHECK(item != NULL);
+    item->number = atomic_fetch_add(&shop->made, 1) + 1;
+    item->uses = 0;
+    memcpy(place, &item, sizeof item);
+    return 0;
+}
+
+static void clean_item(void *place, void *context) {
+    struct shop *shop = context;
+    struct item *item;
+    memcpy(&item, place, sizeof item);
+    item->uses = 0;
+    (void)cc_chan_len(shop->ch);
+    atomic_fetch_add(&shop->cleaned, 1);
+}
+
+static void destroy_item(void *place, void *context) {
+    struct shop *shop = context;
+    struct item *item;
+    memcpy(&item, place, sizeof item);
+    free(item);
+    atomic_fetch_add(&shop->destroyed, 1);
+}
+
+static void open_shop(struct shop *shop, size_t capacity) {
+    memset(shop, 0, sizeof *shop);
+    shop->ch = cc_chan_create_ex(&(CCChanConfig){.elem_size = sizeof(struct item *),
+                                                 .capacity = capacity,
+                                                 .on_create = make_item,
+                                                 .on_reset = clean_item,
+                                                 .on_destroy = destroy_item,
+                                                 .context = shop});
+    CHECK(shop->ch != NULL);
+}
+
+static struct item *take(struct shop *shop) {
+    struct item *item = NULL;
+    CHECK_EQ(cc_chan_recv(shop->ch, &item, sizeof item), 0);
+    CHECK(item != NULL);
+    return item;
+}
+
+static void give(struct shop *shop, struct item *item) {
+    CHECK_EQ(cc_chan_send(shop->ch, &item, sizeof item), 0);
+}
+
+static void *life_of_a_pool(void *unused) {
+    (void)unused;
+    struct shop shop;
+    open_shop(&shop, 3);
+    CHECK_EQ(shop.made, 0); /* nothing in advance */
+    struct item *items[3], *item = NULL;
+    for (int i = 0; i < 3; i++) items[i] = take(&shop);
+    CHECK_EQ(shop.made, 3);
+    CHECK_EQ(cc_chan_recv_try(shop.ch, &item, sizeof item), EAGAIN); /* the capacity is a limit */
+    CHECK_EQ(cc_chan_recv_until(shop.ch, &item, sizeof item, cc_after_ms(1)), ETIMEDOUT);
+    items[1]->uses = 9;
+    give(&shop, items[1]);
+    CHECK_EQ(shop.cleaned, 1);
+    item = take(&shop);
+    CHECK(item == items[1]);
+    CHECK_EQ(item->uses, 0); /* cleaned */
+    CHECK_EQ(shop.made, 3);
+    for (int i = 0; i < 3; i++) give(&shop, items[i]);
+    CHECK_EQ(cc_chan_len(shop.ch), 3);
+    for (int i = 0; i < 3; i++) give(&shop, take(&shop)); /* a pool with items makes no more */
+    CHECK_EQ(shop.made, 3);
+    CHECK_EQ(shop.destroyed, 0);
+    cc_chan_free(shop.ch);
+    CHECK_EQ(shop.destroyed, 3);
+    return NULL;
+}
+
+TEST_WORKERS(life_of_a_pool) {
+    life_of_a_pool(NULL);
+    CHECK_EQ(cc_run(life_of_a_pool, NULL, NULL), 0);
+}
+
+TEST(a_closed_pool) {
+    struct shop shop;
+    open_shop(&shop, 3);
+    struct item *kept = take(&shop), *item = NULL;
+    give(&shop, take(&shop)); /* makes a second one, for nobody has returned the first */
+    CHECK_EQ(shop.made, 2);
+    CHECK_EQ(cc_chan_close(shop.ch), 0);
+    CHECK_EQ(cc_chan_recv(shop.ch, &item, sizeof item), 0); /* what is there is received */
+    CHECK_EQ(item->number, 2);
+    CHECK_EQ(cc_chan_recv(shop.ch, &kept, 1), EINVAL);
+    struct item *none = NULL;
+    CHECK_EQ(cc_chan_recv(shop.ch, &none, sizeof none), EPIPE); /* and nothing is made */
+    CHECK(none == NULL);
+    CHECK_EQ(cc_chan_send(shop.ch, &kept, sizeof kept), EPIPE); /* the sender has it still */
+    CHECK_EQ(shop.made, 2);
+    cc_chan_free(shop.ch);
+    CHECK_EQ(shop.destroyed, 0); /* both are ours */
+    free(kept);
+    free(item);
+}
+
+/* ---- on_create fails ---- */
+
+static void *failing_create(void *unused) {
+    (void)unused;
+    struct shop shop;
+    open_shop(&shop, 2);
+    shop.failures_left = 3;
+    struct item *item = NULL;
+    CHECK_EQ(cc_chan_recv(shop.ch, &item, sizeof item), ENOSPC);
+    CHECK_EQ(cc_chan_recv_try(shop.ch, &item, sizeof item), ENOSPC);
+    CHECK_EQ(cc_chan_recv_until(shop.ch, &item, sizeof item, CC_FOREVER), ENOSPC);
+    CHECK(item == NULL);
+    struct item *a = take(&shop), *b = take(&shop); /* failures use up no room */
+    CHECK_EQ(shop.made, 2);
+    CHECK_EQ(cc_chan_recv_try(shop.ch, &item, sizeof item), EAGAIN);
+    give(&shop, a);
+    give(&shop, b);
+    cc_chan_free(shop.ch);
+    CHECK_EQ(shop.destroyed, 2);
+    return NULL;
+}
+
+TEST_WORKERS(create_fails) {
+    failing_create(NULL);
+    CHECK_EQ(cc_run(failing_create, NULL, NULL), 0);
+}
+
+/* Somebody waits while the only room is taken by a create that then fails: the waiter is told, and creates. */
+struct slow_shop {
+    CCChan *ch;
+    atomic_int calls, waiters;
+};
+
+static int slow_create(void *place, void *context) {
+    struct slow_shop *shop = context;
+    int call = atomic_fetch_add(&shop->calls, 1);
+    if (call == 0) { /* holds the room until everybody else waits */
+        while (waiting_on(shop->ch, &shop->ch->receivers) != atomic_load(&shop->waiters)) cc_yield();
+        return EIO;
+    }
+    uint64_t number = 50 + (uint64_t)call;
+    memcpy(place, &number, sizeof number);
+    return 0;
+}
+
+static void waiter_creates_with(enum parties kind, size_t deadline_ms) {
+    struct slow_shop shop = {.waiters = 2};
+    shop.ch = cc_chan_create_ex(&(CCChanConfig){.elem_size = 8, .capacity = 1, .on_create = slow_create, .context = &shop});
+    CHECK(shop.ch != NULL);
+    struct call calls[3];
+    struct party parties[3];
+    for (int i = 0; i < 3; i++) {
+        call_init(&calls[i], shop.ch, 8, 0);
+        if (deadline_ms) calls[i].deadline = cc_after_ms(deadline_ms);
+        parties[i] = party_start(kind, i, call_recv_until, &calls[i]);
+    }
+    /* One failed; one of the two others made the item, and the last waits for it. */
+    int failed = 0, served = 0;
+    while (failed + served < 2) {
+        failed = served = 0;
+        for (int i = 0; i < 3; i++) {
+            int rc = atomic_load(&calls[i].returned);
+            if (rc == EIO) failed++;
+            if (rc == 0) served++;
+        }
+        cc_yield();
+    }
+    CHECK_EQ(failed, 1);
+    CHECK_EQ(served, 1);
+    await_receivers(shop.ch, 1);
+    CHECK_EQ(atomic_load(&shop.calls), 2);
+    CHECK_EQ(send_number(shop.ch, 8, 51), 0); /* returned to the pool: straight to the last */
+    parties_end(parties, 3);
+    for (int i = 0; i < 3; i++) CHECK(calls[i].returned == EIO || (calls[i].returned == 0 && calls[i].number == 51));
+    check_clean(shop.ch);
+    cc_chan_free(shop.ch);
+}
+
+TEST_WORKERS(a_waiter_creates_after_a_failure) {
+    for (int kind = FIBERS; kind < KINDS; kind++) {
+        waiter_creates_with((enum parties)kind, 0);
+        waiter_creates_with((enum parties)kind, 3600 * 1000);
+    }
+}
+
+/* ---- under traffic ---- */
+
+static void *customer(void *arg) {
+    struct shop *shop = arg;
+    for (long i = 0; i < test_rounds(300, 30000); i++) {
+        struct item *item = NULL;
+        int rc = cc_chan_recv(shop->ch, &item, sizeof item);
+        if (rc == ENOSPC) continue;
+        CHECK_EQ(rc, 0);
+        CHECK(atomic_fetch_add(&shop->in_use, 1) < 4); /* never more than exist */
+        CHECK_EQ(item->uses++, 0);                    /* nobody else has it */
+        if (i % 5 == 0) cc_yield();
+        CHECK_EQ(item->uses, 1);
+        atomic_fetch_sub(&shop->in_use, 1);
+        give(shop, item);
+    }
+    return NULL;
+}
+
+static void customers(enum parties kind, size_t failures) {
+    struct shop shop;
+    open_shop(&shop, 4);
+    shop.failures_left = (int)failures;
+    struct party parties[8];
+    for (int i = 0; i < 8; i++) parties[i] = party_start(kind, i, customer, &shop);
+    parties_end(parties, 8);
+    CHECK(shop.made >= 1 && shop.made <= 4);
+    CHECK_EQ(cc_chan_len(shop.ch), shop.made); /* all have come back */
+    check_clean(shop.ch);
+    cc_chan_free(shop.ch);
+    CHECK_EQ(shop.destroyed, shop.made);
+}
+
+TEST_WORKERS(customers) {
+    for_each_kind(customers, 0);
+    for_each_kind(customers, 100);
+}
+
+/* A pool that is filled by hand: no on_create. */
+TEST(filled_by_hand) {
+    struct shop shop = {0};
+    shop.ch = cc_chan_create_ex(
+        &(CCChanConfig){.elem_size = sizeof(void *), .capacity = 2, .on_reset = clean_item, .on_destroy = destroy_item, .context = &shop});
+    CHECK(shop.ch != NULL);
+    struct item *item = NULL;
+    CHECK_EQ(cc_chan_recv_try(shop.ch, &item, sizeof item), EAGAIN);
+    item = calloc(1, sizeof *item);
+    item->uses = 3;
+    give(&shop, item);
+    CHECK_EQ(take(&shop)->uses, 0);
+    give(&shop, item);
+    cc_chan_free(shop.ch);
+    CHECK_EQ(shop.destroyed, 1);
+    CHECK_EQ(shop.cleaned, 2);
+}
+
+/* A select may give back to a pool, which then cleans the item as it does after a send. */
+TEST(select_cleans_too) {
+    struct shop shop;
+    open_shop(&shop, 2);
+    struct item *item = take(&shop);
+    item->uses = 5;
+    size_t chosen = 9;
+    CCCase cases[] = {CC_SEND(shop.ch, &item, NULL)};
+    CHECK_EQ(cc_select(cases, 1, CC_FOREVER, &chosen), 0);
+    CHECK_EQ(cases[0].error, 0);
+    CHECK_EQ(shop.cleaned, 1);
+    item = take(&shop);
+    CHECK_EQ(item->uses, 0);
+    give(&shop, item);
+    cc_chan_free(shop.ch);
+}
+
+/* An item is made outside the lock, which a select cannot: such an arm is malformed, and says so. */
+TEST(select_does_not_create) {
+    struct shop shop;
+    open_shop(&shop, 2);
+    struct item *item = NULL;
+    size_t chosen;
+    CCCase cases[] = {CC_RECV(shop.ch, &item, NULL)};
+    CHECK_EQ(cc_select_try(cases, 1, &chosen), EINVAL);
+    CHECK_EQ(shop.made, 0);
+    cc_chan_free(shop.ch);
+}
