@@ -1,0 +1,246 @@
+/* join.c - a task's end is an arm like any other, and uses the handle up only when it is chosen. */
+#include "arms.h"
+
+struct gated {
+    CCChan *gate;
+    long answer;
+};
+
+static void *wait_at_gate(void *arg) {
+    struct gated *g = arg;
+    CHECK_EQ(cc_chan_recv(g->gate, NULL, 0), 0);
+    return (void *)g->answer;
+}
+
+static void *give_back(void *arg) {
+    return arg;
+}
+
+static void *joined_at_once(void *unused) {
+    (void)unused;
+    CCChan *ch = new_chan(8, 1);
+    uint64_t in = 4711;
+    for (long i = 1; i < 50; i++) {
+        CCTask task, copy;
+        CHECK_EQ(cc_spawn(&task, give_back, (void *)i, NULL), 0);
+        CHECK_EQ(cc_task_dup(&task, &copy), 0);
+        void *result = NULL;
+        CHECK_EQ(cc_task_join(&copy, NULL), 0); /* it has ended */
+        CCTask consumed = task;
+        int status = 4711;
+        size_t chosen = 99;
+        CCCase cases[] = {recv_arm(ch, &in), CC_JOIN(&task, &result, &status)};
+        CHECK_EQ(i % 2 ? cc_select(cases, 2, CC_FOREVER, &chosen) : cc_select_try(cases, 2, &chosen), 0);
+        CHECK_EQ(chosen, 1);
+        CHECK_EQ(cases[1].error, 0);
+        CHECK_EQ(status, 0);
+        CHECK_EQ((long)result, i);
+        CHECK_EQ(task.id, 0); /* used up */
+        CHECK_EQ(cc_task_join(&consumed, NULL), ESRCH);
+    }
+    cc_chan_free(ch);
+    return NULL;
+}
+
+TEST_WORKERS(joined_at_once) {
+    both_contexts(joined_at_once);
+}
+
+/* What the chooser does, and what it saw. */
+struct joiner {
+    CCTask task;
+    CCChan *ch;
+    uint64_t in;
+    void *result;
+    CCDeadline deadline;
+    size_t chosen;
+    int error;
+    atomic_int returned;
+};
+
+static void *choose_join(void *arg) {
+    struct joiner *j = arg;
+    CCCase cases[] = {CC_JOIN(&j->task, &j->result, &j->error), recv_arm(j->ch, &j->in)};
+    atomic_store(&j->returned, cc_select(cases, 2, j->deadline, &j->chosen));
+    return NULL;
+}
+
+static void joined_later_with(enum parties kind, size_t which) {
+    struct gated gated = {new_chan(0, 0), 42};
+    struct joiner j = {.ch = new_chan(8, 0), .deadline = CC_FOREVER, .chosen = 99, .error = 4711, .returned = -1};
+    CHECK_EQ(cc_spawn(&j.task, wait_at_gate, &gated, NULL), 0);
+    CCTask name = j.task;
+    struct party p = party_start(kind, 0, choose_join, &j);
+    await_receivers(gated.gate, 1);
+    await_receivers(j.ch, 1);
+    CHECK_EQ(atomic_load(&j.returned), -1);
+    if (which == 0) { /* the task ends */
+        CHECK_EQ(cc_chan_send(gated.gate, NULL, 0), 0);
+        party_end(&p);
+        CHECK_EQ(j.chosen, 0);
+        CHECK_EQ(j.error, 0);
+        CHECK_EQ((long)j.result, 42);
+        CHECK_EQ(j.task.id, 0);
+        CHECK_EQ(cc_task_join(&name, NULL), ESRCH);
+    } else { /* the channel is first: the handle is as it was, and the task's list has lost the arm */
+        CHECK_EQ(send_number(j.ch, 8, 6), 0);
+        party_end(&p);
+        CHECK_EQ(j.chosen, 1);
+        CHECK_EQ(j.in, 6);
+        CHECK_EQ(j.task.id, name.id);
+        CHECK(j.result == NULL);
+        CHECK_EQ(j.error, 4711);
+        CHECK_EQ(cc_chan_send(gated.gate, NULL, 0), 0);
+        void *result = NULL;
+        CHECK_EQ(cc_task_join(&j.task, &result), 0);
+        CHECK_EQ((long)result, 42);
+    }
+    CHECK_EQ(j.returned, 0);
+    check_clean(j.ch);
+    check_clean(gated.gate);
+    cc_chan_free(j.ch);
+    cc_chan_free(gated.gate);
+}
+
+TEST_WORKERS(joined_later) {
+    for_each_kind(joined_later_with, 0);
+}
+
+TEST_WORKERS(not_chosen_keeps_the_handle) {
+    for_each_kind(joined_later_with, 1);
+}
+
+static void join_deadline_with(enum parties kind, size_t unused) {
+    (void)unused;
+    struct gated gated = {new_chan(0, 0), 42};
+    struct joiner j = {.ch = NULL, .deadline = cc_after_ms(2), .chosen = 99, .returned = -1};
+    CHECK_EQ(cc_spawn(&j.task, wait_at_gate, &gated, NULL), 0);
+    struct party p = party_start(kind, 0, choose_join, &j);
+    party_end(&p);
+    CHECK_EQ(j.returned, ETIMEDOUT);
+    CHECK_EQ(j.chosen, 99);
+    CHECK(cc_now_ns() >= j.deadline.ns);
+    CHECK_EQ(cc_chan_send(gated.gate, NULL, 0), 0);
+    void *result = NULL;
+    CHECK_EQ(cc_task_join(&j.task, &result), 0);
+    CHECK_EQ((long)result, 42);
+    cc_chan_free(gated.gate);
+}
+
+TEST_WORKERS(deadline_before_the_end) {
+    for_each_kind(join_deadline_with, 0);
+}
+
+/* Many tasks, joined as they end; each exactly once. */
+static void *quick(void *arg) {
+    long n = (long)arg;
+    for (long i = 0; i < n % 5; i++) cc_yield();
+    return arg;
+}
+
+static void *join_any(void *unused) {
+    (void)unused;
+    enum { N = 32 };
+    for (long round = 0; round < test_rounds(30, 3000); round++) {
+        CCTask tasks[N];
+        void *results[N] = {0};
+        CCCase cases[N];
+        long sum = 0;
+        for (long i = 0; i < N; i++) {
+            CHECK_EQ(cc_spawn(&tasks[i], quick, (void *)(i + 1), NULL), 0);
+            CCCase c = CC_JOIN(&tasks[i], &results[i], NULL);
+            cases[i] = c;
+        }
+        for (int left = N; left > 0; left--) {
+            size_t chosen;
+            CHECK_EQ(cc_select(cases, N, CC_FOREVER, &chosen), 0);
+            CHECK_EQ(cases[chosen].error, 0);
+            CHECK_EQ(tasks[chosen].id, 0);
+            CHECK_EQ((long)results[chosen], (long)chosen + 1);
+            sum += (long)results[chosen];
+            cases[chosen].kind = CC_CASE_NONE;
+        }
+        CHECK_EQ(sum, N * (N + 1) / 2);
+    }
+    return NULL;
+}
+
+TEST_WORKERS(join_any) {
+    both_contexts(join_any);
+}
+
+/* ---- what cannot be joined ---- */
+
+/* Either answer of the header will do: the select refuses the arm, or the arm is ready with what the join would have said. */
+static int error_of(CCCase *cases, size_t n, size_t arm) {
+    size_t chosen = 99;
+    int rc = cc_select(cases, n, cc_after_ms(5000), &chosen);
+    if (rc != 0) return rc;
+    CHECK_EQ(chosen, arm);
+    return cases[chosen].error;
+}
+
+static void *consumed_handles(void *unused) {
+    (void)unused;
+    CCTask task, copy;
+    void *result = NULL;
+    CCChan *ch = new_chan(8, 0);
+    uint64_t in;
+    CHECK_EQ(cc_spawn(&task, give_back, NULL, NULL), 0);
+    copy = task;
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CCCase cases[] = {recv_arm(ch, &in), CC_JOIN(&copy, &result, NULL)};
+    CHECK_EQ(error_of(cases, 2, 1), ESRCH);
+    CHECK(copy.id != 0);
+    CCTask invented = {UINT64_C(0x7fffffff00000001)};
+    CCCase others[] = {recv_arm(ch, &in), CC_JOIN(&invented, &result, NULL)};
+    CHECK_EQ(error_of(others, 2, 1), ESRCH);
+    check_clean(ch);
+    cc_chan_free(ch);
+    return NULL;
+}
+
+TEST_WORKERS(consumed_handles) {
+    both_contexts(consumed_handles);
+}
+
+static void *join_myself(void *arg) {
+    CCTask *me = arg;
+    CCChan *ch = new_chan(8, 0);
+    uint64_t in;
+    CCTask copy = {cc_fiber_id()};
+    CHECK_EQ(me->id == 0 || me->id == copy.id, true);
+    CCCase cases[] = {recv_arm(ch, &in), CC_JOIN(&copy, NULL, NULL)};
+    CHECK_EQ(error_of(cases, 2, 1), EDEADLK);
+    CHECK(copy.id != 0);
+    check_clean(ch);
+    cc_chan_free(ch);
+    return NULL;
+}
+
+TEST_WORKERS(a_fiber_cannot_select_its_own_end) {
+    CCTask task = {0};
+    CHECK_EQ(cc_run(join_myself, &task, NULL), 0);
+}
+
+/* The same task in two arms, and beside other joiners: everybody who waits hears of the end, and one handle is used. */
+TEST_WORKERS(one_task_in_two_arms) {
+    struct gated gated = {new_chan(0, 0), 7};
+    CCTask task, a, b;
+    CHECK_EQ(cc_spawn(&task, wait_at_gate, &gated, NULL), 0);
+    a = b = task;
+    void *ra = NULL, *rb = NULL;
+    CCCase cases[] = {CC_JOIN(&a, &ra, NULL), CC_JOIN(&b, &rb, NULL)};
+    struct choice c;
+    choice_init(&c, cases, 2);
+    struct party p = party_start(FIBERS, 0, choose, &c);
+    await_receivers(gated.gate, 1);
+    CHECK_EQ(cc_chan_send(gated.gate, NULL, 0), 0);
+    party_end(&p);
+    CHECK_EQ(c.returned, 0);
+    CHECK(c.chosen < 2);
+    CHECK_EQ((long)(c.chosen == 0 ? ra : rb), 7);
+    CHECK((c.chosen == 0 ? rb : ra) == NULL);
+    CHECK_EQ(cc_task_join(&task, NULL), ESRCH);
+    cc_chan_free(gated.gate);
+}
