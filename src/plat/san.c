@@ -108,6 +108,16 @@ void cc__san_stack_unmap(unsigned handle) {
 #endif
 }
 
+void cc__san_hush(bool hush) {
+    (void)hush;
+#ifdef HAVE_VALGRIND_H
+    if (hush)
+        VALGRIND_DISABLE_ERROR_REPORTING;
+    else
+        VALGRIND_ENABLE_ERROR_REPORTING;
+#endif
+}
+
 bool cc__san_on_valgrind(void) {
 #ifdef HAVE_VALGRIND_H
     return RUNNING_ON_VALGRIND != 0;

@@ -118,7 +118,7 @@ static int finish(CCCase *cases, const struct arm *arm, size_t *chosen) {
     CCCase *c = &cases[arm->index];
     c->error = arm->error;
     if (c->status != NULL) *c->status = arm->error;
-    if (c->kind == CC_CASE_JOIN && arm->error != ESRCH) c->task->id = 0;
+    if (c->kind == CC_CASE_JOIN && arm->taken) c->task->id = 0;
     *chosen = arm->index;
     return 0;
 }

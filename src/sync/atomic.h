@@ -27,7 +27,9 @@
 #define cc__set_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
 
 #define cc__get_seq(p) atomic_load_explicit((p), memory_order_seq_cst)
-#define cc__set_seq(p, v) atomic_store_explicit((p), (v), memory_order_seq_cst)
+/* An exchange, because emulators have been seen to let a later load overtake a sequentially consistent store.
+ * Words only: some CPUs cannot exchange bytes. */
+#define cc__set_seq(p, v) ((void)atomic_exchange_explicit((p), (v), memory_order_seq_cst))
 
 #define cc__swap(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define cc__swap_seq(p, v) atomic_exchange_explicit((p), (v), memory_order_seq_cst)

@@ -51,6 +51,7 @@ static void leave_locked(struct arm *arm) {
 
 static void deliver_one_locked(struct fiber *f, struct arm *arm) {
     if (arm->value != NULL) *(void **)arm->value = f->outcome.result;
+    arm->taken = true;
     uint32_t left = cc__get(&f->handles);
     if (left > 0) cc__set(&f->handles, left - 1);
 }
@@ -182,14 +183,22 @@ void *cc_block_on(CCTask task) {
 static bool poll_locked(struct arm *arm, struct wakes *wakes) {
     (void)wakes;
     struct fiber *f = arm->object;
-    if (cc__pool_id(f) != arm->id || cc__get(&f->handles) == 0) {
+    if (f == NULL || cc__pool_id(f) != arm->id || cc__get(&f->handles) == 0) {
         arm->error = ESRCH;
+        return true;
+    }
+    if (f == cc__sched_current(cc__worker())) {
+        arm->error = EDEADLK;
         return true;
     }
     if (cc__word_state(cc__get(&f->word)) != FIBER_DONE) return false;
     arm->error = f->outcome.status;
+    arm->taken = true;
     if (arm->value != NULL) *(void **)arm->value = f->outcome.result;
-    arm->reap = true; /* with the lock, when the select leaves */
+    /* The handle is used up here, under the lock; the record, if that was the last one, is recycled when the select takes its leave. */
+    uint32_t left = cc__get(&f->handles) - 1;
+    cc__set(&f->handles, left);
+    arm->reap = left == 0;
     return true;
 }
 
@@ -202,13 +211,14 @@ static void leave_select_locked(struct arm *arm) {
 
 static const struct arm_ops join_ops = {poll_locked, link_locked, leave_select_locked};
 
+/* For handles whose slot never existed: an arm that is ready, with ESRCH. */
+static struct lock nobody;
+
 int cc__arm_join(struct arm *arm, const CCCase *c) {
     if (c->task == NULL || c->task->id == 0) return EINVAL;
     struct fiber *f = cc__pool_find(c->task->id);
-    if (f == NULL) return ESRCH;
-    if (f == cc__sched_current(cc__worker()) && cc__pool_id(f) == c->task->id) return EDEADLK;
     arm->object = f;
-    arm->lock = &f->join_lock;
+    arm->lock = f != NULL ? &f->join_lock : &nobody;
     arm->value = c->value;
     arm->id = c->task->id;
     arm->ops = &join_ops;

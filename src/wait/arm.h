@@ -29,7 +29,8 @@ struct arm {
     struct link link;
     bool linked;
     bool late;
-    bool reap; /* join: it has ended, and this arm uses a handle up */
+    bool taken; /* join: this arm has used a handle up */
+    bool reap;  /* and it was the last one: the record goes when the select leaves */
     int error;
     struct waiter *waiter;
     void *value;      /* a sender's value, a receiver's place, a joiner's result */
