@@ -92,10 +92,12 @@ struct sched {
     unsigned count;
     unsigned searchers_max;
     _Alignas(CC_LINE) _Atomic uint64_t want;
+    _Atomic uint32_t skip;      /* grows while waking sleepers does not pay (idle.c) */
     _Atomic uint32_t stop;      /* workers leave when they find nothing */
     _Atomic uint32_t draining;  /* somebody waits for all tasks to end: say so when idle */
     _Atomic uint32_t refusing;  /* no new tasks */
     _Atomic uint32_t contested; /* cc__sched_contest */
+    _Atomic uint32_t drained;   /* futex: changes whenever a worker goes idle while draining */
     _Alignas(CC_LINE) struct {
         struct lock lock;
         struct link list;       /* of worker_remote.idle: who sleeps */
