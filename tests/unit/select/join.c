@@ -204,6 +204,44 @@ TEST_WORKERS(consumed_handles) {
     both_contexts(consumed_handles);
 }
 
+/* A handle that is used up names nobody, also when the caller sits in the record it once named. */
+struct past {
+    CCTask tasks[64];
+    int met;
+};
+
+static void *meet_oneself_of_the_past(void *arg) {
+    struct past *past = arg;
+    for (int i = 0; i < 64; i++) {
+        if ((uint32_t)past->tasks[i].id != (uint32_t)cc_fiber_id() || past->tasks[i].id == cc_fiber_id()) continue;
+        CCCase cases[] = {CC_JOIN(&past->tasks[i], NULL, NULL)};
+        CHECK_EQ(error_of(cases, 1, 0), ESRCH);
+        past->met++;
+    }
+    return NULL;
+}
+
+static void *live_again(void *arg) {
+    struct past *past = arg;
+    CCTask handles[64];
+    for (int i = 0; i < 64; i++) {
+        CHECK_EQ(cc_spawn(&past->tasks[i], give_back, NULL, NULL), 0);
+        handles[i] = past->tasks[i];
+    }
+    for (int i = 0; i < 64; i++) CHECK_EQ(cc_task_join(&handles[i], NULL), 0);
+    for (int i = 0; i < 64; i++) CHECK_EQ(cc_spawn(&handles[i], meet_oneself_of_the_past, past, NULL), 0);
+    cc_yield();
+    for (int i = 0; i < 64; i++) CHECK_EQ(cc_task_join(&handles[i], NULL), 0);
+    return NULL;
+}
+
+TEST(a_stale_handle_on_ones_own_record) {
+    struct past past = {.met = 0};
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
+    CHECK_EQ(cc_run(live_again, &past, NULL), 0);
+    CHECK(past.met > 0); /* records are used again, or this test shows nothing */
+}
+
 static void *join_myself(void *arg) {
     CCTask *me = arg;
     CCChan *ch = new_chan(8, 0);
