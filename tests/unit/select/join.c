@@ -207,7 +207,7 @@ TEST_WORKERS(consumed_handles) {
 /* A handle that is used up names nobody, also when the caller sits in the record it once named. */
 struct past {
     CCTask tasks[64];
-    int met;
+    atomic_int met;
 };
 
 static void *meet_oneself_of_the_past(void *arg) {
@@ -216,7 +216,7 @@ static void *meet_oneself_of_the_past(void *arg) {
         if ((uint32_t)past->tasks[i].id != (uint32_t)cc_fiber_id() || past->tasks[i].id == cc_fiber_id()) continue;
         CCCase cases[] = {CC_JOIN(&past->tasks[i], NULL, NULL)};
         CHECK_EQ(error_of(cases, 1, 0), ESRCH);
-        past->met++;
+        atomic_fetch_add(&past->met, 1);
     }
     return NULL;
 }
