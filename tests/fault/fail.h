@@ -1,12 +1,15 @@
 /* fail.h - makes the n-th call to the system fail, once or from then on, and keeps account of what is held.
  *
- * The linker hands these calls of the library (and of the test itself) to the functions below; what the C library does inside is
- * not touched. A test arms, does one thing, disarms, and goes on with n + 1 until a run has no failure.
+ * The linker hands these calls of the library (and of the test itself) to the functions below; what the C
+ * library does inside is not touched. A test arms, does one thing, disarms, and goes on with n + 1 until a run
+ * has no failure.
  */
 #ifndef CCC_TESTS_FAULT_FAIL_H
 #define CCC_TESTS_FAULT_FAIL_H
 
 #include "harness.h"
+
+#include "plat/error.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,8 +22,8 @@
 enum { FAIL_MEMORY = 1, FAIL_MAP = 2, FAIL_ADVICE = 4, FAIL_THREAD = 8, FAIL_PIPE = 16, FAIL_ALL = 31 };
 
 static struct {
-    _Atomic long left;  /* how many more calls succeed; negative: not armed */
-    _Atomic bool on;    /* those after the first failure fail too */
+    _Atomic long left; /* how many more calls succeed; negative: not armed */
+    _Atomic bool on;   /* those after the first failure fail too */
     _Atomic int kinds;
     _Atomic long failed;
     _Atomic long blocks, mapped; /* what the program holds: blocks of memory, bytes of mappings */
@@ -80,7 +83,7 @@ void *__real_mmap(void *p, size_t size, int prot, int flags, int fd, off_t offse
 void *__wrap_mmap(void *p, size_t size, int prot, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *p, size_t size, int prot, int flags, int fd, off_t offset) {
     if (fail_now(FAIL_MAP)) {
-        errno = ENOMEM;
+        cc__errno_set(ENOMEM);
         return MAP_FAILED;
     }
     void *at = __real_mmap(p, size, prot, flags, fd, offset);
@@ -99,7 +102,7 @@ int __real_madvise(void *p, size_t size, int advice);
 int __wrap_madvise(void *p, size_t size, int advice);
 int __wrap_madvise(void *p, size_t size, int advice) {
     if (fail_now(FAIL_ADVICE)) {
-        errno = ENOMEM;
+        cc__errno_set(ENOMEM);
         return -1;
     }
     return __real_madvise(p, size, advice);
@@ -109,7 +112,7 @@ int __real_mprotect(void *p, size_t size, int prot);
 int __wrap_mprotect(void *p, size_t size, int prot);
 int __wrap_mprotect(void *p, size_t size, int prot) {
     if (fail_now(FAIL_ADVICE)) {
-        errno = ENOMEM;
+        cc__errno_set(ENOMEM);
         return -1;
     }
     return __real_mprotect(p, size, prot);
@@ -126,7 +129,7 @@ int __real_pipe(int fds[2]);
 int __wrap_pipe(int fds[2]);
 int __wrap_pipe(int fds[2]) {
     if (fail_now(FAIL_PIPE)) {
-        errno = EMFILE;
+        cc__errno_set(EMFILE);
         return -1;
     }
     return __real_pipe(fds);

@@ -1,4 +1,5 @@
-/* spawn.c - spawns and first runs without memory: ENOMEM from the spawn, or from the join of a task that got no stack; everybody else goes on. */
+/* spawn.c - spawns and first runs without memory: ENOMEM from the spawn, or from the join of a task that got
+ * no stack; everybody else goes on. */
 #include "fail.h"
 #include "harness.h"
 
@@ -65,7 +66,8 @@ TEST_WORKERS(with_options) {
 
 static _Atomic bool stop;
 
-/* Spawns until the records run out: the spawn says so, the others are not harmed, and there is room again later. */
+/* Spawns until the records run out: the spawn says so, the others are not harmed, and there is room again
+ * later. */
 static void *spawn_until_full(void *arg) {
     (void)arg;
     enum { MOST = 20000 }; /* a slab holds 8,192 */
@@ -209,7 +211,8 @@ static void run_without_a_stack(void) {
     CHECK(cc_block_on(task) == &task);
 }
 
-/* The timer of the join_until above needs memory, not a mapping; its worker may have to get some, which is allowed. */
+/* The timer of the join_until above needs memory, not a mapping; its worker may have to get some, which is
+ * allowed. */
 TEST_WORKERS(no_stack_at_first_run) {
     fail_begin();
     CHECK_EQ(cc_run(count, NULL, NULL), 0); /* there are records */

@@ -1,6 +1,9 @@
-/* start.c - the runtime's start, with each of its calls to the system failed in turn: an error or success, nothing held, and the next start works. */
+/* start.c - the runtime's start, with each of its calls to the system failed in turn: an error or success,
+ * nothing held, and the next start works. */
 #include "fail.h"
 #include "harness.h"
+
+#include "../unit/ending.h"
 
 #include <ccc/ccc.h>
 
@@ -20,7 +23,8 @@ static void check_works(void) {
     CHECK(result == &x);
 }
 
-/* Nothing that the library took is left. The first run of all may keep something for ever, so it is not counted. */
+/* Nothing that the library took is left. The first run of all may keep something for ever, so it is not
+ * counted. */
 static void check_nothing_held(long blocks, long mapped) {
     CHECK_EQ(atomic_load(&fail.blocks), blocks);
     CHECK_EQ(atomic_load(&fail.mapped), mapped);
@@ -111,4 +115,26 @@ static int run(void) {
 TEST(first_run) {
     fail_each(run, false);
     fail_each(run, true);
+}
+
+/* ---- nothing fails, and nothing is left ---- */
+
+static void *sleep_for_ever(void *arg) {
+    int rc = cc_sleep_until((CCDeadline){arg != NULL ? UINT64_MAX - 1 : UINT64_MAX});
+    CHECK(rc == ECANCELED || rc == ENOMEM);
+    return arg;
+}
+
+TEST_WORKERS(cycles_hold_nothing) {
+    fail_begin();
+    static const CCSpawnOptions kinds[] = {
+        {0}, {.name = "named"}, {.stack_size = 64 * 1024}, {.stack_size = 1024 * 1024, .name = "both"}};
+    for (long round = 0; round < test_rounds(20, 2000); round++) {
+        for (int i = 0; i < 40; i++)
+            CHECK_EQ(cc_spawn(NULL, i % 3 ? sleep_for_ever : give_back, i % 2 ? &fail : NULL, &kinds[i % 4]), 0);
+        CCTask unused;
+        CHECK_EQ(cc_spawn(&unused, give_back, NULL, &kinds[round % 4]), 0); /* a handle that nobody uses */
+        end_by_cancelling();
+        check_nothing_held(0, 0);
+    }
 }

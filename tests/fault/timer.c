@@ -1,6 +1,9 @@
-/* timer.c - waits with a deadline when there is no memory for the timer: ENOMEM at once, the handle stays, nothing hangs. */
+/* timer.c - waits with a deadline when there is no memory for the timer: ENOMEM at once, the handle stays,
+ * nothing hangs. */
 #include "fail.h"
 #include "harness.h"
+
+#include "../unit/ending.h"
 
 #include "wait/wait.h"
 
@@ -88,7 +91,7 @@ TEST_WORKERS(first_timers) {
     for (int i = 0; i < 5; i++) {
         CCTask task = cc_fiber_spawn_task(never_end, NULL);
         CHECK_EQ(cc_run(wait_without_memory, &task, NULL), 0);
-        CHECK_EQ(cc_runtime_shutdown(1), 0);
+        end_by_cancelling();
         CHECK_EQ(fail.blocks, 0);
     }
 }
@@ -100,7 +103,7 @@ TEST_WORKERS(threads_need_none) {
     fail_arm(1, FAIL_ALL, true);
     CHECK_EQ(cc_task_join_until(&task, NULL, cc_after_ms(2)), ETIMEDOUT);
     CHECK_EQ(cc_sleep_ms(1), 0);
-    CHECK_EQ(cc_runtime_shutdown(1), 0); /* nor does a shutdown */
+    end_by_cancelling(); /* nor does a shutdown */
     (void)fail_disarm();
     CHECK_EQ(cc_worker_count(), 0);
 }

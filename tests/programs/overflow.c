@@ -71,6 +71,12 @@ static void die_in_a_fiber(void *arg) {
     cc_task_join(&task, NULL);
 }
 
+#ifdef CC_FIBER_STACK_SIZE
+enum { DEFAULT_STACK = CC_FIBER_STACK_SIZE };
+#else
+enum { DEFAULT_STACK = 256 * 1024 };
+#endif
+
 /* The sentence, with all that it must say. */
 static void check_death(struct victim *v, const char *name, size_t stack_size) {
     struct child child;
@@ -108,14 +114,14 @@ TEST(named_twenty_times_in_a_row, .timeout = 120) {
     (void)useless();
     for (int i = 0; i < 20; i++) {
         struct victim v = {.fn = dig_for_ever, .name = "digger", .workers = 1 + (unsigned)i % 4};
-        check_death(&v, "digger", 256 * 1024);
+        check_death(&v, "digger", DEFAULT_STACK);
     }
 }
 
 TEST(without_a_name) {
     (void)useless();
     struct victim v = {.fn = dig_for_ever, .workers = 2};
-    check_death(&v, "", 256 * 1024);
+    check_death(&v, "", DEFAULT_STACK);
 }
 
 TEST(of_a_size_of_its_own) {
@@ -131,7 +137,7 @@ TEST(of_a_size_of_its_own) {
 TEST(by_the_name_it_gave_itself) {
     (void)useless();
     struct victim v = {.fn = rename_and_dig, .name = "first", .workers = 2};
-    check_death(&v, "renamed", 256 * 1024);
+    check_death(&v, "renamed", DEFAULT_STACK);
 }
 
 TEST(a_frame_larger_than_the_guard) {
@@ -140,7 +146,7 @@ TEST(a_frame_larger_than_the_guard) {
     SKIP("gcc 12 takes -fstack-clash-protection for this CPU and does nothing: a frame of any size is not probed");
 #endif
     struct victim v = {.fn = gulp_once, .name = "gulper", .workers = 2};
-    check_death(&v, "gulper", 256 * 1024);
+    check_death(&v, "gulper", DEFAULT_STACK);
 }
 
 /* The task runs on its joiner's stack, if the runtime lends it: it is still the task that is named. */
@@ -155,7 +161,7 @@ static void *join_a_digger(void *arg) {
 TEST(a_task_that_its_joiner_runs) {
     (void)useless();
     struct victim v = {.fn = join_a_digger, .workers = 1};
-    check_death(&v, "renamed", 256 * 1024);
+    check_death(&v, "renamed", DEFAULT_STACK);
 }
 
 /* ---- faults that are no overflow ---- */

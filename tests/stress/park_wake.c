@@ -1,8 +1,13 @@
 /* park_wake.c - no wake is lost and no fiber runs twice, however wakers and parkers meet. */
 #include "storm_park.h"
 
-TEST_WORKERS(park_storm) {
-    park_storm(test_rounds(50000, 5000000), test_seed());
+TEST_WORKERS(park_storm_one_wake_a_turn) {
+    park_storm(test_rounds(30000, 3000000), false, test_seed());
+    finish();
+}
+
+TEST_WORKERS(park_storm_with_wakes_to_spare) {
+    park_storm(test_rounds(30000, 3000000), true, test_seed());
     finish();
 }
 

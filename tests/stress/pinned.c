@@ -28,7 +28,8 @@ TEST(join_storm_on_one_cpu, .timeout = 120) {
 
 TEST(park_storm_on_one_cpu, .timeout = 120) {
     pin();
-    park_storm(test_rounds(15000, 1500000), test_seed());
+    park_storm(test_rounds(15000, 1500000), false, test_seed());
+    park_storm(test_rounds(15000, 1500000), true, test_seed());
     finish();
 }
 

@@ -12,8 +12,8 @@ struct gate {
     struct fiber *_Atomic fiber;
 };
 
-/* Publish, then look: against gate_open's change, then look for a waiter. Both sides are seq_cst, and exchanges instead of
- * stores: qemu 7.2 lets an aarch64 load overtake a store that was both sequentially consistent. */
+/* Publish, then look: against gate_open's change, then look for a waiter. Both sides are sequentially consistent,
+ * and exchanges instead of stores: qemu 7.2 lets such a load overtake such a store on aarch64. */
 static inline void gate_wait(struct gate *gate) {
     struct fiber *self = cc__sched_current(cc__worker());
     CHECK(self != NULL);

@@ -1,4 +1,5 @@
-/* context.c - a context switch carries one value, keeps what the ABI says is kept, and starts fresh stacks aligned. */
+/* context.c - a context switch carries one value, keeps what the ABI says is kept, and starts fresh stacks
+ * aligned. */
 #include "harness.h"
 
 #include "arch/context.h"
@@ -128,12 +129,14 @@ TEST(jump_leaves_for_good) {
 
 /* ---- registers ---- */
 
-/* Keeps more values alive across the switch than there are registers that survive a call; `seed` makes them different on each side, so
- * that a register which leaks from one side to the other shows. */
+/* Keeps more values alive across the switch than there are registers that survive a call; `seed` makes them
+ * different on each side, so that a register which leaks from one side to the other shows. */
 static CC_NOINLINE void churn(struct side *self, struct side *other, uint64_t seed, long rounds) {
-    uint64_t a = seed, b = seed * 3, c = seed * 5, d = seed * 7, e = seed * 11, f = seed * 13, g = seed * 17, h = seed * 19;
+    uint64_t a = seed, b = seed * 3, c = seed * 5, d = seed * 7, e = seed * 11, f = seed * 13, g = seed * 17,
+             h = seed * 19;
     uint64_t i = seed * 23, j = seed * 29, k = seed * 31, l = seed * 37;
-    double p = (double)seed, q = p * 2, r = p * 3, s = p * 4, t = p * 5, u = p * 6, v = p * 7, w = p * 8, x = p * 9, y = p * 10;
+    double p = (double)seed, q = p * 2, r = p * 3, s = p * 4, t = p * 5, u = p * 6, v = p * 7, w = p * 8, x = p * 9,
+           y = p * 10;
     float z = (float)seed;
     for (long round = 0; round < rounds; round++) {
         (void)go(self, other, NULL);
@@ -166,7 +169,8 @@ TEST(live_values_survive) {
 }
 
 #if defined(__x86_64__) || defined(__aarch64__)
-/* Fills every register that a call preserves, by hand, and says after a switch which of them differ: bit n for the n-th. */
+/* Fills every register that a call preserves, by hand, and says after a switch which of them differ: bit n for
+ * the n-th. */
 static CC_NOINLINE unsigned hold_registers(struct side *from, struct side *to, uint64_t seed) {
     unsigned wrong = 0;
 #if defined(__x86_64__)
@@ -175,16 +179,19 @@ static CC_NOINLINE unsigned hold_registers(struct side *from, struct side *to, u
     __asm__ volatile("" : "+r"(rbx), "+r"(r12), "+r"(r13), "+r"(r14), "+r"(r15));
     (void)go(from, to, NULL);
     __asm__ volatile("" : "+r"(rbx), "+r"(r12), "+r"(r13), "+r"(r14), "+r"(r15));
-    wrong |= (rbx != seed + 1) << 0 | (r12 != seed + 2) << 1 | (r13 != seed + 3) << 2 | (r14 != seed + 4) << 3 | (r15 != seed + 5) << 4;
+    wrong |= (rbx != seed + 1) << 0 | (r12 != seed + 2) << 1 | (r13 != seed + 3) << 2 | (r14 != seed + 4) << 3 |
+             (r15 != seed + 5) << 4;
 #else
     register uint64_t x19 __asm__("x19") = seed + 1, x22 __asm__("x22") = seed + 2, x25 __asm__("x25") = seed + 3;
     register uint64_t x28 __asm__("x28") = seed + 4;
-    register double d8 __asm__("d8") = (double)(seed + 5), d11 __asm__("d11") = (double)(seed + 6), d15 __asm__("d15") = (double)(seed + 7);
+    register double d8 __asm__("d8") = (double)(seed + 5), d11 __asm__("d11") = (double)(seed + 6),
+                       d15 __asm__("d15") = (double)(seed + 7);
     __asm__ volatile("" : "+r"(x19), "+r"(x22), "+r"(x25), "+r"(x28), "+w"(d8), "+w"(d11), "+w"(d15));
     (void)go(from, to, NULL);
     __asm__ volatile("" : "+r"(x19), "+r"(x22), "+r"(x25), "+r"(x28), "+w"(d8), "+w"(d11), "+w"(d15));
     wrong |= (x19 != seed + 1) << 0 | (x22 != seed + 2) << 1 | (x25 != seed + 3) << 2 | (x28 != seed + 4) << 3;
-    wrong |= (unsigned)((d8 != (double)(seed + 5)) << 4 | (d11 != (double)(seed + 6)) << 5 | (d15 != (double)(seed + 7)) << 6);
+    wrong |= (unsigned)((d8 != (double)(seed + 5)) << 4 | (d11 != (double)(seed + 6)) << 5 |
+                        (d15 != (double)(seed + 7)) << 6);
 #endif
     return wrong;
 }
@@ -204,8 +211,6 @@ TEST(callee_saved_registers_survive) {
 #endif
 
 /* ---- floating-point modes ---- */
-
-static struct side rounder;
 
 #if defined(__x86_64__)
 static uint16_t x87_control(void) {
@@ -253,6 +258,8 @@ static void set_rounding(unsigned mode) {
 
 /* On riscv64 the modes belong to the OS thread, says its psABI. */
 #if defined(__x86_64__) || defined(__aarch64__)
+static struct side rounder;
+
 static void round_otherwise(void *value) {
     (void)value;
     arrive(&rounder);

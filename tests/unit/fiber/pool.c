@@ -7,7 +7,6 @@
 #include "fiber/state.h"
 #include "plat/vm.h"
 
-
 static void open_pool(void) {
     cc__vm_init();
     cc__pool_init();

@@ -121,7 +121,8 @@ TEST(tops_are_coloured) {
         CHECK(cold - top < STACK_COLOURS * STACK_COLOUR_STEP);
         seen[(cold - top) / STACK_COLOUR_STEP]++;
     }
-    for (int i = 0; i < STACK_COLOURS; i++) CHECK_EQ(seen[i], 4); /* evenly, or some cache sets are fuller than others */
+    for (int i = 0; i < STACK_COLOURS; i++)
+        CHECK_EQ(seen[i], 4); /* evenly, or some cache sets are fuller than others */
     for (int i = 0; i < 4 * STACK_COLOURS; i++) cc__stack_give(&cache, stacks[i]);
     close_stacks();
 }
@@ -298,7 +299,8 @@ static void take_and_give(int index, void *arg) {
     uint64_t random = test_seed() + (uint64_t)index;
     int count = 0;
     for (long i = 0; i < rounds || count > 0; i++) {
-        if (i < rounds && count < HELD && (count == 0 || test_random(&random) % 100 < (uint64_t)(i / 500 % 2 ? 70 : 30))) {
+        if (i < rounds && count < HELD &&
+            (count == 0 || test_random(&random) % 100 < (uint64_t)(i / 500 % 2 ? 70 : 30))) {
             struct stack *s = cc__stack_take(&own, test_random(&random) % 4 ? 0 : 16 * 1024);
             struct fiber_cold *cold = cc__stack_own_cold(s);
             cold->unused[0] = &held;

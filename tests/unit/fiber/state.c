@@ -1,5 +1,5 @@
-/* state.c - every edge of the state word: what the legal ones write, that the illegal ones stop the program, and that of several
- * claims one wins. */
+/* state.c - every edge of the state word: what the legal ones write, that the illegal ones stop the program, and
+ * that of several claims one wins. */
 #include "harness.h"
 
 #include "../crew.h"
@@ -39,7 +39,8 @@ TEST(a_short_life) {
     check_word(FIBER_IDLE, 0, 0, 0, 0);
     cc__state_take(&fiber);
     cc__state_spawn(&fiber, 5, ARGS_BLOCK);
-    check_word(FIBER_RUNNABLE, 5, ARGS_BLOCK, WORD_FRESH, 0); /* no reason yet: the field says how the argument travels */
+    check_word(FIBER_RUNNABLE, 5, ARGS_BLOCK, WORD_FRESH,
+               0); /* no reason yet: the field says how the argument travels */
     cc__state_move(&fiber, 0);
     check_word(FIBER_RUNNABLE, 0, ARGS_BLOCK, WORD_FRESH, 0);
     cc__state_move(&fiber, CC_WORKERS_MAX);
@@ -176,7 +177,8 @@ TEST(names) {
 
 /* ---- the illegal ones ---- */
 
-TEST_DIES(spawn_of_a_running_fiber, "STATE-2: the edge 'spawn' is illegal for fiber 7.3, which is RUNNING", .signal = SIGABRT) {
+TEST_DIES(spawn_of_a_running_fiber, "STATE-2: the edge 'spawn' is illegal for fiber 7.3, which is RUNNING",
+          .signal = SIGABRT) {
     start();
     cc__state_spawn(&fiber, 1, ARGS_POINTER);
 }
@@ -207,7 +209,8 @@ TEST_DIES(move_of_a_running_fiber, "STATE-2: the edge 'move'", .signal = SIGABRT
     cc__state_move(&fiber, 1);
 }
 
-TEST_DIES(yield_of_a_parking_fiber, "STATE-2: the edge 'yield' is illegal for fiber 7.3, which is PARKING", .signal = SIGABRT) {
+TEST_DIES(yield_of_a_parking_fiber, "STATE-2: the edge 'yield' is illegal for fiber 7.3, which is PARKING",
+          .signal = SIGABRT) {
     start();
     (void)cc__state_open(&fiber, PARK_FLAG);
     cc__state_yield(&fiber, 1);
@@ -302,7 +305,7 @@ TEST_DIES(recycle_twice, "STATE-2: the edge 'recycle'", .signal = SIGABRT) {
 enum { CLAIMANTS = 3 };
 
 static struct {
-    _Atomic long round;   /* published by the parking side, with the ticket */
+    _Atomic long round; /* published by the parking side, with the ticket */
     _Atomic uint64_t ticket;
     _Atomic int answered; /* claimants that are through with the round */
     _Atomic int won, latched;
@@ -334,7 +337,8 @@ TEST(one_of_many_claims_wins) {
         cc__set(&race.won, 0);
         cc__set(&race.latched, 0);
         cc__set(&race.ticket, cc__state_open(&fiber, PARK_FLAG));
-        /* One round in four has the park before the claims, one has it after the first claim, two leave it open. */
+        /* One round in four has the park before the claims, one has it after the first claim, two leave it
+         * open. */
         bool enqueue = round % 4 == 0 && cc__state_commit(&fiber);
         cc__set_release(&race.round, round);
         while (round % 4 == 1 && cc__get_acquire(&race.answered) == 0) sched_yield();

@@ -1,4 +1,5 @@
-/* environment.c - the environment's wishes: the good ones have effect, the bad ones are named on stderr and ignored. */
+/* environment.c - the environment's wishes: the good ones have effect, the bad ones are named on stderr and
+ * ignored. */
 #include "harness.h"
 
 #include "../capture.h"
@@ -97,7 +98,20 @@ TEST(stack_size) {
 
 TEST(bad_stack_size) {
     static const char *const bad[] = {
-        "0", "1", "16383", "15K", "1025M", "1G", "64KB", "64 K", "K", "M", "-64K", "huge", "18446744073709551615M", "99999999999999999999",
+        "0",
+        "1",
+        "16383",
+        "15K",
+        "1025M",
+        "1G",
+        "64KB",
+        "64 K",
+        "K",
+        "M",
+        "-64K",
+        "huge",
+        "18446744073709551615M",
+        "99999999999999999999",
     };
     for (size_t i = 0; i < array_len(bad); i++) check_bad("CC_STACK_SIZE", bad[i]);
 }

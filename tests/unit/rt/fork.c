@@ -1,4 +1,5 @@
-/* fork.c - a child process: before the runtime starts it may use it; afterwards it may exec or exit, and is told so if it does more. */
+/* fork.c - a child process: before the runtime starts it may use it; afterwards it may exec or exit, and is
+ * told so if it does more. */
 #include "harness.h"
 
 #include "../capture.h"
@@ -45,14 +46,30 @@ TEST_WORKERS(after_the_end) {
 static void use_in_child(int call) {
     CCTask task = {1}, copy;
     switch (call) {
-    case 0: (void)cc_run(give_back, NULL, NULL); break;
-    case 1: (void)cc_fiber_spawn_task(give_back, NULL); break;
-    case 2: (void)cc_task_join(&task, NULL); break;
-    case 3: (void)cc_task_detach(&task); break;
-    case 4: (void)cc_task_dup(&task, &copy); break;
-    case 5: (void)cc_runtime_init(NULL); break;
-    case 6: (void)cc_runtime_shutdown(0); break;
-    default: (void)cc_worker_count(); break;
+    case 0:
+        (void)cc_run(give_back, NULL, NULL);
+        break;
+    case 1:
+        (void)cc_fiber_spawn_task(give_back, NULL);
+        break;
+    case 2:
+        (void)cc_task_join(&task, NULL);
+        break;
+    case 3:
+        (void)cc_task_detach(&task);
+        break;
+    case 4:
+        (void)cc_task_dup(&task, &copy);
+        break;
+    case 5:
+        (void)cc_runtime_init(NULL);
+        break;
+    case 6:
+        (void)cc_runtime_shutdown(0);
+        break;
+    default:
+        (void)cc_worker_count();
+        break;
     }
 }
 

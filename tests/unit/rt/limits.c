@@ -1,4 +1,5 @@
-/* limits.c - a process with little address space: fibers that fit run, the others are told, and the process goes on. */
+/* limits.c - a process with little address space: fibers that fit run, the others are told, and the process
+ * goes on. */
 #include "harness.h"
 
 #include "plat/san.h"

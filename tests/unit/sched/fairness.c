@@ -108,7 +108,8 @@ static void *fresh_beside_a_pair(void *arg) {
     return NULL;
 }
 
-/* NEXT-1: after at most 256 turns the worker looks at everything, and the oldest fresh one gets every other such turn. */
+/* NEXT-1: after at most 256 turns the worker looks at everything, and the oldest fresh one gets every other
+ * such turn. */
 TEST(fresh_beside_a_pair_on_one_worker) {
     CCRuntimeConfig config = {.workers = 1};
     CHECK_EQ(cc_runtime_init(&config), 0);

@@ -168,7 +168,8 @@ TEST(owner_and_thief_meet_in_the_middle) {
     check_picks("43");
 }
 
-/* Fresh ones that come from elsewhere are older than the own, and the newest of them first; a joiner here may take them out. */
+/* Fresh ones that come from elsewhere are older than the own, and the newest of them first; a joiner here may
+ * take them out. */
 TEST(append_keeps_fresh_ones_fresh) {
     open_queue();
     spawn(0);

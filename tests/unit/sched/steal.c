@@ -1,4 +1,5 @@
-/* steal.c - work that waits behind a worker which is stuck in one fiber is reached by another worker, wherever it waits. */
+/* steal.c - work that waits behind a worker which is stuck in one fiber is reached by another worker, wherever
+ * it waits. */
 #include "harness.h"
 
 #include "../gate.h"

@@ -1,4 +1,5 @@
-/* yield.c - a yield lets everybody else who is ready run first: fresh, woken, yielded, and what others have sent. */
+/* yield.c - a yield lets everybody else who is ready run first: fresh, woken, yielded, and what others have
+ * sent. */
 #include "harness.h"
 
 #include "../crew.h"

@@ -25,7 +25,8 @@ static void fill(struct link *list, int from, int to) {
 /* Compares the list with `digits`, forwards and backwards. */
 static void check_order(struct link *list, const char *digits) {
     const char *d = digits;
-    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next), d++) CHECK_EQ(of(l)->number, *d - '0');
+    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next), d++)
+        CHECK_EQ(of(l)->number, *d - '0');
     CHECK_EQ(*d, '\0');
     for (struct link *l = cc__get(&list->prev); l != list; l = cc__get(&l->prev)) CHECK_EQ(of(l)->number, *--d - '0');
     CHECK(d == digits);

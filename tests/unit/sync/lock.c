@@ -79,7 +79,8 @@ static void wait_for_it(int index, void *arg) {
     cc__lock_release(&shared.lock);
 }
 
-/* The holder is off the CPU for a thousand times as long as the waiters spin: they stay out, and they do get in afterwards. */
+/* The holder is off the CPU for a thousand times as long as the waiters spin: they stay out, and they do get
+ * in afterwards. */
 TEST(holder_off_the_cpu) {
     struct crew crew;
     for (int round = 0; round < 5; round++) {
@@ -89,7 +90,8 @@ TEST(holder_off_the_cpu) {
         cc__lock_take(&shared.lock);
         crew_start(&crew, 4, wait_for_it, NULL);
         while (cc__get(&waiting) < 4) sched_yield();
-        nanosleep(&(struct timespec){.tv_nsec = 5 * 1000 * 1000}, NULL); /* this is the case, not a way to wait for something */
+        nanosleep(&(struct timespec){.tv_nsec = 5 * 1000 * 1000},
+                  NULL); /* this is the case, not a way to wait for something */
         CHECK_EQ(cc__get(&entered), 0);
         cc__lock_release(&shared.lock);
         crew_join(&crew);

@@ -1,4 +1,5 @@
-/* ring.c - the bounded queue delivers each item exactly once, in order for one producer, and knows full and empty. */
+/* ring.c - the bounded queue delivers each item exactly once, in order for one producer, and knows full and
+ * empty. */
 #include "harness.h"
 
 #include "../crew.h"
@@ -54,7 +55,7 @@ enum { PRODUCERS = 3, CONSUMERS = 3 };
 
 static struct {
     uintptr_t each; /* items of one producer */
-    _Atomic uint8_t *seen;
+    _Atomic uint32_t *seen;
     _Atomic uintptr_t taken;
 } run;
 
@@ -86,7 +87,7 @@ static void produce_or_consume(int index, void *arg) {
 static void exactly_once(size_t slots) {
     run.each = (uintptr_t)test_rounds(30000, 1000000);
     CHECK(cc__ring_init(&ring, slots));
-    run.seen = cc__mem_alloc(PRODUCERS * run.each);
+    run.seen = cc__mem_alloc(PRODUCERS * run.each * sizeof *run.seen);
     cc__set(&run.taken, 0);
     crew_run(PRODUCERS + CONSUMERS, produce_or_consume, NULL);
     CHECK_EQ(run.taken, PRODUCERS * run.each);

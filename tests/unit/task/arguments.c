@@ -1,4 +1,5 @@
-/* arguments.c - arguments travel by copy, whatever their size: in the fiber's record or in a block of their own. */
+/* arguments.c - arguments travel by copy, whatever their size: in the fiber's record or in a block of their
+ * own. */
 #include "harness.h"
 
 #include "../contexts.h"

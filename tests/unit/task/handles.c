@@ -1,4 +1,5 @@
-/* handles.c - a handle is used up once, copies count, and a handle that was used up or outlived its task is recognised. */
+/* handles.c - a handle is used up once, copies count, and a handle that was used up or outlived its task is
+ * recognised. */
 #include "harness.h"
 
 #include "../contexts.h"
@@ -275,11 +276,14 @@ static struct {
     _Atomic int joined, gone, detached;
 } race;
 
-/* All of them hold copies of the same handle without having counted them: whoever is late hears ESRCH, nothing worse. */
+/* All of them hold copies of the same handle without having counted them: whoever is late hears ESRCH, nothing
+ * worse. */
 static void use_at_once(int index, void *arg) {
     (void)arg;
     CCTask task = race.task;
-    int rc = index % 3 == 0 ? cc_task_detach(&task) : index % 3 == 1 ? cc_task_join(&task, NULL) : cc_task_join_try(&task, NULL);
+    int rc = index % 3 == 0   ? cc_task_detach(&task)
+             : index % 3 == 1 ? cc_task_join(&task, NULL)
+                              : cc_task_join_try(&task, NULL);
     if (rc == EAGAIN) rc = cc_task_join(&task, NULL);
     if (rc == ESRCH)
         cc__add(&race.gone, 1);

@@ -1,4 +1,5 @@
-/* join.c - a task's result reaches whoever waits for it: fiber or OS thread, before, while and after the task runs, one or many. */
+/* join.c - a task's result reaches whoever waits for it: fiber or OS thread, before, while and after the task
+ * runs, one or many. */
 #include "harness.h"
 
 #include "../contexts.h"
@@ -89,9 +90,10 @@ TEST(bad_arguments) {
 
 /* Ids that nobody ever had: every slot and generation that can be thought of. */
 static void join_inventions(void) {
-    static const CCFiberId inventions[] = {1,          UINT32_MAX,     UINT64_C(1) << 32,       UINT64_C(1) << 63,
-                                           UINT64_MAX, UINT64_MAX - 1, UINT64_C(0xffffffff) << 32, (UINT64_C(1) << 32) + 1,
-                                           8192,       8193,           UINT64_C(134217728),      UINT64_C(134217729)};
+    static const CCFiberId inventions[] = {
+        1,          UINT32_MAX,     UINT64_C(1) << 32,          UINT64_C(1) << 63,
+        UINT64_MAX, UINT64_MAX - 1, UINT64_C(0xffffffff) << 32, (UINT64_C(1) << 32) + 1,
+        8192,       8193,           UINT64_C(134217728),        UINT64_C(134217729)};
     void *result = NULL;
     for (size_t i = 0; i < array_len(inventions); i++) {
         CCTask task = {inventions[i]}, copy = {55};
@@ -144,10 +146,17 @@ static void join_ended(void) {
         CHECK_EQ(cc_task_join_until(&copy, NULL, cc_after_ms(60 * 1000)), 0); /* it has ended now */
         void *result = NULL;
         switch (way) {
-        case 0: CHECK_EQ(cc_task_join(&task, &result), 0); break;
-        case 1: CHECK_EQ(cc_task_join_try(&task, &result), 0); break;
-        case 2: CHECK_EQ(cc_task_join_until(&task, &result, (CCDeadline){0}), 0); break; /* no wait, no timeout */
-        default: result = cc_block_on(task);
+        case 0:
+            CHECK_EQ(cc_task_join(&task, &result), 0);
+            break;
+        case 1:
+            CHECK_EQ(cc_task_join_try(&task, &result), 0);
+            break;
+        case 2:
+            CHECK_EQ(cc_task_join_until(&task, &result, (CCDeadline){0}), 0);
+            break; /* no wait, no timeout */
+        default:
+            result = cc_block_on(task);
         }
         CHECK(result == &x);
     }
@@ -157,7 +166,8 @@ TEST_WORKERS(after_the_end) {
     in_both_contexts(join_ended);
 }
 
-/* The deadline and the end meet: the outcome is one of the two, and the handle is consumed just when it is the end. */
+/* The deadline and the end meet: the outcome is one of the two, and the handle is consumed just when it is the
+ * end. */
 static void *run_a_little(void *arg) {
     for (uintptr_t i = 0; i < (uintptr_t)arg % 64; i++) cc_yield();
     return arg;
@@ -285,8 +295,7 @@ TEST_WORKERS(many_joiners_with_copies_of_one) {
 static void *join_briefly(void *arg) {
     struct pair *pair = arg;
     uint64_t random = (uint64_t)(uintptr_t)pair ^ cc_now_ns();
-    do
-        pair->rc = cc_task_join_until(&pair->task, &pair->result, cc_after_ns(test_random(&random) % 50000));
+    do pair->rc = cc_task_join_until(&pair->task, &pair->result, cc_after_ns(test_random(&random) % 50000));
     while (pair->rc == ETIMEDOUT);
     return NULL;
 }
@@ -322,7 +331,8 @@ static void spawn_and_join(int index, void *arg) {
     enum { BATCH = 100 };
     CCTask tasks[BATCH];
     for (long round = 0; round < test_rounds(30, 2000); round++) {
-        for (uintptr_t i = 0; i < BATCH; i++) tasks[i] = cc_fiber_spawn_task(give_back, (void *)((uintptr_t)index * 1000 + i + 1));
+        for (uintptr_t i = 0; i < BATCH; i++)
+            tasks[i] = cc_fiber_spawn_task(give_back, (void *)((uintptr_t)index * 1000 + i + 1));
         for (uintptr_t i = 0; i < BATCH; i++) {
             void *result = NULL;
             CHECK_EQ(cc_task_join(&tasks[i], &result), 0);

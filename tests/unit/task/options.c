@@ -213,7 +213,8 @@ TEST_WORKERS(mixed_with_plain_tasks) {
 /* The same without a join in between, so that they follow each other on the worker. */
 static void *spawn_mixed(void *arg) {
     static const CCSpawnOptions named = {.name = "named"}, large = {.stack_size = 512 * 1024};
-    for (int i = 0; i < 300; i++) CHECK_EQ(cc_spawn(NULL, count, NULL, i % 3 == 0 ? &named : i % 3 == 1 ? &large : NULL), 0);
+    for (int i = 0; i < 300; i++)
+        CHECK_EQ(cc_spawn(NULL, count, NULL, i % 3 == 0 ? &named : i % 3 == 1 ? &large : NULL), 0);
     return arg;
 }
 

@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include "../crew.h"
+#include "../ending.h"
 #include "timer/timer.h"
 
 #include <ccc/ccc.h>
@@ -75,7 +76,8 @@ TEST_WORKERS(many_sleepers) {
     static CCTask tasks[MANY];
     uint64_t seed = test_seed();
     long count = test_rounds(MANY, MANY);
-    for (long i = 0; i < count; i++) tasks[i] = cc_fiber_spawn_task(sleep_randomly, (void *)(uintptr_t)(seed + (uint64_t)i));
+    for (long i = 0; i < count; i++)
+        tasks[i] = cc_fiber_spawn_task(sleep_randomly, (void *)(uintptr_t)(seed + (uint64_t)i));
     for (long i = 0; i < count; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
 }
 
@@ -154,10 +156,11 @@ static void *sleep_for_ever(void *ns) {
 TEST_WORKERS(for_ever_until_shutdown) {
     static const uint64_t ends[] = {UINT64_MAX, UINT64_MAX - 1, UINT64_MAX / 2, INT64_MAX, (uint64_t)INT64_MAX + 1};
     CCTask tasks[array_len(ends)];
-    for (size_t i = 0; i < array_len(ends); i++) tasks[i] = cc_fiber_spawn_task(sleep_for_ever, (void *)(uintptr_t)ends[i]);
+    for (size_t i = 0; i < array_len(ends); i++)
+        tasks[i] = cc_fiber_spawn_task(sleep_for_ever, (void *)(uintptr_t)ends[i]);
     CCTask short_one = cc_fiber_spawn_task(sleep_and_count, (void *)(uintptr_t)2);
     CHECK_EQ(cc_task_join(&short_one, NULL), 0); /* far times do not keep near ones from firing */
     CHECK_EQ(cc_task_join_try(&tasks[0], NULL), EAGAIN);
-    CHECK_EQ(cc_runtime_shutdown(1), 0);
+    end_by_cancelling();
     CHECK_EQ(cancelled, array_len(ends));
 }

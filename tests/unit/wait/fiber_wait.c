@@ -1,7 +1,9 @@
-/* fiber_wait.c - waits on an object without a lock: fibers and OS threads alike, and of waker, timer and canceller one wins. */
+/* fiber_wait.c - waits on an object without a lock: fibers and OS threads alike, and of waker, timer and
+ * canceller one wins. */
 #include "harness.h"
 
 #include "../crew.h"
+#include "../ending.h"
 #include "wait/wait.h"
 
 #include <ccc/ccc.h>
@@ -182,7 +184,8 @@ static bool cell_publish(void *object, struct waiter *waiter, void *io) {
 static void cell_unpublish(void *object, struct waiter *waiter) {
     struct cell *cell = object;
     (void)waiter;
-    while (cc__get_acquire(&cell->answered) < 2) sched_yield(); /* also in a fiber: the claimants are threads and need the CPU */
+    while (cc__get_acquire(&cell->answered) < 2)
+        sched_yield(); /* also in a fiber: the claimants are threads and need the CPU */
 }
 
 static const struct waitable_ops cell_ops = {cell_try, cell_publish, cell_unpublish};
@@ -253,7 +256,7 @@ static void *take_for_ever(void *arg) {
 
 TEST_WORKERS(cancelled_by_shutdown) {
     for (int i = 0; i < 20; i++) CHECK_EQ(cc_spawn(NULL, take_for_ever, i % 2 ? &sem : NULL, NULL), 0);
-    CHECK_EQ(cc_runtime_shutdown(1), 0);
+    end_by_cancelling();
     CHECK_EQ(taken, 20);
     for (int i = 0; i < SLOTS; i++) CHECK_EQ(sem.slots[i], 0);
 }

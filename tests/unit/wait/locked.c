@@ -1,13 +1,16 @@
-/* locked.c - waits on an object with a lock: the waiter is found only when it is parked, and leaves every list before it returns. */
+/* locked.c - waits on an object with a lock: the waiter is found only when it is parked, and leaves every list
+ * before it returns. */
 #include "harness.h"
 
 #include "../crew.h"
+#include "../ending.h"
 #include "wait/wait.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
 
-/* A semaphore as a channel or mutex would build it: permits are handed to the oldest waiter, never lying about while one waits. */
+/* A semaphore as a channel or mutex would build it: permits are handed to the oldest waiter, never lying about
+ * while one waits. */
 struct sem {
     struct lock lock;
     int permits;
@@ -218,7 +221,7 @@ static void *take_for_ever(void *arg) {
 TEST_WORKERS(cancelled_by_shutdown) {
     sem_open();
     for (int i = 0; i < 50; i++) CHECK_EQ(cc_spawn(NULL, take_for_ever, i % 2 ? &sem : NULL, NULL), 0);
-    CHECK_EQ(cc_runtime_shutdown(1), 0);
+    end_by_cancelling();
     CHECK_EQ(taken, 50);
     check_idle();
 }

@@ -1,7 +1,9 @@
-/* park_if.c - the thin form of a wait: a wake before, during or after the park is never lost, and a stale one does nothing. */
+/* park_if.c - the thin form of a wait: a wake before, during or after the park is never lost, and a stale one
+ * does nothing. */
 #include "harness.h"
 
 #include "../crew.h"
+#include "../ending.h"
 #include "../gate.h"
 
 #include <ccc/ccc.h>
@@ -31,7 +33,7 @@ static void *woken_before(void *arg) {
     _Atomic uint32_t flag = 0;
     for (int i = 0; i < 1000; i++) {
         uint64_t ticket = cc__park_open(self(), PARK_FLAG);
-        CHECK(cc__fiber_wake(self(), ticket, WAKE_CANCEL)); /* latched */
+        CHECK(cc__fiber_wake(self(), ticket, WAKE_CANCEL));  /* latched */
         CHECK(!cc__fiber_wake(self(), ticket, WAKE_OBJECT)); /* the second one is too late */
         CHECK_EQ(cc__park_if(self(), &flag, 0), WAKE_CANCEL);
         CHECK(!cc__fiber_wake(self(), ticket, WAKE_OBJECT));
@@ -160,7 +162,8 @@ static void *park_often(void *rounds) {
     return NULL;
 }
 
-/* Three threads fire at every wait with tickets that may be stale by then: each wait is ended by exactly one of them. */
+/* Three threads fire at every wait with tickets that may be stale by then: each wait is ended by exactly one
+ * of them. */
 TEST_WORKERS(each_wait_is_ended_once) {
     struct crew crew;
     intptr_t rounds = test_rounds(3000, 100000);
@@ -177,6 +180,6 @@ TEST_WORKERS(each_wait_is_ended_once) {
 TEST_WORKERS(cancelled_by_shutdown) {
     CHECK_EQ(cc_spawn(NULL, park_once, NULL, NULL), 0);
     while (cc__get_acquire(&shared.fiber) == NULL) sched_yield();
-    CHECK_EQ(cc_runtime_shutdown(1), 0);
+    end_by_cancelling();
     CHECK_EQ(shared.woken_by, WAKE_CANCEL);
 }
