@@ -1,6 +1,8 @@
 /* options.c - spawn options: a name, a stack of another size, and their limits. */
 #include "harness.h"
 
+#include "plat/san.h"
+
 #include "../contexts.h"
 #include "../depth.h"
 #include "sync/atomic.h"
@@ -103,10 +105,18 @@ static void *use_bytes(void *bytes) {
     return bytes;
 }
 
-/* What cc_sched.h promises for that size: seven eighths, less the guard; some bytes are the functions' own. */
+/* What cc_sched.h promises for that size: seven eighths, less the guard; some bytes are the functions' own, and the sanitizer's
+ * frames are large. */
+#ifdef CC_ASAN
+enum { OWN_FRAMES = 6 * 1024 };
+#else
+enum { OWN_FRAMES = 1024 };
+#endif
+
 static size_t promised(size_t size) {
     size_t guard = size >= 256 * 1024 ? 16 * 1024 : size / 16 > 4096 ? size / 16 : 4096;
-    return size / 8 * 7 - guard - 1024;
+    size_t left = size / 8 * 7 - guard;
+    return left > 2 * OWN_FRAMES ? left - OWN_FRAMES : left / 2;
 }
 
 static void use_stacks(void) {
