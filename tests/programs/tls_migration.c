@@ -5,6 +5,7 @@
  * from gettid: each thread writes its id into its own thread-local variable when it is first seen.
  */
 #include "harness.h"
+#include "where.h"
 
 #include <ccc/ccc.h>
 
@@ -150,6 +151,7 @@ static void *yield_and_ask(void *arg) {
 }
 
 TEST(the_tightest_loop) {
+    if (under_valgrind()) SKIP("valgrind runs one thread at a time, and nothing migrates");
     enum { FIBERS = 12 };
     CCTask tasks[FIBERS];
     CCRuntimeConfig config = {.workers = 5};
