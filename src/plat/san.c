@@ -4,11 +4,9 @@
 #include <pthread.h>
 
 /* A request to Valgrind writes to the stack, which the race detector would see; nobody runs both. */
-#if defined(__has_include) && !defined(CC_TSAN)
-#if __has_include(<valgrind/valgrind.h>)
+#if defined(CC_VALGRIND) && !defined(CC_TSAN)
 #include <valgrind/valgrind.h>
 #define HAVE_VALGRIND_H 1
-#endif
 #endif
 
 #ifdef CC_TSAN
