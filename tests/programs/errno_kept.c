@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Ask for errno anew each time: the compiler may take its address for a constant. Atomic because fibers of one thread share it, and a race
- * detector sees fibers as threads. */
+/* Ask for errno anew each time: the compiler may take its address for a constant. Atomic because fibers of
+ * one thread share it, and a race detector sees fibers as threads. */
 __attribute__((noinline)) static int *the_errno(void) {
     int *address = &errno;
     __asm__ volatile("" : "+r"(address));

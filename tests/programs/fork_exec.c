@@ -1,4 +1,5 @@
-/* fork_exec.c - a fiber may fork and exec; a child that uses the runtime instead dies with a sentence, and does not hang. */
+/* fork_exec.c - a fiber may fork and exec; a child that uses the runtime instead dies with a sentence, and
+ * does not hang. */
 #include "child.h"
 #include "where.h"
 

@@ -1,4 +1,5 @@
-/* idle_cpu.c - a runtime with nothing to do uses no CPU: over two seconds no thread of the process as much as wakes up. */
+/* idle_cpu.c - a runtime with nothing to do uses no CPU: over two seconds no thread of the process as much as
+ * wakes up. */
 #include "harness.h"
 #include "where.h"
 
@@ -54,7 +55,8 @@ static struct quiet quiet_for(long ms) {
     return (struct quiet){switches_of_all_threads() - switches, cpu_us() - us};
 }
 
-/* The workers take a while to come to rest (a search, some ticks): that may last ten seconds on a busy machine, then it must be over. */
+/* The workers take a while to come to rest (a search, some ticks): that may last ten seconds on a busy
+ * machine, then it must be over. */
 static void await_rest(void) {
     for (int i = 0; i < 100; i++)
         if (quiet_for(100).switches <= 2) return;

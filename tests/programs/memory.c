@@ -1,4 +1,5 @@
-/* memory.c - what a million fibers cost: at most 4.7 kB of memory and 0.6 kB of page tables each while they wait, and nothing afterwards. */
+/* memory.c - what a million fibers cost: at most 4.7 kB of memory and 0.6 kB of page tables each while they
+ * wait, and nothing afterwards. */
 #include "harness.h"
 #include "where.h"
 
@@ -49,8 +50,8 @@ static const char *not_measurable(void) {
 #endif
 }
 
-/* A million where that is cheap, else fewer. Guards by mprotect, which is what emulators and the address sanitizer leave us, end at
- * 32,000 stacks, and that sanitizer has mappings of its own for each. */
+/* A million where that is cheap, else fewer. Guards by mprotect, which is what emulators and the address
+ * sanitizer leave us, end at 32,000 stacks, and that sanitizer has mappings of its own for each. */
 static long how_many(void) {
     if (under_valgrind() || under_qemu() || UNDER_ASAN) return test_scale(20000);
     if (UNDER_TSAN) return test_scale(100000);

@@ -1,4 +1,5 @@
-/* overflow.c - a fiber that runs out of stack is named, with its stack's size and range; a fault that is none is not called one. */
+/* overflow.c - a fiber that runs out of stack is named, with its stack's size and range; a fault that is none
+ * is not called one. */
 #include "child.h"
 #include "where.h"
 

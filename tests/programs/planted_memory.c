@@ -1,4 +1,5 @@
-/* planted_memory.c - the address sanitizer knows fibers' stacks: what is broken there is reported, and what a parked fiber holds is no leak.
+/* planted_memory.c - the address sanitizer knows fibers' stacks: what is broken there is reported, and what a
+ * parked fiber holds is no leak.
  *
  * The harness has switched the check for a use after return on.
  */

@@ -1,6 +1,8 @@
-/* planted_races.c - the race detector sees fibers as threads: races between them are reported, on one worker too, and what the runtime orders is not.
+/* planted_races.c - the race detector sees fibers as threads: races between them are reported, on one worker
+ * too, and what the runtime orders is not.
  *
- * Each shape is run by a child process, once or a few times with different numbers of workers; the child's words are the verdict.
+ * Each shape is run by a child process, once or a few times with different numbers of workers; the child's
+ * words are the verdict.
  */
 #include "child.h"
 #include "where.h"
@@ -368,8 +370,9 @@ static void run_shape(void *arg) {
 
 static const unsigned worker_counts[] = {1, 2, 4};
 
-/* The detector sees a race unless something that the scheduler did happened to order the two, as when an idle worker was woken in between. That is luck, and
- * varies from run to run; an order that the runtime always makes is none, and hides the race in all of them. */
+/* The detector sees a race unless something that the scheduler did happened to order the two, as when an idle
+ * worker was woken in between. That is luck, and varies from run to run; an order that the runtime always
+ * makes is none, and hides the race in all of them. */
 enum { ATTEMPTS = 5, REPORTS_MIN = 3 };
 
 static void check_reported(const char *name, CCTaskFn fn) {

@@ -1,4 +1,5 @@
-/* signals.c - a signal every millisecond, which interrupts whatever a worker sleeps in and runs on fibers' stacks, changes nothing. */
+/* signals.c - a signal every millisecond, which interrupts whatever a worker sleeps in and runs on fibers'
+ * stacks, changes nothing. */
 #include "../stress/storm_join.h"
 #include "../stress/storm_park.h"
 

@@ -1,4 +1,5 @@
-/* deadline_edge.c - a join whose deadline falls together with the task's end has exactly one outcome, and nothing is lost. */
+/* deadline_edge.c - a join whose deadline falls together with the task's end has exactly one outcome, and
+ * nothing is lost. */
 #include "stress.h"
 
 struct edge {

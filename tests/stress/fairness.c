@@ -1,4 +1,5 @@
-/* fairness.c - nobody waits for ever: two fibers that wake each other, spinners that yield and floods of new fibers let others in.
+/* fairness.c - nobody waits for ever: two fibers that wake each other, spinners that yield and floods of new
+ * fibers let others in.
  *
  * Waiting is counted in turns of those in front, not in time, so a busy machine changes nothing.
  */
@@ -8,7 +9,8 @@ enum {
     TURNS_MAX = 20000
 }; /* NEXT-1 promises some hundreds; a fiber that is only reached by luck takes far longer or for ever */
 
-/* A joiner without a deadline may run the task itself; with one it waits, and the task has to get its turn like everybody. */
+/* A joiner without a deadline may run the task itself; with one it waits, and the task has to get its turn
+ * like everybody. */
 static void join_from_afar(CCTask task) {
     CHECK_EQ(cc_task_join_until(&task, NULL, cc_after_ms(3600 * 1000)), 0);
 }
@@ -255,7 +257,8 @@ static void *dominoes(void *arg) {
     int count = (int)(intptr_t)arg;
     struct domino *all = allocate((size_t)count, sizeof *all);
     CCTask *tasks = allocate((size_t)count, sizeof *tasks);
-    /* A spinner never rests, so a domino on a worker without a CPU waits for the kernel: a round takes count² slices of time. */
+    /* A spinner never rests, so a domino on a worker without a CPU waits for the kernel: a round takes count²
+     * slices of time. */
     long rounds = test_rounds(1000, 20000) / (count * count) + 1;
     for (long r = 0; r < rounds; r++) {
         for (int i = 0; i < count; i++) {

@@ -4,7 +4,8 @@
 #include <semaphore.h>
 #include <time.h>
 
-/* Pauses an OS thread for about ns, awake or asleep, so that the workers are met at every stage of falling asleep. */
+/* Pauses an OS thread for about ns, awake or asleep, so that the workers are met at every stage of falling
+ * asleep. */
 static void pause_somehow(uint64_t *rng) {
     uint64_t ns = below(rng, 150000);
     if (below(rng, 2) == 0)
@@ -210,7 +211,8 @@ static void *relieve(void *arg) {
     return NULL;
 }
 
-/* Out of the quiet one fiber starts another and keeps its CPU until that one has run, which takes another worker. */
+/* Out of the quiet one fiber starts another and keeps its CPU until that one has run, which takes another
+ * worker. */
 static void *quiet_then_stuck(void *arg) {
     (void)arg;
     long rounds = test_rounds(10, 1000);

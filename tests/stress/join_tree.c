@@ -5,7 +5,8 @@
 
 enum { CHILDREN_MAX = 6 };
 
-/* A node is its seed and the levels below it: the shape follows from both, in the fiber and in the loop that checks it. */
+/* A node is its seed and the levels below it: the shape follows from both, in the fiber and in the loop that
+ * checks it. */
 struct node {
     uint64_t seed;
     unsigned levels;

@@ -1,4 +1,5 @@
-/* pinned.c - the storms again with eight workers that share one CPU, where whoever holds a lock has usually lost the CPU. */
+/* pinned.c - the storms again with eight workers that share one CPU, where whoever holds a lock has usually
+ * lost the CPU. */
 #include "storm_join.h"
 #include "storm_park.h"
 

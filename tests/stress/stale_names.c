@@ -1,4 +1,5 @@
-/* stale_names.c - tickets and ids that outlived their fiber do nothing, however often the record has been used again. */
+/* stale_names.c - tickets and ids that outlived their fiber do nothing, however often the record has been
+ * used again. */
 #include "stress.h"
 
 /* ---- handles ---- */

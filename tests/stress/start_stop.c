@@ -1,4 +1,5 @@
-/* start_stop.c - the runtime starts and ends again and again, with fibers that live, wait and sleep, and leaves nothing behind. */
+/* start_stop.c - the runtime starts and ends again and again, with fibers that live, wait and sleep, and
+ * leaves nothing behind. */
 #include "../programs/where.h"
 #include "stress.h"
 
@@ -37,18 +38,19 @@ static struct footprint measure(void) {
     return p;
 }
 
-/* A thread that was joined is counted until the kernel has cleaned up behind it: that may take a moment, not more. */
-static struct footprint measure_at_rest(long threads) {
-    struct footprint p = measure();
-    for (int i = 0; i < 1000 && p.threads > threads; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+/* A thread that was joined is counted until the kernel has cleaned up behind it: that takes a moment, not more. */
+static struct footprint measure_at_rest(void) {
+    struct footprint last = measure(), p;
+    for (int i = 0; i < 1000; i++, last = p) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         p = measure();
+        if (p.threads == last.threads) break;
     }
     return p;
 }
 
 static void compare(struct footprint before) {
-    struct footprint after = measure_at_rest(before.threads);
+    struct footprint after = measure_at_rest();
     printf("before: %ld kB, %ld threads, %ld descriptors, %ld mappings; after: %ld kB, %ld, %ld, %ld\n", before.rss_kb,
            before.threads, before.fds, before.mappings, after.rss_kb, after.threads, after.fds, after.mappings);
     CHECK_EQ(before.threads, after.threads);
@@ -159,7 +161,8 @@ static void *populate_in_a_fiber(void *arg) {
     return (void *)populate(p->cycle, p->rng);
 }
 
-/* ETIMEDOUT is the right answer when the workers get no CPU for a tenth of a second; twenty seconds without any is no excuse. */
+/* ETIMEDOUT is the right answer when the workers get no CPU for a tenth of a second; twenty seconds without
+ * any is no excuse. */
 static void end_runtime(uint64_t timeout_ms) {
     int rc = ETIMEDOUT;
     for (uint64_t begin = cc_now_ns(); rc == ETIMEDOUT && cc_now_ns() - begin < 20000000000u;)
@@ -190,11 +193,10 @@ TEST_WORKERS(cycles_with_fibers_of_every_kind, .timeout = 180) {
     uint64_t rng = test_seed();
     unsigned n = (unsigned)atoi(getenv("CC_WORKERS"));
     struct footprint before = {0};
-    long threads = measure().threads;
     long rounds = test_rounds(300, 100000);
     long warm = rounds / 4;
     for (long i = 0; i < rounds; i++) {
-        if (i == warm) before = measure_at_rest(threads);
+        if (i == warm) before = measure_at_rest();
         one_cycle(&rng, n);
     }
     compare(before);
@@ -205,11 +207,10 @@ TEST_WORKERS(cycles_with_fibers_of_every_kind, .timeout = 180) {
 TEST_WORKERS(empty_cycles) {
     unsigned n = (unsigned)atoi(getenv("CC_WORKERS"));
     struct footprint before = {0};
-    long threads = measure().threads;
     long rounds = test_rounds(400, 100000);
     long warm = rounds / 4;
     for (long i = 0; i < rounds; i++) {
-        if (i == warm) before = measure_at_rest(threads);
+        if (i == warm) before = measure_at_rest();
         start(n);
         end_runtime(0);
     }
@@ -231,6 +232,28 @@ TEST_WORKERS(thousands_are_cancelled) {
     end_runtime(500); /* that long for them to end by themselves, then they are cancelled */
     CHECK_EQ(atomic_load(&c.ended), 3 * count);
     CHECK(atomic_load(&c.cancelled) >= 2 * count); /* sleepers and flags; of the joins as many as came first */
+}
+
+/* ---- what the fibers had is given back, address space included ---- */
+
+TEST(shutdown_gives_everything_back) {
+    if (UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu()) SKIP("the tool's memory is counted with ours");
+    enum { FIBERS = 20000, PEAK_KB = FIBERS * 56, LEFT_KB = 600 * 1024 };
+    struct cycle c = {.over = false};
+    long before = status_field("VmSize:");
+    start(4);
+    for (int i = 0; i < FIBERS; i++) CHECK_EQ(cc_spawn(NULL, sleep_for_an_hour, &c, NULL), 0);
+    /* Nobody can say for sure that they all have their stacks, but the address space tells. */
+    for (int i = 0; i < 2000 && status_field("VmSize:") < before + PEAK_KB; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    long peak = status_field("VmSize:");
+    end_runtime(1);
+    long after = status_field("VmSize:");
+    printf("before %ld MB, at the peak %ld MB, afterwards %ld MB\n", before / 1024, peak / 1024, after / 1024);
+    CHECK(peak >= before + PEAK_KB);
+    /* The C library keeps an arena of 64 MB for each thread that there was, and its stack. */
+    CHECK(after < before + LEFT_KB);
+    CHECK_EQ(atomic_load(&c.ended), FIBERS);
 }
 
 /* ---- one that will not end ---- */

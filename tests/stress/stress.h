@@ -1,5 +1,5 @@
-/* stress.h - what the stress programs share: OS threads that must start, one fiber that runs the case, a gate, and a flag that
- * tells when one fiber runs in two places.
+/* stress.h - what the stress programs share: OS threads that must start, one fiber that runs the case, a
+ * gate, and a flag that tells when one fiber runs in two places.
  */
 #ifndef CCC_TESTS_STRESS_H
 #define CCC_TESTS_STRESS_H
@@ -22,7 +22,8 @@
 
 /* ---- the runtime ---- */
 
-/* Everything that was started has ended: the runtime has nothing to wait for, so this is a check of its books too. */
+/* Everything that was started has ended: the runtime has nothing to wait for, so this is a check of its books
+ * too. */
 STRESS_UNUSED static void finish(void) {
     CHECK_EQ(cc_runtime_shutdown(60 * 1000), 0);
 }

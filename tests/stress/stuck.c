@@ -1,8 +1,9 @@
 /* stuck.c - a fiber that keeps its CPU holds up nobody: what waits behind it runs on other workers.
  *
- * Every case keeps one or more workers busy in a fiber that neither yields nor parks until the others are done. The order is the check: they
- * finish before it does. The bound of 10 s only ends a case that failed; what is asserted of the time is that the best of the rounds
- * stays within the 50 ms that such a fiber may be expected to compute.
+ * Every case keeps one or more workers busy in a fiber that neither yields nor parks until the others are
+ * done. The order is the check: they finish before it does. The bound of 10 s only ends a case that failed;
+ * what is asserted of the time is that the best of the rounds stays within the 50 ms that such a fiber may be
+ * expected to compute.
  */
 #include "stress.h"
 
@@ -239,7 +240,8 @@ static void *serve_visitor(void *arg) {
     return arg;
 }
 
-/* An OS thread that needs the runtime while the fiber that started it blocks a worker until the thread has ended. */
+/* An OS thread that needs the runtime while the fiber that started it blocks a worker until the thread has
+ * ended. */
 static void *visitor(void *arg) {
     void *result = NULL;
     for (int i = 0; i < 5; i++) {
