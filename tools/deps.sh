@@ -54,6 +54,7 @@ need gcc libc6-dev -- have_c_compiler
 if [[ $target == test ]]; then
     need g++ -- have c++
     need valgrind -- have valgrind
+    need libc6-dbg -- test -d /usr/lib/debug/.build-id # valgrind wants the symbols of the dynamic linker
     need spin -- have spin
     if clang=$(find_clang); then
         version=$("$clang" -dumpversion)

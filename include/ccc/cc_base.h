@@ -19,8 +19,10 @@
 
 #if defined(__GNUC__)
 #define CC_API __attribute__((visibility("default")))
+#define CC_UNUSED __attribute__((unused)) /* for functions that a macro makes and nobody may call */
 #else
 #define CC_API
+#define CC_UNUSED
 #endif
 
 #define CC_VERSION_MAJOR 0

@@ -32,7 +32,8 @@ typedef struct CCChanConfig {
     /* A pool: on_create makes a new item when a receive finds none and fewer than `capacity` exist; on_reset is
      * called on an item that is sent back; on_destroy on each item when the channel is freed. Each gets
      * `context`. on_create returns 0 or an error, which the receive returns. on_create may be NULL with the
-     * others set. They run outside the channel's lock. */
+     * others set. They run outside the channel's lock. on_reset runs before the attempt to send: also when the send
+     * then fails, and for every select that has the send among its arms. */
     int (*on_create)(void *item, void *context);
     void (*on_reset)(void *item, void *context);
     void (*on_destroy)(void *item, void *context);
@@ -59,8 +60,8 @@ CC_API void cc_chan_free(CCChan *ch);
 
 /* Sends a copy of *value. size must be the channel's (EINVAL). EPIPE, or the error of cc_chan_close_err:
  * closed; nobody gets the value. EAGAIN: _try on a full channel, or drop-new. ETIMEDOUT: _until, nobody gets
- * the value. ECANCELED: the runtime shuts down, nobody gets the value. ENOMEM: _until, no memory for a timer.
- * EINVAL: NULL. Any context; switches, _try does not. */
+ * the value. ECANCELED: a fiber's wait was ended by a shutdown of the runtime, nobody gets the value; an OS
+ * thread's wait is not. ENOMEM: _until, no memory for a timer. EINVAL: NULL. Any context; switches, _try does not. */
 CC_API int cc_chan_send(CCChan *ch, const void *value, size_t size);
 CC_API int cc_chan_send_try(CCChan *ch, const void *value, size_t size);
 CC_API int cc_chan_send_until(CCChan *ch, const void *value, size_t size, CCDeadline deadline);

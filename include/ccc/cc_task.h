@@ -67,12 +67,12 @@ CC_API CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size);
  *   }
  *   CCTask t = CC_GO(resize, .img = photo, .width = 640, .height = 480);
  */
-#define CC_TASK(task_name, ...)                               \
-    struct task_name##_args __VA_ARGS__;                      \
-    static void *task_name(struct task_name##_args *self);    \
-    static inline void *task_name##_entry(void *cc_args) {    \
-        return task_name((struct task_name##_args *)cc_args); \
-    }                                                         \
+#define CC_TASK(task_name, ...)                                      \
+    struct task_name##_args __VA_ARGS__;                             \
+    static void *task_name(struct task_name##_args *self);           \
+    CC_UNUSED static inline void *task_name##_entry(void *cc_args) { \
+        return task_name((struct task_name##_args *)cc_args);        \
+    }                                                                \
     static void *task_name(struct task_name##_args *self)
 
 #define CC_GO(task_name, ...) \

@@ -50,7 +50,7 @@ CCChan *cc_chan_ref(CCChan *ch) {
 }
 
 void cc__chan_destroy(CCChan *ch) {
-    for (; ch->count > 0; ch->count--) {
+    for (; cc__get(&ch->count) > 0; cc__chan_drop_locked(ch)) {
         void *item = cc__chan_slot(ch, ch->head);
         if (ch->config.on_destroy != NULL) ch->config.on_destroy(item, ch->config.context);
         if (ch->ordered) {
@@ -58,7 +58,6 @@ void cc__chan_destroy(CCChan *ch) {
             memcpy(&task, item, sizeof task);
             (void)cc_task_detach(&task);
         }
-        if (++ch->head == ch->capacity) ch->head = 0;
     }
     cc__mem_free(ch->ring);
     cc__mem_free(ch);
@@ -78,8 +77,8 @@ void cc_chan_free(CCChan *ch) {
 }
 
 void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {
-    if (ch->closed) return;
-    ch->closed = true;
+    if (cc__get(&ch->closed)) return;
+    cc__set(&ch->closed, 1);
     ch->error = error > 0 ? error : EPIPE;
     while (cc__chan_claim_locked(ch, &ch->receivers, wakes, ch->error) != NULL) {
     }
@@ -103,11 +102,7 @@ int cc_chan_close(CCChan *ch) {
 }
 
 size_t cc_chan_len(CCChan *ch) {
-    if (ch == NULL) return 0;
-    cc__lock_take(&ch->lock);
-    size_t count = ch->count;
-    cc__lock_release(&ch->lock);
-    return count;
+    return ch != NULL ? cc__get(&ch->count) : 0;
 }
 
 size_t cc_chan_cap(CCChan *ch) {
@@ -115,11 +110,7 @@ size_t cc_chan_cap(CCChan *ch) {
 }
 
 bool cc_chan_is_closed(CCChan *ch) {
-    if (ch == NULL) return false;
-    cc__lock_take(&ch->lock);
-    bool closed = ch->closed;
-    cc__lock_release(&ch->lock);
-    return closed;
+    return ch != NULL && cc__get(&ch->closed) != 0;
 }
 
 uint64_t cc_chan_dropped(CCChan *ch) {

@@ -23,19 +23,19 @@
 
 struct CCChan {
     struct lock lock;
-    bool closed;
-    bool pool;    /* has callbacks */
-    bool ordered; /* carries tasks */
-    uint8_t mode; /* CCChanMode */
-    int error;    /* what a closed channel says */
-    size_t size;  /* of an element */
+    _Atomic uint32_t closed; /* this, `count` and whether a list is empty are looked at without the lock too */
+    size_t size;             /* of an element */
     size_t capacity;
     size_t head; /* index of the oldest */
-    size_t count;
+    _Atomic size_t count;
     unsigned char *ring;
     struct link receivers; /* of arm.link */
     struct link senders;
+    uint8_t mode; /* CCChanMode */
+    bool pool;    /* has callbacks */
+    bool ordered; /* carries tasks */
     /* Rarely touched. */
+    int error; /* what a closed channel says */
     _Atomic uint32_t refs;
     uint32_t late;  /* arms whose owners have yet to take their leave */
     bool abandoned; /* no reference left */
@@ -63,17 +63,23 @@ CC_INLINE void *cc__chan_slot(CCChan *ch, size_t index) {
 
 /* The ring is not full. */
 CC_INLINE void cc__chan_put_locked(CCChan *ch, const void *value) {
-    size_t at = ch->head + ch->count;
+    size_t count = cc__get(&ch->count);
+    size_t at = ch->head + count;
     if (at >= ch->capacity) at -= ch->capacity;
     cc__chan_copy(ch, cc__chan_slot(ch, at), value);
-    ch->count++;
+    cc__set(&ch->count, count + 1);
+}
+
+/* The ring is not empty: its oldest value is forgotten. */
+CC_INLINE void cc__chan_drop_locked(CCChan *ch) {
+    if (++ch->head == ch->capacity) ch->head = 0;
+    cc__set(&ch->count, cc__get(&ch->count) - 1);
 }
 
 /* The ring is not empty. */
 CC_INLINE void cc__chan_get_locked(CCChan *ch, void *value) {
     cc__chan_copy(ch, value, cc__chan_slot(ch, ch->head));
-    if (++ch->head == ch->capacity) ch->head = 0;
-    ch->count--;
+    cc__chan_drop_locked(ch);
 }
 
 /* The first arm of a list whose waiter can still be claimed, claimed; NULL: none. The others become late. */
@@ -90,16 +96,18 @@ CC_INLINE void cc__chan_wakes_flush(struct wakes *wakes) {
     if (cc__wakes_any(wakes)) cc__wakes_flush(wakes);
 }
 
-/* Results of a step that is no errno value: it would have to wait. */
-enum { CHAN_WAIT = -1, CHAN_CREATE = -2 };
-
-/* One step under the lock: does it, or says CHAN_WAIT. */
+/* One step under the lock: does it, or says ARM_WAIT, or ARM_SETTLE: a pool's item is to be created. */
 int cc__chan_send_locked(CCChan *ch, const void *value, struct wakes *wakes);
 int cc__chan_recv_locked(CCChan *ch, void *value, struct wakes *wakes);
 
-/* Puts the caller on a list and waits; consumes the lock. Returns the arm's error, ETIMEDOUT, ECANCELED or
- * ENOMEM. */
-int cc__chan_wait_locked(CCChan *ch, struct link *list, void *value, uint64_t deadline);
+/* The whole operation, if it can be done without waiting; else ARM_WAIT. The arguments are good. */
+int cc__chan_send_now(CCChan *ch, const void *value);
+int cc__chan_recv_now(CCChan *ch, void *value);
+
+/* A pool's item is cleaned before it goes back. */
+CC_INLINE void cc__chan_reset(CCChan *ch, const void *value) {
+    if (unlikely(ch->config.on_reset != NULL)) ch->config.on_reset((void *)(uintptr_t)value, ch->config.context);
+}
 
 /* The wait of an arm is over, ended by something else: off the list. Consumes the lock, and the channel if it
  * was the last thing that held it. */

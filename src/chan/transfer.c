@@ -9,30 +9,29 @@
 #include <errno.h>
 
 int cc__chan_send_locked(CCChan *ch, const void *value, struct wakes *wakes) {
-    if (unlikely(ch->closed)) return ch->error;
+    if (unlikely(cc__get(&ch->closed))) return ch->error;
     struct arm *receiver;
     if (!cc__list_empty(&ch->receivers) && (receiver = cc__chan_claim_locked(ch, &ch->receivers, wakes, 0)) != NULL) {
         cc__chan_copy(ch, receiver->value, value);
         return 0;
     }
-    if (likely(ch->count < ch->capacity)) {
+    if (likely(cc__get(&ch->count) < ch->capacity)) {
         cc__chan_put_locked(ch, value);
         return 0;
     }
     if (unlikely(ch->mode == CC_CHAN_MODE_DROP_NEW)) return EAGAIN;
     if (unlikely(ch->mode == CC_CHAN_MODE_DROP_OLD)) {
-        if (++ch->head == ch->capacity) ch->head = 0;
-        ch->count--;
+        cc__chan_drop_locked(ch);
         ch->dropped++;
         cc__chan_put_locked(ch, value);
         return 0;
     }
-    return CHAN_WAIT;
+    return ARM_WAIT;
 }
 
 int cc__chan_recv_locked(CCChan *ch, void *value, struct wakes *wakes) {
     struct arm *sender;
-    if (likely(ch->count > 0)) {
+    if (likely(cc__get(&ch->count) > 0)) {
         cc__chan_get_locked(ch, value);
         if (!cc__list_empty(&ch->senders) && (sender = cc__chan_claim_locked(ch, &ch->senders, wakes, 0)) != NULL)
             cc__chan_put_locked(ch, sender->value);
@@ -42,12 +41,12 @@ int cc__chan_recv_locked(CCChan *ch, void *value, struct wakes *wakes) {
         cc__chan_copy(ch, value, sender->value);
         return 0;
     }
-    if (unlikely(ch->closed)) return ch->error;
+    if (unlikely(cc__get(&ch->closed))) return ch->error;
     if (unlikely(ch->pool && ch->config.on_create != NULL && ch->created < ch->capacity)) {
         ch->created++;
-        return CHAN_CREATE;
+        return ARM_SETTLE;
     }
-    return CHAN_WAIT;
+    return ARM_WAIT;
 }
 
 void cc__chan_leave_locked(CCChan *ch, struct arm *arm) {
@@ -63,7 +62,11 @@ void cc__chan_leave_locked(CCChan *ch, struct arm *arm) {
     if (unlikely(last)) cc__chan_destroy(ch);
 }
 
-int cc__chan_wait_locked(CCChan *ch, struct link *list, void *value, uint64_t deadline) {
+/* ---- waiting ---- */
+
+/* Puts the caller on a list and waits; consumes the lock. Returns the arm's error, ETIMEDOUT, ECANCELED or
+ * ENOMEM. */
+static int wait_any_locked(CCChan *ch, struct link *list, void *value, uint64_t deadline) {
     struct waiter waiter;
     int rc = cc__waiter_init(&waiter, cc__worker(), deadline);
     if (unlikely(rc != 0)) {
@@ -77,37 +80,6 @@ int cc__chan_wait_locked(CCChan *ch, struct link *list, void *value, uint64_t de
     cc__lock_take(&ch->lock);
     cc__chan_leave_locked(ch, &arm);
     return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
-}
-
-static bool bad(const CCChan *ch, const void *value, size_t size) {
-    return ch == NULL || size != ch->size || (value == NULL && size > 0);
-}
-
-/* A pool's item is cleaned before it goes back. */
-static void reset(CCChan *ch, const void *value) {
-    if (ch->config.on_reset != NULL) ch->config.on_reset((void *)(uintptr_t)value, ch->config.context);
-}
-
-/* The first arm of a list, off it and claimed by the short way; NULL: there is none, or it takes the long way. */
-CC_INLINE struct arm *take_first_locked(struct worker *w, CCChan *ch, struct link *list) {
-    while (!cc__list_empty(list)) {
-        struct arm *arm = cc__chan_arm(cc__get(&list->next));
-        if (unlikely(!cc__hand_possible(w, arm->waiter))) return NULL;
-        cc__list_remove(&arm->link);
-        arm->linked = false;
-        if (likely(cc__hand_begin(w, arm->waiter))) return arm;
-        arm->late = true;
-        ch->late++;
-    }
-    return NULL;
-}
-
-CC_INLINE int finish_hand(struct worker *w, CCChan *ch, struct arm *arm) {
-    arm->error = 0;
-    cc__hand_end(w, arm->waiter);
-    cc__lock_release(&ch->lock);
-    cc__hand_tell(w);
-    return 0;
 }
 
 /* A fiber waits without a deadline. */
@@ -130,39 +102,97 @@ static int wait_sole_locked(struct worker *w, CCChan *ch, struct link *list, voi
 
 static CC_NOINLINE int wait_locked(struct worker *w, CCChan *ch, struct link *list, void *value, uint64_t deadline) {
     if (likely(deadline == WAIT_FOREVER && w != NULL)) return wait_sole_locked(w, ch, list, value);
-    return cc__chan_wait_locked(ch, list, value, deadline);
+    return wait_any_locked(ch, list, value, deadline);
 }
 
-CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
-    if (unlikely(bad(ch, value, size))) return EINVAL;
-    if (unlikely(ch->pool)) reset(ch, value);
-    struct worker *w = cc__worker();
-    cc__lock_take(&ch->lock);
-    if (likely(!ch->closed)) {
-        struct arm *receiver = take_first_locked(w, ch, &ch->receivers);
-        if (receiver != NULL) {
-            cc__chan_copy(ch, receiver->value, value);
-            return finish_hand(w, ch, receiver);
-        }
-        if (likely(ch->count < ch->capacity && cc__list_empty(&ch->receivers))) {
-            cc__chan_put_locked(ch, value);
-            cc__lock_release(&ch->lock);
-            return 0;
-        }
-        if (likely(wait && ch->mode == CC_CHAN_MODE_BLOCK && cc__list_empty(&ch->receivers)))
-            return wait_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline);
+/* ---- one step, the short way where it is open ---- */
+
+/* The first arm of a list, off it and claimed by the short way; NULL: there is none, or it takes the long way. */
+CC_INLINE struct arm *take_first_locked(struct worker *w, CCChan *ch, struct link *list) {
+    while (!cc__list_empty(list)) {
+        struct arm *arm = cc__chan_arm(cc__get(&list->next));
+        if (unlikely(!cc__hand_possible(w, arm->waiter))) return NULL;
+        cc__list_remove(&arm->link);
+        arm->linked = false;
+        if (likely(cc__hand_begin(w, arm->waiter))) return arm;
+        arm->late = true;
+        ch->late++;
     }
+    return NULL;
+}
+
+CC_INLINE void finish_hand(struct worker *w, CCChan *ch, struct arm *arm) {
+    arm->error = 0;
+    if (arm->chosen != NULL) *arm->chosen = arm->index;
+    cc__hand_end(w, arm->waiter);
+    cc__lock_release(&ch->lock);
+    cc__hand_tell(w);
+}
+
+static CC_NOINLINE int send_the_long_way(CCChan *ch, const void *value) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
     int rc = cc__chan_send_locked(ch, value, &wakes);
-    if (rc == CHAN_WAIT && wait) return wait_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline);
+    if (rc == ARM_WAIT) return rc;
     cc__lock_release(&ch->lock);
     cc__chan_wakes_flush(&wakes);
-    return rc == CHAN_WAIT ? EAGAIN : rc;
+    return rc;
 }
 
-/* What a receiver's arm says when it should look again: a pool has room for another item. */
-enum { LOOK_AGAIN = -3 };
+static CC_NOINLINE int recv_the_long_way(CCChan *ch, void *value) {
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    int rc = cc__chan_recv_locked(ch, value, &wakes);
+    if (rc == ARM_WAIT) return rc;
+    cc__lock_release(&ch->lock);
+    cc__chan_wakes_flush(&wakes);
+    return rc == ARM_SETTLE ? cc__chan_create_item(ch, value) : rc;
+}
+
+/* Consumes the lock, except that ARM_WAIT leaves it held. */
+CC_INLINE int send_step_locked(struct worker *w, CCChan *ch, const void *value) {
+    if (likely(!cc__get(&ch->closed))) {
+        struct arm *receiver = take_first_locked(w, ch, &ch->receivers);
+        if (receiver != NULL) {
+            cc__chan_copy(ch, receiver->value, value);
+            finish_hand(w, ch, receiver);
+            return 0;
+        }
+        if (likely(cc__list_empty(&ch->receivers))) {
+            if (likely(cc__get(&ch->count) < ch->capacity)) {
+                cc__chan_put_locked(ch, value);
+                cc__lock_release(&ch->lock);
+                return 0;
+            }
+            if (likely(ch->mode == CC_CHAN_MODE_BLOCK)) return ARM_WAIT;
+        }
+    }
+    return send_the_long_way(ch, value);
+}
+
+CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value) {
+    size_t count = cc__get(&ch->count);
+    if (likely(cc__list_empty(&ch->senders))) {
+        if (likely(count > 0)) {
+            cc__chan_get_locked(ch, value);
+            cc__lock_release(&ch->lock);
+            return 0;
+        }
+        if (likely(!ch->pool && !cc__get(&ch->closed))) return ARM_WAIT;
+        return recv_the_long_way(ch, value);
+    }
+    struct arm *sender = take_first_locked(w, ch, &ch->senders);
+    if (unlikely(sender == NULL)) return recv_the_long_way(ch, value);
+    /* The oldest value is ours; the sender's goes behind the others. */
+    if (count > 0) {
+        cc__chan_get_locked(ch, value);
+        cc__chan_put_locked(ch, sender->value);
+    } else {
+        cc__chan_copy(ch, value, sender->value);
+    }
+    finish_hand(w, ch, sender);
+    return 0;
+}
 
 int cc__chan_create_item(CCChan *ch, void *value) {
     int rc = ch->config.on_create(value, ch->config.context);
@@ -172,10 +202,42 @@ int cc__chan_create_item(CCChan *ch, void *value) {
     cc__wakes_init(&wakes);
     cc__lock_take(&ch->lock);
     ch->created--;
-    (void)cc__chan_claim_locked(ch, &ch->receivers, &wakes, LOOK_AGAIN);
+    (void)cc__chan_claim_locked(ch, &ch->receivers, &wakes, ARM_AGAIN);
     cc__lock_release(&ch->lock);
     cc__chan_wakes_flush(&wakes);
     return rc > 0 ? rc : ENOMEM;
+}
+
+int cc__chan_send_now(CCChan *ch, const void *value) {
+    cc__lock_take(&ch->lock);
+    int rc = send_step_locked(cc__worker(), ch, value);
+    if (rc == ARM_WAIT) cc__lock_release(&ch->lock);
+    return rc;
+}
+
+int cc__chan_recv_now(CCChan *ch, void *value) {
+    cc__lock_take(&ch->lock);
+    int rc = recv_step_locked(cc__worker(), ch, value);
+    if (rc == ARM_WAIT) cc__lock_release(&ch->lock);
+    return rc;
+}
+
+/* ---- the calls ---- */
+
+static bool bad(const CCChan *ch, const void *value, size_t size) {
+    return ch == NULL || size != ch->size || (value == NULL && size > 0);
+}
+
+CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
+    if (unlikely(bad(ch, value, size))) return EINVAL;
+    if (unlikely(ch->pool)) cc__chan_reset(ch, value);
+    struct worker *w = cc__worker();
+    cc__lock_take(&ch->lock);
+    int rc = send_step_locked(w, ch, value);
+    if (likely(rc != ARM_WAIT)) return rc;
+    if (wait) return wait_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline);
+    cc__lock_release(&ch->lock);
+    return EAGAIN;
 }
 
 CC_INLINE int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
@@ -183,36 +245,14 @@ CC_INLINE int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool
     for (;;) {
         struct worker *w = cc__worker();
         cc__lock_take(&ch->lock);
-        if (likely(ch->count > 0 && cc__list_empty(&ch->senders))) {
-            cc__chan_get_locked(ch, value);
+        int rc = recv_step_locked(w, ch, value);
+        if (likely(rc != ARM_WAIT)) return rc;
+        if (!wait) {
             cc__lock_release(&ch->lock);
-            return 0;
+            return EAGAIN;
         }
-        struct arm *sender = take_first_locked(w, ch, &ch->senders);
-        if (sender != NULL) {
-            /* The oldest value is ours; the sender's goes behind the others. */
-            if (ch->count > 0) {
-                cc__chan_get_locked(ch, value);
-                cc__chan_put_locked(ch, sender->value);
-            } else {
-                cc__chan_copy(ch, value, sender->value);
-            }
-            return finish_hand(w, ch, sender);
-        }
-        if (likely(wait && !ch->pool && !ch->closed && cc__list_empty(&ch->senders)))
-            return wait_locked(w, ch, &ch->receivers, value, deadline);
-        struct wakes wakes;
-        cc__wakes_init(&wakes);
-        int rc = cc__chan_recv_locked(ch, value, &wakes);
-        if (rc == CHAN_WAIT && wait) {
-            rc = wait_locked(w, ch, &ch->receivers, value, deadline);
-            if (unlikely(rc == LOOK_AGAIN)) continue;
-            return rc;
-        }
-        cc__lock_release(&ch->lock);
-        cc__chan_wakes_flush(&wakes);
-        if (unlikely(rc == CHAN_CREATE)) return cc__chan_create_item(ch, value);
-        return rc == CHAN_WAIT ? EAGAIN : rc;
+        rc = wait_locked(w, ch, &ch->receivers, value, deadline);
+        if (likely(rc != ARM_AGAIN)) return rc;
     }
 }
 

@@ -9,8 +9,8 @@ const char *cc__state_name(enum fiber_state state) {
 }
 
 const char *cc__park_name(unsigned reason) {
-    static const char *const names[] = {"",      "join",  "join (runs it)", "sleep", "flag",
-                                        "queue", "select", "mutex", "nursery",        "io"};
+    static const char *const names[] = {"",      "join",   "join (runs it)", "sleep",   "flag",
+                                        "queue", "select", "mutex",          "nursery", "io"};
     return reason < array_len(names) ? names[reason] : "";
 }
 

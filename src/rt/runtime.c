@@ -7,6 +7,8 @@
  *       before the count is looked at, and the count before the state: one of the two sees the other, so
  *       nothing is torn down under anybody's feet.
  * RT-2  Fibers keep the runtime up by being there: it stops only when no task is active.
+ * RT-3  A thread that wakes a fiber is counted before the fiber can run, hence before it can end: the look at the
+ *       count, which comes after the look at the tasks, sees it.
  */
 #include "base/fatal.h"
 #include "diag/diag.h"
@@ -118,6 +120,10 @@ int cc__driver_enter(bool start) {
 
 void cc__driver_leave(void) {
     leave();
+}
+
+void cc__driver_hold(void) {
+    cc__add_seq(&rt.inside, 1);
 }
 
 /* ---- shutdown ---- */

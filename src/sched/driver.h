@@ -24,6 +24,9 @@ void cc__driver_task_ended(struct worker *w, struct fiber *f);
  * ending. */
 int cc__driver_enter(bool start);
 void cc__driver_leave(void);
+/* The same for a thread that has claimed a fiber and has yet to make it runnable: the fiber keeps the runtime up
+ * until then, and this does afterwards. */
+void cc__driver_hold(void);
 
 /* rt/: a fiber goes on in a child process after fork, where there is no worker any more: says so and aborts. */
 CC_NORETURN void cc__driver_orphaned(void);

@@ -36,7 +36,7 @@ struct worker_core {
     struct fiber *_Atomic current; /* NULL: the worker runs on its own stack */
     after_fn _Atomic after;
     void *_Atomic after_arg;
-    struct fiber *_Atomic left; /* for after-switch actions whose argument is something else */
+    struct fiber *_Atomic left;    /* for after-switch actions whose argument is something else */
     _Atomic uint64_t rounds;       /* one more with every fiber that gets the CPU; others read it to see progress */
     _Atomic uint64_t poll_at;      /* the round at which the worker looks beyond its own queues */
     _Atomic uint32_t streak;       /* turns in a row that the slot has taken */

@@ -4,6 +4,7 @@
  * to the inbox of a worker, a sleeping one if there is one, else the fiber's last one; to the global queue when
  * that inbox is long.
  */
+#include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
@@ -45,7 +46,9 @@ void cc__sched_ready(struct fiber *f) {
         cc__runq_tell(w, 1);
     } else {
         unsigned last = cc__word_owner(cc__get(&f->word));
+        cc__driver_hold();
         send(f, last > 0 ? last - 1 : cc__add_relaxed(&cc__sched.round_robin, 1));
+        cc__driver_leave();
     }
 }
 

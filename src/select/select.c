@@ -1,7 +1,10 @@
-/* select.c - poll all, publish all, park, one winner, unpublish all.
+/* select.c - take what is ready; else publish all, park, one winner, unpublish all.
  *
- * All objects are locked, in the order of their addresses, while the arms are polled and linked: there is no
- * moment in which one arm is visible and another is not. The locks are released after the switch. The first
+ * First a look at every case, without locks. One of those that seem ready is drawn and done alone, under its own
+ * lock: most selects end here.
+ *
+ * Else all objects are locked, in the order of their addresses, while the arms are polled and linked: there is
+ * no moment in which one arm is visible and another is not. The locks are released after the switch. The first
  * claim wins and says which arm it came by. Then every arm takes its leave from its object.
  *
  * SELECT-1  Locks are taken in one order by everybody, each once: no deadlock, the same object twice included.
@@ -18,7 +21,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { SMALL = 8 }; /* arms that fit into the frame */
+enum { FEW = 8 }; /* arms that fit into the frame */
 
 struct select {
     struct arm *arms;    /* of the cases that can ever be ready; `count` of them */
@@ -46,35 +49,101 @@ static void add_lock(struct select *s, struct lock *lock) {
     s->locked++;
 }
 
-static int add_case(struct select *s, const CCCase *c, size_t index) {
-    struct arm *arm = &s->arms[s->count];
-    int rc;
-    memset(arm, 0, sizeof *arm);
+/* ---- what is ready now ---- */
+
+/* LOOK_READY, LOOK_NOT_READY, or EINVAL. */
+static int look(const CCCase *c) {
     switch (c->kind) {
     case CC_CASE_NONE:
-        return 0;
+        return LOOK_NOT_READY;
     case CC_CASE_SEND:
+        return c->ch != NULL ? cc__arm_look_send(c) : LOOK_NOT_READY;
     case CC_CASE_RECV:
-        if (c->ch == NULL) return 0;
-        rc = c->kind == CC_CASE_SEND ? cc__arm_send(arm, c) : cc__arm_recv(arm, c);
+        return c->ch != NULL ? cc__arm_look_recv(c) : LOOK_NOT_READY;
+    case CC_CASE_JOIN:
+        return cc__arm_look_join(c);
+    case CC_CASE_AT:
+        return c->deadline.ns != WAIT_FOREVER && cc__clock_now() >= c->deadline.ns ? LOOK_READY : LOOK_NOT_READY;
+    default:
+        return EINVAL;
+    }
+}
+
+/* The case's error, or ARM_WAIT: it is not ready after all. */
+static int do_alone(const CCCase *c) {
+    switch (c->kind) {
+    case CC_CASE_SEND:
+        return cc__arm_do_send(c);
+    case CC_CASE_RECV:
+        return cc__arm_do_recv(c);
+    case CC_CASE_JOIN:
+        return cc__arm_do_join(c);
+    default:
+        return 0; /* a moment that has come */
+    }
+}
+
+static int choose(CCCase *cases, size_t index, int error, size_t *chosen) {
+    cases[index].error = error;
+    if (cases[index].status != NULL) *cases[index].status = error;
+    *chosen = index;
+    return 0;
+}
+
+/* 0: a case was done. EAGAIN: none is ready. EINVAL: one is malformed, and nothing was done. */
+static int take_ready(CCCase *cases, size_t n, CCSelectOrder order, size_t *chosen) {
+    uint8_t ready[CC_SELECT_MAX];
+    uint32_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        int seen = look(&cases[i]);
+        if (seen == LOOK_READY)
+            ready[count++] = (uint8_t)i;
+        else if (unlikely(seen != LOOK_NOT_READY))
+            return seen;
+    }
+    /* In the order given, or in one that is drawn while it is used. */
+    for (uint32_t done = 0; done < count; done++) {
+        if (order == CC_SELECT_FAIR && count - done > 1) {
+            uint32_t k = done + draw(count - done);
+            uint8_t drawn = ready[k];
+            ready[k] = ready[done];
+            ready[done] = drawn;
+        }
+        int error = do_alone(&cases[ready[done]]);
+        if (likely(error != ARM_WAIT)) return choose(cases, ready[done], error, chosen);
+    }
+    return EAGAIN;
+}
+
+/* ---- waiting ---- */
+
+static void add_case(struct select *s, const CCCase *c, size_t index) {
+    struct arm *arm = &s->arms[s->count];
+    switch (c->kind) {
+    case CC_CASE_SEND:
+        if (c->ch == NULL) return;
+        cc__arm_send(arm, c);
+        break;
+    case CC_CASE_RECV:
+        if (c->ch == NULL) return;
+        cc__arm_recv(arm, c);
         break;
     case CC_CASE_JOIN:
-        rc = cc__arm_join(arm, c);
+        cc__arm_join(arm, c);
         break;
     case CC_CASE_AT:
         if (c->deadline.ns < s->deadline) {
             s->deadline = c->deadline.ns;
             s->at = index;
         }
-        return 0;
+        return;
     default:
-        return EINVAL;
+        return;
     }
-    if (rc != 0) return rc;
+    arm->linked = arm->late = arm->taken = arm->reap = false;
     arm->index = (uint32_t)index;
     add_lock(s, arm->lock);
     s->count++;
-    return 0;
 }
 
 static void lock_all(struct select *s) {
@@ -93,8 +162,8 @@ static struct arm *poll_all(struct select *s, CCSelectOrder order, struct wakes 
         return NULL;
     }
     /* A random permutation, drawn as it is used. */
-    uint16_t turn[CC_SELECT_MAX];
-    for (uint32_t i = 0; i < s->count; i++) turn[i] = (uint16_t)i;
+    uint8_t turn[CC_SELECT_MAX];
+    for (uint32_t i = 0; i < s->count; i++) turn[i] = (uint8_t)i;
     for (uint32_t left = s->count; left > 0; left--) {
         uint32_t k = draw(left);
         struct arm *arm = &s->arms[turn[k]];
@@ -114,21 +183,17 @@ static void leave_all(struct select *s, const struct arm *served) {
     }
 }
 
-static int finish(CCCase *cases, const struct arm *arm, size_t *chosen) {
+/* The arm was served; the locks are free. ARM_AGAIN: by somebody who wants us to look again. */
+static int finish(CCCase *cases, struct arm *arm, size_t *chosen) {
     CCCase *c = &cases[arm->index];
-    c->error = arm->error;
-    if (c->status != NULL) *c->status = arm->error;
+    if (unlikely(arm->error == ARM_AGAIN)) return ARM_AGAIN;
+    if (unlikely(arm->error == ARM_SETTLE)) arm->error = arm->ops->settle(arm);
     if (c->kind == CC_CASE_JOIN && arm->taken) c->task->id = 0;
-    *chosen = arm->index;
-    return 0;
+    return choose(cases, arm->index, arm->error, chosen);
 }
 
-static int select_at(CCCase *cases, struct select *s, size_t *chosen) {
-    if (s->at == SIZE_MAX) return ETIMEDOUT;
-    cases[s->at].error = 0;
-    if (cases[s->at].status != NULL) *cases[s->at].status = 0;
-    *chosen = s->at;
-    return 0;
+static int time_is_up(CCCase *cases, const struct select *s, size_t *chosen) {
+    return s->at == SIZE_MAX ? ETIMEDOUT : choose(cases, s->at, 0, chosen);
 }
 
 static int park(CCCase *cases, struct select *s, size_t *chosen) {
@@ -139,7 +204,7 @@ static int park(CCCase *cases, struct select *s, size_t *chosen) {
         unlock_all(s);
         return rc;
     }
-    waiter.sole = false; /* several objects may claim it at once */
+    if (s->count != 1) waiter.sole = false; /* each arm tries to claim it */
     for (uint32_t i = 0; i < s->count; i++) {
         struct arm *arm = &s->arms[i];
         arm->waiter = &waiter;
@@ -153,19 +218,17 @@ static int park(CCCase *cases, struct select *s, size_t *chosen) {
             if (s->arms[i].index == winner) served = &s->arms[i];
     leave_all(s, served);
     if (served != NULL) return finish(cases, served, chosen);
-    return reason == WAKE_TIMER ? select_at(cases, s, chosen) : ECANCELED;
+    return reason == WAKE_TIMER ? time_is_up(cases, s, chosen) : ECANCELED;
 }
 
-static int run(CCCase *cases, size_t n, CCSelectOrder order, struct select *s, bool wait, size_t *chosen) {
-    for (size_t i = 0; i < n; i++) {
-        int rc = add_case(s, &cases[i], i);
-        if (rc != 0) return rc;
-    }
+/* Nothing was ready. Room for n arms and locks is there. */
+static int wait_for_one(CCCase *cases, size_t n, CCSelectOrder order, struct select *s, size_t *chosen) {
+    for (size_t i = 0; i < n; i++) add_case(s, &cases[i], i);
     struct wakes wakes;
     cc__wakes_init(&wakes);
     lock_all(s);
     struct arm *served = poll_all(s, order, &wakes);
-    if (served != NULL) {
+    if (unlikely(served != NULL)) {
         unlock_all(s);
         if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
         if (served->reap) {
@@ -174,31 +237,41 @@ static int run(CCCase *cases, size_t n, CCSelectOrder order, struct select *s, b
         }
         return finish(cases, served, chosen);
     }
-    if (!wait || (s->deadline != WAIT_FOREVER && cc__clock_now() >= s->deadline)) {
+    if (s->deadline != WAIT_FOREVER && cc__clock_now() >= s->deadline) {
         unlock_all(s);
-        if (s->at != SIZE_MAX && cc__clock_now() >= s->deadline) return select_at(cases, s, chosen);
-        return wait ? ETIMEDOUT : EAGAIN;
+        return time_is_up(cases, s, chosen);
     }
     return park(cases, s, chosen);
 }
 
-static int select_any(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
-    if (chosen == NULL || (cases == NULL && n > 0) || n > CC_SELECT_MAX) return EINVAL;
-    if (order != CC_SELECT_FAIR && order != CC_SELECT_FIRST) return EINVAL;
+static CC_NOINLINE int wait_few(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, size_t *chosen) {
+    struct arm arms[FEW];
+    struct lock *locks[FEW];
+    struct select s = {.arms = arms, .locks = locks, .deadline = deadline, .at = SIZE_MAX};
+    return wait_for_one(cases, n, order, &s, chosen);
+}
+
+static CC_NOINLINE int wait_many(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, size_t *chosen) {
     struct select s = {.deadline = deadline, .at = SIZE_MAX};
-    if (n <= SMALL) {
-        struct arm arms[SMALL];
-        struct lock *locks[SMALL];
-        s.arms = arms;
-        s.locks = locks;
-        return run(cases, n, order, &s, wait, chosen);
-    }
     s.arms = cc__mem_alloc(n * (sizeof *s.arms + sizeof *s.locks));
     if (s.arms == NULL) return ENOMEM;
     s.locks = (struct lock **)(void *)(s.arms + n);
-    int rc = run(cases, n, order, &s, wait, chosen);
+    int rc = wait_for_one(cases, n, order, &s, chosen);
     cc__mem_free(s.arms);
     return rc;
+}
+
+/* ---- the calls ---- */
+
+static int select_any(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
+    if (chosen == NULL || (cases == NULL && n > 0) || n > CC_SELECT_MAX) return EINVAL;
+    if (order != CC_SELECT_FAIR && order != CC_SELECT_FIRST) return EINVAL;
+    for (;;) {
+        int rc = take_ready(cases, n, order, chosen);
+        if (rc != EAGAIN || !wait) return rc;
+        rc = (n <= FEW ? wait_few : wait_many)(cases, n, order, deadline, chosen);
+        if (likely(rc != ARM_AGAIN)) return rc;
+    }
 }
 
 int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDeadline deadline, size_t *chosen) {

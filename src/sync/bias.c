@@ -7,18 +7,18 @@
 enum { SPINS = 4000 };
 
 void cc__bias_enter_slow(struct bias *bias) {
-    cc__set_release(&bias->busy, 0); /* lets the other in */
+    cc__set_release(&bias->owner, CC__BIAS_WAITING); /* lets the other in */
     cc__lock_take(&bias->others);
-    cc__set(&bias->busy, 1); /* nobody looks at it before we unlock */
+    cc__set(&bias->owner, CC__BIAS_INSIDE); /* nobody looks at it before we unlock */
     cc__lock_release(&bias->others);
 }
 
 bool cc__bias_revoke(struct bias *bias) {
-    if (!cc__lock_try(&bias->others)) return false;
+    if (cc__get(&bias->owner) == CC__BIAS_WAITING || !cc__lock_try(&bias->others)) return false;
     cc__set(&bias->revoked, 1);
     cc__barrier_heavy();
     for (int i = 0; i < SPINS; i++) {
-        if (cc__get_acquire(&bias->busy) == 0) return true; /* pairs with cc__bias_leave */
+        if (cc__get_acquire(&bias->owner) != CC__BIAS_INSIDE) return true; /* pairs with cc__bias_leave */
         cc__cpu_relax();
     }
     cc__bias_release(bias);

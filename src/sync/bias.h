@@ -1,25 +1,27 @@
 /* bias.h - a lock that belongs to one thread and costs it nothing; others can take it away for a moment, at a
  * price.
  *
- * Owner:   busy = 1; light barrier; look at revoked.      Two stores and a load, no read-modify-write.
- * Others:  hold `others`; revoked = 1; heavy barrier; wait until busy == 0.
+ * Owner:   owner = INSIDE; light barrier; look at revoked.      Two stores and a load, no read-modify-write.
+ * Others:  hold `others`; revoked = 1; heavy barrier; wait until the owner is not INSIDE.
  *
  *   owner                              another thread
- *   busy = 1                           lock(others)
- *   -- light barrier --                revoked = 1
- *   if revoked: busy = 0,              -- heavy barrier --
- *      lock(others), busy = 1,         while busy: spin, or give up: revoked = 0, unlock(others)
- *      unlock(others)                  ... the guarded data is ours ...
- *   ... the guarded data is ours ...   revoked = 0 (release)
- *   busy = 0 (release)                 unlock(others)
+ *   owner = INSIDE                     if owner == WAITING: give up
+ *   -- light barrier --                lock(others), or give up
+ *   if revoked: owner = WAITING,       revoked = 1
+ *      lock(others), owner = INSIDE,   -- heavy barrier --
+ *      unlock(others)                  while owner == INSIDE: spin, or give up: revoked = 0, unlock(others)
+ *   ... the guarded data is ours ...   ... the guarded data is ours ...
+ *   owner = AWAY (release)             revoked = 0 (release)
+ *                                      unlock(others)
  *
- * BIAS-1  By BARRIER-1 the owner sees revoked, or the other sees busy: never both inside.
+ * BIAS-1  By BARRIER-1 the owner sees revoked, or the other sees INSIDE: never both inside.
  * BIAS-2  An owner that saw revoked waits on `others`, which the other holds throughout; when it has it, no one
- *         else is inside, and it sets busy before it lets go.
- * BIAS-3  The other waits for busy only for a bounded time: an owner that lost its CPU inside stalls nobody.
+ *         else is inside, and it says INSIDE before it lets go.
+ * BIAS-3  The other waits for the owner only for a bounded time: an owner that lost its CPU stalls nobody.
+ * BIAS-4  Nobody new comes while the owner waits: each other gets in at most once before it does.
  *
- * Ordering: what the owner wrote inside is released by busy = 0 and acquired by the other's look at busy; what
- * the other wrote is released by revoked = 0 (and by the unlock) and acquired by the owner's next look at
+ * Ordering: what the owner wrote inside is released by AWAY and acquired by the other's look at it; what the
+ * other wrote is released by revoked = 0 (and by the unlock) and acquired by the owner's next look at
  * revoked (or its lock).
  */
 #ifndef CC_SYNC_BIAS_H
@@ -28,8 +30,10 @@
 #include "sync/barrier.h"
 #include "sync/lock.h"
 
+enum { CC__BIAS_AWAY, CC__BIAS_INSIDE, CC__BIAS_WAITING };
+
 struct bias {
-    _Atomic uint32_t busy;    /* written by the owner alone */
+    _Atomic uint32_t owner;   /* one of the above; written by the owner alone */
     _Atomic uint32_t revoked; /* written under `others` */
     struct lock others;
 };
@@ -38,12 +42,12 @@ void cc__bias_enter_slow(struct bias *bias);
 
 /* The owner. Short, never parks inside. */
 CC_INLINE void cc__bias_enter(struct bias *bias) {
-    cc__set(&bias->busy, 1);
+    cc__set(&bias->owner, CC__BIAS_INSIDE);
     cc__barrier_light();
     if (unlikely(cc__get_acquire(&bias->revoked))) cc__bias_enter_slow(bias); /* pairs with cc__bias_release */
 }
 CC_INLINE void cc__bias_leave(struct bias *bias) {
-    cc__set_release(&bias->busy, 0); /* pairs with the wait in cc__bias_revoke */
+    cc__set_release(&bias->owner, CC__BIAS_AWAY); /* pairs with the wait in cc__bias_revoke */
 }
 
 /* Anyone else. False: somebody is at it already, or the owner did not leave in time. */

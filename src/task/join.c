@@ -209,18 +209,28 @@ static void leave_select_locked(struct arm *arm) {
         leave_locked(arm);
 }
 
-static const struct arm_ops join_ops = {poll_locked, link_locked, leave_select_locked};
+static const struct arm_ops join_ops = {poll_locked, link_locked, leave_select_locked, NULL};
 
 /* For handles whose slot never existed: an arm that is ready, with ESRCH. */
 static struct lock nobody;
 
-int cc__arm_join(struct arm *arm, const CCCase *c) {
+int cc__arm_look_join(const CCCase *c) {
     if (c->task == NULL || c->task->id == 0) return EINVAL;
+    struct fiber *f = cc__pool_find(c->task->id);
+    if (f == NULL || f == cc__sched_current(cc__worker()) || cc__pool_id(f) != c->task->id) return LOOK_READY;
+    return cc__word_state(cc__get(&f->word)) == FIBER_DONE ? LOOK_READY : LOOK_NOT_READY;
+}
+
+int cc__arm_do_join(const CCCase *c) {
+    int rc = join(c->task, c->value, 0, false);
+    return rc == EAGAIN ? ARM_WAIT : rc;
+}
+
+void cc__arm_join(struct arm *arm, const CCCase *c) {
     struct fiber *f = cc__pool_find(c->task->id);
     arm->object = f;
     arm->lock = f != NULL ? &f->join_lock : &nobody;
     arm->value = c->value;
     arm->id = c->task->id;
     arm->ops = &join_ops;
-    return 0;
 }

@@ -15,14 +15,23 @@
 
 struct arm;
 
+/* What a step under the lock says when it is no errno value. */
+enum {
+    ARM_WAIT = -1,   /* it cannot be done now */
+    ARM_SETTLE = -2, /* it is ours, and the rest is done outside the lock */
+    ARM_AGAIN = -3,  /* what we waited for has changed: look again */
+};
+
 /* What a select needs from an object; the rooms that own the objects implement it. */
 struct arm_ops {
-    /* Under the lock: does it at once if it can. True: done, arm->error says how. */
+    /* Under the lock: does it at once if it can. True: done, arm->error says how, or ARM_SETTLE. */
     bool (*poll_locked)(struct arm *arm, struct wakes *wakes);
     /* Under the lock: on the list. */
     void (*link_locked)(struct arm *arm);
     /* Under the lock, when the wait is over: off the list. Consumes the lock (the object may go with it). */
     void (*leave_locked)(struct arm *arm);
+    /* After ARM_SETTLE, outside the lock: the arm's error. NULL: never says so. */
+    int (*settle)(struct arm *arm);
 };
 
 struct arm {
@@ -55,9 +64,22 @@ CC_INLINE bool cc__arm_claim_locked(struct wakes *wakes, struct arm *arm, int er
     return true;
 }
 
-/* Implemented by chan/ and task/, for select/. 0, or an error: the case is malformed. */
-int cc__arm_send(struct arm *arm, const CCCase *c);
-int cc__arm_recv(struct arm *arm, const CCCase *c);
-int cc__arm_join(struct arm *arm, const CCCase *c);
+/* Implemented by chan/ and task/, for select/. */
+
+/* Without a lock: whether the case may be ready; EINVAL: it is malformed. */
+enum { LOOK_NOT_READY = 0, LOOK_READY = -1 };
+int cc__arm_look_send(const CCCase *c);
+int cc__arm_look_recv(const CCCase *c);
+int cc__arm_look_join(const CCCase *c);
+
+/* Does it alone, if that can be done at once: 0 or the case's error; ARM_WAIT: it cannot. */
+int cc__arm_do_send(const CCCase *c);
+int cc__arm_do_recv(const CCCase *c);
+int cc__arm_do_join(const CCCase *c);
+
+/* Sets an arm up for a case that is well formed. */
+void cc__arm_send(struct arm *arm, const CCCase *c);
+void cc__arm_recv(struct arm *arm, const CCCase *c);
+void cc__arm_join(struct arm *arm, const CCCase *c);
 
 #endif

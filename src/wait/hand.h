@@ -1,5 +1,4 @@
-/* hand.h - the short way to wake one fiber that waits without a deadline, from a worker: claim it, do something
- * for it, enqueue it, in one go.
+/* hand.h - the short way to wake one fiber from a worker: claim it, do something for it, enqueue it, in one go.
  *
  *   if (cc__hand_begin(w, waiter)) {   the waiter is claimed: its frame stays until the end
  *       ... copy, set its error ...
@@ -8,7 +7,8 @@
  *   ... release the object's lock ...
  *   cc__hand_tell(w);                  somebody may be waiting for work
  *
- * All of it happens inside the worker's biased lock (sched/claim.c), so a sole claim is a store.
+ * All of it happens inside the worker's biased lock (sched/claim.c), so a sole claim is a store;
+ * any other is a compare-and-swap.
  */
 #ifndef CC_WAIT_HAND_H
 #define CC_WAIT_HAND_H
@@ -18,13 +18,13 @@
 
 /* True if the short way is open: else the waiter is for struct wakes. */
 CC_INLINE bool cc__hand_possible(struct worker *w, const struct waiter *waiter) {
-    return w != NULL && waiter->sole && waiter->fiber != NULL;
+    return w != NULL && waiter->fiber != NULL;
 }
 
 /* False: somebody else has claimed it. */
 CC_INLINE bool cc__hand_begin(struct worker *w, struct waiter *waiter) {
     cc__bias_enter(&w->runq.bias);
-    if (unlikely(cc__get(&cc__sched.contested))) {
+    if (!waiter->sole || unlikely(cc__get(&cc__sched.contested))) {
         if (cc__state_claim(waiter->fiber, waiter->ticket, WAKE_OBJECT) != CLAIM_WON) {
             cc__bias_leave(&w->runq.bias);
             return false;

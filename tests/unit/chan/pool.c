@@ -278,14 +278,44 @@ TEST(select_cleans_too) {
     cc_chan_free(shop.ch);
 }
 
-/* An item is made outside the lock, which a select cannot: such an arm is malformed, and says so. */
-TEST(select_does_not_create) {
+/* A select takes from a pool as a receive does, and makes an item where there is none yet. */
+TEST(select_creates_too) {
     struct shop shop;
     open_shop(&shop, 2);
+    struct item *items[3] = {NULL};
+    size_t chosen;
+    for (int i = 0; i < 2; i++) {
+        CCCase cases[] = {CC_RECV(shop.ch, &items[i], NULL)};
+        CHECK_EQ(cc_select(cases, 1, CC_FOREVER, &chosen), 0);
+        CHECK_EQ(cases[0].error, 0);
+        CHECK(items[i] != NULL);
+        CHECK_EQ(shop.made, i + 1);
+    }
+    CCCase more[] = {CC_RECV(shop.ch, &items[2], NULL)};
+    CHECK_EQ(cc_select_try(more, 1, &chosen), EAGAIN); /* both are out */
+    CHECK_EQ(shop.made, 2);
+    give(&shop, items[1]);
+    CHECK_EQ(cc_select_try(more, 1, &chosen), 0);
+    CHECK(items[2] == items[1]);
+    give(&shop, items[0]);
+    give(&shop, items[2]);
+    cc_chan_free(shop.ch);
+    CHECK_EQ(shop.destroyed, 2);
+}
+
+/* What an item's making says is what the arm says; the room that it had taken is free again. */
+TEST(select_hears_of_a_failure) {
+    struct shop shop;
+    open_shop(&shop, 1);
     struct item *item = NULL;
     size_t chosen;
     CCCase cases[] = {CC_RECV(shop.ch, &item, NULL)};
-    CHECK_EQ(cc_select_try(cases, 1, &chosen), EINVAL);
-    CHECK_EQ(shop.made, 0);
+    shop.failures_left = 1;
+    CHECK_EQ(cc_select(cases, 1, CC_FOREVER, &chosen), 0);
+    CHECK_EQ(cases[0].error, ENOSPC);
+    CHECK(item == NULL);
+    CHECK_EQ(cc_select(cases, 1, CC_FOREVER, &chosen), 0);
+    CHECK_EQ(cases[0].error, 0);
+    give(&shop, item);
     cc_chan_free(shop.ch);
 }

@@ -1,0 +1,109 @@
+/* timer.c - waits with a deadline when there is no memory for the timer: ENOMEM at once, the handle stays,
+ * nothing hangs. */
+#include "fail.h"
+#include "harness.h"
+
+#include "../unit/ending.h"
+
+#include "wait/wait.h"
+
+#include <ccc/ccc.h>
+#include <sched.h>
+
+static _Atomic int short_of_memory, slept;
+
+static void *sleep_a_little(void *arg) {
+    CCDeadline deadline = cc_after_ms(2);
+    int rc = cc_sleep_until(deadline);
+    CHECK(rc == 0 || rc == ENOMEM);
+    if (rc == 0) CHECK(cc_now_ns() >= deadline.ns);
+    cc__add(rc == 0 ? &slept : &short_of_memory, 1);
+    return arg;
+}
+
+/* Enough sleepers that a heap has to grow several times; each growth is failed in turn. */
+TEST_WORKERS(sleeps) {
+    fail_begin();
+    enum { SLEEPERS = 300 };
+    bool complete = false;
+    for (long n = 1; !complete; n++) {
+        CCTask tasks[SLEEPERS];
+        cc__set(&short_of_memory, 0);
+        cc__set(&slept, 0);
+        CHECK_EQ(cc_runtime_init(NULL), 0);
+        fail_arm(n, FAIL_MEMORY, n % 2 == 0);
+        for (int i = 0; i < SLEEPERS; i++) CHECK_EQ(cc_spawn(&tasks[i], sleep_a_little, NULL, NULL), 0);
+        for (int i = 0; i < SLEEPERS; i++) {
+            int rc = cc_task_join(&tasks[i], NULL);
+            CHECK(rc == 0 || rc == ENOMEM); /* the block that a new arena of stacks needs may be the one that failed */
+            if (rc == ENOMEM) cc__add(&short_of_memory, 1);
+        }
+        complete = fail_disarm() == 0;
+        CHECK_EQ(cc__get(&slept) + cc__get(&short_of_memory), SLEEPERS);
+        CHECK_EQ(cc__get(&short_of_memory) == 0, complete);
+        CHECK_EQ(cc_run(sleep_a_little, NULL, NULL), 0);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+        CHECK_EQ(fail.blocks, 0);
+        CHECK(n < 200);
+    }
+}
+
+static _Atomic bool begun;
+
+static void *never_end(void *arg) {
+    cc__set(&begun, true);
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED); /* needs no timer */
+    return arg;
+}
+
+static bool never_complete(void *object, void *io) {
+    (void)object, (void)io;
+    return false;
+}
+
+static bool never_publish(void *object, struct waiter *waiter, void *io) {
+    (void)object, (void)waiter, (void)io;
+    CHECK(!"a wait without memory is published");
+    return false;
+}
+
+static const struct waitable_ops never_ops = {never_complete, never_publish, NULL};
+
+/* The first timed waits on a fresh runtime, none of which gets its memory. */
+static void *wait_without_memory(void *arg) {
+    CCTask task = *(CCTask *)arg, before = task;
+    void *result = &task;
+    fail_arm(1, FAIL_MEMORY, true);
+    CHECK_EQ(cc_task_join_until(&task, &result, cc_after_ms(60 * 1000)), ENOMEM);
+    CHECK(task.id == before.id && result == &task); /* the wait failed, not the task */
+    CHECK_EQ(cc_sleep_ms(60 * 1000), ENOMEM);
+    CHECK_EQ(cc__fiber_wait(&task, NULL, &never_ops, cc_after_ms(60 * 1000).ns, PARK_QUEUE), WAIT_NOMEM);
+    CHECK_EQ(cc_sleep_ms(0), 0); /* what does not wait needs nothing */
+    CHECK_EQ(cc_task_join_try(&task, NULL), EAGAIN);
+    CHECK(fail_disarm() >= 3);
+    CHECK_EQ(cc_task_join_until(&task, &result, cc_after_ms(1)), ETIMEDOUT);
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    return NULL;
+}
+
+TEST_WORKERS(first_timers) {
+    fail_begin();
+    for (int i = 0; i < 5; i++) {
+        CCTask task = cc_fiber_spawn_task(never_end, NULL);
+        CHECK_EQ(cc_run(wait_without_memory, &task, NULL), 0);
+        end_by_cancelling();
+        CHECK_EQ(fail.blocks, 0);
+    }
+}
+
+/* OS threads have no timers: they need no memory to wait. */
+TEST_WORKERS(threads_need_none) {
+    CCTask task = cc_fiber_spawn_task(never_end, NULL);
+    while (!cc__get(&begun)) sched_yield(); /* it has its stack */
+    fail_arm(1, FAIL_ALL, true);
+    CHECK_EQ(cc_task_join_until(&task, NULL, cc_after_ms(2)), ETIMEDOUT);
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    end_by_cancelling(); /* nor does a shutdown */
+    (void)fail_disarm();
+    CHECK_EQ(cc_worker_count(), 0);
+}

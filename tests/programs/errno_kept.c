@@ -1,0 +1,139 @@
+/* errno_kept.c - no call of the library changes errno for a caller that stays on its thread. */
+#include "harness.h"
+
+#include <ccc/ccc.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Ask for errno anew each time: the compiler may take its address for a constant. Atomic because fibers of
+ * one thread share it, and a race detector sees fibers as threads. */
+__attribute__((noinline)) static int *the_errno(void) {
+    int *address = &errno;
+    __asm__ volatile("" : "+r"(address));
+    return address;
+}
+
+static void set_errno(int value) {
+    __atomic_store_n(the_errno(), value, __ATOMIC_RELAXED);
+}
+
+static int get_errno(void) {
+    return __atomic_load_n(the_errno(), __ATOMIC_RELAXED);
+}
+
+#define KEEPS_ERRNO(call)                                                                                        \
+    do {                                                                                                         \
+        set_errno(EXDEV);                                                                                        \
+        call;                                                                                                    \
+        int after_ = get_errno();                                                                                \
+        if (after_ != EXDEV) test_fail(__FILE__, __LINE__, "%s left errno at %d, not %d", #call, after_, EXDEV); \
+    } while (0)
+
+static void *echo(void *arg) {
+    return arg;
+}
+
+static void *yield_some(void *arg) {
+    for (int i = 0; i < 300; i++) cc_yield();
+    return arg;
+}
+
+static void *sleep_some(void *arg) {
+    CHECK_EQ(cc_sleep_ms(3), 0);
+    return arg;
+}
+
+/* Every call, in the ways that matter: at once, after a wait, in vain. Fibers and OS threads. */
+static void *all_calls(void *arg) {
+    CCTask task, copy;
+    void *result = NULL;
+    int rc = -1;
+    for (int i = 0; i < 20; i++) {
+        KEEPS_ERRNO(rc = cc_spawn(&task, echo, arg, NULL));
+        CHECK_EQ(rc, 0);
+        KEEPS_ERRNO(rc = cc_task_join(&task, &result));
+        CHECK_EQ(rc, 0);
+        KEEPS_ERRNO(task = cc_fiber_spawn_task(yield_some, arg));
+        KEEPS_ERRNO(cc_yield());
+        KEEPS_ERRNO(rc = cc_task_join_try(&task, &result));
+        CHECK(rc == EAGAIN || rc == 0);
+        if (rc == EAGAIN) {
+            KEEPS_ERRNO(rc = cc_task_join_until(&task, &result, cc_after_ns(1000)));
+            CHECK(rc == 0 || rc == ETIMEDOUT);
+        }
+        if (rc != 0) {
+            KEEPS_ERRNO(rc = cc_task_dup(&task, &copy));
+            KEEPS_ERRNO(rc = cc_task_join(&task, &result));
+            KEEPS_ERRNO(rc = cc_task_join(&copy, &result));
+            CHECK_EQ(rc, 0);
+        }
+        CCSpawnOptions options = {.name = "named", .stack_size = (size_t)32 * 1024 << (i % 8)};
+        KEEPS_ERRNO(
+            rc = cc_spawn(&task, sleep_some, arg, &options)); /* its stack comes from a new mapping, with a guard */
+        CHECK_EQ(rc, 0);
+        KEEPS_ERRNO(rc = cc_task_join_until(&task, &result, cc_after_ns(100000)));
+        CHECK(rc == 0 || rc == ETIMEDOUT);
+        if (rc != 0) KEEPS_ERRNO(rc = cc_task_join(&task, &result)); /* the worker sleeps meanwhile, until a timer */
+        CHECK_EQ(rc, 0);
+        KEEPS_ERRNO(rc = cc_spawn(&task, sleep_some, arg, NULL));
+        KEEPS_ERRNO(rc = cc_task_detach(&task));
+        KEEPS_ERRNO(rc = cc_sleep_ms(2));
+        KEEPS_ERRNO(rc = cc_sleep_until((CCDeadline){0}));
+        KEEPS_ERRNO(result = cc_block_on(cc_fiber_spawn_task(sleep_some, arg)));
+        CHECK(result == arg);
+        KEEPS_ERRNO(rc = cc_run(sleep_some, arg, &result));
+        /* In vain. */
+        task.id = UINT64_C(0x7fffffff00000001);
+        KEEPS_ERRNO(rc = cc_task_join(&task, NULL));
+        CHECK_EQ(rc, ESRCH);
+        KEEPS_ERRNO(rc = cc_spawn(&task, NULL, NULL, NULL));
+        CHECK_EQ(rc, EINVAL);
+        KEEPS_ERRNO((void)cc_fiber_id());
+        KEEPS_ERRNO((void)cc_in_fiber());
+        KEEPS_ERRNO((void)cc_fiber_set_name("again"));
+        KEEPS_ERRNO((void)cc_fiber_name());
+        KEEPS_ERRNO((void)cc_worker_count());
+        KEEPS_ERRNO((void)cc_now_ns());
+    }
+    return arg;
+}
+
+TEST(a_fiber_on_one_worker) {
+    CCRuntimeConfig config = {.workers = 1};
+    KEEPS_ERRNO(CHECK_EQ(cc_runtime_init(&config), 0));
+    CHECK_EQ(cc_run(all_calls, &config, NULL), 0);
+    KEEPS_ERRNO(CHECK_EQ(cc_runtime_shutdown(10000), 0));
+}
+
+TEST_WORKERS(an_os_thread) {
+    CHECK(all_calls(NULL) == NULL);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}
+
+/* The first use starts everything: mappings, threads, probes that fail on purpose. */
+TEST_WORKERS(the_first_use) {
+    for (int i = 0; i < 10; i++) {
+        CCTask task;
+        int rc;
+        KEEPS_ERRNO(rc = cc_spawn(&task, echo, &task, NULL));
+        CHECK_EQ(rc, 0);
+        CHECK_EQ(cc_task_join(&task, NULL), 0);
+        KEEPS_ERRNO(rc = cc_runtime_shutdown(10000));
+        CHECK_EQ(rc, 0);
+    }
+}
+
+/* A shutdown that cancels, and one that gives up. */
+static void *sleep_long(void *arg) {
+    KEEPS_ERRNO(CHECK_EQ(cc_sleep_ms(3600 * 1000), ECANCELED));
+    return arg;
+}
+
+TEST(a_wait_that_is_cancelled) {
+    CCRuntimeConfig config = {.workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_spawn(NULL, sleep_long, NULL, NULL), 0);
+    KEEPS_ERRNO(CHECK_EQ(cc_runtime_shutdown(50), 0));
+}

@@ -1,0 +1,148 @@
+/* idle_cpu.c - a runtime with nothing to do uses no CPU: over two seconds no thread of the process as much as
+ * wakes up. */
+#include "harness.h"
+#include "where.h"
+
+#include <ccc/ccc.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HANDFUL = 10, CPU_US_MAX = 10000, LOOK_MS = 2000 };
+
+static long switches_of_all_threads(void) {
+    long sum = 0;
+    DIR *dir = opendir("/proc/self/task");
+    CHECK(dir != NULL);
+    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+        char path[300], line[256];
+        if (e->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
+        FILE *f = fopen(path, "re");
+        if (f == NULL) continue;
+        while (fgets(line, sizeof line, f) != NULL)
+            if (strncmp(line, "voluntary_ctxt_switches:", 24) == 0) sum += atol(line + 24);
+        fclose(f);
+    }
+    closedir(dir);
+    return sum;
+}
+
+static long cpu_us(void) {
+    struct rusage r;
+    CHECK_EQ(getrusage(RUSAGE_SELF, &r), 0);
+    return (long)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1000000 + (long)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+}
+
+static void look_at_the_clock(long ms) {
+    struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
+    while (nanosleep(&ts, &ts) != 0) {
+    }
+}
+
+struct quiet {
+    long switches, cpu_us;
+};
+
+static struct quiet quiet_for(long ms) {
+    long switches = switches_of_all_threads(), us = cpu_us();
+    look_at_the_clock(ms);
+    return (struct quiet){switches_of_all_threads() - switches, cpu_us() - us};
+}
+
+/* The workers take a while to come to rest (a search, some ticks): that may last ten seconds on a busy
+ * machine, then it must be over. */
+static void await_rest(void) {
+    for (int i = 0; i < 100; i++)
+        if (quiet_for(100).switches <= 2) return;
+    CHECK(!"the workers never come to rest");
+}
+
+static void check_quiet(void) {
+    if (UNDER_TSAN) SKIP("the race detector has a thread of its own that never rests");
+    if (under_valgrind()) SKIP("valgrind runs one thread at a time and keeps waking the others");
+    await_rest();
+    struct quiet q = quiet_for(LOOK_MS);
+    printf("%ld voluntary switches, %ld us of CPU in %d ms\n", q.switches, q.cpu_us, LOOK_MS);
+    CHECK(q.switches <= HANDFUL);
+    CHECK(q.cpu_us < CPU_US_MAX);
+}
+
+static void *fan(void *arg) {
+    intptr_t n = (intptr_t)arg;
+    CCTask tasks[4];
+    if (n == 0) return NULL;
+    for (int i = 0; i < 4; i++) CHECK_EQ(cc_spawn(&tasks[i], fan, (void *)(n - 1), NULL), 0);
+    for (int i = 0; i < 4; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    return NULL;
+}
+
+TEST(just_started) {
+    CCRuntimeConfig config = {.workers = 4};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    check_quiet();
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+}
+
+TEST(after_a_lot_of_work) {
+    CCRuntimeConfig config = {.workers = 8};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(fan, (void *)6, NULL), 0);
+    check_quiet();
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+}
+
+static void *long_sleep(void *arg) {
+    int rc = cc_sleep_ms(3600 * 1000);
+    CHECK_EQ(rc, ECANCELED);
+    return arg;
+}
+
+static void *join_it(void *arg) {
+    CCTask *task = arg;
+    CHECK_EQ(cc_task_join(task, NULL), 0);
+    return NULL;
+}
+
+/* Fibers that sleep for an hour and fibers that wait for them are no work. */
+TEST(with_sleepers_and_waiters) {
+    enum { SLEEPERS = 100 };
+    static CCTask sleepers[SLEEPERS];
+    CCTask waiters[SLEEPERS];
+    CCRuntimeConfig config = {.workers = 4};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    for (int i = 0; i < SLEEPERS; i++) CHECK_EQ(cc_spawn(&sleepers[i], long_sleep, NULL, NULL), 0);
+    for (int i = 0; i < SLEEPERS; i++) CHECK_EQ(cc_spawn(&waiters[i], join_it, &sleepers[i], NULL), 0);
+    check_quiet();
+    DONE();
+    exit(0); /* or it would take an hour, or a cancellation, which is another test's */
+}
+
+/* With one short timer the runtime wakes for it and for nothing else. */
+static atomic_bool over;
+
+static void *wake_now_and_then(void *arg) {
+    for (long i = 0; i < (long)(intptr_t)arg; i++) CHECK_EQ(cc_sleep_ms(100), 0);
+    atomic_store(&over, true);
+    return NULL;
+}
+
+TEST(with_one_slow_timer) {
+    if (UNDER_TSAN) SKIP("the race detector has a thread of its own that never rests");
+    if (under_valgrind()) SKIP("valgrind runs one thread at a time and keeps waking the others");
+    CCRuntimeConfig config = {.workers = 4};
+    CCTask task;
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_spawn(&task, wake_now_and_then, (void *)25, NULL), 0);
+    struct quiet q = quiet_for(LOOK_MS);
+    printf("%ld voluntary switches, %ld us of CPU in %d ms\n", q.switches, q.cpu_us, LOOK_MS);
+    CHECK(q.cpu_us < 20 * CPU_US_MAX); /* a worker that polls would take 2,000,000 */
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK(atomic_load(&over));
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+}

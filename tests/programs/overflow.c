@@ -1,0 +1,280 @@
+/* overflow.c - a fiber that runs out of stack is named, with its stack's size and range; a fault that is none
+ * is not called one. */
+#include "child.h"
+#include "where.h"
+
+#include <ccc/ccc.h>
+
+#include <inttypes.h>
+#include <signal.h>
+#include <ucontext.h>
+
+static volatile unsigned sink, bottom = 1u << 30;
+
+/* Each level takes about a kilobyte, all of it used; nothing about it can become a loop. */
+__attribute__((noinline)) static unsigned dig(unsigned depth) {
+    unsigned char earth[1024];
+    if (depth == bottom) return 0;
+    memset(earth, (int)depth, sizeof earth);
+    __asm__ volatile("" : : "r"(earth) : "memory");
+    unsigned deeper = dig(depth + 1);
+    return deeper + earth[sink % sizeof earth];
+}
+
+static void *dig_for_ever(void *arg) {
+    (void)arg;
+    sink = dig(0);
+    return NULL;
+}
+
+/* One frame that is far larger than the guard. */
+__attribute__((noinline)) static unsigned gulp(unsigned n) {
+    volatile unsigned char big[1024 * 1024];
+    big[n] = 1;
+    big[0] = 2;
+    return big[n / 2];
+}
+
+static void *gulp_once(void *arg) {
+    (void)arg;
+    sink = gulp(sink + 7);
+    return NULL;
+}
+
+struct victim {
+    CCTaskFn fn;
+    const char *name;
+    size_t stack_size;
+    unsigned workers;
+};
+
+static void *rename_and_dig(void *arg) {
+    cc_fiber_set_name("renamed");
+    for (int i = 0; i < 10; i++) cc_yield();
+    return dig_for_ever(arg);
+}
+
+static void *bystander(void *arg) {
+    volatile bool *stop = arg;
+    while (!*stop) cc_yield();
+    return NULL;
+}
+
+static void die_in_a_fiber(void *arg) {
+    struct victim *v = arg;
+    static volatile bool stop;
+    CCRuntimeConfig config = {.workers = v->workers};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    for (int i = 0; i < 5; i++) CHECK_EQ(cc_spawn(NULL, bystander, (void *)&stop, NULL), 0);
+    CCTask task;
+    CCSpawnOptions options = {.name = v->name, .stack_size = v->stack_size};
+    CHECK_EQ(cc_spawn(&task, v->fn, NULL, &options), 0);
+    cc_task_join(&task, NULL);
+}
+
+#ifdef CC_FIBER_STACK_SIZE
+enum { DEFAULT_STACK = CC_FIBER_STACK_SIZE };
+#else
+enum { DEFAULT_STACK = 256 * 1024 };
+#endif
+
+/* The sentence, with all that it must say. */
+static void check_death(struct victim *v, const char *name, size_t stack_size) {
+    struct child child;
+    run_child(&child, die_in_a_fiber, v);
+    show_child(&child);
+    CHECK(WIFSIGNALED(child.status));
+    CHECK_EQ(WTERMSIG(child.status), SIGSEGV);
+    const char *text = strstr(child.output, "stack overflow in fiber ");
+    CHECK(text != NULL);
+    CHECK(strstr(text + 1, "stack overflow") == NULL); /* once */
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "'%s'", name);
+    if (name[0] != '\0')
+        CHECK(strstr(text, quoted) != NULL);
+    else
+        CHECK(strchr(text, '\'') == NULL);
+    snprintf(quoted, sizeof quoted, "%zu KiB", stack_size / 1024);
+    CHECK(strstr(text, quoted) != NULL);
+    uintptr_t low = 0, high = 0, at = 0;
+    const char *range = strstr(text, "(0x"), *fault = strstr(text, "fault was at 0x");
+    CHECK(range != NULL && fault != NULL);
+    CHECK_EQ(sscanf(range, "(0x%" SCNxPTR "-0x%" SCNxPTR ")", &low, &high), 2);
+    CHECK_EQ(sscanf(fault, "fault was at 0x%" SCNxPTR, &at), 1);
+    CHECK_EQ(high - low, stack_size);
+    CHECK(at >= low && at < low + stack_size / 2); /* in the guard, which is at the low end */
+    CHECK(strstr(text, "CC_STACK_SIZE") != NULL);  /* what to do about it */
+}
+
+static bool useless(void) {
+    if (under_valgrind()) SKIP("valgrind grows what it takes for a stack, and dies of it before the fiber does");
+    return false;
+}
+
+TEST(named_twenty_times_in_a_row, .timeout = 120) {
+    (void)useless();
+    for (int i = 0; i < 20; i++) {
+        struct victim v = {.fn = dig_for_ever, .name = "digger", .workers = 1 + (unsigned)i % 4};
+        check_death(&v, "digger", DEFAULT_STACK);
+    }
+}
+
+TEST(without_a_name) {
+    (void)useless();
+    struct victim v = {.fn = dig_for_ever, .workers = 2};
+    check_death(&v, "", DEFAULT_STACK);
+}
+
+TEST(of_a_size_of_its_own) {
+    (void)useless();
+    size_t sizes[] = {16 * 1024, 64 * 1024, 1024 * 1024, 8 * 1024 * 1024};
+    /* A sanitizer's frames are too large for the smallest. */
+    for (unsigned i = UNDER_ASAN || UNDER_TSAN ? 1 : 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct victim v = {.fn = dig_for_ever, .name = "sized", .stack_size = sizes[i], .workers = 2};
+        check_death(&v, "sized", sizes[i]);
+    }
+}
+
+TEST(by_the_name_it_gave_itself) {
+    (void)useless();
+    struct victim v = {.fn = rename_and_dig, .name = "first", .workers = 2};
+    check_death(&v, "renamed", DEFAULT_STACK);
+}
+
+TEST(a_frame_larger_than_the_guard) {
+    (void)useless();
+#ifdef __riscv
+    SKIP("gcc 12 takes -fstack-clash-protection for this CPU and does nothing: a frame of any size is not probed");
+#endif
+    struct victim v = {.fn = gulp_once, .name = "gulper", .workers = 2};
+    check_death(&v, "gulper", DEFAULT_STACK);
+}
+
+/* The task runs on its joiner's stack, if the runtime lends it: it is still the task that is named. */
+static void *join_a_digger(void *arg) {
+    CCTask task = {0};
+    cc_fiber_set_name("joiner");
+    CHECK_EQ(cc_spawn(&task, rename_and_dig, arg, NULL), 0);
+    cc_task_join(&task, NULL);
+    return NULL;
+}
+
+TEST(a_task_that_its_joiner_runs) {
+    (void)useless();
+    struct victim v = {.fn = join_a_digger, .workers = 1};
+    check_death(&v, "renamed", DEFAULT_STACK);
+}
+
+/* ---- faults that are no overflow ---- */
+
+static volatile uintptr_t nowhere = 16; /* not 0: that would be undefined behaviour, and found out before it faults */
+
+static void *touch_nowhere(void *arg) {
+    (void)arg;
+    cc_fiber_set_name("toucher");
+    *(volatile char *)nowhere = 1;
+    return NULL;
+}
+
+static void handle_with_info(int sig, siginfo_t *info, void *context) {
+    char text[64];
+    int n = snprintf(text, sizeof text, "own handler: signal %d at %p\n", sig, info->si_addr);
+    CHECK(context != NULL && write(STDERR_FILENO, text, (size_t)n) == n);
+    _exit(42);
+}
+
+static void handle_plainly(int sig) {
+    char text[64];
+    int n = snprintf(text, sizeof text, "own handler: signal %d\n", sig);
+    CHECK(write(STDERR_FILENO, text, (size_t)n) == n);
+    _exit(42);
+}
+
+static void fault_with_handler(void *arg) {
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+    if (*(bool *)arg)
+        action.sa_sigaction = handle_with_info;
+    else
+        action = (struct sigaction){.sa_handler = handle_plainly};
+    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+    struct victim v = {.fn = touch_nowhere, .workers = 2};
+    die_in_a_fiber(&v);
+}
+
+static void skip_reported_faults(void) {
+    if (under_valgrind()) SKIP("valgrind reports the fault itself, and the exit status becomes its own");
+}
+
+static void check_own_handler(bool with_info, const char *text) {
+    skip_reported_faults();
+    struct child child;
+    run_child(&child, fault_with_handler, &with_info);
+    show_child(&child);
+    CHECK(WIFEXITED(child.status));
+    CHECK_EQ(WEXITSTATUS(child.status), 42);
+    CHECK(said(&child, text));
+    CHECK(!said(&child, "overflow"));
+}
+
+TEST(another_fault_reaches_the_programs_handler) {
+    check_own_handler(true, "own handler: signal 11 at 0x10");
+}
+
+TEST(another_fault_reaches_a_plain_handler) {
+    check_own_handler(false, "own handler: signal 11");
+}
+
+TEST(another_fault_without_a_handler_kills) {
+    struct child child;
+    struct victim v = {.fn = touch_nowhere, .workers = 2};
+    run_child(&child, die_in_a_fiber, &v);
+    show_child(&child);
+    if (UNDER_ASAN || UNDER_TSAN) {
+        /* The sanitizer's handler was there before ours: it has the last word. */
+        CHECK(said(&child, "Sanitizer"));
+    } else {
+        CHECK(WIFSIGNALED(child.status));
+        CHECK_EQ(WTERMSIG(child.status), SIGSEGV);
+    }
+    CHECK(!said(&child, "stack overflow in fiber"));
+}
+
+/* A fault on an OS thread is none of the runtime's business, even when it lies in a stack's guard. */
+static void fault_on_a_thread(void *arg) {
+    struct sigaction action = {.sa_sigaction = handle_with_info, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    (void)arg;
+    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    *(volatile char *)nowhere = 1;
+}
+
+TEST(a_fault_on_a_thread_reaches_the_programs_handler) {
+    skip_reported_faults();
+    struct child child;
+    run_child(&child, fault_on_a_thread, NULL);
+    show_child(&child);
+    CHECK(WIFEXITED(child.status));
+    CHECK_EQ(WEXITSTATUS(child.status), 42);
+    CHECK(!said(&child, "overflow"));
+}
+
+/* After the end the program's handler is back. */
+static void fault_after_shutdown(void *arg) {
+    struct sigaction action = {.sa_sigaction = handle_with_info, .sa_flags = SA_SIGINFO}, now;
+    (void)arg;
+    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    CHECK_EQ(sigaction(SIGSEGV, NULL, &now), 0);
+    CHECK(now.sa_sigaction == handle_with_info);
+    *(volatile char *)nowhere = 1;
+}
+
+TEST(the_programs_handler_is_back_after_shutdown) {
+    skip_reported_faults();
+    struct child child;
+    run_child(&child, fault_after_shutdown, NULL);
+    show_child(&child);
+    CHECK(WIFEXITED(child.status));
+    CHECK_EQ(WEXITSTATUS(child.status), 42);
+}

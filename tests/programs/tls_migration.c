@@ -1,0 +1,173 @@
+/* tls_migration.c - no thread-local address survives a move to another thread: not the test's, and not the
+ * library's.
+ * variants: shared lto
+ *
+ * Fibers that move between workers all the time ask, in loops that the compiler would like to simplify, who
+ * and where they are. The truth comes from gettid: each thread writes its id into its own thread-local
+ * variable when it is first seen.
+ */
+#include "harness.h"
+#include "where.h"
+
+#include <ccc/ccc.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static _Thread_local volatile pid_t here;
+
+/* What the documentation tells users to do: a function that is not inlined and that the compiler cannot see
+ * through. */
+__attribute__((noinline)) static volatile pid_t *where(void) {
+    volatile pid_t *address = &here;
+    __asm__ volatile("" : "+r"(address));
+    return address;
+}
+
+/* What this thread's variable holds, after its first visitor has written it. Hidden from the race detector,
+ * to which fibers are threads, and threads do not share these. */
+__attribute__((noinline, no_sanitize("thread"))) static pid_t visit(pid_t id) {
+    volatile pid_t *place = where();
+    if (*place == 0) *place = id;
+    return *place;
+}
+
+static pid_t thread_id(void) {
+    return (pid_t)syscall(SYS_gettid);
+}
+
+static atomic_long moves, checks;
+
+/* True to the thread that we are on. */
+static void check_place(pid_t *last) {
+    pid_t id = thread_id();
+    CHECK_EQ(visit(id), id);
+    if (*last != id && *last != 0) atomic_fetch_add(&moves, 1);
+    *last = id;
+    atomic_fetch_add(&checks, 1);
+}
+
+static void *echo(void *arg) {
+    return arg;
+}
+
+static void *yield_once(void *arg) {
+    cc_yield();
+    return arg;
+}
+
+/* Keeps the CPU long enough for others to come and take what waits behind us. */
+static void compute(uint64_t ns) {
+    uint64_t end = cc_now_ns() + ns;
+    while (cc_now_ns() < end) {
+    }
+}
+
+/* All calls in one loop of one function: where a compiler that takes &this_worker for a constant would keep
+ * it in a register. */
+static void *wander(void *arg) {
+    uint64_t rng = (uintptr_t)arg;
+    pid_t last = 0;
+    CCFiberId id = cc_fiber_id();
+    char name[CC_FIBER_NAME_MAX];
+    snprintf(name, sizeof name, "wanderer %llu", (unsigned long long)(id & 0xffff));
+    CHECK_EQ(cc_fiber_set_name(name), 0);
+    long rounds = test_rounds(3000, 300000);
+    for (long i = 0; i < rounds; i++) {
+        check_place(&last);
+        if (test_random(&rng) % 32 == 0) compute(100000);
+        CHECK(cc_in_fiber());
+        CHECK_EQ(cc_fiber_id(), id);
+        switch (test_random(&rng) % 6) {
+        case 0:
+        case 1:
+            cc_yield();
+            break;
+        case 2:
+            CHECK_EQ(cc_sleep_until(cc_after_ns(test_random(&rng) % 20000)), 0);
+            break;
+        case 3: {
+            CCTask task = cc_fiber_spawn_task(echo, &rng);
+            cc_yield();
+            CHECK(cc_block_on(task) == &rng);
+            break;
+        }
+        case 4: {
+            CCTask task = cc_fiber_spawn_task(yield_once, &rng);
+            void *result = NULL;
+            /* With a deadline: waits in the task's list rather than running it here. */
+            CHECK_EQ(cc_task_join_until(&task, &result, cc_after_ms(3600 * 1000)), 0);
+            CHECK(result == &rng);
+            break;
+        }
+        default: {
+            CCTask task;
+            void *result = NULL;
+            CHECK_EQ(cc_spawn(&task, yield_once, &rng, NULL), 0);
+            CHECK_EQ(cc_task_join(&task, &result), 0); /* perhaps on our stack, which then moves with it */
+            CHECK(result == &rng);
+        }
+        }
+        check_place(&last);
+        CHECK_EQ(cc_fiber_id(), id);
+        CHECK_EQ(strcmp(cc_fiber_name(), name), 0);
+    }
+    return NULL;
+}
+
+static void wander_about(unsigned workers) {
+    enum { WANDERERS = 24 };
+    CCTask tasks[WANDERERS];
+    CCRuntimeConfig config = {.workers = workers};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    uint64_t rng = test_seed();
+    for (int i = 0; i < WANDERERS; i++)
+        CHECK_EQ(cc_spawn(&tasks[i], wander, (void *)(uintptr_t)test_random(&rng), NULL), 0);
+    for (int i = 0; i < WANDERERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    printf("%ld checks, %ld moves\n", atomic_load(&checks), atomic_load(&moves));
+    CHECK(atomic_load(&moves) >= test_scale(200)); /* else nothing was tested */
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}
+
+TEST(fibers_wander_over_4_workers) {
+    wander_about(4);
+}
+
+TEST(fibers_wander_over_16_workers) {
+    wander_about(16);
+}
+
+/* Yields and little else, in the tightest loop. */
+static void *yield_and_ask(void *arg) {
+    pid_t last = 0;
+    CCFiberId id = cc_fiber_id();
+    long rounds = test_rounds(100000, 10000000);
+    for (long i = 0; i < rounds; i++) {
+        cc_yield();
+        CHECK(cc_fiber_id() == id);
+        if (i % 64 == 0) check_place(&last);
+        if (i % 2048 == 0) {
+            compute(50000);
+            CHECK_EQ(cc_sleep_until(cc_after_ns(20000)), 0);
+        }
+    }
+    return arg;
+}
+
+TEST(the_tightest_loop) {
+    if (under_valgrind()) SKIP("valgrind runs one thread at a time, and nothing migrates");
+    enum { FIBERS = 12 };
+    CCTask tasks[FIBERS];
+    CCRuntimeConfig config = {.workers = 5};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    for (int i = 0; i < FIBERS; i++) CHECK_EQ(cc_spawn(&tasks[i], yield_and_ask, NULL, NULL), 0);
+    for (int i = 0; i < FIBERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    printf("%ld checks, %ld moves\n", atomic_load(&checks), atomic_load(&moves));
+    CHECK(atomic_load(&moves) > 0);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}

@@ -1,0 +1,39 @@
+/* capture.h - what the runtime says on stderr, as a string. */
+#ifndef CCC_TESTS_UNIT_CAPTURE_H
+#define CCC_TESTS_UNIT_CAPTURE_H
+
+#include "harness.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct capture {
+    int file, stderr_before;
+    char text[16384];
+};
+
+static inline void capture_start(struct capture *capture) {
+    capture->file = memfd_create("capture", MFD_CLOEXEC);
+    capture->stderr_before = dup(STDERR_FILENO);
+    CHECK(capture->file >= 0 && capture->stderr_before >= 0);
+    CHECK_EQ(dup2(capture->file, STDERR_FILENO), STDERR_FILENO);
+}
+
+/* Ends the capture; what was said is shown as well, so that a failed case tells it. */
+static inline const char *capture_end(struct capture *capture) {
+    CHECK_EQ(dup2(capture->stderr_before, STDERR_FILENO), STDERR_FILENO);
+    ssize_t length = pread(capture->file, capture->text, sizeof capture->text - 1, 0);
+    CHECK(length >= 0);
+    capture->text[length] = '\0';
+    CHECK_EQ(write(STDERR_FILENO, capture->text, (size_t)length), length);
+    close(capture->file);
+    close(capture->stderr_before);
+    return capture->text;
+}
+
+static inline bool contains(const char *text, const char *wanted) {
+    return strstr(text, wanted) != NULL;
+}
+
+#endif

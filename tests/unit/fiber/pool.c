@@ -1,0 +1,191 @@
+/* pool.c - fiber records: each is in one place only, ids name one tenant, and every slot can be looked at. */
+#include "harness.h"
+
+#include "../crew.h"
+#include "base/mem.h"
+#include "fiber/pool.h"
+#include "fiber/state.h"
+#include "plat/vm.h"
+
+static void open_pool(void) {
+    cc__vm_init();
+    cc__pool_init();
+}
+
+TEST(starts_empty) {
+    open_pool();
+    CHECK_EQ(cc__pool_size(), 0);
+    CHECK(cc__pool_at(0) == NULL);
+    CHECK(cc__pool_at(UINT32_MAX) == NULL);
+    CHECK(cc__pool_find(0) == NULL);
+    CHECK(cc__pool_find(1) == NULL);
+    CHECK(cc__pool_find(UINT64_MAX) == NULL);
+    cc__pool_destroy();
+}
+
+TEST(ids_lead_back) {
+    open_pool();
+    struct fiber *f = cc__pool_take_slow(NULL);
+    CHECK(f != NULL);
+    CHECK_EQ(cc__word_state(cc__get(&f->word)), FIBER_IDLE);
+    CCFiberId id = cc__pool_id(f);
+    CHECK(id != 0);
+    CHECK_EQ(id >> 63, 0); /* a regular fiber */
+    CHECK(cc__pool_find(id) == f);
+    CHECK(cc__pool_at(f->slot) == f);
+    CHECK_EQ(cc__pool_size(), 1);
+    struct fiber *g = cc__pool_take_slow(NULL);
+    CHECK(g != f);
+    CHECK(cc__pool_id(g) != id);
+    CHECK_EQ(cc__pool_size(), 2);
+    cc__pool_destroy();
+}
+
+/* The slot's next tenant has another id; the old id still leads to memory that can be looked at. */
+TEST(stale_id_is_recognised) {
+    open_pool();
+    struct fiber *f = cc__pool_take_slow(NULL);
+    CCFiberId old = cc__pool_id(f);
+    f->generation = (f->generation + 1) & 0x7fffffffu; /* as when a task is recycled */
+    cc__pool_give_slow(NULL, f);
+    struct fiber *again = cc__pool_take_slow(NULL);
+    CHECK(again == f);
+    CHECK(cc__pool_find(old) == again);
+    CHECK(cc__pool_id(again) != old);
+    f->generation = 0x7fffffffu; /* the last one: the id's top bit stays clear */
+    CHECK_EQ(cc__pool_id(f) >> 63, 0);
+    cc__pool_destroy();
+}
+
+/* A handle from before a restart must not name a fiber after it. */
+TEST(restarts_change_the_generation) {
+    CCFiberId last[8];
+    for (int run = 0; run < 8; run++) {
+        open_pool();
+        struct fiber *f = cc__pool_take_slow(NULL);
+        CHECK_EQ(f->slot, 0);
+        last[run] = cc__pool_id(f);
+        for (int before = 0; before < run; before++) CHECK(last[before] != last[run]);
+        cc__pool_destroy();
+        CHECK(cc__pool_find(last[run]) == NULL);
+        CHECK_EQ(cc__pool_size(), 0);
+    }
+}
+
+TEST(many_records_are_distinct) {
+    open_pool();
+    enum { MANY = 20000 }; /* more than two slabs */
+    struct fiber **all = cc__mem_alloc(MANY * sizeof *all);
+    struct fiber_cache cache = {.count = 0};
+    for (int i = 0; i < MANY; i++) {
+        all[i] = i % 3 ? cc__pool_take(&cache) : cc__pool_take_slow(NULL);
+        CHECK(all[i] != NULL);
+        CHECK_EQ((uintptr_t)all[i] % CC_LINE, 0);
+        CHECK(cc__pool_at(all[i]->slot) == all[i]);
+        CHECK(all[i]->joiners == NULL); /* nobody had it before */
+        all[i]->joiners = (struct arm *)all[i];
+    }
+    CHECK(cc__pool_size() >= MANY);
+    CHECK(cc__pool_size() <= MANY + POOL_BATCH);
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) CHECK(cc__pool_at(slot) != NULL);
+    for (int i = 0; i < MANY; i++) cc__pool_give_slow(NULL, all[i]);
+    uint32_t size = cc__pool_size();
+    for (int i = 0; i < MANY; i++) CHECK(cc__pool_take_slow(NULL) != NULL);
+    CHECK_EQ(cc__pool_size(), size); /* used again, not made anew */
+    cc__mem_free(all);
+    cc__pool_destroy();
+}
+
+/* Counts a cache's list by hand. */
+static uint32_t length(struct fiber_cache *cache) {
+    uint32_t n = 0;
+    for (struct fiber *f = cc__get(&cache->first); f != NULL; f = cc__get(&f->free_next)) n++;
+    return n;
+}
+
+TEST(cache_is_bounded) {
+    open_pool();
+    enum { MANY = 4 * POOL_CACHE_MAX };
+    struct fiber *all[MANY];
+    struct fiber_cache cache = {.count = 0};
+    for (int i = 0; i < MANY; i++) {
+        all[i] = cc__pool_take(&cache);
+        CHECK_EQ(cc__get(&cache.count), length(&cache));
+    }
+    uint32_t size = cc__pool_size();
+    for (int i = 0; i < MANY; i++) {
+        cc__pool_give(&cache, all[i]);
+        CHECK(cc__get(&cache.count) <= POOL_CACHE_MAX);
+        CHECK_EQ(cc__get(&cache.count), length(&cache));
+    }
+    cc__pool_flush(&cache);
+    CHECK_EQ(cc__get(&cache.count), 0);
+    CHECK(cc__get(&cache.first) == NULL);
+    for (uint32_t i = 0; i < size; i++) CHECK(cc__pool_take_slow(NULL) != NULL);
+    CHECK_EQ(cc__pool_size(), size); /* none was lost on the way */
+    cc__pool_destroy();
+}
+
+/* The newest given is the next taken: it is still warm. */
+TEST(cache_is_last_in_first_out) {
+    open_pool();
+    struct fiber_cache cache = {.count = 0};
+    struct fiber *a = cc__pool_take(&cache), *b = cc__pool_take(&cache);
+    cc__pool_give(&cache, a);
+    cc__pool_give(&cache, b);
+    CHECK(cc__pool_take(&cache) == b);
+    CHECK(cc__pool_take(&cache) == a);
+    cc__pool_destroy();
+}
+
+static long rounds;
+#define MARK ((struct arm *)&rounds)
+
+/* A thread marks each record that it holds; nobody else may find it marked. */
+static void take_and_give(int index, void *arg) {
+    (void)arg;
+    enum { HELD = 700 }; /* more than a cache keeps */
+    static _Thread_local struct fiber *held[HELD];
+    struct fiber_cache cache = {.count = 0};
+    uint64_t random = test_seed() + (uint64_t)index;
+    int count = 0;
+    for (long i = 0; i < rounds; i++) {
+        bool shared = test_random(&random) % 8 == 0; /* as an OS thread does it */
+        if (count < HELD && (count == 0 || test_random(&random) % 100 < (uint64_t)(i / 1000 % 2 ? 70 : 30))) {
+            struct fiber *f = shared ? cc__pool_take_slow(NULL) : cc__pool_take(&cache);
+            CHECK(f != NULL);
+            CHECK(f->joiners == NULL);
+            f->joiners = MARK;
+            held[count++] = f;
+        } else {
+            int at = (int)(test_random(&random) % (uint64_t)count);
+            struct fiber *f = held[at];
+            held[at] = held[--count];
+            CHECK(f->joiners == MARK);
+            f->joiners = NULL;
+            if (shared)
+                cc__pool_give_slow(NULL, f);
+            else
+                cc__pool_give(&cache, f);
+        }
+    }
+    while (count > 0) {
+        held[--count]->joiners = NULL;
+        cc__pool_give(&cache, held[count]);
+    }
+    cc__pool_flush(&cache);
+}
+
+TEST(threads_share_it) {
+    open_pool();
+    rounds = test_rounds(200000, 5000000);
+    crew_run(4, take_and_give, NULL);
+    uint32_t size = cc__pool_size();
+    for (uint32_t i = 0; i < size; i++) {
+        struct fiber *f = cc__pool_take_slow(NULL);
+        CHECK(f->joiners == NULL);
+        f->joiners = MARK; /* so that one that comes twice shows */
+    }
+    CHECK_EQ(cc__pool_size(), size);
+    cc__pool_destroy();
+}

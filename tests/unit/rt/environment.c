@@ -1,0 +1,208 @@
+/* environment.c - the environment's wishes: the good ones have effect, the bad ones are named on stderr and
+ * ignored. */
+#include "harness.h"
+
+#include "../capture.h"
+#include "../depth.h"
+#include "fiber/stack.h"
+#include "plat/cpus.h"
+
+#include <ccc/ccc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#ifndef CC_FIBER_WORKERS
+#define CC_FIBER_WORKERS cc__cpus_usable()
+#endif
+#ifndef CC_FIBER_STACK_SIZE
+#define CC_FIBER_STACK_SIZE (256 * 1024)
+#endif
+
+static struct capture capture;
+
+static void clear(void) {
+    unsetenv("CC_WORKERS");
+    unsetenv("CC_STACK_SIZE");
+    unsetenv("CC_VERBOSE");
+    unsetenv("CC_FIBER_STATS");
+}
+
+static void *give_back(void *arg) {
+    return arg;
+}
+
+/* Starts, runs a task, ends; what was said meanwhile. */
+static const char *run_captured(unsigned *workers, size_t *stack_size) {
+    capture_start(&capture);
+    int rc = cc_run(give_back, NULL, NULL);
+    *workers = cc_worker_count();
+    *stack_size = cc__stack_default();
+    int end = cc_runtime_shutdown(UINT64_MAX);
+    const char *said = capture_end(&capture);
+    CHECK_EQ(rc, 0);
+    CHECK_EQ(end, 0);
+    return said;
+}
+
+/* A good value: the runtime has that many workers and that stack, and says nothing. */
+static void check_good(const char *name, const char *value, unsigned workers, size_t stack_size) {
+    unsigned got_workers;
+    size_t got_size;
+    clear();
+    CHECK_EQ(setenv(name, value, 1), 0);
+    CHECK_EQ(run_captured(&got_workers, &got_size)[0], '\0');
+    CHECK_EQ(got_workers, workers);
+    CHECK_EQ(got_size, stack_size);
+}
+
+/* A bad one: it is named with its value, and everything is as without it. */
+static void check_bad(const char *name, const char *value) {
+    unsigned workers;
+    size_t size;
+    char expected[200];
+    clear();
+    CHECK_EQ(setenv(name, value, 1), 0);
+    const char *said = run_captured(&workers, &size);
+    snprintf(expected, sizeof expected, "ignoring %s=%.64s", name, value);
+    CHECK(contains(said, expected));
+    CHECK_EQ(workers, CC_FIBER_WORKERS);
+    CHECK_EQ(size, CC_FIBER_STACK_SIZE);
+}
+
+TEST(workers) {
+    check_good("CC_WORKERS", "1", 1, CC_FIBER_STACK_SIZE);
+    check_good("CC_WORKERS", "3", 3, CC_FIBER_STACK_SIZE);
+    check_good("CC_WORKERS", "007", 7, CC_FIBER_STACK_SIZE);
+    check_good("CC_WORKERS", "64", 64, CC_FIBER_STACK_SIZE);
+    check_good("CC_WORKERS", "", CC_FIBER_WORKERS, CC_FIBER_STACK_SIZE); /* the same as not set */
+}
+
+TEST(bad_workers) {
+    static const char *const bad[] = {
+        "0", "-1", "abc", "3x", " 3", "3 ", "+3", "0x3", "1K", "2.5", "513", "4294967297", "18446744073709551617",
+    };
+    for (size_t i = 0; i < array_len(bad); i++) check_bad("CC_WORKERS", bad[i]);
+}
+
+TEST(stack_size) {
+    check_good("CC_STACK_SIZE", "16384", CC_FIBER_WORKERS, 16384);
+    check_good("CC_STACK_SIZE", "16K", CC_FIBER_WORKERS, 16384);
+    check_good("CC_STACK_SIZE", "64k", CC_FIBER_WORKERS, 65536);
+    check_good("CC_STACK_SIZE", "100000", CC_FIBER_WORKERS, 131072);
+    check_good("CC_STACK_SIZE", "2M", CC_FIBER_WORKERS, 2 * 1024 * 1024);
+    check_good("CC_STACK_SIZE", "1m", CC_FIBER_WORKERS, 1024 * 1024);
+    check_good("CC_STACK_SIZE", "1024M", CC_FIBER_WORKERS, CC_STACK_SIZE_MAX);
+    check_good("CC_STACK_SIZE", "", CC_FIBER_WORKERS, CC_FIBER_STACK_SIZE);
+}
+
+TEST(bad_stack_size) {
+    static const char *const bad[] = {
+        "0",
+        "1",
+        "16383",
+        "15K",
+        "1025M",
+        "1G",
+        "64KB",
+        "64 K",
+        "K",
+        "M",
+        "-64K",
+        "huge",
+        "18446744073709551615M",
+        "99999999999999999999",
+    };
+    for (size_t i = 0; i < array_len(bad); i++) check_bad("CC_STACK_SIZE", bad[i]);
+}
+
+/* A value may be as long as it likes; the message is not. */
+TEST(endless_value) {
+    static char value[20000];
+    memset(value, 'x', sizeof value - 1);
+    check_bad("CC_WORKERS", value);
+    CHECK(strlen(capture.text) < 300);
+}
+
+/* The stack is there for use. */
+static void *use_bytes(void *bytes) {
+    use_stack((size_t)bytes, NULL, NULL);
+    return bytes;
+}
+
+TEST(stack_size_has_effect) {
+    clear();
+    CHECK_EQ(setenv("CC_STACK_SIZE", "4M", 1), 0);
+    CHECK_EQ(cc_run(use_bytes, (void *)(uintptr_t)(3400 * 1024), NULL), 0);
+}
+
+TEST(verbose) {
+    unsigned workers;
+    size_t size;
+    clear();
+    CHECK_EQ(setenv("CC_VERBOSE", "1", 1), 0);
+    CHECK_EQ(setenv("CC_WORKERS", "5", 1), 0);
+    CHECK_EQ(setenv("CC_STACK_SIZE", "128K", 1), 0);
+    const char *said = run_captured(&workers, &size);
+    CHECK(contains(said, "5 workers"));
+    CHECK(contains(said, "128 KiB stacks"));
+    check_good("CC_VERBOSE", "0", CC_FIBER_WORKERS, CC_FIBER_STACK_SIZE);
+    check_good("CC_VERBOSE", "", CC_FIBER_WORKERS, CC_FIBER_STACK_SIZE);
+}
+
+TEST(stats) {
+    unsigned workers;
+    size_t size;
+    clear();
+    CHECK_EQ(setenv("CC_FIBER_STATS", "1", 1), 0);
+    CHECK_EQ(setenv("CC_WORKERS", "2", 1), 0);
+    const char *said = run_captured(&workers, &size);
+    CHECK(contains(said, "stats: 2 workers, 1 spawned, 1 ended"));
+    said = run_captured(&workers, &size); /* each run counts from 0 */
+    CHECK(contains(said, "stats: 2 workers, 1 spawned, 1 ended"));
+    check_good("CC_FIBER_STATS", "0", CC_FIBER_WORKERS, CC_FIBER_STACK_SIZE);
+    check_good("CC_FIBER_STATS", "", CC_FIBER_WORKERS, CC_FIBER_STACK_SIZE);
+}
+
+/* Without a shutdown they come at the program's exit. */
+TEST(stats_at_exit) {
+    clear();
+    CHECK_EQ(setenv("CC_FIBER_STATS", "1", 1), 0);
+    capture_start(&capture);
+    pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < 10; i++)
+            if (cc_run(give_back, NULL, NULL) != 0) _exit(1);
+        exit(0);
+    }
+    int status;
+    pid_t reaped = waitpid(child, &status, 0);
+    const char *said = capture_end(&capture);
+    CHECK_EQ(reaped, child);
+    CHECK_EQ(status, 0);
+    CHECK(contains(said, "10 spawned, 10 ended"));
+}
+
+TEST(bad_flags) {
+    static const char *const bad[] = {"yes", "2", "01", " 1", "true", "-1"};
+    for (size_t i = 0; i < array_len(bad); i++) {
+        check_bad("CC_VERBOSE", bad[i]);
+        CHECK(!contains(capture.text, "KiB stacks"));
+        check_bad("CC_FIBER_STATS", bad[i]);
+        CHECK(!contains(capture.text, "stats:"));
+    }
+}
+
+/* Two bad ones are both named, and a third, good one has its effect. */
+TEST(several) {
+    unsigned workers;
+    size_t size;
+    clear();
+    CHECK_EQ(setenv("CC_WORKERS", "many", 1), 0);
+    CHECK_EQ(setenv("CC_VERBOSE", "a lot", 1), 0);
+    CHECK_EQ(setenv("CC_STACK_SIZE", "32K", 1), 0);
+    const char *said = run_captured(&workers, &size);
+    CHECK(contains(said, "ignoring CC_WORKERS=many"));
+    CHECK(contains(said, "ignoring CC_VERBOSE=a lot"));
+    CHECK_EQ(size, 32 * 1024);
+}

@@ -1,0 +1,124 @@
+/* fork.c - a child process: before the runtime starts it may use it; afterwards it may exec or exit, and is
+ * told so if it does more. */
+#include "harness.h"
+
+#include "../capture.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+static void *give_back(void *arg) {
+    return arg;
+}
+
+static int status_of(pid_t child) {
+    int status;
+    CHECK(child > 0);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    return status;
+}
+
+TEST_WORKERS(before_the_start) {
+    pid_t child = fork();
+    if (child == 0) {
+        int rc = cc_run(give_back, NULL, NULL);
+        _exit(rc == 0 && cc_runtime_shutdown(UINT64_MAX) == 0 ? 7 : 1);
+    }
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+    int status = status_of(child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+/* After a shutdown it is as before the start. */
+TEST_WORKERS(after_the_end) {
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    pid_t child = fork();
+    if (child == 0) _exit(cc_run(give_back, NULL, NULL) == 0 ? 7 : 1);
+    int status = status_of(child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+}
+
+/* Each call that would need the workers says why it cannot. */
+static void use_in_child(int call) {
+    CCTask task = {1}, copy;
+    switch (call) {
+    case 0:
+        (void)cc_run(give_back, NULL, NULL);
+        break;
+    case 1:
+        (void)cc_fiber_spawn_task(give_back, NULL);
+        break;
+    case 2:
+        (void)cc_task_join(&task, NULL);
+        break;
+    case 3:
+        (void)cc_task_detach(&task);
+        break;
+    case 4:
+        (void)cc_task_dup(&task, &copy);
+        break;
+    case 5:
+        (void)cc_runtime_init(NULL);
+        break;
+    case 6:
+        (void)cc_runtime_shutdown(0);
+        break;
+    default:
+        (void)cc_worker_count();
+        break;
+    }
+}
+
+TEST(use_in_the_child) {
+    static struct capture capture;
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+    for (int call = 0; call < 8; call++) {
+        capture_start(&capture);
+        pid_t child = fork();
+        if (child == 0) {
+            use_in_child(call);
+            _exit(0);
+        }
+        int status = status_of(child);
+        const char *said = capture_end(&capture);
+        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+        CHECK(contains(said, "after fork"));
+    }
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0); /* the parent is none the worse for it */
+}
+
+/* What needs no worker works. */
+static void *fork_and_look(void *arg) {
+    pid_t child = fork();
+    if (child == 0) _exit(!cc_in_fiber() && cc_fiber_id() == 0 && cc_sleep_ms(1) == 0 && cc_now_ns() > 0 ? 7 : 1);
+    int status = status_of(child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    return arg;
+}
+
+TEST_WORKERS(harmless_calls_in_the_child) {
+    CHECK_EQ(cc_run(fork_and_look, NULL, NULL), 0);
+    (void)fork_and_look(NULL);
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+}
+
+static void *fork_and_exec(void *arg) {
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/bin/sh", "sh", "-c", "exit 9", (char *)NULL);
+        _exit(1);
+    }
+    int status = status_of(child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 9);
+    return arg;
+}
+
+TEST_WORKERS(exec_in_the_child) {
+    CCTask tasks[10];
+    for (int i = 0; i < 10; i++) tasks[i] = cc_fiber_spawn_task(fork_and_exec, NULL);
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+}

@@ -1,0 +1,102 @@
+/* limits.c - a process with little address space: fibers that fit run, the others are told, and the process
+ * goes on. */
+#include "harness.h"
+
+#include "plat/san.h"
+#include "sync/atomic.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+static size_t address_space(void) {
+    FILE *f = fopen("/proc/self/statm", "re");
+    unsigned long pages;
+    CHECK(f != NULL);
+    CHECK_EQ(fscanf(f, "%lu", &pages), 1);
+    fclose(f);
+    return pages * 4096;
+}
+
+static void limit_to(size_t more) {
+#if defined(CC_ASAN) || defined(CC_TSAN)
+    SKIP("a sanitizer's shadow needs all of the address space");
+#endif
+    struct rlimit limit = {.rlim_cur = address_space() + more, .rlim_max = RLIM_INFINITY};
+    CHECK_EQ(getrlimit(RLIMIT_AS, &(struct rlimit){0}), 0);
+    if (setrlimit(RLIMIT_AS, &limit) != 0) SKIP("RLIMIT_AS cannot be set here");
+    if (mmap(NULL, 2 * more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED)
+        SKIP("RLIMIT_AS has no effect here, as under an emulator");
+}
+
+static _Atomic int parked, running;
+static _Atomic bool stop;
+
+static void *stay(void *arg) {
+    cc__add(&parked, 1);
+    while (!cc__get(&stop)) CHECK_EQ(cc_sleep_ms(1), 0);
+    cc__add(&running, 1);
+    return arg;
+}
+
+/* A thousand stacks of 256 KiB do not fit into 64 MiB. */
+TEST(more_stacks_than_fit) {
+    enum { FIBERS = 1000 };
+    static CCTask tasks[FIBERS];
+    CCRuntimeConfig config = {.workers = 2, .stack_size = 256 * 1024};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    limit_to((size_t)64 * 1024 * 1024);
+    int spawned = 0, rc, good = 0, bad = 0;
+    for (int i = 0; i < FIBERS; i++) {
+        rc = cc_spawn(&tasks[i], stay, NULL, NULL);
+        CHECK(rc == 0 || rc == ENOMEM);
+        spawned += rc == 0;
+    }
+    CHECK(spawned > 0);
+    /* Those that got no stack have ended with ENOMEM; the others wait for the word. */
+    for (int i = 0; i < FIBERS; i++) {
+        if (tasks[i].id == 0) continue;
+        rc = cc_task_join_until(&tasks[i], NULL, cc_after_ms(cc__get(&parked) == 0 ? 1000 : 1));
+        CHECK(rc == ENOMEM || rc == ETIMEDOUT);
+        bad += rc == ENOMEM;
+    }
+    cc__set(&stop, true);
+    for (int i = 0; i < FIBERS; i++) {
+        if (tasks[i].id == 0) continue;
+        rc = cc_task_join(&tasks[i], NULL);
+        CHECK(rc == 0 || rc == ENOMEM);
+        good += rc == 0;
+        bad += rc == ENOMEM;
+    }
+    CHECK(bad > 0);
+    CHECK(good > 50); /* smaller arenas were tried when the large ones did not fit */
+    CHECK_EQ(good + bad, spawned);
+    CHECK_EQ(cc__get(&running), good);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+static void *give_back(void *arg) {
+    return arg;
+}
+
+/* Hardly room for anything: the start fails or works, and works when there is room again. */
+TEST(start_without_room) {
+    if (cc__san_on_valgrind()) SKIP("Valgrind itself needs the address space that the case takes away");
+    for (size_t kib = 0; kib < 20000; kib = kib * 3 / 2 + 64) {
+        limit_to(kib * 1024 + 4096);
+        CCRuntimeConfig config = {.workers = 2};
+        int rc = cc_runtime_init(&config);
+        CHECK(rc == 0 || rc == ENOMEM || rc == EAGAIN);
+        if (rc == 0) {
+            rc = cc_run(give_back, NULL, NULL);
+            CHECK(rc == 0 || rc == ENOMEM);
+            CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+        }
+        struct rlimit none = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+        CHECK_EQ(setrlimit(RLIMIT_AS, &none), 0);
+        CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    }
+}

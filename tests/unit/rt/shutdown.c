@@ -1,0 +1,400 @@
+/* shutdown.c - ending the runtime: it waits, then cancels, then names who is left; afterwards old handles are
+ * dead and it can start again. */
+#include "harness.h"
+
+#include "../capture.h"
+#include "../crew.h"
+#include "../ending.h"
+#include "../gate.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <sched.h>
+
+static void *give_back(void *arg) {
+    return arg;
+}
+
+static _Atomic int ended;
+
+static void *count(void *arg) {
+    cc__add(&ended, 1);
+    return arg;
+}
+
+TEST(nothing_runs) {
+    CHECK_EQ(cc_runtime_shutdown(0), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(0), 0);
+    CHECK_EQ(cc_runtime_shutdown(0), 0); /* twice */
+    CHECK_EQ(cc_worker_count(), 0);
+}
+
+/* ---- it waits ---- */
+
+static void *yield_and_count(void *arg) {
+    for (int i = 0; i < 100; i++) cc_yield();
+    CHECK_EQ(cc_spawn(NULL, count, NULL, NULL), 0); /* while it waits, new tasks are welcome */
+    CHECK_EQ(cc_sleep_ms(2), 0);
+    return count(arg);
+}
+
+TEST_WORKERS(waits_for_tasks) {
+    for (int i = 0; i < 100; i++) CHECK_EQ(cc_spawn(NULL, yield_and_count, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK_EQ(ended, 200);
+}
+
+/* A task that has ended and whose handle nobody used does not count. */
+TEST_WORKERS(handles_do_not_keep_it_up) {
+    CCTask tasks[50];
+    for (int i = 0; i < 50; i++) tasks[i] = cc_fiber_spawn_task(count, NULL);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK_EQ(ended, 50);
+    for (int i = 0; i < 50; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), ESRCH);
+}
+
+/* ---- it cancels ---- */
+
+static void *sleep_for_ever(void *arg) {
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    return count(arg);
+}
+
+static void *sleep_an_hour(void *arg) {
+    CHECK_EQ(cc_sleep_ms(3600 * 1000), ECANCELED);
+    return count(arg);
+}
+
+TEST_WORKERS(cancels_sleeps) {
+    for (int i = 0; i < 100; i++) CHECK_EQ(cc_spawn(NULL, i % 2 ? sleep_for_ever : sleep_an_hour, NULL, NULL), 0);
+    end_by_cancelling();
+    CHECK_EQ(ended, 100);
+}
+
+/* A join is cancelled although its task goes on: the task here ends only when its joiner has come back. */
+static _Atomic bool joiner_is_back;
+
+static void *spin_until_joiner_is_back(void *arg) {
+    while (!cc__get(&joiner_is_back)) sched_yield();
+    return arg;
+}
+
+static void *join_it(void *arg) {
+    CCTask *task = arg, before = *task;
+    int rc = cc_task_join_until(task, NULL, cc_after_ms(3600 * 1000));
+    CHECK_EQ(rc, ECANCELED);
+    CHECK(task->id == before.id); /* the handle stays valid: */
+    cc__set(&joiner_is_back, true);
+    do rc = cc_task_join(task, NULL);
+    while (rc == ECANCELED);
+    CHECK_EQ(rc, 0);
+    return count(NULL);
+}
+
+TEST(cancels_joins) {
+    for (unsigned workers = 2; workers <= 8; workers *= 2) {
+        CCRuntimeConfig config = {.workers = workers};
+        CHECK_EQ(cc_runtime_init(&config), 0);
+        cc__set(&joiner_is_back, false);
+        cc__set(&ended, 0);
+        CCTask task = cc_fiber_spawn_task(spin_until_joiner_is_back, NULL);
+        CHECK_EQ(cc_spawn(NULL, join_it, &task, NULL), 0);
+        end_by_cancelling();
+        CHECK_EQ(ended, 1);
+    }
+}
+
+/* What is set free waits again, several times. */
+static void *sleep_stubbornly(void *arg) {
+    for (int i = 0; i < 5; i++) CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    return count(arg);
+}
+
+TEST_WORKERS(cancels_again_and_again) {
+    for (int i = 0; i < 20; i++) CHECK_EQ(cc_spawn(NULL, sleep_stubbornly, NULL, NULL), 0);
+    end_by_cancelling();
+    CHECK_EQ(ended, 20);
+}
+
+/* A chain of joins that ends in a sleep: all of it comes down. Joins that run their task themselves are among
+ * them. */
+static _Atomic int begun;
+
+CC_TASK(chain, { int n; }) {
+    cc__add(&begun, 1);
+    if (self->n == 0) return sleep_for_ever(NULL);
+    CCTask next = CC_GO(chain, .n = self->n - 1);
+    int rc = self->n % 2 ? cc_task_join(&next, NULL) : cc_task_join_until(&next, NULL, cc_after_ms(3600 * 1000));
+    CHECK(rc == 0 || rc == ECANCELED);
+    return count(NULL);
+}
+
+TEST_WORKERS(cancels_chains) {
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_task_detach(&(CCTask){CC_GO(chain, .n = 9).id}), 0);
+    while (cc__get(&begun) < 100) sched_yield();
+    end_by_cancelling();
+    CHECK_EQ(ended, 100);
+}
+
+/* An OS thread that joins gets the task's result: the cancelled task ends, and the thread is not left behind. */
+struct waiting {
+    CCTask task;
+    int rc;
+    void *result;
+    _Atomic bool begun;
+};
+
+static void join_in_thread(int index, void *arg) {
+    struct waiting *w = (struct waiting *)arg + index;
+    cc__set(&w->begun, true);
+    w->rc = cc_task_join(&w->task, &w->result);
+}
+
+TEST_WORKERS(threads_in_a_join) {
+    struct crew crew;
+    struct waiting waiting[4] = {0};
+    for (int i = 0; i < 4; i++) waiting[i].task = cc_fiber_spawn_task(sleep_for_ever, &waiting[i]);
+    crew_start(&crew, 4, join_in_thread, waiting);
+    for (int i = 0; i < 4; i++)
+        while (!cc__get(&waiting[i].begun)) sched_yield();
+    end_by_cancelling();
+    crew_join(&crew);
+    for (int i = 0; i < 4; i++) {
+        /* ESRCH or ECANCELED: it had begun, but came too late. */
+        CHECK(waiting[i].rc == 0 || waiting[i].rc == ESRCH || waiting[i].rc == ECANCELED);
+        if (waiting[i].rc == 0) CHECK(waiting[i].result == &waiting[i]);
+    }
+}
+
+/* ---- it refuses ---- */
+
+static _Atomic int stage;
+
+/* Comes back from its sleep when new tasks are refused, tries all ways to start one, and keeps the shutdown
+ * waiting. */
+static void *spawn_during_shutdown(void *arg) {
+    CCTask task = {33};
+    int rc;
+    do { /* a shutdown that has given up meanwhile lets them in again */
+        CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+        rc = cc_spawn(&task, give_back, NULL, NULL);
+    } while (rc == 0);
+    CHECK_EQ(rc, ECANCELED);
+    CHECK_EQ(task.id, 0);
+    CHECK_EQ(cc_run(give_back, NULL, NULL), ECANCELED);
+    CHECK_EQ(cc_spawn(NULL, give_back, NULL, &(CCSpawnOptions){.name = "late"}), ECANCELED);
+    CHECK_EQ(cc_fiber_spawn_task(give_back, NULL).id, 0);
+    cc__set_release(&stage, 1);
+    while (cc__get_acquire(&stage) == 1) sched_yield();
+    return arg;
+}
+
+static void shut_down_in_thread(int index, void *arg) {
+    (void)index, (void)arg;
+    int rc;
+    while ((rc = cc_runtime_shutdown(300)) == ETIMEDOUT) {
+    }
+    CHECK_EQ(rc, 0);
+}
+
+TEST_WORKERS(refuses_new_tasks) {
+    struct crew crew;
+    CHECK_EQ(cc_spawn(NULL, spawn_during_shutdown, NULL, NULL), 0);
+    crew_start(&crew, 1, shut_down_in_thread, NULL);
+    while (cc__get_acquire(&stage) == 0) sched_yield();
+    CCTask task = {33};
+    while (cc_spawn(&task, give_back, NULL, NULL) == 0) sched_yield(); /* an OS thread; as above */
+    CHECK_EQ(task.id, 0);
+    cc__set_release(&stage, 2);
+    crew_join(&crew);
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0); /* and then they are welcome again */
+}
+
+/* ---- it names who is left ---- */
+
+static _Atomic bool stop;
+static _Atomic bool running;
+
+static void *be_stubborn(void *arg) {
+    cc__set(&running, true);
+    while (!cc__get(&stop)) {
+    }
+    return count(arg);
+}
+
+TEST_WORKERS(names_who_still_runs) {
+    CCSpawnOptions options = {.name = "stubborn as a mule"};
+    CCTask task, other;
+    CHECK_EQ(cc_spawn(&task, be_stubborn, &options, &options), 0);
+    while (!cc__get(&running)) sched_yield();
+    unsigned workers = cc_worker_count();
+    static struct capture capture;
+    for (int i = 0; i < 2; i++) {
+        capture_start(&capture);
+        CHECK_EQ(cc_runtime_shutdown(0), ETIMEDOUT);
+        const char *said = capture_end(&capture);
+        CHECK(contains(said, "stubborn as a mule"));
+        CHECK(contains(said, "RUNNING"));
+        CHECK(contains(said, "1 tasks still run"));
+    }
+    /* The runtime goes on. */
+    CHECK_EQ(cc_worker_count(), workers);
+    CHECK_EQ(cc_spawn(&other, give_back, &other, NULL), 0);
+    CHECK_EQ(cc_task_join_try(&task, NULL), EAGAIN);
+    cc__set(&stop, true);
+    void *result = NULL;
+    CHECK_EQ(cc_task_join(&task, &result), 0);
+    CHECK(result == &options);
+    CHECK(cc_block_on(other) == &other);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK_EQ(cc_worker_count(), 0);
+}
+
+static void *park_stubbornly(void *arg) {
+    CHECK_EQ(cc_fiber_set_name(arg), 0);
+    while (!cc__get(&stop)) (void)cc_sleep_until(CC_FOREVER); /* does not listen */
+    return count(NULL);
+}
+
+/* Many are left: some are named, the rest is counted. */
+TEST_WORKERS(names_some_of_many) {
+    for (int i = 0; i < 30; i++) CHECK_EQ(cc_spawn(NULL, park_stubbornly, "sleepyhead", NULL), 0);
+    static struct capture capture;
+    capture_start(&capture);
+    int rc = cc_runtime_shutdown(1);
+    const char *said = capture_end(&capture);
+    CHECK_EQ(rc, ETIMEDOUT);
+    CHECK(contains(said, "30 tasks still run"));
+    CHECK(contains(said, "sleepyhead"));
+    CHECK(contains(said, "and 10 more"));
+    cc__set(&stop, true);
+    end_by_cancelling();
+    CHECK_EQ(ended, 30);
+}
+
+/* ---- from a fiber ---- */
+
+static void *shut_down_in_fiber(void *arg) {
+    CHECK_EQ(cc_runtime_shutdown(0), EDEADLK);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), EDEADLK);
+    CHECK(cc_worker_count() > 0);
+    return arg;
+}
+
+TEST_WORKERS(from_a_fiber) {
+    CHECK_EQ(cc_run(shut_down_in_fiber, NULL, NULL), 0);
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+}
+
+/* ---- afterwards ---- */
+
+static void check_dead(CCTask task) {
+    CCTask before = task, copy = {3};
+    void *result = &copy;
+    CHECK_EQ(cc_task_join(&task, &result), ESRCH);
+    CHECK_EQ(cc_task_join_try(&task, &result), ESRCH);
+    CHECK_EQ(cc_task_join_until(&task, &result, (CCDeadline){0}), ESRCH);
+    CHECK_EQ(cc_task_join_until(&task, &result, CC_FOREVER), ESRCH);
+    CHECK_EQ(cc_task_detach(&task), ESRCH);
+    CHECK_EQ(cc_task_dup(&task, &copy), ESRCH);
+    CHECK_EQ(copy.id, 0);
+    CHECK(cc_block_on(task) == NULL);
+    CHECK(result == &copy);
+    CHECK(task.id == before.id);
+}
+
+static void *check_dead_in_fiber(void *task) {
+    check_dead(*(CCTask *)task);
+    return NULL;
+}
+
+TEST_WORKERS(old_handles_are_dead) {
+    enum { RUNS = 5 };
+    CCTask old[RUNS];
+    for (int i = 0; i < RUNS; i++) {
+        old[i] = cc_fiber_spawn_task(give_back, NULL);
+        CHECK(old[i].id != 0);
+        for (int k = 0; k < i; k++) check_dead(old[k]); /* while it runs again */
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+        for (int k = 0; k <= i; k++) check_dead(old[k]); /* while it does not */
+        CHECK_EQ(cc_worker_count(), 0);                  /* and none of that has started it */
+    }
+    CHECK_EQ(cc_run(check_dead_in_fiber, &old[RUNS - 1], NULL), 0);
+}
+
+TEST_WORKERS(other_calls_afterwards) {
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK(!cc_in_fiber());
+    CHECK_EQ(cc_fiber_id(), 0);
+    CHECK_EQ(cc_fiber_set_name("x"), EPERM);
+    CHECK_EQ(cc_fiber_name()[0], '\0');
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    cc_yield();
+    CHECK(cc_now_ns() > 0);
+    CHECK_EQ(cc_worker_count(), 0);
+    int x;
+    CHECK(cc_block_on(cc_fiber_spawn_task(give_back, &x)) == &x); /* a spawn starts it again */
+    CHECK(cc_worker_count() > 0);
+}
+
+/* ---- many at once ---- */
+
+static void shut_down_at_once(int index, void *arg) {
+    (void)index, (void)arg;
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+TEST_WORKERS(many_shutdowns) {
+    for (int i = 0; i < 10; i++) {
+        CHECK_EQ(cc_spawn(NULL, yield_and_count, NULL, NULL), 0);
+        crew_run(6, shut_down_at_once, NULL);
+        CHECK_EQ(cc_worker_count(), 0);
+    }
+    CHECK_EQ(ended, 20);
+}
+
+/* Starts, uses and shutdowns mixed: every call gives one of the answers that its header allows. */
+static void use_and_end(int index, void *arg) {
+    (void)arg;
+    uint64_t random = test_seed() + (uint64_t)index;
+    for (long i = 0; i < test_rounds(150, 10000); i++) {
+        CCTask task, copy;
+        int rc, x;
+        switch (test_random(&random) % 6) {
+        case 0:
+            rc = cc_runtime_shutdown(1);
+            CHECK(rc == 0 || rc == ETIMEDOUT);
+            break;
+        case 1:
+            rc = cc_runtime_init(NULL);
+            CHECK(rc == 0 || rc == EALREADY);
+            break;
+        case 2:
+            CHECK(cc_worker_count() <= 16);
+            break;
+        default:
+            rc = cc_spawn(&task, give_back, &x, NULL);
+            CHECK(rc == 0 || rc == ECANCELED);
+            if (rc != 0) break;
+            rc = cc_task_dup(&task, &copy);
+            CHECK(rc == 0 || rc == ESRCH || rc == ECANCELED);
+            if (rc == 0) {
+                rc = cc_task_detach(&copy);
+                CHECK(rc == 0 || rc == ESRCH || rc == ECANCELED);
+            }
+            void *result = NULL;
+            rc = cc_task_join(&task, &result);
+            CHECK(rc == 0 || rc == ESRCH || rc == ECANCELED);
+            if (rc == 0) CHECK(result == &x);
+        }
+    }
+}
+
+TEST_WORKERS(everything_at_once) {
+    crew_run(4, use_and_end, NULL);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+}

@@ -1,0 +1,231 @@
+/* fairness.c - whoever can run gets its turn after a bounded number of turns of others. */
+#include "harness.h"
+
+#include "../crew.h"
+#include "../gate.h"
+#include "sched/runq.h"
+
+#include <ccc/ccc.h>
+
+static _Atomic bool stop;
+static _Atomic long pair_turns;
+
+/* ---- two fibers that wake each other ---- */
+
+static struct gate gates[2];
+
+static void *ping_pong(void *arg) {
+    int me = (int)(intptr_t)arg;
+    while (!cc__get(&stop)) {
+        gate_wait(&gates[me]);
+        gate_close(&gates[me]);
+        cc__add_relaxed(&pair_turns, 1);
+        (void)gate_open(&gates[!me]);
+    }
+    (void)gate_open(&gates[!me]);
+    return NULL;
+}
+
+/* The most turns that the pair had between two turns of the third. */
+static void *count_turns_between(void *arg) {
+    long most = 0, last = cc__get(&pair_turns);
+    for (long i = 0; i < test_rounds(5000, 100000); i++) {
+        cc_yield();
+        long now = cc__get(&pair_turns);
+        if (now - last > most) most = now - last;
+        last = now;
+    }
+    *(long *)arg = most;
+    return NULL;
+}
+
+struct pair {
+    CCTask tasks[2];
+};
+
+static struct pair start_pair(void) {
+    struct pair pair;
+    cc__set(&stop, false);
+    for (int i = 0; i < 2; i++) gate_close(&gates[i]);
+    for (intptr_t i = 0; i < 2; i++) pair.tasks[i] = cc_fiber_spawn_task(ping_pong, (void *)i);
+    (void)gate_open(&gates[0]);
+    return pair;
+}
+
+static void stop_pair(struct pair *pair) {
+    cc__set(&stop, true);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&pair->tasks[i], NULL), 0);
+}
+
+static void *third_beside_a_pair(void *arg) {
+    struct pair pair = start_pair();
+    while (cc__get(&pair_turns) < 100) cc_yield();
+    long most;
+    (void)count_turns_between(&most);
+    stop_pair(&pair);
+    *(long *)arg = most;
+    return NULL;
+}
+
+TEST(third_beside_a_pair_on_one_worker) {
+    CCRuntimeConfig config = {.workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    long most = 0;
+    CHECK_EQ(cc_run(third_beside_a_pair, &most, NULL), 0);
+    CHECK(most <= 2 * SLOT_STREAK); /* the slot's streak, and the turn that follows it */
+}
+
+/* On several workers turns cannot be counted against each other; the third must get through all the same. */
+TEST_WORKERS(third_beside_a_pair_gets_through) {
+    struct pair pair = start_pair();
+    CCTask thirds[8];
+    long most[8];
+    for (int i = 0; i < 8; i++) thirds[i] = cc_fiber_spawn_task(count_turns_between, &most[i]);
+    for (int i = 0; i < 8; i++) CHECK_EQ(cc_task_join(&thirds[i], NULL), 0);
+    stop_pair(&pair);
+    CHECK(pair_turns > 0);
+}
+
+/* ---- a fresh fiber beside others ---- */
+
+static void *note_the_time(void *arg) {
+    *(long *)arg = cc__get(&pair_turns);
+    return NULL;
+}
+
+static void *fresh_beside_a_pair(void *arg) {
+    struct pair pair = start_pair();
+    long most = 0;
+    for (int i = 0; i < 100; i++) {
+        long ran_at = 0, spawned_at = cc__get(&pair_turns);
+        CCTask fresh = cc_fiber_spawn_task(note_the_time, &ran_at);
+        /* Not a plain join, which would run it at once: wait as one who has no part in it. */
+        CHECK_EQ(cc_task_join_until(&fresh, NULL, cc_after_ms(60 * 1000)), 0);
+        if (ran_at - spawned_at > most) most = ran_at - spawned_at;
+    }
+    stop_pair(&pair);
+    *(long *)arg = most;
+    return NULL;
+}
+
+/* NEXT-1: after at most 256 turns the worker looks at everything, and the oldest fresh one gets every other
+ * such turn. */
+TEST(fresh_beside_a_pair_on_one_worker) {
+    CCRuntimeConfig config = {.workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    long most = 0;
+    CHECK_EQ(cc_run(fresh_beside_a_pair, &most, NULL), 0);
+    CHECK(most <= 4 * 256);
+}
+
+static void *yield_for_ever(void *arg) {
+    while (!cc__get(&stop)) {
+        cc__add_relaxed(&pair_turns, 1);
+        cc_yield();
+    }
+    return arg;
+}
+
+static void *just_run(void *arg) {
+    return arg;
+}
+
+TEST_WORKERS(fresh_beside_yielders) {
+    enum { YIELDERS = 20 };
+    CCTask yielders[YIELDERS];
+    for (int i = 0; i < YIELDERS; i++) yielders[i] = cc_fiber_spawn_task(yield_for_ever, NULL);
+    /* Fewer where the workers outnumber the CPUs: each round then waits for the OS as well. */
+    long rounds = test_rounds(400, 10000) / cc_worker_count();
+    for (long i = 0; i < rounds; i++) CHECK_EQ(cc_run(just_run, NULL, NULL), 0);
+    cc__set(&stop, true);
+    for (int i = 0; i < YIELDERS; i++) CHECK_EQ(cc_task_join(&yielders[i], NULL), 0);
+    CHECK(pair_turns > 0);
+}
+
+/* ---- yielders among each other ---- */
+
+enum { FIBERS = 10 };
+
+struct share {
+    _Atomic long turns;
+    _Alignas(CC_LINE) char apart;
+};
+static struct share shares[FIBERS];
+
+static void *yield_and_count(void *arg) {
+    struct share *share = arg;
+    while (!cc__get(&stop)) {
+        cc__add_relaxed(&share->turns, 1);
+        cc_yield();
+    }
+    return NULL;
+}
+
+static void *compare_shares(void *arg) {
+    CCTask tasks[FIBERS];
+    for (int i = 0; i < FIBERS; i++) tasks[i] = cc_fiber_spawn_task(yield_and_count, &shares[i]);
+    long rounds = test_rounds(5000, 200000);
+    for (long i = 0; i < rounds; i++) cc_yield();
+    for (int i = 0; i < FIBERS; i++) {
+        CHECK(cc__get(&shares[i].turns) >= rounds - 2);
+        CHECK(cc__get(&shares[i].turns) <= rounds + 2);
+    }
+    cc__set(&stop, true);
+    for (int i = 0; i < FIBERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    return arg;
+}
+
+TEST(yielders_share_one_worker) {
+    CCRuntimeConfig config = {.workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(compare_shares, NULL, NULL), 0);
+}
+
+/* On several workers a yielder must get its turns while others spin in yield. */
+static void *yield_some(void *arg) {
+    for (long i = 0; i < test_rounds(2000, 50000); i++) cc_yield();
+    return arg;
+}
+
+TEST_WORKERS(yielder_beside_spinning_yielders) {
+    CCTask tasks[FIBERS];
+    for (int i = 0; i < FIBERS; i++) tasks[i] = cc_fiber_spawn_task(yield_and_count, &shares[i]);
+    for (int i = 0; i < 5; i++) CHECK_EQ(cc_run(yield_some, NULL, NULL), 0);
+    for (int i = 0; i < FIBERS; i++)
+        while (cc__get(&shares[i].turns) == 0) cc_yield();
+    cc__set(&stop, true);
+    for (int i = 0; i < FIBERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+}
+
+/* ---- timers and threads beside busy fibers ---- */
+
+static void *sleep_some(void *arg) {
+    for (int i = 0; i < 5; i++) {
+        uint64_t until = cc_now_ns() + 1000 * 1000;
+        CHECK_EQ(cc_sleep_ms(1), 0);
+        CHECK(cc_now_ns() >= until);
+    }
+    return arg;
+}
+
+TEST_WORKERS(sleepers_beside_a_pair_and_yielders) {
+    struct pair pair = start_pair();
+    CCTask yielder = cc_fiber_spawn_task(yield_for_ever, NULL);
+    CCTask sleepers[FIBERS];
+    for (int i = 0; i < FIBERS; i++) sleepers[i] = cc_fiber_spawn_task(sleep_some, NULL);
+    for (int i = 0; i < FIBERS; i++) CHECK_EQ(cc_task_join(&sleepers[i], NULL), 0);
+    stop_pair(&pair);
+    CHECK_EQ(cc_task_join(&yielder, NULL), 0);
+}
+
+static void spawn_and_join(int index, void *arg) {
+    (void)index, (void)arg;
+    for (long i = 0; i < test_rounds(100, 5000); i++) CHECK_EQ(cc_run(just_run, NULL, NULL), 0);
+}
+
+TEST_WORKERS(threads_beside_a_pair) {
+    struct pair pair = start_pair();
+    crew_run(3, spawn_and_join, NULL);
+    stop_pair(&pair);
+    CHECK(pair_turns > 0);
+}

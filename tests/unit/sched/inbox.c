@@ -1,0 +1,83 @@
+/* inbox.c - a worker's inbox keeps the order of the pushes, and each fiber comes out once, whoever takes. */
+#include "harness.h"
+
+#include "../crew.h"
+#include "base/mem.h"
+#include "sched/inbox.h"
+
+#include <sched.h>
+
+static struct worker worker;
+static struct fiber fibers[8];
+
+TEST(first_in_first_out) {
+    struct link list;
+    cc__list_init(&list);
+    CHECK(cc__inbox_empty(&worker));
+    CHECK_EQ(cc__inbox_take(&worker, &list), 0);
+    for (int i = 0; i < 5; i++) cc__inbox_push(&worker, &fibers[i]);
+    CHECK(!cc__inbox_empty(&worker));
+    CHECK_EQ(cc__get(&worker.remote.inbox_len), 5);
+    CHECK_EQ(cc__inbox_take(&worker, &list), 5);
+    for (int i = 0; i < 5; i++) CHECK(cc__fiber_of(cc__list_pop_front(&list)) == &fibers[i]);
+    CHECK(cc__list_empty(&list));
+    CHECK(cc__inbox_empty(&worker));
+    CHECK_EQ(cc__get(&worker.remote.inbox_len), 0);
+}
+
+/* What is taken goes behind what the list holds already. */
+TEST(take_appends) {
+    struct link list;
+    cc__list_init(&list);
+    for (int i = 0; i < 2; i++) cc__list_push_back(&list, &fibers[i].link);
+    for (int i = 2; i < 5; i++) cc__inbox_push(&worker, &fibers[i]);
+    CHECK_EQ(cc__inbox_take(&worker, &list), 3);
+    for (int i = 0; i < 5; i++) CHECK(cc__fiber_of(cc__list_pop_front(&list)) == &fibers[i]);
+    CHECK(cc__list_empty(&list));
+}
+
+enum { PUSHERS = 3, TAKERS = 2 };
+
+static struct {
+    struct fiber *fibers;
+    uint32_t each;
+    _Atomic uint32_t taken;
+} run;
+
+/* A fiber's slot says how often it came out; its generation, where in its pusher's order it stands. */
+static void push_or_take(int index, void *arg) {
+    (void)arg;
+    if (index < PUSHERS) {
+        for (uint32_t i = 0; i < run.each; i++) {
+            struct fiber *f = &run.fibers[(uint32_t)index * run.each + i];
+            f->generation = i;
+            cc__inbox_push(&worker, f);
+        }
+        return;
+    }
+    while (cc__get(&run.taken) < PUSHERS * run.each) {
+        struct link list;
+        cc__list_init(&list);
+        uint32_t n = cc__inbox_take(&worker, &list), seen = 0;
+        int64_t last[PUSHERS] = {-1, -1, -1};
+        for (; !cc__list_empty(&list); seen++) {
+            struct fiber *f = cc__fiber_of(cc__list_pop_front(&list));
+            CHECK_EQ(f->slot++, 0);
+            int64_t *before = &last[(uint32_t)(f - run.fibers) / run.each];
+            CHECK((int64_t)f->generation > *before); /* within one take, each pusher's order */
+            *before = f->generation;
+        }
+        CHECK_EQ(seen, n);
+        cc__add(&run.taken, n);
+        if (n == 0) sched_yield();
+    }
+}
+
+TEST(each_comes_out_once) {
+    run.each = (uint32_t)test_rounds(30000, 500000);
+    run.fibers = cc__mem_alloc(PUSHERS * run.each * sizeof *run.fibers);
+    crew_run(PUSHERS + TAKERS, push_or_take, NULL);
+    for (uint32_t i = 0; i < PUSHERS * run.each; i++) CHECK_EQ(run.fibers[i].slot, 1);
+    CHECK_EQ(cc__get(&worker.remote.inbox_len), 0);
+    cc__mem_free(run.fibers);
+}

@@ -1,0 +1,193 @@
+/* runq.c - the order in which a worker picks: slot, FIFO, fresh ones newest first; and what a thief gets. */
+#include "harness.h"
+
+#include "sched/runq.h"
+
+#include <string.h>
+
+enum { FIBERS = 16 };
+static struct worker worker;
+static struct fiber fibers[FIBERS];
+static struct runq *const q = &worker.runq;
+
+static void open_queue(void) {
+    memset(&cc__sched, 0, sizeof cc__sched);
+    cc__barrier_init();
+    memset(&worker, 0, sizeof worker);
+    worker.core.owner = 3;
+    cc__list_init(&q->fifo);
+    cc__list_init(&q->fresh);
+    for (int i = 0; i < FIBERS; i++) cc__set(&fibers[i].word, FIBER_IDLE);
+}
+
+/* Each makes fibers[n] runnable in one of the ways. */
+static void spawn(int n) {
+    cc__sched_spawn(&worker, &fibers[n], ARGS_POINTER);
+}
+
+static void make_woken(int n) {
+    cc__state_spawn(&fibers[n], 3, ARGS_POINTER);
+    cc__state_run(&fibers[n], 3);
+    cc__state_yield(&fibers[n], 3);
+}
+
+/* As cc__sched_ready does on a worker. */
+static void wake(int n) {
+    make_woken(n);
+    cc__worker_set(&worker);
+    cc__sched_ready(&fibers[n]);
+    cc__worker_set(NULL);
+}
+
+static void append(int n) {
+    make_woken(n);
+    struct link list;
+    cc__list_init(&list);
+    cc__list_push_back(&list, &fibers[n].link);
+    cc__runq_append(&worker, &list, 1);
+}
+
+/* Picks until nothing is left; `digits` are the expected numbers in hexadecimal. */
+static void check_picks(const char *digits) {
+    for (; *digits != '\0'; digits++) {
+        struct fiber *f = cc__runq_pick_owner(&worker);
+        CHECK(f != NULL);
+        CHECK_EQ("0123456789abcdef"[f - fibers], *digits);
+    }
+    CHECK(cc__runq_pick_owner(&worker) == NULL);
+    CHECK_EQ(cc__get(&q->count), 0);
+}
+
+TEST(empty) {
+    open_queue();
+    check_picks("");
+}
+
+TEST(slot_then_fifo_then_fresh) {
+    open_queue();
+    spawn(0);
+    spawn(1);
+    spawn(2);
+    append(3);
+    append(4);
+    wake(5);
+    CHECK_EQ(cc__get(&q->count), 6);
+    check_picks("534210");
+}
+
+/* A second wake moves the first one from the slot to the FIFO's end. */
+TEST(last_woken_first) {
+    open_queue();
+    append(0);
+    wake(1);
+    wake(2);
+    wake(3);
+    check_picks("3012");
+}
+
+/* The slot is used at most SLOT_STREAK times in a row: then the FIFO gets a turn. */
+TEST(streak_is_capped) {
+    open_queue();
+    append(0);
+    for (int turn = 0; turn < SLOT_STREAK; turn++) {
+        cc__set(&fibers[1].word, FIBER_IDLE);
+        wake(1);
+        CHECK(cc__runq_pick_owner(&worker) == &fibers[1]);
+    }
+    cc__set(&fibers[1].word, FIBER_IDLE);
+    wake(1);
+    CHECK(cc__runq_pick_owner(&worker) == &fibers[0]);
+    check_picks("1");
+    /* And the count starts again. */
+    append(2);
+    cc__set(&fibers[1].word, FIBER_IDLE);
+    wake(1);
+    check_picks("12");
+}
+
+/* With nobody else there the cap costs nothing but a detour. */
+TEST(streak_of_a_lone_fiber) {
+    open_queue();
+    for (int turn = 0; turn < 5 * SLOT_STREAK; turn++) {
+        cc__set(&fibers[1].word, FIBER_IDLE);
+        wake(1);
+        CHECK(cc__runq_pick_owner(&worker) == &fibers[1]);
+        CHECK_EQ(cc__get(&q->count), 0);
+    }
+}
+
+TEST(level_puts_all_in_line) {
+    open_queue();
+    spawn(0);
+    spawn(1);
+    append(2);
+    wake(3);
+    cc__runq_level_owner(q);
+    CHECK_EQ(cc__get(&q->count), 4);
+    check_picks("2301"); /* those in line, the slot, the fresh ones oldest first */
+}
+
+/* ---- thieves ---- */
+
+/* Takes up to n and compares. */
+static void check_theft(uint32_t n, bool all, const char *digits) {
+    struct link list;
+    cc__list_init(&list);
+    uint32_t count = cc__get(&q->count);
+    CHECK_EQ(cc__runq_take_oldest(q, n, all, &list), strlen(digits));
+    CHECK_EQ(cc__get(&q->count), count - strlen(digits));
+    for (; *digits != '\0'; digits++) {
+        struct fiber *f = cc__fiber_of(cc__list_pop_front(&list));
+        CHECK_EQ("0123456789abcdef"[f - fibers], *digits);
+        CHECK_EQ(cc__word_state(cc__get(&f->word)), FIBER_RUNNABLE);
+        CHECK_EQ(cc__word_owner(cc__get(&f->word)), 0); /* nobody's: its joiner must not find it here */
+    }
+    CHECK(cc__list_empty(&list));
+}
+
+TEST(thieves_take_the_oldest) {
+    open_queue();
+    for (int i = 0; i < 3; i++) spawn(i);
+    for (int i = 3; i < 6; i++) append(i);
+    wake(6);
+    check_theft(0, true, "");
+    check_theft(2, true, "01");
+    check_theft(2, true, "23");
+    check_theft(9, false, "45"); /* the slot is its owner's, which is about to run it */
+    check_theft(9, true, "6");   /* unless the owner is stuck */
+    check_theft(9, true, "");
+    check_picks("");
+}
+
+TEST(owner_and_thief_meet_in_the_middle) {
+    open_queue();
+    for (int i = 0; i < 6; i++) spawn(i);
+    check_theft(2, true, "01");
+    CHECK(cc__runq_pick_owner(&worker) == &fibers[5]);
+    check_theft(1, true, "2");
+    check_picks("43");
+}
+
+/* Fresh ones that come from elsewhere are older than the own, and the newest of them first; a joiner here may
+ * take them out. */
+TEST(append_keeps_fresh_ones_fresh) {
+    open_queue();
+    spawn(0);
+    spawn(1);
+    struct link list;
+    cc__list_init(&list);
+    for (int i = 2; i < 6; i++) {
+        if (i % 2)
+            make_woken(i);
+        else
+            cc__state_spawn(&fibers[i], 0, ARGS_POINTER);
+        cc__list_push_back(&list, &fibers[i].link);
+    }
+    cc__runq_append(&worker, &list, 4);
+    CHECK(cc__list_empty(&list));
+    CHECK_EQ(cc__get(&q->count), 6);
+    CHECK_EQ(cc__word_owner(cc__get(&fibers[2].word)), 3);
+    CHECK_EQ(cc__word_owner(cc__get(&fibers[4].word)), 3);
+    CHECK(cc__get(&fibers[4].word) & WORD_FRESH);
+    check_picks("351042");
+}

@@ -1,0 +1,170 @@
+/* steal.c - work that waits behind a worker which is stuck in one fiber is reached by another worker, wherever
+ * it waits. */
+#include "harness.h"
+
+#include "../gate.h"
+
+#include <ccc/ccc.h>
+
+/* At least one worker is stuck in every case, so there have to be two. */
+static void with_workers(unsigned workers, CCTaskFn fn) {
+    CCRuntimeConfig config = {.workers = workers};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(fn, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+static void with_each_count(CCTaskFn fn, int rounds) {
+    for (unsigned workers = 2; workers <= 16; workers *= 2)
+        for (int i = 0; i < rounds; i++) with_workers(workers, fn);
+}
+
+static _Atomic int ran;
+
+static void *note(void *arg) {
+    cc__add(&ran, 1);
+    return arg;
+}
+
+/* Keeps the CPU, without ever giving the scheduler a turn, until `n` others have run. */
+static void spin_until_ran(int n) {
+    while (cc__get_acquire(&ran) < n) {
+    }
+}
+
+/* ---- fresh children ---- */
+
+static void *wait_for_children_spinning(void *arg) {
+    CCTask children[10];
+    cc__set(&ran, 0);
+    for (int i = 0; i < 10; i++) children[i] = cc_fiber_spawn_task(note, NULL);
+    spin_until_ran(10);
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_task_join(&children[i], NULL), 0);
+    return arg;
+}
+
+TEST(children_of_a_busy_fiber) {
+    with_each_count(wait_for_children_spinning, 3);
+}
+
+static void *wait_for_child_spinning(void *arg) {
+    for (long i = 0; i < test_rounds(20, 1000); i++) {
+        cc__set(&ran, 0);
+        CCTask child = cc_fiber_spawn_task(note, NULL);
+        spin_until_ran(1);
+        CHECK_EQ(cc_task_join(&child, NULL), 0);
+    }
+    return arg;
+}
+
+TEST(lone_child_of_a_busy_fiber) {
+    with_each_count(wait_for_child_spinning, 1);
+}
+
+/* ---- a woken fiber in the slot ---- */
+
+static struct gate gate;
+
+static void *wait_at_gate(void *arg) {
+    gate_wait(&gate);
+    return note(arg);
+}
+
+static void *wake_then_spin(void *arg) {
+    gate_close(&gate);
+    cc__set(&ran, 0);
+    CCTask waiter = cc_fiber_spawn_task(wait_at_gate, NULL);
+    while (cc__get_seq(&gate.fiber) == NULL) cc_yield();
+    (void)gate_open(&gate);
+    spin_until_ran(1);
+    CHECK_EQ(cc_task_join(&waiter, NULL), 0);
+    return arg;
+}
+
+TEST(woken_by_a_busy_fiber) {
+    with_each_count(wake_then_spin, 3);
+}
+
+/* ---- a yielded fiber in the FIFO ---- */
+
+static void *yield_then_note(void *arg) {
+    for (int i = 0; i < 10; i++) cc_yield();
+    return note(arg);
+}
+
+static void *yield_then_spin(void *arg) {
+    cc__set(&ran, 0);
+    CCTask other = cc_fiber_spawn_task(yield_then_note, NULL);
+    for (int i = 0; i < 5; i++) cc_yield();
+    spin_until_ran(1);
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    return arg;
+}
+
+TEST(yielded_beside_a_busy_fiber) {
+    with_each_count(yield_then_spin, 3);
+}
+
+/* ---- a timer on a stuck worker's heap ---- */
+
+static void *sleep_then_note(void *arg) {
+    CHECK_EQ(cc_sleep_ms(2), 0);
+    return note(arg);
+}
+
+static void *spin_beside_a_sleeper(void *arg) {
+    cc__set(&ran, 0);
+    CCTask sleeper = cc_fiber_spawn_task(sleep_then_note, NULL);
+    cc_yield(); /* it has armed its timer here, unless it was taken before */
+    spin_until_ran(1);
+    CHECK_EQ(cc_task_join(&sleeper, NULL), 0);
+    return arg;
+}
+
+TEST(sleeper_beside_a_busy_fiber) {
+    with_each_count(spin_beside_a_sleeper, 3);
+}
+
+/* ---- an inbox ---- */
+
+static void *spin(void *arg) {
+    spin_until_ran((int)(intptr_t)arg);
+    return NULL;
+}
+
+/* As many spawns from an OS thread as there are workers: one lands in the inbox of the worker that spins. */
+TEST(sent_to_a_busy_worker) {
+    for (unsigned workers = 2; workers <= 8; workers *= 2) {
+        CCRuntimeConfig config = {.workers = workers};
+        CHECK_EQ(cc_runtime_init(&config), 0);
+        for (int round = 0; round < 5; round++) {
+            cc__set(&ran, 0);
+            CCTask busy = cc_fiber_spawn_task(spin, (void *)(intptr_t)(2 * workers));
+            for (unsigned i = 0; i < 2 * workers; i++) CHECK_EQ(cc_spawn(NULL, note, NULL, NULL), 0);
+            CHECK_EQ(cc_task_join(&busy, NULL), 0);
+        }
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    }
+}
+
+/* ---- all but one worker stuck ---- */
+
+static void *spawn_and_spin(void *arg) {
+    CCTask child = cc_fiber_spawn_task(note, NULL);
+    spin_until_ran((int)(intptr_t)arg);
+    CHECK_EQ(cc_task_join(&child, NULL), 0);
+    return NULL;
+}
+
+TEST(one_worker_serves_all_the_stuck) {
+    for (unsigned workers = 2; workers <= 8; workers *= 2) {
+        CCRuntimeConfig config = {.workers = workers};
+        CHECK_EQ(cc_runtime_init(&config), 0);
+        cc__set(&ran, 0);
+        CCTask stuck[8];
+        for (unsigned i = 0; i + 1 < workers; i++)
+            stuck[i] = cc_fiber_spawn_task(spawn_and_spin, (void *)(intptr_t)(workers - 1));
+        for (unsigned i = 0; i + 1 < workers; i++) CHECK_EQ(cc_task_join(&stuck[i], NULL), 0);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    }
+}

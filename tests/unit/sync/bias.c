@@ -1,0 +1,123 @@
+/* bias.c - the biased lock: its owner and everybody who takes it away are never inside together. */
+#include "harness.h"
+
+#include "../crew.h"
+#include "sync/bias.h"
+
+#include <sched.h>
+
+static struct {
+    struct bias bias;
+    long counter; /* plain: mutual exclusion alone makes the sum right */
+    int inside;
+    long rounds;
+    _Atomic bool stop;
+    _Atomic long revoked;
+} shared;
+
+static void inside(void) {
+    CHECK_EQ(shared.inside++, 0);
+    shared.counter++;
+    CHECK_EQ(--shared.inside, 0);
+}
+
+static void own(void) {
+    for (long i = 0; i < shared.rounds; i++) {
+        cc__bias_enter(&shared.bias);
+        inside();
+        cc__bias_leave(&shared.bias);
+        if (i % 1024 == 0) sched_yield(); /* on one CPU the others want their turn too */
+    }
+}
+
+static void take_away(int index, void *arg) {
+    (void)index, (void)arg;
+    while (!cc__get(&shared.stop)) {
+        if (cc__bias_revoke(&shared.bias)) {
+            inside();
+            cc__bias_release(&shared.bias);
+            cc__add_relaxed(&shared.revoked, 1);
+        } else {
+            sched_yield();
+        }
+    }
+}
+
+static void contest(int revokers) {
+    struct crew crew;
+    shared.counter = 0;
+    shared.rounds = test_rounds(25000, 5000000);
+    cc__set(&shared.revoked, 0);
+    cc__set(&shared.stop, false);
+    crew_start(&crew, revokers, take_away, NULL);
+    own();
+    /* A machine with one CPU may not have let them in so far. */
+    while (cc__get(&shared.revoked) == 0) sched_yield();
+    cc__set(&shared.stop, true);
+    crew_join(&crew);
+    CHECK_EQ(shared.counter, shared.rounds + cc__get(&shared.revoked));
+}
+
+TEST(owner_against_others) {
+    cc__barrier_init();
+    for (int revokers = 1; revokers <= 4; revokers++) contest(revokers);
+}
+
+/* The same where the system has no asymmetric barrier. */
+TEST(owner_against_others_symmetric) {
+    cc__barrier_asymmetric = false;
+    for (int revokers = 1; revokers <= 4; revokers++) contest(revokers);
+}
+
+TEST(idle_owner_is_revoked) {
+    cc__barrier_init();
+    for (int i = 0; i < 100; i++) {
+        CHECK(cc__bias_revoke(&shared.bias));
+        CHECK(!cc__bias_revoke(&shared.bias)); /* somebody is at it already */
+        cc__bias_release(&shared.bias);
+        cc__bias_enter(&shared.bias);
+        cc__bias_leave(&shared.bias);
+    }
+}
+
+TEST(busy_owner_stalls_nobody) {
+    cc__barrier_init();
+    cc__bias_enter(&shared.bias);
+    CHECK(!cc__bias_revoke(&shared.bias)); /* gives up after a bounded time, and leaves no trace: */
+    CHECK(!cc__bias_revoke(&shared.bias));
+    cc__bias_leave(&shared.bias);
+    CHECK(cc__bias_revoke(&shared.bias));
+    cc__bias_release(&shared.bias);
+    cc__bias_enter(&shared.bias);
+    CHECK(!cc__bias_revoke(&shared.bias));
+    cc__bias_leave(&shared.bias);
+}
+
+static _Atomic int step;
+
+static void enter_while_revoked(int index, void *arg) {
+    (void)index, (void)arg;
+    cc__set_release(&step, 1);
+    cc__bias_enter(&shared.bias);
+    inside();
+    cc__set_release(&step, 2);
+    cc__bias_leave(&shared.bias);
+}
+
+/* An owner that comes while another is inside waits for it, and then holds the lock for real. */
+TEST(owner_waits_for_the_other) {
+    cc__barrier_init();
+    struct crew crew;
+    CHECK(cc__bias_revoke(&shared.bias));
+    crew_start(&crew, 1, enter_while_revoked, NULL);
+    while (cc__get_acquire(&step) == 0) sched_yield();
+    for (int i = 0; i < 1000; i++) {
+        sched_yield();
+        CHECK_EQ(cc__get_acquire(&step), 1);
+    }
+    inside();
+    cc__bias_release(&shared.bias);
+    crew_join(&crew);
+    CHECK_EQ(step, 2);
+    CHECK_EQ(shared.counter, 2);
+}

@@ -1,0 +1,228 @@
+/* join_by_running.c - a fiber that joins a task which has not started runs it itself, and nobody can tell the
+ * difference. */
+#include "harness.h"
+
+#include "../gate.h"
+#include "plat/san.h"
+#include "task/task.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <string.h>
+
+static void on_one_worker(CCTaskFn fn) {
+    CCRuntimeConfig config = {.workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(fn, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+/* ---- it does happen ---- */
+
+static _Atomic int order;
+
+static void *note_order(void *arg) {
+    cc__set((_Atomic int *)arg, cc__add(&order, 1));
+    return arg;
+}
+
+/* Of three tasks in the queue the oldest is joined: it runs at once, and nobody else does. */
+static void *join_the_oldest(void *arg) {
+    int direct = 0;
+    for (int i = 0; i < 1000; i++) {
+        _Atomic int ran[3] = {-1, -1, -1};
+        CCTask tasks[3];
+        cc__set(&order, 0);
+        cc_yield();
+        for (int k = 0; k < 3; k++) tasks[k] = cc_fiber_spawn_task(note_order, &ran[k]);
+        CHECK_EQ(cc_task_join(&tasks[0], NULL), 0);
+        if (cc__get(&ran[0]) == 0 && cc__get(&ran[1]) == -1 && cc__get(&ran[2]) == -1) direct++;
+        for (int k = 1; k < 3; k++) CHECK_EQ(cc_task_join(&tasks[k], NULL), 0);
+        CHECK_EQ(cc__get(&order), 3);
+    }
+    CHECK(direct > 500); /* always, but for the turns at which the worker looks at everything */
+    return arg;
+}
+
+TEST(runs_what_it_joins) {
+#ifdef CC_TSAN
+    SKIP("stacks are not lent under the race detector");
+#endif
+    on_one_worker(join_the_oldest);
+}
+
+/* ---- identity ---- */
+
+static void *check_identity(void *parent) {
+    CHECK(cc_fiber_id() != *(CCFiberId *)parent);
+    CHECK_EQ(strcmp(cc_fiber_name(), ""), 0);
+    CHECK_EQ(cc_fiber_set_name("child"), 0);
+    cc_yield();
+    CHECK_EQ(strcmp(cc_fiber_name(), "child"), 0);
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    CHECK_EQ(strcmp(cc_fiber_name(), "child"), 0);
+    return (void *)(uintptr_t)cc_fiber_id();
+}
+
+static void *keep_identity(void *arg) {
+    CHECK_EQ(cc_fiber_set_name("parent"), 0);
+    CCFiberId me = cc_fiber_id();
+    for (int i = 0; i < 20; i++) {
+        CCTask task = cc_fiber_spawn_task(check_identity, &me);
+        CCFiberId child = task.id;
+        void *result = NULL;
+        CHECK_EQ(cc_task_join(&task, &result), 0);
+        CHECK((CCFiberId)(uintptr_t)result == child);
+        CHECK(cc_fiber_id() == me);
+        CHECK_EQ(strcmp(cc_fiber_name(), "parent"), 0);
+        CHECK(cc_in_fiber());
+    }
+    return arg;
+}
+
+TEST_WORKERS(identities_keep_apart) {
+    CHECK_EQ(cc_run(keep_identity, NULL, NULL), 0);
+}
+
+/* ---- a wait of the joiner that is over must not end this one ---- */
+
+static void *yield_once(void *arg) {
+    cc_yield();
+    return arg;
+}
+
+static _Atomic bool slept;
+
+static void *sleep_beyond(void *arg) {
+    CHECK_EQ(cc_sleep_until(*(CCDeadline *)arg), 0);
+    cc__set(&slept, true);
+    return arg;
+}
+
+static void *join_twice(void *arg) {
+    for (int i = 0; i < 20; i++) {
+        CCDeadline near = cc_after_ms(5), far = cc_after_ms(10);
+        CCTask first = cc_fiber_spawn_task(yield_once, NULL);
+        int rc = cc_task_join_until(&first, NULL, near); /* leaves a timer behind */
+        CHECK(rc == 0 || rc == ETIMEDOUT);               /* the latter on a machine that sleeps itself */
+        if (rc != 0) CHECK_EQ(cc_task_join(&first, NULL), 0);
+        cc_yield();
+        cc__set(&slept, false);
+        CCTask second = cc_fiber_spawn_task(sleep_beyond, &far);
+        void *result = NULL;
+        CHECK_EQ(cc_task_join(&second, &result), 0);
+        CHECK(cc__get(&slept));
+        CHECK(result == &far);
+        CHECK(cc_now_ns() >= far.ns);
+    }
+    return arg;
+}
+
+TEST_WORKERS(stale_timer_does_not_end_a_run) {
+    CHECK_EQ(cc_run(join_twice, NULL, NULL), 0);
+}
+
+/* ---- others wait for the same task ---- */
+
+static CCTask shared;
+static struct gate gate;
+
+static void *join_shared(void *arg) {
+    CCTask copy;
+    void *result = NULL;
+    CHECK_EQ(cc_task_dup(&shared, &copy), 0);
+    CHECK_EQ(cc_task_join(&copy, &result), 0);
+    CHECK(result == &gate);
+    return arg;
+}
+
+static void *wait_at_gate(void *arg) {
+    gate_wait(arg);
+    return arg;
+}
+
+static void *lend_while_others_wait(void *arg) {
+    enum { OTHERS = 5 };
+    for (int i = 0; i < 200; i++) {
+        CCTask others[OTHERS], mine;
+        gate_close(&gate);
+        cc_yield();
+        shared = cc_fiber_spawn_task(wait_at_gate, &gate);
+        CHECK_EQ(cc_task_dup(&shared, &mine), 0);
+        for (int k = 0; k < OTHERS; k++) others[k] = cc_fiber_spawn_task(join_shared, NULL);
+        CCTask opener = cc_fiber_spawn_task(note_order, &order);
+        void *result = NULL;
+        (void)gate_open(&gate);
+        CHECK_EQ(cc_task_join(&mine, &result), 0);
+        CHECK(result == &gate);
+        for (int k = 0; k < OTHERS; k++) CHECK_EQ(cc_task_join(&others[k], NULL), 0);
+        CHECK_EQ(cc_task_join(&opener, NULL), 0);
+        CHECK_EQ(cc_task_join(&shared, &result), 0); /* a handle that is left gets it later */
+        CHECK(result == &gate);
+    }
+    return arg;
+}
+
+TEST_WORKERS(others_wait_too) {
+    CHECK_EQ(cc_run(lend_while_others_wait, NULL, NULL), 0);
+}
+
+/* ---- deep and wide ---- */
+
+CC_TASK(fib, { int n; }) {
+    if (self->n < 2) return (void *)(intptr_t)self->n;
+    CCTask a = CC_GO(fib, .n = self->n - 1), b = CC_GO(fib, .n = self->n - 2);
+    return (void *)((intptr_t)cc_block_on(b) + (intptr_t)cc_block_on(a));
+}
+
+TEST_WORKERS(fork_and_join) {
+    CHECK_EQ((intptr_t)cc_block_on(CC_GO(fib, .n = test_scale(20) > 15 ? 18 : 12)), test_scale(20) > 15 ? 2584 : 144);
+}
+
+CC_TASK(chain, { long n; }) {
+    if (self->n == 0) return NULL;
+    CCTask next = CC_GO(chain, .n = self->n - 1);
+    if (self->n % 7 == 0) cc_yield(); /* sometimes it is run by itself, sometimes by its joiner */
+    return (void *)((intptr_t)cc_block_on(next) + 1);
+}
+
+/* Each task joins the next: whoever lent stacks for ever would run out of them. */
+TEST_WORKERS(long_chain) {
+    long length = test_rounds(5000, 200000);
+    CHECK_EQ((intptr_t)cc_block_on(CC_GO(chain, .n = length)), length);
+}
+
+/* Small stacks: there is little to lend. */
+TEST(long_chain_on_small_stacks) {
+    CCRuntimeConfig config = {.workers = 2, .stack_size = CC_STACK_SIZE_MIN};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    long length = test_rounds(5000, 100000);
+    CHECK_EQ((intptr_t)cc_block_on(CC_GO(chain, .n = length)), length);
+}
+
+/* ---- a task that ends while it runs on another's stack, on another worker ---- */
+
+static void *wander(void *arg) {
+    for (int i = 0; i < 20; i++) {
+        cc_yield();
+        if (i % 5 == 0) CHECK_EQ(cc_sleep_until(cc_after_ns(1000)), 0);
+    }
+    return arg;
+}
+
+static void *join_wanderers(void *arg) {
+    for (intptr_t i = 1; i <= 50; i++) {
+        CCTask task = cc_fiber_spawn_task(wander, (void *)i);
+        void *result = NULL;
+        CHECK_EQ(cc_task_join(&task, &result), 0);
+        CHECK(result == (void *)i);
+    }
+    return arg;
+}
+
+TEST_WORKERS(tasks_that_wander) {
+    enum { MANY = 16 };
+    CCTask tasks[MANY];
+    for (int i = 0; i < MANY; i++) tasks[i] = cc_fiber_spawn_task(join_wanderers, NULL);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+}

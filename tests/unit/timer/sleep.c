@@ -1,0 +1,166 @@
+/* sleep.c - sleeping: never early, in fibers and OS threads; times far away, past and saturated. */
+#include "harness.h"
+
+#include "../crew.h"
+#include "../ending.h"
+#include "timer/timer.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+
+/* ---- points in time ---- */
+
+TEST(deadlines_saturate) {
+    uint64_t before = cc_now_ns();
+    CCDeadline soon = cc_after_ns(1000), later = cc_after_ms(1000);
+    uint64_t after = cc_now_ns();
+    CHECK(before > 0 && after >= before);
+    CHECK(soon.ns >= before + 1000 && soon.ns <= after + 1000);
+    CHECK(later.ns >= before + 1000000000 && later.ns <= after + 1000000000);
+    CHECK_EQ(cc_after_ns(UINT64_MAX).ns, UINT64_MAX);
+    CHECK_EQ(cc_after_ns(UINT64_MAX - before / 2).ns, UINT64_MAX);
+    CHECK_EQ(cc_after_ms(UINT64_MAX).ns, UINT64_MAX);
+    CHECK_EQ(cc_after_ms(UINT64_MAX / 1000000 + 1).ns, UINT64_MAX);
+    CHECK_EQ(CC_FOREVER.ns, UINT64_MAX);
+    CHECK(cc_after_ns(0).ns >= before);
+    CHECK_EQ(cc_worker_count(), 0); /* none of this starts the runtime */
+}
+
+static void check_sleeps(void) {
+    CHECK_EQ(cc_sleep_until((CCDeadline){0}), 0);
+    CHECK_EQ(cc_sleep_until((CCDeadline){cc_now_ns()}), 0);
+    CHECK_EQ(cc_sleep_ms(0), 0);
+    for (uint64_t ns = 1; ns < 20 * 1000 * 1000; ns *= 4) {
+        CCDeadline deadline = cc_after_ns(ns);
+        CHECK_EQ(cc_sleep_until(deadline), 0);
+        CHECK(cc_now_ns() >= deadline.ns);
+    }
+    uint64_t before = cc_now_ns();
+    CHECK_EQ(cc_sleep_ms(3), 0);
+    CHECK(cc_now_ns() >= before + 3000000);
+}
+
+static void *check_sleeps_in_fiber(void *arg) {
+    check_sleeps();
+    return arg;
+}
+
+TEST_WORKERS(never_early_in_a_fiber) {
+    CHECK_EQ(cc_run(check_sleeps_in_fiber, NULL, NULL), 0);
+}
+
+static void check_sleeps_in_thread(int index, void *arg) {
+    (void)index, (void)arg;
+    check_sleeps();
+}
+
+TEST(never_early_in_a_thread) {
+    crew_run(4, check_sleeps_in_thread, NULL);
+    CHECK_EQ(cc_worker_count(), 0); /* a thread sleeps without the runtime */
+}
+
+/* ---- many at once ---- */
+
+static void *sleep_randomly(void *seed) {
+    uint64_t random = (uint64_t)(uintptr_t)seed;
+    for (int i = 0; i < 3; i++) {
+        CCDeadline deadline = cc_after_ns(test_random(&random) % (10 * 1000 * 1000));
+        CHECK_EQ(cc_sleep_until(deadline), 0);
+        CHECK(cc_now_ns() >= deadline.ns);
+    }
+    return seed;
+}
+
+TEST_WORKERS(many_sleepers) {
+    enum { MANY = 2000 };
+    static CCTask tasks[MANY];
+    uint64_t seed = test_seed();
+    long count = test_rounds(MANY, MANY);
+    for (long i = 0; i < count; i++)
+        tasks[i] = cc_fiber_spawn_task(sleep_randomly, (void *)(uintptr_t)(seed + (uint64_t)i));
+    for (long i = 0; i < count; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+}
+
+static void *sleep_50_ms(void *arg) {
+    CHECK_EQ(cc_sleep_ms(50), 0);
+    return arg;
+}
+
+/* A sleeper parks; it does not keep its worker: a hundred take about as long as one. */
+TEST_WORKERS(sleepers_overlap) {
+    enum { MANY = 100 };
+    CCTask tasks[MANY];
+    uint64_t before = cc_now_ns();
+    for (int i = 0; i < MANY; i++) tasks[i] = cc_fiber_spawn_task(sleep_50_ms, NULL);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    uint64_t took = cc_now_ns() - before, one_after_another = MANY * UINT64_C(50000000) / cc_worker_count();
+    CHECK(took >= 50000000);
+    if (cc_worker_count() <= 4) CHECK(took < one_after_another / 2); /* with more there is too little between */
+}
+
+/* An earlier deadline than all others is seen although the workers sleep already for a later one. */
+static _Atomic int woken;
+
+static void *sleep_and_count(void *ms) {
+    CHECK_EQ(cc_sleep_ms((uint64_t)(uintptr_t)ms), 0);
+    cc__add(&woken, 1);
+    return NULL;
+}
+
+TEST_WORKERS(earlier_one_comes_later) {
+    CCTask late = cc_fiber_spawn_task(sleep_and_count, (void *)(uintptr_t)400);
+    CCTask soon[5];
+    for (int i = 0; i < 5; i++) {
+        soon[i] = cc_fiber_spawn_task(sleep_and_count, (void *)(uintptr_t)(1 + i));
+        CHECK_EQ(cc_task_join(&soon[i], NULL), 0);
+    }
+    CHECK_EQ(cc__get(&woken), 5); /* joined, and the late one sleeps on */
+    CHECK_EQ(cc_task_join(&late, NULL), 0);
+    CHECK_EQ(cc__get(&woken), 6);
+}
+
+/* ---- waits that end early ---- */
+
+static void *yield_once(void *arg) {
+    cc_yield();
+    return arg;
+}
+
+static void *join_with_far_deadlines(void *arg) {
+    uint32_t most = 0;
+    for (long i = 0; i < test_rounds(20000, 500000); i++) {
+        CCTask child = cc_fiber_spawn_task(yield_once, NULL);
+        CHECK_EQ(cc_task_join_until(&child, NULL, cc_after_ms(3600 * 1000)), 0);
+        uint32_t count = cc__timer_count(cc__worker());
+        if (count > most) most = count;
+    }
+    CHECK(most <= 256);
+    return arg;
+}
+
+TEST_WORKERS(timers_of_ended_waits_do_not_pile_up) {
+    CHECK_EQ(cc_run(join_with_far_deadlines, NULL, NULL), 0);
+}
+
+/* ---- times that never come ---- */
+
+static _Atomic int cancelled;
+
+static void *sleep_for_ever(void *ns) {
+    int rc = cc_sleep_until((CCDeadline){(uint64_t)(uintptr_t)ns});
+    CHECK_EQ(rc, ECANCELED);
+    cc__add(&cancelled, 1);
+    return NULL;
+}
+
+TEST_WORKERS(for_ever_until_shutdown) {
+    static const uint64_t ends[] = {UINT64_MAX, UINT64_MAX - 1, UINT64_MAX / 2, INT64_MAX, (uint64_t)INT64_MAX + 1};
+    CCTask tasks[array_len(ends)];
+    for (size_t i = 0; i < array_len(ends); i++)
+        tasks[i] = cc_fiber_spawn_task(sleep_for_ever, (void *)(uintptr_t)ends[i]);
+    CCTask short_one = cc_fiber_spawn_task(sleep_and_count, (void *)(uintptr_t)2);
+    CHECK_EQ(cc_task_join(&short_one, NULL), 0); /* far times do not keep near ones from firing */
+    CHECK_EQ(cc_task_join_try(&tasks[0], NULL), EAGAIN);
+    end_by_cancelling();
+    CHECK_EQ(cancelled, array_len(ends));
+}
