@@ -54,11 +54,14 @@ struct fiber {
     };
     CCTaskFn fn;
     struct lock join_lock;
-    _Atomic uint32_t handles;        /* how many may still join or detach; changed under join_lock */
-    struct arm *joiners;             /* parked in join; join_lock */
-    struct fiber *_Atomic free_next; /* in a pool; apart from `link`, which queues use */
-    uint32_t slot;                   /* constant: the record's number */
-    _Atomic uint32_t generation;     /* grows with every tenant; join_lock */
+    _Atomic uint32_t handles; /* how many may still join or detach; changed under join_lock */
+    struct arm *joiners;      /* parked in join; join_lock */
+    union {
+        struct fiber *_Atomic free_next; /* in a pool; apart from `link`, which queues use */
+        _Atomic uintptr_t scope;         /* while it lives: the innermost scope that it is in, and CANCEL_ bits */
+    };
+    uint32_t slot;               /* constant: the record's number */
+    _Atomic uint32_t generation; /* grows with every tenant; join_lock */
 };
 
 _Static_assert(sizeof(struct fiber) == 2 * CC_LINE, "a spawn touches 128 bytes");
@@ -68,14 +71,18 @@ CC_INLINE struct fiber *cc__fiber_of(struct link *link) {
     return container_of(link, struct fiber, link);
 }
 
+struct fiber_extra;
+
 /* What a fiber has only while it owns a stack; at the top of that stack, or in the frame of the joiner that
- * lent it. */
+ * lent it. The first line is written at the start, the second by fibers that are in a scope. */
 struct fiber_cold {
     char name[CC_FIBER_NAME_MAX];
-    struct fiber_block *block; /* ARGS_BLOCK */
-    void *unused[3];
+    struct fiber_block *block;            /* ARGS_BLOCK */
+    struct fiber_extra *extra;            /* NULL until something is deferred or stored in the fiber */
+    _Alignas(CC_LINE) struct link member; /* in its scope's list */
+    struct fiber *fiber;
 };
 
-_Static_assert(sizeof(struct fiber_cold) == CC_LINE, "one line at the top of the stack");
+_Static_assert(sizeof(struct fiber_cold) == 2 * CC_LINE, "two lines at the top of the stack");
 
 #endif

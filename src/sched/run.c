@@ -98,6 +98,7 @@ static void *call(struct fiber *self, struct stack *stack, struct fiber_cold *co
     CCTaskFn fn = self->fn;
     cold->name[0] = '\0';
     cold->block = NULL;
+    cold->extra = NULL;
     cc__set(&stack->cold, cold);
     enum fiber_args kind = cc__state_args(self);
     if (likely(kind == ARGS_POINTER)) {

@@ -45,6 +45,7 @@ static inline struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle
     f->fn = fn;
     cc__set(&f->handles, handle);
     f->joiners = NULL;
+    cc__set(&f->scope, 0);
     return f;
 }
 

@@ -303,15 +303,15 @@ static void take_and_give(int index, void *arg) {
             (count == 0 || test_random(&random) % 100 < (uint64_t)(i / 500 % 2 ? 70 : 30))) {
             struct stack *s = cc__stack_take(&own, test_random(&random) % 4 ? 0 : 16 * 1024);
             struct fiber_cold *cold = cc__stack_own_cold(s);
-            cold->unused[0] = &held;
-            cold->unused[1] = s;
+            cold->block = (void *)&held;
+            cold->fiber = (void *)s;
             held[count++] = s;
         } else {
             int at = (int)(test_random(&random) % (uint64_t)count);
             struct stack *s = held[at];
             held[at] = held[--count];
             struct fiber_cold *cold = cc__stack_own_cold(s);
-            CHECK(cold->unused[0] == &held && cold->unused[1] == s); /* nobody else has been here */
+            CHECK(cold->block == (void *)&held && cold->fiber == (void *)s); /* nobody else has been here */
             cc__stack_give(&own, s);
         }
         if (i % 256 == 0) (void)cc__stack_trim(4);
