@@ -173,12 +173,14 @@ CC_INLINE void cc__state_lend(struct fiber *f) {
     cc__set(&f->word, cc__word_make(word + WORD_TICKET_ONE, cc__word_owner(word), PARK_RUN, FIBER_PARKED));
 }
 
-/* PARKED -> RUNNABLE by the only possible claimant: the object's lock orders it. */
-CC_INLINE void cc__state_wake_sole(struct fiber *f, enum wake_reason reason) {
+/* PARKED -> RUNNABLE by the only claimant of this moment: the object's lock orders it. False: it was cancelled,
+ * and has yet to take its leave from the object. */
+CC_INLINE bool cc__state_wake_sole(struct fiber *f, enum wake_reason reason) {
     uint64_t word = cc__get(&f->word);
-    state_from(f, word, FIBER_PARKED, "wake");
+    if (unlikely(cc__word_state(word) != FIBER_PARKED)) return false;
     /* Pairs with the acquire in the wait that returns. */
     cc__set_release(&f->word, cc__word_make(word, cc__word_owner(word), reason, FIBER_RUNNABLE));
+    return true;
 }
 
 /* PARKED -> RUNNING: the joiner that lent its stack has it back. */

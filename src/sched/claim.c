@@ -2,37 +2,53 @@
  * cancel it.
  *
  * A waker that is a worker claims inside its own biased lock: there it looks at `contested` and stores. A
- * canceller sets `contested` and then takes every worker's biased lock away for a moment: whoever was inside
- * has finished its store, whoever comes later sees the flag and compares-and-swaps, as the canceller does.
- * Threads that are not workers always compare-and-swap.
+ * canceller raises `contested` and then waits until it has seen each worker outside of its lock: whoever was
+ * inside has finished its store, whoever comes later sees the flag and compares-and-swaps, as the canceller
+ * does. Threads that are not workers always compare-and-swap. `contested` counts the cancellers.
  *
- * CLAIM-1  A store and another claim never meet on one word: stores happen only inside a biased lock whose
- *          owner has not seen `contested`, and the canceller claims only after each lock was revoked once since
- *          it set `contested`.
+ *   worker                            canceller
+ *   owner = INSIDE                    contested + 1
+ *   -- light barrier --               -- heavy barrier --
+ *   contested? compare-and-swap       while owner == INSIDE: wait
+ *   else store                        claim, by compare-and-swap
+ *   owner = AWAY (release)            contested - 1
+ *
+ * CLAIM-1  A store and another claim never meet on one word: by BARRIER-1 the worker sees `contested`, or the
+ *          canceller sees INSIDE and waits for the store's release.
  */
 #include "sched/sched.h"
 
+#include "arch/cpu.h"
 #include "plat/thread.h"
+
+enum { SPINS = 100 }; /* a section takes tens of nanoseconds */
 
 bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, bool sole) {
     struct worker *w = cc__worker();
     if (!sole || unlikely(w == NULL)) return cc__state_claim(f, ticket, reason) == CLAIM_WON;
-    bool won = true;
+    bool won;
     cc__bias_enter(&w->runq.bias);
     if (unlikely(cc__get(&cc__sched.contested)))
         won = cc__state_claim(f, ticket, reason) == CLAIM_WON;
     else
-        cc__state_wake_sole(f, reason);
+        won = cc__state_wake_sole(f, reason);
     cc__bias_leave(&w->runq.bias);
     return won;
 }
 
 void cc__sched_contest(bool on) {
-    cc__set_seq(&cc__sched.contested, on);
-    if (!on) return;
+    if (!on) {
+        cc__sub_seq(&cc__sched.contested, 1);
+        return;
+    }
+    cc__add_seq(&cc__sched.contested, 1);
+    cc__barrier_heavy();
     for (unsigned i = 0; i < cc__sched.count; i++) {
         struct bias *bias = &cc__sched.workers[i].runq.bias;
-        while (!cc__bias_revoke(bias)) cc__thread_yield(); /* another robs, or the owner lost its CPU inside */
-        cc__bias_release(bias);
+        for (unsigned spins = 0; cc__get_acquire(&bias->owner) == CC__BIAS_INSIDE; spins++) /* pairs with the leave */
+            if (spins < SPINS)
+                cc__cpu_relax();
+            else
+                cc__thread_yield(); /* it lost its CPU inside */
     }
 }

@@ -96,7 +96,8 @@ struct sched {
     _Atomic uint32_t stop;      /* workers leave when they find nothing */
     _Atomic uint32_t draining;  /* somebody waits for all tasks to end: say so when idle */
     _Atomic uint32_t refusing;  /* no new tasks */
-    _Atomic uint32_t contested; /* cc__sched_contest */
+    _Atomic uint32_t contested; /* cc__sched_contest: cancellers at work */
+    _Atomic uint32_t cancels;   /* something was cancelled since the start: parking fibers look (wait/cancel.h) */
     _Atomic uint32_t drained;   /* futex: changes whenever a worker goes idle while draining */
     _Alignas(CC_LINE) struct {
         struct lock lock;
@@ -140,7 +141,7 @@ void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args);
 bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, bool sole);
 
 /* From now on every claim is a compare-and-swap, and none that is not is under way: a canceller may claim what
- * it finds. The price of cancelling sole waits is paid here, by the canceller: a heavy barrier for each worker. */
+ * it finds. The price of cancelling sole waits is paid here, by the canceller: a heavy barrier. */
 void cc__sched_contest(bool on);
 
 /* Puts a fiber that the caller has just made RUNNABLE (claimed) into a queue. Any thread. */

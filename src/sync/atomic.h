@@ -46,6 +46,8 @@
 
 #define cc__add(p, n) atomic_fetch_add_explicit((p), (n), memory_order_acq_rel)
 #define cc__sub(p, n) atomic_fetch_sub_explicit((p), (n), memory_order_acq_rel)
+#define cc__or(p, bits) atomic_fetch_or_explicit((p), (bits), memory_order_acq_rel)
+#define cc__and(p, bits) atomic_fetch_and_explicit((p), (bits), memory_order_acq_rel)
 #define cc__add_seq(p, n) atomic_fetch_add_explicit((p), (n), memory_order_seq_cst)
 #define cc__sub_seq(p, n) atomic_fetch_sub_explicit((p), (n), memory_order_seq_cst)
 #define cc__add_relaxed(p, n) atomic_fetch_add_explicit((p), (n), memory_order_relaxed)

@@ -24,15 +24,11 @@ CC_INLINE bool cc__hand_possible(struct worker *w, const struct waiter *waiter) 
 /* False: somebody else has claimed it. */
 CC_INLINE bool cc__hand_begin(struct worker *w, struct waiter *waiter) {
     cc__bias_enter(&w->runq.bias);
-    if (!waiter->sole || unlikely(cc__get(&cc__sched.contested))) {
-        if (cc__state_claim(waiter->fiber, waiter->ticket, WAKE_OBJECT) != CLAIM_WON) {
-            cc__bias_leave(&w->runq.bias);
-            return false;
-        }
-    } else {
-        cc__state_wake_sole(waiter->fiber, WAKE_OBJECT);
-    }
-    return true;
+    bool won = !waiter->sole || unlikely(cc__get(&cc__sched.contested))
+                   ? cc__state_claim(waiter->fiber, waiter->ticket, WAKE_OBJECT) == CLAIM_WON
+                   : cc__state_wake_sole(waiter->fiber, WAKE_OBJECT);
+    if (unlikely(!won)) cc__bias_leave(&w->runq.bias);
+    return won;
 }
 
 CC_INLINE void cc__hand_end(struct worker *w, struct waiter *waiter) {

@@ -10,7 +10,7 @@
  * LATCH-1  "Parked" and "a wake came first" are one word: there is no moment between looking and marking.
  * LATCH-2  Who writes RUNNABLE, and nobody else, enqueues (STATE-3).
  */
-#include "wait/wait.h"
+#include "wait/cancel.h"
 
 #include "plat/clock.h"
 
@@ -28,7 +28,7 @@ static void after_open(struct worker *w, void *arg) {
     cc__san_copy(&o, arg, sizeof o);
     /* Before the commit: from then on the fiber may run. */
     if (o.deadline != WAIT_FOREVER) cc__timer_arm(w, o.deadline, o.fiber, o.ticket);
-    if (cc__state_commit(o.fiber)) cc__sched_ready(o.fiber);
+    if (cc__state_commit(o.fiber) || cc__cancel_parked(o.fiber, o.ticket)) cc__sched_ready(o.fiber);
 }
 
 /* Parks a fiber whose wait is open and published; returns who woke it. */
@@ -70,7 +70,7 @@ unsigned cc__park_if(struct fiber *self, _Atomic uint32_t *flag, uint32_t expect
         (void)cc__state_abort(self);
         return 0;
     }
-    return park_opened(cc__worker(), self, WAIT_FOREVER, 0);
+    return park_opened(cc__worker(), self, WAIT_FOREVER, cc__get(&self->word) & WORD_TICKET);
 }
 
 static enum wait_result result_of(unsigned reason) {

@@ -1,5 +1,5 @@
 /* wait.c - waits on objects that are guarded by a lock, sleeps, and the wakes that end them. */
-#include "wait/wait.h"
+#include "wait/cancel.h"
 
 #include "plat/clock.h"
 
@@ -35,7 +35,9 @@ static void after_wait(struct worker *w, void *arg) {
     cc__san_copy(&p, arg, sizeof p);
     cc__state_park(p.fiber, p.reason);
     if (p.deadline != WAIT_FOREVER) cc__timer_arm(w, p.deadline, p.fiber, p.ticket);
+    bool cancelled = cc__cancel_parked(p.fiber, p.ticket);
     if (p.lock != NULL) cc__lock_release_hidden(p.lock);
+    if (unlikely(cancelled)) cc__sched_ready(p.fiber);
 }
 
 static void after_wait_all(struct worker *w, void *arg) {
@@ -44,6 +46,7 @@ static void after_wait_all(struct worker *w, void *arg) {
     cc__san_copy(&p, arg, sizeof p);
     cc__state_park(p.fiber, p.reason);
     if (p.deadline != WAIT_FOREVER) cc__timer_arm(w, p.deadline, p.fiber, p.ticket);
+    bool cancelled = cc__cancel_parked(p.fiber, p.ticket);
     /* The array is in the frame of a fiber that may run as soon as the last lock is free: it is read before
      * that. */
     while (p.count > 0) {
@@ -52,6 +55,7 @@ static void after_wait_all(struct worker *w, void *arg) {
         cc__san_copy(locks, p.locks + p.count, n * sizeof *locks);
         while (n > 0) cc__lock_release_hidden(locks[--n]);
     }
+    if (unlikely(cancelled)) cc__sched_ready(p.fiber);
 }
 
 static enum wake_reason park(struct waiter *waiter, struct parking *p, after_fn after) {
@@ -90,8 +94,12 @@ enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, enum 
 
 /* The fiber that left is known to the worker; the lock travels as the argument. */
 static void after_wait_sole(struct worker *w, void *lock) {
-    cc__state_park_next(cc__get(&w->core.left), PARK_QUEUE);
+    struct fiber *left = cc__get(&w->core.left);
+    cc__state_park_next(left, PARK_QUEUE);
+    /* Nobody begins another wait before it has had the lock: the ticket is still this one's. */
+    bool cancelled = cc__cancel_parked(left, cc__get(&left->word) & WORD_TICKET);
     cc__lock_release_hidden(lock);
+    if (unlikely(cancelled)) cc__sched_ready(left);
 }
 
 enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *lock) {
@@ -116,14 +124,18 @@ enum wake_reason cc__wait_sleep(struct waiter *waiter) {
     return waiter->fiber != NULL ? park(waiter, &p, after_wait) : block(waiter);
 }
 
+void cc__wakes_add(struct wakes *wakes, struct fiber *f) {
+    uint32_t count = cc__get(&wakes->count);
+    cc__set(&wakes->count, count + 1);
+    if (count == 0) cc__list_init(&wakes->fibers);
+    cc__list_push_back(&wakes->fibers, &f->link);
+}
+
 bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wake_reason reason) {
     struct fiber *f = waiter->fiber;
     if (f != NULL) {
         if (!cc__sched_claim(f, waiter->ticket, reason, waiter->sole)) return false;
-        uint32_t count = cc__get(&wakes->count);
-        cc__set(&wakes->count, count + 1);
-        if (count == 0) cc__list_init(&wakes->fibers);
-        cc__list_push_back(&wakes->fibers, &f->link);
+        cc__wakes_add(wakes, f);
     } else {
         uint32_t waits = 0;
         if (!cc__cas(&waiter->word, &waits, 1)) return false;

@@ -66,6 +66,8 @@ CC_INLINE bool cc__wakes_any(struct wakes *wakes) {
 
 /* Under the object's lock; the waiter is off its list. False: another claim was first. */
 bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wake_reason reason);
+/* A fiber that the caller has claimed by itself. */
+void cc__wakes_add(struct wakes *wakes, struct fiber *f);
 /* After the lock. */
 void cc__wakes_flush(struct wakes *wakes);
 

@@ -1,0 +1,29 @@
+/* cancel.c - the rare half of a cancellation. */
+#include "wait/cancel.h"
+
+bool cc__cancel_parked_slow(struct fiber *f, uint64_t ticket) {
+    if (likely(!cc__cancel_holds(cc__get_acquire(&f->scope)))) return false;
+    return cc__state_claim(f, ticket, WAKE_CANCEL) == CLAIM_WON;
+}
+
+void cc__cancel_begin(void) {
+    cc__set_seq(&cc__sched.cancels, 1);
+}
+
+/* Waits that end by a store are not claimed by one while we are at it; CANCEL-1's barrier is in there. */
+void cc__cancel_barrier(void) {
+    cc__sched_contest(true);
+}
+
+void cc__cancel_end(struct wakes *wakes) {
+    cc__sched_contest(false);
+    if (cc__wakes_any(wakes)) cc__wakes_flush(wakes);
+}
+
+void cc__cancel_claim(struct fiber *f, struct wakes *wakes) {
+    uint64_t word = cc__get_acquire(&f->word);
+    enum fiber_state state = cc__word_state(word);
+    if ((state != FIBER_PARKED && state != FIBER_PARKING) || cc__word_reason(word) == PARK_RUN) return;
+    if (!cc__cancel_holds(cc__get_acquire(&f->scope))) return; /* CANCEL-2 */
+    if (cc__state_claim(f, word & WORD_TICKET, WAKE_CANCEL) == CLAIM_WON) cc__wakes_add(wakes, f);
+}

@@ -1,0 +1,67 @@
+/* cancel.h - how a cancellation reaches a fiber: bits beside its scope's address, and the claim.
+ *
+ * Cancelling has levels, not edges: a bit stays, and every wait of the fiber ends with WAKE_CANCEL while it does.
+ *
+ *   the fiber, after its switch          the canceller
+ *   word = PARKED                        a bit in `scope`
+ *   -- light barrier --                  -- heavy barrier --
+ *   a bit in `scope`? claim              PARKED, not shielded? claim
+ *
+ * CANCEL-1  By BARRIER-1 one of them sees the other: no wait outlives a cancellation. The claim decides between
+ *           them, as between all others.
+ * CANCEL-2  A fiber does not change its shield while it is parked: a canceller that read PARKED, then the
+ *           shield, and then wins the claim with that ticket has read the shield of that wait.
+ * CANCEL-3  The object's waker may find the waiter of a cancelled wait until that has taken its leave; its claim
+ *           is lost.
+ *
+ * Until something is cancelled for the first time, parking costs a look at one word that never changes.
+ */
+#ifndef CC_WAIT_CANCEL_H
+#define CC_WAIT_CANCEL_H
+
+#include "wait/wait.h"
+
+/* In the low bits of fiber.scope. */
+enum {
+    CANCEL_SCOPE = 1,    /* the scope was cancelled */
+    CANCEL_TASK = 2,     /* this task was */
+    CANCEL_SHIELD = 4,   /* neither counts now; set and cleared by the fiber, cleared by a grace period's end */
+    CANCEL_REPORTED = 8, /* the fiber has reported its failure to its nursery */
+    CANCEL_BITS = 15,
+};
+
+CC_INLINE bool cc__cancel_holds(uintptr_t scope) {
+    return (scope & (CANCEL_SCOPE | CANCEL_TASK)) != 0 && (scope & CANCEL_SHIELD) == 0;
+}
+
+/* After the switch, the fiber is PARKED. True: it is cancelled, its wait was claimed here, and the caller makes it
+ * ready once it has released what it holds. */
+bool cc__cancel_parked_slow(struct fiber *f, uint64_t ticket);
+
+CC_INLINE bool cc__cancel_parked(struct fiber *f, uint64_t ticket) {
+    cc__barrier_light(); /* CANCEL-1 */
+    return unlikely(cc__get(&cc__sched.cancels) != 0) && cc__cancel_parked_slow(f, ticket);
+}
+
+/* A round of cancelling, in this order; no lock that a parking fiber holds may be held over the barrier:
+ * begin, mark each, barrier, claim each, end. */
+void cc__cancel_begin(void);
+void cc__cancel_barrier(void);
+void cc__cancel_end(struct wakes *wakes);
+
+CC_INLINE void cc__cancel_mark(struct fiber *f, uintptr_t bit) {
+    cc__or(&f->scope, bit);
+}
+
+/* If it waits and can be cancelled: claims the wait. The fiber lives as long as the caller sees to it. */
+void cc__cancel_claim(struct fiber *f, struct wakes *wakes);
+
+/* The running fiber's own shield. True: it was not up before, and the caller takes it down again. */
+CC_INLINE bool cc__cancel_shield(struct fiber *self) {
+    return (cc__or(&self->scope, CANCEL_SHIELD) & CANCEL_SHIELD) == 0;
+}
+CC_INLINE void cc__cancel_unshield(struct fiber *self) {
+    cc__and(&self->scope, ~(uintptr_t)CANCEL_SHIELD);
+}
+
+#endif
