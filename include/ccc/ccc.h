@@ -5,6 +5,7 @@
 #include <ccc/cc_base.h>
 #include <ccc/cc_chan_handle.h>
 #include <ccc/cc_channel.h>
+#include <ccc/cc_nursery.h>
 #include <ccc/cc_sched.h>
 #include <ccc/cc_select.h>
 #include <ccc/cc_task.h>

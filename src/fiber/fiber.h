@@ -79,8 +79,9 @@ struct fiber_cold {
     char name[CC_FIBER_NAME_MAX];
     struct fiber_block *block;            /* ARGS_BLOCK */
     struct fiber_extra *extra;            /* NULL until something is deferred or stored in the fiber */
-    _Alignas(CC_LINE) struct link member; /* in its scope's list */
-    struct fiber *fiber;
+    void *base;                           /* the scope that it was started in; NULL: none */
+    struct fiber *fiber;                  /* for a scope that finds this */
+    _Alignas(CC_LINE) struct link member; /* in its innermost scope's list */
 };
 
 _Static_assert(sizeof(struct fiber_cold) == 2 * CC_LINE, "two lines at the top of the stack");

@@ -16,6 +16,8 @@
  *   reason  why it parked; after a wake: who woke it; before the first run: how its argument travels
  *   ticket  grows with every wait of this record, over all its tenants; never reused within 2^44 waits
  *
+ *   later: IDLE -> PARKED, a fiber that a timer will start.
+ *
  *                 spawn           run              exit          recycle
  *           IDLE -------> RUNNABLE ----> RUNNING --------> DONE ----------> IDLE
  *                          ^  ^  ^         | | |
@@ -109,9 +111,19 @@ CC_INLINE void cc__state_spawn(struct fiber *f, unsigned owner, enum fiber_args 
     cc__set_release(&f->word, cc__word_make(word, owner, args, FIBER_RUNNABLE | WORD_FRESH));
 }
 
+/* IDLE -> PARKED: it will be started by whoever ends this wait. Returns the ticket. By the spawner. */
+CC_INLINE uint64_t cc__state_later(struct fiber *f, unsigned owner) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_IDLE, "later");
+    word = cc__word_make(word + WORD_TICKET_ONE, owner, PARK_SLEEP, FIBER_PARKED);
+    cc__set_release(&f->word, word); /* pairs with the claim */
+    return word & WORD_TICKET;
+}
+
 /* How a fiber that has not run yet gets its argument; also right after its first run began. */
 CC_INLINE enum fiber_args cc__state_args(struct fiber *f) {
-    return (enum fiber_args)cc__word_reason(cc__get(&f->word));
+    unsigned reason = cc__word_reason(cc__get(&f->word));
+    return reason <= ARGS_BLOCK ? (enum fiber_args)reason : ARGS_POINTER; /* one that a timer has started */
 }
 
 /* RUNNABLE stays RUNNABLE, in another queue, by whoever holds that fiber. */

@@ -6,6 +6,8 @@
 
 #include "sched/sched.h"
 
+#include <ccc/cc_task.h>
+
 /* timer/: one heap a worker. */
 bool cc__driver_timers_start(unsigned workers);
 void cc__driver_timers_stop(void);
@@ -18,6 +20,15 @@ uint32_t cc__driver_timers_fire(unsigned index, uint64_t now, struct link *list)
 /* task/: the fiber has ended (or could not start: status), nobody runs on its stack. Completion is the last
  * touch. */
 void cc__driver_task_ended(struct worker *w, struct fiber *f);
+
+/* task/: starts a task in a scope (the address of one, no bits); task, options: may be NULL. */
+int cc__driver_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);
+
+/* nursery/: the fiber begins, in the scope that its record names; returns, with what it returned. Both on its own
+ * stack. Or it never began: on a worker's. */
+void cc__driver_scope_begin(struct fiber *self, struct fiber_cold *cold);
+void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold, void *result);
+void cc__driver_scope_unstarted(struct fiber *f, int error);
 
 /* rt/: a thread that is not a worker is about to use the runtime, and is through; in between the runtime does
  * not end. start: it is started if it does not run. 0 or an error; ESRCH: it does not run; ECANCELED: it is

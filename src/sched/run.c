@@ -99,6 +99,7 @@ static void *call(struct fiber *self, struct stack *stack, struct fiber_cold *co
     cold->name[0] = '\0';
     cold->block = NULL;
     cold->extra = NULL;
+    cold->base = NULL;
     cc__set(&stack->cold, cold);
     enum fiber_args kind = cc__state_args(self);
     if (likely(kind == ARGS_POINTER)) {
@@ -112,7 +113,10 @@ static void *call(struct fiber *self, struct stack *stack, struct fiber_cold *co
         arg = cold->block->args_size > 0 ? cold->block->args : cold->block->pointer;
     }
     cc__context_inherit(&self->context, cc__stack_top(stack));
-    return fn(arg);
+    if (cc__get(&self->scope) != 0) cc__driver_scope_begin(self, cold);
+    void *result = fn(arg);
+    if (cc__get(&self->scope) != 0) cc__driver_scope_end(self, cold, result);
+    return result;
 }
 
 void cc__run_fiber(void *worker) {

@@ -1,0 +1,198 @@
+/* cc_nursery.h - structured concurrency: fibers that belong to a scope which does not end before them, and
+ * cancellation that reaches every wait below.
+ *
+ * A nursery owns the fibers that are started in it. The first of them that fails cancels the others and is what the
+ * wait returns. Scopes form a tree: cancelling one, or letting its deadline pass, cancels all below.
+ *
+ * Cancelled means: every wait of every fiber below (channel, select, sleep, join, lock, nursery) returns ECANCELED,
+ * the one that it is in and all that follow, until the fiber leaves the scope. What the wait was for has then not
+ * happened: nothing was sent, received, taken or joined. An operation that need not wait is done as usual.
+ */
+#ifndef CCC_CC_NURSERY_H
+#define CCC_CC_NURSERY_H
+
+#include <ccc/cc_base.h>
+#include <ccc/cc_channel.h>
+#include <ccc/cc_sched.h>
+#include <ccc/cc_task.h>
+#include <ccc/cc_time.h>
+
+CC_BEGIN_DECLS
+
+typedef struct CCNursery CCNursery;
+
+/* A child fails by returning one of these: an errno value from 1 to CC_ERROR_MAX in a pointer's clothes. Any other
+ * pointer, NULL included, is success. */
+#define CC_ERROR(code) ((void *)(intptr_t)(code))
+#define CC_ERROR_MAX 4095
+
+/* The same with a text for whoever waits: return cc_fail(EIO, "cannot read %s", path). The nursery hears of it at
+ * once, not only when the child returns. Outside of a nursery's child it only makes the pointer. Any context; does
+ * not switch. */
+CC_API void *cc_fail(int code, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
+typedef enum CCNurseryMode {
+    CC_NURSERY_FIRST = 0,     /* the first failure cancels the others; the first few texts are kept */
+    CC_NURSERY_COLLECT = 1,   /* keeps the text of every failure */
+    CC_NURSERY_KEEP_GOING = 2 /* a failure cancels nobody; may be or-ed with the above */
+} CCNurseryMode;
+
+#define CC_ERROR_TEXT_MAX 160
+
+/* One failure, or the reason of a cancellation. */
+typedef struct CCError {
+    int code;                     /* 0: none */
+    CCFiberId who;                /* the fiber that failed or cancelled; 0: an OS thread, or a deadline */
+    char name[CC_FIBER_NAME_MAX]; /* its name */
+    char text[CC_ERROR_TEXT_MAX];
+} CCError;
+
+/* A field that is 0 or NULL means the default. */
+typedef struct CCNurseryConfig {
+    CCNursery *parent;   /* default: the innermost scope that the caller is in; none on an OS thread */
+    bool root;           /* no parent at all */
+    int mode;            /* CCNurseryMode */
+    CCDeadline deadline; /* {0}: none of its own */
+    uint64_t grace_ms;   /* how long shields hold after a cancellation; 0: for ever */
+    const char *name;    /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
+    int *result;         /* CC_NURSERY: where what the wait returned is stored */
+    int unused;          /* ends the list that CC_NURSERY makes */
+} CCNurseryConfig;
+
+/* A new nursery below `parent` (NULL: below the innermost scope that the caller is in). NULL: no memory, or settings
+ * that cannot be. The parent must be there until this one is freed. Any context; does not switch. */
+CC_API CCNursery *cc_nursery_create(CCNursery *parent);
+CC_API CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config);
+
+/* Cancels and waits for what still runs, runs the exit hooks and closes the channels if no wait has, frees it all,
+ * the arena included. NULL is allowed. EDEADLK: the caller is a child, and nothing is done. Any context; switches. */
+CC_API int cc_nursery_free(CCNursery *nursery);
+
+/* Starts fn(arg) as a child; nobody has to join it. In a nursery that is cancelled the child starts cancelled.
+ * Otherwise as cc_spawn: EINVAL, ENOMEM, ECANCELED (the runtime shuts down). From anywhere; does not switch. */
+CC_API int cc_nursery_spawn(CCNursery *nursery, CCTaskFn fn, void *arg);
+/* With options, and with a handle that may be joined or detached (task may be NULL). */
+CC_API int cc_nursery_spawn_ex(CCNursery *nursery, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);
+/* For CC_GO_IN. */
+CC_API int cc_nursery_go(CCNursery *nursery, CCTaskFn entry, const void *args, size_t size);
+#define CC_GO_IN(nursery, task_name, ...)                                                \
+    cc_nursery_go((nursery), task_name##_entry, &(struct task_name##_args){__VA_ARGS__}, \
+                  sizeof(struct task_name##_args))
+
+/* Waits until no child is left, then runs the exit hooks, the latest first, and closes the channels in the order of
+ * their registration; both once. Returns the first failure's code; else, if the nursery was cancelled, the reason's
+ * code (ETIMEDOUT: its deadline); else 0. A caller that is cancelled cancels the nursery, still waits for the end,
+ * and gets ECANCELED. EDEADLK: the caller is a child of it, or of one below. EINVAL: NULL. More children may be
+ * started afterwards. Any context; switches. */
+CC_API int cc_nursery_wait(CCNursery *nursery);
+/* Gives up at the deadline with ETIMEDOUT, or when the caller is cancelled with ECANCELED: the children go on. */
+CC_API int cc_nursery_wait_until(CCNursery *nursery, CCDeadline deadline);
+
+/* Cancels it and everything below; the first reason stays. code: a positive errno value, 0: ECANCELED; text may be
+ * NULL. EINVAL. Any context; does not switch. */
+CC_API int cc_nursery_cancel(CCNursery *nursery);
+CC_API int cc_nursery_cancel_with(CCNursery *nursery, int code, const char *text);
+
+/* Cancels the nursery with ETIMEDOUT at that time, whatever the deadlines above say; CC_FOREVER: no more.
+ * ETIMEDOUT: the former one has passed already. EINVAL, ENOMEM. Any context; does not switch in a fiber. */
+CC_API int cc_nursery_set_deadline(CCNursery *nursery, CCDeadline deadline);
+
+/* How many children are there now; how many have failed so far; the text of the index-th failure, 0 being the first
+ * (ESRCH: not kept, or there is none). 0 for NULL. Any context; does not switch. */
+CC_API size_t cc_nursery_children(CCNursery *nursery);
+CC_API size_t cc_nursery_failures(CCNursery *nursery);
+CC_API int cc_nursery_failure(CCNursery *nursery, size_t index, CCError *error);
+
+/* At the nursery's exit: closes the channel (which must be there until then); calls fn(arg). EINVAL, ENOMEM. Any
+ * context; does not switch. */
+CC_API int cc_nursery_autoclose(CCNursery *nursery, CCChan *ch);
+CC_API int cc_nursery_at_exit(CCNursery *nursery, void (*fn)(void *arg), void *arg);
+
+/* Zeroed memory, aligned for anything, that goes with the nursery. NULL: no memory. Any context; does not switch. */
+CC_API void *cc_nursery_alloc(CCNursery *nursery, size_t size);
+
+/* A value under a key (any address of yours) for everybody below; the innermost one that is set counts. What it
+ * points to must be there until the nursery is freed. EINVAL, ENOMEM. Any context; does not switch. */
+CC_API int cc_nursery_set_value(CCNursery *nursery, const void *key, void *value);
+/* For the calling fiber; NULL: none. Any context; does not switch. */
+CC_API void *cc_value(const void *key);
+
+/* ---- what a fiber can ask and do ---- */
+
+/* True, or ECANCELED, in a fiber that is cancelled and not shielded. For loops that do not wait. Any context; does
+ * not switch. */
+CC_API bool cc_cancelled(void);
+CC_API int cc_check_cancel(void);
+
+/* Why. ESRCH: the caller is not cancelled (its shield does not matter here). Any context; does not switch. */
+CC_API int cc_cancel_reason(CCError *reason);
+
+/* The earliest deadline on the way up; CC_FOREVER: none. Any context; does not switch. */
+CC_API CCDeadline cc_deadline(void);
+
+/* Cancels one task: its waits return ECANCELED from now on. Its children are those of its own nurseries. EINVAL,
+ * ESRCH as cc_task_detach. The handle stays. Any context; does not switch. */
+CC_API int cc_task_cancel(const CCTask *task);
+
+/* Between the two no wait of the calling fiber is cancelled: for what must be finished. They nest. True: this one
+ * put the shield up, and the matching call takes it down. Outside of a fiber they do nothing. Does not switch. */
+CC_API bool cc_shield_begin(void);
+CC_API void cc_shield_end(bool begun);
+
+/* ---- scopes that read like blocks ----
+ *
+ *   CC_NURSERY(n) {
+ *       for (int i = 0; i < 4; i++) CC_GO_IN(n, fetch, .url = urls[i]);
+ *   }                                          all of them have ended here
+ *
+ *   int rc;
+ *   CC_NURSERY(n, .result = &rc, .deadline = cc_after_ms(100), .name = "lookup") { … }
+ *
+ * Whichever way the block is left (its end, break, return, goto), the nursery is waited for and freed. In a fiber
+ * the block itself belongs to the scope: when a child fails, its waits are cancelled too. A fiber that ends inside
+ * (longjmp out of the block) stops the program with a sentence. When there is no memory for a nursery the block is
+ * skipped and .result is ENOMEM; without .result the program stops.
+ */
+#if defined(__GNUC__)
+#define CC_CLEANUP(function) __attribute__((cleanup(function)))
+#endif
+
+#define CC_NURSERY(...) CC__NURSERY(__VA_ARGS__, .unused = 0)
+#define CC__NURSERY(var, ...)                                                                              \
+    for (CCNursery * var CC_CLEANUP(cc_nursery_leave) = cc_nursery_enter(&(CCNurseryConfig){__VA_ARGS__}), \
+                         *cc_once_##var = var;                                                             \
+         cc_once_##var != NULL; cc_once_##var = NULL)
+CC_API CCNursery *cc_nursery_enter(const CCNurseryConfig *config);
+CC_API void cc_nursery_leave(CCNursery **nursery);
+
+/* The waits in the block, and everything below it, are cancelled when the time is up:
+ *
+ *   CC_WITH_DEADLINE(cc_after_ms(250)) { … }
+ *
+ * Fibers only: on an OS thread the block is executed without a deadline. cc_cancel_reason tells ETIMEDOUT inside;
+ * afterwards the fiber is as it was. */
+typedef struct CCDeadlineScope {
+    void *scope;
+} CCDeadlineScope;
+#define CC_WITH_DEADLINE(point)                                                             \
+    for (CCDeadlineScope CC_CLEANUP(cc_deadline_leave) cc_scope = cc_deadline_enter(point), \
+                                                       *cc_once_scope = &cc_scope;          \
+         cc_once_scope != NULL; cc_once_scope = NULL)
+CC_API CCDeadlineScope cc_deadline_enter(CCDeadline deadline);
+CC_API void cc_deadline_leave(CCDeadlineScope *scope);
+
+/* No wait in the block is cancelled:  CC_SHIELD { … } */
+#define CC_SHIELD                                                                                               \
+    for (bool CC_CLEANUP(cc_shield_leave) cc_shield = cc_shield_begin(), cc_once_shield = true; cc_once_shield; \
+         cc_once_shield = false)
+static inline void cc_shield_leave(bool *begun) {
+    cc_shield_end(*begun);
+}
+
+CC_END_DECLS
+
+#endif

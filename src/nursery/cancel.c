@@ -1,0 +1,92 @@
+/* cancel.c - what a fiber can ask about its cancellation, shields, and deadline blocks. */
+#include "base/fatal.h"
+#include "base/mem.h"
+#include "nursery/scope.h"
+
+#include <errno.h>
+
+static struct fiber *current(void) {
+    return cc__sched_current(cc__worker());
+}
+
+bool cc_cancelled(void) {
+    struct fiber *self = current();
+    return self != NULL && cc__cancel_holds(cc__get_acquire(&self->scope)); /* pairs with the mark */
+}
+
+int cc_check_cancel(void) {
+    return cc_cancelled() ? ECANCELED : 0;
+}
+
+int cc_cancel_reason(CCError *reason) {
+    if (reason == NULL) return EINVAL;
+    struct fiber *self = current();
+    uintptr_t word = self != NULL ? cc__get_acquire(&self->scope) : 0;
+    struct scope *s = cc__scope_of(word);
+    if ((word & CANCEL_SCOPE) != 0 && s != NULL) {
+        cc__lock_take(&s->lock);
+        *reason = s->reason;
+        cc__lock_release(&s->lock);
+        return 0;
+    }
+    if ((word & CANCEL_TASK) == 0) return ESRCH;
+    *reason = (CCError){.code = ECANCELED, .text = "the task was cancelled by cc_task_cancel"};
+    return 0;
+}
+
+CCDeadline cc_deadline(void) {
+    CCDeadline earliest = CC_FOREVER;
+    for (struct scope *s = cc__scope_current(); s != NULL; s = s->parent) {
+        uint64_t own = cc__get(&s->deadline);
+        if (own < earliest.ns) earliest.ns = own;
+    }
+    return earliest;
+}
+
+/* ---- shields ---- */
+
+bool cc_shield_begin(void) {
+    struct fiber *self = current();
+    if (self == NULL) return false;
+    struct scope *s = cc__scope_of(cc__get(&self->scope));
+    if (s == NULL) return cc__cancel_shield(self);
+    /* Under the lock: a grace period's end either sees the shield and takes it, or is seen here. */
+    cc__lock_take(&s->lock);
+    bool begun = !s->pierced && cc__cancel_shield(self);
+    cc__lock_release(&s->lock);
+    return begun;
+}
+
+void cc_shield_end(bool begun) {
+    struct fiber *self = current();
+    if (begun && self != NULL) cc__cancel_unshield(self);
+}
+
+/* ---- deadline blocks ---- */
+
+CCDeadlineScope cc_deadline_enter(CCDeadline deadline) {
+    CCDeadlineScope none = {NULL};
+    struct fiber *self = current();
+    if (self == NULL) return none;
+    struct scope *s = cc__mem_alloc(sizeof *s);
+    if (s == NULL) cc__fatal("CC_WITH_DEADLINE: no memory for a scope");
+    cc__scope_init(s, cc__scope_of(cc__get(&self->scope)), UINT64_MAX);
+    if (deadline.ns != UINT64_MAX && cc__scope_set_deadline(s, deadline.ns) != 0)
+        cc__fatal("CC_WITH_DEADLINE: no memory for a timer");
+    cc__scope_enter(self, s);
+    return (CCDeadlineScope){s};
+}
+
+void cc_deadline_leave(CCDeadlineScope *scope) {
+    struct scope *s = scope->scope;
+    if (s == NULL) return;
+    struct fiber *self = current();
+    if (cc__scope_of(cc__get(&self->scope)) != s)
+        cc__fatal("CC_WITH_DEADLINE: the block is left while one inside it is still open; blocks end in the reverse "
+                  "order of their beginning");
+    cc__scope_leave(self, s);
+    cc__scope_settle(s);
+    cc__scope_destroy(s);
+    cc__mem_free(s);
+    scope->scope = NULL;
+}

@@ -1,0 +1,129 @@
+/* child.c - the life of a child, from the nursery's point of view.
+ *
+ * CHILD-1  A child is counted before it can run, and until it has touched the nursery for the last time: the unlock
+ *          after its leave. So whoever has seen the count at zero, under the lock, may free the nursery.
+ */
+#include "nursery/nursery.h"
+
+#include "base/fatal.h"
+#include "base/mem.h"
+#include "fiber/stack.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { KEPT = 16 }; /* failures whose text is kept unless all are wanted */
+
+/* ---- failures ---- */
+
+static void keep_locked(CCNursery *n, const CCError *error) {
+    n->failed++;
+    if (n->code == 0) n->code = error->code;
+    if (n->kept >= KEPT && (n->mode & CC_NURSERY_COLLECT) == 0) return;
+    struct failure *f = cc__mem_alloc(sizeof *f);
+    if (f == NULL) return; /* counted all the same */
+    f->error = *error;
+    *n->last = f;
+    n->last = &f->next;
+    n->kept++;
+}
+
+void cc__nursery_fail(CCNursery *n, int code, const char *text) {
+    /* The end of a wait that a cancellation ended is no failure of its own. */
+    if (code == ECANCELED && cc__get(&n->scope.cancelled)) return;
+    CCError error = cc__scope_reason(code, text);
+    cc__lock_take(&n->scope.lock);
+    keep_locked(n, &error);
+    cc__lock_release(&n->scope.lock);
+    if ((n->mode & CC_NURSERY_KEEP_GOING) == 0) cc__scope_cancel(&n->scope, &error);
+}
+
+void *cc_fail(int code, const char *format, ...) {
+    if (code <= 0 || code > CC_ERROR_MAX) code = EINVAL;
+    struct fiber *self = cc__sched_current(cc__worker());
+    CCNursery *n = self != NULL ? cc__get(&cc__get(&self->stack)->cold)->base : NULL;
+    if (n != NULL) {
+        char text[CC_ERROR_TEXT_MAX] = "";
+        va_list args;
+        va_start(args, format);
+        if (format != NULL) vsnprintf(text, sizeof text, format, args);
+        va_end(args);
+        if ((cc__or(&self->scope, CANCEL_REPORTED) & CANCEL_REPORTED) == 0) cc__nursery_fail(n, code, text);
+    }
+    return CC_ERROR(code);
+}
+
+/* ---- beginning and end ---- */
+
+void cc__driver_scope_begin(struct fiber *self, struct fiber_cold *cold) {
+    struct scope *s = cc__scope_of(cc__get(&self->scope));
+    if (s == NULL || cc__scope_is_alarm(self->fn)) return;
+    cold->base = s;
+    cold->fiber = self;
+    cc__lock_take(&s->lock);
+    cc__list_push_back(&s->members, &cold->member);
+    if (cc__get(&s->cancelled)) cc__cancel_mark(self, CANCEL_SCOPE);
+    cc__lock_release(&s->lock);
+}
+
+/* One fewer; the last one tells who waits. `cold`: it was a member, else NULL. */
+static void leave(CCNursery *n, struct fiber_cold *cold) {
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__lock_take(&n->scope.lock);
+    if (cold != NULL) cc__list_remove(&cold->member);
+    if (--n->scope.children == 0 && unlikely(!cc__list_empty(&n->scope.waiters)))
+        cc__scope_wake_locked(&n->scope, &wakes);
+    cc__lock_release(&n->scope.lock); /* the nursery may go */
+    if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
+}
+
+static CC_NORETURN CC_COLD void left_inside(struct fiber_cold *cold) {
+    cc__fatal("fiber '%s' has ended inside a CC_NURSERY or CC_WITH_DEADLINE block, by a longjmp out of it: the block's "
+              "fibers would outlive it. Leave such blocks by their end, break, return or goto",
+              cold->name);
+}
+
+void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold, void *result) {
+    uintptr_t word = cc__get(&self->scope);
+    struct scope *s = cc__scope_of(word);
+    if (cold->base == NULL && (s == NULL || cc__scope_is_alarm(self->fn))) return;
+    if (s != cold->base) left_inside(cold);
+    CCNursery *n = cold->base;
+    intptr_t code = (intptr_t)result;
+    if (unlikely(code > 0 && code <= CC_ERROR_MAX && (word & CANCEL_REPORTED) == 0))
+        cc__nursery_fail(n, (int)code, NULL);
+    leave(n, cold);
+}
+
+void cc__driver_scope_unstarted(struct fiber *f, int error) {
+    struct scope *s = cc__scope_of(cc__get(&f->scope));
+    if (s == NULL || cc__scope_fired_unstarted(f)) return;
+    CCNursery *n = (CCNursery *)s;
+    cc__nursery_fail(n, error, "no stack could be had for a child");
+    leave(n, NULL);
+}
+
+/* ---- starting one ---- */
+
+int cc_nursery_spawn_ex(CCNursery *n, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options) {
+    if (task != NULL) task->id = 0;
+    if (n == NULL || fn == NULL) return EINVAL;
+    cc__lock_take(&n->scope.lock);
+    n->scope.children++;
+    cc__lock_release(&n->scope.lock);
+    int rc = cc__driver_spawn_in((uintptr_t)&n->scope, task, fn, arg, options);
+    if (unlikely(rc != 0)) leave(n, NULL);
+    return rc;
+}
+
+int cc_nursery_spawn(CCNursery *n, CCTaskFn fn, void *arg) {
+    return cc_nursery_spawn_ex(n, NULL, fn, arg, NULL);
+}
+
+int cc_nursery_go(CCNursery *n, CCTaskFn entry, const void *args, size_t size) {
+    CCSpawnOptions options = {.arg_size = size};
+    return cc_nursery_spawn_ex(n, NULL, entry, (void *)(uintptr_t)args, &options);
+}

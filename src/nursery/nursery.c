@@ -1,0 +1,215 @@
+/* nursery.c - a nursery's beginning, its wait and its end. */
+#include "nursery/nursery.h"
+
+#include "base/fatal.h"
+#include "base/mem.h"
+#include "fiber/stack.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* ---- beginning ---- */
+
+CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config) {
+    static const CCNurseryConfig defaults;
+    if (config == NULL) config = &defaults;
+    if ((config->mode & ~(CC_NURSERY_COLLECT | CC_NURSERY_KEEP_GOING)) != 0) return NULL;
+    if (config->root && config->parent != NULL) return NULL;
+    CCNursery *n = cc__mem_alloc(sizeof *n);
+    if (n == NULL) return NULL;
+    struct scope *parent = config->parent != NULL ? &config->parent->scope : config->root ? NULL : cc__scope_current();
+    uint64_t grace = config->grace_ms;
+    n->mode = config->mode;
+    n->result = config->result;
+    n->last = &n->failures;
+    n->close_end = &n->closing;
+    if (config->name != NULL) snprintf(n->name, sizeof n->name, "%s", config->name);
+    cc__scope_init(&n->scope, parent, grace == 0 || grace > UINT64_MAX / 1000000 ? UINT64_MAX : grace * 1000000);
+    n->scope.nursery = true;
+    uint64_t deadline = config->deadline.ns;
+    if (deadline != 0 && deadline != UINT64_MAX && cc__scope_set_deadline(&n->scope, deadline) != 0) {
+        cc__scope_destroy(&n->scope);
+        cc__mem_free(n);
+        return NULL;
+    }
+    return n;
+}
+
+CCNursery *cc_nursery_create(CCNursery *parent) {
+    CCNurseryConfig config = {.parent = parent};
+    return cc_nursery_create_ex(&config);
+}
+
+/* ---- waiting ---- */
+
+/* Whether the caller is one of those that it would wait for. */
+static bool own_child(const CCNursery *n) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    return self != NULL && cc__scope_below(cc__get(&cc__get(&self->stack)->cold)->base, &n->scope);
+}
+
+/* 0: no child is left. ETIMEDOUT, ECANCELED, ENOMEM. */
+static int wait_for_children(struct scope *s, uint64_t deadline) {
+    cc__lock_take(&s->lock);
+    while (s->children > 0) {
+        struct waiter waiter;
+        int rc = cc__waiter_init(&waiter, cc__worker(), deadline);
+        if (rc != 0) {
+            cc__lock_release(&s->lock);
+            return rc;
+        }
+        struct arm arm = {.waiter = &waiter, .linked = true};
+        cc__list_push_back(&s->waiters, &arm.link);
+        enum wake_reason reason = cc__wait_locked(&waiter, &s->lock, PARK_NURSERY);
+        cc__lock_take(&s->lock); /* CHILD-1: after this the last child is through with the nursery */
+        if (reason == WAKE_OBJECT) continue;
+        if (arm.linked) cc__list_remove(&arm.link);
+        cc__lock_release(&s->lock);
+        return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
+    }
+    cc__lock_release(&s->lock);
+    return 0;
+}
+
+/* To the very end, whatever happens. True: the caller was cancelled meanwhile. */
+static bool wait_to_the_end(CCNursery *n) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    int rc = wait_for_children(&n->scope, WAIT_FOREVER);
+    if (rc != ECANCELED) return false;
+    CCError reason;
+    if (cc_cancel_reason(&reason) != 0) reason = cc__scope_reason(ECANCELED, "the runtime shuts down");
+    cc__scope_cancel(&n->scope, &reason);
+    bool shield = cc__cancel_shield(self);
+    while (wait_for_children(&n->scope, WAIT_FOREVER) != 0) {
+    }
+    if (shield) cc__cancel_unshield(self);
+    return true;
+}
+
+static int outcome(CCNursery *n) {
+    cc__lock_take(&n->scope.lock);
+    int code = n->code != 0 ? n->code : cc__get(&n->scope.cancelled) ? n->scope.reason.code : 0;
+    cc__lock_release(&n->scope.lock);
+    return code;
+}
+
+int cc_nursery_wait(CCNursery *n) {
+    if (n == NULL) return EINVAL;
+    if (own_child(n)) return EDEADLK;
+    bool cancelled = wait_to_the_end(n);
+    cc__nursery_run_exits(n);
+    int code = outcome(n);
+    return cancelled && n->code == 0 ? ECANCELED : code;
+}
+
+int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
+    if (n == NULL) return EINVAL;
+    if (own_child(n)) return EDEADLK;
+    int rc = wait_for_children(&n->scope, deadline.ns);
+    if (rc != 0) return rc;
+    cc__nursery_run_exits(n);
+    return outcome(n);
+}
+
+/* ---- the end ---- */
+
+int cc_nursery_free(CCNursery *n) {
+    if (n == NULL) return 0;
+    if (own_child(n)) return EDEADLK;
+    cc__lock_take(&n->scope.lock);
+    bool busy = n->scope.children > 0;
+    cc__lock_release(&n->scope.lock);
+    if (busy) (void)cc_nursery_cancel_with(n, ECANCELED, "the nursery is freed");
+    (void)wait_to_the_end(n);
+    cc__nursery_run_exits(n);
+    cc__scope_settle(&n->scope);
+    if (n->entered) cc__scope_leave(cc__sched_current(cc__worker()), &n->scope);
+    cc__scope_destroy(&n->scope);
+    cc__nursery_free_all(n);
+    cc__mem_free(n);
+    return 0;
+}
+
+/* ---- blocks ---- */
+
+CCNursery *cc_nursery_enter(const CCNurseryConfig *config) {
+    CCNursery *n = cc_nursery_create_ex(config);
+    if (n == NULL) {
+        if (config->result == NULL)
+            cc__fatal("CC_NURSERY: no memory for a nursery, or settings that cannot be; give it .result to go on");
+        *config->result = ENOMEM;
+        return NULL;
+    }
+    struct fiber *self = cc__sched_current(cc__worker());
+    if (self != NULL) {
+        n->entered = true;
+        cc__scope_enter(self, &n->scope);
+    }
+    return n;
+}
+
+void cc_nursery_leave(CCNursery **nursery) {
+    CCNursery *n = *nursery;
+    if (n == NULL) return;
+    struct fiber *self = cc__sched_current(cc__worker());
+    /* From here on the waits are the outer scope's. */
+    if (n->entered) {
+        if (cc__scope_of(cc__get(&self->scope)) != &n->scope)
+            cc__fatal("CC_NURSERY '%s': the block is left while one inside it is still open; blocks end in the "
+                      "reverse order of their beginning",
+                      n->name);
+        n->entered = false;
+        cc__scope_leave(self, &n->scope);
+    }
+    int rc = cc_nursery_wait(n);
+    if (n->result != NULL) *n->result = rc;
+    (void)cc_nursery_free(n);
+    *nursery = NULL;
+}
+
+/* ---- what it can be asked and told ---- */
+
+int cc_nursery_cancel_with(CCNursery *n, int code, const char *text) {
+    if (n == NULL || code < 0) return EINVAL;
+    CCError reason = cc__scope_reason(code, text);
+    cc__scope_cancel(&n->scope, &reason);
+    return 0;
+}
+
+int cc_nursery_cancel(CCNursery *n) {
+    return cc_nursery_cancel_with(n, ECANCELED, NULL);
+}
+
+int cc_nursery_set_deadline(CCNursery *n, CCDeadline deadline) {
+    return n != NULL ? cc__scope_set_deadline(&n->scope, deadline.ns) : EINVAL;
+}
+
+size_t cc_nursery_children(CCNursery *n) {
+    if (n == NULL) return 0;
+    cc__lock_take(&n->scope.lock);
+    size_t children = n->scope.children;
+    cc__lock_release(&n->scope.lock);
+    return children;
+}
+
+size_t cc_nursery_failures(CCNursery *n) {
+    if (n == NULL) return 0;
+    cc__lock_take(&n->scope.lock);
+    size_t failed = n->failed;
+    cc__lock_release(&n->scope.lock);
+    return failed;
+}
+
+int cc_nursery_failure(CCNursery *n, size_t index, CCError *error) {
+    if (n == NULL || error == NULL) return EINVAL;
+    int rc = ESRCH;
+    cc__lock_take(&n->scope.lock);
+    struct failure *f = n->failures;
+    while (f != NULL && index > 0) f = f->next, index--;
+    if (f != NULL) {
+        *error = f->error;
+        rc = 0;
+    }
+    cc__lock_release(&n->scope.lock);
+    return rc;
+}

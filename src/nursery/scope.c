@@ -1,0 +1,315 @@
+/* scope.c - entering, leaving and cancelling scopes. */
+#include "nursery/scope.h"
+
+#include "fiber/stack.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct scope *below(struct link *link) {
+    return container_of(link, struct scope, beside);
+}
+
+static struct fiber *member(struct link *link) {
+    return container_of(link, struct fiber_cold, member)->fiber;
+}
+
+static struct fiber_cold *cold_of(struct fiber *self) {
+    return cc__get(&cc__get(&self->stack)->cold);
+}
+
+struct scope *cc__scope_current(void) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    return self != NULL ? cc__scope_of(cc__get(&self->scope)) : NULL;
+}
+
+bool cc__scope_below(const struct scope *s, const struct scope *above) {
+    for (; s != NULL; s = s->parent)
+        if (s == above) return true;
+    return false;
+}
+
+/* ---- the tree ---- */
+
+void cc__scope_init(struct scope *s, struct scope *parent, uint64_t grace_ns) {
+    s->parent = parent;
+    s->grace_ns = grace_ns;
+    cc__set(&s->deadline, UINT64_MAX);
+    cc__list_init(&s->inner);
+    cc__list_init(&s->members);
+    cc__list_init(&s->waiters);
+    if (parent == NULL) return;
+    cc__lock_take(&parent->lock);
+    cc__list_push_back(&parent->inner, &s->beside);
+    if (cc__get(&parent->cancelled)) { /* SCOPE-2 */
+        s->reason = parent->reason;
+        s->pierced = parent->pierced;
+        cc__set(&s->cancelled, 1);
+    }
+    cc__lock_release(&parent->lock);
+}
+
+void cc__scope_destroy(struct scope *s) {
+    if (s->parent == NULL) return;
+    cc__lock_take(&s->parent->lock);
+    cc__list_remove(&s->beside);
+    cc__lock_release(&s->parent->lock);
+}
+
+/* ---- members ---- */
+
+/* The fiber's address becomes s; the bits that are its own stay. */
+static void set_scope(struct fiber *self, struct scope *s) {
+    uintptr_t word = cc__get(&self->scope), wanted;
+    do {
+        wanted = (uintptr_t)s | (word & (CANCEL_TASK | CANCEL_SHIELD | CANCEL_REPORTED));
+        if (s != NULL && cc__get(&s->cancelled)) wanted |= CANCEL_SCOPE;
+    } while (!cc__cas(&self->scope, &word, wanted));
+}
+
+static void add(struct fiber *self, struct fiber_cold *cold, struct scope *s) {
+    cold->fiber = self;
+    if (s == NULL) {
+        set_scope(self, NULL);
+        return;
+    }
+    cc__lock_take(&s->lock);
+    cc__list_push_back(&s->members, &cold->member);
+    set_scope(self, s);
+    cc__lock_release(&s->lock);
+}
+
+static void drop(struct fiber_cold *cold, struct scope *s) {
+    if (s == NULL) return;
+    cc__lock_take(&s->lock);
+    cc__list_remove(&cold->member);
+    cc__lock_release(&s->lock);
+}
+
+void cc__scope_enter(struct fiber *self, struct scope *s) {
+    struct fiber_cold *cold = cold_of(self);
+    s->outer = cc__scope_of(cc__get(&self->scope));
+    drop(cold, s->outer);
+    add(self, cold, s);
+}
+
+void cc__scope_leave(struct fiber *self, struct scope *s) {
+    struct fiber_cold *cold = cold_of(self);
+    drop(cold, s);
+    add(self, cold, s->outer);
+}
+
+/* ---- cancelling ---- */
+
+CCError cc__scope_reason(int code, const char *text) {
+    CCError reason = {.code = code > 0 ? code : ECANCELED};
+    struct fiber *self = cc__sched_current(cc__worker());
+    if (self != NULL) {
+        reason.who = cc__pool_id(self);
+        memcpy(reason.name, cold_of(self)->name, sizeof reason.name);
+    }
+    if (text != NULL) snprintf(reason.text, sizeof reason.text, "%s", text);
+    return reason;
+}
+
+/* The bits first, all the way down. */
+static bool mark(struct scope *s, const CCError *reason) {
+    cc__lock_take(&s->lock);
+    bool first = !cc__get(&s->cancelled);
+    if (first) {
+        s->reason = *reason;
+        cc__set(&s->cancelled, 1);
+        for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
+            cc__cancel_mark(member(l), CANCEL_SCOPE);
+        /* One that is cancelled already has marked what is below. */
+        for (struct link *l = cc__get(&s->inner.next); l != &s->inner; l = cc__get(&l->next))
+            (void)mark(below(l), reason);
+    }
+    cc__lock_release(&s->lock);
+    return first;
+}
+
+/* Then, after the barrier, whoever waits. */
+static void claim(struct scope *s, struct wakes *wakes) {
+    cc__lock_take(&s->lock);
+    for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
+        cc__cancel_claim(member(l), wakes);
+    for (struct link *l = cc__get(&s->inner.next); l != &s->inner; l = cc__get(&l->next)) claim(below(l), wakes);
+    cc__lock_release(&s->lock);
+}
+
+static void wake_all(struct scope *s) {
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__cancel_barrier();
+    claim(s, &wakes);
+    cc__cancel_end(&wakes);
+}
+
+static void arm_grace(struct scope *s);
+
+void cc__scope_cancel(struct scope *s, const CCError *reason) {
+    struct worker *w = cc__worker();
+    /* Without a runtime there are no fibers to wake; the bits are for those that come. */
+    bool inside = w != NULL || cc__driver_enter(false) == 0;
+    if (inside) cc__cancel_begin();
+    if (mark(s, reason) && inside) {
+        wake_all(s);
+        if (s->grace_ns != UINT64_MAX) arm_grace(s);
+    }
+    if (inside && w == NULL) cc__driver_leave();
+}
+
+void cc__scope_wake_locked(struct scope *s, struct wakes *wakes) {
+    while (!cc__list_empty(&s->waiters)) {
+        struct arm *arm = container_of(cc__list_pop_front(&s->waiters), struct arm, link);
+        (void)cc__arm_claim_locked(wakes, arm, 0);
+    }
+}
+
+/* ---- deadlines and grace periods ---- */
+
+/* A fiber that a timer has started: what it does for its scope, and that it is through with it. */
+static void expire(struct scope *s) {
+    CCError reason = {.code = ETIMEDOUT, .text = "the deadline has passed"};
+    cc__scope_cancel(s, &reason);
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__lock_take(&s->lock);
+    s->armed = false;
+    cc__scope_wake_locked(s, &wakes);
+    cc__lock_release(&s->lock); /* the scope may go */
+    if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
+}
+
+/* Shields are taken away, here and below. */
+static void pierce(struct scope *s) {
+    cc__lock_take(&s->lock);
+    s->pierced = true;
+    for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
+        cc__cancel_unshield(member(l));
+    for (struct link *l = cc__get(&s->inner.next); l != &s->inner; l = cc__get(&l->next)) pierce(below(l));
+    cc__lock_release(&s->lock);
+}
+
+static void end_grace(struct scope *s) {
+    cc__cancel_begin();
+    pierce(s);
+    wake_all(s);
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__lock_take(&s->lock);
+    s->grace_armed = false;
+    cc__scope_wake_locked(s, &wakes);
+    cc__lock_release(&s->lock); /* the scope may go */
+    if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
+}
+
+static void *expire_fiber(void *scope) {
+    expire(scope);
+    return NULL;
+}
+
+static void *end_grace_fiber(void *scope) {
+    end_grace(scope);
+    return NULL;
+}
+
+bool cc__scope_is_alarm(CCTaskFn fn) {
+    return fn == expire_fiber || fn == end_grace_fiber;
+}
+
+bool cc__scope_fired_unstarted(struct fiber *f) {
+    struct scope *s = cc__scope_of(cc__get(&f->scope));
+    if (f->fn == expire_fiber)
+        expire(s);
+    else if (f->fn == end_grace_fiber)
+        end_grace(s);
+    else
+        return false;
+    return true;
+}
+
+/* Timers are armed by workers. Under the lock: whoever looks at `armed` finds the later that goes with it. */
+static int arm_grace_locked(struct worker *w, struct scope *s) {
+    if (s->grace_armed || s->pierced) return 0;
+    uint64_t when = cc_after_ns(s->grace_ns).ns;
+    int rc = cc__later_arm(w, &s->grace, when, end_grace_fiber, s, (uintptr_t)s);
+    s->grace_armed = rc == 0;
+    return rc;
+}
+
+bool cc__scope_disarm_locked(struct scope *s) {
+    if (s->armed && cc__later_disarm(&s->expiry)) s->armed = false;
+    return !s->armed;
+}
+
+static int arm_deadline_locked(struct worker *w, struct scope *s, uint64_t deadline) {
+    if (!cc__scope_disarm_locked(s)) return ETIMEDOUT;
+    int rc = 0;
+    if (deadline != UINT64_MAX) rc = cc__later_arm(w, &s->expiry, deadline, expire_fiber, s, (uintptr_t)s);
+    s->armed = rc == 0 && deadline != UINT64_MAX;
+    cc__set(&s->deadline, rc == 0 ? deadline : UINT64_MAX);
+    return rc;
+}
+
+struct arming {
+    struct scope *scope;
+    bool grace;
+    uint64_t deadline;
+    int rc;
+};
+
+static void *arm(void *arg) {
+    struct arming *a = arg;
+    struct worker *w = cc__worker();
+    cc__lock_take(&a->scope->lock);
+    a->rc = a->grace ? arm_grace_locked(w, a->scope) : arm_deadline_locked(w, a->scope, a->deadline);
+    cc__lock_release(&a->scope->lock);
+    return NULL;
+}
+
+/* A thread that is no worker sends a fiber. */
+static int arm_somewhere(struct arming *a) {
+    int rc = 0;
+    if (cc__worker() != NULL)
+        (void)arm(a);
+    else
+        rc = cc_run(arm, a, NULL);
+    return rc != 0 ? rc : a->rc;
+}
+
+/* Without memory for a timer shields hold: what they are for is worth more than the grace period. */
+static void arm_grace(struct scope *s) {
+    struct arming a = {.scope = s, .grace = true};
+    (void)arm_somewhere(&a);
+}
+
+int cc__scope_set_deadline(struct scope *s, uint64_t deadline) {
+    struct arming a = {.scope = s, .deadline = deadline};
+    return arm_somewhere(&a);
+}
+
+/* Under the lock. */
+static bool settled(struct scope *s) {
+    if (s->grace_armed && cc__later_disarm(&s->grace)) s->grace_armed = false;
+    return cc__scope_disarm_locked(s) && !s->grace_armed;
+}
+
+void cc__scope_settle(struct scope *s) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    bool shield = self != NULL && cc__cancel_shield(self);
+    cc__lock_take(&s->lock);
+    while (!settled(s)) {
+        struct waiter waiter;
+        (void)cc__waiter_init(&waiter, cc__worker(), WAIT_FOREVER);
+        struct arm arm = {.waiter = &waiter, .linked = true};
+        cc__list_push_back(&s->waiters, &arm.link);
+        enum wake_reason reason = cc__wait_locked(&waiter, &s->lock, PARK_NURSERY);
+        cc__lock_take(&s->lock);
+        if (reason != WAKE_OBJECT && arm.linked) cc__list_remove(&arm.link); /* the runtime shuts down */
+    }
+    cc__lock_release(&s->lock);
+    if (shield) cc__cancel_unshield(self);
+}

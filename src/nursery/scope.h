@@ -1,0 +1,87 @@
+/* scope.h - the tree of scopes: who is in one, who is below it, and whether it was cancelled.
+ *
+ * A fiber is a member of one scope, its innermost; the address of that is in its record, beside the bits of
+ * wait/cancel.h. A nursery is a scope with children; a deadline block is a scope and nothing else.
+ *
+ * SCOPE-1  Locks go down the tree: a scope's lock, then those of the scopes below it.
+ * SCOPE-2  Cancelled is for ever, and holds below: a scope that is made, and a fiber that enters, under the lock of a
+ *          cancelled scope, is cancelled with it.
+ * SCOPE-3  A fiber's address of its scope changes under that scope's lock, by the fiber itself.
+ * SCOPE-4  A scope is there as long as it has members, children, scopes below, or a deadline that fires.
+ */
+#ifndef CC_NURSERY_SCOPE_H
+#define CC_NURSERY_SCOPE_H
+
+#include "timer/later.h"
+#include "wait/arm.h"
+#include "wait/cancel.h"
+
+#include <ccc/cc_nursery.h>
+
+struct value {
+    struct value *next;
+    const void *key;
+    void *value;
+};
+
+struct scope {
+    _Alignas(16) struct lock lock;
+    _Atomic uint32_t cancelled;
+    struct scope *parent;
+    struct link beside;  /* among the parent's `inner` */
+    struct link inner;   /* scopes right below */
+    struct link members; /* of fiber_cold.member */
+    struct link waiters; /* of arm.link: for the end of the children, or of a deadline that fires */
+    struct scope *outer; /* where the fiber that entered it came from */
+    uint32_t children;   /* started, and not yet ended */
+    bool nursery;
+    bool armed;   /* `expiry` counts down, or fires */
+    bool pierced; /* the grace period is over: shields do not hold here */
+    bool grace_armed;
+    _Atomic uint64_t deadline; /* its own; UINT64_MAX: none */
+    uint64_t grace_ns;         /* UINT64_MAX: shields hold for ever */
+    struct later expiry, grace;
+    struct value *_Atomic values;
+    CCError reason;
+};
+
+_Static_assert(_Alignof(struct scope) > CANCEL_BITS, "the bits fit below the address");
+
+CC_INLINE struct scope *cc__scope_of(uintptr_t word) {
+    return (struct scope *)(word & ~(uintptr_t)CANCEL_BITS);
+}
+
+void cc__scope_init(struct scope *s, struct scope *parent, uint64_t grace_ns);
+/* Nobody is in it or below it any more. */
+void cc__scope_destroy(struct scope *s);
+
+/* The running fiber enters, and leaves for where it came from. */
+void cc__scope_enter(struct fiber *self, struct scope *s);
+void cc__scope_leave(struct fiber *self, struct scope *s);
+
+/* Cancels it and all below; the first reason stays. Any thread. */
+void cc__scope_cancel(struct scope *s, const CCError *reason);
+/* A reason of the caller. */
+CCError cc__scope_reason(int code, const char *text);
+
+/* Deadline. 0, ENOMEM; ETIMEDOUT: the former one has passed. Any thread. */
+int cc__scope_set_deadline(struct scope *s, uint64_t deadline);
+/* Calls it off. Under the lock; false: it fires, and `waiters` will hear when it has. */
+bool cc__scope_disarm_locked(struct scope *s);
+/* Waits until neither deadline nor grace period can fire any more. Never cancelled. */
+void cc__scope_settle(struct scope *s);
+/* For the record of such a fiber that could not be given a stack. True: it was one. */
+bool cc__scope_fired_unstarted(struct fiber *f);
+/* True for the function of a fiber that a deadline starts: it is nobody's child. */
+bool cc__scope_is_alarm(CCTaskFn fn);
+
+/* The running fiber's innermost scope, NULL: none. */
+struct scope *cc__scope_current(void);
+
+/* Whether `s` is `above` or below it. */
+bool cc__scope_below(const struct scope *s, const struct scope *above);
+
+/* Claims everybody on `waiters`. */
+void cc__scope_wake_locked(struct scope *s, struct wakes *wakes);
+
+#endif

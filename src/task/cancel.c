@@ -1,0 +1,42 @@
+/* cancel.c - cancelling one task by its handle. */
+#include "wait/cancel.h"
+
+#include "task/task.h"
+
+#include <ccc/cc_nursery.h>
+#include <errno.h>
+
+/* The record, locked, if the task has not ended; NULL otherwise, with the answer. */
+static struct fiber *lock_living(const CCTask *task, int *rc) {
+    struct fiber *f = cc__task_lock(*task);
+    *rc = f == NULL ? ESRCH : 0;
+    if (f != NULL && cc__word_state(cc__get(&f->word)) == FIBER_DONE) {
+        cc__lock_release(&f->join_lock);
+        return NULL;
+    }
+    return f;
+}
+
+int cc_task_cancel(const CCTask *task) {
+    if (task == NULL || task->id == 0) return EINVAL;
+    struct worker *w = cc__worker();
+    int rc = cc__task_enter(w, false);
+    if (rc != 0) return rc;
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__cancel_begin();
+    struct fiber *f = lock_living(task, &rc);
+    if (f != NULL) {
+        cc__cancel_mark(f, CANCEL_TASK);
+        cc__lock_release(&f->join_lock);
+        cc__cancel_barrier();
+        if ((f = lock_living(task, &rc)) != NULL) {
+            cc__cancel_claim(f, &wakes);
+            cc__lock_release(&f->join_lock);
+        }
+        cc__cancel_end(&wakes);
+        rc = 0; /* it lived when the call came */
+    }
+    cc__task_leave(w);
+    return rc;
+}

@@ -1,0 +1,45 @@
+/* later.c - a fiber that starts at a given time. */
+#include "timer/later.h"
+
+#include "fiber/pool.h"
+
+#include <errno.h>
+#include <string.h>
+
+int cc__later_arm(struct worker *w, struct later *later, uint64_t when, CCTaskFn fn, void *arg, uintptr_t scope) {
+    if (!cc__timer_prepare(w)) return ENOMEM;
+    struct fiber *f = cc__pool_take(&w->core.fibers);
+    if (f == NULL) return ENOMEM;
+    cc__state_take(f);
+    f->fn = fn;
+    memcpy(f->args, &arg, sizeof arg);
+    cc__set(&f->handles, 0);
+    f->joiners = NULL;
+    cc__set(&f->scope, scope);
+    cc__count(w, spawned);
+    later->fiber = f;
+    later->home = w;
+    later->ticket = cc__state_later(f, w->core.owner);
+    cc__timer_arm(w, when, f, later->ticket);
+    return 0;
+}
+
+bool cc__later_disarm(struct later *later) {
+    struct fiber *f = later->fiber;
+    if (cc__state_claim(f, later->ticket, WAKE_CANCEL) != CLAIM_WON) return false;
+    cc__timer_disarm(later->home);
+    struct worker *w = cc__worker();
+    cc__lock_take(&f->join_lock); /* an id that was guessed may look at the generation */
+    cc__set(&f->generation, (cc__get(&f->generation) + 1) & 0x7fffffffu);
+    cc__state_done(f);
+    cc__lock_release(&f->join_lock);
+    cc__state_recycle(f);
+    if (w != NULL) {
+        cc__pool_give(&w->core.fibers, f);
+        cc__set_release(&w->core.probe.ended, cc__get(&w->core.probe.ended) + 1);
+    } else {
+        cc__pool_give_slow(NULL, f);
+        cc__sub_seq(&cc__sched.foreign_spawned, 1);
+    }
+    return true;
+}
