@@ -160,6 +160,10 @@ CC_API void cc_shield_end(bool begun);
 #if defined(__GNUC__)
 #define CC_CLEANUP(function) __attribute__((cleanup(function)))
 #endif
+/* A name of this line's own, so that blocks nest without shadowing. */
+#define CC__UNIQUE(name) CC__GLUE(name, __LINE__)
+#define CC__GLUE(a, b) CC__GLUE_AGAIN(a, b)
+#define CC__GLUE_AGAIN(a, b) a##b
 
 #define CC_NURSERY(...) CC__NURSERY(__VA_ARGS__, .unused = 0)
 #define CC__NURSERY(var, ...)                                                                              \
@@ -178,17 +182,17 @@ CC_API void cc_nursery_leave(CCNursery **nursery);
 typedef struct CCDeadlineScope {
     void *scope;
 } CCDeadlineScope;
-#define CC_WITH_DEADLINE(point)                                                             \
-    for (CCDeadlineScope CC_CLEANUP(cc_deadline_leave) cc_scope = cc_deadline_enter(point), \
-                                                       *cc_once_scope = &cc_scope;          \
-         cc_once_scope != NULL; cc_once_scope = NULL)
+#define CC_WITH_DEADLINE(point) CC__WITH_DEADLINE(point, CC__UNIQUE(cc_scope_), CC__UNIQUE(cc_once_))
+#define CC__WITH_DEADLINE(point, var, once)                                                                        \
+    for (CCDeadlineScope var CC_CLEANUP(cc_deadline_leave) = cc_deadline_enter(point), *once = &var; once != NULL; \
+         once = NULL)
 CC_API CCDeadlineScope cc_deadline_enter(CCDeadline deadline);
 CC_API void cc_deadline_leave(CCDeadlineScope *scope);
 
 /* No wait in the block is cancelled:  CC_SHIELD { … } */
-#define CC_SHIELD                                                                                               \
-    for (bool CC_CLEANUP(cc_shield_leave) cc_shield = cc_shield_begin(), cc_once_shield = true; cc_once_shield; \
-         cc_once_shield = false)
+#define CC_SHIELD CC__SHIELD(CC__UNIQUE(cc_shield_), CC__UNIQUE(cc_once_))
+#define CC__SHIELD(var, once) \
+    for (bool var CC_CLEANUP(cc_shield_leave) = cc_shield_begin(), once = true; once; once = false)
 static inline void cc_shield_leave(bool *begun) {
     cc_shield_end(*begun);
 }

@@ -1,4 +1,5 @@
-/* cc_select.h - wait for the first of several things: a send, a receive, a task's end, a moment.
+/* cc_select.h - wait for the first of several things: a send, a receive, a task's end, a moment, a
+ * cancellation.
  *
  * Exactly one arm happens; of those that are not chosen nothing is left behind.
  */
@@ -15,8 +16,9 @@ typedef enum CCCaseKind {
     CC_CASE_NONE, /* never ready; so is a channel that is NULL */
     CC_CASE_SEND,
     CC_CASE_RECV,
-    CC_CASE_JOIN, /* a task's end; consumes the handle like cc_task_join */
-    CC_CASE_AT    /* a point in time */
+    CC_CASE_JOIN,  /* a task's end; consumes the handle like cc_task_join */
+    CC_CASE_AT,    /* a point in time */
+    CC_CASE_CANCEL /* the calling fiber's cancellation; without such an arm the call returns ECANCELED */
 } CCCaseKind;
 
 typedef struct CCCase {
@@ -39,8 +41,8 @@ typedef enum CCSelectOrder {
 #define CC_SELECT_MAX 256
 
 /* Waits until an arm can proceed, does it, and stores its index. 0: *chosen and cases[*chosen].error say what
- * happened: a closed channel is ready, with EPIPE. ETIMEDOUT: the deadline came first; ECANCELED: the runtime
- * shuts down: no arm happened. EINVAL: NULL, more than CC_SELECT_MAX arms, a wrong size or handle in an arm. n
+ * happened: a closed channel is ready, with EPIPE. ETIMEDOUT: the deadline came first; ECANCELED: the calling
+ * fiber was cancelled, or the runtime shuts down: no arm happened. EINVAL: NULL, more than CC_SELECT_MAX arms, a wrong size or handle in an arm. n
  * == 0, or arms that can never be ready: waits for the deadline. ENOMEM. Any context; switches. */
 CC_API int cc_select(CCCase *cases, size_t n, CCDeadline deadline, size_t *chosen);
 /* Does not wait: EAGAIN when no arm is ready. */
@@ -75,6 +77,8 @@ CC_API int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDea
 #define CC_AT(point) \
     { .kind = CC_CASE_AT, .deadline = (point) }
 #define CC_AFTER_MS(ms) CC_AT(cc_after_ms(ms))
+#define CC_ON_CANCEL() \
+    { .kind = CC_CASE_CANCEL }
 
 /* For CC_MATCH: the index of the arm, or one of the words above. */
 CC_API int cc_match(CCCase *cases, size_t n, bool wait);

@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "plat/clock.h"
 #include "wait/arm.h"
+#include "wait/cancel.h"
 
 #include <errno.h>
 #include <string.h>
@@ -29,6 +30,7 @@ struct select {
     uint32_t count, locked;
     uint64_t deadline; /* the earliest of all */
     size_t at;         /* the case whose moment that is; SIZE_MAX: the select's own deadline */
+    size_t cancel;     /* the case that a cancellation is; SIZE_MAX: none */
 };
 
 /* A number below n. One state a thread, which fibers of different workers share over time: hidden from the race
@@ -64,6 +66,10 @@ static int look(const CCCase *c) {
         return cc__arm_look_join(c);
     case CC_CASE_AT:
         return c->deadline.ns != WAIT_FOREVER && cc__clock_now() >= c->deadline.ns ? LOOK_READY : LOOK_NOT_READY;
+    case CC_CASE_CANCEL: {
+        struct fiber *self = cc__sched_current(cc__worker());
+        return self != NULL && cc__cancel_holds(cc__get_acquire(&self->scope)) ? LOOK_READY : LOOK_NOT_READY;
+    }
     default:
         return EINVAL;
     }
@@ -79,7 +85,7 @@ static int do_alone(const CCCase *c) {
     case CC_CASE_JOIN:
         return cc__arm_do_join(c);
     default:
-        return 0; /* a moment that has come */
+        return 0; /* a moment that has come, or a cancellation */
     }
 }
 
@@ -136,6 +142,9 @@ static void add_case(struct select *s, const CCCase *c, size_t index) {
             s->deadline = c->deadline.ns;
             s->at = index;
         }
+        return;
+    case CC_CASE_CANCEL:
+        if (s->cancel == SIZE_MAX) s->cancel = index;
         return;
     default:
         return;
@@ -218,7 +227,8 @@ static int park(CCCase *cases, struct select *s, size_t *chosen) {
             if (s->arms[i].index == winner) served = &s->arms[i];
     leave_all(s, served);
     if (served != NULL) return finish(cases, served, chosen);
-    return reason == WAKE_TIMER ? time_is_up(cases, s, chosen) : ECANCELED;
+    if (reason == WAKE_TIMER) return time_is_up(cases, s, chosen);
+    return s->cancel == SIZE_MAX ? ECANCELED : choose(cases, s->cancel, 0, chosen);
 }
 
 /* Nothing was ready. Room for n arms and locks is there. */
@@ -247,12 +257,12 @@ static int wait_for_one(CCCase *cases, size_t n, CCSelectOrder order, struct sel
 static CC_NOINLINE int wait_few(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, size_t *chosen) {
     struct arm arms[FEW];
     struct lock *locks[FEW];
-    struct select s = {.arms = arms, .locks = locks, .deadline = deadline, .at = SIZE_MAX};
+    struct select s = {.arms = arms, .locks = locks, .deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX};
     return wait_for_one(cases, n, order, &s, chosen);
 }
 
 static CC_NOINLINE int wait_many(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, size_t *chosen) {
-    struct select s = {.deadline = deadline, .at = SIZE_MAX};
+    struct select s = {.deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX};
     s.arms = cc__mem_alloc(n * (sizeof *s.arms + sizeof *s.locks));
     if (s.arms == NULL) return ENOMEM;
     s.locks = (struct lock **)(void *)(s.arms + n);
