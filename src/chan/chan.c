@@ -30,6 +30,7 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     ch->mode = (uint8_t)config->mode;
     ch->ordered = config->ordered;
     ch->pool = config->on_create != NULL || config->on_reset != NULL || config->on_destroy != NULL;
+    ch->quick = !ch->pool && size == sizeof(uint64_t) && ch->capacity > 0;
     ch->config = *config;
     ch->config.name = NULL;
     if (config->name != NULL) snprintf(ch->name, sizeof ch->name, "%s", config->name);

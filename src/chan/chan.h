@@ -31,6 +31,7 @@ struct CCChan {
     unsigned char *ring;
     struct link receivers; /* of arm.link */
     struct link senders;
+    bool quick;   /* a ring of pointer-sized values without callbacks */
     uint8_t mode; /* CCChanMode */
     bool pool;    /* has callbacks */
     bool ordered; /* carries tasks */

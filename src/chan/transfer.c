@@ -66,7 +66,7 @@ void cc__chan_leave_locked(CCChan *ch, struct arm *arm) {
 
 /* Puts the caller on a list and waits; consumes the lock. Returns the arm's error, ETIMEDOUT, ECANCELED or
  * ENOMEM. */
-static int wait_any_locked(CCChan *ch, struct link *list, void *value, uint64_t deadline) {
+static CC_NOINLINE int wait_any_locked(CCChan *ch, struct link *list, void *value, uint64_t deadline) {
     struct waiter waiter;
     int rc = cc__waiter_init(&waiter, cc__worker(), deadline);
     if (unlikely(rc != 0)) {
@@ -82,8 +82,14 @@ static int wait_any_locked(CCChan *ch, struct link *list, void *value, uint64_t 
     return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
 }
 
+static CC_NOINLINE int leave_cancelled(CCChan *ch, struct arm *arm) {
+    cc__lock_take(&ch->lock);
+    cc__chan_leave_locked(ch, arm);
+    return ECANCELED;
+}
+
 /* A fiber waits without a deadline. */
-static int wait_sole_locked(struct worker *w, CCChan *ch, struct link *list, void *value) {
+CC_INLINE int wait_sole_locked(struct worker *w, CCChan *ch, struct link *list, void *value) {
     struct fiber *self = cc__sched_current(w);
     struct waiter waiter;
     struct arm arm;
@@ -95,38 +101,33 @@ static int wait_sole_locked(struct worker *w, CCChan *ch, struct link *list, voi
     arm.late = false;
     cc__list_push_back(list, &arm.link);
     if (likely(cc__wait_sole_locked(w, self, &ch->lock) == WAKE_OBJECT)) return arm.error;
-    cc__lock_take(&ch->lock);
-    cc__chan_leave_locked(ch, &arm);
-    return ECANCELED;
-}
-
-static CC_NOINLINE int wait_locked(struct worker *w, CCChan *ch, struct link *list, void *value, uint64_t deadline) {
-    if (likely(deadline == WAIT_FOREVER && w != NULL)) return wait_sole_locked(w, ch, list, value);
-    return wait_any_locked(ch, list, value, deadline);
+    return leave_cancelled(ch, &arm);
 }
 
 /* ---- one step, the short way where it is open ---- */
 
-/* The first arm of a list, off it and claimed by the short way; NULL: there is none, or it takes the long way. */
+/* The first arm of a list, which is not empty, off it and claimed by the short way; NULL: it takes the long way. */
 CC_INLINE struct arm *take_first_locked(struct worker *w, CCChan *ch, struct link *list) {
-    while (!cc__list_empty(list)) {
+    do {
         struct arm *arm = cc__chan_arm(cc__get(&list->next));
-        if (unlikely(!cc__hand_possible(w, arm->waiter))) return NULL;
+        struct waiter *waiter = arm->waiter;
+        if (unlikely(!cc__hand_possible(w, waiter))) return NULL;
         cc__list_remove(&arm->link);
         arm->linked = false;
-        if (likely(cc__hand_begin(w, arm->waiter))) return arm;
+        if (likely(cc__hand_begin(w, waiter))) return arm;
         arm->late = true;
         ch->late++;
-    }
+    } while (!cc__list_empty(list));
     return NULL;
 }
 
-CC_INLINE void finish_hand(struct worker *w, CCChan *ch, struct arm *arm) {
+CC_INLINE int finish_hand(struct worker *w, CCChan *ch, struct arm *arm) {
     arm->error = 0;
-    if (arm->chosen != NULL) *arm->chosen = arm->index;
+    if (unlikely(arm->chosen != NULL)) *arm->chosen = arm->index;
     cc__hand_end(w, arm->waiter);
     cc__lock_release(&ch->lock);
     cc__hand_tell(w);
+    return 0;
 }
 
 static CC_NOINLINE int send_the_long_way(CCChan *ch, const void *value) {
@@ -151,47 +152,41 @@ static CC_NOINLINE int recv_the_long_way(CCChan *ch, void *value) {
 
 /* Consumes the lock, except that ARM_WAIT leaves it held. */
 CC_INLINE int send_step_locked(struct worker *w, CCChan *ch, const void *value) {
-    if (likely(!cc__get(&ch->closed))) {
+    if (!cc__list_empty(&ch->receivers)) {
         struct arm *receiver = take_first_locked(w, ch, &ch->receivers);
-        if (receiver != NULL) {
-            cc__chan_copy(ch, receiver->value, value);
-            finish_hand(w, ch, receiver);
-            return 0;
-        }
-        if (likely(cc__list_empty(&ch->receivers))) {
-            if (likely(cc__get(&ch->count) < ch->capacity)) {
-                cc__chan_put_locked(ch, value);
-                cc__lock_release(&ch->lock);
-                return 0;
-            }
-            if (likely(ch->mode == CC_CHAN_MODE_BLOCK)) return ARM_WAIT;
-        }
+        if (unlikely(receiver == NULL)) return send_the_long_way(ch, value);
+        cc__chan_copy(ch, receiver->value, value);
+        return finish_hand(w, ch, receiver);
     }
-    return send_the_long_way(ch, value);
+    if (unlikely(cc__get(&ch->closed))) return send_the_long_way(ch, value);
+    if (cc__get(&ch->count) < ch->capacity) {
+        cc__chan_put_locked(ch, value);
+        cc__lock_release(&ch->lock);
+        return 0;
+    }
+    return likely(ch->mode == CC_CHAN_MODE_BLOCK) ? ARM_WAIT : send_the_long_way(ch, value);
 }
 
 CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value) {
     size_t count = cc__get(&ch->count);
-    if (likely(cc__list_empty(&ch->senders))) {
-        if (likely(count > 0)) {
+    if (!cc__list_empty(&ch->senders)) {
+        struct arm *sender = take_first_locked(w, ch, &ch->senders);
+        if (unlikely(sender == NULL)) return recv_the_long_way(ch, value);
+        /* The oldest value is ours; the sender's goes behind the others. */
+        if (count > 0) {
             cc__chan_get_locked(ch, value);
-            cc__lock_release(&ch->lock);
-            return 0;
+            cc__chan_put_locked(ch, sender->value);
+        } else {
+            cc__chan_copy(ch, value, sender->value);
         }
-        if (likely(!ch->pool && !cc__get(&ch->closed))) return ARM_WAIT;
-        return recv_the_long_way(ch, value);
+        return finish_hand(w, ch, sender);
     }
-    struct arm *sender = take_first_locked(w, ch, &ch->senders);
-    if (unlikely(sender == NULL)) return recv_the_long_way(ch, value);
-    /* The oldest value is ours; the sender's goes behind the others. */
     if (count > 0) {
         cc__chan_get_locked(ch, value);
-        cc__chan_put_locked(ch, sender->value);
-    } else {
-        cc__chan_copy(ch, value, sender->value);
+        cc__lock_release(&ch->lock);
+        return 0;
     }
-    finish_hand(w, ch, sender);
-    return 0;
+    return likely(!ch->pool && !cc__get(&ch->closed)) ? ARM_WAIT : recv_the_long_way(ch, value);
 }
 
 int cc__chan_create_item(CCChan *ch, void *value) {
@@ -228,32 +223,84 @@ static bool bad(const CCChan *ch, const void *value, size_t size) {
     return ch == NULL || size != ch->size || (value == NULL && size > 0);
 }
 
-CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
-    if (unlikely(bad(ch, value, size))) return EINVAL;
-    if (unlikely(ch->pool)) cc__chan_reset(ch, value);
+/* From the lock on. */
+CC_INLINE int send_slow_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
     struct worker *w = cc__worker();
-    cc__lock_take(&ch->lock);
     int rc = send_step_locked(w, ch, value);
-    if (likely(rc != ARM_WAIT)) return rc;
-    if (wait) return wait_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline);
-    cc__lock_release(&ch->lock);
-    return EAGAIN;
+    if (rc != ARM_WAIT) return rc;
+    if (unlikely(!wait)) {
+        cc__lock_release(&ch->lock);
+        return EAGAIN;
+    }
+    void *from = (void *)(uintptr_t)value;
+    if (likely(deadline == WAIT_FOREVER && w != NULL)) return wait_sole_locked(w, ch, &ch->senders, from);
+    return wait_any_locked(ch, &ch->senders, from, deadline);
 }
 
-CC_INLINE int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
-    if (unlikely(bad(ch, value, size))) return EINVAL;
+CC_INLINE int recv_slow_locked(CCChan *ch, void *value, uint64_t deadline, bool wait) {
     for (;;) {
         struct worker *w = cc__worker();
-        cc__lock_take(&ch->lock);
         int rc = recv_step_locked(w, ch, value);
-        if (likely(rc != ARM_WAIT)) return rc;
-        if (!wait) {
+        if (rc != ARM_WAIT) return rc;
+        if (unlikely(!wait)) {
             cc__lock_release(&ch->lock);
             return EAGAIN;
         }
-        rc = wait_locked(w, ch, &ch->receivers, value, deadline);
+        rc = likely(deadline == WAIT_FOREVER && w != NULL) ? wait_sole_locked(w, ch, &ch->receivers, value)
+                                                           : wait_any_locked(ch, &ch->receivers, value, deadline);
         if (likely(rc != ARM_AGAIN)) return rc;
+        cc__lock_take(&ch->lock);
     }
+}
+
+static CC_NOINLINE int send_any(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
+    if (unlikely(bad(ch, value, size))) return EINVAL;
+    if (unlikely(ch->pool)) cc__chan_reset(ch, value);
+    cc__lock_take(&ch->lock);
+    return send_slow_locked(ch, value, deadline, wait);
+}
+
+static CC_NOINLINE int send_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
+    return send_slow_locked(ch, value, deadline, wait);
+}
+
+static CC_NOINLINE int recv_any(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
+    if (unlikely(bad(ch, value, size))) return EINVAL;
+    cc__lock_take(&ch->lock);
+    return recv_slow_locked(ch, value, deadline, wait);
+}
+
+static CC_NOINLINE int recv_locked(CCChan *ch, void *value, uint64_t deadline, bool wait) {
+    return recv_slow_locked(ch, value, deadline, wait);
+}
+
+/* Into the ring and out of it for values of a pointer's size: nothing is called on the way, so no register is saved. */
+CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
+    if (unlikely(ch == NULL || value == NULL || size != sizeof(uint64_t) || !ch->quick ||
+                 !cc__lock_try_now(&ch->lock)))
+        return send_any(ch, value, size, deadline, wait);
+    size_t count = cc__get(&ch->count);
+    if (unlikely(count >= ch->capacity || !cc__list_empty(&ch->receivers) || cc__get(&ch->closed)))
+        return send_locked(ch, value, deadline, wait);
+    size_t at = ch->head + count;
+    if (at >= ch->capacity) at -= ch->capacity;
+    memcpy(ch->ring + at * sizeof(uint64_t), value, sizeof(uint64_t));
+    cc__set(&ch->count, count + 1);
+    cc__lock_release(&ch->lock);
+    return 0;
+}
+
+CC_INLINE int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
+    if (unlikely(ch == NULL || value == NULL || size != sizeof(uint64_t) || !ch->quick ||
+                 !cc__lock_try_now(&ch->lock)))
+        return recv_any(ch, value, size, deadline, wait);
+    size_t count = cc__get(&ch->count), head = ch->head;
+    if (unlikely(count == 0 || !cc__list_empty(&ch->senders))) return recv_locked(ch, value, deadline, wait);
+    memcpy(value, ch->ring + head * sizeof(uint64_t), sizeof(uint64_t));
+    ch->head = head + 1 == ch->capacity ? 0 : head + 1;
+    cc__set(&ch->count, count - 1);
+    cc__lock_release(&ch->lock);
+    return 0;
 }
 
 int cc_chan_send(CCChan *ch, const void *value, size_t size) {

@@ -26,9 +26,14 @@ CC_INLINE bool cc__lock_try(struct lock *lock) {
     return cc__get(&lock->word) == 0 && cc__cas(&lock->word, &free_word, 1);
 }
 
-CC_INLINE void cc__lock_take(struct lock *lock) {
+/* The same without the look before: for a lock that is expected to be free. */
+CC_INLINE bool cc__lock_try_now(struct lock *lock) {
     uint32_t free_word = 0;
-    if (unlikely(!cc__cas(&lock->word, &free_word, 1))) cc__lock_slow(lock);
+    return cc__cas(&lock->word, &free_word, 1);
+}
+
+CC_INLINE void cc__lock_take(struct lock *lock) {
+    if (unlikely(!cc__lock_try_now(lock))) cc__lock_slow(lock);
 }
 
 CC_INLINE void cc__lock_release(struct lock *lock) {
