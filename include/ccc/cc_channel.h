@@ -45,9 +45,10 @@ typedef struct CCChanConfig {
 
 #define CC_CHAN_NAME_MAX 32
 
-/* A new channel; NULL: no memory, or a capacity or size that cannot be. Any context; does not switch. */
+/* A new channel. NULL, and errno: ENOMEM: no memory, or a capacity that no memory would hold. Any context; does not
+ * switch. */
 CC_API CCChan *cc_chan_create(size_t elem_size, size_t capacity);
-/* The same with all settings; NULL also for settings that contradict each other. Any context; does not switch. */
+/* The same with all settings; EINVAL: NULL, or settings that contradict each other. Any context; does not switch. */
 CC_API CCChan *cc_chan_create_ex(const CCChanConfig *config);
 
 /* Another reference, to be given up with cc_chan_free; NULL gives NULL. Any context; does not switch. */

@@ -2,6 +2,7 @@
 #include "chan/chan.h"
 
 #include "base/mem.h"
+#include "plat/error.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,20 +13,25 @@ static bool sensible(const CCChanConfig *c) {
         return false;
     if (c->mode != CC_CHAN_MODE_BLOCK && (c->capacity == 0 || pool || c->ordered)) return false;
     if (pool && (c->capacity == 0 || c->ordered)) return false;
-    if (c->ordered && c->elem_size != 0 && c->elem_size != sizeof(CCTask)) return false;
-    return c->elem_size == 0 || c->capacity <= (SIZE_MAX / 2 - sizeof(CCChan)) / c->elem_size;
+    return !c->ordered || c->elem_size == 0 || c->elem_size == sizeof(CCTask);
+}
+
+static CCChan *refuse(int error) {
+    cc__errno_set(error);
+    return NULL;
 }
 
 CCChan *cc_chan_create_ex(const CCChanConfig *config) {
-    if (config == NULL || !sensible(config)) return NULL;
+    if (config == NULL || !sensible(config)) return refuse(EINVAL);
     size_t size = config->ordered ? sizeof(CCTask) : config->elem_size;
+    if (size != 0 && config->capacity > (SIZE_MAX / 2 - sizeof(CCChan)) / size) return refuse(ENOMEM);
     CCChan *ch = cc__mem_alloc(sizeof *ch);
-    if (ch == NULL) return NULL;
+    if (ch == NULL) return refuse(ENOMEM);
     ch->size = size;
     ch->capacity = config->capacity;
     if (size * config->capacity > 0 && (ch->ring = cc__mem_alloc(size * config->capacity)) == NULL) {
         cc__mem_free(ch);
-        return NULL;
+        return refuse(ENOMEM);
     }
     ch->mode = (uint8_t)config->mode;
     ch->ordered = config->ordered;

@@ -231,13 +231,21 @@ static int park(CCCase *cases, struct select *s, size_t *chosen) {
     return s->cancel == SIZE_MAX ? ECANCELED : choose(cases, s->cancel, 0, chosen);
 }
 
+/* A look under the locks is exact. */
+static bool any_ready(const CCCase *cases, const struct select *s) {
+    for (uint32_t i = 0; i < s->count; i++)
+        if (look(&cases[s->arms[i].index]) != LOOK_NOT_READY) return true;
+    return false;
+}
+
 /* Nothing was ready. Room for n arms and locks is there. */
 static int wait_for_one(CCCase *cases, size_t n, CCSelectOrder order, struct select *s, size_t *chosen) {
     for (size_t i = 0; i < n; i++) add_case(s, &cases[i], i);
     struct wakes wakes;
     cc__wakes_init(&wakes);
     lock_all(s);
-    struct arm *served = poll_all(s, order, &wakes);
+    struct arm *served = NULL;
+    if (unlikely(any_ready(cases, s))) served = poll_all(s, order, &wakes);
     if (unlikely(served != NULL)) {
         unlock_all(s);
         if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);

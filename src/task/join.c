@@ -220,7 +220,8 @@ static struct lock nobody;
 int cc__arm_look_join(const CCCase *c) {
     if (c->task == NULL || c->task->id == 0) return EINVAL;
     struct fiber *f = cc__pool_find(c->task->id);
-    if (f == NULL || f == cc__sched_current(cc__worker()) || cc__pool_id(f) != c->task->id) return LOOK_READY;
+    if (f == NULL || f == cc__sched_current(cc__worker()) || cc__pool_id(f) != c->task->id || cc__get(&f->handles) == 0)
+        return LOOK_READY;
     return cc__word_state(cc__get(&f->word)) == FIBER_DONE ? LOOK_READY : LOOK_NOT_READY;
 }
 

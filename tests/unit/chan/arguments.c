@@ -85,7 +85,9 @@ static void *impossible_channels(void *unused) {
     (void)unused;
     static const size_t huge[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 8, SIZE_MAX / 8 + 1, SIZE_MAX / 16 + 1, SIZE_MAX / 16};
     for (int i = 0; i < 6; i++) {
+        errno = 0;
         CHECK(cc_chan_create(8, huge[i]) == NULL);
+        CHECK_EQ(errno, ENOMEM);
         CHECK(cc_chan_create(huge[i], 8) == NULL);
         CHECK(cc_chan_create(huge[i], huge[i]) == NULL);
     }
@@ -93,6 +95,7 @@ static void *impossible_channels(void *unused) {
     CHECK(cc_chan_create(1, SIZE_MAX) == NULL);
     CHECK(cc_chan_create((size_t)1 << 32, (size_t)1 << 32) == NULL); /* the product is 0 */
     CHECK(cc_chan_create_ex(NULL) == NULL);
+    CHECK_EQ(errno, EINVAL);
     refused((CCChanConfig){.elem_size = 8, .capacity = 0, .mode = CC_CHAN_MODE_DROP_NEW});
     refused((CCChanConfig){.elem_size = 8, .capacity = 0, .mode = CC_CHAN_MODE_DROP_OLD});
     refused((CCChanConfig){.elem_size = 8, .capacity = 1, .mode = (CCChanMode)77});

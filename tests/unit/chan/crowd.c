@@ -1,0 +1,56 @@
+/* crowd.c - a hundred thousand wait on one channel, and leave it from anywhere in the line. */
+#include "harness.h"
+
+#include "../../programs/where.h"
+#include "chan/chan.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct crowd {
+    CCChan *ch;
+    atomic_long waiting, late, served;
+};
+
+CC_TASK(wait_a_while, {
+    struct crowd *crowd;
+    uint64_t until;
+}) {
+    uint64_t value = 0;
+    atomic_fetch_add(&self->crowd->waiting, 1);
+    int rc = cc_chan_recv_until(self->crowd->ch, &value, sizeof value, (CCDeadline){self->until});
+    CHECK(rc == 0 || rc == ETIMEDOUT);
+    atomic_fetch_add(rc == 0 ? &self->crowd->served : &self->crowd->late, 1);
+    return NULL;
+}
+
+/* Whoever walked along the line to leave it would be at it for minutes: a hundred thousand times fifty thousand
+ * steps. Those that are still there are served afterwards, each once. */
+TEST_WORKERS(leave_from_the_middle, .timeout = 120) {
+    bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
+    long count = cheap ? 100000 : 2000, stay = count / 10;
+    CCTask *tasks = calloc((size_t)count, sizeof *tasks);
+    CHECK(tasks != NULL);
+    struct crowd crowd = {.ch = cc_chan_create(sizeof(uint64_t), 0)};
+    uint64_t rng = test_seed(), now = cc_now_ns();
+    for (long i = 0; i < count; i++) {
+        bool stays = i % 10 == 0;
+        uint64_t until = stays ? UINT64_MAX - 1 : now + 200000000 + test_random(&rng) % 200000000;
+        tasks[i] = CC_GO(wait_a_while, .crowd = &crowd, .until = until);
+        CHECK(tasks[i].id != 0);
+    }
+    for (long i = 0; i < count; i++)
+        if (i % 10 != 0) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    /* A sender serves whoever waits, and waits itself for those that do not yet. */
+    for (uint64_t v = 0; v < (uint64_t)stay; v++) CHECK_EQ(cc_chan_send(crowd.ch, &v, sizeof v), 0);
+    for (long i = 0; i < count; i += 10) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    CHECK_EQ(atomic_load(&crowd.late), count - stay);
+    CHECK_EQ(atomic_load(&crowd.served), stay);
+    CHECK(cc__list_empty(&crowd.ch->receivers));
+    CHECK(cc__list_empty(&crowd.ch->senders));
+    CHECK_EQ(crowd.ch->late, 0);
+    cc_chan_free(crowd.ch);
+    free(tasks);
+}
