@@ -131,6 +131,33 @@ build_stage() {
     cmake --preset "$preset" >"$log" 2>&1 && cmake --build "${what[@]}" >>"$log" 2>&1
 }
 
+# The programs of these groups run several at a time; the others want the machine for themselves.
+parallel() {
+    [[ ($1 == unit || $1 == battery) && $stage != long ]]
+}
+
+# start_program NAME PROGRAM: in the background, once fewer than `jobs` are at work; leaves log, status and seconds.
+start_program() {
+    local log=build/log/$stage/${1//\//_}.log command=(timeout --foreground -k 10 "$limit" $emulator "${launcher[@]}" "$2")
+    [[ -n $case_filter ]] && command+=("$case_filter")
+    while (($(jobs -pr | wc -l) >= jobs)); do wait -n; done
+    {
+        begin=$EPOCHREALTIME
+        "${command[@]}" >"$log" 2>&1 </dev/null
+        echo "$? $(seconds_since "$begin")" >"$log.end"
+    } 2>/dev/null & # or bash reports a crash by itself
+}
+
+# end_program NAME: counts what start_program has left behind.
+end_program() {
+    local log=build/log/$stage/${1//\//_}.log before=$passed status seconds
+    read -r status seconds <"$log.end"
+    count_tap "$stage" "$1" "$log" "$status"
+    if ((verbose || ${seconds%.*} >= 20)); then
+        printf '   %-40s %5d passed %8s s\n' "$1" $((passed - before)) "$seconds"
+    fi
+}
+
 # run_program STAGE GROUP NAME PROGRAM COMPARED
 run_program() {
     local stage=$1 group=$2 name=$3 program=$4 compared=$5
@@ -197,12 +224,19 @@ run_stage() {
         [[ $stage == long ]] && export TEST_LONG=1
         emulator=$(<"build/$preset/tests/emulator.txt")
         for group in $groups; do
+            local started=()
             while IFS=$'\t' read -r -u 3 group_of name program compared; do
                 # shellcheck disable=SC2053 # the right side is a pattern
-                if [[ $group_of == "$group" && $name == $program_pattern ]]; then
+                [[ $group_of == "$group" && $name == $program_pattern ]] || continue
+                if parallel "$group"; then
+                    start_program "$name" "$program"
+                    started+=("$name")
+                else
                     run_program "$stage" "$group" "$name" "$program" "$compared"
                 fi
             done 3<"build/$preset/tests/programs.txt"
+            wait
+            for name in "${started[@]}"; do end_program "$name"; done
         done
         unset TEST_SLOWDOWN TEST_WORKER_LIST TEST_TIMEOUT TEST_LONG
     fi

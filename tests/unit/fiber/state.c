@@ -259,16 +259,23 @@ TEST_DIES(abort_of_a_parked_fiber, "STATE-2: the edge 'abort'", .signal = SIGABR
     (void)cc__state_abort(&fiber);
 }
 
-TEST_DIES(sole_wake_of_a_running_fiber, "STATE-2: the edge 'wake'", .signal = SIGABRT) {
+/* A waker that comes upon a wait which was cancelled has lost it, and changes nothing. */
+TEST(sole_wake_is_lost) {
     start();
-    cc__state_wake_sole(&fiber, WAKE_OBJECT);
+    uint64_t running = cc__get(&fiber.word);
+    CHECK(!cc__state_wake_sole(&fiber, WAKE_OBJECT));
+    CHECK_EQ(cc__get(&fiber.word), running);
+    cc__state_park(&fiber, PARK_JOIN);
+    CHECK_EQ(cc__state_claim(&fiber, cc__get(&fiber.word) & WORD_TICKET, WAKE_CANCEL), CLAIM_WON);
+    CHECK(!cc__state_wake_sole(&fiber, WAKE_OBJECT));
+    CHECK_EQ(cc__word_reason(cc__get(&fiber.word)), WAKE_CANCEL);
 }
 
-TEST_DIES(sole_wake_twice, "STATE-2: the edge 'wake'", .signal = SIGABRT) {
+TEST(sole_wake_twice) {
     start();
     cc__state_park(&fiber, PARK_JOIN);
-    cc__state_wake_sole(&fiber, WAKE_OBJECT);
-    cc__state_wake_sole(&fiber, WAKE_OBJECT);
+    CHECK(cc__state_wake_sole(&fiber, WAKE_OBJECT));
+    CHECK(!cc__state_wake_sole(&fiber, WAKE_OBJECT));
 }
 
 TEST_DIES(resume_of_a_runnable_fiber, "STATE-2: the edge 'resume'", .signal = SIGABRT) {
