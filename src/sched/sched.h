@@ -9,6 +9,7 @@
 #ifndef CC_SCHED_SCHED_H
 #define CC_SCHED_SCHED_H
 
+#include "arch/self.h"
 #include "fiber/pool.h"
 #include "fiber/stack.h"
 #include "fiber/state.h"
@@ -121,10 +122,13 @@ struct sched {
 
 extern struct sched cc__sched;
 
-/* The worker that the calling thread is, or NULL. Never inlined: after a switch the thread may be another one,
- * and the compiler would keep the old thread's address. */
-struct worker *cc__worker(void);
-void cc__worker_set(struct worker *w);
+/* The worker that the calling thread is, or NULL. After a switch the thread may be another one: ask again. */
+CC_INLINE struct worker *cc__worker(void) {
+    return cc__self_get();
+}
+CC_INLINE void cc__worker_set(struct worker *w) {
+    cc__self_set(w);
+}
 
 /* --- for the rooms above --- */
 

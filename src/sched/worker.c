@@ -15,17 +15,19 @@
 
 struct sched cc__sched;
 
-static _Thread_local struct worker *this_worker __attribute__((tls_model("initial-exec")));
+#ifdef CC_SELF_IN_C
+static _Thread_local void *self __attribute__((tls_model("initial-exec")));
 
-CC_NOINLINE CC_NO_TSAN struct worker *cc__worker(void) {
-    struct worker *w = this_worker;
-    __asm__ volatile("" : "+r"(w)); /* not a constant of the thread: every call looks again */
-    return w;
+CC_NOINLINE CC_NO_TSAN void *cc__self_get(void) {
+    void *value = self;
+    __asm__ volatile("" : "+r"(value)); /* not a constant of the thread: every call looks again */
+    return value;
 }
 
-CC_NOINLINE CC_NO_TSAN void cc__worker_set(struct worker *w) {
-    this_worker = w;
+CC_NOINLINE CC_NO_TSAN void cc__self_set(void *value) {
+    self = value;
 }
+#endif
 
 /* The fiber frees the block, and is not ordered after us in the race detector's eyes. */
 static CC_NOINLINE CC_NO_TSAN size_t block_of(struct fiber *f, struct fiber_block **block) {
