@@ -65,8 +65,13 @@ static int create_item(struct arm *arm) {
     return cc__chan_create_item(arm->object, arm->value);
 }
 
-static const struct arm_ops send_ops = {poll_send_locked, link_send_locked, leave_locked, NULL};
-static const struct arm_ops recv_ops = {poll_recv_locked, link_recv_locked, leave_locked, create_item};
+static void seize_locked(struct arm *arm) {
+    CCChan *ch = arm->object;
+    if (cc__get(&ch->home) != 0) cc__chan_evict_locked(ch);
+}
+
+static const struct arm_ops send_ops = {poll_send_locked, link_send_locked, leave_locked, NULL, seize_locked};
+static const struct arm_ops recv_ops = {poll_recv_locked, link_recv_locked, leave_locked, create_item, seize_locked};
 
 static void set_up(struct arm *arm, const CCCase *c, const struct arm_ops *ops) {
     arm->object = c->ch;

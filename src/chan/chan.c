@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+enum { NEED_MIN = 16 }; /* visits until a channel has its first home. Guess */
+
 static bool sensible(const CCChanConfig *c) {
     bool pool = c->on_create != NULL || c->on_reset != NULL || c->on_destroy != NULL;
     if (c->mode != CC_CHAN_MODE_BLOCK && c->mode != CC_CHAN_MODE_DROP_NEW && c->mode != CC_CHAN_MODE_DROP_OLD)
@@ -37,6 +39,10 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     ch->ordered = config->ordered;
     ch->pool = config->on_create != NULL || config->on_reset != NULL || config->on_destroy != NULL;
     ch->quick = !ch->pool && size == sizeof(uint64_t) && ch->capacity > 0;
+#ifndef CC_TSAN /* fibers of one worker are ordered by it, which the race detector does not see */
+    ch->homely = !ch->pool && ch->mode == CC_CHAN_MODE_BLOCK;
+#endif
+    ch->need = NEED_MIN;
     ch->config = *config;
     ch->config.name = NULL;
     if (config->name != NULL) snprintf(ch->name, sizeof ch->name, "%s", config->name);
@@ -74,7 +80,7 @@ void cc_chan_free(CCChan *ch) {
     if (ch == NULL || cc__sub(&ch->refs, 1) != 1) return;
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    cc__lock_take(&ch->lock);
+    cc__chan_lock(ch);
     cc__chan_close_locked(ch, 0, &wakes);
     ch->abandoned = true;
     bool last = ch->late == 0;
@@ -97,7 +103,7 @@ int cc_chan_close_err(CCChan *ch, int error) {
     if (ch == NULL || error < 0) return EINVAL;
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    cc__lock_take(&ch->lock);
+    cc__chan_lock(ch);
     cc__chan_close_locked(ch, error, &wakes);
     cc__lock_release(&ch->lock);
     cc__chan_wakes_flush(&wakes);
@@ -122,7 +128,7 @@ bool cc_chan_is_closed(CCChan *ch) {
 
 uint64_t cc_chan_dropped(CCChan *ch) {
     if (ch == NULL) return 0;
-    cc__lock_take(&ch->lock);
+    cc__chan_lock(ch);
     uint64_t dropped = ch->dropped;
     cc__lock_release(&ch->lock);
     return dropped;

@@ -9,7 +9,9 @@
  *         with an error has its value still.
  * CHAN-3  Closed is for ever. After it nobody is put on a list.
  * CHAN-4  Wakes are collected under the lock and flushed after it.
- * CHAN-5  The memory goes with the last reference, or with the last late arm after that.
+ * CHAN-5  While `home` names a worker, that worker's biased lock takes the place of the channel's: what is said of
+ *         the lock above holds for it (home.c).
+ * CHAN-6  The memory goes with the last reference, or with the last late arm after that.
  */
 #ifndef CC_CHAN_CHAN_H
 #define CC_CHAN_CHAN_H
@@ -23,6 +25,7 @@
 
 struct CCChan {
     struct lock lock;
+    _Atomic uint64_t home;   /* the tag of the worker that has it to itself; 0: the lock decides */
     _Atomic uint32_t closed; /* this, `count` and whether a list is empty are looked at without the lock too */
     size_t size;             /* of an element */
     size_t capacity;
@@ -31,10 +34,14 @@ struct CCChan {
     unsigned char *ring;
     struct link receivers; /* of arm.link */
     struct link senders;
-    bool quick;   /* a ring of pointer-sized values without callbacks */
-    uint8_t mode; /* CCChanMode */
-    bool pool;    /* has callbacks */
-    bool ordered; /* carries tasks */
+    bool quick;      /* a ring of pointer-sized values without callbacks */
+    uint8_t mode;    /* CCChanMode */
+    bool pool;       /* has callbacks */
+    bool ordered;    /* carries tasks */
+    bool homely;     /* may have a home */
+    uint32_t visits; /* in a row by the same worker, under the lock */
+    uint32_t need;   /* visits that make a home */
+    uint64_t last;   /* the tag of the last visitor */
     /* Rarely touched. */
     int error; /* what a closed channel says */
     _Atomic uint32_t refs;
@@ -91,6 +98,15 @@ CC_INLINE struct arm *cc__chan_claim_locked(CCChan *ch, struct link *list, struc
         ch->late++;
     }
     return NULL;
+}
+
+/* Another than the home wants it. Under the lock; then the lock is all that counts. */
+void cc__chan_evict_locked(CCChan *ch);
+
+/* The lock, and nobody at home. */
+CC_INLINE void cc__chan_lock(CCChan *ch) {
+    cc__lock_take(&ch->lock);
+    if (unlikely(cc__get(&ch->home) != 0)) cc__chan_evict_locked(ch);
 }
 
 CC_INLINE void cc__chan_wakes_flush(struct wakes *wakes) {

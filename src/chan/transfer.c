@@ -77,13 +77,13 @@ static CC_NOINLINE int wait_any_locked(CCChan *ch, struct link *list, void *valu
     cc__list_push_back(list, &arm.link);
     enum wake_reason reason = cc__wait_locked(&waiter, &ch->lock, PARK_QUEUE);
     if (likely(reason == WAKE_OBJECT)) return arm.error;
-    cc__lock_take(&ch->lock);
+    cc__chan_lock(ch);
     cc__chan_leave_locked(ch, &arm);
     return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
 }
 
 static CC_NOINLINE int leave_cancelled(CCChan *ch, struct arm *arm) {
-    cc__lock_take(&ch->lock);
+    cc__chan_lock(ch);
     cc__chan_leave_locked(ch, arm);
     return ECANCELED;
 }
@@ -195,7 +195,7 @@ int cc__chan_create_item(CCChan *ch, void *value) {
     /* The room is free again: somebody who waits for an item may try. */
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    cc__lock_take(&ch->lock);
+    cc__chan_lock(ch);
     ch->created--;
     (void)cc__chan_claim_locked(ch, &ch->receivers, &wakes, ARM_AGAIN);
     cc__lock_release(&ch->lock);
@@ -204,14 +204,14 @@ int cc__chan_create_item(CCChan *ch, void *value) {
 }
 
 int cc__chan_send_now(CCChan *ch, const void *value) {
-    cc__lock_take(&ch->lock);
+    cc__chan_lock(ch);
     int rc = send_step_locked(cc__worker(), ch, value);
     if (rc == ARM_WAIT) cc__lock_release(&ch->lock);
     return rc;
 }
 
 int cc__chan_recv_now(CCChan *ch, void *value) {
-    cc__lock_take(&ch->lock);
+    cc__chan_lock(ch);
     int rc = recv_step_locked(cc__worker(), ch, value);
     if (rc == ARM_WAIT) cc__lock_release(&ch->lock);
     return rc;
@@ -223,9 +223,21 @@ static bool bad(const CCChan *ch, const void *value, size_t size) {
     return ch == NULL || size != ch->size || (value == NULL && size > 0);
 }
 
+/* A worker that comes again and again, and nobody else: its home (home.c). Under the lock. */
+CC_INLINE void visit_locked(struct worker *w, CCChan *ch) {
+    if (w == NULL || !ch->homely) return;
+    if (ch->last != w->core.tag) {
+        ch->last = w->core.tag;
+        ch->visits = 0;
+    } else if (unlikely(++ch->visits >= ch->need)) {
+        cc__set(&ch->home, w->core.tag);
+    }
+}
+
 /* From the lock on. */
 CC_INLINE int send_slow_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
     struct worker *w = cc__worker();
+    visit_locked(w, ch);
     int rc = send_step_locked(w, ch, value);
     if (rc != ARM_WAIT) return rc;
     if (unlikely(!wait)) {
@@ -240,6 +252,7 @@ CC_INLINE int send_slow_locked(CCChan *ch, const void *value, uint64_t deadline,
 CC_INLINE int recv_slow_locked(CCChan *ch, void *value, uint64_t deadline, bool wait) {
     for (;;) {
         struct worker *w = cc__worker();
+        visit_locked(w, ch);
         int rc = recv_step_locked(w, ch, value);
         if (rc != ARM_WAIT) return rc;
         if (unlikely(!wait)) {
@@ -249,56 +262,203 @@ CC_INLINE int recv_slow_locked(CCChan *ch, void *value, uint64_t deadline, bool 
         rc = likely(deadline == WAIT_FOREVER && w != NULL) ? wait_sole_locked(w, ch, &ch->receivers, value)
                                                            : wait_any_locked(ch, &ch->receivers, value, deadline);
         if (likely(rc != ARM_AGAIN)) return rc;
-        cc__lock_take(&ch->lock);
+        cc__chan_lock(ch);
     }
 }
 
-static CC_NOINLINE int send_any(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
-    if (unlikely(bad(ch, value, size))) return EINVAL;
-    if (unlikely(ch->pool)) cc__chan_reset(ch, value);
-    cc__lock_take(&ch->lock);
-    return send_slow_locked(ch, value, deadline, wait);
+/* ---- at home: inside the worker's biased lock, which stands for the channel's ---- */
+
+/* The first arm of a list that can be claimed, off it and claimed; NULL: there is none, or it is an OS thread's. */
+CC_INLINE struct arm *take_first_inside(CCChan *ch, struct link *list) {
+    while (!cc__list_empty(list)) {
+        struct arm *arm = cc__chan_arm(cc__get(&list->next));
+        struct waiter *waiter = arm->waiter;
+        if (unlikely(waiter->fiber == NULL)) return NULL;
+        cc__list_remove(&arm->link);
+        arm->linked = false;
+        if (likely(cc__hand_claim_inside(waiter))) return arm;
+        arm->late = true;
+        ch->late++;
+    }
+    return NULL;
 }
 
-static CC_NOINLINE int send_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
+/* Leaves. */
+CC_INLINE int finish_hand_inside(struct worker *w, struct arm *arm) {
+    arm->error = 0;
+    if (unlikely(arm->chosen != NULL)) *arm->chosen = arm->index;
+    cc__hand_end(w, arm->waiter);
+    cc__hand_tell(w);
+    return 0;
+}
+
+/* A fiber waits, without a deadline. Leaves. */
+CC_INLINE int wait_inside(struct worker *w, CCChan *ch, struct link *list, void *value) {
+    struct fiber *self = cc__sched_current(w);
+    struct waiter waiter;
+    struct arm arm;
+    cc__waiter_init_sole(&waiter, self);
+    arm.waiter = &waiter;
+    arm.value = value;
+    arm.chosen = NULL;
+    arm.linked = true;
+    arm.late = false;
+    cc__list_push_back(list, &arm.link);
+    if (likely(cc__wait_sole_inside(w, self) == WAKE_OBJECT)) return arm.error;
+    return leave_cancelled(ch, &arm);
+}
+
+CC_INLINE int give_up_inside(struct worker *w) {
+    cc__bias_leave(&w->runq.bias);
+    return EAGAIN;
+}
+
+/* Leaves, except that ARM_WAIT stays: what is to be done takes the lock. */
+CC_INLINE int send_inside(struct worker *w, CCChan *ch, const void *value, uint64_t deadline, bool wait) {
+    if (unlikely(cc__get(&ch->closed))) return ARM_WAIT;
+    if (!cc__list_empty(&ch->receivers)) {
+        struct arm *receiver = take_first_inside(ch, &ch->receivers);
+        if (unlikely(receiver == NULL)) return ARM_WAIT;
+        cc__chan_copy(ch, receiver->value, value);
+        return finish_hand_inside(w, receiver);
+    }
+    if (cc__get(&ch->count) < ch->capacity) {
+        cc__chan_put_locked(ch, value);
+        cc__bias_leave(&w->runq.bias);
+        return 0;
+    }
+    if (likely(wait && deadline == WAIT_FOREVER)) return wait_inside(w, ch, &ch->senders, (void *)(uintptr_t)value);
+    return wait ? ARM_WAIT : give_up_inside(w);
+}
+
+CC_INLINE int recv_inside(struct worker *w, CCChan *ch, void *value, uint64_t deadline, bool wait) {
+    size_t count = cc__get(&ch->count);
+    if (!cc__list_empty(&ch->senders)) {
+        struct arm *sender = take_first_inside(ch, &ch->senders);
+        if (unlikely(sender == NULL)) return ARM_WAIT;
+        if (count > 0) {
+            cc__chan_get_locked(ch, value);
+            cc__chan_put_locked(ch, sender->value);
+        } else {
+            cc__chan_copy(ch, value, sender->value);
+        }
+        return finish_hand_inside(w, sender);
+    }
+    if (count > 0) {
+        cc__chan_get_locked(ch, value);
+        cc__bias_leave(&w->runq.bias);
+        return 0;
+    }
+    if (unlikely(cc__get(&ch->closed))) return ARM_WAIT;
+    if (likely(wait && deadline == WAIT_FOREVER)) return wait_inside(w, ch, &ch->receivers, value);
+    return wait ? ARM_WAIT : give_up_inside(w);
+}
+
+static bool at_home(struct worker *w, const CCChan *ch) {
+    return w != NULL && cc__get(&ch->home) == w->core.tag;
+}
+
+/* True: the caller is inside, and the channel is at home there. */
+CC_INLINE bool enter_home(struct worker *w, CCChan *ch) {
+    if (!at_home(w, ch)) return false;
+    cc__bias_enter(&w->runq.bias);
+    if (likely(at_home(w, ch))) return true; /* HOME-1 */
+    cc__bias_leave(&w->runq.bias);
+    return false;
+}
+
+/* ---- the ways in ---- */
+
+static CC_NOINLINE int send_any(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
+    if (unlikely(bad(ch, value, size))) return EINVAL;
+    struct worker *w = cc__worker();
+    if (enter_home(w, ch)) {
+        int rc = send_inside(w, ch, value, deadline, wait);
+        if (likely(rc != ARM_WAIT)) return rc;
+        cc__bias_leave(&w->runq.bias);
+    } else if (unlikely(ch->pool)) {
+        cc__chan_reset(ch, value);
+    }
+    cc__chan_lock(ch);
     return send_slow_locked(ch, value, deadline, wait);
 }
 
 static CC_NOINLINE int recv_any(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
     if (unlikely(bad(ch, value, size))) return EINVAL;
-    cc__lock_take(&ch->lock);
+    struct worker *w = cc__worker();
+    if (enter_home(w, ch)) {
+        int rc = recv_inside(w, ch, value, deadline, wait);
+        if (likely(rc != ARM_WAIT)) return rc;
+        cc__bias_leave(&w->runq.bias);
+    }
+    cc__chan_lock(ch);
     return recv_slow_locked(ch, value, deadline, wait);
+}
+
+/* The lock is held; the home, if any, is still there. */
+static CC_NOINLINE int send_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
+    if (cc__get(&ch->home) != 0) cc__chan_evict_locked(ch);
+    return send_slow_locked(ch, value, deadline, wait);
 }
 
 static CC_NOINLINE int recv_locked(CCChan *ch, void *value, uint64_t deadline, bool wait) {
+    if (cc__get(&ch->home) != 0) cc__chan_evict_locked(ch);
     return recv_slow_locked(ch, value, deadline, wait);
 }
 
-/* Into the ring and out of it for values of a pointer's size: nothing is called on the way, so no register is saved. */
-CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
-    if (unlikely(ch == NULL || value == NULL || size != sizeof(uint64_t) || !ch->quick ||
-                 !cc__lock_try_now(&ch->lock)))
-        return send_any(ch, value, size, deadline, wait);
+/* Into the ring and out of it, for values of a pointer's size. True: done. */
+CC_INLINE bool put_quick(CCChan *ch, const void *value) {
     size_t count = cc__get(&ch->count);
-    if (unlikely(count >= ch->capacity || !cc__list_empty(&ch->receivers) || cc__get(&ch->closed)))
-        return send_locked(ch, value, deadline, wait);
+    if (unlikely(count >= ch->capacity || !cc__list_empty(&ch->receivers) || cc__get(&ch->closed))) return false;
     size_t at = ch->head + count;
     if (at >= ch->capacity) at -= ch->capacity;
     memcpy(ch->ring + at * sizeof(uint64_t), value, sizeof(uint64_t));
     cc__set(&ch->count, count + 1);
+    return true;
+}
+
+CC_INLINE bool get_quick(CCChan *ch, void *value) {
+    size_t count = cc__get(&ch->count), head = ch->head;
+    if (unlikely(count == 0 || !cc__list_empty(&ch->senders))) return false;
+    memcpy(value, ch->ring + head * sizeof(uint64_t), sizeof(uint64_t));
+    ch->head = head + 1 == ch->capacity ? 0 : head + 1;
+    cc__set(&ch->count, count - 1);
+    return true;
+}
+
+/* The owner's entry without the wait for others: a quick way calls nothing, so that no register is saved. */
+CC_INLINE bool enter_home_quick(struct worker *w, CCChan *ch) {
+    cc__set(&w->runq.bias.owner, CC__BIAS_INSIDE);
+    cc__barrier_light();
+    return likely(cc__get_acquire(&w->runq.bias.revoked) == 0 && at_home(w, ch));
+}
+
+CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
+    if (unlikely(ch == NULL || value == NULL || size != sizeof(uint64_t) || !ch->quick))
+        return send_any(ch, value, size, deadline, wait);
+    struct worker *w = cc__worker();
+    if (at_home(w, ch)) {
+        bool done = enter_home_quick(w, ch) && put_quick(ch, value);
+        cc__bias_leave(&w->runq.bias);
+        return likely(done) ? 0 : send_any(ch, value, size, deadline, wait);
+    }
+    if (unlikely(!cc__lock_try_now(&ch->lock))) return send_any(ch, value, size, deadline, wait);
+    if (unlikely(cc__get(&ch->home) != 0 || !put_quick(ch, value))) return send_locked(ch, value, deadline, wait);
     cc__lock_release(&ch->lock);
     return 0;
 }
 
 CC_INLINE int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
-    if (unlikely(ch == NULL || value == NULL || size != sizeof(uint64_t) || !ch->quick ||
-                 !cc__lock_try_now(&ch->lock)))
+    if (unlikely(ch == NULL || value == NULL || size != sizeof(uint64_t) || !ch->quick))
         return recv_any(ch, value, size, deadline, wait);
-    size_t count = cc__get(&ch->count), head = ch->head;
-    if (unlikely(count == 0 || !cc__list_empty(&ch->senders))) return recv_locked(ch, value, deadline, wait);
-    memcpy(value, ch->ring + head * sizeof(uint64_t), sizeof(uint64_t));
-    ch->head = head + 1 == ch->capacity ? 0 : head + 1;
-    cc__set(&ch->count, count - 1);
+    struct worker *w = cc__worker();
+    if (at_home(w, ch)) {
+        bool done = enter_home_quick(w, ch) && get_quick(ch, value);
+        cc__bias_leave(&w->runq.bias);
+        return likely(done) ? 0 : recv_any(ch, value, size, deadline, wait);
+    }
+    if (unlikely(!cc__lock_try_now(&ch->lock))) return recv_any(ch, value, size, deadline, wait);
+    if (unlikely(cc__get(&ch->home) != 0 || !get_quick(ch, value))) return recv_locked(ch, value, deadline, wait);
     cc__lock_release(&ch->lock);
     return 0;
 }

@@ -16,12 +16,23 @@
  * CLAIM-1  A store and another claim never meet on one word: by BARRIER-1 the worker sees `contested`, or the
  *          canceller sees INSIDE and waits for the store's release.
  */
-#include "sched/sched.h"
+#include "sched/driver.h"
 
 #include "arch/cpu.h"
 #include "plat/thread.h"
 
+#include <errno.h>
+
 enum { SPINS = 100 }; /* a section takes tens of nanoseconds */
+
+static void await_outside(struct worker *w) {
+    for (unsigned spins = 0; cc__get_acquire(&w->runq.bias.owner) == CC__BIAS_INSIDE;
+         spins++) /* pairs with the leave */
+        if (spins < SPINS)
+            cc__cpu_relax();
+        else
+            cc__thread_yield(); /* it lost its CPU inside */
+}
 
 bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, bool sole) {
     struct worker *w = cc__worker();
@@ -43,12 +54,22 @@ void cc__sched_contest(bool on) {
     }
     cc__add_seq(&cc__sched.contested, 1);
     cc__barrier_heavy();
-    for (unsigned i = 0; i < cc__sched.count; i++) {
-        struct bias *bias = &cc__sched.workers[i].runq.bias;
-        for (unsigned spins = 0; cc__get_acquire(&bias->owner) == CC__BIAS_INSIDE; spins++) /* pairs with the leave */
-            if (spins < SPINS)
-                cc__cpu_relax();
-            else
-                cc__thread_yield(); /* it lost its CPU inside */
+    for (unsigned i = 0; i < cc__sched.count; i++) await_outside(&cc__sched.workers[i]);
+}
+
+void cc__sched_await_outside(uint64_t tag) {
+    struct worker *self = cc__worker();
+    if (self != NULL && self->core.tag == tag) return;
+    if (self == NULL) {
+        int rc;
+        while ((rc = cc__driver_enter(false)) == ECANCELED)
+            cc__thread_yield(); /* a shutdown that may change its mind */
+        if (rc != 0) return;
     }
+    unsigned owner = (unsigned)(tag & (WORD_OWNER >> WORD_OWNER_SHIFT));
+    if (owner <= cc__sched.count && cc__sched.workers[owner - 1].core.tag == tag) {
+        cc__barrier_heavy();
+        await_outside(&cc__sched.workers[owner - 1]);
+    }
+    if (self == NULL) cc__driver_leave();
 }

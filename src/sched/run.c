@@ -138,10 +138,9 @@ void cc__run_fiber(void *worker) {
 
 /* ---- in between ---- */
 
-struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg) {
-    cc__count(w, parks);
-    struct fiber *next = cc__next_local(w);
-    if (next != NULL) {
+/* next: NULL if the worker's own stack is to decide. */
+CC_INLINE struct worker *park_for(struct worker *w, struct fiber *self, struct fiber *next, after_fn after, void *arg) {
+    if (likely(next != NULL)) {
         if (likely(cc__get(&next->stack) != NULL)) {
             cc__state_run(next, w->core.owner);
             return cc__switch_fiber(w, self, next, after, arg);
@@ -154,6 +153,21 @@ struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn aft
         cc__set(&w->core.pending, next);
     }
     return cc__switch_native(w, self, after, arg);
+}
+
+struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+    cc__count(w, parks);
+    return park_for(w, self, cc__next_local(w), after, arg);
+}
+
+struct worker *cc__sched_park_inside(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+    cc__count(w, parks);
+    struct fiber *next = NULL;
+    if (likely(cc__next_turn(w))) {
+        next = cc__runq_pick_owner(w);
+        cc__next_mind_others(w);
+    }
+    return park_for(w, self, next, after, arg);
 }
 
 /* ---- on the joiner's stack ---- */
@@ -187,7 +201,8 @@ static bool take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
 bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f, uint32_t generation, void **result) {
     struct worker *w = *at;
     struct fiber_cold cold;
-    if (unlikely(!cc__next_turn(w) || !may_lend(self, __builtin_frame_address(0)) || !take_fresh(w, f, generation))) return false;
+    if (unlikely(!cc__next_turn(w) || !may_lend(self, __builtin_frame_address(0)) || !take_fresh(w, f, generation)))
+        return false;
     struct stack *stack = cc__get(&self->stack);
     struct fiber_cold *own = cc__get(&stack->cold);
     cc__state_run(f, w->core.owner);

@@ -44,6 +44,7 @@ struct worker_core {
     _Atomic uint32_t share_at;     /* a spawn shares with hungry workers when this many fibers wait */
     _Atomic uint32_t skip_left;    /* how often to see sleepers and let them sleep (idle.c) */
     unsigned owner;                /* this worker's number plus one, as in a state word */
+    uint64_t tag;                  /* the same, with the number of the runtime's start: never reused, never 0 */
     struct fiber *_Atomic pending; /* taken from a queue, waits for a stack */
     struct fiber_cache fibers;
     struct stack_cache stacks;
@@ -164,6 +165,14 @@ bool cc__sched_run_here(struct worker **w, struct fiber *self, struct fiber *f, 
 
 /* How many tasks have been started and have not ended; exact when it says 0. */
 uint64_t cc__sched_active(void);
+
+/* Waits until the worker with that tag has been seen outside of its biased lock, after a heavy barrier: what the
+ * caller has written before is seen by every section that follows (CLAIM-1). A worker of an earlier start is outside
+ * for ever. Any thread. */
+void cc__sched_await_outside(uint64_t tag);
+
+/* As cc__sched_park, by a fiber that has entered the biased lock of `w`, where `after` finds itself too; it leaves. */
+struct worker *cc__sched_park_inside(struct worker *w, struct fiber *self, after_fn after, void *arg);
 
 /* --- for rt --- */
 

@@ -95,8 +95,11 @@ static void *worker_main(void *arg) {
     return NULL;
 }
 
+static uint64_t starts; /* of the runtime */
+
 static bool worker_init(struct worker *w, unsigned index) {
     w->core.owner = index + 1;
+    w->core.tag = starts << 10 | w->core.owner;
     cc__list_init(&w->runq.fifo);
     cc__list_init(&w->runq.fresh);
     w->rng = UINT64_C(0x9e3779b97f4a7c15) * (index + 1);
@@ -127,6 +130,7 @@ static void stop_workers(unsigned started) {
 
 int cc__sched_start(unsigned workers, size_t queue_slots) {
     memset(&cc__sched, 0, sizeof cc__sched);
+    starts++;
     cc__barrier_init();
     cc__sched.count = workers;
     cc__sched.searchers_max = workers > 3 ? workers / 2 : 1;

@@ -157,6 +157,8 @@ static void add_case(struct select *s, const CCCase *c, size_t index) {
 
 static void lock_all(struct select *s) {
     for (uint32_t i = 0; i < s->locked; i++) cc__lock_take(s->locks[i]);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->arms[i].ops->seize_locked != NULL) s->arms[i].ops->seize_locked(&s->arms[i]);
 }
 
 static void unlock_all(struct select *s) {
@@ -188,6 +190,7 @@ static void leave_all(struct select *s, const struct arm *served) {
         struct arm *arm = &s->arms[i];
         if (arm == served && !arm->reap) continue;
         cc__lock_take(arm->lock);
+        if (arm->ops->seize_locked != NULL) arm->ops->seize_locked(arm);
         arm->ops->leave_locked(arm);
     }
 }

@@ -212,7 +212,7 @@ static void leave_select_locked(struct arm *arm) {
         leave_locked(arm);
 }
 
-static const struct arm_ops join_ops = {poll_locked, link_locked, leave_select_locked, NULL};
+static const struct arm_ops join_ops = {poll_locked, link_locked, leave_select_locked, NULL, NULL};
 
 /* For handles whose slot never existed: an arm that is ready, with ESRCH. */
 static struct lock nobody;

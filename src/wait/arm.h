@@ -32,6 +32,8 @@ struct arm_ops {
     void (*leave_locked)(struct arm *arm);
     /* After ARM_SETTLE, outside the lock: the arm's error. NULL: never says so. */
     int (*settle)(struct arm *arm);
+    /* Right after the lock was taken, before any of the above. NULL: the lock is enough. */
+    void (*seize_locked)(struct arm *arm);
 };
 
 struct arm {

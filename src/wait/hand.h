@@ -21,12 +21,17 @@ CC_INLINE bool cc__hand_possible(struct worker *w, const struct waiter *waiter) 
     return w != NULL && waiter->fiber != NULL;
 }
 
+/* Inside the worker's biased lock. False: somebody else has claimed it. */
+CC_INLINE bool cc__hand_claim_inside(struct waiter *waiter) {
+    return !waiter->sole || unlikely(cc__get(&cc__sched.contested))
+               ? cc__state_claim(waiter->fiber, waiter->ticket, WAKE_OBJECT) == CLAIM_WON
+               : cc__state_wake_sole(waiter->fiber, WAKE_OBJECT);
+}
+
 /* False: somebody else has claimed it. */
 CC_INLINE bool cc__hand_begin(struct worker *w, struct waiter *waiter) {
     cc__bias_enter(&w->runq.bias);
-    bool won = !waiter->sole || unlikely(cc__get(&cc__sched.contested))
-                   ? cc__state_claim(waiter->fiber, waiter->ticket, WAKE_OBJECT) == CLAIM_WON
-                   : cc__state_wake_sole(waiter->fiber, WAKE_OBJECT);
+    bool won = cc__hand_claim_inside(waiter);
     if (unlikely(!won)) cc__bias_leave(&w->runq.bias);
     return won;
 }

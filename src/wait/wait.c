@@ -109,6 +109,19 @@ enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, stru
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
 
+static void after_wait_inside(struct worker *w, void *fiber) {
+    struct fiber *left = fiber;
+    cc__state_park_next(left, PARK_QUEUE);
+    bool cancelled = cc__cancel_parked(left, cc__get(&left->word) & WORD_TICKET);
+    cc__bias_leave(&w->runq.bias);
+    if (unlikely(cancelled)) cc__sched_ready(left);
+}
+
+enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self) {
+    (void)cc__sched_park_inside(w, self, after_wait_inside, self);
+    return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
+}
+
 enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, enum park_reason reason) {
     if (waiter->fiber != NULL) {
         struct parking p = {.locks = locks, .count = n, .reason = reason};

@@ -44,6 +44,8 @@ CC_INLINE void cc__waiter_init_sole(struct waiter *waiter, struct fiber *self) {
     waiter->sole = true;
 }
 enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *lock);
+/* The same for an object that is guarded by the worker's biased lock, which the caller has entered. */
+enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self);
 
 /* Sleeps until the waiter's deadline, or until cancelled. */
 enum wake_reason cc__wait_sleep(struct waiter *waiter);

@@ -1,0 +1,197 @@
+/* home.c - a channel that one worker has to itself, and how others get it. */
+#include "harness.h"
+
+#include "../crew.h"
+#include "chan/chan.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <stdatomic.h>
+
+enum { MANY = 200 };
+
+static void begin(unsigned workers) {
+    CCRuntimeConfig config = {.workers = workers};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+}
+
+static CCChan *with_home(void) {
+    CCChan *ch = cc_chan_create(sizeof(uint64_t), 1);
+    for (uint64_t i = 0; i < MANY; i++) { /* the slow way in, which counts visits: try on a full channel */
+        CHECK_EQ(cc_chan_send_try(ch, &i, sizeof i), i == 0 ? 0 : EAGAIN);
+    }
+    uint64_t v;
+    CHECK_EQ(cc_chan_recv(ch, &v, sizeof v), 0);
+    return ch;
+}
+
+static bool has_home(CCChan *ch) {
+    return cc__get(&ch->home) != 0;
+}
+
+static void *gets_a_home(void *arg) {
+    CCChan **out = arg;
+    CCChan *ch = with_home();
+    CHECK(has_home(ch));
+    CHECK_EQ(cc__get(&ch->home), cc__worker()->core.tag);
+    for (uint64_t i = 0, v; i < MANY; i++) {
+        CHECK_EQ(cc_chan_send(ch, &i, sizeof i), 0);
+        CHECK_EQ(cc_chan_send_try(ch, &i, sizeof i), EAGAIN);
+        CHECK_EQ(cc_chan_recv(ch, &v, sizeof v), 0);
+        CHECK_EQ(v, i);
+        CHECK_EQ(cc_chan_recv_try(ch, &v, sizeof v), EAGAIN);
+    }
+    uint64_t last = 77;
+    CHECK_EQ(cc_chan_send(ch, &last, sizeof last), 0);
+    if (out != NULL)
+        *out = ch;
+    else
+        cc_chan_free(ch);
+    return NULL;
+}
+
+#ifndef CC_TSAN /* where no channel has a home */
+TEST(one_worker_gets_it) {
+    begin(1);
+    CHECK_EQ(cc_run(gets_a_home, NULL, NULL), 0);
+}
+
+/* An OS thread takes the home away, and finds what was sent. */
+TEST(a_thread_evicts) {
+    begin(2);
+    CCChan *ch = NULL;
+    CHECK_EQ(cc_run(gets_a_home, &ch, NULL), 0);
+    uint64_t v = 0;
+    CHECK_EQ(cc_chan_recv(ch, &v, sizeof v), 0);
+    CHECK_EQ(v, 77);
+    CHECK(!has_home(ch));
+    cc_chan_free(ch);
+}
+
+/* A home on a worker that is gone stands in nobody's way: neither after a shutdown nor for the next start's worker,
+ * whatever its address. */
+TEST(a_home_does_not_outlive_its_runtime) {
+    for (int round = 0; round < 3; round++) {
+        begin(1);
+        CCChan *ch = NULL;
+        CHECK_EQ(cc_run(gets_a_home, &ch, NULL), 0);
+        CHECK(has_home(ch));
+        CHECK_EQ(cc_runtime_shutdown(10000), 0);
+        uint64_t v = 0;
+        if (round == 1) begin(1);
+        if (round == 2) begin(3);
+        CHECK_EQ(cc_chan_recv(ch, &v, sizeof v), 0);
+        CHECK_EQ(v, 77);
+        CHECK(!has_home(ch));
+        cc_chan_free(ch);
+        CHECK_EQ(cc_runtime_shutdown(10000), 0);
+    }
+}
+
+static void *asks_everything(void *arg) {
+    (void)arg;
+    /* What cannot be done at home: close, select, deadlines, free. */
+    for (int what = 0; what < 4; what++) {
+        CCChan *ch = with_home();
+        CHECK(has_home(ch));
+        uint64_t v = 5;
+        size_t chosen;
+        CCCase cases[] = {CC_RECV(ch, &v, NULL)};
+        switch (what) {
+        case 0:
+            CHECK_EQ(cc_chan_close(ch), 0);
+            CHECK_EQ(cc_chan_send(ch, &v, sizeof v), EPIPE);
+            CHECK_EQ(cc_chan_recv(ch, &v, sizeof v), EPIPE);
+            break;
+        case 1:
+            CHECK_EQ(cc_select(cases, 1, cc_after_ns(1000), &chosen), ETIMEDOUT);
+            CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+            CHECK_EQ(cc_select(cases, 1, CC_FOREVER, &chosen), 0);
+            break;
+        case 2:
+            CHECK_EQ(cc_chan_recv_until(ch, &v, sizeof v, cc_after_ns(1000)), ETIMEDOUT);
+            CHECK_EQ(cc_chan_send_until(ch, &v, sizeof v, cc_after_ns(1000)), 0);
+            CHECK_EQ(cc_chan_send_until(ch, &v, sizeof v, cc_after_ns(1000)), ETIMEDOUT);
+            break;
+        default:
+            break;
+        }
+        cc_chan_free(ch);
+    }
+    return NULL;
+}
+
+TEST(what_takes_the_lock) {
+    begin(1);
+    CHECK_EQ(cc_run(asks_everything, NULL, NULL), 0);
+}
+#endif
+
+/* ---- taken to and fro: fibers of one worker, others, threads ---- */
+
+static struct {
+    CCChan *to, *fro;
+    uint64_t rounds;
+    atomic_uint_least64_t stolen;
+} game;
+
+static void *ping(void *arg) {
+    (void)arg;
+    for (uint64_t i = 0, v; i < game.rounds; i++) {
+        CHECK_EQ(cc_chan_send(game.to, &i, sizeof i), 0);
+        CHECK_EQ(cc_chan_recv(game.fro, &v, sizeof v), 0);
+        CHECK_EQ(v, i);
+    }
+    CHECK_EQ(cc_chan_close(game.to), 0);
+    return NULL;
+}
+
+static void *pong(void *arg) {
+    (void)arg;
+    for (uint64_t v; cc_chan_recv(game.to, &v, sizeof v) == 0;) CHECK_EQ(cc_chan_send(game.fro, &v, sizeof v), 0);
+    return NULL;
+}
+
+/* Looks in from outside all the time: takes a value out and puts it back where it was, or finds none. */
+static void meddle(int index, void *arg) {
+    CCChan *ch = index % 2 ? game.to : game.fro;
+    atomic_bool *over = arg;
+    uint64_t v;
+    while (!atomic_load(over)) {
+        if (cc_chan_recv_try(ch, &v, sizeof v) == 0) {
+            CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+            atomic_fetch_add(&game.stolen, 1);
+        }
+        (void)cc_chan_dropped(ch); /* takes the lock */
+    }
+}
+
+static void play(size_t capacity, int meddlers) {
+    struct crew crew;
+    atomic_bool over = false;
+    game.to = cc_chan_create(sizeof(uint64_t), capacity);
+    game.fro = cc_chan_create(sizeof(uint64_t), capacity);
+    game.rounds = (uint64_t)test_rounds(20000, 5000000);
+    CCTask a = cc_fiber_spawn_task(pong, NULL), b = cc_fiber_spawn_task(ping, NULL);
+    crew_start(&crew, meddlers, meddle, &over);
+    CHECK_EQ(cc_task_join(&b, NULL), 0);
+    CHECK_EQ(cc_task_join(&a, NULL), 0);
+    atomic_store(&over, true);
+    crew_join(&crew);
+    CHECK_EQ(game.to->late, 0);
+    CHECK_EQ(game.fro->late, 0);
+    cc_chan_free(game.to);
+    cc_chan_free(game.fro);
+}
+
+TEST_WORKERS(two_talk_undisturbed) {
+    play(0, 0);
+    play(1, 0);
+    play(128, 0);
+}
+
+TEST_WORKERS(two_talk_and_threads_meddle) {
+    play(1, 1);
+    play(1, 2);
+    play(128, 2);
+}
