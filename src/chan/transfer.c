@@ -6,6 +6,8 @@
  */
 #include "chan/chan.h"
 
+#include "plat/clock.h"
+
 #include <errno.h>
 
 int cc__chan_send_locked(CCChan *ch, const void *value, struct wakes *wakes) {
@@ -105,6 +107,16 @@ static CC_NOINLINE int wait_locked(struct worker *w, CCChan *ch, struct link *li
     return wait_any_locked(ch, list, value, deadline);
 }
 
+/* The same, with a line before and after; no label: without. */
+CC_INLINE int wait_said_locked(struct worker *w, CCChan *ch, struct link *list, void *value, uint64_t deadline,
+                               const struct chan_label *label) {
+    if (label == NULL) return wait_locked(w, ch, list, value, deadline);
+    cc__chan_trace_park(label, ch);
+    int rc = wait_locked(w, ch, list, value, deadline);
+    cc__chan_trace_woken(label, rc);
+    return rc;
+}
+
 /* ---- one step, the short way where it is open ---- */
 
 /* The first arm of a list, off it and claimed by the short way; NULL: there is none, or it takes the long way. */
@@ -121,12 +133,14 @@ CC_INLINE struct arm *take_first_locked(struct worker *w, CCChan *ch, struct lin
     return NULL;
 }
 
-CC_INLINE void finish_hand(struct worker *w, CCChan *ch, struct arm *arm) {
+CC_INLINE void finish_hand(struct worker *w, CCChan *ch, struct arm *arm, const struct chan_label *label) {
+    CCFiberId whom = label != NULL ? cc__pool_id(arm->waiter->fiber) : 0;
     arm->error = 0;
     if (arm->chosen != NULL) *arm->chosen = arm->index;
     cc__hand_end(w, arm->waiter);
     cc__lock_release(&ch->lock);
     cc__hand_tell(w);
+    if (label != NULL) cc__chan_trace_wake(label, whom);
 }
 
 static CC_NOINLINE int send_the_long_way(CCChan *ch, const void *value) {
@@ -150,12 +164,12 @@ static CC_NOINLINE int recv_the_long_way(CCChan *ch, void *value) {
 }
 
 /* Consumes the lock, except that ARM_WAIT leaves it held. */
-CC_INLINE int send_step_locked(struct worker *w, CCChan *ch, const void *value) {
+CC_INLINE int send_step_locked(struct worker *w, CCChan *ch, const void *value, const struct chan_label *label) {
     if (likely(!cc__get(&ch->closed))) {
         struct arm *receiver = take_first_locked(w, ch, &ch->receivers);
         if (receiver != NULL) {
             cc__chan_copy(ch, receiver->value, value);
-            finish_hand(w, ch, receiver);
+            finish_hand(w, ch, receiver, label);
             return 0;
         }
         if (likely(cc__list_empty(&ch->receivers))) {
@@ -170,7 +184,7 @@ CC_INLINE int send_step_locked(struct worker *w, CCChan *ch, const void *value) 
     return send_the_long_way(ch, value);
 }
 
-CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value) {
+CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value, const struct chan_label *label) {
     size_t count = cc__get(&ch->count);
     if (likely(cc__list_empty(&ch->senders))) {
         if (likely(count > 0)) {
@@ -190,7 +204,7 @@ CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value) {
     } else {
         cc__chan_copy(ch, value, sender->value);
     }
-    finish_hand(w, ch, sender);
+    finish_hand(w, ch, sender, label);
     return 0;
 }
 
@@ -210,14 +224,14 @@ int cc__chan_create_item(CCChan *ch, void *value) {
 
 int cc__chan_send_now(CCChan *ch, const void *value) {
     cc__lock_take(&ch->lock);
-    int rc = send_step_locked(cc__worker(), ch, value);
+    int rc = send_step_locked(cc__worker(), ch, value, NULL);
     if (rc == ARM_WAIT) cc__lock_release(&ch->lock);
     return rc;
 }
 
 int cc__chan_recv_now(CCChan *ch, void *value) {
     cc__lock_take(&ch->lock);
-    int rc = recv_step_locked(cc__worker(), ch, value);
+    int rc = recv_step_locked(cc__worker(), ch, value, NULL);
     if (rc == ARM_WAIT) cc__lock_release(&ch->lock);
     return rc;
 }
@@ -228,54 +242,79 @@ static bool bad(const CCChan *ch, const void *value, size_t size) {
     return ch == NULL || size != ch->size || (value == NULL && size > 0);
 }
 
-CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
+static int send_traced(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait);
+static int recv_traced(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait);
+
+/* Without a label nothing of what is traced is compiled in, but for one look. */
+CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait,
+                   const struct chan_label *label) {
     if (unlikely(bad(ch, value, size))) return EINVAL;
+    if (unlikely(ch->traced) && label == NULL) return send_traced(ch, value, size, deadline, wait);
     if (unlikely(ch->pool)) cc__chan_reset(ch, value);
     struct worker *w = cc__worker();
     cc__lock_take(&ch->lock);
-    int rc = send_step_locked(w, ch, value);
+    int rc = send_step_locked(w, ch, value, label);
     if (likely(rc != ARM_WAIT)) return rc;
-    if (wait) return wait_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline);
+    if (wait) return wait_said_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline, label);
     cc__lock_release(&ch->lock);
     return EAGAIN;
 }
 
-CC_INLINE int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
+CC_INLINE int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait, const struct chan_label *label) {
     if (unlikely(bad(ch, value, size))) return EINVAL;
+    if (unlikely(ch->traced) && label == NULL) return recv_traced(ch, value, size, deadline, wait);
     for (;;) {
         struct worker *w = cc__worker();
         cc__lock_take(&ch->lock);
-        int rc = recv_step_locked(w, ch, value);
+        int rc = recv_step_locked(w, ch, value, label);
         if (likely(rc != ARM_WAIT)) return rc;
         if (!wait) {
             cc__lock_release(&ch->lock);
             return EAGAIN;
         }
-        rc = wait_locked(w, ch, &ch->receivers, value, deadline);
+        rc = wait_said_locked(w, ch, &ch->receivers, value, deadline, label);
         if (likely(rc != ARM_AGAIN)) return rc;
     }
 }
 
+/* ---- the same, traced: with a label ---- */
+
+static CC_NOINLINE CC_COLD int send_traced(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
+    struct chan_label label = cc__chan_label(ch, true);
+    uint64_t start = cc__clock_now();
+    int rc = send(ch, value, size, deadline, wait, &label);
+    cc__chan_trace_time(!wait ? TIMED_SEND_TRY : deadline == WAIT_FOREVER ? TIMED_SEND : TIMED_SEND_UNTIL, start);
+    return rc;
+}
+
+static CC_NOINLINE CC_COLD int recv_traced(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
+    struct chan_label label = cc__chan_label(ch, false);
+    uint64_t start = cc__clock_now();
+    int rc = recv(ch, value, size, deadline, wait, &label);
+    cc__chan_trace_time(!wait ? TIMED_RECV_TRY : deadline == WAIT_FOREVER ? TIMED_RECV : TIMED_RECV_UNTIL, start);
+    return rc;
+}
+
 int cc_chan_send(CCChan *ch, const void *value, size_t size) {
-    return send(ch, value, size, WAIT_FOREVER, true);
+    return send(ch, value, size, WAIT_FOREVER, true, NULL);
 }
 
 int cc_chan_send_try(CCChan *ch, const void *value, size_t size) {
-    return send(ch, value, size, 0, false);
+    return send(ch, value, size, 0, false, NULL);
 }
 
 int cc_chan_send_until(CCChan *ch, const void *value, size_t size, CCDeadline deadline) {
-    return send(ch, value, size, deadline.ns, true);
+    return send(ch, value, size, deadline.ns, true, NULL);
 }
 
 int cc_chan_recv(CCChan *ch, void *value, size_t size) {
-    return recv(ch, value, size, WAIT_FOREVER, true);
+    return recv(ch, value, size, WAIT_FOREVER, true, NULL);
 }
 
 int cc_chan_recv_try(CCChan *ch, void *value, size_t size) {
-    return recv(ch, value, size, 0, false);
+    return recv(ch, value, size, 0, false, NULL);
 }
 
 int cc_chan_recv_until(CCChan *ch, void *value, size_t size, CCDeadline deadline) {
-    return recv(ch, value, size, deadline.ns, true);
+    return recv(ch, value, size, deadline.ns, true, NULL);
 }
