@@ -3,13 +3,10 @@
 
 #include "plat/clock.h"
 
-#include <unistd.h>
-
 struct trace cc__trace;
 
 void cc__trace_set(uint32_t categories) {
     if (cc__get(&cc__trace.since) == 0) cc__set(&cc__trace.since, cc__clock_now());
-    cc__set(&cc__trace.owner, getpid());
     cc__set(&cc__trace.on, categories);
 }
 
@@ -53,4 +50,9 @@ void cc__timing_take(enum timed kind, struct timing *timing) {
         if (least < timing->least) timing->least = least;
         for (unsigned k = 0; k < TIMING_BUCKETS; k++) timing->bucket[k] += cc__swap(&times[i][kind].bucket[k], 0);
     }
+}
+
+void cc__timing_forget(void) {
+    struct timing forgotten;
+    for (int kind = 0; kind < TIMED_KINDS; kind++) cc__timing_take((enum timed)kind, &forgotten);
 }

@@ -22,7 +22,6 @@ enum {
 extern struct trace {
     _Alignas(CC_LINE) _Atomic uint32_t on; /* of the above; in a line of its own */
     _Atomic uint64_t since;                /* lines count their time from here */
-    _Atomic int owner;                     /* the process that asked: a forked child does not report for it */
 } cc__trace;
 
 /* Whether any of the categories is on. */
@@ -64,5 +63,7 @@ struct timing {
 CC_COLD void cc__timing_add(enum timed kind, unsigned stripe, uint64_t ns);
 /* All that was added so far, which is forgotten. */
 void cc__timing_take(enum timed kind, struct timing *timing);
+/* A forked child does not report for its parent. */
+void cc__timing_forget(void);
 
 #endif

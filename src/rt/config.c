@@ -7,6 +7,7 @@
 #include "probe/trace.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,7 +82,9 @@ __attribute__((constructor)) static void trace_from_the_beginning(void) {
     uint32_t on = trace(false);
     if (on == 0) return;
     cc__trace_set(on);
-    if (on & TRACE_TIMING) atexit(cc__diag_timing);
+    if ((on & TRACE_TIMING) == 0) return;
+    atexit(cc__diag_timing);
+    pthread_atfork(NULL, NULL, cc__timing_forget);
 }
 
 static bool in_range(const CCRuntimeConfig *c) {

@@ -40,6 +40,7 @@ static struct {
 /* ---- fork ---- */
 
 static void in_forked_child(void) {
+    if (cc__trace_on(TRACE_TIMING)) cc__timing_forget();
     if (cc__get(&rt.state) == RT_STOPPED) return;
     cc__set(&rt.state, RT_FORKED);
     cc__worker_set(NULL);
