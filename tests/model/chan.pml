@@ -1,14 +1,14 @@
 /* chan.pml - one channel (src/chan): a ring, two lists of waiters, deadlines, close, the end of its memory.
  *
  * One sender sends 1 and 2, another sends 3 with a deadline; one receiver receives twice, another once with a
- * deadline. A deadline's claim comes at any moment of the wait. Somebody may close, and drops the last reference as
- * soon as nobody will come anew; who timed out may be on its way to the lock just then. The capacity is 0 or 1.
- * What happens under the lock is one step: only the claims of deadlines could come between, and each of them
- * touches one word.
+ * deadline. A deadline's claim comes at any moment of the wait. Somebody may close, and drops the last
+ * reference as soon as nobody will come anew; who timed out may be on its way to the lock just then. The
+ * capacity is 0 or 1. What happens under the lock is one step: only the claims of deadlines could come
+ * between, and each of them touches one word.
  *
- * Shows: CHAN-1 whenever the lock is free; every value is with one party, and one whose send failed is received by
- * nobody; values of one sender come in order; a receive that failed leaves its place untouched; nobody waits after
- * a close; the memory goes once, and nobody touches it afterwards.
+ * Shows: CHAN-1 whenever the lock is free; every value is with one party, and one whose send failed is
+ * received by nobody; values of one sender come in order; a receive that failed leaves its place untouched;
+ * nobody waits after a close; the memory goes once, and nobody touches it afterwards.
  *
  * Mutants, each must fail:
  *   COPY_FIRST   a sender copies before it claims

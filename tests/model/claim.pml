@@ -1,13 +1,13 @@
-/* claim.pml - a sole claim as a store inside the waker's biased lock, against a canceller (sched/claim.c), with the
- * store buffers of the workers.
+/* claim.pml - a sole claim as a store inside the waker's biased lock, against a canceller (sched/claim.c),
+ * with the store buffers of the workers.
  *
- * A fiber waits ROUNDS times on one object, without a deadline. Two workers and a thread that is no worker wake it,
- * under the object's lock. A canceller contests at some moment and then claims what it finds. The stores of a
- * worker (INSIDE, the word, AWAY, the object's lock) pass through a buffer that drains when it likes; the looks at
- * `revoked` and `contested` overtake them. The heavy barrier drains a buffer.
+ * A fiber waits ROUNDS times on one object, without a deadline. Two workers and a thread that is no worker
+ * wake it, under the object's lock. A canceller contests at some moment and then claims what it finds. The
+ * stores of a worker (INSIDE, the word, AWAY, the object's lock) pass through a buffer that drains when it
+ * likes; the looks at `revoked` and `contested` overtake them. The heavy barrier drains a buffer.
  *
- * Shows: CLAIM-1, a store meets a word that is still PARKED; each wait has one end and the fiber is in one queue
- * once; nobody waits for ever.
+ * Shows: CLAIM-1, a store meets a word that is still PARKED; each wait has one end and the fiber is in one
+ * queue once; nobody waits for ever.
  *
  * Mutants, each must fail:
  *   NO_REVOKE     the canceller does not take the biased locks away

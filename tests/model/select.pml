@@ -1,14 +1,14 @@
 /* select.pml - selects over two channels (src/select), in opposite orders, among plain calls.
  *
- * Party 0 selects twice: send to channel 0, or receive from channel 1; it may have a deadline. Party 1 selects the
- * other way round: send to channel 1, or receive from channel 0. Party 2 sends to channel 0, party 3 receives from
- * channel 1. Capacities are 0 or 1. A select looks without locks and does alone what seems ready; else it takes both
- * locks in the order of addresses, polls, links both arms and parks. A plain call, and one arm alone, is one step
- * while the lock is free; holding two locks is not.
+ * Party 0 selects twice: send to channel 0, or receive from channel 1; it may have a deadline. Party 1
+ * selects the other way round: send to channel 1, or receive from channel 0. Party 2 sends to channel 0,
+ * party 3 receives from channel 1. Capacities are 0 or 1. A select looks without locks and does alone what
+ * seems ready; else it takes both locks in the order of addresses, polls, links both arms and parks. A plain
+ * call, and one arm alone, is one step while the lock is free; holding two locks is not.
  *
- * Shows: no deadlock among locks (SELECT-1); one winner (SELECT-2): every value is with one party; when a select
- * returns none of its arms is on a list, and nobody claims it by one (SELECT-3); at the end nobody is parked beside
- * something ready.
+ * Shows: no deadlock among locks (SELECT-1); one winner (SELECT-2): every value is with one party; when a
+ * select returns none of its arms is on a list, and nobody claims it by one (SELECT-3); at the end nobody is
+ * parked beside something ready.
  *
  * Mutants, each must fail:
  *   ANY_ORDER    locks are taken in the order of the cases
