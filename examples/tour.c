@@ -53,7 +53,7 @@ static void clear_line(void) {
     if (on_terminal) printf("\r\033[K");
 }
 
-/* Runs a scene and returns its result. */
+/* Runs a scene and returns its result. total 0: not known. */
 static void *watch(CCTaskFn scene, void *arg, const char *counted, uint64_t total) {
     CCTask task;
     void *result = NULL;
@@ -62,7 +62,8 @@ static void *watch(CCTaskFn scene, void *arg, const char *counted, uint64_t tota
     must(cc_spawn(&task, scene, arg, NULL), "cc_spawn");
     while ((rc = cc_task_join_until(&task, &result, cc_after_ms(100))) == ETIMEDOUT) {
         if (!on_terminal) continue;
-        printf("\r\033[K   %s of %s %s", grouped(atomic_load(&progress)), grouped(total), counted);
+        printf("\r\033[K   %s%s%s %s", grouped(atomic_load(&progress)), total > 0 ? " of " : "",
+               total > 0 ? grouped(total) : "", counted);
         fflush(stdout);
     }
     must(rc, "cc_task_join_until");
@@ -365,7 +366,141 @@ static void scene_fork_join(void) {
            seconds(forest.ns), (double)forest.ns / (double)spawns);
 }
 
-/* ---- 6: overflow ---- */
+/* ---- 6: channels ---- */
+
+/* A stage receives from `in`, if it has one, and sends to `out`, if it has one; closing runs down the line. */
+struct stage {
+    CCChan *in, *out;
+    uint64_t n, sum;
+};
+
+static CCChan *new_chan(size_t capacity) {
+    CCChan *ch = cc_chan_create(sizeof(uint64_t), capacity);
+    if (ch == NULL) give_up("cc_chan_create", ENOMEM);
+    return ch;
+}
+
+static void *source(void *arg) {
+    struct stage *s = arg;
+    for (uint64_t v = 1; v <= s->n; v++) must(cc_chan_send(s->out, &v, sizeof v), "cc_chan_send");
+    must(cc_chan_close(s->out), "cc_chan_close");
+    return NULL;
+}
+
+static void *add_one(void *arg) {
+    struct stage *s = arg;
+    uint64_t v;
+    while (cc_chan_recv(s->in, &v, sizeof v) == 0) {
+        v++;
+        must(cc_chan_send(s->out, &v, sizeof v), "cc_chan_send");
+    }
+    must(cc_chan_close(s->out), "cc_chan_close");
+    return NULL;
+}
+
+static void *add_up(void *arg) {
+    struct stage *s = arg;
+    uint64_t v;
+    for (s->n = 0; cc_chan_recv(s->in, &v, sizeof v) == 0; s->n++) {
+        s->sum += v;
+        if (s->n % 1024 == 0) atomic_store_explicit(&progress, s->n, memory_order_relaxed);
+    }
+    return NULL;
+}
+
+enum { STAGES = 5 }; /* a source, three in between, a sink */
+
+struct line {
+    uint64_t n, ns;
+    size_t capacity;
+};
+
+static void *run_line(void *arg) {
+    struct line *line = arg;
+    CCChan *chans[STAGES - 1];
+    struct stage stages[STAGES] = {0};
+    CCTask tasks[STAGES];
+    uint64_t start = cc_now_ns();
+    for (int i = 0; i < STAGES - 1; i++) chans[i] = stages[i].out = stages[i + 1].in = new_chan(line->capacity);
+    stages[0].n = line->n;
+    for (int i = 0; i < STAGES; i++)
+        tasks[i] = cc_fiber_spawn_task(i == 0 ? source : i < STAGES - 1 ? add_one : add_up, &stages[i]);
+    for (int i = 0; i < STAGES; i++) must(cc_task_join(&tasks[i], NULL), "cc_task_join");
+    line->ns = cc_now_ns() - start;
+    for (int i = 0; i < STAGES - 1; i++) cc_chan_free(chans[i]);
+    uint64_t each = STAGES - 2; /* what the stages in between have added to every number */
+    if (stages[STAGES - 1].n != line->n || stages[STAGES - 1].sum != line->n * (line->n + 1) / 2 + each * line->n)
+        give_up("the sum at the end of the pipeline is wrong", EDOM);
+    return NULL;
+}
+
+static void scene_pipeline(void) {
+    title(6, "A pipeline: a source, three stages and a sink, joined by four channels");
+    static const size_t capacities[] = {128, 0};
+    for (int i = 0; i < 2; i++) {
+        struct line line = {.n = 2 * MILLION, .capacity = capacities[i]};
+        watch(run_line, &line, "numbers", line.n);
+        printf("   %s numbers through channels %s: %.2f s, %.0f ns a number and channel.\n", grouped(line.n),
+               line.capacity > 0 ? "with room for 128" : "without room, from hand to hand", seconds(line.ns),
+               (double)line.ns / (double)line.n / (STAGES - 1));
+    }
+}
+
+/* ---- 7: select ---- */
+
+enum { SOURCES = 8 };
+
+/* Sends until nobody wants any more. */
+static void *endless(void *arg) {
+    for (uint64_t v = 0; cc_chan_send(arg, &v, sizeof v) == 0; v++) {
+    }
+    return NULL;
+}
+
+struct fair {
+    uint64_t received[SOURCES], all, ns;
+};
+
+/* Receives from whoever is ready, until the time is up: the last arm is a moment. */
+static void *take_turns(void *arg) {
+    struct fair *fair = arg;
+    CCChan *chans[SOURCES];
+    CCTask tasks[SOURCES];
+    CCCase cases[SOURCES + 1];
+    uint64_t values[SOURCES], start = cc_now_ns();
+    size_t chosen = 0;
+    for (int i = 0; i < SOURCES; i++) {
+        chans[i] = new_chan(0);
+        tasks[i] = cc_fiber_spawn_task(endless, chans[i]);
+        cases[i] = (CCCase)CC_RECV(chans[i], &values[i], NULL);
+    }
+    cases[SOURCES] = (CCCase)CC_AFTER_MS(1000);
+    while (must(cc_select(cases, SOURCES + 1, CC_FOREVER, &chosen), "cc_select"), chosen < SOURCES) {
+        if (values[chosen] != fair->received[chosen]++) give_up("a value was lost", EDOM);
+        if (++fair->all % 1024 == 0) atomic_store_explicit(&progress, fair->all, memory_order_relaxed);
+    }
+    fair->ns = cc_now_ns() - start;
+    for (int i = 0; i < SOURCES; i++) must(cc_chan_close(chans[i]), "cc_chan_close");
+    for (int i = 0; i < SOURCES; i++) must(cc_task_join(&tasks[i], NULL), "cc_task_join");
+    for (int i = 0; i < SOURCES; i++) cc_chan_free(chans[i]);
+    return NULL;
+}
+
+static void scene_select(void) {
+    title(7, "Eight senders on eight channels; one select receives from whoever is ready, for a second");
+    struct fair fair = {0};
+    watch(take_turns, &fair, "received", 0);
+    uint64_t least = UINT64_MAX, most = 0;
+    for (int i = 0; i < SOURCES; i++) {
+        if (fair.received[i] < least) least = fair.received[i];
+        if (fair.received[i] > most) most = fair.received[i];
+    }
+    printf(
+        "   %s values: %.0f ns for each select of nine arms. The luckiest sender got rid of %s, the unluckiest of %s.\n",
+        grouped(fair.all), (double)fair.ns / (double)fair.all, grouped(most), grouped(least));
+}
+
+/* ---- 8: overflow ---- */
 
 __attribute__((noinline)) static uint64_t dig(uint64_t depth) {
     volatile char shovel[256];
@@ -390,7 +525,7 @@ __attribute__((noreturn)) static void overflow(int out) {
 }
 
 static void scene_overflow(void) {
-    title(6, "A fiber named 'digger' calls itself a million times on a stack of 64 KiB");
+    title(8, "A fiber named 'digger' calls itself a million times on a stack of 64 KiB");
     int pipe_ends[2], status = 0;
     if (pipe(pipe_ends) != 0) give_up("pipe", errno);
     fflush(stdout);
@@ -432,14 +567,17 @@ int main(void) {
     scene_cores();
     scene_sleep(&crowd);
     scene_fork_join();
+    scene_pipeline();
+    scene_select();
     free(crowd.tasks);
     must(cc_runtime_shutdown(5000), "cc_runtime_shutdown");
     scene_overflow();
 
     printf("\nThat took %.0f s. Where to go next:\n", seconds(cc_now_ns() - start));
-    printf("   examples/              small programs, one idea each; start with hello.c and parallel_map.c\n"
-           "   include/ccc/           the whole interface, and docs/man/ for each call: man -l docs/man/cc_task.3\n"
-           "   ARCHITECTURE.md        a day in the life of a fiber\n"
-           "   make test, make bench  the tests; the measurements, beside Go\n");
+    printf(
+        "   examples/              small programs, one idea each; start with hello.c, parallel_map.c and pipeline.c\n"
+        "   include/ccc/           the whole interface, and docs/man/ for each call: man -l docs/man/cc_task.3\n"
+        "   ARCHITECTURE.md        a day in the life of a fiber\n"
+        "   make test, make bench  the tests; the measurements, beside Go\n");
     return 0;
 }

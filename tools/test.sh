@@ -198,6 +198,7 @@ run_stage() {
 
     if [[ $stage == includes ]]; then
         check "$stage" "include directions" "$log/includes.log" tools/check-includes.sh
+        check "$stage" "README and examples" "$log/readme.log" tools/check-readme.sh
     elif [[ $stage == models ]]; then
         tests/model/run.sh build/model >"$log/models.log" 2>&1
         count_tap "$stage" "protocol models" "$log/models.log" $?

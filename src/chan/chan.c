@@ -37,10 +37,11 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     }
     ch->mode = (uint8_t)config->mode;
     ch->ordered = config->ordered;
+    ch->traced = cc__trace_any();
     ch->pool = config->on_create != NULL || config->on_reset != NULL || config->on_destroy != NULL;
-    ch->quick = !ch->pool && size == sizeof(uint64_t) && ch->capacity > 0;
+    ch->quick = !ch->pool && !ch->traced && size == sizeof(uint64_t) && ch->capacity > 0;
 #ifndef CC_TSAN /* fibers of one worker are ordered by it, which the race detector does not see */
-    ch->homely = !ch->pool && ch->mode == CC_CHAN_MODE_BLOCK;
+    ch->homely = !ch->pool && !ch->traced && ch->mode == CC_CHAN_MODE_BLOCK;
 #endif
     ch->need = NEED_MIN;
     ch->config = *config;
@@ -49,6 +50,7 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     cc__list_init(&ch->receivers);
     cc__list_init(&ch->senders);
     cc__set(&ch->refs, 1);
+    if (cc__trace_on(TRACE_CHAN)) cc__chan_trace_created(ch);
     return ch;
 }
 
@@ -63,6 +65,7 @@ CCChan *cc_chan_ref(CCChan *ch) {
 }
 
 void cc__chan_destroy(CCChan *ch) {
+    if (cc__trace_on(TRACE_CHAN)) cc__chan_trace_state(ch, "gone");
     for (; cc__get(&ch->count) > 0; cc__chan_drop_locked(ch)) {
         void *item = cc__chan_slot(ch, ch->head);
         if (ch->config.on_destroy != NULL) ch->config.on_destroy(item, ch->config.context);
@@ -78,6 +81,7 @@ void cc__chan_destroy(CCChan *ch) {
 
 void cc_chan_free(CCChan *ch) {
     if (ch == NULL || cc__sub(&ch->refs, 1) != 1) return;
+    if (cc__trace_on(TRACE_CHAN)) cc__chan_trace_state(ch, "free");
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__chan_lock(ch);
@@ -101,12 +105,14 @@ void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {
 
 int cc_chan_close_err(CCChan *ch, int error) {
     if (ch == NULL || error < 0) return EINVAL;
+    uint64_t start = cc__trace_any() ? cc__chan_trace_close(ch, error) : 0;
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__chan_lock(ch);
     cc__chan_close_locked(ch, error, &wakes);
     cc__lock_release(&ch->lock);
     cc__chan_wakes_flush(&wakes);
+    if (cc__trace_any()) cc__chan_trace_time(TIMED_CLOSE, start);
     return 0;
 }
 

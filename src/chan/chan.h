@@ -16,6 +16,7 @@
 #ifndef CC_CHAN_CHAN_H
 #define CC_CHAN_CHAN_H
 
+#include "probe/trace.h"
 #include "wait/arm.h"
 #include "wait/hand.h"
 
@@ -39,6 +40,7 @@ struct CCChan {
     bool pool;       /* has callbacks */
     bool ordered;    /* carries tasks */
     bool homely;     /* may have a home */
+    bool traced;     /* something was traced when it was created */
     uint32_t visits; /* in a row by the same worker, under the lock */
     uint32_t need;   /* visits that make a home */
     uint64_t last;   /* the tag of the last visitor */
@@ -109,8 +111,13 @@ CC_INLINE void cc__chan_lock(CCChan *ch) {
     if (unlikely(cc__get(&ch->home) != 0)) cc__chan_evict_locked(ch);
 }
 
+/* Verbose tracing: says whom the claims of one step will wake. */
+CC_COLD void cc__chan_trace_wakes(struct wakes *wakes);
+
 CC_INLINE void cc__chan_wakes_flush(struct wakes *wakes) {
-    if (cc__wakes_any(wakes)) cc__wakes_flush(wakes);
+    if (!cc__wakes_any(wakes)) return;
+    if (cc__trace_on(TRACE_CHAN_VERBOSE)) cc__chan_trace_wakes(wakes);
+    cc__wakes_flush(wakes);
 }
 
 /* One step under the lock: does it, or says ARM_WAIT, or ARM_SETTLE: a pool's item is to be created. */
@@ -138,5 +145,25 @@ void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes);
 
 /* Pools: a receive that found nothing may create; outside the lock. 0 or the callback's error. */
 int cc__chan_create_item(CCChan *ch, void *value);
+
+/* ---- what is traced (trace.c) ---- */
+
+/* A channel as the lines call it, copied: the channel may be gone when the line is written (TRACE-1). */
+struct chan_label {
+    char text[CC_CHAN_NAME_MAX + 24];
+    bool sends;
+};
+CC_COLD struct chan_label cc__chan_label(const CCChan *ch, bool sends);
+
+CC_COLD void cc__chan_trace_created(const CCChan *ch);
+/* The event, and how much is buffered. */
+CC_COLD void cc__chan_trace_state(CCChan *ch, const char *event);
+/* The time, for cc__chan_trace_time. */
+CC_COLD uint64_t cc__chan_trace_close(CCChan *ch, int error);
+CC_COLD void cc__chan_trace_time(enum timed kind, uint64_t start);
+/* A call is about to wait, under the lock, or has waited. */
+CC_COLD void cc__chan_trace_park(const struct chan_label *label, CCChan *ch);
+CC_COLD void cc__chan_trace_woken(const struct chan_label *label, int rc);
+CC_COLD void cc__chan_trace_wake(const struct chan_label *label, CCFiberId whom);
 
 #endif

@@ -6,6 +6,8 @@
  */
 #include "chan/chan.h"
 
+#include "plat/clock.h"
+
 #include <errno.h>
 
 int cc__chan_send_locked(CCChan *ch, const void *value, struct wakes *wakes) {
@@ -121,12 +123,14 @@ CC_INLINE struct arm *take_first_locked(struct worker *w, CCChan *ch, struct lin
     return NULL;
 }
 
-CC_INLINE int finish_hand(struct worker *w, CCChan *ch, struct arm *arm) {
+CC_INLINE int finish_hand(struct worker *w, CCChan *ch, struct arm *arm, const struct chan_label *label) {
+    CCFiberId whom = label != NULL ? cc__pool_id(arm->waiter->fiber) : 0;
     arm->error = 0;
     if (unlikely(arm->chosen != NULL)) *arm->chosen = arm->index;
     cc__hand_end(w, arm->waiter);
     cc__lock_release(&ch->lock);
     cc__hand_tell(w);
+    if (label != NULL) cc__chan_trace_wake(label, whom);
     return 0;
 }
 
@@ -151,12 +155,12 @@ static CC_NOINLINE int recv_the_long_way(CCChan *ch, void *value) {
 }
 
 /* Consumes the lock, except that ARM_WAIT leaves it held. */
-CC_INLINE int send_step_locked(struct worker *w, CCChan *ch, const void *value) {
+CC_INLINE int send_step_locked(struct worker *w, CCChan *ch, const void *value, const struct chan_label *label) {
     if (!cc__list_empty(&ch->receivers)) {
         struct arm *receiver = take_first_locked(w, ch, &ch->receivers);
         if (unlikely(receiver == NULL)) return send_the_long_way(ch, value);
         cc__chan_copy(ch, receiver->value, value);
-        return finish_hand(w, ch, receiver);
+        return finish_hand(w, ch, receiver, label);
     }
     if (unlikely(cc__get(&ch->closed))) return send_the_long_way(ch, value);
     if (cc__get(&ch->count) < ch->capacity) {
@@ -167,7 +171,7 @@ CC_INLINE int send_step_locked(struct worker *w, CCChan *ch, const void *value) 
     return likely(ch->mode == CC_CHAN_MODE_BLOCK) ? ARM_WAIT : send_the_long_way(ch, value);
 }
 
-CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value) {
+CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value, const struct chan_label *label) {
     size_t count = cc__get(&ch->count);
     if (!cc__list_empty(&ch->senders)) {
         struct arm *sender = take_first_locked(w, ch, &ch->senders);
@@ -179,7 +183,7 @@ CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value) {
         } else {
             cc__chan_copy(ch, value, sender->value);
         }
-        return finish_hand(w, ch, sender);
+        return finish_hand(w, ch, sender, label);
     }
     if (count > 0) {
         cc__chan_get_locked(ch, value);
@@ -205,14 +209,14 @@ int cc__chan_create_item(CCChan *ch, void *value) {
 
 int cc__chan_send_now(CCChan *ch, const void *value) {
     cc__chan_lock(ch);
-    int rc = send_step_locked(cc__worker(), ch, value);
+    int rc = send_step_locked(cc__worker(), ch, value, NULL);
     if (rc == ARM_WAIT) cc__lock_release(&ch->lock);
     return rc;
 }
 
 int cc__chan_recv_now(CCChan *ch, void *value) {
     cc__chan_lock(ch);
-    int rc = recv_step_locked(cc__worker(), ch, value);
+    int rc = recv_step_locked(cc__worker(), ch, value, NULL);
     if (rc == ARM_WAIT) cc__lock_release(&ch->lock);
     return rc;
 }
@@ -234,33 +238,39 @@ CC_INLINE void visit_locked(struct worker *w, CCChan *ch) {
     }
 }
 
-/* From the lock on. */
-CC_INLINE int send_slow_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
-    struct worker *w = cc__worker();
-    visit_locked(w, ch);
-    int rc = send_step_locked(w, ch, value);
-    if (rc != ARM_WAIT) return rc;
-    if (unlikely(!wait)) {
-        cc__lock_release(&ch->lock);
-        return EAGAIN;
-    }
-    void *from = (void *)(uintptr_t)value;
-    if (likely(deadline == WAIT_FOREVER && w != NULL)) return wait_sole_locked(w, ch, &ch->senders, from);
-    return wait_any_locked(ch, &ch->senders, from, deadline);
+/* Without a label nothing of what is traced is compiled in. Consumes the lock. */
+CC_INLINE int wait_locked(struct worker *w, CCChan *ch, struct link *list, void *value, uint64_t deadline,
+                          const struct chan_label *label) {
+    if (label != NULL) cc__chan_trace_park(label, ch);
+    int rc = likely(deadline == WAIT_FOREVER && w != NULL) ? wait_sole_locked(w, ch, list, value)
+                                                           : wait_any_locked(ch, list, value, deadline);
+    if (label != NULL) cc__chan_trace_woken(label, rc);
+    return rc;
 }
 
-CC_INLINE int recv_slow_locked(CCChan *ch, void *value, uint64_t deadline, bool wait) {
+/* From the lock on. */
+CC_INLINE int send_slow_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait,
+                               const struct chan_label *label) {
+    struct worker *w = cc__worker();
+    visit_locked(w, ch);
+    int rc = send_step_locked(w, ch, value, label);
+    if (rc != ARM_WAIT) return rc;
+    if (likely(wait)) return wait_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline, label);
+    cc__lock_release(&ch->lock);
+    return EAGAIN;
+}
+
+CC_INLINE int recv_slow_locked(CCChan *ch, void *value, uint64_t deadline, bool wait, const struct chan_label *label) {
     for (;;) {
         struct worker *w = cc__worker();
         visit_locked(w, ch);
-        int rc = recv_step_locked(w, ch, value);
+        int rc = recv_step_locked(w, ch, value, label);
         if (rc != ARM_WAIT) return rc;
         if (unlikely(!wait)) {
             cc__lock_release(&ch->lock);
             return EAGAIN;
         }
-        rc = likely(deadline == WAIT_FOREVER && w != NULL) ? wait_sole_locked(w, ch, &ch->receivers, value)
-                                                           : wait_any_locked(ch, &ch->receivers, value, deadline);
+        rc = wait_locked(w, ch, &ch->receivers, value, deadline, label);
         if (likely(rc != ARM_AGAIN)) return rc;
         cc__chan_lock(ch);
     }
@@ -367,10 +377,32 @@ CC_INLINE bool enter_home(struct worker *w, CCChan *ch) {
     return false;
 }
 
+/* ---- traced ---- */
+
+static CC_NOINLINE CC_COLD int send_traced(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
+    struct chan_label label = cc__chan_label(ch, true);
+    uint64_t start = cc__clock_now();
+    if (ch->pool) cc__chan_reset(ch, value);
+    cc__chan_lock(ch);
+    int rc = send_slow_locked(ch, value, deadline, wait, &label);
+    cc__chan_trace_time(!wait ? TIMED_SEND_TRY : deadline == WAIT_FOREVER ? TIMED_SEND : TIMED_SEND_UNTIL, start);
+    return rc;
+}
+
+static CC_NOINLINE CC_COLD int recv_traced(CCChan *ch, void *value, uint64_t deadline, bool wait) {
+    struct chan_label label = cc__chan_label(ch, false);
+    uint64_t start = cc__clock_now();
+    cc__chan_lock(ch);
+    int rc = recv_slow_locked(ch, value, deadline, wait, &label);
+    cc__chan_trace_time(!wait ? TIMED_RECV_TRY : deadline == WAIT_FOREVER ? TIMED_RECV : TIMED_RECV_UNTIL, start);
+    return rc;
+}
+
 /* ---- the ways in ---- */
 
 static CC_NOINLINE int send_any(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
     if (unlikely(bad(ch, value, size))) return EINVAL;
+    if (unlikely(ch->traced)) return send_traced(ch, value, deadline, wait);
     struct worker *w = cc__worker();
     if (enter_home(w, ch)) {
         int rc = send_inside(w, ch, value, deadline, wait);
@@ -380,11 +412,12 @@ static CC_NOINLINE int send_any(CCChan *ch, const void *value, size_t size, uint
         cc__chan_reset(ch, value);
     }
     cc__chan_lock(ch);
-    return send_slow_locked(ch, value, deadline, wait);
+    return send_slow_locked(ch, value, deadline, wait, NULL);
 }
 
 static CC_NOINLINE int recv_any(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
     if (unlikely(bad(ch, value, size))) return EINVAL;
+    if (unlikely(ch->traced)) return recv_traced(ch, value, deadline, wait);
     struct worker *w = cc__worker();
     if (enter_home(w, ch)) {
         int rc = recv_inside(w, ch, value, deadline, wait);
@@ -392,18 +425,18 @@ static CC_NOINLINE int recv_any(CCChan *ch, void *value, size_t size, uint64_t d
         cc__bias_leave(&w->runq.bias);
     }
     cc__chan_lock(ch);
-    return recv_slow_locked(ch, value, deadline, wait);
+    return recv_slow_locked(ch, value, deadline, wait, NULL);
 }
 
 /* The lock is held; the home, if any, is still there. */
 static CC_NOINLINE int send_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
     if (cc__get(&ch->home) != 0) cc__chan_evict_locked(ch);
-    return send_slow_locked(ch, value, deadline, wait);
+    return send_slow_locked(ch, value, deadline, wait, NULL);
 }
 
 static CC_NOINLINE int recv_locked(CCChan *ch, void *value, uint64_t deadline, bool wait) {
     if (cc__get(&ch->home) != 0) cc__chan_evict_locked(ch);
-    return recv_slow_locked(ch, value, deadline, wait);
+    return recv_slow_locked(ch, value, deadline, wait, NULL);
 }
 
 /* Into the ring and out of it, for values of a pointer's size. True: done. */

@@ -14,4 +14,7 @@ void cc__diag_unfinished(unsigned max);
 /* The sums of the workers' counters, on stderr. */
 void cc__diag_stats(void);
 
+/* How long the calls on channels took so far, on stderr, if that is asked for; each call is reported once. */
+void cc__diag_timing(void);
+
 #endif

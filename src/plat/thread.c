@@ -5,7 +5,9 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg) {
     return pthread_create(thread, NULL, fn, arg);
@@ -20,6 +22,10 @@ void cc__thread_name(const char *name) {
     char short_name[16];
     snprintf(short_name, sizeof short_name, "%s", name);
     pthread_setname_np(pthread_self(), short_name);
+}
+
+int cc__thread_id(void) {
+    return (int)syscall(SYS_gettid);
 }
 
 void cc__thread_yield(void) {

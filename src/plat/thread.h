@@ -9,6 +9,8 @@ int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
 void cc__thread_join(pthread_t thread);
 /* Names the calling thread, for top and gdb; at most 15 bytes count. */
 void cc__thread_name(const char *name);
+/* The system's number for the calling thread. */
+int cc__thread_id(void);
 /* Gives the CPU to another OS thread. */
 void cc__thread_yield(void);
 /* Sleeps about that long, or less. */

@@ -2,9 +2,12 @@
 #include "rt/config.h"
 
 #include "base/fatal.h"
+#include "diag/diag.h"
 #include "plat/cpus.h"
+#include "probe/trace.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,12 +56,35 @@ static unsigned long long number(const char *name, bool units, unsigned long lon
     return 0;
 }
 
-static bool flag(const char *name) {
+static bool flag_said(const char *name, bool say) {
     const char *text = getenv(name);
     if (text == NULL || text[0] == '\0' || strcmp(text, "0") == 0) return false;
     if (strcmp(text, "1") == 0) return true;
-    cc__warn("ignoring %s=%.64s: it must be 0 or 1", name, text);
+    if (say) cc__warn("ignoring %s=%.64s: it must be 0 or 1", name, text);
     return false;
+}
+
+static bool flag(const char *name) {
+    return flag_said(name, true);
+}
+
+static uint32_t trace(bool say) {
+    uint32_t on = 0;
+    if (flag_said("CC_CHAN_DEBUG", say)) on |= TRACE_CHAN;
+    if (flag_said("CC_CHAN_DEBUG_VERBOSE", say)) on |= TRACE_CHAN | TRACE_CHAN_VERBOSE;
+    if (flag_said("CC_CHANNEL_TIMING", say)) on |= TRACE_TIMING;
+    return on;
+}
+
+/* Channels live without the runtime: what is traced is known before it starts. Bad values are named when it
+ * does. */
+__attribute__((constructor)) static void trace_from_the_beginning(void) {
+    uint32_t on = trace(false);
+    if (on == 0) return;
+    cc__trace_set(on);
+    if ((on & TRACE_TIMING) == 0) return;
+    atexit(cc__diag_timing);
+    pthread_atfork(NULL, NULL, cc__timing_forget);
 }
 
 static bool in_range(const CCRuntimeConfig *c) {
@@ -84,6 +110,7 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     config->queue_slots = c.queue_slots != 0 ? c.queue_slots : CC_FIBER_QUEUE_INITIAL;
     config->verbose = flag("CC_VERBOSE");
     config->stats = flag("CC_FIBER_STATS");
+    config->trace = trace(true);
     errno = saved;
     return 0;
 }

@@ -17,6 +17,7 @@
 #include "plat/clock.h"
 #include "plat/fault.h"
 #include "plat/vm.h"
+#include "probe/trace.h"
 #include "rt/config.h"
 #include "sched/driver.h"
 #include "task/task.h"
@@ -39,6 +40,7 @@ static struct {
 /* ---- fork ---- */
 
 static void in_forked_child(void) {
+    if (cc__trace_on(TRACE_TIMING)) cc__timing_forget();
     if (cc__get(&rt.state) == RT_STOPPED) return;
     cc__set(&rt.state, RT_FORKED);
     cc__worker_set(NULL);
@@ -58,6 +60,7 @@ void cc__driver_orphaned(void) {
 
 static void at_exit(void) {
     if (cc__get(&rt.state) == RT_RUNNING && rt.config.stats) cc__diag_stats();
+    cc__diag_timing();
 }
 
 static void first_time(void) {
@@ -71,6 +74,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     if (rc != 0) return rc;
     pthread_once(&rt.once, first_time);
     rt.config = config;
+    cc__trace_set(config.trace);
     cc__vm_init();
     cc__pool_init();
     cc__stack_init(config.stack_size);
@@ -193,6 +197,7 @@ static int shutdown_locked(uint64_t timeout_ms) {
         return ETIMEDOUT;
     }
     if (rt.config.stats) cc__diag_stats();
+    cc__diag_timing();
     cc__sched_stop();
     cc__fault_remove();
     cc__stack_destroy();

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "plat/clock.h"
+#include "probe/trace.h"
 #include "wait/arm.h"
 #include "wait/cancel.h"
 
@@ -223,6 +224,7 @@ static int park(CCCase *cases, struct select *s, size_t *chosen) {
         arm->chosen = &winner;
         arm->ops->link_locked(arm);
     }
+    if (cc__trace_on(TRACE_CHAN_VERBOSE)) cc__trace_line("select waits on %u arms, %u locks", s->count, s->locked);
     enum wake_reason reason = cc__wait_locked_all(&waiter, s->locks, s->locked, PARK_SELECT);
     struct arm *served = NULL;
     if (reason == WAKE_OBJECT)
@@ -284,7 +286,7 @@ static CC_NOINLINE int wait_many(CCCase *cases, size_t n, CCSelectOrder order, u
 
 /* ---- the calls ---- */
 
-static int select_any(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
+static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
     if (chosen == NULL || (cases == NULL && n > 0) || n > CC_SELECT_MAX) return EINVAL;
     if (order != CC_SELECT_FAIR && order != CC_SELECT_FIRST) return EINVAL;
     for (;;) {
@@ -293,6 +295,30 @@ static int select_any(CCCase *cases, size_t n, CCSelectOrder order, uint64_t dea
         rc = (n <= FEW ? wait_few : wait_many)(cases, n, order, deadline, chosen);
         if (likely(rc != ARM_AGAIN)) return rc;
     }
+}
+
+/* The objects may be gone when it is over: the line names places in the array (TRACE-1). */
+static CC_NOINLINE CC_COLD int select_traced(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
+                                             size_t *chosen) {
+    static const char *const kinds[] = {"none", "send", "recv", "join", "at"};
+    uint64_t start = cc__clock_now();
+    int rc = select_one(cases, n, order, deadline, wait, chosen);
+    if (cc__trace_on(TRACE_TIMING)) {
+        struct worker *w = cc__worker();
+        cc__timing_add(TIMED_SELECT, w != NULL ? w->core.owner : 0, cc__clock_now() - start);
+    }
+    if (!cc__trace_on(TRACE_CHAN_VERBOSE)) return rc;
+    if (rc == 0)
+        cc__trace_line("select of %zu: case %zu, %s, error %d", n, *chosen, kinds[cases[*chosen].kind],
+                       cases[*chosen].error);
+    else
+        cc__trace_line("select of %zu: no case, error %d", n, rc);
+    return rc;
+}
+
+CC_INLINE int select_any(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
+    if (cc__trace_any()) return select_traced(cases, n, order, deadline, wait, chosen);
+    return select_one(cases, n, order, deadline, wait, chosen);
 }
 
 int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDeadline deadline, size_t *chosen) {

@@ -8,6 +8,7 @@
 #include "harness.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ struct child {
 /* The function's return is the child's exit(0): what a sanitizer says at exit counts. */
 __attribute__((unused)) static void run_child(struct child *child, void (*body)(void *), void *arg) {
     int fd = memfd_create("child", MFD_CLOEXEC);
-    CHECK(fd >= 0);
+    CHECK(fd >= 0 && fcntl(fd, F_SETFL, O_APPEND) == 0); /* or the writes of two threads may overlap */
     fflush(NULL);
     pid_t pid = fork();
     CHECK(pid >= 0);

@@ -240,7 +240,7 @@ static void customers(enum parties kind, size_t failures) {
 
 TEST_WORKERS(customers) {
     for_each_kind(customers, 0);
-    for_each_kind(customers, 100);
+    for_each_kind(customers, (size_t)test_scale(100));
 }
 
 /* A pool that is filled by hand: no on_create. */

@@ -26,6 +26,9 @@ static void clear(void) {
     unsetenv("CC_STACK_SIZE");
     unsetenv("CC_VERBOSE");
     unsetenv("CC_FIBER_STATS");
+    unsetenv("CC_CHAN_DEBUG");
+    unsetenv("CC_CHAN_DEBUG_VERBOSE");
+    unsetenv("CC_CHANNEL_TIMING");
 }
 
 static void *give_back(void *arg) {
@@ -190,6 +193,9 @@ TEST(bad_flags) {
         CHECK(!contains(capture.text, "KiB stacks"));
         check_bad("CC_FIBER_STATS", bad[i]);
         CHECK(!contains(capture.text, "stats:"));
+        check_bad("CC_CHAN_DEBUG", bad[i]);
+        check_bad("CC_CHAN_DEBUG_VERBOSE", bad[i]);
+        check_bad("CC_CHANNEL_TIMING", bad[i]);
     }
 }
 
