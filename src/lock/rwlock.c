@@ -39,12 +39,14 @@ CC_INLINE bool try_enter(struct hall *h, bool write) {
     return false;
 }
 
-/* Under the lock. Hands over to those in front of the line who fit beside the holders in the word; `mine` is
- * taken out of it in the same step. False: the line was or became empty, and nothing was changed but the mark. */
-static bool hand_over_locked(struct hall *h, uint32_t mine, struct wakes *wakes) {
+/* Under the lock. Hands over to the first in line, and with a reader to the readers right behind it; `mine` is taken
+ * out of the word in the same step. Others are inside: readers only. False: nobody was given anything, and nothing was
+ * changed but the mark. */
+static bool hand_over_locked(struct hall *h, uint32_t mine, bool others, struct wakes *wakes) {
     uint32_t given = 0;
-    for (struct seat *seat; (seat = cc__line_first(&h->line)) != NULL && !(given != 0 && seat->mark);) {
+    for (struct seat *seat; (seat = cc__line_first(&h->line)) != NULL;) {
         bool write = seat->mark;
+        if (write && (others || given != 0)) break;
         cc__line_remove(&h->line, seat);
         if (!cc__wakes_claim_locked(wakes, &seat->waiter, WAKE_OBJECT)) continue;
         given += write ? WRITER : READER;
@@ -55,14 +57,13 @@ static bool hand_over_locked(struct hall *h, uint32_t mine, struct wakes *wakes)
     return given != 0;
 }
 
-/* Somebody in line has left: those behind it may fit in now. */
+/* Somebody in line has left: readers behind it may fit in now. The lock is never free while somebody waits (RW-2), so
+ * a writer has to wait on, for the last of those inside. */
 static void close_ranks_locked(struct hall *h, struct wakes *wakes) {
-    struct seat *first = cc__line_first(&h->line);
-    uint32_t word = cc__get_acquire(&h->word);
-    if (first != NULL && !first->mark && !(word & WRITER))
-        (void)hand_over_locked(h, 0, wakes);
-    else
+    if (cc__get_acquire(&h->word) & WRITER)
         cc__hall_left_locked(h);
+    else
+        (void)hand_over_locked(h, 0, true, wakes);
 }
 
 static CC_NOINLINE int enter_slow(struct hall *h, bool write, uint64_t deadline) {
@@ -100,7 +101,7 @@ static CC_NOINLINE void leave_slow(struct hall *h, uint32_t mine) {
         }
         cc__lock_take(&h->lock);
         word = cc__get(&h->word);
-        bool gone = (word & ~HALL_WAITERS) == mine && (word & HALL_WAITERS) && hand_over_locked(h, mine, &wakes);
+        bool gone = (word & ~HALL_WAITERS) == mine && (word & HALL_WAITERS) && hand_over_locked(h, mine, false, &wakes);
         cc__lock_release(&h->lock);
         if (gone) break;
         word = cc__get(&h->word);

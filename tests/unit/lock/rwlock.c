@@ -174,3 +174,46 @@ static void gives_up_with(enum parties who, size_t unused) {
 TEST_WORKERS(a_writer_gives_up) {
     for_each_kind(gives_up_with, 0);
 }
+
+/* ---- the same, when the reader behind it gives up at the same moment, and the next is a writer ---- */
+
+static atomic_int holding;
+static CCDeadline moment;
+
+static void *write_until_then(void *unused) {
+    CHECK_EQ(cc_rwlock_write_lock_until(&rw, moment), ETIMEDOUT);
+    return unused;
+}
+
+static void *read_until_then(void *unused) {
+    CHECK_EQ(cc_rwlock_read_lock_until(&rw, (CCDeadline){moment.ns + 1}), ETIMEDOUT);
+    return unused;
+}
+
+static void *write_alone(void *unused) {
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+    CHECK_EQ(holding, 0);
+    CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+    return unused;
+}
+
+/* One worker: both deadlines have passed before either of the two runs and leaves the line. */
+TEST(two_give_up_before_a_writer) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
+    for (int round = 0; round < 10; round++) {
+        CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+        atomic_store(&holding, 1);
+        moment = cc_after_ms(20);
+        CCTask tasks[3];
+        tasks[0] = cc_fiber_spawn_task(write_until_then, NULL);
+        while (in_line(&rw) != 1 && cc_now_ns() < moment.ns) cc_yield();
+        tasks[1] = cc_fiber_spawn_task(read_until_then, NULL);
+        while (in_line(&rw) != 2 && cc_now_ns() < moment.ns) cc_yield();
+        tasks[2] = cc_fiber_spawn_task(write_alone, NULL);
+        for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+        await_line(&rw, 1);
+        atomic_store(&holding, 0);
+        CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+        CHECK_EQ(cc_task_join(&tasks[2], NULL), 0);
+    }
+}
