@@ -1,4 +1,4 @@
-/* mutex.c - what does it cost to lock and unlock a mutex that 16 fibers use? Each locks, increments, unlocks. */
+/* mutex.c - what does it cost to lock and unlock a mutex? 16 fibers lock, increment, unlock. */
 #include "bench.h"
 
 enum { FIBERS = 16 };

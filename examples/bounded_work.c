@@ -1,4 +1,5 @@
-/* bounded_work.c - at most three at a time, with a deadline: a semaphore; and a condition for those who watch. */
+/* bounded_work.c - at most three at a time, with a deadline: a semaphore; and a condition for those who
+ * watch. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdio.h>

@@ -25,11 +25,11 @@ CC_BEGIN_DECLS
 
 /* ---- mutex ---- */
 
-/* One at a time. The lock belongs to the fiber (or OS thread) that took it, whichever worker it runs on, and to
- * nobody else; it is not recursive. A mutex that is free may be taken by whoever comes by, but one who has been
- * passed over for a millisecond is handed the lock. A debug build of the library ends the program with a
- * sentence when a mutex is unlocked by somebody who does not hold it, or locked again by its holder; any build
- * does when a free one is unlocked. */
+/* One at a time. The lock belongs to the fiber (or OS thread) that took it, whichever worker it runs on, and
+ * to nobody else; it is not recursive. A mutex that is free may be taken by whoever comes by, but one who has
+ * been passed over for a millisecond is handed the lock. A debug build of the library ends the program with a
+ * sentence when a mutex is unlocked by somebody who does not hold it, or locked again by its holder; any
+ * build does when a free one is unlocked. */
 typedef struct CCMutex {
     uint32_t word;
     uint32_t spare;
@@ -75,15 +75,15 @@ typedef struct CCCond {
     void *first;
 } CCCond;
 
-/* Unlocks m, waits for a signal, locks m again: unlocking and beginning to wait are one step for whoever changes
- * the condition under m. The caller holds m. On return it holds m, whatever the outcome: the second locking
- * knows no deadline and is not cancelled. 0: a signal or broadcast was for this wait; as another may have
- * changed things before m was locked again, look again, in a loop. ECANCELED, ETIMEDOUT: no signal was used
- * up. EINVAL, ENOMEM: m was not unlocked in between. Switches. */
+/* Unlocks m, waits for a signal, locks m again: unlocking and beginning to wait are one step for whoever
+ * changes the condition under m. The caller holds m. On return it holds m, whatever the outcome: the second
+ * locking knows no deadline and is not cancelled. 0: a signal or broadcast was for this wait; as another may
+ * have changed things before m was locked again, look again, in a loop. ECANCELED, ETIMEDOUT: no signal was
+ * used up. EINVAL, ENOMEM: m was not unlocked in between. Switches. */
 CC_API int cc_cond_wait(CCCond *c, CCMutex *m);
 CC_API int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline);
-/* Ends the wait of the one that has waited longest; of all. Nobody waits: nothing happens. With or without the
- * mutex held. Does not switch. */
+/* Ends the wait of the one that has waited longest; of all. Nobody waits: nothing happens. With or without
+ * the mutex held. Does not switch. */
 CC_API int cc_cond_signal(CCCond *c);
 CC_API int cc_cond_broadcast(CCCond *c);
 
@@ -104,8 +104,8 @@ typedef struct CCSem {
 CC_API int cc_sem_acquire(CCSem *s);
 CC_API int cc_sem_acquire_try(CCSem *s);
 CC_API int cc_sem_acquire_until(CCSem *s, CCDeadline deadline);
-/* Gives n permits: to those who wait, the rest for later. EOVERFLOW: there would be more than CC_SEM_MAX; none
- * is given. Does not switch. */
+/* Gives n permits: to those who wait, the rest for later. EOVERFLOW: there would be more than CC_SEM_MAX;
+ * none is given. Does not switch. */
 CC_API int cc_sem_release(CCSem *s, uint32_t n);
 
 /* ---- wait group ---- */
@@ -117,9 +117,9 @@ typedef struct CCWaitGroup {
     void *first;
 } CCWaitGroup;
 
-/* Adds n, which may be negative, to the count; when that reaches 0, everybody who waits goes on. A count below 0
- * or beyond INT32_MAX ends the program with a sentence. What is added while somebody waits, or might, is added
- * while the count is not 0. Does not switch. */
+/* Adds n, which may be negative, to the count; when that reaches 0, everybody who waits goes on. A count
+ * below 0 or beyond INT32_MAX ends the program with a sentence. What is added while somebody waits, or might,
+ * is added while the count is not 0. Does not switch. */
 CC_API int cc_wait_group_add(CCWaitGroup *wg, int32_t n);
 /* Subtracts 1. Does not switch. */
 CC_API int cc_wait_group_done(CCWaitGroup *wg);
@@ -138,9 +138,9 @@ typedef struct CCOnce {
     uint64_t owner;
 } CCOnce;
 
-/* The first call runs fn(arg) on the caller's stack; the others wait until it has returned. 0: fn has returned,
- * and what it wrote can be read. ECANCELED: it may still be running, elsewhere. fn must return; a call for the same
- * object from within fn waits for ever, or ends a debug build with a sentence. Switches. */
+/* The first call runs fn(arg) on the caller's stack; the others wait until it has returned. 0: fn has
+ * returned, and what it wrote can be read. ECANCELED: it may still be running, elsewhere. fn must return; a
+ * call for the same object from within fn waits for ever, or ends a debug build with a sentence. Switches. */
 CC_API int cc_once(CCOnce *once, void (*fn)(void *arg), void *arg);
 
 /* ---- event ---- */

@@ -1,7 +1,8 @@
 /* barrier.c - parties that wait for each other, round after round. Everything is under the lock.
  *
- * BAR-1  The one that completes the number takes everybody off the line: the round is over for all of them. One
- *        whose claim is lost, to a deadline or a canceller, finds itself off the line and has passed all the same.
+ * BAR-1  The one that completes the number takes everybody off the line: the round is over for all of them.
+ *        One whose claim is lost, to a deadline or a canceller, finds itself off the line and has passed all
+ *        the same.
  * BAR-2  One that finds itself in line when its wait is over leaves, and does not count any more.
  */
 #include "lock/line.h"

@@ -9,9 +9,9 @@
  *
  * COND-1  A waiter is in line before it unlocks the mutex: whoever changes the condition under the mutex and
  *         signals after that finds it.
- * COND-2  A signal goes to one that is still on its way (`mark` is not set), who sees it before it would wait,
- *         or to one that is seated and was claimed. Either returns 0. One that ends for another reason has not
- *         been given any signal.
+ * COND-2  A signal goes to one that is still on its way (`mark` is not set), who sees it before it would
+ *         wait, or to one that is seated and was claimed. Either returns 0. One that ends for another reason
+ *         has not been given any signal.
  */
 #include "lock/hall.h"
 #include "lock/mutex.h"

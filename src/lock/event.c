@@ -1,8 +1,8 @@
 /* event.c - it has happened, or not yet; and once, which is an event with somebody who brings it about.
  *
- * EVENT-1  Whoever sets it first empties the line, then goes from "nobody waits" to SET in one step; if somebody
- *          came in between, again. SET is the last that is done to the event, which may then be gone; those who were
- *          claimed run after it.
+ * EVENT-1  Whoever sets it first empties the line, then goes from "nobody waits" to SET in one step; if
+ *          somebody came in between, again. SET is the last that is done to the event, which may then be
+ *          gone; those who were claimed run after it.
  */
 #include "lock/event.h"
 

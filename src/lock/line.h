@@ -1,14 +1,14 @@
 /* line.h - those who wait for one object, in the order of their coming.
  *
- * The line is one pointer, NULL when nobody waits, so that an object that is all zero is ready and one that is
- * idle holds no address of its own. The seats, one on the stack of each waiter, form a ring.
+ * The line is one pointer, NULL when nobody waits, so that an object that is all zero is ready and one that
+ * is idle holds no address of its own. The seats, one on the stack of each waiter, form a ring.
  *
  * LINE-1  The line and `linked` are guarded by the object's lock.
- * LINE-2  Claim before give: what an object has to give (a lock, a permit, a signal) goes to a waiter that was
- *         claimed, and to no other. One that lost its claim to a deadline or a canceller gets nothing, and the
- *         next in line is tried: nothing is swallowed.
- * LINE-3  A claimed waiter does not run before the flush, which comes after the object's lock: whoever gives is
- *         through with the object's memory by then. So the one who is given something may free the object.
+ * LINE-2  Claim before give: what an object has to give (a lock, a permit, a signal) goes to a waiter that
+ *         was claimed, and to no other. One that lost its claim to a deadline or a canceller gets nothing,
+ *         and the next in line is tried: nothing is swallowed.
+ * LINE-3  A claimed waiter does not run before the flush, which comes after the object's lock: whoever gives
+ *         is through with the object's memory by then. So the one who is given something may free the object.
  */
 #ifndef CC_LOCK_LINE_H
 #define CC_LOCK_LINE_H
@@ -76,8 +76,8 @@ CC_INLINE void cc__line_flush(struct wakes *wakes) {
     if (cc__wakes_any(wakes)) cc__wakes_flush(wakes);
 }
 
-/* Under the lock: stands in line and waits. 0: claimed; the lock is free. ETIMEDOUT, ECANCELED, ENOMEM: off the
- * line, and the lock is held. */
+/* Under the lock: stands in line and waits. 0: claimed; the lock is free. ETIMEDOUT, ECANCELED, ENOMEM: off
+ * the line, and the lock is held. */
 int cc__line_wait_locked(struct line *line, struct lock *lock, struct seat *seat, uint64_t deadline);
 
 #endif

@@ -86,8 +86,8 @@ void cc__lobby_enter(struct lobby *lobby) {
     cc__set(&lobby->cold, 0);
     lobby->heating++;
     cc__lock_release(&lobby->lock);
-    /* The heavy half of "hot, then look at the word" against "word = 0, then look for hot" in cc_mutex_unlock.
-     * One who comes while another heats has its own: it cannot know how far the other is. */
+    /* The heavy half of "hot, then look at the word" against "word = 0, then look for hot" in
+     * cc_mutex_unlock. One who comes while another heats has its own: it cannot know how far the other is. */
     cc__membarrier();
     cc__lock_take(&lobby->lock);
     lobby->heating--;

@@ -1,16 +1,17 @@
 /* lobby.h - where those who wait for a mutex are, found by the mutex's address and not through its memory.
  *
  * A mutex is one word. When it is given back with a plain store, the giver must look for waiters after the
- * store, and by then the mutex may belong to somebody else, or be gone. So waiters and the sign that there are
- * some live here: in one of a fixed number of rooms, by a hash of the address.
+ * store, and by then the mutex may belong to somebody else, or be gone. So waiters and the sign that there
+ * are some live here: in one of a fixed number of rooms, by a hash of the address.
  *
  * A room is cold while nobody in it waits: then an unlock is a store between two looks at `cold`. It is hot
- * otherwise: then an unlock is a compare-and-swap that notices the mark of a waiter. Whoever waits first makes the room hot, with a
- * heavy barrier, before it marks the word: of an unlock that saw the room cold, either the store is visible to
- * the waiter, or its second look finds the room hot. README.md has the whole of it.
+ * otherwise: then an unlock is a compare-and-swap that notices the mark of a waiter. Whoever waits first
+ * makes the room hot, with a heavy barrier, before it marks the word: of an unlock that saw the room cold,
+ * either the store is visible to the waiter, or its second look finds the room hot. README.md has the whole
+ * of it.
  *
- * LOBBY-1  Seats and queues are guarded by the room's lock. A queue is one address; its first seat stands for it
- *          in the room, so a long queue does not slow its neighbours down.
+ * LOBBY-1  Seats and queues are guarded by the room's lock. A queue is one address; its first seat stands for
+ *          it in the room, so a long queue does not slow its neighbours down.
  * LOBBY-2  A room with seats, or with somebody who is making it hot, is not made cold.
  * LOBBY-3  `cold` is set only where membarrier works; elsewhere every room stays hot.
  */

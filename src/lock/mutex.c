@@ -6,17 +6,17 @@
  *
  *   lock      0 -> LOCKED, compare-and-swap. Else spin a little, then wait in the lobby.
  *   unlock    room cold:  store 0, and look again whether it is cold
- *             room hot:   LOCKED -> 0, compare-and-swap; with WAITERS, under the room's lock, to one who waits
+ *             room hot:   LOCKED -> 0, compare-and-swap; with WAITERS, under the room's lock, to a waiter
  *
  * MUTEX-1  A waiter marks the word LOCKED -> LOCKED | WAITERS in a hot room, under the room's lock, and is
  *          findable before that lock is free.
- * MUTEX-2  While somebody sits and the word has no mark, a waiter is awake: the heir, whom the unlock that took
- *          the mark away has woken. It takes the lock with WAITERS set, or marks the word again and sits down
- *          at the front. So unlocks in between need not wake anybody.
+ * MUTEX-2  While somebody sits and the word has no mark, a waiter is awake: the heir, whom the unlock that
+ *          took the mark away has woken. It takes the lock with WAITERS set, or marks the word again and sits
+ *          down at the front. So unlocks in between need not wake anybody.
  * MUTEX-3  An heir that lost PASSED_MAX races, or has waited STARVING_NS, is starving: it is handed the lock
  *          by the next unlock, which does not free it in between.
- * MUTEX-4  The last that an unlock does to the mutex is to free it or to hand it over, under the room's lock or
- *          in one atomic operation. After that it knows its address only.
+ * MUTEX-4  The last that an unlock does to the mutex is to free it or to hand it over, under the room's lock
+ *          or in one atomic operation. After that it knows its address only.
  */
 #include "lock/mutex.h"
 
@@ -37,8 +37,8 @@ enum {
 /* ---- spinning ----
  *
  * The first look comes after a pause and not at once: each look takes the line away from the holder's core
- * (145 ns there and back), and two cores that take turns at every operation are ten times slower than one that
- * does a hundred in a row. Measured with bench/mutex, two workers. */
+ * (145 ns there and back), and two cores that take turns at every operation are ten times slower than one
+ * that does a hundred in a row. Measured with bench/mutex, two workers. */
 enum {
     SPIN_PAUSES = 24, /* before the first look; about 1 us */
     SPIN_ROUNDS = 4,  /* looks, each after twice as long a pause */
@@ -62,7 +62,7 @@ CC_INLINE bool try_lock(struct mutex *m, uint32_t with) {
 
 static bool spin(struct mutex *m, struct lobby *lobby, uint32_t with) {
     if (!may_spin(cc__worker())) return false;
-    /* Where spinning has been in vain it is tried rarely: a holder that sleeps with the lock is not worth it. */
+    /* Where spinning was in vain it is tried rarely: a holder that sleeps with the lock is not worth it. */
     uint32_t vain = cc__get(&lobby->vain);
     if (vain >= VAIN_MAX) {
         cc__set(&lobby->vain, vain < VAIN_MAX + VAIN_PAUSE ? vain + 1 : VAIN_MAX - 1);
@@ -156,8 +156,8 @@ void cc__mutex_lock_always(struct mutex *m) {
 
 /* ---- unlocking ---- */
 
-/* The mutex is free already, and may be gone: an unlock in a room that became hot meanwhile has erased the mark
- * of whoever waits. */
+/* The mutex is free already, and may be gone: an unlock in a room that became hot meanwhile has erased the
+ * mark of whoever waits. */
 static CC_NOINLINE void wake_after(const void *key) {
     struct lobby *lobby = cc__lobby_of(key);
     struct wakes wakes;

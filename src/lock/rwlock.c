@@ -7,8 +7,8 @@
  * RW-2  Whoever leaves last while somebody waits hands the lock over, under the internal lock: to the first
  *       writer in line, or to the readers that stand in front of it. The lock is not free in between.
  * RW-3  When all in line have left for other reasons, the mark goes, and the holder leaves as if nobody had
- *       waited: by one compare-and-swap, the last that it does to the lock. After that, and after a hand-over, it
- *       may be gone.
+ *       waited: by one compare-and-swap, the last that it does to the lock. After that, and after a
+ *       hand-over, it may be gone.
  */
 #include "lock/hall.h"
 #include "lock/holder.h"
@@ -39,9 +39,9 @@ CC_INLINE bool try_enter(struct hall *h, bool write) {
     return false;
 }
 
-/* Under the lock. Hands over to the first in line, and with a reader to the readers right behind it; `mine` is taken
- * out of the word in the same step. Others are inside: readers only. False: nobody was given anything, and nothing was
- * changed but the mark. */
+/* Under the lock. Hands over to the first in line, and with a reader to the readers right behind it; `mine`
+ * is taken out of the word in the same step. Others are inside: readers only. False: nobody was given
+ * anything, and nothing was changed but the mark. */
 static bool hand_over_locked(struct hall *h, uint32_t mine, bool others, struct wakes *wakes) {
     uint32_t given = 0;
     for (struct seat *seat; (seat = cc__line_first(&h->line)) != NULL;) {
@@ -57,8 +57,8 @@ static bool hand_over_locked(struct hall *h, uint32_t mine, bool others, struct 
     return given != 0;
 }
 
-/* Somebody in line has left: readers behind it may fit in now. The lock is never free while somebody waits (RW-2), so
- * a writer has to wait on, for the last of those inside. */
+/* Somebody in line has left: readers behind it may fit in now. The lock is never free while somebody waits
+ * (RW-2), so a writer has to wait on, for the last of those inside. */
 static void close_ranks_locked(struct hall *h, struct wakes *wakes) {
     if (cc__get_acquire(&h->word) & WRITER)
         cc__hall_left_locked(h);

@@ -1,7 +1,7 @@
 /* sem.c - a semaphore: permits in the word, handed to those who wait.
  *
- * SEM-1  While somebody waits there are no permits in the word: a release gives to the first in line, and only
- *        what is left over goes into the word. So nobody overtakes the line.
+ * SEM-1  While somebody waits there are no permits in the word: a release gives to the first in line, and
+ *        only what is left over goes into the word. So nobody overtakes the line.
  * SEM-2  The last that a release does to the semaphore is the compare-and-swap that adds, or to free its lock
  *        before any of those it has claimed can run. After that it may be gone.
  */

@@ -1,7 +1,7 @@
 /* wait_group.c - a count, and those who wait for it to be 0.
  *
- * GROUP-1  The count becomes 0 under the lock, together with the claim of everybody in line: a wait ends if and
- *          only if the count was 0 at a moment during it. So the group may be used again at once.
+ * GROUP-1  The count becomes 0 under the lock, together with the claim of everybody in line: a wait ends if
+ *          and only if the count was 0 at a moment during it. So the group may be used again at once.
  * GROUP-2  A wait looks at the count under the lock, so that it does not return, and the group go, while the
  *          last of those who count down still holds it.
  */

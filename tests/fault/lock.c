@@ -1,5 +1,5 @@
-/* lock.c - waits in cc_sync.h with a deadline when there is no memory for the timer: ENOMEM, nothing is taken, and the object
- * serves whoever comes next. */
+/* lock.c - waits in cc_sync.h with a deadline when there is no memory for the timer: ENOMEM, nothing is
+ * taken, and the object serves whoever comes next. */
 #include "fail.h"
 #include "harness.h"
 

@@ -1,6 +1,8 @@
-/* lock_cold.c - rooms of the lobby cool and heat all the time: an unlock by a plain store meets one who begins to wait.
+/* lock_cold.c - rooms of the lobby cool and heat all the time: an unlock by a plain store meets one who
+ * begins to wait.
  *
- * Every mutex is used alone, often enough for its room to cool, and then at once by two: a wake that is lost there is a hang.
+ * Every mutex is used alone, often enough for its room to cool, and then at once by two: a wake that is lost
+ * there is a hang.
  */
 #include "stress.h"
 

@@ -1,5 +1,5 @@
-/* lock_end.c - the runtime is shut down, and everybody cancelled, in the middle of locking; the objects live on and serve the next
- * runtime: nothing was swallowed by those who were cancelled.
+/* lock_end.c - the runtime is shut down, and everybody cancelled, in the middle of locking; the objects live
+ * on and serve the next runtime: nothing was swallowed by those who were cancelled.
  */
 #include "../battery/battery.h"
 
@@ -69,7 +69,7 @@ TEST_WORKERS(cancelled_in_the_middle, .timeout = 120) {
             CHECK_EQ(cc_spawn(&task, lock_until_cancelled, (void *)(uintptr_t)(test_random(&rng) | 1), NULL), 0);
             CHECK_EQ(cc_task_detach(&task), 0);
         }
-        /* An OS thread takes part: it is not cancelled, and what the cancelled were to have passes on to it. */
+        /* An OS thread takes part: it is not cancelled, and what the cancelled leave passes on to it. */
         for (int i = 0; i < 50; i++) CHECK_EQ(one_of(test_random(&rng)), 0);
         CHECK_EQ(cc_runtime_shutdown(300), 0);
         CHECK_EQ(mutex.word, 0);

@@ -1,5 +1,5 @@
-/* lock_mix.c - everything of cc_sync.h at once, by fibers and OS threads, with deadlines that are just too short; what each
- * object guards is counted, and the books are right in the end.
+/* lock_mix.c - everything of cc_sync.h at once, by fibers and OS threads, with deadlines that are just too
+ * short; what each object guards is counted, and the books are right in the end.
  */
 #include "../battery/battery.h"
 
@@ -20,7 +20,6 @@ struct mix {
     long in_box;
     atomic_long put, taken;
     CCWaitGroup group;
-    atomic_long started, ended;
     long rounds;
     uint64_t gap; /* ns: about how long deadlines are */
 };
@@ -100,7 +99,8 @@ static void use_box(struct seat *s, uint64_t r) {
                                    : cc_cond_wait(&x->filled, &x->box_mutex));
     x->in_box--;
     atomic_fetch_add_explicit(&x->taken, 1, memory_order_relaxed);
-    /* A signal may have reached one who then found nothing, taken by a passer-by: that one waits for the next. */
+    /* A signal may have reached one who then found nothing, taken by a passer-by: that one waits for the
+     * next. */
     bool more = x->in_box > 0;
     CHECK_EQ(cc_mutex_unlock(&x->box_mutex), 0);
     if (more) CHECK_EQ(cc_cond_signal(&x->filled), 0);

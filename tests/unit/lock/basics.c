@@ -1,4 +1,5 @@
-/* basics.c - each object alone, on an OS thread and in a fiber: zero is ready, the three forms, bad arguments. */
+/* basics.c - each object alone, on an OS thread and in a fiber: zero is ready, the three forms, bad
+ * arguments. */
 #include "looking.h"
 
 static const CCDeadline past = {1};

@@ -1,5 +1,5 @@
-/* endings.c - a wait ends by being given what it waited for, by its deadline, or by cancellation: by one of them, and nothing
- * gets lost. */
+/* endings.c - a wait ends by being given what it waited for, by its deadline, or by cancellation: by one of
+ * them, and nothing gets lost. */
 #include "looking.h"
 
 enum { CROWD = 6 };

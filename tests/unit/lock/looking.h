@@ -1,5 +1,5 @@
-/* looking.h - who waits where: a waiter that can be seen in a line, under the line's lock, is parked. And parties that make one
- * call each. */
+/* looking.h - who waits where: a waiter that can be seen in a line, under the line's lock, is parked. And
+ * parties that make one call each. */
 #ifndef CCC_TESTS_UNIT_LOCK_LOOKING_H
 #define CCC_TESTS_UNIT_LOCK_LOOKING_H
 

@@ -1,4 +1,5 @@
-/* mutex.c - one at a time; who waits gets its turn; an unlock is through with the mutex when another may free it. */
+/* mutex.c - one at a time; who waits gets its turn; an unlock is through with the mutex when another may free
+ * it. */
 #include "looking.h"
 
 /* ---- exclusion ---- */
@@ -72,7 +73,8 @@ static void *be_greedy(void *unused) {
     return unused;
 }
 
-/* On one worker the one who waits can run only while the lock is held: without a hand-over it would lose for ever. */
+/* On one worker the one who waits can run only while the lock is held: without a hand-over it would lose for
+ * ever. */
 TEST(nobody_is_passed_over_for_ever) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
     CHECK_EQ(cc_run(be_greedy, NULL, NULL), 0);
