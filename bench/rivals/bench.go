@@ -310,6 +310,32 @@ func parked(n uint64) result {
 	return result{n: n, ns: ns, extras: extras}
 }
 
+func mutex(n uint64) result {
+	const users = 16
+	each := (n + users - 1) / users
+	var lock sync.Mutex
+	var all sync.WaitGroup
+	balance := uint64(0)
+	start := time.Now()
+	all.Add(users)
+	for i := 0; i < users; i++ {
+		go func() {
+			for k := uint64(0); k < each; k++ {
+				lock.Lock()
+				balance++
+				lock.Unlock()
+			}
+			all.Done()
+		}()
+	}
+	all.Wait()
+	ns := float64(time.Since(start).Nanoseconds())
+	if balance != users*each {
+		fail("%d increments were counted", balance)
+	}
+	return result{n: balance, ns: ns}
+}
+
 func main() {
 	if len(os.Args) < 2 || len(os.Args) > 4 {
 		fail("usage: %s NAME [WORKERS] [SCALE]", os.Args[0])
@@ -346,6 +372,8 @@ func main() {
 		r = skynet(scale)
 	case "timers":
 		r = timers(scaled(100000, scale))
+	case "mutex":
+		r = mutex(scaled(2000000, scale))
 	case "parked":
 		r = parked(scaled(100000, scale))
 	default:

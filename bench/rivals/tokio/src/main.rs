@@ -261,6 +261,31 @@ async fn parked(n: u64) -> Outcome {
     result
 }
 
+async fn mutex(n: u64) -> Outcome {
+    const USERS: u64 = 16;
+    let each = n.div_ceil(USERS);
+    let balance = Arc::new(tokio::sync::Mutex::new(0u64));
+    let mut handles = Vec::with_capacity(USERS as usize);
+    let start = Instant::now();
+    for _ in 0..USERS {
+        let balance = balance.clone();
+        handles.push(spawn(async move {
+            for _ in 0..each {
+                *balance.lock().await += 1;
+            }
+        }));
+    }
+    for handle in handles {
+        handle.await.unwrap();
+    }
+    let result = outcome(USERS * each, start);
+    let counted = *balance.lock().await;
+    if counted != result.n {
+        fail(format!("{counted} increments were counted"));
+    }
+    result
+}
+
 async fn run(name: String, scale: f64) -> Outcome {
     match name.as_str() {
         "yield" => yields(2, scaled(2_500_000, scale)).await,
@@ -271,6 +296,7 @@ async fn run(name: String, scale: f64) -> Outcome {
         "fib" => run_fib(scale).await,
         "skynet" => skynet(scale).await,
         "timers" => timers(scaled(100_000, scale)).await,
+        "mutex" => mutex(scaled(2_000_000, scale)).await,
         "parked" => parked(scaled(100_000, scale)).await,
         _ => fail(format!("there is no benchmark '{name}'")),
     }

@@ -1,0 +1,45 @@
+/* bounded_work.c - at most three at a time, with a deadline: a semaphore; and a condition for those who
+ * watch. */
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <stdio.h>
+
+enum { JOBS = 12, AT_ONCE = 3 };
+
+static CCSem slots = CC_SEM_INIT(AT_ONCE);
+static CCMutex mutex;
+static CCCond changed;
+static int running, most, done; /* guarded by mutex */
+
+static void change(int by) {
+    cc_mutex_lock(&mutex);
+    running += by;
+    if (running > most) most = running;
+    if (by < 0) done++;
+    cc_mutex_unlock(&mutex);
+    cc_cond_broadcast(&changed);
+}
+
+static void *job(void *unused) {
+    cc_sem_acquire(&slots);
+    change(+1);
+    cc_sleep_ms(5);
+    change(-1);
+    cc_sem_release(&slots, 1);
+    return unused;
+}
+
+int main(void) {
+    CCTask tasks[JOBS];
+    for (int i = 0; i < JOBS; i++) tasks[i] = cc_fiber_spawn_task(job, NULL);
+
+    cc_mutex_lock(&mutex);
+    while (done < JOBS) cc_cond_wait(&changed, &mutex); /* in a loop: another may have been quicker */
+    printf("%d jobs done, never more than %d at once: %s\n", done, AT_ONCE, most <= AT_ONCE ? "yes" : "no");
+    cc_mutex_unlock(&mutex);
+    for (int i = 0; i < JOBS; i++) cc_task_join(&tasks[i], NULL);
+
+    CCEvent never = {0};
+    if (cc_event_wait_until(&never, cc_after_ms(10)) == ETIMEDOUT)
+        printf("What never happens is not waited for for ever.\n");
+}

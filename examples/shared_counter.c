@@ -1,0 +1,31 @@
+/* shared_counter.c - many tasks, one table: a mutex guards it, a wait group says when all are through. */
+#include <ccc/ccc.h>
+#include <stdio.h>
+
+enum { TASKS = 100, WORDS = 4 };
+
+static CCMutex mutex; /* zero is ready: nothing to initialise, nothing to destroy */
+static CCWaitGroup all;
+static int count[WORDS];
+
+static void *tally(void *arg) {
+    int number = (int)(long)arg;
+    for (int i = 0; i < 1000; i++) {
+        cc_mutex_lock(&mutex);
+        count[(number + i) % WORDS]++;
+        if (i % 100 == 0) cc_yield(); /* a lock may be held across anything that waits */
+        cc_mutex_unlock(&mutex);
+    }
+    cc_wait_group_done(&all);
+    return NULL;
+}
+
+int main(void) {
+    cc_wait_group_add(&all, TASKS);
+    for (long i = 0; i < TASKS; i++) {
+        CCTask task = cc_fiber_spawn_task(tally, (void *)i);
+        cc_task_detach(&task);
+    }
+    cc_wait_group_wait(&all);
+    for (int i = 0; i < WORDS; i++) printf("%d: %d\n", i, count[i]);
+}

@@ -1,0 +1,187 @@
+/* cc_sync.h - mutex, rwlock, condition, semaphore, wait group, once, event, barrier: fibers park in them, OS
+ * threads block, in any mix.
+ *
+ * Zero-initialised is ready: a static object, or {0}, needs no call before its first use, and none after its
+ * last. The fields are private. An object that is in use must not be copied or moved. It may be freed by
+ * somebody whose call has returned 0 and who knows that no call is still to come: the unlock, release, done,
+ * signal or set that let it go is through with the object's memory by then.
+ *
+ * Forms: plain waits as long as it takes; _try never waits: EAGAIN; _until waits until the deadline at most:
+ * ETIMEDOUT. What can be done at once is done, also when the deadline has passed.
+ *
+ * Every call that waits may return
+ *   ECANCELED  a fiber's wait was cancelled; nothing was taken, and nothing that was given is lost;
+ *   ENOMEM     _until only: no memory for a timer; nothing was taken;
+ * and every call EINVAL for NULL. A caller that gets an error does not hold the lock. Contexts: all calls may
+ * be made by fibers and by OS threads, before the runtime starts too; none from a signal handler.
+ */
+#ifndef CCC_CC_SYNC_H
+#define CCC_CC_SYNC_H
+
+#include <ccc/cc_base.h>
+#include <ccc/cc_time.h>
+
+CC_BEGIN_DECLS
+
+/* ---- mutex ---- */
+
+/* One at a time. The lock belongs to the fiber (or OS thread) that took it, whichever worker it runs on, and
+ * to nobody else; it is not recursive. A mutex that is free may be taken by whoever comes by, but one who has
+ * been passed over for a millisecond is handed the lock. A debug build of the library ends the program with a
+ * sentence when a mutex is unlocked by somebody who does not hold it, or locked again by its holder; any
+ * build does when a free one is unlocked. */
+typedef struct CCMutex {
+    uint32_t word;
+    uint32_t spare;
+    uint64_t owner;
+} CCMutex;
+
+/* Takes the lock. ECANCELED, ETIMEDOUT, EAGAIN, ENOMEM: it is not taken. Switches; _try does not. */
+CC_API int cc_mutex_lock(CCMutex *m);
+CC_API int cc_mutex_lock_try(CCMutex *m);
+CC_API int cc_mutex_lock_until(CCMutex *m, CCDeadline deadline);
+/* Gives it back. Does not switch. */
+CC_API int cc_mutex_unlock(CCMutex *m);
+
+/* ---- reader-writer lock ---- */
+
+/* Any number of readers, or one writer. First come, first served: whoever has to wait stands in line, and
+ * nobody overtakes the line; readers that stand in it side by side go in together. So neither side starves
+ * the other, and a reader must not take the lock a second time: it would wait behind a writer that waits for
+ * it. */
+typedef struct CCRWLock {
+    uint32_t word;
+    uint32_t lock;
+    void *first;
+    uint64_t owner;
+} CCRWLock;
+
+/* As for a mutex. Switches; _try and the unlocks do not. */
+CC_API int cc_rwlock_read_lock(CCRWLock *rw);
+CC_API int cc_rwlock_read_lock_try(CCRWLock *rw);
+CC_API int cc_rwlock_read_lock_until(CCRWLock *rw, CCDeadline deadline);
+CC_API int cc_rwlock_read_unlock(CCRWLock *rw);
+CC_API int cc_rwlock_write_lock(CCRWLock *rw);
+CC_API int cc_rwlock_write_lock_try(CCRWLock *rw);
+CC_API int cc_rwlock_write_lock_until(CCRWLock *rw, CCDeadline deadline);
+CC_API int cc_rwlock_write_unlock(CCRWLock *rw);
+
+/* ---- condition ---- */
+
+/* Waits for something that a mutex guards. */
+typedef struct CCCond {
+    uint32_t spare;
+    uint32_t lock;
+    void *first;
+} CCCond;
+
+/* Unlocks m, waits for a signal, locks m again: unlocking and beginning to wait are one step for whoever
+ * changes the condition under m. The caller holds m. On return it holds m, whatever the outcome: the second
+ * locking knows no deadline and is not cancelled. 0: a signal or broadcast was for this wait; as another may
+ * have changed things before m was locked again, look again, in a loop. ECANCELED, ETIMEDOUT: no signal was
+ * used up. EINVAL, ENOMEM: m was not unlocked in between. Switches. */
+CC_API int cc_cond_wait(CCCond *c, CCMutex *m);
+CC_API int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline);
+/* Ends the wait of the one that has waited longest; of all. Nobody waits: nothing happens. With or without
+ * the mutex held. Does not switch. */
+CC_API int cc_cond_signal(CCCond *c);
+CC_API int cc_cond_broadcast(CCCond *c);
+
+/* ---- semaphore ---- */
+
+/* A number of permits; {0} has none, CC_SEM_INIT(n) n. First come, first served. */
+typedef struct CCSem {
+    uint32_t word;
+    uint32_t lock;
+    void *first;
+} CCSem;
+
+#define CC_SEM_MAX 0x7fffffffu
+#define CC_SEM_INIT(n) \
+    { (n), 0, 0 }
+
+/* Takes one permit. An error: none is taken. Switches; _try does not. */
+CC_API int cc_sem_acquire(CCSem *s);
+CC_API int cc_sem_acquire_try(CCSem *s);
+CC_API int cc_sem_acquire_until(CCSem *s, CCDeadline deadline);
+/* Gives n permits: to those who wait, the rest for later. EOVERFLOW: there would be more than CC_SEM_MAX;
+ * none is given. Does not switch. */
+CC_API int cc_sem_release(CCSem *s, uint32_t n);
+
+/* ---- wait group ---- */
+
+/* Counts what is under way, and waits for nothing to be. It may be used again once the count was 0. */
+typedef struct CCWaitGroup {
+    uint32_t word;
+    uint32_t lock;
+    void *first;
+} CCWaitGroup;
+
+/* Adds n, which may be negative, to the count; when that reaches 0, everybody who waits goes on. A count
+ * below 0 or beyond INT32_MAX ends the program with a sentence. What is added while somebody waits, or might,
+ * is added while the count is not 0. Does not switch. */
+CC_API int cc_wait_group_add(CCWaitGroup *wg, int32_t n);
+/* Subtracts 1. Does not switch. */
+CC_API int cc_wait_group_done(CCWaitGroup *wg);
+/* Waits until the count is 0. An error: it was not, as far as this wait saw. Switches; _try does not. */
+CC_API int cc_wait_group_wait(CCWaitGroup *wg);
+CC_API int cc_wait_group_wait_try(CCWaitGroup *wg);
+CC_API int cc_wait_group_wait_until(CCWaitGroup *wg, CCDeadline deadline);
+
+/* ---- once ---- */
+
+/* Something that is done by whoever needs it first, while the others wait. */
+typedef struct CCOnce {
+    uint32_t word;
+    uint32_t lock;
+    void *first;
+    uint64_t owner;
+} CCOnce;
+
+/* The first call runs fn(arg) on the caller's stack; the others wait until it has returned. 0: fn has
+ * returned, and what it wrote can be read. ECANCELED: it may still be running, elsewhere. fn must return; a
+ * call for the same object from within fn waits for ever, or ends a debug build with a sentence. Switches. */
+CC_API int cc_once(CCOnce *once, void (*fn)(void *arg), void *arg);
+
+/* ---- event ---- */
+
+/* Has happened, or has not yet; {0} has not. */
+typedef struct CCEvent {
+    uint32_t word;
+    uint32_t lock;
+    void *first;
+} CCEvent;
+
+/* It has happened: everybody who waits, and whoever comes before a reset, goes on. Does not switch. */
+CC_API int cc_event_set(CCEvent *e);
+/* It has not happened. Those whom the last set let go are not held up. Does not switch. */
+CC_API int cc_event_reset(CCEvent *e);
+/* Waits until it has happened. Switches; _try does not. */
+CC_API int cc_event_wait(CCEvent *e);
+CC_API int cc_event_wait_try(CCEvent *e);
+CC_API int cc_event_wait_until(CCEvent *e, CCDeadline deadline);
+
+/* ---- barrier ---- */
+
+/* A meeting point for a fixed number of parties, again and again: CCBarrier b = CC_BARRIER_INIT(4). */
+typedef struct CCBarrier {
+    uint32_t parties;
+    uint32_t lock;
+    void *first;
+    uint32_t arrived;
+    uint32_t spare;
+} CCBarrier;
+
+#define CC_BARRIER_INIT(n) \
+    { (n), 0, 0, 0, 0 }
+
+/* Waits until as many as it was made for have arrived; then all go on, and the next round begins. ECANCELED,
+ * ETIMEDOUT: the caller has left and does not count; the others wait for somebody in its place. Once all have
+ * arrived each of them gets 0, also one whose deadline passes at that moment. EINVAL: for no party at all.
+ * Switches. */
+CC_API int cc_barrier_wait(CCBarrier *b);
+CC_API int cc_barrier_wait_until(CCBarrier *b, CCDeadline deadline);
+
+CC_END_DECLS
+
+#endif

@@ -1,0 +1,59 @@
+/* barrier.c - parties that wait for each other, round after round. Everything is under the lock.
+ *
+ * BAR-1  The one that completes the number takes everybody off the line: the round is over for all of them.
+ *        One whose claim is lost, to a deadline or a canceller, finds itself off the line and has passed all
+ *        the same.
+ * BAR-2  One that finds itself in line when its wait is over leaves, and does not count any more.
+ */
+#include "lock/line.h"
+
+#include <ccc/cc_sync.h>
+
+#include <errno.h>
+
+struct barrier {
+    uint32_t parties;
+    struct lock lock;
+    struct line line;
+    uint32_t arrived; /* in line */
+    uint32_t spare;
+};
+
+_Static_assert(sizeof(struct barrier) == sizeof(CCBarrier), "the public struct");
+
+static void complete_locked(struct barrier *b, struct wakes *wakes) {
+    b->arrived = 0;
+    for (struct seat *seat; (seat = cc__line_first(&b->line)) != NULL;) {
+        cc__line_remove(&b->line, seat);
+        seat->mark = true;
+        (void)cc__wakes_claim_locked(wakes, &seat->waiter, WAKE_OBJECT);
+    }
+}
+
+int cc_barrier_wait_until(CCBarrier *barrier, CCDeadline deadline) {
+    if (unlikely(barrier == NULL || barrier->parties == 0)) return EINVAL;
+    struct barrier *b = (struct barrier *)(void *)barrier;
+    struct seat seat = {.mark = false};
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    int rc = 0;
+    cc__lock_take(&b->lock);
+    if (b->arrived + 1 == b->parties) {
+        complete_locked(b, &wakes);
+    } else {
+        b->arrived++;
+        rc = cc__line_wait_locked(&b->line, &b->lock, &seat, deadline.ns);
+        if (likely(rc == 0)) return 0;
+        if (seat.mark)
+            rc = 0;
+        else
+            b->arrived--;
+    }
+    cc__lock_release(&b->lock);
+    cc__line_flush(&wakes);
+    return rc;
+}
+
+int cc_barrier_wait(CCBarrier *b) {
+    return cc_barrier_wait_until(b, CC_FOREVER);
+}

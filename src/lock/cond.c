@@ -1,0 +1,99 @@
+/* cond.c - waiting for something that a mutex guards.
+ *
+ *   wait                                        signal
+ *   lock; stand in line; unlock                 lock; the first in line:
+ *   unlock the mutex                              it is seated: claim it
+ *   lock; signalled? then no wait                 it is on its way: say so
+ *   seated: wait                                unlock; wake
+ *   lock the mutex
+ *
+ * COND-1  A waiter is in line before it unlocks the mutex: whoever changes the condition under the mutex and
+ *         signals after that finds it.
+ * COND-2  A signal goes to one that is still on its way (`mark` is not set), who sees it before it would
+ *         wait, or to one that is seated and was claimed. Either returns 0. One that ends for another reason
+ *         has not been given any signal.
+ */
+#include "lock/hall.h"
+#include "lock/mutex.h"
+
+#include <errno.h>
+
+struct cond_seat {
+    struct seat seat; /* mark: seated, can be claimed */
+    bool signalled;
+};
+
+static struct cond_seat *of_seat(struct seat *seat) {
+    return container_of(seat, struct cond_seat, seat);
+}
+
+/* Under the lock: gives one signal away. False: nobody is in line. */
+static bool signal_locked(struct hall *h, struct wakes *wakes) {
+    for (struct seat *seat; (seat = cc__line_first(&h->line)) != NULL;) {
+        cc__line_remove(&h->line, seat);
+        if (!seat->mark) {
+            of_seat(seat)->signalled = true;
+            return true;
+        }
+        if (cc__wakes_claim_locked(wakes, &seat->waiter, WAKE_OBJECT)) return true;
+    }
+    return false;
+}
+
+static int signal(CCCond *c, bool all) {
+    if (unlikely(c == NULL)) return EINVAL;
+    struct hall *h = cc__hall_of(c);
+    /* COND-1, and the mutex orders the two: a waiter that this signal is for is in line. */
+    if (cc__line_empty(&h->line)) return 0;
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__lock_take(&h->lock);
+    while (signal_locked(h, &wakes) && all) {
+    }
+    cc__lock_release(&h->lock);
+    cc__line_flush(&wakes);
+    return 0;
+}
+
+int cc_cond_signal(CCCond *c) {
+    return signal(c, false);
+}
+
+int cc_cond_broadcast(CCCond *c) {
+    return signal(c, true);
+}
+
+/* In line, the mutex unlocked: waits, unless a signal was quicker. */
+static int sit_down(struct hall *h, struct cond_seat *s) {
+    cc__lock_take(&h->lock);
+    if (s->signalled) {
+        cc__lock_release(&h->lock);
+        return 0;
+    }
+    s->seat.mark = true;
+    enum wake_reason reason = cc__wait_locked(&s->seat.waiter, &h->lock, PARK_MUTEX);
+    if (likely(reason == WAKE_OBJECT)) return 0;
+    cc__lock_take(&h->lock);
+    if (s->seat.linked) cc__line_remove(&h->line, &s->seat);
+    cc__lock_release(&h->lock);
+    return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
+}
+
+int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline) {
+    if (unlikely(c == NULL || m == NULL)) return EINVAL;
+    struct hall *h = cc__hall_of(c);
+    struct cond_seat s = {.signalled = false};
+    int rc = cc__waiter_init(&s.seat.waiter, cc__worker(), deadline.ns); /* nothing until the wait itself switches */
+    if (unlikely(rc != 0)) return rc;
+    cc__lock_take(&h->lock);
+    cc__line_push(&h->line, &s.seat);
+    cc__lock_release(&h->lock);
+    (void)cc_mutex_unlock(m);
+    rc = sit_down(h, &s);
+    cc__mutex_lock_always(cc__mutex_of(m));
+    return rc;
+}
+
+int cc_cond_wait(CCCond *c, CCMutex *m) {
+    return cc_cond_wait_until(c, m, CC_FOREVER);
+}

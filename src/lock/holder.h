@@ -1,0 +1,31 @@
+/* holder.h - who holds a lock; in debug builds, where it is written down and checked, and nowhere else.
+ *
+ * A holder is a fiber by its id, or an OS thread by its handle with the top bit set. 0: nobody.
+ */
+#ifndef CC_LOCK_HOLDER_H
+#define CC_LOCK_HOLDER_H
+
+#include "sync/atomic.h"
+
+#ifdef CC_DEBUG
+void cc__holder_enter(_Atomic uint64_t *owner);
+/* Ends the program unless the caller is the holder. what: "cc_mutex_unlock: the mutex" */
+void cc__holder_leave(_Atomic uint64_t *owner, const char *what);
+/* Before a wait: ends the program if the caller is the holder. */
+void cc__holder_again(_Atomic uint64_t *owner, const char *what);
+#else
+CC_INLINE void cc__holder_enter(_Atomic uint64_t *owner) {
+    (void)owner;
+}
+CC_INLINE void cc__holder_leave(_Atomic uint64_t *owner, const char *what) {
+    (void)owner, (void)what;
+}
+CC_INLINE void cc__holder_again(_Atomic uint64_t *owner, const char *what) {
+    (void)owner, (void)what;
+}
+#endif
+
+/* In every build: something that is free was given back. */
+CC_NORETURN CC_COLD void cc__holder_free(const char *what);
+
+#endif

@@ -1,0 +1,237 @@
+/* mutex.c - one word in the mutex, everything else in the lobby.
+ *
+ *   0                  free
+ *   LOCKED             held; nobody waits, as far as the word knows
+ *   LOCKED | WAITERS   held; whoever unlocks looks into the lobby
+ *
+ *   lock      0 -> LOCKED, compare-and-swap. Else spin a little, then wait in the lobby.
+ *   unlock    room cold:  store 0, and look again whether it is cold
+ *             room hot:   LOCKED -> 0, compare-and-swap; with WAITERS, under the room's lock, to a waiter
+ *
+ * MUTEX-1  A waiter marks the word LOCKED -> LOCKED | WAITERS in a hot room, under the room's lock, and is
+ *          findable before that lock is free.
+ * MUTEX-2  While somebody sits and the word has no mark, a waiter is awake: the heir, whom the unlock that
+ *          took the mark away has woken. It takes the lock with WAITERS set, or marks the word again and sits
+ *          down at the front. So unlocks in between need not wake anybody.
+ * MUTEX-3  An heir that lost PASSED_MAX races, or has waited STARVING_NS, is starving: it is handed the lock
+ *          by the next unlock, which does not free it in between.
+ * MUTEX-4  The last that an unlock does to the mutex is to free it or to hand it over, under the room's lock
+ *          or in one atomic operation. After that it knows its address only.
+ */
+#include "lock/mutex.h"
+
+#include "arch/cpu.h"
+#include "lock/lobby.h"
+#include "plat/affinity.h"
+#include "plat/clock.h"
+#include "wait/cancel.h"
+
+#include <errno.h>
+
+enum { LOCKED = 1, WAITERS = 2 };
+
+enum {
+    STARVING_NS = 1000 * 1000, /* as in Go: long beside a wake-up, short beside what a person notices */
+    PASSED_MAX = 16,           /* guess: a bound where nobody looks at the clock */
+};
+
+/* ---- spinning ----
+ *
+ * The first look comes after a pause and not at once: each look takes the line away from the holder's core
+ * (145 ns there and back), and two cores that take turns at every operation are ten times slower than one
+ * that does a hundred in a row. Measured with bench/mutex, two workers. */
+enum {
+    SPIN_PAUSES = 24, /* before the first look; about 1 us */
+    SPIN_ROUNDS = 4,  /* looks, each after twice as long a pause */
+    VAIN_MAX = 8,     /* after so many spins in vain ... */
+    VAIN_PAUSE = 64,  /* ... so many waits begin without one. Guesses */
+};
+
+/* Whether another thread could free the lock while we spin. */
+static bool may_spin(struct worker *w) {
+    static _Atomic uint32_t cpus; /* 0: not asked, 1: one, 2: more */
+    if (w != NULL && cc__sched.count == 1) return false;
+    uint32_t known = cc__get(&cpus);
+    if (unlikely(known == 0)) cc__set(&cpus, known = cc__affinity_single() ? 1 : 2);
+    return known > 1;
+}
+
+CC_INLINE bool try_lock(struct mutex *m, uint32_t with) {
+    uint32_t expected = 0;
+    return cc__get(&m->word) == 0 && cc__cas(&m->word, &expected, LOCKED | with); /* pairs with the unlocks */
+}
+
+static bool spin(struct mutex *m, struct lobby *lobby, uint32_t with) {
+    if (!may_spin(cc__worker())) return false;
+    /* Where spinning was in vain it is tried rarely: a holder that sleeps with the lock is not worth it. */
+    uint32_t vain = cc__get(&lobby->vain);
+    if (vain >= VAIN_MAX) {
+        cc__set(&lobby->vain, vain < VAIN_MAX + VAIN_PAUSE ? vain + 1 : VAIN_MAX - 1);
+        return false;
+    }
+    unsigned pauses = SPIN_PAUSES;
+    for (unsigned round = 0; round < SPIN_ROUNDS; round++, pauses *= 2) {
+        for (unsigned i = 0; i < pauses; i++) cc__cpu_relax();
+        if (try_lock(m, with)) {
+            if (vain != 0) cc__set(&lobby->vain, vain / 2);
+            return true;
+        }
+    }
+    cc__set(&lobby->vain, vain + 1);
+    return false;
+}
+
+/* ---- waiting ---- */
+
+/* In the room: takes the lock if it is free (true); else the word is marked, and stays so until we sit. */
+static bool take_or_mark_locked(struct mutex *m, struct lobby *lobby) {
+    uint32_t word = cc__get(&m->word);
+    for (;;) {
+        if (word == 0) {
+            uint32_t with = cc__lobby_first_locked(lobby, m) != NULL ? WAITERS : 0;
+            if (cc__cas(&m->word, &word, LOCKED | with)) return true;
+        } else if ((word & WAITERS) || cc__cas(&m->word, &word, LOCKED | WAITERS)) {
+            return false;
+        }
+    }
+}
+
+/* An heir gives up before it could sit down: somebody else has to be the heir. */
+static void pass_on(struct mutex *m, struct lobby *lobby) {
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__lobby_enter(lobby);
+    if (cc__lobby_first_locked(lobby, m) != NULL && take_or_mark_locked(m, lobby)) {
+        cc__lobby_claim_locked(lobby, m, &wakes);
+        cc__set_release(&m->word, 0);
+    }
+    cc__lock_release(&lobby->lock);
+    if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
+}
+
+static CC_NOINLINE int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
+    struct lobby *lobby = cc__lobby_of(m);
+    cc__holder_again(&m->owner, "cc_mutex_lock: the mutex");
+    if (spin(m, lobby, 0)) return 0;
+    struct lobby_seat seat = {.key = m};
+    uint64_t since = cc__clock_now();
+    for (unsigned passed = 0;;) {
+        int rc = cc__waiter_init(&seat.waiter, cc__worker(), deadline);
+        if (unlikely(rc != 0)) {
+            if (passed > 0) pass_on(m, lobby);
+            return rc;
+        }
+        cc__lobby_enter(lobby);
+        if (take_or_mark_locked(m, lobby)) {
+            cc__lock_release(&lobby->lock);
+            return 0;
+        }
+        cc__lobby_push_locked(lobby, &seat, passed > 0);
+        enum wake_reason reason = cc__wait_locked(&seat.waiter, &lobby->lock, PARK_MUTEX);
+        if (likely(reason == WAKE_OBJECT)) {
+            if (seat.granted || try_lock(m, WAITERS) || spin(m, lobby, WAITERS)) return 0;
+            passed++;
+            seat.starving = passed >= PASSED_MAX || cc__clock_now() - since >= STARVING_NS;
+            continue;
+        }
+        cc__lock_take(&lobby->lock);
+        if (seat.linked) cc__lobby_remove_locked(lobby, &seat);
+        cc__lock_release(&lobby->lock);
+        if (reason == WAKE_TIMER) return ETIMEDOUT;
+        if (cancellable) return ECANCELED;
+    }
+}
+
+CC_INLINE int lock(struct mutex *m, uint64_t deadline, bool cancellable) {
+    uint32_t expected = 0;
+    int rc = 0;
+    /* Pairs with the unlocks. */
+    if (unlikely(!cc__cas(&m->word, &expected, LOCKED))) rc = lock_slow(m, deadline, cancellable);
+    if (likely(rc == 0)) cc__holder_enter(&m->owner);
+    return rc;
+}
+
+void cc__mutex_lock_always(struct mutex *m) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    /* A cancellation holds until the fiber leaves its scope: without the shield every wait would end at once. */
+    bool shield = self != NULL && cc__cancel_shield(self);
+    (void)lock(m, WAIT_FOREVER, false);
+    if (shield) cc__cancel_unshield(self);
+}
+
+/* ---- unlocking ---- */
+
+/* The mutex is free already, and may be gone: an unlock in a room that became hot meanwhile has erased the
+ * mark of whoever waits. */
+static CC_NOINLINE void wake_after(const void *key) {
+    struct lobby *lobby = cc__lobby_of(key);
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__lock_take(&lobby->lock);
+    cc__lobby_claim_locked(lobby, key, &wakes);
+    cc__lock_release(&lobby->lock);
+    if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
+}
+
+/* We hold the mutex, and somebody waits or waited. */
+static void unlock_to_waiter(struct mutex *m, struct lobby *lobby) {
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__lock_take(&lobby->lock);
+    struct lobby_seat *seat = cc__lobby_claim_locked(lobby, m, &wakes);
+    if (seat != NULL && seat->starving) {
+        seat->granted = true; /* its frame stays until the flush */
+        if (cc__lobby_first_locked(lobby, m) == NULL) cc__set(&m->word, LOCKED);
+    } else {
+        cc__set_release(&m->word, 0); /* pairs with the next lock; nobody else writes a word that we hold */
+    }
+    cc__lock_release(&lobby->lock);
+    if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
+}
+
+static CC_NOINLINE void unlock_hot(struct mutex *m, struct lobby *lobby) {
+    uint32_t held = LOCKED;
+    if (likely(cc__cas(&m->word, &held, 0))) { /* pairs with the next lock */
+        cc__lobby_cool(lobby);
+        return;
+    }
+    if (unlikely(held == 0)) cc__holder_free("cc_mutex_unlock: the mutex");
+    unlock_to_waiter(m, lobby);
+}
+
+/* ---- the calls ---- */
+
+int cc_mutex_lock(CCMutex *mutex) {
+    if (unlikely(mutex == NULL)) return EINVAL;
+    return lock(cc__mutex_of(mutex), WAIT_FOREVER, true);
+}
+
+int cc_mutex_lock_until(CCMutex *mutex, CCDeadline deadline) {
+    if (unlikely(mutex == NULL)) return EINVAL;
+    return lock(cc__mutex_of(mutex), deadline.ns, true);
+}
+
+int cc_mutex_lock_try(CCMutex *mutex) {
+    if (unlikely(mutex == NULL)) return EINVAL;
+    struct mutex *m = cc__mutex_of(mutex);
+    if (!try_lock(m, 0)) return EAGAIN;
+    cc__holder_enter(&m->owner);
+    return 0;
+}
+
+int cc_mutex_unlock(CCMutex *mutex) {
+    if (unlikely(mutex == NULL)) return EINVAL;
+    struct mutex *m = cc__mutex_of(mutex);
+    struct lobby *lobby = cc__lobby_of(m);
+    cc__holder_leave(&m->owner, "cc_mutex_unlock: the mutex");
+    if (likely(cc__get(&lobby->cold) && cc__get(&m->word) == LOCKED)) {
+        cc__set_release(&m->word, 0); /* pairs with the next lock */
+        /* "Word = 0, then look for hot" against "hot, then look at the word" in cc__lobby_enter: the light
+         * half. A room can only have been cold where the heavy half works. */
+        cc__compiler_fence();
+        if (unlikely(!cc__get(&lobby->cold))) wake_after(m);
+        return 0;
+    }
+    unlock_hot(m, lobby);
+    return 0;
+}

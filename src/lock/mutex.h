@@ -1,0 +1,25 @@
+/* mutex.h - what the condition needs from the mutex. */
+#ifndef CC_LOCK_MUTEX_H
+#define CC_LOCK_MUTEX_H
+
+#include "lock/holder.h"
+
+#include <ccc/cc_sync.h>
+
+/* A CCMutex as the library sees it: C++ has no _Atomic, so the public struct has plain fields. */
+struct mutex {
+    _Atomic uint32_t word; /* mutex.c */
+    uint32_t spare;
+    _Atomic uint64_t owner;
+};
+
+_Static_assert(sizeof(struct mutex) == sizeof(CCMutex), "the public struct");
+
+CC_INLINE struct mutex *cc__mutex_of(CCMutex *m) {
+    return (struct mutex *)(void *)m;
+}
+
+/* Locks, however long it takes; not cancelled. */
+void cc__mutex_lock_always(struct mutex *m);
+
+#endif

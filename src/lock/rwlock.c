@@ -1,0 +1,179 @@
+/* rwlock.c - many readers or one writer, first come, first served.
+ *
+ *    31       30 ......... 1  0
+ *    WAITERS  readers         WRITER
+ *
+ * RW-1  Nobody overtakes: while WAITERS is set, a lock is taken by way of the line only.
+ * RW-2  Whoever leaves last while somebody waits hands the lock over, under the internal lock: to the first
+ *       writer in line, or to the readers that stand in front of it. The lock is not free in between.
+ * RW-3  When all in line have left for other reasons, the mark goes, and the holder leaves as if nobody had
+ *       waited: by one compare-and-swap, the last that it does to the lock. After that, and after a
+ *       hand-over, it may be gone.
+ */
+#include "lock/hall.h"
+#include "lock/holder.h"
+
+#include <errno.h>
+
+#define WRITER UINT32_C(1)
+#define READER UINT32_C(2)
+#define READERS (~(HALL_WAITERS | WRITER))
+
+struct rwlock {
+    struct hall hall;
+    _Atomic uint64_t owner; /* the writer */
+};
+
+_Static_assert(sizeof(struct rwlock) == sizeof(CCRWLock), "the public struct");
+
+/* seat.mark: a writer. */
+
+static bool may_enter(uint32_t word, bool write) {
+    return write ? word == 0 : !(word & (HALL_WAITERS | WRITER));
+}
+
+CC_INLINE bool try_enter(struct hall *h, bool write) {
+    uint32_t word = cc__get(&h->word);
+    while (may_enter(word, write))
+        if (cc__cas_weak(&h->word, &word, word + (write ? WRITER : READER))) return true; /* pairs with the leaves */
+    return false;
+}
+
+/* Under the lock. Hands over to the first in line, and with a reader to the readers right behind it; `mine`
+ * is taken out of the word in the same step. Others are inside: readers only. False: nobody was given
+ * anything, and nothing was changed but the mark. */
+static bool hand_over_locked(struct hall *h, uint32_t mine, bool others, struct wakes *wakes) {
+    uint32_t given = 0;
+    for (struct seat *seat; (seat = cc__line_first(&h->line)) != NULL;) {
+        bool write = seat->mark;
+        if (write && (others || given != 0)) break;
+        cc__line_remove(&h->line, seat);
+        if (!cc__wakes_claim_locked(wakes, &seat->waiter, WAKE_OBJECT)) continue;
+        given += write ? WRITER : READER;
+        if (write) break;
+    }
+    if (given != 0) cc__add(&h->word, given - mine); /* pairs with the leaves of those who were here */
+    cc__hall_left_locked(h);
+    return given != 0;
+}
+
+/* Somebody in line has left: readers behind it may fit in now. The lock is never free while somebody waits
+ * (RW-2), so a writer has to wait on, for the last of those inside. */
+static void close_ranks_locked(struct hall *h, struct wakes *wakes) {
+    if (cc__get_acquire(&h->word) & WRITER)
+        cc__hall_left_locked(h);
+    else
+        (void)hand_over_locked(h, 0, true, wakes);
+}
+
+static CC_NOINLINE int enter_slow(struct hall *h, bool write, uint64_t deadline) {
+    struct seat seat = {.mark = write};
+    cc__lock_take(&h->lock);
+    uint32_t word = cc__get(&h->word);
+    for (;;) {
+        if (may_enter(word, write)) {
+            if (!cc__cas(&h->word, &word, word + (write ? WRITER : READER))) continue;
+            cc__lock_release(&h->lock);
+            return 0;
+        }
+        if ((word & HALL_WAITERS) || cc__cas(&h->word, &word, word | HALL_WAITERS)) break;
+    }
+    int rc = cc__line_wait_locked(&h->line, &h->lock, &seat, deadline);
+    if (likely(rc == 0)) return 0;
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    close_ranks_locked(h, &wakes);
+    cc__lock_release(&h->lock);
+    cc__line_flush(&wakes);
+    return rc;
+}
+
+/* The word as it was when nothing of ours was left in it. */
+static CC_NOINLINE void leave_slow(struct hall *h, uint32_t mine) {
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    uint32_t word = cc__get(&h->word);
+    for (;;) {
+        bool last = (word & ~HALL_WAITERS) == mine;
+        if (!last || !(word & HALL_WAITERS)) {
+            if (cc__cas_weak(&h->word, &word, word - mine)) return; /* pairs with the next to enter */
+            continue;
+        }
+        cc__lock_take(&h->lock);
+        word = cc__get(&h->word);
+        bool gone = (word & ~HALL_WAITERS) == mine && (word & HALL_WAITERS) && hand_over_locked(h, mine, false, &wakes);
+        cc__lock_release(&h->lock);
+        if (gone) break;
+        word = cc__get(&h->word);
+    }
+    cc__line_flush(&wakes);
+}
+
+/* ---- the calls ---- */
+
+static int read_lock(CCRWLock *rw, uint64_t deadline, bool wait) {
+    if (unlikely(rw == NULL)) return EINVAL;
+    struct hall *h = cc__hall_of(rw);
+    if (likely(try_enter(h, false))) return 0;
+    if (!wait) return EAGAIN;
+    cc__holder_again(&((struct rwlock *)(void *)rw)->owner, "cc_rwlock_read_lock: the lock");
+    return enter_slow(h, false, deadline);
+}
+
+static int write_lock(CCRWLock *lock, uint64_t deadline, bool wait) {
+    if (unlikely(lock == NULL)) return EINVAL;
+    struct rwlock *rw = (struct rwlock *)(void *)lock;
+    if (unlikely(!try_enter(&rw->hall, true))) {
+        if (!wait) return EAGAIN;
+        cc__holder_again(&rw->owner, "cc_rwlock_write_lock: the lock");
+        int rc = enter_slow(&rw->hall, true, deadline);
+        if (rc != 0) return rc;
+    }
+    cc__holder_enter(&rw->owner);
+    return 0;
+}
+
+int cc_rwlock_read_lock(CCRWLock *rw) {
+    return read_lock(rw, WAIT_FOREVER, true);
+}
+
+int cc_rwlock_read_lock_try(CCRWLock *rw) {
+    return read_lock(rw, 0, false);
+}
+
+int cc_rwlock_read_lock_until(CCRWLock *rw, CCDeadline deadline) {
+    return read_lock(rw, deadline.ns, true);
+}
+
+int cc_rwlock_read_unlock(CCRWLock *rw) {
+    if (unlikely(rw == NULL)) return EINVAL;
+    struct hall *h = cc__hall_of(rw);
+    uint32_t word = cc__get(&h->word);
+    if (unlikely((word & READERS) == 0)) cc__holder_free("cc_rwlock_read_unlock: the lock");
+    if (likely(!(word & HALL_WAITERS) && cc__cas(&h->word, &word, word - READER))) return 0; /* pairs with a writer */
+    leave_slow(h, READER);
+    return 0;
+}
+
+int cc_rwlock_write_lock(CCRWLock *rw) {
+    return write_lock(rw, WAIT_FOREVER, true);
+}
+
+int cc_rwlock_write_lock_try(CCRWLock *rw) {
+    return write_lock(rw, 0, false);
+}
+
+int cc_rwlock_write_lock_until(CCRWLock *rw, CCDeadline deadline) {
+    return write_lock(rw, deadline.ns, true);
+}
+
+int cc_rwlock_write_unlock(CCRWLock *lock) {
+    if (unlikely(lock == NULL)) return EINVAL;
+    struct rwlock *rw = (struct rwlock *)(void *)lock;
+    uint32_t word = WRITER;
+    cc__holder_leave(&rw->owner, "cc_rwlock_write_unlock: the lock");
+    if (likely(cc__cas(&rw->hall.word, &word, 0))) return 0; /* pairs with the next to enter */
+    if (unlikely(!(word & WRITER))) cc__holder_free("cc_rwlock_write_unlock: the lock");
+    leave_slow(&rw->hall, WRITER);
+    return 0;
+}

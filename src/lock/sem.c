@@ -1,0 +1,87 @@
+/* sem.c - a semaphore: permits in the word, handed to those who wait.
+ *
+ * SEM-1  While somebody waits there are no permits in the word: a release gives to the first in line, and
+ *        only what is left over goes into the word. So nobody overtakes the line.
+ * SEM-2  The last that a release does to the semaphore is the compare-and-swap that adds, or to free its lock
+ *        before any of those it has claimed can run. After that it may be gone.
+ */
+#include "lock/hall.h"
+
+#include <errno.h>
+
+static bool take(struct hall *h) {
+    uint32_t word = cc__get(&h->word);
+    while (word != 0 && !(word & HALL_WAITERS))
+        if (cc__cas_weak(&h->word, &word, word - 1)) return true; /* pairs with the release that added it */
+    return false;
+}
+
+/* Under the lock: takes a permit (true), or leaves the mark. */
+static bool take_or_mark_locked(struct hall *h) {
+    uint32_t word = cc__get(&h->word);
+    for (;;) {
+        if (word & HALL_WAITERS) return false;
+        if (cc__cas_weak(&h->word, &word, word != 0 ? word - 1 : HALL_WAITERS)) return word != 0;
+    }
+}
+
+static CC_NOINLINE int acquire_slow(struct hall *h, uint64_t deadline) {
+    struct seat seat;
+    cc__lock_take(&h->lock);
+    if (take_or_mark_locked(h)) {
+        cc__lock_release(&h->lock);
+        return 0;
+    }
+    int rc = cc__line_wait_locked(&h->line, &h->lock, &seat, deadline);
+    if (likely(rc == 0)) return 0;
+    cc__hall_left_locked(h);
+    cc__lock_release(&h->lock);
+    return rc;
+}
+
+int cc_sem_acquire_try(CCSem *s) {
+    if (unlikely(s == NULL)) return EINVAL;
+    return take(cc__hall_of(s)) ? 0 : EAGAIN;
+}
+
+int cc_sem_acquire_until(CCSem *s, CCDeadline deadline) {
+    if (unlikely(s == NULL)) return EINVAL;
+    struct hall *h = cc__hall_of(s);
+    return likely(take(h)) ? 0 : acquire_slow(h, deadline.ns);
+}
+
+int cc_sem_acquire(CCSem *s) {
+    return cc_sem_acquire_until(s, CC_FOREVER);
+}
+
+/* Gives to those who wait; returns how many permits are left over. */
+static CC_NOINLINE uint32_t give_to_line(struct hall *h, uint32_t n, struct wakes *wakes) {
+    cc__lock_take(&h->lock);
+    while (n > 0 && cc__line_claim_locked(&h->line, wakes) != NULL) n--;
+    cc__hall_left_locked(h);
+    cc__lock_release(&h->lock);
+    return n;
+}
+
+int cc_sem_release(CCSem *s, uint32_t n) {
+    if (unlikely(s == NULL)) return EINVAL;
+    if (unlikely(n > CC_SEM_MAX)) return EOVERFLOW;
+    struct hall *h = cc__hall_of(s);
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    int rc = 0;
+    uint32_t word = cc__get(&h->word);
+    while (n > 0) {
+        if (unlikely(word & HALL_WAITERS)) {
+            n = give_to_line(h, n, &wakes);
+            if (n > 0) word = cc__get(&h->word);
+        } else if (unlikely(word > CC_SEM_MAX - n)) {
+            rc = EOVERFLOW;
+            break;
+        } else if (cc__cas_weak(&h->word, &word, word + n)) { /* pairs with take */
+            break;
+        }
+    }
+    cc__line_flush(&wakes);
+    return rc;
+}

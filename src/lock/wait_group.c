@@ -1,0 +1,76 @@
+/* wait_group.c - a count, and those who wait for it to be 0.
+ *
+ * GROUP-1  The count becomes 0 under the lock, together with the claim of everybody in line: a wait ends if
+ *          and only if the count was 0 at a moment during it. So the group may be used again at once.
+ * GROUP-2  A wait looks at the count under the lock, so that it does not return, and the group go, while the
+ *          last of those who count down still holds it.
+ */
+#include "lock/hall.h"
+
+#include "base/fatal.h"
+
+#include <errno.h>
+
+static uint32_t sum(uint32_t count, int32_t n) {
+    int64_t after = (int64_t)count + n;
+    if (unlikely(after < 0))
+        cc__fatal("cc_wait_group_add: the count is %u, and %d more makes it negative: more is done than was added",
+                  count, n);
+    if (unlikely(after > INT32_MAX)) cc__fatal("cc_wait_group_add: the count is %u, and %d more is too much", count, n);
+    return (uint32_t)after;
+}
+
+static CC_NOINLINE void add_locked(struct hall *h, int32_t n) {
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__lock_take(&h->lock);
+    uint32_t count = cc__get(&h->word), after;
+    do after = sum(count, n);
+    while (!cc__cas_weak(&h->word, &count, after)); /* acquires what the others did, for those who wait */
+    if (after == 0) cc__line_claim_all_locked(&h->line, &wakes);
+    cc__lock_release(&h->lock);
+    cc__line_flush(&wakes);
+}
+
+int cc_wait_group_add(CCWaitGroup *wg, int32_t n) {
+    if (unlikely(wg == NULL)) return EINVAL;
+    struct hall *h = cc__hall_of(wg);
+    uint32_t count = cc__get(&h->word);
+    for (;;) {
+        uint32_t after = sum(count, n);
+        if (after == 0) break;
+        if (likely(cc__cas_weak(&h->word, &count, after))) return 0; /* pairs with the one that makes it 0 */
+    }
+    if (n != 0) add_locked(h, n);
+    return 0;
+}
+
+int cc_wait_group_done(CCWaitGroup *wg) {
+    return cc_wait_group_add(wg, -1);
+}
+
+static int wait(CCWaitGroup *wg, uint64_t deadline, bool may_wait) {
+    if (unlikely(wg == NULL)) return EINVAL;
+    struct hall *h = cc__hall_of(wg);
+    struct seat seat;
+    int rc = 0;
+    cc__lock_take(&h->lock);
+    if (cc__get_acquire(&h->word) != 0) { /* pairs with those who counted down */
+        rc = may_wait ? cc__line_wait_locked(&h->line, &h->lock, &seat, deadline) : EAGAIN;
+        if (rc == 0) return 0;
+    }
+    cc__lock_release(&h->lock);
+    return rc;
+}
+
+int cc_wait_group_wait(CCWaitGroup *wg) {
+    return wait(wg, WAIT_FOREVER, true);
+}
+
+int cc_wait_group_wait_try(CCWaitGroup *wg) {
+    return wait(wg, 0, false);
+}
+
+int cc_wait_group_wait_until(CCWaitGroup *wg, CCDeadline deadline) {
+    return wait(wg, deadline.ns, true);
+}

@@ -1,0 +1,166 @@
+/* cond.c - no signal is lost, none is used twice. */
+#include "looking.h"
+
+/* ---- a buffer of one, as in every textbook: it hangs if a signal is lost ---- */
+
+struct box {
+    CCMutex mutex;
+    CCCond filled, emptied;
+    bool full;
+    long value, each;
+    atomic_long sum;
+};
+
+static void *fill_box(void *arg) {
+    struct box *b = arg;
+    for (long i = 1; i <= b->each; i++) {
+        CHECK_EQ(cc_mutex_lock(&b->mutex), 0);
+        while (b->full) CHECK_EQ(cc_cond_wait(&b->emptied, &b->mutex), 0);
+        b->full = true;
+        b->value = i;
+        if (i % 2) CHECK_EQ(cc_cond_signal(&b->filled), 0); /* with the mutex, */
+        CHECK_EQ(cc_mutex_unlock(&b->mutex), 0);
+        if (i % 2 == 0) CHECK_EQ(cc_cond_signal(&b->filled), 0); /* and without */
+    }
+    return NULL;
+}
+
+static void *empty_box(void *arg) {
+    struct box *b = arg;
+    for (long i = 1; i <= b->each; i++) {
+        CHECK_EQ(cc_mutex_lock(&b->mutex), 0);
+        while (!b->full) {
+            int rc = i % 3 ? cc_cond_wait(&b->filled, &b->mutex)
+                           : cc_cond_wait_until(&b->filled, &b->mutex, cc_after_ns(3000));
+            CHECK(rc == 0 || (rc == ETIMEDOUT && i % 3 == 0));
+        }
+        b->full = false;
+        atomic_fetch_add(&b->sum, b->value);
+        CHECK_EQ(cc_cond_signal(&b->emptied), 0);
+        CHECK_EQ(cc_mutex_unlock(&b->mutex), 0);
+    }
+    return NULL;
+}
+
+static void box_with(enum parties who, size_t pairs) {
+    struct box b = {.each = test_scale(3000)};
+    struct party parties[PARTY_MAX];
+    for (size_t i = 0; i < pairs; i++) {
+        parties[2 * i] = party_start(who, (int)i, fill_box, &b);
+        parties[2 * i + 1] = party_start(who, (int)i + 1, empty_box, &b);
+    }
+    parties_end(parties, (int)(2 * pairs));
+    CHECK_EQ(b.sum, (long)pairs * b.each * (b.each + 1) / 2);
+    CHECK_EQ(in_line(&b.filled), 0);
+    CHECK_EQ(in_line(&b.emptied), 0);
+}
+
+TEST_WORKERS(a_box_of_one, .timeout = 120) {
+    for_each_kind(box_with, 1);
+    for_each_kind(box_with, 4);
+}
+
+/* ---- one signal, one waiter ---- */
+
+static struct watch watch;
+static atomic_int returned;
+
+static void *wait_once(void *unused) {
+    CHECK_EQ(call_cond(&watch, CC_FOREVER), 0);
+    atomic_fetch_add(&returned, 1);
+    return unused;
+}
+
+static void one_each_with(enum parties who, size_t unused) {
+    (void)unused;
+    enum { CROWD = 8 };
+    struct party parties[CROWD];
+    atomic_store(&returned, 0);
+    for (int i = 0; i < CROWD; i++) parties[i] = party_start(who, i, wait_once, NULL);
+    await_line(&watch, CROWD);
+    for (int i = 1; i <= 3; i++) {
+        CHECK_EQ(cc_cond_signal(&watch.cond), 0);
+        CHECK_EQ(in_line(&watch), CROWD - i);
+        while (returned != i) cc_yield();
+    }
+    CHECK_EQ(cc_cond_broadcast(&watch.cond), 0);
+    parties_end(parties, CROWD);
+    CHECK_EQ(returned, CROWD);
+}
+
+TEST_WORKERS(one_signal_one_waiter) {
+    for_each_kind(one_each_with, 0);
+}
+
+/* ---- a signal between the unlock of the mutex and the wait ---- */
+
+/* The waiter's unlock wakes somebody who signals at once: the waiter is on its way to its seat. */
+static void *signal_at_once(void *unused) {
+    CHECK_EQ(cc_mutex_lock(&watch.mutex), 0);
+    CHECK_EQ(cc_mutex_unlock(&watch.mutex), 0);
+    CHECK_EQ(cc_cond_signal(&watch.cond), 0);
+    return unused;
+}
+
+static void on_its_way_with(enum parties who, size_t unused) {
+    (void)unused;
+    for (long i = 0; i < test_rounds(300, 100000); i++) {
+        CHECK_EQ(cc_mutex_lock(&watch.mutex), 0);
+        struct party p = party_start(who, 0, signal_at_once, NULL);
+        if (i % 2) await_lobby(&watch.mutex, 1);
+        CHECK_EQ(cc_cond_wait(&watch.cond, &watch.mutex), 0);
+        CHECK_EQ(cc_mutex_unlock(&watch.mutex), 0);
+        party_end(&p);
+    }
+}
+
+static void *in_fiber(void *unused) {
+    on_its_way_with(FIBERS, 0);
+    on_its_way_with(THREADS, 0);
+    return unused;
+}
+
+TEST_WORKERS(signalled_on_the_way) {
+    on_its_way_with(FIBERS, 0);
+    on_its_way_with(THREADS, 0);
+    CHECK_EQ(cc_run(in_fiber, NULL, NULL), 0);
+}
+
+/* ---- signals and deadlines: as many waits return 0 as were signalled ---- */
+
+static atomic_int given;
+
+static void *wait_shortly(void *arg) {
+    uint64_t rng = (uintptr_t)arg;
+    for (long i = 0; i < test_rounds(300, 100000); i++) {
+        int rc = call_cond(&watch, cc_after_ns(test_random(&rng) % 30000));
+        CHECK(rc == 0 || rc == ETIMEDOUT);
+        if (rc == 0) atomic_fetch_add(&returned, 1);
+    }
+    return NULL;
+}
+
+static void *signal_often(void *over) {
+    while (!atomic_load((atomic_bool *)over)) {
+        struct hall *h = cc__hall_of(&watch.cond);
+        CHECK_EQ(cc_mutex_lock(&watch.mutex), 0);
+        int before = in_line(h);
+        CHECK_EQ(cc_cond_signal(&watch.cond), 0);
+        /* Nobody can come without the mutex: at most the one that was signalled, and late ones, have gone. */
+        if (before > 0) atomic_fetch_add(&given, 1);
+        CHECK_EQ(cc_mutex_unlock(&watch.mutex), 0);
+        cc_yield();
+    }
+    return NULL;
+}
+
+TEST_WORKERS(no_more_than_signalled) {
+    atomic_bool over = false;
+    CCTask waiters[4], signaller = cc_fiber_spawn_task(signal_often, &over);
+    for (intptr_t i = 0; i < 4; i++) waiters[i] = cc_fiber_spawn_task(wait_shortly, (void *)(i + 1));
+    for (int i = 0; i < 4; i++) CHECK_EQ(cc_task_join(&waiters[i], NULL), 0);
+    over = true;
+    CHECK_EQ(cc_task_join(&signaller, NULL), 0);
+    CHECK(returned <= given);
+    CHECK_EQ(in_line(&watch), 0);
+}

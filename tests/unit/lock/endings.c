@@ -1,0 +1,304 @@
+/* endings.c - a wait ends by being given what it waited for, by its deadline, or by cancellation: by one of
+ * them, and nothing gets lost. */
+#include "looking.h"
+
+enum { CROWD = 6 };
+
+/* ---- what an object must offer to be put through all of this ---- */
+
+struct kind {
+    const char *name;
+    int (*call)(void *, CCDeadline);
+    void (*close)(void *); /* makes everybody wait */
+    void (*give)(void *);  /* lets one, or all, go on */
+    void (*after)(void *); /* what a party does that was let go; may be NULL */
+    void (*clean)(void *); /* nobody waits, nothing is left: checks that, after one more give for `all` == false */
+    bool all;              /* give lets all go, not one */
+};
+
+union object {
+    CCMutex mutex;
+    CCRWLock rw;
+    CCSem sem;
+    CCWaitGroup group;
+    CCEvent event;
+    struct watch watch;
+};
+
+static void mutex_close(void *o) {
+    CHECK_EQ(cc_mutex_lock(o), 0);
+}
+static void mutex_give(void *o) {
+    CHECK_EQ(cc_mutex_unlock(o), 0);
+}
+static void mutex_clean(void *o) {
+    CHECK_EQ(in_lobby(o), 0);
+    CHECK_EQ(cc_mutex_lock_try(o), 0);
+    CHECK_EQ(cc_mutex_unlock(o), 0);
+}
+
+static void write_close(void *o) {
+    CHECK_EQ(cc_rwlock_write_lock(o), 0);
+}
+static void write_give(void *o) {
+    CHECK_EQ(cc_rwlock_write_unlock(o), 0);
+}
+static void read_after(void *o) {
+    CHECK_EQ(cc_rwlock_read_unlock(o), 0);
+}
+static void rw_clean(void *o) {
+    CHECK_EQ(in_line(o), 0);
+    CHECK_EQ(cc_rwlock_write_lock_try(o), 0);
+    CHECK_EQ(cc_rwlock_write_unlock(o), 0);
+}
+
+static void sem_close(void *o) {
+    (void)o;
+}
+static void sem_give(void *o) {
+    CHECK_EQ(cc_sem_release(o, 1), 0);
+}
+static void sem_clean(void *o) { /* as many permits as nobody took: the caller gives one for each party */
+    CHECK_EQ(in_line(o), 0);
+}
+
+static void group_close(void *o) {
+    CHECK_EQ(cc_wait_group_add(o, 1), 0);
+}
+static void group_give(void *o) {
+    CHECK_EQ(cc_wait_group_done(o), 0);
+}
+static void group_clean(void *o) {
+    CHECK_EQ(in_line(o), 0);
+    CHECK_EQ(cc_wait_group_wait_try(o), 0);
+}
+
+static void event_close(void *o) {
+    CHECK_EQ(cc_event_reset(o), 0);
+}
+static void event_give(void *o) {
+    CHECK_EQ(cc_event_set(o), 0);
+}
+static void event_clean(void *o) {
+    CHECK_EQ(in_line(o), 0);
+    CHECK_EQ(((CCEvent *)o)->word, 1);
+}
+
+static void cond_close(void *o) {
+    (void)o;
+}
+static void cond_give(void *o) {
+    struct watch *w = o;
+    CHECK_EQ(cc_mutex_lock(&w->mutex), 0);
+    CHECK_EQ(cc_cond_broadcast(&w->cond), 0);
+    CHECK_EQ(cc_mutex_unlock(&w->mutex), 0);
+}
+static void cond_clean(void *o) {
+    CHECK_EQ(in_line(o), 0);
+    mutex_clean(&((struct watch *)o)->mutex);
+}
+
+static const struct kind kinds[] = {
+    {"mutex", call_mutex, mutex_close, mutex_give, mutex_give, mutex_clean, false},
+    {"write", call_write, write_close, write_give, write_give, rw_clean, false},
+    {"read", call_read, write_close, write_give, read_after, rw_clean, true},
+    {"sem", call_sem, sem_close, sem_give, NULL, sem_clean, false},
+    {"group", call_group, group_close, group_give, NULL, group_clean, true},
+    {"event", call_event, event_close, event_give, NULL, event_clean, true},
+    {"cond", call_cond, cond_close, cond_give, NULL, cond_clean, true},
+};
+
+#define FOR_EACH_KIND(k) for (const struct kind *k = kinds; k < kinds + array_len(kinds); k++)
+
+static int waiting_at(const struct kind *k, void *o) {
+    return k->call == call_mutex ? in_lobby(o) : in_line(o);
+}
+
+static void await(const struct kind *k, void *o, int n) {
+    while (waiting_at(k, o) != n) cc_yield();
+}
+
+struct guest {
+    struct wish wish;
+    const struct kind *kind;
+};
+
+static void *visit(void *arg) {
+    struct guest *g = arg;
+    (void)make_call(&g->wish);
+    if (g->wish.returned == 0 && g->kind->after != NULL) g->kind->after(g->wish.object);
+    return NULL;
+}
+
+static void invite(struct guest *g, struct party *p, enum parties who, int i, const struct kind *k, void *o,
+                   CCDeadline d) {
+    g->kind = k;
+    wish_init(&g->wish, k->call, o, d);
+    *p = party_start(who, i, visit, g);
+}
+
+/* ---- given ---- */
+
+static void given_with(enum parties who, size_t with_deadline) {
+    FOR_EACH_KIND(k) {
+        union object o;
+        memset(&o, 0, sizeof o);
+        struct guest guests[CROWD];
+        struct party parties[CROWD];
+        k->close(&o);
+        for (int i = 0; i < CROWD; i++)
+            invite(&guests[i], &parties[i], who, i, k, &o, with_deadline ? cc_after_ms(3600 * 1000) : CC_FOREVER);
+        await(k, &o, CROWD);
+        for (int i = 0; i < (k->call == call_sem ? CROWD : 1); i++) k->give(&o);
+        parties_end(parties, CROWD);
+        for (int i = 0; i < CROWD; i++) CHECK_EQ(guests[i].wish.returned, 0);
+        k->clean(&o);
+    }
+}
+
+TEST_WORKERS(given) {
+    for_each_kind(given_with, false);
+    for_each_kind(given_with, true);
+}
+
+/* ---- timed out, with others behind them who are not ---- */
+
+static void some_time_out_with(enum parties who, size_t unused) {
+    (void)unused;
+    FOR_EACH_KIND(k) {
+        union object o;
+        memset(&o, 0, sizeof o);
+        struct guest guests[CROWD];
+        struct party parties[CROWD];
+        k->close(&o);
+        for (int i = 0; i < CROWD; i++)
+            invite(&guests[i], &parties[i], who, i, k, &o, i % 2 ? CC_FOREVER : cc_after_ms(2));
+        for (int i = 0; i < CROWD; i += 2) {
+            party_end(&parties[i]);
+            CHECK_EQ(guests[i].wish.returned, ETIMEDOUT);
+        }
+        await(k, &o, CROWD / 2);
+        for (int i = 0; i < (k->call == call_sem ? CROWD / 2 : 1); i++) k->give(&o);
+        for (int i = 1; i < CROWD; i += 2) {
+            party_end(&parties[i]);
+            CHECK_EQ(guests[i].wish.returned, 0);
+        }
+        k->clean(&o);
+    }
+}
+
+TEST_WORKERS(some_time_out) {
+    for_each_kind(some_time_out_with, 0);
+}
+
+/* ---- at the edge: given at the very moment of the deadline ---- */
+
+static void edge_with(enum parties who, size_t unused) {
+    (void)unused;
+    uint64_t rng = test_seed() + who;
+    FOR_EACH_KIND(k) {
+        int late = 0, in_time = 0;
+        for (long round = 0; round < test_rounds(60, 20000); round++) {
+            union object o;
+            memset(&o, 0, sizeof o);
+            struct guest guests[3];
+            struct party parties[3];
+            k->close(&o);
+            uint64_t until = cc_now_ns() + 20000 + test_random(&rng) % 100000;
+            for (int i = 0; i < 3; i++)
+                invite(&guests[i], &parties[i], who, i, k, &o, (CCDeadline){until + test_random(&rng) % 2000});
+            while (cc_now_ns() < until) {
+            }
+            for (int i = 0; i < (k->call == call_sem ? 3 : 1); i++) k->give(&o);
+            parties_end(parties, 3);
+            int served = 0;
+            for (int i = 0; i < 3; i++) {
+                CHECK(guests[i].wish.returned == 0 || guests[i].wish.returned == ETIMEDOUT);
+                served += guests[i].wish.returned == 0;
+            }
+            in_time += served;
+            late += 3 - served;
+            if (k->call == call_sem) /* what nobody got is there, and no more */
+                CHECK_EQ(o.sem.word, 3 - served);
+            k->clean(&o);
+        }
+        (void)late, (void)in_time; /* how often which: a matter of the machine */
+    }
+}
+
+TEST_WORKERS(given_at_the_deadline, .timeout = 120) {
+    for_each_kind(edge_with, 0);
+}
+
+/* ---- cancelled ---- */
+
+TEST_WORKERS(cancelled) {
+    static union object o[array_len(kinds)];
+    static struct guest guests[array_len(kinds)][CROWD];
+    struct party parties[array_len(kinds)][CROWD];
+    for (size_t n = 0; n < array_len(kinds); n++) {
+        kinds[n].close(&o[n]);
+        for (int i = 0; i < CROWD; i++)
+            invite(&guests[n][i], &parties[n][i], FIBERS, i, &kinds[n], &o[n],
+                   i % 2 ? CC_FOREVER : cc_after_ms(3600 * 1000));
+        await(&kinds[n], &o[n], CROWD);
+        for (int i = 0; i < CROWD; i++) CHECK_EQ(cc_task_detach(&parties[n][i].task), 0);
+    }
+    end_by_cancelling();
+    for (size_t n = 0; n < array_len(kinds); n++) {
+        for (int i = 0; i < CROWD; i++) CHECK_EQ(guests[n][i].wish.returned, ECANCELED);
+        /* Nobody is left, nothing was taken: the object serves whoever comes next. */
+        kinds[n].give(&o[n]);
+        if (kinds[n].call == call_sem) CHECK_EQ(cc_sem_acquire_try(&o[n].sem), 0);
+        kinds[n].clean(&o[n]);
+    }
+}
+
+/* OS threads wait on: they are nobody's to cancel. What is given reaches them past the cancelled. */
+TEST(threads_are_not_cancelled) {
+    FOR_EACH_KIND(k) {
+        CHECK_EQ(cc_runtime_init(NULL), 0);
+        union object o;
+        memset(&o, 0, sizeof o);
+        struct guest guests[CROWD];
+        struct party parties[CROWD];
+        k->close(&o);
+        for (int i = 0; i < CROWD; i++) {
+            invite(&guests[i], &parties[i], MIXED, i, k, &o, CC_FOREVER);
+            if (!parties[i].is_thread) CHECK_EQ(cc_task_detach(&parties[i].task), 0);
+        }
+        await(k, &o, CROWD);
+        end_by_cancelling();
+        CHECK_EQ(waiting_at(k, &o), CROWD / 2);
+        for (int i = 0; i < (k->call == call_sem ? CROWD / 2 : 1); i++) k->give(&o);
+        for (int i = 1; i < CROWD; i += 2) party_end(&parties[i]);
+        for (int i = 0; i < CROWD; i++) CHECK_EQ(guests[i].wish.returned, i % 2 ? 0 : ECANCELED);
+        k->clean(&o);
+    }
+}
+
+/* A cancelled wait for a condition holds the mutex when it returns, although others want it, too. */
+static struct watch held;
+static int inside, most;
+
+static void *wait_and_count(void *arg) {
+    CHECK_EQ(cc_mutex_lock(&held.mutex), 0);
+    CHECK_EQ(cc_cond_wait(&held.cond, &held.mutex), ECANCELED);
+    if (++inside > most) most = inside;
+    cc_yield();
+    inside--;
+    CHECK_EQ(cc_mutex_unlock(&held.mutex), 0);
+    return arg;
+}
+
+TEST_WORKERS(cancelled_with_the_mutex) {
+    for (int i = 0; i < 20; i++) {
+        CCTask task = cc_fiber_spawn_task(wait_and_count, NULL);
+        CHECK_EQ(cc_task_detach(&task), 0);
+    }
+    await_line(&held.cond, 20);
+    end_by_cancelling();
+    CHECK_EQ(most, 1);
+    CHECK_EQ(inside, 0);
+    mutex_clean(&held.mutex);
+}

@@ -1,0 +1,102 @@
+/* looking.h - who waits where: a waiter that can be seen in a line, under the line's lock, is parked. And
+ * parties that make one call each. */
+#ifndef CCC_TESTS_UNIT_LOCK_LOOKING_H
+#define CCC_TESTS_UNIT_LOCK_LOOKING_H
+
+#include "../../battery/battery.h"
+#include "../contexts.h"
+#include "../ending.h"
+
+#include "lock/hall.h"
+#include "lock/lobby.h"
+
+/* How many stand in the line of a hall: any object of cc_sync.h but the mutex. */
+BATTERY_UNUSED static int in_line(void *object) {
+    struct hall *h = object;
+    int n = 0;
+    cc__lock_take(&h->lock);
+    struct link *first = cc__get(&h->line.first);
+    for (struct link *l = first; l != NULL; n++) {
+        l = cc__get(&l->next);
+        if (l == first) l = NULL;
+    }
+    cc__lock_release(&h->lock);
+    return n;
+}
+
+BATTERY_UNUSED static void await_line(void *object, int n) {
+    while (in_line(object) != n) cc_yield();
+}
+
+/* How many wait for a mutex. */
+BATTERY_UNUSED static int in_lobby(CCMutex *m) {
+    struct lobby *lobby = cc__lobby_of(m);
+    int n = 0;
+    cc__lock_take(&lobby->lock);
+    struct lobby_seat *first = cc__lobby_first_locked(lobby, m);
+    if (first != NULL) {
+        struct link *l = &first->queue;
+        do {
+            n++;
+            l = cc__get(&l->next);
+        } while (l != &first->queue);
+    }
+    cc__lock_release(&lobby->lock);
+    return n;
+}
+
+BATTERY_UNUSED static void await_lobby(CCMutex *m, int n) {
+    while (in_lobby(m) != n) cc_yield();
+}
+
+/* One call of a party: what it waits for, and what came of it. */
+struct wish {
+    void *object;
+    int (*call)(void *object, CCDeadline deadline);
+    CCDeadline deadline;
+    atomic_int returned; /* -1 until then */
+};
+
+BATTERY_UNUSED static void *make_call(void *arg) {
+    struct wish *w = arg;
+    atomic_store(&w->returned, w->call(w->object, w->deadline));
+    return NULL;
+}
+
+BATTERY_UNUSED static void wish_init(struct wish *w, int (*call)(void *, CCDeadline), void *object,
+                                     CCDeadline deadline) {
+    w->object = object;
+    w->call = call;
+    w->deadline = deadline;
+    atomic_init(&w->returned, -1);
+}
+
+/* The calls in one shape. CC_FOREVER takes the plain form, so that both are tested. */
+#define CALL(name, type, plain, until)                                      \
+    BATTERY_UNUSED static int name(void *o, CCDeadline d) {                 \
+        return d.ns == UINT64_MAX ? plain((type *)o) : until((type *)o, d); \
+    }
+CALL(call_mutex, CCMutex, cc_mutex_lock, cc_mutex_lock_until)
+CALL(call_read, CCRWLock, cc_rwlock_read_lock, cc_rwlock_read_lock_until)
+CALL(call_write, CCRWLock, cc_rwlock_write_lock, cc_rwlock_write_lock_until)
+CALL(call_sem, CCSem, cc_sem_acquire, cc_sem_acquire_until)
+CALL(call_group, CCWaitGroup, cc_wait_group_wait, cc_wait_group_wait_until)
+CALL(call_event, CCEvent, cc_event_wait, cc_event_wait_until)
+CALL(call_barrier, CCBarrier, cc_barrier_wait, cc_barrier_wait_until)
+
+/* A condition with its mutex; the call locks, waits once, and unlocks. */
+struct watch {
+    CCCond cond; /* first: the line is found here */
+    CCMutex mutex;
+};
+
+BATTERY_UNUSED static int call_cond(void *o, CCDeadline d) {
+    struct watch *w = o;
+    CHECK_EQ(cc_mutex_lock(&w->mutex), 0);
+    int rc = d.ns == UINT64_MAX ? cc_cond_wait(&w->cond, &w->mutex) : cc_cond_wait_until(&w->cond, &w->mutex, d);
+    CHECK_EQ(cc_mutex_lock_try(&w->mutex), EAGAIN); /* it is held, whatever came */
+    CHECK_EQ(cc_mutex_unlock(&w->mutex), 0);
+    return rc;
+}
+
+#endif

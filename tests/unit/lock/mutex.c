@@ -1,0 +1,199 @@
+/* mutex.c - one at a time; who waits gets its turn; an unlock is through with the mutex when another may free
+ * it. */
+#include "looking.h"
+
+/* ---- exclusion ---- */
+
+struct counter {
+    CCMutex mutex;
+    long value; /* not atomic: two at a time lose counts, and a race detector sees them */
+    long each;
+    bool park;
+};
+
+static void *count_up(void *arg) {
+    struct counter *c = arg;
+    for (long i = 0; i < c->each; i++) {
+        if (i % 7 == 3)
+            while (cc_mutex_lock_try(&c->mutex) != 0) cc_yield();
+        else if (i % 7 == 5)
+            while (cc_mutex_lock_until(&c->mutex, cc_after_ns(1000)) != 0) {
+            }
+        else
+            CHECK_EQ(cc_mutex_lock(&c->mutex), 0);
+        long seen = c->value;
+        if (c->park && i % 16 == 0) cc_yield(); /* the others find it locked */
+        c->value = seen + 1;
+        CHECK_EQ(cc_mutex_unlock(&c->mutex), 0);
+    }
+    return NULL;
+}
+
+static void exclusion_with(enum parties who, size_t park) {
+    enum { PARTIES = 8 };
+    struct counter c = {.each = test_scale(park ? 4000 : 20000), .park = park};
+    struct party parties[PARTIES];
+    for (int i = 0; i < PARTIES; i++) parties[i] = party_start(who, i, count_up, &c);
+    parties_end(parties, PARTIES);
+    CHECK_EQ(c.value, PARTIES * c.each);
+    CHECK_EQ(c.mutex.word, 0);
+    CHECK_EQ(in_lobby(&c.mutex), 0);
+}
+
+TEST_WORKERS(one_at_a_time, .timeout = 120) {
+    for_each_kind(exclusion_with, false);
+    for_each_kind(exclusion_with, true);
+}
+
+/* ---- turns ---- */
+
+static CCMutex mutex;
+static int greedy_turns;
+static bool served;
+
+static void *wait_for_it(void *arg) {
+    CHECK_EQ(cc_mutex_lock(&mutex), 0);
+    served = true;
+    CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+    return arg;
+}
+
+/* Takes it again at once after each unlock, and lets the other run only while it holds it. */
+static void *be_greedy(void *unused) {
+    CHECK_EQ(cc_mutex_lock(&mutex), 0);
+    CCTask waiter = cc_fiber_spawn_task(wait_for_it, NULL);
+    await_lobby(&mutex, 1);
+    for (; !served && greedy_turns < 1000; greedy_turns++) {
+        CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+        CHECK_EQ(cc_mutex_lock(&mutex), 0);
+        for (int i = 0; i < 3; i++) cc_yield();
+    }
+    CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+    CHECK_EQ(cc_task_join(&waiter, NULL), 0);
+    return unused;
+}
+
+/* On one worker the one who waits can run only while the lock is held: without a hand-over it would lose for
+ * ever. */
+TEST(nobody_is_passed_over_for_ever) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
+    CHECK_EQ(cc_run(be_greedy, NULL, NULL), 0);
+    CHECK(greedy_turns > 0);
+    CHECK(greedy_turns <= 17); /* by the rule: 16 lost, and the hand-over */
+}
+
+/* Those in line get it in the order of their coming, if nobody comes by. */
+static atomic_int order;
+
+static void *take_turn(void *arg) {
+    CHECK_EQ(cc_mutex_lock(&mutex), 0);
+    CHECK_EQ(atomic_fetch_add(&order, 1), (intptr_t)arg);
+    CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+    return NULL;
+}
+
+TEST_WORKERS(first_come_first_served) {
+    enum { TURNS = 20 };
+    CCTask tasks[TURNS];
+    CHECK_EQ(cc_mutex_lock(&mutex), 0);
+    for (int i = 0; i < TURNS; i++) {
+        tasks[i] = cc_fiber_spawn_task(take_turn, (void *)(intptr_t)i);
+        await_lobby(&mutex, i + 1);
+    }
+    CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+    for (int i = 0; i < TURNS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+}
+
+/* ---- many mutexes in few rooms ---- */
+
+static void *lock_one_of_many(void *arg) {
+    CHECK_EQ(cc_mutex_lock(arg), 0);
+    CHECK_EQ(cc_mutex_unlock(arg), 0);
+    return NULL;
+}
+
+/* More than there are rooms: waiters of different mutexes share one, and each unlock wakes its own. */
+TEST_WORKERS(rooms_are_shared) {
+    enum { MUTEXES = 3 << LOBBY_ROOMS_LOG2, EACH = 2 };
+    CCMutex *m = calloc(MUTEXES, sizeof *m);
+    CCTask *tasks = calloc(MUTEXES * EACH, sizeof *tasks);
+    CHECK(m != NULL && tasks != NULL);
+    for (int i = 0; i < MUTEXES; i++) {
+        CHECK_EQ(cc_mutex_lock(&m[i]), 0);
+        for (int k = 0; k < EACH; k++) tasks[i * EACH + k] = cc_fiber_spawn_task(lock_one_of_many, &m[i]);
+    }
+    for (int i = 0; i < MUTEXES; i++) await_lobby(&m[i], EACH);
+    for (int i = MUTEXES - 1; i >= 0; i--) {
+        CHECK_EQ(cc_mutex_unlock(&m[i]), 0);
+        for (int k = 0; k < EACH; k++) CHECK_EQ(cc_task_join(&tasks[i * EACH + k], NULL), 0);
+        if (i > 0) CHECK_EQ(in_lobby(&m[i - 1]), EACH);
+    }
+    free(m);
+    free(tasks);
+}
+
+/* ---- hot and cold ---- */
+
+static void use_quietly(CCMutex *m) {
+    for (int i = 0; i < 2 * LOBBY_QUIET; i++) {
+        CHECK_EQ(cc_mutex_lock(m), 0);
+        CHECK_EQ(cc_mutex_unlock(m), 0);
+    }
+}
+
+/* A quiet room cools, where the system allows it; one who waits makes it hot; and then it cools again. */
+static void *cool_heat_cool(void *unused) {
+    CCMutex m = {0};
+    struct lobby *lobby = cc__lobby_of(&m);
+    for (int i = 0; i < 5; i++) {
+        use_quietly(&m);
+        if (cc__barrier_asymmetric) CHECK_EQ(cc__get(&lobby->cold), 1);
+        CHECK_EQ(cc_mutex_lock(&m), 0);
+        CCTask task = cc_fiber_spawn_task(lock_one_of_many, &m);
+        await_lobby(&m, 1);
+        CHECK_EQ(cc__get(&lobby->cold), 0);
+        CHECK_EQ(cc_mutex_unlock(&m), 0);
+        CHECK_EQ(cc_task_join(&task, NULL), 0);
+    }
+    return unused;
+}
+
+TEST_WORKERS(rooms_cool_and_heat) {
+    CHECK_EQ(cc_run(cool_heat_cool, NULL, NULL), 0);
+}
+
+/* ---- the last one out frees it ---- */
+
+struct shared {
+    CCMutex mutex;
+    int holders;
+};
+
+static void *drop(void *arg) {
+    struct shared *s = arg;
+    CHECK_EQ(cc_mutex_lock(&s->mutex), 0);
+    bool last = --s->holders == 0;
+    CHECK_EQ(cc_mutex_unlock(&s->mutex), 0);
+    if (last) {
+        memset(s, 0xff, sizeof *s); /* for those builds that do not notice a use after it is freed */
+        free(s);
+    }
+    return NULL;
+}
+
+static void last_frees_with(enum parties who, size_t unused) {
+    (void)unused;
+    enum { HOLDERS = 4 };
+    for (long round = 0; round < test_rounds(300, 100000); round++) {
+        struct shared *s = calloc(1, sizeof *s);
+        struct party parties[HOLDERS];
+        CHECK(s != NULL);
+        s->holders = HOLDERS;
+        for (int i = 0; i < HOLDERS; i++) parties[i] = party_start(who, i, drop, s);
+        parties_end(parties, HOLDERS);
+    }
+}
+
+TEST_WORKERS(the_last_frees_it) {
+    for_each_kind(last_frees_with, 0);
+}

@@ -1,0 +1,227 @@
+/* rwlock.c - readers together, writers alone, and neither keeps the other out. */
+#include "looking.h"
+
+static CCRWLock rw;
+
+/* ---- exclusion ---- */
+
+struct pages {
+    CCRWLock rw;
+    long left, right; /* equal, but while a writer is inside */
+    long each;
+    atomic_int readers, most;
+};
+
+static void *read_and_write(void *arg) {
+    struct pages *p = arg;
+    for (long i = 0; i < p->each; i++) {
+        if (i % 4 == 0) {
+            CHECK_EQ(i % 8 ? cc_rwlock_write_lock(&p->rw) : cc_rwlock_write_lock_until(&p->rw, cc_after_ms(3600000)),
+                     0);
+            CHECK_EQ(p->readers, 0);
+            p->left++;
+            if (i % 64 == 0) cc_yield();
+            p->right++;
+            CHECK_EQ(cc_rwlock_write_unlock(&p->rw), 0);
+        } else if (i % 4 == 1 && cc_rwlock_read_lock_until(&p->rw, cc_after_ns(2000)) != 0) {
+            continue;
+        } else {
+            if (i % 4 != 1) CHECK_EQ(cc_rwlock_read_lock(&p->rw), 0);
+            int readers = atomic_fetch_add(&p->readers, 1) + 1, most = p->most;
+            if (readers > most) atomic_compare_exchange_strong(&p->most, &most, readers);
+            CHECK_EQ(p->left, p->right);
+            if (i % 32 == 2) cc_yield();
+            atomic_fetch_sub(&p->readers, 1);
+            CHECK_EQ(cc_rwlock_read_unlock(&p->rw), 0);
+        }
+    }
+    return NULL;
+}
+
+static void exclusion_with(enum parties who, size_t unused) {
+    (void)unused;
+    enum { PARTIES = 8 };
+    struct pages p = {.each = test_scale(4000)};
+    struct party parties[PARTIES];
+    for (int i = 0; i < PARTIES; i++) parties[i] = party_start(who, i, read_and_write, &p);
+    parties_end(parties, PARTIES);
+    CHECK_EQ(p.left, PARTIES * ((p.each + 3) / 4));
+    CHECK_EQ(p.rw.word, 0);
+    CHECK_EQ(in_line(&p.rw), 0);
+}
+
+TEST_WORKERS(readers_or_a_writer, .timeout = 120) {
+    for_each_kind(exclusion_with, 0);
+}
+
+/* ---- the line ---- */
+
+static atomic_int stage;
+
+static void *write_once(void *at) {
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+    CHECK_EQ(atomic_fetch_add(&stage, 1), (intptr_t)at);
+    CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+    return NULL;
+}
+
+static CCBarrier together;
+
+static void *read_once(void *unused) {
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    CHECK_EQ(cc_barrier_wait(&together), 0); /* all readers are inside, or this would hang */
+    CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+    return unused;
+}
+
+/* One reader is inside; in line: a writer, three readers, a writer. */
+TEST_WORKERS(nobody_overtakes) {
+    together = (CCBarrier)CC_BARRIER_INIT(3);
+    CCTask tasks[5];
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    tasks[0] = cc_fiber_spawn_task(write_once, (void *)0);
+    await_line(&rw, 1);
+    CHECK_EQ(cc_rwlock_read_lock_try(&rw), EAGAIN); /* there would be room beside the reader, but a writer waits */
+    for (int i = 1; i < 4; i++) {
+        tasks[i] = cc_fiber_spawn_task(read_once, NULL);
+        await_line(&rw, i + 1);
+    }
+    tasks[4] = cc_fiber_spawn_task(write_once, (void *)1);
+    await_line(&rw, 5);
+    CHECK_EQ(stage, 0);
+    CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+    for (int i = 0; i < 5; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    CHECK_EQ(stage, 2);
+    CHECK_EQ(rw.word, 0);
+}
+
+/* ---- nobody starves ---- */
+
+static atomic_bool over;
+
+static void *read_on(void *unused) {
+    while (!over) {
+        CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+        cc_yield(); /* another reader comes in before this one leaves: the lock is never free by itself */
+        CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+    }
+    return unused;
+}
+
+static void *write_on(void *unused) {
+    while (!over) {
+        CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+        cc_yield();
+        CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+    }
+    return unused;
+}
+
+static void *write_some(void *arg) {
+    for (int i = 0; i < 20; i++) {
+        CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+        CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+        cc_yield();
+    }
+    return arg;
+}
+
+static void *read_some(void *arg) {
+    for (int i = 0; i < 20; i++) {
+        CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+        CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+        cc_yield();
+    }
+    return arg;
+}
+
+static void against(CCTaskFn crowd, CCTaskFn one) {
+    CCTask tasks[6];
+    for (int i = 0; i < 6; i++) tasks[i] = cc_fiber_spawn_task(crowd, NULL);
+    CHECK_EQ(cc_run(one, NULL, NULL), 0);
+    over = true;
+    for (int i = 0; i < 6; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+}
+
+TEST_WORKERS(a_writer_among_readers) {
+    against(read_on, write_some);
+}
+
+TEST_WORKERS(a_reader_among_writers) {
+    against(write_on, read_some);
+}
+
+/* ---- a writer gives up: the readers behind it have nothing to wait for ---- */
+
+static atomic_bool gave_up;
+
+static void *write_in_vain(void *unused) {
+    CHECK_EQ(cc_rwlock_write_lock_until(&rw, cc_after_ms(20)), ETIMEDOUT);
+    atomic_store(&gave_up, true);
+    return unused;
+}
+
+static void gives_up_with(enum parties who, size_t unused) {
+    (void)unused;
+    together = (CCBarrier)CC_BARRIER_INIT(2);
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    atomic_store(&gave_up, false);
+    struct party writer = party_start(who, 0, write_in_vain, NULL), readers[2];
+    while (in_line(&rw) != 1 && !gave_up) cc_yield(); /* on a slow machine it may be too late to see it */
+    for (int i = 0; i < 2; i++) readers[i] = party_start(who, i + 1, read_once, NULL);
+    parties_end(readers, 2); /* beside the reader that stays inside */
+    party_end(&writer);
+    CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+    CHECK_EQ(rw.word, 0);
+}
+
+TEST_WORKERS(a_writer_gives_up) {
+    for_each_kind(gives_up_with, 0);
+}
+
+/* ---- the same, when the reader behind it gives up at the same moment, and the next is a writer ---- */
+
+static atomic_int holding;
+static CCDeadline moment;
+
+static void *write_until_then(void *unused) {
+    CHECK_EQ(cc_rwlock_write_lock_until(&rw, moment), ETIMEDOUT);
+    return unused;
+}
+
+static void *read_until_then(void *unused) {
+    int rc = cc_rwlock_read_lock_until(&rw, (CCDeadline){moment.ns + 1});
+    if (rc == 0)
+        CHECK_EQ(cc_rwlock_read_unlock(&rw), 0); /* a slow machine: the writer had left already */
+    else
+        CHECK_EQ(rc, ETIMEDOUT);
+    return unused;
+}
+
+static void *write_alone(void *unused) {
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+    CHECK_EQ(holding, 0);
+    CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+    return unused;
+}
+
+/* One worker: both deadlines have passed before either of the two runs and leaves the line. */
+TEST(two_give_up_before_a_writer) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
+    for (int round = 0; round < 10; round++) {
+        CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+        atomic_store(&holding, 1);
+        moment = cc_after_ms(20);
+        CCTask tasks[3];
+        tasks[0] = cc_fiber_spawn_task(write_until_then, NULL);
+        while (in_line(&rw) != 1 && cc_now_ns() < moment.ns) cc_yield();
+        tasks[1] = cc_fiber_spawn_task(read_until_then, NULL);
+        while (in_line(&rw) != 2 && cc_now_ns() < moment.ns) cc_yield();
+        tasks[2] = cc_fiber_spawn_task(write_alone, NULL);
+        for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+        await_line(&rw, 1);
+        atomic_store(&holding, 0);
+        CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+        CHECK_EQ(cc_task_join(&tasks[2], NULL), 0);
+    }
+}
