@@ -183,7 +183,8 @@ static bool take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
 bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f, uint32_t generation, void **result) {
     struct worker *w = *at;
     struct fiber_cold cold;
-    if (unlikely(!cc__next_turn(w) || !may_lend(self, &cold) || !take_fresh(w, f, generation))) return false;
+    if (unlikely(!cc__next_turn(w) || !may_lend(self, __builtin_frame_address(0)) || !take_fresh(w, f, generation)))
+        return false;
     struct stack *stack = cc__get(&self->stack);
     struct fiber_cold *own = cc__get(&stack->cold);
     cc__state_run(f, w->core.owner);
