@@ -12,6 +12,7 @@
 #define CC_FIBER_FIBER_H
 
 #include "arch/context.h"
+#include "fiber/defer.h"
 #include "sync/atomic.h"
 #include "sync/list.h"
 #include "sync/lock.h"
@@ -78,7 +79,8 @@ struct fiber_extra;
 struct fiber_cold {
     char name[CC_FIBER_NAME_MAX];
     struct fiber_block *block;            /* ARGS_BLOCK */
-    struct fiber_extra *extra;            /* NULL until something is deferred or stored in the fiber */
+    struct fiber_extra *extra;            /* its local values (task/local.c); NULL until it has some */
+    CCDefer *deferred;                    /* newest first; the last one is the fiber's own boundary (defer.h) */
     _Alignas(CC_LINE) struct link member; /* in its scope's list */
     struct fiber *fiber;
 };

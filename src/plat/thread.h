@@ -9,6 +9,8 @@ int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
 void cc__thread_join(pthread_t thread);
 /* Names the calling thread, for top and gdb; at most 15 bytes count. */
 void cc__thread_name(const char *name);
+/* The calling thread's own stack, [*bottom, *top); both NULL if the system does not tell. */
+void cc__thread_stack(const void **bottom, const void **top);
 /* Gives the CPU to another OS thread. */
 void cc__thread_yield(void);
 /* Sleeps about that long, or less. */

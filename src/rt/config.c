@@ -84,6 +84,7 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     config->queue_slots = c.queue_slots != 0 ? c.queue_slots : CC_FIBER_QUEUE_INITIAL;
     config->verbose = flag("CC_VERBOSE");
     config->stats = flag("CC_FIBER_STATS");
+    config->panic_abort = flag("CC_PANIC_ABORT");
     errno = saved;
     return 0;
 }

@@ -10,6 +10,7 @@ struct config {
     size_t queue_slots;
     bool verbose;
     bool stats;
+    bool panic_abort;
 };
 
 /* 0, or EINVAL: the caller's values are out of range. Bad values in the environment are named on stderr and

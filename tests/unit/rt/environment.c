@@ -26,6 +26,7 @@ static void clear(void) {
     unsetenv("CC_STACK_SIZE");
     unsetenv("CC_VERBOSE");
     unsetenv("CC_FIBER_STATS");
+    unsetenv("CC_PANIC_ABORT");
 }
 
 static void *give_back(void *arg) {
@@ -190,6 +191,7 @@ TEST(bad_flags) {
         CHECK(!contains(capture.text, "KiB stacks"));
         check_bad("CC_FIBER_STATS", bad[i]);
         CHECK(!contains(capture.text, "stats:"));
+        check_bad("CC_PANIC_ABORT", bad[i]);
     }
 }
 
