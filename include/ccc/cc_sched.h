@@ -1,7 +1,7 @@
 /* cc_sched.h - the runtime as a whole, and what a fiber can say of itself.
  *
  * The runtime starts by itself at first use, with the defaults and the environment's wishes
- * (CC_WORKERS, CC_STACK_SIZE, CC_VERBOSE, CC_FIBER_STATS).
+ * (CC_WORKERS, CC_STACK_SIZE, CC_VERBOSE, CC_FIBER_STATS, CC_PANIC_ABORT).
  */
 #ifndef CCC_CC_SCHED_H
 #define CCC_CC_SCHED_H
@@ -41,17 +41,18 @@ CC_API int cc_runtime_init(const CCRuntimeConfig *config);
 CC_API int cc_runtime_shutdown(uint64_t timeout_ms);
 
 /* Runs fn(arg) as a fiber and returns when it has ended, its result in *result (may be NULL).
- * EINVAL: fn is NULL; ENOMEM; ECANCELED: the runtime shuts down. Any context; switches. */
+ * EINVAL: fn is NULL; ENOMEM; ECANCELED: the runtime shuts down; ENOTRECOVERABLE: fn ended by a panic. Any context;
+ * switches. */
 CC_API int cc_run(CCTaskFn fn, void *arg, void **result);
 
 /* Lets every other fiber that is ready on this worker run first. On an OS thread: sched_yield. Any context;
  * switches. */
 CC_API void cc_yield(void);
 
-/* True in a fiber. Any context; does not switch. */
+/* True in a fiber; false in a hosted call (cc_panic.h), whose waits block its thread. Any context; does not switch. */
 CC_API bool cc_in_fiber(void);
 
-/* The running fiber's id; 0 outside a fiber. Any context; does not switch. */
+/* The running fiber's id, or the hosted call's; 0 outside of both. Any context; does not switch. */
 CC_API CCFiberId cc_fiber_id(void);
 
 /* Names the running fiber, for messages and dumps; copied, cut at CC_FIBER_NAME_MAX - 1 bytes.

@@ -4,6 +4,22 @@
 
 #include <stddef.h>
 
+/* Which sanitizer the code is built for. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CC_ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define CC_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define CC_ASAN 1
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define CC_TSAN 1
+#endif
+
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 

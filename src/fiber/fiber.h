@@ -12,6 +12,7 @@
 #define CC_FIBER_FIBER_H
 
 #include "arch/context.h"
+#include "fiber/defer.h"
 #include "sync/atomic.h"
 #include "sync/list.h"
 #include "sync/lock.h"
@@ -78,10 +79,11 @@ struct fiber_extra;
 struct fiber_cold {
     char name[CC_FIBER_NAME_MAX];
     struct fiber_block *block;            /* ARGS_BLOCK */
-    struct fiber_extra *extra;            /* NULL until something is deferred or stored in the fiber */
+    struct fiber_extra *extra;            /* its local values (task/local.c); NULL until it has some */
+    CCDefer *deferred;                    /* newest first; the last one is the fiber's own boundary (defer.h) */
     void *base;                           /* the scope that it was started in; NULL: none */
-    struct fiber *fiber;                  /* for a scope that finds this */
     _Alignas(CC_LINE) struct link member; /* in its innermost scope's list */
+    struct fiber *fiber;                  /* for a scope that finds this */
 };
 
 _Static_assert(sizeof(struct fiber_cold) == 2 * CC_LINE, "two lines at the top of the stack");

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "fiber/stack.h"
 
+#include <ccc/cc_panic.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -86,14 +87,23 @@ static CC_NORETURN CC_COLD void left_inside(struct fiber_cold *cold) {
               cold->name);
 }
 
-void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold, void *result) {
+/* Its last words are kept by the room that heard them. */
+static CC_COLD void fail_by_panic(CCNursery *n, struct fiber *self) {
+    CCPanic panic;
+    bool known = cc_panic_find(cc__pool_id(self), &panic) == 0;
+    cc__nursery_fail(n, self->outcome.status, known ? panic.message : "panic");
+}
+
+void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold) {
     uintptr_t word = cc__get(&self->scope);
     struct scope *s = cc__scope_of(word);
     if (cold->base == NULL && (s == NULL || cc__scope_is_alarm(self->fn))) return;
     if (s != cold->base) left_inside(cold);
     CCNursery *n = cold->base;
-    intptr_t code = (intptr_t)result;
-    if (unlikely(code > 0 && code <= CC_ERROR_MAX && (word & CANCEL_REPORTED) == 0))
+    intptr_t code = (intptr_t)self->outcome.result;
+    if (unlikely(self->outcome.status != 0))
+        fail_by_panic(n, self);
+    else if (unlikely(code > 0 && code <= CC_ERROR_MAX && (word & CANCEL_REPORTED) == 0))
         cc__nursery_fail(n, (int)code, NULL);
     leave(n, cold);
 }

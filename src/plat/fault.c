@@ -69,6 +69,11 @@ size_t cc__fault_stack_size(void) {
     return (size_t)64 * 1024;
 }
 
+bool cc__fault_stack_have(void) {
+    stack_t ss;
+    return sigaltstack(NULL, &ss) == 0 && !(ss.ss_flags & SS_DISABLE);
+}
+
 void cc__fault_stack_set(void *stack, size_t size) {
     stack_t ss;
     memset(&ss, 0, sizeof ss);

@@ -15,8 +15,9 @@ typedef bool (*fault_explain)(const void *addr);
 void cc__fault_install(fault_explain explain);
 void cc__fault_remove(void);
 
-/* The calling thread's alternate signal stack: `size` bytes at `stack`; the second call takes it away. */
+/* The calling thread's alternate signal stack: `size` bytes at `stack`; _clear takes it away. */
 size_t cc__fault_stack_size(void);
+bool cc__fault_stack_have(void);
 void cc__fault_stack_set(void *stack, size_t size);
 void cc__fault_stack_clear(void);
 

@@ -13,21 +13,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CC_ASAN 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define CC_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define CC_ASAN 1
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define CC_TSAN 1
-#endif
-
 #ifdef CC_TSAN
 #include <sanitizer/tsan_interface.h>
 void __tsan_release(void *addr);
@@ -37,6 +22,7 @@ void __tsan_acquire(void *addr);
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
+void __asan_handle_no_return(void);
 #endif
 
 #ifdef CC_TSAN
@@ -130,6 +116,51 @@ CC_INLINE void cc__san_take_back(struct san *san, void *lender) {
     cc__san_fiber_set(san, lender);
     __tsan_switch_to_fiber(lender, 1);
     __tsan_destroy_fiber(borrower);
+#endif
+}
+
+/* An OS thread goes to another stack to run one function there, and comes back: before it leaves, when it is there,
+ * before it comes back, when it is back. To the race detector a context of its own, ordered as the thread is. */
+CC_INLINE void cc__san_visit(struct san *home, struct san *away, const void *bottom, size_t size) {
+    (void)home, (void)away, (void)bottom, (void)size;
+#ifdef CC_ASAN
+    __sanitizer_start_switch_fiber(&home->fake_stack, bottom, size);
+#endif
+#ifdef CC_TSAN
+    home->fiber = __tsan_get_current_fiber();
+    away->fiber = __tsan_create_fiber(0);
+    __tsan_switch_to_fiber(away->fiber, 0);
+#endif
+}
+CC_INLINE void cc__san_visit_there(struct san *home) {
+    (void)home;
+#ifdef CC_ASAN
+    __sanitizer_finish_switch_fiber(NULL, &home->bottom, &home->size);
+#endif
+}
+CC_INLINE void cc__san_visit_over(struct san *home) {
+    (void)home;
+#ifdef CC_ASAN
+    __sanitizer_start_switch_fiber(NULL, home->bottom, home->size);
+#endif
+#ifdef CC_TSAN
+    __tsan_switch_to_fiber(home->fiber, 0);
+#endif
+}
+CC_INLINE void cc__san_visit_back(struct san *home, struct san *away) {
+    (void)home, (void)away;
+#ifdef CC_ASAN
+    __sanitizer_finish_switch_fiber(home->fake_stack, NULL, NULL);
+#endif
+#ifdef CC_TSAN
+    __tsan_destroy_fiber(away->fiber);
+#endif
+}
+
+/* The frames below the caller's scope will never return: what they poisoned is clean again. */
+CC_INLINE void cc__san_abandon(void) {
+#ifdef CC_ASAN
+    __asan_handle_no_return();
 #endif
 }
 

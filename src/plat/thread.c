@@ -36,3 +36,19 @@ void cc__thread_nap(long ns) {
     struct timespec nap = {.tv_nsec = ns};
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL); /* a signal may end it early */
 }
+
+void cc__thread_stack(const void **bottom, const void **top) {
+    static _Thread_local const char *low __attribute__((tls_model("initial-exec")));
+    static _Thread_local size_t size __attribute__((tls_model("initial-exec")));
+    if (low == NULL) { /* asked once: for the main thread it means reading /proc/self/maps */
+        pthread_attr_t attr;
+        void *at = NULL;
+        if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+            (void)pthread_attr_getstack(&attr, &at, &size);
+            pthread_attr_destroy(&attr);
+        }
+        low = at;
+    }
+    *bottom = low;
+    *top = low != NULL ? low + size : NULL;
+}

@@ -11,6 +11,8 @@ void cc__thread_join(pthread_t thread);
 void cc__thread_name(const char *name);
 /* The system's number for the calling thread. */
 int cc__thread_id(void);
+/* The calling thread's own stack, [*bottom, *top); both NULL if the system does not tell. */
+void cc__thread_stack(const void **bottom, const void **top);
 /* Gives the CPU to another OS thread. */
 void cc__thread_yield(void);
 /* Sleeps about that long, or less. */

@@ -111,6 +111,7 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     config->verbose = flag("CC_VERBOSE");
     config->stats = flag("CC_FIBER_STATS");
     config->trace = trace(true);
+    config->panic_abort = flag("CC_PANIC_ABORT");
     errno = saved;
     return 0;
 }

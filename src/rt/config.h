@@ -11,6 +11,7 @@ struct config {
     bool verbose;
     bool stats;
     uint32_t trace; /* categories of probe/trace.h */
+    bool panic_abort;
 };
 
 /* 0, or EINVAL: the caller's values are out of range. Bad values in the environment are named on stderr and

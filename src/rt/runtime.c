@@ -14,6 +14,7 @@
 #include "diag/diag.h"
 #include "fiber/pool.h"
 #include "fiber/stack.h"
+#include "panic/panic.h"
 #include "plat/clock.h"
 #include "plat/fault.h"
 #include "plat/vm.h"
@@ -78,6 +79,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     cc__vm_init();
     cc__pool_init();
     cc__stack_init(config.stack_size);
+    cc__panic_aborts(config.panic_abort);
     cc__fault_install(cc__diag_overflow);
     rc = cc__sched_start(config.workers, config.queue_slots);
     if (rc != 0) {
@@ -199,6 +201,7 @@ static int shutdown_locked(uint64_t timeout_ms) {
     if (rt.config.stats) cc__diag_stats();
     cc__diag_timing();
     cc__sched_stop();
+    cc__hosted_trim();
     cc__fault_remove();
     cc__stack_destroy();
     cc__pool_destroy();

@@ -24,11 +24,24 @@ void cc__driver_task_ended(struct worker *w, struct fiber *f);
 /* task/: starts a task in a scope (the address of one, no bits); task, options: may be NULL. */
 int cc__driver_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);
 
-/* nursery/: the fiber begins, in the scope that its record names; returns, with what it returned. Both on its own
- * stack. Or it never began: on a worker's. */
+/* nursery/: the fiber begins, in the scope that its record names; ends, with an outcome. Both on its own stack. Or it
+ * never began: on a worker's. */
 void cc__driver_scope_begin(struct fiber *self, struct fiber_cold *cold);
-void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold, void *result);
+void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold);
 void cc__driver_scope_unstarted(struct fiber *f, int error);
+
+/* panic/: the fiber's function is over, by its return or a panic, and more is left to do than to store its
+ * result: deferred functions, local values. base: the fiber's outermost scope, whose call is over. On the
+ * fiber's stack, it still runs, and may switch. Writes the outcome. */
+void cc__driver_fiber_ends(struct fiber *f, struct fiber_cold *cold, struct boundary *base, void *result);
+
+/* task/: calls the destructors of the fiber's local values, one round; may switch. A panic in one ends this
+ * call, and the next goes on behind it. False: there is nothing left, or it has had its rounds. */
+bool cc__driver_locals_destroy(struct fiber_cold *cold);
+void cc__driver_locals_free(struct fiber_cold *cold);
+
+/* panic/: the id of the hosted call that the calling OS thread is in, or 0. */
+CCFiberId cc__driver_hosted_id(void);
 
 /* rt/: a thread that is not a worker is about to use the runtime, and is through; in between the runtime does
  * not end. start: it is started if it does not run. 0 or an error; ESRCH: it does not run; ECANCELED: it is

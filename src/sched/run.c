@@ -7,6 +7,8 @@
  *        the task's end anyway. The task is a fiber like any other, with its own record, state and name; it
  *        parks and migrates, and the joiner's frames go with it. Nobody but the task's return ends the joiner's
  *        wait (PARK_RUN), so it needs no claim.
+ * RUN-4  A fiber's function is left by its return, or by an escape to where it was called (a panic that nobody
+ *        stops): on a lent stack the joiner's frames lie below it and must go on.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
@@ -91,8 +93,10 @@ static CC_NORETURN void leave_for_good(struct fiber *self) {
 /* ---- the beginning ---- */
 
 /* Calls the fiber's function on the current stack, which is bound to it, with its argument out of the record,
- * whose place the saved context takes. */
-static void *call(struct fiber *self, struct stack *stack, struct fiber_cold *cold) {
+ * whose place the saved context takes, and later the outcome. A panic comes back here too (RUN-4). Not
+ * inlined: then the registers that an escape may spoil are saved here, and the callers keep theirs. */
+static CC_NOINLINE void call(struct fiber *self, struct stack *stack, struct fiber_cold *cold) {
+    struct boundary base;
     _Alignas(max_align_t) unsigned char copy[FIBER_INLINE_ARGS];
     void *arg;
     CCTaskFn fn = self->fn;
@@ -100,6 +104,8 @@ static void *call(struct fiber *self, struct stack *stack, struct fiber_cold *co
     cold->block = NULL;
     cold->extra = NULL;
     cold->base = NULL;
+    cold->deferred = &base.node;
+    base.node.fn = MARK_FIBER;
     cc__set(&stack->cold, cold);
     enum fiber_args kind = cc__state_args(self);
     if (likely(kind == ARGS_POINTER)) {
@@ -114,9 +120,14 @@ static void *call(struct fiber *self, struct stack *stack, struct fiber_cold *co
     }
     cc__context_inherit(&self->context, cc__stack_top(stack));
     if (cc__get(&self->scope) != 0) cc__driver_scope_begin(self, cold);
-    void *result = fn(arg);
-    if (cc__get(&self->scope) != 0) cc__driver_scope_end(self, cold, result);
-    return result;
+    void *result = cc__escape_call(&base.escape, fn, arg);
+    if (likely(cold->deferred == &base.node && cold->extra == NULL)) {
+        self->outcome.result = result;
+        self->outcome.status = 0;
+    } else {
+        cc__driver_fiber_ends(self, cold, &base, result);
+    }
+    if (cc__get(&self->scope) != 0) cc__driver_scope_end(self, cold);
 }
 
 void cc__run_fiber(void *worker) {
@@ -129,10 +140,8 @@ void cc__run_fiber(void *worker) {
     cc__switch_arrived(w);
 
     struct fiber_cold *cold = cc__stack_own_cold(stack);
-    void *result = call(self, stack, cold);
+    call(self, stack, cold);
     if (unlikely(cold->block != NULL)) cc__mem_free(cold->block);
-    self->outcome.result = result;
-    self->outcome.status = 0;
     leave_for_good(self);
 }
 
@@ -198,7 +207,7 @@ static bool take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
     return here;
 }
 
-bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f, uint32_t generation, void **result) {
+bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f, uint32_t generation) {
     struct worker *w = *at;
     struct fiber_cold cold;
     if (unlikely(!cc__next_turn(w) || !may_lend(self, __builtin_frame_address(0)) || !take_fresh(w, f, generation)))
@@ -212,7 +221,7 @@ bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f,
     void *lender = cc__san_lend(&stack->san);
     (void)cc__get_acquire(&f->word); /* pairs with the spawner's release */
 
-    void *outcome = call(f, stack, &cold);
+    call(f, stack, &cold);
 
     cc__san_release(&f->join_lock.word); /* what it wrote, to its joiners */
     cc__san_take_back(&stack->san, lender);
@@ -221,7 +230,6 @@ bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f,
     cc__set(&f->stack, NULL);
     cc__state_resume_sole(self, w->core.owner);
     cc__set(&w->core.current, self);
-    *result = outcome;
     return true;
 }
 

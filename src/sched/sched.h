@@ -159,9 +159,9 @@ void cc__sched_ready_all(struct link *list, uint32_t n);
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg);
 
 /* If `f` (of that generation) has not started and waits in the calling worker's own queue, runs it to its end
- * on the running fiber's stack, stores its result and the worker that all are on then. False: it is elsewhere,
+ * on the running fiber's stack, stores its outcome and the worker that all are on then. False: it is elsewhere,
  * or has special needs, or it is time to look at others. */
-bool cc__sched_run_here(struct worker **w, struct fiber *self, struct fiber *f, uint32_t generation, void **result);
+bool cc__sched_run_here(struct worker **w, struct fiber *self, struct fiber *f, uint32_t generation);
 
 /* How many tasks have been started and have not ended; exact when it says 0. */
 uint64_t cc__sched_active(void);

@@ -88,14 +88,13 @@ void cc__driver_task_ended(struct worker *w, struct fiber *f) {
 
 /* ---- joining ---- */
 
-/* The task ran on our stack, to its end. */
-static int join_after_running(struct worker *w, struct fiber *f, void *outcome, void **result) {
+/* The task ran on our stack, to its end; its outcome is in the record, which does not outlive this call. */
+static int join_after_running(struct worker *w, struct fiber *f, void **result) {
+    int status = f->outcome.status;
+    if (result != NULL) *result = f->outcome.result;
     cc__lock_take(&f->join_lock);
-    f->outcome.result = outcome;
-    f->outcome.status = 0;
     end_locked(w, f, true);
-    if (result != NULL) *result = outcome;
-    return 0;
+    return status;
 }
 
 /* The task has ended: takes the outcome, uses the handle up. */
@@ -146,13 +145,12 @@ static int join(CCTask *task, void **result, uint64_t deadline, bool wait) {
     if (likely(self != NULL)) {
         struct fiber *f = cc__pool_find(task->id);
         if (unlikely(f == self && cc__pool_id(self) == task->id)) return EDEADLK;
-        void *outcome;
         /* A joiner that can be cancelled must not be held by a task that is not. */
         if (f != NULL && deadline == WAIT_FOREVER &&
             ((cc__get(&self->scope) ^ cc__get(&f->scope)) & ~(uintptr_t)CANCEL_BITS) == 0 &&
-            cc__sched_run_here(&w, self, f, (uint32_t)(task->id >> 32), &outcome)) {
+            cc__sched_run_here(&w, self, f, (uint32_t)(task->id >> 32))) {
             task->id = 0;
-            return join_after_running(w, f, outcome, result);
+            return join_after_running(w, f, result);
         }
     }
     rc = cc__task_enter(w, false);

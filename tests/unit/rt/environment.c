@@ -29,6 +29,7 @@ static void clear(void) {
     unsetenv("CC_CHAN_DEBUG");
     unsetenv("CC_CHAN_DEBUG_VERBOSE");
     unsetenv("CC_CHANNEL_TIMING");
+    unsetenv("CC_PANIC_ABORT");
 }
 
 static void *give_back(void *arg) {
@@ -196,6 +197,7 @@ TEST(bad_flags) {
         check_bad("CC_CHAN_DEBUG", bad[i]);
         check_bad("CC_CHAN_DEBUG_VERBOSE", bad[i]);
         check_bad("CC_CHANNEL_TIMING", bad[i]);
+        check_bad("CC_PANIC_ABORT", bad[i]);
     }
 }
 

@@ -1,0 +1,18 @@
+/* escape.c - the portable escape. */
+#include "arch/escape.h"
+
+#ifdef CC_ESCAPE_BY_SETJMP
+
+void *cc__escape_call(struct escape *e, escape_fn fn, void *arg) {
+    if (_setjmp(e->buf) == 0) return fn(arg);
+    return e->value;
+}
+
+void cc__escape_take(struct escape *e, void *value) {
+    e->value = value;
+    _longjmp(e->buf, 1);
+}
+
+#else
+_Static_assert(sizeof(struct escape) == 24, "stack pointer, address, frame pointer");
+#endif

@@ -1,0 +1,87 @@
+/* defer.c - putting off.
+ *
+ * Owns:    the list, while no panic is under way. Partner: panic.c takes from it when one is.
+ *
+ * DEFER-1  Whoever takes something off the list, and nobody else, runs it: once, and after taking it off.
+ * DEFER-2  What CC_DEFER puts there lies in a frame that is alive: the block's end takes it off, or a panic
+ *          does before it abandons the frame.
+ */
+#include "base/fatal.h"
+#include "base/mem.h"
+#include "panic/panic.h"
+#include "sched/sched.h"
+
+#include <errno.h>
+
+static _Thread_local CCDefer *threads_own __attribute__((tls_model("initial-exec")));
+
+/* Never inlined: a fiber changes threads, and the compiler must not keep the address. */
+static CC_NOINLINE CCDefer **list_of_thread(void) {
+    CCDefer **list = &threads_own;
+    __asm__ volatile("" : "+r"(list));
+    return list;
+}
+
+CCDefer **cc__defer_list(void) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    return likely(self != NULL) ? &cc__get(&cc__get(&self->stack)->cold)->deferred : list_of_thread();
+}
+
+/* ---- running ---- */
+
+void cc__defer_run(CCDefer *d) {
+    CCDeferFn fn = d->fn;
+    void *arg = d->arg;
+    if (d->list == NULL) cc__mem_free(d); /* by cc_defer */
+    if (fn != NULL) fn(arg);
+}
+
+void cc__defer_run_all(CCDefer **list, CCDefer *boundary) {
+    for (CCDefer *d; (d = *list) != boundary;) {
+        cc__assert(!cc__defer_is_boundary(d) && d->fn != MARK_PANIC, "DEFER-2: a scope ended inside another one");
+        *list = d->next;
+        cc__defer_run(d);
+    }
+}
+
+/* ---- for blocks ---- */
+
+CCDefer *cc_defer_enter(CCDefer *defer) {
+    CCDefer **list = cc__defer_list();
+    defer->list = list;
+    defer->next = *list;
+    *list = defer;
+    return defer;
+}
+
+void cc_defer_leave(CCDefer *defer) {
+    CCDefer **at = defer->list;
+    /* What cc_defer put off inside the block is newer and stays. */
+    while (unlikely(*at != defer)) {
+        cc__assert(*at != NULL && !cc__defer_is_boundary(*at),
+                   "DEFER-2: a block was left whose CC_DEFER is not on the list; was it entered by a jump?");
+        at = &(*at)->next;
+    }
+    *at = defer->next;
+    if (defer->fn != NULL) defer->fn(defer->arg);
+}
+
+/* ---- for scopes ---- */
+
+static bool in_scope(const CCDefer *d) {
+    while (d != NULL && !cc__defer_is_boundary(d)) d = d->next;
+    return d != NULL;
+}
+
+int cc_defer(CCDeferFn fn, void *arg) {
+    if (fn == NULL) return EINVAL;
+    CCDefer **list = cc__defer_list();
+    if (!in_scope(*list)) return EPERM;
+    CCDefer *d = cc__mem_alloc(sizeof *d);
+    if (d == NULL) return ENOMEM;
+    d->fn = fn;
+    d->arg = arg;
+    d->next = *list;
+    *list = d;
+    return 0;
+}

@@ -1,0 +1,189 @@
+/* panic.c - a panic runs what was put off and ends a scope. README.md tells the whole of it.
+ *
+ * The fiber's scheduling state has no part in this: it is RUNNING throughout, and may park in a deferred
+ * function like anywhere else.
+ *
+ * PANIC-1  Deferred functions run on top of the frame that panicked; frames are abandoned by the escape, and
+ *          only when nothing is left to run in their scope.
+ * PANIC-2  The innermost panic of a scope is the newest MARK_PANIC above its boundary. A panic that meets an
+ *          older one takes its place.
+ * PANIC-3  A panic never crosses a boundary; who catches it there may panic anew.
+ */
+#include "panic/panic.h"
+#include "base/fatal.h"
+#include "sched/driver.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct panic {
+    CCDefer node; /* MARK_PANIC */
+    bool stopped;
+    unsigned replaced; /* how many panics before it, one in the deferred functions of the other */
+    CCPanic info;
+};
+
+struct scope {
+    struct boundary boundary; /* MARK_SCOPE */
+    CCPanic *info;
+    bool failed;
+};
+
+/* Guess: nobody defers that deep on purpose. Each takes a kilobyte of stack. */
+enum { REPLACED_MAX = 32 };
+
+static struct panic *panic_of(CCDefer *d) {
+    return container_of(d, struct panic, node);
+}
+
+/* ---- panic ---- */
+
+/* Takes what is to run next off the list. What a deferred function has put off lies above the panic's mark,
+ * the rest below. Boundaries stay. */
+static CCDefer *take_next(CCDefer **list, struct panic *p) {
+    CCDefer **at = *list == &p->node ? &p->node.next : list;
+    CCDefer *d = *at;
+    if (!cc__defer_is_boundary(d)) *at = d->next;
+    return d;
+}
+
+/* Puts the panic on the list, if there is a scope to end and it is not one too many. */
+static CCDefer **begin(struct panic *p) {
+    CCDefer **list = cc__defer_list(), *d = *list;
+    for (; d != NULL && !cc__defer_is_boundary(d); d = d->next)
+        if (d->fn == MARK_PANIC && p->replaced == 0) p->replaced = panic_of(d)->replaced + 1;
+    if (d == NULL) cc__report_fatal(&p->info, "outside of cc_try");
+    if (p->replaced > REPLACED_MAX) cc__report_fatal(&p->info, "deferred functions panic without end");
+    p->node = (CCDefer){.next = *list, .fn = MARK_PANIC};
+    *list = &p->node;
+    return list;
+}
+
+static CC_NORETURN void leave_to(CCDefer **list, struct panic *p, struct boundary *b) {
+    *list = &b->node;
+    if (b->node.fn == MARK_SCOPE) {
+        struct scope *scope = container_of(b, struct scope, boundary);
+        scope->failed = !p->stopped;
+        if (!p->stopped && scope->info != NULL) *scope->info = p->info;
+    } else if (!p->stopped) {
+        cc__report_unstopped(&p->info);
+        *list = NULL; /* tells cc__driver_fiber_ends */
+    }
+    cc__san_abandon();
+    cc__escape_take(&b->escape, NULL);
+}
+
+static CC_NORETURN void unwind(struct panic *p) {
+    CCDefer **list = begin(p), *d;
+    while (!cc__defer_is_boundary(d = take_next(list, p)))
+        if (d->fn != MARK_PANIC) cc__defer_run(d); /* else: this one has taken its place */
+    leave_to(list, p, container_of(d, struct boundary, node));
+}
+
+static void describe(CCPanic *info, const void *frame, const char *fmt, va_list args) {
+    info->message[0] = '\0';
+    if (fmt != NULL) (void)vsnprintf(info->message, sizeof info->message, fmt, args);
+    cc__report_describe(info, frame);
+}
+
+void cc_panic(const char *fmt, ...) {
+    struct panic p = {.stopped = false};
+    va_list args;
+    va_start(args, fmt);
+    describe(&p.info, __builtin_frame_address(0), fmt, args);
+    va_end(args);
+    unwind(&p);
+}
+
+void cc_panic_fatal(const char *fmt, ...) {
+    CCPanic info;
+    va_list args;
+    va_start(args, fmt);
+    describe(&info, __builtin_frame_address(0), fmt, args);
+    va_end(args);
+    cc__report_fatal(&info, "");
+}
+
+bool cc_recover(CCPanic *info) {
+    CCDefer *d = *cc__defer_list();
+    while (d != NULL && !cc__defer_is_boundary(d) && d->fn != MARK_PANIC) d = d->next;
+    if (d == NULL || d->fn != MARK_PANIC || panic_of(d)->stopped) return false;
+    panic_of(d)->stopped = true;
+    if (info != NULL) *info = panic_of(d)->info;
+    return true;
+}
+
+/* ---- scopes ---- */
+
+struct call {
+    CCTaskFn task; /* or */
+    CCDeferFn fn;
+    void *arg;
+};
+
+/* What cc_defer puts off in a scope runs inside of it: it may panic, too. */
+static void *call(void *arg) {
+    struct call *c = arg;
+    CCDefer **list = cc__defer_list(), *boundary = *list;
+    void *result = NULL;
+    if (c->task != NULL)
+        result = c->task(c->arg);
+    else
+        c->fn(c->arg);
+    cc__defer_run_all(list, boundary);
+    return result;
+}
+
+static int run_scope(struct call *c, void **result, CCPanic *info) {
+    CCDefer **list = cc__defer_list();
+    struct scope scope;
+    scope.info = info;
+    scope.failed = false;
+    scope.boundary.node = (CCDefer){.next = *list, .fn = MARK_SCOPE};
+    *list = &scope.boundary.node;
+    void *returned = cc__escape_call(&scope.boundary.escape, call, c);
+    *list = scope.boundary.node.next;
+    if (result != NULL) *result = returned;
+    return scope.failed ? ENOTRECOVERABLE : 0;
+}
+
+int cc__panic_scope(CCTaskFn fn, void *arg, void **result, CCPanic *info) {
+    return run_scope(&(struct call){.task = fn, .arg = arg}, result, info);
+}
+
+int cc_try(CCDeferFn fn, void *arg, CCPanic *info) {
+    return fn != NULL ? run_scope(&(struct call){.fn = fn, .arg = arg}, NULL, info) : EINVAL;
+}
+
+/* ---- the fiber's own scope ---- */
+
+struct rest {
+    struct fiber_cold *cold;
+    struct boundary *base;
+};
+
+static void *finish(void *arg) {
+    struct rest *rest = arg;
+    do {
+        cc__defer_run_all(&rest->cold->deferred, &rest->base->node);
+    } while (rest->cold->extra != NULL && cc__driver_locals_destroy(rest->cold));
+    return rest;
+}
+
+void cc__driver_fiber_ends(struct fiber *f, struct fiber_cold *cold, struct boundary *base, void *result) {
+    struct rest rest = {cold, base};
+    int status = 0;
+    for (;;) {
+        if (cold->deferred == NULL) { /* a panic that nobody stopped */
+            status = ENOTRECOVERABLE;
+            cold->deferred = &base->node;
+        }
+        /* The boundary's call is over, so its place serves for the next. */
+        if (cc__escape_call(&base->escape, finish, &rest) != NULL) break;
+        result = NULL; /* a panic on the way, stopped or not */
+    }
+    if (cold->extra != NULL) cc__driver_locals_free(cold);
+    f->outcome.result = status == 0 ? result : NULL;
+    f->outcome.status = status;
+}

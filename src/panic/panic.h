@@ -1,0 +1,52 @@
+/* panic.h - what the files of this room share, and what rt and diag see of it. */
+#ifndef CC_PANIC_PANIC_H
+#define CC_PANIC_PANIC_H
+
+#include "fiber/stack.h"
+
+#include <ccc/cc_panic.h>
+
+/* ---- defer.c ---- */
+
+/* The list of the running fiber or the calling OS thread. The address stays right for as long as that
+ * runs. */
+CCDefer **cc__defer_list(void);
+
+CC_INLINE bool cc__defer_is_boundary(const CCDefer *d) {
+    return d->fn == MARK_FIBER || d->fn == MARK_SCOPE;
+}
+
+/* Runs one that was taken off its list, and frees it if it was allocated. */
+void cc__defer_run(CCDefer *d);
+
+/* Ends a scope well: runs everything above its boundary. */
+void cc__defer_run_all(CCDefer **list, CCDefer *boundary);
+
+/* ---- panic.c ---- */
+
+/* Calls fn(arg) as a scope. 0 or ENOTRECOVERABLE; result and info may be NULL. */
+int cc__panic_scope(CCTaskFn fn, void *arg, void **result, CCPanic *info);
+
+/* ---- report.c ---- */
+
+/* Fills in who and where; `frame`: the frame of the public call. */
+void cc__report_describe(CCPanic *info, const void *frame);
+
+/* A fiber ends by it: prints it, keeps it for cc_panic_find; aborts if that is wanted. */
+void cc__report_unstopped(const CCPanic *info);
+
+/* Prints it, with a reason why it is fatal (may be ""), and aborts. */
+CC_NORETURN void cc__report_fatal(const CCPanic *info, const char *why);
+
+/* For rt: whether a panic that nobody stops aborts the program. */
+void cc__panic_aborts(bool abort_too);
+
+/* ---- hosted.c ---- */
+
+/* The stack of the hosted call that the calling thread is in, or NULL. Signal-safe. */
+const struct stack *cc__hosted_stack(void);
+
+/* For rt: gives the stacks back that no call uses. */
+void cc__hosted_trim(void);
+
+#endif

@@ -1,0 +1,104 @@
+/* report.c - who panicked, from where; saying so; and remembering the last ones. */
+#include "base/fatal.h"
+#include "panic/panic.h"
+#include "plat/error.h"
+#include "plat/thread.h"
+#include "plat/trace.h"
+#include "sched/sched.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Atomic uint64_t generations;
+static _Atomic uint32_t aborts;
+
+void cc__panic_aborts(bool abort_too) {
+    cc__set(&aborts, abort_too);
+}
+
+/* ---- who and where ---- */
+
+static void find_stack(const void **bottom, const void **top) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    const struct stack *s = self != NULL ? cc__get(&self->stack) : cc__hosted_stack();
+    if (s == NULL) {
+        cc__thread_stack(bottom, top);
+        return;
+    }
+    *bottom = s->base + cc__stack_guard_size(s);
+    *top = s->base + cc__stack_size(s);
+}
+
+void cc__report_describe(CCPanic *info, const void *frame) {
+    const void *bottom, *top;
+    int saved = cc__errno_get();
+    info->generation = cc__add_relaxed(&generations, 1) + 1;
+    info->fiber = cc_fiber_id();
+    memcpy(info->name, cc_fiber_name(), strlen(cc_fiber_name()) + 1);
+    find_stack(&bottom, &top);
+    info->frame_count = cc__trace_walk(frame, bottom, top, info->frames, CC_PANIC_FRAMES_MAX);
+    cc__errno_set(saved);
+}
+
+/* ---- saying so ---- */
+
+static struct lock printing; /* or two panics would mix their lines */
+
+static void print(const CCPanic *info, const char *head, const char *why) {
+    char who[48], name[CC_FIBER_NAME_MAX + 3] = "";
+    unsigned slot = (uint32_t)info->fiber - 1, generation = (uint32_t)(info->fiber >> 32) & 0x7fffffffu;
+    if (info->fiber == 0)
+        snprintf(who, sizeof who, "on an OS thread");
+    else
+        snprintf(who, sizeof who, "in %s %u.%u", info->fiber >> 63 ? "hosted call" : "fiber", slot, generation);
+    if (info->name[0] != '\0') snprintf(name, sizeof name, " '%s'", info->name);
+    cc__lock_take(&printing);
+    cc__warn("%spanic %s%s%s%s: %s", head, who, name, why[0] != '\0' ? ", " : "", why,
+             info->message[0] != '\0' ? info->message : "(no message)");
+    for (unsigned i = 0; i < info->frame_count && i < CC_PANIC_FRAMES_MAX; i++) {
+        char text[256];
+        cc__trace_name(info->frames[i], text, sizeof text);
+        cc__warn("  %p %s", info->frames[i], text);
+    }
+    cc__lock_release(&printing);
+}
+
+void cc_panic_print(const CCPanic *info) {
+    if (info == NULL) return;
+    int saved = cc__errno_get();
+    print(info, "", "");
+    cc__errno_set(saved);
+}
+
+void cc__report_fatal(const CCPanic *info, const char *why) {
+    print(info, "fatal: ", why);
+    abort();
+}
+
+/* ---- remembering ---- */
+
+static struct {
+    struct lock lock;
+    unsigned next;
+    CCPanic panics[CC_PANICS_KEPT];
+} kept;
+
+void cc__report_unstopped(const CCPanic *info) {
+    if (cc__get(&aborts)) cc__report_fatal(info, "nobody stops it (CC_PANIC_ABORT)");
+    cc_panic_print(info);
+    cc__lock_take(&kept.lock);
+    kept.panics[kept.next++ % CC_PANICS_KEPT] = *info;
+    cc__lock_release(&kept.lock);
+}
+
+int cc_panic_find(CCFiberId id, CCPanic *info) {
+    if (id == 0 || info == NULL) return EINVAL;
+    cc__lock_take(&kept.lock);
+    unsigned i = 0;
+    while (i < CC_PANICS_KEPT && kept.panics[i].fiber != id) i++;
+    if (i < CC_PANICS_KEPT) *info = kept.panics[i];
+    cc__lock_release(&kept.lock);
+    return i < CC_PANICS_KEPT ? 0 : ESRCH;
+}
