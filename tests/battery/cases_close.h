@@ -175,8 +175,8 @@ struct race {
     size_t size;
     uint64_t when;                         /* the closer closes after so many values were sent */
     atomic_ulong sent_so_far;
-    atomic_uchar sent[RACERS * RACE_MAX]; /* 1: returned 0 */
-    atomic_uchar received[RACERS * RACE_MAX];
+    atomic_uint sent[RACERS * RACE_MAX]; /* 1: returned 0 */
+    atomic_uint received[RACERS * RACE_MAX];
 };
 
 struct racer {

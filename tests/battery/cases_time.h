@@ -110,7 +110,7 @@ struct edge {
     size_t size;
     uint64_t each;
     uint64_t patience_ns;
-    atomic_uchar *sent, *received;
+    atomic_uint *sent, *received;
     atomic_ulong timeouts;
     atomic_bool over;
 };
@@ -161,8 +161,8 @@ static void edge_with(enum parties kind, size_t size) {
     /* OS threads need longer to be released. */
     edge.patience_ns = kind == FIBERS ? 3000 : 60000;
     uint64_t all = EDGE_SIDES * edge.each, rng = test_seed() + kind, sent = 0;
-    edge.sent = calloc(all, 1);
-    edge.received = calloc(all, 1);
+    edge.sent = calloc(all, sizeof(atomic_uint));
+    edge.received = calloc(all, sizeof(atomic_uint));
     CHECK(edge.sent != NULL && edge.received != NULL);
     struct edger edgers[2 * EDGE_SIDES];
     struct party parties[2 * EDGE_SIDES];

@@ -8,7 +8,7 @@ struct traffic {
     CCChan *ch;
     size_t size;
     uint64_t each; /* values of one producer */
-    atomic_uchar *marks;
+    atomic_uint *marks;
     atomic_ulong received, sum;
 };
 

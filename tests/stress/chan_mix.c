@@ -10,7 +10,7 @@ enum { CHANNELS = 5, PRODUCERS = 8, CONSUMERS = 8 };
 struct mix {
     CCChan *ch[CHANNELS];
     uint64_t each;
-    atomic_uchar *sent, *received; /* by value */
+    atomic_uint *sent, *received; /* by value */
     atomic_ulong operations;
     atomic_int producing;
 };
@@ -120,8 +120,8 @@ static void mix_with(size_t capacity, unsigned workers, enum parties kind) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = workers}), 0);
     struct mix mix = {.each = (uint64_t)test_rounds(kind == FIBERS ? 15000 : 4000, 2000000), .producing = PRODUCERS};
     uint64_t all = PRODUCERS * mix.each, rng = test_seed();
-    mix.sent = calloc(all, 1);
-    mix.received = calloc(all, 1);
+    mix.sent = calloc(all, sizeof(atomic_uint));
+    mix.received = calloc(all, sizeof(atomic_uint));
     CHECK(mix.sent != NULL && mix.received != NULL);
     for (int i = 0; i < CHANNELS; i++) mix.ch[i] = new_chan(8, i == 0 ? 0 : capacity);
     struct worker_seat seats[PRODUCERS + CONSUMERS];

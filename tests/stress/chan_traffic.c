@@ -8,7 +8,7 @@ struct traffic {
     uint64_t each;
     int producers;
     atomic_ulong received;
-    atomic_uchar *marks;
+    atomic_uint *marks;
 };
 
 struct seat {

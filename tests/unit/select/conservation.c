@@ -6,7 +6,7 @@ enum { CHANNELS = 4, SENDERS = 4, RECEIVERS = 4 };
 struct market {
     CCChan *ch[CHANNELS];
     uint64_t each;
-    atomic_uchar *sent, *received;
+    atomic_uint *sent, *received;
     atomic_int senders_left;
     bool deadlines;
 };
@@ -80,8 +80,8 @@ static void *deal_in(void *arg) {
 static void market_with(enum parties kind, const size_t *capacities, bool deadlines) {
     struct market m = {.each = (uint64_t)test_rounds(400, 100000), .senders_left = SENDERS, .deadlines = deadlines};
     uint64_t all = SENDERS * m.each, rng = test_seed() + kind;
-    m.sent = calloc(all, 1);
-    m.received = calloc(all, 1);
+    m.sent = calloc(all, sizeof(atomic_uint));
+    m.received = calloc(all, sizeof(atomic_uint));
     CHECK(m.sent != NULL && m.received != NULL);
     for (int i = 0; i < CHANNELS; i++) m.ch[i] = new_chan(8, capacities[i]);
     struct dealer dealers[SENDERS + RECEIVERS];
