@@ -160,8 +160,8 @@ CC_API void cc_shield_end(bool begun);
 #if defined(__GNUC__)
 #define CC_CLEANUP(function) __attribute__((cleanup(function)))
 #endif
-/* A name of this line's own, so that blocks nest without shadowing. */
-#define CC__UNIQUE(name) CC__GLUE(name, __LINE__)
+/* A name that no other block has, so that they nest without shadowing. */
+#define CC__UNIQUE(name) CC__GLUE(name, __COUNTER__)
 #define CC__GLUE(a, b) CC__GLUE_AGAIN(a, b)
 #define CC__GLUE_AGAIN(a, b) a##b
 

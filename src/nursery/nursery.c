@@ -32,6 +32,7 @@ CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config) {
         cc__mem_free(n);
         return NULL;
     }
+    if (unlikely(cc__get(&n->scope.cancelled)) && n->scope.grace_ns != UINT64_MAX) cc__scope_begin_grace(&n->scope);
     return n;
 }
 
@@ -79,27 +80,38 @@ static bool wait_to_the_end(CCNursery *n) {
     CCError reason;
     if (cc_cancel_reason(&reason) != 0) reason = cc__scope_reason(ECANCELED, "the runtime shuts down");
     cc__scope_cancel(&n->scope, &reason);
-    bool shield = cc__cancel_shield(self);
+    bool held = cc__cancel_hold(self);
     while (wait_for_children(&n->scope, WAIT_FOREVER) != 0) {
     }
-    if (shield) cc__cancel_unshield(self);
+    if (held) cc__cancel_unhold(self);
     return true;
 }
 
-static int outcome(CCNursery *n) {
+/* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Takes the lock. True: the
+ * caller was cancelled meanwhile. */
+static bool end_and_lock(CCNursery *n) {
+    bool cancelled = false;
     cc__lock_take(&n->scope.lock);
-    int code = n->code != 0 ? n->code : cc__get(&n->scope.cancelled) ? n->scope.reason.code : 0;
-    cc__lock_release(&n->scope.lock);
-    return code;
+    while (n->scope.children > 0 || n->hooks != NULL || n->closing != NULL) {
+        cc__lock_release(&n->scope.lock);
+        if (wait_to_the_end(n)) cancelled = true;
+        cc__nursery_run_exits(n);
+        cc__lock_take(&n->scope.lock);
+    }
+    return cancelled;
+}
+
+static int outcome_locked(CCNursery *n) {
+    return n->code != 0 ? n->code : cc__get(&n->scope.cancelled) ? n->scope.reason.code : 0;
 }
 
 int cc_nursery_wait(CCNursery *n) {
     if (n == NULL) return EINVAL;
     if (own_child(n)) return EDEADLK;
-    bool cancelled = wait_to_the_end(n);
-    cc__nursery_run_exits(n);
-    int code = outcome(n);
-    return cancelled && n->code == 0 ? ECANCELED : code;
+    bool cancelled = end_and_lock(n);
+    int code = cancelled && n->code == 0 ? ECANCELED : outcome_locked(n);
+    cc__lock_release(&n->scope.lock);
+    return code;
 }
 
 int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
@@ -108,7 +120,10 @@ int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
     int rc = wait_for_children(&n->scope, deadline.ns);
     if (rc != 0) return rc;
     cc__nursery_run_exits(n);
-    return outcome(n);
+    cc__lock_take(&n->scope.lock);
+    int code = outcome_locked(n);
+    cc__lock_release(&n->scope.lock);
+    return code;
 }
 
 /* ---- the end ---- */
@@ -120,9 +135,10 @@ int cc_nursery_free(CCNursery *n) {
     bool busy = n->scope.children > 0;
     cc__lock_release(&n->scope.lock);
     if (busy) (void)cc_nursery_cancel_with(n, ECANCELED, "the nursery is freed");
-    (void)wait_to_the_end(n);
-    cc__nursery_run_exits(n);
-    cc__scope_settle(&n->scope);
+    (void)end_and_lock(n);
+    bool settled = cc__scope_disarm_locked(&n->scope);
+    cc__lock_release(&n->scope.lock);
+    if (!settled) cc__scope_settle(&n->scope);
     if (n->entered) cc__scope_leave(cc__sched_current(cc__worker()), &n->scope);
     cc__scope_destroy(&n->scope);
     cc__nursery_free_all(n);
