@@ -158,7 +158,8 @@ CC_API void cc_shield_end(bool begun);
  * skipped and .result is ENOMEM; without .result the program stops.
  */
 #if defined(__GNUC__)
-#define CC_CLEANUP(function) __attribute__((cleanup(function)))
+/* unused: clang does not count the clean-up as a use. */
+#define CC_CLEANUP(function) __attribute__((cleanup(function), unused))
 #endif
 /* A name that no other block has, so that they nest without shadowing. */
 #define CC__UNIQUE(name) CC__GLUE(name, __COUNTER__)

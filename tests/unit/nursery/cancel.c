@@ -302,20 +302,23 @@ static void waiter_is_cancelled(void) {
     CHECK_EQ(cc_nursery_free(outer), 0);
 }
 
+static atomic_int gave_up;
+
 static void *give_up_waiting(void *arg) {
     CHECK_EQ(cc_nursery_wait_until(arg, cc_after_ms(1)), ETIMEDOUT);
+    gave_up = 1;
     CHECK_EQ(cc_nursery_wait_until(arg, CC_FOREVER), ECANCELED);
     CHECK_EQ(cc_nursery_children(arg), 1); /* the children go on */
     return NULL;
 }
 
 static void waiter_gives_up(void) {
-    cancelled = 0;
+    cancelled = gave_up = 0;
     CCNursery *outer = new_nursery(NULL), *root = cc_nursery_create_ex(&(CCNurseryConfig){.root = true});
     CHECK_EQ(cc_nursery_spawn(root, wait_for_cancel, &cancelled), 0);
     CCFiberId id = start_child(outer, give_up_waiting, root);
     CHECK_EQ(cc_nursery_wait_until(outer, cc_after_ms(5)), ETIMEDOUT);
-    UNTIL(is_parked(id));
+    UNTIL(gave_up && is_parked(id));
     CHECK_EQ(cc_nursery_cancel(outer), 0);
     CHECK_EQ(cc_nursery_wait(outer), ECANCELED);
     CHECK_EQ(cancelled, 0);
