@@ -49,6 +49,7 @@ static void run(struct worker *w, struct fiber *f) {
             cc__mem_free(block);
             f->outcome.result = NULL;
             f->outcome.status = ENOMEM;
+            cc__san_acquire(w); /* what fibers that ended have left on this stack */
             if (cc__get(&f->scope) != 0) cc__driver_scope_unstarted(f, ENOMEM);
             cc__driver_task_ended(w, f);
             return;
