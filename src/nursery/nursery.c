@@ -49,42 +49,35 @@ static bool own_child(const CCNursery *n) {
     return self != NULL && cc__scope_below(cc__get(&cc__get(&self->stack)->cold)->base, &n->scope);
 }
 
-/* 0: no child is left. ETIMEDOUT, ECANCELED, ENOMEM. */
-static int wait_for_children(struct scope *s, uint64_t deadline) {
-    cc__lock_take(&s->lock);
+/* 0: no child is left. ETIMEDOUT, ECANCELED, ENOMEM. Under the lock, which is free only while the caller waits. */
+static int wait_for_children_locked(struct scope *s, uint64_t deadline) {
     while (s->children > 0) {
         struct waiter waiter;
         int rc = cc__waiter_init(&waiter, cc__worker(), deadline);
-        if (rc != 0) {
-            cc__lock_release(&s->lock);
-            return rc;
-        }
+        if (rc != 0) return rc;
         struct arm arm = {.waiter = &waiter, .linked = true};
         cc__list_push_back(&s->waiters, &arm.link);
         enum wake_reason reason = cc__wait_locked(&waiter, &s->lock, PARK_NURSERY);
         cc__lock_take(&s->lock); /* CHILD-1: after this the last child is through with the nursery */
         if (reason == WAKE_OBJECT) continue;
         if (arm.linked) cc__list_remove(&arm.link);
-        cc__lock_release(&s->lock);
         return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
     }
-    cc__lock_release(&s->lock);
     return 0;
 }
 
-/* To the very end, whatever happens. True: the caller was cancelled meanwhile. */
-static bool wait_to_the_end(CCNursery *n) {
+/* To the very end, whatever happens: the caller was cancelled, and so is the nursery. Under the lock, as above. */
+static void wait_all_the_same_locked(CCNursery *n) {
     struct fiber *self = cc__sched_current(cc__worker());
-    int rc = wait_for_children(&n->scope, WAIT_FOREVER);
-    if (rc != ECANCELED) return false;
+    cc__lock_release(&n->scope.lock);
     CCError reason;
     if (cc_cancel_reason(&reason) != 0) reason = cc__scope_reason(ECANCELED, "the runtime shuts down");
     cc__scope_cancel(&n->scope, &reason);
     bool held = cc__cancel_hold(self);
-    while (wait_for_children(&n->scope, WAIT_FOREVER) != 0) {
+    cc__lock_take(&n->scope.lock);
+    while (wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0) {
     }
     if (held) cc__cancel_unhold(self);
-    return true;
 }
 
 /* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Takes the lock. True: the
@@ -92,13 +85,16 @@ static bool wait_to_the_end(CCNursery *n) {
 static bool end_and_lock(CCNursery *n) {
     bool cancelled = false;
     cc__lock_take(&n->scope.lock);
-    while (n->scope.children > 0 || n->hooks != NULL || n->closing != NULL) {
+    for (;;) {
+        if (wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0) {
+            cancelled = true;
+            wait_all_the_same_locked(n);
+        }
+        if (n->hooks == NULL && n->closing == NULL) return cancelled;
         cc__lock_release(&n->scope.lock);
-        if (wait_to_the_end(n)) cancelled = true;
         cc__nursery_run_exits(n);
         cc__lock_take(&n->scope.lock);
     }
-    return cancelled;
 }
 
 static int outcome_locked(CCNursery *n) {
@@ -117,7 +113,9 @@ int cc_nursery_wait(CCNursery *n) {
 int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
     if (n == NULL) return EINVAL;
     if (own_child(n)) return EDEADLK;
-    int rc = wait_for_children(&n->scope, deadline.ns);
+    cc__lock_take(&n->scope.lock);
+    int rc = wait_for_children_locked(&n->scope, deadline.ns);
+    cc__lock_release(&n->scope.lock);
     if (rc != 0) return rc;
     cc__nursery_run_exits(n);
     cc__lock_take(&n->scope.lock);
