@@ -95,6 +95,67 @@ func spawnJoin(n uint64) result {
 	return result{n: n, ns: ns}
 }
 
+// A group of goroutines and the first of their errors, as golang.org/x/sync/errgroup has it.
+type group struct {
+	all  sync.WaitGroup
+	once sync.Once
+	err  error
+}
+
+func (g *group) start(f func() error) {
+	g.all.Add(1)
+	go func() {
+		defer g.all.Done()
+		if err := f(); err != nil {
+			g.once.Do(func() { g.err = err })
+		}
+	}()
+}
+
+func (g *group) wait() error {
+	g.all.Wait()
+	return g.err
+}
+
+func nursery(n, tiny uint64) result {
+	got := make([]uint64, n)
+	for i := range got {
+		got[i] = 1 // touches the pages
+	}
+	start := time.Now()
+	var g group
+	for i := range got {
+		g.start(func() error {
+			got[i] = uint64(i)
+			return nil
+		})
+	}
+	if g.wait() != nil {
+		fail("a child failed")
+	}
+	sum := uint64(0)
+	for _, v := range got {
+		sum += v
+	}
+	ns := float64(time.Since(start).Nanoseconds())
+	if sum != n*(n-1)/2 {
+		fail("the sum of the results is %d", sum)
+	}
+	start = time.Now()
+	for i := uint64(0); i < tiny; i++ {
+		var one group
+		one.start(func() error {
+			got[0] = i
+			return nil
+		})
+		if one.wait() != nil || got[0] != i {
+			fail("a child has not run")
+		}
+	}
+	each := float64(time.Since(start).Nanoseconds()) / float64(tiny)
+	return result{n: n, ns: ns, extras: fmt.Sprintf("tiny_ns=%.1f", each)}
+}
+
 func spawnBatch(n uint64) result {
 	got := make([]uint64, n)
 	for i := range got {
@@ -364,6 +425,8 @@ func main() {
 		r = spawnJoin(scaled(1000000, scale))
 	case "spawn_batch":
 		r = spawnBatch(scaled(1000000, scale))
+	case "nursery":
+		r = nursery(scaled(1000000, scale), scaled(200000, scale))
 	case "spawn_turn":
 		r = spawnTurn(scaled(1000000, scale))
 	case "fib":

@@ -84,7 +84,7 @@ CC_API int cc_nursery_go(CCNursery *nursery, CCTaskFn entry, const void *args, s
                   sizeof(struct task_name##_args))
 
 /* Waits until no child is left, then runs the exit hooks, the latest first, and closes the channels in the order of
- * their registration; both once. Returns the first failure's code; else, if the nursery was cancelled, the reason's
+ * their registration; both once; and once more if a hook has started a child. Returns the first failure's code; else, if the nursery was cancelled, the reason's
  * code (ETIMEDOUT: its deadline); else 0. A caller that is cancelled cancels the nursery, still waits for the end,
  * and gets ECANCELED. EDEADLK: the caller is a child of it, or of one below. EINVAL: NULL. More children may be
  * started afterwards. Any context; switches. */
@@ -98,7 +98,9 @@ CC_API int cc_nursery_cancel(CCNursery *nursery);
 CC_API int cc_nursery_cancel_with(CCNursery *nursery, int code, const char *text);
 
 /* Cancels the nursery with ETIMEDOUT at that time, whatever the deadlines above say; CC_FOREVER: no more.
- * ETIMEDOUT: the former one has passed already. EINVAL, ENOMEM. Any context; does not switch in a fiber. */
+ * ETIMEDOUT: the former one has passed already. EINVAL, ENOMEM: the former one holds; ECANCELED: the runtime shuts
+ * down. Until it passes, or is called off, or the nursery is freed, it keeps the runtime up like a task. Any context;
+ * does not switch in a fiber. */
 CC_API int cc_nursery_set_deadline(CCNursery *nursery, CCDeadline deadline);
 
 /* How many children are there now; how many have failed so far; the text of the index-th failure, 0 being the first
@@ -123,8 +125,8 @@ CC_API void *cc_value(const void *key);
 
 /* ---- what a fiber can ask and do ---- */
 
-/* True, or ECANCELED, in a fiber that is cancelled and not shielded. For loops that do not wait. Any context; does
- * not switch. */
+/* True, or ECANCELED, in a fiber that is cancelled and not shielded. For loops that do not wait: looks at the clock
+ * where there is a deadline. Any context; does not switch. */
 CC_API bool cc_cancelled(void);
 CC_API int cc_check_cancel(void);
 
@@ -134,8 +136,9 @@ CC_API int cc_cancel_reason(CCError *reason);
 /* The earliest deadline on the way up; CC_FOREVER: none. Any context; does not switch. */
 CC_API CCDeadline cc_deadline(void);
 
-/* Cancels one task: its waits return ECANCELED from now on. Its children are those of its own nurseries. EINVAL,
- * ESRCH as cc_task_detach. The handle stays. Any context; does not switch. */
+/* Cancels one task: its waits return ECANCELED from now on. Its children are those of its own nurseries. A task that
+ * joins another one outside of all nurseries, and runs that itself because it had not started (cc_task.h), hears of it
+ * when that one ends. EINVAL, ESRCH as cc_task_detach. The handle stays. Any context; does not switch. */
 CC_API int cc_task_cancel(const CCTask *task);
 
 /* Between the two no wait of the calling fiber is cancelled: for what must be finished. They nest. True: this one
@@ -158,10 +161,11 @@ CC_API void cc_shield_end(bool begun);
  * skipped and .result is ENOMEM; without .result the program stops.
  */
 #if defined(__GNUC__)
-#define CC_CLEANUP(function) __attribute__((cleanup(function)))
+/* unused: clang does not count the clean-up as a use. */
+#define CC_CLEANUP(function) __attribute__((cleanup(function), unused))
 #endif
-/* A name of this line's own, so that blocks nest without shadowing. */
-#define CC__UNIQUE(name) CC__GLUE(name, __LINE__)
+/* A name that no other block has, so that they nest without shadowing. */
+#define CC__UNIQUE(name) CC__GLUE(name, __COUNTER__)
 #define CC__GLUE(a, b) CC__GLUE_AGAIN(a, b)
 #define CC__GLUE_AGAIN(a, b) a##b
 
@@ -178,7 +182,7 @@ CC_API void cc_nursery_leave(CCNursery **nursery);
  *   CC_WITH_DEADLINE(cc_after_ms(250)) { … }
  *
  * Fibers only: on an OS thread the block is executed without a deadline. cc_cancel_reason tells ETIMEDOUT inside;
- * afterwards the fiber is as it was. */
+ * afterwards the fiber is as it was. Without memory the program stops; where that matters use a nursery. */
 typedef struct CCDeadlineScope {
     void *scope;
 } CCDeadlineScope;

@@ -2,6 +2,7 @@
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "nursery/scope.h"
+#include "plat/clock.h"
 
 #include <errno.h>
 
@@ -9,9 +10,27 @@ static struct fiber *current(void) {
     return cc__sched_current(cc__worker());
 }
 
+/* A loop that does not wait may keep the very worker that would fire its deadline: so it looks at the clock itself. */
+static void look_at_the_clock(struct scope *s) {
+    uint64_t now = 0;
+    for (; s != NULL; s = s->parent) {
+        uint64_t deadline = cc__get(&s->deadline);
+        if (deadline == UINT64_MAX) continue;
+        if (now == 0) now = cc__clock_now();
+        if (now >= deadline) cc__scope_expire(s);
+    }
+}
+
 bool cc_cancelled(void) {
     struct fiber *self = current();
-    return self != NULL && cc__cancel_holds(cc__get_acquire(&self->scope)); /* pairs with the mark */
+    if (self == NULL) return false;
+    uintptr_t word = cc__get_acquire(&self->scope); /* pairs with the mark */
+    if (word == 0) return false;
+    if ((word & (CANCEL_BITS & ~CANCEL_REPORTED)) == 0) {
+        look_at_the_clock(cc__scope_of(word));
+        word = cc__get_acquire(&self->scope); /* as above */
+    }
+    return cc__cancel_holds(word);
 }
 
 int cc_check_cancel(void) {

@@ -20,8 +20,6 @@ enum { KEPT = 16 }; /* failures whose text is kept unless all are wanted */
 /* ---- failures ---- */
 
 static void keep_locked(CCNursery *n, const CCError *error) {
-    n->failed++;
-    if (n->code == 0) n->code = error->code;
     if (n->kept >= KEPT && (n->mode & CC_NURSERY_COLLECT) == 0) return;
     struct failure *f = cc__mem_alloc(sizeof *f);
     if (f == NULL) return; /* counted all the same */
@@ -31,14 +29,18 @@ static void keep_locked(CCNursery *n, const CCError *error) {
     n->kept++;
 }
 
-void cc__nursery_fail(CCNursery *n, int code, const char *text) {
+bool cc__nursery_fail(CCNursery *n, int code, const char *text) {
     /* The end of a wait that a cancellation ended is no failure of its own. */
-    if (code == ECANCELED && cc__get(&n->scope.cancelled)) return;
+    if (code == ECANCELED && cc__get(&n->scope.cancelled)) return false;
     CCError error = cc__scope_reason(code, text);
     cc__lock_take(&n->scope.lock);
+    bool first = n->failed++ == 0;
+    if (first) n->code = code;
     keep_locked(n, &error);
     cc__lock_release(&n->scope.lock);
-    if ((n->mode & CC_NURSERY_KEEP_GOING) == 0) cc__scope_cancel(&n->scope, &error);
+    /* The first one alone, so that the reason below is what the wait returns. */
+    if (first && (n->mode & CC_NURSERY_KEEP_GOING) == 0) cc__scope_cancel(&n->scope, &error);
+    return true;
 }
 
 void *cc_fail(int code, const char *format, ...) {
@@ -51,7 +53,8 @@ void *cc_fail(int code, const char *format, ...) {
         va_start(args, format);
         if (format != NULL) vsnprintf(text, sizeof text, format, args);
         va_end(args);
-        if ((cc__or(&self->scope, CANCEL_REPORTED) & CANCEL_REPORTED) == 0) cc__nursery_fail(n, code, text);
+        if ((cc__get(&self->scope) & CANCEL_REPORTED) == 0 && cc__nursery_fail(n, code, text))
+            cc__or(&self->scope, CANCEL_REPORTED);
     }
     return CC_ERROR(code);
 }
@@ -65,7 +68,10 @@ void cc__driver_scope_begin(struct fiber *self, struct fiber_cold *cold) {
     cold->fiber = self;
     cc__lock_take(&s->lock);
     cc__list_push_back(&s->members, &cold->member);
-    if (cc__get(&s->cancelled)) cc__cancel_mark(self, CANCEL_SCOPE);
+    if (cc__get(&s->cancelled)) {
+        cc__cancel_adopt();
+        cc__cancel_mark(self, CANCEL_SCOPE);
+    }
     cc__lock_release(&s->lock);
 }
 
@@ -91,7 +97,7 @@ static CC_NORETURN CC_COLD void left_inside(struct fiber_cold *cold) {
 static CC_COLD void fail_by_panic(CCNursery *n, struct fiber *self) {
     CCPanic panic;
     bool known = cc_panic_find(cc__pool_id(self), &panic) == 0;
-    cc__nursery_fail(n, self->outcome.status, known ? panic.message : "panic");
+    (void)cc__nursery_fail(n, self->outcome.status, known ? panic.message : "panic");
 }
 
 void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold) {
@@ -104,7 +110,7 @@ void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold) {
     if (unlikely(self->outcome.status != 0))
         fail_by_panic(n, self);
     else if (unlikely(code > 0 && code <= CC_ERROR_MAX && (word & CANCEL_REPORTED) == 0))
-        cc__nursery_fail(n, (int)code, NULL);
+        (void)cc__nursery_fail(n, (int)code, NULL);
     leave(n, cold);
 }
 
@@ -112,7 +118,7 @@ void cc__driver_scope_unstarted(struct fiber *f, int error) {
     struct scope *s = cc__scope_of(cc__get(&f->scope));
     if (s == NULL || cc__scope_fired_unstarted(f)) return;
     CCNursery *n = (CCNursery *)s;
-    cc__nursery_fail(n, error, "no stack could be had for a child");
+    (void)cc__nursery_fail(n, error, "no stack could be had for a child");
     leave(n, NULL);
 }
 

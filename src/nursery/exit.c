@@ -32,10 +32,10 @@ int cc_nursery_autoclose(CCNursery *n, CCChan *ch) {
     return 0;
 }
 
-/* The first of a list, off it; NULL: none. One at a time, because a hook may register another. */
-static struct hook *pop(CCNursery *n, struct hook **list) {
+/* The next one, off its list: hooks, then channels; NULL: none. One at a time, because a hook may register another. */
+static struct hook *next_exit(CCNursery *n) {
     cc__lock_take(&n->scope.lock);
-    struct hook *h = *list;
+    struct hook **list = n->hooks != NULL ? &n->hooks : &n->closing, *h = *list;
     if (h != NULL) *list = h->next;
     if (n->closing == NULL) n->close_end = &n->closing;
     cc__lock_release(&n->scope.lock);
@@ -43,8 +43,11 @@ static struct hook *pop(CCNursery *n, struct hook **list) {
 }
 
 void cc__nursery_run_exits(CCNursery *n) {
-    for (struct hook *h; (h = pop(n, &n->hooks)) != NULL; cc__mem_free(h)) h->fn(h->arg);
-    for (struct hook *h; (h = pop(n, &n->closing)) != NULL; cc__mem_free(h)) (void)cc_chan_close(h->ch);
+    for (struct hook *h; (h = next_exit(n)) != NULL; cc__mem_free(h))
+        if (h->fn != NULL)
+            h->fn(h->arg);
+        else
+            (void)cc_chan_close(h->ch);
 }
 
 /* ---- the arena ---- */

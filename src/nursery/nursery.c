@@ -32,6 +32,7 @@ CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config) {
         cc__mem_free(n);
         return NULL;
     }
+    if (unlikely(cc__get(&n->scope.cancelled)) && n->scope.grace_ns != UINT64_MAX) cc__scope_begin_grace(&n->scope);
     return n;
 }
 
@@ -48,67 +49,79 @@ static bool own_child(const CCNursery *n) {
     return self != NULL && cc__scope_below(cc__get(&cc__get(&self->stack)->cold)->base, &n->scope);
 }
 
-/* 0: no child is left. ETIMEDOUT, ECANCELED, ENOMEM. */
-static int wait_for_children(struct scope *s, uint64_t deadline) {
-    cc__lock_take(&s->lock);
+/* 0: no child is left. ETIMEDOUT, ECANCELED, ENOMEM. Under the lock, which is free only while the caller waits. */
+static int wait_for_children_locked(struct scope *s, uint64_t deadline) {
     while (s->children > 0) {
         struct waiter waiter;
         int rc = cc__waiter_init(&waiter, cc__worker(), deadline);
-        if (rc != 0) {
-            cc__lock_release(&s->lock);
-            return rc;
-        }
+        if (rc != 0) return rc;
         struct arm arm = {.waiter = &waiter, .linked = true};
         cc__list_push_back(&s->waiters, &arm.link);
         enum wake_reason reason = cc__wait_locked(&waiter, &s->lock, PARK_NURSERY);
         cc__lock_take(&s->lock); /* CHILD-1: after this the last child is through with the nursery */
         if (reason == WAKE_OBJECT) continue;
         if (arm.linked) cc__list_remove(&arm.link);
-        cc__lock_release(&s->lock);
         return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
     }
-    cc__lock_release(&s->lock);
     return 0;
 }
 
-/* To the very end, whatever happens. True: the caller was cancelled meanwhile. */
-static bool wait_to_the_end(CCNursery *n) {
+/* To the very end, whatever happens: the caller was cancelled, and so is the nursery. Under the lock, as above. */
+static void wait_all_the_same_locked(CCNursery *n) {
     struct fiber *self = cc__sched_current(cc__worker());
-    int rc = wait_for_children(&n->scope, WAIT_FOREVER);
-    if (rc != ECANCELED) return false;
+    cc__lock_release(&n->scope.lock);
     CCError reason;
     if (cc_cancel_reason(&reason) != 0) reason = cc__scope_reason(ECANCELED, "the runtime shuts down");
     cc__scope_cancel(&n->scope, &reason);
-    bool shield = cc__cancel_shield(self);
-    while (wait_for_children(&n->scope, WAIT_FOREVER) != 0) {
+    bool held = cc__cancel_hold(self);
+    cc__lock_take(&n->scope.lock);
+    while (wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0) {
     }
-    if (shield) cc__cancel_unshield(self);
-    return true;
+    if (held) cc__cancel_unhold(self);
 }
 
-static int outcome(CCNursery *n) {
+/* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Takes the lock. True: the
+ * caller was cancelled meanwhile. */
+static bool end_and_lock(CCNursery *n) {
+    bool cancelled = false;
     cc__lock_take(&n->scope.lock);
-    int code = n->code != 0 ? n->code : cc__get(&n->scope.cancelled) ? n->scope.reason.code : 0;
-    cc__lock_release(&n->scope.lock);
-    return code;
+    for (;;) {
+        if (wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0) {
+            cancelled = true;
+            wait_all_the_same_locked(n);
+        }
+        if (n->hooks == NULL && n->closing == NULL) return cancelled;
+        cc__lock_release(&n->scope.lock);
+        cc__nursery_run_exits(n);
+        cc__lock_take(&n->scope.lock);
+    }
+}
+
+static int outcome_locked(CCNursery *n) {
+    return n->code != 0 ? n->code : cc__get(&n->scope.cancelled) ? n->scope.reason.code : 0;
 }
 
 int cc_nursery_wait(CCNursery *n) {
     if (n == NULL) return EINVAL;
     if (own_child(n)) return EDEADLK;
-    bool cancelled = wait_to_the_end(n);
-    cc__nursery_run_exits(n);
-    int code = outcome(n);
-    return cancelled && n->code == 0 ? ECANCELED : code;
+    bool cancelled = end_and_lock(n);
+    int code = cancelled && n->code == 0 ? ECANCELED : outcome_locked(n);
+    cc__lock_release(&n->scope.lock);
+    return code;
 }
 
 int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
     if (n == NULL) return EINVAL;
     if (own_child(n)) return EDEADLK;
-    int rc = wait_for_children(&n->scope, deadline.ns);
+    cc__lock_take(&n->scope.lock);
+    int rc = wait_for_children_locked(&n->scope, deadline.ns);
+    cc__lock_release(&n->scope.lock);
     if (rc != 0) return rc;
     cc__nursery_run_exits(n);
-    return outcome(n);
+    cc__lock_take(&n->scope.lock);
+    int code = outcome_locked(n);
+    cc__lock_release(&n->scope.lock);
+    return code;
 }
 
 /* ---- the end ---- */
@@ -120,9 +133,10 @@ int cc_nursery_free(CCNursery *n) {
     bool busy = n->scope.children > 0;
     cc__lock_release(&n->scope.lock);
     if (busy) (void)cc_nursery_cancel_with(n, ECANCELED, "the nursery is freed");
-    (void)wait_to_the_end(n);
-    cc__nursery_run_exits(n);
-    cc__scope_settle(&n->scope);
+    (void)end_and_lock(n);
+    bool settled = cc__scope_disarm_locked(&n->scope);
+    cc__lock_release(&n->scope.lock);
+    if (!settled) cc__scope_settle(&n->scope);
     if (n->entered) cc__scope_leave(cc__sched_current(cc__worker()), &n->scope);
     cc__scope_destroy(&n->scope);
     cc__nursery_free_all(n);

@@ -38,8 +38,9 @@ struct CCNursery {
     struct chunk *chunks;
 };
 
-/* The failure of a child, by the child: recorded, and the siblings are cancelled. text may be NULL. */
-void cc__nursery_fail(CCNursery *n, int code, const char *text);
+/* The failure of a child, by the child: recorded, and the siblings are cancelled. text may be NULL. False: it is the
+ * echo of a cancellation. */
+bool cc__nursery_fail(CCNursery *n, int code, const char *text);
 
 /* Exit hooks and autoclose; once. */
 void cc__nursery_run_exits(CCNursery *n);

@@ -1,6 +1,7 @@
 /* scope.c - entering, leaving and cancelling scopes. */
 #include "nursery/scope.h"
 
+#include "base/fatal.h"
 #include "fiber/stack.h"
 
 #include <errno.h>
@@ -51,6 +52,8 @@ void cc__scope_init(struct scope *s, struct scope *parent, uint64_t grace_ns) {
 }
 
 void cc__scope_destroy(struct scope *s) {
+    if (unlikely(!cc__list_empty(&s->inner)))
+        cc__fatal("SCOPE-4: a nursery is freed, or a deadline block is left, while a nursery below it is still there");
     if (s->parent == NULL) return;
     cc__lock_take(&s->parent->lock);
     cc__list_remove(&s->beside);
@@ -59,13 +62,15 @@ void cc__scope_destroy(struct scope *s) {
 
 /* ---- members ---- */
 
-/* The fiber's address becomes s; the bits that are its own stay. */
+/* The fiber's address becomes s; the bits that are its own stay, but for a shield that does not hold there. Under the
+ * lock of s. */
 static void set_scope(struct fiber *self, struct scope *s) {
+    bool cancelled = s != NULL && cc__get(&s->cancelled);
+    uintptr_t kept = CANCEL_TASK | CANCEL_REPORTED | (s == NULL || !s->pierced ? CANCEL_SHIELD : 0);
+    if (cancelled) cc__cancel_adopt();
     uintptr_t word = cc__get(&self->scope), wanted;
-    do {
-        wanted = (uintptr_t)s | (word & (CANCEL_TASK | CANCEL_SHIELD | CANCEL_REPORTED));
-        if (s != NULL && cc__get(&s->cancelled)) wanted |= CANCEL_SCOPE;
-    } while (!cc__cas(&self->scope, &word, wanted));
+    do wanted = (uintptr_t)s | (word & kept) | (cancelled ? CANCEL_SCOPE : 0);
+    while (!cc__cas(&self->scope, &word, wanted));
 }
 
 static void add(struct fiber *self, struct fiber_cold *cold, struct scope *s) {
@@ -80,23 +85,30 @@ static void add(struct fiber *self, struct fiber_cold *cold, struct scope *s) {
     cc__lock_release(&s->lock);
 }
 
-static void drop(struct fiber_cold *cold, struct scope *s) {
-    if (s == NULL) return;
+/* True: shields do not hold there. */
+static bool drop(struct fiber_cold *cold, struct scope *s) {
+    if (s == NULL) return false;
     cc__lock_take(&s->lock);
     cc__list_remove(&cold->member);
+    bool pierced = s->pierced;
     cc__lock_release(&s->lock);
+    return pierced;
 }
 
 void cc__scope_enter(struct fiber *self, struct scope *s) {
     struct fiber_cold *cold = cold_of(self);
-    s->outer = cc__scope_of(cc__get(&self->scope));
-    drop(cold, s->outer);
+    uintptr_t word = cc__get(&self->scope);
+    s->outer = cc__scope_of(word);
+    s->shielded = (word & CANCEL_SHIELD) != 0;
+    (void)drop(cold, s->outer);
     add(self, cold, s);
 }
 
 void cc__scope_leave(struct fiber *self, struct scope *s) {
     struct fiber_cold *cold = cold_of(self);
-    drop(cold, s);
+    bool pierced = drop(cold, s);
+    /* What the end of a grace period took away inside is whole again outside. */
+    if (pierced && s->shielded) (void)cc__cancel_shield(self);
     add(self, cold, s->outer);
 }
 
@@ -113,18 +125,19 @@ CCError cc__scope_reason(int code, const char *text) {
     return reason;
 }
 
-/* The bits first, all the way down. */
-static bool mark(struct scope *s, const CCError *reason) {
+/* The bits first, all the way down. grace: somebody there has a grace period. */
+static bool mark(struct scope *s, const CCError *reason, bool *grace) {
     cc__lock_take(&s->lock);
     bool first = !cc__get(&s->cancelled);
     if (first) {
+        if (s->grace_ns != UINT64_MAX) *grace = true;
         s->reason = *reason;
         cc__set(&s->cancelled, 1);
         for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
             cc__cancel_mark(member(l), CANCEL_SCOPE);
         /* One that is cancelled already has marked what is below. */
         for (struct link *l = cc__get(&s->inner.next); l != &s->inner; l = cc__get(&l->next))
-            (void)mark(below(l), reason);
+            (void)mark(below(l), reason, grace);
     }
     cc__lock_release(&s->lock);
     return first;
@@ -147,16 +160,14 @@ static void wake_all(struct scope *s) {
     cc__cancel_end(&wakes);
 }
 
-static void arm_grace(struct scope *s);
-
 void cc__scope_cancel(struct scope *s, const CCError *reason) {
     struct worker *w = cc__worker();
     /* Without a runtime there are no fibers to wake; the bits are for those that come. */
-    bool inside = w != NULL || cc__driver_enter(false) == 0;
+    bool inside = w != NULL || cc__driver_enter(false) == 0, grace = false;
     if (inside) cc__cancel_begin();
-    if (mark(s, reason) && inside) {
+    if (mark(s, reason, &grace) && inside) {
         wake_all(s);
-        if (s->grace_ns != UINT64_MAX) arm_grace(s);
+        if (grace) cc__scope_begin_grace(s);
     }
     if (inside && w == NULL) cc__driver_leave();
 }
@@ -170,10 +181,22 @@ void cc__scope_wake_locked(struct scope *s, struct wakes *wakes) {
 
 /* ---- deadlines and grace periods ---- */
 
-/* A fiber that a timer has started: what it does for its scope, and that it is through with it. */
-static void expire(struct scope *s) {
+void cc__scope_expire(struct scope *s) {
     CCError reason = {.code = ETIMEDOUT, .text = "the deadline has passed"};
+    cc__lock_take(&s->lock);
+    s->expired = true;
+    cc__lock_release(&s->lock);
     cc__scope_cancel(s, &reason);
+}
+
+/* A fiber that a timer has started: what it does for its scope, and that it is through with it. A shutdown ends all
+ * waits, that for a deadline too. */
+static void expire(struct scope *s, bool in_time) {
+    CCError shutdown = {.code = ECANCELED, .text = "the runtime shuts down"};
+    if (in_time)
+        cc__scope_expire(s);
+    else
+        cc__scope_cancel(s, &shutdown);
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__lock_take(&s->lock);
@@ -206,8 +229,12 @@ static void end_grace(struct scope *s) {
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
+static bool by_timer(struct fiber *f) {
+    return cc__word_reason(cc__get(&f->word)) == WAKE_TIMER;
+}
+
 static void *expire_fiber(void *scope) {
-    expire(scope);
+    expire(scope, by_timer(cc__sched_current(cc__worker())));
     return NULL;
 }
 
@@ -223,7 +250,7 @@ bool cc__scope_is_alarm(CCTaskFn fn) {
 bool cc__scope_fired_unstarted(struct fiber *f) {
     struct scope *s = cc__scope_of(cc__get(&f->scope));
     if (f->fn == expire_fiber)
-        expire(s);
+        expire(s, by_timer(f));
     else if (f->fn == end_grace_fiber)
         end_grace(s);
     else
@@ -232,21 +259,30 @@ bool cc__scope_fired_unstarted(struct fiber *f) {
 }
 
 /* Timers are armed by workers. Under the lock: whoever looks at `armed` finds the later that goes with it. */
-static int arm_grace_locked(struct worker *w, struct scope *s) {
-    if (s->grace_armed || s->pierced) return 0;
+static void arm_grace_locked(struct worker *w, struct scope *s) {
+    if (s->grace_ns == UINT64_MAX || s->grace_armed || s->pierced) return;
     uint64_t when = cc_after_ns(s->grace_ns).ns;
-    int rc = cc__later_arm(w, &s->grace, when, end_grace_fiber, s, (uintptr_t)s);
-    s->grace_armed = rc == 0;
-    return rc;
+    /* Without memory for a timer shields hold: what they are for is worth more than the grace period. */
+    s->grace_armed = cc__later_arm(w, &s->grace, when, end_grace_fiber, s, (uintptr_t)s) == 0;
 }
 
-bool cc__scope_disarm_locked(struct scope *s) {
+/* Here and below. */
+static void arm_graces(struct worker *w, struct scope *s) {
+    cc__lock_take(&s->lock);
+    arm_grace_locked(w, s);
+    for (struct link *l = cc__get(&s->inner.next); l != &s->inner; l = cc__get(&l->next)) arm_graces(w, below(l));
+    cc__lock_release(&s->lock);
+}
+
+static bool disarm_deadline_locked(struct scope *s) {
     if (s->armed && cc__later_disarm(&s->expiry)) s->armed = false;
     return !s->armed;
 }
 
 static int arm_deadline_locked(struct worker *w, struct scope *s, uint64_t deadline) {
-    if (!cc__scope_disarm_locked(s)) return ETIMEDOUT;
+    /* First what can fail: the former deadline holds until the new one does. Its record goes to the new one. */
+    if (deadline != UINT64_MAX && !cc__timer_prepare(w)) return ENOMEM;
+    if (s->expired || !disarm_deadline_locked(s)) return ETIMEDOUT;
     int rc = 0;
     if (deadline != UINT64_MAX) rc = cc__later_arm(w, &s->expiry, deadline, expire_fiber, s, (uintptr_t)s);
     s->armed = rc == 0 && deadline != UINT64_MAX;
@@ -264,9 +300,13 @@ struct arming {
 static void *arm(void *arg) {
     struct arming *a = arg;
     struct worker *w = cc__worker();
-    cc__lock_take(&a->scope->lock);
-    a->rc = a->grace ? arm_grace_locked(w, a->scope) : arm_deadline_locked(w, a->scope, a->deadline);
-    cc__lock_release(&a->scope->lock);
+    if (a->grace) {
+        arm_graces(w, a->scope);
+    } else {
+        cc__lock_take(&a->scope->lock);
+        a->rc = arm_deadline_locked(w, a->scope, a->deadline);
+        cc__lock_release(&a->scope->lock);
+    }
     return NULL;
 }
 
@@ -280,8 +320,7 @@ static int arm_somewhere(struct arming *a) {
     return rc != 0 ? rc : a->rc;
 }
 
-/* Without memory for a timer shields hold: what they are for is worth more than the grace period. */
-static void arm_grace(struct scope *s) {
+void cc__scope_begin_grace(struct scope *s) {
     struct arming a = {.scope = s, .grace = true};
     (void)arm_somewhere(&a);
 }
@@ -291,17 +330,16 @@ int cc__scope_set_deadline(struct scope *s, uint64_t deadline) {
     return arm_somewhere(&a);
 }
 
-/* Under the lock. */
-static bool settled(struct scope *s) {
+bool cc__scope_disarm_locked(struct scope *s) {
     if (s->grace_armed && cc__later_disarm(&s->grace)) s->grace_armed = false;
-    return cc__scope_disarm_locked(s) && !s->grace_armed;
+    return disarm_deadline_locked(s) && !s->grace_armed;
 }
 
 void cc__scope_settle(struct scope *s) {
     struct fiber *self = cc__sched_current(cc__worker());
-    bool shield = self != NULL && cc__cancel_shield(self);
+    bool held = self != NULL && cc__cancel_hold(self);
     cc__lock_take(&s->lock);
-    while (!settled(s)) {
+    while (!cc__scope_disarm_locked(s)) {
         struct waiter waiter;
         (void)cc__waiter_init(&waiter, cc__worker(), WAIT_FOREVER);
         struct arm arm = {.waiter = &waiter, .linked = true};
@@ -311,5 +349,5 @@ void cc__scope_settle(struct scope *s) {
         if (reason != WAKE_OBJECT && arm.linked) cc__list_remove(&arm.link); /* the runtime shuts down */
     }
     cc__lock_release(&s->lock);
-    if (shield) cc__cancel_unshield(self);
+    if (held) cc__cancel_unhold(self);
 }

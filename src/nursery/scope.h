@@ -25,7 +25,7 @@ struct value {
 };
 
 struct scope {
-    _Alignas(16) struct lock lock;
+    _Alignas(32) struct lock lock;
     _Atomic uint32_t cancelled;
     struct scope *parent;
     struct link beside;  /* among the parent's `inner` */
@@ -38,6 +38,8 @@ struct scope {
     bool armed;   /* `expiry` counts down, or fires */
     bool pierced; /* the grace period is over: shields do not hold here */
     bool grace_armed;
+    bool expired;              /* the deadline has come */
+    bool shielded;             /* the fiber that entered it was */
     _Atomic uint64_t deadline; /* its own; UINT64_MAX: none */
     uint64_t grace_ns;         /* UINT64_MAX: shields hold for ever */
     struct later expiry, grace;
@@ -61,12 +63,16 @@ void cc__scope_leave(struct fiber *self, struct scope *s);
 
 /* Cancels it and all below; the first reason stays. Any thread. */
 void cc__scope_cancel(struct scope *s, const CCError *reason);
+/* The same because its deadline has come. */
+void cc__scope_expire(struct scope *s);
+/* It was made below a cancelled scope and has a grace period of its own, which begins now. */
+void cc__scope_begin_grace(struct scope *s);
 /* A reason of the caller. */
 CCError cc__scope_reason(int code, const char *text);
 
 /* Deadline. 0, ENOMEM; ETIMEDOUT: the former one has passed. Any thread. */
 int cc__scope_set_deadline(struct scope *s, uint64_t deadline);
-/* Calls it off. Under the lock; false: it fires, and `waiters` will hear when it has. */
+/* Calls deadline and grace period off. Under the lock; false: one fires, and `waiters` will hear when it has. */
 bool cc__scope_disarm_locked(struct scope *s);
 /* Waits until neither deadline nor grace period can fire any more. Never cancelled. */
 void cc__scope_settle(struct scope *s);

@@ -247,7 +247,7 @@ static enum wake_word withdraw(struct worker *w, bool *was_watcher) {
     return listed ? WAKE_NONE : sleep_until(w, UINT64_MAX);
 }
 
-static void say_drained(void) {
+void cc__idle_say_drained(void) {
     if (!cc__get_seq(&cc__sched.draining)) return;
     cc__add_seq(&cc__sched.drained, 1);
     cc__futex_wake(&cc__sched.drained, INT32_MAX);
@@ -307,7 +307,7 @@ bool cc__idle(struct worker *w) {
 
     enum wake_word word = WAKE_NONE;
     if (!something_anywhere(w, hopeful)) {
-        say_drained();
+        cc__idle_say_drained();
         cc__count(w, slept);
         word = sleep_until(w, until);
     }

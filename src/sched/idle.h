@@ -24,4 +24,7 @@ bool cc__idle_notify_worker(struct worker *target);
 /* Wakes all, to stop. */
 void cc__idle_notify_all(void);
 
+/* Whoever waits for the end of all tasks looks again. */
+void cc__idle_say_drained(void);
+
 #endif

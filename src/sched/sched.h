@@ -117,8 +117,8 @@ struct sched {
         _Atomic uint64_t count;
     } overflow;
     _Atomic uint32_t round_robin;
-    /* Tasks started and ended by threads that are not workers. */
-    _Atomic uint64_t foreign_spawned;
+    /* Tasks started, and fibers ended before they began, by threads that are not workers. */
+    _Atomic uint64_t foreign_spawned, foreign_ended;
 };
 
 extern struct sched cc__sched;
@@ -162,6 +162,9 @@ struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn aft
  * on the running fiber's stack, stores its outcome and the worker that all are on then. False: it is elsewhere,
  * or has special needs, or it is time to look at others. */
 bool cc__sched_run_here(struct worker **w, struct fiber *self, struct fiber *f, uint32_t generation);
+
+/* A thread that is no worker has ended a fiber that never began. */
+void cc__sched_ended_elsewhere(void);
 
 /* How many tasks have been started and have not ended; exact when it says 0. */
 uint64_t cc__sched_active(void);

@@ -51,6 +51,7 @@ static void run(struct worker *w, struct fiber *f) {
             cc__mem_free(block);
             f->outcome.result = NULL;
             f->outcome.status = ENOMEM;
+            cc__san_acquire(w); /* what fibers that ended have left on this stack */
             if (cc__get(&f->scope) != 0) cc__driver_scope_unstarted(f, ENOMEM);
             cc__driver_task_ended(w, f);
             return;
@@ -164,11 +165,16 @@ void cc__sched_stop(void) {
 uint64_t cc__sched_active(void) {
     /* Ended first, then spawned: both only grow and ended never exceeds spawned, so equal sums mean that in
      * between nothing was active. */
-    uint64_t ended = 0, spawned = 0;
+    uint64_t ended = cc__get_seq(&cc__sched.foreign_ended), spawned = 0;
     for (unsigned i = 0; i < cc__sched.count; i++) ended += cc__get_seq(&cc__sched.workers[i].core.probe.ended);
     for (unsigned i = 0; i < cc__sched.count; i++) spawned += cc__get_seq(&cc__sched.workers[i].core.probe.spawned);
     spawned += cc__get_seq(&cc__sched.foreign_spawned);
     return spawned - ended;
+}
+
+void cc__sched_ended_elsewhere(void) {
+    cc__add_seq(&cc__sched.foreign_ended, 1);
+    cc__idle_say_drained(); /* the workers may be asleep, all of them */
 }
 
 bool cc__sched_drain(uint64_t until) {

@@ -12,7 +12,6 @@
 #include "task/task.h"
 
 #include "wait/arm.h"
-#include "wait/cancel.h"
 
 #include "base/fatal.h"
 
@@ -145,9 +144,8 @@ static int join(CCTask *task, void **result, uint64_t deadline, bool wait) {
     if (likely(self != NULL)) {
         struct fiber *f = cc__pool_find(task->id);
         if (unlikely(f == self && cc__pool_id(self) == task->id)) return EDEADLK;
-        /* A joiner that can be cancelled must not be held by a task that is not. */
-        if (f != NULL && deadline == WAIT_FOREVER &&
-            ((cc__get(&self->scope) ^ cc__get(&f->scope)) & ~(uintptr_t)CANCEL_BITS) == 0 &&
+        /* A joiner that can be cancelled must not be held by a task that is not: one scope, and neither is cancelled. */
+        if (f != NULL && deadline == WAIT_FOREVER && cc__get(&self->scope) == cc__get(&f->scope) &&
             cc__sched_run_here(&w, self, f, (uint32_t)(task->id >> 32))) {
             task->id = 0;
             return join_after_running(w, f, result);

@@ -27,8 +27,9 @@ int cc__later_arm(struct worker *w, struct later *later, uint64_t when, CCTaskFn
 bool cc__later_disarm(struct later *later) {
     struct fiber *f = later->fiber;
     if (cc__state_claim(f, later->ticket, WAKE_CANCEL) != CLAIM_WON) return false;
-    cc__timer_disarm(later->home);
     struct worker *w = cc__worker();
+    if (w == NULL) cc__driver_hold(); /* so far the fiber kept the runtime up */
+    cc__timer_disarm(later->home);
     cc__lock_take(&f->join_lock); /* an id that was guessed may look at the generation */
     cc__set(&f->generation, (cc__get(&f->generation) + 1) & 0x7fffffffu);
     cc__state_done(f);
@@ -39,7 +40,8 @@ bool cc__later_disarm(struct later *later) {
         cc__set_release(&w->core.probe.ended, cc__get(&w->core.probe.ended) + 1);
     } else {
         cc__pool_give_slow(NULL, f);
-        cc__sub_seq(&cc__sched.foreign_spawned, 1);
+        cc__sched_ended_elsewhere();
+        cc__driver_leave();
     }
     return true;
 }

@@ -14,6 +14,8 @@
  * CANCEL-3  The object's waker may find the waiter of a cancelled wait until that has taken its leave; its claim
  *           is lost.
  *
+ * CANCEL-4  Who sets a bit has set `cancels` before, in this life of the runtime: a scope may be older than that.
+ *
  * Until something is cancelled for the first time, parking costs a look at one word that never changes.
  */
 #ifndef CC_WAIT_CANCEL_H
@@ -27,11 +29,13 @@ enum {
     CANCEL_TASK = 2,     /* this task was */
     CANCEL_SHIELD = 4,   /* neither counts now; set and cleared by the fiber, cleared by a grace period's end */
     CANCEL_REPORTED = 8, /* the fiber has reported its failure to its nursery */
-    CANCEL_BITS = 15,
+    CANCEL_HELD =
+        16, /* the runtime's own wait, which nothing ends but its object; as CANCEL_SHIELD, but for the fiber alone */
+    CANCEL_BITS = 31,
 };
 
 CC_INLINE bool cc__cancel_holds(uintptr_t scope) {
-    return (scope & (CANCEL_SCOPE | CANCEL_TASK)) != 0 && (scope & CANCEL_SHIELD) == 0;
+    return (scope & (CANCEL_SCOPE | CANCEL_TASK)) != 0 && (scope & (CANCEL_SHIELD | CANCEL_HELD)) == 0;
 }
 
 /* After the switch, the fiber is PARKED. True: it is cancelled, its wait was claimed here, and the caller makes it
@@ -53,6 +57,11 @@ CC_INLINE void cc__cancel_mark(struct fiber *f, uintptr_t bit) {
     cc__or(&f->scope, bit);
 }
 
+/* The running fiber takes over the mark of a scope that was cancelled before: by itself, so nobody has to claim. */
+CC_INLINE void cc__cancel_adopt(void) {
+    if (unlikely(cc__get(&cc__sched.cancels) == 0)) cc__cancel_begin(); /* CANCEL-4 */
+}
+
 /* If it waits and can be cancelled: claims the wait. The fiber lives as long as the caller sees to it. */
 void cc__cancel_claim(struct fiber *f, struct wakes *wakes);
 
@@ -62,6 +71,14 @@ CC_INLINE bool cc__cancel_shield(struct fiber *self) {
 }
 CC_INLINE void cc__cancel_unshield(struct fiber *self) {
     cc__and(&self->scope, ~(uintptr_t)CANCEL_SHIELD);
+}
+
+/* For a wait that the runtime owes: a grace period does not end it. As above. */
+CC_INLINE bool cc__cancel_hold(struct fiber *self) {
+    return (cc__or(&self->scope, CANCEL_HELD) & CANCEL_HELD) == 0;
+}
+CC_INLINE void cc__cancel_unhold(struct fiber *self) {
+    cc__and(&self->scope, ~(uintptr_t)CANCEL_HELD);
 }
 
 #endif

@@ -1,0 +1,48 @@
+/* deadline_tree.c - one deadline over a tree of calls: no function passes it on, and none can forget it. */
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <stdio.h>
+
+/* Somewhere deep down: a server that answers, or does not. */
+CC_TASK(ask, {
+    const char *server;
+    uint64_t takes_ms;
+    int *answers;
+}) {
+    if (cc_sleep_ms(self->takes_ms) != 0) return CC_ERROR(ECANCELED); /* nobody wants the answer any more */
+    __atomic_fetch_add(self->answers, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+/* In between: asks two servers at once. It knows nothing of deadlines. */
+static int look_up(uint64_t slow_ms, int *answers) {
+    int rc;
+    CC_NURSERY(n, .result = &rc, .name = "look_up") {
+        CC_GO_IN(n, ask, .server = "near", .takes_ms = 1, .answers = answers);
+        CC_GO_IN(n, ask, .server = "far", .takes_ms = slow_ms, .answers = answers);
+    }
+    return rc;
+}
+
+/* At the top: so long and no longer, with all that is below. */
+static void *request(void *arg) {
+    uint64_t slow_ms = *(uint64_t *)arg;
+    int answers = 0;
+    CC_WITH_DEADLINE(cc_after_ms(200)) {
+        int rc = look_up(slow_ms, &answers);
+        CCError why = {0};
+        if (rc != 0 && cc_cancel_reason(&why) == 0 && why.code == ETIMEDOUT)
+            printf("Too late: %d answer, and %s.\n", answers, why.text);
+        else
+            printf("In time: %d answers.\n", answers);
+    }
+    printf("Cancelled afterwards: %s.\n", cc_cancelled() ? "yes" : "no");
+    return NULL;
+}
+
+int main(void) {
+    uint64_t quick = 2, slow = 3600 * 1000;
+    cc_run(request, &quick, NULL);
+    cc_run(request, &slow, NULL); /* takes 200 ms, not an hour */
+    return cc_runtime_shutdown(1000);
+}

@@ -1,0 +1,245 @@
+/* errors.c - the first failure cancels the others and is what the wait returns; the rest is counted. */
+#include "scene.h"
+
+#include <stdio.h>
+
+static atomic_int cancelled;
+
+static void *fail_by_text(void *arg) {
+    (void)arg;
+    CHECK_EQ(cc_fiber_set_name("reader"), 0);
+    return cc_fail(EIO, "cannot read %s, line %d", "a file", 7);
+}
+
+static void first_wins(void) {
+    cancelled = 0;
+    CCNursery *n = new_nursery(NULL);
+    for (int i = 0; i < 20; i++) CHECK_EQ(cc_nursery_spawn(n, wait_for_cancel, &cancelled), 0);
+    CCFiberId who = start_child(n, fail_by_text, NULL);
+    CHECK_EQ(cc_nursery_wait(n), EIO);
+    CHECK_EQ(cancelled, 20);
+    CHECK_EQ(cc_nursery_failures(n), 1); /* to be cancelled is no failure */
+    CCError error;
+    CHECK_EQ(cc_nursery_failure(n, 0, &error), 0);
+    CHECK_EQ(error.code, EIO);
+    CHECK(error.who == who);
+    CHECK_EQ(strcmp(error.name, "reader"), 0);
+    CHECK_EQ(strcmp(error.text, "cannot read a file, line 7"), 0);
+    CHECK_EQ(cc_nursery_failure(n, 1, &error), ESRCH);
+    CHECK_EQ(cc_nursery_wait(n), EIO); /* it stays */
+    check_empty(n);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+TEST_WORKERS(first_failure) {
+    first_wins();
+    in_fiber(first_wins);
+}
+
+/* cc_fail is heard at once, not only when the child returns. */
+static atomic_int go_on;
+
+static void *fail_and_stay(void *arg) {
+    void *result = cc_fail(EIO, NULL);
+    UNTIL(go_on);
+    return cc_fail(EPERM, "a second one does not count") == NULL ? arg : result;
+}
+
+static void heard_at_once(void) {
+    cancelled = go_on = 0;
+    CCNursery *n = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_spawn(n, wait_for_cancel, &cancelled), 0);
+    CHECK_EQ(cc_nursery_spawn(n, fail_and_stay, NULL), 0);
+    UNTIL(cancelled);
+    CHECK_EQ(cc_nursery_failures(n), 1);
+    go_on = 1;
+    CHECK_EQ(cc_nursery_wait(n), EIO);
+    CHECK_EQ(cc_nursery_failures(n), 1);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+TEST_WORKERS(failure_before_the_return) {
+    heard_at_once();
+    in_fiber(heard_at_once);
+}
+
+/* ---- several ---- */
+
+static atomic_int ready;
+static _Atomic int reason_below;
+
+/* All fail at the same moment, as well as that goes. */
+static void *fail_together(void *arg) {
+    atomic_fetch_add(&ready, 1);
+    UNTIL(ready >= 4);
+    return cc_fail((int)(intptr_t)arg, "number %d", (int)(intptr_t)arg);
+}
+
+static void *note_reason(void *arg) {
+    (void)arg;
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    CCError why;
+    CHECK_EQ(cc_cancel_reason(&why), 0);
+    char text[32];
+    snprintf(text, sizeof text, "number %d", why.code);
+    CHECK_EQ(strcmp(why.text, text), 0);
+    reason_below = why.code;
+    return NULL;
+}
+
+/* What is read below is what the wait returns, whoever was first. */
+static void one_truth(void) {
+    for (long i = 0, rounds = test_rounds(500, 50000); i < rounds; i++) {
+        ready = 0;
+        reason_below = 0;
+        CCNursery *n = new_nursery(NULL);
+        CHECK_EQ(cc_nursery_spawn(n, note_reason, NULL), 0);
+        for (int k = 1; k <= 4; k++) CHECK_EQ(cc_nursery_spawn(n, fail_together, CC_ERROR(k)), 0);
+        int code = cc_nursery_wait(n);
+        CCError first;
+        CHECK_EQ(cc_nursery_failure(n, 0, &first), 0);
+        CHECK_EQ(code, first.code);
+        CHECK_EQ(code, reason_below);
+        CHECK_EQ(cc_nursery_failures(n), 4);
+        CHECK_EQ(cc_nursery_failure(n, 3, &first), 0);
+        CHECK_EQ(cc_nursery_failure(n, 4, &first), ESRCH);
+        CHECK_EQ(cc_nursery_free(n), 0);
+    }
+}
+
+TEST_WORKERS(reason_and_result_agree) {
+    in_fiber(one_truth);
+}
+
+enum { MANY = 100 };
+
+static void fail_many(int mode, size_t kept) {
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.mode = mode});
+    CHECK(n != NULL);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(cc_nursery_spawn(n, fail_with, CC_ERROR(i + 1)), 0);
+    int rc = cc_nursery_wait(n);
+    CHECK_EQ(cc_nursery_failures(n), MANY);
+    bool seen[MANY + 1] = {false};
+    CCError error;
+    for (size_t i = 0; i < kept; i++) {
+        CHECK_EQ(cc_nursery_failure(n, i, &error), 0);
+        CHECK(!seen[error.code]);
+        seen[error.code] = true;
+        if (i == 0) CHECK_EQ(error.code, rc);
+    }
+    CHECK_EQ(cc_nursery_failure(n, kept, &error), ESRCH);
+    CHECK_EQ(cc_nursery_failure(n, SIZE_MAX, &error), ESRCH);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+static void how_many_are_kept(void) {
+    fail_many(CC_NURSERY_FIRST, 16);
+    fail_many(CC_NURSERY_COLLECT, MANY);
+    fail_many(CC_NURSERY_KEEP_GOING, 16);
+    fail_many(CC_NURSERY_COLLECT | CC_NURSERY_KEEP_GOING, MANY);
+}
+
+TEST_WORKERS(counted_and_kept) {
+    in_fiber(how_many_are_kept);
+}
+
+static void *finish_later(void *counter) {
+    CHECK_EQ(cc_sleep_ms(2), 0);
+    CHECK(!cc_cancelled());
+    return count_up(counter);
+}
+
+static void keep_going(void) {
+    atomic_int ended = 0;
+    int rc;
+    CC_NURSERY(n, .mode = CC_NURSERY_KEEP_GOING, .result = &rc) {
+        CHECK_EQ(cc_nursery_spawn(n, fail_with, CC_ERROR(ENXIO)), 0);
+        for (int i = 0; i < 10; i++) CHECK_EQ(cc_nursery_spawn(n, finish_later, &ended), 0);
+        CHECK_EQ(cc_sleep_ms(3), 0);
+    }
+    CHECK_EQ(rc, ENXIO);
+    CHECK_EQ(ended, 10);
+}
+
+TEST_WORKERS(a_mode_that_never_cancels) {
+    keep_going();
+    in_fiber(keep_going);
+}
+
+/* ---- what is an error ---- */
+
+static void which_results(void) {
+    static char memory;
+    void *fine[] = {NULL, &memory, CC_ERROR(CC_ERROR_MAX + 1), CC_ERROR(-1), (void *)UINTPTR_MAX};
+    for (size_t i = 0; i < array_len(fine); i++) {
+        int rc = -1;
+        CC_NURSERY(n, .result = &rc) CHECK_EQ(cc_nursery_spawn(n, fail_with, fine[i]), 0);
+        CHECK_EQ(rc, 0);
+    }
+    int codes[] = {1, EIO, ECANCELED, CC_ERROR_MAX};
+    for (size_t i = 0; i < array_len(codes); i++) {
+        int rc = -1;
+        CC_NURSERY(n, .result = &rc) CHECK_EQ(cc_nursery_spawn(n, fail_with, CC_ERROR(codes[i])), 0);
+        CHECK_EQ(rc, codes[i]);
+    }
+    CHECK(cc_fail(0, "x") == CC_ERROR(EINVAL));
+    CHECK(cc_fail(-3, "x") == CC_ERROR(EINVAL));
+    CHECK(cc_fail(CC_ERROR_MAX + 1, "x") == CC_ERROR(EINVAL));
+    CHECK(cc_fail(EIO, "outside of a child it only makes the pointer") == CC_ERROR(EIO));
+}
+
+TEST_WORKERS(what_counts_as_failure) {
+    which_results();
+    in_fiber(which_results);
+}
+
+/* An echo of the cancellation does not use up the child's report. */
+static void *echo_then_fail(void *arg) {
+    (void)arg;
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    CHECK(cc_fail(ECANCELED, "cancelled") == CC_ERROR(ECANCELED));
+    return cc_fail(EIO, "and then the disk was full");
+}
+
+static void echoes(void) {
+    CCNursery *n = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_spawn(n, echo_then_fail, NULL), 0);
+    CHECK_EQ(cc_nursery_cancel_with(n, EXDEV, NULL), 0);
+    CHECK_EQ(cc_nursery_wait(n), EIO);
+    CHECK_EQ(cc_nursery_failures(n), 1);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+TEST_WORKERS(failure_after_a_cancellation) {
+    echoes();
+    in_fiber(echoes);
+}
+
+/* Text and name are cut, never overrun. */
+static void *fail_at_length(void *arg) {
+    char name[100], text[1000];
+    memset(name, 'n', sizeof name - 1);
+    memset(text, 't', sizeof text - 1);
+    name[99] = text[999] = '\0';
+    CHECK_EQ(cc_fiber_set_name(name), 0);
+    return cc_fail(EIO, "%s%s", text, (char *)arg);
+}
+
+static void lengths(void) {
+    char name[100];
+    memset(name, 'n', 99);
+    name[99] = '\0';
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.name = name});
+    CHECK_EQ(strlen(n->name), CC_FIBER_NAME_MAX - 1);
+    CHECK_EQ(cc_nursery_spawn(n, fail_at_length, "x"), 0);
+    CHECK_EQ(cc_nursery_wait(n), EIO);
+    CCError error;
+    CHECK_EQ(cc_nursery_failure(n, 0, &error), 0);
+    CHECK_EQ(strlen(error.text), CC_ERROR_TEXT_MAX - 1);
+    CHECK_EQ(strlen(error.name), CC_FIBER_NAME_MAX - 1);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+TEST(long_texts) {
+    in_fiber(lengths);
+}

@@ -1,0 +1,292 @@
+/* shield.c - what must be finished is not cancelled, until a grace period is over. */
+#include "scene.h"
+
+static atomic_int step, finished;
+
+/* ---- shields ---- */
+
+static void *finish_behind_shield(void *arg) {
+    CCChan *ch = arg;
+    int value = 0;
+    CC_SHIELD {
+        atomic_fetch_add(&step, 1);
+        CHECK_EQ(cc_chan_recv(ch, &value, sizeof value), 0); /* parked while the cancellation comes */
+        CHECK(!cc_cancelled());
+        CHECK_EQ(cc_check_cancel(), 0);
+        CHECK_EQ(cc_sleep_ms(1), 0);
+        CCError why;
+        CHECK_EQ(cc_cancel_reason(&why), 0); /* it can know */
+        CHECK_EQ(why.code, EXDEV);
+    }
+    CHECK_EQ(value, 7);
+    CHECK(cc_cancelled());
+    CHECK_EQ(cc_chan_recv(ch, &value, sizeof value), ECANCELED);
+    atomic_fetch_add(&finished, 1);
+    return NULL;
+}
+
+static void shielded(void) {
+    step = finished = 0;
+    CCChan *ch = cc_chan_create(sizeof(int), 0);
+    CCNursery *n = new_nursery(NULL);
+    CCFiberId id = start_child(n, finish_behind_shield, ch);
+    UNTIL(step == 1 && is_parked(id));
+    CHECK_EQ(cc_nursery_cancel_with(n, EXDEV, NULL), 0);
+    CHECK_EQ(cc_nursery_wait_until(n, cc_after_ms(2)), ETIMEDOUT);
+    CHECK_EQ(finished, 0);
+    int value = 7;
+    CHECK_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+    CHECK_EQ(cc_nursery_wait(n), EXDEV);
+    CHECK_EQ(finished, 1);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    cc_chan_free(ch);
+}
+
+TEST_WORKERS(shields_hold) {
+    shielded();
+    in_fiber(shielded);
+}
+
+static void *nest_shields(void *arg) {
+    (void)arg;
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    bool a = cc_shield_begin(), b = cc_shield_begin();
+    CHECK(a && !b);
+    cc_shield_end(b);
+    CHECK(!cc_cancelled()); /* the outer one still holds */
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    cc_shield_end(a);
+    CHECK(cc_cancelled());
+    for (int i = 0; i < 2; i++) { /* left by break, continue and goto */
+        CC_SHIELD break;
+        CC_SHIELD {
+            if (i == 0) continue;
+            goto out;
+        }
+    }
+out:
+    CHECK(cc_cancelled());
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    return NULL;
+}
+
+static void nested(void) {
+    CCNursery *n = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_spawn(n, nest_shields, NULL), 0);
+    CHECK_EQ(cc_nursery_cancel(n), 0);
+    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+    CHECK_EQ(cc_nursery_failures(n), 0);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+TEST_WORKERS(shields_nest) {
+    nested();
+    in_fiber(nested);
+}
+
+/* Against cc_task_cancel too, and in a fiber without a scope. */
+static void *shield_alone(void *arg) {
+    CC_SHIELD {
+        atomic_store(&step, 1);
+        UNTIL(atomic_load((atomic_int *)arg));
+        CHECK_EQ(cc_sleep_ms(1), 0);
+    }
+    CHECK_EQ(cc_sleep_ms(1), ECANCELED);
+    return NULL;
+}
+
+TEST_WORKERS(against_a_task_cancel) {
+    atomic_int told = 0;
+    CCTask task = cc_fiber_spawn_task(shield_alone, &told);
+    UNTIL(step);
+    CHECK_EQ(cc_task_cancel(&task), 0);
+    told = 1;
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK(!cc_shield_begin()); /* on an OS thread they do nothing */
+    cc_shield_end(false);
+    cc_shield_end(true);
+    CC_SHIELD CHECK_EQ(cc_sleep_ms(1), 0);
+}
+
+/* ---- grace periods ---- */
+
+static void *hold_out(void *arg) {
+    CC_SHIELD {
+        atomic_fetch_add(&step, 1);
+        uint64_t before = cc_now_ns();
+        CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+        CHECK(cc_now_ns() - before >= (uint64_t)(uintptr_t)arg * 1000000); /* not earlier */
+        CHECK(cc_cancelled());
+    }
+    CC_SHIELD CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED); /* it does not hold any more */
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    atomic_fetch_add(&finished, 1);
+    return NULL;
+}
+
+static CCNursery *with_grace(CCNursery *parent, uint64_t ms) {
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.parent = parent, .grace_ms = ms});
+    CHECK(n != NULL);
+    return n;
+}
+
+static void grace(void) {
+    step = finished = 0;
+    CCNursery *n = with_grace(NULL, 3), *inner = new_nursery(n);
+    for (int i = 0; i < 4; i++) CHECK_EQ(cc_nursery_spawn(i < 2 ? n : inner, hold_out, (void *)3), 0);
+    UNTIL(step == 4);
+    CHECK_EQ(cc_nursery_cancel(n), 0);
+    CHECK_EQ(cc_nursery_wait(inner), ECANCELED);
+    CHECK_EQ(cc_nursery_free(inner), 0);
+    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+    CHECK_EQ(finished, 4);
+    /* Who comes later finds no shield either. */
+    CHECK_EQ(cc_nursery_spawn(n, hold_out, (void *)0), 0);
+    inner = new_nursery(n);
+    CHECK_EQ(cc_nursery_spawn(inner, hold_out, (void *)0), 0);
+    CHECK_EQ(cc_nursery_wait(inner), ECANCELED);
+    CHECK_EQ(cc_nursery_free(inner), 0);
+    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+    CHECK_EQ(finished, 6);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+TEST_WORKERS(grace_period) {
+    grace();
+    in_fiber(grace);
+}
+
+/* A grace period below counts too when the cancellation comes from above, or was there first. */
+static void grace_below(void) {
+    step = finished = 0;
+    CCNursery *above = new_nursery(NULL), *middle = new_nursery(above), *n = with_grace(middle, 2);
+    CHECK_EQ(cc_nursery_spawn(n, hold_out, (void *)2), 0);
+    UNTIL(step == 1);
+    CHECK_EQ(cc_nursery_cancel(above), 0);
+    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    CHECK_EQ(finished, 1);
+    n = with_grace(middle, 2);
+    CHECK_EQ(cc_nursery_spawn(n, hold_out, (void *)0), 0);
+    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+    CHECK_EQ(finished, 2);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    CHECK_EQ(cc_nursery_free(middle), 0);
+    CHECK_EQ(cc_nursery_free(above), 0);
+}
+
+TEST_WORKERS(grace_period_below) {
+    grace_below();
+    in_fiber(grace_below);
+}
+
+/* Freed before the period is over: nothing fires into freed memory. */
+static void freed_early(void) {
+    for (int i = 0; i < 50; i++) {
+        CCNursery *n = with_grace(NULL, (uint64_t)(i % 3 == 0 ? 1 : 3600 * 1000));
+        CHECK_EQ(cc_nursery_spawn(n, nothing, NULL), 0);
+        CHECK_EQ(cc_nursery_cancel(n), 0);
+        CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+        if (i % 6 == 0) CHECK_EQ(cc_sleep_ms(1), 0); /* at the very moment */
+        CHECK_EQ(cc_nursery_free(n), 0);
+    }
+}
+
+TEST_WORKERS(freed_before_the_end_of_grace) {
+    freed_early();
+    in_fiber(freed_early);
+}
+
+/* The wait that a cancelled waiter owes is the runtime's own: the end of a grace period does not turn it into a
+ * spin. Parks are counted, because a spin is made of them. */
+static atomic_int released;
+
+static void *outlive_grace(void *arg) {
+    (void)arg;
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED); /* cancelled by its waiter */
+    UNTIL(released);
+    return NULL;
+}
+
+static atomic_int waiting;
+
+static void *wait_for_outsiders(void *arg) {
+    CCNursery *root = arg;
+    waiting = 1;
+    CHECK_EQ(cc_nursery_wait(root), ECANCELED);
+    return NULL;
+}
+
+static uint64_t all_parks(void) {
+    uint64_t parks = 0;
+    for (unsigned i = 0; i < cc__sched.count; i++) parks += cc__get(&cc__sched.workers[i].core.probe.parks);
+    return parks;
+}
+
+TEST_WORKERS(no_spin_after_grace) {
+    CCNursery *n = with_grace(NULL, 1), *root = cc_nursery_create_ex(&(CCNurseryConfig){.root = true});
+    CHECK_EQ(cc_nursery_spawn(root, outlive_grace, NULL), 0);
+    CCFiberId id = start_child(n, wait_for_outsiders, root);
+    UNTIL(waiting && is_parked(id));
+    CHECK_EQ(cc_nursery_cancel(n), 0);
+    for (;;) {
+        cc__lock_take(&n->scope.lock);
+        bool over = n->scope.pierced && !n->scope.grace_armed;
+        cc__lock_release(&n->scope.lock);
+        if (over) break;
+        sched_yield();
+    }
+    UNTIL(is_parked(id));
+    uint64_t before = all_parks();
+    uint64_t end = cc_now_ns() + 3000000;
+    while (cc_now_ns() < end) sched_yield();
+    CHECK(all_parks() - before < 20);
+    CHECK(is_parked(id));
+    released = 1;
+    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    CHECK_EQ(cc_nursery_free(root), 0);
+}
+
+/* A shield around a block is whole again after it, although the block's grace period is over. */
+static void *shield_around(void *arg) {
+    CCNursery *outer = arg;
+    CC_SHIELD {
+        CC_NURSERY(n, .grace_ms = 1) {
+            CHECK_EQ(cc_nursery_cancel(n), 0);
+            CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+        }
+        CHECK_EQ(cc_nursery_cancel(outer), 0); /* which has no grace period */
+        CHECK(!cc_cancelled());
+        CHECK_EQ(cc_sleep_ms(1), 0);
+    }
+    CHECK_EQ(cc_sleep_ms(1), ECANCELED);
+    return NULL;
+}
+
+static void restored(void) {
+    CCNursery *n = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_spawn(n, shield_around, n), 0);
+    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+TEST_WORKERS(shield_around_a_block) {
+    restored();
+    in_fiber(restored);
+}
+
+/* A shield that is brought into a scope whose grace period is over does not hold there. */
+static void *bring_a_shield(void *arg) {
+    (void)arg;
+    CC_NURSERY(n, .grace_ms = 1) {
+        CHECK_EQ(cc_nursery_cancel(n), 0);
+        CC_SHIELD CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED); /* until the grace period is over */
+        CC_SHIELD CC_WITH_DEADLINE(CC_FOREVER) CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    }
+    return NULL;
+}
+
+TEST_WORKERS(shield_from_outside) {
+    CHECK_EQ(cc_run(bring_a_shield, NULL, NULL), 0);
+}

@@ -1,0 +1,119 @@
+/* shutdown.c - the runtime ends while nurseries run. */
+#include "scene.h"
+
+#include "../capture.h"
+#include "../crew.h"
+
+static atomic_int ended, started;
+
+/* A wait that a shutdown ends sees no bit: wait_for_cancel's checks are for scopes, so here are others. */
+static void *wait_for_the_end(void *arg) {
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    return count_up(arg);
+}
+
+static void *nursery_of_sleepers(void *arg) {
+    (void)arg;
+    int rc;
+    CC_NURSERY(n, .result = &rc, .deadline = cc_after_ms(3600 * 1000)) {
+        for (int i = 0; i < 5; i++) CHECK_EQ(cc_nursery_spawn(n, wait_for_the_end, &ended), 0);
+        atomic_fetch_add(&started, 1);
+    }
+    CHECK(rc == ECANCELED || rc == 0);
+    return count_up(&ended);
+}
+
+TEST_WORKERS(ends_all_of_it) {
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_spawn(NULL, nursery_of_sleepers, NULL, NULL), 0);
+    UNTIL(started == 10);
+    end_by_cancelling();
+    CHECK_EQ(ended, 60);
+}
+
+/* Nobody waits for the nursery, whose deadline is far away; it is freed when the runtime is gone. */
+TEST_WORKERS(nursery_outlives_the_runtime) {
+    for (int i = 0; i < 5; i++) {
+        ended = 0;
+        CCNursery *n =
+            cc_nursery_create_ex(&(CCNurseryConfig){.deadline = cc_after_ms(3600 * 1000), .grace_ms = 100000});
+        CHECK(n != NULL);
+        for (int k = 0; k < 5; k++) CHECK_EQ(cc_nursery_spawn(n, wait_for_the_end, &ended), 0);
+        end_by_cancelling();
+        CHECK_EQ(ended, 5);
+        int rc = cc_nursery_wait(n);
+        CHECK(rc == ECANCELED || rc == 0); /* not ETIMEDOUT: its time had not come */
+        CHECK_EQ(cc_nursery_free(n), 0);
+    }
+}
+
+/* An OS thread waits for a nursery while another one ends the runtime. */
+
+static void thread_waits(int index, void *n) {
+    (void)index;
+    int rc = cc_nursery_wait(n);
+    CHECK(rc == 0 || rc == ECANCELED);
+    CHECK_EQ(cc_nursery_children(n), 0);
+}
+
+TEST_WORKERS(a_thread_waits) {
+    for (int i = 0; i < 10; i++) {
+        ended = 0;
+        CCNursery *n = new_nursery(NULL);
+        for (int k = 0; k < 20; k++) CHECK_EQ(cc_nursery_spawn(n, wait_for_the_end, &ended), 0);
+        struct crew crew;
+        crew_start(&crew, 3, thread_waits, n);
+        end_by_cancelling();
+        crew_join(&crew);
+        CHECK_EQ(ended, 20);
+        CHECK_EQ(cc_nursery_free(n), 0);
+    }
+}
+
+/* A shutdown that times out: the runtime, the nursery and its cancellation go on. */
+static atomic_int stop, stubborn_started;
+
+static void *stubborn(void *arg) {
+    (void)arg;
+    atomic_fetch_add(&stubborn_started, 1);
+    while (!atomic_load(&stop)) cc_yield();
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    CHECK(cc_cancelled());
+    return count_up(&ended);
+}
+
+TEST_WORKERS(a_shutdown_that_times_out) {
+    CCNursery *n = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_spawn(n, stubborn, NULL), 0);
+    UNTIL(stubborn_started);
+    struct capture capture;
+    capture_start(&capture);
+    CHECK_EQ(cc_runtime_shutdown(1), ETIMEDOUT);
+    CHECK(contains(capture_end(&capture), "1 tasks still run"));
+    CHECK_EQ(cc_nursery_spawn(n, wait_for_cancel, &ended), 0); /* welcome again */
+    CHECK_EQ(cc_nursery_cancel(n), 0);
+    stop = 1;
+    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+    CHECK_EQ(ended, 2);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+/* While it refuses, a spawn says so and the nursery counts right. */
+static void *spawn_till_refused(void *arg) {
+    CCNursery *n = arg;
+    int rc;
+    atomic_fetch_add(&started, 1);
+    while ((rc = cc_nursery_spawn(n, nothing, NULL)) == 0) cc_yield();
+    CHECK_EQ(rc, ECANCELED);
+    return count_up(&ended);
+}
+
+TEST_WORKERS(refuses_children) {
+    CCNursery *n = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_spawn(n, spawn_till_refused, n), 0);
+    UNTIL(started);
+    end_by_cancelling();
+    CHECK_EQ(ended, 1);
+    CHECK_EQ(cc_nursery_wait(n), 0);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
