@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bench.sh - runs the measurements of bench/ and their rivals in turn, and prints the best of each side by side.
 #
-#   tools/bench.sh                  all of them, with one and with two workers, three times: about a minute and a half
+#   tools/bench.sh                  all of them, with one and with two workers, three times: a few minutes
 #   tools/bench.sh yield fib        some of them
 #   tools/bench.sh -r 10            ten repetitions             -w "1 2 4"   other numbers of workers
 #   tools/bench.sh -s 0.1           a tenth of the work         -o           ours only
@@ -29,7 +29,8 @@ done
 shift $((OPTIND - 1))
 names=("$@")
 if ((${#names[@]} == 0)); then # the known ones in the order of their story, then whatever is new
-    names=(yield yield1k spawn_join spawn_batch spawn_turn fib skynet timers parked)
+    names=(yield yield1k spawn_join spawn_batch spawn_turn fib skynet timers parked
+        pingpong spsc spsc_cap1 mpmc ring select sieve mutex)
     for source in bench/*.c; do
         name=$(basename "$source" .c)
         [[ " ${names[*]} " == *" $name "* ]] || names+=("$name")

@@ -371,6 +371,211 @@ func parked(n uint64) result {
 	return result{n: n, ns: ns, extras: extras}
 }
 
+func pingpong(n uint64) result {
+	there, back := make(chan uint64), make(chan uint64)
+	go func() {
+		for token := range there {
+			back <- token + 1
+		}
+		close(back)
+	}()
+	token := uint64(0)
+	start := time.Now()
+	for i := uint64(0); i < n; i++ {
+		there <- token
+		token = <-back
+	}
+	ns := float64(time.Since(start).Nanoseconds())
+	close(there)
+	<-back // the other has ended
+	if token != n {
+		fail("the token says %d", token)
+	}
+	return result{n: n, ns: ns}
+}
+
+// Producers and consumers, as many of the one as of the other, on one buffered channel.
+func flow(capacity int, n, each uint64) result {
+	share := max(n/each, 1)
+	n = share * each
+	ch := make(chan uint64, capacity)
+	type seat struct{ received, sum, disorder uint64 }
+	seats := make([]seat, each)
+	var producers, consumers sync.WaitGroup
+	start := time.Now()
+	consumers.Add(int(each))
+	for i := range seats {
+		go func() {
+			var s seat
+			last := uint64(0)
+			for v := range ch {
+				s.received++
+				s.sum += v
+				if v < last {
+					s.disorder++
+				}
+				last = v
+			}
+			seats[i] = s
+			consumers.Done()
+		}()
+	}
+	producers.Add(int(each))
+	for i := uint64(0); i < each; i++ {
+		go func() {
+			for v := i * share; v < (i+1)*share; v++ {
+				ch <- v
+			}
+			producers.Done()
+		}()
+	}
+	producers.Wait()
+	close(ch)
+	consumers.Wait()
+	ns := float64(time.Since(start).Nanoseconds())
+	received, sum := uint64(0), uint64(0)
+	for _, s := range seats {
+		received += s.received
+		sum += s.sum
+		if each == 1 && s.disorder != 0 {
+			fail("values came out of order")
+		}
+	}
+	if received != n || sum != n*(n-1)/2 {
+		fail("%d values with sum %d", received, sum)
+	}
+	return result{n: n, ns: ns}
+}
+
+// The token counts the hops that are left; who receives 0 tells the end.
+func ring(n uint64) result {
+	const seats = 503
+	var ch [seats]chan uint64
+	for i := range ch {
+		ch[i] = make(chan uint64)
+	}
+	var passed [seats]uint64
+	var all sync.WaitGroup
+	end := make(chan int)
+	all.Add(seats)
+	for i := range ch {
+		go func() {
+			defer all.Done()
+			in, out := ch[i], ch[(i+1)%seats]
+			for left := range in {
+				passed[i]++
+				if left == 0 {
+					end <- i
+					return
+				}
+				out <- left - 1
+			}
+		}()
+	}
+	start := time.Now()
+	ch[0] <- n
+	last := <-end
+	ns := float64(time.Since(start).Nanoseconds())
+	for i := range ch {
+		close(ch[i])
+	}
+	all.Wait()
+	sum := uint64(0)
+	for _, count := range passed {
+		sum += count
+	}
+	if last != int(n%seats) || sum != n+1 {
+		fail("%d hops, the last to %d", sum, last)
+	}
+	return result{n: n, ns: ns}
+}
+
+// Two producers on two unbuffered channels, one consumer that selects.
+func selecting(n uint64) result {
+	a, b := make(chan uint64), make(chan uint64)
+	produce := func(ch chan<- uint64, first, end uint64) {
+		for v := first; v < end; v++ {
+			ch <- v
+		}
+		close(ch)
+	}
+	received, sum := uint64(0), uint64(0)
+	start := time.Now()
+	go produce(a, 0, n/2)
+	go produce(b, n/2, n)
+	for a != nil || b != nil {
+		select {
+		case v, ok := <-a:
+			if !ok {
+				a = nil
+				continue
+			}
+			received++
+			sum += v
+		case v, ok := <-b:
+			if !ok {
+				b = nil
+				continue
+			}
+			received++
+			sum += v
+		}
+	}
+	ns := float64(time.Since(start).Nanoseconds())
+	if received != n || sum != n*(n-1)/2 {
+		fail("%d values with sum %d", received, sum)
+	}
+	return result{n: n, ns: ns}
+}
+
+func nthPrime(n uint64) int32 {
+	p := int32(1)
+	for n > 0 {
+		p++
+		d := int32(2)
+		for d*d <= p && p%d != 0 {
+			d++
+		}
+		if d*d > p {
+			n--
+		}
+	}
+	return p
+}
+
+func generate(out chan<- int32) {
+	for i := int32(2); ; i++ {
+		out <- i
+	}
+}
+
+func filter(in <-chan int32, out chan<- int32, prime int32) {
+	for i := range in {
+		if i%prime != 0 {
+			out <- i
+		}
+	}
+}
+
+// The goroutines are left waiting at the end, which is not measured: a receiver has no way to tell its sender to stop.
+func sieve(n uint64) result {
+	last := int32(0)
+	start := time.Now()
+	in := make(chan int32)
+	go generate(in)
+	for i := uint64(0); i < n; i++ {
+		last = <-in
+		out := make(chan int32)
+		go filter(in, out, last)
+		in = out
+	}
+	ns := float64(time.Since(start).Nanoseconds())
+	if last != nthPrime(n) || n == 1500 && last != 12553 {
+		fail("the last prime is %d", last)
+	}
+	return result{n: n, ns: ns}
+}
+
 func mutex(n uint64) result {
 	const users = 16
 	each := (n + users - 1) / users
@@ -435,6 +640,20 @@ func main() {
 		r = skynet(scale)
 	case "timers":
 		r = timers(scaled(100000, scale))
+	case "pingpong":
+		r = pingpong(scaled(1000000, scale))
+	case "spsc":
+		r = flow(128, scaled(5000000, scale), 1)
+	case "spsc_cap1":
+		r = flow(1, scaled(2000000, scale), 1)
+	case "mpmc":
+		r = flow(128, scaled(4000000, scale), 4)
+	case "ring":
+		r = ring(scaled(2000000, scale))
+	case "select":
+		r = selecting(scaled(2000000, scale))
+	case "sieve":
+		r = sieve(scaled(1500, scale))
 	case "mutex":
 		r = mutex(scaled(2000000, scale))
 	case "parked":

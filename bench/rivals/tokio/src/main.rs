@@ -4,14 +4,17 @@
 //!
 //! Tasks here have no stacks: what is parked is a future of some hundred bytes, and every function that may wait has to be
 //! written as one.
+//!
+//! Tokio has no rendezvous channel: where the others use one, its channel has capacity 1, the least there is. Nor has it a channel
+//! with several receivers; that one is from the crate flume.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
-use tokio::task::{spawn, yield_now};
+use tokio::sync::{mpsc, Semaphore};
+use tokio::task::{spawn, yield_now, JoinSet};
 
 struct Outcome {
     n: u64,
@@ -91,6 +94,30 @@ async fn spawn_batch(n: u64) -> Outcome {
     }
     check_sum(n, sum);
     outcome(n, start)
+}
+
+async fn nursery(n: u64, tiny: u64) -> Outcome {
+    let start = Instant::now();
+    let mut set = JoinSet::new();
+    for i in 0..n {
+        set.spawn(async move { i });
+    }
+    let mut sum = 0;
+    while let Some(result) = set.join_next().await {
+        sum += result.unwrap();
+    }
+    check_sum(n, sum);
+    let mut result = outcome(n, start);
+    let start = Instant::now();
+    for i in 0..tiny {
+        let mut one = JoinSet::new();
+        one.spawn(async move { i });
+        if one.join_next().await.map(Result::unwrap) != Some(i) {
+            fail("a child has not run".to_string());
+        }
+    }
+    result.extras = format!(" tiny_ns={:.1}", outcome(tiny, start).ns / tiny as f64);
+    result
 }
 
 async fn spawn_turn(n: u64) -> Outcome {
@@ -261,6 +288,216 @@ async fn parked(n: u64) -> Outcome {
     result
 }
 
+async fn pingpong(n: u64) -> Outcome {
+    let (there, mut questions) = mpsc::channel::<u64>(1);
+    let (answers, mut back) = mpsc::channel(1);
+    let other = spawn(async move {
+        while let Some(token) = questions.recv().await {
+            answers.send(token + 1).await.unwrap();
+        }
+    });
+    let mut token = 0;
+    let start = Instant::now();
+    for _ in 0..n {
+        there.send(token).await.unwrap();
+        token = back.recv().await.unwrap();
+    }
+    let result = outcome(n, start);
+    drop(there);
+    other.await.unwrap();
+    if token != n {
+        fail(format!("the token says {token}"));
+    }
+    result
+}
+
+/// What a consumer has received.
+#[derive(Default)]
+struct Received {
+    count: u64,
+    sum: u64,
+    last: u64,
+    disorder: u64,
+}
+
+impl Received {
+    fn take(&mut self, value: u64) {
+        self.count += 1;
+        self.sum += value;
+        self.disorder += (value < self.last) as u64;
+        self.last = value;
+    }
+
+    fn check(&self, n: u64) {
+        if self.count != n || self.sum != n * (n - 1) / 2 {
+            fail(format!("{} values with sum {}", self.count, self.sum));
+        }
+    }
+}
+
+async fn spsc(capacity: usize, n: u64) -> Outcome {
+    let (sender, mut receiver) = mpsc::channel(capacity);
+    let start = Instant::now();
+    let consumer = spawn(async move {
+        let mut got = Received::default();
+        while let Some(value) = receiver.recv().await {
+            got.take(value);
+        }
+        got
+    });
+    let producer = spawn(async move {
+        for value in 0..n {
+            sender.send(value).await.unwrap();
+        }
+    });
+    producer.await.unwrap();
+    let got = consumer.await.unwrap();
+    let result = outcome(n, start);
+    got.check(n);
+    if got.disorder != 0 {
+        fail("values came out of order".to_string());
+    }
+    result
+}
+
+async fn mpmc(n: u64) -> Outcome {
+    const EACH: u64 = 4;
+    let share = (n / EACH).max(1);
+    let n = share * EACH;
+    let (sender, receiver) = flume::bounded(128);
+    let (mut producers, mut consumers) = (Vec::new(), Vec::new());
+    let start = Instant::now();
+    for _ in 0..EACH {
+        let receiver = receiver.clone();
+        consumers.push(spawn(async move {
+            let mut got = Received::default();
+            while let Ok(value) = receiver.recv_async().await {
+                got.take(value);
+            }
+            got
+        }));
+    }
+    for i in 0..EACH {
+        let sender = sender.clone();
+        producers.push(spawn(async move {
+            for value in i * share..(i + 1) * share {
+                sender.send_async(value).await.unwrap();
+            }
+        }));
+    }
+    for producer in producers {
+        producer.await.unwrap();
+    }
+    drop(sender);
+    let mut all = Received::default();
+    for consumer in consumers {
+        let got = consumer.await.unwrap();
+        all.count += got.count;
+        all.sum += got.sum;
+    }
+    let result = outcome(n, start);
+    all.check(n);
+    result
+}
+
+/// The token counts the hops that are left; who receives 0 ends, and by that the others after it, one by one.
+async fn ring(n: u64) -> Outcome {
+    const SEATS: usize = 503;
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..SEATS).map(|_| mpsc::channel::<u64>(1)).unzip();
+    let first = senders[0].clone();
+    let mut handles = Vec::with_capacity(SEATS);
+    for (i, mut input) in receivers.into_iter().enumerate() {
+        let output = senders[(i + 1) % SEATS].clone();
+        handles.push(spawn(async move {
+            let mut passed = 0;
+            while let Some(left) = input.recv().await {
+                passed += 1;
+                if left == 0 {
+                    return (passed, true);
+                }
+                output.send(left - 1).await.unwrap();
+            }
+            (passed, false)
+        }));
+    }
+    drop(senders);
+    let start = Instant::now();
+    first.send(n).await.unwrap();
+    drop(first);
+    let (mut passed, ended) = handles.swap_remove((n % SEATS as u64) as usize).await.unwrap();
+    let result = outcome(n, start);
+    for handle in handles {
+        passed += handle.await.unwrap().0;
+    }
+    if !ended || passed != n + 1 {
+        fail(format!("{passed} hops"));
+    }
+    result
+}
+
+async fn select(n: u64) -> Outcome {
+    let produce = |values: std::ops::Range<u64>| {
+        let (sender, receiver) = mpsc::channel(1);
+        spawn(async move {
+            for value in values {
+                sender.send(value).await.unwrap();
+            }
+        });
+        receiver
+    };
+    let start = Instant::now();
+    let (mut a, mut b) = (produce(0..n / 2), produce(n / 2..n));
+    let mut got = Received::default();
+    loop {
+        tokio::select! {
+            Some(value) = a.recv() => got.take(value),
+            Some(value) = b.recv() => got.take(value),
+            else => break,
+        }
+    }
+    let result = outcome(n, start);
+    got.check(n);
+    result
+}
+
+fn nth_prime(n: u64) -> i32 {
+    (2..).filter(|p| (2..).take_while(|d| d * d <= *p).all(|d| p % d != 0)).nth(n as usize - 1).unwrap()
+}
+
+async fn sieve(n: u64) -> Outcome {
+    let mut handles = Vec::with_capacity(n as usize + 1);
+    let mut prime = 0;
+    let start = Instant::now();
+    let (numbers, mut input) = mpsc::channel(1);
+    handles.push(spawn(async move {
+        let mut i = 2;
+        while numbers.send(i).await.is_ok() {
+            i += 1;
+        }
+    }));
+    for _ in 0..n {
+        prime = input.recv().await.unwrap();
+        let (output, next) = mpsc::channel(1);
+        handles.push(spawn(async move {
+            while let Some(i) = input.recv().await {
+                if i % prime != 0 && output.send(i).await.is_err() {
+                    break;
+                }
+            }
+        }));
+        input = next;
+    }
+    let result = outcome(n, start);
+    drop(input);
+    for handle in handles {
+        handle.await.unwrap();
+    }
+    if prime != nth_prime(n) || (n == 1500 && prime != 12553) {
+        fail(format!("the last prime is {prime}"));
+    }
+    result
+}
+
 async fn mutex(n: u64) -> Outcome {
     const USERS: u64 = 16;
     let each = n.div_ceil(USERS);
@@ -292,10 +529,18 @@ async fn run(name: String, scale: f64) -> Outcome {
         "yield1k" => yields(1000, scaled(5000, scale)).await,
         "spawn_join" => spawn_join(scaled(1_000_000, scale)).await,
         "spawn_batch" => spawn_batch(scaled(1_000_000, scale)).await,
+        "nursery" => nursery(scaled(1_000_000, scale), scaled(200_000, scale)).await,
         "spawn_turn" => spawn_turn(scaled(1_000_000, scale)).await,
         "fib" => run_fib(scale).await,
         "skynet" => skynet(scale).await,
         "timers" => timers(scaled(100_000, scale)).await,
+        "pingpong" => pingpong(scaled(1_000_000, scale)).await,
+        "spsc" => spsc(128, scaled(5_000_000, scale)).await,
+        "spsc_cap1" => spsc(1, scaled(2_000_000, scale)).await,
+        "mpmc" => mpmc(scaled(4_000_000, scale)).await,
+        "ring" => ring(scaled(2_000_000, scale)).await,
+        "select" => select(scaled(2_000_000, scale)).await,
+        "sieve" => sieve(scaled(1500, scale)).await,
         "mutex" => mutex(scaled(2_000_000, scale)).await,
         "parked" => parked(scaled(100_000, scale)).await,
         _ => fail(format!("there is no benchmark '{name}'")),
