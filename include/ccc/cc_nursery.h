@@ -13,6 +13,7 @@
 
 #include <ccc/cc_base.h>
 #include <ccc/cc_channel.h>
+#include <ccc/cc_panic.h>
 #include <ccc/cc_sched.h>
 #include <ccc/cc_task.h>
 #include <ccc/cc_time.h>
@@ -155,7 +156,8 @@ CC_API void cc_shield_end(bool begun);
  *   int rc;
  *   CC_NURSERY(n, .result = &rc, .deadline = cc_after_ms(100), .name = "lookup") { … }
  *
- * Whichever way the block is left (its end, break, return, goto), the nursery is waited for and freed. In a fiber
+ * Whichever way the block is left (its end, break, return, goto), the nursery is waited for and freed; when a panic
+ * passes through, it is cancelled first. In a fiber
  * the block itself belongs to the scope: when a child fails, its waits are cancelled too. A fiber that ends inside
  * (longjmp out of the block) stops the program with a sentence. When there is no memory for a nursery the block is
  * skipped and .result is ENOMEM; without .result the program stops.
@@ -184,22 +186,26 @@ CC_API void cc_nursery_leave(CCNursery **nursery);
  * Fibers only: on an OS thread the block is executed without a deadline. cc_cancel_reason tells ETIMEDOUT inside;
  * afterwards the fiber is as it was. Without memory the program stops; where that matters use a nursery. */
 typedef struct CCDeadlineScope {
+    CCDefer deferred;
     void *scope;
 } CCDeadlineScope;
 #define CC_WITH_DEADLINE(point) CC__WITH_DEADLINE(point, CC__UNIQUE(cc_scope_), CC__UNIQUE(cc_once_))
-#define CC__WITH_DEADLINE(point, var, once)                                                                        \
-    for (CCDeadlineScope var CC_CLEANUP(cc_deadline_leave) = cc_deadline_enter(point), *once = &var; once != NULL; \
+#define CC__WITH_DEADLINE(point, var, once)                                                                         \
+    for (CCDeadlineScope var CC_CLEANUP(cc_deadline_leave), *once = cc_deadline_enter(&var, (point)); once != NULL; \
          once = NULL)
-CC_API CCDeadlineScope cc_deadline_enter(CCDeadline deadline);
+CC_API CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline);
 CC_API void cc_deadline_leave(CCDeadlineScope *scope);
 
 /* No wait in the block is cancelled:  CC_SHIELD { … } */
+typedef struct CCShield {
+    CCDefer deferred;
+    bool begun;
+} CCShield;
 #define CC_SHIELD CC__SHIELD(CC__UNIQUE(cc_shield_), CC__UNIQUE(cc_once_))
 #define CC__SHIELD(var, once) \
-    for (bool var CC_CLEANUP(cc_shield_leave) = cc_shield_begin(), once = true; once; once = false)
-static inline void cc_shield_leave(bool *begun) {
-    cc_shield_end(*begun);
-}
+    for (CCShield var CC_CLEANUP(cc_shield_leave), *once = cc_shield_enter(&var); once != NULL; once = NULL)
+CC_API CCShield *cc_shield_enter(CCShield *shield);
+CC_API void cc_shield_leave(CCShield *shield);
 
 CC_END_DECLS
 

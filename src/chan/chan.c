@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { NEED_MIN = 16 }; /* visits until a channel has its first home. Guess */
+enum { NEED_MIN = 64 }; /* visits until a channel has its first home. Guess */
 
 static bool sensible(const CCChanConfig *c) {
     bool pool = c->on_create != NULL || c->on_reset != NULL || c->on_destroy != NULL;

@@ -15,8 +15,8 @@
  *
  * HOME-1  By BARRIER-1 the worker sees that the home is gone, or the other sees INSIDE and waits.
  * HOME-2  `home` is written under the lock: set by the worker itself, cleared by whoever needs the channel.
- * HOME-3  An eviction by another thread costs some 20 us: each makes the next home eight times as hard to get, so that
- *         a channel which is shared pays a handful of times. One by the worker itself (a select, a close) costs
+ * HOME-3  An eviction by another thread costs some 20 us: each makes the next home 32 times as hard to get, so that a
+ *         channel which is shared pays two or three times in its life. One by the worker itself (a select, a close) costs
  *         nothing of that kind, and doubles the price.
  */
 #include "chan/chan.h"
@@ -27,7 +27,7 @@ void cc__chan_evict_locked(CCChan *ch) {
     uint64_t tag = cc__get(&ch->home);
     struct worker *w = cc__worker();
     bool ours = w != NULL && w->core.tag == tag;
-    uint64_t need = (uint64_t)ch->need * (ours ? 2 : 8);
+    uint64_t need = (uint64_t)ch->need * (ours ? 2 : 32);
     ch->need = need < NEED_MAX ? (uint32_t)need : NEED_MAX;
     ch->visits = 0;
     cc__set_seq(&ch->home, 0);

@@ -81,23 +81,25 @@ void cc_shield_end(bool begun) {
     if (begun && self != NULL) cc__cancel_unshield(self);
 }
 
-/* ---- deadline blocks ---- */
-
-CCDeadlineScope cc_deadline_enter(CCDeadline deadline) {
-    CCDeadlineScope none = {NULL};
-    struct fiber *self = current();
-    if (self == NULL) return none;
-    struct scope *s = cc__mem_alloc(sizeof *s);
-    if (s == NULL) cc__fatal("CC_WITH_DEADLINE: no memory for a scope");
-    cc__scope_init(s, cc__scope_of(cc__get(&self->scope)), UINT64_MAX);
-    if (deadline.ns != UINT64_MAX && cc__scope_set_deadline(s, deadline.ns) != 0)
-        cc__fatal("CC_WITH_DEADLINE: no memory for a timer");
-    cc__scope_enter(self, s);
-    return (CCDeadlineScope){s};
+static void end_shield(void *shield) {
+    cc_shield_end(((CCShield *)shield)->begun);
 }
 
-void cc_deadline_leave(CCDeadlineScope *scope) {
-    struct scope *s = scope->scope;
+CCShield *cc_shield_enter(CCShield *shield) {
+    shield->begun = cc_shield_begin();
+    shield->deferred = (CCDefer){.fn = end_shield, .arg = shield};
+    (void)cc_defer_enter(&shield->deferred);
+    return shield;
+}
+
+void cc_shield_leave(CCShield *shield) {
+    cc_defer_leave(&shield->deferred);
+}
+
+/* ---- deadline blocks ---- */
+
+static void end_deadline(void *scope) {
+    struct scope *s = ((CCDeadlineScope *)scope)->scope;
     if (s == NULL) return;
     struct fiber *self = current();
     if (cc__scope_of(cc__get(&self->scope)) != s)
@@ -107,5 +109,25 @@ void cc_deadline_leave(CCDeadlineScope *scope) {
     cc__scope_settle(s);
     cc__scope_destroy(s);
     cc__mem_free(s);
-    scope->scope = NULL;
+}
+
+CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline) {
+    struct fiber *self = current();
+    struct scope *s = NULL;
+    if (self != NULL) {
+        s = cc__mem_alloc(sizeof *s);
+        if (s == NULL) cc__fatal("CC_WITH_DEADLINE: no memory for a scope");
+        cc__scope_init(s, cc__scope_of(cc__get(&self->scope)), UINT64_MAX);
+        if (deadline.ns != UINT64_MAX && cc__scope_set_deadline(s, deadline.ns) != 0)
+            cc__fatal("CC_WITH_DEADLINE: no memory for a timer");
+        cc__scope_enter(self, s);
+    }
+    scope->scope = s;
+    scope->deferred = (CCDefer){.fn = end_deadline, .arg = scope};
+    (void)cc_defer_enter(&scope->deferred);
+    return scope;
+}
+
+void cc_deadline_leave(CCDeadlineScope *scope) {
+    cc_defer_leave(&scope->deferred);
 }

@@ -93,6 +93,12 @@ static CC_NORETURN CC_COLD void left_inside(struct fiber_cold *cold) {
               cold->name);
 }
 
+/* What an open block has deferred lies in a frame that is gone: nothing of it may be touched. */
+void cc__driver_scope_check(struct fiber *self, struct fiber_cold *cold) {
+    struct scope *s = cc__scope_of(cc__get(&self->scope));
+    if (s != cold->base && !cc__scope_is_alarm(self->fn)) left_inside(cold);
+}
+
 /* Its last words are kept by the room that heard them. */
 static CC_COLD void fail_by_panic(CCNursery *n, struct fiber *self) {
     CCPanic panic;
@@ -104,7 +110,7 @@ void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold) {
     uintptr_t word = cc__get(&self->scope);
     struct scope *s = cc__scope_of(word);
     if (cold->base == NULL && (s == NULL || cc__scope_is_alarm(self->fn))) return;
-    if (s != cold->base) left_inside(cold);
+    cc__driver_scope_check(self, cold);
     CCNursery *n = cold->base;
     intptr_t code = (intptr_t)self->outcome.result;
     if (unlikely(self->outcome.status != 0))

@@ -146,6 +146,25 @@ int cc_nursery_free(CCNursery *n) {
 
 /* ---- blocks ---- */
 
+/* By the block's end, or by a panic on its way through. */
+static void end_block(void *nursery) {
+    CCNursery *n = nursery;
+    struct fiber *self = cc__sched_current(cc__worker());
+    if (!n->left) (void)cc_nursery_cancel_with(n, ECANCELED, "a panic has left the nursery's block");
+    /* From here on the waits are the outer scope's. */
+    if (n->entered) {
+        if (cc__scope_of(cc__get(&self->scope)) != &n->scope)
+            cc__fatal("CC_NURSERY '%s': the block is left while one inside it is still open; blocks end in the "
+                      "reverse order of their beginning",
+                      n->name);
+        n->entered = false;
+        cc__scope_leave(self, &n->scope);
+    }
+    int rc = cc_nursery_wait(n);
+    if (n->result != NULL) *n->result = rc;
+    (void)cc_nursery_free(n);
+}
+
 CCNursery *cc_nursery_enter(const CCNurseryConfig *config) {
     CCNursery *n = cc_nursery_create_ex(config);
     if (n == NULL) {
@@ -159,26 +178,17 @@ CCNursery *cc_nursery_enter(const CCNurseryConfig *config) {
         n->entered = true;
         cc__scope_enter(self, &n->scope);
     }
+    n->deferred = (CCDefer){.fn = end_block, .arg = n};
+    (void)cc_defer_enter(&n->deferred);
     return n;
 }
 
 void cc_nursery_leave(CCNursery **nursery) {
     CCNursery *n = *nursery;
     if (n == NULL) return;
-    struct fiber *self = cc__sched_current(cc__worker());
-    /* From here on the waits are the outer scope's. */
-    if (n->entered) {
-        if (cc__scope_of(cc__get(&self->scope)) != &n->scope)
-            cc__fatal("CC_NURSERY '%s': the block is left while one inside it is still open; blocks end in the "
-                      "reverse order of their beginning",
-                      n->name);
-        n->entered = false;
-        cc__scope_leave(self, &n->scope);
-    }
-    int rc = cc_nursery_wait(n);
-    if (n->result != NULL) *n->result = rc;
-    (void)cc_nursery_free(n);
     *nursery = NULL;
+    n->left = true;
+    cc_defer_leave(&n->deferred);
 }
 
 /* ---- what it can be asked and told ---- */

@@ -25,8 +25,10 @@ struct chunk {
 struct CCNursery {
     struct scope scope; /* first: children know it by this address */
     int mode;
-    int *result; /* CC_NURSERY's */
-    bool entered;
+    int *result;      /* CC_NURSERY's */
+    bool entered;     /* the block's fiber is in the scope */
+    bool left;        /* the block is left as it should be */
+    CCDefer deferred; /* else a panic ends it */
     char name[CC_FIBER_NAME_MAX];
     /* Under the scope's lock. */
     int code; /* the first failure's */

@@ -27,6 +27,7 @@ int cc__driver_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, c
 /* nursery/: the fiber begins, in the scope that its record names; ends, with an outcome. Both on its own stack. Or it
  * never began: on a worker's. */
 void cc__driver_scope_begin(struct fiber *self, struct fiber_cold *cold);
+void cc__driver_scope_check(struct fiber *self, struct fiber_cold *cold); /* no block may be open */
 void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold);
 void cc__driver_scope_unstarted(struct fiber *f, int error);
 

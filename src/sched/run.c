@@ -125,6 +125,7 @@ static CC_NOINLINE void call(struct fiber *self, struct stack *stack, struct fib
         self->outcome.result = result;
         self->outcome.status = 0;
     } else {
+        if (cc__get(&self->scope) != 0) cc__driver_scope_check(self, cold);
         cc__driver_fiber_ends(self, cold, &base, result);
     }
     if (cc__get(&self->scope) != 0) cc__driver_scope_end(self, cold);

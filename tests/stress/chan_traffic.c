@@ -45,7 +45,7 @@ static void traffic_with(size_t capacity, unsigned workers, int producers, int c
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = workers}), 0);
     struct traffic t = {.ch = new_chan(8, capacity), .each = (uint64_t)(test_rounds(800000, 100000000) / producers), .producers = producers};
     uint64_t all = t.each * (uint64_t)producers;
-    t.marks = calloc(all, 1);
+    t.marks = calloc(all, sizeof(atomic_uint));
     CHECK(t.marks != NULL);
     struct seat seats[MOST];
     struct party out[MOST], in[MOST];

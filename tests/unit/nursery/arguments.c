@@ -38,8 +38,6 @@ static void every_call_with_nothing(void) {
     CC_SHIELD CHECK(!cc_cancelled());
     CCNursery *none = NULL;
     cc_nursery_leave(&none);
-    CCDeadlineScope scope = {NULL};
-    cc_deadline_leave(&scope);
 }
 
 static void bad_settings(void) {
