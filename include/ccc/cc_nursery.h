@@ -84,11 +84,11 @@ CC_API int cc_nursery_go(CCNursery *nursery, CCTaskFn entry, const void *args, s
     cc_nursery_go((nursery), task_name##_entry, &(struct task_name##_args){__VA_ARGS__}, \
                   sizeof(struct task_name##_args))
 
-/* Waits until no child is left, then runs the exit hooks, the latest first, and closes the channels in the order of
- * their registration; both once; and once more if a hook has started a child. Returns the first failure's code; else, if the nursery was cancelled, the reason's
- * code (ETIMEDOUT: its deadline); else 0. A caller that is cancelled cancels the nursery, still waits for the end,
- * and gets ECANCELED. EDEADLK: the caller is a child of it, or of one below. EINVAL: NULL. More children may be
- * started afterwards. Any context; switches. */
+/* Waits until no child is left, then runs the exit hooks, the latest first, and closes the channels in the order
+ * of their registration; both once; and once more if a hook has started a child. Returns the first failure's code;
+ * else, if the nursery was cancelled, the reason's code (ETIMEDOUT: its deadline); else 0. A caller that is
+ * cancelled cancels the nursery, still waits for the end, and gets ECANCELED. EDEADLK: the caller is a child of
+ * it, or of one below. EINVAL: NULL. More children may be started afterwards. Any context; switches. */
 CC_API int cc_nursery_wait(CCNursery *nursery);
 /* Gives up at the deadline with ETIMEDOUT, or when the caller is cancelled with ECANCELED: the children go on. */
 CC_API int cc_nursery_wait_until(CCNursery *nursery, CCDeadline deadline);

@@ -260,7 +260,7 @@ bool cc__scope_fired_unstarted(struct fiber *f) {
 
 /* Timers are armed by workers. Under the lock: whoever looks at `armed` finds the later that goes with it. */
 static void arm_grace_locked(struct worker *w, struct scope *s) {
-    if (s->grace_ns == UINT64_MAX || s->grace_armed || s->pierced) return;
+    if (s->grace_ns == UINT64_MAX || s->grace_armed || s->pierced || s->ending) return;
     uint64_t when = cc_after_ns(s->grace_ns).ns;
     /* Without memory for a timer shields hold: what they are for is worth more than the grace period. */
     s->grace_armed = cc__later_arm(w, &s->grace, when, end_grace_fiber, s, (uintptr_t)s) == 0;
@@ -282,7 +282,7 @@ static bool disarm_deadline_locked(struct scope *s) {
 static int arm_deadline_locked(struct worker *w, struct scope *s, uint64_t deadline) {
     /* First what can fail: the former deadline holds until the new one does. Its record goes to the new one. */
     if (deadline != UINT64_MAX && !cc__timer_prepare(w)) return ENOMEM;
-    if (s->expired || !disarm_deadline_locked(s)) return ETIMEDOUT;
+    if (s->expired || s->ending || !disarm_deadline_locked(s)) return ETIMEDOUT;
     int rc = 0;
     if (deadline != UINT64_MAX) rc = cc__later_arm(w, &s->expiry, deadline, expire_fiber, s, (uintptr_t)s);
     s->armed = rc == 0 && deadline != UINT64_MAX;
@@ -330,7 +330,9 @@ int cc__scope_set_deadline(struct scope *s, uint64_t deadline) {
     return arm_somewhere(&a);
 }
 
+/* A cancellation from above may still come, until the scope is out of its parent's list: it arms nothing any more. */
 bool cc__scope_disarm_locked(struct scope *s) {
+    s->ending = true;
     if (s->grace_armed && cc__later_disarm(&s->grace)) s->grace_armed = false;
     return disarm_deadline_locked(s) && !s->grace_armed;
 }

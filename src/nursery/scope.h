@@ -37,6 +37,7 @@ struct scope {
     bool nursery;
     bool armed;   /* `expiry` counts down, or fires */
     bool pierced; /* the grace period is over: shields do not hold here */
+    bool ending;  /* nothing is armed any more */
     bool grace_armed;
     bool expired;              /* the deadline has come */
     bool shielded;             /* the fiber that entered it was */

@@ -29,8 +29,7 @@ enum {
     CANCEL_TASK = 2,     /* this task was */
     CANCEL_SHIELD = 4,   /* neither counts now; set and cleared by the fiber, cleared by a grace period's end */
     CANCEL_REPORTED = 8, /* the fiber has reported its failure to its nursery */
-    CANCEL_HELD =
-        16, /* the runtime's own wait, which nothing ends but its object; as CANCEL_SHIELD, but for the fiber alone */
+    CANCEL_HELD = 16,    /* the same for a wait that the runtime owes; no grace period clears it */
     CANCEL_BITS = 31,
 };
 

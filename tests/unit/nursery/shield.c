@@ -112,8 +112,8 @@ TEST_WORKERS(against_a_task_cancel) {
 
 static void *hold_out(void *arg) {
     CC_SHIELD {
-        atomic_fetch_add(&step, 1);
         uint64_t before = cc_now_ns();
+        atomic_fetch_add(&step, 1); /* from here on the cancellation may come */
         CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
         CHECK(cc_now_ns() - before >= (uint64_t)(uintptr_t)arg * 1000000); /* not earlier */
         CHECK(cc_cancelled());
