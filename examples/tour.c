@@ -500,7 +500,59 @@ static void scene_select(void) {
         grouped(fair.all), (double)fair.ns / (double)fair.all, grouped(most), grouped(least));
 }
 
-/* ---- 8: overflow ---- */
+/* ---- 8: the first failure ends them all ---- */
+
+enum { CHILDREN = 100000 };
+
+struct family {
+    CCChan *never;                    /* nobody sends */
+    _Atomic uint64_t cancelled, last; /* how many waits ended, and when the last one did */
+    uint64_t failed;
+    CCError error;
+};
+
+CC_TASK(wait_for_ever, { struct family *family; }) {
+    uint64_t value;
+    atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
+    if (cc_chan_recv(self->family->never, &value, sizeof value) == ECANCELED) {
+        atomic_store(&self->family->last, cc_now_ns());
+        atomic_fetch_add(&self->family->cancelled, 1);
+    }
+    return NULL;
+}
+
+static void *fail_when_all_wait(void *arg) {
+    struct family *family = arg;
+    cc_fiber_set_name("number 100,001");
+    await_arrivals(CHILDREN);
+    family->failed = cc_now_ns();
+    return cc_fail(EIO, "the disk is on fire");
+}
+
+static void *raise_family(void *arg) {
+    struct family *family = arg;
+    int rc;
+    CC_NURSERY(n, .result = &rc) {
+        for (int i = 0; i < CHILDREN; i++) must(CC_GO_IN(n, wait_for_ever, .family = family), "CC_GO_IN");
+        must(cc_nursery_spawn(n, fail_when_all_wait, family), "cc_nursery_spawn");
+        (void)cc_nursery_wait_until(n, CC_FOREVER);
+        must(cc_nursery_failure(n, 0, &family->error), "cc_nursery_failure");
+    }
+    if (rc != EIO) give_up("the nursery", rc);
+    return NULL;
+}
+
+static void scene_nursery(void) {
+    title(8, "A nursery with 100,000 children that wait on a channel; one more fails");
+    struct family family = {.never = new_chan(0)};
+    watch(raise_family, &family, "wait", CHILDREN);
+    printf("   '%s' failed: %s. %s waits ended with ECANCELED within %.0f ms, and nobody is left behind.\n",
+           family.error.name, family.error.text, grouped(atomic_load(&family.cancelled)),
+           seconds(atomic_load(&family.last) - family.failed) * 1e3);
+    cc_chan_free(family.never);
+}
+
+/* ---- 9: overflow ---- */
 
 __attribute__((noinline)) static uint64_t dig(uint64_t depth) {
     volatile char shovel[256];
@@ -525,7 +577,7 @@ __attribute__((noreturn)) static void overflow(int out) {
 }
 
 static void scene_overflow(void) {
-    title(8, "A fiber named 'digger' calls itself a million times on a stack of 64 KiB");
+    title(9, "A fiber named 'digger' calls itself a million times on a stack of 64 KiB");
     int pipe_ends[2], status = 0;
     if (pipe(pipe_ends) != 0) give_up("pipe", errno);
     fflush(stdout);
@@ -569,6 +621,7 @@ int main(void) {
     scene_fork_join();
     scene_pipeline();
     scene_select();
+    scene_nursery();
     free(crowd.tasks);
     must(cc_runtime_shutdown(5000), "cc_runtime_shutdown");
     scene_overflow();
