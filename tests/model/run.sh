@@ -7,11 +7,7 @@ work=${1:-$(mktemp -d)}
 mkdir -p "$work"
 command -v spin >/dev/null || { echo "not ok 1 - spin is not installed: apt-get install spin"; exit 1; }
 
-number=0 failed=0 states=0
-report() { # ok?, name
-    number=$((number + 1))
-    if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=$((failed + 1)); fi
-}
+jobs=${JOBS:-$(nproc)}
 
 # The searches take a second, and optimising them would take twice that for each mutant.
 # check MODEL [MUTANT]: 0 when it holds, 1 when an error was found, 2 when the check itself did not work.
@@ -22,24 +18,44 @@ check() {
     out=$(cd "$dir" && ./pan -m1000000 2>&1) || return 2
     grep -q 'errors: ' <<<"$out" || return 2
     grep -Eq 'max search depth too small|out of memory' <<<"$out" && return 2
-    states=$((states + $(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' <<<"$out" | awk '{ printf "%d", $1 }')))
+    sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' <<<"$out" | awk '{ printf "%d\n", $1 }' >"$dir/states"
     grep -q 'errors: 0' <<<"$out"
 }
 
-for file in "$here"/*.pml; do
-    model=$(basename "$file" .pml)
-    check "$model"
-    report $? "model $model holds"
-    # The mutants are listed in the model's opening comment, one a line.
-    for mutant in $(sed -n '/each must fail/,/\*\//s/^ \*  *\([A-Z_][A-Z_]*\) .*/\1/p' "$file"); do
-        check "$model" "$mutant"
-        case $? in
-        1) report 0 "model $model, mutant $mutant is caught" ;;
-        0) report 1 "model $model, mutant $mutant is NOT caught" ;;
-        *) report 1 "model $model, mutant $mutant could not be checked (see $work)" ;;
-        esac
+# The mutants are listed in the model's opening comment, one a line.
+list() {
+    for file in "$here"/*.pml; do
+        local model
+        model=$(basename "$file" .pml)
+        echo "$model"
+        sed -n '/each must fail/,/\*\//s/^ \*  *\([A-Z_][A-Z_]*\) .*/\1/p' "$file" | sed "s/^/$model /"
     done
-done
+}
+
+while read -r model mutant; do
+    while (($(jobs -pr | wc -l) >= jobs)); do wait -n; done
+    {
+        check "$model" $mutant
+        echo $? >"$work/$model-${mutant:-model}.result"
+    } &
+done < <(list)
+wait
+
+number=0 failed=0 states=0
+report() { # ok?, name
+    number=$((number + 1))
+    if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=$((failed + 1)); fi
+}
+while read -r model mutant; do
+    result=$(<"$work/$model-${mutant:-model}.result")
+    states=$((states + $(cat "$work/$model-${mutant:-model}/states" 2>/dev/null || echo 0)))
+    case $result/$mutant in
+    */) report "$result" "model $model holds" ;;
+    1/*) report 0 "model $model, mutant $mutant is caught" ;;
+    0/*) report 1 "model $model, mutant $mutant is NOT caught" ;;
+    *) report 1 "model $model, mutant $mutant could not be checked (see $work)" ;;
+    esac
+done < <(list)
 echo "# $states states"
 echo "1..$number"
 [ "$failed" = 0 ]
