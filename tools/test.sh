@@ -20,26 +20,28 @@ jobs=${JOBS:-$(nproc)}
 #   preset    which build directory
 #   groups    which programs: harness unit battery programs examples stress
 #   slowdown  divisor of loop counts      workers  numbers of workers, empty: all of them
+#   stress    a further divisor for that group, which would otherwise take most of the time
 #   patience  factor on timeouts          limit    seconds after which a program as a whole is stopped
 choose_stage() {
     preset=$1 groups="harness unit battery programs examples stress" slowdown=1 workers="" patience=1 limit=600 launcher=()
+    stress=3
     case $1 in
-    release) ;;
+    release) stress=1 ;;
     small) slowdown=5 workers=1,4 ;;
     debug) slowdown=2 workers=1,2,8 ;;
     ucontext) slowdown=4 workers=1,4 ;;
-    asan) slowdown=5 workers=1,2,8 patience=2 ;;
-    tsan) slowdown=10 workers=1,2,8 patience=3 ;;
+    asan) slowdown=5 workers=1,8 patience=2 ;;
+    tsan) slowdown=10 workers=1,8 patience=3 ;;
     aarch64 | riscv64) slowdown=20 workers=1,4 patience=4 ;;
     clang) slowdown=10 workers=1,4 ;;
     valgrind)
-        preset=release groups="unit battery programs" slowdown=100 workers=1,4 patience=10
+        preset=release groups="unit battery programs" slowdown=200 workers=4 patience=10
         # Without fair-sched a thread that spins keeps the one lock that valgrind runs all threads under.
         # Memory that is only "possibly lost" is mostly the stack of a thread that still lives.
         launcher=(valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite
             --show-leak-kinds=definite --fair-sched=yes)
         ;;
-    long) preset=release groups=stress patience=60 limit=14400 ;;
+    long) preset=release groups=stress stress=1 patience=60 limit=14400 ;;
     includes | headers | models) preset=release groups="" ;;
     *) return 1 ;;
     esac
@@ -225,6 +227,7 @@ run_stage() {
         [[ $stage == long ]] && export TEST_LONG=1
         emulator=$(<"build/$preset/tests/emulator.txt")
         for group in $groups; do
+            [[ $group == stress ]] && export TEST_SLOWDOWN=${given_slowdown:-$((slowdown * stress))}
             local started=()
             while IFS=$'\t' read -r -u 3 group_of name program compared; do
                 # shellcheck disable=SC2053 # the right side is a pattern
