@@ -300,7 +300,7 @@ static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t dea
 /* The objects may be gone when it is over: the line names places in the array (TRACE-1). */
 static CC_NOINLINE CC_COLD int select_traced(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
                                              size_t *chosen) {
-    static const char *const kinds[] = {"none", "send", "recv", "join", "at"};
+    static const char *const kinds[] = {"none", "send", "recv", "join", "at", "cancel"};
     uint64_t start = cc__clock_now();
     int rc = select_one(cases, n, order, deadline, wait, chosen);
     if (cc__trace_on(TRACE_TIMING)) {
