@@ -114,12 +114,13 @@ int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
     if (n == NULL) return EINVAL;
     if (own_child(n)) return EDEADLK;
     cc__lock_take(&n->scope.lock);
-    int rc = wait_for_children_locked(&n->scope, deadline.ns);
-    cc__lock_release(&n->scope.lock);
-    if (rc != 0) return rc;
-    cc__nursery_run_exits(n);
-    cc__lock_take(&n->scope.lock);
-    int code = outcome_locked(n);
+    int rc;
+    while ((rc = wait_for_children_locked(&n->scope, deadline.ns)) == 0 && (n->hooks != NULL || n->closing != NULL)) {
+        cc__lock_release(&n->scope.lock);
+        cc__nursery_run_exits(n);
+        cc__lock_take(&n->scope.lock);
+    }
+    int code = rc != 0 ? rc : outcome_locked(n);
     cc__lock_release(&n->scope.lock);
     return code;
 }
