@@ -215,6 +215,7 @@ static void *call_until_cancelled(void *arg) {
     CCTask task;
     CHECK_EQ(cc_spawn(&task, wait_at_gate, c->gate, NULL), 0);
     c->other = task;
+    await_receivers(c->gate, 1); /* it has begun: the caller does not run it itself */
     int rc = cc_chan_send_task(c->ch, &task);
     CHECK_EQ(task.id, 0);
     if (c->receives) {
