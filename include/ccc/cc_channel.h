@@ -61,8 +61,9 @@ CC_API void cc_chan_free(CCChan *ch);
 
 /* Sends a copy of *value. size must be the channel's (EINVAL). EPIPE, or the error of cc_chan_close_err:
  * closed; nobody gets the value. EAGAIN: _try on a full channel, or drop-new. ETIMEDOUT: _until, nobody gets
- * the value. ECANCELED: a fiber's wait was ended by a shutdown of the runtime, nobody gets the value; an OS
- * thread's wait is not. ENOMEM: _until, no memory for a timer. EINVAL: NULL. Any context; switches, _try does not. */
+ * the value. ECANCELED: a fiber's wait was cancelled (cc_nursery.h), or ended by a shutdown of the runtime,
+ * nobody gets the value; an OS thread's wait is not. ENOMEM: _until, no memory for a timer. EINVAL: NULL. Any
+ * context; switches, _try does not. */
 CC_API int cc_chan_send(CCChan *ch, const void *value, size_t size);
 CC_API int cc_chan_send_try(CCChan *ch, const void *value, size_t size);
 CC_API int cc_chan_send_until(CCChan *ch, const void *value, size_t size, CCDeadline deadline);
@@ -75,7 +76,8 @@ CC_API int cc_chan_recv_until(CCChan *ch, void *value, size_t size, CCDeadline d
 
 /* Ordered channels. Sends the task's handle and consumes it; when the send fails, joins the task instead.
  * Receives the next handle and waits for that task's end: results come in the order of sending. A task that
- * stalls holds up those behind it. Any context; switches. */
+ * stalls holds up those behind it. ECANCELED: the task's end is not waited for either; if the handle was already
+ * received, the result is lost. Any context; switches. */
 CC_API int cc_chan_send_task(CCChan *ch, CCTask *task);
 CC_API int cc_chan_recv_task(CCChan *ch, void **result);
 

@@ -165,6 +165,10 @@ CC_API void cc_shield_end(bool begun);
 #if defined(__GNUC__)
 /* unused: clang does not count the clean-up as a use. */
 #define CC_CLEANUP(function) __attribute__((cleanup(function), unused))
+/* Such a block is executed: what it sets is set afterwards. */
+#define CC__ALWAYS __attribute__((returns_nonnull))
+#else
+#define CC__ALWAYS
 #endif
 /* A name that no other block has, so that they nest without shadowing. */
 #define CC__UNIQUE(name) CC__GLUE(name, __COUNTER__)
@@ -193,7 +197,7 @@ typedef struct CCDeadlineScope {
 #define CC__WITH_DEADLINE(point, var, once)                                                                         \
     for (CCDeadlineScope var CC_CLEANUP(cc_deadline_leave), *once = cc_deadline_enter(&var, (point)); once != NULL; \
          once = NULL)
-CC_API CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline);
+CC_API CC__ALWAYS CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline);
 CC_API void cc_deadline_leave(CCDeadlineScope *scope);
 
 /* No wait in the block is cancelled:  CC_SHIELD { … } */
@@ -204,7 +208,7 @@ typedef struct CCShield {
 #define CC_SHIELD CC__SHIELD(CC__UNIQUE(cc_shield_), CC__UNIQUE(cc_once_))
 #define CC__SHIELD(var, once) \
     for (CCShield var CC_CLEANUP(cc_shield_leave), *once = cc_shield_enter(&var); once != NULL; once = NULL)
-CC_API CCShield *cc_shield_enter(CCShield *shield);
+CC_API CC__ALWAYS CCShield *cc_shield_enter(CCShield *shield);
 CC_API void cc_shield_leave(CCShield *shield);
 
 CC_END_DECLS

@@ -42,8 +42,9 @@ typedef enum CCSelectOrder {
 
 /* Waits until an arm can proceed, does it, and stores its index. 0: *chosen and cases[*chosen].error say what
  * happened: a closed channel is ready, with EPIPE. ETIMEDOUT: the deadline came first; ECANCELED: the calling
- * fiber was cancelled, or the runtime shuts down: no arm happened. EINVAL: NULL, more than CC_SELECT_MAX arms, a wrong size or handle in an arm. n
- * == 0, or arms that can never be ready: waits for the deadline. ENOMEM. Any context; switches. */
+ * fiber was cancelled, or the runtime shuts down: no arm happened. EINVAL: NULL, more than CC_SELECT_MAX arms, a
+ * wrong size or handle in an arm. n == 0, or arms that can never be ready: waits for the deadline. ENOMEM. Any
+ * context; switches. */
 CC_API int cc_select(CCCase *cases, size_t n, CCDeadline deadline, size_t *chosen);
 /* Does not wait: EAGAIN when no arm is ready. */
 CC_API int cc_select_try(CCCase *cases, size_t n, size_t *chosen);

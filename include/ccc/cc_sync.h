@@ -139,8 +139,9 @@ typedef struct CCOnce {
 } CCOnce;
 
 /* The first call runs fn(arg) on the caller's stack; the others wait until it has returned. 0: fn has
- * returned, and what it wrote can be read. ECANCELED: it may still be running, elsewhere. fn must return; a
- * call for the same object from within fn waits for ever, or ends a debug build with a sentence. Switches. */
+ * returned, and what it wrote can be read. ECANCELED: it may still be running, elsewhere. fn must return: when a
+ * panic leaves it, the others wait for ever. A call for the same object from within fn waits for ever, or ends a
+ * debug build with a sentence. Switches. */
 CC_API int cc_once(CCOnce *once, void (*fn)(void *arg), void *arg);
 
 /* ---- event ---- */

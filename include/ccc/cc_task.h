@@ -40,8 +40,8 @@ CC_API int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *
  * ENOMEM: the task never ran, no stack could be had, and the handle is consumed; or _until found no memory for its
  * timer, and *task is not {0}. ENOTRECOVERABLE: the task ended by a panic (cc_panic.h), *result is NULL and the
  * handle is consumed. On every other error the handle stays valid. EINVAL: NULL or {0}; ESRCH:
- * consumed before; EDEADLK: a fiber joins itself; ECANCELED: the runtime shuts down; _try: EAGAIN while it
- * runs; _until: ETIMEDOUT. Any context; switches, _try does not. */
+ * consumed before; EDEADLK: a fiber joins itself; ECANCELED: the calling fiber was cancelled (cc_nursery.h), or the
+ * runtime shuts down; _try: EAGAIN while it runs; _until: ETIMEDOUT. Any context; switches, _try does not. */
 CC_API int cc_task_join(CCTask *task, void **result);
 CC_API int cc_task_join_try(CCTask *task, void **result);
 CC_API int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline);

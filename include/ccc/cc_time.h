@@ -29,9 +29,9 @@ CC_API uint64_t cc_now_ns(void);
 CC_API CCDeadline cc_after_ns(uint64_t ns);
 CC_API CCDeadline cc_after_ms(uint64_t ms);
 
-/* Sleeps: a fiber parks, an OS thread blocks. Returns 0, never early; ECANCELED when the runtime shuts down
- * meanwhile; ENOMEM when a fiber's timer finds no memory. A time in the past returns at once. Any context;
- * switches. */
+/* Sleeps: a fiber parks, an OS thread blocks. Returns 0, never early; ECANCELED when a fiber is cancelled
+ * (cc_nursery.h), or the runtime shuts down meanwhile; ENOMEM when a fiber's timer finds no memory. A time in the
+ * past returns at once. Any context; switches. */
 CC_API int cc_sleep_ms(uint64_t ms);
 CC_API int cc_sleep_until(CCDeadline deadline);
 

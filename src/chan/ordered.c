@@ -3,11 +3,18 @@
 
 #include <errno.h>
 
+/* A caller that is cancelled does not wait; the handle is used up all the same, or the record would never be free. */
+static int join_or_let_go(CCTask *task, void **result) {
+    int rc = cc_task_join(task, result);
+    if (rc != 0) (void)cc_task_detach(task); /* {0} if the join used it up */
+    return rc;
+}
+
 int cc_chan_send_task(CCChan *ch, CCTask *task) {
     if (task == NULL || task->id == 0) return EINVAL;
     int rc = ch != NULL && ch->ordered ? cc_chan_send(ch, task, sizeof *task) : EINVAL;
     /* Nobody will receive it: it is waited for here, so that it neither leaks nor runs on unowned. */
-    if (rc != 0) (void)cc_task_join(task, NULL);
+    if (rc != 0) (void)join_or_let_go(task, NULL);
     task->id = 0;
     return rc;
 }
@@ -16,5 +23,5 @@ int cc_chan_recv_task(CCChan *ch, void **result) {
     if (ch == NULL || !ch->ordered) return EINVAL;
     CCTask task;
     int rc = cc_chan_recv(ch, &task, sizeof task);
-    return rc != 0 ? rc : cc_task_join(&task, result);
+    return rc != 0 ? rc : join_or_let_go(&task, result);
 }

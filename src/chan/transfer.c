@@ -8,6 +8,7 @@
 
 #include "plat/clock.h"
 
+#include <ccc/cc_panic.h>
 #include <errno.h>
 
 int cc__chan_send_locked(CCChan *ch, const void *value, struct wakes *wakes) {
@@ -193,10 +194,9 @@ CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value, const 
     return likely(!ch->pool && !cc__get(&ch->closed)) ? ARM_WAIT : recv_the_long_way(ch, value);
 }
 
-int cc__chan_create_item(CCChan *ch, void *value) {
-    int rc = ch->config.on_create(value, ch->config.context);
-    if (rc == 0) return 0;
-    /* The room is free again: somebody who waits for an item may try. */
+/* There is no item after all. The room is free again: somebody who waits for an item may try. */
+static void uncreate(void *channel) {
+    CCChan *ch = channel;
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__chan_lock(ch);
@@ -204,7 +204,15 @@ int cc__chan_create_item(CCChan *ch, void *value) {
     (void)cc__chan_claim_locked(ch, &ch->receivers, &wakes, ARM_AGAIN);
     cc__lock_release(&ch->lock);
     cc__chan_wakes_flush(&wakes);
-    return rc > 0 ? rc : ENOMEM;
+}
+
+int cc__chan_create_item(CCChan *ch, void *value) {
+    CCDefer undo = {.fn = uncreate, .arg = ch}; /* it may panic */
+    (void)cc_defer_enter(&undo);
+    int rc = ch->config.on_create(value, ch->config.context);
+    if (rc == 0) undo.fn = NULL;
+    cc_defer_leave(&undo);
+    return rc > 0 ? rc : rc < 0 ? ENOMEM : 0;
 }
 
 int cc__chan_send_now(CCChan *ch, const void *value) {

@@ -153,10 +153,11 @@ CC_INLINE int lock(struct mutex *m, uint64_t deadline, bool cancellable) {
 
 void cc__mutex_lock_always(struct mutex *m) {
     struct fiber *self = cc__sched_current(cc__worker());
-    /* A cancellation holds until the fiber leaves its scope: without the shield every wait would end at once. */
-    bool shield = self != NULL && cc__cancel_shield(self);
+    /* A cancellation lasts until the fiber leaves its scope: every wait would end at once, and behind a mere shield
+     * too when a grace period is over. */
+    bool held = self != NULL && cc__cancel_hold(self);
     (void)lock(m, WAIT_FOREVER, false);
-    if (shield) cc__cancel_unshield(self);
+    if (held) cc__cancel_unhold(self);
 }
 
 /* ---- unlocking ---- */

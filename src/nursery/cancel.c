@@ -17,7 +17,7 @@ static void look_at_the_clock(struct scope *s) {
         uint64_t deadline = cc__get(&s->deadline);
         if (deadline == UINT64_MAX) continue;
         if (now == 0) now = cc__clock_now();
-        if (now >= deadline) cc__scope_expire(s);
+        if (now >= deadline) cc__scope_expire(s, now);
     }
 }
 

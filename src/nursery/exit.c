@@ -43,11 +43,14 @@ static struct hook *next_exit(CCNursery *n) {
 }
 
 void cc__nursery_run_exits(CCNursery *n) {
-    for (struct hook *h; (h = next_exit(n)) != NULL; cc__mem_free(h))
-        if (h->fn != NULL)
-            h->fn(h->arg);
+    for (struct hook *next; (next = next_exit(n)) != NULL;) {
+        struct hook h = *next;
+        cc__mem_free(next); /* before the call, which may panic */
+        if (h.fn != NULL)
+            h.fn(h.arg);
         else
-            (void)cc_chan_close(h->ch);
+            (void)cc_chan_close(h.ch);
+    }
 }
 
 /* ---- the arena ---- */

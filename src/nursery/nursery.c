@@ -114,12 +114,13 @@ int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
     if (n == NULL) return EINVAL;
     if (own_child(n)) return EDEADLK;
     cc__lock_take(&n->scope.lock);
-    int rc = wait_for_children_locked(&n->scope, deadline.ns);
-    cc__lock_release(&n->scope.lock);
-    if (rc != 0) return rc;
-    cc__nursery_run_exits(n);
-    cc__lock_take(&n->scope.lock);
-    int code = outcome_locked(n);
+    int rc;
+    while ((rc = wait_for_children_locked(&n->scope, deadline.ns)) == 0 && (n->hooks != NULL || n->closing != NULL)) {
+        cc__lock_release(&n->scope.lock);
+        cc__nursery_run_exits(n);
+        cc__lock_take(&n->scope.lock);
+    }
+    int code = rc != 0 ? rc : outcome_locked(n);
     cc__lock_release(&n->scope.lock);
     return code;
 }
@@ -129,6 +130,9 @@ int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
 int cc_nursery_free(CCNursery *n) {
     if (n == NULL) return 0;
     if (own_child(n)) return EDEADLK;
+    if (n->deferred.fn != NULL)
+        cc__fatal("cc_nursery_free: nursery '%s' belongs to a CC_NURSERY block, which frees it when it is left",
+                  n->name);
     cc__lock_take(&n->scope.lock);
     bool busy = n->scope.children > 0;
     cc__lock_release(&n->scope.lock);
@@ -137,7 +141,6 @@ int cc_nursery_free(CCNursery *n) {
     bool settled = cc__scope_disarm_locked(&n->scope);
     cc__lock_release(&n->scope.lock);
     if (!settled) cc__scope_settle(&n->scope);
-    if (n->entered) cc__scope_leave(cc__sched_current(cc__worker()), &n->scope);
     cc__scope_destroy(&n->scope);
     cc__nursery_free_all(n);
     cc__mem_free(n);
@@ -145,6 +148,18 @@ int cc_nursery_free(CCNursery *n) {
 }
 
 /* ---- blocks ---- */
+
+/* A hook may panic: then the rest of the exits, and the end, come while that runs what is deferred. */
+static void end_outside(void *nursery) {
+    CCNursery *n = nursery;
+    n->deferred = (CCDefer){.fn = end_outside, .arg = n};
+    (void)cc_defer_enter(&n->deferred);
+    int rc = cc_nursery_wait(n);
+    if (n->result != NULL) *n->result = rc;
+    n->deferred.fn = NULL;
+    cc_defer_leave(&n->deferred);
+    (void)cc_nursery_free(n);
+}
 
 /* By the block's end, or by a panic on its way through. */
 static void end_block(void *nursery) {
@@ -160,9 +175,7 @@ static void end_block(void *nursery) {
         n->entered = false;
         cc__scope_leave(self, &n->scope);
     }
-    int rc = cc_nursery_wait(n);
-    if (n->result != NULL) *n->result = rc;
-    (void)cc_nursery_free(n);
+    end_outside(n);
 }
 
 CCNursery *cc_nursery_enter(const CCNurseryConfig *config) {

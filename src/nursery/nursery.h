@@ -28,7 +28,7 @@ struct CCNursery {
     int *result;      /* CC_NURSERY's */
     bool entered;     /* the block's fiber is in the scope */
     bool left;        /* the block is left as it should be */
-    CCDefer deferred; /* else a panic ends it */
+    CCDefer deferred; /* else a panic ends it; its function is there as long as the block has to be ended */
     char name[CC_FIBER_NAME_MAX];
     /* Under the scope's lock. */
     int code; /* the first failure's */

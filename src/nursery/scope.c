@@ -181,12 +181,13 @@ void cc__scope_wake_locked(struct scope *s, struct wakes *wakes) {
 
 /* ---- deadlines and grace periods ---- */
 
-void cc__scope_expire(struct scope *s) {
+void cc__scope_expire(struct scope *s, uint64_t now) {
     CCError reason = {.code = ETIMEDOUT, .text = "the deadline has passed"};
     cc__lock_take(&s->lock);
-    s->expired = true;
+    bool passed = now >= cc__get(&s->deadline); /* it may have been called off, or put off, a moment ago */
+    if (passed) s->expired = true;
     cc__lock_release(&s->lock);
-    cc__scope_cancel(s, &reason);
+    if (passed) cc__scope_cancel(s, &reason);
 }
 
 /* A fiber that a timer has started: what it does for its scope, and that it is through with it. A shutdown ends all
@@ -194,7 +195,7 @@ void cc__scope_expire(struct scope *s) {
 static void expire(struct scope *s, bool in_time) {
     CCError shutdown = {.code = ECANCELED, .text = "the runtime shuts down"};
     if (in_time)
-        cc__scope_expire(s);
+        cc__scope_expire(s, UINT64_MAX);
     else
         cc__scope_cancel(s, &shutdown);
     struct wakes wakes;

@@ -64,8 +64,8 @@ void cc__scope_leave(struct fiber *self, struct scope *s);
 
 /* Cancels it and all below; the first reason stays. Any thread. */
 void cc__scope_cancel(struct scope *s, const CCError *reason);
-/* The same because its deadline has come. */
-void cc__scope_expire(struct scope *s);
+/* The same because its deadline has come, if that is still so. */
+void cc__scope_expire(struct scope *s, uint64_t now);
 /* It was made below a cancelled scope and has a grace period of its own, which begins now. */
 void cc__scope_begin_grace(struct scope *s);
 /* A reason of the caller. */

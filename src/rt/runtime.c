@@ -111,11 +111,23 @@ static void leave(void) {
     if (cc__sub_seq(&rt.inside, 1) == 1 && cc__get_seq(&rt.state) != RT_RUNNING) cc__futex_wake(&rt.inside, INT32_MAX);
 }
 
+/* How often the calling thread is inside. One that is keeps the runtime up, also when that is about to stop: it may
+ * enter again at any time. */
+static _Thread_local unsigned depth __attribute__((tls_model("initial-exec")));
+
 int cc__driver_enter(bool start) {
+    if (unlikely(depth > 0)) {
+        if (cc__get(&rt.state) == RT_FORKED) refuse_after_fork();
+        cc__driver_hold();
+        return 0;
+    }
     for (;;) {
         cc__add_seq(&rt.inside, 1);
         uint32_t state = cc__get_seq(&rt.state);
-        if (likely(state == RT_RUNNING)) return 0;
+        if (likely(state == RT_RUNNING)) {
+            depth++;
+            return 0;
+        }
         leave();
         if (state == RT_FORKED) refuse_after_fork();
         if (!start) return state == RT_STOPPED ? ESRCH : ECANCELED;
@@ -125,10 +137,12 @@ int cc__driver_enter(bool start) {
 }
 
 void cc__driver_leave(void) {
+    depth--;
     leave();
 }
 
 void cc__driver_hold(void) {
+    depth++;
     cc__add_seq(&rt.inside, 1);
 }
 
@@ -232,6 +246,6 @@ unsigned cc_worker_count(void) {
     if (cc__worker() != NULL) return cc__sched.count;
     if (cc__driver_enter(false) != 0) return 0;
     unsigned count = cc__sched.count;
-    leave();
+    cc__driver_leave();
     return count;
 }

@@ -46,7 +46,7 @@ CCFiberId cc__driver_hosted_id(void);
 
 /* rt/: a thread that is not a worker is about to use the runtime, and is through; in between the runtime does
  * not end. start: it is started if it does not run. 0 or an error; ESRCH: it does not run; ECANCELED: it is
- * ending. */
+ * ending. They nest: within, it is always 0. */
 int cc__driver_enter(bool start);
 void cc__driver_leave(void);
 /* The same for a thread that has claimed a fiber and has yet to make it runnable: the fiber keeps the runtime up

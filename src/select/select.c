@@ -10,13 +10,17 @@
  * SELECT-1  Locks are taken in one order by everybody, each once: no deadlock, the same object twice included.
  * SELECT-2  At most one arm ends the wait: all share one waiter and one ticket.
  * SELECT-3  When select returns, no arm is on a list and no waker is about to touch one.
+ * SELECT-4  A thread that is no worker and waits for a task's end is inside the runtime: the records stay until every
+ *           arm has taken its leave.
  */
 #include <ccc/cc_select.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
 #include "plat/clock.h"
+#include "plat/thread.h"
 #include "probe/trace.h"
+#include "sched/driver.h"
 #include "wait/arm.h"
 #include "wait/cancel.h"
 
@@ -286,9 +290,7 @@ static CC_NOINLINE int wait_many(CCCase *cases, size_t n, CCSelectOrder order, u
 
 /* ---- the calls ---- */
 
-static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
-    if (chosen == NULL || (cases == NULL && n > 0) || n > CC_SELECT_MAX) return EINVAL;
-    if (order != CC_SELECT_FAIR && order != CC_SELECT_FIRST) return EINVAL;
+static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
     for (;;) {
         int rc = take_ready(cases, n, order, chosen);
         if (rc != EAGAIN || !wait) return rc;
@@ -297,10 +299,30 @@ static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t dea
     }
 }
 
+/* On a thread that is no worker. */
+static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
+                                        size_t *chosen) {
+    size_t i = 0;
+    while (i < n && cases[i].kind != CC_CASE_JOIN) i++;
+    int entered = ESRCH;
+    while (i < n && (entered = cc__driver_enter(false)) == ECANCELED)
+        cc__thread_yield(); /* a shutdown that may change its mind */
+    int rc = select_within(cases, n, order, deadline, wait, chosen);
+    if (entered == 0) cc__driver_leave();
+    return rc;
+}
+
+static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
+    if (chosen == NULL || (cases == NULL && n > 0) || n > CC_SELECT_MAX) return EINVAL;
+    if (order != CC_SELECT_FAIR && order != CC_SELECT_FIRST) return EINVAL;
+    if (unlikely(cc__worker() == NULL)) return select_on_thread(cases, n, order, deadline, wait, chosen);
+    return select_within(cases, n, order, deadline, wait, chosen);
+}
+
 /* The objects may be gone when it is over: the line names places in the array (TRACE-1). */
 static CC_NOINLINE CC_COLD int select_traced(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
                                              size_t *chosen) {
-    static const char *const kinds[] = {"none", "send", "recv", "join", "at"};
+    static const char *const kinds[] = {"none", "send", "recv", "join", "at", "cancel"};
     uint64_t start = cc__clock_now();
     int rc = select_one(cases, n, order, deadline, wait, chosen);
     if (cc__trace_on(TRACE_TIMING)) {

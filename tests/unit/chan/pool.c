@@ -167,7 +167,8 @@ static int slow_create(void *place, void *context) {
 
 static void waiter_creates_with(enum parties kind, size_t deadline_ms) {
     struct slow_shop shop = {.waiters = 2};
-    shop.ch = cc_chan_create_ex(&(CCChanConfig){.elem_size = 8, .capacity = 1, .on_create = slow_create, .context = &shop});
+    shop.ch =
+        cc_chan_create_ex(&(CCChanConfig){.elem_size = 8, .capacity = 1, .on_create = slow_create, .context = &shop});
     CHECK(shop.ch != NULL);
     struct call calls[3];
     struct party parties[3];
@@ -215,7 +216,7 @@ static void *customer(void *arg) {
         if (rc == ENOSPC) continue;
         CHECK_EQ(rc, 0);
         CHECK(atomic_fetch_add(&shop->in_use, 1) < 4); /* never more than exist */
-        CHECK_EQ(item->uses++, 0);                    /* nobody else has it */
+        CHECK_EQ(item->uses++, 0);                     /* nobody else has it */
         if (i % 5 == 0) cc_yield();
         CHECK_EQ(item->uses, 1);
         atomic_fetch_sub(&shop->in_use, 1);
@@ -246,8 +247,11 @@ TEST_WORKERS(customers) {
 /* A pool that is filled by hand: no on_create. */
 TEST(filled_by_hand) {
     struct shop shop = {0};
-    shop.ch = cc_chan_create_ex(
-        &(CCChanConfig){.elem_size = sizeof(void *), .capacity = 2, .on_reset = clean_item, .on_destroy = destroy_item, .context = &shop});
+    shop.ch = cc_chan_create_ex(&(CCChanConfig){.elem_size = sizeof(void *),
+                                                .capacity = 2,
+                                                .on_reset = clean_item,
+                                                .on_destroy = destroy_item,
+                                                .context = &shop});
     CHECK(shop.ch != NULL);
     struct item *item = NULL;
     CHECK_EQ(cc_chan_recv_try(shop.ch, &item, sizeof item), EAGAIN);
@@ -318,4 +322,47 @@ TEST(select_hears_of_a_failure) {
     CHECK_EQ(cases[0].error, 0);
     give(&shop, item);
     cc_chan_free(shop.ch);
+}
+
+/* ---- on_create panics: the room is free again, and who waits for it is told ---- */
+
+static int panic_create(void *place, void *context) {
+    struct slow_shop *shop = context;
+    if (atomic_fetch_add(&shop->calls, 1) == 0) {
+        while (waiting_on(shop->ch, &shop->ch->receivers) != atomic_load(&shop->waiters)) cc_yield();
+        cc_panic("no item");
+    }
+    memset(place, 1, 8);
+    return 0;
+}
+
+static void recv_in_scope(void *ch) {
+    uint64_t value;
+    (void)cc_chan_recv(ch, &value, sizeof value);
+}
+
+static void *recv_and_panic(void *ch) {
+    CCPanic why;
+    CHECK_EQ(cc_try(recv_in_scope, ch, &why), ENOTRECOVERABLE);
+    return NULL;
+}
+
+TEST_WORKERS(create_panics) {
+    for (int kind = FIBERS; kind <= THREADS; kind++) {
+        struct slow_shop shop = {.waiters = 1};
+        shop.ch = cc_chan_create_ex(
+            &(CCChanConfig){.elem_size = 8, .capacity = 1, .on_create = panic_create, .context = &shop});
+        CHECK(shop.ch != NULL);
+        struct party first = party_start((enum parties)kind, 0, recv_and_panic, shop.ch);
+        while (atomic_load(&shop.calls) == 0) cc_yield();
+        struct call call;
+        call_init(&call, shop.ch, 8, 0);
+        struct party second = party_start((enum parties)kind, 1, call_recv_until, &call);
+        party_end(&first);
+        party_end(&second);
+        CHECK_EQ(call.returned, 0);
+        CHECK_EQ(shop.calls, 2);
+        check_clean(shop.ch);
+        cc_chan_free(shop.ch);
+    }
 }

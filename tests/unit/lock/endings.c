@@ -302,3 +302,31 @@ TEST_WORKERS(cancelled_with_the_mutex) {
     CHECK_EQ(inside, 0);
     mutex_clean(&held.mutex);
 }
+
+/* Nor does the end of a grace period make it anything but one wait, however long the mutex is held. */
+static void *wait_cancelled(void *arg) {
+    CHECK_EQ(cc_mutex_lock(&held.mutex), 0);
+    CHECK_EQ(cc_cond_wait(&held.cond, &held.mutex), ECANCELED);
+    CHECK_EQ(cc_mutex_unlock(&held.mutex), 0);
+    return arg;
+}
+
+TEST_WORKERS(grace_is_over_while_the_mutex_is_held) {
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.grace_ms = 1});
+    CCTask task;
+    CHECK(n != NULL);
+    CHECK_EQ(cc_nursery_spawn_ex(n, &task, wait_cancelled, NULL, NULL), 0);
+    await_line(&held.cond, 1);
+    CHECK_EQ(cc_mutex_lock(&held.mutex), 0);
+    CHECK_EQ(cc_nursery_cancel(n), 0);
+    await_lobby(&held.mutex, 1);
+    struct fiber *f = cc__pool_find(task.id);
+    uint64_t wait = cc__get(&f->word) & WORD_TICKET;
+    CHECK_EQ(cc_sleep_ms(20), 0);
+    CHECK_EQ(cc__get(&f->word) & WORD_TICKET, wait);
+    CHECK_EQ(cc_mutex_unlock(&held.mutex), 0);
+    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+    CHECK_EQ(cc_task_detach(&task), 0);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    mutex_clean(&held.mutex);
+}

@@ -263,3 +263,7 @@ TEST_DIES(freed_before_what_is_below, "SCOPE-4", .signal = SIGABRT) {
     CHECK(cc_nursery_create(above) != NULL);
     (void)cc_nursery_free(above);
 }
+
+TEST_DIES(freed_inside_its_block, "which frees it when it is left", .signal = SIGABRT) {
+    CC_NURSERY(n)(void) cc_nursery_free(n);
+}

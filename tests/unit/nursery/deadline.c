@@ -255,3 +255,16 @@ static void at_the_edge(void) {
 TEST_WORKERS(at_the_edge_of_a_block) {
     in_fiber(at_the_edge);
 }
+
+/* A loop that saw the deadline pass, a moment before it was put off, cancels nothing. */
+TEST(put_off_at_the_last_moment) {
+    CCNursery *n = new_nursery(NULL);
+    uint64_t seen = cc_now_ns();
+    CHECK_EQ(cc_nursery_set_deadline(n, cc_after_ms(60 * 1000)), 0);
+    cc__scope_expire(&n->scope, seen);
+    CHECK_EQ(cc__get(&n->scope.cancelled), 0);
+    CHECK_EQ(cc_nursery_set_deadline(n, CC_FOREVER), 0);
+    cc__scope_expire(&n->scope, cc_now_ns());
+    CHECK_EQ(cc_nursery_wait(n), 0);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}

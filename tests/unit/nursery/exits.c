@@ -97,9 +97,13 @@ static void hooks_spawn(void) {
     CHECK_EQ(late_children, 3);
     CHECK_EQ(late_hooks, 3);
     CHECK_EQ(cc_nursery_at_exit(the_nursery, spawn_from_hook, NULL), 0);
-    CHECK_EQ(cc_nursery_free(the_nursery), 0);
+    CHECK_EQ(cc_nursery_wait_until(the_nursery, CC_FOREVER), 0);
     CHECK_EQ(late_children, 4);
     CHECK_EQ(late_hooks, 4);
+    CHECK_EQ(cc_nursery_at_exit(the_nursery, spawn_from_hook, NULL), 0);
+    CHECK_EQ(cc_nursery_free(the_nursery), 0);
+    CHECK_EQ(late_children, 5);
+    CHECK_EQ(late_hooks, 5);
 }
 
 TEST_WORKERS(hooks_that_start_children) {

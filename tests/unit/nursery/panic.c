@@ -145,3 +145,49 @@ static void *locks_again(void *arg) {
 TEST_WORKERS(a_mutex_is_given_back) {
     CHECK_EQ(cc_run(locks_again, NULL, NULL), 0);
 }
+
+/* ---- a hook panics ---- */
+
+static atomic_int hooks;
+
+static void count_hook(void *arg) {
+    (void)arg;
+    atomic_fetch_add(&hooks, 1);
+}
+
+static void panic_hook(void *text) {
+    cc_panic("%s", (const char *)text);
+}
+
+static void block_with_hooks(void *ch) {
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_nursery_autoclose(n, ch), 0);
+        CHECK_EQ(cc_nursery_at_exit(n, count_hook, NULL), 0);
+        CHECK_EQ(cc_nursery_at_exit(n, panic_hook, "the second hook"), 0);
+        CHECK_EQ(cc_nursery_at_exit(n, count_hook, NULL), 0);
+        CHECK_EQ(cc_nursery_at_exit(n, panic_hook, "the first hook"), 0);
+        CHECK_EQ(cc_nursery_spawn(n, sleep_long, NULL), 0);
+        CHECK_EQ(cc_nursery_cancel(n), 0);
+    }
+}
+
+/* The exits that are left are run all the same, and the nursery goes: the outer one could not be freed else. */
+static void *hooks_panic(void *arg) {
+    CCChan *ch = cc_chan_create(sizeof(int), 1);
+    atomic_store(&hooks, 0);
+    CC_NURSERY(outer) {
+        CCPanic why;
+        CHECK_EQ(cc_try(block_with_hooks, ch, &why), ENOTRECOVERABLE);
+        CHECK_EQ(strcmp(why.message, "the second hook"), 0); /* it has taken the place of the first */
+        CHECK_EQ(atomic_load(&hooks), 2);
+        CHECK(cc_chan_is_closed(ch));
+        CHECK(!cc_cancelled());
+    }
+    cc_chan_free(ch);
+    return arg;
+}
+
+TEST_WORKERS(a_hook_that_panics) {
+    hooks_panic(NULL);
+    CHECK_EQ(cc_run(hooks_panic, NULL, NULL), 0);
+}

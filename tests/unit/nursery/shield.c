@@ -290,3 +290,17 @@ static void *bring_a_shield(void *arg) {
 TEST_WORKERS(shield_from_outside) {
     CHECK_EQ(cc_run(bring_a_shield, NULL, NULL), 0);
 }
+
+/* The compiler knows that these blocks are executed: it does not warn of what they set. */
+static void set_inside(void) {
+    int shielded, timed;
+    CC_SHIELD shielded = cc_check_cancel();
+    CC_WITH_DEADLINE(CC_FOREVER) timed = cc_check_cancel();
+    CHECK_EQ(shielded, 0);
+    CHECK_EQ(timed, 0);
+}
+
+TEST(blocks_are_executed) {
+    set_inside();
+    in_fiber(set_inside);
+}

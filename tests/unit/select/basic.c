@@ -1,6 +1,8 @@
 /* basic.c - a select does exactly one arm, at once or later, and leaves nothing of the others behind. */
 #include "arms.h"
 
+#include "../capture.h"
+
 /* ---- at once ---- */
 
 static void *ready_arms(void *unused) {
@@ -77,7 +79,7 @@ static void *nothing_ready(void *unused) {
     fill(full, 8);
     uint64_t in = 4711, out = 1;
     size_t chosen = 99;
-    CCCase cases[] = {recv_arm(empty, &in), send_arm(full, &out), recv_arm(meet, &in), send_arm(meet, &out),
+    CCCase cases[] = {recv_arm(empty, &in), send_arm(full, &out), recv_arm(meet, &in),   send_arm(meet, &out),
                       recv_arm(NULL, &in),  send_arm(NULL, &out), {.kind = CC_CASE_NONE}};
     CHECK_EQ(cc_select_try(cases, 7, &chosen), EAGAIN);
     CHECK_EQ(cc_select(cases, 7, (CCDeadline){0}, &chosen), ETIMEDOUT);
@@ -366,4 +368,27 @@ TEST(dropping_channels_are_ready) {
     CHECK_EQ(cc_chan_dropped(old_goes), 1);
     cc_chan_free(new_goes);
     cc_chan_free(old_goes);
+}
+
+/* ---- traced ---- */
+
+static struct capture capture;
+
+static void *select_a_cancellation(void *arg) {
+    CCCase cases[] = {CC_ON_CANCEL()};
+    size_t chosen = 1;
+    CHECK_EQ(cc_select(cases, 1, CC_FOREVER, &chosen), 0);
+    CHECK_EQ(chosen, 0);
+    return arg;
+}
+
+TEST(a_cancellation_has_a_name) {
+    CHECK_EQ(setenv("CC_CHAN_DEBUG_VERBOSE", "1", 1), 0);
+    capture_start(&capture);
+    CCTask task;
+    int spawned = cc_spawn(&task, select_a_cancellation, NULL, NULL);
+    int cancelled = cc_task_cancel(&task), joined = cc_task_join(&task, NULL);
+    const char *said = capture_end(&capture);
+    CHECK_EQ(spawned | cancelled | joined, 0);
+    CHECK(contains(said, "select of 1: case 0, cancel, error 0"));
 }

@@ -1,6 +1,8 @@
 /* join.c - a task's end is an arm like any other, and uses the handle up only when it is chosen. */
 #include "arms.h"
 
+#include <sched.h>
+
 struct gated {
     CCChan *gate;
     long answer;
@@ -281,4 +283,45 @@ TEST_WORKERS(one_task_in_two_arms) {
     CHECK((c.chosen == 0 ? rb : ra) == NULL);
     CHECK_EQ(cc_task_join(&task, NULL), ESRCH);
     cc_chan_free(gated.gate);
+}
+
+/* ---- a shutdown comes while OS threads, which hear of the end last, take their leave ---- */
+
+struct ends {
+    CCTask tasks[2];
+    atomic_int *selecting;
+};
+
+static void *select_ends(void *arg) {
+    struct ends *ends = arg;
+    struct sched_param none = {0};
+    (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &none); /* so that the shutdown is quicker */
+    CCCase cases[] = {CC_JOIN(&ends->tasks[0], NULL, NULL), CC_JOIN(&ends->tasks[1], NULL, NULL)};
+    size_t chosen;
+    atomic_fetch_add(ends->selecting, 1);
+    CHECK_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+    return NULL;
+}
+
+TEST(shutdown_while_threads_select) {
+    enum { SELECTORS = 4 };
+    for (long round = 0; round < test_scale(100); round++) {
+        struct gated gated = {new_chan(0, 2), 7};
+        struct ends ends[SELECTORS];
+        atomic_int selecting = 0;
+        pthread_t threads[SELECTORS];
+        CCTask tasks[2];
+        for (int i = 0; i < 2; i++) CHECK_EQ(cc_spawn(&tasks[i], wait_at_gate, &gated, NULL), 0);
+        for (int i = 0; i < SELECTORS; i++) {
+            for (int k = 0; k < 2; k++) CHECK_EQ(cc_task_dup(&tasks[k], &ends[i].tasks[k]), 0);
+            ends[i].selecting = &selecting;
+            CHECK_EQ(pthread_create(&threads[i], NULL, select_ends, &ends[i]), 0);
+        }
+        while (atomic_load(&selecting) < SELECTORS) CHECK_EQ(cc_sleep_ms(1), 0);
+        for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_detach(&tasks[i]), 0);
+        for (int i = 0; i < 2; i++) CHECK_EQ(cc_chan_send(gated.gate, NULL, 0), 0);
+        CHECK_EQ(cc_runtime_shutdown(60 * 1000), 0);
+        for (int i = 0; i < SELECTORS; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
+        cc_chan_free(gated.gate);
+    }
 }
