@@ -77,13 +77,13 @@ static void *use_after_free(void *arg) {
 }
 
 /* The frame of another fiber, which has returned from it. */
-static atomic_int returned;
+static atomic_int returned, looked;
 
 static void *leave_a_frame(void *arg) {
     wander();
     keep_a_local();
     atomic_store(&returned, 1);
-    wander();
+    while (!atomic_load(&looked)) cc_yield(); /* its stack, and what the sanitizer knows of it, is there until then */
     return arg;
 }
 
@@ -92,6 +92,7 @@ static void *use_anothers_frame(void *arg) {
     CHECK_EQ(cc_spawn(&task, leave_a_frame, NULL, NULL), 0);
     while (!atomic_load(&returned)) cc_yield();
     sink = kept[5];
+    atomic_store(&looked, 1);
     CHECK_EQ(cc_task_join(&task, NULL), 0);
     return arg;
 }
