@@ -200,7 +200,10 @@ typedef struct CCDeadlineScope {
 CC_API CC__ALWAYS CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline);
 CC_API void cc_deadline_leave(CCDeadlineScope *scope);
 
-/* No wait in the block is cancelled:  CC_SHIELD { … } */
+/* No wait in the block is cancelled:  CC_SHIELD { … }
+ *
+ * That holds for the scopes that are opened inside, too: their deadlines and failures do not end the block's own waits
+ * before it is over. Their children are not shielded. */
 typedef struct CCShield {
     CCDefer deferred;
     bool begun;
