@@ -1,11 +1,13 @@
 /* home.c - a channel that one worker has to itself, and how others get it. */
 #include "harness.h"
 
+#include "../../programs/where.h"
 #include "../crew.h"
 #include "chan/chan.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #ifndef CC_TSAN /* where no channel has a home */
@@ -164,6 +166,7 @@ static void meddle(int index, void *arg) {
             atomic_fetch_add(&game.stolen, 1);
         }
         (void)cc_chan_dropped(ch); /* takes the lock */
+        sched_yield();
     }
 }
 
@@ -192,6 +195,8 @@ TEST_WORKERS(two_talk_undisturbed) {
 }
 
 TEST_WORKERS(two_talk_and_threads_meddle) {
+    if (under_valgrind())
+        SKIP("valgrind runs one thread at a time, and those that never rest have the lock when it is theirs");
     play(1, 1);
     play(1, 2);
     play(128, 2);
