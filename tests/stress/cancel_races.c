@@ -2,12 +2,12 @@
  * outcome, nothing lost, nothing left on a list.
  *
  * A round: a victim waits; one fiber makes the wait succeed, another one ends it (or a deadline does), both after a
- * random pause. Then the books are compared. The table of kinds has a row for each; a lock's wait would be one more:
- * its success is the owner's unlock, and what must not be lost is the lock.
+ * random pause. Then the books are compared. The table of kinds has a row for each.
  */
 #include "stress.h"
 
 #include "chan/chan.h"
+#include "lock/lobby.h"
 #include "nursery/nursery.h"
 #include "task/task.h"
 
@@ -34,6 +34,13 @@ struct scene {
     CCNursery *inner;
     struct cell cell;
     struct bell bell;
+    CCMutex mutex;
+    CCRWLock rwlock;
+    CCCond cond;
+    CCSem sem;
+    CCWaitGroup group;
+    CCEvent event;
+    bool signalled; /* under the mutex */
     uint64_t value;
     int sent;
 };
@@ -64,6 +71,10 @@ static void check_channel(CCChan *ch) {
     cc__lock_release(&ch->lock);
     CHECK_EQ(cc_chan_len(ch), 0);
     cc_chan_free(ch);
+}
+
+static void set_up_nothing(struct scene *s) {
+    (void)s;
 }
 
 /* ---- receive ---- */
@@ -261,6 +272,147 @@ static void settle_nursery(struct scene *s) {
     CHECK_EQ(cc_nursery_free(s->inner), 0);
 }
 
+/* ---- locks: somebody holds one until the bell rings; what must not be lost is the lock ---- */
+
+static void *hold_mutex(void *arg) {
+    struct scene *s = arg;
+    CHECK_EQ(cc_mutex_lock(&s->mutex), 0);
+    atomic_store(&s->cell.set, 1);
+    (void)bell_wait(&s->bell);
+    CHECK_EQ(cc_mutex_unlock(&s->mutex), 0);
+    return NULL;
+}
+
+static void *hold_rwlock(void *arg) {
+    struct scene *s = arg;
+    CHECK_EQ(cc_rwlock_read_lock(&s->rwlock), 0);
+    atomic_store(&s->cell.set, 1);
+    (void)bell_wait(&s->bell);
+    CHECK_EQ(cc_rwlock_read_unlock(&s->rwlock), 0);
+    return NULL;
+}
+
+static void set_up_held(struct scene *s, CCTaskFn hold) {
+    s->target = spawn(hold, s);
+    while (atomic_load(&s->cell.set) == 0) cc_yield();
+}
+
+static void set_up_mutex(struct scene *s) {
+    set_up_held(s, hold_mutex);
+}
+
+static void set_up_rwlock(struct scene *s) {
+    set_up_held(s, hold_rwlock);
+}
+
+static int wait_mutex(struct scene *s) {
+    int rc = s->ender == BY_DEADLINE ? cc_mutex_lock_until(&s->mutex, s->deadline) : cc_mutex_lock(&s->mutex);
+    if (rc == 0) CHECK_EQ(cc_mutex_unlock(&s->mutex), 0);
+    return rc;
+}
+
+static int wait_rwlock(struct scene *s) {
+    int rc = s->ender == BY_DEADLINE ? cc_rwlock_write_lock_until(&s->rwlock, s->deadline)
+                                     : cc_rwlock_write_lock(&s->rwlock);
+    if (rc == 0) CHECK_EQ(cc_rwlock_write_unlock(&s->rwlock), 0);
+    return rc;
+}
+
+/* Free, and nobody sits in its lobby. */
+static void check_mutex(CCMutex *mutex) {
+    CHECK_EQ(cc_mutex_lock_try(mutex), 0);
+    CHECK_EQ(cc_mutex_unlock(mutex), 0);
+    struct lobby *lobby = cc__lobby_of(mutex);
+    cc__lock_take(&lobby->lock);
+    CHECK(cc__lobby_first_locked(lobby, mutex) == NULL);
+    cc__lock_release(&lobby->lock);
+}
+
+static void settle_mutex(struct scene *s) {
+    join_helper(s);
+    join(s->target);
+    check_mutex(&s->mutex);
+}
+
+static void settle_rwlock(struct scene *s) {
+    join_helper(s);
+    join(s->target);
+    CHECK_EQ(cc_rwlock_write_lock_try(&s->rwlock), 0);
+    CHECK_EQ(cc_rwlock_write_unlock(&s->rwlock), 0);
+    CHECK_EQ(cc_rwlock_read_lock_try(&s->rwlock), 0);
+    CHECK_EQ(cc_rwlock_read_unlock(&s->rwlock), 0);
+}
+
+/* ---- condition: it returns with the mutex, whatever ended it ---- */
+
+static int wait_cond(struct scene *s) {
+    CC_SHIELD CHECK_EQ(cc_mutex_lock(&s->mutex), 0);
+    int rc = 0;
+    while (!s->signalled && rc == 0)
+        rc = s->ender == BY_DEADLINE ? cc_cond_wait_until(&s->cond, &s->mutex, s->deadline)
+                                     : cc_cond_wait(&s->cond, &s->mutex);
+    CHECK_EQ(cc_mutex_unlock(&s->mutex), 0);
+    return rc;
+}
+
+static void succeed_by_signal(struct scene *s) {
+    CHECK_EQ(cc_mutex_lock(&s->mutex), 0);
+    s->signalled = true;
+    CHECK_EQ(cc_cond_signal(&s->cond), 0);
+    CHECK_EQ(cc_mutex_unlock(&s->mutex), 0);
+}
+
+static void settle_cond(struct scene *s) {
+    join_helper(s);
+    check_mutex(&s->mutex);
+}
+
+/* ---- permits, counts, events ---- */
+
+static int wait_sem(struct scene *s) {
+    return s->ender == BY_DEADLINE ? cc_sem_acquire_until(&s->sem, s->deadline) : cc_sem_acquire(&s->sem);
+}
+
+static void succeed_by_release(struct scene *s) {
+    CHECK_EQ(cc_sem_release(&s->sem, 1), 0);
+}
+
+static void settle_sem(struct scene *s) {
+    join_helper(s);
+    if (s->outcome != 0) CHECK_EQ(cc_sem_acquire_try(&s->sem), 0); /* the permit is still to be had */
+    CHECK_EQ(cc_sem_acquire_try(&s->sem), EAGAIN);                 /* and there is no other */
+}
+
+static void set_up_group(struct scene *s) {
+    CHECK_EQ(cc_wait_group_add(&s->group, 1), 0);
+}
+
+static int wait_group(struct scene *s) {
+    return s->ender == BY_DEADLINE ? cc_wait_group_wait_until(&s->group, s->deadline) : cc_wait_group_wait(&s->group);
+}
+
+static void succeed_by_done(struct scene *s) {
+    CHECK_EQ(cc_wait_group_done(&s->group), 0);
+}
+
+static void settle_group(struct scene *s) {
+    join_helper(s);
+    CHECK_EQ(cc_wait_group_wait_try(&s->group), 0);
+}
+
+static int wait_event(struct scene *s) {
+    return s->ender == BY_DEADLINE ? cc_event_wait_until(&s->event, s->deadline) : cc_event_wait(&s->event);
+}
+
+static void succeed_by_event(struct scene *s) {
+    CHECK_EQ(cc_event_set(&s->event), 0);
+}
+
+static void settle_event(struct scene *s) {
+    join_helper(s);
+    CHECK_EQ(cc_event_wait_try(&s->event), 0);
+}
+
 /* ---- objects without a lock ---- */
 
 static bool cell_try(void *object, void *io) {
@@ -317,10 +469,6 @@ static void succeed_by_setting(struct scene *s) {
     if (f != NULL) (void)cc__fiber_wake(f, atomic_load(&s->cell.ticket), WAKE_OBJECT);
 }
 
-static void set_up_nothing(struct scene *s) {
-    (void)s;
-}
-
 /* ---- the table ---- */
 
 #define CANCELS (1u << BY_NURSERY | 1u << BY_TASK | 1u << BY_SCOPE_DEADLINE)
@@ -339,6 +487,12 @@ static const struct kind kinds[] = {
     {"join", CANCELS | TIMED, set_up_join, wait_join, succeed_by_ring, settle_join},
     {"nursery", CANCELS | TIMED, set_up_nursery, wait_nursery, succeed_by_ring, settle_nursery},
     {"nursery, to the end", CANCELS, set_up_nursery, wait_nursery_to_the_end, succeed_by_ring, settle_nursery},
+    {"mutex", CANCELS | TIMED, set_up_mutex, wait_mutex, succeed_by_ring, settle_mutex},
+    {"rwlock", CANCELS | TIMED, set_up_rwlock, wait_rwlock, succeed_by_ring, settle_rwlock},
+    {"condition", CANCELS | TIMED, set_up_nothing, wait_cond, succeed_by_signal, settle_cond},
+    {"semaphore", CANCELS | TIMED, set_up_nothing, wait_sem, succeed_by_release, settle_sem},
+    {"wait group", CANCELS | TIMED, set_up_group, wait_group, succeed_by_done, settle_group},
+    {"event", CANCELS | TIMED, set_up_nothing, wait_event, succeed_by_event, settle_event},
     {"object without a lock", CANCELS | TIMED, set_up_nothing, wait_cell, succeed_by_setting, join_helper},
     {"park_if", CANCELS, set_up_nothing, wait_park_if, succeed_by_setting, join_helper},
 };
