@@ -91,8 +91,19 @@ static CC_NOINLINE int leave_cancelled(CCChan *ch, struct arm *arm) {
     return ECANCELED;
 }
 
-/* A fiber waits without a deadline. */
-CC_INLINE int wait_sole_locked(struct worker *w, CCChan *ch, struct link *list, void *value) {
+/* What guards the channel at the moment: its lock, or, at home, the worker's biased lock. A constant wherever it is
+ * used: each of the functions below is compiled twice. */
+enum guard { LOCKED, INSIDE };
+
+CC_INLINE void release(struct worker *w, CCChan *ch, enum guard guard) {
+    if (guard == INSIDE)
+        cc__bias_leave(&w->runq.bias);
+    else
+        cc__lock_release(&ch->lock);
+}
+
+/* A fiber waits without a deadline. Consumes the guard. */
+CC_INLINE int wait_sole(struct worker *w, CCChan *ch, struct link *list, void *value, enum guard guard) {
     struct fiber *self = cc__sched_current(w);
     struct waiter waiter;
     struct arm arm;
@@ -103,33 +114,37 @@ CC_INLINE int wait_sole_locked(struct worker *w, CCChan *ch, struct link *list, 
     arm.linked = true;
     arm.late = false;
     cc__list_push_back(list, &arm.link);
-    if (likely(cc__wait_sole_locked(w, self, &ch->lock) == WAKE_OBJECT)) return arm.error;
-    return leave_cancelled(ch, &arm);
+    enum wake_reason reason =
+        guard == INSIDE ? cc__wait_sole_inside(w, self) : cc__wait_sole_locked(w, self, &ch->lock);
+    return likely(reason == WAKE_OBJECT) ? arm.error : leave_cancelled(ch, &arm);
 }
 
 /* ---- one step, the short way where it is open ---- */
 
-/* The first arm of a list, which is not empty, off it and claimed by the short way; NULL: it takes the long way. */
-CC_INLINE struct arm *take_first_locked(struct worker *w, CCChan *ch, struct link *list) {
+/* The first arm of a list that can be claimed, off it and claimed, the caller inside its worker's biased lock; NULL:
+ * there is none, or it takes the long way. */
+CC_INLINE struct arm *take_first(struct worker *w, CCChan *ch, struct link *list, enum guard guard) {
     do {
         struct arm *arm = cc__chan_arm(cc__get(&list->next));
         struct waiter *waiter = arm->waiter;
         if (unlikely(!cc__hand_possible(w, waiter))) return NULL;
         cc__list_remove(&arm->link);
         arm->linked = false;
-        if (likely(cc__hand_begin(w, waiter))) return arm;
+        if (likely(guard == INSIDE ? cc__hand_claim_inside(waiter) : cc__hand_begin(w, waiter))) return arm;
         arm->late = true;
         ch->late++;
     } while (!cc__list_empty(list));
     return NULL;
 }
 
-CC_INLINE int finish_hand(struct worker *w, CCChan *ch, struct arm *arm, const struct chan_label *label) {
+/* Consumes the guard. */
+CC_INLINE int finish_hand(struct worker *w, CCChan *ch, struct arm *arm, enum guard guard,
+                          const struct chan_label *label) {
     CCFiberId whom = label != NULL ? cc__pool_id(arm->waiter->fiber) : 0;
     arm->error = 0;
     if (unlikely(arm->chosen != NULL)) *arm->chosen = arm->index;
-    cc__hand_end(w, arm->waiter);
-    cc__lock_release(&ch->lock);
+    cc__hand_end(w, arm->waiter); /* leaves the biased lock */
+    if (guard == LOCKED) cc__lock_release(&ch->lock);
     cc__hand_tell(w);
     if (label != NULL) cc__chan_trace_wake(label, whom);
     return 0;
@@ -155,28 +170,31 @@ static CC_NOINLINE int recv_the_long_way(CCChan *ch, void *value) {
     return rc == ARM_SETTLE ? cc__chan_create_item(ch, value) : rc;
 }
 
-/* Consumes the lock, except that ARM_WAIT leaves it held. */
-CC_INLINE int send_step_locked(struct worker *w, CCChan *ch, const void *value, const struct chan_label *label) {
+/* Consumes the guard, except when it says that the caller has to wait (ARM_WAIT) or to go the long way (LONG_WAY). */
+enum { LONG_WAY = -4 };
+
+CC_INLINE int send_step(struct worker *w, CCChan *ch, const void *value, enum guard guard,
+                        const struct chan_label *label) {
     if (!cc__list_empty(&ch->receivers)) {
-        struct arm *receiver = take_first_locked(w, ch, &ch->receivers);
-        if (unlikely(receiver == NULL)) return send_the_long_way(ch, value);
+        struct arm *receiver = take_first(w, ch, &ch->receivers, guard);
+        if (unlikely(receiver == NULL)) return LONG_WAY;
         cc__chan_copy(ch, receiver->value, value);
-        return finish_hand(w, ch, receiver, label);
+        return finish_hand(w, ch, receiver, guard, label);
     }
-    if (unlikely(cc__get(&ch->closed))) return send_the_long_way(ch, value);
+    if (unlikely(cc__get(&ch->closed))) return LONG_WAY;
     if (cc__get(&ch->count) < ch->capacity) {
         cc__chan_put_locked(ch, value);
-        cc__lock_release(&ch->lock);
+        release(w, ch, guard);
         return 0;
     }
-    return likely(ch->mode == CC_CHAN_MODE_BLOCK) ? ARM_WAIT : send_the_long_way(ch, value);
+    return likely(ch->mode == CC_CHAN_MODE_BLOCK) ? ARM_WAIT : LONG_WAY;
 }
 
-CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value, const struct chan_label *label) {
+CC_INLINE int recv_step(struct worker *w, CCChan *ch, void *value, enum guard guard, const struct chan_label *label) {
     size_t count = cc__get(&ch->count);
     if (!cc__list_empty(&ch->senders)) {
-        struct arm *sender = take_first_locked(w, ch, &ch->senders);
-        if (unlikely(sender == NULL)) return recv_the_long_way(ch, value);
+        struct arm *sender = take_first(w, ch, &ch->senders, guard);
+        if (unlikely(sender == NULL)) return LONG_WAY;
         /* The oldest value is ours; the sender's goes behind the others. */
         if (count > 0) {
             cc__chan_get_locked(ch, value);
@@ -184,14 +202,25 @@ CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value, const 
         } else {
             cc__chan_copy(ch, value, sender->value);
         }
-        return finish_hand(w, ch, sender, label);
+        return finish_hand(w, ch, sender, guard, label);
     }
     if (count > 0) {
         cc__chan_get_locked(ch, value);
-        cc__lock_release(&ch->lock);
+        release(w, ch, guard);
         return 0;
     }
-    return likely(!ch->pool && !cc__get(&ch->closed)) ? ARM_WAIT : recv_the_long_way(ch, value);
+    return likely(!ch->pool && !cc__get(&ch->closed)) ? ARM_WAIT : LONG_WAY;
+}
+
+/* Consumes the lock, except that ARM_WAIT leaves it held. */
+CC_INLINE int send_step_locked(struct worker *w, CCChan *ch, const void *value, const struct chan_label *label) {
+    int rc = send_step(w, ch, value, LOCKED, label);
+    return likely(rc != LONG_WAY) ? rc : send_the_long_way(ch, value);
+}
+
+CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value, const struct chan_label *label) {
+    int rc = recv_step(w, ch, value, LOCKED, label);
+    return likely(rc != LONG_WAY) ? rc : recv_the_long_way(ch, value);
 }
 
 /* There is no item after all. The room is free again: somebody who waits for an item may try. */
@@ -250,7 +279,7 @@ CC_INLINE void visit_locked(struct worker *w, CCChan *ch) {
 CC_INLINE int wait_locked(struct worker *w, CCChan *ch, struct link *list, void *value, uint64_t deadline,
                           const struct chan_label *label) {
     if (label != NULL) cc__chan_trace_park(label, ch);
-    int rc = likely(deadline == WAIT_FOREVER && w != NULL) ? wait_sole_locked(w, ch, list, value)
+    int rc = likely(deadline == WAIT_FOREVER && w != NULL) ? wait_sole(w, ch, list, value, LOCKED)
                                                            : wait_any_locked(ch, list, value, deadline);
     if (label != NULL) cc__chan_trace_woken(label, rc);
     return rc;
@@ -286,90 +315,26 @@ CC_INLINE int recv_slow_locked(CCChan *ch, void *value, uint64_t deadline, bool 
 
 /* ---- at home: inside the worker's biased lock, which stands for the channel's ---- */
 
-/* The first arm of a list that can be claimed, off it and claimed; NULL: there is none, or it is an OS thread's. */
-CC_INLINE struct arm *take_first_inside(CCChan *ch, struct link *list) {
-    while (!cc__list_empty(list)) {
-        struct arm *arm = cc__chan_arm(cc__get(&list->next));
-        struct waiter *waiter = arm->waiter;
-        if (unlikely(waiter->fiber == NULL)) return NULL;
-        cc__list_remove(&arm->link);
-        arm->linked = false;
-        if (likely(cc__hand_claim_inside(waiter))) return arm;
-        arm->late = true;
-        ch->late++;
-    }
-    return NULL;
-}
-
-/* Leaves. */
-CC_INLINE int finish_hand_inside(struct worker *w, struct arm *arm) {
-    arm->error = 0;
-    if (unlikely(arm->chosen != NULL)) *arm->chosen = arm->index;
-    cc__hand_end(w, arm->waiter);
-    cc__hand_tell(w);
-    return 0;
-}
-
-/* A fiber waits, without a deadline. Leaves. */
-CC_INLINE int wait_inside(struct worker *w, CCChan *ch, struct link *list, void *value) {
-    struct fiber *self = cc__sched_current(w);
-    struct waiter waiter;
-    struct arm arm;
-    cc__waiter_init_sole(&waiter, self);
-    arm.waiter = &waiter;
-    arm.value = value;
-    arm.chosen = NULL;
-    arm.linked = true;
-    arm.late = false;
-    cc__list_push_back(list, &arm.link);
-    if (likely(cc__wait_sole_inside(w, self) == WAKE_OBJECT)) return arm.error;
-    return leave_cancelled(ch, &arm);
-}
-
-CC_INLINE int give_up_inside(struct worker *w) {
+/* After a step: waits, gives up or, with LONG_WAY, leaves for what takes the lock. */
+CC_INLINE int wait_inside(struct worker *w, CCChan *ch, struct link *list, void *value, uint64_t deadline, bool wait) {
+    if (likely(wait && deadline == WAIT_FOREVER)) return wait_sole(w, ch, list, value, INSIDE);
     cc__bias_leave(&w->runq.bias);
-    return EAGAIN;
+    return wait ? LONG_WAY : EAGAIN;
 }
 
-/* Leaves, except that ARM_WAIT stays: what is to be done takes the lock. */
+/* Leaves; LONG_WAY: nothing was done. */
 CC_INLINE int send_inside(struct worker *w, CCChan *ch, const void *value, uint64_t deadline, bool wait) {
-    if (unlikely(cc__get(&ch->closed))) return ARM_WAIT;
-    if (!cc__list_empty(&ch->receivers)) {
-        struct arm *receiver = take_first_inside(ch, &ch->receivers);
-        if (unlikely(receiver == NULL)) return ARM_WAIT;
-        cc__chan_copy(ch, receiver->value, value);
-        return finish_hand_inside(w, receiver);
-    }
-    if (cc__get(&ch->count) < ch->capacity) {
-        cc__chan_put_locked(ch, value);
-        cc__bias_leave(&w->runq.bias);
-        return 0;
-    }
-    if (likely(wait && deadline == WAIT_FOREVER)) return wait_inside(w, ch, &ch->senders, (void *)(uintptr_t)value);
-    return wait ? ARM_WAIT : give_up_inside(w);
+    int rc = send_step(w, ch, value, INSIDE, NULL);
+    if (rc == ARM_WAIT) return wait_inside(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline, wait);
+    if (unlikely(rc == LONG_WAY)) cc__bias_leave(&w->runq.bias);
+    return rc;
 }
 
 CC_INLINE int recv_inside(struct worker *w, CCChan *ch, void *value, uint64_t deadline, bool wait) {
-    size_t count = cc__get(&ch->count);
-    if (!cc__list_empty(&ch->senders)) {
-        struct arm *sender = take_first_inside(ch, &ch->senders);
-        if (unlikely(sender == NULL)) return ARM_WAIT;
-        if (count > 0) {
-            cc__chan_get_locked(ch, value);
-            cc__chan_put_locked(ch, sender->value);
-        } else {
-            cc__chan_copy(ch, value, sender->value);
-        }
-        return finish_hand_inside(w, sender);
-    }
-    if (count > 0) {
-        cc__chan_get_locked(ch, value);
-        cc__bias_leave(&w->runq.bias);
-        return 0;
-    }
-    if (unlikely(cc__get(&ch->closed))) return ARM_WAIT;
-    if (likely(wait && deadline == WAIT_FOREVER)) return wait_inside(w, ch, &ch->receivers, value);
-    return wait ? ARM_WAIT : give_up_inside(w);
+    int rc = recv_step(w, ch, value, INSIDE, NULL);
+    if (rc == ARM_WAIT) return wait_inside(w, ch, &ch->receivers, value, deadline, wait);
+    if (unlikely(rc == LONG_WAY)) cc__bias_leave(&w->runq.bias);
+    return rc;
 }
 
 static bool at_home(struct worker *w, const CCChan *ch) {
@@ -414,8 +379,7 @@ static CC_NOINLINE int send_any(CCChan *ch, const void *value, size_t size, uint
     struct worker *w = cc__worker();
     if (enter_home(w, ch)) {
         int rc = send_inside(w, ch, value, deadline, wait);
-        if (likely(rc != ARM_WAIT)) return rc;
-        cc__bias_leave(&w->runq.bias);
+        if (likely(rc != LONG_WAY)) return rc;
     } else if (unlikely(ch->pool)) {
         cc__chan_reset(ch, value);
     }
@@ -429,8 +393,7 @@ static CC_NOINLINE int recv_any(CCChan *ch, void *value, size_t size, uint64_t d
     struct worker *w = cc__worker();
     if (enter_home(w, ch)) {
         int rc = recv_inside(w, ch, value, deadline, wait);
-        if (likely(rc != ARM_WAIT)) return rc;
-        cc__bias_leave(&w->runq.bias);
+        if (likely(rc != LONG_WAY)) return rc;
     }
     cc__chan_lock(ch);
     return recv_slow_locked(ch, value, deadline, wait, NULL);
