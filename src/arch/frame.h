@@ -2,6 +2,10 @@
 #ifndef CC_ARCH_FRAME_H
 #define CC_ARCH_FRAME_H
 
+#include "base/attr.h"
+
+#include <stdint.h>
+
 /* What a frame pointer points beside: the caller's frame pointer, and the address to return to. */
 #if defined(__riscv)
 #define CC_FRAME_UP(fp) ((fp)[-2])
@@ -17,5 +21,22 @@
 #else
 #define CC_FRAME_CHAIN 0
 #endif
+
+/* An address in the stack, at or below the caller's frame: the stack pointer, which costs no frame to be had. */
+#if defined(__x86_64__)
+#define CC_FRAME_SP "rsp"
+#elif defined(__aarch64__) || defined(__riscv)
+#define CC_FRAME_SP "sp"
+#endif
+
+CC_INLINE uintptr_t cc__frame_here(void) {
+#ifdef CC_FRAME_SP
+    register uintptr_t sp __asm__(CC_FRAME_SP);
+    __asm__ volatile("" : "=r"(sp));
+    return sp;
+#else
+    return (uintptr_t)__builtin_frame_address(0);
+#endif
+}
 
 #endif

@@ -55,6 +55,8 @@ struct CCChan {
     char name[CC_CHAN_NAME_MAX];
 };
 
+_Static_assert(offsetof(struct CCChan, lock) == 0, "a wait that is noted by its channel finds the lock there");
+
 CC_INLINE struct arm *cc__chan_arm(struct link *link) {
     return container_of(link, struct arm, link);
 }

@@ -78,7 +78,7 @@ static CC_NOINLINE int wait_any_locked(CCChan *ch, struct link *list, void *valu
     }
     struct arm arm = {.waiter = &waiter, .value = value, .linked = true};
     cc__list_push_back(list, &arm.link);
-    enum wake_reason reason = cc__wait_locked(&waiter, &ch->lock, PARK_QUEUE);
+    enum wake_reason reason = cc__wait_locked(&waiter, &ch->lock, (struct wait_what){PARK_QUEUE, ch});
     if (likely(reason == WAKE_OBJECT)) return arm.error;
     cc__chan_lock(ch);
     cc__chan_leave_locked(ch, &arm);
@@ -115,7 +115,7 @@ CC_INLINE int wait_sole(struct worker *w, CCChan *ch, struct link *list, void *v
     arm.late = false;
     cc__list_push_back(list, &arm.link);
     enum wake_reason reason =
-        guard == INSIDE ? cc__wait_sole_inside(w, self) : cc__wait_sole_locked(w, self, &ch->lock);
+        guard == INSIDE ? cc__wait_sole_inside(w, self, ch) : cc__wait_sole_locked(w, self, &ch->lock);
     return likely(reason == WAKE_OBJECT) ? arm.error : leave_cancelled(ch, &arm);
 }
 

@@ -5,7 +5,7 @@
  * place of the saved context holds the arguments; after the end it holds the result.
  *
  * Who may touch what: `word` through state.h only. `link` and `stack` belong to whoever holds the fiber: the
- * queue that it is on, or the worker that runs it. `join` and what follows it is guarded by `join_lock`, once
+ * queue that it is on, or the worker that runs it; while it is parked `link` is a note of what it waits for. `join` and what follows it is guarded by `join_lock`, once
  * the fiber is published.
  */
 #ifndef CC_FIBER_FIBER_H
@@ -22,7 +22,7 @@
 struct stack;
 struct arm;
 
-enum { FIBER_INLINE_ARGS = 56 };
+enum { FIBER_INLINE_ARGS = 48 };
 
 /* How the argument travels; in the reason field of the state word until the first run. */
 enum fiber_args {
@@ -53,6 +53,7 @@ struct fiber {
             int status;
         } outcome;
     };
+    const void *site; /* where it was started: a return address */
     CCTaskFn fn;
     struct lock join_lock;
     _Atomic uint32_t handles; /* how many may still join or detach; changed under join_lock */
@@ -70,6 +71,25 @@ _Static_assert(offsetof(struct fiber, context) + sizeof(struct context) == CC_LI
 
 CC_INLINE struct fiber *cc__fiber_of(struct link *link) {
     return container_of(link, struct fiber, link);
+}
+
+/* ---- what a parked fiber waits for ----
+ *
+ * Written by the fiber when it parks, into the links that no queue uses then. For whoever looks from outside: valid
+ * if the state word, ticket included, is the same before and after the look. */
+
+CC_INLINE void cc__fiber_note_object(struct fiber *f, const void *object) {
+    cc__set(&f->link.next, (struct link *)(uintptr_t)object);
+}
+CC_INLINE void cc__fiber_note_park(struct fiber *f, uint64_t park) {
+    cc__set(&f->link.prev, (struct link *)(uintptr_t)park);
+}
+CC_INLINE uintptr_t cc__fiber_object(struct fiber *f) {
+    return (uintptr_t)cc__get(&f->link.next);
+}
+/* Which park of its worker it was; from that the worker's diary tells the time (sched/diary.h). */
+CC_INLINE uint64_t cc__fiber_park(struct fiber *f) {
+    return (uint64_t)(uintptr_t)cc__get(&f->link.prev);
 }
 
 struct fiber_extra;

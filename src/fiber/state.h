@@ -56,10 +56,19 @@ enum park_reason {
     PARK_QUEUE,
     PARK_SELECT,
     PARK_MUTEX,
+    PARK_RWLOCK,
+    PARK_COND,
+    PARK_SEM,
+    PARK_GROUP,
+    PARK_EVENT,
+    PARK_BARRIER,
     PARK_NURSERY,
-    PARK_IO
+    PARK_IO,
+    PARK_REASONS, /* how many there are */
 };
 enum wake_reason { WAKE_OBJECT = 16, WAKE_TIMER, WAKE_CANCEL };
+
+_Static_assert((int)PARK_REASONS <= (int)WAKE_OBJECT, "both live in one field of five bits");
 
 #define WORD_STATE UINT64_C(7)
 #define WORD_LATCH UINT64_C(8)

@@ -42,7 +42,7 @@ int cc_barrier_wait_until(CCBarrier *barrier, CCDeadline deadline) {
         complete_locked(b, &wakes);
     } else {
         b->arrived++;
-        rc = cc__line_wait_locked(&b->line, &b->lock, &seat, deadline.ns);
+        rc = cc__line_wait_locked(&b->line, &b->lock, &seat, deadline.ns, (struct wait_what){PARK_BARRIER, b});
         if (likely(rc == 0)) return 0;
         if (seat.mark)
             rc = 0;

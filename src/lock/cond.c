@@ -71,7 +71,7 @@ static int sit_down(struct hall *h, struct cond_seat *s) {
         return 0;
     }
     s->seat.mark = true;
-    enum wake_reason reason = cc__wait_locked(&s->seat.waiter, &h->lock, PARK_MUTEX);
+    enum wake_reason reason = cc__wait_locked(&s->seat.waiter, &h->lock, (struct wait_what){PARK_COND, h});
     if (likely(reason == WAKE_OBJECT)) return 0;
     cc__lock_take(&h->lock);
     if (s->seat.linked) cc__line_remove(&h->line, &s->seat);

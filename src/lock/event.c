@@ -18,7 +18,7 @@ int cc__event_wait_slow(struct hall *h, uint32_t done, uint64_t deadline) {
     }
     int rc = 0;
     if (word != done) {
-        rc = cc__line_wait_locked(&h->line, &h->lock, &seat, deadline);
+        rc = cc__line_wait_locked(&h->line, &h->lock, &seat, deadline, (struct wait_what){PARK_EVENT, h});
         if (likely(rc == 0)) return 0;
         cc__hall_left_locked(h);
     }

@@ -1,10 +1,14 @@
-/* holder.h - who holds a lock; in debug builds, where it is written down and checked, and nowhere else.
+/* holder.h - who holds a lock.
  *
- * A holder is a fiber by its id, or an OS thread by its handle with the top bit set. 0: nobody.
+ * In debug builds a holder is a fiber by its id, or an OS thread by its handle with the top bit set, and it is
+ * checked. Elsewhere it is the stack pointer of whoever took the lock, which costs one store and says as much to
+ * whoever looks for a deadlock: it lies in somebody's stack. 0: nobody; what is there while the lock is free means
+ * nothing.
  */
 #ifndef CC_LOCK_HOLDER_H
 #define CC_LOCK_HOLDER_H
 
+#include "arch/frame.h"
 #include "sync/atomic.h"
 
 #ifdef CC_DEBUG
@@ -15,7 +19,7 @@ void cc__holder_leave(_Atomic uint64_t *owner, const char *what);
 void cc__holder_again(_Atomic uint64_t *owner, const char *what);
 #else
 CC_INLINE void cc__holder_enter(_Atomic uint64_t *owner) {
-    (void)owner;
+    cc__set(owner, cc__frame_here());
 }
 CC_INLINE void cc__holder_leave(_Atomic uint64_t *owner, const char *what) {
     (void)owner, (void)what;

@@ -78,6 +78,7 @@ CC_INLINE void cc__line_flush(struct wakes *wakes) {
 
 /* Under the lock: stands in line and waits. 0: claimed; the lock is free. ETIMEDOUT, ECANCELED, ENOMEM: off
  * the line, and the lock is held. */
-int cc__line_wait_locked(struct line *line, struct lock *lock, struct seat *seat, uint64_t deadline);
+int cc__line_wait_locked(struct line *line, struct lock *lock, struct seat *seat, uint64_t deadline,
+                         struct wait_what what);
 
 #endif

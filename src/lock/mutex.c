@@ -109,7 +109,7 @@ static void pass_on(struct mutex *m, struct lobby *lobby) {
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
-static CC_NOINLINE int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
+static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
     struct lobby *lobby = cc__lobby_of(m);
     cc__holder_again(&m->owner, "cc_mutex_lock: the mutex");
     if (spin(m, lobby, 0)) return 0;
@@ -127,7 +127,7 @@ static CC_NOINLINE int lock_slow(struct mutex *m, uint64_t deadline, bool cancel
             return 0;
         }
         cc__lobby_push_locked(lobby, &seat, passed > 0);
-        enum wake_reason reason = cc__wait_locked(&seat.waiter, &lobby->lock, PARK_MUTEX);
+        enum wake_reason reason = cc__wait_locked(&seat.waiter, &lobby->lock, (struct wait_what){PARK_MUTEX, m});
         if (likely(reason == WAKE_OBJECT)) {
             if (seat.granted || try_lock(m, WAITERS) || spin(m, lobby, WAITERS)) return 0;
             passed++;
@@ -142,13 +142,19 @@ static CC_NOINLINE int lock_slow(struct mutex *m, uint64_t deadline, bool cancel
     }
 }
 
-CC_INLINE int lock(struct mutex *m, uint64_t deadline, bool cancellable) {
-    uint32_t expected = 0;
-    int rc = 0;
-    /* Pairs with the unlocks. */
-    if (unlikely(!cc__cas(&m->word, &expected, LOCKED))) rc = lock_slow(m, deadline, cancellable);
+/* The calls that are not likely are the last that their callers do, which so need no frame. */
+static CC_NOINLINE int lock_contended(struct mutex *m, uint64_t deadline, bool cancellable) {
+    int rc = lock_slow(m, deadline, cancellable);
     if (likely(rc == 0)) cc__holder_enter(&m->owner);
     return rc;
+}
+
+CC_INLINE int lock(struct mutex *m, uint64_t deadline, bool cancellable) {
+    uint32_t expected = 0;
+    /* Pairs with the unlocks. */
+    if (unlikely(!cc__cas(&m->word, &expected, LOCKED))) return lock_contended(m, deadline, cancellable);
+    cc__holder_enter(&m->owner);
+    return 0;
 }
 
 void cc__mutex_lock_always(struct mutex *m) {
@@ -164,7 +170,7 @@ void cc__mutex_lock_always(struct mutex *m) {
 
 /* The mutex is free already, and may be gone: an unlock in a room that became hot meanwhile has erased the
  * mark of whoever waits. */
-static CC_NOINLINE void wake_after(const void *key) {
+static CC_NOINLINE int wake_after(const void *key) {
     struct lobby *lobby = cc__lobby_of(key);
     struct wakes wakes;
     cc__wakes_init(&wakes);
@@ -172,6 +178,7 @@ static CC_NOINLINE void wake_after(const void *key) {
     cc__lobby_claim_locked(lobby, key, &wakes);
     cc__lock_release(&lobby->lock);
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
+    return 0;
 }
 
 /* We hold the mutex, and somebody waits or waited. */
@@ -190,14 +197,15 @@ static void unlock_to_waiter(struct mutex *m, struct lobby *lobby) {
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
-static CC_NOINLINE void unlock_hot(struct mutex *m, struct lobby *lobby) {
+static CC_NOINLINE int unlock_hot(struct mutex *m, struct lobby *lobby) {
     uint32_t held = LOCKED;
     if (likely(cc__cas(&m->word, &held, 0))) { /* pairs with the next lock */
         cc__lobby_cool(lobby);
-        return;
+        return 0;
     }
     if (unlikely(held == 0)) cc__holder_free("cc_mutex_unlock: the mutex");
     unlock_to_waiter(m, lobby);
+    return 0;
 }
 
 /* ---- the calls ---- */
@@ -230,9 +238,7 @@ int cc_mutex_unlock(CCMutex *mutex) {
         /* "Word = 0, then look for hot" against "hot, then look at the word" in cc__lobby_enter: the light
          * half. A room can only have been cold where the heavy half works. */
         cc__compiler_fence();
-        if (unlikely(!cc__get(&lobby->cold))) wake_after(m);
-        return 0;
+        return likely(cc__get(&lobby->cold)) ? 0 : wake_after(m);
     }
-    unlock_hot(m, lobby);
-    return 0;
+    return unlock_hot(m, lobby);
 }

@@ -78,7 +78,7 @@ static CC_NOINLINE int enter_slow(struct hall *h, bool write, uint64_t deadline)
         }
         if ((word & HALL_WAITERS) || cc__cas(&h->word, &word, word | HALL_WAITERS)) break;
     }
-    int rc = cc__line_wait_locked(&h->line, &h->lock, &seat, deadline);
+    int rc = cc__line_wait_locked(&h->line, &h->lock, &seat, deadline, (struct wait_what){PARK_RWLOCK, h});
     if (likely(rc == 0)) return 0;
     struct wakes wakes;
     cc__wakes_init(&wakes);

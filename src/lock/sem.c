@@ -32,7 +32,7 @@ static CC_NOINLINE int acquire_slow(struct hall *h, uint64_t deadline) {
         cc__lock_release(&h->lock);
         return 0;
     }
-    int rc = cc__line_wait_locked(&h->line, &h->lock, &seat, deadline);
+    int rc = cc__line_wait_locked(&h->line, &h->lock, &seat, deadline, (struct wait_what){PARK_SEM, h});
     if (likely(rc == 0)) return 0;
     cc__hall_left_locked(h);
     cc__lock_release(&h->lock);

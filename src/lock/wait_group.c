@@ -56,7 +56,8 @@ static int wait(CCWaitGroup *wg, uint64_t deadline, bool may_wait) {
     int rc = 0;
     cc__lock_take(&h->lock);
     if (cc__get_acquire(&h->word) != 0) { /* pairs with those who counted down */
-        rc = may_wait ? cc__line_wait_locked(&h->line, &h->lock, &seat, deadline) : EAGAIN;
+        rc = may_wait ? cc__line_wait_locked(&h->line, &h->lock, &seat, deadline, (struct wait_what){PARK_GROUP, h})
+                      : EAGAIN;
         if (rc == 0) return 0;
     }
     cc__lock_release(&h->lock);

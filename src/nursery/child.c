@@ -130,22 +130,26 @@ void cc__driver_scope_unstarted(struct fiber *f, int error) {
 
 /* ---- starting one ---- */
 
-int cc_nursery_spawn_ex(CCNursery *n, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options) {
+static int spawn(CCNursery *n, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options, const void *site) {
     if (task != NULL) task->id = 0;
     if (n == NULL || fn == NULL) return EINVAL;
     cc__lock_take(&n->scope.lock);
     n->scope.children++;
     cc__lock_release(&n->scope.lock);
-    int rc = cc__driver_spawn_in((uintptr_t)&n->scope, task, fn, arg, options);
+    int rc = cc__driver_spawn_in((uintptr_t)&n->scope, task, fn, arg, options, site);
     if (unlikely(rc != 0)) leave(n, NULL);
     return rc;
 }
 
+int cc_nursery_spawn_ex(CCNursery *n, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options) {
+    return spawn(n, task, fn, arg, options, __builtin_return_address(0));
+}
+
 int cc_nursery_spawn(CCNursery *n, CCTaskFn fn, void *arg) {
-    return cc_nursery_spawn_ex(n, NULL, fn, arg, NULL);
+    return spawn(n, NULL, fn, arg, NULL, __builtin_return_address(0));
 }
 
 int cc_nursery_go(CCNursery *n, CCTaskFn entry, const void *args, size_t size) {
     CCSpawnOptions options = {.arg_size = size};
-    return cc_nursery_spawn_ex(n, NULL, entry, (void *)(uintptr_t)args, &options);
+    return spawn(n, NULL, entry, (void *)(uintptr_t)args, &options, __builtin_return_address(0));
 }

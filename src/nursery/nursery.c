@@ -57,7 +57,7 @@ static int wait_for_children_locked(struct scope *s, uint64_t deadline) {
         if (rc != 0) return rc;
         struct arm arm = {.waiter = &waiter, .linked = true};
         cc__list_push_back(&s->waiters, &arm.link);
-        enum wake_reason reason = cc__wait_locked(&waiter, &s->lock, PARK_NURSERY);
+        enum wake_reason reason = cc__wait_locked(&waiter, &s->lock, (struct wait_what){PARK_NURSERY, s});
         cc__lock_take(&s->lock); /* CHILD-1: after this the last child is through with the nursery */
         if (reason == WAKE_OBJECT) continue;
         if (arm.linked) cc__list_remove(&arm.link);

@@ -347,7 +347,7 @@ void cc__scope_settle(struct scope *s) {
         (void)cc__waiter_init(&waiter, cc__worker(), WAIT_FOREVER);
         struct arm arm = {.waiter = &waiter, .linked = true};
         cc__list_push_back(&s->waiters, &arm.link);
-        enum wake_reason reason = cc__wait_locked(&waiter, &s->lock, PARK_NURSERY);
+        enum wake_reason reason = cc__wait_locked(&waiter, &s->lock, (struct wait_what){PARK_NURSERY, s});
         cc__lock_take(&s->lock);
         if (reason != WAKE_OBJECT && arm.linked) cc__list_remove(&arm.link); /* the runtime shuts down */
     }

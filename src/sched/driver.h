@@ -21,8 +21,10 @@ uint32_t cc__driver_timers_fire(unsigned index, uint64_t now, struct link *list)
  * touch. */
 void cc__driver_task_ended(struct worker *w, struct fiber *f);
 
-/* task/: starts a task in a scope (the address of one, no bits); task, options: may be NULL. */
-int cc__driver_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);
+/* task/: starts a task in a scope (the address of one, no bits); task, options: may be NULL. site: where the user
+ * asked for it. */
+int cc__driver_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options,
+                        const void *site);
 
 /* nursery/: the fiber begins, in the scope that its record names; ends, with an outcome. Both on its own stack. Or it
  * never began: on a worker's. */

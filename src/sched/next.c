@@ -54,6 +54,7 @@ static void adapt(struct worker *w, uint64_t now) {
     else if (took < POLL_NS && w->interval < INTERVAL_MAX)
         w->interval *= 2;
     w->polled_at = now;
+    cc__diary_write(&w->diary, cc__get(&w->core.probe.parks), now);
     cc__set(&w->core.poll_at, cc__get(&w->core.rounds) + w->interval);
     cc__set(&w->core.share_at, 1);
 }

@@ -165,13 +165,20 @@ CC_INLINE struct worker *park_for(struct worker *w, struct fiber *self, struct f
     return cc__switch_native(w, self, after, arg);
 }
 
+/* Counts the park, and notes its number with the fiber. */
+CC_INLINE void count_park(struct worker *w, struct fiber *self) {
+    uint64_t parks = cc__get(&w->core.probe.parks) + 1;
+    cc__set(&w->core.probe.parks, parks);
+    cc__fiber_note_park(self, parks);
+}
+
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg) {
-    cc__count(w, parks);
+    count_park(w, self);
     return park_for(w, self, cc__next_local(w), after, arg);
 }
 
 struct worker *cc__sched_park_inside(struct worker *w, struct fiber *self, after_fn after, void *arg) {
-    cc__count(w, parks);
+    count_park(w, self);
     struct fiber *next = NULL;
     if (likely(cc__next_turn(w))) {
         next = cc__runq_pick_owner(w);
@@ -216,6 +223,8 @@ bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f,
     struct stack *stack = cc__get(&self->stack);
     struct fiber_cold *own = cc__get(&stack->cold);
     cc__state_run(f, w->core.owner);
+    cc__fiber_note_object(self, f);
+    cc__fiber_note_park(self, cc__get(&w->core.probe.parks));
     cc__state_lend(self);
     cc__set(&f->stack, stack);
     cc__set(&w->core.current, f);

@@ -16,6 +16,7 @@
 #include "plat/futex.h"
 #include "plat/thread.h"
 #include "probe/probe.h"
+#include "sched/diary.h"
 #include "sync/bias.h"
 #include "sync/ring.h"
 
@@ -37,7 +38,6 @@ struct worker_core {
     struct fiber *_Atomic current; /* NULL: the worker runs on its own stack */
     after_fn _Atomic after;
     void *_Atomic after_arg;
-    struct fiber *_Atomic left;    /* for after-switch actions whose argument is something else */
     _Atomic uint64_t rounds;       /* one more with every fiber that gets the CPU; others read it to see progress */
     _Atomic uint64_t poll_at;      /* the round at which the worker looks beyond its own queues */
     _Atomic uint32_t streak;       /* turns in a row that the slot has taken */
@@ -79,6 +79,7 @@ struct worker {
     uint64_t fed_at;    /* when it last stopped being idle */
     uint64_t tick;      /* the watcher's current interval */
     uint64_t *seen;     /* everybody's rounds at the last look; one per worker */
+    struct diary diary;
     pthread_t thread;
     void *signal_stack;
 };

@@ -157,6 +157,7 @@ static void add_case(struct select *s, const CCCase *c, size_t index) {
     arm->linked = arm->late = arm->taken = arm->reap = false;
     arm->index = (uint32_t)index;
     add_lock(s, arm->lock);
+    arm->kind = (uint8_t)c->kind;
     s->count++;
 }
 
@@ -229,7 +230,8 @@ static int park(CCCase *cases, struct select *s, size_t *chosen) {
         arm->ops->link_locked(arm);
     }
     if (cc__trace_on(TRACE_CHAN_VERBOSE)) cc__trace_line("select waits on %u arms, %u locks", s->count, s->locked);
-    enum wake_reason reason = cc__wait_locked_all(&waiter, s->locks, s->locked, PARK_SELECT);
+    struct arms all = {s->arms, s->count};
+    enum wake_reason reason = cc__wait_locked_all(&waiter, s->locks, s->locked, (struct wait_what){PARK_SELECT, &all});
     struct arm *served = NULL;
     if (reason == WAKE_OBJECT)
         for (uint32_t i = 0; i < s->count && served == NULL; i++)

@@ -113,7 +113,7 @@ static int join_by_waiting(struct worker *w, struct fiber *f, void **result, uin
     }
     struct arm arm = {.waiter = &waiter, .value = result, .object = f, .lock = &f->join_lock};
     link_locked(&arm);
-    enum wake_reason reason = cc__wait_locked(&waiter, &f->join_lock, PARK_JOIN);
+    enum wake_reason reason = cc__wait_locked(&waiter, &f->join_lock, (struct wait_what){PARK_JOIN, f});
     if (reason == WAKE_OBJECT) {
         *consumed = true;
         return arm.error;

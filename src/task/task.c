@@ -37,15 +37,22 @@ struct fiber *cc__task_lock(CCTask task) {
     return NULL;
 }
 
+/* Where a task comes from: the scope that it starts in, and the call that started it. */
+struct origin {
+    uintptr_t scope;
+    const void *site;
+};
+
 /* A record, ours alone; NULL: no memory. */
-static inline struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle, uintptr_t scope) {
+static inline struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle, struct origin from) {
     struct fiber *f = likely(w != NULL) ? cc__pool_take(&w->core.fibers) : cc__pool_take_slow(NULL);
     if (unlikely(f == NULL)) return NULL;
     cc__state_take(f);
     f->fn = fn;
     cc__set(&f->handles, handle);
     f->joiners = NULL;
-    cc__set(&f->scope, scope);
+    f->site = from.site;
+    cc__set(&f->scope, from.scope);
     return f;
 }
 
@@ -57,8 +64,8 @@ static CCFiberId start(struct worker *w, struct fiber *f, enum fiber_args args) 
 }
 
 /* fn(arg), nothing to copy. */
-static inline int spawn_pointer(struct worker *w, CCTask *task, CCTaskFn fn, void *arg, uintptr_t scope) {
-    struct fiber *f = new_fiber(w, fn, task != NULL, scope);
+static inline int spawn_pointer(struct worker *w, CCTask *task, CCTaskFn fn, void *arg, struct origin from) {
+    struct fiber *f = new_fiber(w, fn, task != NULL, from);
     if (unlikely(f == NULL)) return ENOMEM;
     memcpy(f->args, &arg, sizeof arg);
     CCFiberId id = start(w, f, ARGS_POINTER);
@@ -67,8 +74,9 @@ static inline int spawn_pointer(struct worker *w, CCTask *task, CCTaskFn fn, voi
 }
 
 /* A copy of the arguments that fits into the record. */
-static int spawn_inline(struct worker *w, CCTask *task, CCTaskFn fn, const void *args, size_t size, uintptr_t scope) {
-    struct fiber *f = new_fiber(w, fn, task != NULL, scope);
+static int spawn_inline(struct worker *w, CCTask *task, CCTaskFn fn, const void *args, size_t size,
+                        struct origin from) {
+    struct fiber *f = new_fiber(w, fn, task != NULL, from);
     if (unlikely(f == NULL)) return ENOMEM;
     memcpy(f->args, args, size);
     CCFiberId id = start(w, f, ARGS_INLINE);
@@ -78,7 +86,7 @@ static int spawn_inline(struct worker *w, CCTask *task, CCTaskFn fn, const void 
 
 /* A name, a stack size, large arguments: in a block of its own. */
 static int spawn_block(struct worker *w, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *o,
-                       uintptr_t scope) {
+                       struct origin from) {
     struct fiber_block *block = cc__mem_alloc(sizeof *block + o->arg_size);
     if (block == NULL) return ENOMEM;
     if (o->name != NULL) snprintf(block->name, sizeof block->name, "%s", o->name);
@@ -86,7 +94,7 @@ static int spawn_block(struct worker *w, CCTask *task, CCTaskFn fn, void *arg, c
     block->args_size = o->arg_size;
     block->pointer = arg;
     if (o->arg_size > 0) memcpy(block->args, arg, o->arg_size);
-    struct fiber *f = new_fiber(w, fn, task != NULL, scope);
+    struct fiber *f = new_fiber(w, fn, task != NULL, from);
     if (f == NULL) {
         cc__mem_free(block);
         return ENOMEM;
@@ -102,7 +110,9 @@ static bool options_valid(void *arg, const CCSpawnOptions *o) {
     return o->arg_size == 0 || (arg != NULL && o->arg_size <= CC_SPAWN_ARG_MAX);
 }
 
-int cc__driver_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options) {
+int cc__driver_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options,
+                        const void *site) {
+    struct origin from = {scope, site};
     if (task != NULL) task->id = 0;
     if (fn == NULL || (options != NULL && !options_valid(arg, options))) return EINVAL;
     struct worker *w = cc__worker();
@@ -111,17 +121,17 @@ int cc__driver_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, c
     if (unlikely(cc__get(&cc__sched.refusing)))
         rc = ECANCELED;
     else if (options == NULL || (options->name == NULL && options->stack_size == 0 && options->arg_size == 0))
-        rc = spawn_pointer(w, task, fn, arg, scope);
+        rc = spawn_pointer(w, task, fn, arg, from);
     else if (options->name == NULL && options->stack_size == 0 && options->arg_size <= FIBER_INLINE_ARGS)
-        rc = spawn_inline(w, task, fn, arg, options->arg_size, scope);
+        rc = spawn_inline(w, task, fn, arg, options->arg_size, from);
     else
-        rc = spawn_block(w, task, fn, arg, options, scope);
+        rc = spawn_block(w, task, fn, arg, options, from);
     cc__task_leave(w);
     return rc;
 }
 
 int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options) {
-    return cc__driver_spawn_in(0, task, fn, arg, options);
+    return cc__driver_spawn_in(0, task, fn, arg, options, __builtin_return_address(0));
 }
 
 /* The short way of a fiber that starts another one. */
@@ -129,16 +139,16 @@ CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg) {
     CCTask task = {0};
     struct worker *w = cc__worker();
     if (likely(w != NULL && fn != NULL && !cc__get(&cc__sched.refusing)))
-        (void)spawn_pointer(w, &task, fn, arg, 0);
+        (void)spawn_pointer(w, &task, fn, arg, (struct origin){0, __builtin_return_address(0)});
     else
-        (void)cc_spawn(&task, fn, arg, NULL);
+        (void)cc__driver_spawn_in(0, &task, fn, arg, NULL, __builtin_return_address(0));
     return task;
 }
 
 CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size) {
     CCTask task;
     CCSpawnOptions options = {.arg_size = size};
-    (void)cc_spawn(&task, entry, (void *)(uintptr_t)args, &options);
+    (void)cc__driver_spawn_in(0, &task, entry, (void *)(uintptr_t)args, &options, __builtin_return_address(0));
     return task;
 }
 

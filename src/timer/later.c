@@ -12,6 +12,9 @@ int cc__later_arm(struct worker *w, struct later *later, uint64_t when, CCTaskFn
     if (f == NULL) return ENOMEM;
     cc__state_take(f);
     f->fn = fn;
+    f->site = NULL;
+    cc__fiber_note_object(f, NULL);
+    cc__fiber_note_park(f, cc__get(&w->core.probe.parks));
     memcpy(f->args, &arg, sizeof arg);
     cc__set(&f->handles, 0);
     f->joiners = NULL;

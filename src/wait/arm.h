@@ -40,8 +40,9 @@ struct arm {
     struct link link;
     bool linked;
     bool late;
-    bool taken; /* join: this arm has used a handle up */
-    bool reap;  /* and it was the last one: the record goes when the select leaves */
+    bool taken;   /* join: this arm has used a handle up */
+    bool reap;    /* and it was the last one: the record goes when the select leaves */
+    uint8_t kind; /* select: CCCaseKind */
     int error;
     struct waiter *waiter;
     void *value;      /* a sender's value, a receiver's place, a joiner's result */
@@ -51,6 +52,12 @@ struct arm {
     void *object;
     struct lock *lock; /* the object's */
     const struct arm_ops *ops;
+};
+
+/* All that one wait waits for, as a select notes it. */
+struct arms {
+    struct arm *first;
+    uint32_t count;
 };
 
 /* Under the object's lock, the arm is off its list: claims its waiter. True: this arm ends the wait, with

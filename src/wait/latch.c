@@ -11,6 +11,7 @@
  * LATCH-2  Who writes RUNNABLE, and nobody else, enqueues (STATE-3).
  */
 #include "wait/cancel.h"
+#include "wait/guest.h"
 
 #include "plat/clock.h"
 
@@ -32,8 +33,10 @@ static void after_open(struct worker *w, void *arg) {
 }
 
 /* Parks a fiber whose wait is open and published; returns who woke it. */
-static unsigned park_opened(struct worker *w, struct fiber *self, uint64_t deadline, uint64_t ticket) {
+static unsigned park_opened(struct worker *w, struct fiber *self, const void *object, uint64_t deadline,
+                            uint64_t ticket) {
     struct opened o = {self, deadline, ticket};
+    cc__fiber_note_object(self, object);
     (void)cc__sched_park(w, self, after_open, &o);
     unsigned woken_by = cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
     if (deadline != WAIT_FOREVER && woken_by != WAKE_TIMER) cc__timer_disarm(w);
@@ -70,7 +73,7 @@ unsigned cc__park_if(struct fiber *self, _Atomic uint32_t *flag, uint32_t expect
         (void)cc__state_abort(self);
         return 0;
     }
-    return park_opened(cc__worker(), self, WAIT_FOREVER, cc__get(&self->word) & WORD_TICKET);
+    return park_opened(cc__worker(), self, (const void *)flag, WAIT_FOREVER, cc__get(&self->word) & WORD_TICKET);
 }
 
 static enum wait_result result_of(unsigned reason) {
@@ -86,13 +89,16 @@ static enum wait_result wait_fiber(void *object, void *io, const struct waitable
         (void)cc__state_abort(self);
         return WAIT_CLOSED;
     }
-    unsigned woken_by = park_opened(w, self, waiter->deadline, waiter->ticket);
+    unsigned woken_by = park_opened(w, self, object, waiter->deadline, waiter->ticket);
     ops->unpublish(object, waiter);
     return result_of(woken_by);
 }
 
-static enum wait_result wait_thread(void *object, void *io, const struct waitable_ops *ops, struct waiter *waiter) {
+static enum wait_result wait_thread(void *object, void *io, const struct waitable_ops *ops, struct waiter *waiter,
+                                    enum park_reason reason) {
     if (!ops->publish(object, waiter, io)) return WAIT_CLOSED;
+    struct guest guest;
+    cc__guest_enter(&guest, waiter, (struct wait_what){reason, object});
     uint32_t word;
     while ((word = cc__get_acquire(&waiter->word)) == 0) { /* pairs with cc__waiter_wake */
         if (waiter->deadline != WAIT_FOREVER && cc__clock_now() >= waiter->deadline &&
@@ -100,6 +106,7 @@ static enum wait_result wait_thread(void *object, void *io, const struct waitabl
             break;
         cc__futex_wait(&waiter->word, 0, waiter->deadline);
     }
+    cc__guest_leave(&guest);
     ops->unpublish(object, waiter);
     return result_of(cc__get(&waiter->word));
 }
@@ -110,5 +117,5 @@ enum wait_result cc__fiber_wait(void *object, void *io, const struct waitable_op
     struct worker *w = cc__worker();
     struct waiter waiter = {.fiber = cc__sched_current(w), .deadline = deadline};
     if (waiter.fiber != NULL) return wait_fiber(object, io, ops, &waiter, w, reason);
-    return wait_thread(object, io, ops, &waiter);
+    return wait_thread(object, io, ops, &waiter, reason);
 }

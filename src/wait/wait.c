@@ -1,5 +1,6 @@
 /* wait.c - waits on objects that are guarded by a lock, sleeps, and the wakes that end them. */
 #include "wait/cancel.h"
+#include "wait/guest.h"
 
 #include "plat/clock.h"
 
@@ -58,8 +59,9 @@ static void after_wait_all(struct worker *w, void *arg) {
     if (unlikely(cancelled)) cc__sched_ready(p.fiber);
 }
 
-static enum wake_reason park(struct waiter *waiter, struct parking *p, after_fn after) {
+static enum wake_reason park(struct waiter *waiter, struct parking *p, const void *object, after_fn after) {
     struct worker *w = cc__worker();
+    cc__fiber_note_object(waiter->fiber, object);
     p->fiber = waiter->fiber;
     p->deadline = waiter->deadline;
     p->ticket = waiter->ticket;
@@ -70,31 +72,37 @@ static enum wake_reason park(struct waiter *waiter, struct parking *p, after_fn 
 }
 
 /* An OS thread blocks on its own word. */
-static enum wake_reason block(struct waiter *waiter) {
+static enum wake_reason block(struct waiter *waiter, struct wait_what what) {
+    struct guest guest;
+    cc__guest_enter(&guest, waiter, what);
     for (;;) {
         uint32_t word = cc__get_acquire(&waiter->word); /* pairs with cc__wakes_flush */
-        if (word > 1) return (enum wake_reason)word;
+        if (word > 1) break;
         if (word == 0 && waiter->deadline != WAIT_FOREVER && cc__clock_now() >= waiter->deadline) {
-            if (cc__cas(&waiter->word, &word, WAKE_TIMER)) return WAKE_TIMER;
+            if (cc__cas(&waiter->word, &word, WAKE_TIMER)) break;
             continue;
         }
         cc__futex_wait(&waiter->word, word, word == 0 ? waiter->deadline : CC_FUTEX_FOREVER);
     }
+    cc__guest_leave(&guest);
+    return (enum wake_reason)cc__get(&waiter->word);
 }
 
-enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, enum park_reason reason) {
+enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, struct wait_what what) {
     if (waiter->fiber != NULL) {
-        struct parking p = {.lock = lock, .reason = reason};
+        struct parking p = {.lock = lock, .reason = what.reason};
         cc__lock_leave(lock);
-        return park(waiter, &p, after_wait);
+        return park(waiter, &p, what.object, after_wait);
     }
     cc__lock_release(lock);
-    return block(waiter);
+    return block(waiter, what);
 }
 
-/* The fiber that left is known to the worker; the lock travels as the argument. */
-static void after_wait_sole(struct worker *w, void *lock) {
-    struct fiber *left = cc__get(&w->core.left);
+/* The channel, which begins with its lock, is what the fiber has noted. */
+static void after_wait_sole(struct worker *w, void *fiber) {
+    (void)w;
+    struct fiber *left = fiber;
+    struct lock *lock = (struct lock *)cc__fiber_object(left);
     cc__state_park_next(left, PARK_QUEUE);
     /* Nobody begins another wait before it has had the lock: the ticket is still this one's. */
     bool cancelled = cc__cancel_parked(left, cc__get(&left->word) & WORD_TICKET);
@@ -102,10 +110,10 @@ static void after_wait_sole(struct worker *w, void *lock) {
     if (unlikely(cancelled)) cc__sched_ready(left);
 }
 
-enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *lock) {
-    cc__lock_leave(lock);
-    cc__set(&w->core.left, self);
-    (void)cc__sched_park(w, self, after_wait_sole, lock);
+enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *channel) {
+    cc__fiber_note_object(self, channel);
+    cc__lock_leave(channel);
+    (void)cc__sched_park(w, self, after_wait_sole, self);
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
 
@@ -117,24 +125,26 @@ static void after_wait_inside(struct worker *w, void *fiber) {
     if (unlikely(cancelled)) cc__sched_ready(left);
 }
 
-enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self) {
+enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self, const void *channel) {
+    cc__fiber_note_object(self, channel);
     (void)cc__sched_park_inside(w, self, after_wait_inside, self);
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
 
-enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, enum park_reason reason) {
+enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, struct wait_what what) {
     if (waiter->fiber != NULL) {
-        struct parking p = {.locks = locks, .count = n, .reason = reason};
+        struct parking p = {.locks = locks, .count = n, .reason = what.reason};
         for (uint32_t i = 0; i < n; i++) cc__lock_leave(locks[i]);
-        return park(waiter, &p, after_wait_all);
+        return park(waiter, &p, what.object, after_wait_all);
     }
     for (uint32_t i = n; i-- > 0;) cc__lock_release(locks[i]);
-    return block(waiter);
+    return block(waiter, what);
 }
 
 enum wake_reason cc__wait_sleep(struct waiter *waiter) {
     struct parking p = {.reason = PARK_SLEEP};
-    return waiter->fiber != NULL ? park(waiter, &p, after_wait) : block(waiter);
+    return waiter->fiber != NULL ? park(waiter, &p, NULL, after_wait)
+                                 : block(waiter, (struct wait_what){PARK_SLEEP, NULL});
 }
 
 void cc__wakes_add(struct wakes *wakes, struct fiber *f) {

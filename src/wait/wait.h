@@ -30,22 +30,29 @@ struct waiter {
 /* Prepares a wait of the caller. ENOMEM: a deadline needs room for a timer and there is none. */
 int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline);
 
+/* What a wait is for, as whoever looks from outside is told: the kind of object, and which. */
+struct wait_what {
+    enum park_reason reason;
+    const void *object; /* a select's: its struct arms */
+};
+
 /* The caller holds `lock` (or n locks) and has put itself on the object's list. Returns the wake_reason,
  * without the locks. After WAKE_TIMER or WAKE_CANCEL the caller takes its leave from the object, under its
  * lock. */
-enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, enum park_reason reason);
-enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, enum park_reason reason);
+enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, struct wait_what what);
+enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, struct wait_what what);
 
-/* The short way of a fiber without a deadline: the waiter's `fiber` is set, cc__waiter_init_sole did the rest. */
+/* The short way of a fiber without a deadline: the waiter's `fiber` is set, cc__waiter_init_sole did the rest. The
+ * object is a channel, and begins with its lock. */
 CC_INLINE void cc__waiter_init_sole(struct waiter *waiter, struct fiber *self) {
     waiter->fiber = self;
     waiter->ticket = cc__state_next_ticket(self);
     waiter->deadline = WAIT_FOREVER;
     waiter->sole = true;
 }
-enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *lock);
+enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *channel);
 /* The same for an object that is guarded by the worker's biased lock, which the caller has entered. */
-enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self);
+enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self, const void *channel);
 
 /* Sleeps until the waiter's deadline, or until cancelled. */
 enum wake_reason cc__wait_sleep(struct waiter *waiter);

@@ -41,7 +41,7 @@ static int sem_take(uint64_t deadline) {
     }
     cc__list_push_back(&sem.waiters, &taker.link);
     taker.linked = true;
-    enum wake_reason reason = cc__wait_locked(&taker.waiter, &sem.lock, PARK_QUEUE);
+    enum wake_reason reason = cc__wait_locked(&taker.waiter, &sem.lock, (struct wait_what){PARK_QUEUE, NULL});
     if (reason == WAKE_OBJECT) return 0;
     cc__lock_take(&sem.lock);
     if (taker.linked) cc__list_remove(&taker.link);
