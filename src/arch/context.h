@@ -20,6 +20,7 @@
 
 #include "base/attr.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,5 +39,20 @@ typedef void (*context_fn)(void *value);
 #endif
 
 _Static_assert(sizeof(struct context) == 32, "a context shares its place in the fiber record with arguments");
+
+/* Where a stack that was switched away from will go on. False: it cannot be told. */
+struct place {
+    const void *pc;
+    uintptr_t sp, fp;
+};
+
+#ifdef CC_ARCH_UCONTEXT
+bool cc__context_place(const struct context *c, struct place *place);
+#else
+CC_INLINE bool cc__context_place(const struct context *c, struct place *place) {
+    *place = (struct place){c->pc, (uintptr_t)c->sp, (uintptr_t)c->fp};
+    return true;
+}
+#endif
 
 #endif

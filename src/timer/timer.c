@@ -164,3 +164,18 @@ uint32_t cc__driver_timers_fire(unsigned index, uint64_t now, struct link *list)
     cc__lock_release(&h->lock);
     return fired;
 }
+
+bool cc__timer_pending(void) {
+    bool pending = false;
+    for (unsigned i = 0; i < heap_count && !pending; i++) {
+        struct heap *h = &heaps[i];
+        cc__lock_take(&h->lock);
+        uint32_t count = cc__get(&h->count);
+        for (uint32_t k = 0; k < count && !pending; k++) {
+            uint64_t word = cc__get(&h->entries[k].fiber->word);
+            pending = (word & WORD_TICKET) == h->entries[k].ticket && cc__word_state(word) == FIBER_PARKED;
+        }
+        cc__lock_release(&h->lock);
+    }
+    return pending;
+}

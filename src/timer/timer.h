@@ -22,7 +22,10 @@ void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ti
 /* The wait was ended by somebody else; home: the worker that armed. Any thread. */
 void cc__timer_disarm(struct worker *home);
 
-/* How many entries worker w holds, stale ones included. For tests. */
+/* Whether a timer is armed for a wait that lasts. Any thread; looks at every entry. */
+bool cc__timer_pending(void);
+
+/* How many entries worker w holds, stale ones included. */
 uint32_t cc__timer_count(struct worker *w);
 
 #endif

@@ -60,3 +60,22 @@ void cc__context_jump(struct context *to, void *value) {
     setcontext(to->uc);
     cc__fatal("setcontext failed; build without CC_UCONTEXT on this system");
 }
+
+bool cc__context_place(const struct context *c, struct place *place) {
+    const ucontext_t *uc = c->uc;
+    if (uc == NULL) return false;
+#if defined(__x86_64__)
+    const greg_t *reg = uc->uc_mcontext.gregs;
+    *place = (struct place){(const void *)reg[REG_RIP], (uintptr_t)reg[REG_RSP], (uintptr_t)reg[REG_RBP]};
+#elif defined(__aarch64__)
+    const mcontext_t *m = &uc->uc_mcontext;
+    *place = (struct place){(const void *)m->pc, (uintptr_t)m->sp, (uintptr_t)m->regs[29]};
+#elif defined(__riscv)
+    const unsigned long *reg = uc->uc_mcontext.__gregs;
+    *place = (struct place){(const void *)reg[REG_PC], (uintptr_t)reg[REG_SP], (uintptr_t)reg[REG_S0]};
+#else
+    (void)place;
+    return false;
+#endif
+    return true;
+}

@@ -1,0 +1,56 @@
+/* ask.c - dumps: by a call, or by a signal. */
+#include "base/fatal.h"
+#include "diag/diag.h"
+#include "diag/dump.h"
+#include "plat/error.h"
+#include "plat/notice.h"
+#include "sched/driver.h"
+#include "sched/sysmon.h"
+
+#include <ccc/cc_diag.h>
+
+#include <errno.h>
+
+static struct lock dumping; /* one at a time, or their lines would mix */
+
+static int dump(FILE *file, int (*print)(struct out *)) {
+    if (file == NULL) return EINVAL;
+    struct out out = {.file = file};
+    bool outside = cc__worker() == NULL;
+    int saved = cc__errno_get(), rc = outside ? cc__driver_enter(false) : 0;
+    if (rc == 0) {
+        cc__lock_take(&dumping);
+        rc = print(&out);
+        cc__lock_release(&dumping);
+        if (outside) cc__driver_leave();
+    }
+    if (rc == 0 && (fflush(file) != 0 || ferror(file))) rc = EIO;
+    cc__errno_set(saved);
+    return rc;
+}
+
+int cc_dump(FILE *file) {
+    return dump(file, cc__dump_text);
+}
+
+int cc_dump_json(FILE *file) {
+    return dump(file, cc__dump_json);
+}
+
+/* On the sysmon thread, which the runtime waits for before it ends. */
+void cc__driver_asked(void) {
+    struct out out = {0};
+    cc__lock_take(&dumping);
+    (void)cc__dump_text(&out);
+    cc__lock_release(&dumping);
+}
+
+void cc__diag_dump_on(int signal) {
+    if (signal == 0) return;
+    if (cc__notice_install(signal, cc__sysmon_ask))
+        cc__diag_signal_is_ours(signal);
+}
+
+void cc__diag_dump_off(void) {
+    cc__notice_remove();
+}

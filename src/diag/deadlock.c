@@ -1,0 +1,127 @@
+/* deadlock.c - nothing can run, and nothing can ever wake.
+ *
+ * Asked by sysmon when all workers have slept for a while (cc__driver_quiet), and again a little later.
+ *
+ * DEADLOCK-1  It is claimed only if all of this holds at both looks, and no worker woke in between:
+ *             tasks are there and have not ended; every worker sleeps, and no queue holds anything;
+ *             no timer is armed for a wait that lasts;
+ *             every thread of the process is one of ours, or waits in a call of ours without a deadline;
+ *             the program handles no signal that could come from outside.
+ *             Whoever is not on that list can still do something; then nothing is said.
+ */
+#include "base/fatal.h"
+#include "diag/diag.h"
+#include "diag/graph.h"
+#include "plat/san.h"
+#include "plat/threads.h"
+#include "sched/driver.h"
+#include "sched/idle.h"
+#include "sched/sysmon.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+enum { THREADS_MAX = 2048, DEADLOCK_STATUS = 124 };
+
+static struct {
+    uint64_t epoch;         /* at the first look */
+    _Atomic uint32_t abort; /* the program ends */
+    _Atomic uint64_t ours;  /* signals that the runtime itself handles */
+    int tids[THREADS_MAX];
+    struct guest_seen guests[THREADS_MAX];
+} deadlock = {.abort = 1};
+
+void cc__diag_deadlock_aborts(bool aborts) {
+    cc__set(&deadlock.abort, aborts);
+}
+
+void cc__diag_signal_is_ours(int signal) {
+    uint64_t bit = UINT64_C(1) << (signal - 1), ours = cc__get(&deadlock.ours);
+    while (!cc__cas(&deadlock.ours, &ours, ours | bit)) {
+    }
+}
+
+#define BIT(signal) (UINT64_C(1) << ((signal)-1))
+
+/* A handler may end the program, or leave a call of ours by a jump. Those for a thread's own mistakes do not count:
+ * nobody makes any. */
+static bool signals_may_come(void) {
+    uint64_t own_faults = BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGABRT) | BIT(SIGSYS);
+    return (cc__threads_caught() & ~(own_faults | cc__get(&deadlock.ours))) != 0;
+}
+
+static bool is_worker(int tid) {
+    for (unsigned i = 0; i < cc__sched.count; i++)
+        if (cc__get(&cc__sched.workers[i].tid) == tid) return true;
+    return tid == cc__sysmon_thread();
+}
+
+/* GUEST-1. */
+static bool is_blocked_guest(int tid, unsigned guests) {
+    for (unsigned i = 0; i < guests; i++) {
+        const struct guest_seen *g = &deadlock.guests[i];
+        if (g->tid == tid) return g->waits && g->deadline == WAIT_FOREVER;
+    }
+    return false;
+}
+
+static bool threads_are_known(void) {
+    unsigned guests = cc__guest_list(deadlock.guests, THREADS_MAX);
+    int n = cc__threads_list(deadlock.tids, THREADS_MAX);
+    if (n < 0 || n > THREADS_MAX || guests > THREADS_MAX) return false;
+    unsigned strangers = 0;
+    for (int i = 0; i < n; i++) strangers += !is_worker(deadlock.tids[i]) && !is_blocked_guest(deadlock.tids[i], guests);
+    return strangers <= CC_SAN_THREADS;
+}
+
+static bool nothing_can_wake(void) {
+    return cc__sched_active() != 0 && !cc__timer_pending() && cc__sched_all_asleep() && !signals_may_come() &&
+           threads_are_known();
+}
+
+/* What was printed and not written should be seen; a stream that somebody holds is left alone. */
+static void flush(FILE *stream) {
+    if (ftrylockfile(stream) != 0) return;
+    (void)fflush(stream);
+    funlockfile(stream);
+}
+
+static void report(void) {
+    struct out out = {0};
+    struct survey survey;
+    if (cc__survey_take(&survey, false) != 0) {
+        cc__out(&out, "ccc: deadlock; there is no memory to say more\n");
+        cc__out_flush(&out);
+        return;
+    }
+    cc__out(&out,
+            "ccc: deadlock: %llu fibers wait, and nothing is left that could wake one: none is ready to run, no timer is "
+            "armed, and no thread of the program is outside of a wait\n",
+            (unsigned long long)survey.fibers);
+    cc__dump_fibers(&out, &survey);
+    cc__dump_guests(&out);
+    cc__dump_nurseries(&out);
+    if (!cc__graph_cycle(&out)) cc__out(&out, "no circle of waits was found: what they wait for was never to come\n");
+    cc__survey_free(&survey);
+    cc__out(&out, cc__get(&deadlock.abort)
+                      ? "ccc: the program ends with status 124; with CC_DEADLOCK_ABORT=0 it would go on\n"
+                      : "ccc: the program goes on, because of CC_DEADLOCK_ABORT=0\n");
+    cc__out_flush(&out);
+}
+
+bool cc__driver_quiet(unsigned look) {
+    uint64_t epoch = cc__idle_epoch();
+    if (!nothing_can_wake() || cc__idle_epoch() != epoch) return false;
+    if (look == 0) {
+        deadlock.epoch = epoch;
+        return true;
+    }
+    if (deadlock.epoch != epoch) return false;
+    report();
+    if (cc__get(&deadlock.abort)) {
+        flush(stdout);
+        flush(stderr);
+        _exit(DEADLOCK_STATUS);
+    }
+    return false;
+}

@@ -1,0 +1,182 @@
+/* dump.c - the dump as text. */
+#include "diag/dump.h"
+
+#include "base/mem.h"
+#include "diag/diag.h"
+#include "plat/clock.h"
+#include "plat/symbol.h"
+#include "sched/inject.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- where ---- */
+
+static bool ours(const char *function) {
+    return strncmp(function, "cc_", 3) == 0;
+}
+static bool is_public(const char *function) {
+    return ours(function) && function[3] != '_';
+}
+
+/* The first frame that is worth showing of a fiber that waits: the user's call, not what it does inside. */
+static unsigned first_of_interest(const struct view *v) {
+    enum { DEEPEST = 10 }; /* no wait of ours is made of more frames */
+    if (v->state != FIBER_PARKED && v->state != FIBER_PARKING) return 0;
+    struct symbol symbol;
+    bool before = false;
+    for (unsigned i = 0; i < v->frames && i < DEEPEST; i++) {
+        cc__symbol_find(v->frame[i], &symbol);
+        if (before && !ours(symbol.function)) return i - 1;
+        before = is_public(symbol.function);
+    }
+    return 0;
+}
+
+void cc__dump_frames(struct out *out, const struct view *v, const char *indent) {
+    unsigned first = first_of_interest(v);
+    for (unsigned i = first; i < v->frames; i++) {
+        struct symbol symbol;
+        char text[400];
+        cc__symbol_find(v->frame[i], &symbol);
+        if (i > first && strncmp(symbol.function, "cc__escape", 10) == 0) break; /* below it is the scheduler */
+        cc__symbol_text(v->frame[i], text, sizeof text);
+        cc__out(out, "%s#%u %s\n", indent, i - first, text);
+    }
+}
+
+/* ---- workers ---- */
+
+CC_NOINLINE CC_NO_TSAN static bool is_asleep(struct worker *w) {
+    return *(volatile bool *)&w->remote.asleep;
+}
+
+void cc__dump_workers(struct out *out) {
+    for (unsigned i = 0; i < cc__sched.count; i++) {
+        struct worker *w = &cc__sched.workers[i];
+        struct fiber *current = cc__get(&w->core.current);
+        char who[128] = "looks for work";
+        if (current != NULL) {
+            char tenant[96];
+            cc__describe_tenant(current, tenant, sizeof tenant);
+            snprintf(who, sizeof who, "runs %s", tenant);
+        } else if (is_asleep(w)) {
+            snprintf(who, sizeof who, "sleeps");
+        }
+        cc__out(out, "worker %u (thread %d) %s; %u in its queue, %u in its inbox, %u timers, %llu turns\n", i,
+                cc__get(&w->tid), who, cc__get(&w->runq.count), cc__get(&w->remote.inbox_len), cc__timer_count(w),
+                (unsigned long long)cc__get(&w->core.rounds));
+    }
+    cc__out(out, "global queue: %llu\n", (unsigned long long)cc__inject_len());
+}
+
+/* ---- nurseries ---- */
+
+void cc__dump_nurseries(struct out *out) {
+    enum { SHOWN = 64 };
+    struct scope_seen *seen = cc__mem_alloc(SHOWN * sizeof *seen);
+    if (seen == NULL) return;
+    unsigned n = cc__dump_scopes(seen, SHOWN);
+    uint64_t now = cc__clock_now();
+    if (n > 0) cc__out(out, "nurseries and scopes:\n");
+    for (unsigned i = 0; i < n && i < SHOWN; i++) {
+        const struct scope_seen *s = &seen[i];
+        cc__out(out, "  %*s%s%s%s%s (%p): %u children, %u fibers in it%s", (int)(2 * s->depth), "",
+                s->nursery ? "nursery" : "scope", s->name[0] ? " '" : "", s->name, s->name[0] ? "'" : "",
+                (const void *)s->at, s->children, s->members, s->cancelled ? ", cancelled" : "");
+        if (s->deadline != UINT64_MAX)
+            cc__out(out, ", deadline %s %.3g s", s->deadline > now ? "in" : "passed since",
+                    (double)(s->deadline > now ? s->deadline - now : now - s->deadline) * 1e-9);
+        cc__out(out, "\n");
+    }
+    if (n > SHOWN) cc__out(out, "  and %u more\n", n - SHOWN);
+    cc__mem_free(seen);
+}
+
+/* ---- fibers ---- */
+
+static void print_site(struct out *out, const struct view *v) {
+    char text[400];
+    if (v->site != NULL) {
+        cc__symbol_text(v->site, text, sizeof text);
+        cc__out(out, "    started by %s\n", text);
+    }
+    if (v->frames == 0 && v->fn != NULL) {
+        cc__symbol_text((const char *)(uintptr_t)v->fn + 1, text, sizeof text);
+        cc__out(out, "    its function is %s\n", text);
+    }
+}
+
+static void print_shape(struct out *out, const struct shape *s, uint64_t now) {
+    const struct view *v = &s->like;
+    const char *how = v->moves                                            ? "moves while it is looked at"
+                      : v->state == FIBER_RUNNABLE && !v->started         ? "has not run yet"
+                      : v->state == FIBER_RUNNABLE                        ? "is ready to run"
+                      : v->state == FIBER_RUNNING                         ? "runs"
+                      : v->state == FIBER_PARKED && v->later              ? "starts at a later time"
+                                                                          : "waits";
+    if (s->count > 1)
+        cc__out(out, "%llu fibers, %s%s%s:\n", (unsigned long long)s->count, cc__state_name(v->state),
+                v->state == FIBER_PARKED ? ", " : "", v->state == FIBER_PARKED ? cc__park_name(v->reason) : "");
+    for (uint64_t i = 0; i < s->count && i < SURVEY_NAMED; i++) {
+        char who[96], wait[DESCRIBE_MAX] = "", since[64] = "";
+        struct view named = {.slot = s->named[i].slot, .generation = s->named[i].generation};
+        memcpy(named.name, s->named[i].name, sizeof named.name);
+        cc__describe_fiber(&named, who, sizeof who);
+        if (v->state == FIBER_PARKED && !v->moves && !v->later) {
+            cc__describe_wait(s->named[i].what, wait, sizeof wait);
+            cc__describe_since(s->named[i].from, s->named[i].to, now, since, sizeof since);
+        } else if (v->state == FIBER_RUNNING && s->named[i].worker >= 0) {
+            snprintf(wait, sizeof wait, "on worker %d", s->named[i].worker);
+        }
+        cc__out(out, "%s%s %s%s%s%s%s\n", s->count > 1 ? "  " : "", who, how, wait[0] ? " " : "", wait,
+                since[0] ? ", " : "", since);
+    }
+    if (s->count > SURVEY_NAMED)
+        cc__out(out, "  and %llu more like them\n", (unsigned long long)(s->count - SURVEY_NAMED));
+    print_site(out, v);
+    cc__dump_frames(out, v, "    ");
+}
+
+void cc__dump_fibers(struct out *out, const struct survey *survey) {
+    uint64_t now = cc__clock_now();
+    for (unsigned i = 0; i < survey->count; i++) print_shape(out, &survey->shapes[i], now);
+    if (survey->left_out > 0)
+        cc__out(out, "and %llu fibers of other shapes, which are left out\n", (unsigned long long)survey->left_out);
+}
+
+void cc__dump_guests(struct out *out) {
+    enum { SHOWN = 32 };
+    struct guest_seen seen[SHOWN];
+    unsigned n = cc__guest_list(seen, SHOWN);
+    uint64_t now = cc__clock_now();
+    for (unsigned i = 0; i < n && i < SHOWN; i++) {
+        char who[64], wait[DESCRIBE_MAX], since[64];
+        cc__describe_thread(seen[i].tid, who, sizeof who);
+        cc__describe_wait(seen[i].what, wait, sizeof wait);
+        cc__describe_since(seen[i].since, seen[i].since, now, since, sizeof since);
+        cc__out(out, "%s waits %s, %s\n", who, wait, since);
+    }
+    if (n > SHOWN) cc__out(out, "and %u more OS threads\n", n - SHOWN);
+}
+
+/* ---- all of it ---- */
+
+int cc__dump_text(struct out *out) {
+    struct survey survey;
+    if (cc__survey_take(&survey, true) != 0) {
+        cc__out(out, "ccc: dump: no memory for it\n");
+        cc__out_flush(out);
+        return ENOMEM;
+    }
+    cc__out(out, "ccc: dump: %u workers, %llu fibers in %u shapes\n", cc__sched.count,
+            (unsigned long long)survey.fibers, survey.count);
+    cc__dump_workers(out);
+    cc__dump_nurseries(out);
+    cc__dump_fibers(out, &survey);
+    cc__dump_guests(out);
+    cc__out(out, "ccc: end of dump\n");
+    cc__out_flush(out);
+    cc__survey_free(&survey);
+    return 0;
+}

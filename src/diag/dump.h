@@ -1,0 +1,33 @@
+/* dump.h - what the runtime is doing, whole: for people (dump.c) and for programs (json.c). */
+#ifndef CC_DIAG_DUMP_H
+#define CC_DIAG_DUMP_H
+
+#include "diag/describe.h"
+#include "diag/out.h"
+#include "diag/survey.h"
+
+/* The parts of the text, which a deadlock report uses too. */
+void cc__dump_workers(struct out *out);
+void cc__dump_nurseries(struct out *out);
+void cc__dump_fibers(struct out *out, const struct survey *survey);
+void cc__dump_guests(struct out *out);
+/* A line for each frame; of one that waits, from the call that the user made on. */
+void cc__dump_frames(struct out *out, const struct view *view, const char *indent);
+
+/* Everything; inside the runtime. 0 or ENOMEM. */
+int cc__dump_text(struct out *out);
+int cc__dump_json(struct out *out);
+
+/* The scopes that live, as far as fibers lead to them: at most `max`, parents before what is below them. Returns how
+ * many were found. */
+struct scope_seen {
+    const struct scope *at, *parent;
+    uint32_t children, members;
+    bool nursery, cancelled;
+    uint64_t deadline; /* UINT64_MAX: none */
+    unsigned depth;
+    char name[CC_FIBER_NAME_MAX];
+};
+unsigned cc__dump_scopes(struct scope_seen *seen, unsigned max);
+
+#endif

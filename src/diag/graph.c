@@ -1,0 +1,192 @@
+/* graph.c - edges, and circles of them. */
+#include "diag/graph.h"
+
+#include "base/mem.h"
+#include "plat/peek.h"
+
+#include <string.h>
+
+/* ---- edges ---- */
+
+bool cc__graph_mentions(const struct view *v, uintptr_t value) {
+    uintptr_t words[256];
+    if (!v->started) {
+        if (v->state != FIBER_RUNNABLE || !cc__peek(words, v->fiber->args, FIBER_INLINE_ARGS)) return false;
+        for (size_t i = 0; i < FIBER_INLINE_ARGS / sizeof words[0]; i++)
+            if (words[i] == value) return true;
+        return false;
+    }
+    uintptr_t from = v->sp != 0 ? v->sp : v->low;
+    for (uintptr_t at = from & ~(uintptr_t)7; at < v->high;) {
+        size_t n = v->high - at < sizeof words ? v->high - at : sizeof words;
+        if (!cc__peek(words, (const void *)at, n)) return false;
+        for (size_t i = 0; i < n / sizeof words[0]; i++)
+            if (words[i] == value) return true;
+        at += n;
+    }
+    return false;
+}
+
+struct servers {
+    struct fiber **list;
+    unsigned count, max;
+};
+
+static void add(struct servers *s, struct fiber *f) {
+    for (unsigned i = 0; i < s->count && i < s->max; i++)
+        if (s->list[i] == f) return;
+    if (s->count < s->max) s->list[s->count] = f;
+    s->count++;
+}
+
+static void add_users(struct servers *s, uintptr_t channel, const struct fiber *self) {
+    struct view v;
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++)
+        if (cc__view_take(slot, false, &v) && v.fiber != self && cc__graph_mentions(&v, channel)) add(s, v.fiber);
+}
+
+static void add_children(struct servers *s, const struct scope *nursery, const struct fiber *self) {
+    struct view v;
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
+        if (!cc__view_take(slot, false, &v) || v.fiber == self) continue;
+        struct scope scope;
+        const struct scope *at = v.scope;
+        for (int up = 0; at != NULL && at != nursery && up < 64; up++)
+            at = cc__peek(&scope, at, sizeof scope) ? scope.parent : NULL;
+        if (at == nursery) add(s, v.fiber);
+    }
+}
+
+unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, struct fiber **servers, unsigned max) {
+    struct servers s = {servers, 0, max};
+    struct fiber *one = NULL;
+    struct arm arms[8];
+    bool thread;
+    switch (what.reason) {
+    case PARK_JOIN:
+    case PARK_RUN:
+        one = (struct fiber *)(uintptr_t)what.object;
+        break;
+    case PARK_MUTEX:
+    case PARK_RWLOCK:
+        one = cc__describe_holder(what, &thread);
+        break;
+    case PARK_NURSERY:
+        add_children(&s, what.object, self);
+        break;
+    case PARK_QUEUE:
+        add_users(&s, (uintptr_t)what.object, self);
+        break;
+    case PARK_SELECT: {
+        uint32_t count = cc__describe_arms(what, arms, 8);
+        for (uint32_t i = 0; i < count && i < 8; i++) {
+            if (arms[i].kind == CC_CASE_JOIN)
+                add(&s, arms[i].object);
+            else
+                add_users(&s, (uintptr_t)arms[i].object, self);
+        }
+        break;
+    }
+    default:
+        break;
+    }
+    if (one != NULL) add(&s, one); /* itself too: who waits for itself is a circle of one */
+    return s.count;
+}
+
+/* ---- circles ---- */
+
+enum { LOOKED_AT = 512, EDGES = 8 };
+
+struct node {
+    struct fiber *fiber;
+    struct wait_what what;
+    unsigned edges, next;
+    struct fiber *edge[EDGES];
+    enum { NEW, OPEN, CLOSED } colour;
+};
+
+struct graph {
+    unsigned count, depth;
+    struct node node[LOOKED_AT];
+    unsigned path[LOOKED_AT];
+};
+
+static struct node *find(struct graph *g, const struct fiber *f) {
+    for (unsigned i = 0; i < g->count; i++)
+        if (g->node[i].fiber == f) return &g->node[i];
+    return NULL;
+}
+
+static bool fill(struct graph *g) {
+    struct view v;
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
+        if (!cc__view_take(slot, false, &v) || v.state != FIBER_PARKED || v.moves) continue;
+        if (g->count == LOOKED_AT) return false;
+        struct node *n = &g->node[g->count++];
+        *n = (struct node){.fiber = v.fiber, .what = cc__view_what(&v)};
+    }
+    return true;
+}
+
+static void open_node(struct graph *g, struct node *n) {
+    n->colour = OPEN;
+    unsigned all = cc__graph_servers(n->what, n->fiber, n->edge, EDGES);
+    n->edges = all < EDGES ? all : EDGES;
+    g->path[g->depth++] = (unsigned)(n - g->node);
+}
+
+/* A depth-first walk; the path holds what is open. Returns where on it the circle begins; -1: there is none. */
+static int walk(struct graph *g, struct node *start) {
+    open_node(g, start);
+    while (g->depth > 0) {
+        struct node *n = &g->node[g->path[g->depth - 1]];
+        if (n->next == n->edges) {
+            n->colour = CLOSED;
+            g->depth--;
+            continue;
+        }
+        struct node *to = find(g, n->edge[n->next++]);
+        if (to == NULL || to->colour == CLOSED) continue;
+        if (to->colour == NEW) {
+            open_node(g, to);
+            continue;
+        }
+        for (unsigned i = 0; i < g->depth; i++)
+            if (&g->node[g->path[i]] == to) return (int)i;
+    }
+    return -1;
+}
+
+static void print(struct out *out, const struct graph *g, unsigned first) {
+    enum { SHOWN = 16 };
+    unsigned length = g->depth - first;
+    cc__out(out, "a circle of %u:\n", length);
+    for (unsigned i = 0; i < length && i < SHOWN; i++) {
+        const struct node *n = &g->node[g->path[first + i]], *to = &g->node[g->path[first + (i + 1) % length]];
+        char who[96], wait[DESCRIBE_MAX], whom[96];
+        cc__describe_tenant(n->fiber, who, sizeof who);
+        cc__describe_wait(n->what, wait, sizeof wait);
+        cc__describe_tenant(to->fiber, whom, sizeof whom);
+        bool said = strstr(wait, whom) != NULL;
+        cc__out(out, "  %s waits %s%s%s\n", who, wait, said ? "" : ", which is in reach of ", said ? "" : whom);
+    }
+    if (length > SHOWN) cc__out(out, "  and %u more\n", length - SHOWN);
+}
+
+bool cc__graph_cycle(struct out *out) {
+    struct graph *g = cc__mem_alloc(sizeof *g);
+    if (g == NULL) return false;
+    g->count = g->depth = 0;
+    bool found = false;
+    if (fill(g)) {
+        for (unsigned i = 0; i < g->count && !found; i++) {
+            if (g->node[i].colour != NEW) continue;
+            int first = walk(g, &g->node[i]);
+            found = first >= 0;
+            if (found) print(out, g, (unsigned)first);
+        }
+    }
+    cc__mem_free(g);
+    return found;
+}

@@ -1,0 +1,20 @@
+/* graph.h - who waits for whom among fibers that stand still.
+ *
+ * An edge leads from a fiber that waits to one that could end its wait: the task that it joins, the holder of a lock,
+ * the children of a nursery; and for a channel every fiber whose stack mentions it, which is a hint and no proof.
+ */
+#ifndef CC_DIAG_GRAPH_H
+#define CC_DIAG_GRAPH_H
+
+#include "diag/dump.h"
+
+/* True if the live part of a fiber's stack holds that value, or its arguments do if it has not run. */
+bool cc__graph_mentions(const struct view *view, uintptr_t value);
+
+/* The fibers, up to `max`, that could end a wait; `self` is not among them. Returns how many there are. */
+unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, struct fiber **servers, unsigned max);
+
+/* Looks for a circle of waits and writes it down; false: there is none, or there are too many fibers to look at. */
+bool cc__graph_cycle(struct out *out);
+
+#endif

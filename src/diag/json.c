@@ -1,0 +1,172 @@
+/* json.c - the dump for programs. The schema is in docs/man/cc_diag.3.
+ *
+ * Each fiber by itself, stacks once: a fiber names its stack by a number, and the stacks follow.
+ */
+#include "diag/dump.h"
+
+#include "base/mem.h"
+#include "plat/clock.h"
+#include "plat/symbol.h"
+#include "sched/inject.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    FIBERS_MAX = 100000, /* bounds, like those of the text: some 30 MB at most */
+    STACKS_MAX = 1024,
+    SCOPES_MAX = 512,
+    GUESTS_MAX = 256,
+};
+
+struct stack_seen {
+    unsigned frames;
+    const void *frame[VIEW_FRAMES];
+};
+
+struct seen {
+    unsigned count;
+    struct stack_seen stack[STACKS_MAX];
+};
+
+/* The stack's number; -1: it has none, or there is no place for it. */
+static int number_of(struct seen *seen, const struct view *v) {
+    if (v->frames == 0) return -1;
+    for (unsigned i = 0; i < seen->count; i++)
+        if (seen->stack[i].frames == v->frames &&
+            memcmp(seen->stack[i].frame, v->frame, v->frames * sizeof v->frame[0]) == 0)
+            return (int)i;
+    if (seen->count == STACKS_MAX) return -1;
+    struct stack_seen *s = &seen->stack[seen->count];
+    s->frames = v->frames;
+    memcpy(s->frame, v->frame, v->frames * sizeof v->frame[0]);
+    return (int)seen->count++;
+}
+
+static void print_address(struct out *out, const char *key, const void *address) {
+    struct symbol symbol;
+    cc__symbol_find(address, &symbol);
+    cc__out(out, "\"%s\":{\"address\":\"%p\",\"function\":", key, address);
+    cc__out_quoted(out, symbol.function);
+    cc__out(out, ",\"file\":");
+    cc__out_quoted(out, symbol.file);
+    cc__out(out, ",\"line\":%u,\"module\":", symbol.line);
+    cc__out_quoted(out, symbol.module);
+    cc__out(out, ",\"offset\":%zu}", symbol.offset);
+}
+
+static void print_wait(struct out *out, struct wait_what what, uint64_t from, uint64_t to, uint64_t now) {
+    char text[DESCRIBE_MAX];
+    bool thread;
+    cc__describe_wait(what, text, sizeof text);
+    cc__out(out, ",\"reason\":");
+    cc__out_quoted(out, cc__park_name(what.reason));
+    cc__out(out, ",\"object\":\"%p\",\"waits\":", what.object);
+    cc__out_quoted(out, text);
+    cc__out(out, ",\"ns_min\":%llu,\"ns_max\":%llu", (unsigned long long)(to < now ? now - to : 0),
+            (unsigned long long)(from < now ? now - from : 0));
+    struct fiber *holder = cc__describe_holder(what, &thread);
+    if (what.reason == PARK_JOIN || what.reason == PARK_RUN) holder = (struct fiber *)(uintptr_t)what.object;
+    if (holder != NULL) cc__out(out, ",\"for_fiber\":\"%u.%u\"", holder->slot, cc__get(&holder->generation));
+}
+
+static void print_fiber(struct out *out, struct seen *seen, const struct view *v, uint64_t now) {
+    cc__out(out, "{\"id\":\"%u.%u\",\"name\":", v->slot, v->generation);
+    cc__out_quoted(out, v->name);
+    cc__out(out, ",\"state\":\"%s\",\"worker\":%d,\"started\":%s,\"moving\":%s,\"scope\":\"%p\"",
+            cc__state_name(v->state), v->worker, v->started ? "true" : "false", v->moves ? "true" : "false",
+            (void *)v->scope);
+    if (v->state == FIBER_PARKED && !v->moves) print_wait(out, cc__view_what(v), v->from, v->to, now);
+    cc__out(out, ",");
+    print_address(out, "site", v->site);
+    cc__out(out, ",");
+    print_address(out, "entry", (const char *)(uintptr_t)v->fn + 1);
+    cc__out(out, ",\"stack\":%d}", number_of(seen, v));
+}
+
+static void print_fibers(struct out *out, struct seen *seen) {
+    uint64_t total = 0, now = cc__clock_now();
+    cc__out(out, "\"fibers\":[");
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
+        struct view v;
+        if (!cc__view_take(slot, total < FIBERS_MAX, &v)) continue;
+        if (total++ >= FIBERS_MAX) continue;
+        cc__out(out, total > 1 ? ",\n" : "\n");
+        print_fiber(out, seen, &v, now);
+    }
+    cc__out(out, "],\n\"fibers_total\":%llu,\"fibers_left_out\":%llu,\n", (unsigned long long)total,
+            (unsigned long long)(total > FIBERS_MAX ? total - FIBERS_MAX : 0));
+}
+
+static void print_stacks(struct out *out, const struct seen *seen) {
+    cc__out(out, "\"stacks\":[");
+    for (unsigned i = 0; i < seen->count; i++) {
+        cc__out(out, "%s\n[", i > 0 ? "," : "");
+        for (unsigned k = 0; k < seen->stack[i].frames; k++) {
+            cc__out(out, "%s{", k > 0 ? ",\n " : "");
+            print_address(out, "at", seen->stack[i].frame[k]);
+            cc__out(out, "}");
+        }
+        cc__out(out, "]");
+    }
+    cc__out(out, "]");
+}
+
+static void print_workers(struct out *out) {
+    cc__out(out, "\"workers\":[");
+    for (unsigned i = 0; i < cc__sched.count; i++) {
+        struct worker *w = &cc__sched.workers[i];
+        struct fiber *current = cc__get(&w->core.current);
+        cc__out(out, "%s\n{\"index\":%u,\"thread\":%d,\"queue\":%u,\"inbox\":%u,\"timers\":%u,\"turns\":%llu",
+                i > 0 ? "," : "", i, cc__get(&w->tid), cc__get(&w->runq.count), cc__get(&w->remote.inbox_len),
+                cc__timer_count(w), (unsigned long long)cc__get(&w->core.rounds));
+        if (current != NULL) cc__out(out, ",\"runs\":\"%u.%u\"", current->slot, cc__get(&current->generation));
+        cc__out(out, "}");
+    }
+    cc__out(out, "],\n\"global_queue\":%llu,\n", (unsigned long long)cc__inject_len());
+}
+
+static void print_scopes(struct out *out) {
+    struct scope_seen *seen = cc__mem_alloc(SCOPES_MAX * sizeof *seen);
+    unsigned n = seen != NULL ? cc__dump_scopes(seen, SCOPES_MAX) : 0;
+    cc__out(out, "\"scopes\":[");
+    for (unsigned i = 0; i < n && i < SCOPES_MAX; i++) {
+        cc__out(out, "%s\n{\"at\":\"%p\",\"parent\":\"%p\",\"nursery\":%s,\"name\":", i > 0 ? "," : "",
+                (const void *)seen[i].at, (const void *)seen[i].parent, seen[i].nursery ? "true" : "false");
+        cc__out_quoted(out, seen[i].name);
+        cc__out(out, ",\"children\":%u,\"fibers\":%u,\"cancelled\":%s}", seen[i].children, seen[i].members,
+                seen[i].cancelled ? "true" : "false");
+    }
+    cc__out(out, "],\n");
+    cc__mem_free(seen);
+}
+
+static void print_guests(struct out *out) {
+    struct guest_seen *seen = cc__mem_alloc(GUESTS_MAX * sizeof *seen);
+    unsigned n = seen != NULL ? cc__guest_list(seen, GUESTS_MAX) : 0;
+    uint64_t now = cc__clock_now();
+    cc__out(out, "\"threads\":[");
+    for (unsigned i = 0; i < n && i < GUESTS_MAX; i++) {
+        cc__out(out, "%s\n{\"thread\":%d", i > 0 ? "," : "", seen[i].tid);
+        print_wait(out, seen[i].what, seen[i].since, seen[i].since, now);
+        cc__out(out, "}");
+    }
+    cc__out(out, "],\n");
+    cc__mem_free(seen);
+}
+
+int cc__dump_json(struct out *out) {
+    struct seen *seen = cc__mem_alloc(sizeof *seen);
+    if (seen == NULL) return ENOMEM;
+    seen->count = 0;
+    cc__out(out, "{\"ccc_dump\":1,\n");
+    print_workers(out);
+    print_scopes(out);
+    print_guests(out);
+    print_fibers(out, seen);
+    print_stacks(out, seen);
+    cc__out(out, "}\n");
+    cc__out_flush(out);
+    cc__mem_free(seen);
+    return 0;
+}

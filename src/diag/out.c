@@ -1,0 +1,50 @@
+/* out.c - collects what is said, writes it in large pieces. */
+#include "diag/out.h"
+
+#include <stdarg.h>
+#include <unistd.h>
+
+void cc__out_flush(struct out *out) {
+    if (out->file != NULL) {
+        (void)fwrite(out->text, 1, out->len, out->file);
+    } else {
+        for (size_t at = 0; at < out->len;) {
+            ssize_t wrote = write(STDERR_FILENO, out->text + at, out->len - at);
+            if (wrote <= 0) break;
+            at += (size_t)wrote;
+        }
+    }
+    out->len = 0;
+}
+
+void cc__out(struct out *out, const char *fmt, ...) {
+    for (int tries = 0; tries < 2; tries++) {
+        va_list args;
+        va_start(args, fmt);
+        int n = vsnprintf(out->text + out->len, sizeof out->text - out->len, fmt, args);
+        va_end(args);
+        if (n < 0) return;
+        if ((size_t)n < sizeof out->text - out->len) {
+            out->len += (size_t)n;
+            return;
+        }
+        if (out->len == 0) { /* longer than all of it: what fits */
+            out->len = sizeof out->text - 1;
+            return;
+        }
+        cc__out_flush(out);
+    }
+}
+
+void cc__out_quoted(struct out *out, const char *text) {
+    cc__out(out, "\"");
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\')
+            cc__out(out, "\\%c", *c);
+        else if (*c < ' ' || *c >= 127) /* bytes, not characters: so the result is valid whatever they mean */
+            cc__out(out, "\\u%04x", *c);
+        else
+            cc__out(out, "%c", *c);
+    }
+    cc__out(out, "\"");
+}

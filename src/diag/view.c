@@ -1,0 +1,129 @@
+/* view.c - taking views. */
+#include "diag/view.h"
+
+#include "plat/sample.h"
+#include "plat/trace.h"
+
+/* What cannot be read through atomics. The fields are plain because their owners need no more; whoever reads them
+ * here checks the word afterwards. */
+struct raw {
+    uint32_t generation;
+    const void *site;
+    CCTaskFn fn;
+    struct context context;
+};
+
+static CC_NOINLINE CC_NO_TSAN void read_raw(struct fiber *f, struct raw *raw) {
+    const volatile struct fiber *v = f;
+    raw->generation = cc__get(&f->generation) & 0x7fffffffu;
+    raw->site = (const void *)v->site;
+    raw->fn = v->fn;
+    const volatile unsigned char *from = (const volatile unsigned char *)&v->context;
+    unsigned char *to = (unsigned char *)&raw->context;
+    for (size_t i = 0; i < sizeof raw->context; i++) to[i] = from[i];
+}
+
+/* The name as far as it can be read: printable, ended. */
+static CC_NOINLINE CC_NO_TSAN __attribute__((no_sanitize("address"))) void read_name(const volatile char *from, char *to) {
+    size_t n = 0;
+    for (char c; n < CC_FIBER_NAME_MAX - 1 && (c = from[n]) >= ' ' && c <= '~'; n++) to[n] = c;
+    to[n] = '\0';
+}
+
+static void find_stack(struct view *v, const struct stack *s) {
+    v->started = true;
+    v->low = (uintptr_t)s->base + cc__stack_guard_size(s);
+    v->high = (uintptr_t)s->base + cc__stack_size(s);
+    uintptr_t cold = (uintptr_t)cc__get(&s->cold);
+    if (cold >= v->low && cold <= v->high - sizeof(struct fiber_cold))
+        read_name(((struct fiber_cold *)cold)->name, v->name);
+}
+
+static void find_frames(struct view *v, const struct context *context) {
+    struct place place;
+    if (!cc__context_place(context, &place) || place.sp < v->low || place.sp >= v->high) return;
+    v->sp = place.sp;
+    v->frame[0] = (const char *)place.pc + 1; /* an instruction, where the others return to one */
+    v->frames = 1 + cc__trace_walk((const void *)place.fp, (const void *)place.sp, (const void *)v->high, v->frame + 1,
+                                   VIEW_FRAMES - 1);
+}
+
+static void find_park(struct view *v) {
+    struct fiber *f = v->fiber;
+    v->reason = cc__word_reason(v->word);
+    v->object = cc__fiber_object(f);
+    v->later = v->reason == PARK_SLEEP && !v->started;
+    v->to = UINT64_MAX;
+    unsigned owner = cc__word_owner(v->word);
+    if (owner != 0) cc__diary_find(&cc__sched.workers[owner - 1].diary, cc__fiber_park(f), &v->from, &v->to);
+}
+
+/* One look. False: it moved meanwhile. */
+static bool look(struct view *v, bool sample) {
+    struct fiber *f = v->fiber;
+    struct raw raw;
+    read_raw(f, &raw);
+    v->generation = raw.generation;
+    v->site = raw.site;
+    v->fn = raw.fn;
+    v->scope = cc__scope_of(cc__get(&f->scope));
+    v->worker = (int)cc__word_owner(v->word) - 1;
+    v->frames = 0;
+    v->sp = v->low = v->high = 0;
+    v->name[0] = '\0';
+    const struct stack *s = cc__get(&f->stack);
+    v->started = false;
+    if (s != NULL) find_stack(v, s);
+    if (v->state == FIBER_PARKED) find_park(v);
+    if (v->started && v->state == FIBER_RUNNING) {
+        int tid = v->worker >= 0 ? cc__get(&cc__sched.workers[v->worker].tid) : 0;
+        if (sample && tid != 0)
+            v->frames = cc__sample_thread(tid, (const void *)v->low, (const void *)v->high, v->frame, VIEW_FRAMES);
+    } else if (v->started && (v->state != FIBER_PARKED || v->reason != PARK_RUN)) {
+        find_frames(v, &raw.context);
+    }
+    return cc__get_acquire(&f->word) == v->word;
+}
+
+bool cc__view_take(uint32_t slot, bool sample, struct view *v) {
+    struct fiber *f = cc__pool_at(slot);
+    if (f == NULL) return false;
+    *v = (struct view){.fiber = f, .slot = slot};
+    for (int tries = 0; tries < 4; tries++) {
+        v->word = cc__get_acquire(&f->word);
+        v->state = cc__word_state(v->word);
+        if (v->state == FIBER_IDLE || v->state == FIBER_DONE) return false;
+        if (look(v, sample && tries == 0)) return true;
+    }
+    v->moves = true;
+    v->frames = 0;
+    v->object = 0;
+    v->scope = NULL;
+    return true;
+}
+
+struct fiber *cc__view_owner(uintptr_t address) {
+    struct fiber *found = NULL;
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
+        struct fiber *f = cc__pool_at(slot);
+        uint64_t word = cc__get(&f->word);
+        const struct stack *s = cc__get(&f->stack);
+        if (s == NULL || cc__word_state(word) == FIBER_IDLE) continue;
+        uintptr_t low = (uintptr_t)s->base, high = low + cc__stack_size(s);
+        if (address < low || address >= high) continue;
+        /* One that has lent its stack owns what lies above the frame in which it did. */
+        bool lent = cc__word_state(word) == FIBER_PARKED && cc__word_reason(word) == PARK_RUN;
+        if (lent == (address >= (uintptr_t)cc__get(&s->cold) && address < (uintptr_t)cc__stack_own_cold(s))) return f;
+        found = f;
+    }
+    return found;
+}
+
+uint64_t cc__view_count(void) {
+    uint64_t n = 0;
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
+        enum fiber_state state = cc__word_state(cc__get(&cc__pool_at(slot)->word));
+        n += state != FIBER_IDLE && state != FIBER_DONE;
+    }
+    return n;
+}

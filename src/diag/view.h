@@ -1,0 +1,49 @@
+/* view.h - one fiber, looked at from outside, while it does what it likes.
+ *
+ * VIEW-1  Nobody is asked and nothing is locked: a view works when every worker is stuck.
+ * VIEW-2  What is copied is right if the state word, ticket included, is the same before and after; else the fiber is
+ *         looked at again, and at last shown as one that moves, without what could not be read.
+ * VIEW-3  Records and stacks stay mapped as long as the runtime runs; whatever else is followed goes through
+ *         plat/peek.h.
+ */
+#ifndef CC_DIAG_VIEW_H
+#define CC_DIAG_VIEW_H
+
+#include "nursery/nursery.h"
+#include "sched/sched.h"
+
+enum { VIEW_FRAMES = 24 };
+
+struct view {
+    struct fiber *fiber;
+    uint32_t slot, generation;
+    uint64_t word;
+    enum fiber_state state;
+    bool moves;       /* it would not stand still: state and name only */
+    bool started;     /* has a stack */
+    bool later;       /* a timer will start it */
+    unsigned reason;  /* PARKED: why */
+    int worker;       /* runs it, or ran it last; -1: none */
+    uintptr_t object; /* PARKED: what it waits for */
+    uint64_t from;    /* PARKED: not before, and not after this moment; 0, UINT64_MAX: not known */
+    uint64_t to;
+    const void *site;
+    CCTaskFn fn;
+    struct scope *scope; /* its innermost */
+    uintptr_t low, high; /* its stack without the guard; 0: none */
+    uintptr_t sp;        /* where it stopped; 0: it runs */
+    char name[CC_FIBER_NAME_MAX];
+    unsigned frames;
+    const void *frame[VIEW_FRAMES];
+};
+
+/* False: the slot has no tenant. sample: a fiber that runs is asked where, by a signal to its thread. */
+bool cc__view_take(uint32_t slot, bool sample, struct view *view);
+
+/* The fiber whose stack an address lies in, the innermost where one is lent; NULL: none. */
+struct fiber *cc__view_owner(uintptr_t address);
+
+/* How many tenants there are. */
+uint64_t cc__view_count(void);
+
+#endif

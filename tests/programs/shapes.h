@@ -1,0 +1,492 @@
+/* shapes.h - programs that can never go on, and programs that only look so. Each is the body of a child process.
+ *
+ * A dead one blocks its main thread for ever, so that it must be ended by the deadlock report. A live one waits at
+ * least as long as the report would take, is then helped from where nobody looked, and returns.
+ */
+#ifndef CCC_TESTS_SHAPES_H
+#define CCC_TESTS_SHAPES_H
+
+#include "harness.h"
+
+#include <ccc/ccc.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct shape_case {
+    const char *name;
+    void (*body)(void);
+    const char *says[4]; /* dead: what the report has to say */
+};
+
+/* ---- dead ---- */
+
+static CCChan *chan_a, *chan_b;
+static CCMutex mutex_a, mutex_b;
+static CCTask task_a, task_b;
+static CCSem sem_a, sem_b;
+static CCWaitGroup group;
+static CCEvent event;
+static CCCond cond;
+static CCRWLock rwlock;
+static CCBarrier barrier;
+
+static void *receiver(void *ch) {
+    uint64_t v;
+    (void)cc_chan_recv(ch, &v, sizeof v);
+    return NULL;
+}
+
+static void *sender(void *ch) {
+    for (uint64_t v = 0;; v++)
+        if (cc_chan_send(ch, &v, sizeof v) != 0) return NULL;
+}
+
+static CCTask start(const char *name, CCTaskFn fn, void *arg) {
+    CCTask task;
+    CHECK_EQ(cc_spawn(&task, fn, arg, &(CCSpawnOptions){.name = name}), 0);
+    return task;
+}
+
+static void join(CCTask task) {
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+}
+
+static CCChan *named_channel(const char *name, size_t capacity) {
+    CCChan *ch = cc_chan_create_ex(&(CCChanConfig){.elem_size = 8, .capacity = capacity, .name = name});
+    CHECK(ch != NULL);
+    return ch;
+}
+
+static void dead_recv(void) {
+    join(start("reader", receiver, named_channel("empty", 4)));
+}
+
+static void dead_send_full(void) {
+    join(start("writer", sender, named_channel("full", 2)));
+}
+
+static void dead_rendezvous(void) {
+    join(start("caller", sender, named_channel("handshake", 0)));
+}
+
+/* Each has one lock before either wants the other. */
+static void *lock_ab(void *unused) {
+    (void)unused;
+    cc_mutex_lock(&mutex_a);
+    cc_sem_release(&sem_a, 1);
+    cc_sem_acquire(&sem_b, 1);
+    cc_mutex_lock(&mutex_b);
+    return NULL;
+}
+
+static void *lock_ba(void *unused) {
+    (void)unused;
+    cc_mutex_lock(&mutex_b);
+    cc_sem_release(&sem_b, 1);
+    cc_sem_acquire(&sem_a, 1);
+    cc_mutex_lock(&mutex_a);
+    return NULL;
+}
+
+static void dead_mutexes(void) {
+    CCTask one = start("left", lock_ab, NULL), two = start("right", lock_ba, NULL);
+    join(one);
+    join(two);
+}
+
+static void *join_other(void *other) {
+    uint64_t go;
+    (void)cc_chan_recv(chan_a, &go, sizeof go); /* both handles are there */
+    (void)cc_task_join(other, NULL);
+    return NULL;
+}
+
+static void dead_joins(void) {
+    chan_a = named_channel("go", 2);
+    task_a = start("chicken", join_other, &task_b);
+    task_b = start("egg", join_other, &task_a);
+    CCTask copy;
+    CHECK_EQ(cc_task_dup(&task_a, &copy), 0);
+    for (uint64_t i = 0; i < 2; i++) CHECK_EQ(cc_chan_send(chan_a, &i, sizeof i), 0);
+    join(copy);
+}
+
+static void *selects(void *unused) {
+    (void)unused;
+    uint64_t v, w = 1;
+    size_t chosen;
+    CCCase cases[] = {CC_RECV(chan_a, &v), CC_SEND(chan_b, &w)};
+    (void)cc_select(cases, 2, CC_FOREVER, &chosen);
+    return NULL;
+}
+
+static void dead_select(void) {
+    chan_a = named_channel("left", 1);
+    chan_b = named_channel("right", 0);
+    join(start("chooser", selects, NULL));
+}
+
+static void *acquires(void *unused) {
+    (void)unused;
+    (void)cc_sem_acquire(&sem_a, 1);
+    return NULL;
+}
+
+static void dead_semaphore(void) {
+    join(start("hungry", acquires, NULL));
+}
+
+static void *waits_for_group(void *unused) {
+    (void)unused;
+    (void)cc_wait_group_wait(&group);
+    return NULL;
+}
+
+static void dead_wait_group(void) {
+    CHECK_EQ(cc_wait_group_add(&group, 1), 0);
+    join(start("patient", waits_for_group, NULL));
+}
+
+static void *waits_for_event(void *unused) {
+    (void)unused;
+    (void)cc_event_wait(&event);
+    return NULL;
+}
+
+static void dead_event(void) {
+    join(start("listener", waits_for_event, NULL));
+}
+
+static void *waits_for_cond(void *unused) {
+    (void)unused;
+    cc_mutex_lock(&mutex_a);
+    (void)cc_cond_wait(&cond, &mutex_a);
+    cc_mutex_unlock(&mutex_a);
+    return NULL;
+}
+
+static void dead_condition(void) {
+    join(start("waiter", waits_for_cond, NULL));
+}
+
+static void *keeps_nursery(void *unused) {
+    (void)unused;
+    CC_NURSERY(n, .name = "family") {
+        (void)cc_nursery_spawn_ex(n, NULL, receiver, chan_a, &(CCSpawnOptions){.name = "child"});
+    }
+    return NULL;
+}
+
+static void dead_nursery(void) {
+    chan_a = named_channel("milk", 1);
+    join(start("parent", keeps_nursery, NULL));
+}
+
+static void *reads_for_ever(void *unused) {
+    (void)unused;
+    (void)cc_rwlock_read_lock(&rwlock);
+    cc_sem_release(&sem_a, 1);
+    (void)cc_event_wait(&event);
+    return NULL;
+}
+
+static void *wants_to_write(void *unused) {
+    (void)unused;
+    cc_sem_acquire(&sem_a, 1);
+    (void)cc_rwlock_write_lock(&rwlock);
+    return NULL;
+}
+
+static void dead_rwlock(void) {
+    CCTask reader = start("reader", reads_for_ever, NULL), writer = start("writer", wants_to_write, NULL);
+    join(reader);
+    join(writer);
+}
+
+static void *arrives(void *unused) {
+    (void)unused;
+    (void)cc_barrier_wait(&barrier);
+    return NULL;
+}
+
+static void dead_barrier(void) {
+    CHECK_EQ(cc_barrier_init(&barrier, 2), 0);
+    join(start("alone", arrives, NULL));
+}
+
+static void *sends_then_receives(void *unused) {
+    (void)unused;
+    uint64_t v = 1;
+    (void)cc_chan_send(chan_a, &v, sizeof v);
+    (void)cc_chan_recv(chan_b, &v, sizeof v);
+    return NULL;
+}
+
+static void *also_sends_first(void *unused) {
+    (void)unused;
+    uint64_t v = 2;
+    (void)cc_chan_send(chan_b, &v, sizeof v);
+    (void)cc_chan_recv(chan_a, &v, sizeof v);
+    return NULL;
+}
+
+/* Two that both speak before they listen. */
+static void *two_talkers(void *unused) {
+    (void)unused;
+    CCTask one = start("ann", sends_then_receives, NULL), two = start("bob", also_sends_first, NULL);
+    join(one);
+    join(two);
+    return NULL;
+}
+
+static void dead_talkers(void) {
+    chan_a = named_channel("to bob", 0);
+    chan_b = named_channel("to ann", 0);
+    join(start("host", two_talkers, NULL));
+}
+
+/* The main thread waits for a fiber that waits for the main thread. */
+static void dead_with_thread(void) {
+    chan_a = named_channel("orders", 0);
+    start("servant", receiver, chan_a);
+    uint64_t v;
+    chan_b = named_channel("answers", 0);
+    (void)cc_chan_recv(chan_b, &v, sizeof v);
+}
+
+static const struct shape_case dead_shapes[] = {
+    {"receive", dead_recv, {"'reader' waits to receive from channel 'empty'", "receiver", "OS thread"}},
+    {"send to a full one", dead_send_full, {"'writer' waits to send on channel 'full'", "2 buffered"}},
+    {"rendezvous", dead_rendezvous, {"'caller' waits to send on channel 'handshake'"}},
+    {"two mutexes", dead_mutexes, {"a circle of 2", "'left' waits for mutex", "held by fiber", "'right' waits for mutex"}},
+    {"two joins", dead_joins, {"a circle of 2", "'chicken' waits for the end of fiber", "'egg' waits for the end of fiber"}},
+    {"select", dead_select, {"'chooser' waits for the first of 2 cases", "receive from channel 'left'", "send on channel 'right'"}},
+    {"semaphore", dead_semaphore, {"'hungry' waits for semaphore"}},
+    {"wait group", dead_wait_group, {"'patient' waits for wait group"}},
+    {"event", dead_event, {"'listener' waits for event"}},
+    {"condition", dead_condition, {"'waiter' waits for condition"}},
+    {"nursery", dead_nursery, {"'parent' waits for the 1 children of nursery 'family'", "'child' waits to receive from channel 'milk'", "nursery 'family'"}},
+    {"reader-writer lock", dead_rwlock, {"'writer' waits for reader-writer lock"}},
+    {"barrier", dead_barrier, {"'alone' waits for barrier"}},
+    {"two talkers", dead_talkers, {"a circle of", "'ann' waits to send on channel 'to bob'", "'bob' waits to send on channel 'to ann'"}},
+    {"with the main thread", dead_with_thread, {"'servant' waits to receive from channel 'orders'", "channel 'answers'"}},
+};
+
+/* ---- alive ---- */
+
+enum { LONG_MS = 350 }; /* a report would come after 150 */
+
+static void *sleeps_then_sends(void *ch) {
+    uint64_t v = 7;
+    (void)cc_sleep_ms(LONG_MS);
+    CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+    return NULL;
+}
+
+static void live_timer(void) {
+    CCChan *ch = named_channel("alarm", 0);
+    CCTask one = start("sleeper", sleeps_then_sends, ch), two = start("reader", receiver, ch);
+    join(one);
+    join(two);
+}
+
+static void *receives_until(void *ch) {
+    uint64_t v;
+    CHECK_EQ(cc_chan_recv_until(ch, &v, sizeof v, cc_after_ms(LONG_MS)), ETIMEDOUT);
+    return NULL;
+}
+
+static void live_deadline(void) {
+    join(start("patient", receives_until, named_channel("never", 0)));
+}
+
+static void nap(long ms) {
+    struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
+    while (nanosleep(&ts, &ts) != 0) {
+    }
+}
+
+static void *thread_that_sends(void *ch) {
+    uint64_t v = 1;
+    nap(LONG_MS);
+    CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+    return NULL;
+}
+
+static void live_foreign_thread(void) {
+    CCChan *ch = named_channel("post", 0);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, thread_that_sends, ch), 0);
+    join(start("reader", receiver, ch));
+    pthread_join(thread, NULL);
+}
+
+static void *thread_that_starts_another(void *ch) {
+    static pthread_t next;
+    nap(LONG_MS / 2);
+    CHECK_EQ(pthread_create(&next, NULL, thread_that_sends, ch), 0);
+    CHECK_EQ(pthread_detach(next), 0);
+    return NULL;
+}
+
+static void live_chain_of_threads(void) {
+    CCChan *ch = named_channel("post", 0);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, thread_that_starts_another, ch), 0);
+    CHECK_EQ(pthread_detach(thread), 0);
+    join(start("reader", receiver, ch));
+}
+
+/* A process that writes a byte after a while. */
+static int pipe_that_speaks_late(pid_t *pid) {
+    int ends[2];
+    CHECK_EQ(pipe(ends), 0);
+    *pid = fork();
+    CHECK(*pid >= 0);
+    if (*pid == 0) {
+        nap(LONG_MS);
+        _exit(write(ends[1], "x", 1) == 1 ? 0 : 1);
+    }
+    close(ends[1]);
+    return ends[0];
+}
+
+static int late_pipe;
+
+static void *reads_pipe_then_sends(void *ch) {
+    char byte;
+    uint64_t v = 1;
+    CHECK_EQ(read(late_pipe, &byte, 1), 1);
+    CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+    return NULL;
+}
+
+static void live_blocking_call(void) {
+    pid_t pid;
+    late_pipe = pipe_that_speaks_late(&pid);
+    CCChan *ch = named_channel("bytes", 0);
+    CCTask one = start("blocked", reads_pipe_then_sends, ch), two = start("reader", receiver, ch);
+    join(one);
+    join(two);
+    CHECK_EQ(waitpid(pid, NULL, 0), pid);
+}
+
+static void live_descriptor_of_a_thread(void) {
+    pid_t pid;
+    late_pipe = pipe_that_speaks_late(&pid);
+    CCChan *ch = named_channel("bytes", 0);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, reads_pipe_then_sends, ch), 0);
+    join(start("reader", receiver, ch));
+    pthread_join(thread, NULL);
+    CHECK_EQ(waitpid(pid, NULL, 0), pid);
+}
+
+static void live_main_is_elsewhere(void) {
+    CCChan *ch = named_channel("later", 0);
+    CCTask task = start("reader", receiver, ch);
+    nap(LONG_MS);
+    uint64_t v = 1;
+    CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+    join(task);
+}
+
+static void leave_in_handler(int signal) {
+    (void)signal;
+    _exit(0);
+}
+
+static void live_signal_handler(void) {
+    struct sigaction action = {.sa_handler = leave_in_handler};
+    CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+    struct itimerval once = {.it_value = {.tv_usec = LONG_MS * 1000}};
+    CHECK_EQ(setitimer(ITIMER_REAL, &once, NULL), 0);
+    join(start("reader", receiver, named_channel("never", 0)));
+}
+
+static void live_sigwait(void) {
+    sigset_t set;
+    int got;
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+    CCChan *ch = named_channel("signals", 0);
+    CCTask task = start("reader", receiver, ch);
+    struct itimerval once = {.it_value = {.tv_usec = LONG_MS * 1000}};
+    CHECK_EQ(setitimer(ITIMER_REAL, &once, NULL), 0);
+    CHECK_EQ(sigwait(&set, &got), 0);
+    uint64_t v = 1;
+    CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+    join(task);
+}
+
+static void live_nursery_deadline(void) {
+    chan_a = named_channel("never", 0);
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.root = true, .deadline = cc_after_ms(LONG_MS)});
+    CHECK(n != NULL);
+    CHECK_EQ(cc_nursery_spawn(n, receiver, chan_a), 0);
+    CHECK_EQ(cc_nursery_wait(n), ETIMEDOUT);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+static void live_thread_with_deadline(void) {
+    CCChan *never = named_channel("never", 0), *ch = named_channel("answer", 0);
+    CCTask task = start("reader", receiver, ch);
+    uint64_t v = 1;
+    CHECK_EQ(cc_chan_recv_until(never, &v, sizeof v, cc_after_ms(LONG_MS)), ETIMEDOUT);
+    CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+    join(task);
+}
+
+static void *computes_then_sends(void *ch) {
+    struct timespec start_at, now;
+    clock_gettime(CLOCK_MONOTONIC, &start_at);
+    do clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - start_at.tv_sec) * 1000 + (now.tv_nsec - start_at.tv_nsec) / 1000000 < LONG_MS);
+    uint64_t v = 1;
+    CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+    return NULL;
+}
+
+static void live_computation(void) {
+    CCChan *ch = named_channel("result", 0);
+    CCTask one = start("computer", computes_then_sends, ch), two = start("reader", receiver, ch);
+    join(one);
+    join(two);
+}
+
+/* Nobody waits for ever: what was parked is cancelled by a shutdown. */
+static void live_shutdown(void) {
+    start("reader", receiver, named_channel("never", 0));
+    (void)cc_runtime_shutdown(LONG_MS);
+}
+
+static const struct shape_case live_shapes[] = {
+    {"timer", live_timer, {0}},
+    {"deadline", live_deadline, {0}},
+    {"foreign thread", live_foreign_thread, {0}},
+    {"chain of threads", live_chain_of_threads, {0}},
+    {"blocking call", live_blocking_call, {0}},
+    {"descriptor of a thread", live_descriptor_of_a_thread, {0}},
+    {"main is elsewhere", live_main_is_elsewhere, {0}},
+    {"signal handler", live_signal_handler, {0}},
+    {"sigwait", live_sigwait, {0}},
+    {"nursery deadline", live_nursery_deadline, {0}},
+    {"thread with a deadline", live_thread_with_deadline, {0}},
+    {"computation", live_computation, {0}},
+    {"shutdown", live_shutdown, {0}},
+};
+
+enum {
+    DEAD_SHAPES = sizeof dead_shapes / sizeof dead_shapes[0],
+    LIVE_SHAPES = sizeof live_shapes / sizeof live_shapes[0],
+};
+
+#endif
