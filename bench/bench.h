@@ -53,6 +53,7 @@ static inline struct bench bench_begin(int argc, char **argv, const char *name) 
     struct bench b = {.name = name, .scale = 1};
     if (argc > 3) bench_fail("usage: %s [WORKERS] [SCALE]", argv[0]);
     CCRuntimeConfig config = {0};
+    setenv("CC_MAX_WORKERS", "1", 1); /* as many workers as were asked for, throughout */
     if (argc > 1) config.workers = (unsigned)bench_number(argv[1], "a number of workers");
     if (argc > 2) b.scale = bench_number(argv[2], "a scale");
     bench_check(cc_runtime_init(&config), "cc_runtime_init");

@@ -1,7 +1,7 @@
 /* cc_sched.h - the runtime as a whole, and what a fiber can say of itself.
  *
  * The runtime starts by itself at first use, with the defaults and the environment's wishes
- * (CC_WORKERS, CC_STACK_SIZE, CC_VERBOSE, CC_FIBER_STATS, CC_PANIC_ABORT).
+ * (CC_WORKERS, CC_MAX_WORKERS, CC_STACK_SIZE, CC_VERBOSE, CC_FIBER_STATS, CC_PANIC_ABORT).
  */
 #ifndef CCC_CC_SCHED_H
 #define CCC_CC_SCHED_H
@@ -23,6 +23,9 @@ typedef struct CCRuntimeConfig {
     size_t stack_size;
     /* Slots of the global run queue's ring; a power of two, 2 … 2^24. Default: 4096. */
     size_t queue_slots;
+    /* How many workers there may be while some are stuck in a system call or a long computation and others wait;
+     * workers … CC_WORKERS_MAX. Equal to workers: always as many. Default: twice the workers. */
+    unsigned max_workers;
 } CCRuntimeConfig;
 
 #define CC_WORKERS_MAX 512u
@@ -65,7 +68,7 @@ CC_API const char *cc_fiber_name(void);
 
 #define CC_FIBER_NAME_MAX 32
 
-/* The number of workers; 0 while the runtime does not run. Any context; does not switch. */
+/* The number of workers at present, between CCRuntimeConfig.workers and max_workers; 0 while the runtime does not run. Any context; does not switch. */
 CC_API unsigned cc_worker_count(void);
 
 CC_END_DECLS

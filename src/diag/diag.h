@@ -14,6 +14,9 @@ void cc__diag_unfinished(unsigned max);
 /* The sums of the workers' counters, on stderr. */
 void cc__diag_stats(void);
 
+/* When workers were added and why not, on stderr. */
+void cc__diag_pressure(void);
+
 /* How long the calls on channels took so far, on stderr, if that is asked for; each call is reported once. */
 void cc__diag_timing(void);
 

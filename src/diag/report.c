@@ -41,13 +41,13 @@ void cc__diag_unfinished(unsigned max) {
 
 void cc__diag_stats(void) {
     uint64_t sum[sizeof(struct probe) / sizeof(uint64_t)] = {0};
-    for (unsigned i = 0; i < cc__sched.count; i++) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         _Atomic uint64_t *counters = (_Atomic uint64_t *)&cc__sched.workers[i].core.probe;
         for (size_t k = 0; k < array_len(sum); k++) sum[k] += cc__get(&counters[k]);
     }
     struct probe total;
     memcpy(&total, sum, sizeof total);
-    cc__warn("stats: %u workers, %llu spawned, %llu ended, %llu parks, %llu timers fired, %llu polls", cc__sched.count,
+    cc__warn("stats: %u workers, %llu spawned, %llu ended, %llu parks, %llu timers fired, %llu polls", cc__sched_open(),
              (unsigned long long)(cc__get(&total.spawned) + cc__get(&cc__sched.foreign_spawned)),
              (unsigned long long)cc__get(&total.ended), (unsigned long long)cc__get(&total.parks),
              (unsigned long long)cc__get(&total.timers), (unsigned long long)cc__get(&total.polls));

@@ -50,7 +50,7 @@ enum {
 /* Whether another thread could free the lock while we spin. */
 static bool may_spin(struct worker *w) {
     static _Atomic uint32_t cpus; /* 0: not asked, 1: one, 2: more */
-    if (w != NULL && cc__sched.count == 1) return false;
+    if (w != NULL && cc__get(&cc__sched.count) == 1) return false;
     uint32_t known = cc__get(&cpus);
     if (unlikely(known == 0)) cc__set(&cpus, known = cc__affinity_single() ? 1 : 2);
     return known > 1;

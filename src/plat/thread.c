@@ -3,14 +3,26 @@
 
 #include "base/fatal.h"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg) {
     return pthread_create(thread, NULL, fn, arg);
+}
+
+int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(thread, NULL, fn, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
 }
 
 void cc__thread_join(pthread_t thread) {
@@ -30,6 +42,26 @@ int cc__thread_id(void) {
 
 void cc__thread_yield(void) {
     sched_yield();
+}
+
+uint64_t cc__thread_cpu(pthread_t thread) {
+    clockid_t clock;
+    struct timespec ts;
+    if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &ts) != 0) return UINT64_MAX;
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+char cc__thread_state(int id) {
+    char text[128];
+    snprintf(text, sizeof text, "/proc/self/task/%d/stat", id);
+    int fd = open(text, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0) return 0;
+    text[n] = '\0';
+    const char *end = strrchr(text, ')'); /* the name, in parentheses, may hold anything */
+    return end != NULL && end[1] == ' ' ? end[2] : 0;
 }
 
 void cc__thread_nap(long ns) {

@@ -3,9 +3,12 @@
 #define CC_PLAT_THREAD_H
 
 #include <pthread.h>
+#include <stdint.h>
 
 /* 0 or a positive errno value. */
 int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
+/* The same, and no signal is delivered to it. */
+int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg);
 void cc__thread_join(pthread_t thread);
 /* Names the calling thread, for top and gdb; at most 15 bytes count. */
 void cc__thread_name(const char *name);
@@ -15,6 +18,11 @@ int cc__thread_id(void);
 void cc__thread_stack(const void **bottom, const void **top);
 /* Gives the CPU to another OS thread. */
 void cc__thread_yield(void);
+/* The CPU time that a thread has used, in ns; UINT64_MAX if the system does not tell. */
+uint64_t cc__thread_cpu(pthread_t thread);
+/* What the system says of the thread with that number: 'R' it runs or wants to, 'S', 'D' it sleeps, ...; 0 if it does
+ * not tell. */
+char cc__thread_state(int id);
 /* Sleeps about that long, or less. */
 void cc__thread_nap(long ns);
 

@@ -88,7 +88,8 @@ __attribute__((constructor)) static void trace_from_the_beginning(void) {
 }
 
 static bool in_range(const CCRuntimeConfig *c) {
-    if (c->workers > CC_WORKERS_MAX) return false;
+    if (c->workers > CC_WORKERS_MAX || c->max_workers > CC_WORKERS_MAX) return false;
+    if (c->max_workers != 0 && c->max_workers < c->workers) return false;
     if (c->stack_size != 0 && (c->stack_size < CC_STACK_SIZE_MIN || c->stack_size > CC_STACK_SIZE_MAX)) return false;
     size_t slots = c->queue_slots;
     return slots == 0 || (slots >= 2 && slots <= QUEUE_SLOTS_MAX && (slots & (slots - 1)) == 0);
@@ -99,19 +100,33 @@ static unsigned default_workers(void) {
     return n < CC_WORKERS_MAX ? n : CC_WORKERS_MAX;
 }
 
+/* The caller's limit bounds what the environment and the machine say; the environment's gives way to what the caller
+ * says. */
+static void read_workers(const CCRuntimeConfig *c, struct config *config) {
+    unsigned workers = (unsigned)number("CC_WORKERS", false, 1, CC_WORKERS_MAX);
+    unsigned max = (unsigned)number("CC_MAX_WORKERS", false, 1, CC_WORKERS_MAX);
+    workers = c->workers != 0 ? c->workers : workers != 0 ? workers : default_workers();
+    if (c->max_workers != 0 && workers > c->max_workers) workers = c->max_workers;
+    max = c->max_workers != 0 ? c->max_workers : max != 0 ? max : 2 * workers;
+    if (max < workers) max = workers;
+    config->workers = workers;
+    config->max_workers = max < CC_WORKERS_MAX ? max : CC_WORKERS_MAX;
+}
+
 int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     int saved = errno;
     CCRuntimeConfig c = from != NULL ? *from : (CCRuntimeConfig){0};
     if (!in_range(&c)) return EINVAL;
-    unsigned workers = (unsigned)number("CC_WORKERS", false, 1, CC_WORKERS_MAX);
     size_t stack_size = (size_t)number("CC_STACK_SIZE", true, CC_STACK_SIZE_MIN, CC_STACK_SIZE_MAX);
-    config->workers = c.workers != 0 ? c.workers : workers != 0 ? workers : default_workers();
+    read_workers(&c, config);
     config->stack_size = c.stack_size != 0 ? c.stack_size : stack_size != 0 ? stack_size : CC_FIBER_STACK_SIZE;
     config->queue_slots = c.queue_slots != 0 ? c.queue_slots : CC_FIBER_QUEUE_INITIAL;
     config->verbose = flag("CC_VERBOSE");
     config->stats = flag("CC_FIBER_STATS");
     config->trace = trace(true);
     config->panic_abort = flag("CC_PANIC_ABORT");
+    config->pressure_stats = flag("CC_V3_PRESSURE_STATS_DUMP");
+    config->debug_sysmon = flag("CC_DEBUG_SYSMON");
     errno = saved;
     return 0;
 }

@@ -5,13 +5,15 @@
 #include <ccc/cc_sched.h>
 
 struct config {
-    unsigned workers;
+    unsigned workers, max_workers;
     size_t stack_size;
     size_t queue_slots;
     bool verbose;
     bool stats;
     uint32_t trace; /* categories of probe/trace.h */
     bool panic_abort;
+    bool pressure_stats;
+    bool debug_sysmon;
 };
 
 /* 0, or EINVAL: the caller's values are out of range. Bad values in the environment are named on stderr and

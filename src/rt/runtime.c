@@ -21,6 +21,7 @@
 #include "probe/trace.h"
 #include "rt/config.h"
 #include "sched/driver.h"
+#include "sched/sysmon.h"
 #include "task/task.h"
 #include "wait/wait.h"
 
@@ -61,6 +62,7 @@ void cc__driver_orphaned(void) {
 
 static void at_exit(void) {
     if (cc__get(&rt.state) == RT_RUNNING && rt.config.stats) cc__diag_stats();
+    if (cc__get(&rt.state) == RT_RUNNING && rt.config.pressure_stats) cc__diag_pressure();
     cc__diag_timing();
 }
 
@@ -80,8 +82,9 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     cc__pool_init();
     cc__stack_init(config.stack_size);
     cc__panic_aborts(config.panic_abort);
+    cc__sysmon_explain(config.debug_sysmon);
     cc__fault_install(cc__diag_overflow);
-    rc = cc__sched_start(config.workers, config.queue_slots);
+    rc = cc__sched_start(config.workers, config.max_workers, config.queue_slots);
     if (rc != 0) {
         cc__fault_remove();
         cc__stack_destroy();
@@ -89,8 +92,9 @@ static int start_locked(const CCRuntimeConfig *wanted) {
         return rc;
     }
     if (config.verbose)
-        cc__warn("%u workers, %zu KiB stacks, guards by %s, %s barriers", config.workers, cc__stack_default() / 1024,
-                 cc__vm_guard_is_free() ? "advice" : "mprotect", cc__barrier_asymmetric ? "asymmetric" : "symmetric");
+        cc__warn("%u workers, up to %u, %zu KiB stacks, guards by %s, %s barriers", config.workers, config.max_workers,
+                 cc__stack_default() / 1024, cc__vm_guard_is_free() ? "advice" : "mprotect",
+                 cc__barrier_asymmetric ? "asymmetric" : "symmetric");
     cc__set_seq(&rt.state, RT_RUNNING);
     return 0;
 }
@@ -213,6 +217,7 @@ static int shutdown_locked(uint64_t timeout_ms) {
         return ETIMEDOUT;
     }
     if (rt.config.stats) cc__diag_stats();
+    if (rt.config.pressure_stats) cc__diag_pressure();
     cc__diag_timing();
     cc__sched_stop();
     cc__hosted_trim();
@@ -243,9 +248,9 @@ int cc_run(CCTaskFn fn, void *arg, void **result) {
 }
 
 unsigned cc_worker_count(void) {
-    if (cc__worker() != NULL) return cc__sched.count;
+    if (cc__worker() != NULL) return cc__sched_open();
     if (cc__driver_enter(false) != 0) return 0;
-    unsigned count = cc__sched.count;
+    unsigned count = cc__sched_open();
     cc__driver_leave();
     return count;
 }

@@ -54,7 +54,8 @@ void cc__sched_contest(bool on) {
     }
     cc__add_seq(&cc__sched.contested, 1);
     cc__barrier_heavy();
-    for (unsigned i = 0; i < cc__sched.count; i++) await_outside(&cc__sched.workers[i]);
+    /* A worker that gets its thread from now on sees the flag. */
+    for (unsigned i = 0, n = cc__get_seq(&cc__sched.count); i < n; i++) await_outside(&cc__sched.workers[i]);
 }
 
 void cc__sched_await_outside(uint64_t tag) {
@@ -67,7 +68,7 @@ void cc__sched_await_outside(uint64_t tag) {
         if (rc != 0) return;
     }
     unsigned owner = (unsigned)(tag & (WORD_OWNER >> WORD_OWNER_SHIFT));
-    if (owner <= cc__sched.count && cc__sched.workers[owner - 1].core.tag == tag) {
+    if (owner <= cc__sched.max && cc__sched.workers[owner - 1].core.tag == tag) {
         cc__barrier_heavy();
         await_outside(&cc__sched.workers[owner - 1]);
     }

@@ -58,4 +58,13 @@ void cc__driver_hold(void);
 /* rt/: a fiber goes on in a child process after fork, where there is no worker any more: says so and aborts. */
 CC_NORETURN void cc__driver_orphaned(void);
 
+/* diag/: a worker has been in one turn of one fiber for `ns`. Once for each such turn; on the sysmon thread. */
+void cc__driver_stalled(struct worker *w, uint64_t ns);
+/* diag/: somebody has called cc__sysmon_ask. On the sysmon thread. */
+void cc__driver_asked(void);
+/* diag/: all workers have slept for some 50 ms although tasks have not ended. look 0: the first time; true: ask
+ * again. look 1: the same 100 ms later, nobody having woken in between (cc__idle_epoch). Not again before a
+ * worker has woken or cc__sysmon_look_again was called. On the sysmon thread. */
+bool cc__driver_quiet(unsigned look);
+
 #endif

@@ -11,15 +11,19 @@
  *         ... 5 ms): it reaches what sits behind a worker that is stuck in one fiber. When all have slept for a
  *         few ticks, nobody watches and nothing ticks.
  * IDLE-5  While timers are armed and all sleep, one of them, the keeper, sleeps until the next timer only.
+ * IDLE-6  Whoever goes to work looks whether sysmon has to be up for that; sysmon goes to sleep, then looks
+ *         whether anybody works.
  */
 #include "sched/idle.h"
 
 #include "arch/cpu.h"
 #include "plat/clock.h"
 #include "sched/driver.h"
+#include "sched/elastic.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/steal.h"
+#include "sched/sysmon.h"
 
 enum {
     /* Of the order of one wake-up (28 us measured): searching is cheaper than sleeping too early. */
@@ -57,6 +61,7 @@ static void remove_locked(struct worker *w) {
         cc__sched.idle.keeper = NULL;
         cc__sched.idle.keeper_until = UINT64_MAX;
     }
+    cc__bump(&cc__sched.idle.epoch);
     cc__sub_seq(&cc__sched.want, WANT_IDLE);
 }
 
@@ -115,17 +120,18 @@ bool cc__idle_notify_worker(struct worker *target) {
 }
 
 void cc__idle_notify_all(void) {
-    for (unsigned i = 0; i < cc__sched.count; i++) (void)cc__idle_notify_worker(&cc__sched.workers[i]);
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) (void)cc__idle_notify_worker(&cc__sched.workers[i]);
 }
 
 /* ---- search ---- */
 
-/* A worker goes to work: if that leaves sleepers without a watcher, one of them has to become it (IDLE-4). */
-static void appoint_watcher(void) {
+/* A worker goes to work: if that leaves sleepers without a watcher, one of them has to become it (IDLE-4). Or a
+ * sleeper retires and had a role: another one finds out what is to do. */
+static void appoint(bool always) {
     struct worker *sleeper = NULL;
     cc__lock_take(&cc__sched.idle.lock);
     cc__sched.idle.quiet = 0;
-    if (cc__sched.idle.watcher == NULL && (sleeper = choose_locked()) != NULL) remove_locked(sleeper);
+    if ((always || cc__sched.idle.watcher == NULL) && (sleeper = choose_locked()) != NULL) remove_locked(sleeper);
     cc__lock_release(&cc__sched.idle.lock);
     if (sleeper != NULL) wake(sleeper, WAKE_LOOK);
 }
@@ -139,9 +145,10 @@ void cc__idle_left(struct worker *w) {
         leave_place();
     }
     w->fed_at = cc__clock_now();
+    cc__sysmon_nudge();
     if (want_idle(cc__get(&cc__sched.want)) == 0) return;
     if (cc__get(&w->runq.count) != 0 || cc__inject_len() != 0) cc__idle_notify(w);
-    appoint_watcher();
+    appoint(false);
 }
 
 static bool something_shared(struct worker *w) {
@@ -164,9 +171,9 @@ static bool search(struct worker *w) {
 
 /* ---- sleep ---- */
 
-static uint64_t next_timer(void) {
+uint64_t cc__idle_next_timer(void) {
     uint64_t next = UINT64_MAX;
-    for (unsigned i = 0; i < cc__sched.count; i++) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         uint64_t at = cc__driver_timers_next(i);
         if (at < next) next = at;
     }
@@ -176,19 +183,20 @@ static uint64_t next_timer(void) {
 /* When this sleeper has to wake by itself, and in which role. */
 static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
     uint64_t until = UINT64_MAX;
-    bool all_asleep = want_idle(cc__get(&cc__sched.want)) == cc__sched.count;
+    bool all_asleep = want_idle(cc__get(&cc__sched.want)) == cc__sched_open();
     if (!all_asleep) cc__sched.idle.quiet = 0;
-    if (cc__sched.idle.watcher == NULL && cc__sched.idle.quiet < QUIET_TICKS && cc__sched.count > 1) {
+    if (cc__sched.idle.watcher == NULL && cc__sched.idle.quiet < QUIET_TICKS && cc__sched_open() > 1) {
         cc__sched.idle.watcher = w;
         until = now + w->tick;
     }
-    uint64_t timer = next_timer();
+    uint64_t timer = cc__idle_next_timer();
     if (timer < cc__sched.idle.keeper_until) {
         cc__sched.idle.keeper = w;
         cc__sched.idle.keeper_until = timer;
         if (timer < until) until = timer;
     }
-    return until;
+    uint64_t end = cc__elastic_until(w, now);
+    return end < until ? end : until;
 }
 
 /* The look at everything that follows the announcement (IDLE-1). Private queues count only when a searcher may
@@ -196,7 +204,7 @@ static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
 static bool something_anywhere(struct worker *w, bool hopeful) {
     if (something_shared(w)) return true;
     bool may_search = hopeful && want_hungry(cc__get(&cc__sched.want)) < cc__sched.searchers_max;
-    for (unsigned i = 0; i < cc__sched.count; i++) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *other = &cc__sched.workers[i];
         if (!cc__inbox_empty(other)) return true;
         if (may_search && other != w && cc__get(&other->runq.count) > 1) return true;
@@ -209,7 +217,7 @@ static bool tick(struct worker *w) {
     bool work = false;
     if (take_place()) {
         w->hungry = true;
-        for (unsigned i = 0; i < cc__sched.count; i++) {
+        for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
             struct worker *other = &cc__sched.workers[i];
             if (other != w && cc__get(&other->runq.count) > 1) work = true;
         }
@@ -234,17 +242,39 @@ static enum wake_word sleep_until(struct worker *w, uint64_t until) {
     return (enum wake_word)word;
 }
 
-/* Off the list, unless a notifier was faster: then its word is there or about to come, and must be waited for. */
-static enum wake_word withdraw(struct worker *w, bool *was_watcher) {
+/* Off the list, unless a notifier was faster: then its word is there or about to come, and must be waited for. From
+ * there the worker goes on or, its time being over, retires. */
+static enum wake_word withdraw(struct worker *w, bool slept, bool *was_watcher, bool *retires) {
+    bool had_role = false;
     cc__lock_take(&cc__sched.idle.lock);
     bool listed = w->remote.asleep;
     *was_watcher = cc__sched.idle.watcher == w;
     if (listed) {
-        if (*was_watcher && want_idle(cc__get(&cc__sched.want)) == cc__sched.count) cc__sched.idle.quiet++;
+        uint32_t sleepers = want_idle(cc__get(&cc__sched.want));
+        if (*was_watcher && sleepers == cc__sched_open()) cc__sched.idle.quiet++;
+        had_role = *was_watcher || cc__sched.idle.keeper == w;
+        *retires = slept && sleepers > 1 && cc__elastic_over(w);
         remove_locked(w);
+        if (*retires) cc__elastic_close_locked(w);
     }
     cc__lock_release(&cc__sched.idle.lock);
+    if (*retires && had_role) appoint(true);
     return listed ? WAKE_NONE : sleep_until(w, UINT64_MAX);
+}
+
+uint64_t cc__idle_epoch(void) {
+    return cc__get_seq(&cc__sched.idle.epoch);
+}
+
+bool cc__sched_all_asleep(void) {
+    cc__lock_take(&cc__sched.idle.lock);
+    bool asleep = want_idle(cc__get_seq(&cc__sched.want)) == cc__sched_open() && cc__inject_len() == 0;
+    for (unsigned i = 0; asleep && i < cc__get(&cc__sched.count); i++) {
+        struct worker *w = &cc__sched.workers[i];
+        asleep = cc__inbox_empty(w) && cc__get(&w->runq.count) == 0;
+    }
+    cc__lock_release(&cc__sched.idle.lock);
+    return asleep;
 }
 
 void cc__idle_say_drained(void) {
@@ -262,8 +292,9 @@ static void judge(struct worker *w, bool paid) {
 }
 
 static void judge_meal(struct worker *w) {
+    w->idle_since = cc__clock_now();
     if (w->received != 0) {
-        bool paid = cc__clock_now() - w->fed_at >= (uint64_t)w->received * MEAL_NS;
+        bool paid = w->idle_since - w->fed_at >= (uint64_t)w->received * MEAL_NS;
         judge(w, paid);
         w->ticked = !paid;
         w->tick = paid ? TICK_MIN_NS : w->tick * 2 < TICK_MAX_NS ? w->tick * 2 : TICK_MAX_NS;
@@ -306,13 +337,17 @@ bool cc__idle(struct worker *w) {
     cc__barrier_heavy(); /* the heavy side of IDLE-1; the light side is cc__runq_tell */
 
     enum wake_word word = WAKE_NONE;
-    if (!something_anywhere(w, hopeful)) {
+    bool slept = !something_anywhere(w, hopeful), was_watcher = false, retires = false;
+    if (slept) {
         cc__idle_say_drained();
         cc__count(w, slept);
         word = sleep_until(w, until);
     }
-    bool was_watcher = false;
-    if (word == WAKE_NONE) word = withdraw(w, &was_watcher);
+    if (word == WAKE_NONE) word = withdraw(w, slept, &was_watcher, &retires);
+    if (retires) {
+        cc__elastic_drain(w);
+        return false;
+    }
     if (word == WAKE_SEARCH) w->hungry = w->called = true;
     if (word == WAKE_NONE && was_watcher) w->ticked = !tick(w);
     return true;

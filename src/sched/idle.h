@@ -4,7 +4,8 @@
 
 #include "sched/sched.h"
 
-/* The worker has nothing to run. Searches a while, then sleeps. True: look again; false: the runtime stops. */
+/* The worker has nothing to run. Searches a while, then sleeps. True: look again; false: the runtime stops, or the
+ * worker has retired. */
 bool cc__idle(struct worker *w);
 
 /* A worker that was idle has found something: it leaves the searchers, wakes the next one if there is more, and
@@ -23,6 +24,12 @@ bool cc__idle_notify_worker(struct worker *target);
 
 /* Wakes all, to stop. */
 void cc__idle_notify_all(void);
+
+/* When the earliest timer of all is due; UINT64_MAX: never. Any thread, inside the runtime. */
+uint64_t cc__idle_next_timer(void);
+
+/* Changes whenever a worker stops sleeping, for any reason. Any thread. */
+uint64_t cc__idle_epoch(void);
 
 /* Whoever waits for the end of all tasks looks again. */
 void cc__idle_say_drained(void);

@@ -34,13 +34,19 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *list) {
         cc__count_n(w, timers, fired);
         n += fired;
     }
-    for (unsigned i = 0; i < cc__sched.count; i++)
-        if (i != self && now > OTHERS_LATE_NS && cc__driver_timers_next(i) <= now - OTHERS_LATE_NS)
-            n += cc__driver_timers_fire(i, now, list);
+    unsigned count = cc__get(&cc__sched.count);
+    for (unsigned i = 0; i < count; i++) {
+        if (i == self) continue;
+        struct worker *other = &cc__sched.workers[i];
+        bool retired = i >= cc__sched.base && !cc__worker_open(other);
+        uint64_t patience = retired ? 0 : OTHERS_LATE_NS;
+        if (now > patience && cc__driver_timers_next(i) <= now - patience) n += cc__driver_timers_fire(i, now, list);
+        if (unlikely(retired)) n += cc__inbox_take(other, list);
+    }
     n += cc__inbox_take(w, list);
     uint64_t global = cc__inject_len();
     if (global != 0) {
-        uint64_t fair = global / cc__sched.count + 1;
+        uint64_t fair = global / cc__sched_open() + 1;
         n += cc__inject_take(fair < GLOBAL_BATCH ? (uint32_t)fair : GLOBAL_BATCH, list);
     }
     return n;
@@ -100,7 +106,7 @@ static uint32_t poll(struct worker *w) {
     uint32_t n = collect(w, now, &list);
     if (n != 0) cc__runq_append(w, &list, n);
     w->received += n;
-    if (cc__sched.count > 1) help_stuck(w, now);
+    if (cc__get(&cc__sched.count) > 1) help_stuck(w, now);
     adapt(w, now);
     cc__count(w, polls);
     return n;

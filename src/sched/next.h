@@ -28,7 +28,7 @@ CC_INLINE struct fiber *cc__next_local(struct worker *w) {
 }
 
 /* The full choice, on the worker's own stack: own queues, inbox, global queue, timers, others' queues; sleeps
- * when there is nothing. NULL: the runtime stops. */
+ * when there is nothing. NULL: the runtime stops, or the worker has retired. */
 struct fiber *cc__next(struct worker *w);
 
 #endif

@@ -59,6 +59,15 @@ struct worker_remote {
     _Atomic uint32_t wake; /* futex: enum wake_word */
     struct link idle;      /* on sched.idle.list, under its lock */
     bool asleep;           /* under sched.idle.lock */
+    _Atomic uint32_t life; /* enum worker_life */
+    _Atomic int32_t tid;   /* the system's number for its thread */
+};
+
+/* A worker is a place that lasts; its thread may come and go (elastic.c). Written under sched.idle.lock. */
+enum worker_life {
+    LIFE_EMPTY, /* no thread */
+    LIFE_OPEN,
+    LIFE_CLOSED, /* its thread has retired, and is to be joined */
 };
 
 struct worker {
@@ -67,18 +76,19 @@ struct worker {
     _Alignas(CC_LINE) struct worker_remote remote;
     /* The owner's, rarely touched. */
     _Alignas(CC_LINE) uint64_t rng;
-    uint64_t polled_at; /* when the worker last looked at the clock */
-    uint64_t helped_at; /* when it last looked for stuck workers */
-    uint32_t interval;  /* rounds between two looks */
-    bool fair_fresh;    /* whose turn it is among the oldest: fresh or fifo */
-    bool rested;        /* has been idle since it last ran something */
-    bool hungry;        /* holds one of the searchers' places */
-    bool called;        /* was woken to search */
-    bool ticked;        /* a search would be in vain now: straight back to sleep */
-    uint32_t received;  /* fibers taken in from others since it last was idle */
-    uint64_t fed_at;    /* when it last stopped being idle */
-    uint64_t tick;      /* the watcher's current interval */
-    uint64_t *seen;     /* everybody's rounds at the last look; one per worker */
+    uint64_t polled_at;  /* when the worker last looked at the clock */
+    uint64_t helped_at;  /* when it last looked for stuck workers */
+    uint32_t interval;   /* rounds between two looks */
+    bool fair_fresh;     /* whose turn it is among the oldest: fresh or fifo */
+    bool rested;         /* has been idle since it last ran something */
+    bool hungry;         /* holds one of the searchers' places */
+    bool called;         /* was woken to search */
+    bool ticked;         /* a search would be in vain now: straight back to sleep */
+    uint32_t received;   /* fibers taken in from others since it last was idle */
+    uint64_t fed_at;     /* when it last stopped being idle */
+    uint64_t tick;       /* the watcher's current interval */
+    uint64_t idle_since; /* when it last ran out of work */
+    uint64_t *seen;      /* everybody's rounds at the last look; one per worker */
     struct diary diary;
     pthread_t thread;
     void *signal_stack;
@@ -91,8 +101,9 @@ struct worker {
 #define want_idle(want) ((uint32_t)((want) >> 32))
 
 struct sched {
-    struct worker *workers;
-    unsigned count;
+    struct worker *workers; /* `max` of them, all set up at the start */
+    _Atomic unsigned count; /* those that ever had a thread are the first `count`; only grows (ELASTIC-1) */
+    unsigned base, max;     /* workers that stay, and that there may be */
     unsigned searchers_max;
     _Alignas(CC_LINE) _Atomic uint64_t want;
     _Atomic uint32_t skip;      /* grows while waking sleepers does not pay (idle.c) */
@@ -108,7 +119,9 @@ struct sched {
         struct worker *watcher; /* the sleeper that wakes now and then while others run */
         struct worker *keeper;  /* the sleeper that wakes for the next timer */
         uint64_t keeper_until;
-        uint32_t quiet; /* the watcher's ticks in a row at which everybody slept */
+        uint32_t quiet;         /* the watcher's ticks in a row at which everybody slept */
+        _Atomic uint32_t open;  /* workers that have a thread; written under the lock */
+        _Atomic uint64_t epoch; /* one more whenever a worker leaves the list */
     } idle;
     /* The global queue: inject.c. */
     _Alignas(CC_LINE) struct ring_mpmc ring;
@@ -167,6 +180,20 @@ bool cc__sched_run_here(struct worker **w, struct fiber *self, struct fiber *f, 
 /* A thread that is no worker has ended a fiber that never began. */
 void cc__sched_ended_elsewhere(void);
 
+/* How many workers there are at present. Any thread, inside the runtime. */
+CC_INLINE unsigned cc__sched_open(void) {
+    return cc__get(&cc__sched.idle.open);
+}
+
+/* Whether that worker has a thread. A hint, unless the caller holds sched.idle.lock. */
+CC_INLINE bool cc__worker_open(struct worker *w) {
+    return cc__get(&w->remote.life) == LIFE_OPEN;
+}
+
+/* Every worker sleeps, and no queue holds anything. Whoever is about to make a fiber runnable from outside is not
+ * seen. Any thread, inside the runtime. */
+bool cc__sched_all_asleep(void);
+
 /* How many tasks have been started and have not ended; exact when it says 0. */
 uint64_t cc__sched_active(void);
 
@@ -180,8 +207,8 @@ struct worker *cc__sched_park_inside(struct worker *w, struct fiber *self, after
 
 /* --- for rt --- */
 
-/* 0, ENOMEM, or an error of pthread_create. */
-int cc__sched_start(unsigned workers, size_t queue_slots);
+/* workers: those that stay; max: with those that come and go. 0, ENOMEM, or an error of pthread_create. */
+int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots);
 /* All tasks have ended. */
 void cc__sched_stop(void);
 /* Waits until no task is active. False: not by `until`. */

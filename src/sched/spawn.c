@@ -12,7 +12,8 @@
 
 /* Addressed to one worker, from a thread that is none. */
 static void send(struct fiber *f, unsigned preferred) {
-    struct worker *to = &cc__sched.workers[preferred % cc__sched.count];
+    struct worker *to = &cc__sched.workers[preferred % cc__get(&cc__sched.count)];
+    if (unlikely(!cc__worker_open(to))) to = &cc__sched.workers[preferred % cc__sched.base]; /* it has retired */
     if (cc__get(&to->remote.inbox_len) >= INBOX_LONG)
         cc__inject_put(f);
     else

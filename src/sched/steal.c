@@ -16,9 +16,10 @@
 
 /* Visits every other worker once, from a random start. */
 #define for_others(w, victim)                                                                                         \
-    for (unsigned start_ = (unsigned)(cc__rng_next(&(w)->rng) % cc__sched.count), i_ = 0; i_ < cc__sched.count; i_++) \
-        for (struct worker *victim = &cc__sched.workers[(start_ + i_) % cc__sched.count];                             \
-             victim != NULL && victim != (w); victim = NULL)
+    for (unsigned n_ = cc__get(&cc__sched.count), start_ = (unsigned)(cc__rng_next(&(w)->rng) % n_), i_ = 0; i_ < n_; \
+         i_++)                                                                                                        \
+        for (struct worker *victim = &cc__sched.workers[(start_ + i_) % n_]; victim != NULL && victim != (w);         \
+             victim = NULL)
 
 bool cc__steal(struct worker *w) {
     struct link list;
@@ -74,5 +75,5 @@ bool cc__steal_from_stuck(struct worker *w) {
 }
 
 void cc__steal_remember(struct worker *w) {
-    for (unsigned i = 0; i < cc__sched.count; i++) w->seen[i] = cc__get(&cc__sched.workers[i].core.rounds);
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) w->seen[i] = cc__get(&cc__sched.workers[i].core.rounds);
 }

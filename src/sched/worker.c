@@ -5,9 +5,11 @@
 #include "plat/clock.h"
 #include "plat/fault.h"
 #include "sched/driver.h"
+#include "sched/elastic.h"
 #include "sched/idle.h"
 #include "sched/next.h"
 #include "sched/switch.h"
+#include "sched/sysmon.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -73,12 +75,20 @@ static void nothing(struct worker *w, void *arg) {
     (void)w, (void)arg;
 }
 
-static void *worker_main(void *arg) {
+/* The thread may be the worker's second: it is as busy as the first was. */
+static void wake_up(struct worker *w) {
+    w->rested = w->hungry = w->called = w->ticked = false;
+    w->received = 0;
+    cc__set(&w->remote.tid, cc__thread_id());
+}
+
+void *cc__worker_main(void *arg) {
     struct worker *w = arg;
     char name[16];
     snprintf(name, sizeof name, "ccc/%u", w->core.owner - 1);
     cc__thread_name(name);
     cc__worker_set(w);
+    wake_up(w);
     cc__fault_stack_set(w->signal_stack, cc__fault_stack_size());
     cc__san_native(&w->core.san);
     cc__context_native(&w->core.native);
@@ -107,13 +117,13 @@ static bool worker_init(struct worker *w, unsigned index) {
     w->interval = 1;
     w->polled_at = cc__clock_now();
     cc__set(&w->core.share_at, 1);
-    w->seen = cc__mem_alloc(cc__sched.count * sizeof *w->seen);
+    w->seen = cc__mem_alloc(cc__sched.max * sizeof *w->seen);
     w->signal_stack = cc__mem_alloc(cc__fault_stack_size());
     return w->seen != NULL && w->signal_stack != NULL;
 }
 
 static void release_all(void) {
-    for (unsigned i = 0; cc__sched.workers != NULL && i < cc__sched.count; i++) {
+    for (unsigned i = 0; cc__sched.workers != NULL && i < cc__sched.max; i++) {
         cc__mem_free(cc__sched.workers[i].seen);
         cc__mem_free(cc__sched.workers[i].signal_stack);
     }
@@ -123,51 +133,50 @@ static void release_all(void) {
     memset(&cc__sched, 0, sizeof cc__sched);
 }
 
-static void stop_workers(unsigned started) {
+/* Nobody opens workers any more. */
+static void stop_workers(void) {
     cc__set_seq(&cc__sched.stop, true);
     cc__idle_notify_all();
-    for (unsigned i = 0; i < started; i++) cc__thread_join(cc__sched.workers[i].thread);
+    cc__elastic_join_all();
+    release_all();
 }
 
-int cc__sched_start(unsigned workers, size_t queue_slots) {
+int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots) {
     memset(&cc__sched, 0, sizeof cc__sched);
     starts++;
     cc__barrier_init();
-    cc__sched.count = workers;
+    cc__sched.base = workers;
+    cc__sched.max = max;
     cc__sched.searchers_max = workers > 3 ? workers / 2 : 1;
     cc__sched.idle.keeper_until = UINT64_MAX;
     cc__list_init(&cc__sched.idle.list);
     cc__list_init(&cc__sched.overflow.list);
-    cc__sched.workers = cc__mem_alloc(workers * sizeof(struct worker));
-    bool ok =
-        cc__sched.workers != NULL && cc__ring_init(&cc__sched.ring, queue_slots) && cc__driver_timers_start(workers);
-    for (unsigned i = 0; ok && i < workers; i++) ok = worker_init(&cc__sched.workers[i], i);
+    cc__sched.workers = cc__mem_alloc(max * sizeof(struct worker));
+    bool ok = cc__sched.workers != NULL && cc__ring_init(&cc__sched.ring, queue_slots) && cc__driver_timers_start(max);
+    for (unsigned i = 0; ok && i < max; i++) ok = worker_init(&cc__sched.workers[i], i);
     if (!ok) {
         release_all();
         return ENOMEM;
     }
-    for (unsigned i = 0; i < workers; i++) {
-        int rc = cc__thread_start(&cc__sched.workers[i].thread, worker_main, &cc__sched.workers[i]);
-        if (rc != 0) {
-            stop_workers(i);
-            release_all();
-            return rc;
-        }
-    }
-    return 0;
+    int error;
+    (void)cc__elastic_open(workers, &error);
+    if (error == 0) error = cc__sysmon_start();
+    if (error != 0) stop_workers();
+    return error;
 }
 
 void cc__sched_stop(void) {
-    stop_workers(cc__sched.count);
-    release_all();
+    cc__sysmon_stop();
+    stop_workers();
 }
 
 uint64_t cc__sched_active(void) {
     /* Ended first, then spawned: both only grow and ended never exceeds spawned, so equal sums mean that in
      * between nothing was active. */
     uint64_t ended = cc__get_seq(&cc__sched.foreign_ended), spawned = 0;
-    for (unsigned i = 0; i < cc__sched.count; i++) ended += cc__get_seq(&cc__sched.workers[i].core.probe.ended);
-    for (unsigned i = 0; i < cc__sched.count; i++) spawned += cc__get_seq(&cc__sched.workers[i].core.probe.spawned);
+    unsigned count = cc__sched.max; /* all, whether they have a thread or not: what they counted stays */
+    for (unsigned i = 0; i < count; i++) ended += cc__get_seq(&cc__sched.workers[i].core.probe.ended);
+    for (unsigned i = 0; i < count; i++) spawned += cc__get_seq(&cc__sched.workers[i].core.probe.spawned);
     spawned += cc__get_seq(&cc__sched.foreign_spawned);
     return spawned - ended;
 }

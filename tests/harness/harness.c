@@ -166,6 +166,7 @@ __attribute__((noreturn)) static void be_child(const struct test_case *c, int wo
         snprintf(text, sizeof text, "%d", workers);
         setenv("CC_WORKERS", text, 1);
     }
+    setenv("CC_MAX_WORKERS", "1", 0); /* a fixed pool, unless a case or the caller wants another */
     current_name = c->name;
     sigprocmask(SIG_SETMASK, &original_mask, NULL);
     c->run();

@@ -1,0 +1,124 @@
+/* elastic.c - a worker is a place that lasts; its thread comes and goes.
+ *
+ * Owns:    remote.life, idle.open, sched.count.
+ * Partner: sysmon.c decides when there are to be more; idle.c lets a sleeper go whose time is over.
+ *
+ *   EMPTY --cc__elastic_open--> OPEN --cc__elastic_close_locked--> CLOSED --joined, cc__elastic_open--> OPEN
+ *
+ * The worker that retires is DRAINING between its close and the end of its thread: it takes nothing from
+ * anybody, and gives away what is addressed to it.
+ *
+ * ELASTIC-1  A worker that ever had a thread is among the first `count` for ever: its inbox and its timers are
+ *            reached by all who look at everybody, whether the thread is there or not.
+ * ELASTIC-2  Whoever retires is on the list of sleepers until then, leaves it under the lock, and leaves another
+ *            one on it: a notifier that comes too late for the one finds the other, or finds that it is awake and
+ *            has yet to look.
+ * ELASTIC-3  One thread at a time is a given worker: the last one has been joined before the next one starts. So
+ *            what belongs to a worker (its biased lock, its tag, its channels) goes on as if it had slept.
+ * ELASTIC-4  The first `base` workers never retire.
+ */
+#include "sched/elastic.h"
+
+#include "base/fatal.h"
+#include "plat/clock.h"
+#include "probe/trace.h"
+#include "sched/driver.h"
+#include "sched/idle.h"
+#include "sched/inbox.h"
+#include "sched/inject.h"
+#include "sched/pressure.h"
+
+/* Long against the pauses between bursts, short against a person's patience. Guess. */
+static _Atomic uint64_t retire_ns = UINT64_C(500) * 1000 * 1000;
+static _Atomic uint64_t grown, retired;
+
+void cc__elastic_set_retire(uint64_t ns) {
+    cc__set(&retire_ns, ns);
+}
+
+uint64_t cc__elastic_grown(void) {
+    return cc__get(&grown);
+}
+
+uint64_t cc__elastic_retired(void) {
+    return cc__get(&retired);
+}
+
+/* ---- open ---- */
+
+static void set_life(struct worker *w, enum worker_life life) {
+    cc__lock_take(&cc__sched.idle.lock);
+    bool was_open = cc__worker_open(w);
+    cc__set(&w->remote.life, life);
+    uint32_t open = cc__sched_open();
+    cc__set(&cc__sched.idle.open, open + (life == LIFE_OPEN) - was_open);
+    /* seq_cst: whoever counts all workers after a heavy barrier misses none whose thread ran before it
+     * (cc__sched_contest). */
+    if (cc__get(&cc__sched.count) < w->core.owner) cc__set_seq(&cc__sched.count, w->core.owner);
+    cc__lock_release(&cc__sched.idle.lock);
+}
+
+static int open_one(struct worker *w) {
+    if (cc__get(&w->remote.life) == LIFE_CLOSED) cc__thread_join(w->thread); /* ELASTIC-3 */
+    set_life(w, LIFE_OPEN);
+    int error = cc__thread_start(&w->thread, cc__worker_main, w);
+    if (error != 0) set_life(w, LIFE_EMPTY);
+    return error;
+}
+
+unsigned cc__elastic_open(unsigned n, int *error) {
+    unsigned opened = 0;
+    *error = 0;
+    for (unsigned i = 0; i < cc__sched.max && opened < n && *error == 0; i++) {
+        struct worker *w = &cc__sched.workers[i];
+        if (cc__worker_open(w)) continue;
+        *error = open_one(w);
+        if (*error != 0) break;
+        opened++;
+        if (i >= cc__sched.base) cc__bump(&grown);
+    }
+    return opened;
+}
+
+void cc__elastic_join_all(void) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
+        if (cc__get(&cc__sched.workers[i].remote.life) != LIFE_EMPTY) cc__thread_join(cc__sched.workers[i].thread);
+    cc__set(&grown, 0);
+    cc__set(&retired, 0);
+}
+
+/* ---- retire ---- */
+
+static bool stays(struct worker *w) {
+    return w->core.owner <= cc__sched.base;
+}
+
+uint64_t cc__elastic_until(struct worker *w, uint64_t now) {
+    if (likely(stays(w))) return UINT64_MAX;
+    uint64_t rest = cc__get(&retire_ns), end = w->idle_since + rest;
+    /* The only sleeper of all stays on: it is the one who comes to the aid of the others (IDLE-4). */
+    return end > now ? end : now + (rest > 0 ? rest : 1);
+}
+
+bool cc__elastic_over(struct worker *w) {
+    return !stays(w) && !cc__get(&cc__sched.stop) && cc__clock_now() - w->idle_since >= cc__get(&retire_ns);
+}
+
+void cc__elastic_close_locked(struct worker *w) {
+    cc__set(&w->remote.life, LIFE_CLOSED);
+    cc__set(&cc__sched.idle.open, cc__sched_open() - 1);
+    cc__bump(&retired);
+}
+
+void cc__elastic_drain(struct worker *w) {
+    if (cc__pressure_explains())
+        cc__trace_line("sysmon: worker %u retires, idle for %llu ms, now %u", w->core.owner - 1,
+                       (unsigned long long)(cc__clock_now() - w->idle_since) / 1000000, cc__sched_open());
+    cc__debug_assert(cc__get(&w->runq.count) == 0, "ELASTIC-2: a worker retires in front of its queue");
+    struct link list;
+    cc__list_init(&list);
+    uint32_t n = cc__inbox_take(w, &list);
+    if (n == 0) return;
+    cc__inject_put_all(&list, n);
+    cc__idle_notify(NULL);
+}

@@ -1,0 +1,208 @@
+/* pressure.c - whether there are enough workers, judged from outside: nothing is counted on the way of a fiber.
+ *
+ * Pressure is what waits in all queues, less the workers that search or sleep. Workers are added when it is positive
+ * and a worker is stuck: it has been in one turn of one fiber for longer than `stuck_ns`. Why it is makes a
+ * difference:
+ *
+ *   blocked       the system says that its thread sleeps: a CPU is free, and one more worker would use it
+ *   computing     its thread has used the CPU: no CPU is free, and one more worker helps only if otherwise nobody
+ *                 who waits gets a turn
+ *   descheduled   its thread wants to run and the system does not let it: more threads make that worse
+ *
+ * PRESSURE-1  While a worker is blocked, fewer than `base` are not, and something waits, workers are added, up to
+ *             `max`: half as many again at a time.
+ * PRESSURE-2  While all are stuck and something waits, the same.
+ * PRESSURE-3  When nothing waits nobody is stuck, however long it computes.
+ */
+#include "sched/pressure.h"
+
+#include "plat/clock.h"
+#include "probe/trace.h"
+#include "sched/driver.h"
+#include "sched/elastic.h"
+#include "sched/inject.h"
+
+static _Atomic uint64_t stuck_ns = 10 * 1000 * 1000, grow_ns = 10 * 1000 * 1000; /* guesses */
+enum {
+    COMPUTING_SHARE = 8,               /* who has used an eighth of the time computes. Guess */
+    NO_THREAD_NS = 1000 * 1000 * 1000, /* after a failure the system gets some rest. Guess */
+};
+
+static struct {
+    _Atomic uint64_t positive_samples, negative_samples, neg_streak_max, promoted;
+    _Atomic int64_t current_pressure;
+    _Atomic uint64_t gates[GATE_KINDS];
+} stats;
+
+static _Atomic uint32_t explains;
+
+/* The sysmon thread's own. */
+static struct {
+    uint64_t grow_at; /* not earlier */
+    uint64_t neg_streak;
+    enum gate last; /* what was said last */
+    bool failure_said;
+} mine;
+
+void cc__sysmon_set_pace(uint64_t stuck, uint64_t grow) {
+    cc__set(&stuck_ns, stuck);
+    cc__set(&grow_ns, grow);
+}
+
+void cc__sysmon_explain(bool on) {
+    cc__set(&explains, on);
+}
+
+bool cc__pressure_explains(void) {
+    return cc__get(&explains) != 0;
+}
+
+const char *cc__gate_name(enum gate gate) {
+    static const char *const names[GATE_KINDS] = {
+        [GATE_PASSED] = "passed",           [GATE_NO_WORK] = "no_work",     [GATE_IDLE_CAPACITY] = "idle_capacity",
+        [GATE_NONPOSITIVE] = "nonpositive", [GATE_NOT_STUCK] = "not_stuck", [GATE_AT_CAP] = "at_cap",
+        [GATE_DESCHEDULED] = "descheduled", [GATE_PROGRESS] = "progress",   [GATE_RATE_LIMITED] = "rate_limited",
+        [GATE_NO_THREAD] = "no_thread",
+    };
+    return names[gate];
+}
+
+void cc__pressure_reset(void) {
+    cc__set(&stats.positive_samples, 0);
+    cc__set(&stats.negative_samples, 0);
+    cc__set(&stats.neg_streak_max, 0);
+    cc__set(&stats.promoted, 0);
+    cc__set(&stats.current_pressure, 0);
+    for (int i = 0; i < GATE_KINDS; i++) cc__set(&stats.gates[i], 0);
+    mine.grow_at = mine.neg_streak = 0;
+    mine.last = GATE_KINDS;
+    mine.failure_said = false;
+}
+
+void cc__sysmon_stats(struct sysmon_stats *to) {
+    to->positive_samples = cc__get(&stats.positive_samples);
+    to->negative_samples = cc__get(&stats.negative_samples);
+    to->neg_streak_max = cc__get(&stats.neg_streak_max);
+    to->current_pressure = cc__get(&stats.current_pressure);
+    to->promoted = cc__get(&stats.promoted);
+    for (int i = 0; i < GATE_KINDS; i++) to->gates[i] = cc__get(&stats.gates[i]);
+}
+
+/* ---- how much waits ---- */
+
+/* Fibers that wait for a worker. A heap whose first timer is overdue counts as one. */
+static uint64_t waiting(uint64_t now) {
+    uint64_t n = cc__inject_len();
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        struct worker *w = &cc__sched.workers[i];
+        n += cc__get(&w->runq.count) + cc__get(&w->remote.inbox_len);
+        if (cc__driver_timers_next(i) <= now) n++;
+    }
+    return n;
+}
+
+static int64_t sample(uint64_t waits, uint64_t want) {
+    int64_t pressure = (int64_t)waits - want_hungry(want) - want_idle(want);
+    cc__set(&stats.current_pressure, pressure);
+    if (pressure > 0) cc__bump(&stats.positive_samples);
+    if (pressure < 0) cc__bump(&stats.negative_samples);
+    mine.neg_streak = pressure < 0 ? mine.neg_streak + 1 : 0;
+    if (mine.neg_streak > cc__get(&stats.neg_streak_max)) cc__set(&stats.neg_streak_max, mine.neg_streak);
+    return pressure;
+}
+
+/* ---- who is stuck ---- */
+
+enum stuck { GETS_ON, DESCHEDULED, COMPUTING, BLOCKED };
+
+/* The worker has been in one turn since watch->since; first looks at its CPU time, later compares. */
+static enum stuck classify(struct worker *w, struct watch *watch, uint64_t now, uint64_t threshold) {
+    uint64_t cpu = cc__thread_cpu(w->thread);
+    if (watch->cpu_at == 0) {
+        watch->cpu_at = now;
+        watch->cpu = cpu;
+        return GETS_ON;
+    }
+    if (now - watch->since < threshold) return GETS_ON;
+    if (cpu != UINT64_MAX && watch->cpu != UINT64_MAX && cpu - watch->cpu > (now - watch->cpu_at) / COMPUTING_SHARE)
+        return COMPUTING;
+    return cc__thread_state(cc__get(&w->remote.tid)) == 'R' ? DESCHEDULED : BLOCKED;
+}
+
+struct census {
+    unsigned open, kinds[BLOCKED + 1];
+    uint64_t due;     /* when somebody who is not yet stuck will be */
+    unsigned longest; /* who is stuck for the longest time, for the explanation */
+    uint64_t ns;
+};
+
+static void take_census(struct watch *watch, uint64_t now, struct census *c) {
+    uint64_t threshold = cc__get(&stuck_ns);
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        struct worker *w = &cc__sched.workers[i];
+        if (!cc__worker_open(w)) continue;
+        c->open++;
+        /* A worker of which this is the first look at this turn gets on. */
+        enum stuck kind = watch[i].since < now ? classify(w, &watch[i], now, threshold) : GETS_ON;
+        c->kinds[kind]++;
+        if (kind == GETS_ON) {
+            uint64_t due = watch[i].since + threshold;
+            if (due < c->due) c->due = due > now ? due : now + threshold / 4 + 1;
+        } else if (now - watch[i].since >= c->ns) {
+            c->ns = now - watch[i].since;
+            c->longest = i;
+        }
+    }
+}
+
+/* ---- more of them ---- */
+
+static enum gate grow(const struct census *c, uint64_t waits, uint64_t now) {
+    unsigned n = c->open / 2 > 0 ? c->open / 2 : 1;
+    int error;
+    unsigned added = cc__elastic_open(n, &error);
+    cc__set(&stats.promoted, cc__get(&stats.promoted) + added);
+    mine.grow_at = now + cc__get(&grow_ns);
+    if (added > 0 && cc__pressure_explains())
+        cc__trace_line("sysmon: %llu wait, %u of %u workers block, %u compute, %u want a CPU, worker %u for %llu us: "
+                       "added %u, now %u",
+                       (unsigned long long)waits, c->kinds[BLOCKED], c->open, c->kinds[COMPUTING],
+                       c->kinds[DESCHEDULED], c->longest, (unsigned long long)c->ns / 1000, added, cc__sched_open());
+    if (error == 0) return GATE_PASSED;
+    mine.grow_at = now + NO_THREAD_NS;
+    if (!mine.failure_said && cc__pressure_explains())
+        cc__trace_line("sysmon: the system gave no thread, error %d; tries go on", error);
+    mine.failure_said = true;
+    return GATE_NO_THREAD;
+}
+
+static enum gate judge(struct watch *watch, uint64_t now, uint64_t waits, int64_t pressure, uint64_t *due) {
+    if (waits == 0) return GATE_NO_WORK;
+    if (want_idle(cc__get(&cc__sched.want)) != 0) return GATE_IDLE_CAPACITY;
+    if (pressure <= 0) return GATE_NONPOSITIVE;
+    struct census c = {.due = UINT64_MAX};
+    take_census(watch, now, &c);
+    *due = c.due;
+    if (c.kinds[GETS_ON] == c.open) return GATE_NOT_STUCK;
+    if (c.open >= cc__sched.max) return GATE_AT_CAP;
+    if (c.kinds[COMPUTING] + c.kinds[BLOCKED] == 0) return GATE_DESCHEDULED;
+    bool cpu_free = c.kinds[BLOCKED] > 0 && c.open - c.kinds[BLOCKED] < cc__sched.base;
+    if (!cpu_free && c.kinds[GETS_ON] > 0) return GATE_PROGRESS;
+    if (now < mine.grow_at) {
+        if (mine.grow_at < *due) *due = mine.grow_at;
+        return GATE_RATE_LIMITED;
+    }
+    return grow(&c, waits, now);
+}
+
+uint64_t cc__pressure_look(struct watch *watch, uint64_t now) {
+    uint64_t waits = waiting(now), due = UINT64_MAX;
+    int64_t pressure = sample(waits, cc__get(&cc__sched.want));
+    enum gate gate = judge(watch, now, waits, pressure, &due);
+    cc__bump(&stats.gates[gate]);
+    if (gate != mine.last && gate != GATE_PASSED && cc__pressure_explains())
+        cc__trace_line("sysmon: %u workers, %llu wait, pressure %lld: none added: %s", cc__sched_open(),
+                       (unsigned long long)waits, (long long)pressure, cc__gate_name(gate));
+    mine.last = gate;
+    return due;
+}

@@ -1,0 +1,26 @@
+/* pressure.h - whether there are enough workers. */
+#ifndef CC_SCHED_PRESSURE_H
+#define CC_SCHED_PRESSURE_H
+
+#include "sched/sysmon.h"
+
+/* What sysmon remembers of a worker: its own, and nobody else's. */
+struct watch {
+    uint64_t rounds; /* of the worker at the last look */
+    uint64_t since;  /* when this number was first seen; now, if it runs no fiber */
+    uint64_t cpu_at; /* when its CPU time was looked at, with this number; 0: not yet */
+    uint64_t cpu;
+    bool told; /* that it stalls */
+};
+
+/* The runtime starts. */
+void cc__pressure_reset(void);
+
+/* A look at all queues; adds workers, if that is called for. Returns when a worker that does not get on will count as
+ * stuck: then another look is due; UINT64_MAX: everybody gets on, or nothing waits. On the sysmon thread. */
+uint64_t cc__pressure_look(struct watch *watch, uint64_t now);
+
+/* Whether decisions are to be said aloud. */
+bool cc__pressure_explains(void);
+
+#endif

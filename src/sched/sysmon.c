@@ -1,0 +1,204 @@
+/* sysmon.c - a thread of its own that watches the workers, as long as there is something to watch.
+ *
+ * While all workers are busy it ticks, from 250 us on and ever more slowly up to 10 ms, and looks whether there are
+ * enough of them (pressure.c). While some are busy it ticks every 100 ms: a worker that stays in one turn for seconds
+ * is reported. (What waits behind a stuck worker is then found by a sleeping one, the watcher of idle.c.) When all
+ * have slept for a while and what is to be said about that has been said, it sleeps without end.
+ *
+ *   ASLEEP --somebody goes to work--> SLOW --nobody sleeps--> FAST --somebody sleeps for three ticks--> SLOW
+ *      ^------------------all sleep, and have been looked at------------------'
+ *
+ * Up goes whoever goes to work (cc__sysmon_nudge), and pays for waking us; so bursts that follow upon each other
+ * within 30 ms pay once. Down we go ourselves.
+ *
+ * SYSMON-1  Who goes to work has left the sleepers, then looks at `mode`. We write `mode`, then look at the sleepers.
+ *           One of the two sees the other: nobody works unwatched (IDLE-6).
+ * SYSMON-2  This thread takes no part in running fibers, and never waits for one.
+ */
+#include "sched/sysmon.h"
+
+#include "base/mem.h"
+#include "plat/clock.h"
+#include "sched/driver.h"
+#include "sched/idle.h"
+#include "sched/pressure.h"
+
+#include <errno.h>
+
+#define MS UINT64_C(1000000)
+#define TICK_MIN (MS / 4)
+#define TICK_MAX (10 * MS)
+#define TICK_SLOW (100 * MS)
+#define REST_FIRST (50 * MS)
+#define REST_SECOND (100 * MS)
+enum { QUIET_TICKS = 3 };
+
+struct sysmon cc__sysmon = {.mode = SYSMON_FAST}; /* without the thread nobody nudges */
+
+static _Atomic uint64_t stall_ns = UINT64_C(5) * 1000 * MS;
+static _Atomic uint32_t word; /* futex; changes with every reason to look */
+static _Atomic uint32_t asked, again, stop;
+static pthread_t thread;
+
+/* The thread's own. */
+struct state {
+    struct watch *watch;
+    bool fast; /* at the last look */
+    uint64_t tick;
+    unsigned quiet; /* fast ticks in a row at which somebody slept */
+    uint64_t epoch; /* at the last look at which all slept */
+    uint64_t rest_since;
+    unsigned looks; /* of cc__driver_quiet that have been taken; 2: all of them */
+};
+
+static struct state state;
+
+/* ---- for others ---- */
+
+static void rouse(void) {
+    cc__add_seq(&word, 1);
+    cc__futex_wake(&word, 1);
+}
+
+void cc__sysmon_nudge_slow(void) {
+    uint32_t need = want_idle(cc__get_seq(&cc__sched.want)) == 0 ? SYSMON_FAST : SYSMON_SLOW; /* SYSMON-1 */
+    uint32_t mode = cc__get_seq(&cc__sysmon.mode);
+    while (mode < need) {
+        if (!cc__cas_seq(&cc__sysmon.mode, &mode, need)) continue;
+        rouse();
+        return;
+    }
+}
+
+void cc__sysmon_ask(void) {
+    cc__set_seq(&asked, 1);
+    rouse();
+}
+
+void cc__sysmon_look_again(void) {
+    cc__set_seq(&again, 1);
+    if (cc__get_seq(&cc__sysmon.mode) == SYSMON_ASLEEP) rouse(); /* against go_to_sleep */
+}
+
+void cc__sysmon_set_stall(uint64_t ns) {
+    cc__set(&stall_ns, ns);
+}
+
+/* ---- looks ---- */
+
+static void watch_all(struct watch *watch, uint64_t now) {
+    uint64_t stall = cc__get(&stall_ns);
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        struct worker *w = &cc__sched.workers[i];
+        uint64_t rounds = cc__get(&w->core.rounds);
+        if (rounds != watch[i].rounds || cc__get(&w->core.current) == NULL) {
+            watch[i] = (struct watch){.rounds = rounds, .since = now};
+            continue;
+        }
+        if (stall == 0 || watch[i].told || now - watch[i].since < stall) continue;
+        watch[i].told = true;
+        cc__driver_stalled(w, now - watch[i].since);
+    }
+}
+
+static bool all_sleep(void) {
+    cc__lock_take(&cc__sched.idle.lock);
+    bool all = want_idle(cc__get_seq(&cc__sched.want)) == cc__sched_open();
+    cc__lock_release(&cc__sched.idle.lock);
+    return all;
+}
+
+/* Returns until when: at once, if somebody has become busy meanwhile. */
+static uint64_t go_to_sleep(uint64_t now) {
+    cc__set_seq(&cc__sysmon.mode, SYSMON_ASLEEP); /* SYSMON-1: before the look */
+    if (all_sleep() && !cc__get_seq(&again)) return UINT64_MAX;
+    cc__set_seq(&cc__sysmon.mode, SYSMON_SLOW);
+    return now;
+}
+
+/* All sleep. */
+static uint64_t rest(struct state *s, uint64_t now) {
+    uint64_t epoch = cc__idle_epoch();
+    bool asked_again = cc__swap(&again, 0) != 0;
+    if (epoch != s->epoch || asked_again) {
+        s->epoch = epoch;
+        s->rest_since = now;
+        s->looks = 0;
+    }
+    uint64_t due = s->rest_since + (s->looks == 0 ? REST_FIRST : REST_SECOND);
+    if (s->looks < 2 && now < due) return due;
+    if (s->looks == 0) {
+        s->looks = cc__sched_active() != 0 && cc__driver_quiet(0) ? 1 : 2;
+        s->rest_since = now;
+        if (s->looks == 1) return now + REST_SECOND;
+    } else if (s->looks == 1) {
+        (void)cc__driver_quiet(1);
+        s->looks = 2;
+    }
+    return go_to_sleep(now);
+}
+
+static uint64_t look_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
+    if (!s->fast) {
+        s->fast = true;
+        s->tick = TICK_MIN;
+        s->quiet = 0;
+    }
+    uint64_t due = cc__pressure_look(s->watch, now);
+    uint64_t next = now + s->tick;
+    s->tick = s->tick * 2 < TICK_MAX ? s->tick * 2 : TICK_MAX;
+    if (!somebody_sleeps) {
+        s->quiet = 0;
+        return due < next ? due : next;
+    }
+    if (++s->quiet < QUIET_TICKS) return now + TICK_MAX;
+    s->fast = false;
+    cc__set_seq(&cc__sysmon.mode, SYSMON_SLOW); /* SYSMON-1: before the look */
+    if (want_idle(cc__get_seq(&cc__sched.want)) != 0) return now + TICK_SLOW;
+    cc__set_seq(&cc__sysmon.mode, SYSMON_FAST);
+    return now;
+}
+
+/* Returns when to look next. */
+static uint64_t look(struct state *s, uint64_t now) {
+    watch_all(s->watch, now);
+    bool somebody_sleeps = want_idle(cc__get_seq(&cc__sched.want)) != 0;
+    if (cc__get_seq(&cc__sysmon.mode) == SYSMON_FAST) return look_fast(s, now, somebody_sleeps);
+    if (somebody_sleeps && all_sleep()) return rest(s, now);
+    cc__set_seq(&cc__sysmon.mode, somebody_sleeps ? SYSMON_SLOW : SYSMON_FAST);
+    return somebody_sleeps ? now + TICK_SLOW : now;
+}
+
+static void *sysmon_main(void *arg) {
+    struct state *s = arg;
+    cc__thread_name("ccc/sysmon");
+    for (;;) {
+        uint32_t seen = cc__get_seq(&word);
+        if (cc__get_seq(&stop)) return NULL;
+        if (cc__get(&asked) && cc__swap(&asked, 0)) cc__driver_asked();
+        uint64_t now = cc__clock_now(), until = look(s, now);
+        if (until > now) cc__futex_wait(&word, seen, until);
+    }
+}
+
+/* ---- start, stop ---- */
+
+int cc__sysmon_start(void) {
+    state = (struct state){.watch = cc__mem_alloc(cc__sched.max * sizeof(struct watch)), .epoch = UINT64_MAX};
+    if (state.watch == NULL) return ENOMEM;
+    cc__pressure_reset();
+    cc__set(&asked, 0);
+    cc__set(&again, 0);
+    cc__set(&stop, 0);
+    int error = cc__thread_start_deaf(&thread, sysmon_main, &state);
+    if (error != 0) cc__mem_free(state.watch);
+    return error;
+}
+
+void cc__sysmon_stop(void) {
+    cc__set_seq(&stop, 1);
+    rouse();
+    cc__thread_join(thread);
+    cc__mem_free(state.watch);
+    cc__set_seq(&cc__sysmon.mode, SYSMON_FAST);
+}

@@ -1,0 +1,68 @@
+/* sysmon.h - a thread that looks at the workers while they work, and sleeps while they sleep. */
+#ifndef CC_SCHED_SYSMON_H
+#define CC_SCHED_SYSMON_H
+
+#include "sched/sched.h"
+
+/* What became of one look while all workers were busy. */
+enum gate {
+    GATE_PASSED,        /* workers were added */
+    GATE_NO_WORK,       /* nothing runnable waits */
+    GATE_IDLE_CAPACITY, /* somebody sleeps: the watcher sees to it */
+    GATE_NONPOSITIVE,   /* no more waits than workers search */
+    GATE_NOT_STUCK,     /* everybody gets on */
+    GATE_AT_CAP,        /* there are as many as there may be */
+    GATE_DESCHEDULED,   /* who does not get on has not been given a CPU by the system: more threads make it worse */
+    GATE_PROGRESS,      /* some compute for long, no CPU is free, and the others get on */
+    GATE_RATE_LIMITED,  /* workers were added a moment ago */
+    GATE_NO_THREAD,     /* the system gave no thread */
+    GATE_KINDS,
+};
+
+struct sysmon_stats {
+    uint64_t positive_samples, negative_samples;
+    int64_t current_pressure; /* fibers that wait, less the workers that search or sleep, at the last look */
+    uint64_t neg_streak_max;
+    uint64_t gates[GATE_KINDS];
+    uint64_t promoted; /* workers added */
+};
+
+extern struct sysmon { _Alignas(CC_LINE) _Atomic uint32_t mode; /* enum sysmon_mode */ } cc__sysmon;
+
+enum sysmon_mode {
+    SYSMON_ASLEEP, /* wakes when somebody goes to work */
+    SYSMON_SLOW,   /* ticks slowly; wakes when nobody is left that sleeps */
+    SYSMON_FAST,   /* ticks */
+};
+
+void cc__sysmon_nudge_slow(void);
+
+/* A worker goes to work. The worker has left the list of sleepers before, with a seq_cst subtraction from `want`:
+ * IDLE-6. */
+CC_INLINE void cc__sysmon_nudge(void) {
+    if (cc__get_seq(&cc__sysmon.mode) != SYSMON_FAST) cc__sysmon_nudge_slow();
+}
+
+/* After the workers, before them. 0, ENOMEM or an error of pthread_create. */
+int cc__sysmon_start(void);
+void cc__sysmon_stop(void);
+
+/* Calls cc__driver_asked soon, on the sysmon thread. Any thread, also in a signal handler. */
+void cc__sysmon_ask(void);
+/* Something changed that cc__driver_quiet might want to know: it is asked again after a while, if all sleep then. Any
+ * thread; cheap. */
+void cc__sysmon_look_again(void);
+
+/* After how long in one turn a worker counts as stalled (5 s); 0: never. Any thread. */
+void cc__sysmon_set_stall(uint64_t ns);
+/* After how long in one turn it counts as stuck (10 ms), and how long to wait after workers were added (10 ms). For
+ * tests; any thread. */
+void cc__sysmon_set_pace(uint64_t stuck_ns, uint64_t grow_ns);
+
+/* Says on stderr what is decided, and why. */
+void cc__sysmon_explain(bool on);
+const char *cc__gate_name(enum gate gate);
+/* Any thread, inside the runtime; the counts of a moment. */
+void cc__sysmon_stats(struct sysmon_stats *stats);
+
+#endif

@@ -1,0 +1,320 @@
+/* elastic.c - workers are added when all are stuck and somebody waits, and go when they are idle. */
+#include "harness.h"
+
+#include "sched/elastic.h"
+#include "sched/idle.h"
+#include "sched/sysmon.h"
+
+#include <ccc/ccc.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS UINT64_C(1000000)
+
+static void start(unsigned workers, unsigned max) {
+    CCRuntimeConfig config = {.workers = workers, .max_workers = max};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_worker_count(), workers);
+}
+
+static void stop(void) {
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+static uint64_t gate_count(enum gate gate) {
+    struct sysmon_stats stats;
+    cc__sysmon_stats(&stats);
+    return stats.gates[gate];
+}
+
+static void nap(void) {
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* ---- fibers that block their workers, in a read that another fiber has to end ---- */
+
+enum { BLOCKERS_MAX = 64 };
+static int pipes[BLOCKERS_MAX][2];
+static atomic_int blocked;
+
+static void *block(void *arg) {
+    int *ends = arg;
+    char byte;
+    atomic_fetch_add(&blocked, 1);
+    CHECK_EQ(read(ends[0], &byte, 1), 1);
+    atomic_fetch_sub(&blocked, 1);
+    return NULL;
+}
+
+static void spawn_blockers(CCTask *tasks, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        CHECK_EQ(pipe(pipes[i]), 0);
+        CHECK_EQ(cc_spawn(&tasks[i], block, pipes[i], NULL), 0);
+    }
+    while (atomic_load(&blocked) != (int)n) nap(); /* every worker sits in a read */
+}
+
+static void *unblock(void *arg) {
+    for (unsigned i = 0; i < (unsigned)(uintptr_t)arg; i++) CHECK_EQ(write(pipes[i][1], "x", 1), 1);
+    return NULL;
+}
+
+static void join_all(CCTask *tasks, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+        close(pipes[i][0]);
+        close(pipes[i][1]);
+    }
+}
+
+static void await_base(void) {
+    while (cc_worker_count() != cc__sched.base) nap();
+}
+
+static const unsigned sizes[] = {1, 2, 3, 8, 16};
+
+/* The fiber that ends the reads comes from outside, and sits in an inbox. Without another worker it never runs. */
+TEST(others_run_while_all_workers_block) {
+    for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        unsigned n = sizes[k];
+        CCTask tasks[BLOCKERS_MAX];
+        cc__elastic_set_retire(20 * MS);
+        start(n, 2 * n);
+        spawn_blockers(tasks, n);
+        CHECK_EQ(cc_run(unblock, (void *)(uintptr_t)n, NULL), 0);
+        CHECK(cc__elastic_grown() > 0);
+        CHECK(cc_worker_count() <= 2 * n);
+        join_all(tasks, n);
+        await_base();
+        CHECK_EQ(cc__elastic_retired(), cc__elastic_grown());
+        stop();
+    }
+}
+
+/* As many block as there may be workers, one less: growth goes on until somebody is left who runs. */
+TEST(grows_up_to_the_limit) {
+    CCTask tasks[BLOCKERS_MAX];
+    unsigned n = 7;
+    start(2, n + 1);
+    spawn_blockers(tasks, n); /* returns when all are in their reads: two workers alone would take for ever */
+    CHECK_EQ(cc_run(unblock, (void *)(uintptr_t)n, NULL), 0);
+    CHECK_EQ(cc_worker_count(), n + 1);
+    join_all(tasks, n);
+    stop();
+}
+
+static atomic_int parts;
+
+static void *count_part(void *arg) {
+    atomic_fetch_add(&parts, 1);
+    return arg;
+}
+
+/* What waits sits in the private queue of a worker that blocks. */
+static void *spawn_and_block(void *arg) {
+    for (int i = 0; i < 100; i++) CHECK_EQ(cc_spawn(NULL, count_part, NULL, NULL), 0);
+    CHECK_EQ(cc_spawn(NULL, unblock, (void *)1, NULL), 0);
+    return block(arg);
+}
+
+TEST(a_blocked_workers_own_queue_is_run) {
+    start(1, 2);
+    CHECK_EQ(pipe(pipes[0]), 0);
+    CHECK_EQ(cc_run(spawn_and_block, pipes[0], NULL), 0);
+    stop();
+    CHECK_EQ(atomic_load(&parts), 100);
+}
+
+/* Nothing waits but a timer. */
+static void *sleep_and_unblock(void *arg) {
+    CHECK_EQ(cc_sleep_ms(5), 0);
+    return unblock(arg);
+}
+
+TEST(a_timer_fires_while_all_workers_block) {
+    for (unsigned n = 1; n <= 4; n++) {
+        CCTask tasks[BLOCKERS_MAX], sleeper;
+        start(n, 2 * n);
+        CHECK_EQ(cc_spawn(&sleeper, sleep_and_unblock, (void *)(uintptr_t)n, NULL), 0);
+        for (unsigned i = 0; i < n; i++) {
+            CHECK_EQ(pipe(pipes[i]), 0);
+            CHECK_EQ(cc_spawn(&tasks[i], block, pipes[i], NULL), 0);
+        }
+        CHECK_EQ(cc_task_join(&sleeper, NULL), 0);
+        join_all(tasks, n);
+        stop();
+    }
+}
+
+/* ---- when there are not more ---- */
+
+static atomic_bool released;
+
+static void *compute(void *arg) {
+    atomic_fetch_add(&blocked, 1);
+    while (!atomic_load(&released)) {
+    }
+    atomic_fetch_sub(&blocked, 1);
+    return arg;
+}
+
+/* They are in nobody's way. */
+TEST(computing_alone_adds_nobody) {
+    CCTask tasks[2];
+    start(2, 4);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_spawn(&tasks[i], compute, NULL, NULL), 0);
+    while (atomic_load(&blocked) != 2) nap();
+    uint64_t before = gate_count(GATE_NO_WORK);
+    while (gate_count(GATE_NO_WORK) < before + 10) nap(); /* ten looks found that nothing waits */
+    CHECK_EQ(cc__elastic_grown(), 0);
+    atomic_store(&released, true);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    stop();
+}
+
+static void *release(void *arg) {
+    atomic_store(&released, true);
+    return arg;
+}
+
+/* They are: the one who would end them never gets a turn. */
+TEST(computing_in_front_of_others_does) {
+    CCTask tasks[2];
+    start(2, 4);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_spawn(&tasks[i], compute, NULL, NULL), 0);
+    while (atomic_load(&blocked) != 2) nap();
+    CHECK_EQ(cc_run(release, NULL, NULL), 0);
+    CHECK(cc__elastic_grown() > 0);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    stop();
+}
+
+TEST(a_fixed_pool_stays_as_it_is) {
+    CCTask tasks[2], other;
+    start(2, 2);
+    spawn_blockers(tasks, 2);
+    atomic_store(&parts, 0);
+    CHECK_EQ(cc_spawn(&other, count_part, NULL, NULL), 0);
+    while (gate_count(GATE_AT_CAP) < 5) nap(); /* sysmon has seen it, and may not */
+    CHECK_EQ(cc_worker_count(), 2);
+    CHECK_EQ(atomic_load(&parts), 0);
+    (void)unblock((void *)2);
+    join_all(tasks, 2);
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    CHECK_EQ(cc__elastic_grown(), 0);
+    stop();
+}
+
+/* ---- what is left of a worker that has retired ---- */
+
+static atomic_int on_extra;
+
+/* Runs on an added worker, arms a timer there, and is to be woken when the worker is gone. */
+static void *sleep_on_an_extra_worker(void *arg) {
+    while (cc__worker()->core.owner <= cc__sched.base) cc_yield();
+    atomic_fetch_add(&on_extra, 1);
+    CHECK_EQ(cc_sleep_ms((uint64_t)(uintptr_t)arg), 0);
+    return NULL;
+}
+
+TEST(timers_of_a_retired_worker_fire) {
+    CCTask tasks[1], sleeper;
+    cc__elastic_set_retire(5 * MS);
+    start(1, 2);
+    spawn_blockers(tasks, 1);
+    CHECK_EQ(cc_spawn(&sleeper, sleep_on_an_extra_worker, (void *)300, NULL), 0);
+    while (atomic_load(&on_extra) == 0) nap();
+    (void)unblock((void *)1);
+    join_all(tasks, 1);
+    await_base();
+    CHECK_EQ(cc_task_join(&sleeper, NULL), 0);
+    stop();
+}
+
+static void *wait_on_an_extra_worker(void *arg) {
+    while (cc__worker()->core.owner <= cc__sched.base) cc_yield();
+    atomic_fetch_add(&on_extra, 1);
+    CCChan *chan = arg;
+    int value = 0;
+    CHECK_EQ(cc_chan_recv(chan, &value, sizeof value), 0);
+    CHECK_EQ(value, 42);
+    return NULL;
+}
+
+/* A thread wakes a fiber whose last worker is no more. */
+TEST(fibers_of_a_retired_worker_are_woken) {
+    CCTask tasks[1], waiter;
+    CCChan *chan = NULL;
+    cc__elastic_set_retire(5 * MS);
+    start(1, 2);
+    CHECK((chan = cc_chan_create(sizeof(int), 0)) != NULL);
+    spawn_blockers(tasks, 1);
+    CHECK_EQ(cc_spawn(&waiter, wait_on_an_extra_worker, chan, NULL), 0);
+    while (atomic_load(&on_extra) == 0) nap();
+    (void)unblock((void *)1);
+    join_all(tasks, 1);
+    await_base();
+    int value = 42;
+    CHECK_EQ(cc_chan_send(chan, &value, sizeof value), 0);
+    CHECK_EQ(cc_task_join(&waiter, NULL), 0);
+    cc_chan_free(chan);
+    stop();
+}
+
+/* ---- limits, start and end ---- */
+
+TEST(limits) {
+    CCRuntimeConfig config = {.workers = 4, .max_workers = 3};
+    CHECK_EQ(cc_runtime_init(&config), EINVAL);
+    config = (CCRuntimeConfig){.max_workers = CC_WORKERS_MAX + 1};
+    CHECK_EQ(cc_runtime_init(&config), EINVAL);
+    unsetenv("CC_MAX_WORKERS");
+    config = (CCRuntimeConfig){.workers = 3};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc__sched.max, 6);
+    stop();
+    CHECK_EQ(setenv("CC_MAX_WORKERS", "5", 1), 0);
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc__sched.max, 5);
+    stop();
+    CHECK_EQ(setenv("CC_MAX_WORKERS", "2", 1), 0); /* fewer than there are: a fixed pool */
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc__sched.base, 3);
+    CHECK_EQ(cc__sched.max, 3);
+    stop();
+    CHECK_EQ(setenv("CC_WORKERS", "8", 1), 0);
+    config = (CCRuntimeConfig){.max_workers = 4}; /* the caller's limit holds for the environment's wish */
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc__sched.base, 4);
+    CHECK_EQ(cc__sched.max, 4);
+    stop();
+    config = (CCRuntimeConfig){.workers = CC_WORKERS_MAX};
+    unsetenv("CC_MAX_WORKERS");
+    if (test_scale(2) == 2) {
+        CHECK_EQ(cc_runtime_init(&config), 0);
+        CHECK_EQ(cc__sched.max, CC_WORKERS_MAX);
+        stop();
+    }
+}
+
+/* Shutdown comes at any moment of growing and retiring. */
+TEST(start_and_stop_while_growing) {
+    uint64_t random = test_seed();
+    cc__sysmon_set_pace(MS / 5, MS / 5);
+    for (long round = 0; round < test_rounds(60, 3000); round++) {
+        CCTask tasks[BLOCKERS_MAX];
+        unsigned n = 1 + (unsigned)(test_random(&random) % 3);
+        cc__elastic_set_retire(test_random(&random) % 2 ? 0 : MS);
+        start(n, 3 * n);
+        spawn_blockers(tasks, n);
+        CHECK_EQ(cc_spawn(NULL, unblock, (void *)(uintptr_t)n, NULL), 0);
+        for (uint64_t i = test_random(&random) % 8; i > 0; i--) CHECK_EQ(cc_spawn(NULL, count_part, NULL, NULL), 0);
+        join_all(tasks, n);
+        stop();
+        CHECK_EQ(cc_worker_count(), 0);
+    }
+}
