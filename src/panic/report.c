@@ -2,6 +2,7 @@
 #include "base/fatal.h"
 #include "panic/panic.h"
 #include "plat/error.h"
+#include "plat/symbol.h"
 #include "plat/thread.h"
 #include "plat/trace.h"
 #include "sched/sched.h"
@@ -59,7 +60,7 @@ static void print(const CCPanic *info, const char *head, const char *why) {
              info->message[0] != '\0' ? info->message : "(no message)");
     for (unsigned i = 0; i < info->frame_count && i < CC_PANIC_FRAMES_MAX; i++) {
         char text[256];
-        cc__trace_name(info->frames[i], text, sizeof text);
+        cc__symbol_text(info->frames[i], text, sizeof text);
         cc__warn("  %p %s", info->frames[i], text);
     }
     cc__lock_release(&printing);

@@ -228,7 +228,8 @@ CC_INLINE void cc__san_apart_end(void *self) {
 /* What follows is no write to memory, although it looks like one (a mapping). */
 void cc__san_ignore_writes(bool ignore);
 
-/* Valgrind checks that the word of a futex wake is there; the kernel uses its address only, and it may be gone. */
+/* Valgrind checks that memory is there which a system call is told of: the word of a futex wake, of which the kernel
+ * uses the address only; or what is looked at to see whether it is there (peek.h). */
 void cc__san_hush(bool hush);
 
 bool cc__san_on_valgrind(void);

@@ -1,13 +1,10 @@
-/* trace.c - walks frame pointers; asks the dynamic linker for names. */
+/* trace.c - walks frame pointers. */
 #include "plat/trace.h"
 
 #include "arch/frame.h"
 #include "plat/san.h"
 
-#include <dlfcn.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 /* Reads other functions' frames: not the sanitizers' business. */
 CC_NOINLINE __attribute__((no_sanitize("address", "undefined"))) CC_NO_TSAN unsigned
@@ -25,21 +22,4 @@ cc__trace_walk(const void *frame, const void *bottom, const void *top, const voi
         at = up;
     }
     return n;
-}
-
-void cc__trace_name(const void *address, char *text, size_t size) {
-    Dl_info info;
-    /* One back: the call, not the line after it. */
-    if (dladdr((const char *)address - 1, &info) == 0 || info.dli_fname == NULL) {
-        snprintf(text, size, "?");
-        return;
-    }
-    const char *slash = strrchr(info.dli_fname, '/');
-    const char *file = slash != NULL ? slash + 1 : info.dli_fname;
-    size_t offset = (size_t)((const char *)address - (const char *)info.dli_fbase);
-    if (info.dli_sname != NULL)
-        snprintf(text, size, "%s+%#zx (%s+%#zx)", info.dli_sname,
-                 (size_t)((const char *)address - (const char *)info.dli_saddr), file, offset);
-    else
-        snprintf(text, size, "%s+%#zx", file, offset);
 }

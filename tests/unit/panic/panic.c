@@ -5,6 +5,8 @@
 #include "../contexts.h"
 #include "../depth.h"
 
+#include "base/attr.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -514,6 +516,21 @@ static void be_fatal_in_try(void) {
 }
 
 TEST_DIES(fatal_runs_nothing, "ccc: fatal: panic in fiber ", .signal = SIGABRT) {
+    (void)cc_run(be_fatal, "way", NULL);
+}
+
+/* The report is made on the stack of the fiber, which may be small. */
+#ifdef CC_BACKTRACE
+#define NAME_OF_BE_FATAL "be_fatal (panic.c:"
+#else
+#define NAME_OF_BE_FATAL "panic+0x" /* this program */
+#endif
+TEST_DIES(reports_on_the_smallest_stack, NAME_OF_BE_FATAL, .signal = SIGABRT) {
+#if defined(CC_ASAN) || defined(CC_TSAN)
+    SKIP("a sanitizer's frames are larger");
+#endif
+    CCRuntimeConfig config = {.stack_size = CC_STACK_SIZE_MIN};
+    CHECK_EQ(cc_runtime_init(&config), 0);
     (void)cc_run(be_fatal, "way", NULL);
 }
 

@@ -1,0 +1,170 @@
+/* symbol.c - asks libbacktrace, then the dynamic linker.
+ *
+ * libbacktrace has no way to give back what it has read: there is one state, kept for good, in memory that it maps by
+ * itself. It knows the modules that were loaded when it was first asked; for later ones the dynamic linker answers.
+ */
+#include "plat/symbol.h"
+
+#include "base/attr.h"
+#include "plat/error.h"
+#include "plat/san.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static void copy_text(char *to, size_t size, const char *from) {
+    size_t n = strnlen(from, size - 1);
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
+static const char *last_component(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* ---- libbacktrace ---- */
+
+#ifdef CC_BACKTRACE
+/* The build takes the functions that we need out of the archive and renames them, so that a program may have a
+ * libbacktrace of its own. */
+#define backtrace_create_state cc__backtrace_create_state
+#define backtrace_pcinfo cc__backtrace_pcinfo
+#define backtrace_syminfo cc__backtrace_syminfo
+#include <backtrace.h>
+#include <pthread.h>
+#include <signal.h>
+
+static struct backtrace_state *state;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+struct found {
+    struct symbol *out;
+    unsigned count, max;
+};
+
+static void ignore_error(void *data, const char *message, int error) {
+    (void)data, (void)message, (void)error; /* what is not found stays empty */
+}
+
+static int ignore_line(void *data, uintptr_t pc, const char *file, int line, const char *function) {
+    (void)data, (void)pc, (void)file, (void)line, (void)function;
+    return 0;
+}
+
+static void *read_modules(void *arg) {
+    cc__san_ignore_writes(true);
+    struct backtrace_state *made = backtrace_create_state(NULL, 1, ignore_error, NULL);
+    if (made != NULL) (void)backtrace_pcinfo(made, (uintptr_t)read_modules, ignore_line, ignore_error, NULL);
+    cc__san_ignore_writes(false);
+    state = made;
+    return arg;
+}
+
+/* Takes 8 kB of stack, more than a small fiber may have left: on a thread of its own, which no signal disturbs. Without
+ * a thread there is no state, and the dynamic linker answers. */
+static void create_state(void) {
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, NULL, read_modules, NULL) == 0) pthread_join(thread, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static int take_line(void *data, uintptr_t pc, const char *file, int line, const char *function) {
+    struct found *found = data;
+    (void)pc;
+    if (function == NULL && file == NULL) return 0;
+    struct symbol *symbol = &found->out[found->count++];
+    if (function != NULL) copy_text(symbol->function, sizeof symbol->function, function);
+    if (file != NULL && line > 0) {
+        copy_text(symbol->file, sizeof symbol->file, last_component(file));
+        symbol->line = (unsigned)line;
+    }
+    return found->count == found->max; /* enough */
+}
+
+static void take_name(void *data, uintptr_t pc, const char *name, uintptr_t value, uintptr_t size) {
+    struct symbol *symbol = data;
+    (void)size;
+    if (name == NULL) return;
+    if (symbol->function[0] == '\0') copy_text(symbol->function, sizeof symbol->function, name);
+    if (pc >= value) symbol->function_offset = pc + 1 - value;
+}
+
+/* The entries of `out` are empty; returns how many are filled. */
+static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned max) {
+    struct found found = {out, 0, max};
+    pthread_once(&once, create_state);
+    if (state == NULL) return 0;
+    /* Threads that read the same tables are ordered by atomics that the race detector does not see. */
+    cc__san_ignore_writes(true);
+    (void)backtrace_pcinfo(state, pc, take_line, ignore_error, &found);
+    if (found.count == 0 || (out[0].line == 0 && found.count == 1))
+        (void)backtrace_syminfo(state, pc, take_name, ignore_error, out);
+    cc__san_ignore_writes(false);
+    if (found.count == 0 && out[0].function[0] != '\0') found.count = 1;
+    return found.count;
+}
+#else
+static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned max) {
+    (void)pc, (void)out, (void)max;
+    return 0;
+}
+#endif
+
+/* ---- all that is known ---- */
+
+unsigned cc__symbol_find_inlined(const void *return_address, struct symbol *out, unsigned max) {
+    int saved = cc__errno_get();
+    uintptr_t pc = (uintptr_t)return_address - 1; /* the call, not what comes after it */
+    Dl_info info;
+    memset(out, 0, max * sizeof *out);
+    unsigned count = return_address != NULL ? ask_debug_information(pc, out, max) : 0;
+    if (count == 0) count = 1;
+    if (return_address != NULL && dladdr((const void *)pc, &info) != 0 && info.dli_fname != NULL) {
+        for (unsigned i = 0; i < count; i++) {
+            copy_text(out[i].module, sizeof out[i].module, last_component(info.dli_fname));
+            out[i].offset = (uintptr_t)return_address - (uintptr_t)info.dli_fbase;
+        }
+        if (out[0].function[0] == '\0' && info.dli_sname != NULL) {
+            copy_text(out[0].function, sizeof out[0].function, info.dli_sname);
+            out[0].function_offset = (uintptr_t)return_address - (uintptr_t)info.dli_saddr;
+        }
+    }
+    cc__errno_set(saved);
+    return count;
+}
+
+void cc__symbol_find(const void *return_address, struct symbol *out) {
+    (void)cc__symbol_find_inlined(return_address, out, 1);
+}
+
+void cc__symbol_text(const void *return_address, char *text, size_t size) {
+    enum { DEPTH = 3 };
+    struct symbol found[DEPTH];
+    unsigned count = cc__symbol_find_inlined(return_address, found, DEPTH);
+    const struct symbol *s = &found[0];
+    size_t used = 0;
+    if (s->function[0] == '\0' && s->module[0] == '\0') {
+        snprintf(text, size, "%p", return_address);
+        return;
+    }
+    if (s->function[0] == '\0') {
+        snprintf(text, size, "%s+%#zx", s->module, s->offset);
+        return;
+    }
+    if (s->line == 0) {
+        snprintf(text, size, "%s+%#zx (%s+%#zx)", s->function, s->function_offset, s->module, s->offset);
+        return;
+    }
+    for (unsigned i = 0; i < count && used < size; i++) {
+        int n = snprintf(text + used, size - used, "%s%s (%s:%u)", i > 0 ? " in " : "", found[i].function,
+                         found[i].file, found[i].line);
+        if (n < 0) break;
+        used += (size_t)n;
+    }
+}

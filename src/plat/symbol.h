@@ -1,0 +1,34 @@
+/* symbol.h - what a code address is called: the one way to name one.
+ *
+ * With libbacktrace (CC_BACKTRACE in CMakeLists.txt): function, file and line wherever there is debug information, and
+ * the names of static functions from the symbol table. Without: what the dynamic linker knows.
+ */
+#ifndef CC_PLAT_SYMBOL_H
+#define CC_PLAT_SYMBOL_H
+
+#include <stddef.h>
+
+struct symbol {
+    char function[128];     /* "": not known */
+    char file[160];         /* its last component; "": not known */
+    unsigned line;          /* 0: not known */
+    char module[64];        /* program or shared library, its last component; "": not known */
+    size_t offset;          /* into the module */
+    size_t function_offset; /* into the function; 0 where the line is known */
+};
+
+/* Of the call that returns to this address; of an instruction, when its address plus one is given. A function that was
+ * inlined counts as one. Fills all of *out, as far as it is known. Any thread or fiber, not for signal handlers; takes
+ * up to 7 kB of stack. Keeps errno. The first call reads the debug information, which may take some milliseconds. */
+void cc__symbol_find(const void *return_address, struct symbol *out);
+
+/* The same, and the functions that it is inlined into, innermost first; the last one exists in the machine code.
+ * Returns how many there are, at most `max`, at least one. */
+unsigned cc__symbol_find_inlined(const void *return_address, struct symbol *out, unsigned max);
+
+/* "function (file.c:123)", with " in outer (file.c:140)" behind it if the function was inlined there;
+ * "function+0x12 (module+0x3456)", "module+0x3456", or the bare address: as far as it is known. addr2line understands
+ * the offset into a module. */
+void cc__symbol_text(const void *return_address, char *text, size_t size);
+
+#endif
