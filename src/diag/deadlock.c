@@ -51,8 +51,8 @@ static bool signals_may_come(void) {
 }
 
 static bool is_worker(int tid) {
-    for (unsigned i = 0; i < cc__sched.count; i++)
-        if (cc__get(&cc__sched.workers[i].tid) == tid) return true;
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
+        if (cc__get(&cc__sched.workers[i].remote.tid) == tid) return true;
     return tid == cc__sysmon_thread();
 }
 

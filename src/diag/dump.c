@@ -52,7 +52,7 @@ CC_NOINLINE CC_NO_TSAN static bool is_asleep(struct worker *w) {
 }
 
 void cc__dump_workers(struct out *out) {
-    for (unsigned i = 0; i < cc__sched.count; i++) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *w = &cc__sched.workers[i];
         struct fiber *current = cc__get(&w->core.current);
         char who[128] = "looks for work";
@@ -64,7 +64,7 @@ void cc__dump_workers(struct out *out) {
             snprintf(who, sizeof who, "sleeps");
         }
         cc__out(out, "worker %u (thread %d) %s; %u in its queue, %u in its inbox, %u timers, %llu turns\n", i,
-                cc__get(&w->tid), who, cc__get(&w->runq.count), cc__get(&w->remote.inbox_len), cc__timer_count(w),
+                cc__get(&w->remote.tid), who, cc__get(&w->runq.count), cc__get(&w->remote.inbox_len), cc__timer_count(w),
                 (unsigned long long)cc__get(&w->core.rounds));
     }
     cc__out(out, "global queue: %llu\n", (unsigned long long)cc__inject_len());
@@ -169,7 +169,7 @@ int cc__dump_text(struct out *out) {
         cc__out_flush(out);
         return ENOMEM;
     }
-    cc__out(out, "ccc: dump: %u workers, %llu fibers in %u shapes\n", cc__sched.count,
+    cc__out(out, "ccc: dump: %u workers, %llu fibers in %u shapes\n", cc__sched_open(),
             (unsigned long long)survey.fibers, survey.count);
     cc__dump_workers(out);
     cc__dump_nurseries(out);

@@ -114,11 +114,11 @@ static void print_stacks(struct out *out, const struct seen *seen) {
 
 static void print_workers(struct out *out) {
     cc__out(out, "\"workers\":[");
-    for (unsigned i = 0; i < cc__sched.count; i++) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *w = &cc__sched.workers[i];
         struct fiber *current = cc__get(&w->core.current);
         cc__out(out, "%s\n{\"index\":%u,\"thread\":%d,\"queue\":%u,\"inbox\":%u,\"timers\":%u,\"turns\":%llu",
-                i > 0 ? "," : "", i, cc__get(&w->tid), cc__get(&w->runq.count), cc__get(&w->remote.inbox_len),
+                i > 0 ? "," : "", i, cc__get(&w->remote.tid), cc__get(&w->runq.count), cc__get(&w->remote.inbox_len),
                 cc__timer_count(w), (unsigned long long)cc__get(&w->core.rounds));
         if (current != NULL) cc__out(out, ",\"runs\":\"%u.%u\"", current->slot, cc__get(&current->generation));
         cc__out(out, "}");

@@ -11,7 +11,7 @@ void cc__driver_stalled(struct worker *w, uint64_t ns) {
     struct out out = {0};
     char who[96];
     struct thread_call call;
-    bool known = cc__threads_call(cc__get(&w->tid), &call);
+    bool known = cc__threads_call(cc__get(&w->remote.tid), &call);
     cc__describe_fiber(&v, who, sizeof who);
     cc__out(&out, "ccc: stall: %s has kept worker %u for %.3g s without a pause, and %s; %u fibers are behind it in the queue\n",
             who, w->core.owner - 1, (double)ns * 1e-9,

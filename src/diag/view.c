@@ -76,7 +76,7 @@ static bool look(struct view *v, bool sample) {
     if (s != NULL) find_stack(v, s);
     if (v->state == FIBER_PARKED) find_park(v);
     if (v->started && v->state == FIBER_RUNNING) {
-        int tid = v->worker >= 0 ? cc__get(&cc__sched.workers[v->worker].tid) : 0;
+        int tid = v->worker >= 0 ? cc__get(&cc__sched.workers[v->worker].remote.tid) : 0;
         if (sample && tid != 0)
             v->frames = cc__sample_thread(tid, (const void *)v->low, (const void *)v->high, v->frame, VIEW_FRAMES);
     } else if (v->started && (v->state != FIBER_PARKED || v->reason != PARK_RUN)) {
