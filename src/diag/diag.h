@@ -11,7 +11,8 @@ bool cc__diag_overflow(const void *addr);
 /* Names up to `max` fibers that have not ended, on stderr. */
 void cc__diag_unfinished(unsigned max);
 
-/* The sums of the workers' counters, on stderr. */
+/* The counters and the stacks' high-water marks, on stderr: a table with a column for each worker. While the runtime
+ * runs. */
 void cc__diag_stats(void);
 
 /* How long the calls on channels took so far, on stderr, if that is asked for; each call is reported once. */

@@ -57,7 +57,8 @@ enum park_reason {
     PARK_SELECT,
     PARK_MUTEX,
     PARK_NURSERY,
-    PARK_IO
+    PARK_IO,
+    PARK_REASONS /* how many */
 };
 enum wake_reason { WAKE_OBJECT = 16, WAKE_TIMER, WAKE_CANCEL };
 
@@ -89,6 +90,7 @@ CC_INLINE uint64_t cc__word_make(uint64_t ticket, unsigned owner, unsigned reaso
 }
 
 const char *cc__state_name(enum fiber_state state);
+/* "" for none, and for what is none. */
 const char *cc__park_name(unsigned reason);
 
 CC_NORETURN CC_COLD void cc__state_illegal(const struct fiber *f, uint64_t word, const char *edge);

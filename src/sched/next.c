@@ -29,14 +29,11 @@ enum {
 static uint32_t collect(struct worker *w, uint64_t now, struct link *list) {
     uint32_t n = 0;
     unsigned self = w->core.owner - 1;
-    if (cc__driver_timers_next(self) <= now) {
-        uint32_t fired = cc__driver_timers_fire(self, now, list);
-        cc__count_n(w, timers, fired);
-        n += fired;
-    }
+    if (cc__driver_timers_next(self) <= now) n += cc__driver_timers_fire(self, now, list);
     for (unsigned i = 0; i < cc__sched.count; i++)
         if (i != self && now > OTHERS_LATE_NS && cc__driver_timers_next(i) <= now - OTHERS_LATE_NS)
             n += cc__driver_timers_fire(i, now, list);
+    if (n != 0) cc__count_n(w, timers, n);
     n += cc__inbox_take(w, list);
     uint64_t global = cc__inject_len();
     if (global != 0) {

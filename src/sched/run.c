@@ -166,12 +166,10 @@ CC_INLINE struct worker *park_for(struct worker *w, struct fiber *self, struct f
 }
 
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg) {
-    cc__count(w, parks);
     return park_for(w, self, cc__next_local(w), after, arg);
 }
 
 struct worker *cc__sched_park_inside(struct worker *w, struct fiber *self, after_fn after, void *arg) {
-    cc__count(w, parks);
     struct fiber *next = NULL;
     if (likely(cc__next_turn(w))) {
         next = cc__runq_pick_owner(w);

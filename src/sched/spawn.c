@@ -10,9 +10,12 @@
 #include "sched/inject.h"
 #include "sched/runq.h"
 
+static struct worker *addressee(unsigned preferred) {
+    return &cc__sched.workers[preferred % cc__sched.count];
+}
+
 /* Addressed to one worker, from a thread that is none. */
-static void send(struct fiber *f, unsigned preferred) {
-    struct worker *to = &cc__sched.workers[preferred % cc__sched.count];
+static void send(struct fiber *f, struct worker *to) {
     if (cc__get(&to->remote.inbox_len) >= INBOX_LONG)
         cc__inject_put(f);
     else
@@ -33,7 +36,7 @@ void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
     } else {
         cc__state_spawn(f, 0, args);
         cc__add_seq(&cc__sched.foreign_spawned, 1);
-        send(f, cc__add_relaxed(&cc__sched.round_robin, 1));
+        send(f, addressee(cc__add_relaxed(&cc__sched.round_robin, 1)));
     }
 }
 
@@ -42,12 +45,15 @@ void cc__sched_ready(struct fiber *f) {
     if (likely(w != NULL)) {
         cc__bias_enter(&w->runq.bias);
         cc__runq_slot_owner(&w->runq, f);
+        cc__count(w, woken);
         cc__bias_leave(&w->runq.bias);
         cc__runq_tell(w, 1);
     } else {
         unsigned last = cc__word_owner(cc__get(&f->word));
         cc__driver_hold();
-        send(f, last > 0 ? last - 1 : cc__add_relaxed(&cc__sched.round_robin, 1));
+        struct worker *to = addressee(last > 0 ? last - 1 : cc__add_relaxed(&cc__sched.round_robin, 1));
+        cc__add_relaxed(&to->remote.woken, 1);
+        send(f, to);
         cc__driver_leave();
     }
 }
@@ -61,6 +67,7 @@ void cc__sched_ready_all(struct link *list, uint32_t n) {
     cc__bias_enter(&w->runq.bias);
     cc__list_append_all(&w->runq.fifo, list);
     cc__runq_add_owner(&w->runq, n);
+    cc__count_n(w, woken, n);
     cc__bias_leave(&w->runq.bias);
     cc__runq_tell(w, 0);
 }

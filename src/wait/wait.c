@@ -63,6 +63,7 @@ static enum wake_reason park(struct waiter *waiter, struct parking *p, after_fn 
     p->fiber = waiter->fiber;
     p->deadline = waiter->deadline;
     p->ticket = waiter->ticket;
+    cc__count(w, parks[p->reason]);
     (void)cc__sched_park(w, waiter->fiber, after, p);
     unsigned woken_by = cc__word_reason(cc__get_acquire(&waiter->fiber->word)); /* pairs with the claim */
     if (waiter->deadline != WAIT_FOREVER && woken_by != WAKE_TIMER) cc__timer_disarm(w);
@@ -105,6 +106,7 @@ static void after_wait_sole(struct worker *w, void *lock) {
 enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *lock) {
     cc__lock_leave(lock);
     cc__set(&w->core.left, self);
+    cc__count(w, parks[PARK_QUEUE]);
     (void)cc__sched_park(w, self, after_wait_sole, lock);
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
@@ -118,6 +120,7 @@ static void after_wait_inside(struct worker *w, void *fiber) {
 }
 
 enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self) {
+    cc__count(w, parks[PARK_QUEUE]);
     (void)cc__sched_park_inside(w, self, after_wait_inside, self);
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
