@@ -11,7 +11,8 @@ bool cc__diag_overflow(const void *addr);
 /* Names up to `max` fibers that have not ended, on stderr. */
 void cc__diag_unfinished(unsigned max);
 
-/* The sums of the workers' counters, on stderr. */
+/* The counters and the stacks' high-water marks, on stderr: a table with a column for each worker. While the runtime
+ * runs. */
 void cc__diag_stats(void);
 
 /* When workers were added and why not, on stderr. */
@@ -19,5 +20,14 @@ void cc__diag_pressure(void);
 
 /* How long the calls on channels took so far, on stderr, if that is asked for; each call is reported once. */
 void cc__diag_timing(void);
+
+/* Whether a deadlock ends the program (it does, unless told otherwise). */
+void cc__diag_deadlock_aborts(bool aborts);
+/* The runtime handles this signal: it is none of the program's. */
+void cc__diag_signal_is_ours(int signal);
+
+/* A signal asks for a dump on stderr; 0: none does. Not if the program handles or ignores it. */
+void cc__diag_dump_on(int signal);
+void cc__diag_dump_off(void);
 
 #endif

@@ -1,9 +1,7 @@
-/* report.c - who has not ended, and what was counted. */
+/* report.c - who has not ended. */
 #include "base/fatal.h"
 #include "diag/diag.h"
 #include "sched/sched.h"
-
-#include <string.h>
 
 /* The name as far as it can be read from outside: the fiber may be running, or gone by the time we look. */
 static CC_NOINLINE CC_NO_TSAN void copy_name(struct fiber *f, char *name) {
@@ -37,22 +35,4 @@ void cc__diag_unfinished(unsigned max) {
         shown++;
     }
     if (left_out > 0) cc__warn("  and %u more", left_out);
-}
-
-void cc__diag_stats(void) {
-    uint64_t sum[sizeof(struct probe) / sizeof(uint64_t)] = {0};
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        _Atomic uint64_t *counters = (_Atomic uint64_t *)&cc__sched.workers[i].core.probe;
-        for (size_t k = 0; k < array_len(sum); k++) sum[k] += cc__get(&counters[k]);
-    }
-    struct probe total;
-    memcpy(&total, sum, sizeof total);
-    cc__warn("stats: %u workers, %llu spawned, %llu ended, %llu parks, %llu timers fired, %llu polls", cc__sched_open(),
-             (unsigned long long)(cc__get(&total.spawned) + cc__get(&cc__sched.foreign_spawned)),
-             (unsigned long long)cc__get(&total.ended), (unsigned long long)cc__get(&total.parks),
-             (unsigned long long)cc__get(&total.timers), (unsigned long long)cc__get(&total.polls));
-    cc__warn("stats: %llu fibers shared, %llu taken, %llu notifications, %llu sleeps, %llu wakes in vain",
-             (unsigned long long)cc__get(&total.shared), (unsigned long long)cc__get(&total.robbed),
-             (unsigned long long)cc__get(&total.notified), (unsigned long long)cc__get(&total.slept),
-             (unsigned long long)cc__get(&total.wasted));
 }

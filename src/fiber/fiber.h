@@ -81,14 +81,14 @@ CC_INLINE struct fiber *cc__fiber_of(struct link *link) {
 CC_INLINE void cc__fiber_note_object(struct fiber *f, const void *object) {
     cc__set(&f->link.next, (struct link *)(uintptr_t)object);
 }
-CC_INLINE void cc__fiber_note_park(struct fiber *f, uint64_t park) {
-    cc__set(&f->link.prev, (struct link *)(uintptr_t)park);
+CC_INLINE void cc__fiber_note_turn(struct fiber *f, uint64_t turn) {
+    cc__set(&f->link.prev, (struct link *)(uintptr_t)turn);
 }
 CC_INLINE uintptr_t cc__fiber_object(struct fiber *f) {
     return (uintptr_t)cc__get(&f->link.next);
 }
-/* Which park of its worker it was; from that the worker's diary tells the time (sched/diary.h). */
-CC_INLINE uint64_t cc__fiber_park(struct fiber *f) {
+/* In which turn of its worker it parked; from that the worker's diary tells the time (sched/diary.h). */
+CC_INLINE uint64_t cc__fiber_turn(struct fiber *f) {
     return (uint64_t)(uintptr_t)cc__get(&f->link.prev);
 }
 

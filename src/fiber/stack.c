@@ -236,6 +236,47 @@ unsigned cc__stack_trim(unsigned max) {
     return done;
 }
 
+/* ---- how much of them is used ---- */
+
+static void look_at(struct stack_survey *survey, const struct stack *s) {
+    size_t guard_size = cc__stack_guard_size(s);
+    size_t used = cc__vm_touched(s->base + guard_size, cc__stack_size(s) - guard_size);
+    unsigned k = 0;
+    while (k < STACK_BUCKETS - 1 && cc__vm_page() << k < used) k++;
+    survey->bucket[k]++;
+    survey->looked_at++;
+    if (used > survey->most) survey->most = used;
+}
+
+/* The newest arena of a class and how much of it is in use. Arenas stay as long as the runtime, and what is below
+ * `used` does not change: the rest needs no lock. */
+static const struct arena *arenas_of(struct class_pool *pool, uint32_t *used) {
+    cc__lock_take(&pool->lock);
+    const struct arena *arena = pool->arenas;
+    *used = arena != NULL ? arena->used : 0;
+    cc__lock_release(&pool->lock);
+    return arena;
+}
+
+void cc__stack_look(struct stack_survey *survey, uint32_t max) {
+    *survey = (struct stack_survey){0};
+    const struct arena *first[CLASSES];
+    uint32_t used[CLASSES];
+    for (int i = 0; i < CLASSES; i++) {
+        first[i] = arenas_of(&classes[i], &used[i]);
+        survey->stacks += used[i];
+        if (first[i] == NULL) continue;
+        for (const struct arena *a = first[i]->next; a != NULL; a = a->next) survey->stacks += a->count;
+    }
+    uint32_t step = (survey->stacks + max - 1) / max, at = 0;
+    for (int i = 0; i < CLASSES; i++)
+        for (const struct arena *a = first[i]; a != NULL; a = a->next) {
+            uint32_t n = a == first[i] ? used[i] : a->count;
+            for (; at < n; at += step) look_at(survey, &a->stacks[at]);
+            at -= n;
+        }
+}
+
 bool cc__stack_in_guard(const struct stack *s, const void *addr) {
     const char *at = addr;
     return at >= s->base && at < s->base + cc__stack_guard_size(s);

@@ -106,6 +106,16 @@ void cc__stack_flush(struct stack_cache *cache);
  * how many. For workers that would sleep. */
 unsigned cc__stack_trim(unsigned max);
 
+/* How far down stacks have been used since they last were given back to the system, as their pages tell. */
+enum { STACK_BUCKETS = 20 };
+struct stack_survey {
+    uint32_t stacks, looked_at;     /* all that exist; a sample of them, evenly spread */
+    size_t most;                    /* bytes, in whole pages */
+    uint32_t bucket[STACK_BUCKETS]; /* [0]: up to a page; [k]: up to 2^k pages; the last one takes the rest */
+};
+/* Looks at up to `max` stacks, at least 1. A system call for each. Any thread, while the runtime runs. */
+void cc__stack_look(struct stack_survey *survey, uint32_t max);
+
 /* How many bytes are left below `frame`, an address on the stack. */
 CC_INLINE size_t cc__stack_left(const struct stack *s, const void *frame) {
     return (size_t)((const char *)frame - s->base) - cc__stack_guard_size(s);

@@ -101,3 +101,17 @@ void cc__vm_discard(void *p, size_t size) {
     (void)madvise(p, size, MADV_DONTNEED); /* advice: a refusal costs memory, nothing else */
     cc__errno_set(saved);
 }
+
+size_t cc__vm_touched(const void *p, size_t size) {
+    int saved = cc__errno_get();
+    unsigned char pages[1024];
+    size_t step = sizeof pages * cc__vm_page(), found = 0;
+    for (size_t at = 0; at < size && found == 0; at += step) {
+        size_t here = size - at < step ? size - at : step;
+        if (mincore((char *)(uintptr_t)p + at, here, pages) != 0) break;
+        for (size_t i = 0; i < here / cc__vm_page() && found == 0; i++)
+            if (pages[i] & 1) found = size - at - i * cc__vm_page();
+    }
+    cc__errno_set(saved);
+    return found;
+}

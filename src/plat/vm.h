@@ -30,6 +30,10 @@ bool cc__vm_guard_is_free(void);
 /* The range will be written soon: backs it at once, which is cheaper than page by page. A hint. */
 void cc__vm_populate(void *p, size_t size);
 
+/* How many bytes at the end of the range, in whole pages, begin at the lowest page that has been touched; 0: none
+ * was, or the system does not tell. */
+size_t cc__vm_touched(const void *p, size_t size);
+
 /* The contents are not needed any more; reads as zero afterwards. Guards stay. */
 void cc__vm_discard(void *p, size_t size);
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@
 #ifndef CC_FIBER_QUEUE_INITIAL
 #define CC_FIBER_QUEUE_INITIAL 4096
 #endif
+
+enum { STALL_MS = 5000 };
 
 #define QUEUE_SLOTS_MAX ((size_t)1 << 24)
 
@@ -64,6 +67,15 @@ static bool flag_said(const char *name, bool say) {
     return false;
 }
 
+/* A flag that is on unless it says 0. */
+static bool flag_on(const char *name) {
+    const char *text = getenv(name);
+    if (text == NULL || text[0] == '\0' || strcmp(text, "1") == 0) return true;
+    if (strcmp(text, "0") == 0) return false;
+    cc__warn("ignoring %s=%.64s: it must be 0 or 1", name, text);
+    return true;
+}
+
 static bool flag(const char *name) {
     return flag_said(name, true);
 }
@@ -85,6 +97,24 @@ __attribute__((constructor)) static void trace_from_the_beginning(void) {
     if ((on & TRACE_TIMING) == 0) return;
     atexit(cc__diag_timing);
     pthread_atfork(NULL, NULL, cc__timing_forget);
+}
+
+/* By number or by name; 0 switches it off. */
+static int dump_signal(void) {
+    static const struct {
+        const char *name;
+        int number;
+    } names[] = {{"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}, {"WINCH", SIGWINCH}};
+    const char *text = getenv("CC_DUMP_SIGNAL");
+    unsigned long long value;
+    if (text == NULL || text[0] == '\0') return SIGQUIT;
+    if (parse(text, false, &value) && value < 65 && value != SIGKILL && value != SIGSTOP) return (int)value;
+    const char *bare = strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(bare, names[i].name) == 0) return names[i].number;
+    cc__warn("ignoring CC_DUMP_SIGNAL=%.64s: it must be QUIT, USR1, USR2, HUP, WINCH, a signal's number, or 0 for none",
+             text);
+    return SIGQUIT;
 }
 
 static bool in_range(const CCRuntimeConfig *c) {
@@ -127,6 +157,10 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     config->panic_abort = flag("CC_PANIC_ABORT");
     config->pressure_stats = flag("CC_V3_PRESSURE_STATS_DUMP");
     config->debug_sysmon = flag("CC_DEBUG_SYSMON");
+    config->deadlock_abort = flag_on("CC_DEADLOCK_ABORT");
+    uint64_t stall_ms = number("CC_STALL_MS", false, 1, 24 * 3600 * 1000);
+    config->stall_ns = flag_on("CC_DEBUG_STALL") ? (stall_ms != 0 ? stall_ms : STALL_MS) * 1000000 : 0;
+    config->dump_signal = dump_signal();
     errno = saved;
     return 0;
 }

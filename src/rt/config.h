@@ -14,6 +14,9 @@ struct config {
     bool panic_abort;
     bool pressure_stats;
     bool debug_sysmon;
+    bool deadlock_abort;
+    uint64_t stall_ns; /* 0: off */
+    int dump_signal;   /* 0: none */
 };
 
 /* 0, or EINVAL: the caller's values are out of range. Bad values in the environment are named on stderr and

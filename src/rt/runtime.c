@@ -17,13 +17,14 @@
 #include "panic/panic.h"
 #include "plat/clock.h"
 #include "plat/fault.h"
+#include "plat/sample.h"
 #include "plat/vm.h"
 #include "probe/trace.h"
 #include "rt/config.h"
 #include "sched/driver.h"
 #include "sched/sysmon.h"
 #include "task/task.h"
-#include "wait/wait.h"
+#include "wait/guest.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -46,6 +47,7 @@ static void in_forked_child(void) {
     if (cc__get(&rt.state) == RT_STOPPED) return;
     cc__set(&rt.state, RT_FORKED);
     cc__worker_set(NULL);
+    cc__guest_forget();
 }
 
 static CC_NORETURN CC_COLD void refuse_after_fork(void) {
@@ -83,6 +85,8 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     cc__stack_init(config.stack_size);
     cc__panic_aborts(config.panic_abort);
     cc__sysmon_explain(config.debug_sysmon);
+    cc__sysmon_set_stall(config.stall_ns);
+    cc__diag_deadlock_aborts(config.deadlock_abort);
     cc__fault_install(cc__diag_overflow);
     rc = cc__sched_start(config.workers, config.max_workers, config.queue_slots);
     if (rc != 0) {
@@ -95,6 +99,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
         cc__warn("%u workers, up to %u, %zu KiB stacks, guards by %s, %s barriers", config.workers, config.max_workers,
                  cc__stack_default() / 1024, cc__vm_guard_is_free() ? "advice" : "mprotect",
                  cc__barrier_asymmetric ? "asymmetric" : "symmetric");
+    cc__diag_dump_on(config.dump_signal);
     cc__set_seq(&rt.state, RT_RUNNING);
     return 0;
 }
@@ -219,7 +224,9 @@ static int shutdown_locked(uint64_t timeout_ms) {
     if (rt.config.stats) cc__diag_stats();
     if (rt.config.pressure_stats) cc__diag_pressure();
     cc__diag_timing();
+    cc__diag_dump_off();
     cc__sched_stop();
+    cc__sample_remove();
     cc__hosted_trim();
     cc__fault_remove();
     cc__stack_destroy();

@@ -7,6 +7,11 @@ static void overflow(struct fiber *f) {
     /* seq_cst: a put is followed by a look for sleeping workers. */
     cc__add_seq(&cc__sched.overflow.count, 1);
     cc__lock_release(&cc__sched.overflow.lock);
+    struct worker *w = cc__worker();
+    if (w != NULL)
+        cc__count(w, overflowed);
+    else
+        cc__add_relaxed(&cc__sched.foreign_overflowed, 1);
 }
 
 void cc__inject_put(struct fiber *f) {

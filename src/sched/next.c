@@ -29,11 +29,8 @@ enum {
 static uint32_t collect(struct worker *w, uint64_t now, struct link *list) {
     uint32_t n = 0;
     unsigned self = w->core.owner - 1;
-    if (cc__driver_timers_next(self) <= now) {
-        uint32_t fired = cc__driver_timers_fire(self, now, list);
-        cc__count_n(w, timers, fired);
-        n += fired;
-    }
+    if (cc__driver_timers_next(self) <= now) n += cc__driver_timers_fire(self, now, list);
+    uint32_t left = 0; /* to workers that have retired */
     unsigned count = cc__get(&cc__sched.count);
     for (unsigned i = 0; i < count; i++) {
         if (i == self) continue;
@@ -41,8 +38,10 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *list) {
         bool retired = i >= cc__sched.base && !cc__worker_open(other);
         uint64_t patience = retired ? 0 : OTHERS_LATE_NS;
         if (now > patience && cc__driver_timers_next(i) <= now - patience) n += cc__driver_timers_fire(i, now, list);
-        if (unlikely(retired)) n += cc__inbox_take(other, list);
+        if (unlikely(retired)) left += cc__inbox_take(other, list);
     }
+    if (n != 0) cc__count_n(w, timers, n);
+    n += left;
     n += cc__inbox_take(w, list);
     uint64_t global = cc__inject_len();
     if (global != 0) {
@@ -60,7 +59,7 @@ static void adapt(struct worker *w, uint64_t now) {
     else if (took < POLL_NS && w->interval < INTERVAL_MAX)
         w->interval *= 2;
     w->polled_at = now;
-    cc__diary_write(&w->diary, cc__get(&w->core.probe.parks), now);
+    cc__diary_write(&w->diary, cc__get(&w->core.rounds), now);
     cc__set(&w->core.poll_at, cc__get(&w->core.rounds) + w->interval);
     cc__set(&w->core.share_at, 1);
 }

@@ -165,20 +165,13 @@ CC_INLINE struct worker *park_for(struct worker *w, struct fiber *self, struct f
     return cc__switch_native(w, self, after, arg);
 }
 
-/* Counts the park, and notes its number with the fiber. */
-CC_INLINE void count_park(struct worker *w, struct fiber *self) {
-    uint64_t parks = cc__get(&w->core.probe.parks) + 1;
-    cc__set(&w->core.probe.parks, parks);
-    cc__fiber_note_park(self, parks);
-}
-
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg) {
-    count_park(w, self);
+    cc__fiber_note_turn(self, cc__get(&w->core.rounds));
     return park_for(w, self, cc__next_local(w), after, arg);
 }
 
 struct worker *cc__sched_park_inside(struct worker *w, struct fiber *self, after_fn after, void *arg) {
-    count_park(w, self);
+    cc__fiber_note_turn(self, cc__get(&w->core.rounds));
     struct fiber *next = NULL;
     if (likely(cc__next_turn(w))) {
         next = cc__runq_pick_owner(w);
@@ -224,7 +217,7 @@ bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f,
     struct fiber_cold *own = cc__get(&stack->cold);
     cc__state_run(f, w->core.owner);
     cc__fiber_note_object(self, f);
-    cc__fiber_note_park(self, cc__get(&w->core.probe.parks));
+    cc__fiber_note_turn(self, cc__get(&w->core.rounds));
     cc__state_lend(self);
     cc__set(&f->stack, stack);
     cc__set(&w->core.current, f);

@@ -56,7 +56,8 @@ struct worker_core {
 struct worker_remote {
     struct fiber *_Atomic inbox; /* the last one in; anyone may push, anyone may take all */
     _Atomic uint32_t inbox_len;
-    _Atomic uint32_t wake; /* futex: enum wake_word */
+    _Atomic uint32_t wake;  /* futex: enum wake_word */
+    _Atomic uint64_t woken; /* fibers that OS threads have woken and meant for this worker */
     struct link idle;      /* on sched.idle.list, under its lock */
     bool asleep;           /* under sched.idle.lock */
     _Atomic uint32_t life; /* enum worker_life */
@@ -133,9 +134,13 @@ struct sched {
     _Atomic uint32_t round_robin;
     /* Tasks started, and fibers ended before they began, by threads that are not workers. */
     _Atomic uint64_t foreign_spawned, foreign_ended;
+    _Atomic uint64_t foreign_overflowed; /* as probe.overflowed */
 };
 
 extern struct sched cc__sched;
+
+_Static_assert((int)PARK_REASONS <= (int)PROBE_REASONS && (int)PARK_REASONS <= (int)WAKE_OBJECT,
+               "a reason has four bits and a counter");
 
 /* The worker that the calling thread is, or NULL. After a switch the thread may be another one: ask again. */
 CC_INLINE struct worker *cc__worker(void) {
@@ -169,7 +174,7 @@ void cc__sched_ready(struct fiber *f);
 void cc__sched_ready_all(struct link *list, uint32_t n);
 
 /* Leaves the running fiber and runs something else; `after` makes it findable. Returns when the fiber runs
- * again, with the worker that it then is on. */
+ * again, with the worker that it then is on. The caller counts the park: it knows the reason. */
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg);
 
 /* If `f` (of that generation) has not started and waits in the calling worker's own queue, runs it to its end

@@ -10,10 +10,13 @@
 #include "sched/inject.h"
 #include "sched/runq.h"
 
-/* Addressed to one worker, from a thread that is none. */
-static void send(struct fiber *f, unsigned preferred) {
+static struct worker *addressee(unsigned preferred) {
     struct worker *to = &cc__sched.workers[preferred % cc__get(&cc__sched.count)];
-    if (unlikely(!cc__worker_open(to))) to = &cc__sched.workers[preferred % cc__sched.base]; /* it has retired */
+    return likely(cc__worker_open(to)) ? to : &cc__sched.workers[preferred % cc__sched.base]; /* it has retired */
+}
+
+/* Addressed to one worker, from a thread that is none. */
+static void send(struct fiber *f, struct worker *to) {
     if (cc__get(&to->remote.inbox_len) >= INBOX_LONG)
         cc__inject_put(f);
     else
@@ -34,7 +37,7 @@ void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
     } else {
         cc__state_spawn(f, 0, args);
         cc__add_seq(&cc__sched.foreign_spawned, 1);
-        send(f, cc__add_relaxed(&cc__sched.round_robin, 1));
+        send(f, addressee(cc__add_relaxed(&cc__sched.round_robin, 1)));
     }
 }
 
@@ -43,12 +46,15 @@ void cc__sched_ready(struct fiber *f) {
     if (likely(w != NULL)) {
         cc__bias_enter(&w->runq.bias);
         cc__runq_slot_owner(&w->runq, f);
+        cc__count(w, woken);
         cc__bias_leave(&w->runq.bias);
         cc__runq_tell(w, 1);
     } else {
         unsigned last = cc__word_owner(cc__get(&f->word));
         cc__driver_hold();
-        send(f, last > 0 ? last - 1 : cc__add_relaxed(&cc__sched.round_robin, 1));
+        struct worker *to = addressee(last > 0 ? last - 1 : cc__add_relaxed(&cc__sched.round_robin, 1));
+        cc__add_relaxed(&to->remote.woken, 1);
+        send(f, to);
         cc__driver_leave();
     }
 }
@@ -62,6 +68,7 @@ void cc__sched_ready_all(struct link *list, uint32_t n) {
     cc__bias_enter(&w->runq.bias);
     cc__list_append_all(&w->runq.fifo, list);
     cc__runq_add_owner(&w->runq, n);
+    cc__count_n(w, woken, n);
     cc__bias_leave(&w->runq.bias);
     cc__runq_tell(w, 0);
 }

@@ -24,7 +24,7 @@
 bool cc__steal(struct worker *w) {
     struct link list;
     cc__list_init(&list);
-    uint32_t n = 0;
+    uint32_t n = 0, fired = 0;
     uint64_t now = 0;
     for_others(w, victim) {
         n += cc__inbox_take(victim, &list);
@@ -32,13 +32,15 @@ bool cc__steal(struct worker *w) {
         uint64_t due = cc__driver_timers_next(index);
         if (due != UINT64_MAX) {
             if (now == 0) now = cc__clock_now();
-            if (due <= now) n += cc__driver_timers_fire(index, now, &list);
+            if (due <= now) fired += cc__driver_timers_fire(index, now, &list);
         }
     }
+    n += fired;
     if (n == 0) return false;
     cc__runq_append(w, &list, n);
     w->received += n;
-    cc__count_n(w, robbed, n);
+    cc__count_n(w, robbed, n - fired);
+    cc__count_n(w, timers, fired);
     return true;
 }
 
@@ -62,6 +64,7 @@ static bool take_inbox(struct worker *w, struct worker *victim) {
     uint32_t n = cc__inbox_take(victim, &list);
     if (n == 0) return false;
     cc__runq_append(w, &list, n);
+    cc__count_n(w, robbed, n);
     return true;
 }
 

@@ -39,6 +39,7 @@ static _Atomic uint64_t stall_ns = UINT64_C(5) * 1000 * MS;
 static _Atomic uint32_t word; /* futex; changes with every reason to look */
 static _Atomic uint32_t asked, again, stop;
 static pthread_t thread;
+static _Atomic int32_t tid;
 
 /* The thread's own. */
 struct state {
@@ -68,6 +69,10 @@ void cc__sysmon_nudge_slow(void) {
         rouse();
         return;
     }
+}
+
+int cc__sysmon_thread(void) {
+    return cc__get(&tid);
 }
 
 void cc__sysmon_ask(void) {
@@ -172,6 +177,7 @@ static uint64_t look(struct state *s, uint64_t now) {
 static void *sysmon_main(void *arg) {
     struct state *s = arg;
     cc__thread_name("ccc/sysmon");
+    cc__set(&tid, cc__thread_id());
     for (;;) {
         uint32_t seen = cc__get_seq(&word);
         if (cc__get_seq(&stop)) return NULL;
@@ -199,6 +205,7 @@ void cc__sysmon_stop(void) {
     cc__set_seq(&stop, 1);
     rouse();
     cc__thread_join(thread);
+    cc__set(&tid, 0);
     cc__mem_free(state.watch);
     cc__set_seq(&cc__sysmon.mode, SYSMON_FAST);
 }

@@ -65,8 +65,15 @@ void cc__set_release_hidden(_Atomic uint64_t *p, uint64_t v);
 #define cc__set_release_hidden(p, v) cc__set_release(p, v)
 #endif
 
-/* A counter that only its owner writes: no read-modify-write needed. */
-#define cc__bump(p) cc__set((p), cc__get(p) + 1)
+/* A counter that only its owner writes: no read-modify-write needed. Compilers make three instructions and a register
+ * of a relaxed load, an addition and a relaxed store; one that is neither locked nor torn does the same. */
+CC_INLINE void cc__bump(_Atomic uint64_t *counter) {
+#if defined(__x86_64__) && !defined(CC_HIDE_RELEASES)
+    __asm__("incq %0" : "+m"(*(uint64_t *)(void *)counter));
+#else
+    cc__set(counter, cc__get(counter) + 1);
+#endif
+}
 
 /* Keeps the compiler, not the CPU, from moving accesses across: the cheap half of an asymmetric pair. */
 #define cc__compiler_fence() atomic_signal_fence(memory_order_seq_cst)

@@ -127,6 +127,7 @@ void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ti
     sift_up(h, count, (struct entry){when, f, ticket});
     if (h->entries[0].when == when) set_next_locked(h, count + 1);
     cc__lock_release(&h->lock);
+    cc__count(w, armed);
 }
 
 void cc__timer_disarm(struct worker *home) {

@@ -3,6 +3,7 @@
 
 #include "plat/clock.h"
 #include "plat/thread.h"
+#include "sched/sysmon.h"
 
 static struct {
     struct lock lock;
@@ -22,6 +23,7 @@ void cc__guest_enter(struct guest *guest, struct waiter *waiter, struct wait_wha
     cc__lock_take(&guests.lock);
     cc__list_push_back(list_locked(), &guest->link);
     cc__lock_release(&guests.lock);
+    if (waiter->deadline == WAIT_FOREVER) cc__sysmon_look_again();
 }
 
 void cc__guest_leave(struct guest *guest) {

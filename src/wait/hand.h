@@ -40,6 +40,7 @@ CC_INLINE void cc__hand_end(struct worker *w, struct waiter *waiter) {
     struct fiber *f = waiter->fiber;
     cc__san_release(&f->word); /* we are through with its frame */
     cc__runq_slot_owner(&w->runq, f);
+    cc__count(w, woken);
     cc__bias_leave(&w->runq.bias);
 }
 

@@ -37,6 +37,8 @@ static unsigned park_opened(struct worker *w, struct fiber *self, const void *ob
                             uint64_t ticket) {
     struct opened o = {self, deadline, ticket};
     cc__fiber_note_object(self, object);
+    unsigned reason = cc__word_reason(cc__get(&self->word)); /* or, when a wake came first, who came */
+    cc__count(w, parks[reason < PARK_REASONS ? reason : PARK_FLAG]);
     (void)cc__sched_park(w, self, after_open, &o);
     unsigned woken_by = cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
     if (deadline != WAIT_FOREVER && woken_by != WAKE_TIMER) cc__timer_disarm(w);

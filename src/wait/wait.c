@@ -65,6 +65,7 @@ static enum wake_reason park(struct waiter *waiter, struct parking *p, const voi
     p->fiber = waiter->fiber;
     p->deadline = waiter->deadline;
     p->ticket = waiter->ticket;
+    cc__count(w, parks[p->reason]);
     (void)cc__sched_park(w, waiter->fiber, after, p);
     unsigned woken_by = cc__word_reason(cc__get_acquire(&waiter->fiber->word)); /* pairs with the claim */
     if (waiter->deadline != WAIT_FOREVER && woken_by != WAKE_TIMER) cc__timer_disarm(w);
@@ -111,6 +112,7 @@ static void after_wait_sole(struct worker *w, void *fiber) {
 }
 
 enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *channel) {
+    cc__count(w, parks[PARK_QUEUE]);
     cc__fiber_note_object(self, channel);
     cc__lock_leave(channel);
     (void)cc__sched_park(w, self, after_wait_sole, self);
@@ -126,6 +128,7 @@ static void after_wait_inside(struct worker *w, void *fiber) {
 }
 
 enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self, const void *channel) {
+    cc__count(w, parks[PARK_QUEUE]);
     cc__fiber_note_object(self, channel);
     (void)cc__sched_park_inside(w, self, after_wait_inside, self);
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */

@@ -35,7 +35,7 @@ static CCWaitGroup group;
 static CCEvent event;
 static CCCond cond;
 static CCRWLock rwlock;
-static CCBarrier barrier;
+static CCBarrier barrier = CC_BARRIER_INIT(2);
 
 static void *receiver(void *ch) {
     uint64_t v;
@@ -81,7 +81,7 @@ static void *lock_ab(void *unused) {
     (void)unused;
     cc_mutex_lock(&mutex_a);
     cc_sem_release(&sem_a, 1);
-    cc_sem_acquire(&sem_b, 1);
+    cc_sem_acquire(&sem_b);
     cc_mutex_lock(&mutex_b);
     return NULL;
 }
@@ -90,7 +90,7 @@ static void *lock_ba(void *unused) {
     (void)unused;
     cc_mutex_lock(&mutex_b);
     cc_sem_release(&sem_b, 1);
-    cc_sem_acquire(&sem_a, 1);
+    cc_sem_acquire(&sem_a);
     cc_mutex_lock(&mutex_a);
     return NULL;
 }
@@ -122,7 +122,7 @@ static void *selects(void *unused) {
     (void)unused;
     uint64_t v, w = 1;
     size_t chosen;
-    CCCase cases[] = {CC_RECV(chan_a, &v), CC_SEND(chan_b, &w)};
+    CCCase cases[] = {CC_RECV(chan_a, &v, NULL), CC_SEND(chan_b, &w, NULL)};
     (void)cc_select(cases, 2, CC_FOREVER, &chosen);
     return NULL;
 }
@@ -135,7 +135,7 @@ static void dead_select(void) {
 
 static void *acquires(void *unused) {
     (void)unused;
-    (void)cc_sem_acquire(&sem_a, 1);
+    (void)cc_sem_acquire(&sem_a);
     return NULL;
 }
 
@@ -199,7 +199,7 @@ static void *reads_for_ever(void *unused) {
 
 static void *wants_to_write(void *unused) {
     (void)unused;
-    cc_sem_acquire(&sem_a, 1);
+    cc_sem_acquire(&sem_a);
     (void)cc_rwlock_write_lock(&rwlock);
     return NULL;
 }
@@ -217,7 +217,6 @@ static void *arrives(void *unused) {
 }
 
 static void dead_barrier(void) {
-    CHECK_EQ(cc_barrier_init(&barrier, 2), 0);
     join(start("alone", arrives, NULL));
 }
 

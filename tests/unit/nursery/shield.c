@@ -218,9 +218,9 @@ static void *wait_for_outsiders(void *arg) {
 }
 
 static uint64_t all_parks(void) {
-    uint64_t parks = 0;
-    for (unsigned i = 0; i < cc__sched.count; i++) parks += cc__get(&cc__sched.workers[i].core.probe.parks);
-    return parks;
+    CCStats stats;
+    CHECK_EQ(cc_stats(&stats, sizeof stats), 0);
+    return stats.parks;
 }
 
 TEST_WORKERS(no_spin_after_grace) {

@@ -161,9 +161,9 @@ TEST(stats) {
     CHECK_EQ(setenv("CC_FIBER_STATS", "1", 1), 0);
     CHECK_EQ(setenv("CC_WORKERS", "2", 1), 0);
     const char *said = run_captured(&workers, &size);
-    CHECK(contains(said, "stats: 2 workers, 1 spawned, 1 ended"));
+    CHECK(contains(said, "stats: 2 workers, 1 spawned, 1 finished"));
     said = run_captured(&workers, &size); /* each run counts from 0 */
-    CHECK(contains(said, "stats: 2 workers, 1 spawned, 1 ended"));
+    CHECK(contains(said, "stats: 2 workers, 1 spawned, 1 finished"));
     check_good("CC_FIBER_STATS", "0", CC_FIBER_WORKERS, CC_FIBER_STACK_SIZE);
     check_good("CC_FIBER_STATS", "", CC_FIBER_WORKERS, CC_FIBER_STACK_SIZE);
 }
@@ -184,7 +184,7 @@ TEST(stats_at_exit) {
     const char *said = capture_end(&capture);
     CHECK_EQ(reaped, child);
     CHECK_EQ(status, 0);
-    CHECK(contains(said, "10 spawned, 10 ended"));
+    CHECK(contains(said, "10 spawned, 10 finished"));
 }
 
 TEST(bad_flags) {

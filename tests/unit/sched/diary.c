@@ -1,4 +1,4 @@
-/* The diary: a park is placed between two looks, however long ago it was. */
+/* The diary: a turn is placed between two looks, however long ago it was. */
 #include "harness.h"
 
 #include "sched/diary.h"
@@ -12,24 +12,24 @@ TEST(knows_nothing_at_first) {
     CHECK(to == UINT64_MAX);
 }
 
-TEST(brackets_every_park) {
-    /* One park between two looks, at times 10, 20, 30 ...: park n is after 10 n and not after 10 (n + 1). */
+TEST(brackets_every_turn) {
+    /* A turn between two looks, at times 10, 20, 30 ...: turn n ends at 10 n + 5. */
     enum { LOOKS = 100000 };
-    for (uint64_t look = 1; look <= LOOKS; look++) cc__diary_write(&diary, look - 1, look * 10);
-    for (uint64_t park = 1; park < LOOKS; park++) {
-        uint64_t from, to, age = LOOKS - park;
-        cc__diary_find(&diary, park, &from, &to);
-        CHECK(from <= park * 10 && park * 10 < to);
+    for (uint64_t look = 1; look <= LOOKS; look++) cc__diary_write(&diary, look, look * 10);
+    for (uint64_t turn = 1; turn < LOOKS; turn++) {
+        uint64_t from, to, age = LOOKS - turn;
+        cc__diary_find(&diary, turn, &from, &to);
+        CHECK(from < turn * 10 + 5 && turn * 10 + 5 < to);
         CHECK(to != UINT64_MAX);
         /* The gap is at most its age, in looks. */
         if (from != 0) CHECK((to - from) / 10 <= (age < 2 ? 2 : age));
     }
 }
 
-TEST(a_park_after_the_last_look_has_no_end) {
+TEST(a_turn_after_the_last_look_has_no_end) {
     cc__diary_write(&diary, 5, 1000);
     uint64_t from, to;
-    cc__diary_find(&diary, 6, &from, &to);
+    cc__diary_find(&diary, 5, &from, &to);
     CHECK_EQ(from, 1000);
     CHECK(to == UINT64_MAX);
 }

@@ -1,0 +1,192 @@
+/* stats.c - the counters: for the program that asks, and as a table at the end. */
+#include "base/fatal.h"
+#include "diag/diag.h"
+#include "sched/driver.h"
+
+#include <ccc/cc_diag.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(CC_STATS_REASONS == PROBE_REASONS && CC_STACK_STATS_BUCKETS == STACK_BUCKETS, "as the headers say");
+
+enum { STACKS_LOOKED_AT = 1024 }; /* about a microsecond each */
+
+/* Adds one worker's counters. Ended before spawned: never more have ended than were spawned. */
+static void add_worker(CCStats *to, struct worker *w) {
+    const struct probe *p = &w->core.probe;
+    to->workers++;
+    to->finished += cc__get_acquire(&p->ended);
+    to->spawned += cc__get(&p->spawned);
+    to->switches += cc__get(&w->core.rounds);
+    for (unsigned i = 0; i < PROBE_REASONS; i++) {
+        uint64_t n = cc__get(&p->parks[i]);
+        to->parks_by[i] += n;
+        to->parks += n;
+    }
+    to->wakes_local += cc__get(&p->woken);
+    to->wakes_remote += cc__get(&w->remote.woken);
+    to->wakes_wasted += cc__get(&p->wasted);
+    to->timers_armed += cc__get(&p->armed);
+    to->timers_fired += cc__get(&p->timers);
+    to->steals += cc__get(&p->robbed);
+    to->shared += cc__get(&p->shared);
+    to->overflows += cc__get(&p->overflowed);
+    to->sleeps += cc__get(&p->slept);
+    to->notifies += cc__get(&p->notified);
+    to->polls += cc__get(&p->polls);
+}
+
+static CCStats totals(void) {
+    CCStats total = {0};
+    total.finished = cc__get_seq(&cc__sched.foreign_ended);
+    for (unsigned i = 0; i < cc__sched.count; i++) add_worker(&total, &cc__sched.workers[i]);
+    total.spawned += cc__get_seq(&cc__sched.foreign_spawned);
+    total.overflows += cc__get(&cc__sched.foreign_overflowed);
+    return total;
+}
+
+/* The runtime stays while the caller looks. 0 or ESRCH. */
+static int enter(void) {
+    return cc__worker() != NULL || cc__driver_enter(false) == 0 ? 0 : ESRCH;
+}
+
+static void leave(void) {
+    if (cc__worker() == NULL) cc__driver_leave();
+}
+
+static void hand_over(void *out, size_t size, const void *from, size_t known) {
+    memset(out, 0, size);
+    memcpy(out, from, size < known ? size : known);
+}
+
+int cc_stats(CCStats *out, size_t size) {
+    if (out == NULL) return EINVAL;
+    CCStats stats = {0};
+    int rc = enter();
+    if (rc == 0) {
+        stats = totals();
+        leave();
+    }
+    hand_over(out, size, &stats, sizeof stats);
+    return rc;
+}
+
+int cc_stats_worker(unsigned index, CCStats *out, size_t size) {
+    if (out == NULL) return EINVAL;
+    CCStats stats = {0};
+    int rc = enter();
+    if (rc == 0) {
+        if (index < cc__sched.count)
+            add_worker(&stats, &cc__sched.workers[index]);
+        else
+            rc = EINVAL;
+        leave();
+    }
+    hand_over(out, size, &stats, sizeof stats);
+    return rc;
+}
+
+const char *cc_stats_reason(unsigned reason) {
+    return reason < PARK_REASONS ? cc__park_name(reason) : NULL;
+}
+
+static CCStackStats stack_totals(void) {
+    struct stack_survey survey;
+    cc__stack_look(&survey, STACKS_LOOKED_AT);
+    CCStackStats stats = {survey.stacks, survey.looked_at, cc__vm_page(), survey.most, {0}};
+    for (unsigned i = 0; i < STACK_BUCKETS; i++) stats.up_to[i] = survey.bucket[i];
+    return stats;
+}
+
+int cc_stats_stacks(CCStackStats *out, size_t size) {
+    if (out == NULL) return EINVAL;
+    CCStackStats stats = {0};
+    int rc = enter();
+    if (rc == 0) {
+        stats = stack_totals();
+        leave();
+    }
+    hand_over(out, size, &stats, sizeof stats);
+    return rc;
+}
+
+/* ---- the table ---- */
+
+enum { COLUMNS = 16, WIDTH = 11 }; /* what fits into a line of cc__warn, with the total and the names */
+
+struct table {
+    CCStats total, column[COLUMNS];
+    unsigned columns;
+};
+
+static int put(char *line, size_t size, int at, uint64_t value) {
+    return at + snprintf(line + at, size - (size_t)at, " %*llu", WIDTH - 1, (unsigned long long)value);
+}
+
+/* One counter: its place in CCStats. */
+static void say_row(const struct table *t, const char *name, size_t offset) {
+    char line[24 + (COLUMNS + 1) * (WIDTH + 12)];
+    int at = snprintf(line, sizeof line, "%-18s", name);
+    for (unsigned i = 0; i <= t->columns; i++) {
+        const CCStats *stats = i == 0 ? &t->total : &t->column[i - 1];
+        at = put(line, sizeof line, at, *(const uint64_t *)(const void *)((const char *)stats + offset));
+    }
+    cc__warn("stats: %s", line);
+}
+
+static void say_head(const struct table *t) {
+    char line[24 + (COLUMNS + 1) * (WIDTH + 12)];
+    int at = snprintf(line, sizeof line, "%-18s %*s", "", WIDTH - 1, "total");
+    for (unsigned i = 0; i < t->columns; i++)
+        at += snprintf(line + at, sizeof line - (size_t)at, " %*s%*u", WIDTH - 1 - 3, "worker", 3, i);
+    cc__warn("stats: %s", line);
+}
+
+static void say_stacks(void) {
+    CCStackStats s = stack_totals();
+    char shares[400] = "";
+    int at = 0;
+    for (unsigned k = 0; k < STACK_BUCKETS && at < (int)sizeof shares - 40; k++)
+        if (s.up_to[k] != 0)
+            at += snprintf(shares + at, sizeof shares - (size_t)at, "%s%llu: %llu", at > 0 ? ", " : "",
+                           (unsigned long long)(s.page << k) / 1024, (unsigned long long)s.up_to[k]);
+    cc__warn("stats: stacks: %llu, of which %llu were looked at; most used %llu KiB; up to so many KiB: %s",
+             (unsigned long long)s.stacks, (unsigned long long)s.looked_at, (unsigned long long)s.most / 1024, shares);
+}
+
+void cc__diag_stats(void) {
+    static const struct row {
+        const char *name;
+        size_t offset;
+    } rows[] = {
+        {"wakes, local", offsetof(CCStats, wakes_local)},
+        {"wakes, remote", offsetof(CCStats, wakes_remote)},
+        {"wakes, wasted", offsetof(CCStats, wakes_wasted)},
+        {"timers armed", offsetof(CCStats, timers_armed)},
+        {"timers fired", offsetof(CCStats, timers_fired)},
+        {"steals", offsetof(CCStats, steals)},
+        {"shared", offsetof(CCStats, shared)},
+        {"overflow pushes", offsetof(CCStats, overflows)},
+        {"sleeps", offsetof(CCStats, sleeps)},
+        {"notifies", offsetof(CCStats, notifies)},
+        {"polls", offsetof(CCStats, polls)},
+    };
+    struct table t = {.total = totals()};
+    t.columns = cc__sched.count < COLUMNS ? cc__sched.count : COLUMNS;
+    for (unsigned i = 0; i < t.columns; i++) add_worker(&t.column[i], &cc__sched.workers[i]);
+    cc__warn("stats: %u workers, %llu spawned, %llu finished%s", cc__sched.count, (unsigned long long)t.total.spawned,
+             (unsigned long long)t.total.finished, t.columns < cc__sched.count ? "; of the workers the first 16:" : "");
+    say_head(&t);
+    say_row(&t, "spawned", offsetof(CCStats, spawned));
+    say_row(&t, "finished", offsetof(CCStats, finished));
+    say_row(&t, "switches", offsetof(CCStats, switches));
+    say_row(&t, "parks", offsetof(CCStats, parks));
+    for (unsigned i = 1; i < PARK_REASONS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "  %s", cc__park_name(i));
+        if (t.total.parks_by[i] != 0) say_row(&t, name, offsetof(CCStats, parks_by) + i * sizeof(uint64_t));
+    }
+    for (size_t i = 0; i < array_len(rows); i++) say_row(&t, rows[i].name, rows[i].offset);
+    say_stacks();
+}
