@@ -12,25 +12,20 @@
 
 /* ---- where ---- */
 
-static bool ours(const char *function) {
-    return strncmp(function, "cc_", 3) == 0;
-}
 static bool is_public(const char *function) {
-    return ours(function) && function[3] != '_';
+    return strncmp(function, "cc_", 3) == 0 && function[3] != '_';
 }
 
 /* The first frame that is worth showing of a fiber that waits: the user's call, not what it does inside. */
 static unsigned first_of_interest(const struct view *v) {
     enum { DEEPEST = 10 }; /* no wait of ours is made of more frames */
     if (v->state != FIBER_PARKED && v->state != FIBER_PARKING) return 0;
-    struct symbol symbol;
-    bool before = false;
-    for (unsigned i = 0; i < v->frames && i < DEEPEST; i++) {
+    unsigned i = 0;
+    for (struct symbol symbol; i < v->frames && i < DEEPEST; i++) {
         cc__symbol_find(v->frame[i], &symbol);
-        if (before && !ours(symbol.function)) return i - 1;
-        before = is_public(symbol.function);
+        if (!symbol.ours || is_public(symbol.function)) break;
     }
-    return 0;
+    return i < v->frames ? i : 0;
 }
 
 void cc__dump_frames(struct out *out, const struct view *v, const char *indent) {

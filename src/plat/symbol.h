@@ -6,12 +6,14 @@
 #ifndef CC_PLAT_SYMBOL_H
 #define CC_PLAT_SYMBOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct symbol {
     char function[128];     /* "": not known */
     char file[160];         /* its last component; "": not known */
     unsigned line;          /* 0: not known */
+    bool ours;              /* this library's, by the file's place or else by the function's name */
     char module[64];        /* program or shared library, its last component; "": not known */
     size_t offset;          /* into the module */
     size_t function_offset; /* into the function; 0 where the line is known */

@@ -127,3 +127,14 @@ bool cc__threads_futex_forever(int tid) {
     unsigned op = (unsigned)call.args[1] & (unsigned)FUTEX_CMD_MASK;
     return (op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET || op == FUTEX_LOCK_PI) && call.args[3] == 0;
 }
+
+bool cc__threads_blocks(int tid, int sig) {
+    static const char label[] = "\nSigBlk:";
+    char text[2048]; /* the line is in its first half */
+    int saved = cc__errno_get();
+    bool known = read_task_file(tid, "status", text, sizeof text);
+    cc__errno_set(saved);
+    const char *line = known ? strstr(text, label) : NULL;
+    if (line == NULL) return true;
+    return strtoull(line + sizeof label - 1, NULL, 16) >> (sig - 1) & 1;
+}

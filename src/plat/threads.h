@@ -31,4 +31,7 @@ bool cc__threads_call(int tid, struct thread_call *call);
 /* True: the thread sleeps on a futex and no time will wake it. False: it does not, or it cannot be known. */
 bool cc__threads_futex_forever(int tid);
 
+/* Whether the thread blocks the signal; true if it cannot be known. */
+bool cc__threads_blocks(int tid, int sig);
+
 #endif
