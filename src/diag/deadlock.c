@@ -86,6 +86,22 @@ static void flush(FILE *stream) {
     funlockfile(stream);
 }
 
+/* Who could have ended a wait for a channel. For the others the line itself says it. */
+static void print_servers(struct out *out, struct fiber *f, struct wait_what what) {
+    enum { SHOWN = 3 };
+    struct fiber *servers[SHOWN];
+    if (what.reason != PARK_QUEUE && what.reason != PARK_SELECT) return;
+    unsigned n = cc__graph_servers(what, f, servers, SHOWN);
+    cc__out(out, n == 0 ? "      no other fiber's stack leads to it" : "      in reach of: ");
+    for (unsigned i = 0; i < n && i < SHOWN; i++) {
+        char who[96];
+        cc__describe_tenant(servers[i], who, sizeof who);
+        cc__out(out, "%s%s", i > 0 ? ", " : "", who);
+    }
+    if (n > SHOWN) cc__out(out, " and %u more", n - SHOWN);
+    cc__out(out, "\n");
+}
+
 static void report(void) {
     struct out out = {0};
     struct survey survey;
@@ -98,7 +114,7 @@ static void report(void) {
             "ccc: deadlock: %llu fibers wait, and nothing is left that could wake one: none is ready to run, no timer is "
             "armed, and no thread of the program is outside of a wait\n",
             (unsigned long long)survey.fibers);
-    cc__dump_fibers(&out, &survey);
+    cc__dump_fibers(&out, &survey, print_servers);
     cc__dump_guests(&out);
     cc__dump_nurseries(&out);
     if (!cc__graph_cycle(&out)) cc__out(&out, "no circle of waits was found: what they wait for was never to come\n");

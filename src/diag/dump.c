@@ -102,7 +102,8 @@ static void print_site(struct out *out, const struct view *v) {
     }
 }
 
-static void print_shape(struct out *out, const struct shape *s, uint64_t now) {
+static void print_shape(struct out *out, const struct shape *s, uint64_t now,
+                        void (*more)(struct out *, struct fiber *, struct wait_what)) {
     const struct view *v = &s->like;
     const char *how = v->moves                                            ? "moves while it is looked at"
                       : v->state == FIBER_RUNNABLE && !v->started         ? "has not run yet"
@@ -126,6 +127,7 @@ static void print_shape(struct out *out, const struct shape *s, uint64_t now) {
         }
         cc__out(out, "%s%s %s%s%s%s%s\n", s->count > 1 ? "  " : "", who, how, wait[0] ? " " : "", wait,
                 since[0] ? ", " : "", since);
+        if (since[0] && more != NULL) more(out, cc__pool_at(s->named[i].slot), s->named[i].what);
     }
     if (s->count > SURVEY_NAMED)
         cc__out(out, "  and %llu more like them\n", (unsigned long long)(s->count - SURVEY_NAMED));
@@ -133,9 +135,10 @@ static void print_shape(struct out *out, const struct shape *s, uint64_t now) {
     cc__dump_frames(out, v, "    ");
 }
 
-void cc__dump_fibers(struct out *out, const struct survey *survey) {
+void cc__dump_fibers(struct out *out, const struct survey *survey,
+                     void (*more)(struct out *, struct fiber *, struct wait_what)) {
     uint64_t now = cc__clock_now();
-    for (unsigned i = 0; i < survey->count; i++) print_shape(out, &survey->shapes[i], now);
+    for (unsigned i = 0; i < survey->count; i++) print_shape(out, &survey->shapes[i], now, more);
     if (survey->left_out > 0)
         cc__out(out, "and %llu fibers of other shapes, which are left out\n", (unsigned long long)survey->left_out);
 }
@@ -168,7 +171,7 @@ int cc__dump_text(struct out *out) {
             (unsigned long long)survey.fibers, survey.count);
     cc__dump_workers(out);
     cc__dump_nurseries(out);
-    cc__dump_fibers(out, &survey);
+    cc__dump_fibers(out, &survey, NULL);
     cc__dump_guests(out);
     cc__out(out, "ccc: end of dump\n");
     cc__out_flush(out);

@@ -9,7 +9,9 @@
 /* The parts of the text, which a deadlock report uses too. */
 void cc__dump_workers(struct out *out);
 void cc__dump_nurseries(struct out *out);
-void cc__dump_fibers(struct out *out, const struct survey *survey);
+/* more: says something about a fiber that waits, after its line; may be NULL. */
+void cc__dump_fibers(struct out *out, const struct survey *survey,
+                     void (*more)(struct out *, struct fiber *, struct wait_what));
 void cc__dump_guests(struct out *out);
 /* A line for each frame; of one that waits, from the call that the user made on. */
 void cc__dump_frames(struct out *out, const struct view *view, const char *indent);

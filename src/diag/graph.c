@@ -8,20 +8,31 @@
 
 /* ---- edges ---- */
 
-bool cc__graph_mentions(const struct view *v, uintptr_t value) {
-    uintptr_t words[256];
-    if (!v->started) {
-        if (v->state != FIBER_RUNNABLE || !cc__peek(words, v->fiber->args, FIBER_INLINE_ARGS)) return false;
-        for (size_t i = 0; i < FIBER_INLINE_ARGS / sizeof words[0]; i++)
-            if (words[i] == value) return true;
-        return false;
+enum { NEARBY = 32 }; /* words behind a pointer that are looked at: a struct's beginning */
+
+/* The value is among n words, or in memory that one of them points to: a channel is often the member of a struct. */
+static bool among(const uintptr_t *words, size_t n, uintptr_t value, bool deep) {
+    for (size_t i = 0; i < n; i++)
+        if (words[i] == value) return true;
+    for (size_t i = 0; deep && i < n; i++) {
+        uintptr_t near[NEARBY];
+        if (words[i] % sizeof(void *) == 0 && words[i] > 4096 && cc__peek(near, (const void *)words[i], sizeof near) &&
+            among(near, NEARBY, value, false))
+            return true;
     }
+    return false;
+}
+
+bool cc__graph_mentions(const struct view *v, uintptr_t value, bool deep) {
+    uintptr_t words[128];
+    if (!v->started)
+        return v->state == FIBER_RUNNABLE && cc__peek(words, v->fiber->args, FIBER_INLINE_ARGS) &&
+               among(words, FIBER_INLINE_ARGS / sizeof words[0], value, deep);
     uintptr_t from = v->sp != 0 ? v->sp : v->low;
     for (uintptr_t at = from & ~(uintptr_t)7; at < v->high;) {
         size_t n = v->high - at < sizeof words ? v->high - at : sizeof words;
         if (!cc__peek(words, (const void *)at, n)) return false;
-        for (size_t i = 0; i < n / sizeof words[0]; i++)
-            if (words[i] == value) return true;
+        if (among(words, n / sizeof words[0], value, deep)) return true;
         at += n;
     }
     return false;
@@ -42,7 +53,7 @@ static void add(struct servers *s, struct fiber *f) {
 static void add_users(struct servers *s, uintptr_t channel, const struct fiber *self) {
     struct view v;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++)
-        if (cc__view_take(slot, false, &v) && v.fiber != self && cc__graph_mentions(&v, channel)) add(s, v.fiber);
+        if (cc__view_take(slot, false, &v) && v.fiber != self && cc__graph_mentions(&v, channel, true)) add(s, v.fiber);
 }
 
 static void add_children(struct servers *s, const struct scope *nursery, const struct fiber *self) {

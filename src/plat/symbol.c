@@ -49,15 +49,20 @@ static void ignore_error(void *data, const char *message, int error) {
     (void)data, (void)message, (void)error; /* what is not found stays empty */
 }
 
-static int ignore_line(void *data, uintptr_t pc, const char *file, int line, const char *function) {
-    (void)data, (void)pc, (void)file, (void)line, (void)function;
-    return 0;
+/* Where this library's files were compiled, as debug information says it: this file's path up to its room. */
+static char our_tree[256];
+
+static int take_tree(void *data, uintptr_t pc, const char *file, int line, const char *function) {
+    (void)data, (void)pc, (void)line, (void)function;
+    const char *end = file != NULL ? strstr(file, "plat/symbol.c") : NULL;
+    if (end != NULL && (size_t)(end - file) < sizeof our_tree) copy_text(our_tree, (size_t)(end - file) + 1, file);
+    return 1;
 }
 
 static void *read_modules(void *arg) {
     cc__san_ignore_writes(true);
     struct backtrace_state *made = backtrace_create_state(NULL, 1, ignore_error, NULL);
-    if (made != NULL) (void)backtrace_pcinfo(made, (uintptr_t)read_modules, ignore_line, ignore_error, NULL);
+    if (made != NULL) (void)backtrace_pcinfo(made, (uintptr_t)read_modules, take_tree, ignore_error, NULL);
     cc__san_ignore_writes(false);
     state = made;
     return arg;
@@ -74,11 +79,8 @@ static void create_state(void) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Whether a file stands where this one does: two rooms up is where all of ours are. */
 static bool in_our_tree(const char *file) {
-    static const char here[] = __FILE__;
-    const char *end = strstr(here, "plat/symbol.c");
-    return end != NULL && end > here && strncmp(file, here, (size_t)(end - here)) == 0;
+    return our_tree[0] != '\0' && strncmp(file, our_tree, strlen(our_tree)) == 0;
 }
 
 static int take_line(void *data, uintptr_t pc, const char *file, int line, const char *function) {

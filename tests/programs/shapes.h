@@ -220,35 +220,25 @@ static void dead_barrier(void) {
     join(start("alone", arrives, NULL));
 }
 
-static void *sends_then_receives(void *unused) {
-    (void)unused;
+struct line_ends {
+    CCChan *mouth, *ear;
+};
+
+static void *speaks_before_listening(void *ends) {
+    struct line_ends *line = ends;
     uint64_t v = 1;
-    (void)cc_chan_send(chan_a, &v, sizeof v);
-    (void)cc_chan_recv(chan_b, &v, sizeof v);
-    return NULL;
-}
-
-static void *also_sends_first(void *unused) {
-    (void)unused;
-    uint64_t v = 2;
-    (void)cc_chan_send(chan_b, &v, sizeof v);
-    (void)cc_chan_recv(chan_a, &v, sizeof v);
-    return NULL;
-}
-
-/* Two that both speak before they listen. */
-static void *two_talkers(void *unused) {
-    (void)unused;
-    CCTask one = start("ann", sends_then_receives, NULL), two = start("bob", also_sends_first, NULL);
-    join(one);
-    join(two);
+    (void)cc_chan_send(line->mouth, &v, sizeof v);
+    (void)cc_chan_recv(line->ear, &v, sizeof v);
     return NULL;
 }
 
 static void dead_talkers(void) {
-    chan_a = named_channel("to bob", 0);
-    chan_b = named_channel("to ann", 0);
-    join(start("host", two_talkers, NULL));
+    static struct line_ends ann, bob;
+    ann.mouth = bob.ear = named_channel("to bob", 0);
+    bob.mouth = ann.ear = named_channel("to ann", 0);
+    CCTask one = start("ann", speaks_before_listening, &ann), two = start("bob", speaks_before_listening, &bob);
+    join(one);
+    join(two);
 }
 
 /* The main thread waits for a fiber that waits for the main thread. */
@@ -274,7 +264,7 @@ static const struct shape_case dead_shapes[] = {
     {"nursery", dead_nursery, {"'parent' waits for the 1 children of nursery 'family'", "'child' waits to receive from channel 'milk'", "nursery 'family'"}},
     {"reader-writer lock", dead_rwlock, {"'writer' waits for reader-writer lock"}},
     {"barrier", dead_barrier, {"'alone' waits for barrier"}},
-    {"two talkers", dead_talkers, {"a circle of", "'ann' waits to send on channel 'to bob'", "'bob' waits to send on channel 'to ann'"}},
+    {"two talkers", dead_talkers, {"a circle of 2", "'ann' waits to send on channel 'to bob'", "'bob' waits to send on channel 'to ann'"}},
     {"with the main thread", dead_with_thread, {"'servant' waits to receive from channel 'orders'", "channel 'answers'"}},
 };
 
