@@ -11,7 +11,15 @@
 
 #include <errno.h>
 
-static struct lock dumping; /* one at a time, or their lines would mix */
+static struct lock dumping;
+
+void cc__dump_begin(void) {
+    cc__lock_take(&dumping);
+}
+
+void cc__dump_end(void) {
+    cc__lock_release(&dumping);
+}
 
 static int dump(FILE *file, int (*print)(struct out *)) {
     if (file == NULL) return EINVAL;
@@ -19,9 +27,9 @@ static int dump(FILE *file, int (*print)(struct out *)) {
     bool outside = cc__worker() == NULL;
     int saved = cc__errno_get(), rc = outside ? cc__driver_enter(false) : 0;
     if (rc == 0) {
-        cc__lock_take(&dumping);
+        cc__dump_begin();
         rc = print(&out);
-        cc__lock_release(&dumping);
+        cc__dump_end();
         if (outside) cc__driver_leave();
     }
     if (rc == 0 && (fflush(file) != 0 || ferror(file))) rc = EIO;
@@ -40,15 +48,14 @@ int cc_dump_json(FILE *file) {
 /* On the sysmon thread, which the runtime waits for before it ends. */
 void cc__driver_asked(void) {
     struct out out = {0};
-    cc__lock_take(&dumping);
+    cc__dump_begin();
     (void)cc__dump_text(&out);
-    cc__lock_release(&dumping);
+    cc__dump_end();
 }
 
 void cc__diag_dump_on(int signal) {
     if (signal == 0) return;
-    if (cc__notice_install(signal, cc__sysmon_ask))
-        cc__diag_signal_is_ours(signal);
+    if (cc__notice_install(signal, cc__sysmon_ask)) cc__diag_signal_is_ours(signal);
 }
 
 void cc__diag_dump_off(void) {

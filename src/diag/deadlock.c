@@ -46,7 +46,8 @@ void cc__diag_signal_is_ours(int signal) {
 /* A handler may end the program, or leave a call of ours by a jump. Those for a thread's own mistakes do not count:
  * nobody makes any. */
 static bool signals_may_come(void) {
-    uint64_t own_faults = BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGABRT) | BIT(SIGSYS);
+    uint64_t own_faults =
+        BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGABRT) | BIT(SIGSYS);
     return (cc__threads_caught() & ~(own_faults | cc__get(&deadlock.ours))) != 0;
 }
 
@@ -70,7 +71,8 @@ static bool threads_are_known(void) {
     int n = cc__threads_list(deadlock.tids, THREADS_MAX);
     if (n < 0 || n > THREADS_MAX || guests > THREADS_MAX) return false;
     unsigned strangers = 0;
-    for (int i = 0; i < n; i++) strangers += !is_worker(deadlock.tids[i]) && !is_blocked_guest(deadlock.tids[i], guests);
+    for (int i = 0; i < n; i++)
+        strangers += !is_worker(deadlock.tids[i]) && !is_blocked_guest(deadlock.tids[i], guests);
     return strangers <= CC_SAN_THREADS;
 }
 
@@ -110,10 +112,11 @@ static void report(void) {
         cc__out_flush(&out);
         return;
     }
-    cc__out(&out,
-            "ccc: deadlock: %llu fibers wait, and nothing is left that could wake one: none is ready to run, no timer is "
-            "armed, and no thread of the program is outside of a wait\n",
-            (unsigned long long)survey.fibers);
+    cc__out(
+        &out,
+        "ccc: deadlock: %llu fibers wait, and nothing is left that could wake one: none is ready to run, no timer is "
+        "armed, and no thread of the program is outside of a wait\n",
+        (unsigned long long)survey.fibers);
     cc__dump_fibers(&out, &survey, print_servers);
     cc__dump_guests(&out);
     cc__dump_nurseries(&out);
@@ -133,7 +136,9 @@ bool cc__driver_quiet(unsigned look) {
         return true;
     }
     if (deadlock.epoch != epoch) return false;
+    cc__dump_begin();
     report();
+    cc__dump_end();
     if (cc__get(&deadlock.abort)) {
         flush(stdout);
         flush(stderr);

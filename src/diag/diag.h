@@ -8,8 +8,8 @@
 /* A fault at addr: if it lies in the guard of the running fiber's stack, says so, with its name. Signal-safe. */
 bool cc__diag_overflow(const void *addr);
 
-/* Names up to `max` fibers that have not ended, on stderr. */
-void cc__diag_unfinished(unsigned max);
+/* The fibers that have not ended, what each waits for, and where it is, on stderr. */
+void cc__diag_unfinished(void);
 
 /* The counters and the stacks' high-water marks, on stderr: a table with a column for each worker. While the runtime
  * runs. */

@@ -12,31 +12,11 @@
 
 /* ---- where ---- */
 
-static bool is_public(const char *function) {
-    return strncmp(function, "cc_", 3) == 0 && function[3] != '_';
-}
-
-/* The first frame that is worth showing of a fiber that waits: the user's call, not what it does inside. */
-static unsigned first_of_interest(const struct view *v) {
-    enum { DEEPEST = 10 }; /* no wait of ours is made of more frames */
-    if (v->state != FIBER_PARKED && v->state != FIBER_PARKING) return 0;
-    unsigned i = 0;
-    for (struct symbol symbol; i < v->frames && i < DEEPEST; i++) {
-        cc__symbol_find(v->frame[i], &symbol);
-        if (!symbol.ours || is_public(symbol.function)) break;
-    }
-    return i < v->frames ? i : 0;
-}
-
 void cc__dump_frames(struct out *out, const struct view *v, const char *indent) {
-    unsigned first = first_of_interest(v);
-    for (unsigned i = first; i < v->frames; i++) {
-        struct symbol symbol;
+    for (unsigned i = 0; i < v->frames; i++) {
         char text[400];
-        cc__symbol_find(v->frame[i], &symbol);
-        if (i > first && strncmp(symbol.function, "cc__escape", 10) == 0) break; /* below it is the scheduler */
         cc__symbol_text(v->frame[i], text, sizeof text);
-        cc__out(out, "%s#%u %s\n", indent, i - first, text);
+        cc__out(out, "%s#%u %s\n", indent, i, text);
     }
 }
 
@@ -59,8 +39,8 @@ void cc__dump_workers(struct out *out) {
             snprintf(who, sizeof who, "sleeps");
         }
         cc__out(out, "worker %u (thread %d) %s; %u in its queue, %u in its inbox, %u timers, %llu turns\n", i,
-                cc__get(&w->remote.tid), who, cc__get(&w->runq.count), cc__get(&w->remote.inbox_len), cc__timer_count(w),
-                (unsigned long long)cc__get(&w->core.rounds));
+                cc__get(&w->remote.tid), who, cc__get(&w->runq.count), cc__get(&w->remote.inbox_len),
+                cc__timer_count(w), (unsigned long long)cc__get(&w->core.rounds));
     }
     cc__out(out, "global queue: %llu\n", (unsigned long long)cc__inject_len());
 }
@@ -90,11 +70,11 @@ void cc__dump_nurseries(struct out *out) {
 
 /* ---- fibers ---- */
 
-static void print_site(struct out *out, const struct view *v) {
+static void print_site(struct out *out, const struct view *v, bool differ) {
     char text[400];
     if (v->site != NULL) {
         cc__symbol_text(v->site, text, sizeof text);
-        cc__out(out, "    started by %s\n", text);
+        cc__out(out, "    started by %s%s\n", text, differ ? ", and others" : "");
     }
     if (v->frames == 0 && v->fn != NULL) {
         cc__symbol_text((const char *)(uintptr_t)v->fn + 1, text, sizeof text);
@@ -105,12 +85,12 @@ static void print_site(struct out *out, const struct view *v) {
 static void print_shape(struct out *out, const struct shape *s, uint64_t now,
                         void (*more)(struct out *, struct fiber *, struct wait_what)) {
     const struct view *v = &s->like;
-    const char *how = v->moves                                            ? "moves while it is looked at"
-                      : v->state == FIBER_RUNNABLE && !v->started         ? "has not run yet"
-                      : v->state == FIBER_RUNNABLE                        ? "is ready to run"
-                      : v->state == FIBER_RUNNING                         ? "runs"
-                      : v->state == FIBER_PARKED && v->later              ? "starts at a later time"
-                                                                          : "waits";
+    const char *how = v->moves                                    ? "moves while it is looked at"
+                      : v->state == FIBER_RUNNABLE && !v->started ? "has not run yet"
+                      : v->state == FIBER_RUNNABLE                ? "is ready to run"
+                      : v->state == FIBER_RUNNING                 ? "runs"
+                      : v->state == FIBER_PARKED && v->later      ? "starts at a later time"
+                                                                  : "waits";
     if (s->count > 1)
         cc__out(out, "%llu fibers, %s%s%s:\n", (unsigned long long)s->count, cc__state_name(v->state),
                 v->state == FIBER_PARKED ? ", " : "", v->state == FIBER_PARKED ? cc__park_name(v->reason) : "");
@@ -131,7 +111,7 @@ static void print_shape(struct out *out, const struct shape *s, uint64_t now,
     }
     if (s->count > SURVEY_NAMED)
         cc__out(out, "  and %llu more like them\n", (unsigned long long)(s->count - SURVEY_NAMED));
-    print_site(out, v);
+    print_site(out, v, s->sites_differ);
     cc__dump_frames(out, v, "    ");
 }
 

@@ -6,6 +6,10 @@
 #include "diag/out.h"
 #include "diag/survey.h"
 
+/* One report at a time: their lines would mix. */
+void cc__dump_begin(void);
+void cc__dump_end(void);
+
 /* The parts of the text, which a deadlock report uses too. */
 void cc__dump_workers(struct out *out);
 void cc__dump_nurseries(struct out *out);
@@ -13,7 +17,7 @@ void cc__dump_nurseries(struct out *out);
 void cc__dump_fibers(struct out *out, const struct survey *survey,
                      void (*more)(struct out *, struct fiber *, struct wait_what));
 void cc__dump_guests(struct out *out);
-/* A line for each frame; of one that waits, from the call that the user made on. */
+/* A line for each frame of a view that was trimmed. */
 void cc__dump_frames(struct out *out, const struct view *view, const char *indent);
 
 /* Everything; inside the runtime. 0 or ENOMEM. */

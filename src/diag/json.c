@@ -91,6 +91,7 @@ static void print_fibers(struct out *out, struct seen *seen) {
         struct view v;
         if (!cc__view_take(slot, total < FIBERS_MAX, &v)) continue;
         if (total++ >= FIBERS_MAX) continue;
+        cc__view_trim(&v);
         cc__out(out, total > 1 ? ",\n" : "\n");
         print_fiber(out, seen, &v, now);
     }

@@ -1,38 +1,15 @@
-/* report.c - who has not ended. */
-#include "base/fatal.h"
+/* report.c - who has not ended, and where. */
 #include "diag/diag.h"
-#include "sched/sched.h"
+#include "diag/dump.h"
 
-/* The name as far as it can be read from outside: the fiber may be running, or gone by the time we look. */
-static CC_NOINLINE CC_NO_TSAN void copy_name(struct fiber *f, char *name) {
-    struct stack *s = cc__get(&f->stack);
-    name[0] = '\0';
-    struct fiber_cold *cold = s != NULL ? cc__get(&s->cold) : NULL;
-    if (cold == NULL) return;
-    const volatile char *from = cold->name;
-    size_t n = 0;
-    for (char c; n < CC_FIBER_NAME_MAX - 1 && (c = from[n]) >= ' ' && c <= '~'; n++) name[n] = c;
-    name[n] = '\0';
-}
-
-void cc__diag_unfinished(unsigned max) {
-    unsigned shown = 0, left_out = 0;
-    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
-        struct fiber *f = cc__pool_at(slot);
-        uint64_t word = cc__get(&f->word);
-        enum fiber_state state = cc__word_state(word);
-        if (state == FIBER_IDLE || state == FIBER_DONE) continue;
-        if (shown == max) {
-            left_out++;
-            continue;
-        }
-        char name[CC_FIBER_NAME_MAX];
-        copy_name(f, name);
-        const char *reason = state == FIBER_PARKED ? cc__park_name(cc__word_reason(word)) : "";
-        cc__warn("  fiber %u.%u %s%s%s: %s%s%s", f->slot, cc__get(&f->generation), name[0] ? "'" : "",
-                 name[0] ? name : "(no name)", name[0] ? "'" : "", cc__state_name(state),
-                 reason[0] ? ", waits for: " : "", reason);
-        shown++;
+void cc__diag_unfinished(void) {
+    struct survey survey;
+    struct out out = {0};
+    cc__dump_begin();
+    if (cc__survey_take(&survey, true) == 0) {
+        cc__dump_fibers(&out, &survey, NULL);
+        cc__out_flush(&out);
+        cc__survey_free(&survey);
     }
-    if (left_out > 0) cc__warn("  and %u more", left_out);
+    cc__dump_end();
 }

@@ -10,8 +10,7 @@
 
 bool cc__survey_alike(const struct view *a, const struct view *b) {
     return a->state == b->state && a->reason == b->reason && a->moves == b->moves && a->fn == b->fn &&
-           a->site == b->site && a->frames == b->frames &&
-           memcmp(a->frame, b->frame, a->frames * sizeof a->frame[0]) == 0;
+           a->frames == b->frames && memcmp(a->frame, b->frame, a->frames * sizeof a->frame[0]) == 0;
 }
 
 static struct shape *find(struct survey *s, const struct view *v) {
@@ -21,10 +20,12 @@ static struct shape *find(struct survey *s, const struct view *v) {
     struct shape *shape = &s->shapes[s->count++];
     shape->like = *v;
     shape->count = 0;
+    shape->sites_differ = false;
     return shape;
 }
 
 static void add(struct shape *shape, const struct view *v) {
+    if (v->site != shape->like.site) shape->sites_differ = true;
     uint64_t at = shape->count++;
     if (at >= SURVEY_NAMED) return;
     shape->named[at].slot = v->slot;
@@ -49,6 +50,7 @@ int cc__survey_take(struct survey *s, bool sample) {
         struct view v;
         if (!cc__view_take(slot, sample, &v)) continue;
         s->fibers++;
+        cc__view_trim(&v);
         struct shape *shape = find(s, &v);
         if (shape != NULL)
             add(shape, &v);

@@ -12,6 +12,7 @@ enum { SURVEY_SHAPES = 128, SURVEY_NAMED = 8 };
 struct shape {
     struct view like; /* the first of them */
     uint64_t count;
+    bool sites_differ; /* they were not all started by the same call */
     struct {
         uint32_t slot, generation;
         struct wait_what what;

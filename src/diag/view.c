@@ -2,7 +2,10 @@
 #include "diag/view.h"
 
 #include "plat/sample.h"
+#include "plat/symbol.h"
 #include "plat/trace.h"
+
+#include <string.h>
 
 /* What cannot be read through atomics. The fields are plain because their owners need no more; whoever reads them
  * here checks the word afterwards. */
@@ -24,7 +27,8 @@ static CC_NOINLINE CC_NO_TSAN void read_raw(struct fiber *f, struct raw *raw) {
 }
 
 /* The name as far as it can be read: printable, ended. */
-static CC_NOINLINE CC_NO_TSAN __attribute__((no_sanitize("address"))) void read_name(const volatile char *from, char *to) {
+static CC_NOINLINE CC_NO_TSAN __attribute__((no_sanitize("address"))) void read_name(const volatile char *from,
+                                                                                     char *to) {
     size_t n = 0;
     for (char c; n < CC_FIBER_NAME_MAX - 1 && (c = from[n]) >= ' ' && c <= '~'; n++) to[n] = c;
     to[n] = '\0';
@@ -126,4 +130,42 @@ uint64_t cc__view_count(void) {
         n += state != FIBER_IDLE && state != FIBER_DONE;
     }
     return n;
+}
+
+/* ---- what is worth showing ---- */
+
+enum place_kind { PLACE_USERS = 1, PLACE_INSIDE, PLACE_SCHEDULER };
+
+static enum place_kind find_kind(const void *address) {
+    struct symbol symbol;
+    cc__symbol_find(address, &symbol);
+    const char *f = symbol.function;
+    if (strcmp(f, "cc__run_fiber") == 0 || strcmp(f, "cc__context_first") == 0 || strncmp(f, "cc__escape", 10) == 0)
+        return PLACE_SCHEDULER;
+    bool is_call = strncmp(f, "cc_", 3) == 0 && f[3] != '_';
+    return symbol.ours && !is_call ? PLACE_INSIDE : PLACE_USERS;
+}
+
+/* Ten thousand fibers stand in a dozen places. */
+static enum place_kind kind_of(const void *address) {
+    static struct {
+        const void *address;
+        enum place_kind kind;
+    } known[256];
+    size_t at = ((uintptr_t)address >> 2) % array_len(known);
+    if (known[at].address != address) {
+        known[at].kind = find_kind(address);
+        known[at].address = address;
+    }
+    return known[at].kind;
+}
+
+void cc__view_trim(struct view *v) {
+    unsigned first = 0, end = 0;
+    if (v->state != FIBER_RUNNING)
+        while (first < v->frames && kind_of(v->frame[first]) == PLACE_INSIDE) first++;
+    if (first == v->frames) first = 0; /* nothing would be left */
+    for (end = first; end < v->frames && kind_of(v->frame[end]) != PLACE_SCHEDULER;) end++;
+    v->frames = end - first;
+    memmove(v->frame, v->frame + first, v->frames * sizeof v->frame[0]);
 }

@@ -37,6 +37,11 @@ struct view {
     const void *frame[VIEW_FRAMES];
 };
 
+/* Drops what is the library's own at both ends: of a fiber that waits, what its call does inside; of all, the
+ * scheduler below. For naming what is left, and for telling whether two stand in the same place. Asks symbol.h, and
+ * remembers the answers: one thread at a time. */
+void cc__view_trim(struct view *view);
+
 /* False: the slot has no tenant. sample: a fiber that runs is asked where, by a signal to its thread. */
 bool cc__view_take(uint32_t slot, bool sample, struct view *view);
 

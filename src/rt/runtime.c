@@ -218,7 +218,7 @@ static int shutdown_locked(uint64_t timeout_ms) {
     if (!wind_down(timeout_ms)) {
         cc__warn("shutdown: %llu tasks still run after %llu ms; the runtime goes on:",
                  (unsigned long long)cc__sched_active(), (unsigned long long)timeout_ms);
-        cc__diag_unfinished(20);
+        cc__diag_unfinished();
         return ETIMEDOUT;
     }
     if (rt.config.stats) cc__diag_stats();

@@ -12,7 +12,8 @@ static void run_shape(void *shape) {
 static void must_die(const struct shape_case *shape) {
     static struct child child;
     run_child(&child, run_shape, (void *)(uintptr_t)shape);
-    bool good = WIFEXITED(child.status) && WEXITSTATUS(child.status) == DEADLOCK_STATUS && said(&child, "ccc: deadlock:");
+    bool good =
+        WIFEXITED(child.status) && WEXITSTATUS(child.status) == DEADLOCK_STATUS && said(&child, "ccc: deadlock:");
     for (size_t i = 0; i < sizeof shape->says / sizeof shape->says[0]; i++) {
         if (shape->says[i] == NULL || said(&child, shape->says[i])) continue;
         printf("not said: %s\n", shape->says[i]);
