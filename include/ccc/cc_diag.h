@@ -43,7 +43,7 @@ CC_API int cc_stats(CCStats *out, size_t size);
 /* One worker's; EINVAL also: there is no worker of that number. */
 CC_API int cc_stats_worker(unsigned index, CCStats *out, size_t size);
 
-/* What parks_by[reason] counts: "join", "sleep", "queue" …; NULL: nothing, and nothing beyond. Reason 0 is "". */
+/* What parks_by[reason] counts: "join", "sleep", "channel" …; NULL: nothing, and nothing beyond. Reason 0 is "". */
 CC_API const char *cc_stats_reason(unsigned reason);
 
 #define CC_STACK_STATS_BUCKETS 20

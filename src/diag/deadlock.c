@@ -9,6 +9,8 @@
  *             the program handles no signal that could come from outside.
  *             Whoever is not on that list can still do something; then nothing is said.
  */
+#include "diag/deadlock.h"
+
 #include "base/fatal.h"
 #include "diag/diag.h"
 #include "diag/graph.h"
@@ -66,19 +68,24 @@ static bool is_blocked_guest(int tid, unsigned guests) {
     return false;
 }
 
-static bool threads_are_known(void) {
+static bool threads_are_known(int but) {
     unsigned guests = cc__guest_list(deadlock.guests, THREADS_MAX);
     int n = cc__threads_list(deadlock.tids, THREADS_MAX);
     if (n < 0 || n > THREADS_MAX || guests > THREADS_MAX) return false;
     unsigned strangers = 0;
     for (int i = 0; i < n; i++)
-        strangers += !is_worker(deadlock.tids[i]) && !is_blocked_guest(deadlock.tids[i], guests);
+        strangers +=
+            deadlock.tids[i] != but && !is_worker(deadlock.tids[i]) && !is_blocked_guest(deadlock.tids[i], guests);
     return strangers <= CC_SAN_THREADS;
 }
 
 static bool nothing_can_wake(void) {
     return cc__sched_active() != 0 && !cc__timer_pending() && cc__sched_all_asleep() && !signals_may_come() &&
-           threads_are_known();
+           threads_are_known(0);
+}
+
+bool cc__deadlock_quiet(void) {
+    return cc__sched_all_asleep() && threads_are_known(cc__thread_id());
 }
 
 /* What was printed and not written should be seen; a stream that somebody holds is left alone. */

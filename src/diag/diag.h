@@ -11,6 +11,9 @@ bool cc__diag_overflow(const void *addr);
 /* The fibers that have not ended, what each waits for, and where it is, on stderr. */
 void cc__diag_unfinished(void);
 
+/* CC_LEAK_REPORT: the tasks that have not ended, and those of them that never can. when: "when the program exits" */
+void cc__diag_leaks(const char *when);
+
 /* The counters and the stacks' high-water marks, on stderr: a table with a column for each worker. While the runtime
  * runs. */
 void cc__diag_stats(void);

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "diag/diag.h"
+#include "diag/lost.h"
 #include "plat/clock.h"
 #include "plat/symbol.h"
 #include "sched/inject.h"
@@ -142,19 +143,19 @@ void cc__dump_guests(struct out *out) {
 
 int cc__dump_text(struct out *out) {
     struct survey survey;
-    if (cc__survey_take(&survey, true) != 0) {
-        cc__out(out, "ccc: dump: no memory for it\n");
-        cc__out_flush(out);
-        return ENOMEM;
-    }
-    cc__out(out, "ccc: dump: %u workers, %llu fibers in %u shapes\n", cc__sched_open(),
-            (unsigned long long)survey.fibers, survey.count);
+    cc__out(out, "ccc: dump: %u workers, %llu fibers\n", cc__sched_open(), (unsigned long long)cc__view_count());
     cc__dump_workers(out);
     cc__dump_nurseries(out);
-    cc__dump_fibers(out, &survey, NULL);
+    (void)cc__lost_print(out); /* before anything is written down that it would find */
+    int rc = cc__survey_take(&survey, true);
+    if (rc == 0) {
+        cc__dump_fibers(out, &survey, NULL);
+        cc__survey_free(&survey);
+    } else {
+        cc__out(out, "there is no memory to list the fibers\n");
+    }
     cc__dump_guests(out);
     cc__out(out, "ccc: end of dump\n");
     cc__out_flush(out);
-    cc__survey_free(&survey);
-    return 0;
+    return rc;
 }

@@ -1,6 +1,7 @@
-/* report.c - who has not ended, and where. */
+/* report.c - who has not ended, and where: when a shutdown gives up, and when leaks are asked for. */
 #include "diag/diag.h"
 #include "diag/dump.h"
+#include "diag/lost.h"
 
 void cc__diag_unfinished(void) {
     struct survey survey;
@@ -11,5 +12,22 @@ void cc__diag_unfinished(void) {
         cc__out_flush(&out);
         cc__survey_free(&survey);
     }
+    cc__dump_end();
+}
+
+void cc__diag_leaks(const char *when) {
+    struct survey survey;
+    struct out out = {0};
+    uint64_t active = cc__sched_active();
+    cc__dump_begin();
+    cc__out(&out, "ccc: leaks: %llu tasks have not ended %s\n", (unsigned long long)active, when);
+    if (active != 0) {
+        (void)cc__lost_print(&out);
+        if (cc__survey_take(&survey, true) == 0) {
+            cc__dump_fibers(&out, &survey, NULL);
+            cc__survey_free(&survey);
+        }
+    }
+    cc__out_flush(&out);
     cc__dump_end();
 }

@@ -16,6 +16,8 @@ enum {
     SLABS_MAX = 16384,      /* 134 million fibers; the table costs 128 KiB of address space, touched as used */
 };
 
+#define GENERATION_STEP 0x9e3779b1u /* odd: visits all values */
+
 static struct fiber *_Atomic slabs[SLABS_MAX];
 
 static struct {
@@ -24,12 +26,12 @@ static struct {
     uint32_t carved;     /* records of all slabs that have been handed out at least once */
     uint32_t generation; /* the first generation of this run */
     _Atomic uint32_t size;
-} pool;
+} pool = {.generation = (1 - GENERATION_STEP) & 0x7fffffffu}; /* the first run's ids are the short ones */
 
 void cc__pool_init(void) {
     pool.first = NULL;
     pool.carved = 0;
-    pool.generation = (pool.generation + 0x9e3779b1u) & 0x7fffffffu; /* odd step: visits all values */
+    pool.generation = (pool.generation + GENERATION_STEP) & 0x7fffffffu;
     cc__set(&pool.size, 0);
 }
 
@@ -48,6 +50,13 @@ struct fiber *cc__pool_at(uint32_t slot) {
     if (slot / SLAB_RECORDS >= SLABS_MAX) return NULL;
     struct fiber *slab = cc__get_acquire(&slabs[slot / SLAB_RECORDS]); /* pairs with carve_locked */
     return slab == NULL ? NULL : &slab[slot % SLAB_RECORDS];
+}
+
+bool cc__pool_slab(unsigned index, uintptr_t *low, uintptr_t *high) {
+    const struct fiber *slab = index < SLABS_MAX ? cc__get_acquire(&slabs[index]) : NULL; /* pairs with carve_locked */
+    *low = (uintptr_t)slab;
+    *high = (uintptr_t)(slab + SLAB_RECORDS);
+    return slab != NULL;
 }
 
 uint32_t cc__pool_size(void) {

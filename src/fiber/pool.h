@@ -49,6 +49,9 @@ struct fiber *cc__pool_at(uint32_t slot);
 /* How many slots have ever been carved: a walk over all records goes from 0 to here. */
 uint32_t cc__pool_size(void);
 
+/* Where the records of the index-th slab are; false: there are no more. Any thread. */
+bool cc__pool_slab(unsigned index, uintptr_t *low, uintptr_t *high);
+
 /* Ids: generation << 32 | slot + 1. Bit 63 is the kind: 0 regular, 1 hosted. */
 CC_INLINE CCFiberId cc__pool_id(struct fiber *f) {
     return (uint64_t)(cc__get(&f->generation) & 0x7fffffffu) << 32 | (f->slot + 1);

@@ -281,3 +281,19 @@ bool cc__stack_in_guard(const struct stack *s, const void *addr) {
     const char *at = addr;
     return at >= s->base && at < s->base + cc__stack_guard_size(s);
 }
+
+bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high) {
+    for (int i = 0; i < CLASSES; i++) {
+        struct class_pool *pool = &classes[i];
+        bool found = false;
+        cc__lock_take(&pool->lock);
+        for (struct arena *arena = pool->arenas; arena != NULL && !found; arena = arena->next) {
+            found = index-- == 0;
+            *low = (uintptr_t)arena->base;
+            *high = *low + arena->size;
+        }
+        cc__lock_release(&pool->lock);
+        if (found) return true;
+    }
+    return false;
+}

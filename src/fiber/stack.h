@@ -116,6 +116,9 @@ struct stack_survey {
 /* Looks at up to `max` stacks, at least 1. A system call for each. Any thread, while the runtime runs. */
 void cc__stack_look(struct stack_survey *survey, uint32_t max);
 
+/* Where the stacks of the index-th arena are; false: there are no more. Any thread. */
+bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high);
+
 /* How many bytes are left below `frame`, an address on the stack. */
 CC_INLINE size_t cc__stack_left(const struct stack *s, const void *frame) {
     return (size_t)((const char *)frame - s->base) - cc__stack_guard_size(s);

@@ -161,6 +161,7 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     uint64_t stall_ms = number("CC_STALL_MS", false, 1, 24 * 3600 * 1000);
     config->stall_ns = flag_on("CC_DEBUG_STALL") ? (stall_ms != 0 ? stall_ms : STALL_MS) * 1000000 : 0;
     config->dump_signal = dump_signal();
+    config->leak_report = flag("CC_LEAK_REPORT");
     errno = saved;
     return 0;
 }

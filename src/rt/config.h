@@ -16,6 +16,7 @@ struct config {
     bool debug_sysmon;
     bool deadlock_abort;
     uint64_t stall_ns; /* 0: off */
+    bool leak_report;
     int dump_signal;   /* 0: none */
 };
 

@@ -65,6 +65,7 @@ void cc__driver_orphaned(void) {
 static void at_exit(void) {
     if (cc__get(&rt.state) == RT_RUNNING && rt.config.stats) cc__diag_stats();
     if (cc__get(&rt.state) == RT_RUNNING && rt.config.pressure_stats) cc__diag_pressure();
+    if (cc__get(&rt.state) == RT_RUNNING && rt.config.leak_report) cc__diag_leaks("when the program exits");
     cc__diag_timing();
 }
 
@@ -203,6 +204,7 @@ static bool wind_down(uint64_t timeout_ms) {
         if (close_door()) return true;
         if (cc__clock_now() >= patient_until) break;
     }
+    if (rt.config.leak_report) cc__diag_leaks("when the runtime shuts down");
     cc__set_seq(&cc__sched.refusing, true);
     cc__sched_contest(true);
     uint64_t until = cc_after_ms(grace_ms).ns;

@@ -166,17 +166,27 @@ uint32_t cc__driver_timers_fire(unsigned index, uint64_t now, struct link *list)
     return fired;
 }
 
-bool cc__timer_pending(void) {
-    bool pending = false;
-    for (unsigned i = 0; i < heap_count && !pending; i++) {
+void cc__timer_each(void (*fn)(void *arg, struct fiber *f, uint64_t ticket), void *arg) {
+    for (unsigned i = 0; i < heap_count; i++) {
         struct heap *h = &heaps[i];
         cc__lock_take(&h->lock);
         uint32_t count = cc__get(&h->count);
-        for (uint32_t k = 0; k < count && !pending; k++) {
+        for (uint32_t k = 0; k < count; k++) {
             uint64_t word = cc__get(&h->entries[k].fiber->word);
-            pending = (word & WORD_TICKET) == h->entries[k].ticket && cc__word_state(word) == FIBER_PARKED;
+            if ((word & WORD_TICKET) == h->entries[k].ticket && cc__word_state(word) == FIBER_PARKED)
+                fn(arg, h->entries[k].fiber, h->entries[k].ticket);
         }
         cc__lock_release(&h->lock);
     }
+}
+
+static void note_one(void *arg, struct fiber *f, uint64_t ticket) {
+    (void)f, (void)ticket;
+    *(bool *)arg = true;
+}
+
+bool cc__timer_pending(void) {
+    bool pending = false;
+    cc__timer_each(note_one, &pending);
     return pending;
 }

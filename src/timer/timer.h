@@ -22,7 +22,9 @@ void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ti
 /* The wait was ended by somebody else; home: the worker that armed. Any thread. */
 void cc__timer_disarm(struct worker *home);
 
-/* Whether a timer is armed for a wait that lasts. Any thread; looks at every entry. */
+/* Calls fn for each timer that is armed for a wait that lasts, under locks: fn waits for nobody. Any thread. */
+void cc__timer_each(void (*fn)(void *arg, struct fiber *f, uint64_t ticket), void *arg);
+/* Whether there is one. */
 bool cc__timer_pending(void);
 
 /* How many entries worker w holds, stale ones included. */

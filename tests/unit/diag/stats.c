@@ -27,7 +27,7 @@ static uint64_t parks_by(const CCStats *stats, const char *name) {
 TEST(reasons_have_names) {
     CHECK_EQ(cc_stats_reason(0)[0], '\0');
     CHECK(reason_of("join") != reason_of("sleep"));
-    CHECK(reason_of("queue") < CC_STATS_REASONS);
+    CHECK(reason_of("channel") < CC_STATS_REASONS);
     CHECK(cc_stats_reason(CC_STATS_REASONS) == NULL);
     CHECK(cc_stats_reason(UINT32_MAX) == NULL);
 }
@@ -117,7 +117,7 @@ TEST(a_known_program) {
     CHECK_EQ(parks_by(&s, "sleep"), SLEEPERS);
     CHECK_EQ(s.timers_armed, SLEEPERS);
     CHECK_EQ(s.timers_fired, SLEEPERS);
-    CHECK(parks_by(&s, "queue") >= ROUNDS && parks_by(&s, "queue") <= 4 * ROUNDS);
+    CHECK(parks_by(&s, "channel") >= ROUNDS && parks_by(&s, "channel") <= 4 * ROUNDS);
     uint64_t sum = 0;
     for (unsigned i = 0; i < CC_STATS_REASONS; i++) sum += s.parks_by[i];
     CHECK_EQ(s.parks, sum);
@@ -158,7 +158,7 @@ TEST_WORKERS(remote_wakes) {
     CHECK_EQ(s.workers, cc_worker_count());
     CHECK_EQ(s.wakes_remote, s.parks); /* nobody else wakes here */
     CHECK_EQ(s.wakes_local, 0);
-    CHECK_EQ(parks_by(&s, "queue"), s.parks);
+    CHECK_EQ(parks_by(&s, "channel"), s.parks);
     for (unsigned i = 0; i < cc_worker_count(); i++) {
         CCStats one;
         CHECK_EQ(cc_stats_worker(i, &one, sizeof one), 0);

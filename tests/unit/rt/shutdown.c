@@ -268,7 +268,7 @@ TEST_WORKERS(names_some_of_many) {
     CHECK_EQ(rc, ETIMEDOUT);
     CHECK(contains(said, "30 tasks still run"));
     CHECK(contains(said, "sleepyhead"));
-    CHECK(contains(said, "and 10 more"));
+    CHECK(contains(said, "and 22 more like them"));
     cc__set(&stop, true);
     end_by_cancelling();
     CHECK_EQ(ended, 30);
