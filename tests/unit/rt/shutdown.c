@@ -236,7 +236,7 @@ TEST_WORKERS(names_who_still_runs) {
         CHECK_EQ(cc_runtime_shutdown(0), ETIMEDOUT);
         const char *said = capture_end(&capture);
         CHECK(contains(said, "stubborn as a mule"));
-        CHECK(contains(said, "RUNNING"));
+        CHECK(contains(said, "runs on worker") && contains(said, "be_stubborn"));
         CHECK(contains(said, "1 tasks still run"));
     }
     /* The runtime goes on. */
@@ -268,7 +268,7 @@ TEST_WORKERS(names_some_of_many) {
     CHECK_EQ(rc, ETIMEDOUT);
     CHECK(contains(said, "30 tasks still run"));
     CHECK(contains(said, "sleepyhead"));
-    CHECK(contains(said, "and 22 more like them"));
+    CHECK(contains(said, "more like them"));
     cc__set(&stop, true);
     end_by_cancelling();
     CHECK_EQ(ended, 30);
