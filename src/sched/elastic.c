@@ -31,6 +31,7 @@
 /* Long against the pauses between bursts, short against a person's patience. Guess. */
 static _Atomic uint64_t retire_ns = UINT64_C(500) * 1000 * 1000;
 static _Atomic uint64_t grown, retired;
+enum { AGAIN_NS = 1000 * 1000 }; /* not a busy loop, even in tests that want no rest */
 
 void cc__elastic_set_retire(uint64_t ns) {
     cc__set(&retire_ns, ns);
@@ -97,7 +98,7 @@ uint64_t cc__elastic_until(struct worker *w, uint64_t now) {
     if (likely(stays(w))) return UINT64_MAX;
     uint64_t rest = cc__get(&retire_ns), end = w->idle_since + rest;
     /* The only sleeper of all stays on: it is the one who comes to the aid of the others (IDLE-4). */
-    return end > now ? end : now + (rest > 0 ? rest : 1);
+    return end > now ? end : now + (rest > AGAIN_NS ? rest : AGAIN_NS);
 }
 
 bool cc__elastic_over(struct worker *w) {
