@@ -155,8 +155,7 @@ static uint64_t look_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
     if (++s->quiet < QUIET_TICKS) return now + slowest;
     s->fast = false;
     cc__set_seq(&cc__sysmon.mode, SYSMON_SLOW); /* SYSMON-1: before the look */
-    if (want_idle(cc__get_seq(&cc__sched.want)) != 0) return now + TICK_SLOW;
-    cc__set_seq(&cc__sysmon.mode, SYSMON_FAST);
+    if (want_idle(cc__get_seq(&cc__sched.want)) == 0) cc__set_seq(&cc__sysmon.mode, SYSMON_FAST);
     return now;
 }
 
