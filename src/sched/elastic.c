@@ -62,8 +62,13 @@ static void set_life(struct worker *w, enum worker_life life) {
 static int open_one(struct worker *w) {
     if (cc__get(&w->remote.life) == LIFE_CLOSED) cc__thread_join(w->thread); /* ELASTIC-3 */
     set_life(w, LIFE_OPEN);
+    bool extra = w->core.owner > cc__sched.base;
+    if (extra) cc__bump(&grown); /* before it can retire */
     int error = cc__thread_start(&w->thread, cc__worker_main, w);
-    if (error != 0) set_life(w, LIFE_EMPTY);
+    if (error != 0) {
+        set_life(w, LIFE_EMPTY);
+        if (extra) cc__set(&grown, cc__get(&grown) - 1);
+    }
     return error;
 }
 
@@ -74,9 +79,7 @@ unsigned cc__elastic_open(unsigned n, int *error) {
         struct worker *w = &cc__sched.workers[i];
         if (cc__worker_open(w)) continue;
         *error = open_one(w);
-        if (*error != 0) break;
-        opened++;
-        if (i >= cc__sched.base) cc__bump(&grown);
+        if (*error == 0) opened++;
     }
     return opened;
 }

@@ -117,7 +117,7 @@ static void one_round(unsigned base) {
 }
 
 static void await_base(unsigned base) {
-    while (cc_worker_count() != base) nap();
+    while (cc_worker_count() != base || cc__elastic_grown() != cc__elastic_retired()) nap();
 }
 
 static void cycles(unsigned base, uint64_t wanted) {
@@ -145,7 +145,6 @@ static void cycles(unsigned base, uint64_t wanted) {
     await_base(base);
     printf("%ld rounds, %llu workers added, %llu retired\n", rounds, (unsigned long long)cc__elastic_grown(),
            (unsigned long long)cc__elastic_retired());
-    CHECK_EQ(cc__elastic_grown(), cc__elastic_retired());
     cc_chan_free(from_outside);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }

@@ -8,6 +8,8 @@
 #include <ccc/ccc.h>
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -72,7 +74,7 @@ static void join_all(CCTask *tasks, unsigned n) {
 }
 
 static void await_base(void) {
-    while (cc_worker_count() != cc__sched.base) nap();
+    while (cc_worker_count() != cc__sched.base || cc__elastic_grown() != cc__elastic_retired()) nap();
 }
 
 static const unsigned sizes[] = {1, 2, 3, 8, 16};
@@ -90,7 +92,6 @@ TEST(others_run_while_all_workers_block) {
         CHECK(cc_worker_count() <= 2 * n);
         join_all(tasks, n);
         await_base();
-        CHECK_EQ(cc__elastic_retired(), cc__elastic_grown());
         stop();
     }
 }
@@ -262,6 +263,32 @@ TEST(fibers_of_a_retired_worker_are_woken) {
     CHECK_EQ(cc_chan_send(chan, &value, sizeof value), 0);
     CHECK_EQ(cc_task_join(&waiter, NULL), 0);
     cc_chan_free(chan);
+    stop();
+}
+
+/* ---- an added worker is like the others ---- */
+
+static void *look_at_signals(void *arg) {
+    sigset_t *blocked_there = arg;
+    while (cc__worker()->core.owner <= cc__sched.base) cc_yield();
+    CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, blocked_there), 0);
+    return NULL;
+}
+
+TEST(hears_the_same_signals) {
+    CCTask tasks[1];
+    sigset_t some, there;
+    sigemptyset(&some);
+    sigaddset(&some, SIGUSR1);
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, &some, NULL), 0);
+    start(1, 2);
+    spawn_blockers(tasks, 1);
+    CHECK_EQ(cc_run(look_at_signals, &there, NULL), 0);
+    CHECK_EQ(sigismember(&there, SIGUSR1), 1);
+    CHECK_EQ(sigismember(&there, SIGUSR2), 0);
+    CHECK_EQ(sigismember(&there, SIGTERM), 0);
+    (void)unblock((void *)1);
+    join_all(tasks, 1);
     stop();
 }
 
