@@ -1,6 +1,7 @@
 /* elastic.c - workers are added when all are stuck and somebody waits, and go when they are idle. */
 #include "harness.h"
 
+#include "../capture.h"
 #include "sched/elastic.h"
 #include "sched/idle.h"
 #include "sched/sysmon.h"
@@ -290,6 +291,30 @@ TEST(hears_the_same_signals) {
     (void)unblock((void *)1);
     join_all(tasks, 1);
     stop();
+}
+
+/* ---- what it says ---- */
+
+TEST(explains_itself) {
+    CCTask tasks[1];
+    CHECK_EQ(setenv("CC_DEBUG_SYSMON", "1", 1), 0);
+    CHECK_EQ(setenv("CC_V3_PRESSURE_STATS_DUMP", "1", 1), 0);
+    cc__elastic_set_retire(5 * MS);
+    static struct capture capture;
+    capture_start(&capture);
+    start(1, 2);
+    spawn_blockers(tasks, 1);
+    CHECK_EQ(cc_run(unblock, (void *)1, NULL), 0);
+    join_all(tasks, 1);
+    await_base();
+    stop();
+    const char *said = capture_end(&capture);
+    CHECK(contains(said, "added 1, now 2"));
+    CHECK(contains(said, "worker 1 retires"));
+    CHECK(contains(said, "none added: "));
+    CHECK(contains(said, "pressure: positive_samples "));
+    CHECK(contains(said, "workers 1 of 1 to 2"));
+    CHECK(contains(said, "gate_blocks: no_work "));
 }
 
 /* ---- limits, start and end ---- */
