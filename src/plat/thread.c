@@ -25,6 +25,16 @@ int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg) {
     return rc;
 }
 
+static sigset_t kept;
+
+void cc__thread_signals_keep(void) {
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &kept);
+}
+
+void cc__thread_signals_take(void) {
+    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+}
+
 void cc__thread_join(pthread_t thread) {
     int rc = pthread_join(thread, NULL);
     if (rc != 0) cc__fatal("pthread_join of a worker failed with error %d", rc);

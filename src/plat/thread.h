@@ -9,6 +9,9 @@
 int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
 /* The same, and no signal is delivered to it. */
 int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg);
+/* Remembers which signals the calling thread hears; lets the calling thread hear those. */
+void cc__thread_signals_keep(void);
+void cc__thread_signals_take(void);
 void cc__thread_join(pthread_t thread);
 /* Names the calling thread, for top and gdb; at most 15 bytes count. */
 void cc__thread_name(const char *name);

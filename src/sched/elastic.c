@@ -31,6 +31,7 @@
 /* Long against the pauses between bursts, short against a person's patience. Guess. */
 static _Atomic uint64_t retire_ns = UINT64_C(500) * 1000 * 1000;
 static _Atomic uint64_t grown, retired;
+enum { AGAIN_NS = 1000 * 1000 }; /* not a busy loop, even in tests that want no rest */
 
 void cc__elastic_set_retire(uint64_t ns) {
     cc__set(&retire_ns, ns);
@@ -61,8 +62,13 @@ static void set_life(struct worker *w, enum worker_life life) {
 static int open_one(struct worker *w) {
     if (cc__get(&w->remote.life) == LIFE_CLOSED) cc__thread_join(w->thread); /* ELASTIC-3 */
     set_life(w, LIFE_OPEN);
+    bool extra = w->core.owner > cc__sched.base;
+    if (extra) cc__bump(&grown); /* before it can retire */
     int error = cc__thread_start(&w->thread, cc__worker_main, w);
-    if (error != 0) set_life(w, LIFE_EMPTY);
+    if (error != 0) {
+        set_life(w, LIFE_EMPTY);
+        if (extra) cc__set(&grown, cc__get(&grown) - 1);
+    }
     return error;
 }
 
@@ -73,9 +79,7 @@ unsigned cc__elastic_open(unsigned n, int *error) {
         struct worker *w = &cc__sched.workers[i];
         if (cc__worker_open(w)) continue;
         *error = open_one(w);
-        if (*error != 0) break;
-        opened++;
-        if (i >= cc__sched.base) cc__bump(&grown);
+        if (*error == 0) opened++;
     }
     return opened;
 }
@@ -97,7 +101,7 @@ uint64_t cc__elastic_until(struct worker *w, uint64_t now) {
     if (likely(stays(w))) return UINT64_MAX;
     uint64_t rest = cc__get(&retire_ns), end = w->idle_since + rest;
     /* The only sleeper of all stays on: it is the one who comes to the aid of the others (IDLE-4). */
-    return end > now ? end : now + (rest > 0 ? rest : 1);
+    return end > now ? end : now + (rest > AGAIN_NS ? rest : AGAIN_NS);
 }
 
 bool cc__elastic_over(struct worker *w) {

@@ -17,6 +17,7 @@
 #include "sched/idle.h"
 
 #include "arch/cpu.h"
+#include "base/fatal.h"
 #include "plat/clock.h"
 #include "sched/driver.h"
 #include "sched/elastic.h"
@@ -327,6 +328,7 @@ bool cc__idle(struct worker *w) {
     /* A burst is over: give stacks back, a few at a time, looking at everything else in between. */
     if (cc__stack_trim(TRIM_BATCH) != 0) return true;
 
+    cc__debug_assert(cc__get(&w->runq.count) == 0, "IDLE-1: a worker sleeps in front of its own queue");
     cc__set(&w->remote.wake, WAKE_NONE);
     cc__lock_take(&cc__sched.idle.lock);
     cc__list_push_back(&cc__sched.idle.list, &w->remote.idle);

@@ -89,26 +89,28 @@ static struct fiber *pick_oldest(struct worker *w) {
     return f;
 }
 
-/* Everybody is busy, and one is stuck in front of its queue: now and then the others take some of it (NEXT-1). */
-static void help_stuck(struct worker *w, uint64_t now) {
-    if (now - w->helped_at < STUCK_NS) return;
+/* Everybody is busy, and one is stuck in front of its queue: now and then the others take some of it (NEXT-1). True:
+ * taken. */
+static bool help_stuck(struct worker *w, uint64_t now) {
+    if (now - w->helped_at < STUCK_NS) return false;
     w->helped_at = now;
-    (void)cc__steal_from_stuck(w);
+    bool helped = cc__steal_from_stuck(w);
     cc__steal_remember(w);
+    return helped;
 }
 
-/* Looks at everything that is not the worker's own. */
-static uint32_t poll(struct worker *w) {
+/* Looks at everything that is not the worker's own. True: there is something in its own queue now. */
+static bool poll(struct worker *w) {
     uint64_t now = cc__clock_now();
     struct link list;
     cc__list_init(&list);
     uint32_t n = collect(w, now, &list);
     if (n != 0) cc__runq_append(w, &list, n);
     w->received += n;
-    if (cc__get(&cc__sched.count) > 1) help_stuck(w, now);
+    bool helped = cc__get(&cc__sched.count) > 1 && help_stuck(w, now);
     adapt(w, now);
     cc__count(w, polls);
-    return n;
+    return n != 0 || helped;
 }
 
 static struct fiber *found(struct worker *w, struct fiber *f) {
@@ -131,7 +133,7 @@ struct fiber *cc__next(struct worker *w) {
             f = pick(w);
         }
         if (f != NULL) return found(w, f);
-        if (poll(w) != 0 || cc__steal(w)) {
+        if (poll(w) || cc__steal(w)) {
             cc__runq_tell(w, 1);
             continue;
         }

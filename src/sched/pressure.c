@@ -49,6 +49,10 @@ void cc__sysmon_set_pace(uint64_t stuck, uint64_t grow) {
     cc__set(&grow_ns, grow);
 }
 
+uint64_t cc__pressure_pace(void) {
+    return cc__get(&stuck_ns);
+}
+
 void cc__sysmon_explain(bool on) {
     cc__set(&explains, on);
 }

@@ -1,6 +1,6 @@
 /* sysmon.c - a thread of its own that watches the workers, as long as there is something to watch.
  *
- * While all workers are busy it ticks, from 250 us on and ever more slowly up to 10 ms, and looks whether there are
+ * While all workers are busy it ticks, from 250 us on and ever more slowly up to 10 ms (after which a worker counts as stuck), and looks whether there are
  * enough of them (pressure.c). While some are busy it ticks every 100 ms: a worker that stays in one turn for seconds
  * is reported. (What waits behind a stuck worker is then found by a sleeping one, the watcher of idle.c.) When all
  * have slept for a while and what is to be said about that has been said, it sleeps without end.
@@ -27,7 +27,6 @@
 
 #define MS UINT64_C(1000000)
 #define TICK_MIN (MS / 4)
-#define TICK_MAX (10 * MS)
 #define TICK_SLOW (100 * MS)
 #define REST_FIRST (50 * MS)
 #define REST_SECOND (100 * MS)
@@ -150,17 +149,18 @@ static uint64_t look_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
         s->quiet = 0;
     }
     uint64_t due = cc__pressure_look(s->watch, now);
+    uint64_t slowest = cc__pressure_pace();
+    if (s->tick > slowest) s->tick = slowest;
     uint64_t next = now + s->tick;
-    s->tick = s->tick * 2 < TICK_MAX ? s->tick * 2 : TICK_MAX;
+    s->tick *= 2;
     if (!somebody_sleeps) {
         s->quiet = 0;
         return due < next ? due : next;
     }
-    if (++s->quiet < QUIET_TICKS) return now + TICK_MAX;
+    if (++s->quiet < QUIET_TICKS) return now + slowest;
     s->fast = false;
     cc__set_seq(&cc__sysmon.mode, SYSMON_SLOW); /* SYSMON-1: before the look */
-    if (want_idle(cc__get_seq(&cc__sched.want)) != 0) return now + TICK_SLOW;
-    cc__set_seq(&cc__sysmon.mode, SYSMON_FAST);
+    if (want_idle(cc__get_seq(&cc__sched.want)) == 0) cc__set_seq(&cc__sysmon.mode, SYSMON_FAST);
     return now;
 }
 

@@ -80,6 +80,7 @@ static void wake_up(struct worker *w) {
     w->rested = w->hungry = w->called = w->ticked = false;
     w->received = 0;
     cc__set(&w->remote.tid, cc__thread_id());
+    cc__thread_signals_take(); /* sysmon, which starts some, hears none */
 }
 
 void *cc__worker_main(void *arg) {
@@ -145,6 +146,7 @@ int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots) {
     memset(&cc__sched, 0, sizeof cc__sched);
     starts++;
     cc__barrier_init();
+    cc__thread_signals_keep();
     cc__sched.base = workers;
     cc__sched.max = max;
     cc__sched.searchers_max = workers > 3 ? workers / 2 : 1;

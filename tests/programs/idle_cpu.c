@@ -146,3 +146,33 @@ TEST(with_one_slow_timer) {
     CHECK(atomic_load(&over));
     CHECK_EQ(cc_runtime_shutdown(1000), 0);
 }
+
+/* Workers that were added retire, and then all is as before. */
+static int ends[2];
+static atomic_bool blocked;
+
+static void *block(void *arg) {
+    char byte;
+    atomic_store(&blocked, true);
+    CHECK_EQ(read(ends[0], &byte, 1), 1);
+    return arg;
+}
+
+static void *unblock(void *arg) {
+    CHECK_EQ(write(ends[1], "x", 1), 1);
+    return arg;
+}
+
+TEST(after_workers_came_and_went) {
+    CCRuntimeConfig config = {.workers = 1, .max_workers = 2};
+    CCTask task;
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_spawn(&task, block, NULL, NULL), 0);
+    while (!atomic_load(&blocked)) look_at_the_clock(1);
+    CHECK_EQ(cc_run(unblock, NULL, NULL), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    while (cc_worker_count() != 1) look_at_the_clock(1);
+    check_quiet();
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+}

@@ -1,6 +1,7 @@
 /* elastic.c - workers are added when all are stuck and somebody waits, and go when they are idle. */
 #include "harness.h"
 
+#include "../capture.h"
 #include "sched/elastic.h"
 #include "sched/idle.h"
 #include "sched/sysmon.h"
@@ -8,6 +9,8 @@
 #include <ccc/ccc.h>
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -72,7 +75,7 @@ static void join_all(CCTask *tasks, unsigned n) {
 }
 
 static void await_base(void) {
-    while (cc_worker_count() != cc__sched.base) nap();
+    while (cc_worker_count() != cc__sched.base || cc__elastic_grown() != cc__elastic_retired()) nap();
 }
 
 static const unsigned sizes[] = {1, 2, 3, 8, 16};
@@ -90,7 +93,6 @@ TEST(others_run_while_all_workers_block) {
         CHECK(cc_worker_count() <= 2 * n);
         join_all(tasks, n);
         await_base();
-        CHECK_EQ(cc__elastic_retired(), cc__elastic_grown());
         stop();
     }
 }
@@ -263,6 +265,56 @@ TEST(fibers_of_a_retired_worker_are_woken) {
     CHECK_EQ(cc_task_join(&waiter, NULL), 0);
     cc_chan_free(chan);
     stop();
+}
+
+/* ---- an added worker is like the others ---- */
+
+static void *look_at_signals(void *arg) {
+    sigset_t *blocked_there = arg;
+    while (cc__worker()->core.owner <= cc__sched.base) cc_yield();
+    CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, blocked_there), 0);
+    return NULL;
+}
+
+TEST(hears_the_same_signals) {
+    CCTask tasks[1];
+    sigset_t some, there;
+    sigemptyset(&some);
+    sigaddset(&some, SIGUSR1);
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, &some, NULL), 0);
+    start(1, 2);
+    spawn_blockers(tasks, 1);
+    CHECK_EQ(cc_run(look_at_signals, &there, NULL), 0);
+    CHECK_EQ(sigismember(&there, SIGUSR1), 1);
+    CHECK_EQ(sigismember(&there, SIGUSR2), 0);
+    CHECK_EQ(sigismember(&there, SIGTERM), 0);
+    (void)unblock((void *)1);
+    join_all(tasks, 1);
+    stop();
+}
+
+/* ---- what it says ---- */
+
+TEST(explains_itself) {
+    CCTask tasks[1];
+    CHECK_EQ(setenv("CC_DEBUG_SYSMON", "1", 1), 0);
+    CHECK_EQ(setenv("CC_V3_PRESSURE_STATS_DUMP", "1", 1), 0);
+    cc__elastic_set_retire(5 * MS);
+    static struct capture capture;
+    capture_start(&capture);
+    start(1, 2);
+    spawn_blockers(tasks, 1);
+    CHECK_EQ(cc_run(unblock, (void *)1, NULL), 0);
+    join_all(tasks, 1);
+    await_base();
+    stop();
+    const char *said = capture_end(&capture);
+    CHECK(contains(said, "added 1, now 2"));
+    CHECK(contains(said, "worker 1 retires"));
+    CHECK(contains(said, "none added: "));
+    CHECK(contains(said, "pressure: positive_samples "));
+    CHECK(contains(said, "workers 1 of 1 to 2"));
+    CHECK(contains(said, "gate_blocks: no_work "));
 }
 
 /* ---- limits, start and end ---- */
