@@ -39,7 +39,7 @@ questions=(
 ask() { # ask OUTPUT ARGUMENTS...
     local out=$1
     shift
-    timeout 120 gdb -batch -nx -ex 'set confirm off' -ex 'set width 0' -ex 'set print frame-info auto' "$@" >"$out" 2>&1 </dev/null
+    timeout 120 gdb -batch -nx -iex 'set debuginfod enabled off' -ex 'set confirm off' -ex 'set width 0' -ex 'set print frame-info auto' "$@" >"$out" 2>&1 </dev/null
 }
 
 ask alive -ex "source $script" -ex 'echo == before\n' -ex 'cc fibers' -ex 'cc nurseries' -ex 'break stop_here' -ex run \
