@@ -56,6 +56,7 @@ if [[ $target == test ]]; then
     need valgrind -- have valgrind
     need libc6-dbg -- test -d /usr/lib/debug/.build-id # valgrind wants the symbols of the dynamic linker
     need spin -- have spin
+    need gdb -- have gdb
     if clang=$(find_clang); then
         version=$("$clang" -dumpversion)
         need "libclang-rt-${version%%.*}-dev" -- have_tsan_of "$clang"

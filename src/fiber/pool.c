@@ -28,6 +28,14 @@ static struct {
     _Atomic uint32_t size;
 } pool = {.generation = (1 - GENERATION_STEP) & 0x7fffffffu}; /* the first run's ids are the short ones */
 
+/* For a debugger: when the library is one object, it does not find what is static. */
+extern const struct pool_map {
+    struct fiber *_Atomic *slabs;
+    _Atomic uint32_t *size;
+    uint32_t records; /* of a slab */
+} cc__pool_map;
+__attribute__((used)) const struct pool_map cc__pool_map = {slabs, &pool.size, SLAB_RECORDS};
+
 void cc__pool_init(void) {
     pool.first = NULL;
     pool.carved = 0;

@@ -87,6 +87,10 @@ static int take_line(void *data, uintptr_t pc, const char *file, int line, const
     struct found *found = data;
     (void)pc;
     if (function == NULL && file == NULL) return 0;
+    if (found->count == found->max) { /* no room: the outermost takes the last place */
+        if (found->max == 1) return 1;
+        memset(&found->out[--found->count], 0, sizeof *found->out);
+    }
     struct symbol *symbol = &found->out[found->count++];
     if (function != NULL) copy_text(symbol->function, sizeof symbol->function, function);
     if (file != NULL && line > 0) {
@@ -94,7 +98,7 @@ static int take_line(void *data, uintptr_t pc, const char *file, int line, const
         symbol->ours = in_our_tree(file);
         symbol->line = (unsigned)line;
     }
-    return found->count == found->max; /* enough */
+    return 0;
 }
 
 static void take_name(void *data, uintptr_t pc, const char *name, uintptr_t value, uintptr_t size) {

@@ -24,8 +24,8 @@ struct symbol {
  * up to 7 kB of stack. Keeps errno. The first call reads the debug information, which may take some milliseconds. */
 void cc__symbol_find(const void *return_address, struct symbol *out);
 
-/* The same, and the functions that it is inlined into, innermost first; the last one exists in the machine code.
- * Returns how many there are, at most `max`, at least one. */
+/* The same, and the functions that it is inlined into, innermost first. The last one, if max is above 1, exists in
+ * the machine code; when there is no room for all, those before it are missing. Returns how many, at least one. */
 unsigned cc__symbol_find_inlined(const void *return_address, struct symbol *out, unsigned max);
 
 /* "function (file.c:123)", with " in outer (file.c:140)" behind it if the function was inlined there;

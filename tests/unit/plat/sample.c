@@ -8,6 +8,9 @@
 #include "plat/symbol.h"
 #include "plat/thread.h"
 #include "plat/threads.h"
+#include "sched/sched.h"
+
+#include <ccc/ccc.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -221,6 +224,54 @@ TEST(samples_itself) {
     const void *frames[FRAMES];
     unsigned n = sample_myself(frames);
     CHECK_EQ(find_frame(frames, n, "sample_myself"), 0);
+}
+
+/* ---- fibers ---- */
+
+/* The stack of the fiber that runs. */
+static void find_stack(struct other *o) {
+    const struct stack *s = cc__get(&cc__sched_current(cc__worker())->stack);
+    o->bottom = s->base + cc__stack_guard_size(s);
+    o->top = s->base + cc__stack_size(s);
+    o->tid = cc__thread_id();
+}
+
+static void *be_fiber(void *arg) {
+    struct other *o = arg;
+    find_stack(o);
+    o->rest(o);
+    return NULL;
+}
+
+TEST(finds_fibers_on_their_workers) {
+    need_names();
+    need_signals();
+    CCRuntimeConfig config = {.workers = 2};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    struct other spins = {.rest = spin}, reads = {.rest = read_pipe};
+    const void *frames[FRAMES];
+    CHECK_EQ(pipe(reads.ends), 0);
+    CCTask tasks[] = {cc_fiber_spawn_task(be_fiber, &spins), cc_fiber_spawn_task(be_fiber, &reads)};
+    while (spins.tid == 0 || reads.tid == 0) cc__thread_yield();
+    unsigned n;
+    do n = sample(&spins, frames, FRAMES);
+    while (n == 0 || find_frame(frames, n, "spin_inside") < 0);
+    CHECK_EQ(find_frame(frames, n, "spin"), 1);
+    CHECK_EQ(find_frame(frames, n, "be_fiber"), 2);
+    bool told = told_of_waiting(&reads);
+    if (told) {
+        n = sample(&reads, frames, FRAMES);
+        int inside = find_frame(frames, n, "read_inside");
+        CHECK(inside > 0);
+        CHECK_EQ(find_frame(frames, n, "be_fiber"), inside + 2);
+    }
+    /* The worker is not on the other fiber's stack. */
+    CHECK_EQ(cc__sample_thread(reads.tid, spins.bottom, spins.top, frames, FRAMES), 0);
+    spins.go = 1;
+    CHECK_EQ(write(reads.ends[1], "x", 1), 1);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    CHECK_EQ(reads.result, 1);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 
 /* ---- the signal ---- */

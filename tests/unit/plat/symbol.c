@@ -37,6 +37,24 @@ static __attribute__((always_inline)) inline const void *inlined_part(void) {
     return at;
 }
 
+static __attribute__((always_inline)) inline const void *inlined_thrice(int depth) {
+    const void *at = depth == 0 ? inlined_part() : NULL;
+    __asm__ volatile("" ::: "memory");
+    return at;
+}
+
+static __attribute__((always_inline)) inline const void *inlined_twice(int depth) {
+    const void *at = inlined_thrice(depth);
+    __asm__ volatile("" ::: "memory");
+    return at;
+}
+
+static CC_NOINLINE const void *host_of_many(void) {
+    const void *at = inlined_twice(0);
+    __asm__ volatile("" ::: "memory");
+    return at;
+}
+
 static CC_NOINLINE struct place host_of_inlined(void) {
     struct place here;
     here.address = inlined_part(), here.line = __LINE__;
@@ -102,6 +120,15 @@ TEST(says_what_was_inlined_where) {
     CHECK_EQ(strcmp(found[1].module, "symbol"), 0);
     CHECK_EQ(cc__symbol_find_inlined(p.address, found, 1), 1);
     CHECK_EQ(strcmp(found[0].function, "inlined_part"), 0);
+    /* The outermost one is always there. */
+    const void *deep = host_of_many();
+    CHECK_EQ(cc__symbol_find_inlined(deep, found, 4), 4);
+    CHECK_EQ(strcmp(found[2].function, "inlined_twice"), 0);
+    CHECK_EQ(strcmp(found[3].function, "host_of_many"), 0);
+    CHECK_EQ(cc__symbol_find_inlined(deep, found, 2), 2);
+    CHECK_EQ(strcmp(found[0].function, "inlined_part"), 0);
+    CHECK_EQ(strcmp(found[1].function, "host_of_many"), 0);
+    CHECK_EQ(strcmp(found[1].module, "symbol"), 0);
     char text[256], expected[256];
     cc__symbol_text(p.address, text, sizeof text);
     snprintf(expected, sizeof expected, "inlined_part (symbol.c:%u) in host_of_inlined (symbol.c:%u)", inner_line,

@@ -1,0 +1,171 @@
+/* parked.c - a program for the debugger: fibers of known names in every kind of wait. run.sh stops it in stop_here(),
+ * where all of them rest, and asks.
+ *
+ * With an argument it aborts there.
+ */
+#include "fiber/pool.h"
+#include "fiber/state.h"
+
+#include <ccc/ccc.h>
+
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static CCChan *orders, *plates, *silent;
+static CCMutex knife;
+static CCTask cook;
+static CCNursery *kitchen;
+static _Atomic int held, over;
+
+/* Functions that a backtrace must show; not inlined, and not left by a jump. */
+#define VISIBLE __attribute__((noinline))
+#define STAY() __asm__ volatile("" ::: "memory")
+
+static VISIBLE int wait_for_order(CCChan *from) {
+    int order;
+    int rc = cc_chan_recv(from, &order, sizeof order);
+    STAY();
+    return rc;
+}
+
+static void *cook_orders(void *arg) {
+    wait_for_order(orders);
+    STAY();
+    return arg;
+}
+
+static VISIBLE void serve(int plate) {
+    cc_chan_send(plates, &plate, sizeof plate);
+    STAY();
+}
+
+static void *serve_plates(void *arg) {
+    for (int i = 0; i < 3; i++) serve(i);
+    return arg;
+}
+
+static void *hold_knife(void *arg) {
+    cc_mutex_lock(&knife);
+    held = 1;
+    wait_for_order(silent);
+    cc_mutex_unlock(&knife);
+    return arg;
+}
+
+static void *want_knife(void *arg) {
+    while (!held) cc_yield();
+    cc_mutex_lock(&knife);
+    cc_mutex_unlock(&knife);
+    return arg;
+}
+
+static void *wait_for_cook(void *arg) {
+    cc_task_join(&cook, NULL);
+    STAY();
+    return arg;
+}
+
+static void *rest(void *arg) {
+    cc_sleep_ms(3600 * 1000);
+    STAY();
+    return arg;
+}
+
+static void *choose(void *arg) {
+    int value;
+    size_t chosen;
+    CCCase cases[] = {{.kind = CC_CASE_RECV, .ch = orders, .value = &value, .size = sizeof value},
+                      {.kind = CC_CASE_RECV, .ch = silent, .value = &value, .size = sizeof value}};
+    cc_select(cases, 2, CC_FOREVER, &chosen);
+    STAY();
+    return arg;
+}
+
+static void *run_kitchen(void *arg) {
+    kitchen = cc_nursery_create_ex(&(CCNurseryConfig){.name = "kitchen", .deadline = cc_after_ms(3600 * 1000)});
+    for (int i = 0; i < 2; i++) cc_nursery_spawn(kitchen, cook_orders, NULL);
+    cc_nursery_wait(kitchen);
+    return arg;
+}
+
+/* A task that its joiner runs on its own stack; now and then another worker is faster. */
+static VISIBLE void *borrow(void *arg) {
+    char here;
+    ptrdiff_t distance = (char *)arg - &here;
+    if (distance < 0 || distance > 64 * 1024) return NULL;
+    cc_fiber_set_name("borrower");
+    wait_for_order(silent);
+    STAY();
+    return arg;
+}
+
+static VISIBLE void *lend(void *arg) {
+    char here;
+    for (;;) {
+        CCTask task = cc_fiber_spawn_task(borrow, &here);
+        cc_task_join(&task, NULL);
+    }
+    return arg;
+}
+
+static VISIBLE void spin_here(void) {
+    while (!over) sched_yield();
+}
+
+static void *spin(void *arg) {
+    spin_here();
+    STAY();
+    return arg;
+}
+
+/* Fibers that have begun and rest. */
+static unsigned parked(void) {
+    unsigned n = 0;
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
+        struct fiber *f = cc__pool_at(slot);
+        n += cc__word_state(cc__get(&f->word)) == FIBER_PARKED && cc__get(&f->stack) != NULL;
+    }
+    return n;
+}
+
+VISIBLE void stop_here(const char *why) {
+    if (why != NULL) raise(SIGABRT); /* which may return, for all that the compiler knows: the frame is whole */
+    STAY();
+}
+
+static CCTask start(CCTaskFn fn, const char *name) {
+    CCTask task;
+    CCSpawnOptions options = {.name = name};
+    if (cc_spawn(&task, fn, NULL, &options) != 0) abort();
+    return task;
+}
+
+int main(int argc, char **argv) {
+    CCRuntimeConfig config = {.workers = 2};
+    if (cc_runtime_init(&config) != 0) return 1;
+    orders = cc_chan_create_ex(&(CCChanConfig){.elem_size = sizeof(int), .name = "orders"});
+    plates = cc_chan_create_ex(&(CCChanConfig){.elem_size = sizeof(int), .capacity = 2, .name = "plates"});
+    silent = cc_chan_create_ex(&(CCChanConfig){.elem_size = sizeof(int), .name = "silent"});
+    unsigned expected = 0;
+    cook = start(cook_orders, "cook"), expected++;
+    start(cook_orders, "second cook"), expected++;
+    start(serve_plates, "servant"), expected++;
+    start(hold_knife, "holder"), expected++;
+    start(want_knife, "robber"), expected++;
+    start(wait_for_cook, "joiner"), expected++;
+    start(rest, "sleeper"), expected++;
+    start(choose, "chooser"), expected++;
+    start(run_kitchen, "chef"), expected += 3;
+    start(lend, "lender"), expected += 2;
+    start(spin, "spinner");
+    while (parked() < expected) sched_yield();
+    puts("all of them rest");
+    fflush(stdout);
+    stop_here(argc > 1 ? argv[1] : NULL);
+    _Exit(0);
+}

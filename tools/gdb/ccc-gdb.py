@@ -1,0 +1,678 @@
+"""Commands for gdb that know fibers, channels and nurseries of libccc.
+
+    source ccc-gdb.py            (or let gdb load it by itself: see HACKING.md)
+
+    cc fibers [WORD]             a line for each fiber; with a word, those whose line contains it
+    cc fiber N bt                the backtrace of fiber N, whatever it does; N is a slot or a name
+    cc fiber N COMMAND           any command of gdb, as if the current thread were that fiber
+    cc chan EXPRESSION           a channel: how full it is, and who waits
+    cc nurseries                 the tree of scopes that fibers are in
+
+Works on living processes and on core files, needs the library's debug information, and changes nothing: a resting
+fiber is shown by telling gdb's unwinder where its frames are, not by writing to registers.
+"""
+
+import contextlib
+import re
+import struct
+import time
+
+import gdb
+import gdb.unwinder
+
+
+class Trouble(Exception):
+    """A sentence for the user."""
+
+
+def words_of(error):
+    return str(error).rstrip(".")
+
+
+# ---- reading the library's data ----
+
+# As in src/fiber/state.h; macros are not in the debug information.
+STATES = ["IDLE", "RUNNABLE", "RUNNING", "PARKING", "PARKED", "DONE"]
+IDLE, RUNNABLE, RUNNING, PARKING, PARKED, DONE = range(6)
+FRESH = 16
+REASON_SHIFT, REASON_MASK = 5, 31
+OWNER_SHIFT, OWNER_MASK = 10, 1023
+CANCEL_BITS = 31  # src/wait/cancel.h
+NEVER = 2**64 - 1
+
+SHOWN = 1000  # lines of one command; more would be no help
+
+
+def evaluate(expression):
+    try:
+        return gdb.parse_and_eval(expression)
+    except gdb.error as error:
+        raise Trouble("'%s' cannot be evaluated: %s." % (expression, words_of(error)))
+
+
+# Where a type is to be looked up: a function in a file that knows it.
+WITNESSES = {
+    "struct fiber": "cc__pool_at",
+    "struct fiber_cold": "cc__scope_enter",
+    "struct fiber_block": "cc_spawn",
+    "struct CCNursery": "cc_nursery_wait",
+    "struct CCChan": "cc_chan_close",
+    "struct arm": "cc_chan_close",
+    "struct arms": "cc_select",
+}
+
+
+def find_type(name):
+    if name == "struct scope":  # others have one of that name
+        return find_type("struct CCNursery").fields()[0].type
+    witness = WITNESSES.get(name)
+    symbol = gdb.lookup_global_symbol(witness) if witness else None
+    try:
+        if symbol is not None:
+            return gdb.lookup_type(name, symbol.symtab.static_block())
+        return gdb.lookup_type(name)
+    except gdb.error:
+        raise Trouble("The type '%s' is not known: libccc is not loaded here, or has no debug information." % name)
+
+
+def constant(name, otherwise):
+    try:
+        return int(gdb.parse_and_eval(name))
+    except gdb.error:
+        return otherwise
+
+
+def enum_name(type_name, prefix, number):
+    try:
+        for field in gdb.lookup_type(type_name).fields():
+            if field.enumval == number:
+                return field.name[len(prefix):].lower()
+    except gdb.error:
+        pass
+    return str(number)
+
+
+def string(value):
+    try:
+        return value.string(errors="replace")
+    except gdb.error:
+        return ""
+
+
+def offset_of(type_name, field):
+    for candidate in find_type(type_name).fields():
+        if candidate.name == field:
+            return candidate.bitpos // 8
+    raise Trouble("%s has no field '%s': these commands and this libccc do not belong together." % (type_name, field))
+
+
+def has_field(value, name):
+    return any(field.name == name for field in value.type.strip_typedefs().fields())
+
+
+def walk_list(head, type_name, member, most=100000):
+    """The records of a circular list that hold `member`; stops at what cannot be right."""
+    start = int(head.address)
+    back = offset_of(type_name, member)
+    pointer = find_type(type_name).pointer()
+    at = int(head["next"])
+    for _ in range(most):
+        if at == start or at == 0:
+            return
+        record = gdb.Value(at - back).cast(pointer)
+        yield record
+        at = int(record[member]["next"])
+
+
+def symbol_of(address):
+    """The name of a function, or its address."""
+    if address == 0:
+        return "0"
+    block = gdb.block_for_pc(address)
+    while block is not None:
+        if block.function is not None:
+            return block.function.print_name
+        block = block.superblock
+    text = gdb.execute("info symbol %d" % address, to_string=True)
+    return text.split(" ")[0] if " in section" in text else "%#x" % address
+
+
+def place_of(address):
+    sal = gdb.find_pc_line(address)
+    if sal.symtab is None:
+        return symbol_of(address)
+    return "%s (%s:%d)" % (symbol_of(address), sal.symtab.filename.split("/")[-1], sal.line)
+
+
+# ---- fibers ----
+
+class Fiber:
+    def __init__(self, record, word):
+        self.record = record  # a pointer
+        self.word = word
+        self.state = word & 7
+        self.reason = (word >> REASON_SHIFT) & REASON_MASK
+        self.owner = (word >> OWNER_SHIFT) & OWNER_MASK
+
+    @property
+    def slot(self):
+        return int(self.record["slot"])
+
+    @property
+    def id(self):
+        return "%d.%d" % (self.slot, int(self.record["generation"]))
+
+    @property
+    def stack(self):
+        return self.record["stack"]
+
+    @property
+    def fresh(self):
+        """It has not begun, so it has no frames."""
+        return (self.state == RUNNABLE and self.word & FRESH != 0) or int(self.stack) == 0
+
+    @property
+    def lends(self):
+        """It runs the task that it joins on its own stack."""
+        return self.state == PARKED and self.park_reason() == "run"
+
+    @property
+    def name(self):
+        try:
+            if int(self.stack) != 0:
+                cold = self.stack["cold"]
+                if self.lends:
+                    # What is known of the stack is its tenant's; the first lender's is at the top, the others' is lost.
+                    if int(self.record) in borrowers():
+                        return ""
+                    top = int(self.stack["base"]) + (1 << int(self.stack["log2"]))
+                    cold = gdb.Value(top - cold.dereference().type.sizeof).cast(cold.type)
+                return string(cold.dereference()["name"])
+            if self.state == RUNNABLE and self.reason == constant("ARGS_BLOCK", 2):
+                block = find_type("struct fiber_block").pointer().pointer()
+                return string(self.record["args"].address.cast(block).dereference()["name"])
+        except gdb.error:
+            pass
+        return ""
+
+    @property
+    def label(self):
+        return "fiber %s%s" % (self.id, " '%s'" % self.name if self.name else "")
+
+    def park_reason(self):
+        name = enum_name("enum park_reason", "PARK_", self.reason)
+        return {"queue": "channel", "cond": "condition", "sem": "semaphore", "group": "wait group"}.get(name, name)
+
+    def state_text(self):
+        text = STATES[self.state] if self.state < len(STATES) else "?"
+        if self.state == RUNNABLE and self.word & FRESH:
+            return text + " fresh"
+        if self.state in (PARKING, PARKED):
+            return text + " " + self.park_reason()
+        return text
+
+    def object_text(self):
+        """What it waits for, as the fiber has noted it."""
+        if self.state != PARKED or not has_field(self.record.dereference(), "site"):
+            return ""
+        object = int(self.record["link"]["next"])
+        kind = self.park_reason()
+        if object == 0 or kind == "sleep":
+            return ""
+        try:
+            return describe_object(kind, object)
+        except gdb.error:
+            return "%#x" % object
+
+    def worker_text(self):
+        if self.owner == 0:
+            return "-"
+        return ("on" if self.state == RUNNING else "last on") + " worker %d" % (self.owner - 1)
+
+
+def describe_object(kind, object):
+    if kind == "channel":
+        channel = gdb.Value(object).cast(find_type("struct CCChan").pointer())
+        name = string(channel["name"])
+        return "channel %s%#x" % ("'%s' at " % name if name else "", object)
+    if kind in ("join", "run"):
+        record = gdb.Value(object).cast(find_type("struct fiber").pointer())
+        return Fiber(record, int(record["word"])).label
+    if kind == "nursery":
+        scope = gdb.Value(object).cast(find_type("struct scope").pointer())
+        return scope_label(scope)
+    if kind == "select":
+        all = gdb.Value(object).cast(find_type("struct arms").pointer())
+        parts = []
+        for i in range(min(int(all["count"]), 4)):
+            arm = all["first"][i]
+            case = enum_name("CCCaseKind", "CC_CASE_", int(arm["kind"]))
+            parts.append(case + " " + describe_object("join" if case == "join" else "channel", int(arm["object"])))
+        more = int(all["count"]) - len(parts)
+        return ", ".join(parts) + (", %d more" % more if more > 0 else "")
+    return "%s at %#x" % (kind, object)
+
+
+def all_fibers():
+    """Every fiber that is in use. Reads whole slabs: there may be a million records."""
+    try:
+        map = gdb.parse_and_eval("cc__pool_map")
+    except gdb.error:
+        raise Trouble("No fibers are known: libccc is not loaded here, or has no debug information.")
+    size, per_slab, slabs = int(map["size"].dereference()), int(map["records"]), map["slabs"]
+    fiber = find_type("struct fiber")
+    word_at = offset_of("struct fiber", "word")
+    inferior = gdb.selected_inferior()
+    for first in range(0, size, per_slab):
+        slab = int(slabs[first // per_slab])
+        if slab == 0:
+            return
+        count = min(per_slab, size - first)
+        try:
+            memory = inferior.read_memory(slab, count * fiber.sizeof)
+        except gdb.error:
+            raise Trouble("The fiber records at %#x cannot be read; a core file may lack them." % slab)
+        for i in range(count):
+            word = struct.unpack_from("=Q", memory, i * fiber.sizeof + word_at)[0]
+            if word & 7 not in (IDLE, DONE):
+                yield Fiber(gdb.Value(slab + i * fiber.sizeof).cast(fiber.pointer()), word)
+
+
+borrowers_known = None
+
+
+def borrowers():
+    """The records that run on the stack of a fiber that joins them."""
+    global borrowers_known
+    if borrowers_known is None:
+        borrowers_known = {int(fiber.record["link"]["next"]) for fiber in all_fibers() if fiber.lends}
+    return borrowers_known
+
+
+def find_fiber(text):
+    slot = text.split(".")[0]
+    for fiber in all_fibers():
+        if (slot.isdigit() and fiber.slot == int(slot) and text in (slot, fiber.id)) or fiber.name == text:
+            return fiber
+    raise Trouble("There is no fiber '%s'; 'cc fibers' lists them." % text)
+
+
+@contextlib.contextmanager
+def selection_kept():
+    """Whatever happens inside: afterwards the same thread and frame are selected."""
+    thread, level = gdb.selected_thread(), gdb.selected_frame().level()
+    try:
+        yield
+    finally:
+        thread.switch()
+        frame = gdb.newest_frame()
+        while frame.level() < level and frame.older() is not None:
+            frame = frame.older()
+        frame.select()
+
+
+def thread_on_stack(stack):
+    """The thread that is on the stack of a fiber right now; None: not one."""
+    low = int(stack["base"])
+    high = low + (1 << int(stack["log2"]))
+    with selection_kept():
+        for thread in gdb.selected_inferior().threads():
+            thread.switch()
+            if low <= int(gdb.newest_frame().read_register("sp")) < high:
+                return thread
+    return None
+
+
+# ---- a fiber's frames ----
+
+class FrameId:
+    def __init__(self, sp, pc):
+        self.sp = sp
+        self.pc = pc
+
+
+class FiberUnwinder(gdb.unwinder.Unwinder):
+    """Makes a fiber's frames follow upon the newest frame of the current thread."""
+
+    FRAME_POINTER = {"i386:x86-64": "rbp", "aarch64": "x29", "riscv:rv64": "fp"}
+
+    def __init__(self):
+        super().__init__("ccc fiber")
+        self.context = None
+        self.seen = None
+
+    def __call__(self, pending):
+        if self.context is None:
+            return None
+        sp = pending.read_register("sp")
+        here = (int(sp), int(pending.read_register("pc")))
+        if self.seen is None:
+            self.seen = here  # the first frame that is unwound is the newest one
+        if here != self.seen:
+            return None
+        # The lowest possible frame: whatever comes next is above it, as the unwinder wants it.
+        info = pending.create_unwind_info(FrameId(gdb.Value(16).cast(sp.type), pending.read_register("pc")))
+        pointer = pending.read_register("pc").type
+        info.add_saved_register("pc", gdb.Value(self.context["pc"]).cast(pointer))
+        info.add_saved_register("sp", gdb.Value(self.context["sp"]).cast(sp.type))
+        name = self.FRAME_POINTER[pending.architecture().name()]
+        register = pending.read_register(name)
+        info.add_saved_register(name, gdb.Value(self.context["fp"]).cast(register.type))
+        return info
+
+    def enter(self, context):
+        self.context, self.seen = context, None
+        gdb.invalidate_cached_frames()
+
+    def leave(self):
+        self.context = None
+        gdb.invalidate_cached_frames()
+
+
+unwinder = FiberUnwinder()
+gdb.unwinder.register_unwinder(None, unwinder, replace=True)
+
+
+def context_of(fiber):
+    saved = fiber.record["context"]
+    if not has_field(saved, "sp"):
+        raise Trouble("This libccc was built with the portable context switch (CC_UCONTEXT), whose frames are not known.")
+    architecture = gdb.newest_frame().architecture().name()
+    if architecture not in FiberUnwinder.FRAME_POINTER:
+        raise Trouble("Frames of fibers on %s are not known." % architecture)
+    return {name: int(saved[name]) for name in ("sp", "pc", "fp")}
+
+
+def rests(fiber):
+    """None if its frames are in its record, else a sentence that says why not."""
+    if fiber.fresh:
+        return "%s has not begun: it will run %s." % (fiber.label, symbol_of(int(fiber.record["fn"])))
+    if fiber.lends:
+        return "%s has lent its stack to the task that it joins, %s; its frames are in the backtrace of that one." % (
+            fiber.label, fiber.object_text())
+    if fiber.state in (PARKED, RUNNABLE):
+        return None
+    return ""
+
+
+def run_in_fiber(fiber, command):
+    """What the command says, with the fiber's frames above frame 0, which is the thread's own."""
+    sentence = rests(fiber)
+    if sentence:
+        raise Trouble(sentence)
+    if sentence is None:
+        with selection_kept():
+            unwinder.enter(context_of(fiber))
+            try:
+                return run_in_frames(fiber, command)
+            finally:
+                unwinder.leave()
+    thread = thread_on_stack(fiber.stack)
+    if thread is None:
+        raise Trouble("%s runs on worker %d, but no thread is on its stack." % (fiber.label, fiber.owner - 1))
+    with selection_kept():
+        thread.switch()
+        return "It runs on thread %d (%s).\n" % (thread.num, thread.name or "no name") + gdb.execute(command, to_string=True)
+
+
+def run_in_frames(fiber, command):
+    newest = gdb.newest_frame()
+    hidden = 1
+    while newest.type() == gdb.INLINE_FRAME:
+        newest = newest.older()
+        hidden += 1
+    if newest.older() is None:
+        raise Trouble("The frames of %s cannot be found: its stack is not in this core file, or is damaged." % fiber.label)
+    newest.older().select()
+    # As many frames as were asked for, and those that are hidden.
+    command = re.sub(r"^(bt|backtrace|where) +(\d+)$", lambda m: "bt %d" % (int(m.group(2)) + hidden), command)
+    return hide_frames(gdb.execute(command, to_string=True), hidden)
+
+
+def hide_frames(text, count):
+    """A backtrace without the thread's own frames."""
+    if not text.startswith("#0 "):
+        return text
+    kept, shown = [], False
+    for line in text.splitlines():
+        match = re.match(r"#(\d+) ", line)
+        if match:
+            shown = int(match.group(1)) >= count
+        if shown:
+            kept.append(line)
+    return "\n".join(kept) + "\n"
+
+
+# ---- scopes ----
+
+def scope_label(scope):
+    kind, name = "scope", ""
+    if bool(scope["nursery"]):
+        kind = "nursery"
+        name = string(scope.cast(find_type("struct CCNursery").pointer())["name"])
+    return "%s %s%#x" % (kind, "'%s' at " % name if name else "", int(scope))
+
+
+def deadline_text(deadline):
+    if deadline == NEVER:
+        return ""
+    if gdb.selected_thread() is not None and gdb.selected_thread().ptid[0] > 0 and not is_core():
+        return ", deadline in %.3f s" % ((deadline - time.clock_gettime_ns(time.CLOCK_MONOTONIC)) / 1e9)
+    return ", deadline at %.3f s of the monotonic clock" % (deadline / 1e9)
+
+
+def is_core():
+    connection = getattr(gdb.selected_inferior(), "connection", None)
+    return connection is not None and connection.type == "core"
+
+
+def roots_of_scopes():
+    """Scopes are found by the fibers that are in them; {address: scope}."""
+    pointer = find_type("struct scope").pointer()
+    roots = {}
+    for fiber in all_fibers():
+        at = int(fiber.record["scope"]) & ~CANCEL_BITS
+        if at == 0:
+            continue
+        scope = gdb.Value(at).cast(pointer)
+        while int(scope["parent"]) != 0:
+            scope = scope["parent"]
+        roots[int(scope)] = scope
+    return [roots[at] for at in sorted(roots)]
+
+
+def print_scope(scope, depth, seen):
+    if int(scope) in seen or len(seen) >= SHOWN:
+        return
+    seen.add(int(scope))
+    text = scope_label(scope)
+    if bool(scope["nursery"]):
+        count = int(scope["children"])
+        text += ", %d %s" % (count, "child" if count == 1 else "children")
+    if int(scope["cancelled"]):
+        reason = scope["reason"]
+        text += ", cancelled"
+        if int(reason["code"]) != 0:
+            text += " with error %d" % int(reason["code"])
+        if string(reason["text"]):
+            text += " (%s)" % string(reason["text"])
+    text += deadline_text(int(scope["deadline"]))
+    print("  " * depth + text)
+    members = [cold["fiber"] for cold in walk_list(scope["members"], "struct fiber_cold", "member", SHOWN)]
+    for record in members:
+        fiber = Fiber(record, int(record["word"]))
+        print("  " * (depth + 1) + "%s, %s" % (fiber.label, fiber.state_text()))
+    for inner in walk_list(scope["inner"], "struct scope", "beside", SHOWN):
+        print_scope(inner, depth + 1, seen)
+
+
+# ---- the commands ----
+
+class Command(gdb.Command):
+    """A command whose troubles are sentences."""
+
+    needs_program = True
+
+    def __init__(self, name, completion=gdb.COMPLETE_NONE, prefix=False):
+        super().__init__(name, gdb.COMMAND_STACK, completion, prefix)
+
+    def invoke(self, argument, from_tty):
+        global borrowers_known
+        borrowers_known = None
+        try:
+            if gdb.selected_thread() is None and self.needs_program:
+                raise Trouble("There is nothing to look at: no program runs, and there is no core file.")
+            self.run(argument.strip())
+        except Trouble as trouble:
+            raise gdb.GdbError(str(trouble))
+        except gdb.MemoryError as error:
+            raise gdb.GdbError("Some memory cannot be read (%s); a core file may lack it, or it is damaged." % words_of(error))
+        except gdb.error as error:
+            raise gdb.GdbError("gdb says: %s." % words_of(error))
+        except (KeyError, ValueError, OverflowError) as error:
+            raise gdb.GdbError("These commands and this libccc do not belong together (%s)." % error)
+
+
+class Cc(Command):
+    """Fibers, channels and nurseries of libccc: cc fibers, cc fiber, cc chan, cc nurseries."""
+
+    needs_program = False
+
+    def __init__(self):
+        super().__init__("cc", prefix=True)
+
+    def run(self, argument):
+        raise Trouble("Say one of: cc fibers, cc fiber N bt, cc chan EXPRESSION, cc nurseries.")
+
+
+class CcFibers(Command):
+    """cc fibers [WORD]: a line for each fiber; with a word, those whose line contains it.
+
+Id, name, state and reason of the wait, what it waits for, its worker, its function and where it was started."""
+
+    def __init__(self):
+        super().__init__("cc fibers")
+
+    def run(self, argument):
+        count = shown = 0
+        for fiber in all_fibers():
+            count += 1
+            if shown == SHOWN and not argument:
+                continue
+            line = "%-14s %-20s %-16s" % (fiber.id, "'%s'" % fiber.name if fiber.name else "-", fiber.state_text())
+            object = fiber.object_text()
+            if object:
+                line += " for " + object + ","
+            line += " %s, %s" % (fiber.worker_text(), symbol_of(int(fiber.record["fn"])))
+            if has_field(fiber.record.dereference(), "site") and int(fiber.record["site"]) != 0:
+                line += ", started by " + place_of(int(fiber.record["site"]) - 1)
+            if argument and argument not in line:
+                continue
+            shown += 1
+            if shown <= SHOWN:
+                print(line)
+        if count == 0:
+            print("There are no fibers.")
+        elif shown < count or argument:
+            print("%d of %d fibers." % (min(shown, SHOWN), count))
+
+
+class CcFiber(Command):
+    """cc fiber N bt: the backtrace of fiber N. N is its slot, its id or its name (in quotes if it has blanks).
+cc fiber N COMMAND: any command of gdb, as if the current thread were that fiber, as in
+'cc fiber 7 frame apply level 9 info locals'. Frame 0 is the thread's own. Of the fiber's newest function only what is
+in memory is right: the switch keeps no other registers."""
+
+    def __init__(self):
+        super().__init__("cc fiber")
+
+    def run(self, argument):
+        words = gdb.string_to_argv(argument)
+        if not words:
+            raise Trouble("Say which fiber: cc fiber N bt.")
+        fiber = find_fiber(words[0])
+        rest = argument
+        for quote in ("'%s'" % words[0], '"%s"' % words[0], words[0]):
+            if argument.startswith(quote):
+                rest = argument[len(quote):].strip()
+                break
+        text = run_in_fiber(fiber, rest or "bt")
+        object = fiber.object_text()
+        print("%s, %s%s" % (fiber.label, fiber.state_text(), " for " + object if object else ""))
+        print(text, end="")
+
+
+class CcChan(Command):
+    """cc chan EXPRESSION: a channel, how full it is, and who waits. The expression is a CCChan * in the current frame."""
+
+    def __init__(self):
+        super().__init__("cc chan", gdb.COMPLETE_EXPRESSION)
+
+    def waiters(self, channel, list_name):
+        lines = []
+        for arm in walk_list(channel[list_name], "struct arm", "link", SHOWN):
+            waiter = arm["waiter"]
+            record = waiter["fiber"]
+            if int(record) == 0:
+                lines.append("    an OS thread")
+            else:
+                fiber = Fiber(record, int(record["word"]))
+                chosen = ", in a select" if int(arm["chosen"]) != 0 else ""
+                lines.append("    %s, %s%s" % (fiber.label, symbol_of(int(record["fn"])), chosen))
+        return lines
+
+    def run(self, argument):
+        if not argument:
+            raise Trouble("Say which channel: cc chan EXPRESSION.")
+        type = find_type("struct CCChan")
+        value = evaluate(argument)
+        if value.type.strip_typedefs().code == gdb.TYPE_CODE_STRUCT and value.address is not None:
+            value = value.address
+        if int(value) == 0:
+            raise Trouble("'%s' is NULL." % argument)
+        channel = value.cast(type.pointer()).dereference()
+        name = string(channel["name"])
+        capacity, count = int(channel["capacity"]), int(channel["count"])
+        if count > capacity or int(channel["receivers"]["next"]) == 0:
+            raise Trouble("There is no channel at %#x." % int(value))
+        text = "channel %s%#x: " % ("'%s' at " % name if name else "", int(value))
+        text += "%d of %d buffered" % (count, capacity) if capacity else "no buffer"
+        text += ", elements of %d bytes" % int(channel["size"])
+        if int(channel["closed"]):
+            text += ", closed (error %d)" % int(channel["error"])
+        if int(channel["dropped"]):
+            text += ", %d dropped" % int(channel["dropped"])
+        print(text + ", %d references" % int(channel["refs"]))
+        nobody = True
+        for list_name in ("receivers", "senders"):
+            lines = self.waiters(channel, list_name)
+            if lines:
+                nobody = False
+                print("  %d %s wait:" % (len(lines), list_name))
+                print("\n".join(lines))
+        if nobody:
+            print("  nobody waits")
+
+
+class CcNurseries(Command):
+    """cc nurseries: the tree of nurseries and deadline blocks that fibers are in, with children, cancellation, deadline.
+
+A nursery in which no fiber is, and below which none is, is not found."""
+
+    def __init__(self):
+        super().__init__("cc nurseries")
+
+    def run(self, argument):
+        roots = roots_of_scopes()
+        seen = set()
+        for scope in roots:
+            print_scope(scope, 0, seen)
+        if not roots:
+            print("No fiber is in a nursery.")
+
+
+Cc()
+CcFibers()
+CcFiber()
+CcChan()
+CcNurseries()
