@@ -8,6 +8,11 @@
 /* A fault at addr: if it lies in the guard of the running fiber's stack, says so, with its name. Signal-safe. */
 bool cc__diag_overflow(const void *addr);
 
+/* The fiber's name, at most CC_FIBER_NAME_MAX bytes with the NUL, "" without one. Any thread: what cannot be read from
+ * outside is cut. */
+struct fiber;
+void cc__diag_name(struct fiber *f, char *name);
+
 /* Names up to `max` fibers that have not ended, on stderr. */
 void cc__diag_unfinished(unsigned max);
 

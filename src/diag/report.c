@@ -4,7 +4,7 @@
 #include "sched/sched.h"
 
 /* The name as far as it can be read from outside: the fiber may be running, or gone by the time we look. */
-static CC_NOINLINE CC_NO_TSAN void copy_name(struct fiber *f, char *name) {
+CC_NOINLINE CC_NO_TSAN void cc__diag_name(struct fiber *f, char *name) {
     struct stack *s = cc__get(&f->stack);
     name[0] = '\0';
     struct fiber_cold *cold = s != NULL ? cc__get(&s->cold) : NULL;
@@ -27,7 +27,7 @@ void cc__diag_unfinished(unsigned max) {
             continue;
         }
         char name[CC_FIBER_NAME_MAX];
-        copy_name(f, name);
+        cc__diag_name(f, name);
         const char *reason = state == FIBER_PARKED ? cc__park_name(cc__word_reason(word)) : "";
         cc__warn("  fiber %u.%u %s%s%s: %s%s%s", f->slot, cc__get(&f->generation), name[0] ? "'" : "",
                  name[0] ? name : "(no name)", name[0] ? "'" : "", cc__state_name(state),

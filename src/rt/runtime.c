@@ -92,6 +92,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
         cc__warn("%u workers, %zu KiB stacks, guards by %s, %s barriers", config.workers, cc__stack_default() / 1024,
                  cc__vm_guard_is_free() ? "advice" : "mprotect", cc__barrier_asymmetric ? "asymmetric" : "symmetric");
     cc__set_seq(&rt.state, RT_RUNNING);
+    cc__sched_watch();
     return 0;
 }
 
@@ -194,13 +195,13 @@ static bool wind_down(uint64_t timeout_ms) {
         if (close_door()) return true;
         if (cc__clock_now() >= patient_until) break;
     }
-    cc__set_seq(&cc__sched.refusing, true);
+    cc__or_seq(&cc__sched.spawns, SPAWNS_REFUSED);
     cc__sched_contest(true);
     uint64_t until = cc_after_ms(grace_ms).ns;
     while (drain_by_cancelling(until))
         if (close_door()) return true;
     cc__sched_contest(false);
-    cc__set_seq(&cc__sched.refusing, false);
+    cc__and_seq(&cc__sched.spawns, ~(uint32_t)SPAWNS_REFUSED);
     return false;
 }
 

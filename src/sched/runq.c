@@ -1,6 +1,8 @@
 /* runq.c - the parts of the run queue that are not on the hot path: sharing, moving in bulk. */
 #include "sched/runq.h"
 
+#include "probe/trace.h"
+
 #include "sched/idle.h"
 #include "sched/inject.h"
 
@@ -62,6 +64,7 @@ static void share(struct worker *w, uint32_t n) {
     cc__bias_leave(&w->runq.bias);
     cc__inject_put_all(&list, n);
     cc__count_n(w, shared, n);
+    if (cc__trace_on(TRACE_STEAL) && n > 0) cc__trace_line("shares %u fibers with workers that have none", n);
 }
 
 void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
