@@ -166,10 +166,12 @@ CC_INLINE struct worker *park_for(struct worker *w, struct fiber *self, struct f
 }
 
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+    cc__held_check_park();
     return park_for(w, self, cc__next_local(w), after, arg);
 }
 
 struct worker *cc__sched_park_inside(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+    cc__held_check_park();
     struct fiber *next = NULL;
     if (likely(cc__next_turn(w))) {
         next = cc__runq_pick_owner(w);
@@ -251,6 +253,7 @@ static void after_yield_native(struct worker *w, void *arg) {
 
 static void yield_fiber(struct worker *w, struct fiber *self) {
     struct runq *q = &w->runq;
+    cc__held_check_park();
     if (unlikely(!cc__next_turn(w))) {
         cc__switch_native(w, self, after_yield_native, self);
         return;

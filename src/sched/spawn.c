@@ -41,6 +41,7 @@ void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
 }
 
 void cc__sched_ready(struct fiber *f) {
+    cc__held_check_flush();
     struct worker *w = cc__worker();
     if (likely(w != NULL)) {
         cc__bias_enter(&w->runq.bias);
@@ -59,6 +60,7 @@ void cc__sched_ready(struct fiber *f) {
 }
 
 void cc__sched_ready_all(struct link *list, uint32_t n) {
+    cc__held_check_flush();
     struct worker *w = cc__worker();
     if (w == NULL) {
         while (!cc__list_empty(list)) cc__sched_ready(cc__fiber_of(cc__list_pop_front(list)));

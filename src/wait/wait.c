@@ -200,6 +200,7 @@ static void leave_frames(struct wakes *wakes) {
 }
 
 void cc__wakes_flush(struct wakes *wakes) {
+    cc__held_check_flush();
     leave_frames(wakes);
     struct waiter *threads = cc__get(&wakes->threads);
     uint32_t count = cc__get(&wakes->count);
