@@ -1,8 +1,7 @@
 /* state.c - the edges that can race, and the sentence for one that is illegal. */
-#include "fiber/state.h"
+#include "fiber/spec.h"
 
 #include "base/fatal.h"
-#include "probe/trace.h"
 
 const char *cc__state_name(enum fiber_state state) {
     static const char *const names[] = {"IDLE", "RUNNABLE", "RUNNING", "PARKING", "PARKED", "DONE"};
@@ -52,11 +51,13 @@ bool cc__state_commit(struct fiber *f) {
 }
 
 /* The claim is made, and the fiber the caller's to enqueue: it cannot go. */
-static CC_COLD CC_NOINLINE enum claim say_woken(struct fiber *f, uint64_t before, enum wake_reason reason) {
+static CC_COLD CC_NOINLINE enum claim watch_claim(struct fiber *f, uint64_t before, enum wake_reason reason) {
     bool parked = cc__word_state(before) == FIBER_PARKED;
-    cc__trace_line("wakes fiber %u.%u, which %s: %s; by %s", f->slot, cc__get(&f->generation),
-                   parked ? "waits for" : "is about to wait for", cc__park_name(cc__word_reason(before)),
-                   cc__wake_name(reason));
+    if (cc__spec_on()) cc__spec_claim(f, before, reason);
+    if (cc__trace_on(TRACE_WAKE))
+        cc__trace_line("wakes fiber %u.%u, which %s: %s; by %s", f->slot, cc__get(&f->generation),
+                       parked ? "waits for" : "is about to wait for", cc__park_name(cc__word_reason(before)),
+                       cc__wake_name(reason));
     return parked ? CLAIM_WON : CLAIM_LATCHED;
 }
 
@@ -74,7 +75,7 @@ enum claim cc__state_claim(struct fiber *f, uint64_t ticket, enum wake_reason re
             return CLAIM_LOST;
         /* Acquires the quiet stack from the park; releases what the claimant wrote to the wait that returns. */
         if (!cc__cas(&f->word, &word, to)) continue;
-        if (cc__trace_on(TRACE_WAKE)) return say_woken(f, word, reason);
+        if (cc__trace_on(TRACE_WAKE | TRACE_SPEC)) return watch_claim(f, word, reason);
         return state == FIBER_PARKED ? CLAIM_WON : CLAIM_LATCHED;
     }
 }

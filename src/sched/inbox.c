@@ -1,9 +1,10 @@
 /* inbox.c - fibers addressed to one worker. */
 #include "sched/inbox.h"
 
-#include "probe/trace.h"
+#include "fiber/spec.h"
 
 void cc__inbox_push(struct worker *to, struct fiber *f) {
+    if (cc__spec_on()) cc__spec_enqueue(f);
     uint32_t before = cc__add_relaxed(&to->remote.inbox_len, 1);
     if (cc__trace_on(TRACE_INBOX))
         cc__trace_line("inbox of worker %u: fiber %u.%u comes, behind %u", to->core.owner - 1, f->slot,

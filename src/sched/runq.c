@@ -1,7 +1,7 @@
 /* runq.c - the parts of the run queue that are not on the hot path: sharing, moving in bulk. */
 #include "sched/runq.h"
 
-#include "probe/trace.h"
+#include "fiber/spec.h"
 
 #include "sched/idle.h"
 #include "sched/inject.h"
@@ -43,6 +43,7 @@ void cc__runq_append(struct worker *w, struct link *list, uint32_t n) {
     for (struct link *l = cc__get(&list->prev); l != list;) {
         struct link *older = cc__get(&l->prev);
         struct fiber *f = cc__fiber_of(l);
+        if (cc__spec_on()) cc__spec_enqueue(f);
         if (cc__get(&f->word) & WORD_FRESH) {
             cc__state_move(f, w->core.owner);
             cc__list_remove(l);

@@ -2,6 +2,7 @@
 #include "sched/sched.h"
 
 #include "base/mem.h"
+#include "fiber/spec.h"
 #include "plat/clock.h"
 #include "plat/fault.h"
 #include "sched/driver.h"
@@ -60,6 +61,7 @@ static void run(struct worker *w, struct fiber *f) {
         cc__context_start(&first, cc__stack_top(stack), cc__run_fiber);
         to = &first;
     }
+    if (cc__spec_on()) cc__spec_run(f, w->core.owner);
     cc__state_run(f, w->core.owner);
     cc__bump(&w->core.rounds);
     cc__set(&w->core.current, f);

@@ -24,7 +24,7 @@ static struct capture capture;
 /* Each switches one category of the trace on. */
 static const char *const traces[] = {
     "CC_CHAN_DEBUG", "CC_CHAN_DEBUG_VERBOSE", "CC_CHANNEL_TIMING",   "CC_PARK_DEBUG",   "CC_DEBUG_WAKE",
-    "CC_DEBUG_JOIN", "CC_DEBUG_INBOX",        "CC_DEBUG_INBOX_DUMP", "CC_DEBUG_SYSMON",
+    "CC_DEBUG_JOIN", "CC_DEBUG_INBOX",        "CC_DEBUG_INBOX_DUMP", "CC_DEBUG_SYSMON", "CC_V3_SPEC_ASSERT",
 };
 
 static void clear(void) {
