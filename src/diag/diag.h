@@ -13,8 +13,13 @@ bool cc__diag_overflow(const void *addr);
 struct fiber;
 void cc__diag_name(struct fiber *f, char *name);
 
-/* Names up to `max` fibers that have not ended, on stderr. */
+/* Names up to `max` fibers that have not ended, on stderr: what each does, and what it was started as. */
 void cc__diag_unfinished(unsigned max);
+
+/* What is in the workers' inboxes, up to `max` fibers of each: a call of `line` for each line, without a newline. While the
+ * runtime runs; what it says is of use when nothing moves. */
+typedef void (*diag_line_fn)(void *arg, const char *line);
+void cc__diag_inboxes(diag_line_fn line, void *arg, unsigned max);
 
 /* The counters and the stacks' high-water marks, on stderr: a table with a column for each worker. While the runtime
  * runs. */

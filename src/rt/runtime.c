@@ -9,6 +9,10 @@
  * RT-2  Fibers keep the runtime up by being there: it stops only when no task is active.
  * RT-3  A thread that wakes a fiber is counted before the fiber can run, hence before it can end: the look at the
  *       count, which comes after the look at the tasks, sees it.
+ * RT-4  Shutdown: (1) wait for the tasks to end, for as long as the caller says; (2) refuse new ones; (3) cancel the waits
+ *       of those that are left, and again what they wait for next; (4) wait until all have ended: then every queue and
+ *       inbox is empty, since whoever is in one is active; (5) the workers leave. Who does not end keeps the runtime up,
+ *       and is named.
  */
 #include "base/fatal.h"
 #include "diag/diag.h"

@@ -1,12 +1,15 @@
 /* worker.c - the OS threads that run fibers: their loop, their start, their end. */
 #include "sched/sched.h"
 
+#include "base/fatal.h"
 #include "base/mem.h"
 #include "fiber/spec.h"
 #include "plat/clock.h"
 #include "plat/fault.h"
 #include "sched/driver.h"
 #include "sched/idle.h"
+#include "sched/inbox.h"
+#include "sched/inject.h"
 #include "sched/next.h"
 #include "sched/switch.h"
 
@@ -159,7 +162,19 @@ int cc__sched_start(unsigned workers, size_t queue_slots) {
     return 0;
 }
 
+/* RT-4: no task is active, so nothing can be waiting for a turn. */
+static void check_empty(void) {
+    cc__debug_assert(cc__inject_len() == 0, "RT-4: the global queue is empty when the workers leave");
+    for (unsigned i = 0; i < cc__sched.count; i++) {
+        struct worker *w = &cc__sched.workers[i];
+        (void)w;
+        cc__debug_assert(cc__inbox_empty(w), "RT-4: an inbox is empty when the workers leave");
+        cc__debug_assert(cc__get(&w->runq.count) == 0, "RT-4: a run queue is empty when the workers leave");
+    }
+}
+
 void cc__sched_stop(void) {
+    check_empty();
     stop_workers(cc__sched.count);
     release_all();
 }
