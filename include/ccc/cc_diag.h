@@ -72,6 +72,17 @@ CC_API int cc_dump(FILE *file);
 /* The same for programs: one JSON object, described in cc_diag(3). */
 CC_API int cc_dump_json(FILE *file);
 
+/* ---- traces ---- */
+
+/* Switches trace categories on, besides those that are: lines on stderr that say what fibers do. The list is "all" or
+ * names with commas between them: park, wake, join, inbox, sysmon, chan, chan-verbose, spawn, steal, timer, nursery,
+ * panic, timing. Channels are traced if they were created while chan, chan-verbose or timing was on. EINVAL: NULL, or a
+ * name that there is not; nothing has changed. With or without a runtime. */
+CC_API int cc_trace_start(const char *categories);
+
+/* Switches all of them off, those of the environment too; a later start of the runtime looks at that again. */
+CC_API void cc_trace_stop(void);
+
 CC_END_DECLS
 
 #endif

@@ -37,7 +37,7 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     }
     ch->mode = (uint8_t)config->mode;
     ch->ordered = config->ordered;
-    ch->traced = cc__trace_any();
+    ch->traced = cc__trace_on(TRACE_CHAN | TRACE_CHAN_VERBOSE | TRACE_TIMING);
     ch->pool = config->on_create != NULL || config->on_reset != NULL || config->on_destroy != NULL;
     ch->quick = !ch->pool && !ch->traced && size == sizeof(uint64_t) && ch->capacity > 0;
 #ifndef CC_TSAN /* fibers of one worker are ordered by it, which the race detector does not see */
@@ -105,14 +105,14 @@ void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {
 
 int cc_chan_close_err(CCChan *ch, int error) {
     if (ch == NULL || error < 0) return EINVAL;
-    uint64_t start = cc__trace_any() ? cc__chan_trace_close(ch, error) : 0;
+    uint64_t start = cc__trace_on(TRACE_CHAN | TRACE_TIMING) ? cc__chan_trace_close(ch, error) : 0;
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__chan_lock(ch);
     cc__chan_close_locked(ch, error, &wakes);
     cc__lock_release(&ch->lock);
     cc__chan_wakes_flush(&wakes);
-    if (cc__trace_any()) cc__chan_trace_time(TIMED_CLOSE, start);
+    if (cc__trace_on(TRACE_TIMING)) cc__chan_trace_time(TIMED_CLOSE, start);
     return 0;
 }
 

@@ -40,7 +40,7 @@ struct CCChan {
     bool pool;       /* has callbacks */
     bool ordered;    /* carries tasks */
     bool homely;     /* may have a home */
-    bool traced;     /* something was traced when it was created */
+    bool traced;     /* its like was traced when it was created */
     uint32_t visits; /* in a row by the same worker, under the lock */
     uint32_t need;   /* visits that make a home */
     uint64_t last;   /* the tag of the last visitor */

@@ -127,6 +127,7 @@ static void report(void) {
     cc__dump_fibers(&out, &survey, print_servers);
     cc__dump_guests(&out);
     cc__dump_nurseries(&out);
+    cc__dump_inboxes(&out);
     if (!cc__graph_cycle(&out)) cc__out(&out, "no circle of waits was found: what they wait for was never to come\n");
     cc__survey_free(&survey);
     cc__out(&out, cc__get(&deadlock.abort)

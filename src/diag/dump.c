@@ -6,6 +6,7 @@
 #include "diag/lost.h"
 #include "plat/clock.h"
 #include "plat/symbol.h"
+#include "probe/trace.h"
 #include "sched/inject.h"
 
 #include <errno.h>
@@ -44,6 +45,16 @@ void cc__dump_workers(struct out *out) {
                 cc__timer_count(w), (unsigned long long)cc__get(&w->core.rounds));
     }
     cc__out(out, "global queue: %llu\n", (unsigned long long)cc__inject_len());
+    cc__dump_inboxes(out);
+}
+
+static void print_line(void *out, const char *line) {
+    cc__out(out, "%s\n", line);
+}
+
+void cc__dump_inboxes(struct out *out) {
+    enum { SHOWN = 32 };
+    if (cc__trace_on(TRACE_INBOX_DUMP)) cc__diag_inboxes(print_line, out, SHOWN);
 }
 
 /* ---- nurseries ---- */

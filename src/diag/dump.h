@@ -12,6 +12,7 @@ void cc__dump_end(void);
 
 /* The parts of the text, which a deadlock report uses too. */
 void cc__dump_workers(struct out *out);
+void cc__dump_inboxes(struct out *out); /* if CC_DEBUG_INBOX_DUMP asks for it */
 void cc__dump_nurseries(struct out *out);
 /* more: says something about a fiber that waits, after its line; may be NULL. */
 void cc__dump_fibers(struct out *out, const struct survey *survey,

@@ -12,7 +12,7 @@ _Static_assert(CC_STATS_REASONS == PROBE_REASONS && CC_STACK_STATS_BUCKETS == ST
 
 enum { STACKS_LOOKED_AT = 1024 }; /* about a microsecond each */
 
-/* Adds one worker's counters. Ended before spawned: never more have ended than were spawned. */
+/* Adds one worker's counters. */
 static void add_worker(CCStats *to, struct worker *w) {
     const struct probe *p = &w->core.probe;
     to->workers++;
@@ -37,12 +37,26 @@ static void add_worker(CCStats *to, struct worker *w) {
     to->polls += cc__get(&p->polls);
 }
 
-static CCStats totals(void) {
+/* What belongs to no worker. */
+static CCStats totals_of_threads(void) {
     CCStats total = {0};
     total.finished = cc__get_seq(&cc__sched.foreign_ended);
-    for (unsigned i = 0; i < cc__sched.count; i++) add_worker(&total, &cc__sched.workers[i]);
-    total.spawned += cc__get_seq(&cc__sched.foreign_spawned);
-    total.overflows += cc__get(&cc__sched.foreign_overflowed);
+    total.spawned = cc__get_seq(&cc__sched.foreign_spawned);
+    total.overflows = cc__get(&cc__sched.foreign_overflowed);
+    return total;
+}
+
+/* All that have ended are read before any that were spawned: never more have ended than were spawned. */
+static CCStats totals(void) {
+    CCStats total = {0};
+    uint64_t finished = cc__get_seq(&cc__sched.foreign_ended);
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
+        finished += cc__get_seq(&cc__sched.workers[i].core.probe.ended);
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) add_worker(&total, &cc__sched.workers[i]);
+    CCStats threads = totals_of_threads();
+    total.finished = finished;
+    total.spawned += threads.spawned;
+    total.overflows += threads.overflows;
     return total;
 }
 
@@ -120,6 +134,19 @@ struct table {
     unsigned columns;
 };
 
+/* Every counter is read once: the columns add up to the total although the workers go on. */
+static struct table read_table(void) {
+    struct table t = {.total = totals_of_threads()};
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        CCStats one = {0};
+        add_worker(&one, &cc__sched.workers[i]);
+        for (size_t k = 0; k < sizeof one / sizeof(uint64_t); k++)
+            ((uint64_t *)(void *)&t.total)[k] += ((const uint64_t *)(const void *)&one)[k];
+        if (i < COLUMNS) t.column[t.columns++] = one;
+    }
+    return t;
+}
+
 static int put(char *line, size_t size, int at, uint64_t value) {
     return at + snprintf(line + at, size - (size_t)at, " %*llu", WIDTH - 1, (unsigned long long)value);
 }
@@ -172,9 +199,7 @@ void cc__diag_stats(void) {
         {"notifies", offsetof(CCStats, notifies)},
         {"polls", offsetof(CCStats, polls)},
     };
-    struct table t = {.total = totals()};
-    t.columns = cc__sched.count < COLUMNS ? cc__sched.count : COLUMNS;
-    for (unsigned i = 0; i < t.columns; i++) add_worker(&t.column[i], &cc__sched.workers[i]);
+    struct table t = read_table();
     cc__warn("stats: %u workers, %llu spawned, %llu finished%s", cc__sched.count, (unsigned long long)t.total.spawned,
              (unsigned long long)t.total.finished, t.columns < cc__sched.count ? "; of the workers the first 16:" : "");
     say_head(&t);

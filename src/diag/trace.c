@@ -1,35 +1,83 @@
-/* trace.c - the lines of the trace categories, and the report of times. */
+/* trace.c - the lines of the trace categories, switching them on and off, and the report of times. */
 #include "probe/trace.h"
 #include "base/fatal.h"
 #include "diag/diag.h"
+#include "diag/view.h"
 #include "plat/clock.h"
 #include "plat/error.h"
 #include "plat/thread.h"
-#include "sched/sched.h"
+#include "sched/driver.h"
 
+#include <ccc/cc_diag.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-void cc__trace_line(const char *fmt, ...) {
+/* An after-switch action runs when the next fiber is current already, and that one may never have run: its stack then
+ * still carries the name of the last tenant, or none. So lines of such actions say for whom they speak. */
+static void say(struct fiber *f, bool ended, const char *fmt, va_list args) {
     int saved = cc__errno_get();
-    char text[320];
-    va_list args;
-    va_start(args, fmt);
+    char text[320], name[CC_FIBER_NAME_MAX] = "";
     (void)vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
     uint64_t us = (cc__clock_now() - cc__get(&cc__trace.since)) / 1000;
     unsigned long long whole = us / 1000000, part = us % 1000000;
     struct worker *w = cc__worker();
-    struct fiber *self = cc__sched_current(w);
-    if (self != NULL) {
-        const char *name = cc__get(&cc__get(&self->stack)->cold)->name;
-        cc__warn("%llu.%06llu worker %u fiber %u.%u%s%s%s: %s", whole, part, w->core.owner - 1, self->slot,
-                 cc__get(&self->generation), name[0] ? " '" : "", name, name[0] ? "'" : "", text);
-    } else {
+    if (f != NULL && !ended) cc__view_name(f, name);
+    if (f != NULL)
+        cc__warn("%llu.%06llu worker %u fiber %u.%u%s%s%s: %s", whole, part, w->core.owner - 1, f->slot,
+                 cc__get(&f->generation), name[0] ? " '" : "", name, name[0] ? "'" : "", text);
+    else if (w != NULL)
+        cc__warn("%llu.%06llu worker %u: %s", whole, part, w->core.owner - 1, text);
+    else
         cc__warn("%llu.%06llu thread %d: %s", whole, part, cc__thread_id(), text);
-    }
     cc__errno_set(saved);
 }
+
+void cc__trace_line(const char *fmt, ...) {
+    struct worker *w = cc__worker();
+    struct fiber *behalf = w != NULL ? cc__get(&w->core.behalf) : NULL;
+    va_list args;
+    va_start(args, fmt);
+    say(behalf != NULL ? behalf : cc__sched_current(w), behalf != NULL, fmt, args);
+    va_end(args);
+}
+
+void cc__trace_line_of(struct fiber *f, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    say(f, false, fmt, args);
+    va_end(args);
+}
+
+/* ---- on and off ---- */
+
+/* If the runtime runs it is told; if not, its start will look. */
+static void tell(void) {
+    if (cc__worker() != NULL) {
+        cc__sched_watch();
+    } else if (cc__driver_enter(false) == 0) {
+        cc__sched_watch();
+        cc__driver_leave();
+    }
+}
+
+int cc_trace_start(const char *categories) {
+    const char *unknown;
+    int length;
+    if (categories == NULL) return EINVAL;
+    uint32_t on = cc__trace_parse(categories, &unknown, &length);
+    if (unknown != NULL) return EINVAL;
+    cc__trace_add(on);
+    tell();
+    return 0;
+}
+
+void cc_trace_stop(void) {
+    cc__trace_clear();
+    tell();
+}
+
+/* ---- times ---- */
 
 static void report(const char *name, const struct timing *t) {
     char shares[600] = "";

@@ -34,13 +34,20 @@ static CC_NOINLINE CC_NO_TSAN __attribute__((no_sanitize("address"))) void read_
     to[n] = '\0';
 }
 
+void cc__view_name(struct fiber *f, char *name) {
+    uint64_t word = cc__get(&f->word);
+    const struct stack *s = cc__get(&f->stack);
+    name[0] = '\0';
+    if (s == NULL || (cc__word_state(word) == FIBER_PARKED && cc__word_reason(word) == PARK_RUN)) return;
+    uintptr_t cold = (uintptr_t)cc__get(&s->cold), low = (uintptr_t)s->base, high = low + cc__stack_size(s);
+    if (cold >= low && cold <= high - sizeof(struct fiber_cold)) read_name(((struct fiber_cold *)cold)->name, name);
+}
+
 static void find_stack(struct view *v, const struct stack *s) {
     v->started = true;
     v->low = (uintptr_t)s->base + cc__stack_guard_size(s);
     v->high = (uintptr_t)s->base + cc__stack_size(s);
-    uintptr_t cold = (uintptr_t)cc__get(&s->cold);
-    if (cold >= v->low && cold <= v->high - sizeof(struct fiber_cold))
-        read_name(((struct fiber_cold *)cold)->name, v->name);
+    cc__view_name(v->fiber, v->name);
 }
 
 static void find_frames(struct view *v, const struct context *context) {

@@ -45,6 +45,10 @@ void cc__view_trim(struct view *view);
 /* False: the slot has no tenant. sample: a fiber that runs is asked where, by a signal to its thread. */
 bool cc__view_take(uint32_t slot, bool sample, struct view *view);
 
+/* Its name as far as it can be read from outside; "": it has none, or has lent its stack, and its name with it. At
+ * most CC_FIBER_NAME_MAX bytes. */
+void cc__view_name(struct fiber *f, char *name);
+
 /* The fiber whose stack an address lies in, the innermost where one is lent; NULL: none. */
 struct fiber *cc__view_owner(uintptr_t address);
 

@@ -1,5 +1,5 @@
 /* state.c - the edges that can race, and the sentence for one that is illegal. */
-#include "fiber/state.h"
+#include "fiber/spec.h"
 
 #include "base/fatal.h"
 
@@ -18,6 +18,11 @@ const char *cc__park_name(unsigned reason) {
         [PARK_IO] = "io",
     };
     return reason < array_len(names) ? names[reason] : "";
+}
+
+const char *cc__wake_name(unsigned reason) {
+    static const char *const names[] = {"its object", "its timer", "cancellation"};
+    return reason >= WAKE_OBJECT && reason - WAKE_OBJECT < array_len(names) ? names[reason - WAKE_OBJECT] : "";
 }
 
 void cc__state_illegal(const struct fiber *f, uint64_t word, const char *edge) {
@@ -51,6 +56,17 @@ bool cc__state_commit(struct fiber *f) {
     }
 }
 
+/* The claim is made, and the fiber the caller's to enqueue: it cannot go. */
+static CC_COLD CC_NOINLINE enum claim watch_claim(struct fiber *f, uint64_t before, enum wake_reason reason) {
+    bool parked = cc__word_state(before) == FIBER_PARKED;
+    if (cc__spec_on()) cc__spec_claim(f, before, reason);
+    if (cc__trace_on(TRACE_WAKE))
+        cc__trace_line("wakes fiber %u.%u, which %s: %s; by %s", f->slot, cc__get(&f->generation),
+                       parked ? "waits for" : "is about to wait for", cc__park_name(cc__word_reason(before)),
+                       cc__wake_name(reason));
+    return parked ? CLAIM_WON : CLAIM_LATCHED;
+}
+
 enum claim cc__state_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason) {
     uint64_t word = cc__get_acquire(&f->word);
     for (;;) {
@@ -64,6 +80,8 @@ enum claim cc__state_claim(struct fiber *f, uint64_t ticket, enum wake_reason re
         else
             return CLAIM_LOST;
         /* Acquires the quiet stack from the park; releases what the claimant wrote to the wait that returns. */
-        if (cc__cas(&f->word, &word, to)) return state == FIBER_PARKED ? CLAIM_WON : CLAIM_LATCHED;
+        if (!cc__cas(&f->word, &word, to)) continue;
+        if (cc__trace_on(TRACE_WAKE | TRACE_SPEC)) return watch_claim(f, word, reason);
+        return state == FIBER_PARKED ? CLAIM_WON : CLAIM_LATCHED;
     }
 }

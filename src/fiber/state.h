@@ -100,6 +100,7 @@ CC_INLINE uint64_t cc__word_make(uint64_t ticket, unsigned owner, unsigned reaso
 const char *cc__state_name(enum fiber_state state);
 /* "" for none, and for what is none. */
 const char *cc__park_name(unsigned reason);
+const char *cc__wake_name(unsigned reason);
 
 CC_NORETURN CC_COLD void cc__state_illegal(const struct fiber *f, uint64_t word, const char *edge);
 

@@ -8,6 +8,7 @@
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "fiber/stack.h"
+#include "probe/trace.h"
 
 #include <ccc/cc_panic.h>
 #include <errno.h>
@@ -38,6 +39,9 @@ bool cc__nursery_fail(CCNursery *n, int code, const char *text) {
     if (first) n->code = code;
     keep_locked(n, &error);
     cc__lock_release(&n->scope.lock);
+    if (cc__trace_on(TRACE_NURSERY))
+        cc__trace_line("nursery %p '%s': a child fails with error %d%s%s", (void *)n, n->name, code,
+                       error.text[0] != '\0' ? ": " : "", error.text);
     /* The first one alone, so that the reason below is what the wait returns. */
     if (first && (n->mode & CC_NURSERY_KEEP_GOING) == 0) cc__scope_cancel(&n->scope, &error);
     return true;

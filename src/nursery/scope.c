@@ -3,6 +3,7 @@
 
 #include "base/fatal.h"
 #include "fiber/stack.h"
+#include "probe/trace.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -166,6 +167,8 @@ void cc__scope_cancel(struct scope *s, const CCError *reason) {
     bool inside = w != NULL || cc__driver_enter(false) == 0, grace = false;
     if (inside) cc__cancel_begin();
     if (mark(s, reason, &grace) && inside) {
+        if (cc__trace_on(TRACE_NURSERY))
+            cc__trace_line("scope %p: is cancelled, error %d: %s", (void *)s, reason->code, reason->text);
         wake_all(s);
         if (grace) cc__scope_begin_grace(s);
     }

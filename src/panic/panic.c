@@ -11,6 +11,7 @@
  */
 #include "panic/panic.h"
 #include "base/fatal.h"
+#include "probe/trace.h"
 #include "sched/driver.h"
 
 #include <errno.h>
@@ -62,6 +63,9 @@ static CCDefer **begin(struct panic *p) {
 
 static CC_NORETURN void leave_to(CCDefer **list, struct panic *p, struct boundary *b) {
     *list = &b->node;
+    if (cc__trace_on(TRACE_PANIC))
+        cc__trace_line("panic %s its %s: %s", p->stopped ? "was stopped and leaves" : "ends",
+                       b->node.fn == MARK_SCOPE ? "scope" : "fiber", p->info.message);
     if (b->node.fn == MARK_SCOPE) {
         struct scope *scope = container_of(b, struct scope, boundary);
         scope->failed = !p->stopped;
@@ -76,6 +80,7 @@ static CC_NORETURN void leave_to(CCDefer **list, struct panic *p, struct boundar
 
 static CC_NORETURN void unwind(struct panic *p) {
     CCDefer **list = begin(p), *d;
+    if (cc__trace_on(TRACE_PANIC)) cc__trace_line("panic begins: %s", p->info.message);
     while (!cc__defer_is_boundary(d = take_next(list, p)))
         if (d->fn != MARK_PANIC) cc__defer_run(d); /* else: this one has taken its place */
     leave_to(list, p, container_of(d, struct boundary, node));
@@ -110,6 +115,7 @@ bool cc_recover(CCPanic *info) {
     while (d != NULL && !cc__defer_is_boundary(d) && d->fn != MARK_PANIC) d = d->next;
     if (d == NULL || d->fn != MARK_PANIC || panic_of(d)->stopped) return false;
     panic_of(d)->stopped = true;
+    if (cc__trace_on(TRACE_PANIC)) cc__trace_line("panic is stopped: %s", panic_of(d)->info.message);
     if (info != NULL) *info = panic_of(d)->info;
     return true;
 }

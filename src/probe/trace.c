@@ -2,13 +2,78 @@
 #include "probe/trace.h"
 
 #include "plat/clock.h"
+#include "sync/lock.h"
+
+#include <string.h>
 
 struct trace cc__trace;
 
-void cc__trace_set(uint32_t categories) {
+static struct {
+    struct lock lock;
+    uint32_t environment, program;
+} wanted;
+
+/* seq_cst: who changes the categories looks next whether the runtime runs, and the other way round (sched/watch.c). */
+static void apply_locked(void) {
     if (cc__get(&cc__trace.since) == 0) cc__set(&cc__trace.since, cc__clock_now());
-    cc__set(&cc__trace.on, categories);
+    cc__set_seq(&cc__trace.on, wanted.environment | wanted.program);
 }
+
+void cc__trace_set(uint32_t categories) {
+    cc__lock_take(&wanted.lock);
+    wanted.environment = categories;
+    apply_locked();
+    cc__lock_release(&wanted.lock);
+}
+
+void cc__trace_add(uint32_t categories) {
+    cc__lock_take(&wanted.lock);
+    wanted.program |= categories;
+    apply_locked();
+    cc__lock_release(&wanted.lock);
+}
+
+void cc__trace_clear(void) {
+    cc__lock_take(&wanted.lock);
+    wanted.environment &= ~(uint32_t)TRACE_ALL;
+    wanted.program = 0;
+    apply_locked();
+    cc__lock_release(&wanted.lock);
+}
+
+/* ---- names ---- */
+
+const char cc__trace_known[] =
+    "park, wake, join, inbox, sysmon, chan, chan-verbose, spawn, steal, timer, nursery, panic, timing, all";
+
+uint32_t cc__trace_parse(const char *list, const char **unknown, int *length) {
+    static const struct {
+        const char *name;
+        uint32_t categories;
+    } names[] = {
+        {"park", TRACE_PARK},     {"wake", TRACE_WAKE},     {"join", TRACE_JOIN},
+        {"inbox", TRACE_INBOX},   {"sysmon", TRACE_SYSMON}, {"chan", TRACE_CHAN},
+        {"spawn", TRACE_SPAWN},   {"steal", TRACE_STEAL},   {"chan-verbose", TRACE_CHAN | TRACE_CHAN_VERBOSE},
+        {"timer", TRACE_TIMER},   {"panic", TRACE_PANIC},   {"nursery", TRACE_NURSERY},
+        {"timing", TRACE_TIMING}, {"all", TRACE_ALL},
+    };
+    uint32_t categories = 0;
+    *unknown = NULL;
+    for (const char *at = list; *at != '\0'; at += *at == ',') {
+        size_t n = strcspn(at, ","), i = 0;
+        while (i < array_len(names) && (strlen(names[i].name) != n || memcmp(names[i].name, at, n) != 0)) i++;
+        if (i < array_len(names)) {
+            categories |= names[i].categories;
+        } else if (n > 0 && *unknown == NULL) {
+            *unknown = at;
+            *length = n < 64 ? (int)n : 64;
+        }
+        at += n;
+    }
+    return categories;
+}
+
+/* ---- times ---- */
 
 enum { STRIPES = 8 }; /* guess: what two workers share is added with read-modify-writes, so it is right anyway */
 

@@ -80,11 +80,31 @@ static bool flag(const char *name) {
     return flag_said(name, true);
 }
 
+/* CC_TRACE, and the variables that each switch one category on. */
 static uint32_t trace(bool say) {
+    static const struct {
+        const char *name;
+        uint32_t categories;
+    } variables[] = {
+        {"CC_PARK_DEBUG", TRACE_PARK},
+        {"CC_DEBUG_WAKE", TRACE_WAKE},
+        {"CC_DEBUG_JOIN", TRACE_JOIN},
+        {"CC_DEBUG_INBOX", TRACE_INBOX},
+        {"CC_DEBUG_INBOX_DUMP", TRACE_INBOX_DUMP},
+        {"CC_DEBUG_SYSMON", TRACE_SYSMON},
+        {"CC_V3_SPEC_ASSERT", TRACE_SPEC},
+        {"CC_CHAN_DEBUG", TRACE_CHAN},
+        {"CC_CHAN_DEBUG_VERBOSE", TRACE_CHAN | TRACE_CHAN_VERBOSE},
+        {"CC_CHANNEL_TIMING", TRACE_TIMING},
+    };
     uint32_t on = 0;
-    if (flag_said("CC_CHAN_DEBUG", say)) on |= TRACE_CHAN;
-    if (flag_said("CC_CHAN_DEBUG_VERBOSE", say)) on |= TRACE_CHAN | TRACE_CHAN_VERBOSE;
-    if (flag_said("CC_CHANNEL_TIMING", say)) on |= TRACE_TIMING;
+    for (size_t i = 0; i < array_len(variables); i++)
+        if (flag_said(variables[i].name, say)) on |= variables[i].categories;
+    const char *list = getenv("CC_TRACE"), *unknown = NULL;
+    int length = 0;
+    if (list != NULL) on |= cc__trace_parse(list, &unknown, &length);
+    if (unknown != NULL && say)
+        cc__warn("ignoring '%.*s' in CC_TRACE: the categories are %s", length, unknown, cc__trace_known);
     return on;
 }
 

@@ -9,6 +9,10 @@
  * RT-2  Fibers keep the runtime up by being there: it stops only when no task is active.
  * RT-3  A thread that wakes a fiber is counted before the fiber can run, hence before it can end: the look at the
  *       count, which comes after the look at the tasks, sees it.
+ * RT-4  Shutdown: (1) wait for the tasks to end, for as long as the caller says; (2) refuse new ones; (3) cancel the waits
+ *       of those that are left, and again what they wait for next; (4) wait until all have ended: then every queue and
+ *       inbox is empty, since whoever is in one is active; (5) the workers leave. Who does not end keeps the runtime up,
+ *       and is named.
  */
 #include "base/fatal.h"
 #include "diag/diag.h"
@@ -102,6 +106,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
                  cc__barrier_asymmetric ? "asymmetric" : "symmetric");
     cc__diag_dump_on(config.dump_signal);
     cc__set_seq(&rt.state, RT_RUNNING);
+    cc__sched_watch();
     return 0;
 }
 
@@ -205,13 +210,13 @@ static bool wind_down(uint64_t timeout_ms) {
         if (cc__clock_now() >= patient_until) break;
     }
     if (rt.config.leak_report) cc__diag_leaks("when the runtime shuts down");
-    cc__set_seq(&cc__sched.refusing, true);
+    cc__or_seq(&cc__sched.spawns, SPAWNS_REFUSED);
     cc__sched_contest(true);
     uint64_t until = cc_after_ms(grace_ms).ns;
     while (drain_by_cancelling(until))
         if (close_door()) return true;
     cc__sched_contest(false);
-    cc__set_seq(&cc__sched.refusing, false);
+    cc__and_seq(&cc__sched.spawns, ~(uint32_t)SPAWNS_REFUSED);
     return false;
 }
 

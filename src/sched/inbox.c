@@ -1,8 +1,14 @@
 /* inbox.c - fibers addressed to one worker. */
 #include "sched/inbox.h"
 
+#include "fiber/spec.h"
+
 void cc__inbox_push(struct worker *to, struct fiber *f) {
-    cc__add_relaxed(&to->remote.inbox_len, 1);
+    if (cc__spec_on()) cc__spec_enqueue(f);
+    uint32_t before = cc__add_relaxed(&to->remote.inbox_len, 1);
+    if (cc__trace_on(TRACE_INBOX))
+        cc__trace_line("inbox of worker %u: fiber %u.%u comes, behind %u", to->core.owner - 1, f->slot,
+                       cc__get(&f->generation), before);
     struct fiber *head = cc__get(&to->remote.inbox);
     do {
         cc__set(&f->link.next, head ? &head->link : NULL);
@@ -11,8 +17,11 @@ void cc__inbox_push(struct worker *to, struct fiber *f) {
     } while (!cc__cas_seq(&to->remote.inbox, &head, f));
 }
 
-uint32_t cc__inbox_take(struct worker *from, struct link *list) {
-    if (cc__get(&from->remote.inbox) == NULL) return 0;
+static CC_COLD CC_NOINLINE void say_taken(struct worker *from, uint32_t n) {
+    if (n > 0) cc__trace_line("inbox of worker %u: %u taken", from->core.owner - 1, n);
+}
+
+static CC_NOINLINE uint32_t take(struct worker *from, struct link *list) {
     struct fiber *f = cc__swap(&from->remote.inbox, NULL); /* acquires all pushes */
     uint32_t n = 0;
     struct link *end = cc__get(&list->prev);
@@ -23,5 +32,10 @@ uint32_t cc__inbox_take(struct worker *from, struct link *list) {
         l = older;
     }
     cc__sub(&from->remote.inbox_len, n);
+    if (cc__trace_on(TRACE_INBOX)) say_taken(from, n);
     return n;
+}
+
+uint32_t cc__inbox_take(struct worker *from, struct link *list) {
+    return cc__get(&from->remote.inbox) == NULL ? 0 : take(from, list);
 }

@@ -1,6 +1,8 @@
 /* inject.c - the global queue. */
 #include "sched/inject.h"
 
+#include "fiber/spec.h"
+
 static void overflow(struct fiber *f) {
     cc__lock_take(&cc__sched.overflow.lock);
     cc__list_push_back(&cc__sched.overflow.list, &f->link);
@@ -15,6 +17,7 @@ static void overflow(struct fiber *f) {
 }
 
 void cc__inject_put(struct fiber *f) {
+    if (cc__spec_on()) cc__spec_enqueue(f);
     if (unlikely(cc__get(&cc__sched.overflow.count) != 0 || !cc__ring_put(&cc__sched.ring, f))) overflow(f);
 }
 

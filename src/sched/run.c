@@ -20,6 +20,12 @@
 
 #include <string.h>
 
+/* RUNNABLE -> RUNNING, of one that was just taken from the own queue. */
+CC_INLINE void run_next(struct worker *w, struct fiber *next) {
+    cc__spec_run_hot(next, w->core.owner);
+    cc__state_run(next, w->core.owner);
+}
+
 /* ---- the end ---- */
 
 static void after_exit(struct worker *w, void *arg) {
@@ -45,7 +51,7 @@ static struct fiber *heir(struct worker *w) {
     return NULL;
 #else
     struct fiber *next = cc__next_local(w);
-    if (next != NULL && cc__get(&next->stack) != NULL) cc__state_run(next, w->core.owner);
+    if (next != NULL && cc__get(&next->stack) != NULL) run_next(w, next);
     return next;
 #endif
 }
@@ -82,7 +88,7 @@ static CC_NORETURN void leave_for_good(struct fiber *self) {
     } else {
         struct context first;
         cc__set(&self->stack, NULL);
-        cc__state_run(next, w->core.owner);
+        run_next(w, next);
         cc__switch_bind(next, stack);
         cc__context_start(&first, cc__stack_top(stack), cc__run_fiber);
         cc__san_leave(NULL, &stack->san);
@@ -152,12 +158,12 @@ void cc__run_fiber(void *worker) {
 CC_INLINE struct worker *park_for(struct worker *w, struct fiber *self, struct fiber *next, after_fn after, void *arg) {
     if (likely(next != NULL)) {
         if (likely(cc__get(&next->stack) != NULL)) {
-            cc__state_run(next, w->core.owner);
+            run_next(w, next);
             return cc__switch_fiber(w, self, next, after, arg);
         }
         struct stack *stack = cc__state_args(next) == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
         if (stack != NULL) {
-            cc__state_run(next, w->core.owner);
+            run_next(w, next);
             return cc__switch_fresh(w, self, next, stack, after, arg);
         }
         cc__set(&w->core.pending, next);
@@ -166,11 +172,13 @@ CC_INLINE struct worker *park_for(struct worker *w, struct fiber *self, struct f
 }
 
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+    cc__held_check_park();
     cc__fiber_note_turn(self, cc__get(&w->core.rounds));
     return park_for(w, self, cc__next_local(w), after, arg);
 }
 
 struct worker *cc__sched_park_inside(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+    cc__held_check_park();
     cc__fiber_note_turn(self, cc__get(&w->core.rounds));
     struct fiber *next = NULL;
     if (likely(cc__next_turn(w))) {
@@ -255,6 +263,7 @@ static void after_yield_native(struct worker *w, void *arg) {
 
 static void yield_fiber(struct worker *w, struct fiber *self) {
     struct runq *q = &w->runq;
+    cc__held_check_park();
     if (unlikely(!cc__next_turn(w))) {
         cc__switch_native(w, self, after_yield_native, self);
         return;
@@ -267,7 +276,7 @@ static void yield_fiber(struct worker *w, struct fiber *self) {
             (void)cc__runq_pop_fifo(&q->fifo);
             cc__runq_sub_owner(q, 1);
             cc__next_mind_others(w);
-            cc__state_run(next, w->core.owner);
+            run_next(w, next);
             cc__switch_fiber(w, self, next, after_yield, self);
             return;
         }

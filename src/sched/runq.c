@@ -1,6 +1,8 @@
 /* runq.c - the parts of the run queue that are not on the hot path: sharing, moving in bulk. */
 #include "sched/runq.h"
 
+#include "fiber/spec.h"
+
 #include "sched/idle.h"
 #include "sched/inject.h"
 
@@ -41,6 +43,7 @@ void cc__runq_append(struct worker *w, struct link *list, uint32_t n) {
     for (struct link *l = cc__get(&list->prev); l != list;) {
         struct link *older = cc__get(&l->prev);
         struct fiber *f = cc__fiber_of(l);
+        if (cc__spec_on()) cc__spec_enqueue(f);
         if (cc__get(&f->word) & WORD_FRESH) {
             cc__state_move(f, w->core.owner);
             cc__list_remove(l);
@@ -62,6 +65,7 @@ static void share(struct worker *w, uint32_t n) {
     cc__bias_leave(&w->runq.bias);
     cc__inject_put_all(&list, n);
     cc__count_n(w, shared, n);
+    if (cc__trace_on(TRACE_STEAL) && n > 0) cc__trace_line("shares %u fibers with workers that have none", n);
 }
 
 void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {

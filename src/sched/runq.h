@@ -17,6 +17,7 @@
 #ifndef CC_SCHED_RUNQ_H
 #define CC_SCHED_RUNQ_H
 
+#include "fiber/spec.h"
 #include "sched/sched.h"
 
 enum {
@@ -72,6 +73,7 @@ CC_INLINE struct fiber *cc__runq_pick_owner(struct worker *w) {
 
 /* Inside the lock. A fiber that was just woken; it runs next. */
 CC_INLINE void cc__runq_slot_owner(struct runq *q, struct fiber *f) {
+    cc__spec_enqueue_hot(f);
     struct fiber *before = cc__get(&q->slot);
     if (unlikely(before != NULL)) cc__list_push_back(&q->fifo, &before->link);
     cc__set(&q->slot, f);

@@ -46,6 +46,7 @@ struct worker_core {
     unsigned owner;                /* this worker's number plus one, as in a state word */
     uint64_t tag;                  /* the same, with the number of the runtime's start: never reused, never 0 */
     struct fiber *_Atomic pending; /* taken from a queue, waits for a stack */
+    struct fiber *_Atomic behalf;  /* trace: whose end the worker is telling its joiners */
     struct fiber_cache fibers;
     struct stack_cache stacks;
     struct context native; /* the worker's own stack */
@@ -58,10 +59,10 @@ struct worker_remote {
     _Atomic uint32_t inbox_len;
     _Atomic uint32_t wake;  /* futex: enum wake_word */
     _Atomic uint64_t woken; /* fibers that OS threads have woken and meant for this worker */
-    struct link idle;      /* on sched.idle.list, under its lock */
-    bool asleep;           /* under sched.idle.lock */
-    _Atomic uint32_t life; /* enum worker_life */
-    _Atomic int32_t tid;   /* the system's number for its thread */
+    struct link idle;       /* on sched.idle.list, under its lock */
+    bool asleep;            /* under sched.idle.lock */
+    _Atomic uint32_t life;  /* enum worker_life */
+    _Atomic int32_t tid;    /* the system's number for its thread */
 };
 
 /* A worker is a place that lasts; its thread may come and go (elastic.c). Written under sched.idle.lock. */
@@ -101,6 +102,10 @@ struct worker {
 #define want_hungry(want) ((uint32_t)(want))
 #define want_idle(want) ((uint32_t)((want) >> 32))
 
+/* What makes a spawn, and a park, take the longer way. */
+enum { SPAWNS_REFUSED = 1 /* no new tasks */, SPAWNS_TRACED = 2 };
+enum { CANCELS_MADE = 1 /* since the start */, CANCELS_WATCHED = 2 /* watch.c */ };
+
 struct sched {
     struct worker *workers; /* `max` of them, all set up at the start */
     _Atomic unsigned count; /* those that ever had a thread are the first `count`; only grows (ELASTIC-1) */
@@ -110,9 +115,9 @@ struct sched {
     _Atomic uint32_t skip;      /* grows while waking sleepers does not pay (idle.c) */
     _Atomic uint32_t stop;      /* workers leave when they find nothing */
     _Atomic uint32_t draining;  /* somebody waits for all tasks to end: say so when idle */
-    _Atomic uint32_t refusing;  /* no new tasks */
+    _Atomic uint32_t spawns;    /* SPAWNS_ bits */
     _Atomic uint32_t contested; /* cc__sched_contest: cancellers at work */
-    _Atomic uint32_t cancels;   /* something was cancelled since the start: parking fibers look (wait/cancel.h) */
+    _Atomic uint32_t cancels;   /* CANCELS_ bits: parking fibers look (wait/cancel.h) */
     _Atomic uint32_t drained;   /* futex: changes whenever a worker goes idle while draining */
     _Alignas(CC_LINE) struct {
         struct lock lock;
@@ -135,6 +140,10 @@ struct sched {
     /* Tasks started, and fibers ended before they began, by threads that are not workers. */
     _Atomic uint64_t foreign_spawned, foreign_ended;
     _Atomic uint64_t foreign_overflowed; /* as probe.overflowed */
+    struct {
+        struct lock lock;
+        bool wakes; /* one of `contested` is ours */
+    } watch;
 };
 
 extern struct sched cc__sched;
@@ -216,6 +225,8 @@ struct worker *cc__sched_park_inside(struct worker *w, struct fiber *self, after
 int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots);
 /* All tasks have ended. */
 void cc__sched_stop(void);
+/* The categories of probe/trace.h have changed, or the runtime has just started to run. */
+void cc__sched_watch(void);
 /* Waits until no task is active. False: not by `until`. */
 bool cc__sched_drain(uint64_t until);
 

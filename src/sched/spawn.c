@@ -29,6 +29,7 @@ void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
     if (likely(w != NULL)) {
         cc__state_spawn(f, w->core.owner, args);
         cc__count(w, spawned);
+        cc__spec_enqueue_hot(f);
         cc__bias_enter(&w->runq.bias);
         cc__list_push_front(&w->runq.fresh, &f->link);
         cc__runq_add_owner(&w->runq, 1);
@@ -42,6 +43,7 @@ void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
 }
 
 void cc__sched_ready(struct fiber *f) {
+    cc__held_check_flush();
     struct worker *w = cc__worker();
     if (likely(w != NULL)) {
         cc__bias_enter(&w->runq.bias);
@@ -60,11 +62,14 @@ void cc__sched_ready(struct fiber *f) {
 }
 
 void cc__sched_ready_all(struct link *list, uint32_t n) {
+    cc__held_check_flush();
     struct worker *w = cc__worker();
     if (w == NULL) {
         while (!cc__list_empty(list)) cc__sched_ready(cc__fiber_of(cc__list_pop_front(list)));
         return;
     }
+    if (cc__spec_on())
+        for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) cc__spec_enqueue(cc__fiber_of(l));
     cc__bias_enter(&w->runq.bias);
     cc__list_append_all(&w->runq.fifo, list);
     cc__runq_add_owner(&w->runq, n);

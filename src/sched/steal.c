@@ -11,8 +11,14 @@
 
 #include "base/rng.h"
 #include "plat/clock.h"
+#include "probe/trace.h"
 #include "sched/driver.h"
 #include "sched/inbox.h"
+
+static void say(const char *what, uint32_t n, struct worker *victim) {
+    if (cc__trace_on(TRACE_STEAL))
+        cc__trace_line("takes %u fibers from %s of worker %u", n, what, victim->core.owner - 1);
+}
 
 /* Visits every other worker once, from a random start. */
 #define for_others(w, victim)                                                                                         \
@@ -27,7 +33,9 @@ bool cc__steal(struct worker *w) {
     uint32_t n = 0, fired = 0;
     uint64_t now = 0;
     for_others(w, victim) {
-        n += cc__inbox_take(victim, &list);
+        uint32_t came = cc__inbox_take(victim, &list);
+        if (came != 0) say("the inbox", came, victim);
+        n += came;
         unsigned index = victim->core.owner - 1;
         uint64_t due = cc__driver_timers_next(index);
         if (due != UINT64_MAX) {
@@ -52,6 +60,7 @@ static bool rob(struct worker *w, struct worker *victim) {
     uint32_t n = cc__runq_take_oldest(&victim->runq, half < SHARE_MAX ? half : SHARE_MAX, true, &list);
     cc__bias_release(&victim->runq.bias);
     if (n == 0) return false;
+    say("the queue", n, victim);
     cc__runq_append(w, &list, n);
     w->received += n;
     cc__count_n(w, robbed, n);
@@ -63,6 +72,7 @@ static bool take_inbox(struct worker *w, struct worker *victim) {
     cc__list_init(&list);
     uint32_t n = cc__inbox_take(victim, &list);
     if (n == 0) return false;
+    say("the inbox", n, victim);
     cc__runq_append(w, &list, n);
     cc__count_n(w, robbed, n);
     return true;

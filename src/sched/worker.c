@@ -1,12 +1,16 @@
 /* worker.c - the OS threads that run fibers: their loop, their start, their end. */
 #include "sched/sched.h"
 
+#include "base/fatal.h"
 #include "base/mem.h"
+#include "fiber/spec.h"
 #include "plat/clock.h"
 #include "plat/fault.h"
 #include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/idle.h"
+#include "sched/inbox.h"
+#include "sched/inject.h"
 #include "sched/next.h"
 #include "sched/switch.h"
 #include "sched/sysmon.h"
@@ -62,6 +66,7 @@ static void run(struct worker *w, struct fiber *f) {
         cc__context_start(&first, cc__stack_top(stack), cc__run_fiber);
         to = &first;
     }
+    if (cc__spec_on()) cc__spec_run(f, w->core.owner);
     cc__state_run(f, w->core.owner);
     cc__bump(&w->core.rounds);
     cc__set(&w->core.current, f);
@@ -167,7 +172,19 @@ int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots) {
     return error;
 }
 
+/* RT-4: no task is active, so nothing can be waiting for a turn. */
+static void check_empty(void) {
+    cc__debug_assert(cc__inject_len() == 0, "RT-4: the global queue is empty when the workers leave");
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        struct worker *w = &cc__sched.workers[i];
+        (void)w;
+        cc__debug_assert(cc__inbox_empty(w), "RT-4: an inbox is empty when the workers leave");
+        cc__debug_assert(cc__get(&w->runq.count) == 0, "RT-4: a run queue is empty when the workers leave");
+    }
+}
+
 void cc__sched_stop(void) {
+    check_empty();
     cc__sysmon_stop();
     stop_workers();
 }

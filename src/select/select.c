@@ -341,7 +341,7 @@ static CC_NOINLINE CC_COLD int select_traced(CCCase *cases, size_t n, CCSelectOr
 }
 
 CC_INLINE int select_any(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
-    if (cc__trace_any()) return select_traced(cases, n, order, deadline, wait, chosen);
+    if (cc__trace_on(TRACE_CHAN_VERBOSE | TRACE_TIMING)) return select_traced(cases, n, order, deadline, wait, chosen);
     return select_one(cases, n, order, deadline, wait, chosen);
 }
 

@@ -50,6 +50,8 @@
 #define cc__and(p, bits) atomic_fetch_and_explicit((p), (bits), memory_order_acq_rel)
 #define cc__add_seq(p, n) atomic_fetch_add_explicit((p), (n), memory_order_seq_cst)
 #define cc__sub_seq(p, n) atomic_fetch_sub_explicit((p), (n), memory_order_seq_cst)
+#define cc__or_seq(p, bits) atomic_fetch_or_explicit((p), (bits), memory_order_seq_cst)
+#define cc__and_seq(p, bits) atomic_fetch_and_explicit((p), (bits), memory_order_seq_cst)
 #define cc__add_relaxed(p, n) atomic_fetch_add_explicit((p), (n), memory_order_relaxed)
 
 /* A release on another fiber's behalf, after the switch away from it: the race detector, which sees fibers as

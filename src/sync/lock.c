@@ -18,11 +18,11 @@ void cc__lock_slow(struct lock *lock) {
     unsigned wait = 1, waited = 0;
     while (waited < PATIENCE) {
         for (unsigned i = 0; i < wait; i++) cc__cpu_relax();
-        if (cc__lock_try(lock)) return;
+        if (cc__lock_look_and_grab(lock)) return;
         waited += wait;
         if (wait < PAUSES) wait *= 2;
     }
-    for (unsigned i = 0; !cc__lock_try(lock); i++) {
+    for (unsigned i = 0; !cc__lock_look_and_grab(lock); i++) {
         if (i < YIELDS)
             cc__thread_yield();
         else
@@ -32,6 +32,7 @@ void cc__lock_slow(struct lock *lock) {
 
 #ifdef CC_TSAN
 CC_NOINLINE CC_NO_TSAN void cc__lock_release_hidden(struct lock *lock) {
+    cc__held_releases(lock);
     cc__set_release(&lock->word, 0);
 }
 #endif

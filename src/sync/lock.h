@@ -14,6 +14,7 @@
 
 #include "plat/san.h"
 #include "sync/atomic.h"
+#include "sync/held.h"
 
 struct lock {
     _Atomic uint32_t word;
@@ -21,22 +22,36 @@ struct lock {
 
 void cc__lock_slow(struct lock *lock);
 
-CC_INLINE bool cc__lock_try(struct lock *lock) {
-    uint32_t free_word = 0;
-    return cc__get(&lock->word) == 0 && cc__cas(&lock->word, &free_word, 1);
-}
-
-/* The same without the look before: for a lock that is expected to be free. */
-CC_INLINE bool cc__lock_try_now(struct lock *lock) {
+/* One attempt, of which sync/held.h does not hear. */
+CC_INLINE bool cc__lock_grab(struct lock *lock) {
     uint32_t free_word = 0;
     return cc__cas(&lock->word, &free_word, 1);
 }
 
+CC_INLINE bool cc__lock_look_and_grab(struct lock *lock) {
+    return cc__get(&lock->word) == 0 && cc__lock_grab(lock);
+}
+
+CC_INLINE bool cc__lock_try(struct lock *lock) {
+    if (!cc__lock_look_and_grab(lock)) return false;
+    cc__held_took(lock);
+    return true;
+}
+
+/* The same without the look before: for a lock that is expected to be free. */
+CC_INLINE bool cc__lock_try_now(struct lock *lock) {
+    if (!cc__lock_grab(lock)) return false;
+    cc__held_took(lock);
+    return true;
+}
+
 CC_INLINE void cc__lock_take(struct lock *lock) {
-    if (unlikely(!cc__lock_try_now(lock))) cc__lock_slow(lock);
+    if (unlikely(!cc__lock_grab(lock))) cc__lock_slow(lock);
+    cc__held_took(lock);
 }
 
 CC_INLINE void cc__lock_release(struct lock *lock) {
+    cc__held_releases(lock);
     cc__set_release(&lock->word, 0); /* pairs with the CAS of the next holder */
 }
 
@@ -51,6 +66,7 @@ CC_INLINE void cc__lock_release_hidden(struct lock *lock) {
 }
 #endif
 CC_INLINE void cc__lock_leave(struct lock *lock) {
+    cc__held_hands_over(lock);
     cc__san_release(&lock->word);
 }
 

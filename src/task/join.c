@@ -14,6 +14,7 @@
 #include "wait/arm.h"
 
 #include "base/fatal.h"
+#include "probe/trace.h"
 
 #include <errno.h>
 
@@ -65,11 +66,25 @@ static CC_NOINLINE void deliver_locked(struct fiber *f, struct wakes *wakes) {
     }
 }
 
+/* Another fiber may be running on this worker already: the lines are on behalf of the one that has ended. */
+static CC_COLD CC_NOINLINE void deliver_traced_locked(struct fiber *f, struct wakes *wakes) {
+    struct worker *w = cc__worker();
+    cc__set(&w->core.behalf, f);
+    if (cc__trace_on(TRACE_JOIN)) cc__trace_line("the task has ended, wakes its joiners");
+    deliver_locked(f, wakes);
+    cc__set(&w->core.behalf, NULL);
+}
+
 /* consumed: the caller joins it, with a handle. Consumes the lock. */
 static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    if (unlikely(f->joiners != NULL)) deliver_locked(f, &wakes);
+    if (unlikely(f->joiners != NULL)) {
+        if (cc__trace_on(TRACE_JOIN | TRACE_WAKE))
+            deliver_traced_locked(f, &wakes);
+        else
+            deliver_locked(f, &wakes);
+    }
     cc__state_done(f);
     if (!consumed)
         cc__set(&f->handles,
@@ -113,7 +128,9 @@ static int join_by_waiting(struct worker *w, struct fiber *f, void **result, uin
     }
     struct arm arm = {.waiter = &waiter, .value = result, .object = f, .lock = &f->join_lock};
     link_locked(&arm);
+    if (cc__trace_on(TRACE_JOIN)) cc__trace_line("join of fiber %u.%u: waits", f->slot, cc__get(&f->generation));
     enum wake_reason reason = cc__wait_locked(&waiter, &f->join_lock, (struct wait_what){PARK_JOIN, f});
+    if (cc__trace_on(TRACE_JOIN)) cc__trace_line("join of fiber %u: woken by %s", f->slot, cc__wake_name(reason));
     if (reason == WAKE_OBJECT) {
         *consumed = true;
         return arm.error;

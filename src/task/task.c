@@ -2,6 +2,8 @@
 #include "task/task.h"
 
 #include "base/mem.h"
+#include "plat/symbol.h"
+#include "probe/trace.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -64,29 +66,27 @@ static CCFiberId start(struct worker *w, struct fiber *f, enum fiber_args args) 
 }
 
 /* fn(arg), nothing to copy. */
-static inline int spawn_pointer(struct worker *w, CCTask *task, CCTaskFn fn, void *arg, struct origin from) {
-    struct fiber *f = new_fiber(w, fn, task != NULL, from);
+CC_INLINE int spawn_pointer(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg, struct origin from) {
+    struct fiber *f = new_fiber(w, fn, handle, from);
     if (unlikely(f == NULL)) return ENOMEM;
     memcpy(f->args, &arg, sizeof arg);
-    CCFiberId id = start(w, f, ARGS_POINTER);
-    if (task != NULL) task->id = id;
+    *id = start(w, f, ARGS_POINTER);
     return 0;
 }
 
 /* A copy of the arguments that fits into the record. */
-static int spawn_inline(struct worker *w, CCTask *task, CCTaskFn fn, const void *args, size_t size,
-                        struct origin from) {
-    struct fiber *f = new_fiber(w, fn, task != NULL, from);
+CC_INLINE int spawn_inline(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, const void *args, size_t size,
+                           struct origin from) {
+    struct fiber *f = new_fiber(w, fn, handle, from);
     if (unlikely(f == NULL)) return ENOMEM;
     memcpy(f->args, args, size);
-    CCFiberId id = start(w, f, ARGS_INLINE);
-    if (task != NULL) task->id = id;
+    *id = start(w, f, ARGS_INLINE);
     return 0;
 }
 
 /* A name, a stack size, large arguments: in a block of its own. */
-static int spawn_block(struct worker *w, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *o,
-                       struct origin from) {
+static CC_NOINLINE int spawn_block(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg,
+                                   const CCSpawnOptions *o, struct origin from) {
     struct fiber_block *block = cc__mem_alloc(sizeof *block + o->arg_size);
     if (block == NULL) return ENOMEM;
     if (o->name != NULL) snprintf(block->name, sizeof block->name, "%s", o->name);
@@ -94,15 +94,40 @@ static int spawn_block(struct worker *w, CCTask *task, CCTaskFn fn, void *arg, c
     block->args_size = o->arg_size;
     block->pointer = arg;
     if (o->arg_size > 0) memcpy(block->args, arg, o->arg_size);
-    struct fiber *f = new_fiber(w, fn, task != NULL, from);
+    struct fiber *f = new_fiber(w, fn, handle, from);
     if (f == NULL) {
         cc__mem_free(block);
         return ENOMEM;
     }
     memcpy(f->args, &block, sizeof(void *));
-    CCFiberId id = start(w, f, ARGS_BLOCK);
-    if (task != NULL) task->id = id;
+    *id = start(w, f, ARGS_BLOCK);
     return 0;
+}
+
+CC_INLINE int spawn_any(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg,
+                        const CCSpawnOptions *options, struct origin from) {
+    if (options == NULL || (options->name == NULL && options->stack_size == 0 && options->arg_size == 0))
+        return spawn_pointer(w, id, handle, fn, arg, from);
+    if (options->name == NULL && options->stack_size == 0 && options->arg_size <= FIBER_INLINE_ARGS)
+        return spawn_inline(w, id, handle, fn, arg, options->arg_size, from);
+    return spawn_block(w, id, handle, fn, arg, options, from);
+}
+
+/* Tasks are refused, or traced. */
+static CC_COLD CC_NOINLINE int spawn_slow(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg,
+                                          const CCSpawnOptions *options, struct origin from) {
+    bool refused = (cc__get(&cc__sched.spawns) & SPAWNS_REFUSED) != 0;
+    int rc = refused ? ECANCELED : spawn_any(w, id, handle, fn, arg, options, from);
+    if (!cc__trace_on(TRACE_SPAWN)) return rc;
+    char name[128], title[CC_FIBER_NAME_MAX] = "";
+    cc__symbol_text((const char *)(uintptr_t)fn + 1, name, sizeof name);
+    if (options != NULL && options->name != NULL) snprintf(title, sizeof title, "%s", options->name);
+    if (rc == 0)
+        cc__trace_line("spawns fiber %u.%u%s%s%s: %s", (uint32_t)*id - 1, (uint32_t)(*id >> 32), title[0] ? " '" : "",
+                       title, title[0] ? "'" : "", name);
+    else
+        cc__trace_line("spawns nothing, error %d: %s", rc, name);
+    return rc;
 }
 
 static bool options_valid(void *arg, const CCSpawnOptions *o) {
@@ -118,14 +143,12 @@ int cc__driver_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, c
     struct worker *w = cc__worker();
     int rc = cc__task_enter(w, true);
     if (rc != 0) return rc;
-    if (unlikely(cc__get(&cc__sched.refusing)))
-        rc = ECANCELED;
-    else if (options == NULL || (options->name == NULL && options->stack_size == 0 && options->arg_size == 0))
-        rc = spawn_pointer(w, task, fn, arg, from);
-    else if (options->name == NULL && options->stack_size == 0 && options->arg_size <= FIBER_INLINE_ARGS)
-        rc = spawn_inline(w, task, fn, arg, options->arg_size, from);
+    CCFiberId id = 0;
+    if (unlikely(cc__get(&cc__sched.spawns) != 0))
+        rc = spawn_slow(w, &id, task != NULL, fn, arg, options, from);
     else
-        rc = spawn_block(w, task, fn, arg, options, from);
+        rc = spawn_any(w, &id, task != NULL, fn, arg, options, from);
+    if (task != NULL) task->id = id;
     cc__task_leave(w);
     return rc;
 }
@@ -138,8 +161,8 @@ int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options
 CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg) {
     CCTask task = {0};
     struct worker *w = cc__worker();
-    if (likely(w != NULL && fn != NULL && !cc__get(&cc__sched.refusing)))
-        (void)spawn_pointer(w, &task, fn, arg, (struct origin){0, __builtin_return_address(0)});
+    if (likely(w != NULL && fn != NULL && cc__get(&cc__sched.spawns) == 0))
+        (void)spawn_pointer(w, &task.id, true, fn, arg, (struct origin){0, __builtin_return_address(0)});
     else
         (void)cc__driver_spawn_in(0, &task, fn, arg, NULL, __builtin_return_address(0));
     return task;

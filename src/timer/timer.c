@@ -3,6 +3,8 @@
 #include "timer/timer.h"
 
 #include "base/mem.h"
+#include "plat/clock.h"
+#include "probe/trace.h"
 
 #include <string.h>
 
@@ -115,8 +117,15 @@ bool cc__timer_prepare(struct worker *w) {
     return bigger != NULL;
 }
 
+static CC_COLD void say_armed(uint64_t when, struct fiber *f) {
+    uint64_t now = cc__clock_now();
+    cc__trace_line("timer of fiber %u.%u: armed, due in %llu us", f->slot, cc__get(&f->generation),
+                   (unsigned long long)(when > now ? (when - now) / 1000 : 0));
+}
+
 void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket) {
     struct heap *h = heap_of(w);
+    if (cc__trace_on(TRACE_TIMER)) say_armed(when, f); /* before: once it is armed it may be gone */
     cc__lock_take(&h->lock);
     uint32_t count = cc__get(&h->count);
     if (unlikely(cc__get(&h->stale) > count / 2 && count > ROOM_MIN)) {
@@ -155,6 +164,9 @@ uint32_t cc__driver_timers_fire(unsigned index, uint64_t now, struct link *list)
         if (cc__state_claim(due.fiber, due.ticket, WAKE_TIMER) == CLAIM_WON) {
             cc__list_push_back(list, &due.fiber->link);
             fired++;
+            if (cc__trace_on(TRACE_TIMER))
+                cc__trace_line("timer of fiber %u.%u: fires, %llu us late", due.fiber->slot,
+                               cc__get(&due.fiber->generation), (unsigned long long)(now - due.when) / 1000);
         } else {
             uint32_t stale = cc__get(&h->stale);
             if (stale > 0) cc__set(&h->stale, stale - 1); /* a hint: a lost update makes a sweep earlier or later */

@@ -1,13 +1,24 @@
 /* cancel.c - the rare half of a cancellation. */
 #include "wait/cancel.h"
 
+#include "fiber/spec.h"
+
+/* Still under what its wakers need, unless it waits on something without a lock: then it may be gone already. */
+static CC_COLD void watch_parked(struct fiber *f, uint64_t ticket) {
+    uint64_t word = cc__get(&f->word);
+    if ((word & (WORD_TICKET | WORD_STATE)) != (ticket | FIBER_PARKED)) return;
+    if (cc__spec_on()) cc__spec_parked(f, word, cc__worker()->core.owner);
+    if (cc__trace_on(TRACE_PARK)) cc__trace_line_of(f, "parks, waits for: %s", cc__park_name(cc__word_reason(word)));
+}
+
 bool cc__cancel_parked_slow(struct fiber *f, uint64_t ticket) {
+    if (unlikely(cc__get(&cc__sched.cancels) & CANCELS_WATCHED)) watch_parked(f, ticket);
     if (likely(!cc__cancel_holds(cc__get_acquire(&f->scope)))) return false;
     return cc__state_claim(f, ticket, WAKE_CANCEL) == CLAIM_WON;
 }
 
 void cc__cancel_begin(void) {
-    cc__set_seq(&cc__sched.cancels, 1);
+    cc__or_seq(&cc__sched.cancels, CANCELS_MADE);
 }
 
 /* Waits that end by a store are not claimed by one while we are at it; CANCEL-1's barrier is in there. */

@@ -37,13 +37,18 @@ CC_INLINE bool cc__cancel_holds(uintptr_t scope) {
     return (scope & (CANCEL_SCOPE | CANCEL_TASK)) != 0 && (scope & (CANCEL_SHIELD | CANCEL_HELD)) == 0;
 }
 
-/* After the switch, the fiber is PARKED. True: it is cancelled, its wait was claimed here, and the caller makes it
+/* After the switch, the fiber is PARKED: whether it has to look if it is cancelled. */
+CC_INLINE bool cc__cancel_looks(void) {
+    cc__barrier_light(); /* CANCEL-1 */
+    return unlikely(cc__get(&cc__sched.cancels) != 0);
+}
+
+/* It looks. True: it is cancelled, its wait was claimed here, and the caller makes it
  * ready once it has released what it holds. */
-bool cc__cancel_parked_slow(struct fiber *f, uint64_t ticket);
+CC_COLD CC_NOINLINE bool cc__cancel_parked_slow(struct fiber *f, uint64_t ticket);
 
 CC_INLINE bool cc__cancel_parked(struct fiber *f, uint64_t ticket) {
-    cc__barrier_light(); /* CANCEL-1 */
-    return unlikely(cc__get(&cc__sched.cancels) != 0) && cc__cancel_parked_slow(f, ticket);
+    return cc__cancel_looks() && cc__cancel_parked_slow(f, ticket);
 }
 
 /* A round of cancelling, in this order; no lock that a parking fiber holds may be held over the barrier:
@@ -58,7 +63,7 @@ CC_INLINE void cc__cancel_mark(struct fiber *f, uintptr_t bit) {
 
 /* The running fiber takes over the mark of a scope that was cancelled before: by itself, so nobody has to claim. */
 CC_INLINE void cc__cancel_adopt(void) {
-    if (unlikely(cc__get(&cc__sched.cancels) == 0)) cc__cancel_begin(); /* CANCEL-4 */
+    if (unlikely((cc__get(&cc__sched.cancels) & CANCELS_MADE) == 0)) cc__cancel_begin(); /* CANCEL-4 */
 }
 
 /* If it waits and can be cancelled: claims the wait. The fiber lives as long as the caller sees to it. */

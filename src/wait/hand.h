@@ -45,6 +45,7 @@ CC_INLINE void cc__hand_end(struct worker *w, struct waiter *waiter) {
 }
 
 CC_INLINE void cc__hand_tell(struct worker *w) {
+    cc__held_check_flush();
     cc__runq_tell(w, 1);
 }
 

@@ -30,15 +30,24 @@ struct parking {
     uint64_t ticket;
 };
 
+/* The end of an after-switch action in which the fiber may turn out to be cancelled; lock may be NULL. Apart, so that
+ * the usual end needs no frame. */
+static CC_COLD CC_NOINLINE void finish_slow(struct fiber *f, uint64_t ticket, struct lock *lock) {
+    bool cancelled = cc__cancel_parked_slow(f, ticket);
+    if (lock != NULL) cc__lock_release_hidden(lock);
+    if (cancelled) cc__sched_ready(f);
+}
+
 /* PARKED, then the timer, then the locks: whoever finds the waiter finds it parked. */
 static void after_wait(struct worker *w, void *arg) {
     struct parking p;
     cc__san_copy(&p, arg, sizeof p);
     cc__state_park(p.fiber, p.reason);
     if (p.deadline != WAIT_FOREVER) cc__timer_arm(w, p.deadline, p.fiber, p.ticket);
-    bool cancelled = cc__cancel_parked(p.fiber, p.ticket);
-    if (p.lock != NULL) cc__lock_release_hidden(p.lock);
-    if (unlikely(cancelled)) cc__sched_ready(p.fiber);
+    if (cc__cancel_looks())
+        finish_slow(p.fiber, p.ticket, p.lock);
+    else if (p.lock != NULL)
+        cc__lock_release_hidden(p.lock);
 }
 
 static void after_wait_all(struct worker *w, void *arg) {
@@ -106,9 +115,10 @@ static void after_wait_sole(struct worker *w, void *fiber) {
     struct lock *lock = (struct lock *)cc__fiber_object(left);
     cc__state_park_next(left, PARK_QUEUE);
     /* Nobody begins another wait before it has had the lock: the ticket is still this one's. */
-    bool cancelled = cc__cancel_parked(left, cc__get(&left->word) & WORD_TICKET);
-    cc__lock_release_hidden(lock);
-    if (unlikely(cancelled)) cc__sched_ready(left);
+    if (cc__cancel_looks())
+        finish_slow(left, cc__get(&left->word) & WORD_TICKET, lock);
+    else
+        cc__lock_release_hidden(lock);
 }
 
 enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *channel) {
@@ -119,12 +129,19 @@ enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, stru
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
 
+static CC_COLD CC_NOINLINE void finish_inside_slow(struct worker *w, struct fiber *left) {
+    bool cancelled = cc__cancel_parked_slow(left, cc__get(&left->word) & WORD_TICKET);
+    cc__bias_leave(&w->runq.bias);
+    if (cancelled) cc__sched_ready(left);
+}
+
 static void after_wait_inside(struct worker *w, void *fiber) {
     struct fiber *left = fiber;
     cc__state_park_next(left, PARK_QUEUE);
-    bool cancelled = cc__cancel_parked(left, cc__get(&left->word) & WORD_TICKET);
-    cc__bias_leave(&w->runq.bias);
-    if (unlikely(cancelled)) cc__sched_ready(left);
+    if (cc__cancel_looks())
+        finish_inside_slow(w, left);
+    else
+        cc__bias_leave(&w->runq.bias);
 }
 
 enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self, const void *channel) {
@@ -193,6 +210,7 @@ static void leave_frames(struct wakes *wakes) {
 }
 
 void cc__wakes_flush(struct wakes *wakes) {
+    cc__held_check_flush();
     leave_frames(wakes);
     struct waiter *threads = cc__get(&wakes->threads);
     uint32_t count = cc__get(&wakes->count);

@@ -21,14 +21,19 @@
 
 static struct capture capture;
 
+/* Each switches one category of the trace on. */
+static const char *const traces[] = {
+    "CC_CHAN_DEBUG", "CC_CHAN_DEBUG_VERBOSE", "CC_CHANNEL_TIMING",   "CC_PARK_DEBUG",   "CC_DEBUG_WAKE",
+    "CC_DEBUG_JOIN", "CC_DEBUG_INBOX",        "CC_DEBUG_INBOX_DUMP", "CC_DEBUG_SYSMON", "CC_V3_SPEC_ASSERT",
+};
+
 static void clear(void) {
     unsetenv("CC_WORKERS");
     unsetenv("CC_STACK_SIZE");
     unsetenv("CC_VERBOSE");
     unsetenv("CC_FIBER_STATS");
-    unsetenv("CC_CHAN_DEBUG");
-    unsetenv("CC_CHAN_DEBUG_VERBOSE");
-    unsetenv("CC_CHANNEL_TIMING");
+    unsetenv("CC_TRACE");
+    for (size_t i = 0; i < array_len(traces); i++) unsetenv(traces[i]);
     unsetenv("CC_PANIC_ABORT");
 }
 
@@ -194,9 +199,7 @@ TEST(bad_flags) {
         CHECK(!contains(capture.text, "KiB stacks"));
         check_bad("CC_FIBER_STATS", bad[i]);
         CHECK(!contains(capture.text, "stats:"));
-        check_bad("CC_CHAN_DEBUG", bad[i]);
-        check_bad("CC_CHAN_DEBUG_VERBOSE", bad[i]);
-        check_bad("CC_CHANNEL_TIMING", bad[i]);
+        for (size_t k = 0; k < array_len(traces); k++) check_bad(traces[k], bad[i]);
         check_bad("CC_PANIC_ABORT", bad[i]);
     }
 }

@@ -1,0 +1,48 @@
+/* spec.h - what the life of a fiber demands and the edges of the state word do not check by themselves.
+ *
+ * Every edge checks the state it starts from, in every build (STATE-2). These rules are about where a fiber is meanwhile.
+ * CC_V3_SPEC_ASSERT=1 checks them in every build: it makes all parks, wakes and turns take the longer ways on which the
+ * checks are (sched/watch.c; a worker then looks beyond its own queue at every turn, sched/next.c). Debug builds check
+ * them always, on the short ways too. Without either they cost nothing.
+ *
+ * SPEC-1  Only a RUNNABLE fiber that is not latched is put into a queue.
+ * SPEC-2  A worker runs a RUNNABLE fiber that it took from a queue; one that never ran belongs to it by then (RUNQ-2).
+ * SPEC-3  A claim ends a wait that has a reason, and not the wait of a joiner that lends its stack; a fiber whose stack is
+ *         live (PARKING) is latched by it, never queued.
+ * SPEC-4  A fiber is parked by the worker that it ran on, from a stack that is not its own (STATE-4).
+ */
+#ifndef CC_FIBER_SPEC_H
+#define CC_FIBER_SPEC_H
+
+#include "fiber/state.h"
+#include "probe/trace.h"
+
+CC_INLINE bool cc__spec_on(void) {
+#ifdef CC_DEBUG
+    return true;
+#else
+    return cc__trace_on(TRACE_SPEC);
+#endif
+}
+
+/* The rules; `owner`: the worker's number plus one, as in a state word. */
+void cc__spec_enqueue(struct fiber *f);
+void cc__spec_run(struct fiber *f, unsigned owner);
+void cc__spec_claim(struct fiber *f, uint64_t before, unsigned by);
+void cc__spec_parked(struct fiber *f, uint64_t word, unsigned owner);
+
+/* On a hot path: in debug builds only. */
+CC_INLINE void cc__spec_enqueue_hot(struct fiber *f) {
+    (void)f;
+#ifdef CC_DEBUG
+    cc__spec_enqueue(f);
+#endif
+}
+CC_INLINE void cc__spec_run_hot(struct fiber *f, unsigned owner) {
+    (void)f, (void)owner;
+#ifdef CC_DEBUG
+    cc__spec_run(f, owner);
+#endif
+}
+
+#endif

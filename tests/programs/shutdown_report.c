@@ -1,0 +1,55 @@
+/* shutdown_report.c - a shutdown that cannot end says which fibers are left, what each does, and what it was started as. */
+#include "child.h"
+
+#include <ccc/ccc.h>
+
+static struct child child;
+
+static _Atomic int ready, enough;
+
+void *stubborn_function(void *arg); /* not static: its name is in the report where the linker exports it */
+void *stubborn_function(void *arg) {
+    cc_fiber_set_name("stubborn");
+    ready++;
+    while (!enough) {
+    }
+    return arg;
+}
+
+static void *waits_again_and_again(void *arg) {
+    cc_fiber_set_name("insistent");
+    ready++;
+    while (!enough) (void)cc_sleep_ms(100000);
+    return arg;
+}
+
+static void body(void *unused) {
+    (void)unused;
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2}), 0);
+    CCTask tasks[2] = {cc_fiber_spawn_task(waits_again_and_again, NULL), cc_fiber_spawn_task(stubborn_function, NULL)};
+    while (ready < 2) cc_yield();
+    CHECK_EQ(cc_runtime_shutdown(1), ETIMEDOUT);
+    fprintf(stderr, "it goes on\n");
+    enough = 1;
+    for (int i = 0; i < 2; i++) (void)cc_task_detach(&tasks[i]);
+    CHECK_EQ(cc_runtime_shutdown(1000), 0); /* the sleep is cancelled once more */
+}
+
+static void check_said(const char *text) {
+    if (said(&child, text)) return;
+    show_child(&child);
+    test_fail(__FILE__, __LINE__, "it did not say \"%s\"", text);
+}
+
+TEST(names_who_runs_and_where) {
+    run_child(&child, body, NULL);
+    if (child.status != 0) show_child(&child);
+    CHECK_EQ(child.status, 0);
+    check_said("ccc: shutdown: 2 tasks still run after 1 ms; the runtime goes on:\n");
+    check_said(" 'stubborn': RUNNING on worker ");
+    check_said("; started as ");
+    check_said(" 'insistent': ");
+    const char *runs = strstr(child.output, "'stubborn'"), *waits = strstr(child.output, "'insistent'");
+    CHECK(runs < waits || !said(&child, "'insistent': PARKED")); /* those that run come first */
+    check_said("it goes on\n");
+}

@@ -1,0 +1,227 @@
+/* trace.c - what each category of CC_TRACE, and each of the older variables, makes a program say. */
+#include "child.h"
+
+#include <ccc/ccc.h>
+
+#include <pthread.h>
+
+static struct child child;
+
+/* ---- a small program, on one worker ---- */
+
+static CCChan *ch;
+
+static void *receive(void *unused) {
+    (void)unused;
+    cc_fiber_set_name("receiver");
+    for (int value; cc_chan_recv(ch, &value, sizeof value) == 0;) {
+    }
+    return NULL;
+}
+
+static void *fail(void *unused) {
+    (void)unused;
+    return cc_fail(EIO, "part %d is damaged", 7);
+}
+
+static void panic(void *unused) {
+    (void)unused;
+    cc_panic("a test");
+}
+
+static void stop(void *unused) {
+    (void)unused;
+    CHECK(cc_recover(NULL));
+}
+
+static void panic_and_stop(void *unused) {
+    (void)unused;
+    cc_defer(stop, NULL);
+    cc_panic("another test");
+}
+
+static void *body(void *unused) {
+    (void)unused;
+    int value = 1;
+    CCTask task;
+    cc_fiber_set_name("parent");
+    ch = cc_chan_create(sizeof value, 0);
+    CHECK_EQ(cc_spawn(&task, receive, NULL, &(CCSpawnOptions){.name = "recv"}), 0);
+    cc_yield(); /* it waits */
+    CHECK_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+    cc_yield(); /* it waits again */
+    CHECK_EQ(cc_task_join_until(&task, NULL, cc_after_ms(1)), ETIMEDOUT);
+    CHECK_EQ(cc_chan_close(ch), 0);
+    CHECK_EQ(cc_task_join_until(&task, NULL, cc_after_ms(100000)), 0);
+    cc_chan_free(ch);
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.name = "brood"});
+    CHECK_EQ(cc_nursery_spawn(n, fail, NULL), 0);
+    CHECK_EQ(cc_nursery_wait(n), EIO);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    CHECK_EQ(cc_try(panic, NULL, NULL), ENOTRECOVERABLE);
+    CHECK_EQ(cc_try(panic_and_stop, NULL, NULL), 0);
+    return NULL;
+}
+
+struct setting {
+    const char *variable, *value;
+};
+
+static void run_program(void *arg) {
+    const struct setting *s = arg;
+    if (s->variable != NULL) CHECK_EQ(setenv(s->variable, s->value, 1), 0);
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
+    CHECK_EQ(cc_run(body, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+}
+
+static void run_with(const char *variable, const char *value) {
+    run_child(&child, run_program, &(struct setting){variable, value});
+    if (child.status != 0) show_child(&child);
+    CHECK_EQ(child.status, 0);
+}
+
+static void check_said(const char *text) {
+    if (said(&child, text)) return;
+    show_child(&child);
+    test_fail(__FILE__, __LINE__, "it did not say \"%s\"", text);
+}
+
+/* ---- the lines of each category; what a line of another one would contain ---- */
+
+struct category {
+    const char *name, *variable;
+    const char *says[5];
+    const char *mark;
+};
+
+static const struct category categories[] = {
+    {"park",
+     "CC_PARK_DEBUG",
+     {" 'receiver': parks, waits for: queue\n", " 'parent': parks, waits for: join\n"},
+     "parks, waits"},
+    {"wake",
+     "CC_DEBUG_WAKE",
+     {" 'parent': wakes fiber ", ", which waits for: queue; by its object\n", ", which waits for: join; by its timer\n",
+      ", which waits for: join; by its object\n", "worker 0: wakes fiber "},
+     "wakes fiber"},
+    {"join",
+     "CC_DEBUG_JOIN",
+     {" 'parent': join of fiber ", ": waits\n", ": woken by its timer\n", ": woken by its object\n",
+      ": the task has ended, wakes its joiners\n"},
+     "join of"},
+    {"inbox",
+     "CC_DEBUG_INBOX",
+     {": inbox of worker 0: fiber ", " comes, behind 0\n", "worker 0: inbox of worker 0: 1 taken\n"},
+     "inbox of"},
+    {"spawn", NULL, {" 'parent': spawns fiber ", " 'recv': ", ": spawns fiber 0."}, "spawns"},
+    {"timer", NULL, {"timer of fiber ", ": armed, due in ", ": fires, "}, "timer of"},
+    {"nursery",
+     NULL,
+     {" 'brood': a child fails with error 5: part 7 is damaged\n", ": is cancelled, error 5: part 7 is damaged\n",
+      ": waits for 1 children\n", ": woken by its object\n"},
+     "nursery 0x"},
+    {"panic",
+     NULL,
+     {": panic begins: a test\n", ": panic ends its scope: a test\n", ": panic is stopped: another test\n",
+      ": panic was stopped and leaves its scope: another test\n"},
+     "panic "},
+    {"chan", "CC_CHAN_DEBUG", {"elements of 4 bytes, capacity 0\n", ": recv parks, "}, "channel"},
+};
+
+enum { CATEGORIES = sizeof categories / sizeof *categories };
+
+static void check_category(const struct category *c) {
+    for (size_t i = 0; i < 5 && c->says[i] != NULL; i++) check_said(c->says[i]);
+}
+
+/* A category says its own and nothing else. */
+TEST(each_alone, .timeout = 120) {
+    for (size_t i = 0; i < CATEGORIES; i++) {
+        const struct category *c = &categories[i];
+        run_with("CC_TRACE", c->name);
+        check_category(c);
+        for (size_t k = 0; k < CATEGORIES; k++) {
+            if (k == i || !said(&child, categories[k].mark)) continue;
+            show_child(&child);
+            test_fail(__FILE__, __LINE__, "%s says \"%s\"", c->name, categories[k].mark);
+        }
+    }
+}
+
+TEST(older_variables, .timeout = 120) {
+    for (size_t i = 0; i < CATEGORIES; i++) {
+        if (categories[i].variable == NULL) continue;
+        run_with(categories[i].variable, "1");
+        check_category(&categories[i]);
+    }
+}
+
+TEST(all) {
+    run_with("CC_TRACE", "all");
+    for (size_t i = 0; i < CATEGORIES; i++) check_category(&categories[i]);
+    check_said("ccc: timing: send: ");
+}
+
+TEST(a_list) {
+    run_with("CC_TRACE", "park,,spawn,");
+    check_category(&categories[0]);
+    check_said("spawns fiber");
+    CHECK(!said(&child, "wakes"));
+    CHECK(!said(&child, "ignoring"));
+}
+
+/* What is not known is named, with what is; the others count. */
+TEST(unknown_names) {
+    run_with("CC_TRACE", "park,wakes,join");
+    check_said("ccc: ignoring 'wakes' in CC_TRACE: the categories are park, wake, join, inbox, sysmon, chan, ");
+    check_category(&categories[0]);
+    check_category(&categories[2]);
+}
+
+TEST(off_means_silent) {
+    run_with("CC_TRACE", "");
+    if (child.output[0] != '\0') show_child(&child);
+    CHECK_EQ(child.output[0], '\0');
+}
+
+/* ---- fibers that change workers ---- */
+
+static _Atomic int started, enough;
+
+static void *spin(void *unused) {
+    (void)unused;
+    started = 1;
+    while (!enough) {
+    }
+    return NULL;
+}
+
+static void *set_enough(void *unused) {
+    (void)unused;
+    enough = 1;
+    return NULL;
+}
+
+/* The second fiber waits behind the first, which does not end before it has run: somebody takes it. */
+static void *block_the_way(void *unused) {
+    (void)unused;
+    CCTask last = cc_fiber_spawn_task(set_enough, NULL);
+    CHECK_EQ(cc_task_detach(&last), 0);
+    return spin(NULL);
+}
+
+static void run_two(void *arg) {
+    (void)arg;
+    CHECK_EQ(setenv("CC_TRACE", "steal", 1), 0);
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2}), 0);
+    CHECK_EQ(cc_run(block_the_way, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}
+
+TEST(steals) {
+    run_child(&child, run_two, NULL);
+    if (child.status != 0) show_child(&child);
+    CHECK_EQ(child.status, 0);
+    if (!said(&child, "shares 1 fibers with")) check_said("takes 1 fibers from the queue of worker ");
+}

@@ -1,0 +1,78 @@
+/* inbox.c - a dump of the inboxes names who is in them, oldest last, and no more than is asked for. */
+#include "harness.h"
+
+#include "diag/diag.h"
+#include "sched/sched.h"
+
+#include <ccc/ccc.h>
+#include <stdio.h>
+#include <string.h>
+
+static char text[4096];
+
+static void line(void *arg, const char *words) {
+    CHECK(arg == text);
+    strncat(text, words, sizeof text - strlen(text) - 2);
+    strcat(text, "\n");
+}
+
+static int count(const char *words) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, words)) != NULL; at++) n++;
+    return n;
+}
+
+static _Atomic int spinning, enough;
+
+static void *spin(void *unused) {
+    (void)unused;
+    spinning = 1;
+    while (!enough) {
+    }
+    return NULL;
+}
+
+static void *nothing(void *arg) {
+    return arg;
+}
+
+/* The only worker does not come to look. */
+TEST(shows_who_waits) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
+    CCTask tasks[6] = {cc_fiber_spawn_task(spin, NULL)};
+    while (!spinning) cc_yield();
+    cc__diag_inboxes(line, text, 10);
+    CHECK(strcmp(text, "inbox of worker 0: 0 fibers\n") == 0);
+    text[0] = '\0';
+    for (int i = 1; i < 6; i++) tasks[i] = cc_fiber_spawn_task(nothing, NULL);
+    cc__diag_inboxes(line, text, 10);
+    CHECK(strstr(text, "inbox of worker 0: 5 fibers, the last to come first:\n") != NULL);
+    CHECK_EQ(count("RUNNABLE, has not run yet\n"), 5);
+    CHECK(strstr(text, "  fiber 5.") < strstr(text, "  fiber 1."));
+    text[0] = '\0';
+    cc__diag_inboxes(line, text, 2);
+    CHECK_EQ(count("RUNNABLE"), 2);
+    enough = 1;
+    for (int i = 0; i < 6; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+}
+
+static void ignore(void *arg, const char *words) {
+    (void)arg;
+    CHECK(strlen(words) < 160);
+}
+
+static void *dump(void *arg) {
+    for (long i = 0; i < test_scale(20000); i++) cc__diag_inboxes(ignore, NULL, 100);
+    enough = 1;
+    return arg;
+}
+
+/* While inboxes fill and empty it says something, and harms nothing. */
+TEST_WORKERS(while_they_move) {
+    CCTask dumping = cc_fiber_spawn_task(dump, NULL);
+    while (!enough) {
+        CCTask task = cc_fiber_spawn_task(nothing, NULL);
+        CHECK_EQ(cc_task_detach(&task), 0);
+    }
+    CHECK_EQ(cc_task_join(&dumping, NULL), 0);
+}
