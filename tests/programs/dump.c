@@ -266,8 +266,8 @@ static void all_spin(void *unused) {
     (void)unused;
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2, .max_workers = 2}), 0);
     for (int i = 0; i < 2; i++) CHECK_EQ(cc_spawn(NULL, spin_inside, NULL, &(CCSpawnOptions){.name = "spinner"}), 0);
-    CHECK_EQ(cc_spawn(NULL, receives, NULL, &(CCSpawnOptions){.name = "behind"}), 0);
     while (atomic_load(&spinning) < 2) sched_yield();
+    CHECK_EQ(cc_spawn(NULL, receives, NULL, &(CCSpawnOptions){.name = "behind"}), 0);
     CHECK_EQ(cc_dump(stderr), 0);
     _exit(0);
 }
@@ -284,7 +284,18 @@ TEST(of_a_process_whose_workers_all_spin, .timeout = 60) {
 
 /* ---- by a signal ---- */
 
-static void await_dump_then(const char *variable, const char *setting, int signal) {
+/* The dump is made by another thread: until its last line is there. */
+static void await_dump(void) {
+    static char text[32768];
+    do {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        ssize_t n = pread(STDERR_FILENO, text, sizeof text - 1, 0);
+        CHECK(n >= 0);
+        text[n] = '\0';
+    } while (strstr(text, "ccc: end of dump") == NULL);
+}
+
+static void park_one_and_raise(const char *variable, const char *setting, int signal) {
     if (variable != NULL) setenv(variable, setting, 1);
     empty = named_channel("empty", 4);
     CHECK_EQ(cc_spawn(NULL, receives, NULL, &(CCSpawnOptions){.name = "reader"}), 0);
@@ -294,20 +305,21 @@ static void await_dump_then(const char *variable, const char *setting, int signa
 
 static void quit_dumps(void *unused) {
     (void)unused;
-    await_dump_then(NULL, NULL, SIGQUIT);
-    /* The dump is made by another thread; a shutdown waits for it. */
+    park_one_and_raise(NULL, NULL, SIGQUIT);
+    await_dump();
     CHECK_EQ(cc_runtime_shutdown(0), 0);
 }
 
 static void usr1_dumps(void *unused) {
     (void)unused;
-    await_dump_then("CC_DUMP_SIGNAL", "USR1", SIGUSR1);
+    park_one_and_raise("CC_DUMP_SIGNAL", "USR1", SIGUSR1);
+    await_dump();
     CHECK_EQ(cc_runtime_shutdown(0), 0);
 }
 
 static void quit_quits(void *unused) {
     (void)unused;
-    await_dump_then("CC_DUMP_SIGNAL", "0", SIGQUIT);
+    park_one_and_raise("CC_DUMP_SIGNAL", "0", SIGQUIT);
 }
 
 static volatile sig_atomic_t own_quits;
@@ -319,7 +331,7 @@ static void own_handler(int signal) {
 static void own_handler_stays(void *unused) {
     (void)unused;
     CHECK(signal(SIGQUIT, own_handler) != SIG_ERR);
-    await_dump_then(NULL, NULL, SIGQUIT);
+    park_one_and_raise(NULL, NULL, SIGQUIT);
     CHECK_EQ(own_quits, 1);
 }
 
