@@ -227,6 +227,8 @@ CC_INLINE void cc__san_apart_end(void *self) {
 
 /* What follows is no write to memory, although it looks like one (a mapping). */
 void cc__san_ignore_writes(bool ignore);
+/* Reads too, up to the call with false: for what formats text in frames that different fibers have on one worker's stack. */
+void cc__san_ignore(bool ignore);
 
 /* Valgrind checks that the word of a futex wake is there; the kernel uses its address only, and it may be gone. */
 void cc__san_hush(bool hush);
