@@ -5,6 +5,7 @@
 #include "diag/view.h"
 #include "plat/clock.h"
 #include "plat/error.h"
+#include "plat/san.h"
 #include "plat/thread.h"
 #include "sched/driver.h"
 
@@ -17,6 +18,7 @@
  * still carries the name of the last tenant, or none. So lines of such actions say for whom they speak. */
 static void say(struct fiber *f, bool ended, const char *fmt, va_list args) {
     int saved = cc__errno_get();
+    cc__san_ignore(true);
     char text[320], name[CC_FIBER_NAME_MAX] = "";
     (void)vsnprintf(text, sizeof text, fmt, args);
     uint64_t us = (cc__clock_now() - cc__get(&cc__trace.since)) / 1000;
@@ -30,6 +32,7 @@ static void say(struct fiber *f, bool ended, const char *fmt, va_list args) {
         cc__warn("%llu.%06llu worker %u: %s", whole, part, w->core.owner - 1, text);
     else
         cc__warn("%llu.%06llu thread %d: %s", whole, part, cc__thread_id(), text);
+    cc__san_ignore(false);
     cc__errno_set(saved);
 }
 

