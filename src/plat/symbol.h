@@ -21,7 +21,8 @@ struct symbol {
 
 /* Of the call that returns to this address; of an instruction, when its address plus one is given. A function that was
  * inlined counts as one. Fills all of *out, as far as it is known. Any thread or fiber, not for signal handlers; takes
- * up to 7 kB of stack. Keeps errno. The first call reads the debug information, which may take some milliseconds. */
+ * up to 7 kB of stack. Keeps errno. The first call reads all debug information: 15 ms of CPU for this library
+ * and a small program, 90 where the C library has some too (measured). */
 void cc__symbol_find(const void *return_address, struct symbol *out);
 
 /* The same, and the functions that it is inlined into, innermost first. The last one, if max is above 1, exists in

@@ -5,6 +5,7 @@
  */
 #include "plat/unwind.h"
 
+#include "arch/code.h"
 #include "arch/frame.h"
 #include "base/attr.h"
 #include "plat/peek.h"
@@ -47,11 +48,11 @@ static unsigned segment_of(uintptr_t address) {
 }
 
 static bool is_return(uintptr_t address) {
-    unsigned char before[FRAME_CODE];
+    unsigned char before[CODE_BEFORE];
     unsigned i = segment_of(address);
-    if (i == code.count || address - code.segments[i].from < FRAME_CODE) return false;
+    if (i == code.count || address - code.segments[i].from < CODE_BEFORE) return false;
     /* By peek, because a module may be unloaded at any moment. */
-    return cc__peek(before, (const void *)(address - FRAME_CODE), sizeof before) && cc__frame_call_ends(before);
+    return cc__peek(before, (const void *)(address - CODE_BEFORE), sizeof before) && cc__code_ends_with_call(before);
 }
 
 /* The C library's segment, whose functions keep no frame pointers; code.count if it is part of the program. */
@@ -147,13 +148,13 @@ static unsigned search_callers(const struct picture *p, uintptr_t fp, unsigned l
  * register, or right at the stack pointer. It is one if the call there goes to this function, and that makes no frame. */
 static bool find_caller_of_leaf(const struct picture *p, const void **frame) {
     enum { LARGEST = 16384 }; /* a guess: functions without frames are not larger */
-    unsigned char before[FRAME_CODE], entry[FRAME_ENTRY];
+    unsigned char before[CODE_BEFORE], entry[CODE_ENTRY];
     uintptr_t back = p->link;
     if (back == 0 && !word_at(p, p->sp, &back)) return false;
-    if (!is_return(back) || !cc__peek(before, (const void *)(back - FRAME_CODE), sizeof before)) return false;
-    uintptr_t target = cc__frame_call_target(before, back);
+    if (!is_return(back) || !cc__peek(before, (const void *)(back - CODE_BEFORE), sizeof before)) return false;
+    uintptr_t target = cc__code_call_target(before, back);
     if (target == 0 || target > p->pc || p->pc - target > LARGEST) return false;
-    if (!cc__peek(entry, (const void *)target, sizeof entry) || cc__frame_made(entry)) return false;
+    if (!cc__peek(entry, (const void *)target, sizeof entry) || cc__code_makes_frame(entry)) return false;
     *frame = (const void *)back;
     return true;
 }
