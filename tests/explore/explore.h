@@ -22,7 +22,8 @@ void ex_store(volatile void *addr, unsigned size, uint64_t value, enum ex_order 
 /* What was there before. */
 uint64_t ex_rmw(volatile void *addr, unsigned size, enum ex_rmw op, uint64_t operand, enum ex_order order,
                 const char *at);
-bool ex_cas(volatile void *addr, unsigned size, uint64_t *expected, uint64_t value, enum ex_order order,
+/* weak: may fail without cause. */
+bool ex_cas(volatile void *addr, unsigned size, uint64_t *expected, uint64_t value, enum ex_order order, bool weak,
             const char *at);
 void ex_fence(void);
 void ex_membarrier(void);
@@ -63,6 +64,8 @@ __attribute__((noreturn)) void ex_fail(const char *fmt, ...) __attribute__((form
 
 enum { EX_THREADS = 4 };
 
+enum ex_fails { EX_HOLDS, EX_FAILS_WEAK, EX_FAILS_TSO, EX_FAILS_SC }; /* each includes those before */
+
 struct scenario {
     const char *name;
     const char *about;
@@ -71,7 +74,7 @@ struct scenario {
     void (*threads[EX_THREADS])(void);
     void (*check)(void); /* after each run, alone */
     bool no_timer;       /* it fails if the clock has to move for anything to happen */
-    bool fails;          /* it is here to be found: the explorer has to see it fail */
+    enum ex_fails fails; /* it is here to be found: the explorer has to see it fail in these modes, and no others */
 };
 
 #define SCENARIO(NAME, ABOUT, ...)                                                               \

@@ -184,6 +184,16 @@ static void fence(void) {
     threads[current].seen = fences;
 }
 
+/* How many stores back the current thread may still read; 0: the latest only. */
+static uint32_t may_read_back(struct location *l, enum ex_order order) {
+    const struct vthread *t = &threads[current];
+    uint32_t newest = l->count - 1, oldest = newest;
+    if (settings.mode != MODE_SC)
+        while (oldest > 0 && newest - oldest < STORES - 1 && !known(at_index(l, oldest), t)) oldest--;
+    if (order == EX_SEQ && oldest < l->last_seq) oldest = l->last_seq;
+    return newest - oldest;
+}
+
 uint64_t ex_load(const volatile void *addr, unsigned size, enum ex_order order, const char *at) {
     if (!exploring || current < 0) {
         if (current >= 0) threads_point(addr, false, "get", at);
@@ -191,13 +201,8 @@ uint64_t ex_load(const volatile void *addr, unsigned size, enum ex_order order, 
     }
     threads_point(addr, false, "get", at);
     struct location *l = enter(addr, size, false);
-    struct vthread *t = &threads[current];
-    uint32_t newest = l->count - 1, oldest = newest;
-    if (settings.mode != MODE_SC)
-        while (oldest > 0 && newest - oldest < STORES - 1 && !known(at_index(l, oldest), t)) oldest--;
-    if (order == EX_SEQ && oldest < l->last_seq) oldest = l->last_seq;
-    int back = choose_value((int)(newest - oldest) + 1);
-    struct store *s = at_index(l, newest - (uint32_t)back);
+    int back = choose_value((int)may_read_back(l, order) + 1);
+    struct store *s = at_index(l, l->count - 1 - (uint32_t)back);
     uint64_t value = s->value;
     note(back != 0 ? "get (old)" : "get", at, addr, value);
     mark_seen(s);
@@ -274,20 +279,36 @@ uint64_t ex_rmw(volatile void *addr, unsigned size, enum ex_rmw op, uint64_t ope
     return before;
 }
 
-bool ex_cas(volatile void *addr, unsigned size, uint64_t *expected, uint64_t value, enum ex_order order,
+/* The store that a compare-and-swap which fails has read: the latest, or an older one that differs; NULL: it succeeds.
+ * On x86 it always reads the latest. */
+static struct store *fails_by(struct location *l, uint64_t expected, enum ex_order order, bool weak) {
+    struct store *latest = at_index(l, l->count - 1);
+    bool ok = latest->value == expected;
+    if (settings.mode != MODE_WEAK) return ok ? NULL : latest;
+    uint32_t most = may_read_back(l, order), options[STORES] = {0};
+    int n = 1;
+    for (uint32_t back = ok && weak ? 0 : 1; back <= most; back++)
+        if (back == 0 || at_index(l, l->count - 1 - back)->value != expected) options[n++] = back;
+    int chosen = choose_value(n);
+    return chosen == 0 ? (ok ? NULL : latest) : at_index(l, l->count - 1 - options[chosen]);
+}
+
+bool ex_cas(volatile void *addr, unsigned size, uint64_t *expected, uint64_t value, enum ex_order order, bool weak,
             const char *at) {
     if (current >= 0) threads_point(addr, true, "cas", at);
     uint64_t before = peek(addr, size);
     bool ok = before == *expected;
     if (exploring && current >= 0) {
-        note(ok ? "cas" : "cas (fails)", at, addr, ok ? value : before);
         struct location *l = enter(addr, size, true);
-        if (ok) {
-            rmw(l, value, order);
-        } else {
-            mark_seen(at_index(l, l->count - 1));
-            acquire(at_index(l, l->count - 1), order);
+        struct store *read = fails_by(l, *expected, order, weak);
+        ok = read == NULL;
+        if (!ok) {
+            before = read->value;
+            mark_seen(read);
+            acquire(read, order);
         }
+        note(ok ? "cas" : "cas (fails)", at, addr, ok ? value : before);
+        if (ok) rmw(l, value, order);
     }
     if (ok) {
         state_dirty(addr, size);

@@ -340,7 +340,7 @@ unsigned long ex_pthread_self(void) {
 /* Orders as a mutex does: through an atomic word, the first of the mutex. */
 int ex_mutex_lock(void *mutex) {
     uint64_t expected = 0;
-    while (!ex_cas(mutex, sizeof(int), &expected, 1, EX_ACQ_REL, "mutex")) {
+    while (!ex_cas(mutex, sizeof(int), &expected, 1, EX_ACQ_REL, false, "mutex")) {
         expected = 0;
         ex_relax();
     }

@@ -24,12 +24,12 @@ static void say_relaxed(void) {
     cc__set(&x, 1);
     cc__set(&y, 1);
 }
-SCENARIO(fails_message_release, "a message without a release", .threads = {say_relaxed, hear}, .fails = true);
+SCENARIO(fails_message_release, "a message without a release", .threads = {say_relaxed, hear}, .fails = EX_FAILS_WEAK);
 
 static void hear_relaxed(void) {
     if (cc__get(&y)) EX_EQ(cc__get(&x), 1);
 }
-SCENARIO(fails_message_acquire, "a message without an acquire", .threads = {say, hear_relaxed}, .fails = true);
+SCENARIO(fails_message_acquire, "a message without an acquire", .threads = {say, hear_relaxed}, .fails = EX_FAILS_WEAK);
 
 static void say_plain(void) {
     plain = 1;
@@ -38,7 +38,7 @@ static void say_plain(void) {
 static void hear_plain(void) {
     if (cc__get_acquire(&y)) EX_EQ(plain, 1);
 }
-SCENARIO(fails_race, "a plain message without a release", .threads = {say_plain, hear_plain}, .fails = true);
+SCENARIO(fails_race, "a plain message without a release", .threads = {say_plain, hear_plain}, .fails = EX_FAILS_SC);
 
 /* A release goes on through another thread's read-modify-write. */
 static void bump_relaxed(void) {
@@ -73,7 +73,7 @@ static void x_then_y_weak(void) {
     saw_y = cc__get_acquire(&y);
 }
 SCENARIO(fails_dekker, "release and acquire on one side", .threads = {x_then_y_weak, y_then_x}, .check = one_saw,
-         .fails = true);
+         .fails = EX_FAILS_TSO);
 
 static void x_light_y(void) {
     cc__set(&x, 1);
@@ -96,7 +96,7 @@ static void y_light_x(void) {
     saw_x = cc__get(&x);
 }
 SCENARIO(fails_light_light, "two light sides", .setup = asymmetric, .threads = {x_light_y, y_light_x}, .check = one_saw,
-         .fails = true);
+         .fails = EX_FAILS_TSO);
 
 /* Two readers may not see two stores in different orders when all is sequentially consistent. */
 static uint32_t first[2], second[2];
@@ -140,7 +140,7 @@ static void wakes(void) {
         cc__set_seq(&pending, 1);
     }
 }
-SCENARIO(fails_lost_wake, "look, then latch: two words", .threads = {parks, wakes}, .fails = true);
+SCENARIO(fails_lost_wake, "look, then latch: two words", .threads = {parks, wakes}, .fails = EX_FAILS_SC);
 
 static void wakes_in_order(void) {
     cc__set_seq(&pending, 1);
@@ -173,13 +173,13 @@ static void out_of_order(void) {
     give(&locks[0]);
     give(&locks[1]);
 }
-SCENARIO(fails_deadlock, "two locks in two orders", .threads = {in_order, out_of_order}, .fails = true);
+SCENARIO(fails_deadlock, "two locks in two orders", .threads = {in_order, out_of_order}, .fails = EX_FAILS_SC);
 
 /* A spinner that nobody can satisfy. */
 static void spins(void) {
     while (cc__get_acquire(&x) == 0) ex_relax();
 }
-SCENARIO(fails_livelock, "a loop that never ends", .threads = {spins, read_xy}, .fails = true);
+SCENARIO(fails_livelock, "a loop that never ends", .threads = {spins, read_xy}, .fails = EX_FAILS_SC);
 
 static char *block;
 static void allocate(void) {
@@ -193,4 +193,4 @@ static void use_block(void) {
     block[3] = 1;
 }
 SCENARIO(fails_use_after_free, "memory is used by one and freed by another", .setup = allocate,
-         .threads = {use_block, release_block}, .fails = true);
+         .threads = {use_block, release_block}, .fails = EX_FAILS_SC);

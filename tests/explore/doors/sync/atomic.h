@@ -44,16 +44,16 @@
         __builtin_memcpy(&ex_v, &ex_u, sizeof ex_v);                                   \
         ex_v;                                                                          \
     })
-#define EX_CAS(p, expected, v, order)                                                           \
-    __extension__({                                                                             \
-        __auto_type ex_p = (p);                                                                 \
-        EX_TYPE(ex_p) *ex_e = (expected), ex_v = (v);                                           \
-        uint64_t ex_u = 0, ex_x = 0;                                                            \
-        __builtin_memcpy(&ex_u, &ex_v, sizeof ex_v);                                            \
-        __builtin_memcpy(&ex_x, ex_e, sizeof ex_v);                                             \
-        bool ex_ok = ex_cas((volatile void *)ex_p, sizeof ex_v, &ex_x, ex_u, order, EX_AT(#p)); \
-        if (!ex_ok) __builtin_memcpy(ex_e, &ex_x, sizeof ex_v);                                 \
-        ex_ok;                                                                                  \
+#define EX_CAS(p, expected, v, order, weak)                                                           \
+    __extension__({                                                                                   \
+        __auto_type ex_p = (p);                                                                       \
+        EX_TYPE(ex_p) *ex_e = (expected), ex_v = (v);                                                 \
+        uint64_t ex_u = 0, ex_x = 0;                                                                  \
+        __builtin_memcpy(&ex_u, &ex_v, sizeof ex_v);                                                  \
+        __builtin_memcpy(&ex_x, ex_e, sizeof ex_v);                                                   \
+        bool ex_ok = ex_cas((volatile void *)ex_p, sizeof ex_v, &ex_x, ex_u, order, weak, EX_AT(#p)); \
+        if (!ex_ok) __builtin_memcpy(ex_e, &ex_x, sizeof ex_v);                                       \
+        ex_ok;                                                                                        \
     })
 
 #define cc__get(p) EX_LOAD(p, EX_RELAXED)
@@ -64,10 +64,10 @@
 #define cc__set_seq(p, v) ((void)EX_RMW(p, v, EX_SWAP, EX_SEQ))
 #define cc__swap(p, v) EX_RMW(p, v, EX_SWAP, EX_ACQ_REL)
 #define cc__swap_seq(p, v) EX_RMW(p, v, EX_SWAP, EX_SEQ)
-#define cc__cas(p, expected, v) EX_CAS(p, expected, v, EX_ACQ_REL)
-#define cc__cas_weak(p, expected, v) EX_CAS(p, expected, v, EX_ACQ_REL)
-#define cc__cas_seq(p, expected, v) EX_CAS(p, expected, v, EX_SEQ)
-#define cc__cas_relaxed(p, expected, v) EX_CAS(p, expected, v, EX_RELAXED)
+#define cc__cas(p, expected, v) EX_CAS(p, expected, v, EX_ACQ_REL, false)
+#define cc__cas_weak(p, expected, v) EX_CAS(p, expected, v, EX_ACQ_REL, true)
+#define cc__cas_seq(p, expected, v) EX_CAS(p, expected, v, EX_SEQ, false)
+#define cc__cas_relaxed(p, expected, v) EX_CAS(p, expected, v, EX_RELAXED, true)
 #define cc__add(p, n) EX_RMW(p, n, EX_ADD, EX_ACQ_REL)
 #define cc__sub(p, n) EX_RMW(p, n, EX_SUB, EX_ACQ_REL)
 #define cc__or(p, bits) EX_RMW(p, bits, EX_OR, EX_ACQ_REL)
