@@ -366,3 +366,94 @@ static void added(void) {
 }
 SCENARIO(mutex_cold, "an unlock in a cold room and one who waits", .workers = 1, .setup = cold_room,
          .threads = {locks_and_adds, locks_and_adds}, .check = added, .no_timer = true);
+
+/* ---- tasks in a channel, and a pool ---- */
+
+static void *ends_with(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    return arg;
+}
+static void ordered(void) {
+    CCChanConfig config = {.capacity = 2, .ordered = true};
+    ch = cc_chan_create_ex(&config);
+    spawn(&task, ends_with, &got);
+    spawn(&other, ends_with, &got_too);
+    ex_settle();
+}
+static void sends_tasks(void) {
+    EX_EQ(cc_chan_send_task(ch, &task), 0);
+    EX_EQ(cc_chan_send_task(ch, &other), 0);
+    EX_EQ(cc_chan_close(ch), 0);
+}
+static void receives_tasks(void) {
+    void *result = NULL;
+    EX_EQ(cc_chan_recv_task(ch, &result), 0);
+    EX_CHECK(result == &got);
+    EX_EQ(cc_chan_recv_task(ch, &result), 0);
+    EX_CHECK(result == &got_too);
+    EX_EQ(cc_chan_recv_task(ch, &result), EPIPE);
+}
+SCENARIO(chan_ordered, "results in the order of sending", .workers = 1, .setup = ordered,
+         .threads = {sends_tasks, receives_tasks, ends_it}, .no_timer = true);
+
+static int created;
+static int create_or_not(void *item, void *context) {
+    (void)context;
+    if (++created == 1) return EIO;
+    *(uint64_t *)item = 7;
+    return 0;
+}
+static void pool_of_one(void) {
+    CCChanConfig config = {.elem_size = sizeof(uint64_t), .capacity = 1, .on_create = create_or_not};
+    ch = cc_chan_create_ex(&config);
+}
+static void takes_and_gives(int who) {
+    uint64_t item = 0;
+    rc[who] = cc_chan_recv(ch, &item, sizeof item);
+    EX_CHECK(rc[who] == 0 || rc[who] == EIO);
+    if (rc[who] != 0) return;
+    EX_EQ(item, 7);
+    EX_EQ(cc_chan_send(ch, &item, sizeof item), 0);
+}
+static void pool_a(void) {
+    takes_and_gives(0);
+}
+static void pool_b(void) {
+    takes_and_gives(1);
+}
+static void one_failed(void) {
+    EX_EQ((rc[0] == 0) + (rc[1] == 0), 1);
+}
+SCENARIO(chan_pool, "a pool whose first item cannot be made: whoever waits tries", .setup = pool_of_one,
+         .threads = {pool_a, pool_b}, .check = one_failed);
+
+/* ---- a reader and a writer, fibers on two workers ---- */
+
+static CCRWLock rw;
+static void *reads(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_rwlock_read_lock(&rw), 0);
+    EX_CHECK(guarded == 0 || guarded == 1);
+    EX_EQ(cc_rwlock_read_unlock(&rw), 0);
+    return arg;
+}
+static void *writes(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_rwlock_write_lock(&rw), 0);
+    guarded++;
+    EX_EQ(cc_rwlock_write_unlock(&rw), 0);
+    return arg;
+}
+static void reader_and_writer(void) {
+    spawn(&task, reads, NULL);
+    spawn(&other, writes, NULL);
+    ex_settle();
+}
+static void lets_both(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+    join(&other);
+    EX_EQ(guarded, 1);
+}
+SCENARIO(fiber_rwlock, "a reader and a writer on two workers", .workers = 2, .setup = reader_and_writer,
+         .threads = {lets_both}, .no_timer = true);

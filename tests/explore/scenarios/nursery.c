@@ -104,3 +104,100 @@ static void waits_soon(void) {
 }
 SCENARIO(nursery_wait_deadline, "a wait that gives up, and waits again", .workers = 1, .setup = one_child,
          .threads = {lets_child_end, waits_soon});
+
+/* ---- deadlines ---- */
+
+/* LATER-1: the block is left while its time comes; either way nothing fires afterwards. */
+static CCTask task;
+static void *in_deadline(void *arg) {
+    CC_WITH_DEADLINE(cc_after_ms(1)) {
+        child_rc = cc_event_wait(&go);
+        EX_CHECK(child_rc == 0 || child_rc == ECANCELED);
+    }
+    EX_EQ(cc_check_cancel(), 0);
+    return arg;
+}
+static void block_waits(void) {
+    EX_EQ(cc_spawn(&task, in_deadline, NULL, NULL), 0);
+    ex_settle();
+}
+static void ends_the_wait(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    EX_EQ(cc_task_join(&task, NULL), 0);
+}
+SCENARIO(deadline_block, "LATER-1: a block ends as its time comes", .workers = 1, .setup = block_waits,
+         .threads = {ends_the_wait});
+SCENARIO(deadline_block_2, "the same, two workers", .workers = 2, .setup = block_waits, .threads = {ends_the_wait});
+
+/* A nursery's time comes while its child ends by itself. */
+static void timed(void) {
+    CCNurseryConfig config = {.deadline = cc_after_ms(1)};
+    n = cc_nursery_create_ex(&config);
+    EX_CHECK(n != NULL);
+    EX_EQ(cc_nursery_spawn(n, child_waits, NULL), 0);
+    ex_settle();
+}
+static void waits_timed(void) {
+    int rc = cc_nursery_wait(n);
+    EX_CHECK(rc == 0 || rc == ETIMEDOUT);
+    EX_CHECK(child_rc == 0 || (child_rc == ECANCELED && rc == ETIMEDOUT));
+    EX_EQ(cc_nursery_free(n), 0);
+}
+SCENARIO(nursery_deadline, "a nursery's time comes as its child ends, and it is freed", .workers = 1, .setup = timed,
+         .threads = {lets_child_end, waits_timed});
+
+/* ---- a scope below ---- */
+
+static CCNursery *below;
+static void two_levels(void) {
+    n = cc_nursery_create(NULL);
+    below = cc_nursery_create(n);
+    EX_CHECK(n != NULL && below != NULL);
+    EX_EQ(cc_nursery_spawn(below, child_waits, NULL), 0);
+    ex_settle();
+}
+static void waits_below(void) {
+    EX_EQ(cc_nursery_wait(below), ECANCELED);
+    EX_EQ(child_rc, ECANCELED);
+    EX_EQ(cc_nursery_free(below), 0);
+}
+SCENARIO(nursery_below, "SCOPE-1: a cancel from above, and the scope below goes", .workers = 1, .setup = two_levels,
+         .threads = {cancels, waits_below}, .no_timer = true);
+static void above_only(void) {
+    n = cc_nursery_create(NULL);
+    EX_CHECK(n != NULL);
+}
+static void opens_below(void) {
+    below = cc_nursery_create(n);
+    EX_CHECK(below != NULL);
+    EX_EQ(cc_nursery_spawn(below, child_waits, NULL), 0);
+    waits_below();
+}
+SCENARIO(nursery_opens_below, "SCOPE-2: a scope that is made while the one above is cancelled", .workers = 1,
+         .setup = above_only, .threads = {opens_below, cancels}, .no_timer = true);
+
+/* ---- a shield ---- */
+
+static void *shielded(void *arg) {
+    bool begun = cc_shield_begin();
+    child_rc = cc_event_wait(&go);
+    cc_shield_end(begun);
+    ran[1] = cc_check_cancel();
+    return arg;
+}
+static void one_shielded(void) {
+    n = cc_nursery_create(NULL);
+    EX_EQ(cc_nursery_spawn(n, shielded, NULL), 0);
+    ex_settle();
+}
+static void cancels_then_lets(void) {
+    EX_EQ(cc_nursery_cancel(n), 0);
+    EX_EQ(cc_event_set(&go), 0);
+}
+static void waits_shielded(void) {
+    EX_EQ(cc_nursery_wait(n), ECANCELED);
+    EX_EQ(child_rc, 0);
+    EX_EQ(ran[1], ECANCELED);
+}
+SCENARIO(nursery_shield, "CANCEL-2: a cancellation does not pass a shield", .workers = 1, .setup = one_shielded,
+         .threads = {cancels_then_lets, waits_shielded}, .no_timer = true);
