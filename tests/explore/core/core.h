@@ -68,6 +68,7 @@ bool threads_run(void);
 /* Before a step that may matter to others. */
 void threads_point(const volatile void *addr, bool writes, const char *what, const char *at);
 void threads_forget(void);
+bool threads_left_frame(const volatile void *addr);
 extern char failure[1024];
 
 /* ---- choice.c ---- */

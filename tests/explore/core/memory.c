@@ -137,6 +137,8 @@ static void begin_history(struct location *l, uint64_t value) {
 /* The location as of this step, its history up to date. */
 static struct location *enter(const volatile void *addr, unsigned size, bool writes) {
     if (state_freed(addr)) ex_fail("an atomic access to memory that was freed (%p)", (const void *)addr);
+    if (threads_left_frame(addr))
+        ex_fail("an atomic access to a frame that its thread has left (%p)", (const void *)addr);
     struct location *l = find(addr);
     uint8_t bit = (uint8_t)(1u << current), before = (uint8_t)(l->readers | l->writers);
     if ((before & bit) == 0 || (writes && (l->writers & bit) == 0)) {

@@ -95,6 +95,8 @@ static void accessed(const volatile void *addr, size_t size, bool write, const v
     if (write) state_dirty(addr, size);
     if (!exploring || current < 0) return;
     if (state_freed(addr)) ex_fail("memory that was freed is %s at %s", write ? "written" : "read", races_where(where));
+    if (threads_left_frame(addr))
+        ex_fail("a frame that its thread has left is %s at %s", write ? "written" : "read", races_where(where));
     if (!settings.races || (size_t)((const volatile char *)addr - offer.tls) < offer.tls_size) return;
     uintptr_t at = (uintptr_t)addr, end = at + size;
     while (at < end) {

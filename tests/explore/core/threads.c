@@ -44,6 +44,18 @@ char *threads_stack(int thread) {
     return stacks + (size_t)thread * STACK_SIZE;
 }
 
+/* Another thread's stack, below what it uses: a frame that was left. Of a thread that is on a fiber's stack nothing is
+ * known. */
+bool threads_left_frame(const volatile void *addr) {
+    enum { RED_ZONE = 128 };
+    size_t at = (size_t)((const volatile char *)addr - stacks);
+    if (stacks == NULL || at >= (size_t)THREADS_MAX * STACK_SIZE || (int)(at / STACK_SIZE) == current) return false;
+    const struct vthread *t = &threads[at / STACK_SIZE];
+    if (t->state == THREAD_FREE || t->state == THREAD_ENDED) return true;
+    size_t sp = (size_t)((const char *)t->context.sp - stacks);
+    return sp / STACK_SIZE == at / STACK_SIZE && at + RED_ZONE < sp;
+}
+
 /* ---- switching ---- */
 
 static void leave(void) {

@@ -131,6 +131,33 @@ static void tries_three(void) {
 SCENARIO(fiber_three_claims, "WAIT-1: timer, sender and canceller", .workers = 1, .setup = two_more_handles,
          .threads = {tries_three, cancels});
 
+/* The entry of a wait that is over must not end the next one. */
+static void *receives_twice(void *arg) {
+    rc[2] = cc_chan_recv_until(ch, arg, sizeof(uint64_t), cc_after_ms(1));
+    rc[3] = cc_chan_recv(ch, arg, sizeof(uint64_t));
+    return NULL;
+}
+static void twice_parked(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 0);
+    spawn(&task, receives_twice, &got);
+    ex_settle();
+}
+static void sends_then_closes(void) {
+    EX_EQ(cc_sleep_ms(2), 0);
+    uint64_t value = 2;
+    (void)cc_chan_send_try(ch, &value, sizeof value);
+    EX_EQ(cc_chan_close(ch), 0);
+    join(&task);
+    EX_CHECK(rc[2] == 0 || rc[2] == ETIMEDOUT || rc[2] == EPIPE);
+    EX_CHECK(rc[3] == 0 || rc[3] == EPIPE);
+}
+static void sends_early(void) {
+    uint64_t value = 1;
+    rc[0] = cc_chan_send_try(ch, &value, sizeof value);
+}
+SCENARIO(fiber_timer_again, "a timer's stale entry and the next wait", .workers = 1, .setup = twice_parked,
+         .threads = {sends_early, sends_then_closes});
+
 /* ---- two fibers, two workers ---- */
 
 static void *sends_one(void *arg) {
