@@ -13,7 +13,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-matrix=(includes headers models release small debug asan tsan ucontext clang aarch64 riscv64 valgrind)
+matrix=(includes headers models explore release small debug asan tsan ucontext clang aarch64 riscv64 valgrind)
 jobs=${JOBS:-$(nproc)}
 
 # The one place to tune. For each stage:
@@ -42,7 +42,7 @@ choose_stage() {
             --show-leak-kinds=definite --fair-sched=yes)
         ;;
     long) preset=release groups=stress stress=1 patience=60 limit=14400 ;;
-    includes | headers | models) preset=release groups="" ;;
+    includes | headers | models | explore) preset=release groups="" ;;
     *) return 1 ;;
     esac
 }
@@ -205,6 +205,11 @@ run_stage() {
     elif [[ $stage == models ]]; then
         tests/model/run.sh build/model >"$log/models.log" 2>&1
         count_tap "$stage" "protocol models" "$log/models.log" $?
+    elif [[ $stage == explore ]]; then
+        tests/explore/run.sh >"$log/explore.log" 2>&1
+        count_tap "$stage" "schedule explorer" "$log/explore.log" $?
+        tests/explore/run.sh mutants >"$log/mutants.log" 2>&1
+        count_tap "$stage" "schedule explorer's mutants" "$log/mutants.log" $?
     elif [[ $stage == "$(uname -m)" ]]; then
         skipped=$((skipped + 1))
         echo "   skipped: this machine's own CPU is what the other stages run on"
@@ -225,7 +230,13 @@ run_stage() {
         esac
         export TEST_SLOWDOWN=${given_slowdown:-$slowdown} TEST_WORKER_LIST=${given_workers:-$workers}
         export TEST_TIMEOUT=${given_timeout:-$patience}
-        [[ $stage == long ]] && export TEST_LONG=1
+        if [[ $stage == long ]]; then
+            export TEST_LONG=1
+            [[ explore == $program_pattern ]] && { # as the others below: only what was asked for
+                tests/explore/run.sh long 2>&1 | tee "$log/explore.log" | sed 's|^|   explore: |'
+                count_tap "$stage" "schedule explorer" "$log/explore.log" "${PIPESTATUS[0]}"
+            }
+        fi
         emulator=$(<"build/$preset/tests/emulator.txt")
         for group in $groups; do
             [[ $group == stress ]] && export TEST_SLOWDOWN=${given_slowdown:-$((slowdown * stress))}

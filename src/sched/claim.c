@@ -9,12 +9,16 @@
  *   worker                            canceller
  *   owner = INSIDE                    contested + 1
  *   -- light barrier --               -- heavy barrier --
- *   contested? compare-and-swap       while owner == INSIDE: wait
- *   else store                        claim, by compare-and-swap
- *   owner = AWAY (release)            contested - 1
+ *   contested (acquire)?              while owner == INSIDE: wait
+ *      compare-and-swap               claim, by compare-and-swap
+ *   else store                        contested - 1 (release)
+ *   owner = AWAY (release)
  *
  * CLAIM-1  A store and another claim never meet on one word: by BARRIER-1 the worker sees `contested`, or the
  *          canceller sees INSIDE and waits for the store's release.
+ * CLAIM-2  A worker that does not see `contested` any more sees what the canceller claimed: the one acquires what the
+ *          other's subtraction released. Else its look at the state word might be older than its look at the flag,
+ *          and find PARKED.
  */
 #include "sched/driver.h"
 
@@ -39,7 +43,7 @@ bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, 
     if (!sole || unlikely(w == NULL)) return cc__state_claim(f, ticket, reason) == CLAIM_WON;
     bool won;
     cc__bias_enter(&w->runq.bias);
-    if (unlikely(cc__get(&cc__sched.contested)))
+    if (unlikely(cc__get_acquire(&cc__sched.contested))) /* CLAIM-2 */
         won = cc__state_claim(f, ticket, reason) == CLAIM_WON;
     else
         won = cc__state_wake_sole(f, reason);
@@ -49,7 +53,7 @@ bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, 
 
 void cc__sched_contest(bool on) {
     if (!on) {
-        cc__sub_seq(&cc__sched.contested, 1);
+        cc__sub_seq(&cc__sched.contested, 1); /* CLAIM-2: pairs with the looks of cc__sched_claim and wait/hand.h */
         return;
     }
     cc__add_seq(&cc__sched.contested, 1);

@@ -1,0 +1,155 @@
+/* core.h - the explorer's own parts.
+ *
+ *   threads.c   virtual threads: who runs, who is blocked, the clock, futexes
+ *   memory.c    what a load may return: recent stores of each location, clocks of what is ordered
+ *   races.c     plain accesses: who has written, which race, which touch what was freed
+ *   choice.c    the strategies: which thread next, which value: DFS, random, PCT, replay
+ *   state.c     the memory of the explored code: saved once, put back before each run
+ *   main.c      the command line, the loop over runs, reports
+ */
+#ifndef EXPLORE_CORE_H
+#define EXPLORE_CORE_H
+
+#include "explore.h"
+
+#include "arch/context.h"
+
+#include <stdio.h>
+
+enum { THREADS_MAX = 8, TLS_MAX = 256 };
+
+/* For each thread how much of it is known. */
+struct clock {
+    uint32_t at[THREADS_MAX];
+};
+
+static inline void clock_join(struct clock *to, const struct clock *from) {
+    for (int i = 0; i < THREADS_MAX; i++)
+        if (from->at[i] > to->at[i]) to->at[i] = from->at[i];
+}
+
+enum thread_state { THREAD_FREE, THREAD_READY, THREAD_BLOCKED, THREAD_JOINING, THREAD_ENDED };
+
+struct vthread {
+    struct context context;
+    enum thread_state state;
+    bool daemon; /* may sleep for ever when the others have ended */
+    bool spun;   /* waits for somebody else to change something */
+    void *(*fn)(void *);
+    void (*body)(void);
+    void *arg;
+    const volatile void *futex;
+    uint64_t until; /* while blocked */
+    int joins;
+    void *self; /* the explored code's own pointer */
+    int error;  /* errno */
+    uint32_t priority;
+    struct clock ordered; /* what happened before, for races */
+    struct clock seen;    /* what must be visible to it: at least that */
+    char tls[TLS_MAX];
+};
+
+enum { STACK_SIZE = 128 * 1024 };
+
+/* ---- threads.c ---- */
+
+extern struct vthread threads[THREADS_MAX];
+extern int current;        /* the thread that runs; -1: the explorer */
+extern uint64_t clock_now; /* ns */
+extern uint64_t steps;     /* of this run */
+extern bool exploring;     /* false: set-up, nothing is chosen */
+extern bool no_timer;
+extern struct ex_offer offer;
+
+char *threads_stack(int thread);
+int threads_add(void (*body)(void), bool daemon);
+/* Runs until nobody can run (set-up) or all that are no daemons have ended. False: a failure. */
+bool threads_run(void);
+/* Before a step that may matter to others. */
+void threads_point(const volatile void *addr, bool writes, const char *what, const char *at);
+void threads_forget(void);
+bool threads_left_frame(const volatile void *addr);
+extern char failure[1024];
+
+/* ---- choice.c ---- */
+
+enum strategy { BY_DEFAULT, BY_LEARNING, BY_DFS, BY_RANDOM, BY_PCT, BY_REPLAY };
+enum memory_mode { MODE_SC, MODE_TSO, MODE_WEAK };
+
+struct settings {
+    enum strategy strategy;
+    enum memory_mode mode;
+    int preemptions; /* DFS: how many a run may have */
+    int stale;       /* DFS: how many old values a run may read */
+    int depth;       /* PCT */
+    bool races;
+    uint64_t seed;
+};
+extern struct settings settings;
+
+/* One choice that was not the default: at this step. kind: t a thread that is preempted, b one that is blocked, v a
+ * value. */
+struct deviation {
+    uint64_t step;
+    char kind;
+    int value;
+};
+enum { DEVIATIONS_MAX = 4096 };
+extern struct deviation deviations[DEVIATIONS_MAX];
+extern unsigned deviation_count;
+extern struct deviation replay[DEVIATIONS_MAX];
+extern unsigned replay_count;
+
+void choice_begin(void);
+/* DFS: false, all have been tried. */
+bool choice_next(void);
+void choice_restart(void); /* DFS: from the beginning */
+/* kind as above; candidates[0] is the default. */
+int choose_thread(char kind, const int *candidates, int n);
+int choose_value(int n);
+/* PCT: the thread was preempted in favour of others for spinning. */
+void choice_lower(int thread);
+uint64_t choice_length(void); /* steps of a typical run */
+void choice_set_length(uint64_t length);
+
+/* ---- memory.c ---- */
+
+void memory_begin(void);
+bool memory_shared(const volatile void *addr);
+extern unsigned memory_shared_count;
+extern bool memory_learning; /* notes which locations several threads use */
+void memory_forget(void);
+
+/* ---- races.c ---- */
+
+void races_begin(void);
+/* Where that is in the source. */
+const char *races_where(const void *address);
+
+/* ---- state.c ---- */
+
+void state_open(void *segment, size_t size);
+void state_forget(void); /* a new scenario: as after loading */
+void state_save(void);
+void state_restore(void);
+void state_dirty(const volatile void *addr, size_t size);
+bool state_freed(const volatile void *addr);
+
+/* ---- main.c ---- */
+
+struct line {
+    uint64_t step;
+    int thread;
+    const char *what, *at;
+    uint64_t value;
+    const volatile void *addr;
+};
+enum { LINES = 48 };
+extern struct line lines[LINES];
+extern uint64_t line_count;
+
+static inline void note(const char *what, const char *at, const volatile void *addr, uint64_t value) {
+    lines[line_count++ % LINES] = (struct line){steps, current, what, at, value, addr};
+}
+
+#endif

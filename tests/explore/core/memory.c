@@ -1,0 +1,334 @@
+/* memory.c - what a load may return, and which plain accesses race.
+ *
+ * Each location keeps its last stores. A thread must see at least what it has seen before and what is ordered before
+ * it, by acquire of a release; beyond that a load may return any of the later stores. The three modes:
+ *
+ *   sc     every load returns the latest store
+ *   tso    every load acquires, every store releases, every read-modify-write is a full fence: what is left is that a
+ *          load may overtake an earlier store of its thread, as on x86
+ *   weak   the orders as the source says them (C11, without a load that sees a store of the future)
+ *
+ * Two clocks a thread: `ordered` grows by release and acquire only and decides about races; `seen` grows by fences and
+ * membarrier too and decides about visibility. A sequentially consistent load sees at least the last sequentially
+ * consistent store of its location; as in C11 it says nothing about others.
+ *
+ * MEMORY-1  Memory always holds the latest store: a read-modify-write, the kernel, and a plain read use that.
+ * MEMORY-2  A value in memory that differs from the latest store was written plainly: the history starts anew.
+ * MEMORY-3  A location that one thread alone uses, or that nobody writes, is no place to switch. Which ones are
+ *           shared is learned from the runs before, and fixed during a run.
+ */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STORES = 8, LOCATIONS = 1 << 14, NOBODY = 255 };
+
+struct store {
+    uint64_t value;
+    uint8_t thread;
+    bool releases;
+    struct clock ordered, seen;       /* of a release */
+    uint32_t first_seen[THREADS_MAX]; /* when each thread read or wrote it; 0: not yet */
+};
+
+struct location {
+    const volatile void *addr;
+    uint8_t readers, writers; /* threads, over all runs */
+    bool shared;
+    uint32_t run;
+    unsigned size;
+    uint32_t count; /* stores in this run, the first one included */
+    uint32_t last_seq;
+    struct store stores[STORES];
+};
+
+static struct location *table[LOCATIONS];
+static struct location *all;
+static unsigned used, run_number, fresh_shared;
+static struct clock fences;
+unsigned memory_shared_count;
+bool memory_learning;
+
+void memory_begin(void) {
+    run_number++;
+    memset(&fences, 0, sizeof fences);
+    if (fresh_shared == 0) return;
+    fresh_shared = 0;
+    for (unsigned i = 0; i < used; i++) {
+        struct location *l = &all[i];
+        if (l->writers != 0 && __builtin_popcount(l->readers | l->writers) > 1 && !l->shared) {
+            l->shared = true;
+            memory_shared_count++;
+        }
+    }
+}
+
+static struct location *last; /* found */
+
+static struct location *find(const volatile void *addr) {
+    if (last != NULL && last->addr == addr) return last;
+    size_t at = ((uintptr_t)addr >> 2) * UINT64_C(0x9e3779b97f4a7c15) >> 50;
+    while (table[at] != NULL && table[at]->addr != addr) at = (at + 1) % LOCATIONS;
+    if (table[at] == NULL) {
+        if (all == NULL && (all = malloc(LOCATIONS * sizeof *all)) == NULL) abort();
+        if (used == LOCATIONS / 2) ex_fail("more than %d locations", LOCATIONS / 2);
+        table[at] = &all[used++];
+        memset(table[at], 0, sizeof *table[at]);
+        table[at]->addr = addr;
+    }
+    return last = table[at];
+}
+
+void memory_forget(void) {
+    memset(table, 0, sizeof table);
+    used = memory_shared_count = fresh_shared = 0;
+    free(all);
+    all = NULL;
+    last = NULL;
+}
+
+bool memory_shared(const volatile void *addr) {
+    return settings.strategy == BY_LEARNING || settings.strategy == BY_REPLAY || find(addr)->shared;
+}
+
+static uint64_t peek(const volatile void *addr, unsigned size) {
+    switch (size) {
+    case 1:
+        return *(const volatile uint8_t *)addr;
+    case 2:
+        return *(const volatile uint16_t *)addr;
+    case 4:
+        return *(const volatile uint32_t *)addr;
+    default:
+        return *(const volatile uint64_t *)addr;
+    }
+}
+
+static void poke(volatile void *addr, unsigned size, uint64_t value) {
+    switch (size) {
+    case 1:
+        *(volatile uint8_t *)addr = (uint8_t)value;
+        break;
+    case 2:
+        *(volatile uint16_t *)addr = (uint16_t)value;
+        break;
+    case 4:
+        *(volatile uint32_t *)addr = (uint32_t)value;
+        break;
+    default:
+        *(volatile uint64_t *)addr = value;
+        break;
+    }
+}
+
+static struct store *at_index(struct location *l, uint32_t i) {
+    return &l->stores[i % STORES];
+}
+
+static void begin_history(struct location *l, uint64_t value) {
+    l->count = 1;
+    l->last_seq = 0;
+    memset(&l->stores[0], 0, sizeof l->stores[0]);
+    l->stores[0].value = value;
+    l->stores[0].thread = NOBODY;
+}
+
+/* The location as of this step, its history up to date. */
+static struct location *enter(const volatile void *addr, unsigned size, bool writes) {
+    if (state_freed(addr)) ex_fail("an atomic access to memory that was freed (%p)", (const void *)addr);
+    if (threads_left_frame(addr))
+        ex_fail("an atomic access to a frame that its thread has left (%p)", (const void *)addr);
+    struct location *l = find(addr);
+    uint8_t bit = (uint8_t)(1u << current), before = (uint8_t)(l->readers | l->writers);
+    if ((before & bit) == 0 || (writes && (l->writers & bit) == 0)) {
+        *(writes ? &l->writers : &l->readers) |= bit;
+        uint8_t after = (uint8_t)(l->readers | l->writers);
+        if (!l->shared && l->writers != 0 && __builtin_popcount(after) > 1) fresh_shared++, memory_learning = true;
+    }
+    uint64_t value = peek(addr, size);
+    if (l->run != run_number) {
+        l->run = run_number;
+        begin_history(l, value);
+    } else if (at_index(l, l->count - 1)->value != value || l->size != size) {
+        begin_history(l, value);
+    }
+    l->size = size;
+    struct vthread *t = &threads[current];
+    t->ordered.at[current] = ++t->seen.at[current];
+    return l;
+}
+
+static bool known(const struct store *s, const struct vthread *t) {
+    if (s->thread == NOBODY) return true;
+    for (int i = 0; i < THREADS_MAX; i++)
+        if (s->first_seen[i] != 0 && s->first_seen[i] <= t->seen.at[i]) return true;
+    return false;
+}
+
+static void mark_seen(struct store *s) {
+    if (s->thread != NOBODY && s->first_seen[current] == 0) s->first_seen[current] = threads[current].seen.at[current];
+}
+
+static void acquire(const struct store *s, enum ex_order order) {
+    struct vthread *t = &threads[current];
+    if (!s->releases) {
+        if (settings.mode == MODE_TSO) clock_join(&t->seen, &s->seen);
+        return;
+    }
+    bool acquires = order == EX_ACQUIRE || order == EX_ACQ_REL || order == EX_SEQ;
+    if (acquires) clock_join(&t->ordered, &s->ordered);
+    if (acquires || settings.mode == MODE_TSO) clock_join(&t->seen, &s->seen);
+}
+
+static void fence(void) {
+    clock_join(&fences, &threads[current].seen);
+    threads[current].seen = fences;
+}
+
+/* How many stores back the current thread may still read; 0: the latest only. */
+static uint32_t may_read_back(struct location *l, enum ex_order order) {
+    const struct vthread *t = &threads[current];
+    uint32_t newest = l->count - 1, oldest = newest;
+    if (settings.mode != MODE_SC)
+        while (oldest > 0 && newest - oldest < STORES - 1 && !known(at_index(l, oldest), t)) oldest--;
+    if (order == EX_SEQ && oldest < l->last_seq) oldest = l->last_seq;
+    return newest - oldest;
+}
+
+uint64_t ex_load(const volatile void *addr, unsigned size, enum ex_order order, const char *at) {
+    if (!exploring || current < 0) {
+        if (current >= 0) threads_point(addr, false, "get", at);
+        return peek(addr, size);
+    }
+    threads_point(addr, false, "get", at);
+    struct location *l = enter(addr, size, false);
+    int back = choose_value((int)may_read_back(l, order) + 1);
+    struct store *s = at_index(l, l->count - 1 - (uint32_t)back);
+    uint64_t value = s->value;
+    note(back != 0 ? "get (old)" : "get", at, addr, value);
+    mark_seen(s);
+    acquire(s, order);
+    return value;
+}
+
+/* order: of the store. before: what a read-modify-write has read, whose release goes on. */
+static void append(struct location *l, uint64_t value, enum ex_order order, const struct store *before) {
+    struct vthread *t = &threads[current];
+    struct store s = {.value = value, .thread = (uint8_t)current};
+    s.releases = order == EX_RELEASE || order == EX_ACQ_REL || order == EX_SEQ;
+    if (s.releases) s.ordered = t->ordered;
+    if (s.releases || settings.mode == MODE_TSO) s.seen = t->seen;
+    if (before != NULL && before->releases) {
+        s.releases = true;
+        clock_join(&s.ordered, &before->ordered);
+        clock_join(&s.seen, &before->seen);
+    }
+    s.first_seen[current] = t->seen.at[current];
+    if (order == EX_SEQ) l->last_seq = l->count;
+    *at_index(l, l->count++) = s;
+}
+
+void ex_store(volatile void *addr, unsigned size, uint64_t value, enum ex_order order, const char *at) {
+    if (current >= 0) threads_point(addr, true, "set", at);
+    state_dirty(addr, size);
+    if (exploring && current >= 0) {
+        note("set", at, addr, value);
+        append(enter(addr, size, true), value, order, NULL);
+    }
+    poke(addr, size, value);
+}
+
+static uint64_t apply(enum ex_rmw op, uint64_t before, uint64_t operand) {
+    switch (op) {
+    case EX_ADD:
+        return before + operand;
+    case EX_SUB:
+        return before - operand;
+    case EX_OR:
+        return before | operand;
+    case EX_AND:
+        return before & operand;
+    default:
+        return operand;
+    }
+}
+
+static uint64_t cut(uint64_t value, unsigned size) {
+    return size == 8 ? value : value & ((UINT64_C(1) << 8 * size) - 1);
+}
+
+/* Reads the latest, writes behind it. */
+static void rmw(struct location *l, uint64_t value, enum ex_order order) {
+    struct store before = *at_index(l, l->count - 1);
+    mark_seen(at_index(l, l->count - 1));
+    acquire(&before, order);
+    if (settings.mode == MODE_TSO) fence();
+    append(l, value, order, &before);
+}
+
+uint64_t ex_rmw(volatile void *addr, unsigned size, enum ex_rmw op, uint64_t operand, enum ex_order order,
+                const char *at) {
+    static const char *const names[] = {"swap", "add", "sub", "or", "and"};
+    if (current >= 0) threads_point(addr, true, names[op], at);
+    state_dirty(addr, size);
+    uint64_t before = peek(addr, size), value = cut(apply(op, before, operand), size);
+    if (exploring && current >= 0) {
+        note(names[op], at, addr, value);
+        rmw(enter(addr, size, true), value, order);
+    }
+    poke(addr, size, value);
+    return before;
+}
+
+/* The store that a compare-and-swap which fails has read: the latest, or an older one that differs; NULL: it succeeds.
+ * On x86 it always reads the latest. */
+static struct store *fails_by(struct location *l, uint64_t expected, enum ex_order order, bool weak) {
+    struct store *latest = at_index(l, l->count - 1);
+    bool ok = latest->value == expected;
+    if (settings.mode != MODE_WEAK) return ok ? NULL : latest;
+    uint32_t most = may_read_back(l, order), options[STORES] = {0};
+    int n = 1;
+    for (uint32_t back = ok && weak ? 0 : 1; back <= most; back++)
+        if (back == 0 || at_index(l, l->count - 1 - back)->value != expected) options[n++] = back;
+    int chosen = choose_value(n);
+    return chosen == 0 ? (ok ? NULL : latest) : at_index(l, l->count - 1 - options[chosen]);
+}
+
+bool ex_cas(volatile void *addr, unsigned size, uint64_t *expected, uint64_t value, enum ex_order order, bool weak,
+            const char *at) {
+    if (current >= 0) threads_point(addr, true, "cas", at);
+    uint64_t before = peek(addr, size);
+    bool ok = before == *expected;
+    if (exploring && current >= 0) {
+        struct location *l = enter(addr, size, true);
+        struct store *read = fails_by(l, *expected, order, weak);
+        ok = read == NULL;
+        if (!ok) {
+            before = read->value;
+            mark_seen(read);
+            acquire(read, order);
+        }
+        note(ok ? "cas" : "cas (fails)", at, addr, ok ? value : before);
+        if (ok) rmw(l, value, order);
+    }
+    if (ok) {
+        state_dirty(addr, size);
+        poke(addr, size, value);
+    } else {
+        *expected = before;
+    }
+    return ok;
+}
+
+void ex_fence(void) {
+    if (exploring && current >= 0) fence();
+}
+
+void ex_membarrier(void) {
+    if (!exploring || current < 0) return;
+    note("membarrier", "", NULL, 0);
+    for (int i = 0; i < THREADS_MAX; i++) clock_join(&fences, &threads[i].seen);
+    for (int i = 0; i < THREADS_MAX; i++)
+        if (threads[i].state != THREAD_FREE) clock_join(&threads[i].seen, &fences);
+}

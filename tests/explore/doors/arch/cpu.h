@@ -1,0 +1,12 @@
+/* cpu.h - the explorer's door in place of src/arch/cpu.h: a spinning thread lets others go first. */
+#ifndef CC_ARCH_CPU_H
+#define CC_ARCH_CPU_H
+
+#include "base/attr.h"
+#include "explore.h"
+
+CC_INLINE void cc__cpu_relax(void) {
+    ex_relax();
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* doors.c - the explorer's doors in place of src/plat/{affinity,clock,fault,futex,membarrier,thread,vm}.c and
+ * src/base/{mem,fatal}.c; and what the shared object offers to the explorer.
+ */
+#include "base/fatal.h"
+#include "base/mem.h"
+#include "explore.h"
+#include "plat/affinity.h"
+#include "plat/clock.h"
+#include "plat/fault.h"
+#include "plat/futex.h"
+#include "plat/membarrier.h"
+#include "plat/thread.h"
+#include "plat/vm.h"
+
+#include <ccc/ccc.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- base ---- */
+
+void *cc__mem_alloc(size_t size) {
+    return ex_alloc(size);
+}
+void cc__mem_free(void *p) {
+    ex_free(p);
+}
+
+void cc__fatal(const char *fmt, ...) {
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    ex_fail("the library says: %s", text);
+}
+void cc__warn(const char *fmt, ...) {
+    (void)fmt;
+}
+
+/* ---- plat ---- */
+
+bool cc__affinity_single(void) {
+    return false;
+}
+
+uint64_t cc__clock_now(void) {
+    return ex_clock();
+}
+
+void cc__futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t until) {
+    ex_futex_wait(word, expected, until);
+}
+void cc__futex_wake(_Atomic uint32_t *word, int n) {
+    ex_futex_wake(word, n);
+}
+
+bool cc__membarrier_register(void) {
+    return true;
+}
+void cc__membarrier(void) {
+    ex_membarrier();
+}
+
+int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg) {
+    *thread = (pthread_t)ex_thread_start(fn, arg);
+    return 0;
+}
+void cc__thread_join(pthread_t thread) {
+    ex_thread_join((int)thread);
+}
+void cc__thread_name(const char *name) {
+    (void)name;
+}
+int cc__thread_id(void) {
+    return ex_thread_self() + 1;
+}
+void cc__thread_yield(void) {
+    ex_relax();
+}
+void cc__thread_nap(long ns) {
+    ex_nap((uint64_t)ns);
+}
+void cc__thread_stack(const void **bottom, const void **top) {
+    ex_thread_stack(bottom, top);
+}
+
+size_t cc__vm_page_size = 4096;
+void cc__vm_init(void) {}
+bool cc__vm_guard_is_free(void) {
+    return true;
+}
+void *cc__vm_reserve(size_t size, size_t align) {
+    (void)align;
+    return ex_reserve(size);
+}
+void cc__vm_release(void *p, size_t size) {
+    ex_release(p, size);
+}
+bool cc__vm_guard(void *p, size_t size) {
+    (void)p, (void)size;
+    return true;
+}
+void cc__vm_populate(void *p, size_t size) {
+    (void)p, (void)size;
+}
+void cc__vm_discard(void *p, size_t size) {
+    (void)p, (void)size;
+}
+
+void cc__fault_install(fault_explain explain) {
+    (void)explain;
+}
+void cc__fault_remove(void) {}
+size_t cc__fault_stack_size(void) {
+    return 64;
+}
+bool cc__fault_stack_have(void) {
+    return true;
+}
+void cc__fault_stack_set(void *stack, size_t size) {
+    (void)stack, (void)size;
+}
+void cc__fault_stack_clear(void) {}
+
+/* ---- to the explorer ---- */
+
+extern const struct scenario *const __start_scenarios[], *const __stop_scenarios[];
+extern char __start_ex_tls[], __stop_ex_tls[];
+
+static void *nothing(void *arg) {
+    return arg;
+}
+
+/* Fills the worker's caches, so that the runs do not carve and map. */
+static void *warm(void *arg) {
+    for (int i = 0; i < 2; i++) {
+        CCTask child[3];
+        for (int k = 0; k < 3; k++) (void)cc_spawn(&child[k], nothing, NULL, NULL);
+        for (int k = 0; k < 3; k++) {
+            cc_yield();
+            (void)cc_task_join(&child[k], NULL);
+        }
+    }
+    return arg;
+}
+
+static void start(unsigned workers) {
+    CCRuntimeConfig config = {.workers = workers, .stack_size = (size_t)64 * 1024, .queue_slots = 2};
+    int rc = cc_runtime_init(&config);
+    if (rc != 0) ex_fail("the runtime does not start: %d", rc);
+    for (unsigned i = 0; i < 2 * workers; i++) (void)cc_run(warm, NULL, NULL);
+}
+
+__attribute__((visibility("default"))) struct ex_offer ex_offer(void);
+
+struct ex_offer ex_offer(void) {
+    return (struct ex_offer){__start_scenarios, (size_t)(__stop_scenarios - __start_scenarios), __start_ex_tls,
+                             (size_t)(__stop_ex_tls - __start_ex_tls), start};
+}

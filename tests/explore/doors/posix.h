@@ -1,0 +1,13 @@
+/* posix.h - what the library takes from POSIX without a door of its own; included before every file. */
+#ifndef EXPLORE_POSIX_H
+#define EXPLORE_POSIX_H
+
+#include "explore.h"
+
+#include <pthread.h>
+
+#define pthread_self ex_pthread_self
+#define pthread_mutex_lock ex_mutex_lock
+#define pthread_mutex_unlock ex_mutex_unlock
+
+#endif

@@ -1,0 +1,179 @@
+#!/usr/bin/env bash
+# Explores the schedules of the library's real code; README.md says how. TAP on standard output.
+#
+#   tests/explore/run.sh [-o BUILD_DIR] [short | long | mutants | SCENARIO...]
+#
+# short     every scenario for about a second, and the explorer's own checks; the default
+# long      every scenario: all schedules of DFS with two preemptions as far as the time goes, a million at random, a
+#           million by PCT, in each memory mode; hours
+# mutants   each of mutants.txt is built into the library, and has to be found
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+work=
+if [[ ${1:-} == -o ]]; then
+    work=$2
+    shift 2
+fi
+work=${work:-$root/build/explore}
+what=${1:-short}
+jobs=${JOBS:-$(nproc)}
+
+case $(uname -m) in
+x86_64 | aarch64 | riscv64) ;;
+*)
+    echo "ok 1 - explore # SKIP no context switch of our own for $(uname -m)"
+    echo "1..1"
+    exit 77
+    ;;
+esac
+if ! command -v "${CC:-gcc}" >/dev/null || ! command -v make >/dev/null; then
+    echo "not ok 1 - gcc and make are needed"
+    exit 1
+fi
+
+number=0 failed=0
+report() { # 0 or not, what, a log to show
+    number=$((number + 1))
+    if [[ $1 == 0 ]]; then
+        echo "ok $number - $2"
+        return
+    fi
+    echo "not ok $number - $2"
+    failed=$((failed + 1))
+    [[ -n ${3:-} ]] && sed 's/^/# /' "$3" | cut -c1-240 | head -n 70
+}
+finish() {
+    echo "1..$number"
+    [[ $failed == 0 ]]
+    exit
+}
+
+# build DIR: the explorer, and what it explores from DIR/src.
+build() {
+    make -C "$1" -f "$here/Makefile" -j "$jobs" ${CC:+CC="$CC"} >"$1/build.log" 2>&1
+}
+
+base=$work/base
+mkdir -p "$base"
+for link in src include tests; do ln -sfn "$root/$link" "$base/$link"; done
+build "$base"
+report $? "the explorer and the library behind its doors are built" "$base/build.log"
+[[ $failed == 0 ]] || finish
+explore=$base/explore
+
+# ---- scenarios ----
+
+short=(--dfs=2 --max=15000 --random=2500 --pct=2500 --budget=0.4)
+shorter=(--random=1200 --pct=600 --budget=0.2)
+long=(--dfs=2 --max=100000000 --random=1000000 --pct=1000000) # and so many seconds a search:
+declare -A long_seconds=([weak]=120 [tso]=60 [sc]=60)
+
+# look NAME: all that the profile has for one scenario; 0 when it holds.
+look() {
+    local name=$1 mode
+    if [[ $what == long ]]; then
+        for mode in weak tso sc; do
+            "$explore" "$name" --$mode "${long[@]}" --budget="${long_seconds[$mode]}" || return 1
+        done
+    else
+        "$explore" "$name" --weak "${short[@]}" || return 1
+        "$explore" "$name" --tso "${shorter[@]}" && "$explore" "$name" --sc "${shorter[@]}"
+    fi
+}
+
+# A seed gives the same run each time; and the choices that a failure prints bring it back.
+check_replay() {
+    local log=$work/log/replay command turn
+    for turn in 1 2; do
+        "$explore" fails_lost_wake --show --random=1000 --seed=7 | grep -v '^# ' >"$log.$turn" # the time differs
+    done
+    cmp -s "$log.1" "$log.2"
+    report $? "one seed, one run" "$log.2"
+    command=$(sed -n 's/^  replay: //p' "$log.1")
+    $command >"$log.3"
+    [[ $? == 1 ]] && grep -q "a wake was lost" "$log.3"
+    report $? "the choices that were printed bring the failure back" "$log.3"
+    command=$(sed -n 's/^  by its seed: //p' "$log.1")
+    $command --show >"$log.4"
+    grep -q "a wake was lost" "$log.4"
+    report $? "and so does its seed" "$log.4"
+}
+
+check_scenarios() {
+    local name
+    mkdir -p "$work/log"
+    for name in "$@"; do
+        while (($(jobs -pr | wc -l) >= jobs)); do wait -n; done
+        {
+            look "$name" >"$work/log/$name" 2>&1
+            echo $? >"$work/log/$name.result"
+        } &
+    done
+    wait
+    for name in "$@"; do
+        local runs
+        runs=$(awk '/^# [0-9]+ runs/ { n += $2 } END { print n + 0 }' "$work/log/$name")
+        report "$(<"$work/log/$name.result")" "$name ($runs schedules)" "$work/log/$name"
+    done
+    awk '/^# [0-9]+ runs/ { n += $2 } / complete$/ { c++ } END { print "# " n + 0 " schedules, " c + 0 " searches complete" }' \
+        $(printf "$work/log/%s " "$@")
+}
+
+# ---- mutants ----
+
+# mutate NAME FILE SED SCENARIO OPTIONS: 0 when the scenario finds it.
+mutate() {
+    local dir=$work/mutants/$1 file=$2
+    rm -rf "$dir"
+    mkdir -p "$dir"
+    cp -a "$base/obj" "$dir/obj"
+    cp -a "$root/src" "$dir/src"
+    for link in include tests; do ln -sfn "$root/$link" "$dir/$link"; done
+    sed -i -E "$3" "$dir/$file"
+    cmp -s "$dir/$file" "$root/$file" && { echo "the mutation changes nothing in $file"; return 2; }
+    touch "$dir/$file"
+    make -C "$dir" -f "$here/Makefile" ${CC:+CC="$CC"} libexplored.so >"$dir/build.log" 2>&1 || { tail -n 20 "$dir/build.log"; return 2; }
+    # shellcheck disable=SC2086 # options are words
+    timeout 120 "$explore" --lib="$dir/libexplored.so" "$4" $5
+    local status=$?
+    rm -rf "$dir/obj" "$dir/src"
+    [[ $status == 1 ]]
+}
+
+check_mutants() {
+    local name file edit scenario options
+    mkdir -p "$work/mutants"
+    while IFS=$'\t' read -r name file edit scenario options; do
+        [[ -z $name || $name == \#* ]] && continue
+        [[ -n ${only:-} && $name != "$only" ]] && continue
+        while (($(jobs -pr | wc -l) >= jobs)); do wait -n; done
+        {
+            mutate "$name" "$file" "$edit" "$scenario" "$options" >"$work/mutants/$name.log" 2>&1
+            echo $? >"$work/mutants/$name.result"
+        } &
+    done <"$here/mutants.txt"
+    wait
+    while IFS=$'\t' read -r name file edit scenario options; do
+        [[ -z $name || $name == \#* ]] && continue
+        [[ -n ${only:-} && $name != "$only" ]] && continue
+        local found
+        found=$(sed -n 's/^not ok - [^,]*, \(.*\)/\1/p' "$work/mutants/$name.log" | head -n 1)
+        report "$(<"$work/mutants/$name.result")" "$name is found by $scenario${found:+ ($found)}" "$work/mutants/$name.log"
+    done <"$here/mutants.txt"
+}
+
+case $what in
+short | long)
+    mkdir -p "$work/log"
+    check_replay
+    mapfile -t names < <("$explore" --list | awk '{ print $1 }')
+    check_scenarios "${names[@]}"
+    ;;
+mutants)
+    only=${2:-}
+    check_mutants
+    ;;
+*) check_scenarios "$@" ;;
+esac
+finish

@@ -1,0 +1,486 @@
+/* fibers.c - channels and selects between fibers, and between fibers and OS threads: claims by store, hand-over inside
+ * the biased lock, homes, timers, cancellation.
+ */
+#include "chan/chan.h"
+#include "explore.h"
+#include "lock/lobby.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+
+static CCChan *ch, *second;
+static CCTask task, other;
+static CCEvent go;
+static uint64_t got, got_too;
+static int rc[4];
+
+static void spawn(CCTask *t, CCTaskFn fn, void *arg) {
+    EX_EQ(cc_spawn(t, fn, arg, NULL), 0);
+}
+static void join(CCTask *t) {
+    EX_EQ(cc_task_join(t, NULL), 0);
+}
+static void send_value(uint64_t value, int who) {
+    rc[who] = cc_chan_send(ch, &value, sizeof value);
+}
+
+/* ---- a fiber waits, a thread comes ---- */
+
+static void *receives(void *arg) {
+    rc[3] = cc_chan_recv(ch, arg, sizeof(uint64_t));
+    return NULL;
+}
+static void receiver_parked(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 0);
+    spawn(&task, receives, &got);
+    ex_settle();
+}
+static void thread_sends(void) {
+    send_value(1, 0);
+    EX_EQ(rc[0], 0);
+    join(&task);
+    EX_EQ(got, 1);
+}
+SCENARIO(fiber_recv_thread_send, "a thread hands a value to a parked fiber", .workers = 1, .setup = receiver_parked,
+         .threads = {thread_sends}, .no_timer = true);
+
+static void closes(void) {
+    EX_EQ(cc_chan_close(ch), 0);
+}
+static void sends_or_hears(void) {
+    send_value(1, 0);
+    join(&task);
+    EX_CHECK(rc[0] == 0 ? rc[3] == 0 && got == 1 : rc[0] == EPIPE && rc[3] == EPIPE);
+}
+SCENARIO(fiber_recv_close, "a value and a close, at a parked fiber", .workers = 1, .setup = receiver_parked,
+         .threads = {sends_or_hears, closes}, .no_timer = true);
+
+/* CLAIM-1, CANCEL-3: the object's waker claims by a store if it is a worker; a canceller comes in between. */
+static void receiver_two_handles(void) {
+    receiver_parked();
+    EX_EQ(cc_task_dup(&task, &other), 0);
+}
+static void cancels(void) {
+    int answer = cc_task_cancel(&other);
+    EX_CHECK(answer == 0);
+    EX_EQ(cc_task_detach(&other), 0);
+}
+static void sends_soon(void) {
+    uint64_t value = 1;
+    rc[0] = cc_chan_send_until(ch, &value, sizeof value, cc_after_ns(20000));
+    join(&task);
+    EX_CHECK(rc[0] == 0 ? rc[3] == 0 && got == 1 : rc[0] == ETIMEDOUT && rc[3] == ECANCELED);
+}
+SCENARIO(fiber_recv_cancel, "CANCEL-3: a value from a thread and a canceller", .workers = 1,
+         .setup = receiver_two_handles, .threads = {sends_soon, cancels});
+
+static void *sends_when_told(void *arg) {
+    (void)arg;
+    EX_EQ(cc_event_wait(&go), 0);
+    uint64_t value = 1;
+    rc[0] = cc_chan_send_try(ch, &value, sizeof value);
+    return NULL;
+}
+static CCTask sender;
+static void both_parked(void) {
+    receiver_two_handles();
+    spawn(&sender, sends_when_told, NULL);
+    ex_settle();
+}
+static void lets_send(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&sender);
+    join(&task);
+    EX_CHECK(rc[0] == 0 ? rc[3] == 0 && got == 1 : rc[0] == EAGAIN && rc[3] == ECANCELED);
+}
+SCENARIO(fiber_hand_cancel, "CLAIM-1: a fiber hands over while a thread cancels", .workers = 1, .setup = both_parked,
+         .threads = {lets_send, cancels}, .no_timer = true);
+SCENARIO(fiber_hand_cancel_2, "the same, two workers", .workers = 2, .setup = both_parked,
+         .threads = {lets_send, cancels}, .no_timer = true);
+
+/* ---- a deadline, a value ---- */
+
+static void *receives_soon(void *arg) {
+    rc[3] = cc_chan_recv_until(ch, arg, sizeof(uint64_t), cc_after_ms(1));
+    return NULL;
+}
+static void receiver_soon_parked(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 0);
+    spawn(&task, receives_soon, &got);
+    ex_settle();
+}
+static void tries_to_send(void) {
+    uint64_t value = 1;
+    rc[0] = cc_chan_send_try(ch, &value, sizeof value);
+    join(&task);
+    EX_CHECK(rc[0] == 0 ? rc[3] == 0 && got == 1 : rc[0] == EAGAIN && rc[3] == ETIMEDOUT);
+}
+SCENARIO(fiber_timer_value, "TIMER-1: a timer and a sender claim one wait", .workers = 1, .setup = receiver_soon_parked,
+         .threads = {tries_to_send});
+static void two_more_handles(void) {
+    receiver_soon_parked();
+    EX_EQ(cc_task_dup(&task, &other), 0);
+}
+static void tries_three(void) {
+    uint64_t value = 1;
+    rc[0] = cc_chan_send_try(ch, &value, sizeof value);
+    join(&task);
+    EX_EQ(rc[0] == 0, rc[3] == 0);
+    EX_CHECK(rc[3] == 0 || rc[3] == ETIMEDOUT || rc[3] == ECANCELED);
+}
+SCENARIO(fiber_three_claims, "WAIT-1: timer, sender and canceller", .workers = 1, .setup = two_more_handles,
+         .threads = {tries_three, cancels});
+
+/* The entry of a wait that is over must not end the next one. */
+static void *receives_twice(void *arg) {
+    rc[2] = cc_chan_recv_until(ch, arg, sizeof(uint64_t), cc_after_ms(1));
+    rc[3] = cc_chan_recv(ch, arg, sizeof(uint64_t));
+    return NULL;
+}
+static void twice_parked(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 0);
+    spawn(&task, receives_twice, &got);
+    ex_settle();
+}
+static void sends_then_closes(void) {
+    EX_EQ(cc_sleep_ms(2), 0);
+    uint64_t value = 2;
+    (void)cc_chan_send_try(ch, &value, sizeof value);
+    EX_EQ(cc_chan_close(ch), 0);
+    join(&task);
+    EX_CHECK(rc[2] == 0 || rc[2] == ETIMEDOUT || rc[2] == EPIPE);
+    EX_CHECK(rc[3] == 0 || rc[3] == EPIPE);
+}
+static void sends_early(void) {
+    uint64_t value = 1;
+    rc[0] = cc_chan_send_try(ch, &value, sizeof value);
+}
+SCENARIO(fiber_timer_again, "a timer's stale entry and the next wait", .workers = 1, .setup = twice_parked,
+         .threads = {sends_early, sends_then_closes});
+
+/* ---- two fibers, two workers ---- */
+
+static void *sends_one(void *arg) {
+    uint64_t value = *(uint64_t *)arg;
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+    return NULL;
+}
+static void *receives_one(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_chan_recv(ch, arg, sizeof(uint64_t)), 0);
+    return NULL;
+}
+static uint64_t one = 1;
+static void pair(size_t capacity) {
+    ch = cc_chan_create(sizeof(uint64_t), capacity);
+    spawn(&task, sends_one, &one);
+    spawn(&other, receives_one, &got);
+    ex_settle();
+}
+static void pair0(void) {
+    pair(0);
+}
+static void pair1(void) {
+    pair(1);
+}
+static void starts_pair(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+    join(&other);
+    EX_EQ(got, 1);
+}
+SCENARIO(fiber_pair0, "two fibers meet, two workers", .workers = 2, .setup = pair0, .threads = {starts_pair},
+         .no_timer = true);
+SCENARIO(fiber_pair1, "two fibers and one slot, two workers", .workers = 2, .setup = pair1, .threads = {starts_pair},
+         .no_timer = true);
+
+/* ---- a fiber begins to wait while a thread comes: PARKED before the lock is free ---- */
+
+static CCEvent happens;
+static void *waits_for_event(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_event_wait(&happens), 0);
+    return arg;
+}
+static void about_to_wait(void) {
+    spawn(&task, waits_for_event, NULL);
+    ex_settle();
+}
+static void goes(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+}
+static void lets_happen(void) {
+    EX_EQ(cc_event_set(&happens), 0);
+}
+SCENARIO(fiber_event, "a fiber parks on an event while a thread sets it", .workers = 1, .setup = about_to_wait,
+         .threads = {goes, lets_happen}, .no_timer = true);
+
+static void *receives_when_told(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    rc[3] = cc_chan_recv(ch, arg, sizeof(uint64_t));
+    return NULL;
+}
+static void about_to_receive(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 0);
+    spawn(&task, receives_when_told, &got);
+    ex_settle();
+}
+static void sends_one_value(void) {
+    send_value(1, 0);
+    EX_EQ(rc[0], 0);
+}
+static void handed(void) {
+    EX_EQ(got, 1);
+}
+SCENARIO(fiber_recv_begins, "a fiber begins to receive while a thread sends", .workers = 1, .setup = about_to_receive,
+         .threads = {goes, sends_one_value}, .check = handed, .no_timer = true);
+
+/* ---- homes ---- */
+
+static void *at_home(void *arg) {
+    (void)arg;
+    uint64_t value = 100;
+    for (int i = 0; i < 80; i++) rc[1] = cc_chan_send_try(ch, &value, sizeof value);
+    EX_EQ(cc_chan_recv(ch, &value, sizeof value), 0);
+    EX_CHECK(cc__get(&ch->home) != 0);
+    EX_EQ(cc_event_wait(&go), 0);
+    value = 1;
+    EX_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+    rc[1] = cc_chan_recv_try(ch, &got, sizeof got);
+    return NULL;
+}
+static void home_made(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 1);
+    spawn(&task, at_home, NULL);
+    ex_settle();
+    EX_CHECK(cc__get(&ch->home) != 0);
+}
+static void calls_home(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+}
+static void evicts(void) {
+    rc[2] = cc_chan_recv_try(ch, &got_too, sizeof got_too);
+}
+static void one_got_it(void) {
+    EX_EQ((rc[1] == 0) + (rc[2] == 0), 1);
+    EX_EQ(got + got_too, 1);
+}
+SCENARIO(home_evict, "HOME-1: the worker at home and a thread that evicts it", .workers = 1, .setup = home_made,
+         .threads = {calls_home, evicts}, .check = one_got_it, .no_timer = true);
+
+/* At home a receiver parks inside the biased lock; a thread evicts and sends. */
+static void *waits_at_home(void *arg) {
+    uint64_t value = 100;
+    for (int i = 0; i < 80; i++) (void)cc_chan_send_try(ch, &value, sizeof value);
+    EX_EQ(cc_chan_recv(ch, &value, sizeof value), 0);
+    EX_CHECK(cc__get(&ch->home) != 0);
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_chan_recv(ch, arg, sizeof(uint64_t)), 0);
+    return NULL;
+}
+static void home_waiting(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 1);
+    spawn(&task, waits_at_home, &got);
+    ex_settle();
+}
+static void sends_from_outside(void) {
+    uint64_t value = 1;
+    EX_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+}
+static void home_got(void) {
+    EX_EQ(got, 1);
+}
+SCENARIO(home_park, "HOME-1: a fiber parks at home while a thread sends", .workers = 1, .setup = home_waiting,
+         .threads = {calls_home, sends_from_outside}, .check = home_got, .no_timer = true);
+
+/* ---- select ---- */
+
+static void *selects(void *arg) {
+    (void)arg;
+    size_t chosen;
+    CCCase cases[] = {CC_RECV(ch, &got, NULL), CC_RECV(second, &got_too, NULL)};
+    rc[3] = cc_select(cases, 2, CC_FOREVER, &chosen);
+    return NULL;
+}
+static void select_parked(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 0);
+    second = cc_chan_create(sizeof(uint64_t), 0);
+    spawn(&task, selects, NULL);
+    EX_EQ(cc_task_dup(&task, &other), 0);
+    ex_settle();
+}
+static void tries_first(void) {
+    uint64_t value = 1;
+    rc[0] = cc_chan_send_try(ch, &value, sizeof value);
+}
+static void tries_second(void) {
+    uint64_t value = 10;
+    rc[1] = cc_chan_send_try(second, &value, sizeof value);
+    join(&task);
+}
+static void one_arm(void) {
+    EX_EQ(got, rc[0] == 0 ? 1 : 0);
+    EX_EQ(got_too, rc[1] == 0 ? 10 : 0);
+    EX_EQ((rc[0] == 0) + (rc[1] == 0), 1);
+}
+SCENARIO(fiber_select, "SELECT-2: two threads at the two arms of a parked fiber", .workers = 1, .setup = select_parked,
+         .threads = {tries_first, tries_second}, .check = one_arm, .no_timer = true);
+static void one_or_cancelled(void) {
+    EX_EQ(rc[0] == 0, rc[3] == 0);
+    EX_EQ(got, rc[0] == 0 ? 1 : 0);
+}
+static void tries_first_joins(void) {
+    tries_first();
+    join(&task);
+}
+SCENARIO(fiber_select_cancel, "an arm and a canceller", .workers = 1, .setup = select_parked,
+         .threads = {tries_first_joins, cancels}, .check = one_or_cancelled, .no_timer = true);
+static void *selects_join(void *arg) {
+    size_t chosen;
+    CCCase cases[] = {CC_JOIN(arg, NULL, NULL), CC_RECV(second, &got_too, NULL)};
+    EX_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+    rc[3] = (int)chosen;
+    if (chosen == 1) EX_EQ(cc_task_join(arg, NULL), 0);
+    return NULL;
+}
+static void *ends_when_told(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    return arg;
+}
+static void select_join_parked(void) {
+    second = cc_chan_create(sizeof(uint64_t), 0);
+    spawn(&sender, ends_when_told, NULL);
+    spawn(&task, selects_join, &sender);
+    ex_settle();
+}
+static void ends_it(void) {
+    EX_EQ(cc_event_set(&go), 0);
+}
+static void join_or_value(void) {
+    EX_EQ(rc[1] == 0, rc[3] == 1);
+}
+SCENARIO(fiber_select_join, "the end of a task and a value", .workers = 1, .setup = select_join_parked,
+         .threads = {ends_it, tries_second}, .check = join_or_value, .no_timer = true);
+
+/* ---- a mutex in a cold room ---- */
+
+static CCMutex mutex;
+static int guarded;
+static void *cools(void *arg) {
+    (void)arg;
+    for (int i = 0; i < 4200; i++) {
+        EX_EQ(cc_mutex_lock(&mutex), 0);
+        EX_EQ(cc_mutex_unlock(&mutex), 0);
+    }
+    return NULL;
+}
+static void cold_room(void) {
+    EX_EQ(cc_run(cools, NULL, NULL), 0);
+    ex_settle();
+    EX_CHECK(cc__get(&cc__lobby_of(&mutex)->cold));
+    cc__set(&cc__lobby_of(&mutex)->vain, 8); /* nobody spins */
+}
+static void locks_and_adds(void) {
+    EX_EQ(cc_mutex_lock(&mutex), 0);
+    guarded++;
+    EX_EQ(cc_mutex_unlock(&mutex), 0);
+}
+static void added(void) {
+    EX_EQ(guarded, 2);
+}
+SCENARIO(mutex_cold, "an unlock in a cold room and one who waits", .workers = 1, .setup = cold_room,
+         .threads = {locks_and_adds, locks_and_adds}, .check = added, .no_timer = true);
+
+/* ---- tasks in a channel, and a pool ---- */
+
+static void *ends_with(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    return arg;
+}
+static void ordered(void) {
+    CCChanConfig config = {.capacity = 2, .ordered = true};
+    ch = cc_chan_create_ex(&config);
+    spawn(&task, ends_with, &got);
+    spawn(&other, ends_with, &got_too);
+    ex_settle();
+}
+static void sends_tasks(void) {
+    EX_EQ(cc_chan_send_task(ch, &task), 0);
+    EX_EQ(cc_chan_send_task(ch, &other), 0);
+    EX_EQ(cc_chan_close(ch), 0);
+}
+static void receives_tasks(void) {
+    void *result = NULL;
+    EX_EQ(cc_chan_recv_task(ch, &result), 0);
+    EX_CHECK(result == &got);
+    EX_EQ(cc_chan_recv_task(ch, &result), 0);
+    EX_CHECK(result == &got_too);
+    EX_EQ(cc_chan_recv_task(ch, &result), EPIPE);
+}
+SCENARIO(chan_ordered, "results in the order of sending", .workers = 1, .setup = ordered,
+         .threads = {sends_tasks, receives_tasks, ends_it}, .no_timer = true);
+
+static int created;
+static int create_or_not(void *item, void *context) {
+    (void)context;
+    if (++created == 1) return EIO;
+    *(uint64_t *)item = 7;
+    return 0;
+}
+static void pool_of_one(void) {
+    CCChanConfig config = {.elem_size = sizeof(uint64_t), .capacity = 1, .on_create = create_or_not};
+    ch = cc_chan_create_ex(&config);
+}
+static void takes_and_gives(int who) {
+    uint64_t item = 0;
+    rc[who] = cc_chan_recv(ch, &item, sizeof item);
+    EX_CHECK(rc[who] == 0 || rc[who] == EIO);
+    if (rc[who] != 0) return;
+    EX_EQ(item, 7);
+    EX_EQ(cc_chan_send(ch, &item, sizeof item), 0);
+}
+static void pool_a(void) {
+    takes_and_gives(0);
+}
+static void pool_b(void) {
+    takes_and_gives(1);
+}
+static void one_failed(void) {
+    EX_EQ((rc[0] == 0) + (rc[1] == 0), 1);
+}
+SCENARIO(chan_pool, "a pool whose first item cannot be made: whoever waits tries", .setup = pool_of_one,
+         .threads = {pool_a, pool_b}, .check = one_failed);
+
+/* ---- a reader and a writer, fibers on two workers ---- */
+
+static CCRWLock rw;
+static void *reads(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_rwlock_read_lock(&rw), 0);
+    EX_CHECK(guarded == 0 || guarded == 1);
+    EX_EQ(cc_rwlock_read_unlock(&rw), 0);
+    return arg;
+}
+static void *writes(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_rwlock_write_lock(&rw), 0);
+    guarded++;
+    EX_EQ(cc_rwlock_write_unlock(&rw), 0);
+    return arg;
+}
+static void reader_and_writer(void) {
+    spawn(&task, reads, NULL);
+    spawn(&other, writes, NULL);
+    ex_settle();
+}
+static void lets_both(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+    join(&other);
+    EX_EQ(guarded, 1);
+}
+SCENARIO(fiber_rwlock, "a reader and a writer on two workers", .workers = 2, .setup = reader_and_writer,
+         .threads = {lets_both}, .no_timer = true);

@@ -1,0 +1,211 @@
+/* lock.c - mutex, condition and their kin, between OS threads. */
+#include "explore.h"
+#include "lock/lobby.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+
+static int value, done[4];
+
+/* ---- mutex ---- */
+
+static CCMutex m;
+static void mutex_add(void) {
+    EX_EQ(cc_mutex_lock(&m), 0);
+    value++;
+    EX_EQ(cc_mutex_unlock(&m), 0);
+}
+static void mutex_add_soon(void) {
+    int rc = cc_mutex_lock_until(&m, cc_after_ns(5000));
+    EX_CHECK(rc == 0 || rc == ETIMEDOUT);
+    if (rc != 0) return;
+    value += 10;
+    EX_EQ(cc_mutex_unlock(&m), 0);
+}
+/* Spinning has been in vain: whoever finds it locked waits at once. */
+static void no_spinning(void) {
+    cc__set(&cc__lobby_of(&m)->vain, 8);
+}
+static void mutex_check2(void) {
+    EX_EQ(value, 2);
+}
+static void mutex_check(void) {
+    EX_EQ(value % 10, 2);
+    EX_EQ(cc_mutex_lock_try(&m), 0);
+}
+SCENARIO(mutex_two, "MUTEX-1: two lock and unlock", .setup = no_spinning, .threads = {mutex_add, mutex_add},
+         .check = mutex_check2);
+SCENARIO(mutex_three, "MUTEX-2: and a third that gives up", .setup = no_spinning,
+         .threads = {mutex_add, mutex_add, mutex_add_soon}, .check = mutex_check);
+SCENARIO(mutex_spin, "two lock and unlock, spinning first", .threads = {mutex_add, mutex_add}, .check = mutex_check2);
+
+/* ---- condition ---- */
+
+static CCCond c;
+static bool ready;
+static void cond_waits(void) {
+    EX_EQ(cc_mutex_lock(&m), 0);
+    while (!ready) EX_EQ(cc_cond_wait(&c, &m), 0);
+    value++;
+    EX_EQ(cc_mutex_unlock(&m), 0);
+}
+static void cond_signals(void) {
+    EX_EQ(cc_mutex_lock(&m), 0);
+    ready = true;
+    EX_EQ(cc_mutex_unlock(&m), 0);
+    EX_EQ(cc_cond_signal(&c), 0);
+}
+static void cond_broadcasts(void) {
+    EX_EQ(cc_mutex_lock(&m), 0);
+    ready = true;
+    EX_EQ(cc_cond_broadcast(&c), 0);
+    EX_EQ(cc_mutex_unlock(&m), 0);
+}
+static void check_one(void) {
+    EX_EQ(value, 1);
+}
+static void check_two(void) {
+    EX_EQ(value, 2);
+}
+SCENARIO(cond_signal, "COND-1: no signal falls between unlock and wait", .setup = no_spinning,
+         .threads = {cond_waits, cond_signals}, .check = check_one);
+SCENARIO(cond_broadcast, "two wait, one tells all", .setup = no_spinning,
+         .threads = {cond_waits, cond_waits, cond_broadcasts}, .check = check_two);
+
+/* ---- semaphore ---- */
+
+static CCSem sem;
+static void sem_acquires(void) {
+    EX_EQ(cc_sem_acquire(&sem), 0);
+    EX_CHECK(value > 0);
+    value--;
+}
+static void sem_gives(void) {
+    value++;
+    EX_EQ(cc_sem_release(&sem, 1), 0);
+}
+static void check_none(void) {
+    EX_EQ(value, 0);
+    EX_EQ(cc_sem_acquire_try(&sem), EAGAIN);
+}
+SCENARIO(sem_pair, "SEM: a permit carries what came before it", .threads = {sem_acquires, sem_gives},
+         .check = check_none);
+static void sem_soon(void) {
+    done[0] = cc_sem_acquire_until(&sem, cc_after_ns(5000)) == 0;
+}
+static void sem_waits(void) {
+    EX_EQ(cc_sem_acquire(&sem), 0);
+    done[1] = 1;
+}
+static void sem_gives_two(void) {
+    EX_EQ(cc_sem_release(&sem, 2), 0);
+}
+static void sem_count(void) {
+    int left = 0;
+    while (cc_sem_acquire_try(&sem) == 0) left++;
+    EX_EQ(left + done[0] + done[1], 2);
+}
+SCENARIO(sem_deadline, "LINE-2: no permit is swallowed by a wait that gave up",
+         .threads = {sem_soon, sem_waits, sem_gives_two}, .check = sem_count);
+
+/* ---- event, wait group, once ---- */
+
+static CCEvent e;
+static void event_waits(void) {
+    EX_EQ(cc_event_wait(&e), 0);
+    EX_EQ(value, 7);
+}
+static void event_sets(void) {
+    value = 7;
+    EX_EQ(cc_event_set(&e), 0);
+}
+SCENARIO(event_two, "two wait for an event", .threads = {event_waits, event_waits, event_sets});
+static void event_soon(void) {
+    int rc = cc_event_wait_until(&e, cc_after_ns(5000));
+    EX_CHECK(rc == 0 || rc == ETIMEDOUT);
+}
+SCENARIO(event_deadline, "one of those who wait gives up", .threads = {event_waits, event_soon, event_sets});
+
+static CCWaitGroup wg;
+static int parts[2];
+static void group_two(void) {
+    EX_EQ(cc_wait_group_add(&wg, 2), 0);
+}
+static void group_a(void) {
+    parts[0] = 1;
+    EX_EQ(cc_wait_group_done(&wg), 0);
+}
+static void group_b(void) {
+    parts[1] = 1;
+    EX_EQ(cc_wait_group_done(&wg), 0);
+}
+static void group_waits(void) {
+    EX_EQ(cc_wait_group_wait(&wg), 0);
+    EX_EQ(parts[0] + parts[1], 2);
+}
+SCENARIO(group_three, "GROUP-1: two are done, one waits", .setup = group_two,
+         .threads = {group_a, group_b, group_waits});
+
+/* LINE-3: whoever the last one lets go may free the group. */
+static CCWaitGroup *group;
+static void group_alone(void) {
+    group = ex_alloc(sizeof *group);
+    EX_EQ(cc_wait_group_add(group, 1), 0);
+}
+static void group_done(void) {
+    EX_EQ(cc_wait_group_done(group), 0);
+}
+static void group_waits_frees(void) {
+    EX_EQ(cc_wait_group_wait(group), 0);
+    ex_free(group);
+}
+SCENARIO(group_free, "GROUP-2: the one that waited frees it", .setup = group_alone,
+         .threads = {group_done, group_waits_frees});
+
+static CCOnce once;
+static void first_time(void *arg) {
+    (void)arg;
+    value++;
+}
+static void once_each(void) {
+    EX_EQ(cc_once(&once, first_time, NULL), 0);
+    EX_EQ(value, 1);
+}
+SCENARIO(once_three, "three come, one does it", .threads = {once_each, once_each, once_each}, .check = check_one);
+
+/* ---- rwlock, barrier ---- */
+
+static CCRWLock rw;
+static int copy;
+static void writes(void) {
+    EX_EQ(cc_rwlock_write_lock(&rw), 0);
+    value++;
+    copy++;
+    EX_EQ(cc_rwlock_write_unlock(&rw), 0);
+}
+static void reads(void) {
+    EX_EQ(cc_rwlock_read_lock(&rw), 0);
+    EX_EQ(value, copy);
+    EX_EQ(cc_rwlock_read_unlock(&rw), 0);
+}
+SCENARIO(rwlock_rw, "a reader and a writer", .threads = {reads, writes}, .check = check_one);
+SCENARIO(rwlock_rww, "a reader and two writers", .threads = {reads, writes, writes}, .check = check_two);
+SCENARIO(rwlock_rrw, "two readers and a writer", .threads = {reads, reads, writes}, .check = check_one);
+
+static CCBarrier barrier = CC_BARRIER_INIT(2);
+static int round_of[2];
+static void meets(int who) {
+    for (int i = 1; i <= 2; i++) {
+        round_of[who] = i;
+        EX_CHECK(cc_barrier_wait(&barrier) >= 0);
+        EX_CHECK(round_of[1 - who] >= i);
+        EX_CHECK(cc_barrier_wait(&barrier) >= 0);
+    }
+}
+static void meets_a(void) {
+    meets(0);
+}
+static void meets_b(void) {
+    meets(1);
+}
+SCENARIO(barrier_meeting, "BAR: two parties, two rounds", .threads = {meets_a, meets_b});

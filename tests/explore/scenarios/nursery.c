@@ -1,0 +1,203 @@
+/* nursery.c - scopes: the end of the last child, cancellation against waits, spawns and ends. */
+#include "explore.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+
+static CCNursery *n;
+static CCEvent go;
+static int ran[3], child_rc = -1;
+static CCChan *ch;
+
+static void *child_waits(void *arg) {
+    ran[0]++;
+    child_rc = cc_event_wait(&go);
+    return arg;
+}
+static void one_child(void) {
+    n = cc_nursery_create(NULL);
+    EX_CHECK(n != NULL);
+    EX_EQ(cc_nursery_spawn(n, child_waits, NULL), 0);
+    ex_settle();
+}
+static void lets_child_end(void) {
+    EX_EQ(cc_event_set(&go), 0);
+}
+static void waits_and_frees(void) {
+    EX_EQ(cc_nursery_wait(n), 0);
+    EX_EQ(child_rc, 0);
+    EX_EQ(cc_nursery_free(n), 0);
+}
+SCENARIO(nursery_last_child, "the last child ends; its owner waits and frees", .workers = 1, .setup = one_child,
+         .threads = {lets_child_end, waits_and_frees}, .no_timer = true);
+
+static void cancels(void) {
+    EX_EQ(cc_nursery_cancel(n), 0);
+}
+static void waits_cancelled(void) {
+    EX_EQ(cc_nursery_wait(n), ECANCELED);
+    EX_EQ(child_rc, ECANCELED);
+}
+SCENARIO(nursery_cancel_wait, "a cancel and a wait; the child sleeps", .workers = 1, .setup = one_child,
+         .threads = {cancels, waits_cancelled}, .no_timer = true);
+static void waits_either(void) {
+    int rc = cc_nursery_wait(n);
+    EX_CHECK(rc == 0 || rc == ECANCELED);
+    EX_CHECK(child_rc == 0 || child_rc == ECANCELED);
+}
+SCENARIO(nursery_cancel_end, "a cancel and the child's own end", .workers = 1, .setup = one_child,
+         .threads = {cancels, lets_child_end, waits_either}, .no_timer = true);
+
+/* ---- cancel and spawn ---- */
+
+static void empty(void) {
+    n = cc_nursery_create(NULL);
+    EX_CHECK(n != NULL);
+}
+static void spawns(void) {
+    EX_EQ(cc_nursery_spawn(n, child_waits, NULL), 0);
+    EX_EQ(cc_nursery_wait(n), ECANCELED);
+    EX_EQ(ran[0], 1);
+    EX_EQ(child_rc, ECANCELED); /* for ever cancelled: it must not wait */
+}
+SCENARIO(nursery_cancel_spawn, "SCOPE-2: a child that comes while its nursery is cancelled", .workers = 1,
+         .setup = empty, .threads = {spawns, cancels}, .no_timer = true);
+
+/* ---- failure ---- */
+
+static void *child_fails(void *arg) {
+    (void)arg;
+    EX_EQ(cc_event_wait(&go), 0);
+    return cc_fail(EIO, "no");
+}
+static void *sibling(void *arg) {
+    uint64_t value;
+    child_rc = cc_chan_recv(ch, &value, sizeof value);
+    return arg;
+}
+static void two_children(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 0);
+    n = cc_nursery_create(NULL);
+    EX_EQ(cc_nursery_spawn(n, child_fails, NULL), 0);
+    EX_EQ(cc_nursery_spawn(n, sibling, NULL), 0);
+    ex_settle();
+}
+static void waits_failed(void) {
+    EX_EQ(cc_nursery_wait(n), EIO);
+    EX_CHECK(child_rc == ECANCELED || child_rc == 0);
+    EX_EQ(cc_nursery_free(n), 0);
+}
+static void sends_meanwhile(void) {
+    uint64_t value = 1;
+    (void)cc_chan_send_try(ch, &value, sizeof value);
+}
+SCENARIO(nursery_failure, "a child fails, its sibling is cancelled or served", .workers = 1, .setup = two_children,
+         .threads = {lets_child_end, waits_failed, sends_meanwhile}, .no_timer = true);
+SCENARIO(nursery_failure_2, "the same, two workers", .workers = 2, .setup = two_children,
+         .threads = {lets_child_end, waits_failed}, .no_timer = true);
+
+static void waits_soon(void) {
+    int rc = cc_nursery_wait_until(n, cc_after_ns(3000));
+    EX_CHECK(rc == 0 || rc == ETIMEDOUT);
+    EX_EQ(cc_nursery_wait(n), 0);
+    EX_EQ(cc_nursery_free(n), 0);
+}
+SCENARIO(nursery_wait_deadline, "a wait that gives up, and waits again", .workers = 1, .setup = one_child,
+         .threads = {lets_child_end, waits_soon});
+
+/* ---- deadlines ---- */
+
+/* LATER-1: the block is left while its time comes; either way nothing fires afterwards. */
+static CCTask task;
+static void *in_deadline(void *arg) {
+    CC_WITH_DEADLINE(cc_after_ms(1)) {
+        child_rc = cc_event_wait(&go);
+        EX_CHECK(child_rc == 0 || child_rc == ECANCELED);
+    }
+    EX_EQ(cc_check_cancel(), 0);
+    return arg;
+}
+static void block_waits(void) {
+    EX_EQ(cc_spawn(&task, in_deadline, NULL, NULL), 0);
+    ex_settle();
+}
+static void ends_the_wait(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    EX_EQ(cc_task_join(&task, NULL), 0);
+}
+SCENARIO(deadline_block, "LATER-1: a block ends as its time comes", .workers = 1, .setup = block_waits,
+         .threads = {ends_the_wait});
+SCENARIO(deadline_block_2, "the same, two workers", .workers = 2, .setup = block_waits, .threads = {ends_the_wait});
+
+/* A nursery's time comes while its child ends by itself. */
+static void timed(void) {
+    CCNurseryConfig config = {.deadline = cc_after_ms(1)};
+    n = cc_nursery_create_ex(&config);
+    EX_CHECK(n != NULL);
+    EX_EQ(cc_nursery_spawn(n, child_waits, NULL), 0);
+    ex_settle();
+}
+static void waits_timed(void) {
+    int rc = cc_nursery_wait(n);
+    EX_CHECK(rc == 0 || rc == ETIMEDOUT);
+    EX_CHECK(child_rc == 0 || (child_rc == ECANCELED && rc == ETIMEDOUT));
+    EX_EQ(cc_nursery_free(n), 0);
+}
+SCENARIO(nursery_deadline, "a nursery's time comes as its child ends, and it is freed", .workers = 1, .setup = timed,
+         .threads = {lets_child_end, waits_timed});
+
+/* ---- a scope below ---- */
+
+static CCNursery *below;
+static void two_levels(void) {
+    n = cc_nursery_create(NULL);
+    below = cc_nursery_create(n);
+    EX_CHECK(n != NULL && below != NULL);
+    EX_EQ(cc_nursery_spawn(below, child_waits, NULL), 0);
+    ex_settle();
+}
+static void waits_below(void) {
+    EX_EQ(cc_nursery_wait(below), ECANCELED);
+    EX_EQ(child_rc, ECANCELED);
+    EX_EQ(cc_nursery_free(below), 0);
+}
+SCENARIO(nursery_below, "SCOPE-1: a cancel from above, and the scope below goes", .workers = 1, .setup = two_levels,
+         .threads = {cancels, waits_below}, .no_timer = true);
+static void above_only(void) {
+    n = cc_nursery_create(NULL);
+    EX_CHECK(n != NULL);
+}
+static void opens_below(void) {
+    below = cc_nursery_create(n);
+    EX_CHECK(below != NULL);
+    EX_EQ(cc_nursery_spawn(below, child_waits, NULL), 0);
+    waits_below();
+}
+SCENARIO(nursery_opens_below, "SCOPE-2: a scope that is made while the one above is cancelled", .workers = 1,
+         .setup = above_only, .threads = {opens_below, cancels}, .no_timer = true);
+
+/* ---- a shield ---- */
+
+static void *shielded(void *arg) {
+    bool begun = cc_shield_begin();
+    child_rc = cc_event_wait(&go);
+    cc_shield_end(begun);
+    ran[1] = cc_check_cancel();
+    return arg;
+}
+static void one_shielded(void) {
+    n = cc_nursery_create(NULL);
+    EX_EQ(cc_nursery_spawn(n, shielded, NULL), 0);
+    ex_settle();
+}
+static void cancels_then_lets(void) {
+    EX_EQ(cc_nursery_cancel(n), 0);
+    EX_EQ(cc_event_set(&go), 0);
+}
+static void waits_shielded(void) {
+    EX_EQ(cc_nursery_wait(n), ECANCELED);
+    EX_EQ(child_rc, 0);
+    EX_EQ(ran[1], ECANCELED);
+}
+SCENARIO(nursery_shield, "CANCEL-2: a cancellation does not pass a shield", .workers = 1, .setup = one_shielded,
+         .threads = {cancels_then_lets, waits_shielded}, .no_timer = true);

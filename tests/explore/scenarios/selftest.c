@@ -1,0 +1,196 @@
+/* selftest.c - what the explorer must see, and what it must not: known programs with known outcomes. Those that fail
+ * are protocols that are wrong in ways that others have shipped.
+ */
+#include "explore.h"
+#include "plat/futex.h"
+#include "sync/barrier.h"
+
+static _Atomic uint32_t x, y;
+static uint32_t saw_x, saw_y;
+static int plain;
+
+/* ---- a message: data, then a flag ---- */
+
+static void say(void) {
+    cc__set(&x, 1);
+    cc__set_release(&y, 1);
+}
+static void hear(void) {
+    if (cc__get_acquire(&y)) EX_EQ(cc__get(&x), 1);
+}
+SCENARIO(litmus_message, "release and acquire carry a message", .threads = {say, hear});
+
+static void say_relaxed(void) {
+    cc__set(&x, 1);
+    cc__set(&y, 1);
+}
+SCENARIO(fails_message_release, "a message without a release", .threads = {say_relaxed, hear}, .fails = EX_FAILS_WEAK);
+
+static void hear_relaxed(void) {
+    if (cc__get(&y)) EX_EQ(cc__get(&x), 1);
+}
+SCENARIO(fails_message_acquire, "a message without an acquire", .threads = {say, hear_relaxed}, .fails = EX_FAILS_WEAK);
+
+static void say_plain(void) {
+    plain = 1;
+    cc__set(&y, 1);
+}
+static void hear_plain(void) {
+    if (cc__get_acquire(&y)) EX_EQ(plain, 1);
+}
+SCENARIO(fails_race, "a plain message without a release", .threads = {say_plain, hear_plain}, .fails = EX_FAILS_SC);
+
+/* A release goes on through another thread's read-modify-write. */
+static void bump_relaxed(void) {
+    (void)cc__add_relaxed(&y, 1);
+}
+static void hear_two(void) {
+    if (cc__get_acquire(&y) == 2) EX_EQ(cc__get(&x), 1);
+}
+static void say_add(void) {
+    cc__set(&x, 1);
+    (void)cc__add(&y, 1);
+}
+SCENARIO(litmus_chain, "a release sequence through a read-modify-write", .threads = {say_add, bump_relaxed, hear_two});
+
+/* ---- publish, then look ---- */
+
+static void x_then_y(void) {
+    cc__set_seq(&x, 1);
+    saw_y = cc__get_seq(&y);
+}
+static void y_then_x(void) {
+    cc__set_seq(&y, 1);
+    saw_x = cc__get_seq(&x);
+}
+static void one_saw(void) {
+    EX_CHECK(saw_x || saw_y);
+}
+SCENARIO(litmus_dekker, "sequentially consistent on both sides", .threads = {x_then_y, y_then_x}, .check = one_saw);
+
+static void x_then_y_weak(void) {
+    cc__set_release(&x, 1);
+    saw_y = cc__get_acquire(&y);
+}
+SCENARIO(fails_dekker, "release and acquire on one side", .threads = {x_then_y_weak, y_then_x}, .check = one_saw,
+         .fails = EX_FAILS_TSO);
+
+static void x_light_y(void) {
+    cc__set(&x, 1);
+    cc__barrier_light();
+    saw_y = cc__get(&y);
+}
+static void y_heavy_x(void) {
+    cc__set(&y, 1);
+    cc__barrier_heavy();
+    saw_x = cc__get(&x);
+}
+static void asymmetric(void) {
+    cc__barrier_init();
+}
+SCENARIO(barrier_pair, "BARRIER-1: one light side, one heavy side", .setup = asymmetric,
+         .threads = {x_light_y, y_heavy_x}, .check = one_saw);
+static void y_light_x(void) {
+    cc__set(&y, 1);
+    cc__barrier_light();
+    saw_x = cc__get(&x);
+}
+SCENARIO(fails_light_light, "two light sides", .setup = asymmetric, .threads = {x_light_y, y_light_x}, .check = one_saw,
+         .fails = EX_FAILS_TSO);
+
+/* Two readers may not see two stores in different orders when all is sequentially consistent. */
+static uint32_t first[2], second[2];
+static void set_x(void) {
+    cc__set_seq(&x, 1);
+}
+static void set_y(void) {
+    cc__set_seq(&y, 1);
+}
+static void read_xy(void) {
+    first[0] = cc__get_seq(&x);
+    second[0] = cc__get_seq(&y);
+}
+static void read_yx(void) {
+    first[1] = cc__get_seq(&y);
+    second[1] = cc__get_seq(&x);
+}
+static void agree(void) {
+    EX_CHECK(!(first[0] && !second[0] && first[1] && !second[1]));
+}
+SCENARIO(litmus_two_readers, "one order for all", .threads = {set_x, set_y, read_xy, read_yx}, .check = agree);
+
+/* ---- lost wakes ---- */
+
+static _Atomic uint32_t state, pending;
+enum { RUNS, PARKING, PARKED };
+
+/* The waker looks, then sets the latch: the parker commits and checks in between. */
+static void parks(void) {
+    cc__set_seq(&state, PARKING);
+    cc__set_seq(&state, PARKED);
+    if (cc__swap_seq(&pending, 0)) return;
+    while (cc__get_seq(&state) == PARKED) cc__futex_wait(&state, PARKED, CC_FUTEX_FOREVER);
+}
+static void wakes(void) {
+    uint32_t seen = cc__get_seq(&state);
+    if (seen == PARKED) {
+        cc__set_seq(&state, RUNS);
+        cc__futex_wake(&state, 1);
+    } else {
+        cc__set_seq(&pending, 1);
+    }
+}
+SCENARIO(fails_lost_wake, "look, then latch: two words", .threads = {parks, wakes}, .fails = EX_FAILS_SC);
+
+static void wakes_in_order(void) {
+    cc__set_seq(&pending, 1);
+    uint32_t parked = PARKED;
+    if (cc__cas_seq(&state, &parked, RUNS)) cc__futex_wake(&state, 1);
+}
+SCENARIO(litmus_wake, "latch, then look", .threads = {parks, wakes_in_order});
+
+static _Atomic uint32_t locks[2];
+static void take(_Atomic uint32_t *lock) {
+    uint32_t free_word = 0;
+    while (!cc__cas(lock, &free_word, 1)) {
+        cc__futex_wait(lock, 1, CC_FUTEX_FOREVER);
+        free_word = 0;
+    }
+}
+static void give(_Atomic uint32_t *lock) {
+    cc__set_seq(lock, 0);
+    cc__futex_wake(lock, 1);
+}
+static void in_order(void) {
+    take(&locks[0]);
+    take(&locks[1]);
+    give(&locks[1]);
+    give(&locks[0]);
+}
+static void out_of_order(void) {
+    take(&locks[1]);
+    take(&locks[0]);
+    give(&locks[0]);
+    give(&locks[1]);
+}
+SCENARIO(fails_deadlock, "two locks in two orders", .threads = {in_order, out_of_order}, .fails = EX_FAILS_SC);
+
+/* A spinner that nobody can satisfy. */
+static void spins(void) {
+    while (cc__get_acquire(&x) == 0) ex_relax();
+}
+SCENARIO(fails_livelock, "a loop that never ends", .threads = {spins, read_xy}, .fails = EX_FAILS_SC);
+
+static char *block;
+static void allocate(void) {
+    block = ex_alloc(16);
+}
+static void release_block(void) {
+    ex_free(block);
+    cc__set(&x, 1);
+}
+static void use_block(void) {
+    block[3] = 1;
+}
+SCENARIO(fails_use_after_free, "memory is used by one and freed by another", .setup = allocate,
+         .threads = {use_block, release_block}, .fails = EX_FAILS_SC);

@@ -1,0 +1,208 @@
+/* task.c - tasks and their handles: ends, joins, detaches; and the scheduler that carries them. */
+#include "explore.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <stdlib.h>
+
+static CCTask task, copy;
+static CCEvent go;
+static int value;
+static int counts[4];
+
+static void *when_told(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    value = 5;
+    return arg;
+}
+static void waits_to_be_told(void) {
+    EX_EQ(cc_spawn(&task, when_told, &value, NULL), 0);
+    EX_EQ(cc_task_dup(&task, &copy), 0);
+    ex_settle();
+}
+static void tells(void) {
+    EX_EQ(cc_event_set(&go), 0);
+}
+static void join_it(CCTask *t) {
+    void *result = NULL;
+    EX_EQ(cc_task_join(t, &result), 0);
+    EX_CHECK(result == &value);
+    EX_EQ(value, 5);
+}
+static void joins(void) {
+    join_it(&task);
+}
+static void joins_too(void) {
+    join_it(&copy);
+}
+static void detaches(void) {
+    EX_EQ(cc_task_detach(&copy), 0);
+}
+SCENARIO(join_end, "JOIN-1: a join and the end of the task", .workers = 1, .setup = waits_to_be_told,
+         .threads = {joins, tells}, .no_timer = true);
+SCENARIO(join_two, "JOIN-2: two joiners and the end", .workers = 1, .setup = waits_to_be_told,
+         .threads = {joins, joins_too, tells}, .no_timer = true);
+SCENARIO(join_detach, "JOIN-3: the last handle goes while the task ends", .workers = 1, .setup = waits_to_be_told,
+         .threads = {joins, detaches, tells}, .no_timer = true);
+
+static void joins_soon(void) {
+    void *result = NULL;
+    int rc = cc_task_join_until(&copy, &result, cc_after_ns(3000));
+    EX_CHECK(rc == 0 || rc == ETIMEDOUT);
+    if (rc == 0) EX_EQ(value, 5);
+}
+SCENARIO(join_deadline, "a join that gives up beside one that does not", .workers = 1, .setup = waits_to_be_told,
+         .threads = {joins, joins_soon, tells});
+static void tries(void) {
+    int rc = cc_task_join_try(&copy, NULL);
+    EX_CHECK(rc == 0 || rc == EAGAIN);
+    if (rc == 0) EX_EQ(value, 5);
+}
+SCENARIO(join_try, "a try at the moment of the end", .workers = 1, .setup = waits_to_be_told,
+         .threads = {joins, tries, tells}, .no_timer = true);
+
+/* An old handle names nobody, even when the record has a new tenant. */
+static void *nothing(void *arg) {
+    return arg;
+}
+static void reuses(void) {
+    CCTask fresh;
+    EX_EQ(cc_spawn(&fresh, nothing, NULL, NULL), 0);
+    EX_EQ(cc_task_join(&fresh, NULL), 0);
+}
+static CCTask stale;
+static void old_handle(void) {
+    EX_EQ(cc_spawn(&task, nothing, NULL, NULL), 0);
+    stale = task;
+    EX_EQ(cc_task_join(&task, NULL), 0);
+    ex_settle();
+}
+static void uses_old(void) {
+    CCTask mine = stale;
+    EX_EQ(cc_task_join_until(&mine, NULL, cc_after_ns(1000000)), ESRCH);
+}
+SCENARIO(stale_handle, "POOL-2: an old handle and a new tenant of its record", .workers = 1, .setup = old_handle,
+         .threads = {reuses, uses_old});
+
+/* ---- spawn, inbox, idle ---- */
+
+static void *counts_one(void *arg) {
+    ++*(int *)arg;
+    return arg;
+}
+static void spawn_joined(int *counter) {
+    CCTask mine;
+    void *result = NULL;
+    EX_EQ(cc_spawn(&mine, counts_one, counter, NULL), 0);
+    EX_EQ(cc_task_join(&mine, &result), 0);
+    EX_EQ(*counter, 1);
+}
+static void spawn_a(void) {
+    spawn_joined(&counts[0]);
+}
+static void spawn_b(void) {
+    spawn_joined(&counts[1]);
+}
+SCENARIO(spawn_one_worker, "IDLE-1: a spawn and a worker that goes to sleep", .workers = 1, .threads = {spawn_a},
+         .no_timer = true);
+SCENARIO(spawn_two_threads, "INBOX-1: two threads spawn, one worker", .workers = 1, .threads = {spawn_a, spawn_b},
+         .no_timer = true);
+SCENARIO(spawn_two_workers, "two threads spawn, two workers", .workers = 2, .threads = {spawn_a, spawn_b},
+         .no_timer = true);
+
+/* One fiber spawns more than it runs itself: shared or robbed, all of it runs. */
+static void *spawns_three(void *arg) {
+    CCTask t[3];
+    for (int i = 0; i < 3; i++) EX_EQ(cc_spawn(&t[i], counts_one, &counts[i], NULL), 0);
+    for (int i = 0; i < 3; i++) EX_EQ(cc_task_join(&t[i], NULL), 0);
+    return arg;
+}
+static void runs_three(void) {
+    EX_EQ(cc_run(spawns_three, NULL, NULL), 0);
+    EX_EQ(counts[0] + counts[1] + counts[2], 3);
+}
+SCENARIO(spawn_shared, "RUNQ-1: a fiber spawns three, two workers take them", .workers = 2, .threads = {runs_three});
+
+/* Woken by OS threads, all at once. */
+static CCTask many[3];
+static void *woken(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    ++*(int *)arg;
+    return NULL;
+}
+static void three_wait(void) {
+    for (int i = 0; i < 3; i++) EX_EQ(cc_spawn(&many[i], woken, &counts[i], NULL), 0);
+    ex_settle();
+}
+static void wakes_all(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    for (int i = 0; i < 3; i++) EX_EQ(cc_task_join(&many[i], NULL), 0);
+    EX_EQ(counts[0] + counts[1] + counts[2], 3);
+}
+SCENARIO(wake_three, "one event wakes three fibers on two workers", .workers = 2, .setup = three_wait,
+         .threads = {wakes_all});
+
+/* ---- yields ---- */
+
+static void *yields(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    for (int i = 0; i < 2; i++) cc_yield();
+    ++*(int *)arg;
+    return NULL;
+}
+static void three_yield(void) {
+    for (int i = 0; i < 3; i++) EX_EQ(cc_spawn(&many[i], yields, &counts[i], NULL), 0);
+    ex_settle();
+}
+SCENARIO(yield_three, "yields on two workers, one of which is idle", .workers = 2, .setup = three_yield,
+         .threads = {wakes_all});
+
+/* ---- the end of the runtime ---- */
+
+static void *ends_at_once(void *arg) {
+    return arg;
+}
+static void ended_before(void) {
+    EX_EQ(cc_spawn(&task, ends_at_once, &value, NULL), 0);
+    ex_settle();
+}
+static void shuts_down(void) {
+    int rc = cc_runtime_shutdown(1);
+    EX_CHECK(rc == 0 || rc == ETIMEDOUT); /* time passes as it likes */
+}
+static void joins_at_the_end(void) {
+    void *result = NULL;
+    int rc = cc_task_join(&task, &result);
+    EX_CHECK(rc == 0 ? result == &value : rc == ESRCH || rc == ECANCELED);
+}
+SCENARIO(shutdown_join, "RT-1: a shutdown and a thread that comes", .workers = 1, .setup = ended_before,
+         .threads = {shuts_down, joins_at_the_end});
+
+static void *waits_to_the_end(void *arg) {
+    int rc = cc_event_wait(&go);
+    EX_CHECK(rc == 0 || rc == ECANCELED);
+    return arg;
+}
+static void parked_before(void) {
+    EX_EQ(cc_spawn(NULL, waits_to_the_end, NULL, NULL), 0);
+    ex_settle();
+}
+SCENARIO(shutdown_wake, "RT-3: a shutdown and a thread that wakes the last fiber", .workers = 1, .setup = parked_before,
+         .threads = {shuts_down, tells});
+
+/* A spawn starts the runtime again if that has ended. */
+static void one_worker_again(void) {
+    EX_EQ(setenv("CC_WORKERS", "1", 1), 0);
+    ex_settle();
+}
+static void spawns_at_the_end(void) {
+    CCTask mine;
+    int rc = cc_spawn(&mine, counts_one, &counts[0], NULL);
+    EX_CHECK(rc == 0 || rc == ECANCELED);
+    if (rc == 0) {
+        rc = cc_task_join(&mine, NULL);
+        EX_CHECK(rc == 0 || rc == ESRCH || rc == ECANCELED);
+    }
+}
+SCENARIO(shutdown_spawn, "RT-1: a shutdown and a thread that starts a task", .workers = 1, .setup = one_worker_again,
+         .threads = {shuts_down, spawns_at_the_end});

@@ -1,0 +1,261 @@
+/* workers.c - two workers and what passes between them: robbing, sharing, joins of tasks that have not started, hand-over
+ * from one to the other, timers that others fire.
+ */
+#include "explore.h"
+#include "sched/sched.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+
+static CCTask task, other, third;
+static CCEvent go;
+static CCChan *ch, *second;
+static int counts[3];
+static _Atomic uint32_t robbed;
+static uint64_t got, got_too;
+static int rc[4];
+
+static void spawn(CCTask *t, CCTaskFn fn, void *arg) {
+    EX_EQ(cc_spawn(t, fn, arg, NULL), 0);
+}
+static void join(CCTask *t) {
+    EX_EQ(cc_task_join(t, NULL), 0);
+}
+static void *counts_one(void *arg) {
+    ++*(int *)arg;
+    return arg;
+}
+
+/* ---- a worker that is stuck in one fiber is robbed ---- */
+
+static void *raises(void *arg) {
+    cc__set_release(&robbed, 1);
+    return arg;
+}
+static void *sits(void *arg) {
+    CCTask child;
+    spawn(&child, raises, NULL);
+    while (cc__get_acquire(&robbed) == 0) ex_relax();
+    join(&child);
+    return arg;
+}
+static void runs_sitter(void) {
+    EX_EQ(cc_run(sits, NULL, NULL), 0);
+}
+SCENARIO(rob_stuck, "STEAL-1: a worker spins in a fiber; another one takes what waits behind it", .workers = 2,
+         .threads = {runs_sitter});
+
+/* RUNQ-2: the joiner wants to run the fresh one itself while a robber takes it. */
+static void *spawns_and_joins(void *arg) {
+    CCTask child[2];
+    for (int i = 0; i < 2; i++) spawn(&child[i], counts_one, &counts[i]);
+    ex_relax();
+    for (int i = 0; i < 2; i++) join(&child[i]);
+    return arg;
+}
+static void waits_to_rob(void) {
+    ex_settle();
+}
+static void runs_spawner(void) {
+    EX_EQ(cc_run(spawns_and_joins, NULL, NULL), 0);
+    EX_EQ(counts[0] + counts[1], 2);
+}
+SCENARIO(join_fresh, "RUNQ-2: a joiner and a robber at one fresh fiber", .workers = 2, .setup = waits_to_rob,
+         .threads = {runs_spawner});
+
+/* ---- fibers on two workers ---- */
+
+static void *joins_other(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    join(arg);
+    return NULL;
+}
+static void *ends_when_told(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    counts[0]++;
+    return arg;
+}
+static void fiber_joins_fiber(void) {
+    spawn(&task, ends_when_told, NULL);
+    spawn(&other, joins_other, &task);
+    ex_settle();
+}
+static void starts_both(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&other);
+    EX_EQ(counts[0], 1);
+}
+SCENARIO(fiber_join_fiber, "a fiber joins one that ends on another worker", .workers = 2, .setup = fiber_joins_fiber,
+         .threads = {starts_both}, .no_timer = true);
+
+static CCMutex mutex;
+static void *locks(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_mutex_lock(&mutex), 0);
+    ++*(int *)arg;
+    EX_EQ(cc_mutex_unlock(&mutex), 0);
+    return NULL;
+}
+static void two_lockers(void) {
+    spawn(&task, locks, &counts[0]);
+    spawn(&other, locks, &counts[0]);
+    ex_settle();
+}
+static void lets_lock(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+    join(&other);
+    EX_EQ(counts[0], 2);
+}
+SCENARIO(fiber_mutex, "MUTEX-1: two fibers, two workers", .workers = 2, .setup = two_lockers, .threads = {lets_lock},
+         .no_timer = true);
+
+/* Two fibers at the two arms of a third one's select: claims from two workers. */
+static void *selects(void *arg) {
+    (void)arg;
+    size_t chosen;
+    CCCase cases[] = {CC_RECV(ch, &got, NULL), CC_RECV(second, &got_too, NULL)};
+    rc[3] = cc_select(cases, 2, CC_FOREVER, &chosen);
+    return NULL;
+}
+static void *sends_try(void *arg) {
+    uint64_t value = 1;
+    EX_EQ(cc_event_wait(&go), 0);
+    rc[arg == &second] = cc_chan_send_try(*(CCChan **)arg, &value, sizeof value);
+    return NULL;
+}
+static void select_and_two(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 0);
+    second = cc_chan_create(sizeof(uint64_t), 0);
+    spawn(&task, selects, NULL);
+    ex_settle();
+    spawn(&other, sends_try, &ch);
+    spawn(&third, sends_try, &second);
+    ex_settle();
+}
+static void lets_send(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+    join(&other);
+    join(&third);
+    EX_EQ(rc[3], 0);
+    EX_EQ((rc[0] == 0) + (rc[1] == 0), 1);
+    EX_EQ(got, rc[0] == 0);
+    EX_EQ(got_too, rc[1] == 0);
+}
+SCENARIO(fiber_select_two, "SELECT-2: two workers at the arms of one select", .workers = 2, .setup = select_and_two,
+         .threads = {lets_send}, .no_timer = true);
+
+/* A canceller that is a fiber, on another worker than the one that hands over. */
+static void *receives(void *arg) {
+    rc[3] = cc_chan_recv(ch, arg, sizeof(uint64_t));
+    return NULL;
+}
+static void *cancels(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_task_cancel(arg), 0);
+    return NULL;
+}
+static void hand_and_cancel(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 0);
+    spawn(&task, receives, &got);
+    ex_settle();
+    spawn(&other, sends_try, &ch);
+    spawn(&third, cancels, &task);
+    ex_settle();
+}
+static void one_of_them(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&other);
+    join(&third);
+    join(&task);
+    EX_EQ(rc[0] == 0, rc[3] == 0);
+    EX_CHECK(rc[3] == 0 || rc[3] == ECANCELED);
+    EX_EQ(got, rc[3] == 0);
+}
+SCENARIO(fiber_cancel_fiber, "CLAIM-1: one worker hands over, another one cancels", .workers = 2,
+         .setup = hand_and_cancel, .threads = {one_of_them}, .no_timer = true);
+
+/* ---- a timer that another worker fires ---- */
+
+static void *sleeps(void *arg) {
+    EX_EQ(cc_sleep_ms(1), 0);
+    counts[0]++;
+    return arg;
+}
+static void *keeps_busy(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    while (cc__get_acquire(&robbed) == 0) ex_relax();
+    return arg;
+}
+static void *sleeps_then_raises(void *arg) {
+    EX_EQ(cc_sleep_ms(1), 0);
+    cc__set_release(&robbed, 1);
+    return arg;
+}
+static void sleeper_and_spinner(void) {
+    spawn(&task, sleeps_then_raises, NULL);
+    spawn(&other, keeps_busy, NULL);
+    ex_settle();
+}
+static void starts_spinner(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+    join(&other);
+}
+SCENARIO(timer_of_another, "IDLE-5: a sleeper ends while a worker is busy", .workers = 2, .setup = sleeper_and_spinner,
+         .threads = {starts_spinner});
+static void two_sleep(void) {
+    spawn(&task, sleeps, NULL);
+    ex_settle();
+}
+static void join_sleeper(void) {
+    join(&task);
+    EX_EQ(counts[0], 1);
+}
+SCENARIO(timer_keeper, "IDLE-5: all sleep; one keeps the time", .workers = 2, .setup = two_sleep,
+         .threads = {join_sleeper});
+
+/* ---- a condition, a semaphore between fiber and thread ---- */
+
+static CCSem sem;
+static void *acquires(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_sem_acquire(&sem), 0);
+    return arg;
+}
+static void about_to_acquire(void) {
+    spawn(&task, acquires, NULL);
+    ex_settle();
+}
+static void goes(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+}
+static void releases(void) {
+    EX_EQ(cc_sem_release(&sem, 1), 0);
+}
+SCENARIO(fiber_sem, "a fiber comes for a permit while a thread gives one", .workers = 1, .setup = about_to_acquire,
+         .threads = {goes, releases}, .no_timer = true);
+
+static CCCond cond;
+static bool ready;
+static void *waits_cond(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_mutex_lock(&mutex), 0);
+    while (!ready) EX_EQ(cc_cond_wait(&cond, &mutex), 0);
+    EX_EQ(cc_mutex_unlock(&mutex), 0);
+    return arg;
+}
+static void about_to_wait(void) {
+    spawn(&task, waits_cond, NULL);
+    ex_settle();
+}
+static void signals(void) {
+    EX_EQ(cc_mutex_lock(&mutex), 0);
+    ready = true;
+    EX_EQ(cc_mutex_unlock(&mutex), 0);
+    EX_EQ(cc_cond_signal(&cond), 0);
+}
+SCENARIO(fiber_cond, "COND-1: a fiber waits, a thread signals", .workers = 1, .setup = about_to_wait,
+         .threads = {goes, signals}, .no_timer = true);
