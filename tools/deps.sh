@@ -101,6 +101,7 @@ if [[ $target == bench ]]; then
     need python3 -- have python3
     want g++ -- have g++
     want libboost-fiber-dev -- test -e /usr/include/boost/fiber/all.hpp
+    want libtbb-dev -- test -e /usr/include/oneapi/tbb/version.h
     want golang-go -- have_go
     want librsvg2-bin fonts-dejavu-core -- have rsvg-convert
     if ! have_cargo && have apt-get; then

@@ -15,6 +15,9 @@ import argparse
 import datetime
 import json
 import sys
+import time
+
+sys.dont_write_bytecode = True  # the folder belongs to the sources
 
 import catalogue
 import plot
@@ -34,7 +37,7 @@ def arguments():
     parser.add_argument("--only", help="these runtimes, with commas: " + ",".join(r.name for r in catalogue.RUNTIMES))
     parser.add_argument("--curves", metavar="P,P", help="only the curves of these programs, and no table unless rows are named")
     parser.add_argument("--no-curves", action="store_true", help="only the table")
-    parser.add_argument("-m", "--minutes", type=float, default=26, help="about when to stop repeating (26)")
+    parser.add_argument("-m", "--minutes", type=float, default=24, help="about when to stop repeating (24)")
     parser.add_argument("--quick", action="store_true", help="two repetitions of a fifth of the work, curves with fewer points")
     parser.add_argument("--report", action="store_true", help="runs nothing")
     parser.add_argument("--publish", action="store_true", help="also updates the documentation; needs all rows and curves")
@@ -88,6 +91,7 @@ def curve_cells(chosen, runtimes, scale):
 
 
 def measure(chosen, progress):
+    began = time.monotonic()
     scale = chosen.scale or (0.2 if chosen.quick else 1)
     repeats = chosen.repeats or (2 if chosen.quick else 5)
     series_repeats = chosen.repeats or (1 if chosen.quick else 3)
@@ -106,7 +110,13 @@ def measure(chosen, progress):
         "date": datetime.date.today().isoformat(),
         "machine": describe_machine(),
         "runtimes": built,
-        "settings": {"repeats": repeats, "series_repeats": series_repeats, "scale": scale, "complete": not (chosen.rows or chosen.curves or chosen.quick or chosen.no_curves)},
+        "settings": {
+            "repeats": repeats,
+            "series_repeats": series_repeats,
+            "scale": scale,
+            "complete": not (chosen.rows or chosen.curves or chosen.quick or chosen.no_curves),
+            "minutes": round((time.monotonic() - began) / 60, 1),
+        },
         "rows": [condense(cell) for cell in rows],
         "series": [condense(cell) for cell in curves],
     }

@@ -95,6 +95,15 @@ def build_boost():
     return {"version": version, "built": compiler_version("g++")}
 
 
+def build_tbb():
+    header = Path("/usr/include/oneapi/tbb/version.h")
+    if not header.exists():
+        raise BuildFailed("oneTBB is not installed.")
+    call(["g++", "-std=c++17", "-O2", "-DNDEBUG", RIVALS / "tbb.cpp", "-o", OUT / "tbb", "-ltbb"], "tbb.log")
+    version = ".".join(first(rf"TBB_VERSION_{part} (\d+)", header.read_text()) for part in ("MAJOR", "MINOR"))
+    return {"version": version, "built": compiler_version("g++")}
+
+
 def build_pthreads():
     call(["gcc", "-std=c11", "-O2", RIVALS / "pthreads.c", "-o", OUT / "pthreads", "-pthread"], "pthreads.log")
     return {"version": "glibc " + output("getconf", "GNU_LIBC_VERSION").split(" ")[-1], "built": compiler_version("gcc")}
@@ -106,6 +115,7 @@ BUILDERS = {
     "tokio": lambda: build_cargo("tokio", ["tokio", "flume"]),
     "may": lambda: build_cargo("may", ["may"]),
     "boost": build_boost,
+    "tbb": build_tbb,
     "pthreads": build_pthreads,
 }
 

@@ -49,6 +49,7 @@ class Runtime:
     tasks: str = "fibers"  # what stands for a fiber
 
 
+FORK_JOIN = ("spawn_join", "spawn_batch", "nursery", "fib", "skynet")
 RUNTIMES = [
     Runtime("ccc", "libccc"),
     Runtime("go", "Go", tasks="goroutines"),
@@ -66,6 +67,12 @@ RUNTIMES = [
         "Boost.Fiber",
         {"select": "no select", "nursery": "no nursery"},
         {"spawn_batch": 0.1, "skynet": 0.1, "spsc_cap1": 0.5, "spawn_join": 0.5, "timers": 0.5, "parked": 0.5},
+    ),
+    Runtime(
+        "tbb",
+        "oneTBB",
+        {row.name: "only fork and join" for row in ROWS if row.name not in FORK_JOIN},
+        tasks="tasks that cannot wait",
     ),
     Runtime(
         "pthreads",

@@ -1,8 +1,8 @@
 """Runs programs, one at a time, and notices when the machine did something else meanwhile.
 
 A run counts as disturbed when other programs used more than a twentieth of the CPUs during it, or when the hypervisor
-withheld more than a fiftieth. Such runs stay in the data: the minimum shrugs them off, and the report says how many
-there were.
+withheld more than a fiftieth; a run that is too short for the kernel's clock, when anybody else was running just before
+or just after it. Such runs stay in the data: the minimum shrugs them off, and the report says how many there were.
 """
 
 import os
@@ -16,6 +16,7 @@ from pathlib import Path
 from build import command
 
 OTHERS, STOLEN = 0.05, 0.02
+SHORT = 0.25  # seconds of CPUs' time: the kernel counts hundredths
 PATIENCE = 60  # seconds, for one run
 UNAVAILABLE = 77  # the exit code of a rival that has no such thing
 
@@ -30,19 +31,30 @@ def machine_time():
     return work / TICK, steal / TICK, (work + idle + iowait + steal) / TICK
 
 
+def others_running():
+    """How many threads of others run or want to, this very moment."""
+    with open("/proc/loadavg") as f:
+        return int(f.read().split()[3].split("/")[0]) - 1
+
+
 def run(runtime, program, workers, scale=1, parameter=None):
     """One run: a dict with ns and extras, or with the reason why there is none."""
     words = command(runtime, program, workers, f"{scale:g}", parameter)
+    own_time()
+    crowd = others_running()
     before = machine_time()
     started = time.monotonic()
     child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         text, errors = child.communicate(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
+    except BaseException as why:
         child.kill()
         child.communicate()
+        if not isinstance(why, subprocess.TimeoutExpired):
+            raise
         return {"failed": f"not ready after {PATIENCE} s", "wall": time.monotonic() - started}
     after = machine_time()
+    crowd += others_running()
     wall = time.monotonic() - started
     if child.returncode == UNAVAILABLE:
         return {"missing": errors.decode(errors="replace").strip(), "wall": wall}
@@ -58,7 +70,7 @@ def run(runtime, program, workers, scale=1, parameter=None):
         "n": int(words[3]),
         "ns": float(words[4]),
         "extras": {key: float(value) for key, value in extras.items()},
-        "disturbed": stolen > STOLEN or others > OTHERS and existed > 20 / TICK,
+        "disturbed": stolen > STOLEN or (others > OTHERS if existed > SHORT else crowd > 0),
         "wall": wall,
     }
 
@@ -79,8 +91,14 @@ class Progress:
 
     def __init__(self):
         self.terminal = sys.stdout.isatty()
-        self.started = time.monotonic()
-        self.total = self.done = 0
+        self.birth = time.monotonic()
+        self.begin(0)
+
+    def begin(self, total):
+        self.started, self.total, self.done = time.monotonic(), total, 0
+
+    def minutes(self):
+        return (time.monotonic() - self.birth) / 60
 
     def __call__(self, text, lasting=False):
         if self.terminal:
@@ -91,8 +109,7 @@ class Progress:
     def step(self, text):
         self.done += 1
         if self.terminal:
-            minutes = (time.monotonic() - self.started) / 60
-            left = minutes / self.done * (self.total - self.done)
+            left = (time.monotonic() - self.started) / 60 / self.done * (self.total - self.done)
             self(f"[{self.done}/{self.total}, {left:.0f} min left] {text}")
 
     def clear(self):
@@ -101,46 +118,55 @@ class Progress:
 
 
 def sweep(cells, repeats, minutes, progress, title):
-    """Runs all cells `repeats` times, in another order each time, unless the minutes are over after two or more.
+    """Runs all cells `repeats` times, in another order each time; returns how often it did.
 
     A cell is a dict with runtime, program, workers, scale and parameter; cells of one group stay together in the order, so
-    that what is compared runs within seconds. A cell that failed is not tried again.
+    that what is compared runs within seconds. A cell that failed is not tried again. When the minutes are over or the
+    user interrupts, what was measured so far has to do; but without an interrupt everything runs once.
     """
-    deadline = time.monotonic() + 60 * minutes
     groups = {}
     for cell in cells:
         cell["runs"] = []
         groups.setdefault(cell["group"], []).append(cell)
-    own_time()
-    progress.total, progress.done, progress.started = len(cells) * repeats, 0, time.monotonic()
-    done = 0
+    progress.begin(len(cells) * repeats)
+    deadline = progress.started + 60 * minutes
     for repeat in range(1, repeats + 1):
-        began = time.monotonic()
         if not progress.terminal:
-            progress(f"{title}: repetition {repeat} of {repeats}")
-        order = list(groups.values())
-        random.shuffle(order)
-        for group in order:
-            random.shuffle(group)
-            for cell in group:
-                told = ", ".join(str(cell[key]) for key in ("program", "parameter", "runtime") if cell[key] is not None)
-                progress.step(f"{title}: {told}, {cell['workers']} workers")
-                if "failed" in cell or "missing" in cell:
-                    continue
-                result = run(*(cell[key] for key in ("runtime", "program", "workers", "scale", "parameter")))
-                for key in ("failed", "missing"):
-                    if key in result:
-                        cell[key] = result[key]
-                if "ns" in result:
-                    cell["runs"].append(result)
-                if "failed" in result:
-                    progress(f"{cell['runtime']} {cell['program']}, {cell['workers']} workers: {result['failed']}", lasting=True)
-        done = repeat
-        if repeat >= 2 and time.monotonic() + (time.monotonic() - began) > deadline and repeat < repeats:
-            progress(f"{title}: {repeat} repetitions instead of {repeats}, because of the time", lasting=True)
-            break
+            progress(f"{title}: repetition {repeat} of {repeats}, after {progress.minutes():.1f} minutes")
+        try:
+            for cell in shuffled(groups):
+                if repeat > 1 and time.monotonic() > deadline:
+                    progress(f"{title}: the time is over in repetition {repeat} of {repeats}", lasting=True)
+                    return repeat - 1
+                told = [str(cell[key]) for key in ("program", "parameter", "runtime") if cell[key] is not None]
+                progress.step(f"{title}: {', '.join(told)}, {cell['workers']} workers")
+                if "failed" not in cell and "missing" not in cell:
+                    take(cell, progress)
+        except KeyboardInterrupt:
+            progress(f"{title}: interrupted in repetition {repeat} of {repeats}", lasting=True)
+            return repeat - 1
     progress.clear()
-    return done
+    return repeats
+
+
+def shuffled(groups):
+    order = list(groups.values())
+    random.shuffle(order)
+    for group in order:
+        random.shuffle(group)
+        yield from group
+
+
+def take(cell, progress):
+    """Runs a cell once more."""
+    result = run(*(cell[key] for key in ("runtime", "program", "workers", "scale", "parameter")))
+    if "ns" in result:
+        cell["runs"].append(result)
+    for key in ("failed", "missing"):
+        if key in result:
+            cell[key] = result[key]
+    if "failed" in result:
+        progress(f"{cell['runtime']} {cell['program']}, {cell['workers']} workers: {result['failed']}", lasting=True)
 
 
 def describe_machine():

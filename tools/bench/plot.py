@@ -15,6 +15,7 @@ STYLE = {  # colour and mark of each runtime
     "tokio": ("#d9480f", "diamond"),
     "may": ("#8250df", "triangle"),
     "boost": ("#a40e26", "cross"),
+    "tbb": ("#bf8700", "bar"),
     "pthreads": ("#6e7781", "down"),
 }
 
@@ -26,14 +27,14 @@ class Drawing:
     def add(self, text):
         self.parts.append(text)
 
-    def text(self, x, y, words, size=13, anchor="start", colour=INK, bold=False, turn=None):
-        turned = f' transform="rotate({turn} {x:.1f} {y:.1f})"' if turn is not None else ""
+    def text(self, x, y, words, size=13, anchor="start", colour=INK, bold=False):
         weight = ' font-weight="600"' if bold else ""
-        self.add(f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}"{weight}{turned}>{escape(words)}</text>')
+        place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"'
+        self.add(f'<text {place} fill="{colour}"{weight}>{escape(words)}</text>')
 
-    def line(self, x1, y1, x2, y2, colour=GRID, width=1.0, dash=""):
-        dashed = f' stroke-dasharray="{dash}"' if dash else ""
-        self.add(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{width}"{dashed}/>')
+    def line(self, x1, y1, x2, y2, colour=GRID, width=1.0):
+        ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
+        self.add(f'<line {ends} stroke="{colour}" stroke-width="{width}"/>')
 
     def box(self, x, y, width, height, colour):
         self.add(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>')
@@ -55,6 +56,7 @@ class Drawing:
             "square": [(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)],
             "diamond": [(0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)],
             "triangle": [(0, -1.1), (1.05, 0.8), (-1.05, 0.8)],
+            "bar": [(-1.2, -0.5), (1.2, -0.5), (1.2, 0.5), (-1.2, 0.5)],
             "down": [(0, 1.1), (1.05, -0.8), (-1.05, -0.8)],
         }[shape]
         points = " ".join(f"{x + dx * size:.1f},{y + dy * size:.1f}" for dx, dy in corners)
@@ -68,9 +70,10 @@ class Drawing:
             x += 18 + 7.6 * len(title) + 22
 
     def svg(self):
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" height="{self.height}"'
+        size = f'viewBox="0 0 {self.width} {self.height}" width="{self.width}" height="{self.height}"'
         body = "\n".join(self.parts)
-        return f'{head} font-family="{FONT}">\n<rect width="100%" height="100%" fill="#ffffff"/>\n{body}\n</svg>\n'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONT}">'
+        return f'{head}\n<rect width="100%" height="100%" fill="#ffffff"/>\n{body}\n</svg>\n'
 
 
 class LogScale:
@@ -145,8 +148,8 @@ def overview(results):
         for k, row in enumerate(results.rows):
             y = top + height * (k + 0.5)
             drawing.line(x, y, x + panel, y, "#eef1f4")
-            places = [(scale.at(results.ratio(row.name, workers, r.name) or 0.5), r.name) for r in rivals if results.ratio(row.name, workers, r.name)]
-            for at, name, shift in spread(places):
+            found = [(results.ratio(row.name, workers, rival.name), rival.name) for rival in rivals]
+            for at, name, shift in spread([(scale.at(ratio), name) for ratio, name in found if ratio]):
                 drawing.mark(at, y + shift, name, 5.5)
             if results.cell(row.name, workers, "ccc"):
                 drawing.mark(scale.at(1), y, "ccc", 5.5)

@@ -11,7 +11,11 @@ from build import ROOT
 from catalogue import SERIES
 from report import absences, conditions, figure, markdown, reductions
 
-README_ROWS = {"yield1k", "spawn_join", "spawn_turn", "fib", "skynet", "pingpong", "spsc", "mpmc", "select", "mutex", "timers", "parked"}
+README_RUNTIMES = ("ccc", "go", "tokio", "boost")
+README_ROWS = "yield1k spawn_join spawn_turn fib skynet pingpong spsc mpmc select mutex timers parked".split()
+
+MEMORY = "Bytes for each parked fiber, page tables included / still resident for each 0.2 s after all have ended:"
+IDLE = "CPU time in µs for each second of doing nothing / switches between threads in it:"
 
 
 def value(results, program, point, runtime, key, unit=1):
@@ -34,23 +38,22 @@ def curve_table(results, program, heads, keys):
 
 def tables(results):
     """The tables of the documentation by the names of their markers."""
-    idle = curve_table(results, "idle", "CPU time in µs for each second of doing nothing / switches between threads in it:", [("", 1000), ("switches_per_s", 1)])
-    latency = curve_table(results, "latency", "µs from a send to the receiver's turn, p50 / p99 / p99.9:", [("p50_us", 1), ("p99_us", 1), ("p999_us", 1)])
-    late = curve_table(results, "latency", "µs by which a sleep of half a millisecond is too long, p50 / p99 / p99.9:", [("late_p50_us", 1), ("late_p99_us", 1), ("late_p999_us", 1)])
-    fibers = curve_table(results, "scale_yield", "ns for a yield:", [("", 1)])
-    memory = curve_table(results, "scale_parked", "Bytes for each parked fiber, page tables included / still resident for each 0.2 s after all have ended:", [("bytes", 1), ("after_bytes", 1)])
+    percentiles = [(key + "_us", 1) for key in ("p50", "p99", "p999")]
+    delays = [("late_" + key, unit) for key, unit in percentiles]
     return {
         "conditions": [conditions(results)],
         "table": markdown(results),
         "ratios": markdown(results, ratios=True),
         "less": reductions(results),
         "absent": absences(results),
-        "fibers": fibers,
-        "memory": memory,
-        "latency": latency,
-        "late": late,
-        "idle": idle,
-        "readme": [conditions(results), "", *markdown(results, {"ccc", "go", "tokio", "boost"}, README_ROWS, described=False)],
+        **{name: curve_table(results, *rest) for name, *rest in (
+            ("fibers", "scale_yield", "ns for a yield:", [("", 1)]),
+            ("memory", "scale_parked", MEMORY, [("bytes", 1), ("after_bytes", 1)]),
+            ("latency", "latency", "µs from a send to the receiver's turn, p50 / p99 / p99.9:", percentiles),
+            ("late", "latency", "µs by which a sleep of half a millisecond is too long, p50 / p99 / p99.9:", delays),
+            ("idle", "idle", IDLE, [("", 1000), ("switches_per_s", 1)]),
+        )},
+        "readme": [conditions(results), "", *markdown(results, README_RUNTIMES, README_ROWS, described=False)],
     }
 
 

@@ -13,7 +13,8 @@ TITLES = {runtime.name: runtime.title for runtime in RUNTIMES}
 def condense(cell):
     """What of a cell goes into the results: all times, the least of every extra value, and how often it was disturbed."""
     runs = cell["runs"]
-    kept = {key: cell[key] for key in ("runtime", "program", "workers", "parameter", "scale", "failed", "missing") if cell.get(key) is not None}
+    known = ("runtime", "program", "workers", "parameter", "scale", "failed", "missing")
+    kept = {key: cell[key] for key in known if cell.get(key) is not None}
     if runs and "failed" not in cell:
         kept["n"] = runs[0]["n"]
         kept["ns"] = [one["ns"] for one in runs]
@@ -113,14 +114,16 @@ def notes(results):
         ratios = [ratio for ratio in ratios if ratio]
         if ratios:
             mean = math.exp(statistics.fmean(map(math.log, ratios)))
-            behind = [f"{row.name}/{w}" for row in results.rows for w in results.workers if (results.ratio(row.name, w, rival.name) or 1) < 1]
+            cells = [(row.name, w) for row in results.rows for w in results.workers]
+            behind = [f"{name}/{w}" for name, w in cells if (results.ratio(name, w, rival.name) or 1) < 1]
             text = f"{results.title(rival):<18} {times(mean):>6} of our time in the mean of {len(ratios)} cells"
             out.append(text + (f"; ahead of us in {', '.join(behind)}" if behind else "; nowhere ahead of us"))
     failures = [c for c in results.data["rows"] + results.data["series"] if "failed" in c]
     out += [f"{TITLES[c['runtime']]} failed: {c['program']}, {c['workers']} workers: {c['failed']}" for c in failures]
     disturbed, runs = results.disturbed()
     if runs:
-        out.append(f"{disturbed} of {runs} runs were disturbed by other programs" + ("." if disturbed < runs / 10 else ": repeat on a quieter machine."))
+        advice = "." if disturbed < runs / 10 else ": repeat on a quieter machine."
+        out.append(f"{disturbed} of {runs} runs were disturbed by other programs{advice}")
     return out
 
 
@@ -171,6 +174,7 @@ def conditions(results):
     data, machine = results.data, results.data["machine"]
     kind = "virtual machine" if machine["virtual"] else "machine"
     disturbed, runs = results.disturbed()
+    part = "" if data["settings"]["scale"] == 1 else f", each with {data['settings']['scale']:g} of the operations"
     versions = []
     for runtime in results.runtimes:
         known = data["runtimes"][runtime.name]
@@ -178,7 +182,7 @@ def conditions(results):
     return (
         f"Measured on {data['date']}, on a {kind} with {machine['cpus']} CPUs ({machine['cpu']}), {machine['memory_gib']} GiB, "
         f"Linux {machine['kernel']}, {machine['system']}; {data['settings']['repeats']} repetitions of the table, "
-        f"{data['settings']['series_repeats']} of the curves; {disturbed} of {runs} runs were disturbed by other programs. "
+        f"{data['settings']['series_repeats']} of the curves{part}; {disturbed} of {runs} runs were disturbed by other programs. "
         f"{', '.join(versions)}."
     )
 
@@ -203,5 +207,6 @@ def absences(results):
         for row, why in runtime.lacks.items():
             groups.setdefault(why, []).append(f"`{row}`")
         if groups:
-            out.append(f"- {runtime.title}: " + "; ".join(f"{', '.join(names)} ({why})" for why, names in groups.items()) + ".")
+            parts = [f"{', '.join(names) if len(names) < 8 else 'most'} ({why})" for why, names in groups.items()]
+            out.append(f"- {runtime.title}: {'; '.join(parts)}.")
     return out
