@@ -32,7 +32,7 @@ static inline void samples_print(struct samples *s, const char *prefix, char *te
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
         size_t used = strlen(text);
         uint64_t at = (uint64_t)(points[i].part * (double)(s->count - 1) + 0.5);
-        snprintf(text + used, size - used, "%s%s%s_us=%.1f", used > 0 ? " " : "", prefix, points[i].name,
+        snprintf(text + used, size - used, "%s%s%s_us=%.2f", used > 0 ? " " : "", prefix, points[i].name,
                  s->ns[at] / 1e3);
     }
 }

@@ -140,7 +140,7 @@ PLOTS = [
     Plot("fibers", "From ten fibers to a million, two workers", [
         ("1 yield", "scale_yield", "", 1, "ns"),
         ("1 message, in pairs", "scale_pairs", "", 1, "ns"),
-        ("1 fiber made, parked, woken, ended", "scale_parked", "", 1e-3, "µs"),
+        ("1 fiber: made, parked, ended", "scale_parked", "", 1e-3, "µs"),
     ]),
     Plot("memory", "Memory of waiting fibers", [
         ("while parked, page tables included", "scale_parked", "bytes", 1, "bytes for each"),

@@ -105,6 +105,8 @@ class LogScale:
 def short(value):
     if isinstance(value, str):
         return value
+    if value >= 1024 and value % 1024 == 0:
+        return f"{value // 1024:g}Ki"
     for factor, unit in ((1e6, "M"), (1e3, "k")):
         if value >= factor:
             return f"{value / factor:g}{unit}"
@@ -145,15 +147,15 @@ def overview(results):
         for tick in scale.ticks():
             drawing.line(scale.at(tick), top, scale.at(tick), bottom)
             drawing.text(scale.at(tick), bottom + 20, f"{tick:g}×", 13, "middle", FAINT)
+        drawing.line(scale.at(1), top, scale.at(1), bottom, STYLE["ccc"][0], 1.6)
         for k, row in enumerate(results.rows):
             y = top + height * (k + 0.5)
             drawing.line(x, y, x + panel, y, "#eef1f4")
+            if results.cell(row.name, workers, "ccc"):
+                drawing.mark(scale.at(1), y, "ccc", 5.5)
             found = [(results.ratio(row.name, workers, rival.name), rival.name) for rival in rivals]
             for at, name, shift in spread([(scale.at(ratio), name) for ratio, name in found if ratio]):
                 drawing.mark(at, y + shift, name, 5.5)
-            if results.cell(row.name, workers, "ccc"):
-                drawing.mark(scale.at(1), y, "ccc", 5.5)
-        drawing.line(scale.at(1), top, scale.at(1), bottom, STYLE["ccc"][0], 1.6)
         if scale.low < 0:
             drawing.text(scale.at(1) - 6, bottom + 42, "faster ←", 13, "end", FAINT)
         drawing.text(scale.at(1) + 6, bottom + 42, "→ slower than libccc", 13, "start", FAINT)

@@ -41,7 +41,7 @@ def tables(results):
     percentiles = [(key + "_us", 1) for key in ("p50", "p99", "p999")]
     delays = [("late_" + key, unit) for key, unit in percentiles]
     return {
-        "conditions": [conditions(results)],
+        "conditions": conditions(results),
         "table": markdown(results),
         "ratios": markdown(results, ratios=True),
         "less": reductions(results),
@@ -53,7 +53,7 @@ def tables(results):
             ("late", "latency", "µs by which a sleep of half a millisecond is too long, p50 / p99 / p99.9:", delays),
             ("idle", "idle", IDLE, [("", 1000), ("switches_per_s", 1)]),
         )},
-        "readme": [conditions(results), "", *markdown(results, README_RUNTIMES, README_ROWS, described=False)],
+        "readme": [*conditions(results), "", *markdown(results, README_RUNTIMES, README_ROWS, described=False)],
     }
 
 

@@ -2,6 +2,7 @@
 
 import math
 import statistics
+import textwrap
 
 from catalogue import MEMORY_GOAL, ROWS, RUNTIMES, SERIES
 
@@ -170,7 +171,7 @@ def markdown(results, runtimes=None, rows=None, ratios=False, described=True):
 
 
 def conditions(results):
-    """One paragraph: the machine, the versions, how quiet it was."""
+    """One paragraph, as lines: the machine, the versions, how quiet it was."""
     data, machine = results.data, results.data["machine"]
     kind = "virtual machine" if machine["virtual"] else "machine"
     disturbed, runs = results.disturbed()
@@ -179,12 +180,13 @@ def conditions(results):
     for runtime in results.runtimes:
         known = data["runtimes"][runtime.name]
         versions.append(f"{runtime.title} {known['version']}" + (f" ({known['built']})" if known.get("built") else ""))
-    return (
+    text = (
         f"Measured on {data['date']}, on a {kind} with {machine['cpus']} CPUs ({machine['cpu']}), {machine['memory_gib']} GiB, "
         f"Linux {machine['kernel']}, {machine['system']}; {data['settings']['repeats']} repetitions of the table, "
         f"{data['settings']['series_repeats']} of the curves{part}; {disturbed} of {runs} runs were disturbed by other programs. "
         f"{', '.join(versions)}."
     )
+    return textwrap.wrap(text, 110)
 
 
 def reductions(results):

@@ -40,7 +40,7 @@ func percentiles(prefix string, samples []int64) string {
 		part float64
 	}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}, {"p9999", 0.9999}, {"max", 1}} {
 		at := int(p.part*float64(len(samples)-1) + 0.5)
-		text += fmt.Sprintf(" %s%s_us=%.1f", prefix, p.name, float64(samples[at])/1e3)
+		text += fmt.Sprintf(" %s%s_us=%.2f", prefix, p.name, float64(samples[at])/1e3)
 	}
 	return text
 }

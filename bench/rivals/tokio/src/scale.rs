@@ -25,7 +25,7 @@ fn percentiles(prefix: &str, samples: &mut [u64]) -> String {
     samples.sort_unstable();
     let points = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p9999", 0.9999), ("max", 1.0)];
     let at = |part: f64| samples[(part * (samples.len() - 1) as f64 + 0.5) as usize] as f64 / 1e3;
-    points.iter().map(|(name, part)| format!(" {prefix}{name}_us={:.1}", at(*part))).collect()
+    points.iter().map(|(name, part)| format!(" {prefix}{name}_us={:.2}", at(*part))).collect()
 }
 
 /// A gate that opens when n have come, and a clock that starts when all n have had their first turn behind it.
