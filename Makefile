@@ -3,13 +3,14 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 CLANG_FORMAT ?= $(shell command -v clang-format || command -v clang-format-14)
 
-.PHONY: help run test bench check-long install format clean
+.PHONY: help run test bench bench-quick bench-publish check-long install format clean
 
 help:
 	@echo "make run         build the library and run the tour of it (examples/tour.c)"
 	@echo "make test        all tests: compilers, sanitizers, valgrind, three CPUs"
 	@echo "make check-long  the stress programs for hours instead of seconds"
-	@echo "make bench       the measurements, with one and with two workers, beside Go where it is installed"
+	@echo "make bench       the measurements beside Go, Tokio and others, tables and plots: under half an hour"
+	@echo "make bench-quick less of them, in a few minutes"
 	@echo "make install     libraries, headers, pkg-config and CMake files below PREFIX ($(PREFIX)); knows DESTDIR"
 	@echo "make format      clang-format over all C files"
 	@echo "make clean       removes build/"
@@ -33,7 +34,16 @@ check-long:
 
 bench:
 	@tools/deps.sh bench
-	@tools/bench.sh
+	@python3 tools/bench
+
+bench-quick:
+	@tools/deps.sh bench
+	@python3 tools/bench --quick
+
+# Also puts tables and plots into README.md and docs/: on a machine that does nothing else.
+bench-publish:
+	@tools/deps.sh bench
+	@python3 tools/bench --publish
 
 # The prefix decides at configuration time how the library folder is called.
 install:

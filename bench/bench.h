@@ -1,8 +1,9 @@
 /* bench.h - what the measurements share: arguments, the clock, the one line of output.
  *
- *   NAME [WORKERS] [SCALE]
+ *   NAME [WORKERS] [SCALE] [PARAMETER]
  *
- * Workers: 0 or nothing leaves the number to the library. Scale: a factor on n, 1 unless given.
+ * Workers: 0 or nothing leaves the number to the library. Scale: a factor on n, 1 unless given. Parameter: how many
+ * of whatever the program is about, in those that measure how a cost grows.
  *
  * A program measures one region, once, and prints one line:
  *
@@ -25,6 +26,7 @@ struct bench {
     const char *name;
     unsigned workers;
     double scale;
+    const char *parameter; /* NULL when it was not given */
 };
 
 __attribute__((noreturn, format(printf, 1, 2))) static inline void bench_fail(const char *format, ...) {
@@ -51,11 +53,12 @@ static inline double bench_number(const char *text, const char *what) {
 /* Reads the arguments and starts the runtime. */
 static inline struct bench bench_begin(int argc, char **argv, const char *name) {
     struct bench b = {.name = name, .scale = 1};
-    if (argc > 3) bench_fail("usage: %s [WORKERS] [SCALE]", argv[0]);
+    if (argc > 4) bench_fail("usage: %s [WORKERS] [SCALE] [PARAMETER]", argv[0]);
     CCRuntimeConfig config = {0};
     setenv("CC_MAX_WORKERS", "1", 1); /* as many workers as were asked for, throughout */
     if (argc > 1) config.workers = (unsigned)bench_number(argv[1], "a number of workers");
     if (argc > 2) b.scale = bench_number(argv[2], "a scale");
+    if (argc > 3) b.parameter = argv[3];
     bench_check(cc_runtime_init(&config), "cc_runtime_init");
     b.workers = cc_worker_count();
     if (config.workers != 0 && b.workers != config.workers)
@@ -67,6 +70,10 @@ static inline struct bench bench_begin(int argc, char **argv, const char *name) 
 static inline uint64_t bench_scaled(const struct bench *b, uint64_t n) {
     double scaled = (double)n * b->scale;
     return scaled < 1 ? 1 : (uint64_t)scaled;
+}
+
+static inline uint64_t bench_parameter(const struct bench *b, uint64_t fallback) {
+    return b->parameter == NULL ? fallback : (uint64_t)bench_number(b->parameter, "a parameter");
 }
 
 /* Runs body as the first fiber and waits for its end. */

@@ -2,10 +2,11 @@
 # deps.sh run|bench|test - makes sure that what a target needs is installed.
 #
 # Looks at commands and files only, so that a complete machine needs neither root nor a network. What is
-# missing is installed by apt-get for root on Debian and its kin; elsewhere the command is shown.
+# missing is installed by apt-get for root on Debian and its kin; elsewhere the command is shown. The rivals of
+# the measurements are welcome, not needed: a machine without them measures ours.
 set -u
 target=${1:-run}
-missing=()
+missing=() welcome=()
 
 have() {
     command -v "$1" >/dev/null 2>&1
@@ -20,6 +21,17 @@ need() {
     done
     shift
     "$@" || missing+=("${packages[@]}")
+}
+
+# want PACKAGE... -- TEST...: the same for what one can do without.
+want() {
+    local packages=()
+    while [[ $1 != -- ]]; do
+        packages+=("$1")
+        shift
+    done
+    shift
+    "$@" || welcome+=("${packages[@]}")
 }
 
 have_c_compiler() {
@@ -48,6 +60,25 @@ need_cross() { # need_cross CPU DEBIAN_NAME, unless the machine itself is one
     need qemu-user-static -- have "qemu-$1-static"
 }
 
+have_go() {
+    have go || [[ -x /usr/local/go/bin/go ]] || compgen -G '/usr/lib/go-*/bin/go' >/dev/null
+}
+
+# Tokio wants a Rust of the last two years; Debian 12 has one beside its own, under another name.
+have_cargo() {
+    local version
+    version=$(cargo --version 2>/dev/null | awk '{ print $2 }')
+    [[ -n $version && $(printf '%s\n' 1.71 "$version" | sort -V | head -n 1) == 1.71 ]]
+}
+
+cargo_packages() {
+    if [[ -n $(apt-cache madison cargo-web 2>/dev/null) ]]; then
+        echo cargo-web rustc-web
+    else
+        echo cargo rustc
+    fi
+}
+
 need cmake -- have cmake
 need make -- have make
 need gcc libc6-dev -- have_c_compiler
@@ -67,6 +98,20 @@ if [[ $target == test ]]; then
     need_cross riscv64 riscv64
 fi
 
+if [[ $target == bench ]]; then
+    need python3 -- have python3
+    want g++ -- have g++
+    want libboost-fiber-dev -- test -e /usr/include/boost/fiber/all.hpp
+    want libtbb-dev -- test -e /usr/include/oneapi/tbb/version.h
+    want golang-go -- have_go
+    want librsvg2-bin fonts-dejavu-core -- have rsvg-convert
+    if ! have_cargo && have apt-get; then
+        [[ $(id -u) != 0 ]] || apt-get update -q >/dev/null
+        mapfile -t packages < <(cargo_packages | tr ' ' '\n')
+        want "${packages[@]}" -- false
+    fi
+fi
+
 if ((${#missing[@]} > 0)); then
     mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
     install=(apt-get install -y --no-install-recommends "${missing[@]}")
@@ -80,6 +125,17 @@ if ((${#missing[@]} > 0)); then
     if ! { apt-get update -q && "${install[@]}"; }; then
         echo "The packages could not be installed; the command was: ${install[*]}"
         exit 1
+    fi
+fi
+
+if ((${#welcome[@]} > 0)); then
+    install=(apt-get install -y --no-install-recommends "${welcome[@]}")
+    if [[ $(id -u) != 0 ]] || ! have apt-get; then
+        echo "Some rivals are not here. On Debian and Ubuntu this installs them: sudo ${install[*]}"
+    else
+        echo "Installing ${welcome[*]}"
+        export DEBIAN_FRONTEND=noninteractive
+        { apt-get update -q && "${install[@]}"; } || echo "Not all rivals could be installed; the command was: ${install[*]}"
     fi
 fi
 

@@ -226,6 +226,7 @@ run_stage() {
         release)
             check "$stage" "symbols" "$log/symbols.log" \
                 tools/check-symbols.sh build/release/libccc.a build/release/libccc.so
+            check "$stage" "measurements" "$log/bench.log" tools/check-bench.sh build/release/bench
             ;;
         esac
         export TEST_SLOWDOWN=${given_slowdown:-$slowdown} TEST_WORKER_LIST=${given_workers:-$workers}

@@ -1,12 +1,14 @@
 //! The measurements of ../../*.c for Tokio's tasks; the same work, the same checks, the same line of output.
 //!
-//!     bench NAME [WORKERS] [SCALE]      the multi-threaded runtime with so many workers; 0 or nothing leaves it to Tokio
+//!     bench NAME [WORKERS] [SCALE] [PARAMETER]      the multi-threaded runtime with so many workers; 0 or nothing leaves it to Tokio
 //!
 //! Tasks here have no stacks: what is parked is a future of some hundred bytes, and every function that may wait has to be
 //! written as one.
 //!
 //! Tokio has no rendezvous channel: where the others use one, its channel has capacity 1, the least there is. Nor has it a channel
 //! with several receivers; that one is from the crate flume.
+
+mod scale;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -523,7 +525,7 @@ async fn mutex(n: u64) -> Outcome {
     result
 }
 
-async fn run(name: String, scale: f64) -> Outcome {
+async fn run(name: String, scale: f64, parameter: u64) -> Outcome {
     match name.as_str() {
         "yield" => yields(2, scaled(2_500_000, scale)).await,
         "yield1k" => yields(1000, scaled(5000, scale)).await,
@@ -543,14 +545,14 @@ async fn run(name: String, scale: f64) -> Outcome {
         "sieve" => sieve(scaled(1500, scale)).await,
         "mutex" => mutex(scaled(2_000_000, scale)).await,
         "parked" => parked(scaled(100_000, scale)).await,
-        _ => fail(format!("there is no benchmark '{name}'")),
+        _ => scale::grow(&name, scale, parameter).await,
     }
 }
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    if args.len() < 2 || args.len() > 4 {
-        fail(format!("usage: {} NAME [WORKERS] [SCALE]", args[0]));
+    if args.len() < 2 || args.len() > 5 {
+        fail(format!("usage: {} NAME [WORKERS] [SCALE] [PARAMETER]", args[0]));
     }
     let number = |at: usize, fallback: f64| match args.get(at).map(|word| word.parse::<f64>()) {
         None => fallback,
@@ -565,6 +567,7 @@ fn main() {
     let workers = runtime.metrics().num_workers();
     let name = args[1].clone();
     let scale = number(3, 1.0);
-    let result = runtime.block_on(async { spawn(run(name, scale)).await.unwrap() });
+    let parameter = number(4, 1000.0) as u64;
+    let result = runtime.block_on(async { spawn(run(name, scale, parameter)).await.unwrap() });
     println!("tokio {} {workers} {} {:.1}{}", args[1], result.n, result.ns / result.n as f64, result.extras);
 }

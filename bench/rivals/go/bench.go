@@ -1,6 +1,8 @@
-// bench.go - the measurements of ../*.c for goroutines; the same work, the same checks, the same line of output.
+// bench.go - the measurements of ../../*.c for goroutines; the same work, the same checks, the same line of output.
 //
-//	bench NAME [WORKERS] [SCALE]      workers is GOMAXPROCS; 0 or nothing leaves it alone
+//	bench NAME [WORKERS] [SCALE] [PARAMETER]      workers is GOMAXPROCS; 0 or nothing leaves it alone
+//
+// Those that measure how a cost grows are in scale.go. Both files do with Go 1.19.
 //
 // A goroutine has no handle to join, so each benchmark joins in whichever way measured fastest of those that Go programs use: one
 // channel for all results, a channel for each, or a WaitGroup with the results in memory.
@@ -44,8 +46,8 @@ func status(key string) uint64 {
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), key+":"); ok {
-			kb, _ := strconv.ParseUint(strings.Fields(rest)[0], 10, 64)
+		if fields := strings.Fields(lines.Text()); len(fields) > 1 && fields[0] == key+":" {
+			kb, _ := strconv.ParseUint(fields[1], 10, 64)
 			return kb * 1024
 		}
 	}
@@ -58,15 +60,15 @@ func yields(fibers, each uint64) result {
 	start := time.Now()
 	all.Add(int(fibers))
 	for i := range done {
-		go func() {
+		go func(to *uint64) {
 			count := uint64(0)
 			for count < each {
 				runtime.Gosched()
 				count++
 			}
-			done[i] = count
+			*to = count
 			all.Done()
-		}()
+		}(&done[i])
 	}
 	all.Wait()
 	ns := float64(time.Since(start).Nanoseconds())
@@ -85,7 +87,7 @@ func spawnJoin(n uint64) result {
 	results := make(chan uint64, 1)
 	start := time.Now()
 	for i := uint64(0); i < n; i++ {
-		go func() { results <- i }()
+		go func(i uint64) { results <- i }(i)
 		sum += <-results
 	}
 	ns := float64(time.Since(start).Nanoseconds())
@@ -125,6 +127,7 @@ func nursery(n, tiny uint64) result {
 	start := time.Now()
 	var g group
 	for i := range got {
+		i := i
 		g.start(func() error {
 			got[i] = uint64(i)
 			return nil
@@ -145,7 +148,7 @@ func nursery(n, tiny uint64) result {
 	for i := uint64(0); i < tiny; i++ {
 		var one group
 		one.start(func() error {
-			got[0] = i
+			got[0] = i // waited for before i moves on
 			return nil
 		})
 		if one.wait() != nil || got[0] != i {
@@ -165,10 +168,10 @@ func spawnBatch(n uint64) result {
 	start := time.Now()
 	all.Add(int(n))
 	for i := range got {
-		go func() {
+		go func(i int) {
 			got[i] = uint64(i)
 			all.Done()
-		}()
+		}(i)
 	}
 	all.Wait()
 	sum := uint64(0)
@@ -192,10 +195,10 @@ func spawnTurn(n uint64) result {
 	for i := uint64(0); i < n; i += group {
 		all.Add(group)
 		for k := range got {
-			go func() {
-				got[k] = i + uint64(k)
+			go func(to *uint64, value uint64) {
+				*to = value
 				all.Done()
-			}()
+			}(&got[k], i+uint64(k))
 		}
 		runtime.Gosched()
 		all.Wait()
@@ -315,9 +318,8 @@ func timers(n uint64) result {
 		if n > 1 {
 			ns = i * 7919 % n * second / (n - 1)
 		}
-		go func() {
+		go func(wanted time.Duration) {
 			defer all.Done()
-			wanted := time.Duration(ns)
 			from := time.Now()
 			time.Sleep(wanted)
 			slept := time.Since(from)
@@ -329,7 +331,7 @@ func timers(n uint64) result {
 			lateSum.Add(late)
 			for max := lateMax.Load(); late > max && !lateMax.CompareAndSwap(max, late); max = lateMax.Load() {
 			}
-		}()
+		}(time.Duration(ns))
 	}
 	all.Wait()
 	ns := float64(time.Since(start).Nanoseconds())
@@ -396,7 +398,10 @@ func pingpong(n uint64) result {
 
 // Producers and consumers, as many of the one as of the other, on one buffered channel.
 func flow(capacity int, n, each uint64) result {
-	share := max(n/each, 1)
+	share := n / each
+	if share == 0 {
+		share = 1
+	}
 	n = share * each
 	ch := make(chan uint64, capacity)
 	type seat struct{ received, sum, disorder uint64 }
@@ -405,7 +410,7 @@ func flow(capacity int, n, each uint64) result {
 	start := time.Now()
 	consumers.Add(int(each))
 	for i := range seats {
-		go func() {
+		go func(to *seat) {
 			var s seat
 			last := uint64(0)
 			for v := range ch {
@@ -416,18 +421,18 @@ func flow(capacity int, n, each uint64) result {
 				}
 				last = v
 			}
-			seats[i] = s
+			*to = s
 			consumers.Done()
-		}()
+		}(&seats[i])
 	}
 	producers.Add(int(each))
 	for i := uint64(0); i < each; i++ {
-		go func() {
-			for v := i * share; v < (i+1)*share; v++ {
+		go func(first uint64) {
+			for v := first; v < first+share; v++ {
 				ch <- v
 			}
 			producers.Done()
-		}()
+		}(i * share)
 	}
 	producers.Wait()
 	close(ch)
@@ -459,9 +464,8 @@ func ring(n uint64) result {
 	end := make(chan int)
 	all.Add(seats)
 	for i := range ch {
-		go func() {
+		go func(i int, in <-chan uint64, out chan<- uint64) {
 			defer all.Done()
-			in, out := ch[i], ch[(i+1)%seats]
 			for left := range in {
 				passed[i]++
 				if left == 0 {
@@ -470,7 +474,7 @@ func ring(n uint64) result {
 				}
 				out <- left - 1
 			}
-		}()
+		}(i, ch[i], ch[(i+1)%seats])
 	}
 	start := time.Now()
 	ch[0] <- n
@@ -603,10 +607,10 @@ func mutex(n uint64) result {
 }
 
 func main() {
-	if len(os.Args) < 2 || len(os.Args) > 4 {
-		fail("usage: %s NAME [WORKERS] [SCALE]", os.Args[0])
+	if len(os.Args) < 2 || len(os.Args) > 5 {
+		fail("usage: %s NAME [WORKERS] [SCALE] [PARAMETER]", os.Args[0])
 	}
-	name, scale := os.Args[1], 1.0
+	name, scale, parameter := os.Args[1], 1.0, uint64(1000)
 	if len(os.Args) > 2 {
 		workers, err := strconv.Atoi(os.Args[2])
 		if err != nil || workers < 0 {
@@ -618,6 +622,12 @@ func main() {
 		var err error
 		if scale, err = strconv.ParseFloat(os.Args[3], 64); err != nil || scale < 0 {
 			fail("'%s' is not a scale", os.Args[3])
+		}
+	}
+	if len(os.Args) > 4 {
+		var err error
+		if parameter, err = strconv.ParseUint(os.Args[4], 10, 64); err != nil {
+			fail("'%s' is not a parameter", os.Args[4])
 		}
 	}
 	var r result
@@ -659,7 +669,7 @@ func main() {
 	case "parked":
 		r = parked(scaled(100000, scale))
 	default:
-		fail("there is no benchmark '%s'", name)
+		r = grow(name, scale, parameter)
 	}
 	line := fmt.Sprintf("go %s %d %d %.1f %s", name, runtime.GOMAXPROCS(0), r.n, r.ns/float64(r.n), r.extras)
 	fmt.Println(strings.TrimSpace(line))
