@@ -51,6 +51,11 @@ need_cross() { # need_cross CPU DEBIAN_NAME, unless the machine itself is one
 need cmake -- have cmake
 need make -- have make
 need gcc libc6-dev -- have_c_compiler
+need zlib1g-dev -- test -e /usr/include/zlib.h
+need libdeflate-dev -- test -e /usr/include/libdeflate.h
+if [[ $target != run ]]; then
+    need pigz -- have pigz
+fi
 if [[ $target == test ]]; then
     need g++ -- have c++
     need valgrind -- have valgrind

@@ -18,7 +18,7 @@ jobs=${JOBS:-$(nproc)}
 
 # The one place to tune. For each stage:
 #   preset    which build directory
-#   groups    which programs: harness unit battery programs examples stress
+#   groups    which programs: harness unit battery programs examples apps stress
 #   slowdown  divisor of loop counts      workers  numbers of workers, empty: all of them
 #   stress    a further divisor for that group, which would otherwise take most of the time
 #   patience  factor on timeouts          limit    seconds after which a program as a whole is stopped
@@ -26,12 +26,12 @@ choose_stage() {
     preset=$1 groups="harness unit battery programs examples stress" slowdown=1 workers="" patience=1 limit=600 launcher=()
     stress=3
     case $1 in
-    release) stress=1 ;;
+    release) stress=1 groups+=" apps" ;;
     small) slowdown=5 workers=1,4 ;;
     debug) slowdown=2 workers=1,2,8 ;;
     ucontext) slowdown=4 workers=1,4 ;;
-    asan) slowdown=5 workers=1,8 patience=2 ;;
-    tsan) slowdown=10 workers=1,8 patience=3 ;;
+    asan) slowdown=5 workers=1,8 patience=2 groups+=" apps" ;;
+    tsan) slowdown=10 workers=1,8 patience=3 groups+=" apps" ;;
     aarch64 | riscv64) slowdown=20 workers=1,4 patience=4 ;;
     clang) slowdown=10 workers=1,4 ;;
     valgrind)
