@@ -10,7 +10,7 @@ help:
 	@echo "make test        all tests: compilers, sanitizers, valgrind, three CPUs"
 	@echo "make check-long  the stress programs for hours instead of seconds"
 	@echo "make bench       the measurements, with one and with two workers, beside Go where it is installed"
-	@echo "make install     libraries, headers, pkg-config and CMake files below PREFIX ($(PREFIX)); knows DESTDIR"
+	@echo "make install     libraries, headers, programs, pkg-config and CMake files below PREFIX ($(PREFIX)); knows DESTDIR"
 	@echo "make format      clang-format over all C files"
 	@echo "make clean       removes build/"
 	@echo
@@ -39,7 +39,7 @@ bench:
 install:
 	@tools/deps.sh run
 	cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
-	cmake --build --preset release --target ccc_static ccc_shared -j $(JOBS)
+	cmake --build --preset release --target ccc_static ccc_shared apps -j $(JOBS)
 	DESTDIR="$(DESTDIR)" cmake --install build/release
 
 format:

@@ -51,9 +51,9 @@ need_cross() { # need_cross CPU DEBIAN_NAME, unless the machine itself is one
 need cmake -- have cmake
 need make -- have make
 need gcc libc6-dev -- have_c_compiler
-need zlib1g-dev -- test -e /usr/include/zlib.h
-need libdeflate-dev -- test -e /usr/include/libdeflate.h
-if [[ $target != run ]]; then
+if [[ $target != run ]]; then # ccpigz and its rival
+    need zlib1g-dev -- test -e /usr/include/zlib.h
+    need libdeflate-dev -- test -e /usr/include/libdeflate.h
     need pigz -- have pigz
 fi
 if [[ $target == test ]]; then

@@ -13,7 +13,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-matrix=(includes headers models release small debug asan tsan ucontext clang aarch64 riscv64 valgrind)
+matrix=(includes headers models fuzz release small debug asan tsan ucontext clang aarch64 riscv64 valgrind)
 jobs=${JOBS:-$(nproc)}
 
 # The one place to tune. For each stage:
@@ -42,7 +42,7 @@ choose_stage() {
             --show-leak-kinds=definite --fair-sched=yes)
         ;;
     long) preset=release groups=stress stress=1 patience=60 limit=14400 ;;
-    includes | headers | models) preset=release groups="" ;;
+    includes | headers | models | fuzz) preset=release groups="" ;;
     *) return 1 ;;
     esac
 }
@@ -204,6 +204,9 @@ run_stage() {
     elif [[ $stage == models ]]; then
         tests/model/run.sh build/model >"$log/models.log" 2>&1
         count_tap "$stage" "protocol models" "$log/models.log" $?
+    elif [[ $stage == fuzz ]]; then
+        tests/fuzz/run.sh 5 build/fuzz >"$log/fuzz.log" 2>&1
+        count_tap "$stage" "fuzzers" "$log/fuzz.log" $?
     elif [[ $stage == "$(uname -m)" ]]; then
         skipped=$((skipped + 1))
         echo "   skipped: this machine's own CPU is what the other stages run on"

@@ -80,7 +80,7 @@ bool table_make(uint32_t *table, unsigned bits, const uint8_t *lengths, unsigned
         if (room < 0) return false;
     }
     bool complete = room == 0;
-    if (!complete && (kind == TABLE_LENGTHS || n - unused > 1 || (n - unused == 1 && counts[1] == 0))) return false;
+    if (!complete && unused < n && (kind == TABLE_LENGTHS || unused < n - 1 || counts[1] == 0)) return false;
 
     offsets[1] = 0;
     for (unsigned length = 1; length <= MAX_LENGTH; length++) offsets[length + 1] = offsets[length] + counts[length];
@@ -89,7 +89,8 @@ bool table_make(uint32_t *table, unsigned bits, const uint8_t *lengths, unsigned
     }
     if (!complete) {
         for (uint32_t i = 0; i < 1u << bits; i++) {
-            table[i] = unused == n || (i & 1) != 0 ? ENTRY_ODD : entry_of(sorted[0], 1, kind);
+            /* What is no code has a length, too: it is wrong only once that bit is there. */
+            table[i] = unused == n || (i & 1) != 0 ? ENTRY_ODD + (1u << 8) + 1 : entry_of(sorted[0], 1, kind);
         }
         return true;
     }

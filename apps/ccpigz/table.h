@@ -25,8 +25,8 @@
 enum table_kind { TABLE_LENGTHS, TABLE_LITLEN, TABLE_DISTANCE };
 
 /* Makes a table that is indexed by `bits` bits, for `n` symbols of these lengths (0: unused, at most 15). False: the
- * lengths are no code: too many, or too few (one symbol of one bit, and none at all, are allowed except for
- * TABLE_LENGTHS, as zlib does). */
+ * lengths are no code: too many, or too few. As with zlib, no symbol at all is allowed, and, except for TABLE_LENGTHS,
+ * one of one bit. */
 bool table_make(uint32_t *table, unsigned bits, const uint8_t *lengths, unsigned n, enum table_kind kind);
 
 #endif
