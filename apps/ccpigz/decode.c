@@ -233,11 +233,16 @@ static enum symbol_kind read_symbol(struct decoder *d, uint8_t *value) {
     return entry & ENTRY_ODD ? SYMBOL_END : SYMBOL_MATCH;
 }
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#define DECODE_BMI2 1
+#endif
+
 #define CELL uint8_t
 #define DECODE decode_bytes
 #define COPY_STORED copy_stored_bytes
 #define COPY_MATCH copy_match_bytes
 #define FAST fast_bytes
+#define FAST_BMI2 fast_bytes_bmi2
 #define SLOW slow_bytes
 #include "decode_body.h"
 
@@ -246,5 +251,6 @@ static enum symbol_kind read_symbol(struct decoder *d, uint8_t *value) {
 #define COPY_STORED copy_stored_cells
 #define COPY_MATCH copy_match_cells
 #define FAST fast_cells
+#define FAST_BMI2 fast_cells_bmi2
 #define SLOW slow_cells
 #include "decode_body.h"

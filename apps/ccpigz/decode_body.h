@@ -1,7 +1,7 @@
 /* decode_body.h - the inner loops of the decoder; included by decode.c once for bytes and once for 16-bit cells.
  *
- * FAST runs while there is so much input and so much room that no symbol needs a check; SLOW does what is left at
- * the edges, symbol by symbol.
+ * FAST, in decode_fast.h, runs while there is so much input and so much room that no symbol needs a check; SLOW does what
+ * is left at the edges, symbol by symbol.
  */
 #define PER_WORD (sizeof(uint64_t) / sizeof(CELL))
 /* Two literals and the longest match, with what its last words write too much. */
@@ -39,110 +39,14 @@ static inline void COPY_MATCH(CELL *out, size_t distance, size_t length) {
     }
 }
 
-/* DECODE_FULL: too little input or room to go on in this way; DECODE_MORE: the block has ended. */
-static enum decode_status FAST(struct decoder *d, const CELL *history, CELL **out_at, CELL *end) {
-    const uint8_t *in = d->in, *in_stop = d->in_end - SUPPLY;
-    CELL *out = *out_at, *out_stop = end - ROOM;
-    uint64_t bits = d->bits;
-    unsigned count = d->count;
-    const uint32_t *litlen = d->litlen, *distances = d->distance;
-    enum decode_status status = DECODE_FULL;
-
-/* Afterwards at least 56 bits are valid; those above `count` may hold what the next refill brings again. */
-#define REFILL()                        \
-    do {                                \
-        bits |= load_word(in) << count; \
-        in += (63 - count) >> 3;        \
-        count |= 56;                    \
-    } while (0)
-#define DROP(entry)                 \
-    do {                            \
-        bits >>= ENTRY_DROP(entry); \
-        count -= ENTRY_DROP(entry); \
-    } while (0)
-#define LOW(value, n) ((value) & ((UINT64_C(1) << (n)) - 1))
-
-    /* At the top the buffer is full and the next entry has been loaded: the load overlaps with the copying. */
-    REFILL();
-    uint32_t entry = litlen[LOW(bits, LITLEN_BITS)];
-    while (in <= in_stop && out <= out_stop) {
-        if (entry & ENTRY_LITERAL) {
-            DROP(entry);
-            *out++ = (CELL)(uint8_t)(entry >> 16);
-            entry = litlen[LOW(bits, LITLEN_BITS)];
-            if (entry & ENTRY_LITERAL) {
-                DROP(entry);
-                *out++ = (CELL)(uint8_t)(entry >> 16);
-                entry = litlen[LOW(bits, LITLEN_BITS)];
-                if (entry & ENTRY_LITERAL) {
-                    DROP(entry);
-                    *out++ = (CELL)(uint8_t)(entry >> 16);
-                    REFILL();
-                    entry = litlen[LOW(bits, LITLEN_BITS)];
-                    continue;
-                }
-            }
-        }
-        if (entry & ENTRY_ODD) {
-            if (entry & ENTRY_POINTER) {
-                DROP(entry);
-                entry = litlen[ENTRY_BASE(entry) + LOW(bits, ENTRY_CODE(entry))];
-                if (entry & ENTRY_LITERAL) {
-                    DROP(entry);
-                    *out++ = (CELL)(uint8_t)(entry >> 16);
-                    REFILL();
-                    entry = litlen[LOW(bits, LITLEN_BITS)];
-                    continue;
-                }
-            }
-            if (entry & ENTRY_ODD) {
-                if (entry & ENTRY_END) {
-                    DROP(entry);
-                    status = DECODE_MORE;
-                } else {
-                    status = fail(d, "there is a code that stands for nothing");
-                }
-                break;
-            }
-        }
-        /* A length: at most 2 * 11 + 15 + 5 bits are used up by now, so all of it is in the buffer. */
-        uint64_t saved = bits;
-        DROP(entry);
-        size_t length = ENTRY_BASE(entry) + (LOW(saved, ENTRY_DROP(entry)) >> ENTRY_CODE(entry));
-        REFILL();
-        entry = distances[LOW(bits, DISTANCE_BITS)];
-        if (entry & ENTRY_ODD) {
-            if (entry & ENTRY_POINTER) {
-                DROP(entry);
-                entry = distances[ENTRY_BASE(entry) + LOW(bits, ENTRY_CODE(entry))];
-            }
-            if (entry & ENTRY_ODD) {
-                status = fail(d, "there is a code that stands for nothing");
-                break;
-            }
-        }
-        saved = bits;
-        DROP(entry);
-        size_t distance = ENTRY_BASE(entry) + (LOW(saved, ENTRY_DROP(entry)) >> ENTRY_CODE(entry));
-        if (distance > (size_t)(out - history)) {
-            status = fail(d, "a match begins in front of the data");
-            break;
-        }
-        REFILL();
-        entry = litlen[LOW(bits, LITLEN_BITS)];
-        COPY_MATCH(out, distance, length);
-        out += length;
-    }
-#undef REFILL
-#undef DROP
-#undef LOW
-    /* Bits above `count` go back to the input. */
-    d->in = in - count / 8;
-    d->count = count % 8;
-    d->bits = bits & ((1u << d->count) - 1);
-    *out_at = out;
-    return status;
-}
+#define FAST_NAME FAST
+#define FAST_TARGET
+#include "decode_fast.h"
+#ifdef DECODE_BMI2
+#define FAST_NAME FAST_BMI2
+#define FAST_TARGET __attribute__((target("bmi2")))
+#include "decode_fast.h"
+#endif
 
 /* DECODE_MORE with `ended` set: the block has ended. */
 static enum decode_status SLOW(struct decoder *d, const CELL *history, CELL **out_at, CELL *end, bool *ended) {
@@ -205,7 +109,11 @@ enum decode_status DECODE(struct decoder *d, const CELL *history, CELL **out, CE
             break;
         case IN_CODES:
             if (d->match_left == 0 && (size_t)(end - *out) > ROOM && (size_t)(d->in_end - d->in) > SUPPLY) {
+#ifdef DECODE_BMI2
+                status = __builtin_cpu_supports("bmi2") ? FAST_BMI2(d, history, out, end) : FAST(d, history, out, end);
+#else
                 status = FAST(d, history, out, end);
+#endif
                 ended = status == DECODE_MORE;
                 if (ended || status == DECODE_BAD) break;
             }
@@ -230,4 +138,5 @@ enum decode_status DECODE(struct decoder *d, const CELL *history, CELL **out, CE
 #undef COPY_STORED
 #undef COPY_MATCH
 #undef FAST
+#undef FAST_BMI2
 #undef SLOW

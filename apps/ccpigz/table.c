@@ -34,9 +34,10 @@ static uint32_t entry_of(unsigned symbol, unsigned length, enum table_kind kind)
 
 /* The code that follows, both with their bits reversed: a carry that runs from the top bit down. */
 static uint32_t next_reversed(uint32_t code, unsigned length) {
-    uint32_t bit = 1u << (length - 1);
-    while (code & bit) bit >>= 1;
-    return bit == 0 ? 0 : (code & (bit - 1)) | bit;
+    uint32_t zeros = ~code & ((1u << length) - 1);
+    if (zeros == 0) return 0;
+    uint32_t bit = 1u << (31 - __builtin_clz(zeros));
+    return (code & (bit - 1)) | bit;
 }
 
 /* The codes that are longer than the table's index go to second tables behind it, one for each beginning. */
