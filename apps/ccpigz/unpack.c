@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECES 5 /* one is decoded, one checked, one written, and two may wait */
+#define PIECES 4 /* one is decoded, one checked, one written, and one may wait */
 
 static void free_piece(void *item) {
     struct piece *piece = item;

@@ -17,7 +17,7 @@
 #include "pool.h"
 #include "source.h"
 
-#define PIECE_SIZE ((size_t)128 * 1024)
+#define PIECE_SIZE ((size_t)256 * 1024)
 #define MEMBER_LIMIT ((uint32_t)16 * 1024 * 1024)
 
 /* Some bytes of the output. */
