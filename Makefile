@@ -11,7 +11,7 @@ help:
 	@echo "make check-long  the stress programs for hours instead of seconds"
 	@echo "make bench       the measurements beside Go, Tokio and others, tables and plots: under half an hour"
 	@echo "make bench-quick less of them, in a few minutes"
-	@echo "make install     libraries, headers, pkg-config and CMake files below PREFIX ($(PREFIX)); knows DESTDIR"
+	@echo "make install     libraries, headers, programs, pkg-config and CMake files below PREFIX ($(PREFIX)); knows DESTDIR"
 	@echo "make format      clang-format over all C files"
 	@echo "make clean       removes build/"
 	@echo
@@ -49,7 +49,7 @@ bench-publish:
 install:
 	@tools/deps.sh run
 	cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
-	cmake --build --preset release --target ccc_static ccc_shared -j $(JOBS)
+	cmake --build --preset release --target ccc_static ccc_shared apps -j $(JOBS)
 	DESTDIR="$(DESTDIR)" cmake --install build/release
 
 format:

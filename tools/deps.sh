@@ -82,6 +82,11 @@ cargo_packages() {
 need cmake -- have cmake
 need make -- have make
 need gcc libc6-dev -- have_c_compiler
+if [[ $target != run ]]; then # ccpigz and its rival
+    need zlib1g-dev -- test -e /usr/include/zlib.h
+    need libdeflate-dev -- test -e /usr/include/libdeflate.h
+    need pigz -- have pigz
+fi
 if [[ $target == test ]]; then
     need g++ -- have c++
     need valgrind -- have valgrind

@@ -13,12 +13,12 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-matrix=(includes headers models explore release small debug asan tsan ucontext clang aarch64 riscv64 valgrind)
+matrix=(includes headers models explore fuzz release small debug asan tsan ucontext clang aarch64 riscv64 valgrind)
 jobs=${JOBS:-$(nproc)}
 
 # The one place to tune. For each stage:
 #   preset    which build directory
-#   groups    which programs: harness unit battery programs examples stress gdb
+#   groups    which programs: harness unit battery programs examples apps stress gdb
 #   slowdown  divisor of loop counts      workers  numbers of workers, empty: all of them
 #   stress    a further divisor for that group, which would otherwise take most of the time
 #   patience  factor on timeouts          limit    seconds after which a program as a whole is stopped
@@ -26,12 +26,12 @@ choose_stage() {
     preset=$1 groups="harness unit battery programs examples stress" slowdown=1 workers="" patience=1 limit=600 launcher=()
     stress=3
     case $1 in
-    release) groups+=" gdb" stress=1 ;;
+    release) groups+=" apps gdb" stress=1 ;;
     small) slowdown=5 workers=1,4 ;;
     debug) groups+=" gdb" slowdown=2 workers=1,2,8 ;;
     ucontext) slowdown=4 workers=1,4 ;;
-    asan) slowdown=5 workers=1,8 patience=2 ;;
-    tsan) slowdown=10 workers=1,8 patience=3 ;;
+    asan) slowdown=5 workers=1,8 patience=2 groups+=" apps" ;;
+    tsan) slowdown=10 workers=1,8 patience=3 groups+=" apps" ;;
     aarch64 | riscv64) slowdown=20 workers=1,4 patience=4 ;;
     clang) slowdown=10 workers=1,4 ;;
     valgrind)
@@ -42,7 +42,7 @@ choose_stage() {
             --show-leak-kinds=definite --fair-sched=yes)
         ;;
     long) preset=release groups=stress stress=1 patience=60 limit=14400 ;;
-    includes | headers | models | explore) preset=release groups="" ;;
+    includes | headers | models | explore | fuzz) preset=release groups="" ;;
     *) return 1 ;;
     esac
 }
@@ -210,6 +210,9 @@ run_stage() {
         count_tap "$stage" "schedule explorer" "$log/explore.log" $?
         tests/explore/run.sh mutants >"$log/mutants.log" 2>&1
         count_tap "$stage" "schedule explorer's mutants" "$log/mutants.log" $?
+    elif [[ $stage == fuzz ]]; then
+        tests/fuzz/run.sh 5 build/fuzz >"$log/fuzz.log" 2>&1
+        count_tap "$stage" "fuzzers" "$log/fuzz.log" $?
     elif [[ $stage == "$(uname -m)" ]]; then
         skipped=$((skipped + 1))
         echo "   skipped: this machine's own CPU is what the other stages run on"

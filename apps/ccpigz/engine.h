@@ -1,0 +1,34 @@
+/* engine.h - compresses one block: the two libraries behind one face.
+ *
+ * A compressor holds a library's state (zlib 264 KiB, libdeflate 0.7 MiB at level 6) and is used by one task at a time.
+ */
+#ifndef CCPIGZ_ENGINE_H
+#define CCPIGZ_ENGINE_H
+
+#include "options.h"
+#include "wrapper.h"
+
+#include <stdint.h>
+
+struct compressor;
+
+/* What an engine gets and leaves behind. `history` bytes in front of data are the dictionary. */
+struct block {
+    const struct options *options;
+    uint8_t *room; /* 32 KiB, then the data */
+    uint8_t *data;
+    size_t size, history;
+    bool first, last;
+    uint8_t *out;
+    size_t out_size, out_capacity;
+    uint32_t check;
+    struct wrapper *wrapper; /* libdeflate: what the first member's header says */
+    const char *error;       /* NULL: fine */
+};
+
+struct compressor *engine_make(const struct options *options);
+void engine_free(struct compressor *engine);
+/* Fills out, out_size and check, or error. */
+void engine_run(struct compressor *engine, struct block *block);
+
+#endif

@@ -1,0 +1,49 @@
+/* say.c - messages and the exit status; the rules are in say.h. */
+#include "say.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static bool quiet, failed, warned;
+
+void say_quiet(bool wanted) {
+    quiet = wanted;
+}
+
+static void say(const char *name, const char *format, va_list args) {
+    flockfile(stderr);
+    fputs("ccpigz: ", stderr);
+    if (name != NULL) fprintf(stderr, "%s: ", name);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    funlockfile(stderr);
+}
+
+void say_error(const char *name, const char *format, ...) {
+    va_list args;
+    failed = true;
+    va_start(args, format);
+    say(name, format, args);
+    va_end(args);
+}
+
+void say_warning(const char *name, const char *format, ...) {
+    va_list args;
+    warned = true;
+    if (quiet) return;
+    va_start(args, format);
+    say(name, format, args);
+    va_end(args);
+}
+
+void say_line(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+int say_status(void) {
+    return failed ? 1 : warned ? 2 : 0;
+}

@@ -1,0 +1,22 @@
+/* say.h - what the program says on stderr, and the status it ends with.
+ *
+ * SAY-1  Every message is a line `ccpigz: name: what is wrong`. Only the fiber that goes through the files speaks; the
+ *        others hand their errors to it along with their results.
+ * SAY-2  The status is gzip's: 1 after an error, else 2 after a warning, else 0.
+ */
+#ifndef CCPIGZ_SAY_H
+#define CCPIGZ_SAY_H
+
+#include <stdbool.h>
+
+void say_quiet(bool quiet); /* no warnings; they still count */
+
+/* name may be NULL: the message is about the program as a whole. */
+void say_error(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void say_warning(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A line that is no complaint: no "ccpigz:" in front. */
+void say_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+int say_status(void);
+
+#endif

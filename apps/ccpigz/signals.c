@@ -1,0 +1,60 @@
+/* signals.c - removes the temporary file and dies of the signal.
+ *
+ * Fibers move between threads, so a mask of one thread's would hold nothing back. Instead a hold is a flag: a handler
+ * that finds it leaves the signal's number behind, and the release raises it again.
+ */
+#include "signals.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static const int deadly[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGXCPU, SIGXFSZ};
+
+static const char *_Atomic remembered;
+static atomic_int held, waiting;
+
+static void die_of(int number) {
+    const char *path = atomic_load(&remembered);
+    if (path != NULL) unlink(path);
+    signal(number, SIG_DFL);
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, number);
+    pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+    kill(getpid(), number);
+}
+
+static void handle(int number) {
+    if (atomic_load(&held)) {
+        atomic_store(&waiting, number);
+        /* The release may have looked just before. */
+        if (atomic_load(&held)) return;
+    }
+    die_of(number);
+}
+
+void signals_install(void) {
+    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK | SA_RESTART};
+    sigfillset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++) {
+        struct sigaction before;
+        sigaction(deadly[i], NULL, &before);
+        if (before.sa_handler != SIG_IGN) sigaction(deadly[i], &action, NULL); /* nohup has a say */
+    }
+}
+
+void signals_hold(void) {
+    atomic_store(&held, 1);
+}
+
+void signals_release(void) {
+    atomic_store(&held, 0);
+    int number = atomic_load(&waiting);
+    if (number != 0) die_of(number);
+}
+
+void signals_remember(const char *path) {
+    atomic_store(&remembered, path);
+}

@@ -1,0 +1,46 @@
+/* source.h - the compressed input as the decoder wants it: read ahead by a fiber, in chunks that hang together.
+ *
+ * SOURCE-1  Bytes that were not used up are copied in front of the next chunk, so that [at, end) always begins where the
+ *           decoder stopped; there are at most DECODE_REST of them (DECODE-2).
+ */
+#ifndef CCPIGZ_SOURCE_H
+#define CCPIGZ_SOURCE_H
+
+#include "decode.h"
+#include "job.h"
+#include "pool.h"
+
+#define SOURCE_CHUNK ((size_t)64 * 1024)
+
+struct chunk {
+    size_t size;
+    int error; /* behind these bytes, reading failed */
+    uint8_t rest[DECODE_REST];
+    uint8_t data[SOURCE_CHUNK];
+};
+
+struct source {
+    struct job *job;
+    struct pool chunks;
+    CCChan *filled;
+    struct chunk *chunk; /* NULL at first */
+    const uint8_t *at, *end;
+    bool ended; /* nothing follows `end` */
+    int error;  /* why it ended; 0: the input is at its end */
+};
+
+/* 0, or an errno value. The reader is started in the nursery. */
+int source_open(struct source *source, struct job *job, CCNursery *nursery);
+void source_close(struct source *source);
+
+/* Moves on to the next chunk; false: there is none. Waits. */
+bool source_next(struct source *source);
+/* Whether source_next would have to wait. */
+bool source_is_dry(struct source *source);
+/* The i-th byte from here (i < DECODE_REST), which stays there; the next byte, which does not; -1: the end. */
+int source_peek(struct source *source, size_t i);
+int source_byte(void *source);
+/* Copies n bytes; false: there are not so many. */
+bool source_copy(struct source *source, uint8_t *to, size_t n);
+
+#endif

@@ -1,0 +1,189 @@
+/* unpack.c - the decompressing pipeline's two ends: what is set up and what is written. The fiber between them is in
+ * expand.c; the rules are in unpack.h. */
+#include "unpack.h"
+#include "check.h"
+#include "output.h"
+#include "say.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECES 4 /* one is decoded, one checked, one written, and one may wait */
+
+static void free_piece(void *item) {
+    struct piece *piece = item;
+    free(piece->room);
+    free(piece->packed);
+    free(piece->decoder);
+    free(piece);
+}
+
+static void *make_piece(void *context) {
+    struct piece *piece = calloc(1, sizeof *piece);
+    if (piece == NULL) return NULL;
+    piece->home = context;
+    piece->room = malloc(DECODE_WINDOW + PIECE_SIZE);
+    if (piece->room == NULL) {
+        free(piece);
+        return NULL;
+    }
+    piece->data = piece->room + DECODE_WINDOW;
+    piece->capacity = PIECE_SIZE;
+    return piece;
+}
+
+/* A whole member's buffers grow with the members that come. */
+static void *make_member(void *context) {
+    struct piece *piece = calloc(1, sizeof *piece);
+    struct decoder *decoder = malloc(sizeof *decoder);
+    if (piece == NULL || decoder == NULL) {
+        free(piece);
+        free(decoder);
+        return NULL;
+    }
+    piece->home = context;
+    piece->decoder = decoder;
+    return piece;
+}
+
+struct piece *unpack_take(struct unpack *u, struct pool *pool, enum format format) {
+    struct piece *piece = pool_take(pool);
+    if (piece == NULL) return NULL;
+    piece->size = 0;
+    piece->format = format;
+    piece->first = !u->begun;
+    piece->begins = piece->ends = false;
+    piece->error = piece->warning = NULL;
+    piece->damaged = false;
+    piece->system_error = 0;
+    u->begun = true;
+    return piece;
+}
+
+int unpack_why_none(void) {
+    return cc_cancelled() ? ECANCELED : ENOMEM;
+}
+
+int unpack_send(struct unpack *u, struct piece *piece, void *(*task_fn)(void *piece)) {
+    CCTask task;
+    int rc = cc_nursery_spawn_ex(u->nursery, &task, task_fn, piece, NULL);
+    return rc != 0 ? rc : cc_chan_send_task(u->line, &task);
+}
+
+void *unpack_check(void *arg) {
+    struct piece *piece = arg;
+    piece->check = check_of(piece->format, piece->data, piece->size);
+    return piece;
+}
+
+void *unpack_decode_member(void *arg) {
+    struct piece *piece = arg;
+    struct decoder *d = piece->decoder;
+    uint8_t *out = piece->data;
+    decode_start(d);
+    d->in = piece->packed;
+    d->in_end = piece->packed + piece->packed_size;
+    d->last = true;
+    /* One byte more than there should be: a decoder that finds no room does not look for the end. */
+    enum decode_status status = decode_bytes(d, out, &out, piece->data + piece->want_length + 1);
+    piece->size = (size_t)(out - piece->data);
+    if (status == DECODE_BAD)
+        piece->error = d->error;
+    else if (status == DECODE_MORE)
+        piece->error = "a member ends too early";
+    else if (status == DECODE_FULL || piece->size != piece->want_length)
+        piece->error = "a member's length is wrong";
+    else if (d->in != d->in_end)
+        piece->error = "a member is shorter than it says";
+    piece->damaged = true;
+    return unpack_check(piece);
+}
+
+/* ---- the writer ---- */
+
+/* What the pieces of the member so far add up to. */
+struct sum {
+    uint32_t check;
+    uint64_t length;
+};
+
+static int compare_sum(struct job *job, const struct piece *piece, struct sum *sum) {
+    if (piece->format == FORMAT_RAW) return 0;
+    if (piece->want_check != sum->check) {
+        say_error(job->name, "invalid compressed data: the check value is wrong");
+        return -1;
+    }
+    if (piece->format == FORMAT_GZIP && piece->want_length != (uint32_t)sum->length) {
+        say_error(job->name, "invalid compressed data: the length is wrong");
+        return -1;
+    }
+    return 0;
+}
+
+static int write_piece(struct job *job, const struct piece *piece, struct sum *sum) {
+    if (piece->first && piece->error == NULL && job->begin(job, &job->wrapper) != 0) return -1;
+    if (piece->begins) *sum = (struct sum){.check = check_empty(piece->format)};
+    if (piece->error != NULL) {
+        if (piece->system_error != 0)
+            say_error(job->name, "%s: %s", piece->error, strerror(piece->system_error));
+        else
+            say_error(job->name, "%s%s", piece->damaged ? "invalid compressed data: " : "", piece->error);
+        return -1;
+    }
+    if (piece->warning != NULL) say_warning(job->name, "%s", piece->warning);
+    if (piece->size > 0) {
+        int error = job->out == NULL ? 0 : output_write(job->out, piece->data, piece->size);
+        if (error != 0) {
+            say_error(output_name(job->out), "cannot write: %s", strerror(error));
+            return -1;
+        }
+        sum->check = check_join(piece->format, sum->check, piece->check, piece->size);
+        sum->length += piece->size;
+        atomic_fetch_add(&job->bytes_out, piece->size);
+    }
+    job->check = sum->check;
+    return piece->ends ? compare_sum(job, piece, sum) : 0;
+}
+
+/* 0; -1: failed, and said so; or an error that nobody has spoken of yet. */
+static int write_pieces(struct unpack *u) {
+    struct sum sum = {0};
+    for (;;) {
+        void *result;
+        int rc = cc_chan_recv_task(u->line, &result);
+        if (rc == EPIPE) return 0;
+        if (rc != 0) return rc;
+        struct piece *piece = result;
+        if (write_piece(u->job, piece, &sum) != 0) return -1;
+        pool_give(piece->home, piece);
+    }
+}
+
+int unpack_run(struct job *job) {
+    struct unpack u = {.job = job};
+    size_t members = job->options->workers + 1, capacity = members + PIECES;
+    int rc = pool_open(&u.pieces, PIECES, make_piece, free_piece, &u.pieces, "pieces");
+    if (rc == 0) rc = pool_open(&u.members, members, make_member, free_piece, &u.members, "members");
+    u.line = cc_chan_create_ex(&(CCChanConfig){.ordered = true, .capacity = capacity, .name = "line"});
+    u.decoder = malloc(sizeof *u.decoder);
+    if (rc == 0 && (u.line == NULL || u.decoder == NULL)) rc = ENOMEM;
+    int status = rc;
+    if (rc == 0) {
+        CC_NURSERY(nursery, .name = "unpack", .result = &rc) {
+            u.nursery = nursery;
+            status = source_open(&u.source, job, nursery);
+            if (status == 0) status = cc_nursery_spawn(nursery, unpack_expand, &u);
+            if (status == 0) status = write_pieces(&u);
+            cc_nursery_cancel(nursery); /* What follows the end of the data need not be read. */
+        }
+        if (status >= 0 && rc != 0 && rc != ECANCELED) status = rc;
+    }
+    if (status > 0) say_error(job->name, "%s", strerror(status));
+    cc_chan_free(u.line);
+    free(u.decoder);
+    source_close(&u.source);
+    pool_close(&u.members);
+    pool_close(&u.pieces);
+    return status == 0 ? 0 : -1;
+}

@@ -1,0 +1,73 @@
+/* unpack.h - the decompressing pipeline, as its parts see it.
+ *
+ *   source.c        expand (a fiber)                              tasks              write_pieces (the caller)
+ *   reads ahead --> walks from member to member --- pieces ---> check or decode ---> receives them in order, writes,
+ *                   and decodes what only one can decode          ordered channel    compares the check values
+ *
+ * UNPACK-1  All that is known of the output comes down the line as pieces, errors and warnings too: what precedes an
+ *           error is written before the error is told.
+ * UNPACK-2  Memory is bounded whatever the input says: pieces have a fixed size; a member whose size is told is taken as
+ *           a whole only if it and its data are smaller than MEMBER_LIMIT.
+ */
+#ifndef CCPIGZ_UNPACK_H
+#define CCPIGZ_UNPACK_H
+
+#include "decode.h"
+#include "job.h"
+#include "pool.h"
+#include "source.h"
+
+#define PIECE_SIZE ((size_t)256 * 1024)
+#define MEMBER_LIMIT ((uint32_t)16 * 1024 * 1024)
+
+/* Some bytes of the output. */
+struct piece {
+    struct pool *home;
+    uint8_t *room; /* for a piece of a stream: the window, then the data */
+    uint8_t *data;
+    size_t size, capacity;
+    enum format format;
+    bool first;          /* of all: job->wrapper is known */
+    bool begins;         /* the first of a member */
+    bool ends;           /* the last of a member, whose trailer says what follows */
+    uint32_t check;      /* of these bytes; by the task */
+    uint32_t want_check; /* of the member */
+    uint32_t want_length;
+    const char *error; /* the output ends here */
+    bool damaged;      /* with error: it is the data that are wrong */
+    const char *warning;
+    int system_error; /* with error: an errno value behind it, or 0 */
+    uint8_t *packed;  /* a whole member: what is behind its header */
+    size_t packed_size, packed_capacity;
+    struct decoder *decoder; /* a whole member's own */
+};
+
+struct unpack {
+    struct job *job;
+    struct source source;
+    struct pool pieces, members;
+    CCChan *line; /* ordered: tasks that end with a struct piece * */
+    CCNursery *nursery;
+    struct decoder *decoder;
+    bool begun; /* a piece was sent */
+};
+
+/* The fiber that walks through the input. */
+void *unpack_expand(void *unpack);
+
+/* ---- parts of it ---- */
+
+/* Sends a piece down the line, by way of a task; 0, or an error. */
+int unpack_send(struct unpack *u, struct piece *piece, void *(*task)(void *piece));
+/* Sends an end: an error, a word about what is wrong with the data, or a warning. */
+int unpack_tell_error(struct unpack *u, const char *error);
+int unpack_tell_damage(struct unpack *u, const char *error);
+int unpack_tell_warning(struct unpack *u, const char *warning);
+/* A task that computes the check value; one that decodes a whole member. */
+void *unpack_check(void *piece);
+void *unpack_decode_member(void *piece);
+/* Takes a piece for stream data, with everything but its buffer cleared; NULL: unpack_why_none says why. */
+struct piece *unpack_take(struct unpack *u, struct pool *pool, enum format format);
+int unpack_why_none(void);
+
+#endif
