@@ -43,6 +43,8 @@ function(cc_find_backtrace)
         list(APPEND renamed --redefine-sym backtrace_${name}=cc__backtrace_${name})
         list(APPEND kept --keep-global-symbol=cc__backtrace_${name})
     endforeach()
+    # It opens files through a function of ours, which knows when not to (plat/symbol.c).
+    list(APPEND renamed --redefine-sym open=cc__symbol_open)
     add_custom_command(
         OUTPUT ${object}
         COMMAND ${CMAKE_C_COMPILER} -r -nostdlib ${wanted} ${archive} -o ${object}

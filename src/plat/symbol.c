@@ -34,6 +34,8 @@ static const char *last_component(const char *path) {
 #define backtrace_pcinfo cc__backtrace_pcinfo
 #define backtrace_syminfo cc__backtrace_syminfo
 #include <backtrace.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -47,6 +49,18 @@ struct found {
 
 static void ignore_error(void *data, const char *message, int error) {
     (void)data, (void)message, (void)error; /* what is not found stays empty */
+}
+
+/* How libbacktrace opens files. Under valgrind the debug information of system libraries, which lies in files of its own,
+ * would take seconds to read; they have a symbol table still. */
+__attribute__((used)) int cc__symbol_open(const char *path, int flags);
+int cc__symbol_open(const char *path, int flags) {
+    static const char apart[] = "/usr/lib/debug/";
+    if (cc__san_on_valgrind() && strncmp(path, apart, sizeof apart - 1) == 0) {
+        errno = ENOENT;
+        return -1;
+    }
+    return open(path, flags);
 }
 
 /* Where this library's files were compiled, as debug information says it: this file's path up to its room. */
