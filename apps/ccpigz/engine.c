@@ -5,7 +5,7 @@
  * only an odd number needs an empty stored block, which has 35 bits and more.
  *
  * libdeflate's cannot be joined, because the last block of each says that it is the last one. Each becomes a member;
- * why, and what else there was to choose: docs/decisions/011-ccpigz-members.md.
+ * why, and what else there was to choose: docs/decisions/013-ccpigz-members.md.
  */
 #include "engine.h"
 #include "check.h"

@@ -254,7 +254,7 @@ static int take_short(struct options *o, const char *text, char **next, bool *us
 }
 
 /* Which engine: libdeflate wherever the output may consist of several members, because its streams cannot be joined
- * (docs/decisions/011-ccpigz-members.md). */
+ * (docs/decisions/013-ccpigz-members.md). */
 static int choose_engine(struct options *o) {
     bool members = o->format == FORMAT_GZIP && o->level >= 1 && !o->rsyncable;
 #ifdef HAVE_LIBDEFLATE
