@@ -91,7 +91,7 @@ int cc_stats_worker(unsigned index, CCStats *out, size_t size) {
     CCStats stats = {0};
     int rc = enter();
     if (rc == 0) {
-        if (index < cc__sched.count)
+        if (index < cc__get(&cc__sched.count))
             add_worker(&stats, &cc__sched.workers[index]);
         else
             rc = EINVAL;
@@ -200,8 +200,9 @@ void cc__diag_stats(void) {
         {"polls", offsetof(CCStats, polls)},
     };
     struct table t = read_table();
-    cc__warn("stats: %u workers, %llu spawned, %llu finished%s", cc__sched.count, (unsigned long long)t.total.spawned,
-             (unsigned long long)t.total.finished, t.columns < cc__sched.count ? "; of the workers the first 16:" : "");
+    cc__warn("stats: %u workers, %llu spawned, %llu finished%s", cc__sched_open(), (unsigned long long)t.total.spawned,
+             (unsigned long long)t.total.finished,
+             t.columns < cc__get(&cc__sched.count) ? "; of the workers the first 16:" : "");
     say_head(&t);
     say_row(&t, "spawned", offsetof(CCStats, spawned));
     say_row(&t, "finished", offsetof(CCStats, finished));

@@ -22,7 +22,7 @@ static enum wake_reason wait_for_it(uint64_t deadline) {
         return 0;
     }
     waiting = &waiter;
-    enum wake_reason reason = cc__wait_locked(&waiter, &lock, PARK_QUEUE);
+    enum wake_reason reason = cc__wait_locked(&waiter, &lock, (struct wait_what){PARK_QUEUE, NULL});
     if (reason == WAKE_OBJECT) {
         (void)cc__add_relaxed(&ended_by_object, 1);
         EX_EQ(data, 3);

@@ -74,6 +74,8 @@
 #define cc__and(p, bits) EX_RMW(p, bits, EX_AND, EX_ACQ_REL)
 #define cc__add_seq(p, n) EX_RMW(p, n, EX_ADD, EX_SEQ)
 #define cc__sub_seq(p, n) EX_RMW(p, n, EX_SUB, EX_SEQ)
+#define cc__or_seq(p, bits) EX_RMW(p, bits, EX_OR, EX_SEQ)
+#define cc__and_seq(p, bits) EX_RMW(p, bits, EX_AND, EX_SEQ)
 #define cc__add_relaxed(p, n) EX_RMW(p, n, EX_ADD, EX_RELAXED)
 #define cc__set_release_hidden(p, v) cc__set_release(p, v)
 #define cc__bump(p) cc__set((p), cc__get(p) + 1)
