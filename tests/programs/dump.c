@@ -266,8 +266,8 @@ static void all_spin(void *unused) {
     (void)unused;
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2, .max_workers = 2}), 0);
     for (int i = 0; i < 2; i++) CHECK_EQ(cc_spawn(NULL, spin_inside, NULL, &(CCSpawnOptions){.name = "spinner"}), 0);
-    CHECK_EQ(cc_spawn(NULL, receives, NULL, &(CCSpawnOptions){.name = "behind"}), 0);
     while (atomic_load(&spinning) < 2) sched_yield();
+    CHECK_EQ(cc_spawn(NULL, receives, NULL, &(CCSpawnOptions){.name = "behind"}), 0);
     CHECK_EQ(cc_dump(stderr), 0);
     _exit(0);
 }
