@@ -119,13 +119,12 @@ static void report(void) {
         cc__out_flush(&out);
         return;
     }
-    cc__out(
-        &out,
-        "ccc: deadlock: %llu fibers wait, and nothing is left that could wake one: none is ready to run, no timer is "
-        "armed, and no thread of the program is outside of a wait\n",
-        (unsigned long long)survey.fibers);
+    cc__out(&out,
+            "ccc: deadlock: %llu fiber%s, and nothing is left that could wake one: none is ready to run, no timer is "
+            "armed, and no thread of the program is outside of a wait\n",
+            (unsigned long long)survey.fibers, survey.fibers == 1 ? " waits" : "s wait");
     cc__dump_fibers(&out, &survey, print_servers);
-    cc__dump_guests(&out);
+    cc__dump_guests(&out, survey.now);
     cc__dump_nurseries(&out);
     cc__dump_inboxes(&out);
     if (!cc__graph_cycle(&out)) cc__out(&out, "no circle of waits was found: what they wait for was never to come\n");

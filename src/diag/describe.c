@@ -123,8 +123,8 @@ static void describe_nursery(const struct scope *at, char *text, size_t size) {
         return;
     }
     n.name[sizeof n.name - 1] = '\0';
-    snprintf(text, size, "for the %u children of nursery%s%s%s (%p)", n.scope.children, n.name[0] ? " '" : "", n.name,
-             n.name[0] ? "'" : "", (const void *)at);
+    snprintf(text, size, "for %u child%s of nursery%s%s%s (%p)", n.scope.children, n.scope.children == 1 ? "" : "ren",
+             n.name[0] ? " '" : "", n.name, n.name[0] ? "'" : "", (const void *)at);
 }
 
 void cc__describe_wait(struct wait_what what, char *text, size_t size) {

@@ -32,6 +32,8 @@ void cc__dump_workers(struct out *out) {
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *w = &cc__sched.workers[i];
         struct fiber *current = cc__get(&w->core.current);
+        unsigned timers = cc__timer_count(w);
+        unsigned long long turns = cc__get(&w->core.rounds);
         char who[128] = "looks for work";
         if (current != NULL) {
             char tenant[96];
@@ -40,9 +42,9 @@ void cc__dump_workers(struct out *out) {
         } else if (is_asleep(w)) {
             snprintf(who, sizeof who, "sleeps");
         }
-        cc__out(out, "worker %u (thread %d) %s; %u in its queue, %u in its inbox, %u timers, %llu turns\n", i,
-                cc__get(&w->remote.tid), who, cc__get(&w->runq.count), cc__get(&w->remote.inbox_len),
-                cc__timer_count(w), (unsigned long long)cc__get(&w->core.rounds));
+        cc__out(out, "worker %u (thread %d) %s; %u in its queue, %u in its inbox, %u timer%s, %llu turn%s\n", i,
+                cc__get(&w->remote.tid), who, cc__get(&w->runq.count), cc__get(&w->remote.inbox_len), timers,
+                cc__out_s(timers), turns, cc__out_s(turns));
     }
     cc__out(out, "global queue: %llu\n", (unsigned long long)cc__inject_len());
     cc__dump_inboxes(out);
@@ -68,12 +70,14 @@ void cc__dump_nurseries(struct out *out) {
     if (n > 0) cc__out(out, "nurseries and scopes:\n");
     for (unsigned i = 0; i < n && i < SHOWN; i++) {
         const struct scope_seen *s = &seen[i];
-        cc__out(out, "  %*s%s%s%s%s (%p): %u children, %u fibers in it%s", (int)(2 * s->depth), "",
+        cc__out(out, "  %*s%s%s%s%s (%p): %u child%s, %u fiber%s in it%s", (int)(2 * s->depth), "",
                 s->nursery ? "nursery" : "scope", s->name[0] ? " '" : "", s->name, s->name[0] ? "'" : "",
-                (const void *)s->at, s->children, s->members, s->cancelled ? ", cancelled" : "");
-        if (s->deadline != UINT64_MAX)
-            cc__out(out, ", deadline %s %.3g s", s->deadline > now ? "in" : "passed since",
-                    (double)(s->deadline > now ? s->deadline - now : now - s->deadline) * 1e-9);
+                (const void *)s->at, s->children, s->children == 1 ? "" : "ren", s->members, cc__out_s(s->members),
+                s->cancelled ? ", cancelled" : "");
+        if (s->deadline != UINT64_MAX && s->deadline > now)
+            cc__out(out, ", deadline in %.3g s", (double)(s->deadline - now) * 1e-9);
+        else if (s->deadline != UINT64_MAX)
+            cc__out(out, ", deadline passed %.3g s ago", (double)(now - s->deadline) * 1e-9);
         cc__out(out, "\n");
     }
     if (n > SHOWN) cc__out(out, "  and %u more\n", n - SHOWN);
@@ -129,17 +133,15 @@ static void print_shape(struct out *out, const struct shape *s, uint64_t now,
 
 void cc__dump_fibers(struct out *out, const struct survey *survey,
                      void (*more)(struct out *, struct fiber *, struct wait_what)) {
-    uint64_t now = cc__clock_now();
-    for (unsigned i = 0; i < survey->count; i++) print_shape(out, &survey->shapes[i], now, more);
+    for (unsigned i = 0; i < survey->count; i++) print_shape(out, &survey->shapes[i], survey->now, more);
     if (survey->left_out > 0)
-        cc__out(out, "and %llu fibers of other shapes, which are left out\n", (unsigned long long)survey->left_out);
+        cc__out(out, "and %llu more in other places, which are left out\n", (unsigned long long)survey->left_out);
 }
 
-void cc__dump_guests(struct out *out) {
+void cc__dump_guests(struct out *out, uint64_t now) {
     enum { SHOWN = 32 };
     struct guest_seen seen[SHOWN];
     unsigned n = cc__guest_list(seen, SHOWN);
-    uint64_t now = cc__clock_now();
     for (unsigned i = 0; i < n && i < SHOWN; i++) {
         char who[64], wait[DESCRIBE_MAX], since[64];
         cc__describe_thread(seen[i].tid, who, sizeof who);
@@ -147,14 +149,17 @@ void cc__dump_guests(struct out *out) {
         cc__describe_since(seen[i].since, seen[i].since, now, since, sizeof since);
         cc__out(out, "%s waits %s, %s\n", who, wait, since);
     }
-    if (n > SHOWN) cc__out(out, "and %u more OS threads\n", n - SHOWN);
+    if (n > SHOWN) cc__out(out, "and %u more OS thread%s\n", n - SHOWN, cc__out_s(n - SHOWN));
 }
 
 /* ---- all of it ---- */
 
 int cc__dump_text(struct out *out) {
     struct survey survey;
-    cc__out(out, "ccc: dump: %u workers, %llu fibers\n", cc__sched_open(), (unsigned long long)cc__view_count());
+    uint64_t now = cc__clock_now();
+    unsigned workers = cc__sched_open();
+    unsigned long long fibers = cc__view_count();
+    cc__out(out, "ccc: dump: %u worker%s, %llu fiber%s\n", workers, cc__out_s(workers), fibers, cc__out_s(fibers));
     cc__dump_workers(out);
     cc__dump_nurseries(out);
     (void)cc__lost_print(out); /* before anything is written down that it would find */
@@ -165,7 +170,7 @@ int cc__dump_text(struct out *out) {
     } else {
         cc__out(out, "there is no memory to list the fibers\n");
     }
-    cc__dump_guests(out);
+    cc__dump_guests(out, now);
     cc__out(out, "ccc: end of dump\n");
     cc__out_flush(out);
     return rc;

@@ -17,7 +17,8 @@ void cc__dump_nurseries(struct out *out);
 /* more: says something about a fiber that waits, after its line; may be NULL. */
 void cc__dump_fibers(struct out *out, const struct survey *survey,
                      void (*more)(struct out *, struct fiber *, struct wait_what));
-void cc__dump_guests(struct out *out);
+/* now: as of when they are said to wait so long. */
+void cc__dump_guests(struct out *out, uint64_t now);
 /* A line for each frame of a view that was trimmed. */
 void cc__dump_frames(struct out *out, const struct view *view, const char *indent);
 

@@ -43,10 +43,24 @@ static int number_of(struct seen *seen, const struct view *v) {
     return (int)seen->count++;
 }
 
+static void print_pointer(struct out *out, const void *address) {
+    if (address != NULL)
+        cc__out(out, "\"%p\"", address);
+    else
+        cc__out(out, "null");
+}
+
+/* As fibers give their own ids. */
+static void print_id(struct out *out, const char *key, struct fiber *f) {
+    cc__out(out, ",\"%s\":\"%u.%u\"", key, f->slot, cc__get(&f->generation) & 0x7fffffffu);
+}
+
 static void print_address(struct out *out, const char *key, const void *address) {
     struct symbol symbol;
     cc__symbol_find(address, &symbol);
-    cc__out(out, "\"%s\":{\"address\":\"%p\",\"function\":", key, address);
+    cc__out(out, "\"%s\":{\"address\":", key);
+    print_pointer(out, address);
+    cc__out(out, ",\"function\":");
     cc__out_quoted(out, symbol.function);
     cc__out(out, ",\"file\":");
     cc__out_quoted(out, symbol.file);
@@ -61,21 +75,23 @@ static void print_wait(struct out *out, struct wait_what what, uint64_t from, ui
     cc__describe_wait(what, text, sizeof text);
     cc__out(out, ",\"reason\":");
     cc__out_quoted(out, cc__park_name(what.reason));
-    cc__out(out, ",\"object\":\"%p\",\"waits\":", what.object);
+    cc__out(out, ",\"object\":");
+    print_pointer(out, what.object);
+    cc__out(out, ",\"waits\":");
     cc__out_quoted(out, text);
     cc__out(out, ",\"ns_min\":%llu,\"ns_max\":%llu", (unsigned long long)(to < now ? now - to : 0),
             (unsigned long long)(from < now ? now - from : 0));
     struct fiber *holder = cc__describe_holder(what, &thread);
     if (what.reason == PARK_JOIN || what.reason == PARK_RUN) holder = (struct fiber *)(uintptr_t)what.object;
-    if (holder != NULL) cc__out(out, ",\"for_fiber\":\"%u.%u\"", holder->slot, cc__get(&holder->generation));
+    if (holder != NULL) print_id(out, "for_fiber", holder);
 }
 
 static void print_fiber(struct out *out, struct seen *seen, const struct view *v, uint64_t now) {
     cc__out(out, "{\"id\":\"%u.%u\",\"name\":", v->slot, v->generation);
     cc__out_quoted(out, v->name);
-    cc__out(out, ",\"state\":\"%s\",\"worker\":%d,\"started\":%s,\"moving\":%s,\"scope\":\"%p\"",
-            cc__state_name(v->state), v->worker, v->started ? "true" : "false", v->moves ? "true" : "false",
-            (void *)v->scope);
+    cc__out(out, ",\"state\":\"%s\",\"worker\":%d,\"started\":%s,\"moving\":%s,\"scope\":", cc__state_name(v->state),
+            v->worker, v->started ? "true" : "false", v->moves ? "true" : "false");
+    print_pointer(out, v->scope);
     if (v->state == FIBER_PARKED && !v->moves) print_wait(out, cc__view_what(v), v->from, v->to, now);
     cc__out(out, ",");
     print_address(out, "site", v->site);
@@ -121,7 +137,7 @@ static void print_workers(struct out *out) {
         cc__out(out, "%s\n{\"index\":%u,\"thread\":%d,\"queue\":%u,\"inbox\":%u,\"timers\":%u,\"turns\":%llu",
                 i > 0 ? "," : "", i, cc__get(&w->remote.tid), cc__get(&w->runq.count), cc__get(&w->remote.inbox_len),
                 cc__timer_count(w), (unsigned long long)cc__get(&w->core.rounds));
-        if (current != NULL) cc__out(out, ",\"runs\":\"%u.%u\"", current->slot, cc__get(&current->generation));
+        if (current != NULL) print_id(out, "runs", current);
         cc__out(out, "}");
     }
     cc__out(out, "],\n\"global_queue\":%llu,\n", (unsigned long long)cc__inject_len());
@@ -132,8 +148,9 @@ static void print_scopes(struct out *out) {
     unsigned n = seen != NULL ? cc__dump_scopes(seen, SCOPES_MAX) : 0;
     cc__out(out, "\"scopes\":[");
     for (unsigned i = 0; i < n && i < SCOPES_MAX; i++) {
-        cc__out(out, "%s\n{\"at\":\"%p\",\"parent\":\"%p\",\"nursery\":%s,\"name\":", i > 0 ? "," : "",
-                (const void *)seen[i].at, (const void *)seen[i].parent, seen[i].nursery ? "true" : "false");
+        cc__out(out, "%s\n{\"at\":\"%p\",\"parent\":", i > 0 ? "," : "", (const void *)seen[i].at);
+        print_pointer(out, seen[i].parent);
+        cc__out(out, ",\"nursery\":%s,\"name\":", seen[i].nursery ? "true" : "false");
         cc__out_quoted(out, seen[i].name);
         cc__out(out, ",\"children\":%u,\"fibers\":%u,\"cancelled\":%s}", seen[i].children, seen[i].members,
                 seen[i].cancelled ? "true" : "false");

@@ -313,10 +313,11 @@ static unsigned print(struct out *out, struct search *s) {
     unsigned n = 0;
     for (unsigned i = 0; i < s->count; i++) n += !s->candidate[i].live;
     if (n == 0) return 0;
-    cc__out(out,
-            "%u fibers can never go on: what they wait for is out of reach of everybody who can (all memory was looked "
-            "through); only a cancellation could end it:\n",
-            n);
+    cc__out(
+        out,
+        "%u fiber%s can never go on: what %s for is out of reach of everybody who can (all memory was looked through); "
+        "only a cancellation could end %s:\n",
+        n, cc__out_s(n), n == 1 ? "it waits" : "they wait", n == 1 ? "that" : "these waits");
     unsigned shown = 0;
     for (unsigned i = 0; i < s->count && shown < SHOWN; i++) {
         struct view v;

@@ -15,6 +15,11 @@ struct out {
 void cc__out(struct out *out, const char *fmt, ...) CC_PRINTF(2, 3);
 void cc__out_flush(struct out *out);
 
+/* For "%s" behind a noun: 1 fiber, 2 fibers. */
+CC_INLINE const char *cc__out_s(unsigned long long n) {
+    return n == 1 ? "" : "s";
+}
+
 /* A string of JSON, with its quotes. */
 void cc__out_quoted(struct out *out, const char *text);
 

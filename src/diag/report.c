@@ -20,7 +20,8 @@ void cc__diag_leaks(const char *when) {
     struct out out = {0};
     uint64_t active = cc__sched_active();
     cc__dump_begin();
-    cc__out(&out, "ccc: leaks: %llu tasks have not ended %s\n", (unsigned long long)active, when);
+    cc__out(&out, "ccc: leaks: %llu task%s not ended %s\n", (unsigned long long)active, active == 1 ? " has" : "s have",
+            when);
     if (active != 0) {
         (void)cc__lost_print(&out);
         if (cc__survey_take(&survey, true) == 0) {

@@ -15,14 +15,14 @@ void cc__driver_stalled(struct worker *w, uint64_t ns) {
     bool known = cc__threads_call(cc__get(&w->remote.tid), &call);
     cc__view_trim(&v);
     cc__describe_fiber(&v, who, sizeof who);
-    cc__out(
-        &out,
-        "ccc: stall: %s has kept worker %u for %.3g s without a pause, and %s; %u fibers are behind it in the queue\n",
-        who, w->core.owner - 1, (double)ns * 1e-9,
-        !known         ? "is"
-        : call.running ? "computes"
-                       : "is blocked in a system call",
-        cc__get(&w->runq.count) + cc__get(&w->remote.inbox_len));
+    unsigned behind = cc__get(&w->runq.count) + cc__get(&w->remote.inbox_len);
+    cc__out(&out,
+            "ccc: stall: %s has kept worker %u for %.3g s without a pause, and %s; %u fiber%s behind it in the queue\n",
+            who, w->core.owner - 1, (double)ns * 1e-9,
+            !known         ? "still runs"
+            : call.running ? "computes"
+                           : "is blocked in a system call",
+            behind, behind == 1 ? " is" : "s are");
     cc__dump_frames(&out, &v, "    ");
     if (v.frames == 0) cc__out(&out, "    (its thread does not answer: where it is cannot be told)\n");
     cc__out_flush(&out);

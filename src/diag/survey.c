@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "diag/describe.h"
+#include "plat/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static int larger_first(const void *a, const void *b) {
 }
 
 int cc__survey_take(struct survey *s, bool sample) {
-    *s = (struct survey){.shapes = cc__mem_alloc(SURVEY_SHAPES * sizeof *s->shapes)};
+    *s = (struct survey){.shapes = cc__mem_alloc(SURVEY_SHAPES * sizeof *s->shapes), .now = cc__clock_now()};
     if (s->shapes == NULL) return ENOMEM;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
         struct view v;

@@ -26,6 +26,7 @@ struct survey {
     struct shape *shapes; /* the largest first */
     unsigned count;
     uint64_t fibers;
+    uint64_t now;      /* when it was begun: names of addresses take their time */
     uint64_t left_out; /* fibers of shapes that found no place */
 };
 

@@ -169,7 +169,7 @@ static enum place_kind kind_of(const void *address) {
 
 void cc__view_trim(struct view *v) {
     unsigned first = 0, end = 0;
-    if (v->state != FIBER_RUNNING)
+    if (v->state != FIBER_RUNNING || v->fiber == cc__sched_current(cc__worker())) /* or it is who asked */
         while (first < v->frames && kind_of(v->frame[first]) == PLACE_INSIDE) first++;
     if (first == v->frames) first = 0; /* nothing would be left */
     for (end = first; end < v->frames && kind_of(v->frame[end]) != PLACE_SCHEDULER;) end++;

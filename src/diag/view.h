@@ -37,7 +37,7 @@ struct view {
     const void *frame[VIEW_FRAMES];
 };
 
-/* Drops what is the library's own at both ends: of a fiber that waits, what its call does inside; of all, the
+/* Drops what is the library's own at both ends: of a fiber that waits or asks, what its call does inside; of all, the
  * scheduler below. For naming what is left, and for telling whether two stand in the same place. Asks symbol.h, and
  * remembers the answers: one thread at a time. */
 void cc__view_trim(struct view *view);

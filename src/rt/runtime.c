@@ -223,8 +223,9 @@ static bool wind_down(uint64_t timeout_ms) {
 static int shutdown_locked(uint64_t timeout_ms) {
     if (cc__get(&rt.state) != RT_RUNNING) return 0;
     if (!wind_down(timeout_ms)) {
-        cc__warn("shutdown: %llu tasks still run after %llu ms; the runtime goes on:",
-                 (unsigned long long)cc__sched_active(), (unsigned long long)timeout_ms);
+        unsigned long long active = cc__sched_active();
+        cc__warn("shutdown: %llu task%s after %llu ms; the runtime goes on:", active,
+                 active == 1 ? " still runs" : "s still run", (unsigned long long)timeout_ms);
         cc__diag_unfinished();
         return ETIMEDOUT;
     }

@@ -13,11 +13,17 @@
 enum { DIARY_LEVELS = 28, DIARY_KEPT = 4 }; /* back to 2^28 looks: hours of work without a pause */
 
 struct diary {
-    uint64_t looks; /* the owner's */
+    uint64_t looks;         /* the owner's */
+    _Atomic uint64_t begin; /* no turn was before; 0: not known */
     struct {
         _Atomic uint64_t turns, time;
     } entry[DIARY_LEVELS][DIARY_KEPT];
 };
+
+/* By the owner, before its first turn. */
+CC_INLINE void cc__diary_begin(struct diary *d, uint64_t now) {
+    if (cc__get(&d->begin) == 0) cc__set(&d->begin, now);
+}
 
 /* By the owner: so many turns until now. */
 CC_INLINE void cc__diary_write(struct diary *d, uint64_t turns, uint64_t now) {
@@ -31,7 +37,7 @@ CC_INLINE void cc__diary_write(struct diary *d, uint64_t turns, uint64_t now) {
 
 /* Bounds of when turn number `turn` ended: 0 and UINT64_MAX where nothing is known. Any thread. */
 CC_INLINE void cc__diary_find(struct diary *d, uint64_t turn, uint64_t *not_before, uint64_t *not_after) {
-    *not_before = 0;
+    *not_before = cc__get(&d->begin);
     *not_after = UINT64_MAX;
     for (unsigned k = 0; k < DIARY_LEVELS; k++) {
         for (unsigned i = 0; i < DIARY_KEPT; i++) {

@@ -180,8 +180,8 @@ static void *sysmon_main(void *arg) {
     cc__set(&tid, cc__thread_id());
     for (;;) {
         uint32_t seen = cc__get_seq(&word);
+        if (cc__get(&asked) && cc__swap(&asked, 0)) cc__driver_asked(); /* first: a shutdown waits for it */
         if (cc__get_seq(&stop)) return NULL;
-        if (cc__get(&asked) && cc__swap(&asked, 0)) cc__driver_asked();
         uint64_t now = cc__clock_now(), until = look(s, now);
         if (until > now) cc__futex_wait(&word, seen, until);
     }

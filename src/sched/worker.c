@@ -122,6 +122,7 @@ static bool worker_init(struct worker *w, unsigned index) {
     w->rng = UINT64_C(0x9e3779b97f4a7c15) * (index + 1);
     w->interval = 1;
     w->polled_at = cc__clock_now();
+    cc__diary_begin(&w->diary, w->polled_at);
     cc__set(&w->core.share_at, 1);
     w->seen = cc__mem_alloc(cc__sched.max * sizeof *w->seen);
     w->signal_stack = cc__mem_alloc(cc__fault_stack_size());

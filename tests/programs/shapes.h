@@ -269,7 +269,7 @@ static const struct shape_case dead_shapes[] = {
     {"condition", dead_condition, {"'waiter' waits for condition"}},
     {"nursery",
      dead_nursery,
-     {"'parent' waits for the 1 children of nursery 'family'", "'child' waits to receive from channel 'milk'",
+     {"'parent' waits for 1 child of nursery 'family'", "'child' waits to receive from channel 'milk'",
       "nursery 'family'"}},
     {"reader-writer lock", dead_rwlock, {"'writer' waits for reader-writer lock"}},
     {"barrier", dead_barrier, {"'alone' waits for barrier"}},

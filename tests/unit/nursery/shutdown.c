@@ -88,7 +88,7 @@ TEST_WORKERS(a_shutdown_that_times_out) {
     struct capture capture;
     capture_start(&capture);
     CHECK_EQ(cc_runtime_shutdown(1), ETIMEDOUT);
-    CHECK(contains(capture_end(&capture), "1 tasks still run"));
+    CHECK(contains(capture_end(&capture), "1 task still runs"));
     CHECK_EQ(cc_nursery_spawn(n, wait_for_cancel, &ended), 0); /* welcome again */
     CHECK_EQ(cc_nursery_cancel(n), 0);
     stop = 1;

@@ -237,7 +237,7 @@ TEST_WORKERS(names_who_still_runs) {
         const char *said = capture_end(&capture);
         CHECK(contains(said, "stubborn as a mule"));
         CHECK(contains(said, "runs on worker") && contains(said, "be_stubborn"));
-        CHECK(contains(said, "1 tasks still run"));
+        CHECK(contains(said, "1 task still runs"));
     }
     /* The runtime goes on. */
     CHECK_EQ(cc_worker_count(), workers);

@@ -12,6 +12,16 @@ TEST(knows_nothing_at_first) {
     CHECK(to == UINT64_MAX);
 }
 
+TEST(no_turn_was_before_its_beginning) {
+    uint64_t from, to;
+    cc__diary_begin(&diary, 500);
+    cc__diary_begin(&diary, 700); /* the worker was started again: its turns go on */
+    cc__diary_write(&diary, 5, 1000);
+    cc__diary_find(&diary, 3, &from, &to);
+    CHECK_EQ(from, 500);
+    CHECK_EQ(to, 1000);
+}
+
 TEST(brackets_every_turn) {
     /* A turn between two looks, at times 10, 20, 30 ...: turn n ends at 10 n + 5. */
     enum { LOOKS = 100000 };
