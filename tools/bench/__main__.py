@@ -115,7 +115,7 @@ def measure(chosen, progress):
             "repeats": repeats,
             "series_repeats": series_repeats,
             "scale": scale,
-            "complete": not (chosen.rows or chosen.curves or chosen.quick or chosen.no_curves),
+            "complete": not (chosen.rows or chosen.curves or chosen.quick or chosen.no_curves or chosen.ours or chosen.only),
             "minutes": round((time.monotonic() - began) / 60, 1),
         },
         "rows": [condense(cell) for cell in rows],
