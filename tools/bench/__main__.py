@@ -75,7 +75,8 @@ def curve_cells(chosen, runtimes, scale):
     for series in catalogue.SERIES:
         if chosen.curves and series.program not in chosen.curves.split(","):
             continue
-        points = [p for p in series.points if p <= 100_000][::2] if chosen.quick else series.points
+        most = 100_000 if chosen.quick or describe_machine()["memory_gib"] < 8 else 1_000_000  # a million fibers take 5 GiB
+        points = [point for point in series.points if point <= most][:: 2 if chosen.quick else 1]
         for point in points:
             for runtime in runtimes:
                 if runtime.name in series.runtimes:
@@ -114,7 +115,7 @@ def measure(chosen, progress):
             "repeats": repeats,
             "series_repeats": series_repeats,
             "scale": scale,
-            "complete": not (chosen.rows or chosen.curves or chosen.quick or chosen.no_curves),
+            "complete": not (chosen.rows or chosen.curves or chosen.quick or chosen.no_curves or chosen.ours or chosen.only),
             "minutes": round((time.monotonic() - began) / 60, 1),
         },
         "rows": [condense(cell) for cell in rows],

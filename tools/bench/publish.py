@@ -15,6 +15,8 @@ README_RUNTIMES = ("ccc", "go", "tokio", "boost")
 README_ROWS = "yield1k spawn_join spawn_turn fib skynet pingpong spsc mpmc select mutex timers parked".split()
 
 MEMORY = "Bytes for each parked fiber, page tables included / still resident for each 0.2 s after all have ended:"
+LATENCY = "µs from a send to the receiver's turn, p50 / p99 / p99.9:"
+LATE = "µs by which a sleep of half a millisecond is too long, p50 / p99 / p99.9:"
 IDLE = "CPU time in µs for each second of doing nothing / switches between threads in it:"
 
 
@@ -36,33 +38,37 @@ def curve_table(results, program, heads, keys):
     return [heads, "", *lines] if len(lines) > 2 else []
 
 
-def tables(results):
-    """The tables of the documentation by the names of their markers."""
+def curve_tables(results):
+    """The tables of the curves by the names of their markers; empty where nothing was measured."""
     percentiles = [(key + "_us", 1) for key in ("p50", "p99", "p999")]
     delays = [("late_" + key, unit) for key, unit in percentiles]
+    return {
+        "fibers": curve_table(results, "scale_yield", "ns for a yield:", [("", 1)]),
+        "memory": curve_table(results, "scale_parked", MEMORY, [("bytes", 1), ("after_bytes", 1)]),
+        "latency": curve_table(results, "latency", LATENCY, percentiles),
+        "late": curve_table(results, "latency", LATE, delays),
+        "idle": curve_table(results, "idle", IDLE, [("", 1000), ("switches_per_s", 1)]),
+    }
+
+
+def tables(results):
+    """All tables of the documentation by the names of their markers."""
     return {
         "conditions": conditions(results),
         "table": markdown(results),
         "ratios": markdown(results, ratios=True),
         "less": reductions(results),
         "absent": absences(results),
-        **{name: curve_table(results, *rest) for name, *rest in (
-            ("fibers", "scale_yield", "ns for a yield:", [("", 1)]),
-            ("memory", "scale_parked", MEMORY, [("bytes", 1), ("after_bytes", 1)]),
-            ("latency", "latency", "µs from a send to the receiver's turn, p50 / p99 / p99.9:", percentiles),
-            ("late", "latency", "µs by which a sleep of half a millisecond is too long, p50 / p99 / p99.9:", delays),
-            ("idle", "idle", IDLE, [("", 1000), ("switches_per_s", 1)]),
-        )},
+        **curve_tables(results),
         "readme": [*conditions(results), "", *markdown(results, README_RUNTIMES, README_ROWS, described=False)],
     }
 
 
 def curves_text(results):
     """What the terminal shows of the curves: the plots tell the rest."""
-    known = tables(results)
-    for name in ("fibers", "memory", "latency", "late", "idle"):
-        if known[name]:
-            head, _, *lines = known[name]
+    for known in curve_tables(results).values():
+        if known:
+            head, _, *lines = known
             cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if not line.startswith("|---")]
             widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
             yield ""
@@ -86,7 +92,7 @@ def paste(path, known):
 
 def publish(results):
     if not results.data["settings"]["complete"]:
-        print("These are not all rows and curves; the documentation is updated all the same.")
+        sys.exit("These are not all rows and curves: the documentation stays as it is.")
     known = tables(results)
     for name in ("README.md", "docs/performance.md"):
         paste(ROOT / name, known)

@@ -163,7 +163,7 @@ def markdown(results, runtimes=None, rows=None, ratios=False, described=True):
         goal = [" / ".join(map(str, row.goal)) or "–"] if not ratios and described else []
         name = f"`{row.name}`" + (f", {row.what}" if described else "") + (" (µs)" if row.unit == 1000 and not ratios else "")
         lines.append(f"| {name} | " + " | ".join(cells + goal) + " |")
-    if rows is None and not ratios and described:
+    if rows is None and not ratios and described and results.workers:
         found = [results.cell("parked", results.workers[0], r.name) for r in chosen]
         bytes_of = [f"{c['extras']['rss_bytes']:.0f} + {c['extras']['pte_bytes']:.0f}" if c else "–" for c in found]
         lines.append("| memory of a parked fiber, bytes resident + page tables | " + " | ".join(bytes_of) + f" | {MEMORY_GOAL} |")
