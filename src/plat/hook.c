@@ -125,7 +125,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
     struct tables t;
     bool program = install->modules++ == 0; /* it comes first */
     if (!find_tables(info, &t)) return 0;
-    install->any_tables = true;
+    install->any_tables |= program; /* the kernel's own module has some in every process */
     if (!program && contains(info, (const void *)cc__hook_install)) return 0;
     for (unsigned i = 0; i < install->count; i++)
         if (install->hooks[i].original != NULL && contains(info, install->hooks[i].original)) return 0;
@@ -137,7 +137,11 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
 
 int cc__hook_install(struct hooked_call *hooks, unsigned count) {
     struct install install = {.hooks = hooks, .count = count};
-    for (unsigned i = 0; i < count; i++) hooks[i].original = dlsym(RTLD_DEFAULT, hooks[i].name);
+    bool known = false;
+    for (unsigned i = 0; i < count; i++) {
+        hooks[i].original = dlsym(RTLD_DEFAULT, hooks[i].name);
+        known |= hooks[i].original != NULL;
+    }
     (void)dl_iterate_phdr(visit, &install);
-    return install.any_tables ? install.patched : -1;
+    return install.any_tables && known ? install.patched : -1;
 }
