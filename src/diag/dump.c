@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "diag/diag.h"
+#include "diag/held.h"
 #include "diag/lost.h"
 #include "plat/clock.h"
 #include "plat/symbol.h"
@@ -154,6 +155,11 @@ void cc__dump_guests(struct out *out, uint64_t now) {
 
 /* ---- all of it ---- */
 
+static void print_held(struct out *out, struct fiber *f, struct wait_what what) {
+    (void)what;
+    cc__held_print(out, f);
+}
+
 int cc__dump_text(struct out *out) {
     struct survey survey;
     uint64_t now = cc__clock_now();
@@ -165,7 +171,7 @@ int cc__dump_text(struct out *out) {
     (void)cc__lost_print(out); /* before anything is written down that it would find */
     int rc = cc__survey_take(&survey, true);
     if (rc == 0) {
-        cc__dump_fibers(out, &survey, NULL);
+        cc__dump_fibers(out, &survey, print_held);
         cc__survey_free(&survey);
     } else {
         cc__out(out, "there is no memory to list the fibers\n");

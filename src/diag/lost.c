@@ -4,13 +4,16 @@
  * it waits for, it waits for ever. Who can go on: whoever runs, is ready, sleeps, waits with a deadline or for something
  * that is not of the kinds above, and every OS thread. From their stacks, and from all memory of the program that is no
  * fiber's stack, what they reach is followed; a fiber that waits for something reached can go on too, and its stack
- * counts from then on; and so on until nothing changes.
+ * counts from then on; and so on until nothing changes. reach.h says how it is looked for.
  *
- * LOST-1  A word in memory that equals a channel's address reaches it. So nothing is claimed that is not so, as long as
- *         addresses are kept in whole words; but stale words make the claims fewer.
+ * LOST-1  Nothing is claimed that is not so, as long as addresses are kept where REACH-1 finds them; stale words make
+ *         the claims fewer. The stack of a fiber that cannot go on counts as soon as somebody else points into it: a
+ *         child often works with variables of its parent.
  * LOST-2  Nobody moves while we look: all workers sleep, and every thread but the caller's waits in a call of ours.
  *         Else an address could be carried past us, and nothing is claimed.
  * LOST-3  What is found is told as what it is: only a cancellation could end such a wait.
+ * LOST-4  What a thread keeps in registers is in its stack: it has put them there before it waits (GUEST-2), or called
+ *         us.
  */
 #include "diag/lost.h"
 
@@ -18,89 +21,35 @@
 #include "base/mem.h"
 #include "diag/deadlock.h"
 #include "diag/dump.h"
-#include "plat/memory.h"
+#include "diag/reach.h"
+#include "lock/lobby.h"
+#include "plat/clock.h"
 #include "plat/peek.h"
 #include "plat/thread.h"
 #include "sched/idle.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-enum {
-    CANDIDATES_MAX = 65536,
-    CHANNELS_LOG2 = 17, /* twice as many places as candidates can name channels */
-    CHUNK = 64 * 1024,
-    SKIPS_MAX = CANDIDATES_MAX + 4096,
-};
+enum { CANDIDATES_MAX = 65536 };
 #define MEMORY_LIMIT (UINT64_C(4) << 30)
-
-struct range {
-    uintptr_t low, high;
-};
+#define PATIENCE_NS UINT64_C(2000000000)
 
 struct candidate {
     struct fiber *fiber;
     struct wait_what what;
-    uintptr_t sp, high;
-    struct scope *scope;
-    struct range block; /* its arguments, where they were allocated: they are its own, like its stack */
+    uintptr_t stack, block; /* the private memory of each; 0: none */
+    uintptr_t cold;
+    uintptr_t result, deferred; /* what the nursery that it waits for knows of its stack */
+    const void *child;          /* the nursery whose child it is */
     bool live;
 };
 
-struct channel {
-    uintptr_t at; /* 0: no channel */
-    bool reached;
-};
-
 struct search {
-    unsigned count, skips, at_skip;
+    unsigned count;
     bool too_many;
-    struct range skip[SKIPS_MAX];
-    uintptr_t least, most; /* of the channels' addresses */
     struct candidate candidate[CANDIDATES_MAX];
-    struct channel channel[1 << CHANNELS_LOG2];
-    uintptr_t words[CHUNK / sizeof(uintptr_t)];
+    struct reach reach;
 };
-
-/* ---- channels ---- */
-
-static struct channel *place_of(struct search *s, uintptr_t at) {
-    size_t i = (size_t)((uint64_t)at * UINT64_C(0x9e3779b97f4a7c15) >> (64 - CHANNELS_LOG2));
-    while (s->channel[i].at != 0 && s->channel[i].at != at) i = (i + 1) % ((size_t)1 << CHANNELS_LOG2);
-    return &s->channel[i];
-}
-
-static void want_channel(struct search *s, const void *at) {
-    uintptr_t address = (uintptr_t)at;
-    if (address == 0) return;
-    place_of(s, address)->at = address;
-    if (address < s->least) s->least = address;
-    if (address > s->most) s->most = address;
-}
-
-static bool reached(struct search *s, const void *at) {
-    return place_of(s, (uintptr_t)at)->reached;
-}
-
-/* Everything in [low, high) is in reach. True: something new was. */
-static bool reach_all(struct search *s, uintptr_t low, uintptr_t high) {
-    bool news = false;
-    low = (low + sizeof(uintptr_t) - 1) & ~(sizeof(uintptr_t) - 1);
-    for (uintptr_t at = low; at < high;) {
-        size_t n = high - at < CHUNK ? high - at : CHUNK;
-        if (cc__peek(s->words, (const void *)at, n)) {
-            for (size_t i = 0; i < n / sizeof(uintptr_t); i++) {
-                uintptr_t word = s->words[i];
-                if (word < s->least || word > s->most) continue;
-                struct channel *ch = place_of(s, word);
-                if (ch->at == 0 || ch->reached) continue;
-                ch->reached = news = true;
-            }
-        }
-        at += n;
-    }
-    return news;
-}
 
 /* ---- who waits ---- */
 
@@ -130,11 +79,11 @@ static bool is_candidate(const struct view *v) {
 
 static void want_what(struct search *s, struct wait_what what) {
     struct arm arms[8];
-    if (what.reason == PARK_QUEUE) want_channel(s, what.object);
+    if (what.reason == PARK_QUEUE) cc__reach_want(&s->reach, what.object);
     if (what.reason != PARK_SELECT) return;
     uint32_t n = cc__describe_arms(what, arms, 8);
     for (uint32_t i = 0; i < n && i < 8; i++)
-        if (arms[i].kind != CC_CASE_JOIN) want_channel(s, arms[i].object);
+        if (arms[i].kind != CC_CASE_JOIN) cc__reach_want(&s->reach, arms[i].object);
 }
 
 /* They are in the order of their slots. */
@@ -151,14 +100,29 @@ static struct candidate *find(struct search *s, const struct fiber *f) {
     return NULL;
 }
 
-static struct range block_of(struct fiber *f) {
-    const struct stack *s = cc__get(&f->stack);
+/* Its stack from where it stopped, and its arguments where they were allocated, are its own. One that has lent its
+ * stack is the borrower's neighbour there, and goes on when that does. */
+static void keep_private(struct search *s, struct candidate *c, const struct view *v) {
+    struct reach *r = &s->reach;
+    unsigned number = (unsigned)(c - s->candidate);
+    const struct stack *stack = cc__get(&v->fiber->stack);
     struct fiber_cold cold;
     struct fiber_block block;
-    if (s == NULL || !cc__peek(&cold, cc__get(&s->cold), sizeof cold) || cold.block == NULL ||
-        !cc__peek(&block, cold.block, sizeof block))
-        return (struct range){0, 0};
-    return (struct range){(uintptr_t)cold.block, (uintptr_t)(cold.block + 1) + block.args_size};
+    CCNursery nursery;
+    if (v->reason == PARK_RUN) return;
+    c->stack = v->sp != 0 ? v->sp : v->low;
+    cc__reach_keep_private(r, c->stack, v->high, number);
+    if (v->reason == PARK_NURSERY && cc__peek(&nursery, (const void *)v->object, sizeof nursery) &&
+        nursery.scope.nursery) {
+        c->result = (uintptr_t)nursery.result;
+        c->deferred = (uintptr_t)nursery.deferred.next;
+    }
+    c->cold = stack != NULL ? (uintptr_t)cc__get(&stack->cold) : 0;
+    if (c->cold == 0 || !cc__peek(&cold, (const void *)c->cold, sizeof cold)) return;
+    c->child = cold.base;
+    if (cold.block == NULL || !cc__peek(&block, cold.block, sizeof block)) return;
+    c->block = (uintptr_t)cold.block;
+    cc__reach_keep_private(r, c->block, (uintptr_t)(cold.block + 1) + block.args_size, number);
 }
 
 static void collect(struct search *s) {
@@ -169,13 +133,10 @@ static void collect(struct search *s) {
             s->too_many = true;
             return;
         }
-        s->candidate[s->count++] = (struct candidate){.fiber = v.fiber,
-                                                      .what = cc__view_what(&v),
-                                                      .sp = v.sp,
-                                                      .high = v.high,
-                                                      .scope = v.scope,
-                                                      .block = block_of(v.fiber)};
-        want_what(s, cc__view_what(&v));
+        struct candidate *c = &s->candidate[s->count++];
+        *c = (struct candidate){.fiber = v.fiber, .what = cc__view_what(&v)};
+        keep_private(s, c, &v);
+        want_what(s, c->what);
     }
 }
 
@@ -185,59 +146,63 @@ static void has_timer(void *search, struct fiber *f, uint64_t ticket) {
     if (c != NULL) c->live = true;
 }
 
-/* ---- what is reached from the beginning ---- */
+/* ---- the runtime's own words (REACH-2) ---- */
 
-static void skip(struct search *s, uintptr_t low, uintptr_t high) {
-    if (s->skips == SKIPS_MAX) s->too_many = true;
-    if (!s->too_many) s->skip[s->skips++] = (struct range){low, high};
+static bool waits_here(const struct candidate *c, const struct waiter *at) {
+    struct waiter waiter;
+    return cc__peek(&waiter, at, sizeof waiter) && waiter.fiber == c->fiber;
 }
 
-static int lower_first(const void *a, const void *b) {
-    const struct range *x = a, *y = b;
-    return x->low < y->low ? -1 : x->low > y->low;
+/* Lists of objects lead to the arm or the seat that a waiter has in its stack; a nursery to its members, to where it
+ * leaves its outcome and to what its owner had deferred before; the stack's header to its top. */
+static bool is_runtimes(void *search, unsigned number, uintptr_t word) {
+    const struct candidate *c = &((struct search *)search)->candidate[number];
+    if (word >= c->cold && word < c->cold + sizeof(struct fiber_cold)) return true;
+    if (word == c->result || word == c->deferred) return true;
+    const struct lobby_seat *seat = (const struct lobby_seat *)word;
+    const struct lobby_seat *queued = container_of((struct link *)word, struct lobby_seat, queue);
+    if (c->what.reason == PARK_MUTEX) return waits_here(c, &seat->waiter) || waits_here(c, &queued->waiter);
+    struct arm arm;
+    return cc__peek(&arm, (const void *)word, sizeof arm) && waits_here(c, arm.waiter);
+}
+
+/* ---- what counts from the beginning ---- */
+
+/* Workers sleep in frames of their own, below which lie words of what they did before. Their thread-locals are beyond,
+ * and count. */
+static void skip_workers(struct reach *r) {
+    cc__reach_skip(r, (uintptr_t)cc__sched.workers, (uintptr_t)(cc__sched.workers + cc__sched.max));
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        struct worker_remote *remote = &cc__sched.workers[i].remote;
+        if (cc__get(&remote->life) == LIFE_OPEN)
+            cc__reach_skip(r, cc__get(&remote->stack_low), cc__get(&remote->stack_high));
+    }
 }
 
 /* Fibers' stacks and records do not count, nor does what we ourselves have written down. */
 static void find_skips(struct search *s, uintptr_t below) {
+    struct reach *r = &s->reach;
     const void *bottom, *top;
     uintptr_t low, high;
     cc__thread_stack(&bottom, &top);
-    skip(s, (uintptr_t)bottom, below);
-    skip(s, (uintptr_t)s, (uintptr_t)(s + 1));
-    for (unsigned i = 0; cc__stack_arena(i, &low, &high); i++) skip(s, low, high);
-    for (unsigned i = 0; cc__pool_slab(i, &low, &high); i++) skip(s, low, high);
-    for (unsigned i = 0; i < s->count; i++)
-        if (s->candidate[i].block.low != 0) skip(s, s->candidate[i].block.low, s->candidate[i].block.high);
-    qsort(s->skip, s->skips, sizeof s->skip[0], lower_first);
+    /* A hosted call and a signal handler have a stack of their own. */
+    if (below >= (uintptr_t)bottom && below <= (uintptr_t)top) cc__reach_skip(r, (uintptr_t)bottom, below);
+    cc__reach_skip(r, (uintptr_t)s, (uintptr_t)(s + 1));
+    for (unsigned i = 0; cc__stack_arena(i, &low, &high); i++) cc__reach_skip(r, low, high);
+    for (unsigned i = 0; cc__pool_slab(i, &low, &high); i++) cc__reach_skip(r, low, high);
+    skip_workers(r);
 }
 
-static void reach_memory(void *search, uintptr_t low, uintptr_t high) {
-    struct search *s = search;
-    /* Both go up. */
-    while (s->at_skip < s->skips && s->skip[s->at_skip].high <= low) s->at_skip++;
-    for (unsigned i = s->at_skip; i < s->skips && s->skip[i].low < high && low < high; i++) {
-        if (s->skip[i].high <= low) continue;
-        if (s->skip[i].low > low) (void)reach_all(s, low, s->skip[i].low);
-        low = s->skip[i].high;
-    }
-    if (low < high) (void)reach_all(s, low, high);
-}
-
-static void reach_fiber(struct search *s, const struct view *v) {
-    if (v->started)
-        (void)reach_all(s, v->sp != 0 ? v->sp : v->low, v->high);
-    else
-        (void)reach_all(s, (uintptr_t)v->fiber->args, (uintptr_t)v->fiber->args + FIBER_INLINE_ARGS);
-}
-
-/* Fibers that can go on as they are. */
+/* Fibers that can go on as they are, and the results of those that have ended. */
 static void reach_from_the_living(struct search *s) {
     struct view v;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
-        if (!cc__view_take(slot, false, &v)) continue;
-        const struct candidate *c = find(s, v.fiber);
-        if (c == NULL || c->live) reach_fiber(s, &v);
-        if (c != NULL && c->live) (void)reach_all(s, c->block.low, c->block.high);
+        struct fiber *f = cc__pool_at(slot);
+        const struct candidate *c = find(s, f);
+        if (cc__word_state(cc__get(&f->word)) == FIBER_IDLE || (c != NULL && !c->live)) continue;
+        cc__reach_range(&s->reach, (uintptr_t)f, (uintptr_t)(f + 1)); /* arguments, registers, a result */
+        if (cc__view_take(slot, false, &v) && v.started) cc__reach_range(&s->reach, v.sp != 0 ? v.sp : v.low, v.high);
+        if (c != NULL) cc__reach_open(&s->reach, c->block);
     }
 }
 
@@ -249,17 +214,9 @@ static bool lives(struct search *s, const struct fiber *f) {
 }
 
 /* Every child may end: then so does the wait for them. */
-static bool children_live(struct search *s, const struct candidate *self) {
-    const struct scope *nursery = self->what.object;
-    for (unsigned i = 0; i < s->count; i++) {
-        const struct candidate *c = &s->candidate[i];
-        if (c == self || c->live) continue;
-        struct scope scope;
-        const struct scope *at = c->scope;
-        for (int up = 0; at != NULL && at != nursery && up < 256; up++)
-            at = cc__peek(&scope, at, sizeof scope) ? scope.parent : NULL;
-        if (at == nursery) return false;
-    }
+static bool children_live(struct search *s, const void *nursery) {
+    for (unsigned i = 0; i < s->count; i++)
+        if (!s->candidate[i].live && s->candidate[i].child == nursery) return false;
     return true;
 }
 
@@ -268,7 +225,8 @@ static bool select_lives(struct search *s, struct wait_what what) {
     uint32_t n = cc__describe_arms(what, arms, 8);
     if (n == 0 || n > 8) return true; /* not all is known */
     for (uint32_t i = 0; i < n; i++)
-        if (arms[i].kind == CC_CASE_JOIN ? lives(s, arms[i].object) : reached(s, arms[i].object)) return true;
+        if (arms[i].kind == CC_CASE_JOIN ? lives(s, arms[i].object) : cc__reach_has(&s->reach, arms[i].object))
+            return true;
     return false;
 }
 
@@ -277,7 +235,7 @@ static bool may_go_on(struct search *s, const struct candidate *c) {
     struct fiber *holder;
     switch (c->what.reason) {
     case PARK_QUEUE:
-        return reached(s, c->what.object);
+        return cc__reach_has(&s->reach, c->what.object);
     case PARK_SELECT:
         return select_lives(s, c->what);
     case PARK_JOIN:
@@ -287,7 +245,7 @@ static bool may_go_on(struct search *s, const struct candidate *c) {
         holder = cc__describe_holder(c->what, &thread);
         return holder == NULL || lives(s, holder);
     case PARK_NURSERY:
-        return children_live(s, c);
+        return children_live(s, c->what.object);
     default:
         return true;
     }
@@ -300,8 +258,9 @@ static void follow(struct search *s) {
             struct candidate *c = &s->candidate[i];
             if (c->live || !may_go_on(s, c)) continue;
             c->live = news = true;
-            (void)reach_all(s, c->block.low, c->block.high);
-            if (c->sp != 0) (void)reach_all(s, c->sp, c->high); /* one that has lent its stack has no more to say */
+            cc__reach_range(&s->reach, (uintptr_t)c->fiber, (uintptr_t)(c->fiber + 1));
+            cc__reach_open(&s->reach, c->stack);
+            cc__reach_open(&s->reach, c->block);
         }
     }
 }
@@ -334,35 +293,39 @@ static unsigned print(struct out *out, struct search *s) {
     return n;
 }
 
-static unsigned search_and_print(struct out *out, struct search *s, uintptr_t below, uint64_t epoch) {
-    s->least = UINTPTR_MAX;
+/* NULL: it is found out who can go on; else why not. */
+static const char *search(struct search *s, uintptr_t below) {
+    s->reach.harmless = is_runtimes;
+    s->reach.arg = s;
     collect(s);
     find_skips(s, below);
-    if (s->too_many) {
-        cc__out(out, "fibers that can never go on: too many wait to be told apart\n");
-        return 0;
-    }
+    if (s->too_many || s->reach.too_many) return "too many wait to be told apart";
     cc__timer_each(has_timer, s);
-    if (!cc__memory_each(MEMORY_LIMIT, reach_memory, s)) {
-        cc__out(out, "fibers that can never go on: there is too much memory to look through\n");
-        return 0;
-    }
+    if (!cc__reach_begin(&s->reach, MEMORY_LIMIT)) return "there is too much memory to look through";
     reach_from_the_living(s);
     follow(s);
-    return cc__idle_epoch() == epoch ? print(out, s) : 0;
+    return NULL;
 }
 
+/* A worker that only looked around spoils a search (LOST-2); the next one may succeed. They do so a few times after they
+ * ran out of work, at growing intervals. */
 static CC_NOINLINE unsigned look(struct out *out, uintptr_t below) {
-    uint64_t epoch = cc__idle_epoch();
-    if (!cc__deadlock_quiet()) {
-        cc__out(out, "fibers that can never go on are not looked for while a fiber or another thread runs\n");
-        return 0;
+    uint64_t until = cc__clock_now() + PATIENCE_NS;
+    const char *why = "a fiber or another thread runs";
+    unsigned n = 0;
+    for (bool again = true; again;) {
+        uint64_t epoch = cc__idle_epoch();
+        struct search *s = cc__deadlock_quiet() ? cc__mem_alloc(sizeof *s) : NULL;
+        if (s == NULL) break;
+        const char *failed = search(s, below);
+        bool undisturbed = cc__idle_epoch() == epoch;
+        if (undisturbed && failed == NULL) n = print(out, s);
+        explicit_bzero(s, sizeof *s); /* or the next search would find addresses here */
+        cc__mem_free(s);
+        why = failed != NULL || undisturbed ? failed : "workers wake again and again";
+        again = failed == NULL && !undisturbed && cc__clock_now() < until;
     }
-    struct search *s = cc__mem_alloc(sizeof *s);
-    if (s == NULL) return 0;
-    unsigned n = search_and_print(out, s, below, epoch);
-    explicit_bzero(s, sizeof *s); /* or the next search would find addresses here */
-    cc__mem_free(s);
+    if (why != NULL) cc__out(out, "fibers that can never go on are not looked for: %s\n", why);
     return n;
 }
 

@@ -182,6 +182,7 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     config->stall_ns = flag_on("CC_DEBUG_STALL") ? (stall_ms != 0 ? stall_ms : STALL_MS) * 1000000 : 0;
     config->dump_signal = dump_signal();
     config->leak_report = flag("CC_LEAK_REPORT");
+    config->debug_locks = flag("CC_DEBUG_LOCKS");
     errno = saved;
     return 0;
 }

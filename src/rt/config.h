@@ -17,6 +17,7 @@ struct config {
     bool deadlock_abort;
     uint64_t stall_ns; /* 0: off */
     bool leak_report;
+    bool debug_locks;
     int dump_signal;   /* 0: none */
 };
 

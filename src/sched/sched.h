@@ -57,12 +57,13 @@ struct worker_core {
 struct worker_remote {
     struct fiber *_Atomic inbox; /* the last one in; anyone may push, anyone may take all */
     _Atomic uint32_t inbox_len;
-    _Atomic uint32_t wake;  /* futex: enum wake_word */
-    _Atomic uint64_t woken; /* fibers that OS threads have woken and meant for this worker */
-    struct link idle;       /* on sched.idle.list, under its lock */
-    bool asleep;            /* under sched.idle.lock */
-    _Atomic uint32_t life;  /* enum worker_life */
-    _Atomic int32_t tid;    /* the system's number for its thread */
+    _Atomic uint32_t wake;                   /* futex: enum wake_word */
+    _Atomic uint64_t woken;                  /* fibers that OS threads have woken and meant for this worker */
+    struct link idle;                        /* on sched.idle.list, under its lock */
+    bool asleep;                             /* under sched.idle.lock */
+    _Atomic uint32_t life;                   /* enum worker_life */
+    _Atomic int32_t tid;                     /* the system's number for its thread */
+    _Atomic uintptr_t stack_low, stack_high; /* its thread's stack, as far as the worker itself uses it */
 };
 
 /* A worker is a place that lasts; its thread may come and go (elastic.c). Written under sched.idle.lock. */

@@ -3,7 +3,8 @@
  * While all workers are busy it ticks, from 250 us on and ever more slowly up to 10 ms (after which a worker counts as stuck), and looks whether there are
  * enough of them (pressure.c). While some are busy it ticks every 100 ms: a worker that stays in one turn for seconds
  * is reported. (What waits behind a stuck worker is then found by a sleeping one, the watcher of idle.c.) When all
- * have slept for a while and what is to be said about that has been said, it sleeps without end.
+ * have slept for a while and what is to be said about that has been said, it sleeps without end; or, as
+ * long as tasks have not ended, for ever longer spans of time.
  *
  *   ASLEEP --somebody goes to work--> SLOW --nobody sleeps--> FAST --somebody sleeps for three ticks--> SLOW
  *      ^------------------all sleep, and have been looked at------------------'
@@ -30,6 +31,8 @@
 #define TICK_SLOW (100 * MS)
 #define REST_FIRST (50 * MS)
 #define REST_SECOND (100 * MS)
+#define PAUSE_MIN (250 * MS) /* then ever longer: a thread that ends, or a handler that is removed, says nothing */
+#define PAUSE_MAX (60 * 1000 * MS)
 enum { QUIET_TICKS = 3 };
 
 struct sysmon cc__sysmon = {.mode = SYSMON_FAST}; /* without the thread nobody nudges */
@@ -49,6 +52,8 @@ struct state {
     uint64_t epoch; /* at the last look at which all slept */
     uint64_t rest_since;
     unsigned looks; /* of cc__driver_quiet that have been taken; 2: all of them */
+    uint64_t pause; /* before it is asked again although nobody has woken */
+    uint64_t retry; /* when; UINT64_MAX: never */
 };
 
 static struct state state;
@@ -128,18 +133,28 @@ static uint64_t rest(struct state *s, uint64_t now) {
         s->epoch = epoch;
         s->rest_since = now;
         s->looks = 0;
+        s->pause = PAUSE_MIN;
+        s->retry = UINT64_MAX;
+    }
+    if (now >= s->retry) {
+        s->looks = 0;
+        s->retry = UINT64_MAX;
     }
     uint64_t due = s->rest_since + (s->looks == 0 ? REST_FIRST : REST_SECOND);
     if (s->looks < 2 && now < due) return due;
     if (s->looks == 0) {
-        s->looks = cc__sched_active() != 0 && cc__driver_quiet(0) ? 1 : 2;
+        bool unfinished = cc__sched_active() != 0;
+        s->looks = unfinished && cc__driver_quiet(0) ? 1 : 2;
         s->rest_since = now;
         if (s->looks == 1) return now + REST_SECOND;
+        if (unfinished) s->retry = now + s->pause;
+        s->pause = s->pause * 2 < PAUSE_MAX ? s->pause * 2 : PAUSE_MAX;
     } else if (s->looks == 1) {
         (void)cc__driver_quiet(1);
         s->looks = 2;
     }
-    return go_to_sleep(now);
+    uint64_t until = go_to_sleep(now);
+    return until < s->retry ? until : s->retry;
 }
 
 static uint64_t look_fast(struct state *s, uint64_t now, bool somebody_sleeps) {

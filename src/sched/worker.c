@@ -88,6 +88,14 @@ static void wake_up(struct worker *w) {
     cc__thread_signals_take(); /* sysmon, which starts some, hears none */
 }
 
+/* `frame` is where that of the worker's first function begins. */
+static void describe_stack(struct worker *w, const void *frame) {
+    const void *bottom, *top;
+    cc__thread_stack(&bottom, &top);
+    cc__set(&w->remote.stack_low, (uintptr_t)bottom);
+    cc__set(&w->remote.stack_high, bottom != NULL ? (uintptr_t)frame : 0);
+}
+
 void *cc__worker_main(void *arg) {
     struct worker *w = arg;
     char name[16];
@@ -95,6 +103,7 @@ void *cc__worker_main(void *arg) {
     cc__thread_name(name);
     cc__worker_set(w);
     wake_up(w);
+    describe_stack(w, __builtin_frame_address(0));
     cc__fault_stack_set(w->signal_stack, cc__fault_stack_size());
     cc__san_native(&w->core.san);
     cc__context_native(&w->core.native);

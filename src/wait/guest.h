@@ -2,6 +2,8 @@
  *
  * GUEST-1  A guest is on the list from before it blocks until after it was released. While it is there and its
  *          waiter's word is 0, nobody but a waker of ours, or its deadline, lets it go on.
+ * GUEST-2  Its caller's registers are in its stack while it waits (cc__guest_spill), so whoever looks for addresses
+ *          there finds them all.
  */
 #ifndef CC_WAIT_GUEST_H
 #define CC_WAIT_GUEST_H
@@ -19,6 +21,9 @@ struct guest {
 /* By the thread that is about to block; it leaves when it goes on. */
 void cc__guest_enter(struct guest *guest, struct waiter *waiter, struct wait_what what);
 void cc__guest_leave(struct guest *guest);
+
+/* In the function that blocks, which must not be inlined. */
+#define cc__guest_spill() __builtin_unwind_init()
 
 /* Copies up to `max` of those that are there at present, with their waiters' deadlines and whether they still wait;
  * returns how many there are. */

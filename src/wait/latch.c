@@ -101,10 +101,11 @@ static enum wait_result wait_fiber(void *object, void *io, const struct waitable
     return result_of(woken_by);
 }
 
-static enum wait_result wait_thread(void *object, void *io, const struct waitable_ops *ops, struct waiter *waiter,
+static CC_NOINLINE enum wait_result wait_thread(void *object, void *io, const struct waitable_ops *ops, struct waiter *waiter,
                                     enum park_reason reason) {
     if (!ops->publish(object, waiter, io)) return WAIT_CLOSED;
     struct guest guest;
+    cc__guest_spill();
     cc__guest_enter(&guest, waiter, (struct wait_what){reason, object});
     uint32_t word;
     while ((word = cc__get_acquire(&waiter->word)) == 0) { /* pairs with cc__waiter_wake */

@@ -82,8 +82,9 @@ static enum wake_reason park(struct waiter *waiter, struct parking *p, const voi
 }
 
 /* An OS thread blocks on its own word. */
-static enum wake_reason block(struct waiter *waiter, struct wait_what what) {
+static CC_NOINLINE enum wake_reason block(struct waiter *waiter, struct wait_what what) {
     struct guest guest;
+    cc__guest_spill();
     cc__guest_enter(&guest, waiter, what);
     for (;;) {
         uint32_t word = cc__get_acquire(&waiter->word); /* pairs with cc__wakes_flush */

@@ -14,7 +14,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/eventfd.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -250,6 +252,59 @@ static void dead_with_thread(void) {
     (void)cc_chan_recv(chan_b, &v, sizeof v);
 }
 
+/* The main thread is gone. */
+static void dead_without_main(void) {
+    start("orphan", receiver, named_channel("legacy", 0));
+    pthread_exit(NULL);
+}
+
+static void nap(long ms) {
+    struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
+    while (nanosleep(&ts, &ts) != 0) {
+    }
+}
+
+enum { LONG_MS = 350 }; /* a report would come after 150 */
+
+/* All was looked at, and the main thread was outside, before it comes to wait. */
+static void dead_late_guest(void) {
+    CCTask task = start("reader", receiver, named_channel("empty", 0));
+    nap(LONG_MS);
+    join(task);
+}
+
+static void *naps(void *unused) {
+    nap(LONG_MS);
+    return unused;
+}
+
+/* The only thread that could have done something ends, and says so to nobody. */
+static void dead_after_a_thread(void) {
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, naps, NULL), 0);
+    CHECK_EQ(pthread_detach(thread), 0);
+    join(start("reader", receiver, named_channel("empty", 0)));
+}
+
+/* Fibers that block their workers have made the pool grow. */
+static void dead_after_growth(void) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 4}), 0);
+    CCTask tasks[4];
+    for (int i = 0; i < 4; i++) tasks[i] = start("blocker", naps, NULL);
+    for (int i = 0; i < 4; i++) join(tasks[i]);
+    join(start("reader", receiver, named_channel("empty", 0)));
+}
+
+static void *receives_hosted(void *ch) {
+    return receiver(ch);
+}
+
+static void dead_hosted(void) {
+    chan_a = named_channel("orders", 0);
+    start("servant", receiver, chan_a);
+    (void)cc_hosted_call(receives_hosted, named_channel("answers", 0), NULL, NULL);
+}
+
 static const struct shape_case dead_shapes[] = {
     {"receive", dead_recv, {"'reader' waits to receive from channel 'empty'", "receiver", "OS thread"}},
     {"send to a full one", dead_send_full, {"'writer' waits to send on channel 'full'", "2 buffered"}},
@@ -279,11 +334,14 @@ static const struct shape_case dead_shapes[] = {
     {"with the main thread",
      dead_with_thread,
      {"'servant' waits to receive from channel 'orders'", "channel 'answers'"}},
+    {"without the main thread", dead_without_main, {"'orphan' waits to receive from channel 'legacy'"}},
+    {"a guest that comes late", dead_late_guest, {"'reader' waits to receive from channel 'empty'"}},
+    {"a thread that ends", dead_after_a_thread, {"'reader' waits to receive from channel 'empty'"}},
+    {"after the pool has grown", dead_after_growth, {"'reader' waits to receive from channel 'empty'"}},
+    {"in a hosted call", dead_hosted, {"'servant' waits to receive", "channel 'answers'"}},
 };
 
 /* ---- alive ---- */
-
-enum { LONG_MS = 350 }; /* a report would come after 150 */
 
 static void *sleeps_then_sends(void *ch) {
     uint64_t v = 7;
@@ -307,12 +365,6 @@ static void *receives_until(void *ch) {
 
 static void live_deadline(void) {
     join(start("patient", receives_until, named_channel("never", 0)));
-}
-
-static void nap(long ms) {
-    struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
-    while (nanosleep(&ts, &ts) != 0) {
-    }
 }
 
 static void *thread_that_sends(void *ch) {
@@ -470,6 +522,127 @@ static void live_shutdown(void) {
     (void)cc_runtime_shutdown(LONG_MS);
 }
 
+static void *condition_then_sends(void *ch) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+    struct timespec until;
+    uint64_t v = 1;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LONG_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&mutex);
+    while (pthread_cond_timedwait(&never, &mutex, &until) == 0) {
+    }
+    pthread_mutex_unlock(&mutex);
+    CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+    return NULL;
+}
+
+static void help_by_thread(void *(*fn)(void *)) {
+    CCChan *ch = named_channel("post", 0);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, fn, ch), 0);
+    join(start("reader", receiver, ch));
+    pthread_join(thread, NULL);
+}
+
+static void live_condition(void) {
+    help_by_thread(condition_then_sends);
+}
+
+static void *timerfd_then_sends(void *ch) {
+    uint64_t v;
+    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    struct itimerspec once = {.it_value = {.tv_nsec = LONG_MS * 1000000L}};
+    CHECK(fd >= 0 && timerfd_settime(fd, 0, &once, NULL) == 0);
+    CHECK_EQ(read(fd, &v, sizeof v), sizeof v);
+    CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+    close(fd);
+    return NULL;
+}
+
+static void live_timerfd(void) {
+    help_by_thread(timerfd_then_sends);
+}
+
+static void *eventfd_then_sends(void *ch) {
+    uint64_t v;
+    CHECK_EQ(read(late_pipe, &v, sizeof v), sizeof v);
+    CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+    return NULL;
+}
+
+/* Another process rings. */
+static void live_eventfd(void) {
+    late_pipe = eventfd(0, EFD_CLOEXEC);
+    CHECK(late_pipe >= 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        uint64_t one = 1;
+        nap(LONG_MS);
+        _exit(write(late_pipe, &one, sizeof one) == sizeof one ? 0 : 1);
+    }
+    help_by_thread(eventfd_then_sends);
+    CHECK_EQ(waitpid(pid, NULL, 0), pid);
+}
+
+static void *sends_hosted(void *ch) {
+    return receiver(ch);
+}
+
+static void live_hosted(void) {
+    CCChan *ch = named_channel("alarm", 0);
+    CCTask task = start("sleeper", sleeps_then_sends, ch);
+    CHECK_EQ(cc_hosted_call(sends_hosted, ch, NULL, NULL), 0);
+    join(task);
+}
+
+static void *shuts_down(void *unused) {
+    (void)cc_runtime_shutdown(LONG_MS);
+    return unused;
+}
+
+/* Another thread's shutdown ends the wait in the end. */
+static void live_shutdown_elsewhere(void) {
+    pthread_t thread;
+    CCTask task = start("reader", receiver, named_channel("never", 0));
+    CHECK_EQ(pthread_create(&thread, NULL, shuts_down, NULL), 0);
+    join(task);
+    pthread_join(thread, NULL);
+}
+
+static void *holds_out(void *ch) {
+    CC_SHIELD {
+        receiver(ch);
+    }
+    return NULL;
+}
+
+static void live_grace(void) {
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.root = true, .grace_ms = LONG_MS});
+    CHECK(n != NULL);
+    CHECK_EQ(cc_nursery_spawn(n, holds_out, named_channel("never", 0)), 0);
+    CHECK_EQ(cc_nursery_cancel(n), 0);
+    (void)cc_nursery_wait(n);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+/* Deadlines that have passed when the wait begins: nobody is ever asleep for long, but often. */
+static void *waits_in_vain(void *ch) {
+    uint64_t v, until = cc_now_ns() + LONG_MS * UINT64_C(1000000);
+    while (cc_now_ns() < until) {
+        (void)cc_chan_recv_until(ch, &v, sizeof v, cc_after_ms(0));
+        (void)cc_chan_recv_until(ch, &v, sizeof v, cc_after_ms(1));
+    }
+    return NULL;
+}
+
+static void live_due_deadlines(void) {
+    join(start("hasty", waits_in_vain, named_channel("never", 0)));
+}
+
 static const struct shape_case live_shapes[] = {
     {"timer", live_timer, {0}},
     {"deadline", live_deadline, {0}},
@@ -484,6 +657,13 @@ static const struct shape_case live_shapes[] = {
     {"thread with a deadline", live_thread_with_deadline, {0}},
     {"computation", live_computation, {0}},
     {"shutdown", live_shutdown, {0}},
+    {"condition of a thread", live_condition, {0}},
+    {"timerfd", live_timerfd, {0}},
+    {"eventfd", live_eventfd, {0}},
+    {"hosted call", live_hosted, {0}},
+    {"shutdown elsewhere", live_shutdown_elsewhere, {0}},
+    {"grace period", live_grace, {0}},
+    {"deadlines that are due", live_due_deadlines, {0}},
 };
 
 enum {

@@ -1,0 +1,194 @@
+/* held.c - watches the calls that lock and unlock pthread mutexes.
+ *
+ * What a fiber has locked is in a table, with the ticket of its state word, which grows with every wait: if it is
+ * another one at the unlock, the fiber has waited meanwhile.
+ *
+ * HELD-1  A lock is written down after it was taken and struck out before it is given back: nobody else's entry for
+ *         the same mutex can be there in between.
+ * HELD-2  OS threads are passed through: they may wait as they like.
+ * HELD-3  Each place that locks is reported once; and once more if the mutex then is unlocked on another thread, which
+ *         is worse.
+ */
+#include "diag/held.h"
+
+#include "base/fatal.h"
+#include "diag/describe.h"
+#include "diag/diag.h"
+#include "diag/dump.h"
+#include "plat/hook.h"
+#include "plat/symbol.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+enum { HELD_MAX = 4096, SITES_MAX = 256 };
+
+struct held {
+    const pthread_mutex_t *mutex; /* NULL: free */
+    struct fiber *fiber;
+    CCFiberId id; /* of the fiber: its record may get another tenant */
+    uint64_t ticket;
+    const void *site;
+    int thread;
+    unsigned depth; /* of a recursive one */
+};
+
+static struct {
+    struct lock lock;
+    _Atomic unsigned used; /* entries beyond were never used */
+    struct held held[HELD_MAX];
+    unsigned sites;
+    const void *site[SITES_MAX];
+} table;
+
+enum { LOCK, TRYLOCK, TIMEDLOCK, CLOCKLOCK, UNLOCK, HOOKS };
+static struct hooked_call hooks[HOOKS];
+
+/* ---- the table ---- */
+
+static struct held *find_locked(const pthread_mutex_t *mutex) {
+    for (unsigned i = 0; i < cc__get(&table.used); i++)
+        if (table.held[i].mutex == mutex) return &table.held[i];
+    return NULL;
+}
+
+static void note(pthread_mutex_t *mutex, const void *site) {
+    struct fiber *f = cc__sched_current(cc__worker());
+    if (f == NULL) return;
+    cc__lock_take(&table.lock);
+    struct held *h = find_locked(mutex);
+    if (h != NULL && h->id == cc__pool_id(f)) {
+        h->depth++;
+    } else {
+        /* One that is there was left behind: by a fiber that ended with it, or unlocked it unseen. */
+        if (h == NULL) h = find_locked(NULL);
+        unsigned used = cc__get(&table.used);
+        if (h == NULL && used < HELD_MAX) {
+            h = &table.held[used];
+            cc__set(&table.used, used + 1);
+        }
+        if (h != NULL)
+            *h = (struct held){mutex, f, cc__pool_id(f), cc__get(&f->word) & WORD_TICKET, site, cc__thread_id(), 1};
+    }
+    cc__lock_release(&table.lock);
+}
+
+/* True: the fiber's last hold on it, which is over now. */
+static bool strike_out(const pthread_mutex_t *mutex, struct fiber *f, struct held *was) {
+    bool last = false;
+    cc__lock_take(&table.lock);
+    struct held *h = find_locked(mutex);
+    if (h != NULL) {
+        *was = *h;
+        last = h->id != cc__pool_id(f) || --h->depth == 0;
+        if (last) h->mutex = NULL;
+    }
+    cc__lock_release(&table.lock);
+    return last && was->id == cc__pool_id(f);
+}
+
+static bool is_new(const void *site, bool moved) {
+    site = (const char *)site + moved; /* no two calls return to neighbouring addresses */
+    cc__lock_take(&table.lock);
+    bool known = table.sites == SITES_MAX;
+    for (unsigned i = 0; i < table.sites && !known; i++) known = table.site[i] == site;
+    if (!known) table.site[table.sites++] = site;
+    cc__lock_release(&table.lock);
+    return !known;
+}
+
+/* ---- what is said ---- */
+
+static void report(const struct held *was, uint64_t waits, bool moved, const void *unlocked_at) {
+    struct out out = {0};
+    char who[96], locked[400], unlocked[400];
+    cc__describe_tenant(was->fiber, who, sizeof who);
+    cc__symbol_text(was->site, locked, sizeof locked);
+    cc__symbol_text(unlocked_at, unlocked, sizeof unlocked);
+    cc__dump_begin();
+    cc__out(&out, "ccc: locks: %s held pthread mutex %p across %llu waits%s\n", who, (const void *)was->mutex,
+            (unsigned long long)waits, moved ? ", and has unlocked it on another OS thread, which is undefined" : "");
+    cc__out(&out, "    locked by %s\n    unlocked by %s\n", locked, unlocked);
+    cc__out(&out, "    a CCMutex may be held across waits; this is said once of each place that locks\n");
+    cc__out_flush(&out);
+    cc__dump_end();
+}
+
+void cc__held_print(struct out *out, struct fiber *f) {
+    for (unsigned i = 0; i < cc__get(&table.used); i++) {
+        cc__lock_take(&table.lock);
+        struct held h = table.held[i];
+        cc__lock_release(&table.lock);
+        if (h.mutex == NULL || h.id != cc__pool_id(f)) continue;
+        char locked[400];
+        cc__symbol_text(h.site, locked, sizeof locked);
+        cc__out(out, "      holds pthread mutex %p, locked by %s\n", (const void *)h.mutex, locked);
+    }
+}
+
+/* ---- instead of the C library's ---- */
+
+typedef int (*lock_fn)(pthread_mutex_t *);
+typedef int (*timed_fn)(pthread_mutex_t *, const struct timespec *);
+typedef int (*clock_fn)(pthread_mutex_t *, clockid_t, const struct timespec *);
+
+/* 0, or the last holder of a robust one has died: it is ours. */
+static bool taken(int rc) {
+    return rc == 0 || rc == EOWNERDEAD;
+}
+
+static int watched_lock(pthread_mutex_t *mutex) {
+    int rc = ((lock_fn)(uintptr_t)hooks[LOCK].original)(mutex);
+    if (taken(rc)) note(mutex, __builtin_return_address(0));
+    return rc;
+}
+
+static int watched_trylock(pthread_mutex_t *mutex) {
+    int rc = ((lock_fn)(uintptr_t)hooks[TRYLOCK].original)(mutex);
+    if (taken(rc)) note(mutex, __builtin_return_address(0));
+    return rc;
+}
+
+static int watched_timedlock(pthread_mutex_t *mutex, const struct timespec *until) {
+    int rc = ((timed_fn)(uintptr_t)hooks[TIMEDLOCK].original)(mutex, until);
+    if (taken(rc)) note(mutex, __builtin_return_address(0));
+    return rc;
+}
+
+static int watched_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until) {
+    int rc = ((clock_fn)(uintptr_t)hooks[CLOCKLOCK].original)(mutex, clock, until);
+    if (taken(rc)) note(mutex, __builtin_return_address(0));
+    return rc;
+}
+
+static int watched_unlock(pthread_mutex_t *mutex) {
+    lock_fn unlock = (lock_fn)(uintptr_t)hooks[UNLOCK].original;
+    struct fiber *f = cc__sched_current(cc__worker());
+    struct held was;
+    if (f == NULL || !strike_out(mutex, f, &was)) return unlock(mutex);
+    uint64_t waits = ((cc__get(&f->word) & WORD_TICKET) - was.ticket) / WORD_TICKET_ONE;
+    bool moved = was.thread != cc__thread_id();
+    const void *here = __builtin_return_address(0);
+    int rc = unlock(mutex);
+    if ((waits != 0 || moved) && is_new(was.site, moved)) report(&was, waits, moved, here);
+    return rc;
+}
+
+static struct hooked_call hooks[HOOKS] = {
+    [LOCK] = {"pthread_mutex_lock", (const void *)watched_lock, NULL},
+    [TRYLOCK] = {"pthread_mutex_trylock", (const void *)watched_trylock, NULL},
+    [TIMEDLOCK] = {"pthread_mutex_timedlock", (const void *)watched_timedlock, NULL},
+    [CLOCKLOCK] = {"pthread_mutex_clocklock", (const void *)watched_clocklock, NULL},
+    [UNLOCK] = {"pthread_mutex_unlock", (const void *)watched_unlock, NULL},
+};
+
+static void watch(void) {
+    if (cc__hook_install(hooks, HOOKS) < 0)
+        cc__warn("CC_DEBUG_LOCKS: the program is linked statically: calls of pthread_mutex_lock cannot be watched");
+}
+
+void cc__diag_watch_locks(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch);
+}

@@ -1,0 +1,130 @@
+/* stall.c - a fiber that keeps its worker is named, once for each time; one that pauses is not. */
+#include "child.h"
+#include "where.h"
+
+#include <ccc/ccc.h>
+
+#include <time.h>
+
+enum { LONG_MS = 900 }; /* looked at every 100 ms; a stall that is told of has lasted 300 to 500 */
+
+static struct child child;
+
+static long times(const char *text, const char *word) {
+    long n = 0;
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at += strlen(word)) n++;
+    return n;
+}
+
+static void check_said(const char *text, long expected) {
+    long n = times(child.output, text);
+    if (n != expected) {
+        printf("said %ld times and not %ld: %s\n", n, expected, text);
+        show_child(&child);
+    }
+    CHECK_EQ(n, expected);
+}
+
+static void join(const char *name, CCTaskFn fn) {
+    CCTask task;
+    CHECK_EQ(cc_spawn(&task, fn, NULL, &(CCSpawnOptions){.name = name}), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+}
+
+static void run(void (*body)(void *)) {
+    if (under_valgrind()) SKIP("valgrind runs one thread at a time: all of them stall");
+    setenv("CC_STALL_MS", "300", 1);
+    run_child(&child, body, NULL);
+    bool good = WIFEXITED(child.status) && WEXITSTATUS(child.status) == 0;
+    if (!good) show_child(&child);
+    CHECK(good);
+}
+
+static __attribute__((noinline)) void compute_for(uint64_t ms) {
+    uint64_t until = cc_now_ns() + ms * 1000000;
+    while (cc_now_ns() < until) {
+    }
+}
+
+/* ---- stalls ---- */
+
+static void *computes(void *unused) {
+    compute_for(LONG_MS);
+    return unused;
+}
+
+static void one_computes(void *unused) {
+    (void)unused;
+    join("hog", computes);
+}
+
+TEST(a_computation_is_named_once) {
+    run(one_computes);
+    check_said("ccc: stall:", 1);
+    check_said("'hog' has kept worker", 1);
+    if (!UNDER_TSAN && !under_qemu()) CHECK(said(&child, "compute_for")); /* elsewhere its thread may not answer */
+}
+
+static void *blocks(void *unused) {
+    struct timespec ts = {.tv_nsec = LONG_MS * 1000000L};
+    while (nanosleep(&ts, &ts) != 0) {
+    }
+    return unused;
+}
+
+static void one_blocks(void *unused) {
+    (void)unused;
+    join("sleeper", blocks);
+}
+
+TEST(a_system_call_is_named) {
+    run(one_blocks);
+    check_said("ccc: stall:", 1);
+    check_said("'sleeper' has kept worker", 1);
+    if (!UNDER_TSAN && !under_qemu()) CHECK(said(&child, "is blocked in a system call") && said(&child, "blocks"));
+}
+
+static void *computes_twice(void *unused) {
+    compute_for(LONG_MS);
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    compute_for(LONG_MS);
+    return unused;
+}
+
+static void one_computes_twice(void *unused) {
+    (void)unused;
+    join("hog", computes_twice);
+}
+
+TEST(a_second_stall_is_named_again) {
+    run(one_computes_twice);
+    check_said("'hog' has kept worker", 2);
+}
+
+/* ---- no stalls ---- */
+
+static void *pauses(void *unused) {
+    uint64_t until = cc_now_ns() + LONG_MS * UINT64_C(1000000);
+    while (cc_now_ns() < until) cc_yield();
+    return unused;
+}
+
+static void one_pauses(void *unused) {
+    (void)unused;
+    join("polite", pauses);
+}
+
+TEST(one_that_yields_is_not_named) {
+    run(one_pauses);
+    check_said("ccc: stall:", 0);
+}
+
+static void one_computes_unwatched(void *unused) {
+    setenv("CC_DEBUG_STALL", "0", 1);
+    one_computes(unused);
+}
+
+TEST(nothing_is_said_when_it_is_off) {
+    run(one_computes_unwatched);
+    check_said("ccc: stall:", 0);
+}
