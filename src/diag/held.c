@@ -185,7 +185,7 @@ static struct hooked_call hooks[HOOKS] = {
 
 static void watch(void) {
     if (cc__hook_install(hooks, HOOKS) < 0)
-        cc__warn("CC_DEBUG_LOCKS: the program is linked statically: calls of pthread_mutex_lock cannot be watched");
+        cc__warn("CC_DEBUG_LOCKS: pthread_mutex_lock is linked into the program: its calls cannot be watched");
 }
 
 void cc__diag_watch_locks(void) {

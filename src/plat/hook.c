@@ -128,7 +128,10 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
     install->any_tables |= program; /* the kernel's own module has some in every process */
     if (!program && contains(info, (const void *)cc__hook_install)) return 0;
     for (unsigned i = 0; i < install->count; i++)
-        if (install->hooks[i].original != NULL && contains(info, install->hooks[i].original)) return 0;
+        if (install->hooks[i].original != NULL && contains(info, install->hooks[i].original)) {
+            if (program) install->any_tables = false; /* as with a sanitizer's own: it calls them directly */
+            return 0;
+        }
     if (strstr(info->dlpi_name, "/ld-") != NULL || strstr(info->dlpi_name, "linux-vdso") != NULL) return 0;
     rewrite_all(install, info, &t, t.calls, t.calls_size);
     rewrite_all(install, info, &t, t.others, t.others_size);

@@ -12,7 +12,8 @@ struct hooked_call {
     void *original; /* filled in; NULL: there is no such function */
 };
 
-/* Returns how many entries were rewritten; -1: the program is linked statically, there are no tables. The originals'
+/* Returns how many entries were rewritten; -1: the functions are part of the program, which calls them
+ * directly. The originals'
  * own module, the dynamic linker and this library, where it is a module of its own, call as before. Once. */
 int cc__hook_install(struct hooked_call *hooks, unsigned count);
 
