@@ -24,7 +24,7 @@ awk -v work="$work" '
     in_block && file != "" && !/^\.\.\.$/ { print > file }' "$@"
 
 normalise() {
-    sed -E -e 's/^ +//' -e 's/, and others$//' -e 's/[0-9]+ in its/N in its/g' -e 's/0x[0-9a-f]+/0x/g' -e 's/fiber [0-9]+\.[0-9]+/fiber N/g' -e 's/\.c:[0-9]+/.c:N/g' \
+    sed -E -e 's/^ +//' -e 's/, and others$//' -e 's/[0-9]+ in its/N in its/g' -e 's/[0-9]+ timers?/N timers/g' -e 's/0x[0-9a-f]+/0x/g' -e 's/fiber [0-9]+\.[0-9]+/fiber N/g' -e 's/\.c:[0-9]+/.c:N/g' \
         -e 's/thread [0-9]+/thread N/g' -e 's/worker [0-9]+/worker N/g' -e 's/[0-9]+ turns?/N turns/g' \
         -e 's/for [0-9.e-]+ (to [0-9.e-]+ )?s/for N s/g' -e 's/in [0-9.]+ s/in N s/g' "$1"
 }

@@ -168,7 +168,7 @@ int cc__dump_text(struct out *out) {
     cc__out(out, "ccc: dump: %u worker%s, %llu fiber%s\n", workers, cc__out_s(workers), fibers, cc__out_s(fibers));
     cc__dump_workers(out);
     cc__dump_nurseries(out);
-    (void)cc__lost_print(out); /* before anything is written down that it would find */
+    (void)cc__lost_print(out, false); /* before anything is written down that it would find */
     int rc = cc__survey_take(&survey, true);
     if (rc == 0) {
         cc__dump_fibers(out, &survey, print_held);

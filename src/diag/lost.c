@@ -309,13 +309,18 @@ static const char *search(struct search *s, uintptr_t below) {
 
 /* A worker that only looked around spoils a search (LOST-2); the next one may succeed. They do so a few times after they
  * ran out of work, at growing intervals. */
-static CC_NOINLINE unsigned look(struct out *out, uintptr_t below) {
-    uint64_t until = cc__clock_now() + PATIENCE_NS;
+static CC_NOINLINE unsigned look(struct out *out, uint64_t patience, uintptr_t below) {
+    uint64_t until = cc__clock_now() + patience;
     const char *why = "a fiber or another thread runs";
     unsigned n = 0;
     for (bool again = true; again;) {
         uint64_t epoch = cc__idle_epoch();
-        struct search *s = cc__deadlock_quiet() ? cc__mem_alloc(sizeof *s) : NULL;
+        if (!cc__deadlock_quiet()) {
+            again = cc__clock_now() < until;
+            if (again) cc__thread_nap(1000 * 1000);
+            continue;
+        }
+        struct search *s = cc__mem_alloc(sizeof *s);
         if (s == NULL) break;
         const char *failed = search(s, below);
         bool undisturbed = cc__idle_epoch() == epoch;
@@ -329,11 +334,12 @@ static CC_NOINLINE unsigned look(struct out *out, uintptr_t below) {
     return n;
 }
 
-CC_NOINLINE unsigned cc__lost_print(struct out *out) {
+CC_NOINLINE unsigned cc__lost_print(struct out *out, bool patient) {
 #if defined(CC_ASAN) || defined(CC_TSAN)
     cc__out(out, "fibers that can never go on are not looked for under a sanitizer, whose memory has no end\n");
+    (void)patient;
     return 0;
 #endif
     __builtin_unwind_init(); /* what callers keep in registers is in this frame, which counts */
-    return look(out, cc__frame_here());
+    return look(out, patient ? PATIENCE_NS : 0, cc__frame_here());
 }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 /* Writes down those of which it can be proved; the caller is inside the runtime and nothing else moves. Says why if it
- * cannot be told. Returns how many. */
-unsigned cc__lost_print(struct out *out);
+ * cannot be told; patient: after some seconds of trying. Returns how many. */
+unsigned cc__lost_print(struct out *out, bool patient);
 
 #endif

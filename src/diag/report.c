@@ -23,7 +23,7 @@ void cc__diag_leaks(const char *when) {
     cc__out(&out, "ccc: leaks: %llu task%s not ended %s\n", (unsigned long long)active, active == 1 ? " has" : "s have",
             when);
     if (active != 0) {
-        (void)cc__lost_print(&out);
+        (void)cc__lost_print(&out, true);
         if (cc__survey_take(&survey, true) == 0) {
             cc__dump_fibers(&out, &survey, NULL);
             cc__survey_free(&survey);

@@ -38,8 +38,11 @@ static void add(struct shape *shape, const struct view *v) {
     memcpy(shape->named[at].name, v->name, sizeof v->name);
 }
 
-static int larger_first(const void *a, const void *b) {
+/* Those that run, then the largest. */
+static int more_telling_first(const void *a, const void *b) {
     const struct shape *x = a, *y = b;
+    bool x_runs = x->like.state == FIBER_RUNNING, y_runs = y->like.state == FIBER_RUNNING;
+    if (x_runs != y_runs) return x_runs ? -1 : 1;
     if (x->count != y->count) return x->count < y->count ? 1 : -1;
     return x->like.slot < y->like.slot ? -1 : 1; /* the order does not change from dump to dump */
 }
@@ -58,7 +61,7 @@ int cc__survey_take(struct survey *s, bool sample) {
         else
             s->left_out++;
     }
-    qsort(s->shapes, s->count, sizeof *s->shapes, larger_first);
+    qsort(s->shapes, s->count, sizeof *s->shapes, more_telling_first);
     return 0;
 }
 

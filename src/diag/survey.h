@@ -23,7 +23,7 @@ struct shape {
 };
 
 struct survey {
-    struct shape *shapes; /* the largest first */
+    struct shape *shapes; /* those that run, then the largest first */
     unsigned count;
     uint64_t fibers;
     uint64_t now;      /* when it was begun: names of addresses take their time */

@@ -64,7 +64,7 @@ void cc__driver_stalled(struct worker *w, uint64_t ns);
 void cc__driver_asked(void);
 /* diag/: all workers have slept for some 50 ms although tasks have not ended. look 0: the first time; true: ask
  * again. look 1: the same 100 ms later, nobody having woken in between (cc__idle_epoch). Not again before a
- * worker has woken or cc__sysmon_look_again was called; but after a first look that said no, ever more rarely. On the
+ * worker has woken or cc__sysmon_look_again was called; but after a first look that said no, for some seconds, ever more rarely. On the
  * sysmon thread. */
 bool cc__driver_quiet(unsigned look);
 

@@ -3,8 +3,8 @@
  * While all workers are busy it ticks, from 250 us on and ever more slowly up to 10 ms (after which a worker counts as stuck), and looks whether there are
  * enough of them (pressure.c). While some are busy it ticks every 100 ms: a worker that stays in one turn for seconds
  * is reported. (What waits behind a stuck worker is then found by a sleeping one, the watcher of idle.c.) When all
- * have slept for a while and what is to be said about that has been said, it sleeps without end; or, as
- * long as tasks have not ended, for ever longer spans of time.
+ * have slept for a while and what is to be said about that has been said, it sleeps without end; if tasks have not
+ * ended, after some more looks at ever longer intervals, eight seconds in all.
  *
  *   ASLEEP --somebody goes to work--> SLOW --nobody sleeps--> FAST --somebody sleeps for three ticks--> SLOW
  *      ^------------------all sleep, and have been looked at------------------'
@@ -31,8 +31,8 @@
 #define TICK_SLOW (100 * MS)
 #define REST_FIRST (50 * MS)
 #define REST_SECOND (100 * MS)
-#define PAUSE_MIN (250 * MS) /* then ever longer: a thread that ends, or a handler that is removed, says nothing */
-#define PAUSE_MAX (60 * 1000 * MS)
+#define PAUSE_MIN (250 * MS) /* then twice as long: a thread that ends, or a handler that is removed, says nothing */
+#define PAUSE_MAX (4000 * MS)
 enum { QUIET_TICKS = 3 };
 
 struct sysmon cc__sysmon = {.mode = SYSMON_FAST}; /* without the thread nobody nudges */
@@ -147,8 +147,8 @@ static uint64_t rest(struct state *s, uint64_t now) {
         s->looks = unfinished && cc__driver_quiet(0) ? 1 : 2;
         s->rest_since = now;
         if (s->looks == 1) return now + REST_SECOND;
-        if (unfinished) s->retry = now + s->pause;
-        s->pause = s->pause * 2 < PAUSE_MAX ? s->pause * 2 : PAUSE_MAX;
+        if (unfinished && s->pause <= PAUSE_MAX) s->retry = now + s->pause;
+        s->pause *= 2;
     } else if (s->looks == 1) {
         (void)cc__driver_quiet(1);
         s->looks = 2;
