@@ -198,10 +198,10 @@ static uint32_t may_read_back(struct location *l, enum ex_order order) {
 
 uint64_t ex_load(const volatile void *addr, unsigned size, enum ex_order order, const char *at) {
     if (!exploring || current < 0) {
-        if (current >= 0) threads_point(addr, false, "get", at);
+        if (current >= 0) threads_point(addr, false);
         return peek(addr, size);
     }
-    threads_point(addr, false, "get", at);
+    threads_point(addr, false);
     struct location *l = enter(addr, size, false);
     int back = choose_value((int)may_read_back(l, order) + 1);
     struct store *s = at_index(l, l->count - 1 - (uint32_t)back);
@@ -230,7 +230,7 @@ static void append(struct location *l, uint64_t value, enum ex_order order, cons
 }
 
 void ex_store(volatile void *addr, unsigned size, uint64_t value, enum ex_order order, const char *at) {
-    if (current >= 0) threads_point(addr, true, "set", at);
+    if (current >= 0) threads_point(addr, true);
     state_dirty(addr, size);
     if (exploring && current >= 0) {
         note("set", at, addr, value);
@@ -270,7 +270,7 @@ static void rmw(struct location *l, uint64_t value, enum ex_order order) {
 uint64_t ex_rmw(volatile void *addr, unsigned size, enum ex_rmw op, uint64_t operand, enum ex_order order,
                 const char *at) {
     static const char *const names[] = {"swap", "add", "sub", "or", "and"};
-    if (current >= 0) threads_point(addr, true, names[op], at);
+    if (current >= 0) threads_point(addr, true);
     state_dirty(addr, size);
     uint64_t before = peek(addr, size), value = cut(apply(op, before, operand), size);
     if (exploring && current >= 0) {
@@ -297,7 +297,7 @@ static struct store *fails_by(struct location *l, uint64_t expected, enum ex_ord
 
 bool ex_cas(volatile void *addr, unsigned size, uint64_t *expected, uint64_t value, enum ex_order order, bool weak,
             const char *at) {
-    if (current >= 0) threads_point(addr, true, "cas", at);
+    if (current >= 0) threads_point(addr, true);
     uint64_t before = peek(addr, size);
     bool ok = before == *expected;
     if (exploring && current >= 0) {
