@@ -212,3 +212,45 @@ static void lets_both(void) {
 }
 SCENARIO(fiber_rwlock, "a reader and a writer on two workers", .workers = 2, .setup = reader_and_writer,
          .threads = {lets_both}, .no_timer = true);
+
+/* ---- the last reference goes while fibers wait: CHAN-6 ---- */
+
+static void *receives_soon(void *arg) {
+    rc[3] = cc_chan_recv_until(ch, arg, sizeof(uint64_t), cc_after_ms(1));
+    return NULL;
+}
+static void *receives(void *arg) {
+    rc[2] = cc_chan_recv(ch, arg, sizeof(uint64_t));
+    return NULL;
+}
+static void two_receive(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 0);
+    spawn(&task, receives_soon, &got);
+    spawn(&other, receives, &got_too);
+    ex_settle();
+}
+static void frees(void) {
+    cc_chan_free(ch);
+    join(&task);
+    join(&other);
+    EX_CHECK(rc[3] == EPIPE || rc[3] == ETIMEDOUT);
+    EX_EQ(rc[2], EPIPE);
+}
+SCENARIO(chan_free_parked, "CHAN-6: freed while two fibers wait, one of them with a deadline", .workers = 1,
+         .setup = two_receive, .threads = {frees});
+SCENARIO(chan_free_parked_2, "the same, two workers", .workers = 2, .setup = two_receive, .threads = {frees});
+
+static void frees_first(void) {
+    cc_chan_free(ch);
+}
+static void frees_second(void) {
+    cc_chan_free(second);
+    join(&task);
+    EX_EQ(rc[3], 0);
+}
+static void select_alone(void) {
+    select_parked();
+    EX_EQ(cc_task_detach(&other), 0);
+}
+SCENARIO(chan_free_select, "both channels of a select are freed", .workers = 1, .setup = select_alone,
+         .threads = {frees_first, frees_second}, .no_timer = true);
