@@ -115,9 +115,8 @@ void choice_set_length(uint64_t length); /* steps of a typical run */
 /* ---- memory.c ---- */
 
 void memory_begin(void);
-bool memory_shared(const volatile void *addr);
-extern unsigned memory_shared_count;
-extern bool memory_learning; /* notes which locations several threads use */
+bool memory_contended(const volatile void *addr);
+extern bool memory_learning; /* a location turned out to be contended that was not known to be */
 void memory_forget(void);
 
 /* ---- races.c ---- */

@@ -173,7 +173,7 @@ struct result {
     double took;
 };
 
-/* Which locations are shared is learned before anything else, and always the same way. */
+/* Which locations are contended is learned before anything else, and always the same way. */
 static bool learn(struct result *r) {
     enum { ENOUGH = 200, MOST = 2000, FEW = 20 };
     uint64_t length = 0, quiet = 0, n = 0;
@@ -214,7 +214,7 @@ static struct result search(const char *how, uint64_t runs) {
         }
         if (settings.strategy == BY_DFS) {
             if (memory_learning)
-                choice_restart(); /* more is shared than was known */
+                choice_restart(); /* more is contended than was known */
             else if (!choice_next()) {
                 r.complete = true;
                 break;

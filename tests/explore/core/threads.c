@@ -180,7 +180,7 @@ void threads_point(const volatile void *addr, bool writes) {
         in_a_row = 0;
         ex_relax();
     }
-    if (!memory_shared(addr)) return;
+    if (!memory_contended(addr)) return;
     int list[THREADS_MAX];
     int n = list_ready(list, false);
     if (settings.strategy != BY_LEARNING)
