@@ -216,6 +216,31 @@ static void lets_happen(void) {
 SCENARIO(fiber_event, "a fiber parks on an event while a thread sets it", .workers = 1, .setup = about_to_wait,
          .threads = {goes, lets_happen}, .no_timer = true);
 
+/* A fiber wakes another by the long way, in struct wakes, while a thread cancels it. */
+static void *waits_once(void *arg) {
+    rc[3] = cc_event_wait(&happens);
+    return arg;
+}
+static void *sets_when_told(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_event_set(&happens), 0);
+    return arg;
+}
+static void waiter_and_setter(void) {
+    spawn(&task, waits_once, NULL);
+    EX_EQ(cc_task_dup(&task, &other), 0);
+    spawn(&sender, sets_when_told, NULL);
+    ex_settle();
+}
+static void lets_set(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&sender);
+    join(&task);
+    EX_CHECK(rc[3] == 0 || rc[3] == ECANCELED);
+}
+SCENARIO(fiber_event_cancel, "CLAIM-2: a fiber sets an event while a thread cancels the one that waits", .workers = 1,
+         .setup = waiter_and_setter, .threads = {lets_set, cancels}, .no_timer = true);
+
 static void *receives_when_told(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
     rc[3] = cc_chan_recv(ch, arg, sizeof(uint64_t));
