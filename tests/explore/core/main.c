@@ -170,13 +170,14 @@ static const struct scenario *find(const char *name) {
 
 int main(int argc, char **argv) {
     static char beside[4096];
-    const char *names[64];
+    enum { NAMES_MAX = 1024 };
+    static const char *names[NAMES_MAX];
     int count = 0;
     fix_addresses(argv);
     program = argv[0];
     settings = (struct settings){.mode = MODE_WEAK, .preemptions = 2, .stale = 1, .depth = 3, .races = true};
     for (int i = 1; i < argc; i++) {
-        if (argv[i][0] != '-' && count < 64)
+        if (argv[i][0] != '-' && count < NAMES_MAX)
             names[count++] = argv[i];
         else if (!parse(argv[i])) {
             fprintf(
