@@ -68,9 +68,6 @@ void choice_restart(void) {
     frame_count = 0;
 }
 
-uint64_t choice_length(void) {
-    return run_length;
-}
 void choice_set_length(uint64_t length) {
     run_length = length < 1 ? 1 : length;
 }

@@ -5,7 +5,8 @@
  *   races.c     plain accesses: who has written, which race, which touch what was freed
  *   choice.c    the strategies: which thread next, which value: DFS, random, PCT, replay
  *   state.c     the memory of the explored code: saved once, put back before each run
- *   main.c      the command line, the loop over runs, reports
+ *   search.c    one scenario: runs, searches, reports
+ *   main.c      the command line, loading
  */
 #ifndef EXPLORE_CORE_H
 #define EXPLORE_CORE_H
@@ -66,7 +67,7 @@ int threads_add(void (*body)(void), bool daemon);
 /* Runs until nobody can run (set-up) or all that are no daemons have ended. False: a failure. */
 bool threads_run(void);
 /* Before a step that may matter to others. */
-void threads_point(const volatile void *addr, bool writes, const char *what, const char *at);
+void threads_point(const volatile void *addr, bool writes);
 void threads_forget(void);
 bool threads_left_frame(const volatile void *addr);
 extern char failure[1024];
@@ -109,15 +110,13 @@ int choose_thread(char kind, const int *candidates, int n);
 int choose_value(int n);
 /* PCT: the thread was preempted in favour of others for spinning. */
 void choice_lower(int thread);
-uint64_t choice_length(void); /* steps of a typical run */
-void choice_set_length(uint64_t length);
+void choice_set_length(uint64_t length); /* steps of a typical run */
 
 /* ---- memory.c ---- */
 
 void memory_begin(void);
-bool memory_shared(const volatile void *addr);
-extern unsigned memory_shared_count;
-extern bool memory_learning; /* notes which locations several threads use */
+bool memory_contended(const volatile void *addr);
+extern bool memory_learning; /* a location turned out to be contended that was not known to be */
 void memory_forget(void);
 
 /* ---- races.c ---- */
@@ -135,7 +134,30 @@ void state_restore(void);
 void state_dirty(const volatile void *addr, size_t size);
 bool state_freed(const volatile void *addr);
 
-/* ---- main.c ---- */
+/* ---- search.c ---- */
+
+/* What the command line wants. */
+struct wishes {
+    int dfs; /* preemptions; -1: no */
+    uint64_t random, pct, max;
+    double seconds; /* for each search */
+    bool all, list, quiet, show;
+    const char *replay;
+};
+extern struct wishes want;
+extern const struct scenario *scenario; /* the one that is looked at */
+extern const char *library, *program;   /* for the commands that are printed */
+extern const char *const mode_names[];
+extern uint64_t total_runs;
+
+double seconds(void);
+void search_prepare(const struct scenario *s);
+/* True: it went well. */
+bool search_run_once(void);
+/* All that is wanted. False: something is wrong, and was reported. */
+bool search_scenario(const struct scenario *s);
+void report_command(FILE *to); /* that replays the last run */
+void report_lines(void);       /* its last steps */
 
 struct line {
     uint64_t step;

@@ -14,8 +14,9 @@
  *
  * MEMORY-1  Memory always holds the latest store: a read-modify-write, the kernel, and a plain read use that.
  * MEMORY-2  A value in memory that differs from the latest store was written plainly: the history starts anew.
- * MEMORY-3  A location that one thread alone uses, or that nobody writes, is no place to switch. Which ones are
- *           shared is learned from the runs before, and fixed during a run.
+ * MEMORY-3  A location whose accesses are ordered by release and acquire in every run, as those behind a lock are, is no
+ *           place to switch: the switch at what orders them has the same outcome. Which locations are contended is
+ *           learned from the runs before, and fixed during a run.
  */
 #include "core.h"
 
@@ -34,34 +35,27 @@ struct store {
 
 struct location {
     const volatile void *addr;
-    uint8_t readers, writers; /* threads, over all runs */
-    bool shared;
+    bool contended, found; /* two accesses, one of them a write, were not ordered: known before this run; in this one */
     uint32_t run;
     unsigned size;
     uint32_t count; /* stores in this run, the first one included */
     uint32_t last_seq;
+    uint32_t read_at[THREADS_MAX], written_at[THREADS_MAX]; /* by each thread, in this run */
     struct store stores[STORES];
 };
 
 static struct location *table[LOCATIONS];
 static struct location *all;
-static unsigned used, run_number, fresh_shared;
+static unsigned used, run_number, fresh;
 static struct clock fences;
-unsigned memory_shared_count;
 bool memory_learning;
 
 void memory_begin(void) {
     run_number++;
     memset(&fences, 0, sizeof fences);
-    if (fresh_shared == 0) return;
-    fresh_shared = 0;
-    for (unsigned i = 0; i < used; i++) {
-        struct location *l = &all[i];
-        if (l->writers != 0 && __builtin_popcount(l->readers | l->writers) > 1 && !l->shared) {
-            l->shared = true;
-            memory_shared_count++;
-        }
-    }
+    if (fresh == 0) return;
+    fresh = 0;
+    for (unsigned i = 0; i < used; i++) all[i].contended = all[i].found;
 }
 
 static struct location *last; /* found */
@@ -82,14 +76,14 @@ static struct location *find(const volatile void *addr) {
 
 void memory_forget(void) {
     memset(table, 0, sizeof table);
-    used = memory_shared_count = fresh_shared = 0;
+    used = fresh = 0;
     free(all);
     all = NULL;
     last = NULL;
 }
 
-bool memory_shared(const volatile void *addr) {
-    return settings.strategy == BY_LEARNING || settings.strategy == BY_REPLAY || find(addr)->shared;
+bool memory_contended(const volatile void *addr) {
+    return settings.strategy == BY_LEARNING || settings.strategy == BY_REPLAY || find(addr)->contended;
 }
 
 static uint64_t peek(const volatile void *addr, unsigned size) {
@@ -134,28 +128,39 @@ static void begin_history(struct location *l, uint64_t value) {
     l->stores[0].thread = NOBODY;
 }
 
+/* Whether an access of another thread is not ordered before this one. */
+static bool is_contended(const struct location *l, const struct vthread *t, bool writes) {
+    for (int i = 0; i < THREADS_MAX; i++) {
+        if (i == current) continue;
+        if (l->written_at[i] > t->ordered.at[i] || (writes && l->read_at[i] > t->ordered.at[i])) return true;
+    }
+    return false;
+}
+
 /* The location as of this step, its history up to date. */
 static struct location *enter(const volatile void *addr, unsigned size, bool writes) {
     if (state_freed(addr)) ex_fail("an atomic access to memory that was freed (%p)", (const void *)addr);
     if (threads_left_frame(addr))
         ex_fail("an atomic access to a frame that its thread has left (%p)", (const void *)addr);
     struct location *l = find(addr);
-    uint8_t bit = (uint8_t)(1u << current), before = (uint8_t)(l->readers | l->writers);
-    if ((before & bit) == 0 || (writes && (l->writers & bit) == 0)) {
-        *(writes ? &l->writers : &l->readers) |= bit;
-        uint8_t after = (uint8_t)(l->readers | l->writers);
-        if (!l->shared && l->writers != 0 && __builtin_popcount(after) > 1) fresh_shared++, memory_learning = true;
-    }
     uint64_t value = peek(addr, size);
     if (l->run != run_number) {
         l->run = run_number;
+        memset(l->read_at, 0, sizeof l->read_at);
+        memset(l->written_at, 0, sizeof l->written_at);
         begin_history(l, value);
     } else if (at_index(l, l->count - 1)->value != value || l->size != size) {
         begin_history(l, value);
     }
     l->size = size;
     struct vthread *t = &threads[current];
+    if (!l->found && is_contended(l, t, writes)) {
+        l->found = true;
+        fresh++;
+        memory_learning = true;
+    }
     t->ordered.at[current] = ++t->seen.at[current];
+    (writes ? l->written_at : l->read_at)[current] = t->ordered.at[current];
     return l;
 }
 
@@ -198,10 +203,10 @@ static uint32_t may_read_back(struct location *l, enum ex_order order) {
 
 uint64_t ex_load(const volatile void *addr, unsigned size, enum ex_order order, const char *at) {
     if (!exploring || current < 0) {
-        if (current >= 0) threads_point(addr, false, "get", at);
+        if (current >= 0) threads_point(addr, false);
         return peek(addr, size);
     }
-    threads_point(addr, false, "get", at);
+    threads_point(addr, false);
     struct location *l = enter(addr, size, false);
     int back = choose_value((int)may_read_back(l, order) + 1);
     struct store *s = at_index(l, l->count - 1 - (uint32_t)back);
@@ -230,7 +235,7 @@ static void append(struct location *l, uint64_t value, enum ex_order order, cons
 }
 
 void ex_store(volatile void *addr, unsigned size, uint64_t value, enum ex_order order, const char *at) {
-    if (current >= 0) threads_point(addr, true, "set", at);
+    if (current >= 0) threads_point(addr, true);
     state_dirty(addr, size);
     if (exploring && current >= 0) {
         note("set", at, addr, value);
@@ -270,7 +275,7 @@ static void rmw(struct location *l, uint64_t value, enum ex_order order) {
 uint64_t ex_rmw(volatile void *addr, unsigned size, enum ex_rmw op, uint64_t operand, enum ex_order order,
                 const char *at) {
     static const char *const names[] = {"swap", "add", "sub", "or", "and"};
-    if (current >= 0) threads_point(addr, true, names[op], at);
+    if (current >= 0) threads_point(addr, true);
     state_dirty(addr, size);
     uint64_t before = peek(addr, size), value = cut(apply(op, before, operand), size);
     if (exploring && current >= 0) {
@@ -297,7 +302,7 @@ static struct store *fails_by(struct location *l, uint64_t expected, enum ex_ord
 
 bool ex_cas(volatile void *addr, unsigned size, uint64_t *expected, uint64_t value, enum ex_order order, bool weak,
             const char *at) {
-    if (current >= 0) threads_point(addr, true, "cas", at);
+    if (current >= 0) threads_point(addr, true);
     uint64_t before = peek(addr, size);
     bool ok = before == *expected;
     if (exploring && current >= 0) {

@@ -10,7 +10,6 @@
 #include "core.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,16 +172,15 @@ static void next(void) {
     go_to(list[choose_thread('b', list, n)]);
 }
 
-void threads_point(const volatile void *addr, bool writes, const char *what, const char *at) {
+void threads_point(const volatile void *addr, bool writes) {
     if (++steps > STEPS_MAX && exploring)
         ex_fail("more than %d steps: nothing moves, or too big a scenario", STEPS_MAX);
-    (void)what, (void)at;
     if (!exploring) return;
     if (++in_a_row > PATIENCE) {
         in_a_row = 0;
         ex_relax();
     }
-    if (!memory_shared(addr)) return;
+    if (!memory_contended(addr)) return;
     int list[THREADS_MAX];
     int n = list_ready(list, false);
     if (settings.strategy != BY_LEARNING)
@@ -223,7 +221,7 @@ void ex_relax(void) {
 }
 
 void ex_futex_wait(const volatile void *word, uint32_t expected, uint64_t until) {
-    threads_point(word, false, "futex_wait", "");
+    threads_point(word, false);
     uint32_t value;
     memcpy(&value, (const void *)word, sizeof value);
     note("futex_wait", "", word, value);

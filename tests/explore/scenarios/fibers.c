@@ -1,14 +1,13 @@
-/* fibers.c - channels and selects between fibers, and between fibers and OS threads: claims by store, hand-over inside
- * the biased lock, homes, timers, cancellation.
+/* fibers.c - channels between fibers, and between fibers and OS threads: claims by store, hand-over inside the biased
+ * lock, homes, timers, cancellation.
  */
 #include "chan/chan.h"
 #include "explore.h"
-#include "lock/lobby.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
 
-static CCChan *ch, *second;
+static CCChan *ch;
 static CCTask task, other;
 static CCEvent go;
 static uint64_t got, got_too;
@@ -217,6 +216,31 @@ static void lets_happen(void) {
 SCENARIO(fiber_event, "a fiber parks on an event while a thread sets it", .workers = 1, .setup = about_to_wait,
          .threads = {goes, lets_happen}, .no_timer = true);
 
+/* A fiber wakes another by the long way, in struct wakes, while a thread cancels it. */
+static void *waits_once(void *arg) {
+    rc[3] = cc_event_wait(&happens);
+    return arg;
+}
+static void *sets_when_told(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_event_set(&happens), 0);
+    return arg;
+}
+static void waiter_and_setter(void) {
+    spawn(&task, waits_once, NULL);
+    EX_EQ(cc_task_dup(&task, &other), 0);
+    spawn(&sender, sets_when_told, NULL);
+    ex_settle();
+}
+static void lets_set(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&sender);
+    join(&task);
+    EX_CHECK(rc[3] == 0 || rc[3] == ECANCELED);
+}
+SCENARIO(fiber_event_cancel, "CLAIM-2: a fiber sets an event while a thread cancels the one that waits", .workers = 1,
+         .setup = waiter_and_setter, .threads = {lets_set, cancels}, .no_timer = true);
+
 static void *receives_when_told(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
     rc[3] = cc_chan_recv(ch, arg, sizeof(uint64_t));
@@ -295,192 +319,3 @@ static void home_got(void) {
 }
 SCENARIO(home_park, "HOME-1: a fiber parks at home while a thread sends", .workers = 1, .setup = home_waiting,
          .threads = {calls_home, sends_from_outside}, .check = home_got, .no_timer = true);
-
-/* ---- select ---- */
-
-static void *selects(void *arg) {
-    (void)arg;
-    size_t chosen;
-    CCCase cases[] = {CC_RECV(ch, &got, NULL), CC_RECV(second, &got_too, NULL)};
-    rc[3] = cc_select(cases, 2, CC_FOREVER, &chosen);
-    return NULL;
-}
-static void select_parked(void) {
-    ch = cc_chan_create(sizeof(uint64_t), 0);
-    second = cc_chan_create(sizeof(uint64_t), 0);
-    spawn(&task, selects, NULL);
-    EX_EQ(cc_task_dup(&task, &other), 0);
-    ex_settle();
-}
-static void tries_first(void) {
-    uint64_t value = 1;
-    rc[0] = cc_chan_send_try(ch, &value, sizeof value);
-}
-static void tries_second(void) {
-    uint64_t value = 10;
-    rc[1] = cc_chan_send_try(second, &value, sizeof value);
-    join(&task);
-}
-static void one_arm(void) {
-    EX_EQ(got, rc[0] == 0 ? 1 : 0);
-    EX_EQ(got_too, rc[1] == 0 ? 10 : 0);
-    EX_EQ((rc[0] == 0) + (rc[1] == 0), 1);
-}
-SCENARIO(fiber_select, "SELECT-2: two threads at the two arms of a parked fiber", .workers = 1, .setup = select_parked,
-         .threads = {tries_first, tries_second}, .check = one_arm, .no_timer = true);
-static void one_or_cancelled(void) {
-    EX_EQ(rc[0] == 0, rc[3] == 0);
-    EX_EQ(got, rc[0] == 0 ? 1 : 0);
-}
-static void tries_first_joins(void) {
-    tries_first();
-    join(&task);
-}
-SCENARIO(fiber_select_cancel, "an arm and a canceller", .workers = 1, .setup = select_parked,
-         .threads = {tries_first_joins, cancels}, .check = one_or_cancelled, .no_timer = true);
-static void *selects_join(void *arg) {
-    size_t chosen;
-    CCCase cases[] = {CC_JOIN(arg, NULL, NULL), CC_RECV(second, &got_too, NULL)};
-    EX_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
-    rc[3] = (int)chosen;
-    if (chosen == 1) EX_EQ(cc_task_join(arg, NULL), 0);
-    return NULL;
-}
-static void *ends_when_told(void *arg) {
-    EX_EQ(cc_event_wait(&go), 0);
-    return arg;
-}
-static void select_join_parked(void) {
-    second = cc_chan_create(sizeof(uint64_t), 0);
-    spawn(&sender, ends_when_told, NULL);
-    spawn(&task, selects_join, &sender);
-    ex_settle();
-}
-static void ends_it(void) {
-    EX_EQ(cc_event_set(&go), 0);
-}
-static void join_or_value(void) {
-    EX_EQ(rc[1] == 0, rc[3] == 1);
-}
-SCENARIO(fiber_select_join, "the end of a task and a value", .workers = 1, .setup = select_join_parked,
-         .threads = {ends_it, tries_second}, .check = join_or_value, .no_timer = true);
-
-/* ---- a mutex in a cold room ---- */
-
-static CCMutex mutex;
-static int guarded;
-static void *cools(void *arg) {
-    (void)arg;
-    for (int i = 0; i < 4200; i++) {
-        EX_EQ(cc_mutex_lock(&mutex), 0);
-        EX_EQ(cc_mutex_unlock(&mutex), 0);
-    }
-    return NULL;
-}
-static void cold_room(void) {
-    EX_EQ(cc_run(cools, NULL, NULL), 0);
-    ex_settle();
-    EX_CHECK(cc__get(&cc__lobby_of(&mutex)->cold));
-    cc__set(&cc__lobby_of(&mutex)->vain, 8); /* nobody spins */
-}
-static void locks_and_adds(void) {
-    EX_EQ(cc_mutex_lock(&mutex), 0);
-    guarded++;
-    EX_EQ(cc_mutex_unlock(&mutex), 0);
-}
-static void added(void) {
-    EX_EQ(guarded, 2);
-}
-SCENARIO(mutex_cold, "an unlock in a cold room and one who waits", .workers = 1, .setup = cold_room,
-         .threads = {locks_and_adds, locks_and_adds}, .check = added, .no_timer = true);
-
-/* ---- tasks in a channel, and a pool ---- */
-
-static void *ends_with(void *arg) {
-    EX_EQ(cc_event_wait(&go), 0);
-    return arg;
-}
-static void ordered(void) {
-    CCChanConfig config = {.capacity = 2, .ordered = true};
-    ch = cc_chan_create_ex(&config);
-    spawn(&task, ends_with, &got);
-    spawn(&other, ends_with, &got_too);
-    ex_settle();
-}
-static void sends_tasks(void) {
-    EX_EQ(cc_chan_send_task(ch, &task), 0);
-    EX_EQ(cc_chan_send_task(ch, &other), 0);
-    EX_EQ(cc_chan_close(ch), 0);
-}
-static void receives_tasks(void) {
-    void *result = NULL;
-    EX_EQ(cc_chan_recv_task(ch, &result), 0);
-    EX_CHECK(result == &got);
-    EX_EQ(cc_chan_recv_task(ch, &result), 0);
-    EX_CHECK(result == &got_too);
-    EX_EQ(cc_chan_recv_task(ch, &result), EPIPE);
-}
-SCENARIO(chan_ordered, "results in the order of sending", .workers = 1, .setup = ordered,
-         .threads = {sends_tasks, receives_tasks, ends_it}, .no_timer = true);
-
-static int created;
-static int create_or_not(void *item, void *context) {
-    (void)context;
-    if (++created == 1) return EIO;
-    *(uint64_t *)item = 7;
-    return 0;
-}
-static void pool_of_one(void) {
-    CCChanConfig config = {.elem_size = sizeof(uint64_t), .capacity = 1, .on_create = create_or_not};
-    ch = cc_chan_create_ex(&config);
-}
-static void takes_and_gives(int who) {
-    uint64_t item = 0;
-    rc[who] = cc_chan_recv(ch, &item, sizeof item);
-    EX_CHECK(rc[who] == 0 || rc[who] == EIO);
-    if (rc[who] != 0) return;
-    EX_EQ(item, 7);
-    EX_EQ(cc_chan_send(ch, &item, sizeof item), 0);
-}
-static void pool_a(void) {
-    takes_and_gives(0);
-}
-static void pool_b(void) {
-    takes_and_gives(1);
-}
-static void one_failed(void) {
-    EX_EQ((rc[0] == 0) + (rc[1] == 0), 1);
-}
-SCENARIO(chan_pool, "a pool whose first item cannot be made: whoever waits tries", .setup = pool_of_one,
-         .threads = {pool_a, pool_b}, .check = one_failed);
-
-/* ---- a reader and a writer, fibers on two workers ---- */
-
-static CCRWLock rw;
-static void *reads(void *arg) {
-    EX_EQ(cc_event_wait(&go), 0);
-    EX_EQ(cc_rwlock_read_lock(&rw), 0);
-    EX_CHECK(guarded == 0 || guarded == 1);
-    EX_EQ(cc_rwlock_read_unlock(&rw), 0);
-    return arg;
-}
-static void *writes(void *arg) {
-    EX_EQ(cc_event_wait(&go), 0);
-    EX_EQ(cc_rwlock_write_lock(&rw), 0);
-    guarded++;
-    EX_EQ(cc_rwlock_write_unlock(&rw), 0);
-    return arg;
-}
-static void reader_and_writer(void) {
-    spawn(&task, reads, NULL);
-    spawn(&other, writes, NULL);
-    ex_settle();
-}
-static void lets_both(void) {
-    EX_EQ(cc_event_set(&go), 0);
-    join(&task);
-    join(&other);
-    EX_EQ(guarded, 1);
-}
-SCENARIO(fiber_rwlock, "a reader and a writer on two workers", .workers = 2, .setup = reader_and_writer,
-         .threads = {lets_both}, .no_timer = true);

@@ -201,3 +201,32 @@ static void waits_shielded(void) {
 }
 SCENARIO(nursery_shield, "CANCEL-2: a cancellation does not pass a shield", .workers = 1, .setup = one_shielded,
          .threads = {cancels_then_lets, waits_shielded}, .no_timer = true);
+
+/* A grace period ends what a shield keeps up. */
+static void *shielded_for_ever(void *arg) {
+    bool begun = cc_shield_begin();
+    child_rc = cc_event_wait(&go);
+    cc_shield_end(begun);
+    return arg;
+}
+static void with_grace(void) {
+    CCNurseryConfig config = {.grace_ms = 1};
+    n = cc_nursery_create_ex(&config);
+    EX_CHECK(n != NULL);
+    EX_EQ(cc_nursery_spawn(n, shielded_for_ever, NULL), 0);
+    ex_settle();
+}
+static void waits_out(void) {
+    EX_EQ(cc_nursery_wait(n), ECANCELED);
+    EX_CHECK(child_rc == ECANCELED);
+    EX_EQ(cc_nursery_free(n), 0);
+}
+SCENARIO(nursery_grace, "a grace period ends a shielded wait", .workers = 1, .setup = with_grace,
+         .threads = {cancels, waits_out});
+static void waits_out_or_not(void) {
+    EX_EQ(cc_nursery_wait(n), ECANCELED);
+    EX_CHECK(child_rc == ECANCELED || child_rc == 0);
+    EX_EQ(cc_nursery_free(n), 0);
+}
+SCENARIO(nursery_grace_end, "and the child ends by itself meanwhile", .workers = 1, .setup = with_grace,
+         .threads = {cancels_then_lets, waits_out_or_not});
