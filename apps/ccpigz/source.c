@@ -122,7 +122,9 @@ int source_peek(struct source *s, size_t i) {
 
 int source_byte(void *source) {
     struct source *s = source;
-    if (s->at == s->end && !source_next(s)) return -1;
+    while (s->at == s->end) { /* A chunk that was given back may be empty. */
+        if (!source_next(s)) return -1;
+    }
     return *s->at++;
 }
 
