@@ -105,8 +105,8 @@ static int take_value(struct options *o, int id, const char *value) {
         o->block = (size_t)number * 1024;
         return -1;
     case 'p':
-        number = number_between(value, 1, CC_WORKERS_MAX - 1);
-        if (number < 0) return wrong_use("%s: there may be 1 to 511 processes", value);
+        number = number_between(value, 1, CC_WORKERS_MAX - 2); /* reader and writer have one each */
+        if (number < 0) return wrong_use("%s: there may be 1 to 510 processes", value);
         o->workers = (unsigned)number;
         return -1;
     case 'S':
