@@ -14,6 +14,8 @@ work=$(mktemp -d)
 trap 'chmod -R u+rwx "$work" 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 export LC_ALL=C
+# Its second of waiting at every end would be minutes here.
+export TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}atexit_sleep_ms=0
 
 cc() { "$program" "$@"; }
 
@@ -63,7 +65,7 @@ make_corpus() {
     awk 'BEGIN { for (i = 0; i < 3000; i++) printf "%s%c", substr("abcabcabcabcdeadbeef", i % 7 + 1, i % 11), 65 + i % 26 }' >corpus/short_matches
     if ((!short)); then
         find /usr/bin /usr/share/doc -type f -size +8k 2>/dev/null | LC_ALL=C sort | awk 'NR % 23 == 0' | head -n 60 |
-            xargs cat 2>/dev/null | head -c 6000000 >corpus/found
+            xargs cat 2>/dev/null | head -c 4000000 >corpus/found
         cp "$(command -v bash)" corpus/binary
     fi
 }
@@ -83,7 +85,7 @@ case_round_trips() {
     for file in corpus/*; do
         round "$file" || return 1
         round "$file" --engine=zlib -p 3 || return 1
-        ((short)) && continue
+        ((short)) || [[ $file == corpus/found ]] && continue
         for args in "-1" "-9" "--engine=zlib -1 -p 1" "--engine=zlib -9 -i -b 32" "-b 32 -p 8" "-0" "-R"; do
             # shellcheck disable=SC2086
             round "$file" $args || return 1
@@ -131,8 +133,8 @@ case_reads_what_others_write() {
 
 # One stream by several tasks: of every kind of block, with something behind it, damaged, and cut off.
 case_split_streams() {
-    local n p size levels="1 6 9" count=250000
-    ((short)) && levels=6 count=90000
+    local n p size levels="1 6" count=120000
+    ((short)) && levels=6 count=50000
     seq 1 $count | awk '{ print $1 * 7919 % 1000003, $1 }' >numbers
     # shellcheck disable=SC2046
     cat numbers corpus/random corpus/zeros $(for _ in 1 2 3; do echo corpus/random corpus/zeros corpus/text; done) numbers corpus/s* >plain
