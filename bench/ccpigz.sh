@@ -4,22 +4,25 @@
 #   bench/ccpigz.sh                   100 MB of this machine's files, level 6, 1 2 4 8 workers, five times
 #   bench/ccpigz.sh -m 20 -r 9        20 MB, nine times           -w "1 2"    other numbers of workers
 #   bench/ccpigz.sh -l 1              another level               -f FILE     this file instead
+#   bench/ccpigz.sh -x                with real-time priority, which root may have: for a machine that is busy otherwise.
+#                                     After each run it rests for as long, so that others get on, too.
 #
 # In each repetition everybody runs once before anybody runs again, so that a disturbance meets all. Output goes to
 # /dev/null, input comes from the page cache. Columns: the least and the middle wall time, the least CPU time (user and
 # system), the largest memory, and how many times as fast as pigz with as many workers, by wall and by CPU time. The last
-# line says what share of the CPUs other programs used meanwhile: with more than a few per cent the wall times are worth
-# little. All lines are kept in build/bench/ccpigz.txt.
+# line says what share of the CPUs other programs used meanwhile: with more than a few per cent, and without -x, the wall
+# times are worth little. All lines are kept in build/bench/ccpigz.txt.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-megabytes=100 repeats=5 worker_list="1 2 4 8" level=6 corpus=""
-while getopts m:r:w:l:f: option; do
+megabytes=100 repeats=5 worker_list="1 2 4 8" level=6 corpus="" rest=0 priority=()
+while getopts m:r:w:l:f:x option; do
     case $option in
     m) megabytes=$OPTARG ;;
     r) repeats=$OPTARG ;;
     w) worker_list=$OPTARG ;;
     l) level=$OPTARG ;;
     f) corpus=$OPTARG ;;
+    x) rest=1 priority=(chrt -f 5) ;;
     *) exit 2 ;;
     esac
 done
@@ -62,11 +65,12 @@ lines=$out/ccpigz.txt
 measure() {
     local what=$1 workers=$2 who=$3 from=$EPOCHREALTIME to
     shift 3
-    /usr/bin/time -q -o "$out/time.txt" -f '%U %S %M' "$@" >/dev/null || { echo "$* failed" >&2; exit 1; }
+    /usr/bin/time -q -o "$out/time.txt" -f '%U %S %M' "${priority[@]}" "$@" >/dev/null || { echo "$* failed" >&2; exit 1; }
     to=$EPOCHREALTIME
     read -r user system memory <"$out/time.txt"
     awk -v a="$from" -v b="$to" -v u="$user" -v s="$system" -v m="$memory" -v head="$what $workers $who" \
         'BEGIN { printf "%s %.4f %.3f %d\n", head, b - a, u + s, m }' >>"$lines"
+    ((rest)) && sleep "$(awk -v a="$from" -v b="$to" 'BEGIN { print b - a }')"
 }
 
 begin=$(machine)

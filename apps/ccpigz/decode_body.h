@@ -98,7 +98,7 @@ enum decode_status DECODE(struct decoder *d, const CELL *history, CELL **out, CE
         bool ended = false;
         switch (d->where) {
         case AT_HEADER:
-            if (d->stop && d->in >= d->stop_at) return DECODE_STOP;
+            if (d->stop && d->in - (d->count > 0) >= d->stop_at) return DECODE_STOP;
             status = decode_header(d);
             if (status != DECODE_FULL) return status;
             continue;

@@ -3,6 +3,7 @@
  * A member that tells its size is copied out and decoded by a task of its own, while the walk goes on to the next one.
  * Any other is decoded here, piece by piece, and only its check value is computed by tasks.
  */
+#include "scout.h"
 #include "unpack.h"
 
 #include <errno.h>
@@ -33,8 +34,7 @@ int unpack_tell_warning(struct unpack *u, const char *warning) {
     return tell(u, NULL, warning, false);
 }
 
-/* The input ended where it should not: because it is cut off, or because it could not be read. */
-static const char *why_short(const struct unpack *u) {
+const char *unpack_why_short(const struct unpack *u) {
     return u->source.error != 0 ? cannot_read : wrapper_cut_off;
 }
 
@@ -42,7 +42,7 @@ static const char *why_short(const struct unpack *u) {
 static const char *read_trailer(struct unpack *u, struct piece *piece) {
     uint8_t bytes[WRAPPER_TRAILER_MAX];
     size_t n = piece->format == FORMAT_GZIP ? 8 : piece->format == FORMAT_ZLIB ? 4 : 0;
-    if (!source_copy(&u->source, bytes, n)) return why_short(u);
+    if (source_read(&u->source, bytes, n) < n) return unpack_why_short(u);
     for (size_t i = 0; i < 4 && n > 0; i++) {
         unsigned place = piece->format == FORMAT_GZIP ? 8 * (unsigned)i : 24 - 8 * (unsigned)i;
         piece->want_check = (i == 0 ? 0 : piece->want_check) | (uint32_t)bytes[i] << place;
@@ -65,6 +65,14 @@ static struct piece *continue_piece(struct unpack *u, const struct piece *piece,
     return next;
 }
 
+/* Whether a stream that has used up so many bytes is worth several tasks. One that has not may end soon, and what was read
+ * ahead would have to go back. */
+static bool is_long(const struct unpack *u, size_t used) {
+    const struct job *job = u->job;
+    return used >= SCOUT_PART && job->options->split == SPLIT_ALWAYS && !job->in_may_block &&
+           job->in_size >= atomic_load(&job->bytes_in) + 2 * SCOUT_PART;
+}
+
 /* Decodes one stream, whose header has been read, and its trailer. 0, or ECANCELED; ENODATA: there was an error, and
  * it was sent. */
 static int expand_stream(struct unpack *u, enum format format) {
@@ -77,34 +85,46 @@ static int expand_stream(struct unpack *u, enum format format) {
     uint8_t *out = piece->data;
     const char *error = NULL;
     enum decode_status status;
+    size_t used = 0;
+    int rc;
     decode_start(d);
     do {
         d->in = s->at;
         d->in_end = s->end;
         d->last = s->ended;
         status = decode_bytes(d, history, &out, piece->data + piece->capacity);
+        used += (size_t)(d->in - s->at);
         s->at = d->in;
         piece->size = (size_t)(out - piece->data);
         if (status == DECODE_BAD) {
             error = d->error;
         } else if (status == DECODE_MORE && d->last) {
-            error = why_short(u);
+            error = unpack_why_short(u);
         }
         /* From a pipe that is slow what is there goes on at once. */
         bool wait = status == DECODE_MORE && u->job->in_may_block && piece->size > 0 && source_is_dry(s);
         if (error == NULL && (status == DECODE_FULL || wait)) {
             struct piece *next = continue_piece(u, piece, out, &history);
             if (next == NULL) return unpack_why_none();
-            int rc = unpack_send(u, piece, unpack_check);
+            rc = unpack_send(u, piece, unpack_check);
             if (rc != 0) return rc;
             piece = next;
             out = piece->data;
         }
-        if (status == DECODE_MORE) source_next(s);
+        if (status == DECODE_MORE && out - history >= DECODE_WINDOW && is_long(u, used)) {
+            uint8_t window[DECODE_WINDOW];
+            memcpy(window, out - DECODE_WINDOW, DECODE_WINDOW);
+            rc = unpack_send(u, piece, unpack_check);
+            if (rc == 0) error = scout_expand(u, format, window, &piece, &rc);
+            if (rc != 0) return rc;
+            status = error != NULL && error == d->error ? DECODE_BAD : DECODE_END;
+        } else if (status == DECODE_MORE) {
+            source_next(s);
+        }
     } while (error == NULL && status != DECODE_END);
 
     if (error == NULL) error = read_trailer(u, piece);
-    int rc = unpack_send(u, piece, unpack_check);
+    rc = unpack_send(u, piece, unpack_check);
     if (rc == 0 && error != NULL)
         rc = status == DECODE_BAD ? unpack_tell_damage(u, error) : unpack_tell_error(u, error);
     return rc != 0 ? rc : error != NULL ? ENODATA : 0;
@@ -133,8 +153,8 @@ static int expand_member(struct unpack *u, const struct wrapper *w) {
     const char *error = NULL;
     if (!have)
         error = "not enough memory";
-    else if (!source_copy(&u->source, piece->packed, piece->packed_size))
-        error = why_short(u);
+    else if (source_read(&u->source, piece->packed, piece->packed_size) < piece->packed_size)
+        error = unpack_why_short(u);
     else
         error = read_trailer(u, piece);
     if (error == NULL && piece->want_length > w->member_length) error = "a member's length is wrong";
@@ -171,7 +191,7 @@ static int copy_plain(struct unpack *u) {
 static int expand_gzip(struct unpack *u, bool first) {
     struct wrapper w;
     const char *error = wrapper_read_gzip(&w, source_byte, &u->source);
-    if (error == wrapper_cut_off) error = why_short(u);
+    if (error == wrapper_cut_off) error = unpack_why_short(u);
     if (error != NULL) {
         int rc = unpack_tell_error(u, error);
         return rc != 0 ? rc : ENODATA;
@@ -218,7 +238,7 @@ static int expand_all(struct unpack *u) {
     } else if (o->force && o->to_stdout && o->action == ACTION_DECOMPRESS) {
         return copy_plain(u);
     } else if (first < 0 || (first == 0x1f && second < 0)) {
-        return unpack_tell_error(u, why_short(u));
+        return unpack_tell_error(u, unpack_why_short(u));
     } else {
         return unpack_tell_error(u, "not in gzip or zlib format");
     }

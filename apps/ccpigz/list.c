@@ -19,7 +19,8 @@ static void show_sizes(uint64_t packed, uint64_t plain, const char *name) {
 void list_show(const struct job *job, long file_time) {
     const struct options *o = job->options;
     const struct wrapper *w = &job->wrapper;
-    uint64_t packed = atomic_load(&job->bytes_in), plain = atomic_load(&job->bytes_out);
+    uint64_t packed = job->in_size > 0 ? job->in_size : atomic_load(&job->bytes_in);
+    uint64_t plain = atomic_load(&job->bytes_out);
     if (shown++ == 0 && !o->quiet) {
         if (o->verbose > 0) printf("method  check     date  time  ");
         puts("         compressed        uncompressed  ratio uncompressed_name");

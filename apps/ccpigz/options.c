@@ -15,7 +15,7 @@
 #endif
 
 /* Long names without a letter. */
-enum { OPTION_FAST = 256, OPTION_BEST, OPTION_RAW, OPTION_ENGINE };
+enum { OPTION_FAST = 256, OPTION_BEST, OPTION_RAW, OPTION_ENGINE, OPTION_SPLIT };
 
 static const struct {
     int id;
@@ -50,6 +50,7 @@ static const struct {
     {'z', "zlib", false, "       zlib format (.zz)"},
     {OPTION_RAW, "raw", false, "       bare deflate data, both ways"},
     {OPTION_ENGINE, "engine", true, "NAME   zlib or libdeflate"},
+    {OPTION_SPLIT, "split", true, "WHEN   always or never: one stream is decompressed by several tasks"},
     {OPTION_FAST, "fast", false, "       as -1"},
     {OPTION_BEST, "best", false, "       as -9"},
 };
@@ -104,14 +105,17 @@ static int take_value(struct options *o, int id, const char *value) {
         o->block = (size_t)number * 1024;
         return -1;
     case 'p':
-        number = number_between(value, 1, CC_WORKERS_MAX - 1);
-        if (number < 0) return wrong_use("%s: there may be 1 to 511 processes", value);
+        number = number_between(value, 1, CC_WORKERS_MAX - 2); /* reader and writer have one each */
+        if (number < 0) return wrong_use("%s: there may be 1 to 510 processes", value);
         o->workers = (unsigned)number;
         return -1;
     case 'S':
         if (*value == '\0' || strchr(value, '/') != NULL) return wrong_use("'%s': not a suffix", value);
         o->suffix = value;
         return -1;
+    case OPTION_SPLIT:
+        o->split = strcmp(value, "always") == 0 ? SPLIT_ALWAYS : strcmp(value, "never") == 0 ? SPLIT_NEVER : SPLIT_AUTO;
+        return o->split == SPLIT_AUTO ? wrong_use("%s: splits are made always or never", value) : -1;
     default:
         if (strcmp(value, "zlib") == 0) {
             o->engine = ENGINE_ZLIB;
@@ -298,6 +302,9 @@ int options_parse(struct options *o, int argc, char **argv) {
     /* Unless somebody says so, both go into the header and stay there. */
     if (o->keep_name < 0) o->keep_name = o->action == ACTION_COMPRESS;
     if (o->keep_time < 0) o->keep_time = o->action == ACTION_COMPRESS;
+    /* Scouts do half as much work again (scout.h): with two processors little is won, and much memory is used. */
+    unsigned usable = cpus > 0 && o->workers > (unsigned)cpus ? (unsigned)cpus : o->workers;
+    if (o->split == SPLIT_AUTO) o->split = usable > 2 ? SPLIT_ALWAYS : SPLIT_NEVER;
     if (o->suffix == NULL) o->suffix = o->format == FORMAT_ZLIB ? ".zz" : o->format == FORMAT_RAW ? ".deflate" : ".gz";
     say_quiet(o->quiet);
     return o->action == ACTION_COMPRESS ? choose_engine(o) : -1;

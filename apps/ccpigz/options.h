@@ -7,6 +7,7 @@
 
 enum action { ACTION_COMPRESS, ACTION_DECOMPRESS, ACTION_TEST, ACTION_LIST };
 enum format { FORMAT_GZIP, FORMAT_ZLIB, FORMAT_RAW };
+enum split { SPLIT_AUTO, SPLIT_NEVER, SPLIT_ALWAYS };
 enum engine { ENGINE_AUTO, ENGINE_ZLIB, ENGINE_LIBDEFLATE };
 
 #define LEVEL_DEFAULT 6
@@ -22,6 +23,7 @@ struct options {
     size_t block;       /* bytes; 0: the engine's own */
     const char *suffix; /* with the dot */
     bool independent, rsyncable;
+    enum split split; /* decompressing: one stream by several tasks; after options_parse never AUTO */
     bool force, keep, to_stdout, recursive, synchronous;
     int keep_name, keep_time; /* compressing: into the header; decompressing: out of it */
     bool quiet;

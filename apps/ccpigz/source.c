@@ -7,16 +7,33 @@
 
 #define AHEAD 3 /* chunks: one in use, one filled, one being filled */
 
+struct read_chunk {
+    struct chunk chunk;
+    struct pool *home;
+    uint8_t rest[DECODE_REST];
+    uint8_t data[SOURCE_CHUNK];
+};
+
+static void release_chunk(void *owner) {
+    struct read_chunk *chunk = owner;
+    chunk->chunk.begin = chunk->data;
+    pool_give(chunk->home, chunk);
+}
+
 static void *make_chunk(void *context) {
-    (void)context;
-    return malloc(sizeof(struct chunk));
+    struct read_chunk *made = malloc(sizeof *made);
+    if (made == NULL) return NULL;
+    made->chunk = (struct chunk){.release = release_chunk, .owner = made, .data = made->data, .begin = made->data};
+    made->home = context;
+    return made;
 }
 
 static void *read_chunks(void *arg) {
     struct source *s = arg;
     for (;;) {
-        struct chunk *chunk = pool_take(&s->chunks);
-        if (chunk == NULL) {
+        struct read_chunk *taken = pool_take(&s->chunks);
+        struct chunk *chunk = &taken->chunk;
+        if (taken == NULL) {
             cc_chan_close_err(s->filled, cc_cancelled() ? ECANCELED : ENOMEM);
             return NULL;
         }
@@ -30,7 +47,7 @@ static void *read_chunks(void *arg) {
 
 int source_open(struct source *s, struct job *job, CCNursery *nursery) {
     *s = (struct source){.job = job};
-    int rc = pool_open(&s->chunks, AHEAD, make_chunk, free, NULL, "chunks");
+    int rc = pool_open(&s->chunks, AHEAD, make_chunk, free, &s->chunks, "chunks");
     if (rc != 0) return rc;
     s->filled = cc_chan_create(sizeof(struct chunk *), AHEAD);
     return s->filled == NULL ? ENOMEM : cc_nursery_spawn(nursery, read_chunks, s);
@@ -38,30 +55,62 @@ int source_open(struct source *s, struct job *job, CCNursery *nursery) {
 
 void source_close(struct source *s) {
     cc_chan_free(s->filled);
+    free(s->unread);
     pool_close(&s->chunks);
 }
 
-bool source_next(struct source *s) {
-    if (s->ended) return false;
+/* The next chunk from the reader; NULL: there is none. */
+static struct chunk *receive(struct source *s) {
     struct chunk *next;
+    if (s->drained) return NULL;
     int rc = cc_chan_recv(s->filled, &next, sizeof next);
-    if (rc != 0 || next->size == 0) {
+    if (rc == 0 && next->size > 0) {
+        atomic_fetch_add(&s->job->bytes_in, next->size);
+        return next;
+    }
+    s->drained = true;
+    s->error = rc == 0 ? next->error : rc != EPIPE ? rc : 0;
+    return NULL;
+}
+
+bool source_next(struct source *s) {
+    struct chunk *next = s->unread_count > 0 ? s->unread[--s->unread_count] : receive(s);
+    if (next == NULL) {
         s->ended = true;
-        s->error = rc != 0 && rc != EPIPE ? rc : rc == 0 ? next->error : 0;
         return false;
     }
     size_t rest = (size_t)(s->end - s->at);
-    if (rest > 0) memcpy(next->data - rest, s->at, rest);
-    if (s->chunk != NULL) pool_give(&s->chunks, s->chunk);
+    uint8_t *begin = next->data + (next->begin - next->data) - rest;
+    if (rest > 0) memcpy(begin, s->at, rest);
+    if (s->chunk != NULL) s->chunk->release(s->chunk->owner);
     s->chunk = next;
-    s->at = next->data - rest;
+    s->at = begin;
     s->end = next->data + next->size;
-    atomic_fetch_add(&s->job->bytes_in, next->size);
     return true;
 }
 
+int source_unread(struct source *s, struct chunk **chunks, size_t count) {
+    size_t needed = s->unread_count + count + 1;
+    if (needed > s->unread_capacity) {
+        struct chunk **larger = realloc(s->unread, needed * sizeof *larger);
+        if (larger == NULL) return ENOMEM;
+        s->unread = larger;
+        s->unread_capacity = needed;
+    }
+    /* What is left of the present one comes behind them. */
+    if (s->chunk != NULL) {
+        s->chunk->begin = s->at;
+        s->unread[s->unread_count++] = s->chunk;
+        s->chunk = NULL;
+        s->at = s->end = NULL;
+    }
+    while (count > 0) s->unread[s->unread_count++] = chunks[--count];
+    s->ended = false;
+    return 0;
+}
+
 bool source_is_dry(struct source *s) {
-    return cc_chan_len(s->filled) == 0;
+    return s->unread_count == 0 && cc_chan_len(s->filled) == 0;
 }
 
 int source_peek(struct source *s, size_t i) {
@@ -73,22 +122,20 @@ int source_peek(struct source *s, size_t i) {
 
 int source_byte(void *source) {
     struct source *s = source;
-    if (s->at == s->end && !source_next(s)) return -1;
+    while (s->at == s->end) { /* A chunk that was given back may be empty. */
+        if (!source_next(s)) return -1;
+    }
     return *s->at++;
 }
 
-bool source_copy(struct source *s, uint8_t *to, size_t n) {
-    while (n > 0) {
+size_t source_read(struct source *s, uint8_t *to, size_t n) {
+    size_t got = 0;
+    while (got < n && (s->at < s->end || source_next(s))) {
         size_t some = (size_t)(s->end - s->at);
-        if (some == 0) {
-            if (!source_next(s)) return false;
-            continue;
-        }
-        if (some > n) some = n;
-        memcpy(to, s->at, some);
+        if (some > n - got) some = n - got;
+        memcpy(to + got, s->at, some);
         s->at += some;
-        to += some;
-        n -= some;
+        got += some;
     }
-    return true;
+    return got;
 }

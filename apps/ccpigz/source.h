@@ -1,7 +1,7 @@
 /* source.h - the compressed input as the decoder wants it: read ahead by a fiber, in chunks that hang together.
  *
  * SOURCE-1  Bytes that were not used up are copied in front of the next chunk, so that [at, end) always begins where the
- *           decoder stopped; there are at most DECODE_REST of them (DECODE-2).
+ *           decoder stopped; there are at most DECODE_REST of them (DECODE-2), and so much room is in front of a chunk.
  */
 #ifndef CCPIGZ_SOURCE_H
 #define CCPIGZ_SOURCE_H
@@ -13,20 +13,25 @@
 #define SOURCE_CHUNK ((size_t)64 * 1024)
 
 struct chunk {
+    void (*release)(void *owner); /* when it is used up */
+    void *owner;
     size_t size;
     int error; /* behind these bytes, reading failed */
-    uint8_t rest[DECODE_REST];
-    uint8_t data[SOURCE_CHUNK];
+    uint8_t *data;
+    const uint8_t *begin; /* of those not used; for source_unread */
 };
 
 struct source {
     struct job *job;
     struct pool chunks;
     CCChan *filled;
+    struct chunk **unread; /* chunks that were given back: a stack */
+    size_t unread_count, unread_capacity;
     struct chunk *chunk; /* NULL at first */
     const uint8_t *at, *end;
-    bool ended; /* nothing follows `end` */
-    int error;  /* why it ended; 0: the input is at its end */
+    bool drained; /* the reader has no more */
+    bool ended;   /* nothing follows `end` */
+    int error;    /* why it is drained; 0: the input is at its end */
 };
 
 /* 0, or an errno value. The reader is started in the nursery. */
@@ -40,7 +45,9 @@ bool source_is_dry(struct source *source);
 /* The i-th byte from here (i < DECODE_REST), which stays there; the next byte, which does not; -1: the end. */
 int source_peek(struct source *source, size_t i);
 int source_byte(void *source);
-/* Copies n bytes; false: there are not so many. */
-bool source_copy(struct source *source, uint8_t *to, size_t n);
+/* Copies n bytes, or as many as there are. */
+size_t source_read(struct source *source, uint8_t *to, size_t n);
+/* Gives chunks back that others have read: count of them, in order, to be read again before anything else. 0, or ENOMEM. */
+int source_unread(struct source *source, struct chunk **chunks, size_t count);
 
 #endif

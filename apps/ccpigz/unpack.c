@@ -4,6 +4,7 @@
 #include "check.h"
 #include "output.h"
 #include "say.h"
+#include "scout.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -165,6 +166,8 @@ int unpack_run(struct job *job) {
     size_t members = job->options->workers + 1, capacity = members + PIECES;
     int rc = pool_open(&u.pieces, PIECES, make_piece, free_piece, &u.pieces, "pieces");
     if (rc == 0) rc = pool_open(&u.members, members, make_member, free_piece, &u.members, "members");
+    /* A walk through a stream has one more than it has workers, and what it gives back may be read by the next walk. */
+    if (rc == 0) rc = pool_open(&u.scouts, 2 * members + 3, scout_make, scout_free, &u.scouts, "scouts");
     u.line = cc_chan_create_ex(&(CCChanConfig){.ordered = true, .capacity = capacity, .name = "line"});
     u.decoder = malloc(sizeof *u.decoder);
     if (rc == 0 && (u.line == NULL || u.decoder == NULL)) rc = ENOMEM;
@@ -183,6 +186,7 @@ int unpack_run(struct job *job) {
     cc_chan_free(u.line);
     free(u.decoder);
     source_close(&u.source);
+    pool_close(&u.scouts);
     pool_close(&u.members);
     pool_close(&u.pieces);
     return status == 0 ? 0 : -1;

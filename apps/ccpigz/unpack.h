@@ -45,7 +45,7 @@ struct piece {
 struct unpack {
     struct job *job;
     struct source source;
-    struct pool pieces, members;
+    struct pool pieces, members, scouts;
     CCChan *line; /* ordered: tasks that end with a struct piece * */
     CCNursery *nursery;
     struct decoder *decoder;
@@ -69,5 +69,7 @@ void *unpack_decode_member(void *piece);
 /* Takes a piece for stream data, with everything but its buffer cleared; NULL: unpack_why_none says why. */
 struct piece *unpack_take(struct unpack *u, struct pool *pool, enum format format);
 int unpack_why_none(void);
+/* The error when the input ends where it should not: it is cut off, or could not be read. */
+const char *unpack_why_short(const struct unpack *u);
 
 #endif

@@ -1,0 +1,301 @@
+/* scout.c - the parts of a stream, the tasks that decode them ahead, and the walk that puts them together; the idea and the
+ * rules are in scout.h. */
+#include "scout.h"
+#include "check.h"
+#include "find.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How far a scout may read into the next part, to come to the end of a block. */
+#define OVERLAP ((size_t)64 * 1024)
+#define CELLS (6 * SCOUT_PART)
+#define PLACEHOLDER 0x8000u
+
+struct scout {
+    struct pool *home;
+    struct chunk chunk; /* what is not used of a part goes back to the source as this */
+    uint8_t *room;      /* DECODE_REST, the part, OVERLAP */
+    uint16_t *window;   /* DECODE_WINDOW cells, and the others behind them */
+    uint16_t *cells;
+    size_t part, size; /* bytes; with what is there of the next part */
+    bool last;         /* the input ends with `size` */
+    CCTask task;
+    atomic_uint users;
+    size_t start; /* the bit at which it began; FIND_NONE: nowhere */
+    uint16_t *out;
+    enum decode_status status;
+    uint8_t meaning[65536]; /* of a cell: a byte is itself, a placeholder is what the window holds */
+    struct decoder decoder;
+};
+
+static void drop(void *scout) {
+    struct scout *s = scout;
+    if (atomic_fetch_sub(&s->users, 1) == 1) pool_give(s->home, s);
+}
+
+void *scout_make(void *context) {
+    struct scout *s = calloc(1, sizeof *s);
+    if (s == NULL) return NULL;
+    s->home = context;
+    s->room = malloc(DECODE_REST + SCOUT_PART + OVERLAP);
+    s->window = malloc((DECODE_WINDOW + CELLS) * sizeof *s->window);
+    if (s->room == NULL || s->window == NULL) {
+        scout_free(s);
+        return NULL;
+    }
+    for (unsigned i = 0; i < 256; i++) s->meaning[i] = (uint8_t)i;
+    s->cells = s->window + DECODE_WINDOW;
+    s->chunk.data = s->room + DECODE_REST;
+    s->chunk.release = drop;
+    s->chunk.owner = s;
+    return s;
+}
+
+void scout_free(void *item) {
+    struct scout *s = item;
+    free(s->room);
+    free(s->window);
+    free(s);
+}
+
+/* ---- the scout's own task ---- */
+
+static size_t position(const struct scout *s, const struct decoder *d) {
+    return (size_t)(d->in - s->chunk.data) * 8 - d->count;
+}
+
+/* Goes on from where the decoder stands in this part to the first block that begins at or behind the byte `stop`; the cells
+ * are those of `into`. */
+static enum decode_status decode_to(struct scout *s, struct decoder *d, size_t stop, struct scout *into) {
+    d->in_end = s->chunk.data + s->size;
+    d->last = s->last;
+    d->stop = true;
+    d->stop_at = s->chunk.data + stop;
+    return decode_cells(d, into->window, &into->out, into->cells + CELLS);
+}
+
+static void *look_ahead(void *arg) {
+    struct scout *s = arg;
+    struct decoder *d = &s->decoder;
+    size_t margin = s->size < FIND_MARGIN ? s->size : FIND_MARGIN;
+    size_t to = s->size - margin < s->part ? s->size - margin : s->part;
+    for (size_t i = 0; i < DECODE_WINDOW; i++) s->window[i] = (uint16_t)(PLACEHOLDER + i);
+    s->start = FIND_NONE;
+    for (size_t bit = 0; (bit = find_block(s->chunk.data, bit, to * 8)) != FIND_NONE; bit++) {
+        decode_start_at(d, s->chunk.data + bit / 8, bit % 8);
+        s->out = s->cells;
+        s->status = decode_to(s, d, s->part, s);
+        if (s->status == DECODE_BAD) continue;
+        s->start = bit;
+        break;
+    }
+    return NULL;
+}
+
+/* ---- cells become pieces ---- */
+
+#define STRIDE 32
+
+/* So many cells at a time, so that the compiler makes vectors of it; true: there are placeholders among them. */
+static inline bool narrow(uint8_t *restrict to, const uint16_t *restrict from) {
+    uint16_t any = 0;
+    for (size_t k = 0; k < STRIDE; k++) any |= from[k];
+    for (size_t k = 0; k < STRIDE; k++) to[k] = (uint8_t)from[k];
+    return any >= PLACEHOLDER;
+}
+
+static void put_in(uint8_t *to, const uint16_t *from, size_t n, const uint8_t *meaning) {
+    for (size_t k = 0; k < n; k++) to[k] = meaning[from[k]];
+}
+
+CC_TASK(resolve, {
+    struct scout *scout;
+    const uint16_t *cells;
+    struct piece *piece;
+}) {
+    struct piece *piece = self->piece;
+    const uint8_t *meaning = self->scout->meaning;
+    size_t i = 0;
+    for (; i + STRIDE <= piece->size; i += STRIDE) {
+        if (narrow(piece->data + i, self->cells + i)) put_in(piece->data + i, self->cells + i, STRIDE, meaning);
+    }
+    put_in(piece->data + i, self->cells + i, piece->size - i, meaning);
+    drop(self->scout);
+    return unpack_check(piece);
+}
+
+/* Sends the cells down the line; afterwards `window` holds the last bytes. */
+static int send_cells(struct unpack *u, struct scout *s, enum format format, uint8_t *window) {
+    size_t total = (size_t)(s->out - s->cells);
+    memcpy(s->meaning + PLACEHOLDER, window, DECODE_WINDOW);
+    for (size_t at = 0; at < total;) {
+        struct piece *piece = unpack_take(u, &u->pieces, format);
+        if (piece == NULL) return unpack_why_none();
+        piece->size = total - at < piece->capacity ? total - at : piece->capacity;
+        struct resolve_args args = {.scout = s, .cells = s->cells + at, .piece = piece};
+        CCTask task;
+        atomic_fetch_add(&s->users, 1);
+        int rc =
+            cc_nursery_spawn_ex(u->nursery, &task, resolve_entry, &args, &(CCSpawnOptions){.arg_size = sizeof args});
+        if (rc != 0) {
+            atomic_fetch_sub(&s->users, 1);
+            return rc;
+        }
+        at += piece->size; /* The task may be over, and the piece on its way back, when the next call returns. */
+        rc = cc_chan_send_task(u->line, &task);
+        if (rc != 0) return rc;
+    }
+    size_t n = total < DECODE_WINDOW ? total : DECODE_WINDOW;
+    memmove(window, window + n, DECODE_WINDOW - n);
+    for (size_t i = 0; i < n; i++) {
+        window[DECODE_WINDOW - n + i] = s->meaning[s->out[(ptrdiff_t)i - (ptrdiff_t)n]];
+    }
+    return 0;
+}
+
+/* ---- the walk ---- */
+
+struct walk {
+    struct unpack *u;
+    enum format format;
+    struct scout **queue; /* in the order of the input */
+    size_t count, started;
+    bool ended; /* the source has no more */
+    uint8_t window[DECODE_WINDOW];
+};
+
+/* Reads parts ahead, and starts the scout of every part whose successor has been read. The first has no scout: where it
+ * begins is known. */
+static int read_ahead(struct walk *w, size_t most, bool first) {
+    while (!w->ended && w->count < most) {
+        struct scout *s = pool_take(&w->u->scouts);
+        if (s == NULL) return unpack_why_none();
+        s->part = s->size = source_read(&w->u->source, s->chunk.data, SCOUT_PART);
+        w->ended = s->part < SCOUT_PART;
+        s->last = w->ended;
+        s->task = (CCTask){0};
+        s->start = FIND_NONE;
+        atomic_store(&s->users, 1);
+        if (w->count > 0) {
+            struct scout *before = w->queue[w->count - 1];
+            size_t n = s->part < OVERLAP ? s->part : OVERLAP;
+            memcpy(before->chunk.data + before->part, s->chunk.data, n);
+            before->size = before->part + n;
+            before->last = w->ended && n == s->part;
+        }
+        w->queue[w->count++] = s;
+    }
+    size_t ready = w->ended ? w->count : w->count > 0 ? w->count - 1 : 0;
+    if (first && w->started == 0) w->started = 1;
+    for (; w->started < ready; w->started++) {
+        struct scout *s = w->queue[w->started];
+        int rc = cc_nursery_spawn_ex(w->u->nursery, &s->task, look_ahead, s, NULL);
+        if (rc != 0) return rc;
+    }
+    return 0;
+}
+
+static int join_scout(struct scout *s) {
+    if (s->task.id == 0) return 0;
+    bool shield = cc_shield_begin(); /* Its memory must not go before it has ended. */
+    int rc = cc_task_join(&s->task, NULL);
+    cc_shield_end(shield);
+    return rc;
+}
+
+/* Decodes the part from where the decoder stands, up to the byte `stop`, with the true window. The part's own cells may hold
+ * what its scout has found; so others are filled, as often as it takes. */
+static enum decode_status decode_part(struct walk *w, struct scout *s, struct decoder *d, size_t stop, int *rc) {
+    enum decode_status status;
+    do {
+        struct scout *into = pool_take(&w->u->scouts);
+        if (into == NULL) {
+            *rc = unpack_why_none();
+            return DECODE_BAD;
+        }
+        atomic_store(&into->users, 1);
+        for (size_t i = 0; i < DECODE_WINDOW; i++) into->window[i] = w->window[i];
+        into->out = into->cells;
+        status = decode_to(s, d, stop, into);
+        *rc = send_cells(w->u, into, w->format, w->window);
+        drop(into);
+    } while (*rc == 0 && status == DECODE_FULL);
+    return status;
+}
+
+/* Goes through one part. The decoder enters standing at `d` in it and leaves where it stopped. */
+static enum decode_status walk_part(struct walk *w, struct scout *s, struct decoder *d, int *rc) {
+    enum decode_status status = DECODE_STOP;
+    if (s->start != FIND_NONE && s->start > position(s, d) && d->where != AT_END) {
+        status = decode_part(w, s, d, s->start / 8, rc);
+        if (*rc != 0 || status != DECODE_STOP) return status;
+    }
+    if (s->start != FIND_NONE && d->where == AT_HEADER && position(s, d) == s->start) { /* SCOUT-1 */
+        *rc = send_cells(w->u, s, w->format, w->window);
+        memcpy(d, &s->decoder, sizeof *d);
+        status = s->status;
+        if (*rc != 0 || status != DECODE_FULL) return status;
+    }
+    if (position(s, d) >= s->part * 8 && d->where == AT_HEADER) return DECODE_STOP;
+    return decode_part(w, s, d, s->part, rc);
+}
+
+/* What was read and not used goes back to the source. `end` is where the stream ended, in the memory of the first part; that
+ * may be in its overlap, which is the beginning of the second one. */
+static int give_back(struct walk *w, const uint8_t *end) {
+    struct chunk **chunks = calloc(w->count + 1, sizeof *chunks);
+    int rc = chunks == NULL ? ENOMEM : 0;
+    size_t used = w->count > 0 && end != NULL ? (size_t)(end - w->queue[0]->chunk.data) : 0;
+    for (size_t i = 0; i < w->count; i++) {
+        struct scout *s = w->queue[i];
+        int joined = join_scout(s);
+        if (rc == 0) rc = joined;
+        size_t here = used < s->part ? used : s->part;
+        used -= here;
+        s->chunk.begin = s->chunk.data + here;
+        s->chunk.size = s->part;
+        if (rc == 0) chunks[i] = &s->chunk;
+    }
+    if (rc == 0) rc = source_unread(&w->u->source, chunks, w->count);
+    free(chunks);
+    return rc;
+}
+
+const char *scout_expand(struct unpack *u, enum format format, const uint8_t *window, struct piece **last, int *rc) {
+    size_t most = (size_t)u->job->options->workers + 1;
+    struct walk w = {.u = u, .format = format};
+    struct decoder *d = u->decoder;
+    const char *error = NULL;
+    enum decode_status status = DECODE_STOP;
+    memcpy(w.window, window, DECODE_WINDOW);
+    w.queue = calloc(most + 1, sizeof *w.queue);
+    *rc = w.queue == NULL ? ENOMEM : read_ahead(&w, most, true);
+    if (*rc == 0) d->in = w.queue[0]->chunk.data;
+    while (*rc == 0) {
+        struct scout *s = w.queue[0];
+        *rc = join_scout(s);
+        if (*rc == 0) status = walk_part(&w, s, d, rc);
+        if (*rc != 0) break;
+        if (status == DECODE_BAD) error = d->error;
+        if (status == DECODE_MORE && s->last) error = unpack_why_short(u);
+        if (error != NULL || status == DECODE_END) break;
+        if (w.count < 2) { /* A block begins where the input ends. */
+            error = unpack_why_short(u);
+            break;
+        }
+        /* The same byte, in the next part's own memory. */
+        d->in = w.queue[1]->chunk.data + (d->in - (s->chunk.data + s->part));
+        drop(s);
+        memmove(w.queue, w.queue + 1, --w.count * sizeof *w.queue);
+        w.started--;
+        *rc = read_ahead(&w, most, false);
+    }
+    int back = give_back(&w, *rc == 0 && status == DECODE_END ? d->in : NULL);
+    if (*rc == 0) *rc = back;
+    free(w.queue);
+    *last = *rc == 0 ? unpack_take(u, &u->pieces, format) : NULL;
+    if (*rc == 0 && *last == NULL) *rc = unpack_why_none();
+    return error;
+}
