@@ -41,9 +41,12 @@ static void run(void (*body)(void *)) {
 }
 
 static __attribute__((noinline)) void compute_for(uint64_t ms) {
+    /* Rarely in the clock, from where the way back may not be found. */
     uint64_t until = cc_now_ns() + ms * 1000000;
-    while (cc_now_ns() < until) {
-    }
+    do {
+        for (volatile int i = 0; i < 1000000; i++) {
+        }
+    } while (cc_now_ns() < until);
 }
 
 /* ---- stalls ---- */

@@ -98,11 +98,11 @@ struct category {
 static const struct category categories[] = {
     {"park",
      "CC_PARK_DEBUG",
-     {" 'receiver': parks, waits for: queue\n", " 'parent': parks, waits for: join\n"},
+     {" 'receiver': parks, waits for: channel\n", " 'parent': parks, waits for: join\n"},
      "parks, waits"},
     {"wake",
      "CC_DEBUG_WAKE",
-     {" 'parent': wakes fiber ", ", which waits for: queue; by its object\n", ", which waits for: join; by its timer\n",
+     {" 'parent': wakes fiber ", ", which waits for: channel; by its object\n", ", which waits for: join; by its timer\n",
       ", which waits for: join; by its object\n", "worker 0: wakes fiber "},
      "wakes fiber"},
     {"join",
