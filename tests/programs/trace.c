@@ -126,7 +126,7 @@ static const struct category categories[] = {
      {": panic begins: a test\n", ": panic ends its scope: a test\n", ": panic is stopped: another test\n",
       ": panic was stopped and leaves its scope: another test\n"},
      "panic "},
-    {"chan", "CC_CHAN_DEBUG", {"elements of 4 bytes, capacity 0\n", ": recv parks, "}, "channel"},
+    {"chan", "CC_CHAN_DEBUG", {"elements of 4 bytes, capacity 0\n", ": recv parks, "}, "elements of"},
 };
 
 enum { CATEGORIES = sizeof categories / sizeof *categories };
