@@ -27,13 +27,13 @@ choose_stage() {
     stress=3
     case $1 in
     release) groups+=" apps gdb" stress=1 ;;
-    small) slowdown=5 workers=1,4 ;;
+    small) groups="unit battery stress" slowdown=5 workers=1,4 ;;
     debug) groups+=" gdb" slowdown=2 workers=1,2,8 ;;
-    ucontext) slowdown=4 workers=1,4 ;;
+    ucontext) groups="unit battery programs" slowdown=4 workers=1,4 ;;
     asan) slowdown=5 workers=1,8 patience=2 groups+=" apps" ;;
     tsan) slowdown=10 workers=1,8 patience=3 groups+=" apps" ;;
-    aarch64 | riscv64) slowdown=20 workers=1,4 patience=4 ;;
-    clang) slowdown=10 workers=1,4 ;;
+    aarch64 | riscv64) groups="unit battery programs" slowdown=20 workers=1,4 patience=4 ;;
+    clang) groups="unit battery programs examples" slowdown=10 workers=1,4 ;;
     valgrind)
         preset=release groups="unit battery programs" slowdown=200 workers=4 patience=10
         # Without fair-sched a thread that spins keeps the one lock that valgrind runs all threads under.
