@@ -26,20 +26,16 @@
 #endif
 
 /* An address in the stack, at or below the caller's frame: the stack pointer, which costs no frame to be had. */
-#if defined(__x86_64__)
-#define CC_FRAME_SP "rsp"
-#elif defined(__aarch64__) || defined(__riscv)
-#define CC_FRAME_SP "sp"
-#endif
-
 CC_INLINE uintptr_t cc__frame_here(void) {
-#ifdef CC_FRAME_SP
-    register uintptr_t sp __asm__(CC_FRAME_SP);
-    __asm__ volatile("" : "=r"(sp));
-    return sp;
+    uintptr_t sp;
+#if defined(__x86_64__)
+    __asm__ volatile("movq %%rsp, %0" : "=r"(sp));
+#elif defined(__aarch64__) || defined(__riscv)
+    __asm__ volatile("mov %0, sp" : "=r"(sp));
 #else
-    return (uintptr_t)__builtin_frame_address(0);
+    sp = (uintptr_t)__builtin_frame_address(0);
 #endif
+    return sp;
 }
 
 #endif
