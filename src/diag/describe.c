@@ -15,7 +15,7 @@ void cc__describe_fiber(const struct view *v, char *text, size_t size) {
 
 void cc__describe_tenant(struct fiber *f, char *text, size_t size) {
     struct view v;
-    if (f != NULL && cc__view_take(f->slot, false, &v))
+    if (f != NULL && cc__view_take(cc__view_slot(f), false, &v))
         cc__describe_fiber(&v, text, size);
     else
         snprintf(text, size, "a fiber that has ended");

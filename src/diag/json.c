@@ -52,7 +52,7 @@ static void print_pointer(struct out *out, const void *address) {
 
 /* As fibers give their own ids. */
 static void print_id(struct out *out, const char *key, struct fiber *f) {
-    cc__out(out, ",\"%s\":\"%u.%u\"", key, f->slot, cc__get(&f->generation) & 0x7fffffffu);
+    cc__out(out, ",\"%s\":\"%u.%u\"", key, cc__view_slot(f), cc__get(&f->generation) & 0x7fffffffu);
 }
 
 static void print_address(struct out *out, const char *key, const void *address) {

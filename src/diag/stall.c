@@ -7,7 +7,7 @@
 void cc__driver_stalled(struct worker *w, uint64_t ns) {
     struct fiber *f = cc__get(&w->core.current);
     struct view v;
-    if (f == NULL || !cc__view_take(f->slot, true, &v) || v.state != FIBER_RUNNING) return;
+    if (f == NULL || !cc__view_take(cc__view_slot(f), true, &v) || v.state != FIBER_RUNNING) return;
     struct out out = {0};
     cc__dump_begin();
     char who[96];

@@ -26,6 +26,10 @@ static CC_NOINLINE CC_NO_TSAN void read_raw(struct fiber *f, struct raw *raw) {
     for (size_t i = 0; i < sizeof raw->context; i++) to[i] = from[i];
 }
 
+CC_NOINLINE CC_NO_TSAN uint32_t cc__view_slot(const struct fiber *f) {
+    return ((const volatile struct fiber *)f)->slot;
+}
+
 /* The name as far as it can be read: printable, ended. */
 static CC_NOINLINE CC_NO_TSAN __attribute__((no_sanitize("address"))) void read_name(const volatile char *from,
                                                                                      char *to) {

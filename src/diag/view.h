@@ -45,6 +45,9 @@ void cc__view_trim(struct view *view);
 /* False: the slot has no tenant. sample: a fiber that runs is asked where, by a signal to its thread. */
 bool cc__view_take(uint32_t slot, bool sample, struct view *view);
 
+/* Its number, which does not change; whoever found the fiber by a race reads it as one. */
+uint32_t cc__view_slot(const struct fiber *f);
+
 /* Its name as far as it can be read from outside; "": it has none, or has lent its stack, and its name with it. At
  * most CC_FIBER_NAME_MAX bytes. */
 void cc__view_name(struct fiber *f, char *name);

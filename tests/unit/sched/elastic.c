@@ -141,11 +141,9 @@ TEST(a_timer_fires_while_all_workers_block) {
     for (unsigned n = 1; n <= 4; n++) {
         CCTask tasks[BLOCKERS_MAX], sleeper;
         start(n, 2 * n);
+        for (unsigned i = 0; i < n; i++) CHECK_EQ(pipe(pipes[i]), 0);
         CHECK_EQ(cc_spawn(&sleeper, sleep_and_unblock, (void *)(uintptr_t)n, NULL), 0);
-        for (unsigned i = 0; i < n; i++) {
-            CHECK_EQ(pipe(pipes[i]), 0);
-            CHECK_EQ(cc_spawn(&tasks[i], block, pipes[i], NULL), 0);
-        }
+        for (unsigned i = 0; i < n; i++) CHECK_EQ(cc_spawn(&tasks[i], block, pipes[i], NULL), 0);
         CHECK_EQ(cc_task_join(&sleeper, NULL), 0);
         join_all(tasks, n);
         stop();
