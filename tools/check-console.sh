@@ -64,6 +64,9 @@ play() {
     if ! wait_for "$wanted"; then
         echo "$where: '$command' does not say: $(missing "$wanted" "$work/output")"
         sed 's/^/    /' "$work/output"
+        kill -KILL "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null
+        pid=''
         return 1
     fi
     [[ -n $status ]] || kill -KILL "$pid" 2>/dev/null

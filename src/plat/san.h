@@ -13,13 +13,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Threads of the sanitizer's own in every process. */
-#ifdef CC_TSAN
-#define CC_SAN_THREADS 1
-#else
-#define CC_SAN_THREADS 0
-#endif
-
 #ifdef CC_TSAN
 #include <sanitizer/tsan_interface.h>
 void __tsan_release(void *addr);

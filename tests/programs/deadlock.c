@@ -27,7 +27,7 @@ static void must_die(const struct shape_case *shape) {
 }
 
 TEST(dead_shapes_are_reported, .timeout = 120) {
-    if (under_qemu()) SKIP("qemu has threads of its own in the process");
+    if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
     for (int i = 0; i < DEAD_SHAPES; i++) must_die(&dead_shapes[i]);
 }
 
@@ -56,7 +56,7 @@ static void goes_on(void *unused) {
 }
 
 TEST(can_be_told_to_go_on, .timeout = 60) {
-    if (under_qemu()) SKIP("qemu has threads of its own in the process");
+    if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
     int fd[2];
     CHECK_EQ(pipe(fd), 0);
     pid_t pid = fork();

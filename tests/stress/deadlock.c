@@ -57,7 +57,7 @@ static void run_all(const struct shape_case *shapes, int count, long rounds, boo
 }
 
 TEST(dead_shapes, .timeout = 300) {
-    if (under_qemu()) SKIP("qemu has threads of its own in the process");
+    if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
     run_all(dead_shapes, DEAD_SHAPES, test_rounds(2, 100), true);
 }
 
