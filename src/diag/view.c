@@ -59,7 +59,7 @@ static void find_frames(struct view *v, const struct context *context) {
     if (!cc__context_place(context, &place) || place.sp < v->low || place.sp >= v->high) return;
     v->sp = place.sp;
     v->frame[0] = (const char *)place.pc + 1; /* an instruction, where the others return to one */
-    v->frames = 1 + cc__trace_walk((const void *)place.fp, (const void *)place.sp, (const void *)v->high, v->frame + 1,
+    v->frames = 1 + cc__trace_walk((const void *)place.fp, (const void *)v->low, (const void *)v->high, v->frame + 1,
                                    VIEW_FRAMES - 1);
 }
 

@@ -344,7 +344,7 @@ TEST(a_signal_asks_for_one, .timeout = 60) {
     show_child(&child);
     CHECK(WIFEXITED(child.status) && said(&child, "'reader'") && said(&child, "ccc: end of dump"));
     run_child(&child, quit_quits, NULL);
-    CHECK(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGQUIT && !said(&child, "dump"));
+    CHECK(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGQUIT && !said(&child, "ccc: dump"));
     run_child(&child, own_handler_stays, NULL);
     show_child(&child);
     CHECK(WIFEXITED(child.status) && WEXITSTATUS(child.status) == 0 && !said(&child, "end of dump"));
