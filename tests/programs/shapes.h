@@ -518,7 +518,8 @@ static void live_computation(void) {
 
 /* Nobody waits for ever: what was parked is cancelled by a shutdown. */
 static void live_shutdown(void) {
-    start("reader", receiver, named_channel("never", 0));
+    chan_a = named_channel("never", 0); /* the fiber will be gone before it is freed */
+    start("reader", receiver, chan_a);
     (void)cc_runtime_shutdown(LONG_MS);
 }
 
