@@ -59,6 +59,7 @@ static struct child child;
 static void skip_where_nothing_is_looked_for(void) {
     if (UNDER_ASAN || UNDER_TSAN) SKIP("a sanitizer's memory has no end");
     if (under_qemu()) SKIP("qemu has threads of its own in the process");
+    if (under_valgrind()) SKIP("valgrind's own memory is full of the program's addresses, and its threads hardly rest");
 }
 
 static void run(CCTaskFn setup, void (*rest)(void)) {
@@ -79,7 +80,6 @@ static void check_claim(const char *name, bool expected) {
 }
 
 static void claims(CCTaskFn setup, const char *name) {
-    if (under_valgrind()) SKIP("valgrind's own memory is full of the program's addresses");
     run(setup, NULL);
     /* A stale word is enough to prevent a claim, and how many there are is the compiler's choice: the claims are tried
      * with the one that users get. */
