@@ -65,7 +65,7 @@ static int lock_somehow(enum how how) {
 }
 
 static void *waits_with_it(void *how) {
-    for (int i = 0; i < 3; i++) {
+    for (volatile int i = 0; i < 3; i++) { /* not unrolled: one place that locks */
         CHECK_EQ(lock_somehow((enum how)(intptr_t)how), 0);
         CHECK_EQ(cc_sleep_ms(1), 0);
         CHECK_EQ(cc_sleep_ms(1), 0);

@@ -61,7 +61,7 @@ static void join(CCTask task) {
 }
 
 /* Nobody frees them: a leak checker finds them here, when the fibers that used them are gone. */
-static CCChan *channels[8];
+static CCChan *volatile channels[8];
 
 static CCChan *named_channel(const char *name, size_t capacity) {
     static size_t count;
