@@ -30,8 +30,10 @@ CC_INLINE uintptr_t cc__frame_here(void) {
     uintptr_t sp;
 #if defined(__x86_64__)
     __asm__ volatile("movq %%rsp, %0" : "=r"(sp));
-#elif defined(__aarch64__) || defined(__riscv)
+#elif defined(__aarch64__)
     __asm__ volatile("mov %0, sp" : "=r"(sp));
+#elif defined(__riscv)
+    __asm__ volatile("mv %0, sp" : "=r"(sp));
 #else
     sp = (uintptr_t)__builtin_frame_address(0);
 #endif
