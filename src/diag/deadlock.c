@@ -14,7 +14,7 @@
 #include "base/fatal.h"
 #include "diag/diag.h"
 #include "diag/graph.h"
-#include "diag/held.h"
+#include "diag/pthreads.h"
 #include "plat/san.h"
 #include "plat/threads.h"
 #include "sched/driver.h"
@@ -105,7 +105,7 @@ static void flush(FILE *stream) {
 static void print_servers(struct out *out, struct fiber *f, struct wait_what what) {
     enum { SHOWN = 3 };
     struct fiber *servers[SHOWN];
-    cc__held_print(out, f);
+    cc__pthreads_print(out, f);
     if (what.reason != PARK_QUEUE && what.reason != PARK_SELECT) return;
     unsigned n = cc__graph_servers(what, f, servers, SHOWN);
     cc__out(out, n == 0 ? "      no other fiber's stack leads to it" : "      in reach of: ");

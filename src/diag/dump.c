@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "diag/diag.h"
-#include "diag/held.h"
 #include "diag/lost.h"
+#include "diag/pthreads.h"
 #include "plat/clock.h"
 #include "plat/symbol.h"
 #include "probe/trace.h"
@@ -157,7 +157,7 @@ void cc__dump_guests(struct out *out, uint64_t now) {
 
 static void print_held(struct out *out, struct fiber *f, struct wait_what what) {
     (void)what;
-    cc__held_print(out, f);
+    cc__pthreads_print(out, f);
 }
 
 int cc__dump_text(struct out *out) {

@@ -1,15 +1,15 @@
-/* held.c - watches the calls that lock and unlock pthread mutexes.
+/* pthreads.c - watches the calls that lock and unlock pthread mutexes.
  *
  * What a fiber has locked is in a table, with the ticket of its state word, which grows with every wait: if it is
  * another one at the unlock, the fiber has waited meanwhile.
  *
- * HELD-1  A lock is written down after it was taken and struck out before it is given back: nobody else's entry for
+ * PTHREADS-1  A lock is written down after it was taken and struck out before it is given back: nobody else's entry for
  *         the same mutex can be there in between.
- * HELD-2  OS threads are passed through: they may wait as they like.
- * HELD-3  Each place that locks is reported once; and once more if the mutex then is unlocked on another thread, which
+ * PTHREADS-2  OS threads are passed through: they may wait as they like.
+ * PTHREADS-3  Each place that locks is reported once; and once more if the mutex then is unlocked on another thread, which
  *         is worse.
  */
-#include "diag/held.h"
+#include "diag/pthreads.h"
 
 #include "base/fatal.h"
 #include "diag/describe.h"
@@ -22,7 +22,7 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { HELD_MAX = 4096, SITES_MAX = 256 };
+enum { LOCKED_MAX = 4096, SITES_MAX = 256 };
 
 struct held {
     const pthread_mutex_t *mutex; /* NULL: free */
@@ -37,7 +37,7 @@ struct held {
 static struct {
     struct lock lock;
     _Atomic unsigned used; /* entries beyond were never used */
-    struct held held[HELD_MAX];
+    struct held held[LOCKED_MAX];
     unsigned sites;
     const void *site[SITES_MAX];
 } table;
@@ -64,7 +64,7 @@ static void note(pthread_mutex_t *mutex, const void *site) {
         /* One that is there was left behind: by a fiber that ended with it, or unlocked it unseen. */
         if (h == NULL) h = find_locked(NULL);
         unsigned used = cc__get(&table.used);
-        if (h == NULL && used < HELD_MAX) {
+        if (h == NULL && used < LOCKED_MAX) {
             h = &table.held[used];
             cc__set(&table.used, used + 1);
         }
@@ -115,7 +115,7 @@ static void report(const struct held *was, uint64_t waits, bool moved, const voi
     cc__dump_end();
 }
 
-void cc__held_print(struct out *out, struct fiber *f) {
+void cc__pthreads_print(struct out *out, struct fiber *f) {
     for (unsigned i = 0; i < cc__get(&table.used); i++) {
         cc__lock_take(&table.lock);
         struct held h = table.held[i];
