@@ -20,7 +20,7 @@ static CCChan *orders, *plates, *silent;
 static CCMutex knife;
 static CCTask cook;
 static CCNursery *kitchen;
-static _Atomic int held, over;
+static _Atomic int held, spinning, over;
 
 /* Functions that a backtrace must show; not inlined, and not left by a jump. */
 #define VISIBLE __attribute__((noinline))
@@ -114,6 +114,7 @@ static VISIBLE void *lend(void *arg) {
 }
 
 static VISIBLE void spin_here(void) {
+    spinning = 1;
     while (!over) sched_yield();
 }
 
@@ -163,7 +164,7 @@ int main(int argc, char **argv) {
     start(run_kitchen, "chef"), expected += 3;
     start(lend, "lender"), expected += 2;
     start(spin, "spinner");
-    while (parked() < expected) sched_yield();
+    while (parked() < expected || !spinning) sched_yield();
     puts("all of them rest");
     fflush(stdout);
     stop_here(argc > 1 ? argv[1] : NULL);
