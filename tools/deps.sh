@@ -89,6 +89,7 @@ if [[ $target != run ]]; then # ccpigz and its rival
 fi
 if [[ $target == test ]]; then
     need g++ -- have c++
+    need ninja-build -- have ninja
     need valgrind -- have valgrind
     need libc6-dbg -- test -d /usr/lib/debug/.build-id # valgrind wants the symbols of the dynamic linker
     need spin -- have spin
