@@ -5,7 +5,7 @@
  */
 #define PER_WORD (sizeof(uint64_t) / sizeof(CELL))
 /* Two literals and the longest match, with what its last words write too much. */
-#define ROOM (2 + 258 + 3 * PER_WORD)
+#define ROOM (2 + 258 + 4 * PER_WORD)
 /* Two refills of 8 bytes, each of which moves on by 7 at most. */
 #define SUPPLY 16
 
@@ -14,14 +14,21 @@ static inline void COPY_MATCH(CELL *out, size_t distance, size_t length) {
     const CELL *from = out - distance;
     CELL *end = out + length;
     uint64_t word;
-    if (distance >= PER_WORD) {
+    if (distance >= 2 * PER_WORD) { /* Most matches are shorter than the first of these, nearly all than both. */
+        memcpy(out, from, 2 * sizeof word);
+        memcpy(out + 2 * PER_WORD, from + 2 * PER_WORD, 2 * sizeof word);
+        while (out + 4 * PER_WORD < end) {
+            out += 4 * PER_WORD;
+            from += 4 * PER_WORD;
+            memcpy(out, from, 2 * sizeof word);
+            memcpy(out + 2 * PER_WORD, from + 2 * PER_WORD, 2 * sizeof word);
+        }
+    } else if (distance >= PER_WORD) {
         do {
             memcpy(&word, from, sizeof word);
             memcpy(out, &word, sizeof word);
-            memcpy(&word, from + PER_WORD, sizeof word);
-            memcpy(out + PER_WORD, &word, sizeof word);
-            from += 2 * PER_WORD;
-            out += 2 * PER_WORD;
+            out += PER_WORD;
+            from += PER_WORD;
         } while (out < end);
     } else if (distance == 1) {
         word = (UINT64_MAX / ((UINT64_C(1) << (8 * sizeof(CELL) - 1)) * 2 - 1)) * *from;

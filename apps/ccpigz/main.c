@@ -47,6 +47,7 @@ int main(int argc, char **argv) {
     signals_install();
 #ifdef __GLIBC__
     mallopt(M_MMAP_THRESHOLD, 65536); /* Buffers lie apart, and their pages go back when they are freed. */
+    mallopt(M_ARENA_MAX, 1);          /* Nobody allocates often: a heap for each worker would be wasted. */
 #endif
     /* The walk through a split stream has two windows of 32 KiB on its stack. */
     int rc = cc_runtime_init(&(CCRuntimeConfig){.workers = workers_for(&options), .stack_size = 256 * 1024});

@@ -4,6 +4,7 @@
 
 #include <ccc/ccc.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #endif
 
 /* Long names without a letter. */
-enum { OPTION_FAST = 256, OPTION_BEST, OPTION_RAW, OPTION_ENGINE, OPTION_SPLIT };
+enum { OPTION_FAST = 256, OPTION_BEST, OPTION_RAW, OPTION_ENGINE, OPTION_SPLIT, OPTION_CPUS };
 
 static const struct {
     int id;
@@ -50,6 +51,7 @@ static const struct {
     {'z', "zlib", false, "       zlib format (.zz)"},
     {OPTION_RAW, "raw", false, "       bare deflate data, both ways"},
     {OPTION_ENGINE, "engine", true, "NAME   zlib or libdeflate"},
+    {OPTION_CPUS, "cpus", true, "N      processors to count on, whatever the system says"},
     {OPTION_SPLIT, "split", true, "WHEN   always or never: one stream is decompressed by several tasks"},
     {OPTION_FAST, "fast", false, "       as -1"},
     {OPTION_BEST, "best", false, "       as -9"},
@@ -108,6 +110,11 @@ static int take_value(struct options *o, int id, const char *value) {
         number = number_between(value, 1, CC_WORKERS_MAX - 2); /* reader and writer have one each */
         if (number < 0) return wrong_use("%s: there may be 1 to 510 processes", value);
         o->workers = (unsigned)number;
+        return -1;
+    case OPTION_CPUS:
+        number = number_between(value, 1, CC_WORKERS_MAX - 2);
+        if (number < 0) return wrong_use("%s: there may be 1 to 510 processors", value);
+        o->cpus = (unsigned)number;
         return -1;
     case 'S':
         if (*value == '\0' || strchr(value, '/') != NULL) return wrong_use("'%s': not a suffix", value);
@@ -274,10 +281,15 @@ static int choose_engine(struct options *o) {
     return -1;
 }
 
+/* Those that we may run on. */
+static unsigned count_cpus(void) {
+    cpu_set_t set;
+    long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+    return count < 1 ? 1 : count > 256 ? 256 : (unsigned)count;
+}
+
 int options_parse(struct options *o, int argc, char **argv) {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     *o = (struct options){.level = LEVEL_DEFAULT, .names = argv, .keep_name = -1, .keep_time = -1};
-    o->workers = cpus < 1 ? 1 : cpus > 256 ? 256 : (unsigned)cpus;
     const char *called = strrchr(argv[0], '/');
     called = called != NULL ? called + 1 : argv[0];
     if (strncmp(called, "un", 2) == 0) o->action = ACTION_DECOMPRESS;
@@ -302,9 +314,11 @@ int options_parse(struct options *o, int argc, char **argv) {
     /* Unless somebody says so, both go into the header and stay there. */
     if (o->keep_name < 0) o->keep_name = o->action == ACTION_COMPRESS;
     if (o->keep_time < 0) o->keep_time = o->action == ACTION_COMPRESS;
+    /* All that the tasks do is compute: more of them than there are processors would take memory and nothing else. */
+    if (o->cpus == 0) o->cpus = count_cpus();
+    if (o->workers == 0 || o->workers > o->cpus) o->workers = o->cpus;
     /* Scouts do half as much work again (scout.h): with two processors little is won, and much memory is used. */
-    unsigned usable = cpus > 0 && o->workers > (unsigned)cpus ? (unsigned)cpus : o->workers;
-    if (o->split == SPLIT_AUTO) o->split = usable > 2 ? SPLIT_ALWAYS : SPLIT_NEVER;
+    if (o->split == SPLIT_AUTO) o->split = o->workers > 2 ? SPLIT_ALWAYS : SPLIT_NEVER;
     if (o->suffix == NULL) o->suffix = o->format == FORMAT_ZLIB ? ".zz" : o->format == FORMAT_RAW ? ".deflate" : ".gz";
     say_quiet(o->quiet);
     return o->action == ACTION_COMPRESS ? choose_engine(o) : -1;
