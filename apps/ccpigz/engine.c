@@ -17,6 +17,7 @@ struct compressor {
     z_stream zlib;
 #ifdef HAVE_LIBDEFLATE
     struct libdeflate_compressor *fast;
+    int fast_level; /* what it was made for */
 #endif
 };
 
@@ -27,6 +28,7 @@ struct compressor *engine_make(const struct options *options) {
     if (engine == NULL) return NULL;
 #ifdef HAVE_LIBDEFLATE
     if (options->engine == ENGINE_LIBDEFLATE) {
+        engine->fast_level = options->level;
         engine->fast = libdeflate_alloc_compressor(options->level);
         if (engine->fast != NULL) return engine;
         free(engine);
@@ -41,11 +43,9 @@ struct compressor *engine_make(const struct options *options) {
 
 void engine_free(struct compressor *engine) {
 #ifdef HAVE_LIBDEFLATE
-    if (engine->fast != NULL)
-        libdeflate_free_compressor(engine->fast);
-    else
+    libdeflate_free_compressor(engine->fast);
 #endif
-        deflateEnd(&engine->zlib);
+    if (engine->zlib.state != NULL) deflateEnd(&engine->zlib);
     free(engine);
 }
 
@@ -104,7 +104,36 @@ static void run_zlib(z_stream *z, struct block *b) {
 /* ---- libdeflate ---- */
 
 #ifdef HAVE_LIBDEFLATE
-static void run_libdeflate(struct libdeflate_compressor *fast, struct block *b) {
+/* Text has no control characters but those that lay it out; every 61st byte is looked at. */
+static bool is_text(const uint8_t *data, size_t size) {
+    size_t odd = 0;
+    for (size_t i = 0; i < size; i += 61) odd += data[i] < 32 && (data[i] < 8 || data[i] > 13) && data[i] != 27;
+    return odd * 61 <= size / 128;
+}
+
+/* At levels 5 and 6 libdeflate finds less in text than zlib does (measured: 3 % more bytes), and one level up as much;
+ * elsewhere it is ahead. */
+static int level_for(const struct block *b) {
+    int level = b->options->level;
+    return (level == 5 || level == 6) && is_text(b->data, b->size) ? level + 1 : level;
+}
+
+/* There is one at a time, because each has 0.7 MiB; it is made anew when the level changes, which a file of one kind does
+ * not ask for. NULL: no memory. */
+static struct libdeflate_compressor *compressor_for(struct compressor *engine, int level) {
+    if (engine->fast != NULL && engine->fast_level == level) return engine->fast;
+    libdeflate_free_compressor(engine->fast);
+    engine->fast_level = level;
+    engine->fast = libdeflate_alloc_compressor(level);
+    return engine->fast;
+}
+
+static void run_libdeflate(struct compressor *engine, struct block *b) {
+    struct libdeflate_compressor *fast = compressor_for(engine, level_for(b));
+    if (fast == NULL) {
+        b->error = no_memory;
+        return;
+    }
     struct wrapper plain = {.format = FORMAT_GZIP, .level = b->options->level};
     struct wrapper *wrapper = b->first ? b->wrapper : &plain;
     bool with_sizes = !(b->first && b->last);
@@ -125,8 +154,8 @@ static void run_libdeflate(struct libdeflate_compressor *fast, struct block *b) 
 
 void engine_run(struct compressor *engine, struct block *block) {
 #ifdef HAVE_LIBDEFLATE
-    if (engine->fast != NULL) {
-        run_libdeflate(engine->fast, block);
+    if (block->options->engine == ENGINE_LIBDEFLATE) {
+        run_libdeflate(engine, block);
         return;
     }
 #endif
