@@ -91,7 +91,11 @@ static enum decode_status COPY_STORED(struct decoder *d, CELL **out_at, CELL *en
     size_t n = d->stored_left, room = (size_t)(end - *out_at), supply = (size_t)(d->in_end - d->in);
     if (n > room) n = room;
     if (n > supply) n = supply;
-    for (size_t i = 0; i < n; i++) (*out_at)[i] = d->in[i];
+    if (sizeof(CELL) == 1) {
+        if (n > 0) memcpy(*out_at, d->in, n);
+    } else {
+        for (size_t i = 0; i < n; i++) (*out_at)[i] = d->in[i];
+    }
     *out_at += n;
     d->in += n;
     d->stored_left -= (uint32_t)n;

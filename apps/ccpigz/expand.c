@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char cannot_read[] = "cannot read", no_memory[] = "not enough memory";
+static const char cannot_read[] = "cannot read";
 
 static int tell(struct unpack *u, const char *error, const char *warning, bool damaged) {
     struct piece *piece = unpack_take(u, &u->pieces, FORMAT_RAW);
@@ -147,25 +147,18 @@ static int expand_member(struct unpack *u, const struct wrapper *w) {
     if (piece == NULL) return unpack_why_none();
     piece->begins = true;
     piece->packed_size = w->member_size - w->header_size - WRAPPER_TRAILER_MAX;
+    bool have = reserve(&piece->packed, &piece->packed_capacity, piece->packed_size + 1) &&
+                reserve(&piece->room, &piece->capacity, (size_t)w->member_length + 1);
+    piece->data = piece->room;
     const char *error = NULL;
-    if (!reserve(&piece->packed, &piece->packed_capacity, piece->packed_size + 1))
-        error = no_memory;
+    if (!have)
+        error = "not enough memory";
     else if (source_read(&u->source, piece->packed, piece->packed_size) < piece->packed_size)
         error = unpack_why_short(u);
     else
         error = read_trailer(u, piece);
     if (error == NULL && piece->want_length > w->member_length) error = "a member's length is wrong";
-    if (error == NULL) {
-        piece->room = pool_take(&u->rooms);
-        if (piece->room == NULL) return unpack_why_none();
-        if (reserve(&piece->room->bytes, &piece->room->capacity, (size_t)piece->want_length + 1)) {
-            piece->data = piece->room->bytes;
-            return unpack_send(u, piece, unpack_decode_member);
-        }
-        pool_give(&u->rooms, piece->room);
-        piece->room = NULL;
-        error = no_memory;
-    }
+    if (error == NULL) return unpack_send(u, piece, unpack_decode_member);
     pool_give(&u->members, piece);
     int rc = unpack_tell_error(u, error);
     return rc != 0 ? rc : ENODATA;

@@ -10,7 +10,7 @@
 #include "job.h"
 #include "pool.h"
 
-#define SOURCE_CHUNK ((size_t)64 * 1024)
+#define SOURCE_CHUNK ((size_t)32 * 1024)
 
 struct chunk {
     void (*release)(void *owner); /* when it is used up */

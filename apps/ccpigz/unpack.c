@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECES 3 /* one is decoded, one checked, one written, and one may wait */
+#define PIECES 3 /* one is decoded, one checked, one written */
 
 static void free_piece(void *item) {
     struct piece *piece = item;
-    free(piece->window);
+    free(piece->room);
     free(piece->packed);
     free(piece->decoder);
     free(piece);
@@ -24,12 +24,12 @@ static void *make_piece(void *context) {
     struct piece *piece = calloc(1, sizeof *piece);
     if (piece == NULL) return NULL;
     piece->home = context;
-    piece->window = malloc(DECODE_WINDOW + PIECE_SIZE);
-    if (piece->window == NULL) {
+    piece->room = malloc(DECODE_WINDOW + PIECE_SIZE);
+    if (piece->room == NULL) {
         free(piece);
         return NULL;
     }
-    piece->data = piece->window + DECODE_WINDOW;
+    piece->data = piece->room + DECODE_WINDOW;
     piece->capacity = PIECE_SIZE;
     return piece;
 }
@@ -46,17 +46,6 @@ static void *make_member(void *context) {
     piece->home = context;
     piece->decoder = decoder;
     return piece;
-}
-
-static void *make_room(void *context) {
-    (void)context;
-    return calloc(1, sizeof(struct room));
-}
-
-static void free_room(void *item) {
-    struct room *room = item;
-    free(room->bytes);
-    free(room);
 }
 
 struct piece *unpack_take(struct unpack *u, struct pool *pool, enum format format) {
@@ -168,20 +157,17 @@ static int write_pieces(struct unpack *u) {
         if (rc != 0) return rc;
         struct piece *piece = result;
         if (write_piece(u->job, piece, &sum) != 0) return -1;
-        if (piece->room != NULL) pool_give(&u->rooms, piece->room);
-        piece->room = NULL;
         pool_give(piece->home, piece);
     }
 }
 
 int unpack_run(struct job *job) {
     struct unpack u = {.job = job};
-    /* One worker writes while the next member is decoded; several find it cheaper to wait a moment for a room. */
-    size_t workers = job->options->workers, rooms = workers > 1 ? workers : 2, members = workers + 1;
-    size_t capacity = members + PIECES;
+    /* With one worker the next member is decoded while one is written. Several had better wait a moment for that: each
+     * member takes its data's size and its own. */
+    size_t workers = job->options->workers, members = workers > 1 ? workers : 2, capacity = members + PIECES;
     int rc = pool_open(&u.pieces, PIECES, make_piece, free_piece, &u.pieces, "pieces");
     if (rc == 0) rc = pool_open(&u.members, members, make_member, free_piece, &u.members, "members");
-    if (rc == 0) rc = pool_open(&u.rooms, rooms, make_room, free_room, NULL, "rooms");
     /* A walk through a stream has one more than it has workers, and what it gives back may be read by the next walk. */
     if (rc == 0) rc = pool_open(&u.scouts, 2 * workers + 5, scout_make, scout_free, &u.scouts, "scouts");
     u.line = cc_chan_create_ex(&(CCChanConfig){.ordered = true, .capacity = capacity, .name = "line"});
@@ -203,7 +189,6 @@ int unpack_run(struct job *job) {
     free(u.decoder);
     source_close(&u.source);
     pool_close(&u.scouts);
-    pool_close(&u.rooms);
     pool_close(&u.members);
     pool_close(&u.pieces);
     return status == 0 ? 0 : -1;

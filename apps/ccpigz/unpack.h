@@ -20,19 +20,10 @@
 #define PIECE_SIZE ((size_t)256 * 1024)
 #define MEMBER_LIMIT ((uint32_t)16 * 1024 * 1024)
 
-/* Room for the data of a whole member. A member waits for one when all of it has been read, so the next one can be read
- * while as many are decoded as there are rooms. They are taken in the order of the input: otherwise the members behind one
- * could have them all, and wait for it. */
-struct room {
-    uint8_t *bytes;
-    size_t capacity;
-};
-
 /* Some bytes of the output. */
 struct piece {
     struct pool *home;
-    uint8_t *window;   /* a piece of a stream: the window, and the data behind it */
-    struct room *room; /* a whole member: where its data are; goes back when they are written */
+    uint8_t *room; /* for a piece of a stream: the window, then the data */
     uint8_t *data;
     size_t size, capacity;
     enum format format;
@@ -54,7 +45,7 @@ struct piece {
 struct unpack {
     struct job *job;
     struct source source;
-    struct pool pieces, members, rooms, scouts;
+    struct pool pieces, members, scouts;
     CCChan *line; /* ordered: tasks that end with a struct piece * */
     CCNursery *nursery;
     struct decoder *decoder;
