@@ -144,11 +144,11 @@ case_split_streams() {
     split_agrees() { # split_agrees FILE EXPECTED ARGS...
         local file=$1 expected=$2
         shift 2
-        cc --split=always "$@" -dc "$file" | cmp - "$expected" || { echo "split $file $*"; return 1; }
+        cc --cpus 8 --split=always "$@" -dc "$file" | cmp - "$expected" || { echo "split $file $*"; return 1; }
     }
     for n in $levels; do
         gzip -$n -c plain >x.gz
-        for p in 1 $((n % 5 + 2)); do split_agrees x.gz plain -p $p || return 1; done
+        for p in 1 $((n % 5 + 2)); do split_agrees x.gz plain -p $p --cpus $p || return 1; done
     done
     cc --engine=zlib -ic plain >x.gz && split_agrees x.gz plain -p 4 || return 1
     cc -zc plain >x.zz && split_agrees x.zz plain -p 3 || return 1
@@ -203,6 +203,35 @@ case_pipes() {
     cat corpus/text | cc -c - | cat | cc -dc - | cmp - corpus/text || return 1
     { head -c 100000 corpus/text; tail -c +100001 corpus/text; } | cc | gzip -dc | cmp - corpus/text || return 1
     gzip -c corpus/text | { head -c 1000; cat; } | cc -d | cmp - corpus/text
+}
+
+# What a block makes of the same bytes depends on the block before it, unless it is told not to.
+case_dictionary_and_independent_blocks() {
+    local tail_of
+    seq 1 20000 | head -c 16384 >a
+    seq 500000 600000 | head -c 16384 >b
+    seq 800000 900000 | head -c 16384 >c
+    cat b a a c >aa # a window has 32 KiB, less a little
+    cat a b a c >ba
+    (($(cc --engine=zlib -nc -b 32 aa | wc -c) + 2000 < $(cc --engine=zlib -inc -b 32 aa | wc -c))) || { echo "no carry-over"; return 1; }
+    tail_of() { cc --engine=zlib --raw -c "$@" | tail -c 7000 | md5sum; }
+    [[ $(tail_of -i -b 32 aa) == "$(tail_of -i -b 32 ba)" ]] || { echo "not independent"; return 1; }
+    [[ $(tail_of -b 32 aa) != "$(tail_of -b 32 ba)" ]]
+}
+
+# More tasks than processors, both ways: the same bytes come out whatever the number.
+case_any_number_of_workers() {
+    local p engine want
+    for engine in zlib auto; do
+        local args=()
+        [[ $engine == zlib ]] && args=(--engine=zlib)
+        want=$(cc "${args[@]}" -nc -b 32 -p 1 corpus/size524289 | md5sum)
+        for p in 2 3 8 40; do
+            [[ $(cc "${args[@]}" -nc -b 32 -p $p --cpus $p corpus/size524289 | md5sum) == "$want" ]] || { echo "$engine -p $p"; return 1; }
+            cc "${args[@]}" -nc -b 32 corpus/size524289 | cc -dc -p $p --cpus $p | cmp - corpus/size524289 || return 1
+        done
+    done
+    cc -nc -p 1 corpus/text | cmp - <(cc -nc -p 8 --cpus 1 corpus/text)
 }
 
 case_rsyncable_blocks_follow_the_content() {
@@ -269,6 +298,112 @@ case_links_and_directories() {
     cc -r d && no_rest a a/b a/b/x.gz a/y.gz f.gz && cc -dr d && no_rest a a/b a/b/x a/y f && same d/f corpus/text
 }
 
+# Odd names, links that lead nowhere or round in a circle, links to one file, a pipe: files are done, the rest is left alone.
+case_recursion_through_odd_trees() {
+    local name names=(' a b ' $'line\nbreak' '-dash' 'quo"te'"'" $'\xff\xfe' 'star*' '.hidden' 'é')
+    fresh
+    rm d/f
+    mkdir -p d/sub/deep "d/ odd dir"
+    for name in "${names[@]}"; do echo "$name" >"d/ odd dir/$name"; done
+    cp corpus/one d/sub/deep/x
+    ln -s .. d/sub/circle
+    ln -s nowhere d/sub/dangling
+    ln -s deep/x d/sub/to-file
+    mkfifo d/sub/pipe
+    cp corpus/text d/sub/first && ln d/sub/first d/sub/second
+    fails 2 "is a symbolic link" -r d || return 1
+    grep -qF 'd/sub/pipe: is not a directory or a regular file' err.tmp && grep -qF 'd/sub/first: has 1 other link' err.tmp || { cat err.tmp; return 1; }
+    for name in "${names[@]}"; do
+        [[ ! -e "d/ odd dir/$name" ]] && gzip -dc <"d/ odd dir/$name.gz" | cmp - <(echo "$name") || { echo "name $name"; return 1; }
+    done
+    [[ -f d/sub/deep/x.gz && -L d/sub/circle && -L d/sub/dangling && -L d/sub/to-file && -p d/sub/pipe && ! -e d/sub/to-file.gz ]] || return 1
+    same d/sub/first corpus/text && [[ $(stat -c %h d/sub/second) == 2 ]] || return 1
+    cc -dr d || return 1
+    for name in "${names[@]}"; do [[ $(cat "d/ odd dir/$name") == "$name" ]] || return 1; done
+    (cd "d/ odd dir" && "$program" -- -dash && "$program" -d -- -dash.gz && [[ $(cat -- -dash) == -dash ]])
+}
+
+# What pigz does with the same arguments: the same files afterwards, and a status that is 0 or not, as its. Left out is where
+# we go with gzip: files with other links are not touched, and garbage behind the data is a warning.
+case_does_as_pigz_does() {
+    [[ -n $pigz ]] || skip "there is no pigz"
+    make_twin() {
+        rm -rf "$1"
+        mkdir -p "$1/sub"
+        (
+            cd "$1" || exit 1
+            seq 1 3000 | tee f g nosuffix sub/x ./-dash >plain.gz
+            gzip -nk g
+            head -c 3000 g.gz >cut.gz
+            cat g.gz g.gz >two.gz
+            { cat g.gz; head -c 100 /dev/zero; } >padded.gz
+            : | tee empty >nothing.gz
+            ln -s f link
+            ln -s .. sub/circle
+        )
+    }
+    local args ours theirs
+    while read -r args; do
+        make_twin ours
+        make_twin theirs
+        # shellcheck disable=SC2086
+        ours=$(cd ours && { "$program" $args >../ours.out 2>/dev/null </dev/null; echo "$(($? != 0)) $(find . | sort | tr '\n' ' ')"; })
+        # shellcheck disable=SC2086
+        theirs=$(cd theirs && { pigz $args >../theirs.out 2>/dev/null </dev/null; echo "$(($? != 0)) $(find . | sort | tr '\n' ' ')"; })
+        [[ $ours == "$theirs" ]] || { printf 'ccpigz %s\n%s\n%s\n' "$args" "$ours" "$theirs"; return 1; }
+        [[ $args != *d*c* ]] || cmp ours.out theirs.out || { echo "ccpigz $args"; return 1; }
+    done <<'END'
+f
+-k f
+f g
+-f g
+-c f
+-dc g.gz
+-d g.gz
+-df g.gz
+-t g.gz two.gz padded.gz
+-t cut.gz
+-d cut.gz
+-dc cut.gz
+link
+-f link
+-c link
+-d link
+sub
+-r sub
+-rk .
+empty
+-d nothing.gz
+-t nothing.gz
+plain.gz
+-d plain.gz
+-dcf plain.gz
+-d nosuffix
+nosuffix missing f
+-l g.gz two.gz
+-l plain.gz
+-dc two.gz
+-dc padded.gz
+-- -dash
+-S .x f
+-z f
+-dN g.gz
+-d two.gz padded.gz
+-q g
+-d f
+-d sub
+-tr .
+-b 31 f
+-p 0 f
+--fast f
+--best f
+--keep --stdout f
+--decompress --stdout g.gz
+-i f
+-R f
+END
+}
+
 case_several_files_and_one_bad() {
     fresh
     cp corpus/one d/g
@@ -282,6 +417,20 @@ case_lists() {
     size=$(stat -c %s corpus/text)
     cc -l d/f.gz | tail -n 1 | grep -qE "^ *$(stat -c %s d/f.gz) +$size +[0-9.]+% d/f$" || { cc -l d/f.gz; return 1; }
     cc -lv d/f.gz d/f.gz | grep -q totals && fails 1 "not in gzip" -l d/f
+}
+
+# Of several members all are counted; of one that is longer than 4 GiB the trailer knows the length modulo 2^32 only.
+case_lists_several_members_and_long_ones() {
+    cc -c -b 32 corpus/size524289 >m.gz
+    gzip -c corpus/one >>m.gz
+    cc -l m.gz | tail -n 1 | grep -qE "^ *$(stat -c %s m.gz) +524290 " || { cc -l m.gz; return 1; }
+    ((!short)) || skip "several gigabytes are too many here; the rest is fine"
+    local size=4296000000 # 4 GiB and a bit
+    head -c $size /dev/zero | cc -1 --engine=zlib >long.gz || return 1
+    [[ $(tail -c 4 long.gz | od -An -tu4 | tr -d ' ') == $((size % (1 << 32))) ]] || { echo "trailer"; return 1; }
+    cc -l long.gz | tail -n 1 | grep -qE " $size " || { cc -l long.gz; return 1; }
+    { head -c -4 long.gz; printf '\0\0\0\0'; } >bad.gz
+    fails 1 "the length is wrong" -t bad.gz
 }
 
 case_odd_options() {
@@ -337,6 +486,34 @@ case_flipped_bits() {
     done
 }
 
+# Every byte of a small file, turned round: said to be bad, or none but the header's words differ.
+case_every_byte_of_a_small_file() {
+    local n size kind status
+    seq 1 60 >small
+    head -c 32800 /dev/zero >zeros
+    for kind in gzip zlib members; do
+        case $kind in
+        gzip) cc --engine=zlib -c small >x.gz && cp small plain ;;
+        zlib) cc -zc small >x.gz && cp small plain ;;
+        members) cc -nc -b 32 zeros >x.gz && cp zeros plain ;;
+        esac
+        size=$(stat -c %s x.gz)
+        for ((n = 0; n < size; n += short ? 7 : 1)); do
+            cp x.gz y.gz
+            printf "\\x$(printf %02x $((0x$(od -An -tx1 -j "$n" -N 1 x.gz | tr -d ' ') ^ 255)))" | dd of=y.gz bs=1 seek="$n" conv=notrunc 2>/dev/null
+            cc -dc y.gz >out 2>err.tmp
+            status=$?
+            if ((status == 0)); then
+                # Time, extra flags, system and name of a header mean nothing to the data; nor does an extra field.
+                same out plain && [[ $kind == members || ($kind == gzip && n -ge 4 && n -lt 16) ]] || { echo "$kind, byte $n: not noticed"; return 1; }
+            elif ((status > 2)) || [[ ! -s err.tmp ]]; then
+                echo "$kind, byte $n: status $status, $(cat err.tmp)"
+                return 1
+            fi
+        done
+    done
+}
+
 case_wrong_check_values() {
     gzip -nc corpus/text >x.gz
     local size
@@ -385,6 +562,23 @@ case_full_disk() {
     (($? == 128 + 25)) && no_rest f r
 }
 
+# A file system that is really full: the error says so, and what was there is there.
+case_full_file_system() {
+    fresh
+    [[ $(id -u) == 0 ]] && mount -t tmpfs -o size=160k none d 2>/dev/null || skip "no file system can be mounted here"
+    head -c 120000 corpus/random >d/r
+    fails 1 "d/r.gz: cannot write: No space left" d/r && no_rest r && cmp -n 120000 d/r corpus/random
+    local status=$?
+    rm -f d/*
+    if ((status == 0)); then
+        gzip -c corpus/zeros >d/z.gz
+        fails 1 "d/z: cannot write: No space left" -d d/z.gz && no_rest z.gz
+        status=$?
+    fi
+    umount d
+    return $status
+}
+
 case_no_permission() {
     local drop=()
     if [[ $(id -u) == 0 ]]; then
@@ -402,29 +596,124 @@ case_no_permission() {
     (($? == 1)) && grep -q 'd/f.gz: cannot create: Permission denied' err.tmp && no_rest f || { cat err.tmp; return 1; }
 }
 
-# interrupted COMMAND...: starts it on a file that takes long, waits until it has opened its output, ends it by SIGTERM.
+# interrupted SIGNAL WAY COMMAND...: starts it on a file that takes long, waits until it has opened its output, ends it by the
+# signal. It dies of it, the input is as it was, and nothing else is there.
 interrupted() {
+    local name=$1 way=$2 input number before
+    shift 2
+    number=$(kill -l "$name")
     fresh
     rm d/f
-    truncate -s 4G d/big # a hole: it takes no room, and minutes
-    "$@" "$program" -9 -p 1 --engine=zlib d/big 2>/dev/null &
+    if [[ $way == compress ]]; then
+        input=big
+        truncate -s 4G d/big # a hole: it takes no room, and minutes
+        set -- "$@" "$program" -9 -p 1 --engine=zlib d/big
+    else
+        input=big.gz
+        [[ -f big.gz ]] || { head -c 64M /dev/zero | gzip -c >one.gz && for _ in $(seq 1 200); do cat one.gz; done >big.gz; }
+        cp big.gz d/big.gz # 12.5 GiB
+        set -- "$@" "$program" -d d/big.gz
+    fi
+    before=$(stat -c '%s %Y %i' "d/$input")
+    "$@" 2>/dev/null &
     local pid=$! opened=0
     while kill -0 "$pid" 2>/dev/null; do
-        if find "/proc/$pid/fd" -lname '*/d/*' ! -lname '*/d/big' 2>/dev/null | grep -q .; then
+        if find "/proc/$pid/fd" -lname '*/d/*' ! -lname "*/d/$input" 2>/dev/null | grep -q .; then
             opened=1
-            kill -TERM "$pid"
+            kill -"$name" "$pid"
             break
         fi
     done
     wait "$pid" 2>/dev/null
     local status=$?
     ((opened)) || { echo "it was over too soon"; return 1; }
-    ((status == 128 + 15)) && no_rest big || { echo "status $status"; return 1; }
+    ((status == 128 + number)) && no_rest $input && [[ $(stat -c '%s %Y %i' "d/$input") == "$before" ]] || { echo "$name, $way: status $status"; return 1; }
 }
 
 case_interrupted() {
     ! has_sanitizer tsan || skip "the thread sanitizer holds a signal back while its thread waits in the kernel"
-    interrupted env
+    local name
+    # A shell's background jobs ignore SIGINT, and what was ignored before stays so; env makes it the default again.
+    for name in TERM HUP INT; do
+        interrupted $name compress env --default-signal=INT || return 1
+        interrupted $name decompress env --default-signal=INT || return 1
+    done
+    interrupted TERM compress nohup env
+}
+
+# A signal at every call that makes, changes, names or removes a file: before and after each of them there is the whole input
+# or the whole output, and nothing else. FILE_CALLS=1: without files that have no name.
+case_interrupted_at_every_step() {
+    ! has_sanitizer 'asan|tsan' || skip "a sanitizer wants to be loaded before everything else"
+    cat >killer.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static atomic_int steps;
+static void step(void) {
+    const char *at = getenv("KILL_AT");
+    if (at != NULL && atomic_fetch_add(&steps, 1) + 1 == atoi(at)) raise(atoi(getenv("KILL_BY")));
+}
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define WRAP(name, parameters, ...) \
+    int name parameters { step(); int rc = REAL(name)(__VA_ARGS__); int e = errno; step(); errno = e; return rc; }
+WRAP(linkat, (int a, const char *b, int c, const char *d, int f), a, b, c, d, f)
+WRAP(link, (const char *a, const char *b), a, b)
+WRAP(rename, (const char *a, const char *b), a, b)
+WRAP(unlink, (const char *a), a)
+WRAP(fchmod, (int a, mode_t b), a, b)
+WRAP(futimens, (int a, const struct timespec b[2]), a, b)
+WRAP(mkostemp, (char *a, int b), a, b)
+ssize_t write(int fd, const void *data, size_t size) {
+    if (fd > 2) step();
+    ssize_t n = REAL(write)(fd, data, size);
+    if (fd > 2) step();
+    return n;
+}
+int open(const char *path, int flags, ...) {
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = va_arg(args, mode_t);
+    va_end(args);
+    if ((flags & O_TMPFILE) == O_TMPFILE && getenv("FILE_CALLS") != NULL) return errno = EOPNOTSUPP, -1;
+    return REAL(open)(path, flags, mode);
+}
+END
+    gcc -shared -fPIC -w -o killer.so killer.c -ldl 2>/dev/null || skip "there is no gcc"
+    local n by named existing status found
+    for named in "" 1; do
+        for existing in 0 1; do
+            by=(15 1 2)
+            for ((n = 1; n < 200; n++)); do
+                fresh
+                ((existing)) && echo precious >d/f.gz
+                env --default-signal=INT LD_PRELOAD="$work/killer.so" KILL_AT=$n KILL_BY="${by[n % 3]}" ${named:+FILE_CALLS=1} \
+                    "$program" -f d/f 2>/dev/null
+                status=$?
+                found=$(cd d && find . -mindepth 1 -printf '%P\n' | sort | tr '\n' ' ')
+                case $found in
+                "f ") ;;
+                "f.gz " | "f f.gz ") ;;
+                *) echo "step $n, status $status: $found"; return 1 ;;
+                esac
+                [[ ! -e d/f ]] || same d/f corpus/text || return 1
+                if [[ -e d/f.gz ]] && ! gzip -dc d/f.gz 2>/dev/null | cmp -s - corpus/text; then
+                    ((existing)) && [[ -e d/f && $(cat d/f.gz) == precious ]] || { echo "step $n: half a file"; return 1; }
+                fi
+                ((status == 0)) && break
+                ((status == 128 + by[n % 3])) || { echo "step $n: status $status"; return 1; }
+            done
+            ((n > 8 && n < 200)) || { echo "only $n steps"; return 1; }
+        done
+    done
 }
 
 # The same where files without a name are not to be had.
@@ -446,7 +735,7 @@ int open(const char *path, int flags, ...) {
 }
 END
     gcc -shared -fPIC -o no_tmpfile.so no_tmpfile.c 2>/dev/null || skip "there is no gcc"
-    interrupted env LD_PRELOAD="$work/no_tmpfile.so" || return 1
+    interrupted TERM compress env LD_PRELOAD="$work/no_tmpfile.so" && interrupted HUP decompress env LD_PRELOAD="$work/no_tmpfile.so" || return 1
     fresh
     LD_PRELOAD="$work/no_tmpfile.so" "$program" d/f && no_rest f.gz && gzip -dc d/f.gz | cmp - corpus/text || return 1
     cp corpus/text d/f
