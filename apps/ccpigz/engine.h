@@ -18,6 +18,7 @@ struct block {
     uint8_t *room; /* 32 KiB, then the data */
     uint8_t *data;
     size_t size, history;
+    uint64_t number; /* from 0 */
     bool first, last;
     uint8_t *out;
     size_t out_size, out_capacity;

@@ -164,10 +164,11 @@ static int expand_member(struct unpack *u, const struct wrapper *w) {
     return rc != 0 ? rc : ENODATA;
 }
 
-/* Whether the member may be taken as a whole. */
+/* Whether the member may be taken as a whole, and is worth it: what is hardly compressed is copied rather than decoded, and
+ * would take twice the memory. */
 static bool tells_its_size(const struct wrapper *w) {
     return w->member_size >= w->header_size + WRAPPER_TRAILER_MAX && w->member_size <= MEMBER_LIMIT &&
-           w->member_length <= MEMBER_LIMIT;
+           w->member_length <= MEMBER_LIMIT && w->member_size + w->member_size / 8 <= w->member_length;
 }
 
 /* Passes on what is not compressed, as gzip -cdf does. */

@@ -30,13 +30,13 @@ static bool may_block(int fd) {
 }
 
 /* A worker that reads or writes works on no block meanwhile. Files do not hold it up for long, pipes do; and the walk through
- * compressed input, or one worker alone, wants to be spared. More than that would only look for work: each costs 2 % of the
- * CPU time when compressing with zlib. */
+ * compressed input wants to be spared. More than that would only look for work: each costs 2 % of the CPU time when
+ * compressing with zlib. */
 static unsigned workers_for(const struct options *options) {
     bool from_pipe = options->names[0] == NULL && may_block(STDIN_FILENO);
     bool to_pipe = (options->to_stdout || options->names[0] == NULL) && may_block(STDOUT_FILENO);
     unsigned more = (from_pipe ? 1u : 0u) + (to_pipe ? 1u : 0u);
-    if (more == 0 && (options->workers == 1 || options->action != ACTION_COMPRESS)) more = 1;
+    if (more == 0 && options->action != ACTION_COMPRESS) more = 1;
     return options->workers + more;
 }
 

@@ -19,7 +19,7 @@ struct options {
     enum format format;
     enum engine engine; /* after options_parse never AUTO when compressing */
     int level;
-    unsigned workers;   /* blocks that are worked on at the same time; after options_parse never more than cpus */
+    unsigned workers; /* blocks that are worked on at the same time; after options_parse never more than cpus */
     unsigned cpus;
     size_t block;       /* bytes; 0: the engine's own */
     const char *suffix; /* with the dot */

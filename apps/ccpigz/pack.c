@@ -128,6 +128,7 @@ static int start_block(struct pack *p, struct block *b) {
 static void *read_blocks(void *arg) {
     struct pack *p = arg;
     struct block *waiting = NULL;
+    uint64_t number = 0;
     bool more = true;
     int rc = 0;
     while (more && rc == 0) {
@@ -138,6 +139,7 @@ static void *read_blocks(void *arg) {
         }
         more = fill_block(p, b);
         b->first = waiting == NULL;
+        b->number = number++;
         b->last = false;
         b->history = 0;
         if (p->read_error != 0) break;

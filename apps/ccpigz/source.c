@@ -1,11 +1,11 @@
-/* source.c - a fiber that reads ahead, and the one who takes from it. */
+/* source.c - a fiber that reads ahead, if need be, and the one who takes from it. */
 #include "source.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define AHEAD 3 /* chunks: one in use, one filled, one being filled */
+#define AHEAD 3 /* chunks: one in use, one filled, one being filled; of a file there are two only */
 
 struct read_chunk {
     struct chunk chunk;
@@ -48,7 +48,7 @@ static void *read_chunks(void *arg) {
 int source_open(struct source *s, struct job *job, CCNursery *nursery) {
     *s = (struct source){.job = job};
     int rc = pool_open(&s->chunks, AHEAD, make_chunk, free, &s->chunks, "chunks");
-    if (rc != 0) return rc;
+    if (rc != 0 || !job->in_may_block) return rc;
     s->filled = cc_chan_create(sizeof(struct chunk *), AHEAD);
     return s->filled == NULL ? ENOMEM : cc_nursery_spawn(nursery, read_chunks, s);
 }
@@ -59,11 +59,20 @@ void source_close(struct source *s) {
     pool_close(&s->chunks);
 }
 
-/* The next chunk from the reader; NULL: there is none. */
+static int read_chunk(struct source *s, struct chunk **next) {
+    struct read_chunk *taken = pool_take(&s->chunks);
+    if (taken == NULL) return cc_cancelled() ? ECANCELED : ENOMEM;
+    *next = &taken->chunk;
+    taken->chunk.size = job_read_some(s->job, taken->data, SOURCE_CHUNK, &taken->chunk.error);
+    if (taken->chunk.size == 0) release_chunk(taken);
+    return 0;
+}
+
+/* The next chunk that was not read before; NULL: there is none. */
 static struct chunk *receive(struct source *s) {
     struct chunk *next;
     if (s->drained) return NULL;
-    int rc = cc_chan_recv(s->filled, &next, sizeof next);
+    int rc = s->filled != NULL ? cc_chan_recv(s->filled, &next, sizeof next) : read_chunk(s, &next);
     if (rc == 0 && next->size > 0) {
         atomic_fetch_add(&s->job->bytes_in, next->size);
         return next;
@@ -110,7 +119,7 @@ int source_unread(struct source *s, struct chunk **chunks, size_t count) {
 }
 
 bool source_is_dry(struct source *s) {
-    return s->unread_count == 0 && cc_chan_len(s->filled) == 0;
+    return s->unread_count == 0 && s->filled != NULL && cc_chan_len(s->filled) == 0;
 }
 
 int source_peek(struct source *s, size_t i) {
@@ -128,9 +137,21 @@ int source_byte(void *source) {
     return *s->at++;
 }
 
+/* Of a file, straight to where it is wanted; true: there was something. */
+static bool read_past_chunks(struct source *s, uint8_t *to, size_t n, size_t *got) {
+    if (s->filled != NULL || s->drained || s->unread_count > 0 || n - *got < SOURCE_CHUNK) return false;
+    int error;
+    size_t some = job_read_some(s->job, to + *got, n - *got, &error);
+    atomic_fetch_add(&s->job->bytes_in, some);
+    *got += some;
+    return some > 0; /* An end or an error is met again by the next chunk. */
+}
+
 size_t source_read(struct source *s, uint8_t *to, size_t n) {
     size_t got = 0;
-    while (got < n && (s->at < s->end || source_next(s))) {
+    while (got < n) {
+        if (s->at == s->end && read_past_chunks(s, to, n, &got)) continue;
+        if (s->at == s->end && !source_next(s)) break;
         size_t some = (size_t)(s->end - s->at);
         if (some > n - got) some = n - got;
         memcpy(to + got, s->at, some);

@@ -1,4 +1,5 @@
-/* source.h - the compressed input as the decoder wants it: read ahead by a fiber, in chunks that hang together.
+/* source.h - the compressed input as the decoder wants it: in chunks that hang together. What comes from a pipe is read
+ * ahead by a fiber; a file is read when it is needed, because waking somebody for a chunk takes longer than to copy it.
  *
  * SOURCE-1  Bytes that were not used up are copied in front of the next chunk, so that [at, end) always begins where the
  *           decoder stopped; there are at most DECODE_REST of them (DECODE-2), and so much room is in front of a chunk.
@@ -10,7 +11,7 @@
 #include "job.h"
 #include "pool.h"
 
-#define SOURCE_CHUNK ((size_t)32 * 1024)
+#define SOURCE_CHUNK ((size_t)64 * 1024)
 
 struct chunk {
     void (*release)(void *owner); /* when it is used up */
@@ -24,7 +25,7 @@ struct chunk {
 struct source {
     struct job *job;
     struct pool chunks;
-    CCChan *filled;
+    CCChan *filled;        /* by the fiber; NULL: there is none */
     struct chunk **unread; /* chunks that were given back: a stack */
     size_t unread_count, unread_capacity;
     struct chunk *chunk; /* NULL at first */
@@ -34,7 +35,7 @@ struct source {
     int error;    /* why it is drained; 0: the input is at its end */
 };
 
-/* 0, or an errno value. The reader is started in the nursery. */
+/* 0, or an errno value. The reader, if there is to be one, is started in the nursery. */
 int source_open(struct source *source, struct job *job, CCNursery *nursery);
 void source_close(struct source *source);
 
