@@ -90,11 +90,11 @@ static bool fill_byte(z_stream *z, struct block *b) {
 }
 
 static void run_zlib(z_stream *z, struct block *b) {
-    deflateReset(z);
+    if (!b->goes_on) deflateReset(z);
     b->out_size = 0;
     b->error = no_memory;
     if (!reserve(b, deflateBound(z, b->size) + 64)) return;
-    if (b->history > 0) deflateSetDictionary(z, b->data - b->history, (uInt)b->history);
+    if (b->history > 0 && !b->goes_on) deflateSetDictionary(z, b->data - b->history, (uInt)b->history);
     z->next_in = b->data;
     z->avail_in = (uInt)b->size;
     if (b->last ? deflate_all(z, b, Z_FINISH) : fill_byte(z, b)) b->error = NULL;

@@ -20,6 +20,7 @@ struct block {
     size_t size, history;
     uint64_t number; /* from 0 */
     bool first, last;
+    bool goes_on; /* zlib: the engine has just compressed what precedes it, and remembers it */
     uint8_t *out;
     size_t out_size, out_capacity;
     uint32_t check;

@@ -10,6 +10,8 @@
  * PACK-2  Every block's buffer holds the end of the one before it: tasks share nothing.
  * PACK-3  Whoever fails leaves a word in the block or in `read_error`; the writer says it. A writer that fails cancels
  *         the nursery, and everybody's next wait ends.
+ * PACK-4  With one worker, and zlib, there is one engine, and the reader has it: the blocks pass through it in their order, so
+ *         a block simply goes on where the one before it ended.
  */
 #include "check.h"
 #include "engine.h"
@@ -31,7 +33,8 @@ struct pack {
     const struct options *options;
     size_t block_size;
     struct pool blocks, engines;
-    CCChan *line; /* ordered: a task for each block */
+    struct compressor *stream; /* PACK-4, or NULL */
+    CCChan *line;              /* ordered: a task for each block */
     CCNursery *nursery;
     int read_error;
     uint8_t *carry; /* -R: what lies behind the cut, still in the former block */
@@ -116,8 +119,23 @@ static bool fill_block(struct pack *p, struct block *b) {
     return more;
 }
 
+static void *hand_over(void *block) {
+    return block;
+}
+
+/* PACK-4: compresses the block here. What follows from it is a task that has nothing left to do. */
+static int run_block(struct pack *p, struct block *b) {
+    CCTask task;
+    engine_run(p->stream, b);
+    int rc = cc_nursery_spawn_ex(p->nursery, &task, hand_over, b, NULL);
+    if (rc == 0) rc = cc_chan_send_task(p->line, &task);
+    cc_yield(); /* The writer has the same worker. */
+    return rc;
+}
+
 static int start_block(struct pack *p, struct block *b) {
     CCTask task;
+    if (p->stream != NULL) return run_block(p, b);
     int rc = cc_nursery_spawn_ex(p->nursery, &task, compress_block_entry,
                                  &(struct compress_block_args){.pack = p, .block = b},
                                  &(CCSpawnOptions){.arg_size = sizeof(struct compress_block_args)});
@@ -142,6 +160,7 @@ static void *read_blocks(void *arg) {
         b->number = number++;
         b->last = false;
         b->history = 0;
+        b->goes_on = false;
         if (p->read_error != 0) break;
         if (waiting != NULL) {
             if (b->size == 0 && !more) {
@@ -150,7 +169,8 @@ static void *read_blocks(void *arg) {
             }
             if (!p->options->independent && p->options->engine == ENGINE_ZLIB) {
                 b->history = waiting->size < DICTIONARY ? waiting->size : DICTIONARY;
-                memcpy(b->data - b->history, waiting->data + waiting->size - b->history, b->history);
+                b->goes_on = p->stream != NULL;
+                if (!b->goes_on) memcpy(b->data - b->history, waiting->data + waiting->size - b->history, b->history);
             }
             rc = start_block(p, waiting);
         }
@@ -225,6 +245,10 @@ int pack_run(struct job *job) {
     size_t under_way = !members ? 2 * (size_t)o->workers + 2 : o->workers == 1 ? 2 : o->workers + 2;
     int rc = pool_open(&p.blocks, under_way, make_block, free_block, &p, "blocks");
     if (rc == 0) rc = pool_open(&p.engines, o->workers, make_engine, free_engine, (void *)o, "engines");
+    if (rc == 0 && o->workers == 1 && !members) {
+        p.stream = engine_make(o);
+        if (p.stream == NULL) rc = ENOMEM;
+    }
     p.line = cc_chan_create_ex(&(CCChanConfig){.ordered = true, .capacity = under_way, .name = "line"});
     if (rc == 0 && p.line == NULL) rc = ENOMEM;
     int status = rc;
@@ -239,6 +263,7 @@ int pack_run(struct job *job) {
     }
     if (status > 0) say_error(job->name, "%s", strerror(status));
     cc_chan_free(p.line);
+    if (p.stream != NULL) engine_free(p.stream);
     pool_close(&p.engines);
     pool_close(&p.blocks);
     return status == 0 ? 0 : -1;
