@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@
 
 #define EXIT_SKIPPED 77
 #define WORKERS_NONE 0  /* the case takes whatever CC_WORKERS says */
+#define COUNTS_MAX 8    /* things that one case can count */
 #define SHOWN_MAX 65536 /* bytes of a failed case's output that are shown: half its start, half its end */
 
 /* What a child tells the parent besides its exit status; lives in memory that both share. */
@@ -32,6 +34,10 @@ struct verdict {
     int finished;     /* the body returned, or DONE was called */
     int failed_check; /* so that a failed CHECK is no successful TEST_DIES */
     char skip_reason[256];
+    struct {
+        char what[48];
+        uint64_t n;
+    } counts[COUNTS_MAX];
 };
 
 /* How a child ended. */
@@ -105,6 +111,18 @@ void test_skip(const char *reason) {
 
 void test_done(void) {
     __atomic_store_n(&verdict->finished, 1, __ATOMIC_RELAXED);
+}
+
+void test_count(const char *what, uint64_t n) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    int i = 0;
+    while (i < COUNTS_MAX && verdict->counts[i].what[0] != '\0' && strcmp(verdict->counts[i].what, what) != 0) i++;
+    if (i < COUNTS_MAX) {
+        snprintf(verdict->counts[i].what, sizeof verdict->counts[i].what, "%s", what);
+        verdict->counts[i].n += n;
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 bool test_long(void) {
@@ -362,6 +380,9 @@ static enum result run_case(const struct test_case *c, int workers, int number) 
         }
     } else {
         printf("ok %s\n", title);
+    }
+    for (int i = 0; i < COUNTS_MAX && verdict->counts[i].what[0] != '\0'; i++) {
+        printf("# counted %llu %s\n", (unsigned long long)verdict->counts[i].n, verdict->counts[i].what);
     }
     if (end.seconds > 5) {
         printf("# case %d took %.1f s\n", number, end.seconds);

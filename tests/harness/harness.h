@@ -75,6 +75,10 @@ long test_scale(long n);
 /* test_scale of the first count, or of the second when TEST_LONG is set. */
 long test_rounds(long normal, long in_long_profile);
 
+/* Adds n to what the case has done of something: "channel operations", "parks". The sums of the case are printed
+ * behind its verdict, as "# counted N WHAT", for tools/check-long.sh to add up. Any thread. */
+void test_count(const char *what, uint64_t n);
+
 /* True in the long profile. */
 bool test_long(void);
 

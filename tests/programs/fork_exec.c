@@ -73,6 +73,7 @@ TEST_WORKERS(fork_and_exec_from_fibers, .timeout = 180) {
     for (int i = 0; i < FORKERS; i++)
         CHECK_EQ(cc_spawn(&forkers[i], fork_often, (void *)(intptr_t)test_rounds(60, 2500), NULL), 0);
     for (int i = 0; i < FORKERS; i++) CHECK_EQ(cc_task_join(&forkers[i], NULL), 0);
+    test_count("forks", (uint64_t)(FORKERS * test_rounds(60, 2500)));
     atomic_store(&stop, true);
     for (int i = 0; i < NOISE; i++) CHECK_EQ(cc_task_join(&noise[i], NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(10000), 0);

@@ -157,6 +157,10 @@ TEST(a_million_parked_at_once, .timeout = 300) {
            full.mappings);
     const char *why_not = not_measurable();
     if (why_not == NULL) {
+        test_count("fibers parked", (uint64_t)w.count);
+        test_count("bytes each", (uint64_t)rss);
+        test_count("bytes of page tables each", (uint64_t)pte);
+        test_count("mappings", (uint64_t)full.mappings);
         CHECK(rss <= 4700);
         CHECK(pte <= 600);
         CHECK(full.mappings < 100);
@@ -170,6 +174,11 @@ TEST(a_million_parked_at_once, .timeout = 300) {
     bool shrunk = why_not != NULL || soon(has_shrunk, &w);
     struct usage after = usage();
     printf("before %ld kB, full %ld kB, afterwards %ld kB\n", before.rss_kb, full.rss_kb, after.rss_kb);
+    if (why_not == NULL) {
+        test_count("kB before", (uint64_t)before.rss_kb);
+        test_count("kB at the most", (uint64_t)full.rss_kb);
+        test_count("kB afterwards", (uint64_t)after.rss_kb);
+    }
     CHECK(shrunk);
     CHECK_EQ(cc_runtime_shutdown(60 * 1000), 0);
     if (why_not != NULL) printf("not measured: %s\n", why_not);

@@ -111,12 +111,14 @@ static bool useless(void) {
     return false;
 }
 
-TEST(named_twenty_times_in_a_row, .timeout = 120) {
+TEST(named_again_and_again, .timeout = 120) {
     (void)useless();
-    for (int i = 0; i < 20; i++) {
+    int times = test_long() ? 100 : 20;
+    for (int i = 0; i < times; i++) {
         struct victim v = {.fn = dig_for_ever, .name = "digger", .workers = 1 + (unsigned)i % 4};
         check_death(&v, "digger", DEFAULT_STACK);
     }
+    test_count("overflows", (uint64_t)times);
 }
 
 TEST(without_a_name) {

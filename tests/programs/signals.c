@@ -64,6 +64,7 @@ static void weather(int flags) {
     } while (atomic_load(&signals) < wanted);
     for (int i = 0; i < NAPPERS; i++) join(naps[i]);
     join_thread(thread);
+    test_count("signals", (uint64_t)atomic_load(&signals));
     finish();
     printf("%ld signals in %ld rounds\n", atomic_load(&signals), rounds);
 }

@@ -4,6 +4,7 @@
  * got. In the end both books are the same, and what one producer sent through one channel has reached each consumer in order.
  */
 #include "../battery/battery.h"
+#include "done.h"
 
 enum { CHANNELS = 5, PRODUCERS = 8, CONSUMERS = 8 };
 
@@ -144,6 +145,8 @@ static void mix_with(size_t capacity, unsigned workers, enum parties kind) {
     }
     free(mix.sent);
     free(mix.received);
+    test_count("channel operations", mix.operations);
+    count_what_was_done();
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 

@@ -1,5 +1,6 @@
 /* chan_traffic.c - millions of plain sends and receives keep the order of every producer and the count of every value. */
 #include "../battery/battery.h"
+#include "done.h"
 
 enum { MOST = 16 };
 
@@ -62,6 +63,8 @@ static void traffic_with(size_t capacity, unsigned workers, int producers, int c
     check_clean(t.ch);
     cc_chan_free(t.ch);
     free(t.marks);
+    test_count("channel operations", 2 * all);
+    count_what_was_done();
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 

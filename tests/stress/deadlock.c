@@ -54,6 +54,7 @@ static void run_all(const struct shape_case *shapes, int count, long rounds, boo
         if (i >= AT_A_TIME && i - AT_A_TIME < all) end(at, dead);
         if (i < all) *at = begin(&shapes[i % count]);
     }
+    test_count(dead ? "deadlocks" : "programs without a deadlock", (uint64_t)all);
 }
 
 TEST(dead_shapes, .timeout = 300) {

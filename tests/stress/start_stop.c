@@ -199,12 +199,13 @@ TEST_WORKERS(cycles_with_fibers_of_every_kind, .timeout = 180) {
         if (i == warm) before = measure_at_rest();
         one_cycle(&rng, n);
     }
+    test_count("start/stop cycles", (uint64_t)rounds);
     compare(before);
 }
 
 /* ---- empty cycles: the machine alone ---- */
 
-TEST_WORKERS(empty_cycles) {
+TEST_WORKERS(empty_cycles, .timeout = 180) {
     unsigned n = (unsigned)atoi(getenv("CC_WORKERS"));
     struct footprint before = {0};
     long rounds = test_rounds(400, 100000);
@@ -214,6 +215,7 @@ TEST_WORKERS(empty_cycles) {
         start(n);
         end_runtime(0);
     }
+    test_count("start/stop cycles", (uint64_t)rounds);
     compare(before);
 }
 

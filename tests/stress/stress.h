@@ -4,6 +4,7 @@
 #ifndef CCC_TESTS_STRESS_H
 #define CCC_TESTS_STRESS_H
 
+#include "done.h"
 #include "harness.h"
 
 #include "wait/wait.h"
@@ -25,6 +26,7 @@
 /* Everything that was started has ended: the runtime has nothing to wait for, so this is a check of its books
  * too. */
 STRESS_UNUSED static void finish(void) {
+    count_what_was_done();
     CHECK_EQ(cc_runtime_shutdown(60 * 1000), 0);
 }
 
