@@ -123,8 +123,8 @@ void cc__driver_locals_free(struct fiber_cold *cold) {
 
 /* ---- OS threads ---- */
 
+/* Made at first use, under keys.lock; when the system has none to give, the next use asks again. */
 static pthread_key_t at_thread_end;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool have_key;
 
 static _Thread_local struct fiber_extra *threads_own __attribute__((tls_model("initial-exec")));
@@ -136,10 +136,6 @@ static void thread_ends(void *x) {
     free_table(x);
 }
 
-static void make_key(void) {
-    have_key = pthread_key_create(&at_thread_end, thread_ends) == 0;
-}
-
 /* Never inlined: a fiber changes threads, and the compiler must not keep the address. */
 static CC_NOINLINE struct fiber_extra **extra_of_thread(void) {
     struct fiber_extra **at = &threads_own;
@@ -148,8 +144,11 @@ static CC_NOINLINE struct fiber_extra **extra_of_thread(void) {
 }
 
 static bool register_thread(struct fiber_extra *x) {
-    pthread_once(&once, make_key);
-    return have_key && pthread_setspecific(at_thread_end, x) == 0;
+    cc__lock_take(&keys.lock);
+    if (!have_key) have_key = pthread_key_create(&at_thread_end, thread_ends) == 0;
+    bool registered = have_key && pthread_setspecific(at_thread_end, x) == 0;
+    cc__lock_release(&keys.lock);
+    return registered;
 }
 
 /* ---- the interface ---- */

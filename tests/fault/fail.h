@@ -2,7 +2,10 @@
  *
  * The linker hands these calls of the library (and of the test itself) to the functions below; what the C
  * library does inside is not touched. A test arms, does one thing, disarms, and goes on with n + 1 until a run
- * has no failure.
+ * has no failure. The places that call are noted, so that a test can ask whether each of them was failed.
+ *
+ * A call fails with an error that it can have. Two never do: a wake of a futex, and the asymmetric barrier once it was
+ * registered, without which the runtime stops with a sentence.
  */
 #ifndef CCC_TESTS_FAULT_FAIL_H
 #define CCC_TESTS_FAULT_FAIL_H
@@ -12,21 +15,51 @@
 #include "plat/error.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 /* The kinds of calls that can be failed. */
-enum { FAIL_MEMORY = 1, FAIL_MAP = 2, FAIL_ADVICE = 4, FAIL_THREAD = 8, FAIL_PIPE = 16, FAIL_ALL = 31 };
+enum {
+    FAIL_MEMORY = 1,
+    FAIL_MAP = 2,
+    FAIL_ADVICE = 4,
+    FAIL_THREAD = 8,
+    FAIL_PIPE = 16,
+    FAIL_ALL = 31,    /* what the runtime cannot do without, or must do without and go on */
+    FAIL_SIGNAL = 32, /* handlers and their stacks */
+    FAIL_FILE = 64,   /* files that are read, most of them in /proc */
+    FAIL_CALL = 128,  /* calls without a function in the C library: futex waits (EINTR), membarrier, … */
+    FAIL_KEY = 256,   /* what a thread keeps for its end */
+    FAIL_EVERYTHING = 511
+};
+
+enum { FAIL_SITES = 512 };
+
+/* A place that calls, by its return address. */
+struct fail_site {
+    _Atomic(void *) at;
+    _Atomic int kind;
+    _Atomic long called, failed; /* since fail_forget */
+};
 
 static struct {
     _Atomic long left; /* how many more calls succeed; negative: not armed */
     _Atomic bool on;   /* those after the first failure fail too */
     _Atomic int kinds;
+    _Atomic(void *) only; /* calls from this place alone; NULL: from all */
     _Atomic long failed;
     _Atomic long blocks, mapped; /* what the program holds: blocks of memory, bytes of mappings */
+    struct fail_site sites[FAIL_SITES];
 } fail = {.left = -1};
 
 /* First thing in a case: what the harness holds does not count. */
@@ -40,7 +73,14 @@ static inline void fail_arm(long n, int kinds, bool for_ever) {
     atomic_store(&fail.failed, 0);
     atomic_store(&fail.kinds, kinds);
     atomic_store(&fail.on, for_ever);
+    atomic_store(&fail.only, NULL);
     atomic_store(&fail.left, n - 1);
+}
+
+/* Fails the n-th call that comes from one place. */
+__attribute__((unused)) static void fail_arm_site(struct fail_site *site, long n) {
+    fail_arm(n, atomic_load(&site->kind), false);
+    atomic_store(&fail.only, atomic_load(&site->at));
 }
 
 /* Ends it; returns how many calls have failed. */
@@ -49,8 +89,24 @@ static inline long fail_disarm(void) {
     return atomic_load(&fail.failed);
 }
 
-static inline bool fail_now(int kind) {
+/* The entry for a place, NULL when the table is full: a table that is too small makes no test pass. */
+static inline struct fail_site *fail_site(void *at, int kind) {
+    for (size_t i = (uintptr_t)at / 4 % FAIL_SITES, tries = 0; tries < FAIL_SITES; tries++, i = (i + 1) % FAIL_SITES) {
+        void *there = atomic_load(&fail.sites[i].at);
+        if (there == NULL && atomic_compare_exchange_strong(&fail.sites[i].at, &there, at)) there = at;
+        if (there != at) continue;
+        atomic_store(&fail.sites[i].kind, kind);
+        return &fail.sites[i];
+    }
+    test_fail(__FILE__, __LINE__, "more than %d places call the system", FAIL_SITES);
+}
+
+static inline bool fail_now(int kind, void *at) {
+    struct fail_site *site = fail_site(at, kind);
+    atomic_fetch_add(&site->called, 1);
     if (!(atomic_load(&fail.kinds) & kind)) return false;
+    void *only = atomic_load(&fail.only);
+    if (only != NULL && only != at) return false;
     long left = atomic_load(&fail.left);
     for (;;) {
         if (left < 0) return false;
@@ -60,13 +116,17 @@ static inline bool fail_now(int kind) {
         break;
     }
     atomic_fetch_add(&fail.failed, 1);
+    atomic_fetch_add(&site->failed, 1);
     return true;
 }
+
+/* In a wrapper: whether this call is to fail. A macro, for the address to be that of the library's call. */
+#define FAIL_NOW(kind) fail_now(kind, __builtin_return_address(0))
 
 int __real_posix_memalign(void **p, size_t align, size_t size);
 int __wrap_posix_memalign(void **p, size_t align, size_t size);
 int __wrap_posix_memalign(void **p, size_t align, size_t size) {
-    if (fail_now(FAIL_MEMORY)) return ENOMEM;
+    if (FAIL_NOW(FAIL_MEMORY)) return ENOMEM;
     int rc = __real_posix_memalign(p, align, size);
     if (rc == 0) atomic_fetch_add(&fail.blocks, 1);
     return rc;
@@ -82,7 +142,7 @@ void __wrap_free(void *p) {
 void *__real_mmap(void *p, size_t size, int prot, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *p, size_t size, int prot, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *p, size_t size, int prot, int flags, int fd, off_t offset) {
-    if (fail_now(FAIL_MAP)) {
+    if (FAIL_NOW(FAIL_MAP)) {
         cc__errno_set(ENOMEM);
         return MAP_FAILED;
     }
@@ -101,7 +161,7 @@ int __wrap_munmap(void *p, size_t size) {
 int __real_madvise(void *p, size_t size, int advice);
 int __wrap_madvise(void *p, size_t size, int advice);
 int __wrap_madvise(void *p, size_t size, int advice) {
-    if (fail_now(FAIL_ADVICE)) {
+    if (FAIL_NOW(FAIL_ADVICE)) {
         cc__errno_set(ENOMEM);
         return -1;
     }
@@ -111,7 +171,7 @@ int __wrap_madvise(void *p, size_t size, int advice) {
 int __real_mprotect(void *p, size_t size, int prot);
 int __wrap_mprotect(void *p, size_t size, int prot);
 int __wrap_mprotect(void *p, size_t size, int prot) {
-    if (fail_now(FAIL_ADVICE)) {
+    if (FAIL_NOW(FAIL_ADVICE)) {
         cc__errno_set(ENOMEM);
         return -1;
     }
@@ -121,18 +181,121 @@ int __wrap_mprotect(void *p, size_t size, int prot) {
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg) {
-    if (fail_now(FAIL_THREAD)) return EAGAIN;
+    if (FAIL_NOW(FAIL_THREAD)) return EAGAIN;
     return __real_pthread_create(thread, attr, fn, arg);
 }
 
 int __real_pipe(int fds[2]);
 int __wrap_pipe(int fds[2]);
 int __wrap_pipe(int fds[2]) {
-    if (fail_now(FAIL_PIPE)) {
+    if (FAIL_NOW(FAIL_PIPE)) {
         cc__errno_set(EMFILE);
         return -1;
     }
     return __real_pipe(fds);
+}
+
+int __real_sigaction(int signal, const struct sigaction *action, struct sigaction *old);
+int __wrap_sigaction(int signal, const struct sigaction *action, struct sigaction *old);
+int __wrap_sigaction(int signal, const struct sigaction *action, struct sigaction *old) {
+    if (FAIL_NOW(FAIL_SIGNAL)) {
+        cc__errno_set(EINVAL);
+        return -1;
+    }
+    return __real_sigaction(signal, action, old);
+}
+
+int __real_sigaltstack(const stack_t *stack, stack_t *old);
+int __wrap_sigaltstack(const stack_t *stack, stack_t *old);
+int __wrap_sigaltstack(const stack_t *stack, stack_t *old) {
+    if (FAIL_NOW(FAIL_SIGNAL)) {
+        cc__errno_set(EPERM);
+        return -1;
+    }
+    return __real_sigaltstack(stack, old);
+}
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...) {
+    if (FAIL_NOW(FAIL_FILE)) {
+        cc__errno_set(EMFILE);
+        return -1;
+    }
+    return __real_open(path, flags, 0); /* nothing is created */
+}
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode) {
+    if (FAIL_NOW(FAIL_FILE)) {
+        cc__errno_set(EMFILE);
+        return NULL;
+    }
+    return __real_fopen(path, mode);
+}
+
+ssize_t __real_read(int fd, void *to, size_t size);
+ssize_t __wrap_read(int fd, void *to, size_t size);
+ssize_t __wrap_read(int fd, void *to, size_t size) {
+    if (FAIL_NOW(FAIL_FILE)) {
+        cc__errno_set(EINTR);
+        return -1;
+    }
+    return __real_read(fd, to, size);
+}
+
+int __real_pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
+int __wrap_pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
+int __wrap_pthread_key_create(pthread_key_t *key, void (*destructor)(void *)) {
+    if (FAIL_NOW(FAIL_KEY)) return EAGAIN;
+    return __real_pthread_key_create(key, destructor);
+}
+
+int __real_pthread_setspecific(pthread_key_t key, const void *value);
+int __wrap_pthread_setspecific(pthread_key_t key, const void *value);
+int __wrap_pthread_setspecific(pthread_key_t key, const void *value) {
+    if (FAIL_NOW(FAIL_KEY)) return ENOMEM;
+    return __real_pthread_setspecific(key, value);
+}
+
+/* The error that a call without a function of its own can have; 0: it is never failed. */
+static inline int fail_errno(long number, long second) {
+    switch (number) {
+    case SYS_futex:
+        return (second & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? EINTR : 0;
+    case SYS_membarrier:
+        return second == 0 ? ENOSYS : 0; /* the query; `second` is the command there */
+    case SYS_process_vm_readv:
+        return EPERM;
+    case SYS_pipe2:
+    case SYS_openat:
+        return EMFILE;
+    case SYS_getdents64:
+        return ENOENT;
+    case SYS_read:
+        return EINTR;
+    case SYS_rt_tgsigqueueinfo:
+        return EAGAIN;
+    default:
+        return 0;
+    }
+}
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...) {
+    long a[6];
+    va_list args;
+    va_start(args, number);
+    for (int i = 0; i < 6; i++) a[i] = va_arg(args, long);
+    va_end(args);
+    int error = fail_errno(number, number == SYS_membarrier ? a[0] : a[1]);
+    if (error != 0 && FAIL_NOW(FAIL_CALL)) {
+        cc__errno_set(error);
+        return -1;
+    }
+    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 #endif

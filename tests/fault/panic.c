@@ -78,6 +78,22 @@ TEST(local_values_without_memory) {
     CHECK_EQ(cc_run(set_local, keys, NULL), 0);
 }
 
+/* A thread's first value needs a key of the system's: there may be none, and later there is one again. */
+TEST(a_thread_without_a_key) {
+    CCLocalKey key;
+    CHECK_EQ(cc_local_key_create(&key, NULL), 0);
+    fail_begin();
+    for (long n = 1; n <= 2; n++) {
+        fail_arm(n, FAIL_KEY, false);
+        CHECK_EQ(cc_local_set(key, &key), ENOMEM);
+        CHECK_EQ(fail_disarm(), 1);
+        CHECK(cc_local_get(key) == NULL);
+        CHECK_EQ(atomic_load(&fail.blocks), 0);
+    }
+    CHECK_EQ(cc_local_set(key, &key), 0);
+    CHECK(cc_local_get(key) == &key);
+}
+
 /* Keys that come and go use the same places again. */
 TEST(local_tables_do_not_grow_for_ever) {
     CCLocalKey stays, key;
