@@ -56,6 +56,8 @@ static struct {
     _Atomic long left; /* how many more calls succeed; negative: not armed */
     _Atomic bool on;   /* those after the first failure fail too */
     _Atomic int kinds;
+    _Atomic long turn;
+    _Atomic long skip;    /* of those after the first failure, how many succeed between two that fail */
     _Atomic(void *) only; /* calls from this place alone; NULL: from all */
     _Atomic long failed;
     _Atomic long blocks, mapped; /* what the program holds: blocks of memory, bytes of mappings */
@@ -74,6 +76,7 @@ static inline void fail_arm(long n, int kinds, bool for_ever) {
     atomic_store(&fail.kinds, kinds);
     atomic_store(&fail.on, for_ever);
     atomic_store(&fail.only, NULL);
+    atomic_store(&fail.skip, 0);
     atomic_store(&fail.left, n - 1);
 }
 
@@ -110,7 +113,11 @@ static inline bool fail_now(int kind, void *at) {
     long left = atomic_load(&fail.left);
     for (;;) {
         if (left < 0) return false;
-        if (left == 0 && atomic_load(&fail.on)) break;
+        if (left == 0 && atomic_load(&fail.on)) {
+            long skip = atomic_load(&fail.skip);
+            if (skip > 0 && atomic_fetch_add(&fail.turn, 1) % (skip + 1) != 0) return false;
+            break;
+        }
         if (!atomic_compare_exchange_weak(&fail.left, &left, left - 1)) continue;
         if (left > 0) return false;
         break;

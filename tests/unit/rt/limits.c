@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static size_t address_space(void) {
     FILE *f = fopen("/proc/self/statm", "re");
@@ -79,6 +80,61 @@ TEST(more_stacks_than_fit) {
 
 static void *give_back(void *arg) {
     return arg;
+}
+
+/* No descriptor is left: what is read from /proc is not known, guards are made in the old way, and all goes on. */
+TEST(no_descriptors) {
+    struct rlimit limit;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    FILE *sink = fopen("/dev/null", "we");
+    CHECK(sink != NULL);
+    int next = dup(0);
+    if (next < 0) SKIP("there is no descriptor to begin with");
+    close(next);
+    limit.rlim_cur = (rlim_t)next;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) SKIP("RLIMIT_NOFILE cannot be set here");
+    if (dup(0) >= 0) SKIP("RLIMIT_NOFILE has no effect here, as under an emulator");
+    for (int round = 0; round < 3; round++) {
+        CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2}), 0);
+        CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+        int rc = cc_dump(sink);
+        CHECK(rc == 0 || rc == ENOMEM || rc == EIO);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    }
+    CHECK(dup(0) < 0); /* it was so all the time */
+    fclose(sink);
+}
+
+/* No more threads: the start says so, and works when there may be more. */
+TEST(no_threads) {
+#if defined(CC_ASAN) || defined(CC_TSAN)
+    SKIP("a sanitizer starts threads of its own");
+#endif
+    /* Who may do everything is not limited: be somebody else, whose processes nobody else adds to. */
+    if (geteuid() == 0 && setresuid(45678, 45678, 45678) != 0) SKIP("the limit does not hold for this user");
+    int refused = 0, started = 0;
+    for (rlim_t most = 1; most < 12; most++) {
+        struct rlimit limit = {.rlim_cur = most, .rlim_max = RLIM_INFINITY};
+        CHECK_EQ(getrlimit(RLIMIT_NPROC, &limit), 0);
+        limit.rlim_cur = most;
+        if (setrlimit(RLIMIT_NPROC, &limit) != 0) SKIP("RLIMIT_NPROC cannot be set here");
+        int rc = cc_runtime_init(&(CCRuntimeConfig){.workers = 4});
+        CHECK(rc == 0 || rc == EAGAIN);
+        refused += rc != 0;
+        if (rc != 0) {
+            CHECK_EQ(cc_worker_count(), 0);
+            rc = cc_run(give_back, NULL, NULL); /* which starts it, with as many as there are CPUs */
+            CHECK(rc == 0 || rc == EAGAIN);
+            CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+            continue;
+        }
+        started++;
+        CHECK_EQ(cc_worker_count(), 4);
+        CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    }
+    if (refused == 0) SKIP("RLIMIT_NPROC has no effect here");
+    printf("refused %d times, started %d times\n", refused, started);
 }
 
 /* Hardly room for anything: the start fails or works, and works when there is room again. */
