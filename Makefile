@@ -3,12 +3,14 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 CLANG_FORMAT ?= $(shell command -v clang-format || command -v clang-format-14)
 
-.PHONY: help run test bench bench-quick bench-publish check-long install format clean
+.PHONY: help run test stress explore models faults fuzz bench bench-quick bench-publish check-long install format clean
 
 help:
 	@echo "make run         build the library and run the tour of it (examples/tour.c)"
 	@echo "make test        all tests: compilers, sanitizers, valgrind, three CPUs"
-	@echo "make check-long  the stress programs for hours instead of seconds"
+	@echo "make stress      some of them: storms and races; also explore (every schedule of small programs), models"
+	@echo "                 (of the protocols), faults (calls to the system that fail), fuzz"
+	@echo "make check-long  the same for hours, and a table; PARTS=\"stress explore\" some, BUDGET=40 in so many minutes"
 	@echo "make bench       the measurements beside Go, Tokio and others, tables and plots: under half an hour"
 	@echo "make bench-quick less of them, in a few minutes"
 	@echo "make install     libraries, headers, programs, pkg-config and CMake files below PREFIX ($(PREFIX)); knows DESTDIR"
@@ -28,9 +30,21 @@ test:
 	@tools/deps.sh test
 	@tools/test.sh
 
+stress:
+	@tools/deps.sh test
+	@tools/test.sh -v -p 'stress/*' release
+
+faults:
+	@tools/deps.sh test
+	@tools/test.sh -v -p '@(fault/*|unit/rt/limits|unit/rt/signals|programs/signals)' release
+
+explore models fuzz:
+	@tools/deps.sh test
+	@tools/test.sh $@
+
 check-long:
 	@tools/deps.sh test
-	@tools/test.sh long
+	@PARTS="$(PARTS)" BUDGET="$(BUDGET)" tools/check-long.sh
 
 bench:
 	@tools/deps.sh bench

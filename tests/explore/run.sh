@@ -5,7 +5,8 @@
 #
 # short     every scenario for about a second, and the explorer's own checks; the default
 # long      every scenario: all schedules of DFS with two preemptions as far as the time goes, a million at random, a
-#           million by PCT, in each memory mode; hours
+#           million by PCT, in each memory mode, the fastest scenarios first; most of a day. EXPLORE_SECONDS=N: as
+#           many of them as fit into that time, a tenth in the stronger modes; the short profile for the rest
 # mutants   each of mutants.txt is built into the library, and has to be found
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -68,13 +69,19 @@ short=(--dfs=2 --max=15000 --random=2500 --pct=2500 --budget=0.4)
 shorter=(--random=1200 --pct=600 --budget=0.2)
 long=(--dfs=2 --max=100000000 --random=1000000 --pct=1000000) # and so many seconds a search:
 declare -A long_seconds=([weak]=120 [tso]=60 [sc]=60)
+if [[ -n ${EXPLORE_SECONDS:-} ]]; then
+    tenth=(--random=100000 --pct=100000)
+else
+    tenth=("${long[@]}")
+fi
 
 # look NAME: all that the profile has for one scenario; 0 when it holds.
 look() {
     local name=$1 mode
-    if [[ $what == long ]]; then
-        for mode in weak tso sc; do
-            "$explore" "$name" --$mode "${long[@]}" --budget="${long_seconds[$mode]}" || return 1
+    if [[ $what == long ]] && ((SECONDS < ${EXPLORE_SECONDS:-100000000})); then
+        "$explore" "$name" --weak "${long[@]}" --budget="${long_seconds[weak]}" || return 1
+        for mode in tso sc; do
+            "$explore" "$name" --$mode "${tenth[@]}" --budget="${long_seconds[$mode]}" || return 1
         done
     else
         "$explore" "$name" --weak "${short[@]}" || return 1
@@ -100,6 +107,14 @@ check_replay() {
     report $? "and so does its seed" "$log.4"
 }
 
+# by_speed NAME...: those that run most often in a second come first.
+by_speed() {
+    local name
+    for name in "$@"; do
+        "$explore" "$name" --weak --random=500 --budget=0.3 2>/dev/null | awk '/ random / { print $(NF - 1), $1; exit }'
+    done | sort -rn | awk '{ print $2 }'
+}
+
 check_scenarios() {
     local name
     mkdir -p "$work/log"
@@ -108,6 +123,7 @@ check_scenarios() {
         {
             look "$name" >"$work/log/$name" 2>&1
             echo $? >"$work/log/$name.result"
+            [[ $what != long ]] || echo "# $name: $(grep -c ' runs ' "$work/log/$name") searches, after $SECONDS s"
         } &
     done
     wait
@@ -117,6 +133,11 @@ check_scenarios() {
         report "$(<"$work/log/$name.result")" "$name ($runs schedules)" "$work/log/$name"
     done
     awk '/^# [0-9]+ runs/ { n += $2 } / complete$/ { c++ } END { print "# " n + 0 " schedules, " c + 0 " searches complete" }' \
+        $(printf "$work/log/%s " "$@")
+    [[ $what != long ]] || awk '
+        / weak / && / dfs .* complete$/ { done[$1]++ }
+        / weak / && / (random|pct) / && / 1000000 runs / { done[$1]++ }
+        END { for (s in done) n += done[s] == 3; print "# " n + 0 " scenarios in full: DFS complete, a million at random, a million by PCT" }' \
         $(printf "$work/log/%s " "$@")
 }
 
@@ -168,6 +189,7 @@ short | long)
     mkdir -p "$work/log"
     check_replay
     mapfile -t names < <("$explore" --list | awk '{ print $1 }')
+    [[ $what != long ]] || mapfile -t names < <(by_speed "${names[@]}")
     check_scenarios "${names[@]}"
     ;;
 mutants)
