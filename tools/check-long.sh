@@ -73,9 +73,11 @@ row() {
         "$( (($6 == 0)) || echo ", $6 skipped")" "$7" "${3:+: $3}"
 }
 
-# What the log says was done, in one line: sums of "# counted N WHAT", and what the searches say at their end.
+# What the log says was done, in one line: sums of "# counted N WHAT", the largest of "most WHAT", and what the searches
+# say at their end.
 sum_counts() {
-    awk '/^# counted [0-9]+ / { n = $3; $1 = $2 = $3 = ""; sub(/^ +/, ""); if (!($0 in sum)) order[++k] = $0; sum[$0] += n; next }
+    awk '/^# counted [0-9]+ / { n = $3; $1 = $2 = $3 = ""; sub(/^ +/, ""); if (!($0 in sum)) order[++k] = $0
+             sum[$0] = /^most / ? (n > sum[$0] ? n : sum[$0]) : sum[$0] + n; next }
          /^# [0-9]+ (states|schedules|scenarios)/ { sub(/^# /, ""); text = text (text ? ", " : "") $0 }
          END { for (i = 1; i <= k; i++) text = text (text ? ", " : "") sum[order[i]] " " order[i]; print text }' "$1"
 }
@@ -169,6 +171,7 @@ part_programs() {
     TEST_SLOWDOWN=$(at_most "$slowdown" 10) tap programs "fork and exec" $tests/programs/fork_exec fork_and_exec
     # A minute for each way to take the signal, and number of workers.
     TEST_WORKER_LIST=$([[ -n $budget ]] && echo 4) tap programs "SIGALRM at 1 kHz" $tests/programs/signals
+    tap programs "a third fiber" $tests/stress/fairness beside_two
     tap programs "select is fair" $tests/unit/select/order fair
     tap programs "timers are not early" $tests/unit/timer/sleep never_early
     unset TEST_LONG TEST_TIMEOUT

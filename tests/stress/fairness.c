@@ -1,10 +1,14 @@
 /* fairness.c - nobody waits for ever: two fibers that wake each other, spinners that yield and floods of new
  * fibers let others in.
  *
- * Waiting is counted in turns of those in front, not in time, so a busy machine changes nothing.
+ * Waiting is counted in turns of those in front, and in the CPU time of the one worker, so a busy machine changes
+ * nothing.
  */
 #include "stress.h"
 
+#include <time.h>
+
+enum { WAIT_MAX_NS = 50000000 }; /* usually some tens of microseconds */
 enum {
     TURNS_MAX = 20000
 }; /* NEXT-1 promises some hundreds; a fiber that is only reached by luck takes far longer or for ever */
@@ -42,16 +46,26 @@ static void *pair_main(void *arg) {
 struct third {
     struct pair *pair;
     struct bell bell;
-    long waited; /* the most turns of the pair between two of ours */
+    long waited;        /* the most turns of the pair between two of ours */
+    uint64_t waited_ns; /* the same in CPU time of the worker, on which all three are */
 };
+
+static uint64_t cpu_ns(void) {
+    struct timespec ts;
+    CHECK_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts), 0);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
 
 /* Gets a turn 200 times by `ask`, and counts what the pair did meanwhile. */
 static void third_asks(struct third *t, void (*ask)(struct third *t)) {
     for (int i = 0; i < 200; i++) {
         long before = atomic_load(&t->pair->turns);
+        uint64_t begin = cpu_ns();
         ask(t);
         long waited = atomic_load(&t->pair->turns) - before;
+        uint64_t waited_ns = cpu_ns() - begin;
         if (waited > t->waited) t->waited = waited;
+        if (waited_ns > t->waited_ns) t->waited_ns = waited_ns;
     }
     atomic_store(&t->pair->stop, true);
 }
@@ -103,7 +117,9 @@ static void *pair_and_third(void *arg) {
     tasks[2] = spawn(third_main, &third);
     for (int i = 2; i >= 0; i--) join_from_afar(tasks[i]);
     printf("the third waited %ld turns at most\n", third.waited);
+    test_count("most us of CPU that a third fiber waited", third.waited_ns / 1000);
     CHECK(third.waited < TURNS_MAX);
+    CHECK(third.waited_ns < WAIT_MAX_NS);
     return NULL;
 }
 
