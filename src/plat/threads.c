@@ -5,6 +5,7 @@
 #include "plat/error.h"
 #include "plat/san.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -19,22 +20,25 @@ static int open_quietly(const char *path, int flags) {
     return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | flags, 0);
 }
 
-/* The file's beginning as a string; false if there is none. */
+/* The file's beginning as a string; false if it cannot be read, and errno says why. */
 static bool read_task_file(int tid, const char *name, char *text, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/%s", tid, name);
     int fd = open_quietly(path, 0);
     if (fd < 0) return false;
     long n = syscall(SYS_read, fd, text, size - 1);
+    int error = n == 0 ? EIO : cc__errno_get();
     (void)syscall(SYS_close, fd);
+    cc__errno_set(error);
     if (n <= 0) return false;
     text[n] = '\0';
     return true;
 }
 
+/* A thread whose file is gone has ended. One that cannot be looked at, for want of a descriptor say, may live. */
 static bool lives(int tid) {
     char stat[128];
-    if (!read_task_file(tid, "stat", stat, sizeof stat)) return false;
+    if (!read_task_file(tid, "stat", stat, sizeof stat)) return cc__errno_get() != ENOENT && cc__errno_get() != ESRCH;
     const char *name_end = strrchr(stat, ')'); /* a name may hold anything, but is short */
     if (name_end == NULL || name_end[1] == '\0') return false;
     return strchr("ZXx", name_end[2]) == NULL;
