@@ -97,6 +97,7 @@ bool cc__memory_each(uint64_t limit, void (*fn)(void *arg, uintptr_t low, uintpt
     size_t len = 0;
     while (good) {
         ssize_t n = read(fd, text + len, sizeof text - 1 - len);
+        if (n < 0) good = false; /* what was not read may hold anything */
         if (n <= 0) break;
         len += (size_t)n;
         text[len] = '\0';

@@ -9,6 +9,7 @@
 
 #include "../programs/child.h"
 #include "../programs/where.h"
+#include "plat/memory.h"
 
 #include <ccc/ccc.h>
 
@@ -144,4 +145,32 @@ TEST(few_descriptors) {
         struct run run = begin(NO_FAILURE - left, false, false);
         end(&run);
     }
+}
+
+/* ---- memory that cannot be listed ---- */
+
+struct wanted {
+    uintptr_t address;
+    bool found;
+};
+
+static void look(void *arg, uintptr_t low, uintptr_t high) {
+    struct wanted *w = arg;
+    if (w->address >= low && w->address < high) w->found = true;
+}
+
+/* Who says that all memory was looked through has seen the stack of this thread, which is listed last. */
+TEST(memory_is_seen_or_not_claimed) {
+    long refused = 0, failed = 1;
+    CHECK_EQ(cc_runtime_init(NULL), 0); /* which asks how large a page is */
+    for (long n = 1; failed > 0; n++) {
+        struct wanted w = {(uintptr_t)&w, false};
+        fail_arm(n, FAIL_FILE, false);
+        bool all = cc__memory_each(UINT64_MAX, look, &w);
+        failed = fail_disarm();
+        CHECK(!all || w.found);
+        refused += !all;
+        if (failed == 0) CHECK(all);
+    }
+    CHECK(refused > 0);
 }
