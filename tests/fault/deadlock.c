@@ -116,6 +116,7 @@ static void end(struct run *run) {
 }
 
 static void each_call(bool for_ever, bool dumps) {
+    fail_needs_all();
     static struct run run[AT_A_TIME];
     long all = test_long() ? 400 : dumps || under_valgrind() || under_qemu() ? 16 : 64;
     for (long i = 0; i < all + AT_A_TIME; i++) {
@@ -162,6 +163,7 @@ static void look(void *arg, uintptr_t low, uintptr_t high) {
 /* Who says that all memory was looked through has seen the stack of this thread, which is listed last. */
 TEST(memory_is_seen_or_not_claimed) {
     long refused = 0, failed = 1;
+    fail_needs_all();
     CHECK_EQ(cc_runtime_init(NULL), 0); /* which asks how large a page is */
     for (long n = 1; failed > 0; n++) {
         struct wanted w = {(uintptr_t)&w, false};

@@ -59,10 +59,12 @@ static void *give_back(void *arg) {
 
 /* Where all are interrupted nobody sleeps, and whoever waits takes the CPU from those who work. */
 static void traffic_of_all_kinds(bool all) {
+    fail_needs_all();
     interrupt(all);
     for (int kind = FIBERS; kind < KINDS; kind++) {
         for (size_t capacity = 0; capacity < 3; capacity++) {
-            struct traffic t = {new_chan(sizeof(uint64_t), capacity), all ? test_rounds(20, 500) : test_rounds(300, 30000)};
+            struct traffic t = {new_chan(sizeof(uint64_t), capacity),
+                                all ? test_rounds(20, 500) : test_rounds(300, 30000)};
             struct party parties[4];
             parties[0] = party_start(kind, 0, produce, &t);
             parties[1] = party_start(kind, 1, consume, &t);
