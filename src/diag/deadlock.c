@@ -15,6 +15,7 @@
 #include "diag/diag.h"
 #include "diag/graph.h"
 #include "diag/pthreads.h"
+#include "plat/sample.h"
 #include "plat/san.h"
 #include "plat/threads.h"
 #include "sched/driver.h"
@@ -51,7 +52,8 @@ void cc__diag_signal_is_ours(int signal) {
 static bool signals_may_come(void) {
     uint64_t own_faults =
         BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGABRT) | BIT(SIGSYS);
-    return (cc__threads_caught() & ~(own_faults | cc__get(&deadlock.ours))) != 0;
+    uint64_t ours = cc__get(&deadlock.ours) | (cc__sample_is_alone() ? BIT(CC_SAMPLE_SIGNAL) : 0);
+    return (cc__threads_caught() & ~(own_faults | ours)) != 0;
 }
 
 static bool is_worker(int tid) {

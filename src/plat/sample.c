@@ -192,11 +192,25 @@ unsigned cc__sample_thread(int tid, const void *bottom, const void *top, const v
     return n;
 }
 
-void cc__sample_remove(void) {
+static bool in_place_locked(void) {
     struct sigaction now;
+    return installed && sigaction(CC_SAMPLE_SIGNAL, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+           now.sa_sigaction == on_signal;
+}
+
+bool cc__sample_is_alone(void) {
+    if (pthread_mutex_trylock(&one_caller) != 0) return false;
+    int saved = cc__errno_get();
+    bool alone = in_place_locked() && !(before.sa_flags & SA_SIGINFO) &&
+                 (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN);
+    cc__errno_set(saved);
+    pthread_mutex_unlock(&one_caller);
+    return alone;
+}
+
+void cc__sample_remove(void) {
     pthread_mutex_lock(&one_caller);
-    if (installed && sigaction(CC_SAMPLE_SIGNAL, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
-        now.sa_sigaction == on_signal) {
+    if (in_place_locked()) {
         sigaction(CC_SAMPLE_SIGNAL, &before, NULL);
         installed = false;
     }

@@ -14,6 +14,8 @@
 #ifndef CC_PLAT_SAMPLE_H
 #define CC_PLAT_SAMPLE_H
 
+#include <stdbool.h>
+
 #define CC_SAMPLE_SIGNAL SIGURG
 
 /* The frames of thread `tid`, if it is on the stack [bottom, top): the instruction that it is at, plus one, so that all
@@ -21,6 +23,10 @@
  * the middle are found by search and may be wrong (unwind.h). Returns how many; 0: it is elsewhere, or it cannot be
  * known. The stack may go away meanwhile. Any thread; takes 0.4 s at most; keeps errno. */
 unsigned cc__sample_thread(int tid, const void *bottom, const void *top, const void **frames, unsigned max);
+
+/* True: the signal is handled by nobody but us, and so does nothing that the program could wait for. False also while a
+ * sample is being taken. Any thread; keeps errno. */
+bool cc__sample_is_alone(void);
 
 /* The handler that was there before comes back, unless somebody else has installed one. */
 void cc__sample_remove(void);

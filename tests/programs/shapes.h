@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -309,6 +310,25 @@ static void dead_hosted(void) {
     (void)cc_hosted_call(receives_hosted, named_channel("answers", 0), NULL, NULL);
 }
 
+static void *spins(void *until) {
+    while (!__atomic_load_n((bool *)until, __ATOMIC_ACQUIRE)) {
+    }
+    return until;
+}
+
+/* A fiber that runs was asked by a signal where it is: that handler is no reason to think that a signal may come. */
+static void dead_after_a_dump(void) {
+    static bool stop;
+    FILE *nowhere = fopen("/dev/null", "we");
+    CHECK(nowhere != NULL);
+    CCTask task = start("spinner", spins, &stop);
+    for (int i = 0; i < 3; i++) CHECK_EQ(cc_dump(nowhere), 0);
+    fclose(nowhere);
+    __atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+    join(task);
+    join(start("reader", receiver, named_channel("empty", 0)));
+}
+
 static const struct shape_case dead_shapes[] = {
     {"receive", dead_recv, {"'reader' waits to receive from channel 'empty'", "receiver", "OS thread"}},
     {"send to a full one", dead_send_full, {"'writer' waits to send on channel 'full'", "2 buffered"}},
@@ -342,6 +362,7 @@ static const struct shape_case dead_shapes[] = {
     {"a guest that comes late", dead_late_guest, {"'reader' waits to receive from channel 'empty'"}},
     {"a thread that ends", dead_after_a_thread, {"'reader' waits to receive from channel 'empty'"}},
     {"after the pool has grown", dead_after_growth, {"'reader' waits to receive from channel 'empty'"}},
+    {"after a dump", dead_after_a_dump, {"'reader' waits to receive from channel 'empty'"}},
     {"in a hosted call", dead_hosted, {"'servant' waits to receive", "channel 'answers'"}},
 };
 
