@@ -31,7 +31,9 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     if (ch == NULL) return refuse(ENOMEM);
     ch->size = size;
     ch->capacity = config->capacity;
-    if (size * config->capacity > 0 && (ch->ring = cc__mem_alloc(size * config->capacity)) == NULL) {
+    /* Elements without size have a ring, too: there are addresses to count from. */
+    size_t bytes = size > 0 ? size * config->capacity : 1;
+    if (config->capacity > 0 && (ch->ring = cc__mem_alloc(bytes)) == NULL) {
         cc__mem_free(ch);
         return refuse(ENOMEM);
     }
