@@ -1,6 +1,7 @@
 # The short names of what one does here; the work is done by CMake's presets and the scripts in tools/.
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 600
 CLANG_FORMAT ?= $(shell command -v clang-format || command -v clang-format-14)
 
 .PHONY: help run test stress explore models faults fuzz bench bench-quick bench-publish check-long install format clean
@@ -9,8 +10,9 @@ help:
 	@echo "make run         build the library and run the tour of it (examples/tour.c)"
 	@echo "make test        all tests: compilers, sanitizers, valgrind, three CPUs"
 	@echo "make stress      some of them: storms and races; also explore (every schedule of small programs), models"
-	@echo "                 (of the protocols), faults (calls to the system that fail), fuzz"
+	@echo "                 (of the protocols), faults (calls to the system that fail)"
 	@echo "make check-long  the same for hours, and a table; PARTS=\"stress explore\" some, BUDGET=40 in so many minutes"
+	@echo "make fuzz        the fuzzers, for FUZZ_SECONDS ($(FUZZ_SECONDS)) instead of seconds"
 	@echo "make bench       the measurements beside Go, Tokio and others, tables and plots: under half an hour"
 	@echo "make bench-quick less of them, in a few minutes"
 	@echo "make install     libraries, headers, programs, pkg-config and CMake files below PREFIX ($(PREFIX)); knows DESTDIR"
@@ -38,13 +40,17 @@ faults:
 	@tools/deps.sh test
 	@tools/test.sh -v -p '@(fault/*|unit/rt/limits|unit/rt/signals|programs/signals)' release
 
-explore models fuzz:
+explore models:
 	@tools/deps.sh test
 	@tools/test.sh $@
 
 check-long:
 	@tools/deps.sh test
 	@PARTS="$(PARTS)" BUDGET="$(BUDGET)" tools/check-long.sh
+
+fuzz:
+	@tools/deps.sh test
+	@tests/fuzz/run.sh $(FUZZ_SECONDS)
 
 bench:
 	@tools/deps.sh bench

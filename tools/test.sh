@@ -234,7 +234,7 @@ run_stage() {
         tests/explore/run.sh mutants >"$log/mutants.log" 2>&1
         count_tap "$stage" "schedule explorer's mutants" "$log/mutants.log" $?
     elif [[ $stage == fuzz ]]; then
-        tests/fuzz/run.sh 5 build/fuzz >"$log/fuzz.log" 2>&1
+        tests/fuzz/run.sh 4 build/fuzz >"$log/fuzz.log" 2>&1
         count_tap "$stage" "fuzzers" "$log/fuzz.log" $?
     elif [[ $stage == "$(uname -m)" ]]; then
         skipped=$((skipped + 1))

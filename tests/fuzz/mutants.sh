@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# mutants.sh [SECONDS [DIRECTORY]] - breaks a copy of the library in known ways and counts the executions that the fuzzer of
+# operations needs to notice; TAP. A mutant that lives for so long (default: 60) has not been noticed.
+#
+# Each line of mutants.txt: a name, the file, and a sed script for it, separated by tabs.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+seconds=${1:-60} out=$(realpath -m "${2:-build/fuzz-mutants}") here=$PWD
+clang=$(compgen -c clang | grep -xE 'clang(-[0-9]+)?' | sort -V | tail -n 1)
+[[ -n $clang ]] || { echo "1..0 # SKIP there is no clang"; exit 77; }
+make="make -s -j $(nproc) -f tests/fuzz/ops/Makefile CC=$clang OUT=out out/ops"
+mkdir -p "$out" && cd "$out" || exit 1
+rm -rf src tests include && cp -r "$here/src" "$here/tests" "$here/include" . || exit 1
+$make >build.log 2>&1 || { tail build.log; exit 1; }
+number=0 status=0
+while IFS=$'\t' read -r name file script; do
+    [[ -z $name || $name == \#* ]] && continue
+    number=$((number + 1))
+    cp "$here/$file" "$file.good"
+    sed -E "$script" "$file.good" >"$file"
+    if cmp -s "$file" "$file.good"; then
+        echo "not ok $number $name # the script changes nothing"
+        status=1
+    elif ! $make >build.log 2>&1; then
+        tail -n 5 build.log | sed 's/^/# /'
+        echo "not ok $number $name # does not compile"
+        status=1
+    else
+        rm -rf corpus && mkdir corpus
+        head -c 12 /dev/zero >corpus/nothing # from nothing, not from the seeds
+        ASAN_OPTIONS=quarantine_size_mb=16 timeout $((seconds + 60)) out/ops -max_len=600 -timeout=10 -max_total_time="$seconds" \
+            -artifact_prefix=out/ -print_final_stats=1 corpus >log 2>&1 </dev/null
+        rc=$?
+        runs=$(sed -n 's/^stat::number_of_executed_units: *//p' log)
+        why=$(grep -m 1 -E '^WRONG|runtime error|ERROR: AddressSanitizer|^ccc:|ERROR' log)
+        if ((rc != 0)); then
+            echo "ok $number $name # ${runs:-?} executions: ${why:-status $rc}"
+        else
+            echo "not ok $number $name # lives after ${runs:-?}"
+            status=1
+        fi
+    fi
+    cp "$here/$file" "$file"
+done <"$here/tests/fuzz/mutants.txt"
+echo "1..$number"
+exit $status

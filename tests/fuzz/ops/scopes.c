@@ -1,0 +1,214 @@
+/* scopes.c - the model's tree of scopes: who is cancelled, whose shield holds, what a nursery's wait answers; mutexes; the
+ * beginning and the end of actors.
+ */
+#include "ops.h"
+
+#include <stddef.h>
+
+bool model_cancelled(const struct actor *a) {
+    return ((a->scope != NULL && a->scope->cancelled) || a->task_cancelled) && !a->shield;
+}
+
+/* ---- scopes ---- */
+
+struct model_scope *model_scope_new(struct model_scope *parent, struct scope *real, bool nursery, bool keep_going,
+                                    uint64_t deadline) {
+    unsigned i = 0;
+    while (world.scopes[i].used) i++; /* actors times nesting are fewer than there are */
+    struct model_scope *s = &world.scopes[i];
+    if (i >= world.scopes_used) world.scopes_used = i + 1;
+    *s = (struct model_scope){.used = true,
+                              .nursery = nursery,
+                              .keep_going = keep_going,
+                              .real = real,
+                              .parent = parent,
+                              .deadline = deadline};
+    if (parent != NULL && parent->cancelled) {
+        s->cancelled = true;
+        s->pierced = parent->pierced;
+        s->reason = parent->reason;
+    }
+    return s;
+}
+
+struct model_scope *model_scope_enter(struct actor *self, struct scope *real, bool nursery, bool keep_going,
+                                      uint64_t deadline) {
+    if (!world.exact) return NULL;
+    ++world.step;
+    struct model_scope *s = model_scope_new(self->scope, real, nursery, keep_going, deadline);
+    s->outer = self->scope;
+    s->shielded = self->shield;
+    self->scope = s;
+    if (s->pierced) self->shield = false;
+    return s;
+}
+
+void model_scope_leave(struct actor *self, struct model_scope *s) {
+    if (!world.exact) return;
+    model_look(self);
+    ++world.step;
+    if (s->pierced && s->shielded) self->shield = true;
+    self->scope = s->outer;
+    if (self->scope != NULL && self->scope->pierced) self->shield = false;
+}
+
+void model_scope_end(struct model_scope *s) {
+    if (world.exact) s->used = false;
+}
+
+void model_cancel(struct model_scope *s, int code) {
+    if (s->cancelled) return;
+    s->cancelled = true;
+    s->reason = code;
+    for (unsigned i = 0; i < world.scopes_used; i++)
+        if (world.scopes[i].used && world.scopes[i].parent == s) model_cancel(&world.scopes[i], code);
+}
+
+void model_fail(struct model_scope *s, int code) {
+    if (code == ECANCELED && s->cancelled) return;
+    bool first = s->code == 0;
+    if (first) s->code = code;
+    if (first && !s->keep_going) model_cancel(s, code);
+}
+
+int model_outcome(const struct model_scope *s) {
+    return s->code != 0 ? s->code : s->cancelled ? s->reason : 0;
+}
+
+bool model_explains(const struct call *c, int rc) {
+    const struct model_scope *s = c->nursery;
+    if (rc == c->outcome || rc == model_outcome(s)) return true;
+    if (s->code != 0 || s->cancelled) return false;
+    for (; s != NULL; s = s->parent) /* one that has fired since anybody looked */
+        if (rc == ETIMEDOUT && cc_now_ns() >= s->deadline) return true;
+    return false;
+}
+
+static void pierce(struct model_scope *s) {
+    s->pierced = true;
+    for (unsigned i = 0; i < world.actors_made; i++)
+        if (world.actors[i].scope == s) world.actors[i].shield = false;
+}
+
+/* Somebody waits for this nursery's end, was cancelled meanwhile, and therefore cancels it. */
+static bool given_up(const struct model_scope *s) {
+    for (unsigned i = 0; i < world.actors_made; i++) {
+        const struct actor *a = &world.actors[i];
+        if (a->call != NULL && a->call->kind == CALL_CHILDREN && a->call->nursery == s && a->call->to_the_end &&
+            model_cancelled(a))
+            return true;
+    }
+    return false;
+}
+
+/* Deadlines and grace periods end by themselves (OPS-2). A scope is looked at before those below it, which were made
+ * later and may stand anywhere: hence the second round. */
+void model_look_at_scopes(void) {
+    for (int round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < world.scopes_used; i++) {
+            struct model_scope *s = &world.scopes[i];
+            if (!s->used) continue;
+            bool cancelled = cc__get(&s->real->cancelled) != 0;
+            if (cancelled && !s->cancelled && cc_now_ns() >= s->deadline) model_cancel(s, ETIMEDOUT);
+            if (cancelled && !s->cancelled && given_up(s)) model_cancel(s, s->real->reason.code);
+            if (s->real->pierced && !s->pierced && s->cancelled) pierce(s);
+            if (round == 0) continue;
+            REQUIRE(cancelled == s->cancelled, "a scope is %scancelled", cancelled ? "" : "not ");
+            REQUIRE(!cancelled || s->real->reason.code == s->reason, "a scope was cancelled by %d, not %d",
+                    s->real->reason.code, s->reason);
+            REQUIRE(s->real->pierced == s->pierced, "a scope's shields hold, or do not");
+            if (s->nursery)
+                REQUIRE(s->real->children == s->children, "a nursery has %u children, expected %u", s->real->children,
+                        s->children);
+        }
+    }
+}
+
+/* ---- shields ---- */
+
+bool model_shield(struct actor *self) {
+    if (!world.exact) return false;
+    model_look(self);
+    ++world.step;
+    bool begun = !self->shield && (self->scope == NULL || !self->scope->pierced);
+    if (begun) self->shield = true;
+    return begun;
+}
+
+void model_unshield(struct actor *self, bool begun) {
+    if (!world.exact) return;
+    model_look(self);
+    ++world.step;
+    if (begun) self->shield = false;
+}
+
+/* ---- actors ---- */
+
+void model_spawned(struct actor *self, struct actor *child, struct model_scope *nursery) {
+    if (!world.exact) return;
+    ++world.step;
+    (void)self;
+    child->base = child->scope = nursery;
+    if (nursery != NULL) nursery->children++;
+}
+
+void model_started(struct actor *self) {
+    if (!world.exact) return;
+    model_look(self);
+    ++world.step;
+}
+
+/* Its function is about to return, and nobody runs before the runtime has drawn the consequences. */
+void model_ended(struct actor *self) {
+    self->status = self->panicked ? ENOTRECOVERABLE : 0;
+    self->result = self->panicked     ? NULL
+                   : self->fails != 0 ? CC_ERROR(self->fails)
+                                      : (void *)((uintptr_t)(self->id + 1) * 0x10000);
+    if (!world.exact) return;
+    model_look(self);
+    ++world.step;
+    REQUIRE(self->scope == self->base, "actor %u ends in a scope that is not its own", self->id);
+    self->ended = true;
+    if (self->base != NULL) {
+        if (self->panicked)
+            model_fail(self->base, ENOTRECOVERABLE);
+        else if (self->fails != 0 && !self->reported)
+            model_fail(self->base, self->fails);
+        self->base->children--;
+    }
+    for (unsigned i = 0; i < world.actors_made; i++) {
+        struct call *c = world.actors[i].call;
+        if (c == NULL || c->served || c->gone) continue;
+        if (c->kind == CALL_CHILDREN && c->nursery == self->base) c->outcome = model_outcome(c->nursery);
+        /* Its failure has cancelled the joiner before it told of its end; one that runs it on its own stack hears both. */
+        if (model_cancelled(&world.actors[i]) && cc__word_reason(cc__get(&world.actors[i].fiber->word)) != PARK_RUN)
+            continue;
+        for (unsigned k = 0; k < c->count; k++) {
+            if (c->arms[k].kind != ARM_JOIN || c->arms[k].object != self->id) continue;
+            model_serve(c, k, self->status, 0);
+            c->result = self->result;
+            break;
+        }
+    }
+}
+
+/* ---- mutexes ---- */
+
+void model_unlock(struct actor *self, unsigned mutex) {
+    if (!world.exact) return;
+    ++world.step;
+    REQUIRE(world.locks[mutex].holder == self, "actor %u unlocks what it does not hold", self->id);
+    world.locks[mutex].holder = NULL;
+}
+
+/* Somebody may be on the way to it. */
+bool model_contended(unsigned mutex, const struct call *but) {
+    for (unsigned i = 0; i < world.actors_made; i++) {
+        const struct call *c = world.actors[i].call;
+        if (c == NULL || c == but) continue;
+        if (c->kind == CALL_MUTEX && c->mutex == mutex) return true;
+        if (c->kind == CALL_ARMS && c->arms[0].kind == ARM_COND && c->arms[0].object == mutex && (c->served || c->gone))
+            return true;
+    }
+    return false;
+}

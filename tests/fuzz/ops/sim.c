@@ -1,0 +1,52 @@
+/* sim.c - simulated time: it stands still while the worker has a fiber to run, and jumps to the next timer when not.
+ *
+ * The linker sends the library's calls of cc__clock_now and cc__futex_wait here. Only the worker lives in simulated time:
+ * the other threads (the one that waits for the run's end, sysmon) keep the real one. The worker does not search before it
+ * sleeps, because that would last until a clock moves that does not move.
+ */
+#include "ops.h"
+
+#include "plat/clock.h"
+#include "plat/futex.h"
+#include "sched/sched.h"
+
+static atomic_bool simulated;
+static uint64_t now_ns; /* the worker's, while it is simulated */
+
+uint64_t __real_cc__clock_now(void);
+uint64_t __wrap_cc__clock_now(void);
+void __real_cc__futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t until);
+void __wrap_cc__futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t until);
+
+uint64_t __wrap_cc__clock_now(void) {
+    return simulated && cc__worker() != NULL ? now_ns : __real_cc__clock_now();
+}
+
+void __wrap_cc__futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t until) {
+    if (simulated && cc__worker() != NULL) {
+        if (cc__get_acquire(word) != expected) return;
+        model_idle(until);
+        if (until != CC_FUTEX_FOREVER) {
+            if (until > now_ns) now_ns = until;
+            return;
+        }
+    }
+    __real_cc__futex_wait(word, expected, until);
+}
+
+/* The one worker sleeps, or is about to: no time that it has noted is later than the simulated one begins. */
+void sim_start(void) {
+    cc__sched.searchers_max = 0;
+    now_ns = UINT64_C(1000000000) * 1000000000;
+    simulated = true;
+}
+
+void sim_stop(void) {
+    simulated = false;
+}
+
+/* Panics that nobody stops are an ordinary end here, and resolving names would take most of the time. */
+void __wrap_cc__report_unstopped(const CCPanic *info);
+void __wrap_cc__report_unstopped(const CCPanic *info) {
+    (void)info;
+}
