@@ -190,7 +190,7 @@ static void run_lock(struct block *b) {
          * could be foretold. */
         c.kind = CALL_NOTHING;
         model_begin(&c);
-        bool foretold = world.exact && (world.locks[mutex].holder != NULL || !model_contended(mutex, NULL));
+        bool foretold = world.exact && (world.locks[mutex].holder != NULL || !model_contended(mutex));
         int rc = cc_mutex_lock_try(&world.mutex[mutex]);
         if (foretold)
             REQUIRE((rc == 0) == (world.locks[mutex].holder == NULL), "a try of mutex %u answered %d", mutex, rc);

@@ -56,11 +56,6 @@ void books_dropped(unsigned channel, uint64_t n) {
     atomic_fetch_add(&dropped[channel], (long)n);
 }
 
-void books_lost(unsigned channel, uint32_t value) {
-    (void)value;
-    atomic_fetch_add(&dropped[channel], 1);
-}
-
 void books_close(void) {
     long missing[CHANNELS] = {0};
     for (unsigned a = 0; a < world.actors_made; a++) {

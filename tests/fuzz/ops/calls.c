@@ -37,13 +37,13 @@ void op_spawn(struct actor *self, const struct op *op) {
     model_look(self);
     if (inside) {
         REQUIRE(cc_nursery_spawn_ex(n, &task, actor_main, child, given) == 0, "cc_nursery_spawn_ex");
-        model_spawned(self, child, own ? self->model_nursery : self->base);
+        model_spawned(child, own ? self->model_nursery : self->base);
     } else {
         REQUIRE(cc_spawn(&task, actor_main, child, given) == 0, "cc_spawn");
         CCTask copy;
         REQUIRE(cc_task_dup(&task, &copy) == 0, "cc_task_dup");
         world.outside[child->id] = copy.id;
-        model_spawned(self, child, NULL);
+        model_spawned(child, NULL);
     }
     if (op->b & 1)
         task_keep((op->b >> 3) % TASKS, task, child);

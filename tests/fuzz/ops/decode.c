@@ -9,13 +9,15 @@
 
 enum { HEAD = 8, RECORD = 4, RECORDS_MAX = PROGRAMS * PROGRAM_MAX };
 
-static const char *const names[OP_CODES] = {
+static const char *const names[] = {
     "send",        "send_try",   "send_until",  "recv",        "recv_try",      "recv_until",   "select",
     "close",       "free",       "ask",         "yield",       "sleep",         "nursery",      "deadline",
     "shield",      "try",        "lock",        "loop",        "spawn",         "task",         "join",
     "join_try",    "join_until", "detach",      "cancel_task", "cancel",        "set_deadline", "wait_until",
     "panic",       "fail",       "acquire",     "acquire_try", "acquire_until", "release",      "event_set",
     "event_reset", "event_wait", "event_until", "cond_wait",   "cond_until",    "cond_signal",  "cond_all"};
+
+_Static_assert(sizeof names / sizeof *names == OP_CODES, "each has a name");
 
 const char *op_name(unsigned code) {
     return names[code % OP_CODES];

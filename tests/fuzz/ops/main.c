@@ -109,7 +109,7 @@ static void guard(void) {
         a->rooted = true;
         a->base_nursery = world.root;
         REQUIRE(cc_nursery_spawn(world.root, actor_main, a) == 0, "cc_nursery_spawn");
-        model_spawned(NULL, a, scope);
+        model_spawned(a, scope);
     }
     end_all();
     int rc = cc_nursery_wait(world.root);

@@ -14,7 +14,7 @@ static void queue_push(struct queue *q, struct call *c, unsigned arm) {
     q->of[q->count++] = (struct waiting){c, arm};
 }
 
-void queue_remove(struct queue *q, const struct call *c) {
+static void queue_remove(struct queue *q, const struct call *c) {
     unsigned kept = 0;
     for (unsigned i = 0; i < q->count; i++)
         if (q->of[i].call != c) q->of[kept++] = q->of[i];
@@ -38,16 +38,15 @@ static struct queue *queue_of(const struct arms_arm *arm) {
     }
 }
 
-void model_leave_queues(struct call *c) {
+static void leave_queues(struct call *c) {
     for (unsigned i = 0; i < c->count; i++) {
         struct queue *q = queue_of(&c->arms[i]);
         if (q != NULL) queue_remove(q, c);
     }
 }
 
-/* The call is over, by this arm; its actor will hear of it. */
 void model_serve(struct call *c, unsigned arm, int error, uint32_t value) {
-    model_leave_queues(c);
+    leave_queues(c);
     c->served = true;
     c->chosen = arm;
     c->error = error;
@@ -178,7 +177,7 @@ void model_begin(struct call *c) {
     for (unsigned i = 0; i < c->count; i++)
         if (arm_ready(c, &c->arms[i])) c->ready |= 1u << i;
     if (c->kind == CALL_SLEEP && cc_now_ns() >= c->deadline) c->ready = 1;
-    if (c->kind == CALL_MUTEX && world.locks[c->mutex].holder == NULL && !model_contended(c->mutex, NULL)) c->ready = 1;
+    if (c->kind == CALL_MUTEX && world.locks[c->mutex].holder == NULL && !model_contended(c->mutex)) c->ready = 1;
     if (c->kind == CALL_CHILDREN && c->nursery->children == 0) {
         c->ready = 1;
         c->outcome = model_outcome(c->nursery);
@@ -214,7 +213,7 @@ static void end_at_once(struct call *c, int rc, unsigned chosen) {
 /* Time or a cancellation has ended it. */
 static void end_gone(struct call *c, int rc, unsigned chosen) {
     uint64_t now = cc_now_ns();
-    model_leave_queues(c);
+    leave_queues(c);
     bool by_time = rc == ETIMEDOUT && now >= c->deadline, by_cancel = rc == ECANCELED && model_cancelled(c->self);
     if (c->kind == CALL_SLEEP && rc == 0) by_time = now >= c->deadline;
     if (c->select && rc == 0 && chosen < c->count) {
@@ -288,8 +287,10 @@ void model_close(struct actor *self, unsigned channel, int error, bool gone) {
     step(self);
     struct model_channel *m = &world.channels[channel];
     m->gone = gone;
-    if (gone)
-        while (m->count > 0) books_lost(channel, take(m));
+    if (gone) {
+        books_dropped(channel, m->count);
+        m->count = 0;
+    }
     if (m->closed) return;
     m->closed = true;
     m->error = error > 0 ? error : EPIPE;
@@ -360,7 +361,7 @@ static void look_at(struct actor *a) {
                     cc__wake_name(reason));
     }
     c->gone = true;
-    model_leave_queues(c);
+    leave_queues(c);
 }
 
 void model_look(struct actor *self) {

@@ -37,13 +37,13 @@ enum {
     ACTORS = 40,
     ARMS = 5,
     TASKS = 4,
-    SCOPES = ACTORS * 6 + 1, /* by NESTING, and the one around all */
-    THINGS = 2,              /* of each: mutex with its condition, semaphore, event */
-    BUDGET = 800,            /* operations of one run */
-    SEQUENCE = 4096,         /* values of one actor: BUDGET times ARMS, and more */
-    VALUE_MAX = 64,          /* bytes of an element */
+    NESTING = 6,                   /* of blocks */
+    SCOPES = ACTORS * NESTING + 1, /* and the one around all */
+    THINGS = 2,                    /* of each: mutex with its condition, semaphore, event */
+    BUDGET = 800,                  /* operations of one run */
+    SEQUENCE = 4096,               /* values of one actor: BUDGET times ARMS, and more */
+    VALUE_MAX = 64,                /* bytes of an element */
     CAPACITY_MAX = 5,
-    NESTING = 6,
 };
 
 /* ---- programs ---- */
@@ -61,14 +61,14 @@ enum code {
     OP_ASK,
     OP_YIELD,
     OP_SLEEP,
-    OP_NURSERY,
+    OP_NURSERY, /* from here to the loop they have a body */
     OP_DEADLINE,
     OP_SHIELD,
     OP_TRY,
     OP_LOCK,
-    OP_LOOP, /* have a body */
-    OP_SPAWN,
-    OP_TASK,
+    OP_LOOP,
+    OP_SPAWN, /* in a nursery */
+    OP_TASK,  /* in none */
     OP_JOIN,
     OP_JOIN_TRY,
     OP_JOIN_UNTIL,
@@ -261,16 +261,16 @@ void model_ask(struct actor *self, unsigned channel, size_t len, bool closed);
 void model_look(struct actor *self);
 /* The worker has nothing to run, and will sleep until then. */
 void model_idle(uint64_t until);
-void queue_remove(struct queue *q, const struct call *c);
-void model_leave_queues(struct call *c);
+/* The call is over, by this arm; its actor will hear of it. */
 void model_serve(struct call *c, unsigned arm, int error, uint32_t value);
 
-/* scopes.c */
+/* Whether its waits are cancelled. */
 bool model_cancelled(const struct actor *a);
-struct model_scope *model_scope_enter(struct actor *self, struct scope *real, bool nursery, bool keep_going,
-                                      uint64_t deadline);
+/* A scope below `parent`; the same below the actor's, which it enters. */
 struct model_scope *model_scope_new(struct model_scope *parent, struct scope *real, bool nursery, bool keep_going,
                                     uint64_t deadline);
+struct model_scope *model_scope_enter(struct actor *self, struct scope *real, bool nursery, bool keep_going,
+                                      uint64_t deadline);
 void model_scope_leave(struct actor *self, struct model_scope *s);
 void model_scope_end(struct model_scope *s);
 void model_cancel(struct model_scope *s, int code);
@@ -278,11 +278,12 @@ void model_fail(struct model_scope *s, int code);
 void model_look_at_scopes(void);
 bool model_shield(struct actor *self);
 void model_unshield(struct actor *self, bool begun);
-void model_spawned(struct actor *self, struct actor *child, struct model_scope *nursery);
+void model_spawned(struct actor *child, struct model_scope *nursery);
 void model_started(struct actor *self);
 void model_ended(struct actor *self);
 void model_unlock(struct actor *self, unsigned mutex);
-bool model_contended(unsigned mutex, const struct call *but);
+/* Somebody may be on the way to it. */
+bool model_contended(unsigned mutex);
 int model_outcome(const struct model_scope *s);
 /* Whether a wait may answer that: the outcome when the last child left, or when the wait came back. */
 bool model_explains(const struct call *c, int rc);
@@ -295,9 +296,8 @@ void books_write(void *to, size_t size, uint32_t value);
 void books_sent(unsigned channel, uint32_t value);
 /* The value, all its bytes checked; 0 for a size of 0. self: NULL for what was left in the end. */
 uint32_t books_received(struct actor *self, unsigned channel, const void *from);
-/* The channel goes: what it has dropped by its mode, and what it still holds. */
+/* The channel goes: how much it has dropped by its mode, or holds still. */
 void books_dropped(unsigned channel, uint64_t n);
-void books_lost(unsigned channel, uint32_t value);
 /* All is over. */
 void books_close(void);
 /* An answer that there must be a reason for. */
@@ -337,6 +337,5 @@ uint64_t delay_ns(unsigned operand);
 /* ---- time ---- */
 
 void sim_start(void);
-void sim_stop(void);
 
 #endif

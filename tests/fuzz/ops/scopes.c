@@ -144,10 +144,9 @@ void model_unshield(struct actor *self, bool begun) {
 
 /* ---- actors ---- */
 
-void model_spawned(struct actor *self, struct actor *child, struct model_scope *nursery) {
+void model_spawned(struct actor *child, struct model_scope *nursery) {
     if (!world.exact) return;
     ++world.step;
-    (void)self;
     child->base = child->scope = nursery;
     if (nursery != NULL) nursery->children++;
 }
@@ -201,11 +200,10 @@ void model_unlock(struct actor *self, unsigned mutex) {
     world.locks[mutex].holder = NULL;
 }
 
-/* Somebody may be on the way to it. */
-bool model_contended(unsigned mutex, const struct call *but) {
+bool model_contended(unsigned mutex) {
     for (unsigned i = 0; i < world.actors_made; i++) {
         const struct call *c = world.actors[i].call;
-        if (c == NULL || c == but) continue;
+        if (c == NULL) continue;
         if (c->kind == CALL_MUTEX && c->mutex == mutex) return true;
         if (c->kind == CALL_ARMS && c->arms[0].kind == ARM_COND && c->arms[0].object == mutex && (c->served || c->gone))
             return true;

@@ -41,10 +41,6 @@ void sim_start(void) {
     simulated = true;
 }
 
-void sim_stop(void) {
-    simulated = false;
-}
-
 /* Panics that nobody stops are an ordinary end here, and resolving names would take most of the time. */
 void __wrap_cc__report_unstopped(const CCPanic *info);
 void __wrap_cc__report_unstopped(const CCPanic *info) {
