@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# mutants.sh [SECONDS [DIRECTORY]] - breaks a copy of the library in known ways and counts the executions that the fuzzer of
+# mutants.sh [SECONDS [DIRECTORY [TEXT]]] - breaks a copy of the library in known ways and counts the executions that the fuzzer of
 # operations needs to notice; TAP. A mutant that lives for so long (default: 60) has not been noticed.
 #
-# Each line of mutants.txt: a name, the file, and a sed script for it, separated by tabs.
+# With TEXT, only those whose name contains it. Each line of mutants.txt: a name, the file, and a sed script for it, separated by tabs.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-seconds=${1:-60} out=$(realpath -m "${2:-build/fuzz-mutants}") here=$PWD
+seconds=${1:-60} text=${3:-} out=$(realpath -m "${2:-build/fuzz-mutants}") here=$PWD
 clang=$(compgen -c clang | grep -xE 'clang(-[0-9]+)?' | sort -V | tail -n 1)
 [[ -n $clang ]] || { echo "1..0 # SKIP there is no clang"; exit 77; }
 make="make -s -j $(nproc) -f tests/fuzz/ops/Makefile CC=$clang OUT=out out/ops"
@@ -14,7 +14,7 @@ rm -rf src tests include && cp -r "$here/src" "$here/tests" "$here/include" . ||
 $make >build.log 2>&1 || { tail build.log; exit 1; }
 number=0 status=0
 while IFS=$'\t' read -r name file script; do
-    [[ -z $name || $name == \#* ]] && continue
+    [[ -z $name || $name == \#* || $name != *"$text"* ]] && continue
     number=$((number + 1))
     cp "$here/$file" "$file.good"
     sed -E "$script" "$file.good" >"$file"

@@ -72,6 +72,30 @@ static void invent(uint8_t *record, uint32_t *rng) {
     record[3] = (uint8_t)next(rng);
 }
 
+enum { IDIOM_MAX = 4 };
+
+/* What makes sense together, and takes long to be found one by one. */
+static const uint8_t idioms[][IDIOM_MAX] = {
+    {OP_LOCK, OP_COND_WAIT, OP_YIELD, OP_YIELD},         {OP_LOCK, OP_COND_UNTIL, OP_SLEEP, OP_YIELD},
+    {OP_CANCEL, OP_COND_SIGNAL, OP_RELEASE, OP_SEND},    {OP_CANCEL_TASK, OP_SEND_TRY, OP_COND_SIGNAL, OP_RELEASE},
+    {OP_SLEEP, OP_SEND_TRY, OP_COND_SIGNAL, OP_RELEASE}, {OP_NURSERY, OP_SPAWN, OP_SPAWN, OP_RECV},
+    {OP_TASK, OP_YIELD, OP_CANCEL_TASK, OP_JOIN},        {OP_LOOP, OP_SEND, OP_RECV_TRY, OP_YIELD},
+    {OP_LOOP, OP_RECV, OP_SEND_TRY, OP_YIELD},           {OP_SELECT, OP_SEND, OP_RECV, OP_SEND},
+    {OP_SHIELD, OP_DEADLINE, OP_RECV, OP_ACQUIRE},       {OP_TRY, OP_NURSERY, OP_SPAWN, OP_PANIC},
+};
+
+/* All four with the same first operand: the same channel, the same mutex. */
+static void invent_idiom(uint8_t *records, uint32_t *rng) {
+    uint8_t program = (uint8_t)(next(rng) % PROGRAMS), a = (uint8_t)next(rng);
+    const uint8_t *idiom = idioms[next(rng) % (sizeof idioms / sizeof *idioms)];
+    for (unsigned i = 0; i < IDIOM_MAX; i++) {
+        records[RECORD * i] = program;
+        records[RECORD * i + 1] = idiom[i];
+        records[RECORD * i + 2] = a;
+        records[RECORD * i + 3] = (uint8_t)next(rng);
+    }
+}
+
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed) {
     uint32_t rng = seed * 2654435761u + 1;
@@ -87,7 +111,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
     for (unsigned rounds = 1 + next(&rng) % 4; rounds > 0; rounds--) {
         uint8_t *first = data + HEAD, *r = first + RECORD * (next(&rng) % records);
         uint8_t *other = first + RECORD * (next(&rng) % records);
-        switch (next(&rng) % 10) {
+        switch (next(&rng) % 13) {
         case 0:
         case 1:
         case 2: /* a new one, or a copy */
@@ -119,6 +143,16 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
         }
         case 8:
             r[0] = (uint8_t)(next(&rng) % PROGRAMS);
+            break;
+        case 9: /* many: a long program is more than the sum of short ones */
+            for (unsigned n = next(&rng) % 30; n > 0 && records < limit; n--) invent(first + RECORD * records++, &rng);
+            break;
+        case 10:
+        case 11:
+            if (records + IDIOM_MAX > limit) break;
+            memmove(r + RECORD * IDIOM_MAX, r, (size_t)(first + RECORD * records - r));
+            records += IDIOM_MAX;
+            invent_idiom(r, &rng);
             break;
         default:
             data[next(&rng) % 5] = (uint8_t)next(&rng);
