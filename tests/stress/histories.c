@@ -7,8 +7,6 @@
 #include "../battery/battery.h"
 #include "history.h"
 
-#include <stdio.h>
-
 enum { PARTIES = 8, CALLS = 40, CAPACITIES = 5 };
 
 static const uint32_t capacities[CAPACITIES] = {0, 1, 2, 3, 5};
@@ -243,9 +241,9 @@ static void play(struct table *t, enum history_object object, enum parties kind,
 
 static void histories(enum history_object object, enum parties kind, unsigned workers, bool faulty) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = workers}), 0);
-    uint64_t rng = test_seed(), said = cc_now_ns();
+    uint64_t rng = test_seed();
     struct tally tally = {0};
-    long wanted = test_rounds(kind == FIBERS && workers <= 2 ? 300 : 100, 200000);
+    long wanted = test_rounds(kind == FIBERS && workers <= 2 ? 300 : 100, 50000);
     if (faulty) wanted = 200; /* ends with the first that shows it, however slow the tool */
     struct table *t = malloc(sizeof *t);
     CHECK(t != NULL);
@@ -253,10 +251,6 @@ static void histories(enum history_object object, enum parties kind, unsigned wo
         memset(t, 0, sizeof *t);
         t->faulty = faulty;
         play(t, object, kind, &rng, &tally);
-        if (test_long() && cc_now_ns() - said > UINT64_C(10000000000)) {
-            said = cc_now_ns();
-            fprintf(stderr, "# %ld of %ld histories, %ld calls\n", i + 1, wanted, tally.calls);
-        }
     }
     free(t);
     CHECK(tally.undecided <= tally.histories / 50);
