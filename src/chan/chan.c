@@ -45,7 +45,7 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
 #ifndef CC_TSAN /* fibers of one worker are ordered by it, which the race detector does not see */
     ch->homely = !ch->pool && !ch->traced && ch->mode == CC_CHAN_MODE_BLOCK;
 #endif
-    ch->need = NEED_MIN;
+    ch->need = ch->due = NEED_MIN;
     ch->config = *config;
     ch->config.name = NULL;
     if (config->name != NULL) snprintf(ch->name, sizeof ch->name, "%s", config->name);

@@ -41,8 +41,10 @@ struct CCChan {
     bool ordered;    /* carries tasks */
     bool homely;     /* may have a home */
     bool traced;     /* its like was traced when it was created */
+    uint8_t home_by; /* what made the home: enum home_by */
     uint32_t visits; /* in a row by the same worker, under the lock */
     uint32_t need;   /* visits that make a home */
+    uint32_t due;    /* the same for a select, whose channels get theirs together */
     uint64_t last;   /* the tag of the last visitor */
     /* Rarely touched. */
     int error; /* what a closed channel says */

@@ -16,20 +16,43 @@
  * HOME-1  By BARRIER-1 the worker sees that the home is gone, or the other sees INSIDE and waits.
  * HOME-2  `home` is written under the lock: set by the worker itself, cleared by whoever needs the channel.
  * HOME-3  An eviction by another thread costs some 20 us: each makes the next home 32 times as hard to get, so that a
- *         channel which is shared pays two or three times in its life. One by the worker itself (a select, a close) costs
- *         nothing of that kind, and doubles the price.
+ *         channel which is shared pays two or three times in its life. One by the worker itself (a deadline, a close)
+ *         costs nothing of that kind, and doubles the price.
+ * HOME-4  A select parks inside if all its channels are at home on its worker (choose.c), and then its claim is a store,
+ *         made inside that worker's biased lock: all its claimants are there. Whoever takes one of those homes away has
+ *         to claim it by compare-and-swap, and so have the others from then on: the evictor says so in the waiter and
+ *         waits for the worker once more, as for the home.
  */
-#include "chan/chan.h"
+#include "chan/home.h"
 
 enum { NEED_MAX = 1 << 24 };
+
+static uint32_t dearer(uint32_t need, uint32_t times) {
+    uint64_t product = (uint64_t)need * times;
+    return product < NEED_MAX ? (uint32_t)product : NEED_MAX;
+}
+
+/* True: a select waits here whose claim was a store. */
+static bool mark_selects_locked(struct link *list) {
+    bool any = false;
+    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) {
+        struct arm *arm = cc__chan_arm(l);
+        if (arm->chosen == NULL || !cc__get(&arm->waiter->sole)) continue;
+        cc__set(&arm->waiter->sole, false);
+        any = true;
+    }
+    return any;
+}
 
 void cc__chan_evict_locked(CCChan *ch) {
     uint64_t tag = cc__get(&ch->home);
     struct worker *w = cc__worker();
     bool ours = w != NULL && w->core.tag == tag;
-    uint64_t need = (uint64_t)ch->need * (ours ? 2 : 32);
-    ch->need = need < NEED_MAX ? (uint32_t)need : NEED_MAX;
-    ch->visits = 0;
+    ch->need = dearer(ch->need, ours ? 2 : 32);
+    if (!ours || ch->home_by == HOME_BY_SELECT) ch->due = dearer(ch->due, ours ? 2 : 32);
+    if (!ours) ch->visits = 0;
     cc__set_seq(&ch->home, 0);
     cc__sched_await_outside(tag);
+    bool receive = mark_selects_locked(&ch->receivers), send = mark_selects_locked(&ch->senders);
+    if (receive || send) cc__sched_await_outside(tag); /* HOME-4 */
 }

@@ -4,7 +4,8 @@
  * receive takes from the ring, and lets the first waiting sender's value in behind; else straight from a sender
  * that waits.
  */
-#include "chan/chan.h"
+#include "chan/home.h"
+#include "chan/step.h"
 
 #include "plat/clock.h"
 
@@ -91,17 +92,6 @@ static CC_NOINLINE int leave_cancelled(CCChan *ch, struct arm *arm) {
     return ECANCELED;
 }
 
-/* What guards the channel at the moment: its lock, or, at home, the worker's biased lock. A constant wherever it is
- * used: each of the functions below is compiled twice. */
-enum guard { LOCKED, INSIDE };
-
-CC_INLINE void release(struct worker *w, CCChan *ch, enum guard guard) {
-    if (guard == INSIDE)
-        cc__bias_leave(&w->runq.bias);
-    else
-        cc__lock_release(&ch->lock);
-}
-
 /* A fiber waits without a deadline. Consumes the guard. */
 CC_INLINE int wait_sole(struct worker *w, CCChan *ch, struct link *list, void *value, enum guard guard) {
     struct fiber *self = cc__sched_current(w);
@@ -120,35 +110,6 @@ CC_INLINE int wait_sole(struct worker *w, CCChan *ch, struct link *list, void *v
 }
 
 /* ---- one step, the short way where it is open ---- */
-
-/* The first arm of a list that can be claimed, off it and claimed, the caller inside its worker's biased lock; NULL:
- * there is none, or it takes the long way. */
-CC_INLINE struct arm *take_first(struct worker *w, CCChan *ch, struct link *list, enum guard guard) {
-    do {
-        struct arm *arm = cc__chan_arm(cc__get(&list->next));
-        struct waiter *waiter = arm->waiter;
-        if (unlikely(!cc__hand_possible(w, waiter))) return NULL;
-        cc__list_remove(&arm->link);
-        arm->linked = false;
-        if (likely(guard == INSIDE ? cc__hand_claim_inside(waiter) : cc__hand_begin(w, waiter))) return arm;
-        arm->late = true;
-        ch->late++;
-    } while (!cc__list_empty(list));
-    return NULL;
-}
-
-/* Consumes the guard. */
-CC_INLINE int finish_hand(struct worker *w, CCChan *ch, struct arm *arm, enum guard guard,
-                          const struct chan_label *label) {
-    CCFiberId whom = label != NULL ? cc__pool_id(arm->waiter->fiber) : 0;
-    arm->error = 0;
-    if (unlikely(arm->chosen != NULL)) *arm->chosen = arm->index;
-    cc__hand_end(w, arm->waiter); /* leaves the biased lock */
-    if (guard == LOCKED) cc__lock_release(&ch->lock);
-    cc__hand_tell(w);
-    if (label != NULL) cc__chan_trace_wake(label, whom);
-    return 0;
-}
 
 static CC_NOINLINE int send_the_long_way(CCChan *ch, const void *value) {
     struct wakes wakes;
@@ -170,56 +131,14 @@ static CC_NOINLINE int recv_the_long_way(CCChan *ch, void *value) {
     return rc == ARM_SETTLE ? cc__chan_create_item(ch, value) : rc;
 }
 
-/* Consumes the guard, except when it says that the caller has to wait (ARM_WAIT) or to go the long way (LONG_WAY). */
-enum { LONG_WAY = -4 };
-
-CC_INLINE int send_step(struct worker *w, CCChan *ch, const void *value, enum guard guard,
-                        const struct chan_label *label) {
-    if (!cc__list_empty(&ch->receivers)) {
-        struct arm *receiver = take_first(w, ch, &ch->receivers, guard);
-        if (unlikely(receiver == NULL)) return LONG_WAY;
-        cc__chan_copy(ch, receiver->value, value);
-        return finish_hand(w, ch, receiver, guard, label);
-    }
-    if (unlikely(cc__get(&ch->closed))) return LONG_WAY;
-    if (cc__get(&ch->count) < ch->capacity) {
-        cc__chan_put_locked(ch, value);
-        release(w, ch, guard);
-        return 0;
-    }
-    return likely(ch->mode == CC_CHAN_MODE_BLOCK) ? ARM_WAIT : LONG_WAY;
-}
-
-CC_INLINE int recv_step(struct worker *w, CCChan *ch, void *value, enum guard guard, const struct chan_label *label) {
-    size_t count = cc__get(&ch->count);
-    if (!cc__list_empty(&ch->senders)) {
-        struct arm *sender = take_first(w, ch, &ch->senders, guard);
-        if (unlikely(sender == NULL)) return LONG_WAY;
-        /* The oldest value is ours; the sender's goes behind the others. */
-        if (count > 0) {
-            cc__chan_get_locked(ch, value);
-            cc__chan_put_locked(ch, sender->value);
-        } else {
-            cc__chan_copy(ch, value, sender->value);
-        }
-        return finish_hand(w, ch, sender, guard, label);
-    }
-    if (count > 0) {
-        cc__chan_get_locked(ch, value);
-        release(w, ch, guard);
-        return 0;
-    }
-    return likely(!ch->pool && !cc__get(&ch->closed)) ? ARM_WAIT : LONG_WAY;
-}
-
 /* Consumes the lock, except that ARM_WAIT leaves it held. */
 CC_INLINE int send_step_locked(struct worker *w, CCChan *ch, const void *value, const struct chan_label *label) {
-    int rc = send_step(w, ch, value, LOCKED, label);
+    int rc = cc__step_send(w, ch, value, LOCKED, label);
     return likely(rc != LONG_WAY) ? rc : send_the_long_way(ch, value);
 }
 
 CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value, const struct chan_label *label) {
-    int rc = recv_step(w, ch, value, LOCKED, label);
+    int rc = cc__step_recv(w, ch, value, LOCKED, label);
     return likely(rc != LONG_WAY) ? rc : recv_the_long_way(ch, value);
 }
 
@@ -245,15 +164,31 @@ int cc__chan_create_item(CCChan *ch, void *value) {
 }
 
 int cc__chan_send_now(CCChan *ch, const void *value) {
+    struct worker *w = cc__worker();
+    if (cc__home_enter(w, ch)) {
+        int rc = cc__step_send(w, ch, value, INSIDE, NULL);
+        if (likely(rc >= 0)) return rc;
+        cc__bias_leave(&w->runq.bias);
+        if (rc == ARM_WAIT) return rc;
+    }
     cc__chan_lock(ch);
-    int rc = send_step_locked(cc__worker(), ch, value, NULL);
+    cc__home_visit_locked(w, ch);
+    int rc = send_step_locked(w, ch, value, NULL);
     if (rc == ARM_WAIT) cc__lock_release(&ch->lock);
     return rc;
 }
 
 int cc__chan_recv_now(CCChan *ch, void *value) {
+    struct worker *w = cc__worker();
+    if (cc__home_enter(w, ch)) {
+        int rc = cc__step_recv(w, ch, value, INSIDE, NULL);
+        if (likely(rc >= 0)) return rc;
+        cc__bias_leave(&w->runq.bias);
+        if (rc == ARM_WAIT) return rc;
+    }
     cc__chan_lock(ch);
-    int rc = recv_step_locked(cc__worker(), ch, value, NULL);
+    cc__home_visit_locked(w, ch);
+    int rc = recv_step_locked(w, ch, value, NULL);
     if (rc == ARM_WAIT) cc__lock_release(&ch->lock);
     return rc;
 }
@@ -262,17 +197,6 @@ int cc__chan_recv_now(CCChan *ch, void *value) {
 
 static bool bad(const CCChan *ch, const void *value, size_t size) {
     return ch == NULL || size != ch->size || (value == NULL && size > 0);
-}
-
-/* A worker that comes again and again, and nobody else: its home (home.c). Under the lock. */
-CC_INLINE void visit_locked(struct worker *w, CCChan *ch) {
-    if (w == NULL || !ch->homely) return;
-    if (ch->last != w->core.tag) {
-        ch->last = w->core.tag;
-        ch->visits = 0;
-    } else if (unlikely(++ch->visits >= ch->need)) {
-        cc__set(&ch->home, w->core.tag);
-    }
 }
 
 /* Without a label nothing of what is traced is compiled in. Consumes the lock. */
@@ -289,7 +213,7 @@ CC_INLINE int wait_locked(struct worker *w, CCChan *ch, struct link *list, void 
 CC_INLINE int send_slow_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait,
                                const struct chan_label *label) {
     struct worker *w = cc__worker();
-    visit_locked(w, ch);
+    cc__home_visit_locked(w, ch);
     int rc = send_step_locked(w, ch, value, label);
     if (rc != ARM_WAIT) return rc;
     if (likely(wait)) return wait_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline, label);
@@ -300,7 +224,7 @@ CC_INLINE int send_slow_locked(CCChan *ch, const void *value, uint64_t deadline,
 CC_INLINE int recv_slow_locked(CCChan *ch, void *value, uint64_t deadline, bool wait, const struct chan_label *label) {
     for (;;) {
         struct worker *w = cc__worker();
-        visit_locked(w, ch);
+        cc__home_visit_locked(w, ch);
         int rc = recv_step_locked(w, ch, value, label);
         if (rc != ARM_WAIT) return rc;
         if (unlikely(!wait)) {
@@ -324,30 +248,17 @@ CC_INLINE int wait_inside(struct worker *w, CCChan *ch, struct link *list, void 
 
 /* Leaves; LONG_WAY: nothing was done. */
 CC_INLINE int send_inside(struct worker *w, CCChan *ch, const void *value, uint64_t deadline, bool wait) {
-    int rc = send_step(w, ch, value, INSIDE, NULL);
+    int rc = cc__step_send(w, ch, value, INSIDE, NULL);
     if (rc == ARM_WAIT) return wait_inside(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline, wait);
     if (unlikely(rc == LONG_WAY)) cc__bias_leave(&w->runq.bias);
     return rc;
 }
 
 CC_INLINE int recv_inside(struct worker *w, CCChan *ch, void *value, uint64_t deadline, bool wait) {
-    int rc = recv_step(w, ch, value, INSIDE, NULL);
+    int rc = cc__step_recv(w, ch, value, INSIDE, NULL);
     if (rc == ARM_WAIT) return wait_inside(w, ch, &ch->receivers, value, deadline, wait);
     if (unlikely(rc == LONG_WAY)) cc__bias_leave(&w->runq.bias);
     return rc;
-}
-
-static bool at_home(struct worker *w, const CCChan *ch) {
-    return w != NULL && cc__get(&ch->home) == w->core.tag;
-}
-
-/* True: the caller is inside, and the channel is at home there. */
-CC_INLINE bool enter_home(struct worker *w, CCChan *ch) {
-    if (!at_home(w, ch)) return false;
-    cc__bias_enter(&w->runq.bias);
-    if (likely(at_home(w, ch))) return true; /* HOME-1 */
-    cc__bias_leave(&w->runq.bias);
-    return false;
 }
 
 /* ---- traced ---- */
@@ -377,7 +288,7 @@ static CC_NOINLINE int send_any(CCChan *ch, const void *value, size_t size, uint
     if (unlikely(bad(ch, value, size))) return EINVAL;
     if (unlikely(ch->traced)) return send_traced(ch, value, deadline, wait);
     struct worker *w = cc__worker();
-    if (enter_home(w, ch)) {
+    if (cc__home_enter(w, ch)) {
         int rc = send_inside(w, ch, value, deadline, wait);
         if (likely(rc != LONG_WAY)) return rc;
     } else if (unlikely(ch->pool)) {
@@ -391,7 +302,7 @@ static CC_NOINLINE int recv_any(CCChan *ch, void *value, size_t size, uint64_t d
     if (unlikely(bad(ch, value, size))) return EINVAL;
     if (unlikely(ch->traced)) return recv_traced(ch, value, deadline, wait);
     struct worker *w = cc__worker();
-    if (enter_home(w, ch)) {
+    if (cc__home_enter(w, ch)) {
         int rc = recv_inside(w, ch, value, deadline, wait);
         if (likely(rc != LONG_WAY)) return rc;
     }
@@ -434,14 +345,14 @@ CC_INLINE bool get_quick(CCChan *ch, void *value) {
 CC_INLINE bool enter_home_quick(struct worker *w, CCChan *ch) {
     cc__set(&w->runq.bias.owner, CC__BIAS_INSIDE);
     cc__barrier_light();
-    return likely(cc__get_acquire(&w->runq.bias.revoked) == 0 && at_home(w, ch));
+    return likely(cc__get_acquire(&w->runq.bias.revoked) == 0 && cc__home_here(w, ch));
 }
 
 CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
     if (unlikely(ch == NULL || value == NULL || size != sizeof(uint64_t) || !ch->quick))
         return send_any(ch, value, size, deadline, wait);
     struct worker *w = cc__worker();
-    if (at_home(w, ch)) {
+    if (cc__home_here(w, ch)) {
         bool done = enter_home_quick(w, ch) && put_quick(ch, value);
         cc__bias_leave(&w->runq.bias);
         return likely(done) ? 0 : send_any(ch, value, size, deadline, wait);
@@ -456,7 +367,7 @@ CC_INLINE int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool
     if (unlikely(ch == NULL || value == NULL || size != sizeof(uint64_t) || !ch->quick))
         return recv_any(ch, value, size, deadline, wait);
     struct worker *w = cc__worker();
-    if (at_home(w, ch)) {
+    if (cc__home_here(w, ch)) {
         bool done = enter_home_quick(w, ch) && get_quick(ch, value);
         cc__bias_leave(&w->runq.bias);
         return likely(done) ? 0 : recv_any(ch, value, size, deadline, wait);

@@ -27,12 +27,11 @@
 #include <errno.h>
 #include <string.h>
 
-enum { FEW = 8 }; /* arms that fit into the frame */
-
 struct select {
     struct arm *arms;    /* of the cases that can ever be ready; `count` of them */
     struct lock **locks; /* distinct, in address order; `locked` of them */
     uint32_t count, locked;
+    bool mixed;        /* it has other arms than channels, or a deadline */
     uint64_t deadline; /* the earliest of all */
     size_t at;         /* the case whose moment that is; SIZE_MAX: the select's own deadline */
     size_t cancel;     /* the case that a cancellation is; SIZE_MAX: none */
@@ -94,13 +93,6 @@ static int do_alone(const CCCase *c) {
     }
 }
 
-static int choose(CCCase *cases, size_t index, int error, size_t *chosen) {
-    cases[index].error = error;
-    if (cases[index].status != NULL) *cases[index].status = error;
-    *chosen = index;
-    return 0;
-}
-
 /* 0: a case was done. EAGAIN: none is ready. EINVAL: one is malformed, and nothing was done. */
 static int take_ready(CCCase *cases, size_t n, CCSelectOrder order, size_t *chosen) {
     uint8_t ready[CC_SELECT_MAX];
@@ -121,7 +113,7 @@ static int take_ready(CCCase *cases, size_t n, CCSelectOrder order, size_t *chos
             ready[done] = drawn;
         }
         int error = do_alone(&cases[ready[done]]);
-        if (likely(error != ARM_WAIT)) return choose(cases, ready[done], error, chosen);
+        if (likely(error != ARM_WAIT)) return cc__case_chosen(cases, ready[done], error, chosen);
     }
     return EAGAIN;
 }
@@ -141,14 +133,17 @@ static void add_case(struct select *s, const CCCase *c, size_t index) {
         break;
     case CC_CASE_JOIN:
         cc__arm_join(arm, c);
+        s->mixed = true;
         break;
     case CC_CASE_AT:
+        s->mixed = true;
         if (c->deadline.ns < s->deadline) {
             s->deadline = c->deadline.ns;
             s->at = index;
         }
         return;
     case CC_CASE_CANCEL:
+        s->mixed = true;
         if (s->cancel == SIZE_MAX) s->cancel = index;
         return;
     default:
@@ -195,9 +190,7 @@ static void leave_all(struct select *s, const struct arm *served) {
     for (uint32_t i = 0; i < s->count; i++) {
         struct arm *arm = &s->arms[i];
         if (arm == served && !arm->reap) continue;
-        cc__lock_take(arm->lock);
-        if (arm->ops->seize_locked != NULL) arm->ops->seize_locked(arm);
-        arm->ops->leave_locked(arm);
+        arm->ops->leave(arm);
     }
 }
 
@@ -207,11 +200,11 @@ static int finish(CCCase *cases, struct arm *arm, size_t *chosen) {
     if (unlikely(arm->error == ARM_AGAIN)) return ARM_AGAIN;
     if (unlikely(arm->error == ARM_SETTLE)) arm->error = arm->ops->settle(arm);
     if (c->kind == CC_CASE_JOIN && arm->taken) c->task->id = 0;
-    return choose(cases, arm->index, arm->error, chosen);
+    return cc__case_chosen(cases, arm->index, arm->error, chosen);
 }
 
 static int time_is_up(CCCase *cases, const struct select *s, size_t *chosen) {
-    return s->at == SIZE_MAX ? ETIMEDOUT : choose(cases, s->at, 0, chosen);
+    return s->at == SIZE_MAX ? ETIMEDOUT : cc__case_chosen(cases, s->at, 0, chosen);
 }
 
 static int park(CCCase *cases, struct select *s, size_t *chosen) {
@@ -222,7 +215,8 @@ static int park(CCCase *cases, struct select *s, size_t *chosen) {
         unlock_all(s);
         return rc;
     }
-    if (s->count != 1) waiter.sole = false; /* each arm tries to claim it */
+    if (s->count != 1) cc__set(&waiter.sole, false); /* each arm tries to claim it */
+    if (!s->mixed && waiter.fiber != NULL) cc__arm_move_in_locked(cc__worker(), s->arms, s->count);
     for (uint32_t i = 0; i < s->count; i++) {
         struct arm *arm = &s->arms[i];
         arm->waiter = &waiter;
@@ -239,7 +233,7 @@ static int park(CCCase *cases, struct select *s, size_t *chosen) {
     leave_all(s, served);
     if (served != NULL) return finish(cases, served, chosen);
     if (reason == WAKE_TIMER) return time_is_up(cases, s, chosen);
-    return s->cancel == SIZE_MAX ? ECANCELED : choose(cases, s->cancel, 0, chosen);
+    return s->cancel == SIZE_MAX ? ECANCELED : cc__case_chosen(cases, s->cancel, 0, chosen);
 }
 
 /* A look under the locks is exact. */
@@ -260,10 +254,7 @@ static int wait_for_one(CCCase *cases, size_t n, CCSelectOrder order, struct sel
     if (unlikely(served != NULL)) {
         unlock_all(s);
         if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
-        if (served->reap) {
-            cc__lock_take(served->lock);
-            served->ops->leave_locked(served);
-        }
+        if (served->reap) served->ops->leave(served);
         return finish(cases, served, chosen);
     }
     if (s->deadline != WAIT_FOREVER && cc__clock_now() >= s->deadline) {
@@ -274,14 +265,19 @@ static int wait_for_one(CCCase *cases, size_t n, CCSelectOrder order, struct sel
 }
 
 static CC_NOINLINE int wait_few(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, size_t *chosen) {
-    struct arm arms[FEW];
-    struct lock *locks[FEW];
-    struct select s = {.arms = arms, .locks = locks, .deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX};
+    struct arm arms[ARM_FEW];
+    struct lock *locks[ARM_FEW];
+    struct select s = {.arms = arms,
+                       .locks = locks,
+                       .mixed = deadline != WAIT_FOREVER,
+                       .deadline = deadline,
+                       .at = SIZE_MAX,
+                       .cancel = SIZE_MAX};
     return wait_for_one(cases, n, order, &s, chosen);
 }
 
 static CC_NOINLINE int wait_many(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, size_t *chosen) {
-    struct select s = {.deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX};
+    struct select s = {.mixed = true, .deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX};
     s.arms = cc__mem_alloc(n * (sizeof *s.arms + sizeof *s.locks));
     if (s.arms == NULL) return ENOMEM;
     s.locks = (struct lock **)(void *)(s.arms + n);
@@ -296,7 +292,7 @@ static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t 
     for (;;) {
         int rc = take_ready(cases, n, order, chosen);
         if (rc != EAGAIN || !wait) return rc;
-        rc = (n <= FEW ? wait_few : wait_many)(cases, n, order, deadline, chosen);
+        rc = (n <= ARM_FEW ? wait_few : wait_many)(cases, n, order, deadline, chosen);
         if (likely(rc != ARM_AGAIN)) return rc;
     }
 }
@@ -317,7 +313,12 @@ static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder o
 static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
     if (chosen == NULL || (cases == NULL && n > 0) || n > CC_SELECT_MAX) return EINVAL;
     if (order != CC_SELECT_FAIR && order != CC_SELECT_FIRST) return EINVAL;
-    if (unlikely(cc__worker() == NULL)) return select_on_thread(cases, n, order, deadline, wait, chosen);
+    struct worker *w = cc__worker();
+    if (unlikely(w == NULL)) return select_on_thread(cases, n, order, deadline, wait, chosen);
+    if (n <= ARM_FEW) {
+        int rc = cc__arm_choose(w, cases, n, order, deadline, wait, chosen);
+        if (likely(rc != ARM_ELSEWHERE)) return rc;
+    }
     return select_within(cases, n, order, deadline, wait, chosen);
 }
 

@@ -218,14 +218,15 @@ static bool poll_locked(struct arm *arm, struct wakes *wakes) {
     return true;
 }
 
-static void leave_select_locked(struct arm *arm) {
+static void leave_select(struct arm *arm) {
+    cc__lock_take(arm->lock);
     if (arm->reap)
         cc__task_drop_locked(cc__worker(), arm->object);
     else
         leave_locked(arm);
 }
 
-static const struct arm_ops join_ops = {poll_locked, link_locked, leave_select_locked, NULL, NULL};
+static const struct arm_ops join_ops = {poll_locked, link_locked, leave_select, NULL, NULL};
 
 /* For handles whose slot never existed: an arm that is ready, with ESRCH. */
 static struct lock nobody;

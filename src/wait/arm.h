@@ -17,9 +17,10 @@ struct arm;
 
 /* What a step under the lock says when it is no errno value. */
 enum {
-    ARM_WAIT = -1,   /* it cannot be done now */
-    ARM_SETTLE = -2, /* it is ours, and the rest is done outside the lock */
-    ARM_AGAIN = -3,  /* what we waited for has changed: look again */
+    ARM_WAIT = -1,      /* it cannot be done now */
+    ARM_SETTLE = -2,    /* it is ours, and the rest is done outside the lock */
+    ARM_AGAIN = -3,     /* what we waited for has changed: look again */
+    ARM_ELSEWHERE = -5, /* nothing was done: it has to be done another way */
 };
 
 /* What a select needs from an object; the rooms that own the objects implement it. */
@@ -28,11 +29,11 @@ struct arm_ops {
     bool (*poll_locked)(struct arm *arm, struct wakes *wakes);
     /* Under the lock: on the list. */
     void (*link_locked)(struct arm *arm);
-    /* Under the lock, when the wait is over: off the list. Consumes the lock (the object may go with it). */
-    void (*leave_locked)(struct arm *arm);
+    /* When the wait is over, outside the lock: off the list. The object may go with it. */
+    void (*leave)(struct arm *arm);
     /* After ARM_SETTLE, outside the lock: the arm's error. NULL: never says so. */
     int (*settle)(struct arm *arm);
-    /* Right after the lock was taken, before any of the above. NULL: the lock is enough. */
+    /* Right after the lock was taken, before what is done under it. NULL: the lock is enough. */
     void (*seize_locked)(struct arm *arm);
 };
 
@@ -59,6 +60,17 @@ struct arms {
     struct arm *first;
     uint32_t count;
 };
+
+/* Arms that fit into a select's frame. */
+enum { ARM_FEW = 8 };
+
+/* The end of a select: that case happened, with that error. Returns 0. */
+CC_INLINE int cc__case_chosen(CCCase *cases, size_t index, int error, size_t *chosen) {
+    cases[index].error = error;
+    if (cases[index].status != NULL) *cases[index].status = error;
+    *chosen = index;
+    return 0;
+}
 
 /* Under the object's lock, the arm is off its list: claims its waiter. True: this arm ends the wait, with
  * `error`. */
@@ -90,5 +102,13 @@ int cc__arm_do_join(const CCCase *c);
 void cc__arm_send(struct arm *arm, const CCCase *c);
 void cc__arm_recv(struct arm *arm, const CCCase *c);
 void cc__arm_join(struct arm *arm, const CCCase *c);
+
+/* The whole select, of at most ARM_FEW cases, by a fiber on `w`: 0, EAGAIN, ECANCELED, as cc_select. ARM_ELSEWHERE: not
+ * all of them are channels that are at home there. */
+int cc__arm_choose(struct worker *w, CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
+                   size_t *chosen);
+/* A fiber on `w` is about to wait for all these arms, which are channels', holds their locks and has no deadline:
+ * perhaps they are at home there from now on. */
+void cc__arm_move_in_locked(struct worker *w, struct arm *arms, uint32_t count);
 
 #endif

@@ -23,7 +23,7 @@ CC_INLINE bool cc__hand_possible(struct worker *w, const struct waiter *waiter) 
 
 /* Inside the worker's biased lock. False: somebody else has claimed it. */
 CC_INLINE bool cc__hand_claim_inside(struct waiter *waiter) {
-    return !waiter->sole || unlikely(cc__get_acquire(&cc__sched.contested)) /* CLAIM-2 */
+    return !cc__get(&waiter->sole) || unlikely(cc__get_acquire(&cc__sched.contested)) /* CLAIM-2 */
                ? cc__state_claim(waiter->fiber, waiter->ticket, WAKE_OBJECT) == CLAIM_WON
                : cc__state_wake_sole(waiter->fiber, WAKE_OBJECT);
 }

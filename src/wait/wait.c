@@ -11,7 +11,7 @@ int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline) 
     waiter->fiber = self;
     waiter->deadline = deadline;
     waiter->ticket = 0;
-    waiter->sole = deadline == WAIT_FOREVER;
+    cc__set(&waiter->sole, deadline == WAIT_FOREVER);
     cc__set(&waiter->word, 0);
     if (self == NULL) return 0;
     if (deadline != WAIT_FOREVER && !cc__timer_prepare(w)) return ENOMEM;
@@ -136,19 +136,33 @@ static CC_COLD CC_NOINLINE void finish_inside_slow(struct worker *w, struct fibe
     if (cancelled) cc__sched_ready(left);
 }
 
-static void after_wait_inside(struct worker *w, void *fiber) {
-    struct fiber *left = fiber;
-    cc__state_park_next(left, PARK_QUEUE);
+CC_INLINE void park_inside(struct worker *w, struct fiber *left, enum park_reason reason) {
+    cc__state_park_next(left, reason);
     if (cc__cancel_looks())
         finish_inside_slow(w, left);
     else
         cc__bias_leave(&w->runq.bias);
 }
 
+static void after_wait_inside(struct worker *w, void *fiber) {
+    park_inside(w, fiber, PARK_QUEUE);
+}
+
+static void after_select_inside(struct worker *w, void *fiber) {
+    park_inside(w, fiber, PARK_SELECT);
+}
+
 enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self, const void *channel) {
     cc__count(w, parks[PARK_QUEUE]);
     cc__fiber_note_object(self, channel);
     (void)cc__sched_park_inside(w, self, after_wait_inside, self);
+    return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
+}
+
+enum wake_reason cc__wait_select_inside(struct worker *w, struct fiber *self, const void *arms) {
+    cc__count(w, parks[PARK_SELECT]);
+    cc__fiber_note_object(self, arms);
+    (void)cc__sched_park_inside(w, self, after_select_inside, self);
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
 
@@ -178,7 +192,7 @@ void cc__wakes_add(struct wakes *wakes, struct fiber *f) {
 bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wake_reason reason) {
     struct fiber *f = waiter->fiber;
     if (f != NULL) {
-        if (!cc__sched_claim(f, waiter->ticket, reason, waiter->sole)) return false;
+        if (!cc__sched_claim(f, waiter->ticket, reason, cc__get(&waiter->sole))) return false;
         cc__wakes_add(wakes, f);
     } else {
         uint32_t waits = 0;

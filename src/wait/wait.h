@@ -21,8 +21,8 @@ struct waiter {
     struct link link;    /* struct wakes */
     struct fiber *fiber; /* NULL: an OS thread */
     uint64_t ticket;
-    bool
-        sole; /* without a deadline: nobody but the object's wakers, one at a time, and a canceller who says so first */
+    _Atomic bool sole;     /* nobody claims it but wakers, one at a time, and a canceller who says so first: it has no
+                        * deadline, and one object, or several with one guard. Cleared when those come apart */
     _Atomic uint32_t word; /* OS thread: futex; 0 waits, 1 claimed, else the wake_reason: free to go */
     uint64_t deadline;
 };
@@ -48,11 +48,13 @@ CC_INLINE void cc__waiter_init_sole(struct waiter *waiter, struct fiber *self) {
     waiter->fiber = self;
     waiter->ticket = cc__state_next_ticket(self);
     waiter->deadline = WAIT_FOREVER;
-    waiter->sole = true;
+    cc__set(&waiter->sole, true);
 }
 enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *channel);
 /* The same for an object that is guarded by the worker's biased lock, which the caller has entered. */
 enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self, const void *channel);
+/* The same for a select among such objects. */
+enum wake_reason cc__wait_select_inside(struct worker *w, struct fiber *self, const void *arms);
 
 /* Sleeps until the waiter's deadline, or until cancelled. */
 enum wake_reason cc__wait_sleep(struct waiter *waiter);

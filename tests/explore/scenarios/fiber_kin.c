@@ -1,6 +1,7 @@
 /* fiber_kin.c - what else fibers wait for while threads come by: selects, tasks in channels, a mutex in a cold room, a
  * reader-writer lock.
  */
+#include "chan/chan.h"
 #include "explore.h"
 #include "lock/lobby.h"
 
@@ -66,6 +67,55 @@ static void tries_first_joins(void) {
 }
 SCENARIO(fiber_select_cancel, "an arm and a canceller", .workers = 1, .setup = select_parked,
          .threads = {tries_first_joins, cancels}, .check = one_or_cancelled, .no_timer = true);
+/* Both channels are at home on the worker, and the select parks inside; then a fiber there serves one arm, and a thread,
+ * which takes the home away, the other. */
+static void make_home(CCChan *c) {
+    uint64_t value = 100;
+    for (int i = 0; i < 80; i++) rc[2] = cc_chan_send_try(c, &value, sizeof value);
+    EX_EQ(cc_chan_recv(c, &value, sizeof value), 0);
+    EX_CHECK(cc__get(&c->home) != 0);
+}
+static void *selects_at_home(void *arg) {
+    make_home(ch);
+    make_home(second);
+    return selects(arg);
+}
+static void *sends_at_home(void *arg) {
+    uint64_t value = 10;
+    (void)arg;
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_chan_send(second, &value, sizeof value), 0);
+    return NULL;
+}
+static void select_parked_at_home(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 1);
+    second = cc_chan_create(sizeof(uint64_t), 1);
+    spawn(&task, selects_at_home, NULL);
+    ex_settle();
+    EX_CHECK(cc__get(&ch->home) != 0 && cc__get(&second->home) != 0);
+    spawn(&sender, sends_at_home, NULL);
+    ex_settle();
+}
+static void calls_sender(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&sender);
+    join(&task);
+}
+static void sends_first(void) {
+    uint64_t value = 1;
+    EX_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+}
+static void one_arm_and_a_slot(void) {
+    EX_EQ(rc[3], 0);
+    EX_EQ((got == 1) + (got_too == 10), 1);
+    EX_EQ(got + got_too, got == 1 ? 1 : 10);
+    EX_EQ(cc_chan_len(ch), got == 1 ? 0 : 1);
+    EX_EQ(cc_chan_len(second), got == 1 ? 1 : 0);
+}
+SCENARIO(home_select, "HOME-4: a select that parks at home, a fiber there and a thread that evicts", .workers = 1,
+         .setup = select_parked_at_home, .threads = {calls_sender, sends_first}, .check = one_arm_and_a_slot,
+         .no_timer = true);
+
 static void *selects_join(void *arg) {
     size_t chosen;
     CCCase cases[] = {CC_JOIN(arg, NULL, NULL), CC_RECV(second, &got_too, NULL)};
