@@ -13,6 +13,13 @@ void *cc__mem_alloc(size_t size) {
     return p;
 }
 
+CC_NOINLINE void *cc__mem_alloc_small(size_t size) {
+    void *p = malloc(size);
+    __asm__("" : "+r"(p)); /* else compilers make calloc of it, which has nothing at hand */
+    if (p != NULL) memset(p, 0, size);
+    return p;
+}
+
 void cc__mem_free(void *p) {
     free(p);
 }

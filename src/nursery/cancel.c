@@ -1,6 +1,5 @@
 /* cancel.c - what a fiber can ask about its cancellation, shields, and deadline blocks. */
 #include "base/fatal.h"
-#include "base/mem.h"
 #include "nursery/scope.h"
 #include "plat/clock.h"
 
@@ -108,14 +107,14 @@ static void end_deadline(void *scope) {
     cc__scope_leave(self, s);
     cc__scope_settle(s);
     cc__scope_destroy(s);
-    cc__mem_free(s);
+    cc__scope_free(s);
 }
 
 CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline) {
     struct fiber *self = current();
     struct scope *s = NULL;
     if (self != NULL) {
-        s = cc__mem_alloc(sizeof *s);
+        s = cc__scope_alloc(sizeof *s);
         if (s == NULL) cc__fatal("CC_WITH_DEADLINE: no memory for a scope");
         cc__scope_init(s, cc__scope_of(cc__get(&self->scope)), UINT64_MAX);
         if (deadline.ns != UINT64_MAX && cc__scope_set_deadline(s, deadline.ns) != 0)

@@ -22,7 +22,7 @@ enum { KEPT = 16 }; /* failures whose text is kept unless all are wanted */
 
 static void keep_locked(CCNursery *n, const CCError *error) {
     if (n->kept >= KEPT && (n->mode & CC_NURSERY_COLLECT) == 0) return;
-    struct failure *f = cc__mem_alloc(sizeof *f);
+    struct failure *f = cc__mem_alloc_small(sizeof *f);
     if (f == NULL) return; /* counted all the same */
     f->error = *error;
     *n->last = f;

@@ -9,7 +9,7 @@
 
 int cc_nursery_at_exit(CCNursery *n, void (*fn)(void *arg), void *arg) {
     if (n == NULL || fn == NULL) return EINVAL;
-    struct hook *h = cc__mem_alloc(sizeof *h);
+    struct hook *h = cc__mem_alloc_small(sizeof *h);
     if (h == NULL) return ENOMEM;
     h->fn = fn;
     h->arg = arg;
@@ -22,7 +22,7 @@ int cc_nursery_at_exit(CCNursery *n, void (*fn)(void *arg), void *arg) {
 
 int cc_nursery_autoclose(CCNursery *n, CCChan *ch) {
     if (n == NULL || ch == NULL) return EINVAL;
-    struct hook *h = cc__mem_alloc(sizeof *h);
+    struct hook *h = cc__mem_alloc_small(sizeof *h);
     if (h == NULL) return ENOMEM;
     h->ch = ch;
     cc__lock_take(&n->scope.lock);
@@ -100,7 +100,7 @@ void cc__nursery_free_all(CCNursery *n) {
 
 int cc_nursery_set_value(CCNursery *n, const void *key, void *value) {
     if (n == NULL || key == NULL) return EINVAL;
-    struct value *v = cc__mem_alloc(sizeof *v);
+    struct value *v = cc__mem_alloc_small(sizeof *v);
     if (v == NULL) return ENOMEM;
     v->key = key;
     v->value = value;

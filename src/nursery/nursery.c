@@ -2,7 +2,6 @@
 #include "nursery/nursery.h"
 
 #include "base/fatal.h"
-#include "base/mem.h"
 #include "fiber/stack.h"
 #include "probe/trace.h"
 
@@ -16,7 +15,7 @@ CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config) {
     if (config == NULL) config = &defaults;
     if ((config->mode & ~(CC_NURSERY_COLLECT | CC_NURSERY_KEEP_GOING)) != 0) return NULL;
     if (config->root && config->parent != NULL) return NULL;
-    CCNursery *n = cc__mem_alloc(sizeof *n);
+    CCNursery *n = cc__scope_alloc(sizeof *n);
     if (n == NULL) return NULL;
     struct scope *parent = config->parent != NULL ? &config->parent->scope : config->root ? NULL : cc__scope_current();
     uint64_t grace = config->grace_ms;
@@ -30,7 +29,7 @@ CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config) {
     uint64_t deadline = config->deadline.ns;
     if (deadline != 0 && deadline != UINT64_MAX && cc__scope_set_deadline(&n->scope, deadline) != 0) {
         cc__scope_destroy(&n->scope);
-        cc__mem_free(n);
+        cc__scope_free(&n->scope);
         return NULL;
     }
     if (unlikely(cc__get(&n->scope.cancelled)) && n->scope.grace_ns != UINT64_MAX) cc__scope_begin_grace(&n->scope);
@@ -84,13 +83,12 @@ static void wait_all_the_same_locked(CCNursery *n) {
     if (held) cc__cancel_unhold(self);
 }
 
-/* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Takes the lock. True: the
- * caller was cancelled meanwhile. */
-static bool end_and_lock(CCNursery *n) {
+/* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Under the lock, as above. True:
+ * the caller was cancelled meanwhile. */
+static bool end_locked(CCNursery *n) {
     bool cancelled = false;
-    cc__lock_take(&n->scope.lock);
     for (;;) {
-        if (wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0) {
+        if (n->scope.children > 0 && wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0) {
             cancelled = true;
             wait_all_the_same_locked(n);
         }
@@ -108,7 +106,8 @@ static int outcome_locked(CCNursery *n) {
 int cc_nursery_wait(CCNursery *n) {
     if (n == NULL) return EINVAL;
     if (own_child(n)) return EDEADLK;
-    bool cancelled = end_and_lock(n);
+    cc__lock_take(&n->scope.lock);
+    bool cancelled = end_locked(n);
     int code = cancelled && n->code == 0 ? ECANCELED : outcome_locked(n);
     cc__lock_release(&n->scope.lock);
     return code;
@@ -138,16 +137,18 @@ int cc_nursery_free(CCNursery *n) {
         cc__fatal("cc_nursery_free: nursery '%s' belongs to a CC_NURSERY block, which frees it when it is left",
                   n->name);
     cc__lock_take(&n->scope.lock);
-    bool busy = n->scope.children > 0;
-    cc__lock_release(&n->scope.lock);
-    if (busy) (void)cc_nursery_cancel_with(n, ECANCELED, "the nursery is freed");
-    (void)end_and_lock(n);
+    if (n->scope.children > 0) {
+        cc__lock_release(&n->scope.lock);
+        (void)cc_nursery_cancel_with(n, ECANCELED, "the nursery is freed");
+        cc__lock_take(&n->scope.lock);
+    }
+    (void)end_locked(n);
     bool settled = cc__scope_disarm_locked(&n->scope);
     cc__lock_release(&n->scope.lock);
     if (!settled) cc__scope_settle(&n->scope);
     cc__scope_destroy(&n->scope);
     cc__nursery_free_all(n);
-    cc__mem_free(n);
+    cc__scope_free(&n->scope);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "nursery/scope.h"
 
 #include "base/fatal.h"
+#include "base/mem.h"
 #include "fiber/stack.h"
 #include "probe/trace.h"
 
@@ -33,6 +34,18 @@ bool cc__scope_below(const struct scope *s, const struct scope *above) {
 }
 
 /* ---- the tree ---- */
+
+void *cc__scope_alloc(size_t size) {
+    char *block = cc__mem_alloc_small(size + SCOPE_ALIGN - _Alignof(max_align_t));
+    if (block == NULL) return NULL;
+    struct scope *s = (struct scope *)(((uintptr_t)block + SCOPE_ALIGN - 1) & ~(uintptr_t)(SCOPE_ALIGN - 1));
+    s->block = block;
+    return s;
+}
+
+void cc__scope_free(struct scope *s) {
+    cc__mem_free(s->block);
+}
 
 void cc__scope_init(struct scope *s, struct scope *parent, uint64_t grace_ns) {
     s->parent = parent;

@@ -24,8 +24,10 @@ struct value {
     void *value;
 };
 
+enum { SCOPE_ALIGN = 32 };
+
 struct scope {
-    _Alignas(32) struct lock lock;
+    _Alignas(SCOPE_ALIGN) struct lock lock;
     _Atomic uint32_t cancelled;
     struct scope *parent;
     struct link beside;  /* among the parent's `inner` */
@@ -45,6 +47,7 @@ struct scope {
     uint64_t grace_ns;         /* UINT64_MAX: shields hold for ever */
     struct later expiry, grace;
     struct value *_Atomic values;
+    void *block; /* where its memory begins */
     CCError reason;
 };
 
@@ -53,6 +56,10 @@ _Static_assert(_Alignof(struct scope) > CANCEL_BITS, "the bits fit below the add
 CC_INLINE struct scope *cc__scope_of(uintptr_t word) {
     return (struct scope *)(word & ~(uintptr_t)CANCEL_BITS);
 }
+
+/* Zeroed memory of that size, which begins with a scope; NULL: none. */
+void *cc__scope_alloc(size_t size);
+void cc__scope_free(struct scope *s);
 
 void cc__scope_init(struct scope *s, struct scope *parent, uint64_t grace_ns);
 /* Nobody is in it or below it any more. */

@@ -77,7 +77,7 @@ int cc_defer(CCDeferFn fn, void *arg) {
     if (fn == NULL) return EINVAL;
     CCDefer **list = cc__defer_list();
     if (!in_scope(*list)) return EPERM;
-    CCDefer *d = cc__mem_alloc(sizeof *d);
+    CCDefer *d = cc__mem_alloc_small(sizeof *d);
     if (d == NULL) return ENOMEM;
     d->fn = fn;
     d->arg = arg;

@@ -278,7 +278,7 @@ static CC_NOINLINE int wait_few(CCCase *cases, size_t n, CCSelectOrder order, ui
 
 static CC_NOINLINE int wait_many(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, size_t *chosen) {
     struct select s = {.mixed = true, .deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX};
-    s.arms = cc__mem_alloc(n * (sizeof *s.arms + sizeof *s.locks));
+    s.arms = cc__mem_alloc_small(n * (sizeof *s.arms + sizeof *s.locks));
     if (s.arms == NULL) return ENOMEM;
     s.locks = (struct lock **)(void *)(s.arms + n);
     int rc = wait_for_one(cases, n, order, &s, chosen);

@@ -71,7 +71,7 @@ static bool grow(struct fiber_extra *x) {
     compact(x);
     if (x->count < x->size) return true;
     uint32_t size = x->size > 0 ? x->size * 2 : FIRST_SIZE;
-    struct local *values = cc__mem_alloc(size * sizeof *values);
+    struct local *values = cc__mem_alloc_small(size * sizeof *values);
     if (values == NULL) return false;
     if (x->count > 0) memcpy(values, x->values, x->count * sizeof *values);
     cc__mem_free(x->values);
@@ -195,7 +195,7 @@ int cc_local_set(CCLocalKey key, void *value) {
     }
     if (value == NULL) return 0;
     if (x == NULL) {
-        x = cc__mem_alloc(sizeof *x);
+        x = cc__mem_alloc_small(sizeof *x);
         if (x == NULL) return ENOMEM;
         if (!fiber && !register_thread(x)) {
             cc__mem_free(x);

@@ -87,7 +87,7 @@ CC_INLINE int spawn_inline(struct worker *w, CCFiberId *id, bool handle, CCTaskF
 /* A name, a stack size, large arguments: in a block of its own. */
 static CC_NOINLINE int spawn_block(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg,
                                    const CCSpawnOptions *o, struct origin from) {
-    struct fiber_block *block = cc__mem_alloc(sizeof *block + o->arg_size);
+    struct fiber_block *block = cc__mem_alloc_small(sizeof *block + o->arg_size);
     if (block == NULL) return ENOMEM;
     if (o->name != NULL) snprintf(block->name, sizeof block->name, "%s", o->name);
     block->stack_size = o->stack_size;

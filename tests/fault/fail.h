@@ -140,6 +140,15 @@ int __wrap_posix_memalign(void **p, size_t align, size_t size) {
     return rc;
 }
 
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size) {
+    if (FAIL_NOW(FAIL_MEMORY)) return NULL;
+    void *p = __real_malloc(size);
+    if (p != NULL) atomic_fetch_add(&fail.blocks, 1);
+    return p;
+}
+
 void __real_free(void *p);
 void __wrap_free(void *p);
 void __wrap_free(void *p) {
