@@ -41,7 +41,7 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     ch->ordered = config->ordered;
     ch->traced = cc__trace_on(TRACE_CHAN | TRACE_CHAN_VERBOSE | TRACE_TIMING);
     ch->pool = config->on_create != NULL || config->on_reset != NULL || config->on_destroy != NULL;
-    ch->quick = !ch->pool && !ch->traced && size == sizeof(uint64_t) && ch->capacity > 0;
+    ch->quick = !ch->pool && !ch->traced && size == sizeof(uint64_t);
 #ifndef CC_TSAN /* fibers of one worker are ordered by it, which the race detector does not see */
     ch->homely = !ch->pool && !ch->traced && ch->mode == CC_CHAN_MODE_BLOCK;
 #endif

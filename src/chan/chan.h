@@ -35,7 +35,7 @@ struct CCChan {
     unsigned char *ring;
     struct link receivers; /* of arm.link */
     struct link senders;
-    bool quick;      /* a ring of pointer-sized values without callbacks */
+    bool quick;      /* pointer-sized values, without callbacks (quick.c) */
     uint8_t mode;    /* CCChanMode */
     bool pool;       /* has callbacks */
     bool ordered;    /* carries tasks */
@@ -127,6 +127,15 @@ CC_INLINE void cc__chan_wakes_flush(struct wakes *wakes) {
 /* One step under the lock: does it, or says ARM_WAIT, or ARM_SETTLE: a pool's item is to be created. */
 int cc__chan_send_locked(CCChan *ch, const void *value, struct wakes *wakes);
 int cc__chan_recv_locked(CCChan *ch, void *value, struct wakes *wakes);
+
+/* The whole operation, in every case; the arguments are the user's. */
+int cc__chan_send_any(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait);
+int cc__chan_recv_any(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait);
+/* The same, of good arguments, by one who has the lock; the home, if any, is still there. */
+int cc__chan_send_from_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait);
+int cc__chan_recv_from_locked(CCChan *ch, void *value, uint64_t deadline, bool wait);
+/* It cannot be done now, and the caller, a fiber, is inside, at home: waits on that list. Leaves. */
+int cc__chan_wait_inside(struct worker *w, CCChan *ch, struct link *list, void *value);
 
 /* The whole operation, if it can be done without waiting; else ARM_WAIT. The arguments are good. */
 int cc__chan_send_now(CCChan *ch, const void *value);

@@ -94,7 +94,7 @@ static CC_NOINLINE int leave_cancelled(CCChan *ch, struct arm *arm) {
 
 /* A fiber waits without a deadline. Consumes the guard. */
 CC_INLINE int wait_sole(struct worker *w, CCChan *ch, struct link *list, void *value, enum guard guard) {
-    struct fiber *self = cc__sched_current(w);
+    struct fiber *self = cc__get(&w->core.current);
     struct waiter waiter;
     struct arm arm;
     cc__waiter_init_sole(&waiter, self);
@@ -239,9 +239,13 @@ CC_INLINE int recv_slow_locked(CCChan *ch, void *value, uint64_t deadline, bool 
 
 /* ---- at home: inside the worker's biased lock, which stands for the channel's ---- */
 
+int cc__chan_wait_inside(struct worker *w, CCChan *ch, struct link *list, void *value) {
+    return wait_sole(w, ch, list, value, INSIDE);
+}
+
 /* After a step: waits, gives up or, with LONG_WAY, leaves for what takes the lock. */
 CC_INLINE int wait_inside(struct worker *w, CCChan *ch, struct link *list, void *value, uint64_t deadline, bool wait) {
-    if (likely(wait && deadline == WAIT_FOREVER)) return wait_sole(w, ch, list, value, INSIDE);
+    if (likely(wait && deadline == WAIT_FOREVER)) return cc__chan_wait_inside(w, ch, list, value);
     cc__bias_leave(&w->runq.bias);
     return wait ? LONG_WAY : EAGAIN;
 }
@@ -284,7 +288,7 @@ static CC_NOINLINE CC_COLD int recv_traced(CCChan *ch, void *value, uint64_t dea
 
 /* ---- the ways in ---- */
 
-static CC_NOINLINE int send_any(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
+int cc__chan_send_any(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
     if (unlikely(bad(ch, value, size))) return EINVAL;
     if (unlikely(ch->traced)) return send_traced(ch, value, deadline, wait);
     struct worker *w = cc__worker();
@@ -298,7 +302,7 @@ static CC_NOINLINE int send_any(CCChan *ch, const void *value, size_t size, uint
     return send_slow_locked(ch, value, deadline, wait, NULL);
 }
 
-static CC_NOINLINE int recv_any(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
+int cc__chan_recv_any(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
     if (unlikely(bad(ch, value, size))) return EINVAL;
     if (unlikely(ch->traced)) return recv_traced(ch, value, deadline, wait);
     struct worker *w = cc__worker();
@@ -310,94 +314,12 @@ static CC_NOINLINE int recv_any(CCChan *ch, void *value, size_t size, uint64_t d
     return recv_slow_locked(ch, value, deadline, wait, NULL);
 }
 
-/* The lock is held; the home, if any, is still there. */
-static CC_NOINLINE int send_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
+int cc__chan_send_from_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
     if (cc__get(&ch->home) != 0) cc__chan_evict_locked(ch);
     return send_slow_locked(ch, value, deadline, wait, NULL);
 }
 
-static CC_NOINLINE int recv_locked(CCChan *ch, void *value, uint64_t deadline, bool wait) {
+int cc__chan_recv_from_locked(CCChan *ch, void *value, uint64_t deadline, bool wait) {
     if (cc__get(&ch->home) != 0) cc__chan_evict_locked(ch);
     return recv_slow_locked(ch, value, deadline, wait, NULL);
-}
-
-/* Into the ring and out of it, for values of a pointer's size. True: done. */
-CC_INLINE bool put_quick(CCChan *ch, const void *value) {
-    size_t count = cc__get(&ch->count);
-    if (unlikely(count >= ch->capacity || !cc__list_empty(&ch->receivers) || cc__get(&ch->closed))) return false;
-    size_t at = ch->head + count;
-    if (at >= ch->capacity) at -= ch->capacity;
-    memcpy(ch->ring + at * sizeof(uint64_t), value, sizeof(uint64_t));
-    cc__set(&ch->count, count + 1);
-    return true;
-}
-
-CC_INLINE bool get_quick(CCChan *ch, void *value) {
-    size_t count = cc__get(&ch->count), head = ch->head;
-    if (unlikely(count == 0 || !cc__list_empty(&ch->senders))) return false;
-    memcpy(value, ch->ring + head * sizeof(uint64_t), sizeof(uint64_t));
-    ch->head = head + 1 == ch->capacity ? 0 : head + 1;
-    cc__set(&ch->count, count - 1);
-    return true;
-}
-
-/* The owner's entry without the wait for others: a quick way calls nothing, so that no register is saved. */
-CC_INLINE bool enter_home_quick(struct worker *w, CCChan *ch) {
-    cc__set(&w->runq.bias.owner, CC__BIAS_INSIDE);
-    cc__barrier_light();
-    return likely(cc__get_acquire(&w->runq.bias.revoked) == 0 && cc__home_here(w, ch));
-}
-
-CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
-    if (unlikely(ch == NULL || value == NULL || size != sizeof(uint64_t) || !ch->quick))
-        return send_any(ch, value, size, deadline, wait);
-    struct worker *w = cc__worker();
-    if (cc__home_here(w, ch)) {
-        bool done = enter_home_quick(w, ch) && put_quick(ch, value);
-        cc__bias_leave(&w->runq.bias);
-        return likely(done) ? 0 : send_any(ch, value, size, deadline, wait);
-    }
-    if (unlikely(!cc__lock_try_now(&ch->lock))) return send_any(ch, value, size, deadline, wait);
-    if (unlikely(cc__get(&ch->home) != 0 || !put_quick(ch, value))) return send_locked(ch, value, deadline, wait);
-    cc__lock_release(&ch->lock);
-    return 0;
-}
-
-CC_INLINE int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
-    if (unlikely(ch == NULL || value == NULL || size != sizeof(uint64_t) || !ch->quick))
-        return recv_any(ch, value, size, deadline, wait);
-    struct worker *w = cc__worker();
-    if (cc__home_here(w, ch)) {
-        bool done = enter_home_quick(w, ch) && get_quick(ch, value);
-        cc__bias_leave(&w->runq.bias);
-        return likely(done) ? 0 : recv_any(ch, value, size, deadline, wait);
-    }
-    if (unlikely(!cc__lock_try_now(&ch->lock))) return recv_any(ch, value, size, deadline, wait);
-    if (unlikely(cc__get(&ch->home) != 0 || !get_quick(ch, value))) return recv_locked(ch, value, deadline, wait);
-    cc__lock_release(&ch->lock);
-    return 0;
-}
-
-int cc_chan_send(CCChan *ch, const void *value, size_t size) {
-    return send(ch, value, size, WAIT_FOREVER, true);
-}
-
-int cc_chan_send_try(CCChan *ch, const void *value, size_t size) {
-    return send(ch, value, size, 0, false);
-}
-
-int cc_chan_send_until(CCChan *ch, const void *value, size_t size, CCDeadline deadline) {
-    return send(ch, value, size, deadline.ns, true);
-}
-
-int cc_chan_recv(CCChan *ch, void *value, size_t size) {
-    return recv(ch, value, size, WAIT_FOREVER, true);
-}
-
-int cc_chan_recv_try(CCChan *ch, void *value, size_t size) {
-    return recv(ch, value, size, 0, false);
-}
-
-int cc_chan_recv_until(CCChan *ch, void *value, size_t size, CCDeadline deadline) {
-    return recv(ch, value, size, deadline.ns, true);
 }

@@ -18,8 +18,14 @@ CC_INLINE void cc__switch_arrived(struct worker *w) {
 /* The first function on a fresh stack; run.c. */
 void cc__run_fiber(void *worker);
 
+/* For the sanitizers; where there are none, nothing is loaded. */
 CC_INLINE struct san *cc__switch_san(struct fiber *f) {
+#if defined(CC_ASAN) || defined(CC_TSAN)
     return &cc__get(&f->stack)->san;
+#else
+    (void)f;
+    return NULL;
+#endif
 }
 
 /* A fresh fiber gets its stack. */

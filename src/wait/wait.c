@@ -11,7 +11,7 @@ int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline) 
     waiter->fiber = self;
     waiter->deadline = deadline;
     waiter->ticket = 0;
-    cc__set(&waiter->sole, deadline == WAIT_FOREVER);
+    cc__set(&waiter->sole, deadline == WAIT_FOREVER && self != NULL);
     cc__set(&waiter->word, 0);
     if (self == NULL) return 0;
     if (deadline != WAIT_FOREVER && !cc__timer_prepare(w)) return ENOMEM;

@@ -21,8 +21,9 @@ struct waiter {
     struct link link;    /* struct wakes */
     struct fiber *fiber; /* NULL: an OS thread */
     uint64_t ticket;
-    _Atomic bool sole;     /* nobody claims it but wakers, one at a time, and a canceller who says so first: it has no
-                        * deadline, and one object, or several with one guard. Cleared when those come apart */
+    /* A fiber's wait that nobody claims but wakers, one at a time, and a canceller who says so first: it has no deadline,
+     * and one object, or several with one guard. Cleared when those come apart (HOME-4). */
+    _Atomic bool sole;
     _Atomic uint32_t word; /* OS thread: futex; 0 waits, 1 claimed, else the wake_reason: free to go */
     uint64_t deadline;
 };

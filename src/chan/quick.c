@@ -1,0 +1,166 @@
+/* quick.c - the calls; and the ways through a channel that call nothing, so that no register is saved.
+ *
+ * They are for values of a pointer's size. With nobody waiting and room in the ring a value goes in or out, under the
+ * channel's lock or at home inside the worker's biased lock. At home a value is also handed to a fiber that waits for
+ * it, or taken from one, if claiming that fiber is a store. Whoever has to wait at home stays inside. All the rest
+ * is for transfer.c.
+ *
+ * QUICK-1  What leaves for the other file has done nothing yet.
+ */
+#include "chan/home.h"
+#include "chan/step.h"
+
+/* ---- nobody waits ---- */
+
+/* True: done. */
+CC_INLINE bool put_quick(CCChan *ch, const void *value) {
+    size_t count = cc__get(&ch->count);
+    if (unlikely(count >= ch->capacity || !cc__list_empty(&ch->receivers) || cc__get(&ch->closed))) return false;
+    size_t at = ch->head + count;
+    if (at >= ch->capacity) at -= ch->capacity;
+    memcpy(ch->ring + at * sizeof(uint64_t), value, sizeof(uint64_t));
+    cc__set(&ch->count, count + 1);
+    return true;
+}
+
+CC_INLINE bool get_quick(CCChan *ch, void *value) {
+    size_t count = cc__get(&ch->count), head = ch->head;
+    if (unlikely(count == 0 || !cc__list_empty(&ch->senders))) return false;
+    memcpy(value, ch->ring + head * sizeof(uint64_t), sizeof(uint64_t));
+    ch->head = head + 1 == ch->capacity ? 0 : head + 1;
+    cc__set(&ch->count, count - 1);
+    return true;
+}
+
+/* ---- at home ---- */
+
+/* The owner's entry without the wait for others. */
+CC_INLINE bool enter_quick(struct worker *w, CCChan *ch) {
+    cc__set(&w->runq.bias.owner, CC__BIAS_INSIDE);
+    cc__barrier_light();
+    return likely(cc__get_acquire(&w->runq.bias.revoked) == 0 && cc__home_here(w, ch));
+}
+
+/* The first of a list that is not empty, off it and claimed, if that is a store; else NULL. */
+CC_INLINE struct arm *claim_quick(struct link *list) {
+    struct arm *arm = cc__chan_arm(cc__get(&list->next));
+    struct waiter *waiter = arm->waiter;
+    if (unlikely(!cc__get(&waiter->sole) || cc__get_acquire(&cc__sched.contested) != 0)) return NULL; /* CLAIM-2 */
+    if (unlikely(!cc__state_wake_sole(waiter->fiber, WAKE_OBJECT))) return NULL;
+    cc__list_remove(&arm->link);
+    arm->linked = false;
+    return arm;
+}
+
+static CC_NOINLINE int tell(struct worker *w, uint64_t want) {
+    cc__runq_tell_slow(w, want, 1);
+    return 0;
+}
+
+/* As cc__step_finish. */
+CC_INLINE int finish_quick(struct worker *w, struct arm *arm) {
+    arm->error = 0;
+    if (arm->chosen != NULL) *arm->chosen = arm->index;
+    cc__hand_end(w, arm->waiter); /* leaves */
+    cc__held_check_flush();
+    cc__barrier_light(); /* as cc__runq_tell */
+    uint64_t want = cc__get(&cc__sched.want);
+    return likely(want == 0) ? 0 : tell(w, want);
+}
+
+CC_INLINE int send_at_home(struct worker *w, CCChan *ch, const void *value, uint64_t deadline, bool wait) {
+    if (likely(enter_quick(w, ch))) {
+        if (put_quick(ch, value)) {
+            cc__bias_leave(&w->runq.bias);
+            return 0;
+        }
+        if (!cc__list_empty(&ch->receivers)) { /* so the ring is empty (CHAN-1) */
+            struct arm *receiver = claim_quick(&ch->receivers);
+            if (likely(receiver != NULL)) {
+                memcpy(receiver->value, value, sizeof(uint64_t));
+                return finish_quick(w, receiver);
+            }
+        } else if (wait && deadline == WAIT_FOREVER && likely(!cc__get(&ch->closed))) {
+            return cc__chan_wait_inside(w, ch, &ch->senders, (void *)(uintptr_t)value);
+        }
+    }
+    cc__bias_leave(&w->runq.bias);
+    return cc__chan_send_any(ch, value, sizeof(uint64_t), deadline, wait);
+}
+
+CC_INLINE int recv_at_home(struct worker *w, CCChan *ch, void *value, uint64_t deadline, bool wait) {
+    if (likely(enter_quick(w, ch))) {
+        if (get_quick(ch, value)) {
+            cc__bias_leave(&w->runq.bias);
+            return 0;
+        }
+        if (!cc__list_empty(&ch->senders)) { /* so the ring is full, or there is none (CHAN-1) */
+            struct arm *sender = claim_quick(&ch->senders);
+            if (likely(sender != NULL)) {
+                if (ch->capacity == 0) {
+                    memcpy(value, sender->value, sizeof(uint64_t));
+                } else { /* the oldest value is ours; the sender's goes behind the others, where that was */
+                    unsigned char *slot = ch->ring + ch->head * sizeof(uint64_t);
+                    memcpy(value, slot, sizeof(uint64_t));
+                    memcpy(slot, sender->value, sizeof(uint64_t));
+                    if (++ch->head == ch->capacity) ch->head = 0;
+                }
+                return finish_quick(w, sender);
+            }
+        } else if (wait && deadline == WAIT_FOREVER && likely(!cc__get(&ch->closed))) {
+            return cc__chan_wait_inside(w, ch, &ch->receivers, value);
+        }
+    }
+    cc__bias_leave(&w->runq.bias);
+    return cc__chan_recv_any(ch, value, sizeof(uint64_t), deadline, wait);
+}
+
+/* ---- the calls ---- */
+
+CC_INLINE int send(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
+    if (unlikely(ch == NULL || value == NULL || size != sizeof(uint64_t) || !ch->quick))
+        return cc__chan_send_any(ch, value, size, deadline, wait);
+    struct worker *w = cc__worker();
+    if (cc__home_here(w, ch)) return send_at_home(w, ch, value, deadline, wait);
+    if (unlikely(!cc__lock_try_now(&ch->lock))) return cc__chan_send_any(ch, value, size, deadline, wait);
+    if (unlikely(cc__get(&ch->home) != 0 || !put_quick(ch, value)))
+        return cc__chan_send_from_locked(ch, value, deadline, wait);
+    cc__lock_release(&ch->lock);
+    return 0;
+}
+
+CC_INLINE int recv(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
+    if (unlikely(ch == NULL || value == NULL || size != sizeof(uint64_t) || !ch->quick))
+        return cc__chan_recv_any(ch, value, size, deadline, wait);
+    struct worker *w = cc__worker();
+    if (cc__home_here(w, ch)) return recv_at_home(w, ch, value, deadline, wait);
+    if (unlikely(!cc__lock_try_now(&ch->lock))) return cc__chan_recv_any(ch, value, size, deadline, wait);
+    if (unlikely(cc__get(&ch->home) != 0 || !get_quick(ch, value)))
+        return cc__chan_recv_from_locked(ch, value, deadline, wait);
+    cc__lock_release(&ch->lock);
+    return 0;
+}
+
+int cc_chan_send(CCChan *ch, const void *value, size_t size) {
+    return send(ch, value, size, WAIT_FOREVER, true);
+}
+
+int cc_chan_send_try(CCChan *ch, const void *value, size_t size) {
+    return send(ch, value, size, 0, false);
+}
+
+int cc_chan_send_until(CCChan *ch, const void *value, size_t size, CCDeadline deadline) {
+    return send(ch, value, size, deadline.ns, true);
+}
+
+int cc_chan_recv(CCChan *ch, void *value, size_t size) {
+    return recv(ch, value, size, WAIT_FOREVER, true);
+}
+
+int cc_chan_recv_try(CCChan *ch, void *value, size_t size) {
+    return recv(ch, value, size, 0, false);
+}
+
+int cc_chan_recv_until(CCChan *ch, void *value, size_t size, CCDeadline deadline) {
+    return recv(ch, value, size, deadline.ns, true);
+}
