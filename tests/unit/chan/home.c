@@ -93,7 +93,7 @@ TEST(a_home_does_not_outlive_its_runtime) {
 
 static void *asks_everything(void *arg) {
     (void)arg;
-    /* What cannot be done at home: close, select, deadlines, free. */
+    /* What cannot be done at home: close, a select with a deadline, deadlines, free. */
     for (int what = 0; what < 4; what++) {
         CCChan *ch = with_home();
         CHECK(has_home(ch));
@@ -122,6 +122,99 @@ static void *asks_everything(void *arg) {
         cc_chan_free(ch);
     }
     return NULL;
+}
+
+/* ---- selects ---- */
+
+static struct {
+    CCChan *chans[2];
+    uint64_t each, sum, received;
+    bool stays; /* the channels have their homes to the end */
+} pick;
+
+static void *feeds(void *arg) {
+    CCChan *ch = arg;
+    for (uint64_t i = 1; i <= pick.each; i++) CHECK_EQ(cc_chan_send(ch, &i, sizeof i), 0);
+    return NULL;
+}
+
+static void *picks(void *arg) {
+    (void)arg;
+    uint64_t a, b;
+    size_t chosen;
+    CCCase cases[] = {CC_RECV(pick.chans[0], &a, NULL), CC_RECV(pick.chans[1], &b, NULL)};
+    for (uint64_t i = 0; i < 2 * pick.each; i++) {
+        CHECK_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+        CHECK_EQ(cases[chosen].error, 0);
+        pick.sum += chosen == 0 ? a : b;
+        pick.received++;
+    }
+    if (pick.stays) CHECK(has_home(pick.chans[0]) && has_home(pick.chans[1]));
+    /* Nothing was left behind: neither an arm on a list nor one that is late. */
+    for (int i = 0; i < 2; i++) {
+        CHECK(cc__list_empty(&pick.chans[i]->receivers) && cc__list_empty(&pick.chans[i]->senders));
+        CHECK_EQ(pick.chans[i]->late, 0);
+    }
+    return NULL;
+}
+
+static void pick_all(unsigned workers, size_t capacity) {
+    begin(workers);
+    for (int i = 0; i < 2; i++) pick.chans[i] = cc_chan_create(sizeof(uint64_t), capacity);
+    pick.each = 1000 + (uint64_t)test_scale(20000); /* some hundred visits make a home */
+    CCTask consumer, feeders[2];
+    consumer = cc_fiber_spawn_task(picks, NULL);
+    for (int i = 0; i < 2; i++) feeders[i] = cc_fiber_spawn_task(feeds, pick.chans[i]);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&feeders[i], NULL), 0);
+    CHECK_EQ(cc_task_join(&consumer, NULL), 0);
+    CHECK_EQ(pick.received, 2 * pick.each);
+    CHECK_EQ(pick.sum, pick.each * (pick.each + 1));
+    for (int i = 0; i < 2; i++) cc_chan_free(pick.chans[i]);
+}
+
+/* On one worker the channels of a select end up at home, together, and stay there. */
+TEST(a_select_is_at_home) {
+    pick.stays = true;
+    pick_all(1, 0);
+}
+
+TEST(a_select_is_at_home_with_slots) {
+    pick.stays = true;
+    pick_all(1, 3);
+}
+
+TEST(a_select_among_workers) {
+    pick_all(4, 0);
+}
+
+/* Parked at home, and then evicted: by a value from a thread, by a close. */
+static void *waits_at_home(void *arg) {
+    uint64_t a = 0, b = 0;
+    size_t chosen = 9;
+    for (int i = 0; i < 2; i++) pick.chans[i] = with_home();
+    CCCase cases[] = {CC_RECV(pick.chans[0], &a, NULL), CC_RECV(pick.chans[1], &b, NULL)};
+    CHECK_EQ(cc_event_set(arg), 0);
+    CHECK_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+    CHECK_EQ(chosen, 1);
+    CHECK_EQ(cases[1].error, 0);
+    CHECK_EQ(b, 33);
+    CHECK_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+    CHECK_EQ(chosen, 0);
+    CHECK_EQ(cases[0].error, EPIPE);
+    return NULL;
+}
+
+TEST(a_select_at_home_is_evicted) {
+    begin(1);
+    CCEvent there = {0};
+    CCTask task = cc_fiber_spawn_task(waits_at_home, &there);
+    CHECK_EQ(cc_event_wait(&there), 0);
+    uint64_t v = 33;
+    CHECK_EQ(cc_chan_send(pick.chans[1], &v, sizeof v), 0);
+    while (cc_chan_len(pick.chans[1]) != 0) sched_yield();
+    CHECK_EQ(cc_chan_close(pick.chans[0]), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    for (int i = 0; i < 2; i++) cc_chan_free(pick.chans[i]);
 }
 
 TEST(what_takes_the_lock) {
