@@ -15,6 +15,8 @@ void cc__thread_signals_take(void);
 void cc__thread_join(pthread_t thread);
 /* Names the calling thread, for top and gdb; at most 15 bytes count. */
 void cc__thread_name(const char *name);
+/* Timed waits of the calling thread end on time, and not up to 50 us later together with others. */
+void cc__thread_punctual(void);
 /* The system's number for the calling thread. */
 int cc__thread_id(void);
 /* The calling thread's own stack, [*bottom, *top); both NULL if the system does not tell. */

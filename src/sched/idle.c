@@ -31,7 +31,8 @@ enum {
     SEARCH_NS = 20 * 1000,
     TICK_MIN_NS = 100 * 1000, /* the watcher's first look; doubles */
     TICK_MAX_NS = 5 * 1000 * 1000,
-    QUIET_TICKS = 10, /* some 26 ms in which nobody ran */
+    QUIET_TICKS = 5,   /* some 25 ms in which nobody ran */
+    LONELY_SKIPS = 15, /* when all others sleep, a search in vain is followed by so many sleeps without one. Guess */
     SKIP_MAX = 1 << 16,
     /* Moving a fiber to another core costs about that much (two cache lines and the queue): running it should
      * take longer. */
@@ -156,22 +157,6 @@ static bool something_shared(struct worker *w) {
     return !cc__inbox_empty(w) || cc__inject_len() != 0 || cc__get(&cc__sched.stop);
 }
 
-/* Waits a little for somebody to share. Looks only at places that are written when there is news: reading a
- * busy worker's lines would slow it down. */
-static bool search(struct worker *w) {
-    cc__steal_remember(w);
-    uint64_t end = cc__clock_now() + SEARCH_NS;
-    do {
-        for (int i = 0; i < 16; i++) {
-            if (something_shared(w)) return true;
-            cc__cpu_relax();
-        }
-    } while (cc__clock_now() < end);
-    return cc__steal_from_stuck(w);
-}
-
-/* ---- sleep ---- */
-
 uint64_t cc__idle_next_timer(void) {
     uint64_t next = UINT64_MAX;
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
@@ -181,14 +166,34 @@ uint64_t cc__idle_next_timer(void) {
     return next;
 }
 
+/* Waits a little for somebody to share. Looks only at places that are written when there is news: reading a
+ * busy worker's lines would slow it down. */
+static bool search(struct worker *w) {
+    cc__steal_remember(w);
+    uint64_t now = cc__clock_now(), end = now + SEARCH_NS, timer = cc__idle_next_timer();
+    do {
+        for (int i = 0; i < 16; i++) {
+            if (something_shared(w)) return true;
+            cc__cpu_relax();
+        }
+        now = cc__clock_now();
+        if (now >= timer) return true;
+    } while (now < end);
+    return cc__steal_from_stuck(w);
+}
+
+/* ---- sleep ---- */
+
 /* When this sleeper has to wake by itself, and in which role. */
 static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
     uint64_t until = UINT64_MAX;
     bool all_asleep = want_idle(cc__get(&cc__sched.want)) == cc__sched_open();
     if (!all_asleep) cc__sched.idle.quiet = 0;
-    if (cc__sched.idle.watcher == NULL && cc__sched.idle.quiet < QUIET_TICKS && cc__sched_open() > 1) {
+    /* The keeper will go to work when it wakes, and would have to find another watcher then. */
+    bool wanted = cc__sched.idle.watcher == NULL || cc__sched.idle.watcher == cc__sched.idle.keeper;
+    if (wanted && cc__sched.idle.quiet < QUIET_TICKS && cc__sched_open() > 1) {
         cc__sched.idle.watcher = w;
-        until = now + w->tick;
+        until = now + (all_asleep ? TICK_MAX_NS : w->tick);
     }
     uint64_t timer = cc__idle_next_timer();
     if (timer < cc__sched.idle.keeper_until) {
@@ -308,9 +313,20 @@ static void judge_meal(struct worker *w) {
 /* Searches, if there is a place and reason to hope. True: found. */
 static bool search_first(struct worker *w) {
     if (w->ticked) return false;
+    /* Nobody can share while all others sleep. OS threads may have something soon: that is tried, and done again as
+     * long as it pays. */
+    bool lonely = want_idle(cc__get(&cc__sched.want)) + 1 >= cc__sched_open();
+    if (lonely && !w->called && w->skips > 0) {
+        w->skips--;
+        return false;
+    }
     if (!w->hungry) w->hungry = take_place();
     if (!w->hungry) return false;
-    if (search(w)) return true;
+    if (search(w)) {
+        w->skips = 0;
+        return true;
+    }
+    if (lonely) w->skips = LONELY_SKIPS;
     w->hungry = false;
     leave_place();
     if (w->called) judge(w, false); /* somebody paid for waking us */

@@ -1,9 +1,13 @@
 /* next.c - the full choice of the next fiber, on the worker's own stack.
  *
- * Order: slot, FIFO, fresh (newest), inbox, global, timers, others. Every `interval` turns the order is the
- * other way round: timers, inbox and global queue are emptied into the FIFO, and the oldest fiber of all gets
- * the turn, so nobody waits for ever. The interval adapts to keep the time between two looks near POLL_NS,
- * whether turns take ten nanoseconds or ten milliseconds; so the hot path reads no clock.
+ * Order: slot, FIFO, fresh (newest), inbox, global, timers, others. Every `interval` turns, and when a timer is due,
+ * the order is the other way round: timers, inbox and global queue are emptied into the FIFO, and the oldest fiber of
+ * all gets the turn, so nobody waits for ever. The interval adapts to keep the time between two looks near POLL_NS,
+ * whether turns take ten nanoseconds or ten milliseconds; so the hot path reads no clock. Nor does it for timers: how
+ * long turns take is known from the last look, so the turn in which the first timer is due can be foretold.
+ *
+ * A fiber whose time has come has waited long enough: it is let in at the front of the FIFO, where it has to wait for
+ * one turn and not for one of everybody. Those in the FIFO keep every second turn: that is what `credit` counts.
  *
  * NEXT-1  A runnable fiber gets its turn after a bounded number of turns of others on the worker that holds it,
  *         wherever it sits.
@@ -18,30 +22,32 @@
 #include "sched/steal.h"
 
 enum {
-    POLL_NS = 50 * 1000,          /* short against a wake-up (28 us measured), long against 64 turns. Guess */
-    INTERVAL_MAX = 256,           /* the bound of NEXT-1; POLL_NS is the usual one */
-    OTHERS_LATE_NS = 1000 * 1000, /* another worker's timer is fired by us when its owner is this late */
-    STUCK_NS = 10 * 1000 * 1000,  /* a worker that stays in one fiber for so long is helped even by busy ones */
+    POLL_NS = 50 * 1000,         /* short against a wake-up (28 us measured), long against 64 turns. Guess */
+    INTERVAL_MAX = 256,          /* the bound of NEXT-1; POLL_NS is the usual one */
+    OTHERS_LATE_NS = 100 * 1000, /* another worker's timer is fired by us when its owner is this late */
+    STUCK_NS = 10 * 1000 * 1000, /* a worker that stays in one fiber for so long is helped even by busy ones */
     GLOBAL_BATCH = 64,
+    SOON_NS = 3 * 1000, /* no look for a timer's sake comes sooner than that: one takes some 150 ns. Guess */
+    CREDIT_MAX = 128,
 };
 
-/* Appends what the own inbox holds, a fair share of the global queue and what timers have due; returns how many. */
-static uint32_t collect(struct worker *w, uint64_t now, struct link *list) {
+/* What timers have due goes to `due`; to `list` what the own inbox holds and a fair share of the global queue. Returns
+ * how many the latter are. */
+static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32_t *fired, struct link *list) {
     uint32_t n = 0;
     unsigned self = w->core.owner - 1;
-    if (cc__driver_timers_next(self) <= now) n += cc__driver_timers_fire(self, now, list);
-    uint32_t left = 0; /* to workers that have retired */
+    if (cc__driver_timers_next(self) <= now) *fired += cc__driver_timers_fire(self, now, due);
     unsigned count = cc__get(&cc__sched.count);
     for (unsigned i = 0; i < count; i++) {
         if (i == self) continue;
         struct worker *other = &cc__sched.workers[i];
         bool retired = i >= cc__sched.base && !cc__worker_open(other);
         uint64_t patience = retired ? 0 : OTHERS_LATE_NS;
-        if (now > patience && cc__driver_timers_next(i) <= now - patience) n += cc__driver_timers_fire(i, now, list);
-        if (unlikely(retired)) left += cc__inbox_take(other, list);
+        if (now > patience && cc__driver_timers_next(i) <= now - patience)
+            *fired += cc__driver_timers_fire(i, now, due);
+        if (unlikely(retired)) n += cc__inbox_take(other, list);
     }
-    if (n != 0) cc__count_n(w, timers, n);
-    n += left;
+    if (*fired != 0) cc__count_n(w, timers, *fired);
     n += cc__inbox_take(w, list);
     uint64_t global = cc__inject_len();
     if (global != 0) {
@@ -51,18 +57,35 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *list) {
     return n;
 }
 
-/* How many turns until the next look, so that it comes about POLL_NS from now. */
-static void adapt(struct worker *w, uint64_t now) {
-    uint64_t took = now - w->polled_at;
+void cc__next_plan(struct worker *w, uint64_t when) {
+    uint64_t from = cc__get(&w->polled_at), round_ns = cc__get(&w->round_ns);
+    uint64_t ns = when > from + SOON_NS ? when - from : SOON_NS;
+    uint64_t at = cc__get(&w->polled_round) + (ns + round_ns - 1) / round_ns;
+    if (at < cc__get(&w->core.poll_at)) cc__set(&w->core.poll_at, at);
+}
+
+/* When the next look is: about POLL_NS from now, or when a timer is due. */
+static void adapt(struct worker *w, uint64_t now, uint64_t rounds) {
+    uint64_t took = now - cc__get(&w->polled_at);
+    if (rounds != 0) {
+        uint64_t each = took / rounds;
+        if (each == 0) each = 1;
+        cc__set(&w->round_ns, each < UINT32_MAX ? (uint32_t)each : UINT32_MAX);
+        took = each * w->interval;
+    }
     if (took > 2 * POLL_NS && w->interval > 1)
         w->interval /= 2;
     else if (took < POLL_NS && w->interval < INTERVAL_MAX)
         w->interval *= 2;
     if (cc__trace_on(TRACE_SPEC)) w->interval = 1; /* every turn comes here, where it is checked (fiber/spec.h) */
-    w->polled_at = now;
-    cc__diary_write(&w->diary, cc__get(&w->core.rounds), now);
-    cc__set(&w->core.poll_at, cc__get(&w->core.rounds) + w->interval);
+    uint64_t round = cc__get(&w->core.rounds);
+    cc__set(&w->polled_at, now);
+    cc__set(&w->polled_round, round);
+    cc__diary_write(&w->diary, round, now);
+    cc__set(&w->core.poll_at, round + w->interval);
     cc__set(&w->core.share_at, 1);
+    uint64_t due = cc__driver_timers_next(w->core.owner - 1);
+    if (due != UINT64_MAX) cc__next_plan(w, due);
 }
 
 static struct fiber *pick(struct worker *w) {
@@ -72,10 +95,12 @@ static struct fiber *pick(struct worker *w) {
     return f;
 }
 
-/* The oldest of the FIFO and the oldest of the fresh take turns. */
+/* The oldest of the FIFO and the oldest of the fresh take turns. If there are none of the latter, it is the slot's
+ * turn if it has one: its own limit keeps it from starving the FIFO. */
 static struct fiber *pick_oldest(struct worker *w) {
     struct runq *q = &w->runq;
     struct fiber *f = NULL;
+    if (cc__list_empty(&q->fresh) && cc__get(&q->slot) != NULL) return pick(w);
     w->fair_fresh = !w->fair_fresh;
     cc__bias_enter(&q->bias);
     if (!cc__list_empty(&q->fresh) && (w->fair_fresh || cc__list_empty(&q->fifo)))
@@ -100,16 +125,28 @@ static bool help_stuck(struct worker *w, uint64_t now) {
     return helped;
 }
 
+/* Takes in those whose time has come: at the front as far as the credit goes, then at the end. */
+static void admit(struct worker *w, struct link *due, uint32_t n, uint64_t rounds) {
+    w->credit = rounds < CREDIT_MAX - w->credit ? w->credit + (uint32_t)rounds : CREDIT_MAX;
+    if (n == 0) return;
+    uint32_t first = n < w->credit / 2 ? n : w->credit / 2;
+    w->credit -= 2 * first;
+    cc__runq_admit(w, due, n, first);
+}
+
 /* Looks at everything that is not the worker's own. True: there is something in its own queue now. */
 static bool poll(struct worker *w) {
-    uint64_t now = cc__clock_now();
-    struct link list;
+    uint64_t now = cc__clock_now(), rounds = cc__get(&w->core.rounds) - cc__get(&w->polled_round);
+    struct link due, list;
+    cc__list_init(&due);
     cc__list_init(&list);
-    uint32_t n = collect(w, now, &list);
+    uint32_t fired = 0, n = collect(w, now, &due, &fired, &list);
     if (n != 0) cc__runq_append(w, &list, n);
+    admit(w, &due, fired, rounds);
+    n += fired;
     w->received += n;
     bool helped = cc__get(&cc__sched.count) > 1 && help_stuck(w, now);
-    adapt(w, now);
+    adapt(w, now, rounds);
     cc__count(w, polls);
     return n != 0 || helped;
 }
@@ -135,7 +172,7 @@ struct fiber *cc__next(struct worker *w) {
         }
         if (f != NULL) return found(w, f);
         if (poll(w) || cc__steal(w)) {
-            cc__runq_tell(w, 1);
+            if (cc__get(&w->runq.count) > 1) cc__runq_tell(w, 1); /* one is for us, at once */
             continue;
         }
         if (!cc__idle(w)) return NULL;

@@ -27,6 +27,9 @@ CC_INLINE struct fiber *cc__next_local(struct worker *w) {
     return f;
 }
 
+/* The worker's first timer is due at `when`: the next look at the clock comes at about that time. By the owner. */
+void cc__next_plan(struct worker *w, uint64_t when);
+
 /* The full choice, on the worker's own stack: own queues, inbox, global queue, timers, others' queues; sleeps
  * when there is nothing. NULL: the runtime stops, or the worker has retired. */
 struct fiber *cc__next(struct worker *w);

@@ -10,7 +10,7 @@ void cc__runq_level_owner(struct runq *q) {
     struct fiber *f = cc__get(&q->slot);
     if (f != NULL) {
         cc__set(&q->slot, NULL);
-        cc__list_push_back(&q->fifo, &f->link);
+        cc__list_push_front(&q->fifo, &f->link);
     }
     while (!cc__list_empty(&q->fresh)) cc__list_push_back(&q->fifo, cc__list_pop_back(&q->fresh));
 }
@@ -52,6 +52,22 @@ void cc__runq_append(struct worker *w, struct link *list, uint32_t n) {
         l = older;
     }
     cc__list_append_all(&q->fifo, list);
+    cc__runq_add_owner(q, n);
+    cc__bias_leave(&q->bias);
+}
+
+void cc__runq_admit(struct worker *w, struct link *list, uint32_t n, uint32_t front) {
+    struct runq *q = &w->runq;
+    struct link *place = &q->fifo; /* behind which the next one goes */
+    cc__bias_enter(&q->bias);
+    for (uint32_t i = 0; i < n; i++) {
+        struct fiber *f = cc__fiber_of(cc__list_pop_front(list));
+        if (cc__spec_on()) cc__spec_enqueue(f);
+        if (cc__get(&f->word) & WORD_FRESH) cc__state_move(f, w->core.owner); /* timer/later.h; RUNQ-2 */
+        if (i == front) place = cc__get(&q->fifo.prev);
+        cc__list_push_front(place, &f->link);
+        place = &f->link;
+    }
     cc__runq_add_owner(q, n);
     cc__bias_leave(&q->bias);
 }

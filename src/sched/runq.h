@@ -80,8 +80,8 @@ CC_INLINE void cc__runq_slot_owner(struct runq *q, struct fiber *f) {
     cc__runq_add_owner(q, 1);
 }
 
-/* Inside the lock. Everyone who is ready goes before a fiber that yields: the slot and the fresh ones join the
- * FIFO, oldest first. */
+/* Inside the lock. Everyone who is ready goes before a fiber that yields: the slot becomes the FIFO's first, as it
+ * would have been the next anyway, and the fresh ones, oldest first, its last. */
 void cc__runq_level_owner(struct runq *q);
 
 /* Inside the lock. Takes up to n fibers for another worker, the oldest first: fresh ones, then the FIFO's head,
@@ -91,6 +91,10 @@ uint32_t cc__runq_take_oldest(struct runq *q, uint32_t n, bool all, struct link 
 /* The owner, outside the lock. Takes in all of `list` (n fibers, RUNNABLE, owned by nobody, oldest first): the
  * fresh as the oldest of the fresh, the others at the FIFO's end. */
 void cc__runq_append(struct worker *w, struct link *list, uint32_t n);
+
+/* The same for fibers whose timers have fired: the first `front` of them become the first of the FIFO, the others
+ * its last. */
+void cc__runq_admit(struct worker *w, struct link *list, uint32_t n, uint32_t front);
 
 /* Tells workers that search or sleep about what was just put here. The caller has left the biased lock. keep:
  * how many fibers the running one is likely to need itself at once (a spawner often joins what it spawned

@@ -79,14 +79,18 @@ struct worker {
     _Alignas(CC_LINE) struct worker_remote remote;
     /* The owner's, rarely touched. */
     _Alignas(CC_LINE) uint64_t rng;
-    uint64_t polled_at;  /* when the worker last looked at the clock */
+    _Atomic uint64_t polled_at;    /* when the worker last looked at the clock; in which round; and how long a round */
+    _Atomic uint64_t polled_round; /* took then, on average (cc__next_plan) */
+    _Atomic uint32_t round_ns;
+    uint32_t interval;   /* rounds between two looks, at most */
     uint64_t helped_at;  /* when it last looked for stuck workers */
-    uint32_t interval;   /* rounds between two looks */
+    uint32_t credit;     /* rounds of which one in two may go to fibers that are let in at the front */
     bool fair_fresh;     /* whose turn it is among the oldest: fresh or fifo */
     bool rested;         /* has been idle since it last ran something */
     bool hungry;         /* holds one of the searchers' places */
     bool called;         /* was woken to search */
     bool ticked;         /* a search would be in vain now: straight back to sleep */
+    uint32_t skips;      /* how often to sleep without a search, when all others sleep */
     uint32_t received;   /* fibers taken in from others since it last was idle */
     uint64_t fed_at;     /* when it last stopped being idle */
     uint64_t tick;       /* the watcher's current interval */

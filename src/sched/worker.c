@@ -103,6 +103,7 @@ void *cc__worker_main(void *arg) {
     cc__thread_name(name);
     cc__worker_set(w);
     wake_up(w);
+    cc__thread_punctual();
     describe_stack(w, __builtin_frame_address(0));
     cc__fault_stack_set(w->signal_stack, cc__fault_stack_size());
     cc__san_native(&w->core.san);
@@ -130,8 +131,10 @@ static bool worker_init(struct worker *w, unsigned index) {
     cc__list_init(&w->runq.fresh);
     w->rng = UINT64_C(0x9e3779b97f4a7c15) * (index + 1);
     w->interval = 1;
-    w->polled_at = cc__clock_now();
-    cc__diary_begin(&w->diary, w->polled_at);
+    uint64_t now = cc__clock_now();
+    cc__set(&w->polled_at, now);
+    cc__set(&w->round_ns, 1000); /* a guess, until the first look */
+    cc__diary_begin(&w->diary, now);
     cc__set(&w->core.share_at, 1);
     w->seen = cc__mem_alloc(cc__sched.max * sizeof *w->seen);
     w->signal_stack = cc__mem_alloc(cc__fault_stack_size());

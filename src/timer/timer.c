@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "plat/clock.h"
 #include "probe/trace.h"
+#include "sched/next.h"
 
 #include <string.h>
 
@@ -134,8 +135,10 @@ void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ti
     }
     cc__set(&h->count, count + 1);
     sift_up(h, count, (struct entry){when, f, ticket});
-    if (h->entries[0].when == when) set_next_locked(h, count + 1);
+    bool first = h->entries[0].when == when;
+    if (first) set_next_locked(h, count + 1);
     cc__lock_release(&h->lock);
+    if (first) cc__next_plan(w, when);
     cc__count(w, armed);
 }
 

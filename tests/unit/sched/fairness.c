@@ -217,6 +217,76 @@ TEST_WORKERS(sleepers_beside_a_pair_and_yielders) {
     CHECK_EQ(cc_task_join(&yielder, NULL), 0);
 }
 
+/* A sleeper's turn comes after a look at the clock, not after a turn of everybody. */
+enum { CROWD = 1500, LOOK = 256 /* the most turns between two looks */ };
+static _Atomic uint64_t due;
+static _Atomic long turns_since_due;
+
+static void *crowd(void *arg) {
+    while (!cc__get(&stop)) {
+        if (cc_now_ns() >= cc__get(&due)) cc__add_relaxed(&turns_since_due, 1);
+        cc_yield();
+    }
+    return arg;
+}
+
+static void *sleep_in_a_crowd(void *arg) {
+    static CCTask tasks[CROWD];
+    cc__set(&due, UINT64_MAX);
+    for (int i = 0; i < CROWD; i++) tasks[i] = cc_fiber_spawn_task(crowd, NULL);
+    for (int i = 0; i < 5; i++) {
+        cc__set(&turns_since_due, 0);
+        CCDeadline until = cc_after_ms(3);
+        cc__set(&due, until.ns);
+        CHECK_EQ(cc_sleep_until(until), 0);
+        cc__set(&due, UINT64_MAX);
+        CHECK(cc__get(&turns_since_due) <= LOOK + 8);
+    }
+    cc__set(&stop, true);
+    for (int i = 0; i < CROWD; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    return arg;
+}
+
+TEST(sleeper_in_a_crowd) {
+    CCRuntimeConfig config = {.workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(sleep_in_a_crowd, NULL, NULL), 0);
+}
+
+/* Sleepers that are always due again do not keep the others out. */
+static _Atomic long naps;
+
+static void *nap_for_ever(void *arg) {
+    while (!cc__get(&stop)) {
+        CHECK_EQ(cc_sleep_until(cc_after_ns(1000)), 0);
+        cc__add_relaxed(&naps, 1);
+    }
+    return arg;
+}
+
+static void *yield_beside_naps(void *arg) {
+    enum { NAPPERS = 512 };
+    static CCTask tasks[NAPPERS];
+    for (int i = 0; i < NAPPERS; i++) tasks[i] = cc_fiber_spawn_task(nap_for_ever, NULL);
+    long most = 0;
+    for (long i = 0; i < test_rounds(500, 5000); i++) {
+        long before = cc__get(&naps);
+        cc_yield();
+        if (cc__get(&naps) - before > most) most = cc__get(&naps) - before;
+    }
+    CHECK(cc__get(&naps) > 0);
+    CHECK(most <= 2 * NAPPERS + LOOK);
+    cc__set(&stop, true);
+    for (int i = 0; i < NAPPERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    return arg;
+}
+
+TEST(yielder_beside_sleepers_that_are_always_due) {
+    CCRuntimeConfig config = {.workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(yield_beside_naps, NULL, NULL), 0);
+}
+
 static void spawn_and_join(int index, void *arg) {
     (void)index, (void)arg;
     for (long i = 0; i < test_rounds(100, 5000); i++) CHECK_EQ(cc_run(just_run, NULL, NULL), 0);

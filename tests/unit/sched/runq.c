@@ -124,7 +124,45 @@ TEST(level_puts_all_in_line) {
     wake(3);
     cc__runq_level_owner(q);
     CHECK_EQ(cc__get(&q->count), 4);
-    check_picks("2301"); /* those in line, the slot, the fresh ones oldest first */
+    check_picks("3201"); /* the slot, those in line, the fresh ones oldest first */
+}
+
+/* Of those whose timers have fired, `front` go before all who are in line, the others behind them. */
+static void admit(int first, int n, uint32_t front) {
+    struct link list;
+    cc__list_init(&list);
+    for (int i = first; i < first + n; i++) {
+        make_woken(i);
+        cc__list_push_back(&list, &fibers[i].link);
+    }
+    cc__runq_admit(&worker, &list, (uint32_t)n, front);
+    CHECK(cc__list_empty(&list));
+}
+
+TEST(admitted_at_both_ends) {
+    open_queue();
+    append(0);
+    append(1);
+    admit(2, 4, 2);
+    CHECK_EQ(cc__get(&q->count), 6);
+    check_picks("230145");
+    admit(6, 2, 0);
+    append(8);
+    admit(9, 2, 2);
+    check_picks("9a678");
+}
+
+/* One that starts at a time has never run: it is this worker's, so that a joiner may take it. */
+TEST(admitted_fresh) {
+    open_queue();
+    append(0);
+    cc__state_spawn(&fibers[1], 0, ARGS_POINTER);
+    struct link list;
+    cc__list_init(&list);
+    cc__list_push_back(&list, &fibers[1].link);
+    cc__runq_admit(&worker, &list, 1, 1);
+    CHECK_EQ(cc__word_owner(cc__get(&fibers[1].word)), 3);
+    check_picks("10");
 }
 
 /* ---- thieves ---- */
