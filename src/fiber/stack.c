@@ -14,6 +14,10 @@ enum {
     ARENA_MIN_LOG2 = 24, /* the first arena of a class is 16 MiB; each is twice the last, so that */
     ARENA_MAX_LOG2 = 32, /* a million stacks of 256 KiB take some 70 mappings */
     RESERVE = 256,       /* pooled stacks per class that keep their pages: the next burst's head start. Guess */
+    /* What a worker takes at a time. New stacks are guarded, and their first pages backed, together: 2.0 us each and not
+     * 2.6 (measured, of which 1.0 is what a page costs at least). */
+    BATCH_MAX = STACK_CACHE_MAX > 1 ? STACK_CACHE_MAX / 2 : 1,
+    TRIM_MAX = 64, /* stacks that are given back together: 0.5 us each and not 1.6 (measured) */
 };
 
 _Static_assert((size_t)1 << CLASS_MIN == CC_STACK_SIZE_MIN && (size_t)1 << CLASS_MAX == CC_STACK_SIZE_MAX,
@@ -33,6 +37,7 @@ struct class_pool {
     struct stack *last_warm;
     struct stack *first_clean; /* no pages */
     _Atomic uint32_t warm;
+    uint32_t batch;       /* how many without pages are taken next: doubles, until a worker has nothing to do */
     struct arena *arenas; /* the newest first: the only one that may have room */
     uint8_t next_arena_log2;
 };
@@ -53,7 +58,10 @@ static uint8_t class_of(size_t size) {
 void cc__stack_init(size_t size) {
     default_class = class_of(size);
     cc__stack_default_size = (size_t)1 << default_class;
-    for (int i = 0; i < CLASSES; i++) classes[i].next_arena_log2 = ARENA_MIN_LOG2;
+    for (int i = 0; i < CLASSES; i++) {
+        classes[i].next_arena_log2 = ARENA_MIN_LOG2;
+        classes[i].batch = 1;
+    }
 }
 
 static size_t headers_size(const struct arena *arena) {
@@ -163,22 +171,66 @@ static void guard(struct stack *s) {
         cc__get(&numbers));
 }
 
+/* New or given back stacks get what they lack. */
+static void prepare(struct stack **stacks, uint32_t n) {
+    struct vm_range ranges[BATCH_MAX];
+    uint32_t unguarded = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (!stacks[i]->guarded)
+            ranges[unguarded++] = (struct vm_range){stacks[i]->base, cc__stack_guard_size(stacks[i])};
+    bool all = unguarded > 1 && cc__vm_guard_all(ranges, unguarded);
+    for (uint32_t i = 0; i < n && unguarded > 0; i++) {
+        if (stacks[i]->guarded) continue;
+        if (all)
+            stacks[i]->guarded = true;
+        else
+            guard(stacks[i]);
+    }
+    if (n == 1) return; /* it will be used at once, which backs it */
+    for (uint32_t i = 0; i < n; i++) {
+        char *end = stacks[i]->base + cc__stack_size(stacks[i]);
+        ranges[i] = (struct vm_range){end - cc__vm_page(), cc__vm_page()};
+    }
+    cc__vm_populate_all(ranges, n);
+}
+
+/* Up to `most` that have been used lately; if there are none, as many as the pool's batch without pages. */
+static uint32_t take_locked(struct class_pool *pool, uint8_t log2, uint32_t most, struct stack **stacks, bool *warm) {
+    uint32_t n = 0;
+    while (n < most && (stacks[n] = take_warm_locked(pool)) != NULL) n++;
+    *warm = n > 0;
+    if (n > 0) return n;
+    uint32_t wanted = pool->batch < most ? pool->batch : most;
+    for (struct stack *s; n < wanted && (s = pool->first_clean) != NULL; stacks[n++] = s)
+        pool->first_clean = cc__get(&s->next);
+    if (n == 0)
+        while (n < wanted && (stacks[n] = carve_locked(pool, log2)) != NULL) n++;
+    pool->batch = wanted < BATCH_MAX ? wanted * 2 : BATCH_MAX;
+    return n;
+}
+
 struct stack *cc__stack_take(struct stack_cache *cache, size_t size) {
     uint8_t log2 = size == 0 ? default_class : class_of(size);
     struct class_pool *pool = &classes[log2 - CLASS_MIN];
+    struct stack *stacks[BATCH_MAX];
+    uint32_t most = 1;
     if (log2 == default_class) {
         struct stack *s = cc__stack_take_cached(cache);
         if (s != NULL) return s;
+        most = BATCH_MAX;
     }
+    bool warm;
     cc__lock_take(&pool->lock);
-    struct stack *s = take_warm_locked(pool);
-    if (s == NULL && (s = pool->first_clean) != NULL)
-        pool->first_clean = cc__get(&s->next);
-    else if (s == NULL)
-        s = carve_locked(pool, log2);
+    uint32_t n = take_locked(pool, log2, most, stacks, &warm);
     cc__lock_release(&pool->lock);
-    if (s != NULL && !s->guarded) guard(s);
-    return s;
+    if (n == 0) return NULL;
+    if (!warm) prepare(stacks, n);
+    for (uint32_t i = n; i-- > 1;) { /* the first one is the next */
+        cc__set(&stacks[i]->next, cc__get(&cache->first));
+        cc__set(&cache->first, stacks[i]);
+    }
+    if (n > 1) cc__set(&cache->count, n - 1); /* it was empty */
+    return stacks[0];
 }
 
 void cc__stack_give_slow(struct stack_cache *cache, struct stack *s) {
@@ -213,18 +265,27 @@ void cc__stack_flush(struct stack_cache *cache) {
 }
 
 static unsigned trim_class(struct class_pool *pool, unsigned max) {
-    unsigned done = 0;
-    while (done < max) {
+    struct stack *stacks[TRIM_MAX];
+    struct vm_range ranges[TRIM_MAX];
+    unsigned done = 0, n = 1;
+    while (done < max && n > 0) {
         cc__lock_take(&pool->lock);
-        struct stack *s = cc__get(&pool->warm) > RESERVE ? take_warm_locked(pool) : NULL;
+        for (n = 0; n < TRIM_MAX && done + n < max && cc__get(&pool->warm) > RESERVE; n++)
+            if ((stacks[n] = take_warm_locked(pool)) == NULL) break;
+        pool->batch = 1;
         cc__lock_release(&pool->lock);
-        if (s == NULL) break;
-        cc__vm_discard(s->base + cc__stack_guard_size(s), cc__stack_size(s) - cc__stack_guard_size(s));
+        for (unsigned i = 0; i < n; i++) {
+            size_t guard_size = cc__stack_guard_size(stacks[i]);
+            ranges[i] = (struct vm_range){stacks[i]->base + guard_size, cc__stack_size(stacks[i]) - guard_size};
+        }
+        if (n > 0) cc__vm_discard_all(ranges, n);
         cc__lock_take(&pool->lock);
-        cc__set(&s->next, pool->first_clean);
-        pool->first_clean = s;
+        for (unsigned i = 0; i < n; i++) {
+            cc__set(&stacks[i]->next, pool->first_clean);
+            pool->first_clean = stacks[i];
+        }
         cc__lock_release(&pool->lock);
-        done++;
+        done += n;
     }
     return done;
 }

@@ -24,11 +24,19 @@ void cc__vm_release(void *p, size_t size);
 
 /* False: the range is not guarded (errno tells nothing more; say it to the user). */
 bool cc__vm_guard(void *p, size_t size);
+/* The same for many ranges, in one system call where there is one that takes many. True: all are guarded. */
+struct vm_range {
+    void *at;
+    size_t size;
+};
+bool cc__vm_guard_all(const struct vm_range *ranges, size_t n);
 /* True when a guard costs no mapping. */
 bool cc__vm_guard_is_free(void);
 
 /* The range will be written soon: backs it at once, which is cheaper than page by page. A hint. */
 void cc__vm_populate(void *p, size_t size);
+/* The same for many ranges. Does nothing where that would take a system call for each: a fault is as cheap. */
+void cc__vm_populate_all(const struct vm_range *ranges, size_t n);
 
 /* How many bytes at the end of the range, in whole pages, begin at the lowest page that has been touched; 0: none
  * was, or the system does not tell. */
@@ -36,5 +44,6 @@ size_t cc__vm_touched(const void *p, size_t size);
 
 /* The contents are not needed any more; reads as zero afterwards. Guards stay. */
 void cc__vm_discard(void *p, size_t size);
+void cc__vm_discard_all(const struct vm_range *ranges, size_t n);
 
 #endif

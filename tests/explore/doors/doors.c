@@ -123,6 +123,16 @@ bool cc__vm_guard(void *p, size_t size) {
 void cc__vm_populate(void *p, size_t size) {
     (void)p, (void)size;
 }
+bool cc__vm_guard_all(const struct vm_range *ranges, size_t n) {
+    (void)ranges, (void)n;
+    return true;
+}
+void cc__vm_populate_all(const struct vm_range *ranges, size_t n) {
+    (void)ranges, (void)n;
+}
+void cc__vm_discard_all(const struct vm_range *ranges, size_t n) {
+    (void)ranges, (void)n;
+}
 size_t cc__vm_touched(const void *p, size_t size) {
     (void)p, (void)size;
     return 0;
