@@ -142,6 +142,7 @@ void cc__idle_left(struct worker *w) {
     w->rested = false;
     w->ticked = false;
     w->called = false;
+    w->trims = false;
     if (w->hungry) {
         w->hungry = false;
         leave_place();
@@ -338,11 +339,12 @@ bool cc__idle(struct worker *w) {
     if (cc__get(&cc__sched.stop)) return false;
     if (!w->rested) judge_meal(w);
     w->rested = true;
-    if (search_first(w)) return true;
+    if (!w->trims && search_first(w)) return true;
     bool hopeful = !w->ticked;
     w->ticked = false;
     /* A burst is over: give stacks back, a few at a time, looking at everything else in between. */
-    if (cc__stack_trim(TRIM_BATCH) != 0) return true;
+    w->trims = cc__stack_trim(TRIM_BATCH) != 0;
+    if (w->trims) return true;
 
     cc__debug_assert(cc__get(&w->runq.count) == 0, "IDLE-1: a worker sleeps in front of its own queue");
     cc__set(&w->remote.wake, WAKE_NONE);

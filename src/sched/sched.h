@@ -90,6 +90,7 @@ struct worker {
     bool hungry;         /* holds one of the searchers' places */
     bool called;         /* was woken to search */
     bool ticked;         /* a search would be in vain now: straight back to sleep */
+    bool trims;          /* has just given stacks back: no search before the next ones */
     uint32_t skips;      /* how often to sleep without a search, when all others sleep */
     uint32_t received;   /* fibers taken in from others since it last was idle */
     uint64_t fed_at;     /* when it last stopped being idle */

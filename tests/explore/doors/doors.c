@@ -97,6 +97,7 @@ int cc__thread_id(void) {
 void cc__thread_yield(void) {
     ex_relax();
 }
+void cc__thread_punctual(void) {}
 void cc__thread_nap(long ns) {
     ex_nap((uint64_t)ns);
 }
