@@ -29,6 +29,9 @@ enum {
     GLOBAL_BATCH = 64,
     SOON_NS = 3 * 1000, /* no look for a timer's sake comes sooner than that: one takes some 150 ns. Guess */
     CREDIT_MAX = 128,
+    FRONT_PRICE =
+        4, /* rounds for a place at the front. A turn that begins on this stack is two rounds: so at most every
+                      * second turn is such a place's, and every fourth where turns are short */
 };
 
 /* What timers have due goes to `due`; to `list` what the own inbox holds and a fair share of the global queue. Returns
@@ -129,8 +132,8 @@ static bool help_stuck(struct worker *w, uint64_t now) {
 static void admit(struct worker *w, struct link *due, uint32_t n, uint64_t rounds) {
     w->credit = rounds < CREDIT_MAX - w->credit ? w->credit + (uint32_t)rounds : CREDIT_MAX;
     if (n == 0) return;
-    uint32_t first = n < w->credit / 2 ? n : w->credit / 2;
-    w->credit -= 2 * first;
+    uint32_t first = n < w->credit / FRONT_PRICE ? n : w->credit / FRONT_PRICE;
+    w->credit -= FRONT_PRICE * first;
     cc__runq_admit(w, due, n, first);
 }
 

@@ -84,7 +84,7 @@ struct worker {
     _Atomic uint32_t round_ns;
     uint32_t interval;   /* rounds between two looks, at most */
     uint64_t helped_at;  /* when it last looked for stuck workers */
-    uint32_t credit;     /* rounds of which one in two may go to fibers that are let in at the front */
+    uint32_t credit;     /* rounds that fibers may still be let in at the front for (FRONT_PRICE) */
     bool fair_fresh;     /* whose turn it is among the oldest: fresh or fifo */
     bool rested;         /* has been idle since it last ran something */
     bool hungry;         /* holds one of the searchers' places */
