@@ -220,11 +220,13 @@ struct stack *cc__stack_take(struct stack_cache *cache, size_t size) {
         most = BATCH_MAX;
     }
     bool warm;
+    cc__san_ignore(true); /* the frames from here on lie where those of fibers' ends have lain */
     cc__lock_take(&pool->lock);
     uint32_t n = take_locked(pool, log2, most, stacks, &warm);
     cc__lock_release(&pool->lock);
+    if (n > 0 && !warm) prepare(stacks, n);
+    cc__san_ignore(false);
     if (n == 0) return NULL;
-    if (!warm) prepare(stacks, n);
     for (uint32_t i = n; i-- > 1;) { /* the first one is the next */
         cc__set(&stacks[i]->next, cc__get(&cache->first));
         cc__set(&cache->first, stacks[i]);
@@ -292,8 +294,12 @@ static unsigned trim_class(struct class_pool *pool, unsigned max) {
 
 unsigned cc__stack_trim(unsigned max) {
     unsigned done = 0;
-    for (int i = 0; i < CLASSES && done < max; i++)
-        if (cc__get(&classes[i].warm) > RESERVE) done += trim_class(&classes[i], max - done);
+    for (int i = 0; i < CLASSES && done < max; i++) {
+        if (cc__get(&classes[i].warm) <= RESERVE) continue;
+        cc__san_ignore(true); /* as in cc__stack_take */
+        done += trim_class(&classes[i], max - done);
+        cc__san_ignore(false);
+    }
     return done;
 }
 
