@@ -14,7 +14,7 @@ cd "$src" || exit 1
 set -o pipefail
 find . -type f -name '*.[chS]' | LC_ALL=C sort | sed 's|^\./||' | xargs -r awk '
 BEGIN {
-    count = split("base arch plat sync probe fiber sched timer wait " \
+    count = split("base arch plat sync probe fiber sched timer sim wait " \
                   "task chan select lock nursery panic io diag rt", names, " ")
     for (i = 1; i <= count; i++) rank[names[i]] = i
     first_sibling = rank["task"]

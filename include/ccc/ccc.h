@@ -11,6 +11,7 @@
 #include <ccc/cc_panic.h>
 #include <ccc/cc_sched.h>
 #include <ccc/cc_select.h>
+#include <ccc/cc_sim.h>
 #include <ccc/cc_sync.h>
 #include <ccc/cc_task.h>
 #include <ccc/cc_time.h>

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "plat/error.h"
+#include "sim/sim.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     }
     ch->mode = (uint8_t)config->mode;
     ch->ordered = config->ordered;
-    ch->traced = cc__trace_on(TRACE_CHAN | TRACE_CHAN_VERBOSE | TRACE_TIMING);
+    ch->traced = cc__trace_on(TRACE_CHAN | TRACE_CHAN_VERBOSE | TRACE_TIMING | TRACE_SIM);
     ch->pool = config->on_create != NULL || config->on_reset != NULL || config->on_destroy != NULL;
     ch->quick = !ch->pool && !ch->traced && size == sizeof(uint64_t);
 #ifndef CC_TSAN /* fibers of one worker are ordered by it, which the race detector does not see */
@@ -107,6 +108,7 @@ void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {
 
 int cc_chan_close_err(CCChan *ch, int error) {
     if (ch == NULL || error < 0) return EINVAL;
+    cc__sim_point();
     uint64_t start = cc__trace_on(TRACE_CHAN | TRACE_TIMING) ? cc__chan_trace_close(ch, error) : 0;
     struct wakes wakes;
     cc__wakes_init(&wakes);
@@ -115,6 +117,7 @@ int cc_chan_close_err(CCChan *ch, int error) {
     cc__lock_release(&ch->lock);
     cc__chan_wakes_flush(&wakes);
     if (cc__trace_on(TRACE_TIMING)) cc__chan_trace_time(TIMED_CLOSE, start);
+    cc__sim_point();
     return 0;
 }
 

@@ -40,7 +40,7 @@ struct CCChan {
     bool pool;       /* has callbacks */
     bool ordered;    /* carries tasks */
     bool homely;     /* may have a home */
-    bool traced;     /* its like was traced when it was created */
+    bool traced;     /* its like was traced, or simulated, when it was created */
     uint8_t home_by; /* what made the home: enum home_by */
     uint32_t visits; /* in a row by the same worker, under the lock */
     uint32_t need;   /* visits that make a home */

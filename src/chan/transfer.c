@@ -8,6 +8,7 @@
 #include "chan/step.h"
 
 #include "plat/clock.h"
+#include "sim/sim.h"
 
 #include <ccc/cc_panic.h>
 #include <errno.h>
@@ -265,24 +266,55 @@ CC_INLINE int recv_inside(struct worker *w, CCChan *ch, void *value, uint64_t de
     return rc;
 }
 
-/* ---- traced ---- */
+/* ---- traced, and simulated ---- */
 
-static CC_NOINLINE CC_COLD int send_traced(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
+static int send_told(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
     struct chan_label label = cc__chan_label(ch, true);
     uint64_t start = cc__clock_now();
-    if (ch->pool) cc__chan_reset(ch, value);
     cc__chan_lock(ch);
     int rc = send_slow_locked(ch, value, deadline, wait, &label);
     cc__chan_trace_time(!wait ? TIMED_SEND_TRY : deadline == WAIT_FOREVER ? TIMED_SEND : TIMED_SEND_UNTIL, start);
     return rc;
 }
 
-static CC_NOINLINE CC_COLD int recv_traced(CCChan *ch, void *value, uint64_t deadline, bool wait) {
+static int recv_told(CCChan *ch, void *value, uint64_t deadline, bool wait) {
     struct chan_label label = cc__chan_label(ch, false);
     uint64_t start = cc__clock_now();
     cc__chan_lock(ch);
     int rc = recv_slow_locked(ch, value, deadline, wait, &label);
     cc__chan_trace_time(!wait ? TIMED_RECV_TRY : deadline == WAIT_FOREVER ? TIMED_RECV : TIMED_RECV_UNTIL, start);
+    return rc;
+}
+
+/* Nobody might be told of this one: then it is as good as any other, and only the points are left. */
+static bool untold(void) {
+    return !cc__trace_on(TRACE_CHAN | TRACE_CHAN_VERBOSE | TRACE_TIMING);
+}
+
+static CC_NOINLINE CC_COLD int send_traced(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
+    int rc;
+    cc__sim_point();
+    if (ch->pool) cc__chan_reset(ch, value);
+    if (untold()) {
+        cc__chan_lock(ch);
+        rc = send_slow_locked(ch, value, deadline, wait, NULL);
+    } else {
+        rc = send_told(ch, value, deadline, wait);
+    }
+    cc__sim_point();
+    return rc;
+}
+
+static CC_NOINLINE CC_COLD int recv_traced(CCChan *ch, void *value, uint64_t deadline, bool wait) {
+    int rc;
+    cc__sim_point();
+    if (untold()) {
+        cc__chan_lock(ch);
+        rc = recv_slow_locked(ch, value, deadline, wait, NULL);
+    } else {
+        rc = recv_told(ch, value, deadline, wait);
+    }
+    cc__sim_point();
     return rc;
 }
 

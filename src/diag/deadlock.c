@@ -15,6 +15,7 @@
 #include "diag/diag.h"
 #include "diag/graph.h"
 #include "diag/pthreads.h"
+#include "plat/ending.h"
 #include "plat/sample.h"
 #include "plat/san.h"
 #include "plat/threads.h"
@@ -144,6 +145,17 @@ static void report(void) {
     cc__out_flush(&out);
 }
 
+void cc__driver_stuck(void) {
+    cc__dump_begin();
+    report();
+    cc__dump_end();
+    cc__ending_say();
+    if (!cc__get(&deadlock.abort)) return;
+    flush(stdout);
+    flush(stderr);
+    _exit(DEADLOCK_STATUS);
+}
+
 bool cc__driver_quiet(unsigned look) {
     uint64_t epoch = cc__idle_epoch();
     if (!nothing_can_wake() || cc__idle_epoch() != epoch) return false;
@@ -152,13 +164,6 @@ bool cc__driver_quiet(unsigned look) {
         return true;
     }
     if (deadlock.epoch != epoch) return false;
-    cc__dump_begin();
-    report();
-    cc__dump_end();
-    if (cc__get(&deadlock.abort)) {
-        flush(stdout);
-        flush(stderr);
-        _exit(DEADLOCK_STATUS);
-    }
+    cc__driver_stuck();
     return false;
 }

@@ -310,13 +310,13 @@ static const char *search(struct search *s, uintptr_t below) {
 /* A worker that only looked around spoils a search (LOST-2); the next one may succeed. They do so a few times after they
  * ran out of work, at growing intervals. */
 static CC_NOINLINE unsigned look(struct out *out, uint64_t patience, uintptr_t below) {
-    uint64_t until = cc__clock_now() + patience;
+    uint64_t until = cc__clock_real() + patience;
     const char *why = "a fiber or another thread runs";
     unsigned n = 0;
     for (bool again = true; again;) {
         uint64_t epoch = cc__idle_epoch();
         if (!cc__deadlock_quiet()) {
-            again = cc__clock_now() < until;
+            again = cc__clock_real() < until;
             if (again) cc__thread_nap(1000 * 1000);
             continue;
         }
@@ -328,7 +328,7 @@ static CC_NOINLINE unsigned look(struct out *out, uint64_t patience, uintptr_t b
         explicit_bzero(s, sizeof *s); /* or the next search would find addresses here */
         cc__mem_free(s);
         why = failed != NULL || undisturbed ? failed : "workers wake again and again";
-        again = failed == NULL && !undisturbed && cc__clock_now() < until;
+        again = failed == NULL && !undisturbed && cc__clock_real() < until;
     }
     if (why != NULL) cc__out(out, "fibers that can never go on are not looked for: %s\n", why);
     return n;

@@ -6,6 +6,7 @@
  * BAR-2  One that finds itself in line when its wait is over leaves, and does not count any more.
  */
 #include "lock/line.h"
+#include "sim/sim.h"
 
 #include <ccc/cc_sync.h>
 
@@ -37,6 +38,7 @@ int cc_barrier_wait_until(CCBarrier *barrier, CCDeadline deadline) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
     int rc = 0;
+    cc__sim_point();
     cc__lock_take(&b->lock);
     if (b->arrived + 1 == b->parties) {
         complete_locked(b, &wakes);

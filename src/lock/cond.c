@@ -15,6 +15,7 @@
  */
 #include "lock/hall.h"
 #include "lock/mutex.h"
+#include "sim/sim.h"
 
 #include <errno.h>
 
@@ -43,6 +44,7 @@ static bool signal_locked(struct hall *h, struct wakes *wakes) {
 static int signal(CCCond *c, bool all) {
     if (unlikely(c == NULL)) return EINVAL;
     struct hall *h = cc__hall_of(c);
+    cc__sim_point();
     /* COND-1, and the mutex orders the two: a waiter that this signal is for is in line. */
     if (cc__line_empty(&h->line)) return 0;
     struct wakes wakes;

@@ -6,6 +6,8 @@
  */
 #include "lock/event.h"
 
+#include "sim/sim.h"
+
 #include <errno.h>
 
 /* ---- for both ---- */
@@ -42,6 +44,7 @@ void cc__event_finish(struct hall *h, uint32_t done) {
         }
     }
     cc__line_flush(&wakes);
+    cc__sim_point();
 }
 
 /* ---- the event ---- */
@@ -57,12 +60,14 @@ int cc_event_set(CCEvent *e) {
 int cc_event_reset(CCEvent *e) {
     if (unlikely(e == NULL)) return EINVAL;
     uint32_t set = SET;
+    cc__sim_point();
     (void)cc__cas(&cc__hall_of(e)->word, &set, UNSET);
     return 0;
 }
 
 int cc_event_wait_try(CCEvent *e) {
     if (unlikely(e == NULL)) return EINVAL;
+    cc__sim_point();
     return cc__get_acquire(&cc__hall_of(e)->word) == SET ? 0 : EAGAIN; /* pairs with cc__event_finish */
 }
 

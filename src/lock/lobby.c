@@ -2,6 +2,7 @@
 #include "lock/lobby.h"
 
 #include "plat/membarrier.h"
+#include "sim/sim.h"
 #include "sync/barrier.h"
 
 struct lobby cc__lobby[1 << LOBBY_ROOMS_LOG2];
@@ -96,8 +97,16 @@ void cc__lobby_enter(struct lobby *lobby) {
 void cc__lobby_cool_slow(struct lobby *lobby) {
     cc__set(&lobby->quiet, 0);
     /* A worker runs, so the runtime has started and knows whether membarrier works; it will for ever. */
-    if (cc__worker() == NULL || !cc__barrier_asymmetric) return;
+    if (cc__worker() == NULL || !cc__barrier_asymmetric || cc__sim_on()) return;
     if (!cc__lock_try(&lobby->lock)) return;
     if (lobby->queues == NULL && lobby->heating == 0) cc__set(&lobby->cold, 1);
     cc__lock_release(&lobby->lock);
+}
+
+void cc__lobby_heat_all(void) {
+    for (size_t i = 0; i < array_len(cc__lobby); i++) {
+        if (!cc__get(&cc__lobby[i].cold)) continue;
+        cc__lobby_enter(&cc__lobby[i]);
+        cc__lock_release(&cc__lobby[i].lock);
+    }
 }

@@ -65,6 +65,9 @@ CC_INLINE void cc__lobby_cool(struct lobby *lobby) {
     if (unlikely(quiet >= LOBBY_QUIET)) cc__lobby_cool_slow(lobby);
 }
 
+/* No room stays cold: a simulation begins, whose points are on the way of hot ones. */
+void cc__lobby_heat_all(void);
+
 /* Under the room's lock. */
 void cc__lobby_push_locked(struct lobby *lobby, struct lobby_seat *seat, bool front);
 void cc__lobby_remove_locked(struct lobby *lobby, struct lobby_seat *seat);

@@ -24,6 +24,7 @@
 #include "lock/lobby.h"
 #include "plat/affinity.h"
 #include "plat/clock.h"
+#include "sim/sim.h"
 #include "wait/cancel.h"
 
 #include <errno.h>
@@ -111,6 +112,10 @@ static void pass_on(struct mutex *m, struct lobby *lobby) {
 
 static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
     struct lobby *lobby = cc__lobby_of(m);
+    if (cc__sim_on()) {
+        cc__sim_point_slow();
+        if (try_lock(m, 0)) return 0;
+    }
     cc__holder_again(&m->owner, "cc_mutex_lock: the mutex");
     if (spin(m, lobby, 0)) return 0;
     struct lobby_seat seat = {.key = m};
@@ -150,7 +155,7 @@ static CC_NOINLINE int lock_contended(struct mutex *m, uint64_t deadline, bool c
 }
 
 CC_INLINE int lock(struct mutex *m, uint64_t deadline, bool cancellable) {
-    uint32_t expected = 0;
+    uint32_t expected = cc__sim_zero();
     /* Pairs with the unlocks. */
     if (unlikely(!cc__cas(&m->word, &expected, LOCKED))) return lock_contended(m, deadline, cancellable);
     cc__holder_enter(&m->owner);
@@ -199,12 +204,15 @@ static void unlock_to_waiter(struct mutex *m, struct lobby *lobby) {
 
 static CC_NOINLINE int unlock_hot(struct mutex *m, struct lobby *lobby) {
     uint32_t held = LOCKED;
+    cc__sim_point(); /* others find it held */
     if (likely(cc__cas(&m->word, &held, 0))) { /* pairs with the next lock */
         cc__lobby_cool(lobby);
+        cc__sim_point();
         return 0;
     }
     if (unlikely(held == 0)) cc__holder_free("cc_mutex_unlock: the mutex");
     unlock_to_waiter(m, lobby);
+    cc__sim_point();
     return 0;
 }
 
@@ -223,6 +231,7 @@ int cc_mutex_lock_until(CCMutex *mutex, CCDeadline deadline) {
 int cc_mutex_lock_try(CCMutex *mutex) {
     if (unlikely(mutex == NULL)) return EINVAL;
     struct mutex *m = cc__mutex_of(mutex);
+    cc__sim_point();
     if (!try_lock(m, 0)) return EAGAIN;
     cc__holder_enter(&m->owner);
     return 0;

@@ -1,6 +1,7 @@
 /* once.c - done by whoever comes first; the others wait for it as for an event. */
 #include "lock/event.h"
 #include "lock/holder.h"
+#include "sim/sim.h"
 
 #include <errno.h>
 
@@ -30,6 +31,7 @@ static CC_NOINLINE int once_slow(struct once *once, void (*fn)(void *), void *ar
 int cc_once(CCOnce *object, void (*fn)(void *arg), void *arg) {
     if (unlikely(object == NULL || fn == NULL)) return EINVAL;
     struct once *once = (struct once *)(void *)object;
+    cc__sim_point();
     if (likely(cc__get_acquire(&once->hall.word) == DONE)) return 0; /* pairs with cc__event_finish */
     return once_slow(once, fn, arg);
 }

@@ -12,6 +12,7 @@
  */
 #include "lock/hall.h"
 #include "lock/holder.h"
+#include "sim/sim.h"
 
 #include <errno.h>
 
@@ -114,6 +115,7 @@ static CC_NOINLINE void leave_slow(struct hall *h, uint32_t mine) {
 static int read_lock(CCRWLock *rw, uint64_t deadline, bool wait) {
     if (unlikely(rw == NULL)) return EINVAL;
     struct hall *h = cc__hall_of(rw);
+    cc__sim_point();
     if (likely(try_enter(h, false))) return 0;
     if (!wait) return EAGAIN;
     cc__holder_again(&((struct rwlock *)(void *)rw)->owner, "cc_rwlock_read_lock: the lock");
@@ -123,6 +125,7 @@ static int read_lock(CCRWLock *rw, uint64_t deadline, bool wait) {
 static int write_lock(CCRWLock *lock, uint64_t deadline, bool wait) {
     if (unlikely(lock == NULL)) return EINVAL;
     struct rwlock *rw = (struct rwlock *)(void *)lock;
+    cc__sim_point();
     if (unlikely(!try_enter(&rw->hall, true))) {
         if (!wait) return EAGAIN;
         cc__holder_again(&rw->owner, "cc_rwlock_write_lock: the lock");
@@ -145,14 +148,21 @@ int cc_rwlock_read_lock_until(CCRWLock *rw, CCDeadline deadline) {
     return read_lock(rw, deadline.ns, true);
 }
 
-int cc_rwlock_read_unlock(CCRWLock *rw) {
+static int read_unlock(CCRWLock *rw) {
     if (unlikely(rw == NULL)) return EINVAL;
     struct hall *h = cc__hall_of(rw);
+    cc__sim_point();
     uint32_t word = cc__get(&h->word);
     if (unlikely((word & READERS) == 0)) cc__holder_free("cc_rwlock_read_unlock: the lock");
     if (likely(!(word & HALL_WAITERS) && cc__cas(&h->word, &word, word - READER))) return 0; /* pairs with a writer */
     leave_slow(h, READER);
     return 0;
+}
+
+int cc_rwlock_read_unlock(CCRWLock *rw) {
+    int rc = read_unlock(rw);
+    cc__sim_point();
+    return rc;
 }
 
 int cc_rwlock_write_lock(CCRWLock *rw) {
@@ -167,13 +177,20 @@ int cc_rwlock_write_lock_until(CCRWLock *rw, CCDeadline deadline) {
     return write_lock(rw, deadline.ns, true);
 }
 
-int cc_rwlock_write_unlock(CCRWLock *lock) {
+static int write_unlock(CCRWLock *lock) {
     if (unlikely(lock == NULL)) return EINVAL;
     struct rwlock *rw = (struct rwlock *)(void *)lock;
     uint32_t word = WRITER;
+    cc__sim_point();
     cc__holder_leave(&rw->owner, "cc_rwlock_write_unlock: the lock");
     if (likely(cc__cas(&rw->hall.word, &word, 0))) return 0; /* pairs with the next to enter */
     if (unlikely(!(word & WRITER))) cc__holder_free("cc_rwlock_write_unlock: the lock");
     leave_slow(&rw->hall, WRITER);
     return 0;
+}
+
+int cc_rwlock_write_unlock(CCRWLock *lock) {
+    int rc = write_unlock(lock);
+    cc__sim_point();
+    return rc;
 }

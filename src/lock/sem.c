@@ -7,6 +7,8 @@
  */
 #include "lock/hall.h"
 
+#include "sim/sim.h"
+
 #include <errno.h>
 
 static bool take(struct hall *h) {
@@ -41,12 +43,14 @@ static CC_NOINLINE int acquire_slow(struct hall *h, uint64_t deadline) {
 
 int cc_sem_acquire_try(CCSem *s) {
     if (unlikely(s == NULL)) return EINVAL;
+    cc__sim_point();
     return take(cc__hall_of(s)) ? 0 : EAGAIN;
 }
 
 int cc_sem_acquire_until(CCSem *s, CCDeadline deadline) {
     if (unlikely(s == NULL)) return EINVAL;
     struct hall *h = cc__hall_of(s);
+    cc__sim_point();
     return likely(take(h)) ? 0 : acquire_slow(h, deadline.ns);
 }
 
@@ -83,5 +87,6 @@ int cc_sem_release(CCSem *s, uint32_t n) {
         }
     }
     cc__line_flush(&wakes);
+    cc__sim_point();
     return rc;
 }

@@ -8,6 +8,7 @@
 #include "lock/hall.h"
 
 #include "base/fatal.h"
+#include "sim/sim.h"
 
 #include <errno.h>
 
@@ -35,6 +36,7 @@ static CC_NOINLINE void add_locked(struct hall *h, int32_t n) {
 int cc_wait_group_add(CCWaitGroup *wg, int32_t n) {
     if (unlikely(wg == NULL)) return EINVAL;
     struct hall *h = cc__hall_of(wg);
+    cc__sim_point();
     uint32_t count = cc__get(&h->word);
     for (;;) {
         uint32_t after = sum(count, n);
@@ -54,6 +56,7 @@ static int wait(CCWaitGroup *wg, uint64_t deadline, bool may_wait) {
     struct hall *h = cc__hall_of(wg);
     struct seat seat;
     int rc = 0;
+    cc__sim_point();
     cc__lock_take(&h->lock);
     if (cc__get_acquire(&h->word) != 0) { /* pairs with those who counted down */
         rc = may_wait ? cc__line_wait_locked(&h->line, &h->lock, &seat, deadline, (struct wait_what){PARK_GROUP, h})

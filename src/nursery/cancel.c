@@ -2,6 +2,7 @@
 #include "base/fatal.h"
 #include "nursery/scope.h"
 #include "plat/clock.h"
+#include "sim/sim.h"
 
 #include <errno.h>
 
@@ -15,7 +16,7 @@ static void look_at_the_clock(struct scope *s) {
     for (; s != NULL; s = s->parent) {
         uint64_t deadline = cc__get(&s->deadline);
         if (deadline == UINT64_MAX) continue;
-        if (now == 0) now = cc__clock_now();
+        if (now == 0) now = cc__clock_look();
         if (now >= deadline) cc__scope_expire(s, now);
     }
 }
@@ -23,6 +24,7 @@ static void look_at_the_clock(struct scope *s) {
 bool cc_cancelled(void) {
     struct fiber *self = current();
     if (self == NULL) return false;
+    cc__sim_point(); /* a loop that asks has to end in a simulation too, where nobody runs beside it */
     uintptr_t word = cc__get_acquire(&self->scope); /* pairs with the mark */
     if (word == 0) return false;
     if ((word & (CANCEL_BITS & ~CANCEL_REPORTED)) == 0) {

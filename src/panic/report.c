@@ -1,6 +1,7 @@
 /* report.c - who panicked, from where; saying so; and remembering the last ones. */
 #include "base/fatal.h"
 #include "panic/panic.h"
+#include "plat/ending.h"
 #include "plat/error.h"
 #include "plat/symbol.h"
 #include "plat/thread.h"
@@ -89,6 +90,7 @@ static struct {
 void cc__report_unstopped(const CCPanic *info) {
     if (cc__get(&aborts)) cc__report_fatal(info, "nobody stops it (CC_PANIC_ABORT)");
     cc_panic_print(info);
+    cc__ending_say();
     cc__lock_take(&kept.lock);
     kept.panics[kept.next++ % CC_PANICS_KEPT] = *info;
     cc__lock_release(&kept.lock);

@@ -127,12 +127,12 @@ static bool send_signal(int tid, uint32_t word) {
 
 /* True: the request is DONE. False: it was taken back, or whoever has taken it does not go on. */
 static bool wait_for_answer(uint32_t asked) {
-    uint64_t until = cc__clock_now() + PATIENCE_NS;
+    uint64_t until = cc__clock_real() + PATIENCE_NS;
     uint32_t done = asked - ASKED + DONE;
     for (bool last = false;;) {
         uint32_t word = request.word;
         if (word == done) return true;
-        if (cc__clock_now() < until) {
+        if (cc__clock_real() < until) {
             cc__futex_wait(&request.word, word, until);
             continue;
         }

@@ -10,13 +10,13 @@ struct trace cc__trace;
 
 static struct {
     struct lock lock;
-    uint32_t environment, program;
+    uint32_t environment, program, simulation;
 } wanted;
 
 /* seq_cst: who changes the categories looks next whether the runtime runs, and the other way round (sched/watch.c). */
 static void apply_locked(void) {
     if (cc__get(&cc__trace.since) == 0) cc__set(&cc__trace.since, cc__clock_now());
-    cc__set_seq(&cc__trace.on, wanted.environment | wanted.program);
+    cc__set_seq(&cc__trace.on, wanted.environment | wanted.program | wanted.simulation);
 }
 
 void cc__trace_set(uint32_t categories) {
@@ -29,6 +29,13 @@ void cc__trace_set(uint32_t categories) {
 void cc__trace_add(uint32_t categories) {
     cc__lock_take(&wanted.lock);
     wanted.program |= categories;
+    apply_locked();
+    cc__lock_release(&wanted.lock);
+}
+
+void cc__trace_simulated(bool on) {
+    cc__lock_take(&wanted.lock);
+    wanted.simulation = on ? TRACE_SIM : 0;
     apply_locked();
     cc__lock_release(&wanted.lock);
 }

@@ -33,6 +33,7 @@ enum {
     TRACE_ALL = (1 << 13) - 1,
     /* No categories, and asked for by the environment only. */
     TRACE_SPEC = 1 << 16,       /* CC_V3_SPEC_ASSERT: fiber/spec.h */
+    TRACE_SIM = 1 << 18,        /* a simulation: channels and selects take their cold form, where its points are */
     TRACE_INBOX_DUMP = 1 << 17, /* CC_DEBUG_INBOX_DUMP: a dump shows the inboxes */
 };
 
@@ -49,6 +50,8 @@ CC_INLINE bool cc__trace_on(uint32_t categories) {
 /* What the environment wants, in place of what it wanted before; and what the program wants besides. */
 void cc__trace_set(uint32_t categories);
 void cc__trace_add(uint32_t categories);
+/* A simulation begins, or is over. */
+void cc__trace_simulated(bool on);
 /* All categories off, whoever wanted them. */
 void cc__trace_clear(void);
 

@@ -3,12 +3,15 @@
 
 #include "base/fatal.h"
 #include "diag/diag.h"
+#include "lock/lobby.h"
 #include "plat/cpus.h"
 #include "probe/trace.h"
+#include "sim/sim.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,9 +111,45 @@ static uint32_t trace(bool say) {
     return on;
 }
 
-/* Channels live without the runtime: what is traced is known before it starts. Bad values are named when it
- * does. */
-__attribute__((constructor)) static void trace_from_the_beginning(void) {
+/* ---- simulation ---- */
+
+static uint64_t sim_seed(bool say) {
+    const char *text = getenv("CC_SIM_SEED");
+    unsigned long long seed;
+    if (text == NULL || text[0] == '\0') return 0;
+    if (parse(text, false, &seed) && seed != 0) return seed;
+    if (say)
+        cc__warn("ignoring CC_SIM_SEED=%.64s: it must be a whole number from 1 to %llu; nothing is simulated", text,
+                 (unsigned long long)UINT64_MAX);
+    return 0;
+}
+
+void cc__config_simulate(uint64_t seed, bool once) {
+    static char line[512];
+#ifdef __GLIBC__
+    const char *program = program_invocation_name;
+#else
+    const char *program = "the same program";
+#endif
+    if (seed == 0) {
+        cc__sim_set(0, NULL);
+        return;
+    }
+    if (once)
+        snprintf(line, sizeof line, "ccc: this was a simulation with seed %llu: cc_sim_run with that seed replays it\n",
+                 (unsigned long long)seed);
+    else
+        snprintf(line, sizeof line, "ccc: this was a simulation: CC_SIM_SEED=%llu %.400s replays it\n",
+                 (unsigned long long)seed, program);
+    cc__sim_set(seed, line);
+    cc__lobby_heat_all();
+}
+
+/* Deadlines and channels are made without the runtime: the clock, and what is traced, are known before it starts. Bad
+ * values are named when it does. */
+__attribute__((constructor)) static void from_the_beginning(void) {
+    uint64_t seed = sim_seed(false);
+    if (seed != 0) cc__config_simulate(seed, false);
     uint32_t on = trace(false);
     if (on == 0) return;
     cc__trace_set(on);
@@ -155,12 +194,16 @@ static unsigned default_workers(void) {
 static void read_workers(const CCRuntimeConfig *c, struct config *config) {
     unsigned workers = (unsigned)number("CC_WORKERS", false, 1, CC_WORKERS_MAX);
     unsigned max = (unsigned)number("CC_MAX_WORKERS", false, 1, CC_WORKERS_MAX);
+    bool set = workers > 1 || max > 1;
     workers = c->workers != 0 ? c->workers : workers != 0 ? workers : default_workers();
     if (c->max_workers != 0 && workers > c->max_workers) workers = c->max_workers;
     max = c->max_workers != 0 ? c->max_workers : max != 0 ? max : 2 * workers;
     if (max < workers) max = workers;
     config->workers = workers;
     config->max_workers = max < CC_WORKERS_MAX ? max : CC_WORKERS_MAX;
+    if (config->sim_seed == 0) return;
+    if (set) cc__warn("a simulation has one worker: CC_WORKERS and CC_MAX_WORKERS do not count");
+    config->workers = config->max_workers = 1;
 }
 
 int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
@@ -168,6 +211,7 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     CCRuntimeConfig c = from != NULL ? *from : (CCRuntimeConfig){0};
     if (!in_range(&c)) return EINVAL;
     size_t stack_size = (size_t)number("CC_STACK_SIZE", true, CC_STACK_SIZE_MIN, CC_STACK_SIZE_MAX);
+    config->sim_seed = cc__sim_seed() != 0 ? cc__sim_seed() : sim_seed(true);
     read_workers(&c, config);
     config->stack_size = c.stack_size != 0 ? c.stack_size : stack_size != 0 ? stack_size : CC_FIBER_STACK_SIZE;
     config->queue_slots = c.queue_slots != 0 ? c.queue_slots : CC_FIBER_QUEUE_INITIAL;

@@ -19,10 +19,15 @@ struct config {
     bool leak_report;
     bool debug_locks;
     int dump_signal;   /* 0: none */
+    uint64_t sim_seed; /* 0: nothing is simulated */
 };
 
 /* 0, or EINVAL: the caller's values are out of range. Bad values in the environment are named on stderr and
  * ignored. */
 int cc__config_read(const CCRuntimeConfig *from, struct config *config);
+
+/* Simulates what follows: the clock first, since deadlines are made before the runtime starts. By the environment's wish,
+ * or, once == true, for one start of the runtime; 0: what the environment wants. */
+void cc__config_simulate(uint64_t seed, bool once);
 
 #endif

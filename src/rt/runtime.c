@@ -27,9 +27,11 @@
 #include "rt/config.h"
 #include "sched/driver.h"
 #include "sched/sysmon.h"
+#include "sim/sim.h"
 #include "task/task.h"
 #include "wait/guest.h"
 
+#include <ccc/cc_sim.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -83,6 +85,8 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     int rc = cc__config_read(wanted, &config);
     if (rc != 0) return rc;
     pthread_once(&rt.once, first_time);
+    if (config.sim_seed != 0 && cc__sim_seed() == 0) cc__config_simulate(config.sim_seed, false); /* it was set since */
+    if (config.sim_seed != 0 && !cc__sim_open()) return ENOMEM;
     rt.config = config;
     cc__trace_set(config.trace);
     cc__vm_init();
@@ -94,13 +98,16 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     cc__diag_deadlock_aborts(config.deadlock_abort);
     if (config.debug_locks) cc__diag_watch_locks();
     cc__fault_install(cc__diag_overflow);
-    rc = cc__sched_start(config.workers, config.max_workers, config.queue_slots);
+    rc = cc__sched_start(config.workers, config.max_workers, config.queue_slots, config.sim_seed != 0);
     if (rc != 0) {
+        if (config.sim_seed != 0) cc__sim_close();
         cc__fault_remove();
         cc__stack_destroy();
         cc__pool_destroy();
         return rc;
     }
+    if (config.verbose && config.sim_seed != 0)
+        cc__warn("simulated with seed %llu", (unsigned long long)config.sim_seed);
     if (config.verbose)
         cc__warn("%u workers, up to %u, %zu KiB stacks, guards by %s, %s barriers", config.workers, config.max_workers,
                  cc__stack_default() / 1024, cc__vm_guard_is_free() ? "advice" : "mprotect",
@@ -235,6 +242,7 @@ static int shutdown_locked(uint64_t timeout_ms) {
     cc__diag_timing();
     cc__diag_dump_off();
     cc__sched_stop();
+    if (rt.config.sim_seed != 0) cc__sim_close();
     cc__sample_remove();
     cc__hosted_trim();
     cc__fault_remove();
@@ -261,6 +269,39 @@ int cc_run(CCTaskFn fn, void *arg, void **result) {
     if (rc == 0 && (rc = cc_task_join(&task, result)) != 0)
         (void)cc_task_detach(&task); /* {0} if the join used it up */
     return rc;
+}
+
+/* ---- cc_sim.h ---- */
+
+enum { SIM_GRACE_MS = 1000 };
+
+static int start_simulated(uint64_t seed, uint64_t before) {
+    pthread_mutex_lock(&rt.change);
+    int rc = EALREADY;
+    if (cc__get(&rt.state) != RT_RUNNING) {
+        cc__config_simulate(seed, true);
+        rc = start_locked(NULL);
+        if (rc != 0) cc__config_simulate(before, false);
+    }
+    pthread_mutex_unlock(&rt.change);
+    return rc;
+}
+
+int cc_sim_run(uint64_t seed, CCTaskFn fn, void *arg, void **result) {
+    if (seed == 0 || fn == NULL) return EINVAL;
+    if (cc_in_fiber()) return EDEADLK;
+    if (cc__get(&rt.state) == RT_FORKED) refuse_after_fork();
+    uint64_t before = cc__sim_seed(); /* the environment's */
+    int rc = start_simulated(seed, before);
+    if (rc != 0) return rc;
+    rc = cc_run(fn, arg, result);
+    int ended = cc_runtime_shutdown(SIM_GRACE_MS);
+    if (ended == 0) cc__config_simulate(before, false);
+    return rc != 0 ? rc : ended;
+}
+
+uint64_t cc_sim_seed(void) {
+    return cc__sim_seed();
 }
 
 unsigned cc_worker_count(void) {

@@ -17,6 +17,9 @@ uint64_t cc__driver_timers_next(unsigned index);
  * thread. */
 uint32_t cc__driver_timers_fire(unsigned index, uint64_t now, struct link *list);
 
+/* The same, without those whose wait is over. */
+uint64_t cc__driver_timers_settle(unsigned index);
+
 /* task/: the fiber has ended (or could not start: status), nobody runs on its stack. Completion is the last
  * touch. */
 void cc__driver_task_ended(struct worker *w, struct fiber *f);
@@ -57,6 +60,20 @@ void cc__driver_hold(void);
 
 /* rt/: a fiber goes on in a child process after fork, where there is no worker any more: says so and aborts. */
 CC_NORETURN void cc__driver_orphaned(void);
+
+/* sim/: while cc__sched.simulated, chooses in place of cc__next: NULL when the runtime stops. */
+struct fiber *cc__driver_sim_next(struct worker *w);
+/* sim/: something was made ready, or looked at: others may come first. Any context; may switch. */
+void cc__driver_sim_point(void);
+/* sim/: the calling OS thread lets others come first; waits, as cc__futex_wait does; gives its turn away for good, because
+ * the workers are to leave. */
+void cc__driver_sim_yield(void);
+void cc__driver_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until);
+void cc__driver_sim_stop(void);
+
+/* diag/: in a simulation nobody is ready and no deadline is left: says so and, unless CC_DEADLOCK_ABORT=0, ends the
+ * program. */
+void cc__driver_stuck(void);
 
 /* diag/: a worker has been in one turn of one fiber for `ns`. Once for each such turn; on the sysmon thread. */
 void cc__driver_stalled(struct worker *w, uint64_t ns);

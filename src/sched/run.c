@@ -219,8 +219,11 @@ static bool take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
 bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f, uint32_t generation) {
     struct worker *w = *at;
     struct fiber_cold cold;
-    if (unlikely(!cc__next_turn(w) || !may_lend(self, __builtin_frame_address(0)) || !take_fresh(w, f, generation)))
+    if (unlikely(!cc__next_turn(w))) {
+        if (cc__sched.simulated) cc__driver_sim_point();
         return false;
+    }
+    if (unlikely(!may_lend(self, __builtin_frame_address(0)) || !take_fresh(w, f, generation))) return false;
     struct stack *stack = cc__get(&self->stack);
     struct fiber_cold *own = cc__get(&stack->cold);
     cc__state_run(f, w->core.owner);
@@ -261,7 +264,7 @@ static void after_yield_native(struct worker *w, void *arg) {
     after_yield(w, arg);
 }
 
-static void yield_fiber(struct worker *w, struct fiber *self) {
+void cc__sched_yield(struct worker *w, struct fiber *self) {
     struct runq *q = &w->runq;
     cc__held_check_park();
     if (unlikely(!cc__next_turn(w))) {
@@ -292,8 +295,10 @@ static void yield_fiber(struct worker *w, struct fiber *self) {
 void cc_yield(void) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
-    if (self == NULL)
-        cc__thread_yield();
+    if (self != NULL)
+        cc__sched_yield(w, self);
+    else if (unlikely(cc__sched.simulated))
+        cc__driver_sim_yield();
     else
-        yield_fiber(w, self);
+        cc__thread_yield();
 }

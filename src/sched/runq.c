@@ -3,6 +3,7 @@
 
 #include "fiber/spec.h"
 
+#include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/inject.h"
 
@@ -85,6 +86,10 @@ static void share(struct worker *w, uint32_t n) {
 }
 
 void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
+    if (cc__sched.simulated) {
+        cc__driver_sim_point();
+        return;
+    }
     uint32_t count = cc__get(&w->runq.count);
     if (count == 0) return;
     if (want_hungry(want) != 0) {

@@ -117,6 +117,7 @@ struct sched {
     _Atomic unsigned count; /* those that ever had a thread are the first `count`; only grows (ELASTIC-1) */
     unsigned base, max;     /* workers that stay, and that there may be */
     unsigned searchers_max;
+    bool simulated; /* sim/ chooses who runs, and everybody else waits */
     _Alignas(CC_LINE) _Atomic uint64_t want;
     _Atomic uint32_t skip;      /* grows while waking sleepers does not pay (idle.c) */
     _Atomic uint32_t stop;      /* workers leave when they find nothing */
@@ -192,6 +193,9 @@ void cc__sched_ready_all(struct link *list, uint32_t n);
  * again, with the worker that it then is on. The caller counts the park: it knows the reason. */
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg);
 
+/* Puts the running fiber behind the others that are ready on its worker. */
+void cc__sched_yield(struct worker *w, struct fiber *self);
+
 /* If `f` (of that generation) has not started and waits in the calling worker's own queue, runs it to its end
  * on the running fiber's stack, stores its outcome and the worker that all are on then. False: it is elsewhere,
  * or has special needs, or it is time to look at others. */
@@ -228,7 +232,7 @@ struct worker *cc__sched_park_inside(struct worker *w, struct fiber *self, after
 /* --- for rt --- */
 
 /* workers: those that stay; max: with those that come and go. 0, ENOMEM, or an error of pthread_create. */
-int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots);
+int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool simulated);
 /* All tasks have ended. */
 void cc__sched_stop(void);
 /* The categories of probe/trace.h have changed, or the runtime has just started to run. */

@@ -23,6 +23,7 @@ static void send(struct fiber *f, struct worker *to) {
         cc__inbox_push(to, f);
     /* It may be busy while another one sleeps: that one finds the inbox. */
     if (!cc__idle_notify_worker(to)) cc__idle_notify(NULL);
+    if (cc__sched.simulated) cc__driver_sim_point();
 }
 
 void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {

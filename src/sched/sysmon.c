@@ -181,6 +181,7 @@ static uint64_t look_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
 
 /* Returns when to look next. */
 static uint64_t look(struct state *s, uint64_t now) {
+    if (cc__sched.simulated) return UINT64_MAX; /* it only answers */
     watch_all(s->watch, now);
     bool somebody_sleeps = want_idle(cc__get_seq(&cc__sched.want)) != 0;
     if (cc__get_seq(&cc__sysmon.mode) == SYSMON_FAST) return look_fast(s, now, somebody_sleeps);

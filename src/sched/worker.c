@@ -108,7 +108,7 @@ void *cc__worker_main(void *arg) {
     cc__fault_stack_set(w->signal_stack, cc__fault_stack_size());
     cc__san_native(&w->core.san);
     cc__context_native(&w->core.native);
-    for (struct fiber *f; (f = cc__next(w)) != NULL;) {
+    for (struct fiber *f; (f = likely(!cc__sched.simulated) ? cc__next(w) : cc__driver_sim_next(w)) != NULL;) {
         /* A fiber that is started from here has nobody to clean up after. */
         cc__set(&w->core.after, nothing);
         run(w, f);
@@ -156,11 +156,12 @@ static void release_all(void) {
 static void stop_workers(void) {
     cc__set_seq(&cc__sched.stop, true);
     cc__idle_notify_all();
+    if (cc__sched.simulated) cc__driver_sim_stop();
     cc__elastic_join_all();
     release_all();
 }
 
-int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots) {
+int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool simulated) {
     memset(&cc__sched, 0, sizeof cc__sched);
     starts++;
     cc__barrier_init();
@@ -168,6 +169,8 @@ int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots) {
     cc__sched.base = workers;
     cc__sched.max = max;
     cc__sched.searchers_max = workers > 3 ? workers / 2 : 1;
+    cc__sched.simulated = simulated;
+    if (simulated) cc__set(&cc__sched.want, WANT_HUNGRY); /* for ever: whoever makes a fiber ready comes to its point */
     cc__sched.idle.keeper_until = UINT64_MAX;
     cc__list_init(&cc__sched.idle.list);
     cc__list_init(&cc__sched.overflow.list);
@@ -225,7 +228,10 @@ bool cc__sched_drain(uint64_t until) {
         uint32_t seen = cc__get_seq(&cc__sched.drained);
         done = cc__sched_active() == 0;
         if (done || cc__clock_now() >= until) break;
-        cc__futex_wait(&cc__sched.drained, seen, until);
+        if (cc__sched.simulated)
+            cc__driver_sim_wait(&cc__sched.drained, seen, until);
+        else
+            cc__futex_wait(&cc__sched.drained, seen, until);
     }
     cc__set_seq(&cc__sched.draining, false);
     return done;

@@ -21,6 +21,7 @@
 #include "plat/thread.h"
 #include "probe/trace.h"
 #include "sched/driver.h"
+#include "sim/sim.h"
 #include "wait/arm.h"
 #include "wait/cancel.h"
 
@@ -41,7 +42,7 @@ struct select {
  * detector, and never inlined, because a fiber changes threads. */
 static CC_NOINLINE CC_NO_TSAN uint32_t draw(uint32_t n) {
     static _Thread_local uint64_t state;
-    if (state == 0) state = (cc__clock_now() ^ (uintptr_t)&state) | 1;
+    if (state == 0) state = cc__sim_entropy(cc__clock_now() ^ (uintptr_t)&state);
     return (uint32_t)((cc__rng_next(&state) >> 32) * n >> 32);
 }
 
@@ -326,12 +327,14 @@ static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t dea
 static CC_NOINLINE CC_COLD int select_traced(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
                                              size_t *chosen) {
     static const char *const kinds[] = {"none", "send", "recv", "join", "at", "cancel"};
+    cc__sim_point();
     uint64_t start = cc__clock_now();
     int rc = select_one(cases, n, order, deadline, wait, chosen);
     if (cc__trace_on(TRACE_TIMING)) {
         struct worker *w = cc__worker();
         cc__timing_add(TIMED_SELECT, w != NULL ? w->core.owner : 0, cc__clock_now() - start);
     }
+    cc__sim_point();
     if (!cc__trace_on(TRACE_CHAN_VERBOSE)) return rc;
     if (rc == 0)
         cc__trace_line("select of %zu: case %zu, %s, error %d", n, *chosen, kinds[cases[*chosen].kind],
@@ -342,7 +345,8 @@ static CC_NOINLINE CC_COLD int select_traced(CCCase *cases, size_t n, CCSelectOr
 }
 
 CC_INLINE int select_any(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
-    if (cc__trace_on(TRACE_CHAN_VERBOSE | TRACE_TIMING)) return select_traced(cases, n, order, deadline, wait, chosen);
+    if (cc__trace_on(TRACE_CHAN_VERBOSE | TRACE_TIMING | TRACE_SIM))
+        return select_traced(cases, n, order, deadline, wait, chosen);
     return select_one(cases, n, order, deadline, wait, chosen);
 }
 

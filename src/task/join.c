@@ -15,6 +15,7 @@
 
 #include "base/fatal.h"
 #include "probe/trace.h"
+#include "sim/sim.h"
 
 #include <errno.h>
 
@@ -182,10 +183,12 @@ int cc_task_join(CCTask *task, void **result) {
 }
 
 int cc_task_join_try(CCTask *task, void **result) {
+    cc__sim_point();
     return join(task, result, 0, false);
 }
 
 int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline) {
+    cc__sim_point();
     return join(task, result, deadline.ns, true);
 }
 

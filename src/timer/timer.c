@@ -154,6 +154,20 @@ uint64_t cc__driver_timers_next(unsigned index) {
     return cc__get_seq(&heaps[index].next);
 }
 
+uint64_t cc__driver_timers_settle(unsigned index) {
+    struct heap *h = &heaps[index];
+    cc__lock_take(&h->lock);
+    uint32_t count = cc__get(&h->count);
+    while (count > 0 && is_stale(&h->entries[0])) {
+        count--;
+        if (count > 0) sift_down(h, 0, count, h->entries[count]);
+    }
+    cc__set(&h->count, count);
+    set_next_locked(h, count);
+    cc__lock_release(&h->lock);
+    return cc__driver_timers_next(index);
+}
+
 uint32_t cc__driver_timers_fire(unsigned index, uint64_t now, struct link *list) {
     struct heap *h = &heaps[index];
     uint32_t fired = 0;

@@ -7,11 +7,11 @@
 #include <errno.h>
 
 uint64_t cc_now_ns(void) {
-    return cc__clock_now();
+    return cc__clock_look();
 }
 
 CCDeadline cc_after_ns(uint64_t ns) {
-    uint64_t now = cc__clock_now();
+    uint64_t now = cc__clock_look();
     CCDeadline deadline = {ns < UINT64_MAX - now ? now + ns : UINT64_MAX};
     return deadline;
 }
@@ -21,7 +21,7 @@ CCDeadline cc_after_ms(uint64_t ms) {
 }
 
 int cc_sleep_until(CCDeadline deadline) {
-    if (cc__clock_now() >= deadline.ns) return 0;
+    if (cc__clock_look() >= deadline.ns) return 0;
     struct waiter waiter;
     int rc = cc__waiter_init(&waiter, cc__worker(), deadline.ns);
     if (rc != 0) return rc;

@@ -1,0 +1,149 @@
+/* next.c - who runs next in a simulation, and what time it is then.
+ *
+ * Everybody who is ready is in one array, out of which one is drawn: evenly, or by ranks, which are random and stay for a
+ * while, so that some run and run and others fall behind. The time goes on a little with every turn, and now and then by
+ * more, as if the machine had been busy elsewhere; when nobody is ready it goes on to the next deadline.
+ */
+#include "sim/sim.h"
+
+#include "base/fatal.h"
+#include "base/mem.h"
+#include "plat/clock.h"
+#include "plat/ending.h"
+#include "sched/idle.h"
+#include "sched/inbox.h"
+#include "sched/inject.h"
+#include "sched/next.h"
+
+#include <string.h>
+
+enum {
+    TURN_NS = 500,
+    PAUSES = 1024, /* once in so many turns the time goes on by up to PAUSE_NS: about a microsecond a turn */
+    PAUSE_NS = 2 * 1000 * 1000,
+    RANKED_MAX = 64, /* looking at everybody's rank takes its time */
+    ROOM_MIN = 64,
+};
+
+static struct {
+    struct fiber **fibers;
+    uint32_t count, room;
+} ready;
+
+bool cc__sim_open(void) {
+    ready.fibers = cc__mem_alloc(ROOM_MIN * sizeof(struct fiber *));
+    if (ready.fibers == NULL) return false;
+    ready.room = ROOM_MIN;
+    ready.count = 0;
+    cc__sim_reseed();
+    cc__set(&cc__sim.turn, TURN_GUEST);
+    cc__sim.open = true;
+    return true;
+}
+
+void cc__sim_close(void) {
+    cc__sim.open = false;
+    cc__mem_free(ready.fibers);
+    ready.fibers = NULL;
+}
+
+/* ---- who is ready ---- */
+
+static bool grow(void) {
+    struct fiber **more = cc__mem_alloc(2 * ready.room * sizeof(struct fiber *));
+    if (more == NULL) return false;
+    memcpy(more, ready.fibers, ready.count * sizeof(struct fiber *));
+    cc__mem_free(ready.fibers);
+    ready.fibers = more;
+    ready.room *= 2;
+    return true;
+}
+
+/* From wherever fibers are put that were started or woken. Those for whom there is no memory wait where they are. */
+static void gather(struct worker *w) {
+    struct link list;
+    cc__list_init(&list);
+    cc__bias_enter(&w->runq.bias);
+    uint32_t n = cc__runq_take_oldest(&w->runq, UINT32_MAX, true, &list);
+    cc__bias_leave(&w->runq.bias);
+    n += cc__inbox_take(w, &list);
+    n += cc__inject_take(UINT32_MAX, &list);
+    uint32_t fired = cc__driver_timers_fire(w->core.owner - 1, cc__clock_now(), &list);
+    cc__count_n(w, timers, fired);
+    n += fired;
+    for (; n > 0 && (ready.count < ready.room || grow()); n--)
+        ready.fibers[ready.count++] = cc__fiber_of(cc__list_pop_front(&list));
+    if (n > 0) cc__runq_append(w, &list, n);
+}
+
+static bool guest_ready(void) {
+    const struct sim_guest *g = &cc__sim.guest;
+    return !g->waits || cc__get_acquire(g->word) != g->seen || cc__clock_now() >= g->until; /* pairs with its waker */
+}
+
+/* ---- the draw ---- */
+
+/* Of those who are ready, and the guest, who is the last. */
+static uint64_t rank(uint32_t i) {
+    uint64_t x = (i < ready.count ? cc__pool_id(ready.fibers[i]) : 0) + cc__sim.ranks * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    return (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93) ^ cc__sim.seed;
+}
+
+static uint32_t draw(uint32_t n) {
+    if (cc__sim.shuffle == 0 || n > RANKED_MAX) return cc__sim_draw(n);
+    if (cc__sim_draw(cc__sim.shuffle) == 0) cc__sim.ranks++;
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (rank(i) > rank(best)) best = i;
+    return best;
+}
+
+static void pass_time(struct worker *w) {
+    cc__clock_pass(TURN_NS);
+    if (cc__sim_draw(PAUSES) == 0) cc__clock_pass(cc__sim_draw(PAUSE_NS));
+    cc__diary_write(&w->diary, cc__get(&w->core.rounds), cc__clock_now());
+}
+
+/* Nobody is ready. False: the runtime stops. */
+static bool await_deadline(struct worker *w) {
+    if (cc__get(&cc__sched.stop)) return false;
+    if (cc__sched_active() == 0) {
+        cc__idle_say_drained();
+        if (guest_ready()) return true;
+    }
+    uint64_t next = cc__driver_timers_settle(w->core.owner - 1);
+    if (cc__sim.guest.until < next) next = cc__sim.guest.until;
+    if (next != UINT64_MAX) {
+        cc__clock_pass_to(next);
+        return true;
+    }
+    cc__driver_stuck();
+    cc__sim_let_guest(true); /* for ever: nobody gives the turn */
+    return true;
+}
+
+struct fiber *cc__driver_sim_next(struct worker *w) {
+    static const struct sim_guest runs = {.waits = false};
+    if (w->polled_at != 0) { /* the first time */
+        w->polled_at = 0;
+        cc__sim_let_guest(true);
+    }
+    for (;;) {
+        gather(w);
+        uint32_t n = ready.count + guest_ready();
+        if (n == 0) {
+            if (!await_deadline(w)) return NULL;
+            continue;
+        }
+        pass_time(w);
+        uint32_t drawn = draw(n);
+        if (drawn < ready.count) {
+            struct fiber *f = ready.fibers[drawn];
+            ready.fibers[drawn] = ready.fibers[--ready.count];
+            return f;
+        }
+        cc__sim.guest = runs;
+        cc__sim_let_guest(false);
+    }
+}

@@ -1,0 +1,152 @@
+/* sim.c - what is simulated and with which seed; the points; and who runs, the guest or the worker. */
+#include "sim/sim.h"
+
+#include "base/fatal.h"
+#include "base/rng.h"
+#include "plat/clock.h"
+#include "plat/ending.h"
+#include "plat/error.h"
+#include "plat/thread.h"
+#include "probe/trace.h"
+
+struct sim_look cc__sim_look;
+struct sim cc__sim;
+
+enum { POINT_NS = 100 };
+
+#define SIM_EPOCH (UINT64_C(1000000) * 1000000000) /* a million seconds: what lies hours back is still a time */
+#define NEVER_FREE UINT32_C(0x5349)                 /* no word of a lock */
+
+/* ---- random numbers ---- */
+
+/* Neighbouring seeds begin far apart. */
+static uint64_t mix(uint64_t x) {
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* By fibers, the worker and the guest, of which one runs: hidden from the race detector. */
+CC_NOINLINE CC_NO_TSAN uint32_t cc__sim_draw(uint32_t n) {
+    return (uint32_t)((cc__rng_next(&cc__sim.random) >> 32) * n >> 32);
+}
+
+CC_NO_TSAN uint64_t cc__sim_entropy(uint64_t otherwise) {
+    return (cc__sim_on() ? cc__rng_next(&cc__sim.random) : otherwise) | 1;
+}
+
+/* No way to choose finds every bug soon: some need many switches, some need few in the right places, some need one fiber
+ * to fall far behind. So the seed decides that too. */
+void cc__sim_reseed(void) {
+    static const uint16_t often[] = {2, 4, 16, 64};
+    cc__sim.random = mix(cc__sim.seed + mix(cc__sim.starts++)) | 1;
+    cc__sim.often = often[cc__sim_draw(array_len(often))];
+    cc__sim.shuffle = cc__sim_draw(2) == 0 ? 0 : 8u << cc__sim_draw(4);
+    cc__sim.ranks = 0;
+}
+
+/* ---- on and off ---- */
+
+void cc__sim_set(uint64_t seed, const char *line) {
+    cc__sim.seed = seed;
+    cc__sim.starts = 0;
+    cc__sim.thread = 0;
+    cc__sim_reseed();
+    cc__clock_simulate(seed != 0 ? SIM_EPOCH : 0);
+    cc__trace_simulated(seed != 0);
+    cc__ending_watch(line);
+    cc__set(&cc__sim_look.zero, seed != 0 ? NEVER_FREE : 0);
+    cc__set_seq(&cc__sim_look.on, seed != 0);
+}
+
+uint64_t cc__sim_seed(void) {
+    return cc__sim_on() ? cc__sim.seed : 0;
+}
+
+/* ---- the guest and the worker ---- */
+
+static void await_turn(enum sim_turn mine) {
+    uint32_t turn;
+    while ((turn = cc__get_acquire(&cc__sim.turn)) != mine) /* pairs with give_turn */
+        cc__futex_wait(&cc__sim.turn, turn, CC_FUTEX_FOREVER);
+}
+
+static void give_turn(enum sim_turn to) {
+    cc__set_release(&cc__sim.turn, to); /* all that was done so far */
+    cc__futex_wake(&cc__sim.turn, 1);
+}
+
+/* The threads of a program come and go as the system likes: what they do cannot be replayed. */
+static void check_thread(void) {
+    int id = cc__thread_id();
+    if (cc__sim.thread == 0) cc__sim.thread = id;
+    if (cc__sim.thread != id)
+        cc__fatal("a second thread of the program uses the library, and a simulation (seed %llu) has one thread besides "
+                  "its fibers. Start fibers in its place, or run the program without CC_SIM_SEED",
+                  (unsigned long long)cc__sim.seed);
+}
+
+static void let_world(struct sim_guest guest) {
+    int saved = cc__errno_get();
+    cc__sim.guest = guest;
+    give_turn(TURN_WORLD);
+    await_turn(TURN_GUEST);
+    cc__errno_set(saved);
+}
+
+void cc__sim_let_guest(bool first) {
+    if (!first) give_turn(TURN_GUEST);
+    await_turn(TURN_WORLD);
+}
+
+void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
+    if (likely(!cc__sim_on())) {
+        cc__futex_wait(word, seen, until);
+        return;
+    }
+    check_thread();
+    if (cc__sim.open)
+        let_world((struct sim_guest){true, word, seen, until});
+    else if (until != CC_FUTEX_FOREVER)
+        cc__clock_pass_to(until); /* there is nobody else */
+    else
+        cc__fatal("deadlock: the program waits, and there is no fiber that could end that");
+}
+
+void cc__driver_sim_yield(void) {
+    check_thread();
+    if (cc__sim.open) let_world((struct sim_guest){.waits = false});
+}
+
+void cc__driver_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
+    cc__sim_wait(word, seen, until);
+}
+
+void cc__driver_sim_stop(void) {
+    static _Atomic uint32_t never;
+    cc__sim.guest = (struct sim_guest){true, &never, 0, UINT64_MAX};
+    give_turn(TURN_WORLD);
+}
+
+/* ---- points ---- */
+
+CC_NO_TSAN void cc__sim_point_slow(void) {
+    struct worker *w = cc__worker();
+    struct fiber *self = cc__sched_current(w);
+    cc__clock_pass(POINT_NS);
+    if (self != NULL) {
+        if (cc__word_state(cc__get(&self->word)) != FIBER_RUNNING || cc__sim_draw(cc__sim.often) != 0) return;
+        cc__sim.ranks++;
+        cc__sched_yield(w, self);
+    } else if (w == NULL && cc__sim.open) {
+        check_thread();
+        if (cc__sim_draw(cc__sim.often) != 0) return;
+        cc__sim.ranks++;
+        cc__driver_sim_yield();
+    }
+}
+
+void cc__driver_sim_point(void) {
+    cc__sim_point();
+}

@@ -1,0 +1,102 @@
+/* sim.h - a program runs as if on one CPU, by a clock of its own, in an order that a number decides: the seed. The same
+ * seed, the same run (docs/simulation.md; why it is so: docs/decisions/015-simulation.md).
+ *
+ * There is one worker. The OS thread that uses the library, the guest, and that worker take turns: one of them waits
+ * for the other. Whoever is ready, the guest among them, is in one set, from which the next is drawn (next.c).
+ *
+ *   the guest                                  the worker
+ *   runs                                       waits for `turn`
+ *   waits, or comes to a point and is drawn    draws: a fiber, runs it until it parks, yields or ends
+ *   turn = WORLD -------------------------->   draws: a fiber ...
+ *   waits for `turn`                           nothing is ready: the clock goes on to the next deadline
+ *   runs  <--------------------------------    draws: the guest; turn = GUEST
+ *
+ * SIM-1  At most one of the two runs: `turn` says which.
+ * SIM-2  All that decides comes from the seed: the random numbers, and a clock that goes on here and by the program's
+ *        own looks at it only. No address, no real time, no other thread has a say.
+ * SIM-3  Every turn is drawn on the worker's own stack: its poll_at stays 0, so that a fiber that leaves does not
+ *        choose its successor and no joiner lends its stack (sched/next.h). The slot, and the order in which fibers
+ *        were woken, mean nothing.
+ * SIM-4  Every call of the library at which another thread's step could be seen is a point: there the fiber that runs
+ *        may have to wait although it could go on. A point is outside of all internal locks, and nothing happens there
+ *        unless the fiber is RUNNING or the caller is the guest.
+ * SIM-5  Off means free. What is rare asks whether a simulation is on; what is not has a branch that leads to a slower way
+ *        anyway, which a simulation makes everybody take: spawns and wakes see a hungry worker, channels and selects
+ *        have their traced form, a mutex is expected to be what it never is (cc__sim_zero).
+ */
+#ifndef CC_SIM_SIM_H
+#define CC_SIM_SIM_H
+
+#include "timer/timer.h"
+
+extern struct sim_look {
+    _Alignas(CC_LINE) _Atomic uint32_t on;
+    _Atomic uint32_t zero; /* 0; in a simulation what no lock's word ever is */
+} cc__sim_look;
+
+CC_INLINE bool cc__sim_on(void) {
+    return unlikely(cc__get(&cc__sim_look.on) != 0);
+}
+
+/* What to expect in the word of a lock that is free: in a simulation nothing matches, and the slow way has the point. */
+CC_INLINE uint32_t cc__sim_zero(void) {
+    return cc__get(&cc__sim_look.zero);
+}
+
+/* Others may come first. Any context; may switch. */
+CC_COLD void cc__sim_point_slow(void);
+CC_INLINE void cc__sim_point(void) {
+    if (cc__sim_on()) cc__sim_point_slow();
+}
+
+/* An OS thread waits until *word is no longer `seen`, or the time has come; it may return earlier. As cc__futex_wait,
+ * which it is when nothing is simulated. */
+void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until);
+
+/* Where a sequence of random numbers begins; never 0. otherwise: what to take when nothing is simulated. */
+uint64_t cc__sim_entropy(uint64_t otherwise);
+
+/* --- for rt --- */
+
+/* The time is simulated and points are on, with this seed; `line` is said when the program ends badly. Without a runtime,
+ * or before it starts. Seed 0: back to reality. */
+void cc__sim_set(uint64_t seed, const char *line);
+/* 0: nothing is simulated. Any thread. */
+uint64_t cc__sim_seed(void);
+/* Around the start and the end of a runtime that is simulated. False: no memory. */
+bool cc__sim_open(void);
+void cc__sim_close(void);
+
+/* --- between the files of this room --- */
+
+enum sim_turn { TURN_GUEST, TURN_WORLD };
+
+/* The OS thread, while the worker runs. */
+struct sim_guest {
+    bool waits; /* else it is ready */
+    _Atomic uint32_t *word;
+    uint32_t seen;
+    uint64_t until;
+};
+
+struct sim {
+    uint64_t seed, starts; /* starts of the runtime with this seed */
+    uint64_t random;
+    uint32_t often;     /* a point switches once in so many times */
+    uint32_t shuffle;   /* 0: each draw is even; else ranks decide, and change once in so many draws */
+    uint64_t ranks;     /* which ranks they are at present */
+    _Atomic uint32_t turn; /* futex; enum sim_turn */
+    bool open;          /* there is a worker */
+    int thread;         /* the guest's, once it was seen */
+    struct sim_guest guest;
+};
+extern struct sim cc__sim;
+
+/* A number below n. */
+uint32_t cc__sim_draw(uint32_t n);
+/* The worker lets the guest run, and waits for its turn. At first it only waits. */
+void cc__sim_let_guest(bool first);
+/* Begins the sequence of a start. */
+void cc__sim_reseed(void);
+
+#endif
