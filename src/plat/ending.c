@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,7 +48,9 @@ static void on_signal(int sig) {
 #ifdef __GLIBC__
 static void on_ending(int status, void *arg) {
     (void)arg;
-    if (status != 0) cc__ending_say();
+    if (status == 0) return;
+    (void)fflush(stdout); /* the last line is the last */
+    cc__ending_say();
 }
 #endif
 

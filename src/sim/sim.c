@@ -111,7 +111,7 @@ void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
     else if (until != CC_FUTEX_FOREVER)
         cc__clock_pass_to(until); /* there is nobody else */
     else
-        cc__fatal("deadlock: the program waits, and there is no fiber that could end that");
+        cc__fatal("deadlock: the program waits, and the runtime does not run: there is no fiber that could end that");
 }
 
 void cc__driver_sim_yield(void) {
@@ -138,7 +138,12 @@ CC_NO_TSAN void cc__sim_point_slow(void) {
     if (self != NULL) {
         if (cc__word_state(cc__get(&self->word)) != FIBER_RUNNING || cc__sim_draw(cc__sim.often) != 0) return;
         cc__sim.ranks++;
+        /* A fiber that has ended tells its nursery, and that is a point: its outcome lies where its context is saved. */
+        void *result = self->outcome.result;
+        int status = self->outcome.status;
         cc__sched_yield(w, self);
+        self->outcome.result = result;
+        self->outcome.status = status;
     } else if (w == NULL && cc__sim.open) {
         check_thread();
         if (cc__sim_draw(cc__sim.often) != 0) return;
