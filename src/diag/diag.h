@@ -29,8 +29,9 @@ void cc__diag_pressure(void);
 /* How long the calls on channels took so far, on stderr, if that is asked for; each call is reported once. */
 void cc__diag_timing(void);
 
-/* CC_DEBUG_LOCKS: fibers that wait while they hold a pthread mutex are reported (held.c). */
-void cc__diag_watch_locks(void);
+/* CC_DEBUG_LOCKS: fibers that wait while they hold a pthread mutex are reported (pthreads.c); or it is only known which
+ * they hold. */
+void cc__diag_watch_locks(bool report);
 
 /* Whether a deadlock ends the program (it does, unless told otherwise). */
 void cc__diag_deadlock_aborts(bool aborts);

@@ -17,6 +17,7 @@
 #include "diag/dump.h"
 #include "plat/hook.h"
 #include "plat/symbol.h"
+#include "sched/driver.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -41,6 +42,8 @@ static struct {
     unsigned sites;
     const void *site[SITES_MAX];
 } table;
+
+static bool reported; /* what is wrong with them; else they are only known */
 
 enum { LOCK, TRYLOCK, TIMEDLOCK, CLOCKLOCK, UNLOCK, HOOKS };
 static struct hooked_call hooks[HOOKS];
@@ -171,7 +174,7 @@ static int watched_unlock(pthread_mutex_t *mutex) {
     bool moved = was.thread != cc__thread_id();
     const void *here = __builtin_return_address(0);
     int rc = unlock(mutex);
-    if ((waits != 0 || moved) && is_new(was.site, moved)) report(&was, waits, moved, here);
+    if (reported && (waits != 0 || moved) && is_new(was.site, moved)) report(&was, waits, moved, here);
     return rc;
 }
 
@@ -184,11 +187,19 @@ static struct hooked_call hooks[HOOKS] = {
 };
 
 static void watch(void) {
-    if (cc__hook_install(hooks, HOOKS) < 0)
+    if (cc__hook_install(hooks, HOOKS) < 0 && reported)
         cc__warn("CC_DEBUG_LOCKS: pthread_mutex_lock is linked into the program: its calls cannot be watched");
 }
 
-void cc__diag_watch_locks(void) {
+void cc__diag_watch_locks(bool report) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    reported = report;
     pthread_once(&once, watch);
+}
+
+/* In a simulation, where nobody changes the table meanwhile. */
+bool cc__driver_holds_mutex(struct fiber *f) {
+    for (unsigned i = 0; i < cc__get(&table.used); i++)
+        if (table.held[i].mutex != NULL && table.held[i].id == cc__pool_id(f)) return true;
+    return false;
 }

@@ -75,6 +75,9 @@ void cc__driver_sim_stop(void);
  * program. */
 void cc__driver_stuck(void);
 
+/* diag/: in a simulation, whether the fiber holds a pthread mutex, as far as that can be seen. */
+bool cc__driver_holds_mutex(struct fiber *f);
+
 /* diag/: a worker has been in one turn of one fiber for `ns`. Once for each such turn; on the sysmon thread. */
 void cc__driver_stalled(struct worker *w, uint64_t ns);
 /* diag/: somebody has called cc__sysmon_ask. On the sysmon thread. */

@@ -142,6 +142,7 @@ struct fiber *cc__driver_sim_next(struct worker *w) {
         if (drawn < ready.count) {
             struct fiber *f = ready.fibers[drawn];
             ready.fibers[drawn] = ready.fibers[--ready.count];
+            cc__state_move(f, w->core.owner);
             return f;
         }
         cc__sim.guest = runs;

@@ -137,6 +137,7 @@ CC_NO_TSAN void cc__sim_point_slow(void) {
     cc__clock_pass(POINT_NS);
     if (self != NULL) {
         if (cc__word_state(cc__get(&self->word)) != FIBER_RUNNING || cc__sim_draw(cc__sim.often) != 0) return;
+        if (cc__driver_holds_mutex(self)) return; /* who wants that too would block the only worker */
         cc__sim.ranks++;
         /* A fiber that has ended tells its nursery, and that is a point: its outcome lies where its context is saved. */
         void *result = self->outcome.result;

@@ -227,6 +227,23 @@ TEST(busy_loops_end, .timeout = 120) {
     for (uint64_t seed = 1; seed <= 10; seed++) CHECK_EQ(cc_sim_run(seed, cancels, NULL, NULL), 0);
 }
 
+/* Calls that do not switch are points all the same, but not while that would block everybody. */
+static pthread_mutex_t posix = PTHREAD_MUTEX_INITIALIZER;
+
+static void *starts_under_a_mutex(void *depth) {
+    pthread_mutex_lock(&posix);
+    CCTask task = {0};
+    if ((intptr_t)depth > 0) task = cc_fiber_spawn_task(starts_under_a_mutex, (void *)((intptr_t)depth - 1));
+    pthread_mutex_unlock(&posix);
+    if ((intptr_t)depth > 0) CHECK_EQ(cc_task_join(&task, NULL), 0);
+    return NULL;
+}
+
+TEST(a_pthread_mutex_may_be_held_over_a_start, .timeout = 60) {
+    for (uint64_t seed = 1; seed <= (uint64_t)test_scale(50); seed++)
+        CHECK_EQ(cc_sim_run(seed, starts_under_a_mutex, (void *)10, NULL), 0);
+}
+
 /* ---- everybody gets a turn ---- */
 
 enum { CROWD = 100 };
