@@ -4,7 +4,7 @@
 # A block ```console of a page is a session: a line "$ COMMAND" and what it prints on stdout and stderr. Every line has
 # to come out, in this order; others may come between them. "^\" sends SIGQUIT when all before it was printed; a line
 # "status N", if there is one, is how the command ends, else it is killed when it has said everything. Addresses, times
-# and the numbers of fibers, threads, workers, turns and lines differ from run to run and count as equal, and so does
+# and the numbers of fibers, threads, workers, turns, seeds and lines differ from run to run and count as equal, and so does
 # whether fibers are shown together, indented. A command that is none of the examples is not run.
 set -u
 examples=$(cd "$1" && pwd) || exit 1
@@ -13,7 +13,7 @@ work=$(mktemp -d)
 pid=''
 trap '[[ -z $pid ]] || kill -KILL "$pid" 2>/dev/null; rm -rf "$work"' EXIT
 mkdir "$work/bin"
-for program in "$examples"/* "$examples"/hangs/*; do
+for program in "$examples"/* "$examples"/hangs/* "$examples"/sim/* "$examples"/../apps/cc-sim; do
     [[ -f $program && -x $program ]] && ln -s "$program" "$work/bin/"
 done
 
@@ -26,7 +26,7 @@ awk -v work="$work" '
 normalise() {
     sed -E -e 's/^ +//' -e 's/, and others$//' -e 's/[0-9]+ in its/N in its/g' -e 's/[0-9]+ timers?/N timers/g' -e 's/0x[0-9a-f]+/0x/g' -e 's/fiber [0-9]+\.[0-9]+/fiber N/g' -e 's/\.c:[0-9]+/.c:N/g' \
         -e 's/thread [0-9]+/thread N/g' -e 's/worker [0-9]+/worker N/g' -e 's/[0-9]+ turns?/N turns/g' \
-        -e 's/for [0-9.e-]+ (to [0-9.e-]+ )?s/for N s/g' -e 's/in [0-9.]+ s/in N s/g' "$1"
+        -e 's/for [0-9.e-]+ (to [0-9.e-]+ )?s/for N s/g' -e 's/in [0-9.]+ s/in N s/g' -e 's/(seed |SEED=)[0-9]+/\1N/g' "$1"
 }
 
 # The first of the lines in $1 that is not in $2, in order; nothing: all are.
@@ -52,7 +52,7 @@ play() {
     { read -r where; read -r command; } <"$session"
     : >"$wanted" >"$work/output"
     # A shell without job control leaves SIGQUIT ignored for what it starts in the background.
-    (cd "$work/bin" && exec env --default-signal=QUIT bash -c "exec env $command") </dev/null >"$work/output" 2>&1 &
+    (cd "$work/bin" && exec env --default-signal=QUIT PATH="$work/bin:$PATH" bash -c "exec env $command") </dev/null >"$work/output" 2>&1 &
     pid=$!
     while IFS= read -r line; do
         case $line in
@@ -78,7 +78,8 @@ play() {
 
 failed=0 played=0
 for session in "$work"/*.session; do
-    program=$(sed -n '2s|^\([A-Z_]*=[^ ]* \)*\./\([a-z_]*\).*|\2|p' "$session")
+    program=$(sed -n '2s;^\([A-Z_]*=[^ ]* \)*\(\./\|cc-\)\([a-z_]*\).*;\2\3;p' "$session")
+    program=${program#./}
     [[ -n $program && -e $work/bin/$program ]] || continue
     played=$((played + 1))
     play "$session" || failed=1

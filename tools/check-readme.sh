@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check-readme.sh [PAGE] - the programs that README.md, or another page, shows are those in examples/, to the letter.
 #
-# A block of C that begins with a comment "NAME.c - ..." is examples/NAME.c, or examples/hangs/NAME.c; the indented lines that follow it, if
+# A block of C that begins with a comment "NAME.c - ..." is examples/NAME.c, or in a folder of those; the indented lines that follow it, if
 # any, are what it prints: examples/NAME.out.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -24,7 +24,7 @@ while read -r name; do
     for file in "$name.c" "$name.out"; do
         [[ -e $work/$file ]] || { [[ $file == *.out ]] && continue; }
         path=examples/$file
-        [[ -e $path ]] || path=examples/hangs/$file
+        [[ -e $path ]] || path=$(printf '%s\n' examples/*/"$file" | head -n 1)
         diff -u --label "$path" --label "$readme" "$path" "$work/$file" || status=1
     done
 done <"$work/names"

@@ -225,6 +225,7 @@ run_stage() {
         check "$stage" "include directions" "$log/includes.log" tools/check-includes.sh
         check "$stage" "README and examples" "$log/readme.log" tools/check-readme.sh
         check "$stage" "docs/hangs.md and examples" "$log/hangs.log" tools/check-readme.sh docs/hangs.md
+        check "$stage" "docs/simulation.md and examples" "$log/simulation.log" tools/check-readme.sh docs/simulation.md
     elif [[ $stage == models ]]; then
         tests/model/run.sh build/model >"$log/models.log" 2>&1
         count_tap "$stage" "protocol models" "$log/models.log" $?
@@ -254,7 +255,7 @@ run_stage() {
                 tools/check-symbols.sh build/release/libccc.a build/release/libccc.so
             check "$stage" "measurements" "$log/bench.log" tools/check-bench.sh build/release/bench
             check "$stage" "sessions that the pages quote" "$log/console.log" \
-                tools/check-console.sh build/release/examples README.md docs/hangs.md
+                tools/check-console.sh build/release/examples README.md docs/hangs.md docs/simulation.md
             ;;
         esac
         export TEST_SLOWDOWN=${given_slowdown:-$slowdown} TEST_WORKER_LIST=${given_workers:-$workers}

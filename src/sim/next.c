@@ -85,7 +85,7 @@ static bool guest_ready(void) {
 
 /* Of those who are ready, and the guest, who is the last. By the record's number: generations go on from one start of the
  * runtime to the next. */
-static uint64_t rank(uint32_t i) {
+static CC_NOINLINE CC_NO_TSAN uint64_t rank(uint32_t i) {
     uint64_t x = (i < ready.count ? ready.fibers[i]->slot + 1 : 0) + cc__sim.ranks * UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
     return (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93) ^ cc__sim.seed;
