@@ -202,17 +202,22 @@ static void unlock_to_waiter(struct mutex *m, struct lobby *lobby) {
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
-static CC_NOINLINE int unlock_hot(struct mutex *m, struct lobby *lobby) {
+/* Somebody waits, the mutex is free, or this is a simulation. */
+static CC_NOINLINE int unlock_slow(struct mutex *m, struct lobby *lobby) {
     uint32_t held = LOCKED;
     cc__sim_point(); /* others find it held */
-    if (likely(cc__cas(&m->word, &held, 0))) { /* pairs with the next lock */
-        cc__lobby_cool(lobby);
-        cc__sim_point();
-        return 0;
+    if (!cc__cas(&m->word, &held, 0)) { /* pairs with the next lock */
+        if (unlikely(held == 0)) cc__holder_free("cc_mutex_unlock: the mutex");
+        unlock_to_waiter(m, lobby);
     }
-    if (unlikely(held == 0)) cc__holder_free("cc_mutex_unlock: the mutex");
-    unlock_to_waiter(m, lobby);
     cc__sim_point();
+    return 0;
+}
+
+static CC_NOINLINE int unlock_hot(struct mutex *m, struct lobby *lobby) {
+    uint32_t held = LOCKED | cc__sim_zero();
+    if (unlikely(!cc__cas(&m->word, &held, 0))) return unlock_slow(m, lobby); /* pairs with the next lock */
+    cc__lobby_cool(lobby);
     return 0;
 }
 

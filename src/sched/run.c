@@ -264,7 +264,7 @@ static void after_yield_native(struct worker *w, void *arg) {
     after_yield(w, arg);
 }
 
-void cc__sched_yield(struct worker *w, struct fiber *self) {
+CC_INLINE void yield_fiber(struct worker *w, struct fiber *self) {
     struct runq *q = &w->runq;
     cc__held_check_park();
     if (unlikely(!cc__next_turn(w))) {
@@ -292,11 +292,15 @@ void cc__sched_yield(struct worker *w, struct fiber *self) {
     if (unlikely(!cc__inbox_empty(w) || cc__inject_len() != 0)) cc__switch_native(w, self, after_yield_native, self);
 }
 
+CC_COLD void cc__sched_yield(struct worker *w, struct fiber *self) {
+    yield_fiber(w, self);
+}
+
 void cc_yield(void) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
     if (self != NULL)
-        cc__sched_yield(w, self);
+        yield_fiber(w, self);
     else if (unlikely(cc__sched.simulated))
         cc__driver_sim_yield();
     else

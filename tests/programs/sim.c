@@ -170,6 +170,7 @@ static void talk_from_main(void *seed) {
     cc_chan_close(both[0]);
     cc_chan_close(both[1]);
     for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&task[i], NULL), 0);
+    for (int i = 0; i < 2; i++) cc_chan_free(both[i]);
     CHECK_EQ(cc_runtime_shutdown(1000), 0);
 }
 
