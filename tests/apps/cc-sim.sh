@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# cc-sim.sh PROGRAM [WORD] - tests cc-sim from outside, and simulated programs that are started anew each time, so that their
+# addresses differ; speaks TAP. With WORD only the cases whose name contains it.
+#
+# A case is a function case_NAME: it succeeds or it does not; what it prints is shown if not.
+# TEST_SLOWDOWN above 4 makes it short, for sanitizers.
+set -u
+program=$(realpath "$1")
+word=${2:-}
+build=$(dirname "$(dirname "$program")")
+here=$(dirname "$(realpath "$0")")
+seeds='1 2 3'
+((${TEST_SLOWDOWN:-1} <= 4)) || seeds='1'
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export LC_ALL=C TEST_WORKER_LIST=1
+unset CC_SIM_SEED
+
+# ends STATUS TEXT ARGS...: cc-sim ends with that status, and says the text.
+ends() {
+    local want=$1 text=$2 status
+    shift 2
+    timeout 120 "$program" "$@" >out.tmp 2>&1 </dev/null
+    status=$?
+    if ((status != want)) || ! grep -qF -- "$text" out.tmp; then
+        echo "cc-sim $*: status $status instead of $want, or no '$text' in: $(cat out.tmp)"
+        return 1
+    fi
+}
+
+# script NAME: a program of some lines, from the standard input.
+script() {
+    { echo '#!/bin/sh' && cat; } >"$1" && chmod +x "$1"
+}
+
+# ---- cc-sim ----
+
+case_the_lowest_seed_that_fails() {
+    script odd <<'END' || return
+[ "$CC_SIM_SEED" -lt 40 ] || [ "$CC_SIM_SEED" = 41 ] || { echo "this is $CC_SIM_SEED"; exit 7; }
+END
+    for jobs in 1 3 16; do
+        ends 1 'seed 40 ends with status 7, and says:' -j "$jobs" ./odd && grep -qx '    this is 40' out.tmp &&
+            grep -qx 'CC_SIM_SEED=40 ./odd replays it' out.tmp || return
+    done
+}
+
+case_none_fails() {
+    ends 0 '20 seeds, and none fails' --seeds 1..20 true && ends 0 '1 seeds, and none fails' -s 18446744073709551615 true
+}
+
+case_keeps_going() {
+    script odd <<'END' || return
+exit $((CC_SIM_SEED % 2))
+END
+    ends 1 'seed 19 ends with status 1, and says nothing' -k -s 1..20 ./odd && (($(grep -c 'ends with status 1' out.tmp) == 10))
+}
+
+case_signals_count() {
+    ends 1 'ends by signal 11' -s 3 sh -c 'kill -SEGV $$' && grep -qF "CC_SIM_SEED=3 sh -c 'kill -SEGV \$\$' replays it" out.tmp
+}
+
+case_hangs_count() {
+    script hangs <<'END' || return
+echo begins
+exec sleep 1000
+END
+    ends 1 'seed 1 takes longer than 0.2 s, and says:' -t 0.2 -s 1..2 ./hangs && grep -qx '    begins' out.tmp
+}
+
+case_what_does_not_fail_again() {
+    script once <<'END' || return
+[ -e was_here ] || { : >was_here; exit 1; }
+END
+    ends 1 'does not replay it' -s 5 ./once
+}
+
+case_the_end_of_a_long_output() {
+    ends 1 '    200000' -s 1 sh -c 'seq 200000; exit 1' && (($(wc -l <out.tmp) == 22))
+}
+
+case_bad_arguments() {
+    ends 2 'no range of seeds' -s 0..3 true && ends 2 'no range of seeds' -s 3..1 true && ends 2 'not a number' -s x true &&
+        ends 2 'too large' -s 18446744073709551616 true && ends 2 '--jobs takes' -j 0 true && ends 2 '--timeout takes' -t 0 true &&
+        ends 2 'usage:' && ends 2 'usage:' --what true && ends 2 'cannot run ./nowhere' ./nowhere && ends 0 'usage:' --help
+}
+
+# ---- simulated programs ----
+
+case_a_race_is_found_and_replayed() {
+    local command
+    ends 1 ' replays it' -s 1..1000 "$build/examples/sim/vending" || return
+    command=$(sed -n 's/^\(CC_SIM_SEED=.*\) replays it$/\1/p' out.tmp)
+    for ((i = 0; i < 20; i++)); do
+        sh -c "$command" >again.tmp 2>&1 && { echo "'$command' has not failed"; return 1; }
+        grep -q '2 sold, -1 left' again.tmp || return
+    done
+}
+
+# Those that start threads, or print what is not simulated, have no .out or are left out.
+case_examples_print_the_same() {
+    local name expected seed
+    for expected in "$here"/../../examples/*.out; do
+        name=$(basename "$expected" .out)
+        [[ $name != threads ]] || continue
+        for seed in $seeds; do
+            CC_SIM_SEED=$seed timeout 120 "$build/examples/$name" >out.tmp 2>err.tmp </dev/null && cmp out.tmp "$expected" ||
+                { echo "$name with seed $seed ends with $?:"; cat out.tmp err.tmp; return 1; }
+            CC_SIM_SEED=$seed timeout 120 "$build/examples/$name" >again.tmp 2>&1 </dev/null
+            cat err.tmp >>out.tmp
+            cmp <(sort out.tmp) <(sort again.tmp) || return
+        done
+    done
+}
+
+case_threads_are_refused() {
+    CC_SIM_SEED=1 "$build/examples/threads" >out.tmp 2>&1 && return 1
+    grep -q 'a second thread of the program uses the library' out.tmp
+}
+
+# Programs of the suite that need no threads of their own: simulated they hold as well.
+case_the_suite_simulated() {
+    local name seed
+    for name in chan/arguments chan/crowd chan/handle chan/programs lock/basics nursery/block nursery/deadline \
+        nursery/exits nursery/panic; do
+        for seed in $seeds; do
+            CC_SIM_SEED=$seed timeout 300 "$build/tests/unit/$name" >out.tmp 2>&1 </dev/null ||
+                { echo "$name with seed $seed:"; cat out.tmp; return 1; }
+        done
+    done
+}
+
+# ---- run them ----
+
+mapfile -t cases < <(declare -F | sed -n 's/^declare -f case_//p')
+number=0 failed=0
+for name in "${cases[@]}"; do
+    [[ $name == *"$word"* ]] || continue
+    number=$((number + 1))
+    if ("case_$name") >log.tmp 2>&1 </dev/null; then
+        echo "ok $number $name"
+    else
+        echo "not ok $number $name"
+        sed 's/^/# /' log.tmp
+        failed=1
+    fi
+done
+echo "1..$number"
+exit "$failed"
