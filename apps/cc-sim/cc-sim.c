@@ -276,15 +276,14 @@ static int conclude(void) {
 
 /* ---- the command line ---- */
 
-static const char usage[] =
-    "usage: cc-sim [options] PROGRAM [ARGUMENT...]\n"
-    "Runs PROGRAM, which uses libccc, simulated with one seed after another, until it fails.\n"
-    "  -s, --seeds A..B     the seeds to try (1..1000)\n"
-    "  -j, --jobs N         so many at a time (as many as there are CPUs)\n"
-    "  -t, --timeout S      a run that takes more seconds has failed (60)\n"
-    "  -k, --keep-going     try all seeds, and show each that fails\n"
-    "  -q, --quiet          no progress\n"
-    "Exit status: 0, no seed fails; 1, one does; 2, nothing could be tried.\n";
+static const char usage[] = "usage: cc-sim [options] PROGRAM [ARGUMENT...]\n"
+                            "Runs PROGRAM, which uses libccc, simulated with one seed after another, until it fails.\n"
+                            "  -s, --seeds A..B     the seeds to try (1..1000)\n"
+                            "  -j, --jobs N         so many at a time (as many as there are CPUs)\n"
+                            "  -t, --timeout S      a run that takes more seconds has failed (60)\n"
+                            "  -k, --keep-going     try all seeds, and show each that fails\n"
+                            "  -q, --quiet          no progress\n"
+                            "Exit status: 0, no seed fails; 1, one does; 2, nothing could be tried.\n";
 
 static uint64_t number(const char *text, char **end) {
     if (*text < '0' || *text > '9') give_up("'%s' is not a number", text);
@@ -304,9 +303,12 @@ static void read_seeds(const char *text) {
 
 static void read_options(int argc, char **argv) {
     static const struct option known[] = {
-        {"seeds", required_argument, NULL, 's'},  {"jobs", required_argument, NULL, 'j'},
-        {"timeout", required_argument, NULL, 't'}, {"keep-going", no_argument, NULL, 'k'},
-        {"quiet", no_argument, NULL, 'q'},         {"help", no_argument, NULL, 'h'},
+        {"seeds", required_argument, NULL, 's'},
+        {"jobs", required_argument, NULL, 'j'},
+        {"timeout", required_argument, NULL, 't'},
+        {"keep-going", no_argument, NULL, 'k'},
+        {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -325,7 +327,8 @@ static void read_options(int argc, char **argv) {
         }
         case 't': {
             double seconds = strtod(optarg, &end);
-            if (*end != '\0' || end == optarg || !(seconds > 0 && seconds < 1e9)) give_up("--timeout takes a number of seconds");
+            if (*end != '\0' || end == optarg || !(seconds > 0 && seconds < 1e9))
+                give_up("--timeout takes a number of seconds");
             options.timeout_ns = (uint64_t)(seconds * 1e9);
             break;
         }

@@ -205,7 +205,7 @@ static void unlock_to_waiter(struct mutex *m, struct lobby *lobby) {
 /* Somebody waits, the mutex is free, or this is a simulation. */
 static CC_NOINLINE int unlock_slow(struct mutex *m, struct lobby *lobby) {
     uint32_t held = LOCKED;
-    cc__sim_point(); /* others find it held */
+    cc__sim_point();                    /* others find it held */
     if (!cc__cas(&m->word, &held, 0)) { /* pairs with the next lock */
         if (unlikely(held == 0)) cc__holder_free("cc_mutex_unlock: the mutex");
         unlock_to_waiter(m, lobby);

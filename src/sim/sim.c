@@ -15,7 +15,7 @@ struct sim cc__sim;
 enum { POINT_NS = 100 };
 
 #define SIM_EPOCH (UINT64_C(1000000) * 1000000000) /* a million seconds: what lies hours back is still a time */
-#define NEVER_FREE UINT32_C(0x5349)                 /* no word of a lock */
+#define NEVER_FREE UINT32_C(0x5349)                /* no word of a lock */
 
 /* ---- random numbers ---- */
 
@@ -82,9 +82,10 @@ static void check_thread(void) {
     int id = cc__thread_id();
     if (cc__sim.thread == 0) cc__sim.thread = id;
     if (cc__sim.thread != id)
-        cc__fatal("a second thread of the program uses the library, and a simulation (seed %llu) has one thread besides "
-                  "its fibers. Start fibers in its place, or run the program without CC_SIM_SEED",
-                  (unsigned long long)cc__sim.seed);
+        cc__fatal(
+            "a second thread of the program uses the library, and a simulation (seed %llu) has one thread besides "
+            "its fibers. Start fibers in its place, or run the program without CC_SIM_SEED",
+            (unsigned long long)cc__sim.seed);
 }
 
 static void let_world(struct sim_guest guest) {

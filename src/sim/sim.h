@@ -82,12 +82,12 @@ struct sim_guest {
 struct sim {
     uint64_t seed, starts; /* starts of the runtime with this seed */
     uint64_t random;
-    uint32_t often;     /* a point switches once in so many times */
-    uint32_t shuffle;   /* 0: each draw is even; else ranks decide, and change once in so many draws */
-    uint64_t ranks;     /* which ranks they are at present */
+    uint32_t often;        /* a point switches once in so many times */
+    uint32_t shuffle;      /* 0: each draw is even; else ranks decide, and change once in so many draws */
+    uint64_t ranks;        /* which ranks they are at present */
     _Atomic uint32_t turn; /* futex; enum sim_turn */
-    bool open;          /* there is a worker */
-    int thread;         /* the guest's, once it was seen */
+    bool open;             /* there is a worker */
+    int thread;            /* the guest's, once it was seen */
     struct sim_guest guest;
 };
 extern struct sim cc__sim;

@@ -24,7 +24,10 @@ static void say(const char *what, long number) {
     printf("%llu %s %ld\n", (unsigned long long)(cc_now_ns() / 1000), what, number);
 }
 
-CC_TASK(talker, { CCChan *out; long id; }) {
+CC_TASK(talker, {
+    CCChan *out;
+    long id;
+}) {
     for (long i = 0; i < 5; i++) {
         long value = self->id * 10 + i;
         if (cc_chan_send(self->out, &value, sizeof value) != 0) return NULL;
@@ -266,8 +269,7 @@ static void *crowd(void *arg) {
 }
 
 TEST(nobody_is_left_out, .timeout = 120) {
-    for (uint64_t seed = 1; seed <= (uint64_t)test_scale(40); seed++)
-        CHECK_EQ(cc_sim_run(seed, crowd, NULL, NULL), 0);
+    for (uint64_t seed = 1; seed <= (uint64_t)test_scale(40); seed++) CHECK_EQ(cc_sim_run(seed, crowd, NULL, NULL), 0);
 }
 
 /* ---- what is found ---- */
