@@ -53,6 +53,7 @@ static void in_forked_child(void) {
     if (cc__get(&rt.state) == RT_STOPPED) return;
     cc__set(&rt.state, RT_FORKED);
     cc__worker_set(NULL);
+    cc__sim_forget();
     cc__guest_forget();
 }
 

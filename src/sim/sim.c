@@ -51,7 +51,7 @@ void cc__sim_reseed(void) {
 void cc__sim_set(uint64_t seed, const char *line) {
     cc__sim.seed = seed;
     cc__sim.starts = 0;
-    cc__sim.thread = 0;
+    cc__sim.thread_known = false;
     cc__sim_reseed();
     cc__clock_simulate(seed != 0 ? SIM_EPOCH : 0);
     cc__trace_simulated(seed != 0);
@@ -62,6 +62,10 @@ void cc__sim_set(uint64_t seed, const char *line) {
 
 uint64_t cc__sim_seed(void) {
     return cc__sim_on() ? cc__sim.seed : 0;
+}
+
+void cc__sim_forget(void) {
+    cc__sim.open = false;
 }
 
 /* ---- the guest and the worker ---- */
@@ -79,9 +83,9 @@ static void give_turn(enum sim_turn to) {
 
 /* The threads of a program come and go as the system likes: what they do cannot be replayed. */
 static void check_thread(void) {
-    int id = cc__thread_id();
-    if (cc__sim.thread == 0) cc__sim.thread = id;
-    if (cc__sim.thread != id)
+    if (!cc__sim.thread_known) cc__sim.thread = pthread_self();
+    cc__sim.thread_known = true;
+    if (!pthread_equal(cc__sim.thread, pthread_self()))
         cc__fatal(
             "a second thread of the program uses the library, and a simulation (seed %llu) has one thread besides "
             "its fibers. Start fibers in its place, or run the program without CC_SIM_SEED",

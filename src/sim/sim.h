@@ -66,6 +66,8 @@ uint64_t cc__sim_seed(void);
 /* Around the start and the end of a runtime that is simulated. False: no memory. */
 bool cc__sim_open(void);
 void cc__sim_close(void);
+/* A forked child has no worker. */
+void cc__sim_forget(void);
 
 /* --- between the files of this room --- */
 
@@ -87,7 +89,8 @@ struct sim {
     uint64_t ranks;        /* which ranks they are at present */
     _Atomic uint32_t turn; /* futex; enum sim_turn */
     bool open;             /* there is a worker */
-    int thread;            /* the guest's, once it was seen */
+    pthread_t thread;      /* the guest's, once it was seen; that of a forked child has the same */
+    bool thread_known;
     struct sim_guest guest;
 };
 extern struct sim cc__sim;
