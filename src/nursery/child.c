@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "fiber/stack.h"
 #include "probe/trace.h"
+#include "sim/sim.h"
 
 #include <ccc/cc_panic.h>
 #include <errno.h>
@@ -116,12 +117,14 @@ void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold) {
     if (cold->base == NULL && (s == NULL || cc__scope_is_alarm(self->fn))) return;
     cc__driver_scope_check(self, cold);
     CCNursery *n = cold->base;
+    cc__sim_hush(true);
     intptr_t code = (intptr_t)self->outcome.result;
     if (unlikely(self->outcome.status != 0))
         fail_by_panic(n, self);
     else if (unlikely(code > 0 && code <= CC_ERROR_MAX && (word & CANCEL_REPORTED) == 0))
         (void)cc__nursery_fail(n, (int)code, NULL);
     leave(n, cold);
+    cc__sim_hush(false);
 }
 
 void cc__driver_scope_unstarted(struct fiber *f, int error) {

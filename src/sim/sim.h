@@ -49,6 +49,13 @@ CC_INLINE void cc__sim_point(void) {
     if (cc__sim_on()) cc__sim_point_slow();
 }
 
+/* Around what must not switch: a fiber that has ended tells its nursery, and its outcome lies where its context would be
+ * saved. Nothing in between parks. */
+CC_COLD void cc__sim_hush_slow(bool on);
+CC_INLINE void cc__sim_hush(bool on) {
+    if (cc__sim_on()) cc__sim_hush_slow(on);
+}
+
 /* An OS thread waits until *word is no longer `seen`, or the time has come; it may return earlier. As cc__futex_wait,
  * which it is when nothing is simulated. */
 void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until);
@@ -89,6 +96,7 @@ struct sim {
     uint64_t ranks;        /* which ranks they are at present */
     _Atomic uint32_t turn; /* futex; enum sim_turn */
     bool open;             /* there is a worker */
+    bool hushed;           /* points do nothing */
     pthread_t thread;      /* the guest's, once it was seen; that of a forked child has the same */
     bool thread_known;
     struct sim_guest guest;
