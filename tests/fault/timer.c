@@ -21,11 +21,12 @@ static void *sleep_a_little(void *arg) {
     return arg;
 }
 
-/* Enough sleepers that a heap has to grow several times; each growth is failed in turn. */
+/* Enough sleepers that a heap has to grow several times; each growth is failed in turn. What fails may also be memory
+ * that can be done without: a worker takes more stacks than it needs at once. */
 TEST_WORKERS(sleeps) {
     fail_begin();
     enum { SLEEPERS = 300 };
-    bool complete = false;
+    bool complete = false, told = false;
     for (long n = 1; !complete; n++) {
         CCTask tasks[SLEEPERS];
         cc__set(&short_of_memory, 0);
@@ -40,12 +41,14 @@ TEST_WORKERS(sleeps) {
         }
         complete = fail_disarm() == 0;
         CHECK_EQ(cc__get(&slept) + cc__get(&short_of_memory), SLEEPERS);
-        CHECK_EQ(cc__get(&short_of_memory) == 0, complete);
+        if (complete) CHECK_EQ(cc__get(&short_of_memory), 0);
+        told |= cc__get(&short_of_memory) > 0;
         CHECK_EQ(cc_run(sleep_a_little, NULL, NULL), 0);
         CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
         CHECK_EQ(fail.blocks, 0);
         CHECK(n < 200);
     }
+    CHECK(told);
 }
 
 static _Atomic bool begun;
