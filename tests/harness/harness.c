@@ -466,12 +466,16 @@ int main(int argc, char **argv) {
 
     int counts[3] = {0};
     int number = 0;
+    bool stop = env_number("TEST_STOP", 0) != 0;
     for (const struct test_case *c = cases; c != NULL; c = c->next) {
         if (strstr(c->name, filter) == NULL) {
             continue;
         }
         for (int i = 0; i < (c->workers ? worker_count : 1); i++) {
             counts[run_case(c, c->workers ? workers[i] : WORKERS_NONE, ++number)]++;
+            if (counts[FAILED] > 0 && stop) {
+                return 1;
+            }
         }
     }
     if (counts[FAILED] > 0) {

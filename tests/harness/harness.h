@@ -15,6 +15,7 @@
  *   TEST_SLOWDOWN        divisor of every count that goes through test_scale
  *   TEST_SEED            makes the random cases repeat a run
  *   TEST_LONG            1: test_rounds takes its larger count
+ *   TEST_STOP            1: the program ends with the first case that fails
  *   TEST_ON_TIMEOUT      command run on a case that hangs, before it is killed; its last argument is the
  *                        process id: "gdb -batch -ex 'thread apply all backtrace' -p"
  */
