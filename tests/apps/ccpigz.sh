@@ -716,10 +716,16 @@ END
     done
 }
 
-# The same where files without a name are not to be had.
-case_interrupted_with_a_temporary_name() {
+# preload NAME: builds NAME.so from the C text on standard input, to be loaded before the program.
+preload() {
     ! has_sanitizer 'asan|tsan' || skip "a sanitizer wants to be loaded before everything else"
-    cat >no_tmpfile.c <<'END'
+    cat >"$1.c"
+    gcc -shared -fPIC -o "$1.so" "$1.c" 2>/dev/null || skip "there is no gcc"
+}
+
+# The same where files without a name are not to be had; and what has failed leaves nothing behind there either.
+case_interrupted_with_a_temporary_name() {
+    preload no_tmpfile <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -734,12 +740,38 @@ int open(const char *path, int flags, ...) {
     return ((int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open"))(path, flags, mode);
 }
 END
-    gcc -shared -fPIC -o no_tmpfile.so no_tmpfile.c 2>/dev/null || skip "there is no gcc"
     interrupted TERM compress env LD_PRELOAD="$work/no_tmpfile.so" && interrupted HUP decompress env LD_PRELOAD="$work/no_tmpfile.so" || return 1
     fresh
     LD_PRELOAD="$work/no_tmpfile.so" "$program" d/f && no_rest f.gz && gzip -dc d/f.gz | cmp - corpus/text || return 1
     cp corpus/text d/f
-    LD_PRELOAD="$work/no_tmpfile.so" fails 2 "already exists" d/f && no_rest f f.gz && LD_PRELOAD="$work/no_tmpfile.so" "$program" -f d/f && no_rest f.gz
+    LD_PRELOAD="$work/no_tmpfile.so" fails 2 "already exists" d/f && no_rest f f.gz && LD_PRELOAD="$work/no_tmpfile.so" "$program" -f d/f && no_rest f.gz || return 1
+    cp corpus/random d/r
+    (
+        trap '' XFSZ
+        ulimit -f 16
+        LD_PRELOAD="$work/no_tmpfile.so" fails 1 "File too large" d/r
+    ) && no_rest f.gz r
+}
+
+# The second block cannot be read: nothing of the file is taken for the whole.
+case_input_that_fails() {
+    preload bad_disk <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <unistd.h>
+ssize_t read(int fd, void *to, size_t n) {
+    static int blocks;
+    if (n >= 32768 && ++blocks > 1) return errno = EIO, -1;
+    return ((ssize_t(*)(int, void *, size_t))dlsym(RTLD_NEXT, "read"))(fd, to, n);
+}
+END
+    fresh
+    cp corpus/random d/r
+    LD_PRELOAD="$work/bad_disk.so" fails 1 "d/r: cannot read: Input/output error" --engine=zlib -b 32 d/r && no_rest f r || return 1
+    LD_PRELOAD="$work/bad_disk.so" fails 1 "d/r: cannot read: Input/output error" -b 32 -p 3 d/r && no_rest f r || return 1
+    cc d/r
+    LD_PRELOAD="$work/bad_disk.so" fails 1 "Input/output error" -d d/r.gz && no_rest f r.gz
 }
 
 case_only_public_headers() {
