@@ -206,3 +206,15 @@ static void spawns_at_the_end(void) {
 }
 SCENARIO(shutdown_spawn, "RT-1: a shutdown and a thread that starts a task", .workers = 1, .setup = one_worker_again,
          .threads = {shuts_down, spawns_at_the_end});
+
+/* The worker is up and about, and finds the last fiber before the thread that woke it is through with the worker. */
+static void parked_and_alone(void) {
+    EX_EQ(setenv("CC_WORKERS", "1", 1), 0);
+    parked_before();
+}
+static void keeps_it_awake(void) {
+    int rc = cc_spawn(NULL, ends_at_once, NULL, NULL);
+    EX_CHECK(rc == 0 || rc == ECANCELED);
+}
+SCENARIO(shutdown_wake_awake, "RT-3: the same, and the worker need not be notified", .workers = 1,
+         .setup = parked_and_alone, .threads = {shuts_down, tells, keeps_it_awake});
