@@ -186,13 +186,16 @@ TEST_WORKERS(close_while_a_task_waits_to_be_sent) {
 /* What nobody received is given up with the channel: no handle leaks, no task is lost. */
 TEST_WORKERS(freed_with_tasks_inside) {
     atomic_int ended[3] = {0, 0, 0};
+    CCTask known[3];
     CCChan *ch = ordered_chan(4);
     for (int i = 0; i < 3; i++) {
         CCTask task;
         CHECK_EQ(cc_spawn(&task, note_end, &ended[i], NULL), 0);
+        known[i] = task;
         CHECK_EQ(cc_chan_send_task(ch, &task), 0);
     }
     cc_chan_free(ch);
+    for (int i = 0; i < 3; i++) CHECK_EQ(cc_task_join_try(&known[i], NULL), ESRCH); /* nobody has a handle any more */
     CHECK_EQ(cc_runtime_shutdown(10000), 0); /* all have run to their end */
     for (int i = 0; i < 3; i++) CHECK_EQ(ended[i], 1);
 }
