@@ -22,24 +22,38 @@ struct child {
     char output[32768]; /* its stderr and stdout; cut, always ended by a NUL */
 };
 
+struct running {
+    pid_t pid;
+    int output; /* a file without a name */
+};
+
 /* The function's return is the child's exit(0): what a sanitizer says at exit counts. */
-__attribute__((unused)) static void run_child(struct child *child, void (*body)(void *), void *arg) {
-    int fd = memfd_create("child", MFD_CLOEXEC);
-    CHECK(fd >= 0 && fcntl(fd, F_SETFL, O_APPEND) == 0); /* or the writes of two threads may overlap */
+__attribute__((unused)) static struct running start_child(void (*body)(void *), void *arg) {
+    struct running run = {.output = memfd_create("child", MFD_CLOEXEC)};
+    CHECK(run.output >= 0 && fcntl(run.output, F_SETFL, O_APPEND) == 0); /* or the writes of two threads may overlap */
     fflush(NULL);
-    pid_t pid = fork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
-        CHECK(dup2(fd, STDOUT_FILENO) >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+    run.pid = fork();
+    CHECK(run.pid >= 0);
+    if (run.pid == 0) {
+        CHECK(dup2(run.output, STDOUT_FILENO) >= 0 && dup2(run.output, STDERR_FILENO) >= 0);
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         body(arg);
         exit(0);
     }
-    while (waitpid(pid, &child->status, 0) < 0) CHECK_EQ(errno, EINTR);
-    ssize_t n = pread(fd, child->output, sizeof child->output - 1, 0);
+    return run;
+}
+
+__attribute__((unused)) static void end_child(struct running *run, struct child *child) {
+    while (waitpid(run->pid, &child->status, 0) < 0) CHECK_EQ(errno, EINTR);
+    ssize_t n = pread(run->output, child->output, sizeof child->output - 1, 0);
     CHECK(n >= 0);
     child->output[n] = '\0';
-    close(fd);
+    close(run->output);
+}
+
+__attribute__((unused)) static void run_child(struct child *child, void (*body)(void *), void *arg) {
+    struct running run = start_child(body, arg);
+    end_child(&run, child);
 }
 
 __attribute__((unused)) static bool said(const struct child *child, const char *text) {

@@ -10,32 +10,21 @@
 enum { AT_A_TIME = 32, DEADLOCK_STATUS = 124 };
 
 struct run {
-    pid_t pid;
-    int output; /* a file without a name */
+    struct running child;
     const struct shape_case *shape;
 };
 
+static void run_shape(void *shape) {
+    ((const struct shape_case *)shape)->body();
+}
+
 static struct run begin(const struct shape_case *shape) {
-    struct run run = {.output = memfd_create("child", MFD_CLOEXEC), .shape = shape};
-    CHECK(run.output >= 0 && fcntl(run.output, F_SETFL, O_APPEND) == 0);
-    fflush(NULL);
-    run.pid = fork();
-    CHECK(run.pid >= 0);
-    if (run.pid == 0) {
-        CHECK(dup2(run.output, STDOUT_FILENO) >= 0 && dup2(run.output, STDERR_FILENO) >= 0);
-        shape->body();
-        exit(0);
-    }
-    return run;
+    return (struct run){start_child(run_shape, (void *)(uintptr_t)shape), shape};
 }
 
 static void end(struct run *run, bool dead) {
     static struct child child;
-    while (waitpid(run->pid, &child.status, 0) < 0) CHECK_EQ(errno, EINTR);
-    ssize_t n = pread(run->output, child.output, sizeof child.output - 1, 0);
-    CHECK(n >= 0);
-    child.output[n] = '\0';
-    close(run->output);
+    end_child(&run->child, &child);
     bool good = WIFEXITED(child.status) && WEXITSTATUS(child.status) == (dead ? DEADLOCK_STATUS : 0) &&
                 said(&child, "ccc: deadlock:") == dead;
     if (!good) {
