@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
 CLANG_FORMAT ?= $(shell command -v clang-format || command -v clang-format-14)
 
-.PHONY: help run test stress explore models faults fuzz bench bench-quick bench-publish check-long install format clean
+.PHONY: help run test stress explore models faults fuzz mutate bench bench-quick bench-publish check-long install format clean
 
 help:
 	@echo "make run         build the library and run the tour of it (examples/tour.c)"
@@ -13,6 +13,7 @@ help:
 	@echo "                 (of the protocols), faults (calls to the system that fail)"
 	@echo "make check-long  the same for hours, and a table; PARTS=\"stress explore\" some, BUDGET=40 in so many minutes"
 	@echo "make fuzz        the fuzzers, for FUZZ_SECONDS ($(FUZZ_SECONDS)) instead of seconds"
+	@echo "make mutate      tests the tests: puts bugs into copies of the library, and sees that the tests notice"
 	@echo "make bench       the measurements beside Go, Tokio and others, tables and plots: under half an hour"
 	@echo "make bench-quick less of them, in a few minutes"
 	@echo "make install     libraries, headers, programs, pkg-config and CMake files below PREFIX ($(PREFIX)); knows DESTDIR"
@@ -43,6 +44,10 @@ faults:
 explore models:
 	@tools/deps.sh test
 	@tools/test.sh $@
+
+mutate:
+	@tools/deps.sh test
+	@tests/mutate/run.sh
 
 check-long:
 	@tools/deps.sh test
