@@ -248,6 +248,26 @@ TEST_WORKERS(no_guards) {
     CHECK_EQ(cc__get(&ran), 21);
 }
 
+/* Another fiber's stack gets no guard, on the thread that this one runs on: its errno does not tell. */
+static void *yield_to_one_without_a_guard(void *arg) {
+    CCSpawnOptions options = {.stack_size = LARGE};
+    CCTask task;
+    fail_arm(1, FAIL_ADVICE, true);
+    CHECK_EQ(cc_spawn(&task, count, NULL, &options), 0);
+    cc__errno_set(EXDEV);
+    cc_yield();
+    CHECK_EQ(cc__errno_get(), EXDEV);
+    CHECK(fail_disarm() > 0);
+    CHECK_EQ(cc_task_join_try(&task, NULL), 0); /* it has run meanwhile */
+    return arg;
+}
+
+TEST(no_guards_and_errno) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_run(yield_to_one_without_a_guard, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
 /* ---- everything short for a while ---- */
 
 static void *work(void *arg) {
