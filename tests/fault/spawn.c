@@ -78,6 +78,7 @@ static void *spawn_until_full(void *arg) {
     int n = 0, rc = 0;
     fail_arm(1, FAIL_MAP, true);
     while (n < MOST && (rc = cc_spawn(&tasks[n], count, NULL, NULL)) == 0) n++;
+    CHECK_EQ(cc_spawn(&tasks[n], count, NULL, &(CCSpawnOptions){.name = "one too many"}), ENOMEM);
     CHECK(fail_disarm() > 0);
     CHECK_EQ(rc, ENOMEM);
     CHECK_EQ(tasks[n].id, 0);
@@ -92,8 +93,11 @@ static void *spawn_until_full(void *arg) {
 }
 
 TEST_WORKERS(no_more_records) {
+    fail_begin();
     CHECK_EQ(cc_run(spawn_until_full, NULL, NULL), 0);
     (void)spawn_until_full(NULL);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK_EQ(fail.blocks, 0);
 }
 
 /* ---- stacks ---- */

@@ -3,6 +3,11 @@
 
 #include "../capture.h"
 #include "../crew.h"
+#include "sched/sched.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
 static atomic_int ended, started;
 
@@ -116,4 +121,21 @@ TEST_WORKERS(refuses_children) {
     CHECK_EQ(ended, 1);
     CHECK_EQ(cc_nursery_wait(n), 0);
     CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+/* All workers sleep, and a shutdown waits for what is left: a deadline that an OS thread calls off. */
+static void *free_from_outside(void *nursery) {
+    while (!cc__get_seq(&cc__sched.draining)) sched_yield();
+    usleep(20 * 1000); /* it may as well come earlier; then it shows less */
+    CHECK_EQ(cc_nursery_free(nursery), 0);
+    return NULL;
+}
+
+TEST_WORKERS(a_deadline_is_called_off_meanwhile, .timeout = 20) {
+    pthread_t thread;
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.root = true, .deadline = cc_after_ms(3600 * 1000)});
+    CHECK(n != NULL);
+    CHECK_EQ(pthread_create(&thread, NULL, free_from_outside, n), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
 }

@@ -3,6 +3,8 @@
 
 #include "../crew.h"
 #include "base/mem.h"
+#include "sched/elastic.h"
+#include "sched/inbox.h"
 #include "sched/inject.h"
 
 #include <ccc/ccc.h>
@@ -34,6 +36,22 @@ static void check_take(uint32_t n, uint32_t from, uint32_t expected) {
     CHECK_EQ(cc__inject_take(n, &list), expected);
     for (uint32_t i = 0; i < expected; i++) CHECK(cc__fiber_of(cc__list_pop_front(&list)) == &fibers[from + i]);
     CHECK(cc__list_empty(&list));
+}
+
+/* Whatever was sent to a worker that retires comes here, and stays in order. */
+TEST(takes_over_from_a_worker_that_retires) {
+    static struct worker w;
+    w.core.owner = 1;
+    open_queue(4);
+    for (int i = 0; i < 10; i++) {
+        cc__set(&fibers[i].word, FIBER_RUNNABLE);
+        cc__inbox_push(&w, &fibers[i]);
+    }
+    cc__elastic_drain(&w);
+    CHECK(cc__inbox_empty(&w));
+    CHECK_EQ(cc__inject_len(), 10);
+    check_take(20, 0, 10);
+    close_queue();
 }
 
 TEST(first_in_first_out) {

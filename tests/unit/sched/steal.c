@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "../gate.h"
+#include "sched/runq.h"
 
 #include <ccc/ccc.h>
 
@@ -123,6 +124,48 @@ static void *spin_beside_a_sleeper(void *arg) {
 
 TEST(sleeper_beside_a_busy_fiber) {
     with_each_count(spin_beside_a_sleeper, 3);
+}
+
+/* The other worker has enough to do, and looks all the same. */
+static _Atomic bool enough;
+
+static void *stay_busy(void *arg) {
+    while (!cc__get_acquire(&enough)) cc_yield();
+    return arg;
+}
+
+static void *note_where_and_sleep(void *worker) {
+    cc__set_release((_Atomic unsigned *)worker, cc__worker()->core.owner);
+    return sleep_then_note(NULL);
+}
+
+static void *spin_beside_busy_workers(void *arg) {
+    enum { BUSY = 8, ROUNDS_MAX = 1000 };
+    CCTask busy[BUSY];
+    bool here = false;
+    cc__set(&enough, false);
+    for (int i = 0; i < BUSY; i++) busy[i] = cc_fiber_spawn_task(stay_busy, NULL);
+    for (int round = 0; round < ROUNDS_MAX && !here; round++) {
+        _Atomic unsigned armed_on = 0;
+        cc__set(&ran, 0);
+        CCTask sleeper = cc_fiber_spawn_task(note_where_and_sleep, &armed_on);
+        cc_yield();
+        /* The timer is here, and one of those who are busy is elsewhere. */
+        here = cc__get_acquire(&armed_on) == cc__worker()->core.owner && cc__get(&cc__worker()->runq.count) < BUSY;
+        uint64_t end = cc_now_ns() + UINT64_C(20) * 1000000000;
+        while (here && cc__get_acquire(&ran) == 0) CHECK(cc_now_ns() < end);
+        CHECK_EQ(cc_task_join(&sleeper, NULL), 0);
+    }
+    CHECK(here);
+    cc__set_release(&enough, true);
+    for (int i = 0; i < BUSY; i++) CHECK_EQ(cc_task_join(&busy[i], NULL), 0);
+    return arg;
+}
+
+TEST(sleeper_beside_busy_workers) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2, .max_workers = 2}), 0);
+    CHECK_EQ(cc_run(spin_beside_busy_workers, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
 /* ---- an inbox ---- */

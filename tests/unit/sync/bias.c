@@ -84,6 +84,7 @@ TEST(busy_owner_stalls_nobody) {
     cc__barrier_init();
     cc__bias_enter(&shared.bias);
     CHECK(!cc__bias_revoke(&shared.bias)); /* gives up after a bounded time, and leaves no trace: */
+    CHECK_EQ(cc__get(&shared.bias.revoked), 0);
     CHECK(!cc__bias_revoke(&shared.bias));
     cc__bias_leave(&shared.bias);
     CHECK(cc__bias_revoke(&shared.bias));

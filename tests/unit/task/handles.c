@@ -102,6 +102,7 @@ static void outlive(void) {
         CHECK_EQ(cc_task_join_try(&old, NULL), ESRCH);
         CHECK_EQ(cc_task_detach(&old), ESRCH);
         (void)gate_open(&gate);
+        CHECK_EQ(cc_task_join(&old, NULL), ESRCH); /* and the tenant has not been run instead */
         CHECK_EQ(cc_task_join(&task, NULL), 0);
     }
     CHECK(reused || cc_worker_count() > 1 || !cc_in_fiber()); /* or the case shows nothing */

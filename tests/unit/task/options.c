@@ -5,6 +5,7 @@
 
 #include "../contexts.h"
 #include "../depth.h"
+#include "fiber/stack.h"
 #include "sync/atomic.h"
 
 #include <ccc/ccc.h>
@@ -133,6 +134,33 @@ static void use_stacks(void) {
 
 TEST_WORKERS(stack_sizes) {
     in_both_contexts(use_stacks);
+}
+
+/* One that ends leaves a warm stack to the next, of the wrong size. On one worker the newest runs first, and the other
+ * follows it. */
+static void *do_nothing(void *arg) {
+    return arg;
+}
+
+static void *follow_each_other(void *arg) {
+    size_t usual = cc__stack_default();
+    CCSpawnOptions small = {.stack_size = CC_STACK_SIZE_MIN}, large = {.stack_size = 4 * usual};
+    CCTask first, second;
+    CHECK_EQ(cc_spawn(&second, use_bytes, (void *)promised(4 * usual), &large), 0);
+    CHECK_EQ(cc_spawn(&first, do_nothing, NULL, NULL), 0);
+    CHECK_EQ(cc_task_join(&second, NULL), 0);
+    CHECK_EQ(cc_task_join(&first, NULL), 0);
+    CHECK_EQ(cc_spawn(&second, use_bytes, (void *)promised(usual), NULL), 0);
+    CHECK_EQ(cc_spawn(&first, do_nothing, NULL, &small), 0);
+    CHECK_EQ(cc_task_join_until(&second, NULL, cc_after_ms(3600 * 1000)), 0); /* or we would run it ourselves */
+    CHECK_EQ(cc_task_join(&first, NULL), 0);
+    return arg;
+}
+
+TEST(one_after_another_of_another_size) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_run(follow_each_other, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
 /* The size is really the one that was asked for: beyond it there is the guard. */
