@@ -167,8 +167,8 @@ TEST(sweeps_keep_what_waits) {
     enum { STAY = 1000, BUSY = 50 };
     open_timers();
     struct fiber *fibers = cc__mem_alloc((STAY + BUSY) * sizeof *fibers);
-    uint64_t random = test_seed();
-    for (int i = 0; i < STAY; i++) arm(&fibers[i], 1000000 + test_random(&random) % 1000);
+    uint64_t random = test_seed(), when[STAY];
+    for (int i = 0; i < STAY; i++) arm(&fibers[i], when[i] = 1000000 + test_random(&random) % 1000);
     for (long i = 0; i < test_rounds(50000, 1000000); i++) {
         struct fiber *f = &fibers[STAY + test_random(&random) % BUSY];
         if (cc__word_state(cc__get(&f->word)) == FIBER_PARKED)
@@ -179,8 +179,17 @@ TEST(sweeps_keep_what_waits) {
     }
     for (int i = 0; i < BUSY; i++)
         if (cc__word_state(cc__get(&fibers[STAY + i].word)) == FIBER_PARKED) end_early(&fibers[STAY + i]);
+    /* And what is left is in order: at each moment all that are due are fired, and nobody else. */
+    uint32_t fired = 0;
+    for (uint64_t now = 1000000; now < 1001000; now += 7) {
+        struct link list;
+        uint32_t due = 0;
+        for (int i = 0; i < STAY; i++) due += when[i] <= now;
+        fired += fire(now, &list);
+        CHECK_EQ(fired, due);
+    }
     struct link list;
-    CHECK_EQ(fire(UINT64_MAX - 1, &list), STAY);
+    CHECK_EQ(fired + fire(UINT64_MAX - 1, &list), STAY);
     CHECK_EQ(cc__timer_count(&worker), 0);
     cc__mem_free(fibers);
     close_timers();
