@@ -145,15 +145,17 @@ static void *do_nothing(void *arg) {
 static void *follow_each_other(void *arg) {
     size_t usual = cc__stack_default();
     CCSpawnOptions small = {.stack_size = CC_STACK_SIZE_MIN}, large = {.stack_size = 4 * usual};
-    CCTask first, second;
-    CHECK_EQ(cc_spawn(&second, use_bytes, (void *)promised(4 * usual), &large), 0);
-    CHECK_EQ(cc_spawn(&first, do_nothing, NULL, NULL), 0);
-    CHECK_EQ(cc_task_join(&second, NULL), 0);
-    CHECK_EQ(cc_task_join(&first, NULL), 0);
-    CHECK_EQ(cc_spawn(&second, use_bytes, (void *)promised(usual), NULL), 0);
-    CHECK_EQ(cc_spawn(&first, do_nothing, NULL, &small), 0);
-    CHECK_EQ(cc_task_join_until(&second, NULL, cc_after_ms(3600 * 1000)), 0); /* or we would run it ourselves */
-    CHECK_EQ(cc_task_join(&first, NULL), 0);
+    for (int i = 0; i < 200; i++) { /* now and then the scheduler looks round in between, and none is left */
+        CCTask first, second;
+        CHECK_EQ(cc_spawn(&second, use_bytes, (void *)promised(4 * usual), &large), 0);
+        CHECK_EQ(cc_spawn(&first, do_nothing, NULL, NULL), 0);
+        CHECK_EQ(cc_task_join(&second, NULL), 0);
+        CHECK_EQ(cc_task_join(&first, NULL), 0);
+        CHECK_EQ(cc_spawn(&second, use_bytes, (void *)promised(usual), NULL), 0);
+        CHECK_EQ(cc_spawn(&first, do_nothing, NULL, &small), 0);
+        CHECK_EQ(cc_task_join_until(&second, NULL, cc_after_ms(3600 * 1000)), 0); /* or we would run it ourselves */
+        CHECK_EQ(cc_task_join(&first, NULL), 0);
+    }
     return arg;
 }
 
