@@ -126,8 +126,8 @@ static bool await_deadline(struct worker *w) {
 
 struct fiber *cc__driver_sim_next(struct worker *w) {
     static const struct sim_guest runs = {.waits = false};
-    if (w->polled_at != 0) { /* the first time */
-        w->polled_at = 0;
+    if (cc__get(&w->polled_at) != 0) { /* the first time */
+        cc__set(&w->polled_at, 0);
         cc__sim_let_guest(true);
     }
     for (;;) {
