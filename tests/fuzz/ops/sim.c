@@ -1,7 +1,7 @@
 /* sim.c - simulated time: it stands still while the worker has a fiber to run, and jumps to the next timer when not.
  *
- * The linker sends the library's calls of cc__clock_now and cc__futex_wait here. Only the worker lives in simulated time:
- * the other threads (the one that waits for the run's end, sysmon) keep the real one. The worker does not search before it
+ * The linker sends the library's calls of cc__clock_now, cc__clock_look and cc__futex_wait here. Only the worker lives in
+ * simulated time: the other threads (the one that waits for the run's end, sysmon) keep the real one. The worker does not search before it
  * sleeps, because that would last until a clock moves that does not move.
  */
 #include "ops.h"
@@ -15,11 +15,16 @@ static uint64_t now_ns; /* the worker's, while it is simulated */
 
 uint64_t __real_cc__clock_now(void);
 uint64_t __wrap_cc__clock_now(void);
+uint64_t __wrap_cc__clock_look(void);
 void __real_cc__futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t until);
 void __wrap_cc__futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t until);
 
 uint64_t __wrap_cc__clock_now(void) {
     return simulated && cc__worker() != NULL ? now_ns : __real_cc__clock_now();
+}
+
+uint64_t __wrap_cc__clock_look(void) {
+    return __wrap_cc__clock_now();
 }
 
 void __wrap_cc__futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t until) {
