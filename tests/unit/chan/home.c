@@ -187,6 +187,41 @@ TEST(a_select_among_workers) {
     pick_all(4, 0);
 }
 
+/* All cases are always ready, and all channels stay at home: each is chosen equally often, or the first, as asked. */
+static void *chooses_at_home(void *arg) {
+    CCSelectOrder order = *(CCSelectOrder *)arg;
+    enum { CASES = 3, ROUNDS = 3000 };
+    CCChan *chans[CASES];
+    CCCase cases[CASES];
+    long count[CASES] = {0};
+    uint64_t value = 1;
+    for (int i = 0; i < CASES; i++) {
+        chans[i] = with_home();
+        CHECK_EQ(cc_chan_send(chans[i], &value, sizeof value), 0);
+        cases[i] = (CCCase)CC_RECV(chans[i], &value, NULL);
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        size_t chosen;
+        CHECK_EQ(cc_select_ordered(cases, CASES, order, CC_FOREVER, &chosen), 0);
+        count[chosen]++;
+        CHECK_EQ(cc_chan_send(chans[chosen], &value, sizeof value), 0);
+    }
+    if (order == CC_SELECT_FIRST) CHECK_EQ(count[0], ROUNDS);
+    for (int i = 0; i < CASES; i++) {
+        /* A standard deviation is 26: this is ten. */
+        if (order == CC_SELECT_FAIR) CHECK(count[i] > ROUNDS / CASES - 260 && count[i] < ROUNDS / CASES + 260);
+        CHECK(has_home(chans[i]));
+        cc_chan_free(chans[i]);
+    }
+    return NULL;
+}
+
+TEST(a_select_at_home_keeps_its_order) {
+    begin(1);
+    for (CCSelectOrder order = CC_SELECT_FAIR; order <= CC_SELECT_FIRST; order++)
+        CHECK_EQ(cc_run(chooses_at_home, &order, NULL), 0);
+}
+
 /* Parked at home, and then evicted: by a value from a thread, by a close. */
 static void *waits_at_home(void *arg) {
     uint64_t a = 0, b = 0;
