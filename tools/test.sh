@@ -3,7 +3,6 @@
 #
 #   tools/test.sh                      every stage of the matrix
 #   tools/test.sh tsan asan            some stages
-#   tools/test.sh long                 the stress programs with their long profile (not part of the matrix)
 #   tools/test.sh -p 'unit/sched/*'    only programs whose name matches; builds no more than that, if they are few
 #   tools/test.sh -c joins             only cases whose name contains the word
 #   tools/test.sh -v                   a line for each program
@@ -54,7 +53,6 @@ choose_stage() {
         launcher=(valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite
             --show-leak-kinds=definite --fair-sched=yes)
         ;;
-    long) preset=release groups=stress stress=1 patience=60 limit=14400 ;;
     includes | headers | models | explore | fuzz) preset=release groups="" ;;
     *) return 1 ;;
     esac
@@ -76,7 +74,7 @@ stages=("$@")
 ((${#stages[@]} > 0)) || stages=("${matrix[@]}")
 for stage in "${stages[@]}"; do
     if ! choose_stage "$stage"; then
-        echo "There is no stage '$stage'; the stages are: ${matrix[*]} long." >&2
+        echo "There is no stage '$stage'; the stages are: ${matrix[*]}." >&2
         exit 2
     fi
 done
@@ -85,7 +83,7 @@ done
 
 passed=0 failed=0 skipped=0
 failures=() # lines to repeat at the end
-table=()    # one row for each stage, or for each program of the long profile
+table=()    # one row for each stage
 
 seconds_since() {
     awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }'
@@ -175,9 +173,9 @@ chosen() {
 }
 
 # The programs of these groups run several at a time: most of them wait for much of their time, and whatever they
-# judge has to hold on a busy machine too. In the long profile each has the machine for itself.
+# judge has to hold on a busy machine too.
 parallel() {
-    [[ $1 =~ ^(unit|battery|programs|stress|apps)$ && $stage != long ]]
+    [[ $1 =~ ^(unit|battery|programs|stress|apps)$ ]]
 }
 
 # start_program NAME PROGRAM: in the background, once fewer than `jobs` are at work; leaves log, status and seconds.
@@ -205,7 +203,7 @@ end_program() {
 # run_program STAGE GROUP NAME PROGRAM COMPARED
 run_program() {
     local stage=$1 group=$2 name=$3 program=$4 compared=$5
-    local log=build/log/$stage/${name//\//_}.log start=$EPOCHREALTIME before="$passed $failed" status seconds
+    local log=build/log/$stage/${name//\//_}.log start=$EPOCHREALTIME before=$passed status seconds
     case $group in
     harness) check "$stage" "$name" "$log" "$compared" $emulator "$program" ;;
     examples) check "$stage" "$name" "$log" timeout --foreground -k 10 "$limit" \
@@ -214,22 +212,14 @@ run_program() {
         local command=(timeout --foreground -k 10 "$limit" $emulator "${launcher[@]}" "$program")
         [[ $group != gdb ]] || command=(timeout --foreground -k 10 "$limit" "$compared" "$program")
         [[ -n $case_filter ]] && command+=("$case_filter")
-        if [[ $stage == long ]]; then # Hours without a word would look like a hang.
-            "${command[@]}" 2>&1 </dev/null | tee "$log" | sed "s|^|   $name: |"
-            status=${PIPESTATUS[0]}
-        else
-            { "${command[@]}" >"$log" 2>&1 </dev/null; } 2>/dev/null # or bash reports a crash by itself
-            status=$?
-        fi
+        { "${command[@]}" >"$log" 2>&1 </dev/null; } 2>/dev/null # or bash reports a crash by itself
+        status=$?
         count_tap "$stage" "$name" "$log" "$status"
         ;;
     esac
     seconds=$(seconds_since "$start")
-    read -r ok_before bad_before <<<"$before"
-    if [[ $stage == long ]]; then
-        table+=("$(printf '%-32s %8d %8d %10s s' "$name" $((passed - ok_before)) $((failed - bad_before)) "$seconds")")
-    elif ((verbose || ${seconds%.*} >= 20)); then
-        printf '   %-40s %5d passed %8s s\n' "$name" $((passed - ok_before)) "$seconds"
+    if ((verbose || ${seconds%.*} >= 20)); then
+        printf '   %-40s %5d passed %8s s\n' "$name" $((passed - before)) "$seconds"
     fi
 }
 
@@ -280,13 +270,6 @@ run_stage() {
         esac
         export TEST_SLOWDOWN=${given_slowdown:-$slowdown} TEST_WORKER_LIST=${given_workers:-$workers}
         export TEST_TIMEOUT=${given_timeout:-$patience}
-        if [[ $stage == long ]]; then
-            export TEST_LONG=1
-            [[ explore == $program_pattern ]] && { # as the others below: only what was asked for
-                tests/explore/run.sh long 2>&1 | tee "$log/explore.log" | sed 's|^|   explore: |'
-                count_tap "$stage" "schedule explorer" "$log/explore.log" "${PIPESTATUS[0]}"
-            }
-        fi
         emulator=$(<"build/$preset/tests/emulator.txt")
         for group in $groups; do
             [[ $group == stress ]] && export TEST_SLOWDOWN=${given_slowdown:-$((slowdown * stress))}
@@ -304,7 +287,7 @@ run_stage() {
             wait
             for name in "${started[@]}"; do end_program "$name"; done
         done
-        unset TEST_SLOWDOWN TEST_WORKER_LIST TEST_TIMEOUT TEST_LONG
+        unset TEST_SLOWDOWN TEST_WORKER_LIST TEST_TIMEOUT
     fi
 
     local row
