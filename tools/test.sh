@@ -19,34 +19,34 @@ command -v ninja >/dev/null && export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
 
 # The one place to tune. For each stage:
 #   preset    which build directory
-#   groups    which programs: harness unit battery programs examples apps stress gdb
+#   groups    which programs: apps stress programs battery unit harness examples gdb; those that take long come first
 #   only      patterns of names, where what a stage changes concerns no others
 #   slowdown  divisor of loop counts      workers  numbers of workers, empty: all of them
 #   stress    a further divisor for that group, which would otherwise take most of the time
 #   patience  factor on timeouts          limit    seconds after which a program as a whole is stopped
 choose_stage() {
-    preset=$1 groups="harness unit battery programs examples stress" slowdown=1 workers="" patience=1 limit=600 launcher=()
+    preset=$1 groups="stress programs battery unit harness examples" slowdown=1 workers="" patience=1 limit=600 launcher=()
     stress=3 only=('*')
     case $1 in
-    release) groups+=" apps gdb" stress=1 ;;
-    small) groups="unit battery stress" slowdown=5 workers=1,4 ;;
+    release) groups="apps $groups gdb" stress=1 ;;
+    small) groups="stress battery unit" slowdown=5 workers=1,4 ;;
     debug) groups+=" gdb" slowdown=2 workers=1,2,8 ;;
     ucontext) # whatever switches, ends or unwinds a stack
-        groups="unit battery programs" slowdown=4 workers=1,4
+        groups="programs battery unit" slowdown=4 workers=1,4
         only=('unit/'{arch,fiber,panic,sched,select,task,timer,wait}'/*' 'fault/*' battery/cap{0,3} 'programs/*')
         ;;
-    asan) slowdown=5 workers=1,8 patience=2 groups+=" apps" ;;
-    tsan) slowdown=10 workers=1,8 patience=3 groups+=" apps" ;;
+    asan) groups="apps $groups" slowdown=5 workers=1,8 patience=2 ;;
+    tsan) groups="apps $groups" slowdown=10 workers=1,8 patience=3 ;;
     aarch64 | riscv64) # whatever knows the CPU or the kernel's side of it; an emulator is no test of memory orders
-        groups="unit battery programs" slowdown=20 workers=1,4 patience=4
+        groups="programs battery unit" slowdown=20 workers=1,4 patience=4
         only=('unit/'{arch,chan,diag,fiber,panic,plat,rt,sched,sync,task,timer}'/*' battery/cap{0,3} 'programs/*')
         ;;
     clang)
-        groups="unit battery programs examples" slowdown=10 workers=1,4
+        groups="programs battery unit examples" slowdown=10 workers=1,4
         only=('unit/*' battery/cap{0,3} 'programs/*' 'examples/*')
         ;;
     valgrind)
-        preset=release groups="unit battery programs" slowdown=200 workers=4 patience=10
+        preset=release groups="programs battery unit" slowdown=200 workers=4 patience=10
         only=('unit/*' 'fault/*' battery/cap3 'programs/*')
         # Without fair-sched a thread that spins keeps the one lock that valgrind runs all threads under.
         # Memory that is only "possibly lost" is mostly the stack of a thread that still lives.
@@ -268,12 +268,12 @@ run_stage() {
                 tools/check-console.sh build/release/examples README.md docs/hangs.md docs/simulation.md
             ;;
         esac
-        export TEST_SLOWDOWN=${given_slowdown:-$slowdown} TEST_WORKER_LIST=${given_workers:-$workers}
-        export TEST_TIMEOUT=${given_timeout:-$patience}
+        export TEST_WORKER_LIST=${given_workers:-$workers} TEST_TIMEOUT=${given_timeout:-$patience}
         emulator=$(<"build/$preset/tests/emulator.txt")
+        local started=()
+        local -A factor=([stress]=$stress)
         for group in $groups; do
-            [[ $group == stress ]] && export TEST_SLOWDOWN=${given_slowdown:-$((slowdown * stress))}
-            local started=()
+            export TEST_SLOWDOWN=${given_slowdown:-$((slowdown * ${factor[$group]:-1}))}
             while IFS=$'\t' read -r -u 3 group_of name program compared; do
                 # shellcheck disable=SC2053 # the right side is a pattern
                 [[ $group_of == "$group" && $name == $program_pattern ]] && chosen "$name" || continue
@@ -284,9 +284,9 @@ run_stage() {
                     run_program "$stage" "$group" "$name" "$program" "$compared"
                 fi
             done 3<"build/$preset/tests/programs.txt"
-            wait
-            for name in "${started[@]}"; do end_program "$name"; done
         done
+        wait
+        for name in "${started[@]}"; do end_program "$name"; done
         unset TEST_SLOWDOWN TEST_WORKER_LIST TEST_TIMEOUT
     fi
 
