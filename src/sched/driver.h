@@ -65,9 +65,9 @@ CC_NORETURN void cc__driver_orphaned(void);
 struct fiber *cc__driver_sim_next(struct worker *w);
 /* sim/: something was made ready, or looked at: others may come first. Any context; may switch. */
 void cc__driver_sim_point(void);
-/* sim/: the calling OS thread lets others come first; waits, as cc__futex_wait does; gives its turn away for good, because
- * the workers are to leave. */
-void cc__driver_sim_yield(void);
+/* sim/: the calling OS thread lets others come first (false: nothing is simulated; with or without a runtime); waits, as
+ * cc__futex_wait does; gives its turn away for good, because the workers are to leave. */
+bool cc__driver_sim_yield(void);
 void cc__driver_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until);
 void cc__driver_sim_stop(void);
 

@@ -301,8 +301,6 @@ void cc_yield(void) {
     struct fiber *self = cc__sched_current(w);
     if (self != NULL)
         yield_fiber(w, self);
-    else if (unlikely(cc__sched.simulated))
-        cc__driver_sim_yield();
-    else
+    else if (likely(!cc__driver_sim_yield()))
         cc__thread_yield();
 }

@@ -119,9 +119,11 @@ void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
         cc__fatal("deadlock: the program waits, and the runtime does not run: there is no fiber that could end that");
 }
 
-void cc__driver_sim_yield(void) {
+bool cc__driver_sim_yield(void) {
+    if (likely(!cc__sim_on())) return false;
     check_thread();
     if (cc__sim.open) let_world((struct sim_guest){.waits = false});
+    return true;
 }
 
 void cc__driver_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
@@ -150,7 +152,7 @@ CC_NO_TSAN void cc__sim_point_slow(void) {
         check_thread();
         if (cc__sim_draw(cc__sim.often) != 0) return;
         cc__sim.ranks++;
-        cc__driver_sim_yield();
+        (void)cc__driver_sim_yield();
     }
 }
 

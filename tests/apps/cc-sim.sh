@@ -142,8 +142,8 @@ case_threads_are_refused() {
 # Programs of the suite that need no threads of their own: simulated they hold as well.
 case_the_suite_simulated() {
     local name seed
-    for name in chan/arguments chan/crowd chan/handle chan/programs lock/basics nursery/block nursery/deadline \
-        nursery/exits nursery/panic; do
+    for name in chan/arguments chan/crowd chan/handle chan/programs lock/basics nursery/block nursery/exits \
+        nursery/panic; do
         for seed in $seeds; do
             CC_SIM_SEED=$seed timeout 300 "$build/tests/unit/$name" >out.tmp 2>&1 </dev/null ||
                 { echo "$name with seed $seed:"; cat out.tmp; return 1; }
