@@ -78,7 +78,8 @@ static void *wander(void *arg) {
     snprintf(name, sizeof name, "wanderer %llu", (unsigned long long)(id & 0xffff));
     CHECK_EQ(cc_fiber_set_name(name), 0);
     long rounds = test_rounds(3000, 300000);
-    for (long i = 0; i < rounds; i++) {
+    /* Fibers that stay where they are test nothing, and how many move is up to the machine. */
+    for (long i = 0; i < rounds || atomic_load(&moves) < test_scale(200); i++) {
         check_place(&last);
         if (test_random(&rng) % 32 == 0) compute(100000);
         CHECK(cc_in_fiber());
@@ -130,7 +131,6 @@ static void wander_about(unsigned workers) {
         CHECK_EQ(cc_spawn(&tasks[i], wander, (void *)(uintptr_t)test_random(&rng), NULL), 0);
     for (int i = 0; i < WANDERERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
     printf("%ld checks, %ld moves\n", atomic_load(&checks), atomic_load(&moves));
-    CHECK(atomic_load(&moves) >= test_scale(200)); /* else nothing was tested */
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 
@@ -147,7 +147,7 @@ static void *yield_and_ask(void *arg) {
     pid_t last = 0;
     CCFiberId id = cc_fiber_id();
     long rounds = test_rounds(100000, 10000000);
-    for (long i = 0; i < rounds; i++) {
+    for (long i = 0; i < rounds || atomic_load(&moves) == 0; i++) {
         cc_yield();
         CHECK(cc_fiber_id() == id);
         if (i % 64 == 0) check_place(&last);
@@ -168,6 +168,5 @@ TEST(the_tightest_loop) {
     for (int i = 0; i < FIBERS; i++) CHECK_EQ(cc_spawn(&tasks[i], yield_and_ask, NULL, NULL), 0);
     for (int i = 0; i < FIBERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
     printf("%ld checks, %ld moves\n", atomic_load(&checks), atomic_load(&moves));
-    CHECK(atomic_load(&moves) > 0);
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
