@@ -303,7 +303,7 @@ struct flow {
     history_clock clock;
     uint64_t each;
     struct history_value *values;
-    atomic_uchar *received;
+    atomic_uint *received;
     atomic_int producing;
 };
 
