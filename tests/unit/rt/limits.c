@@ -44,6 +44,7 @@ static void *stay(void *arg) {
 
 /* A thousand stacks of 256 KiB do not fit into 200 MiB, of which malloc may reserve some for each thread. */
 TEST(more_stacks_than_fit) {
+    if (cc__san_on_valgrind()) SKIP("Valgrind itself needs the address space that the case takes away");
     enum { FIBERS = 1000 };
     static CCTask tasks[FIBERS];
     CCRuntimeConfig config = {.workers = 2, .stack_size = 256 * 1024};
