@@ -146,11 +146,11 @@ chosen() {
     return 1
 }
 
-# What the chosen programs are built by. The release stage as a whole looks at everything that there is to build; and make,
-# other than ninja, takes seconds for each target: for more than a few of them it is given all.
+# What the chosen programs are built by. A stage with apps, as a whole, needs everything that there is to build: their tests
+# run examples and other tests. And make, other than ninja, takes seconds for each target: for more than a few it is given all.
 targets_of() {
     local group name program compared targets=()
-    [[ $stage != release || $program_pattern != '*' ]] || return
+    [[ $program_pattern != '*' || " $groups " != *" apps "* ]] || return
     while IFS=$'\t' read -r group name program compared; do
         # shellcheck disable=SC2053 # the right side is a pattern
         [[ " $groups " == *" $group "* && $name == $program_pattern ]] && chosen "$name" || continue
