@@ -146,18 +146,17 @@ chosen() {
     return 1
 }
 
-# What the chosen programs are built by. A stage with apps, as a whole, needs everything that there is to build: their tests
-# run examples and other tests. And make, other than ninja, takes seconds for each target: for more than a few it is given all.
+# What the chosen programs are built by; nothing: everything that there is. That is what tests of apps need, which run examples
+# and other tests. And make, other than ninja, takes seconds for each target: for more than a few it builds all.
 targets_of() {
     local group name program compared targets=()
-    [[ $program_pattern != '*' || " $groups " != *" apps "* ]] || return
     while IFS=$'\t' read -r group name program compared; do
         # shellcheck disable=SC2053 # the right side is a pattern
         [[ " $groups " == *" $group "* && $name == $program_pattern ]] && chosen "$name" || continue
         case $group in
         harness) targets+=(test_selftest) ;;
         examples) targets+=("${name//\//_}") ;;
-        apps) targets+=("${name#*/}") ;;
+        apps) return ;;
         *) targets+=("test_${name//\//_}") ;;
         esac
     done <"build/$preset/tests/programs.txt"
