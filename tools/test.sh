@@ -39,15 +39,15 @@ choose_stage() {
     tsan) groups="apps $groups" slowdown=10 workers=1,8 patience=3 ;;
     aarch64 | riscv64) # whatever knows the CPU or the kernel's side of it; an emulator is no test of memory orders
         groups="programs battery unit" slowdown=20 workers=1,4 patience=4
-        only=('unit/'{arch,chan,diag,fiber,panic,plat,rt,sched,sync,task,timer}'/*' battery/cap{0,3} 'programs/*')
+        only=('unit/'{arch,fiber,panic,plat,rt,sched,sync,task,timer}'/*' battery/cap3 'programs/*')
         ;;
     clang)
         groups="programs battery unit examples" slowdown=10 workers=1,4
         only=('unit/*' battery/cap{0,3} 'programs/*' 'examples/*')
         ;;
-    valgrind)
+    valgrind) # whatever allocates and frees
         preset=release groups="programs battery unit" slowdown=200 workers=4 patience=10
-        only=('unit/*' 'fault/*' battery/cap3 programs/{memory,signals,sim})
+        only=('unit/'{chan,fiber,nursery,panic,rt,select,task,timer,wait}'/*' 'fault/*' battery/cap3 programs/{memory,signals,sim})
         # Without fair-sched a thread that spins keeps the one lock that valgrind runs all threads under.
         # Memory that is only "possibly lost" is mostly the stack of a thread that still lives.
         launcher=(valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite
