@@ -3,8 +3,7 @@
 
 enum {
     LATE_NS_MAX = 2000000000
-}; /* a timer that somebody forgot and another event found: later than any busy machine makes it, but for one that is
-    * busy for hours, with us behind everybody else */
+}; /* a timer that somebody forgot and another event found: later than any busy machine makes it */
 
 struct sleepers {
     atomic_long awake;
@@ -72,7 +71,7 @@ TEST_WORKERS(deadlines_that_come_at_once) {
         struct plan plan = {5000, 0, 3000000, test_random(&rng)};
         void *latest;
         CHECK_EQ(cc_run(sleep_as_planned, &plan, &latest), 0);
-        CHECK((uintptr_t)latest < LATE_NS_MAX * (uintptr_t)(test_long() ? 10 : 1));
+        CHECK((uintptr_t)latest < LATE_NS_MAX);
     }
     finish();
 }
