@@ -14,6 +14,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 matrix=(includes headers models explore fuzz release small debug asan tsan ucontext clang aarch64 riscv64 valgrind)
 jobs=${JOBS:-$(nproc)}
+at_once=$((jobs + 1)) # programs; most of them wait for some of their time
 # Ten builds of two hundred programs each: ninja saves a fifth of the work. A build that exists keeps what made it.
 command -v ninja >/dev/null && export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
 
@@ -178,11 +179,11 @@ parallel() {
     [[ $1 =~ ^(unit|battery|programs|stress|apps)$ ]]
 }
 
-# start_program NAME PROGRAM: in the background, once fewer than `jobs` are at work; leaves log, status and seconds.
+# start_program NAME PROGRAM: in the background, once fewer than `at_once` are at work; leaves log, status and seconds.
 start_program() {
     local log=build/log/$stage/${1//\//_}.log command=(timeout --foreground -k 10 "$limit" $emulator "${launcher[@]}" "$2")
     [[ -n $case_filter ]] && command+=("$case_filter")
-    while (($(jobs -pr | wc -l) >= jobs)); do wait -n; done
+    while (($(jobs -pr | wc -l) >= at_once)); do wait -n; done
     {
         begin=$EPOCHREALTIME
         "${command[@]}" >"$log" 2>&1 </dev/null
