@@ -214,7 +214,7 @@ static bool something_anywhere(struct worker *w, bool hopeful) {
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *other = &cc__sched.workers[i];
         if (!cc__inbox_empty(other)) return true;
-        if (may_search && other != w && cc__get(&other->runq.count) > 1) return true;
+        if (may_search && other != w && cc__get(&other->runq.count) > 1 && cc__runq_worth(other)) return true;
     }
     return false;
 }
@@ -226,7 +226,7 @@ static bool tick(struct worker *w) {
         w->hungry = true;
         for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
             struct worker *other = &cc__sched.workers[i];
-            if (other != w && cc__get(&other->runq.count) > 1) work = true;
+            if (other != w && cc__get(&other->runq.count) > 1 && cc__runq_worth(other)) work = true;
         }
         work = work || cc__steal_from_stuck(w);
         if (!work) {

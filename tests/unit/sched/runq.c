@@ -229,3 +229,40 @@ TEST(append_keeps_fresh_ones_fresh) {
     CHECK(cc__get(&fibers[4].word) & WORD_FRESH);
     check_picks("351042");
 }
+
+/* ---- what others should have ---- */
+
+/* Somebody searches; nothing must be given away that will have had its turn in a moment. */
+TEST(short_turns_are_kept) {
+    open_queue();
+    cc__set(&cc__sched.want, WANT_HUNGRY);
+    cc__set(&worker.core.share_at, 1);
+    cc__set(&worker.round_ns, 50);
+    for (int n = 0; n < 4; n++) wake(n);
+    CHECK(!cc__runq_worth(&worker));
+    CHECK_EQ(cc__get(&q->count), 4);
+    check_picks("3012");
+}
+
+TEST(long_turns_and_long_queues_are_shared) {
+    open_queue();
+    CHECK(!cc__runq_worth(&worker));
+    cc__set(&worker.round_ns, 50);
+    for (int n = 0; n < 4; n++) append(n);
+    CHECK(!cc__runq_worth(&worker));
+    cc__set(&worker.round_ns, WORTH_NS / 4);
+    CHECK(cc__runq_worth(&worker));
+    cc__set(&worker.round_ns, WORTH_NS / 8);
+    CHECK(!cc__runq_worth(&worker));
+    for (int n = 4; n < 8; n++) append(n);
+    CHECK(cc__runq_worth(&worker));
+}
+
+TEST(fresh_fibers_are_shared) {
+    open_queue();
+    cc__set(&worker.round_ns, 1);
+    wake(0);
+    CHECK(!cc__runq_worth(&worker));
+    spawn(1);
+    CHECK(cc__runq_worth(&worker));
+}

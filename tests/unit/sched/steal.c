@@ -168,6 +168,51 @@ TEST(sleeper_beside_busy_workers) {
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
+/* ---- fibers that talk to each other ---- */
+
+enum { WORDS = 20000 };
+static CCChan *talk[2];
+
+static void *say(void *which) {
+    CCChan *ch = talk[(intptr_t)which];
+    for (uint64_t i = 0, n = (uint64_t)test_rounds(WORDS, WORDS); i < n; i++)
+        CHECK_EQ(cc_chan_send(ch, &i, sizeof i), 0);
+    return NULL;
+}
+
+static void *listen_to_both(void *arg) {
+    CCTask tasks[2];
+    uint64_t value, n = 2 * (uint64_t)test_rounds(WORDS, WORDS);
+    CCCase cases[2] = {CC_RECV(talk[0], &value, NULL), CC_RECV(talk[1], &value, NULL)};
+    for (int i = 0; i < 2; i++) tasks[i] = cc_fiber_spawn_task(say, (void *)(intptr_t)i);
+    for (uint64_t i = 0; i < n; i++) {
+        size_t chosen;
+        CHECK_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+    }
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    return arg;
+}
+
+/* Somebody searches all the time, and the third of them always waits: for a turn that comes in a moment. To give it
+ * away would make every word of the conversation travel from core to core. */
+TEST(a_conversation_stays_together) {
+    CCStats stats;
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2, .max_workers = 2}), 0);
+    for (int i = 0; i < 2; i++) CHECK((talk[i] = cc_chan_create(sizeof(uint64_t), 0)) != NULL);
+    cc__add_seq(&cc__sched.want, WANT_HUNGRY);
+    uint64_t start = cc_now_ns();
+    CHECK_EQ(cc_run(listen_to_both, NULL, NULL), 0);
+    uint64_t ns = cc_now_ns() - start;
+    cc__sub_seq(&cc__sched.want, WANT_HUNGRY);
+    CHECK_EQ(cc_stats(&stats, sizeof stats), 0);
+    for (int i = 0; i < 2; i++) cc_chan_free(talk[i]);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    /* After an interruption turns seem long. Without a look at how long they are it is fifty in a millisecond. */
+    if (stats.shared > 10 + ns / 250000 && ns / (2 * (uint64_t)test_rounds(WORDS, WORDS)) > WORTH_NS / 4)
+        SKIP("turns are long in this build or on this machine: it is right to share");
+    CHECK(stats.shared <= 10 + ns / 250000);
+}
+
 /* ---- an inbox ---- */
 
 static void *spin(void *arg) {
