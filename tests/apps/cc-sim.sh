@@ -15,6 +15,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 export LC_ALL=C TEST_WORKER_LIST=1
+# Else each of the hundreds of programs sleeps for a second at its end, to catch late races.
+export TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}atexit_sleep_ms=0
 unset CC_SIM_SEED
 
 # ends STATUS TEXT ARGS...: cc-sim ends with that status, and says the text.
