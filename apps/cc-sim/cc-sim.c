@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TAIL = 8192, SHOWN_LINES = 20, JOBS_MAX = 256, ASKED_NS = 1000000000, CANNOT_RUN = 127 };
+enum { TAIL = 8192, SHOWN_LINES = 20, JOBS_MAX = 256, ASKED_NS = 1000000000 };
 
 struct job {
     pid_t pid; /* 0: free */
@@ -59,9 +60,15 @@ static uint64_t now(void) {
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+static void kill_above(uint64_t seed) {
+    for (unsigned i = 0; i < JOBS_MAX; i++)
+        if (jobs[i].pid != 0 && jobs[i].seed > seed) kill(-jobs[i].pid, SIGKILL);
+}
+
 static void __attribute__((noreturn, format(printf, 1, 2))) give_up(const char *format, ...) {
     va_list args;
     va_start(args, format);
+    kill_above(0);
     fputs("cc-sim: ", stderr);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
@@ -71,31 +78,40 @@ static void __attribute__((noreturn, format(printf, 1, 2))) give_up(const char *
 
 /* ---- one run ---- */
 
+/* A program that cannot be started is told from one that fails. In a group of its own, so that whatever it starts goes with
+ * it when it has to be killed. */
+static pid_t spawn(int output) {
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t ours;
+    pid_t pid = 0;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGTERM);
+    sigaddset(&ours, SIGQUIT); /* ignored, if a shell has started us in the background; hurry() wants an answer */
+    int rc = posix_spawn_file_actions_init(&files);
+    if (rc == 0) rc = posix_spawnattr_init(&how);
+    if (rc == 0) rc = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (rc == 0) rc = posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+    if (rc == 0) rc = posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
+    if (rc == 0) rc = posix_spawnattr_setsigdefault(&how, &ours);
+    if (rc == 0) rc = posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+    if (rc == 0) rc = posix_spawnp(&pid, options.command[0], &files, &how, options.command, environ);
+    if (rc != 0) give_up("cannot run %s: %s", options.command[0], strerror(rc));
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&how);
+    return pid;
+}
+
 static void start(struct job *job, uint64_t seed) {
     int ends[2];
+    char text[24];
     if (pipe2(ends, O_CLOEXEC) != 0) give_up("no pipe: %s", strerror(errno));
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid < 0) give_up("no process: %s", strerror(errno));
-    if (pid == 0) {
-        char text[24];
-        int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        snprintf(text, sizeof text, "%" PRIu64, seed);
-        setenv("CC_SIM_SEED", text, 1);
-        setpgid(0, 0);
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-        dup2(nothing, STDIN_FILENO);
-        dup2(ends[1], STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        execvp(options.command[0], options.command);
-        dprintf(STDERR_FILENO, "cc-sim: cannot run %s: %s\n", options.command[0], strerror(errno));
-        _exit(CANNOT_RUN);
-    }
-    setpgid(pid, pid); /* whoever is first */
+    snprintf(text, sizeof text, "%" PRIu64, seed);
+    setenv("CC_SIM_SEED", text, 1);
+    job->pid = spawn(ends[1]);
     close(ends[1]);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    job->pid = pid;
     job->seed = seed;
     job->until = now() + options.timeout_ns;
     job->fd = ends[0];
@@ -132,8 +148,10 @@ static void keep(struct outcome *outcome, const struct job *job, int status) {
     outcome->status = status;
     outcome->late = job->late;
     outcome->length = job->length < TAIL ? job->length : TAIL;
-    for (size_t i = 0; i < outcome->length; i++)
-        outcome->tail[i] = job->tail[(job->length - outcome->length + i) % TAIL];
+    for (size_t i = 0; i < outcome->length; i++) {
+        char c = job->tail[(job->length - outcome->length + i) % TAIL];
+        outcome->tail[i] = c != '\0' ? c : '?';
+    }
     outcome->tail[outcome->length] = '\0';
 }
 
@@ -158,13 +176,25 @@ static void describe(const struct outcome *outcome) {
     }
 }
 
+/* As a shell reads it. */
+static void print_word(const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
+    if (*word != '\0' && word[strspn(word, plain)] == '\0') {
+        printf(" %s", word);
+        return;
+    }
+    fputs(" '", stdout);
+    for (; *word != '\0'; word++)
+        if (*word == '\'')
+            fputs("'\\''", stdout);
+        else
+            putchar(*word);
+    putchar('\'');
+}
+
 static void print_command(uint64_t seed) {
     printf("CC_SIM_SEED=%" PRIu64, seed);
-    for (char **word = options.command; *word != NULL; word++) {
-        const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
-        bool quote = **word == '\0' || (*word)[strspn(*word, plain)] != '\0';
-        printf(quote ? " '%s'" : " %s", *word);
-    }
+    for (char **word = options.command; *word != NULL; word++) print_word(*word);
 }
 
 static void show_progress(bool last) {
@@ -185,10 +215,6 @@ static void finish(struct job *job, int status) {
     if (job->fd >= 0) close(job->fd); /* somebody whom it has left behind has it too */
     finished++;
     bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0 && !job->late;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_RUN && job->length > 0 && finished == 1) {
-        fwrite(job->tail, 1, job->length < TAIL ? job->length : TAIL, stderr);
-        exit(2);
-    }
     if (!good) {
         failed++;
         if (lowest.seed == 0 || job->seed < lowest.seed) keep(&lowest, job, status);
@@ -200,11 +226,6 @@ static void finish(struct job *job, int status) {
         }
     }
     job->pid = 0;
-}
-
-static void kill_above(uint64_t seed) {
-    for (unsigned i = 0; i < options.jobs; i++)
-        if (jobs[i].pid != 0 && jobs[i].seed > seed) kill(-jobs[i].pid, SIGKILL);
 }
 
 /* Waits for something to happen, for a tenth of a second at most. */
@@ -221,10 +242,16 @@ static void wait_a_little(void) {
     }
 }
 
-static struct job *job_of(pid_t pid) {
-    for (unsigned i = 0; i < options.jobs; i++)
-        if (jobs[i].pid == pid) return &jobs[i];
-    return NULL;
+/* How many have ended. One by one: cc-sim may have been given children that are none of its own. */
+static unsigned reap(void) {
+    unsigned ended = 0;
+    int status;
+    for (unsigned i = 0; i < options.jobs; i++) {
+        if (jobs[i].pid == 0 || waitpid(jobs[i].pid, &status, WNOHANG) <= 0) continue;
+        finish(&jobs[i], status);
+        ended++;
+    }
+    return ended;
 }
 
 /* Runs everything from `first` to `last`; false: interrupted. */
@@ -248,9 +275,7 @@ static bool search(uint64_t first, uint64_t last) {
             return false;
         }
         wait_a_little();
-        int status;
-        for (pid_t pid; running > 0 && (pid = waitpid(-1, &status, WNOHANG)) > 0; running--)
-            if (job_of(pid) != NULL) finish(job_of(pid), status);
+        running -= reap();
         show_progress(false);
     }
     return true;

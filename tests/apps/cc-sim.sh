@@ -63,12 +63,38 @@ case_signals_count() {
     ends 1 'ends by signal 11' -s 3 sh -c 'kill -SEGV $$' && grep -qF "CC_SIM_SEED=3 sh -c 'kill -SEGV \$\$' replays it" out.tmp
 }
 
+# What is printed for the replay is the command that was given, whatever is in its words.
+case_a_command_that_a_shell_reads() {
+    ends 1 "    [it's] [] [a b]" -s 1 sh -c 'printf "[%s] " "$@"; echo; exit 1' it "it's" '' 'a b' &&
+        sh -c "$(sed -n 's/ replays it$//p' out.tmp)" | grep -qxF "[it's] [] [a b] "
+}
+
+case_status_127_is_a_failure() {
+    ends 1 'seed 1 ends with status 127, and says:' -s 1..3 sh -c 'echo no; exit 127'
+}
+
+# Whoever starts it may have left it children: those are not runs.
+case_children_of_others() {
+    script slow <<'END' || return
+sleep 1
+exit 1
+END
+    timeout 60 sh -c 'sleep 0.2 & exec "$0" -j 1 -s 1 ./slow' "$program" >out.tmp 2>&1
+    grep -q 'seed 1 ends with status 1' out.tmp || { cat out.tmp; return 1; }
+}
+
 case_hangs_count() {
     script hangs <<'END' || return
 echo begins
 exec sleep 1000
 END
     ends 1 'seed 1 takes longer than 0.2 s, and says:' -t 0.2 -s 1..2 ./hangs && grep -qx '    begins' out.tmp
+}
+
+# Also where a shell has left SIGQUIT ignored.
+case_who_hangs_is_asked() {
+    timeout 60 sh -c 'trap "" QUIT; exec "$0" -t 1 -s 1 "$1"' "$program" "$build/examples/hangs/busy" >out.tmp 2>&1
+    grep -q 'seed 1 takes longer than 1 s, and says:' out.tmp && grep -q "fiber .* 'poller' runs on worker 0" out.tmp || { cat out.tmp; return 1; }
 }
 
 case_what_does_not_fail_again() {
