@@ -22,7 +22,7 @@ CC_BEGIN_DECLS
  *
  * EINVAL: seed is 0 or fn is NULL; EALREADY: the runtime runs; EDEADLK: called from a fiber; ENOTRECOVERABLE: fn ended
  * by a panic; ETIMEDOUT: other tasks did not end, and the runtime goes on; ENOMEM, EAGAIN: no memory or no threads. A
- * second OS thread that waits in the library meanwhile, or wakes a fiber, ends the program. OS threads; blocks. */
+ * second OS thread that uses tasks, channels or locks meanwhile ends the program. OS threads; blocks. */
 CC_API int cc_sim_run(uint64_t seed, CCTaskFn fn, void *arg, void **result);
 
 /* The seed of the simulation that is on, 0 if none is: for a program's own random numbers, and to tell what was

@@ -125,7 +125,10 @@ int cc_chan_close(CCChan *ch) {
     return cc_chan_close_err(ch, 0);
 }
 
+/* In a simulation a loop that looks has to end: nobody runs beside it. */
+
 size_t cc_chan_len(CCChan *ch) {
+    cc__sim_point();
     return ch != NULL ? cc__get(&ch->count) : 0;
 }
 
@@ -134,11 +137,13 @@ size_t cc_chan_cap(CCChan *ch) {
 }
 
 bool cc_chan_is_closed(CCChan *ch) {
+    cc__sim_point();
     return ch != NULL && cc__get(&ch->closed) != 0;
 }
 
 uint64_t cc_chan_dropped(CCChan *ch) {
     if (ch == NULL) return 0;
+    cc__sim_point();
     cc__chan_lock(ch);
     uint64_t dropped = ch->dropped;
     cc__lock_release(&ch->lock);

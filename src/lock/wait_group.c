@@ -44,6 +44,7 @@ int cc_wait_group_add(CCWaitGroup *wg, int32_t n) {
         if (likely(cc__cas_weak(&h->word, &count, after))) return 0; /* pairs with the one that makes it 0 */
     }
     if (n != 0) add_locked(h, n);
+    cc__sim_point(); /* who finds it at 0 may go on, and free it */
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "base/fatal.h"
 #include "fiber/stack.h"
 #include "probe/trace.h"
+#include "sim/sim.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -215,6 +216,7 @@ int cc_nursery_cancel_with(CCNursery *n, int code, const char *text) {
     if (n == NULL || code < 0) return EINVAL;
     CCError reason = cc__scope_reason(code, text);
     cc__scope_cancel(&n->scope, &reason);
+    cc__sim_point(); /* who does not wait sees it, too */
     return 0;
 }
 
@@ -228,6 +230,7 @@ int cc_nursery_set_deadline(CCNursery *n, CCDeadline deadline) {
 
 size_t cc_nursery_children(CCNursery *n) {
     if (n == NULL) return 0;
+    cc__sim_point(); /* a loop that asks has to end in a simulation too */
     cc__lock_take(&n->scope.lock);
     size_t children = n->scope.children;
     cc__lock_release(&n->scope.lock);
@@ -236,6 +239,7 @@ size_t cc_nursery_children(CCNursery *n) {
 
 size_t cc_nursery_failures(CCNursery *n) {
     if (n == NULL) return 0;
+    cc__sim_point(); /* as above */
     cc__lock_take(&n->scope.lock);
     size_t failed = n->failed;
     cc__lock_release(&n->scope.lock);

@@ -116,7 +116,9 @@ void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
     else if (until != CC_FUTEX_FOREVER)
         cc__clock_pass_to(until); /* there is nobody else */
     else
-        cc__fatal("deadlock: the program waits, and the runtime does not run: there is no fiber that could end that");
+        cc__fatal(
+            "deadlock: the program waits, and the runtime does not run: there is no fiber that could end that, and a "
+            "simulation has no other threads");
 }
 
 bool cc__driver_sim_yield(void) {
@@ -148,9 +150,9 @@ CC_NO_TSAN void cc__sim_point_slow(void) {
         if (cc__driver_holds_mutex(self)) return; /* who wants that too would block the only worker */
         cc__sim.ranks++;
         cc__sched_yield(w, self);
-    } else if (w == NULL && cc__sim.open) {
+    } else if (w == NULL) {
         check_thread();
-        if (cc__sim_draw(cc__sim.often) != 0) return;
+        if (!cc__sim.open || cc__sim_draw(cc__sim.often) != 0) return;
         cc__sim.ranks++;
         (void)cc__driver_sim_yield();
     }

@@ -1,6 +1,7 @@
 /* cancel.c - cancelling one task by its handle. */
 #include "wait/cancel.h"
 
+#include "sim/sim.h"
 #include "task/task.h"
 
 #include <ccc/cc_nursery.h>
@@ -38,5 +39,6 @@ int cc_task_cancel(const CCTask *task) {
         rc = 0; /* it lived when the call came */
     }
     cc__task_leave(w);
+    cc__sim_point(); /* who does not wait sees it, too */
     return rc;
 }

@@ -79,6 +79,7 @@ static void *fails_late(void *arg) {
 }
 
 static void *everything(void *arg) {
+    guarded = 0;
     CCChan *one = cc_chan_create(sizeof(long), 0), *two = cc_chan_create(sizeof(long), 3);
     CCTask ears = CC_GO(listener, .one = one, .two = two);
     CCNursery *n = cc_nursery_create(NULL);
@@ -143,6 +144,26 @@ TEST(same_seed_same_run_of_a_part, .timeout = 300) {
 
 TEST(same_seed_same_run_of_a_program, .timeout = 300) {
     same_seed_same_run(simulate_by_environment);
+}
+
+static void simulate_twice(void *seed) {
+    simulate_everything(seed);
+    printf("again\n");
+    simulate_everything(seed);
+}
+
+TEST(same_seed_same_run_in_one_process, .timeout = 120) {
+    static struct child child;
+    for (uint64_t seed = 1; seed <= (uint64_t)test_scale(20) + 2; seed++) {
+        run_child(&child, simulate_twice, &seed);
+        CHECK_EQ(child.status, 0);
+        char *again = strstr(child.output, "again\n");
+        CHECK(again != NULL && again > child.output);
+        *again = '\0';
+        again += strlen("again\n");
+        if (strcmp(child.output, again) != 0) printf("%s# and then\n%s", child.output, again);
+        CHECK(strcmp(child.output, again) == 0);
+    }
 }
 
 /* ---- an OS thread among the fibers ---- */
@@ -229,6 +250,38 @@ static void *cancels(void *arg) {
 
 TEST(busy_loops_end, .timeout = 120) {
     for (uint64_t seed = 1; seed <= 10; seed++) CHECK_EQ(cc_sim_run(seed, cancels, NULL, NULL), 0);
+}
+
+static void *sends_and_closes(void *ch) {
+    long value = 1;
+    CHECK_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+    CHECK_EQ(cc_chan_close(ch), 0);
+    return NULL;
+}
+
+/* And those that look at something until it has changed. */
+static void *looks(void *arg) {
+    CCChan *ch = cc_chan_create(sizeof(long), 3);
+    CCNursery *n = cc_nursery_create(NULL);
+    CCTask task = cc_fiber_spawn_task(sends_and_closes, ch);
+    while (cc_chan_len(ch) == 0) {
+    }
+    while (!cc_chan_is_closed(ch)) {
+    }
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK_EQ(cc_nursery_spawn(n, gives_up, NULL), 0);
+    while (cc_nursery_failures(n) == 0) {
+    }
+    while (cc_nursery_children(n) > 0) {
+    }
+    CHECK_EQ(cc_nursery_wait(n), EIO);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    cc_chan_free(ch);
+    return arg;
+}
+
+TEST(loops_that_look_end, .timeout = 60) {
+    for (uint64_t seed = 1; seed <= 10; seed++) CHECK_EQ(cc_sim_run(seed, looks, NULL, NULL), 0);
 }
 
 /* Calls that do not switch are points all the same, but not while that would block everybody. */
