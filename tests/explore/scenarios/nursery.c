@@ -31,6 +31,23 @@ static void waits_and_frees(void) {
 SCENARIO(nursery_last_child, "the last child ends; its owner waits and frees", .workers = 1, .setup = one_child,
          .threads = {lets_child_end, waits_and_frees}, .no_timer = true);
 
+/* One more comes while the first is there: it counts before it can run, or its end would be the nursery's. */
+static void *child_ends(void *arg) {
+    ran[1]++;
+    return arg;
+}
+static void spawns_one_more(void) {
+    EX_EQ(cc_nursery_spawn(n, child_ends, NULL), 0);
+    EX_EQ(cc_event_set(&go), 0);
+}
+static void waits_for_both(void) {
+    EX_EQ(cc_nursery_wait(n), 0);
+    EX_EQ(ran[0] + ran[1], 2);
+    EX_EQ(cc_nursery_free(n), 0);
+}
+SCENARIO(nursery_one_more, "CHILD-1: a child is started while another one is about to be the last", .workers = 1,
+         .setup = one_child, .threads = {spawns_one_more, waits_for_both}, .no_timer = true);
+
 static void cancels(void) {
     EX_EQ(cc_nursery_cancel(n), 0);
 }
@@ -175,6 +192,26 @@ static void opens_below(void) {
 }
 SCENARIO(nursery_opens_below, "SCOPE-2: a scope that is made while the one above is cancelled", .workers = 1,
          .setup = above_only, .threads = {opens_below, cancels}, .no_timer = true);
+
+/* A child enters a block of its own, and waits there, while its nursery is cancelled. */
+static CCEvent never;
+static void *enters_block(void *arg) {
+    (void)cc_event_wait(&go);
+    CC_WITH_DEADLINE(cc_after_ms(100000)) child_rc = cc_event_wait(&never);
+    return arg;
+}
+static void about_to_enter(void) {
+    n = cc_nursery_create(NULL);
+    EX_EQ(cc_nursery_spawn(n, enters_block, NULL), 0);
+    ex_settle();
+}
+static void lets_enter(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    EX_EQ(cc_nursery_wait(n), ECANCELED);
+    EX_EQ(child_rc, ECANCELED);
+}
+SCENARIO(nursery_enters_block, "SCOPE-2: a fiber enters a block while the scope above is cancelled", .workers = 1,
+         .setup = about_to_enter, .threads = {lets_enter, cancels}, .no_timer = true);
 
 /* ---- a shield ---- */
 

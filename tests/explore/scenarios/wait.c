@@ -194,3 +194,71 @@ static void about_to_sleep_shielded(void) {
 }
 SCENARIO(park_cancel, "CANCEL-1: a fiber parks while it is cancelled", .workers = 1, .setup = about_to_sleep_shielded,
          .threads = {wakes_then_joins, cancels_other}, .no_timer = true);
+
+/* A shield goes up, and a wait begins behind it, while the canceller looks. */
+static CCEvent happens;
+static void *shields_when_told(void *arg) {
+    (void)cc_event_wait(&go); /* or is cancelled there */
+    bool begun = cc_shield_begin();
+    slept = cc_event_wait(&happens);
+    cc_shield_end(begun);
+    return arg;
+}
+static void about_to_shield(void) {
+    EX_EQ(cc_spawn(&task, shields_when_told, NULL, NULL), 0);
+    ex_settle();
+    EX_EQ(cc_task_dup(&task, &other), 0);
+}
+static void cancels_then_happens(void) {
+    cancels_other();
+    EX_EQ(cc_event_set(&happens), 0);
+}
+static void starts_shield(void) {
+    starts_it();
+    EX_EQ(slept, 0);
+}
+SCENARIO(park_shield, "CANCEL-2: a shield goes up while its fiber is cancelled", .workers = 1, .setup = about_to_shield,
+         .threads = {starts_shield, cancels_then_happens}, .no_timer = true);
+
+/* With two workers: whoever cancels comes by no lock, and may run the fiber itself. */
+static CCEvent never;
+static CCChan *nobody_sends;
+static CCTask canceller;
+static void *waits_again(void *arg) {
+    (void)cc_event_wait(&go); /* or is cancelled there */
+    slept = cc_event_wait(&never);
+    return arg;
+}
+static void *receives_in_vain(void *arg) {
+    uint64_t value;
+    (void)cc_event_wait(&go);
+    slept = cc_chan_recv(nobody_sends, &value, sizeof value);
+    return arg;
+}
+static void *cancels_when_told(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_task_cancel(arg), 0);
+    return NULL;
+}
+static void and_canceller(CCTaskFn fn) {
+    EX_EQ(cc_spawn(&task, fn, NULL, NULL), 0);
+    EX_EQ(cc_spawn(&canceller, cancels_when_told, &task, NULL), 0);
+    ex_settle();
+}
+static void waiter_and_canceller(void) {
+    and_canceller(waits_again);
+}
+static void receiver_and_canceller(void) {
+    nobody_sends = cc_chan_create(sizeof(uint64_t), 0);
+    and_canceller(receives_in_vain);
+}
+static void starts_both(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    EX_EQ(cc_task_join(&canceller, NULL), 0);
+    EX_EQ(cc_task_join(&task, NULL), 0);
+    EX_EQ(slept, ECANCELED);
+}
+SCENARIO(park_cancel_2, "CANCEL-1: a fiber parks on one worker and is cancelled on another", .workers = 2,
+         .setup = waiter_and_canceller, .threads = {starts_both}, .no_timer = true);
+SCENARIO(recv_cancel_2, "the same at a channel", .workers = 2, .setup = receiver_and_canceller,
+         .threads = {starts_both}, .no_timer = true);

@@ -205,6 +205,25 @@ static void starts_spinner(void) {
 }
 SCENARIO(timer_of_another, "IDLE-5: a sleeper ends while a worker is busy", .workers = 2, .setup = sleeper_and_spinner,
          .threads = {starts_spinner});
+/* The wait begins in the run, and another worker may fire its timer as soon as that is there. */
+static void *sleeps_when_told(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_sleep_until(cc_after_ns(500)), 0);
+    counts[0]++;
+    return arg;
+}
+static void about_to_sleep(void) {
+    spawn(&task, sleeps_when_told, NULL);
+    ex_settle();
+}
+static void lets_sleep(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+    EX_EQ(counts[0], 1);
+}
+SCENARIO(timer_begins, "TIMER-1: a sleep begins while another worker looks for timers", .workers = 2,
+         .setup = about_to_sleep, .threads = {lets_sleep});
+
 static void two_sleep(void) {
     spawn(&task, sleeps, NULL);
     ex_settle();

@@ -1,5 +1,6 @@
-/* context.h - the real switch, src/arch/context.h; the explorer hears of the context that is written, which no
- * instrumentation sees.
+/* context.h - the real switch, src/arch/context.h; the explorer hears of what it writes and reads, which no instrumentation
+ * sees. A stack that is left is written there, and one that is gone on with is read: who does the one has to be ordered after
+ * who did the other, or it is a race.
  */
 #ifndef EXPLORE_ARCH_CONTEXT_H
 #define EXPLORE_ARCH_CONTEXT_H
@@ -8,6 +9,17 @@
 
 #include "explore.h"
 
-#define cc__context_switch(from, to, value) (ex_touch(from, sizeof *(from)), (cc__context_switch)(from, to, value))
+static inline struct context *ex_leaves(struct context *from) {
+    ex_touch(from, sizeof *from);
+    *(void *volatile *)&from->sp = NULL;
+    return from;
+}
+static inline struct context *ex_goes_on(struct context *to) {
+    (void)*(void *volatile *)&to->sp;
+    return to;
+}
+
+#define cc__context_switch(from, to, value) (cc__context_switch)(ex_leaves(from), ex_goes_on(to), value)
+#define cc__context_jump(to, value) (cc__context_jump)(ex_goes_on(to), value)
 
 #endif

@@ -1,0 +1,178 @@
+/* homes.c - channels at home on a worker, where the way through is not the usual one: a canceller, values of another size, a
+ * robber.
+ */
+#include "chan/chan.h"
+#include "explore.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+
+struct pair {
+    uint64_t one, two;
+};
+
+static CCChan *ch, *second, *large;
+static CCTask task, other, sender;
+static CCEvent go;
+static uint64_t got;
+static struct pair pair, pair_too;
+static int rc[4], counts[2];
+
+static void spawn(CCTask *t, CCTaskFn fn, void *arg) {
+    EX_EQ(cc_spawn(t, fn, arg, NULL), 0);
+}
+static void join(CCTask *t) {
+    EX_EQ(cc_task_join(t, NULL), 0);
+}
+/* Empty, and at home on the caller's worker. */
+static void make_home(CCChan *c, void *value, size_t size) {
+    for (int i = 0; i < 80; i++) rc[1] = cc_chan_send_try(c, value, size);
+    EX_EQ(cc_chan_recv(c, value, size), 0);
+    EX_CHECK(cc__get(&c->home) != 0);
+}
+
+/* ---- a store against a canceller ---- */
+
+static void *receives_at_home(void *arg) {
+    uint64_t value = 100;
+    make_home(ch, &value, sizeof value);
+    rc[3] = cc_chan_recv(ch, arg, sizeof(uint64_t));
+    return NULL;
+}
+static void *sends_at_home(void *arg) {
+    uint64_t value = 1;
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+    return arg;
+}
+static void receiver_at_home(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 1);
+    spawn(&task, receives_at_home, &got);
+    EX_EQ(cc_task_dup(&task, &other), 0);
+    ex_settle();
+    spawn(&sender, sends_at_home, NULL);
+    ex_settle();
+    EX_CHECK(cc__get(&ch->home) != 0);
+}
+static void lets_send(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&sender);
+    join(&task);
+}
+static void cancels(void) {
+    EX_EQ(cc_task_cancel(&other), 0);
+    EX_EQ(cc_task_detach(&other), 0);
+}
+static void received_or_left(void) {
+    EX_CHECK(rc[3] == 0 || rc[3] == ECANCELED);
+    EX_EQ(got, rc[3] == 0 ? 1 : 0);
+    EX_EQ(cc_chan_len(ch), rc[3] == 0 ? 0 : 1);
+}
+SCENARIO(home_hand_cancel, "CLAIM-1, at home: a fiber hands over while a thread cancels", .workers = 1,
+         .setup = receiver_at_home, .threads = {lets_send, cancels}, .check = received_or_left, .no_timer = true);
+
+/* ---- values that do not fit into a register ---- */
+
+static void *sends_and_takes_back(void *arg) {
+    struct pair value = {100, 100};
+    make_home(large, &value, sizeof value);
+    EX_EQ(cc_event_wait(&go), 0);
+    value = (struct pair){1, 2};
+    EX_EQ(cc_chan_send(large, &value, sizeof value), 0);
+    rc[0] = cc_chan_recv_try(large, &pair, sizeof pair);
+    return arg;
+}
+static void large_at_home(void) {
+    large = cc_chan_create(sizeof(struct pair), 1);
+    spawn(&task, sends_and_takes_back, NULL);
+    ex_settle();
+    EX_CHECK(cc__get(&large->home) != 0);
+}
+static void calls_home(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+}
+static void evicts(void) {
+    rc[2] = cc_chan_recv_try(large, &pair_too, sizeof pair_too);
+}
+static void one_got_both(void) {
+    EX_EQ((rc[0] == 0) + (rc[2] == 0), 1);
+    EX_EQ(pair.one + pair_too.one, 1);
+    EX_EQ(pair.two + pair_too.two, 2);
+}
+SCENARIO(home_evict_large, "HOME-1: large values, the worker at home and a thread that evicts it", .workers = 1,
+         .setup = large_at_home, .threads = {calls_home, evicts}, .check = one_got_both, .no_timer = true);
+
+/* ---- a select that begins while one of its channels loses its home ---- */
+
+static void *selects_when_told(void *arg) {
+    uint64_t value = 100;
+    size_t chosen;
+    make_home(ch, &value, sizeof value);
+    make_home(second, &value, sizeof value);
+    EX_EQ(cc_event_wait(&go), 0);
+    CCCase cases[] = {CC_RECV(ch, &got, NULL), CC_RECV(second, &got, NULL)};
+    EX_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+    EX_EQ(chosen, 0);
+    return arg;
+}
+static void about_to_select(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 1);
+    second = cc_chan_create(sizeof(uint64_t), 1);
+    spawn(&task, selects_when_told, NULL);
+    ex_settle();
+    EX_CHECK(cc__get(&ch->home) != 0 && cc__get(&second->home) != 0);
+}
+static void sends_from_outside(void) {
+    uint64_t value = 1;
+    EX_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+}
+static void was_got(void) {
+    EX_EQ(got, 1);
+}
+SCENARIO(home_select_begins, "HOME-4: a select begins at home while a thread evicts", .workers = 1,
+         .setup = about_to_select, .threads = {calls_home, sends_from_outside}, .check = was_got, .no_timer = true);
+
+/* ---- a robber at the queue into which a hand-over puts ---- */
+
+static void *counts_one(void *arg) {
+    ++*(int *)arg;
+    return arg;
+}
+static void *receives(void *arg) {
+    rc[3] = cc_chan_recv(ch, arg, sizeof(uint64_t));
+    return NULL;
+}
+static void *spawns_and_sends(void *arg) {
+    CCTask child[2];
+    uint64_t value = 100;
+    make_home(ch, &value, sizeof value);
+    spawn(&task, receives, &got);
+    cc_yield(); /* it parks here, at home */
+    EX_EQ(cc_event_wait(&go), 0);
+    for (int i = 0; i < 2; i++) spawn(&child[i], counts_one, &counts[i]);
+    ex_relax(); /* long enough to be taken for stuck */
+    value = 1;
+    EX_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+    for (int i = 0; i < 2; i++) join(&child[i]);
+    return arg;
+}
+static void home_and_idle_worker(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 1);
+    spawn(&sender, spawns_and_sends, NULL);
+    ex_settle();
+    EX_CHECK(cc__get(&ch->home) != 0);
+}
+static void lets_spawn(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&sender);
+    join(&task);
+    EX_EQ(got, 1);
+    EX_EQ(counts[0] + counts[1], 2);
+}
+/* RUNQ-3: a count that two have written at once would not be. */
+static void queues_are_empty(void) {
+    for (unsigned i = 0; i < 2; i++) EX_EQ(cc__get(&cc__sched.workers[i].runq.count), 0);
+}
+SCENARIO(home_robbed, "BIAS-1, at home: a fiber hands over while its worker is robbed", .workers = 2,
+         .setup = home_and_idle_worker, .threads = {lets_spawn}, .check = queues_are_empty);
