@@ -152,12 +152,23 @@ static void release_all(void) {
     memset(&cc__sched, 0, sizeof cc__sched);
 }
 
+/* A place that nobody has any more would keep all others from searching, and sleepers from being woken, for ever; the
+ * watcher would heal so much of it that nobody notices. */
+static void check_places(void) {
+    uint32_t held = 0;
+    for (unsigned i = 0; i < cc__sched.max; i++) held += cc__sched.workers[i].hungry;
+    cc__debug_assert(cc__sched.simulated || want_hungry(cc__get(&cc__sched.want)) == held,
+                     "IDLE-2: each place of a searcher is held by one when the workers have left");
+    (void)held;
+}
+
 /* Nobody opens workers any more. */
 static void stop_workers(void) {
     cc__set_seq(&cc__sched.stop, true);
     cc__idle_notify_all();
     if (cc__sched.simulated) cc__driver_sim_stop();
     cc__elastic_join_all();
+    check_places();
     release_all();
 }
 
