@@ -4,13 +4,13 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
 CLANG_FORMAT ?= $(shell command -v clang-format || command -v clang-format-14)
 
-.PHONY: help run test stress explore models faults fuzz mutate bench bench-quick bench-publish check-long install format clean
+.PHONY: help run test stress histories explore models faults fuzz mutate bench bench-quick bench-publish check-long install format clean
 
 help:
 	@echo "make run         build the library and run the tour of it (examples/tour.c)"
 	@echo "make test        all tests: compilers, sanitizers, valgrind, three CPUs"
 	@echo "make stress      some of them: storms and races; also explore (every schedule of small programs), models"
-	@echo "                 (of the protocols), faults (calls to the system that fail)"
+	@echo "                 (of the protocols), faults (calls to the system that fail), histories (and an order that explains them)"
 	@echo "make check-long  the same for hours, and a table; PARTS=\"stress explore\" some, BUDGET=40 in so many minutes"
 	@echo "make fuzz        the fuzzers, for FUZZ_SECONDS ($(FUZZ_SECONDS)) instead of seconds"
 	@echo "make mutate      tests the tests: puts bugs into copies of the library, and sees that the tests notice"
@@ -36,6 +36,10 @@ test:
 stress:
 	@tools/deps.sh test
 	@tools/test.sh -v -p 'stress/*' release
+
+histories:
+	@tools/deps.sh test
+	@tools/test.sh -v -p '@(stress/histories|unit/history/*)' release
 
 faults:
 	@tools/deps.sh test
