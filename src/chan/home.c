@@ -20,7 +20,7 @@
  *         costs nothing of that kind, and doubles the price.
  * HOME-4  A select parks inside if all its channels are at home on its worker (choose.c), and then its claim is a store,
  *         made inside that worker's biased lock: all its claimants are there. Whoever takes one of those homes away has
- *         to claim it by compare-and-swap, and so have the others from then on: the evictor says so in the waiter and
+ *         to claim it by compare-and-swap, and so have the others from then on: each evictor says so in the waiter and
  *         waits for the worker once more, as for the home.
  */
 #include "chan/home.h"
@@ -32,12 +32,13 @@ static uint32_t dearer(uint32_t need, uint32_t times) {
     return product < NEED_MAX ? (uint32_t)product : NEED_MAX;
 }
 
-/* True: a select waits here whose claim was a store. */
+/* True: a select waits here. One that was marked already counts as well: whoever did it, for another of its channels, may
+ * have yet to wait for the worker. */
 static bool mark_selects_locked(struct link *list) {
     bool any = false;
     for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) {
         struct arm *arm = cc__chan_arm(l);
-        if (arm->chosen == NULL || !cc__get(&arm->waiter->sole)) continue;
+        if (arm->chosen == NULL) continue;
         cc__set(&arm->waiter->sole, false);
         any = true;
     }

@@ -4,14 +4,15 @@
 #include "chan/chan.h"
 #include "explore.h"
 #include "lock/lobby.h"
+#include "plat/futex.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
 
-static CCChan *ch, *second;
+static CCChan *ch, *second, *third;
 static CCTask task, other, sender;
 static CCEvent go;
-static uint64_t got, got_too;
+static uint64_t got, got_too, got_last;
 static int rc[4];
 
 static void spawn(CCTask *t, CCTaskFn fn, void *arg) {
@@ -115,6 +116,51 @@ static void one_arm_and_a_slot(void) {
 SCENARIO(home_select, "HOME-4: a select that parks at home, a fiber there and a thread that evicts", .workers = 1,
          .setup = select_parked_at_home, .threads = {calls_sender, sends_first}, .check = one_arm_and_a_slot,
          .no_timer = true);
+/* Three arms: a fiber at home is about to serve one, a thread comes for another, and a second thread merely takes the
+ * home of the third away. The worker stands before its send, in a wait of its thread: few steps are left. */
+static _Atomic uint32_t gate;
+static void *selects_three(void *arg) {
+    (void)arg;
+    size_t chosen;
+    CCCase cases[] = {CC_RECV(ch, &got, NULL), CC_RECV(second, &got_too, NULL), CC_RECV(third, &got_last, NULL)};
+    make_home(ch);
+    make_home(second);
+    make_home(third);
+    rc[3] = cc_select(cases, 3, CC_FOREVER, &chosen);
+    return NULL;
+}
+static void *sends_third(void *arg) {
+    uint64_t value = 100;
+    (void)arg;
+    cc__futex_wait(&gate, 0, CC_FUTEX_FOREVER);
+    rc[2] = cc_chan_send_try(third, &value, sizeof value);
+    return NULL;
+}
+static void three_parked_at_home(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 1);
+    second = cc_chan_create(sizeof(uint64_t), 1);
+    third = cc_chan_create(sizeof(uint64_t), 1);
+    spawn(&task, selects_three, NULL);
+    ex_settle();
+    EX_CHECK(cc__get(&ch->home) != 0 && cc__get(&second->home) != 0 && cc__get(&third->home) != 0);
+    spawn(&sender, sends_third, NULL);
+    ex_settle();
+}
+static void lets_go_and_evicts(void) {
+    cc__set(&gate, 1);
+    cc__futex_wake(&gate, 1);
+    cc__chan_lock(ch);
+    cc__lock_release(&ch->lock);
+}
+static void one_of_two_arms(void) {
+    EX_EQ(rc[3], 0);
+    EX_EQ((got_too == 10) + (got_last == 100), 1);
+    EX_EQ(cc_chan_len(second), got_too == 10 ? 0 : 1);
+    EX_EQ(cc_chan_len(third), got_last == 100 ? 0 : 1);
+}
+SCENARIO(home_select_three, "HOME-4: a fiber at home and two threads that evict, each at one of a select's arms",
+         .workers = 1, .setup = three_parked_at_home, .threads = {lets_go_and_evicts, tries_second},
+         .check = one_of_two_arms, .no_timer = true);
 
 static void *selects_join(void *arg) {
     size_t chosen;
