@@ -5,8 +5,8 @@
  * difference:
  *
  *   blocked       the system says that its thread sleeps: a CPU is free, and one more worker would use it
- *   computing     its thread has used the CPU: no CPU is free, and one more worker helps only if otherwise nobody
- *                 who waits gets a turn
+ *   computing     its thread has used the CPU, much of the time or for `stuck_ns`: no CPU is free, and one more worker
+ *                 helps only if otherwise nobody who waits gets a turn
  *   descheduled   its thread wants to run and the system does not let it: more threads make that worse
  *
  * PRESSURE-1  While a worker is blocked, fewer than `base` are not, and something waits, workers are added, up to
@@ -128,8 +128,9 @@ static enum stuck classify(struct worker *w, struct watch *watch, uint64_t now, 
         return GETS_ON;
     }
     if (now - watch->since < threshold) return GETS_ON;
-    if (cpu != UINT64_MAX && watch->cpu != UINT64_MAX && cpu - watch->cpu > (now - watch->cpu_at) / COMPUTING_SHARE)
-        return COMPUTING;
+    uint64_t used = cpu != UINT64_MAX && watch->cpu != UINT64_MAX ? cpu - watch->cpu : 0;
+    /* On a machine that is busy enough everybody's share is small, for ever. */
+    if (used > (now - watch->cpu_at) / COMPUTING_SHARE || used >= threshold) return COMPUTING;
     return cc__thread_state(cc__get(&w->remote.tid)) == 'R' ? DESCHEDULED : BLOCKED;
 }
 

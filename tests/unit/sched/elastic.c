@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -181,8 +182,7 @@ static void *release(void *arg) {
     return arg;
 }
 
-/* They are: the one who would end them never gets a turn. */
-TEST(computing_in_front_of_others_does) {
+static void compute_in_front_of_others(void) {
     CCTask tasks[2];
     start(2, 4);
     for (int i = 0; i < 2; i++) CHECK_EQ(cc_spawn(&tasks[i], compute, NULL, NULL), 0);
@@ -191,6 +191,32 @@ TEST(computing_in_front_of_others_does) {
     CHECK(cc__elastic_grown() > 0);
     for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
     stop();
+}
+
+/* They are: the one who would end them never gets a turn. */
+TEST(computing_in_front_of_others_does) {
+    compute_in_front_of_others();
+}
+
+static void *crowd(void *arg) {
+    while (!atomic_load(&released)) {
+    }
+    return arg;
+}
+
+/* The workers' share of the CPU is a small one, and what they use of it counts all the same. */
+TEST(computing_in_a_crowd_does) {
+    enum { CROWD = 24 };
+    pthread_t threads[CROWD];
+    cpu_set_t all, one;
+    CHECK_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+    CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    for (int i = 0; i < CROWD; i++) CHECK_EQ(pthread_create(&threads[i], NULL, crowd, NULL), 0);
+    compute_in_front_of_others();
+    for (int i = 0; i < CROWD; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }
 
 TEST(a_fixed_pool_stays_as_it_is) {
