@@ -109,8 +109,9 @@ void model_look_at_scopes(void) {
             struct model_scope *s = &world.scopes[i];
             if (!s->used) continue;
             bool cancelled = cc__get(&s->real->cancelled) != 0;
-            if (cancelled && !s->cancelled && cc_now_ns() >= s->deadline) model_cancel(s, ETIMEDOUT);
+            /* Given up first: its deadline may have passed since then, or not have been noticed. */
             if (cancelled && !s->cancelled && given_up(s)) model_cancel(s, s->real->reason.code);
+            if (cancelled && !s->cancelled && cc_now_ns() >= s->deadline) model_cancel(s, ETIMEDOUT);
             if (s->real->pierced && !s->pierced && s->cancelled) pierce(s);
             if (round == 0) continue;
             REQUIRE(cancelled == s->cancelled, "a scope is %scancelled", cancelled ? "" : "not ");
