@@ -101,17 +101,36 @@ static bool given_up(const struct model_scope *s) {
     return false;
 }
 
-/* Deadlines and grace periods end by themselves (OPS-2). A scope is looked at before those below it, which were made
- * later and may stand anywhere: hence the second round. */
+/* Cancelled since the last look, by itself: its deadline has passed, or it was given up. What was first, it has to say. */
+static bool ended_by_itself(const struct model_scope *s) {
+    if (s->cancelled || cc__get(&s->real->cancelled) == 0) return false;
+    return (s->real->reason.code == ETIMEDOUT && cc_now_ns() >= s->deadline) || given_up(s);
+}
+
+/* Deadlines and grace periods end by themselves (OPS-2). Several may have since the last look, one below the other: each
+ * has its own reason, and then those below have it that have none. */
+static void look_for_ends(void) {
+    bool ended[sizeof world.scopes / sizeof *world.scopes] = {false};
+    for (unsigned i = 0; i < world.scopes_used; i++) {
+        struct model_scope *s = &world.scopes[i];
+        if (!s->used || !ended_by_itself(s)) continue;
+        s->cancelled = ended[i] = true;
+        s->reason = s->real->reason.code;
+    }
+    for (unsigned i = 0; i < world.scopes_used; i++)
+        for (unsigned k = 0; ended[i] && k < world.scopes_used; k++)
+            if (world.scopes[k].used && world.scopes[k].parent == &world.scopes[i])
+                model_cancel(&world.scopes[k], world.scopes[i].reason);
+}
+
+/* A scope is looked at before those below it, which were made later and may stand anywhere: hence the second round. */
 void model_look_at_scopes(void) {
     for (int round = 0; round < 2; round++) {
+        look_for_ends();
         for (unsigned i = 0; i < world.scopes_used; i++) {
             struct model_scope *s = &world.scopes[i];
             if (!s->used) continue;
             bool cancelled = cc__get(&s->real->cancelled) != 0;
-            /* Given up first: its deadline may have passed since then, or not have been noticed. */
-            if (cancelled && !s->cancelled && given_up(s)) model_cancel(s, s->real->reason.code);
-            if (cancelled && !s->cancelled && cc_now_ns() >= s->deadline) model_cancel(s, ETIMEDOUT);
             if (s->real->pierced && !s->pierced && s->cancelled) pierce(s);
             if (round == 0) continue;
             REQUIRE(cancelled == s->cancelled, "a scope is %scancelled", cancelled ? "" : "not ");
