@@ -96,14 +96,17 @@ void cc_chan_free(CCChan *ch) {
     if (last) cc__chan_destroy(ch);
 }
 
+static void claim_all_locked(CCChan *ch, struct link *list, struct wakes *wakes) {
+    do cc__list_foresee(cc__get(&list->next));
+    while (cc__chan_claim_locked(ch, list, wakes, ch->error) != NULL);
+}
+
 void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {
     if (cc__get(&ch->closed)) return;
     cc__set(&ch->closed, 1);
     ch->error = error > 0 ? error : EPIPE;
-    while (cc__chan_claim_locked(ch, &ch->receivers, wakes, ch->error) != NULL) {
-    }
-    while (cc__chan_claim_locked(ch, &ch->senders, wakes, ch->error) != NULL) {
-    }
+    claim_all_locked(ch, &ch->receivers, wakes);
+    claim_all_locked(ch, &ch->senders, wakes);
 }
 
 int cc_chan_close_err(CCChan *ch, int error) {

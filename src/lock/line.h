@@ -68,8 +68,10 @@ CC_INLINE struct seat *cc__line_claim_locked(struct line *line, struct wakes *wa
 
 /* Under the lock. Everybody. */
 CC_INLINE void cc__line_claim_all_locked(struct line *line, struct wakes *wakes) {
-    while (cc__line_claim_locked(line, wakes) != NULL) {
-    }
+    do {
+        struct link *first = cc__get(&line->first);
+        if (first != NULL) cc__list_foresee(first);
+    } while (cc__line_claim_locked(line, wakes) != NULL);
 }
 
 CC_INLINE void cc__line_flush(struct wakes *wakes) {

@@ -22,6 +22,7 @@
 
 enum {
     SLOT_STREAK = 16, /* guess: long enough for a conversation, 16 turns are under a microsecond */
+    RUNQ_MANY = 32,   /* ready fibers that are too many for the first-level cache. Guess */
     SHARE_MAX = 256,  /* fibers that change workers at a time: some microseconds for whoever moves them. Guess */
     WORTH_NS =
         1000, /* four times what it takes to move a fiber (MEAL_NS). With 8000 the sieve of bench/ loses its second core */
@@ -55,6 +56,23 @@ CC_INLINE struct fiber *cc__runq_pop_fifo(struct link *fifo) {
     return cc__fiber_of(first);
 }
 
+/* Inside the lock, after a pop; more than RUNQ_MANY are left. Each of so many has been out of the cache, and each of the
+ * calls that it is in returns into another line of it: all that a fiber which waits in a join has on its stack is on its
+ * way two turns before it runs. Measured, 440 -> 260 ns for a turn in which one of 100,000 goes on and ends. Not for
+ * fewer, which may still be in the cache. */
+CC_INLINE void cc__runq_foresee(struct link *fifo) {
+#ifndef CC_TSAN
+    enum { LINES = 13 };
+    struct link *second = cc__get(&cc__get(&fifo->next)->next);
+    if (second == fifo) return; /* the crowd is a fresh one */
+    __builtin_prefetch(cc__get(&second->next));
+    const char *sp = *(void *const *)&cc__fiber_of(second)->context;
+    for (int i = 0; i < LINES; i++) __builtin_prefetch((const void *)((uintptr_t)sp + (uintptr_t)i * CC_LINE));
+#else
+    (void)fifo;
+#endif
+}
+
 /* Inside the lock. The fiber to run next, NULL if there is none. */
 CC_INLINE struct fiber *cc__runq_pick_owner(struct worker *w) {
     struct runq *q = &w->runq;
@@ -70,12 +88,14 @@ CC_INLINE struct fiber *cc__runq_pick_owner(struct worker *w) {
         cc__list_push_back(&q->fifo, &f->link);
     }
     cc__set(&w->core.streak, 0);
-    if (!cc__list_empty(&q->fifo))
+    if (!cc__list_empty(&q->fifo)) {
         f = cc__runq_pop_fifo(&q->fifo);
-    else if (!cc__list_empty(&q->fresh))
+        if (unlikely(cc__get(&q->count) > RUNQ_MANY)) cc__runq_foresee(&q->fifo);
+    } else if (!cc__list_empty(&q->fresh)) {
         f = cc__fiber_of(cc__list_pop_front(&q->fresh));
-    else
+    } else {
         return NULL;
+    }
     cc__runq_sub_owner(q, 1);
     return f;
 }
