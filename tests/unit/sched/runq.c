@@ -75,6 +75,38 @@ TEST(slot_then_fifo_then_fresh) {
     check_picks("534210");
 }
 
+/* Of many the next ones are fetched ahead, from wherever their contexts point to: here, to nowhere. The order is the
+ * same, with many in the FIFO as with one there and many that never ran. */
+TEST(many_are_picked_in_order) {
+    enum { MANY = 3 * RUNQ_MANY };
+    static struct fiber many[MANY];
+    open_queue();
+    for (int round = 0; round < 2; round++) {
+        struct link list;
+        cc__list_init(&list);
+        for (int i = 0; i < MANY; i++) {
+            struct fiber *f = &many[i];
+            memset(&f->context, 0x5a + i, sizeof f->context);
+            cc__set(&f->word, FIBER_IDLE);
+            if (round == 1 && i > 0) {
+                cc__sched_spawn(&worker, f, ARGS_POINTER);
+                continue;
+            }
+            cc__state_spawn(f, 3, ARGS_POINTER);
+            cc__state_run(f, 3);
+            cc__state_yield(f, 3);
+            cc__list_push_back(&list, &f->link);
+        }
+        cc__runq_append(&worker, &list, round == 0 ? MANY : 1);
+        CHECK_EQ(cc__get(&q->count), MANY);
+        for (int i = 0; i < MANY; i++) {
+            int expected = round == 0 || i == 0 ? i : MANY - i;
+            CHECK(cc__runq_pick_owner(&worker) == &many[expected]);
+        }
+        check_picks("");
+    }
+}
+
 /* A second wake moves the first one from the slot to the FIFO's end. */
 TEST(last_woken_first) {
     open_queue();
