@@ -83,6 +83,7 @@ done
 # ---- counting ----
 
 passed=0 failed=0 skipped=0
+stress_seconds=0 # that programs of this group ran, one after another
 failures=() # lines to repeat at the end
 table=()    # one row for each stage
 
@@ -195,6 +196,7 @@ start_program() {
 end_program() {
     local log=build/log/$stage/${1//\//_}.log before=$passed status seconds
     read -r status seconds <"$log.end"
+    [[ $1 != stress/* ]] || stress_seconds=$(awk -v sum="$stress_seconds" -v one="$seconds" 'BEGIN { print sum + one }')
     count_tap "$stage" "$1" "$log" "$status"
     if ((verbose || ${seconds%.*} >= 20)); then
         printf '   %-40s %5d passed %8s s\n' "$1" $((passed - before)) "$seconds"
@@ -307,6 +309,7 @@ done
 echo
 printf '%-32s %8s %8s %12s\n' "" passed failed time
 printf '%s\n' "${table[@]}"
+((${#stages[@]} == 1)) || echo "Stress programs ran for ${stress_seconds%.*} s of that, two or three at a time."
 if ((${#failures[@]} > 0)); then
     printf '\nFailed:\n'
     printf '  %s\n' "${failures[@]}"
