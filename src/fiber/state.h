@@ -16,7 +16,7 @@
  *   reason  why it parked; after a wake: who woke it; before the first run: how its argument travels
  *   ticket  grows with every wait of this record, over all its tenants; never reused within 2^44 waits
  *
- *   later: IDLE -> PARKED, a fiber that a timer will start.
+ *   later: IDLE -> PARKED, a fiber that a timer will start. end: RUNNING -> IDLE, one that its only joiner has run.
  *
  *                 spawn           run              exit          recycle
  *           IDLE -------> RUNNABLE ----> RUNNING --------> DONE ----------> IDLE
@@ -151,6 +151,11 @@ CC_INLINE void cc__state_run(struct fiber *f, unsigned owner) {
     cc__set(&f->word, cc__word_make(word, owner, cc__word_reason(word), FIBER_RUNNING));
 }
 
+/* The same for one that has never run and was found in the caller's own queue (RUNQ-2); word: as it was found there. */
+CC_INLINE void cc__state_run_fresh(struct fiber *f, uint64_t word) {
+    cc__set(&f->word, word - (FIBER_RUNNABLE | WORD_FRESH) + FIBER_RUNNING);
+}
+
 /* RUNNING -> RUNNABLE, after the switch away from it. */
 CC_INLINE void cc__state_yield(struct fiber *f, unsigned owner) {
     uint64_t word = cc__get(&f->word);
@@ -244,6 +249,13 @@ CC_INLINE void cc__state_done(struct fiber *f) {
     uint64_t word = cc__get(&f->word);
     if (unlikely(cc__word_state(word) != FIBER_RUNNING)) state_from(f, word, FIBER_RUNNABLE, "exit");
     cc__set(&f->word, cc__word_make(word, 0, 0, FIBER_DONE));
+}
+
+/* RUNNING -> IDLE, of a task that ran on its only joiner's stack, and by that joiner: exit and recycle in one. */
+CC_INLINE void cc__state_end(struct fiber *f) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_RUNNING, "end");
+    cc__set_release(&f->word, cc__word_make(word, 0, 0, FIBER_IDLE)); /* pairs with cc__state_take */
 }
 
 /* DONE -> IDLE, by whoever consumed the last handle. */

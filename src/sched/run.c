@@ -6,7 +6,8 @@
  * RUN-3  A joiner may lend its stack to the task it waits for, if that has not started: it cannot go on before
  *        the task's end anyway. The task is a fiber like any other, with its own record, state and name; it
  *        parks and migrates, and the joiner's frames go with it. Nobody but the task's return ends the joiner's
- *        wait (PARK_RUN), so it needs no claim.
+ *        wait (PARK_RUN), so it needs no claim. When it is time to look at others the joiner does so itself, and
+ *        stands back for them (next.c); then it lends all the same.
  * RUN-4  A fiber's function is left by its return, or by an escape to where it was called (a panic that nobody
  *        stops): on a lent stack the joiner's frames lie below it and must go on.
  */
@@ -201,32 +202,51 @@ static bool may_lend(struct fiber *self, const void *frame) {
     return cc__stack_left(s, frame) + cc__stack_guard_size(s) >= cc__stack_default() / 8 * 7;
 }
 
-static bool take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
+static bool take_fresh(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
     cc__bias_enter(&w->runq.bias);
     uint64_t word = cc__get(&f->word);
     bool here = (word & (WORD_STATE | WORD_FRESH | WORD_OWNER)) ==
                     (FIBER_RUNNABLE | WORD_FRESH | (uint64_t)w->core.owner << WORD_OWNER_SHIFT) &&
                 cc__get(&f->generation) == generation && /* while it sits here its tenant stays */
-                cc__get(&f->handles) != 0 && cc__word_reason(word) != ARGS_BLOCK;
+                cc__get(&f->handles) != 0 && cc__word_reason(word) != ARGS_BLOCK &&
+                /* A joiner that can be cancelled must not be held by a task that is not: one scope, and neither is
+                 * cancelled. */
+                cc__get(&f->scope) == cc__get(&self->scope);
     if (likely(here)) {
         cc__list_remove(&f->link);
         cc__runq_sub_owner(&w->runq, 1);
+        cc__state_run_fresh(f, word);
     }
     cc__bias_leave(&w->runq.bias);
     return here;
 }
 
-bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f, uint32_t generation) {
-    struct worker *w = *at;
+/* In front of those that never ran: when the others have had their turns, it goes on where it was. */
+static void after_standing_back(struct worker *w, void *arg) {
+    struct fiber *f = arg;
+    cc__bias_enter(&w->runq.bias);
+    cc__state_yield(f, w->core.owner);
+    cc__list_push_front(&w->runq.fresh, &f->link);
+    cc__runq_add_owner(&w->runq, 1);
+    cc__bias_leave(&w->runq.bias);
+}
+
+/* It is time to look at others. They go first, if there are any, and then the joiner lends all the same: what it has
+ * begun it ends depth first. Returns the worker that it is on then; NULL: the look is for the worker's own stack. */
+static CC_NOINLINE struct worker *look_at_others(struct worker *w, struct fiber *self) {
+    if (unlikely(cc__sched.simulated)) cc__driver_sim_point();
+    if (unlikely(cc__sched.simulated || cc__trace_on(TRACE_SPEC) || !may_lend(self, __builtin_frame_address(0))))
+        return NULL;
+    cc__held_check_park();
+    return cc__next_look(w) ? cc__switch_native(w, self, after_standing_back, self) : w;
+}
+
+struct worker *cc__sched_run_here(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
     struct fiber_cold cold;
-    if (unlikely(!cc__next_turn(w))) {
-        if (cc__sched.simulated) cc__driver_sim_point();
-        return false;
-    }
-    if (unlikely(!may_lend(self, __builtin_frame_address(0)) || !take_fresh(w, f, generation))) return false;
+    if (unlikely(!cc__next_turn(w)) && (w = look_at_others(w, self)) == NULL) return NULL;
+    if (unlikely(!may_lend(self, __builtin_frame_address(0)) || !take_fresh(w, self, f, generation))) return NULL;
     struct stack *stack = cc__get(&self->stack);
     struct fiber_cold *own = cc__get(&stack->cold);
-    cc__state_run(f, w->core.owner);
     cc__fiber_note_object(self, f);
     cc__fiber_note_turn(self, cc__get(&w->core.rounds));
     cc__state_lend(self);
@@ -239,12 +259,12 @@ bool cc__sched_run_here(struct worker **at, struct fiber *self, struct fiber *f,
 
     cc__san_release(&f->join_lock.word); /* what it wrote, to its joiners */
     cc__san_take_back(&stack->san, lender);
-    *at = w = worker_still(); /* it may have parked, and come back elsewhere */
+    w = worker_still(); /* it may have parked, and come back elsewhere */
     cc__set(&stack->cold, own);
     cc__set(&f->stack, NULL);
     cc__state_resume_sole(self, w->core.owner);
     cc__set(&w->core.current, self);
-    return true;
+    return w;
 }
 
 /* ---- yield ---- */

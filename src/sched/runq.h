@@ -7,11 +7,12 @@
  *   slot   the fiber woken last; it runs next, at most SLOT_STREAK times in a row, so that two fibers that wake each
  *          other cannot keep the others out
  *   fifo   woken and yielded fibers, first in first out
- *   fresh  fibers that never ran: the owner takes the newest (depth first keeps few alive), thieves the oldest
+ *   fresh  fibers that never ran: the owner takes the newest (depth first keeps few alive), thieves the oldest; and
+ *          joiners that stood back for others (run.c), among those that they would run
  *
  * RUNQ-1  A fiber is RUNNABLE exactly while it is in one queue, and then in one only.
  * RUNQ-2  A fresh fiber in here carries this worker as its owner; so its joiner, on this worker, may take it
- *         out (cc__sched_take_fresh).
+ *         out (cc__sched_run_here).
  * RUNQ-3  `count` is exact under the lock, a hint outside.
  */
 #ifndef CC_SCHED_RUNQ_H
@@ -135,6 +136,18 @@ CC_INLINE void cc__runq_tell(struct worker *w, uint32_t keep) {
     cc__barrier_light();
     uint64_t want = cc__get(&cc__sched.want);
     if (unlikely(want != 0)) cc__runq_tell_slow(w, want, keep);
+}
+
+/* The owner, outside the lock: a filled, IDLE record becomes runnable. */
+CC_INLINE void cc__runq_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
+    cc__state_spawn(f, w->core.owner, args);
+    cc__count(w, spawned);
+    cc__spec_enqueue_hot(f);
+    cc__bias_enter(&w->runq.bias);
+    cc__list_push_front(&w->runq.fresh, &f->link);
+    cc__runq_add_owner(&w->runq, 1);
+    cc__bias_leave(&w->runq.bias);
+    cc__runq_tell(w, 1);
 }
 
 #endif

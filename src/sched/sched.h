@@ -85,6 +85,7 @@ struct worker {
     uint32_t interval;   /* rounds between two looks, at most */
     uint64_t helped_at;  /* when it last looked for stuck workers */
     uint32_t credit;     /* rounds that fibers may still be let in at the front for (FRONT_PRICE) */
+    uint32_t looks;      /* taken by joiners (cc__next_look) */
     bool fair_fresh;     /* whose turn it is among the oldest: fresh or fifo */
     bool rested;         /* has been idle since it last ran something */
     bool hungry;         /* holds one of the searchers' places */
@@ -197,9 +198,10 @@ struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn aft
 void cc__sched_yield(struct worker *w, struct fiber *self);
 
 /* If `f` (of that generation) has not started and waits in the calling worker's own queue, runs it to its end
- * on the running fiber's stack, stores its outcome and the worker that all are on then. False: it is elsewhere,
- * or has special needs, or it is time to look at others. */
-bool cc__sched_run_here(struct worker **w, struct fiber *self, struct fiber *f, uint32_t generation);
+ * on the running fiber's stack, stores its outcome and returns the worker that all are on then. NULL: it is
+ * elsewhere, or has special needs. If it is time to look at others, they go first; so after NULL, too, the worker may
+ * be another one. */
+struct worker *cc__sched_run_here(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation);
 
 /* A thread that is no worker has ended a fiber that never began. */
 void cc__sched_ended_elsewhere(void);

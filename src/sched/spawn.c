@@ -28,14 +28,7 @@ static void send(struct fiber *f, struct worker *to) {
 
 void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
     if (likely(w != NULL)) {
-        cc__state_spawn(f, w->core.owner, args);
-        cc__count(w, spawned);
-        cc__spec_enqueue_hot(f);
-        cc__bias_enter(&w->runq.bias);
-        cc__list_push_front(&w->runq.fresh, &f->link);
-        cc__runq_add_owner(&w->runq, 1);
-        cc__bias_leave(&w->runq.bias);
-        cc__runq_tell(w, 1);
+        cc__runq_spawn(w, f, args);
     } else {
         cc__state_spawn(f, 0, args);
         cc__add_seq(&cc__sched.foreign_spawned, 1);

@@ -77,6 +77,11 @@ static CC_COLD CC_NOINLINE void deliver_traced_locked(struct fiber *f, struct wa
     cc__set(&w->core.behalf, NULL);
 }
 
+/* Before the wakes: whoever hears of the end may count on it. Release: pairs with cc__sched_active. */
+CC_INLINE void count_end(struct worker *w) {
+    cc__set_release(&w->core.probe.ended, cc__get(&w->core.probe.ended) + 1);
+}
+
 /* consumed: the caller joins it, with a handle. Consumes the lock. */
 static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
     struct wakes wakes;
@@ -92,8 +97,7 @@ static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
         cc__set(&f->handles,
                 cc__get(&f->handles) + 1); /* ours, so that dropping it frees the record if nobody else holds one */
     cc__task_drop_locked(w, f);
-    /* Before the wakes: whoever hears of the end may count on it. Release: pairs with cc__sched_active. */
-    cc__set_release(&w->core.probe.ended, cc__get(&w->core.probe.ended) + 1);
+    count_end(w);
     if (unlikely(cc__wakes_any(&wakes))) cc__wakes_flush(&wakes);
 }
 
@@ -105,11 +109,16 @@ void cc__driver_task_ended(struct worker *w, struct fiber *f) {
 /* ---- joining ---- */
 
 /* The task ran on our stack, to its end; its outcome is in the record, which does not outlive this call. */
-static int join_after_running(struct worker *w, struct fiber *f, void **result) {
+CC_INLINE int join_after_running(struct worker *w, struct fiber *f, void **result) {
     int status = f->outcome.status;
     if (result != NULL) *result = f->outcome.result;
     cc__lock_take(&f->join_lock);
-    end_locked(w, f, true);
+    if (unlikely(f->joiners != NULL || cc__get(&f->handles) != 1)) {
+        end_locked(w, f, true);
+        return status;
+    }
+    cc__task_end_locked(w, f);
+    count_end(w);
     return status;
 }
 
@@ -154,23 +163,14 @@ static int join_locked(struct worker *w, struct fiber *f, void **result, uint64_
     return join_by_waiting(w, f, result, deadline, consumed);
 }
 
-static int join(CCTask *task, void **result, uint64_t deadline, bool wait) {
+/* By waiting, if at all; on whatever worker the caller is by now. */
+static CC_NOINLINE int join_slow(CCTask *task, void **result, uint64_t deadline, bool wait) {
     if (unlikely(task == NULL || task->id == 0)) return EINVAL;
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
     bool consumed = false;
-    int rc;
-    if (likely(self != NULL)) {
-        struct fiber *f = cc__pool_find(task->id);
-        if (unlikely(f == self && cc__pool_id(self) == task->id)) return EDEADLK;
-        /* A joiner that can be cancelled must not be held by a task that is not: one scope, and neither is cancelled. */
-        if (f != NULL && deadline == WAIT_FOREVER && cc__get(&self->scope) == cc__get(&f->scope) &&
-            cc__sched_run_here(&w, self, f, (uint32_t)(task->id >> 32))) {
-            task->id = 0;
-            return join_after_running(w, f, result);
-        }
-    }
-    rc = cc__task_enter(w, false);
+    if (self != NULL && unlikely(cc__pool_id(self) == task->id)) return EDEADLK;
+    int rc = cc__task_enter(w, false);
     if (rc != 0) return rc;
     struct fiber *f = cc__task_lock(*task);
     rc = f == NULL ? ESRCH : join_locked(w, f, result, deadline, wait, &consumed);
@@ -179,23 +179,37 @@ static int join(CCTask *task, void **result, uint64_t deadline, bool wait) {
     return rc;
 }
 
+/* By running it, if it has not started. */
+CC_INLINE int join(CCTask *task, void **result) {
+    struct worker *w = cc__worker();
+    if (likely(task != NULL && w != NULL)) {
+        CCFiberId id = task->id;
+        struct fiber *self = cc__get(&w->core.current), *f = cc__pool_find(id);
+        if (likely(self != NULL && f != NULL && (w = cc__sched_run_here(w, self, f, (uint32_t)(id >> 32))) != NULL)) {
+            task->id = 0;
+            return join_after_running(w, f, result);
+        }
+    }
+    return join_slow(task, result, WAIT_FOREVER, true);
+}
+
 int cc_task_join(CCTask *task, void **result) {
-    return join(task, result, WAIT_FOREVER, true);
+    return join(task, result);
 }
 
 int cc_task_join_try(CCTask *task, void **result) {
     cc__sim_point();
-    return join(task, result, 0, false);
+    return join_slow(task, result, 0, false);
 }
 
 int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline) {
     cc__sim_point();
-    return join(task, result, deadline.ns, true);
+    return deadline.ns == WAIT_FOREVER ? join(task, result) : join_slow(task, result, deadline.ns, true);
 }
 
 void *cc_block_on(CCTask task) {
     void *result = NULL;
-    return join(&task, &result, WAIT_FOREVER, true) == 0 ? result : NULL;
+    return join(&task, &result) == 0 ? result : NULL;
 }
 
 /* ---- as an arm of a select ---- */
@@ -244,7 +258,7 @@ int cc__arm_look_join(const CCCase *c) {
 }
 
 int cc__arm_do_join(const CCCase *c) {
-    int rc = join(c->task, c->value, 0, false);
+    int rc = join_slow(c->task, c->value, 0, false);
     return rc == EAGAIN ? ARM_WAIT : rc;
 }
 

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "plat/symbol.h"
 #include "probe/trace.h"
+#include "sched/runq.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,6 +31,14 @@ void cc__task_drop_locked(struct worker *w, struct fiber *f) {
         cc__lock_release(&f->join_lock);
 }
 
+void cc__task_end_locked(struct worker *w, struct fiber *f) {
+    cc__set(&f->handles, 0);
+    cc__set(&f->generation, (cc__get(&f->generation) + 1) & 0x7fffffffu);
+    cc__state_end(f);
+    cc__lock_release(&f->join_lock);
+    cc__pool_give(&w->core.fibers, f);
+}
+
 struct fiber *cc__task_lock(CCTask task) {
     struct fiber *f = cc__pool_find(task.id);
     if (f == NULL) return NULL;
@@ -46,7 +55,7 @@ struct origin {
 };
 
 /* A record, ours alone; NULL: no memory. */
-static inline struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle, struct origin from) {
+CC_INLINE struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle, struct origin from) {
     struct fiber *f = likely(w != NULL) ? cc__pool_take(&w->core.fibers) : cc__pool_take_slow(NULL);
     if (unlikely(f == NULL)) return NULL;
     cc__state_take(f);
@@ -65,24 +74,28 @@ static CCFiberId start(struct worker *w, struct fiber *f, enum fiber_args args) 
     return id;
 }
 
-/* fn(arg), nothing to copy. */
-CC_INLINE int spawn_pointer(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg, struct origin from) {
-    struct fiber *f = new_fiber(w, fn, handle, from);
-    if (unlikely(f == NULL)) return ENOMEM;
-    memcpy(f->args, &arg, sizeof arg);
-    *id = start(w, f, ARGS_POINTER);
-    return 0;
+/* The same on a worker. */
+CC_INLINE CCFiberId start_here(struct worker *w, struct fiber *f, enum fiber_args args) {
+    CCFiberId id = cc__pool_id(f);
+    cc__runq_spawn(w, f, args);
+    return id;
 }
 
-/* A copy of the arguments that fits into the record. */
-CC_INLINE int spawn_inline(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, const void *args, size_t size,
-                           struct origin from) {
-    struct fiber *f = new_fiber(w, fn, handle, from);
-    if (unlikely(f == NULL)) return ENOMEM;
-    memcpy(f->args, args, size);
-    *id = start(w, f, ARGS_INLINE);
-    return 0;
+/* A few bytes, by loads and stores that overlap: a call would cost more, and the registers that it spoils. */
+CC_INLINE void copy_few(unsigned char *to, const unsigned char *from, size_t size) {
+    if (size >= 16) {
+        memcpy(to, from, 16);
+        if (size > 32) memcpy(to + 16, from + 16, 16);
+        memcpy(to + size - 16, from + size - 16, 16);
+    } else if (size >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + size - 8, from + size - 8, 8);
+    } else {
+        for (; size > 0; size--) *to++ = *from++;
+    }
 }
+
+_Static_assert(FIBER_INLINE_ARGS == 48, "three times sixteen");
 
 /* A name, a stack size, large arguments: in a block of its own. */
 static CC_NOINLINE int spawn_block(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg,
@@ -101,6 +114,25 @@ static CC_NOINLINE int spawn_block(struct worker *w, CCFiberId *id, bool handle,
     }
     memcpy(f->args, &block, sizeof(void *));
     *id = start(w, f, ARGS_BLOCK);
+    return 0;
+}
+
+/* fn(arg), nothing to copy. */
+CC_INLINE int spawn_pointer(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg, struct origin from) {
+    struct fiber *f = new_fiber(w, fn, handle, from);
+    if (unlikely(f == NULL)) return ENOMEM;
+    memcpy(f->args, &arg, sizeof arg);
+    *id = start(w, f, ARGS_POINTER);
+    return 0;
+}
+
+/* A copy of the arguments that fits into the record. */
+CC_INLINE int spawn_inline(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, const void *args, size_t size,
+                           struct origin from) {
+    struct fiber *f = new_fiber(w, fn, handle, from);
+    if (unlikely(f == NULL)) return ENOMEM;
+    copy_few(f->args, args, size);
+    *id = start(w, f, ARGS_INLINE);
     return 0;
 }
 
@@ -153,26 +185,53 @@ int cc__driver_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, c
     return rc;
 }
 
-int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options) {
-    return cc__driver_spawn_in(0, task, fn, arg, options, __builtin_return_address(0));
+/* ---- the short ways of a fiber that starts another one ---- */
+
+CC_INLINE bool is_short(struct worker *w, CCTaskFn fn) {
+    return likely(w != NULL && fn != NULL && cc__get(&cc__sched.spawns) == 0);
 }
 
-/* The short way of a fiber that starts another one. */
+/* 0: no memory. */
+CC_INLINE CCFiberId go_pointer(struct worker *w, CCTaskFn fn, void *arg, const void *site) {
+    struct fiber *f = new_fiber(w, fn, true, (struct origin){0, site});
+    if (unlikely(f == NULL)) return 0;
+    memcpy(f->args, &arg, sizeof arg);
+    return start_here(w, f, ARGS_POINTER);
+}
+
+int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options) {
+    struct worker *w = cc__worker();
+    if (unlikely(task == NULL || options != NULL || !is_short(w, fn)))
+        return cc__driver_spawn_in(0, task, fn, arg, options, __builtin_return_address(0));
+    task->id = go_pointer(w, fn, arg, __builtin_return_address(0));
+    return likely(task->id != 0) ? 0 : ENOMEM;
+}
+
 CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg) {
     CCTask task = {0};
     struct worker *w = cc__worker();
-    if (likely(w != NULL && fn != NULL && cc__get(&cc__sched.spawns) == 0))
-        (void)spawn_pointer(w, &task.id, true, fn, arg, (struct origin){0, __builtin_return_address(0)});
+    if (is_short(w, fn))
+        task.id = go_pointer(w, fn, arg, __builtin_return_address(0));
     else
         (void)cc__driver_spawn_in(0, &task, fn, arg, NULL, __builtin_return_address(0));
     return task;
 }
 
-CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size) {
+static CC_NOINLINE CCTask go_slow(CCTaskFn entry, const void *args, size_t size, const void *site) {
     CCTask task;
     CCSpawnOptions options = {.arg_size = size};
-    (void)cc__driver_spawn_in(0, &task, entry, (void *)(uintptr_t)args, &options, __builtin_return_address(0));
+    (void)cc__driver_spawn_in(0, &task, entry, (void *)(uintptr_t)args, &options, site);
     return task;
+}
+
+CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size) {
+    struct worker *w = cc__worker();
+    if (unlikely(!is_short(w, entry) || args == NULL || size == 0 || size > FIBER_INLINE_ARGS))
+        return go_slow(entry, args, size, __builtin_return_address(0));
+    struct fiber *f = new_fiber(w, entry, true, (struct origin){0, __builtin_return_address(0)});
+    if (unlikely(f == NULL)) return (CCTask){0};
+    copy_few(f->args, args, size);
+    return (CCTask){start_here(w, f, ARGS_INLINE)};
 }
 
 int cc_task_detach(CCTask *task) {

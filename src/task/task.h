@@ -10,6 +10,10 @@
  * NULL. */
 void cc__task_drop_locked(struct worker *w, struct fiber *f);
 
+/* A task that ran on its only joiner's stack, to its end, and that nobody else holds: its record is free. Consumes the
+ * lock. */
+void cc__task_end_locked(struct worker *w, struct fiber *f);
+
 /* A thread that is no worker brackets its use of the runtime; fibers keep it alive by being there. */
 CC_INLINE int cc__task_enter(struct worker *w, bool start) {
     return likely(w != NULL) ? 0 : cc__driver_enter(start);

@@ -200,6 +200,108 @@ TEST(long_chain_on_small_stacks) {
     CHECK_EQ((intptr_t)cc_block_on(CC_GO(chain, .n = length)), length);
 }
 
+/* ---- a tree that its joiners run, and others ---- */
+
+static _Atomic long nodes;
+static _Atomic bool stop;
+
+/* Ten children each. */
+CC_TASK(tree, { long leaves; }) {
+    cc__set(&nodes, cc__get(&nodes) + 1);
+    if (self->leaves <= 1) return NULL;
+    CCTask children[10];
+    for (int i = 0; i < 10; i++) children[i] = CC_GO(tree, .leaves = self->leaves / 10);
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_task_join(&children[i], NULL), 0);
+    return NULL;
+}
+
+static long grow_tree(void) {
+    cc__set(&nodes, 0);
+    CHECK(cc_block_on(CC_GO(tree, .leaves = test_scale(20) > 15 ? 100000 : 10000)) == NULL);
+    return cc__get(&nodes);
+}
+
+static struct gate gates[2];
+static _Atomic long pair_turns, most_between;
+
+/* Two that wake each other; and the most nodes that ran between two of their turns. */
+static void *ping_pong(void *arg) {
+    int me = (int)(intptr_t)arg;
+    static _Atomic long last;
+    while (!cc__get(&stop)) {
+        gate_wait(&gates[me]);
+        gate_close(&gates[me]);
+        long now = cc__get(&nodes), between = now - cc__get(&last);
+        if (between > cc__get(&most_between)) cc__set(&most_between, between);
+        cc__set(&last, now);
+        cc__add_relaxed(&pair_turns, 1);
+        (void)gate_open(&gates[!me]);
+    }
+    (void)gate_open(&gates[!me]);
+    return NULL;
+}
+
+/* NEXT-1: those who have run before are let in at every look, after at most 256 turns. */
+static void *tree_beside_a_pair(void *arg) {
+    CCTask pair[2];
+    for (int i = 0; i < 2; i++) gate_close(&gates[i]);
+    for (intptr_t i = 0; i < 2; i++) pair[i] = cc_fiber_spawn_task(ping_pong, (void *)i);
+    (void)gate_open(&gates[0]);
+    while (cc__get(&pair_turns) < 10) cc_yield();
+    long before = cc__get(&pair_turns), n = grow_tree();
+    CHECK(cc__get(&pair_turns) - before >= n / 256);
+    CHECK(cc__get(&most_between) <= 4 * 256);
+    cc__set(&stop, true);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&pair[i], NULL), 0);
+    return arg;
+}
+
+TEST(pair_beside_a_tree) {
+    on_one_worker(tree_beside_a_pair);
+}
+
+static void *note_nodes(void *arg) {
+    *(long *)arg = cc__get(&nodes);
+    return arg;
+}
+
+/* NEXT-1: those who have never run are let in at every sixteenth look, the oldest first. */
+static void *tree_after_others(void *arg) {
+    enum { OTHERS = 3, SLICE = 16 * 256 };
+    long ran_at[OTHERS];
+    CCTask others[OTHERS];
+    for (int i = 0; i < OTHERS; i++) {
+        ran_at[i] = -1;
+        others[i] = cc_fiber_spawn_task(note_nodes, &ran_at[i]);
+    }
+    long n = grow_tree();
+    for (int i = 0; i < OTHERS && (i + 1) * SLICE * 2 < n; i++)
+        CHECK(ran_at[i] >= 0 && ran_at[i] <= (i + 1) * SLICE * 2);
+    for (int i = 0; i < OTHERS; i++) CHECK_EQ(cc_task_join(&others[i], NULL), 0);
+    return arg;
+}
+
+TEST(oldest_beside_a_tree) {
+    on_one_worker(tree_after_others);
+}
+
+/* A look at others does not end the lending: few joins park, and few stacks are needed. */
+static void *tree_depth_first(void *arg) {
+    CCStats before, after;
+    CHECK_EQ(cc_stats(&before, sizeof before), 0);
+    long n = grow_tree();
+    CHECK_EQ(cc_stats(&after, sizeof after), 0);
+    CHECK((long)(after.parks - before.parks) <= n / 1000 + 5);
+    return arg;
+}
+
+TEST(tree_stays_depth_first) {
+#ifdef CC_TSAN
+    SKIP("stacks are not lent under the race detector");
+#endif
+    on_one_worker(tree_depth_first);
+}
+
 /* ---- a task that ends while it runs on another's stack, on another worker ---- */
 
 static void *wander(void *arg) {
