@@ -42,7 +42,7 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     ch->ordered = config->ordered;
     ch->traced = cc__trace_on(TRACE_CHAN | TRACE_CHAN_VERBOSE | TRACE_TIMING | TRACE_SIM);
     ch->pool = config->on_create != NULL || config->on_reset != NULL || config->on_destroy != NULL;
-    ch->quick = !ch->pool && !ch->traced && size == sizeof(uint64_t);
+    if (!ch->pool && !ch->traced && (size == sizeof(uint64_t) || size == sizeof(int))) ch->quick = (uint8_t)size;
 #ifndef CC_TSAN /* fibers of one worker are ordered by it, which the race detector does not see */
     ch->homely = !ch->pool && !ch->traced && ch->mode == CC_CHAN_MODE_BLOCK;
 #endif
@@ -103,7 +103,7 @@ static void claim_all_locked(CCChan *ch, struct link *list, struct wakes *wakes)
 
 void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {
     if (cc__get(&ch->closed)) return;
-    cc__set(&ch->closed, 1);
+    cc__set(&ch->closed, true);
     ch->error = error > 0 ? error : EPIPE;
     claim_all_locked(ch, &ch->receivers, wakes);
     claim_all_locked(ch, &ch->senders, wakes);
@@ -141,7 +141,7 @@ size_t cc_chan_cap(CCChan *ch) {
 
 bool cc_chan_is_closed(CCChan *ch) {
     cc__sim_point();
-    return ch != NULL && cc__get(&ch->closed) != 0;
+    return ch != NULL && cc__get(&ch->closed);
 }
 
 uint64_t cc_chan_dropped(CCChan *ch) {

@@ -25,18 +25,19 @@
 #include <string.h>
 
 struct CCChan {
+    /* The first line is all that a rendezvous touches. */
     struct lock lock;
-    _Atomic uint64_t home;   /* the tag of the worker that has it to itself; 0: the lock decides */
-    _Atomic uint32_t closed; /* this, `count` and whether a list is empty are looked at without the lock too */
-    size_t size;             /* of an element */
-    size_t capacity;
-    size_t head; /* index of the oldest */
-    _Atomic size_t count;
-    unsigned char *ring;
+    _Atomic bool closed;   /* this, `count` and whether a list is empty are looked at without the lock too */
+    uint8_t quick;         /* the size of an element if the short ways are open (quick.c), else 0 */
+    uint8_t mode;          /* CCChanMode */
+    _Atomic uint64_t home; /* the tag of the worker that has it to itself; 0: the lock decides */
     struct link receivers; /* of arm.link */
     struct link senders;
-    bool quick;      /* pointer-sized values, without callbacks (quick.c) */
-    uint8_t mode;    /* CCChanMode */
+    size_t capacity;
+    _Atomic size_t count;
+    size_t size; /* of an element */
+    size_t head; /* index of the oldest */
+    unsigned char *ring;
     bool pool;       /* has callbacks */
     bool ordered;    /* carries tasks */
     bool homely;     /* may have a home */
@@ -57,6 +58,7 @@ struct CCChan {
     char name[CC_CHAN_NAME_MAX];
 };
 
+_Static_assert(offsetof(struct CCChan, size) == CC_LINE, "a rendezvous touches one line");
 _Static_assert(offsetof(struct CCChan, lock) == 0, "a wait that is noted by its channel finds the lock there");
 
 CC_INLINE struct arm *cc__chan_arm(struct link *link) {

@@ -76,6 +76,7 @@ static CC_NOINLINE int wait_inside(struct worker *w, CCCase *cases, uint32_t n, 
         arm->linked = true;
         arm->late = false;
         arm->object = ch;
+        arm->fiber = self;
         arm->value = cases[i].value;
         arm->waiter = &waiter;
         arm->chosen = &winner;

@@ -40,7 +40,7 @@ CC_INLINE int cc__step_finish(struct worker *w, CCChan *ch, struct arm *arm, enu
     CCFiberId whom = label != NULL ? cc__pool_id(arm->waiter->fiber) : 0;
     arm->error = 0;
     if (unlikely(arm->chosen != NULL)) *arm->chosen = arm->index;
-    cc__hand_end(w, arm->waiter); /* leaves the biased lock */
+    cc__hand_end(w, arm->waiter->fiber); /* leaves the biased lock */
     if (guard == LOCKED) cc__lock_release(&ch->lock);
     cc__hand_tell(w);
     if (label != NULL) cc__chan_trace_wake(label, whom);

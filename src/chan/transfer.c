@@ -9,6 +9,7 @@
 
 #include "plat/clock.h"
 #include "sim/sim.h"
+#include "wait/inside.h"
 
 #include <ccc/cc_panic.h>
 #include <errno.h>
@@ -87,7 +88,8 @@ static CC_NOINLINE int wait_any_locked(CCChan *ch, struct link *list, void *valu
     return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
 }
 
-static CC_NOINLINE int leave_cancelled(CCChan *ch, struct arm *arm) {
+static CC_NOINLINE int leave_cancelled(struct arm *arm) {
+    CCChan *ch = arm->object;
     cc__chan_lock(ch);
     cc__chan_leave_locked(ch, arm);
     return ECANCELED;
@@ -96,18 +98,22 @@ static CC_NOINLINE int leave_cancelled(CCChan *ch, struct arm *arm) {
 /* A fiber waits without a deadline. Consumes the guard. */
 CC_INLINE int wait_sole(struct worker *w, CCChan *ch, struct link *list, void *value, enum guard guard) {
     struct fiber *self = cc__get(&w->core.current);
-    struct waiter waiter;
-    struct arm arm;
-    cc__waiter_init_sole(&waiter, self);
-    arm.waiter = &waiter;
-    arm.value = value;
-    arm.chosen = NULL;
-    arm.linked = true;
-    arm.late = false;
-    cc__list_push_back(list, &arm.link);
+    struct {
+        struct arm arm;
+        struct waiter waiter;
+    } wait;
+    cc__waiter_init_sole(&wait.waiter, self);
+    wait.arm.fiber = self;
+    wait.arm.waiter = &wait.waiter;
+    wait.arm.value = value;
+    wait.arm.object = ch;
+    wait.arm.chosen = NULL;
+    wait.arm.linked = true;
+    wait.arm.late = false;
+    cc__list_push_back(list, &wait.arm.link);
     enum wake_reason reason =
         guard == INSIDE ? cc__wait_sole_inside(w, self, ch) : cc__wait_sole_locked(w, self, &ch->lock);
-    return likely(reason == WAKE_OBJECT) ? arm.error : leave_cancelled(ch, &arm);
+    return likely(reason == WAKE_OBJECT) ? wait.arm.error : leave_cancelled(&wait.arm);
 }
 
 /* ---- one step, the short way where it is open ---- */

@@ -16,16 +16,9 @@
 #include "sched/driver.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
-#include "sched/next.h"
-#include "sched/switch.h"
+#include "sched/park.h"
 
 #include <string.h>
-
-/* RUNNABLE -> RUNNING, of one that was just taken from the own queue. */
-CC_INLINE void run_next(struct worker *w, struct fiber *next) {
-    cc__spec_run_hot(next, w->core.owner);
-    cc__state_run(next, w->core.owner);
-}
 
 /* ---- the end ---- */
 
@@ -52,7 +45,7 @@ static struct fiber *heir(struct worker *w) {
     return NULL;
 #else
     struct fiber *next = cc__next_local(w);
-    if (next != NULL && cc__get(&next->stack) != NULL) run_next(w, next);
+    if (next != NULL && cc__get(&next->stack) != NULL) cc__park_run_next(w, next);
     return next;
 #endif
 }
@@ -89,7 +82,7 @@ static CC_NORETURN void leave_for_good(struct fiber *self) {
     } else {
         struct context first;
         cc__set(&self->stack, NULL);
-        run_next(w, next);
+        cc__park_run_next(w, next);
         cc__switch_bind(next, stack);
         cc__context_start(&first, cc__stack_top(stack), cc__run_fiber);
         cc__san_leave(NULL, &stack->san);
@@ -155,16 +148,12 @@ void cc__run_fiber(void *worker) {
 
 /* ---- in between ---- */
 
-/* next: NULL if the worker's own stack is to decide. */
-CC_INLINE struct worker *park_for(struct worker *w, struct fiber *self, struct fiber *next, after_fn after, void *arg) {
+CC_NOINLINE struct worker *cc__park_slow(struct worker *w, struct fiber *self, struct fiber *next, after_fn after,
+                                         void *arg) {
     if (likely(next != NULL)) {
-        if (likely(cc__get(&next->stack) != NULL)) {
-            run_next(w, next);
-            return cc__switch_fiber(w, self, next, after, arg);
-        }
         struct stack *stack = cc__state_args(next) == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
         if (stack != NULL) {
-            run_next(w, next);
+            cc__park_run_next(w, next);
             return cc__switch_fresh(w, self, next, stack, after, arg);
         }
         cc__set(&w->core.pending, next);
@@ -175,18 +164,7 @@ CC_INLINE struct worker *park_for(struct worker *w, struct fiber *self, struct f
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg) {
     cc__held_check_park();
     cc__fiber_note_turn(self, cc__get(&w->core.rounds));
-    return park_for(w, self, cc__next_local(w), after, arg);
-}
-
-struct worker *cc__sched_park_inside(struct worker *w, struct fiber *self, after_fn after, void *arg) {
-    cc__held_check_park();
-    cc__fiber_note_turn(self, cc__get(&w->core.rounds));
-    struct fiber *next = NULL;
-    if (likely(cc__next_turn(w))) {
-        next = cc__runq_pick_owner(w);
-        cc__next_mind_others(w);
-    }
-    return park_for(w, self, next, after, arg);
+    return cc__park_for(w, self, cc__next_local(w), after, arg);
 }
 
 /* ---- on the joiner's stack ---- */
@@ -299,7 +277,7 @@ CC_INLINE void yield_fiber(struct worker *w, struct fiber *self) {
             (void)cc__runq_pop_fifo(&q->fifo);
             cc__runq_sub_owner(q, 1);
             cc__next_mind_others(w);
-            run_next(w, next);
+            cc__park_run_next(w, next);
             cc__switch_fiber(w, self, next, after_yield, self);
             return;
         }

@@ -228,9 +228,6 @@ uint64_t cc__sched_active(void);
  * for ever. Any thread. */
 void cc__sched_await_outside(uint64_t tag);
 
-/* As cc__sched_park, by a fiber that has entered the biased lock of `w`, where `after` finds itself too; it leaves. */
-struct worker *cc__sched_park_inside(struct worker *w, struct fiber *self, after_fn after, void *arg);
-
 /* --- for rt --- */
 
 /* workers: those that stay; max: with those that come and go. 0, ENOMEM, or an error of pthread_create. */

@@ -123,6 +123,7 @@ static int take_ready(CCCase *cases, size_t n, CCSelectOrder order, size_t *chos
 
 static void add_case(struct select *s, const CCCase *c, size_t index) {
     struct arm *arm = &s->arms[s->count];
+    arm->fiber = NULL;
     switch (c->kind) {
     case CC_CASE_SEND:
         if (c->ch == NULL) return;

@@ -39,21 +39,25 @@ struct arm_ops {
 
 struct arm {
     struct link link;
+    struct fiber *fiber; /* who waits, if a claim at home is a store for all that this arm says (QUICK-2); else NULL */
+    void *value;         /* a sender's value, a receiver's place, a joiner's result */
+    struct waiter *waiter;
+    uint32_t *chosen; /* select: where the winner leaves its index; NULL otherwise */
+    uint32_t index;   /* select: which case */
+    int error;
     bool linked;
     bool late;
     bool taken;   /* join: this arm has used a handle up */
     bool reap;    /* and it was the last one: the record goes when the select leaves */
     uint8_t kind; /* select: CCCaseKind */
-    int error;
-    struct waiter *waiter;
-    void *value;      /* a sender's value, a receiver's place, a joiner's result */
-    uint32_t index;   /* select: which case */
-    uint32_t *chosen; /* select: where the winner leaves its index; NULL otherwise */
-    uint64_t id;      /* join: which tenant of the record */
+    /* The waker of a plain send or receive touches nothing from here on. */
+    uint64_t id; /* join: which tenant of the record */
     void *object;
     struct lock *lock; /* the object's */
     const struct arm_ops *ops;
 };
+
+_Static_assert(offsetof(struct arm, id) == CC_LINE, "a waker touches the size of a line");
 
 /* All that one wait waits for, as a select notes it. */
 struct arms {

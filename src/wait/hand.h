@@ -2,7 +2,7 @@
  *
  *   if (cc__hand_begin(w, waiter)) {   the waiter is claimed: its frame stays until the end
  *       ... copy, set its error ...
- *       cc__hand_end(w, waiter);       it is in this worker's slot; do not touch it again
+ *       cc__hand_end(w, waiter->fiber);       it is in this worker's slot; do not touch it again
  *   }
  *   ... release the object's lock ...
  *   cc__hand_tell(w);                  somebody may be waiting for work
@@ -36,8 +36,7 @@ CC_INLINE bool cc__hand_begin(struct worker *w, struct waiter *waiter) {
     return won;
 }
 
-CC_INLINE void cc__hand_end(struct worker *w, struct waiter *waiter) {
-    struct fiber *f = waiter->fiber;
+CC_INLINE void cc__hand_end(struct worker *w, struct fiber *f) {
     cc__san_release(&f->word); /* we are through with its frame */
     cc__runq_slot_owner(&w->runq, f);
     cc__count(w, woken);

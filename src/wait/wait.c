@@ -1,6 +1,7 @@
 /* wait.c - waits on objects that are guarded by a lock, sleeps, and the wakes that end them. */
 #include "wait/cancel.h"
 #include "wait/guest.h"
+#include "wait/inside.h"
 
 #include "plat/clock.h"
 #include "sim/sim.h"
@@ -145,7 +146,7 @@ CC_INLINE void park_inside(struct worker *w, struct fiber *left, enum park_reaso
         cc__bias_leave(&w->runq.bias);
 }
 
-static void after_wait_inside(struct worker *w, void *fiber) {
+void cc__wait_after_inside(struct worker *w, void *fiber) {
     park_inside(w, fiber, PARK_QUEUE);
 }
 
@@ -153,17 +154,10 @@ static void after_select_inside(struct worker *w, void *fiber) {
     park_inside(w, fiber, PARK_SELECT);
 }
 
-enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self, const void *channel) {
-    cc__count(w, parks[PARK_QUEUE]);
-    cc__fiber_note_object(self, channel);
-    (void)cc__sched_park_inside(w, self, after_wait_inside, self);
-    return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
-}
-
 enum wake_reason cc__wait_select_inside(struct worker *w, struct fiber *self, const void *arms) {
     cc__count(w, parks[PARK_SELECT]);
     cc__fiber_note_object(self, arms);
-    (void)cc__sched_park_inside(w, self, after_select_inside, self);
+    (void)cc__park_inside(w, self, after_select_inside, self);
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
 

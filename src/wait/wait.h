@@ -18,7 +18,6 @@
 
 /* One wait of one fiber or OS thread; on its stack. */
 struct waiter {
-    struct link link;    /* struct wakes */
     struct fiber *fiber; /* NULL: an OS thread */
     uint64_t ticket;
     /* A fiber's wait that nobody claims but wakers, one at a time, and a canceller who says so first: it has no deadline,
@@ -26,6 +25,7 @@ struct waiter {
     _Atomic bool sole;
     _Atomic uint32_t word; /* OS thread: futex; 0 waits, 1 claimed, else the wake_reason: free to go */
     uint64_t deadline;
+    struct link link; /* OS thread: struct wakes */
 };
 
 /* Prepares a wait of the caller. ENOMEM: a deadline needs room for a timer and there is none. */
@@ -52,9 +52,7 @@ CC_INLINE void cc__waiter_init_sole(struct waiter *waiter, struct fiber *self) {
     cc__set(&waiter->sole, true);
 }
 enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *channel);
-/* The same for an object that is guarded by the worker's biased lock, which the caller has entered. */
-enum wake_reason cc__wait_sole_inside(struct worker *w, struct fiber *self, const void *channel);
-/* The same for a select among such objects. */
+/* The same for a select among channels that are at home, inside (inside.h). */
 enum wake_reason cc__wait_select_inside(struct worker *w, struct fiber *self, const void *arms);
 
 /* Sleeps until the waiter's deadline, or until cancelled. */

@@ -1,0 +1,40 @@
+/* park.h - the short way out: a fiber that parks inside the biased lock leaves for one that has run before.
+ *
+ * Inline, so that the frame that waits is the one that switches: a fiber that rests keeps one frame less, and whoever has
+ * thousands of them touches a line less for each (docs/decisions/010-channel-home.md).
+ */
+#ifndef CC_SCHED_PARK_H
+#define CC_SCHED_PARK_H
+
+#include "sched/next.h"
+#include "sched/switch.h"
+
+/* RUNNABLE -> RUNNING, of one that was just taken from the own queue. */
+CC_INLINE void cc__park_run_next(struct worker *w, struct fiber *next) {
+    cc__spec_run_hot(next, w->core.owner);
+    cc__state_run(next, w->core.owner);
+}
+
+/* The rest: `next` is fresh, or NULL, and the worker's own stack is to decide. In run.c. */
+struct worker *cc__park_slow(struct worker *w, struct fiber *self, struct fiber *next, after_fn after, void *arg);
+
+CC_INLINE struct worker *cc__park_for(struct worker *w, struct fiber *self, struct fiber *next, after_fn after,
+                                      void *arg) {
+    if (unlikely(next == NULL || cc__get(&next->stack) == NULL)) return cc__park_slow(w, self, next, after, arg);
+    cc__park_run_next(w, next);
+    return cc__switch_fiber(w, self, next, after, arg);
+}
+
+/* As cc__sched_park, by a fiber that has entered the biased lock of `w`, where `after` finds itself too; it leaves. */
+CC_INLINE struct worker *cc__park_inside(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+    cc__held_check_park();
+    cc__fiber_note_turn(self, cc__get(&w->core.rounds));
+    struct fiber *next = NULL;
+    if (likely(cc__next_turn(w))) {
+        next = cc__runq_pick_owner(w);
+        cc__next_mind_others(w);
+    }
+    return cc__park_for(w, self, next, after, arg);
+}
+
+#endif
