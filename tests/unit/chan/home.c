@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #ifndef CC_TSAN /* where no channel has a home */
 
@@ -57,6 +58,53 @@ static void *gets_a_home(void *arg) {
 TEST(one_worker_gets_it) {
     begin(1);
     CHECK_EQ(cc_run(gets_a_home, NULL, NULL), 0);
+}
+
+/* Values of every size that has a way of its own, and of those between, keep their neighbours' bytes. */
+struct flow {
+    CCChan *ch;
+    size_t size, n;
+};
+
+static void fill(unsigned char *bytes, size_t size, size_t i) {
+    for (size_t k = 0; k < size; k++) bytes[k] = (unsigned char)(i * 7 + k + 1);
+}
+
+static void *send_all(void *arg) {
+    struct flow *flow = arg;
+    unsigned char value[16];
+    for (size_t i = 0; i < flow->n; i++) {
+        fill(value, flow->size, i);
+        CHECK_EQ(cc_chan_send(flow->ch, value, flow->size), 0);
+    }
+    return NULL;
+}
+
+static void *flows_of_all_sizes(void *arg) {
+    for (size_t size = 1; size <= 16; size++)
+        for (size_t capacity = 0; capacity <= 3; capacity++) {
+            struct flow flow = {cc_chan_create(size, capacity), size, MANY};
+            CCTask sender = cc_fiber_spawn_task(send_all, &flow);
+            for (size_t i = 0; i < flow.n; i++) {
+                unsigned char got[18], want[18];
+                memset(got, 0xaa, sizeof got);
+                memset(want, 0xaa, sizeof want);
+                fill(want + 1, size, i);
+                CHECK_EQ(cc_chan_recv(flow.ch, got + 1, size), 0);
+                CHECK_EQ(memcmp(got, want, sizeof got), 0);
+                CHECK_EQ(cc_chan_recv(flow.ch, got + 1, size == 8 ? 4 : 8), EINVAL);
+                if (i % 50 == 0) cc_yield(); /* so that the sender comes to wait, too */
+            }
+            CHECK(has_home(flow.ch));
+            CHECK_EQ(cc_task_join(&sender, NULL), 0);
+            cc_chan_free(flow.ch);
+        }
+    return arg;
+}
+
+TEST(values_of_all_sizes) {
+    begin(1);
+    CHECK_EQ(cc_run(flows_of_all_sizes, NULL, NULL), 0);
 }
 
 /* An OS thread takes the home away, and finds what was sent. */
