@@ -33,8 +33,7 @@ enum {
     GLOBAL_BATCH = 64,
     SOON_NS = 3 * 1000, /* no look for a timer's sake comes sooner than that: one takes some 150 ns. Guess */
     CREDIT_MAX = 128,
-    FRESH_LOOKS =
-        16, /* a slice of 0.2 to 0.8 ms for a tree of tasks. Guess */
+    FRESH_LOOKS = 16, /* a slice of 0.2 to 0.8 ms for a tree of tasks. Guess */
     FRONT_PRICE =
         4, /* rounds for a place at the front. A turn that begins on this stack is two rounds: so at most every
                       * second turn is such a place's, and every fourth where turns are short */
