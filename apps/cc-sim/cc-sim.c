@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TAIL = 8192, SHOWN_LINES = 20, JOBS_MAX = 256, ASKED_NS = 1000000000 };
+enum { TAIL = 8192, SHOWN_LINES = 20, JOBS_MAX = 256, ASKED_NS = 2000000000 };
 
 struct job {
     pid_t pid; /* 0: free */
