@@ -110,6 +110,14 @@ def has_field(value, name):
     return any(field.name == name for field in value.type.strip_typedefs().fields())
 
 
+def is_whole(head):
+    """Whether the first member of a list knows that it is the first; one that is just being changed may not."""
+    try:
+        return int(head["next"]["prev"]) == int(head.address)
+    except gdb.MemoryError:
+        return False
+
+
 def walk_list(head, type_name, member, most=100000):
     """The records of a circular list that hold `member`; stops at what cannot be right."""
     start = int(head.address)
@@ -633,7 +641,7 @@ class CcChan(Command):
         channel = value.cast(type.pointer()).dereference()
         name = string(channel["name"])
         capacity, count = int(channel["capacity"]), int(channel["count"])
-        if count > capacity or int(channel["receivers"]["next"]) == 0:
+        if count > capacity or not (is_whole(channel["receivers"]) or is_whole(channel["senders"])):
             raise Trouble("There is no channel at %#x." % int(value))
         text = "channel %s%#x: " % ("'%s' at " % name if name else "", int(value))
         text += "%d of %d buffered" % (count, capacity) if capacity else "no buffer"
