@@ -72,7 +72,7 @@ struct scenario {
     unsigned workers;    /* the runtime runs, with so many; 0: it does not */
     void (*setup)(void); /* once, alone, before the state is saved; on a thread that is no worker */
     void (*threads[EX_THREADS])(void);
-    void (*check)(void); /* after each run, alone */
+    void (*check)(void); /* after each run, alone: the workers have come to rest */
     bool no_timer;       /* it fails if the clock has to move for anything to happen */
     enum ex_fails fails; /* it is here to be found: the explorer has to see it fail in these modes, and no others */
 };

@@ -64,7 +64,7 @@ extern struct ex_offer offer;
 
 char *threads_stack(int thread);
 int threads_add(void (*body)(void), bool daemon);
-/* Runs until nobody can run (set-up) or all that are no daemons have ended. False: a failure. */
+/* Runs until nobody can run, and in a run all that are no daemons have ended. False: a failure. */
 bool threads_run(void);
 /* Before a step that may matter to others. */
 void threads_point(const volatile void *addr, bool writes);

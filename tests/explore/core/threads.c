@@ -5,7 +5,9 @@
  * THREADS-2  A thread that spins is passed over until another one has changed something, or none can. Many steps in a
  *            row count as spinning: somebody waits for a thread that does not run.
  * THREADS-3  The clock stands still while somebody can run, but for what spinning takes. When nobody can, it jumps to
- *            the next deadline. Without one: if all but daemons have ended the run is over, else it is a failure.
+ *            the next deadline; without one it is a failure, a wake that was lost.
+ * THREADS-4  A run is over when all but daemons have ended and no daemon can run either: what a worker still does when
+ *            the last guest has returned belongs to the run, above all its touching what that guest has freed.
  */
 #include "core.h"
 
@@ -156,14 +158,13 @@ static int jump(void) {
 /* The current thread does not go on: somebody else does, or the run is over. Returns when it is its turn again. */
 static void next(void) {
     int list[THREADS_MAX];
-    if (exploring && all_ended()) give_up();
     int n = list_ready(list, false);
     if (n == 0) {
         for (int i = 0; i < THREADS_MAX; i++) threads[i].spun = false;
         n = list_ready(list, true);
     }
     if (n == 0) {
-        if (!exploring && settles < 0) give_up();
+        if (exploring ? all_ended() : settles < 0) give_up(); /* THREADS-4 */
         int woken = exploring ? jump() : settles;
         if (woken < 0)
             ex_fail("nobody can go on, and not all have ended: a wake was lost, or a deadlock:%s", describe());

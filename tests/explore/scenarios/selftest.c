@@ -194,3 +194,24 @@ static void use_block(void) {
 }
 SCENARIO(fails_use_after_free, "memory is used by one and freed by another", .setup = allocate,
          .threads = {use_block, release_block}, .fails = EX_FAILS_SC);
+
+/* A worker, which does not have to end, goes wrong when the last of the others has ended. */
+static void *works(void *arg) {
+    while (cc__get_acquire(&x) == 0) cc__futex_wait(&x, 0, CC_FUTEX_FOREVER);
+    cc__set_release(&y, 1);
+    cc__futex_wake(&y, 1);
+    EX_EQ(cc__get(&y), 1);
+    return arg;
+}
+static void worker_waits(void) {
+    (void)ex_thread_start(works, NULL);
+    ex_settle();
+}
+static void calls_and_ends(void) {
+    cc__set_release(&x, 1);
+    cc__futex_wake(&x, 1);
+    while (cc__get_acquire(&y) == 0) cc__futex_wait(&y, 0, CC_FUTEX_FOREVER);
+    cc__set(&y, 2);
+}
+SCENARIO(fails_worker_late, "THREADS-4: a worker goes wrong after the last guest's last step", .setup = worker_waits,
+         .threads = {calls_and_ends}, .fails = EX_FAILS_SC);
