@@ -65,7 +65,7 @@ explore=$base/explore
 
 # ---- scenarios ----
 
-short=(--dfs=2 --max=15000 --random=2500 --pct=2500 --budget=0.4)
+short=(--dfs=2 --max=20000 --random=2500 --pct=2500 --budget=0.4)
 shorter=(--random=1200 --pct=600 --budget=0.2)
 long=(--dfs=2 --max=100000000 --random=1000000 --pct=1000000) # and so many seconds a search:
 declare -A long_seconds=([weak]=120 [tso]=60 [sc]=60)

@@ -36,6 +36,7 @@ struct vthread {
     enum thread_state state;
     bool daemon; /* may sleep for ever when the others have ended */
     bool spun;   /* waits for somebody else to change something */
+    bool moved;  /* its last place to switch was a step that others see */
     void *(*fn)(void *);
     void (*body)(void);
     void *arg;
@@ -66,10 +67,12 @@ char *threads_stack(int thread);
 int threads_add(void (*body)(void), bool daemon);
 /* Runs until nobody can run, and in a run all that are no daemons have ended. False: a failure. */
 bool threads_run(void);
-/* Before a step that may matter to others. */
+/* Before a step that may matter to others. NULL: no location, it does. */
 void threads_point(const volatile void *addr, bool writes);
 void threads_forget(void);
 bool threads_left_frame(const volatile void *addr);
+/* The stack of another OS thread. */
+bool threads_foreign_frame(const volatile void *addr);
 extern char failure[1024];
 
 /* ---- choice.c ---- */
@@ -117,11 +120,13 @@ void choice_set_length(uint64_t length); /* steps of a typical run */
 void memory_begin(void);
 bool memory_contended(const volatile void *addr);
 extern bool memory_learning; /* a location turned out to be contended that was not known to be */
+void memory_freed(const void *from, size_t size);
 void memory_forget(void);
 
 /* ---- races.c ---- */
 
 void races_begin(void);
+void races_freed(const void *from, size_t size, const void *where);
 /* Where that is in the source. */
 const char *races_where(const void *address);
 

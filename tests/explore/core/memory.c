@@ -17,6 +17,8 @@
  * MEMORY-3  A location whose accesses are ordered by release and acquire in every run, as those behind a lock are, is no
  *           place to switch: the switch at what orders them has the same outcome. Which locations are contended is
  *           learned from the runs before, and fixed during a run.
+ * MEMORY-4  To free memory is to write all of it: an atomic word in it is contended unless the end is ordered behind the
+ *           access. Frames, which are left without a word: THREADS-5.
  */
 #include "core.h"
 
@@ -46,6 +48,7 @@ struct location {
 
 static struct location *table[LOCATIONS];
 static struct location *all;
+static const volatile char *addresses[LOCATIONS / 2]; /* of all of them, close together */
 static unsigned used, run_number, fresh;
 static struct clock fences;
 bool memory_learning;
@@ -67,6 +70,7 @@ static struct location *find(const volatile void *addr) {
     if (table[at] == NULL) {
         if (all == NULL && (all = malloc(LOCATIONS * sizeof *all)) == NULL) abort();
         if (used == LOCATIONS / 2) ex_fail("more than %d locations", LOCATIONS / 2);
+        addresses[used] = addr;
         table[at] = &all[used++];
         memset(table[at], 0, sizeof *table[at]);
         table[at]->addr = addr;
@@ -83,7 +87,7 @@ void memory_forget(void) {
 }
 
 bool memory_contended(const volatile void *addr) {
-    return settings.strategy == BY_LEARNING || settings.strategy == BY_REPLAY || find(addr)->contended;
+    return addr == NULL || settings.strategy == BY_LEARNING || settings.strategy == BY_REPLAY || find(addr)->contended;
 }
 
 static uint64_t peek(const volatile void *addr, unsigned size) {
@@ -137,6 +141,21 @@ static bool is_contended(const struct location *l, const struct vthread *t, bool
     return false;
 }
 
+static void found(struct location *l) {
+    if (l->found) return;
+    l->found = true;
+    fresh++;
+    memory_learning = true;
+}
+
+void memory_freed(const void *from, size_t size) {
+    for (unsigned i = 0; i < used; i++) {
+        if ((size_t)(addresses[i] - (const char *)from) >= size) continue;
+        struct location *l = &all[i];
+        if (l->run == run_number && is_contended(l, &threads[current], true)) found(l);
+    }
+}
+
 /* The location as of this step, its history up to date. */
 static struct location *enter(const volatile void *addr, unsigned size, bool writes) {
     if (state_freed(addr)) ex_fail("an atomic access to memory that was freed (%p)", (const void *)addr);
@@ -154,11 +173,7 @@ static struct location *enter(const volatile void *addr, unsigned size, bool wri
     }
     l->size = size;
     struct vthread *t = &threads[current];
-    if (!l->found && is_contended(l, t, writes)) {
-        l->found = true;
-        fresh++;
-        memory_learning = true;
-    }
+    if (!l->found && is_contended(l, t, writes)) found(l);
     t->ordered.at[current] = ++t->seen.at[current];
     (writes ? l->written_at : l->read_at)[current] = t->ordered.at[current];
     return l;
@@ -326,12 +341,20 @@ bool ex_cas(volatile void *addr, unsigned size, uint64_t *expected, uint64_t val
     return ok;
 }
 
+/* Fences are steps of their own: which of two comes first decides who must see what, unless all see all. */
+static void fence_point(void) {
+    if (settings.mode != MODE_SC) threads_point(NULL, false);
+}
+
 void ex_fence(void) {
-    if (exploring && current >= 0) fence();
+    if (!exploring || current < 0) return;
+    fence_point();
+    fence();
 }
 
 void ex_membarrier(void) {
     if (!exploring || current < 0) return;
+    fence_point();
     note("membarrier", "", NULL, 0);
     for (int i = 0; i < THREADS_MAX; i++) clock_join(&fences, &threads[i].seen);
     for (int i = 0; i < THREADS_MAX; i++)

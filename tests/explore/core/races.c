@@ -3,7 +3,8 @@
  *
  * The explored code is compiled with -fsanitize=thread, and this file takes the place of the sanitizer's library. A
  * race is a write and another access of one byte by two threads, not ordered by release and acquire, whatever the
- * schedule made of it: so a missing release is found although the run itself went well.
+ * schedule made of it: so a missing release is found although the run itself went well. To free memory counts as a write
+ * of all of it. For another thread's frame, which is left without a word, see THREADS-5.
  */
 #include "core.h"
 
@@ -26,9 +27,12 @@ struct cell {
 };
 static struct cell cells[CELLS];
 static uint32_t run_number = 1;
+static uint16_t in_use[CELLS]; /* in this run */
+static unsigned in_use_count;
 
 void races_begin(void) {
     run_number++;
+    in_use_count = 0;
 }
 
 static struct cell *find(uintptr_t at) {
@@ -39,6 +43,7 @@ static struct cell *find(uintptr_t at) {
     }
     struct cell *c = &cells[i];
     if (c->run != run_number || c->at != at) {
+        if (c->run != run_number) in_use[in_use_count++] = (uint16_t)i;
         c->at = at;
         c->run = run_number;
         c->count = c->next = 0;
@@ -69,10 +74,10 @@ const char *races_where(const void *where) {
     return text;
 }
 
-static void report(const struct access *before, bool write, const void *where, const void *addr) {
+static void report(const struct access *before, const char *what, const void *where, const void *addr) {
     ex_fail("a race on %p: %s by thread %d at %s, %s by thread %d at %s, not ordered", addr,
-            before->write ? "written" : "read", before->thread, races_where(before->where), write ? "written" : "read",
-            current, races_where(where));
+            before->write ? "written" : "read", before->thread, races_where(before->where), what, current,
+            races_where(where));
 }
 
 static void look(struct cell *c, uint8_t mask, bool write, const void *where, const void *addr) {
@@ -83,7 +88,7 @@ static void look(struct cell *c, uint8_t mask, bool write, const void *where, co
         if (a->thread == current) {
             if (a->write == write && a->mask == mask) own = a;
         } else if ((a->mask & mask) != 0 && (a->write || write) && a->when > t->ordered.at[a->thread]) {
-            report(a, write, where, addr);
+            report(a, write ? "written" : "read", where, addr);
         }
     }
     if (own == NULL) own = c->count < RECORDS ? &c->list[c->count++] : &c->list[c->next++ % RECORDS];
@@ -91,9 +96,24 @@ static void look(struct cell *c, uint8_t mask, bool write, const void *where, co
     *own = (struct access){t->ordered.at[current] + 1, (uint8_t)current, mask, write, where};
 }
 
+void races_freed(const void *from, size_t size, const void *where) {
+    if (!settings.races) return;
+    uintptr_t first = (uintptr_t)from / 8, last = ((uintptr_t)from + size - 1) / 8;
+    for (unsigned k = 0; k < in_use_count; k++) {
+        const struct cell *c = &cells[in_use[k]];
+        if (c->at < first || c->at > last) continue;
+        for (int i = 0; i < c->count; i++) {
+            const struct access *a = &c->list[i];
+            if (a->thread != current && a->when > threads[current].ordered.at[a->thread])
+                report(a, "freed", where, from);
+        }
+    }
+}
+
 static void accessed(const volatile void *addr, size_t size, bool write, const void *where) {
     if (write) state_dirty(addr, size);
     if (!exploring || current < 0) return;
+    if (threads_foreign_frame(addr)) threads_point(addr, write);
     if (state_freed(addr)) ex_fail("memory that was freed is %s at %s", write ? "written" : "read", races_where(where));
     if (threads_left_frame(addr))
         ex_fail("a frame that its thread has left is %s at %s", write ? "written" : "read", races_where(where));

@@ -173,6 +173,10 @@ void ex_free(void *p) {
     if (p == NULL) return;
     if (state_freed(p)) ex_fail("memory is freed twice (%p)", p);
     size_t size = *(size_t *)(void *)((char *)p - 64);
+    if (exploring && current >= 0) {
+        memory_freed(p, size);
+        races_freed(p, size, __builtin_return_address(0));
+    }
     if (freed_count == sizeof freed_list / sizeof *freed_list) return; /* no more is watched */
     freed_list[freed_count++] = p;
     memset(freed + ((char *)p - arena.from) / 16, 1, (size + 15) / 16);

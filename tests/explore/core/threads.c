@@ -8,6 +8,9 @@
  *            the next deadline; without one it is a failure, a wake that was lost.
  * THREADS-4  A run is over when all but daemons have ended and no daemon can run either: what a worker still does when
  *            the last guest has returned belongs to the run, above all its touching what that guest has freed.
+ * THREADS-5  Nothing tells when a frame is left, so that an access to another thread's frame is a place to switch, a plain
+ *            one too: the first one behind a step that others see, for the frame that is there then and gone at the next
+ *            access could as well have gone before the first.
  */
 #include "core.h"
 
@@ -45,12 +48,17 @@ char *threads_stack(int thread) {
     return stacks + (size_t)thread * STACK_SIZE;
 }
 
+bool threads_foreign_frame(const volatile void *addr) {
+    size_t at = (size_t)((const volatile char *)addr - stacks);
+    return stacks != NULL && at < (size_t)THREADS_MAX * STACK_SIZE && (int)(at / STACK_SIZE) != current;
+}
+
 /* Another thread's stack, below what it uses: a frame that was left. Of a thread that is on a fiber's stack nothing is
  * known. */
 bool threads_left_frame(const volatile void *addr) {
     enum { RED_ZONE = 128 };
+    if (!threads_foreign_frame(addr)) return false;
     size_t at = (size_t)((const volatile char *)addr - stacks);
-    if (stacks == NULL || at >= (size_t)THREADS_MAX * STACK_SIZE || (int)(at / STACK_SIZE) == current) return false;
     const struct vthread *t = &threads[at / STACK_SIZE];
     if (t->state == THREAD_FREE || t->state == THREAD_ENDED) return true;
     size_t sp = (size_t)((const char *)t->context.sp - stacks);
@@ -181,7 +189,9 @@ void threads_point(const volatile void *addr, bool writes) {
         in_a_row = 0;
         ex_relax();
     }
-    if (!memory_contended(addr)) return;
+    bool contended = memory_contended(addr);
+    if (!contended && !(threads[current].moved && threads_foreign_frame(addr))) return;
+    threads[current].moved = contended; /* THREADS-5 */
     int list[THREADS_MAX];
     int n = list_ready(list, false);
     if (settings.strategy != BY_LEARNING)
@@ -235,7 +245,9 @@ void ex_futex_wait(const volatile void *word, uint32_t expected, uint64_t until)
     next();
 }
 
+/* A step of its own: it may come so late that it ends the next wait on that word. */
 void ex_futex_wake(const volatile void *word, int n) {
+    threads_point(word, false);
     note("futex_wake", "", word, 0);
     for (int i = 0; i < THREADS_MAX && n > 0; i++)
         if (threads[i].state == THREAD_BLOCKED && threads[i].futex == word) {

@@ -98,6 +98,26 @@ static void y_light_x(void) {
 SCENARIO(fails_light_light, "two light sides", .setup = asymmetric, .threads = {x_light_y, y_light_x}, .check = one_saw,
          .fails = EX_FAILS_TSO);
 
+/* A fence behind the flag comes too late for whoever looks in between. */
+static void say_then_fence(void) {
+    cc__set(&x, 1);
+    cc__set(&y, 1);
+    cc__full_fence();
+}
+static void hear_fence(void) {
+    if (!cc__get(&y)) return;
+    cc__full_fence();
+    EX_EQ(cc__get(&x), 1);
+}
+SCENARIO(fails_fence_late, "a message, and a fence behind it", .threads = {say_then_fence, hear_fence},
+         .fails = EX_FAILS_WEAK);
+static void say_between(void) {
+    cc__set(&x, 1);
+    cc__full_fence();
+    cc__set(&y, 1);
+}
+SCENARIO(litmus_fences, "the fence is in front of the flag", .threads = {say_between, hear_fence});
+
 /* Two readers may not see two stores in different orders when all is sequentially consistent. */
 static uint32_t first[2], second[2];
 static void set_x(void) {
@@ -149,6 +169,23 @@ static void wakes_in_order(void) {
 }
 SCENARIO(litmus_wake, "latch, then look", .threads = {parks, wakes_in_order});
 
+/* A wake that comes late ends the next wait on the word. */
+static void tells_twice(void) {
+    cc__set_release(&x, 1);
+    cc__futex_wake(&x, 1);
+    while (cc__get_acquire(&x) != 0) ex_relax();
+    cc__set_release(&x, 1);
+    cc__futex_wake(&x, 1);
+}
+static void trusts_a_wake(void) {
+    while (cc__get_acquire(&x) == 0) cc__futex_wait(&x, 0, CC_FUTEX_FOREVER);
+    cc__set_release(&x, 0);
+    cc__futex_wait(&x, 0, CC_FUTEX_FOREVER);
+    EX_EQ(cc__get_acquire(&x), 1);
+}
+SCENARIO(fails_late_wake, "a wait that takes every end of it for the event", .threads = {tells_twice, trusts_a_wake},
+         .fails = EX_FAILS_SC);
+
 static _Atomic uint32_t locks[2];
 static void take(_Atomic uint32_t *lock) {
     uint32_t free_word = 0;
@@ -194,6 +231,50 @@ static void use_block(void) {
 }
 SCENARIO(fails_use_after_free, "memory is used by one and freed by another", .setup = allocate,
          .threads = {use_block, release_block}, .fails = EX_FAILS_SC);
+
+/* It says that it is through with the block, and uses it once more. Between the two there is nothing at which to switch. */
+static void says_then_uses(void) {
+    cc__set_release(&y, 1);
+    saw_x = (uint32_t)block[3];
+}
+static void hears_and_frees(void) {
+    if (cc__get_acquire(&y)) ex_free(block);
+}
+SCENARIO(fails_use_after_word, "plain memory is used after the word that lets another free it", .setup = allocate,
+         .threads = {says_then_uses, hears_and_frees}, .fails = EX_FAILS_SC);
+static void says_then_sets(void) {
+    cc__set_release(&y, 1);
+    cc__set((_Atomic uint32_t *)(void *)block, 1);
+}
+SCENARIO(fails_set_after_word, "the same, an atomic word of it", .setup = allocate,
+         .threads = {says_then_sets, hears_and_frees}, .fails = EX_FAILS_SC);
+static void uses_then_says(void) {
+    saw_x = (uint32_t)block[3];
+    cc__set_release(&y, 1);
+}
+SCENARIO(litmus_use_then_free, "memory is used, then freed by another", .setup = allocate,
+         .threads = {uses_then_says, hears_and_frees});
+
+/* The same with what lies in a frame: its thread leaves it. */
+static int *in_frame;
+static CC_NOINLINE void waits_in_frame(void) {
+    int here = 0;
+    in_frame = &here;
+    cc__set_release(&x, 1);
+    while (cc__get_acquire(&y) == 0) ex_relax();
+}
+static void leaves_frame(void) {
+    waits_in_frame();
+    cc__set(&state, 1);
+}
+static void says_then_writes_there(void) {
+    while (cc__get_acquire(&x) == 0) ex_relax();
+    int *there = in_frame;
+    cc__set_release(&y, 1);
+    *there = 1;
+}
+SCENARIO(fails_frame_after_word, "a frame is written to after the word that lets its thread leave it",
+         .threads = {leaves_frame, says_then_writes_there}, .fails = EX_FAILS_SC);
 
 /* A worker, which does not have to end, goes wrong when the last of the others has ended. */
 static void *works(void *arg) {
