@@ -180,13 +180,17 @@ static bool may_lend(struct fiber *self, const void *frame) {
     return cc__stack_left(s, frame) + cc__stack_guard_size(s) >= cc__stack_default() / 8 * 7;
 }
 
+/* It has not started, and is in this worker's queue. Exact inside the worker's biased lock, a hint outside. */
+CC_INLINE bool sits_here(struct worker *w, struct fiber *f, uint64_t word, uint32_t generation) {
+    return (word & (WORD_STATE | WORD_FRESH | WORD_OWNER)) ==
+               (FIBER_RUNNABLE | WORD_FRESH | (uint64_t)w->core.owner << WORD_OWNER_SHIFT) &&
+           cc__get(&f->generation) == generation; /* while it sits here its tenant stays */
+}
+
 static bool take_fresh(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
     cc__bias_enter(&w->runq.bias);
     uint64_t word = cc__get(&f->word);
-    bool here = (word & (WORD_STATE | WORD_FRESH | WORD_OWNER)) ==
-                    (FIBER_RUNNABLE | WORD_FRESH | (uint64_t)w->core.owner << WORD_OWNER_SHIFT) &&
-                cc__get(&f->generation) == generation && /* while it sits here its tenant stays */
-                cc__get(&f->handles) != 0 && cc__word_reason(word) != ARGS_BLOCK &&
+    bool here = sits_here(w, f, word, generation) && cc__get(&f->handles) != 0 && cc__word_reason(word) != ARGS_BLOCK &&
                 /* A joiner that can be cancelled must not be held by a task that is not: one scope, and neither is
                  * cancelled. */
                 cc__get(&f->scope) == cc__get(&self->scope);
@@ -221,7 +225,11 @@ static CC_NOINLINE struct worker *look_at_others(struct worker *w, struct fiber 
 
 struct worker *cc__sched_run_here(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
     struct fiber_cold cold;
-    if (unlikely(!cc__next_turn(w)) && (w = look_at_others(w, self)) == NULL) return NULL;
+    if (unlikely(!cc__next_turn(w))) {
+        /* A joiner that need not wait gives way to nobody. */
+        if (!sits_here(w, f, cc__get(&f->word), generation)) return NULL;
+        if ((w = look_at_others(w, self)) == NULL) return NULL;
+    }
     if (unlikely(!may_lend(self, __builtin_frame_address(0)) || !take_fresh(w, self, f, generation))) return NULL;
     struct stack *stack = cc__get(&self->stack);
     struct fiber_cold *own = cc__get(&stack->cold);

@@ -332,6 +332,11 @@ void model_ask(struct actor *self, unsigned channel, size_t len, bool closed) {
 
 /* ---- lockstep with the runtime ---- */
 
+bool model_gives_way(const struct actor *a) {
+    uint64_t word = cc__get(&a->fiber->word);
+    return a->call->park == PARK_JOIN && cc__word_state(word) == FIBER_RUNNABLE && cc__word_reason(word) == 0;
+}
+
 /* Where the runtime has the actor; OPS-3. */
 static void look_at(struct actor *a) {
     struct call *c = a->call;
@@ -345,6 +350,7 @@ static void look_at(struct actor *a) {
         REQUIRE(!here || lent, "actor %u should have been woken (%s)", a->id, cc__park_name(reason));
         return;
     }
+    if (model_gives_way(a)) return;
     if (here) {
         REQUIRE(lent || !model_cancelled(a), "actor %u is cancelled, and waits (%s)", a->id, cc__park_name(reason));
         return;
