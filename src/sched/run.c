@@ -216,9 +216,7 @@ static void after_standing_back(struct worker *w, void *arg) {
 /* It is time to look at others. They go first, if there are any, and then the joiner lends all the same: what it has
  * begun it ends depth first. Returns the worker that it is on then; NULL: the look is for the worker's own stack. */
 static CC_NOINLINE struct worker *look_at_others(struct worker *w, struct fiber *self) {
-    if (unlikely(cc__sched.simulated)) cc__driver_sim_point();
-    if (unlikely(cc__sched.simulated || cc__trace_on(TRACE_SPEC) || !may_lend(self, __builtin_frame_address(0))))
-        return NULL;
+    if (unlikely(cc__trace_on(TRACE_SPEC) || !may_lend(self, __builtin_frame_address(0)))) return NULL;
     cc__held_check_park();
     return cc__next_look(w) ? cc__switch_native(w, self, after_standing_back, self) : w;
 }
@@ -226,6 +224,10 @@ static CC_NOINLINE struct worker *look_at_others(struct worker *w, struct fiber 
 struct worker *cc__sched_run_here(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
     struct fiber_cold cold;
     if (unlikely(!cc__next_turn(w))) {
+        if (unlikely(cc__sched.simulated)) {
+            cc__driver_sim_point();
+            return NULL;
+        }
         /* A joiner that need not wait gives way to nobody. */
         if (!sits_here(w, f, cc__get(&f->word), generation)) return NULL;
         if ((w = look_at_others(w, self)) == NULL) return NULL;

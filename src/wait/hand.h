@@ -2,7 +2,7 @@
  *
  *   if (cc__hand_begin(w, waiter)) {   the waiter is claimed: its frame stays until the end
  *       ... copy, set its error ...
- *       cc__hand_end(w, waiter->fiber);       it is in this worker's slot; do not touch it again
+ *       cc__hand_end(w, waiter->fiber);   it is in this worker's slot; do not touch it again
  *   }
  *   ... release the object's lock ...
  *   cc__hand_tell(w);                  somebody may be waiting for work

@@ -259,8 +259,25 @@ static void *sends_and_closes(void *ch) {
     return NULL;
 }
 
-/* And those that look at something until it has changed. */
+static void *tells(void *told) {
+    *(bool *)told = true;
+    return NULL;
+}
+
+/* And those that look at something until it has changed, or join what has ended. */
 static void *looks(void *arg) {
+    bool told = false;
+    CCTask ended = cc_fiber_spawn_task(tells, &told), handle;
+    CHECK_EQ(cc_task_dup(&ended, &handle), 0);
+    CHECK_EQ(cc_task_join(&handle, NULL), 0);
+    told = false;
+    CCTask teller = cc_fiber_spawn_task(tells, &told);
+    while (!told) {
+        CHECK_EQ(cc_task_dup(&ended, &handle), 0);
+        CHECK_EQ(cc_task_join(&handle, NULL), 0);
+    }
+    CHECK_EQ(cc_task_join(&teller, NULL), 0);
+    CHECK_EQ(cc_task_join(&ended, NULL), 0);
     CCChan *ch = cc_chan_create(sizeof(long), 3);
     CCNursery *n = cc_nursery_create(NULL);
     CCTask task = cc_fiber_spawn_task(sends_and_closes, ch);

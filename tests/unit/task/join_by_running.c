@@ -261,6 +261,45 @@ TEST(pair_beside_a_tree) {
     on_one_worker(tree_beside_a_pair);
 }
 
+static void *nothing(void *arg) {
+    return arg;
+}
+
+static void *count_turns(void *turns) {
+    while (!cc__get(&stop)) {
+        cc__set((_Atomic int *)turns, cc__get((_Atomic int *)turns) + 1);
+        cc_yield();
+    }
+    return NULL;
+}
+
+/* A join of what has ended is no turn of anybody's, however often it is made. */
+static void *join_the_ended(void *arg) {
+    _Atomic int turns = 0;
+    CCTask other = cc_fiber_spawn_task(count_turns, &turns), ended = cc_fiber_spawn_task(nothing, NULL);
+    while (cc__get(&turns) == 0) cc_yield();
+    CCTask handle;
+    CHECK_EQ(cc_task_dup(&ended, &handle), 0);
+    CHECK_EQ(cc_task_join(&handle, NULL), 0);
+    int before = cc__get(&turns);
+    for (int i = 0; i < 1000; i++) {
+        CHECK_EQ(cc_task_dup(&ended, &handle), 0);
+        CHECK_EQ(cc_task_join(&handle, NULL), 0);
+    }
+    CHECK_EQ(cc__get(&turns), before);
+    cc__set(&stop, true);
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    CHECK_EQ(cc_task_join(&ended, NULL), 0);
+    return arg;
+}
+
+/* Nor may another worker come to the other's aid. */
+TEST(joins_of_the_ended_give_no_way) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_run(join_the_ended, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
 static void *note_nodes(void *arg) {
     *(long *)arg = cc__get(&nodes);
     return arg;
