@@ -309,7 +309,7 @@ done
 echo
 printf '%-32s %8s %8s %12s\n' "" passed failed time
 printf '%s\n' "${table[@]}"
-((${#stages[@]} == 1)) || echo "Stress programs ran for ${stress_seconds%.*} s of that, two or three at a time."
+((${#stages[@]} == 1)) || echo "Stress programs ran for ${stress_seconds%.*} s, several at a time."
 if ((${#failures[@]} > 0)); then
     printf '\nFailed:\n'
     printf '  %s\n' "${failures[@]}"
