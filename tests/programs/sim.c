@@ -260,19 +260,19 @@ static void *sends_and_closes(void *ch) {
 }
 
 static void *tells(void *told) {
-    *(bool *)told = true;
+    atomic_store((atomic_bool *)told, true);
     return NULL;
 }
 
 /* And those that look at something until it has changed, or join what has ended. */
 static void *looks(void *arg) {
-    bool told = false;
+    atomic_bool told = false;
     CCTask ended = cc_fiber_spawn_task(tells, &told), handle;
     CHECK_EQ(cc_task_dup(&ended, &handle), 0);
     CHECK_EQ(cc_task_join(&handle, NULL), 0);
-    told = false;
+    atomic_store(&told, false);
     CCTask teller = cc_fiber_spawn_task(tells, &told);
-    while (!told) {
+    while (!atomic_load(&told)) {
         CHECK_EQ(cc_task_dup(&ended, &handle), 0);
         CHECK_EQ(cc_task_join(&handle, NULL), 0);
     }
