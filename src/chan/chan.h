@@ -30,6 +30,7 @@ struct CCChan {
     _Atomic bool closed;   /* this, `count` and whether a list is empty are looked at without the lock too */
     uint8_t quick;         /* the size of an element if the short ways are open (quick.c), else 0 */
     uint8_t mode;          /* CCChanMode */
+    bool chooses;          /* a select may wait here that parked inside (HOME-4) */
     _Atomic uint64_t home; /* the tag of the worker that has it to itself; 0: the lock decides */
     struct link receivers; /* of arm.link */
     struct link senders;

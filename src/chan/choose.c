@@ -81,6 +81,7 @@ static CC_NOINLINE int wait_inside(struct worker *w, CCCase *cases, uint32_t n, 
         arm->waiter = &waiter;
         arm->chosen = &winner;
         arm->index = i;
+        ch->chooses = true;
         cc__list_push_back(cases[i].kind == CC_CASE_RECV ? &ch->receivers : &ch->senders, &arm->link);
     }
     enum wake_reason reason = cc__wait_select_inside(w, self, &all);

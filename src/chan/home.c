@@ -21,7 +21,7 @@
  * HOME-4  A select parks inside if all its channels are at home on its worker (choose.c), and then its claim is a store,
  *         made inside that worker's biased lock: all its claimants are there. Whoever takes one of those homes away has
  *         to claim it by compare-and-swap, and so have the others from then on: each evictor says so in the waiter and
- *         waits for the worker once more, as for the home.
+ *         waits for the worker once more, as for the home. `chooses` spares those without selects the walk.
  */
 #include "chan/home.h"
 
@@ -54,6 +54,8 @@ void cc__chan_evict_locked(CCChan *ch) {
     if (!ours) ch->visits = 0;
     cc__set_seq(&ch->home, 0);
     cc__sched_await_outside(tag);
+    if (!ch->chooses) return;
+    ch->chooses = false;
     bool receive = mark_selects_locked(&ch->receivers), send = mark_selects_locked(&ch->senders);
     if (receive || send) cc__sched_await_outside(tag); /* HOME-4 */
 }
