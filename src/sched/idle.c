@@ -2,8 +2,8 @@
  *
  * IDLE-1  No runnable fiber waits while a worker sleeps: publish, then look for sleepers, against: say that one
  *         sleeps, then look at everything. For private queues the first side is light and the second heavy. An
- *         owner that sees sleepers may let them sleep when waking has not paid of late; then the watcher is the
- *         bound.
+ *         owner that sees sleepers may let them sleep when waking has not paid of late, or takes longer than all that
+ *         waits; then the watcher is the bound.
  * IDLE-2  At most searchers_max workers search at a time; whoever wakes a sleeper takes the place for it, so
  *         that wakes do not pile up.
  * IDLE-3  A searcher that finds something wakes the next if there is more: parallelism grows while there is work.
@@ -107,6 +107,7 @@ void cc__idle_offer(struct worker *w) {
         cc__set(&w->core.skip_left, left - 1);
         return;
     }
+    if (!cc__runq_worth_waking(w)) return;
     cc__set(&w->core.skip_left, cc__get(&cc__sched.skip));
     cc__idle_notify(w);
 }
@@ -150,7 +151,7 @@ void cc__idle_left(struct worker *w) {
     w->fed_at = cc__clock_now();
     cc__sysmon_nudge();
     if (want_idle(cc__get(&cc__sched.want)) == 0) return;
-    if (cc__get(&w->runq.count) != 0 || cc__inject_len() != 0) cc__idle_notify(w);
+    if (cc__runq_worth_waking(w) || cc__inject_len() != 0) cc__idle_notify(w);
     appoint(false);
 }
 

@@ -78,7 +78,10 @@ static void adapt(struct worker *w, uint64_t now, uint64_t rounds) {
     if (rounds != 0) {
         uint64_t each = took / rounds;
         if (each == 0) each = 1;
-        cc__set(&w->round_ns, each < UINT32_MAX ? (uint32_t)each : UINT32_MAX);
+        uint32_t round_ns = each < UINT32_MAX ? (uint32_t)each : UINT32_MAX, slow_ns = cc__get(&w->slow_ns);
+        slow_ns -= slow_ns / 32;
+        cc__set(&w->round_ns, round_ns);
+        cc__set(&w->slow_ns, round_ns > slow_ns ? round_ns : slow_ns);
         took = each * w->interval;
     }
     if (took > 2 * POLL_NS && w->interval > 1)

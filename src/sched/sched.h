@@ -82,22 +82,23 @@ struct worker {
     _Atomic uint64_t polled_at;    /* when the worker last looked at the clock; in which round; and how long a round */
     _Atomic uint64_t polled_round; /* took then, on average (cc__next_plan) */
     _Atomic uint32_t round_ns;
-    uint32_t interval;   /* rounds between two looks, at most */
-    uint64_t helped_at;  /* when it last looked for stuck workers */
-    uint32_t credit;     /* rounds that fibers may still be let in at the front for (FRONT_PRICE) */
-    uint32_t looks;      /* taken by joiners (cc__next_look) */
-    bool fair_fresh;     /* whose turn it is among the oldest: fresh or fifo */
-    bool rested;         /* has been idle since it last ran something */
-    bool hungry;         /* holds one of the searchers' places */
-    bool called;         /* was woken to search */
-    bool ticked;         /* a search would be in vain now: straight back to sleep */
-    bool trims;          /* has just given stacks back: no search before the next ones */
-    uint32_t skips;      /* how often to sleep without a search, when all others sleep */
-    uint32_t received;   /* fibers taken in from others since it last was idle */
-    uint64_t fed_at;     /* when it last stopped being idle */
-    uint64_t tick;       /* the watcher's current interval */
-    uint64_t idle_since; /* when it last ran out of work */
-    uint64_t *seen;      /* everybody's rounds at the last look; one per worker */
+    _Atomic uint32_t slow_ns; /* the same where it took longest of late: a thirty-second is forgotten with every look */
+    uint32_t interval;        /* rounds between two looks, at most */
+    uint64_t helped_at;       /* when it last looked for stuck workers */
+    uint32_t credit;          /* rounds that fibers may still be let in at the front for (FRONT_PRICE) */
+    uint32_t looks;           /* taken by joiners (cc__next_look) */
+    bool fair_fresh;          /* whose turn it is among the oldest: fresh or fifo */
+    bool rested;              /* has been idle since it last ran something */
+    bool hungry;              /* holds one of the searchers' places */
+    bool called;              /* was woken to search */
+    bool ticked;              /* a search would be in vain now: straight back to sleep */
+    bool trims;               /* has just given stacks back: no search before the next ones */
+    uint32_t skips;           /* how often to sleep without a search, when all others sleep */
+    uint32_t received;        /* fibers taken in from others since it last was idle */
+    uint64_t fed_at;          /* when it last stopped being idle */
+    uint64_t tick;            /* the watcher's current interval */
+    uint64_t idle_since;      /* when it last ran out of work */
+    uint64_t *seen;           /* everybody's rounds at the last look; one per worker */
     struct diary diary;
     pthread_t thread;
     void *signal_stack;

@@ -133,7 +133,8 @@ static bool worker_init(struct worker *w, unsigned index) {
     w->interval = 1;
     uint64_t now = cc__clock_now();
     cc__set(&w->polled_at, now);
-    cc__set(&w->round_ns, 1000); /* a guess, until the first look */
+    cc__set(&w->round_ns, 1000); /* guesses, until the first looks */
+    cc__set(&w->slow_ns, WAKING_NS);
     cc__diary_begin(&w->diary, now);
     cc__set(&w->core.share_at, 1);
     w->seen = cc__mem_alloc(cc__sched.max * sizeof *w->seen);

@@ -298,3 +298,47 @@ TEST(fresh_fibers_are_shared) {
     spawn(1);
     CHECK(cc__runq_worth(&worker));
 }
+
+/* Somebody sleeps. */
+static struct worker sleeper;
+
+static void put_one_to_sleep(void) {
+    memset(&sleeper, 0, sizeof sleeper);
+    cc__list_init(&cc__sched.idle.list);
+    cc__list_push_back(&cc__sched.idle.list, &sleeper.remote.idle);
+    sleeper.remote.asleep = true;
+    cc__set(&cc__sched.want, WANT_IDLE);
+}
+
+/* A wake costs more than all that it could take over. */
+TEST(short_turns_wake_nobody) {
+    open_queue();
+    put_one_to_sleep();
+    cc__set(&worker.round_ns, 1);
+    cc__set(&worker.slow_ns, WAKING_NS / 4 - 1);
+    for (int n = 0; n < 4; n++) wake(n);
+    CHECK(sleeper.remote.asleep);
+    CHECK_EQ(cc__get(&cc__sched.want), WANT_IDLE);
+    check_picks("3012");
+}
+
+/* The slowest turns of late count, and not the usual one. */
+TEST(long_turns_wake_others) {
+    open_queue();
+    put_one_to_sleep();
+    cc__set(&worker.round_ns, 1);
+    cc__set(&worker.slow_ns, WAKING_NS / 2);
+    wake(0);
+    CHECK(sleeper.remote.asleep);
+    wake(1);
+    CHECK(!sleeper.remote.asleep);
+    CHECK(cc__get(&sleeper.remote.wake) != 0);
+    CHECK_EQ(cc__get(&cc__sched.want), WANT_HUNGRY); /* the sleeper's place */
+}
+
+TEST(fresh_fibers_wake_others) {
+    open_queue();
+    put_one_to_sleep();
+    spawn(0);
+    CHECK(!sleeper.remote.asleep);
+}

@@ -213,6 +213,33 @@ TEST(a_conversation_stays_together) {
     CHECK(stats.shared <= 10 + ns / 250000);
 }
 
+static atomic_bool quiet;
+
+static void *say_nothing(void *arg) {
+    while (!atomic_load(&quiet)) cc_yield();
+    return arg;
+}
+
+/* How long turns take at worst is known after one of them, and forgotten when there was none for some time. */
+static void *take_long_once(void *arg) {
+    struct worker *w = cc__worker();
+    CCTask other = cc_fiber_spawn_task(say_nothing, NULL);
+    uint64_t end = cc_now_ns() + 5000000;
+    while (cc_now_ns() < end) {
+    }
+    while (cc__get(&w->slow_ns) < 100 * WAKING_NS) cc_yield();
+    for (uint32_t most = cc__get(&w->slow_ns); cc__get(&w->slow_ns) > most / 2;) cc_yield();
+    atomic_store(&quiet, true);
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    return arg;
+}
+
+TEST(long_turns_are_remembered, .timeout = 120) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_run(take_long_once, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
 /* ---- an inbox ---- */
 
 static void *spin(void *arg) {
