@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 
 static struct {
-    uint64_t n, ns, rss_before, rss, pte_before, pte;
-    _Atomic uint64_t arrived, passed;
+    uint64_t n, ns, passed, rss_before, rss, pte_before, pte;
+    _Atomic uint64_t arrived;
     CCChan *gate;
 } work;
 
@@ -22,8 +22,7 @@ static void *visitor(void *arg) {
         bench_check(cc_chan_close(work.gate), "cc_chan_close");
     }
     int nothing;
-    if (cc_chan_recv(work.gate, &nothing, sizeof nothing) == EPIPE) atomic_fetch_add(&work.passed, 1);
-    return arg;
+    return cc_chan_recv(work.gate, &nothing, sizeof nothing) == EPIPE ? arg : NULL;
 }
 
 static void *visit(void *arg) {
@@ -31,8 +30,12 @@ static void *visit(void *arg) {
     work.rss_before = bench_status("VmRSS");
     work.pte_before = bench_status("VmPTE");
     uint64_t start = cc_now_ns();
-    for (uint64_t i = 0; i < work.n; i++) tasks[i] = cc_fiber_spawn_task(visitor, NULL);
-    for (uint64_t i = 0; i < work.n; i++) bench_check(cc_task_join(&tasks[i], NULL), "cc_task_join");
+    for (uint64_t i = 0; i < work.n; i++) tasks[i] = cc_fiber_spawn_task(visitor, &work);
+    for (uint64_t i = 0; i < work.n; i++) {
+        void *result;
+        bench_check(cc_task_join(&tasks[i], &result), "cc_task_join");
+        work.passed += result == &work;
+    }
     work.ns = cc_now_ns() - start;
     return NULL;
 }
