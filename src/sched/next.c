@@ -31,7 +31,8 @@ enum {
     OTHERS_LATE_NS = 100 * 1000, /* another worker's timer is fired by us when its owner is this late */
     STUCK_NS = 10 * 1000 * 1000, /* a worker that stays in one fiber for so long is helped even by busy ones */
     GLOBAL_BATCH = 64,
-    SOON_NS = 3 * 1000, /* no look for a timer's sake comes sooner than that: one takes some 150 ns. Guess */
+    SOON_NS = 3 * 1000, /* no look for a timer's sake is planned sooner than that: one takes some 150 ns. Guess */
+    AGAIN_NS = 1000,    /* nor comes it sooner than that, where turns are shorter than at worst. Guess */
     CREDIT_MAX = 128,
     FRESH_LOOKS = 16, /* a slice of 0.2 to 0.8 ms for a tree of tasks. Guess */
     FRONT_PRICE =
@@ -65,10 +66,12 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
     return n;
 }
 
+/* Turns differ, and those before the last look may have been short: so the slowest of late are counted on. The look comes
+ * early then, and the next one nearer. */
 void cc__next_plan(struct worker *w, uint64_t when) {
-    uint64_t from = cc__get(&w->polled_at), round_ns = cc__get(&w->round_ns);
-    uint64_t ns = when > from + SOON_NS ? when - from : SOON_NS;
-    uint64_t at = cc__get(&w->polled_round) + (ns + round_ns - 1) / round_ns;
+    uint64_t from = cc__get(&w->polled_at), ns = when > from + SOON_NS ? when - from : SOON_NS;
+    uint64_t rounds = ns / cc__get(&w->slow_ns), least = AGAIN_NS / cc__get(&w->round_ns) + 1;
+    uint64_t at = cc__get(&w->polled_round) + (rounds > least ? rounds : least);
     if (at < cc__get(&w->core.poll_at)) cc__set(&w->core.poll_at, at);
 }
 
