@@ -6,10 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *cc__mem_alloc(size_t size) {
+void *cc__mem_alloc_stack(size_t size) {
     void *p = NULL;
-    if (posix_memalign(&p, CC_LINE, size) != 0) return NULL;
-    memset(p, 0, size);
+    return posix_memalign(&p, CC_LINE, size) == 0 ? p : NULL;
+}
+
+void *cc__mem_alloc(size_t size) {
+    void *p = cc__mem_alloc_stack(size);
+    if (p != NULL) memset(p, 0, size);
     return p;
 }
 

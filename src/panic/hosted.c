@@ -73,7 +73,7 @@ static struct hosted *create(size_t size) {
     struct hosted *h = cc__mem_alloc(sizeof *h);
     if (h == NULL) return NULL;
     struct stack *s = &h->stack;
-    h->signal_stack = cc__mem_alloc(cc__fault_stack_size());
+    h->signal_stack = cc__mem_alloc_stack(cc__fault_stack_size());
     s->base = h->signal_stack != NULL ? cc__vm_reserve(size, 0) : NULL;
     if (s->base == NULL) {
         destroy(h);

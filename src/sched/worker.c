@@ -138,7 +138,7 @@ static bool worker_init(struct worker *w, unsigned index) {
     cc__diary_begin(&w->diary, now);
     cc__set(&w->core.share_at, 1);
     w->seen = cc__mem_alloc(cc__sched.max * sizeof *w->seen);
-    w->signal_stack = cc__mem_alloc(cc__fault_stack_size());
+    w->signal_stack = cc__mem_alloc_stack(cc__fault_stack_size());
     return w->seen != NULL && w->signal_stack != NULL;
 }
 

@@ -21,6 +21,9 @@
 void *cc__mem_alloc(size_t size) {
     return ex_alloc(size);
 }
+void *cc__mem_alloc_stack(size_t size) {
+    return cc__mem_alloc(size);
+}
 void *cc__mem_alloc_small(size_t size) {
     return ex_alloc(size);
 }
