@@ -220,6 +220,10 @@ static bool something_anywhere(struct worker *w, bool hopeful) {
     return false;
 }
 
+static uint64_t longer(uint64_t tick) {
+    return tick < TICK_MIN_NS ? TICK_MIN_NS : tick * 2 < TICK_MAX_NS ? tick * 2 : TICK_MAX_NS;
+}
+
 /* Runs as the watcher: true if somebody is stuck in front of work, or has more than it can run. */
 static bool tick(struct worker *w) {
     bool work = false;
@@ -236,7 +240,7 @@ static bool tick(struct worker *w) {
         }
     }
     cc__steal_remember(w);
-    w->tick = w->tick * 2 < TICK_MAX_NS ? w->tick * 2 : TICK_MAX_NS;
+    w->tick = longer(w->tick);
     return work;
 }
 
@@ -292,24 +296,32 @@ void cc__idle_say_drained(void) {
 }
 
 /* Was it worth it? A worker that got fibers from others and ran them in less time than it takes to move them
- * does harm by searching: it goes straight to sleep, for longer each time, and others offer less often. */
+ * does harm by searching: it goes straight to sleep, for longer each time, and others offer less often. So does one
+ * that has given fibers away and soon has nothing left: it could have run them itself. */
 static void judge(struct worker *w, bool paid) {
     uint32_t skip = cc__get(&cc__sched.skip);
     cc__set(&cc__sched.skip, paid ? 0 : skip < SKIP_MAX ? skip * 2 + 1 : skip);
     if (!paid) cc__count(w, wasted);
 }
 
+void cc__idle_gave(struct worker *w, uint32_t n) {
+    uint64_t now = cc__clock_now(), until = cc__get(&w->owes_until);
+    cc__set(&w->owes_until, (until > now ? until : now) + (uint64_t)n * WORTH_NS);
+}
+
 static void judge_meal(struct worker *w) {
     w->idle_since = cc__clock_now();
-    if (w->received != 0) {
-        bool paid = w->idle_since - w->fed_at >= (uint64_t)w->received * MEAL_NS;
+    bool gave_too_much = w->idle_since < cc__get(&w->owes_until);
+    if (w->received != 0 || gave_too_much) {
+        bool paid = !gave_too_much && w->idle_since - w->fed_at >= (uint64_t)w->received * MEAL_NS;
         judge(w, paid);
         w->ticked = !paid;
-        w->tick = paid ? TICK_MIN_NS : w->tick * 2 < TICK_MAX_NS ? w->tick * 2 : TICK_MAX_NS;
+        w->tick = paid ? TICK_MIN_NS : longer(w->tick);
     } else {
         w->tick = TICK_MIN_NS;
     }
     w->received = 0;
+    cc__set(&w->owes_until, 0);
 }
 
 /* Searches, if there is a place and reason to hope. True: found. */

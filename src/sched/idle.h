@@ -19,6 +19,9 @@ void cc__idle_notify(struct worker *w);
  * more and more often while it turns out not to pay. */
 void cc__idle_offer(struct worker *w);
 
+/* The worker has given n fibers away: if it is idle before its own work has lasted long enough, that did not pay. */
+void cc__idle_gave(struct worker *w, uint32_t n);
+
 /* Wakes that worker if it sleeps: there is something in its inbox. False: it did not sleep. */
 bool cc__idle_notify_worker(struct worker *target);
 

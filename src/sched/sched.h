@@ -79,6 +79,7 @@ struct worker {
     _Alignas(CC_LINE) struct worker_remote remote;
     /* The owner's, rarely touched. */
     _Alignas(CC_LINE) uint64_t rng;
+    _Atomic uint64_t owes_until;   /* so long its own work has to last, to be worth what it gave away */
     _Atomic uint64_t polled_at;    /* when the worker last looked at the clock; in which round; and how long a round */
     _Atomic uint64_t polled_round; /* took then, on average (cc__next_plan) */
     _Atomic uint32_t round_ns;

@@ -84,6 +84,7 @@ static void nothing(struct worker *w, void *arg) {
 static void wake_up(struct worker *w) {
     w->rested = w->hungry = w->called = w->ticked = false;
     w->received = 0;
+    w->fed_at = cc__clock_now();
     cc__set(&w->remote.tid, cc__thread_id());
     cc__thread_signals_take(); /* sysmon, which starts some, hears none */
 }

@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "../gate.h"
+#include "sched/idle.h"
 #include "sched/runq.h"
 
 #include <ccc/ccc.h>
@@ -237,6 +238,47 @@ static void *take_long_once(void *arg) {
 TEST(long_turns_are_remembered, .timeout = 120) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
     CHECK_EQ(cc_run(take_long_once, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+/* ---- whoever gives must have enough left ---- */
+
+static void work_for_ns(uint64_t ns) {
+    for (uint64_t end = cc_now_ns() + ns; cc_now_ns() < end;) {
+    }
+}
+
+static uint64_t wasted(void) {
+    CCStats stats;
+    CHECK_EQ(cc_stats(&stats, sizeof stats), 0);
+    return stats.wakes_wasted;
+}
+
+/* Behaves as if it had given a fiber to another worker, and leaves its own idle. */
+static void *give_and_rest(void *arg) {
+    struct worker *w = cc__worker();
+    work_for_ns(1000 * 1000); /* it has paid that the worker got this fiber */
+    uint64_t before = wasted();
+    cc__idle_gave(w, 1);
+    work_for_ns(10 * WORTH_NS);
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    CHECK_EQ(wasted(), before);
+    work_for_ns(1000 * 1000);
+    cc__idle_gave(w, 1000);
+    cc__idle_gave(w, 1000 * 1000);
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    CHECK_EQ(wasted(), before + 1);
+    CHECK_EQ(cc__get(&cc__sched.skip), 1);
+    work_for_ns(1000 * 1000); /* what was given is forgotten by then */
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    CHECK_EQ(wasted(), before + 1);
+    CHECK_EQ(cc__get(&cc__sched.skip), 0);
+    return arg;
+}
+
+TEST(giving_pays_only_who_has_enough) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_run(give_and_rest, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
