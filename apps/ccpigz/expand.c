@@ -1,4 +1,4 @@
-/* expand.c - the fiber that walks through the compressed input: headers, members, what comes behind them.
+/* expand.c - the walk through the compressed input: headers, members, what comes behind them.
  *
  * A member that tells its size is copied out and decoded by a task of its own, while the walk goes on to the next one.
  * Any other is decoded here, piece by piece, and only its check value is computed by tasks.
@@ -11,6 +11,9 @@
 #include <string.h>
 
 static const char cannot_read[] = "cannot read";
+
+/* Of a stored block: less than this is read with what follows it; a guess. */
+#define STORED_LEAST 4096
 
 static int tell(struct unpack *u, const char *error, const char *warning, bool damaged) {
     struct piece *piece = unpack_take(u, &u->pieces, FORMAT_RAW);
@@ -53,81 +56,123 @@ static const char *read_trailer(struct unpack *u, struct piece *piece) {
     return NULL;
 }
 
-/* A piece that goes on where another one ends: the other's last bytes become its window. *history is moved. */
-static struct piece *continue_piece(struct unpack *u, const struct piece *piece, const uint8_t *out,
-                                    const uint8_t **history) {
-    struct piece *next = unpack_take(u, &u->pieces, piece->format);
-    if (next == NULL) return NULL;
-    size_t n = (size_t)(out - *history);
+/* Sends the stream's piece, and goes on in another one where it ends: the last bytes become the window. Alone there is but
+ * one, which is used again. 0, or an error. */
+static int next_piece(struct unpack *u) {
+    struct stream *st = &u->stream;
+    struct piece *piece = st->piece, *next = piece;
+    size_t n = (size_t)(st->out - st->history);
     if (n > DECODE_WINDOW) n = DECODE_WINDOW;
-    memcpy(next->data - n, out - n, n);
-    *history = next->data - n;
-    return next;
+    int rc = 0;
+    if (u->alone)
+        rc = unpack_write(u, piece);
+    else
+        next = unpack_take(u, &u->pieces, piece->format);
+    if (next == NULL) return unpack_why_none();
+    memmove(next->data - n, st->out - n, n);
+    st->piece = next;
+    st->history = next->data - n;
+    st->out = next->data;
+    return u->alone ? rc : unpack_send(u, piece, unpack_check);
+}
+
+/* Whether what lies ahead is worth a pipeline. A pipe that has brought so much will bring more. */
+static bool has_much(const struct unpack *u) {
+    const struct job *job = u->job;
+    uint64_t so_far = atomic_load(&job->bytes_in);
+    return job->in_may_block ? so_far >= UNPACK_MUCH : job->in_size >= so_far + UNPACK_MUCH;
 }
 
 /* Whether a stream that has used up so many bytes is worth several tasks. One that has not may end soon, and what was read
  * ahead would have to go back. */
 static bool is_long(const struct unpack *u, size_t used) {
     const struct job *job = u->job;
-    return used >= SCOUT_PART && job->options->split == SPLIT_ALWAYS && !job->in_may_block &&
+    return !u->alone && used >= SCOUT_PART && job->options->split == SPLIT_ALWAYS && !job->in_may_block &&
            job->in_size >= atomic_load(&job->bytes_in) + 2 * SCOUT_PART;
 }
 
-/* Decodes one stream, whose header has been read, and its trailer. 0, or ECANCELED; ENODATA: there was an error, and
- * it was sent. */
-static int expand_stream(struct unpack *u, enum format format) {
-    struct source *s = &u->source;
+/* In a stored block that goes on behind the bytes that were read: the rest is read to where it belongs. */
+static bool fill_stored(struct unpack *u) {
+    struct stream *st = &u->stream;
     struct decoder *d = u->decoder;
-    struct piece *piece = unpack_take(u, &u->pieces, format);
-    if (piece == NULL) return unpack_why_none();
-    piece->begins = true;
-    const uint8_t *history = piece->data;
-    uint8_t *out = piece->data;
-    const char *error = NULL;
-    enum decode_status status;
-    size_t used = 0;
-    int rc;
-    decode_start(d);
-    do {
-        d->in = s->at;
-        d->in_end = s->end;
-        d->last = s->ended;
-        status = decode_bytes(d, history, &out, piece->data + piece->capacity);
-        used += (size_t)(d->in - s->at);
-        s->at = d->in;
-        piece->size = (size_t)(out - piece->data);
-        if (status == DECODE_BAD) {
-            error = d->error;
-        } else if (status == DECODE_MORE && d->last) {
-            error = unpack_why_short(u);
-        }
-        /* From a pipe that is slow what is there goes on at once. */
-        bool wait = status == DECODE_MORE && u->job->in_may_block && piece->size > 0 && source_is_dry(s);
-        if (error == NULL && (status == DECODE_FULL || wait)) {
-            struct piece *next = continue_piece(u, piece, out, &history);
-            if (next == NULL) return unpack_why_none();
-            rc = unpack_send(u, piece, unpack_check);
-            if (rc != 0) return rc;
-            piece = next;
-            out = piece->data;
-        }
-        if (status == DECODE_MORE && out - history >= DECODE_WINDOW && is_long(u, used)) {
-            uint8_t window[DECODE_WINDOW];
-            memcpy(window, out - DECODE_WINDOW, DECODE_WINDOW);
-            rc = unpack_send(u, piece, unpack_check);
-            if (rc == 0) error = scout_expand(u, format, window, &piece, &rc);
-            if (rc != 0) return rc;
-            status = error != NULL && error == d->error ? DECODE_BAD : DECODE_END;
-        } else if (status == DECODE_MORE) {
-            source_next(s);
-        }
-    } while (error == NULL && status != DECODE_END);
+    size_t n = (size_t)(st->piece->data + st->piece->capacity - st->out);
+    if (n > d->stored_left) n = d->stored_left;
+    if (d->where != IN_STORED || n < STORED_LEAST) return false;
+    n = source_fill(&u->source, st->out, n);
+    st->out += n;
+    st->used += n;
+    d->stored_left -= (uint32_t)n;
+    return n > 0;
+}
 
+/* The stream's piece is full, or all input is used up: goes on to the next. 0, or an error. */
+static int move_on(struct unpack *u, enum decode_status status) {
+    struct stream *st = &u->stream;
+    /* From a pipe that is slow what is there goes on at once. */
+    bool wait = status == DECODE_MORE && u->job->in_may_block && st->piece->size > 0 && source_is_dry(&u->source);
+    int rc = status == DECODE_FULL || wait ? next_piece(u) : 0;
+    if (rc != 0 || status != DECODE_MORE || fill_stored(u)) return rc;
+    if (u->alone && u->decoder->where == IN_CODES && has_much(u)) return UNPACK_ON;
+    source_next(&u->source);
+    return 0;
+}
+
+/* Ends the stream; error: what is wrong with it, or NULL. */
+static int end_stream(struct unpack *u, enum decode_status status, const char *error) {
+    struct piece *piece = u->stream.piece;
+    u->stream.piece = NULL;
     if (error == NULL) error = read_trailer(u, piece);
-    rc = unpack_send(u, piece, unpack_check);
+    int rc = unpack_send(u, piece, unpack_check);
     if (rc == 0 && error != NULL)
         rc = status == DECODE_BAD ? unpack_tell_damage(u, error) : unpack_tell_error(u, error);
     return rc != 0 ? rc : error != NULL ? ENODATA : 0;
+}
+
+/* Gives the rest of the stream to the scouts. */
+static const char *scout_rest(struct unpack *u, int *rc) {
+    struct stream *st = &u->stream;
+    uint8_t window[DECODE_WINDOW];
+    enum format format = st->piece->format;
+    memcpy(window, st->out - DECODE_WINDOW, DECODE_WINDOW);
+    *rc = unpack_send(u, st->piece, unpack_check);
+    return *rc == 0 ? scout_expand(u, format, window, &st->piece, rc) : NULL;
+}
+
+/* Decodes the stream from where it is, and its trailer. The same results as of the walk. */
+static int expand_stream(struct unpack *u) {
+    struct source *s = &u->source;
+    struct stream *st = &u->stream;
+    struct decoder *d = u->decoder;
+    for (;;) {
+        d->in = s->at;
+        d->in_end = s->end;
+        d->last = s->ended;
+        enum decode_status status = decode_bytes(d, st->history, &st->out, st->piece->data + st->piece->capacity);
+        st->used += (size_t)(d->in - s->at);
+        s->at = d->in;
+        st->piece->size = (size_t)(st->out - st->piece->data);
+        int rc = 0;
+        if (status == DECODE_BAD || status == DECODE_END)
+            return end_stream(u, status, status == DECODE_BAD ? d->error : NULL);
+        if (status == DECODE_MORE && d->last) return end_stream(u, status, unpack_why_short(u));
+        if (status == DECODE_MORE && st->out - st->history >= DECODE_WINDOW && is_long(u, st->used)) {
+            const char *error = scout_rest(u, &rc);
+            if (rc != 0) return rc;
+            return end_stream(u, error != NULL && error == d->error ? DECODE_BAD : DECODE_END, error);
+        }
+        rc = move_on(u, status);
+        if (rc != 0) return rc;
+    }
+}
+
+/* Begins a stream, whose header has been read. */
+static int start_stream(struct unpack *u, enum format format) {
+    struct piece *piece = unpack_take(u, &u->pieces, format);
+    if (piece == NULL) return unpack_why_none();
+    piece->begins = true;
+    u->stream = (struct stream){.piece = piece, .history = piece->data, .out = piece->data};
+    decode_start(u->decoder);
+    return expand_stream(u);
 }
 
 /* Powers of two, so that a buffer grows a few times only; pages that nobody touches cost nothing. */
@@ -142,7 +187,9 @@ static bool reserve(uint8_t **buffer, size_t *capacity, size_t least) {
 }
 
 /* Copies a member out and gives it to a task. The header has been read. */
-static int expand_member(struct unpack *u, const struct wrapper *w) {
+static int expand_member(struct unpack *u) {
+    const struct wrapper *w = &u->member;
+    if (u->alone && has_much(u)) return UNPACK_ON;
     struct piece *piece = unpack_take(u, &u->members, FORMAT_GZIP);
     if (piece == NULL) return unpack_why_none();
     piece->begins = true;
@@ -158,6 +205,7 @@ static int expand_member(struct unpack *u, const struct wrapper *w) {
     else
         error = read_trailer(u, piece);
     if (error == NULL && piece->want_length > w->member_length) error = "a member's length is wrong";
+    u->member.member_size = 0;
     if (error == NULL) return unpack_send(u, piece, unpack_decode_member);
     pool_give(&u->members, piece);
     int rc = unpack_tell_error(u, error);
@@ -186,7 +234,8 @@ static int copy_plain(struct unpack *u) {
             if (rc != 0) return rc;
         }
     } while (source_next(&u->source));
-    return u->source.error != 0 ? unpack_tell_error(u, cannot_read) : 0;
+    int rc = u->source.error != 0 ? unpack_tell_error(u, cannot_read) : 0;
+    return rc != 0 ? rc : ENODATA; /* Nothing follows. */
 }
 
 static int expand_gzip(struct unpack *u, bool first) {
@@ -198,7 +247,9 @@ static int expand_gzip(struct unpack *u, bool first) {
         return rc != 0 ? rc : ENODATA;
     }
     if (first) u->job->wrapper = w;
-    return tells_its_size(&w) ? expand_member(u, &w) : expand_stream(u, FORMAT_GZIP);
+    if (!tells_its_size(&w)) return start_stream(u, FORMAT_GZIP);
+    u->member = w;
+    return expand_member(u);
 }
 
 /* What lies behind a stream: zeros are padding, another member is more data, anything else is said to be ignored. */
@@ -222,36 +273,39 @@ static int expand_rest(struct unpack *u) {
     return rc;
 }
 
-static int expand_all(struct unpack *u) {
+/* The first member, whatever it is. */
+static int expand_first(struct unpack *u) {
     struct source *s = &u->source;
     const struct options *o = u->job->options;
-    int first = source_peek(s, 0), second = source_peek(s, 1), rc;
-    if (s->error != 0 && first < 0) return unpack_tell_error(u, cannot_read);
-    if (o->format == FORMAT_RAW) {
+    int first = source_peek(s, 0), second = source_peek(s, 1);
+    const char *error = "not in gzip or zlib format";
+    if (s->error != 0 && first < 0) {
+        error = cannot_read;
+    } else if (o->format == FORMAT_RAW) {
         u->job->wrapper = (struct wrapper){.format = FORMAT_RAW};
-        rc = expand_stream(u, FORMAT_RAW);
+        return start_stream(u, FORMAT_RAW);
     } else if (first == 0x1f && second == 0x8b) {
-        rc = expand_gzip(u, true);
+        return expand_gzip(u, true);
     } else if (wrapper_is_zlib(first, second)) {
         u->job->wrapper = (struct wrapper){.format = FORMAT_ZLIB};
         s->at += 2;
-        rc = expand_stream(u, FORMAT_ZLIB);
+        return start_stream(u, FORMAT_ZLIB);
     } else if (o->force && o->to_stdout && o->action == ACTION_DECOMPRESS) {
         return copy_plain(u);
     } else if (first < 0 || (first == 0x1f && second < 0)) {
-        return unpack_tell_error(u, unpack_why_short(u));
-    } else {
-        return unpack_tell_error(u, "not in gzip or zlib format");
+        error = unpack_why_short(u);
     }
-    return rc != 0 ? rc : expand_rest(u);
+    int rc = unpack_tell_error(u, error);
+    return rc != 0 ? rc : ENODATA;
 }
 
-void *unpack_expand(void *arg) {
-    struct unpack *u = arg;
-    int rc = expand_all(u);
-    if (rc == 0 || rc == ENODATA)
-        cc_chan_close(u->line);
+int unpack_walk(struct unpack *u) {
+    int rc;
+    if (u->stream.piece != NULL)
+        rc = expand_stream(u);
+    else if (u->member.member_size != 0)
+        rc = expand_member(u);
     else
-        cc_chan_close_err(u->line, rc);
-    return NULL;
+        rc = expand_first(u);
+    return rc != 0 ? rc : expand_rest(u);
 }

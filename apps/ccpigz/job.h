@@ -25,12 +25,12 @@ struct job {
     atomic_uint_least64_t bytes_in, bytes_out; /* so far; for the progress line too */
 };
 
-/* Reads up to n bytes: what comes next, or as much as there is until the end of the input. Fibers; a wait for a slow
- * writer ends when the fiber is cancelled. Returns the number of bytes, *error being 0 or an errno value. */
+/* Reads up to n bytes: what comes next, or as much as there is until the end of the input. A wait for a
+ * slow writer ends when the fiber, if it is one, is cancelled. Returns the number of bytes, *error being 0 or an errno value. */
 size_t job_read_some(struct job *job, void *to, size_t n, int *error);
 size_t job_read(struct job *job, void *to, size_t n, int *error);
 
-/* Both return 0, or -1 after a message. Fibers; they switch. */
+/* Both return 0, or -1 after a message. OS threads. */
 int pack_run(struct job *job);
 int unpack_run(struct job *job);
 

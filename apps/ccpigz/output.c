@@ -1,5 +1,6 @@
 /* output.c - files that are there as a whole or not at all; the rules are in output.h. */
 #include "output.h"
+#include "crew.h"
 #include "signals.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 void output_stdout(struct output *out) {
-    *out = (struct output){.fd = STDOUT_FILENO, .name = "standard output"};
+    *out = (struct output){.fd = STDOUT_FILENO, .name = "standard output", .may_block = crew_may_block(STDOUT_FILENO)};
 }
 
 const char *output_name(const struct output *out) {

@@ -12,8 +12,11 @@
  *         the nursery, and everybody's next wait ends.
  * PACK-4  With one worker, and zlib, there is one engine, and the reader has it: the blocks pass through it in their order, so
  *         a block simply goes on where the one before it ended.
+ * PACK-5  What is one block needs no pipeline, nor does one worker if neither end is a pipe: then the caller reads, compresses
+ *         and writes by itself, block after block, and the runtime is not even started.
  */
 #include "check.h"
+#include "crew.h"
 #include "engine.h"
 #include "job.h"
 #include "output.h"
@@ -33,10 +36,15 @@ struct pack {
     const struct options *options;
     size_t block_size;
     struct pool blocks, engines;
-    struct compressor *stream; /* PACK-4, or NULL */
+    struct compressor *stream; /* PACK-4 and PACK-5, or NULL */
+    bool alone;                /* PACK-5 */
     CCChan *line;              /* ordered: a task for each block */
     CCNursery *nursery;
+    struct block *waiting; /* read, and not yet started */
+    uint64_t count;        /* of blocks that were read */
+    bool more;             /* the input does not end with them */
     int read_error;
+    int status;     /* of the pipeline: 0; -1: failed, and said so; or an error that nobody has spoken of yet */
     uint8_t *carry; /* -R: what lies behind the cut, still in the former block */
     size_t carry_size;
 };
@@ -87,105 +95,7 @@ CC_TASK(compress_block, {
     return self->block;
 }
 
-/* ---- the reader ---- */
-
-/* Where the content says that a block ends: after bytes whose hash has all its upper bits set. The same bytes elsewhere in
- * another file give the same cut, so one change moves no more than its own block. The hash forgets after 32 bytes. */
-static size_t find_cut(const uint8_t *data, size_t size, size_t block_size) {
-    unsigned shift = 33;
-    for (size_t n = block_size; n > 1; n /= 2) shift--;
-    uint32_t hash = 0;
-    for (size_t i = 0; i < size; i++) {
-        hash = (hash << 1) + (data[i] + 1u) * 0x9e3779b1u;
-        if (hash >> shift == UINT32_MAX >> shift && i >= 1024) return i + 1;
-    }
-    return size;
-}
-
-/* Fills the block; false: the input ends with it, or failed. */
-static bool fill_block(struct pack *p, struct block *b) {
-    size_t have = p->carry_size;
-    if (have > 0) memcpy(b->data, p->carry, have);
-    p->carry_size = 0;
-    b->size = have + job_read(p->job, b->data + have, p->block_size - have, &p->read_error);
-    bool more = b->size == p->block_size && p->read_error == 0;
-    if (p->options->rsyncable) {
-        size_t cut = find_cut(b->data, b->size, p->block_size);
-        p->carry = b->data + cut;
-        p->carry_size = b->size - cut;
-        b->size = cut;
-        more = more || p->carry_size > 0;
-    }
-    return more;
-}
-
-static void *hand_over(void *block) {
-    return block;
-}
-
-/* PACK-4: compresses the block here. What follows from it is a task that has nothing left to do. */
-static int run_block(struct pack *p, struct block *b) {
-    CCTask task;
-    engine_run(p->stream, b);
-    int rc = cc_nursery_spawn_ex(p->nursery, &task, hand_over, b, NULL);
-    if (rc == 0) rc = cc_chan_send_task(p->line, &task);
-    cc_yield(); /* The writer has the same worker. */
-    return rc;
-}
-
-static int start_block(struct pack *p, struct block *b) {
-    CCTask task;
-    if (p->stream != NULL) return run_block(p, b);
-    int rc = cc_nursery_spawn_ex(p->nursery, &task, compress_block_entry,
-                                 &(struct compress_block_args){.pack = p, .block = b},
-                                 &(CCSpawnOptions){.arg_size = sizeof(struct compress_block_args)});
-    return rc != 0 ? rc : cc_chan_send_task(p->line, &task);
-}
-
-/* A block is started when the next one has been read: only then it is known whether it is the last. */
-static void *read_blocks(void *arg) {
-    struct pack *p = arg;
-    struct block *waiting = NULL;
-    uint64_t number = 0;
-    bool more = true;
-    int rc = 0;
-    while (more && rc == 0) {
-        struct block *b = pool_take(&p->blocks);
-        if (b == NULL) {
-            rc = cc_cancelled() ? ECANCELED : ENOMEM;
-            break;
-        }
-        more = fill_block(p, b);
-        b->first = waiting == NULL;
-        b->number = number++;
-        b->last = false;
-        b->history = 0;
-        b->goes_on = false;
-        if (p->read_error != 0) break;
-        if (waiting != NULL) {
-            if (b->size == 0 && !more) {
-                pool_give(&p->blocks, b);
-                break;
-            }
-            if (!p->options->independent && p->options->engine == ENGINE_ZLIB) {
-                b->history = waiting->size < DICTIONARY ? waiting->size : DICTIONARY;
-                b->goes_on = p->stream != NULL;
-                if (!b->goes_on) memcpy(b->data - b->history, waiting->data + waiting->size - b->history, b->history);
-            }
-            rc = start_block(p, waiting);
-        }
-        waiting = b;
-    }
-    if (rc == 0 && p->read_error == 0) {
-        waiting->last = true;
-        rc = start_block(p, waiting);
-    }
-    if (p->read_error == 0) p->read_error = rc;
-    cc_chan_close(p->line);
-    return NULL;
-}
-
-/* ---- the writer ---- */
+/* ---- what is written ---- */
 
 static int write_error(struct job *job, int error) {
     say_error(output_name(job->out), "cannot write: %s", strerror(error));
@@ -216,6 +126,125 @@ static int write_block(struct job *job, struct block *b) {
     return 0;
 }
 
+/* ---- the reader ---- */
+
+/* Where the content says that a block ends: after bytes whose hash has all its upper bits set. The same bytes elsewhere in
+ * another file give the same cut, so one change moves no more than its own block. The hash forgets after 32 bytes. */
+static size_t find_cut(const uint8_t *data, size_t size, size_t block_size) {
+    unsigned shift = 33;
+    for (size_t n = block_size; n > 1; n /= 2) shift--;
+    uint32_t hash = 0;
+    for (size_t i = 0; i < size; i++) {
+        hash = (hash << 1) + (data[i] + 1u) * 0x9e3779b1u;
+        if (hash >> shift == UINT32_MAX >> shift && i >= 1024) return i + 1;
+    }
+    return size;
+}
+
+/* Fills the block; p->more says whether the input goes on behind it. */
+static void fill_block(struct pack *p, struct block *b) {
+    size_t have = p->carry_size;
+    if (have > 0) memcpy(b->data, p->carry, have);
+    p->carry_size = 0;
+    b->size = have + job_read(p->job, b->data + have, p->block_size - have, &p->read_error);
+    p->more = b->size == p->block_size && p->read_error == 0;
+    if (p->options->rsyncable) {
+        size_t cut = find_cut(b->data, b->size, p->block_size);
+        p->carry = b->data + cut;
+        p->carry_size = b->size - cut;
+        b->size = cut;
+        p->more = p->more || p->carry_size > 0;
+    }
+}
+
+/* The next block, which may be empty; NULL: p->read_error says why there is none. */
+static struct block *read_block(struct pack *p) {
+    struct block *b = pool_take(&p->blocks);
+    if (b == NULL) {
+        p->read_error = cc_cancelled() ? ECANCELED : ENOMEM;
+        return NULL;
+    }
+    fill_block(p, b);
+    b->number = p->count++;
+    b->first = b->number == 0;
+    b->last = b->goes_on = false;
+    b->history = 0;
+    return p->read_error == 0 ? b : NULL;
+}
+
+static void *hand_over(void *block) {
+    return block;
+}
+
+/* PACK-4: compresses the block here. What follows from it is a task that has nothing left to do. */
+static int run_block(struct pack *p, struct block *b) {
+    CCTask task;
+    engine_run(p->stream, b);
+    int rc = cc_nursery_spawn_ex(p->nursery, &task, hand_over, b, NULL);
+    if (rc == 0) rc = cc_chan_send_task(p->line, &task);
+    cc_yield(); /* The writer has the same worker. */
+    return rc;
+}
+
+/* PACK-5: all of it is done here. */
+static int finish_block(struct pack *p, struct block *b) {
+    engine_run(p->stream, b);
+    int rc = write_block(p->job, b);
+    pool_give(&p->blocks, b);
+    return rc;
+}
+
+static int start_block(struct pack *p, struct block *b) {
+    CCTask task;
+    if (p->alone) return finish_block(p, b);
+    if (p->stream != NULL) return run_block(p, b);
+    int rc = cc_nursery_spawn_ex(p->nursery, &task, compress_block_entry,
+                                 &(struct compress_block_args){.pack = p, .block = b},
+                                 &(CCSpawnOptions){.arg_size = sizeof(struct compress_block_args)});
+    return rc != 0 ? rc : cc_chan_send_task(p->line, &task);
+}
+
+/* Reads all blocks but the first, which waits. A block is started when the next one has been read: only then it is known
+ * whether it is the last. 0, or what start_block says; an error of the input is left in p->read_error. */
+static int start_all(struct pack *p) {
+    while (p->more) {
+        struct block *b = read_block(p), *before = p->waiting;
+        if (b == NULL) return 0;
+        if (b->size == 0 && !p->more) {
+            pool_give(&p->blocks, b);
+            break;
+        }
+        if (!p->options->independent && p->options->engine == ENGINE_ZLIB) {
+            b->history = before->size < DICTIONARY ? before->size : DICTIONARY;
+            b->goes_on = p->stream != NULL;
+            if (!b->goes_on) memcpy(b->data - b->history, before->data + before->size - b->history, b->history);
+        }
+        p->waiting = b;
+        int rc = start_block(p, before);
+        if (rc != 0) return rc;
+    }
+    p->waiting->last = true;
+    return start_block(p, p->waiting);
+}
+
+static void *read_blocks(void *arg) {
+    struct pack *p = arg;
+    int rc = start_all(p);
+    if (p->read_error == 0) p->read_error = rc;
+    cc_chan_close(p->line);
+    return NULL;
+}
+
+/* ---- the writer ---- */
+
+static int end_output(struct pack *p) {
+    if (p->read_error != 0) {
+        say_error(p->job->name, "cannot read: %s", strerror(p->read_error));
+        return -1;
+    }
+    return write_ends(p->job, false);
+}
+
 /* 0; -1: failed, and said so; or an error that nobody has spoken of yet. */
 static int write_blocks(struct pack *p) {
     struct job *job = p->job;
@@ -229,42 +258,66 @@ static int write_blocks(struct pack *p) {
         if (write_block(job, b) != 0) return -1;
         pool_give(&p->blocks, b);
     }
-    if (p->read_error != 0) {
-        say_error(job->name, "cannot read: %s", strerror(p->read_error));
-        return -1;
+    return end_output(p);
+}
+
+/* ---- both ---- */
+
+/* PACK-5. */
+static int pack_alone(struct pack *p) {
+    if (p->read_error == 0 && write_ends(p->job, true) != 0) return -1;
+    int rc = p->read_error == 0 ? start_all(p) : 0;
+    return rc != 0 ? rc : end_output(p);
+}
+
+static void *pack_together(void *arg) {
+    struct pack *p = arg;
+    int rc;
+    CC_NURSERY(nursery, .name = "pack", .result = &rc) {
+        p->nursery = nursery;
+        p->status = cc_nursery_spawn(nursery, read_blocks, p);
+        if (p->status == 0) p->status = write_blocks(p);
+        if (p->status != 0) cc_nursery_cancel(nursery);
     }
-    return write_ends(job, false);
+    /* A child's own failure says more than ours, which follows from it. */
+    if (p->status >= 0 && rc != 0) p->status = rc;
+    return NULL;
+}
+
+/* Reads the first block, and makes what the rest needs. 0, or an errno value. */
+static int prepare(struct pack *p) {
+    const struct options *o = p->options;
+    bool members = o->engine == ENGINE_LIBDEFLATE;
+    p->block_size = o->block != 0 ? o->block : members ? LIBDEFLATE_BLOCK : ZLIB_BLOCK;
+    /* One is read, one is written, the others are with the engines; small ones may wait for their turn besides. */
+    size_t under_way = !members ? 2 * (size_t)o->workers + 2 : o->workers == 1 ? 2 : o->workers + 2;
+    int rc = pool_open(&p->blocks, under_way, make_block, free_block, p, "blocks");
+    if (rc != 0) return rc;
+    p->waiting = read_block(p);
+    p->alone = !p->more || (o->workers == 1 && !p->job->in_may_block && !p->job->out->may_block);
+    if (p->alone || (o->workers == 1 && !members)) {
+        p->stream = engine_make(o);
+        if (p->stream == NULL) return ENOMEM;
+    }
+    if (p->alone) return 0;
+    p->line = cc_chan_create_ex(&(CCChanConfig){.ordered = true, .capacity = under_way, .name = "line"});
+    if (p->line == NULL) return ENOMEM;
+    return pool_open(&p->engines, o->workers, make_engine, free_engine, (void *)o, "engines");
 }
 
 int pack_run(struct job *job) {
-    const struct options *o = job->options;
-    struct pack p = {.job = job, .options = o};
-    bool members = o->engine == ENGINE_LIBDEFLATE;
-    p.block_size = o->block != 0 ? o->block : members ? LIBDEFLATE_BLOCK : ZLIB_BLOCK;
-    /* One is read, one is written, the others are with the engines; small ones may wait for their turn besides. */
-    size_t under_way = !members ? 2 * (size_t)o->workers + 2 : o->workers == 1 ? 2 : o->workers + 2;
-    int rc = pool_open(&p.blocks, under_way, make_block, free_block, &p, "blocks");
-    if (rc == 0) rc = pool_open(&p.engines, o->workers, make_engine, free_engine, (void *)o, "engines");
-    if (rc == 0 && o->workers == 1 && !members) {
-        p.stream = engine_make(o);
-        if (p.stream == NULL) rc = ENOMEM;
+    struct pack p = {.job = job, .options = job->options};
+    p.status = prepare(&p);
+    if (p.status == 0) {
+        if (p.alone)
+            p.status = pack_alone(&p);
+        else if (crew_run(job->options, pack_together, &p) != 0)
+            p.status = -1;
     }
-    p.line = cc_chan_create_ex(&(CCChanConfig){.ordered = true, .capacity = under_way, .name = "line"});
-    if (rc == 0 && p.line == NULL) rc = ENOMEM;
-    int status = rc;
-    if (rc == 0) {
-        CC_NURSERY(nursery, .name = "pack", .result = &rc) {
-            p.nursery = nursery;
-            status = cc_nursery_spawn(nursery, read_blocks, &p);
-            if (status == 0) status = write_blocks(&p);
-            if (status != 0) cc_nursery_cancel(nursery);
-        }
-        if (status >= 0 && rc != 0) status = rc; /* a child's own failure says more than ours, which follows from it */
-    }
-    if (status > 0) say_error(job->name, "%s", strerror(status));
+    if (p.status > 0) say_error(job->name, "%s", strerror(p.status));
     cc_chan_free(p.line);
     if (p.stream != NULL) engine_free(p.stream);
     pool_close(&p.engines);
     pool_close(&p.blocks);
-    return status == 0 ? 0 : -1;
+    return p.status == 0 ? 0 : -1;
 }

@@ -1,5 +1,6 @@
 /* progress.c - a fiber that looks at the job's counters five times a second, until it is told to stop. */
 #include "progress.h"
+#include "crew.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -39,6 +40,7 @@ void progress_start(struct progress *p, struct job *job) {
     *p = (struct progress){.job = job};
     int verbose = job->options->verbose;
     if (verbose == 0 || (verbose == 1 && !isatty(STDERR_FILENO))) return;
+    if (crew_start(job->options) != 0) return;
     p->done = cc_chan_create(1, 1);
     if (p->done != NULL) p->task = cc_fiber_spawn_task(watch, p);
 }

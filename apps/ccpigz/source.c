@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #define AHEAD 3 /* chunks: one in use, one filled, one being filled; of a file there are two only */
 
@@ -45,10 +46,13 @@ static void *read_chunks(void *arg) {
     return NULL;
 }
 
-int source_open(struct source *s, struct job *job, CCNursery *nursery) {
+int source_open(struct source *s, struct job *job) {
     *s = (struct source){.job = job};
-    int rc = pool_open(&s->chunks, AHEAD, make_chunk, free, &s->chunks, "chunks");
-    if (rc != 0 || !job->in_may_block) return rc;
+    return pool_open(&s->chunks, AHEAD, make_chunk, free, &s->chunks, "chunks");
+}
+
+int source_read_ahead(struct source *s, CCNursery *nursery) {
+    if (!s->job->in_may_block || s->drained) return 0;
     s->filled = cc_chan_create(sizeof(struct chunk *), AHEAD);
     return s->filled == NULL ? ENOMEM : cc_nursery_spawn(nursery, read_chunks, s);
 }
@@ -119,7 +123,7 @@ int source_unread(struct source *s, struct chunk **chunks, size_t count) {
 }
 
 bool source_is_dry(struct source *s) {
-    return s->unread_count == 0 && s->filled != NULL && cc_chan_len(s->filled) == 0;
+    return s->unread_count == 0 && (s->filled != NULL ? cc_chan_len(s->filled) == 0 : s->job->in_may_block);
 }
 
 int source_peek(struct source *s, size_t i) {
@@ -135,6 +139,23 @@ int source_byte(void *source) {
         if (!source_next(s)) return -1;
     }
     return *s->at++;
+}
+
+size_t source_fill(struct source *s, uint8_t *to, size_t n) {
+    struct chunk *chunk = s->chunk;
+    bool ours = chunk != NULL && chunk->release == release_chunk;
+    if (!ours || s->job->in_may_block || s->drained || s->unread_count > 0 || s->at != s->end) return 0;
+    ssize_t got;
+    do {
+        got = readv(s->job->in, (struct iovec[]){{to, n}, {chunk->data, DECODE_REST}}, 2);
+    } while (got < 0 && errno == EINTR);
+    if (got <= 0) return 0;
+    size_t put = (size_t)got < n ? (size_t)got : n;
+    atomic_fetch_add(&s->job->bytes_in, (uint64_t)got);
+    chunk->size = (size_t)got - put;
+    s->at = chunk->data;
+    s->end = chunk->data + chunk->size;
+    return put;
 }
 
 /* Of a file, straight to where it is wanted; true: there was something. */

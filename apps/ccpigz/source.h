@@ -35,8 +35,9 @@ struct source {
     int error;    /* why it is drained; 0: the input is at its end */
 };
 
-/* 0, or an errno value. The reader, if there is to be one, is started in the nursery. */
-int source_open(struct source *source, struct job *job, CCNursery *nursery);
+/* Both: 0, or an errno value. With a nursery there is a fiber in it from now on that reads ahead, if the input may block. */
+int source_open(struct source *source, struct job *job);
+int source_read_ahead(struct source *source, CCNursery *nursery);
 void source_close(struct source *source);
 
 /* Moves on to the next chunk; false: there is none. Waits. */
@@ -48,6 +49,9 @@ int source_peek(struct source *source, size_t i);
 int source_byte(void *source);
 /* Copies n bytes, or as many as there are. */
 size_t source_read(struct source *source, uint8_t *to, size_t n);
+/* Of a file all of whose bytes so far are used up: reads up to n bytes straight to where they are wanted, and a little of what
+ * follows them. Returns their number; 0: there is nothing to be had in this way, and source_next knows why. */
+size_t source_fill(struct source *source, uint8_t *to, size_t n);
 /* Gives chunks back that others have read: count of them, in order, to be read again before anything else. 0, or ENOMEM. */
 int source_unread(struct source *source, struct chunk **chunks, size_t count);
 

@@ -1,7 +1,8 @@
-/* unpack.c - the decompressing pipeline's two ends: what is set up and what is written. The fiber between them is in
+/* unpack.c - the decompressing pipeline's two ends: what is set up and what is written. The walk between them is in
  * expand.c; the rules are in unpack.h. */
 #include "unpack.h"
 #include "check.h"
+#include "crew.h"
 #include "output.h"
 #include "say.h"
 #include "scout.h"
@@ -48,9 +49,7 @@ static void *make_member(void *context) {
     return piece;
 }
 
-struct piece *unpack_take(struct unpack *u, struct pool *pool, enum format format) {
-    struct piece *piece = pool_take(pool);
-    if (piece == NULL) return NULL;
+static void clear_piece(struct unpack *u, struct piece *piece, enum format format) {
     piece->size = 0;
     piece->format = format;
     piece->first = !u->begun;
@@ -59,17 +58,16 @@ struct piece *unpack_take(struct unpack *u, struct pool *pool, enum format forma
     piece->damaged = false;
     piece->system_error = 0;
     u->begun = true;
+}
+
+struct piece *unpack_take(struct unpack *u, struct pool *pool, enum format format) {
+    struct piece *piece = pool_take(pool);
+    if (piece != NULL) clear_piece(u, piece, format);
     return piece;
 }
 
 int unpack_why_none(void) {
     return cc_cancelled() ? ECANCELED : ENOMEM;
-}
-
-int unpack_send(struct unpack *u, struct piece *piece, void *(*task_fn)(void *piece)) {
-    CCTask task;
-    int rc = cc_nursery_spawn_ex(u->nursery, &task, task_fn, piece, NULL);
-    return rc != 0 ? rc : cc_chan_send_task(u->line, &task);
 }
 
 void *unpack_check(void *arg) {
@@ -102,12 +100,6 @@ void *unpack_decode_member(void *arg) {
 }
 
 /* ---- the writer ---- */
-
-/* What the pieces of the member so far add up to. */
-struct sum {
-    uint32_t check;
-    uint64_t length;
-};
 
 static int compare_sum(struct job *job, const struct piece *piece, struct sum *sum) {
     if (piece->format == FORMAT_RAW) return 0;
@@ -147,49 +139,93 @@ static int write_piece(struct job *job, const struct piece *piece, struct sum *s
     return piece->ends ? compare_sum(job, piece, sum) : 0;
 }
 
+int unpack_write(struct unpack *u, struct piece *piece) {
+    unpack_check(piece);
+    int rc = write_piece(u->job, piece, &u->sum);
+    clear_piece(u, piece, piece->format);
+    return rc;
+}
+
+int unpack_send(struct unpack *u, struct piece *piece, void *(*task_fn)(void *piece)) {
+    CCTask task;
+    if (u->alone) {
+        task_fn(piece);
+        int rc = write_piece(u->job, piece, &u->sum);
+        pool_give(piece->home, piece);
+        return rc;
+    }
+    int rc = cc_nursery_spawn_ex(u->nursery, &task, task_fn, piece, NULL);
+    return rc != 0 ? rc : cc_chan_send_task(u->line, &task);
+}
+
 /* 0; -1: failed, and said so; or an error that nobody has spoken of yet. */
 static int write_pieces(struct unpack *u) {
-    struct sum sum = {0};
     for (;;) {
         void *result;
         int rc = cc_chan_recv_task(u->line, &result);
         if (rc == EPIPE) return 0;
         if (rc != 0) return rc;
         struct piece *piece = result;
-        if (write_piece(u->job, piece, &sum) != 0) return -1;
+        if (write_piece(u->job, piece, &u->sum) != 0) return -1;
         pool_give(piece->home, piece);
     }
 }
 
-int unpack_run(struct job *job) {
-    struct unpack u = {.job = job};
+/* ---- all of it ---- */
+
+static void *walk_on(void *arg) {
+    struct unpack *u = arg;
+    int rc = unpack_walk(u);
+    if (rc == 0 || rc == ENODATA)
+        cc_chan_close(u->line);
+    else
+        cc_chan_close_err(u->line, rc);
+    return NULL;
+}
+
+/* Leaves in u->status 0; -1: failed, and said so; or an error that nobody has spoken of yet. */
+static void *unpack_together(void *arg) {
+    struct unpack *u = arg;
+    int rc;
+    u->alone = false;
+    CC_NURSERY(nursery, .name = "unpack", .result = &rc) {
+        u->nursery = nursery;
+        u->status = source_read_ahead(&u->source, nursery);
+        if (u->status == 0) u->status = cc_nursery_spawn(nursery, walk_on, u);
+        if (u->status == 0) u->status = write_pieces(u);
+        cc_nursery_cancel(nursery); /* What follows the end of the data need not be read. */
+    }
+    if (u->status >= 0 && rc != 0 && rc != ECANCELED) u->status = rc;
+    return NULL;
+}
+
+/* 0, or an errno value. */
+static int prepare(struct unpack *u) {
     /* With one worker the next member is decoded while one is written. Several had better wait a moment for that: each
      * member takes its data's size and its own. */
-    size_t workers = job->options->workers, members = workers > 1 ? workers : 2, capacity = members + PIECES;
-    int rc = pool_open(&u.pieces, PIECES, make_piece, free_piece, &u.pieces, "pieces");
-    if (rc == 0) rc = pool_open(&u.members, members, make_member, free_piece, &u.members, "members");
+    size_t workers = u->job->options->workers, members = workers > 1 ? workers : 2, capacity = members + PIECES;
+    int rc = pool_open(&u->pieces, PIECES, make_piece, free_piece, &u->pieces, "pieces");
+    if (rc == 0) rc = pool_open(&u->members, members, make_member, free_piece, &u->members, "members");
     /* A walk through a stream has one more than it has workers, and what it gives back may be read by the next walk. */
-    if (rc == 0) rc = pool_open(&u.scouts, 2 * workers + 5, scout_make, scout_free, &u.scouts, "scouts");
-    u.line = cc_chan_create_ex(&(CCChanConfig){.ordered = true, .capacity = capacity, .name = "line"});
-    u.decoder = malloc(sizeof *u.decoder);
-    if (rc == 0 && (u.line == NULL || u.decoder == NULL)) rc = ENOMEM;
-    int status = rc;
-    if (rc == 0) {
-        CC_NURSERY(nursery, .name = "unpack", .result = &rc) {
-            u.nursery = nursery;
-            status = source_open(&u.source, job, nursery);
-            if (status == 0) status = cc_nursery_spawn(nursery, unpack_expand, &u);
-            if (status == 0) status = write_pieces(&u);
-            cc_nursery_cancel(nursery); /* What follows the end of the data need not be read. */
-        }
-        if (status >= 0 && rc != 0 && rc != ECANCELED) status = rc;
-    }
-    if (status > 0) say_error(job->name, "%s", strerror(status));
+    if (rc == 0) rc = pool_open(&u->scouts, 2 * workers + 5, scout_make, scout_free, &u->scouts, "scouts");
+    if (rc == 0) rc = source_open(&u->source, u->job);
+    u->line = cc_chan_create_ex(&(CCChanConfig){.ordered = true, .capacity = capacity, .name = "line"});
+    u->decoder = malloc(sizeof *u->decoder);
+    return rc == 0 && (u->line == NULL || u->decoder == NULL) ? ENOMEM : rc;
+}
+
+int unpack_run(struct job *job) {
+    struct unpack u = {.job = job, .alone = true};
+    u.status = prepare(&u);
+    if (u.status == 0) u.status = unpack_walk(&u);
+    if (u.status == ENODATA) u.status = 0;
+    if (u.status == UNPACK_ON && crew_run(job->options, unpack_together, &u) != 0) u.status = -1;
+    if (u.status > 0) say_error(job->name, "%s", strerror(u.status));
     cc_chan_free(u.line);
     free(u.decoder);
     source_close(&u.source);
     pool_close(&u.scouts);
     pool_close(&u.members);
     pool_close(&u.pieces);
-    return status == 0 ? 0 : -1;
+    return u.status == 0 ? 0 : -1;
 }

@@ -8,6 +8,9 @@
  *           error is written before the error is told.
  * UNPACK-2  Memory is bounded whatever the input says: pieces have a fixed size; a member whose size is told is taken as
  *           a whole only if it and its data are smaller than MEMBER_LIMIT.
+ * UNPACK-3  The walk begins alone, without a pipeline and without a runtime: what it sends is checked and written on the spot.
+ *           Small files end like this, and so do stored blocks, which are copied in less time than somebody is woken. With
+ *           UNPACK_MUCH of coded input ahead the walk ends with UNPACK_ON, and goes on where it was as a fiber.
  */
 #ifndef CCPIGZ_UNPACK_H
 #define CCPIGZ_UNPACK_H
@@ -17,8 +20,13 @@
 #include "pool.h"
 #include "source.h"
 
+#include <errno.h>
+
 #define PIECE_SIZE ((size_t)256 * 1024)
 #define MEMBER_LIMIT ((uint32_t)16 * 1024 * 1024)
+/* Measured: with less input than this, helpers take longer to start than they save. */
+#define UNPACK_MUCH ((size_t)256 * 1024)
+#define UNPACK_ON EINPROGRESS /* of the walk: the rest is for the pipeline */
 
 /* Some bytes of the output. */
 struct piece {
@@ -42,23 +50,46 @@ struct piece {
     struct decoder *decoder; /* a whole member's own */
 };
 
+/* What the pieces of the member so far add up to. */
+struct sum {
+    uint32_t check;
+    uint64_t length;
+};
+
+/* A stream that is being decoded. */
+struct stream {
+    struct piece *piece;    /* NULL: there is none */
+    const uint8_t *history; /* how far matches may reach back */
+    uint8_t *out;           /* the next byte, in the piece */
+    size_t used;            /* bytes of the input */
+};
+
 struct unpack {
     struct job *job;
+    bool alone; /* UNPACK-3 */
     struct source source;
     struct pool pieces, members, scouts;
     CCChan *line; /* ordered: tasks that end with a struct piece * */
     CCNursery *nursery;
     struct decoder *decoder;
-    bool begun; /* a piece was sent */
+    bool begun;     /* a piece was sent */
+    struct sum sum; /* the writer's */
+    int status;     /* of the whole */
+    /* Where the walk is, when it goes on. */
+    struct stream stream;
+    struct wrapper member; /* member_size is not 0: its header was read */
 };
 
-/* The fiber that walks through the input. */
-void *unpack_expand(void *unpack);
+/* Walks through the input. 0; ENODATA: something was sent behind which there is nothing; UNPACK_ON; or an error, -1 if it was
+ * said. */
+int unpack_walk(struct unpack *unpack);
 
 /* ---- parts of it ---- */
 
-/* Sends a piece down the line, by way of a task; 0, or an error. */
+/* Sends a piece down the line, by way of a task; alone, runs the task and writes the piece. 0, or an error; -1: said. */
 int unpack_send(struct unpack *u, struct piece *piece, void *(*task)(void *piece));
+/* Alone: writes the piece, of which nothing is kept but the window, and clears it. 0; -1: failed, and said so. */
+int unpack_write(struct unpack *u, struct piece *piece);
 /* Sends an end: an error, a word about what is wrong with the data, or a warning. */
 int unpack_tell_error(struct unpack *u, const char *error);
 int unpack_tell_damage(struct unpack *u, const char *error);

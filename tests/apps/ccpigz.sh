@@ -174,6 +174,35 @@ case_split_streams() {
     done
 }
 
+# Stored blocks are read to where they belong. Matches reach into them, across the ends of pieces and chunks, and coded blocks
+# follow that make a pipeline of what was none.
+case_stored_blocks() {
+    local i maker at file workers
+    : >noise
+    for ((i = 0; i < 12; i++)); do
+        head -c $((90000 + i * 7919)) /dev/urandom >part
+        cat part >>noise
+        tail -c $((15000 + i * 1500)) part >>noise
+    done
+    cat noise corpus/text noise >stored
+    for maker in "gzip" "$program --engine=zlib" "$program" ${pigz:+"pigz"}; do
+        for file in noise stored; do
+            $maker -c $file >x.gz
+            for workers in 1 2 4; do
+                cc -p $workers --cpus=4 -dc x.gz | same - $file || { echo "$maker, $file, $workers"; return 1; }
+                cat x.gz | cc -p $workers --cpus=4 -d | same - $file || { echo "$maker, $file, $workers, pipe"; return 1; }
+            done
+        done
+    done
+    gzip -c noise >x.gz
+    for at in 40 70000 131072 400001 $(($(stat -c %s x.gz) - 4)); do
+        head -c "$at" x.gz >cut.gz
+        cc -dc cut.gz >out 2>err.tmp && return 1
+        grep -q 'unexpected end' err.tmp && cmp -n "$(stat -c %s out)" out noise || return 1
+        (($(stat -c %s out) > at - 4096)) || { echo "of $at bytes only $(stat -c %s out) came out"; return 1; }
+    done
+}
+
 case_zlib_and_raw() {
     local file
     for file in corpus/text corpus/empty corpus/size131073; do
@@ -759,11 +788,19 @@ case_input_that_fails() {
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <sys/uio.h>
 #include <unistd.h>
-ssize_t read(int fd, void *to, size_t n) {
+static int is_bad(size_t n) {
     static int blocks;
-    if (n >= 32768 && ++blocks > 1) return errno = EIO, -1;
+    return n >= 32768 && ++blocks > 1;
+}
+ssize_t read(int fd, void *to, size_t n) {
+    if (is_bad(n)) return errno = EIO, -1;
     return ((ssize_t(*)(int, void *, size_t))dlsym(RTLD_NEXT, "read"))(fd, to, n);
+}
+ssize_t readv(int fd, const struct iovec *parts, int count) {
+    if (is_bad(parts[0].iov_len)) return errno = EIO, -1;
+    return ((ssize_t(*)(int, const struct iovec *, int))dlsym(RTLD_NEXT, "readv"))(fd, parts, count);
 }
 END
     fresh
@@ -772,6 +809,35 @@ END
     LD_PRELOAD="$work/bad_disk.so" fails 1 "d/r: cannot read: Input/output error" -b 32 -p 3 d/r && no_rest f r || return 1
     cc d/r
     LD_PRELOAD="$work/bad_disk.so" fails 1 "Input/output error" -d d/r.gz && no_rest f r.gz
+}
+
+# What is small is done without any thread but the first one; what is not says why it cannot be done.
+case_small_files_start_no_threads() {
+    preload no_threads <<'END'
+#include <errno.h>
+#include <pthread.h>
+int pthread_create(pthread_t *a, const pthread_attr_t *b, void *(*c)(void *), void *d) {
+    (void)a, (void)b, (void)c, (void)d;
+    return EAGAIN;
+}
+END
+    alone() { LD_PRELOAD="$work/no_threads.so" "$program" -p 2 "$@"; }
+    local file engine engines=zlib
+    "$program" -V | grep -q libdeflate && engines+=" libdeflate"
+    head -c 100000 corpus/text >small
+    for file in small corpus/empty corpus/one; do
+        for engine in $engines; do
+            alone --engine=$engine -c $file >x.gz && gzip -dc <x.gz | same - $file || return 1
+            alone -dc x.gz | same - $file || return 1
+            cat x.gz | alone -d | same - $file || return 1
+        done
+    done
+    head -c 3000000 /dev/urandom >large # nothing but stored blocks
+    gzip -c large >x.gz
+    alone -dc x.gz | same - large || return 1
+    alone -p 1 -c large >x.gz && gzip -dc <x.gz | same - large || return 1
+    LD_PRELOAD="$work/no_threads.so" fails 1 "cannot start: Resource temporarily unavailable" -p 2 -kf large || return 1
+    [[ ! -e large.gz ]]
 }
 
 case_only_public_headers() {
