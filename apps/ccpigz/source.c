@@ -2,6 +2,7 @@
 #include "source.h"
 
 #include <errno.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -11,7 +12,7 @@
 struct read_chunk {
     struct chunk chunk;
     struct pool *home;
-    uint8_t rest[DECODE_REST];
+    alignas(64) uint8_t rest[DECODE_REST]; /* so that the kernel copies whole lines to the data */
     uint8_t data[SOURCE_CHUNK];
 };
 
@@ -22,7 +23,7 @@ static void release_chunk(void *owner) {
 }
 
 static void *make_chunk(void *context) {
-    struct read_chunk *made = malloc(sizeof *made);
+    struct read_chunk *made = aligned_alloc(alignof(struct read_chunk), sizeof *made);
     if (made == NULL) return NULL;
     made->chunk = (struct chunk){.release = release_chunk, .owner = made, .data = made->data, .begin = made->data};
     made->home = context;
