@@ -91,11 +91,21 @@ static bool is_long(const struct unpack *u, size_t used) {
            job->in_size >= atomic_load(&job->bytes_in) + 2 * SCOUT_PART;
 }
 
+/* Whether others can help with a stream. Until something was written it is not known whether that takes time. */
+static bool can_be_shared(const struct unpack *u) {
+    if (u->job->in_may_block || u->job->options->split == SPLIT_ALWAYS) return true;
+    return u->writing_ns > (cc_now_ns() - u->began_ns) / 16;
+}
+
+static uint8_t *end_of_piece(const struct unpack *u) {
+    return u->stream.piece->data + (u->alone ? PIECE_ALONE : PIECE_SIZE);
+}
+
 /* In a stored block that goes on behind the bytes that were read: the rest is read to where it belongs. */
 static bool fill_stored(struct unpack *u) {
     struct stream *st = &u->stream;
     struct decoder *d = u->decoder;
-    size_t n = (size_t)(st->piece->data + st->piece->capacity - st->out);
+    size_t n = (size_t)(end_of_piece(u) - st->out);
     if (n > d->stored_left) n = d->stored_left;
     if (d->where != IN_STORED || n < STORED_LEAST) return false;
     n = source_fill(&u->source, st->out, n);
@@ -112,7 +122,7 @@ static int move_on(struct unpack *u, enum decode_status status) {
     bool wait = status == DECODE_MORE && u->job->in_may_block && st->piece->size > 0 && source_is_dry(&u->source);
     int rc = status == DECODE_FULL || wait ? next_piece(u) : 0;
     if (rc != 0 || status != DECODE_MORE || fill_stored(u)) return rc;
-    if (u->alone && u->decoder->where == IN_CODES && has_much(u)) return UNPACK_ON;
+    if (u->alone && u->decoder->where == IN_CODES && has_much(u) && can_be_shared(u)) return UNPACK_ON;
     source_next(&u->source);
     return 0;
 }
@@ -147,7 +157,7 @@ static int expand_stream(struct unpack *u) {
         d->in = s->at;
         d->in_end = s->end;
         d->last = s->ended;
-        enum decode_status status = decode_bytes(d, st->history, &st->out, st->piece->data + st->piece->capacity);
+        enum decode_status status = decode_bytes(d, st->history, &st->out, end_of_piece(u));
         st->used += (size_t)(d->in - s->at);
         s->at = d->in;
         st->piece->size = (size_t)(st->out - st->piece->data);
@@ -181,7 +191,7 @@ static bool reserve(uint8_t **buffer, size_t *capacity, size_t least) {
     if (least <= *capacity) return true;
     while (wanted < least) wanted *= 2;
     free(*buffer);
-    *buffer = malloc(wanted);
+    *buffer = aligned_alloc(UNPACK_ALIGN, wanted);
     *capacity = *buffer != NULL ? wanted : 0;
     return *buffer != NULL;
 }

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECES 3 /* one is decoded, one checked, one written */
+/* One is decoded, another one checked and written. Scouts fill them faster. Larger ones are handed over less often: of the same
+ * memory, two are 2 % faster than three, and take 8 % less CPU time. */
+#define PIECES(options) ((options)->split == SPLIT_ALWAYS ? 3u : 2u)
 
 static void free_piece(void *item) {
     struct piece *piece = item;
@@ -25,7 +27,7 @@ static void *make_piece(void *context) {
     struct piece *piece = calloc(1, sizeof *piece);
     if (piece == NULL) return NULL;
     piece->home = context;
-    piece->room = malloc(DECODE_WINDOW + PIECE_SIZE);
+    piece->room = aligned_alloc(UNPACK_ALIGN, DECODE_WINDOW + PIECE_SIZE);
     if (piece->room == NULL) {
         free(piece);
         return NULL;
@@ -141,7 +143,9 @@ static int write_piece(struct job *job, const struct piece *piece, struct sum *s
 
 int unpack_write(struct unpack *u, struct piece *piece) {
     unpack_check(piece);
+    uint64_t begin = cc_now_ns();
     int rc = write_piece(u->job, piece, &u->sum);
+    if (u->job->out != NULL) u->writing_ns += cc_now_ns() - begin;
     clear_piece(u, piece, piece->format);
     return rc;
 }
@@ -203,8 +207,9 @@ static void *unpack_together(void *arg) {
 static int prepare(struct unpack *u) {
     /* With one worker the next member is decoded while one is written. Several had better wait a moment for that: each
      * member takes its data's size and its own. */
-    size_t workers = u->job->options->workers, members = workers > 1 ? workers : 2, capacity = members + PIECES;
-    int rc = pool_open(&u->pieces, PIECES, make_piece, free_piece, &u->pieces, "pieces");
+    const struct options *o = u->job->options;
+    size_t workers = o->workers, members = workers > 1 ? workers : 2, capacity = members + PIECES(o);
+    int rc = pool_open(&u->pieces, PIECES(o), make_piece, free_piece, &u->pieces, "pieces");
     if (rc == 0) rc = pool_open(&u->members, members, make_member, free_piece, &u->members, "members");
     /* A walk through a stream has one more than it has workers, and what it gives back may be read by the next walk. */
     if (rc == 0) rc = pool_open(&u->scouts, 2 * workers + 5, scout_make, scout_free, &u->scouts, "scouts");
@@ -215,7 +220,7 @@ static int prepare(struct unpack *u) {
 }
 
 int unpack_run(struct job *job) {
-    struct unpack u = {.job = job, .alone = true};
+    struct unpack u = {.job = job, .alone = true, .began_ns = cc_now_ns()};
     u.status = prepare(&u);
     if (u.status == 0) u.status = unpack_walk(&u);
     if (u.status == ENODATA) u.status = 0;
