@@ -3,7 +3,11 @@
 #include "table.h"
 
 #include <endian.h>
+#include <stdatomic.h>
 #include <string.h>
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#endif
 
 void decode_start(struct decoder *d) {
     d->bits = 0;
@@ -235,6 +239,18 @@ static enum symbol_kind read_symbol(struct decoder *d, uint8_t *value) {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define DECODE_BMI2 1
+/* The compiler's own question asks for all that a CPU may have, at every start, and a virtual machine takes microseconds for
+ * each answer. */
+static bool has_bmi2(void) {
+    static atomic_int known; /* 1: it has; -1: it has not */
+    int answer = atomic_load(&known);
+    if (answer == 0) {
+        unsigned a, b = 0, c, d;
+        answer = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_BMI2) ? 1 : -1;
+        atomic_store(&known, answer);
+    }
+    return answer > 0;
+}
 #endif
 
 #define CELL uint8_t

@@ -121,7 +121,7 @@ enum decode_status DECODE(struct decoder *d, const CELL *history, CELL **out, CE
         case IN_CODES:
             if (d->match_left == 0 && (size_t)(end - *out) > ROOM && (size_t)(d->in_end - d->in) > SUPPLY) {
 #ifdef DECODE_BMI2
-                status = __builtin_cpu_supports("bmi2") ? FAST_BMI2(d, history, out, end) : FAST(d, history, out, end);
+                status = has_bmi2() ? FAST_BMI2(d, history, out, end) : FAST(d, history, out, end);
 #else
                 status = FAST(d, history, out, end);
 #endif
