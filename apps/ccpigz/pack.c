@@ -1,6 +1,6 @@
 /* pack.c - the compressing pipeline.
  *
- *   read_blocks (a fiber)       compress_block (a task for each block)         write_blocks (the caller)
+ *   read_blocks (a fiber)       compress_block (a task for each block)         write_blocks (a fiber)
  *   takes a buffer, fills it,   takes an engine, of which there are -p,        receives the blocks in the order of
  *   starts its task, sends the  and lets it compress the block                 reading, writes them, gives the
  *   task down the line -------> ordered channel of tasks --------------------> buffers back

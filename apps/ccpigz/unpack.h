@@ -1,6 +1,6 @@
 /* unpack.h - the decompressing pipeline, as its parts see it.
  *
- *   source.c        expand (a fiber)                              tasks              write_pieces (the caller)
+ *   source.c        expand (a fiber)                              tasks              write_pieces (a fiber)
  *   reads ahead --> walks from member to member --- pieces ---> check or decode ---> receives them in order, writes,
  *                   and decodes what only one can decode          ordered channel    compares the check values
  *
