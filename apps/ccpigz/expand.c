@@ -12,9 +12,6 @@
 
 static const char cannot_read[] = "cannot read";
 
-/* Of a stored block: less than this is read with what follows it; a guess. */
-#define STORED_LEAST 4096
-
 static int tell(struct unpack *u, const char *error, const char *warning, bool damaged) {
     struct piece *piece = unpack_take(u, &u->pieces, FORMAT_RAW);
     if (piece == NULL) return unpack_why_none();
@@ -107,7 +104,7 @@ static bool fill_stored(struct unpack *u) {
     struct decoder *d = u->decoder;
     size_t n = (size_t)(end_of_piece(u) - st->out);
     if (n > d->stored_left) n = d->stored_left;
-    if (d->where != IN_STORED || n < STORED_LEAST) return false;
+    if (d->where != IN_STORED || n == 0) return false;
     n = source_fill(&u->source, st->out, n);
     st->out += n;
     st->used += n;
