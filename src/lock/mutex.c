@@ -22,6 +22,7 @@
 
 #include "arch/cpu.h"
 #include "lock/lobby.h"
+#include "lock/rush.h"
 #include "plat/affinity.h"
 #include "plat/clock.h"
 #include "sim/sim.h"
@@ -42,10 +43,13 @@ enum {
  * (145 ns there and back), and two cores that take turns at every operation are ten times slower than one
  * that does a hundred in a row. Measured with bench/mutex, two workers. */
 enum {
-    SPIN_PAUSES = 24, /* before the first look; about 1 us */
-    SPIN_ROUNDS = 4,  /* looks, each after twice as long a pause */
-    VAIN_MAX = 8,     /* after so many spins in vain ... */
-    VAIN_PAUSE = 64,  /* ... so many waits begin without one. Guesses */
+    SPIN_PAUSES = 24,    /* before the first look; about 1 us */
+    SPIN_ROUNDS = 4,     /* looks, each after twice as long a pause */
+    LATE_PAUSES = 12,    /* for one that has stood back, before each of its looks ... */
+    LATE_ROUNDS = 64,    /* ... of which one in five finds the lock free; about 30 us */
+    VAIN_MAX = 8,        /* after so many spins in vain ... */
+    VAIN_PAUSE = 64,     /* ... so many waits begin without one. Guesses */
+    NEAR_NS = 64 * 1000, /* a deadline that standing back and looking could miss */
 };
 
 /* Whether another thread could free the lock while we spin. */
@@ -62,7 +66,11 @@ CC_INLINE bool try_lock(struct mutex *m, uint32_t with) {
     return cc__get(&m->word) == 0 && cc__cas(&m->word, &expected, LOCKED | with); /* pairs with the unlocks */
 }
 
-static bool spin(struct mutex *m, struct lobby *lobby, uint32_t with) {
+static bool is_near(uint64_t deadline) {
+    return deadline != WAIT_FOREVER && deadline < cc__clock_now() + NEAR_NS;
+}
+
+static bool spin(struct mutex *m, struct lobby *lobby, uint32_t with, uint64_t deadline) {
     if (!may_spin(cc__worker())) return false;
     /* Where spinning was in vain it is tried rarely: a holder that sleeps with the lock is not worth it. */
     uint32_t vain = cc__get(&lobby->vain);
@@ -70,14 +78,17 @@ static bool spin(struct mutex *m, struct lobby *lobby, uint32_t with) {
         cc__set(&lobby->vain, vain < VAIN_MAX + VAIN_PAUSE ? vain + 1 : VAIN_MAX - 1);
         return false;
     }
-    unsigned pauses = SPIN_PAUSES;
-    for (unsigned round = 0; round < SPIN_ROUNDS; round++, pauses *= 2) {
+    bool rush = with == 0 && !is_near(deadline) && cc__rush_stand_back(lobby); /* RUSH-3 */
+    unsigned pauses = rush ? LATE_PAUSES : SPIN_PAUSES, rounds = rush ? LATE_ROUNDS : SPIN_ROUNDS;
+    for (unsigned round = 0; round < rounds; round++) {
         for (unsigned i = 0; i < pauses; i++) cc__cpu_relax();
         if (try_lock(m, with)) {
             if (vain != 0) cc__set(&lobby->vain, vain / 2);
             return true;
         }
+        if (!rush) pauses *= 2;
     }
+    if (rush) cc__rush_over(lobby);
     cc__set(&lobby->vain, vain + 1);
     return false;
 }
@@ -117,7 +128,7 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
         if (try_lock(m, 0)) return 0;
     }
     cc__holder_again(&m->owner, "cc_mutex_lock: the mutex");
-    if (spin(m, lobby, 0)) return 0;
+    if (spin(m, lobby, 0, deadline)) return 0;
     struct lobby_seat seat = {.key = m};
     uint64_t since = cc__clock_now();
     for (unsigned passed = 0;;) {
@@ -134,7 +145,7 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
         cc__lobby_push_locked(lobby, &seat, passed > 0);
         enum wake_reason reason = cc__wait_locked(&seat.waiter, &lobby->lock, (struct wait_what){PARK_MUTEX, m});
         if (likely(reason == WAKE_OBJECT)) {
-            if (seat.granted || try_lock(m, WAITERS) || spin(m, lobby, WAITERS)) return 0;
+            if (seat.granted || try_lock(m, WAITERS) || spin(m, lobby, WAITERS, deadline)) return 0;
             passed++;
             seat.starving = passed >= PASSED_MAX || cc__clock_now() - since >= STARVING_NS;
             continue;

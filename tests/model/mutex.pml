@@ -1,6 +1,7 @@
 /* mutex.pml - the mutex of lock/mutex.c and the rooms of lock/lobby.c, with store buffers.
  *
- * Three users lock and unlock one mutex; one of them has a deadline; a stranger waits for another mutex in the same room. In a cold room an unlock is a plain store, which passes
+ * Three users lock and unlock one mutex; one of them has a deadline; a stranger waits for another mutex in the same room, or counts the unlocks
+ * in it. In a cold room an unlock is a plain store, which passes
  * through the user's buffer while its second look at `cold` overtakes it. A locked instruction drains the own buffer, the heavy
  * barrier everybody's. Whoever has waited may be starving, and any quiet unlock may cool the room.
  *
@@ -12,6 +13,8 @@
  *   TRUST_OTHERS   who comes while another heats the room relies on that one's barrier
  *   COOL_SEATED    a room is cooled while somebody sits in it
  *   COOL_HEATING   a room is cooled while somebody heats it
+ *   COUNT_HEATS    who counts leaves the room as if it had been heated
+ *   COUNT_COOLS    who counts cools the room whoever sits in it
  *   HEIR_NO_MARK   an heir takes the lock without the mark, although others sit
  *   SIT_NO_MARK    an heir sits down again without marking the word
  *   GIVE_FIRST     an unlock gives to the first that sits, claimed or not
@@ -264,10 +267,36 @@ next:
     gone++
 }
 
-/* Waits for another mutex in the same room. */
+/* Waits for another mutex in the same room, or counts the unlocks in it. */
 proctype stranger() {
-    enter_hot(USERS);
-    room = 0
+    bool heats;
+    if
+    :: enter_hot(USERS); room = 0
+    :: atomic {
+            room == 0;
+            if
+            :: cold -> cold = 0; heating++; heats = true
+            :: else -> skip
+            fi
+        }
+    fi;
+    if
+    :: heats ->
+        atomic {
+            room == 0 -> heating--;
+            if
+#ifdef COUNT_HEATS
+            :: skip
+#elif defined(COUNT_COOLS)
+            :: cold = 1
+#else
+            :: empty(seats) && heating == 0 -> cold = 1
+            :: else -> skip
+#endif
+            fi
+        }
+    :: else -> skip
+    fi
 }
 
 init {
