@@ -1,8 +1,7 @@
 /* mutex.pml - the mutex of lock/mutex.c and the rooms of lock/lobby.c, with store buffers.
  *
- * Three users lock and unlock one mutex; one of them has a deadline; a stranger waits for another mutex in the same room, or counts the unlocks
- * in it. In a cold room an unlock is a plain store, which passes
- * through the user's buffer while its second look at `cold` overtakes it. A locked instruction drains the own buffer, the heavy
+ * Three users lock and unlock one mutex; one of them has a deadline; a stranger waits for another mutex in the same room, or one who found the
+ * mutex locked counts the unlocks there. In a cold room an unlock is a plain store, which passes through the user's buffer while its second look at `cold` overtakes it. A locked instruction drains the own buffer, the heavy
  * barrier everybody's. Whoever has waited may be starving, and any quiet unlock may cool the room.
  *
  * Shows: one at a time; nobody waits for ever, whoever times out; the room's books are right in the end.
@@ -267,19 +266,22 @@ next:
     gone++
 }
 
-/* Waits for another mutex in the same room, or counts the unlocks in it. */
+/* Waits for another mutex in the same room. */
 proctype stranger() {
+    enter_hot(USERS);
+    room = 0
+}
+
+/* Counts the unlocks in it. */
+proctype counter() {
     bool heats;
-    if
-    :: enter_hot(USERS); room = 0
-    :: atomic {
-            room == 0;
-            if
-            :: cold -> cold = 0; heating++; heats = true
-            :: else -> skip
-            fi
-        }
-    fi;
+    atomic {
+        room == 0;
+        if
+        :: cold -> cold = 0; heating++; heats = true
+        :: else -> skip
+        fi
+    }
     if
     :: heats ->
         atomic {
@@ -300,6 +302,13 @@ proctype stranger() {
 }
 
 init {
-    atomic { run user(0, 2, false); run user(1, 1, false); run user(2, 1, true); run stranger() }
+    atomic {
+        run user(1, 1, false);
+        run user(2, 1, true);
+        if
+        :: run user(0, 1, false); run counter()
+        :: run user(0, 2, false); run stranger()
+        fi
+    }
     timeout -> assert(gone == USERS && word == 0 && empty(seats) && heating == 0 && room == 0)
 }
