@@ -63,7 +63,7 @@ static void *lock_until_cancelled(void *arg) {
 
 TEST_WORKERS(cancelled_in_the_middle, .timeout = 120) {
     uint64_t rng = test_seed();
-    for (long round = 0; round < test_rounds(8, 2000); round++) {
+    for (long round = 0; round < test_rounds(4, 1000); round++) {
         for (int i = 0; i < FIBERS_HERE; i++) {
             CCTask task;
             CHECK_EQ(cc_spawn(&task, lock_until_cancelled, (void *)(uintptr_t)(test_random(&rng) | 1), NULL), 0);
@@ -71,7 +71,7 @@ TEST_WORKERS(cancelled_in_the_middle, .timeout = 120) {
         }
         /* An OS thread takes part: it is not cancelled, and what the cancelled leave passes on to it. */
         for (int i = 0; i < 50; i++) CHECK_EQ(one_of(test_random(&rng)), 0);
-        CHECK_EQ(cc_runtime_shutdown(300), 0);
+        CHECK_EQ(cc_runtime_shutdown(600), 0);
         CHECK_EQ(mutex.word, 0);
         CHECK_EQ(bell_mutex.word, 0);
         CHECK_EQ(rw.word, 0);
