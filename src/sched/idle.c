@@ -34,9 +34,9 @@ enum {
     QUIET_TICKS = 5,   /* some 25 ms in which nobody ran */
     LONELY_SKIPS = 15, /* when all others sleep, a search in vain is followed by so many sleeps without one. Guess */
     SKIP_MAX = 1 << 16,
-    /* Moving a fiber to another core costs about half of that (two cache lines and the queue), and then as much again
-     * while it runs, where it meets others at the same lock: running it should take longer. */
-    MEAL_NS = 500,
+    /* Moving a fiber to another core costs about that much (two cache lines and the queue): running it should take
+     * longer. A fresh one should take twice as long, as it meets its siblings at the same lock, of a nursery say. */
+    MEAL_NS = 250,
     TRIM_BATCH = 64,
 };
 

@@ -155,7 +155,7 @@ static bool poll(struct worker *w) {
     cc__list_init(&due);
     cc__list_init(&list);
     uint32_t fired = 0, n = collect(w, now, &due, &fired, &list);
-    if (n != 0) cc__runq_append(w, &list, n);
+    if (n != 0) w->received += cc__runq_append(w, &list, n);
     admit(w, &due, fired, rounds);
     n += fired;
     w->received += n;

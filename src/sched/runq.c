@@ -36,8 +36,9 @@ uint32_t cc__runq_take_oldest(struct runq *q, uint32_t n, bool all, struct link 
     return taken;
 }
 
-void cc__runq_append(struct worker *w, struct link *list, uint32_t n) {
+uint32_t cc__runq_append(struct worker *w, struct link *list, uint32_t n) {
     struct runq *q = &w->runq;
+    uint32_t fresh = 0;
     cc__bias_enter(&q->bias);
     /* The fresh ones join the old end of the fresh, the oldest last; a joiner on this worker may take them out
      * from now on (RUNQ-2). */
@@ -49,12 +50,14 @@ void cc__runq_append(struct worker *w, struct link *list, uint32_t n) {
             cc__state_move(f, w->core.owner);
             cc__list_remove(l);
             cc__list_push_back(&q->fresh, l);
+            fresh++;
         }
         l = older;
     }
     cc__list_append_all(&q->fifo, list);
     cc__runq_add_owner(q, n);
     cc__bias_leave(&q->bias);
+    return fresh;
 }
 
 void cc__runq_admit(struct worker *w, struct link *list, uint32_t n, uint32_t front) {

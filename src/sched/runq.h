@@ -125,8 +125,8 @@ void cc__runq_level_owner(struct runq *q);
 uint32_t cc__runq_take_oldest(struct runq *q, uint32_t n, bool all, struct link *list);
 
 /* The owner, outside the lock. Takes in all of `list` (n fibers, RUNNABLE, owned by nobody, oldest first): the
- * fresh as the oldest of the fresh, the others at the FIFO's end. */
-void cc__runq_append(struct worker *w, struct link *list, uint32_t n);
+ * fresh as the oldest of the fresh, the others at the FIFO's end. Returns how many are fresh. */
+uint32_t cc__runq_append(struct worker *w, struct link *list, uint32_t n);
 
 /* The same for fibers whose timers have fired: the first `front` of them become the first of the FIFO, the others
  * its last. */

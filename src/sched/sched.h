@@ -95,7 +95,7 @@ struct worker {
     bool ticked;              /* a search would be in vain now: straight back to sleep */
     bool trims;               /* has just given stacks back: no search before the next ones */
     uint32_t skips;           /* how often to sleep without a search, when all others sleep */
-    uint32_t received;        /* fibers taken in from others since it last was idle */
+    uint32_t received;        /* fibers taken in from others since it last was idle; a fresh one counts twice */
     uint64_t fed_at;          /* when it last stopped being idle */
     uint64_t tick;            /* the watcher's current interval */
     uint64_t idle_since;      /* when it last ran out of work */

@@ -45,8 +45,7 @@ bool cc__steal(struct worker *w) {
     }
     n += fired;
     if (n == 0) return false;
-    cc__runq_append(w, &list, n);
-    w->received += n;
+    w->received += n + cc__runq_append(w, &list, n);
     cc__count_n(w, robbed, n - fired);
     cc__count_n(w, timers, fired);
     return true;
@@ -61,8 +60,7 @@ static bool rob(struct worker *w, struct worker *victim) {
     cc__bias_release(&victim->runq.bias);
     if (n == 0) return false;
     say("the queue", n, victim);
-    cc__runq_append(w, &list, n);
-    w->received += n;
+    w->received += n + cc__runq_append(w, &list, n);
     cc__count_n(w, robbed, n);
     return true;
 }
@@ -73,7 +71,7 @@ static bool take_inbox(struct worker *w, struct worker *victim) {
     uint32_t n = cc__inbox_take(victim, &list);
     if (n == 0) return false;
     say("the inbox", n, victim);
-    cc__runq_append(w, &list, n);
+    (void)cc__runq_append(w, &list, n);
     cc__count_n(w, robbed, n);
     return true;
 }

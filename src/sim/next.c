@@ -73,7 +73,7 @@ static void gather(struct worker *w) {
     n += fired;
     for (; n > 0 && (ready.count < ready.room || grow()); n--)
         ready.fibers[ready.count++] = cc__fiber_of(cc__list_pop_front(&list));
-    if (n > 0) cc__runq_append(w, &list, n);
+    if (n > 0) (void)cc__runq_append(w, &list, n);
 }
 
 static bool guest_ready(void) {

@@ -44,7 +44,7 @@ static void append(int n) {
     struct link list;
     cc__list_init(&list);
     cc__list_push_back(&list, &fibers[n].link);
-    cc__runq_append(&worker, &list, 1);
+    (void)cc__runq_append(&worker, &list, 1);
 }
 
 /* Picks until nothing is left; `digits` are the expected numbers in hexadecimal. */
@@ -97,7 +97,7 @@ TEST(many_are_picked_in_order) {
             cc__state_yield(f, 3);
             cc__list_push_back(&list, &f->link);
         }
-        cc__runq_append(&worker, &list, round == 0 ? MANY : 1);
+        (void)cc__runq_append(&worker, &list, round == 0 ? MANY : 1);
         CHECK_EQ(cc__get(&q->count), MANY);
         for (int i = 0; i < MANY; i++) {
             int expected = round == 0 || i == 0 ? i : MANY - i;
@@ -253,7 +253,7 @@ TEST(append_keeps_fresh_ones_fresh) {
             cc__state_spawn(&fibers[i], 0, ARGS_POINTER);
         cc__list_push_back(&list, &fibers[i].link);
     }
-    cc__runq_append(&worker, &list, 4);
+    (void)cc__runq_append(&worker, &list, 4);
     CHECK(cc__list_empty(&list));
     CHECK_EQ(cc__get(&q->count), 6);
     CHECK_EQ(cc__word_owner(cc__get(&fibers[2].word)), 3);
