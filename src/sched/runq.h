@@ -22,11 +22,11 @@
 #include "sched/sched.h"
 
 enum {
-    SLOT_STREAK = 16, /* guess: long enough for a conversation, 16 turns are under a microsecond */
-    RUNQ_MANY = 32,   /* ready fibers that are too many for the first-level cache. Guess */
-    SHARE_MAX = 256,  /* fibers that change workers at a time: some microseconds for whoever moves them. Guess */
-    WORTH_NS = 1000,  /* four times what moving a fiber takes; with 8000 bench/sieve loses its second core */
-    WAKING_NS = 8000, /* about what a wake takes of the waker's time */
+    SLOT_STREAK = 16,  /* guess: long enough for a conversation, 16 turns are under a microsecond */
+    RUNQ_MANY = 32,    /* ready fibers that are too many for the first-level cache. Guess */
+    SHARE_MAX = 256,   /* fibers that change workers at a time: some microseconds for whoever moves them. Guess */
+    WORTH_NS = 1000,   /* four times what moving a fiber takes; with 8000 bench/sieve loses its second core */
+    WAKING_NS = 16000, /* about what a wake takes of the waker's time, 10 to 20 us */
 };
 
 /* Is there something here that a worker which searches should have? Fresh fibers always are: nobody knows what they will
