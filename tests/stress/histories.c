@@ -255,7 +255,8 @@ static void histories(enum history_object object, enum parties kind, unsigned wo
     free(t);
     CHECK(tally.undecided <= tally.histories / 50);
     CHECK(faulty ? tally.bad > 0 : tally.bad == 0);
-    CHECK(workers == 1 || wanted < 100 || tally.overlaps > 0); /* the runs were about something */
+    /* The runs were about something; one with a fault may have been over with the first. */
+    CHECK(workers == 1 || faulty || wanted < 100 || tally.overlaps > 0);
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 
