@@ -63,7 +63,7 @@ static void *lock_until_cancelled(void *arg) {
 
 TEST_WORKERS(cancelled_in_the_middle, .timeout = 120) {
     uint64_t rng = test_seed();
-    for (long round = 0; round < test_rounds(4, 1000); round++) {
+    for (long round = 0; round < test_rounds(8, 1000); round++) {
         for (int i = 0; i < FIBERS_HERE; i++) {
             CCTask task;
             CHECK_EQ(cc_spawn(&task, lock_until_cancelled, (void *)(uintptr_t)(test_random(&rng) | 1), NULL), 0);
