@@ -85,12 +85,17 @@ int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline) {
     if (unlikely(c == NULL || m == NULL)) return EINVAL;
     struct hall *h = cc__hall_of(c);
     struct cond_seat s = {.signalled = false};
-    int rc = cc__waiter_init(&s.seat.waiter, cc__worker(), deadline.ns); /* nothing until the wait itself switches */
+    struct worker *w = cc__worker();
+    int rc = cc__waiter_init(&s.seat.waiter, w, deadline.ns); /* nothing until the wait itself switches ... */
     if (unlikely(rc != 0)) return rc;
+    /* ... but the points of a simulation, in the unlock: the room for the timer has to outlast them (TIMER-3). */
+    bool reserved = s.seat.waiter.fiber != NULL && deadline.ns != WAIT_FOREVER && cc__sim_on();
+    if (unlikely(reserved && !cc__timer_reserve(w))) return ENOMEM;
     cc__lock_take(&h->lock);
     cc__line_push(&h->line, &s.seat);
     cc__lock_release(&h->lock);
     (void)cc_mutex_unlock(m);
+    if (unlikely(reserved)) cc__timer_unreserve(w);
     rc = sit_down(h, &s);
     cc__mutex_lock_always(cc__mutex_of(m));
     return rc;

@@ -2,6 +2,7 @@
  * levels of a binary heap. */
 #include "timer/timer.h"
 
+#include "base/fatal.h"
 #include "base/mem.h"
 #include "plat/clock.h"
 #include "probe/trace.h"
@@ -20,6 +21,7 @@ struct heap {
     struct lock lock;
     _Atomic uint32_t count;
     _Atomic uint32_t room;
+    _Atomic uint32_t reserved; /* entries that others must leave free; by the owner */
     _Atomic uint32_t stale; /* disarmed and still here; may lag behind sweeps */
     struct entry *entries;
 };
@@ -104,7 +106,7 @@ static void sweep_locked(struct heap *h) {
 bool cc__timer_prepare(struct worker *w) {
     struct heap *h = heap_of(w);
     /* Only we add: what is free now stays free. */
-    if (likely(cc__get(&h->count) < cc__get(&h->room))) return true;
+    if (likely(cc__get(&h->count) + cc__get(&h->reserved) < cc__get(&h->room))) return true;
     cc__lock_take(&h->lock);
     uint32_t room = cc__get(&h->room) == 0 ? ROOM_MIN : cc__get(&h->room) * 2;
     struct entry *bigger = cc__mem_alloc(room * sizeof *bigger);
@@ -116,6 +118,18 @@ bool cc__timer_prepare(struct worker *w) {
     }
     cc__lock_release(&h->lock);
     return bigger != NULL;
+}
+
+bool cc__timer_reserve(struct worker *w) {
+    if (!cc__timer_prepare(w)) return false;
+    struct heap *h = heap_of(w);
+    cc__set(&h->reserved, cc__get(&h->reserved) + 1);
+    return true;
+}
+
+void cc__timer_unreserve(struct worker *w) {
+    struct heap *h = heap_of(w);
+    cc__set(&h->reserved, cc__get(&h->reserved) - 1);
 }
 
 static CC_COLD void say_armed(uint64_t when, struct fiber *f) {
@@ -133,6 +147,7 @@ void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ti
         sweep_locked(h);
         count = cc__get(&h->count);
     }
+    cc__assert(count < cc__get(&h->room), "TIMER-3: a timer is armed without room for it");
     cc__set(&h->count, count + 1);
     sift_up(h, count, (struct entry){when, f, ticket});
     bool first = h->entries[0].when == when;

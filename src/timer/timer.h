@@ -7,6 +7,8 @@
  *
  * TIMER-1  A wait is never ended early: an entry fires at or after its time.
  * TIMER-2  Only a worker arms on its own heap; anyone fires.
+ * TIMER-3  An arm finds room: between cc__timer_prepare and the arm nothing switches, in a simulation neither. What
+ *          cannot promise that reserves its entry.
  */
 #ifndef CC_TIMER_TIMER_H
 #define CC_TIMER_TIMER_H
@@ -15,6 +17,11 @@
 
 /* Makes sure that the next arm on w finds room. False: no memory. Before the park, because an arm cannot fail. */
 bool cc__timer_prepare(struct worker *w);
+
+/* Holds one entry of w back from all other timers, across points of a simulation (SIM-4), where other fibers of w arm
+ * theirs. False: no memory. After cc__timer_unreserve the entry is the caller's as if it had just been prepared. By w. */
+bool cc__timer_reserve(struct worker *w);
+void cc__timer_unreserve(struct worker *w);
 
 /* After the switch: the fiber is PARKED, or PARKING. */
 void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket);

@@ -342,6 +342,36 @@ TEST(nobody_is_left_out, .timeout = 120) {
     for (uint64_t seed = 1; seed <= (uint64_t)test_scale(40); seed++) CHECK_EQ(cc_sim_run(seed, crowd, NULL, NULL), 0);
 }
 
+/* ---- room for timers ---- */
+
+enum { TIMED = 150 }; /* a heap begins with 64 entries, and doubles */
+
+/* Waits until its time, and again at once: the timers that fire make room, and the next waits fill it. */
+CC_TASK(waits_with_a_deadline, {
+    CCMutex *m;
+    CCCond *c;
+}) {
+    CHECK_EQ(cc_mutex_lock(self->m), 0);
+    for (uint64_t i = 1; i <= 2; i++) CHECK_EQ(cc_cond_wait_until(self->c, self->m, cc_after_ms(i)), ETIMEDOUT);
+    CHECK_EQ(cc_mutex_unlock(self->m), 0);
+    return NULL;
+}
+
+static void *timed_crowd(void *arg) {
+    CCMutex mutexes[TIMED] = {0};
+    CCCond cond = {0};
+    CCTask tasks[TIMED];
+    for (int i = 0; i < TIMED; i++) tasks[i] = CC_GO(waits_with_a_deadline, .m = &mutexes[i], .c = &cond);
+    for (int i = 0; i < TIMED; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    return arg;
+}
+
+/* Between the unlock of a condition's mutex and the wait other fibers run, and arm their timers (TIMER-3). */
+TEST(timers_that_wait_for_a_condition_find_room, .timeout = 120) {
+    for (uint64_t seed = 1; seed <= (uint64_t)test_scale(40); seed++)
+        CHECK_EQ(cc_sim_run(seed, timed_crowd, NULL, NULL), 0);
+}
+
 /* ---- what is found ---- */
 
 static atomic_int balance;
