@@ -60,7 +60,7 @@ typedef struct CCNurseryConfig {
     CCDeadline deadline; /* {0}: none of its own */
     uint64_t grace_ms;   /* how long shields hold after a cancellation; 0: for ever */
     const char *name;    /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
-    int *result;         /* CC_NURSERY: where what the wait returned is stored */
+    int *result;         /* CC_NURSERY: where what the wait returned is stored; NULL: a failure is passed on */
     int unused;          /* ends the list that CC_NURSERY makes */
 } CCNurseryConfig;
 
@@ -161,6 +161,13 @@ CC_API void cc_shield_end(bool begun);
  * the block itself belongs to the scope: when a child fails, its waits are cancelled too. A fiber that ends inside
  * (longjmp out of the block) stops the program with a sentence. When there is no memory for a nursery the block is
  * skipped and .result is ENOMEM; without .result the program stops.
+ *
+ * Without .result a failure is not lost: the nursery around the block (its parent; for .root the one that the caller
+ * is in) fails with the same code and text, as if a child of it had. If there is none the caller panics at the end of
+ * the block: a fiber ends with ENOTRECOVERABLE, an OS thread outside of cc_try aborts the program. A failure is what a
+ * child has failed with; else what the nursery itself was cancelled with (its deadline: ETIMEDOUT), unless that is
+ * ECANCELED. A cancellation from above is none. While a panic leaves the block no second one begins: the failure is
+ * written to stderr.
  */
 #if defined(__GNUC__)
 /* unused: clang does not count the clean-up as a use. */

@@ -31,20 +31,41 @@ static void keep_locked(CCNursery *n, const CCError *error) {
     n->kept++;
 }
 
-bool cc__nursery_fail(CCNursery *n, int code, const char *text) {
+bool cc__nursery_fail_with(CCNursery *n, const CCError *error) {
     /* The end of a wait that a cancellation ended is no failure of its own. */
-    if (code == ECANCELED && cc__get(&n->scope.cancelled)) return false;
-    CCError error = cc__scope_reason(code, text);
+    if (error->code == ECANCELED && cc__get(&n->scope.cancelled)) return false;
     cc__lock_take(&n->scope.lock);
     bool first = n->failed++ == 0;
-    if (first) n->code = code;
-    keep_locked(n, &error);
+    if (first) n->code = error->code;
+    keep_locked(n, error);
     cc__lock_release(&n->scope.lock);
     if (cc__trace_on(TRACE_NURSERY))
-        cc__trace_line("nursery %p '%s': a child fails with error %d%s%s", (void *)n, n->name, code,
-                       error.text[0] != '\0' ? ": " : "", error.text);
+        cc__trace_line("nursery %p '%s': a child fails with error %d%s%s", (void *)n, n->name, error->code,
+                       error->text[0] != '\0' ? ": " : "", error->text);
     /* The first one alone, so that the reason below is what the wait returns. */
-    if (first && (n->mode & CC_NURSERY_KEEP_GOING) == 0) cc__scope_cancel(&n->scope, &error);
+    if (first && (n->mode & CC_NURSERY_KEEP_GOING) == 0) cc__scope_cancel(&n->scope, error);
+    return true;
+}
+
+bool cc__nursery_fail(CCNursery *n, int code, const char *text) {
+    CCError error = cc__scope_reason(code, text);
+    return cc__nursery_fail_with(n, &error);
+}
+
+static CCNursery *nearest(struct scope *s) {
+    while (s != NULL && !s->nursery) s = s->parent;
+    return (CCNursery *)s;
+}
+
+bool cc__nursery_pass_on(const struct scope *s, const CCError *error) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    CCNursery *n = nearest(s->parent);
+    if (n == NULL) n = nearest(cc__scope_current());
+    if (n == NULL) return false;
+    if (self == NULL || cc__get(&cc__get(&self->stack)->cold)->base != n)
+        (void)cc__nursery_fail_with(n, error);
+    else if ((cc__get(&self->scope) & CANCEL_REPORTED) == 0 && cc__nursery_fail_with(n, error))
+        cc__or(&self->scope, CANCEL_REPORTED); /* a child fails once, whatever it returns */
     return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- beginning ---- */
 
@@ -155,16 +156,52 @@ int cc_nursery_free(CCNursery *n) {
 
 /* ---- blocks ---- */
 
+/* What a block has ended with and nobody was told: a child's failure, or what it was cancelled with if that began here
+ * and is an error. Code 0: nothing. */
+static CCError untold(CCNursery *n) {
+    CCError error = {.code = 0};
+    cc__lock_take(&n->scope.lock);
+    if (n->code != 0) {
+        if (n->failures != NULL) error = n->failures->error;
+        error.code = n->code;
+    } else if (cc__get(&n->scope.cancelled) && n->scope.origin && n->scope.reason.code != ECANCELED) {
+        error = n->scope.reason;
+    }
+    cc__lock_release(&n->scope.lock);
+    return error;
+}
+
+/* There is nobody else to tell. A panic that is under way is not replaced by another one. */
+static CC_COLD void say_untold(const char *name, const CCError *error, bool panics) {
+    char text[CC_PANIC_MESSAGE_MAX + CC_ERROR_TEXT_MAX];
+    snprintf(text, sizeof text,
+             "CC_NURSERY '%s' has failed, without .result and without a nursery around it: error %d%s%s%s%s%s", name,
+             error->code, error->name[0] != '\0' ? " in '" : "", error->name, error->name[0] != '\0' ? "'" : "",
+             error->text[0] != '\0' ? ": " : "", error->text);
+    if (!panics) cc_panic("%s", text);
+    cc__warn("%s", text);
+}
+
 /* A hook may panic: then the rest of the exits, and the end, come while that runs what is deferred. */
 static void end_outside(void *nursery) {
     CCNursery *n = nursery;
+    bool panics = !n->left;
+    n->left = false;
     n->deferred = (CCDefer){.fn = end_outside, .arg = n};
     (void)cc_defer_enter(&n->deferred);
     int rc = cc_nursery_wait(n);
-    if (n->result != NULL) *n->result = rc;
+    CCError error = {.code = 0};
+    if (n->result != NULL)
+        *n->result = rc;
+    else
+        error = untold(n);
+    bool told = error.code == 0 || cc__nursery_pass_on(&n->scope, &error);
+    char name[sizeof n->name];
+    memcpy(name, n->name, sizeof name);
     n->deferred.fn = NULL;
     cc_defer_leave(&n->deferred);
     (void)cc_nursery_free(n);
+    if (!told) say_untold(name, &error, panics);
 }
 
 /* By the block's end, or by a panic on its way through. */

@@ -27,7 +27,7 @@ struct CCNursery {
     int mode;
     int *result;      /* CC_NURSERY's */
     bool entered;     /* the block's fiber is in the scope */
-    bool left;        /* the block is left as it should be */
+    bool left;        /* the block is left as it should be, not by a panic */
     CCDefer deferred; /* else a panic ends it; its function is there as long as the block has to be ended */
     char name[CC_FIBER_NAME_MAX];
     /* Under the scope's lock. */
@@ -43,6 +43,11 @@ struct CCNursery {
 /* The failure of a child, by the child: recorded, and the siblings are cancelled. text may be NULL. False: it is the
  * echo of a cancellation. */
 bool cc__nursery_fail(CCNursery *n, int code, const char *text);
+/* The same with an error that somebody else has had. */
+bool cc__nursery_fail_with(CCNursery *n, const CCError *error);
+/* A block without .result has ended with that error: the nearest nursery above `s` (or, without one, around the caller)
+ * fails with it. False: there is none. */
+bool cc__nursery_pass_on(const struct scope *s, const CCError *error);
 
 /* Exit hooks and autoclose; once. */
 void cc__nursery_run_exits(CCNursery *n);

@@ -140,18 +140,19 @@ CCError cc__scope_reason(int code, const char *text) {
 }
 
 /* The bits first, all the way down. grace: somebody there has a grace period. */
-static bool mark(struct scope *s, const CCError *reason, bool *grace) {
+static bool mark(struct scope *s, const CCError *reason, bool origin, bool *grace) {
     cc__lock_take(&s->lock);
     bool first = !cc__get(&s->cancelled);
     if (first) {
         if (s->grace_ns != UINT64_MAX) *grace = true;
         s->reason = *reason;
+        s->origin = origin;
         cc__set(&s->cancelled, 1);
         for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
             cc__cancel_mark(member(l), CANCEL_SCOPE);
         /* One that is cancelled already has marked what is below. */
         for (struct link *l = cc__get(&s->inner.next); l != &s->inner; l = cc__get(&l->next))
-            (void)mark(below(l), reason, grace);
+            (void)mark(below(l), reason, false, grace);
     }
     cc__lock_release(&s->lock);
     return first;
@@ -179,7 +180,7 @@ void cc__scope_cancel(struct scope *s, const CCError *reason) {
     /* Without a runtime there are no fibers to wake; the bits are for those that come. */
     bool inside = w != NULL || cc__driver_enter(false) == 0, grace = false;
     if (inside) cc__cancel_begin();
-    if (mark(s, reason, &grace) && inside) {
+    if (mark(s, reason, true, &grace) && inside) {
         if (cc__trace_on(TRACE_NURSERY))
             cc__trace_line("scope %p: is cancelled, error %d: %s", (void *)s, reason->code, reason->text);
         wake_all(s);

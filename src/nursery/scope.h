@@ -40,6 +40,7 @@ struct scope {
     bool armed;   /* `expiry` counts down, or fires */
     bool pierced; /* the grace period is over: shields do not hold here */
     bool ending;  /* nothing is armed any more */
+    bool origin;  /* the cancellation began here, not above */
     bool grace_armed;
     bool expired;              /* the deadline has come */
     bool shielded;             /* the fiber that entered it was */
