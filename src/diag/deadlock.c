@@ -1,9 +1,12 @@
 /* deadlock.c - nothing can run, and nothing can ever wake.
  *
- * Asked by sysmon when all workers have slept for a while (cc__driver_quiet), and again a little later.
+ * Asked by sysmon when all workers have slept for a while (cc__driver_quiet), and again a little later; while no
+ * runtime runs, by an OS thread that has blocked for as long (cc__driver_threads_quiet).
  *
- * DEADLOCK-1  It is claimed only if all of this holds at both looks, and no worker woke in between:
- *             tasks are there and have not ended; every worker sleeps, and no queue holds anything;
+ * DEADLOCK-1  It is claimed only if all of this holds at both looks, and no worker woke and no OS thread began or ended a
+ *             wait in between:
+ *             tasks are there that have not ended, or OS threads that wait in a call of ours without a deadline;
+ *             every worker sleeps, and no queue holds anything;
  *             no timer is armed for a wait that lasts;
  *             every thread of the process is one of ours, or waits in a call of ours without a deadline;
  *             the program handles no signal that could come from outside.
@@ -29,8 +32,10 @@
 enum { THREADS_MAX = 2048, DEADLOCK_STATUS = 124 };
 
 static struct {
-    uint64_t epoch;         /* at the first look */
-    _Atomic uint32_t abort; /* the program ends */
+    uint64_t epoch, guest_epoch; /* at sysmon's first look */
+    _Atomic uint64_t told;       /* the guests' epoch of a report by a thread, plus 1 */
+    _Atomic uint32_t looks;      /* somebody looks: the arrays are in use */
+    _Atomic uint32_t abort;      /* the program ends */
     _Atomic uint64_t ours;  /* signals that the runtime itself handles */
     int tids[THREADS_MAX];
     struct guest_seen guests[THREADS_MAX];
@@ -72,29 +77,43 @@ static bool is_blocked_guest(int tid, unsigned guests) {
     return false;
 }
 
-static bool threads_are_known(int but) {
-#ifdef CC_TSAN
-    /* The race detector has threads of its own, one more with every fork: they cannot be told from the program's. */
-    (void)but, (void)is_worker, (void)is_blocked_guest;
-    return false;
-#endif
+static bool list_and_compare(int but, bool runs) {
     unsigned guests = cc__guest_list(deadlock.guests, THREADS_MAX);
     int n = cc__threads_list(deadlock.tids, THREADS_MAX);
     if (n < 0 || n > THREADS_MAX || guests > THREADS_MAX) return false;
     unsigned strangers = 0;
     for (int i = 0; i < n; i++)
-        strangers +=
-            deadlock.tids[i] != but && !is_worker(deadlock.tids[i]) && !is_blocked_guest(deadlock.tids[i], guests);
+        strangers += deadlock.tids[i] != but && !(runs && is_worker(deadlock.tids[i])) &&
+                     !is_blocked_guest(deadlock.tids[i], guests);
     return strangers == 0;
 }
 
+/* runs: the runtime does, and stays: else its workers are not looked at, and unknown. False also if somebody else looks
+ * at the moment. */
+static bool threads_are_known(int but, bool runs) {
+#ifdef CC_TSAN
+    /* The race detector has threads of its own, one more with every fork: they cannot be told from the program's. */
+    (void)but, (void)runs, (void)list_and_compare;
+    return false;
+#else
+    if (cc__swap_seq(&deadlock.looks, 1) != 0) return false;
+    bool known = list_and_compare(but, runs);
+    cc__set_seq(&deadlock.looks, 0);
+    return known;
+#endif
+}
+
+bool cc__driver_unfinished(void) {
+    return cc__sched_active() != 0 || cc__guest_waits_forever();
+}
+
 static bool nothing_can_wake(void) {
-    return cc__sched_active() != 0 && !cc__timer_pending() && cc__sched_all_asleep() && !signals_may_come() &&
-           threads_are_known(0);
+    return cc__driver_unfinished() && !cc__timer_pending() && cc__sched_all_asleep() && !signals_may_come() &&
+           threads_are_known(0, true);
 }
 
 bool cc__deadlock_quiet(void) {
-    return cc__sched_all_asleep() && threads_are_known(cc__thread_id());
+    return cc__sched_all_asleep() && threads_are_known(cc__thread_id(), true);
 }
 
 /* What was printed and not written should be seen; a stream that somebody holds is left alone. */
@@ -129,10 +148,17 @@ static void report(void) {
         cc__out_flush(&out);
         return;
     }
-    cc__out(&out,
-            "ccc: deadlock: %llu fiber%s, and nothing is left that could wake one: none is ready to run, no timer is "
-            "armed, and no thread of the program is outside of a wait\n",
-            (unsigned long long)survey.fibers, survey.fibers == 1 ? " waits" : "s wait");
+    unsigned threads = cc__guest_list(NULL, 0);
+    if (survey.fibers > 0)
+        cc__out(&out,
+                "ccc: deadlock: %llu fiber%s, and nothing is left that could wake one: none is ready to run, no timer "
+                "is armed, and no thread of the program is outside of a wait\n",
+                (unsigned long long)survey.fibers, survey.fibers == 1 ? " waits" : "s wait");
+    else
+        cc__out(&out,
+                "ccc: deadlock: %u OS thread%s, and nothing is left that could wake one: there is no fiber, no timer is "
+                "armed, and no thread of the program is outside of a wait\n",
+                threads, threads == 1 ? " waits" : "s wait");
     cc__dump_fibers(&out, &survey, print_servers);
     cc__dump_guests(&out, survey.now);
     cc__dump_nurseries(&out);
@@ -157,13 +183,28 @@ void cc__driver_stuck(void) {
 }
 
 bool cc__driver_quiet(unsigned look) {
-    uint64_t epoch = cc__idle_epoch();
-    if (!nothing_can_wake() || cc__idle_epoch() != epoch) return false;
+    uint64_t epoch = cc__idle_epoch(), guest_epoch = cc__guest_epoch();
+    if (!nothing_can_wake() || cc__idle_epoch() != epoch || cc__guest_epoch() != guest_epoch) return false;
     if (look == 0) {
         deadlock.epoch = epoch;
+        deadlock.guest_epoch = guest_epoch;
         return true;
     }
-    if (deadlock.epoch != epoch) return false;
+    if (deadlock.epoch != epoch || deadlock.guest_epoch != guest_epoch) return false;
     cc__driver_stuck();
     return false;
+}
+
+/* A runtime that starts or stops meanwhile has workers, which are not known here. */
+bool cc__driver_threads_quiet(unsigned look, uint64_t *epoch) {
+    uint64_t now = cc__guest_epoch();
+    if (signals_may_come() || !threads_are_known(0, false) || cc__guest_epoch() != now) return false;
+    if (look == 0) {
+        *epoch = now;
+        return true;
+    }
+    if (*epoch != now) return false;
+    uint64_t told = cc__swap_seq(&deadlock.told, now + 1);
+    if (told != now + 1) cc__driver_stuck(); /* else another of the waiting threads has said it */
+    return true;
 }

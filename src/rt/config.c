@@ -71,11 +71,11 @@ static bool flag_said(const char *name, bool say) {
 }
 
 /* A flag that is on unless it says 0. */
-static bool flag_on(const char *name) {
+static bool flag_on(const char *name, bool say) {
     const char *text = getenv(name);
     if (text == NULL || text[0] == '\0' || strcmp(text, "1") == 0) return true;
     if (strcmp(text, "0") == 0) return false;
-    cc__warn("ignoring %s=%.64s: it must be 0 or 1", name, text);
+    if (say) cc__warn("ignoring %s=%.64s: it must be 0 or 1", name, text);
     return true;
 }
 
@@ -150,6 +150,7 @@ void cc__config_simulate(uint64_t seed, bool once) {
 __attribute__((constructor)) static void from_the_beginning(void) {
     uint64_t seed = sim_seed(false);
     if (seed != 0) cc__config_simulate(seed, false);
+    cc__diag_deadlock_aborts(flag_on("CC_DEADLOCK_ABORT", false));
     uint32_t on = trace(false);
     if (on == 0) return;
     cc__trace_set(on);
@@ -221,9 +222,9 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     config->panic_abort = flag("CC_PANIC_ABORT");
     config->pressure_stats = flag("CC_V3_PRESSURE_STATS_DUMP");
     config->debug_sysmon = flag("CC_DEBUG_SYSMON");
-    config->deadlock_abort = flag_on("CC_DEADLOCK_ABORT");
+    config->deadlock_abort = flag_on("CC_DEADLOCK_ABORT", true);
     uint64_t stall_ms = number("CC_STALL_MS", false, 1, 24 * 3600 * 1000);
-    config->stall_ns = flag_on("CC_DEBUG_STALL") ? (stall_ms != 0 ? stall_ms : STALL_MS) * 1000000 : 0;
+    config->stall_ns = flag_on("CC_DEBUG_STALL", true) ? (stall_ms != 0 ? stall_ms : STALL_MS) * 1000000 : 0;
     config->dump_signal = dump_signal();
     config->leak_report = flag("CC_LEAK_REPORT");
     config->debug_locks = flag("CC_DEBUG_LOCKS");

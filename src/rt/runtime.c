@@ -250,6 +250,7 @@ static int shutdown_locked(uint64_t timeout_ms) {
     cc__stack_destroy();
     cc__pool_destroy();
     cc__set_seq(&rt.state, RT_STOPPED);
+    cc__guest_look_alone();
     return 0;
 }
 

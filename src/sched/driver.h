@@ -82,10 +82,15 @@ bool cc__driver_holds_mutex(struct fiber *f);
 void cc__driver_stalled(struct worker *w, uint64_t ns);
 /* diag/: somebody has called cc__sysmon_ask. On the sysmon thread. */
 void cc__driver_asked(void);
-/* diag/: all workers have slept for some 50 ms although tasks have not ended. look 0: the first time; true: ask
+/* diag/: tasks have not ended, or an OS thread waits in a call of ours without a deadline. Any thread. */
+bool cc__driver_unfinished(void);
+/* diag/: all workers have slept for some 50 ms although somebody waits (cc__driver_unfinished). look 0: the first time; true: ask
  * again. look 1: the same 100 ms later, nobody having woken in between (cc__idle_epoch). Not again before a
  * worker has woken or cc__sysmon_look_again was called; but after a first look that said no, for some seconds, ever more rarely. On the
  * sysmon thread. */
 bool cc__driver_quiet(unsigned look);
+/* diag/: the same while no runtime runs, by an OS thread that waits without a deadline and has done so for some 50 ms. It
+ * keeps *epoch from look 0 to look 1. True after look 1: it is a deadlock, and has been reported. */
+bool cc__driver_threads_quiet(unsigned look, uint64_t *epoch);
 
 #endif

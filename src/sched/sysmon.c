@@ -143,7 +143,7 @@ static uint64_t rest(struct state *s, uint64_t now) {
     uint64_t due = s->rest_since + (s->looks == 0 ? REST_FIRST : REST_SECOND);
     if (s->looks < 2 && now < due) return due;
     if (s->looks == 0) {
-        bool unfinished = cc__sched_active() != 0;
+        bool unfinished = cc__driver_unfinished();
         s->looks = unfinished && cc__driver_quiet(0) ? 1 : 2;
         s->rest_since = now;
         if (s->looks == 1) return now + REST_SECOND;

@@ -105,6 +105,13 @@ void cc__sim_let_guest(bool first) {
     await_turn(TURN_WORLD);
 }
 
+/* The program waits, and the runtime does not run: there is no fiber that could end that, and no other thread. */
+static CC_NORETURN CC_COLD void stuck_alone(void) {
+    static _Atomic uint32_t never;
+    cc__driver_stuck();
+    for (;;) cc__futex_wait(&never, 0, CC_FUTEX_FOREVER);
+}
+
 void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
     if (likely(!cc__sim_on())) {
         cc__futex_wait(word, seen, until);
@@ -116,9 +123,7 @@ void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
     else if (until != CC_FUTEX_FOREVER)
         cc__clock_pass_to(until); /* there is nobody else */
     else
-        cc__fatal(
-            "deadlock: the program waits, and the runtime does not run: there is no fiber that could end that, and a "
-            "simulation has no other threads");
+        stuck_alone();
 }
 
 bool cc__driver_sim_yield(void) {

@@ -4,6 +4,9 @@
  *          waiter's word is 0, nobody but a waker of ours, or its deadline, lets it go on.
  * GUEST-2  Its caller's registers are in its stack while it waits (cc__guest_spill), so whoever looks for addresses
  *          there finds them all.
+ * GUEST-3  While a runtime runs, its sysmon looks for deadlocks. While none does, a thread that waits without a deadline
+ *          looks by itself, at the same intervals: 50 ms, 100 ms later; after a look that said no, for some seconds,
+ *          ever more rarely.
  */
 #ifndef CC_WAIT_GUEST_H
 #define CC_WAIT_GUEST_H
@@ -16,10 +19,14 @@ struct guest {
     struct wait_what what;
     uint64_t since;
     int tid;
+    unsigned looks; /* for a deadlock, by itself: GUEST-3 */
+    uint64_t look_at, pause, epoch;
 };
 
 /* By the thread that is about to block; it leaves when it goes on. */
 void cc__guest_enter(struct guest *guest, struct waiter *waiter, struct wait_what what);
+/* In between, while the waiter's word is `seen`: waits until it is not, or until its deadline; may return earlier. */
+void cc__guest_wait(struct guest *guest, uint32_t seen);
 void cc__guest_leave(struct guest *guest);
 
 /* In the function that blocks, which must not be inlined. */
@@ -34,6 +41,16 @@ struct guest_seen {
     bool waits;
 };
 unsigned cc__guest_list(struct guest_seen *seen, unsigned max);
+
+/* Whether one of them waits without a deadline. */
+bool cc__guest_waits_forever(void);
+
+/* Grows whenever one comes or goes. */
+uint64_t cc__guest_epoch(void);
+
+/* The runtime has stopped: from now on they look by themselves (GUEST-3). One that falls asleep at this very moment does
+ * not notice. */
+void cc__guest_look_alone(void);
 
 /* A forked child has none of them. */
 void cc__guest_forget(void);

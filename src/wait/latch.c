@@ -113,7 +113,7 @@ static CC_NOINLINE enum wait_result wait_thread(void *object, void *io, const st
         if (waiter->deadline != WAIT_FOREVER && cc__clock_now() >= waiter->deadline &&
             cc__cas(&waiter->word, &word, WAKE_TIMER))
             break;
-        cc__sim_wait(&waiter->word, 0, waiter->deadline);
+        cc__guest_wait(&guest, 0);
     }
     cc__guest_leave(&guest);
     ops->unpublish(object, waiter);

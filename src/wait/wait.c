@@ -95,7 +95,7 @@ static CC_NOINLINE enum wake_reason block(struct waiter *waiter, struct wait_wha
             if (cc__cas(&waiter->word, &word, WAKE_TIMER)) break;
             continue;
         }
-        cc__sim_wait(&waiter->word, word, word == 0 ? waiter->deadline : CC_FUTEX_FOREVER);
+        cc__guest_wait(&guest, word);
     }
     cc__guest_leave(&guest);
     return (enum wake_reason)cc__get(&waiter->word);

@@ -332,6 +332,70 @@ static void dead_after_a_dump(void) {
     join(start("reader", receiver, named_channel("empty", 0)));
 }
 
+/* Only OS threads wait, and no runtime has ever run. */
+static void dead_alone(void) {
+    receiver(named_channel("silence", 0));
+}
+
+static void *locks_and_ends(void *mutex) {
+    CHECK_EQ(cc_mutex_lock(mutex), 0);
+    return NULL;
+}
+
+/* The holder was an OS thread. */
+static void dead_abandoned_mutex(void) {
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, locks_and_ends, &mutex_a), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    (void)cc_mutex_lock(&mutex_a);
+}
+
+/* Two threads, each of which waits for the other. */
+static void dead_threads(void) {
+    static struct line_ends ann, bob;
+    pthread_t thread;
+    ann.mouth = bob.ear = named_channel("to bob", 0);
+    bob.mouth = ann.ear = named_channel("to ann", 0);
+    CHECK_EQ(pthread_create(&thread, NULL, speaks_before_listening, &ann), 0);
+    speaks_before_listening(&bob);
+}
+
+/* The thread that could have helped ends while nobody looks. */
+static void dead_after_a_napper(void) {
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, naps, NULL), 0);
+    CHECK_EQ(pthread_detach(thread), 0);
+    receiver(named_channel("silence", 0));
+}
+
+static void *no_work(void *unused) {
+    return unused;
+}
+
+/* The runtime runs, and has no fiber. */
+static void dead_idle_runtime(void) {
+    join(start("short", no_work, NULL));
+    receiver(named_channel("silence", 0));
+}
+
+/* The holder was a fiber. */
+static void dead_abandoned_by_fiber(void) {
+    join(start("short", locks_and_ends, &mutex_a));
+    (void)cc_mutex_lock(&mutex_a);
+}
+
+/* The runtime has run, and a thread blocked meanwhile. */
+static void dead_after_shutdown(void) {
+    static CCChan *never;
+    pthread_t thread;
+    never = named_channel("silence", 0);
+    join(start("short", no_work, NULL));
+    CHECK_EQ(pthread_create(&thread, NULL, receiver, never), 0);
+    nap(LONG_MS);
+    CHECK_EQ(cc_runtime_shutdown(0), 0);
+    pthread_exit(NULL);
+}
+
 static const struct shape_case dead_shapes[] = {
     {"receive", dead_recv, {"'reader' waits to receive from channel 'empty'", "receiver", "OS thread"}},
     {"send to a full one", dead_send_full, {"'writer' waits to send on channel 'full'", "2 buffered"}},
@@ -367,6 +431,15 @@ static const struct shape_case dead_shapes[] = {
     {"after the pool has grown", dead_after_growth, {"'reader' waits to receive from channel 'empty'"}},
     {"after a dump", dead_after_a_dump, {"'reader' waits to receive from channel 'empty'"}},
     {"in a hosted call", dead_hosted, {"'servant' waits to receive", "channel 'answers'"}},
+    {"main alone",
+     dead_alone,
+     {"1 OS thread waits, and nothing is left", "waits to receive from channel 'silence'"}},
+    {"a mutex of a thread that has ended", dead_abandoned_mutex, {"1 OS thread waits", "waits for mutex"}},
+    {"two threads", dead_threads, {"2 OS threads wait", "channel 'to ann'", "channel 'to bob'"}},
+    {"alone after a thread ends", dead_after_a_napper, {"1 OS thread waits", "channel 'silence'"}},
+    {"beside an idle runtime", dead_idle_runtime, {"1 OS thread waits", "channel 'silence'"}},
+    {"a mutex of a fiber that has ended", dead_abandoned_by_fiber, {"1 OS thread waits", "waits for mutex"}},
+    {"after a shutdown", dead_after_shutdown, {"1 OS thread waits", "channel 'silence'"}},
 };
 
 /* ---- alive ---- */
@@ -671,6 +744,81 @@ static void live_due_deadlines(void) {
     join(start("hasty", waits_in_vain, named_channel("never", 0)));
 }
 
+/* Only OS threads wait; with a runtime that has no fiber, and without one. */
+static void live_by_thread_alone(void) {
+    CCChan *ch = named_channel("post", 0);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, thread_that_sends, ch), 0);
+    receiver(ch);
+    pthread_join(thread, NULL);
+}
+
+static void live_by_thread_idle(void) {
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    live_by_thread_alone();
+}
+
+/* A thread that waits with a deadline, and then helps. */
+static void *deadline_then_sends(void *ch) {
+    receives_until(named_channel("never", 0));
+    uint64_t v = 1;
+    CHECK_EQ(cc_chan_send(ch, &v, sizeof v), 0);
+    return NULL;
+}
+
+static void live_by_deadline_alone(void) {
+    CCChan *ch = named_channel("post", 0);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, deadline_then_sends, ch), 0);
+    receiver(ch);
+    pthread_join(thread, NULL);
+}
+
+static void live_signal_alone(void) {
+    struct sigaction action = {.sa_handler = leave_in_handler};
+    CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+    struct itimerval once = {.it_value = {.tv_usec = LONG_MS * 1000}};
+    CHECK_EQ(setitimer(ITIMER_REAL, &once, NULL), 0);
+    receiver(named_channel("never", 0));
+}
+
+static void *starts_runtime_then_sends(void *ch) {
+    nap(LONG_MS / 2);
+    join(start("sleeper", sleeps_then_sends, ch));
+    return NULL;
+}
+
+/* The runtime starts while the main thread waits, and a timer of it helps. */
+static void live_runtime_starts(void) {
+    CCChan *ch = named_channel("post", 0);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, starts_runtime_then_sends, ch), 0);
+    receiver(ch);
+    pthread_join(thread, NULL);
+}
+
+/* Threads that block and go on all the time: one of them is always outside. */
+static void *passes_on(void *ends) {
+    struct line_ends *line = ends;
+    uint64_t v, until = cc_now_ns() + LONG_MS * UINT64_C(1000000);
+    while (cc_now_ns() < until)
+        if (cc_chan_recv(line->ear, &v, sizeof v) != 0 || cc_chan_send(line->mouth, &v, sizeof v) != 0) break;
+    cc_chan_close(line->mouth);
+    return NULL;
+}
+
+static void live_ping_pong_alone(void) {
+    static struct line_ends ann, bob;
+    pthread_t thread;
+    uint64_t v = 1;
+    ann.mouth = bob.ear = named_channel("to bob", 1);
+    bob.mouth = ann.ear = named_channel("to ann", 1);
+    CHECK_EQ(cc_chan_send(ann.ear, &v, sizeof v), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, passes_on, &ann), 0);
+    passes_on(&bob);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
 static const struct shape_case live_shapes[] = {
     {"timer", live_timer, {0}},
     {"deadline", live_deadline, {0}},
@@ -692,6 +840,12 @@ static const struct shape_case live_shapes[] = {
     {"shutdown elsewhere", live_shutdown_elsewhere, {0}},
     {"grace period", live_grace, {0}},
     {"deadlines that are due", live_due_deadlines, {0}},
+    {"foreign thread, no runtime", live_by_thread_alone, {0}},
+    {"foreign thread, no fiber", live_by_thread_idle, {0}},
+    {"thread with a deadline, no runtime", live_by_deadline_alone, {0}},
+    {"signal handler, no runtime", live_signal_alone, {0}},
+    {"a runtime that starts later", live_runtime_starts, {0}},
+    {"threads that pass on", live_ping_pong_alone, {0}},
 };
 
 enum {
