@@ -139,52 +139,73 @@ CCError cc__scope_reason(int code, const char *text) {
     return reason;
 }
 
-/* The bits first, all the way down. grace: somebody there has a grace period. */
-static bool mark(struct scope *s, const CCError *reason, bool origin, bool *grace) {
+/* Visits `top` and all below it, from the top down. The lock of a scope is held until all below it were visited
+ * (SCOPE-1). False from `visit`: it goes no deeper there. The way back is the parents: however deep the tree is, this
+ * takes neither stack nor memory. */
+static void walk_down(struct scope *top, bool (*visit)(struct scope *s, void *arg), void *arg) {
+    struct scope *s = top;
     cc__lock_take(&s->lock);
-    bool first = !cc__get(&s->cancelled);
-    if (first) {
-        if (s->grace_ns != UINT64_MAX) *grace = true;
-        s->reason = *reason;
-        s->origin = origin;
-        cc__set(&s->cancelled, 1);
-        for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
-            cc__cancel_mark(member(l), CANCEL_SCOPE);
-        /* One that is cancelled already has marked what is below. */
-        for (struct link *l = cc__get(&s->inner.next); l != &s->inner; l = cc__get(&l->next))
-            (void)mark(below(l), reason, false, grace);
+    for (bool deeper = visit(s, arg);; deeper = visit(s, arg)) {
+        struct link *next = deeper ? cc__get(&s->inner.next) : &s->inner;
+        while (next == &s->inner) {
+            struct scope *done = s;
+            next = cc__get(&done->beside.next);
+            s = done->parent;
+            cc__lock_release(&done->lock);
+            if (done == top) return;
+        }
+        s = below(next);
+        cc__lock_take(&s->lock);
     }
-    cc__lock_release(&s->lock);
-    return first;
+}
+
+struct marking {
+    const struct scope *top;
+    const CCError *reason;
+    bool first; /* `top` was not cancelled before */
+    bool grace; /* somebody has a grace period */
+};
+
+/* The bits first, all the way down. One that is cancelled already has marked what is below. */
+static bool mark(struct scope *s, void *marking) {
+    struct marking *m = marking;
+    if (cc__get(&s->cancelled)) return false;
+    if (s == m->top) m->first = s->origin = true;
+    if (s->grace_ns != UINT64_MAX) m->grace = true;
+    s->reason = *m->reason;
+    cc__set(&s->cancelled, 1);
+    for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
+        cc__cancel_mark(member(l), CANCEL_SCOPE);
+    return true;
 }
 
 /* Then, after the barrier, whoever waits. */
-static void claim(struct scope *s, struct wakes *wakes) {
-    cc__lock_take(&s->lock);
+static bool claim(struct scope *s, void *wakes) {
     for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
         cc__cancel_claim(member(l), wakes);
-    for (struct link *l = cc__get(&s->inner.next); l != &s->inner; l = cc__get(&l->next)) claim(below(l), wakes);
-    cc__lock_release(&s->lock);
+    return true;
 }
 
 static void wake_all(struct scope *s) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__cancel_barrier();
-    claim(s, &wakes);
+    walk_down(s, claim, &wakes);
     cc__cancel_end(&wakes);
 }
 
 void cc__scope_cancel(struct scope *s, const CCError *reason) {
     struct worker *w = cc__worker();
     /* Without a runtime there are no fibers to wake; the bits are for those that come. */
-    bool inside = w != NULL || cc__driver_enter(false) == 0, grace = false;
+    bool inside = w != NULL || cc__driver_enter(false) == 0;
+    struct marking m = {.top = s, .reason = reason};
     if (inside) cc__cancel_begin();
-    if (mark(s, reason, true, &grace) && inside) {
+    walk_down(s, mark, &m);
+    if (m.first && inside) {
         if (cc__trace_on(TRACE_NURSERY))
             cc__trace_line("scope %p: is cancelled, error %d: %s", (void *)s, reason->code, reason->text);
         wake_all(s);
-        if (grace) cc__scope_begin_grace(s);
+        if (m.grace) cc__scope_begin_grace(s);
     }
     if (inside && w == NULL) cc__driver_leave();
 }
@@ -225,18 +246,17 @@ static void expire(struct scope *s, bool in_time) {
 }
 
 /* Shields are taken away, here and below. */
-static void pierce(struct scope *s) {
-    cc__lock_take(&s->lock);
+static bool pierce(struct scope *s, void *arg) {
+    (void)arg;
     s->pierced = true;
     for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
         cc__cancel_unshield(member(l));
-    for (struct link *l = cc__get(&s->inner.next); l != &s->inner; l = cc__get(&l->next)) pierce(below(l));
-    cc__lock_release(&s->lock);
+    return true;
 }
 
 static void end_grace(struct scope *s) {
     cc__cancel_begin();
-    pierce(s);
+    walk_down(s, pierce, NULL);
     wake_all(s);
     struct wakes wakes;
     cc__wakes_init(&wakes);
@@ -277,19 +297,12 @@ bool cc__scope_fired_unstarted(struct fiber *f) {
 }
 
 /* Timers are armed by workers. Under the lock: whoever looks at `armed` finds the later that goes with it. */
-static void arm_grace_locked(struct worker *w, struct scope *s) {
-    if (s->grace_ns == UINT64_MAX || s->grace_armed || s->pierced || s->ending) return;
+static bool arm_grace(struct scope *s, void *worker) {
+    if (s->grace_ns == UINT64_MAX || s->grace_armed || s->pierced || s->ending) return true;
     uint64_t when = cc_after_ns(s->grace_ns).ns;
     /* Without memory for a timer shields hold: what they are for is worth more than the grace period. */
-    s->grace_armed = cc__later_arm(w, &s->grace, when, end_grace_fiber, s, (uintptr_t)s) == 0;
-}
-
-/* Here and below. */
-static void arm_graces(struct worker *w, struct scope *s) {
-    cc__lock_take(&s->lock);
-    arm_grace_locked(w, s);
-    for (struct link *l = cc__get(&s->inner.next); l != &s->inner; l = cc__get(&l->next)) arm_graces(w, below(l));
-    cc__lock_release(&s->lock);
+    s->grace_armed = cc__later_arm(worker, &s->grace, when, end_grace_fiber, s, (uintptr_t)s) == 0;
+    return true;
 }
 
 static bool disarm_deadline_locked(struct scope *s) {
@@ -319,7 +332,7 @@ static void *arm(void *arg) {
     struct arming *a = arg;
     struct worker *w = cc__worker();
     if (a->grace) {
-        arm_graces(w, a->scope);
+        walk_down(a->scope, arm_grace, w); /* here and below */
     } else {
         cc__lock_take(&a->scope->lock);
         a->rc = arm_deadline_locked(w, a->scope, a->deadline);

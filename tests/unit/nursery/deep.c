@@ -1,0 +1,66 @@
+/* deep.c - a tree of scopes may be as deep as memory allows: nothing that goes down it needs stack for that. */
+#include "scene.h"
+
+#include <stdlib.h>
+
+/* Levels; with one frame for each, a stack of the smallest size would hold a hundred and fifty. */
+static size_t levels(void) {
+    return (size_t)test_scale(20000);
+}
+
+static CCNursery **chain;
+
+/* The first and the last have a grace period, so that it is armed and ends all the way down. */
+static void build(void) {
+    size_t n = levels();
+    chain = calloc(n, sizeof *chain);
+    CHECK(chain != NULL);
+    for (size_t i = 0; i < n; i++) {
+        CCNurseryConfig config = {.parent = i > 0 ? chain[i - 1] : NULL, .root = i == 0};
+        if (i == 0 || i == n - 1) config.grace_ms = 1;
+        chain[i] = cc_nursery_create_ex(&config);
+        CHECK(chain[i] != NULL);
+    }
+}
+
+static void take_down(void) {
+    for (size_t i = levels(); i-- > 0;) CHECK_EQ(cc_nursery_free(chain[i]), 0);
+    free(chain);
+}
+
+static atomic_int cancelled, pierced;
+
+static void *shielded(void *arg) {
+    (void)arg;
+    CC_SHIELD CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED); /* until the grace period is over */
+    atomic_fetch_add(&pierced, 1);
+    return NULL;
+}
+
+static void *cancel_top(void *arg) {
+    (void)arg;
+    CHECK_EQ(cc_nursery_cancel_with(chain[0], ENOSPC, "full"), 0);
+    return NULL;
+}
+
+static void cancel_from_a_small_stack(void) {
+    cancelled = pierced = 0;
+    build();
+    CCNursery *last = chain[levels() - 1], *middle = chain[levels() / 2];
+    CCFiberId ids[] = {start_child(last, wait_for_cancel, &cancelled), start_child(middle, wait_for_cancel, &cancelled),
+                       start_child(last, shielded, NULL)};
+    for (size_t i = 0; i < array_len(ids); i++) UNTIL(is_parked(ids[i]));
+    CCTask task;
+    CHECK_EQ(cc_spawn(&task, cancel_top, NULL, &(CCSpawnOptions){.stack_size = CC_STACK_SIZE_MIN}), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK_EQ(cc_nursery_wait(last), ENOSPC);
+    CHECK_EQ(cc_nursery_wait(middle), ENOSPC);
+    CHECK_EQ(cancelled, 2);
+    CHECK_EQ(pierced, 1);
+    take_down();
+}
+
+TEST_WORKERS(cancelled_from_a_small_stack) {
+    cancel_from_a_small_stack();
+    in_fiber(cancel_from_a_small_stack);
+}
