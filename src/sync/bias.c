@@ -9,8 +9,9 @@ enum { SPINS = 4000 };
 void cc__bias_enter_slow(struct bias *bias) {
     cc__set_release(&bias->owner, CC__BIAS_WAITING); /* lets the other in */
     cc__lock_take(&bias->others);
-    cc__set(&bias->owner, CC__BIAS_INSIDE); /* nobody looks at it before we unlock */
+    cc__set(&bias->owner, CC__BIAS_INSIDE); /* no revoker looks at it before we unlock */
     cc__lock_release(&bias->others);
+    cc__barrier_light(); /* BIAS-5 */
 }
 
 bool cc__bias_revoke(struct bias *bias) {

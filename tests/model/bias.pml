@@ -1,9 +1,13 @@
-/* bias.pml - the biased lock of sync/bias.h, with the owner's store buffer.
+/* bias.pml - the biased lock of sync/bias.h, with the owner's store buffer, with and without membarrier.
  *
- * The owner's stores to `place` pass through a buffer that drains when it likes; its look at `revoked` overtakes
- * them. The heavy barrier drains the buffer, as membarrier makes the owner's CPU do. Two others revoke.
+ * The owner's stores, the release of `others` included, pass through a buffer that drains when it likes; its looks
+ * overtake them. With membarrier the heavy barrier drains the buffer, as the owner's CPU is made to do, and the light one
+ * does nothing; without it (`symmetric`) the light barrier waits until the buffer is empty, and the heavy one, which is a
+ * fence of another thread, leaves the buffer alone. Two others revoke. A third clears `flag`, which the owner looks at inside, and waits until
+ * it has seen the owner outside (BIAS-5): so do those who take a channel's home away, and cancellers.
  *
- * Shows: never two inside; nobody waits for ever; while the owner waits, each other gets in at most once.
+ * Shows: never two inside; never two with what the flag guards; nobody waits for ever; while the owner waits, each other
+ * gets in at most once.
  *
  * Mutants, each must fail:
  *   NO_HEAVY      the revoker does not use the heavy barrier
@@ -12,8 +16,10 @@
  *   NO_INSIDE      an owner that waited for `others` does not say INSIDE again
  *   KEEP_OTHERS   a revoker that gives up keeps `others`
  *   NO_RESPECT    the others come again and again while the owner waits
+ *   NO_LIGHT      without membarrier the owner has no fence either
+ *   SLOW_NO_LIGHT an owner that waited for `others` looks at the flag without a light barrier
  */
-#define TIMES 3
+#define TIMES 2
 #define OTHERS 2
 
 #define AWAY 0
@@ -21,29 +27,56 @@
 #define WAITING 2
 
 byte place;
-bit revoked, others;
-chan buffer = [3] of { byte }; /* the owner's stores to place, not yet visible */
+bit revoked, others, flag = 1;
+bit symmetric; /* there is no membarrier */
+chan buffer = [3] of { bool, byte }; /* the owner's stores, not yet visible: to `others`, or else to `place` */
 byte passed;                   /* how many got in since the owner was seen waiting */
-byte inside;
+byte inside, visitors;
 byte gone;
 
 inline flush() { /* a full barrier of the owner's CPU */
     d_step {
         do
-        :: nempty(buffer) -> buffer?place
+        :: buffer?[false, _] -> buffer?false, place
+        :: buffer?[true, _] -> buffer?true, others
         :: else -> break
         od
     }
 }
 
+inline light() {
+#ifndef NO_LIGHT
+    if
+    :: symmetric -> empty(buffer)
+    :: else -> skip
+    fi
+#else
+    skip
+#endif
+}
+
+inline heavy() {
+    if
+    :: symmetric -> skip /* the others' stores are not buffered here */
+    :: else -> flush()
+    fi
+}
+
+inline visit() {
+    visitors++;
+    assert(visitors == 1);
+    visitors--
+}
+
 active proctype memory() {
 end:
     do
-    :: buffer?place
+    :: buffer?false, place
+    :: buffer?true, others
     od
 }
 
-active proctype owner() {
+proctype owner() {
     byte n;
     bit saw;
     do
@@ -51,27 +84,37 @@ active proctype owner() {
         n++;
 #ifdef LOOK_FIRST
         saw = revoked;
-        buffer!INSIDE;
+        buffer!false, INSIDE;
 #else
-        buffer!INSIDE;
+        buffer!false, INSIDE;
+        light();
         saw = revoked;
 #endif
         if
         :: saw ->
-            buffer!WAITING;
+            buffer!false, WAITING;
 #ifndef NO_LOCK
             atomic { others == 0 && empty(buffer) -> others = 1; passed = 0 } /* a locked instruction: the buffer is empty */
 #ifndef NO_INSIDE
-            buffer!INSIDE;
+            buffer!false, INSIDE;
 #endif
-            atomic { empty(buffer) -> others = 0 } /* a release: what was before it is visible */
+            buffer!true, 0; /* a release: what was before it is visible before it is */
+#endif
+#ifndef SLOW_NO_LIGHT
+            light()
+#else
+            skip
 #endif
         :: else -> skip
         fi;
         inside++;
         assert(inside == 1);
         inside--;
-        buffer!AWAY
+        if
+        :: flag -> visit()
+        :: else -> skip
+        fi;
+        buffer!false, AWAY
     :: else -> break
     od;
     gone++
@@ -93,9 +136,9 @@ proctype other() {
         :: atomic { others == 0 -> others = 1 }
             revoked = 1;
 #ifndef NO_HEAVY
-            flush();
+            heavy();
 #endif
-            patience = 2;
+            patience = 1;
             do
             :: place != INSIDE ->
                 inside++;
@@ -123,7 +166,21 @@ next:   skip
     gone++
 }
 
+proctype clearer() {
+    flag = 0;
+#ifndef NO_HEAVY
+    heavy();
+#endif
+    place != INSIDE;
+    visit();
+    gone++
+}
+
 init {
-    atomic { run other(); run other() }
-    timeout -> assert(gone == 3)
+    if
+    :: symmetric = 0
+    :: symmetric = 1
+    fi;
+    atomic { run owner(); run other(); run other(); run clearer() }
+    timeout -> assert(gone == 4)
 }

@@ -11,6 +11,8 @@ static struct {
     long counter; /* plain: mutual exclusion alone makes the sum right */
     int inside;
     long rounds;
+    _Alignas(CC_LINE) _Atomic uint32_t flag;
+    int visitors;
     _Atomic bool stop;
     _Atomic long revoked;
 } shared;
@@ -67,6 +69,60 @@ TEST(owner_against_others) {
 TEST(owner_against_others_symmetric) {
     cc__barrier_asymmetric = false;
     for (int revokers = 1; revokers <= 4; revokers++) contest(revokers);
+}
+
+/* ---- BIAS-5: a word that the owner looks at inside ---- */
+
+static void visit(void) {
+    CHECK_EQ(shared.visitors++, 0);
+    for (int i = 0; i < 20; i++) cc__compiler_fence();
+    CHECK_EQ(--shared.visitors, 0);
+}
+
+static void clear_flag(int index, void *arg) {
+    (void)index, (void)arg;
+    while (!cc__get(&shared.stop)) {
+        cc__set_seq(&shared.flag, 0);
+        cc__barrier_heavy();
+        for (int spins = 0; cc__get_acquire(&shared.bias.owner) == CC__BIAS_INSIDE; spins++)
+            if (spins > 1000) sched_yield();
+        visit();
+        cc__set_release(&shared.flag, 1);
+        for (int i = 0; i < 100; i++) cc__compiler_fence();
+    }
+}
+
+/* An owner that was revoked has to look as carefully as one that was not. */
+static void owner_against_flag(void) {
+    struct crew others, clearer;
+    long seen = 0, rounds = test_rounds(25000, 5000000);
+    cc__set(&shared.flag, 1);
+    cc__set(&shared.stop, false);
+    cc__set(&shared.revoked, 0);
+    crew_start(&others, 1, take_away, NULL);
+    crew_start(&clearer, 1, clear_flag, NULL);
+    for (long i = 0; i < rounds || seen == 0 || cc__get(&shared.revoked) == 0; i++) {
+        cc__bias_enter(&shared.bias);
+        if (cc__get_acquire(&shared.flag)) {
+            visit();
+            seen++;
+        }
+        cc__bias_leave(&shared.bias);
+        if (i % 1024 == 0) sched_yield();
+    }
+    cc__set(&shared.stop, true);
+    crew_join(&others);
+    crew_join(&clearer);
+}
+
+TEST(owner_against_flag) {
+    cc__barrier_init();
+    owner_against_flag();
+}
+
+TEST(owner_against_flag_symmetric) {
+    cc__barrier_asymmetric = false;
+    owner_against_flag();
 }
 
 TEST(idle_owner_is_revoked) {
