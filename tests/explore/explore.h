@@ -27,6 +27,8 @@ bool ex_cas(volatile void *addr, unsigned size, uint64_t *expected, uint64_t val
             const char *at);
 void ex_fence(void);
 void ex_membarrier(void);
+/* False: the system has no membarrier, and both sides of sync/barrier.h are fences. */
+bool ex_membarrier_offered(void);
 
 void ex_relax(void); /* a spinning thread lets others go first */
 void ex_futex_wait(const volatile void *word, uint32_t expected, uint64_t until);
@@ -74,6 +76,7 @@ struct scenario {
     void (*threads[EX_THREADS])(void);
     void (*check)(void); /* after each run, alone: the workers have come to rest */
     bool no_timer;       /* it fails if the clock has to move for anything to happen */
+    bool membarrier;     /* it is about membarrier itself: left out where there is none */
     enum ex_fails fails; /* it is here to be found: the explorer has to see it fail in these modes, and no others */
 };
 

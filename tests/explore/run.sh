@@ -3,7 +3,8 @@
 #
 #   tests/explore/run.sh [-o BUILD_DIR] [short | long | mutants | SCENARIO...]
 #
-# short     every scenario for about a second, and the explorer's own checks; the default
+# short     every scenario for about a second, and the explorer's own checks; the default. Those with barriers also
+#           without membarrier
 # long      every scenario: all schedules of DFS with two preemptions as far as the time goes, a million at random, a
 #           million by PCT, in each memory mode, the fastest scenarios first; most of a day. EXPLORE_SECONDS=N: as
 #           many of them as fit into that time, a tenth in the stronger modes; the short profile for the rest
@@ -83,9 +84,14 @@ look() {
         for mode in tso sc; do
             "$explore" "$name" --$mode "${tenth[@]}" --budget="${long_seconds[$mode]}" || return 1
         done
+        for mode in weak tso; do
+            "$explore" "$name" --symmetric --$mode "${tenth[@]}" --budget="${long_seconds[$mode]}" || return 1
+        done
     else
         "$explore" "$name" --weak "${short[@]}" || return 1
-        "$explore" "$name" --tso "${shorter[@]}" && "$explore" "$name" --sc "${shorter[@]}"
+        "$explore" "$name" --tso "${shorter[@]}" && "$explore" "$name" --sc "${shorter[@]}" &&
+            "$explore" "$name" --symmetric --weak --dfs=2 --max=5000 "${shorter[@]}" &&
+            "$explore" "$name" --symmetric --tso "${shorter[@]}"
     fi
 }
 

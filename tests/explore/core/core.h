@@ -87,6 +87,7 @@ struct settings {
     int stale;       /* DFS: how many old values a run may read */
     int depth;       /* PCT */
     bool races;
+    bool symmetric; /* without membarrier */
     uint64_t seed;
 };
 extern struct settings settings;
@@ -122,6 +123,7 @@ bool memory_contended(const volatile void *addr);
 extern bool memory_learning; /* a location turned out to be contended that was not known to be */
 void memory_freed(const void *from, size_t size);
 void memory_forget(void);
+extern bool memory_barrier_asked; /* the scenario's set-up has asked whether there is a membarrier */
 
 /* ---- races.c ---- */
 

@@ -131,6 +131,8 @@ static bool parse(const char *arg) {
         settings.mode = MODE_WEAK;
     else if (option(arg, "no-races", &v))
         settings.races = false;
+    else if (option(arg, "symmetric", &v))
+        settings.symmetric = true;
     else if (option(arg, "quiet", &v))
         want.quiet = true;
     else if (option(arg, "show", &v))
@@ -183,7 +185,7 @@ int main(int argc, char **argv) {
             fprintf(
                 stderr,
                 "usage: explore [--list] [--all | NAME...] [--dfs[=preemptions]] [--random=runs] [--pct=runs]\n"
-                "               [--sc | --tso | --weak] [--stale=n] [--depth=n] [--seed=n] [--max=runs]\n"
+                "               [--sc | --tso | --weak] [--symmetric] [--stale=n] [--depth=n] [--seed=n] [--max=runs]\n"
                 "               [--budget=seconds] [--replay=choices] [--no-races] [--quiet] [--show] [--lib=file]\n");
             return 2;
         }

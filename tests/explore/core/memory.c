@@ -9,8 +9,16 @@
  *   weak   the orders as the source says them (C11, without a load that sees a store of the future)
  *
  * Two clocks a thread: `ordered` grows by release and acquire only and decides about races; `seen` grows by fences and
- * membarrier too and decides about visibility. A sequentially consistent load sees at least the last sequentially
- * consistent store of its location; as in C11 it says nothing about others.
+ * membarrier too and decides about visibility. The order of sequentially consistent operations (C11 7.17.3; C++11 29.3)
+ * is the order in which they are executed here:
+ *
+ *   - Such a load sees at least the last such store of its location (29.3p3), and what was stored before a fence that
+ *     came earlier (p5).
+ *   - A load of any order behind a fence sees at least the last such store of its location before that fence (p4). So a
+ *     fence on one side and a read-modify-write with a load, all of them sequentially consistent, on the other make a pair.
+ *   - Of two fences the later one sees what was stored before the earlier one (p6).
+ *
+ * As in C11 none of these says anything about other locations: a sequentially consistent read-modify-write is no fence.
  *
  * MEMORY-1  Memory always holds the latest store: a read-modify-write, the kernel, and a plain read use that.
  * MEMORY-2  A value in memory that differs from the latest store was written plainly: the history starts anew.
@@ -31,6 +39,7 @@ struct store {
     uint64_t value;
     uint8_t thread;
     bool releases;
+    uint64_t seq; /* sequentially consistent: its place in their order; else 0 */
     struct clock ordered, seen;       /* of a release */
     uint32_t first_seen[THREADS_MAX]; /* when each thread read or wrote it; 0: not yet */
 };
@@ -50,12 +59,16 @@ static struct location *table[LOCATIONS];
 static struct location *all;
 static const volatile char *addresses[LOCATIONS / 2]; /* of all of them, close together */
 static unsigned used, run_number, fresh;
-static struct clock fences;
-bool memory_learning;
+static struct clock fences;          /* what was stored before any fence so far */
+static uint64_t seq_now;             /* sequentially consistent stores and fences so far */
+static uint64_t fenced[THREADS_MAX]; /* when each thread last had a fence, by seq_now */
+bool memory_learning, memory_barrier_asked;
 
 void memory_begin(void) {
     run_number++;
     memset(&fences, 0, sizeof fences);
+    memset(fenced, 0, sizeof fenced);
+    seq_now = 0;
     if (fresh == 0) return;
     fresh = 0;
     for (unsigned i = 0; i < used; i++) all[i].contended = all[i].found;
@@ -81,6 +94,7 @@ static struct location *find(const volatile void *addr) {
 void memory_forget(void) {
     memset(table, 0, sizeof table);
     used = fresh = 0;
+    memory_barrier_asked = false;
     free(all);
     all = NULL;
     last = NULL;
@@ -179,11 +193,18 @@ static struct location *enter(const volatile void *addr, unsigned size, bool wri
     return l;
 }
 
-static bool known(const struct store *s, const struct vthread *t) {
+static bool known(const struct store *s, const struct clock *clock) {
     if (s->thread == NOBODY) return true;
     for (int i = 0; i < THREADS_MAX; i++)
-        if (s->first_seen[i] != 0 && s->first_seen[i] <= t->seen.at[i]) return true;
+        if (s->first_seen[i] != 0 && s->first_seen[i] <= clock->at[i]) return true;
     return false;
+}
+
+/* Whether a load of the current thread may return nothing older. */
+static bool must_see(const struct store *s, const struct vthread *t, enum ex_order order) {
+    if (known(s, &t->seen)) return true;
+    if (s->seq != 0 && s->seq < fenced[current]) return true;
+    return order == EX_SEQ && known(s, &fences);
 }
 
 static void mark_seen(struct store *s) {
@@ -202,6 +223,7 @@ static void acquire(const struct store *s, enum ex_order order) {
 }
 
 static void fence(void) {
+    fenced[current] = ++seq_now;
     clock_join(&fences, &threads[current].seen);
     threads[current].seen = fences;
 }
@@ -211,7 +233,7 @@ static uint32_t may_read_back(struct location *l, enum ex_order order) {
     const struct vthread *t = &threads[current];
     uint32_t newest = l->count - 1, oldest = newest;
     if (settings.mode != MODE_SC)
-        while (oldest > 0 && newest - oldest < STORES - 1 && !known(at_index(l, oldest), t)) oldest--;
+        while (oldest > 0 && newest - oldest < STORES - 1 && !must_see(at_index(l, oldest), t, order)) oldest--;
     if (order == EX_SEQ && oldest < l->last_seq) oldest = l->last_seq;
     return newest - oldest;
 }
@@ -245,7 +267,10 @@ static void append(struct location *l, uint64_t value, enum ex_order order, cons
         clock_join(&s.seen, &before->seen);
     }
     s.first_seen[current] = t->seen.at[current];
-    if (order == EX_SEQ) l->last_seq = l->count;
+    if (order == EX_SEQ) {
+        l->last_seq = l->count;
+        s.seq = ++seq_now;
+    }
     *at_index(l, l->count++) = s;
 }
 
@@ -352,11 +377,21 @@ void ex_fence(void) {
     fence();
 }
 
+bool ex_membarrier_offered(void) {
+    memory_barrier_asked = true;
+    return !settings.symmetric;
+}
+
 void ex_membarrier(void) {
+    if (settings.symmetric) ex_fail("membarrier is called, which the system does not have");
     if (!exploring || current < 0) return;
     fence_point();
     note("membarrier", "", NULL, 0);
+    seq_now++;
     for (int i = 0; i < THREADS_MAX; i++) clock_join(&fences, &threads[i].seen);
-    for (int i = 0; i < THREADS_MAX; i++)
-        if (threads[i].state != THREAD_FREE) clock_join(&threads[i].seen, &fences);
+    for (int i = 0; i < THREADS_MAX; i++) {
+        if (threads[i].state == THREAD_FREE) continue;
+        clock_join(&threads[i].seen, &fences);
+        fenced[i] = seq_now;
+    }
 }

@@ -81,8 +81,8 @@ static void print_replay(FILE *to) {
 }
 
 void report_command(FILE *to) {
-    fprintf(to, "%s --lib=%s --%s%s %s --replay=", program, library, mode_names[settings.mode],
-            settings.races ? "" : " --no-races", scenario->name);
+    fprintf(to, "%s --lib=%s --%s%s%s %s --replay=", program, library, mode_names[settings.mode],
+            settings.symmetric ? " --symmetric" : "", settings.races ? "" : " --no-races", scenario->name);
     print_replay(to);
     fprintf(to, "\n");
 }
@@ -144,8 +144,8 @@ static void report(const char *how, uint64_t runs) {
         report_expected(how, runs);
         return;
     }
-    printf("not ok - %s, %s, %s memory, run %llu", scenario->name, how, mode_names[settings.mode],
-           (unsigned long long)runs);
+    printf("not ok - %s, %s, %s memory%s, run %llu", scenario->name, how, mode_names[settings.mode],
+           settings.symmetric ? ", no membarrier" : "", (unsigned long long)runs);
     if (strategy == BY_RANDOM || strategy == BY_PCT) printf(", seed %llu", (unsigned long long)settings.seed);
     printf("\n  %s\n", failure);
     if (want.quiet) return;
@@ -159,8 +159,9 @@ static void report(const char *how, uint64_t runs) {
     printf("  %u choices, shrunk to %u: %s\n", choices, deviation_count, failure);
     report_lines();
     if (strategy == BY_RANDOM || strategy == BY_PCT)
-        printf("  by its seed: %s --lib=%s --%s %s --%s=1 --seed=%llu\n", program, library, mode_names[settings.mode],
-               scenario->name, strategy == BY_RANDOM ? "random" : "pct", (unsigned long long)settings.seed);
+        printf("  by its seed: %s --lib=%s --%s%s %s --%s=1 --seed=%llu\n", program, library, mode_names[settings.mode],
+               settings.symmetric ? " --symmetric" : "", scenario->name, strategy == BY_RANDOM ? "random" : "pct",
+               (unsigned long long)settings.seed);
     printf("  replay: ");
     report_command(stdout);
 }
@@ -227,6 +228,12 @@ static struct result search(const char *how, uint64_t runs) {
     return r;
 }
 
+static const char *mode_text(void) {
+    static char text[32];
+    snprintf(text, sizeof text, "%s%s", mode_names[settings.mode], settings.symmetric ? "/symmetric" : "");
+    return text;
+}
+
 static bool one_search(enum strategy strategy, uint64_t runs) {
     char how[40];
     settings.strategy = strategy;
@@ -243,7 +250,7 @@ static bool one_search(enum strategy strategy, uint64_t runs) {
         return r.failed && failure[0] != '\0';
     }
     if (!r.failed)
-        printf("  %-26s %-8s %-5s %9llu runs %7.0f k/s  %s\n", scenario->name, how, mode_names[settings.mode],
+        printf("  %-26s %-8s %-5s %9llu runs %7.0f k/s  %s\n", scenario->name, how, mode_text(),
                (unsigned long long)r.runs, (double)r.runs / r.took / 1000,
                r.complete           ? "complete"
                : strategy == BY_DFS ? "cut short"
@@ -254,7 +261,15 @@ static bool one_search(enum strategy strategy, uint64_t runs) {
 
 bool search_scenario(const struct scenario *s) {
     struct result r = {0};
+    if (settings.symmetric && s->membarrier) {
+        printf("  %-26s is left out: it is about membarrier\n", s->name);
+        return true;
+    }
     search_prepare(s);
+    if (settings.symmetric && !memory_barrier_asked) {
+        printf("  %-26s is left out: nothing in it is different without membarrier\n", s->name);
+        return true;
+    }
     if (!learn(&r)) return false;
     bool ok = true;
     if (want.dfs >= 0) ok = one_search(BY_DFS, want.max);

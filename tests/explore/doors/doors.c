@@ -77,7 +77,7 @@ void cc__futex_wake(_Atomic uint32_t *word, int n) {
 }
 
 bool cc__membarrier_register(void) {
-    return true;
+    return ex_membarrier_offered();
 }
 void cc__membarrier(void) {
     ex_membarrier();

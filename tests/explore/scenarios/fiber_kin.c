@@ -216,7 +216,7 @@ static void added(void) {
     EX_EQ(guarded, 2);
 }
 SCENARIO(mutex_cold, "an unlock in a cold room and one who waits", .workers = 1, .setup = cold_room,
-         .threads = {locks_and_adds, locks_and_adds}, .check = added, .no_timer = true);
+         .threads = {locks_and_adds, locks_and_adds}, .check = added, .no_timer = true, .membarrier = true);
 static void counts(void) {
     struct lobby *lobby = cc__lobby_of(&mutex);
     cc__lobby_count_end(lobby, cc__lobby_count_begin(lobby));
@@ -226,7 +226,8 @@ static void added_and_counted(void) {
     EX_EQ(cc__lobby_of(&mutex)->heating, 0);
 }
 SCENARIO(mutex_counted, "LOBBY-4: the same, and one who counts unlocks", .workers = 1, .setup = cold_room,
-         .threads = {locks_and_adds, locks_and_adds, counts}, .check = added_and_counted, .no_timer = true);
+         .threads = {locks_and_adds, locks_and_adds, counts}, .check = added_and_counted, .no_timer = true,
+         .membarrier = true);
 
 /* ---- tasks in a channel, and a pool ---- */
 

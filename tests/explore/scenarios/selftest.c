@@ -96,7 +96,28 @@ static void y_light_x(void) {
     saw_x = cc__get(&x);
 }
 SCENARIO(fails_light_light, "two light sides", .setup = asymmetric, .threads = {x_light_y, y_light_x}, .check = one_saw,
-         .fails = EX_FAILS_TSO);
+         .membarrier = true, .fails = EX_FAILS_TSO);
+
+/* A fence on one side, a read-modify-write and a load on the other. */
+static void x_fence_y(void) {
+    cc__set(&x, 1);
+    cc__full_fence();
+    saw_y = cc__get(&y);
+}
+SCENARIO(litmus_fence_dekker, "a fence on one side, sequentially consistent on the other",
+         .threads = {x_fence_y, y_then_x}, .check = one_saw);
+static void y_then_x_relaxed(void) {
+    cc__set_seq(&y, 1);
+    saw_x = cc__get(&x);
+}
+SCENARIO(fails_fence_relaxed, "a read-modify-write is no fence: the load behind it is relaxed",
+         .threads = {x_fence_y, y_then_x_relaxed}, .check = one_saw, .fails = EX_FAILS_WEAK);
+static void x_then_y_relaxed(void) {
+    cc__set(&x, 1);
+    saw_y = cc__get(&y);
+}
+SCENARIO(fails_no_fence, "sequentially consistent on one side only", .threads = {x_then_y_relaxed, y_then_x},
+         .check = one_saw, .fails = EX_FAILS_TSO);
 
 /* A fence behind the flag comes too late for whoever looks in between. */
 static void say_then_fence(void) {

@@ -96,6 +96,46 @@ SCENARIO(bias_two, "BIAS-1: the owner and another", .setup = bias_setup, .thread
 SCENARIO(bias_three, "BIAS-2, BIAS-4: the owner and two others", .setup = bias_setup,
          .threads = {owner, revoker, revoker}, .check = bias_check);
 
+/* What lies behind the lock for others than revokers, as a channel's home and `contested` do: whoever clears the flag and
+ * has seen the owner outside has what the flag guards. */
+static _Atomic uint32_t flag;
+static int visitors, visits;
+
+static void flag_setup(void) {
+    cc__barrier_init();
+    cc__set(&flag, 1);
+}
+static void visit(void) {
+    EX_EQ(visitors, 0);
+    visitors = 1;
+    visits++;
+    visitors = 0;
+}
+static void owner_looks(void) {
+    for (int i = 0; i < 2; i++) {
+        cc__bias_enter(&bias);
+        if (cc__get_acquire(&flag)) visit();
+        cc__bias_leave(&bias);
+    }
+}
+static void evictor(void) {
+    cc__set_seq(&flag, 0);
+    cc__barrier_heavy();
+    while (cc__get_acquire(&bias.owner) == CC__BIAS_INSIDE) ex_relax();
+    visit();
+}
+static void revoker_only(void) {
+    if (cc__bias_revoke(&bias)) cc__bias_release(&bias);
+}
+static void flag_check(void) {
+    EX_EQ(cc__get(&bias.owner), CC__BIAS_AWAY);
+    EX_CHECK(visits >= 1 && visits <= 3);
+}
+SCENARIO(bias_flag, "BIAS-5: the owner and one who clears a flag", .setup = flag_setup,
+         .threads = {owner_looks, evictor}, .check = flag_check);
+SCENARIO(bias_flag_revoked, "BIAS-5: the same while a third revokes", .setup = flag_setup,
+         .threads = {owner_looks, evictor, revoker_only}, .check = flag_check);
+
 /* ---- ring ---- */
 
 static struct ring_mpmc ring;
