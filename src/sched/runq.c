@@ -84,6 +84,7 @@ static void share(struct worker *w, uint32_t n) {
     n = cc__runq_take_oldest(&w->runq, n, false, &list);
     cc__bias_leave(&w->runq.bias);
     cc__inject_put_all(&list, n);
+    if (n > 0) cc__idle_notify(w); /* the searcher that was seen may be asleep by now (IDLE-1) */
     cc__idle_gave(w, n);
     cc__count_n(w, shared, n);
     if (cc__trace_on(TRACE_STEAL) && n > 0) cc__trace_line("shares %u fibers with workers that have none", n);

@@ -2,7 +2,8 @@
  * from one to the other, timers that others fire.
  */
 #include "explore.h"
-#include "sched/sched.h"
+#include "plat/futex.h"
+#include "sched/runq.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
@@ -44,6 +45,30 @@ static void runs_sitter(void) {
 }
 SCENARIO(rob_stuck, "STEAL-1: a worker spins in a fiber; another one takes what waits behind it", .workers = 2,
          .threads = {runs_sitter});
+
+/* IDLE-1: a worker saw a searcher and shares; the searcher has gone to sleep meanwhile, and the one who shared blocks. Only
+ * a look for sleepers behind the share lets the fiber run before the watcher comes. */
+static void *wakes_sharer(void *arg) {
+    cc__set_release(&robbed, 1);
+    cc__futex_wake(&robbed, 1);
+    return arg;
+}
+static void *shares_and_blocks(void *arg) {
+    CCTask child;
+    spawn(&child, wakes_sharer, NULL);
+    cc__runq_tell_slow(cc__worker(), WANT_HUNGRY, 0);
+    while (cc__get_acquire(&robbed) == 0) cc__futex_wait(&robbed, 0, CC_FUTEX_FOREVER);
+    join(&child);
+    return arg;
+}
+static void runs_sharer(void) {
+    EX_EQ(cc_run(shares_and_blocks, NULL, NULL), 0);
+}
+static void all_sleep(void) {
+    ex_settle();
+}
+SCENARIO(share_sleepers, "IDLE-1: a worker shares with one that goes to sleep, and blocks", .workers = 2,
+         .setup = all_sleep, .threads = {runs_sharer}, .no_timer = true);
 
 /* RUNQ-2: the joiner wants to run the fresh one itself while a robber takes it. */
 static void *spawns_and_joins(void *arg) {
