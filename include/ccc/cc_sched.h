@@ -1,7 +1,7 @@
 /* cc_sched.h - the runtime as a whole, and what a fiber can say of itself.
  *
  * The runtime starts by itself at first use, with the defaults and the environment's wishes
- * (CC_WORKERS, CC_MAX_WORKERS, CC_STACK_SIZE, CC_VERBOSE, CC_FIBER_STATS, CC_PANIC_ABORT).
+ * (CC_WORKERS, CC_MAX_WORKERS, CC_STACK_SIZE, CC_MEMBARRIER, CC_VERBOSE, CC_FIBER_STATS, CC_PANIC_ABORT).
  */
 #ifndef CCC_CC_SCHED_H
 #define CCC_CC_SCHED_H
@@ -26,6 +26,10 @@ typedef struct CCRuntimeConfig {
     /* How many workers there may be while some are stuck in a system call or a long computation and others wait;
      * workers … CC_WORKERS_MAX. Equal to workers: always as many. Default: twice the workers. */
     unsigned max_workers;
+    /* true: the runtime never calls membarrier(2), as with CC_MEMBARRIER=0. For a program that installs a seccomp filter
+     * later on: the filter need not allow that call then. Whatever the system offers is used otherwise, and a membarrier that
+     * worked at the start and fails later aborts the program. Costs a memory fence in most operations of fibers. */
+    bool no_membarrier;
 } CCRuntimeConfig;
 
 #define CC_WORKERS_MAX 512u

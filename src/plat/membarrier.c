@@ -26,6 +26,13 @@ bool cc__membarrier_register(void) {
 }
 
 void cc__membarrier(void) {
-    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0)
-        cc__fatal("membarrier was registered at start-up and now fails; run queues cannot be shared safely");
+    int saved = cc__errno_get();
+    if (unlikely(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0)) {
+        int error = cc__errno_get();
+        cc__fatal(
+            "membarrier worked when the runtime started and fails now (errno %d%s). A program that restricts its system calls later "
+            "has to allow it, or to start with CC_MEMBARRIER=0 or CCRuntimeConfig.no_membarrier",
+            error, error == EPERM || error == EACCES || error == ENOSYS ? ", a seccomp filter perhaps" : "");
+    }
+    cc__errno_set(saved);
 }

@@ -216,6 +216,8 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     read_workers(&c, config);
     config->stack_size = c.stack_size != 0 ? c.stack_size : stack_size != 0 ? stack_size : CC_FIBER_STACK_SIZE;
     config->queue_slots = c.queue_slots != 0 ? c.queue_slots : CC_FIBER_QUEUE_INITIAL;
+    bool membarrier = flag_on("CC_MEMBARRIER", true);
+    config->membarrier = membarrier && !c.no_membarrier;
     config->verbose = flag("CC_VERBOSE");
     config->stats = flag("CC_FIBER_STATS");
     config->trace = trace(true);

@@ -8,6 +8,7 @@ struct config {
     unsigned workers, max_workers;
     size_t stack_size;
     size_t queue_slots;
+    bool membarrier; /* may be called */
     bool verbose;
     bool stats;
     uint32_t trace; /* categories of probe/trace.h */

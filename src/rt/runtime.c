@@ -18,6 +18,7 @@
 #include "diag/diag.h"
 #include "fiber/pool.h"
 #include "fiber/stack.h"
+#include "lock/lobby.h"
 #include "panic/panic.h"
 #include "plat/clock.h"
 #include "plat/fault.h"
@@ -99,6 +100,8 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     cc__diag_deadlock_aborts(config.deadlock_abort);
     if (config.debug_locks || config.sim_seed != 0) cc__diag_watch_locks(config.debug_locks);
     cc__fault_install(cc__diag_overflow);
+    cc__barrier_init(config.membarrier);
+    if (!config.membarrier) cc__lobby_heat_all(); /* an earlier life may have had it */
     rc = cc__sched_start(config.workers, config.max_workers, config.queue_slots, config.sim_seed != 0);
     if (rc != 0) {
         if (config.sim_seed != 0) cc__sim_close();

@@ -177,7 +177,6 @@ static void stop_workers(void) {
 int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool simulated) {
     memset(&cc__sched, 0, sizeof cc__sched);
     starts++;
-    cc__barrier_init();
     cc__thread_signals_keep();
     cc__sched.base = workers;
     cc__sched.max = max;

@@ -5,8 +5,8 @@
 
 bool cc__barrier_asymmetric;
 
-void cc__barrier_init(void) {
-    cc__barrier_asymmetric = cc__membarrier_register();
+void cc__barrier_init(bool membarrier) {
+    cc__barrier_asymmetric = membarrier && cc__membarrier_register();
 }
 
 void cc__barrier_heavy(void) {

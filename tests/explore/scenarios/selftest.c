@@ -86,7 +86,7 @@ static void y_heavy_x(void) {
     saw_x = cc__get(&x);
 }
 static void asymmetric(void) {
-    cc__barrier_init();
+    cc__barrier_init(true);
 }
 SCENARIO(barrier_pair, "BARRIER-1: one light side, one heavy side", .setup = asymmetric,
          .threads = {x_light_y, y_heavy_x}, .check = one_saw);

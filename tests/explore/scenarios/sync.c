@@ -64,7 +64,7 @@ static int inside, entries;
 static _Atomic uint32_t shown; /* relaxed, as the run queue's fields are */
 
 static void bias_setup(void) {
-    cc__barrier_init();
+    cc__barrier_init(true);
 }
 static void section(void) {
     EX_EQ(inside, 0);
@@ -102,7 +102,7 @@ static _Atomic uint32_t flag;
 static int visitors, visits;
 
 static void flag_setup(void) {
-    cc__barrier_init();
+    cc__barrier_init(true);
     cc__set(&flag, 1);
 }
 static void visit(void) {

@@ -35,6 +35,7 @@ static void clear(void) {
     unsetenv("CC_TRACE");
     for (size_t i = 0; i < array_len(traces); i++) unsetenv(traces[i]);
     unsetenv("CC_PANIC_ABORT");
+    unsetenv("CC_MEMBARRIER");
 }
 
 static void *give_back(void *arg) {
@@ -201,6 +202,7 @@ TEST(bad_flags) {
         CHECK(!contains(capture.text, "stats:"));
         for (size_t k = 0; k < array_len(traces); k++) check_bad(traces[k], bad[i]);
         check_bad("CC_PANIC_ABORT", bad[i]);
+        check_bad("CC_MEMBARRIER", bad[i]);
     }
 }
 

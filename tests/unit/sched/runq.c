@@ -12,7 +12,7 @@ static struct runq *const q = &worker.runq;
 
 static void open_queue(void) {
     memset(&cc__sched, 0, sizeof cc__sched);
-    cc__barrier_init();
+    cc__barrier_init(true);
     memset(&worker, 0, sizeof worker);
     worker.core.owner = 3;
     cc__list_init(&q->fifo);

@@ -61,7 +61,7 @@ static void contest(int revokers) {
 }
 
 TEST(owner_against_others) {
-    cc__barrier_init();
+    cc__barrier_init(true);
     for (int revokers = 1; revokers <= 4; revokers++) contest(revokers);
 }
 
@@ -116,7 +116,7 @@ static void owner_against_flag(void) {
 }
 
 TEST(owner_against_flag) {
-    cc__barrier_init();
+    cc__barrier_init(true);
     owner_against_flag();
 }
 
@@ -126,7 +126,7 @@ TEST(owner_against_flag_symmetric) {
 }
 
 TEST(idle_owner_is_revoked) {
-    cc__barrier_init();
+    cc__barrier_init(true);
     for (int i = 0; i < 100; i++) {
         CHECK(cc__bias_revoke(&shared.bias));
         CHECK(!cc__bias_revoke(&shared.bias)); /* somebody is at it already */
@@ -137,7 +137,7 @@ TEST(idle_owner_is_revoked) {
 }
 
 TEST(busy_owner_stalls_nobody) {
-    cc__barrier_init();
+    cc__barrier_init(true);
     cc__bias_enter(&shared.bias);
     CHECK(!cc__bias_revoke(&shared.bias)); /* gives up after a bounded time, and leaves no trace: */
     CHECK_EQ(cc__get(&shared.bias.revoked), 0);
@@ -163,7 +163,7 @@ static void enter_while_revoked(int index, void *arg) {
 
 /* An owner that comes while another is inside waits for it, and then holds the lock for real. */
 TEST(owner_waits_for_the_other) {
-    cc__barrier_init();
+    cc__barrier_init(true);
     struct crew crew;
     CHECK(cc__bias_revoke(&shared.bias));
     crew_start(&crew, 1, enter_while_revoked, NULL);
