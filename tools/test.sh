@@ -12,7 +12,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-matrix=(includes headers models explore fuzz release small debug asan tsan ucontext clang aarch64 riscv64 valgrind)
+matrix=(includes headers models explore fuzz release small symmetric debug asan tsan ucontext clang aarch64 riscv64 valgrind)
 jobs=${JOBS:-$(nproc)}
 at_once=$((jobs + 1)) # programs; most of them wait for some of their time
 # Ten builds of two hundred programs each: ninja saves a fifth of the work. A build that exists keeps what made it.
@@ -24,13 +24,18 @@ command -v ninja >/dev/null && export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
 #   only      patterns of names, where what a stage changes concerns no others
 #   slowdown  divisor of loop counts      workers  numbers of workers, empty: all of them
 #   stress    a further divisor for that group, which would otherwise take most of the time
+#   without   variables of the environment that take something away from the library
 #   patience  factor on timeouts          limit    seconds after which a program as a whole is stopped
 choose_stage() {
     preset=$1 groups="stress programs battery unit harness examples" slowdown=1 workers="" patience=1 limit=600 launcher=()
-    stress=3 only=('*')
+    stress=3 only=('*') without=()
     case $1 in
     release) groups="apps $groups gdb" stress=1 ;;
     small) groups="stress battery unit" slowdown=5 workers=1,4 ;;
+    symmetric) # as on a system without membarrier: whatever has a light and a heavy side
+        preset=release groups="stress battery unit" slowdown=10 workers=1,4 without=(CC_MEMBARRIER=0)
+        only=('unit/'{chan,lock,nursery,rt,sched,select,sync,task,wait}'/*' 'battery/*' 'stress/*')
+        ;;
     debug) groups+=" gdb" slowdown=2 workers=1,2,8 ;;
     ucontext) # whatever switches, ends or unwinds a stack
         groups="programs battery unit" slowdown=4 workers=1,4
@@ -272,6 +277,7 @@ run_stage() {
             ;;
         esac
         export TEST_WORKER_LIST=${given_workers:-$workers} TEST_TIMEOUT=${given_timeout:-$patience}
+        ((${#without[@]} == 0)) || export "${without[@]}"
         emulator=$(<"build/$preset/tests/emulator.txt")
         local started=()
         local -A factor=([stress]=$stress)
@@ -290,7 +296,7 @@ run_stage() {
         done
         wait
         for name in "${started[@]}"; do end_program "$name"; done
-        unset TEST_SLOWDOWN TEST_WORKER_LIST TEST_TIMEOUT
+        unset TEST_SLOWDOWN TEST_WORKER_LIST TEST_TIMEOUT "${without[@]%%=*}"
     fi
 
     local row
