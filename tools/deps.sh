@@ -2,7 +2,7 @@
 # deps.sh run|bench|test - makes sure that what a target needs is installed.
 #
 # Looks at commands and files only, so that a complete machine needs neither root nor a network. What is
-# missing is installed by apt-get for root on Debian and its kin; elsewhere the command is shown. The rivals of
+# missing is installed by apt-get for root on Debian and its kin; elsewhere the command is shown. libc++ and the rivals of
 # the measurements are welcome, not needed: a machine without them measures ours.
 set -u
 target=${1:-run}
@@ -53,6 +53,11 @@ have_tsan_of() {
     compgen -G "$("$1" -print-resource-dir)/lib/*/libclang_rt.tsan*.a" >/dev/null
 }
 
+have_libcxx() {
+    local found
+    found=$("$1" -print-file-name=libc++.so) && [[ $found != libc++.so && -e $found ]]
+}
+
 need_cross() { # need_cross CPU DEBIAN_NAME, unless the machine itself is one
     [[ $(uname -m) == "$1" ]] && return
     need "gcc-$1-linux-gnu" -- have "$1-linux-gnu-gcc"
@@ -97,6 +102,7 @@ if [[ $target == test ]]; then
     if clang=$(find_clang); then
         version=$("$clang" -dumpversion)
         need "libclang-rt-${version%%.*}-dev" -- have_tsan_of "$clang"
+        want libc++-dev libc++abi-dev -- have_libcxx "$clang"
     else
         missing+=(clang libclang-rt-dev)
     fi
@@ -137,11 +143,11 @@ fi
 if ((${#welcome[@]} > 0)); then
     install=(apt-get install -y --no-install-recommends "${welcome[@]}")
     if [[ $(id -u) != 0 ]] || ! have apt-get; then
-        echo "Some rivals are not here. On Debian and Ubuntu this installs them: sudo ${install[*]}"
+        echo "Some packages that one can do without are not here. On Debian and Ubuntu this installs them: sudo ${install[*]}"
     else
         echo "Installing ${welcome[*]}"
         export DEBIAN_FRONTEND=noninteractive
-        { apt-get update -q && "${install[@]}"; } || echo "Not all rivals could be installed; the command was: ${install[*]}"
+        { apt-get update -q && "${install[@]}"; } || echo "Not all of them could be installed; the command was: ${install[*]}"
     fi
 fi
 

@@ -25,6 +25,10 @@
 #define CC_UNUSED
 #endif
 
+#ifdef __cplusplus
+#include <ccc/cc_cxx.h>
+#endif
+
 #define CC_VERSION_MAJOR 0
 #define CC_VERSION_MINOR 1
 #define CC_VERSION_PATCH 0

@@ -20,6 +20,9 @@
  *
  * The functions that are left this way are abandoned where they stand: what they have to give back, they
  * defer.
+ *
+ * A C++ exception that leaves the function of a scope, a fiber's included, becomes a panic there, after its destructors
+ * have run: "uncaught exception", the type and what() (cc_cxx.h).
  */
 #ifndef CCC_CC_PANIC_H
 #define CCC_CC_PANIC_H

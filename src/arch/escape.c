@@ -4,7 +4,7 @@
 #ifdef CC_ESCAPE_BY_SETJMP
 
 void *cc__escape_call(struct escape *e, escape_fn fn, void *arg) {
-    if (_setjmp(e->buf) == 0) return fn(arg);
+    if (_setjmp(e->buf) == 0) return cc__guard(arg, NULL, fn);
     return e->value;
 }
 
@@ -15,4 +15,11 @@ void cc__escape_take(struct escape *e, void *value) {
 
 #else
 _Static_assert(sizeof(struct escape) == 24, "stack pointer, address, frame pointer");
+#endif
+
+#ifndef CC_GUARD_IN_ASSEMBLY
+void *cc__guard(void *arg, void *unused, escape_fn fn) {
+    (void)unused;
+    return fn(arg);
+}
 #endif

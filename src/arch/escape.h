@@ -2,6 +2,7 @@
  *
  *   result = cc__escape_call(e, fn, arg)   calls fn(arg); its result, or the value that an escape brings
  *   cc__escape_take(e, value)              leaves fn, and all that it has called, to there
+ *   cc__guard(arg, NULL, fn)               only calls fn(arg)
  *
  * One piece of inline assembly holds the call and the place where both ways meet again. All that a callee may
  * use is dead there to the compiler, and so are the registers that it would have kept: their values in the
@@ -19,6 +20,14 @@
 #include "arch/context.h"
 
 typedef void *(*escape_fn)(void *arg);
+
+/* Calls fn(arg) so that a C++ exception that leaves it goes to cc__guard_personality (panic/exception.c), which turns
+ * it into a panic. Every escape_call goes through it. On other CPUs such an exception ends the program
+ * (std::terminate). */
+#if defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
+#define CC_GUARD_IN_ASSEMBLY 1 /* guard.S */
+#endif
+void *cc__guard(void *arg, void *unused, escape_fn fn);
 
 /* The race detector keeps a stack of calls, which longjmp repairs; so there, too, the portable way. */
 #if defined(CC_ARCH_UCONTEXT) || defined(CC_TSAN)

@@ -11,6 +11,7 @@
  */
 #include "panic/panic.h"
 #include "base/fatal.h"
+#include "fiber/cxx.h"
 #include "probe/trace.h"
 #include "sched/driver.h"
 
@@ -27,6 +28,7 @@ struct panic {
 
 struct scope {
     struct boundary boundary; /* MARK_SCOPE */
+    struct cxx_state cxx;     /* when it began */
     CCPanic *info;
     bool failed;
 };
@@ -63,6 +65,8 @@ static CCDefer **begin(struct panic *p) {
 
 static CC_NORETURN void leave_to(CCDefer **list, struct panic *p, struct boundary *b) {
     *list = &b->node;
+    /* A fiber begins outside of all catch blocks. */
+    cc__cxx_abandon(b->node.fn == MARK_SCOPE ? container_of(b, struct scope, boundary)->cxx : (struct cxx_state){0});
     if (cc__trace_on(TRACE_PANIC))
         cc__trace_line("panic %s its %s: %s", p->stopped ? "was stopped and leaves" : "ends",
                        b->node.fn == MARK_SCOPE ? "scope" : "fiber", p->info.message);
@@ -78,11 +82,17 @@ static CC_NORETURN void leave_to(CCDefer **list, struct panic *p, struct boundar
     cc__escape_take(&b->escape, NULL);
 }
 
+/* Called through a guard: an exception that it throws is a panic as any other. */
+static void *run_deferred(void *d) {
+    cc__defer_run(d);
+    return NULL;
+}
+
 static CC_NORETURN void unwind(struct panic *p) {
     CCDefer **list = begin(p), *d;
     if (cc__trace_on(TRACE_PANIC)) cc__trace_line("panic begins: %s", p->info.message);
     while (!cc__defer_is_boundary(d = take_next(list, p)))
-        if (d->fn != MARK_PANIC) cc__defer_run(d); /* else: this one has taken its place */
+        if (d->fn != MARK_PANIC) (void)cc__guard(d, NULL, run_deferred); /* else: this one has taken its place */
     leave_to(list, p, container_of(d, struct boundary, node));
 }
 
@@ -98,6 +108,13 @@ void cc_panic(const char *fmt, ...) {
     va_start(args, fmt);
     describe(&p.info, __builtin_frame_address(0), fmt, args);
     va_end(args);
+    unwind(&p);
+}
+
+void cc__panic_exception(const char *text) {
+    struct panic p = {.stopped = false};
+    (void)snprintf(p.info.message, sizeof p.info.message, "%s", text);
+    cc__report_describe(&p.info, NULL);
     unwind(&p);
 }
 
@@ -144,6 +161,7 @@ static void *call(void *arg) {
 static int run_scope(struct call *c, void **result, CCPanic *info) {
     CCDefer **list = cc__defer_list();
     struct scope scope;
+    scope.cxx = cc__cxx_state(cc__cxx_here());
     scope.info = info;
     scope.failed = false;
     scope.boundary.node = (CCDefer){.next = *list, .fn = MARK_SCOPE};

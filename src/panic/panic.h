@@ -27,9 +27,12 @@ void cc__defer_run_all(CCDefer **list, CCDefer *boundary);
 /* Calls fn(arg) as a scope. 0 or ENOTRECOVERABLE; result and info may be NULL. */
 int cc__panic_scope(CCTaskFn fn, void *arg, void **result, CCPanic *info);
 
+/* A C++ exception that says `text` has left the function of a scope: panics. */
+CC_NORETURN void cc__panic_exception(const char *text);
+
 /* ---- report.c ---- */
 
-/* Fills in who and where; `frame`: the frame of the public call. */
+/* Fills in who and where; `frame`: the frame of the public call, NULL: no frames. */
 void cc__report_describe(CCPanic *info, const void *frame);
 
 /* A fiber ends by it: prints it, keeps it for cc_panic_find; aborts if that is wanted. */

@@ -40,7 +40,7 @@ void cc__report_describe(CCPanic *info, const void *frame) {
     info->fiber = cc_fiber_id();
     memcpy(info->name, cc_fiber_name(), strlen(cc_fiber_name()) + 1);
     find_stack(&bottom, &top);
-    info->frame_count = cc__trace_walk(frame, bottom, top, info->frames, CC_PANIC_FRAMES_MAX);
+    info->frame_count = frame != NULL ? cc__trace_walk(frame, bottom, top, info->frames, CC_PANIC_FRAMES_MAX) : 0;
     cc__errno_set(saved);
 }
 

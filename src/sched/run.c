@@ -148,6 +148,38 @@ void cc__run_fiber(void *worker) {
 
 /* ---- in between ---- */
 
+/* The exceptions that a fiber takes along lie in its frame until it goes on, on whatever thread. */
+static struct cxx_state take_cxx(struct worker *w) {
+    struct cxx_globals *g = cc__cxx_here(); /* the C++ runtime may have come after the worker */
+    struct cxx_state mine = g != &cc__cxx_none ? cc__cxx_state(g) : (struct cxx_state){0};
+    cc__set(&w->core.cxx, g);
+    cc__cxx_put(g, (struct cxx_state){0});
+    return mine;
+}
+
+CC_COLD struct worker *cc__switch_native_cxx(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+    struct cxx_state mine = take_cxx(w);
+    w = cc__switch_native(w, self, after, arg);
+    cc__cxx_put(cc__cxx_here(), mine);
+    return w;
+}
+
+CC_COLD struct worker *cc__switch_fiber_cxx(struct worker *w, struct fiber *self, struct fiber *next, after_fn after,
+                                            void *arg) {
+    struct cxx_state mine = take_cxx(w);
+    w = cc__switch_fiber(w, self, next, after, arg);
+    cc__cxx_put(cc__cxx_here(), mine);
+    return w;
+}
+
+CC_COLD struct worker *cc__switch_fresh_cxx(struct worker *w, struct fiber *self, struct fiber *next,
+                                            struct stack *stack, after_fn after, void *arg) {
+    struct cxx_state mine = take_cxx(w);
+    w = cc__switch_fresh(w, self, next, stack, after, arg);
+    cc__cxx_put(cc__cxx_here(), mine);
+    return w;
+}
+
 CC_NOINLINE struct worker *cc__park_slow(struct worker *w, struct fiber *self, struct fiber *next, after_fn after,
                                          void *arg) {
     if (likely(next != NULL)) {
@@ -232,7 +264,8 @@ struct worker *cc__sched_run_here(struct worker *w, struct fiber *self, struct f
         if (!sits_here(w, f, cc__get(&f->word), generation)) return NULL;
         if ((w = look_at_others(w, self)) == NULL) return NULL;
     }
-    if (unlikely(!may_lend(self, __builtin_frame_address(0)) || !take_fresh(w, self, f, generation))) return NULL;
+    if (unlikely(!may_lend(self, __builtin_frame_address(0)) || cc__switch_takes_cxx(w))) return NULL;
+    if (unlikely(!take_fresh(w, self, f, generation))) return NULL;
     struct stack *stack = cc__get(&self->stack);
     struct fiber_cold *own = cc__get(&stack->cold);
     cc__fiber_note_object(self, f);

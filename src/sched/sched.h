@@ -10,6 +10,7 @@
 #define CC_SCHED_SCHED_H
 
 #include "arch/self.h"
+#include "fiber/cxx.h"
 #include "fiber/pool.h"
 #include "fiber/stack.h"
 #include "fiber/state.h"
@@ -45,6 +46,7 @@ struct worker_core {
     _Atomic uint32_t skip_left;    /* how often to see sleepers and let them sleep (idle.c) */
     unsigned owner;                /* this worker's number plus one, as in a state word */
     uint64_t tag;                  /* the same, with the number of the runtime's start: never reused, never 0 */
+    struct cxx_globals *_Atomic cxx; /* of its thread */
     struct fiber *_Atomic pending; /* taken from a queue, waits for a stack */
     struct fiber *_Atomic behalf;  /* trace: whose end the worker is telling its joiners */
     struct fiber_cache fibers;

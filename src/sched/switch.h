@@ -34,8 +34,20 @@ CC_INLINE void cc__switch_bind(struct fiber *f, struct stack *stack) {
     cc__san_begin(&stack->san, stack->base, cc__stack_size(stack));
 }
 
+/* C++ exceptions are under way on this thread, and are the running fiber's (CXX-1): it leaves with them, by the
+ * functions below, and the rest of its switch is as usual. */
+CC_INLINE bool cc__switch_takes_cxx(struct worker *w) {
+    return unlikely(cc__cxx_busy(cc__get(&w->core.cxx)));
+}
+struct worker *cc__switch_native_cxx(struct worker *w, struct fiber *self, after_fn after, void *arg);
+struct worker *cc__switch_fiber_cxx(struct worker *w, struct fiber *self, struct fiber *next, after_fn after,
+                                    void *arg);
+struct worker *cc__switch_fresh_cxx(struct worker *w, struct fiber *self, struct fiber *next, struct stack *stack,
+                                    after_fn after, void *arg);
+
 /* From `self` to the worker's own stack. */
 CC_INLINE struct worker *cc__switch_native(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+    if (cc__switch_takes_cxx(w)) return cc__switch_native_cxx(w, self, after, arg);
     cc__set(&w->core.after, after);
     cc__set(&w->core.after_arg, arg);
     cc__set(&w->core.current, NULL);
@@ -49,6 +61,7 @@ CC_INLINE struct worker *cc__switch_native(struct worker *w, struct fiber *self,
 /* From `self` to `next`, which has run before and is RUNNING already. */
 CC_INLINE struct worker *cc__switch_fiber(struct worker *w, struct fiber *self, struct fiber *next, after_fn after,
                                           void *arg) {
+    if (cc__switch_takes_cxx(w)) return cc__switch_fiber_cxx(w, self, next, after, arg);
     cc__set(&w->core.after, after);
     cc__set(&w->core.after_arg, arg);
     cc__set(&w->core.current, next);
@@ -63,6 +76,7 @@ CC_INLINE struct worker *cc__switch_fiber(struct worker *w, struct fiber *self, 
 CC_INLINE struct worker *cc__switch_fresh(struct worker *w, struct fiber *self, struct fiber *next, struct stack *stack,
                                           after_fn after, void *arg) {
     struct context first;
+    if (cc__switch_takes_cxx(w)) return cc__switch_fresh_cxx(w, self, next, stack, after, arg);
     cc__switch_bind(next, stack);
     cc__context_start(&first, cc__stack_top(stack), cc__run_fiber);
     cc__set(&w->core.after, after);

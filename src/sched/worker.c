@@ -109,6 +109,7 @@ void *cc__worker_main(void *arg) {
     cc__fault_stack_set(w->signal_stack, cc__fault_stack_size());
     cc__san_native(&w->core.san);
     cc__context_native(&w->core.native);
+    cc__set(&w->core.cxx, cc__cxx_here());
     for (struct fiber *f; (f = likely(!cc__sched.simulated) ? cc__next(w) : cc__driver_sim_next(w)) != NULL;) {
         /* A fiber that is started from here has nobody to clean up after. */
         cc__set(&w->core.after, nothing);

@@ -20,7 +20,7 @@ CC_INLINE void *cc__escape_call(struct escape *e_, escape_fn fn_, void *arg_) {
                      "mov x10, sp\n\t"
                      "stp x10, x9, [x1]\n\t"
                      "str x29, [x1, #16]\n\t"
-                     "blr x2\n"
+                     "bl cc__guard\n"
                      "2:\t" CC_CONTEXT_LANDING
                      : "+r"(arg), "+r"(e), "+r"(fn)
                      :

@@ -20,7 +20,7 @@ CC_INLINE void *cc__escape_call(struct escape *e_, escape_fn fn_, void *arg_) {
                      "sd sp, 0(a1)\n\t"
                      "sd t0, 8(a1)\n\t"
                      "sd s0, 16(a1)\n\t"
-                     "jalr a2\n"
+                     "call cc__guard\n"
                      "1:"
                      : "+r"(arg), "+r"(e), "+r"(fn)
                      :

@@ -18,7 +18,7 @@ CC_INLINE void *cc__escape_call(struct escape *e, escape_fn fn, void *arg) {
                      "movq %%rsp, 0(%%rsi)\n\t"
                      "movq %%rax, 8(%%rsi)\n\t"
                      "movq %%rbp, 16(%%rsi)\n\t"
-                     "callq *%%rdx\n"
+                     "callq cc__guard\n"
                      "2:\t" CC_CONTEXT_LANDING
                      : "=a"(result), "+S"(e), "+d"(fn), "+D"(arg)
                      :

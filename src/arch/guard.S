@@ -1,0 +1,94 @@
+/* guard.S - cc__guard (escape.h): calls a function that C++ exceptions do not leave.
+ *
+ * The frame names a personality of our own, cc__guard_personality (panic/exception.c), to the unwinder. The table behind it
+ * is for the C++ runtime's personality, which ours asks one question: is it a std::exception? Its one type is the
+ * word cc__cxx_std_exception (fiber/cxx.c). The landing pad is never jumped to; it only has to be there.
+ *
+ * One file for all CPUs, so that it serves the portable context switch too. */
+#if defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
+        .text
+        .globl  cc__guard
+        .hidden cc__guard
+        .hidden cc__guard_personality
+        .hidden cc__cxx_std_exception
+#ifdef __x86_64__
+        .type   cc__guard, @function
+#else
+        .type   cc__guard, %function
+#endif
+        .p2align 4
+cc__guard:
+        .cfi_startproc
+        .cfi_personality 0x1b, cc__guard_personality
+        .cfi_lsda 0x1b, .Ltable
+#if defined(__x86_64__)
+#ifdef __CET__
+        endbr64
+#endif
+        pushq   %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset rbp, -16
+        movq    %rsp, %rbp
+        callq   *%rdx
+        popq    %rbp
+        .cfi_def_cfa_offset 8
+        ret
+#elif defined(__aarch64__)
+#ifdef __ARM_FEATURE_BTI_DEFAULT
+        bti     c
+#endif
+        stp     x29, x30, [sp, #-16]!
+        .cfi_def_cfa_offset 16
+        .cfi_offset x29, -16
+        .cfi_offset x30, -8
+        mov     x29, sp
+        blr     x2
+        ldp     x29, x30, [sp], #16
+        .cfi_restore x30
+        .cfi_restore x29
+        .cfi_def_cfa_offset 0
+        ret
+#else
+        .option push
+        .option norelax                 /* the table counts bytes */
+        addi    sp, sp, -16
+        .cfi_def_cfa_offset 16
+        sd      ra, 8(sp)
+        sd      s0, 0(sp)
+        .cfi_offset ra, -8
+        .cfi_offset s0, -16
+        addi    s0, sp, 16
+        jalr    a2
+        ld      ra, 8(sp)
+        ld      s0, 0(sp)
+        .cfi_restore ra
+        .cfi_restore s0
+        addi    sp, sp, 16
+        .cfi_def_cfa_offset 0
+        ret
+        .option pop
+#endif
+.Lend:
+        .cfi_endproc
+        .size   cc__guard, . - cc__guard
+
+        .section .gcc_except_table, "a"
+        .p2align 2
+.Ltable:
+        .byte   0xff                    /* landing pads count from the function's start */
+        .byte   0x9b                    /* types: relative, 4 bytes, to a word that holds the address */
+        .byte   21                      /* bytes from here to .Ltypes; not every assembler subtracts here */
+        .byte   0x03                    /* call sites: 4 bytes each */
+        .byte   13                      /* bytes of them */
+        .4byte  0
+        .4byte  .Lend - cc__guard
+        .4byte  .Lend - cc__guard - 1
+        .byte   1                       /* the first action */
+        .byte   1                       /* catches type 1 */
+        .byte   0                       /* and no other */
+        .p2align 2
+        .4byte  cc__cxx_std_exception - .
+.Ltypes:
+#endif
+
+        .section .note.GNU-stack, "", %progbits
