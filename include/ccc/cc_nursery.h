@@ -58,7 +58,7 @@ typedef struct CCNurseryConfig {
     bool root;           /* no parent at all */
     int mode;            /* CCNurseryMode */
     CCDeadline deadline; /* {0}: none of its own */
-    uint64_t grace_ms;   /* how long shields hold after a cancellation; 0: for ever */
+    uint64_t grace_ms;   /* how long shields hold after a cancellation, but not before a runtime runs; 0: for ever */
     const char *name;    /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
     int *result;         /* CC_NURSERY: where what the wait returned is stored; NULL: a failure is passed on */
     int unused;          /* ends the list that CC_NURSERY makes */
@@ -142,7 +142,8 @@ CC_API CCDeadline cc_deadline(void);
  * when that one ends. EINVAL, ESRCH as cc_task_detach. The handle stays. Any context; does not switch. */
 CC_API int cc_task_cancel(const CCTask *task);
 
-/* Between the two no wait of the calling fiber is cancelled: for what must be finished. They nest. True: this one
+/* Between the two no cancellation of what is around ends a wait of the calling fiber: for what must be finished. Scopes
+ * that are opened in between are not hidden (see CC_SHIELD). They nest, with each other and with blocks. True: this one
  * put the shield up, and the matching call takes it down. Outside of a fiber they do nothing. Does not switch. */
 CC_API bool cc_shield_begin(void);
 CC_API void cc_shield_end(bool begun);
@@ -207,10 +208,14 @@ typedef struct CCDeadlineScope {
 CC_API CC__ALWAYS CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline);
 CC_API void cc_deadline_leave(CCDeadlineScope *scope);
 
-/* No wait in the block is cancelled:  CC_SHIELD { … }
+/* Nothing that is cancelled around the block ends a wait in it:  CC_SHIELD { … }
  *
- * That holds for the scopes that are opened inside, too: their deadlines and failures do not end the block's own waits
- * before it is over. Their children are not shielded. */
+ * Scopes that are opened inside are not hidden: their own deadlines and failures end the waits in them. So clean-up
+ * that must be finished, but not at any price, is
+ *
+ *   CC_SHIELD { CC_WITH_DEADLINE(cc_after_ms(500)) { … } }
+ *
+ * Children of nurseries that are opened inside are not shielded. */
 typedef struct CCShield {
     CCDefer deferred;
     bool begun;

@@ -15,7 +15,7 @@ static void look_at_the_clock(struct scope *s) {
     uint64_t now = 0;
     for (; s != NULL; s = s->parent) {
         uint64_t deadline = cc__get(&s->deadline);
-        if (deadline == UINT64_MAX) continue;
+        if (deadline == UINT64_MAX || cc__get(&s->felt)) continue;
         if (now == 0) now = cc__clock_look();
         if (now >= deadline) cc__scope_expire(s, now);
     }
@@ -27,7 +27,7 @@ bool cc_cancelled(void) {
     cc__sim_point(); /* a loop that asks has to end in a simulation too, where nobody runs beside it */
     uintptr_t word = cc__get_acquire(&self->scope); /* pairs with the mark */
     if (word == 0) return false;
-    if ((word & (CANCEL_BITS & ~CANCEL_REPORTED)) == 0) {
+    if ((word & (CANCEL_SCOPE | CANCEL_SHIELD | CANCEL_HELD)) == 0 && !cc__cancel_holds(word)) {
         look_at_the_clock(cc__scope_of(word));
         word = cc__get_acquire(&self->scope); /* as above */
     }
@@ -43,7 +43,7 @@ int cc_cancel_reason(CCError *reason) {
     struct fiber *self = current();
     uintptr_t word = self != NULL ? cc__get_acquire(&self->scope) : 0;
     struct scope *s = cc__scope_of(word);
-    if ((word & CANCEL_SCOPE) != 0 && s != NULL) {
+    if (s != NULL && cc__get(&s->cancelled)) { /* hidden by a shield or not */
         cc__lock_take(&s->lock);
         *reason = s->reason;
         cc__lock_release(&s->lock);

@@ -98,7 +98,9 @@ void cc__driver_scope_begin(struct fiber *self, struct fiber_cold *cold) {
         cc__cancel_adopt();
         cc__cancel_mark(self, CANCEL_SCOPE);
     }
+    bool late = s->grace_late;
     cc__lock_release(&s->lock);
+    if (unlikely(late)) cc__scope_begin_late_grace(s);
 }
 
 /* One fewer; the last one tells who waits. `cold`: it was a member, else NULL. */

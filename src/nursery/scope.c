@@ -61,6 +61,8 @@ void cc__scope_init(struct scope *s, struct scope *parent, uint64_t grace_ns) {
         s->reason = parent->reason;
         s->pierced = parent->pierced;
         cc__set(&s->cancelled, 1);
+        cc__set(&s->felt, 1); /* until somebody enters it */
+        s->grace_late = parent->grace_late;
     }
     cc__lock_release(&parent->lock);
 }
@@ -76,54 +78,69 @@ void cc__scope_destroy(struct scope *s) {
 
 /* ---- members ---- */
 
-/* The fiber's address becomes s; the bits that are its own stay, but for a shield that does not hold there. Under the
- * lock of s. */
-static void set_scope(struct fiber *self, struct scope *s) {
-    bool cancelled = s != NULL && cc__get(&s->cancelled);
-    uintptr_t kept = CANCEL_TASK | CANCEL_REPORTED | (s == NULL || !s->pierced ? CANCEL_SHIELD : 0);
+/* What was cancelled above is hidden from the owner, by its shield, or because it does not feel it above (SCOPE-5). The
+ * parent is cancelled. Under the lock. */
+static bool hidden(struct scope *s) {
+    void *owner = cc__get(&s->owner);
+    struct scope *above = s->parent;
+    if (owner == NULL || s->pierced) return false;
+    return (s->entry & CANCEL_SHIELD) != 0 ||
+           (above != NULL && cc__get(&above->owner) == owner && !cc__get(&above->felt));
+}
+
+static bool feels(struct scope *s, struct fiber *f) {
+    return cc__get(cc__get(&s->owner) == f ? &s->felt : &s->cancelled) != 0;
+}
+
+/* The fiber's address becomes s; the bits that are its own stay, and these shields hold, unless they do not hold there.
+ * Under the lock of s. */
+static void set_scope(struct fiber *self, struct scope *s, uintptr_t shields) {
+    bool cancelled = s != NULL && feels(s, self);
+    if (s != NULL && s->pierced) shields = 0;
     if (cancelled) cc__cancel_adopt();
     uintptr_t word = cc__get(&self->scope), wanted;
-    do wanted = (uintptr_t)s | (word & kept) | (cancelled ? CANCEL_SCOPE : 0);
+    do wanted = (uintptr_t)s | (word & (CANCEL_TASK | CANCEL_REPORTED)) | shields | (cancelled ? CANCEL_SCOPE : 0);
     while (!cc__cas(&self->scope, &word, wanted));
 }
 
-static void add(struct fiber *self, struct fiber_cold *cold, struct scope *s) {
-    cold->fiber = self;
-    if (s == NULL) {
-        set_scope(self, NULL);
-        return;
-    }
-    cc__lock_take(&s->lock);
-    cc__list_push_back(&s->members, &cold->member);
-    set_scope(self, s);
-    cc__lock_release(&s->lock);
-}
-
-/* True: shields do not hold there. */
-static bool drop(struct fiber_cold *cold, struct scope *s) {
-    if (s == NULL) return false;
+static void drop(struct fiber_cold *cold, struct scope *s) {
+    if (s == NULL) return;
     cc__lock_take(&s->lock);
     cc__list_remove(&cold->member);
-    bool pierced = s->pierced;
     cc__lock_release(&s->lock);
-    return pierced;
 }
 
 void cc__scope_enter(struct fiber *self, struct scope *s) {
     struct fiber_cold *cold = cold_of(self);
-    uintptr_t word = cc__get(&self->scope);
-    s->outer = cc__scope_of(word);
-    s->shielded = (word & CANCEL_SHIELD) != 0;
-    (void)drop(cold, s->outer);
-    add(self, cold, s);
+    s->outer = cc__scope_of(cc__get(&self->scope));
+    drop(cold, s->outer);
+    cold->fiber = self;
+    cc__lock_take(&s->lock);
+    s->entry = cc__get(&self->scope) & (CANCEL_SHIELD | CANCEL_OUTER);
+    cc__set(&s->owner, self);
+    /* Whoever cancels from now on comes to this lock after this; who was there has cancelled for children only. */
+    cc__set(&s->felt, cc__get(&s->cancelled) && (s->own || !hidden(s)));
+    cc__list_push_back(&s->members, &cold->member);
+    set_scope(self, s, s->entry != 0 ? CANCEL_OUTER : 0);
+    bool late = s->grace_late;
+    cc__lock_release(&s->lock);
+    if (unlikely(late)) cc__scope_begin_late_grace(s);
 }
 
 void cc__scope_leave(struct fiber *self, struct scope *s) {
     struct fiber_cold *cold = cold_of(self);
-    bool pierced = drop(cold, s);
-    /* What the end of a grace period took away inside is whole again outside. */
-    if (pierced && s->shielded) (void)cc__cancel_shield(self);
-    add(self, cold, s->outer);
+    struct scope *outer = s->outer;
+    uintptr_t shields = s->entry; /* what the end of a grace period took away inside is whole again outside */
+    drop(cold, s);
+    cc__set(&s->owner, NULL);
+    if (outer == NULL) {
+        set_scope(self, NULL, shields);
+        return;
+    }
+    cc__lock_take(&outer->lock);
+    cc__list_push_back(&outer->members, &cold->member);
+    set_scope(self, outer, shields);
+    cc__lock_release(&outer->lock);
 }
 
 /* ---- cancelling ---- */
@@ -159,23 +176,34 @@ static void walk_down(struct scope *top, bool (*visit)(struct scope *s, void *ar
     }
 }
 
+static void mark_members(struct scope *s) {
+    for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
+        if (feels(s, member(l))) cc__cancel_mark(member(l), CANCEL_SCOPE);
+}
+
 struct marking {
     const struct scope *top;
     const CCError *reason;
-    bool first; /* `top` was not cancelled before */
-    bool grace; /* somebody has a grace period */
+    bool inside; /* a runtime runs */
+    bool news;   /* for somebody */
+    bool grace;  /* somebody has a grace period, which begins */
 };
 
-/* The bits first, all the way down. One that is cancelled already has marked what is below. */
+/* The bits first, all the way down. One that is cancelled already has marked what is below, but for its owner if that
+ * was hidden from it. */
 static bool mark(struct scope *s, void *marking) {
     struct marking *m = marking;
-    if (cc__get(&s->cancelled)) return false;
-    if (s == m->top) m->first = s->origin = true;
-    if (s->grace_ns != UINT64_MAX) m->grace = true;
+    bool top = s == m->top, was = cc__get(&s->cancelled) != 0, hides = !top && hidden(s);
+    if (top) s->own = true;
+    if (was && (hides || cc__get(&s->felt))) return false;
+    if (!was && s->grace_ns != UINT64_MAX) m->grace = true;
     s->reason = *m->reason;
+    s->origin = top;
+    s->grace_late = !m->inside;
     cc__set(&s->cancelled, 1);
-    for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
-        cc__cancel_mark(member(l), CANCEL_SCOPE);
+    if (!hides) cc__set(&s->felt, 1);
+    mark_members(s);
+    m->news = true;
     return true;
 }
 
@@ -198,10 +226,10 @@ void cc__scope_cancel(struct scope *s, const CCError *reason) {
     struct worker *w = cc__worker();
     /* Without a runtime there are no fibers to wake; the bits are for those that come. */
     bool inside = w != NULL || cc__driver_enter(false) == 0;
-    struct marking m = {.top = s, .reason = reason};
+    struct marking m = {.top = s, .reason = reason, .inside = inside};
     if (inside) cc__cancel_begin();
     walk_down(s, mark, &m);
-    if (m.first && inside) {
+    if (m.news && inside) {
         if (cc__trace_on(TRACE_NURSERY))
             cc__trace_line("scope %p: is cancelled, error %d: %s", (void *)s, reason->code, reason->text);
         wake_all(s);
@@ -249,8 +277,10 @@ static void expire(struct scope *s, bool in_time) {
 static bool pierce(struct scope *s, void *arg) {
     (void)arg;
     s->pierced = true;
+    cc__set(&s->felt, 1); /* it is cancelled */
     for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
-        cc__cancel_unshield(member(l));
+        cc__cancel_pierce(member(l));
+    mark_members(s);
     return true;
 }
 
@@ -354,6 +384,16 @@ static int arm_somewhere(struct arming *a) {
 void cc__scope_begin_grace(struct scope *s) {
     struct arming a = {.scope = s, .grace = true};
     (void)arm_somewhere(&a);
+}
+
+void cc__scope_begin_late_grace(struct scope *s) {
+    struct worker *w = cc__worker();
+    for (; s != NULL; s = s->parent) {
+        cc__lock_take(&s->lock);
+        if (s->grace_late) (void)arm_grace(s, w);
+        s->grace_late = false;
+        cc__lock_release(&s->lock);
+    }
 }
 
 int cc__scope_set_deadline(struct scope *s, uint64_t deadline) {

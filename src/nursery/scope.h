@@ -8,6 +8,8 @@
  *          cancelled scope, is cancelled with it.
  * SCOPE-3  A fiber's address of its scope changes under that scope's lock, by the fiber itself.
  * SCOPE-4  A scope is there as long as it has members, children, scopes below, or a deadline that fires.
+ * SCOPE-5  The fiber that has entered a scope (its owner) feels what was cancelled in it; what was cancelled above,
+ *          only if its shield was down when it entered, and if it feels it above. Children feel both.
  */
 #ifndef CC_NURSERY_SCOPE_H
 #define CC_NURSERY_SCOPE_H
@@ -24,7 +26,7 @@ struct value {
     void *value;
 };
 
-enum { SCOPE_ALIGN = 32 };
+enum { SCOPE_ALIGN = 64 };
 
 struct scope {
     _Alignas(SCOPE_ALIGN) struct lock lock;
@@ -40,10 +42,14 @@ struct scope {
     bool armed;   /* `expiry` counts down, or fires */
     bool pierced; /* the grace period is over: shields do not hold here */
     bool ending;  /* nothing is armed any more */
-    bool origin;  /* the cancellation began here, not above */
+    bool origin;  /* `reason` was given here, not above */
     bool grace_armed;
+    bool grace_late; /* cancelled while no runtime ran: grace periods here or above have perhaps not begun */
     bool expired;              /* the deadline has come */
-    bool shielded;             /* the fiber that entered it was */
+    bool own;                  /* somebody has cancelled this one, not only one above */
+    _Atomic uint32_t felt;     /* cancelled, and its owner feels it (SCOPE-5) */
+    void *_Atomic owner;       /* the fiber that has entered it and not left yet; NULL: none */
+    uintptr_t entry;           /* the owner's shields when it entered: CANCEL_SHIELD, CANCEL_OUTER */
     _Atomic uint64_t deadline; /* its own; UINT64_MAX: none */
     uint64_t grace_ns;         /* UINT64_MAX: shields hold for ever */
     struct later expiry, grace;
@@ -76,6 +82,8 @@ void cc__scope_cancel(struct scope *s, const CCError *reason);
 void cc__scope_expire(struct scope *s, uint64_t now);
 /* It was made below a cancelled scope and has a grace period of its own, which begins now. */
 void cc__scope_begin_grace(struct scope *s);
+/* A fiber is in it whose runtime did not run when it was cancelled: grace periods here and above begin now. */
+void cc__scope_begin_late_grace(struct scope *s);
 /* A reason of the caller. */
 CCError cc__scope_reason(int code, const char *text);
 

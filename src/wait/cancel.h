@@ -25,16 +25,18 @@
 
 /* In the low bits of fiber.scope. */
 enum {
-    CANCEL_SCOPE = 1,    /* the scope was cancelled */
+    CANCEL_SCOPE = 1,    /* the scope was cancelled, and no shield around it hides that */
     CANCEL_TASK = 2,     /* this task was */
     CANCEL_SHIELD = 4,   /* neither counts now; set and cleared by the fiber, cleared by a grace period's end */
     CANCEL_REPORTED = 8, /* the fiber has reported its failure to its nursery */
-    CANCEL_HELD = 16,    /* the same for a wait that the runtime owes; no grace period clears it */
-    CANCEL_BITS = 31,
+    CANCEL_HELD = 16,    /* as CANCEL_SHIELD, for a wait that the runtime owes; no grace period clears it */
+    CANCEL_OUTER = 32,   /* a shield is up around the innermost scope: CANCEL_TASK does not count */
+    CANCEL_BITS = 63,
 };
 
 CC_INLINE bool cc__cancel_holds(uintptr_t scope) {
-    return (scope & (CANCEL_SCOPE | CANCEL_TASK)) != 0 && (scope & (CANCEL_SHIELD | CANCEL_HELD)) == 0;
+    if ((scope & (CANCEL_SHIELD | CANCEL_HELD)) != 0) return false;
+    return (scope & CANCEL_SCOPE) != 0 || (scope & (CANCEL_TASK | CANCEL_OUTER)) == CANCEL_TASK;
 }
 
 /* After the switch, the fiber is PARKED: whether it has to look if it is cancelled. */
@@ -75,6 +77,10 @@ CC_INLINE bool cc__cancel_shield(struct fiber *self) {
 }
 CC_INLINE void cc__cancel_unshield(struct fiber *self) {
     cc__and(&self->scope, ~(uintptr_t)CANCEL_SHIELD);
+}
+/* A grace period is over: neither that nor one around the innermost scope. */
+CC_INLINE void cc__cancel_pierce(struct fiber *f) {
+    cc__and(&f->scope, ~(uintptr_t)(CANCEL_SHIELD | CANCEL_OUTER));
 }
 
 /* For a wait that the runtime owes: a grace period does not end it. As above. */

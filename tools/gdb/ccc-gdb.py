@@ -37,7 +37,7 @@ IDLE, RUNNABLE, RUNNING, PARKING, PARKED, DONE = range(6)
 FRESH = 16
 REASON_SHIFT, REASON_MASK = 5, 31
 OWNER_SHIFT, OWNER_MASK = 10, 1023
-CANCEL_BITS = 31  # src/wait/cancel.h
+CANCEL_BITS = 63  # src/wait/cancel.h
 NEVER = 2**64 - 1
 
 SHOWN = 1000  # lines of one command; more would be no help

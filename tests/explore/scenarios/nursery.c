@@ -239,6 +239,46 @@ static void waits_shielded(void) {
 SCENARIO(nursery_shield, "CANCEL-2: a cancellation does not pass a shield", .workers = 1, .setup = one_shielded,
          .threads = {cancels_then_lets, waits_shielded}, .no_timer = true);
 
+/* A shielded fiber opens a scope while the one around the shield is cancelled: that stays hidden, and the cancellation of
+ * the scope inside, which its child makes, does not. */
+static CCEvent late;
+static void *cancels_inner(void *inner) {
+    EX_EQ(cc_nursery_cancel(inner), 0);
+    return NULL;
+}
+static void *opens_shielded(void *arg) {
+    (void)cc_event_wait(&go);
+    bool begun = cc_shield_begin();
+    int rc = -1;
+    CC_NURSERY(inner, .result = &rc) {
+        EX_EQ(cc_event_wait(&late), 0);
+        EX_EQ(cc_nursery_spawn(inner, cancels_inner, inner), 0);
+        child_rc = cc_event_wait(&never);
+    }
+    EX_EQ(child_rc, ECANCELED);
+    EX_EQ(rc, ECANCELED);
+    EX_EQ(cc_check_cancel(), 0);
+    cc_shield_end(begun);
+    ran[1] = cc_check_cancel();
+    return arg;
+}
+static void about_to_open(void) {
+    n = cc_nursery_create(NULL);
+    EX_EQ(cc_nursery_spawn(n, opens_shielded, NULL), 0);
+    ex_settle();
+}
+static void lets_open(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    EX_EQ(cc_nursery_wait(n), ECANCELED);
+    EX_EQ(ran[1], ECANCELED);
+}
+static void cancels_then_lets_on(void) {
+    EX_EQ(cc_nursery_cancel(n), 0);
+    EX_EQ(cc_event_set(&late), 0);
+}
+SCENARIO(nursery_shield_inside, "SCOPE-5: a scope inside a shield, and a cancellation around it", .workers = 1,
+         .setup = about_to_open, .threads = {lets_open, cancels_then_lets_on}, .no_timer = true);
+
 /* A grace period ends what a shield keeps up. */
 static void *shielded_for_ever(void *arg) {
     bool begun = cc_shield_begin();

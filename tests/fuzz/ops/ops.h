@@ -167,8 +167,12 @@ struct queue {
 };
 
 struct model_scope {
-    bool used, nursery, cancelled, pierced, keep_going, shielded;
+    bool used, nursery, cancelled, pierced, keep_going;
+    bool own;   /* cancelled itself, and not only from above */
+    bool felt;  /* its owner's waits are cancelled, or would be without a shield inside */
+    bool hides; /* its owner's shield was up when it entered */
     struct scope *real;
+    const struct actor *owner; /* who has entered it */
     struct model_scope *parent, *outer;
     uint64_t deadline;
     unsigned children;

@@ -5,8 +5,14 @@
 
 #include <stddef.h>
 
+/* From the inside out: what was cancelled counts until a shield hides the rest. */
 bool model_cancelled(const struct actor *a) {
-    return ((a->scope != NULL && a->scope->cancelled) || a->task_cancelled) && !a->shield;
+    if (a->shield) return false;
+    for (const struct model_scope *s = a->scope; s != NULL; s = s->parent) {
+        if (s->own || s->pierced) return true;
+        if (s->owner == a && s->hides) return false;
+    }
+    return a->task_cancelled;
 }
 
 /* ---- scopes ---- */
@@ -24,11 +30,17 @@ struct model_scope *model_scope_new(struct model_scope *parent, struct scope *re
                               .parent = parent,
                               .deadline = deadline};
     if (parent != NULL && parent->cancelled) {
-        s->cancelled = true;
+        s->cancelled = s->felt = true;
         s->pierced = parent->pierced;
         s->reason = parent->reason;
     }
     return s;
+}
+
+/* Whether its owner does not feel what is cancelled above. */
+static bool hidden(const struct model_scope *s) {
+    if (s->owner == NULL || s->pierced) return false;
+    return s->hides || (s->parent != NULL && s->parent->owner == s->owner && !s->parent->felt);
 }
 
 struct model_scope *model_scope_enter(struct actor *self, struct scope *real, bool nursery, bool keep_going,
@@ -37,9 +49,11 @@ struct model_scope *model_scope_enter(struct actor *self, struct scope *real, bo
     ++world.step;
     struct model_scope *s = model_scope_new(self->scope, real, nursery, keep_going, deadline);
     s->outer = self->scope;
-    s->shielded = self->shield;
+    s->owner = self;
+    s->hides = self->shield;
+    s->felt = s->cancelled && !hidden(s);
     self->scope = s;
-    if (s->pierced) self->shield = false;
+    self->shield = false;
     return s;
 }
 
@@ -47,21 +61,29 @@ void model_scope_leave(struct actor *self, struct model_scope *s) {
     if (!world.exact) return;
     model_look(self);
     ++world.step;
-    if (s->pierced && s->shielded) self->shield = true;
+    s->owner = NULL;
     self->scope = s->outer;
-    if (self->scope != NULL && self->scope->pierced) self->shield = false;
+    self->shield = s->hides && (self->scope == NULL || !self->scope->pierced);
 }
 
 void model_scope_end(struct model_scope *s) {
     if (world.exact) s->used = false;
 }
 
-void model_cancel(struct model_scope *s, int code) {
-    if (s->cancelled) return;
+static void spread(struct model_scope *s, int code, bool hides) {
+    if (s->cancelled && (hides || s->felt)) return;
     s->cancelled = true;
+    s->felt = !hides;
     s->reason = code;
-    for (unsigned i = 0; i < world.scopes_used; i++)
-        if (world.scopes[i].used && world.scopes[i].parent == s) model_cancel(&world.scopes[i], code);
+    for (unsigned i = 0; i < world.scopes_used; i++) {
+        struct model_scope *below = &world.scopes[i];
+        if (below->used && below->parent == s) spread(below, code, hidden(below));
+    }
+}
+
+void model_cancel(struct model_scope *s, int code) {
+    s->own = true;
+    spread(s, code, false);
 }
 
 void model_fail(struct model_scope *s, int code) {
@@ -85,7 +107,7 @@ bool model_explains(const struct call *c, int rc) {
 }
 
 static void pierce(struct model_scope *s) {
-    s->pierced = true;
+    s->pierced = s->felt = true;
     for (unsigned i = 0; i < world.actors_made; i++)
         if (world.actors[i].scope == s) world.actors[i].shield = false;
 }
@@ -103,8 +125,7 @@ static bool given_up(const struct model_scope *s) {
 
 /* Cancelled since the last look, by itself: its deadline has passed, or it was given up. What was first, it has to say. */
 static bool ended_by_itself(const struct model_scope *s) {
-    if (s->cancelled || cc__get(&s->real->cancelled) == 0) return false;
-    return (s->real->reason.code == ETIMEDOUT && cc_now_ns() >= s->deadline) || given_up(s);
+    return !s->own && s->real->own && (cc_now_ns() >= s->deadline || given_up(s));
 }
 
 /* Deadlines and grace periods end by themselves (OPS-2). Several may have since the last look, one below the other: each
@@ -114,13 +135,15 @@ static void look_for_ends(void) {
     for (unsigned i = 0; i < world.scopes_used; i++) {
         struct model_scope *s = &world.scopes[i];
         if (!s->used || !ended_by_itself(s)) continue;
-        s->cancelled = ended[i] = true;
+        s->own = true;
+        if (s->felt) continue;
+        s->cancelled = s->felt = ended[i] = true;
         s->reason = s->real->reason.code;
     }
     for (unsigned i = 0; i < world.scopes_used; i++)
         for (unsigned k = 0; ended[i] && k < world.scopes_used; k++)
             if (world.scopes[k].used && world.scopes[k].parent == &world.scopes[i])
-                model_cancel(&world.scopes[k], world.scopes[i].reason);
+                spread(&world.scopes[k], world.scopes[i].reason, hidden(&world.scopes[k]));
 }
 
 /* A scope is looked at before those below it, which were made later and may stand anywhere: hence the second round. */
@@ -137,6 +160,7 @@ void model_look_at_scopes(void) {
             REQUIRE(!cancelled || s->real->reason.code == s->reason, "a scope was cancelled by %d, not %d",
                     s->real->reason.code, s->reason);
             REQUIRE(s->real->pierced == s->pierced, "a scope's shields hold, or do not");
+            REQUIRE((cc__get(&s->real->felt) != 0) == s->felt, "a scope is %sfelt by its owner", s->felt ? "not " : "");
             if (s->nursery)
                 REQUIRE(s->real->children == s->children, "a nursery has %u children, expected %u", s->real->children,
                         s->children);

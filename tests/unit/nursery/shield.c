@@ -291,6 +291,190 @@ TEST_WORKERS(shield_from_outside) {
     CHECK_EQ(cc_run(bring_a_shield, NULL, NULL), 0);
 }
 
+/* ---- scopes inside a shield ---- */
+
+/* Bounded clean-up: the shield hides what is around it, and not the deadline inside. */
+static void *clean_up(void *arg) {
+    CCNursery *n = arg;
+    CHECK_EQ(cc_nursery_cancel_with(n, EXDEV, NULL), 0);
+    CCError why;
+    CC_SHIELD {
+        CC_WITH_DEADLINE(cc_after_ms(1)) {
+            CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+            CHECK(cc_cancelled());
+            CHECK_EQ(cc_cancel_reason(&why), 0);
+            CHECK_EQ(why.code, ETIMEDOUT);
+            CC_SHIELD CHECK_EQ(cc_sleep_ms(1), 0);
+            CHECK_EQ(cc_sleep_ms(1), ECANCELED);
+        }
+        CHECK(!cc_cancelled());
+        CHECK_EQ(cc_sleep_ms(1), 0);
+        CC_WITH_DEADLINE(CC_FOREVER) {
+            CHECK(!cc_cancelled());
+            CHECK_EQ(cc_sleep_ms(1), 0);
+            CHECK_EQ(cc_cancel_reason(&why), 0); /* hidden, but it can know */
+            CHECK_EQ(why.code, EXDEV);
+        }
+        CC_WITH_DEADLINE(cc_after_ms(1)) { /* one for what is below it */
+            CC_WITH_DEADLINE(CC_FOREVER) CC_WITH_DEADLINE(CC_FOREVER)
+            CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+        }
+        CC_WITH_DEADLINE(CC_FOREVER) {
+            CC_WITH_DEADLINE(cc_after_ms(1)) UNTIL(cc_cancelled()); /* it looks at the clock */
+            CHECK(!cc_cancelled());
+            CHECK_EQ(cc_sleep_ms(1), 0);
+        }
+        int rc = -1;
+        CC_NURSERY(inner, .result = &rc) { /* a failure inside, too */
+            CHECK_EQ(cc_nursery_spawn(inner, fail_with, CC_ERROR(EIO)), 0);
+            CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+        }
+        CHECK_EQ(rc, EIO);
+        CHECK(!cc_cancelled());
+        CHECK_EQ(cc_sleep_ms(1), 0);
+    }
+    CHECK(cc_cancelled());
+    CHECK_EQ(cc_sleep_ms(1), ECANCELED);
+    atomic_fetch_add(&finished, 1);
+    return NULL;
+}
+
+static void bounded(void) {
+    finished = 0;
+    CCNursery *n = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_spawn(n, clean_up, n), 0);
+    CHECK_EQ(cc_nursery_wait(n), EXDEV);
+    CHECK_EQ(finished, 1);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+TEST_WORKERS(deadlines_inside_a_shield) {
+    bounded();
+    in_fiber(bounded);
+}
+
+/* The cancellation comes while it waits inside: two scopes deep, hidden; then that of the first, which is not. */
+static CCNursery *_Atomic first;
+
+static void *two_deep(void *arg) {
+    CCChan *ch = arg;
+    int value = 0, rc = -1;
+    CC_SHIELD CC_NURSERY(n, .result = &rc) {
+        first = n;
+        CC_WITH_DEADLINE(CC_FOREVER) {
+            atomic_fetch_add(&step, 1);
+            CHECK_EQ(cc_chan_recv(ch, &value, sizeof value), 0);
+            CHECK_EQ(value, 7);
+            CHECK(!cc_cancelled());
+            atomic_fetch_add(&step, 1);
+            CHECK_EQ(cc_chan_recv(ch, &value, sizeof value), ECANCELED);
+        }
+        CHECK_EQ(cc_sleep_ms(1), ECANCELED);
+    }
+    CHECK_EQ(rc, ENOSPC);
+    atomic_fetch_add(&finished, 1);
+    return NULL;
+}
+
+static void hidden_then_felt(void) {
+    step = finished = 0;
+    CCChan *ch = cc_chan_create(sizeof(int), 0);
+    CCNursery *n = new_nursery(NULL);
+    CCTask task;
+    CHECK_EQ(cc_nursery_spawn_ex(n, &task, two_deep, ch, NULL), 0);
+    UNTIL(step == 1 && is_parked(task.id));
+    CHECK_EQ(cc_nursery_cancel_with(n, EXDEV, NULL), 0);
+    CHECK_EQ(cc_task_cancel(&task), 0);
+    CHECK(is_parked(task.id)); /* hidden: nobody has claimed it */
+    int value = 7;
+    CHECK_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+    UNTIL(step == 2 && is_parked(task.id));
+    CHECK_EQ(cc_nursery_cancel_with(first, ENOSPC, NULL), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK_EQ(finished, 1);
+    CHECK_EQ(cc_nursery_wait(n), EXDEV);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    cc_chan_free(ch);
+}
+
+TEST_WORKERS(hidden_and_then_felt) {
+    hidden_then_felt();
+    in_fiber(hidden_then_felt);
+}
+
+/* Children of a nursery inside a shield are not shielded; the end of a grace period reaches everybody inside. */
+static void *grace_inside(void *arg) {
+    (void)arg;
+    CC_SHIELD {
+        CC_WITH_DEADLINE(CC_FOREVER) {
+            CC_NURSERY(n) {
+                CHECK_EQ(cc_nursery_spawn(n, wait_for_cancel, &finished), 0);
+                atomic_fetch_add(&step, 1);
+                UNTIL(finished == 1);
+                atomic_fetch_add(&step, 1);
+                CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+            }
+            CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+        }
+        CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    }
+    atomic_fetch_add(&finished, 1);
+    return NULL;
+}
+
+static void pierced_inside(void) {
+    step = finished = 0;
+    CCNursery *n = with_grace(NULL, 3);
+    CCFiberId id = start_child(n, grace_inside, NULL);
+    UNTIL(step == 1);
+    CHECK_EQ(cc_nursery_cancel(n), 0);
+    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+    CHECK(!is_parked(id));
+    CHECK_EQ(step, 2);
+    CHECK_EQ(finished, 2);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+TEST_WORKERS(grace_inside_a_shield) {
+    pierced_inside();
+    in_fiber(pierced_inside);
+}
+
+/* Cancelled before there is a runtime: the grace period begins when there is one. */
+static void *enter_below(void *arg) {
+    CC_NURSERY(inner, .parent = arg) CC_SHIELD CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    atomic_fetch_add(&finished, 1);
+    return NULL;
+}
+
+static void *hold_shield(void *arg) {
+    (void)arg;
+    CC_SHIELD CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    atomic_fetch_add(&finished, 1);
+    return NULL;
+}
+
+TEST_WORKERS(grace_without_a_runtime) {
+    for (int i = 0; i < 4; i++) {
+        finished = 0;
+        CCNursery *n = with_grace(NULL, 1), *below = new_nursery(n);
+        CHECK_EQ(cc_nursery_cancel(n), 0); /* nobody runs */
+        CCNursery *later = new_nursery(below);
+        if (i == 0) CHECK_EQ(cc_nursery_spawn(n, hold_shield, NULL), 0);
+        if (i == 1) CHECK_EQ(cc_nursery_spawn(below, hold_shield, NULL), 0);
+        if (i == 2) CHECK_EQ(cc_nursery_spawn(later, hold_shield, NULL), 0);
+        if (i == 3) CHECK_EQ(cc_run(enter_below, below, NULL), 0);
+        CHECK_EQ(cc_nursery_wait(later), ECANCELED);
+        CHECK_EQ(cc_nursery_wait(below), ECANCELED);
+        CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+        CHECK_EQ(finished, 1);
+        CHECK_EQ(cc_nursery_free(later), 0);
+        CHECK_EQ(cc_nursery_free(below), 0);
+        CHECK_EQ(cc_nursery_free(n), 0);
+        CHECK_EQ(cc_runtime_shutdown(60 * 1000), 0);
+    }
+}
+
 /* The compiler knows that these blocks are executed: it does not warn of what they set; unless it is told to check
  * what it knows. */
 static void set_inside(void) {
