@@ -1,4 +1,4 @@
-// scale.go - how costs grow with a parameter: the measurements of ../../scale_*.c, ../../latency.c and ../../idle.c for goroutines.
+// scale.go - how costs grow with a parameter: the measurements of ../../scale_*.c, ../../latency.c, ../../tail.c and ../../idle.c for goroutines.
 package main
 
 import (
@@ -392,6 +392,43 @@ func latency(busy, calls uint64) result {
 	return result{n: callers * calls, ns: float64(sum), extras: percentiles("", wake)[1:] + percentiles("late_", late)}
 }
 
+func tail(oneIn, slow uint64) result {
+	const long = 3 * time.Millisecond
+	calls := oneIn * slow
+	all, slowest := make([]int64, 0, calls), make([]int64, 0, slow)
+	there, back := make(chan time.Time, 1), make(chan time.Time, 1)
+	done := make(chan struct{})
+	go func() {
+		for i := uint64(1); i <= calls; i++ {
+			sent := <-there
+			ns := int64(time.Since(sent))
+			all = append(all, ns)
+			if i%oneIn == 0 {
+				slowest = append(slowest, ns)
+			}
+			back <- sent
+		}
+		close(done)
+	}()
+	for i := uint64(1); i <= calls; i++ {
+		sent := time.Now()
+		there <- sent
+		if i%oneIn == 0 {
+			for time.Since(sent) < long {
+			}
+		}
+		if answer := <-back; answer != sent {
+			fail("an answer to another send")
+		}
+	}
+	<-done
+	sum := int64(0)
+	for _, ns := range all {
+		sum += ns
+	}
+	return result{n: calls, ns: float64(sum), extras: percentiles("", all)[1:] + percentiles("long_", slowest)}
+}
+
 func idle(n uint64) result {
 	const seconds = 2
 	door := make(chan struct{})
@@ -436,6 +473,8 @@ func grow(name string, scale float64, parameter uint64) result {
 		return scaleArms(parameter, scaled(1000000, scale))
 	case "latency":
 		return latency(parameter, scaled(2000, scale))
+	case "tail":
+		return tail(parameter, scaled(400, scale))
 	case "idle":
 		return idle(parameter)
 	}

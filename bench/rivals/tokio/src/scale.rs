@@ -1,4 +1,4 @@
-//! How costs grow with a parameter: the measurements of ../../../scale_*.c, latency.c and idle.c for Tokio's tasks.
+//! How costs grow with a parameter: the measurements of ../../../scale_*.c, latency.c, tail.c and idle.c for Tokio's tasks.
 
 use crate::{fail, outcome, scaled, spsc, status, Outcome};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -337,6 +337,45 @@ async fn latency(busy: u64, calls: u64) -> Outcome {
     Outcome { n: CALLERS * calls, ns, extras }
 }
 
+async fn tail(one_in: u64, slow: u64) -> Outcome {
+    const LONG: Duration = Duration::from_millis(3);
+    let calls = one_in * slow;
+    let (there, mut receiver) = mpsc::channel::<Instant>(1);
+    let (answer, mut back) = mpsc::channel::<Instant>(1);
+    let receive = spawn(async move {
+        let (mut all, mut slowest) = (Vec::with_capacity(calls as usize), Vec::with_capacity(slow as usize));
+        while let Some(sent) = receiver.recv().await {
+            let ns = sent.elapsed().as_nanos() as u64;
+            all.push(ns);
+            if all.len() as u64 % one_in == 0 {
+                slowest.push(ns);
+            }
+            answer.send(sent).await.unwrap();
+        }
+        (all, slowest)
+    });
+    let send = spawn(async move {
+        for i in 1..=calls {
+            let sent = Instant::now();
+            there.send(sent).await.unwrap();
+            if i % one_in == 0 {
+                while sent.elapsed() < LONG {}
+            }
+            if back.recv().await.unwrap() != sent {
+                fail("an answer to another send".to_string());
+            }
+        }
+    });
+    send.await.unwrap();
+    let (mut all, mut slowest) = receive.await.unwrap();
+    if all.len() as u64 != calls || slowest.len() as u64 != slow {
+        fail("sends were lost".to_string());
+    }
+    let ns = all.iter().sum::<u64>() as f64;
+    let extras = percentiles("", &mut all) + &percentiles("long_", &mut slowest);
+    Outcome { n: calls, ns, extras }
+}
+
 async fn idle(n: u64) -> Outcome {
     const SECONDS: u64 = 2;
     let gate = Arc::new(Semaphore::new(0));
@@ -377,6 +416,7 @@ pub async fn grow(name: &str, scale: f64, parameter: u64) -> Outcome {
         "scale_size" => scale_size(parameter, scale).await,
         "scale_arms" => scale_arms(parameter, scaled(1_000_000, scale)).await,
         "latency" => latency(parameter, scaled(2000, scale)).await,
+        "tail" => tail(parameter, scaled(400, scale)).await,
         "idle" => idle(parameter).await,
         _ => fail(format!("there is no benchmark '{name}'")),
     }
