@@ -16,7 +16,8 @@ static struct {
 } work;
 
 static void compute(uint64_t until) {
-    while (cc_now_ns() < until) {}
+    while (cc_now_ns() < until) {
+    }
 }
 
 static void *receive(void *arg) {

@@ -1,15 +1,15 @@
-/* idle.c - search, sleep, notify. The protocol, its race and its ordering table are in README.md.
+/* idle.c - search, sleep, notify. The protocol, its race and its ordering table are in README.md; the numbers are in
+ * policy.h.
  *
- * IDLE-1  No runnable fiber waits while a worker sleeps: publish, then look for sleepers, against: say that one
- *         sleeps, then look at everything. For private queues the first side is light and the second heavy. An
- *         owner that sees sleepers may let them sleep when waking has not paid of late, or takes longer than all that
- *         waits; then the watcher is the bound.
+ * IDLE-1  No runnable fiber waits while a worker sleeps: publish, then look for sleepers, against: announce the sleep, then
+ *         look at everything. For private queues the first side is light and the second heavy.
  * IDLE-2  At most searchers_max workers search at a time; whoever wakes a sleeper takes the place for it, so
  *         that wakes do not pile up.
  * IDLE-3  A searcher that finds something wakes the next if there is more: parallelism grows while there is work.
- * IDLE-4  While some worker runs and another sleeps, one sleeper is the watcher and wakes now and then (100 us
- *         ... 5 ms): it reaches what sits behind a worker that is stuck in one fiber. When all have slept for a
- *         few ticks, nobody watches and nothing ticks.
+ * IDLE-4  An owner that sees sleepers may leave the wake to the watcher (defer it) while WANT_WATCH is set. The watcher is a
+ *         sleeper that looks every WATCH_EAGER_NS or WATCH_NS: what waits behind a turn that lasts is stolen then. It
+ *         clears the bit before its last look, so that no deferred wake is forgotten, and whoever takes it from the list
+ *         while others sleep appoints another.
  * IDLE-5  While timers are armed and all sleep, one of them, the keeper, sleeps until the next timer only.
  * IDLE-6  Whoever goes to work looks whether sysmon has to be up for that; sysmon goes to sleep, then looks
  *         whether anybody works.
@@ -23,22 +23,9 @@
 #include "sched/elastic.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
+#include "sched/policy.h"
 #include "sched/steal.h"
 #include "sched/sysmon.h"
-
-enum {
-    /* Of the order of one wake-up (28 us measured): searching is cheaper than sleeping too early. */
-    SEARCH_NS = 20 * 1000,
-    TICK_MIN_NS = 100 * 1000, /* the watcher's first look; doubles */
-    TICK_MAX_NS = 5 * 1000 * 1000,
-    QUIET_TICKS = 5,   /* some 25 ms in which nobody ran */
-    LONELY_SKIPS = 15, /* when all others sleep, a search in vain is followed by so many sleeps without one. Guess */
-    SKIP_MAX = 1 << 16,
-    /* Moving a fiber to another core costs about that much (two cache lines and the queue): running it should take
-     * longer. A fresh one should take twice as long, as it meets its siblings at the same lock, of a nursery say. */
-    MEAL_NS = 250,
-    TRIM_BATCH = 64,
-};
 
 enum wake_word { WAKE_NONE, WAKE_LOOK, WAKE_SEARCH /* and a searcher's place is yours */ };
 
@@ -55,10 +42,24 @@ static void leave_place(void) {
 
 /* ---- notify ---- */
 
+static void watch_begins_locked(void) {
+    if (!want_watch(cc__get(&cc__sched.want))) cc__add_seq(&cc__sched.want, WANT_WATCH);
+}
+
+/* Nobody may defer a wake from now on. */
+static void watch_ends_locked(void) {
+    if (want_watch(cc__get(&cc__sched.want))) cc__sub_seq(&cc__sched.want, WANT_WATCH);
+}
+
+static void unwatch_locked(void) {
+    cc__sched.idle.watcher = NULL;
+    watch_ends_locked();
+}
+
 static void remove_locked(struct worker *w) {
     cc__list_remove(&w->remote.idle);
     w->remote.asleep = false;
-    if (cc__sched.idle.watcher == w) cc__sched.idle.watcher = NULL;
+    if (cc__sched.idle.watcher == w) unwatch_locked();
     if (cc__sched.idle.keeper == w) {
         cc__sched.idle.keeper = NULL;
         cc__sched.idle.keeper_until = UINT64_MAX;
@@ -101,15 +102,11 @@ void cc__idle_notify(struct worker *w) {
     wake(sleeper, WAKE_SEARCH);
 }
 
-void cc__idle_offer(struct worker *w) {
-    uint32_t left = cc__get(&w->core.skip_left);
-    if (left > 0) {
-        cc__set(&w->core.skip_left, left - 1);
-        return;
-    }
-    if (!cc__runq_worth_waking(w)) return;
-    cc__set(&w->core.skip_left, cc__get(&cc__sched.skip));
-    cc__idle_notify(w);
+void cc__idle_offer(struct worker *w, uint64_t want) {
+    if (want_watch(want) && cc__get(&cc__sched.credit) == 0)
+        cc__set(&w->core.deferred, cc__get(&w->core.rounds)); /* IDLE-4 */
+    else
+        cc__idle_notify(w);
 }
 
 bool cc__idle_notify_worker(struct worker *target) {
@@ -128,20 +125,18 @@ void cc__idle_notify_all(void) {
 
 /* ---- search ---- */
 
-/* A worker goes to work: if that leaves sleepers without a watcher, one of them has to become it (IDLE-4). Or a
- * sleeper retires and had a role: another one finds out what is to do. */
-static void appoint(bool always) {
-    struct worker *sleeper = NULL;
+/* Another sleeper finds out which roles are free. */
+static void appoint(void) {
     cc__lock_take(&cc__sched.idle.lock);
-    cc__sched.idle.quiet = 0;
-    if ((always || cc__sched.idle.watcher == NULL) && (sleeper = choose_locked()) != NULL) remove_locked(sleeper);
+    struct worker *sleeper = choose_locked();
+    if (sleeper != NULL) remove_locked(sleeper);
     cc__lock_release(&cc__sched.idle.lock);
     if (sleeper != NULL) wake(sleeper, WAKE_LOOK);
 }
 
 void cc__idle_left(struct worker *w) {
     w->rested = false;
-    w->ticked = false;
+    w->no_search = false;
     w->called = false;
     w->trims = false;
     if (w->hungry) {
@@ -150,9 +145,14 @@ void cc__idle_left(struct worker *w) {
     }
     w->fed_at = cc__clock_now();
     cc__sysmon_nudge();
-    if (want_idle(cc__get(&cc__sched.want)) == 0) return;
-    if (cc__runq_worth_waking(w) || cc__inject_len() != 0) cc__idle_notify(w);
-    appoint(false);
+    uint64_t want = cc__get_seq(&cc__sched.want);
+    if (want_idle(want) == 0) return;
+    if (cc__inject_len() != 0)
+        cc__idle_notify(w);
+    else if (cc__get(&w->runq.count) != 0)
+        cc__idle_offer(w, want);
+    if (w->watched && !want_watch(want)) appoint(); /* what was deferred to us is not forgotten (IDLE-4) */
+    w->watched = false;
 }
 
 static bool something_shared(struct worker *w) {
@@ -168,11 +168,11 @@ uint64_t cc__idle_next_timer(void) {
     return next;
 }
 
-/* Waits a little for somebody to share. Looks only at places that are written when there is news: reading a
- * busy worker's lines would slow it down. */
+/* Waits a little for somebody to share. Looks mostly at places that are written when there is news, because reading a busy
+ * worker's lines slows it down; every STUCK_NS at whether one of them stays in its turn. */
 static bool search(struct worker *w) {
     cc__steal_remember(w);
-    uint64_t now = cc__clock_now(), end = now + SEARCH_NS, timer = cc__idle_next_timer();
+    uint64_t now = cc__clock_now(), end = now + SEARCH_NS, check = now + STUCK_NS, timer = cc__idle_next_timer();
     do {
         for (int i = 0; i < 16; i++) {
             if (something_shared(w)) return true;
@@ -180,22 +180,36 @@ static bool search(struct worker *w) {
         }
         now = cc__clock_now();
         if (now >= timer) return true;
+        if (now < check) continue;
+        if (cc__steal_from_stuck(w)) return true;
+        cc__steal_remember(w);
+        check = now + STUCK_NS;
     } while (now < end);
     return cc__steal_from_stuck(w);
 }
 
 /* ---- sleep ---- */
 
+static bool all_asleep(void) {
+    return want_idle(cc__get(&cc__sched.want)) == cc__sched_open();
+}
+
+static uint64_t watch_interval(uint64_t now) {
+    return now - cc__get(&cc__sched.idle.paid_at) < EAGER_NS ? WATCH_EAGER_NS : WATCH_NS;
+}
+
 /* When this sleeper has to wake by itself, and in which role. */
 static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
     uint64_t until = UINT64_MAX;
-    bool all_asleep = want_idle(cc__get(&cc__sched.want)) == cc__sched_open();
-    if (!all_asleep) cc__sched.idle.quiet = 0;
+    struct worker *watcher = cc__sched.idle.watcher;
     /* The keeper will go to work when it wakes, and would have to find another watcher then. */
-    bool wanted = cc__sched.idle.watcher == NULL || cc__sched.idle.watcher == cc__sched.idle.keeper;
-    if (wanted && cc__sched.idle.quiet < QUIET_TICKS && cc__sched_open() > 1) {
+    bool wanted = watcher == NULL || watcher == cc__sched.idle.keeper || !want_watch(cc__get(&cc__sched.want));
+    if (wanted && cc__sched_open() > 1) {
+        watch_begins_locked();
         cc__sched.idle.watcher = w;
-        until = now + (all_asleep ? TICK_MAX_NS : w->tick);
+        w->watched = true;
+        w->quiet = 0;
+        until = now + watch_interval(now);
     }
     uint64_t timer = cc__idle_next_timer();
     if (timer < cc__sched.idle.keeper_until) {
@@ -220,30 +234,6 @@ static bool something_anywhere(struct worker *w, bool hopeful) {
     return false;
 }
 
-static uint64_t longer(uint64_t tick) {
-    return tick < TICK_MIN_NS ? TICK_MIN_NS : tick * 2 < TICK_MAX_NS ? tick * 2 : TICK_MAX_NS;
-}
-
-/* Runs as the watcher: true if somebody is stuck in front of work, or has more than it can run. */
-static bool tick(struct worker *w) {
-    bool work = false;
-    if (take_place()) {
-        w->hungry = true;
-        for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-            struct worker *other = &cc__sched.workers[i];
-            if (other != w && cc__get(&other->runq.count) > 1 && cc__runq_worth(other)) work = true;
-        }
-        work = work || cc__steal_from_stuck(w);
-        if (!work) {
-            w->hungry = false;
-            leave_place();
-        }
-    }
-    cc__steal_remember(w);
-    w->tick = longer(w->tick);
-    return work;
-}
-
 /* Sleeps; returns how it woke: a wake_word, or WAKE_NONE for the time. */
 static enum wake_word sleep_until(struct worker *w, uint64_t until) {
     uint32_t word;
@@ -254,23 +244,105 @@ static enum wake_word sleep_until(struct worker *w, uint64_t until) {
     return (enum wake_word)word;
 }
 
+/* ---- watch ---- */
+
+/* Is it still in the turn in which it was seen last, or has it been for as long as we look now? */
+static bool stays_in_turn(struct worker *other, uint64_t seen) {
+    uint64_t rounds = cc__get(&other->core.rounds);
+    if (rounds != seen) {
+        for (uint64_t end = cc__clock_now() + STUCK_NS; cc__clock_now() < end; cc__cpu_relax())
+            if (cc__get(&other->core.rounds) != rounds) return false;
+    }
+    return cc__get(&other->runq.count) != 0;
+}
+
+/* Whom the watcher has to help: a worker that stays in its turn while fibers wait, or one that has more of them than it gets
+ * through in time. Counts the looks at which there was nothing, not even a wake that was deferred. */
+static struct worker *look_for_victim(struct worker *w) {
+    struct worker *victim = NULL;
+    bool quiet = true;
+    for (unsigned i = 0; i < cc__get(&cc__sched.count) && victim == NULL; i++) {
+        struct worker *other = &cc__sched.workers[i];
+        if (other == w) continue;
+        uint64_t deferred = cc__get(&other->core.deferred);
+        if (deferred != w->deferrals[i]) quiet = false;
+        w->deferrals[i] = deferred;
+        if (cc__get(&other->runq.count) == 0) continue;
+        quiet = false;
+        if (cc__policy_backlog(other) || stays_in_turn(other, w->seen[i])) victim = other;
+    }
+    w->quiet = quiet ? w->quiet + 1 : 0;
+    cc__steal_remember(w);
+    return victim;
+}
+
+static bool something_waits(struct worker *w) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        struct worker *other = &cc__sched.workers[i];
+        if (other != w && cc__get(&other->runq.count) != 0) return true;
+    }
+    return false;
+}
+
+/* Nothing was deferred for a while: from now on owners wake sleepers themselves (IDLE-4). */
+static void stop_watching(struct worker *w) {
+    cc__lock_take(&cc__sched.idle.lock);
+    bool ours = cc__sched.idle.watcher == w;
+    if (ours) watch_ends_locked();
+    cc__lock_release(&cc__sched.idle.lock);
+    if (!ours) return;
+    cc__barrier_heavy(); /* pairs with the light barrier of cc__runq_tell */
+    if (!something_waits(w)) return;
+    w->quiet = 0;
+    cc__lock_take(&cc__sched.idle.lock);
+    if (cc__sched.idle.watcher == w) watch_begins_locked();
+    cc__lock_release(&cc__sched.idle.lock);
+}
+
+/* When the watcher looks next, after a look at which there was nothing to do. */
+static uint64_t watch_again(struct worker *w, uint64_t now) {
+    uint64_t until = UINT64_MAX;
+    if (w->quiet == WATCH_QUIET) stop_watching(w);
+    cc__lock_take(&cc__sched.idle.lock);
+    if (cc__sched.idle.watcher == w) {
+        if (w->quiet < WATCH_QUIET)
+            until = now + watch_interval(now);
+        else if (all_asleep())
+            unwatch_locked();
+        else
+            until = now + WATCH_TIMERS_NS; /* a busy worker may arm timers and not get to them */
+    }
+    if (cc__sched.idle.keeper == w && cc__sched.idle.keeper_until < until) until = cc__sched.idle.keeper_until;
+    cc__lock_release(&cc__sched.idle.lock);
+    return until;
+}
+
+/* The watcher's time has come: true if there is something to do. Else it stays on the list, where it never left its role,
+ * and `until` is when it looks next. */
+static bool watch(struct worker *w, uint64_t *until, struct worker **victim) {
+    uint64_t now = cc__clock_now();
+    if (cc__idle_next_timer() <= now || cc__elastic_over(w)) return true;
+    *victim = look_for_victim(w);
+    if (*victim != NULL) return true;
+    uint64_t next = watch_again(w, now), end = cc__elastic_until(w, now);
+    *until = next < end ? next : end;
+    return false;
+}
+
 /* Off the list, unless a notifier was faster: then its word is there or about to come, and must be waited for. From
  * there the worker goes on or, its time being over, retires. */
-static enum wake_word withdraw(struct worker *w, bool slept, bool *was_watcher, bool *retires) {
+static enum wake_word withdraw(struct worker *w, bool slept, bool *retires) {
     bool had_role = false;
     cc__lock_take(&cc__sched.idle.lock);
     bool listed = w->remote.asleep;
-    *was_watcher = cc__sched.idle.watcher == w;
     if (listed) {
-        uint32_t sleepers = want_idle(cc__get(&cc__sched.want));
-        if (*was_watcher && sleepers == cc__sched_open()) cc__sched.idle.quiet++;
-        had_role = *was_watcher || cc__sched.idle.keeper == w;
-        *retires = slept && sleepers > 1 && cc__elastic_over(w);
+        had_role = cc__sched.idle.watcher == w || cc__sched.idle.keeper == w;
+        *retires = slept && want_idle(cc__get(&cc__sched.want)) > 1 && cc__elastic_over(w);
         remove_locked(w);
         if (*retires) cc__elastic_close_locked(w);
     }
     cc__lock_release(&cc__sched.idle.lock);
-    if (*retires && had_role) appoint(true);
+    if (*retires && had_role) appoint();
     return listed ? WAKE_NONE : sleep_until(w, UINT64_MAX);
 }
 
@@ -295,12 +367,14 @@ void cc__idle_say_drained(void) {
     cc__futex_wake(&cc__sched.drained, INT32_MAX);
 }
 
-/* Was it worth it? A worker that got fibers from others and ran them in less time than it takes to move them
- * does harm by searching: it goes straight to sleep, for longer each time, and others offer less often. So does one
- * that has given fibers away and soon has nothing left: it could have run them itself. */
+/* Was it worth it? Wakes that find nothing use the credit up, then wakes are deferred to the watcher; so do meals that took
+ * less time than moving them. One that paid restores it. */
 static void judge(struct worker *w, bool paid) {
-    uint32_t skip = cc__get(&cc__sched.skip);
-    cc__set(&cc__sched.skip, paid ? 0 : skip < SKIP_MAX ? skip * 2 + 1 : skip);
+    uint32_t credit = cc__get(&cc__sched.credit);
+    if (paid)
+        cc__policy_paid(cc__clock_now());
+    else if (credit > 0)
+        cc__set(&cc__sched.credit, credit - 1);
     if (!paid) cc__count(w, wasted);
 }
 
@@ -309,24 +383,29 @@ void cc__idle_gave(struct worker *w, uint32_t n) {
     cc__set(&w->owes_until, (until > now ? until : now) + (uint64_t)n * WORTH_NS);
 }
 
+/* Would what it has stolen still be waiting? Its victim is in the turn that it was stolen in, and has not made others ready
+ * meanwhile: those it could run itself faster than they move. */
+static bool saved_time(struct worker *w) {
+    struct worker *victim = w->victim;
+    return victim != NULL && cc__get(&victim->core.rounds) == w->victim_round && cc__get(&victim->runq.count) == 0;
+}
+
 static void judge_meal(struct worker *w) {
     w->idle_since = cc__clock_now();
     bool gave_too_much = w->idle_since < cc__get(&w->owes_until);
     if (w->received != 0 || gave_too_much) {
-        bool paid = !gave_too_much && w->idle_since - w->fed_at >= (uint64_t)w->received * MEAL_NS;
+        bool paid = !gave_too_much && (saved_time(w) || w->idle_since - w->fed_at >= (uint64_t)w->received * MEAL_NS);
         judge(w, paid);
-        w->ticked = !paid;
-        w->tick = paid ? TICK_MIN_NS : longer(w->tick);
-    } else {
-        w->tick = TICK_MIN_NS;
+        w->no_search = !paid;
     }
+    w->victim = NULL;
     w->received = 0;
     cc__set(&w->owes_until, 0);
 }
 
 /* Searches, if there is a place and reason to hope. True: found. */
 static bool search_first(struct worker *w) {
-    if (w->ticked) return false;
+    if (w->no_search) return false;
     /* Nobody can share while all others sleep. OS threads may have something soon: that is tried, and done again as
      * long as it pays. */
     bool lonely = want_idle(cc__get(&cc__sched.want)) + 1 >= cc__sched_open();
@@ -348,13 +427,20 @@ static bool search_first(struct worker *w) {
     return false;
 }
 
+/* Has more than it gets through: it shares with whoever searches. Stays in its turn: its queue is stolen from. */
+static void help(struct worker *w, struct worker *victim) {
+    if (cc__steal_from(w, victim) || !cc__policy_backlog(victim)) return;
+    if (!w->hungry) w->hungry = take_place();
+    w->called = w->hungry;
+}
+
 bool cc__idle(struct worker *w) {
     if (cc__get(&cc__sched.stop)) return false;
     if (!w->rested) judge_meal(w);
     w->rested = true;
     if (!w->trims && search_first(w)) return true;
-    bool hopeful = !w->ticked;
-    w->ticked = false;
+    bool hopeful = !w->no_search;
+    w->no_search = false;
     /* A burst is over: give stacks back, a few at a time, looking at everything else in between. */
     w->trims = cc__stack_trim(TRIM_BATCH) != 0;
     if (w->trims) return true;
@@ -370,18 +456,21 @@ bool cc__idle(struct worker *w) {
     cc__barrier_heavy(); /* the heavy side of IDLE-1; the light side is cc__runq_tell */
 
     enum wake_word word = WAKE_NONE;
-    bool slept = !something_anywhere(w, hopeful), was_watcher = false, retires = false;
+    struct worker *victim = NULL;
+    bool slept = !something_anywhere(w, hopeful), retires = false;
     if (slept) {
         cc__idle_say_drained();
         cc__count(w, slept);
-        word = sleep_until(w, until);
+        if (w->watched) cc__steal_remember(w);
+        do word = sleep_until(w, until);
+        while (word == WAKE_NONE && w->watched && !watch(w, &until, &victim));
     }
-    if (word == WAKE_NONE) word = withdraw(w, slept, &was_watcher, &retires);
+    if (word == WAKE_NONE) word = withdraw(w, slept, &retires);
     if (retires) {
         cc__elastic_drain(w);
         return false;
     }
     if (word == WAKE_SEARCH) w->hungry = w->called = true;
-    if (word == WAKE_NONE && was_watcher) w->ticked = !tick(w);
+    if (victim != NULL) help(w, victim);
     return true;
 }

@@ -15,9 +15,9 @@ void cc__idle_left(struct worker *w);
 /* Wakes one sleeper to search, unless somebody searches already. w: the calling worker, or NULL. */
 void cc__idle_notify(struct worker *w);
 
-/* The same for fibers that wait in the calling worker's own queue, where it will get to them itself: skipped
- * more and more often while it turns out not to pay. */
-void cc__idle_offer(struct worker *w);
+/* The same for fibers that wait in the calling worker's own queue, where it will get to them itself: deferred to the
+ * watcher while there is one and wakes have not paid (policy.h). want: as read after the fibers were published. */
+void cc__idle_offer(struct worker *w, uint64_t want);
 
 /* The worker has given n fibers away: if it is idle before its own work has lasted long enough, that did not pay. */
 void cc__idle_gave(struct worker *w, uint32_t n);

@@ -29,7 +29,7 @@ enum {
     POLL_NS = 50 * 1000,         /* short against a wake-up (28 us measured), long against 64 turns. Guess */
     INTERVAL_MAX = 256,          /* the bound of NEXT-1; POLL_NS is the usual one */
     OTHERS_LATE_NS = 100 * 1000, /* another worker's timer is fired by us when its owner is this late */
-    STUCK_NS = 10 * 1000 * 1000, /* a worker that stays in one fiber for so long is helped even by busy ones */
+    HELP_NS = 10 * 1000 * 1000,  /* a worker that stays in one fiber for so long is helped even by busy ones */
     GLOBAL_BATCH = 64,
     SOON_NS = 3 * 1000, /* no look for a timer's sake is planned sooner than that: one takes some 150 ns. Guess */
     AGAIN_NS = 1000,    /* nor comes it sooner than that, where turns are shorter than at worst. Guess */
@@ -41,8 +41,9 @@ enum {
 };
 
 /* What timers have due goes to `due`; to `list` what the own inbox holds and a fair share of the global queue. Returns
- * how many the latter are. */
-static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32_t *fired, struct link *list) {
+ * how many the latter are; *shared of them are of the global queue. */
+static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32_t *fired, struct link *list,
+                        uint32_t *shared) {
     uint32_t n = 0;
     unsigned self = w->core.owner - 1;
     if (cc__driver_timers_next(self) <= now) *fired += cc__driver_timers_fire(self, now, due);
@@ -61,9 +62,9 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
     uint64_t global = cc__inject_len();
     if (global != 0) {
         uint64_t fair = global / cc__sched_open() + 1;
-        n += cc__inject_take(fair < GLOBAL_BATCH ? (uint32_t)fair : GLOBAL_BATCH, list);
+        *shared = cc__inject_take(fair < GLOBAL_BATCH ? (uint32_t)fair : GLOBAL_BATCH, list);
     }
-    return n;
+    return n + *shared;
 }
 
 /* Turns differ, and those before the last look may have been short: so the slowest of late are counted on. The look comes
@@ -132,7 +133,7 @@ static struct fiber *pick_oldest(struct worker *w) {
 /* Everybody is busy, and one is stuck in front of its queue: now and then the others take some of it (NEXT-1). True:
  * taken. */
 static bool help_stuck(struct worker *w, uint64_t now) {
-    if (now - w->helped_at < STUCK_NS) return false;
+    if (now - w->helped_at < HELP_NS) return false;
     w->helped_at = now;
     bool helped = cc__steal_from_stuck(w);
     cc__steal_remember(w);
@@ -154,11 +155,11 @@ static bool poll(struct worker *w) {
     struct link due, list;
     cc__list_init(&due);
     cc__list_init(&list);
-    uint32_t fired = 0, n = collect(w, now, &due, &fired, &list);
-    if (n != 0) w->received += cc__runq_append(w, &list, n);
+    uint32_t fired = 0, shared = 0, n = collect(w, now, &due, &fired, &list, &shared);
+    uint32_t fresh = n != 0 ? cc__runq_append(w, &list, n) : 0;
+    if (shared != 0) w->received += shared + fresh;
     admit(w, &due, fired, rounds);
     n += fired;
-    w->received += n;
     bool helped = cc__get(&cc__sched.count) > 1 && help_stuck(w, now);
     adapt(w, now, rounds);
     cc__count(w, polls);

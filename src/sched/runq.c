@@ -107,6 +107,6 @@ void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
         uint32_t half = (count + 1 - keep) / 2;
         share(w, half < SHARE_MAX ? half : SHARE_MAX);
     } else {
-        cc__idle_offer(w);
+        cc__idle_offer(w, want);
     }
 }

@@ -26,7 +26,6 @@ enum {
     RUNQ_MANY = 32,    /* ready fibers that are too many for the first-level cache. Guess */
     SHARE_MAX = 256,   /* fibers that change workers at a time: some microseconds for whoever moves them. Guess */
     WORTH_NS = 1000,   /* four times what moving a fiber takes; with 8000 bench/sieve loses its second core */
-    WAKING_NS = 16000, /* about what a wake takes of the waker's time, 10 to 20 us */
 };
 
 /* Is there something here that a worker which searches should have? Fresh fibers always are: nobody knows what they will
@@ -34,12 +33,6 @@ enum {
  * is served sooner here than elsewhere, and those that talk to each other stay together. A hint, any thread may ask. */
 CC_INLINE bool cc__runq_worth(struct worker *w) {
     return !cc__list_empty(&w->runq.fresh) || (uint64_t)cc__get(&w->runq.count) * cc__get(&w->round_ns) >= WORTH_NS;
-}
-
-/* Should the owner wake somebody for what it has? That is a system call, which all who wait here would wait for. But a fiber
- * that runs for long when most do not would keep them waiting for longer: so here the slowest turns of late count. */
-CC_INLINE bool cc__runq_worth_waking(struct worker *w) {
-    return !cc__list_empty(&w->runq.fresh) || (uint64_t)cc__get(&w->runq.count) * cc__get(&w->slow_ns) >= WAKING_NS;
 }
 
 CC_INLINE void cc__runq_add_owner(struct runq *q, uint32_t n) {

@@ -43,7 +43,7 @@ struct worker_core {
     _Atomic uint64_t poll_at;      /* the round at which the worker looks beyond its own queues */
     _Atomic uint32_t streak;       /* turns in a row that the slot has taken */
     _Atomic uint32_t share_at;     /* a spawn shares with hungry workers when this many fibers wait */
-    _Atomic uint32_t skip_left;    /* how often to see sleepers and let them sleep (idle.c) */
+    _Atomic uint64_t deferred;     /* the round in which it last left a wake to the watcher (idle.c) */
     unsigned owner;                /* this worker's number plus one, as in a state word */
     uint64_t tag;                  /* the same, with the number of the runtime's start: never reused, never 0 */
     struct cxx_globals *_Atomic cxx; /* of its thread */
@@ -94,23 +94,30 @@ struct worker {
     bool rested;              /* has been idle since it last ran something */
     bool hungry;              /* holds one of the searchers' places */
     bool called;              /* was woken to search */
-    bool ticked;              /* a search would be in vain now: straight back to sleep */
+    bool watched;             /* has been the watcher since it last ran something */
+    bool no_search;           /* its last search or meal did not pay: straight back to sleep, once */
     bool trims;               /* has just given stacks back: no search before the next ones */
     uint32_t skips;           /* how often to sleep without a search, when all others sleep */
-    uint32_t received;        /* fibers taken in from others since it last was idle; a fresh one counts twice */
-    uint64_t fed_at;          /* when it last stopped being idle */
-    uint64_t tick;            /* the watcher's current interval */
-    uint64_t idle_since;      /* when it last ran out of work */
-    uint64_t *seen;           /* everybody's rounds at the last look; one per worker */
+    uint32_t received; /* fibers that other workers had, taken in since it last was idle; a fresh one counts twice */
+    uint64_t fed_at;   /* when it last stopped being idle */
+    struct worker *victim; /* from whose queue it has stolen since it last was idle, and in which of its rounds */
+    uint64_t victim_round;
+    uint64_t *deferrals; /* everybody's `deferred` at its last tick as the watcher; one per worker */
+    uint32_t quiet;      /* its ticks in a row, as the watcher, at which nothing waited and nothing was deferred */
+    uint64_t idle_since; /* when it last ran out of work */
+    uint64_t *seen;      /* everybody's rounds at the last look; one per worker */
     struct diary diary;
     pthread_t thread;
     void *signal_stack;
 };
 
-/* sched.want: how many workers search for work, and how many sleep. One load tells whether anybody cares. */
+/* sched.want: how many workers search for work, how many sleep, and whether one of these is the watcher, who looks after
+ * what is deferred. One load tells whether anybody cares. */
 #define WANT_HUNGRY UINT64_C(1)
+#define WANT_WATCH (UINT64_C(1) << 31)
 #define WANT_IDLE (UINT64_C(1) << 32)
-#define want_hungry(want) ((uint32_t)(want))
+#define want_hungry(want) ((uint32_t)(want) & (uint32_t)(WANT_WATCH - 1))
+#define want_watch(want) (((want)&WANT_WATCH) != 0)
 #define want_idle(want) ((uint32_t)((want) >> 32))
 
 /* What makes a spawn, and a park, take the longer way. */
@@ -124,7 +131,7 @@ struct sched {
     unsigned searchers_max;
     bool simulated; /* sim/ chooses who runs, and everybody else waits */
     _Alignas(CC_LINE) _Atomic uint64_t want;
-    _Atomic uint32_t skip;      /* grows while waking sleepers does not pay (idle.c) */
+    _Atomic uint32_t credit;    /* wakes in vain that may be made before wakes are deferred (idle.c) */
     _Atomic uint32_t stop;      /* workers leave when they find nothing */
     _Atomic uint32_t draining;  /* somebody waits for all tasks to end: say so when idle */
     _Atomic uint32_t spawns;    /* SPAWNS_ bits */
@@ -133,11 +140,11 @@ struct sched {
     _Atomic uint32_t drained;   /* futex: changes whenever a worker goes idle while draining */
     _Alignas(CC_LINE) struct {
         struct lock lock;
-        struct link list;       /* of worker_remote.idle: who sleeps */
-        struct worker *watcher; /* the sleeper that wakes now and then while others run */
-        struct worker *keeper;  /* the sleeper that wakes for the next timer */
+        struct link list;         /* of worker_remote.idle: who sleeps */
+        struct worker *watcher;   /* the sleeper that wakes now and then while others run */
+        _Atomic uint64_t paid_at; /* when a worker last had something from another that was worth it */
+        struct worker *keeper;    /* the sleeper that wakes for the next timer */
         uint64_t keeper_until;
-        uint32_t quiet;         /* the watcher's ticks in a row at which everybody slept */
         _Atomic uint32_t open;  /* workers that have a thread; written under the lock */
         _Atomic uint64_t epoch; /* one more whenever a worker leaves the list */
     } idle;

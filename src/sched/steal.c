@@ -43,10 +43,10 @@ bool cc__steal(struct worker *w) {
             if (due <= now) fired += cc__driver_timers_fire(index, now, &list);
         }
     }
-    n += fired;
-    if (n == 0) return false;
-    w->received += n + cc__runq_append(w, &list, n);
-    cc__count_n(w, robbed, n - fired);
+    if (n + fired == 0) return false;
+    uint32_t fresh = cc__runq_append(w, &list, n + fired);
+    if (n != 0) w->received += n + fresh;
+    cc__count_n(w, robbed, n);
     cc__count_n(w, timers, fired);
     return true;
 }
@@ -76,11 +76,18 @@ static bool take_inbox(struct worker *w, struct worker *victim) {
     return true;
 }
 
+bool cc__steal_from(struct worker *w, struct worker *victim) {
+    if (take_inbox(w, victim)) return true;
+    uint64_t round = cc__get(&victim->core.rounds);
+    if (cc__get(&victim->runq.count) == 0 || !rob(w, victim)) return false;
+    w->victim = victim;
+    w->victim_round = round;
+    return true;
+}
+
 bool cc__steal_from_stuck(struct worker *w) {
     for_others(w, victim) {
-        if (cc__get(&victim->core.rounds) != w->seen[victim->core.owner - 1]) continue;
-        if (take_inbox(w, victim)) return true;
-        if (cc__get(&victim->runq.count) != 0 && rob(w, victim)) return true;
+        if (cc__get(&victim->core.rounds) == w->seen[victim->core.owner - 1] && cc__steal_from(w, victim)) return true;
     }
     return false;
 }

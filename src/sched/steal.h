@@ -12,6 +12,9 @@ bool cc__steal(struct worker *w);
  * was written: it is stuck in one fiber, and what it holds would wait. Costs a heavy barrier. False: nothing. */
 bool cc__steal_from_stuck(struct worker *w);
 
+/* The same from one worker, whatever its progress. */
+bool cc__steal_from(struct worker *w, struct worker *victim);
+
 /* Remembers everybody's progress, for the next cc__steal_from_stuck. */
 void cc__steal_remember(struct worker *w);
 

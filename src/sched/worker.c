@@ -12,6 +12,7 @@
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/next.h"
+#include "sched/policy.h"
 #include "sched/switch.h"
 #include "sched/sysmon.h"
 
@@ -82,7 +83,8 @@ static void nothing(struct worker *w, void *arg) {
 
 /* The thread may be the worker's second: it is as busy as the first was. */
 static void wake_up(struct worker *w) {
-    w->rested = w->hungry = w->called = w->ticked = false;
+    w->rested = w->hungry = w->called = w->no_search = w->watched = false;
+    w->victim = NULL;
     w->received = 0;
     w->fed_at = cc__clock_now();
     cc__set(&w->remote.tid, cc__thread_id());
@@ -136,10 +138,11 @@ static bool worker_init(struct worker *w, unsigned index) {
     uint64_t now = cc__clock_now();
     cc__set(&w->polled_at, now);
     cc__set(&w->round_ns, 1000); /* guesses, until the first looks */
-    cc__set(&w->slow_ns, WAKING_NS);
+    cc__set(&w->slow_ns, 16000);
     cc__diary_begin(&w->diary, now);
     cc__set(&w->core.share_at, 1);
-    w->seen = cc__mem_alloc(cc__sched.max * sizeof *w->seen);
+    w->seen = cc__mem_alloc(2 * cc__sched.max * sizeof *w->seen);
+    w->deferrals = w->seen + cc__sched.max;
     w->signal_stack = cc__mem_alloc_stack(cc__fault_stack_size());
     return w->seen != NULL && w->signal_stack != NULL;
 }
@@ -185,6 +188,7 @@ int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool sim
     cc__sched.simulated = simulated;
     if (simulated) cc__set(&cc__sched.want, WANT_HUNGRY); /* for ever: whoever makes a fiber ready comes to its point */
     cc__sched.idle.keeper_until = UINT64_MAX;
+    cc__policy_paid(cc__clock_now());
     cc__list_init(&cc__sched.idle.list);
     cc__list_init(&cc__sched.overflow.list);
     cc__sched.workers = cc__mem_alloc(max * sizeof(struct worker));

@@ -116,6 +116,7 @@ SERIES = [
     Series("scale_size", "bytes in a value", [8, 64, 256, 1024, 4096, 16384, 65536]),
     Series("scale_arms", "arms", [1, 2, 4, 8, 16, 32, 64]),
     Series("latency", "busy fibers", [0, 1, 4, 16, 64, 256]),
+    Series("tail", "sends for one long turn", [5, 100, 1000]),
     Series("idle", "parked fibers", [10_000]),
     Series("fib", "workers", WORKERS, None),
     Series("yield1k", "workers", WORKERS, None),
@@ -161,6 +162,12 @@ PLOTS = [
         ("1 of 100 takes longer", "latency", "p99_us", 1, "µs"),
         ("1 of 1000 takes longer", "latency", "p999_us", 1, "µs"),
         ("the distribution, 16 busy fibers", "latency", (16, DISTRIBUTION), 1, "µs"),
+    ]),
+    Plot("tail", "From a send to the receiver's turn, when one sender in N computes for 3 ms, two workers", [
+        ("median", "tail", "p50_us", 1, "µs"),
+        ("1 of 100 takes longer", "tail", "p99_us", 1, "µs"),
+        ("1 of 1000 takes longer", "tail", "p999_us", 1, "µs"),
+        ("the distribution, one in 100", "tail", (100, DISTRIBUTION), 1, "µs"),
     ]),
     Plot("wakeup", "How much too long a sleep of 0.5 ms is, beside busy fibers, two workers", [
         ("median", "latency", "late_p50_us", 1, "µs"),

@@ -15,6 +15,7 @@ README_RUNTIMES = ("ccc", "go", "tokio", "boost")
 README_ROWS = "yield1k spawn_join spawn_turn fib skynet pingpong spsc mpmc select mutex timers parked".split()
 
 MEMORY = "Bytes for each parked fiber, page tables included / still resident for each 0.2 s after all have ended:"
+TAIL = "µs from a send to the receiver's turn, p50 / p99 / p99.9 / max:"
 LATENCY = "µs from a send to the receiver's turn, p50 / p99 / p99.9:"
 LATE = "µs by which a sleep of half a millisecond is too long, p50 / p99 / p99.9:"
 IDLE = "CPU time in µs for each second of doing nothing / switches between threads in it:"
@@ -46,6 +47,7 @@ def curve_tables(results):
         "fibers": curve_table(results, "scale_yield", "ns for a yield:", [("", 1)]),
         "memory": curve_table(results, "scale_parked", MEMORY, [("bytes", 1), ("after_bytes", 1)]),
         "latency": curve_table(results, "latency", LATENCY, percentiles),
+        "tail": curve_table(results, "tail", TAIL, percentiles + [("max_us", 1)]),
         "late": curve_table(results, "latency", LATE, delays),
         "idle": curve_table(results, "idle", IDLE, [("", 1000), ("switches_per_s", 1)]),
     }

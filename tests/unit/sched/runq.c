@@ -310,30 +310,41 @@ static void put_one_to_sleep(void) {
     cc__set(&cc__sched.want, WANT_IDLE);
 }
 
-/* A wake costs more than all that it could take over. */
-TEST(short_turns_wake_nobody) {
+/* The watcher looks after what waits, and wakes have not paid: the sleeper sleeps on, and the watcher can tell. */
+TEST(a_deferred_wake_is_left_to_the_watcher) {
     open_queue();
     put_one_to_sleep();
-    cc__set(&worker.round_ns, 1);
-    cc__set(&worker.slow_ns, WAKING_NS / 4 - 1);
-    for (int n = 0; n < 4; n++) wake(n);
-    CHECK(sleeper.remote.asleep);
-    CHECK_EQ(cc__get(&cc__sched.want), WANT_IDLE);
-    check_picks("3012");
-}
-
-/* The slowest turns of late count, and not the usual one. */
-TEST(long_turns_wake_others) {
-    open_queue();
-    put_one_to_sleep();
-    cc__set(&worker.round_ns, 1);
-    cc__set(&worker.slow_ns, WAKING_NS / 2);
+    cc__set(&cc__sched.want, WANT_IDLE | WANT_WATCH);
+    cc__set(&cc__sched.credit, 0);
+    cc__set(&worker.core.rounds, 7);
     wake(0);
     CHECK(sleeper.remote.asleep);
-    wake(1);
+    CHECK_EQ(cc__get(&cc__sched.want), WANT_IDLE | WANT_WATCH);
+    CHECK_EQ(cc__get(&worker.core.deferred), 7);
+    check_picks("0");
+}
+
+/* Without the watcher nothing brings a deferred wake back: it is made, whatever has paid before. */
+TEST(without_a_watcher_no_wake_is_deferred) {
+    open_queue();
+    put_one_to_sleep();
+    cc__set(&cc__sched.credit, 0);
+    wake(0);
     CHECK(!sleeper.remote.asleep);
     CHECK(cc__get(&sleeper.remote.wake) != 0);
     CHECK_EQ(cc__get(&cc__sched.want), WANT_HUNGRY); /* the sleeper's place */
+}
+
+TEST(while_wakes_pay_none_is_deferred) {
+    open_queue();
+    put_one_to_sleep();
+    cc__set(&cc__sched.want, WANT_IDLE | WANT_WATCH);
+    cc__sched.idle.watcher = &sleeper;
+    cc__set(&cc__sched.credit, 1);
+    wake(0);
+    CHECK(!sleeper.remote.asleep);
+    CHECK_EQ(cc__get(&cc__sched.want), WANT_HUNGRY); /* the watch ends with the watcher's sleep */
+    CHECK(cc__sched.idle.watcher == NULL);
 }
 
 TEST(fresh_fibers_wake_others) {
