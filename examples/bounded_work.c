@@ -12,7 +12,7 @@ static CCCond changed;
 static int running, most, done; /* guarded by mutex */
 
 static void change(int by) {
-    cc_mutex_lock(&mutex);
+    cc_mutex_lock_uncancellable(&mutex); /* what was begun is counted to its end */
     running += by;
     if (running > most) most = running;
     if (by < 0) done++;
@@ -21,7 +21,7 @@ static void change(int by) {
 }
 
 static void *job(void *unused) {
-    cc_sem_acquire(&slots);
+    if (cc_sem_acquire(&slots) != 0) return NULL;
     change(+1);
     cc_sleep_ms(5);
     change(-1);
@@ -33,8 +33,9 @@ int main(void) {
     CCTask tasks[JOBS];
     for (int i = 0; i < JOBS; i++) tasks[i] = cc_fiber_spawn_task(job, NULL);
 
-    cc_mutex_lock(&mutex);
-    while (done < JOBS) cc_cond_wait(&changed, &mutex); /* in a loop: another may have been quicker */
+    if (cc_mutex_lock(&mutex) != 0) return 1;
+    while (done < JOBS) /* in a loop: another may have been quicker */
+        if (cc_cond_wait(&changed, &mutex) != 0) break;
     printf("%d jobs done, never more than %d at once: %s\n", done, AT_ONCE, most <= AT_ONCE ? "yes" : "no");
     cc_mutex_unlock(&mutex);
     for (int i = 0; i < JOBS; i++) cc_task_join(&tasks[i], NULL);

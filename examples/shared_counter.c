@@ -11,7 +11,7 @@ static int count[WORDS];
 static void *tally(void *arg) {
     int number = (int)(long)arg;
     for (int i = 0; i < 1000; i++) {
-        cc_mutex_lock(&mutex);
+        if (cc_mutex_lock(&mutex) != 0) break; /* cancelled: not locked */
         count[(number + i) % WORDS]++;
         if (i % 100 == 0) cc_yield(); /* a lock may be held across anything that waits */
         cc_mutex_unlock(&mutex);
@@ -26,6 +26,6 @@ int main(void) {
         CCTask task = cc_fiber_spawn_task(tally, (void *)i);
         cc_task_detach(&task);
     }
-    cc_wait_group_wait(&all);
+    if (cc_wait_group_wait(&all) != 0) return 1;
     for (int i = 0; i < WORDS; i++) printf("%d: %d\n", i, count[i]);
 }

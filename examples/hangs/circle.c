@@ -10,9 +10,9 @@ struct account {
 static struct account checking = {.cents = 100000}, savings = {.cents = 100000};
 
 static void transfer(struct account *from, struct account *to, long cents) {
-    cc_mutex_lock(&from->lock);
+    cc_mutex_lock_uncancellable(&from->lock);
     cc_yield(); /* the fraud check, say */
-    cc_mutex_lock(&to->lock);
+    cc_mutex_lock_uncancellable(&to->lock);
     from->cents -= cents;
     to->cents += cents;
     cc_mutex_unlock(&to->lock);

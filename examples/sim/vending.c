@@ -12,12 +12,12 @@ static void pay(CCChan *till) {
 }
 
 CC_TASK(customer, { CCChan *till; }) {
-    cc_mutex_lock(&machine);
+    if (cc_mutex_lock(&machine) != 0) return NULL;
     int seen = bars;
     cc_mutex_unlock(&machine);
     if (seen == 0) return NULL;
     pay(self->till);
-    cc_mutex_lock(&machine);
+    if (cc_mutex_lock(&machine) != 0) return NULL;
     bars--;
     sold++;
     cc_mutex_unlock(&machine);

@@ -20,8 +20,10 @@
 #if defined(__GNUC__)
 #define CC_API __attribute__((visibility("default")))
 #define CC_UNUSED __attribute__((unused)) /* for functions that a macro makes and nobody may call */
+#define CC_MUST_CHECK __attribute__((warn_unused_result)) /* whoever ignores the result has a bug */
 #else
 #define CC_API
+#define CC_MUST_CHECK
 #define CC_UNUSED
 #endif
 

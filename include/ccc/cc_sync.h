@@ -7,12 +7,14 @@
  * signal or set that let it go is through with the object's memory by then.
  *
  * Forms: plain waits as long as it takes; _try never waits: EAGAIN; _until waits until the deadline at most:
- * ETIMEDOUT. What can be done at once is done, also when the deadline has passed.
+ * ETIMEDOUT. What can be done at once is done, also when the deadline has passed. _uncancellable waits as long as it
+ * takes and does not end when the fiber is cancelled: for code that has no way to fail, such as what cleans up.
  *
  * Every call that waits may return
  *   ECANCELED  a fiber's wait was cancelled; nothing was taken, and nothing that was given is lost;
  *   ENOMEM     _until only: no memory for a timer; nothing was taken;
- * and every call EINVAL for NULL. A caller that gets an error does not hold the lock. Contexts: all calls may
+ * and every call EINVAL for NULL. A caller that gets an error does not hold the lock: who ignores the result of a wait
+ * gets a warning from the compiler. Contexts: all calls may
  * be made by fibers and by OS threads, before the runtime starts too; none from a signal handler.
  */
 #ifndef CCC_CC_SYNC_H
@@ -27,19 +29,22 @@ CC_BEGIN_DECLS
 
 /* One at a time. The lock belongs to the fiber (or OS thread) that took it, whichever worker it runs on, and
  * to nobody else; it is not recursive. A mutex that is free may be taken by whoever comes by, but one who has
- * been passed over for a millisecond is handed the lock. A debug build of the library ends the program with a
- * sentence when a mutex is unlocked by somebody who does not hold it, or locked again by its holder; any
- * build does when a free one is unlocked. */
+ * been passed over for a millisecond is handed the lock. An unlock by somebody who does not hold the mutex ends the
+ * program with a sentence that names the mutex, the holder and the one that unlocks; among OS threads only in a debug
+ * build of the library. So does, in a debug build, a lock by its holder. */
 typedef struct CCMutex {
     uint32_t word;
     uint32_t spare;
     uint64_t owner;
 } CCMutex;
 
-/* Takes the lock. ECANCELED, ETIMEDOUT, EAGAIN, ENOMEM: it is not taken. Switches; _try does not. */
-CC_API int cc_mutex_lock(CCMutex *m);
-CC_API int cc_mutex_lock_try(CCMutex *m);
-CC_API int cc_mutex_lock_until(CCMutex *m, CCDeadline deadline);
+/* Takes the lock. ECANCELED, ETIMEDOUT, EAGAIN, ENOMEM: it is not taken, and must not be unlocked. Switches; _try does
+ * not. */
+CC_API CC_MUST_CHECK int cc_mutex_lock(CCMutex *m);
+CC_API CC_MUST_CHECK int cc_mutex_lock_try(CCMutex *m);
+CC_API CC_MUST_CHECK int cc_mutex_lock_until(CCMutex *m, CCDeadline deadline);
+/* The same, but not cancelled: 0, unless m is NULL. */
+CC_API int cc_mutex_lock_uncancellable(CCMutex *m);
 /* Gives it back. Does not switch. */
 CC_API int cc_mutex_unlock(CCMutex *m);
 
@@ -56,14 +61,16 @@ typedef struct CCRWLock {
     uint64_t owner;
 } CCRWLock;
 
-/* As for a mutex. Switches; _try and the unlocks do not. */
-CC_API int cc_rwlock_read_lock(CCRWLock *rw);
-CC_API int cc_rwlock_read_lock_try(CCRWLock *rw);
-CC_API int cc_rwlock_read_lock_until(CCRWLock *rw, CCDeadline deadline);
+/* As for a mutex; of readers it is not known who they are. Switches; _try and the unlocks do not. */
+CC_API CC_MUST_CHECK int cc_rwlock_read_lock(CCRWLock *rw);
+CC_API CC_MUST_CHECK int cc_rwlock_read_lock_try(CCRWLock *rw);
+CC_API CC_MUST_CHECK int cc_rwlock_read_lock_until(CCRWLock *rw, CCDeadline deadline);
+CC_API int cc_rwlock_read_lock_uncancellable(CCRWLock *rw);
 CC_API int cc_rwlock_read_unlock(CCRWLock *rw);
-CC_API int cc_rwlock_write_lock(CCRWLock *rw);
-CC_API int cc_rwlock_write_lock_try(CCRWLock *rw);
-CC_API int cc_rwlock_write_lock_until(CCRWLock *rw, CCDeadline deadline);
+CC_API CC_MUST_CHECK int cc_rwlock_write_lock(CCRWLock *rw);
+CC_API CC_MUST_CHECK int cc_rwlock_write_lock_try(CCRWLock *rw);
+CC_API CC_MUST_CHECK int cc_rwlock_write_lock_until(CCRWLock *rw, CCDeadline deadline);
+CC_API int cc_rwlock_write_lock_uncancellable(CCRWLock *rw);
 CC_API int cc_rwlock_write_unlock(CCRWLock *rw);
 
 /* ---- condition ---- */
@@ -80,8 +87,8 @@ typedef struct CCCond {
  * locking knows no deadline and is not cancelled. 0: a signal or broadcast was for this wait; as another may
  * have changed things before m was locked again, look again, in a loop. ECANCELED, ETIMEDOUT: no signal was
  * used up. EINVAL, ENOMEM: m was not unlocked in between. Switches. */
-CC_API int cc_cond_wait(CCCond *c, CCMutex *m);
-CC_API int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline);
+CC_API CC_MUST_CHECK int cc_cond_wait(CCCond *c, CCMutex *m);
+CC_API CC_MUST_CHECK int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline);
 /* Ends the wait of the one that has waited longest; of all. Nobody waits: nothing happens. With or without
  * the mutex held. Does not switch. */
 CC_API int cc_cond_signal(CCCond *c);
@@ -101,9 +108,10 @@ typedef struct CCSem {
     { (n), 0, 0 }
 
 /* Takes one permit. An error: none is taken. Switches; _try does not. */
-CC_API int cc_sem_acquire(CCSem *s);
-CC_API int cc_sem_acquire_try(CCSem *s);
-CC_API int cc_sem_acquire_until(CCSem *s, CCDeadline deadline);
+CC_API CC_MUST_CHECK int cc_sem_acquire(CCSem *s);
+CC_API CC_MUST_CHECK int cc_sem_acquire_try(CCSem *s);
+CC_API CC_MUST_CHECK int cc_sem_acquire_until(CCSem *s, CCDeadline deadline);
+CC_API int cc_sem_acquire_uncancellable(CCSem *s);
 /* Gives n permits: to those who wait, the rest for later. EOVERFLOW: there would be more than CC_SEM_MAX;
  * none is given. Does not switch. */
 CC_API int cc_sem_release(CCSem *s, uint32_t n);
@@ -124,9 +132,9 @@ CC_API int cc_wait_group_add(CCWaitGroup *wg, int32_t n);
 /* Subtracts 1. Does not switch. */
 CC_API int cc_wait_group_done(CCWaitGroup *wg);
 /* Waits until the count is 0. An error: it was not, as far as this wait saw. Switches; _try does not. */
-CC_API int cc_wait_group_wait(CCWaitGroup *wg);
-CC_API int cc_wait_group_wait_try(CCWaitGroup *wg);
-CC_API int cc_wait_group_wait_until(CCWaitGroup *wg, CCDeadline deadline);
+CC_API CC_MUST_CHECK int cc_wait_group_wait(CCWaitGroup *wg);
+CC_API CC_MUST_CHECK int cc_wait_group_wait_try(CCWaitGroup *wg);
+CC_API CC_MUST_CHECK int cc_wait_group_wait_until(CCWaitGroup *wg, CCDeadline deadline);
 
 /* ---- once ---- */
 
@@ -142,7 +150,7 @@ typedef struct CCOnce {
  * returned, and what it wrote can be read. ECANCELED: it may still be running, elsewhere. fn must return: when a
  * panic leaves it, the others wait for ever. A call for the same object from within fn waits for ever, or ends a
  * debug build with a sentence. Switches. */
-CC_API int cc_once(CCOnce *once, void (*fn)(void *arg), void *arg);
+CC_API CC_MUST_CHECK int cc_once(CCOnce *once, void (*fn)(void *arg), void *arg);
 
 /* ---- event ---- */
 
@@ -158,9 +166,9 @@ CC_API int cc_event_set(CCEvent *e);
 /* It has not happened. Those whom the last set let go are not held up. Does not switch. */
 CC_API int cc_event_reset(CCEvent *e);
 /* Waits until it has happened. Switches; _try does not. */
-CC_API int cc_event_wait(CCEvent *e);
-CC_API int cc_event_wait_try(CCEvent *e);
-CC_API int cc_event_wait_until(CCEvent *e, CCDeadline deadline);
+CC_API CC_MUST_CHECK int cc_event_wait(CCEvent *e);
+CC_API CC_MUST_CHECK int cc_event_wait_try(CCEvent *e);
+CC_API CC_MUST_CHECK int cc_event_wait_until(CCEvent *e, CCDeadline deadline);
 
 /* ---- barrier ---- */
 
@@ -180,8 +188,8 @@ typedef struct CCBarrier {
  * ETIMEDOUT: the caller has left and does not count; the others wait for somebody in its place. Once all have
  * arrived each of them gets 0, also one whose deadline passes at that moment. EINVAL: for no party at all.
  * Switches. */
-CC_API int cc_barrier_wait(CCBarrier *b);
-CC_API int cc_barrier_wait_until(CCBarrier *b, CCDeadline deadline);
+CC_API CC_MUST_CHECK int cc_barrier_wait(CCBarrier *b);
+CC_API CC_MUST_CHECK int cc_barrier_wait_until(CCBarrier *b, CCDeadline deadline);
 
 CC_END_DECLS
 

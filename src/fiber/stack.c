@@ -3,6 +3,8 @@
 
 #include "base/fatal.h"
 #include "base/mem.h"
+#include "fiber/pool.h"
+#include "fiber/state.h"
 #include "plat/vm.h"
 
 #include <string.h>
@@ -363,4 +365,21 @@ bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high) {
         if (found) return true;
     }
     return false;
+}
+
+struct fiber *cc__stack_tenant(uintptr_t address) {
+    struct fiber *found = NULL;
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
+        struct fiber *f = cc__pool_at(slot);
+        uint64_t word = cc__get(&f->word);
+        const struct stack *s = cc__get(&f->stack);
+        if (s == NULL || cc__word_state(word) == FIBER_IDLE) continue;
+        uintptr_t low = (uintptr_t)s->base, high = low + cc__stack_size(s);
+        if (address < low || address >= high) continue;
+        /* One that has lent its stack owns what lies above the frame in which it did. */
+        bool lent = cc__word_state(word) == FIBER_PARKED && cc__word_reason(word) == PARK_RUN;
+        if (lent == (address >= (uintptr_t)cc__get(&s->cold) && address < (uintptr_t)cc__stack_own_cold(s))) return f;
+        found = f;
+    }
+    return found;
 }

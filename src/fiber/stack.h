@@ -119,6 +119,10 @@ void cc__stack_look(struct stack_survey *survey, uint32_t max);
 /* Where the stacks of the index-th arena are; false: there are no more. Any thread. */
 bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high);
 
+/* The fiber whose frames lie around this address; NULL: it is in no fiber's stack. Looks at all fibers. Any thread; what
+ * it says of fibers that run meanwhile is a guess. */
+struct fiber *cc__stack_tenant(uintptr_t address);
+
 /* How many bytes are left below `frame`, an address on the stack. */
 CC_INLINE size_t cc__stack_left(const struct stack *s, const void *frame) {
     return (size_t)((const char *)frame - s->base) - cc__stack_guard_size(s);

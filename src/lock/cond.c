@@ -94,10 +94,11 @@ int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline) {
     cc__lock_take(&h->lock);
     cc__line_push(&h->line, &s.seat);
     cc__lock_release(&h->lock);
+    uint64_t holder = cc__get(&cc__mutex_of(m)->owner);
     (void)cc_mutex_unlock(m);
     if (unlikely(reserved)) cc__timer_unreserve(w);
     rc = sit_down(h, &s);
-    cc__mutex_lock_always(cc__mutex_of(m));
+    cc__mutex_lock_again(cc__mutex_of(m), holder);
     return rc;
 }
 

@@ -2,6 +2,7 @@
 #include "lock/holder.h"
 
 #include "base/fatal.h"
+#include "plat/peek.h"
 #include "sched/sched.h"
 
 #include <stdio.h>
@@ -9,48 +10,110 @@
 #define THREAD (UINT64_C(1) << 63)
 enum { NAME_MAX_HERE = CC_FIBER_NAME_MAX + 64 };
 
-static uint64_t self(void) {
+/* The name of a fiber that may end meanwhile; "" when it cannot be had. */
+static void read_name(struct fiber *f, char *name) {
+    uint64_t word = cc__get(&f->word);
+    const struct stack *s = cc__get(&f->stack);
+    bool lends = cc__word_state(word) == FIBER_PARKED && cc__word_reason(word) == PARK_RUN; /* the stack has another's */
+    if (s == NULL || lends || !cc__peek(name, cc__get(&s->cold)->name, CC_FIBER_NAME_MAX)) name[0] = '\0';
+    name[CC_FIBER_NAME_MAX - 1] = '\0';
+}
+
+static void describe_fiber(struct fiber *f, char *text) {
+    char name[CC_FIBER_NAME_MAX];
+    read_name(f, name);
+    snprintf(text, NAME_MAX_HERE, "fiber %u.%u%s%s%s", f->slot, cc__get(&f->generation) & 0x7fffffffu,
+             name[0] ? " '" : "", name, name[0] ? "'" : "");
+}
+
+static void describe_self(char *text) {
+    struct fiber *f = cc__sched_current(cc__worker());
+    if (f != NULL)
+        describe_fiber(f, text);
+    else
+        snprintf(text, NAME_MAX_HERE, "OS thread 0x%llx", (unsigned long long)(uintptr_t)pthread_self());
+}
+
+CC_NORETURN static CC_COLD void wrong_holder(const char *what, const void *object, const char *holder) {
+    char me[NAME_MAX_HERE];
+    describe_self(me);
+    cc__fatal(
+        "%s %p is held by %s, and %s unlocks it. A lock call that has returned an error (ECANCELED, ETIMEDOUT, EAGAIN) has "
+        "not taken the lock",
+        what, object, holder, me);
+}
+
+void cc__holder_free(const char *what, const void *object) {
+    char me[NAME_MAX_HERE];
+    describe_self(me);
+    cc__fatal("%s %p is free; %s does not hold it", what, object, me);
+}
+
+#ifdef CC_DEBUG
+uint64_t cc__holder_self(void) {
     struct fiber *f = cc__sched_current(cc__worker());
     return f != NULL ? cc__pool_id(f) : THREAD | (uint64_t)(uintptr_t)pthread_self();
 }
 
+static bool is_self(uint64_t holder) {
+    return holder == cc__holder_self();
+}
+
 static void describe(uint64_t holder, char *text) {
-    if (holder & THREAD) {
+    struct fiber *f = holder & THREAD ? NULL : cc__pool_find(holder);
+    if (holder & THREAD)
         snprintf(text, NAME_MAX_HERE, "OS thread 0x%llx", (unsigned long long)(holder & ~THREAD));
-    } else {
-        const char *name = holder == self() ? cc_fiber_name() : ""; /* another's may be gone by now */
-        snprintf(text, NAME_MAX_HERE, "fiber %u.%u%s%s%s", (uint32_t)holder - 1, (uint32_t)(holder >> 32),
-                 name[0] ? " '" : "", name, name[0] ? "'" : "");
-    }
+    else if (f != NULL && cc__pool_id(f) == holder)
+        describe_fiber(f, text);
+    else
+        snprintf(text, NAME_MAX_HERE, "fiber %u.%u, which has ended", (uint32_t)holder - 1, (uint32_t)(holder >> 32));
 }
 
-void cc__holder_free(const char *what) {
+void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *object) {
+    if (likely(!is_self(cc__get(owner)))) return;
     char me[NAME_MAX_HERE];
-    describe(self(), me);
-    cc__fatal("%s is free; %s does not hold it", what, me);
+    describe_self(me);
+    cc__fatal("%s %p is held by %s itself, which wants it again and would wait for ever", what, object, me);
+}
+#else
+static bool in_fiber_stack(uintptr_t at) {
+    uintptr_t low, high;
+    for (unsigned i = 0; cc__stack_arena(i, &low, &high); i++)
+        if (at >= low && at < high) return true;
+    return false;
 }
 
-#ifdef CC_DEBUG
-void cc__holder_enter(_Atomic uint64_t *owner) {
-    cc__set(owner, self());
-}
-
-void cc__holder_leave(_Atomic uint64_t *owner, const char *what) {
-    uint64_t holder = cc__get(owner);
-    if (unlikely(holder == 0)) cc__holder_free(what);
-    if (unlikely(holder != self())) {
-        char me[NAME_MAX_HERE], other[NAME_MAX_HERE];
-        describe(self(), me);
-        describe(holder, other);
-        cc__fatal("%s is held by %s, and %s wants to give it back", what, other, me);
+/* Whether the stack pointer `at` was the caller's own, or may have been (HOLDER-2). */
+static bool is_self(uint64_t holder) {
+    uintptr_t at = (uintptr_t)holder, here = cc__frame_here();
+    struct fiber *f = cc__sched_current(cc__worker());
+    if (f == NULL) {
+        /* No two stacks in use are that close: each has a guard, or the top of the other, in between. */
+        if (at - here + 1024 < 2048) return true;
+        return !in_fiber_stack(at);
     }
-    cc__set(owner, 0);
+    const struct stack *s = cc__get(&f->stack);
+    uintptr_t low = (uintptr_t)s->base, cold = (uintptr_t)cc__get(&s->cold);
+    /* On a stack that it was lent a fiber has what lies below the frame in which that was done: so low is its cold part. */
+    if (at >= low && at < cold) return true;
+    return here < low || here >= cold; /* it runs on a stack of the program's own */
 }
 
-void cc__holder_again(_Atomic uint64_t *owner, const char *what) {
-    if (likely(cc__get(owner) != self())) return;
-    char me[NAME_MAX_HERE];
-    describe(self(), me);
-    cc__fatal("%s is held by %s itself, which wants it again and would wait for ever", what, me);
+static void describe(uint64_t holder, char *text) {
+    struct fiber *f = cc__stack_tenant((uintptr_t)holder);
+    if (f != NULL)
+        describe_fiber(f, text);
+    else
+        snprintf(text, NAME_MAX_HERE, in_fiber_stack((uintptr_t)holder) ? "a fiber that has ended" : "an OS thread");
 }
 #endif
+
+CC_NOINLINE void cc__holder_check(_Atomic uint64_t *owner, bool held, const char *what, const void *object) {
+    uint64_t holder = cc__get(owner);
+    if (unlikely(holder == 0 && !held)) cc__holder_free(what, object);
+    if (unlikely(holder == 0)) wrong_holder(what, object, "another, who was handed it");
+    if (likely(is_self(holder))) return;
+    char other[NAME_MAX_HERE];
+    describe(holder, other);
+    wrong_holder(what, object, other);
+}

@@ -1,9 +1,15 @@
-/* holder.h - who holds a lock.
+/* holder.h - who holds a lock, and whether it is the one that gives it back.
  *
- * In debug builds a holder is a fiber by its id, or an OS thread by its handle with the top bit set, and it is
- * checked. Elsewhere it is the stack pointer of whoever took the lock, which costs one store and says as much to
- * whoever looks for a deadlock: it lies in somebody's stack. 0: nobody; what is there while the lock is free means
- * nothing.
+ * In debug builds a holder is a fiber by its id, or an OS thread by its handle with the top bit set. Elsewhere it is
+ * the stack pointer at the call that took the lock, which costs one store: an unlock with the same stack pointer comes
+ * from the same frame, and needs no other look. Any other asks whose stack that is (cc__holder_check). 0: nobody, or
+ * somebody who was handed the lock and has not run yet.
+ *
+ * HOLDER-1  The holder is cleared before the lock is free, and written by the next one: what is there while the lock is
+ *           held was written by its holder.
+ * HOLDER-2  In a release build the check accepts what it cannot tell: a lock that was taken on a stack that is no
+ *           fiber's, and given back on another such stack, may be the same OS thread's (a hosted call, coroutines of the
+ *           program's own).
  */
 #ifndef CC_LOCK_HOLDER_H
 #define CC_LOCK_HOLDER_H
@@ -11,29 +17,75 @@
 #include "arch/frame.h"
 #include "sync/atomic.h"
 
-#ifdef CC_DEBUG
-void cc__holder_enter(_Atomic uint64_t *owner);
-/* Ends the program unless the caller is the holder. what: "cc_mutex_unlock: the mutex" */
-void cc__holder_leave(_Atomic uint64_t *owner, const char *what);
-/* Before a wait: ends the program if the caller is the holder. */
-void cc__holder_again(_Atomic uint64_t *owner, const char *what);
-#else
-CC_INLINE void cc__holder_enter(_Atomic uint64_t *owner) {
+#include <stdbool.h>
+
+/* The stack pointer with which the function that says this was entered, which need not have a frame. */
 #ifdef __x86_64__
+#define cc__holder_entry() ((uint64_t)(uintptr_t)__builtin_dwarf_cfa() - sizeof(void *))
+#else
+#define cc__holder_entry() ((uint64_t)(uintptr_t)__builtin_dwarf_cfa())
+#endif
+
+#ifdef CC_DEBUG
+uint64_t cc__holder_self(void);
+
+CC_INLINE void cc__holder_enter_at(_Atomic uint64_t *owner, uint64_t entry) {
+    (void)entry;
+    cc__set(owner, cc__holder_self());
+}
+CC_INLINE void cc__holder_enter(_Atomic uint64_t *owner) {
+    cc__set(owner, cc__holder_self());
+}
+CC_INLINE bool cc__holder_here(_Atomic uint64_t *owner) {
+    return cc__get(owner) == cc__holder_self();
+}
+CC_INLINE bool cc__holder_at(_Atomic uint64_t *owner, uint64_t entry) {
+    (void)entry;
+    return cc__holder_here(owner);
+}
+/* Before a wait: ends the program if the caller is the holder. */
+void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *object);
+#else
+CC_INLINE void cc__holder_enter_at(_Atomic uint64_t *owner, uint64_t entry) {
+    cc__set(owner, entry);
+}
+/* The holder was entered with this stack pointer. */
+CC_INLINE bool cc__holder_at(_Atomic uint64_t *owner, uint64_t entry) {
+    return cc__get(owner) == entry;
+}
+/* In a function that has no frame at this place. */
+CC_INLINE void cc__holder_enter(_Atomic uint64_t *owner) {
+#ifdef CC_WORDS_IN_ASM
     __asm__("movq %%rsp, %0" : "=m"(*(uint64_t *)(void *)owner)); /* without a detour by a register */
 #else
     cc__set(owner, cc__frame_here());
 #endif
 }
-CC_INLINE void cc__holder_leave(_Atomic uint64_t *owner, const char *what) {
-    (void)owner, (void)what;
+/* As above: the holder called from the frame that calls now. */
+CC_INLINE bool cc__holder_here(_Atomic uint64_t *owner) {
+#ifdef CC_WORDS_IN_ASM
+    bool here;
+    __asm__ volatile("cmpq %%rsp, %1" : "=@cce"(here) : "m"(*(uint64_t *)(void *)owner));
+    return here;
+#else
+    return cc__get(owner) == cc__frame_here();
+#endif
 }
-CC_INLINE void cc__holder_again(_Atomic uint64_t *owner, const char *what) {
-    (void)owner, (void)what;
+CC_INLINE void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *object) {
+    (void)owner, (void)what, (void)object;
 }
 #endif
 
-/* In every build: something that is free was given back. */
-CC_NORETURN CC_COLD void cc__holder_free(const char *what);
+/* Before the lock is given back (HOLDER-1). */
+CC_INLINE void cc__holder_clear(_Atomic uint64_t *owner) {
+    cc__set(owner, 0);
+}
+
+/* Ends the program unless the caller holds the lock. held: whether anybody does, as far as the lock knows.
+ * what: "cc_mutex_unlock: mutex". */
+void cc__holder_check(_Atomic uint64_t *owner, bool held, const char *what, const void *object);
+
+/* Something that is free was given back. */
+CC_NORETURN CC_COLD void cc__holder_free(const char *what, const void *object);
 
 #endif

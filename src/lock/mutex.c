@@ -5,7 +5,8 @@
  *   LOCKED | WAITERS   held; whoever unlocks looks into the lobby
  *
  *   lock      0 -> LOCKED, compare-and-swap. Else spin a little, then wait in the lobby.
- *   unlock    room cold:  store 0, and look again whether it is cold
+ *   unlock    by its holder (HOLDER-1), or the program ends
+ *             room cold:  store 0, and look again whether it is cold
  *             room hot:   LOCKED -> 0, compare-and-swap; with WAITERS, under the room's lock, to a waiter
  *
  * MUTEX-1  A waiter marks the word LOCKED -> LOCKED | WAITERS in a hot room, under the room's lock, and is
@@ -127,7 +128,7 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
         cc__sim_point_slow();
         if (try_lock(m, 0)) return 0;
     }
-    cc__holder_again(&m->owner, "cc_mutex_lock: the mutex");
+    cc__holder_again(&m->owner, "cc_mutex_lock: mutex", m);
     if (spin(m, lobby, 0, deadline)) return 0;
     struct lobby_seat seat = {.key = m};
     uint64_t since = cc__clock_now();
@@ -158,11 +159,23 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
     }
 }
 
-/* The calls that are not likely are the last that their callers do, which so need no frame. */
+/* The calls that are not likely are the last that their callers do, which so need no frame; and are entered with the
+ * same stack pointer. */
 static CC_NOINLINE int lock_contended(struct mutex *m, uint64_t deadline, bool cancellable) {
     int rc = lock_slow(m, deadline, cancellable);
-    if (likely(rc == 0)) cc__holder_enter(&m->owner);
+    if (likely(rc == 0)) cc__holder_enter_at(&m->owner, cc__holder_entry());
     return rc;
+}
+
+static CC_NOINLINE int lock_contended_always(struct mutex *m) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    /* A cancellation lasts until the fiber leaves its scope: every wait would end at once, and behind a mere shield
+     * too when a grace period is over. */
+    bool held = self != NULL && cc__cancel_hold(self);
+    (void)lock_slow(m, WAIT_FOREVER, false); /* which has no other way to fail */
+    if (held) cc__cancel_unhold(self);
+    cc__holder_enter_at(&m->owner, cc__holder_entry());
+    return 0;
 }
 
 CC_INLINE int lock(struct mutex *m, uint64_t deadline, bool cancellable) {
@@ -173,13 +186,17 @@ CC_INLINE int lock(struct mutex *m, uint64_t deadline, bool cancellable) {
     return 0;
 }
 
-void cc__mutex_lock_always(struct mutex *m) {
-    struct fiber *self = cc__sched_current(cc__worker());
-    /* A cancellation lasts until the fiber leaves its scope: every wait would end at once, and behind a mere shield
-     * too when a grace period is over. */
-    bool held = self != NULL && cc__cancel_hold(self);
-    (void)lock(m, WAIT_FOREVER, false);
-    if (held) cc__cancel_unhold(self);
+CC_INLINE int lock_always(struct mutex *m) {
+    uint32_t expected = cc__sim_zero();
+    /* Pairs with the unlocks. */
+    if (unlikely(!cc__cas(&m->word, &expected, LOCKED))) return lock_contended_always(m);
+    cc__holder_enter(&m->owner);
+    return 0;
+}
+
+void cc__mutex_lock_again(struct mutex *m, uint64_t holder) {
+    (void)lock_always(m);
+    cc__set(&m->owner, holder);
 }
 
 /* ---- unlocking ---- */
@@ -213,12 +230,11 @@ static void unlock_to_waiter(struct mutex *m, struct lobby *lobby) {
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
-/* Somebody waits, the mutex is free, or this is a simulation. */
+/* Somebody waits, or this is a simulation. */
 static CC_NOINLINE int unlock_slow(struct mutex *m, struct lobby *lobby) {
     uint32_t held = LOCKED;
     cc__sim_point();                    /* others find it held */
     if (!cc__cas(&m->word, &held, 0)) { /* pairs with the next lock */
-        if (unlikely(held == 0)) cc__holder_free("cc_mutex_unlock: the mutex");
         unlock_to_waiter(m, lobby);
     }
     cc__sim_point();
@@ -226,10 +242,28 @@ static CC_NOINLINE int unlock_slow(struct mutex *m, struct lobby *lobby) {
 }
 
 static CC_NOINLINE int unlock_hot(struct mutex *m, struct lobby *lobby) {
-    uint32_t held = LOCKED | cc__sim_zero();
+    uint32_t held = cc__sim_one(); /* LOCKED */
     if (unlikely(!cc__cas(&m->word, &held, 0))) return unlock_slow(m, lobby); /* pairs with the next lock */
     cc__lobby_cool(lobby);
     return 0;
+}
+
+/* Entered with the stack pointer of the call. */
+CC_INLINE int unlock_held(struct mutex *m, struct lobby *lobby) {
+    cc__holder_clear(&m->owner);
+    /* A mark in a cold room is that of one who has left. */
+    if (unlikely(cc__is_zero(&lobby->cold))) return unlock_hot(m, lobby);
+    cc__set_release(&m->word, 0); /* pairs with the next lock */
+    /* "Word = 0, then look for hot" against "hot, then look at the word" in cc__lobby_enter: the light
+     * half. A room can only have been cold where the heavy half works. */
+    cc__compiler_fence();
+    return likely(!cc__is_zero(&lobby->cold)) ? 0 : wake_after(m);
+}
+
+/* It was not locked from the frame that unlocks it: by a function that has returned, or by somebody else. */
+static CC_NOINLINE int unlock_checked(struct mutex *m, struct lobby *lobby) {
+    cc__holder_check(&m->owner, cc__get(&m->word) != 0, "cc_mutex_unlock: mutex", m);
+    return unlock_held(m, lobby);
 }
 
 /* ---- the calls ---- */
@@ -249,21 +283,19 @@ int cc_mutex_lock_try(CCMutex *mutex) {
     struct mutex *m = cc__mutex_of(mutex);
     cc__sim_point();
     if (!try_lock(m, 0)) return EAGAIN;
-    cc__holder_enter(&m->owner);
+    cc__holder_enter_at(&m->owner, cc__holder_entry());
     return 0;
+}
+
+int cc_mutex_lock_uncancellable(CCMutex *mutex) {
+    if (unlikely(mutex == NULL)) return EINVAL;
+    return lock_always(cc__mutex_of(mutex));
 }
 
 int cc_mutex_unlock(CCMutex *mutex) {
     if (unlikely(mutex == NULL)) return EINVAL;
     struct mutex *m = cc__mutex_of(mutex);
     struct lobby *lobby = cc__lobby_of(m);
-    cc__holder_leave(&m->owner, "cc_mutex_unlock: the mutex");
-    if (likely(cc__get(&lobby->cold) && cc__get(&m->word) == LOCKED)) {
-        cc__set_release(&m->word, 0); /* pairs with the next lock */
-        /* "Word = 0, then look for hot" against "hot, then look at the word" in cc__lobby_enter: the light
-         * half. A room can only have been cold where the heavy half works. */
-        cc__compiler_fence();
-        return likely(cc__get(&lobby->cold)) ? 0 : wake_after(m);
-    }
-    return unlock_hot(m, lobby);
+    if (unlikely(!cc__holder_here(&m->owner))) return unlock_checked(m, lobby);
+    return unlock_held(m, lobby);
 }

@@ -19,7 +19,7 @@ CC_INLINE struct mutex *cc__mutex_of(CCMutex *m) {
     return (struct mutex *)(void *)m;
 }
 
-/* Locks, however long it takes; not cancelled. */
-void cc__mutex_lock_always(struct mutex *m);
+/* Locks, however long it takes; not cancelled. For one who held it before, as `holder` says. */
+void cc__mutex_lock_again(struct mutex *m, uint64_t holder);
 
 #endif

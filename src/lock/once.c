@@ -18,12 +18,12 @@ static CC_NOINLINE int once_slow(struct once *once, void (*fn)(void *), void *ar
     struct hall *h = &once->hall;
     uint32_t word = NEW;
     if (!cc__cas(&h->word, &word, RUNNING)) {
-        cc__holder_again(&once->owner, "cc_once: the object");
+        cc__holder_again(&once->owner, "cc_once: object", once);
         return cc__event_wait_slow(h, DONE, WAIT_FOREVER);
     }
-    cc__holder_enter(&once->owner);
+    cc__holder_enter_at(&once->owner, cc__holder_entry());
     fn(arg);
-    cc__holder_leave(&once->owner, "cc_once: the object");
+    cc__holder_clear(&once->owner);
     cc__event_finish(h, DONE);
     return 0;
 }

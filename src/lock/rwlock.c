@@ -13,6 +13,7 @@
 #include "lock/hall.h"
 #include "lock/holder.h"
 #include "sim/sim.h"
+#include "wait/cancel.h"
 
 #include <errno.h>
 
@@ -110,42 +111,59 @@ static CC_NOINLINE void leave_slow(struct hall *h, uint32_t mine) {
     cc__line_flush(&wakes);
 }
 
+/* The same, however long it takes. */
+static CC_NOINLINE int enter_always(struct hall *h, bool write) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    bool held = self != NULL && cc__cancel_hold(self); /* as a mutex does */
+    while (enter_slow(h, write, WAIT_FOREVER) != 0) {
+    }
+    if (held) cc__cancel_unhold(self);
+    return 0;
+}
+
 /* ---- the calls ---- */
 
-static int read_lock(CCRWLock *rw, uint64_t deadline, bool wait) {
+enum how { TRY, WAIT, ALWAYS };
+
+static int read_lock(CCRWLock *rw, uint64_t deadline, enum how how) {
     if (unlikely(rw == NULL)) return EINVAL;
     struct hall *h = cc__hall_of(rw);
     cc__sim_point();
     if (likely(try_enter(h, false))) return 0;
-    if (!wait) return EAGAIN;
-    cc__holder_again(&((struct rwlock *)(void *)rw)->owner, "cc_rwlock_read_lock: the lock");
-    return enter_slow(h, false, deadline);
+    if (how == TRY) return EAGAIN;
+    cc__holder_again(&((struct rwlock *)(void *)rw)->owner, "cc_rwlock_read_lock: lock", rw);
+    return how == ALWAYS ? enter_always(h, false) : enter_slow(h, false, deadline);
 }
 
-static int write_lock(CCRWLock *lock, uint64_t deadline, bool wait) {
+/* entry: cc__holder_entry of the call. */
+static int write_lock(CCRWLock *lock, uint64_t deadline, enum how how, uint64_t entry) {
     if (unlikely(lock == NULL)) return EINVAL;
     struct rwlock *rw = (struct rwlock *)(void *)lock;
     cc__sim_point();
     if (unlikely(!try_enter(&rw->hall, true))) {
-        if (!wait) return EAGAIN;
-        cc__holder_again(&rw->owner, "cc_rwlock_write_lock: the lock");
-        int rc = enter_slow(&rw->hall, true, deadline);
+        if (how == TRY) return EAGAIN;
+        cc__holder_again(&rw->owner, "cc_rwlock_write_lock: lock", lock);
+        int rc = how == ALWAYS ? enter_always(&rw->hall, true) : enter_slow(&rw->hall, true, deadline);
         if (rc != 0) return rc;
     }
-    cc__holder_enter(&rw->owner);
+    cc__holder_enter_at(&rw->owner, entry);
     return 0;
 }
 
 int cc_rwlock_read_lock(CCRWLock *rw) {
-    return read_lock(rw, WAIT_FOREVER, true);
+    return read_lock(rw, WAIT_FOREVER, WAIT);
+}
+
+int cc_rwlock_read_lock_uncancellable(CCRWLock *rw) {
+    return read_lock(rw, WAIT_FOREVER, ALWAYS);
 }
 
 int cc_rwlock_read_lock_try(CCRWLock *rw) {
-    return read_lock(rw, 0, false);
+    return read_lock(rw, 0, TRY);
 }
 
 int cc_rwlock_read_lock_until(CCRWLock *rw, CCDeadline deadline) {
-    return read_lock(rw, deadline.ns, true);
+    return read_lock(rw, deadline.ns, WAIT);
 }
 
 static int read_unlock(CCRWLock *rw) {
@@ -153,7 +171,7 @@ static int read_unlock(CCRWLock *rw) {
     struct hall *h = cc__hall_of(rw);
     cc__sim_point();
     uint32_t word = cc__get(&h->word);
-    if (unlikely((word & READERS) == 0)) cc__holder_free("cc_rwlock_read_unlock: the lock");
+    if (unlikely((word & READERS) == 0)) cc__holder_free("cc_rwlock_read_unlock: lock", rw);
     if (likely(!(word & HALL_WAITERS) && cc__cas(&h->word, &word, word - READER))) return 0; /* pairs with a writer */
     leave_slow(h, READER);
     return 0;
@@ -166,31 +184,36 @@ int cc_rwlock_read_unlock(CCRWLock *rw) {
 }
 
 int cc_rwlock_write_lock(CCRWLock *rw) {
-    return write_lock(rw, WAIT_FOREVER, true);
+    return write_lock(rw, WAIT_FOREVER, WAIT, cc__holder_entry());
+}
+
+int cc_rwlock_write_lock_uncancellable(CCRWLock *rw) {
+    return write_lock(rw, WAIT_FOREVER, ALWAYS, cc__holder_entry());
 }
 
 int cc_rwlock_write_lock_try(CCRWLock *rw) {
-    return write_lock(rw, 0, false);
+    return write_lock(rw, 0, TRY, cc__holder_entry());
 }
 
 int cc_rwlock_write_lock_until(CCRWLock *rw, CCDeadline deadline) {
-    return write_lock(rw, deadline.ns, true);
+    return write_lock(rw, deadline.ns, WAIT, cc__holder_entry());
 }
 
-static int write_unlock(CCRWLock *lock) {
+static int write_unlock(CCRWLock *lock, uint64_t entry) {
     if (unlikely(lock == NULL)) return EINVAL;
     struct rwlock *rw = (struct rwlock *)(void *)lock;
     uint32_t word = WRITER;
     cc__sim_point();
-    cc__holder_leave(&rw->owner, "cc_rwlock_write_unlock: the lock");
+    if (unlikely(!cc__holder_at(&rw->owner, entry)))
+        cc__holder_check(&rw->owner, cc__get(&rw->hall.word) & WRITER, "cc_rwlock_write_unlock: lock", lock);
+    cc__holder_clear(&rw->owner);
     if (likely(cc__cas(&rw->hall.word, &word, 0))) return 0; /* pairs with the next to enter */
-    if (unlikely(!(word & WRITER))) cc__holder_free("cc_rwlock_write_unlock: the lock");
     leave_slow(&rw->hall, WRITER);
     return 0;
 }
 
 int cc_rwlock_write_unlock(CCRWLock *lock) {
-    int rc = write_unlock(lock);
+    int rc = write_unlock(lock, cc__holder_entry());
     cc__sim_point();
     return rc;
 }

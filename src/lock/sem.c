@@ -8,6 +8,7 @@
 #include "lock/hall.h"
 
 #include "sim/sim.h"
+#include "wait/cancel.h"
 
 #include <errno.h>
 
@@ -41,6 +42,15 @@ static CC_NOINLINE int acquire_slow(struct hall *h, uint64_t deadline) {
     return rc;
 }
 
+static CC_NOINLINE int acquire_always(struct hall *h) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    bool held = self != NULL && cc__cancel_hold(self); /* as a mutex does */
+    while (acquire_slow(h, WAIT_FOREVER) != 0) {
+    }
+    if (held) cc__cancel_unhold(self);
+    return 0;
+}
+
 int cc_sem_acquire_try(CCSem *s) {
     if (unlikely(s == NULL)) return EINVAL;
     cc__sim_point();
@@ -56,6 +66,13 @@ int cc_sem_acquire_until(CCSem *s, CCDeadline deadline) {
 
 int cc_sem_acquire(CCSem *s) {
     return cc_sem_acquire_until(s, CC_FOREVER);
+}
+
+int cc_sem_acquire_uncancellable(CCSem *s) {
+    if (unlikely(s == NULL)) return EINVAL;
+    struct hall *h = cc__hall_of(s);
+    cc__sim_point();
+    return likely(take(h)) ? 0 : acquire_always(h);
 }
 
 /* Gives to those who wait; returns how many permits are left over. */

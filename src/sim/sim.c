@@ -9,7 +9,7 @@
 #include "plat/thread.h"
 #include "probe/trace.h"
 
-struct sim_look cc__sim_look;
+struct sim_look cc__sim_look = {.one = 1};
 struct sim cc__sim;
 
 enum { POINT_NS = 100 };
@@ -57,6 +57,7 @@ void cc__sim_set(uint64_t seed, const char *line) {
     cc__trace_simulated(seed != 0);
     cc__ending_watch(line);
     cc__set(&cc__sim_look.zero, seed != 0 ? NEVER_FREE : 0);
+    cc__set(&cc__sim_look.one, seed != 0 ? NEVER_FREE : 1);
     cc__set_seq(&cc__sim_look.on, seed != 0);
 }
 

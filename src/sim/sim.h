@@ -31,7 +31,7 @@
 
 extern struct sim_look {
     _Alignas(CC_LINE) _Atomic uint32_t on;
-    _Atomic uint32_t zero; /* 0; in a simulation what no lock's word ever is */
+    _Atomic uint32_t zero, one; /* 0 and 1; in a simulation what no lock's word ever is */
 } cc__sim_look;
 
 CC_INLINE bool cc__sim_on(void) {
@@ -41,6 +41,11 @@ CC_INLINE bool cc__sim_on(void) {
 /* What to expect in the word of a lock that is free: in a simulation nothing matches, and the slow way has the point. */
 CC_INLINE uint32_t cc__sim_zero(void) {
     return cc__get(&cc__sim_look.zero);
+}
+
+/* The same of one that is held and that nobody waits for. */
+CC_INLINE uint32_t cc__sim_one(void) {
+    return cc__get(&cc__sim_look.one);
 }
 
 /* Others may come first. Any context; may switch. */

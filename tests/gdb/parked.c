@@ -50,7 +50,7 @@ static void *serve_plates(void *arg) {
 }
 
 static void *hold_knife(void *arg) {
-    cc_mutex_lock(&knife);
+    if (cc_mutex_lock(&knife) != 0) return NULL;
     held = 1;
     wait_for_order(silent);
     cc_mutex_unlock(&knife);
@@ -59,8 +59,7 @@ static void *hold_knife(void *arg) {
 
 static void *want_knife(void *arg) {
     while (!held) cc_yield();
-    cc_mutex_lock(&knife);
-    cc_mutex_unlock(&knife);
+    if (cc_mutex_lock(&knife) == 0) cc_mutex_unlock(&knife);
     return arg;
 }
 

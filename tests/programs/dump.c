@@ -93,15 +93,15 @@ static void *locks(void *arg) {
     return arg;
 }
 static void *acquires(void *arg) {
-    (void)cc_sem_acquire(&sem);
+    MAY_FAIL(cc_sem_acquire(&sem));
     return arg;
 }
 static void *listens(void *arg) {
-    (void)cc_event_wait(&event);
+    MAY_FAIL(cc_event_wait(&event));
     return arg;
 }
 static void *waits_for_all(void *arg) {
-    (void)cc_wait_group_wait(&group);
+    MAY_FAIL(cc_wait_group_wait(&group));
     return arg;
 }
 static void *reads(void *arg) {
@@ -110,7 +110,7 @@ static void *reads(void *arg) {
 }
 static void *expects(void *arg) {
     if (cc_mutex_lock(&cond_mutex) == 0) {
-        (void)cc_cond_wait(&cond, &cond_mutex);
+        MAY_FAIL(cc_cond_wait(&cond, &cond_mutex));
         cc_mutex_unlock(&cond_mutex);
     }
     return arg;

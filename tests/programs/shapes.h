@@ -86,19 +86,19 @@ static void dead_rendezvous(void) {
 /* Each has one lock before either wants the other. */
 static void *lock_ab(void *unused) {
     (void)unused;
-    cc_mutex_lock(&mutex_a);
+    MAY_FAIL(cc_mutex_lock(&mutex_a));
     cc_sem_release(&sem_a, 1);
-    cc_sem_acquire(&sem_b);
-    cc_mutex_lock(&mutex_b);
+    MAY_FAIL(cc_sem_acquire(&sem_b));
+    MAY_FAIL(cc_mutex_lock(&mutex_b));
     return NULL;
 }
 
 static void *lock_ba(void *unused) {
     (void)unused;
-    cc_mutex_lock(&mutex_b);
+    MAY_FAIL(cc_mutex_lock(&mutex_b));
     cc_sem_release(&sem_b, 1);
-    cc_sem_acquire(&sem_a);
-    cc_mutex_lock(&mutex_a);
+    MAY_FAIL(cc_sem_acquire(&sem_a));
+    MAY_FAIL(cc_mutex_lock(&mutex_a));
     return NULL;
 }
 
@@ -142,7 +142,7 @@ static void dead_select(void) {
 
 static void *acquires(void *unused) {
     (void)unused;
-    (void)cc_sem_acquire(&sem_a);
+    MAY_FAIL(cc_sem_acquire(&sem_a));
     return NULL;
 }
 
@@ -152,7 +152,7 @@ static void dead_semaphore(void) {
 
 static void *waits_for_group(void *unused) {
     (void)unused;
-    (void)cc_wait_group_wait(&group);
+    MAY_FAIL(cc_wait_group_wait(&group));
     return NULL;
 }
 
@@ -163,7 +163,7 @@ static void dead_wait_group(void) {
 
 static void *waits_for_event(void *unused) {
     (void)unused;
-    (void)cc_event_wait(&event);
+    MAY_FAIL(cc_event_wait(&event));
     return NULL;
 }
 
@@ -173,8 +173,8 @@ static void dead_event(void) {
 
 static void *waits_for_cond(void *unused) {
     (void)unused;
-    cc_mutex_lock(&mutex_a);
-    (void)cc_cond_wait(&cond, &mutex_a);
+    CHECK_EQ(cc_mutex_lock(&mutex_a), 0);
+    MAY_FAIL(cc_cond_wait(&cond, &mutex_a));
     cc_mutex_unlock(&mutex_a);
     return NULL;
 }
@@ -198,16 +198,16 @@ static void dead_nursery(void) {
 
 static void *reads_for_ever(void *unused) {
     (void)unused;
-    (void)cc_rwlock_read_lock(&rwlock);
+    MAY_FAIL(cc_rwlock_read_lock(&rwlock));
     cc_sem_release(&sem_a, 1);
-    (void)cc_event_wait(&event);
+    MAY_FAIL(cc_event_wait(&event));
     return NULL;
 }
 
 static void *wants_to_write(void *unused) {
     (void)unused;
-    cc_sem_acquire(&sem_a);
-    (void)cc_rwlock_write_lock(&rwlock);
+    MAY_FAIL(cc_sem_acquire(&sem_a));
+    MAY_FAIL(cc_rwlock_write_lock(&rwlock));
     return NULL;
 }
 
@@ -219,7 +219,7 @@ static void dead_rwlock(void) {
 
 static void *arrives(void *unused) {
     (void)unused;
-    (void)cc_barrier_wait(&barrier);
+    MAY_FAIL(cc_barrier_wait(&barrier));
     return NULL;
 }
 
@@ -347,7 +347,7 @@ static void dead_abandoned_mutex(void) {
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, locks_and_ends, &mutex_a), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
-    (void)cc_mutex_lock(&mutex_a);
+    MAY_FAIL(cc_mutex_lock(&mutex_a));
 }
 
 /* Two threads, each of which waits for the other. */
@@ -381,7 +381,7 @@ static void dead_idle_runtime(void) {
 /* The holder was a fiber. */
 static void dead_abandoned_by_fiber(void) {
     join(start("short", locks_and_ends, &mutex_a));
-    (void)cc_mutex_lock(&mutex_a);
+    MAY_FAIL(cc_mutex_lock(&mutex_a));
 }
 
 /* The runtime has run, and a thread blocked meanwhile. */

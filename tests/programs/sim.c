@@ -31,7 +31,7 @@ CC_TASK(talker, {
     for (long i = 0; i < 5; i++) {
         long value = self->id * 10 + i;
         if (cc_chan_send(self->out, &value, sizeof value) != 0) return NULL;
-        cc_mutex_lock(&lock);
+        if (cc_mutex_lock(&lock) != 0) return NULL;
         say("guards", ++guarded);
         cc_mutex_unlock(&lock);
         if (i % 2 == 0)
@@ -380,7 +380,7 @@ static atomic_int balance;
 static void *withdraw(void *through) {
     int seen = balance, nothing = 0;
     if (through == NULL)
-        cc_mutex_lock(&lock);
+        CHECK_EQ(cc_mutex_lock(&lock), 0);
     else
         (void)cc_chan_send_try(through, &nothing, sizeof nothing);
     if (seen > 0) balance--;
@@ -419,8 +419,8 @@ TEST(a_race_around_a_buffered_send_is_found, .timeout = 120) {
 static CCMutex left, right;
 
 static void *locks_two(void *swapped) {
-    cc_mutex_lock(swapped != NULL ? &right : &left);
-    cc_mutex_lock(swapped != NULL ? &left : &right);
+    CHECK_EQ(cc_mutex_lock(swapped != NULL ? &right : &left), 0);
+    CHECK_EQ(cc_mutex_lock(swapped != NULL ? &left : &right), 0);
     cc_mutex_unlock(&left);
     cc_mutex_unlock(&right);
     return NULL;

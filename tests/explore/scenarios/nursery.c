@@ -196,7 +196,7 @@ SCENARIO(nursery_opens_below, "SCOPE-2: a scope that is made while the one above
 /* A child enters a block of its own, and waits there, while its nursery is cancelled. */
 static CCEvent never;
 static void *enters_block(void *arg) {
-    (void)cc_event_wait(&go);
+    (void)!cc_event_wait(&go);
     CC_WITH_DEADLINE(cc_after_ms(100000)) child_rc = cc_event_wait(&never);
     return arg;
 }
