@@ -22,20 +22,15 @@
  */
 #include "sched/driver.h"
 
-#include "arch/cpu.h"
-#include "plat/thread.h"
+#include "sync/backoff.h"
 
 #include <errno.h>
 
-enum { SPINS = 100 }; /* a section takes tens of nanoseconds */
-
+/* A section takes tens of nanoseconds, unless the worker loses its CPU inside. */
 static void await_outside(struct worker *w) {
-    for (unsigned spins = 0; cc__get_acquire(&w->runq.bias.owner) == CC__BIAS_INSIDE;
-         spins++) /* pairs with the leave */
-        if (spins < SPINS)
-            cc__cpu_relax();
-        else
-            cc__thread_yield(); /* it lost its CPU inside */
+    struct backoff backoff = {0};
+    while (cc__get_acquire(&w->runq.bias.owner) == CC__BIAS_INSIDE) /* pairs with the leave */
+        cc__backoff(&backoff);
 }
 
 bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, bool sole) {
@@ -67,8 +62,9 @@ void cc__sched_await_outside(uint64_t tag) {
     if (self != NULL && self->core.tag == tag) return;
     if (self == NULL) {
         int rc;
+        struct backoff backoff = {0};
         while ((rc = cc__driver_enter(false)) == ECANCELED)
-            cc__thread_yield(); /* a shutdown that may change its mind */
+            cc__backoff(&backoff); /* a shutdown that may change its mind */
         if (rc != 0) return;
     }
     unsigned owner = (unsigned)(tag & (WORD_OWNER >> WORD_OWNER_SHIFT));

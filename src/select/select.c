@@ -18,10 +18,10 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "plat/clock.h"
-#include "plat/thread.h"
 #include "probe/trace.h"
 #include "sched/driver.h"
 #include "sim/sim.h"
+#include "sync/backoff.h"
 #include "wait/arm.h"
 #include "wait/cancel.h"
 
@@ -305,8 +305,9 @@ static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder o
     size_t i = 0;
     while (i < n && cases[i].kind != CC_CASE_JOIN) i++;
     int entered = ESRCH;
+    struct backoff backoff = {0};
     while (i < n && (entered = cc__driver_enter(false)) == ECANCELED)
-        cc__thread_yield(); /* a shutdown that may change its mind */
+        cc__backoff(&backoff); /* a shutdown that may change its mind */
     int rc = select_within(cases, n, order, deadline, wait, chosen);
     if (entered == 0) cc__driver_leave();
     return rc;
