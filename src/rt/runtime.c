@@ -13,6 +13,10 @@
  *       of those that are left, and again what they wait for next; (4) wait until all have ended: then every queue and
  *       inbox is empty, since whoever is in one is active; (5) the workers leave. Who does not end keeps the runtime up,
  *       and is named.
+ * RT-5  Nobody waits for a shutdown while holding a lock that a thread inside may want: the shutdown would wait for that
+ *       thread. Who takes a channel's home away holds the channel's lock and has to enter (cc__driver_enter_locked). So the
+ *       door has two steps. STOPPING keeps new ones out, but not those. When nobody is inside the count is closed, in
+ *       one step with the look at it; from then on everybody is kept out, and what follows takes no lock of a channel.
  */
 #include "base/fatal.h"
 #include "diag/diag.h"
@@ -29,6 +33,7 @@
 #include "sched/driver.h"
 #include "sched/sysmon.h"
 #include "sim/sim.h"
+#include "sync/backoff.h"
 #include "task/task.h"
 #include "wait/guest.h"
 
@@ -39,9 +44,11 @@
 
 enum rt_state { RT_STOPPED, RT_RUNNING, RT_STOPPING, RT_FORKED };
 
+#define INSIDE_CLOSED (UINT32_C(1) << 31) /* RT-5 */
+
 static struct {
     _Atomic uint32_t state;
-    _Atomic uint32_t inside; /* threads that are not workers, between enter and leave; futex */
+    _Atomic uint32_t inside; /* threads that are not workers, between enter and leave, or INSIDE_CLOSED; futex */
     pthread_mutex_t change;  /* start and shutdown, one at a time */
     pthread_once_t once;
     struct config config;
@@ -163,6 +170,21 @@ int cc__driver_enter(bool start) {
     }
 }
 
+bool cc__driver_enter_locked(void) {
+    if (depth > 0) return cc__driver_enter(false) == 0;
+    for (struct backoff backoff = {0};; cc__backoff(&backoff)) {
+        bool closed = (cc__add_seq(&rt.inside, 1) & INSIDE_CLOSED) != 0;
+        uint32_t state = cc__get_seq(&rt.state);
+        if (state == RT_RUNNING || (state == RT_STOPPING && !closed)) { /* RT-5 */
+            depth++;
+            return true;
+        }
+        leave();
+        if (state == RT_FORKED) refuse_after_fork();
+        if (state == RT_STOPPED) return false;
+    }
+}
+
 void cc__driver_leave(void) {
     depth--;
     leave();
@@ -175,9 +197,14 @@ void cc__driver_hold(void) {
 
 /* ---- shutdown ---- */
 
-static void wait_for_threads(void) {
-    for (uint32_t inside; (inside = cc__get_seq(&rt.inside)) != 0;)
+static void close_count(void) {
+    for (uint32_t inside = 0; !cc__cas_seq(&rt.inside, &inside, INSIDE_CLOSED); inside = 0)
         cc__futex_wait(&rt.inside, inside, CC_FUTEX_FOREVER);
+}
+
+/* The state says already what those find who come now: RUNNING, or that there is nothing to enter. */
+static void open_count(void) {
+    cc__and_seq(&rt.inside, ~INSIDE_CLOSED);
 }
 
 /* Ends every wait that can be ended from outside. A joiner that runs its task itself (PARK_RUN) follows that
@@ -206,9 +233,10 @@ static bool drain_by_cancelling(uint64_t until) {
 /* Everybody out. False: somebody was quicker and has started another task. */
 static bool close_door(void) {
     cc__set_seq(&rt.state, RT_STOPPING);
-    wait_for_threads();
+    close_count();
     if (cc__sched_active() == 0) return true;
     cc__set_seq(&rt.state, RT_RUNNING);
+    open_count();
     return false;
 }
 
@@ -253,6 +281,7 @@ static int shutdown_locked(uint64_t timeout_ms) {
     cc__stack_destroy();
     cc__pool_destroy();
     cc__set_seq(&rt.state, RT_STOPPED);
+    open_count();
     cc__guest_look_alone();
     return 0;
 }

@@ -24,8 +24,6 @@
 
 #include "sync/backoff.h"
 
-#include <errno.h>
-
 /* A section takes tens of nanoseconds, unless the worker loses its CPU inside. */
 static void await_outside(struct worker *w) {
     struct backoff backoff = {0};
@@ -60,13 +58,7 @@ void cc__sched_contest(bool on) {
 void cc__sched_await_outside(uint64_t tag) {
     struct worker *self = cc__worker();
     if (self != NULL && self->core.tag == tag) return;
-    if (self == NULL) {
-        int rc;
-        struct backoff backoff = {0};
-        while ((rc = cc__driver_enter(false)) == ECANCELED)
-            cc__backoff(&backoff); /* a shutdown that may change its mind */
-        if (rc != 0) return;
-    }
+    if (self == NULL && !cc__driver_enter_locked()) return; /* there are no workers */
     unsigned owner = (unsigned)(tag & (WORD_OWNER >> WORD_OWNER_SHIFT));
     if (owner <= cc__sched.max && cc__sched.workers[owner - 1].core.tag == tag) {
         cc__barrier_heavy();

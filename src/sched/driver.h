@@ -54,6 +54,9 @@ CCFiberId cc__driver_hosted_id(void);
  * ending. They nest: within, it is always 0. */
 int cc__driver_enter(bool start);
 void cc__driver_leave(void);
+/* The same for a thread that holds a lock which others want who are inside: a shutdown that waits for those lets it in.
+ * False: the runtime does not run. */
+bool cc__driver_enter_locked(void);
 /* The same for a thread that has claimed a fiber and has yet to make it runnable: the fiber keeps the runtime up
  * until then, and this does afterwards. */
 void cc__driver_hold(void);

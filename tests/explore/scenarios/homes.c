@@ -133,6 +133,40 @@ static void was_got(void) {
 SCENARIO(home_select_begins, "HOME-4: a select begins at home while a thread evicts", .workers = 1,
          .setup = about_to_select, .threads = {calls_home, sends_from_outside}, .check = was_got, .no_timer = true);
 
+/* ---- an eviction while the runtime stops ----
+ *
+ * A thread's select with a join keeps the runtime up, and may wait for the lock of a channel. The thread that holds that
+ * lock evicts the channel, for which it has to enter the runtime. The shutdown waits for the first of them. */
+
+static void *makes_home_and_ends(void *arg) {
+    uint64_t value = 100;
+    make_home(ch, &value, sizeof value);
+    EX_EQ(cc_event_wait(&go), 0);
+    return arg;
+}
+static void home_and_task(void) {
+    ch = cc_chan_create(sizeof(uint64_t), 1);
+    spawn(&task, makes_home_and_ends, NULL);
+    ex_settle();
+    EX_CHECK(cc__get(&ch->home) != 0);
+}
+static void selects_join(void) {
+    size_t chosen;
+    uint64_t value;
+    CCCase cases[] = {CC_JOIN(&task, NULL, NULL), CC_RECV(ch, &value, NULL)};
+    EX_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+}
+static void ends_task_and_evicts(void) {
+    uint64_t value = 1;
+    EX_EQ(cc_event_set(&go), 0);
+    EX_EQ(cc_chan_send_try(ch, &value, sizeof value), 0);
+}
+static void stops_runtime(void) {
+    EX_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+SCENARIO(home_evict_stop, "RT-5: an eviction, a select with a join, and a shutdown", .workers = 1,
+         .setup = home_and_task, .threads = {selects_join, ends_task_and_evicts, stops_runtime});
+
 /* ---- a robber at the queue into which a hand-over puts ---- */
 
 static void *counts_one(void *arg) {
