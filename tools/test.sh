@@ -272,6 +272,7 @@ run_stage() {
             check "$stage" "symbols" "$log/symbols.log" \
                 tools/check-symbols.sh build/release/libccc.a build/release/libccc.so
             check "$stage" "measurements" "$log/bench.log" tools/check-bench.sh build/release/bench
+            check "$stage" "installation" "$log/install.log" tools/check-install.sh build/release
             check "$stage" "sessions that the pages quote" "$log/console.log" \
                 tools/check-console.sh build/release/examples README.md docs/hangs.md docs/simulation.md
             ;;

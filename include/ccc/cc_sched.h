@@ -18,8 +18,8 @@ typedef struct CCRuntimeConfig {
     /* OS threads that run fibers; 1 … CC_WORKERS_MAX. Default: usable CPUs. */
     unsigned workers;
     /* Bytes per fiber stack; CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX, rounded up to a power of two. Default: 256 KiB.
-     * Seven eighths of it, less the guard (16 KiB; 4 KiB for the smallest stacks), are there for a fiber's
-     * frames. */
+     * Seven eighths of it, less the part of the guard that lies inside (16 KiB; 4 KiB for the smallest stacks), are
+     * there for a fiber's frames. */
     size_t stack_size;
     /* Slots of the global run queue's ring; a power of two, 2 … 2^24. Default: 4096. */
     size_t queue_slots;

@@ -13,7 +13,7 @@ enum {
     CLASS_MIN = 14, /* CC_STACK_SIZE_MIN */
     CLASS_MAX = 30, /* CC_STACK_SIZE_MAX */
     CLASSES = CLASS_MAX - CLASS_MIN + 1,
-    ARENA_MIN_LOG2 = 24, /* the first arena of a class is 16 MiB; each is twice the last, so that */
+    ARENA_MIN_LOG2 = 24, /* the stacks of a class's first arena take 16 MiB; each is twice the last, so that */
     ARENA_MAX_LOG2 = 32, /* a million stacks of 256 KiB take some 70 mappings */
     RESERVE = 256,       /* pooled stacks per class that keep their pages: the next burst's head start. Guess */
     /* What a worker takes at a time. New stacks are guarded, and their first pages backed, together: 2.0 us each and not
@@ -66,6 +66,11 @@ void cc__stack_init(size_t size) {
     }
 }
 
+/* From stack to stack. */
+static size_t stride(uint8_t log2) {
+    return cc__stack_gap() + ((size_t)1 << log2);
+}
+
 static size_t headers_size(const struct arena *arena) {
     return (arena->count * sizeof(struct stack) + cc__vm_page() - 1) & ~(cc__vm_page() - 1);
 }
@@ -93,8 +98,8 @@ static struct arena *arena_new_locked(struct class_pool *pool, uint8_t log2) {
     if (arena == NULL) return NULL;
     uint8_t size_log2 = pool->next_arena_log2 > log2 ? pool->next_arena_log2 : log2;
     for (; size_log2 >= log2; size_log2--) {
-        arena->size = (size_t)1 << size_log2;
-        arena->count = (uint32_t)(arena->size >> log2);
+        arena->count = (uint32_t)1 << (size_log2 - log2);
+        arena->size = arena->count * stride(log2);
         arena->base = cc__vm_reserve(arena->size, 0);
         if (arena->base == NULL) continue;
         arena->stacks = cc__vm_reserve(headers_size(arena), 0);
@@ -127,7 +132,7 @@ static struct stack *carve_locked(struct class_pool *pool, uint8_t log2) {
     if (arena == NULL || arena->used == arena->count) arena = arena_new_locked(pool, log2);
     if (arena == NULL) return NULL;
     struct stack *s = &arena->stacks[arena->used];
-    describe(s, arena->base + ((size_t)arena->used << log2), log2);
+    describe(s, arena->base + arena->used * stride(log2) + cc__stack_gap(), log2);
     arena->used++;
     return s;
 }
@@ -165,7 +170,8 @@ static void give_locked(struct class_pool *pool, struct stack *s) {
 
 /* Outside the lock: the system call takes its time. */
 static void guard(struct stack *s) {
-    s->guarded = cc__vm_guard(s->base, cc__stack_guard_size(s));
+    struct vm_range range = cc__stack_guard(s);
+    s->guarded = cc__vm_guard(range.at, range.size);
     if (s->guarded || cc__swap(&warned_unguarded, 1) != 0) return;
     cc__warn(
         "no more guard pages can be had after %u stacks (vm.max_map_count); from here on a stack overflow is not caught. "
@@ -178,8 +184,7 @@ static void prepare(struct stack **stacks, uint32_t n) {
     struct vm_range ranges[BATCH_MAX];
     uint32_t unguarded = 0;
     for (uint32_t i = 0; i < n; i++)
-        if (!stacks[i]->guarded)
-            ranges[unguarded++] = (struct vm_range){stacks[i]->base, cc__stack_guard_size(stacks[i])};
+        if (!stacks[i]->guarded) ranges[unguarded++] = cc__stack_guard(stacks[i]);
     bool all = unguarded > 1 && cc__vm_guard_all(ranges, unguarded);
     for (uint32_t i = 0; i < n && unguarded > 0; i++) {
         if (stacks[i]->guarded) continue;
@@ -347,8 +352,8 @@ void cc__stack_look(struct stack_survey *survey, uint32_t max) {
 }
 
 bool cc__stack_in_guard(const struct stack *s, const void *addr) {
-    const char *at = addr;
-    return at >= s->base && at < s->base + cc__stack_guard_size(s);
+    struct vm_range guard = cc__stack_guard(s);
+    return (uintptr_t)addr - (uintptr_t)guard.at < guard.size;
 }
 
 bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high) {

@@ -1,11 +1,11 @@
 /* stack.h - the stacks that fibers run on, pooled apart from the fiber records.
  *
  * Stacks are carved out of large reserved ranges ("arenas") of one size each, a power of two, and backed only
- * where touched. The lowest pages are the guard. The top is coloured: shifted by a few cache lines from stack
- * to stack, because equally aligned tops fall into the same cache sets.
+ * where touched. The lowest pages, and 40 KiB below them that belong to nobody, are the guard. The top is coloured:
+ * shifted by a few cache lines from stack to stack, because equally aligned tops fall into the same cache sets.
  *
- *   base            guard            ...            top        cold         base + size
- *    |----- no access -----|<------- grows down -----|- colour -|- 64 bytes -|
+ *   base - gap     base                         ...            top        cold         base + size
+ *    |---------- guard, no access -----|<------- grows down -----|- colour -|- 64 bytes -|
  *
  * STACK-1  A stack is in exactly one place: a worker's cache, the shared pool, or bound to one fiber.
  * STACK-2  A stack without a guard is never handed out silently: the first one is announced on stderr.
@@ -47,11 +47,20 @@ CC_INLINE size_t cc__stack_default(void) {
 CC_INLINE size_t cc__stack_size(const struct stack *s) {
     return (size_t)1 << s->log2;
 }
-/* Four pages, so that a frame of up to 16 KiB that skips the probe still hits it; a stack below 64 KiB can
- * spare a page only. */
+/* The part of the guard that is inside: four pages, and one if the stack is below 64 KiB and can spare no more. */
 CC_INLINE size_t cc__stack_guard_size(const struct stack *s) {
     size_t most = cc__stack_size(s) / 16;
     return most < cc__vm_page() ? cc__vm_page() : most > 4 * cc__vm_page() ? 4 * cc__vm_page() : most;
+}
+/* The part below the stack: address space and entries of page tables. A function that was compiled without
+ * -fstack-clash-protection hits the guard as long as its frame is not larger than both parts. As much as there may be with
+ * 600 bytes of page tables for a stack of 256 KiB. */
+CC_INLINE size_t cc__stack_gap(void) {
+    return ((size_t)40 * 1024 + cc__vm_page() - 1) & ~(cc__vm_page() - 1);
+}
+
+CC_INLINE struct vm_range cc__stack_guard(const struct stack *s) {
+    return (struct vm_range){s->base - cc__stack_gap(), cc__stack_gap() + cc__stack_guard_size(s)};
 }
 CC_INLINE struct fiber_cold *cc__stack_own_cold(const struct stack *s) {
     return (struct fiber_cold *)(void *)(s->base + cc__stack_size(s) - sizeof(struct fiber_cold));

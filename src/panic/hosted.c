@@ -63,7 +63,7 @@ static void destroy(struct hosted *h) {
     if (s->base != NULL) {
         cc__san_stack_unmap(s->san_handle);
         cc__san_range_unmap(s->base, cc__stack_size(s));
-        cc__vm_release(s->base, cc__stack_size(s));
+        cc__vm_release(s->base - cc__stack_gap(), cc__stack_gap() + cc__stack_size(s));
     }
     cc__mem_free(h->signal_stack);
     cc__mem_free(h);
@@ -74,15 +74,16 @@ static struct hosted *create(size_t size) {
     if (h == NULL) return NULL;
     struct stack *s = &h->stack;
     h->signal_stack = cc__mem_alloc_stack(cc__fault_stack_size());
-    s->base = h->signal_stack != NULL ? cc__vm_reserve(size, 0) : NULL;
-    if (s->base == NULL) {
+    char *low = h->signal_stack != NULL ? cc__vm_reserve(cc__stack_gap() + size, 0) : NULL;
+    if (low == NULL) {
         destroy(h);
         return NULL;
     }
+    s->base = low + cc__stack_gap();
     while (((size_t)1 << s->log2) < size) s->log2++;
     cc__san_range_map(s->base, size);
     s->san_handle = cc__san_stack_map(s->base, size);
-    s->guarded = cc__vm_guard(s->base, cc__stack_guard_size(s));
+    s->guarded = cc__vm_guard(cc__stack_guard(s).at, cc__stack_guard(s).size);
     if (!s->guarded) cc__warn("no guard page can be had for a hosted call; a stack overflow in it is not caught");
     return h;
 }

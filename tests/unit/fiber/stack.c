@@ -140,6 +140,8 @@ TEST(every_stack_has_a_guard) {
         CHECK(guard <= cc__stack_size(s) / 2);
         if (sizes[i] >= 256 * 1024) CHECK_EQ(guard, 4 * cc__vm_page());
         CHECK(!readable(s->base));
+        CHECK(cc__stack_guard(s).size >= 44 * 1024);
+        for (size_t below = 1; below <= cc__stack_gap(); below += cc__vm_page()) CHECK(!readable(s->base - below));
         CHECK(!readable(s->base + guard - 1));
         CHECK(readable(s->base + guard));
         CHECK(readable((char *)cc__stack_top(s) - 1));
@@ -151,7 +153,8 @@ TEST(every_stack_has_a_guard) {
 TEST(guard_addresses_are_told) {
     open_stacks(256 * 1024);
     struct stack *s = cc__stack_take(&cache, 0);
-    CHECK(!cc__stack_in_guard(s, s->base - 1));
+    CHECK(!cc__stack_in_guard(s, s->base - cc__stack_gap() - 1));
+    CHECK(cc__stack_in_guard(s, s->base - cc__stack_gap()));
     CHECK(cc__stack_in_guard(s, s->base));
     CHECK(cc__stack_in_guard(s, bottom(s) - 1));
     CHECK(!cc__stack_in_guard(s, bottom(s)));

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# check-install.sh BUILD_DIR: installs a build into a folder of its own, and compiles a program as a user would, by
+# pkg-config and by CMake. The program's one frame is far larger than a stack's guard: compiled with the flags that we hand
+# out, it must end with a report of its overflow and not in somebody else's memory.
+set -eu
+cd "$(dirname "$0")/.."
+build=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
+cmake --install "$build" --prefix "$work/usr" >"$work/install.log" 2>&1 || { cat "$work/install.log"; exit 1; }
+pc=$(dirname "$(find "$work/usr" -name ccc.pc)")
+
+cat >"$work/gulp.c" <<'EOF'
+#include <ccc/ccc.h>
+static volatile unsigned n = 7;
+__attribute__((noinline)) static unsigned gulp(unsigned i) {
+    volatile unsigned char big[1024 * 1024];
+    big[i] = 1;
+    return big[i];
+}
+static void *neighbour(void *arg) {
+    return arg;
+}
+static void *task(void *arg) {
+    return gulp(n) != 0 ? arg : NULL;
+}
+int main(void) {
+    for (int i = 0; i < 8; i++) cc_run(neighbour, NULL, NULL);
+    return cc_run(task, NULL, NULL);
+}
+EOF
+
+judge() { # WHAT PROGRAM
+    local status=0
+    "$2" >"$work/out" 2>&1 || status=$?
+    if ((status != 139)) || ! grep -q 'stack overflow in fiber' "$work/out"; then
+        echo "$1: the program ended with status $status and said:"
+        cat "$work/out"
+        exit 1
+    fi
+    echo "$1: ok"
+}
+ulimit -c 0
+
+if command -v pkg-config >/dev/null; then
+    export PKG_CONFIG_PATH=$pc
+    # shellcheck disable=SC2046 # the flags are words
+    "$compiler" -O1 "$work/gulp.c" -o "$work/by_pc" $(pkg-config --cflags --libs ccc)
+    LD_LIBRARY_PATH=$(pkg-config --variable=libdir ccc) judge "pkg-config" "$work/by_pc"
+else
+    grep -q -- '-fstack-clash-protection' "$pc/ccc.pc" || { echo "ccc.pc: no -fstack-clash-protection"; exit 1; }
+fi
+
+cat >"$work/CMakeLists.txt" <<'EOF'
+cmake_minimum_required(VERSION 3.25)
+project(gulp C)
+find_package(ccc REQUIRED)
+add_executable(shared gulp.c)
+target_link_libraries(shared ccc::ccc)
+add_executable(static gulp.c)
+target_link_libraries(static ccc::ccc_static)
+EOF
+cmake -S "$work" -B "$work/build" -DCMAKE_C_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$work/usr" \
+    -DCMAKE_BUILD_TYPE=Release >"$work/cmake.log" 2>&1 && cmake --build "$work/build" >>"$work/cmake.log" 2>&1 ||
+    { cat "$work/cmake.log"; exit 1; }
+judge "CMake, shared" "$work/build/shared"
+judge "CMake, static" "$work/build/static"
