@@ -1,0 +1,60 @@
+/* dlclose.c - a program that loads the library while it runs, and closes it while the runtime runs, or after. */
+#include "child.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+
+typedef int (*shutdown_fn)(uint64_t);
+typedef int (*run_fn)(void *(*)(void *), void *, void **);
+
+static void *load(void) {
+    void *library = dlopen(CCC_SHARED, RTLD_NOW);
+    if (library == NULL) printf("%s\n", dlerror());
+    CHECK(library != NULL);
+    return library;
+}
+
+static void *same(void *arg) {
+    return arg;
+}
+
+enum what { WHILE_IT_RUNS, AFTER_SHUTDOWN, TWICE };
+
+static void load_and_close(void *arg) {
+    enum what what = *(enum what *)arg;
+    for (int round = 0; round < (what == TWICE ? 3 : 1); round++) {
+        void *library = load(), *result = NULL;
+        CHECK_EQ(((run_fn)(uintptr_t)dlsym(library, "cc_run"))(same, arg, &result), 0);
+        CHECK(result == arg);
+        if (what != WHILE_IT_RUNS) CHECK_EQ(((shutdown_fn)(uintptr_t)dlsym(library, "cc_runtime_shutdown"))(1000), 0);
+        CHECK_EQ(dlclose(library), 0);
+    }
+    /* It is still there, for the workers that look for work and go to sleep; a fork and an exit call what it has
+     * registered. */
+    CHECK(dlopen(CCC_SHARED, RTLD_NOW | RTLD_NOLOAD) != NULL);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) _exit(0);
+    int status;
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK_EQ(status, 0);
+}
+
+static void check(enum what what) {
+    static struct child child;
+    run_child(&child, load_and_close, &what);
+    if (child.status != 0) show_child(&child);
+    CHECK_EQ(child.status, 0);
+}
+
+TEST(while_it_runs) {
+    check(WHILE_IT_RUNS);
+}
+
+TEST(after_a_shutdown) {
+    check(AFTER_SHUTDOWN);
+}
+
+TEST(again_and_again) {
+    check(TWICE);
+}
