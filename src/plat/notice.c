@@ -7,30 +7,45 @@
 #include <stddef.h>
 
 static struct {
-    int signal; /* 0: none */
-    void (*fn)(void);
+    volatile int signal; /* 0: none */
+    void (*volatile fn)(void);
+    int buried; /* a signal whose handler came after ours and may call it; 0: none */
 } notice;
 
-static void handle(int signal) {
-    (void)signal;
+/* Without a runtime whoever came after us and calls us, as what was there before, gets what was: the default action. */
+static void handle(int sig) {
     int saved = cc__errno_get();
-    if (notice.fn != NULL) notice.fn();
+    if (notice.signal == sig) {
+        notice.fn();
+    } else {
+        (void)signal(sig, SIG_DFL);
+        (void)raise(sig);
+    }
     cc__errno_set(saved);
 }
 
 bool cc__notice_install(int signal, void (*fn)(void)) {
     struct sigaction old, new = {.sa_handler = handle, .sa_flags = SA_RESTART | SA_ONSTACK};
-    if (sigaction(signal, NULL, &old) != 0 || (old.sa_flags & SA_SIGINFO) || old.sa_handler != SIG_DFL) return false;
-    sigemptyset(&new.sa_mask);
+    if (sigaction(signal, NULL, &old) != 0) return false;
     notice.fn = fn;
-    if (sigaction(signal, &new, NULL) != 0) return false;
-    notice.signal = signal;
-    return true;
+    if ((old.sa_flags & SA_SIGINFO) || old.sa_handler != SIG_DFL) {
+        if (notice.buried == signal) notice.signal = signal;
+        return false;
+    }
+    sigemptyset(&new.sa_mask);
+    notice.signal = signal; /* it may come at once */
+    if (sigaction(signal, &new, NULL) == 0) return true;
+    notice.signal = 0;
+    return false;
 }
 
 void cc__notice_remove(void) {
     struct sigaction now;
-    if (notice.signal == 0) return;
-    if (sigaction(notice.signal, NULL, &now) == 0 && now.sa_handler == handle) (void)signal(notice.signal, SIG_DFL);
+    int sig = notice.signal;
+    if (sig == 0) return;
+    if (sigaction(sig, NULL, &now) == 0 && now.sa_handler == handle)
+        (void)signal(sig, SIG_DFL);
+    else
+        notice.buried = sig;
     notice.signal = 0;
 }

@@ -335,6 +335,37 @@ static void own_handler_stays(void *unused) {
     CHECK_EQ(own_quits, 1);
 }
 
+/* A handler that came after the runtime's passes signals on to it; also when the runtime has stopped, or started again. */
+static struct sigaction under;
+
+static void pass_on(int sig) {
+    under.sa_handler(sig);
+}
+
+static void restart_under_a_handler(void *again) {
+    struct sigaction action = {.sa_handler = pass_on};
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    CHECK_EQ(sigaction(SIGQUIT, &action, &under), 0);
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    if (again == NULL) {
+        raise(SIGQUIT);
+        return;
+    }
+    park_one_and_raise(NULL, NULL, SIGQUIT);
+    await_dump();
+    CHECK_EQ(cc_runtime_shutdown(0), 0);
+}
+
+TEST(a_signal_that_is_passed_on_has_its_effect, .timeout = 60) {
+    static struct child child;
+    run_child(&child, restart_under_a_handler, NULL);
+    show_child(&child);
+    CHECK(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGQUIT);
+    run_child(&child, restart_under_a_handler, &child);
+    show_child(&child);
+    CHECK(WIFEXITED(child.status) && WEXITSTATUS(child.status) == 0 && said(&child, "ccc: end of dump"));
+}
+
 TEST(a_signal_asks_for_one, .timeout = 60) {
     static struct child child;
     run_child(&child, quit_dumps, NULL);
