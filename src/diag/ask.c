@@ -49,7 +49,7 @@ int cc_dump_json(FILE *file) {
 void cc__driver_asked(void) {
     struct out out = {0};
     cc__dump_begin();
-    (void)cc__dump_text(&out);
+    if (!cc__diag_crash_asked()) (void)cc__dump_text(&out);
     cc__dump_end();
 }
 

@@ -2,11 +2,16 @@
 #ifndef CC_DIAG_DIAG_H
 #define CC_DIAG_DIAG_H
 
+#include "plat/fault.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A fault at addr: if it lies in the guard of the running fiber's stack, says so, with its name. Signal-safe. */
-bool cc__diag_overflow(const void *addr);
+/* A fault in a fiber or a hosted call: if it lies in the guard of its stack, or no handler of the program's wants it, says
+ * who it was and where (crash.c). In a signal handler. */
+bool cc__diag_fault(const struct fault *fault);
+/* On the sysmon thread: true if a fault was waiting for its backtrace. */
+bool cc__diag_crash_asked(void);
 
 /* The fibers that have not ended, what each waits for, and where it is, on stderr. */
 void cc__diag_unfinished(void);

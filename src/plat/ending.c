@@ -29,6 +29,12 @@ void cc__ending_say(void) {
     cc__errno_set(saved);
 }
 
+static void on_signal(int sig);
+
+bool cc__ending_handles(const struct sigaction *action) {
+    return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == on_signal;
+}
+
 static void set_handler(int sig, void (*handler)(int)) {
     struct sigaction action;
     memset(&action, 0, sizeof action);

@@ -1,7 +1,7 @@
 /* fault.h - memory faults reach us first, on a stack of their own.
  *
  * The handler asks `explain`, which may print; then the default action follows (core dump). A fault that is not
- * ours goes to the handler that was installed before.
+ * explained goes to the handler that was installed before, and so does a signal that somebody has sent.
  */
 #ifndef CC_PLAT_FAULT_H
 #define CC_PLAT_FAULT_H
@@ -9,8 +9,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* True: the address was ours and has been explained. Runs in a signal handler. */
-typedef bool (*fault_explain)(const void *addr);
+struct fault {
+    int signal;
+    const void *addr;    /* that was touched; NULL if it is not known */
+    const void *context; /* the handler's third argument, see arch/interrupt.h */
+    bool last;           /* no handler of the program's comes after us: the process will end */
+};
+
+/* True: it has been explained, and ends the process. Runs in a signal handler. */
+typedef bool (*fault_explain)(const struct fault *fault);
 
 void cc__fault_install(fault_explain explain);
 void cc__fault_remove(void);

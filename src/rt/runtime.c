@@ -106,7 +106,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     cc__sysmon_set_stall(config.stall_ns);
     cc__diag_deadlock_aborts(config.deadlock_abort);
     if (config.debug_locks || config.sim_seed != 0) cc__diag_watch_locks(config.debug_locks);
-    cc__fault_install(cc__diag_overflow);
+    cc__fault_install(cc__diag_fault);
     cc__barrier_init(config.membarrier);
     if (!config.membarrier) cc__lobby_heat_all(); /* an earlier life may have had it */
     rc = cc__sched_start(config.workers, config.max_workers, config.queue_slots, config.sim_seed != 0);

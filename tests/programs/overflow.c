@@ -3,6 +3,8 @@
 #include "child.h"
 #include "where.h"
 
+#include "sched/sched.h"
+
 #include <ccc/ccc.h>
 
 #include <inttypes.h>
@@ -152,6 +154,26 @@ TEST(a_frame_larger_than_the_guard) {
     check_death(&v, "gulper", DEFAULT_STACK);
 }
 
+/* What a function does that was compiled without probes, has a frame of 50 KiB, and is called when 1 KiB is left. */
+__attribute__((noinline, no_sanitize("address"))) static void *leap(void *arg) {
+    const struct stack *s = cc__get(&cc__sched_current(cc__worker())->stack);
+    volatile char *low = s->base + cc__stack_guard_size(s) + 1024 - 50 * 1024;
+    *low = 1;
+    return arg;
+}
+
+TEST(a_frame_of_50_KiB_without_probes) {
+    (void)useless();
+    struct victim v = {.fn = leap, .name = "leaper", .workers = 1};
+    struct child child;
+    run_child(&child, die_in_a_fiber, &v);
+    show_child(&child);
+    CHECK(WIFSIGNALED(child.status));
+    CHECK_EQ(WTERMSIG(child.status), SIGSEGV);
+    CHECK(said(&child, "stack overflow in fiber "));
+    CHECK(said(&child, "'leaper'"));
+}
+
 /* The task runs on its joiner's stack, if the runtime lends it: it is still the task that is named. */
 static void *join_a_digger(void *arg) {
     CCTask task = {0};
@@ -226,19 +248,167 @@ TEST(another_fault_reaches_a_plain_handler) {
     check_own_handler(false, "own handler: signal 11");
 }
 
-TEST(another_fault_without_a_handler_kills) {
+static bool judged_by_sanitizer(struct child *child) {
+    /* The sanitizer's handler was there before ours: it has the last word. */
+    if (UNDER_ASAN || UNDER_TSAN) CHECK(said(child, "Sanitizer"));
+    return UNDER_ASAN || UNDER_TSAN;
+}
+
+TEST(another_fault_names_the_fiber_and_kills) {
     struct child child;
     struct victim v = {.fn = touch_nowhere, .workers = 2};
     run_child(&child, die_in_a_fiber, &v);
     show_child(&child);
-    if (UNDER_ASAN || UNDER_TSAN) {
-        /* The sanitizer's handler was there before ours: it has the last word. */
-        CHECK(said(&child, "Sanitizer"));
+    CHECK(!said(&child, "stack overflow in fiber"));
+    if (judged_by_sanitizer(&child)) return;
+    CHECK(WIFSIGNALED(child.status));
+    CHECK_EQ(WTERMSIG(child.status), SIGSEGV);
+    const char *text = strstr(child.output, "ccc: fatal: segmentation fault in fiber ");
+    CHECK(text != NULL);
+    CHECK(strstr(text, "'toucher': the fault was at 0x10") != NULL);
+    if (under_qemu()) return;
+    CHECK(strstr(text, "    #0 touch_nowhere") != NULL); /* where it was */
+}
+
+/* The frames of an overflow are those of the recursion. */
+TEST(an_overflow_has_a_backtrace) {
+    (void)useless();
+    if (under_qemu()) SKIP("whose stack pointers are its own");
+    struct child child;
+    struct victim v = {.fn = dig_for_ever, .name = "digger", .workers = 2};
+    run_child(&child, die_in_a_fiber, &v);
+    show_child(&child);
+    CHECK(said(&child, "stack overflow in fiber "));
+    CHECK(said(&child, "    #1 dig"));
+}
+
+/* ---- signals that somebody sends are no faults ---- */
+
+static void *raises(void *arg) {
+    raise(*(int *)arg);
+    return NULL;
+}
+
+static void *kills_itself(void *arg) {
+    kill(getpid(), *(int *)arg);
+    for (int i = 0; i < 1000; i++) cc_sleep_ms(1); /* another thread may get it */
+    return NULL;
+}
+
+struct sent {
+    int signal;
+    bool by_kill, in_fiber, ignored;
+};
+
+static void send(void *arg) {
+    struct sent *sent = arg;
+    if (sent->ignored) CHECK(signal(sent->signal, SIG_IGN) != SIG_ERR);
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2}), 0);
+    CCTaskFn fn = sent->by_kill ? kills_itself : raises;
+    if (sent->ignored && sent->by_kill) {
+        CHECK_EQ(kill(getpid(), sent->signal), 0);
+        CHECK_EQ(kill(getpid(), sent->signal), 0);
+    } else if (sent->in_fiber) {
+        CHECK_EQ(cc_run(fn, &sent->signal, NULL), 0);
     } else {
+        fn(&sent->signal);
+    }
+    if (!sent->ignored) _exit(17); /* it was swallowed */
+    struct sigaction now;
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    CHECK_EQ(sigaction(sent->signal, NULL, &now), 0);
+    CHECK(now.sa_handler == SIG_IGN);
+}
+
+TEST(a_signal_that_was_sent_kills) {
+    skip_reported_faults();
+    if (UNDER_ASAN || UNDER_TSAN) SKIP("the sanitizer handles it");
+    const int signals[] = {SIGSEGV, SIGBUS};
+    for (int i = 0; i < 8; i++) {
+        struct sent sent = {.signal = signals[i % 2], .by_kill = i / 2 % 2 != 0, .in_fiber = i / 4 != 0};
+        struct child child;
+        run_child(&child, send, &sent);
+        if (!WIFSIGNALED(child.status)) show_child(&child);
+        CHECK(WIFSIGNALED(child.status));
+        CHECK_EQ(WTERMSIG(child.status), sent.signal);
+        CHECK(!said(&child, "ccc: fatal"));
+    }
+}
+
+TEST(a_signal_that_is_ignored_stays_so) {
+    skip_reported_faults();
+    const int signals[] = {SIGSEGV, SIGBUS};
+    for (int i = 0; i < 8; i++) {
+        struct sent sent = {.signal = signals[i % 2], .by_kill = i / 2 % 2 != 0, .in_fiber = i / 4 != 0, .ignored = true};
+        struct child child;
+        run_child(&child, send, &sent);
+        if (child.status != 0) show_child(&child);
+        CHECK_EQ(child.status, 0);
+    }
+}
+
+/* ---- handlers in a chain ---- */
+
+static struct sigaction under;
+static volatile int calls;
+
+/* As a program's handler should: what it does not know goes to whoever was there before. */
+static void pass_on(int sig, siginfo_t *info, void *context) {
+    if (++calls > 3) _exit(43); /* a ring */
+    if (under.sa_flags & SA_SIGINFO)
+        under.sa_sigaction(sig, info, context);
+    else if (under.sa_handler == SIG_DFL)
+        signal(sig, SIG_DFL);
+    else
+        under.sa_handler(sig);
+}
+
+/* Installed over the runtime's, which then stops and starts again, on top. */
+static void restart_under_a_handler(void *arg) {
+    struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    for (int i = 0; i < *(int *)arg; i++) {
+        CHECK_EQ(cc_runtime_init(NULL), 0);
+        if (i == 0) CHECK_EQ(sigaction(SIGSEGV, &action, &under), 0);
+        CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    }
+    struct victim v = {.fn = touch_nowhere, .workers = 2};
+    die_in_a_fiber(&v);
+}
+
+TEST(a_chain_of_handlers_has_an_end) {
+    skip_reported_faults();
+    for (int restarts = 1; restarts <= 6; restarts++) {
+        struct child child;
+        run_child(&child, restart_under_a_handler, &restarts);
+        if (!WIFSIGNALED(child.status)) show_child(&child);
+        CHECK(!WIFEXITED(child.status) || WEXITSTATUS(child.status) != 43);
+        if (judged_by_sanitizer(&child)) continue;
         CHECK(WIFSIGNALED(child.status));
         CHECK_EQ(WTERMSIG(child.status), SIGSEGV);
+        CHECK(said(&child, "segmentation fault in fiber"));
     }
-    CHECK(!said(&child, "stack overflow in fiber"));
+}
+
+/* A handler that wants one signal only gets one. */
+static void count_once(int sig) {
+    (void)sig;
+    if (++calls > 1) _exit(43);
+}
+
+static void fault_with_handler_for_once(void *arg) {
+    (void)arg;
+    struct sigaction action = {.sa_handler = count_once, .sa_flags = (int)SA_RESETHAND};
+    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+    struct victim v = {.fn = touch_nowhere, .workers = 2};
+    die_in_a_fiber(&v);
+}
+
+TEST(a_handler_for_once_is_called_once) {
+    skip_reported_faults();
+    struct child child;
+    run_child(&child, fault_with_handler_for_once, NULL);
+    if (!WIFSIGNALED(child.status)) show_child(&child);
+    CHECK(WIFSIGNALED(child.status));
 }
 
 /* A fault on an OS thread is none of the runtime's business, even when it lies in a stack's guard. */

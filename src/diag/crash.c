@@ -1,0 +1,118 @@
+/* crash.c - names the fiber that has touched what it must not, and says where it was.
+ *
+ * The handler runs on the worker's alternate stack. It writes one line, which takes no lock and no memory. The backtrace
+ * needs both, and the fault may have come in the middle of an allocation; so the sysmon thread makes it, and the handler
+ * waits for that, but not for ever.
+ */
+#include "arch/interrupt.h"
+#include "base/fatal.h"
+#include "diag/diag.h"
+#include "diag/dump.h"
+#include "panic/panic.h"
+#include "plat/clock.h"
+#include "plat/peek.h"
+#include "plat/unwind.h"
+#include "sched/sched.h"
+#include "sched/sysmon.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+enum {
+    WORDS = 4096,         /* of stack that the walk looks at first */
+    PATIENCE_MS = 5000,   /* a guess: the first names of a process take tenths of a second */
+};
+
+enum { CRASH_NONE, CRASH_TAKEN, CRASH_ASKED, CRASH_SHOWN };
+
+static struct {
+    _Atomic uint32_t state; /* futex */
+    struct interrupted at;
+    uintptr_t low, high; /* of the stack */
+    struct fiber *fiber; /* NULL: a hosted call */
+    struct view view;
+    uintptr_t words[WORDS];
+} crash;
+
+/* ---- on the sysmon thread ---- */
+
+static void walk(void) {
+    struct picture p = {.pc = crash.at.pc, .sp = crash.at.sp, .fp = crash.at.fp, .link = crash.at.link};
+    if (p.sp < crash.low) p.sp = crash.low; /* in the guard */
+    p.sp &= ~(uintptr_t)(sizeof(void *) - 1);
+    p.top = crash.high;
+    p.words = crash.words;
+    p.count = (crash.high - p.sp) / sizeof(void *);
+    if (p.count > WORDS) p.count = WORDS;
+    if (!cc__peek(crash.words, (const void *)p.sp, p.count * sizeof(void *))) p.count = 0;
+    crash.view.state = FIBER_RUNNING;
+    crash.view.fiber = crash.fiber;
+    crash.view.frames = cc__unwind(&p, crash.view.frame, VIEW_FRAMES);
+    cc__view_trim(&crash.view);
+}
+
+bool cc__diag_crash_asked(void) {
+    if (cc__get_acquire(&crash.state) != CRASH_ASKED) return false; /* pairs with show_frames */
+    struct out out = {0};
+    walk();
+    cc__dump_frames(&out, &crash.view, "    ");
+    cc__out_flush(&out);
+    cc__set_seq(&crash.state, CRASH_SHOWN);
+    cc__futex_wake(&crash.state, INT32_MAX);
+    return true;
+}
+
+/* ---- in the handler ---- */
+
+/* Of several that fault at a time one is shown; the others wait as well, or they would end the process before. */
+static void show_frames(const struct fault *fault, struct fiber *f, const struct stack *s) {
+    uint64_t until = cc__clock_real() + PATIENCE_MS * UINT64_C(1000000);
+    struct interrupted at = cc__interrupted(fault->context);
+    uintptr_t low = (uintptr_t)s->base + cc__stack_guard_size(s), high = (uintptr_t)s->base + cc__stack_size(s);
+    if (at.sp < (uintptr_t)cc__stack_guard(s).at || at.sp >= high) return;
+    uint32_t state = CRASH_NONE;
+    if (cc__cas_seq(&crash.state, &state, CRASH_TAKEN)) {
+        crash.at = at;
+        crash.low = low;
+        crash.high = high;
+        crash.fiber = f;
+        cc__set_seq(&crash.state, CRASH_ASKED);
+        cc__sysmon_ask();
+    }
+    while ((state = cc__get_seq(&crash.state)) != CRASH_SHOWN && cc__clock_real() < until)
+        cc__futex_wait(&crash.state, state, until);
+}
+
+static void say_overflow(const char *who, const char *advice, const struct stack *s, const void *addr) {
+    cc__warn("fatal: stack overflow in %s: its stack of %zu KiB (%p-%p) is used up, the fault was at %p. %s", who,
+             cc__stack_size(s) / 1024, (void *)s->base, (void *)(s->base + cc__stack_size(s)), addr, advice);
+}
+
+static void say_fault(const char *who, const struct fault *fault) {
+    cc__warn("fatal: %s in %s: the fault was at %p", fault->signal == SIGBUS ? "bus error" : "segmentation fault", who,
+             fault->addr);
+}
+
+bool cc__diag_fault(const struct fault *fault) {
+    struct fiber *f = cc__sched_current(cc__worker());
+    const struct stack *s = f != NULL ? cc__get(&f->stack) : cc__hosted_stack();
+    if (s == NULL) return false;
+    bool overflow = cc__stack_in_guard(s, fault->addr);
+    if (!overflow && !fault->last) return false; /* the program's handler may know better */
+    char who[96] = "a hosted call";
+    if (f != NULL) {
+        const struct fiber_cold *cold = cc__get(&s->cold);
+        const char *name = cold != NULL ? cold->name : "";
+        snprintf(who, sizeof who, "fiber %u.%u%s%s%s", f->slot, cc__get(&f->generation), name[0] ? " '" : "", name,
+                 name[0] ? "'" : "");
+    }
+    if (overflow)
+        say_overflow(who,
+                     f != NULL ? "Give it more with CCSpawnOptions.stack_size, or all fibers with CC_STACK_SIZE"
+                               : "Give all fibers more with CC_STACK_SIZE",
+                     s, fault->addr);
+    else
+        say_fault(who, fault);
+    show_frames(fault, f, s);
+    return true;
+}
