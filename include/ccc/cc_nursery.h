@@ -22,8 +22,9 @@ CC_BEGIN_DECLS
 
 typedef struct CCNursery CCNursery;
 
-/* A child fails by returning one of these: an errno value from 1 to CC_ERROR_MAX in a pointer's clothes. Any other
- * pointer, NULL included, is success. */
+/* A child fails by returning one of these: an errno value from 1 to CC_ERROR_MAX, cast to a pointer. Any other
+ * pointer, NULL included, is success. So a child must not return a small number as its result: (void *)3 is ESRCH.
+ * A child that returns an int is a CC_CHILD, or is started by cc_nursery_spawn_status. */
 #define CC_ERROR(code) ((void *)(intptr_t)(code))
 #define CC_ERROR_MAX 4095
 
@@ -78,6 +79,27 @@ CC_API int cc_nursery_free(CCNursery *nursery);
 CC_API int cc_nursery_spawn(CCNursery *nursery, CCTaskFn fn, void *arg);
 /* With options, and with a handle that may be joined or detached (task may be NULL). */
 CC_API int cc_nursery_spawn_ex(CCNursery *nursery, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);
+/* Starts a child that returns a status: 0, or an errno value from 1 to CC_ERROR_MAX with which it fails. Anything else
+ * fails with EINVAL and a text that says so. The rest as above. */
+CC_API int cc_nursery_spawn_status(CCNursery *nursery, int (*fn)(void *arg), void *arg);
+
+/* A child with arguments (as CC_TASK) that returns such a status:
+ *
+ *   CC_CHILD(fetch, { const char *url; }) {
+ *       return download(self->url);
+ *   }
+ *   CC_GO_IN(n, fetch, .url = "http://example.org");
+ */
+#define CC_CHILD(child_name, ...)                                                \
+    struct child_name##_args __VA_ARGS__;                                        \
+    static int child_name(struct child_name##_args *self);                       \
+    CC_UNUSED static inline void *child_name##_entry(void *cc_args) {            \
+        return cc_child_status(child_name((struct child_name##_args *)cc_args)); \
+    }                                                                            \
+    static int child_name(CC_UNUSED struct child_name##_args *self)
+/* What a CCTaskFn returns to end with that status; by cc_fail. */
+CC_API void *cc_child_status(int status);
+
 /* For CC_GO_IN. */
 CC_API int cc_nursery_go(CCNursery *nursery, CCTaskFn entry, const void *args, size_t size);
 #define CC_GO_IN(nursery, task_name, ...)                                                \

@@ -134,6 +134,14 @@ static CC_COLD void fail_by_panic(CCNursery *n, struct fiber *self) {
     (void)cc__nursery_fail(n, self->outcome.status, known ? panic.message : "panic");
 }
 
+/* Whoever did not mean an error learns what was made of it. */
+static CC_COLD void fail_by_pointer(CCNursery *n, int code) {
+    char text[CC_ERROR_TEXT_MAX];
+    snprintf(text, sizeof text, "the child returned (void *)%d, which is read as errno %d (see CC_ERROR, CC_CHILD)",
+             code, code);
+    (void)cc__nursery_fail(n, code, text);
+}
+
 void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold) {
     uintptr_t word = cc__get(&self->scope);
     struct scope *s = cc__scope_of(word);
@@ -145,7 +153,7 @@ void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold) {
     if (unlikely(self->outcome.status != 0))
         fail_by_panic(n, self);
     else if (unlikely(code > 0 && code <= CC_ERROR_MAX && (word & CANCEL_REPORTED) == 0))
-        (void)cc__nursery_fail(n, (int)code, NULL);
+        fail_by_pointer(n, (int)code);
     leave(n, cold);
     cc__sim_hush(false);
 }
@@ -169,6 +177,29 @@ static int spawn(CCNursery *n, CCTask *task, CCTaskFn fn, void *arg, const CCSpa
     int rc = cc__driver_spawn_in((uintptr_t)&n->scope, task, fn, arg, options, site);
     if (unlikely(rc != 0)) leave(n, NULL);
     return rc;
+}
+
+void *cc_child_status(int status) {
+    if (status == 0) return NULL;
+    if (status > 0 && status <= CC_ERROR_MAX) return cc_fail(status, "the child returned the status %d", status);
+    return cc_fail(EINVAL, "the child returned the status %d, which is no errno value", status);
+}
+
+struct status_child {
+    int (*fn)(void *arg);
+    void *arg;
+};
+
+static void *run_status_child(void *args) {
+    struct status_child *child = args;
+    return cc_child_status(child->fn(child->arg));
+}
+
+int cc_nursery_spawn_status(CCNursery *n, int (*fn)(void *arg), void *arg) {
+    struct status_child child = {fn, arg};
+    if (fn == NULL) return EINVAL;
+    return spawn(n, NULL, run_status_child, &child, &(CCSpawnOptions){.arg_size = sizeof child},
+                 __builtin_return_address(0));
 }
 
 int cc_nursery_spawn_ex(CCNursery *n, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options) {

@@ -243,3 +243,60 @@ static void lengths(void) {
 TEST(long_texts) {
     in_fiber(lengths);
 }
+
+/* ---- children that return a number ---- */
+
+static int status_of(void *arg) {
+    return (int)(intptr_t)arg;
+}
+
+CC_CHILD(returns_status, { int status; }) {
+    return self->status;
+}
+
+static void check_status(int status, bool macro, int code, const char *text) {
+    CCNursery *n = cc_nursery_create(NULL);
+    CCError error;
+    CHECK_EQ(macro ? CC_GO_IN(n, returns_status, .status = status)
+                   : cc_nursery_spawn_status(n, status_of, (void *)(intptr_t)status),
+             0);
+    CHECK_EQ(cc_nursery_wait(n), code);
+    CHECK_EQ(cc_nursery_failures(n), code != 0);
+    if (code != 0) {
+        CHECK_EQ(cc_nursery_failure(n, 0, &error), 0);
+        CHECK_EQ(error.code, code);
+        CHECK_EQ(strcmp(error.text, text), 0);
+    }
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+static void statuses(void) {
+    for (int macro = 0; macro < 2; macro++) {
+        check_status(0, macro, 0, NULL);
+        check_status(EIO, macro, EIO, "the child returned the status 5");
+        check_status(CC_ERROR_MAX, macro, CC_ERROR_MAX, "the child returned the status 4095");
+        check_status(CC_ERROR_MAX + 1, macro, EINVAL, "the child returned the status 4096, which is no errno value");
+        check_status(-1, macro, EINVAL, "the child returned the status -1, which is no errno value");
+    }
+    CHECK_EQ(cc_nursery_spawn_status(NULL, status_of, NULL), EINVAL);
+    CCNursery *n = cc_nursery_create(NULL);
+    CHECK_EQ(cc_nursery_spawn_status(n, NULL, NULL), EINVAL);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+TEST_WORKERS(a_status) {
+    statuses();
+    in_fiber(statuses);
+}
+
+/* A count that was meant as a result, say: the failure tells what was made of it. */
+TEST(a_small_number_is_an_error) {
+    CCNursery *n = cc_nursery_create(NULL);
+    CCError error;
+    CHECK_EQ(cc_nursery_spawn(n, fail_with, (void *)3), 0);
+    CHECK_EQ(cc_nursery_wait(n), 3);
+    CHECK_EQ(cc_nursery_failure(n, 0, &error), 0);
+    CHECK(strstr(error.text, "returned (void *)3, which is read as errno 3") != NULL);
+    CHECK(strstr(error.text, "CC_CHILD") != NULL);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
