@@ -31,6 +31,30 @@
 #include <ccc/cc_cxx.h>
 #endif
 
+/* ---- for macros ---- */
+
+/* A name that no other use of a macro has, on one line or not. */
+#define CC__UNIQUE(name) CC__GLUE(name, __COUNTER__)
+#define CC__GLUE(a, b) CC__GLUE_AGAIN(a, b)
+#define CC__GLUE_AGAIN(a, b) a##b
+
+/* ONE or MANY: how many arguments there are, up to 40. ISO C has no variable part that is empty. */
+#define CC__ONE_OR_MANY(...)                                                                                          \
+    CC__41ST(__VA_ARGS__, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY,   \
+             MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY,    \
+             MANY, MANY, MANY, MANY, MANY, MANY, MANY, ONE, NONE)
+#define CC__41ST(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, \
+                 a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, ...)  \
+    a41
+
+/* A field that C++ initialises when an initialiser leaves it out, as C does anyway. */
+#ifdef __cplusplus
+#define CC__ZERO \
+    {}
+#else
+#define CC__ZERO
+#endif
+
 #define CC_VERSION_MAJOR 0
 #define CC_VERSION_MINOR 1
 #define CC_VERSION_PATCH 0

@@ -1,12 +1,16 @@
 /* cc_chan_handle.h - handles that say more than a pointer: which end of a channel, and what it carries.
  *
  * CCChanTx can only send, CCChanRx only receive. CC_CHAN_OF(IntChan, int) makes a channel type whose functions
- * take ints: a wrong type does not compile. Handles are values; copying one copies no channel.
+ * take ints. Another type's handle, the wrong end, or another struct as the value does not compile, nor does an arm of
+ * a select (CC_SEND_OF, CC_RECV_OF) with a pointer to anything else. Otherwise the functions are functions: a number that
+ * is sent is converted, and what C++, gcc 14 and clang 16 refuse as a pointer, older C compilers only warn of. Handles
+ * are values; copying one copies no channel. The field `ch` is the channel itself, which knows sizes only.
  */
 #ifndef CCC_CC_CHAN_HANDLE_H
 #define CCC_CC_CHAN_HANDLE_H
 
 #include <ccc/cc_channel.h>
+#include <ccc/cc_select.h>
 
 CC_BEGIN_DECLS
 
@@ -51,16 +55,24 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
     return cc_chan_recv_until(rx.ch, value, size, deadline);
 }
 
+/* The channel, and, for the compiler only, what it carries. */
+#define CC__CARRIES(T)        \
+    union {                   \
+        CCChan *ch;           \
+        T *cc_receives;       \
+        T const *cc_sends;    \
+    }
+
 /* A channel of T, with the two ends NameTx and NameRx. All functions answer as their cc_chan_ namesakes do. */
 #define CC_CHAN_OF(Name, T)                                                                \
     typedef struct Name {                                                                  \
-        CCChan *ch;                                                                        \
+        CC__CARRIES(T);                                                                    \
     } Name;                                                                                \
     typedef struct Name##Tx {                                                              \
-        CCChan *ch;                                                                        \
+        CC__CARRIES(T);                                                                    \
     } Name##Tx;                                                                            \
     typedef struct Name##Rx {                                                              \
-        CCChan *ch;                                                                        \
+        CC__CARRIES(T);                                                                    \
     } Name##Rx;                                                                            \
     CC_UNUSED static inline Name Name##_create(size_t capacity) {                          \
         Name c;                                                                            \
@@ -112,6 +124,30 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
     }                                                                                      \
     typedef int Name##_is_a_channel_type /* takes the semicolon */
 
+/* Arms of a select (cc_select.h) with a typed handle, of the channel or of an end; pointer: a T *, for a send perhaps a
+ * const T *. Any other does not compile. */
+#ifndef __cplusplus
+#define CC_SEND_OF(handle, pointer, where)                              \
+    CC_SEND((handle).ch,                                                \
+            _Generic((pointer),                                         \
+                     __typeof__((handle).cc_receives): (pointer),       \
+                     __typeof__((handle).cc_sends): (pointer)), where)
+#define CC_RECV_OF(handle, pointer, where) \
+    CC_RECV((handle).ch, _Generic((pointer), __typeof__((handle).cc_receives): (pointer)), where)
+#else
+#define CC_SEND_OF(handle, pointer, where) cc_send_of_((handle), (pointer), (where))
+#define CC_RECV_OF(handle, pointer, where) cc_recv_of_((handle), (pointer), (where))
+#endif
+
 CC_END_DECLS
+
+#ifdef __cplusplus
+template <typename Handle> inline CCCase cc_send_of_(Handle handle, decltype(Handle::cc_sends) value, int *status) {
+    return cc_case_send_(handle.ch, value, status);
+}
+template <typename Handle> inline CCCase cc_recv_of_(Handle handle, decltype(Handle::cc_receives) value, int *status) {
+    return cc_case_recv_(handle.ch, value, status);
+}
+#endif
 
 #endif

@@ -55,14 +55,16 @@ typedef struct CCError {
 
 /* A field that is 0 or NULL means the default. */
 typedef struct CCNurseryConfig {
-    CCNursery *parent;   /* default: the innermost scope that the caller is in; none on an OS thread */
-    bool root;           /* no parent at all */
-    int mode;            /* CCNurseryMode */
-    CCDeadline deadline; /* {0}: none of its own */
-    uint64_t grace_ms;   /* how long shields hold after a cancellation, but not before a runtime runs; 0: for ever */
-    const char *name;    /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
-    int *result;         /* CC_NURSERY: where what the wait returned is stored; NULL: a failure is passed on */
-    int unused;          /* ends the list that CC_NURSERY makes */
+    CCNursery *parent CC__ZERO;   /* default: the innermost scope that the caller is in; none on an OS thread */
+    bool root CC__ZERO;           /* no parent at all */
+    int mode CC__ZERO;            /* CCNurseryMode */
+    CCDeadline deadline CC__ZERO; /* {0}: none of its own */
+    /* How long shields hold after a cancellation, but not before a runtime runs; 0: for ever. */
+    uint64_t grace_ms CC__ZERO;
+    const char *name CC__ZERO;    /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
+    /* CC_NURSERY: where what the wait returned is stored; NULL: a failure is passed on. */
+    int *result CC__ZERO;
+    int unused CC__ZERO;          /* ends the list that CC_NURSERY makes */
 } CCNurseryConfig;
 
 /* A new nursery below `parent` (NULL: below the innermost scope that the caller is in). NULL: no memory, or settings
@@ -102,9 +104,13 @@ CC_API void *cc_child_status(int status);
 
 /* For CC_GO_IN. */
 CC_API int cc_nursery_go(CCNursery *nursery, CCTaskFn entry, const void *args, size_t size);
-#define CC_GO_IN(nursery, task_name, ...)                                                \
+#define CC_GO_IN(nursery, ...) CC__GLUE(CC__GO_IN_, CC__ONE_OR_MANY(__VA_ARGS__))(nursery, __VA_ARGS__)
+#ifndef __cplusplus
+#define CC__GO_IN_ONE(nursery, task_name) CC__GO_IN_MANY(nursery, task_name, 0)
+#define CC__GO_IN_MANY(nursery, task_name, ...)                                          \
     cc_nursery_go((nursery), task_name##_entry, &(struct task_name##_args){__VA_ARGS__}, \
                   sizeof(struct task_name##_args))
+#endif
 
 /* Waits until no child is left, then runs the exit hooks, the latest first, and closes the channels in the order
  * of their registration; both once; and once more if a hook has started a child. Returns the first failure's code;
@@ -179,8 +185,8 @@ CC_API void cc_shield_end(bool begun);
  *   int rc;
  *   CC_NURSERY(n, .result = &rc, .deadline = cc_after_ms(100), .name = "lookup") { … }
  *
- * Whichever way the block is left (its end, break, return, goto), the nursery is waited for and freed; when a panic
- * passes through, it is cancelled first. In a fiber
+ * Whichever way the block is left (its end, break, return, goto), the nursery is waited for and freed; when a panic or
+ * a C++ exception passes through, it is cancelled first. In a fiber
  * the block itself belongs to the scope: when a child fails, its waits are cancelled too. A fiber that ends inside
  * (longjmp out of the block) stops the program with a sentence. When there is no memory for a nursery the block is
  * skipped and .result is ENOMEM; without .result the program stops.
@@ -200,16 +206,18 @@ CC_API void cc_shield_end(bool begun);
 #else
 #define CC__ALWAYS
 #endif
-/* A name that no other block has, so that they nest without shadowing. */
-#define CC__UNIQUE(name) CC__GLUE(name, __COUNTER__)
-#define CC__GLUE(a, b) CC__GLUE_AGAIN(a, b)
-#define CC__GLUE_AGAIN(a, b) a##b
-
 #define CC_NURSERY(...) CC__NURSERY(__VA_ARGS__, .unused = 0)
+#ifndef __cplusplus
 #define CC__NURSERY(var, ...)                                                                              \
     for (CCNursery * var CC_CLEANUP(cc_nursery_leave) = cc_nursery_enter(&(CCNurseryConfig){__VA_ARGS__}), \
                          *cc_once_##var = var;                                                             \
          cc_once_##var != NULL; cc_once_##var = NULL)
+#else /* at the end of this file */
+#define CC__NURSERY(var, ...)                                                                            \
+    for (cc_nursery_block_ cc_block_##var(__extension__ CCNurseryConfig{__VA_ARGS__}); cc_block_##var.once; \
+         cc_block_##var.once = false)                                                                    \
+        for (CCNursery * var = cc_block_##var.nursery; var != NULL; var = NULL)
+#endif
 CC_API CCNursery *cc_nursery_enter(const CCNurseryConfig *config);
 CC_API void cc_nursery_leave(CCNursery **nursery);
 
@@ -249,5 +257,38 @@ CC_API CC__ALWAYS CCShield *cc_shield_enter(CCShield *shield);
 CC_API void cc_shield_leave(CCShield *shield);
 
 CC_END_DECLS
+
+#ifdef __cplusplus
+#if defined(__cpp_exceptions)
+#include <exception>
+#define CC__THROWN() std::uncaught_exceptions()
+#else
+#define CC__THROWN() 0
+#endif
+
+#define CC__GO_IN_ONE(nursery, task_name) cc_nursery_go_cxx_((nursery), task_name##_entry, task_name##_args{})
+#define CC__GO_IN_MANY(nursery, task_name, ...) \
+    __extension__ cc_nursery_go_cxx_((nursery), task_name##_entry, task_name##_args{__VA_ARGS__})
+template <typename Args> inline int cc_nursery_go_cxx_(CCNursery *nursery, CCTaskFn entry, const Args &args) {
+    static_assert(__is_trivially_copyable(Args), "the arguments of a task are copied like memory");
+    return cc_nursery_go(nursery, entry, &args, sizeof args);
+}
+
+/* CC_NURSERY in C++: an exception that leaves the block cancels the nursery, as a panic does. */
+struct cc_nursery_block_ {
+    CCNursery *nursery;
+    bool once;
+    int thrown;
+    explicit cc_nursery_block_(const CCNurseryConfig &config)
+        : nursery(cc_nursery_enter(&config)), once(nursery != NULL), thrown(CC__THROWN()) {}
+    cc_nursery_block_(const cc_nursery_block_ &) = delete;
+    cc_nursery_block_ &operator=(const cc_nursery_block_ &) = delete;
+    ~cc_nursery_block_() {
+        if (nursery != NULL && CC__THROWN() > thrown)
+            (void)cc_nursery_cancel_with(nursery, 0, "an exception leaves the block");
+        cc_nursery_leave(&nursery);
+    }
+};
+#endif
 
 #endif

@@ -84,7 +84,7 @@ CC_API int cc_defer(CCDeferFn fn, void *arg);
 /* Puts fn(arg) off until the enclosing block is left: by its end, return, break, goto, or a panic. A
  * declaration, so it stands where one can stand; fn and arg are evaluated here. Needs no memory and cannot
  * fail. Not to be jumped over by goto, switch or longjmp. Any context; does not switch itself. */
-#define CC_DEFER(fn, arg) CC_DEFER_AT_(__LINE__, fn, arg)
+#define CC_DEFER(fn, arg) CC_DEFER_AT_(__COUNTER__, fn, arg)
 
 /* Writes "ccc: panic ..." and the way that led there to stderr. info NULL: nothing. Any context; does not
  * switch. */
@@ -119,10 +119,10 @@ typedef struct CCDefer {
 CC_API CCDefer *cc_defer_enter(CCDefer *defer);
 CC_API void cc_defer_leave(CCDefer *defer);
 
-#define CC_DEFER_AT_(line, fn, arg) CC_DEFER_IN_(line, fn, arg) /* so that line is a number below */
-#define CC_DEFER_IN_(line, fn, arg)                                                               \
-    CCDefer cc_defer_##line __attribute__((cleanup(cc_defer_leave))) = {NULL, (fn), (arg), NULL}, \
-                            *cc_defer_in_##line __attribute__((unused)) = cc_defer_enter(&cc_defer_##line)
+#define CC_DEFER_AT_(number, fn, arg) CC_DEFER_IN_(number, fn, arg) /* so that it is a number below */
+#define CC_DEFER_IN_(number, fn, arg)                                                               \
+    CCDefer cc_defer_##number __attribute__((cleanup(cc_defer_leave))) = {NULL, (fn), (arg), NULL}, \
+                              *cc_defer_in_##number __attribute__((unused)) = cc_defer_enter(&cc_defer_##number)
 
 CC_END_DECLS
 

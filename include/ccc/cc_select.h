@@ -61,14 +61,22 @@ CC_API int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDea
  *   case CC_MATCH_FAILED: return;
  *   }
  */
+#ifndef __cplusplus
 #define CC_MATCH(...) switch (cc_match((CCCase[]){__VA_ARGS__}, sizeof((CCCase[]){__VA_ARGS__}) / sizeof(CCCase), true))
 /* The same without waiting. */
 #define CC_MATCH_TRY(...) \
     switch (cc_match((CCCase[]){__VA_ARGS__}, sizeof((CCCase[]){__VA_ARGS__}) / sizeof(CCCase), false))
+#else /* at the end of this file */
+#define CC_MATCH(...) switch (cc_match_cxx_({__VA_ARGS__}, true))
+#define CC_MATCH_TRY(...) switch (cc_match_cxx_({__VA_ARGS__}, false))
+#endif
 
 #define CC_MATCH_NONE (-1)   /* CC_MATCH_TRY: no arm is ready */
 #define CC_MATCH_FAILED (-2) /* cancelled, no memory, or a malformed arm */
 
+/* The arms: initialisers of a CCCase. What `pointer` points to has the channel's size; for channels of CC_CHAN_OF
+ * there are arms that check the type, too (cc_chan_handle.h). */
+#ifndef __cplusplus
 #define CC_SEND(channel, pointer, where) \
     { .kind = CC_CASE_SEND, .ch = (channel), .value = (void *)(pointer), .size = sizeof *(pointer), .status = (where) }
 #define CC_RECV(channel, pointer, where) \
@@ -77,13 +85,62 @@ CC_API int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDea
     { .kind = CC_CASE_JOIN, .task = (task_pointer), .value = (result_pointer), .status = (where) }
 #define CC_AT(point) \
     { .kind = CC_CASE_AT, .deadline = (point) }
-#define CC_AFTER_MS(ms) CC_AT(cc_after_ms(ms))
 #define CC_ON_CANCEL() \
     { .kind = CC_CASE_CANCEL }
+#else
+#define CC_SEND(channel, pointer, where) cc_case_send_((channel), (pointer), (where))
+#define CC_RECV(channel, pointer, where) cc_case_recv_((channel), (pointer), (where))
+#define CC_JOIN(task_pointer, result_pointer, where) cc_case_join_((task_pointer), (result_pointer), (where))
+#define CC_AT(point) cc_case_at_(point)
+#define CC_ON_CANCEL() cc_case_(CC_CASE_CANCEL)
+#endif
+#define CC_AFTER_MS(ms) CC_AT(cc_after_ms(ms))
 
 /* For CC_MATCH: the index of the arm, or one of the words above. */
 CC_API int cc_match(CCCase *cases, size_t n, bool wait);
 
 CC_END_DECLS
+
+#ifdef __cplusplus
+inline CCCase cc_case_(CCCaseKind kind) {
+    CCCase c;
+    c.kind = kind;
+    c.ch = NULL;
+    c.value = NULL;
+    c.size = 0;
+    c.task = NULL;
+    c.deadline.ns = 0;
+    c.error = 0;
+    c.status = NULL;
+    return c;
+}
+inline CCCase cc_case_of_(CCCaseKind kind, CCChan *ch, const void *value, size_t size, int *status) {
+    CCCase c = cc_case_(kind);
+    c.ch = ch;
+    c.value = (void *)value;
+    c.size = size;
+    c.status = status;
+    return c;
+}
+template <size_t n> inline int cc_match_cxx_(CCCase (&&cases)[n], bool wait) {
+    return cc_match(cases, n, wait);
+}
+template <typename T> inline CCCase cc_case_send_(CCChan *ch, const T *value, int *status) {
+    return cc_case_of_(CC_CASE_SEND, ch, value, sizeof *value, status);
+}
+template <typename T> inline CCCase cc_case_recv_(CCChan *ch, T *value, int *status) {
+    return cc_case_of_(CC_CASE_RECV, ch, value, sizeof *value, status);
+}
+inline CCCase cc_case_join_(CCTask *task, void **result, int *status) {
+    CCCase c = cc_case_of_(CC_CASE_JOIN, NULL, result, 0, status);
+    c.task = task;
+    return c;
+}
+inline CCCase cc_case_at_(CCDeadline deadline) {
+    CCCase c = cc_case_(CC_CASE_AT);
+    c.deadline = deadline;
+    return c;
+}
+#endif
 
 #endif

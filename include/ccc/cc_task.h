@@ -67,6 +67,9 @@ CC_API CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size);
  *       return NULL;
  *   }
  *   CCTask t = CC_GO(resize, .img = photo, .width = 640, .height = 480);
+ *
+ * What CC_GO leaves out is 0; CC_GO(resize) leaves out everything. In C++ the names come in the order of the struct,
+ * which can be copied like memory.
  */
 #define CC_TASK(task_name, ...)                                      \
     struct task_name##_args __VA_ARGS__;                             \
@@ -74,11 +77,25 @@ CC_API CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size);
     CC_UNUSED static inline void *task_name##_entry(void *cc_args) { \
         return task_name((struct task_name##_args *)cc_args);        \
     }                                                                \
-    static void *task_name(struct task_name##_args *self)
+    static void *task_name(CC_UNUSED struct task_name##_args *self)
 
-#define CC_GO(task_name, ...) \
+#define CC_GO(...) CC__GLUE(CC__GO_, CC__ONE_OR_MANY(__VA_ARGS__))(__VA_ARGS__)
+#ifndef __cplusplus
+#define CC__GO_ONE(task_name) CC__GO_MANY(task_name, 0)
+#define CC__GO_MANY(task_name, ...) \
     cc_task_go(task_name##_entry, &(struct task_name##_args){__VA_ARGS__}, sizeof(struct task_name##_args))
+#endif
 
 CC_END_DECLS
+
+#ifdef __cplusplus
+/* C++17 has no names in initialisers, but compilers do. */
+#define CC__GO_ONE(task_name) cc_task_go_cxx_(task_name##_entry, task_name##_args{})
+#define CC__GO_MANY(task_name, ...) __extension__ cc_task_go_cxx_(task_name##_entry, task_name##_args{__VA_ARGS__})
+template <typename Args> inline CCTask cc_task_go_cxx_(CCTaskFn entry, const Args &args) {
+    static_assert(__is_trivially_copyable(Args), "the arguments of a task are copied like memory");
+    return cc_task_go(entry, &args, sizeof args);
+}
+#endif
 
 #endif
