@@ -2,6 +2,9 @@
  *
  * A member that tells its size is copied out and decoded by a task of its own, while the walk goes on to the next one.
  * Any other is decoded here, piece by piece, and only its check value is computed by tasks.
+ *
+ * EXPAND-1  What an extra field says is a hint: a file is not refused because it is wrong. The walk looks whether a member may
+ *           end there; if a task finds out that it does not, the file is read again without hints (unpack.c).
  */
 #include "scout.h"
 #include "unpack.h"
@@ -38,11 +41,13 @@ const char *unpack_why_short(const struct unpack *u) {
     return u->source.error != 0 ? cannot_read : wrapper_cut_off;
 }
 
-/* Reads the trailer into the piece that ends the member. NULL: fine. */
-static const char *read_trailer(struct unpack *u, struct piece *piece) {
-    uint8_t bytes[WRAPPER_TRAILER_MAX];
-    size_t n = piece->format == FORMAT_GZIP ? 8 : piece->format == FORMAT_ZLIB ? 4 : 0;
-    if (source_read(&u->source, bytes, n) < n) return unpack_why_short(u);
+static size_t trailer_size(const struct piece *piece) {
+    return piece->format == FORMAT_GZIP ? 8 : piece->format == FORMAT_ZLIB ? 4 : 0;
+}
+
+/* What the trailer says, into the piece that ends the member. */
+static void take_trailer(struct piece *piece, const uint8_t *bytes) {
+    size_t n = trailer_size(piece);
     for (size_t i = 0; i < 4 && n > 0; i++) {
         unsigned place = piece->format == FORMAT_GZIP ? 8 * (unsigned)i : 24 - 8 * (unsigned)i;
         piece->want_check = (i == 0 ? 0 : piece->want_check) | (uint32_t)bytes[i] << place;
@@ -50,6 +55,14 @@ static const char *read_trailer(struct unpack *u, struct piece *piece) {
     piece->want_length = 0;
     for (size_t i = 4; i < n; i++) piece->want_length |= (uint32_t)bytes[i] << (8 * (i - 4));
     piece->ends = true;
+}
+
+/* Reads the trailer. NULL: fine. */
+static const char *read_trailer(struct unpack *u, struct piece *piece) {
+    uint8_t bytes[WRAPPER_TRAILER_MAX];
+    size_t n = trailer_size(piece);
+    if (source_read(&u->source, bytes, n) < n) return unpack_why_short(u);
+    take_trailer(piece, bytes);
     return NULL;
 }
 
@@ -84,8 +97,8 @@ static bool has_much(const struct unpack *u) {
  * ahead would have to go back. */
 static bool is_long(const struct unpack *u, size_t used) {
     const struct job *job = u->job;
-    return !u->alone && used >= SCOUT_PART && job->options->split == SPLIT_ALWAYS && !job->in_may_block &&
-           job->in_size >= atomic_load(&job->bytes_in) + 2 * SCOUT_PART;
+    return !u->alone && !u->stream.no_scouts && used >= SCOUT_PART && job->options->split == SPLIT_ALWAYS &&
+           !job->in_may_block && job->in_size >= atomic_load(&job->bytes_in) + 2 * SCOUT_PART;
 }
 
 /* Whether others can help with a stream. Until something was written it is not known whether that takes time. */
@@ -136,13 +149,20 @@ static int end_stream(struct unpack *u, enum decode_status status, const char *e
 }
 
 /* Gives the rest of the stream to the scouts. */
-static const char *scout_rest(struct unpack *u, int *rc) {
+static const char *scout_rest(struct unpack *u, bool *ended, int *rc) {
     struct stream *st = &u->stream;
     uint8_t window[DECODE_WINDOW];
     enum format format = st->piece->format;
+    u->alone_ns = cc_now_ns() - st->began_ns;
+    u->alone_bytes = st->used;
     memcpy(window, st->out - DECODE_WINDOW, DECODE_WINDOW);
     *rc = unpack_send(u, st->piece, unpack_check);
-    return *rc == 0 ? scout_expand(u, format, window, &st->piece, rc) : NULL;
+    const char *error = *rc == 0 ? scout_expand(u, format, window, &st->piece, ended, rc) : NULL;
+    if (*rc != 0) return error;
+    st->history = st->piece->data - DECODE_WINDOW;
+    st->out = st->piece->data;
+    st->no_scouts = true;
+    return error;
 }
 
 /* Decodes the stream from where it is, and its trailer. The same results as of the walk. */
@@ -163,9 +183,12 @@ static int expand_stream(struct unpack *u) {
             return end_stream(u, status, status == DECODE_BAD ? d->error : NULL);
         if (status == DECODE_MORE && d->last) return end_stream(u, status, unpack_why_short(u));
         if (status == DECODE_MORE && st->out - st->history >= DECODE_WINDOW && is_long(u, st->used)) {
-            const char *error = scout_rest(u, &rc);
+            bool ended;
+            const char *error = scout_rest(u, &ended, &rc);
             if (rc != 0) return rc;
-            return end_stream(u, error != NULL && error == d->error ? DECODE_BAD : DECODE_END, error);
+            if (ended) return end_stream(u, error != NULL && error == d->error ? DECODE_BAD : DECODE_END, error);
+            source_next(s);
+            continue;
         }
         rc = move_on(u, status);
         if (rc != 0) return rc;
@@ -177,7 +200,7 @@ static int start_stream(struct unpack *u, enum format format) {
     struct piece *piece = unpack_take(u, &u->pieces, format);
     if (piece == NULL) return unpack_why_none();
     piece->begins = true;
-    u->stream = (struct stream){.piece = piece, .history = piece->data, .out = piece->data};
+    u->stream = (struct stream){.piece = piece, .history = piece->data, .out = piece->data, .began_ns = cc_now_ns()};
     decode_start(u->decoder);
     return expand_stream(u);
 }
@@ -193,6 +216,34 @@ static bool reserve(uint8_t **buffer, size_t *capacity, size_t least) {
     return *buffer != NULL;
 }
 
+/* Whether a member may end here: what follows is another one, padding, or nothing. */
+static bool something_fits_behind(struct source *s) {
+    int first = source_peek(s, 0);
+    return first <= 0 || (first == 0x1f && source_peek(s, 1) == 0x8b);
+}
+
+static void free_returned(void *owner) {
+    free(owner);
+}
+
+/* The size that the header tells is wrong, or more than there is memory for: the `got` bytes that were copied out go back, and
+ * the member is decoded as any other (EXPAND-1). */
+static int distrust(struct unpack *u, struct piece *piece, size_t got, bool have) {
+    struct returned {
+        struct chunk chunk;
+        uint8_t rest[DECODE_REST], data[];
+    } *r = malloc(sizeof *r + got);
+    int rc = r == NULL ? ENOMEM : 0;
+    if (rc == 0) {
+        r->chunk = (struct chunk){.release = free_returned, .owner = r, .size = got, .data = r->data, .begin = r->data};
+        if (have) memcpy(r->data, piece->packed, got);
+        rc = source_unread(&u->source, &(struct chunk *){&r->chunk}, 1);
+        if (rc != 0) free(r);
+    }
+    pool_give(&u->members, piece);
+    return rc != 0 ? rc : start_stream(u, FORMAT_GZIP);
+}
+
 /* Copies a member out and gives it to a task. The header has been read. */
 static int expand_member(struct unpack *u) {
     const struct wrapper *w = &u->member;
@@ -201,22 +252,22 @@ static int expand_member(struct unpack *u) {
     if (piece == NULL) return unpack_why_none();
     piece->begins = true;
     piece->packed_size = w->member_size - w->header_size - WRAPPER_TRAILER_MAX;
-    bool have = reserve(&piece->packed, &piece->packed_capacity, piece->packed_size + 1) &&
+    bool have = reserve(&piece->packed, &piece->packed_capacity, piece->packed_size + WRAPPER_TRAILER_MAX) &&
                 reserve(&piece->room, &piece->capacity, (size_t)w->member_length + 1);
     piece->data = piece->room;
-    const char *error = NULL;
-    if (!have)
-        error = "not enough memory";
-    else if (source_read(&u->source, piece->packed, piece->packed_size) < piece->packed_size)
-        error = unpack_why_short(u);
-    else
-        error = read_trailer(u, piece);
-    if (error == NULL && piece->want_length > w->member_length) error = "a member's length is wrong";
+    const char *error = wrapper_cut_off;
+    size_t got = have ? source_read(&u->source, piece->packed, piece->packed_size) : 0;
+    if (have && got == piece->packed_size) {
+        got += source_read(&u->source, piece->packed + got, WRAPPER_TRAILER_MAX);
+        if (got == piece->packed_size + WRAPPER_TRAILER_MAX) {
+            take_trailer(piece, piece->packed + piece->packed_size);
+            error = NULL;
+        }
+    }
     u->member.member_size = 0;
-    if (error == NULL) return unpack_send(u, piece, unpack_decode_member);
-    pool_give(&u->members, piece);
-    int rc = unpack_tell_error(u, error);
-    return rc != 0 ? rc : ENODATA;
+    if (error == NULL && piece->want_length <= w->member_length && something_fits_behind(&u->source))
+        return unpack_send(u, piece, unpack_decode_member);
+    return distrust(u, piece, got, have);
 }
 
 /* Whether the member may be taken as a whole, and is worth it: what is hardly compressed is copied rather than decoded, and
@@ -254,7 +305,7 @@ static int expand_gzip(struct unpack *u, bool first) {
         return rc != 0 ? rc : ENODATA;
     }
     if (first) u->job->wrapper = w;
-    if (!tells_its_size(&w)) return start_stream(u, FORMAT_GZIP);
+    if (u->no_hints || !tells_its_size(&w)) return start_stream(u, FORMAT_GZIP);
     u->member = w;
     return expand_member(u);
 }
@@ -272,6 +323,8 @@ static int expand_rest(struct unpack *u) {
             first = source_peek(s, 0);
         }
         if (first < 0) return s->error != 0 ? unpack_tell_error(u, cannot_read) : 0;
+        if (!padding && first == 0x1f && source_peek(s, 1) < 0 && u->job->wrapper.format == FORMAT_GZIP)
+            return unpack_tell_error(u, unpack_why_short(u)); /* of a member there is the first byte, as gzip has it */
         if (padding || first != 0x1f || source_peek(s, 1) != 0x8b || u->job->wrapper.format != FORMAT_GZIP) {
             return unpack_tell_warning(u, "trailing garbage ignored");
         }

@@ -6,21 +6,33 @@
 #include "say.h"
 #include "signals.h"
 
-#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
 #include <stdio.h>
-#include <string.h>
 
 static void run_all(const struct options *options) {
     if (options->names[0] == NULL) operand_run(options, "-");
     for (char **name = options->names; *name != NULL; name++) operand_run(options, *name);
     if (options->action == ACTION_LIST) list_end(options);
-    if (fflush(stdout) != 0) say_error("standard output", "cannot write: %s", strerror(errno));
+    (void)say_flush();
+}
+
+/* A standard descriptor that is closed would be given to an input or an output before long, and messages would end up in it.
+ * What is opened in its place fails as a closed one does: it can only be used the wrong way. */
+static bool fill_standard_descriptors(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0) continue;
+        if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return false;
+    }
+    return true;
 }
 
 int main(int argc, char **argv) {
+    if (!fill_standard_descriptors()) return 1; /* nowhere to say why */
     static struct options options;
     int status = options_parse(&options, argc, argv);
     if (status >= 0) return status;

@@ -76,6 +76,11 @@ static int begin_unpacking(struct job *job, const struct wrapper *first) {
             t->target = restored;
         }
     }
+    struct stat there;
+    if (stat(t->target, &there) == 0 && there.st_dev == t->info.st_dev && there.st_ino == t->info.st_ino) {
+        say_error(t->job.name, "its stored name is its own; without -N another one is used");
+        return -1;
+    }
     if (t->options->keep_time && first->time != 0) {
         t->info.st_mtim = (struct timespec){.tv_sec = (time_t)first->time};
     }

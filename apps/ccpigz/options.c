@@ -77,7 +77,7 @@ static int show_help(void) {
             printf("      ");
         printf("--%-12s %s\n", known[i].name, known[i].help);
     }
-    return ferror(stdout) || fflush(stdout) != 0 ? 1 : 0;
+    return say_flush();
 }
 
 static int show_version(void) {
@@ -86,7 +86,7 @@ static int show_version(void) {
     printf(" and libdeflate %s", LIBDEFLATE_VERSION_STRING);
 #endif
     putchar('\n');
-    return 0;
+    return say_flush();
 }
 
 /* A whole number between two limits; -1: it is none. */
@@ -159,7 +159,7 @@ static int take_flag(struct options *o, int id) {
         break;
     case 'L':
         puts("ccpigz is part of the Concurrent C runtime and under its licence; see the file LICENSE.");
-        return 0;
+        return say_flush();
     case 'm':
         o->keep_time = 0;
         break;

@@ -75,11 +75,10 @@ int output_write(struct output *out, const void *data, size_t size) {
     return 0;
 }
 
-/* Owner first: a change of owner takes the bits away that must not belong to somebody else. */
+/* Owner first. No set-id bits: what was compressed may not be what somebody else unpacks. */
 static int make_alike(int fd, const struct stat *like) {
-    mode_t mode = like->st_mode & 07777;
+    mode_t mode = like->st_mode & 0777;
     if (fchown(fd, like->st_uid, like->st_gid) != 0) {
-        mode &= 0777; /* It belongs to whoever called us: no foreign powers. */
         if (fchown(fd, (uid_t)-1, like->st_gid) != 0) mode &= ~(mode_t)070 | ((mode & 07) << 3);
     }
     if (fchmod(fd, mode) != 0) return errno;

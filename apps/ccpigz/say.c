@@ -1,8 +1,10 @@
 /* say.c - messages and the exit status; the rules are in say.h. */
 #include "say.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static bool quiet, failed, warned;
 
@@ -42,6 +44,13 @@ void say_line(const char *format, ...) {
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
+}
+
+int say_flush(void) {
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+    say_error("standard output", "cannot write: %s", strerror(errno != 0 ? errno : EIO));
+    return 1;
 }
 
 int say_status(void) {

@@ -17,6 +17,9 @@ void say_warning(const char *name, const char *format, ...) __attribute__((forma
 /* A line that is no complaint: no "ccpigz:" in front. */
 void say_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Writes out what was printed to standard output. Returns the status to end with: 1, and a message, if that fails. */
+int say_flush(void);
+
 int say_status(void);
 
 #endif

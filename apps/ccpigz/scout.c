@@ -9,7 +9,10 @@
 #include <string.h>
 
 /* How far a scout may read into the next part, to come to the end of a block. */
-#define OVERLAP ((size_t)64 * 1024)
+#ifndef SCOUT_OVERLAP
+#define SCOUT_OVERLAP ((size_t)64 * 1024)
+#endif
+#define OVERLAP SCOUT_OVERLAP
 #define CELLS (6 * SCOUT_PART)
 #define PLACEHOLDER 0x8000u
 
@@ -22,6 +25,7 @@ struct scout {
     size_t part, size; /* bytes; with what is there of the next part */
     bool last;         /* the input ends with `size` */
     CCTask task;
+    bool scouted; /* it has had a task */
     atomic_uint users;
     size_t start; /* the bit at which it began; FIND_NONE: nowhere */
     uint16_t *out;
@@ -62,8 +66,10 @@ void scout_free(void *item) {
 
 /* ---- the scout's own task ---- */
 
-static size_t position(const struct scout *s, const struct decoder *d) {
-    return (size_t)(d->in - s->chunk.data) * 8 - d->count;
+/* The bit at which the decoder stands, from the part's beginning. Below 0: a header that begins with the last bits of what was
+ * read before the part. */
+static ptrdiff_t position(const struct scout *s, const struct decoder *d) {
+    return (d->in - s->chunk.data) * 8 - (ptrdiff_t)d->count;
 }
 
 /* Goes on from where the decoder stands in this part to the first block that begins at or behind the byte `stop`; the cells
@@ -162,9 +168,19 @@ struct walk {
     enum format format;
     struct scout **queue; /* in the order of the input */
     size_t count, started;
-    bool ended; /* the source has no more */
+    bool ended;               /* the source has no more */
+    uint64_t began_ns, bytes; /* when the walk began, and what it has gone through since */
+    unsigned parts, used;     /* that had a scout, and those of them whose scout was right */
     uint8_t window[DECODE_WINDOW];
 };
+
+/* SCOUT-4: scouts that are wrong more often than right, or a walk that is hardly faster than the decoder was alone. */
+static bool is_in_vain(const struct walk *w) {
+    if (w->parts < SCOUT_TRIAL) return false;
+    if (w->used < w->parts / 2) return true;
+    double took = (double)(cc_now_ns() - w->began_ns), alone = (double)w->u->alone_ns / (double)w->u->alone_bytes;
+    return w->parts % SCOUT_TRIAL == 0 && took > 0.9 * alone * (double)w->bytes;
+}
 
 /* Reads parts ahead, and starts the scout of every part whose successor has been read. The first has no scout: where it
  * begins is known. */
@@ -176,6 +192,7 @@ static int read_ahead(struct walk *w, size_t most, bool first) {
         w->ended = s->part < SCOUT_PART;
         s->last = w->ended;
         s->task = (CCTask){0};
+        s->scouted = false;
         s->start = FIND_NONE;
         atomic_store(&s->users, 1);
         if (w->count > 0) {
@@ -193,6 +210,7 @@ static int read_ahead(struct walk *w, size_t most, bool first) {
         struct scout *s = w->queue[w->started];
         int rc = cc_nursery_spawn_ex(w->u->nursery, &s->task, look_ahead, s, NULL);
         if (rc != 0) return rc;
+        s->scouted = true;
     }
     return 0;
 }
@@ -228,17 +246,18 @@ static enum decode_status decode_part(struct walk *w, struct scout *s, struct de
 /* Goes through one part. The decoder enters standing at `d` in it and leaves where it stopped. */
 static enum decode_status walk_part(struct walk *w, struct scout *s, struct decoder *d, int *rc) {
     enum decode_status status = DECODE_STOP;
-    if (s->start != FIND_NONE && s->start > position(s, d) && d->where != AT_END) {
+    if (s->start != FIND_NONE && (ptrdiff_t)s->start > position(s, d) && d->where != AT_END) {
         status = decode_part(w, s, d, s->start / 8, rc);
         if (*rc != 0 || status != DECODE_STOP) return status;
     }
-    if (s->start != FIND_NONE && d->where == AT_HEADER && position(s, d) == s->start) { /* SCOUT-1 */
+    if (s->start != FIND_NONE && d->where == AT_HEADER && position(s, d) == (ptrdiff_t)s->start) { /* SCOUT-1 */
+        w->used++;
         *rc = send_cells(w->u, s, w->format, w->window);
         memcpy(d, &s->decoder, sizeof *d);
         status = s->status;
         if (*rc != 0 || status != DECODE_FULL) return status;
     }
-    if (position(s, d) >= s->part * 8 && d->where == AT_HEADER) return DECODE_STOP;
+    if (position(s, d) >= (ptrdiff_t)s->part * 8 && d->where == AT_HEADER) return DECODE_STOP;
     return decode_part(w, s, d, s->part, rc);
 }
 
@@ -263,9 +282,10 @@ static int give_back(struct walk *w, const uint8_t *end) {
     return rc;
 }
 
-const char *scout_expand(struct unpack *u, enum format format, const uint8_t *window, struct piece **last, int *rc) {
+const char *scout_expand(struct unpack *u, enum format format, const uint8_t *window, struct piece **last, bool *ended,
+                         int *rc) {
     size_t most = (size_t)u->job->options->workers + 1;
-    struct walk w = {.u = u, .format = format};
+    struct walk w = {.u = u, .format = format, .began_ns = cc_now_ns()};
     struct decoder *d = u->decoder;
     const char *error = NULL;
     enum decode_status status = DECODE_STOP;
@@ -281,6 +301,9 @@ const char *scout_expand(struct unpack *u, enum format format, const uint8_t *wi
         if (status == DECODE_BAD) error = d->error;
         if (status == DECODE_MORE && s->last) error = unpack_why_short(u);
         if (error != NULL || status == DECODE_END) break;
+        w.bytes += s->part;
+        w.parts += s->scouted;
+        if (status == DECODE_STOP && w.count > 1 && is_in_vain(&w)) break;
         if (w.count < 2) { /* A block begins where the input ends. */
             error = unpack_why_short(u);
             break;
@@ -292,10 +315,14 @@ const char *scout_expand(struct unpack *u, enum format format, const uint8_t *wi
         w.started--;
         *rc = read_ahead(&w, most, false);
     }
-    int back = give_back(&w, *rc == 0 && status == DECODE_END ? d->in : NULL);
+    bool stands = *rc == 0 && error == NULL; /* The stream has ended at d->in, or one alone goes on there. */
+    int back = give_back(&w, stands ? d->in : NULL);
     if (*rc == 0) *rc = back;
     free(w.queue);
     *last = *rc == 0 ? unpack_take(u, &u->pieces, format) : NULL;
     if (*rc == 0 && *last == NULL) *rc = unpack_why_none();
+    *ended = error != NULL || status == DECODE_END;
+    if (*rc == 0) memcpy((*last)->data - DECODE_WINDOW, w.window, DECODE_WINDOW);
+    d->stop = false;
     return error;
 }

@@ -34,11 +34,11 @@ static void *read_chunks(void *arg) {
     struct source *s = arg;
     for (;;) {
         struct read_chunk *taken = pool_take(&s->chunks);
-        struct chunk *chunk = &taken->chunk;
         if (taken == NULL) {
             cc_chan_close_err(s->filled, cc_cancelled() ? ECANCELED : ENOMEM);
             return NULL;
         }
+        struct chunk *chunk = &taken->chunk;
         chunk->size = job_read_some(s->job, chunk->data, SOURCE_CHUNK, &chunk->error);
         bool last = chunk->size == 0;
         if (cc_chan_send(s->filled, &chunk, sizeof chunk) != 0 || last) break;

@@ -11,7 +11,9 @@
 #include "job.h"
 #include "pool.h"
 
+#ifndef SOURCE_CHUNK
 #define SOURCE_CHUNK ((size_t)64 * 1024)
+#endif
 
 struct chunk {
     void (*release)(void *owner); /* when it is used up */

@@ -23,15 +23,23 @@
 #include "source.h"
 
 #include <errno.h>
+#include <sys/types.h>
 
+#ifndef PIECE_SIZE
 #define PIECE_SIZE ((size_t)384 * 1024)
+#endif
 /* Of a piece, when the walk is alone: few pages, which stay in the cache. Measured: smaller ones do not save time. */
+#ifndef PIECE_ALONE
 #define PIECE_ALONE ((size_t)192 * 1024)
+#endif
 #define UNPACK_ALIGN 4096 /* alignment of buffers; measured: pages are 1 % better than anything */
 #define MEMBER_LIMIT ((uint32_t)16 * 1024 * 1024)
 /* Measured: with less input than this, helpers take longer to start than they save. */
+#ifndef UNPACK_MUCH
 #define UNPACK_MUCH ((size_t)256 * 1024)
+#endif
 #define UNPACK_ON EINPROGRESS /* of the walk: the rest is for the pipeline */
+#define UNPACK_AGAIN EAGAIN   /* a hint was wrong: all of it again, without hints (EXPAND-1) */
 
 /* Some bytes of the output. */
 struct piece {
@@ -67,6 +75,8 @@ struct stream {
     const uint8_t *history; /* how far matches may reach back */
     uint8_t *out;           /* the next byte, in the piece */
     size_t used;            /* bytes of the input */
+    uint64_t began_ns;
+    bool no_scouts; /* they have done what they could */
 };
 
 struct unpack {
@@ -77,10 +87,14 @@ struct unpack {
     CCChan *line; /* ordered: tasks that end with a struct piece * */
     CCNursery *nursery;
     struct decoder *decoder;
-    bool begun;                    /* a piece was sent */
-    struct sum sum;                /* the writer's */
-    uint64_t began_ns, writing_ns; /* alone: when, and how long it wrote */
-    int status;                    /* of the whole */
+    bool begun;                     /* a piece was sent */
+    struct sum sum;                 /* the writer's */
+    uint64_t began_ns, writing_ns;  /* alone: when, and how long it wrote */
+    uint64_t alone_ns, alone_bytes; /* how long the stream took for so much, before the scouts came */
+    off_t from;                     /* where the input begins; -1: it cannot be read again */
+    bool no_hints;                  /* EXPAND-1: the input is read for the second time */
+    uint64_t skip;                  /* bytes of the output that were written the first time */
+    int status;                     /* of the whole */
     /* Where the walk is, when it goes on. */
     struct stream stream;
     struct wrapper member; /* member_size is not 0: its header was read */

@@ -132,6 +132,52 @@ case_reads_what_others_write() {
     done
 }
 
+# Data that do not compress: several tasks find nothing to begin at, and one goes on alone. By CPU time, beside one alone.
+case_split_gives_up() {
+    local alone split
+    head -c $((short ? 6000000 : 24000000)) /dev/urandom >plain
+    gzip -1c plain >x.gz
+    cpu() { # cpu ARGS...: hundredths of a second
+        local seconds
+        seconds=$({ TIMEFORMAT='%3U %3S'; time "$program" "$@" -dc x.gz >out; } 2>&1) && cmp out plain || return 1
+        awk '{ printf "%d", ($1 + $2) * 100 }' <<<"$seconds"
+    }
+    alone=$(cpu -p 1) && split=$(cpu -p 4 --cpus 4 --split=always) || return 1
+    ((split <= 4 * alone + 20)) || { echo "$split hundredths of a second instead of $alone"; return 1; }
+}
+
+# A name in the header that is the file's own; a first byte of a member that is not there; bits that give powers away.
+case_nothing_is_lost() {
+    fresh
+    gzip -nc d/f >plain.gz
+    { printf '\x1f\x8b\x08\x08\0\0\0\0\0\x03f.gz\0'; tail -c +11 plain.gz; } >d/f.gz
+    cp d/f.gz own.gz
+    rm d/f
+    fails 1 "its stored name is its own" -dNf d/f.gz && cmp own.gz d/f.gz && no_rest f.gz || return 1
+    { cat plain.gz; printf '\x1f'; } >d/f.gz
+    fails 1 "unexpected end of file" -d d/f.gz && no_rest f.gz || return 1
+    fresh
+    chmod 6755 d/f
+    cc d/f && [[ $(stat -c %a d/f.gz) == 755 ]] && chmod 6755 d/f.gz && cc -d d/f.gz && [[ $(stat -c %a d/f) == 755 ]] || return 1
+    for option in -V -L --help; do
+        "$program" $option >/dev/full 2>err.tmp && { echo "$option to a full device"; return 1; }
+        grep -q 'cannot write' err.tmp || return 1
+    done
+    return 0
+}
+
+# With standard input and standard error closed, messages go nowhere: not into the output.
+case_closed_descriptors() {
+    fresh
+    gzip -c d/f >d/x.gz
+    printf rubbish >>d/x.gz
+    "$program" -d d/x.gz <&- 2>&-
+    (($? == 2)) && same d/x corpus/text || return 1
+    "$program" -c d/f <&- >x.gz 2>&- && gzip -dc x.gz | same - corpus/text || return 1
+    "$program" -c d/f >&- 2>err.tmp && return 1
+    grep -q 'cannot write' err.tmp
+}
+
 # One stream by several tasks: of every kind of block, with something behind it, damaged, and cut off.
 case_split_streams() {
     local n p size levels="1 6" count=120000
