@@ -131,6 +131,11 @@ static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned
     /* Threads that read the same tables are ordered by atomics that the race detector does not see. */
     cc__san_ignore_writes(true);
     (void)backtrace_pcinfo(state, pc, take_line, ignore_error, &found);
+    if (found.count == 1 &&
+        out[0].function[0] == '\0') { /* assembly without lines of its own: these are a neighbour's */
+        memset(&out[0], 0, sizeof out[0]);
+        found.count = 0;
+    }
     if (found.count == 0 || (out[0].line == 0 && found.count == 1))
         (void)backtrace_syminfo(state, pc, take_name, ignore_error, out);
     cc__san_ignore_writes(false);
