@@ -41,7 +41,8 @@ typedef struct CCPanic {
     CCFiberId fiber;                         /* cc_fiber_id() of whoever panicked */
     char name[CC_FIBER_NAME_MAX];            /* cc_fiber_name() */
     char message[CC_PANIC_MESSAGE_MAX];      /* cut if longer */
-    unsigned frame_count;                    /* as many as could be found by frame pointers */
+    unsigned frame_count;                    /* as many as could be found, and have room */
+    unsigned frames_guessed;                 /* bit n: frames[n] may be wrong, for want of unwind information */
     const void *frames[CC_PANIC_FRAMES_MAX]; /* return addresses, the caller of cc_panic first */
 } CCPanic;
 

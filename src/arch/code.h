@@ -1,4 +1,4 @@
-/* code.h - what machine code before a return address, and at the beginning of a function, looks like. */
+/* code.h - what machine code around calls looks like. */
 #ifndef CC_ARCH_CODE_H
 #define CC_ARCH_CODE_H
 
@@ -21,6 +21,7 @@ CC_INLINE bool cc__code_ends_with_call(const unsigned char code[CODE_BEFORE]) {
         if (at[0] != 0xff || ((at[1] >> 3) & 7) != 2) continue; /* FF /2: through a register or memory */
         int mode = at[1] >> 6, base = at[1] & 7, size = 2;
         if (mode != 3 && base == 4) {
+            if (length == 2) continue;
             size++; /* an index byte */
             if (mode == 0 && (at[2] & 7) == 5) size += 4;
         } else if (mode == 0 && base == 5) {
@@ -70,25 +71,39 @@ CC_INLINE uintptr_t cc__code_call_target(const unsigned char code[CODE_BEFORE], 
     return 0;
 }
 
-enum { CODE_ENTRY = 16 };
+enum { CODE_ENTRY = 16, CODE_JUMP = 6 };
 
-/* Whether a function that begins like this makes a frame. */
-CC_INLINE bool cc__code_makes_frame(const unsigned char entry[CODE_ENTRY]) {
-    (void)entry;
+/* Where the direct jump goes that these bytes, at `address`, may be; 0: they are none, or it is not known on this CPU. */
+CC_INLINE uintptr_t cc__code_jump_target(const unsigned char code[CODE_JUMP], uintptr_t address) {
+    (void)code, (void)address;
+#if defined(__x86_64__)
+    int32_t distance;
+    int conditional = code[0] == 0x0f && code[1] >> 4 == 8;
+    memcpy(&distance, code + 1 + conditional, sizeof distance);
+    if (code[0] == 0xe9 || conditional) return address + 5 + (uintptr_t)conditional + (uintptr_t)(intptr_t)distance;
+#elif defined(__aarch64__)
+    uint32_t word;
+    memcpy(&word, code, sizeof word);
+    if (address % 4 == 0 && (word & 0xfc000000u) == 0x14000000u)
+        return address + (uintptr_t)(intptr_t)((int32_t)(word << 6) >> 4);
+#endif
+    return 0;
+}
+
+/* Code that jumps to where a word in memory says, as the procedure linkage table does: the word's address; 0: it does
+ * something else, or it is not known on this CPU. */
+CC_INLINE uintptr_t cc__code_jump_slot(const unsigned char code[CODE_ENTRY], uintptr_t address) {
+    (void)code, (void)address;
 #if defined(__x86_64__)
     static const unsigned char landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
-    if (memcmp(entry, landing, sizeof landing) == 0) entry += sizeof landing;
-    return entry[0] == 0x55; /* push %rbp */
-#elif defined(__aarch64__)
-    for (int i = 0; i < CODE_ENTRY; i += 4) {
-        uint32_t word;
-        memcpy(&word, entry + i, sizeof word);
-        if ((word & 0xfe407fffu) == 0xa8007bfdu) return true; /* stp x29, x30, [sp...] */
-    }
-    return false;
-#else
-    return true;
+    const unsigned char *at = code;
+    int32_t distance;
+    if (memcmp(at, landing, sizeof landing) == 0) at += sizeof landing;
+    if (at[0] == 0xf2) at++; /* bnd */
+    memcpy(&distance, at + 2, sizeof distance);
+    if (at[0] == 0xff && at[1] == 0x25) return address + (uintptr_t)(at + 6 - code) + (uintptr_t)(intptr_t)distance;
 #endif
+    return 0;
 }
 
 #endif

@@ -10,19 +10,23 @@
 #if defined(__riscv)
 #define CC_FRAME_UP(fp) ((fp)[-2])
 #define CC_FRAME_RETURN(fp) ((fp)[-1])
-#define CC_FRAME_LOWEST (-2)            /* the lower one of these words, counted from where the frame pointer points */
-#define CC_FRAME_LEAF_UP(fp) ((fp)[-1]) /* a function that calls no other keeps no return address in its frame */
+#define CC_FRAME_LOWEST (-2) /* the lower one of these words, counted from where the frame pointer points */
 #else
 #define CC_FRAME_UP(fp) ((fp)[0])
 #define CC_FRAME_RETURN(fp) ((fp)[1])
 #define CC_FRAME_LOWEST 0
 #endif
 
-/* Whether the chain can be walked on this CPU. */
+/* Whether the chain can be walked on this CPU; whether its two words are the last of their frame. */
 #if defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
 #define CC_FRAME_CHAIN 1
 #else
 #define CC_FRAME_CHAIN 0
+#endif
+#if defined(__aarch64__)
+#define CC_FRAME_ENDS 0
+#else
+#define CC_FRAME_ENDS 1
 #endif
 
 /* An address in the stack, at or below the caller's frame: the stack pointer, which costs no frame to be had. */

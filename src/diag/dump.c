@@ -19,8 +19,9 @@ void cc__dump_frames(struct out *out, const struct view *v, const char *indent) 
     for (unsigned i = 0; i < v->frames; i++) {
         char text[400];
         cc__symbol_text(v->frame[i], text, sizeof text);
-        cc__out(out, "%s#%u %s\n", indent, i, text);
+        cc__out(out, "%s#%u %s%s\n", indent, i, v->doubt.guessed >> i & 1 ? "? " : "", text);
     }
+    if (v->doubt.cut) cc__out(out, "%s? no unwind information leads further up\n", indent);
 }
 
 /* ---- workers ---- */

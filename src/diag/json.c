@@ -21,6 +21,7 @@ enum {
 
 struct stack_seen {
     unsigned frames;
+    uint64_t guessed;
     const void *frame[VIEW_FRAMES];
 };
 
@@ -33,12 +34,13 @@ struct seen {
 static int number_of(struct seen *seen, const struct view *v) {
     if (v->frames == 0) return -1;
     for (unsigned i = 0; i < seen->count; i++)
-        if (seen->stack[i].frames == v->frames &&
+        if (seen->stack[i].frames == v->frames && seen->stack[i].guessed == v->doubt.guessed &&
             memcmp(seen->stack[i].frame, v->frame, v->frames * sizeof v->frame[0]) == 0)
             return (int)i;
     if (seen->count == STACKS_MAX) return -1;
     struct stack_seen *s = &seen->stack[seen->count];
     s->frames = v->frames;
+    s->guessed = v->doubt.guessed;
     memcpy(s->frame, v->frame, v->frames * sizeof v->frame[0]);
     return (int)seen->count++;
 }
@@ -122,7 +124,7 @@ static void print_stacks(struct out *out, const struct seen *seen) {
         for (unsigned k = 0; k < seen->stack[i].frames; k++) {
             cc__out(out, "%s{", k > 0 ? ",\n " : "");
             print_address(out, "at", seen->stack[i].frame[k]);
-            cc__out(out, "}");
+            cc__out(out, seen->stack[i].guessed >> k & 1 ? ",\"guessed\":true}" : "}");
         }
         cc__out(out, "]");
     }

@@ -11,7 +11,8 @@
 
 bool cc__survey_alike(const struct view *a, const struct view *b) {
     return a->state == b->state && a->reason == b->reason && a->moves == b->moves && a->fn == b->fn &&
-           a->frames == b->frames && memcmp(a->frame, b->frame, a->frames * sizeof a->frame[0]) == 0;
+           a->frames == b->frames && a->doubt.guessed == b->doubt.guessed &&
+           memcmp(a->frame, b->frame, a->frames * sizeof a->frame[0]) == 0;
 }
 
 static struct shape *find(struct survey *s, const struct view *v) {

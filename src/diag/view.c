@@ -3,7 +3,6 @@
 
 #include "plat/sample.h"
 #include "plat/symbol.h"
-#include "plat/trace.h"
 
 #include <string.h>
 
@@ -58,9 +57,8 @@ static void find_frames(struct view *v, const struct context *context) {
     struct place place;
     if (!cc__context_place(context, &place) || place.sp < v->low || place.sp >= v->high) return;
     v->sp = place.sp;
-    v->frame[0] = (const char *)place.pc + 1; /* an instruction, where the others return to one */
-    v->frames = 1 + cc__trace_walk((const void *)place.fp, (const void *)v->low, (const void *)v->high, v->frame + 1,
-                                   VIEW_FRAMES - 1);
+    struct picture p = cc__picture_parked(&place, v->low, v->high);
+    v->frames = cc__unwind(&p, v->frame, VIEW_FRAMES, &v->doubt);
 }
 
 static void find_park(struct view *v) {
@@ -84,6 +82,7 @@ static bool look(struct view *v, bool sample) {
     v->scope = cc__scope_of(cc__get(&f->scope));
     v->worker = (int)cc__word_owner(v->word) - 1;
     v->frames = 0;
+    v->doubt = (struct doubt){0};
     v->sp = v->low = v->high = 0;
     v->name[0] = '\0';
     const struct stack *s = cc__get(&f->stack);
@@ -93,7 +92,8 @@ static bool look(struct view *v, bool sample) {
     if (v->started && v->state == FIBER_RUNNING) {
         int tid = v->worker >= 0 ? cc__get(&cc__sched.workers[v->worker].remote.tid) : 0;
         if (sample && tid != 0)
-            v->frames = cc__sample_thread(tid, (const void *)v->low, (const void *)v->high, v->frame, VIEW_FRAMES);
+            v->frames =
+                cc__sample_thread(tid, (const void *)v->low, (const void *)v->high, v->frame, VIEW_FRAMES, &v->doubt);
     } else if (v->started && (v->state != FIBER_PARKED || v->reason != PARK_RUN)) {
         find_frames(v, &raw.context);
     }
@@ -164,6 +164,8 @@ void cc__view_trim(struct view *v) {
         while (first < v->frames && kind_of(v->frame[first]) == PLACE_INSIDE) first++;
     if (first == v->frames) first = 0; /* nothing would be left */
     for (end = first; end < v->frames && kind_of(v->frame[end]) != PLACE_SCHEDULER;) end++;
+    if (end < v->frames) v->doubt.cut = false; /* nothing that is shown is missing */
+    v->doubt.guessed >>= first;
     v->frames = end - first;
     memmove(v->frame, v->frame + first, v->frames * sizeof v->frame[0]);
 }

@@ -10,6 +10,7 @@
 #define CC_DIAG_VIEW_H
 
 #include "nursery/nursery.h"
+#include "plat/unwind.h"
 #include "sched/sched.h"
 
 enum { VIEW_FRAMES = 24 };
@@ -35,6 +36,7 @@ struct view {
     char name[CC_FIBER_NAME_MAX];
     unsigned frames;
     const void *frame[VIEW_FRAMES];
+    struct doubt doubt; /* which of them are not certain */
 };
 
 /* Drops what is the library's own at both ends: of a fiber that waits or asks, what its call does inside; of all, the

@@ -96,17 +96,17 @@ static CC_NORETURN void unwind(struct panic *p) {
     leave_to(list, p, container_of(d, struct boundary, node));
 }
 
-static void describe(CCPanic *info, const void *frame, const char *fmt, va_list args) {
+static void describe(CCPanic *info, const void *back, const char *fmt, va_list args) {
     info->message[0] = '\0';
     if (fmt != NULL) (void)vsnprintf(info->message, sizeof info->message, fmt, args);
-    cc__report_describe(info, frame);
+    cc__report_describe(info, back);
 }
 
 void cc_panic(const char *fmt, ...) {
     struct panic p = {.stopped = false};
     va_list args;
     va_start(args, fmt);
-    describe(&p.info, __builtin_frame_address(0), fmt, args);
+    describe(&p.info, __builtin_return_address(0), fmt, args);
     va_end(args);
     unwind(&p);
 }
@@ -122,7 +122,7 @@ void cc_panic_fatal(const char *fmt, ...) {
     CCPanic info;
     va_list args;
     va_start(args, fmt);
-    describe(&info, __builtin_frame_address(0), fmt, args);
+    describe(&info, __builtin_return_address(0), fmt, args);
     va_end(args);
     cc__report_fatal(&info, "");
 }

@@ -32,8 +32,8 @@ CC_NORETURN void cc__panic_exception(const char *text);
 
 /* ---- report.c ---- */
 
-/* Fills in who and where; `frame`: the frame of the public call, NULL: no frames. */
-void cc__report_describe(CCPanic *info, const void *frame);
+/* Fills in who and where; `back`: where the public call returns to, NULL: no frames. */
+void cc__report_describe(CCPanic *info, const void *back);
 
 /* A fiber ends by it: prints it, keeps it for cc_panic_find; aborts if that is wanted. */
 void cc__report_unstopped(const CCPanic *info);

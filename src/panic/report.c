@@ -5,7 +5,7 @@
 #include "plat/error.h"
 #include "plat/symbol.h"
 #include "plat/thread.h"
-#include "plat/trace.h"
+#include "plat/unwind.h"
 #include "sched/sched.h"
 
 #include <errno.h>
@@ -33,14 +33,19 @@ static void find_stack(const void **bottom, const void **top) {
     *top = s->base + cc__stack_size(s);
 }
 
-void cc__report_describe(CCPanic *info, const void *frame) {
+void cc__report_describe(CCPanic *info, const void *back) {
     const void *bottom, *top;
+    struct doubt doubt;
     int saved = cc__errno_get();
     info->generation = cc__add_relaxed(&generations, 1) + 1;
     info->fiber = cc_fiber_id();
     memcpy(info->name, cc_fiber_name(), strlen(cc_fiber_name()) + 1);
     find_stack(&bottom, &top);
-    info->frame_count = frame != NULL ? cc__trace_walk(frame, bottom, top, info->frames, CC_PANIC_FRAMES_MAX) : 0;
+    info->frame_count = info->frames_guessed = 0;
+    if (back != NULL) {
+        info->frame_count = cc__unwind_here(bottom, top, back, info->frames, CC_PANIC_FRAMES_MAX, &doubt);
+        info->frames_guessed = (unsigned)doubt.guessed;
+    }
     cc__errno_set(saved);
 }
 
@@ -62,7 +67,7 @@ static void print(const CCPanic *info, const char *head, const char *why) {
     for (unsigned i = 0; i < info->frame_count && i < CC_PANIC_FRAMES_MAX; i++) {
         char text[256];
         cc__symbol_text(info->frames[i], text, sizeof text);
-        cc__warn("  %p %s", info->frames[i], text);
+        cc__warn("  %p %s%s", info->frames[i], info->frames_guessed >> i & 1 ? "? " : "", text);
     }
     cc__lock_release(&printing);
 }

@@ -17,8 +17,6 @@
  */
 #include "plat/sample.h"
 
-#include "arch/frame.h"
-#include "arch/interrupt.h"
 #include "base/attr.h"
 #include "plat/clock.h"
 #include "plat/error.h"
@@ -27,7 +25,6 @@
 #include "plat/san.h"
 #include "plat/thread.h"
 #include "plat/threads.h"
-#include "plat/trace.h"
 #include "plat/unwind.h"
 
 #include <pthread.h>
@@ -53,7 +50,7 @@ enum { SIGNALS_COME = true };
 static struct {
     _Atomic uint32_t word; /* number * STATES + state */
     const void *bottom, *top;
-    struct interrupted at; /* sp == 0: it is on another stack */
+    struct registers at; /* known == 0: it is on another stack */
     size_t count;
     uintptr_t words[WORDS];
 } request;
@@ -66,8 +63,8 @@ static bool installed;
 
 /* Reads other functions' frames: not the sanitizers' business. */
 static CC_NOINLINE __attribute__((no_sanitize("address", "undefined"))) CC_NO_TSAN void copy_stack(void) {
-    const volatile uintptr_t *from = (const volatile uintptr_t *)request.at.sp;
-    size_t count = ((uintptr_t)request.top - request.at.sp) / sizeof *from;
+    const volatile uintptr_t *from = (const volatile uintptr_t *)request.at.value[CC_REGISTER_SP];
+    size_t count = ((uintptr_t)request.top - (uintptr_t)from) / sizeof *from;
     if (count > WORDS) count = WORDS;
     for (size_t i = 0; i < count; i++) request.words[i] = from[i];
     request.count = count;
@@ -76,13 +73,13 @@ static CC_NOINLINE __attribute__((no_sanitize("address", "undefined"))) CC_NO_TS
 static void answer(uint32_t word, const void *context) {
     uint32_t taken = word - ASKED + TAKEN;
     if (!atomic_compare_exchange_strong(&request.word, &word, taken)) return; /* too late */
-    request.at = cc__interrupted(context);
-    uintptr_t sp = request.at.sp;
+    request.at = cc__registers_interrupted(context);
+    uintptr_t sp = request.at.value[CC_REGISTER_SP];
     /* The thread is on this stack right now, so the stack is there. */
     if (sp >= (uintptr_t)request.bottom && sp < (uintptr_t)request.top && sp % sizeof(void *) == 0)
         copy_stack();
     else
-        request.at.sp = 0;
+        request.at.known = 0;
     request.word = taken - TAKEN + DONE;
     cc__futex_wake(&request.word, 1);
 }
@@ -154,38 +151,51 @@ static bool ask_running(int tid, const void *bottom, const void *top, struct pic
         request.word = word - ASKED + FREE;
         return false;
     }
-    if (!wait_for_answer(word) || request.at.sp == 0) return false;
-    *p = (struct picture){.pc = request.at.pc, .sp = request.at.sp, .fp = request.at.fp, .link = request.at.link};
+    if (!wait_for_answer(word) || request.at.known == 0) return false;
+    p->regs = request.at;
     p->count = request.count;
     return true;
 }
 
-/* The thread is in the kernel, and may leave it at any moment: then it is as if it had been looked at earlier. */
-static bool look_at_waiting(const struct thread_call *call, const void *bottom, const void *top, struct picture *p) {
+/* The thread is in the kernel, and may leave it at any moment: then the copy is of no use. */
+static bool look_at_waiting(int tid, const struct thread_call *call, const void *bottom, const void *top,
+                            struct picture *p) {
+    struct thread_call still;
     uintptr_t sp = call->sp;
     if (sp < (uintptr_t)bottom || sp >= (uintptr_t)top || sp % sizeof(void *) != 0) return false;
     if (request.word % STATES == TAKEN) return false; /* SAMPLE-2: the words are not ours */
     size_t count = ((uintptr_t)top - sp) / sizeof(void *);
     if (count > WORDS) count = WORDS;
     if (!cc__peek(request.words, (const void *)sp, count * sizeof(void *))) return false;
-    *p = (struct picture){.pc = call->pc, .sp = sp, .count = count};
+    if (!cc__threads_call(tid, &still) || still.running || still.sp != sp || still.pc != call->pc) return false;
+    p->regs = cc__registers_at(call->pc, sp);
+    p->count = count;
     return true;
 }
 
-unsigned cc__sample_thread(int tid, const void *bottom, const void *top, const void **frames, unsigned max) {
+/* It may run at one moment and wait at the next. */
+static bool take_picture(int tid, const void *bottom, const void *top, struct picture *p) {
     struct thread_call call;
-    struct picture p;
+    for (int tries = 0; tries < 3 && cc__threads_call(tid, &call); tries++) {
+        if (call.running) return ask_running(tid, bottom, top, p);
+        if (look_at_waiting(tid, &call, bottom, top, p)) return true;
+    }
+    return false;
+}
+
+unsigned cc__sample_thread(int tid, const void *bottom, const void *top, const void **frames, unsigned max,
+                           struct doubt *doubt) {
+    struct picture p = {.low = (uintptr_t)bottom, .top = (uintptr_t)top, .words = request.words};
     unsigned n = 0;
-    if (!CC_FRAME_CHAIN || cc__san_on_valgrind() || bottom >= top || max == 0) return 0;
+    *doubt = (struct doubt){0};
+    if (cc__san_on_valgrind() || bottom >= top || max == 0) return 0;
     int saved = cc__errno_get();
     pthread_mutex_lock(&one_caller);
     if (tid == cc__thread_id()) {
-        n = cc__trace_walk(__builtin_frame_address(0), bottom, top, frames, max);
-    } else if (cc__threads_call(tid, &call) &&
-               (call.running ? ask_running(tid, bottom, top, &p) : look_at_waiting(&call, bottom, top, &p))) {
-        p.top = (uintptr_t)top;
-        p.words = request.words;
-        n = cc__unwind(&p, frames, max);
+        n = cc__unwind_here(bottom, top, __builtin_return_address(0), frames, max, doubt);
+    } else if (take_picture(tid, bottom, top, &p)) {
+        p.copied_at = p.regs.value[CC_REGISTER_SP];
+        n = cc__unwind(&p, frames, max, doubt);
     }
     pthread_mutex_unlock(&one_caller);
     cc__errno_set(saved);

@@ -14,15 +14,18 @@
 #ifndef CC_PLAT_SAMPLE_H
 #define CC_PLAT_SAMPLE_H
 
+#include "plat/unwind.h"
+
 #include <stdbool.h>
 
 #define CC_SAMPLE_SIGNAL SIGURG
 
 /* The frames of thread `tid`, if it is on the stack [bottom, top): the instruction that it is at, plus one, so that all
- * can be named as return addresses (symbol.h); then return addresses, innermost first. Those that the C library has in
- * the middle are found by search and may be wrong (unwind.h). Returns how many; 0: it is elsewhere, or it cannot be
- * known. The stack may go away meanwhile. Any thread; takes 0.4 s at most; keeps errno. */
-unsigned cc__sample_thread(int tid, const void *bottom, const void *top, const void **frames, unsigned max);
+ * can be named as return addresses (symbol.h); then return addresses, innermost first; *doubt as in unwind.h. Returns
+ * how many; 0: it is elsewhere, or it cannot be known. The stack may go away meanwhile. Any thread; takes 0.4 s at
+ * most; keeps errno. */
+unsigned cc__sample_thread(int tid, const void *bottom, const void *top, const void **frames, unsigned max,
+                           struct doubt *doubt);
 
 /* True: the signal is handled by nobody but us, and so does nothing that the program could wait for. False also while a
  * sample is being taken. Any thread; keeps errno. */

@@ -1,201 +1,160 @@
-/* unwind.c - searches a picture of a stack for the chain of frames.
- *
- * A word is taken for a return address if it points behind a call instruction in the code of a loaded module. A chain of
- * frames is one whose links go up and whose every return address is one.
- */
+/* unwind.c - goes up, frame by frame. */
 #include "plat/unwind.h"
 
-#include "arch/code.h"
-#include "arch/frame.h"
-#include "base/attr.h"
+#include "plat/cfi.h"
+#include "plat/expression.h"
+#include "plat/guess.h"
 #include "plat/peek.h"
+#include "plat/san.h"
 
-#include <gnu/libc-version.h>
-#include <link.h>
-#include <stdbool.h>
-#include <string.h>
+enum { STEPS_MAX = 256, FRAMES_MAX = 64 };
 
-/* ---- the code that is loaded ---- */
+/* ---- memory ---- */
 
-enum { SEGMENTS = 256 }; /* a guess; what is in further ones is not recognised */
-
-static struct {
-    struct segment {
-        uintptr_t from, to;
-    } segments[SEGMENTS];
-    unsigned count, of_program;
-} code;
-
-static int add_module(struct dl_phdr_info *info, size_t size, void *data) {
-    bool *program = data;
-    (void)size;
-    for (unsigned i = 0; i < info->dlpi_phnum && code.count < SEGMENTS; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type != PT_LOAD || !(header->p_flags & PF_X)) continue;
-        uintptr_t from = info->dlpi_addr + header->p_vaddr;
-        code.segments[code.count++] = (struct segment){from, from + header->p_memsz};
-    }
-    if (*program) code.of_program = code.count; /* which comes first */
-    *program = false;
-    return 0;
+/* Reads other functions' frames: not the sanitizers' business. */
+static CC_NOINLINE __attribute__((no_sanitize("address", "undefined"))) CC_NO_TSAN uintptr_t load(uintptr_t at) {
+    return *(const volatile uintptr_t *)at;
 }
 
-/* The segment with this address; code.count: none. */
-static unsigned segment_of(uintptr_t address) {
-    unsigned i = 0;
-    while (i < code.count && !(address >= code.segments[i].from && address < code.segments[i].to)) i++;
-    return i;
-}
-
-static bool is_return(uintptr_t address) {
-    unsigned char before[CODE_BEFORE];
-    unsigned i = segment_of(address);
-    if (i == code.count || address - code.segments[i].from < CODE_BEFORE) return false;
-    /* By peek, because a module may be unloaded at any moment. */
-    return cc__peek(before, (const void *)(address - CODE_BEFORE), sizeof before) && cc__code_ends_with_call(before);
-}
-
-/* The C library's segment, whose functions keep no frame pointers; code.count if it is part of the program. */
-static unsigned segment_of_libc(void) {
-    unsigned i = segment_of((uintptr_t)gnu_get_libc_version);
-    return i < code.of_program ? code.count : i;
-}
-
-/* ---- the chain ---- */
-
-static bool word_at(const struct picture *p, uintptr_t at, uintptr_t *word) {
-    if (at < p->sp || at > p->top - sizeof *word || at % sizeof *word != 0) return false;
-    size_t i = (at - p->sp) / sizeof *word;
-    if (i < p->count) {
+bool cc__picture_word(const struct picture *p, uintptr_t at, uintptr_t *word) {
+    if (at < p->low || at > p->top - sizeof *word || at % sizeof *word != 0) return false;
+    size_t i = (at - p->copied_at) / sizeof *word;
+    if (at >= p->copied_at && i < p->count) {
         *word = p->words[i];
         return true;
     }
-    return cc__peek(word, (const void *)at, sizeof *word);
-}
-
-/* The return addresses of the chain that begins at fp. *ends: it goes to the first frame, above which there is none. */
-static unsigned follow(const struct picture *p, uintptr_t fp, const void **frames, unsigned max, bool *ends) {
-    unsigned n = 0;
-    uintptr_t low = p->sp, up, back;
-    *ends = false;
-    while (n < max) {
-        uintptr_t at = fp + (uintptr_t)(CC_FRAME_LOWEST * (long)sizeof(void *));
-        uintptr_t pair[2];
-        if (at < low || !word_at(p, at, &pair[0]) || !word_at(p, at + sizeof(void *), &pair[1])) break;
-        up = CC_FRAME_UP(pair - CC_FRAME_LOWEST);
-        back = CC_FRAME_RETURN(pair - CC_FRAME_LOWEST);
-        if (!is_return(back)) break;
-        frames[n++] = (const void *)back;
-        if (up == 0) {
-            *ends = true;
-            break;
-        }
-        low = at + sizeof(void *); /* a caller's frame is further up */
-        fp = up;
-    }
-    return n;
-}
-
-/* The lowest frame of a chain; 0: there is none. One link alone proves nothing, unless nothing is above it: then it
- * serves if there is no longer one. */
-static uintptr_t search_chain(const struct picture *p) {
-    const void *scratch[2];
-    uintptr_t only = 0;
-    for (size_t i = 0; i < p->count; i++) {
-        uintptr_t fp = p->sp + (i - (size_t)CC_FRAME_LOWEST) * sizeof(void *);
-        uintptr_t up = CC_FRAME_UP(&p->words[i] - CC_FRAME_LOWEST);
-        bool ends;
-        if (up != 0 && (up <= fp || up > p->top)) continue; /* most words are no link */
-        if (follow(p, fp, scratch, 2, &ends) == 2) return fp;
-        if (ends && only == 0) only = fp;
-    }
-    return only;
-}
-
-/* ---- below the chain ---- */
-
-/* The address sanitizer stands between the program and the C library. */
-static bool leads_home(uintptr_t back, unsigned libc) {
-#ifdef CC_ASAN
-    (void)libc;
-    return segment_of(back) < code.of_program;
-#else
-    return segment_of(back) != libc;
-#endif
-}
-
-/* The C library was called by a function whose frame is at fp: the ways back, up to the first that leads out of the
- * library. */
-static unsigned search_callers(const struct picture *p, uintptr_t fp, unsigned libc, const void **frames,
-                               unsigned max) {
-    enum { MOST = 4 };
-    unsigned n = 0;
-    if (p->link != 0 && segment_of(p->link) != libc && is_return(p->link)) {
-        if (max > 0) frames[n++] = (const void *)p->link;
-        return n;
-    }
-    uintptr_t end = fp + (uintptr_t)(CC_FRAME_LOWEST * (long)sizeof(void *));
-    for (size_t i = 0; i < p->count && p->sp + i * sizeof(void *) < end && n < max && n < MOST; i++) {
-        uintptr_t word = p->words[i];
-        if (!is_return(word)) continue;
-        frames[n++] = (const void *)word;
-        if (leads_home(word, libc)) break;
-    }
-    return n;
-}
-
-/* A function that calls no other may do without a frame. Its return address is where its caller has put it: in the
- * register, or right at the stack pointer. It is one if the call there goes to this function, and that makes no frame. */
-static bool find_caller_of_leaf(const struct picture *p, const void **frame) {
-    enum { LARGEST = 16384 }; /* a guess: functions without frames are not larger */
-    unsigned char before[CODE_BEFORE], entry[CODE_ENTRY];
-    uintptr_t back = p->link;
-    if (back == 0 && !word_at(p, p->sp, &back)) return false;
-    if (!is_return(back) || !cc__peek(before, (const void *)(back - CODE_BEFORE), sizeof before)) return false;
-    uintptr_t target = cc__code_call_target(before, back);
-    if (target == 0 || target > p->pc || p->pc - target > LARGEST) return false;
-    if (!cc__peek(entry, (const void *)target, sizeof entry) || cc__code_makes_frame(entry)) return false;
-    *frame = (const void *)back;
+    if (!p->mapped) return cc__peek(word, (const void *)at, sizeof *word);
+    *word = load(at);
     return true;
 }
 
-/* Where such a function has a frame all the same: goes up to its caller's. The return address is in the register. */
-static bool is_leaf_frame(const struct picture *p, uintptr_t *fp) {
-#ifdef CC_FRAME_LEAF_UP
-    uintptr_t pair[2], at = *fp + (uintptr_t)(CC_FRAME_LOWEST * (long)sizeof(void *));
-    if (!word_at(p, at, &pair[0]) || !word_at(p, at + sizeof(void *), &pair[1])) return false;
-    uintptr_t up = CC_FRAME_LEAF_UP(pair - CC_FRAME_LOWEST);
-    if (up <= *fp || up > p->top || !is_return(p->link)) return false;
-    *fp = up;
+/* ---- one step ---- */
+
+static bool find_cfa(const struct picture *p, const struct cfi_row *row, const struct registers *regs, uintptr_t *cfa) {
+    if (row->cfa == CFI_EXPRESSION) return cc__expression_run(p, regs, (uintptr_t)row->cfa_value, NULL, cfa);
+    if (!cc__registers_get(regs, row->cfa_register, cfa)) return false;
+    *cfa += (uintptr_t)row->cfa_value;
+    return true;
+}
+
+/* What the register was in the caller; false: it is not known. */
+static bool find_register(const struct picture *p, const struct cfi_row *row, unsigned number, uintptr_t cfa,
+                          const struct registers *regs, uintptr_t *value) {
+    uintptr_t rule = (uintptr_t)row->value[number], at;
+    switch ((enum cfi_rule)row->rule[number]) {
+    case CFI_SAME:
+        return cc__registers_get(regs, number, value);
+    case CFI_OFFSET:
+        return cc__picture_word(p, cfa + rule, value);
+    case CFI_VAL_OFFSET:
+        *value = cfa + rule;
+        return true;
+    case CFI_REGISTER:
+        return rule < CC_REGISTERS && cc__registers_get(regs, (unsigned)rule, value);
+    case CFI_EXPRESSION:
+        if (!cc__expression_run(p, regs, rule, &cfa, &at)) return false;
+        return cc__picture_word(p, at, value) || cc__peek(value, (const void *)at, sizeof *value);
+    case CFI_VAL_EXPRESSION:
+        return cc__expression_run(p, regs, rule, &cfa, value);
+    default:
+        return false;
+    }
+}
+
+/* Frames go up; only a function that was interrupted may have none of its own. */
+static bool goes_up(const struct picture *p, const struct registers *from, uintptr_t sp, bool exact) {
+    uintptr_t before = from->value[CC_REGISTER_SP];
+    return sp >= p->low && sp <= p->top && (sp > before || (exact && sp == before));
+}
+
+enum step cc__unwind_apply(const struct picture *p, const struct cfi_row *row, uintptr_t cfa, struct registers *regs,
+                           bool *exact) {
+    struct registers up = {0};
+    uintptr_t value, back;
+    unsigned column = row->return_column;
+    if (row->rule[column] == CFI_UNDEFINED) return STEP_END;
+    for (unsigned i = 0; i < CC_REGISTERS; i++)
+        if (find_register(p, row, i, cfa, regs, &value)) cc__registers_set(&up, i, value);
+    if (row->rule[CC_REGISTER_SP] == CFI_SAME) cc__registers_set(&up, CC_REGISTER_SP, cfa);
+    if (!cc__registers_get(&up, column, &back) || !(up.known >> CC_REGISTER_SP & 1)) return STEP_LOST;
+    if (!goes_up(p, regs, up.value[CC_REGISTER_SP], *exact || row->signal_frame)) return STEP_LOST;
+    up.pc = cc__registers_strip(back);
+    if (up.pc == 0) return STEP_END;
+    if (CC_RETURN_ON_STACK)
+        cc__registers_set(&up, column, up.pc);
+    else if (!row->signal_frame)
+        up.known &= ~(UINT64_C(1) << column); /* the call has overwritten it */
+    *exact = row->signal_frame;
+    *regs = up;
+    return STEP_UP;
+}
+
+/* A signal handler's caller is the kernel, which has put all registers on the stack. */
+static bool leave_signal(const struct picture *p, struct registers *regs, bool *exact) {
+#ifdef CC_SIGRETURN_CODE
+    static const uint32_t known[] = CC_SIGRETURN_CODE;
+    uint32_t code[array_len(known)];
+    uintptr_t words[CC_MCONTEXT_WORDS], at = regs->value[CC_REGISTER_SP] + CC_SIGRETURN_CONTEXT;
+    if (!cc__peek(code, (const void *)regs->pc, sizeof code) || memcmp(code, known, sizeof code) != 0) return false;
+    at += offsetof(ucontext_t, uc_mcontext);
+    for (unsigned i = 0; i < CC_MCONTEXT_WORDS; i++)
+        if (!cc__picture_word(p, at + i * sizeof words[0], &words[i])) return false;
+    struct registers up = cc__registers_unpack(words);
+    if (!goes_up(p, regs, up.value[CC_REGISTER_SP], false)) return false;
+    *regs = up;
+    *exact = true;
     return true;
 #else
-    (void)p, (void)fp;
+    (void)p, (void)regs, (void)exact;
     return false;
 #endif
 }
 
-unsigned cc__unwind(const struct picture *p, const void **frames, unsigned max) {
-    bool ends, program = true;
-    if (max == 0) return 0;
-    frames[0] = (const void *)(p->pc + 1);
-    if (max == 1) return 1;
-    code.count = code.of_program = 0;
-    (void)dl_iterate_phdr(add_module, &program);
+enum step cc__unwind_step(const struct picture *p, struct registers *regs, bool *exact) {
+    struct cfi_row row;
+    uintptr_t cfa;
+    if (leave_signal(p, regs, exact)) return STEP_UP;
+    if (!cc__cfi_row(regs->pc - !*exact, &row) || !find_cfa(p, &row, regs, &cfa)) return STEP_LOST;
+    return cc__unwind_apply(p, &row, cfa, regs, exact);
+}
 
-    const void *first;
-    unsigned n = 1;
-    uintptr_t fp = p->fp;
-    if (fp != 0 && is_leaf_frame(p, &fp)) frames[n++] = (const void *)p->link;
-    if (fp == 0 || follow(p, fp, &first, 1, &ends) == 0) fp = search_chain(p);
-    unsigned libc = segment_of_libc();
-    if (n > 1)
-        ; /* known */
-    else if (libc < code.count && segment_of(p->pc) == libc)
-        n += search_callers(p, fp != 0 ? fp : p->top, libc, frames + n, max - n);
-    else if (find_caller_of_leaf(p, &frames[n]))
-        n++;
-    if (fp == 0) return n;
-    /* A library that does keep frame pointers: its frame's way back is already there. */
-    if (n > 1 && follow(p, fp, &first, 1, &ends) == 1 && first == frames[n - 1]) n--;
-    return n + follow(p, fp, frames + n, max - n, &ends);
+/* ---- all of them ---- */
+
+unsigned cc__unwind(const struct picture *p, const void **frames, unsigned max, struct doubt *doubt) {
+    struct registers at = p->regs;
+    bool exact = true, sure = true, begun = p->back == 0;
+    unsigned n = 0;
+    *doubt = (struct doubt){0};
+    if (max > FRAMES_MAX) max = FRAMES_MAX;
+    for (unsigned steps = 0; n < max && steps < STEPS_MAX; steps++) {
+        begun = begun || at.pc == p->back;
+        if (begun) {
+            doubt->guessed |= (uint64_t)!sure << n;
+            frames[n++] = (const void *)(at.pc + exact);
+            if (n == max) break;
+        }
+        enum step step = cc__unwind_step(p, &at, &exact);
+        if (step == STEP_LOST && cc__guess_step(p, &at, &exact, &sure)) step = STEP_UP;
+        if (step == STEP_UP) continue;
+        doubt->cut = step == STEP_LOST;
+        break;
+    }
+    return n;
+}
+
+CC_NOINLINE unsigned cc__unwind_here(const void *low, const void *top, const void *back, const void **frames,
+                                     unsigned max, struct doubt *doubt) {
+    struct picture p = {.regs = cc__registers_here(), .low = (uintptr_t)low, .top = (uintptr_t)top, .mapped = true};
+    p.back = cc__registers_strip((uintptr_t)back);
+    unsigned n = cc__unwind(&p, frames, max, doubt);
+    if (n == 0 && back != NULL && max > 0) frames[n++] = back; /* that much is known */
+    __asm__ volatile("" ::: "memory");                         /* this frame stays until then */
+    return n;
+}
+
+struct picture cc__picture_parked(const struct place *place, uintptr_t low, uintptr_t top) {
+    struct picture p = {
+        .regs = cc__registers_at((uintptr_t)place->pc, place->sp), .low = low, .top = top, .mapped = true};
+    cc__registers_set(&p.regs, CC_REGISTER_FP, place->fp);
+    return p;
 }

@@ -1,26 +1,58 @@
-/* unwind.h - frames from a picture of a stack.
+/* unwind.h - the frames of a stack, by call-frame information (cfi.h). README.md tells how.
  *
- * A thread that was looked at from outside is seldom in a function that keeps a frame pointer: it is in the C library,
- * in a system call. Then the chain of frames begins somewhere above the stack pointer, and the function that called the
- * C library has left its return address somewhere below that.
+ * UNWIND-1  A frame that is not marked as doubtful is real.
+ * UNWIND-2  Whatever the stack and the tables hold, a walk ends and touches no memory that is not there.
  */
 #ifndef CC_PLAT_UNWIND_H
 #define CC_PLAT_UNWIND_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "arch/context.h"
+#include "arch/registers.h"
 
+#include <stddef.h>
+
+/* A stack, and where in it something has stopped. */
 struct picture {
-    uintptr_t pc, sp;
-    uintptr_t fp;           /* 0: not known */
-    uintptr_t link;         /* 0: not known; as in arch/interrupt.h */
-    uintptr_t top;          /* of the stack */
-    const uintptr_t *words; /* a copy of what was at sp; memory further up is looked at when it is needed */
+    struct registers regs;
+    uintptr_t low, top;     /* the stack is [low, top) */
+    bool mapped;            /* all of that is there; else the kernel copies what is wanted (peek.h) */
+    uintptr_t back;         /* frames below the one that goes on at this address are left out; 0: none are */
+    uintptr_t copied_at;    /* what was in the stack from this address on, when the picture was taken */
+    const uintptr_t *words; /* so many */
     size_t count;
 };
 
-/* The instruction first, as pc + 1, then return addresses. At least one if max is not 0. What is found by search may be
- * wrong: an old return address that nobody has overwritten. Any thread, one at a time; allocates nothing. */
-unsigned cc__unwind(const struct picture *p, const void **frames, unsigned max);
+/* What of a walk is not certain. */
+struct doubt {
+    uint64_t guessed; /* bit n: frame n was not found by call-frame information, or lies above one that was not */
+    bool cut;         /* the walk ended before the stack's first frame, and not for lack of room */
+};
+
+/* The instruction first, as pc + 1, then return addresses; one that was interrupted, by a signal, as pc + 1, too. At most
+ * `max` and 64. Any thread, not for signal handlers; takes 6 kB of stack, allocates nothing. */
+unsigned cc__unwind(const struct picture *p, const void **frames, unsigned max, struct doubt *doubt);
+
+/* The frames of the calling thread, which is on the stack [low, top), from the one that goes on at `back`: with a
+ * function's own __builtin_return_address(0), from its caller. NULL: all. */
+unsigned cc__unwind_here(const void *low, const void *top, const void *back, const void **frames, unsigned max,
+                         struct doubt *doubt);
+
+/* The picture of a mapped stack that was switched away from. */
+struct picture cc__picture_parked(const struct place *place, uintptr_t low, uintptr_t top);
+
+/* One word of the stack. */
+bool cc__picture_word(const struct picture *p, uintptr_t at, uintptr_t *word);
+
+/* ---- between unwind.c and guess.c ---- */
+
+struct cfi_row;
+enum step { STEP_UP, STEP_END, STEP_LOST };
+
+/* From a frame to its caller's, the CFA being known. `exact`: pc is an instruction, and not where a call returns to. */
+enum step cc__unwind_apply(const struct picture *p, const struct cfi_row *row, uintptr_t cfa, struct registers *regs,
+                           bool *exact);
+
+/* From a frame to its caller's by call-frame information alone. */
+enum step cc__unwind_step(const struct picture *p, struct registers *regs, bool *exact);
 
 #endif

@@ -25,6 +25,8 @@
 
 enum { FRAMES = 32 };
 
+static _Thread_local struct doubt doubt; /* of the last sample */
+
 /* A thread that tells who it is, then does something until it is let go. */
 struct other {
     pthread_t thread;
@@ -108,7 +110,7 @@ static bool told_of_waiting(const struct other *o) {
 }
 
 static unsigned sample(const struct other *o, const void **frames, unsigned max) {
-    return cc__sample_thread(o->tid, o->bottom, o->top, frames, max);
+    return cc__sample_thread(o->tid, o->bottom, o->top, frames, max, &doubt);
 }
 
 /* The function `name` is frame number: -1 if it is none. */
@@ -202,18 +204,18 @@ TEST(is_on_another_stack) {
     const void *frames[FRAMES];
     char elsewhere[4096];
     start(&o, spin);
-    CHECK_EQ(cc__sample_thread(o.tid, elsewhere, elsewhere + sizeof elsewhere, frames, FRAMES), 0);
-    CHECK_EQ(cc__sample_thread(o.tid, NULL, NULL, frames, FRAMES), 0);
+    CHECK_EQ(cc__sample_thread(o.tid, elsewhere, elsewhere + sizeof elsewhere, frames, FRAMES, &doubt), 0);
+    CHECK_EQ(cc__sample_thread(o.tid, NULL, NULL, frames, FRAMES, &doubt), 0);
     end(&o);
-    CHECK_EQ(cc__sample_thread(0x7fffffff, o.bottom, o.top, frames, FRAMES), 0);
-    CHECK_EQ(cc__sample_thread(0, o.bottom, o.top, frames, FRAMES), 0);
-    CHECK_EQ(cc__sample_thread(-1, o.bottom, o.top, frames, FRAMES), 0);
+    CHECK_EQ(cc__sample_thread(0x7fffffff, o.bottom, o.top, frames, FRAMES, &doubt), 0);
+    CHECK_EQ(cc__sample_thread(0, o.bottom, o.top, frames, FRAMES, &doubt), 0);
+    CHECK_EQ(cc__sample_thread(-1, o.bottom, o.top, frames, FRAMES, &doubt), 0);
 }
 
 static CC_NOINLINE unsigned sample_myself(const void **frames) {
     const void *bottom, *top;
     cc__thread_stack(&bottom, &top);
-    unsigned n = cc__sample_thread(cc__thread_id(), bottom, top, frames, FRAMES);
+    unsigned n = cc__sample_thread(cc__thread_id(), bottom, top, frames, FRAMES, &doubt);
     __asm__ volatile("" ::: "memory");
     return n;
 }
@@ -266,7 +268,7 @@ TEST(finds_fibers_on_their_workers) {
         CHECK_EQ(find_frame(frames, n, "be_fiber"), inside + 2);
     }
     /* The worker is not on the other fiber's stack. */
-    CHECK_EQ(cc__sample_thread(reads.tid, spins.bottom, spins.top, frames, FRAMES), 0);
+    CHECK_EQ(cc__sample_thread(reads.tid, spins.bottom, spins.top, frames, FRAMES, &doubt), 0);
     spins.go = 1;
     CHECK_EQ(write(reads.ends[1], "x", 1), 1);
     for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
@@ -389,7 +391,7 @@ static void *sample_the_crowd(void *arg) {
             int tid = crowd[i].tid;
             const void *bottom = crowd[i].bottom, *top = crowd[i].top;
             pthread_mutex_unlock(&crowd_changes);
-            unsigned n = cc__sample_thread(tid, bottom, top, frames, FRAMES);
+            unsigned n = cc__sample_thread(tid, bottom, top, frames, FRAMES, &doubt);
             CHECK(n <= FRAMES);
             *found += n > 0;
         }

@@ -1,0 +1,99 @@
+/* registers.h - a CPU's registers under the numbers that call-frame information gives them.
+ *
+ * Each CPU's file says how many are followed (CC_REGISTERS), which of them are the stack pointer and the frame
+ * pointer, and where in a signal's mcontext_t they are (cc__registers_place).
+ * Floating-point registers have higher numbers, no frame is found by them, and they are left out.
+ */
+#ifndef CC_ARCH_REGISTERS_H
+#define CC_ARCH_REGISTERS_H
+
+#include "base/attr.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <ucontext.h>
+
+#if defined(__x86_64__) && defined(__LP64__)
+#include "arch/x86_64/registers.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64/registers.h"
+#elif defined(__riscv) && __riscv_xlen == 64
+#include "arch/riscv64/registers.h"
+#else
+enum { CC_REGISTERS = 1, CC_REGISTER_SP = 0, CC_REGISTER_FP = 0, CC_MCONTEXT_WORDS = 1, CC_RETURN_ON_STACK = 0 };
+#define CC_REGISTERS_UNKNOWN 1 /* nothing is unwound on this CPU */
+#endif
+
+struct registers {
+    uintptr_t pc;
+    uintptr_t value[CC_REGISTERS];
+    uint64_t known; /* bit n: value[n] is */
+};
+
+CC_INLINE bool cc__registers_get(const struct registers *r, unsigned number, uintptr_t *value) {
+    if (number >= CC_REGISTERS || !(r->known >> number & 1)) return false;
+    *value = r->value[number];
+    return true;
+}
+
+CC_INLINE void cc__registers_set(struct registers *r, unsigned number, uintptr_t value) {
+    r->value[number] = value;
+    r->known |= UINT64_C(1) << number;
+}
+
+/* Only these are known: of a stack that was switched away from, and of a thread in a system call. */
+CC_INLINE struct registers cc__registers_at(uintptr_t pc, uintptr_t sp) {
+    struct registers r = {.pc = pc};
+    cc__registers_set(&r, CC_REGISTER_SP, sp);
+    return r;
+}
+
+/* All of them, from the first words of an mcontext_t. */
+CC_INLINE struct registers cc__registers_unpack(const uintptr_t words[CC_MCONTEXT_WORDS]) {
+    struct registers r = {0};
+#ifndef CC_REGISTERS_UNKNOWN
+    r.pc = words[cc__registers_place(-1)];
+    for (int i = 0; i < CC_REGISTERS; i++)
+        if (cc__registers_place(i) >= 0) cc__registers_set(&r, (unsigned)i, words[cc__registers_place(i)]);
+#else
+    (void)words;
+#endif
+    return r;
+}
+
+/* Where a signal has interrupted a thread: from the third argument of the handler. */
+CC_INLINE struct registers cc__registers_interrupted(const void *context) {
+    uintptr_t words[CC_MCONTEXT_WORDS];
+    memcpy(words, &((const ucontext_t *)context)->uc_mcontext, sizeof words);
+    return cc__registers_unpack(words);
+}
+
+/* Of the function that this is inlined into: what its callers need to be found. */
+CC_INLINE struct registers cc__registers_here(void) {
+    uintptr_t pc = 0, sp = 0;
+#if defined(__x86_64__) && defined(__LP64__)
+    __asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1" : "=r"(pc), "=r"(sp));
+#elif defined(__aarch64__)
+    __asm__ volatile("adr %0, .\n\tmov %1, sp" : "=r"(pc), "=r"(sp));
+#elif defined(__riscv)
+    __asm__ volatile("auipc %0, 0\n\tmv %1, sp" : "=r"(pc), "=r"(sp));
+#endif
+    struct registers r = cc__registers_at(pc, sp);
+#ifndef CC_REGISTERS_UNKNOWN
+    cc__registers_set(&r, CC_REGISTER_FP, (uintptr_t)__builtin_frame_address(0));
+#endif
+    return r;
+}
+
+/* An address to return to, without the signature that some CPUs put into its upper bits. */
+CC_INLINE uintptr_t cc__registers_strip(uintptr_t address) {
+#if defined(__aarch64__)
+    register uintptr_t x30 __asm__("x30") = address;
+    __asm__("hint #7" : "+r"(x30)); /* xpaclri; nothing on a CPU that does not sign */
+    address = x30;
+#endif
+    return address;
+}
+
+#endif

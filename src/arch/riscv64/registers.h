@@ -1,0 +1,24 @@
+/* riscv64/registers.h - numbers as in the RISC-V psABI. */
+#ifndef CC_ARCH_RISCV64_REGISTERS_H
+#define CC_ARCH_RISCV64_REGISTERS_H
+
+enum {
+    CC_REGISTERS = 32,
+    CC_REGISTER_FP = 8,
+    CC_REGISTER_SP = 2,
+    CC_MCONTEXT_WORDS = 32, /* pc in the place of the register that is always 0, then the others */
+    CC_RETURN_ON_STACK = 0,
+};
+
+/* Where in an mcontext_t; -1 for the program counter, and -1 for what is not in it. */
+CC_INLINE int cc__registers_place(int number) {
+    return number < 0 ? 0 : number == 0 ? -1 : number;
+}
+
+/* What a signal handler returns to, and how far above the stack pointer its ucontext_t is: the kernel gives no call-frame
+ * information for it. */
+#define CC_SIGRETURN_CODE \
+    { 0x08b00893u, 0x00000073u } /* li a7, 139; ecall */
+#define CC_SIGRETURN_CONTEXT 128
+
+#endif
