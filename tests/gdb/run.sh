@@ -43,7 +43,7 @@ ask() { # ask OUTPUT ARGUMENTS...
 }
 
 ask alive -ex "source $script" -ex 'echo == before\n' -ex 'cc fibers' -ex 'cc nurseries' -ex 'break stop_here' -ex run \
-    "${questions[@]}" -ex 'continue' "$program"
+    "${questions[@]}" -ex 'echo == gcore\n' -ex 'cc gcore kept.core' -ex 'continue' "$program"
 grep -q 'hit Breakpoint 1' alive || skip_all "gdb cannot run a program here: $(tail -n 1 alive)"
 
 number=0 failed=0
@@ -119,7 +119,15 @@ check alive stop_here
 grep -q 'exited normally' alive
 result $? "alive: the program goes on undisturbed" alive
 
-# The kernel's core file: gdb's own leaves out stacks that have guard pages.
+# gdb's own core file, with what it leaves out: stacks that have guard pages.
+says alive gcore '^Saved core file kept.core with the stacks of 1[0-9] fibers'
+ask kept -ex "source $script" -ex 'frame function main' "${questions[@]}" -ex 'echo == again\n' -ex 'cc gcore again' \
+    "$program" kept.core
+check kept main
+says kept again '^This is a core file already'
+rm -f kept.core
+
+# The kernel's core file.
 core=none
 if [[ $(cat /proc/sys/kernel/core_pattern 2>/dev/null) == core* ]]; then
     { (ulimit -c unlimited && exec "$program" crash); } >/dev/null 2>&1

@@ -7,6 +7,7 @@
     cc fiber N COMMAND           any command of gdb, as if the current thread were that fiber
     cc chan EXPRESSION           a channel: how full it is, and who waits
     cc nurseries                 the tree of scopes that fibers are in
+    cc gcore [FILE]              a core file, as gcore makes, with the stacks of all fibers
 
 Works on living processes and on core files, needs the library's debug information, and changes nothing: a resting
 fiber is shown by telling gdb's unwinder where its frames are, not by writing to registers.
@@ -506,12 +507,73 @@ def print_scope(scope, depth, seen):
             text += " (%s)" % string(reason["text"])
     text += deadline_text(int(scope["deadline"]))
     print("  " * depth + text)
-    members = [cold["fiber"] for cold in walk_list(scope["members"], "struct fiber_cold", "member", SHOWN)]
+    try:
+        members = [cold["fiber"] for cold in walk_list(scope["members"], "struct fiber_cold", "member", SHOWN)]
+    except gdb.MemoryError:
+        members = []
+    if not members and int(scope["members"]["next"]) != int(scope["members"].address):
+        print("  " * (depth + 1) + "its fibers are not known: their stacks are not in this core file ('cc gcore' saves them)")
+    members = [record for record in members if int(record) != 0]
     for record in members:
         fiber = Fiber(record, int(record["word"]))
         print("  " * (depth + 1) + "%s, %s" % (fiber.label, fiber.state_text()))
     for inner in walk_list(scope["inner"], "struct scope", "beside", SHOWN):
         print_scope(inner, depth + 1, seen)
+
+
+# ---- core files ----
+
+PAGE = 4096
+
+
+def core_segments(file):
+    """What a core file holds: (address, size, where in the file)."""
+    head = file.read(64)
+    if head[:6] != b"\x7fELF\x02\x01":
+        raise Trouble("The core file is not a 64-bit one.")
+    offset, = struct.unpack_from("<Q", head, 0x20)
+    size, count = struct.unpack_from("<HH", head, 0x36)
+    if count == 0xffff:  # more than fit there; the first section says how many
+        sections, = struct.unpack_from("<Q", head, 0x28)
+        file.seek(sections + 0x2c)
+        count, = struct.unpack("<I", file.read(4))
+    for i in range(count):
+        file.seek(offset + i * size)
+        kind, _, at, address, _, stored = struct.unpack("<IIQQQQ", file.read(40))
+        if kind == 1 and stored:
+            yield address, stored, at
+
+
+def used_pages(fiber):
+    """Addresses of the pages of its stack that hold its frames."""
+    low = int(fiber.stack["base"])
+    high = low + (1 << int(fiber.stack["log2"]))
+    if rests(fiber) is None and has_field(fiber.record["context"], "sp"):
+        low = max(low, int(fiber.record["context"]["sp"]) & -PAGE)
+    return range(low, high, PAGE)
+
+
+def add_stacks(path):
+    """Writes what gcore has left out into a core file; returns the number of fibers."""
+    inferior = gdb.selected_inferior()
+    count = 0
+    with open(path, "r+b") as file:
+        segments = sorted(core_segments(file))
+        for fiber in all_fibers():
+            if int(fiber.stack) == 0:
+                continue
+            count += 1
+            for page in used_pages(fiber):
+                segment = next((s for s in segments if s[0] <= page and page + PAGE <= s[0] + s[1]), None)
+                if segment is None:
+                    continue
+                try:
+                    memory = inferior.read_memory(page, PAGE)
+                except gdb.MemoryError:
+                    continue  # the guard
+                file.seek(segment[2] + page - segment[0])
+                file.write(memory)
+    return count
 
 
 # ---- the commands ----
@@ -679,8 +741,31 @@ A nursery in which no fiber is, and below which none is, is not found."""
             print("No fiber is in a nursery.")
 
 
+class CcGcore(Command):
+    """cc gcore [FILE]: a core file, as gcore makes, with the stacks of all fibers.
+
+gcore gives up a region of memory at the first page that cannot be read, and below each stack there is such a page. So a
+core file of gcore lacks the stacks, and with them names of fibers, who is in which nursery, and backtraces. This one has
+them. The default for FILE is core.PID."""
+
+    def __init__(self):
+        super().__init__("cc gcore", gdb.COMPLETE_FILENAME)
+
+    def run(self, argument):
+        if is_core():
+            raise Trouble("This is a core file already.")
+        path = argument or "core.%d" % gdb.selected_inferior().pid
+        gdb.execute("generate-core-file " + path, to_string=True)
+        try:
+            count = add_stacks(path)
+        except OSError as error:
+            raise Trouble("The core file cannot be completed: %s." % error)
+        print("Saved core file %s with the stacks of %d fibers." % (path, count))
+
+
 Cc()
 CcFibers()
 CcFiber()
 CcChan()
 CcNurseries()
+CcGcore()
