@@ -4,13 +4,11 @@
  * needs both, and the fault may have come in the middle of an allocation; so the sysmon thread makes it, and the handler
  * waits for that, but not for ever.
  */
-#include "arch/interrupt.h"
 #include "base/fatal.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
 #include "panic/panic.h"
 #include "plat/clock.h"
-#include "plat/peek.h"
 #include "plat/unwind.h"
 #include "sched/sched.h"
 #include "sched/sysmon.h"
@@ -18,36 +16,25 @@
 #include <signal.h>
 #include <stdio.h>
 
-enum {
-    WORDS = 4096,         /* of stack that the walk looks at first */
-    PATIENCE_MS = 5000,   /* a guess: the first names of a process take tenths of a second */
-};
+enum { PATIENCE_MS = 5000 }; /* a guess: the first names of a process take tenths of a second */
 
 enum { CRASH_NONE, CRASH_TAKEN, CRASH_ASKED, CRASH_SHOWN };
 
 static struct {
     _Atomic uint32_t state; /* futex */
-    struct interrupted at;
+    struct registers at;
     uintptr_t low, high; /* of the stack */
     struct fiber *fiber; /* NULL: a hosted call */
     struct view view;
-    uintptr_t words[WORDS];
 } crash;
 
 /* ---- on the sysmon thread ---- */
 
 static void walk(void) {
-    struct picture p = {.pc = crash.at.pc, .sp = crash.at.sp, .fp = crash.at.fp, .link = crash.at.link};
-    if (p.sp < crash.low) p.sp = crash.low; /* in the guard */
-    p.sp &= ~(uintptr_t)(sizeof(void *) - 1);
-    p.top = crash.high;
-    p.words = crash.words;
-    p.count = (crash.high - p.sp) / sizeof(void *);
-    if (p.count > WORDS) p.count = WORDS;
-    if (!cc__peek(crash.words, (const void *)p.sp, p.count * sizeof(void *))) p.count = 0;
+    struct picture p = {.regs = crash.at, .low = crash.low, .top = crash.high, .mapped = true};
     crash.view.state = FIBER_RUNNING;
     crash.view.fiber = crash.fiber;
-    crash.view.frames = cc__unwind(&p, crash.view.frame, VIEW_FRAMES);
+    crash.view.frames = cc__unwind(&p, crash.view.frame, VIEW_FRAMES, &crash.view.doubt);
     cc__view_trim(&crash.view);
 }
 
@@ -67,9 +54,10 @@ bool cc__diag_crash_asked(void) {
 /* Of several that fault at a time one is shown; the others wait as well, or they would end the process before. */
 static void show_frames(const struct fault *fault, struct fiber *f, const struct stack *s) {
     uint64_t until = cc__clock_real() + PATIENCE_MS * UINT64_C(1000000);
-    struct interrupted at = cc__interrupted(fault->context);
+    struct registers at = cc__registers_interrupted(fault->context);
+    uintptr_t sp = at.value[CC_REGISTER_SP];
     uintptr_t low = (uintptr_t)s->base + cc__stack_guard_size(s), high = (uintptr_t)s->base + cc__stack_size(s);
-    if (at.sp < (uintptr_t)cc__stack_guard(s).at || at.sp >= high) return;
+    if (sp < (uintptr_t)cc__stack_guard(s).at || sp >= high) return;
     uint32_t state = CRASH_NONE;
     if (cc__cas_seq(&crash.state, &state, CRASH_TAKEN)) {
         crash.at = at;

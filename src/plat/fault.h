@@ -12,7 +12,7 @@
 struct fault {
     int signal;
     const void *addr;    /* that was touched; NULL if it is not known */
-    const void *context; /* the handler's third argument, see arch/interrupt.h */
+    const void *context; /* the handler's third argument, see arch/registers.h */
     bool last;           /* no handler of the program's comes after us: the process will end */
 };
 
