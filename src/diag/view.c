@@ -138,7 +138,8 @@ static enum place_kind find_kind(const void *address) {
     struct symbol symbol;
     cc__symbol_find(address, &symbol);
     const char *f = symbol.function;
-    if (strcmp(f, "cc__run_fiber") == 0 || strcmp(f, "cc__context_first") == 0 || strncmp(f, "cc__escape", 10) == 0)
+    if (strcmp(f, "cc__run_fiber") == 0 || strcmp(f, "cc__context_first") == 0 || strcmp(f, "cc__guard") == 0 ||
+        strncmp(f, "cc__escape", 10) == 0)
         return PLACE_SCHEDULER;
     bool is_call = strncmp(f, "cc_", 3) == 0 && f[3] != '_';
     return symbol.ours && !is_call ? PLACE_INSIDE : PLACE_USERS;

@@ -95,11 +95,14 @@ static unsigned find_name(const void *const *frames, unsigned n, const char *nam
 }
 
 static const char *const ladder[] = {"rung_6", "rung_5", "rung_4", "rung_3", "rung_2", "rung_1", "climb", NULL};
-static const char *const below_fiber[] = {
+static const char *const below_fiber[] = {"cc__guard",
 #ifdef CC_ESCAPE_BY_SETJMP
-    "cc__escape_call",
+                                          "cc__escape_call",
 #endif
-    "call", "cc__run_fiber", "cc__context_first", NULL};
+                                          "call",
+                                          "cc__run_fiber",
+                                          "cc__context_first",
+                                          NULL};
 
 /* How many frames are certain. All of them; but a C library may have functions without unwind information. */
 static unsigned count_certain(const void *const *frames, unsigned n, struct doubt doubt) {
