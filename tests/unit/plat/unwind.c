@@ -36,7 +36,7 @@ enum { FRAMES = 64 };
 #define STAY() __asm__ volatile("" ::: "memory")
 #define RUNG static CC_NOINLINE void
 
-enum how { SPIN, READ, PARK, PANIC, SIGNAL, LOOK, NOTHING };
+enum how { SPIN, READ, PARK, PANIC, SIGNAL, FAULT, LOOK, NOTHING };
 
 struct visit {
     enum how how;
@@ -174,6 +174,21 @@ RUNG look_here(struct visit *v) {
     STAY();
 }
 
+void fault_here(void);
+__asm__(".text\n"
+        ".p2align 4\n"
+        "nop\n nop\n"
+        "fault_here: .cfi_startproc\n"
+#if defined(__x86_64__)
+        "ud2\n"
+#elif defined(__aarch64__)
+        ".4byte 0\n"
+#elif defined(__riscv)
+        ".4byte 0xc0001073\n" /* unimp */
+#endif
+        "ret\n"
+        ".cfi_endproc\n");
+
 RUNG rung_6(struct visit *v) {
     switch (v->how) {
     case SPIN:
@@ -190,6 +205,9 @@ RUNG rung_6(struct visit *v) {
         break;
     case SIGNAL:
         raise(SIGUSR1);
+        break;
+    case FAULT:
+        fault_here();
         break;
     case NOTHING:
         break;
@@ -546,22 +564,45 @@ TEST(at_every_instruction) {
 
 /* ---- signals ---- */
 
-static void on_signal(int sig) {
-    struct visit *v = visiting;
-    (void)sig;
+RUNG look_around(struct visit *v) {
     v->count = cc__unwind_here(v->bottom, v->top, NULL, v->frames, FRAMES, &v->doubt);
     STAY();
 }
 
-TEST(through_a_signal_handler) {
-    need_names();
-    struct visit v = {.how = SIGNAL};
-    struct sigaction action = {.sa_handler = on_signal};
+static void on_signal(int sig, siginfo_t *info, void *context) {
+    (void)info;
+    look_around(visiting);
+    if (sig != SIGILL) return;
+    mcontext_t *m = &((ucontext_t *)context)->uc_mcontext; /* goes on behind the instruction */
+#if defined(__x86_64__)
+    m->gregs[REG_RIP] += 2;
+#elif defined(__aarch64__)
+    m->pc += 4;
+#elif defined(__riscv)
+    m->__gregs[REG_PC] += 4;
+#endif
+}
+
+static void check_signal(enum how how, int sig) {
+    struct visit v = {.how = how};
+    struct sigaction action = {.sa_flags = SA_SIGINFO};
     pthread_t thread;
     visiting = &v;
-    CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+    action.sa_sigaction = on_signal;
+    CHECK_EQ(sigaction(sig, &action, NULL), 0);
     CHECK_EQ(pthread_create(&thread, NULL, thread_main, &v), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     check_ladder(v.frames, v.count, v.doubt, "rung_6", false);
-    CHECK(find_name(v.frames, v.count, "on_signal") == 1);
+    CHECK_EQ(find_name(v.frames, v.count, "on_signal"), 2);
+}
+
+TEST(through_a_signal_handler) {
+    need_names();
+    check_signal(SIGNAL, SIGUSR1);
+}
+
+/* What was interrupted is the first instruction of a function: the one before it belongs to nobody. */
+TEST(through_a_fault) {
+    need_names();
+    check_signal(FAULT, SIGILL);
 }
