@@ -131,3 +131,13 @@ void cc__lobby_heat_all(void) {
         cc__lock_release(&cc__lobby[i].lock);
     }
 }
+
+void cc__lobby_forget(void) {
+    for (size_t i = 0; i < array_len(cc__lobby); i++) {
+        struct lobby *lobby = &cc__lobby[i];
+        lobby->lock = (struct lock){0};
+        lobby->queues = NULL;
+        lobby->heating = 0;
+        cc__set(&lobby->cold, 0); /* hot is always right */
+    }
+}

@@ -54,6 +54,9 @@ struct lobby_seat {
 
 extern struct lobby cc__lobby[1 << LOBBY_ROOMS_LOG2];
 
+/* In a forked child: nobody waits, and nobody holds a lock of these. */
+void cc__lobby_forget(void);
+
 CC_INLINE struct lobby *cc__lobby_of(const void *key) {
     uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
     return &cc__lobby[hash >> (64 - LOBBY_ROOMS_LOG2)];

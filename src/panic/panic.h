@@ -39,6 +39,7 @@ void cc__report_describe(CCPanic *info, const void *back);
 void cc__report_unstopped(const CCPanic *info);
 
 /* Prints it, with a reason why it is fatal (may be ""), and aborts. */
+void cc__report_forget(void); /* in a forked child */
 CC_NORETURN void cc__report_fatal(const CCPanic *info, const char *why);
 
 /* For rt: whether a panic that nobody stops aborts the program. */

@@ -92,6 +92,12 @@ static struct {
     CCPanic panics[CC_PANICS_KEPT];
 } kept;
 
+/* In a forked child: whoever held them is gone. */
+void cc__report_forget(void) {
+    printing = (struct lock){0};
+    kept.lock = (struct lock){0};
+}
+
 void cc__report_unstopped(const CCPanic *info) {
     if (cc__get(&aborts)) cc__report_fatal(info, "nobody stops it (CC_PANIC_ABORT)");
     cc_panic_print(info);

@@ -56,13 +56,25 @@ static struct {
 
 /* ---- fork ---- */
 
+/* RT-5  The other threads are gone, and what they were about to do is left half done. While the runtime was stopped, the
+ *       child may start it: so the locks that are taken without a runtime are free, and the lists behind them empty. */
 static void in_forked_child(void) {
     if (cc__trace_on(TRACE_TIMING)) cc__timing_forget();
-    if (cc__get(&rt.state) == RT_STOPPED) return;
+    cc__guest_forget();
+    cc__lobby_forget();
+    cc__report_forget();
+    if (cc__get(&rt.state) == RT_STOPPED) {
+        rt.change = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+        cc__set(&rt.inside, 0);
+        return;
+    }
     cc__set(&rt.state, RT_FORKED);
     cc__worker_set(NULL);
     cc__sim_forget();
-    cc__guest_forget();
+}
+
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, in_forked_child);
 }
 
 static CC_NORETURN CC_COLD void refuse_after_fork(void) {
@@ -85,7 +97,6 @@ static void at_exit(void) {
 }
 
 static void first_time(void) {
-    pthread_atfork(NULL, NULL, in_forked_child);
     atexit(at_exit);
 }
 
@@ -102,7 +113,6 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     cc__pool_init();
     cc__stack_init(config.stack_size);
     cc__panic_aborts(config.panic_abort);
-    cc__sysmon_explain(config.debug_sysmon);
     cc__sysmon_set_stall(config.stall_ns);
     cc__diag_deadlock_aborts(config.deadlock_abort);
     if (config.debug_locks || config.sim_seed != 0) cc__diag_watch_locks(config.debug_locks);

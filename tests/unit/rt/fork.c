@@ -3,9 +3,13 @@
 #include "harness.h"
 
 #include "../capture.h"
+#include "lock/lobby.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
@@ -121,4 +125,72 @@ TEST_WORKERS(exec_in_the_child) {
     CCTask tasks[10];
     for (int i = 0; i < 10; i++) tasks[i] = cc_fiber_spawn_task(fork_and_exec, NULL);
     for (int i = 0; i < 10; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+}
+
+/* ---- the runtime is stopped, and threads are in the middle of something ---- */
+
+static CCMutex contended;
+static atomic_bool busy, inside, over;
+
+/* Holds a lock of the library's while the process forks. */
+static void *hold_a_room(void *unused) {
+    struct lobby *room = cc__lobby_of(&contended);
+    cc__lock_take(&room->lock);
+    atomic_store(&inside, true);
+    while (!atomic_load(&over)) sched_yield();
+    cc__lock_release(&room->lock);
+    return unused;
+}
+
+static void *wait_again_and_again(void *ch) {
+    char byte;
+    while (atomic_load(&busy)) (void)cc_chan_recv_until(ch, &byte, 1, cc_after_ns(1000));
+    return NULL;
+}
+
+static void *try_to_lock(void *unused) {
+    CHECK_EQ(cc_mutex_lock_until(&contended, cc_after_ms(1)), ETIMEDOUT);
+    return unused;
+}
+
+/* Waits of every kind, and a runtime. */
+static void live_on(CCChan *ch) {
+    char byte;
+    pthread_t thread;
+    alarm(60);
+    CHECK_EQ(cc_mutex_lock(&contended), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, try_to_lock, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    cc_mutex_unlock(&contended);
+    CHECK_EQ(cc_chan_recv_until(ch, &byte, 1, cc_after_ms(1)), ETIMEDOUT);
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    _exit(7);
+}
+
+TEST(while_threads_hold_internal_locks, .timeout = 120) {
+#ifdef __SANITIZE_THREAD__
+    SKIP("the race detector allows no threads in a child of a process with several");
+#endif
+    enum { THREADS = 3, CHILDREN = 40 };
+    pthread_t threads[THREADS], holder;
+    CCChan *ch = cc_chan_create(1, 0);
+    CHECK(ch != NULL);
+    atomic_store(&busy, true);
+    for (int i = 0; i < THREADS; i++) CHECK_EQ(pthread_create(&threads[i], NULL, wait_again_and_again, ch), 0);
+    CHECK_EQ(pthread_create(&holder, NULL, hold_a_room, NULL), 0);
+    while (!atomic_load(&inside)) sched_yield();
+    for (int i = 0; i < CHILDREN; i++) {
+        CCChan *own = cc_chan_create(1, 0); /* whose lock nobody has */
+        pid_t pid = fork();
+        if (pid == 0) live_on(own);
+        int status = status_of(pid);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+        cc_chan_free(own);
+    }
+    atomic_store(&over, true);
+    atomic_store(&busy, false);
+    for (int i = 0; i < THREADS; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    CHECK_EQ(pthread_join(holder, NULL), 0);
+    cc_chan_free(ch);
 }
