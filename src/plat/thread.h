@@ -3,6 +3,7 @@
 #define CC_PLAT_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* 0 or a positive errno value. */
@@ -28,6 +29,8 @@ uint64_t cc__thread_cpu(pthread_t thread);
 /* What the system says of the thread with that number: 'R' it runs or wants to, 'S', 'D' it sleeps, ...; 0 if it does
  * not tell. */
 char cc__thread_state(int id);
+/* As if there were no /proc. For tests. */
+void cc__thread_state_hide(bool on);
 /* Sleeps about that long, or less. */
 void cc__thread_nap(long ns);
 

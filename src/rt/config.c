@@ -191,14 +191,14 @@ static unsigned default_workers(void) {
 }
 
 /* The caller's limit bounds what the environment and the machine say; the environment's gives way to what the caller
- * says. */
+ * says. A number in the environment is a fixed one, unless a limit is given, too. */
 static void read_workers(const CCRuntimeConfig *c, struct config *config) {
     unsigned workers = (unsigned)number("CC_WORKERS", false, 1, CC_WORKERS_MAX);
     unsigned max = (unsigned)number("CC_MAX_WORKERS", false, 1, CC_WORKERS_MAX);
-    bool set = workers > 1 || max > 1;
+    bool set = workers > 1 || max > 1, fixed = workers != 0 && c->workers == 0;
     workers = c->workers != 0 ? c->workers : workers != 0 ? workers : default_workers();
     if (c->max_workers != 0 && workers > c->max_workers) workers = c->max_workers;
-    max = c->max_workers != 0 ? c->max_workers : max != 0 ? max : 2 * workers;
+    max = c->max_workers != 0 ? c->max_workers : max != 0 ? max : fixed ? workers : 2 * workers;
     if (max < workers) max = workers;
     config->workers = workers;
     config->max_workers = max < CC_WORKERS_MAX ? max : CC_WORKERS_MAX;
@@ -223,7 +223,6 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     config->trace = trace(true);
     config->panic_abort = flag("CC_PANIC_ABORT");
     config->pressure_stats = flag("CC_V3_PRESSURE_STATS_DUMP");
-    config->debug_sysmon = flag("CC_DEBUG_SYSMON");
     config->deadlock_abort = flag_on("CC_DEADLOCK_ABORT", true);
     uint64_t stall_ms = number("CC_STALL_MS", false, 1, 24 * 3600 * 1000);
     config->stall_ns = flag_on("CC_DEBUG_STALL", true) ? (stall_ms != 0 ? stall_ms : STALL_MS) * 1000000 : 0;

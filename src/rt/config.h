@@ -14,7 +14,6 @@ struct config {
     uint32_t trace; /* categories of probe/trace.h */
     bool panic_abort;
     bool pressure_stats;
-    bool debug_sysmon;
     bool deadlock_abort;
     uint64_t stall_ns; /* 0: off */
     bool leak_report;

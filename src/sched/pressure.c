@@ -8,6 +8,8 @@
  *   computing     its thread has used the CPU, much of the time or for `stuck_ns`: no CPU is free, and one more worker
  *                 helps only if otherwise nobody who waits gets a turn
  *   descheduled   its thread wants to run and the system does not let it: more threads make that worse
+ *   unknown       the system does not say, as in a sandbox without /proc: taken for computing, so that a machine that is
+ *                 busy with others does not look like one with free CPUs
  *
  * PRESSURE-1  While a worker is blocked, fewer than `base` are not, and something waits, workers are added, up to
  *             `max`: half as many again at a time.
@@ -34,8 +36,6 @@ static struct {
     _Atomic uint64_t gates[GATE_KINDS];
 } stats;
 
-static _Atomic uint32_t explains;
-
 /* The sysmon thread's own. */
 static struct {
     uint64_t grow_at; /* not earlier */
@@ -53,12 +53,8 @@ uint64_t cc__pressure_pace(void) {
     return cc__get(&stuck_ns);
 }
 
-void cc__sysmon_explain(bool on) {
-    cc__set(&explains, on);
-}
-
 bool cc__pressure_explains(void) {
-    return cc__get(&explains) != 0;
+    return cc__trace_on(TRACE_SYSMON);
 }
 
 const char *cc__gate_name(enum gate gate) {
@@ -117,7 +113,7 @@ static int64_t sample(uint64_t waits, uint64_t want) {
 
 /* ---- who is stuck ---- */
 
-enum stuck { GETS_ON, DESCHEDULED, COMPUTING, BLOCKED };
+enum stuck { GETS_ON, DESCHEDULED, COMPUTING, UNKNOWN, BLOCKED };
 
 /* The worker has been in one turn since watch->since; first looks at its CPU time, later compares. */
 static enum stuck classify(struct worker *w, struct watch *watch, uint64_t now, uint64_t threshold) {
@@ -131,7 +127,8 @@ static enum stuck classify(struct worker *w, struct watch *watch, uint64_t now, 
     uint64_t used = cpu != UINT64_MAX && watch->cpu != UINT64_MAX ? cpu - watch->cpu : 0;
     /* On a machine that is busy enough everybody's share is small, for ever. */
     if (used > (now - watch->cpu_at) / COMPUTING_SHARE || used >= threshold) return COMPUTING;
-    return cc__thread_state(cc__get(&w->remote.tid)) == 'R' ? DESCHEDULED : BLOCKED;
+    char state = cc__thread_state(cc__get(&w->remote.tid));
+    return state == 'R' ? DESCHEDULED : state == 0 ? UNKNOWN : BLOCKED;
 }
 
 struct census {
@@ -171,7 +168,7 @@ static enum gate grow(const struct census *c, uint64_t waits, uint64_t now) {
     if (added > 0 && cc__pressure_explains())
         cc__trace_line("sysmon: %llu wait, %u of %u workers block, %u compute, %u want a CPU, worker %u for %llu us: "
                        "added %u, now %u",
-                       (unsigned long long)waits, c->kinds[BLOCKED], c->open, c->kinds[COMPUTING],
+                       (unsigned long long)waits, c->kinds[BLOCKED], c->open, c->kinds[COMPUTING] + c->kinds[UNKNOWN],
                        c->kinds[DESCHEDULED], c->longest, (unsigned long long)c->ns / 1000, added, cc__sched_open());
     if (error == 0) return GATE_PASSED;
     mine.grow_at = now + NO_THREAD_NS;
@@ -190,7 +187,7 @@ static enum gate judge(struct watch *watch, uint64_t now, uint64_t waits, int64_
     *due = c.due;
     if (c.kinds[GETS_ON] == c.open) return GATE_NOT_STUCK;
     if (c.open >= cc__sched.max) return GATE_AT_CAP;
-    if (c.kinds[COMPUTING] + c.kinds[BLOCKED] == 0) return GATE_DESCHEDULED;
+    if (c.kinds[DESCHEDULED] + c.kinds[GETS_ON] == c.open) return GATE_DESCHEDULED;
     bool cpu_free = c.kinds[BLOCKED] > 0 && c.open - c.kinds[BLOCKED] < cc__sched.base;
     if (!cpu_free && c.kinds[GETS_ON] > 0) return GATE_PROGRESS;
     if (now < mine.grow_at) {

@@ -62,8 +62,6 @@ void cc__sysmon_set_stall(uint64_t ns);
  * tests; any thread. */
 void cc__sysmon_set_pace(uint64_t stuck_ns, uint64_t grow_ns);
 
-/* Says on stderr what is decided, and why. */
-void cc__sysmon_explain(bool on);
 const char *cc__gate_name(enum gate gate);
 /* Any thread, inside the runtime; the counts of a moment. */
 void cc__sysmon_stats(struct sysmon_stats *stats);

@@ -225,3 +225,54 @@ TEST(steals) {
     CHECK_EQ(child.status, 0);
     if (!said(&child, "shares 1 fibers with")) check_said("takes 1 fibers from the queue of worker ");
 }
+
+/* ---- what the scaling decides ---- */
+
+/* The fiber spins until one behind it has run, and there is one worker: it takes a second one. */
+static void run_crowded(void *arg) {
+    const struct setting *s = arg;
+    CHECK_EQ(setenv(s->variable, s->value, 1), 0);
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 2}), 0);
+    CHECK_EQ(cc_run(block_the_way, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}
+
+TEST(sysmon, .timeout = 60) {
+    static const struct setting settings[] = {{"CC_TRACE", "sysmon"}, {"CC_DEBUG_SYSMON", "1"}};
+    for (int i = 0; i < 2; i++) {
+        run_child(&child, run_crowded, (void *)(uintptr_t)&settings[i]);
+        if (child.status != 0) show_child(&child);
+        CHECK_EQ(child.status, 0);
+        check_said(": sysmon: ");
+        check_said(": added 1, now 2\n");
+    }
+}
+
+/* ---- timers that fire on other workers than those that made the fibers ---- */
+
+static void *sleep_a_little(void *ms) {
+    CHECK_EQ(cc_sleep_ms((uint64_t)(uintptr_t)ms), 0);
+    return NULL;
+}
+
+static void run_sleepers(void *arg) {
+    enum { SLEEPERS = 40, ROUNDS = 5 };
+    (void)arg;
+    CHECK_EQ(setenv("CC_TRACE", "timer", 1), 0);
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 4}), 0);
+    for (uintptr_t round = 0; round < ROUNDS; round++) {
+        CCTask tasks[SLEEPERS];
+        for (uintptr_t i = 0; i < SLEEPERS; i++)
+            CHECK_EQ(cc_spawn(&tasks[i], sleep_a_little, (void *)(1 + i % 3), NULL), 0);
+        for (int i = 0; i < SLEEPERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    }
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}
+
+/* Of interest to the race detector. */
+TEST(timers_of_other_workers, .timeout = 60) {
+    run_child(&child, run_sleepers, NULL);
+    if (child.status != 0) show_child(&child);
+    CHECK_EQ(child.status, 0);
+    check_said(": fires, ");
+}

@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include "../capture.h"
+#include "plat/thread.h"
 #include "sched/elastic.h"
 #include "sched/idle.h"
 #include "sched/sysmon.h"
@@ -317,6 +318,48 @@ TEST(hears_the_same_signals) {
     stop();
 }
 
+/* ---- where the system does not tell what a thread does ---- */
+
+TEST(others_run_while_all_are_stuck_unknown_why) {
+    CCTask tasks[BLOCKERS_MAX];
+    cc__thread_state_hide(true);
+    start(2, 4);
+    spawn_blockers(tasks, 2);
+    CHECK_EQ(cc_run(unblock, (void *)2, NULL), 0);
+    CHECK(cc__elastic_grown() > 0);
+    join_all(tasks, 2);
+    stop();
+    cc__thread_state_hide(false);
+}
+
+static atomic_bool yields;
+
+static void *yield_on(void *arg) {
+    while (atomic_load(&yields)) cc_yield();
+    return arg;
+}
+
+/* One worker is stuck, nobody knows why, and the other one gets on: no CPU is known to be free. */
+TEST(unknown_is_not_blocked) {
+    enum { YIELDERS = 4 };
+    CCTask blocker[1], tasks[YIELDERS];
+    cc__sysmon_set_pace(1000 * MS, 10 * MS); /* a machine that is busy with others does not keep a worker from its turns for so long */
+    cc__thread_state_hide(true);
+    atomic_store(&yields, true);
+    start(2, 4);
+    spawn_blockers(blocker, 1);
+    for (int i = 0; i < YIELDERS; i++) CHECK_EQ(cc_spawn(&tasks[i], yield_on, NULL, NULL), 0);
+    while (gate_count(GATE_PROGRESS) < 2 && cc__elastic_grown() == 0) nap();
+    CHECK_EQ(cc__elastic_grown(), 0);
+    atomic_store(&yields, false);
+    for (int i = 0; i < YIELDERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    CHECK_EQ(cc_run(unblock, (void *)1, NULL), 0);
+    join_all(blocker, 1);
+    stop();
+    cc__thread_state_hide(false);
+    cc__sysmon_set_pace(10 * MS, 10 * MS);
+}
+
 /* ---- what it says ---- */
 
 TEST(explains_itself) {
@@ -362,6 +405,17 @@ TEST(limits) {
     CHECK_EQ(cc__sched.base, 3);
     CHECK_EQ(cc__sched.max, 3);
     stop();
+    CHECK_EQ(setenv("CC_WORKERS", "3", 1), 0); /* a number that the environment asks for is that number */
+    unsetenv("CC_MAX_WORKERS");
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    CHECK_EQ(cc__sched.base, 3);
+    CHECK_EQ(cc__sched.max, 3);
+    stop();
+    CHECK_EQ(setenv("CC_MAX_WORKERS", "5", 1), 0); /* unless it allows more */
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    CHECK_EQ(cc__sched.max, 5);
+    stop();
+    CHECK_EQ(setenv("CC_MAX_WORKERS", "2", 1), 0);
     CHECK_EQ(setenv("CC_WORKERS", "8", 1), 0);
     config = (CCRuntimeConfig){.max_workers = 4}; /* the caller's limit holds for the environment's wish */
     CHECK_EQ(cc_runtime_init(&config), 0);
