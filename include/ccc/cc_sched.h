@@ -24,7 +24,8 @@ typedef struct CCRuntimeConfig {
     /* Slots of the global run queue's ring; a power of two, 2 … 2^24. Default: 4096. */
     size_t queue_slots;
     /* How many workers there may be while some are stuck in a system call or a long computation and others wait;
-     * workers … CC_WORKERS_MAX. Equal to workers: always as many. Default: twice the workers. */
+     * workers … CC_WORKERS_MAX. Equal to workers: always as many. Default: twice the workers; as many as CC_WORKERS
+     * says, if that has set their number. */
     unsigned max_workers;
     /* true: the runtime never calls membarrier(2), as with CC_MEMBARRIER=0. For a program that installs a seccomp filter
      * later on: the filter need not allow that call then. Whatever the system offers is used otherwise, and a membarrier that

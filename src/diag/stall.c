@@ -4,6 +4,14 @@
 #include "plat/threads.h"
 #include "sched/driver.h"
 
+/* Nobody sleeps, and nobody can be added. */
+static void say_at_limit(struct out *out) {
+    unsigned open = cc__sched_open();
+    if (open < cc__sched.max || want_idle(cc__get_seq(&cc__sched.want)) != 0) return;
+    cc__out(out, "    %s busy, and there may be no more: CC_MAX_WORKERS, which is %u, would allow it\n",
+            open == 1 ? "the only worker is" : "all workers are", cc__sched.max);
+}
+
 void cc__driver_stalled(struct worker *w, uint64_t ns) {
     struct fiber *f = cc__get(&w->core.current);
     struct view v;
@@ -25,6 +33,7 @@ void cc__driver_stalled(struct worker *w, uint64_t ns) {
             behind, behind == 1 ? " is" : "s are");
     cc__dump_frames(&out, &v, "    ");
     if (v.frames == 0) cc__out(&out, "    (its thread does not answer: where it is cannot be told)\n");
+    say_at_limit(&out);
     cc__out_flush(&out);
     cc__dump_end();
 }

@@ -77,6 +77,30 @@ static void one_computes(void *unused) {
     join("hog", computes);
 }
 
+/* Who could be added is part of the story. */
+static void start_and_compute(unsigned workers) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = workers, .max_workers = workers}), 0);
+    join("hog", computes);
+}
+
+static void only_worker_computes(void *unused) {
+    (void)unused;
+    start_and_compute(1);
+}
+
+static void one_of_two_computes(void *unused) {
+    (void)unused;
+    start_and_compute(2);
+}
+
+TEST(a_stall_of_all_workers_names_the_limit) {
+    run(only_worker_computes);
+    check_said("the only worker is busy, and there may be no more: CC_MAX_WORKERS, which is 1, would allow it\n", 1);
+    run(one_of_two_computes); /* the other one sleeps */
+    check_said("ccc: stall: ", 1);
+    check_said("CC_MAX_WORKERS", 0);
+}
+
 TEST(a_computation_is_named_once) {
     run(one_computes);
     check_said("ccc: stall:", 1);
