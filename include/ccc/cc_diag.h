@@ -72,6 +72,18 @@ CC_API int cc_dump(FILE *file);
 /* The same for programs: one JSON object, described in cc_diag(3). */
 CC_API int cc_dump_json(FILE *file);
 
+/* ---- deadlocks ---- */
+
+/* Called when a deadlock was found and its report is on stderr; `report` is the same text, for the time of the call.
+ * true: the program ends, with the status of CCRuntimeConfig.deadlock_status (124). false: it goes on waiting, or with
+ * what the function has done about it: it may send, unlock, cancel or exit. It must not wait. On a thread of the
+ * runtime's; while no runtime runs, on the thread that has found the deadlock. */
+typedef bool (*CCDeadlockFn)(const char *report, void *arg);
+
+/* From now on; NULL: nothing is called. One function for the process; arg is handed to it. With or without a runtime. Any
+ * context; does not switch. */
+CC_API void cc_on_deadlock(CCDeadlockFn fn, void *arg);
+
 /* ---- traces ---- */
 
 /* Switches trace categories on, besides those that are: lines on stderr that say what fibers do. The list is "all" or

@@ -31,6 +31,9 @@ typedef struct CCRuntimeConfig {
      * later on: the filter need not allow that call then. Whatever the system offers is used otherwise, and a membarrier that
      * worked at the start and fails later aborts the program. Costs a memory fence in most operations of fibers. */
     bool no_membarrier;
+    /* The exit status of a program that is ended because of a deadlock; 1 … 255. Default: 124, which is also what
+     * timeout(1) returns when its time is over. */
+    unsigned deadlock_status;
 } CCRuntimeConfig;
 
 #define CC_WORKERS_MAX 512u

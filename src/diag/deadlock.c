@@ -15,6 +15,7 @@
 #include "diag/deadlock.h"
 
 #include "base/fatal.h"
+#include "base/mem.h"
 #include "diag/diag.h"
 #include "diag/graph.h"
 #include "diag/pthreads.h"
@@ -26,23 +27,49 @@
 #include "sched/idle.h"
 #include "sched/sysmon.h"
 
+#include <ccc/cc_diag.h>
+
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 2048, DEADLOCK_STATUS = 124 };
+enum { THREADS_MAX = 2048 };
 
 static struct {
     uint64_t epoch, guest_epoch; /* at sysmon's first look */
     _Atomic uint64_t told;       /* the guests' epoch of a report by a thread, plus 1 */
     _Atomic uint32_t looks;      /* somebody looks: the arrays are in use */
     _Atomic uint32_t abort;      /* the program ends */
+    _Atomic uint32_t status;     /* so */
+    struct lock lock;            /* of the next two */
+    CCDeadlockFn fn;
+    void *arg;
     _Atomic uint64_t ours;  /* signals that the runtime itself handles */
     int tids[THREADS_MAX];
     struct guest_seen guests[THREADS_MAX];
-} deadlock = {.abort = 1};
+} deadlock = {.abort = 1, .status = 124};
 
 void cc__diag_deadlock_aborts(bool aborts) {
     cc__set(&deadlock.abort, aborts);
+}
+
+void cc__diag_deadlock_status(unsigned status) {
+    cc__set(&deadlock.status, status);
+}
+
+void cc_on_deadlock(CCDeadlockFn fn, void *arg) {
+    cc__lock_take(&deadlock.lock);
+    deadlock.fn = fn;
+    deadlock.arg = arg;
+    cc__lock_release(&deadlock.lock);
+}
+
+static CCDeadlockFn hook(void **arg) {
+    cc__lock_take(&deadlock.lock);
+    CCDeadlockFn fn = deadlock.fn;
+    *arg = deadlock.arg;
+    cc__lock_release(&deadlock.lock);
+    return fn;
 }
 
 void cc__diag_signal_is_ours(int signal) {
@@ -140,8 +167,8 @@ static void print_servers(struct out *out, struct fiber *f, struct wait_what wha
     cc__out(out, "\n");
 }
 
-static void report(void) {
-    struct out out = {0};
+static void report(FILE *file) {
+    struct out out = {.file = file};
     struct survey survey;
     if (cc__survey_take(&survey, false) != 0) {
         cc__out(&out, "ccc: deadlock; there is no memory to say more\n");
@@ -165,21 +192,48 @@ static void report(void) {
     cc__dump_inboxes(&out);
     if (!cc__graph_cycle(&out)) cc__out(&out, "no circle of waits was found: what they wait for was never to come\n");
     cc__survey_free(&survey);
-    cc__out(&out, cc__get(&deadlock.abort)
-                      ? "ccc: the program ends with status 124; with CC_DEADLOCK_ABORT=0 it would go on\n"
-                      : "ccc: the program goes on, because of CC_DEADLOCK_ABORT=0\n");
     cc__out_flush(&out);
 }
 
-void cc__driver_stuck(void) {
+static void write_all(const char *text, size_t size) {
+    for (ssize_t n; size > 0 && (n = write(STDERR_FILENO, text, size)) > 0; text += n) size -= (size_t)n;
+}
+
+/* The report, on stderr; and as a string, which the caller frees, if it is wanted and there is memory: else NULL. */
+static char *report_twice(bool wanted) {
+    enum { SIZE = 65536 }; /* some pages: what is alike is shown together */
+    char *text = wanted ? cc__mem_alloc(SIZE) : NULL;
+    FILE *memory = text != NULL ? fmemopen(text, SIZE, "w") : NULL;
     cc__dump_begin();
-    report();
+    report(memory);
+    if (memory != NULL) {
+        (void)fclose(memory);
+        text[SIZE - 1] = '\0';
+        write_all(text, strlen(text));
+    }
     cc__dump_end();
+    return text;
+}
+
+void cc__driver_stuck(void) {
+    void *arg;
+    CCDeadlockFn fn = hook(&arg);
+    char *text = report_twice(fn != NULL);
+    bool ends = cc__get(&deadlock.abort);
+    if (fn != NULL && !fn(text != NULL ? text : "", arg)) {
+        cc__warn("the program goes on, because cc_on_deadlock's function says so");
+        ends = false;
+    } else if (ends) {
+        cc__warn("the program ends with status %u; with CC_DEADLOCK_ABORT=0 it would go on", cc__get(&deadlock.status));
+    } else {
+        cc__warn("the program goes on, because of CC_DEADLOCK_ABORT=0");
+    }
+    cc__mem_free(text);
     cc__ending_say();
-    if (!cc__get(&deadlock.abort)) return;
+    if (!ends) return;
     flush(stdout);
     flush(stderr);
-    _exit(DEADLOCK_STATUS);
+    _exit((int)cc__get(&deadlock.status));
 }
 
 bool cc__driver_quiet(unsigned look) {

@@ -83,6 +83,17 @@ static bool flag(const char *name) {
     return flag_said(name, true);
 }
 
+enum { DEADLOCK_STATUS = 124 };
+
+static unsigned deadlock_status(bool say) {
+    const char *text = getenv("CC_DEADLOCK_STATUS");
+    unsigned long long value;
+    if (text == NULL || text[0] == '\0') return DEADLOCK_STATUS;
+    if (parse(text, false, &value) && value >= 1 && value <= 255) return (unsigned)value;
+    if (say) cc__warn("ignoring CC_DEADLOCK_STATUS=%.64s: it must be a whole number from 1 to 255", text);
+    return DEADLOCK_STATUS;
+}
+
 /* CC_TRACE, and the variables that each switch one category on. */
 static uint32_t trace(bool say) {
     static const struct {
@@ -151,6 +162,7 @@ __attribute__((constructor)) static void from_the_beginning(void) {
     uint64_t seed = sim_seed(false);
     if (seed != 0) cc__config_simulate(seed, false);
     cc__diag_deadlock_aborts(flag_on("CC_DEADLOCK_ABORT", false));
+    cc__diag_deadlock_status(deadlock_status(false));
     uint32_t on = trace(false);
     if (on == 0) return;
     cc__trace_set(on);
@@ -180,6 +192,7 @@ static int dump_signal(void) {
 static bool in_range(const CCRuntimeConfig *c) {
     if (c->workers > CC_WORKERS_MAX || c->max_workers > CC_WORKERS_MAX) return false;
     if (c->max_workers != 0 && c->max_workers < c->workers) return false;
+    if (c->deadlock_status > 255) return false;
     if (c->stack_size != 0 && (c->stack_size < CC_STACK_SIZE_MIN || c->stack_size > CC_STACK_SIZE_MAX)) return false;
     size_t slots = c->queue_slots;
     return slots == 0 || (slots >= 2 && slots <= QUEUE_SLOTS_MAX && (slots & (slots - 1)) == 0);
@@ -224,6 +237,8 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     config->panic_abort = flag("CC_PANIC_ABORT");
     config->pressure_stats = flag("CC_V3_PRESSURE_STATS_DUMP");
     config->deadlock_abort = flag_on("CC_DEADLOCK_ABORT", true);
+    config->deadlock_status = deadlock_status(true);
+    if (c.deadlock_status != 0) config->deadlock_status = c.deadlock_status;
     uint64_t stall_ms = number("CC_STALL_MS", false, 1, 24 * 3600 * 1000);
     config->stall_ns = flag_on("CC_DEBUG_STALL", true) ? (stall_ms != 0 ? stall_ms : STALL_MS) * 1000000 : 0;
     config->dump_signal = dump_signal();

@@ -15,6 +15,7 @@ struct config {
     bool panic_abort;
     bool pressure_stats;
     bool deadlock_abort;
+    unsigned deadlock_status;
     uint64_t stall_ns; /* 0: off */
     bool leak_report;
     bool debug_locks;

@@ -115,6 +115,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     cc__panic_aborts(config.panic_abort);
     cc__sysmon_set_stall(config.stall_ns);
     cc__diag_deadlock_aborts(config.deadlock_abort);
+    cc__diag_deadlock_status(config.deadlock_status);
     if (config.debug_locks || config.sim_seed != 0) cc__diag_watch_locks(config.debug_locks);
     cc__fault_install(cc__diag_fault);
     cc__barrier_init(config.membarrier);

@@ -91,3 +91,78 @@ TEST(can_be_told_to_go_on, .timeout = 60) {
     CHECK_EQ(waitpid(pid, &status, 0), pid);
     CHECK(WIFSIGNALED(status));
 }
+
+/* ---- how it ends is the program's choice ---- */
+
+static void check_status(void (*body)(void *), void *arg, int status, const char *text) {
+    static struct child child;
+    run_child(&child, body, arg);
+    bool good = WIFEXITED(child.status) && WEXITSTATUS(child.status) == status && said(&child, "ccc: deadlock:") &&
+                said(&child, text);
+    if (!good) show_child(&child);
+    CHECK(good);
+}
+
+static void ends_as_environment_says(void *unused) {
+    (void)unused;
+    setenv("CC_DEADLOCK_STATUS", "77", 1);
+    dead_recv();
+}
+
+static void ends_as_config_says(void *unused) {
+    (void)unused;
+    setenv("CC_DEADLOCK_STATUS", "77", 1);
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.deadlock_status = 78}), 0);
+    dead_recv();
+}
+
+static void ends_as_usual(void *unused) {
+    (void)unused;
+    setenv("CC_DEADLOCK_STATUS", "256", 1);
+    dead_recv();
+}
+
+TEST(the_status_can_be_chosen, .timeout = 60) {
+    if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
+    check_status(ends_as_environment_says, NULL, 77, "ccc: the program ends with status 77;");
+    check_status(ends_as_config_says, NULL, 78, "ccc: the program ends with status 78;");
+    check_status(ends_as_usual, NULL, DEADLOCK_STATUS, "ignoring CC_DEADLOCK_STATUS=256: it must be");
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.deadlock_status = 256}), EINVAL);
+}
+
+enum hook { HOOK_ENDS, HOOK_EXITS, HOOK_HELPS, HOOKS };
+static const enum hook hooks[HOOKS] = {HOOK_ENDS, HOOK_EXITS, HOOK_HELPS};
+
+static bool look_at_deadlock(const char *report, void *arg) {
+    uint64_t v = 1;
+    CHECK(strncmp(report, "ccc: deadlock: ", 15) == 0 && strstr(report, "channel 'empty'") != NULL);
+    switch (*(const enum hook *)arg) {
+    case HOOK_EXITS:
+        _exit(9);
+    case HOOK_HELPS:
+        CHECK_EQ(cc_chan_send(channels[0], &v, sizeof v), 0);
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void with_a_fiber(void *arg) {
+    cc_on_deadlock(look_at_deadlock, arg);
+    dead_recv();
+}
+
+static void without_a_runtime(void *arg) {
+    cc_on_deadlock(look_at_deadlock, arg);
+    receiver(named_channel("empty", 1));
+}
+
+TEST(a_function_of_the_programs_decides, .timeout = 60) {
+    if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
+    void (*const bodies[])(void *) = {with_a_fiber, without_a_runtime};
+    for (int i = 0; i < 2; i++) {
+        check_status(bodies[i], (void *)(uintptr_t)&hooks[HOOK_ENDS], DEADLOCK_STATUS, "ends with status 124");
+        check_status(bodies[i], (void *)(uintptr_t)&hooks[HOOK_EXITS], 9, "channel 'empty'");
+        check_status(bodies[i], (void *)(uintptr_t)&hooks[HOOK_HELPS], 0, "goes on, because cc_on_deadlock's function");
+    }
+}
