@@ -13,6 +13,13 @@
 #define PAUSE_MIN (250 * MS) /* then twice as long: a thread that ends tells nobody */
 #define PAUSE_MAX (4000 * MS)
 
+/* The threads of the schedule explorer are none of the system's, and it finds deadlocks by itself. */
+#ifdef CC_EXPLORED
+enum { LOOKS = false };
+#else
+enum { LOOKS = true };
+#endif
+
 static struct {
     struct lock lock;
     struct link list; /* of struct guest; all zero: empty */
@@ -56,7 +63,7 @@ void cc__guest_leave(struct guest *guest) {
 
 /* GUEST-3. Returns when to look next. */
 static uint64_t look_alone(struct guest *g) {
-    if (cc__sysmon_thread() != 0) return CC_FUTEX_FOREVER;
+    if (!LOOKS || cc__sysmon_thread() != 0) return CC_FUTEX_FOREVER;
     uint64_t now = cc__clock_now();
     if (now < g->look_at) return g->look_at;
     if (g->looks == 0 && cc__driver_threads_quiet(0, &g->epoch)) {
@@ -93,6 +100,7 @@ unsigned cc__guest_list(struct guest_seen *seen, unsigned max) {
 
 bool cc__guest_waits_forever(void) {
     bool found = false;
+    if (!LOOKS) return false;
     cc__lock_take(&guests.lock);
     struct link *list = list_locked();
     for (struct link *l = cc__get(&list->next); l != list && !found; l = cc__get(&l->next)) {
