@@ -41,13 +41,15 @@ typedef struct CCRuntimeConfig {
 #define CC_STACK_SIZE_MAX ((size_t)1024 * 1024 * 1024)
 
 /* Starts the runtime. config may be NULL. EINVAL: a value out of range; EALREADY: it runs;
- * ENOMEM, EAGAIN: no memory or no threads; EDEADLK: called from a fiber. OS threads; does not switch. */
+ * ENOMEM, EAGAIN: no memory or no threads; EDEADLK: called from a fiber, or by a
+ * thread_local destructor of a worker. OS threads; does not switch. */
 CC_API int cc_runtime_init(const CCRuntimeConfig *config);
 
 /* Ends the runtime. Waits up to timeout_ms for all tasks to end; then refuses new ones, cancels every
  * sleep and join with ECANCELED, and waits as long again for what that sets free. Returns 0 when all
  * tasks have ended and the workers are gone, or when nothing ran. ETIMEDOUT: some still run; they are named on
- * stderr and the runtime goes on. EDEADLK: called from a fiber. The runtime may be
+ * stderr and the runtime goes on. EDEADLK: called from a fiber, or by a thread_local destructor of a worker, whose waits
+ * without a deadline return ECANCELED. The runtime may be
  * started again afterwards. OS threads; blocks. */
 CC_API int cc_runtime_shutdown(uint64_t timeout_ms);
 

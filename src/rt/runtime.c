@@ -141,7 +141,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
 }
 
 int cc_runtime_init(const CCRuntimeConfig *config) {
-    if (cc_in_fiber()) return EDEADLK;
+    if (cc_in_fiber() || cc__worker_ending()) return EDEADLK;
     if (cc__get(&rt.state) == RT_FORKED) refuse_after_fork();
     pthread_mutex_lock(&rt.change);
     int rc = cc__get(&rt.state) == RT_RUNNING ? EALREADY : start_locked(config);
@@ -176,6 +176,7 @@ int cc__driver_enter(bool start) {
         leave();
         if (state == RT_FORKED) refuse_after_fork();
         if (!start) return state == RT_STOPPED ? ESRCH : ECANCELED;
+        if (cc__worker_ending()) return ECANCELED; /* which waits for us */
         int rc = cc_runtime_init(NULL); /* waits for a shutdown that is under way */
         if (rc != 0 && rc != EALREADY) return rc;
     }
@@ -298,7 +299,7 @@ static int shutdown_locked(uint64_t timeout_ms) {
 }
 
 int cc_runtime_shutdown(uint64_t timeout_ms) {
-    if (cc_in_fiber()) return EDEADLK;
+    if (cc_in_fiber() || cc__worker_ending()) return EDEADLK;
     if (cc__get(&rt.state) == RT_FORKED) refuse_after_fork();
     pthread_mutex_lock(&rt.change);
     int rc = shutdown_locked(timeout_ms);

@@ -180,6 +180,10 @@ CC_INLINE void cc__worker_set(struct worker *w) {
 
 /* --- for the rooms above --- */
 
+/* The calling thread was a worker and runs its last destructors, and a shutdown may wait for its end: it does not wait for
+ * anybody without a deadline, nor for the runtime to start or stop. */
+bool cc__worker_ending(void);
+
 /* The running fiber, NULL outside. */
 CC_INLINE struct fiber *cc__sched_current(struct worker *w) {
     return w ? cc__get(&w->core.current) : NULL;

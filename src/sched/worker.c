@@ -36,6 +36,13 @@ CC_NOINLINE CC_NO_TSAN void cc__self_set(void *value) {
 }
 #endif
 
+/* The thread is through with its worker, and has its thread-local destructors to run. */
+static _Thread_local bool ending __attribute__((tls_model("initial-exec")));
+
+CC_NOINLINE bool cc__worker_ending(void) {
+    return ending;
+}
+
 /* The fiber frees the block, and is not ordered after us in the race detector's eyes. */
 static CC_NOINLINE CC_NO_TSAN size_t block_of(struct fiber *f, struct fiber_block **block) {
     struct fiber_block *volatile *at = (struct fiber_block *volatile *)(void *)f->args;
@@ -123,6 +130,7 @@ void *cc__worker_main(void *arg) {
     cc__fault_stack_clear();
     cc__san_native_end();
     cc__worker_set(NULL);
+    ending = true;
     return NULL;
 }
 

@@ -108,7 +108,8 @@ static CC_NOINLINE enum wait_result wait_thread(void *object, void *io, const st
     struct guest guest;
     cc__guest_spill();
     cc__guest_enter(&guest, waiter, (struct wait_what){reason, object});
-    uint32_t word;
+    uint32_t word = 0;
+    if (waiter->deadline == WAIT_FOREVER && cc__worker_ending()) (void)cc__cas(&waiter->word, &word, WAKE_CANCEL);
     while ((word = cc__get_acquire(&waiter->word)) == 0) { /* pairs with cc__waiter_wake */
         if (waiter->deadline != WAIT_FOREVER && cc__clock_now() >= waiter->deadline &&
             cc__cas(&waiter->word, &word, WAKE_TIMER))

@@ -86,6 +86,8 @@ static enum wake_reason park(struct waiter *waiter, struct parking *p, const voi
 /* An OS thread blocks on its own word. */
 static CC_NOINLINE enum wake_reason block(struct waiter *waiter, struct wait_what what) {
     struct guest guest;
+    uint32_t waits = 0;
+    if (waiter->deadline == WAIT_FOREVER && cc__worker_ending()) (void)cc__cas(&waiter->word, &waits, WAKE_CANCEL);
     cc__guest_spill();
     cc__guest_enter(&guest, waiter, what);
     for (;;) {
