@@ -21,10 +21,12 @@ typedef struct CCTask {
 typedef struct CCSpawnOptions {
     const char *name;  /* copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
     size_t stack_size; /* CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX; as in CCRuntimeConfig */
-    size_t arg_size;   /* > 0: arg points to that many bytes; they are copied, and fn gets the copy */
+    size_t arg_size;   /* > 0: arg points to that many bytes; they are copied, and fn gets the copy, aligned to
+                          CC_SPAWN_ARG_ALIGN */
 } CCSpawnOptions;
 
 #define CC_SPAWN_ARG_MAX ((size_t)64 * 1024)
+#define CC_SPAWN_ARG_ALIGN 16 /* of every type but those that are given a larger one, by alignas or as vectors */
 
 /* Starts fn(arg) as a fiber. On failure (fn NULL, no memory, shutdown) the handle is {0}, which every
  * call below answers with EINVAL. Any context; does not switch. */
@@ -70,9 +72,18 @@ CC_API CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size);
  *
  * What CC_GO leaves out is 0; CC_GO(resize) leaves out everything. In C++ the names come in the order of the struct,
  * which can be copied like memory.
+ * Arguments that need a larger alignment than CC_SPAWN_ARG_ALIGN do not compile: pass a pointer to them.
  */
+#ifdef __cplusplus
+#define CC_TASK_ALIGNED_(type) \
+    static_assert(alignof(type) <= CC_SPAWN_ARG_ALIGN, "the copy of a task's arguments is aligned to 16")
+#else
+#define CC_TASK_ALIGNED_(type) \
+    _Static_assert(_Alignof(type) <= CC_SPAWN_ARG_ALIGN, "the copy of a task's arguments is aligned to 16")
+#endif
 #define CC_TASK(task_name, ...)                                      \
     struct task_name##_args __VA_ARGS__;                             \
+    CC_TASK_ALIGNED_(struct task_name##_args);                       \
     static void *task_name(struct task_name##_args *self);           \
     CC_UNUSED static inline void *task_name##_entry(void *cc_args) { \
         return task_name((struct task_name##_args *)cc_args);        \
