@@ -9,7 +9,7 @@ void *cc__mem_alloc(size_t size);
 /* The same for small things that come and go, aligned to 16 bytes as malloc's: it keeps those it was given back at
  * hand, and not those that are aligned (measured: 700 instructions and the heap's lock for a block of 600 bytes). */
 void *cc__mem_alloc_small(size_t size);
-/* For a stack: not zeroed, so that what is never used of it is not touched either. */
+/* For a stack, or a ring: not zeroed, so that what is never used of it is not touched either. */
 void *cc__mem_alloc_stack(size_t size);
 void cc__mem_free(void *p);
 

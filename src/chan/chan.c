@@ -32,9 +32,10 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     if (ch == NULL) return refuse(ENOMEM);
     ch->size = size;
     ch->capacity = config->capacity;
-    /* Elements without size have a ring, too: there are addresses to count from. */
+    /* Elements without size have a ring, too: there are addresses to count from. A slot is written before it is read, so
+     * a large ring costs memory as it is filled. */
     size_t bytes = size > 0 ? size * config->capacity : 1;
-    if (config->capacity > 0 && (ch->ring = cc__mem_alloc(bytes)) == NULL) {
+    if (config->capacity > 0 && (ch->ring = cc__mem_alloc_stack(bytes)) == NULL) {
         cc__mem_free(ch);
         return refuse(ENOMEM);
     }

@@ -107,17 +107,19 @@ bool cc__timer_prepare(struct worker *w) {
     struct heap *h = heap_of(w);
     /* Only we add: what is free now stays free. */
     if (likely(cc__get(&h->count) + cc__get(&h->reserved) < cc__get(&h->room))) return true;
-    cc__lock_take(&h->lock);
+    /* Nobody else grows it. What calls the system, or touches new pages, is done without the lock: those who fire timers
+     * would wait for it. */
     uint32_t room = cc__get(&h->room) == 0 ? ROOM_MIN : cc__get(&h->room) * 2;
     struct entry *bigger = cc__mem_alloc(room * sizeof *bigger);
-    if (bigger != NULL) {
-        if (h->entries != NULL) memcpy(bigger, h->entries, cc__get(&h->count) * sizeof *bigger);
-        cc__mem_free(h->entries);
-        h->entries = bigger;
-        cc__set(&h->room, room);
-    }
+    if (bigger == NULL) return false;
+    cc__lock_take(&h->lock);
+    struct entry *old = h->entries;
+    if (old != NULL) memcpy(bigger, old, cc__get(&h->count) * sizeof *bigger);
+    h->entries = bigger;
+    cc__set(&h->room, room);
     cc__lock_release(&h->lock);
-    return bigger != NULL;
+    cc__mem_free(old);
+    return true;
 }
 
 bool cc__timer_reserve(struct worker *w) {

@@ -61,6 +61,7 @@ static struct {
     _Atomic long skip;    /* of those after the first failure, how many succeed between two that fail */
     _Atomic(void *) only; /* calls from this place alone; NULL: from all */
     _Atomic long failed;
+    _Atomic(void (*)(void)) at_memory; /* called by every allocation of an aligned block */
     _Atomic long blocks, mapped; /* what the program holds: blocks of memory, bytes of mappings */
     struct fail_site sites[FAIL_SITES];
 } fail = {.left = -1};
@@ -134,6 +135,8 @@ static inline bool fail_now(int kind, void *at) {
 int __real_posix_memalign(void **p, size_t align, size_t size);
 int __wrap_posix_memalign(void **p, size_t align, size_t size);
 int __wrap_posix_memalign(void **p, size_t align, size_t size) {
+    void (*at_memory)(void) = atomic_load(&fail.at_memory);
+    if (at_memory != NULL) at_memory();
     if (FAIL_NOW(FAIL_MEMORY)) return ENOMEM;
     int rc = __real_posix_memalign(p, align, size);
     if (rc == 0) atomic_fetch_add(&fail.blocks, 1);

@@ -5,6 +5,7 @@
 
 #include "../unit/ending.h"
 
+#include "timer/timer.h"
 #include "wait/wait.h"
 
 #include <ccc/ccc.h>
@@ -50,6 +51,28 @@ TEST_WORKERS(sleeps) {
         CHECK(n < 200);
     }
     CHECK(told);
+}
+
+static _Atomic long looks;
+
+static void look_at_all_timers(void) {
+    if (cc__worker() == NULL) return;
+    (void)cc__timer_pending(); /* takes the lock of every heap: for ever, if the caller holds one */
+    cc__add(&looks, 1);
+}
+
+/* A heap grows without its lock, which others need to fire timers. */
+TEST_WORKERS(grows_unlocked, .timeout = 20) {
+    enum { SLEEPERS = 300 };
+    CCTask tasks[SLEEPERS];
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    atomic_store(&fail.at_memory, look_at_all_timers);
+    for (int i = 0; i < SLEEPERS; i++) CHECK_EQ(cc_spawn(&tasks[i], sleep_a_little, NULL, NULL), 0);
+    for (int i = 0; i < SLEEPERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    atomic_store(&fail.at_memory, NULL);
+    CHECK(cc__get(&looks) > 0);
+    CHECK_EQ(cc__get(&slept), SLEEPERS);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
 static _Atomic bool begun;
