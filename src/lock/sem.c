@@ -4,6 +4,9 @@
  *        only what is left over goes into the word. So nobody overtakes the line.
  * SEM-2  The last that a release does to the semaphore is the compare-and-swap that adds, or to free its lock
  *        before any of those it has claimed can run. After that it may be gone.
+ * SEM-3  A release that finds the mark gives and adds in one critical section: all of its permits or none. What is
+ *        left over it leaves beside the mark, although the line is empty: who takes a permit from there comes to the
+ *        lock first, and so after the release has freed it (SEM-2).
  */
 #include "lock/hall.h"
 
@@ -12,20 +15,36 @@
 
 #include <errno.h>
 
+/* Under the lock: takes a permit if there is one. The mark beside it is left over (SEM-3), and goes. */
+static bool take_locked(struct hall *h) {
+    uint32_t word = cc__get(&h->word), permits;
+    while ((permits = word & ~HALL_WAITERS) != 0)
+        if (cc__cas_weak(&h->word, &word, permits - 1)) return true;
+    return false;
+}
+
+static CC_NOINLINE bool take_marked(struct hall *h) {
+    cc__lock_take(&h->lock);
+    bool taken = take_locked(h);
+    cc__lock_release(&h->lock);
+    return taken;
+}
+
 static bool take(struct hall *h) {
     uint32_t word = cc__get(&h->word);
     while (word != 0 && !(word & HALL_WAITERS))
         if (cc__cas_weak(&h->word, &word, word - 1)) return true; /* pairs with the release that added it */
-    return false;
+    return unlikely(word > HALL_WAITERS) && take_marked(h); /* permits beside the mark */
 }
 
 /* Under the lock: takes a permit (true), or leaves the mark. */
 static bool take_or_mark_locked(struct hall *h) {
-    uint32_t word = cc__get(&h->word);
-    for (;;) {
-        if (word & HALL_WAITERS) return false;
-        if (cc__cas_weak(&h->word, &word, word != 0 ? word - 1 : HALL_WAITERS)) return word != 0;
+    uint32_t word = 0;
+    while (!take_locked(h)) {
+        word = 0;
+        if (cc__cas(&h->word, &word, HALL_WAITERS) || word == HALL_WAITERS) return false;
     }
+    return true;
 }
 
 static CC_NOINLINE int acquire_slow(struct hall *h, uint64_t deadline) {
@@ -75,13 +94,25 @@ int cc_sem_acquire_uncancellable(CCSem *s) {
     return likely(take(h)) ? 0 : acquire_always(h);
 }
 
-/* Gives to those who wait; returns how many permits are left over. */
-static CC_NOINLINE uint32_t give_to_line(struct hall *h, uint32_t n, struct wakes *wakes) {
+/* The mark was there. 0: those who wait have got theirs, and the rest is in the word; EOVERFLOW: nothing is given; EAGAIN:
+ * the mark is gone. While it is there the word changes under the lock only. */
+static CC_NOINLINE int release_marked(struct hall *h, uint32_t n, struct wakes *wakes) {
+    int rc = 0;
     cc__lock_take(&h->lock);
-    while (n > 0 && cc__line_claim_locked(&h->line, wakes) != NULL) n--;
-    cc__hall_left_locked(h);
+    uint32_t word = cc__get(&h->word), permits = word & ~HALL_WAITERS;
+    if (!(word & HALL_WAITERS)) {
+        rc = EAGAIN;
+    } else if (permits > CC_SEM_MAX - n) {
+        rc = EOVERFLOW;
+    } else {
+        while (n > 0 && cc__line_claim_locked(&h->line, wakes) != NULL) n--;
+        if (n > 0)
+            cc__set_release(&h->word, HALL_WAITERS | (permits + n)); /* SEM-3; pairs with take_locked */
+        else if (permits == 0)
+            cc__hall_left_locked(h);
+    }
     cc__lock_release(&h->lock);
-    return n;
+    return rc;
 }
 
 int cc_sem_release(CCSem *s, uint32_t n) {
@@ -94,8 +125,9 @@ int cc_sem_release(CCSem *s, uint32_t n) {
     uint32_t word = cc__get(&h->word);
     while (n > 0) {
         if (unlikely(word & HALL_WAITERS)) {
-            n = give_to_line(h, n, &wakes);
-            if (n > 0) word = cc__get(&h->word);
+            if ((rc = release_marked(h, n, &wakes)) != EAGAIN) break;
+            rc = 0;
+            word = cc__get(&h->word);
         } else if (unlikely(word > CC_SEM_MAX - n)) {
             rc = EOVERFLOW;
             break;

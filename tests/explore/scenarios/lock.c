@@ -108,6 +108,25 @@ static void sem_count(void) {
 SCENARIO(sem_deadline, "LINE-2: no permit is swallowed by a wait that gave up",
          .threads = {sem_soon, sem_waits, sem_gives_two}, .check = sem_count);
 
+/* Two give at once, too much together: each gives all that it has, or nothing. */
+static uint32_t given;
+static void sem_gives_most(void) {
+    int rc = cc_sem_release(&sem, CC_SEM_MAX);
+    EX_CHECK(rc == 0 || rc == EOVERFLOW);
+    if (rc == 0) given += CC_SEM_MAX;
+}
+static void sem_gives_some(void) {
+    int rc = cc_sem_release(&sem, 3);
+    EX_CHECK(rc == 0 || rc == EOVERFLOW);
+    if (rc == 0) given += 3;
+}
+static void sem_all_or_nothing(void) {
+    EX_EQ(done[1], 1);
+    EX_EQ((sem.word & CC_SEM_MAX) + 1, given); /* one was taken */
+}
+SCENARIO(sem_overflow, "SEM-3: all of a release, or nothing", .threads = {sem_waits, sem_gives_most, sem_gives_some},
+         .check = sem_all_or_nothing);
+
 /* ---- event, wait group, once ---- */
 
 static CCEvent e;
