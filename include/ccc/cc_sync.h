@@ -147,9 +147,9 @@ typedef struct CCOnce {
 } CCOnce;
 
 /* The first call runs fn(arg) on the caller's stack; the others wait until it has returned. 0: fn has
- * returned, and what it wrote can be read. ECANCELED: it may still be running, elsewhere. fn must return: when a
- * panic leaves it, the others wait for ever. A call for the same object from within fn waits for ever, or ends a
- * debug build with a sentence. Switches. */
+ * returned, and what it wrote can be read. ECANCELED: it may still be running, elsewhere. When a panic leaves fn
+ * it has not been done: one of those who wait runs its own fn, or the next call does. A call for the same object
+ * from within fn waits for ever, or ends a debug build with a sentence. Switches. */
 CC_API CC_MUST_CHECK int cc_once(CCOnce *once, void (*fn)(void *arg), void *arg);
 
 /* ---- event ---- */

@@ -3,6 +3,7 @@
 #include "lock/holder.h"
 #include "sim/sim.h"
 
+#include <ccc/cc_panic.h>
 #include <errno.h>
 
 enum { NEW, RUNNING, DONE };
@@ -14,18 +15,35 @@ struct once {
 
 _Static_assert(sizeof(struct once) == sizeof(CCOnce), "the public struct");
 
+/* A panic leaves fn: it has not been done. One of those who wait does it, or whoever comes next. */
+static void give_up(void *arg) {
+    struct once *once = arg;
+    cc__holder_clear(&once->owner);
+    cc__event_finish(&once->hall, NEW);
+}
+
+static int run(struct once *once, void (*fn)(void *), void *arg) {
+    CCDefer deferred = {.fn = give_up, .arg = once};
+    cc__holder_enter_at(&once->owner, cc__holder_entry());
+    (void)cc_defer_enter(&deferred);
+    fn(arg);
+    deferred.fn = NULL;
+    cc_defer_leave(&deferred);
+    cc__holder_clear(&once->owner);
+    cc__event_finish(&once->hall, DONE);
+    return 0;
+}
+
 static CC_NOINLINE int once_slow(struct once *once, void (*fn)(void *), void *arg) {
     struct hall *h = &once->hall;
-    uint32_t word = NEW;
-    if (!cc__cas(&h->word, &word, RUNNING)) {
+    int rc = 0;
+    while (rc == 0 && cc__get_acquire(&h->word) != DONE) { /* pairs with cc__event_finish */
+        uint32_t word = NEW;
+        if (cc__cas(&h->word, &word, RUNNING)) return run(once, fn, arg);
         cc__holder_again(&once->owner, "cc_once: object", once);
-        return cc__event_wait_slow(h, DONE, WAIT_FOREVER);
+        rc = cc__event_wait_slow(h, DONE, WAIT_FOREVER);
     }
-    cc__holder_enter_at(&once->owner, cc__holder_entry());
-    fn(arg);
-    cc__holder_clear(&once->owner);
-    cc__event_finish(h, DONE);
-    return 0;
+    return rc;
 }
 
 int cc_once(CCOnce *object, void (*fn)(void *arg), void *arg) {

@@ -78,9 +78,14 @@ static void many_with(enum parties who, size_t unused) {
     await_line(&sem, 5);
     CHECK_EQ(cc_sem_release(&sem, 7), 0);
     parties_end(parties, 5);
-    CHECK_EQ(sem.word, 2);
+    CHECK_EQ(sem.word & CC_SEM_MAX, 2);
+    CHECK_EQ(cc_sem_release(&sem, CC_SEM_MAX - 1), EOVERFLOW);
+    CHECK_EQ(cc_sem_release(&sem, 1), 0); /* with what was left beside the mark (SEM-3) */
+    CHECK_EQ(cc_sem_acquire_try(&sem), 0);
     CHECK_EQ(cc_sem_acquire(&sem), 0);
-    CHECK_EQ(cc_sem_acquire(&sem), 0);
+    CHECK_EQ(cc_sem_acquire_until(&sem, cc_after_ns(0)), 0);
+    CHECK_EQ(sem.word, 0);
+    CHECK_EQ(cc_sem_acquire_try(&sem), EAGAIN);
 }
 
 TEST_WORKERS(sem_many_at_once) {
@@ -189,6 +194,67 @@ static void once_with(enum parties who, size_t unused) {
 
 TEST_WORKERS(once_for_all) {
     for_each_kind(once_with, 0);
+}
+
+/* A panic leaves the first: the others do not wait for ever, and one of them does it. */
+struct retried {
+    CCOnce once;
+    CCEvent go_on;
+    atomic_int begun, done;
+};
+
+static void panic_first(void *arg) {
+    struct retried *r = arg;
+    if (atomic_fetch_add(&r->begun, 1) == 0) {
+        CHECK_EQ(cc_event_wait(&r->go_on), 0); /* until the others wait */
+        cc_panic("not this time");
+    }
+    atomic_fetch_add(&r->done, 1);
+}
+
+static void need_once(void *arg) {
+    struct retried *r = arg;
+    CHECK_EQ(cc_once(&r->once, panic_first, r), 0);
+    CHECK_EQ(r->done, 1);
+}
+
+static atomic_int panicked;
+
+static void *need_and_try(void *arg) {
+    CCPanic why;
+    int rc = cc_try(need_once, arg, &why);
+    if (rc != 0) {
+        CHECK_EQ(rc, ENOTRECOVERABLE);
+        CHECK_EQ(strcmp(why.message, "not this time"), 0);
+        atomic_fetch_add(&panicked, 1);
+    }
+    return NULL;
+}
+
+static void once_again_with(enum parties who, size_t unused) {
+    (void)unused;
+    struct retried r = {.begun = 0};
+    struct party parties[8];
+    panicked = 0;
+    for (int i = 0; i < 8; i++) parties[i] = party_start(who, i, need_and_try, &r);
+    await_line(&r.once, 7);
+    CHECK_EQ(cc_event_set(&r.go_on), 0);
+    parties_end(parties, 8);
+    CHECK_EQ(panicked, 1);
+    CHECK_EQ(r.begun, 2);
+    CHECK_EQ(r.done, 1);
+    need_once(&r);
+    /* Nobody waits: the next call does it. */
+    struct retried alone = {.begun = 0};
+    CHECK_EQ(cc_event_set(&alone.go_on), 0);
+    (void)need_and_try(&alone);
+    CHECK_EQ(panicked, 2);
+    need_once(&alone);
+    CHECK_EQ(alone.begun, 2);
+}
+
+TEST_WORKERS(once_after_a_panic) {
+    for_each_kind(once_again_with, 0);
 }
 
 /* ---- event ---- */
