@@ -74,9 +74,10 @@ CC_API int cc_chan_recv(CCChan *ch, void *value, size_t size);
 CC_API int cc_chan_recv_try(CCChan *ch, void *value, size_t size);
 CC_API int cc_chan_recv_until(CCChan *ch, void *value, size_t size, CCDeadline deadline);
 
-/* Ordered channels. Sends the task's handle and consumes it; when the send fails, joins the task instead.
+/* Ordered channels. Sends the task's handle and consumes it; when the send fails, joins the task instead; a sender
+ * that is cancelled (ECANCELED) cancels the task first, and waits for its end all the same.
  * Receives the next handle and waits for that task's end: results come in the order of sending. A task that
- * stalls holds up those behind it. ECANCELED: the task's end is not waited for either; if the handle was already
+ * stalls holds up those behind it. ECANCELED: the task's end is not waited for; if the handle was already
  * received, the result is lost. Any context; switches. */
 CC_API int cc_chan_send_task(CCChan *ch, CCTask *task);
 CC_API int cc_chan_recv_task(CCChan *ch, void **result);

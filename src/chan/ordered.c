@@ -1,6 +1,8 @@
 /* ordered.c - a channel of tasks: results come out in the order in which the tasks were sent, whenever they end. */
 #include "chan/chan.h"
+#include "wait/cancel.h"
 
+#include <ccc/cc_nursery.h>
 #include <errno.h>
 
 /* A caller that is cancelled does not wait; the handle is used up all the same, or the record would never be free. */
@@ -10,11 +12,21 @@ static int join_or_let_go(CCTask *task, void **result) {
     return rc;
 }
 
+/* A sender that is cancelled owns the task like a nursery its children: it cancels it, and still waits for its end. */
+static void join_unsent(CCTask *task) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    if (cc_task_join(task, NULL) != ECANCELED || task->id == 0) return;
+    (void)cc_task_cancel(task);
+    bool held = self != NULL && cc__cancel_hold(self);
+    (void)join_or_let_go(task, NULL);
+    if (held) cc__cancel_unhold(self);
+}
+
 int cc_chan_send_task(CCChan *ch, CCTask *task) {
     if (task == NULL || task->id == 0) return EINVAL;
     int rc = ch != NULL && ch->ordered ? cc_chan_send(ch, task, sizeof *task) : EINVAL;
     /* Nobody will receive it: it is waited for here, so that it neither leaks nor runs on unowned. */
-    if (rc != 0) (void)join_or_let_go(task, NULL);
+    if (rc != 0) join_unsent(task);
     task->id = 0;
     return rc;
 }

@@ -200,23 +200,25 @@ TEST_WORKERS(freed_with_tasks_inside) {
     for (int i = 0; i < 3; i++) CHECK_EQ(ended[i], 1);
 }
 
-/* ---- a caller that is cancelled waits for no task, and keeps no handle ---- */
+/* ---- a receiver that is cancelled waits for no task; a sender cancels its own and waits; neither keeps a handle ---- */
 
 struct cancelled_call {
     CCChan *ch, *gate;
     CCTask other; /* the same handle */
     bool receives;
+    int told; /* what the task was told; -1: it has not ended */
 };
 
-static void *wait_at_gate(void *gate) {
-    CHECK_EQ(cc_chan_recv(gate, NULL, 0), 0);
+static void *wait_at_gate(void *arg) {
+    struct cancelled_call *c = arg;
+    c->told = cc_chan_recv(c->gate, NULL, 0);
     return NULL;
 }
 
 static void *call_until_cancelled(void *arg) {
     struct cancelled_call *c = arg;
     CCTask task;
-    CHECK_EQ(cc_spawn(&task, wait_at_gate, c->gate, NULL), 0);
+    CHECK_EQ(cc_spawn(&task, wait_at_gate, c, NULL), 0);
     c->other = task;
     await_receivers(c->gate, 1); /* it has begun: the caller does not run it itself */
     int rc = cc_chan_send_task(c->ch, &task);
@@ -226,14 +228,17 @@ static void *call_until_cancelled(void *arg) {
         void *result = &task;
         rc = cc_chan_recv_task(c->ch, &result);
         CHECK(result == &task);
+    } else {
+        CHECK_EQ(c->told, ECANCELED); /* it has been waited for */
     }
     CHECK_EQ(rc, ECANCELED);
+    CHECK(cc_cancelled());
     return NULL;
 }
 
 TEST_WORKERS(cancelled_with_a_task) {
     for (int receives = 0; receives < 2; receives++) {
-        struct cancelled_call c = {ordered_chan((size_t)receives), new_chan(0, 0), {0}, receives};
+        struct cancelled_call c = {ordered_chan((size_t)receives), new_chan(0, 0), {0}, receives, -1};
         CCTask caller;
         CHECK_EQ(cc_spawn(&caller, call_until_cancelled, &c, NULL), 0);
         if (!receives) await_senders(c.ch, 1);
@@ -241,7 +246,11 @@ TEST_WORKERS(cancelled_with_a_task) {
         CHECK_EQ(cc_task_cancel(&caller), 0);
         CHECK_EQ(cc_task_join(&caller, NULL), 0);
         CHECK_EQ(cc_task_join_try(&c.other, NULL), ESRCH); /* no handle is left */
-        CHECK_EQ(cc_chan_send(c.gate, NULL, 0), 0);        /* and the task goes on */
+        if (receives) {
+            CHECK_EQ(cc_chan_send(c.gate, NULL, 0), 0); /* and the task goes on */
+            CHECK_EQ(cc_runtime_shutdown(10000), 0);
+            CHECK_EQ(c.told, 0);
+        }
         check_clean(c.ch);
         cc_chan_free(c.ch);
         cc_chan_free(c.gate);
