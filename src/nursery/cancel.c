@@ -12,13 +12,10 @@ static struct fiber *current(void) {
 
 /* A loop that does not wait may keep the very worker that would fire its deadline: so it looks at the clock itself. */
 static void look_at_the_clock(struct scope *s) {
-    uint64_t now = 0;
-    for (; s != NULL; s = s->parent) {
-        uint64_t deadline = cc__get(&s->deadline);
-        if (deadline == UINT64_MAX || cc__get(&s->felt)) continue;
-        if (now == 0) now = cc__clock_look();
-        if (now >= deadline) cc__scope_expire(s, now);
-    }
+    uint64_t earliest = s != NULL ? cc__scope_deadline(s) : UINT64_MAX, now;
+    if (earliest == UINT64_MAX || (now = cc__clock_look()) < earliest) return;
+    for (; s != NULL; s = s->parent)
+        if (now >= cc__get(&s->deadline) && !cc__get(&s->felt)) cc__scope_expire(s, now);
 }
 
 bool cc_cancelled(void) {
@@ -55,12 +52,8 @@ int cc_cancel_reason(CCError *reason) {
 }
 
 CCDeadline cc_deadline(void) {
-    CCDeadline earliest = CC_FOREVER;
-    for (struct scope *s = cc__scope_current(); s != NULL; s = s->parent) {
-        uint64_t own = cc__get(&s->deadline);
-        if (own < earliest.ns) earliest.ns = own;
-    }
-    return earliest;
+    struct scope *s = cc__scope_current();
+    return s != NULL ? (CCDeadline){cc__scope_deadline(s)} : CC_FOREVER;
 }
 
 /* ---- shields ---- */

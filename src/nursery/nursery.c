@@ -262,7 +262,10 @@ int cc_nursery_cancel(CCNursery *n) {
 }
 
 int cc_nursery_set_deadline(CCNursery *n, CCDeadline deadline) {
-    return n != NULL ? cc__scope_set_deadline(&n->scope, deadline.ns) : EINVAL;
+    if (n == NULL) return EINVAL;
+    int rc = cc__scope_set_deadline(&n->scope, deadline.ns);
+    cc__scope_deadline_changed();
+    return rc;
 }
 
 size_t cc_nursery_children(CCNursery *n) {

@@ -28,9 +28,8 @@ struct scope *cc__scope_current(void) {
 }
 
 bool cc__scope_below(const struct scope *s, const struct scope *above) {
-    for (; s != NULL; s = s->parent)
-        if (s == above) return true;
-    return false;
+    while (s != NULL && s->depth > above->depth) s = s->jump->depth >= above->depth ? s->jump : s->parent;
+    return s == above;
 }
 
 /* ---- the tree ---- */
@@ -54,7 +53,12 @@ void cc__scope_init(struct scope *s, struct scope *parent, uint64_t grace_ns) {
     cc__list_init(&s->inner);
     cc__list_init(&s->members);
     cc__list_init(&s->waiters);
+    s->jump = s;
     if (parent == NULL) return;
+    /* Two jumps of one length make one of twice that, and a step. */
+    const struct scope *j = parent->jump;
+    s->depth = parent->depth + 1;
+    s->jump = parent->depth - j->depth == j->depth - j->jump->depth ? j->jump : parent;
     cc__lock_take(&parent->lock);
     cc__list_push_back(&parent->inner, &s->beside);
     if (cc__get(&parent->cancelled)) { /* SCOPE-2 */
@@ -254,6 +258,41 @@ void cc__scope_expire(struct scope *s, uint64_t now) {
     if (passed) s->expired = true;
     cc__lock_release(&s->lock);
     if (passed) cc__scope_cancel(s, &reason);
+}
+
+/* Deadlines change seldom once somebody is below them: then an epoch ends for all. */
+static _Atomic uint64_t epoch = 1;
+
+void cc__scope_deadline_changed(void) {
+    (void)cc__add_seq(&epoch, 1);
+}
+
+static bool remembered(struct scope *s, uint64_t now, uint64_t *earliest) {
+    if (cc__get_acquire(&s->earliest_epoch) != now) return false; /* pairs with remember */
+    *earliest = cc__get_acquire(&s->earliest);                    /* the look below comes after it */
+    return cc__get(&s->earliest_epoch) == now;
+}
+
+static void remember(struct scope *s, uint64_t now, uint64_t earliest) {
+    cc__lock_take(&s->lock);
+    cc__set(&s->earliest_epoch, 0);
+    cc__set_release(&s->earliest, earliest); /* pairs with remembered: 0 is there before it */
+    cc__set_release(&s->earliest_epoch, now);
+    cc__lock_release(&s->lock);
+}
+
+uint64_t cc__scope_deadline(struct scope *s) {
+    uint64_t now = cc__get_acquire(&epoch), earliest = UINT64_MAX, above; /* pairs with cc__scope_deadline_changed */
+    if (likely(remembered(s, now, &earliest))) return earliest;
+    earliest = UINT64_MAX;
+    for (struct scope *at = s; at != NULL; at = at->parent) {
+        bool known = at != s && remembered(at, now, &above);
+        uint64_t own = known ? above : cc__get(&at->deadline);
+        if (own < earliest) earliest = own;
+        if (known) break;
+    }
+    remember(s, now, earliest);
+    return earliest;
 }
 
 /* A fiber that a timer has started: what it does for its scope, and that it is through with it. A shutdown ends all

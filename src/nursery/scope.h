@@ -32,6 +32,8 @@ struct scope {
     _Alignas(SCOPE_ALIGN) struct lock lock;
     _Atomic uint32_t cancelled;
     struct scope *parent;
+    struct scope *jump; /* one above, so chosen that any one above is a logarithmic number of steps away; a root: itself */
+    uint32_t depth;     /* a root: 0 */
     struct link beside;  /* among the parent's `inner` */
     struct link inner;   /* scopes right below */
     struct link members; /* of fiber_cold.member */
@@ -51,7 +53,9 @@ struct scope {
     void *_Atomic owner;       /* the fiber that has entered it and not left yet; NULL: none */
     uintptr_t entry;           /* the owner's shields when it entered: CANCEL_SHIELD, CANCEL_OUTER */
     _Atomic uint64_t deadline; /* its own; UINT64_MAX: none */
-    uint64_t grace_ns;         /* UINT64_MAX: shields hold for ever */
+    /* The earliest here and above, as known in that epoch; 0: not yet. Written under the lock. */
+    _Atomic uint64_t earliest, earliest_epoch;
+    uint64_t grace_ns; /* UINT64_MAX: shields hold for ever */
     struct later expiry, grace;
     struct value *_Atomic values;
     void *block; /* where its memory begins */
@@ -89,6 +93,10 @@ CCError cc__scope_reason(int code, const char *text);
 
 /* Deadline. 0, ENOMEM; ETIMEDOUT: the former one has passed. Any thread. */
 int cc__scope_set_deadline(struct scope *s, uint64_t deadline);
+/* The earliest deadline of the scope and all above. */
+uint64_t cc__scope_deadline(struct scope *s);
+/* A deadline was changed in a scope that others may be below already: what they have remembered is void. */
+void cc__scope_deadline_changed(void);
 /* Calls deadline and grace period off. Under the lock; false: one fires, and `waiters` will hear when it has. */
 bool cc__scope_disarm_locked(struct scope *s);
 /* Waits until neither deadline nor grace period can fire any more. Never cancelled. */

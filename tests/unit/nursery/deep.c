@@ -64,3 +64,31 @@ TEST_WORKERS(cancelled_from_a_small_stack) {
     cancel_from_a_small_stack();
     in_fiber(cancel_from_a_small_stack);
 }
+
+/* ---- what a wait costs ---- */
+
+/* A wait asks whether the caller is a child of what it waits for, and cc_cancelled for the earliest deadline above. With
+ * a step for each level this would take minutes. */
+static void *wait_from_below(void *other) {
+    CHECK_EQ(cc_nursery_set_deadline(chain[1], cc_after_ms(3600 * 1000)), 0);
+    for (long i = 0, rounds = test_scale(200000); i < rounds; i++) {
+        CHECK_EQ(cc_nursery_wait(other), 0);
+        CHECK(!cc_cancelled());
+    }
+    CHECK(cc_deadline().ns != CC_FOREVER.ns);
+    CHECK_EQ(cc_nursery_set_deadline(chain[1], CC_FOREVER), 0);
+    CHECK_EQ(cc_deadline().ns, CC_FOREVER.ns);
+    for (size_t i = 0; i < levels(); i += i < 100 ? 1 : 997) CHECK_EQ(cc_nursery_wait(chain[i]), EDEADLK);
+    CHECK_EQ(cc_nursery_wait(chain[levels() - 1]), EDEADLK);
+    return NULL;
+}
+
+TEST(waits_far_below_a_root, .timeout = 20) {
+    build();
+    CCNursery *other = cc_nursery_create_ex(&(CCNurseryConfig){.root = true});
+    CHECK(other != NULL);
+    CHECK_EQ(cc_nursery_spawn(chain[levels() - 1], wait_from_below, other), 0);
+    CHECK_EQ(cc_nursery_wait(chain[levels() - 1]), 0);
+    CHECK_EQ(cc_nursery_free(other), 0);
+    take_down();
+}
