@@ -58,7 +58,7 @@ typedef struct CCNurseryConfig {
     CCNursery *parent CC__ZERO;   /* default: the innermost scope that the caller is in; none on an OS thread */
     bool root CC__ZERO;           /* no parent at all */
     int mode CC__ZERO;            /* CCNurseryMode */
-    CCDeadline deadline CC__ZERO; /* {0}: none of its own */
+    CCDeadline deadline CC__ZERO; /* default: none of its own */
     /* How long shields hold after a cancellation, but not before a runtime runs; 0: for ever. */
     uint64_t grace_ms CC__ZERO;
     const char *name CC__ZERO;    /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
@@ -126,7 +126,7 @@ CC_API int cc_nursery_wait_until(CCNursery *nursery, CCDeadline deadline);
 CC_API int cc_nursery_cancel(CCNursery *nursery);
 CC_API int cc_nursery_cancel_with(CCNursery *nursery, int code, const char *text);
 
-/* Cancels the nursery with ETIMEDOUT at that time, whatever the deadlines above say; CC_FOREVER: no more.
+/* Cancels the nursery with ETIMEDOUT at that time, whatever the deadlines above say; CC_FOREVER or {0}: no more.
  * ETIMEDOUT: the former one has passed already. EINVAL, ENOMEM: the former one holds; ECANCELED: the runtime shuts
  * down. Until it passes, or is called off, or the nursery is freed, it keeps the runtime up like a task. Any context;
  * does not switch in a fiber. */

@@ -10,8 +10,10 @@
 
 CC_BEGIN_DECLS
 
+/* {0} means none, wherever one is taken: in a struct of options that was not filled in, and as an argument. It is the
+ * same as CC_FOREVER. */
 typedef struct CCDeadline {
-    uint64_t ns; /* CLOCK_MONOTONIC; UINT64_MAX: never */
+    uint64_t ns; /* CLOCK_MONOTONIC; 0, UINT64_MAX: never */
 } CCDeadline;
 
 /* The deadline that never comes. */
@@ -22,6 +24,14 @@ static inline CCDeadline cc_forever(void) {
 }
 #define CC_FOREVER cc_forever()
 
+/* One that has passed: what can be done at once is done, and nothing is waited for. */
+static inline CCDeadline cc_passed(void) {
+    CCDeadline passed;
+    passed.ns = 1;
+    return passed;
+}
+#define CC_PASSED cc_passed()
+
 /* Now, in CLOCK_MONOTONIC nanoseconds. Any context; does not switch. */
 CC_API uint64_t cc_now_ns(void);
 
@@ -31,7 +41,7 @@ CC_API CCDeadline cc_after_ms(uint64_t ms);
 
 /* Sleeps: a fiber parks, an OS thread blocks. Returns 0, never early; ECANCELED when a fiber is cancelled
  * (cc_nursery.h), or the runtime shuts down meanwhile; ENOMEM when a fiber's timer finds no memory. A time in the
- * past returns at once. Any context; switches. */
+ * past returns at once; without a deadline a fiber sleeps until it is cancelled. Any context; switches. */
 CC_API int cc_sleep_ms(uint64_t ms);
 CC_API int cc_sleep_until(CCDeadline deadline);
 

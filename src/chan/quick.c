@@ -174,7 +174,7 @@ int cc_chan_send_try(CCChan *ch, const void *value, size_t size) {
 }
 
 int cc_chan_send_until(CCChan *ch, const void *value, size_t size, CCDeadline deadline) {
-    return send(ch, value, size, deadline.ns, true);
+    return send(ch, value, size, cc__wait_deadline(deadline), true);
 }
 
 int cc_chan_recv(CCChan *ch, void *value, size_t size) {
@@ -186,5 +186,5 @@ int cc_chan_recv_try(CCChan *ch, void *value, size_t size) {
 }
 
 int cc_chan_recv_until(CCChan *ch, void *value, size_t size, CCDeadline deadline) {
-    return recv(ch, value, size, deadline.ns, true);
+    return recv(ch, value, size, cc__wait_deadline(deadline), true);
 }

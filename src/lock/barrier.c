@@ -44,7 +44,7 @@ int cc_barrier_wait_until(CCBarrier *barrier, CCDeadline deadline) {
         complete_locked(b, &wakes);
     } else {
         b->arrived++;
-        rc = cc__line_wait_locked(&b->line, &b->lock, &seat, deadline.ns, (struct wait_what){PARK_BARRIER, b});
+        rc = cc__line_wait_locked(&b->line, &b->lock, &seat, cc__wait_deadline(deadline), (struct wait_what){PARK_BARRIER, b});
         if (likely(rc == 0)) return 0;
         if (seat.mark)
             rc = 0;

@@ -86,10 +86,11 @@ int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline) {
     struct hall *h = cc__hall_of(c);
     struct cond_seat s = {.signalled = false};
     struct worker *w = cc__worker();
-    int rc = cc__waiter_init(&s.seat.waiter, w, deadline.ns); /* nothing until the wait itself switches ... */
+    uint64_t until = cc__wait_deadline(deadline);
+    int rc = cc__waiter_init(&s.seat.waiter, w, until); /* nothing until the wait itself switches ... */
     if (unlikely(rc != 0)) return rc;
     /* ... but the points of a simulation, in the unlock: the room for the timer has to outlast them (TIMER-3). */
-    bool reserved = s.seat.waiter.fiber != NULL && deadline.ns != WAIT_FOREVER && cc__sim_on();
+    bool reserved = s.seat.waiter.fiber != NULL && until != WAIT_FOREVER && cc__sim_on();
     if (unlikely(reserved && !cc__timer_reserve(w))) return ENOMEM;
     cc__lock_take(&h->lock);
     cc__line_push(&h->line, &s.seat);

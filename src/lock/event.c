@@ -73,7 +73,7 @@ int cc_event_wait_try(CCEvent *e) {
 
 int cc_event_wait_until(CCEvent *e, CCDeadline deadline) {
     int rc = cc_event_wait_try(e);
-    return rc == EAGAIN ? cc__event_wait_slow(cc__hall_of(e), SET, deadline.ns) : rc;
+    return rc == EAGAIN ? cc__event_wait_slow(cc__hall_of(e), SET, cc__wait_deadline(deadline)) : rc;
 }
 
 int cc_event_wait(CCEvent *e) {

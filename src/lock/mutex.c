@@ -275,7 +275,7 @@ int cc_mutex_lock(CCMutex *mutex) {
 
 int cc_mutex_lock_until(CCMutex *mutex, CCDeadline deadline) {
     if (unlikely(mutex == NULL)) return EINVAL;
-    return lock(cc__mutex_of(mutex), deadline.ns, true);
+    return lock(cc__mutex_of(mutex), cc__wait_deadline(deadline), true);
 }
 
 int cc_mutex_lock_try(CCMutex *mutex) {

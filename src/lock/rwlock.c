@@ -163,7 +163,7 @@ int cc_rwlock_read_lock_try(CCRWLock *rw) {
 }
 
 int cc_rwlock_read_lock_until(CCRWLock *rw, CCDeadline deadline) {
-    return read_lock(rw, deadline.ns, WAIT);
+    return read_lock(rw, cc__wait_deadline(deadline), WAIT);
 }
 
 static int read_unlock(CCRWLock *rw) {
@@ -196,7 +196,7 @@ int cc_rwlock_write_lock_try(CCRWLock *rw) {
 }
 
 int cc_rwlock_write_lock_until(CCRWLock *rw, CCDeadline deadline) {
-    return write_lock(rw, deadline.ns, WAIT, cc__holder_entry());
+    return write_lock(rw, cc__wait_deadline(deadline), WAIT, cc__holder_entry());
 }
 
 static int write_unlock(CCRWLock *lock, uint64_t entry) {

@@ -80,7 +80,7 @@ int cc_sem_acquire_until(CCSem *s, CCDeadline deadline) {
     if (unlikely(s == NULL)) return EINVAL;
     struct hall *h = cc__hall_of(s);
     cc__sim_point();
-    return likely(take(h)) ? 0 : acquire_slow(h, deadline.ns);
+    return likely(take(h)) ? 0 : acquire_slow(h, cc__wait_deadline(deadline));
 }
 
 int cc_sem_acquire(CCSem *s) {

@@ -77,5 +77,5 @@ int cc_wait_group_wait_try(CCWaitGroup *wg) {
 }
 
 int cc_wait_group_wait_until(CCWaitGroup *wg, CCDeadline deadline) {
-    return wait(wg, deadline.ns, true);
+    return wait(wg, cc__wait_deadline(deadline), true);
 }

@@ -112,7 +112,8 @@ CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline) 
         s = cc__scope_alloc(sizeof *s);
         if (s == NULL) cc__fatal("CC_WITH_DEADLINE: no memory for a scope");
         cc__scope_init(s, cc__scope_of(cc__get(&self->scope)), UINT64_MAX);
-        if (deadline.ns != UINT64_MAX && cc__scope_set_deadline(s, deadline.ns) != 0)
+        uint64_t until = cc__wait_deadline(deadline);
+        if (until != UINT64_MAX && cc__scope_set_deadline(s, until) != 0)
             cc__fatal("CC_WITH_DEADLINE: no memory for a timer");
         cc__scope_enter(self, s);
     }

@@ -28,8 +28,8 @@ CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config) {
     if (config->name != NULL) snprintf(n->name, sizeof n->name, "%s", config->name);
     cc__scope_init(&n->scope, parent, grace == 0 || grace > UINT64_MAX / 1000000 ? UINT64_MAX : grace * 1000000);
     n->scope.nursery = true;
-    uint64_t deadline = config->deadline.ns;
-    if (deadline != 0 && deadline != UINT64_MAX && cc__scope_set_deadline(&n->scope, deadline) != 0) {
+    uint64_t deadline = cc__wait_deadline(config->deadline);
+    if (deadline != UINT64_MAX && cc__scope_set_deadline(&n->scope, deadline) != 0) {
         cc__scope_destroy(&n->scope);
         cc__scope_free(&n->scope);
         return NULL;
@@ -118,9 +118,10 @@ int cc_nursery_wait(CCNursery *n) {
 int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
     if (n == NULL) return EINVAL;
     if (own_child(n)) return EDEADLK;
+    uint64_t until = cc__wait_deadline(deadline);
     cc__lock_take(&n->scope.lock);
     int rc;
-    while ((rc = wait_for_children_locked(&n->scope, deadline.ns)) == 0 && (n->hooks != NULL || n->closing != NULL)) {
+    while ((rc = wait_for_children_locked(&n->scope, until)) == 0 && (n->hooks != NULL || n->closing != NULL)) {
         cc__lock_release(&n->scope.lock);
         cc__nursery_run_exits(n);
         cc__lock_take(&n->scope.lock);
@@ -263,7 +264,7 @@ int cc_nursery_cancel(CCNursery *n) {
 
 int cc_nursery_set_deadline(CCNursery *n, CCDeadline deadline) {
     if (n == NULL) return EINVAL;
-    int rc = cc__scope_set_deadline(&n->scope, deadline.ns);
+    int rc = cc__scope_set_deadline(&n->scope, cc__wait_deadline(deadline));
     cc__scope_deadline_changed();
     return rc;
 }

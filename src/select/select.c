@@ -70,7 +70,8 @@ static int look(const CCCase *c) {
     case CC_CASE_JOIN:
         return cc__arm_look_join(c);
     case CC_CASE_AT:
-        return c->deadline.ns != WAIT_FOREVER && cc__clock_now() >= c->deadline.ns ? LOOK_READY : LOOK_NOT_READY;
+        return cc__wait_deadline(c->deadline) != WAIT_FOREVER && cc__clock_now() >= c->deadline.ns ? LOOK_READY
+                                                                                                  : LOOK_NOT_READY;
     case CC_CASE_CANCEL: {
         struct fiber *self = cc__sched_current(cc__worker());
         return self != NULL && cc__cancel_holds(cc__get_acquire(&self->scope)) ? LOOK_READY : LOOK_NOT_READY;
@@ -139,7 +140,7 @@ static void add_case(struct select *s, const CCCase *c, size_t index) {
         break;
     case CC_CASE_AT:
         s->mixed = true;
-        if (c->deadline.ns < s->deadline) {
+        if (cc__wait_deadline(c->deadline) < s->deadline) {
             s->deadline = c->deadline.ns;
             s->at = index;
         }
@@ -353,11 +354,11 @@ CC_INLINE int select_any(CCCase *cases, size_t n, CCSelectOrder order, uint64_t 
 }
 
 int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDeadline deadline, size_t *chosen) {
-    return select_any(cases, n, order, deadline.ns, true, chosen);
+    return select_any(cases, n, order, cc__wait_deadline(deadline), true, chosen);
 }
 
 int cc_select(CCCase *cases, size_t n, CCDeadline deadline, size_t *chosen) {
-    return select_any(cases, n, CC_SELECT_FAIR, deadline.ns, true, chosen);
+    return select_any(cases, n, CC_SELECT_FAIR, cc__wait_deadline(deadline), true, chosen);
 }
 
 int cc_select_try(CCCase *cases, size_t n, size_t *chosen) {

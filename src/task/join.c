@@ -204,7 +204,7 @@ int cc_task_join_try(CCTask *task, void **result) {
 
 int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline) {
     cc__sim_point();
-    return deadline.ns == WAIT_FOREVER ? join(task, result) : join_slow(task, result, deadline.ns, true);
+    return cc__wait_deadline(deadline) == WAIT_FOREVER ? join(task, result) : join_slow(task, result, cc__wait_deadline(deadline), true);
 }
 
 void *cc_block_on(CCTask task) {

@@ -13,6 +13,7 @@ uint64_t cc_now_ns(void) {
 CCDeadline cc_after_ns(uint64_t ns) {
     uint64_t now = cc__clock_look();
     CCDeadline deadline = {ns < UINT64_MAX - now ? now + ns : UINT64_MAX};
+    if (deadline.ns == 0) return CC_PASSED; /* at the beginning of simulated time */
     return deadline;
 }
 
@@ -21,9 +22,10 @@ CCDeadline cc_after_ms(uint64_t ms) {
 }
 
 int cc_sleep_until(CCDeadline deadline) {
-    if (cc__clock_look() >= deadline.ns) return 0;
+    uint64_t until = cc__wait_deadline(deadline);
+    if (cc__clock_look() >= until) return 0;
     struct waiter waiter;
-    int rc = cc__waiter_init(&waiter, cc__worker(), deadline.ns);
+    int rc = cc__waiter_init(&waiter, cc__worker(), until);
     if (rc != 0) return rc;
     return cc__wait_sleep(&waiter) == WAKE_CANCEL ? ECANCELED : 0;
 }

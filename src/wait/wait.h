@@ -16,6 +16,11 @@
 
 #define WAIT_FOREVER UINT64_MAX
 
+/* A deadline as the user gives it: {0} is none. */
+CC_INLINE uint64_t cc__wait_deadline(CCDeadline deadline) {
+    return deadline.ns != 0 ? deadline.ns : WAIT_FOREVER;
+}
+
 /* One wait of one fiber or OS thread; on its stack. */
 struct waiter {
     struct fiber *fiber; /* NULL: an OS thread */

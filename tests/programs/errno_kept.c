@@ -80,7 +80,7 @@ static void *all_calls(void *arg) {
         KEEPS_ERRNO(rc = cc_spawn(&task, sleep_some, arg, NULL));
         KEEPS_ERRNO(rc = cc_task_detach(&task));
         KEEPS_ERRNO(rc = cc_sleep_ms(2));
-        KEEPS_ERRNO(rc = cc_sleep_until((CCDeadline){0}));
+        KEEPS_ERRNO(rc = cc_sleep_until(CC_PASSED));
         KEEPS_ERRNO(result = cc_block_on(cc_fiber_spawn_task(sleep_some, arg)));
         CHECK(result == arg);
         KEEPS_ERRNO(rc = cc_run(sleep_some, arg, &result));

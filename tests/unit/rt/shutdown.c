@@ -295,7 +295,7 @@ static void check_dead(CCTask task) {
     void *result = &copy;
     CHECK_EQ(cc_task_join(&task, &result), ESRCH);
     CHECK_EQ(cc_task_join_try(&task, &result), ESRCH);
-    CHECK_EQ(cc_task_join_until(&task, &result, (CCDeadline){0}), ESRCH);
+    CHECK_EQ(cc_task_join_until(&task, &result, CC_PASSED), ESRCH);
     CHECK_EQ(cc_task_join_until(&task, &result, CC_FOREVER), ESRCH);
     CHECK_EQ(cc_task_detach(&task), ESRCH);
     CHECK_EQ(cc_task_dup(&task, &copy), ESRCH);

@@ -70,7 +70,7 @@ static void join_badly(void) {
     CHECK_EQ(cc_task_join_try(NULL, &result), EINVAL);
     CHECK_EQ(cc_task_join_try(&none, &result), EINVAL);
     CHECK_EQ(cc_task_join_until(NULL, &result, CC_FOREVER), EINVAL);
-    CHECK_EQ(cc_task_join_until(&none, &result, (CCDeadline){0}), EINVAL);
+    CHECK_EQ(cc_task_join_until(&none, &result, CC_PASSED), EINVAL);
     CHECK_EQ(cc_task_detach(NULL), EINVAL);
     CHECK_EQ(cc_task_detach(&none), EINVAL);
     CHECK(cc_block_on(none) == NULL);
@@ -101,7 +101,7 @@ static void join_inventions(void) {
         CHECK_EQ(cc_task_join(&task, &result), ESRCH);
         CHECK_EQ(cc_task_join_try(&task, &result), ESRCH);
         CHECK_EQ(cc_task_join_until(&task, &result, CC_FOREVER), ESRCH);
-        CHECK_EQ(cc_task_join_until(&task, &result, (CCDeadline){0}), ESRCH);
+        CHECK_EQ(cc_task_join_until(&task, &result, CC_PASSED), ESRCH);
         CHECK_EQ(cc_task_detach(&task), ESRCH);
         CHECK_EQ(cc_task_dup(&task, &copy), ESRCH);
         CHECK_EQ(copy.id, 0);
@@ -122,7 +122,7 @@ static void join_impatiently(void) {
     CCTask task = cc_fiber_spawn_task(wait_at, &gate);
     void *result = &task;
     for (int i = 0; i < 100; i++) CHECK_EQ(cc_task_join_try(&task, &result), EAGAIN);
-    CHECK_EQ(cc_task_join_until(&task, &result, (CCDeadline){0}), ETIMEDOUT);
+    CHECK_EQ(cc_task_join_until(&task, &result, CC_PASSED), ETIMEDOUT);
     CCDeadline soon = cc_after_ms(2);
     CHECK_EQ(cc_task_join_until(&task, &result, soon), ETIMEDOUT);
     CHECK(cc_now_ns() >= soon.ns);
@@ -154,7 +154,7 @@ static void join_ended(void) {
             CHECK_EQ(cc_task_join_try(&task, &result), 0);
             break;
         case 2:
-            CHECK_EQ(cc_task_join_until(&task, &result, (CCDeadline){0}), 0);
+            CHECK_EQ(cc_task_join_until(&task, &result, CC_PASSED), 0);
             break; /* no wait, no timeout */
         default:
             result = cc_block_on(task);
