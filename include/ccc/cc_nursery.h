@@ -55,7 +55,7 @@ typedef struct CCError {
 
 /* A field that is 0 or NULL means the default. */
 typedef struct CCNurseryConfig {
-    CCNursery *parent CC__ZERO;   /* default: the innermost scope that the caller is in; none on an OS thread */
+    CCNursery *parent CC__ZERO;   /* default: the innermost scope that the caller is in */
     bool root CC__ZERO;           /* no parent at all */
     int mode CC__ZERO;            /* CCNurseryMode */
     CCDeadline deadline CC__ZERO; /* default: none of its own */
@@ -154,8 +154,8 @@ CC_API void *cc_value(const void *key);
 
 /* ---- what a fiber can ask and do ---- */
 
-/* True, or ECANCELED, in a fiber that is cancelled and not shielded. For loops that do not wait: looks at the clock
- * where there is a deadline. Any context; does not switch. */
+/* True, or ECANCELED, if the caller (a fiber, or an OS thread in a block) is cancelled and not shielded. For loops that
+ * do not wait: looks at the clock where there is a deadline. Any context; does not switch. */
 CC_API bool cc_cancelled(void);
 CC_API int cc_check_cancel(void);
 
@@ -170,9 +170,10 @@ CC_API CCDeadline cc_deadline(void);
  * when that one ends. EINVAL, ESRCH as cc_task_detach. The handle stays. Any context; does not switch. */
 CC_API int cc_task_cancel(const CCTask *task);
 
-/* Between the two no cancellation of what is around ends a wait of the calling fiber: for what must be finished. Scopes
+/* Between the two no cancellation of what is around ends a wait of the caller: for what must be finished. Scopes
  * that are opened in between are not hidden (see CC_SHIELD). They nest, with each other and with blocks. True: this one
- * put the shield up, and the matching call takes it down. Outside of a fiber they do nothing. Does not switch. */
+ * put the shield up, and the matching call takes it down. On an OS thread outside of all blocks they do nothing. Does
+ * not switch. */
 CC_API bool cc_shield_begin(void);
 CC_API void cc_shield_end(bool begun);
 
@@ -186,9 +187,9 @@ CC_API void cc_shield_end(bool begun);
  *   CC_NURSERY(n, .result = &rc, .deadline = cc_after_ms(100), .name = "lookup") { … }
  *
  * Whichever way the block is left (its end, break, return, goto), the nursery is waited for and freed; when a panic or
- * a C++ exception passes through, it is cancelled first. In a fiber
- * the block itself belongs to the scope: when a child fails, its waits are cancelled too. A fiber that ends inside
- * (longjmp out of the block) stops the program with a sentence. When there is no memory for a nursery the block is
+ * a C++ exception passes through, it is cancelled first. The block itself belongs to the scope, in a fiber and on an OS
+ * thread: when a child fails, or the deadline passes, its waits are cancelled too. A fiber that ends inside (longjmp out
+ * of the block) stops the program with a sentence. When there is no memory for a nursery the block is
  * skipped and .result is ENOMEM; without .result the program stops.
  *
  * Without .result a failure is not lost: the nursery around the block (its parent; for .root the one that the caller
@@ -225,8 +226,8 @@ CC_API void cc_nursery_leave(CCNursery **nursery);
  *
  *   CC_WITH_DEADLINE(cc_after_ms(250)) { … }
  *
- * Fibers only: on an OS thread the block is executed without a deadline. cc_cancel_reason tells ETIMEDOUT inside;
- * afterwards the fiber is as it was. Without memory the program stops; where that matters use a nursery. */
+ * On an OS thread too, which starts the runtime if need be. cc_cancel_reason tells ETIMEDOUT inside; afterwards the
+ * caller is as it was. Without memory the program stops; where that matters use a nursery. */
 typedef struct CCDeadlineScope {
     CCDefer deferred;
     void *scope;

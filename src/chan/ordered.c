@@ -14,12 +14,11 @@ static int join_or_let_go(CCTask *task, void **result) {
 
 /* A sender that is cancelled owns the task like a nursery its children: it cancels it, and still waits for its end. */
 static void join_unsent(CCTask *task) {
-    struct fiber *self = cc__sched_current(cc__worker());
     if (cc_task_join(task, NULL) != ECANCELED || task->id == 0) return;
     (void)cc_task_cancel(task);
-    bool held = self != NULL && cc__cancel_hold(self);
+    bool held = cc__cancel_hold();
     (void)join_or_let_go(task, NULL);
-    if (held) cc__cancel_unhold(self);
+    cc__cancel_unhold(held);
 }
 
 int cc_chan_send_task(CCChan *ch, CCTask *task) {

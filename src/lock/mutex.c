@@ -168,12 +168,11 @@ static CC_NOINLINE int lock_contended(struct mutex *m, uint64_t deadline, bool c
 }
 
 static CC_NOINLINE int lock_contended_always(struct mutex *m) {
-    struct fiber *self = cc__sched_current(cc__worker());
     /* A cancellation lasts until the fiber leaves its scope: every wait would end at once, and behind a mere shield
      * too when a grace period is over. */
-    bool held = self != NULL && cc__cancel_hold(self);
+    bool held = cc__cancel_hold();
     (void)lock_slow(m, WAIT_FOREVER, false); /* which has no other way to fail */
-    if (held) cc__cancel_unhold(self);
+    cc__cancel_unhold(held);
     cc__holder_enter_at(&m->owner, cc__holder_entry());
     return 0;
 }

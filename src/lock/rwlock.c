@@ -113,11 +113,10 @@ static CC_NOINLINE void leave_slow(struct hall *h, uint32_t mine) {
 
 /* The same, however long it takes. */
 static CC_NOINLINE int enter_always(struct hall *h, bool write) {
-    struct fiber *self = cc__sched_current(cc__worker());
-    bool held = self != NULL && cc__cancel_hold(self); /* as a mutex does */
+    bool held = cc__cancel_hold(); /* as a mutex does */
     while (enter_slow(h, write, WAIT_FOREVER) != 0) {
     }
-    if (held) cc__cancel_unhold(self);
+    cc__cancel_unhold(held);
     return 0;
 }
 

@@ -62,11 +62,10 @@ static CC_NOINLINE int acquire_slow(struct hall *h, uint64_t deadline) {
 }
 
 static CC_NOINLINE int acquire_always(struct hall *h) {
-    struct fiber *self = cc__sched_current(cc__worker());
-    bool held = self != NULL && cc__cancel_hold(self); /* as a mutex does */
+    bool held = cc__cancel_hold(); /* as a mutex does */
     while (acquire_slow(h, WAIT_FOREVER) != 0) {
     }
-    if (held) cc__cancel_unhold(self);
+    cc__cancel_unhold(held);
     return 0;
 }
 

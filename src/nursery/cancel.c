@@ -6,10 +6,6 @@
 
 #include <errno.h>
 
-static struct fiber *current(void) {
-    return cc__sched_current(cc__worker());
-}
-
 /* A loop that does not wait may keep the very worker that would fire its deadline: so it looks at the clock itself. */
 static void look_at_the_clock(struct scope *s) {
     uint64_t earliest = s != NULL ? cc__scope_deadline(s) : UINT64_MAX, now;
@@ -19,14 +15,14 @@ static void look_at_the_clock(struct scope *s) {
 }
 
 bool cc_cancelled(void) {
-    struct fiber *self = current();
-    if (self == NULL) return false;
+    if (cc__cancel_word() == NULL) return false;
     cc__sim_point(); /* a loop that asks has to end in a simulation too, where nobody runs beside it */
-    uintptr_t word = cc__get_acquire(&self->scope); /* pairs with the mark */
+    _Atomic uintptr_t *own = cc__cancel_word();
+    uintptr_t word = cc__get_acquire(own); /* pairs with the mark */
     if (word == 0) return false;
     if ((word & (CANCEL_SCOPE | CANCEL_SHIELD | CANCEL_HELD)) == 0 && !cc__cancel_holds(word)) {
         look_at_the_clock(cc__scope_of(word));
-        word = cc__get_acquire(&self->scope); /* as above */
+        word = cc__get_acquire(own); /* as above */
     }
     return cc__cancel_holds(word);
 }
@@ -37,8 +33,8 @@ int cc_check_cancel(void) {
 
 int cc_cancel_reason(CCError *reason) {
     if (reason == NULL) return EINVAL;
-    struct fiber *self = current();
-    uintptr_t word = self != NULL ? cc__get_acquire(&self->scope) : 0;
+    _Atomic uintptr_t *own = cc__cancel_word();
+    uintptr_t word = own != NULL ? cc__get_acquire(own) : 0;
     struct scope *s = cc__scope_of(word);
     if (s != NULL && cc__get(&s->cancelled)) { /* hidden by a shield or not */
         cc__lock_take(&s->lock);
@@ -59,20 +55,20 @@ CCDeadline cc_deadline(void) {
 /* ---- shields ---- */
 
 bool cc_shield_begin(void) {
-    struct fiber *self = current();
-    if (self == NULL) return false;
-    struct scope *s = cc__scope_of(cc__get(&self->scope));
-    if (s == NULL) return cc__cancel_shield(self);
+    _Atomic uintptr_t *own = cc__cancel_word();
+    if (own == NULL) return false;
+    struct scope *s = cc__scope_of(cc__get(own));
+    if (s == NULL) return cc__cancel_shield(own);
     /* Under the lock: a grace period's end either sees the shield and takes it, or is seen here. */
     cc__lock_take(&s->lock);
-    bool begun = !s->pierced && cc__cancel_shield(self);
+    bool begun = !s->pierced && cc__cancel_shield(own);
     cc__lock_release(&s->lock);
     return begun;
 }
 
 void cc_shield_end(bool begun) {
-    struct fiber *self = current();
-    if (begun && self != NULL) cc__cancel_unshield(self);
+    _Atomic uintptr_t *own = cc__cancel_word();
+    if (begun && own != NULL) cc__cancel_unshield(own);
 }
 
 static void end_shield(void *shield) {
@@ -94,29 +90,23 @@ void cc_shield_leave(CCShield *shield) {
 
 static void end_deadline(void *scope) {
     struct scope *s = ((CCDeadlineScope *)scope)->scope;
-    if (s == NULL) return;
-    struct fiber *self = current();
-    if (cc__scope_of(cc__get(&self->scope)) != s)
+    if (cc__scope_current() != s)
         cc__fatal("CC_WITH_DEADLINE: the block is left while one inside it is still open; blocks end in the reverse "
                   "order of their beginning");
-    cc__scope_leave(self, s);
+    cc__scope_leave(s);
     cc__scope_settle(s);
     cc__scope_destroy(s);
     cc__scope_free(s);
 }
 
 CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline) {
-    struct fiber *self = current();
-    struct scope *s = NULL;
-    if (self != NULL) {
-        s = cc__scope_alloc(sizeof *s);
-        if (s == NULL) cc__fatal("CC_WITH_DEADLINE: no memory for a scope");
-        cc__scope_init(s, cc__scope_of(cc__get(&self->scope)), UINT64_MAX);
-        uint64_t until = cc__wait_deadline(deadline);
-        if (until != UINT64_MAX && cc__scope_set_deadline(s, until) != 0)
-            cc__fatal("CC_WITH_DEADLINE: no memory for a timer");
-        cc__scope_enter(self, s);
-    }
+    struct scope *s = cc__scope_alloc(sizeof *s);
+    if (s == NULL) cc__fatal("CC_WITH_DEADLINE: no memory for a scope");
+    cc__scope_init(s, cc__scope_current(), UINT64_MAX);
+    uint64_t until = cc__wait_deadline(deadline);
+    if (until != UINT64_MAX && cc__scope_set_deadline(s, until) != 0)
+        cc__fatal("CC_WITH_DEADLINE: no memory for a timer");
+    cc__scope_enter(s);
     scope->scope = s;
     scope->deferred = (CCDefer){.fn = end_deadline, .arg = scope};
     (void)cc_defer_enter(&scope->deferred);

@@ -73,16 +73,15 @@ static int wait_for_children_locked(struct scope *s, uint64_t deadline) {
 
 /* To the very end, whatever happens: the caller was cancelled, and so is the nursery. Under the lock, as above. */
 static void wait_all_the_same_locked(CCNursery *n) {
-    struct fiber *self = cc__sched_current(cc__worker());
     cc__lock_release(&n->scope.lock);
     CCError reason;
     if (cc_cancel_reason(&reason) != 0) reason = cc__scope_reason(ECANCELED, "the runtime shuts down");
     cc__scope_cancel(&n->scope, &reason);
-    bool held = cc__cancel_hold(self);
+    bool held = cc__cancel_hold();
     cc__lock_take(&n->scope.lock);
     while (wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0) {
     }
-    if (held) cc__cancel_unhold(self);
+    cc__cancel_unhold(held);
 }
 
 /* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Under the lock, as above. True:
@@ -208,16 +207,15 @@ static void end_outside(void *nursery) {
 /* By the block's end, or by a panic on its way through. */
 static void end_block(void *nursery) {
     CCNursery *n = nursery;
-    struct fiber *self = cc__sched_current(cc__worker());
     if (!n->left) (void)cc_nursery_cancel_with(n, ECANCELED, "a panic has left the nursery's block");
     /* From here on the waits are the outer scope's. */
     if (n->entered) {
-        if (cc__scope_of(cc__get(&self->scope)) != &n->scope)
+        if (cc__scope_current() != &n->scope)
             cc__fatal("CC_NURSERY '%s': the block is left while one inside it is still open; blocks end in the "
                       "reverse order of their beginning",
                       n->name);
         n->entered = false;
-        cc__scope_leave(self, &n->scope);
+        cc__scope_leave(&n->scope);
     }
     end_outside(n);
 }
@@ -230,11 +228,8 @@ CCNursery *cc_nursery_enter(const CCNurseryConfig *config) {
         *config->result = ENOMEM;
         return NULL;
     }
-    struct fiber *self = cc__sched_current(cc__worker());
-    if (self != NULL) {
-        n->entered = true;
-        cc__scope_enter(self, &n->scope);
-    }
+    n->entered = true;
+    cc__scope_enter(&n->scope);
     n->deferred = (CCDefer){.fn = end_block, .arg = n};
     (void)cc_defer_enter(&n->deferred);
     return n;

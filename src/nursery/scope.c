@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "fiber/stack.h"
 #include "probe/trace.h"
+#include "wait/guest.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,8 +24,8 @@ static struct fiber_cold *cold_of(struct fiber *self) {
 }
 
 struct scope *cc__scope_current(void) {
-    struct fiber *self = cc__sched_current(cc__worker());
-    return self != NULL ? cc__scope_of(cc__get(&self->scope)) : NULL;
+    _Atomic uintptr_t *own = cc__cancel_word();
+    return own != NULL ? cc__scope_of(cc__get(own)) : NULL;
 }
 
 bool cc__scope_below(const struct scope *s, const struct scope *above) {
@@ -92,58 +93,85 @@ static bool hidden(struct scope *s) {
            (above != NULL && cc__get(&above->owner) == owner && !cc__get(&above->felt));
 }
 
-static bool feels(struct scope *s, struct fiber *f) {
-    return cc__get(cc__get(&s->owner) == f ? &s->felt : &s->cancelled) != 0;
+static bool feels(struct scope *s, const void *who) {
+    return cc__get(cc__get(&s->owner) == who ? &s->felt : &s->cancelled) != 0;
 }
 
-/* The fiber's address becomes s; the bits that are its own stay, and these shields hold, unless they do not hold there.
- * Under the lock of s. */
-static void set_scope(struct fiber *self, struct scope *s, uintptr_t shields) {
-    bool cancelled = s != NULL && feels(s, self);
+/* Who enters and leaves: a fiber, or an OS thread. */
+struct visitor {
+    struct fiber *fiber;        /* or */
+    struct outsider *outsider;  /* NULL: an OS thread that is in no scope yet */
+};
+
+static struct visitor visitor(void) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    return (struct visitor){self, self == NULL ? cc__outsider() : NULL};
+}
+
+static _Atomic uintptr_t *word_of(struct visitor v) {
+    return v.fiber != NULL ? &v.fiber->scope : &v.outsider->scope;
+}
+
+/* The visitor's address becomes s; the bits that are its own stay, and these shields hold, unless they do not hold
+ * there. Under the lock of s. */
+static void set_scope(struct visitor v, struct scope *s, uintptr_t shields) {
+    bool cancelled = s != NULL && feels(s, v.fiber != NULL ? (void *)v.fiber : v.outsider);
     if (s != NULL && s->pierced) shields = 0;
-    if (cancelled) cc__cancel_adopt();
-    uintptr_t word = cc__get(&self->scope), wanted;
+    if (cancelled && v.fiber != NULL) cc__cancel_adopt();
+    uintptr_t word = cc__get(word_of(v)), wanted;
     do wanted = (uintptr_t)s | (word & (CANCEL_TASK | CANCEL_REPORTED)) | shields | (cancelled ? CANCEL_SCOPE : 0);
-    while (!cc__cas(&self->scope, &word, wanted));
+    while (!cc__cas(word_of(v), &word, wanted));
 }
 
-static void drop(struct fiber_cold *cold, struct scope *s) {
+static void drop(struct visitor v, struct scope *s) {
     if (s == NULL) return;
     cc__lock_take(&s->lock);
-    cc__list_remove(&cold->member);
+    if (v.fiber != NULL)
+        cc__list_remove(&cold_of(v.fiber)->member);
+    else
+        s->inside = NULL;
     cc__lock_release(&s->lock);
 }
 
-void cc__scope_enter(struct fiber *self, struct scope *s) {
-    struct fiber_cold *cold = cold_of(self);
-    s->outer = cc__scope_of(cc__get(&self->scope));
-    drop(cold, s->outer);
-    cold->fiber = self;
+static void add_locked(struct visitor v, struct scope *s) {
+    if (v.fiber != NULL)
+        cc__list_push_back(&s->members, &cold_of(v.fiber)->member);
+    else
+        s->inside = v.outsider;
+}
+
+void cc__scope_enter(struct scope *s) {
+    struct visitor v = visitor();
+    if (v.fiber == NULL && v.outsider == NULL) cc__outsider_become(v.outsider = &s->outsider);
+    s->outer = cc__scope_of(cc__get(word_of(v)));
+    drop(v, s->outer);
+    if (v.fiber != NULL) cold_of(v.fiber)->fiber = v.fiber;
     cc__lock_take(&s->lock);
-    s->entry = cc__get(&self->scope) & (CANCEL_SHIELD | CANCEL_OUTER);
-    cc__set(&s->owner, self);
+    s->entry = cc__get(word_of(v)) & (CANCEL_SHIELD | CANCEL_OUTER);
+    cc__set(&s->owner, v.fiber != NULL ? (void *)v.fiber : v.outsider);
     /* Whoever cancels from now on comes to this lock after this; who was there has cancelled for children only. */
     cc__set(&s->felt, cc__get(&s->cancelled) && (s->own || !hidden(s)));
-    cc__list_push_back(&s->members, &cold->member);
-    set_scope(self, s, s->entry != 0 ? CANCEL_OUTER : 0);
-    bool late = s->grace_late;
+    add_locked(v, s);
+    set_scope(v, s, s->entry != 0 ? CANCEL_OUTER : 0);
+    bool late = s->grace_late && v.fiber != NULL;
     cc__lock_release(&s->lock);
     if (unlikely(late)) cc__scope_begin_late_grace(s);
 }
 
-void cc__scope_leave(struct fiber *self, struct scope *s) {
-    struct fiber_cold *cold = cold_of(self);
+void cc__scope_leave(struct scope *s) {
+    struct visitor v = visitor();
     struct scope *outer = s->outer;
     uintptr_t shields = s->entry; /* what the end of a grace period took away inside is whole again outside */
-    drop(cold, s);
+    drop(v, s);
     cc__set(&s->owner, NULL);
     if (outer == NULL) {
-        set_scope(self, NULL, shields);
+        set_scope(v, NULL, shields);
+        if (v.fiber == NULL) cc__outsider_become(NULL);
         return;
     }
     cc__lock_take(&outer->lock);
-    cc__list_push_back(&outer->members, &cold->member);
-    set_scope(self, outer, shields);
+    add_locked(v, outer);
+    set_scope(v, outer, shields);
     cc__lock_release(&outer->lock);
 }
 
@@ -183,6 +211,7 @@ static void walk_down(struct scope *top, bool (*visit)(struct scope *s, void *ar
 static void mark_members(struct scope *s) {
     for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
         if (feels(s, member(l))) cc__cancel_mark(member(l), CANCEL_SCOPE);
+    if (s->inside != NULL && feels(s, s->inside)) cc__or(&s->inside->scope, CANCEL_SCOPE);
 }
 
 struct marking {
@@ -215,6 +244,7 @@ static bool mark(struct scope *s, void *marking) {
 static bool claim(struct scope *s, void *wakes) {
     for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
         cc__cancel_claim(member(l), wakes);
+    if (s->inside != NULL) cc__guest_cancel(s->inside);
     return true;
 }
 
@@ -233,6 +263,7 @@ void cc__scope_cancel(struct scope *s, const CCError *reason) {
     struct marking m = {.top = s, .reason = reason, .inside = inside};
     if (inside) cc__cancel_begin();
     walk_down(s, mark, &m);
+    if (m.news && !inside) walk_down(s, claim, NULL); /* OS threads */
     if (m.news && inside) {
         if (cc__trace_on(TRACE_NURSERY))
             cc__trace_line("scope %p: is cancelled, error %d: %s", (void *)s, reason->code, reason->text);
@@ -318,7 +349,8 @@ static bool pierce(struct scope *s, void *arg) {
     s->pierced = true;
     cc__set(&s->felt, 1); /* it is cancelled */
     for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
-        cc__cancel_pierce(member(l));
+        cc__cancel_pierce(&member(l)->scope);
+    if (s->inside != NULL) cc__cancel_pierce(&s->inside->scope);
     mark_members(s);
     return true;
 }
@@ -412,11 +444,13 @@ static void *arm(void *arg) {
 
 /* A thread that is no worker sends a fiber. */
 static int arm_somewhere(struct arming *a) {
-    int rc = 0;
-    if (cc__worker() != NULL)
+    if (cc__worker() != NULL) {
         (void)arm(a);
-    else
-        rc = cc_run(arm, a, NULL);
+        return a->rc;
+    }
+    bool held = cc__cancel_hold(); /* the fiber uses what is in this frame */
+    int rc = cc_run(arm, a, NULL);
+    cc__cancel_unhold(held);
     return rc != 0 ? rc : a->rc;
 }
 
@@ -448,8 +482,7 @@ bool cc__scope_disarm_locked(struct scope *s) {
 }
 
 void cc__scope_settle(struct scope *s) {
-    struct fiber *self = cc__sched_current(cc__worker());
-    bool held = self != NULL && cc__cancel_hold(self);
+    bool held = cc__cancel_hold();
     cc__lock_take(&s->lock);
     while (!cc__scope_disarm_locked(s)) {
         struct waiter waiter;
@@ -461,5 +494,5 @@ void cc__scope_settle(struct scope *s) {
         if (reason != WAKE_OBJECT && arm.linked) cc__list_remove(&arm.link); /* the runtime shuts down */
     }
     cc__lock_release(&s->lock);
-    if (held) cc__cancel_unhold(self);
+    cc__cancel_unhold(held);
 }

@@ -32,7 +32,7 @@ struct scope {
     _Alignas(SCOPE_ALIGN) struct lock lock;
     _Atomic uint32_t cancelled;
     struct scope *parent;
-    struct scope *jump; /* one above, so chosen that any one above is a logarithmic number of steps away; a root: itself */
+    struct scope *jump; /* one so far above that any one above is few steps away (logarithmic); a root: itself */
     uint32_t depth;     /* a root: 0 */
     struct link beside;  /* among the parent's `inner` */
     struct link inner;   /* scopes right below */
@@ -50,7 +50,9 @@ struct scope {
     bool expired;              /* the deadline has come */
     bool own;                  /* somebody has cancelled this one, not only one above */
     _Atomic uint32_t felt;     /* cancelled, and its owner feels it (SCOPE-5) */
-    void *_Atomic owner;       /* the fiber that has entered it and not left yet; NULL: none */
+    void *_Atomic owner;       /* the fiber or outsider that has entered it and not left yet; NULL: none */
+    struct outsider *inside;   /* the OS thread whose innermost scope it is; NULL: none */
+    struct outsider outsider;  /* for an OS thread whose outermost scope it is */
     uintptr_t entry;           /* the owner's shields when it entered: CANCEL_SHIELD, CANCEL_OUTER */
     _Atomic uint64_t deadline; /* its own; UINT64_MAX: none */
     /* The earliest here and above, as known in that epoch; 0: not yet. Written under the lock. */
@@ -76,9 +78,9 @@ void cc__scope_init(struct scope *s, struct scope *parent, uint64_t grace_ns);
 /* Nobody is in it or below it any more. */
 void cc__scope_destroy(struct scope *s);
 
-/* The running fiber enters, and leaves for where it came from. */
-void cc__scope_enter(struct fiber *self, struct scope *s);
-void cc__scope_leave(struct fiber *self, struct scope *s);
+/* The running fiber, or the calling OS thread, enters, and leaves for where it came from. */
+void cc__scope_enter(struct scope *s);
+void cc__scope_leave(struct scope *s);
 
 /* Cancels it and all below; the first reason stays. Any thread. */
 void cc__scope_cancel(struct scope *s, const CCError *reason);
@@ -106,7 +108,7 @@ bool cc__scope_fired_unstarted(struct fiber *f);
 /* True for the function of a fiber that a deadline starts: it is nobody's child. */
 bool cc__scope_is_alarm(CCTaskFn fn);
 
-/* The running fiber's innermost scope, NULL: none. */
+/* The innermost scope of the running fiber or the calling OS thread, NULL: none. */
 struct scope *cc__scope_current(void);
 
 /* Whether `s` is `above` or below it. */

@@ -73,8 +73,8 @@ static int look(const CCCase *c) {
         return cc__wait_deadline(c->deadline) != WAIT_FOREVER && cc__clock_now() >= c->deadline.ns ? LOOK_READY
                                                                                                   : LOOK_NOT_READY;
     case CC_CASE_CANCEL: {
-        struct fiber *self = cc__sched_current(cc__worker());
-        return self != NULL && cc__cancel_holds(cc__get_acquire(&self->scope)) ? LOOK_READY : LOOK_NOT_READY;
+        _Atomic uintptr_t *own = cc__cancel_word();
+        return own != NULL && cc__cancel_holds(cc__get_acquire(own)) ? LOOK_READY : LOOK_NOT_READY;
     }
     default:
         return EINVAL;

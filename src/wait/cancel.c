@@ -38,3 +38,15 @@ void cc__cancel_claim(struct fiber *f, struct wakes *wakes) {
     if (!cc__cancel_holds(cc__get_acquire(&f->scope))) return; /* CANCEL-2 */
     if (cc__state_claim(f, word & WORD_TICKET, WAKE_CANCEL) == CLAIM_WON) cc__wakes_add(wakes, f);
 }
+
+/* ---- OS threads ---- */
+
+static _Thread_local struct outsider *own __attribute__((tls_model("initial-exec")));
+
+CC_NOINLINE struct outsider *cc__outsider(void) {
+    return own;
+}
+
+CC_NOINLINE void cc__outsider_become(struct outsider *outsider) {
+    own = outsider;
+}

@@ -15,6 +15,8 @@
  *           is lost.
  *
  * CANCEL-4  Who sets a bit has set `cancels` before, in this life of the runtime: a scope may be older than that.
+ * CANCEL-5  An OS thread publishes its wait, then looks at its bits; a canceller sets the bit, then looks for a wait:
+ *           both looks are under the lock of guest.c.
  *
  * Until something is cancelled for the first time, parking costs a look at one word that never changes.
  */
@@ -71,24 +73,44 @@ CC_INLINE void cc__cancel_adopt(void) {
 /* If it waits and can be cancelled: claims the wait. The fiber lives as long as the caller sees to it. */
 void cc__cancel_claim(struct fiber *f, struct wakes *wakes);
 
-/* The running fiber's own shield. True: it was not up before, and the caller takes it down again. */
-CC_INLINE bool cc__cancel_shield(struct fiber *self) {
-    return (cc__or(&self->scope, CANCEL_SHIELD) & CANCEL_SHIELD) == 0;
-}
-CC_INLINE void cc__cancel_unshield(struct fiber *self) {
-    cc__and(&self->scope, ~(uintptr_t)CANCEL_SHIELD);
-}
-/* A grace period is over: neither that nor one around the innermost scope. */
-CC_INLINE void cc__cancel_pierce(struct fiber *f) {
-    cc__and(&f->scope, ~(uintptr_t)(CANCEL_SHIELD | CANCEL_OUTER));
+/* An OS thread that is inside blocks. It has the same word as a fiber. Its present wait is found by the list of
+ * blocked threads (guest.h), under whose lock `guest` is. */
+struct outsider {
+    _Atomic uintptr_t scope;
+    struct guest *guest; /* NULL: it does not wait */
+};
+
+/* The calling OS thread's; NULL: it is in no block. Not for fibers, which change threads. */
+struct outsider *cc__outsider(void);
+void cc__outsider_become(struct outsider *outsider);
+
+/* The word of the running fiber, or of the calling OS thread; NULL: a thread that is in no block. */
+CC_INLINE _Atomic uintptr_t *cc__cancel_word(void) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    if (likely(self != NULL)) return &self->scope;
+    struct outsider *outsider = cc__outsider();
+    return outsider != NULL ? &outsider->scope : NULL;
 }
 
-/* For a wait that the runtime owes: a grace period does not end it. As above. */
-CC_INLINE bool cc__cancel_hold(struct fiber *self) {
-    return (cc__or(&self->scope, CANCEL_HELD) & CANCEL_HELD) == 0;
+/* The caller's own shield. True: it was not up before, and the caller takes it down again. */
+CC_INLINE bool cc__cancel_shield(_Atomic uintptr_t *own) {
+    return (cc__or(own, CANCEL_SHIELD) & CANCEL_SHIELD) == 0;
 }
-CC_INLINE void cc__cancel_unhold(struct fiber *self) {
-    cc__and(&self->scope, ~(uintptr_t)CANCEL_HELD);
+CC_INLINE void cc__cancel_unshield(_Atomic uintptr_t *own) {
+    cc__and(own, ~(uintptr_t)CANCEL_SHIELD);
+}
+/* A grace period is over: neither that nor one around the innermost scope. */
+CC_INLINE void cc__cancel_pierce(_Atomic uintptr_t *word) {
+    cc__and(word, ~(uintptr_t)(CANCEL_SHIELD | CANCEL_OUTER));
+}
+
+/* For a wait of the caller that the runtime owes: neither a cancellation nor a grace period ends it. As above. */
+CC_INLINE bool cc__cancel_hold(void) {
+    _Atomic uintptr_t *own = cc__cancel_word();
+    return own != NULL && (cc__or(own, CANCEL_HELD) & CANCEL_HELD) == 0;
+}
+CC_INLINE void cc__cancel_unhold(bool held) {
+    if (held) cc__and(cc__cancel_word(), ~(uintptr_t)CANCEL_HELD);
 }
 
 #endif

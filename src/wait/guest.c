@@ -1,5 +1,6 @@
 /* guest.c - the list of OS threads that block in a wait. */
 #include "wait/guest.h"
+#include "wait/cancel.h"
 
 #include "plat/clock.h"
 #include "plat/thread.h"
@@ -39,6 +40,13 @@ uint64_t cc__guest_epoch(void) {
     return cc__get(&guests.epoch);
 }
 
+/* It is on the list, so its frame is there. */
+static void cancel_locked(struct guest *g) {
+    uint32_t waits = 0;
+    if (!cc__cancel_holds(cc__get_acquire(&g->outsider->scope))) return; /* pairs with the mark */
+    if (cc__cas(&g->waiter->word, &waits, WAKE_CANCEL)) cc__futex_wake(&g->waiter->word, 1);
+}
+
 void cc__guest_enter(struct guest *guest, struct waiter *waiter, struct wait_what what) {
     guest->waiter = waiter;
     guest->what = what;
@@ -47,9 +55,14 @@ void cc__guest_enter(struct guest *guest, struct waiter *waiter, struct wait_wha
     guest->looks = 0;
     guest->look_at = guest->since + REST_FIRST;
     guest->pause = PAUSE_MIN;
+    guest->outsider = cc__outsider();
     cc__lock_take(&guests.lock);
     cc__list_push_back(list_locked(), &guest->link);
     count_locked();
+    if (guest->outsider != NULL) {
+        guest->outsider->guest = guest;
+        cancel_locked(guest);
+    }
     cc__lock_release(&guests.lock);
     if (waiter->deadline == WAIT_FOREVER) cc__sysmon_look_again();
 }
@@ -58,6 +71,13 @@ void cc__guest_leave(struct guest *guest) {
     cc__lock_take(&guests.lock);
     cc__list_remove(&guest->link);
     count_locked();
+    if (guest->outsider != NULL) guest->outsider->guest = NULL;
+    cc__lock_release(&guests.lock);
+}
+
+void cc__guest_cancel(struct outsider *outsider) {
+    cc__lock_take(&guests.lock);
+    if (outsider->guest != NULL) cancel_locked(outsider->guest);
     cc__lock_release(&guests.lock);
 }
 

@@ -1,7 +1,8 @@
 /* guest.h - the OS threads that block in a wait of ours: whoever looks for a deadlock has to know them all.
  *
  * GUEST-1  A guest is on the list from before it blocks until after it was released. While it is there and its
- *          waiter's word is 0, nobody but a waker of ours, or its deadline, lets it go on.
+ *          waiter's word is 0, nobody but a waker or canceller of ours, or its deadline, lets it
+ *          go on.
  * GUEST-2  Its caller's registers are in its stack while it waits (cc__guest_spill), so whoever looks for addresses
  *          there finds them all.
  * GUEST-3  While a runtime runs, its sysmon looks for deadlocks. While none does, a thread that waits without a deadline
@@ -19,7 +20,8 @@ struct guest {
     struct wait_what what;
     uint64_t since;
     int tid;
-    unsigned looks; /* for a deadlock, by itself: GUEST-3 */
+    struct outsider *outsider; /* the thread is in a block; NULL: in none */
+    unsigned looks;            /* for a deadlock, by itself: GUEST-3 */
     uint64_t look_at, pause, epoch;
 };
 
@@ -28,6 +30,10 @@ void cc__guest_enter(struct guest *guest, struct waiter *waiter, struct wait_wha
 /* In between, while the waiter's word is `seen`: waits until it is not, or until its deadline; may return earlier. */
 void cc__guest_wait(struct guest *guest, uint32_t seen);
 void cc__guest_leave(struct guest *guest);
+
+/* If that thread waits and can be cancelled: its wait ends (CANCEL-5). */
+struct outsider;
+void cc__guest_cancel(struct outsider *outsider);
 
 /* In the function that blocks, which must not be inlined. */
 #define cc__guest_spill() __builtin_unwind_init()

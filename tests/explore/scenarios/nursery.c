@@ -213,6 +213,17 @@ static void lets_enter(void) {
 SCENARIO(nursery_enters_block, "SCOPE-2: a fiber enters a block while the scope above is cancelled", .workers = 1,
          .setup = about_to_enter, .threads = {lets_enter, cancels}, .no_timer = true);
 
+/* An OS thread is in a block, and waits there, while the scope above is cancelled. */
+static void thread_in_block(void) {
+    int rc = -1;
+    CC_NURSERY(inner, .parent = n, .result = &rc) child_rc = cc_event_wait(&never);
+    EX_EQ(child_rc, ECANCELED);
+    EX_EQ(rc, ECANCELED);
+    EX_CHECK(!cc_cancelled());
+}
+SCENARIO(nursery_thread, "CANCEL-5: an OS thread waits in a block while the scope above is cancelled", .workers = 1,
+         .setup = empty, .threads = {thread_in_block, cancels}, .no_timer = true);
+
 /* ---- a shield ---- */
 
 static void *shielded(void *arg) {
