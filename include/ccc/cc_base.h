@@ -1,6 +1,7 @@
 /* cc_base.h - what every public header needs: linkage, visibility and the id of a fiber.
  *
- * Errors: a call that can fail returns 0 or a positive errno value. No call reads or sets errno.
+ * Errors: a call that can fail returns 0 or a positive errno value, and leaves errno alone. Only cc_chan_create and
+ * cc_chan_create_ex, which return a pointer, set errno when that is NULL. No call reads it.
  */
 #ifndef CCC_CC_BASE_H
 #define CCC_CC_BASE_H
