@@ -110,11 +110,18 @@ static bool leave_signal(const struct picture *p, struct registers *regs, bool *
 #endif
 }
 
+/* Nobody calls from before the first instruction of a function: it was put there, by makecontext, to end the stack. */
+static bool is_first_instruction(uintptr_t pc) {
+    struct cfi_row row;
+    return cc__cfi_row(pc, &row) && row.function == pc;
+}
+
 enum step cc__unwind_step(const struct picture *p, struct registers *regs, bool *exact) {
     struct cfi_row row;
     uintptr_t cfa;
     if (leave_signal(p, regs, exact)) return STEP_UP;
-    if (!cc__cfi_row(regs->pc - !*exact, &row) || !find_cfa(p, &row, regs, &cfa)) return STEP_LOST;
+    if (!cc__cfi_row(regs->pc - !*exact, &row)) return !*exact && is_first_instruction(regs->pc) ? STEP_END : STEP_LOST;
+    if (!find_cfa(p, &row, regs, &cfa)) return STEP_LOST;
     return cc__unwind_apply(p, &row, cfa, regs, exact);
 }
 

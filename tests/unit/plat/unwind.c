@@ -95,6 +95,7 @@ static unsigned find_name(const void *const *frames, unsigned n, const char *nam
 }
 
 static const char *const ladder[] = {"rung_6", "rung_5", "rung_4", "rung_3", "rung_2", "rung_1", "climb", NULL};
+#ifndef CC_ARCH_UCONTEXT
 static const char *const below_fiber[] = {"cc__guard",
 #ifdef CC_ESCAPE_BY_SETJMP
                                           "cc__escape_call",
@@ -103,6 +104,7 @@ static const char *const below_fiber[] = {"cc__guard",
                                           "cc__run_fiber",
                                           "cc__context_first",
                                           NULL};
+#endif
 
 /* How many frames are certain. All of them; but a C library may have functions without unwind information. */
 static unsigned count_certain(const void *const *frames, unsigned n, struct doubt doubt) {
