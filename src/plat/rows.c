@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-enum { KEPT = 64 };
+enum { SETS = 32, WAYS = 4, KEPT = SETS * WAYS }; /* a pc is in one of the ways of its set */
 
 static struct {
     _Atomic int busy;
@@ -33,9 +33,18 @@ static bool find(uintptr_t pc, struct cfi_row *row) {
     return table != 0 && cc__cfi_find(table, pc, row);
 }
 
+/* The place for a pc: where it is, or where it will be. */
+static struct kept *place_of(uintptr_t pc) {
+    static unsigned turn; /* who has to go */
+    struct kept *set = &memory.kept[(pc * UINT64_C(0x9e3779b97f4a7c15) >> 59) * WAYS];
+    for (unsigned i = 0; i < WAYS; i++)
+        if (set[i].pc == pc) return &set[i];
+    return &set[turn++ % WAYS];
+}
+
 bool cc__cfi_row(uintptr_t pc, struct cfi_row *row) {
     if (!enter()) return find(pc, row);
-    struct kept *k = &memory.kept[pc * UINT64_C(0x9e3779b97f4a7c15) >> 58];
+    struct kept *k = place_of(pc);
     bool found = true;
     if (k->pc != pc) {
         k->pc = 0;
