@@ -120,7 +120,7 @@ grep -q 'exited normally' alive
 result $? "alive: the program goes on undisturbed" alive
 
 # gdb's own core file, with what it leaves out: stacks that have guard pages.
-says alive gcore '^Saved core file kept.core with the stacks of 1[0-9] fibers'
+says alive gcore '^Saved core file kept.core; [0-9]+ kB were added'
 ask kept -ex "source $script" -ex 'frame function main' "${questions[@]}" -ex 'echo == again\n' -ex 'cc gcore again' \
     "$program" kept.core
 check kept main

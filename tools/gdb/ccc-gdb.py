@@ -524,6 +524,7 @@ def print_scope(scope, depth, seen):
 # ---- core files ----
 
 PAGE = 4096
+PIECE = 1 << 20  # as gcore reads
 
 
 def core_segments(file):
@@ -544,36 +545,36 @@ def core_segments(file):
             yield address, stored, at
 
 
-def used_pages(fiber):
-    """Addresses of the pages of its stack that hold its frames."""
-    low = int(fiber.stack["base"])
-    high = low + (1 << int(fiber.stack["log2"]))
-    if rests(fiber) is None and has_field(fiber.record["context"], "sp"):
-        low = max(low, int(fiber.record["context"]["sp"]) & -PAGE)
-    return range(low, high, PAGE)
+def missing_parts(inferior, address, size):
+    """What gcore leaves out of a region: it gives up at the first piece in which a page cannot be read."""
+    given_up = False
+    for piece in range(address, address + size, PIECE):
+        length = min(PIECE, address + size - piece)
+        try:
+            memory = inferior.read_memory(piece, length)
+            if given_up:
+                yield piece, memory
+            continue
+        except gdb.MemoryError:
+            given_up = True
+        for page in range(piece, piece + length, PAGE):
+            try:
+                yield page, inferior.read_memory(page, min(PAGE, piece + length - page))
+            except gdb.MemoryError:
+                pass  # the guard of a stack
 
 
-def add_stacks(path):
-    """Writes what gcore has left out into a core file; returns the number of fibers."""
+def complete_core(path):
+    """Writes what gcore has left out into its file; returns how many bytes."""
     inferior = gdb.selected_inferior()
-    count = 0
+    added = 0
     with open(path, "r+b") as file:
-        segments = sorted(core_segments(file))
-        for fiber in all_fibers():
-            if int(fiber.stack) == 0:
-                continue
-            count += 1
-            for page in used_pages(fiber):
-                segment = next((s for s in segments if s[0] <= page and page + PAGE <= s[0] + s[1]), None)
-                if segment is None:
-                    continue
-                try:
-                    memory = inferior.read_memory(page, PAGE)
-                except gdb.MemoryError:
-                    continue  # the guard
-                file.seek(segment[2] + page - segment[0])
+        for address, size, at in list(core_segments(file)):
+            for part, memory in missing_parts(inferior, address, size):
+                file.seek(at + part - address)
                 file.write(memory)
-    return count
+                added += len(memory)
+    return added
 
 
 # ---- the commands ----
@@ -757,10 +758,10 @@ them. The default for FILE is core.PID."""
         path = argument or "core.%d" % gdb.selected_inferior().pid
         gdb.execute("generate-core-file " + path, to_string=True)
         try:
-            count = add_stacks(path)
+            added = complete_core(path)
         except OSError as error:
             raise Trouble("The core file cannot be completed: %s." % error)
-        print("Saved core file %s with the stacks of %d fibers." % (path, count))
+        print("Saved core file %s; %d kB were added to what gcore saves." % (path, added // 1024))
 
 
 Cc()
