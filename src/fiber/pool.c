@@ -1,8 +1,8 @@
 /* pool.c - fiber records: slabs, the shared list, ids.
  *
- * POOL-1  A record is in exactly one place: a cache, the shared list, or in use.
- * POOL-2  A generation never comes back within 2^31 tenants, restarts of the runtime included: every start
- *         begins at another one.
+ * POOL-1  A record is in exactly one place: a cache, the shared list, or in use; or it is retired.
+ * POOL-2  A generation never comes back while the runtime is up: a record that has used up its generations is retired.
+ *         Every start of the runtime begins at another one.
  */
 #include "fiber/pool.h"
 
@@ -18,6 +18,12 @@ enum {
 
 #define GENERATION_STEP 0x9e3779b1u /* odd: visits all values */
 
+_Static_assert((CC_FIBER_GENERATION_MAX & (CC_FIBER_GENERATION_MAX + 1)) == 0 && CC_FIBER_GENERATION_MAX > 1 &&
+                   CC_FIBER_GENERATION_MAX <= 0x7fffffff,
+               "CC_FIBER_GENERATION_MAX is a mask of at most 31 bits: the top one is the kind");
+
+uint32_t cc__pool_last_generation;
+
 static struct fiber *_Atomic slabs[SLABS_MAX];
 
 static struct {
@@ -26,7 +32,7 @@ static struct {
     uint32_t carved;     /* records of all slabs that have been handed out at least once */
     uint32_t generation; /* the first generation of this run */
     _Atomic uint32_t size;
-} pool = {.generation = (1 - GENERATION_STEP) & 0x7fffffffu}; /* the first run's ids are the short ones */
+} pool = {.generation = (1 - GENERATION_STEP) & CC_FIBER_GENERATION_MAX}; /* the first run's ids are the short ones */
 
 /* For a debugger: when the library is one object, it does not find what is static. */
 extern const struct pool_map {
@@ -39,7 +45,8 @@ __attribute__((used)) const struct pool_map cc__pool_map = {slabs, &pool.size, S
 void cc__pool_init(void) {
     pool.first = NULL;
     pool.carved = 0;
-    pool.generation = (pool.generation + GENERATION_STEP) & 0x7fffffffu;
+    pool.generation = (pool.generation + GENERATION_STEP) & CC_FIBER_GENERATION_MAX;
+    cc__pool_last_generation = (pool.generation - 1) & CC_FIBER_GENERATION_MAX;
     cc__set(&pool.size, 0);
 }
 
@@ -124,6 +131,7 @@ struct fiber *cc__pool_take_slow(struct fiber_cache *cache) {
 }
 
 void cc__pool_give_slow(struct fiber_cache *cache, struct fiber *f) {
+    if (unlikely(cc__pool_used_up(f))) return; /* retired: its slot stays empty until the next start */
     cc__lock_take(&pool.lock);
     give_locked(f);
     if (cache != NULL) {

@@ -13,7 +13,7 @@
 static const uint32_t handles_max = UINT32_MAX - 1; /* one more is the end's own (join.c) */
 
 static void recycle_locked(struct worker *w, struct fiber *f) {
-    cc__set(&f->generation, (cc__get(&f->generation) + 1) & 0x7fffffffu);
+    cc__set(&f->generation, (cc__get(&f->generation) + 1) & CC_FIBER_GENERATION_MAX);
     cc__lock_release(&f->join_lock);
     cc__state_recycle(f);
     if (w != NULL)
@@ -33,7 +33,7 @@ void cc__task_drop_locked(struct worker *w, struct fiber *f) {
 
 void cc__task_end_locked(struct worker *w, struct fiber *f) {
     cc__set(&f->handles, 0);
-    cc__set(&f->generation, (cc__get(&f->generation) + 1) & 0x7fffffffu);
+    cc__set(&f->generation, (cc__get(&f->generation) + 1) & CC_FIBER_GENERATION_MAX);
     cc__state_end(f);
     cc__lock_release(&f->join_lock);
     cc__pool_give(&w->core.fibers, f);

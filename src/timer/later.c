@@ -34,7 +34,7 @@ bool cc__later_disarm(struct later *later) {
     if (w == NULL) cc__driver_hold(); /* so far the fiber kept the runtime up */
     cc__timer_disarm(later->home);
     cc__lock_take(&f->join_lock); /* an id that was guessed may look at the generation */
-    cc__set(&f->generation, (cc__get(&f->generation) + 1) & 0x7fffffffu);
+    cc__set(&f->generation, (cc__get(&f->generation) + 1) & CC_FIBER_GENERATION_MAX);
     cc__state_done(f);
     cc__lock_release(&f->join_lock);
     cc__state_recycle(f);

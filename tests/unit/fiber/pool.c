@@ -46,7 +46,7 @@ TEST(stale_id_is_recognised) {
     open_pool();
     struct fiber *f = cc__pool_take_slow(NULL);
     CCFiberId old = cc__pool_id(f);
-    f->generation = (f->generation + 1) & 0x7fffffffu; /* as when a task is recycled */
+    f->generation = (f->generation + 1) & CC_FIBER_GENERATION_MAX; /* as when a task is recycled */
     cc__pool_give_slow(NULL, f);
     struct fiber *again = cc__pool_take_slow(NULL);
     CHECK(again == f);
@@ -54,6 +54,39 @@ TEST(stale_id_is_recognised) {
     CHECK(cc__pool_id(again) != old);
     f->generation = 0x7fffffffu; /* the last one: the id's top bit stays clear */
     CHECK_EQ(cc__pool_id(f) >> 63, 0);
+    cc__pool_destroy();
+}
+
+/* A record that has used up its generations is retired: given back by whatever way, it is not handed out again. */
+TEST(used_up_record_is_retired) {
+    open_pool();
+    struct fiber_cache cache = {.count = 0};
+    struct fiber *used_up[2];
+    for (int i = 0; i < 2; i++) {
+        struct fiber *f = used_up[i] = cc__pool_take(&cache);
+        CCFiberId first = cc__pool_id(f);
+        uint32_t before_first = (cc__get(&f->generation) - 1) & CC_FIBER_GENERATION_MAX;
+        cc__set(&f->generation, (before_first - 1) & CC_FIBER_GENERATION_MAX);
+        CCFiberId last = cc__pool_id(f);
+        cc__pool_give(&cache, f);
+        CHECK(cc__pool_take(&cache) == f); /* one tenant is left */
+        cc__set(&f->generation, before_first);
+        if (i == 0)
+            cc__pool_give(&cache, f);
+        else
+            cc__pool_give_slow(NULL, f);
+        CHECK(cc__pool_find(first) == f);
+        CHECK(cc__pool_id(f) != first && cc__pool_id(f) != last);
+    }
+    CHECK(used_up[0] != used_up[1]);
+    cc__pool_flush(&cache);
+    uint32_t size = cc__pool_size();
+    for (uint32_t i = 0; i < size - 2; i++) {
+        struct fiber *f = cc__pool_take_slow(NULL);
+        CHECK(f != used_up[0] && f != used_up[1]);
+    }
+    CHECK_EQ(cc__pool_size(), size); /* no other one was lost */
+    CHECK_EQ(cc__pool_take_slow(NULL)->slot, size);
     cc__pool_destroy();
 }
 
