@@ -47,6 +47,8 @@ struct class_pool {
 static struct class_pool classes[CLASSES];
 static uint8_t default_class;
 size_t cc__stack_default_size;
+_Atomic uint32_t cc__stack_cache_limit = STACK_CACHE_MAX;
+_Atomic uint32_t cc__stack_moves;
 static _Atomic uint32_t numbers;
 static _Atomic uint32_t warned_unguarded; /* not a byte: some CPUs cannot swap one */
 
@@ -60,6 +62,7 @@ static uint8_t class_of(size_t size) {
 void cc__stack_init(size_t size) {
     default_class = class_of(size);
     cc__stack_default_size = (size_t)1 << default_class;
+    cc__set(&cc__stack_cache_limit, STACK_CACHE_MAX);
     for (int i = 0; i < CLASSES; i++) {
         classes[i].next_arena_log2 = ARENA_MIN_LOG2;
         classes[i].batch = 1;
@@ -146,9 +149,9 @@ enum { LAST_IN_FIRST_OUT = 0, RESTING = 256 };
 enum { LAST_IN_FIRST_OUT = 1, RESTING = 0 };
 #endif
 
-static struct stack *take_warm_locked(struct class_pool *pool) {
+static struct stack *take_warm_locked(struct class_pool *pool, int resting) {
     struct stack *s = pool->first_warm;
-    if (s == NULL || (int)cc__get(&pool->warm) <= RESTING) return NULL;
+    if (s == NULL || (int)cc__get(&pool->warm) <= resting) return NULL;
     pool->first_warm = cc__get(&s->next);
     if (pool->first_warm == NULL) pool->last_warm = NULL;
     cc__set(&pool->warm, cc__get(&pool->warm) - 1);
@@ -201,10 +204,15 @@ static void prepare(struct stack **stacks, uint32_t n) {
     cc__vm_populate_all(ranges, n);
 }
 
+/* After the counts have been set. */
+static void moved_locked(void) {
+    cc__set_release(&cc__stack_moves, cc__get(&cc__stack_moves) + 1); /* pairs with wait_for_stack in worker.c */
+}
+
 /* Up to `most` that have been used lately; if there are none, as many as the pool's batch without pages. */
 static uint32_t take_locked(struct class_pool *pool, uint8_t log2, uint32_t most, struct stack **stacks, bool *warm) {
     uint32_t n = 0;
-    while (n < most && (stacks[n] = take_warm_locked(pool)) != NULL) n++;
+    while (n < most && (stacks[n] = take_warm_locked(pool, RESTING)) != NULL) n++;
     *warm = n > 0;
     if (n > 0) return n;
     uint32_t wanted = pool->batch < most ? pool->batch : most;
@@ -213,6 +221,10 @@ static uint32_t take_locked(struct class_pool *pool, uint8_t log2, uint32_t most
     if (n == 0)
         while (n < wanted && (stacks[n] = carve_locked(pool, log2)) != NULL) n++;
     pool->batch = wanted < BATCH_MAX ? wanted * 2 : BATCH_MAX;
+    if (n == 0 && (stacks[0] = take_warm_locked(pool, 0)) != NULL) {
+        *warm = true;
+        n = 1;
+    }
     return n;
 }
 
@@ -224,22 +236,30 @@ struct stack *cc__stack_take(struct stack_cache *cache, size_t size) {
     if (log2 == default_class) {
         struct stack *s = cc__stack_take_cached(cache);
         if (s != NULL) return s;
-        most = BATCH_MAX;
+        most = cc__stack_short() ? 1 : BATCH_MAX;
     }
     bool warm;
     cc__san_ignore(true); /* the frames from here on lie where those of fibers' ends have lain */
     cc__lock_take(&pool->lock);
     uint32_t n = take_locked(pool, log2, most, stacks, &warm);
+    if (n > 1) cc__set(&cache->count, n - 1); /* it was empty */
+    if (n > 1) moved_locked();
     cc__lock_release(&pool->lock);
     if (n > 0 && !warm) prepare(stacks, n);
     cc__san_ignore(false);
-    if (n == 0) return NULL;
+    if (n == 0) {
+        if (log2 == default_class) cc__set(&cc__stack_cache_limit, 0);
+        return NULL;
+    }
     for (uint32_t i = n; i-- > 1;) { /* the first one is the next */
         cc__set(&stacks[i]->next, cc__get(&cache->first));
         cc__set(&cache->first, stacks[i]);
     }
-    if (n > 1) cc__set(&cache->count, n - 1); /* it was empty */
     return stacks[0];
+}
+
+bool cc__stack_cacheable(size_t size) {
+    return size == 0 || class_of(size) == default_class;
 }
 
 void cc__stack_give_slow(struct stack_cache *cache, struct stack *s) {
@@ -248,14 +268,16 @@ void cc__stack_give_slow(struct stack_cache *cache, struct stack *s) {
     cc__lock_take(&pool->lock);
     give_locked(pool, s);
     if (s->log2 == default_class) {
-        /* Half of the cache follows, so that the next ones are local again. */
+        if (cc__stack_short() && cc__get(&pool->warm) > RESERVE) cc__set(&cc__stack_cache_limit, STACK_CACHE_MAX);
+        /* Half of the cache follows, so that the next ones are local again; all of it while memory is short. */
         uint32_t left = cc__get(&cache->count);
-        for (; (int)left > STACK_CACHE_MAX / 2; left--) {
+        for (; left > cc__get(&cc__stack_cache_limit) / 2; left--) {
             struct stack *more = cc__get(&cache->first);
             cc__set(&cache->first, cc__get(&more->next));
             give_locked(pool, more);
         }
         cc__set(&cache->count, left);
+        moved_locked();
     }
     cc__lock_release(&pool->lock);
 }
@@ -270,6 +292,7 @@ void cc__stack_flush(struct stack_cache *cache) {
     }
     cc__set(&cache->first, NULL);
     cc__set(&cache->count, 0);
+    moved_locked();
     cc__lock_release(&pool->lock);
 }
 
@@ -280,7 +303,7 @@ static unsigned trim_class(struct class_pool *pool, unsigned max) {
     while (done < max && n > 0) {
         cc__lock_take(&pool->lock);
         for (n = 0; n < TRIM_MAX && done + n < max && cc__get(&pool->warm) > RESERVE; n++)
-            if ((stacks[n] = take_warm_locked(pool)) == NULL) break;
+            if ((stacks[n] = take_warm_locked(pool, RESTING)) == NULL) break;
         pool->batch = 1;
         cc__lock_release(&pool->lock);
         for (unsigned i = 0; i < n; i++) {

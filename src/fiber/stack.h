@@ -96,9 +96,24 @@ enum { STACK_CACHE_MAX = 0 };
 enum { STACK_CACHE_MAX = 64 };
 #endif
 
+/* STACK_CACHE_MAX; 0 while memory is short: then every stack that nobody runs on is in the pool, where all can have it. */
+extern _Atomic uint32_t cc__stack_cache_limit;
+
+/* The last take of a default size found nothing. A worker that has nothing to do flushes its cache. */
+CC_INLINE bool cc__stack_short(void) {
+    return STACK_CACHE_MAX > 0 && cc__get(&cc__stack_cache_limit) == 0;
+}
+
+/* Changes whenever stacks have moved between the pool and a cache. The counts of the caches that were read after it, and a
+ * take that found nothing, say that there is no stack if it is still the same. */
+extern _Atomic uint32_t cc__stack_moves;
+
+/* Could another worker's cache have such a stack? 0: the default. */
+bool cc__stack_cacheable(size_t size);
+
 /* Nobody runs on it any more. */
 CC_INLINE void cc__stack_give(struct stack_cache *cache, struct stack *s) {
-    if (unlikely((int)cc__get(&cache->count) >= STACK_CACHE_MAX || cc__stack_size(s) != cc__stack_default())) {
+    if (unlikely(cc__get(&cache->count) >= cc__get(&cc__stack_cache_limit) || cc__stack_size(s) != cc__stack_default())) {
         cc__stack_give_slow(cache, s);
         return;
     }

@@ -436,6 +436,7 @@ static void help(struct worker *w, struct worker *victim) {
 
 bool cc__idle(struct worker *w) {
     if (cc__get(&cc__sched.stop)) return false;
+    if (unlikely(cc__stack_short())) cc__stack_flush(&w->core.stacks);
     if (!w->rested) judge_meal(w);
     w->rested = true;
     if (!w->trims && search_first(w)) return true;

@@ -50,6 +50,30 @@ static CC_NOINLINE CC_NO_TSAN size_t block_of(struct fiber *f, struct fiber_bloc
     return (*block)->stack_size;
 }
 
+/* The system gives no more memory, but other workers may have stacks in their caches. They flush them when they give one
+ * back, and when they have nothing to do: those that sleep are woken. One that computes may take longer than we wait;
+ * after that, we do not wait again for a while. */
+static CC_COLD CC_NOINLINE struct stack *wait_for_stack(struct worker *w, size_t wanted) {
+    const uint64_t patience = 250000000, pause = 1000000000;
+    const long nap = 100000;
+    if (!cc__stack_cacheable(wanted) || cc__sched.simulated) return NULL;
+    uint64_t now = cc__clock_now(), until = now + patience;
+    if (now < w->no_stack_until) return NULL;
+    for (;;) {
+        bool cached = false;
+        uint32_t moves = cc__get_acquire(&cc__stack_moves); /* pairs with moved_locked in stack.c */
+        for (unsigned i = 0, n = cc__get(&cc__sched.count); i < n; i++)
+            cached = cached || cc__get(&cc__sched.workers[i].core.stacks.count) != 0;
+        struct stack *stack = cc__stack_take(&w->core.stacks, wanted);
+        if (stack != NULL || (!cached && cc__get(&cc__stack_moves) == moves)) return stack;
+        if (cc__clock_now() >= until) break;
+        cc__idle_notify_all();
+        cc__thread_nap(nap);
+    }
+    w->no_stack_until = cc__clock_now() + pause;
+    return NULL;
+}
+
 /* From the worker's own stack into a fiber; returns when something switches back. */
 static void run(struct worker *w, struct fiber *f) {
     struct stack *stack = cc__get(&f->stack);
@@ -60,6 +84,7 @@ static void run(struct worker *w, struct fiber *f) {
         size_t wanted = 0;
         if (cc__state_args(f) == ARGS_BLOCK) wanted = block_of(f, &block);
         stack = cc__stack_take(&w->core.stacks, wanted);
+        if (unlikely(stack == NULL)) stack = wait_for_stack(w, wanted);
         if (unlikely(stack == NULL)) {
             /* No stack can be had: the thunk does not run, its joiners hear ENOMEM, everybody else goes on. */
             cc__mem_free(block);
