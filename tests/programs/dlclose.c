@@ -1,7 +1,10 @@
 /* dlclose.c - a program that loads the library while it runs, and closes it while the runtime runs, or after. */
 #include "child.h"
 
+#include <ccc/ccc.h>
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 typedef int (*shutdown_fn)(uint64_t);
@@ -57,4 +60,51 @@ TEST(after_a_shutdown) {
 
 TEST(again_and_again) {
     check(TWICE);
+}
+
+/* ---- a thread that outlives the library's user ---- */
+
+static CCLocalKey key;
+static void *(*local_get)(CCLocalKey);
+static int (*local_set)(CCLocalKey, void *);
+static pthread_barrier_t meet;
+static _Atomic int destroyed;
+
+static void destroy(void *value) {
+    atomic_fetch_add(&destroyed, value == &key);
+}
+
+static void *hold_a_value(void *arg) {
+    CHECK_EQ(local_set(key, &key), 0);
+    CHECK(local_get(key) == &key);
+    (void)pthread_barrier_wait(&meet);
+    (void)pthread_barrier_wait(&meet); /* the library is closed in between */
+    return arg;
+}
+
+static void close_before_the_thread_ends(void *arg) {
+    void *library = load(), *result = NULL;
+    CHECK_EQ(((run_fn)(uintptr_t)dlsym(library, "cc_run"))(same, arg, &result), 0);
+    local_get = (void *(*)(CCLocalKey))(uintptr_t)dlsym(library, "cc_local_get");
+    local_set = (int (*)(CCLocalKey, void *))(uintptr_t)dlsym(library, "cc_local_set");
+    int (*create)(CCLocalKey *, void (*)(void *)) =
+        (int (*)(CCLocalKey *, void (*)(void *)))(uintptr_t)dlsym(library, "cc_local_key_create");
+    CHECK_EQ(create(&key, destroy), 0);
+    CHECK_EQ(pthread_barrier_init(&meet, NULL, 2), 0);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, hold_a_value, NULL), 0);
+    (void)pthread_barrier_wait(&meet);
+    CHECK_EQ(((shutdown_fn)(uintptr_t)dlsym(library, "cc_runtime_shutdown"))(1000), 0);
+    CHECK_EQ(dlclose(library), 0);
+    (void)pthread_barrier_wait(&meet);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(atomic_load(&destroyed), 1);
+}
+
+/* What a thread keeps by cc_local_set is destroyed at its end, also after a shutdown and a dlclose. */
+TEST(a_thread_ends_later) {
+    static struct child child;
+    run_child(&child, close_before_the_thread_ends, NULL);
+    if (child.status != 0) show_child(&child);
+    CHECK_EQ(child.status, 0);
 }
