@@ -95,6 +95,14 @@ static __attribute__((noreturn)) void give_up(void) {
     cc__context_jump(&explorer, NULL);
 }
 
+/* The set-up is over. This thread blocks, and goes on from here in the runs. */
+static void rest(void) {
+    struct context *from = &threads[current].context;
+    leave();
+    current = -1;
+    (void)cc__context_switch(from, &explorer, NULL);
+}
+
 void ex_fail(const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
@@ -172,7 +180,11 @@ static void next(void) {
         n = list_ready(list, true);
     }
     if (n == 0) {
-        if (exploring ? all_ended() : settles < 0) give_up(); /* THREADS-4 */
+        if (exploring && all_ended()) give_up(); /* THREADS-4 */
+        if (!exploring && settles < 0) {
+            rest();
+            return;
+        }
         int woken = exploring ? jump() : settles;
         if (woken < 0)
             ex_fail("nobody can go on, and not all have ended: a wake was lost, or a deadlock:%s", describe());
