@@ -169,7 +169,7 @@ static void live_on(CCChan *ch) {
 }
 
 TEST(while_threads_hold_internal_locks, .timeout = 120) {
-#ifdef __SANITIZE_THREAD__
+#ifdef CC_TSAN
     SKIP("the race detector allows no threads in a child of a process with several");
 #endif
     enum { THREADS = 3, CHILDREN = 40 };
