@@ -12,6 +12,14 @@
  *   value = cc__context_switch(from, to, value)
  *                                    stops here into `from`, goes on at `to`; returns the value that the switch back brings
  *   cc__context_jump(to, value)      goes on at `to`; here nothing will ever run again
+ *   value = cc__context_call(from, top, fn, value)
+ *                                    stops here into `from` and calls fn(value, from) on the stack that ends at `top`; fn
+ *                                    never returns by itself. Comes back once: by cc__context_return, or by a switch or
+ *                                    jump to `from`
+ *   cc__context_return(from, value)  as cc__context_jump, from where fn runs: the end of that call
+ *
+ * A call is cheaper than a start and a jump back: call and return match for the return predictor. In between fn may be
+ * switched away from, and return on another thread.
  *
  * CTX-1  A context that is being left is complete only when the next stack runs: nobody may resume it before.
  */
@@ -25,6 +33,9 @@
 #include <stdint.h>
 
 typedef void (*context_fn)(void *value);
+
+struct context;
+typedef void (*context_call_fn)(void *value, struct context *from);
 
 #if defined(CC_ARCH_UCONTEXT)
 #include "arch/ucontext/context.h"

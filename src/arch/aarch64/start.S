@@ -19,4 +19,26 @@ cc__context_first:
         .cfi_endproc
         .size   cc__context_first, . - cc__context_first
 
+/* A call on another stack. The caller is no frame above it: somebody may resume that elsewhere. So here the stack ends
+ * for the unwinder, which finds the way here by the return address that nobody uses. */
+        .globl  cc__context_call_on
+        .hidden cc__context_call_on
+        .type   cc__context_call_on, %function
+        .p2align 4
+cc__context_call_on:
+        .cfi_startproc
+        .cfi_undefined x30
+#ifdef __ARM_FEATURE_BTI_DEFAULT
+        bti     c
+#endif
+        mov     sp, x2
+        mov     x29, xzr                /* the end of the chain of frames */
+        adr     x30, 1f
+        mov     x16, x3
+        br      x16
+        nop
+1:      brk     #1                      /* it never returns */
+        .cfi_endproc
+        .size   cc__context_call_on, . - cc__context_call_on
+
         .section .note.GNU-stack, "", %progbits

@@ -17,5 +17,7 @@ void cc__context_inherit(struct context *c, void *top);
 void cc__context_start(struct context *c, void *top, context_fn fn);
 void *cc__context_switch(struct context *from, struct context *to, void *value);
 CC_NORETURN void cc__context_jump(struct context *to, void *value);
+void *cc__context_call(struct context *from, void *top, context_call_fn fn, void *value);
+CC_NORETURN void cc__context_return(struct context *from, void *value);
 
 #endif

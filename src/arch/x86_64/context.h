@@ -23,6 +23,8 @@ _Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, pc)
 
 /* First instruction of a fresh stack (start.S): calls the function in rbp with the value in rdx. */
 void cc__context_first(void);
+/* The callee of cc__context_call (start.S): goes on with the function in rcx on the stack in rax. */
+void cc__context_call_on(void);
 
 CC_INLINE void cc__context_native(struct context *c) {
     (void)c;
@@ -79,6 +81,44 @@ CC_INLINE void *cc__context_switch(struct context *from, struct context *to, voi
                        "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",
                        "st(7)" CC_CONTEXT_MORE_CLOBBERS);
     return value;
+}
+
+/* The caller must make ordinary calls too: a leaf may keep variables below its stack pointer. */
+CC_INLINE void *cc__context_call(struct context *from, void *top, context_call_fn fn, void *value) {
+    void *end = (void *)((uintptr_t)top & ~(uintptr_t)15);
+    __asm__ volatile("stmxcsr 24(%%rsi)\n\t"
+                     "fnstcw 28(%%rsi)\n\t"
+                     "leaq 2f(%%rip), %%rdx\n\t"
+                     "movq %%rsp, 0(%%rsi)\n\t"
+                     "movq %%rdx, 8(%%rsi)\n\t"
+                     "movq %%rbp, 16(%%rsi)\n\t"
+                     "callq cc__context_call_on\n"
+                     "2:\t" CC_CONTEXT_LANDING "movq %%rdx, %%rdi\n\t"
+                     : "+S"(from), "+a"(end), "+c"(fn), "+D"(value)
+                     :
+                     : "rdx", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0",
+                       "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
+                       "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",
+                       "st(7)" CC_CONTEXT_MORE_CLOBBERS);
+    return value;
+}
+
+CC_INLINE CC_NORETURN void cc__context_return(struct context *from, void *value) {
+    struct {
+        uint32_t mxcsr;
+        uint16_t fcw;
+    } modes;
+    __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(modes.mxcsr), "=m"(modes.fcw));
+    if (unlikely(modes.mxcsr != from->mxcsr || modes.fcw != from->fcw))
+        __asm__ volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(from->mxcsr), "m"(from->fcw));
+    __asm__ volatile("movq 16(%%rsi), %%rbp\n\t"
+                     "movq 0(%%rsi), %%rsp\n\t"
+                     "subq $8, %%rsp\n\t" /* where the call has left its return address, which is the context's */
+                     "ret\n"
+                     :
+                     : "S"(from), "d"(value)
+                     : "memory");
+    __builtin_unreachable();
 }
 
 CC_INLINE CC_NORETURN void cc__context_jump(struct context *to, void *value) {

@@ -18,4 +18,23 @@ cc__context_first:
         .cfi_endproc
         .size   cc__context_first, . - cc__context_first
 
+/* A call on another stack. The caller is no frame above it: somebody may resume that elsewhere. So here the stack ends
+ * for the unwinder, which finds the way here by the return address that nobody uses. */
+        .globl  cc__context_call_on
+        .hidden cc__context_call_on
+        .type   cc__context_call_on, @function
+        .p2align 4
+cc__context_call_on:
+        .cfi_startproc
+        .cfi_undefined rip
+        movq    %rax, %rsp
+        leaq    1f(%rip), %rax
+        xorl    %ebp, %ebp              /* the end of the chain of frames */
+        pushq   %rax                    /* so that the function is entered with rsp = 8 mod 16 */
+        jmp     *%rcx
+        nop
+1:      ud2                             /* it never returns */
+        .cfi_endproc
+        .size   cc__context_call_on, . - cc__context_call_on
+
         .section .note.GNU-stack, "", @progbits
