@@ -140,10 +140,6 @@ void cc__describe_wait(struct wait_what what, char *text, size_t size) {
         cc__describe_tenant((struct fiber *)(uintptr_t)what.object, tenant, sizeof tenant);
         snprintf(text, size, "for the end of %s", tenant);
         break;
-    case PARK_RUN:
-        cc__describe_tenant((struct fiber *)(uintptr_t)what.object, tenant, sizeof tenant);
-        snprintf(text, size, "for the end of %s, which runs on its stack", tenant);
-        break;
     case PARK_MUTEX:
     case PARK_RWLOCK:
         describe_lock(what, text, size);

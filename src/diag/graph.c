@@ -75,7 +75,6 @@ unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, stru
     bool thread;
     switch (what.reason) {
     case PARK_JOIN:
-    case PARK_RUN:
         one = (struct fiber *)(uintptr_t)what.object;
         break;
     case PARK_MUTEX:

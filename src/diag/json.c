@@ -84,7 +84,7 @@ static void print_wait(struct out *out, struct wait_what what, uint64_t from, ui
     cc__out(out, ",\"ns_min\":%llu,\"ns_max\":%llu", (unsigned long long)(to < now ? now - to : 0),
             (unsigned long long)(from < now ? now - from : 0));
     struct fiber *holder = cc__describe_holder(what, &thread);
-    if (what.reason == PARK_JOIN || what.reason == PARK_RUN) holder = (struct fiber *)(uintptr_t)what.object;
+    if (what.reason == PARK_JOIN) holder = (struct fiber *)(uintptr_t)what.object;
     if (holder != NULL) print_id(out, "for_fiber", holder);
 }
 

@@ -68,7 +68,6 @@ static bool is_candidate(const struct view *v) {
     case PARK_QUEUE:
     case PARK_SELECT:
     case PARK_JOIN:
-    case PARK_RUN:
     case PARK_MUTEX:
     case PARK_NURSERY:
         return !has_deadline(v->scope);
@@ -100,8 +99,7 @@ static struct candidate *find(struct search *s, const struct fiber *f) {
     return NULL;
 }
 
-/* Its stack from where it stopped, and its arguments where they were allocated, are its own. One that has lent its
- * stack is the borrower's neighbour there, and goes on when that does. */
+/* Its stack from where it stopped, and its arguments where they were allocated, are its own. */
 static void keep_private(struct search *s, struct candidate *c, const struct view *v) {
     struct reach *r = &s->reach;
     unsigned number = (unsigned)(c - s->candidate);
@@ -109,7 +107,6 @@ static void keep_private(struct search *s, struct candidate *c, const struct vie
     struct fiber_cold cold;
     struct fiber_block block;
     CCNursery nursery;
-    if (v->reason == PARK_RUN) return;
     c->stack = v->sp != 0 ? v->sp : v->low;
     cc__reach_keep_private(r, c->stack, v->high, number);
     if (v->reason == PARK_NURSERY && cc__peek(&nursery, (const void *)v->object, sizeof nursery) &&
@@ -239,7 +236,6 @@ static bool may_go_on(struct search *s, const struct candidate *c) {
     case PARK_SELECT:
         return select_lives(s, c->what);
     case PARK_JOIN:
-    case PARK_RUN:
         return lives(s, c->what.object);
     case PARK_MUTEX:
         holder = cc__describe_holder(c->what, &thread);

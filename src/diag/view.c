@@ -38,10 +38,9 @@ static CC_NOINLINE CC_NO_TSAN __attribute__((no_sanitize("address"))) void read_
 }
 
 void cc__view_name(struct fiber *f, char *name) {
-    uint64_t word = cc__get(&f->word);
     const struct stack *s = cc__get(&f->stack);
     name[0] = '\0';
-    if (s == NULL || (cc__word_state(word) == FIBER_PARKED && cc__word_reason(word) == PARK_RUN)) return;
+    if (s == NULL) return;
     uintptr_t cold = (uintptr_t)cc__get(&s->cold), low = (uintptr_t)s->base, high = low + cc__stack_size(s);
     if (cold >= low && cold <= high - sizeof(struct fiber_cold)) read_name(((struct fiber_cold *)cold)->name, name);
 }
@@ -94,7 +93,7 @@ static bool look(struct view *v, bool sample) {
         if (sample && tid != 0)
             v->frames =
                 cc__sample_thread(tid, (const void *)v->low, (const void *)v->high, v->frame, VIEW_FRAMES, &v->doubt);
-    } else if (v->started && (v->state != FIBER_PARKED || v->reason != PARK_RUN)) {
+    } else if (v->started) {
         find_frames(v, &raw.context);
     }
     return cc__get_acquire(&f->word) == v->word;
@@ -138,8 +137,8 @@ static enum place_kind find_kind(const void *address) {
     struct symbol symbol;
     cc__symbol_find(address, &symbol);
     const char *f = symbol.function;
-    if (strcmp(f, "cc__run_fiber") == 0 || strcmp(f, "cc__context_first") == 0 || strcmp(f, "cc__guard") == 0 ||
-        strncmp(f, "cc__escape", 10) == 0)
+    if (strncmp(f, "cc__run_", 8) == 0 || strcmp(f, "cc__context_first") == 0 || strcmp(f, "cc__guard") == 0 ||
+        strcmp(f, "cc__context_call_on") == 0 || strncmp(f, "cc__escape", 10) == 0)
         return PLACE_SCHEDULER;
     bool is_call = strncmp(f, "cc_", 3) == 0 && f[3] != '_';
     return symbol.ours && !is_call ? PLACE_INSIDE : PLACE_USERS;

@@ -50,11 +50,10 @@ bool cc__view_take(uint32_t slot, bool sample, struct view *view);
 /* Its number, which does not change; whoever found the fiber by a race reads it as one. */
 uint32_t cc__view_slot(const struct fiber *f);
 
-/* Its name as far as it can be read from outside; "": it has none, or has lent its stack, and its name with it. At
- * most CC_FIBER_NAME_MAX bytes. */
+/* Its name as far as it can be read from outside; "": it has none. At most CC_FIBER_NAME_MAX bytes. */
 void cc__view_name(struct fiber *f, char *name);
 
-/* The fiber whose stack an address lies in, the innermost where one is lent; NULL: none. */
+/* The fiber whose stack an address lies in; NULL: none. */
 struct fiber *cc__view_owner(uintptr_t address);
 
 /* How many tenants there are. */

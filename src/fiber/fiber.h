@@ -41,6 +41,9 @@ struct fiber_block {
     _Alignas(max_align_t) unsigned char args[];
 };
 
+/* In `scope`: the fiber was cancelled, and perhaps shields itself; wait/cancel.h has these bits one by one. */
+#define FIBER_CANCELLED ((uintptr_t)3)
+
 struct fiber {
     _Atomic uint64_t word; /* state.h */
     struct link link;      /* run queue or inbox */
@@ -94,8 +97,7 @@ CC_INLINE uint64_t cc__fiber_turn(struct fiber *f) {
 
 struct fiber_extra;
 
-/* What a fiber has only while it owns a stack; at the top of that stack, or in the frame of the joiner that
- * lent it. The first line is written at the start, the second by fibers that are in a scope. */
+/* What a fiber has only while it owns a stack; at the top of that stack. The first line is written at the start, the second by fibers that are in a scope. */
 struct fiber_cold {
     char name[CC_FIBER_NAME_MAX];
     struct fiber_block *block;            /* ARGS_BLOCK */

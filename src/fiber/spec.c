@@ -26,7 +26,7 @@ void cc__spec_run(struct fiber *f, unsigned owner) {
 
 void cc__spec_claim(struct fiber *f, uint64_t before, unsigned by) {
     unsigned reason = cc__word_reason(before);
-    if (reason == PARK_NONE || reason == PARK_RUN || reason >= PARK_REASONS || cc__wake_name(by)[0] == '\0')
+    if (reason == PARK_NONE || reason >= PARK_REASONS || cc__wake_name(by)[0] == '\0')
         broken("SPEC-3: a claim ends a wait that has a reason", f, before, cc__word_owner(before));
 }
 

@@ -3,13 +3,12 @@
  * Every edge checks the state it starts from, in every build (STATE-2). These rules are about where a fiber is meanwhile.
  * CC_V3_SPEC_ASSERT=1 checks them in every build: it makes all parks, wakes and turns take the longer ways on which the
  * checks are (sched/watch.c; a worker then looks beyond its own queue at every turn, sched/next.c). Debug builds check
- * them always, on the short ways too. Without either they cost nothing. With the variable no joiner lends its stack, since
- * that is for turns in which nobody has to look further.
+ * them always, on the short ways too. Without either they cost nothing. With the variable no joiner runs its task itself,
+ * since that is for turns in which nobody has to look further.
  *
  * SPEC-1  Only a RUNNABLE fiber that is not latched is put into a queue.
  * SPEC-2  A worker runs a RUNNABLE fiber that it took from a queue; one that never ran belongs to it by then (RUNQ-2).
- * SPEC-3  A claim ends a wait that has a reason, and not the wait of a joiner that lends its stack; a fiber whose stack is
- *         live (PARKING) is latched by it, never queued.
+ * SPEC-3  A claim ends a wait that has a reason; a fiber whose stack is live (PARKING) is latched by it, never queued.
  * SPEC-4  A fiber is parked by the worker that it ran on, from a stack that is not its own (STATE-4).
  */
 #ifndef CC_FIBER_SPEC_H

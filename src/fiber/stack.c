@@ -126,6 +126,7 @@ static CC_NOINLINE CC_NO_TSAN void describe(struct stack *s, char *base, uint8_t
     s->base = base;
     s->log2 = log2;
     s->number = cc__add_relaxed(&numbers, 1);
+    cc__set(&s->cold, cc__stack_own_cold(s));
     s->san_handle = cc__san_stack_map(base, (size_t)1 << log2);
 }
 
@@ -396,18 +397,12 @@ bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high) {
 }
 
 struct fiber *cc__stack_tenant(uintptr_t address) {
-    struct fiber *found = NULL;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
         struct fiber *f = cc__pool_at(slot);
-        uint64_t word = cc__get(&f->word);
         const struct stack *s = cc__get(&f->stack);
-        if (s == NULL || cc__word_state(word) == FIBER_IDLE) continue;
-        uintptr_t low = (uintptr_t)s->base, high = low + cc__stack_size(s);
-        if (address < low || address >= high) continue;
-        /* One that has lent its stack owns what lies above the frame in which it did. */
-        bool lent = cc__word_state(word) == FIBER_PARKED && cc__word_reason(word) == PARK_RUN;
-        if (lent == (address >= (uintptr_t)cc__get(&s->cold) && address < (uintptr_t)cc__stack_own_cold(s))) return f;
-        found = f;
+        if (s == NULL || cc__word_state(cc__get(&f->word)) == FIBER_IDLE) continue;
+        uintptr_t low = (uintptr_t)s->base;
+        if (address >= low && address < low + cc__stack_size(s)) return f;
     }
-    return found;
+    return NULL;
 }

@@ -24,7 +24,7 @@ struct stack {
     uint8_t log2;               /* of the size */
     bool guarded;
     uint32_t san_handle;
-    struct fiber_cold *_Atomic cold; /* of the fiber that runs on it now */
+    struct fiber_cold *_Atomic cold; /* cc__stack_own_cold, at hand */
     struct san san;
 };
 
@@ -69,16 +69,21 @@ CC_INLINE struct fiber_cold *cc__stack_own_cold(const struct stack *s) {
 /* Sixteen colours, two lines apart: 2 KiB at most, so that a fiber with small frames stays within one page. */
 enum { STACK_COLOURS = 16, STACK_COLOUR_STEP = 128 };
 
+CC_INLINE void *cc__stack_top_below(const struct stack *s, struct fiber_cold *cold) {
+    return (char *)cold - (s->number % STACK_COLOURS) * (size_t)STACK_COLOUR_STEP;
+}
 CC_INLINE void *cc__stack_top(const struct stack *s) {
-    return (char *)cc__stack_own_cold(s) - (s->number % STACK_COLOURS) * (size_t)STACK_COLOUR_STEP;
+    return cc__stack_top_below(s, cc__stack_own_cold(s));
 }
 
 /* A stack of the default size from the worker's cache; NULL: the cache is empty. */
-CC_INLINE struct stack *cc__stack_take_cached(struct stack_cache *cache) {
-    struct stack *s = cc__get(&cache->first);
-    if (unlikely(s == NULL)) return NULL;
+CC_INLINE void cc__stack_take_first(struct stack_cache *cache, struct stack *s) {
     cc__set(&cache->first, cc__get(&s->next));
     cc__set(&cache->count, cc__get(&cache->count) - 1);
+}
+CC_INLINE struct stack *cc__stack_take_cached(struct stack_cache *cache) {
+    struct stack *s = cc__get(&cache->first);
+    if (likely(s != NULL)) cc__stack_take_first(cache, s);
     return s;
 }
 
@@ -111,16 +116,28 @@ extern _Atomic uint32_t cc__stack_moves;
 /* Could another worker's cache have such a stack? 0: the default. */
 bool cc__stack_cacheable(size_t size);
 
-/* Nobody runs on it any more. */
+/* Gives one back to the cache where it came from, or to another worker's; nobody runs on it any more, and all but its
+ * first function have returned, so what ASan has to forget is near the top. */
+CC_INLINE void cc__stack_give_cached(struct stack_cache *cache, struct stack *s) {
+    uint32_t count = cc__get(&cache->count);
+    if (unlikely(count >= cc__get(&cc__stack_cache_limit))) {
+        cc__stack_give_slow(cache, s);
+        return;
+    }
+    cc__san_stack_clean(s->base + cc__stack_size(s) - 8192, 8192);
+    cc__set(&s->next, cc__get(&cache->first));
+    cc__set(&cache->first, s);
+    cc__set(&cache->count, count + 1);
+}
+
+/* The same for a stack of any size, in any state. */
 CC_INLINE void cc__stack_give(struct stack_cache *cache, struct stack *s) {
-    if (unlikely(cc__get(&cache->count) >= cc__get(&cc__stack_cache_limit) || cc__stack_size(s) != cc__stack_default())) {
+    if (unlikely(cc__stack_size(s) != cc__stack_default())) {
         cc__stack_give_slow(cache, s);
         return;
     }
     cc__san_stack_clean(s->base, cc__stack_size(s));
-    cc__set(&s->next, cc__get(&cache->first));
-    cc__set(&cache->first, s);
-    cc__set(&cache->count, cc__get(&cache->count) + 1);
+    cc__stack_give_cached(cache, s);
 }
 
 /* All of the cache goes to the shared pool. */

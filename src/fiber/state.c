@@ -10,11 +10,10 @@ const char *cc__state_name(enum fiber_state state) {
 
 const char *cc__park_name(unsigned reason) {
     static const char *const names[PARK_REASONS] = {
-        [PARK_NONE] = "",          [PARK_JOIN] = "join",       [PARK_RUN] = "join (runs it)",
-        [PARK_SLEEP] = "sleep",    [PARK_FLAG] = "flag",       [PARK_QUEUE] = "channel",
-        [PARK_SELECT] = "select",  [PARK_MUTEX] = "mutex",     [PARK_RWLOCK] = "rwlock",
+        [PARK_NONE] = "",         [PARK_JOIN] = "join",        [PARK_SLEEP] = "sleep",   [PARK_FLAG] = "flag",
+        [PARK_QUEUE] = "channel", [PARK_SELECT] = "select",    [PARK_MUTEX] = "mutex",   [PARK_RWLOCK] = "rwlock",
         [PARK_COND] = "condition", [PARK_SEM] = "semaphore",   [PARK_GROUP] = "wait group",
-        [PARK_EVENT] = "event",    [PARK_BARRIER] = "barrier", [PARK_NURSERY] = "nursery",
+        [PARK_EVENT] = "event",   [PARK_BARRIER] = "barrier",  [PARK_NURSERY] = "nursery",
         [PARK_IO] = "io",
     };
     return reason < array_len(names) ? names[reason] : "";

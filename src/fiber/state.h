@@ -17,6 +17,7 @@
  *   ticket  grows with every wait of this record, over all its tenants; never reused within 2^44 waits
  *
  *   later: IDLE -> PARKED, a fiber that a timer will start. end: RUNNING -> IDLE, one that its only joiner has run.
+ *   resume: PARKED -> RUNNING, a joiner that has run its task.
  *
  *                 spawn           run              exit          recycle
  *           IDLE -------> RUNNABLE ----> RUNNING --------> DONE ----------> IDLE
@@ -31,8 +32,7 @@
  * STATE-2  Every other edge has one possible author, who holds the fiber; it is a plain store. The check of the
  *          "from" state rides on the load that the ticket needs anyway.
  * STATE-3  Who writes RUNNABLE, and nobody else, puts the fiber into a queue.
- * STATE-4  RUNNABLE, PARKED and DONE are written from a stack that is not the fiber's own; but for a joiner
- *          that lends its stack (PARK_RUN), whose wait nobody else can see.
+ * STATE-4  RUNNABLE, PARKED and DONE are written from a stack that is not the fiber's own.
  *
  * Ordering. Whoever gives a reason to run (spawn, wake) releases; the fiber itself acquires, when it first runs
  * or when its wait returns. Edges made on a fiber's behalf by a worker that passes by (run, yield, park) are
@@ -50,7 +50,6 @@ enum fiber_state { FIBER_IDLE, FIBER_RUNNABLE, FIBER_RUNNING, FIBER_PARKING, FIB
 enum park_reason {
     PARK_NONE,
     PARK_JOIN,
-    PARK_RUN,
     PARK_SLEEP,
     PARK_FLAG,
     PARK_QUEUE,
@@ -193,12 +192,14 @@ CC_INLINE void cc__state_park_next(struct fiber *f, enum park_reason reason) {
     cc__set_release_hidden(&f->word, cc__word_make(word + WORD_TICKET_ONE, cc__word_owner(word), reason, FIBER_PARKED));
 }
 
-/* RUNNING -> PARKED on its own stack, which it lends; with a new ticket, so that no older wait's timer can
- * match. By the fiber. */
-CC_INLINE void cc__state_lend(struct fiber *f) {
+/* RUNNING -> PARKED with the next ticket, of a joiner that runs its task, by that task on its own stack. Returns the
+ * word. */
+CC_INLINE uint64_t cc__state_park_join(struct fiber *f) {
     uint64_t word = cc__get(&f->word);
-    state_from(f, word, FIBER_RUNNING, "lend");
-    cc__set(&f->word, cc__word_make(word + WORD_TICKET_ONE, cc__word_owner(word), PARK_RUN, FIBER_PARKED));
+    state_from(f, word, FIBER_RUNNING, "park");
+    word = cc__word_make(word + WORD_TICKET_ONE, cc__word_owner(word), PARK_JOIN, FIBER_PARKED);
+    cc__set_release_hidden(&f->word, word); /* as in cc__state_park; from here on it may be claimed */
+    return word;
 }
 
 /* PARKED -> RUNNABLE by the only claimant of this moment: the object's lock orders it. False: it was cancelled,
@@ -211,11 +212,15 @@ CC_INLINE bool cc__state_wake_sole(struct fiber *f, enum wake_reason reason) {
     return true;
 }
 
-/* PARKED -> RUNNING: the joiner that lent its stack has it back. */
-CC_INLINE void cc__state_resume_sole(struct fiber *f, unsigned owner) {
-    uint64_t word = cc__get(&f->word);
-    state_from(f, word, FIBER_PARKED, "resume");
-    cc__set(&f->word, cc__word_make(word, owner, 0, FIBER_RUNNING));
+/* PARKED -> RUNNING, of a joiner that runs its task, by that task at its end, on the same worker; parked: what
+ * cc__state_park_join returned. False: another claim was first, and the word may be anything by now. Unless `contested`
+ * there is no other claimant at this moment, as for cc__state_wake_sole. */
+CC_INLINE bool cc__state_resume(struct fiber *f, uint64_t parked, unsigned owner, bool contested) {
+    uint64_t running = cc__word_make(parked, owner, 0, FIBER_RUNNING);
+    if (unlikely(contested)) return cc__cas(&f->word, &parked, running);
+    if (unlikely(cc__get(&f->word) != parked)) return false;
+    cc__set(&f->word, running);
+    return true;
 }
 
 /* RUNNING -> PARKING: the wait is about to become visible while the stack is live. Returns the ticket. By the
@@ -251,7 +256,7 @@ CC_INLINE void cc__state_done(struct fiber *f) {
     cc__set(&f->word, cc__word_make(word, 0, 0, FIBER_DONE));
 }
 
-/* RUNNING -> IDLE, of a task that ran on its only joiner's stack, and by that joiner: exit and recycle in one. */
+/* RUNNING -> IDLE, of a task that its only joiner has run, and by that joiner: exit and recycle in one. */
 CC_INLINE void cc__state_end(struct fiber *f) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_RUNNING, "end");

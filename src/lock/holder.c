@@ -12,10 +12,8 @@ enum { NAME_MAX_HERE = CC_FIBER_NAME_MAX + 64 };
 
 /* The name of a fiber that may end meanwhile; "" when it cannot be had. */
 static void read_name(struct fiber *f, char *name) {
-    uint64_t word = cc__get(&f->word);
     const struct stack *s = cc__get(&f->stack);
-    bool lends = cc__word_state(word) == FIBER_PARKED && cc__word_reason(word) == PARK_RUN; /* the stack has another's */
-    if (s == NULL || lends || !cc__peek(name, cc__get(&s->cold)->name, CC_FIBER_NAME_MAX)) name[0] = '\0';
+    if (s == NULL || !cc__peek(name, cc__get(&s->cold)->name, CC_FIBER_NAME_MAX)) name[0] = '\0';
     name[CC_FIBER_NAME_MAX - 1] = '\0';
 }
 
@@ -94,7 +92,6 @@ static bool is_self(uint64_t holder) {
     }
     const struct stack *s = cc__get(&f->stack);
     uintptr_t low = (uintptr_t)s->base, cold = (uintptr_t)cc__get(&s->cold);
-    /* On a stack that it was lent a fiber has what lies below the frame in which that was done: so low is its cold part. */
     if (at >= low && at < cold) return true;
     return here < low || here >= cold; /* it runs on a stack of the program's own */
 }

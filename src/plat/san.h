@@ -96,29 +96,6 @@ CC_INLINE void cc__san_arrive(struct san *self) {
 #endif
 }
 
-/* A fiber lends its stack: from here on another one runs on it, as its own context to the race detector; and
- * back. */
-CC_INLINE void *cc__san_lend(struct san *san) {
-    (void)san;
-#ifdef CC_TSAN
-    void *lender = cc__san_fiber_get(san);
-    cc__san_fiber_set(san, cc__san_fiber_new());
-    __tsan_switch_to_fiber(cc__san_fiber_get(san), 1);
-    return lender;
-#else
-    return NULL;
-#endif
-}
-CC_INLINE void cc__san_take_back(struct san *san, void *lender) {
-    (void)san, (void)lender;
-#ifdef CC_TSAN
-    void *borrower = cc__san_fiber_get(san);
-    cc__san_fiber_set(san, lender);
-    __tsan_switch_to_fiber(lender, 1);
-    __tsan_destroy_fiber(borrower);
-#endif
-}
-
 /* An OS thread goes to another stack to run one function there, and comes back: before it leaves, when it is there,
  * before it comes back, when it is back. To the race detector a context of its own, ordered as the thread is. */
 CC_INLINE void cc__san_visit(struct san *home, struct san *away, const void *bottom, size_t size) {

@@ -219,14 +219,13 @@ static void open_count(void) {
     cc__and_seq(&rt.inside, ~INSIDE_CLOSED);
 }
 
-/* Ends every wait that can be ended from outside. A joiner that runs its task itself (PARK_RUN) follows that
- * task. */
+/* Ends every wait. */
 static void cancel_waits(void) {
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
         struct fiber *f = cc__pool_at(slot);
         uint64_t word = cc__get_acquire(&f->word);
         enum fiber_state state = cc__word_state(word);
-        if ((state == FIBER_PARKED || state == FIBER_PARKING) && cc__word_reason(word) != PARK_RUN)
+        if (state == FIBER_PARKED || state == FIBER_PARKING)
             (void)cc__fiber_wake(f, word & WORD_TICKET, WAKE_CANCEL);
     }
 }

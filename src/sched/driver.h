@@ -36,6 +36,10 @@ void cc__driver_scope_check(struct fiber *self, struct fiber_cold *cold); /* no 
 void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold);
 void cc__driver_scope_unstarted(struct fiber *f, int error);
 
+/* wait/: the fiber is PARKED, by somebody who runs in its place: true if it is cancelled, and its wait was claimed; then
+ * the caller makes it ready (CANCEL-1). */
+bool cc__driver_cancelled(struct fiber *f, uint64_t ticket);
+
 /* panic/: the fiber's function is over, by its return or a panic, and more is left to do than to store its
  * result: deferred functions, local values. base: the fiber's outermost scope, whose call is over. On the
  * fiber's stack, it still runs, and may switch. Writes the outcome. */

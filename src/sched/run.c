@@ -3,19 +3,37 @@
  * RUN-1  A fiber's last use of its stack is a jump to another one; whatever ends its life (giving the stack
  *        back, telling the joiners) happens after that, on the other stack.
  * RUN-2  A fresh fiber that follows one that ended takes over its stack, which is still warm.
- * RUN-3  A joiner may lend its stack to the task it waits for, if that has not started: it cannot go on before
- *        the task's end anyway. The task is a fiber like any other, with its own record, state and name; it
- *        parks and migrates, and the joiner's frames go with it. Nobody but the task's return ends the joiner's
- *        wait (PARK_RUN), so it needs no claim. When it is time to look at others the joiner does so itself, and
- *        stands back for them (next.c); then it lends all the same.
+ * RUN-3  A joiner may run the task that it waits for, if that has not started, as a call on a stack of the task's own.
+ *        The joiner is PARKED meanwhile, in a join like any other: its context is complete, its stack quiet, and a
+ *        canceller may claim it at any time. The task may park and migrate. At its end it claims the joiner; if it
+ *        wins, the call returns, and if it loses, the task ends like any other (ordering: the table below).
  * RUN-4  A fiber's function is left by its return, or by an escape to where it was called (a panic that nobody
- *        stops): on a lent stack the joiner's frames lie below it and must go on.
+ *        stops).
+ *
+ * The wait of a joiner that runs its task has two claimants, the task's end and a canceller; as claim.c has it for all
+ * sole waits:
+ *
+ *   the task, on its own stack            a canceller
+ *   joiner PARKED (release)               a bit in the joiner's `scope`
+ *   -- light barrier --                   contested + 1, -- heavy barrier --
+ *   a bit? claim, make the joiner ready   wait until each worker is outside of its biased lock
+ *   ... the task's function ...           joiner PARKED (acquire), not shielded? compare-and-swap, make it ready
+ *   inside the biased lock:               contested - 1 (release)
+ *     contested (acquire)? compare-and-swap: PARKED, that ticket -> RUNNING
+ *     else still that word? store RUNNING
+ *
+ * No lock orders a joiner that was cancelled against the task's end: it may be in its next wait by then, or gone. So the
+ * task compares the whole word, ticket included, on the path without a compare-and-swap too.
+ *
+ * When it is time to look at others the joiner does so itself, and stands back for them (next.c); then it runs its task
+ * all the same.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "sched/driver.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
+#include "sched/joined.h"
 #include "sched/park.h"
 
 #include <string.h>
@@ -57,7 +75,9 @@ static struct worker *worker_still(void) {
     return w;
 }
 
-static CC_NORETURN void leave_for_good(struct fiber *self) {
+/* Inline: ASan's shadow of a frame that was entered on this stack is gone when it has been told of the leave, and `first`
+ * with it; the fiber's first function was entered before ASan knew the stack. */
+CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) {
     struct worker *w = worker_still();
     struct stack *stack = cc__get(&self->stack);
     struct fiber *next = heir(w);
@@ -81,6 +101,7 @@ static CC_NORETURN void leave_for_good(struct fiber *self) {
         cc__context_jump(&w->core.native, w);
     } else {
         struct context first;
+        cc__san_stack_clean(stack->base, cc__stack_size(stack)); /* what this function has poisoned: it does not return */
         cc__set(&self->stack, NULL);
         cc__park_run_next(w, next);
         cc__switch_bind(next, stack);
@@ -93,9 +114,8 @@ static CC_NORETURN void leave_for_good(struct fiber *self) {
 /* ---- the beginning ---- */
 
 /* Calls the fiber's function on the current stack, which is bound to it, with its argument out of the record,
- * whose place the saved context takes, and later the outcome. A panic comes back here too (RUN-4). Not
- * inlined: then the registers that an escape may spoil are saved here, and the callers keep theirs. */
-static CC_NOINLINE void call(struct fiber *self, struct stack *stack, struct fiber_cold *cold) {
+ * whose place the saved context takes, and later the outcome. A panic comes back here too (RUN-4). */
+CC_INLINE void call(struct fiber *self, struct stack *stack, struct fiber_cold *cold) {
     struct boundary base;
     _Alignas(max_align_t) unsigned char copy[FIBER_INLINE_ARGS];
     void *arg;
@@ -106,7 +126,6 @@ static CC_NOINLINE void call(struct fiber *self, struct stack *stack, struct fib
     cold->base = NULL;
     cold->deferred = &base.node;
     base.node.fn = MARK_FIBER;
-    cc__set(&stack->cold, cold);
     enum fiber_args kind = cc__state_args(self);
     if (likely(kind == ARGS_POINTER)) {
         memcpy(&arg, self->args, sizeof arg);
@@ -131,6 +150,11 @@ static CC_NOINLINE void call(struct fiber *self, struct stack *stack, struct fib
     if (cc__get(&self->scope) != 0) cc__driver_scope_end(self, cold);
 }
 
+/* Not inlined: then the registers that an escape may spoil are saved here, and the caller keeps its own. */
+static CC_NOINLINE void call_apart(struct fiber *self, struct stack *stack, struct fiber_cold *cold) {
+    call(self, stack, cold);
+}
+
 void cc__run_fiber(void *worker) {
     struct worker *w = worker;
     struct fiber *self = cc__get(&w->core.current);
@@ -140,8 +164,8 @@ void cc__run_fiber(void *worker) {
     (void)cc__get_acquire(&self->word); /* pairs with the spawner's release */
     cc__switch_arrived(w);
 
-    struct fiber_cold *cold = cc__stack_own_cold(stack);
-    call(self, stack, cold);
+    struct fiber_cold *cold = cc__get(&stack->cold);
+    call_apart(self, stack, cold);
     if (unlikely(cold->block != NULL)) cc__mem_free(cold->block);
     leave_for_good(self);
 }
@@ -199,41 +223,7 @@ struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn aft
     return cc__park_for(w, self, cc__next_local(w), after, arg);
 }
 
-/* ---- on the joiner's stack ---- */
-
-/* A borrower gets what every fiber is promised (cc_sched.h): seven eighths of a stack. */
-static bool may_lend(struct fiber *self, const void *frame) {
-#ifdef CC_TSAN
-    /* Successive borrowers use the same memory, so they would have to be ordered in the race detector's eyes. */
-    (void)self, (void)frame;
-    return false;
-#endif
-    struct stack *s = cc__get(&self->stack);
-    return cc__stack_left(s, frame) + cc__stack_guard_size(s) >= cc__stack_default() / 8 * 7;
-}
-
-/* It has not started, and is in this worker's queue. Exact inside the worker's biased lock, a hint outside. */
-CC_INLINE bool sits_here(struct worker *w, struct fiber *f, uint64_t word, uint32_t generation) {
-    return (word & (WORD_STATE | WORD_FRESH | WORD_OWNER)) ==
-               (FIBER_RUNNABLE | WORD_FRESH | (uint64_t)w->core.owner << WORD_OWNER_SHIFT) &&
-           cc__get(&f->generation) == generation; /* while it sits here its tenant stays */
-}
-
-static bool take_fresh(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
-    cc__bias_enter(&w->runq.bias);
-    uint64_t word = cc__get(&f->word);
-    bool here = sits_here(w, f, word, generation) && cc__get(&f->handles) != 0 && cc__word_reason(word) != ARGS_BLOCK &&
-                /* A joiner that can be cancelled must not be held by a task that is not: one scope, and neither is
-                 * cancelled. */
-                cc__get(&f->scope) == cc__get(&self->scope);
-    if (likely(here)) {
-        cc__list_remove(&f->link);
-        cc__runq_sub_owner(&w->runq, 1);
-        cc__state_run_fresh(f, word);
-    }
-    cc__bias_leave(&w->runq.bias);
-    return here;
-}
+/* ---- for a joiner ---- */
 
 /* In front of those that never ran: when the others have had their turns, it goes on where it was. */
 static void after_standing_back(struct worker *w, void *arg) {
@@ -245,47 +235,51 @@ static void after_standing_back(struct worker *w, void *arg) {
     cc__bias_leave(&w->runq.bias);
 }
 
-/* It is time to look at others. They go first, if there are any, and then the joiner lends all the same: what it has
- * begun it ends depth first. Returns the worker that it is on then; NULL: the look is for the worker's own stack. */
-static CC_NOINLINE struct worker *look_at_others(struct worker *w, struct fiber *self) {
-    if (unlikely(cc__trace_on(TRACE_SPEC) || !may_lend(self, __builtin_frame_address(0)))) return NULL;
+/* If somebody waits who has run before, they go first, and then the joiner runs its task all the same: what it has begun
+ * it ends depth first. */
+struct worker *cc__run_look(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
+    if (unlikely(cc__sched.simulated)) {
+        cc__driver_sim_point();
+        return NULL;
+    }
+    /* A joiner that need not wait gives way to nobody; one that would wait does that the ordinary way. */
+    if (!cc__run_sits_here(w, f, cc__get(&f->word), generation) || cc__get(&w->core.stacks.first) == NULL) return NULL;
+    if (unlikely(cc__trace_on(TRACE_SPEC))) return NULL;
     cc__held_check_park();
     return cc__next_look(w) ? cc__switch_native(w, self, after_standing_back, self) : w;
 }
 
-struct worker *cc__sched_run_here(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
-    struct fiber_cold cold;
-    if (unlikely(!cc__next_turn(w))) {
-        if (unlikely(cc__sched.simulated)) {
-            cc__driver_sim_point();
-            return NULL;
-        }
-        /* A joiner that need not wait gives way to nobody. */
-        if (!sits_here(w, f, cc__get(&f->word), generation)) return NULL;
-        if ((w = look_at_others(w, self)) == NULL) return NULL;
-    }
-    if (unlikely(!may_lend(self, __builtin_frame_address(0)) || cc__switch_takes_cxx(w))) return NULL;
-    if (unlikely(!take_fresh(w, self, f, generation))) return NULL;
+/* The end of the joiner's wait by the task's end. False: it was cancelled, and may be anywhere (RUN-3). */
+CC_INLINE bool claim_joiner(struct worker *w, struct fiber *joiner, uint64_t parked) {
+    cc__bias_enter(&w->runq.bias);
+    bool contested = unlikely(cc__get_acquire(&cc__sched.contested)); /* CLAIM-2 */
+    bool won = cc__state_resume(joiner, parked, w->core.owner, contested);
+    cc__bias_leave(&w->runq.bias);
+    return won;
+}
+
+/* First on the stack of a task that its joiner runs; the joiner's stack is quiet. Returns the worker to the joiner, if
+ * that still waits. */
+CC_NORETURN void cc__run_joined(void *worker, struct context *from) {
+    struct worker *w = worker;
+    struct fiber *self = cc__get(&w->core.current), *joiner = container_of(from, struct fiber, context);
     struct stack *stack = cc__get(&self->stack);
-    struct fiber_cold *own = cc__get(&stack->cold);
-    cc__fiber_note_object(self, f);
-    cc__fiber_note_turn(self, cc__get(&w->core.rounds));
-    cc__state_lend(self);
-    cc__set(&f->stack, stack);
-    cc__set(&w->core.current, f);
-    void *lender = cc__san_lend(&stack->san);
-    (void)cc__get_acquire(&f->word); /* pairs with the spawner's release */
+    cc__san_arrive(&stack->san);
+    cc__san_acquire(stack);             /* its last tenant has left it */
+    (void)cc__get_acquire(&self->word); /* pairs with the spawner's release */
+    uint64_t parked = cc__state_park_join(joiner);
+    cc__barrier_light(); /* CANCEL-1 */
+    if (unlikely(cc__get(&cc__sched.cancels) != 0) && cc__driver_cancelled(joiner, parked & WORD_TICKET))
+        cc__sched_ready(joiner);
 
-    call(f, stack, &cold);
+    call(self, stack, cc__get(&stack->cold));
 
-    cc__san_release(&f->join_lock.word); /* what it wrote, to its joiners */
-    cc__san_take_back(&stack->san, lender);
     w = worker_still(); /* it may have parked, and come back elsewhere */
-    cc__set(&stack->cold, own);
-    cc__set(&f->stack, NULL);
-    cc__state_resume_sole(self, w->core.owner);
-    cc__set(&w->core.current, self);
-    return w;
+    if (unlikely(!claim_joiner(w, joiner, parked))) leave_for_good(self);
+    cc__san_release(&self->join_lock.word); /* what it wrote, to its joiners */
+    cc__san_release(stack);                 /* and the stack itself, to its next tenant */
+    cc__san_leave(NULL, cc__switch_san(joiner));
+    cc__context_return(&joiner->context, w);
 }
 
 /* ---- yield ---- */

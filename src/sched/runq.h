@@ -12,7 +12,7 @@
  *
  * RUNQ-1  A fiber is RUNNABLE exactly while it is in one queue, and then in one only.
  * RUNQ-2  A fresh fiber in here carries this worker as its owner; so its joiner, on this worker, may take it
- *         out (cc__sched_run_here).
+ *         out (joined.h).
  * RUNQ-3  `count` is exact under the lock, a hint outside.
  */
 #ifndef CC_SCHED_RUNQ_H

@@ -213,12 +213,6 @@ struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn aft
 /* Puts the running fiber behind the others that are ready on its worker. */
 void cc__sched_yield(struct worker *w, struct fiber *self);
 
-/* If `f` (of that generation) has not started and waits in the calling worker's own queue, runs it to its end
- * on the running fiber's stack, stores its outcome and returns the worker that all are on then. NULL: it is
- * elsewhere, or has special needs. If it is time to look at others, they go first; so after NULL, too, the worker may
- * be another one. */
-struct worker *cc__sched_run_here(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation);
-
 /* A thread that is no worker has ended a fiber that never began. */
 void cc__sched_ended_elsewhere(void);
 

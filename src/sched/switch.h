@@ -15,8 +15,9 @@ CC_INLINE void cc__switch_arrived(struct worker *w) {
     after(w, cc__get(&w->core.after_arg));
 }
 
-/* The first function on a fresh stack; run.c. */
+/* The first function on a fresh stack, and on that of a task that its joiner runs; run.c. */
 void cc__run_fiber(void *worker);
+CC_NORETURN void cc__run_joined(void *worker, struct context *joiner);
 
 /* For the sanitizers; where there are none, nothing is loaded. */
 CC_INLINE struct san *cc__switch_san(struct fiber *f) {

@@ -15,7 +15,7 @@
  * SIM-2  All that decides comes from the seed: the random numbers, and a clock that goes on here and by the program's
  *        own looks at it only. No address, no real time, no other thread has a say.
  * SIM-3  Every turn is drawn on the worker's own stack: its poll_at stays 0, so that a fiber that leaves does not
- *        choose its successor and no joiner lends its stack (sched/next.h). The slot, and the order in which fibers
+ *        choose its successor and no joiner runs its task (sched/next.h). The slot, and the order in which fibers
  *        were woken, mean nothing.
  * SIM-4  Every call of the library at which another thread's step could be seen is a point: there the fiber that runs
  *        may have to wait although it could go on. A point is outside of all internal locks, and nothing happens there

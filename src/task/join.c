@@ -1,8 +1,8 @@
 /* join.c - waiting for a task's end, and what the end does.
  *
- * A joiner that finds the task not yet started, in its own worker's queue, runs it on its own stack, which is
- * blocked until the task's end anyway (sched/run.c, RUN-3). Any other joiner goes on the task's list under its
- * lock.
+ * A joiner that finds the task not yet started, in its own worker's queue, runs it at once (sched/run.c, RUN-3); nothing
+ * but the task's end and a cancellation ends that wait, so the joiner is on no list. Any other joiner goes on the task's
+ * list under its lock.
  *
  * JOIN-1  DONE is written under join_lock; a joiner decides under it whether to wait.
  * JOIN-2  The outcome is copied to every waiter before it is woken: it never looks at the record again.
@@ -15,6 +15,7 @@
 
 #include "base/fatal.h"
 #include "probe/trace.h"
+#include "sched/joined.h"
 #include "sim/sim.h"
 
 #include <errno.h>
@@ -108,7 +109,7 @@ void cc__driver_task_ended(struct worker *w, struct fiber *f) {
 
 /* ---- joining ---- */
 
-/* The task ran on our stack, to its end; its outcome is in the record, which does not outlive this call. */
+/* We have run the task to its end; its outcome is in the record, which does not outlive this call. */
 CC_INLINE int join_after_running(struct worker *w, struct fiber *f, void **result) {
     int status = f->outcome.status;
     if (result != NULL) *result = f->outcome.result;
@@ -185,7 +186,8 @@ CC_INLINE int join(CCTask *task, void **result) {
     if (likely(task != NULL && w != NULL)) {
         CCFiberId id = task->id;
         struct fiber *self = cc__get(&w->core.current), *f = cc__pool_find(id);
-        if (likely(self != NULL && f != NULL && (w = cc__sched_run_here(w, self, f, (uint32_t)(id >> 32))) != NULL)) {
+        if (likely(self != NULL && f != NULL && (w = cc__run_here(w, self, f, (uint32_t)(id >> 32))) != NULL)) {
+            if (unlikely(w == RUN_CANCELLED)) return ECANCELED; /* the handle is as good as before */
             task->id = 0;
             return join_after_running(w, f, result);
         }

@@ -2,6 +2,7 @@
 #include "wait/cancel.h"
 
 #include "fiber/spec.h"
+#include "sched/driver.h"
 
 /* Still under what its wakers need, unless it waits on something without a lock: then it may be gone already. */
 static CC_COLD void watch_parked(struct fiber *f, uint64_t ticket) {
@@ -15,6 +16,10 @@ bool cc__cancel_parked_slow(struct fiber *f, uint64_t ticket) {
     if (unlikely(cc__get(&cc__sched.cancels) & CANCELS_WATCHED)) watch_parked(f, ticket);
     if (likely(!cc__cancel_holds(cc__get_acquire(&f->scope)))) return false;
     return cc__state_claim(f, ticket, WAKE_CANCEL) == CLAIM_WON;
+}
+
+bool cc__driver_cancelled(struct fiber *f, uint64_t ticket) {
+    return cc__cancel_parked_slow(f, ticket);
 }
 
 void cc__cancel_begin(void) {
@@ -34,7 +39,7 @@ void cc__cancel_end(struct wakes *wakes) {
 void cc__cancel_claim(struct fiber *f, struct wakes *wakes) {
     uint64_t word = cc__get_acquire(&f->word);
     enum fiber_state state = cc__word_state(word);
-    if ((state != FIBER_PARKED && state != FIBER_PARKING) || cc__word_reason(word) == PARK_RUN) return;
+    if (state != FIBER_PARKED && state != FIBER_PARKING) return;
     if (!cc__cancel_holds(cc__get_acquire(&f->scope))) return; /* CANCEL-2 */
     if (cc__state_claim(f, word & WORD_TICKET, WAKE_CANCEL) == CLAIM_WON) cc__wakes_add(wakes, f);
 }

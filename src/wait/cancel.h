@@ -36,6 +36,8 @@ enum {
     CANCEL_BITS = 63,
 };
 
+_Static_assert((CANCEL_SCOPE | CANCEL_TASK) == FIBER_CANCELLED, "the scheduler looks at both");
+
 CC_INLINE bool cc__cancel_holds(uintptr_t scope) {
     if ((scope & (CANCEL_SHIELD | CANCEL_HELD)) != 0) return false;
     return (scope & CANCEL_SCOPE) != 0 || (scope & (CANCEL_TASK | CANCEL_OUTER)) == CANCEL_TASK;

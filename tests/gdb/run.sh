@@ -24,8 +24,8 @@ questions=(
     -ex 'echo == servant\n' -ex 'cc fiber servant bt full'
     -ex 'echo == chooser\n' -ex 'cc fiber chooser bt'
     -ex 'echo == spinner\n' -ex 'cc fiber spinner bt'
-    -ex 'echo == borrower\n' -ex 'cc fiber borrower bt'
-    -ex 'echo == lender\n' -ex 'cc fiber lender bt'
+    -ex 'echo == callee\n' -ex 'cc fiber callee bt'
+    -ex 'echo == caller\n' -ex 'cc fiber caller bt'
     -ex 'echo == depth\n' -ex 'cc fiber cook bt 2'
     -ex 'echo == word\n' -ex 'cc fibers robber'
     -ex 'echo == orders\n' -ex 'cc chan orders'
@@ -95,8 +95,8 @@ check() { # check FILE SELECTED_FUNCTION
     says "$file" servant "'servant', PARKED channel for channel 'plates'" ' serve \(.*plate(@entry)?=2\)' ' serve_plates ' ' i = 2$'
     says "$file" chooser ' choose ' 'cc(__|[.])context_first'
     says "$file" spinner "'spinner', RUNNING" '^It runs on thread [0-9]' ' spin_here ' ' spin ' 'cc(__|[.])context_first'
-    says "$file" borrower "'borrower', PARKED channel for channel 'silent'" ' wait_for_order ' ' borrow ' ' lend ' 'cc(__|[.])context_first'
-    says "$file" lender "^fiber [0-9.]+ 'lender' has lent its stack to the task that it joins, fiber [0-9.]+ 'borrower'; "
+    says "$file" callee "'callee', PARKED channel for channel 'silent'" ' wait_for_order ' ' be_run ' 'cc(__|[.])context_(call_on|first)'
+    says "$file" caller "'caller', PARKED join for fiber [0-9.]+ 'callee'" ' run_it ' 'cc(__|[.])context_first'
     says "$file" word "'robber'" '^1 of [0-9]+ fibers.$'
     says "$file" orders "^channel 'orders' at 0x[0-9a-f]+: no buffer, elements of 4 bytes, 1 references" '^  5 receivers wait:$'
     says "$file" plates "^channel 'plates' at 0x[0-9a-f]+: 2 of 2 buffered" '^  1 senders wait:$' "'servant', serve_plates$"

@@ -174,7 +174,7 @@ TEST(a_frame_of_50_KiB_without_probes) {
     CHECK(said(&child, "'leaper'"));
 }
 
-/* The task runs on its joiner's stack, if the runtime lends it: it is still the task that is named. */
+/* The joiner runs the task, if it can: it is still the task that is named. */
 static void *join_a_digger(void *arg) {
     CCTask task = {0};
     cc_fiber_set_name("joiner");

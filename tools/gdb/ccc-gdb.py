@@ -181,22 +181,10 @@ class Fiber:
         return (self.state == RUNNABLE and self.word & FRESH != 0) or int(self.stack) == 0
 
     @property
-    def lends(self):
-        """It runs the task that it joins on its own stack."""
-        return self.state == PARKED and self.park_reason() == "run"
-
-    @property
     def name(self):
         try:
             if int(self.stack) != 0:
-                cold = self.stack["cold"]
-                if self.lends:
-                    # What is known of the stack is its tenant's; the first lender's is at the top, the others' is lost.
-                    if int(self.record) in borrowers():
-                        return ""
-                    top = int(self.stack["base"]) + (1 << int(self.stack["log2"]))
-                    cold = gdb.Value(top - cold.dereference().type.sizeof).cast(cold.type)
-                return string(cold.dereference()["name"])
+                return string(self.stack["cold"].dereference()["name"])
             if self.state == RUNNABLE and self.reason == constant("ARGS_BLOCK", 2):
                 block = find_type("struct fiber_block").pointer().pointer()
                 return string(self.record["args"].address.cast(block).dereference()["name"])
@@ -285,17 +273,6 @@ def all_fibers():
             word = struct.unpack_from("=Q", memory, i * fiber.sizeof + word_at)[0]
             if word & 7 not in (IDLE, DONE):
                 yield Fiber(gdb.Value(slab + i * fiber.sizeof).cast(fiber.pointer()), word)
-
-
-borrowers_known = None
-
-
-def borrowers():
-    """The records that run on the stack of a fiber that joins them."""
-    global borrowers_known
-    if borrowers_known is None:
-        borrowers_known = {int(fiber.record["link"]["next"]) for fiber in all_fibers() if fiber.lends}
-    return borrowers_known
 
 
 def find_fiber(text):
@@ -396,9 +373,6 @@ def rests(fiber):
     """None if its frames are in its record, else a sentence that says why not."""
     if fiber.fresh:
         return "%s has not begun: it will run %s." % (fiber.label, symbol_of(int(fiber.record["fn"])))
-    if fiber.lends:
-        return "%s has lent its stack to the task that it joins, %s; its frames are in the backtrace of that one." % (
-            fiber.label, fiber.object_text())
     if fiber.state in (PARKED, RUNNABLE):
         return None
     return ""
@@ -588,8 +562,6 @@ class Command(gdb.Command):
         super().__init__(name, gdb.COMMAND_STACK, completion, prefix)
 
     def invoke(self, argument, from_tty):
-        global borrowers_known
-        borrowers_known = None
         try:
             if gdb.selected_thread() is None and self.needs_program:
                 raise Trouble("There is nothing to look at: no program runs, and there is no core file.")

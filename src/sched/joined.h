@@ -1,0 +1,66 @@
+/* joined.h - a joiner runs the task that it waits for, at once, as a call (RUN-3 in run.c).
+ *
+ * Inline, because fork and join costs tens of nanoseconds: the frame that joins is the one that waits.
+ */
+#ifndef CC_SCHED_JOINED_H
+#define CC_SCHED_JOINED_H
+
+#include "sched/next.h"
+#include "sched/switch.h"
+
+#define RUN_CANCELLED ((struct worker *)(uintptr_t)1)
+
+/* It has not started, and is in this worker's queue. Exact inside the worker's biased lock, a hint outside. */
+CC_INLINE bool cc__run_sits_here(struct worker *w, struct fiber *f, uint64_t word, uint32_t generation) {
+    return (word & (WORD_STATE | WORD_FRESH | WORD_OWNER)) ==
+               (FIBER_RUNNABLE | WORD_FRESH | (uint64_t)w->core.owner << WORD_OWNER_SHIFT) &&
+           cc__get(&f->generation) == generation; /* while it sits here its tenant stays */
+}
+
+CC_INLINE bool cc__run_take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
+    cc__bias_enter(&w->runq.bias);
+    uint64_t word = cc__get(&f->word);
+    bool here = cc__run_sits_here(w, f, word, generation) && cc__get(&f->handles) != 0 && cc__word_reason(word) != ARGS_BLOCK;
+    if (likely(here)) {
+        cc__list_remove(&f->link);
+        cc__runq_sub_owner(&w->runq, 1);
+        cc__state_run_fresh(f, word);
+    }
+    cc__bias_leave(&w->runq.bias);
+    return here;
+}
+
+/* It is time to look at others. Returns the worker that the joiner is on then; NULL: it is to wait the ordinary way. */
+CC_COLD struct worker *cc__run_look(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation);
+
+/* If `f` (of that generation) has not started and waits in the calling worker's own queue, runs it while the running
+ * fiber waits for it. It has ended: the worker that the caller is on then; the outcome is in the record, and the caller
+ * completes it. RUN_CANCELLED: the caller's wait was cancelled, and the task goes on by itself. NULL: it is elsewhere, or
+ * has special needs, or the caller is cancelled. If it is time to look at others, they go first; so after NULL, too, the
+ * worker may be another one. */
+CC_INLINE struct worker *cc__run_here(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
+    if (unlikely(!cc__next_turn(w)) && (w = cc__run_look(w, self, f, generation)) == NULL) return NULL;
+    /* One that is cancelled takes the ordinary way, where it hears of it. */
+    struct stack *stack = cc__get(&w->core.stacks.first);
+    if (unlikely(stack == NULL || (cc__get(&self->scope) & FIBER_CANCELLED) != 0)) return NULL;
+    if (unlikely(cc__switch_takes_cxx(w) || !cc__run_take_fresh(w, f, generation))) return NULL;
+    cc__stack_take_first(&w->core.stacks, stack);
+    cc__fiber_note_object(self, f);
+    cc__fiber_note_turn(self, cc__get(&w->core.rounds));
+    cc__switch_bind(f, stack);
+    cc__set(&w->core.current, f);
+    cc__san_leave(cc__switch_san(self), &stack->san);
+    w = cc__context_call(&self->context, cc__stack_top_below(stack, cc__get(&stack->cold)), cc__run_joined, w);
+    cc__san_arrive(cc__switch_san(self));
+    if (unlikely(cc__word_reason(cc__get_acquire(&self->word)) == WAKE_CANCEL)) { /* pairs with the claim */
+        cc__switch_arrived(w);
+        return RUN_CANCELLED;
+    }
+    cc__set(&w->core.current, self);
+    cc__set(&f->stack, NULL);
+    cc__san_end(&stack->san);
+    cc__stack_give_cached(&w->core.stacks, stack);
+    return w;
+}
+
+#endif
