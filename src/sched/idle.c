@@ -198,6 +198,17 @@ static uint64_t watch_interval(uint64_t now) {
     return now - cc__get(&cc__sched.idle.paid_at) < EAGER_NS ? WATCH_EAGER_NS : WATCH_NS;
 }
 
+/* Until when this sleeper keeps the next timer; UINT64_MAX: another one does, or there is none. What it has kept before may have
+ * been fired by somebody else, or disarmed. */
+static uint64_t keep_locked(struct worker *w) {
+    uint64_t timer = cc__idle_next_timer();
+    bool keeps = cc__sched.idle.keeper == w;
+    if (!keeps && timer >= cc__sched.idle.keeper_until) return UINT64_MAX;
+    cc__sched.idle.keeper = timer != UINT64_MAX ? w : NULL;
+    cc__sched.idle.keeper_until = timer;
+    return timer;
+}
+
 /* When this sleeper has to wake by itself, and in which role. */
 static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
     uint64_t until = UINT64_MAX;
@@ -211,13 +222,8 @@ static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
         w->quiet = 0;
         until = now + watch_interval(now);
     }
-    uint64_t timer = cc__idle_next_timer();
-    if (timer < cc__sched.idle.keeper_until) {
-        cc__sched.idle.keeper = w;
-        cc__sched.idle.keeper_until = timer;
-        if (timer < until) until = timer;
-    }
-    uint64_t end = cc__elastic_until(w, now);
+    uint64_t timer = keep_locked(w), end = cc__elastic_until(w, now);
+    if (timer < until) until = timer;
     return end < until ? end : until;
 }
 
@@ -312,9 +318,9 @@ static uint64_t watch_again(struct worker *w, uint64_t now) {
         else
             until = now + WATCH_TIMERS_NS; /* a busy worker may arm timers and not get to them */
     }
-    if (cc__sched.idle.keeper == w && cc__sched.idle.keeper_until < until) until = cc__sched.idle.keeper_until;
+    uint64_t timer = w->remote.asleep ? keep_locked(w) : UINT64_MAX;
     cc__lock_release(&cc__sched.idle.lock);
-    return until;
+    return timer < until ? timer : until;
 }
 
 /* The watcher's time has come: true if there is something to do. Else it stays on the list, where it never left its role,
