@@ -100,7 +100,7 @@ static const char *const below_fiber[] = {"cc__guard",
 #ifdef CC_ESCAPE_BY_SETJMP
                                           "cc__escape_call",
 #endif
-                                          "call",
+                                          "call_apart",
                                           "cc__run_fiber",
                                           "cc__context_first",
                                           NULL};
