@@ -55,8 +55,8 @@ CC_API CCChan *cc_chan_create_ex(const CCChanConfig *config);
 CC_API CCChan *cc_chan_ref(CCChan *ch);
 
 /* Gives up a reference. With the last one the channel is closed, everybody who still waits leaves with EPIPE,
- * what is buffered is dropped (on_destroy for a pool), and the memory goes. NULL is allowed. Any context; does
- * not switch. */
+ * what is buffered is dropped (on_destroy for a pool), and the memory goes. NULL is allowed. A channel that has been
+ * freed already is mostly recognised, and stops the program with a sentence. Any context; does not switch. */
 CC_API void cc_chan_free(CCChan *ch);
 
 /* Sends a copy of *value. size must be the channel's (EINVAL). EPIPE, or the error of cc_chan_close_err:
