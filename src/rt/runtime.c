@@ -31,6 +31,7 @@
 #include "probe/trace.h"
 #include "rt/config.h"
 #include "sched/driver.h"
+#include "sched/elastic.h"
 #include "sched/sysmon.h"
 #include "sim/sim.h"
 #include "sync/backoff.h"
@@ -94,6 +95,7 @@ static void at_exit(void) {
     if (cc__get(&rt.state) == RT_RUNNING && rt.config.pressure_stats) cc__diag_pressure();
     if (cc__get(&rt.state) == RT_RUNNING && rt.config.leak_report) cc__diag_leaks("when the program exits");
     cc__diag_timing();
+    if (cc__get(&rt.state) == RT_RUNNING) cc__elastic_exit();
 }
 
 static void first_time(void) {

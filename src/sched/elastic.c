@@ -16,6 +16,8 @@
  * ELASTIC-3  One thread at a time is a given worker: the last one has been joined before the next one starts. So
  *            what belongs to a worker (its biased lock, its tag, its channels) goes on as if it had slept.
  * ELASTIC-4  The first `base` workers never retire.
+ * ELASTIC-5  When the program exits, every thread that has retired has been joined, and no other one retires: a tool
+ *            that looks for threads that nobody joined finds none.
  */
 #include "sched/elastic.h"
 
@@ -28,9 +30,13 @@
 #include "sched/inject.h"
 #include "sched/pressure.h"
 
+#include <pthread.h>
+
 /* Long against the pauses between bursts, short against a person's patience. Guess. */
 static _Atomic uint64_t retire_ns = UINT64_C(500) * 1000 * 1000;
 static _Atomic uint64_t grown, retired;
+static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER; /* of threads that have retired: sysmon, or the exit */
+static _Atomic bool exiting;                                /* written under sched.idle.lock */
 enum { AGAIN_NS = 1000 * 1000 }; /* not a busy loop, even in tests that want no rest */
 
 void cc__elastic_set_retire(uint64_t ns) {
@@ -59,8 +65,15 @@ static void set_life(struct worker *w, enum worker_life life) {
     cc__lock_release(&cc__sched.idle.lock);
 }
 
+/* ELASTIC-3. The caller holds `joining`. */
+static void join_retired(struct worker *w) {
+    if (cc__get(&w->remote.life) != LIFE_CLOSED) return;
+    cc__thread_join(w->thread);
+    set_life(w, LIFE_EMPTY);
+}
+
 static int open_one(struct worker *w) {
-    if (cc__get(&w->remote.life) == LIFE_CLOSED) cc__thread_join(w->thread); /* ELASTIC-3 */
+    join_retired(w);
     set_life(w, LIFE_OPEN);
     bool extra = w->core.owner > cc__sched.base;
     if (extra) cc__bump(&grown); /* before it can retire */
@@ -75,13 +88,24 @@ static int open_one(struct worker *w) {
 unsigned cc__elastic_open(unsigned n, int *error) {
     unsigned opened = 0;
     *error = 0;
+    pthread_mutex_lock(&joining);
     for (unsigned i = 0; i < cc__sched.max && opened < n && *error == 0; i++) {
         struct worker *w = &cc__sched.workers[i];
         if (cc__worker_open(w)) continue;
         *error = open_one(w);
         if (*error == 0) opened++;
     }
+    pthread_mutex_unlock(&joining);
     return opened;
+}
+
+void cc__elastic_exit(void) {
+    cc__lock_take(&cc__sched.idle.lock);
+    cc__set(&exiting, true);
+    cc__lock_release(&cc__sched.idle.lock);
+    pthread_mutex_lock(&joining);
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) join_retired(&cc__sched.workers[i]);
+    pthread_mutex_unlock(&joining);
 }
 
 void cc__elastic_join_all(void) {
@@ -105,7 +129,8 @@ uint64_t cc__elastic_until(struct worker *w, uint64_t now) {
 }
 
 bool cc__elastic_over(struct worker *w) {
-    return !stays(w) && !cc__get(&cc__sched.stop) && cc__clock_now() - w->idle_since >= cc__get(&retire_ns);
+    if (stays(w) || cc__get(&cc__sched.stop) || cc__get(&exiting)) return false;
+    return cc__clock_now() - w->idle_since >= cc__get(&retire_ns);
 }
 
 void cc__elastic_close_locked(struct worker *w) {

@@ -11,10 +11,13 @@ unsigned cc__elastic_open(unsigned n, int *error);
 /* Waits for the threads of all workers, which have been told to stop. Nobody opens any more. */
 void cc__elastic_join_all(void);
 
+/* The program exits, and the workers go on meanwhile: joins the threads that have retired; no other retires. */
+void cc__elastic_exit(void);
+
 /* A worker goes to sleep: until when, if it is one that retires; UINT64_MAX: as long as it likes. */
 uint64_t cc__elastic_until(struct worker *w, uint64_t now);
 
-/* Whether its time is over. */
+/* Whether its time is over. Under sched.idle.lock. */
 bool cc__elastic_over(struct worker *w);
 
 /* Under sched.idle.lock: a sleeper that was just taken off the list, while another stays on it, is none of us any

@@ -14,9 +14,8 @@ work=$(mktemp -d)
 trap 'chmod -R u+rwx "$work" 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 export LC_ALL=C
-# Its second of waiting at every end would be minutes here. The program leaves its workers to the system when it ends, and one
-# that has retired before counts as a leak.
-export TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}atexit_sleep_ms=0:report_thread_leaks=0
+# Its second of waiting at every end would be minutes here.
+export TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}atexit_sleep_ms=0
 
 cc() { "$program" "$@"; }
 

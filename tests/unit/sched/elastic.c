@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -447,4 +448,34 @@ TEST(start_and_stop_while_growing) {
         stop();
         CHECK_EQ(cc_worker_count(), 0);
     }
+}
+
+/* An exit handler that is older than the runtime's, so it runs after that. */
+static void nobody_is_left_to_be_joined(void) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
+        if (cc__get(&cc__sched.workers[i].remote.life) == LIFE_CLOSED) _exit(1);
+    _exit(42);
+}
+
+/* ELASTIC-5. The program ends without a shutdown: no thread that has retired stays unjoined, which the race detector
+ * would call a leak, and those that idle now do not retire any more. */
+TEST(an_exit_joins_the_retired) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        CCTask tasks[BLOCKERS_MAX];
+        CHECK_EQ(atexit(nobody_is_left_to_be_joined), 0);
+        cc__elastic_set_retire(0);
+        start(2, 8);
+        spawn_blockers(tasks, 2);
+        CHECK_EQ(cc_run(unblock, (void *)2, NULL), 0);
+        join_all(tasks, 2);
+        await_base();
+        CHECK(cc__elastic_retired() > 0);
+        exit(0);
+    }
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 42);
 }
