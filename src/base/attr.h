@@ -20,6 +20,15 @@
 #define CC_TSAN 1
 #endif
 
+/* A function that the race detector does not see. */
+#if defined(CC_TSAN) && defined(__clang__)
+#define CC_NO_TSAN __attribute__((disable_sanitizer_instrumentation))
+#elif defined(CC_TSAN)
+#define CC_NO_TSAN __attribute__((no_sanitize("thread")))
+#else
+#define CC_NO_TSAN
+#endif
+
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 

@@ -25,12 +25,6 @@ void __tsan_acquire(void *addr);
 void __asan_handle_no_return(void);
 #endif
 
-#ifdef CC_TSAN
-#define CC_NO_TSAN __attribute__((disable_sanitizer_instrumentation))
-#else
-#define CC_NO_TSAN
-#endif
-
 /* What the tools know of one stack that can be switched to. */
 struct san {
 #ifdef CC_TSAN
