@@ -3,6 +3,7 @@
 #
 #   - A file includes its own room and those earlier in the list; "room/file.h" is how it says so.
 #   - The rooms from task to io are siblings: none includes another.
+#   - What is done when the library is loaded is announced by CC_AT_LOAD: other constructors would run in every copy of it.
 #   - memory_order is spelled only in sync/atomic.h, the environment is read only in rt/, and memory is
 #     allocated only in base/mem.c.
 #
@@ -74,6 +75,8 @@ FNR == 1 {
     }
     if (line ~ /memory_order|__ATOMIC_|__sync_[a-z]/ && FILENAME != "sync/atomic.h")
         offend("memory orders belong to sync/atomic.h")
+    if (line ~ /constructor/ && FILENAME != "plat/san.h")
+        offend("CC_AT_LOAD is how something is done at load")
     if (line ~ /(^|[^A-Za-z0-9_])(secure_)?getenv([^A-Za-z0-9_]|$)/ && room != "rt")
         offend("only rt reads the environment")
     if (line ~ /(^|[^A-Za-z0-9_.>])(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|strdup)[ \t]*\(/ &&

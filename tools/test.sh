@@ -12,7 +12,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-matrix=(includes headers models explore fuzz release small symmetric debug asan tsan ucontext clang aarch64 riscv64 valgrind)
+matrix=(includes headers models explore fuzz release installed small symmetric debug asan tsan ucontext clang aarch64 riscv64 valgrind)
 jobs=${JOBS:-$(nproc)}
 at_once=$((jobs + 1)) # programs; most of them wait for some of their time
 # Ten builds of two hundred programs each: ninja saves a fifth of the work. A build that exists keeps what made it.
@@ -59,7 +59,7 @@ choose_stage() {
         launcher=(valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite
             --show-leak-kinds=definite --fair-sched=yes)
         ;;
-    includes | headers | models | explore | fuzz) preset=release groups="" ;;
+    includes | headers | models | explore | fuzz | installed) preset=release groups="" ;;
     *) return 1 ;;
     esac
 }
@@ -174,6 +174,7 @@ build_stage() {
     local log=$1 what=(--preset "$preset" -j "$jobs") targets=()
     cmake --preset "$preset" >"$log" 2>&1 || return
     [[ $stage == headers ]] && targets=(check-headers)
+    [[ $stage == installed ]] && targets=(ccc_static ccc_shared apps)
     [[ -z $groups ]] || read -r -a targets < <(targets_of)
     ((${#targets[@]} == 0)) || what+=(--target "${targets[@]}")
     cmake --build "${what[@]}" >>"$log" 2>&1
@@ -267,6 +268,10 @@ run_stage() {
         [[ $program_pattern == '*' ]] && case $stage in # else only programs are asked for
         clang)
             check "$stage" "public headers" "$log/headers.log" cmake --build --preset clang --target check-headers
+            ;;
+        installed)
+            tests/installed/run.sh >"$log/installed.log" 2>&1
+            count_tap "$stage" "the installed library" "$log/installed.log" $?
             ;;
         release)
             check "$stage" "symbols" "$log/symbols.log" \

@@ -2,10 +2,12 @@
 #ifndef CC_BASE_RNG_H
 #define CC_BASE_RNG_H
 
+#include "base/attr.h"
+
 #include <stdint.h>
 
-/* xorshift64*; the state must not be 0. */
-static inline uint64_t cc__rng_next(uint64_t *state) {
+/* xorshift64*; the state must not be 0. Always inline: some callers are hidden from the race detector. */
+CC_INLINE uint64_t cc__rng_next(uint64_t *state) {
     uint64_t x = *state;
     x ^= x >> 12;
     x ^= x << 25;

@@ -233,6 +233,7 @@ void cc__driver_stuck(void) {
     if (!ends) return;
     flush(stdout);
     flush(stderr);
+    cc__san_exit();
     _exit((int)cc__get(&deadlock.status));
 }
 

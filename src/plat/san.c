@@ -18,8 +18,8 @@ CC_NOINLINE CC_NO_TSAN void cc__san_fiber_set(struct san *san, void *fiber) {
     san->fiber = fiber;
 }
 
-/* A context of this thread that never did anything. */
-static _Thread_local void *blank;
+/* Contexts of this thread: the one on its own stack, and one that never did anything. */
+static _Thread_local void *native, *blank;
 
 CC_NOINLINE CC_NO_TSAN void *cc__san_fiber_new(void) {
     void *self = __tsan_get_current_fiber();
@@ -38,8 +38,10 @@ CC_NOINLINE CC_NO_TSAN void cc__san_copy(void *to, const void *from, size_t size
 void cc__san_native(struct san *san) {
     (void)san;
 #ifdef CC_TSAN
-    cc__san_fiber_set(san, __tsan_get_current_fiber());
+    native = __tsan_get_current_fiber();
+    cc__san_fiber_set(san, native);
     if (blank == NULL) blank = __tsan_create_fiber(0);
+    cc__san_ignore_native(true);
 #endif
 #ifdef CC_ASAN
     pthread_attr_t attr;
@@ -57,22 +59,29 @@ void cc__san_native(struct san *san) {
 
 void cc__san_native_end(void) {
 #ifdef CC_TSAN
+    cc__san_ignore_native(false);
     if (blank != NULL) __tsan_destroy_fiber(blank);
-    blank = NULL;
+    native = blank = NULL;
+#endif
+}
+
+void cc__san_exit(void) {
+#ifdef CC_TSAN
+    if (native != NULL && __tsan_get_current_fiber() == native) cc__san_ignore_native(false);
 #endif
 }
 
 void cc__san_range_map(const void *bottom, size_t size) {
     (void)bottom, (void)size;
 #ifdef CC_ASAN
-    __lsan_register_root_region(bottom, size);
+    if (cc__san_has(__lsan_register_root_region)) __lsan_register_root_region(bottom, size);
 #endif
 }
 
 void cc__san_range_unmap(const void *bottom, size_t size) {
     (void)bottom, (void)size;
 #ifdef CC_ASAN
-    __lsan_unregister_root_region(bottom, size);
+    if (cc__san_has(__lsan_unregister_root_region)) __lsan_unregister_root_region(bottom, size);
 #endif
 }
 

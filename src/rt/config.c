@@ -5,6 +5,7 @@
 #include "diag/diag.h"
 #include "lock/lobby.h"
 #include "plat/cpus.h"
+#include "plat/san.h"
 #include "probe/trace.h"
 #include "sim/sim.h"
 
@@ -158,7 +159,7 @@ void cc__config_simulate(uint64_t seed, bool once) {
 
 /* Deadlines and channels are made without the runtime: the clock, and what is traced, are known before it starts. Bad
  * values are named when it does. */
-__attribute__((constructor)) static void from_the_beginning(void) {
+CC_AT_LOAD(from_the_beginning) {
     uint64_t seed = sim_seed(false);
     if (seed != 0) cc__config_simulate(seed, false);
     cc__diag_deadlock_aborts(flag_on("CC_DEADLOCK_ABORT", false));

@@ -27,6 +27,7 @@
 #include "plat/clock.h"
 #include "plat/fault.h"
 #include "plat/sample.h"
+#include "plat/san.h"
 #include "plat/vm.h"
 #include "probe/trace.h"
 #include "rt/config.h"
@@ -74,7 +75,7 @@ static void in_forked_child(void) {
     cc__sim_forget();
 }
 
-__attribute__((constructor)) static void watch_forks(void) {
+CC_AT_LOAD(watch_forks) {
     pthread_atfork(NULL, NULL, in_forked_child);
 }
 

@@ -52,7 +52,8 @@ CC_INLINE bool cc__is_zero(_Atomic uint32_t *p) {
 
 /* Compare-and-swap; on failure *expected holds what was there (acquire). */
 #if defined(CC_TSAN) && !defined(__clang__)
-/* gcc lets the race detector see `expected`, which for fibers' ends lies on the worker's stack: here it stays in a register. */
+/* gcc lets the race detector see `expected`, which at the end of a fiber lies on the worker's stack: here it stays in a
+ * register. */
 #define cc__cas(p, expected, v)                                                                      \
     ({                                                                                               \
         __typeof__(*(expected)) was_ = *(expected);                                                  \

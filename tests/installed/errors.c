@@ -1,0 +1,120 @@
+/* errors.c WORD - what the address sanitizer has to see in a fiber, and what it must not mistake for an error.
+ *
+ * heap, stack, freed, returned, leak: an error of that kind, after the fiber has been switched away from and to.
+ * panic:  frames that are left without a return.
+ * parked: memory that only parked fibers know when the program ends.
+ */
+#include <ccc/ccc.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 100, PARKED = 50, DEPTH = 50 };
+
+static volatile char sink;
+
+/* The report has to name the line that is marked with the error. */
+__attribute__((noinline)) static void heap(void) {
+    char *p = malloc(10);
+    for (int i = 0; i < ROUNDS; i++) cc_yield();
+    sink = p[10 + (p == NULL)]; /* error: heap */
+    free(p);
+}
+
+__attribute__((noinline)) static void stack(void) {
+    char buffer[16];
+    volatile int end = sizeof buffer;
+    memset(buffer, 1, sizeof buffer);
+    for (int i = 0; i < ROUNDS; i++) cc_yield();
+    sink = buffer[end]; /* error: stack */
+}
+
+__attribute__((noinline)) static void freed(void) {
+    char *volatile p = malloc(10);
+    free(p);
+    cc_yield();
+    sink = p[3]; /* error: freed */
+}
+
+static char *volatile kept;
+
+__attribute__((noinline)) static void keep(void) {
+    char buffer[16];
+    memset(buffer, 1, sizeof buffer);
+    kept = buffer;
+}
+
+__attribute__((noinline)) static void returned(void) {
+    keep();
+    cc_yield();
+    sink = *kept; /* error: returned */
+}
+
+/* Several: a register or a dead word may hold the last. */
+__attribute__((noinline)) static void leak(void) {
+    for (int i = 0; i < ROUNDS; i++) {
+        char *volatile p = malloc(77);
+        p = NULL;
+        (void)p;
+        cc_yield();
+    }
+}
+
+__attribute__((noinline)) static void descend(int depth) {
+    char buffer[256];
+    memset(buffer, depth, sizeof buffer);
+    if (depth == 0) cc_panic("at the bottom");
+    descend(depth - 1);
+    sink = buffer[depth];
+}
+
+static void *panic(void *arg) {
+    descend(DEPTH);
+    return arg;
+}
+
+/* The same stacks again and again: a frame's red zones must not outlive it. */
+static void panics(void) {
+    for (int i = 0; i < ROUNDS; i++) {
+        CCTask task;
+        if (cc_spawn(&task, panic, NULL, NULL) != 0 || cc_task_join(&task, NULL) == 0) abort();
+    }
+}
+
+static CCChan *started;
+
+static void *park(void *never) {
+    char *volatile p = malloc(100);
+    char byte;
+    (void)cc_chan_send(started, "", 1);
+    (void)cc_chan_recv(never, &byte, 1);
+    free(p);
+    return NULL;
+}
+
+static void *run(void *arg) {
+    static const struct {
+        const char *word;
+        void (*fn)(void);
+    } errors[] = {
+        {"heap", heap}, {"stack", stack}, {"freed", freed}, {"returned", returned}, {"leak", leak}, {"panic", panics},
+    };
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (strcmp(arg, errors[i].word) == 0) errors[i].fn();
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    const char *word = argc > 1 ? argv[1] : "";
+    if (strcmp(word, "parked") == 0) {
+        static CCChan *never;
+        char byte;
+        started = cc_chan_create(1, 0);
+        never = cc_chan_create(1, 0);
+        for (int i = 0; i < PARKED; i++)
+            if (cc_spawn(NULL, park, never, NULL) != 0 || cc_chan_recv(started, &byte, 1) != 0) return 1;
+        return 0;
+    }
+    return cc_run(run, (void *)word, NULL);
+}

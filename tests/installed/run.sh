@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# run.sh [BUILD] - what users get who build their programs with a sanitizer against the installed library. TAP on
+# standard output.
+#
+# Installs BUILD (build/release) under a temporary prefix. For gcc and clang, the shared and the static library: examples,
+# which must print what they print elsewhere and nothing else; and programs with planted errors, which must be reported.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=$(realpath "${1:-build/release}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+jobs=${JOBS:-$(nproc)}
+
+# The second that the race detector waits at every end would be minutes here.
+export TSAN_OPTIONS=atexit_sleep_ms=0
+export ASAN_OPTIONS=detect_stack_use_after_return=0
+examples=(pipeline fan_in worker_pool shared_counter parallel_map)
+
+# report STATUS NAME LOG: one line of TAP, still without its number.
+report() {
+    if (($1 == 0)); then
+        echo "ok - $2"
+    else
+        echo "not ok - $2"
+        sed 's/^/# /' "$3" | head -n 60
+    fi
+}
+
+# compile COMPILER SANITIZER shared|static OUT FILES...
+compile() {
+    local compiler=$1 sanitizer=$2 out=$4 libraries=("${shared[@]}")
+    [[ $3 == shared ]] || libraries=("${static[@]}")
+    shift 4
+    "$compiler" -O1 -g "-fsanitize=$sanitizer" "${cflags[@]}" "$@" -o "$out" "${libraries[@]}" >"$out.log" 2>&1
+}
+
+# example NAME COMPILER SANITIZER shared|static OUT: builds it and runs it; nothing is reported.
+example() {
+    compile "$2" "$3" "$4" "$5" "examples/$1.c" || return
+    timeout 120 "$5" >"$5.out" 2>"$5.log" && diff "examples/$1.out" "$5.out" >>"$5.log" && [[ ! -s $5.log ]]
+}
+
+# planted WORD TEXT PROGRAM: the sanitizer ends the program, which is given that word, with a report that has the text.
+planted() {
+    ! timeout 120 "$3" "$1" >"$3.log" 2>&1 && grep -q -- "$2" "$3.log"
+}
+
+# line_of ERROR: where errors.c makes it.
+line_of() { grep -n "error: $1 " tests/installed/errors.c | cut -d : -f 1; }
+
+# silent WORD PROGRAM
+silent() {
+    timeout 120 "$2" "$1" >"$2.log" 2>&1 && ! grep -qE 'WARNING|ERROR|SUMMARY' "$2.log"
+}
+
+# All cases with one compiler and the shared or the static library.
+combination() {
+    local compiler=$1 library=$2 with="$1, $2" program=$work/$1-$2 sanitizer name word text
+    if ! command -v "$compiler" >/dev/null; then
+        echo "ok - $compiler # SKIP it is not installed"
+        return
+    fi
+    for sanitizer in thread address; do
+        for name in "${examples[@]}"; do
+            example "$name" "$compiler" "$sanitizer" "$library" "$program-$name-$sanitizer"
+            report $? "$name is silent with -fsanitize=$sanitizer ($with)" "$program-$name-$sanitizer.log"
+        done
+    done
+
+    # Races between fibers, and orders between them. With the static library a few of them have to do.
+    compile "$compiler" thread "$library" "$program-races" -D_GNU_SOURCE -Itests/harness \
+        tests/programs/planted_races.c tests/harness/harness.c &&
+        TEST_TIMEOUT=3 timeout 600 "$program-races" $([[ $library == shared ]] || echo join) >"$program-races.log" 2>&1
+    report $? "races are reported, and what is ordered is not ($with)" "$program-races.log"
+
+    if ! compile "$compiler" address "$library" "$program-errors" tests/installed/errors.c; then
+        report 1 "a program with errors is built ($with)" "$program-errors.log"
+        return
+    fi
+    while read -r word text; do
+        planted "$word" "SUMMARY: .*$text .*errors.c:$(line_of "$word")[: ]" "$program-errors"
+        report $? "$text in a fiber is reported ($with)" "$program-errors.log"
+    done <<'END'
+heap heap-buffer-overflow
+stack stack-buffer-overflow
+freed heap-use-after-free
+END
+    ASAN_OPTIONS=detect_stack_use_after_return=1 planted returned \
+        "SUMMARY: .*stack-use-after-return .*errors.c:$(line_of returned)[: ]" "$program-errors"
+    report $? "stack-use-after-return in a fiber is reported ($with)" "$program-errors.log"
+    planted leak "detected memory leaks" "$program-errors"
+    report $? "a leak in a fiber is reported ($with)" "$program-errors.log"
+    silent panic "$program-errors"
+    report $? "frames that a panic leaves are not reported ($with)" "$program-errors.log"
+    silent parked "$program-errors"
+    report $? "what only parked fibers know is no leak ($with)" "$program-errors.log"
+}
+
+if ! cmake --install "$build" --prefix "$prefix" >"$work/install.log" 2>&1; then
+    report 1 "install" "$work/install.log"
+    echo "1..1"
+    exit 1
+fi
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name ccc.pc)")
+export PKG_CONFIG_PATH
+libdir=$(pkg-config --variable=libdir ccc)
+read -r -a cflags < <(pkg-config --cflags ccc)
+read -r -a shared < <(pkg-config --libs ccc)
+shared+=("-Wl,-rpath,$libdir")
+static=("$libdir/libccc.a" -pthread)
+
+for compiler in gcc clang; do
+    for library in shared static; do
+        while (($(jobs -pr | wc -l) >= jobs + 1)); do wait -n; done
+        combination "$compiler" "$library" >"$work/$compiler-$library.tap" &
+    done
+done
+wait
+cat "$work"/*.tap | awk '
+    /^ok / { sub(/^ok/, "ok " ++n) }
+    /^not ok / { sub(/^not ok/, "not ok " ++n); bad = 1 }
+    { print }
+    END { print "1.." n; exit bad }'
