@@ -2,7 +2,7 @@
  *
  * The copies are compiled from the same sources (cmake/variants.cmake). Each public function has a resolver, which asks
  * whether a sanitizer's runtime is in the process; so a call goes straight to the right copy, and what the sanitizers
- * have to be told costs nothing where there are none. docs/decisions/025-sanitizer-variants.md says why.
+ * have to be told costs nothing where there are none. docs/decisions/026-sanitizer-variants.md says why.
  *
  * A resolver runs before constructors and while other libraries are still being relocated: it calls nothing.
  */
