@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
 CLANG_FORMAT ?= $(shell command -v clang-format || command -v clang-format-14)
 
-.PHONY: help run test stress histories explore models faults fuzz mutate bench bench-quick bench-publish check-long install format clean
+.PHONY: help run test stress histories explore models faults fuzz mutate bench bench-quick bench-publish check-long install uninstall format clean
 
 help:
 	@echo "make run         build the library and run the tour of it (examples/tour.c)"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench       the measurements beside Go, Tokio and others, tables and plots: under half an hour"
 	@echo "make bench-quick less of them, in a few minutes"
 	@echo "make install     libraries, headers, programs, pkg-config and CMake files below PREFIX ($(PREFIX)); knows DESTDIR"
+	@echo "make uninstall   removes what make install has put down"
 	@echo "make format      clang-format over all C files"
 	@echo "make clean       removes build/"
 	@echo
@@ -74,12 +75,16 @@ bench-publish:
 	@tools/deps.sh bench
 	@python3 tools/bench --publish
 
-# The prefix decides at configuration time how the library folder is called.
+# A build of its own, in which a warning is no error. The prefix decides at configuration time how the library folder is called.
 install:
-	@tools/deps.sh run
-	cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
-	cmake --build --preset release --target ccc_static ccc_shared apps -j $(JOBS)
-	DESTDIR="$(DESTDIR)" cmake --install build/release
+	@tools/deps.sh install
+	cmake --preset release -B build/install -DCMAKE_INSTALL_PREFIX="$(PREFIX)" -DCMAKE_COMPILE_WARNING_AS_ERROR=OFF \
+		-DCC_BUILD_TESTS=OFF -DCC_BUILD_EXAMPLES=OFF -DCC_BUILD_BENCH=OFF
+	cmake --build build/install -j $(JOBS)
+	DESTDIR="$(DESTDIR)" cmake --install build/install
+
+uninstall:
+	@DESTDIR="$(DESTDIR)" cmake -DMANIFEST=build/install/install_manifest.txt -P cmake/uninstall.cmake
 
 format:
 	@find include src tests examples bench apps -name '*.[ch]' 2>/dev/null | xargs -r $(CLANG_FORMAT) -i

@@ -73,6 +73,9 @@ function(cc_add_variants plain)
         COMMENT "Renaming the copies' public functions")
     set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
     add_custom_target(ccc_variants DEPENDS ${objects} ${names})
+    if(TARGET ccc_one_object) # Without it make, as opposed to ninja, would make that object twice, at the same time.
+        add_dependencies(ccc_variants ccc_one_object)
+    endif()
 
     add_library(ccc_dispatch OBJECT ${PROJECT_SOURCE_DIR}/cmake/dispatch.c)
     set_target_properties(ccc_dispatch PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)

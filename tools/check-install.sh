@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check-install.sh BUILD_DIR: installs a build into a folder of its own, and compiles a program as a user would, by
-# pkg-config and by CMake. The program's one frame is far larger than a stack's guard: compiled with the flags that we hand
+# check-install.sh BUILD_DIR: installs a build into a folder of its own, looks at what is there, compiles a program as a user would, by
+# pkg-config and by CMake, and removes all of it again. The program's one frame is far larger than a stack's guard: compiled with the flags that we hand
 # out, it must end with a report of its overflow and not in somebody else's memory.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,6 +10,15 @@ trap 'rm -rf "$work"' EXIT
 compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
 cmake --install "$build" --prefix "$work/usr" >"$work/install.log" 2>&1 || { cat "$work/install.log"; exit 1; }
 pc=$(dirname "$(find "$work/usr" -name ccc.pc)")
+
+# What a package needs besides: the licence, the pages, and a page for each public call but those that only macros use.
+for file in LICENSE README.md docs/hangs.md; do
+    [[ -n $(find "$work/usr" -path "*/doc/*/$file") ]] || { echo "$file is not installed"; exit 1; }
+done
+nm --dynamic --defined-only "$(find "$work/usr" -name 'libccc.so' | head -n 1)" | awk '{ sub(/@.*/, "", $3); print $3 }' |
+    grep -vxE 'cc_(cxx_attach|match|(deadline|defer|nursery|shield)_(enter|leave)|(nursery|task)_go)' | while read -r call; do
+    [[ $call != cc_* || -n $(find "$work/usr" -name "$call.3") ]] || { echo "there is no page for $call"; exit 1; }
+done
 
 cat >"$work/gulp.c" <<'EOF'
 #include <ccc/ccc.h>
@@ -66,3 +75,9 @@ cmake -S "$work" -B "$work/build" -DCMAKE_C_COMPILER="$compiler" -DCMAKE_PREFIX_
     { cat "$work/cmake.log"; exit 1; }
 judge "CMake, shared" "$work/build/shared"
 judge "CMake, static" "$work/build/static"
+
+cp "$build/install_manifest.txt" "$work/manifest"
+cmake -DMANIFEST="$work/manifest" -P cmake/uninstall.cmake >"$work/uninstall.log" 2>&1 || { cat "$work/uninstall.log"; exit 1; }
+rest=$(find "$work/usr" -not -type d | head -n 5)
+[[ -z $rest ]] || { echo "left behind by the removal: $rest"; exit 1; }
+echo "removal: ok"

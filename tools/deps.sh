@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# deps.sh run|bench|test - makes sure that what a target needs is installed.
+# deps.sh run|bench|test|install - makes sure that what a target needs is installed.
 #
 # Looks at commands and files only, so that a complete machine needs neither root nor a network. What is
 # missing is installed by apt-get for root on Debian and its kin; elsewhere the command is shown. libc++ and the rivals of
@@ -87,7 +87,7 @@ cargo_packages() {
 need cmake -- have cmake
 need make -- have make
 need gcc libc6-dev -- have_c_compiler
-if [[ $target != run ]]; then # ccpigz and its rival
+if [[ $target != run && $target != install ]]; then # ccpigz and its rival
     need zlib1g-dev -- test -e /usr/include/zlib.h
     need libdeflate-dev -- test -e /usr/include/libdeflate.h
     need pigz -- have pigz
@@ -127,7 +127,8 @@ fi
 if ((${#missing[@]} > 0)); then
     mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
     install=(apt-get install -y --no-install-recommends "${missing[@]}")
-    if [[ $(id -u) != 0 ]] || ! have apt-get; then
+    # An installation changes nothing but its prefix.
+    if [[ $target == install || $(id -u) != 0 ]] || ! have apt-get; then
         echo "Some packages are missing. On Debian and Ubuntu this installs them:"
         echo "    sudo ${install[*]}"
         exit 1

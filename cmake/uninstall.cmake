@@ -1,0 +1,10 @@
+# uninstall.cmake - removes the files that are listed in MANIFEST; DESTDIR is prepended to them, as at the installation.
+if(NOT EXISTS ${MANIFEST})
+    message(FATAL_ERROR "Nothing was installed from this build: there is no ${MANIFEST}.")
+endif()
+file(STRINGS ${MANIFEST} files)
+foreach(file ${files})
+    file(REMOVE "$ENV{DESTDIR}${file}")
+endforeach()
+list(LENGTH files count)
+message(STATUS "Removed ${count} files.")
