@@ -3,6 +3,7 @@
  */
 #include "chan/chan.h"
 #include "explore.h"
+#include "sched/policy.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
@@ -185,7 +186,7 @@ static void *spawns_and_sends(void *arg) {
     cc_yield(); /* it parks here, at home */
     EX_EQ(cc_event_wait(&go), 0);
     for (int i = 0; i < 2; i++) spawn(&child[i], counts_one, &counts[i]);
-    ex_relax(); /* long enough to be taken for stuck */
+    ex_nap(STUCK_NS); /* long enough to be taken for stuck */
     value = 1;
     EX_EQ(cc_chan_send(ch, &value, sizeof value), 0);
     for (int i = 0; i < 2; i++) join(&child[i]);

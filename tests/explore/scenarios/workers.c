@@ -3,6 +3,7 @@
  */
 #include "explore.h"
 #include "plat/futex.h"
+#include "sched/policy.h"
 #include "sched/runq.h"
 
 #include <ccc/ccc.h>
@@ -55,7 +56,9 @@ static void *wakes_sharer(void *arg) {
 }
 static void *shares_and_blocks(void *arg) {
     CCTask child;
+    cc__add_seq(&cc__sched.want, WANT_HUNGRY); /* so that the spawn wakes nobody */
     spawn(&child, wakes_sharer, NULL);
+    cc__sub_seq(&cc__sched.want, WANT_HUNGRY);
     cc__runq_tell_slow(cc__worker(), WANT_HUNGRY, 0);
     while (cc__get_acquire(&robbed) == 0) cc__futex_wait(&robbed, 0, CC_FUTEX_FOREVER);
     join(&child);
@@ -74,7 +77,7 @@ SCENARIO(share_sleepers, "IDLE-1: a worker shares with one that goes to sleep, a
 static void *spawns_and_joins(void *arg) {
     CCTask child[2];
     for (int i = 0; i < 2; i++) spawn(&child[i], counts_one, &counts[i]);
-    ex_relax();
+    ex_nap(STUCK_NS);
     for (int i = 0; i < 2; i++) join(&child[i]);
     return arg;
 }
