@@ -55,13 +55,25 @@ TEST_WORKERS(a_failure_ends_its_waits) {
     cc_chan_free(ch);
 }
 
+static CCMutex mutex;
+static CCEvent locked, over;
+
+static void *hold_the_mutex(void *arg) {
+    CHECK_EQ(cc_mutex_lock(&mutex), 0);
+    CHECK_EQ(cc_event_set(&locked), 0);
+    CHECK_EQ(cc_event_wait(&over), 0);
+    CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+    return arg;
+}
+
 TEST_WORKERS(a_deadline_ends_its_waits) {
     int rc = -1, value;
-    CCMutex mutex = {0};
     CCSem sem = {0};
     CCEvent event = {0};
+    CCTask holder;
     ch = cc_chan_create(sizeof(int), 0);
-    CHECK_EQ(cc_mutex_lock(&mutex), 0);
+    CHECK_EQ(cc_spawn(&holder, hold_the_mutex, NULL, NULL), 0);
+    CHECK_EQ(cc_event_wait(&locked), 0);
     CC_NURSERY(n, .result = &rc, .deadline = cc_after_ms(2)) {
         CHECK_EQ(cc_sem_acquire(&sem), ECANCELED);
         CHECK_EQ(cc_event_wait(&event), ECANCELED);
@@ -77,7 +89,8 @@ TEST_WORKERS(a_deadline_ends_its_waits) {
     CHECK_EQ(cc_deadline().ns, CC_FOREVER.ns);
     CC_WITH_DEADLINE(cc_after_ms(2)) UNTIL(cc_cancelled()); /* it looks at the clock */
     CHECK(!cc_cancelled());
-    CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+    CHECK_EQ(cc_event_set(&over), 0);
+    CHECK_EQ(cc_task_join(&holder, NULL), 0);
     cc_chan_free(ch);
 }
 
