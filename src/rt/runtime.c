@@ -96,7 +96,10 @@ static void at_exit(void) {
     if (cc__get(&rt.state) == RT_RUNNING && rt.config.pressure_stats) cc__diag_pressure();
     if (cc__get(&rt.state) == RT_RUNNING && rt.config.leak_report) cc__diag_leaks("when the program exits");
     cc__diag_timing();
-    if (cc__get(&rt.state) == RT_RUNNING) cc__elastic_exit();
+    if (cc__get(&rt.state) != RT_RUNNING) return;
+    cc__elastic_exit();
+    /* Memory that the C library has for a thread counts as possibly lost while the thread lives. */
+    if (cc__san_on_valgrind() && cc__worker() == NULL && cc__sched_active() == 0) (void)cc_runtime_shutdown(0);
 }
 
 static void first_time(void) {
