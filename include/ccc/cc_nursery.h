@@ -73,7 +73,8 @@ CC_API CCNursery *cc_nursery_create(CCNursery *parent);
 CC_API CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config);
 
 /* Cancels and waits for what still runs, runs the exit hooks and closes the channels if no wait has, frees it all,
- * the arena included. NULL is allowed. EDEADLK: the caller is a child, and nothing is done. Any context; switches. */
+ * the arena included. NULL is allowed. EDEADLK: the caller is a child, and nothing is done. A second time aborts, where that is
+ * noticed. Any context; switches. */
 CC_API int cc_nursery_free(CCNursery *nursery);
 
 /* Starts fn(arg) as a child; nobody has to join it. In a nursery that is cancelled the child starts cancelled.

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "plat/error.h"
 #include "sim/sim.h"
+#include "sync/freed.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,15 +14,7 @@ enum { NEED_MIN = 64 }; /* visits until a channel has its first home. Guess */
 
 /* ---- freed twice ---- */
 
-/* Where channels were that are gone, by address: the last one of each slot. Nothing of the freed memory is read. The mark
- * is set before the memory is freed, and taken away when it is a channel again. */
-enum { GONE_LOG2 = 6 };
-
-static const CCChan *_Atomic gone[1 << GONE_LOG2];
-
-static const CCChan *_Atomic *gone_slot(const CCChan *ch) {
-    return &gone[(uint64_t)(uintptr_t)ch * UINT64_C(0x9e3779b97f4a7c15) >> (64 - GONE_LOG2)];
-}
+static struct freed freed;
 
 static CC_COLD CC_NOINLINE void freed_twice(const CCChan *ch) {
     cc__fatal("cc_chan_free: the channel %p has been freed already", (const void *)ch);
@@ -73,7 +66,7 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     cc__list_init(&ch->receivers);
     cc__list_init(&ch->senders);
     cc__set(&ch->refs, 1);
-    if (cc__get(gone_slot(ch)) == ch) cc__set(gone_slot(ch), NULL);
+    cc__freed_unmark(&freed, ch);
     if (cc__trace_on(TRACE_CHAN)) cc__chan_trace_created(ch);
     return ch;
 }
@@ -100,13 +93,13 @@ void cc__chan_destroy(CCChan *ch) {
         }
     }
     cc__mem_free(ch->ring);
-    cc__set(gone_slot(ch), ch);
+    cc__freed_mark(&freed, ch);
     cc__mem_free(ch);
 }
 
 void cc_chan_free(CCChan *ch) {
     if (ch == NULL) return;
-    if (unlikely(cc__get(gone_slot(ch)) == ch)) freed_twice(ch);
+    if (unlikely(cc__freed_is(&freed, ch))) freed_twice(ch);
     uint32_t refs = cc__sub(&ch->refs, 1);
     if (unlikely(refs == 0)) freed_twice(ch); /* those who are late still use it */
     if (refs != 1) return;

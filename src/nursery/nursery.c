@@ -5,12 +5,15 @@
 #include "fiber/stack.h"
 #include "probe/trace.h"
 #include "sim/sim.h"
+#include "sync/freed.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 /* ---- beginning ---- */
+
+static struct freed freed; /* nurseries that are gone */
 
 CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config) {
     static const CCNurseryConfig defaults;
@@ -19,6 +22,7 @@ CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config) {
     if (config->root && config->parent != NULL) return NULL;
     CCNursery *n = cc__scope_alloc(sizeof *n);
     if (n == NULL) return NULL;
+    cc__freed_unmark(&freed, n);
     struct scope *parent = config->parent != NULL ? &config->parent->scope : config->root ? NULL : cc__scope_current();
     uint64_t grace = config->grace_ms;
     n->mode = config->mode;
@@ -134,6 +138,8 @@ int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
 
 int cc_nursery_free(CCNursery *n) {
     if (n == NULL) return 0;
+    if (unlikely(cc__freed_is(&freed, n)))
+        cc__fatal("cc_nursery_free: the nursery %p has been freed already", (void *)n);
     if (own_child(n)) return EDEADLK;
     if (n->deferred.fn != NULL)
         cc__fatal("cc_nursery_free: nursery '%s' belongs to a CC_NURSERY block, which frees it when it is left",
@@ -150,6 +156,7 @@ int cc_nursery_free(CCNursery *n) {
     if (!settled) cc__scope_settle(&n->scope);
     cc__scope_destroy(&n->scope);
     cc__nursery_free_all(n);
+    cc__freed_mark(&freed, n);
     cc__scope_free(&n->scope);
     return 0;
 }

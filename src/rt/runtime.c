@@ -183,7 +183,7 @@ int cc__driver_enter(bool start) {
         if (state == RT_FORKED) refuse_after_fork();
         if (!start) return state == RT_STOPPED ? ESRCH : ECANCELED;
         if (cc__worker_ending()) return ECANCELED; /* which waits for us */
-        int rc = cc_runtime_init(NULL); /* waits for a shutdown that is under way */
+        int rc = cc_runtime_init(NULL);            /* waits for a shutdown that is under way */
         if (rc != 0 && rc != EALREADY) return rc;
     }
 }
@@ -231,8 +231,7 @@ static void cancel_waits(void) {
         struct fiber *f = cc__pool_at(slot);
         uint64_t word = cc__get_acquire(&f->word);
         enum fiber_state state = cc__word_state(word);
-        if (state == FIBER_PARKED || state == FIBER_PARKING)
-            (void)cc__fiber_wake(f, word & WORD_TICKET, WAKE_CANCEL);
+        if (state == FIBER_PARKED || state == FIBER_PARKING) (void)cc__fiber_wake(f, word & WORD_TICKET, WAKE_CANCEL);
     }
 }
 
