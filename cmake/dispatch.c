@@ -8,17 +8,20 @@
  */
 
 /* DISPATCH(name) for every public function; generated. */
-#define DISPATCH(name)                                                             \
-    __attribute__((visibility("hidden"))) void cc__plain_##name(void);             \
-    __attribute__((visibility("hidden"))) void cc__tsan_##name(void);              \
-    __attribute__((visibility("hidden"))) void cc__asan_##name(void);              \
-    static void (*resolve_##name(void))(void) {                                    \
-        switch (variant()) {                                                       \
-        case 1: return cc__tsan_##name;                                            \
-        case 2: return cc__asan_##name;                                            \
-        default: return cc__plain_##name;                                          \
-        }                                                                          \
-    }                                                                              \
+#define DISPATCH(name)                                                 \
+    __attribute__((visibility("hidden"))) void cc__plain_##name(void); \
+    __attribute__((visibility("hidden"))) void cc__tsan_##name(void);  \
+    __attribute__((visibility("hidden"))) void cc__asan_##name(void);  \
+    __attribute__((used)) static void (*resolve_##name(void))(void) {  \
+        switch (variant()) {                                           \
+        case 1:                                                        \
+            return cc__tsan_##name;                                    \
+        case 2:                                                        \
+            return cc__asan_##name;                                    \
+        default:                                                       \
+            return cc__plain_##name;                                   \
+        }                                                              \
+    }                                                                  \
     __attribute__((visibility("default"), ifunc("resolve_" #name))) void name(void);
 
 __attribute__((weak)) void __tsan_init(void);
@@ -39,7 +42,6 @@ int cc__variant(void) {
 
 /* In place of __tsan_init in the copy's own constructors: they run in every program, and the program's own call it. */
 void cc__variant_nothing(void);
-void cc__variant_nothing(void) {
-}
+void cc__variant_nothing(void) {}
 
 #include "variant_names.h"

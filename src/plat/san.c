@@ -5,7 +5,7 @@
 
 /* A request to Valgrind writes to the stack, which the race detector would see; nobody runs both. */
 #if defined(CC_VALGRIND) && !defined(CC_TSAN)
-#include <valgrind/valgrind.h>
+#include <valgrind/memcheck.h>
 #define HAVE_VALGRIND_H 1
 #endif
 
@@ -125,6 +125,13 @@ void cc__san_hush(bool hush) {
         VALGRIND_DISABLE_ERROR_REPORTING;
     else
         VALGRIND_ENABLE_ERROR_REPORTING;
+#endif
+}
+
+void cc__san_define(void *from, size_t size) {
+    (void)from, (void)size;
+#ifdef HAVE_VALGRIND_H
+    (void)VALGRIND_MAKE_MEM_DEFINED(from, size);
 #endif
 }
 

@@ -249,6 +249,9 @@ CC_INLINE void cc__san_apart_end(void *self) {
  * uses the address only; or what is looked at to see whether it is there (peek.h). */
 void cc__san_hush(bool hush);
 
+/* Valgrind takes these bytes for written: a word of a stack that nobody has written yet, and that is only looked at. */
+void cc__san_define(void *from, size_t size);
+
 bool cc__san_on_valgrind(void);
 
 #endif

@@ -25,6 +25,7 @@ bool cc__picture_word(const struct picture *p, uintptr_t at, uintptr_t *word) {
     }
     if (!p->mapped) return cc__peek(word, (const void *)at, sizeof *word);
     *word = load(at);
+    cc__san_define(word, sizeof *word);
     return true;
 }
 

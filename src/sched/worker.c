@@ -54,7 +54,7 @@ static CC_NOINLINE CC_NO_TSAN size_t block_of(struct fiber *f, struct fiber_bloc
  * back, and when they have nothing to do: those that sleep are woken. One that computes may take longer than we wait;
  * after that, we do not wait again for a while. */
 static CC_COLD CC_NOINLINE struct stack *wait_for_stack(struct worker *w, size_t wanted) {
-    const uint64_t patience = 250000000, pause = 1000000000;
+    const uint64_t patience = 1000000000, pause = 1000000000;
     const long nap = 100000;
     if (!cc__stack_cacheable(wanted) || cc__sched.simulated) return NULL;
     uint64_t now = cc__clock_now(), until = now + patience;
