@@ -273,10 +273,8 @@ run_stage() {
             tests/installed/run.sh >"$log/installed.log" 2>&1
             count_tap "$stage" "the installed library" "$log/installed.log" $?
             ;;
-        valgrind) # a program that ends without a shutdown
-            check "$stage" "nothing is possibly lost" "$log/lost.log" valgrind -q --fair-sched=yes --error-exitcode=99 \
-                --leak-check=full --errors-for-leak-kinds=definite,possible --show-leak-kinds=definite,possible \
-                build/release/examples/hello
+        valgrind)
+            check "$stage" "nothing is possibly lost" "$log/lost.log" tools/check-lost.sh build/release
             ;;
         release)
             check "$stage" "symbols" "$log/symbols.log" \
