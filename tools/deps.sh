@@ -94,6 +94,7 @@ if [[ $target != run && $target != install ]]; then # ccpigz and its rival
 fi
 if [[ $target == test ]]; then
     need g++ -- have c++
+    need pkg-config -- have pkg-config
     need ninja-build -- have ninja
     need valgrind -- have valgrind
     need libc6-dbg -- test -d /usr/lib/debug/.build-id # valgrind wants the symbols of the dynamic linker
