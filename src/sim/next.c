@@ -49,8 +49,7 @@ void cc__sim_close(void) {
 
 /* ---- who is ready ---- */
 
-static bool grow(struct worker *w) {
-    cc__san_acquire(w); /* what fibers that ended have left on this stack */
+static bool grow(void) {
     struct fiber **more = cc__mem_alloc(2 * ready.room * sizeof(struct fiber *));
     if (more == NULL) return false;
     memcpy(more, ready.fibers, ready.count * sizeof(struct fiber *));
@@ -72,7 +71,7 @@ static void gather(struct worker *w) {
     uint32_t fired = cc__driver_timers_fire(w->core.owner - 1, cc__clock_now(), &list);
     cc__count_n(w, timers, fired);
     n += fired;
-    for (; n > 0 && (ready.count < ready.room || grow(w)); n--)
+    for (; n > 0 && (ready.count < ready.room || grow()); n--)
         ready.fibers[ready.count++] = cc__fiber_of(cc__list_pop_front(&list));
     if (n > 0) (void)cc__runq_append(w, &list, n);
 }
