@@ -1,5 +1,6 @@
 /* realtime.c - a thread at real-time priority waits for a worker that has lost its CPU to it inside the biased lock. It has
  * to sleep for that: yielding lets nobody of lower priority run. */
+#include "alone.h"
 #include "harness.h"
 
 #include "chan/chan.h"
@@ -48,6 +49,7 @@ static void share_one_cpu(void) {
 }
 
 static void become_realtime(void) {
+    be_alone();
     if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &(struct sched_param){.sched_priority = 1}) != 0)
         SKIP("the system does not let us have real-time priority");
 }

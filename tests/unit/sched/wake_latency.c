@@ -7,6 +7,7 @@
  * CPU away; without the bound they are the 3 ms of the turn.
  */
 #include "../../programs/where.h"
+#include "alone.h"
 #include "harness.h"
 
 #include "sched/policy.h"
@@ -134,6 +135,7 @@ static void check(void (*before)(void), void (*wait)(void)) {
     cpu_set_t cpus;
     if (UNDER_TSAN || UNDER_ASAN || under_valgrind() || under_qemu()) SKIP("times say nothing here");
     if (sched_getaffinity(0, sizeof cpus, &cpus) != 0 || CPU_COUNT(&cpus) < 2) SKIP("two CPUs are needed");
+    be_alone();
     if (sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 10}) != 0)
         SKIP("real-time priority is needed, and not permitted here");
     CHECK((there = cc_chan_create(sizeof(uint64_t), 1)) != NULL &&
