@@ -201,7 +201,7 @@ __attribute__((noreturn)) static void give_up(const char *what) {
 
 static int new_capture(const char *name) {
     int fd = memfd_create(name, MFD_CLOEXEC);
-    if (fd < 0) {
+    if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) != 0) { /* or the writes of two threads may overlap */
         give_up("memfd_create");
     }
     return fd;

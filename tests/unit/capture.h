@@ -4,6 +4,7 @@
 
 #include "harness.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@ static inline void capture_start(struct capture *capture) {
     capture->file = memfd_create("capture", MFD_CLOEXEC);
     capture->stderr_before = dup(STDERR_FILENO);
     CHECK(capture->file >= 0 && capture->stderr_before >= 0);
+    CHECK_EQ(fcntl(capture->file, F_SETFL, O_APPEND), 0); /* or the writes of two threads may overlap */
     CHECK_EQ(dup2(capture->file, STDERR_FILENO), STDERR_FILENO);
 }
 
