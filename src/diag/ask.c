@@ -4,8 +4,8 @@
 #include "diag/dump.h"
 #include "plat/error.h"
 #include "plat/notice.h"
-#include "sched/driver.h"
 #include "sched/sysmon.h"
+#include "sched/upcalls.h"
 
 #include <ccc/cc_diag.h>
 
@@ -25,12 +25,12 @@ static int dump(FILE *file, int (*print)(struct out *)) {
     if (file == NULL) return EINVAL;
     struct out out = {.file = file};
     bool outside = cc__worker() == NULL;
-    int saved = cc__errno_get(), rc = outside ? cc__driver_enter(false) : 0;
+    int saved = cc__errno_get(), rc = outside ? cc__upcall_enter(false) : 0;
     if (rc == 0) {
         cc__dump_begin();
         rc = print(&out);
         cc__dump_end();
-        if (outside) cc__driver_leave();
+        if (outside) cc__upcall_leave();
     }
     if (rc == 0 && (fflush(file) != 0 || ferror(file))) rc = EIO;
     cc__errno_set(saved);
@@ -46,7 +46,7 @@ int cc_dump_json(FILE *file) {
 }
 
 /* On the sysmon thread, which the runtime waits for before it ends. */
-void cc__driver_asked(void) {
+void cc__upcall_asked(void) {
     struct out out = {0};
     cc__dump_begin();
     if (!cc__diag_crash_asked()) (void)cc__dump_text(&out);

@@ -1,7 +1,7 @@
 /* deadlock.c - nothing can run, and nothing can ever wake.
  *
- * Asked by sysmon when all workers have slept for a while (cc__driver_quiet), and again a little later; while no
- * runtime runs, by an OS thread that has blocked for as long (cc__driver_threads_quiet).
+ * Asked by sysmon when all workers have slept for a while (cc__upcall_quiet), and again a little later; while no
+ * runtime runs, by an OS thread that has blocked for as long (cc__upcall_threads_quiet).
  *
  * DEADLOCK-1  It is claimed only if all of this holds at both looks, and no worker woke and no OS thread began or ended a
  *             wait in between:
@@ -23,9 +23,9 @@
 #include "plat/sample.h"
 #include "plat/san.h"
 #include "plat/threads.h"
-#include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/sysmon.h"
+#include "sched/upcalls.h"
 
 #include <ccc/cc_diag.h>
 
@@ -130,12 +130,12 @@ static bool threads_are_known(int but, bool runs) {
 #endif
 }
 
-bool cc__driver_unfinished(void) {
+bool cc__upcall_unfinished(void) {
     return cc__sched_active() != 0 || cc__guest_waits_forever();
 }
 
 static bool nothing_can_wake(void) {
-    return cc__driver_unfinished() && !cc__timer_pending() && cc__sched_all_asleep() && !signals_may_come() &&
+    return cc__upcall_unfinished() && !cc__timer_pending() && cc__sched_all_asleep() && !signals_may_come() &&
            threads_are_known(0, true);
 }
 
@@ -215,7 +215,7 @@ static char *report_twice(bool wanted) {
     return text;
 }
 
-void cc__driver_stuck(void) {
+void cc__upcall_stuck(void) {
     void *arg;
     CCDeadlockFn fn = hook(&arg);
     char *text = report_twice(fn != NULL);
@@ -237,7 +237,7 @@ void cc__driver_stuck(void) {
     _exit((int)cc__get(&deadlock.status));
 }
 
-bool cc__driver_quiet(unsigned look) {
+bool cc__upcall_quiet(unsigned look) {
     uint64_t epoch = cc__idle_epoch(), guest_epoch = cc__guest_epoch();
     if (!nothing_can_wake() || cc__idle_epoch() != epoch || cc__guest_epoch() != guest_epoch) return false;
     if (look == 0) {
@@ -246,12 +246,12 @@ bool cc__driver_quiet(unsigned look) {
         return true;
     }
     if (deadlock.epoch != epoch || deadlock.guest_epoch != guest_epoch) return false;
-    cc__driver_stuck();
+    cc__upcall_stuck();
     return false;
 }
 
 /* A runtime that starts or stops meanwhile has workers, which are not known here. */
-bool cc__driver_threads_quiet(unsigned look, uint64_t *epoch) {
+bool cc__upcall_threads_quiet(unsigned look, uint64_t *epoch) {
     uint64_t now = cc__guest_epoch();
     if (signals_may_come() || !threads_are_known(0, false) || cc__guest_epoch() != now) return false;
     if (look == 0) {
@@ -260,6 +260,6 @@ bool cc__driver_threads_quiet(unsigned look, uint64_t *epoch) {
     }
     if (*epoch != now) return false;
     uint64_t told = cc__swap_seq(&deadlock.told, now + 1);
-    if (told != now + 1) cc__driver_stuck(); /* else another of the waiting threads has said it */
+    if (told != now + 1) cc__upcall_stuck(); /* else another of the waiting threads has said it */
     return true;
 }

@@ -17,7 +17,7 @@
 #include "diag/dump.h"
 #include "plat/hook.h"
 #include "plat/symbol.h"
-#include "sched/driver.h"
+#include "sched/upcalls.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -198,7 +198,7 @@ void cc__diag_watch_locks(bool report) {
 }
 
 /* In a simulation, where nobody changes the table meanwhile. */
-bool cc__driver_holds_mutex(struct fiber *f) {
+bool cc__upcall_holds_mutex(struct fiber *f) {
     for (unsigned i = 0; i < cc__get(&table.used); i++)
         if (table.held[i].mutex != NULL && table.held[i].id == cc__pool_id(f)) return true;
     return false;

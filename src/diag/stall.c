@@ -2,7 +2,7 @@
 #include "diag/diag.h"
 #include "diag/dump.h"
 #include "plat/threads.h"
-#include "sched/driver.h"
+#include "sched/upcalls.h"
 
 /* Nobody sleeps, and nobody can be added. */
 static void say_at_limit(struct out *out) {
@@ -12,7 +12,7 @@ static void say_at_limit(struct out *out) {
             open == 1 ? "the only worker is" : "all workers are", cc__sched.max);
 }
 
-void cc__driver_stalled(struct worker *w, uint64_t ns) {
+void cc__upcall_stalled(struct worker *w, uint64_t ns) {
     struct fiber *f = cc__get(&w->core.current);
     struct view v;
     if (f == NULL || !cc__view_take(cc__view_slot(f), true, &v) || v.state != FIBER_RUNNING) return;

@@ -1,7 +1,7 @@
 /* stats.c - the counters: for the program that asks, and as a table at the end. */
 #include "base/fatal.h"
 #include "diag/diag.h"
-#include "sched/driver.h"
+#include "sched/upcalls.h"
 
 #include <ccc/cc_diag.h>
 #include <errno.h>
@@ -62,11 +62,11 @@ static CCStats totals(void) {
 
 /* The runtime stays while the caller looks. 0 or ESRCH. */
 static int enter(void) {
-    return cc__worker() != NULL || cc__driver_enter(false) == 0 ? 0 : ESRCH;
+    return cc__worker() != NULL || cc__upcall_enter(false) == 0 ? 0 : ESRCH;
 }
 
 static void leave(void) {
-    if (cc__worker() == NULL) cc__driver_leave();
+    if (cc__worker() == NULL) cc__upcall_leave();
 }
 
 static void hand_over(void *out, size_t size, const void *from, size_t known) {

@@ -7,7 +7,7 @@
 #include "plat/error.h"
 #include "plat/san.h"
 #include "plat/thread.h"
-#include "sched/driver.h"
+#include "sched/upcalls.h"
 
 #include <ccc/cc_diag.h>
 #include <errno.h>
@@ -58,9 +58,9 @@ void cc__trace_line_of(struct fiber *f, const char *fmt, ...) {
 static void tell(void) {
     if (cc__worker() != NULL) {
         cc__sched_watch();
-    } else if (cc__driver_enter(false) == 0) {
+    } else if (cc__upcall_enter(false) == 0) {
         cc__sched_watch();
-        cc__driver_leave();
+        cc__upcall_leave();
     }
 }
 

@@ -87,7 +87,7 @@ void *cc_fail(int code, const char *format, ...) {
 
 /* ---- beginning and end ---- */
 
-void cc__driver_scope_begin(struct fiber *self, struct fiber_cold *cold) {
+void cc__upcall_scope_begin(struct fiber *self, struct fiber_cold *cold) {
     struct scope *s = cc__scope_of(cc__get(&self->scope));
     if (s == NULL || cc__scope_is_alarm(self->fn)) return;
     cold->base = s;
@@ -122,7 +122,7 @@ static CC_NORETURN CC_COLD void left_inside(struct fiber_cold *cold) {
 }
 
 /* What an open block has deferred lies in a frame that is gone: nothing of it may be touched. */
-void cc__driver_scope_check(struct fiber *self, struct fiber_cold *cold) {
+void cc__upcall_scope_check(struct fiber *self, struct fiber_cold *cold) {
     struct scope *s = cc__scope_of(cc__get(&self->scope));
     if (s != cold->base && !cc__scope_is_alarm(self->fn)) left_inside(cold);
 }
@@ -142,11 +142,11 @@ static CC_COLD void fail_by_pointer(CCNursery *n, int code) {
     (void)cc__nursery_fail(n, code, text);
 }
 
-void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold) {
+void cc__upcall_scope_end(struct fiber *self, struct fiber_cold *cold) {
     uintptr_t word = cc__get(&self->scope);
     struct scope *s = cc__scope_of(word);
     if (cold->base == NULL && (s == NULL || cc__scope_is_alarm(self->fn))) return;
-    cc__driver_scope_check(self, cold);
+    cc__upcall_scope_check(self, cold);
     CCNursery *n = cold->base;
     cc__sim_hush(true);
     intptr_t code = (intptr_t)self->outcome.result;
@@ -158,7 +158,7 @@ void cc__driver_scope_end(struct fiber *self, struct fiber_cold *cold) {
     cc__sim_hush(false);
 }
 
-void cc__driver_scope_unstarted(struct fiber *f, int error) {
+void cc__upcall_scope_unstarted(struct fiber *f, int error) {
     struct scope *s = cc__scope_of(cc__get(&f->scope));
     if (s == NULL || cc__scope_fired_unstarted(f)) return;
     CCNursery *n = (CCNursery *)s;
@@ -174,7 +174,7 @@ static int spawn(CCNursery *n, CCTask *task, CCTaskFn fn, void *arg, const CCSpa
     cc__lock_take(&n->scope.lock);
     n->scope.children++;
     cc__lock_release(&n->scope.lock);
-    int rc = cc__driver_spawn_in((uintptr_t)&n->scope, task, fn, arg, options, site);
+    int rc = cc__upcall_spawn_in((uintptr_t)&n->scope, task, fn, arg, options, site);
     if (unlikely(rc != 0)) leave(n, NULL);
     return rc;
 }

@@ -259,7 +259,7 @@ static void wake_all(struct scope *s) {
 void cc__scope_cancel(struct scope *s, const CCError *reason) {
     struct worker *w = cc__worker();
     /* Without a runtime there are no fibers to wake; the bits are for those that come. */
-    bool inside = w != NULL || cc__driver_enter(false) == 0;
+    bool inside = w != NULL || cc__upcall_enter(false) == 0;
     struct marking m = {.top = s, .reason = reason, .inside = inside};
     if (inside) cc__cancel_begin();
     walk_down(s, mark, &m);
@@ -270,7 +270,7 @@ void cc__scope_cancel(struct scope *s, const CCError *reason) {
         wake_all(s);
         if (m.grace) cc__scope_begin_grace(s);
     }
-    if (inside && w == NULL) cc__driver_leave();
+    if (inside && w == NULL) cc__upcall_leave();
 }
 
 void cc__scope_wake_locked(struct scope *s, struct wakes *wakes) {

@@ -14,7 +14,7 @@
 #include "panic/panic.h"
 #include "plat/error.h"
 #include "plat/fault.h"
-#include "sched/driver.h"
+#include "sched/upcalls.h"
 
 #include <errno.h>
 
@@ -51,7 +51,7 @@ const struct stack *cc__hosted_stack(void) {
     return h != NULL ? &h->stack : NULL;
 }
 
-CCFiberId cc__driver_hosted_id(void) {
+CCFiberId cc__upcall_hosted_id(void) {
     struct hosted *h = hosted_here();
     return h != NULL ? UINT64_C(1) << 63 | (uint64_t)h->generation << 32 | (h->number + 1) : 0;
 }
@@ -157,10 +157,10 @@ static void visit(struct hosted *h) {
 
 /* The default size, and that the runtime is there: with it come the handlers that name an overflow. */
 static int prepare(struct hosted **h) {
-    int rc = cc__driver_enter(true);
+    int rc = cc__upcall_enter(true);
     if (rc != 0) return rc;
     *h = take(cc__stack_default());
-    cc__driver_leave();
+    cc__upcall_leave();
     return *h != NULL ? 0 : ENOMEM;
 }
 

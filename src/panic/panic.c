@@ -13,7 +13,7 @@
 #include "base/fatal.h"
 #include "fiber/cxx.h"
 #include "probe/trace.h"
-#include "sched/driver.h"
+#include "sched/upcalls.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static CC_NORETURN void leave_to(CCDefer **list, struct panic *p, struct boundar
         if (!p->stopped && scope->info != NULL) *scope->info = p->info;
     } else if (!p->stopped) {
         cc__report_unstopped(&p->info);
-        *list = NULL; /* tells cc__driver_fiber_ends */
+        *list = NULL; /* tells cc__upcall_fiber_ends */
     }
     cc__san_abandon();
     cc__escape_take(&b->escape, NULL);
@@ -191,11 +191,11 @@ static void *finish(void *arg) {
     struct rest *rest = arg;
     do {
         cc__defer_run_all(&rest->cold->deferred, &rest->base->node);
-    } while (rest->cold->extra != NULL && cc__driver_locals_destroy(rest->cold));
+    } while (rest->cold->extra != NULL && cc__upcall_locals_destroy(rest->cold));
     return rest;
 }
 
-void cc__driver_fiber_ends(struct fiber *f, struct fiber_cold *cold, struct boundary *base, void *result) {
+void cc__upcall_fiber_ends(struct fiber *f, struct fiber_cold *cold, struct boundary *base, void *result) {
     struct rest rest = {cold, base};
     int status = 0;
     for (;;) {
@@ -207,7 +207,7 @@ void cc__driver_fiber_ends(struct fiber *f, struct fiber_cold *cold, struct boun
         if (cc__escape_call(&base->escape, finish, &rest) != NULL) break;
         result = NULL; /* a panic on the way, stopped or not */
     }
-    if (cold->extra != NULL) cc__driver_locals_free(cold);
+    if (cold->extra != NULL) cc__upcall_locals_free(cold);
     f->outcome.result = status == 0 ? result : NULL;
     f->outcome.status = status;
 }

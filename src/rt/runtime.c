@@ -14,7 +14,7 @@
  *       inbox is empty, since whoever is in one is active; (5) the workers leave. Who does not end keeps the runtime up,
  *       and is named.
  * RT-5  Nobody waits for a shutdown while holding a lock that a thread inside may want: the shutdown would wait for that
- *       thread. Who takes a channel's home away holds the channel's lock and has to enter (cc__driver_enter_locked). So the
+ *       thread. Who takes a channel's home away holds the channel's lock and has to enter (cc__upcall_enter_locked). So the
  *       door has two steps. STOPPING keeps new ones out, but not those. When nobody is inside the count is closed, in
  *       one step with the look at it; from then on everybody is kept out, and what follows takes no lock of a channel.
  */
@@ -31,9 +31,9 @@
 #include "plat/vm.h"
 #include "probe/trace.h"
 #include "rt/config.h"
-#include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/sysmon.h"
+#include "sched/upcalls.h"
 #include "sim/sim.h"
 #include "sync/backoff.h"
 #include "task/task.h"
@@ -85,7 +85,7 @@ static CC_NORETURN CC_COLD void refuse_after_fork(void) {
         "fork before the runtime starts");
 }
 
-void cc__driver_orphaned(void) {
+void cc__upcall_orphaned(void) {
     refuse_after_fork();
 }
 
@@ -166,10 +166,10 @@ static void leave(void) {
  * enter again at any time. */
 static _Thread_local unsigned depth __attribute__((tls_model("initial-exec")));
 
-int cc__driver_enter(bool start) {
+int cc__upcall_enter(bool start) {
     if (unlikely(depth > 0)) {
         if (cc__get(&rt.state) == RT_FORKED) refuse_after_fork();
-        cc__driver_hold();
+        cc__upcall_hold();
         return 0;
     }
     for (;;) {
@@ -188,8 +188,8 @@ int cc__driver_enter(bool start) {
     }
 }
 
-bool cc__driver_enter_locked(void) {
-    if (depth > 0) return cc__driver_enter(false) == 0;
+bool cc__upcall_enter_locked(void) {
+    if (depth > 0) return cc__upcall_enter(false) == 0;
     for (struct backoff backoff = {0};; cc__backoff(&backoff)) {
         bool closed = (cc__add_seq(&rt.inside, 1) & INSIDE_CLOSED) != 0;
         uint32_t state = cc__get_seq(&rt.state);
@@ -203,12 +203,12 @@ bool cc__driver_enter_locked(void) {
     }
 }
 
-void cc__driver_leave(void) {
+void cc__upcall_leave(void) {
     depth--;
     leave();
 }
 
-void cc__driver_hold(void) {
+void cc__upcall_hold(void) {
     depth++;
     cc__add_seq(&rt.inside, 1);
 }
@@ -356,8 +356,8 @@ uint64_t cc_sim_seed(void) {
 
 unsigned cc_worker_count(void) {
     if (cc__worker() != NULL) return cc__sched_open();
-    if (cc__driver_enter(false) != 0) return 0;
+    if (cc__upcall_enter(false) != 0) return 0;
     unsigned count = cc__sched_open();
-    cc__driver_leave();
+    cc__upcall_leave();
     return count;
 }

@@ -20,7 +20,7 @@
  *          other's subtraction released. Else its look at the state word might be older than its look at the flag,
  *          and find PARKED.
  */
-#include "sched/driver.h"
+#include "sched/upcalls.h"
 
 #include "sync/backoff.h"
 
@@ -58,11 +58,11 @@ void cc__sched_contest(bool on) {
 void cc__sched_await_outside(uint64_t tag) {
     struct worker *self = cc__worker();
     if (self != NULL && self->core.tag == tag) return;
-    if (self == NULL && !cc__driver_enter_locked()) return; /* there are no workers */
+    if (self == NULL && !cc__upcall_enter_locked()) return; /* there are no workers */
     unsigned owner = (unsigned)(tag & (WORD_OWNER >> WORD_OWNER_SHIFT));
     if (owner <= cc__sched.max && cc__sched.workers[owner - 1].core.tag == tag) {
         cc__barrier_heavy();
         await_outside(&cc__sched.workers[owner - 1]);
     }
-    if (self == NULL) cc__driver_leave();
+    if (self == NULL) cc__upcall_leave();
 }

@@ -24,11 +24,11 @@
 #include "base/fatal.h"
 #include "plat/clock.h"
 #include "probe/trace.h"
-#include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/pressure.h"
+#include "sched/upcalls.h"
 
 #include <pthread.h>
 

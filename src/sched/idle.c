@@ -19,13 +19,13 @@
 #include "arch/cpu.h"
 #include "base/fatal.h"
 #include "plat/clock.h"
-#include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/policy.h"
 #include "sched/steal.h"
 #include "sched/sysmon.h"
+#include "sched/upcalls.h"
 
 enum wake_word { WAKE_NONE, WAKE_LOOK, WAKE_SEARCH /* and a searcher's place is yours */ };
 

@@ -19,11 +19,11 @@
 #include "sched/next.h"
 
 #include "plat/clock.h"
-#include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/steal.h"
+#include "sched/upcalls.h"
 
 enum {
     POLL_NS = 50 * 1000,         /* short against a wake-up (28 us measured), long against 64 turns. Guess */

@@ -20,9 +20,9 @@
 
 #include "plat/clock.h"
 #include "probe/trace.h"
-#include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/inject.h"
+#include "sched/upcalls.h"
 
 static _Atomic uint64_t stuck_ns = 10 * 1000 * 1000, grow_ns = 10 * 1000 * 1000; /* guesses */
 enum {

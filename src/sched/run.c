@@ -30,11 +30,11 @@
  */
 #include "base/fatal.h"
 #include "base/mem.h"
-#include "sched/driver.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/joined.h"
 #include "sched/park.h"
+#include "sched/upcalls.h"
 
 #include <string.h>
 
@@ -50,7 +50,7 @@ static void after_exit(struct worker *w, void *arg) {
     }
     void *self = cc__san_apart_begin();
     cc__san_acquire(&f->fn);
-    cc__driver_task_ended(w, f);
+    cc__upcall_task_ended(w, f);
     cc__san_release(w); /* and its traces in the worker, to whoever frees that */
     cc__san_apart_end(self);
 }
@@ -71,7 +71,7 @@ static struct fiber *heir(struct worker *w) {
 /* The worker, after the user's function has returned; in a forked child there is none. */
 static struct worker *worker_still(void) {
     struct worker *w = cc__worker();
-    if (unlikely(w == NULL)) cc__driver_orphaned();
+    if (unlikely(w == NULL)) cc__upcall_orphaned();
     return w;
 }
 
@@ -138,16 +138,16 @@ CC_INLINE void call(struct fiber *self, struct stack *stack, struct fiber_cold *
         arg = cold->block->args_size > 0 ? cold->block->args : cold->block->pointer;
     }
     cc__context_inherit(&self->context, cc__stack_top(stack));
-    if (cc__get(&self->scope) != 0) cc__driver_scope_begin(self, cold);
+    if (cc__get(&self->scope) != 0) cc__upcall_scope_begin(self, cold);
     void *result = cc__escape_call(&base.escape, fn, arg);
     if (likely(cold->deferred == &base.node && cold->extra == NULL)) {
         self->outcome.result = result;
         self->outcome.status = 0;
     } else {
-        if (cc__get(&self->scope) != 0) cc__driver_scope_check(self, cold);
-        cc__driver_fiber_ends(self, cold, &base, result);
+        if (cc__get(&self->scope) != 0) cc__upcall_scope_check(self, cold);
+        cc__upcall_fiber_ends(self, cold, &base, result);
     }
-    if (cc__get(&self->scope) != 0) cc__driver_scope_end(self, cold);
+    if (cc__get(&self->scope) != 0) cc__upcall_scope_end(self, cold);
 }
 
 /* Not inlined: then the registers that an escape may spoil are saved here, and the caller keeps its own. */
@@ -239,7 +239,7 @@ static void after_standing_back(struct worker *w, void *arg) {
  * it ends depth first. */
 struct worker *cc__run_look(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
     if (unlikely(cc__sched.simulated)) {
-        cc__driver_sim_point();
+        cc__upcall_sim_point();
         return NULL;
     }
     /* A joiner that need not wait gives way to nobody; one that would wait does that the ordinary way. */
@@ -269,7 +269,7 @@ CC_NORETURN void cc__run_joined(void *worker, struct context *from) {
     (void)cc__get_acquire(&self->word); /* pairs with the spawner's release */
     uint64_t parked = cc__state_park_join(joiner);
     cc__barrier_light(); /* CANCEL-1 */
-    if (unlikely(cc__get(&cc__sched.cancels) != 0) && cc__driver_cancelled(joiner, parked & WORD_TICKET))
+    if (unlikely(cc__get(&cc__sched.cancels) != 0) && cc__upcall_cancelled(joiner, parked & WORD_TICKET))
         cc__sched_ready(joiner);
 
     call(self, stack, cc__get(&stack->cold));
@@ -336,6 +336,6 @@ void cc_yield(void) {
     struct fiber *self = cc__sched_current(w);
     if (self != NULL)
         yield_fiber(w, self);
-    else if (likely(!cc__driver_sim_yield()))
+    else if (likely(!cc__upcall_sim_yield()))
         cc__thread_yield();
 }

@@ -3,9 +3,9 @@
 
 #include "fiber/spec.h"
 
-#include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/inject.h"
+#include "sched/upcalls.h"
 
 void cc__runq_level_owner(struct runq *q) {
     struct fiber *f = cc__get(&q->slot);
@@ -92,7 +92,7 @@ static void share(struct worker *w, uint32_t n) {
 
 void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
     if (cc__sched.simulated) {
-        cc__driver_sim_point();
+        cc__upcall_sim_point();
         return;
     }
     uint32_t count = cc__get(&w->runq.count);

@@ -4,11 +4,11 @@
  * to the inbox of a worker, a sleeping one if there is one, else the fiber's last one; to the global queue when
  * that inbox is long.
  */
-#include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/runq.h"
+#include "sched/upcalls.h"
 
 static struct worker *addressee(unsigned preferred) {
     struct worker *to = &cc__sched.workers[preferred % cc__get(&cc__sched.count)];
@@ -23,7 +23,7 @@ static void send(struct fiber *f, struct worker *to) {
         cc__inbox_push(to, f);
     /* It may be busy while another one sleeps: that one finds the inbox. */
     if (!cc__idle_notify_worker(to)) cc__idle_notify(NULL);
-    if (cc__sched.simulated) cc__driver_sim_point();
+    if (cc__sched.simulated) cc__upcall_sim_point();
 }
 
 void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
@@ -47,11 +47,11 @@ void cc__sched_ready(struct fiber *f) {
         cc__runq_tell(w, 1);
     } else {
         unsigned last = cc__word_owner(cc__get(&f->word));
-        cc__driver_hold();
+        cc__upcall_hold();
         struct worker *to = addressee(last > 0 ? last - 1 : cc__add_relaxed(&cc__sched.round_robin, 1));
         cc__add_relaxed(&to->remote.woken, 1);
         send(f, to);
-        cc__driver_leave();
+        cc__upcall_leave();
     }
 }
 

@@ -12,8 +12,8 @@
 #include "base/rng.h"
 #include "plat/clock.h"
 #include "probe/trace.h"
-#include "sched/driver.h"
 #include "sched/inbox.h"
+#include "sched/upcalls.h"
 
 static void say(const char *what, uint32_t n, struct worker *victim) {
     if (cc__trace_on(TRACE_STEAL))

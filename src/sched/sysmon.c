@@ -20,9 +20,9 @@
 
 #include "base/mem.h"
 #include "plat/clock.h"
-#include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/pressure.h"
+#include "sched/upcalls.h"
 
 #include <errno.h>
 
@@ -51,7 +51,7 @@ struct state {
     unsigned quiet; /* fast ticks in a row at which somebody slept */
     uint64_t epoch; /* at the last look at which all slept */
     uint64_t rest_since;
-    unsigned looks; /* of cc__driver_quiet that have been taken; 2: all of them */
+    unsigned looks; /* of cc__upcall_quiet that have been taken; 2: all of them */
     uint64_t pause; /* before it is asked again although nobody has woken */
     uint64_t retry; /* when; UINT64_MAX: never */
 };
@@ -106,7 +106,7 @@ static void watch_all(struct watch *watch, uint64_t now) {
         }
         if (stall == 0 || watch[i].told || now - watch[i].since < stall) continue;
         watch[i].told = true;
-        cc__driver_stalled(w, now - watch[i].since);
+        cc__upcall_stalled(w, now - watch[i].since);
     }
 }
 
@@ -143,14 +143,14 @@ static uint64_t rest(struct state *s, uint64_t now) {
     uint64_t due = s->rest_since + (s->looks == 0 ? REST_FIRST : REST_SECOND);
     if (s->looks < 2 && now < due) return due;
     if (s->looks == 0) {
-        bool unfinished = cc__driver_unfinished();
-        s->looks = unfinished && cc__driver_quiet(0) ? 1 : 2;
+        bool unfinished = cc__upcall_unfinished();
+        s->looks = unfinished && cc__upcall_quiet(0) ? 1 : 2;
         s->rest_since = now;
         if (s->looks == 1) return now + REST_SECOND;
         if (unfinished && s->pause <= PAUSE_MAX) s->retry = now + s->pause;
         s->pause *= 2;
     } else if (s->looks == 1) {
-        (void)cc__driver_quiet(1);
+        (void)cc__upcall_quiet(1);
         s->looks = 2;
     }
     uint64_t until = go_to_sleep(now);
@@ -196,7 +196,7 @@ static void *sysmon_main(void *arg) {
     cc__set(&tid, cc__thread_id());
     for (;;) {
         uint32_t seen = cc__get_seq(&word);
-        if (cc__get(&asked) && cc__swap(&asked, 0)) cc__driver_asked(); /* first: a shutdown waits for it */
+        if (cc__get(&asked) && cc__swap(&asked, 0)) cc__upcall_asked(); /* first: a shutdown waits for it */
         if (cc__get_seq(&stop)) return NULL;
         uint64_t now = cc__clock_now(), until = look(s, now);
         if (until > now) cc__futex_wait(&word, seen, until);

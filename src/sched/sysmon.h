@@ -50,9 +50,9 @@ void cc__sysmon_stop(void);
 /* The thread as the system numbers it; 0: it does not run. */
 int cc__sysmon_thread(void);
 
-/* Calls cc__driver_asked soon, on the sysmon thread. Any thread, also in a signal handler. */
+/* Calls cc__upcall_asked soon, on the sysmon thread. Any thread, also in a signal handler. */
 void cc__sysmon_ask(void);
-/* Something changed that cc__driver_quiet might want to know: it is asked again after a while, if all sleep then. Any
+/* Something changed that cc__upcall_quiet might want to know: it is asked again after a while, if all sleep then. Any
  * thread; cheap. */
 void cc__sysmon_look_again(void);
 

@@ -6,7 +6,6 @@
 #include "fiber/spec.h"
 #include "plat/clock.h"
 #include "plat/fault.h"
-#include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
@@ -15,6 +14,7 @@
 #include "sched/policy.h"
 #include "sched/switch.h"
 #include "sched/sysmon.h"
+#include "sched/upcalls.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -91,8 +91,8 @@ static void run(struct worker *w, struct fiber *f) {
             f->outcome.result = NULL;
             f->outcome.status = ENOMEM;
             cc__san_acquire(w); /* what fibers that ended have left on this stack */
-            if (cc__get(&f->scope) != 0) cc__driver_scope_unstarted(f, ENOMEM);
-            cc__driver_task_ended(w, f);
+            if (cc__get(&f->scope) != 0) cc__upcall_scope_unstarted(f, ENOMEM);
+            cc__upcall_task_ended(w, f);
             return;
         }
         cc__switch_bind(f, stack);
@@ -144,7 +144,7 @@ void *cc__worker_main(void *arg) {
     cc__san_native(&w->core.san);
     cc__context_native(&w->core.native);
     cc__set(&w->core.cxx, cc__cxx_here());
-    for (struct fiber *f; (f = likely(!cc__sched.simulated) ? cc__next(w) : cc__driver_sim_next(w)) != NULL;) {
+    for (struct fiber *f; (f = likely(!cc__sched.simulated) ? cc__next(w) : cc__upcall_sim_next(w)) != NULL;) {
         /* A fiber that is started from here has nobody to clean up after. */
         cc__set(&w->core.after, nothing);
         run(w, f);
@@ -205,7 +205,7 @@ static void check_places(void) {
 static void stop_workers(void) {
     cc__set_seq(&cc__sched.stop, true);
     cc__idle_notify_all();
-    if (cc__sched.simulated) cc__driver_sim_stop();
+    if (cc__sched.simulated) cc__upcall_sim_stop();
     cc__elastic_join_all();
     check_places();
     release_all();
@@ -279,7 +279,7 @@ bool cc__sched_drain(uint64_t until) {
         done = cc__sched_active() == 0;
         if (done || cc__clock_now() >= until) break;
         if (cc__sched.simulated)
-            cc__driver_sim_wait(&cc__sched.drained, seen, until);
+            cc__upcall_sim_wait(&cc__sched.drained, seen, until);
         else
             cc__futex_wait(&cc__sched.drained, seen, until);
     }

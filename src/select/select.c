@@ -19,7 +19,7 @@
 #include "base/rng.h"
 #include "plat/clock.h"
 #include "probe/trace.h"
-#include "sched/driver.h"
+#include "sched/upcalls.h"
 #include "sim/sim.h"
 #include "sync/backoff.h"
 #include "wait/arm.h"
@@ -307,10 +307,10 @@ static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder o
     while (i < n && cases[i].kind != CC_CASE_JOIN) i++;
     int entered = ESRCH;
     struct backoff backoff = {0};
-    while (i < n && (entered = cc__driver_enter(false)) == ECANCELED)
+    while (i < n && (entered = cc__upcall_enter(false)) == ECANCELED)
         cc__backoff(&backoff); /* a shutdown that may change its mind */
     int rc = select_within(cases, n, order, deadline, wait, chosen);
-    if (entered == 0) cc__driver_leave();
+    if (entered == 0) cc__upcall_leave();
     return rc;
 }
 

@@ -119,12 +119,12 @@ static bool await_deadline(struct worker *w) {
         cc__clock_pass_to(next);
         return true;
     }
-    cc__driver_stuck();
+    cc__upcall_stuck();
     cc__sim_let_guest(true); /* for ever: nobody gives the turn */
     return true;
 }
 
-struct fiber *cc__driver_sim_next(struct worker *w) {
+struct fiber *cc__upcall_sim_next(struct worker *w) {
     static const struct sim_guest runs = {.waits = false};
     if (cc__get(&w->polled_at) != 0) { /* the first time */
         cc__set(&w->polled_at, 0);

@@ -109,7 +109,7 @@ void cc__sim_let_guest(bool first) {
 /* The program waits, and the runtime does not run: there is no fiber that could end that, and no other thread. */
 static CC_NORETURN CC_COLD void stuck_alone(void) {
     static _Atomic uint32_t never;
-    cc__driver_stuck();
+    cc__upcall_stuck();
     for (;;) cc__futex_wait(&never, 0, CC_FUTEX_FOREVER);
 }
 
@@ -127,18 +127,18 @@ void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
         stuck_alone();
 }
 
-bool cc__driver_sim_yield(void) {
+bool cc__upcall_sim_yield(void) {
     if (likely(!cc__sim_on())) return false;
     check_thread();
     if (cc__sim.open) let_world((struct sim_guest){.waits = false});
     return true;
 }
 
-void cc__driver_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
+void cc__upcall_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
     cc__sim_wait(word, seen, until);
 }
 
-void cc__driver_sim_stop(void) {
+void cc__upcall_sim_stop(void) {
     static _Atomic uint32_t never;
     cc__sim.guest = (struct sim_guest){true, &never, 0, UINT64_MAX};
     give_turn(TURN_WORLD);
@@ -153,14 +153,14 @@ CC_NO_TSAN void cc__sim_point_slow(void) {
     if (cc__sim.hushed) return;
     if (self != NULL) {
         if (cc__word_state(cc__get(&self->word)) != FIBER_RUNNING || cc__sim_draw(cc__sim.often) != 0) return;
-        if (cc__driver_holds_mutex(self)) return; /* who wants that too would block the only worker */
+        if (cc__upcall_holds_mutex(self)) return; /* who wants that too would block the only worker */
         cc__sim.ranks++;
         cc__sched_yield(w, self);
     } else if (w == NULL) {
         check_thread();
         if (!cc__sim.open || cc__sim_draw(cc__sim.often) != 0) return;
         cc__sim.ranks++;
-        (void)cc__driver_sim_yield();
+        (void)cc__upcall_sim_yield();
     }
 }
 
@@ -168,6 +168,6 @@ CC_NO_TSAN void cc__sim_hush_slow(bool on) {
     cc__sim.hushed = on;
 }
 
-void cc__driver_sim_point(void) {
+void cc__upcall_sim_point(void) {
     cc__sim_point();
 }

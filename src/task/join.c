@@ -102,7 +102,7 @@ static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
     if (unlikely(cc__wakes_any(&wakes))) cc__wakes_flush(&wakes);
 }
 
-void cc__driver_task_ended(struct worker *w, struct fiber *f) {
+void cc__upcall_task_ended(struct worker *w, struct fiber *f) {
     cc__lock_take(&f->join_lock);
     end_locked(w, f, false);
 }

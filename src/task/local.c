@@ -8,7 +8,7 @@
  * LOCAL-2  A value is taken out of the table before its destructor is called: it is destroyed once.
  */
 #include "base/mem.h"
-#include "sched/driver.h"
+#include "sched/upcalls.h"
 
 #include <ccc/cc_local.h>
 #include <errno.h>
@@ -112,11 +112,11 @@ static void free_table(struct fiber_extra *x) {
     cc__mem_free(x);
 }
 
-bool cc__driver_locals_destroy(struct fiber_cold *cold) {
+bool cc__upcall_locals_destroy(struct fiber_cold *cold) {
     return destroy_round(cold->extra);
 }
 
-void cc__driver_locals_free(struct fiber_cold *cold) {
+void cc__upcall_locals_free(struct fiber_cold *cold) {
     free_table(cold->extra);
     cold->extra = NULL;
 }

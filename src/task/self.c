@@ -1,5 +1,5 @@
 /* self.c - what a fiber can say of itself. */
-#include "sched/driver.h"
+#include "sched/upcalls.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ bool cc_in_fiber(void) {
 
 CCFiberId cc_fiber_id(void) {
     struct fiber *self = cc__sched_current(cc__worker());
-    return likely(self != NULL) ? cc__pool_id(self) : cc__driver_hosted_id();
+    return likely(self != NULL) ? cc__pool_id(self) : cc__upcall_hosted_id();
 }
 
 int cc_fiber_set_name(const char *name) {

@@ -167,7 +167,7 @@ static bool options_valid(void *arg, const CCSpawnOptions *o) {
     return o->arg_size == 0 || (arg != NULL && o->arg_size <= CC_SPAWN_ARG_MAX);
 }
 
-int cc__driver_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options,
+int cc__upcall_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options,
                         const void *site) {
     struct origin from = {scope, site};
     if (task != NULL) task->id = 0;
@@ -202,7 +202,7 @@ CC_INLINE CCFiberId go_pointer(struct worker *w, CCTaskFn fn, void *arg, const v
 int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options) {
     struct worker *w = cc__worker();
     if (unlikely(task == NULL || options != NULL || !is_short(w, fn)))
-        return cc__driver_spawn_in(0, task, fn, arg, options, __builtin_return_address(0));
+        return cc__upcall_spawn_in(0, task, fn, arg, options, __builtin_return_address(0));
     task->id = go_pointer(w, fn, arg, __builtin_return_address(0));
     return likely(task->id != 0) ? 0 : ENOMEM;
 }
@@ -213,14 +213,14 @@ CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg) {
     if (is_short(w, fn))
         task.id = go_pointer(w, fn, arg, __builtin_return_address(0));
     else
-        (void)cc__driver_spawn_in(0, &task, fn, arg, NULL, __builtin_return_address(0));
+        (void)cc__upcall_spawn_in(0, &task, fn, arg, NULL, __builtin_return_address(0));
     return task;
 }
 
 static CC_NOINLINE CCTask go_slow(CCTaskFn entry, const void *args, size_t size, const void *site) {
     CCTask task;
     CCSpawnOptions options = {.arg_size = size};
-    (void)cc__driver_spawn_in(0, &task, entry, (void *)(uintptr_t)args, &options, site);
+    (void)cc__upcall_spawn_in(0, &task, entry, (void *)(uintptr_t)args, &options, site);
     return task;
 }
 

@@ -16,10 +16,10 @@ void cc__task_end_locked(struct worker *w, struct fiber *f);
 
 /* A thread that is no worker brackets its use of the runtime; fibers keep it alive by being there. */
 CC_INLINE int cc__task_enter(struct worker *w, bool start) {
-    return likely(w != NULL) ? 0 : cc__driver_enter(start);
+    return likely(w != NULL) ? 0 : cc__upcall_enter(start);
 }
 CC_INLINE void cc__task_leave(struct worker *w) {
-    if (unlikely(w == NULL)) cc__driver_leave();
+    if (unlikely(w == NULL)) cc__upcall_leave();
 }
 
 /* The record that a handle names, locked; NULL: the handle was consumed. */

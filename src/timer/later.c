@@ -31,7 +31,7 @@ bool cc__later_disarm(struct later *later) {
     struct fiber *f = later->fiber;
     if (cc__state_claim(f, later->ticket, WAKE_CANCEL) != CLAIM_WON) return false;
     struct worker *w = cc__worker();
-    if (w == NULL) cc__driver_hold(); /* so far the fiber kept the runtime up */
+    if (w == NULL) cc__upcall_hold(); /* so far the fiber kept the runtime up */
     cc__timer_disarm(later->home);
     cc__lock_take(&f->join_lock); /* an id that was guessed may look at the generation */
     cc__set(&f->generation, (cc__get(&f->generation) + 1) & CC_FIBER_GENERATION_MAX);
@@ -44,7 +44,7 @@ bool cc__later_disarm(struct later *later) {
     } else {
         cc__pool_give_slow(NULL, f);
         cc__sched_ended_elsewhere();
-        cc__driver_leave();
+        cc__upcall_leave();
     }
     return true;
 }

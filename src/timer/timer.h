@@ -13,7 +13,7 @@
 #ifndef CC_TIMER_TIMER_H
 #define CC_TIMER_TIMER_H
 
-#include "sched/driver.h"
+#include "sched/upcalls.h"
 
 /* Makes sure that the next arm on w finds room. False: no memory. Before the park, because an arm cannot fail. */
 bool cc__timer_prepare(struct worker *w);

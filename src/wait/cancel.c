@@ -2,7 +2,7 @@
 #include "wait/cancel.h"
 
 #include "fiber/spec.h"
-#include "sched/driver.h"
+#include "sched/upcalls.h"
 
 /* Still under what its wakers need, unless it waits on something without a lock: then it may be gone already. */
 static CC_COLD void watch_parked(struct fiber *f, uint64_t ticket) {
@@ -18,7 +18,7 @@ bool cc__cancel_parked_slow(struct fiber *f, uint64_t ticket) {
     return cc__state_claim(f, ticket, WAKE_CANCEL) == CLAIM_WON;
 }
 
-bool cc__driver_cancelled(struct fiber *f, uint64_t ticket) {
+bool cc__upcall_cancelled(struct fiber *f, uint64_t ticket) {
     return cc__cancel_parked_slow(f, ticket);
 }
 

@@ -4,8 +4,8 @@
 
 #include "plat/clock.h"
 #include "plat/thread.h"
-#include "sched/driver.h"
 #include "sched/sysmon.h"
+#include "sched/upcalls.h"
 #include "sim/sim.h"
 
 #define MS UINT64_C(1000000)
@@ -86,11 +86,11 @@ static uint64_t look_alone(struct guest *g) {
     if (!LOOKS || cc__sysmon_thread() != 0) return CC_FUTEX_FOREVER;
     uint64_t now = cc__clock_now();
     if (now < g->look_at) return g->look_at;
-    if (g->looks == 0 && cc__driver_threads_quiet(0, &g->epoch)) {
+    if (g->looks == 0 && cc__upcall_threads_quiet(0, &g->epoch)) {
         g->looks = 1;
         return g->look_at = now + REST_SECOND;
     }
-    bool said_yes = g->looks == 1 && cc__driver_threads_quiet(1, &g->epoch);
+    bool said_yes = g->looks == 1 && cc__upcall_threads_quiet(1, &g->epoch);
     g->looks = 0;
     g->look_at = said_yes || g->pause > PAUSE_MAX ? CC_FUTEX_FOREVER : now + g->pause;
     g->pause *= 2;
