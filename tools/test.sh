@@ -242,6 +242,8 @@ run_stage() {
 
     if [[ $stage == includes ]]; then
         check "$stage" "include directions" "$log/includes.log" tools/check-includes.sh
+        check "$stage" "patches of seeded bugs" "$log/bugs.log" tests/mutate/rebase.sh --check
+        check "$stage" "rebasing of such patches" "$log/rebase.log" tests/mutate/rebase_test.sh
         check "$stage" "README and examples" "$log/readme.log" tools/check-readme.sh
         check "$stage" "docs/hangs.md and examples" "$log/hangs.log" tools/check-readme.sh docs/hangs.md
         check "$stage" "docs/simulation.md and examples" "$log/simulation.log" tools/check-readme.sh docs/simulation.md
