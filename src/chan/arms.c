@@ -1,5 +1,5 @@
 /* arms.c - a channel as an arm of a select. */
-#include "chan/home.h"
+#include "chan/bias.h"
 #include "chan/step.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static void link_recv_locked(struct arm *arm) {
 static void leave(struct arm *arm) {
     struct worker *w = cc__worker();
     CCChan *ch = arm->object;
-    if (cc__home_enter(w, ch)) {
+    if (cc__chan_bias_enter(w, ch)) {
         cc__step_leave_inside(arm);
         cc__bias_leave(&w->runq.bias);
         return;
@@ -76,7 +76,7 @@ static int create_item(struct arm *arm) {
 
 static void seize_locked(struct arm *arm) {
     CCChan *ch = arm->object;
-    if (cc__get(&ch->home) != 0) cc__chan_evict_locked(ch);
+    if (cc__get(&ch->bias) != 0) cc__chan_revoke_locked(ch);
 }
 
 static const struct arm_ops send_ops = {poll_send_locked, link_send_locked, leave, NULL, seize_locked};

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { NEED_MIN = 64 }; /* visits until a channel has its first home. Guess */
+enum { THRESHOLD_MIN = 64 }; /* uses by one worker until a channel is biased to it for the first time. Guess */
 
 /* ---- freed twice ---- */
 
@@ -57,9 +57,9 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     ch->pool = config->on_create != NULL || config->on_reset != NULL || config->on_destroy != NULL;
     if (!ch->pool && !ch->traced && (size == sizeof(uint64_t) || size == sizeof(int))) ch->quick = (uint8_t)size;
 #ifndef CC_TSAN /* fibers of one worker are ordered by it, which the race detector does not see */
-    ch->homely = !ch->pool && !ch->traced && ch->mode == CC_CHAN_MODE_BLOCK;
+    ch->may_bias = !ch->pool && !ch->traced && ch->mode == CC_CHAN_MODE_BLOCK;
 #endif
-    ch->need = ch->due = NEED_MIN;
+    ch->threshold = ch->select_threshold = THRESHOLD_MIN;
     ch->config = *config;
     ch->config.name = NULL;
     if (config->name != NULL) snprintf(ch->name, sizeof ch->name, "%s", config->name);

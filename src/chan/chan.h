@@ -9,8 +9,8 @@
  *         with an error has its value still.
  * CHAN-3  Closed is for ever. After it nobody is put on a list.
  * CHAN-4  Wakes are collected under the lock and flushed after it.
- * CHAN-5  While `home` names a worker, that worker's biased lock takes the place of the channel's: what is said of
- *         the lock above holds for it (home.c).
+ * CHAN-5  While `bias` names a worker, that worker's biased lock takes the place of the channel's: what is said of
+ *         the lock above holds for it (bias.c).
  * CHAN-6  The memory goes with the last reference, or with the last late arm after that.
  */
 #ifndef CC_CHAN_CHAN_H
@@ -30,8 +30,8 @@ struct CCChan {
     _Atomic bool closed;   /* this, `count` and whether a list is empty are looked at without the lock too */
     uint8_t quick;         /* the size of an element if the short ways are open (quick.c), else 0 */
     uint8_t mode;          /* CCChanMode */
-    bool chooses;          /* a select may wait here that parked inside (HOME-4) */
-    _Atomic uint64_t home; /* the tag of the worker that has it to itself; 0: the lock decides */
+    bool chooses;          /* a select may wait here that parked inside (CHANBIAS-4) */
+    _Atomic uint64_t bias; /* the tag of the worker that has it to itself; 0: the lock decides */
     struct link receivers; /* of arm.link */
     struct link senders;
     size_t capacity;
@@ -39,15 +39,15 @@ struct CCChan {
     size_t size; /* of an element */
     size_t head; /* index of the oldest */
     unsigned char *ring;
-    bool pool;       /* has callbacks */
-    bool ordered;    /* carries tasks */
-    bool homely;     /* may have a home */
-    bool traced;     /* its like was traced, or simulated, when it was created */
-    uint8_t home_by; /* what made the home: enum home_by */
-    uint32_t visits; /* in a row by the same worker, under the lock */
-    uint32_t need;   /* visits that make a home */
-    uint32_t due;    /* the same for a select, whose channels get theirs together */
-    uint64_t last;   /* the tag of the last visitor */
+    bool pool;                 /* has callbacks */
+    bool ordered;              /* carries tasks */
+    bool may_bias;             /* may be biased */
+    bool traced;               /* its like was traced, or simulated, when it was created */
+    uint8_t bias_by;           /* what made the bias: enum bias_by */
+    uint32_t uses;             /* in a row by the same worker, under the lock */
+    uint32_t threshold;        /* uses that make a bias */
+    uint32_t select_threshold; /* the same for a select, whose channels get theirs together */
+    uint64_t last_user;        /* the tag of the last user */
     /* Rarely touched. */
     int error; /* what a closed channel says */
     _Atomic uint32_t refs;
@@ -109,13 +109,13 @@ CC_INLINE struct arm *cc__chan_claim_locked(CCChan *ch, struct link *list, struc
     return NULL;
 }
 
-/* Another than the home wants it. Under the lock; then the lock is all that counts. */
-void cc__chan_evict_locked(CCChan *ch);
+/* Another than the worker that has the bias wants it. Under the lock; then the lock is all that counts. */
+void cc__chan_revoke_locked(CCChan *ch);
 
-/* The lock, and nobody at home. */
+/* The lock, and no bias. */
 CC_INLINE void cc__chan_lock(CCChan *ch) {
     cc__lock_take(&ch->lock);
-    if (unlikely(cc__get(&ch->home) != 0)) cc__chan_evict_locked(ch);
+    if (unlikely(cc__get(&ch->bias) != 0)) cc__chan_revoke_locked(ch);
 }
 
 /* Verbose tracing: says whom the claims of one step will wake. */
@@ -134,10 +134,10 @@ int cc__chan_recv_locked(CCChan *ch, void *value, struct wakes *wakes);
 /* The whole operation, in every case; the arguments are the user's. */
 int cc__chan_send_any(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait);
 int cc__chan_recv_any(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait);
-/* The same, of good arguments, by one who has the lock; the home, if any, is still there. */
+/* The same, of good arguments, by one who has the lock; the bias, if any, is still there. */
 int cc__chan_send_from_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait);
 int cc__chan_recv_from_locked(CCChan *ch, void *value, uint64_t deadline, bool wait);
-/* It cannot be done now, and the caller, a fiber, is inside, at home: waits on that list. Leaves. */
+/* It cannot be done now, and the caller, a fiber, is inside, biased: waits on that list. Leaves. */
 int cc__chan_wait_inside(struct worker *w, CCChan *ch, struct link *list, void *value);
 
 /* The whole operation, if it can be done without waiting; else ARM_WAIT. The arguments are good. */

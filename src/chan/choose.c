@@ -1,14 +1,14 @@
-/* choose.c - a select among channels that are all at home on its worker.
+/* choose.c - a select among channels that are all biased to its worker.
  *
  * They have one guard, the worker's biased lock: looking at all of them, linking to all of them and taking leave from
- * all of them are one section each, and no compare-and-swap is needed anywhere (HOME-4). Whatever does not fit in here
- * (a deadline that has to be waited for, a task's end, a channel that is not at home) is for select/select.c.
+ * all of them are one section each, and no compare-and-swap is needed anywhere (CHANBIAS-4). Whatever does not fit in here
+ * (a deadline that has to be waited for, a task's end, a channel that is not biased) is for select/select.c.
  *
- * CHOOSE-1  A select that has to wait makes all its channels at home together, or none: one that is at home beside
- *           one that is not would be evicted by the next select.
- * CHOOSE-2  An arm takes its leave inside, or, where its channel has lost its home meanwhile, under that channel's lock.
+ * CHOOSE-1  A select that has to wait makes all its channels biased together, or none: one that is biased beside
+ *           one that is not would be revoked by the next select.
+ * CHOOSE-2  An arm takes its leave inside, or, where its channel has lost its bias meanwhile, under that channel's lock.
  */
-#include "chan/home.h"
+#include "chan/bias.h"
 #include "chan/step.h"
 
 #include "base/rng.h"
@@ -21,13 +21,13 @@ static bool malformed(const CCCase *c) {
     return c->size != c->ch->size || (c->value == NULL && c->size > 0);
 }
 
-/* Inside. LOOK_READY, LOOK_NOT_READY; ARM_ELSEWHERE: it is not at home here. */
+/* Inside. LOOK_READY, LOOK_NOT_READY; ARM_ELSEWHERE: it is not biased to this worker. */
 CC_INLINE int look(struct worker *w, const CCCase *c) {
     CCChan *ch = c->ch;
     bool recv = c->kind == CC_CASE_RECV;
     if (unlikely(!recv && c->kind != CC_CASE_SEND)) return c->kind == CC_CASE_NONE ? LOOK_NOT_READY : ARM_ELSEWHERE;
     if (unlikely(ch == NULL)) return LOOK_NOT_READY;
-    if (unlikely(!cc__home_here(w, ch) || malformed(c) || cc__get(&ch->closed))) return ARM_ELSEWHERE;
+    if (unlikely(!cc__chan_biased_to(w, ch) || malformed(c) || cc__get(&ch->closed))) return ARM_ELSEWHERE;
     size_t count = cc__get(&ch->count);
     bool ready =
         recv ? count > 0 || !cc__list_empty(&ch->senders) : count < ch->capacity || !cc__list_empty(&ch->receivers);
@@ -47,7 +47,7 @@ CC_INLINE void leave_all(struct arm *arms, uint32_t count, const struct arm *ser
     cc__bias_enter(&w->runq.bias);
     for (uint32_t i = 0; i < count; i++) {
         if (&arms[i] == served) continue;
-        if (likely(cc__home_here(w, arms[i].object)))
+        if (likely(cc__chan_biased_to(w, arms[i].object)))
             cc__step_leave_inside(&arms[i]);
         else
             elsewhere |= UINT32_C(1) << i;
@@ -112,7 +112,7 @@ int cc__arm_choose(struct worker *w, CCCase *cases, size_t n, CCSelectOrder orde
     uint32_t ready;
     int count, rc = ARM_ELSEWHERE;
     cc__bias_enter(&w->runq.bias);
-    while ((count = look_at_all(w, cases, n, &ready)) > 0) { /* HOME-1 */
+    while ((count = look_at_all(w, cases, n, &ready)) > 0) { /* CHANBIAS-1 */
         if (count > 1 && order == CC_SELECT_FAIR) ready = draw(w, ready, (uint32_t)count);
         size_t index = (size_t)__builtin_ctz(ready);
         CCCase *c = &cases[index];
@@ -127,17 +127,17 @@ int cc__arm_choose(struct worker *w, CCCase *cases, size_t n, CCSelectOrder orde
     return count == 0 && !wait ? EAGAIN : ARM_ELSEWHERE;
 }
 
-void cc__arm_move_in_locked(struct worker *w, struct arm *arms, uint32_t count) {
+void cc__chan_adopt_locked(struct worker *w, struct arm *arms, uint32_t count) {
     bool due = true;
     for (uint32_t i = 0; i < count; i++) {
         CCChan *ch = arms[i].object;
-        if (!ch->homely) return;
-        cc__home_count_locked(w, ch);
-        if (ch->visits < ch->due) due = false;
+        if (!ch->may_bias) return;
+        cc__chan_count_locked(w, ch);
+        if (ch->uses < ch->select_threshold) due = false;
     }
     for (uint32_t i = 0; due && i < count; i++) { /* CHOOSE-1 */
         CCChan *ch = arms[i].object;
-        ch->home_by = HOME_BY_SELECT;
-        cc__set(&ch->home, w->core.tag);
+        ch->bias_by = BIAS_BY_SELECT;
+        cc__set(&ch->bias, w->core.tag);
     }
 }

@@ -1,15 +1,15 @@
 /* quick.c - the calls; and the ways through a channel that call nothing, so that no register is saved.
  *
  * They are for values of a pointer's size, and of an int's: each way is compiled twice, with the size a constant. With
- * nobody waiting and room in the ring a value goes in or out, under the channel's lock or at home inside the worker's
- * biased lock. At home a value is also handed to a fiber that waits for it, or taken from one, if claiming that fiber is
- * a store. Whoever has to wait at home stays inside. All the rest is for transfer.c.
+ * nobody waiting and room in the ring a value goes in or out, under the channel's lock or biased inside the worker's
+ * biased lock. Biased a value is also handed to a fiber that waits for it, or taken from one, if claiming that fiber is
+ * a store. Whoever has to wait biased stays inside. All the rest is for transfer.c.
  *
  * QUICK-1  What leaves for the other file has done nothing yet.
  * QUICK-2  An arm that names its fiber belongs to a wait that only channels end. A plain one has one, and one claimant at a
- *          time; of a select's, `sole` says whether that is still so (HOME-4).
+ *          time; of a select's, `sole` says whether that is still so (CHANBIAS-4).
  */
-#include "chan/home.h"
+#include "chan/bias.h"
 #include "chan/step.h"
 
 /* ---- nobody waits ---- */
@@ -35,13 +35,13 @@ CC_INLINE bool get_quick(CCChan *ch, void *value, size_t size) {
     return true;
 }
 
-/* ---- at home ---- */
+/* ---- biased ---- */
 
 /* The owner's entry without the wait for others. */
 CC_INLINE bool enter_quick(struct worker *w, CCChan *ch) {
     cc__set(&w->runq.bias.owner, CC__BIAS_INSIDE);
     cc__barrier_light();
-    return likely(cc__get_acquire(&w->runq.bias.revoked) == 0 && cc__home_here(w, ch));
+    return likely(cc__get_acquire(&w->runq.bias.revoked) == 0 && cc__chan_biased_to(w, ch));
 }
 
 /* The first of a list that is not empty, off it and claimed, if that is a store; else NULL. */
@@ -72,7 +72,7 @@ CC_INLINE int finish_quick(struct worker *w, struct arm *arm) {
     return likely(want == 0) ? 0 : tell(w, want);
 }
 
-CC_INLINE int send_at_home(struct worker *w, CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
+CC_INLINE int send_biased(struct worker *w, CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
     if (likely(enter_quick(w, ch))) {
         if (put_quick(ch, value, size)) {
             cc__bias_leave(&w->runq.bias);
@@ -92,7 +92,7 @@ CC_INLINE int send_at_home(struct worker *w, CCChan *ch, const void *value, size
     return cc__chan_send_any(ch, value, size, deadline, wait);
 }
 
-CC_INLINE int recv_at_home(struct worker *w, CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
+CC_INLINE int recv_biased(struct worker *w, CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
     if (likely(enter_quick(w, ch))) {
         if (get_quick(ch, value, size)) {
             cc__bias_leave(&w->runq.bias);
@@ -125,9 +125,9 @@ CC_INLINE int send_sized(CCChan *ch, const void *value, size_t size, uint64_t de
     if (unlikely(ch == NULL || value == NULL || ch->quick != size))
         return cc__chan_send_any(ch, value, size, deadline, wait);
     struct worker *w = cc__worker();
-    if (cc__home_here(w, ch)) return send_at_home(w, ch, value, size, deadline, wait);
+    if (cc__chan_biased_to(w, ch)) return send_biased(w, ch, value, size, deadline, wait);
     if (unlikely(!cc__lock_try_now(&ch->lock))) return cc__chan_send_any(ch, value, size, deadline, wait);
-    if (unlikely(cc__get(&ch->home) != 0 || !put_quick(ch, value, size)))
+    if (unlikely(cc__get(&ch->bias) != 0 || !put_quick(ch, value, size)))
         return cc__chan_send_from_locked(ch, value, deadline, wait);
     cc__lock_release(&ch->lock);
     return 0;
@@ -137,9 +137,9 @@ CC_INLINE int recv_sized(CCChan *ch, void *value, size_t size, uint64_t deadline
     if (unlikely(ch == NULL || value == NULL || ch->quick != size))
         return cc__chan_recv_any(ch, value, size, deadline, wait);
     struct worker *w = cc__worker();
-    if (cc__home_here(w, ch)) return recv_at_home(w, ch, value, size, deadline, wait);
+    if (cc__chan_biased_to(w, ch)) return recv_biased(w, ch, value, size, deadline, wait);
     if (unlikely(!cc__lock_try_now(&ch->lock))) return cc__chan_recv_any(ch, value, size, deadline, wait);
-    if (unlikely(cc__get(&ch->home) != 0 || !get_quick(ch, value, size)))
+    if (unlikely(cc__get(&ch->bias) != 0 || !get_quick(ch, value, size)))
         return cc__chan_recv_from_locked(ch, value, deadline, wait);
     cc__lock_release(&ch->lock);
     return 0;

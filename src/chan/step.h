@@ -7,7 +7,7 @@
 
 #include "chan/chan.h"
 
-/* What guards the channel at the moment: its lock, or, at home, the worker's biased lock. A constant wherever it is
+/* What guards the channel at the moment: its lock, or, biased, the worker's biased lock. A constant wherever it is
  * used: each of the functions below is compiled twice. */
 enum guard { LOCKED, INSIDE };
 
@@ -95,7 +95,7 @@ CC_INLINE int cc__step_recv(struct worker *w, CCChan *ch, void *value, enum guar
 }
 
 /* The arm's wait is over and was not ended by it: off the list, inside. The memory stays: a channel whose last reference
- * is gone has no home. */
+ * is gone has no bias. */
 CC_INLINE void cc__step_leave_inside(struct arm *arm) {
     CCChan *ch = arm->object;
     if (likely(arm->linked))

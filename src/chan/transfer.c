@@ -4,7 +4,7 @@
  * receive takes from the ring, and lets the first waiting sender's value in behind; else straight from a sender
  * that waits.
  */
-#include "chan/home.h"
+#include "chan/bias.h"
 #include "chan/step.h"
 
 #include "plat/clock.h"
@@ -172,14 +172,14 @@ int cc__chan_create_item(CCChan *ch, void *value) {
 
 int cc__chan_send_now(CCChan *ch, const void *value) {
     struct worker *w = cc__worker();
-    if (cc__home_enter(w, ch)) {
+    if (cc__chan_bias_enter(w, ch)) {
         int rc = cc__step_send(w, ch, value, INSIDE, NULL);
         if (likely(rc >= 0)) return rc;
         cc__bias_leave(&w->runq.bias);
         if (rc == ARM_WAIT) return rc;
     }
     cc__chan_lock(ch);
-    cc__home_visit_locked(w, ch);
+    cc__chan_used_locked(w, ch);
     int rc = send_step_locked(w, ch, value, NULL);
     if (rc == ARM_WAIT) cc__lock_release(&ch->lock);
     return rc;
@@ -187,14 +187,14 @@ int cc__chan_send_now(CCChan *ch, const void *value) {
 
 int cc__chan_recv_now(CCChan *ch, void *value) {
     struct worker *w = cc__worker();
-    if (cc__home_enter(w, ch)) {
+    if (cc__chan_bias_enter(w, ch)) {
         int rc = cc__step_recv(w, ch, value, INSIDE, NULL);
         if (likely(rc >= 0)) return rc;
         cc__bias_leave(&w->runq.bias);
         if (rc == ARM_WAIT) return rc;
     }
     cc__chan_lock(ch);
-    cc__home_visit_locked(w, ch);
+    cc__chan_used_locked(w, ch);
     int rc = recv_step_locked(w, ch, value, NULL);
     if (rc == ARM_WAIT) cc__lock_release(&ch->lock);
     return rc;
@@ -220,7 +220,7 @@ CC_INLINE int wait_locked(struct worker *w, CCChan *ch, struct link *list, void 
 CC_INLINE int send_slow_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait,
                                const struct chan_label *label) {
     struct worker *w = cc__worker();
-    cc__home_visit_locked(w, ch);
+    cc__chan_used_locked(w, ch);
     int rc = send_step_locked(w, ch, value, label);
     if (rc != ARM_WAIT) return rc;
     if (likely(wait)) return wait_locked(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline, label);
@@ -231,7 +231,7 @@ CC_INLINE int send_slow_locked(CCChan *ch, const void *value, uint64_t deadline,
 CC_INLINE int recv_slow_locked(CCChan *ch, void *value, uint64_t deadline, bool wait, const struct chan_label *label) {
     for (;;) {
         struct worker *w = cc__worker();
-        cc__home_visit_locked(w, ch);
+        cc__chan_used_locked(w, ch);
         int rc = recv_step_locked(w, ch, value, label);
         if (rc != ARM_WAIT) return rc;
         if (unlikely(!wait)) {
@@ -244,7 +244,7 @@ CC_INLINE int recv_slow_locked(CCChan *ch, void *value, uint64_t deadline, bool 
     }
 }
 
-/* ---- at home: inside the worker's biased lock, which stands for the channel's ---- */
+/* ---- biased: inside the worker's biased lock, which stands for the channel's ---- */
 
 int cc__chan_wait_inside(struct worker *w, CCChan *ch, struct link *list, void *value) {
     return wait_sole(w, ch, list, value, INSIDE);
@@ -330,7 +330,7 @@ int cc__chan_send_any(CCChan *ch, const void *value, size_t size, uint64_t deadl
     if (unlikely(bad(ch, value, size))) return EINVAL;
     if (unlikely(ch->traced)) return send_traced(ch, value, deadline, wait);
     struct worker *w = cc__worker();
-    if (cc__home_enter(w, ch)) {
+    if (cc__chan_bias_enter(w, ch)) {
         int rc = send_inside(w, ch, value, deadline, wait);
         if (likely(rc != LONG_WAY)) return rc;
     } else if (unlikely(ch->pool)) {
@@ -344,7 +344,7 @@ int cc__chan_recv_any(CCChan *ch, void *value, size_t size, uint64_t deadline, b
     if (unlikely(bad(ch, value, size))) return EINVAL;
     if (unlikely(ch->traced)) return recv_traced(ch, value, deadline, wait);
     struct worker *w = cc__worker();
-    if (cc__home_enter(w, ch)) {
+    if (cc__chan_bias_enter(w, ch)) {
         int rc = recv_inside(w, ch, value, deadline, wait);
         if (likely(rc != LONG_WAY)) return rc;
     }
@@ -353,11 +353,11 @@ int cc__chan_recv_any(CCChan *ch, void *value, size_t size, uint64_t deadline, b
 }
 
 int cc__chan_send_from_locked(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
-    if (cc__get(&ch->home) != 0) cc__chan_evict_locked(ch);
+    if (cc__get(&ch->bias) != 0) cc__chan_revoke_locked(ch);
     return send_slow_locked(ch, value, deadline, wait, NULL);
 }
 
 int cc__chan_recv_from_locked(CCChan *ch, void *value, uint64_t deadline, bool wait) {
-    if (cc__get(&ch->home) != 0) cc__chan_evict_locked(ch);
+    if (cc__get(&ch->bias) != 0) cc__chan_revoke_locked(ch);
     return recv_slow_locked(ch, value, deadline, wait, NULL);
 }

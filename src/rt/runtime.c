@@ -14,7 +14,7 @@
  *       inbox is empty, since whoever is in one is active; (5) the workers leave. Who does not end keeps the runtime up,
  *       and is named.
  * RT-5  Nobody waits for a shutdown while holding a lock that a thread inside may want: the shutdown would wait for that
- *       thread. Who takes a channel's home away holds the channel's lock and has to enter (cc__upcall_enter_locked). So the
+ *       thread. Who takes a channel's bias away holds the channel's lock and has to enter (cc__upcall_enter_locked). So the
  *       door has two steps. STOPPING keeps new ones out, but not those. When nobody is inside the count is closed, in
  *       one step with the look at it; from then on everybody is kept out, and what follows takes no lock of a channel.
  */

@@ -1,7 +1,7 @@
 /* park.h - the short way out: a fiber that parks inside the biased lock leaves for one that has run before.
  *
  * Inline, so that the frame that waits is the one that switches: a fiber that rests keeps one frame less, and whoever has
- * thousands of them touches a line less for each (docs/decisions/010-channel-home.md).
+ * thousands of them touches a line less for each (docs/decisions/010-biased-channels.md).
  */
 #ifndef CC_SCHED_PARK_H
 #define CC_SCHED_PARK_H

@@ -71,7 +71,7 @@ static int look(const CCCase *c) {
         return cc__arm_look_join(c);
     case CC_CASE_AT:
         return cc__wait_deadline(c->deadline) != WAIT_FOREVER && cc__clock_now() >= c->deadline.ns ? LOOK_READY
-                                                                                                  : LOOK_NOT_READY;
+                                                                                                   : LOOK_NOT_READY;
     case CC_CASE_CANCEL: {
         _Atomic uintptr_t *own = cc__cancel_word();
         return own != NULL && cc__cancel_holds(cc__get_acquire(own)) ? LOOK_READY : LOOK_NOT_READY;
@@ -219,7 +219,7 @@ static int park(CCCase *cases, struct select *s, size_t *chosen) {
         return rc;
     }
     if (s->count != 1) cc__set(&waiter.sole, false); /* each arm tries to claim it */
-    if (!s->mixed && waiter.fiber != NULL) cc__arm_move_in_locked(cc__worker(), s->arms, s->count);
+    if (!s->mixed && waiter.fiber != NULL) cc__chan_adopt_locked(cc__worker(), s->arms, s->count);
     for (uint32_t i = 0; i < s->count; i++) {
         struct arm *arm = &s->arms[i];
         arm->waiter = &waiter;

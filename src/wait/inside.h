@@ -1,4 +1,4 @@
-/* inside.h - waiting for a channel that is at home: the caller has entered its worker's biased lock and stays inside until
+/* inside.h - waiting for a channel that is biased: the caller has entered its worker's biased lock and stays inside until
  * it has left its stack. Inline for the reason that sched/park.h has.
  */
 #ifndef CC_WAIT_INSIDE_H

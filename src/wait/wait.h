@@ -26,7 +26,7 @@ struct waiter {
     struct fiber *fiber; /* NULL: an OS thread */
     uint64_t ticket;
     /* A fiber's wait that nobody claims but wakers, one at a time, and a canceller who says so first: it has no deadline,
-     * and one object, or several with one guard. Cleared when those come apart (HOME-4). */
+     * and one object, or several with one guard. Cleared when those come apart (CHANBIAS-4). */
     _Atomic bool sole;
     _Atomic uint32_t word; /* OS thread: futex; 0 waits, 1 claimed, else the wake_reason: free to go */
     uint64_t deadline;
@@ -57,7 +57,7 @@ CC_INLINE void cc__waiter_init_sole(struct waiter *waiter, struct fiber *self) {
     cc__set(&waiter->sole, true);
 }
 enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *channel);
-/* The same for a select among channels that are at home, inside (inside.h). */
+/* The same for a select among channels that are biased, inside (inside.h). */
 enum wake_reason cc__wait_select_inside(struct worker *w, struct fiber *self, const void *arms);
 
 /* Sleeps until the waiter's deadline, or until cancelled. */

@@ -4,7 +4,7 @@
  * overtake them. With membarrier the heavy barrier drains the buffer, as the owner's CPU is made to do, and the light one
  * does nothing; without it (`symmetric`) the light barrier waits until the buffer is empty, and the heavy one, which is a
  * fence of another thread, leaves the buffer alone. Two others revoke. A third clears `flag`, which the owner looks at inside, and waits until
- * it has seen the owner outside (BIAS-5): so do those who take a channel's home away, and cancellers.
+ * it has seen the owner outside (BIAS-5): so do those who take a channel's bias away, and cancellers.
  *
  * Shows: never two inside; never two with what the flag guards; nobody waits for ever; while the owner waits, each other
  * gets in at most once.

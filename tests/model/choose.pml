@@ -1,28 +1,28 @@
-/* choose.pml - a select that waits at home (HOME-4 of chan/home.c, chan/choose.c), with the worker's store buffer.
+/* choose.pml - a select that waits biased (CHANBIAS-4 of chan/bias.c, chan/choose.c), with the worker's store buffer.
  *
- * A fiber selects among three channels that are at home on its worker: it links to all of them and parks inside the
- * worker's biased lock. (If one has lost its home before that, the worker makes all of them its home again.) Another fiber
- * there serves arms inside: the claim is a store. A thread comes by for one channel, takes the home away and claims by
+ * A fiber selects among three channels that are biased to its worker: it links to all of them and parks inside the
+ * worker's biased lock. (If one has lost its bias before that, the worker makes all of them its bias again.) Another fiber
+ * there serves arms inside: the claim is a store. A thread comes by for one channel, revokes the bias and claims by
  * compare-and-swap; so does a second thread for another channel, or a canceller contests and claims. Once woken, the fiber
  * takes leave of the other arms, on its worker or on another one.
  *
- * The worker's INSIDE, its claim and AWAY pass through a buffer that drains when it likes; its looks at `home`, `sole`
- * and `contested` overtake them. What it does to a list is visible at once: that others see it after AWAY is for home.pml.
+ * The worker's INSIDE, its claim and AWAY pass through a buffer that drains when it likes; its looks at `bias`, `sole`
+ * and `contested` overtake them. What it does to a list is visible at once: that others see it after AWAY is for chan_bias.pml.
  *
  * Shows: a store meets a word that is still PARKED; never two at one list; each wait has one end, and the fiber is in one
  * queue once; an arm that was not served leaves what is there to be left; nobody waits for ever.
  *
  * Mutants, each must fail:
- *   NO_MARK       the evictor does not say that the claim is a store no longer
+ *   NO_MARK       the revoker does not say that the claim is a store no longer
  *   NO_WAIT       it says so, and does not wait for the worker again
  *   NO_HEAVY      it waits again, without the heavy barrier
  *   OWN_MARK      it waits again only if nobody else has said so before
  *   MARK_FIRST    it says so before it has waited for the worker at all
- *   CLAIM_BLIND   the claim at home does not look at `sole`
+ *   CLAIM_BLIND   the claim biased does not look at `sole`
  *   LOOK_OUTSIDE  it looks before it is inside
  *   NO_CONTEST    it does not look at `contested`
- *   PARK_BLIND    the select parks inside although a channel is not at home there
- *   LEAVE_BLIND   the arms take their leave inside without a look at the home
+ *   PARK_BLIND    the select parks inside although a channel is not biased to it
+ *   LEAVE_BLIND   the arms take their leave inside without a look at the bias
  */
 #define CHANNELS 3
 #define NONE CHANNELS
@@ -38,7 +38,7 @@ byte winner = NONE;
 bit done;
 
 bit sole, contested;
-bit home[CHANNELS] = 1, lock[CHANNELS];
+bit bias[CHANNELS] = 1, lock[CHANNELS];
 bit listed[CHANNELS], late[CHANNELS]; /* its arms */
 bit taken[CHANNELS];                  /* somebody is at the lists */
 
@@ -139,13 +139,13 @@ inline wait_outside() {
     place != INSIDE
 }
 
-/* The lock, and nobody at home. */
-inline lock_and_evict(c) {
+/* The lock, and no bias. */
+inline lock_and_revoke(c) {
     atomic { !lock[c] -> lock[c] = 1 }
     if
-    :: atomic { !home[c] -> take(c) }
-    :: home[c] ->
-        home[c] = 0;
+    :: atomic { !bias[c] -> take(c) }
+    :: bias[c] ->
+        bias[c] = 0;
 #ifdef MARK_FIRST
         atomic { take(c); mark(c); taken[c] = 0 }
 #endif
@@ -174,7 +174,7 @@ proctype other(byte c) {
     bit again, won;
     mtype what;
     byte which;
-    lock_and_evict(c);
+    lock_and_revoke(c);
     atomic { serve(c); taken[c] = 0; lock[c] = 0 }
 }
 
@@ -189,7 +189,7 @@ proctype canceller() {
     contested = 0
 }
 
-/* Runs the fiber if it was woken. No channel is at home there. */
+/* Runs the fiber if it was woken. No channel is biased to its worker. */
 proctype another_worker() {
     bit again;
     mtype what;
@@ -199,7 +199,7 @@ proctype another_worker() {
     :: atomic { queued -> queued = 0; assert(state == RUNNABLE); state = RUNNING; c = 0 }
         do
         :: c < CHANNELS && c != winner ->
-            lock_and_evict(c);
+            lock_and_revoke(c);
             atomic { leave(c); taken[c] = 0; lock[c] = 0; c++ }
         :: c < CHANNELS && c == winner -> c++
         :: c == CHANNELS -> break
@@ -210,16 +210,16 @@ proctype another_worker() {
 
 /* ---- the worker ---- */
 
-/* Inside, at a channel that is at home: as long as one step takes. */
+/* Inside, at a channel that is biased: as long as one step takes. */
 inline use(c) {
     assert(!taken[c])
 }
 
 inline select_inside() {
     atomic { begins = 0; buffer ! INSIDE, 0 }
-    all = home[0];
-    all = all && home[1];
-    all = all && home[2];
+    all = bias[0];
+    all = all && bias[1];
+    all = all && bias[2];
 #ifdef PARK_BLIND
     all = 1;
 #endif
@@ -230,9 +230,9 @@ inline select_inside() {
         buffer ! AWAY, 0
     :: else ->
         buffer ! AWAY, 0;
-        /* Under all locks: what a select does that is not at home. */
+        /* Under all locks: what a select does whose channels are not biased. */
         atomic {
-            !lock[0] && !lock[1] && !lock[2] && empty(buffer) -> home[0] = 1; home[1] = 1; home[2] = 1;
+            !lock[0] && !lock[1] && !lock[2] && empty(buffer) -> bias[0] = 1; bias[1] = 1; bias[2] = 1;
             begins = 1
         }
     fi
@@ -248,8 +248,8 @@ inline leave_all() {
 #ifdef LEAVE_BLIND
         :: atomic { c != winner -> use(c); leave(c) }
 #else
-        :: c != winner && home[c] -> atomic { use(c); leave(c) }
-        :: c != winner && !home[c] -> elsewhere[c] = 1
+        :: c != winner && bias[c] -> atomic { use(c); leave(c) }
+        :: c != winner && !bias[c] -> elsewhere[c] = 1
 #endif
         fi;
         c++
@@ -260,7 +260,7 @@ inline leave_all() {
     do
     :: c < CHANNELS && elsewhere[c] ->
         elsewhere[c] = 0;
-        atomic { !lock[c] && empty(buffer) -> lock[c] = 1; home[c] = 0; take(c) } /* its own home, if it is one */
+        atomic { !lock[c] && empty(buffer) -> lock[c] = 1; bias[c] = 0; take(c) } /* its own bias, if it is one */
         atomic { leave(c); taken[c] = 0; lock[c] = 0; c++ }
     :: c < CHANNELS && !elsewhere[c] -> c++
     :: c == CHANNELS -> break
@@ -275,7 +275,7 @@ inline send(c) {
 #endif
     buffer ! INSIDE, 0;
     if
-    :: home[c] ->
+    :: bias[c] ->
         if
         :: atomic { listed[c] -> use(c); listed[c] = 0 }
 #ifdef CLAIM_BLIND
@@ -300,7 +300,7 @@ inline send(c) {
         buffer ! AWAY, 0;
         atomic { !lock[c] && empty(buffer) -> lock[c] = 1; take(c) }
         if
-        :: home[c] -> home[c] = 0; sole = 0 /* its own: nobody to wait for */
+        :: bias[c] -> bias[c] = 0; sole = 0 /* its own: nobody to wait for */
         :: else -> skip
         fi;
         atomic { serve(c); taken[c] = 0; lock[c] = 0 }

@@ -68,33 +68,33 @@ static void tries_first_joins(void) {
 }
 SCENARIO(fiber_select_cancel, "an arm and a canceller", .workers = 1, .setup = select_parked,
          .threads = {tries_first_joins, cancels}, .check = one_or_cancelled, .no_timer = true);
-/* Both channels are at home on the worker, and the select parks inside; then a fiber there serves one arm, and a thread,
- * which takes the home away, the other. */
-static void make_home(CCChan *c) {
+/* Both channels are biased to the worker, and the select parks inside; then a fiber there serves one arm, and a thread,
+ * which revokes the bias, the other. */
+static void make_biased(CCChan *c) {
     uint64_t value = 100;
     for (int i = 0; i < 80; i++) rc[2] = cc_chan_send_try(c, &value, sizeof value);
     EX_EQ(cc_chan_recv(c, &value, sizeof value), 0);
-    EX_CHECK(cc__get(&c->home) != 0);
+    EX_CHECK(cc__get(&c->bias) != 0);
 }
-static void *selects_at_home(void *arg) {
-    make_home(ch);
-    make_home(second);
+static void *selects_biased(void *arg) {
+    make_biased(ch);
+    make_biased(second);
     return selects(arg);
 }
-static void *sends_at_home(void *arg) {
+static void *sends_biased(void *arg) {
     uint64_t value = 10;
     (void)arg;
     EX_EQ(cc_event_wait(&go), 0);
     EX_EQ(cc_chan_send(second, &value, sizeof value), 0);
     return NULL;
 }
-static void select_parked_at_home(void) {
+static void select_parked_biased(void) {
     ch = cc_chan_create(sizeof(uint64_t), 1);
     second = cc_chan_create(sizeof(uint64_t), 1);
-    spawn(&task, selects_at_home, NULL);
+    spawn(&task, selects_biased, NULL);
     ex_settle();
-    EX_CHECK(cc__get(&ch->home) != 0 && cc__get(&second->home) != 0);
-    spawn(&sender, sends_at_home, NULL);
+    EX_CHECK(cc__get(&ch->bias) != 0 && cc__get(&second->bias) != 0);
+    spawn(&sender, sends_biased, NULL);
     ex_settle();
 }
 static void calls_sender(void) {
@@ -113,19 +113,19 @@ static void one_arm_and_a_slot(void) {
     EX_EQ(cc_chan_len(ch), got == 1 ? 0 : 1);
     EX_EQ(cc_chan_len(second), got == 1 ? 1 : 0);
 }
-SCENARIO(home_select, "HOME-4: a select that parks at home, a fiber there and a thread that evicts", .workers = 1,
-         .setup = select_parked_at_home, .threads = {calls_sender, sends_first}, .check = one_arm_and_a_slot,
-         .no_timer = true);
-/* Three arms: a fiber at home is about to serve one, a thread comes for another, and a second thread merely takes the
- * home of the third away. The worker stands before its send, in a wait of its thread: few steps are left. */
+SCENARIO(chan_bias_select, "CHANBIAS-4: a biased select that parks, a fiber there and a thread that revokes",
+         .workers = 1, .setup = select_parked_biased, .threads = {calls_sender, sends_first},
+         .check = one_arm_and_a_slot, .no_timer = true);
+/* Three arms: a fiber of the worker is about to serve one, a thread comes for another, and a second thread merely takes the
+ * bias of the third away. The worker stands before its send, in a wait of its thread: few steps are left. */
 static _Atomic uint32_t gate;
 static void *selects_three(void *arg) {
     (void)arg;
     size_t chosen;
     CCCase cases[] = {CC_RECV(ch, &got, NULL), CC_RECV(second, &got_too, NULL), CC_RECV(third, &got_last, NULL)};
-    make_home(ch);
-    make_home(second);
-    make_home(third);
+    make_biased(ch);
+    make_biased(second);
+    make_biased(third);
     rc[3] = cc_select(cases, 3, CC_FOREVER, &chosen);
     return NULL;
 }
@@ -136,17 +136,17 @@ static void *sends_third(void *arg) {
     rc[2] = cc_chan_send_try(third, &value, sizeof value);
     return NULL;
 }
-static void three_parked_at_home(void) {
+static void three_parked_biased(void) {
     ch = cc_chan_create(sizeof(uint64_t), 1);
     second = cc_chan_create(sizeof(uint64_t), 1);
     third = cc_chan_create(sizeof(uint64_t), 1);
     spawn(&task, selects_three, NULL);
     ex_settle();
-    EX_CHECK(cc__get(&ch->home) != 0 && cc__get(&second->home) != 0 && cc__get(&third->home) != 0);
+    EX_CHECK(cc__get(&ch->bias) != 0 && cc__get(&second->bias) != 0 && cc__get(&third->bias) != 0);
     spawn(&sender, sends_third, NULL);
     ex_settle();
 }
-static void lets_go_and_evicts(void) {
+static void lets_go_and_revokes(void) {
     cc__set(&gate, 1);
     cc__futex_wake(&gate, 1);
     cc__chan_lock(ch);
@@ -158,9 +158,10 @@ static void one_of_two_arms(void) {
     EX_EQ(cc_chan_len(second), got_too == 10 ? 0 : 1);
     EX_EQ(cc_chan_len(third), got_last == 100 ? 0 : 1);
 }
-SCENARIO(home_select_three, "HOME-4: a fiber at home and two threads that evict, each at one of a select's arms",
-         .workers = 1, .setup = three_parked_at_home, .threads = {lets_go_and_evicts, tries_second},
-         .check = one_of_two_arms, .no_timer = true);
+SCENARIO(chan_bias_select_three,
+         "CHANBIAS-4: a fiber of the worker and two threads that revoke, each at one of a select's arms", .workers = 1,
+         .setup = three_parked_biased, .threads = {lets_go_and_revokes, tries_second}, .check = one_of_two_arms,
+         .no_timer = true);
 
 static void *selects_join(void *arg) {
     size_t chosen;

@@ -1,5 +1,5 @@
 /* fibers.c - channels between fibers, and between fibers and OS threads: claims by store, hand-over inside the biased
- * lock, homes, timers, cancellation.
+ * lock, biases, timers, cancellation.
  */
 #include "chan/chan.h"
 #include "explore.h"
@@ -261,61 +261,61 @@ static void handed(void) {
 SCENARIO(fiber_recv_begins, "a fiber begins to receive while a thread sends", .workers = 1, .setup = about_to_receive,
          .threads = {goes, sends_one_value}, .check = handed, .no_timer = true);
 
-/* ---- homes ---- */
+/* ---- biases ---- */
 
-static void *at_home(void *arg) {
+static void *uses_biased(void *arg) {
     (void)arg;
     uint64_t value = 100;
     for (int i = 0; i < 80; i++) rc[1] = cc_chan_send_try(ch, &value, sizeof value);
     EX_EQ(cc_chan_recv(ch, &value, sizeof value), 0);
-    EX_CHECK(cc__get(&ch->home) != 0);
+    EX_CHECK(cc__get(&ch->bias) != 0);
     EX_EQ(cc_event_wait(&go), 0);
     value = 1;
     EX_EQ(cc_chan_send(ch, &value, sizeof value), 0);
     rc[1] = cc_chan_recv_try(ch, &got, sizeof got);
     return NULL;
 }
-static void home_made(void) {
+static void bias_made(void) {
     ch = cc_chan_create(sizeof(uint64_t), 1);
-    spawn(&task, at_home, NULL);
+    spawn(&task, uses_biased, NULL);
     ex_settle();
-    EX_CHECK(cc__get(&ch->home) != 0);
+    EX_CHECK(cc__get(&ch->bias) != 0);
 }
-static void calls_home(void) {
+static void calls_worker(void) {
     EX_EQ(cc_event_set(&go), 0);
     join(&task);
 }
-static void evicts(void) {
+static void revokes(void) {
     rc[2] = cc_chan_recv_try(ch, &got_too, sizeof got_too);
 }
 static void one_got_it(void) {
     EX_EQ((rc[1] == 0) + (rc[2] == 0), 1);
     EX_EQ(got + got_too, 1);
 }
-SCENARIO(home_evict, "HOME-1: the worker at home and a thread that evicts it", .workers = 1, .setup = home_made,
-         .threads = {calls_home, evicts}, .check = one_got_it, .no_timer = true);
+SCENARIO(chan_bias_revoke, "CHANBIAS-1: the worker with the bias and a thread that revokes it", .workers = 1,
+         .setup = bias_made, .threads = {calls_worker, revokes}, .check = one_got_it, .no_timer = true);
 
-/* At home a receiver parks inside the biased lock; a thread evicts and sends. */
-static void *waits_at_home(void *arg) {
+/* A receiver on a biased channel parks inside the biased lock; a thread revokes and sends. */
+static void *waits_biased(void *arg) {
     uint64_t value = 100;
     for (int i = 0; i < 80; i++) (void)cc_chan_send_try(ch, &value, sizeof value);
     EX_EQ(cc_chan_recv(ch, &value, sizeof value), 0);
-    EX_CHECK(cc__get(&ch->home) != 0);
+    EX_CHECK(cc__get(&ch->bias) != 0);
     EX_EQ(cc_event_wait(&go), 0);
     EX_EQ(cc_chan_recv(ch, arg, sizeof(uint64_t)), 0);
     return NULL;
 }
-static void home_waiting(void) {
+static void biased_waiting(void) {
     ch = cc_chan_create(sizeof(uint64_t), 1);
-    spawn(&task, waits_at_home, &got);
+    spawn(&task, waits_biased, &got);
     ex_settle();
 }
 static void sends_from_outside(void) {
     uint64_t value = 1;
     EX_EQ(cc_chan_send(ch, &value, sizeof value), 0);
 }
-static void home_got(void) {
+static void biased_got(void) {
     EX_EQ(got, 1);
 }
-SCENARIO(home_park, "HOME-1: a fiber parks at home while a thread sends", .workers = 1, .setup = home_waiting,
-         .threads = {calls_home, sends_from_outside}, .check = home_got, .no_timer = true);
+SCENARIO(chan_bias_park, "CHANBIAS-1: a fiber parks on a biased channel while a thread sends", .workers = 1,
+         .setup = biased_waiting, .threads = {calls_worker, sends_from_outside}, .check = biased_got, .no_timer = true);

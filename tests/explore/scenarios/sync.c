@@ -96,7 +96,7 @@ SCENARIO(bias_two, "BIAS-1: the owner and another", .setup = bias_setup, .thread
 SCENARIO(bias_three, "BIAS-2, BIAS-4: the owner and two others", .setup = bias_setup,
          .threads = {owner, revoker, revoker}, .check = bias_check);
 
-/* What lies behind the lock for others than revokers, as a channel's home and `contested` do: whoever clears the flag and
+/* What lies behind the lock for others than revokers, as a channel's bias and `contested` do: whoever clears the flag and
  * has seen the owner outside has what the flag guards. */
 static _Atomic uint32_t flag;
 static int visitors, visits;
@@ -118,7 +118,7 @@ static void owner_looks(void) {
         cc__bias_leave(&bias);
     }
 }
-static void evictor(void) {
+static void revoker(void) {
     cc__set_seq(&flag, 0);
     cc__barrier_heavy();
     while (cc__get_acquire(&bias.owner) == CC__BIAS_INSIDE) ex_relax();
@@ -132,9 +132,9 @@ static void flag_check(void) {
     EX_CHECK(visits >= 1 && visits <= 3);
 }
 SCENARIO(bias_flag, "BIAS-5: the owner and one who clears a flag", .setup = flag_setup,
-         .threads = {owner_looks, evictor}, .check = flag_check);
+         .threads = {owner_looks, revoker}, .check = flag_check);
 SCENARIO(bias_flag_revoked, "BIAS-5: the same while a third revokes", .setup = flag_setup,
-         .threads = {owner_looks, evictor, revoker_only}, .check = flag_check);
+         .threads = {owner_looks, revoker, revoker_only}, .check = flag_check);
 
 /* ---- ring ---- */
 

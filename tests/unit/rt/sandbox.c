@@ -42,11 +42,11 @@ static CCChan *ch, *never;
 static CCMutex mutex;
 static long guarded;
 
-/* At home on its worker, until the thread evicts it. */
+/* Biased to its worker, until the thread revokes it. */
 static void *moves_in(void *arg) {
     uint64_t value = 1;
     for (int i = 0; i < 200; i++) (void)cc_chan_send_try(ch, &value, sizeof value);
-    CHECK(cc__get(&ch->home) != 0 || !ch->homely);
+    CHECK(cc__get(&ch->bias) != 0 || !ch->may_bias);
     return arg;
 }
 
@@ -82,7 +82,7 @@ static void contend(int index, void *arg) {
     }
 }
 
-static void evict_and_cancel(void) {
+static void revoke_and_cancel(void) {
     uint64_t value;
     ch = cc_chan_create(sizeof value, 4);
     never = cc_chan_create(sizeof value, 0);
@@ -97,7 +97,7 @@ static void evict_and_cancel(void) {
 }
 
 static void use_everything(void) {
-    evict_and_cancel();
+    revoke_and_cancel();
     CHECK_EQ(cc_run(cools, NULL, NULL), 0);
     guarded = 0;
     crew_run(3, contend, NULL);
@@ -150,5 +150,5 @@ TEST(a_later_life_without_it) {
 TEST_DIES(a_filter_that_comes_later_is_named, "CC_MEMBARRIER=0 or CCRuntimeConfig.no_membarrier", .signal = SIGABRT) {
     start_with_membarrier();
     forbid(SECCOMP_RET_ERRNO | EPERM);
-    evict_and_cancel();
+    revoke_and_cancel();
 }

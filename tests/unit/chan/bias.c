@@ -1,4 +1,4 @@
-/* home.c - a channel that one worker has to itself, and how others get it. */
+/* bias.c - a channel that one worker has to itself, and how others get it. */
 #include "harness.h"
 
 #include "../../programs/where.h"
@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#ifndef CC_TSAN /* where no channel has a home */
+#ifndef CC_TSAN /* where no channel is biased */
 
 enum { MANY = 500 };
 
@@ -20,9 +20,9 @@ static void begin(unsigned workers) {
     CHECK_EQ(cc_runtime_init(&config), 0);
 }
 
-static CCChan *with_home(void) {
+static CCChan *biased_channel(void) {
     CCChan *ch = cc_chan_create(sizeof(uint64_t), 1);
-    for (uint64_t i = 0; i < MANY; i++) { /* the slow way in, which counts visits: try on a full channel */
+    for (uint64_t i = 0; i < MANY; i++) { /* the slow path, which counts uses: try on a full channel */
         CHECK_EQ(cc_chan_send_try(ch, &i, sizeof i), i == 0 ? 0 : EAGAIN);
     }
     uint64_t v;
@@ -30,15 +30,15 @@ static CCChan *with_home(void) {
     return ch;
 }
 
-static bool has_home(CCChan *ch) {
-    return cc__get(&ch->home) != 0;
+static bool is_biased(CCChan *ch) {
+    return cc__get(&ch->bias) != 0;
 }
 
-static void *gets_a_home(void *arg) {
+static void *gets_biased(void *arg) {
     CCChan **out = arg;
-    CCChan *ch = with_home();
-    CHECK(has_home(ch));
-    CHECK_EQ(cc__get(&ch->home), cc__worker()->core.tag);
+    CCChan *ch = biased_channel();
+    CHECK(is_biased(ch));
+    CHECK_EQ(cc__get(&ch->bias), cc__worker()->core.tag);
     for (uint64_t i = 0, v; i < MANY; i++) {
         CHECK_EQ(cc_chan_send(ch, &i, sizeof i), 0);
         CHECK_EQ(cc_chan_send_try(ch, &i, sizeof i), EAGAIN);
@@ -57,7 +57,7 @@ static void *gets_a_home(void *arg) {
 
 TEST(one_worker_gets_it) {
     begin(1);
-    CHECK_EQ(cc_run(gets_a_home, NULL, NULL), 0);
+    CHECK_EQ(cc_run(gets_biased, NULL, NULL), 0);
 }
 
 /* Values of every size that has a way of its own, and of those between, keep their neighbours' bytes. */
@@ -95,7 +95,7 @@ static void *flows_of_all_sizes(void *arg) {
                 CHECK_EQ(cc_chan_recv(flow.ch, got + 1, size == 8 ? 4 : 8), EINVAL);
                 if (i % 50 == 0) cc_yield(); /* so that the sender comes to wait, too */
             }
-            CHECK(has_home(flow.ch));
+            CHECK(is_biased(flow.ch));
             CHECK_EQ(cc_task_join(&sender, NULL), 0);
             cc_chan_free(flow.ch);
         }
@@ -107,33 +107,33 @@ TEST(values_of_all_sizes) {
     CHECK_EQ(cc_run(flows_of_all_sizes, NULL, NULL), 0);
 }
 
-/* An OS thread takes the home away, and finds what was sent. */
-TEST(a_thread_evicts) {
+/* An OS thread revokes the bias, and finds what was sent. */
+TEST(a_thread_revokes) {
     begin(2);
     CCChan *ch = NULL;
-    CHECK_EQ(cc_run(gets_a_home, &ch, NULL), 0);
+    CHECK_EQ(cc_run(gets_biased, &ch, NULL), 0);
     uint64_t v = 0;
     CHECK_EQ(cc_chan_recv(ch, &v, sizeof v), 0);
     CHECK_EQ(v, 77);
-    CHECK(!has_home(ch));
+    CHECK(!is_biased(ch));
     cc_chan_free(ch);
 }
 
-/* A home on a worker that is gone stands in nobody's way: neither after a shutdown nor for the next start's worker,
+/* A bias to a worker that is gone stands in nobody's way: neither after a shutdown nor for the next start's worker,
  * whatever its address. */
-TEST(a_home_does_not_outlive_its_runtime) {
+TEST(a_bias_does_not_outlive_its_runtime) {
     for (int round = 0; round < 3; round++) {
         begin(1);
         CCChan *ch = NULL;
-        CHECK_EQ(cc_run(gets_a_home, &ch, NULL), 0);
-        CHECK(has_home(ch));
+        CHECK_EQ(cc_run(gets_biased, &ch, NULL), 0);
+        CHECK(is_biased(ch));
         CHECK_EQ(cc_runtime_shutdown(10000), 0);
         uint64_t v = 0;
         if (round == 1) begin(1);
         if (round == 2) begin(3);
         CHECK_EQ(cc_chan_recv(ch, &v, sizeof v), 0);
         CHECK_EQ(v, 77);
-        CHECK(!has_home(ch));
+        CHECK(!is_biased(ch));
         cc_chan_free(ch);
         CHECK_EQ(cc_runtime_shutdown(10000), 0);
     }
@@ -141,10 +141,10 @@ TEST(a_home_does_not_outlive_its_runtime) {
 
 static void *asks_everything(void *arg) {
     (void)arg;
-    /* What cannot be done at home: close, a select with a deadline, deadlines, free. */
+    /* What revokes a bias: close, a select with a deadline, deadlines, free. */
     for (int what = 0; what < 4; what++) {
-        CCChan *ch = with_home();
-        CHECK(has_home(ch));
+        CCChan *ch = biased_channel();
+        CHECK(is_biased(ch));
         uint64_t v = 5;
         size_t chosen;
         CCCase cases[] = {CC_RECV(ch, &v, NULL)};
@@ -177,7 +177,7 @@ static void *asks_everything(void *arg) {
 static struct {
     CCChan *chans[2];
     uint64_t each, sum, received;
-    bool stays; /* the channels have their homes to the end */
+    bool stays; /* the channels stay biased to the end */
 } pick;
 
 static void *feeds(void *arg) {
@@ -197,7 +197,7 @@ static void *picks(void *arg) {
         pick.sum += chosen == 0 ? a : b;
         pick.received++;
     }
-    if (pick.stays) CHECK(has_home(pick.chans[0]) && has_home(pick.chans[1]));
+    if (pick.stays) CHECK(is_biased(pick.chans[0]) && is_biased(pick.chans[1]));
     /* Nothing was left behind: neither an arm on a list nor one that is late. */
     for (int i = 0; i < 2; i++) {
         CHECK(cc__list_empty(&pick.chans[i]->receivers) && cc__list_empty(&pick.chans[i]->senders));
@@ -209,7 +209,7 @@ static void *picks(void *arg) {
 static void pick_all(unsigned workers, size_t capacity) {
     begin(workers);
     for (int i = 0; i < 2; i++) pick.chans[i] = cc_chan_create(sizeof(uint64_t), capacity);
-    pick.each = 1000 + (uint64_t)test_scale(20000); /* some hundred visits make a home */
+    pick.each = 1000 + (uint64_t)test_scale(20000); /* some hundred uses make a bias */
     CCTask consumer, feeders[2];
     consumer = cc_fiber_spawn_task(picks, NULL);
     for (int i = 0; i < 2; i++) feeders[i] = cc_fiber_spawn_task(feeds, pick.chans[i]);
@@ -220,13 +220,13 @@ static void pick_all(unsigned workers, size_t capacity) {
     for (int i = 0; i < 2; i++) cc_chan_free(pick.chans[i]);
 }
 
-/* On one worker the channels of a select end up at home, together, and stay there. */
-TEST(a_select_is_at_home) {
+/* On one worker the channels of a select end up biased, together, and stay there. */
+TEST(a_biased_select) {
     pick.stays = true;
     pick_all(1, 0);
 }
 
-TEST(a_select_is_at_home_with_slots) {
+TEST(a_biased_select_with_slots) {
     pick.stays = true;
     pick_all(1, 3);
 }
@@ -235,8 +235,8 @@ TEST(a_select_among_workers) {
     pick_all(4, 0);
 }
 
-/* All cases are always ready, and all channels stay at home: each is chosen equally often, or the first, as asked. */
-static void *chooses_at_home(void *arg) {
+/* All cases are always ready, and all channels stay biased: each is chosen equally often, or the first, as asked. */
+static void *chooses_biased(void *arg) {
     CCSelectOrder order = *(CCSelectOrder *)arg;
     enum { CASES = 3, ROUNDS = 3000 };
     CCChan *chans[CASES];
@@ -244,7 +244,7 @@ static void *chooses_at_home(void *arg) {
     long count[CASES] = {0};
     uint64_t value = 1;
     for (int i = 0; i < CASES; i++) {
-        chans[i] = with_home();
+        chans[i] = biased_channel();
         CHECK_EQ(cc_chan_send(chans[i], &value, sizeof value), 0);
         cases[i] = (CCCase)CC_RECV(chans[i], &value, NULL);
     }
@@ -258,23 +258,23 @@ static void *chooses_at_home(void *arg) {
     for (int i = 0; i < CASES; i++) {
         /* A standard deviation is 26: this is ten. */
         if (order == CC_SELECT_FAIR) CHECK(count[i] > ROUNDS / CASES - 260 && count[i] < ROUNDS / CASES + 260);
-        CHECK(has_home(chans[i]));
+        CHECK(is_biased(chans[i]));
         cc_chan_free(chans[i]);
     }
     return NULL;
 }
 
-TEST(a_select_at_home_keeps_its_order) {
+TEST(a_biased_select_keeps_its_order) {
     begin(1);
     for (CCSelectOrder order = CC_SELECT_FAIR; order <= CC_SELECT_FIRST; order++)
-        CHECK_EQ(cc_run(chooses_at_home, &order, NULL), 0);
+        CHECK_EQ(cc_run(chooses_biased, &order, NULL), 0);
 }
 
-/* Parked at home, and then evicted: by a value from a thread, by a close. */
-static void *waits_at_home(void *arg) {
+/* Parked in a biased select, and then revoked: by a value from a thread, by a close. */
+static void *waits_biased(void *arg) {
     uint64_t a = 0, b = 0;
     size_t chosen = 9;
-    for (int i = 0; i < 2; i++) pick.chans[i] = with_home();
+    for (int i = 0; i < 2; i++) pick.chans[i] = biased_channel();
     CCCase cases[] = {CC_RECV(pick.chans[0], &a, NULL), CC_RECV(pick.chans[1], &b, NULL)};
     CHECK_EQ(cc_event_set(arg), 0);
     CHECK_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
@@ -287,10 +287,10 @@ static void *waits_at_home(void *arg) {
     return NULL;
 }
 
-TEST(a_select_at_home_is_evicted) {
+TEST(a_biased_select_is_revoked) {
     begin(1);
     CCEvent there = {0};
-    CCTask task = cc_fiber_spawn_task(waits_at_home, &there);
+    CCTask task = cc_fiber_spawn_task(waits_biased, &there);
     CHECK_EQ(cc_event_wait(&there), 0);
     uint64_t v = 33;
     CHECK_EQ(cc_chan_send(pick.chans[1], &v, sizeof v), 0);

@@ -1,22 +1,22 @@
-/* home.pml - a channel at home on a worker (chan/home.c), with the worker's store buffer.
+/* chan_bias.pml - a channel biased to a worker (chan/bias.c), with the worker's store buffer.
  *
- * The worker's stores to `place` pass through a buffer that drains when it likes; its look at `home` overtakes them.
- * What it does to the channel inside is plain. Two others want the channel: they lock it, take the home away, drain the
- * worker's buffer by the heavy barrier and wait until it is outside. The worker makes the channel its home again,
+ * The worker's stores to `place` pass through a buffer that drains when it likes; its look at `bias` overtakes them.
+ * What it does to the channel inside is plain. Two others want the channel: they lock it, revokes the bias, drain the
+ * worker's buffer by the heavy barrier and wait until it is outside. The worker makes the channel its bias again,
  * under the lock.
  *
  * Shows: never two at the channel; what one has written the next one sees; nobody waits for ever.
  *
  * Mutants, each must fail:
- *   NO_HEAVY      the evictor does not use the heavy barrier
+ *   NO_HEAVY      the revoker does not use the heavy barrier
  *   NO_WAIT       it does not wait until the worker is outside
- *   NO_LOOK       the worker does not look again at `home` when it is inside
+ *   NO_LOOK       the worker does not look again at `bias` when it is inside
  *   LOOK_FIRST    it looks before it says INSIDE
- *   HOME_UNLOCKED it makes its home without the lock
+ *   BIAS_UNLOCKED it makes its bias without the lock
  */
 #define TIMES 3
 
-bit place, home, lock; /* place: 1 inside; home: 1 the worker's */
+bit place, bias, lock; /* place: 1 inside; bias: 1 the worker's */
 chan buffer = [4] of { bit };
 byte at;    /* how many are at the channel */
 byte count; /* plain data of the channel, as memory has it */
@@ -52,11 +52,11 @@ active proctype worker() {
     :: n < TIMES ->
         n++;
 #ifdef LOOK_FIRST
-        seen = home;
+        seen = bias;
         buffer!1;
 #else
         buffer!1;
-        seen = home;
+        seen = bias;
 #endif
 #ifdef NO_LOOK
         seen = 1;
@@ -67,17 +67,17 @@ active proctype worker() {
             buffer!0 /* release: what was done is visible before it */
         :: else ->
             buffer!0;
-#ifdef HOME_UNLOCKED
-            home = 1;
-            n-- /* and the next time it is at home */
+#ifdef BIAS_UNLOCKED
+            bias = 1;
+            n-- /* and the next time it is biased */
 #else
             atomic { lock == 0 && empty(buffer) -> lock = 1 } /* a locked instruction: the buffer is empty */
             if
-            :: home == 0 -> skip
-            :: else -> home = 0 /* its own home, which came about meanwhile: nobody to wait for */
+            :: bias == 0 -> skip
+            :: else -> bias = 0 /* its own bias, which came about meanwhile: nobody to wait for */
             fi;
             use();
-            home = 1;
+            bias = 1;
             lock = 0
 #endif
         fi
@@ -93,8 +93,8 @@ proctype other() {
         n++;
         atomic { lock == 0 -> lock = 1 }
         if
-        :: home == 1 ->
-            home = 0;
+        :: bias == 1 ->
+            bias = 0;
 #ifndef NO_HEAVY
             flush();
 #endif

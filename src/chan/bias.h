@@ -1,0 +1,42 @@
+/* bias.h - which worker a channel is biased to, for those who ask all the time; bias.c has the rules. */
+#ifndef CC_CHAN_BIAS_H
+#define CC_CHAN_BIAS_H
+
+#include "chan/chan.h"
+
+enum bias_by { BIAS_BY_USE = 1, BIAS_BY_SELECT };
+
+/* One more use by the same worker in a row, or the first. Under the lock. */
+CC_INLINE void cc__chan_count_locked(struct worker *w, CCChan *ch) {
+    if (ch->last_user == w->core.tag) {
+        ch->uses++;
+    } else {
+        ch->last_user = w->core.tag;
+        ch->uses = 0;
+    }
+}
+
+/* A worker that comes again and again, and nobody else. Under the lock. */
+CC_INLINE void cc__chan_used_locked(struct worker *w, CCChan *ch) {
+    if (w == NULL || !ch->may_bias) return;
+    cc__chan_count_locked(w, ch);
+    if (unlikely(ch->uses >= ch->threshold)) {
+        ch->bias_by = BIAS_BY_USE;
+        cc__set(&ch->bias, w->core.tag);
+    }
+}
+
+CC_INLINE bool cc__chan_biased_to(struct worker *w, const CCChan *ch) {
+    return w != NULL && cc__get(&ch->bias) == w->core.tag;
+}
+
+/* True: the caller is inside its worker's biased lock, and the channel is biased to that worker. */
+CC_INLINE bool cc__chan_bias_enter(struct worker *w, CCChan *ch) {
+    if (!cc__chan_biased_to(w, ch)) return false;
+    cc__bias_enter(&w->runq.bias);
+    if (likely(cc__chan_biased_to(w, ch))) return true; /* CHANBIAS-1 */
+    cc__bias_leave(&w->runq.bias);
+    return false;
+}
+
+#endif
