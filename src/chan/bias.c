@@ -18,10 +18,10 @@
  * CHANBIAS-3  A revocation by another thread costs some 20 us: each makes the next bias 32 times as hard to get, so that a
  *             channel which is shared pays two or three times in its life. One by the worker itself (a deadline, a close)
  *             costs nothing of that kind, and doubles the price.
- * CHANBIAS-4  A select parks inside if all its channels are biased to its worker (choose.c), and then its claim is a store,
+ * CHANBIAS-4  A select parks inside if all its channels are biased to its worker (biased_select.c), and then its claim is a store,
  *             made inside that worker's biased lock: all its claimants are there. Whoever takes one of those biases away has
  *             to claim it by compare-and-swap, and so have the others from then on: each revoker says so in the waiter and
- *             waits for the worker once more, as for the bias. `chooses` spares those without selects the walk.
+ *             waits for the worker once more, as for the bias. `biased_selects` spares those without selects the walk.
  */
 #include "chan/bias.h"
 
@@ -54,8 +54,8 @@ void cc__chan_revoke_locked(CCChan *ch) {
     if (!ours) ch->uses = 0;
     cc__set_seq(&ch->bias, 0);
     cc__sched_await_outside(tag);
-    if (!ch->chooses) return;
-    ch->chooses = false;
+    if (!ch->biased_selects) return;
+    ch->biased_selects = false;
     bool receive = mark_selects_locked(&ch->receivers), send = mark_selects_locked(&ch->senders);
     if (receive || send) cc__sched_await_outside(tag); /* CHANBIAS-4 */
 }

@@ -55,7 +55,7 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     ch->ordered = config->ordered;
     ch->traced = cc__trace_on(TRACE_CHAN | TRACE_CHAN_VERBOSE | TRACE_TIMING | TRACE_SIM);
     ch->pool = config->on_create != NULL || config->on_reset != NULL || config->on_destroy != NULL;
-    if (!ch->pool && !ch->traced && (size == sizeof(uint64_t) || size == sizeof(int))) ch->quick = (uint8_t)size;
+    if (!ch->pool && !ch->traced && (size == sizeof(uint64_t) || size == sizeof(int))) ch->fast_size = (uint8_t)size;
 #ifndef CC_TSAN /* fibers of one worker are ordered by it, which the race detector does not see */
     ch->may_bias = !ch->pool && !ch->traced && ch->mode == CC_CHAN_MODE_BLOCK;
 #endif

@@ -28,9 +28,9 @@ struct CCChan {
     /* The first line is all that a rendezvous touches. */
     struct lock lock;
     _Atomic bool closed;   /* this, `count` and whether a list is empty are looked at without the lock too */
-    uint8_t quick;         /* the size of an element if the short ways are open (quick.c), else 0 */
+    uint8_t fast_size;     /* the size of an element if the fast paths are open (fast.c), else 0 */
     uint8_t mode;          /* CCChanMode */
-    bool chooses;          /* a select may wait here that parked inside (CHANBIAS-4) */
+    bool biased_selects;   /* a select may wait here that parked inside (CHANBIAS-4) */
     _Atomic uint64_t bias; /* the tag of the worker that has it to itself; 0: the lock decides */
     struct link receivers; /* of arm.link */
     struct link senders;

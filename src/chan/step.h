@@ -1,6 +1,6 @@
-/* step.h - one step of a send or a receive, the short way where it is open, under either guard.
+/* step.h - one step of a send or a receive, the fast path where it is open, under either guard.
  *
- * A step that cannot be done says so and leaves the guard: to the caller's wait (ARM_WAIT), or to the long way.
+ * A step that cannot be done says so and leaves the guard: to the caller's wait (ARM_WAIT), or to the slow path.
  */
 #ifndef CC_CHAN_STEP_H
 #define CC_CHAN_STEP_H
@@ -19,7 +19,7 @@ CC_INLINE void cc__step_release(struct worker *w, CCChan *ch, enum guard guard) 
 }
 
 /* The first arm of a list that can be claimed, off it and claimed, the caller inside its worker's biased lock; NULL:
- * there is none (the list is empty then), or it takes the long way. */
+ * there is none (the list is empty then), or it takes the slow path. */
 CC_INLINE struct arm *cc__step_take_first(struct worker *w, CCChan *ch, struct link *list, enum guard guard) {
     do {
         struct arm *arm = cc__chan_arm(cc__get(&list->next));
@@ -47,8 +47,8 @@ CC_INLINE int cc__step_finish(struct worker *w, CCChan *ch, struct arm *arm, enu
     return 0;
 }
 
-/* Consumes the guard, except when it says that the caller has to wait (ARM_WAIT) or to go the long way (LONG_WAY). */
-enum { LONG_WAY = -4 };
+/* Consumes the guard, except when it says that the caller has to wait (ARM_WAIT) or to go the slow path (SLOW_PATH). */
+enum { SLOW_PATH = -4 };
 
 CC_INLINE int cc__step_send(struct worker *w, CCChan *ch, const void *value, enum guard guard,
                             const struct chan_label *label) {
@@ -58,15 +58,15 @@ CC_INLINE int cc__step_send(struct worker *w, CCChan *ch, const void *value, enu
             cc__chan_copy(ch, receiver->value, value);
             return cc__step_finish(w, ch, receiver, guard, label);
         }
-        if (!cc__list_empty(&ch->receivers)) return LONG_WAY;
+        if (!cc__list_empty(&ch->receivers)) return SLOW_PATH;
     }
-    if (unlikely(cc__get(&ch->closed))) return LONG_WAY;
+    if (unlikely(cc__get(&ch->closed))) return SLOW_PATH;
     if (cc__get(&ch->count) < ch->capacity) {
         cc__chan_put_locked(ch, value);
         cc__step_release(w, ch, guard);
         return 0;
     }
-    return likely(ch->mode == CC_CHAN_MODE_BLOCK) ? ARM_WAIT : LONG_WAY;
+    return likely(ch->mode == CC_CHAN_MODE_BLOCK) ? ARM_WAIT : SLOW_PATH;
 }
 
 CC_INLINE int cc__step_recv(struct worker *w, CCChan *ch, void *value, enum guard guard,
@@ -84,14 +84,14 @@ CC_INLINE int cc__step_recv(struct worker *w, CCChan *ch, void *value, enum guar
             }
             return cc__step_finish(w, ch, sender, guard, label);
         }
-        if (!cc__list_empty(&ch->senders)) return LONG_WAY;
+        if (!cc__list_empty(&ch->senders)) return SLOW_PATH;
     }
     if (count > 0) {
         cc__chan_get_locked(ch, value);
         cc__step_release(w, ch, guard);
         return 0;
     }
-    return likely(!ch->pool && !cc__get(&ch->closed)) ? ARM_WAIT : LONG_WAY;
+    return likely(!ch->pool && !cc__get(&ch->closed)) ? ARM_WAIT : SLOW_PATH;
 }
 
 /* The arm's wait is over and was not ended by it: off the list, inside. The memory stays: a channel whose last reference

@@ -116,9 +116,9 @@ CC_INLINE int wait_sole(struct worker *w, CCChan *ch, struct link *list, void *v
     return likely(reason == WAKE_OBJECT) ? wait.arm.error : leave_cancelled(&wait.arm);
 }
 
-/* ---- one step, the short way where it is open ---- */
+/* ---- one step, the fast path where it is open ---- */
 
-static CC_NOINLINE int send_the_long_way(CCChan *ch, const void *value) {
+static CC_NOINLINE int send_slow_step(CCChan *ch, const void *value) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
     int rc = cc__chan_send_locked(ch, value, &wakes);
@@ -128,7 +128,7 @@ static CC_NOINLINE int send_the_long_way(CCChan *ch, const void *value) {
     return rc;
 }
 
-static CC_NOINLINE int recv_the_long_way(CCChan *ch, void *value) {
+static CC_NOINLINE int recv_slow_step(CCChan *ch, void *value) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
     int rc = cc__chan_recv_locked(ch, value, &wakes);
@@ -141,12 +141,12 @@ static CC_NOINLINE int recv_the_long_way(CCChan *ch, void *value) {
 /* Consumes the lock, except that ARM_WAIT leaves it held. */
 CC_INLINE int send_step_locked(struct worker *w, CCChan *ch, const void *value, const struct chan_label *label) {
     int rc = cc__step_send(w, ch, value, LOCKED, label);
-    return likely(rc != LONG_WAY) ? rc : send_the_long_way(ch, value);
+    return likely(rc != SLOW_PATH) ? rc : send_slow_step(ch, value);
 }
 
 CC_INLINE int recv_step_locked(struct worker *w, CCChan *ch, void *value, const struct chan_label *label) {
     int rc = cc__step_recv(w, ch, value, LOCKED, label);
-    return likely(rc != LONG_WAY) ? rc : recv_the_long_way(ch, value);
+    return likely(rc != SLOW_PATH) ? rc : recv_slow_step(ch, value);
 }
 
 /* There is no item after all. The room is free again: somebody who waits for an item may try. */
@@ -250,31 +250,31 @@ int cc__chan_wait_inside(struct worker *w, CCChan *ch, struct link *list, void *
     return wait_sole(w, ch, list, value, INSIDE);
 }
 
-/* After a step: waits, gives up or, with LONG_WAY, leaves for what takes the lock. */
+/* After a step: waits, gives up or, with SLOW_PATH, leaves for what takes the lock. */
 CC_INLINE int wait_inside(struct worker *w, CCChan *ch, struct link *list, void *value, uint64_t deadline, bool wait) {
     if (likely(wait && deadline == WAIT_FOREVER)) return cc__chan_wait_inside(w, ch, list, value);
     cc__bias_leave(&w->runq.bias);
-    return wait ? LONG_WAY : EAGAIN;
+    return wait ? SLOW_PATH : EAGAIN;
 }
 
-/* Leaves; LONG_WAY: nothing was done. */
+/* Leaves; SLOW_PATH: nothing was done. */
 CC_INLINE int send_inside(struct worker *w, CCChan *ch, const void *value, uint64_t deadline, bool wait) {
     int rc = cc__step_send(w, ch, value, INSIDE, NULL);
     if (rc == ARM_WAIT) return wait_inside(w, ch, &ch->senders, (void *)(uintptr_t)value, deadline, wait);
-    if (unlikely(rc == LONG_WAY)) cc__bias_leave(&w->runq.bias);
+    if (unlikely(rc == SLOW_PATH)) cc__bias_leave(&w->runq.bias);
     return rc;
 }
 
 CC_INLINE int recv_inside(struct worker *w, CCChan *ch, void *value, uint64_t deadline, bool wait) {
     int rc = cc__step_recv(w, ch, value, INSIDE, NULL);
     if (rc == ARM_WAIT) return wait_inside(w, ch, &ch->receivers, value, deadline, wait);
-    if (unlikely(rc == LONG_WAY)) cc__bias_leave(&w->runq.bias);
+    if (unlikely(rc == SLOW_PATH)) cc__bias_leave(&w->runq.bias);
     return rc;
 }
 
 /* ---- traced, and simulated ---- */
 
-static int send_told(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
+static int send_logged(CCChan *ch, const void *value, uint64_t deadline, bool wait) {
     struct chan_label label = cc__chan_label(ch, true);
     uint64_t start = cc__clock_now();
     cc__chan_lock(ch);
@@ -283,7 +283,7 @@ static int send_told(CCChan *ch, const void *value, uint64_t deadline, bool wait
     return rc;
 }
 
-static int recv_told(CCChan *ch, void *value, uint64_t deadline, bool wait) {
+static int recv_logged(CCChan *ch, void *value, uint64_t deadline, bool wait) {
     struct chan_label label = cc__chan_label(ch, false);
     uint64_t start = cc__clock_now();
     cc__chan_lock(ch);
@@ -292,8 +292,8 @@ static int recv_told(CCChan *ch, void *value, uint64_t deadline, bool wait) {
     return rc;
 }
 
-/* Nobody might be told of this one: then it is as good as any other, and only the points are left. */
-static bool untold(void) {
+/* Nothing is logged at the moment: the operation is an ordinary one between two points of the simulator. */
+static bool not_logged(void) {
     return !cc__trace_on(TRACE_CHAN | TRACE_CHAN_VERBOSE | TRACE_TIMING);
 }
 
@@ -301,11 +301,11 @@ static CC_NOINLINE CC_COLD int send_traced(CCChan *ch, const void *value, uint64
     int rc;
     cc__sim_point();
     if (ch->pool) cc__chan_reset(ch, value);
-    if (untold()) {
+    if (not_logged()) {
         cc__chan_lock(ch);
         rc = send_slow_locked(ch, value, deadline, wait, NULL);
     } else {
-        rc = send_told(ch, value, deadline, wait);
+        rc = send_logged(ch, value, deadline, wait);
     }
     cc__sim_point();
     return rc;
@@ -314,11 +314,11 @@ static CC_NOINLINE CC_COLD int send_traced(CCChan *ch, const void *value, uint64
 static CC_NOINLINE CC_COLD int recv_traced(CCChan *ch, void *value, uint64_t deadline, bool wait) {
     int rc;
     cc__sim_point();
-    if (untold()) {
+    if (not_logged()) {
         cc__chan_lock(ch);
         rc = recv_slow_locked(ch, value, deadline, wait, NULL);
     } else {
-        rc = recv_told(ch, value, deadline, wait);
+        rc = recv_logged(ch, value, deadline, wait);
     }
     cc__sim_point();
     return rc;
@@ -332,7 +332,7 @@ int cc__chan_send_any(CCChan *ch, const void *value, size_t size, uint64_t deadl
     struct worker *w = cc__worker();
     if (cc__chan_bias_enter(w, ch)) {
         int rc = send_inside(w, ch, value, deadline, wait);
-        if (likely(rc != LONG_WAY)) return rc;
+        if (likely(rc != SLOW_PATH)) return rc;
     } else if (unlikely(ch->pool)) {
         cc__chan_reset(ch, value);
     }
@@ -346,7 +346,7 @@ int cc__chan_recv_any(CCChan *ch, void *value, size_t size, uint64_t deadline, b
     struct worker *w = cc__worker();
     if (cc__chan_bias_enter(w, ch)) {
         int rc = recv_inside(w, ch, value, deadline, wait);
-        if (likely(rc != LONG_WAY)) return rc;
+        if (likely(rc != SLOW_PATH)) return rc;
     }
     cc__chan_lock(ch);
     return recv_slow_locked(ch, value, deadline, wait, NULL);

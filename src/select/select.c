@@ -320,7 +320,7 @@ static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t dea
     struct worker *w = cc__worker();
     if (unlikely(w == NULL)) return select_on_thread(cases, n, order, deadline, wait, chosen);
     if (n <= ARM_FEW) {
-        int rc = cc__arm_choose(w, cases, n, order, deadline, wait, chosen);
+        int rc = cc__select_biased(w, cases, n, order, deadline, wait, chosen);
         if (likely(rc != ARM_ELSEWHERE)) return rc;
     }
     return select_within(cases, n, order, deadline, wait, chosen);

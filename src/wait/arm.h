@@ -40,7 +40,7 @@ struct arm_ops {
 struct arm {
     struct link link;
     struct fiber *
-        fiber; /* who waits, if a claim under a biased lock is a store for all that this arm says (QUICK-2); else NULL */
+        fiber; /* who waits, if a claim under a biased lock is a store for all that this arm says (FAST-2); else NULL */
     void *value; /* a sender's value, a receiver's place, a joiner's result */
     struct waiter *waiter;
     uint32_t *chosen; /* select: where the winner leaves its index; NULL otherwise */
@@ -110,8 +110,8 @@ void cc__arm_join(struct arm *arm, const CCCase *c);
 
 /* The whole select, of at most ARM_FEW cases, by a fiber on `w`: 0, EAGAIN, ECANCELED, as cc_select. ARM_ELSEWHERE: not
  * all of them are channels that are biased to it. */
-int cc__arm_choose(struct worker *w, CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
-                   size_t *chosen);
+int cc__select_biased(struct worker *w, CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
+                      size_t *chosen);
 /* A fiber on `w` is about to wait for all these arms, which are channels', holds their locks and has no deadline:
  * perhaps they are biased to it from now on. */
 void cc__chan_adopt_locked(struct worker *w, struct arm *arms, uint32_t count);

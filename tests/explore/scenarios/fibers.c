@@ -216,7 +216,7 @@ static void lets_happen(void) {
 SCENARIO(fiber_event, "a fiber parks on an event while a thread sets it", .workers = 1, .setup = about_to_wait,
          .threads = {goes, lets_happen}, .no_timer = true);
 
-/* A fiber wakes another by the long way, in struct wakes, while a thread cancels it. */
+/* A fiber wakes another on the slow path, in struct wakes, while a thread cancels it. */
 static void *waits_once(void *arg) {
     rc[3] = cc_event_wait(&happens);
     return arg;

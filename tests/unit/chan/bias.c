@@ -236,7 +236,7 @@ TEST(a_select_among_workers) {
 }
 
 /* All cases are always ready, and all channels stay biased: each is chosen equally often, or the first, as asked. */
-static void *chooses_biased(void *arg) {
+static void *selects_in_order(void *arg) {
     CCSelectOrder order = *(CCSelectOrder *)arg;
     enum { CASES = 3, ROUNDS = 3000 };
     CCChan *chans[CASES];
@@ -267,7 +267,7 @@ static void *chooses_biased(void *arg) {
 TEST(a_biased_select_keeps_its_order) {
     begin(1);
     for (CCSelectOrder order = CC_SELECT_FAIR; order <= CC_SELECT_FIRST; order++)
-        CHECK_EQ(cc_run(chooses_biased, &order, NULL), 0);
+        CHECK_EQ(cc_run(selects_in_order, &order, NULL), 0);
 }
 
 /* Parked in a biased select, and then revoked: by a value from a thread, by a close. */

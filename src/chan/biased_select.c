@@ -1,12 +1,12 @@
-/* choose.c - a select among channels that are all biased to its worker.
+/* biased_select.c - a select among channels that are all biased to its worker.
  *
  * They have one guard, the worker's biased lock: looking at all of them, linking to all of them and taking leave from
  * all of them are one section each, and no compare-and-swap is needed anywhere (CHANBIAS-4). Whatever does not fit in here
  * (a deadline that has to be waited for, a task's end, a channel that is not biased) is for select/select.c.
  *
- * CHOOSE-1  A select that has to wait makes all its channels biased together, or none: one that is biased beside
+ * BSELECT-1  A select that has to wait makes all its channels biased together, or none: one that is biased beside
  *           one that is not would be revoked by the next select.
- * CHOOSE-2  An arm takes its leave inside, or, where its channel has lost its bias meanwhile, under that channel's lock.
+ * BSELECT-2  An arm takes its leave inside, or, where its channel has lost its bias meanwhile, under that channel's lock.
  */
 #include "chan/bias.h"
 #include "chan/step.h"
@@ -40,7 +40,7 @@ static CC_NOINLINE uint32_t draw(struct worker *w, uint32_t bits, uint32_t count
     return bits;
 }
 
-/* Every arm but the one that was served (CHOOSE-2). The fiber may be on another worker now. */
+/* Every arm but the one that was served (BSELECT-2). The fiber may be on another worker now. */
 CC_INLINE void leave_all(struct arm *arms, uint32_t count, const struct arm *served) {
     struct worker *w = cc__worker();
     uint32_t elsewhere = 0;
@@ -81,7 +81,7 @@ static CC_NOINLINE int wait_inside(struct worker *w, CCCase *cases, uint32_t n, 
         arm->waiter = &waiter;
         arm->chosen = &winner;
         arm->index = i;
-        ch->chooses = true;
+        ch->biased_selects = true;
         cc__list_push_back(cases[i].kind == CC_CASE_RECV ? &ch->receivers : &ch->senders, &arm->link);
     }
     enum wake_reason reason = cc__wait_select_inside(w, self, &all);
@@ -107,8 +107,8 @@ CC_INLINE int look_at_all(struct worker *w, const CCCase *cases, size_t n, uint3
     return count;
 }
 
-int cc__arm_choose(struct worker *w, CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
-                   size_t *chosen) {
+int cc__select_biased(struct worker *w, CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
+                      size_t *chosen) {
     uint32_t ready;
     int count, rc = ARM_ELSEWHERE;
     cc__bias_enter(&w->runq.bias);
@@ -135,7 +135,7 @@ void cc__chan_adopt_locked(struct worker *w, struct arm *arms, uint32_t count) {
         cc__chan_count_locked(w, ch);
         if (ch->uses < ch->select_threshold) due = false;
     }
-    for (uint32_t i = 0; due && i < count; i++) { /* CHOOSE-1 */
+    for (uint32_t i = 0; due && i < count; i++) { /* BSELECT-1 */
         CCChan *ch = arms[i].object;
         ch->bias_by = BIAS_BY_SELECT;
         cc__set(&ch->bias, w->core.tag);

@@ -1,12 +1,12 @@
-/* quick.c - the calls; and the ways through a channel that call nothing, so that no register is saved.
+/* fast.c - the calls; and the ways through a channel that call nothing, so that no register is saved.
  *
  * They are for values of a pointer's size, and of an int's: each way is compiled twice, with the size a constant. With
  * nobody waiting and room in the ring a value goes in or out, under the channel's lock or biased inside the worker's
  * biased lock. Biased a value is also handed to a fiber that waits for it, or taken from one, if claiming that fiber is
  * a store. Whoever has to wait biased stays inside. All the rest is for transfer.c.
  *
- * QUICK-1  What leaves for the other file has done nothing yet.
- * QUICK-2  An arm that names its fiber belongs to a wait that only channels end. A plain one has one, and one claimant at a
+ * FAST-1  What leaves for the other file has done nothing yet.
+ * FAST-2  An arm that names its fiber belongs to a wait that only channels end. A plain one has one, and one claimant at a
  *          time; of a select's, `sole` says whether that is still so (CHANBIAS-4).
  */
 #include "chan/bias.h"
@@ -15,7 +15,7 @@
 /* ---- nobody waits ---- */
 
 /* True: done. */
-CC_INLINE bool put_quick(CCChan *ch, const void *value, size_t size) {
+CC_INLINE bool put_fast(CCChan *ch, const void *value, size_t size) {
     size_t count = cc__get(&ch->count);
     if (unlikely(count >= ch->capacity || !cc__list_empty(&ch->receivers) || cc__get(&ch->closed))) return false;
     size_t at = ch->head + count;
@@ -25,7 +25,7 @@ CC_INLINE bool put_quick(CCChan *ch, const void *value, size_t size) {
     return true;
 }
 
-CC_INLINE bool get_quick(CCChan *ch, void *value, size_t size) {
+CC_INLINE bool get_fast(CCChan *ch, void *value, size_t size) {
     size_t count = cc__get(&ch->count);
     if (unlikely(count == 0 || !cc__list_empty(&ch->senders))) return false;
     size_t head = ch->head;
@@ -38,17 +38,17 @@ CC_INLINE bool get_quick(CCChan *ch, void *value, size_t size) {
 /* ---- biased ---- */
 
 /* The owner's entry without the wait for others. */
-CC_INLINE bool enter_quick(struct worker *w, CCChan *ch) {
+CC_INLINE bool enter_fast(struct worker *w, CCChan *ch) {
     cc__set(&w->runq.bias.owner, CC__BIAS_INSIDE);
     cc__barrier_light();
     return likely(cc__get_acquire(&w->runq.bias.revoked) == 0 && cc__chan_biased_to(w, ch));
 }
 
 /* The first of a list that is not empty, off it and claimed, if that is a store; else NULL. */
-CC_INLINE struct arm *claim_quick(struct link *list) {
+CC_INLINE struct arm *claim_fast(struct link *list) {
     struct arm *arm = cc__chan_arm(cc__get(&list->next));
     struct fiber *f = arm->fiber;
-    if (unlikely(f == NULL || (arm->chosen != NULL && !cc__get(&arm->waiter->sole)))) return NULL; /* QUICK-2 */
+    if (unlikely(f == NULL || (arm->chosen != NULL && !cc__get(&arm->waiter->sole)))) return NULL; /* FAST-2 */
     if (unlikely(cc__get_acquire(&cc__sched.contested) != 0)) return NULL;                         /* CLAIM-2 */
     if (unlikely(!cc__state_wake_sole(f, WAKE_OBJECT))) return NULL;
     cc__list_remove(&arm->link);
@@ -62,7 +62,7 @@ static CC_NOINLINE int tell(struct worker *w, uint64_t want) {
 }
 
 /* As cc__step_finish. */
-CC_INLINE int finish_quick(struct worker *w, struct arm *arm) {
+CC_INLINE int finish_fast(struct worker *w, struct arm *arm) {
     arm->error = 0;
     if (arm->chosen != NULL) *arm->chosen = arm->index;
     cc__hand_end(w, arm->fiber); /* leaves */
@@ -73,16 +73,16 @@ CC_INLINE int finish_quick(struct worker *w, struct arm *arm) {
 }
 
 CC_INLINE int send_biased(struct worker *w, CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
-    if (likely(enter_quick(w, ch))) {
-        if (put_quick(ch, value, size)) {
+    if (likely(enter_fast(w, ch))) {
+        if (put_fast(ch, value, size)) {
             cc__bias_leave(&w->runq.bias);
             return 0;
         }
         if (!cc__list_empty(&ch->receivers)) { /* so the ring is empty (CHAN-1) */
-            struct arm *receiver = claim_quick(&ch->receivers);
+            struct arm *receiver = claim_fast(&ch->receivers);
             if (likely(receiver != NULL)) {
                 memcpy(receiver->value, value, size);
-                return finish_quick(w, receiver);
+                return finish_fast(w, receiver);
             }
         } else if (wait && deadline == WAIT_FOREVER && likely(!cc__get(&ch->closed))) {
             return cc__chan_wait_inside(w, ch, &ch->senders, (void *)(uintptr_t)value);
@@ -93,13 +93,13 @@ CC_INLINE int send_biased(struct worker *w, CCChan *ch, const void *value, size_
 }
 
 CC_INLINE int recv_biased(struct worker *w, CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
-    if (likely(enter_quick(w, ch))) {
-        if (get_quick(ch, value, size)) {
+    if (likely(enter_fast(w, ch))) {
+        if (get_fast(ch, value, size)) {
             cc__bias_leave(&w->runq.bias);
             return 0;
         }
         if (!cc__list_empty(&ch->senders)) { /* so the ring is full, or there is none (CHAN-1) */
-            struct arm *sender = claim_quick(&ch->senders);
+            struct arm *sender = claim_fast(&ch->senders);
             if (likely(sender != NULL)) {
                 if (ch->capacity == 0) {
                     memcpy(value, sender->value, size);
@@ -109,7 +109,7 @@ CC_INLINE int recv_biased(struct worker *w, CCChan *ch, void *value, size_t size
                     memcpy(slot, sender->value, size);
                     if (++ch->head == ch->capacity) ch->head = 0;
                 }
-                return finish_quick(w, sender);
+                return finish_fast(w, sender);
             }
         } else if (wait && deadline == WAIT_FOREVER && likely(!cc__get(&ch->closed))) {
             return cc__chan_wait_inside(w, ch, &ch->receivers, value);
@@ -122,24 +122,24 @@ CC_INLINE int recv_biased(struct worker *w, CCChan *ch, void *value, size_t size
 /* ---- the calls ---- */
 
 CC_INLINE int send_sized(CCChan *ch, const void *value, size_t size, uint64_t deadline, bool wait) {
-    if (unlikely(ch == NULL || value == NULL || ch->quick != size))
+    if (unlikely(ch == NULL || value == NULL || ch->fast_size != size))
         return cc__chan_send_any(ch, value, size, deadline, wait);
     struct worker *w = cc__worker();
     if (cc__chan_biased_to(w, ch)) return send_biased(w, ch, value, size, deadline, wait);
     if (unlikely(!cc__lock_try_now(&ch->lock))) return cc__chan_send_any(ch, value, size, deadline, wait);
-    if (unlikely(cc__get(&ch->bias) != 0 || !put_quick(ch, value, size)))
+    if (unlikely(cc__get(&ch->bias) != 0 || !put_fast(ch, value, size)))
         return cc__chan_send_from_locked(ch, value, deadline, wait);
     cc__lock_release(&ch->lock);
     return 0;
 }
 
 CC_INLINE int recv_sized(CCChan *ch, void *value, size_t size, uint64_t deadline, bool wait) {
-    if (unlikely(ch == NULL || value == NULL || ch->quick != size))
+    if (unlikely(ch == NULL || value == NULL || ch->fast_size != size))
         return cc__chan_recv_any(ch, value, size, deadline, wait);
     struct worker *w = cc__worker();
     if (cc__chan_biased_to(w, ch)) return recv_biased(w, ch, value, size, deadline, wait);
     if (unlikely(!cc__lock_try_now(&ch->lock))) return cc__chan_recv_any(ch, value, size, deadline, wait);
-    if (unlikely(cc__get(&ch->bias) != 0 || !get_quick(ch, value, size)))
+    if (unlikely(cc__get(&ch->bias) != 0 || !get_fast(ch, value, size)))
         return cc__chan_recv_from_locked(ch, value, deadline, wait);
     cc__lock_release(&ch->lock);
     return 0;

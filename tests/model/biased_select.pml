@@ -1,4 +1,4 @@
-/* choose.pml - a select that waits biased (CHANBIAS-4 of chan/bias.c, chan/choose.c), with the worker's store buffer.
+/* biased_select.pml - a select that waits biased (CHANBIAS-4 of chan/bias.c, chan/biased_select.c), with the worker's store buffer.
  *
  * A fiber selects among three channels that are biased to its worker: it links to all of them and parks inside the
  * worker's biased lock. (If one has lost its bias before that, the worker makes all of them its bias again.) Another fiber
