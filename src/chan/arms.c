@@ -58,16 +58,16 @@ static void link_recv_locked(struct arm *arm) {
     cc__list_push_back(&ch->receivers, &arm->link);
 }
 
-static void leave(struct arm *arm) {
+static void unlink_arm(struct arm *arm) {
     struct worker *w = cc__worker();
     CCChan *ch = arm->object;
     if (cc__chan_bias_enter(w, ch)) {
-        cc__step_leave_inside(arm);
+        cc__step_unlink_inside(arm);
         cc__bias_leave(&w->runq.bias);
         return;
     }
     cc__chan_lock(ch);
-    cc__chan_leave_locked(ch, arm);
+    cc__chan_unlink_locked(ch, arm);
 }
 
 static int create_item(struct arm *arm) {
@@ -79,8 +79,8 @@ static void seize_locked(struct arm *arm) {
     if (cc__get(&ch->bias) != 0) cc__chan_revoke_locked(ch);
 }
 
-static const struct arm_ops send_ops = {poll_send_locked, link_send_locked, leave, NULL, seize_locked};
-static const struct arm_ops recv_ops = {poll_recv_locked, link_recv_locked, leave, create_item, seize_locked};
+static const struct arm_ops send_ops = {poll_send_locked, link_send_locked, unlink_arm, NULL, seize_locked};
+static const struct arm_ops recv_ops = {poll_recv_locked, link_recv_locked, unlink_arm, create_item, seize_locked};
 
 static void set_up(struct arm *arm, const CCCase *c, const struct arm_ops *ops) {
     arm->object = c->ch;

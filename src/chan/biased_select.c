@@ -1,12 +1,12 @@
 /* biased_select.c - a select among channels that are all biased to its worker.
  *
- * They have one guard, the worker's biased lock: looking at all of them, linking to all of them and taking leave from
+ * They have one guard, the worker's biased lock: looking at all of them, linking to all of them and unlinking from
  * all of them are one section each, and no compare-and-swap is needed anywhere (CHANBIAS-4). Whatever does not fit in here
  * (a deadline that has to be waited for, a task's end, a channel that is not biased) is for select/select.c.
  *
  * BSELECT-1  A select that has to wait makes all its channels biased together, or none: one that is biased beside
  *           one that is not would be revoked by the next select.
- * BSELECT-2  An arm takes its leave inside, or, where its channel has lost its bias meanwhile, under that channel's lock.
+ * BSELECT-2  An arm unlinks inside, or, where its channel has lost its bias meanwhile, under that channel's lock.
  */
 #include "chan/bias.h"
 #include "chan/step.h"
@@ -41,14 +41,14 @@ static CC_NOINLINE uint32_t draw(struct worker *w, uint32_t bits, uint32_t count
 }
 
 /* Every arm but the one that was served (BSELECT-2). The fiber may be on another worker now. */
-CC_INLINE void leave_all(struct arm *arms, uint32_t count, const struct arm *served) {
+CC_INLINE void unlink_all(struct arm *arms, uint32_t count, const struct arm *served) {
     struct worker *w = cc__worker();
     uint32_t elsewhere = 0;
     cc__bias_enter(&w->runq.bias);
     for (uint32_t i = 0; i < count; i++) {
         if (&arms[i] == served) continue;
         if (likely(cc__chan_biased_to(w, arms[i].object)))
-            cc__step_leave_inside(&arms[i]);
+            cc__step_unlink_inside(&arms[i]);
         else
             elsewhere |= UINT32_C(1) << i;
     }
@@ -56,7 +56,7 @@ CC_INLINE void leave_all(struct arm *arms, uint32_t count, const struct arm *ser
     for (uint32_t i = 0; unlikely(elsewhere != 0); i++, elsewhere >>= 1) {
         if ((elsewhere & 1) == 0) continue;
         cc__chan_lock(arms[i].object);
-        cc__chan_leave_locked(arms[i].object, &arms[i]);
+        cc__chan_unlink_locked(arms[i].object, &arms[i]);
     }
 }
 
@@ -74,7 +74,7 @@ static CC_NOINLINE int wait_inside(struct worker *w, CCCase *cases, uint32_t n, 
         struct arm *arm = &arms[all.count++];
         arm->kind = (uint8_t)cases[i].kind;
         arm->linked = true;
-        arm->late = false;
+        arm->claim_lost = false;
         arm->object = ch;
         arm->fiber = self;
         arm->value = cases[i].value;
@@ -89,7 +89,7 @@ static CC_NOINLINE int wait_inside(struct worker *w, CCCase *cases, uint32_t n, 
     if (likely(reason == WAKE_OBJECT))
         for (served = arms; served->index != winner; served++) {
         }
-    leave_all(arms, all.count, served);
+    unlink_all(arms, all.count, served);
     return likely(served != NULL) ? cc__case_chosen(cases, winner, served->error, chosen) : ECANCELED;
 }
 

@@ -101,7 +101,7 @@ void cc_chan_free(CCChan *ch) {
     if (ch == NULL) return;
     if (unlikely(cc__freed_is(&freed, ch))) freed_twice(ch);
     uint32_t refs = cc__sub(&ch->refs, 1);
-    if (unlikely(refs == 0)) freed_twice(ch); /* those who are late still use it */
+    if (unlikely(refs == 0)) freed_twice(ch); /* those whose claim was lost still use it */
     if (refs != 1) return;
     if (cc__trace_on(TRACE_CHAN)) cc__chan_trace_state(ch, "free");
     struct wakes wakes;
@@ -109,7 +109,7 @@ void cc_chan_free(CCChan *ch) {
     cc__chan_lock(ch);
     cc__chan_close_locked(ch, 0, &wakes);
     ch->abandoned = true;
-    bool last = ch->late == 0;
+    bool last = ch->lost_claims == 0;
     cc__lock_release(&ch->lock);
     cc__chan_wakes_flush(&wakes);
     if (last) cc__chan_destroy(ch);

@@ -11,7 +11,7 @@
  * CHAN-4  Wakes are collected under the lock and flushed after it.
  * CHAN-5  While `bias` names a worker, that worker's biased lock takes the place of the channel's: what is said of
  *         the lock above holds for it (bias.c).
- * CHAN-6  The memory goes with the last reference, or with the last late arm after that.
+ * CHAN-6  The memory goes with the last reference, or when the last arm whose claim was lost is unlinked after that.
  */
 #ifndef CC_CHAN_CHAN_H
 #define CC_CHAN_CHAN_H
@@ -51,9 +51,9 @@ struct CCChan {
     /* Rarely touched. */
     int error; /* what a closed channel says */
     _Atomic uint32_t refs;
-    uint32_t late;  /* arms whose owners have yet to take their leave */
-    bool abandoned; /* no reference left */
-    size_t created; /* pool: items that exist */
+    uint32_t lost_claims; /* arms off the list whose owners have yet to unlink */
+    bool abandoned;       /* no reference left */
+    size_t created;       /* pool: items that exist */
     uint64_t dropped;
     CCChanConfig config; /* callbacks and context */
     char name[CC_CHAN_NAME_MAX];
@@ -99,12 +99,12 @@ CC_INLINE void cc__chan_get_locked(CCChan *ch, void *value) {
     cc__chan_drop_locked(ch);
 }
 
-/* The first arm of a list whose waiter can still be claimed, claimed; NULL: none. The others become late. */
+/* The first arm of a list whose waiter can still be claimed, claimed; NULL: none. The others have lost their claim. */
 CC_INLINE struct arm *cc__chan_claim_locked(CCChan *ch, struct link *list, struct wakes *wakes, int error) {
     while (!cc__list_empty(list)) {
         struct arm *arm = cc__chan_arm(cc__list_pop_front(list));
         if (likely(cc__arm_claim_locked(wakes, arm, error))) return arm;
-        ch->late++;
+        ch->lost_claims++;
     }
     return NULL;
 }
@@ -151,7 +151,7 @@ CC_INLINE void cc__chan_reset(CCChan *ch, const void *value) {
 
 /* The wait of an arm is over, ended by something else: off the list. Consumes the lock, and the channel if it
  * was the last thing that held it. */
-void cc__chan_leave_locked(CCChan *ch, struct arm *arm);
+void cc__chan_unlink_locked(CCChan *ch, struct arm *arm);
 
 /* Frees it; nobody uses it any more. */
 void cc__chan_destroy(CCChan *ch);

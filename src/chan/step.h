@@ -28,8 +28,8 @@ CC_INLINE struct arm *cc__step_take_first(struct worker *w, CCChan *ch, struct l
         cc__list_remove(&arm->link);
         arm->linked = false;
         if (likely(guard == INSIDE ? cc__hand_claim_inside(waiter) : cc__hand_begin(w, waiter))) return arm;
-        arm->late = true;
-        ch->late++;
+        arm->claim_lost = true;
+        ch->lost_claims++;
     } while (!cc__list_empty(list));
     return NULL;
 }
@@ -96,12 +96,12 @@ CC_INLINE int cc__step_recv(struct worker *w, CCChan *ch, void *value, enum guar
 
 /* The arm's wait is over and was not ended by it: off the list, inside. The memory stays: a channel whose last reference
  * is gone has no bias. */
-CC_INLINE void cc__step_leave_inside(struct arm *arm) {
+CC_INLINE void cc__step_unlink_inside(struct arm *arm) {
     CCChan *ch = arm->object;
     if (likely(arm->linked))
         cc__list_remove(&arm->link);
     else
-        ch->late--;
+        ch->lost_claims--;
 }
 
 #endif

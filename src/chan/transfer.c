@@ -55,15 +55,15 @@ int cc__chan_recv_locked(CCChan *ch, void *value, struct wakes *wakes) {
     return ARM_WAIT;
 }
 
-void cc__chan_leave_locked(CCChan *ch, struct arm *arm) {
+void cc__chan_unlink_locked(CCChan *ch, struct arm *arm) {
     if (arm->linked) {
         cc__list_remove(&arm->link);
         arm->linked = false;
-    } else if (arm->late) {
-        arm->late = false;
-        ch->late--;
+    } else if (arm->claim_lost) {
+        arm->claim_lost = false;
+        ch->lost_claims--;
     }
-    bool last = ch->abandoned && ch->late == 0;
+    bool last = ch->abandoned && ch->lost_claims == 0;
     cc__lock_release(&ch->lock);
     if (unlikely(last)) cc__chan_destroy(ch);
 }
@@ -84,14 +84,14 @@ static CC_NOINLINE int wait_any_locked(CCChan *ch, struct link *list, void *valu
     enum wake_reason reason = cc__wait_locked(&waiter, &ch->lock, (struct wait_what){PARK_QUEUE, ch});
     if (likely(reason == WAKE_OBJECT)) return arm.error;
     cc__chan_lock(ch);
-    cc__chan_leave_locked(ch, &arm);
+    cc__chan_unlink_locked(ch, &arm);
     return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
 }
 
-static CC_NOINLINE int leave_cancelled(struct arm *arm) {
+static CC_NOINLINE int unlink_cancelled(struct arm *arm) {
     CCChan *ch = arm->object;
     cc__chan_lock(ch);
-    cc__chan_leave_locked(ch, arm);
+    cc__chan_unlink_locked(ch, arm);
     return ECANCELED;
 }
 
@@ -109,11 +109,11 @@ CC_INLINE int wait_sole(struct worker *w, CCChan *ch, struct link *list, void *v
     wait.arm.object = ch;
     wait.arm.chosen = NULL;
     wait.arm.linked = true;
-    wait.arm.late = false;
+    wait.arm.claim_lost = false;
     cc__list_push_back(list, &wait.arm.link);
     enum wake_reason reason =
         guard == INSIDE ? cc__wait_sole_inside(w, self, ch) : cc__wait_sole_locked(w, self, &ch->lock);
-    return likely(reason == WAKE_OBJECT) ? wait.arm.error : leave_cancelled(&wait.arm);
+    return likely(reason == WAKE_OBJECT) ? wait.arm.error : unlink_cancelled(&wait.arm);
 }
 
 /* ---- one step, the fast path where it is open ---- */

@@ -5,13 +5,13 @@
  *
  * Else all objects are locked, in the order of their addresses, while the arms are polled and linked: there is
  * no moment in which one arm is visible and another is not. The locks are released after the switch. The first
- * claim wins and says which arm it came by. Then every arm takes its leave from its object.
+ * claim wins and says which arm it came by. Then every arm is unlinked from its object.
  *
  * SELECT-1  Locks are taken in one order by everybody, each once: no deadlock, the same object twice included.
  * SELECT-2  At most one arm ends the wait: all share one waiter and one ticket.
  * SELECT-3  When select returns, no arm is on a list and no waker is about to touch one.
  * SELECT-4  A thread that is no worker and waits for a task's end is inside the runtime: the records stay until every
- *           arm has taken its leave.
+ *           arm is unlinked.
  */
 #include <ccc/cc_select.h>
 
@@ -152,7 +152,7 @@ static void add_case(struct select *s, const CCCase *c, size_t index) {
     default:
         return;
     }
-    arm->linked = arm->late = arm->taken = arm->reap = false;
+    arm->linked = arm->claim_lost = arm->taken = arm->reap = false;
     arm->index = (uint32_t)index;
     add_lock(s, arm->lock);
     arm->kind = (uint8_t)c->kind;
@@ -188,12 +188,12 @@ static struct arm *poll_all(struct select *s, CCSelectOrder order, struct wakes 
     return NULL;
 }
 
-/* Every arm but the one that was served takes its leave. */
-static void leave_all(struct select *s, const struct arm *served) {
+/* Every arm but the one that was served unlinks. */
+static void unlink_all(struct select *s, const struct arm *served) {
     for (uint32_t i = 0; i < s->count; i++) {
         struct arm *arm = &s->arms[i];
         if (arm == served && !arm->reap) continue;
-        arm->ops->leave(arm);
+        arm->ops->unlink(arm);
     }
 }
 
@@ -233,7 +233,7 @@ static int park(CCCase *cases, struct select *s, size_t *chosen) {
     if (reason == WAKE_OBJECT)
         for (uint32_t i = 0; i < s->count && served == NULL; i++)
             if (s->arms[i].index == winner) served = &s->arms[i];
-    leave_all(s, served);
+    unlink_all(s, served);
     if (served != NULL) return finish(cases, served, chosen);
     if (reason == WAKE_TIMER) return time_is_up(cases, s, chosen);
     return s->cancel == SIZE_MAX ? ECANCELED : cc__case_chosen(cases, s->cancel, 0, chosen);
@@ -257,7 +257,7 @@ static int wait_for_one(CCCase *cases, size_t n, CCSelectOrder order, struct sel
     if (unlikely(served != NULL)) {
         unlock_all(s);
         if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
-        if (served->reap) served->ops->leave(served);
+        if (served->reap) served->ops->unlink(served);
         return finish(cases, served, chosen);
     }
     if (s->deadline != WAIT_FOREVER && cc__clock_now() >= s->deadline) {

@@ -45,7 +45,7 @@ static void unlink_locked(struct fiber *f, struct arm *arm) {
 
 /* The record may have another tenant by now; its lock is a lock all the same, and an arm that is not linked has
  * nothing there. */
-static void leave_locked(struct arm *arm) {
+static void unlink_and_release(struct arm *arm) {
     if (arm->linked) unlink_locked(arm->object, arm);
     cc__lock_release(arm->lock);
 }
@@ -148,7 +148,7 @@ static int join_by_waiting(struct worker *w, struct fiber *f, void **result, uin
         return arm.error;
     }
     cc__lock_take(arm.lock);
-    leave_locked(&arm);
+    unlink_and_release(&arm);
     return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
 }
 
@@ -206,7 +206,8 @@ int cc_task_join_try(CCTask *task, void **result) {
 
 int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline) {
     cc__sim_point();
-    return cc__wait_deadline(deadline) == WAIT_FOREVER ? join(task, result) : join_slow(task, result, cc__wait_deadline(deadline), true);
+    return cc__wait_deadline(deadline) == WAIT_FOREVER ? join(task, result)
+                                                       : join_slow(task, result, cc__wait_deadline(deadline), true);
 }
 
 void *cc_block_on(CCTask task) {
@@ -231,22 +232,22 @@ static bool poll_locked(struct arm *arm, struct wakes *wakes) {
     arm->error = f->outcome.status;
     arm->taken = true;
     if (arm->value != NULL) *(void **)arm->value = f->outcome.result;
-    /* The handle is used up here, under the lock; the record, if that was the last one, is recycled when the select takes its leave. */
+    /* The handle is used up here, under the lock; the record, if that was the last one, is recycled when the select unlinks. */
     uint32_t left = cc__get(&f->handles) - 1;
     cc__set(&f->handles, left);
     arm->reap = left == 0;
     return true;
 }
 
-static void leave_select(struct arm *arm) {
+static void unlink_select(struct arm *arm) {
     cc__lock_take(arm->lock);
     if (arm->reap)
         cc__task_drop_locked(cc__worker(), arm->object);
     else
-        leave_locked(arm);
+        unlink_and_release(arm);
 }
 
-static const struct arm_ops join_ops = {poll_locked, link_locked, leave_select, NULL, NULL};
+static const struct arm_ops join_ops = {poll_locked, link_locked, unlink_select, NULL, NULL};
 
 /* For handles whose slot never existed: an arm that is ready, with ESRCH. */
 static struct lock nobody;

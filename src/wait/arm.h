@@ -1,10 +1,10 @@
 /* arm.h - one thing that a wait waits for: a place on one object's list. A plain send, receive or join has one
  * arm; a select has several, with one waiter for all of them.
  *
- * ARM-1  `linked`, `late` and the list are guarded by the object's lock.
+ * ARM-1  `linked`, `claim_lost` and the list are guarded by the object's lock.
  * ARM-2  A waker that takes an arm off its list claims the waiter; if it wins, it alone writes `error`,
- *        `*chosen` and through `value`, before the waiter is enqueued. If it loses, the arm is late: its owner
- *        will come by once more to take its leave, and the object stays until then.
+ *        `*chosen` and through `value`, before the waiter is enqueued. If it loses, the claim is lost: its owner
+ *        will come by once more to unlink, and the object stays until then.
  */
 #ifndef CC_WAIT_ARM_H
 #define CC_WAIT_ARM_H
@@ -30,7 +30,7 @@ struct arm_ops {
     /* Under the lock: on the list. */
     void (*link_locked)(struct arm *arm);
     /* When the wait is over, outside the lock: off the list. The object may go with it. */
-    void (*leave)(struct arm *arm);
+    void (*unlink)(struct arm *arm);
     /* After ARM_SETTLE, outside the lock: the arm's error. NULL: never says so. */
     int (*settle)(struct arm *arm);
     /* Right after the lock was taken, before what is done under it. NULL: the lock is enough. */
@@ -47,7 +47,7 @@ struct arm {
     uint32_t index;   /* select: which case */
     int error;
     bool linked;
-    bool late;
+    bool claim_lost;
     bool taken;   /* join: this arm has used a handle up */
     bool reap;    /* and it was the last one: the record goes when the select leaves */
     uint8_t kind; /* select: CCCaseKind */
@@ -82,7 +82,7 @@ CC_INLINE int cc__case_chosen(CCCase *cases, size_t index, int error, size_t *ch
 CC_INLINE bool cc__arm_claim_locked(struct wakes *wakes, struct arm *arm, int error) {
     arm->linked = false;
     if (unlikely(!cc__wakes_claim_locked(wakes, arm->waiter, WAKE_OBJECT))) {
-        arm->late = true;
+        arm->claim_lost = true;
         return false;
     }
     arm->error = error;

@@ -77,11 +77,11 @@ BATTERY_UNUSED static void await_senders(CCChan *ch, int n) {
     while (waiting_on(ch, &ch->senders) != n) cc_yield();
 }
 
-/* Nothing is left behind: no waiter, no late arm. */
+/* Nothing is left behind: no waiter, no arm whose claim was lost. */
 BATTERY_UNUSED static void check_clean(CCChan *ch) {
     CHECK_EQ(waiting_on(ch, &ch->receivers), 0);
     CHECK_EQ(waiting_on(ch, &ch->senders), 0);
-    CHECK_EQ(ch->late, 0);
+    CHECK_EQ(ch->lost_claims, 0);
 }
 
 /* ---- values of any size that show when they are torn ---- */

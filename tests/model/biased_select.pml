@@ -4,7 +4,7 @@
  * worker's biased lock. (If one has lost its bias before that, the worker makes all of them its bias again.) Another fiber
  * there serves arms inside: the claim is a store. A thread comes by for one channel, revokes the bias and claims by
  * compare-and-swap; so does a second thread for another channel, or a canceller contests and claims. Once woken, the fiber
- * takes leave of the other arms, on its worker or on another one.
+ * unlinks the other arms, on its worker or on another one.
  *
  * The worker's INSIDE, its claim and AWAY pass through a buffer that drains when it likes; its looks at `bias`, `sole`
  * and `contested` overtake them. What it does to a list is visible at once: that others see it after AWAY is for chan_bias.pml.
@@ -22,7 +22,7 @@
  *   LOOK_OUTSIDE  it looks before it is inside
  *   NO_CONTEST    it does not look at `contested`
  *   PARK_BLIND    the select parks inside although a channel is not biased to it
- *   LEAVE_BLIND   the arms take their leave inside without a look at the bias
+ *   UNLINK_BLIND   the arms unlink inside without a look at the bias
  */
 #define CHANNELS 3
 #define NONE CHANNELS
@@ -39,7 +39,7 @@ bit done;
 
 bit sole, contested;
 bit bias[CHANNELS] = 1, lock[CHANNELS];
-bit listed[CHANNELS], late[CHANNELS]; /* its arms */
+bit listed[CHANNELS], lost[CHANNELS]; /* its arms */
 bit taken[CHANNELS];                  /* somebody is at the lists */
 
 mtype place = AWAY;
@@ -91,25 +91,25 @@ inline claim(t, by) {
     fi
 }
 
-/* The arm's place on the list is given up: it is served, or late. */
+/* The arm's place on the list is given up: it is served, or its claim lost. */
 inline serve(c) {
     if
-    :: listed[c] -> listed[c] = 0; claim(ticket, c); late[c] = !won; won = 0
+    :: listed[c] -> listed[c] = 0; claim(ticket, c); lost[c] = !won; won = 0
     :: else -> skip
     fi
 }
 
-inline leave(c) {
+inline unlink(c) {
     if
     :: listed[c] -> listed[c] = 0
-    :: else -> assert(late[c]); late[c] = 0
+    :: else -> assert(lost[c]); lost[c] = 0
     fi
 }
 
-/* All arms have taken their leave. */
+/* All arms are unlinked. */
 inline go_on() {
     d_step {
-        assert(!listed[0] && !listed[1] && !listed[2] && !late[0] && !late[1] && !late[2]);
+        assert(!listed[0] && !listed[1] && !listed[2] && !lost[0] && !lost[1] && !lost[2]);
         ended++;
         winner = NONE;
         if
@@ -200,7 +200,7 @@ proctype another_worker() {
         do
         :: c < CHANNELS && c != winner ->
             lock_and_revoke(c);
-            atomic { leave(c); taken[c] = 0; lock[c] = 0; c++ }
+            atomic { unlink(c); taken[c] = 0; lock[c] = 0; c++ }
         :: c < CHANNELS && c == winner -> c++
         :: c == CHANNELS -> break
         od;
@@ -238,17 +238,17 @@ inline select_inside() {
     fi
 }
 
-inline leave_all() {
+inline unlink_all() {
     buffer ! INSIDE, 0;
     c = 0;
     do
     :: c < CHANNELS ->
         if
         :: c == winner -> skip
-#ifdef LEAVE_BLIND
-        :: atomic { c != winner -> use(c); leave(c) }
+#ifdef UNLINK_BLIND
+        :: atomic { c != winner -> use(c); unlink(c) }
 #else
-        :: c != winner && bias[c] -> atomic { use(c); leave(c) }
+        :: c != winner && bias[c] -> atomic { use(c); unlink(c) }
         :: c != winner && !bias[c] -> elsewhere[c] = 1
 #endif
         fi;
@@ -261,7 +261,7 @@ inline leave_all() {
     :: c < CHANNELS && elsewhere[c] ->
         elsewhere[c] = 0;
         atomic { !lock[c] && empty(buffer) -> lock[c] = 1; bias[c] = 0; take(c) } /* its own bias, if it is one */
-        atomic { leave(c); taken[c] = 0; lock[c] = 0; c++ }
+        atomic { unlink(c); taken[c] = 0; lock[c] = 0; c++ }
     :: c < CHANNELS && !elsewhere[c] -> c++
     :: c == CHANNELS -> break
     od;
@@ -289,8 +289,8 @@ inline send(c) {
 #endif
             if
             :: mine && state == PARKED && !stored -> atomic { use(c); stored = 1; buffer ! WAKE, c }
-            :: mine && (state != PARKED || stored) -> atomic { use(c); late[c] = 1 }
-            :: !mine -> atomic { empty(buffer) -> use(c); claim(ticket, c); late[c] = !won; won = 0 }
+            :: mine && (state != PARKED || stored) -> atomic { use(c); lost[c] = 1 }
+            :: !mine -> atomic { empty(buffer) -> use(c); claim(ticket, c); lost[c] = !won; won = 0 }
             fi;
             mine = 0
         :: else -> skip
@@ -314,7 +314,7 @@ active proctype worker() {
     do
     :: done -> break
     :: begins -> select_inside()
-    :: atomic { queued -> queued = 0; assert(state == RUNNABLE); state = RUNNING } leave_all()
+    :: atomic { queued -> queued = 0; assert(state == RUNNABLE); state = RUNNING } unlink_all()
     :: listed[1] -> c = 1; send(c)
     :: listed[2] -> c = 2; send(c)
     od

@@ -19,7 +19,7 @@
  *   OVERTAKE     a send goes into the ring without a look at who waits
  *   CLOSE_HALF   a close does not claim the senders
  *   NO_LATE      an arm whose claim failed is not counted
- *   KEEP_LATE    a late arm that leaves stays counted
+ *   KEEP_LOST    an arm whose claim was lost stays counted when it unlinks
  *   FREE_ALWAYS  whoever leaves an abandoned channel frees it
  */
 #define PARTIES 4 /* 0, 1 send; 2, 3 receive; 1 and 3 have deadlines */
@@ -31,7 +31,7 @@ byte capacity;
 bit closed, abandoned;
 byte freed;
 byte count, slot;              /* the ring has room for one */
-byte late;
+byte lost;
 chan senders = [PARTIES] of { byte };
 chan receivers = [PARTIES] of { byte };
 
@@ -67,7 +67,7 @@ inline claim_first(list, what) {
         :: word[candidate] == PARKED -> word[candidate] = what; other = candidate
         :: else ->
 #ifndef NO_LATE
-            late++;
+            lost++;
 #endif
             is_late[candidate] = 1
         fi
@@ -83,7 +83,7 @@ inline join(list) {
 }
 
 /* The deadline has claimed: off the list, under the lock. */
-inline leave(list) {
+inline unlink(list) {
     atomic {
         if
         :: list ?? [eval(me)] -> list ?? eval(me)
@@ -91,8 +91,8 @@ inline leave(list) {
             if
             :: is_late[me] ->
                 is_late[me] = 0;
-#ifndef KEEP_LATE
-                late--
+#ifndef KEEP_LOST
+                lost--
 #endif
             :: else -> skip
             fi
@@ -100,7 +100,7 @@ inline leave(list) {
 #ifdef FREE_ALWAYS
         frees = abandoned;
 #else
-        frees = abandoned && late == 0;
+        frees = abandoned && lost == 0;
 #endif
         check()
     }
@@ -177,7 +177,7 @@ proctype sender(byte me, value, final) {
         :: atomic { word[me] == DONE -> word[me] = RUNNING; book_sent() }
         :: atomic { word[me] == CLOSED -> word[me] = RUNNING; failed[value] = 1; passed[me] = 1; break }
         :: atomic { me == 1 && word[me] == PARKED -> word[me] = TIMER; failed[value] = 1; passed[me] = 1 }
-            leave(senders);
+            unlink(senders);
             if
             :: frees -> destroy()
             :: else -> skip
@@ -244,7 +244,7 @@ proctype receiver(byte me, n) {
         :: atomic { word[me] == DONE -> word[me] = RUNNING; book_received(frame[me]); frame[me] = 0 }
         :: atomic { word[me] == CLOSED -> word[me] = RUNNING; assert(frame[me] == 0); passed[me] = 1; break }
         :: atomic { me == 3 && word[me] == PARKED -> word[me] = TIMER; passed[me] = 1 }
-            leave(receivers);
+            unlink(receivers);
             assert(frame[me] == 0);
             if
             :: frees -> destroy()
@@ -293,7 +293,7 @@ proctype owner() {
         passed[0] && passed[1] && passed[2] && passed[3] ->
         close_all();
         abandoned = 1;
-        frees = (late == 0);
+        frees = (lost == 0);
         check()
     }
     if
@@ -317,7 +317,7 @@ init {
     }
     timeout -> atomic {
         assert(gone == PARTIES + 1);
-        assert(freed == 1 && late == 0);
+        assert(freed == 1 && lost == 0);
         /* What is in the ring goes with the memory. */
         assert(sent[1] == received[1] + (count == 1 && slot == 1));
         assert(sent[2] == received[2] + (count == 1 && slot == 2));

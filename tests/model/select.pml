@@ -177,7 +177,7 @@ endparked:
         :: word[me] != PARKED -> skip
         :: atomic { deadline && word[me] == PARKED -> word[me] = TIMER }
         fi;
-        /* Every arm but the one that was served takes its leave. */
+        /* Every arm but the one that was served unlinks. */
 #ifndef NO_LEAVE
 #ifdef HALF_LEAVE
         if

@@ -67,7 +67,7 @@ static void check_channel(CCChan *ch) {
     cc__lock_take(&ch->lock);
     CHECK(cc__list_empty(&ch->receivers));
     CHECK(cc__list_empty(&ch->senders));
-    CHECK_EQ(ch->late, 0);
+    CHECK_EQ(ch->lost_claims, 0);
     cc__lock_release(&ch->lock);
     CHECK_EQ(cc_chan_len(ch), 0);
     cc_chan_free(ch);

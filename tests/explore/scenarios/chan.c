@@ -222,7 +222,7 @@ static void send_soon_free(void) {
 static void both_or_none(void) {
     EX_EQ(rc[0] == 0, rc[2] == 0);
 }
-SCENARIO(chan_free_late, "CHAN-6: each side frees its reference; arms come late", .setup = two_refs,
+SCENARIO(chan_free_lost_claim, "CHAN-6: each side frees its reference; claims are lost", .setup = two_refs,
          .threads = {send_soon_free, recv_soon_free}, .check = both_or_none);
 
 /* A value larger than a word is copied whole. */

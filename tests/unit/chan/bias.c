@@ -198,10 +198,10 @@ static void *picks(void *arg) {
         pick.received++;
     }
     if (pick.stays) CHECK(is_biased(pick.chans[0]) && is_biased(pick.chans[1]));
-    /* Nothing was left behind: neither an arm on a list nor one that is late. */
+    /* Nothing was left behind: neither an arm on a list nor one whose claim was lost. */
     for (int i = 0; i < 2; i++) {
         CHECK(cc__list_empty(&pick.chans[i]->receivers) && cc__list_empty(&pick.chans[i]->senders));
-        CHECK_EQ(pick.chans[i]->late, 0);
+        CHECK_EQ(pick.chans[i]->lost_claims, 0);
     }
     return NULL;
 }
@@ -358,8 +358,8 @@ static void play(size_t capacity, int meddlers) {
     CHECK_EQ(cc_task_join(&a, NULL), 0);
     atomic_store(&over, true);
     crew_join(&crew);
-    CHECK_EQ(game.to->late, 0);
-    CHECK_EQ(game.fro->late, 0);
+    CHECK_EQ(game.to->lost_claims, 0);
+    CHECK_EQ(game.fro->lost_claims, 0);
     cc_chan_free(game.to);
     cc_chan_free(game.fro);
 }

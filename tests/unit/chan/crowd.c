@@ -50,7 +50,7 @@ TEST_WORKERS(leave_from_the_middle, .timeout = 120) {
     CHECK_EQ(atomic_load(&crowd.served), stay);
     CHECK(cc__list_empty(&crowd.ch->receivers));
     CHECK(cc__list_empty(&crowd.ch->senders));
-    CHECK_EQ(crowd.ch->late, 0);
+    CHECK_EQ(crowd.ch->lost_claims, 0);
     cc_chan_free(crowd.ch);
     free(tasks);
 }

@@ -285,7 +285,7 @@ TEST_WORKERS(one_task_in_two_arms) {
     cc_chan_free(gated.gate);
 }
 
-/* ---- a shutdown comes while OS threads, which hear of the end last, take their leave ---- */
+/* ---- a shutdown comes while OS threads, which hear of the end last, unlink ---- */
 
 struct ends {
     CCTask tasks[2];
