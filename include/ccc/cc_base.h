@@ -1,7 +1,12 @@
 /* cc_base.h - what every public header needs: linkage, visibility and the id of a fiber.
  *
- * Errors: a call that can fail returns 0 or a positive errno value, and leaves errno alone. Only cc_chan_create and
- * cc_chan_create_ex, which return a pointer, set errno when that is NULL. No call reads it.
+ * Errors: a call that can fail returns 0 or a positive errno value, and leaves errno alone. Only cc_chan_create,
+ * cc_nursery_create and their _ex forms, which return a pointer, set errno when that is NULL. No call reads it.
+ *
+ * Structs that a program fills in, or has filled in, end with `reserved` words. Later versions take new fields from
+ * them, so sizes and offsets stay. A program sets them to 0, which every initialiser does by itself, {0} included; the
+ * library sets them to 0 in what it fills in. A reserved word that is not 0 means a field that this version of the library
+ * does not know: EINVAL.
  */
 #ifndef CCC_CC_BASE_H
 #define CCC_CC_BASE_H

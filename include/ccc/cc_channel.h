@@ -41,6 +41,7 @@ typedef struct CCChanConfig {
     /* Carries tasks (elem_size 0 or sizeof(CCTask)); see cc_chan_send_task. */
     bool ordered;
     const char *name; /* for dumps; copied, cut at CC_CHAN_NAME_MAX - 1 bytes */
+    uint64_t reserved[4]; /* 0; see cc_base.h */
 } CCChanConfig;
 
 #define CC_CHAN_NAME_MAX 32

@@ -28,6 +28,7 @@ typedef struct CCCxxRuntime {
     char *(*demangle)(const char *name, char *buffer, size_t *size, int *status);
     int (*personality)(int version, int actions, uint64_t language, void *exception, void *context);
     const void *std_exception; /* &typeid(std::exception) */
+    const void *reserved[4];   /* NULL; see cc_base.h */
 } CCCxxRuntime;
 
 /* Tells the library where they are, if it has not found them by itself. Any context; does not switch. */
@@ -58,7 +59,7 @@ extern const char cc_cxx_std_exception_[] __asm__("_ZTISt9exception");
 __attribute__((constructor)) static void cc_cxx_attach_(void) {
     static const CCCxxRuntime found = {cc_cxx_get_globals_,  cc_cxx_begin_catch_, cc_cxx_end_catch_,
                                        cc_cxx_current_type_, cc_cxx_demangle_,    cc_cxx_personality_,
-                                       cc_cxx_std_exception_};
+                                       cc_cxx_std_exception_, {}};
     cc_cxx_attach(&found);
 }
 

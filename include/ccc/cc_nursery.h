@@ -51,6 +51,7 @@ typedef struct CCError {
     CCFiberId who;                /* the fiber that failed or cancelled; 0: an OS thread, or a deadline */
     char name[CC_FIBER_NAME_MAX]; /* its name */
     char text[CC_ERROR_TEXT_MAX];
+    uint64_t reserved[4];
 } CCError;
 
 /* A field that is 0 or NULL means the default. */
@@ -64,11 +65,11 @@ typedef struct CCNurseryConfig {
     const char *name CC__ZERO;    /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
     /* CC_NURSERY: where what the wait returned is stored; NULL: a failure is passed on. */
     int *result CC__ZERO;
-    int unused CC__ZERO;          /* ends the list that CC_NURSERY makes */
+    uint64_t reserved[4] CC__ZERO; /* 0; see cc_base.h. The last field: CC_NURSERY ends its list with it */
 } CCNurseryConfig;
 
-/* A new nursery below `parent` (NULL: below the innermost scope that the caller is in). NULL: no memory, or settings
- * that cannot be. The parent must be there until this one is freed. Any context; does not switch. */
+/* A new nursery below `parent` (NULL: below the innermost scope that the caller is in). NULL, and errno: ENOMEM: no
+ * memory; EINVAL: invalid settings; with a deadline also what cc_run may return. The parent must be there until this one is freed. Any context; does not switch. */
 CC_API CCNursery *cc_nursery_create(CCNursery *parent);
 CC_API CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config);
 
@@ -190,8 +191,8 @@ CC_API void cc_shield_end(bool begun);
  * Whichever way the block is left (its end, break, return, goto), the nursery is waited for and freed; when a panic or
  * a C++ exception passes through, it is cancelled first. The block itself belongs to the scope, in a fiber and on an OS
  * thread: when a child fails, or the deadline passes, its waits are cancelled too. A fiber that ends inside (longjmp out
- * of the block) stops the program with a sentence. When there is no memory for a nursery the block is
- * skipped and .result is ENOMEM; without .result the program stops.
+ * of the block) stops the program with a sentence. When there is no memory for a nursery, or its settings are invalid, the
+ * block is skipped and .result is ENOMEM or EINVAL; without .result the program stops.
  *
  * Without .result a failure is not lost: the nursery around the block (its parent; for .root the one that the caller
  * is in) fails with the same code and text, as if a child of it had. If there is none the caller panics at the end of
@@ -208,7 +209,7 @@ CC_API void cc_shield_end(bool begun);
 #else
 #define CC__ALWAYS
 #endif
-#define CC_NURSERY(...) CC__NURSERY(__VA_ARGS__, .unused = 0)
+#define CC_NURSERY(...) CC__NURSERY(__VA_ARGS__, .reserved = {0})
 #ifndef __cplusplus
 #define CC__NURSERY(var, ...)                                                                              \
     for (CCNursery * var CC_CLEANUP(cc_nursery_leave) = cc_nursery_enter(&(CCNurseryConfig){__VA_ARGS__}), \
@@ -232,6 +233,7 @@ CC_API void cc_nursery_leave(CCNursery **nursery);
 typedef struct CCDeadlineScope {
     CCDefer deferred;
     void *scope;
+    uint64_t reserved[2]; /* the library's */
 } CCDeadlineScope;
 #define CC_WITH_DEADLINE(point) CC__WITH_DEADLINE(point, CC__UNIQUE(cc_scope_), CC__UNIQUE(cc_once_))
 #define CC__WITH_DEADLINE(point, var, once)                                                                         \
@@ -251,6 +253,7 @@ CC_API void cc_deadline_leave(CCDeadlineScope *scope);
 typedef struct CCShield {
     CCDefer deferred;
     bool begun;
+    uint64_t reserved[2]; /* the library's */
 } CCShield;
 #define CC_SHIELD CC__SHIELD(CC__UNIQUE(cc_shield_), CC__UNIQUE(cc_once_))
 #define CC__SHIELD(var, once) \

@@ -44,6 +44,7 @@ typedef struct CCPanic {
     unsigned frame_count;                    /* as many as could be found, and have room */
     unsigned frames_guessed;                 /* bit n: frames[n] may be wrong, for want of unwind information */
     const void *frames[CC_PANIC_FRAMES_MAX]; /* return addresses, the caller of cc_panic first */
+    uint64_t reserved[4];
 } CCPanic;
 
 typedef void (*CCDeferFn)(void *arg);

@@ -34,13 +34,14 @@ typedef struct CCRuntimeConfig {
     /* The exit status of a program that is ended because of a deadlock; 1 … 255. Default: 124, which is also what
      * timeout(1) returns when its time is over. */
     unsigned deadlock_status;
+    uint64_t reserved[4]; /* 0; see cc_base.h */
 } CCRuntimeConfig;
 
 #define CC_WORKERS_MAX 512u
 #define CC_STACK_SIZE_MIN ((size_t)16 * 1024)
 #define CC_STACK_SIZE_MAX ((size_t)1024 * 1024 * 1024)
 
-/* Starts the runtime. config may be NULL. EINVAL: a value out of range; EALREADY: it runs;
+/* Starts the runtime. config may be NULL. EINVAL: a value out of range, or a reserved word that is not 0; EALREADY: it runs;
  * ENOMEM, EAGAIN: no memory or no threads; EDEADLK: called from a fiber, or by a
  * thread_local destructor of a worker. OS threads; does not switch. */
 CC_API int cc_runtime_init(const CCRuntimeConfig *config);

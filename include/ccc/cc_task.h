@@ -23,6 +23,7 @@ typedef struct CCSpawnOptions {
     size_t stack_size; /* CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX; as in CCRuntimeConfig */
     size_t arg_size;   /* > 0: arg points to that many bytes; they are copied, and fn gets the copy, aligned to
                           CC_SPAWN_ARG_ALIGN */
+    uint64_t reserved[4]; /* 0; see cc_base.h */
 } CCSpawnOptions;
 
 #define CC_SPAWN_ARG_MAX ((size_t)64 * 1024)
@@ -33,7 +34,7 @@ typedef struct CCSpawnOptions {
 CC_API CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg);
 
 /* The same with options (may be NULL) and an error. task NULL: starts it detached. On failure *task is {0}.
- * EINVAL: fn NULL, stack_size out of range, arg_size above CC_SPAWN_ARG_MAX, arg NULL with arg_size > 0;
+ * EINVAL: fn NULL, stack_size out of range, arg_size above CC_SPAWN_ARG_MAX, arg NULL with arg_size > 0, a reserved word not 0;
  * ENOMEM: no fiber record; EAGAIN: the runtime could not start its threads; ECANCELED: it shuts down.
  * Any context; does not switch. */
 CC_API int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);

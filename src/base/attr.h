@@ -42,6 +42,9 @@
 #define CC_LINE 64
 
 #define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+/* The reserved words of a public struct: not 0 in a program that was compiled for a newer library. */
+#define cc__reserved_used(s) (((s)->reserved[0] | (s)->reserved[1] | (s)->reserved[2] | (s)->reserved[3]) != 0)
+
 #define array_len(a) (sizeof(a) / sizeof((a)[0]))
 
 #endif

@@ -28,6 +28,7 @@ static bool sensible(const CCChanConfig *c) {
         return false;
     if (c->mode != CC_CHAN_MODE_BLOCK && (c->capacity == 0 || pool || c->ordered)) return false;
     if (pool && (c->capacity == 0 || c->ordered)) return false;
+    if (cc__reserved_used(c)) return false;
     return !c->ordered || c->elem_size == 0 || c->elem_size == sizeof(CCTask);
 }
 

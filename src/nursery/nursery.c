@@ -3,6 +3,7 @@
 
 #include "base/fatal.h"
 #include "fiber/stack.h"
+#include "plat/error.h"
 #include "probe/trace.h"
 #include "sim/sim.h"
 #include "sync/freed.h"
@@ -15,13 +16,16 @@
 
 static struct freed freed; /* nurseries that are gone */
 
-CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config) {
-    static const CCNurseryConfig defaults;
-    if (config == NULL) config = &defaults;
-    if ((config->mode & ~(CC_NURSERY_COLLECT | CC_NURSERY_KEEP_GOING)) != 0) return NULL;
-    if (config->root && config->parent != NULL) return NULL;
+static bool valid(const CCNurseryConfig *c) {
+    if ((c->mode & ~(CC_NURSERY_COLLECT | CC_NURSERY_KEEP_GOING)) != 0) return false;
+    return !(c->root && c->parent != NULL) && !cc__reserved_used(c);
+}
+
+/* 0: *nursery is a new one. */
+static int create(const CCNurseryConfig *config, CCNursery **nursery) {
+    if (!valid(config)) return EINVAL;
     CCNursery *n = cc__scope_alloc(sizeof *n);
-    if (n == NULL) return NULL;
+    if (n == NULL) return ENOMEM;
     cc__freed_unmark(&freed, n);
     struct scope *parent = config->parent != NULL ? &config->parent->scope : config->root ? NULL : cc__scope_current();
     uint64_t grace = config->grace_ms;
@@ -33,12 +37,22 @@ CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config) {
     cc__scope_init(&n->scope, parent, grace == 0 || grace > UINT64_MAX / 1000000 ? UINT64_MAX : grace * 1000000);
     n->scope.nursery = true;
     uint64_t deadline = cc__wait_deadline(config->deadline);
-    if (deadline != UINT64_MAX && cc__scope_set_deadline(&n->scope, deadline) != 0) {
+    int rc = deadline != UINT64_MAX ? cc__scope_set_deadline(&n->scope, deadline) : 0;
+    if (rc != 0) {
         cc__scope_destroy(&n->scope);
         cc__scope_free(&n->scope);
-        return NULL;
+        return rc;
     }
     if (unlikely(cc__get(&n->scope.cancelled)) && n->scope.grace_ns != UINT64_MAX) cc__scope_begin_grace(&n->scope);
+    *nursery = n;
+    return 0;
+}
+
+CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config) {
+    static const CCNurseryConfig defaults;
+    CCNursery *n = NULL;
+    int rc = create(config != NULL ? config : &defaults, &n);
+    if (rc != 0) cc__errno_set(rc);
     return n;
 }
 
@@ -228,11 +242,13 @@ static void end_block(void *nursery) {
 }
 
 CCNursery *cc_nursery_enter(const CCNurseryConfig *config) {
-    CCNursery *n = cc_nursery_create_ex(config);
-    if (n == NULL) {
+    CCNursery *n = NULL;
+    int rc = create(config, &n);
+    if (rc != 0) {
         if (config->result == NULL)
-            cc__fatal("CC_NURSERY: no memory for a nursery, or settings that cannot be; give it .result to go on");
-        *config->result = ENOMEM;
+            cc__fatal("CC_NURSERY: %s; give it .result to go on",
+                      rc == EINVAL ? "invalid settings" : "no memory for a nursery");
+        *config->result = rc;
         return NULL;
     }
     n->entered = true;

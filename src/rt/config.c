@@ -193,7 +193,7 @@ static int dump_signal(void) {
 static bool in_range(const CCRuntimeConfig *c) {
     if (c->workers > CC_WORKERS_MAX || c->max_workers > CC_WORKERS_MAX) return false;
     if (c->max_workers != 0 && c->max_workers < c->workers) return false;
-    if (c->deadlock_status > 255) return false;
+    if (c->deadlock_status > 255 || cc__reserved_used(c)) return false;
     if (c->stack_size != 0 && (c->stack_size < CC_STACK_SIZE_MIN || c->stack_size > CC_STACK_SIZE_MAX)) return false;
     size_t slots = c->queue_slots;
     return slots == 0 || (slots >= 2 && slots <= QUEUE_SLOTS_MAX && (slots & (slots - 1)) == 0);

@@ -163,6 +163,7 @@ static CC_COLD CC_NOINLINE int spawn_slow(struct worker *w, CCFiberId *id, bool 
 }
 
 static bool options_valid(void *arg, const CCSpawnOptions *o) {
+    if (cc__reserved_used(o)) return false;
     if (o->stack_size != 0 && (o->stack_size < CC_STACK_SIZE_MIN || o->stack_size > CC_STACK_SIZE_MAX)) return false;
     return o->arg_size == 0 || (arg != NULL && o->arg_size <= CC_SPAWN_ARG_MAX);
 }
