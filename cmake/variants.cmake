@@ -67,8 +67,8 @@ function(cc_add_variants plain)
     add_custom_command(
         OUTPUT ${objects} ${names}
         COMMAND ${CMAKE_COMMAND} -E env NM=${CMAKE_NM} OBJCOPY=${CMAKE_OBJCOPY}
-                ${PROJECT_SOURCE_DIR}/cmake/variants.sh ${folder} ${plain} ${folder}/tsan.merged.o ${folder}/asan.merged.o
-        DEPENDS ${PROJECT_SOURCE_DIR}/cmake/variants.sh ${plain} ${folder}/tsan.merged.o ${folder}/asan.merged.o
+                ${PROJECT_SOURCE_DIR}/cmake/variants.sh ${folder} ${PROJECT_SOURCE_DIR}/src/libccc.map ${plain} ${folder}/tsan.merged.o ${folder}/asan.merged.o
+        DEPENDS ${PROJECT_SOURCE_DIR}/cmake/variants.sh ${PROJECT_SOURCE_DIR}/src/libccc.map ${plain} ${folder}/tsan.merged.o ${folder}/asan.merged.o
         VERBATIM
         COMMENT "Renaming the copies' public functions")
     set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)

@@ -1,13 +1,43 @@
 #!/usr/bin/env bash
-# check-symbols.sh LIBCCC.A LIBCCC.SO - the library takes no name that does not begin with cc_, and the shared
-# one shows no internal name (cc__). Prints the offending symbols and exits with 1.
+# check-symbols.sh [LIBCCC.A LIBCCC.SO] - the list of public functions, src/libccc.map, agrees with the headers (each is declared
+# there, and nothing else is), with the man pages (each is mentioned) and with the libraries: the shared one exports just
+# these, with the versions of the list; in the static one every global name begins with cc_, and those that do not begin with
+# cc__ are these. Without arguments only the texts are compared. Prints what differs and exits with 1.
 set -u
-static=$1
-shared=$2
+export LC_ALL=C
+cd "$(dirname "$0")/.." || exit 1
+status=0
 
-bad=$(nm --extern-only --defined-only "$static" 2>/dev/null | awk 'NF == 3 && $3 !~ /^cc_/ { print "  " $3 }')
-bad+=$(nm --dynamic --defined-only "$shared" | awk '$2 != "A" && $3 !~ /^cc_[^_]/ { print "  " $3 }')
-if [[ -n $bad ]]; then
-    printf 'These symbols should be hidden or begin with cc_:\n%s\n' "$bad"
-    exit 1
+# differ TEXT: lines of standard input are symbols that should not be there.
+differ() {
+    local lines
+    lines=$(sed 's/^/  /')
+    [[ -n $lines ]] || return 0
+    printf '%s:\n%s\n' "$1" "$lines"
+    status=1
+}
+
+# name@@version for each line of the list.
+listed=$(awk '/^[A-Z].* \{$/ { node = $1 } /^ +cc_[a-z0-9_]+;$/ { sub(/;/, "", $1); print $1 "@@" node }' src/libccc.map | sort)
+names=$(cut -d @ -f 1 <<<"$listed")
+
+# Declarations are those with CC_API, or, where that is not known yet, with the attribute that it stands for.
+declared=$(for header in include/ccc/*.h; do
+    sed -e 's/^#.*//' "$header" | awk 'BEGIN { RS = ";" }
+        /CC_API|visibility\("default"\)/ { sub(/.*(CC_API|visibility\("default"\))/, ""); if (match($0, /cc_[a-z0-9_]+\(/)) print substr($0, RSTART, RLENGTH - 1) }'
+done | sort -u)
+differ "These functions are in src/libccc.map and not declared in a public header" < <(comm -23 <(echo "$names") <(echo "$declared"))
+differ "These public functions are not in src/libccc.map" < <(comm -13 <(echo "$names") <(echo "$declared"))
+differ "No man page mentions" < <(comm -23 <(echo "$names") <(grep -ohE '\bcc_[a-z0-9_]+' docs/man/*.[37] | sort -u))
+
+if (($# == 2)); then
+    exported=$(nm --dynamic --defined-only --with-symbol-versions "$2" | awk '$2 != "A" { print $3 }' | sort)
+    differ "The shared library does not export" < <(comm -23 <(echo "$listed") <(echo "$exported"))
+    differ "The shared library exports what is not in src/libccc.map" < <(comm -13 <(echo "$listed") <(echo "$exported"))
+    global=$(nm --extern-only --defined-only "$1" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u)
+    differ "Global names of the static library that do not begin with cc_" < <(grep -v '^cc_' <<<"$global")
+    differ "Global names of the static library that are neither in src/libccc.map nor begin with cc__" \
+        < <(comm -13 <(echo "$names") <(grep '^cc_[^_]' <<<"$global"))
+    differ "Functions that the static library does not have" < <(comm -23 <(echo "$names") <(echo "$global"))
 fi
+exit $status

@@ -110,6 +110,9 @@ read -r -a shared < <(pkg-config --libs ccc)
 shared+=("-Wl,-rpath,$libdir")
 static=("$libdir/libccc.a" -pthread)
 
+tools/check-symbols.sh "$libdir/libccc.a" "$libdir/libccc.so" >"$work/symbols.log" 2>&1
+report $? "the libraries have the public functions of src/libccc.map, and no other names" "$work/symbols.log" >"$work/symbols.tap"
+
 for compiler in gcc clang; do
     for library in shared static; do
         while (($(jobs -pr | wc -l) >= jobs + 1)); do wait -n; done
