@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Explores the schedules of the library's real code; README.md says how. TAP on standard output.
 #
-#   tests/explore/run.sh [-o BUILD_DIR] [short | long | mutants | SCENARIO...]
+#   tests/explore/run.sh [-o BUILD_DIR] [short | long | mutants [PATTERN] | SCENARIO...]
 #
 # short     every scenario for about a second, and the explorer's own checks; the default. Those with barriers also
 #           without membarrier
 # long      every scenario: all schedules of DFS with two preemptions as far as the time goes, a million at random, a
 #           million by PCT, in each memory mode, the fastest scenarios first; most of a day. EXPLORE_SECONDS=N: as
 #           many of them as fit into that time, a tenth in the stronger modes; the short profile for the rest
-# mutants   each of mutants.txt is built into the library, and has to be found
+# mutants   each patch of mutants/ is built into the library, and its scenario has to find it
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -149,45 +149,51 @@ check_scenarios() {
 
 # ---- mutants ----
 
-# mutate NAME FILE SED SCENARIO OPTIONS: 0 when the scenario finds it.
+field() { sed -n "/^--- /q; s/^$2: *//p" "$1"; }
+
+# mutate PATCH SCENARIO OPTION...: 0 when the scenario finds it.
 mutate() {
-    local dir=$work/mutants/$1 file=$2
+    local patch=$1 scenario=$2 dir file
+    shift 2
+    dir=$work/mutants/$(basename "$patch" .patch)
     rm -rf "$dir"
     mkdir -p "$dir"
     cp -a "$base/obj" "$dir/obj"
     cp -a "$root/src" "$dir/src"
     for link in include tests; do ln -sfn "$root/$link" "$dir/$link"; done
-    sed -i -E "$3" "$dir/$file"
-    cmp -s "$dir/$file" "$root/$file" && { echo "the mutation changes nothing in $file"; return 2; }
-    touch "$dir/$file"
+    patch -p1 --fuzz=0 --no-backup-if-mismatch -r - -d "$dir" <"$patch" || { echo "it does not apply: tests/mutate/rebase.sh"; return 2; }
+    while IFS= read -r file; do touch "$dir/$file"; done < <(sed -n 's|^+++ b/\([^\t]*\).*|\1|p' "$patch")
     make -C "$dir" -f "$here/Makefile" ${CC:+CC="$CC"} libexplored.so >"$dir/build.log" 2>&1 || { tail -n 20 "$dir/build.log"; return 2; }
-    # shellcheck disable=SC2086 # options are words
-    timeout 120 "$explore" --lib="$dir/libexplored.so" "$4" $5
+    timeout 120 "$explore" --lib="$dir/libexplored.so" "$scenario" "$@"
     local status=$?
     rm -rf "$dir/obj" "$dir/src"
     [[ $status == 1 ]]
 }
 
 check_mutants() {
-    local name file edit scenario options
+    local patch name catch found patches=()
     mkdir -p "$work/mutants"
-    while IFS=$'\t' read -r name file edit scenario options; do
-        [[ -z $name || $name == \#* ]] && continue
-        [[ -n ${only:-} && $name != "$only" ]] && continue
+    for patch in "$here"/mutants/*.patch; do
+        name=$(basename "$patch" .patch)
+        # shellcheck disable=SC2053 # the right side is a pattern
+        [[ -z ${only:-} || $name == $only ]] && patches+=("$patch")
+    done
+    for patch in "${patches[@]}"; do
+        name=$(basename "$patch" .patch)
+        read -r -a catch < <(field "$patch" catch)
         while (($(jobs -pr | wc -l) >= jobs)); do wait -n; done
         {
-            mutate "$name" "$file" "$edit" "$scenario" "$options" >"$work/mutants/$name.log" 2>&1
+            mutate "$patch" "${catch[@]:1}" >"$work/mutants/$name.log" 2>&1
             echo $? >"$work/mutants/$name.result"
         } &
-    done <"$here/mutants.txt"
+    done
     wait
-    while IFS=$'\t' read -r name file edit scenario options; do
-        [[ -z $name || $name == \#* ]] && continue
-        [[ -n ${only:-} && $name != "$only" ]] && continue
-        local found
+    for patch in "${patches[@]}"; do
+        name=$(basename "$patch" .patch)
+        read -r -a catch < <(field "$patch" catch)
         found=$(sed -n 's/^not ok - [^,]*, \(.*\)/\1/p' "$work/mutants/$name.log" | head -n 1)
-        report "$(<"$work/mutants/$name.result")" "$name is found by $scenario${found:+ ($found)}" "$work/mutants/$name.log"
-    done <"$here/mutants.txt"
+        report "$(<"$work/mutants/$name.result")" "$name is found by ${catch[1]}${found:+ ($found)}" "$work/mutants/$name.log"
+    done
 }
 
 case $what in

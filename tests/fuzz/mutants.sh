@@ -2,7 +2,7 @@
 # mutants.sh [SECONDS [DIRECTORY [TEXT]]] - breaks a copy of the library in known ways and counts the executions that the fuzzer of
 # operations needs to notice; TAP. A mutant that lives for so long (default: 60) has not been noticed.
 #
-# With TEXT, only those whose name contains it. Each line of mutants.txt: a name, the file, and a sed script for it, separated by tabs.
+# With TEXT, only those whose name contains it. The mutants are the patches in mutants/; tests/mutate/README.md describes the format.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 seconds=${1:-60} text=${3:-} out=$(realpath -m "${2:-build/fuzz-mutants}") here=$PWD
@@ -13,13 +13,13 @@ mkdir -p "$out" && cd "$out" || exit 1
 rm -rf src tests include && cp -r "$here/src" "$here/tests" "$here/include" . || exit 1
 $make >build.log 2>&1 || { tail build.log; exit 1; }
 number=0 status=0
-while IFS=$'\t' read -r name file script; do
-    [[ -z $name || $name == \#* || $name != *"$text"* ]] && continue
+for patch in "$here"/tests/fuzz/mutants/*.patch; do
+    name=$(basename "$patch" .patch)
+    [[ $name == *"$text"* ]] || continue
     number=$((number + 1))
-    cp "$here/$file" "$file.good"
-    sed -E "$script" "$file.good" >"$file"
-    if cmp -s "$file" "$file.good"; then
-        echo "not ok $number $name # the script changes nothing"
+    if ! patch -p1 --fuzz=0 -s --no-backup-if-mismatch -r - <"$patch" >patch.log 2>&1; then
+        sed 's/^/# /' patch.log
+        echo "not ok $number $name # does not apply: tests/mutate/rebase.sh"
         status=1
     elif ! $make >build.log 2>&1; then
         tail -n 5 build.log | sed 's/^/# /'
@@ -40,7 +40,7 @@ while IFS=$'\t' read -r name file script; do
             status=1
         fi
     fi
-    cp "$here/$file" "$file"
-done <"$here/tests/fuzz/mutants.txt"
+    while IFS= read -r file; do cp "$here/$file" "$file"; done < <(sed -n 's|^+++ b/\([^\t]*\).*|\1|p' "$patch")
+done
 echo "1..$number"
 exit $status

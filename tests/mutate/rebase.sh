@@ -6,11 +6,11 @@
 #   tests/mutate/rebase.sh --refresh       also those that apply with an offset: line numbers become exact
 #   tests/mutate/rebase.sh --check         changes nothing; lists what does not apply, or names a test that does not exist
 #
-# The patches are tests/mutate/bugs/*.patch and tests/explore/mutants/*.patch; README.md describes the format. A patch is applied
-# at the last commit where it did apply (which is found in the history of its files) and then merged with the work tree in three
-# ways, in this order: by lines; by words, with identifiers that were renamed since; by looking for its lines in other files, if
-# the code was moved. The merged patch must change as many lines as before. What cannot be merged is listed, with the reason and
-# the two sides of the conflict in build/mutate/rebase/NAME/; the status is then 1.
+# The patches are tests/mutate/bugs/, tests/explore/mutants/ and tests/fuzz/mutants/*.patch; README.md describes the format.
+# A patch is applied at the last commit where that is possible (found in the history of its files), and merged with the work
+# tree: by lines; else by words, with identifiers that were renamed since; else by finding its lines in other files, if the code
+# was moved. The merged patch must change as many lines as before. What cannot be merged is listed, with the reason and both
+# sides of the conflict in build/mutate/rebase/NAME/; the status is then 1.
 #
 # Uncommitted changes count, so it can be run before a commit: in the middle of a rename, for instance.
 set -u
@@ -38,7 +38,7 @@ wanted() {
     return 1
 }
 patches=()
-for file in tests/mutate/bugs/*.patch tests/explore/mutants/*.patch; do
+for file in tests/mutate/bugs/*.patch tests/explore/mutants/*.patch tests/fuzz/mutants/*.patch; do
     [[ -e $file ]] && wanted "$(basename "$file" .patch)" && patches+=("$file")
 done
 ((${#patches[@]} > 0)) || { echo "no such patch: ${only[*]}" >&2; exit 2; }
@@ -65,6 +65,8 @@ header_faults() {
     [[ -n $program ]] || return
     if [[ $stage == explore ]]; then
         grep -qrE "SCENARIO\($program," tests/explore/scenarios || echo "is to be caught by the scenario $program, which does not exist"
+    elif [[ $stage == fuzz ]]; then
+        [[ -d tests/fuzz/$program ]] || echo "is to be caught by the fuzzer $program, which does not exist"
     elif [[ $program != *'*'* ]] && ! compgen -G "tests/$program.*" >/dev/null &&
         ! grep -qE "[ (]$program( |\$|\))" tests/CMakeLists.txt; then
         echo "is to be caught by $program, which is neither tests/$program.c nor in tests/CMakeLists.txt"
@@ -99,21 +101,34 @@ now=$(GIT_INDEX_FILE=$work/index bash -c 'git add -A . && git write-tree') || ex
 identifiers() { git grep -ohwE '[A-Za-z_][A-Za-z0-9_]*' "$1" -- src include apps 2>/dev/null | sort -u; }
 identifiers "$now" >"$work/identifiers"
 
-# renames COMMIT: the file of "old new" pairs: identifiers that became others since, and exist no more.
+# code_words: a filter: the identifiers, without those of comments.
+code_words() { sed -E 's|/\*.*\*/||; s|/\*.*||; /^ \*/d' | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u; }
+
+# gone LIST: a filter: of "old new" pairs those whose old name is not in the list.
+gone() { awk -v list="$1" 'BEGIN { while ((getline name <list) > 0) now[name] } !($1 in now)'; }
+
+# pairs WHAT...: "old new" pairs of words that became others in a git diff, the most frequent for each old one. Words that changed
+# together are paired if they are as many on both sides.
+pairs() {
+    git diff -M30% -U0 --word-diff=porcelain --word-diff-regex='[A-Za-z_0-9]+|[^[:space:]]' "$@" |
+        awk 'function words(text, list) { gsub(/[^A-Za-z_0-9]+/, " ", text); return split(text, list, " ") }
+             /^-/ { n = words(substr($0, 2), old); next }
+             /^\+/ && n > 0 && words(substr($0, 2), new) == n {
+                 for (i = 1; i <= n; i++) if (old[i] != new[i] && old[i] ~ /^[A-Za-z_]/ && new[i] ~ /^[A-Za-z_]/) print old[i], new[i]
+             }
+             { n = 0 }' | sort | uniq -c | sort -rn | awk '!seen[$2]++ { print $2, $3 }'
+}
+
+# renames COMMIT PATH TARGET: a file of pairs: identifiers that became others since, and are gone from the whole tree; and from
+# the file itself, which is TARGET now.
 renames() {
-    local map=$work/renames.$1
-    if [[ ! -e $map ]]; then
-        # Words that changed together are paired if they are as many on both sides.
-        git diff -M30% -U0 --word-diff=porcelain --word-diff-regex='[A-Za-z_0-9]+|[^[:space:]]' "$1" "$now" -- src include apps |
-            awk 'function words(text, list) { gsub(/[^A-Za-z_0-9]+/, " ", text); return split(text, list, " ") }
-                 /^-/ { n = words(substr($0, 2), old); next }
-                 /^\+/ && n > 0 && words(substr($0, 2), new) == n {
-                     for (i = 1; i <= n; i++) if (old[i] != new[i] && old[i] ~ /^[A-Za-z_]/ && new[i] ~ /^[A-Za-z_]/) print old[i], new[i]
-                 }
-                 { n = 0 }' | sort | uniq -c | sort -rn | awk '!seen[$2]++ { print $2, $3 }' |
-            awk -v list="$work/identifiers" 'BEGIN { while ((getline name <list) > 0) now[name] } !($1 in now) && ($2 in now)' >"$map"
+    [[ -e $work/renames.$1 ]] || pairs "$1" "$now" -- src include apps | gone "$work/identifiers" >"$work/renames.$1"
+    cat "$work/renames.$1" >"$work/map"
+    if [[ -n $3 ]]; then
+        git cat-file blob "$now:$3" | code_words >"$work/words"
+        pairs "$1:$2" "$now:$3" | gone "$work/words" >>"$work/map" # the last one counts
     fi
-    echo "$map"
+    echo "$work/map"
 }
 
 # with_renames MAP: a filter.
@@ -219,15 +234,16 @@ rewrite() {
 rebase() {
     local file=$1 commit path target map how="" hunk keep failed place_of
     commit=$(last_good "$file") || { echo "no commit is known at which it applied"; return 1; }
-    map=$(renames "$commit")
     keep=build/mutate/rebase/$(basename "$file" .patch)
     rm -rf "$work/new" "$keep"
     mkdir -p "$work/new"
     while IFS= read -r path; do
         target=$(moved_to "$commit" "$path")
+        : >"$work/now.c"
+        [[ -z $target ]] || git cat-file blob "$now:$target" >"$work/now.c"
+        map=$(renames "$commit" "$path" "$target")
         for side in old bug; do with_renames "$map" <"$work/$side/$path" >"$work/$side.c"; done
         if [[ -n $target ]]; then
-            git cat-file blob "$now:$target" >"$work/now.c"
             if merge "$work/old.c" "$work/bug.c" "$work/now.c" "$work/merged.c"; then
                 mkdir -p "$work/new/$(dirname "$target")"
                 cp "$work/merged.c" "$work/new/$target"
