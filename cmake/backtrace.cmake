@@ -43,7 +43,7 @@ function(cc_find_backtrace)
         list(APPEND renamed --redefine-sym backtrace_${name}=cc__backtrace_${name})
         list(APPEND kept --keep-global-symbol=cc__backtrace_${name})
     endforeach()
-    # It opens files through a function of ours, which knows when not to (plat/symbol.c).
+    # It opens files through a function of ours, which knows when not to (inspect/linux/symbol.c).
     list(APPEND renamed --redefine-sym open=cc__symbol_open)
     add_custom_command(
         OUTPUT ${object}

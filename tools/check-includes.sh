@@ -15,8 +15,8 @@ cd "$src" || exit 1
 set -o pipefail
 find . -type f -name '*.[chS]' | LC_ALL=C sort | sed 's|^\./||' | xargs -r awk '
 BEGIN {
-    count = split("base arch plat sync probe fiber sched timer sim wait " \
-                  "task chan select lock nursery panic io diag rt", names, " ")
+    count = split("base arch os sync probe fiber sched timer sim wait " \
+                  "task chan select lock nursery panic io inspect diag rt", names, " ")
     for (i = 1; i <= count; i++) rank[names[i]] = i
     first_sibling = rank["task"]
     last_sibling = rank["io"]
@@ -75,7 +75,7 @@ FNR == 1 {
     }
     if (line ~ /memory_order|__ATOMIC_|__sync_[a-z]/ && FILENAME != "sync/atomic.h")
         offend("memory orders belong to sync/atomic.h")
-    if (line ~ /constructor/ && FILENAME != "plat/san.h")
+    if (line ~ /constructor/ && FILENAME != "base/san.h")
         offend("CC_AT_LOAD is how something is done at load")
     if (line ~ /(^|[^A-Za-z0-9_])(secure_)?getenv([^A-Za-z0-9_]|$)/ && room != "rt")
         offend("only rt reads the environment")

@@ -45,7 +45,7 @@ choose_stage() {
     tsan) groups="apps $groups" slowdown=10 workers=1,8 patience=3 ;;
     aarch64 | riscv64) # whatever knows the CPU or the kernel's side of it; an emulator is no test of memory orders
         groups="programs battery unit" slowdown=20 workers=1,4 patience=4
-        only=('unit/'{arch,fiber,panic,plat,rt,sched,sync,task,timer}'/*' battery/cap3 'programs/*')
+        only=('unit/'{arch,fiber,inspect,os,panic,rt,sched,sync,task,timer}'/*' battery/cap3 'programs/*')
         ;;
     clang)
         groups="programs battery unit examples" slowdown=10 workers=1,4

@@ -1,9 +1,9 @@
 /* chan.c - a channel's beginning and end. */
 #include "chan/chan.h"
 
+#include "base/error.h"
 #include "base/fatal.h"
 #include "base/mem.h"
-#include "plat/error.h"
 #include "sim/sim.h"
 #include "sync/freed.h"
 

@@ -1,7 +1,7 @@
 /* trace.c - what is said about a channel (CC_CHAN_DEBUG), and how long its calls take (CC_CHANNEL_TIMING). */
 #include "chan/chan.h"
 
-#include "plat/clock.h"
+#include "os/clock.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "chan/bias.h"
 #include "chan/step.h"
 
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "sim/sim.h"
 #include "wait/inside.h"
 

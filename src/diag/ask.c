@@ -1,9 +1,9 @@
 /* ask.c - dumps: by a call, or by a signal. */
+#include "base/error.h"
 #include "base/fatal.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
-#include "plat/error.h"
-#include "plat/notice.h"
+#include "os/notice.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
 

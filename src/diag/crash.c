@@ -7,9 +7,9 @@
 #include "base/fatal.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
+#include "inspect/unwind.h"
+#include "os/clock.h"
 #include "panic/panic.h"
-#include "plat/clock.h"
-#include "plat/unwind.h"
 #include "sched/sched.h"
 #include "sched/sysmon.h"
 

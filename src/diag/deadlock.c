@@ -16,13 +16,13 @@
 
 #include "base/fatal.h"
 #include "base/mem.h"
+#include "base/san.h"
 #include "diag/diag.h"
 #include "diag/graph.h"
 #include "diag/pthreads.h"
-#include "plat/ending.h"
-#include "plat/sample.h"
-#include "plat/san.h"
-#include "plat/threads.h"
+#include "inspect/sample.h"
+#include "inspect/threads.h"
+#include "os/ending.h"
 #include "sched/idle.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
@@ -44,7 +44,7 @@ static struct {
     struct lock lock;            /* of the next two */
     CCDeadlockFn fn;
     void *arg;
-    _Atomic uint64_t ours;  /* signals that the runtime itself handles */
+    _Atomic uint64_t ours; /* signals that the runtime itself handles */
     int tids[THREADS_MAX];
     struct guest_seen guests[THREADS_MAX];
 } deadlock = {.abort = 1, .status = 124};
@@ -182,10 +182,11 @@ static void report(FILE *file) {
                 "is armed, and no thread of the program is outside of a wait\n",
                 (unsigned long long)survey.fibers, survey.fibers == 1 ? " waits" : "s wait");
     else
-        cc__out(&out,
-                "ccc: deadlock: %u OS thread%s, and nothing is left that could wake one: there is no fiber, no timer is "
-                "armed, and no thread of the program is outside of a wait\n",
-                threads, threads == 1 ? " waits" : "s wait");
+        cc__out(
+            &out,
+            "ccc: deadlock: %u OS thread%s, and nothing is left that could wake one: there is no fiber, no timer is "
+            "armed, and no thread of the program is outside of a wait\n",
+            threads, threads == 1 ? " waits" : "s wait");
     cc__dump_fibers(&out, &survey, print_servers);
     cc__dump_guests(&out, survey.now);
     cc__dump_nurseries(&out);

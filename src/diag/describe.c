@@ -4,7 +4,7 @@
 #include "chan/chan.h"
 #include "lock/hall.h"
 #include "lock/mutex.h"
-#include "plat/peek.h"
+#include "os/peek.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #ifndef CC_DIAG_DESCRIBE_H
 #define CC_DIAG_DESCRIBE_H
 
-#include "diag/view.h"
+#include "inspect/view.h"
 #include "wait/guest.h"
 
 enum { DESCRIBE_MAX = 320 };
@@ -14,9 +14,6 @@ void cc__describe_thread(int tid, char *text, size_t size);
 
 /* "to receive from channel 'jobs' (0x55d0c0, capacity 16, empty)" */
 void cc__describe_wait(struct wait_what what, char *text, size_t size);
-CC_INLINE struct wait_what cc__view_what(const struct view *v) {
-    return (struct wait_what){(enum park_reason)v->reason, (const void *)v->object};
-}
 
 /* "for 1.25 s", "for 2 to 5 s" */
 void cc__describe_since(uint64_t from, uint64_t to, uint64_t now, char *text, size_t size);

@@ -2,7 +2,7 @@
 #ifndef CC_DIAG_DIAG_H
 #define CC_DIAG_DIAG_H
 
-#include "plat/fault.h"
+#include "os/fault.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
 #include "diag/diag.h"
 #include "diag/lost.h"
 #include "diag/pthreads.h"
-#include "plat/clock.h"
-#include "plat/symbol.h"
+#include "inspect/symbol.h"
+#include "os/clock.h"
 #include "probe/trace.h"
 #include "sched/inject.h"
 
@@ -67,7 +67,7 @@ void cc__dump_nurseries(struct out *out) {
     enum { SHOWN = 64 };
     struct scope_seen *seen = cc__mem_alloc(SHOWN * sizeof *seen);
     if (seen == NULL) return;
-    unsigned n = cc__dump_scopes(seen, SHOWN);
+    unsigned n = cc__scopes_list(seen, SHOWN);
     uint64_t now = cc__clock_now();
     if (n > 0) cc__out(out, "nurseries and scopes:\n");
     for (unsigned i = 0; i < n && i < SHOWN; i++) {

@@ -4,7 +4,8 @@
 
 #include "diag/describe.h"
 #include "diag/out.h"
-#include "diag/survey.h"
+#include "inspect/scopes.h"
+#include "inspect/survey.h"
 
 /* One report at a time: their lines would mix. */
 void cc__dump_begin(void);
@@ -25,17 +26,5 @@ void cc__dump_frames(struct out *out, const struct view *view, const char *inden
 /* Everything; inside the runtime. 0 or ENOMEM. */
 int cc__dump_text(struct out *out);
 int cc__dump_json(struct out *out);
-
-/* The scopes that live, as far as fibers lead to them: at most `max`, parents before what is below them. Returns how
- * many were found. */
-struct scope_seen {
-    const struct scope *at, *parent;
-    uint32_t children, members;
-    bool nursery, cancelled;
-    uint64_t deadline; /* UINT64_MAX: none */
-    unsigned depth;
-    char name[CC_FIBER_NAME_MAX];
-};
-unsigned cc__dump_scopes(struct scope_seen *seen, unsigned max);
 
 #endif

@@ -2,7 +2,7 @@
 #include "diag/graph.h"
 
 #include "base/mem.h"
-#include "plat/peek.h"
+#include "os/peek.h"
 
 #include <string.h>
 

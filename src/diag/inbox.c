@@ -5,7 +5,7 @@
  */
 #include "diag/describe.h"
 #include "diag/diag.h"
-#include "plat/peek.h"
+#include "os/peek.h"
 
 #include <stdio.h>
 

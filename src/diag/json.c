@@ -5,8 +5,8 @@
 #include "diag/dump.h"
 
 #include "base/mem.h"
-#include "plat/clock.h"
-#include "plat/symbol.h"
+#include "inspect/symbol.h"
+#include "os/clock.h"
 #include "sched/inject.h"
 
 #include <errno.h>
@@ -147,7 +147,7 @@ static void print_workers(struct out *out) {
 
 static void print_scopes(struct out *out) {
     struct scope_seen *seen = cc__mem_alloc(SCOPES_MAX * sizeof *seen);
-    unsigned n = seen != NULL ? cc__dump_scopes(seen, SCOPES_MAX) : 0;
+    unsigned n = seen != NULL ? cc__scopes_list(seen, SCOPES_MAX) : 0;
     cc__out(out, "\"scopes\":[");
     for (unsigned i = 0; i < n && i < SCOPES_MAX; i++) {
         cc__out(out, "%s\n{\"at\":\"%p\",\"parent\":", i > 0 ? "," : "", (const void *)seen[i].at);

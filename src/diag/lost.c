@@ -21,11 +21,11 @@
 #include "base/mem.h"
 #include "diag/deadlock.h"
 #include "diag/dump.h"
-#include "diag/reach.h"
+#include "inspect/reach.h"
 #include "lock/lobby.h"
-#include "plat/clock.h"
-#include "plat/peek.h"
-#include "plat/thread.h"
+#include "os/clock.h"
+#include "os/peek.h"
+#include "os/thread.h"
 #include "sched/idle.h"
 
 #include <string.h>

@@ -15,8 +15,8 @@
 #include "diag/describe.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
-#include "plat/hook.h"
-#include "plat/symbol.h"
+#include "inspect/hook.h"
+#include "inspect/symbol.h"
 #include "sched/upcalls.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* stall.c - a fiber keeps its worker for too long: who, and where it is now. Asked by sysmon, once for each stall. */
 #include "diag/diag.h"
 #include "diag/dump.h"
-#include "plat/threads.h"
+#include "inspect/threads.h"
 #include "sched/upcalls.h"
 
 /* Nobody sleeps, and nobody can be added. */

@@ -1,12 +1,12 @@
 /* trace.c - the lines of the trace categories, switching them on and off, and the report of times. */
 #include "probe/trace.h"
+#include "base/error.h"
 #include "base/fatal.h"
+#include "base/san.h"
 #include "diag/diag.h"
-#include "diag/view.h"
-#include "plat/clock.h"
-#include "plat/error.h"
-#include "plat/san.h"
-#include "plat/thread.h"
+#include "inspect/view.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "sched/upcalls.h"
 
 #include <ccc/cc_diag.h>

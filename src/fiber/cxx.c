@@ -2,7 +2,7 @@
 #include "fiber/cxx.h"
 
 #include "base/mem.h"
-#include "plat/san.h"
+#include "base/san.h"
 
 #include <ccc/cc_cxx.h>
 

@@ -8,7 +8,7 @@
 
 #include "base/fatal.h"
 #include "fiber/state.h"
-#include "plat/vm.h"
+#include "os/vm.h"
 
 enum {
     SLAB_RECORDS = 8192,    /* 1 MiB: one mapping a slab keeps the number of mappings low, and few are half empty */

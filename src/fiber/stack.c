@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "fiber/pool.h"
 #include "fiber/state.h"
-#include "plat/vm.h"
+#include "os/vm.h"
 
 #include <string.h>
 

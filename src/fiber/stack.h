@@ -13,9 +13,9 @@
 #ifndef CC_FIBER_STACK_H
 #define CC_FIBER_STACK_H
 
+#include "base/san.h"
 #include "fiber/fiber.h"
-#include "plat/san.h"
-#include "plat/vm.h"
+#include "os/vm.h"
 
 struct stack {
     char *base;

@@ -2,7 +2,7 @@
 #include "lock/holder.h"
 
 #include "base/fatal.h"
-#include "plat/peek.h"
+#include "os/peek.h"
 #include "sched/sched.h"
 
 #include <stdio.h>

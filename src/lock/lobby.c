@@ -1,7 +1,7 @@
 /* lobby.c - the rooms: queues by address, hot and cold. */
 #include "lock/lobby.h"
 
-#include "plat/membarrier.h"
+#include "os/membarrier.h"
 #include "sim/sim.h"
 #include "sync/barrier.h"
 

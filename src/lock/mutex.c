@@ -24,8 +24,8 @@
 #include "arch/cpu.h"
 #include "lock/lobby.h"
 #include "lock/rush.h"
-#include "plat/affinity.h"
-#include "plat/clock.h"
+#include "os/affinity.h"
+#include "os/clock.h"
 #include "sim/sim.h"
 #include "wait/cancel.h"
 
@@ -241,7 +241,7 @@ static CC_NOINLINE int unlock_slow(struct mutex *m, struct lobby *lobby) {
 }
 
 static CC_NOINLINE int unlock_hot(struct mutex *m, struct lobby *lobby) {
-    uint32_t held = cc__sim_one(); /* LOCKED */
+    uint32_t held = cc__sim_one();                                            /* LOCKED */
     if (unlikely(!cc__cas(&m->word, &held, 0))) return unlock_slow(m, lobby); /* pairs with the next lock */
     cc__lobby_cool(lobby);
     return 0;

@@ -2,7 +2,7 @@
 #include "lock/rush.h"
 
 #include "arch/cpu.h"
-#include "plat/clock.h"
+#include "os/clock.h"
 
 enum { PAUSES = 8 }; /* between two looks at the clock; about 350 ns */
 

@@ -1,7 +1,7 @@
 /* cancel.c - what a fiber can ask about its cancellation, shields, and deadline blocks. */
 #include "base/fatal.h"
 #include "nursery/scope.h"
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "sim/sim.h"
 
 #include <errno.h>

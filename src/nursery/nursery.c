@@ -1,9 +1,9 @@
 /* nursery.c - a nursery's beginning, its wait and its end. */
 #include "nursery/nursery.h"
 
+#include "base/error.h"
 #include "base/fatal.h"
 #include "fiber/stack.h"
-#include "plat/error.h"
 #include "probe/trace.h"
 #include "sim/sim.h"
 #include "sync/freed.h"

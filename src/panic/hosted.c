@@ -9,11 +9,11 @@
  *
  * HOSTED-1  A hosted call is in no queue and has no state word: nobody but its thread can run it.
  */
+#include "base/error.h"
 #include "base/fatal.h"
 #include "base/mem.h"
+#include "os/fault.h"
 #include "panic/panic.h"
-#include "plat/error.h"
-#include "plat/fault.h"
 #include "sched/upcalls.h"
 
 #include <errno.h>

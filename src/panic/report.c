@@ -1,11 +1,10 @@
 /* report.c - who panicked, from where; saying so; and remembering the last ones. */
+#include "base/error.h"
 #include "base/fatal.h"
+#include "base/inspect.h"
+#include "os/ending.h"
+#include "os/thread.h"
 #include "panic/panic.h"
-#include "plat/ending.h"
-#include "plat/error.h"
-#include "plat/symbol.h"
-#include "plat/thread.h"
-#include "plat/unwind.h"
 #include "sched/sched.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* trace.c - which categories are on, and the times that were added up. */
 #include "probe/trace.h"
 
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "sync/lock.h"
 
 #include <string.h>

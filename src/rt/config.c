@@ -2,10 +2,10 @@
 #include "rt/config.h"
 
 #include "base/fatal.h"
+#include "base/san.h"
 #include "diag/diag.h"
 #include "lock/lobby.h"
-#include "plat/cpus.h"
-#include "plat/san.h"
+#include "os/cpus.h"
 #include "probe/trace.h"
 #include "sim/sim.h"
 

@@ -22,7 +22,7 @@
 #include "sched/elastic.h"
 
 #include "base/fatal.h"
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "probe/trace.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
@@ -37,7 +37,7 @@ static _Atomic uint64_t retire_ns = UINT64_C(500) * 1000 * 1000;
 static _Atomic uint64_t grown, retired;
 static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER; /* of threads that have retired: sysmon, or the exit */
 static _Atomic bool exiting;                                /* written under sched.idle.lock */
-enum { AGAIN_NS = 1000 * 1000 }; /* not a busy loop, even in tests that want no rest */
+enum { AGAIN_NS = 1000 * 1000 };                            /* not a busy loop, even in tests that want no rest */
 
 void cc__elastic_set_retire(uint64_t ns) {
     cc__set(&retire_ns, ns);

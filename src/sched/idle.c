@@ -18,7 +18,7 @@
 
 #include "arch/cpu.h"
 #include "base/fatal.h"
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "sched/elastic.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"

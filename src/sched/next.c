@@ -18,7 +18,7 @@
  */
 #include "sched/next.h"
 
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"

@@ -18,7 +18,7 @@
  */
 #include "sched/pressure.h"
 
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "probe/trace.h"
 #include "sched/elastic.h"
 #include "sched/inject.h"

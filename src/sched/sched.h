@@ -14,8 +14,8 @@
 #include "fiber/pool.h"
 #include "fiber/stack.h"
 #include "fiber/state.h"
-#include "plat/futex.h"
-#include "plat/thread.h"
+#include "os/futex.h"
+#include "os/thread.h"
 #include "probe/probe.h"
 #include "sched/diary.h"
 #include "sync/bias.h"
@@ -39,16 +39,16 @@ struct worker_core {
     struct fiber *_Atomic current; /* NULL: the worker runs on its own stack */
     after_fn _Atomic after;
     void *_Atomic after_arg;
-    _Atomic uint64_t rounds;       /* one more with every fiber that gets the CPU; others read it to see progress */
-    _Atomic uint64_t poll_at;      /* the round at which the worker looks beyond its own queues */
-    _Atomic uint32_t streak;       /* turns in a row that the slot has taken */
-    _Atomic uint32_t share_at;     /* a spawn shares with hungry workers when this many fibers wait */
-    _Atomic uint64_t deferred;     /* the round in which it last left a wake to the watcher (idle.c) */
-    unsigned owner;                /* this worker's number plus one, as in a state word */
-    uint64_t tag;                  /* the same, with the number of the runtime's start: never reused, never 0 */
+    _Atomic uint64_t rounds;         /* one more with every fiber that gets the CPU; others read it to see progress */
+    _Atomic uint64_t poll_at;        /* the round at which the worker looks beyond its own queues */
+    _Atomic uint32_t streak;         /* turns in a row that the slot has taken */
+    _Atomic uint32_t share_at;       /* a spawn shares with hungry workers when this many fibers wait */
+    _Atomic uint64_t deferred;       /* the round in which it last left a wake to the watcher (idle.c) */
+    unsigned owner;                  /* this worker's number plus one, as in a state word */
+    uint64_t tag;                    /* the same, with the number of the runtime's start: never reused, never 0 */
     struct cxx_globals *_Atomic cxx; /* of its thread */
-    struct fiber *_Atomic pending; /* taken from a queue, waits for a stack */
-    struct fiber *_Atomic behalf;  /* trace: whose end the worker is telling its joiners */
+    struct fiber *_Atomic pending;   /* taken from a queue, waits for a stack */
+    struct fiber *_Atomic behalf;    /* trace: whose end the worker is telling its joiners */
     struct fiber_cache fibers;
     struct stack_cache stacks;
     struct context native; /* the worker's own stack */

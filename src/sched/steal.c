@@ -10,7 +10,7 @@
 #include "sched/steal.h"
 
 #include "base/rng.h"
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "probe/trace.h"
 #include "sched/inbox.h"
 #include "sched/upcalls.h"

@@ -19,7 +19,7 @@
 #include "sched/sysmon.h"
 
 #include "base/mem.h"
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "sched/idle.h"
 #include "sched/pressure.h"
 #include "sched/upcalls.h"

@@ -17,7 +17,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "probe/trace.h"
 #include "sched/upcalls.h"
 #include "sim/sim.h"

@@ -8,8 +8,8 @@
 
 #include "base/fatal.h"
 #include "base/mem.h"
-#include "plat/clock.h"
-#include "plat/ending.h"
+#include "os/clock.h"
+#include "os/ending.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"

@@ -1,12 +1,12 @@
 /* sim.c - what is simulated and with which seed; the points; and who runs, the guest or the worker. */
 #include "sim/sim.h"
 
+#include "base/error.h"
 #include "base/fatal.h"
 #include "base/rng.h"
-#include "plat/clock.h"
-#include "plat/ending.h"
-#include "plat/error.h"
-#include "plat/thread.h"
+#include "os/clock.h"
+#include "os/ending.h"
+#include "os/thread.h"
 #include "probe/trace.h"
 
 struct sim_look cc__sim_look = {.one = 1};

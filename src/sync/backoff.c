@@ -2,7 +2,7 @@
 #include "sync/backoff.h"
 
 #include "arch/cpu.h"
-#include "plat/thread.h"
+#include "os/thread.h"
 
 enum {
     SPINS = 100,        /* a few times what is waited for */

@@ -1,7 +1,7 @@
 /* barrier.c - the heavy half of the asymmetric barrier. */
 #include "sync/barrier.h"
 
-#include "plat/membarrier.h"
+#include "os/membarrier.h"
 
 bool cc__barrier_asymmetric;
 

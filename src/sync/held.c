@@ -8,7 +8,7 @@
 #ifdef CC_DEBUG
 
 #include "base/fatal.h"
-#include "plat/symbol.h"
+#include "base/inspect.h"
 #include "sync/atomic.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "sync/lock.h"
 
 #include "arch/cpu.h"
-#include "plat/thread.h"
+#include "os/thread.h"
 
 enum {
     PAUSES = 64,    /* between two looks, at most: 2.5 us */

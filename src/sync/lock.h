@@ -12,7 +12,7 @@
 #ifndef CC_SYNC_LOCK_H
 #define CC_SYNC_LOCK_H
 
-#include "plat/san.h"
+#include "base/san.h"
 #include "sync/atomic.h"
 #include "sync/held.h"
 

@@ -1,8 +1,8 @@
 /* task.c - starting tasks, and giving up handles. join.c waits for their end. */
 #include "task/task.h"
 
+#include "base/inspect.h"
 #include "base/mem.h"
-#include "plat/symbol.h"
 #include "probe/trace.h"
 #include "sched/runq.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/fatal.h"
 #include "base/mem.h"
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "probe/trace.h"
 #include "sched/next.h"
 
@@ -22,7 +22,7 @@ struct heap {
     _Atomic uint32_t count;
     _Atomic uint32_t room;
     _Atomic uint32_t reserved; /* entries that others must leave free; by the owner */
-    _Atomic uint32_t stale; /* disarmed and still here; may lag behind sweeps */
+    _Atomic uint32_t stale;    /* disarmed and still here; may lag behind sweeps */
     struct entry *entries;
 };
 

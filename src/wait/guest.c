@@ -2,8 +2,8 @@
 #include "wait/guest.h"
 #include "wait/cancel.h"
 
-#include "plat/clock.h"
-#include "plat/thread.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
 #include "sim/sim.h"

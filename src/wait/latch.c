@@ -13,7 +13,7 @@
 #include "wait/cancel.h"
 #include "wait/guest.h"
 
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "probe/trace.h"
 #include "sim/sim.h"
 
@@ -102,8 +102,8 @@ static enum wait_result wait_fiber(void *object, void *io, const struct waitable
     return result_of(woken_by);
 }
 
-static CC_NOINLINE enum wait_result wait_thread(void *object, void *io, const struct waitable_ops *ops, struct waiter *waiter,
-                                    enum park_reason reason) {
+static CC_NOINLINE enum wait_result wait_thread(void *object, void *io, const struct waitable_ops *ops,
+                                                struct waiter *waiter, enum park_reason reason) {
     if (!ops->publish(object, waiter, io)) return WAIT_CLOSED;
     struct guest guest;
     cc__guest_spill();

@@ -1,7 +1,7 @@
 /* sleep.c - points in time, and sleeping until one. */
 #include <ccc/cc_time.h>
 
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "wait/wait.h"
 
 #include <errno.h>

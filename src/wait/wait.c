@@ -3,7 +3,7 @@
 #include "wait/guest.h"
 #include "wait/inside.h"
 
-#include "plat/clock.h"
+#include "os/clock.h"
 #include "sim/sim.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 
 #include "../programs/child.h"
 #include "../programs/where.h"
-#include "plat/memory.h"
+#include "inspect/memory.h"
 
 #include <ccc/ccc.h>
 

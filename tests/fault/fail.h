@@ -12,8 +12,8 @@
 
 #include "harness.h"
 
-#include "plat/error.h"
-#include "plat/san.h"
+#include "base/error.h"
+#include "base/san.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static struct {
     _Atomic(void *) only; /* calls from this place alone; NULL: from all */
     _Atomic long failed;
     _Atomic(void (*)(void)) at_memory; /* called by every allocation of an aligned block */
-    _Atomic long blocks, mapped; /* what the program holds: blocks of memory, bytes of mappings */
+    _Atomic long blocks, mapped;       /* what the program holds: blocks of memory, bytes of mappings */
     struct fail_site sites[FAIL_SITES];
 } fail = {.left = -1};
 

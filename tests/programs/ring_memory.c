@@ -1,7 +1,7 @@
 /* ring_memory.c - a channel's ring costs memory as it is filled, not when it is created. */
 #include "harness.h"
 
-#include "plat/san.h"
+#include "base/san.h"
 
 #include <ccc/ccc.h>
 #include <stdio.h>

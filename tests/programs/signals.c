@@ -4,7 +4,7 @@
 #include "../stress/storm_park.h"
 #include "where.h"
 
-#include "plat/san.h"
+#include "base/san.h"
 
 #include <signal.h>
 #include <sys/time.h>

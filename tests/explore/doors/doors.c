@@ -1,16 +1,16 @@
-/* doors.c - the explorer's doors in place of src/plat/{affinity,clock,fault,futex,membarrier,thread,vm}.c and
+/* doors.c - the explorer's doors in place of src/os/linux/{affinity,clock,fault,futex,membarrier,thread,vm}.c and
  * src/base/{mem,fatal}.c; and what the shared object offers to the explorer.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "explore.h"
-#include "plat/affinity.h"
-#include "plat/clock.h"
-#include "plat/fault.h"
-#include "plat/futex.h"
-#include "plat/membarrier.h"
-#include "plat/thread.h"
-#include "plat/vm.h"
+#include "os/affinity.h"
+#include "os/clock.h"
+#include "os/fault.h"
+#include "os/futex.h"
+#include "os/membarrier.h"
+#include "os/thread.h"
+#include "os/vm.h"
 
 #include <ccc/ccc.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ void cc__warn(const char *fmt, ...) {
     (void)fmt;
 }
 
-/* ---- plat ---- */
+/* ---- os ---- */
 
 bool cc__affinity_single(void) {
     return false;

@@ -4,7 +4,7 @@
 #include "chan/chan.h"
 #include "explore.h"
 #include "lock/lobby.h"
-#include "plat/futex.h"
+#include "os/futex.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  * are protocols that are wrong in ways that others have shipped.
  */
 #include "explore.h"
-#include "plat/futex.h"
+#include "os/futex.h"
 #include "sync/barrier.h"
 
 static _Atomic uint32_t x, y;

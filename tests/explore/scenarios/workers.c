@@ -2,7 +2,7 @@
  * from one to the other, timers that others fire.
  */
 #include "explore.h"
-#include "plat/futex.h"
+#include "os/futex.h"
 #include "sched/policy.h"
 #include "sched/runq.h"
 

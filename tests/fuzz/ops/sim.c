@@ -6,8 +6,8 @@
  */
 #include "ops.h"
 
-#include "plat/clock.h"
-#include "plat/futex.h"
+#include "os/clock.h"
+#include "os/futex.h"
 #include "sched/sched.h"
 
 static atomic_bool simulated;

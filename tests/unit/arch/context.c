@@ -3,7 +3,7 @@
 #include "harness.h"
 
 #include "arch/context.h"
-#include "plat/san.h"
+#include "base/san.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "../depth.h"
 #include "arch/escape.h"
-#include "plat/san.h"
+#include "base/san.h"
 
 #include <stdint.h>
 #include <unwind.h>

@@ -5,7 +5,7 @@
 #include "arch/context.h"
 #include "arch/frame.h"
 #include "base/attr.h"
-#include "plat/san.h"
+#include "base/san.h"
 
 #include <ccc/ccc.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #include "looking.h"
 
 #include "lock/rush.h"
-#include "plat/affinity.h"
+#include "os/affinity.h"
 
 static CCMutex mutex;
 

@@ -2,7 +2,7 @@
 #include "log.h"
 
 #include "../depth.h"
-#include "plat/san.h"
+#include "base/san.h"
 
 #include <stdio.h>
 

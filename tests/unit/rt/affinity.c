@@ -1,7 +1,7 @@
 /* affinity.c - without other wishes there are as many workers as CPUs that the process may use. */
 #include "harness.h"
 
-#include "plat/cpus.h"
+#include "os/cpus.h"
 
 #include <ccc/ccc.h>
 #include <sched.h>

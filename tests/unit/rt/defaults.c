@@ -2,7 +2,7 @@
 #include "harness.h"
 
 #include "fiber/stack.h"
-#include "plat/cpus.h"
+#include "os/cpus.h"
 #include "sched/sched.h"
 
 #include <ccc/ccc.h>

@@ -5,7 +5,7 @@
 #include "../capture.h"
 #include "../depth.h"
 #include "fiber/stack.h"
-#include "plat/cpus.h"
+#include "os/cpus.h"
 
 #include <ccc/ccc.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * goes on. */
 #include "harness.h"
 
-#include "plat/san.h"
+#include "base/san.h"
 #include "sync/atomic.h"
 
 #include <ccc/ccc.h>

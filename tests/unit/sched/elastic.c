@@ -2,7 +2,7 @@
 #include "harness.h"
 
 #include "../capture.h"
-#include "plat/thread.h"
+#include "os/thread.h"
 #include "sched/elastic.h"
 #include "sched/idle.h"
 #include "sched/sysmon.h"
@@ -344,7 +344,8 @@ static void *yield_on(void *arg) {
 TEST(unknown_is_not_blocked) {
     enum { YIELDERS = 4 };
     CCTask blocker[1], tasks[YIELDERS];
-    cc__sysmon_set_pace(1000 * MS, 10 * MS); /* a machine that is busy with others does not keep a worker from its turns for so long */
+    cc__sysmon_set_pace(
+        1000 * MS, 10 * MS); /* a machine that is busy with others does not keep a worker from its turns for so long */
     cc__thread_state_hide(true);
     atomic_store(&yields, true);
     start(2, 4);

@@ -3,7 +3,7 @@
 #include "harness.h"
 
 #include "../gate.h"
-#include "plat/san.h"
+#include "base/san.h"
 #include "task/task.h"
 
 #include <ccc/ccc.h>

@@ -1,7 +1,7 @@
 /* options.c - spawn options: a name, a stack of another size, and their limits. */
 #include "harness.h"
 
-#include "plat/san.h"
+#include "base/san.h"
 
 #include "../contexts.h"
 #include "../depth.h"

@@ -1,0 +1,11 @@
+/* error.h - errno belongs to the user: what calls the system puts it back.
+ *
+ * Never inlined: errno's address is a constant of the thread to the compiler, and a fiber changes threads.
+ * Hidden from the race detector, which sees two fibers of one thread write to that thread's errno. */
+#ifndef CC_BASE_ERROR_H
+#define CC_BASE_ERROR_H
+
+int cc__errno_get(void);
+void cc__errno_set(int value);
+
+#endif

@@ -1,0 +1,30 @@
+/* inspect.h - what any room may ask of inspect/, which lies above most of them.
+ *
+ * inspect/ implements these functions; the linker connects them, and includes still point down the list of rooms.
+ */
+#ifndef CC_BASE_INSPECT_H
+#define CC_BASE_INSPECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What of a list of frames is not certain. */
+struct doubt {
+    uint64_t guessed; /* bit n: frame n was not found by call-frame information, or lies above one that was not */
+    bool cut;         /* the walk ended before the stack's first frame, and not for lack of room */
+};
+
+/* The frames of the calling thread, which is on the stack [low, top), from the one that goes on at `back`: with a
+ * function's own __builtin_return_address(0), from its caller. NULL: all. At most `max` and 64; returns how many. Any
+ * thread, not for signal handlers; takes 6 kB of stack, allocates nothing. */
+unsigned cc__unwind_here(const void *low, const void *top, const void *back, const void **frames, unsigned max,
+                         struct doubt *doubt);
+
+/* The name of the code that returns to this address: "function (file.c:123)", with " in outer (file.c:140)" behind it if
+ * the function was inlined there; "function+0x12 (module+0x3456)", "module+0x3456", or the bare address: as far as it is
+ * known. addr2line understands the offset into a module. Any thread or fiber, not for signal handlers; takes up to 7 kB of
+ * stack. Keeps errno. */
+void cc__symbol_text(const void *return_address, char *text, size_t size);
+
+#endif

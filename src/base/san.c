@@ -1,0 +1,154 @@
+/* san.c - the parts of the annotations that are not on a hot path. */
+#include "base/san.h"
+
+#include <pthread.h>
+
+/* A request to Valgrind writes to the stack, which the race detector would see; nobody runs both. */
+#if defined(CC_VALGRIND) && !defined(CC_TSAN)
+#include <valgrind/memcheck.h>
+#define HAVE_VALGRIND_H 1
+#endif
+
+#ifdef CC_TSAN
+CC_NOINLINE CC_NO_TSAN void *cc__san_fiber_get(const struct san *san) {
+    return san->fiber;
+}
+
+CC_NOINLINE CC_NO_TSAN void cc__san_fiber_set(struct san *san, void *fiber) {
+    san->fiber = fiber;
+}
+
+/* Contexts of this thread: the one on its own stack, and one that never did anything. */
+static _Thread_local void *native, *blank;
+
+CC_NOINLINE CC_NO_TSAN void *cc__san_fiber_new(void) {
+    void *self = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(blank, 1);
+    void *fiber = __tsan_create_fiber(0);
+    __tsan_switch_to_fiber(self, 1);
+    return fiber;
+}
+
+CC_NOINLINE CC_NO_TSAN void cc__san_copy(void *to, const void *from, size_t size) {
+    volatile char *t = to; /* volatile: not turned into a call of memcpy, which is watched */
+    for (size_t i = 0; i < size; i++) t[i] = ((const volatile char *)from)[i];
+}
+#endif
+
+void cc__san_native(struct san *san) {
+    (void)san;
+#ifdef CC_TSAN
+    native = __tsan_get_current_fiber();
+    cc__san_fiber_set(san, native);
+    if (blank == NULL) blank = __tsan_create_fiber(0);
+    cc__san_ignore_native(true);
+#endif
+#ifdef CC_ASAN
+    pthread_attr_t attr;
+    void *bottom = NULL;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+        pthread_attr_getstack(&attr, &bottom, &size);
+        pthread_attr_destroy(&attr);
+    }
+    san->fake_stack = NULL;
+    san->bottom = bottom;
+    san->size = size;
+#endif
+}
+
+void cc__san_native_end(void) {
+#ifdef CC_TSAN
+    cc__san_ignore_native(false);
+    if (blank != NULL) __tsan_destroy_fiber(blank);
+    native = blank = NULL;
+#endif
+}
+
+void cc__san_exit(void) {
+#ifdef CC_TSAN
+    if (native != NULL && __tsan_get_current_fiber() == native) cc__san_ignore_native(false);
+#endif
+}
+
+void cc__san_range_map(const void *bottom, size_t size) {
+    (void)bottom, (void)size;
+#ifdef CC_ASAN
+    if (cc__san_has(__lsan_register_root_region)) __lsan_register_root_region(bottom, size);
+#endif
+}
+
+void cc__san_range_unmap(const void *bottom, size_t size) {
+    (void)bottom, (void)size;
+#ifdef CC_ASAN
+    if (cc__san_has(__lsan_unregister_root_region)) __lsan_unregister_root_region(bottom, size);
+#endif
+}
+
+#ifdef CC_TSAN
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+#endif
+
+void cc__san_ignore_writes(bool ignore) {
+    (void)ignore;
+#ifdef CC_TSAN
+    if (ignore)
+        AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+    else
+        AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+#endif
+}
+
+unsigned cc__san_stack_map(const void *bottom, size_t size) {
+    (void)bottom, (void)size;
+#ifdef HAVE_VALGRIND_H
+    return VALGRIND_STACK_REGISTER(bottom, (const char *)bottom + size);
+#else
+    return 0;
+#endif
+}
+
+void cc__san_stack_unmap(unsigned handle) {
+    (void)handle;
+#ifdef HAVE_VALGRIND_H
+    VALGRIND_STACK_DEREGISTER(handle);
+#endif
+}
+
+void cc__san_hush(bool hush) {
+    (void)hush;
+#ifdef HAVE_VALGRIND_H
+    if (hush)
+        VALGRIND_DISABLE_ERROR_REPORTING;
+    else
+        VALGRIND_ENABLE_ERROR_REPORTING;
+#endif
+}
+
+void cc__san_define(void *from, size_t size) {
+    (void)from, (void)size;
+#ifdef HAVE_VALGRIND_H
+    (void)VALGRIND_MAKE_MEM_DEFINED(from, size);
+#endif
+}
+
+bool cc__san_on_valgrind(void) {
+#ifdef HAVE_VALGRIND_H
+    return RUNNING_ON_VALGRIND != 0;
+#else
+    return false;
+#endif
+}
+
+void cc__san_ignore(bool ignore) {
+    cc__san_ignore_writes(ignore);
+#ifdef CC_TSAN
+    if (ignore)
+        AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    else
+        AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+#endif
+}

@@ -1,0 +1,257 @@
+/* san.h - what the sanitizers and Valgrind must be told: every stack, every switch.
+ *
+ * All of it is nothing in ordinary builds. The calls around a switch must stand in the function that switches.
+ *
+ * TSan: a switch is made without synchronisation (flag 1); otherwise every switch would order the two fibers
+ * and hide the user's races.
+ */
+#ifndef CC_BASE_SAN_H
+#define CC_BASE_SAN_H
+
+#include "base/attr.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef CC_TSAN
+#include <sanitizer/tsan_interface.h>
+void __tsan_release(void *addr);
+void __tsan_acquire(void *addr);
+#endif
+#ifdef CC_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
+void __asan_handle_no_return(void);
+#ifdef CC_VARIANT /* the program may have the leak sanitizer alone */
+#pragma weak __asan_handle_no_return
+#pragma weak __asan_unpoison_memory_region
+#pragma weak __lsan_register_root_region
+#pragma weak __lsan_unregister_root_region
+#pragma weak __sanitizer_finish_switch_fiber
+#pragma weak __sanitizer_start_switch_fiber
+#define cc__san_has(fn) ((fn) != NULL)
+#else
+#define cc__san_has(fn) true
+#endif
+#endif
+
+/* The library holds a copy of itself for each sanitizer (cmake/dispatch.c), with a number: is this one the copy that the
+ * program uses? */
+#ifdef CC_VARIANT
+int cc__variant(void);
+#define cc__san_chosen() (cc__variant() == CC_VARIANT)
+#else
+#define cc__san_chosen() true
+#endif
+
+/* CC_AT_LOAD(fn) { ... }: called when the library is loaded, in the copy that the program uses. A constructor of another
+ * copy would call a sanitizer that is not there. */
+#define CC_AT_LOAD(fn)                                                         \
+    static void fn(void);                                                      \
+    __attribute__((constructor)) static CC_NO_TSAN void fn##_if_chosen(void) { \
+        if (cc__san_chosen()) fn();                                            \
+    }                                                                          \
+    static CC_NOINLINE void fn(void)
+
+/* What the tools know of one stack that can be switched to. */
+struct san {
+#ifdef CC_TSAN
+    void *fiber;
+#endif
+#ifdef CC_ASAN
+    void *fake_stack;
+    const void *bottom;
+    size_t size;
+#endif
+#if !defined(CC_TSAN) && !defined(CC_ASAN)
+    char unused[1];
+#endif
+};
+
+#ifdef CC_TSAN
+/* Written in one fiber's context and read in another's, on one thread: hidden from the detector. */
+void *cc__san_fiber_get(const struct san *san);
+void cc__san_fiber_set(struct san *san, void *fiber);
+/* A context that is ordered after nothing: made in one that never did anything. */
+void *cc__san_fiber_new(void);
+#endif
+
+/* The calling thread's own stack; and when the thread is through with fibers. */
+void cc__san_native(struct san *san);
+void cc__san_native_end(void);
+/* Before _exit, on any stack. */
+void cc__san_exit(void);
+
+/* A fiber is about to run on a fresh stack / has left its stack for good. */
+CC_INLINE void cc__san_begin(struct san *san, const void *bottom, size_t size) {
+    (void)san, (void)bottom, (void)size;
+#ifdef CC_TSAN
+    cc__san_fiber_set(san, cc__san_fiber_new());
+#endif
+#ifdef CC_ASAN
+    san->fake_stack = NULL;
+    san->bottom = bottom;
+    san->size = size;
+#endif
+}
+CC_INLINE void cc__san_end(struct san *san) {
+    (void)san;
+#ifdef CC_TSAN
+    __tsan_destroy_fiber(cc__san_fiber_get(san));
+#endif
+}
+
+/* Directly before the switch; from == NULL: the stack left behind will never run again. */
+CC_INLINE void cc__san_leave(struct san *from, struct san *to) {
+    (void)from, (void)to;
+#ifdef CC_ASAN
+    if (cc__san_has(__sanitizer_start_switch_fiber))
+        __sanitizer_start_switch_fiber(from ? &from->fake_stack : NULL, to->bottom, to->size);
+#endif
+#ifdef CC_TSAN
+    __tsan_switch_to_fiber(cc__san_fiber_get(to), 1);
+#endif
+}
+
+/* Directly after the switch, on the stack that `self` describes. */
+CC_INLINE void cc__san_arrive(struct san *self) {
+    (void)self;
+#ifdef CC_ASAN
+    if (cc__san_has(__sanitizer_finish_switch_fiber)) __sanitizer_finish_switch_fiber(self->fake_stack, NULL, NULL);
+#endif
+}
+
+/* An OS thread goes to another stack to run one function there, and comes back: before it leaves, when it is there,
+ * before it comes back, when it is back. To the race detector a context of its own, ordered as the thread is. */
+CC_INLINE void cc__san_visit(struct san *home, struct san *away, const void *bottom, size_t size) {
+    (void)home, (void)away, (void)bottom, (void)size;
+#ifdef CC_ASAN
+    if (cc__san_has(__sanitizer_start_switch_fiber)) __sanitizer_start_switch_fiber(&home->fake_stack, bottom, size);
+#endif
+#ifdef CC_TSAN
+    home->fiber = __tsan_get_current_fiber();
+    away->fiber = __tsan_create_fiber(0);
+    __tsan_switch_to_fiber(away->fiber, 0);
+#endif
+}
+CC_INLINE void cc__san_visit_there(struct san *home) {
+    (void)home;
+#ifdef CC_ASAN
+    if (cc__san_has(__sanitizer_finish_switch_fiber)) __sanitizer_finish_switch_fiber(NULL, &home->bottom, &home->size);
+#endif
+}
+CC_INLINE void cc__san_visit_over(struct san *home) {
+    (void)home;
+#ifdef CC_ASAN
+    if (cc__san_has(__sanitizer_start_switch_fiber)) __sanitizer_start_switch_fiber(NULL, home->bottom, home->size);
+#endif
+#ifdef CC_TSAN
+    __tsan_switch_to_fiber(home->fiber, 0);
+#endif
+}
+CC_INLINE void cc__san_visit_back(struct san *home, struct san *away) {
+    (void)home, (void)away;
+#ifdef CC_ASAN
+    if (cc__san_has(__sanitizer_finish_switch_fiber)) __sanitizer_finish_switch_fiber(home->fake_stack, NULL, NULL);
+#endif
+#ifdef CC_TSAN
+    __tsan_destroy_fiber(away->fiber);
+#endif
+}
+
+/* The frames below the caller's scope will never return: what they poisoned is clean again. */
+CC_INLINE void cc__san_abandon(void) {
+#ifdef CC_ASAN
+    if (cc__san_has(__asan_handle_no_return)) __asan_handle_no_return();
+#endif
+}
+
+/* The calling context hands over what it wrote to whoever acquires `addr`, although another context will do the
+ * store. */
+CC_INLINE void cc__san_release(void *addr) {
+    (void)addr;
+#ifdef CC_TSAN
+    __tsan_release(addr);
+#endif
+}
+CC_INLINE void cc__san_acquire(void *addr) {
+    (void)addr;
+#ifdef CC_TSAN
+    __tsan_acquire(addr);
+#endif
+}
+
+/* Copies from the stack of the fiber that just left this thread: ordered by being one thread, which the race
+ * detector does not see. */
+#ifdef CC_TSAN
+void cc__san_copy(void *to, const void *from, size_t size);
+#else
+CC_INLINE void cc__san_copy(void *to, const void *from, size_t size) {
+    __builtin_memcpy(to, from, size);
+}
+#endif
+
+/* A range that holds stacks comes and goes (LeakSanitizer looks for pointers there). */
+void cc__san_range_map(const void *bottom, size_t size);
+void cc__san_range_unmap(const void *bottom, size_t size);
+
+/* One stack comes and goes (Valgrind tells a switch from a deep call by it). Returns a handle for the second
+ * call. */
+unsigned cc__san_stack_map(const void *bottom, size_t size);
+void cc__san_stack_unmap(unsigned handle);
+
+/* A stack goes back to the pool: what its last tenant poisoned is clean again. */
+CC_INLINE void cc__san_stack_clean(const void *bottom, size_t size) {
+    (void)bottom, (void)size;
+#ifdef CC_ASAN
+    if (cc__san_has(__asan_unpoison_memory_region)) __asan_unpoison_memory_region(bottom, size);
+#endif
+}
+
+/* What follows is no write to memory, although it looks like one (a mapping). */
+void cc__san_ignore_writes(bool ignore);
+/* Reads too, up to the call with false: for what formats text in frames that different fibers have on one worker's stack. */
+void cc__san_ignore(bool ignore);
+
+/* A worker's own stack, where no fiber runs, belongs to several contexts in turn, between which there is no order. Whether
+ * the library's own accesses there are right is for our tests; in a user's program they are left alone, or a compiler that
+ * instruments other locals than the one we test with would report them. */
+CC_INLINE void cc__san_ignore_native(bool ignore) {
+    (void)ignore;
+#if defined(CC_TSAN) && defined(CC_VARIANT)
+    cc__san_ignore(ignore);
+#endif
+}
+
+/* What a worker does on behalf of one fiber, in a context of its own: or all that ever ended here would seem ordered. */
+CC_INLINE void *cc__san_apart_begin(void) {
+#ifdef CC_TSAN
+    void *self = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(cc__san_fiber_new(), 1);
+    cc__san_ignore_native(true);
+    return self;
+#else
+    return NULL;
+#endif
+}
+CC_INLINE void cc__san_apart_end(void *self) {
+    (void)self;
+#ifdef CC_TSAN
+    void *apart = __tsan_get_current_fiber();
+    cc__san_ignore_native(false);
+    __tsan_switch_to_fiber(self, 1);
+    __tsan_destroy_fiber(apart);
+#endif
+}
+
+/* Valgrind checks that memory is there which a system call is told of: the word of a futex wake, of which the kernel
+ * uses the address only; or what is looked at to see whether it is there (peek.h). */
+void cc__san_hush(bool hush);
+
+/* Valgrind takes these bytes for written: a word of a stack that nobody has written yet, and that is only looked at. */
+void cc__san_define(void *from, size_t size);
+
+bool cc__san_on_valgrind(void);
+
+#endif

@@ -1,0 +1,160 @@
+/* guess.c - searches the stack for frames, and asks call-frame information whether they can be.
+ *
+ * A frame pointer that is not known is deduced. Each place in the stack where the frame could be is tried: it has to
+ * hold an address behind a call, and from there call-frame information has to lead all the way to the stack's first
+ * frame. Where the frame is, all of that holds; so if it holds for one place only, the frame is there. If for several,
+ * because old frames have left their words in memory that nobody has overwritten, the calls are compared: one that goes
+ * to this very function, or to one that jumps to it, settles it. If none does, or several do, the most likely is taken,
+ * and marked.
+ */
+#include "inspect/linux/guess.h"
+
+#include "arch/code.h"
+#include "arch/frame.h"
+#include "inspect/linux/cfi.h"
+#include "inspect/linux/objects.h"
+#include "os/peek.h"
+
+enum {
+    WORDS_MAX = 4096, /* guess: of a frame, or of frames without information */
+    CHAIN_MAX = 64,   /* frames that are followed to see whether they lead to the first */
+};
+
+/* Frames from a candidate up, by their stack pointers. */
+struct chain {
+    unsigned count;
+    uintptr_t sp[CHAIN_MAX];
+};
+
+static bool is_return(uintptr_t address, unsigned char before[CODE_BEFORE]) {
+    return address > CODE_BEFORE && cc__objects_table(address) != 0 &&
+           cc__peek(before, (const void *)(address - CODE_BEFORE), CODE_BEFORE) && cc__code_ends_with_call(before);
+}
+
+/* Whether call-frame information leads from here to the stack's first frame. */
+static bool is_anchored(const struct picture *p, struct registers regs, struct chain *chain) {
+    bool exact = false;
+    for (chain->count = 0; chain->count < CHAIN_MAX;) {
+        chain->sp[chain->count++] = regs.value[CC_REGISTER_SP];
+        enum step step = cc__unwind_step(p, &regs, &exact);
+        if (step != STEP_UP) return step == STEP_END;
+    }
+    return true;
+}
+
+static bool is_on(const struct chain *chain, uintptr_t sp) {
+    for (unsigned i = 0; i < chain->count; i++)
+        if (chain->sp[i] == sp) return true;
+    return false;
+}
+
+/* Whether the call before a return address goes to the function: no, as far as is known; it cannot be told; yes. */
+enum rank { CALLS_OTHER, CALLS_ANY, CALLS_IT };
+
+/* Whether the code has a jump to the function, as a call has that is the last thing it does. */
+static bool jumps(uintptr_t at, uintptr_t end, uintptr_t function) {
+    enum { PIECE = 256, LARGEST = 1 << 14 };
+    unsigned char code[PIECE + CODE_JUMP] = {0};
+    if (end - at > LARGEST) end = at + LARGEST;
+    for (; at < end; at += PIECE) {
+        size_t n = end - at < PIECE ? end - at : PIECE; /* jumps begin here; one may reach over the end */
+        if (!cc__peek(code, (const void *)at, n + CODE_JUMP) && !cc__peek(code, (const void *)at, n)) return false;
+        for (size_t i = 0; i < n; i++)
+            if (cc__code_jump_target(code + i, at + i) == function) return true;
+    }
+    return false;
+}
+
+static enum rank rank_of(uintptr_t address, const unsigned char before[CODE_BEFORE], uintptr_t function) {
+    unsigned char code[CODE_ENTRY];
+    struct cfi_row row;
+    uintptr_t slot, to = cc__code_call_target(before, address);
+    if (to == 0 || !cc__peek(code, (const void *)to, sizeof code)) return CALLS_ANY;
+    if ((slot = cc__code_jump_slot(code, to)) != 0 && !cc__peek(&to, (const void *)slot, sizeof to)) return CALLS_ANY;
+    if (to == function) return CALLS_IT;
+    if (!cc__cfi_row(to, &row) || row.function != to) return CALLS_ANY;
+    return jumps(to, row.end, function) ? CALLS_IT : CALLS_OTHER;
+}
+
+/* The best candidate so far. */
+struct best {
+    struct registers up;
+    struct chain chain;
+    bool exists;
+    enum rank rank;
+    bool sure; /* no other can be it */
+};
+
+/* Candidates come from below. Those on the chain of the best are the frames above it. */
+static void consider(struct best *best, const struct registers *up, const struct chain *chain, enum rank rank) {
+    if (!best->exists || rank > best->rank) {
+        bool sure = rank == CALLS_IT || (rank == CALLS_ANY && !best->exists);
+        *best = (struct best){*up, *chain, true, rank, sure};
+    } else if ((rank == best->rank || best->rank != CALLS_IT) && !is_on(&best->chain, up->value[CC_REGISTER_SP])) {
+        best->sure = false;
+    }
+}
+
+/* The frame pointer is not known, but all else of the frame is. */
+static CC_NOINLINE bool deduce(const struct picture *p, const struct cfi_row *row, struct registers *regs, bool *sure) {
+    struct best best = {.exists = false};
+    uintptr_t sp = regs->value[CC_REGISTER_SP], cfa = (sp + 15) & ~(uintptr_t)15;
+    for (unsigned i = 0; i < WORDS_MAX && cfa <= p->top; i += 2, cfa += 16) { /* calls are made with aligned stacks */
+        struct registers up = *regs;
+        struct chain chain;
+        unsigned char before[CODE_BEFORE];
+        bool exact = false;
+        if (cc__unwind_apply(p, row, cfa, &up, &exact) != STEP_UP || !is_return(up.pc, before)) continue;
+        if (is_anchored(p, up, &chain)) consider(&best, &up, &chain, rank_of(up.pc, before, row->function));
+    }
+    if (!best.exists) return false;
+    *sure = *sure && best.sure;
+    *regs = best.up;
+    return true;
+}
+
+/* By the frame pointer, as if the function had one. */
+static bool follow_pointer(const struct picture *p, struct registers *regs) {
+    uintptr_t fp, pair[2], sp = regs->value[CC_REGISTER_SP];
+    unsigned char before[CODE_BEFORE];
+    if (!CC_FRAME_CHAIN || !cc__registers_get(regs, CC_REGISTER_FP, &fp)) return false;
+    uintptr_t at = fp + (uintptr_t)(CC_FRAME_LOWEST * (long)sizeof(void *));
+    if (at < sp || !cc__picture_word(p, at, &pair[0]) || !cc__picture_word(p, at + sizeof(void *), &pair[1]))
+        return false;
+    uintptr_t back = cc__registers_strip(CC_FRAME_RETURN(pair - CC_FRAME_LOWEST));
+    if (!is_return(back, before)) return false;
+    *regs = cc__registers_at(back, at + 2 * sizeof(void *));
+    cc__registers_set(regs, CC_REGISTER_FP, CC_FRAME_UP(pair - CC_FRAME_LOWEST));
+    if (!CC_FRAME_ENDS) regs->known &= ~(UINT64_C(1) << CC_REGISTER_SP); /* it may be further up */
+    return true;
+}
+
+/* By the first word that can be a return address and leads to the stack's first frame. */
+static CC_NOINLINE bool search(const struct picture *p, struct registers *regs) {
+    uintptr_t word, at = regs->value[CC_REGISTER_SP];
+    for (unsigned i = 0; CC_RETURN_ON_STACK && i < WORDS_MAX && cc__picture_word(p, at, &word); i++) {
+        struct registers up = *regs;
+        struct chain chain;
+        unsigned char before[CODE_BEFORE];
+        at += sizeof word;
+        if (!is_return(word, before)) continue;
+        up.pc = word;
+        cc__registers_set(&up, CC_REGISTER_SP, at);
+        if (!is_anchored(p, up, &chain)) continue;
+        *regs = up;
+        return true;
+    }
+    return false;
+}
+
+CC_NOINLINE bool cc__guess_step(const struct picture *p, struct registers *regs, bool *exact, bool *sure) {
+    struct cfi_row row;
+    bool described = cc__cfi_row(regs->pc - !*exact, &row);
+    *exact = false;
+    if (described && row.cfa == CFI_REGISTER && row.cfa_register == CC_REGISTER_FP &&
+        !(regs->known >> CC_REGISTER_FP & 1))
+        return deduce(p, &row, regs, sure);
+    if (described && regs->known >> CC_REGISTER_SP & 1) return false; /* it was followed, and led nowhere */
+    *sure = false;
+    return follow_pointer(p, regs) || search(p, regs);
+}

@@ -1,0 +1,204 @@
+/* symbol.c - asks libbacktrace, then the dynamic linker.
+ *
+ * libbacktrace has no way to give back what it has read: there is one state, kept for good, in memory that it maps by
+ * itself. It knows the modules that were loaded when it was first asked; for later ones the dynamic linker answers.
+ */
+#include "inspect/symbol.h"
+
+#include "base/attr.h"
+#include "base/error.h"
+#include "base/san.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static void copy_text(char *to, size_t size, const char *from) {
+    size_t n = strnlen(from, size - 1);
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
+static const char *last_component(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* ---- libbacktrace ---- */
+
+#ifdef CC_BACKTRACE
+/* The build takes the functions that we need out of the archive and renames them, so that a program may have a
+ * libbacktrace of its own. */
+#define backtrace_create_state cc__backtrace_create_state
+#define backtrace_pcinfo cc__backtrace_pcinfo
+#define backtrace_syminfo cc__backtrace_syminfo
+#include <backtrace.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+
+static struct backtrace_state *state;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+struct found {
+    struct symbol *out;
+    unsigned count, max;
+};
+
+static void ignore_error(void *data, const char *message, int error) {
+    (void)data, (void)message, (void)error; /* what is not found stays empty */
+}
+
+/* How libbacktrace opens files. Under valgrind the debug information of system libraries, which lies in files of its own,
+ * would take seconds to read; they have a symbol table still. */
+__attribute__((used)) int cc__symbol_open(const char *path, int flags);
+int cc__symbol_open(const char *path, int flags) {
+    static const char apart[] = "/usr/lib/debug/";
+    if (cc__san_on_valgrind() && strncmp(path, apart, sizeof apart - 1) == 0) {
+        errno = ENOENT;
+        return -1;
+    }
+    return open(path, flags);
+}
+
+/* Where this library's files were compiled, as debug information says it: this file's path up to its room. */
+static char our_tree[256];
+
+static int take_tree(void *data, uintptr_t pc, const char *file, int line, const char *function) {
+    (void)data, (void)pc, (void)line, (void)function;
+    const char *end = file != NULL ? strstr(file, "inspect/linux/symbol.c") : NULL;
+    if (end != NULL && (size_t)(end - file) < sizeof our_tree) copy_text(our_tree, (size_t)(end - file) + 1, file);
+    return 1;
+}
+
+static void *read_modules(void *arg) {
+    cc__san_ignore_writes(true);
+    struct backtrace_state *made = backtrace_create_state(NULL, 1, ignore_error, NULL);
+    if (made != NULL) (void)backtrace_pcinfo(made, (uintptr_t)read_modules, take_tree, ignore_error, NULL);
+    cc__san_ignore_writes(false);
+    state = made;
+    return arg;
+}
+
+/* Takes 8 kB of stack, more than a small fiber may have left: on a thread of its own, which no signal disturbs. Without
+ * a thread there is no state, and the dynamic linker answers. */
+static void create_state(void) {
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, NULL, read_modules, NULL) == 0) pthread_join(thread, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static bool in_our_tree(const char *file) {
+    return our_tree[0] != '\0' && strncmp(file, our_tree, strlen(our_tree)) == 0;
+}
+
+static int take_line(void *data, uintptr_t pc, const char *file, int line, const char *function) {
+    struct found *found = data;
+    (void)pc;
+    if (function == NULL && file == NULL) return 0;
+    if (found->count == found->max) { /* no room: the outermost takes the last place */
+        if (found->max == 1) return 1;
+        memset(&found->out[--found->count], 0, sizeof *found->out);
+    }
+    struct symbol *symbol = &found->out[found->count++];
+    if (function != NULL) copy_text(symbol->function, sizeof symbol->function, function);
+    if (file != NULL && line > 0) {
+        copy_text(symbol->file, sizeof symbol->file, last_component(file));
+        symbol->ours = in_our_tree(file);
+        symbol->line = (unsigned)line;
+    }
+    return 0;
+}
+
+static void take_name(void *data, uintptr_t pc, const char *name, uintptr_t value, uintptr_t size) {
+    struct symbol *symbol = data;
+    (void)size;
+    if (name == NULL) return;
+    if (symbol->function[0] == '\0') copy_text(symbol->function, sizeof symbol->function, name);
+    if (pc >= value) symbol->function_offset = pc + 1 - value;
+}
+
+/* The entries of `out` are empty; returns how many are filled. */
+static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned max) {
+    struct found found = {out, 0, max};
+    pthread_once(&once, create_state);
+    if (state == NULL) return 0;
+    /* Threads that read the same tables are ordered by atomics that the race detector does not see. */
+    cc__san_ignore_writes(true);
+    (void)backtrace_pcinfo(state, pc, take_line, ignore_error, &found);
+    if (found.count == 1 &&
+        out[0].function[0] == '\0') { /* assembly without lines of its own: these are a neighbour's */
+        memset(&out[0], 0, sizeof out[0]);
+        found.count = 0;
+    }
+    if (found.count == 0 || (out[0].line == 0 && found.count == 1))
+        (void)backtrace_syminfo(state, pc, take_name, ignore_error, out);
+    cc__san_ignore_writes(false);
+    if (found.count == 0 && out[0].function[0] != '\0') found.count = 1;
+    return found.count;
+}
+#else
+static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned max) {
+    (void)pc, (void)out, (void)max;
+    return 0;
+}
+#endif
+
+/* ---- all that is known ---- */
+
+unsigned cc__symbol_find_inlined(const void *return_address, struct symbol *out, unsigned max) {
+    int saved = cc__errno_get();
+    uintptr_t pc = (uintptr_t)return_address - 1; /* the call, not what comes after it */
+    Dl_info info;
+    memset(out, 0, max * sizeof *out);
+    unsigned count = return_address != NULL ? ask_debug_information(pc, out, max) : 0;
+    if (count == 0) count = 1;
+    if (return_address != NULL && dladdr((const void *)pc, &info) != 0 && info.dli_fname != NULL) {
+        for (unsigned i = 0; i < count; i++) {
+            copy_text(out[i].module, sizeof out[i].module, last_component(info.dli_fname));
+            out[i].offset = (uintptr_t)return_address - (uintptr_t)info.dli_fbase;
+        }
+        if (out[0].function[0] == '\0' && info.dli_sname != NULL) {
+            copy_text(out[0].function, sizeof out[0].function, info.dli_sname);
+            out[0].function_offset = (uintptr_t)return_address - (uintptr_t)info.dli_saddr;
+        }
+    }
+    if (out[0].file[0] == '\0') out[0].ours = strncmp(out[0].function, "cc_", 3) == 0;
+    cc__errno_set(saved);
+    return count;
+}
+
+void cc__symbol_find(const void *return_address, struct symbol *out) {
+    (void)cc__symbol_find_inlined(return_address, out, 1);
+}
+
+void cc__symbol_text(const void *return_address, char *text, size_t size) {
+    enum { DEPTH = 3 };
+    struct symbol found[DEPTH];
+    unsigned count = cc__symbol_find_inlined(return_address, found, DEPTH);
+    const struct symbol *s = &found[0];
+    size_t used = 0;
+    if (s->function[0] == '\0' && s->module[0] == '\0') {
+        snprintf(text, size, "%p", return_address);
+        return;
+    }
+    if (s->function[0] == '\0') {
+        snprintf(text, size, "%s+%#zx", s->module, s->offset);
+        return;
+    }
+    if (s->line == 0) {
+        snprintf(text, size, "%s+%#zx (%s+%#zx)", s->function, s->function_offset, s->module, s->offset);
+        return;
+    }
+    for (unsigned i = 0; i < count && used < size; i++) {
+        int n = snprintf(text + used, size - used, "%s%s (%s:%u)", i > 0 ? " in " : "", found[i].function,
+                         found[i].file, found[i].line);
+        if (n < 0) break;
+        used += (size_t)n;
+    }
+}

@@ -1,0 +1,15 @@
+/* affinity.c - the calling thread's CPU mask. */
+#include "os/affinity.h"
+
+#include "base/error.h"
+
+#include <sched.h>
+
+bool cc__affinity_single(void) {
+    int saved = cc__errno_get();
+    cpu_set_t set;
+    /* A machine with more CPUs than fit into the mask refuses it, and has more than one. */
+    bool single = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
+    cc__errno_set(saved);
+    return single;
+}

@@ -1,0 +1,77 @@
+/* ending.c - abort, a fault, exit with a status: the last line comes before them. */
+#include "os/ending.h"
+
+#include "base/attr.h"
+#include "base/error.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+static const char *volatile last_line;
+static bool registered;
+
+void cc__ending_say(void) {
+    const char *line = last_line;
+    if (line == NULL) return;
+    last_line = NULL;
+    int saved = cc__errno_get();
+    for (size_t left = strlen(line); left > 0;) {
+        ssize_t wrote = write(STDERR_FILENO, line, left);
+        if (wrote <= 0) break;
+        line += wrote;
+        left -= (size_t)wrote;
+    }
+    cc__errno_set(saved);
+}
+
+static void on_signal(int sig);
+
+bool cc__ending_handles(const struct sigaction *action) {
+    return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == on_signal;
+}
+
+static void set_handler(int sig, void (*handler)(int)) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handler;
+    action.sa_flags = SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    sigaction(sig, &action, NULL);
+}
+
+/* Also called by fault.c, which then goes back to the instruction that faults. */
+static void on_signal(int sig) {
+    cc__ending_say();
+    set_handler(sig, SIG_DFL);
+    raise(sig);
+}
+
+#ifdef __GLIBC__
+static void on_ending(int status, void *arg) {
+    (void)arg;
+    if (status == 0) return;
+    (void)fflush(stdout); /* the last line is the last */
+    cc__ending_say();
+}
+#endif
+
+static void replace(int sig, void (*from)(int), void (*to)(int)) {
+    struct sigaction now;
+    if (sigaction(sig, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == from) set_handler(sig, to);
+}
+
+void cc__ending_watch(const char *line) {
+    last_line = line;
+    for (size_t i = 0; i < array_len(signals); i++)
+        replace(signals[i], line != NULL ? SIG_DFL : on_signal, line != NULL ? on_signal : SIG_DFL);
+    if (line == NULL || registered) return;
+    registered = true;
+#ifdef __GLIBC__ /* elsewhere an exit does not tell its status */
+    (void)on_exit(on_ending, NULL);
+#endif
+}

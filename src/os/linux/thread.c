@@ -1,0 +1,111 @@
+/* thread.c - OS threads. */
+#include "os/thread.h"
+
+#include "base/attr.h"
+#include "base/fatal.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg) {
+    return pthread_create(thread, NULL, fn, arg);
+}
+
+int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(thread, NULL, fn, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+static sigset_t kept;
+
+void cc__thread_signals_keep(void) {
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &kept);
+}
+
+void cc__thread_signals_take(void) {
+    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+}
+
+void cc__thread_join(pthread_t thread) {
+    int rc = pthread_join(thread, NULL);
+    if (rc != 0) cc__fatal("pthread_join of a worker failed with error %d", rc);
+}
+
+void cc__thread_name(const char *name) {
+    char short_name[16];
+    snprintf(short_name, sizeof short_name, "%s", name);
+    pthread_setname_np(pthread_self(), short_name);
+}
+
+void cc__thread_punctual(void) {
+    (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+}
+
+int cc__thread_id(void) {
+    return (int)syscall(SYS_gettid);
+}
+
+void cc__thread_yield(void) {
+    sched_yield();
+}
+
+uint64_t cc__thread_cpu(pthread_t thread) {
+    clockid_t clock;
+    struct timespec ts;
+    if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &ts) != 0) return UINT64_MAX;
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static _Atomic bool hidden;
+
+void cc__thread_state_hide(bool on) {
+    hidden = on;
+}
+
+char cc__thread_state(int id) {
+    char text[128];
+    if (hidden) return 0;
+    snprintf(text, sizeof text, "/proc/self/task/%d/stat", id);
+    int fd = open(text, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0) return 0;
+    text[n] = '\0';
+    const char *end = strrchr(text, ')'); /* the name, in parentheses, may hold anything */
+    return end != NULL && end[1] == ' ' ? end[2] : 0;
+}
+
+/* Hidden from the race detector: on a worker's stack frames of different fibers' ends lie at one place. It intercepts
+ * nanosleep; the other call it does not see. */
+CC_NOINLINE CC_NO_TSAN void cc__thread_nap(long ns) {
+    struct timespec nap = {.tv_nsec = ns};
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL); /* a signal may end it early */
+}
+
+void cc__thread_stack(const void **bottom, const void **top) {
+    static _Thread_local const char *low __attribute__((tls_model("initial-exec")));
+    static _Thread_local size_t size __attribute__((tls_model("initial-exec")));
+    if (low == NULL) { /* asked once: for the main thread it means reading /proc/self/maps */
+        pthread_attr_t attr;
+        void *at = NULL;
+        if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+            (void)pthread_attr_getstack(&attr, &at, &size);
+            pthread_attr_destroy(&attr);
+        }
+        low = at;
+    }
+    *bottom = low;
+    *top = low != NULL ? low + size : NULL;
+}

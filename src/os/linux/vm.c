@@ -1,0 +1,170 @@
+/* vm.c - address space. */
+#include "os/vm.h"
+
+#include "base/error.h"
+#include "base/fatal.h"
+#include "base/san.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+#ifndef SYS_process_madvise
+#define SYS_process_madvise 440 /* of every architecture */
+#endif
+#define SELF (-10000) /* PIDFD_SELF_THREAD: no descriptor is needed */
+
+size_t cc__vm_page_size;
+static bool guard_free;
+static bool many; /* there is advice for many ranges at once */
+
+_Static_assert(sizeof(struct vm_range) == sizeof(struct iovec) &&
+                   offsetof(struct vm_range, at) == offsetof(struct iovec, iov_base) &&
+                   offsetof(struct vm_range, size) == offsetof(struct iovec, iov_len),
+               "the system reads our ranges");
+
+/* One system call for all of them: n calls less, and one flush of the TLBs. Any advice about the process itself:
+ * Linux 6.14. */
+static bool advise_all(const struct vm_range *ranges, size_t n, int advice) {
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++) total += ranges[i].size;
+    return syscall(SYS_process_madvise, SELF, ranges, n, advice, 0) == (long)total;
+}
+
+/* A guard works when the kernel itself cannot read from it: write(2) to a pipe answers EFAULT, and nothing
+ * faults. */
+__attribute__((unused)) static bool guard_advice_works(void) {
+    int fds[2];
+    if (pipe(fds) != 0) return false;
+    char *p = mmap(NULL, 2 * cc__vm_page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool works = false;
+    if (p != MAP_FAILED) {
+        p[0] = 1;
+        works = madvise(p, cc__vm_page(), MADV_GUARD_INSTALL) == 0 && write(fds[1], p, 1) == -1 &&
+                cc__errno_get() == EFAULT && write(fds[1], p + cc__vm_page(), 1) == 1;
+        munmap(p, 2 * cc__vm_page());
+    }
+    close(fds[0]);
+    close(fds[1]);
+    return works;
+}
+
+void cc__vm_init(void) {
+    int saved = cc__errno_get();
+    cc__vm_page_size = (size_t)sysconf(_SC_PAGESIZE);
+#ifdef CC_ASAN
+    /* LeakSanitizer reads every stack, and skips only what the list of mappings says cannot be read. */
+    guard_free = false;
+#else
+    guard_free = guard_advice_works();
+#endif
+    many = false;
+    if (guard_free && !cc__san_on_valgrind()) { /* which does not know the call */
+        char *p = mmap(NULL, 2 * cc__vm_page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p != MAP_FAILED) {
+            struct vm_range ranges[2] = {{p, cc__vm_page()}, {p + cc__vm_page(), cc__vm_page()}};
+            many = advise_all(ranges, 2, MADV_POPULATE_WRITE);
+            munmap(p, 2 * cc__vm_page());
+        }
+    }
+    cc__errno_set(saved);
+}
+
+bool cc__vm_guard_is_free(void) {
+    return guard_free;
+}
+
+void *cc__vm_reserve(size_t size, size_t align) {
+    int saved = cc__errno_get();
+    size_t slack = align > cc__vm_page() ? align - cc__vm_page() : 0;
+    char *p = NULL;
+    if (size <= SIZE_MAX - slack) {
+        cc__san_ignore_writes(true); /* the race detector takes a mapping for a write by whoever maps */
+        p = mmap(NULL, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        cc__san_ignore_writes(false);
+        if (p == MAP_FAILED) p = NULL;
+    }
+    if (p != NULL && slack > 0) {
+        char *at = (char *)(((uintptr_t)p + slack) & ~(uintptr_t)(align - 1));
+        if (at > p) munmap(p, (size_t)(at - p));
+        if (at < p + slack) munmap(at + size, (size_t)(p + slack - at));
+        p = at;
+    }
+    /* A stack that touches one page must not cost 2 MiB. Refused where there are no huge pages, and then not
+     * needed. */
+    if (p != NULL) (void)madvise(p, size, MADV_NOHUGEPAGE);
+    cc__errno_set(saved);
+    return p;
+}
+
+void cc__vm_release(void *p, size_t size) {
+    int saved = cc__errno_get();
+    if (munmap(p, size) != 0) cc__fatal("munmap of a range of %zu bytes failed with error %d", size, cc__errno_get());
+    cc__errno_set(saved);
+}
+
+bool cc__vm_guard(void *p, size_t size) {
+    int saved = cc__errno_get();
+    bool ok = guard_free ? madvise(p, size, MADV_GUARD_INSTALL) == 0 : mprotect(p, size, PROT_NONE) == 0;
+    cc__errno_set(saved);
+    return ok;
+}
+
+void cc__vm_populate(void *p, size_t size) {
+    int saved = cc__errno_get();
+    (void)madvise(p, size, MADV_POPULATE_WRITE); /* Linux 5.14; without it the pages come one by one */
+    cc__errno_set(saved);
+}
+
+bool cc__vm_guard_all(const struct vm_range *ranges, size_t n) {
+    int saved = cc__errno_get();
+    bool ok = many && advise_all(ranges, n, MADV_GUARD_INSTALL);
+    cc__errno_set(saved);
+    if (ok) return true;
+    ok = true;
+    for (size_t i = 0; i < n; i++) ok = cc__vm_guard(ranges[i].at, ranges[i].size) && ok;
+    return ok;
+}
+
+void cc__vm_populate_all(const struct vm_range *ranges, size_t n) {
+    int saved = cc__errno_get();
+    if (many) (void)advise_all(ranges, n, MADV_POPULATE_WRITE);
+    cc__errno_set(saved);
+}
+
+void cc__vm_discard_all(const struct vm_range *ranges, size_t n) {
+    int saved = cc__errno_get();
+    bool done = many && advise_all(ranges, n, MADV_DONTNEED);
+    cc__errno_set(saved);
+    for (size_t i = 0; !done && i < n; i++) cc__vm_discard(ranges[i].at, ranges[i].size);
+}
+
+void cc__vm_discard(void *p, size_t size) {
+    int saved = cc__errno_get();
+    (void)madvise(p, size, MADV_DONTNEED); /* advice: a refusal costs memory, nothing else */
+    cc__errno_set(saved);
+}
+
+size_t cc__vm_touched(const void *p, size_t size) {
+    int saved = cc__errno_get();
+    unsigned char pages[1024];
+    size_t step = sizeof pages * cc__vm_page(), found = 0;
+    for (size_t at = 0; at < size && found == 0; at += step) {
+        size_t here = size - at < step ? size - at : step;
+        if (mincore((char *)(uintptr_t)p + at, here, pages) != 0) break;
+        for (size_t i = 0; i < here / cc__vm_page() && found == 0; i++)
+            if (pages[i] & 1) found = size - at - i * cc__vm_page();
+    }
+    cc__errno_set(saved);
+    return found;
+}

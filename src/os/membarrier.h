@@ -1,0 +1,12 @@
+/* membarrier.h - make every running thread of the process execute a full memory barrier. */
+#ifndef CC_OS_MEMBARRIER_H
+#define CC_OS_MEMBARRIER_H
+
+#include <stdbool.h>
+
+/* Registers the process; false where the system does not offer it. */
+bool cc__membarrier_register(void);
+/* Only after a registration that succeeded. */
+void cc__membarrier(void);
+
+#endif

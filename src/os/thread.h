@@ -1,0 +1,37 @@
+/* thread.h - OS threads: start one, wait for it, name it. */
+#ifndef CC_OS_THREAD_H
+#define CC_OS_THREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 0 or a positive errno value. */
+int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
+/* The same, and no signal is delivered to it. */
+int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg);
+/* Remembers which signals the calling thread hears; lets the calling thread hear those. */
+void cc__thread_signals_keep(void);
+void cc__thread_signals_take(void);
+void cc__thread_join(pthread_t thread);
+/* Names the calling thread, for top and gdb; at most 15 bytes count. */
+void cc__thread_name(const char *name);
+/* Timed waits of the calling thread end on time, and not up to 50 us later together with others. */
+void cc__thread_punctual(void);
+/* The system's number for the calling thread. */
+int cc__thread_id(void);
+/* The calling thread's own stack, [*bottom, *top); both NULL if the system does not tell. */
+void cc__thread_stack(const void **bottom, const void **top);
+/* Gives the CPU to another OS thread. */
+void cc__thread_yield(void);
+/* The CPU time that a thread has used, in ns; UINT64_MAX if the system does not tell. */
+uint64_t cc__thread_cpu(pthread_t thread);
+/* What the system says of the thread with that number: 'R' it runs or wants to, 'S', 'D' it sleeps, ...; 0 if it does
+ * not tell. */
+char cc__thread_state(int id);
+/* As if there were no /proc. For tests. */
+void cc__thread_state_hide(bool on);
+/* Sleeps about that long, or less. */
+void cc__thread_nap(long ns);
+
+#endif

@@ -1,0 +1,236 @@
+/* symbol.c - addresses get the names and lines that the source has, as far as the build knows them. */
+#include "harness.h"
+
+#include "base/attr.h"
+#include "base/san.h"
+#include "inspect/symbol.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The place that this was called from, and its line. */
+struct place {
+    const void *address;
+    unsigned line;
+};
+
+static CC_NOINLINE const void *return_address(void) {
+    return __builtin_return_address(0);
+}
+
+static CC_NOINLINE struct place somewhere_static(void) {
+    struct place here;
+    here.address = return_address(), here.line = __LINE__;
+    __asm__ volatile("" ::: "memory");
+    return here;
+}
+
+static unsigned inner_line;
+static __attribute__((always_inline)) inline const void *inlined_part(void) {
+    const void *at;
+    at = return_address(), inner_line = __LINE__;
+    __asm__ volatile("" ::: "memory");
+    return at;
+}
+
+static __attribute__((always_inline)) inline const void *inlined_thrice(int depth) {
+    const void *at = depth == 0 ? inlined_part() : NULL;
+    __asm__ volatile("" ::: "memory");
+    return at;
+}
+
+static __attribute__((always_inline)) inline const void *inlined_twice(int depth) {
+    const void *at = inlined_thrice(depth);
+    __asm__ volatile("" ::: "memory");
+    return at;
+}
+
+static CC_NOINLINE const void *host_of_many(void) {
+    const void *at = inlined_twice(0);
+    __asm__ volatile("" ::: "memory");
+    return at;
+}
+
+static CC_NOINLINE struct place host_of_inlined(void) {
+    struct place here;
+    here.address = inlined_part(), here.line = __LINE__;
+    __asm__ volatile("" ::: "memory");
+    return here;
+}
+
+static void make_room(struct symbol *s) {
+    memset(s, 0x55, sizeof *s);
+}
+
+TEST(names_a_static_function) {
+    struct place p = somewhere_static();
+    struct symbol s;
+    make_room(&s);
+    errno = 1234;
+    cc__symbol_find(p.address, &s);
+    CHECK_EQ(errno, 1234);
+    CHECK_EQ(strcmp(s.module, "symbol"), 0); /* this program */
+    CHECK(s.offset > 0);
+#ifdef CC_BACKTRACE
+    CHECK_EQ(strcmp(s.function, "somewhere_static"), 0);
+    CHECK_EQ(strcmp(s.file, "symbol.c"), 0);
+    CHECK_EQ(s.line, p.line);
+#endif
+}
+
+TEST(writes_it_as_text) {
+    struct place p = somewhere_static();
+    char text[256], expected[256];
+    cc__symbol_text(p.address, text, sizeof text);
+#ifdef CC_BACKTRACE
+    snprintf(expected, sizeof expected, "somewhere_static (symbol.c:%u)", p.line);
+#else
+    struct symbol s;
+    cc__symbol_find(p.address, &s);
+    snprintf(expected, sizeof expected, "symbol+%#zx", s.offset);
+#endif
+    puts(text);
+    CHECK_EQ(strcmp(text, expected), 0);
+    char small[10];
+    memset(small, 0x55, sizeof small);
+    cc__symbol_text(p.address, small, 8);
+    CHECK_EQ(strncmp(small, expected, 7), 0);
+    CHECK_EQ(small[7], 0);
+    CHECK_EQ(small[8], 0x55);
+    cc__symbol_text(p.address, small, 1);
+    CHECK_EQ(small[0], 0);
+}
+
+TEST(says_what_was_inlined_where) {
+#ifndef CC_BACKTRACE
+    SKIP("built without libbacktrace");
+#endif
+    struct place p = host_of_inlined();
+    struct symbol found[4];
+    unsigned n = cc__symbol_find_inlined(p.address, found, 4);
+    CHECK_EQ(n, 2);
+    CHECK_EQ(strcmp(found[0].function, "inlined_part"), 0);
+    CHECK_EQ(found[0].line, inner_line);
+    CHECK_EQ(strcmp(found[1].function, "host_of_inlined"), 0);
+    CHECK_EQ(found[1].line, p.line);
+    CHECK_EQ(strcmp(found[1].module, "symbol"), 0);
+    CHECK_EQ(cc__symbol_find_inlined(p.address, found, 1), 1);
+    CHECK_EQ(strcmp(found[0].function, "inlined_part"), 0);
+    /* The outermost one is always there. */
+    const void *deep = host_of_many();
+    CHECK_EQ(cc__symbol_find_inlined(deep, found, 4), 4);
+    CHECK_EQ(strcmp(found[2].function, "inlined_twice"), 0);
+    CHECK_EQ(strcmp(found[3].function, "host_of_many"), 0);
+    CHECK_EQ(cc__symbol_find_inlined(deep, found, 2), 2);
+    CHECK_EQ(strcmp(found[0].function, "inlined_part"), 0);
+    CHECK_EQ(strcmp(found[1].function, "host_of_many"), 0);
+    CHECK_EQ(strcmp(found[1].module, "symbol"), 0);
+    char text[256], expected[256];
+    cc__symbol_text(p.address, text, sizeof text);
+    snprintf(expected, sizeof expected, "inlined_part (symbol.c:%u) in host_of_inlined (symbol.c:%u)", inner_line,
+             p.line);
+    puts(text);
+    CHECK_EQ(strcmp(text, expected), 0);
+}
+
+TEST(names_a_function_of_a_library) {
+    struct symbol s;
+    char text[256];
+    /* The address of the function itself, plus one: an instruction. */
+    const char *join_at = (const char *)(uintptr_t)pthread_join;
+    cc__symbol_find(join_at + 1, &s);
+    cc__symbol_text(join_at + 1, text, sizeof text);
+    puts(text);
+    CHECK(strstr(s.function, "pthread_join") != NULL);
+    CHECK(strstr(text, "pthread_join") != NULL);
+    CHECK(s.module[0] != '\0');
+}
+
+TEST(says_nothing_of_what_is_no_code) {
+    struct symbol s;
+    char text[64], expected[64];
+    void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const void *nowhere[] = {NULL, (void *)1, (void *)(uintptr_t)0x1234, (char *)page + 100, (void *)UINTPTR_MAX};
+    for (unsigned i = 0; i < array_len(nowhere); i++) {
+        make_room(&s);
+        cc__symbol_find(nowhere[i], &s);
+        CHECK_EQ(s.function[0], 0);
+        CHECK_EQ(s.file[0], 0);
+        CHECK_EQ(s.module[0], 0);
+        CHECK_EQ(s.line, 0);
+        CHECK_EQ(s.offset, 0);
+        cc__symbol_text(nowhere[i], text, sizeof text);
+        snprintf(expected, sizeof expected, "%p", nowhere[i]);
+        CHECK_EQ(strcmp(text, expected), 0);
+    }
+}
+
+/* Threads that ask for the first time all at once. */
+static pthread_barrier_t barrier;
+
+static void *ask(void *arg) {
+    struct place p = somewhere_static();
+    pthread_barrier_wait(&barrier);
+    for (long i = test_scale(100); i > 0; i--) {
+        struct symbol s;
+        cc__symbol_find(p.address, &s);
+        CHECK_EQ(strcmp(s.module, "symbol"), 0);
+#ifdef CC_BACKTRACE
+        CHECK_EQ(s.line, p.line);
+#endif
+        cc__symbol_find((const char *)(uintptr_t)pthread_join + 1, &s);
+        CHECK(strstr(s.function, "pthread_join") != NULL);
+    }
+    return arg;
+}
+
+TEST(threads_ask_at_once) {
+    enum { N = 8 };
+    pthread_t threads[N];
+    CHECK_EQ(pthread_barrier_init(&barrier, NULL, N), 0);
+    for (int i = 0; i < N; i++) CHECK_EQ(pthread_create(&threads[i], NULL, ask, NULL), 0);
+    for (int i = 0; i < N; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
+}
+
+/* A fiber's stack may be small: the most that the function takes, over an empty one. */
+enum { STACK = 256 * 1024 };
+
+static size_t stack_taken(void *(*fn)(void *)) {
+    unsigned char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_attr_t attr;
+    pthread_t thread;
+    CHECK(stack != MAP_FAILED);
+    pthread_attr_init(&attr);
+    CHECK_EQ(pthread_attr_setstack(&attr, stack, STACK), 0);
+    CHECK_EQ(pthread_create(&thread, &attr, fn, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    size_t untouched = 0;
+    while (untouched < STACK && stack[untouched] == 0) untouched++;
+    return STACK - untouched;
+}
+
+static void *do_nothing(void *arg) {
+    return arg;
+}
+
+static void *ask_for_text(void *arg) {
+    static char text[256];
+    cc__symbol_text(somewhere_static().address, text, sizeof text);
+    cc__symbol_text((const char *)(uintptr_t)cc__symbol_text + 1, text, sizeof text); /* another unit */
+    return arg;
+}
+
+TEST(takes_little_stack) {
+#if defined(CC_ASAN) || defined(CC_TSAN)
+    SKIP("a sanitizer's frames are larger");
+#endif
+    if (cc__san_on_valgrind()) SKIP("valgrind does not let us look at an unused stack");
+    size_t nothing = stack_taken(do_nothing), taken = stack_taken(ask_for_text) - nothing;
+    printf("%zu bytes of stack\n", taken);
+    CHECK(taken > 100);
+    CHECK(taken < 8 * 1024);
+}

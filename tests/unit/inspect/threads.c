@@ -1,0 +1,196 @@
+/* threads.c - the list of threads, what each is in the middle of, and which signals are handled. */
+#include "harness.h"
+
+#include "base/san.h"
+#include "inspect/threads.h"
+#include "os/thread.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A thread that tells its number, then does something until it is let go. */
+struct other {
+    pthread_t thread;
+    _Atomic int tid;
+    _Atomic int go;
+    _Atomic uint32_t word;
+    void (*rest)(struct other *o);
+    int ends[2];
+};
+
+static void *other_main(void *arg) {
+    struct other *o = arg;
+    o->tid = cc__thread_id();
+    o->rest(o);
+    return NULL;
+}
+
+static void start(struct other *o, void (*rest)(struct other *o)) {
+    memset(o, 0, sizeof *o);
+    o->rest = rest;
+    CHECK_EQ(pipe(o->ends), 0);
+    CHECK_EQ(pthread_create(&o->thread, NULL, other_main, o), 0);
+    while (o->tid == 0) cc__thread_yield();
+}
+
+static void on_pipe(struct other *o) {
+    char c;
+    CHECK_EQ(read(o->ends[0], &c, 1), 1);
+}
+
+static void on_futex(struct other *o) {
+    while (!o->go) syscall(SYS_futex, &o->word, FUTEX_WAIT_PRIVATE, 0u, NULL, NULL, 0u);
+}
+
+static void on_futex_with_time(struct other *o) {
+    struct timespec long_time = {.tv_sec = 1000};
+    while (!o->go) syscall(SYS_futex, &o->word, FUTEX_WAIT_PRIVATE, 0u, &long_time, NULL, 0u);
+}
+
+static void busy(struct other *o) {
+    while (!o->go) {
+    }
+}
+
+static void end(struct other *o) {
+    o->go = 1;
+    o->word = 1;
+    syscall(SYS_futex, &o->word, FUTEX_WAKE_PRIVATE, 1u, NULL, NULL, 0u);
+    CHECK_EQ(write(o->ends[1], "x", 1), 1);
+    CHECK_EQ(pthread_join(o->thread, NULL), 0);
+    close(o->ends[0]);
+    close(o->ends[1]);
+}
+
+static bool listed(const int *tids, int count, int tid) {
+    int times = 0;
+    for (int i = 0; i < count; i++) times += tids[i] == tid;
+    CHECK(times <= 1);
+    return times == 1;
+}
+
+TEST(lists_every_thread_once) {
+    enum { N = 40 }; /* more than one read of the folder gives */
+    static struct other others[N];
+    int tids[200];
+    start(&others[0], on_pipe);
+    end(&others[0]); /* a sanitizer starts a thread of its own with the first */
+    int before;
+    do before = cc__threads_list(tids, 200);
+    while (listed(tids, before, others[0].tid)); /* a join returns somewhat earlier */
+    CHECK(before >= 1);
+    CHECK(listed(tids, before, cc__thread_id()));
+    for (int i = 0; i < N; i++) start(&others[i], on_pipe);
+    errno = 1234;
+    CHECK_EQ(cc__threads_list(tids, 200), before + N);
+    CHECK_EQ(errno, 1234);
+    for (int i = 0; i < N; i++) CHECK(listed(tids, before + N, others[i].tid));
+    tids[3] = -1;
+    CHECK_EQ(cc__threads_list(tids, 3), before + N); /* says how many there are, and stores what fits */
+    CHECK_EQ(tids[3], -1);
+    CHECK_EQ(cc__threads_list(NULL, 0), before + N);
+    for (int i = 0; i < N; i++) end(&others[i]);
+}
+
+static void *last_one(void *arg) {
+    int tids[8], leader = (int)(intptr_t)arg, count;
+    /* The leader is a zombie from some moment on, and still in the folder. */
+    do {
+        cc__thread_yield();
+        count = cc__threads_list(tids, 8);
+    } while (listed(tids, count, leader));
+    CHECK(listed(tids, count, cc__thread_id()));
+    DONE();
+    exit(0);
+}
+
+TEST(an_ended_leader_is_not_listed) {
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, last_one, (void *)(intptr_t)cc__thread_id()), 0);
+    pthread_exit(NULL);
+}
+
+static void handle(int sig) {
+    (void)sig;
+}
+
+static void handle_info(int sig, siginfo_t *info, void *context) {
+    (void)sig, (void)info, (void)context;
+}
+
+TEST(knows_which_signals_are_handled) {
+    uint64_t before = cc__threads_caught(), bit = UINT64_C(1) << (SIGUSR1 - 1),
+             real_time = UINT64_C(1) << (SIGRTMIN - 1);
+    CHECK_EQ(before & (bit | real_time), 0);
+    signal(SIGUSR1, handle);
+    struct sigaction action = {.sa_flags = SA_SIGINFO};
+    action.sa_sigaction = handle_info;
+    CHECK_EQ(sigaction(SIGRTMIN, &action, NULL), 0);
+    CHECK(cc__threads_caught() == (before | bit | real_time));
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGRTMIN, SIG_DFL);
+    CHECK(cc__threads_caught() == before);
+}
+
+/* Whether the system tells of a thread what it really does; valgrind and qemu stand between. */
+static bool told_of_calls(void) {
+    struct other o;
+    struct thread_call call;
+    start(&o, on_pipe);
+    long tries = 10000;
+    bool told = false;
+    while (!told && tries-- > 0) {
+        told = cc__threads_call(o.tid, &call) && !call.running && call.number == SYS_read &&
+               call.args[0] == (uintptr_t)o.ends[0] && call.args[2] == 1;
+        cc__thread_yield();
+    }
+    end(&o);
+    return told;
+}
+
+TEST(knows_a_sleep_without_end) {
+    if (!told_of_calls() || cc__san_on_valgrind()) SKIP("the system does not say in which call a thread is");
+    struct other forever, timed, reads, works;
+    struct thread_call call;
+    start(&forever, on_futex);
+    start(&timed, on_futex_with_time);
+    start(&reads, on_pipe);
+    start(&works, busy);
+    while (!cc__threads_futex_forever(forever.tid)) cc__thread_yield();
+    do CHECK(cc__threads_call(timed.tid, &call));
+    while (call.running || call.number != SYS_futex);
+    CHECK(call.args[3] != 0);
+    CHECK(!cc__threads_futex_forever(timed.tid));
+    do CHECK(cc__threads_call(reads.tid, &call));
+    while (call.running || call.number != SYS_read);
+    CHECK(!cc__threads_futex_forever(reads.tid));
+    const char *sp = (const char *)call.sp;
+    CHECK(sp != NULL && call.pc != 0);
+    CHECK(cc__threads_call(works.tid, &call));
+    CHECK(!cc__threads_futex_forever(works.tid));
+    CHECK(!cc__threads_futex_forever(cc__thread_id()));
+    end(&forever);
+    end(&timed);
+    end(&reads);
+    end(&works);
+}
+
+TEST(a_thread_that_is_not_there) {
+    struct thread_call call;
+    errno = 1234;
+    CHECK(!cc__threads_call(0, &call));
+    CHECK(!cc__threads_call(-1, &call));
+    CHECK(!cc__threads_call(0x7fffffff, &call));
+    CHECK(!cc__threads_futex_forever(0x7fffffff));
+    CHECK_EQ(errno, 1234);
+}
