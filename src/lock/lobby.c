@@ -103,27 +103,6 @@ void cc__lobby_cool_slow(struct lobby *lobby) {
     cc__lock_release(&lobby->lock);
 }
 
-bool cc__lobby_count_begin(struct lobby *lobby) {
-    if (!cc__get(&lobby->cold)) return false;
-    cc__lock_take(&lobby->lock);
-    bool heats = cc__get(&lobby->cold);
-    if (heats) {
-        cc__set(&lobby->quiet, 0);
-        cc__set(&lobby->cold, 0);
-        lobby->heating++;
-    }
-    cc__lock_release(&lobby->lock);
-    return heats;
-}
-
-void cc__lobby_count_end(struct lobby *lobby, bool heats) {
-    if (!heats) return;
-    cc__lock_take(&lobby->lock);
-    lobby->heating--;
-    if (lobby->queues == NULL && lobby->heating == 0) cc__set(&lobby->cold, 1); /* LOBBY-4 */
-    cc__lock_release(&lobby->lock);
-}
-
 void cc__lobby_heat_all(void) {
     for (size_t i = 0; i < array_len(cc__lobby); i++) {
         if (!cc__get(&cc__lobby[i].cold)) continue;

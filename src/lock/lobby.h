@@ -14,8 +14,6 @@
  *          it in the room, so a long queue does not slow its neighbours down.
  * LOBBY-2  A room with seats, or with somebody who is making it hot, is not made cold.
  * LOBBY-3  `cold` is set only where membarrier works; elsewhere every room stays hot.
- * LOBBY-4  Whoever counts unlocks in a cold room begins to make it hot and never has the barrier. When it is through, it
- *          makes the room cold again, unless somebody sits in it or makes it hot: these have a barrier that came after.
  */
 #ifndef CC_LOCK_LOBBY_H
 #define CC_LOCK_LOBBY_H
@@ -34,11 +32,9 @@ struct lobby {
     _Atomic uint32_t quiet; /* unlocks since somebody last waited; relaxed, lost counts do not matter */
     struct lock lock;
     struct link *queues; /* ring of first seats, by lobby_seat.link */
-    uint32_t heating;    /* who has set cold to 0 and not finished the barrier; who counts never does */
-    /* For those who find a mutex locked, on a line that its holder does not read. Relaxed; lost counts do not matter. */
-    _Alignas(CC_LINE) _Atomic uint32_t vain; /* how often spinning has been in vain of late */
-    _Atomic uint32_t turn;                   /* collisions */
-    _Atomic uint32_t rush;                   /* how long to stand back; 0: there is no rush. rush.h */
+    uint32_t heating;    /* who has set cold to 0 and not finished the barrier */
+    /* How often spinning has been in vain of late; on a line that the mutex's holder does not read. Relaxed. */
+    _Alignas(CC_LINE) _Atomic uint32_t vain;
 };
 
 struct lobby_seat {
@@ -72,11 +68,6 @@ CC_INLINE void cc__lobby_cool(struct lobby *lobby) {
     cc__set(&lobby->quiet, quiet);
     if (unlikely(quiet >= LOBBY_QUIET)) cc__lobby_cool_slow(lobby);
 }
-
-/* Until the end the unlocks in the room are counted, in `quiet`. A hot room counts them anyway; a cold one is made hot
- * (true), but without the barrier, so that whoever comes to wait has one of its own. Nobody switches in between. */
-bool cc__lobby_count_begin(struct lobby *lobby);
-void cc__lobby_count_end(struct lobby *lobby, bool heats);
 
 /* No room stays cold: a simulation begins, whose points are on the way of hot ones. */
 void cc__lobby_heat_all(void);

@@ -23,7 +23,6 @@
 
 #include "arch/cpu.h"
 #include "lock/lobby.h"
-#include "lock/rush.h"
 #include "os/affinity.h"
 #include "os/clock.h"
 #include "sim/sim.h"
@@ -44,13 +43,10 @@ enum {
  * (145 ns there and back), and two cores that take turns at every operation are ten times slower than one
  * that does a hundred in a row. Measured with bench/mutex, two workers. */
 enum {
-    SPIN_PAUSES = 24,    /* before the first look; about 1 us */
-    SPIN_ROUNDS = 4,     /* looks, each after twice as long a pause */
-    LATE_PAUSES = 12,    /* for one that has stood back, before each of its looks ... */
-    LATE_ROUNDS = 64,    /* ... of which one in five finds the lock free; about 30 us */
-    VAIN_MAX = 8,        /* after so many spins in vain ... */
-    VAIN_PAUSE = 64,     /* ... so many waits begin without one. Guesses */
-    NEAR_NS = 64 * 1000, /* a deadline that standing back and looking could miss */
+    SPIN_PAUSES = 24, /* before the first look; about 1 us */
+    SPIN_ROUNDS = 4,  /* looks, each after twice as long a pause */
+    VAIN_MAX = 8,     /* after so many spins in vain ... */
+    VAIN_PAUSE = 64,  /* ... so many waits begin without one. Guesses */
 };
 
 /* Whether another thread could free the lock while we spin. */
@@ -67,11 +63,7 @@ CC_INLINE bool try_lock(struct mutex *m, uint32_t with) {
     return cc__get(&m->word) == 0 && cc__cas(&m->word, &expected, LOCKED | with); /* pairs with the unlocks */
 }
 
-static bool is_near(uint64_t deadline) {
-    return deadline != WAIT_FOREVER && deadline < cc__clock_now() + NEAR_NS;
-}
-
-static bool spin(struct mutex *m, struct lobby *lobby, uint32_t with, uint64_t deadline) {
+static bool spin(struct mutex *m, struct lobby *lobby, uint32_t with) {
     if (!may_spin(cc__worker())) return false;
     /* Where spinning was in vain it is tried rarely: a holder that sleeps with the lock is not worth it. */
     uint32_t vain = cc__get(&lobby->vain);
@@ -79,17 +71,13 @@ static bool spin(struct mutex *m, struct lobby *lobby, uint32_t with, uint64_t d
         cc__set(&lobby->vain, vain < VAIN_MAX + VAIN_PAUSE ? vain + 1 : VAIN_MAX - 1);
         return false;
     }
-    bool rush = with == 0 && !is_near(deadline) && cc__rush_stand_back(lobby); /* RUSH-3 */
-    unsigned pauses = rush ? LATE_PAUSES : SPIN_PAUSES, rounds = rush ? LATE_ROUNDS : SPIN_ROUNDS;
-    for (unsigned round = 0; round < rounds; round++) {
+    for (unsigned round = 0, pauses = SPIN_PAUSES; round < SPIN_ROUNDS; round++, pauses *= 2) {
         for (unsigned i = 0; i < pauses; i++) cc__cpu_relax();
         if (try_lock(m, with)) {
             if (vain != 0) cc__set(&lobby->vain, vain / 2);
             return true;
         }
-        if (!rush) pauses *= 2;
     }
-    if (rush) cc__rush_over(lobby);
     cc__set(&lobby->vain, vain + 1);
     return false;
 }
@@ -129,7 +117,7 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
         if (try_lock(m, 0)) return 0;
     }
     cc__holder_again(&m->owner, "cc_mutex_lock: mutex", m);
-    if (spin(m, lobby, 0, deadline)) return 0;
+    if (spin(m, lobby, 0)) return 0;
     struct lobby_seat seat = {.key = m};
     uint64_t since = cc__clock_now();
     for (unsigned passed = 0;;) {
@@ -146,7 +134,7 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
         cc__lobby_push_locked(lobby, &seat, passed > 0);
         enum wake_reason reason = cc__wait_locked(&seat.waiter, &lobby->lock, (struct wait_what){PARK_MUTEX, m});
         if (likely(reason == WAKE_OBJECT)) {
-            if (seat.granted || try_lock(m, WAITERS) || spin(m, lobby, WAITERS, deadline)) return 0;
+            if (seat.granted || try_lock(m, WAITERS) || spin(m, lobby, WAITERS)) return 0;
             passed++;
             seat.starving = passed >= PASSED_MAX || cc__clock_now() - since >= STARVING_NS;
             continue;

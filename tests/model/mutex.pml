@@ -1,7 +1,7 @@
 /* mutex.pml - the mutex of lock/mutex.c and the rooms of lock/lobby.c, with store buffers.
  *
- * Three users lock and unlock one mutex; one of them has a deadline; a stranger waits for another mutex in the same room, or one who found the
- * mutex locked counts the unlocks there. In a cold room an unlock is a plain store, which passes through the user's buffer while its second look at `cold` overtakes it. A locked instruction drains the own buffer, the heavy
+ * Three users lock and unlock one mutex; one of them has a deadline; a stranger waits for another mutex in the same room.
+ * In a cold room an unlock is a plain store, which passes through the user's buffer while its second look at `cold` overtakes it. A locked instruction drains the own buffer, the heavy
  * barrier everybody's. Whoever has waited may be starving, and any quiet unlock may cool the room.
  *
  * Shows: one at a time; nobody waits for ever, whoever times out; the room's books are right in the end.
@@ -12,8 +12,6 @@
  *   TRUST_OTHERS   who comes while another heats the room relies on that one's barrier
  *   COOL_SEATED    a room is cooled while somebody sits in it
  *   COOL_HEATING   a room is cooled while somebody heats it
- *   COUNT_HEATS    who counts leaves the room as if it had been heated
- *   COUNT_COOLS    who counts cools the room whoever sits in it
  *   HEIR_NO_MARK   an heir takes the lock without the mark, although others sit
  *   SIT_NO_MARK    an heir sits down again without marking the word
  *   GIVE_FIRST     an unlock gives to the first that sits, claimed or not
@@ -272,43 +270,12 @@ proctype stranger() {
     room = 0
 }
 
-/* Counts the unlocks in it. */
-proctype counter() {
-    bool heats;
-    atomic {
-        room == 0;
-        if
-        :: cold -> cold = 0; heating++; heats = true
-        :: else -> skip
-        fi
-    }
-    if
-    :: heats ->
-        atomic {
-            room == 0 -> heating--;
-            if
-#ifdef COUNT_HEATS
-            :: skip
-#elif defined(COUNT_COOLS)
-            :: cold = 1
-#else
-            :: empty(seats) && heating == 0 -> cold = 1
-            :: else -> skip
-#endif
-            fi
-        }
-    :: else -> skip
-    fi
-}
-
 init {
     atomic {
         run user(1, 1, false);
         run user(2, 1, true);
-        if
-        :: run user(0, 1, false); run counter()
-        :: run user(0, 2, false); run stranger()
-        fi
+        run user(0, 2, false);
+        run stranger()
     }
     timeout -> assert(gone == USERS && word == 0 && empty(seats) && heating == 0 && room == 0)
 }

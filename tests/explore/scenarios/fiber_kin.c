@@ -218,17 +218,18 @@ static void added(void) {
 }
 SCENARIO(mutex_cold, "an unlock in a cold room and one who waits", .workers = 1, .setup = cold_room,
          .threads = {locks_and_adds, locks_and_adds}, .check = added, .no_timer = true, .membarrier = true);
-static void counts(void) {
+static void enters(void) {
     struct lobby *lobby = cc__lobby_of(&mutex);
-    cc__lobby_count_end(lobby, cc__lobby_count_begin(lobby));
+    cc__lobby_enter(lobby);
+    cc__lock_release(&lobby->lock);
 }
-static void added_and_counted(void) {
+static void added_and_hot(void) {
     added();
     EX_EQ(cc__lobby_of(&mutex)->heating, 0);
 }
-SCENARIO(mutex_counted, "LOBBY-4: the same, and one who counts unlocks", .workers = 1, .setup = cold_room,
-         .threads = {locks_and_adds, locks_and_adds, counts}, .check = added_and_counted, .no_timer = true,
-         .membarrier = true);
+SCENARIO(mutex_cold_stranger, "the same, and one who waits for another mutex in that room", .workers = 1,
+         .setup = cold_room, .threads = {locks_and_adds, locks_and_adds, enters}, .check = added_and_hot,
+         .no_timer = true, .membarrier = true);
 
 /* ---- tasks in a channel, and a pool ---- */
 

@@ -162,6 +162,29 @@ TEST_WORKERS(rooms_cool_and_heat) {
     CHECK_EQ(cc_run(cool_heat_cool, NULL, NULL), 0);
 }
 
+/* One who waits keeps the room hot, however often another mutex there is unlocked: its mark would be overwritten. */
+static void *wait_beside_a_busy_one(void *unused) {
+    enum { CANDIDATES = 64 << LOBBY_ROOMS_LOG2 };
+    CCMutex *m = calloc(CANDIDATES, sizeof *m);
+    CHECK(m != NULL);
+    int other = 1;
+    while (other < CANDIDATES && cc__lobby_of(&m[other]) != cc__lobby_of(&m[0])) other++;
+    CHECK(other < CANDIDATES);
+    CHECK_EQ(cc_mutex_lock(&m[0]), 0);
+    CCTask task = cc_fiber_spawn_task(lock_one_of_many, &m[0]);
+    await_lobby(&m[0], 1);
+    use_quietly(&m[other]);
+    CHECK_EQ(cc__get(&cc__lobby_of(&m[0])->cold), 0);
+    CHECK_EQ(cc_mutex_unlock(&m[0]), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    free(m);
+    return unused;
+}
+
+TEST_WORKERS(a_room_with_a_waiter_stays_hot) {
+    CHECK_EQ(cc_run(wait_beside_a_busy_one, NULL, NULL), 0);
+}
+
 /* ---- the last one out frees it ---- */
 
 struct shared {

@@ -1,26 +1,26 @@
-/* lock_rush.c - a mutex that some take again as soon as they have given it back, while others come by, with a
- * deadline or without, and hold it for so long that somebody has to sit.
+/* lock_hog.c - some fibers lock a mutex again as soon as they have unlocked it, while others lock it now and then, with
+ * a deadline or without, and hold it for so long that somebody has to wait.
  *
- * What is known about the rush is stirred all the time, so that counts, long pauses and short ones meet each other, cold
- * rooms and those who wait. Whoever is forgotten is a hang; one who is passed over for ever never gets its turns.
+ * The count of spins in vain is changed all the time, so that waits with and without a spin meet each other. A waiter
+ * that is forgotten is a hang; one that is passed over for ever never gets its turns.
  */
 #include "stress.h"
 
-#include "lock/rush.h"
+#include "lock/lobby.h"
 
-struct rush {
+struct contest {
     CCMutex mutex;
-    long value, added; /* under the mutex */
-    long turns;        /* for each guest */
-    atomic_int guests; /* that are not through */
+    long value, added;   /* under the mutex */
+    long turns;          /* for each visitor */
+    atomic_int visitors; /* that are not through */
     atomic_long late, locked;
 };
 
-/* Stops when the last guest has had its turns. */
+/* Stops when the last visitor has had its turns. */
 static void *hog(void *arg) {
-    struct rush *r = arg;
+    struct contest *r = arg;
     long own = 0;
-    while (atomic_load_explicit(&r->guests, memory_order_relaxed) > 0) {
+    while (atomic_load_explicit(&r->visitors, memory_order_relaxed) > 0) {
         for (int i = 0; i < 1000; i++, own++) {
             CHECK_EQ(cc_mutex_lock(&r->mutex), 0);
             r->value++;
@@ -34,15 +34,13 @@ static void *hog(void *arg) {
     return NULL;
 }
 
-static void *guest(void *arg) {
-    struct rush *r = arg;
+static void *visitor(void *arg) {
+    struct contest *r = arg;
     struct lobby *lobby = cc__lobby_of(&r->mutex);
     uint64_t rng = test_seed() ^ (uint64_t)(uintptr_t)&rng;
     long own = 0;
     for (long i = 0; i < r->turns; i++) {
-        cc__set(&lobby->turn,
-                (uint32_t)below(&rng, 2)); /* the next collision is counted, or the one after that is not */
-        if (below(&rng, 4) == 0) cc__set(&lobby->rush, (uint32_t)below(&rng, RUSH_LEVELS + 1));
+        if (below(&rng, 4) == 0) cc__set(&lobby->vain, (uint32_t)below(&rng, 16)); /* from 8 on nobody spins */
         int rc = below(&rng, 2) ? cc_mutex_lock(&r->mutex)
                                 : cc_mutex_lock_until(&r->mutex, cc_after_ns(below(&rng, 200000)));
         atomic_fetch_add(rc == 0 ? &r->locked : &r->late, 1);
@@ -59,18 +57,18 @@ static void *guest(void *arg) {
     CHECK_EQ(cc_mutex_lock(&r->mutex), 0);
     r->added += own;
     CHECK_EQ(cc_mutex_unlock(&r->mutex), 0);
-    atomic_fetch_sub(&r->guests, 1);
+    atomic_fetch_sub(&r->visitors, 1);
     return NULL;
 }
 
-enum { HOGS = 3, GUESTS = 3 };
+enum { HOGS = 3, VISITORS = 3 };
 
-TEST_WORKERS(nobody_is_forgotten_in_a_rush, .timeout = 240) {
-    struct rush r = {.turns = test_rounds(10000, 400000), .guests = GUESTS + 1};
-    CCTask tasks[HOGS + GUESTS];
-    for (int i = 0; i < HOGS + GUESTS; i++) tasks[i] = spawn(i < HOGS ? hog : guest, &r);
-    pthread_t thread = start_thread(guest, &r);
-    for (int i = 0; i < HOGS + GUESTS; i++) join(tasks[i]);
+TEST_WORKERS(nobody_is_forgotten, .timeout = 240) {
+    struct contest r = {.turns = test_rounds(10000, 400000), .visitors = VISITORS + 1};
+    CCTask tasks[HOGS + VISITORS];
+    for (int i = 0; i < HOGS + VISITORS; i++) tasks[i] = spawn(i < HOGS ? hog : visitor, &r);
+    pthread_t thread = start_thread(visitor, &r);
+    for (int i = 0; i < HOGS + VISITORS; i++) join(tasks[i]);
     join_thread(thread);
     CHECK_EQ(r.value, r.added);
     CHECK(atomic_load(&r.locked) > 0);
@@ -81,12 +79,12 @@ TEST_WORKERS(nobody_is_forgotten_in_a_rush, .timeout = 240) {
     finish();
 }
 
-/* One who has to wait behind two that never rest gets its turns, although it stands back and they do not. */
+/* One who has to wait behind two that never rest gets its turns. */
 TEST(everybody_gets_a_turn, .timeout = 120) {
     start(2);
-    struct rush r = {.turns = test_rounds(2000, 40000), .guests = 1};
+    struct contest r = {.turns = test_rounds(2000, 40000), .visitors = 1};
     CCTask hogs[2] = {spawn(hog, &r), spawn(hog, &r)};
-    pthread_t thread = start_thread(guest, &r);
+    pthread_t thread = start_thread(visitor, &r);
     join(hogs[0]);
     join(hogs[1]);
     join_thread(thread);
