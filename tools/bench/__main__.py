@@ -3,6 +3,7 @@
   python3 tools/bench                      everything: the table, the curves, the plots; make bench, under half an hour
   python3 tools/bench --quick              less of all, in a few minutes; make bench-quick
   python3 tools/bench -r 10 -w 1 fib ring  two rows, ten times, one worker
+  python3 tools/bench --work               only the programs of bench/work; with names, only those
   python3 tools/bench -o yield             without the rivals; --only ccc,go,tokio chooses among them
   python3 tools/bench --report             tables and plots once more, from the results that are there
   python3 tools/bench --publish            puts them into README.md, docs/performance.md and docs/plots; make bench-publish
@@ -24,7 +25,7 @@ import plot
 import publish
 from build import OUT, BuildFailed, build
 from measure import Progress, describe_machine, sweep
-from report import Results, condense, table
+from report import Results, condense, table, work_table
 
 
 def arguments():
@@ -35,6 +36,7 @@ def arguments():
     parser.add_argument("-s", "--scale", type=float, help="factor on the work (1)")
     parser.add_argument("-o", "--ours", action="store_true", help="without the rivals")
     parser.add_argument("--only", help="these runtimes, with commas: " + ",".join(r.name for r in catalogue.RUNTIMES))
+    parser.add_argument("--work", nargs="*", metavar="P", help="only the programs of bench/work, or those that are named")
     parser.add_argument("--curves", metavar="P,P", help="only the curves of these programs, and no table unless rows are named")
     parser.add_argument("--no-curves", action="store_true", help="only the table")
     parser.add_argument("-m", "--minutes", type=float, default=24, help="about when to stop repeating (24)")
@@ -46,6 +48,10 @@ def arguments():
     for name in chosen.rows:
         if name not in known:
             parser.error(f"there is no row '{name}'")
+    known = {row.name for row in catalogue.WORK}
+    for name in chosen.work or []:
+        if name not in known:
+            parser.error(f"there is no program '{name}' in bench/work")
     programs = {series.program for series in catalogue.SERIES}
     for name in (chosen.curves or "").split(","):
         if name and name not in programs:
@@ -53,7 +59,27 @@ def arguments():
     return chosen
 
 
+def work_cells(chosen, runtimes, scale):
+    """One worker, two, and four times as many as there are CPUs."""
+    if chosen.work is None and (chosen.rows or chosen.curves):
+        return
+    for name in chosen.work or [row.name for row in catalogue.WORK]:
+        for workers in sorted({1, 2, 4 * describe_machine()["cpus"]}):
+            for runtime in runtimes:
+                if runtime.name in catalogue.WORK_RUNTIMES:
+                    yield {
+                        "group": (name, workers),
+                        "runtime": runtime.name,
+                        "program": name,
+                        "workers": workers,
+                        "scale": scale,
+                        "parameter": None,
+                    }
+
+
 def table_cells(chosen, runtimes, scale):
+    if chosen.work is not None and not chosen.rows:
+        return
     names = chosen.rows or [row.name for row in catalogue.ROWS if not chosen.curves]
     for name in names:
         for workers in map(int, chosen.workers.split()):
@@ -70,7 +96,7 @@ def table_cells(chosen, runtimes, scale):
 
 
 def curve_cells(chosen, runtimes, scale):
-    if chosen.no_curves or chosen.rows and not chosen.curves:
+    if chosen.no_curves or (chosen.rows or chosen.work is not None) and not chosen.curves:
         return
     for series in catalogue.SERIES:
         if chosen.curves and series.program not in chosen.curves.split(","):
@@ -96,15 +122,19 @@ def measure(chosen, progress):
     scale = chosen.scale or (0.2 if chosen.quick else 1)
     repeats = chosen.repeats or (2 if chosen.quick else 5)
     series_repeats = chosen.repeats or (1 if chosen.quick else 3)
-    wanted = ["ccc"] if chosen.ours else chosen.only.split(",") if chosen.only else [r.name for r in catalogue.RUNTIMES]
+    everyone = catalogue.WORK_RUNTIMES if chosen.work is not None and not chosen.rows else [r.name for r in catalogue.RUNTIMES]
+    wanted = ["ccc"] if chosen.ours else chosen.only.split(",") if chosen.only else everyone
     built = build([r.name for r in catalogue.RUNTIMES if r.name in wanted], progress)
     runtimes = [r for r in catalogue.RUNTIMES if r.name in built]
     rows, curves = list(table_cells(chosen, runtimes, scale)), list(curve_cells(chosen, runtimes, scale))
-    share = 0.65 if rows and curves else 1
+    work = list(work_cells(chosen, runtimes, scale))
+    parts = [(rows, 5), (work, 3), (curves, 3)]
+    whole = sum(weight for cells, weight in parts if cells)
     if rows:
-        repeats = sweep(rows, repeats, chosen.minutes * share, progress, "table")
+        repeats = sweep(rows, repeats, chosen.minutes * 5 / whole, progress, "table")
+    work_repeats = sweep(work, series_repeats, chosen.minutes * 3 / whole, progress, "work") if work else 0
     if curves:
-        series_repeats = sweep(curves, series_repeats, chosen.minutes * (1 - share if rows else 1), progress, "curves")
+        series_repeats = sweep(curves, series_repeats, chosen.minutes * 3 / whole, progress, "curves")
     for cell in curves:
         cell["parameter"] = cell["point"]
     return {
@@ -114,12 +144,14 @@ def measure(chosen, progress):
         "settings": {
             "repeats": repeats,
             "series_repeats": series_repeats,
+            "work_repeats": work_repeats,
             "scale": scale,
-            "complete": not (chosen.rows or chosen.curves or chosen.quick or chosen.no_curves or chosen.ours or chosen.only),
+            "complete": not (chosen.rows or chosen.curves or chosen.work is not None or chosen.quick or chosen.no_curves or chosen.ours or chosen.only),
             "minutes": round((time.monotonic() - began) / 60, 1),
         },
         "rows": [condense(cell) for cell in rows],
         "series": [condense(cell) for cell in curves],
+        "work": [condense(cell) for cell in work],
     }
 
 
@@ -140,6 +172,10 @@ def main():
         text = "\n".join(table(results)) + "\n"
         (OUT / "table.txt").write_text(text)
         print(text, end="")
+    if results.work:
+        text = "\n".join(work_table(results)) + "\n"
+        (OUT / "work.txt").write_text(text)
+        print(text, end="")
     for line in publish.curves_text(results):
         print(line)
     drawn = plot.draw(results, OUT / "plots")
@@ -148,7 +184,7 @@ def main():
         print(f"Plots, {kinds}: build/bench/plots; all figures: build/bench/results.json")
     if chosen.publish:
         publish.publish(results)
-    failed = [cell for cell in data["rows"] + data["series"] if "failed" in cell and cell["runtime"] == "ccc"]
+    failed = [cell for cell in data["rows"] + data["series"] + data.get("work", []) if "failed" in cell and cell["runtime"] == "ccc"]
     sys.exit(1 if failed else 0)
 
 

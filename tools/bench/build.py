@@ -45,6 +45,7 @@ def build_ccc():
     jobs = os.environ.get("JOBS", str(os.cpu_count()))
     call(["cmake", "--preset", "release"], "ccc.log")
     targets = ["bench_" + source.stem for source in sorted((ROOT / "bench").glob("*.c"))]
+    targets += ["bench_work_" + source.stem for source in sorted((ROOT / "bench/work").glob("*.c"))]
     call(["cmake", "--build", "--preset", "release", "-j", jobs, "--target", *targets], "ccc.log")
     header = (ROOT / "include/ccc/cc_base.h").read_text()
     version = ".".join(first(rf"CC_VERSION_{part} (\d+)", header) for part in ("MAJOR", "MINOR", "PATCH"))
@@ -137,6 +138,8 @@ def build(names, say):
 
 
 def command(runtime, program, workers, scale, parameter):
-    start = [ROOT / "build/release/bench" / program] if runtime == "ccc" else [OUT / runtime, program]
+    ours = ROOT / "build/release/bench"
+    folder = ours / "work" if (ROOT / "bench/work" / f"{program}.c").exists() else ours
+    start = [folder / program] if runtime == "ccc" else [OUT / runtime, program]
     tail = [] if parameter is None else [parameter]
     return list(map(str, [*start, workers, scale, *tail]))

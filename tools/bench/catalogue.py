@@ -36,6 +36,32 @@ ROWS = [
     Row("parked", "a parked fiber among 100,000", (2000, 1400)),
 ]
 
+# The programs of bench/work: work as programs do it. Wall time and CPU time count; where latency matters, percentiles do.
+WORK = [
+    Row("actors", "1000 actors, messages at random"),
+    Row("request", "64 clients, 8 servers: request and reply"),
+    Row("fanout0", "jobs of 0 µs for 16 fibers"),
+    Row("fanout5", "jobs of 5 µs", unit=1000),
+    Row("fanout50", "jobs of 50 µs", unit=1000),
+    Row("service_5k", "open loop, 5,000 requests/s", unit=1000),
+    Row("service_30k", "open loop, 30,000 requests/s", unit=1000),
+    Row("broadcast_chan", "1000 subscribers, by channels"),
+    Row("broadcast_cond", "1000 waiters at a condition"),
+    Row("rwlock", "readers and writers, 64 fibers"),
+    Row("waves", "waves of 1000 deep stacks", unit=1000),
+    Row("nest", "nested nurseries, three children each"),
+    Row("timeouts", "waits with a deadline that never passes"),
+    Row("cold", "process: start, one task, exit", unit=1000),
+    Row("chameneos", "ten creatures meet in pairs"),
+    Row("tree", "an unbalanced tree, fork and join"),
+    Row("sort", "merge sort, fork and join"),
+    Row("pipeline", "four stages of 1 µs, eight times", unit=1000),
+    Row("sessions", "100,000 sessions with heartbeats", unit=1000),
+    Row("limited", "20,000 fibers, 64 permits, sleeps", unit=1000),
+]
+WORK_RUNTIMES = ("ccc", "go", "tokio")
+PACED = ("service_5k", "service_30k")  # their wall time is the arrival rate's
+
 # Memory of a parked fiber, from the row `parked`: bytes resident, and in page tables.
 MEMORY_GOAL = 4700
 

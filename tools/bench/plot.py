@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from xml.sax.saxutils import escape
 
-from catalogue import PLOTS, SERIES
+from catalogue import PACED, PLOTS, SERIES
 
 FONT = "system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 INK, FAINT, GRID = "#1f2328", "#59636e", "#d8dee4"
@@ -124,46 +124,66 @@ def spread(places):
         before = at
 
 
-def overview(results):
-    rivals = [runtime for runtime in results.runtimes if runtime.name != "ccc"]
-    panels = results.workers[:2]
-    ratios = [results.ratio(row.name, w, rival.name) for row in results.rows for w in panels for rival in rivals]
+def ratio_picture(results, title, rows, rivals, panels):
+    """A line for each row, a panel for each (title, function from row and rival to the ratio)."""
+    ratios = [ratio(row, rival.name) for row in rows for _, ratio in panels for rival in rivals]
     ratios = [ratio for ratio in ratios if ratio]
     if not ratios:
         return None
     left, gap, height, top = 388, 30, 28, 118
-    panel = 390
-    bottom = top + height * len(results.rows)
+    panel = max(190, 780 // len(panels))
+    bottom = top + height * len(rows)
     drawing = Drawing(left + len(panels) * panel + (len(panels) - 1) * gap + 30, bottom + 62)
-    drawing.text(24, 34, "How many times as long as libccc others take for the same work", 19, bold=True)
-    entries = [("ccc", "libccc"), *((rival.name, results.title(rival)) for rival in rivals)]
-    drawing.legend(24, 64, entries)
-    for i, workers in enumerate(panels):
+    drawing.text(24, 34, title, 19, bold=True)
+    drawing.legend(24, 64, [("ccc", "libccc"), *((rival.name, results.title(rival)) for rival in rivals)])
+    for i, (head, ratio_of) in enumerate(panels):
         x = left + i * (panel + gap)
-        scale = LogScale(ratios + [0.7, 15], x, x + panel, 1.2)
+        scale = LogScale(ratios + [0.7, 3], x, x + panel, 1.2)
         if scale.low < 0:
             drawing.box(x, top, scale.at(1) - x, bottom - top, "#fff1e5")
-        drawing.text(x + panel / 2, 94, f"{workers} worker" + "s" * (workers > 1), 15, "middle", bold=True)
+        drawing.text(x + panel / 2, 94, head, 15, "middle", bold=True)
         for tick in scale.ticks():
             drawing.line(scale.at(tick), top, scale.at(tick), bottom)
             drawing.text(scale.at(tick), bottom + 20, f"{tick:g}×", 13, "middle", FAINT)
         drawing.line(scale.at(1), top, scale.at(1), bottom, STYLE["ccc"][0], 1.6)
-        for k, row in enumerate(results.rows):
+        for k, row in enumerate(rows):
             y = top + height * (k + 0.5)
             drawing.line(x, y, x + panel, y, "#eef1f4")
-            if results.cell(row.name, workers, "ccc"):
+            found = [(ratio_of(row, rival.name), rival.name) for rival in rivals]
+            if any(ratio for ratio, _ in found):
                 drawing.mark(scale.at(1), y, "ccc", 5.5)
-            found = [(results.ratio(row.name, workers, rival.name), rival.name) for rival in rivals]
             for at, name, shift in spread([(scale.at(ratio), name) for ratio, name in found if ratio]):
                 drawing.mark(at, y + shift, name, 5.5)
         if scale.low < 0:
             drawing.text(scale.at(1) - 6, bottom + 42, "faster ←", 13, "end", FAINT)
         drawing.text(scale.at(1) + 6, bottom + 42, "→ slower than libccc", 13, "start", FAINT)
-    for k, row in enumerate(results.rows):
+    for k, row in enumerate(rows):
         y = top + height * (k + 0.5)
         drawing.text(24, y + 4.5, row.name, 13.5, bold=True)
-        drawing.text(128, y + 4.5, row.what, 12, colour=FAINT)
+        drawing.text(140, y + 4.5, row.what, 12, colour=FAINT)
     return drawing.svg()
+
+
+def count_of(workers):
+    return f"{workers} worker" + "s" * (workers > 1)
+
+
+def overview(results):
+    rivals = [runtime for runtime in results.runtimes if runtime.name != "ccc"]
+    panels = [(count_of(w), lambda row, name, w=w: results.ratio(row.name, w, name)) for w in results.workers[:2]]
+    return ratio_picture(results, "How many times as long as libccc others take for the same work", results.rows, rivals, panels)
+
+
+def work_overview(results):
+    panels = [
+        (f"{title}, {count_of(w)}", lambda row, name, w=w, key=key: None if key == "" and row.name in PACED else results.work_ratio(row.name, w, name, key))
+        for key, title in (("", "wall"), ("cpu_ns", "CPU"))
+        for w in results.work_workers()
+    ]
+    if not panels:
+        return None
+    title = "Work as programs do it: wall time and CPU time of others, in times of libccc's"
+    return ratio_picture(results, title, results.work_rows(), results.work_rivals(), panels)
 
 
 # ---- curves ----
@@ -239,7 +259,7 @@ def draw_panel(drawing, panel, curves, x, y, width, height, left):
 def draw(results, folder):
     """Writes all plots for which there are figures; returns the names of the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    pictures = {"overview": overview(results)} | {plot.name: picture(results, plot) for plot in PLOTS}
+    pictures = {"overview": overview(results), "work": work_overview(results)} | {plot.name: picture(results, plot) for plot in PLOTS}
     written = []
     for name, svg in pictures.items():
         if svg is None:

@@ -9,7 +9,7 @@ import sys
 import plot
 from build import ROOT
 from catalogue import SERIES
-from report import absences, conditions, figure, markdown, reductions
+from report import absences, conditions, figure, markdown, reductions, work_markdown
 
 README_RUNTIMES = ("ccc", "go", "tokio", "boost")
 README_ROWS = "yield1k spawn_join spawn_turn fib skynet pingpong spsc mpmc select mutex timers parked".split()
@@ -59,6 +59,7 @@ def tables(results):
         "conditions": conditions(results),
         "table": markdown(results),
         "ratios": markdown(results, ratios=True),
+        "work": work_markdown(results),
         "less": reductions(results),
         "absent": absences(results),
         **curve_tables(results),

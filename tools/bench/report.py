@@ -4,7 +4,7 @@ import math
 import statistics
 import textwrap
 
-from catalogue import MEMORY_GOAL, ROWS, RUNTIMES, SERIES
+from catalogue import MEMORY_GOAL, PACED, ROWS, RUNTIMES, SERIES, WORK, WORK_RUNTIMES
 
 NOISY = 1.3  # a median so many times the minimum is marked
 
@@ -34,6 +34,7 @@ class Results:
         self.runtimes = [runtime for runtime in RUNTIMES if runtime.name in data["runtimes"]]
         self.cells = {(c["program"], c["workers"], c["runtime"]): c for c in data["rows"]}
         self.points = {(c["program"], c["parameter"], c["runtime"]): c for c in data["series"] if "parameter" in c}
+        self.work = {(c["program"], c["workers"], c["runtime"]): c for c in data.get("work", []) if "min" in c}
         self.workers = sorted({cell["workers"] for cell in data["rows"]})
         self.rows = [row for row in ROWS if any(cell["program"] == row.name for cell in data["rows"])]
 
@@ -44,6 +45,30 @@ class Results:
     def ratio(self, row, workers, runtime):
         ours, theirs = self.cell(row, workers, "ccc"), self.cell(row, workers, runtime)
         return theirs["min"] / ours["min"] if ours and theirs and ours["min"] > 0 else None
+
+    def work_value(self, row, workers, runtime, key):
+        """The least wall time ("") or the least of an extra value of a program of bench/work."""
+        found = self.work.get((row, workers, runtime))
+        return None if found is None else found["min"] if key == "" else found["extras"].get(key)
+
+    def work_ratio(self, row, workers, runtime, key):
+        ours, theirs = self.work_value(row, workers, "ccc", key), self.work_value(row, workers, runtime, key)
+        return theirs / ours if ours and theirs else None
+
+    def work_workers(self):
+        return sorted({workers for _, workers, _ in self.work})
+
+    def work_rows(self):
+        return [row for row in WORK if any(name == row.name for name, _, _ in self.work)]
+
+    def work_rivals(self):
+        return [r for r in self.runtimes if r.name in WORK_RUNTIMES and r.name != "ccc"]
+
+    def work_mean(self, workers, runtime, key):
+        """The geometric mean of their figure over ours. Wall time of a program with a rate of its own says nothing."""
+        rows = [row.name for row in self.work_rows() if key != "" or row.name not in PACED]
+        ratios = [ratio for name in rows if (ratio := self.work_ratio(name, workers, runtime, key))]
+        return math.exp(statistics.fmean(map(math.log, ratios))) if ratios else None
 
     def curve(self, program, runtime, key):
         """(parameter, value) pairs in the order of the parameter."""
@@ -56,7 +81,7 @@ class Results:
         return [(x, y) for x, y in pairs if y is not None]
 
     def disturbed(self):
-        cells = self.data["rows"] + self.data["series"]
+        cells = self.data["rows"] + self.data["series"] + self.data.get("work", [])
         return sum(c.get("disturbed", 0) for c in cells), sum(len(c.get("ns", [])) for c in cells)
 
     def title(self, runtime):
@@ -97,6 +122,58 @@ def table(results):
                 line += f"{show(theirs, row):>10}{times(results.ratio(row.name, workers, rival.name)):>7}"
             out.append(line.rstrip())
     return out + [""] + notes(results)
+
+
+WORK_KEYS = (("", "wall"), ("cpu_ns", "CPU"), ("p999_us", "p99.9"))
+
+
+def work_lines(results):
+    """(row, workers, key's title, ours, [(theirs, ratio), ...]) for everything that was measured in bench/work."""
+    for row in results.work_rows():
+        for workers in results.work_workers():
+            for key, title in WORK_KEYS:
+                ours = results.work_value(row.name, workers, "ccc", key)
+                if ours is None or key == "" and row.name in PACED:
+                    continue
+                unit = row.unit if key != "p999_us" else 1
+                theirs = [
+                    (results.work_value(row.name, workers, r.name, key), results.work_ratio(row.name, workers, r.name, key))
+                    for r in results.work_rivals()
+                ]
+                yield row, workers, title, figure(ours, unit), [(figure(v, unit) if v else "·", ratio) for v, ratio in theirs]
+
+
+def work_means(results):
+    for workers in results.work_workers():
+        for rival in results.work_rivals():
+            wall, cpu = (results.work_mean(workers, rival.name, key) for key in ("", "cpu_ns"))
+            if wall and cpu:
+                yield f"{results.title(rival)}, {workers} workers: {wall:.2f}× of our wall time, {cpu:.2f}× of our CPU time, geometric means"
+
+
+def work_table(results):
+    rivals = results.work_rivals()
+    head = f"{'work, ns or µs':<20}{'workers':>8}{'':>7}{'libccc':>9}  " + "".join(f"{results.title(r):>17}" for r in rivals)
+    out, last = ["", head, "-" * len(head)], None
+    for row, workers, title, ours, theirs in work_lines(results):
+        name = row.name + (" µs" if row.unit == 1000 else "")
+        line = f"{name if last != row.name else '':<20}{workers:>8}{title:>7}{ours:>9}  "
+        line += "".join(f"{value:>10}{times(ratio):>7}" for value, ratio in theirs)
+        out.append(line.rstrip())
+        last = row.name
+    return out + ["", *work_means(results)]
+
+
+def work_markdown(results):
+    rivals = results.work_rivals()
+    lines = ["| | workers | | libccc | " + " | ".join(results.title(r) for r in rivals) + " |", "|---" * (len(rivals) + 4) + "|"]
+    last = None
+    for row, workers, title, ours, theirs in work_lines(results):
+        name = f"`{row.name}`, {row.what}" + (" (µs)" if row.unit == 1000 else "") if last != row.name else ""
+        cells = [f"{value} ({times(ratio)})" if ratio else value for value, ratio in theirs]
+        lines.append(f"| {name} | {workers} | {title} | {ours} | " + " | ".join(cells) + " |")
+        last = row.name
+    return [*lines, "", *(f"- {line}" for line in work_means(results))] if len(lines) > 2 else []
 
 
 def show(cell, row):

@@ -2,7 +2,7 @@
 //
 //	bench NAME [WORKERS] [SCALE] [PARAMETER]      workers is GOMAXPROCS; 0 or nothing leaves it alone
 //
-// Those that measure how a cost grows are in scale.go. Both files do with Go 1.19.
+// Those that measure how a cost grows are in scale.go, those of bench/work in work.go. All do with Go 1.19.
 //
 // A goroutine has no handle to join, so each benchmark joins in whichever way measured fastest of those that Go programs use: one
 // channel for all results, a channel for each, or a WaitGroup with the results in memory.
@@ -631,6 +631,21 @@ func main() {
 		}
 	}
 	var r result
+	if name == "cold_child" {
+		coldChild()
+		return
+	}
+	if done := work(name, scale); done != nil {
+		r = *done
+	} else {
+		r = operations(name, scale, parameter)
+	}
+	line := fmt.Sprintf("go %s %d %d %.1f %s", name, runtime.GOMAXPROCS(0), r.n, r.ns/float64(r.n), r.extras)
+	fmt.Println(strings.TrimSpace(line))
+}
+
+// The programs of bench/ itself.
+func operations(name string, scale float64, parameter uint64) (r result) {
 	switch name {
 	case "yield":
 		r = yields(2, scaled(2500000, scale))
@@ -671,6 +686,5 @@ func main() {
 	default:
 		r = grow(name, scale, parameter)
 	}
-	line := fmt.Sprintf("go %s %d %d %.1f %s", name, runtime.GOMAXPROCS(0), r.n, r.ns/float64(r.n), r.extras)
-	fmt.Println(strings.TrimSpace(line))
+	return r
 }

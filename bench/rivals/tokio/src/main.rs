@@ -9,6 +9,7 @@
 //! with several receivers; that one is from the crate flume.
 
 mod scale;
+mod work;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -525,7 +526,10 @@ async fn mutex(n: u64) -> Outcome {
     result
 }
 
-async fn run(name: String, scale: f64, parameter: u64) -> Outcome {
+async fn run(name: String, scale: f64, parameter: u64, workers: usize) -> Outcome {
+    if let Some(result) = work::work(&name, scale, workers).await {
+        return result;
+    }
     match name.as_str() {
         "yield" => yields(2, scaled(2_500_000, scale)).await,
         "yield1k" => yields(1000, scaled(5000, scale)).await,
@@ -559,6 +563,9 @@ fn main() {
         Some(Ok(value)) if value >= 0.0 => value,
         _ => fail(format!("'{}' is not a number", args[at])),
     };
+    if args[1] == "cold_child" {
+        work::cold_child(number(2, 1.0) as usize);
+    }
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if number(2, 0.0) > 0.0 {
         builder.worker_threads(number(2, 0.0) as usize);
@@ -568,6 +575,6 @@ fn main() {
     let name = args[1].clone();
     let scale = number(3, 1.0);
     let parameter = number(4, 1000.0) as u64;
-    let result = runtime.block_on(async { spawn(run(name, scale, parameter)).await.unwrap() });
+    let result = runtime.block_on(async { spawn(run(name, scale, parameter, workers)).await.unwrap() });
     println!("tokio {} {workers} {} {:.1}{}", args[1], result.n, result.ns / result.n as f64, result.extras);
 }

@@ -14,14 +14,14 @@ fn unavailable(why: &str) -> ! {
 }
 
 /// CPU time of the process, in user space and in the kernel, and how often its threads were switched to.
-fn usage() -> (f64, i64) {
+pub fn usage() -> (f64, i64) {
     let mut u: libc::rusage = unsafe { std::mem::zeroed() };
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut u) };
     let ns = |t: libc::timeval| t.tv_sec as f64 * 1e9 + t.tv_usec as f64 * 1e3;
     (ns(u.ru_utime) + ns(u.ru_stime), u.ru_nvcsw + u.ru_nivcsw)
 }
 
-fn percentiles(prefix: &str, samples: &mut [u64]) -> String {
+pub fn percentiles(prefix: &str, samples: &mut [u64]) -> String {
     samples.sort_unstable();
     let points = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p9999", 0.9999), ("max", 1.0)];
     let at = |part: f64| samples[(part * (samples.len() - 1) as f64 + 0.5) as usize] as f64 / 1e3;
@@ -128,7 +128,7 @@ async fn scale_pairs(tasks: u64, n: u64) -> Outcome {
     gate.outcome(2 * pairs * rounds)
 }
 
-fn memory() -> f64 {
+pub fn memory() -> f64 {
     status("VmRSS") + status("VmPTE")
 }
 
