@@ -15,7 +15,7 @@ cd "$src" || exit 1
 set -o pipefail
 find . -type f -name '*.[chS]' | LC_ALL=C sort | sed 's|^\./||' | xargs -r awk '
 BEGIN {
-    count = split("base arch os sync probe fiber sched timer sim wait " \
+    count = split("base arch os sync trace fiber sched timer sim wait " \
                   "task chan select lock nursery panic io inspect diag rt", names, " ")
     for (i = 1; i <= count; i++) rank[names[i]] = i
     first_sibling = rank["task"]

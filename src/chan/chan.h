@@ -16,7 +16,7 @@
 #ifndef CC_CHAN_CHAN_H
 #define CC_CHAN_CHAN_H
 
-#include "probe/trace.h"
+#include "trace/trace.h"
 #include "wait/arm.h"
 #include "wait/hand.h"
 

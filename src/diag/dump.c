@@ -7,8 +7,8 @@
 #include "diag/pthreads.h"
 #include "inspect/symbol.h"
 #include "os/clock.h"
-#include "probe/trace.h"
 #include "sched/inject.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <string.h>

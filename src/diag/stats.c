@@ -8,18 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(CC_STATS_REASONS == PROBE_REASONS && CC_STACK_STATS_BUCKETS == STACK_BUCKETS, "as the headers say");
+_Static_assert(CC_STATS_REASONS == COUNTED_REASONS && CC_STACK_STATS_BUCKETS == STACK_BUCKETS, "as the headers say");
 
 enum { STACKS_LOOKED_AT = 1024 }; /* about a microsecond each */
 
 /* Adds one worker's counters. */
 static void add_worker(CCStats *to, struct worker *w) {
-    const struct probe *p = &w->core.probe;
+    const struct counters *p = &w->core.counters;
     to->workers++;
     to->finished += cc__get_acquire(&p->ended);
     to->spawned += cc__get(&p->spawned);
     to->switches += cc__get(&w->core.rounds);
-    for (unsigned i = 0; i < PROBE_REASONS; i++) {
+    for (unsigned i = 0; i < COUNTED_REASONS; i++) {
         uint64_t n = cc__get(&p->parks[i]);
         to->parks_by[i] += n;
         to->parks += n;
@@ -51,7 +51,7 @@ static CCStats totals(void) {
     CCStats total = {0};
     uint64_t finished = cc__get_seq(&cc__sched.foreign_ended);
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
-        finished += cc__get_seq(&cc__sched.workers[i].core.probe.ended);
+        finished += cc__get_seq(&cc__sched.workers[i].core.counters.ended);
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) add_worker(&total, &cc__sched.workers[i]);
     CCStats threads = totals_of_threads();
     total.finished = finished;

@@ -1,5 +1,5 @@
 /* trace.c - the lines of the trace categories, switching them on and off, and the report of times. */
-#include "probe/trace.h"
+#include "trace/trace.h"
 #include "base/error.h"
 #include "base/fatal.h"
 #include "base/san.h"

@@ -15,7 +15,7 @@
 #define CC_FIBER_SPEC_H
 
 #include "fiber/state.h"
-#include "probe/trace.h"
+#include "trace/trace.h"
 
 CC_INLINE bool cc__spec_on(void) {
 #ifdef CC_DEBUG

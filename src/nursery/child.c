@@ -8,8 +8,8 @@
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "fiber/stack.h"
-#include "probe/trace.h"
 #include "sim/sim.h"
+#include "trace/trace.h"
 
 #include <ccc/cc_panic.h>
 #include <errno.h>

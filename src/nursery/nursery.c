@@ -4,9 +4,9 @@
 #include "base/error.h"
 #include "base/fatal.h"
 #include "fiber/stack.h"
-#include "probe/trace.h"
 #include "sim/sim.h"
 #include "sync/freed.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "fiber/stack.h"
-#include "probe/trace.h"
+#include "trace/trace.h"
 #include "wait/guest.h"
 
 #include <errno.h>
@@ -99,8 +99,8 @@ static bool feels(struct scope *s, const void *who) {
 
 /* Who enters and leaves: a fiber, or an OS thread. */
 struct visitor {
-    struct fiber *fiber;        /* or */
-    struct outsider *outsider;  /* NULL: an OS thread that is in no scope yet */
+    struct fiber *fiber;       /* or */
+    struct outsider *outsider; /* NULL: an OS thread that is in no scope yet */
 };
 
 static struct visitor visitor(void) {

@@ -12,8 +12,8 @@
 #include "panic/panic.h"
 #include "base/fatal.h"
 #include "fiber/cxx.h"
-#include "probe/trace.h"
 #include "sched/upcalls.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <stdarg.h>

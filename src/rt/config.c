@@ -6,8 +6,8 @@
 #include "diag/diag.h"
 #include "lock/lobby.h"
 #include "os/cpus.h"
-#include "probe/trace.h"
 #include "sim/sim.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -11,7 +11,7 @@ struct config {
     bool membarrier; /* may be called */
     bool verbose;
     bool stats;
-    uint32_t trace; /* categories of probe/trace.h */
+    uint32_t trace; /* categories of trace/trace.h */
     bool panic_abort;
     bool pressure_stats;
     bool deadlock_abort;

@@ -29,7 +29,6 @@
 #include "os/fault.h"
 #include "os/vm.h"
 #include "panic/panic.h"
-#include "probe/trace.h"
 #include "rt/config.h"
 #include "sched/elastic.h"
 #include "sched/sysmon.h"
@@ -37,6 +36,7 @@
 #include "sim/sim.h"
 #include "sync/backoff.h"
 #include "task/task.h"
+#include "trace/trace.h"
 #include "wait/guest.h"
 
 #include <ccc/cc_sim.h>

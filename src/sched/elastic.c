@@ -23,12 +23,12 @@
 
 #include "base/fatal.h"
 #include "os/clock.h"
-#include "probe/trace.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/pressure.h"
 #include "sched/upcalls.h"
+#include "trace/trace.h"
 
 #include <pthread.h>
 

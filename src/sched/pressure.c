@@ -19,10 +19,10 @@
 #include "sched/pressure.h"
 
 #include "os/clock.h"
-#include "probe/trace.h"
 #include "sched/elastic.h"
 #include "sched/inject.h"
 #include "sched/upcalls.h"
+#include "trace/trace.h"
 
 static _Atomic uint64_t stuck_ns = 10 * 1000 * 1000, grow_ns = 10 * 1000 * 1000; /* guesses */
 enum {

@@ -16,10 +16,10 @@
 #include "fiber/state.h"
 #include "os/futex.h"
 #include "os/thread.h"
-#include "probe/probe.h"
 #include "sched/diary.h"
 #include "sync/bias.h"
 #include "sync/ring.h"
+#include "trace/counters.h"
 
 struct worker;
 
@@ -53,7 +53,7 @@ struct worker_core {
     struct stack_cache stacks;
     struct context native; /* the worker's own stack */
     struct san san;
-    struct probe probe;
+    struct counters counters;
 };
 
 struct worker_remote {
@@ -159,7 +159,7 @@ struct sched {
     _Atomic uint32_t round_robin;
     /* Tasks started, and fibers ended before they began, by threads that are not workers. */
     _Atomic uint64_t foreign_spawned, foreign_ended;
-    _Atomic uint64_t foreign_overflowed; /* as probe.overflowed */
+    _Atomic uint64_t foreign_overflowed; /* as counters.overflowed */
     struct {
         struct lock lock;
         bool wakes; /* one of `contested` is ours */
@@ -168,7 +168,7 @@ struct sched {
 
 extern struct sched cc__sched;
 
-_Static_assert((int)PARK_REASONS <= (int)PROBE_REASONS && (int)PARK_REASONS <= (int)WAKE_OBJECT,
+_Static_assert((int)PARK_REASONS <= (int)COUNTED_REASONS && (int)PARK_REASONS <= (int)WAKE_OBJECT,
                "a reason has four bits and a counter");
 
 /* The worker that the calling thread is, or NULL. After a switch the thread may be another one: ask again. */
@@ -244,7 +244,7 @@ void cc__sched_await_outside(uint64_t tag);
 int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool simulated);
 /* All tasks have ended. */
 void cc__sched_stop(void);
-/* The categories of probe/trace.h have changed, or the runtime has just started to run. */
+/* The categories of trace/trace.h have changed, or the runtime has just started to run. */
 void cc__sched_watch(void);
 /* Waits until no task is active. False: not by `until`. */
 bool cc__sched_drain(uint64_t until);

@@ -11,9 +11,9 @@
 
 #include "base/rng.h"
 #include "os/clock.h"
-#include "probe/trace.h"
 #include "sched/inbox.h"
 #include "sched/upcalls.h"
+#include "trace/trace.h"
 
 static void say(const char *what, uint32_t n, struct worker *victim) {
     if (cc__trace_on(TRACE_STEAL))

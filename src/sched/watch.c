@@ -8,8 +8,8 @@
  * So what is not watched costs nothing. Whoever changes the categories publishes them and then looks whether the runtime
  * runs; who starts it says that it runs and then looks at the categories: one of the two comes here.
  */
-#include "probe/trace.h"
 #include "sched/sched.h"
+#include "trace/trace.h"
 
 static void watch(_Atomic uint32_t *word, uint32_t bit, bool on) {
     if (on)

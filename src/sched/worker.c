@@ -260,8 +260,8 @@ uint64_t cc__sched_active(void) {
      * between nothing was active. */
     uint64_t ended = cc__get_seq(&cc__sched.foreign_ended), spawned = 0;
     unsigned count = cc__sched.max; /* all, whether they have a thread or not: what they counted stays */
-    for (unsigned i = 0; i < count; i++) ended += cc__get_seq(&cc__sched.workers[i].core.probe.ended);
-    for (unsigned i = 0; i < count; i++) spawned += cc__get_seq(&cc__sched.workers[i].core.probe.spawned);
+    for (unsigned i = 0; i < count; i++) ended += cc__get_seq(&cc__sched.workers[i].core.counters.ended);
+    for (unsigned i = 0; i < count; i++) spawned += cc__get_seq(&cc__sched.workers[i].core.counters.spawned);
     spawned += cc__get_seq(&cc__sched.foreign_spawned);
     return spawned - ended;
 }

@@ -18,10 +18,10 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "os/clock.h"
-#include "probe/trace.h"
 #include "sched/upcalls.h"
 #include "sim/sim.h"
 #include "sync/backoff.h"
+#include "trace/trace.h"
 #include "wait/arm.h"
 #include "wait/cancel.h"
 

@@ -7,7 +7,7 @@
 #include "os/clock.h"
 #include "os/ending.h"
 #include "os/thread.h"
-#include "probe/trace.h"
+#include "trace/trace.h"
 
 struct sim_look cc__sim_look = {.one = 1};
 struct sim cc__sim;

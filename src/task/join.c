@@ -14,9 +14,9 @@
 #include "wait/arm.h"
 
 #include "base/fatal.h"
-#include "probe/trace.h"
 #include "sched/joined.h"
 #include "sim/sim.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 
@@ -80,7 +80,7 @@ static CC_COLD CC_NOINLINE void deliver_traced_locked(struct fiber *f, struct wa
 
 /* Before the wakes: whoever hears of the end may count on it. Release: pairs with cc__sched_active. */
 CC_INLINE void count_end(struct worker *w) {
-    cc__set_release(&w->core.probe.ended, cc__get(&w->core.probe.ended) + 1);
+    cc__set_release(&w->core.counters.ended, cc__get(&w->core.counters.ended) + 1);
 }
 
 /* consumed: the caller joins it, with a handle. Consumes the lock. */

@@ -3,8 +3,8 @@
 
 #include "base/inspect.h"
 #include "base/mem.h"
-#include "probe/trace.h"
 #include "sched/runq.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -40,7 +40,7 @@ bool cc__later_disarm(struct later *later) {
     cc__state_recycle(f);
     if (w != NULL) {
         cc__pool_give(&w->core.fibers, f);
-        cc__set_release(&w->core.probe.ended, cc__get(&w->core.probe.ended) + 1);
+        cc__set_release(&w->core.counters.ended, cc__get(&w->core.counters.ended) + 1);
     } else {
         cc__pool_give_slow(NULL, f);
         cc__sched_ended_elsewhere();

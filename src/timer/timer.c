@@ -5,8 +5,8 @@
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "os/clock.h"
-#include "probe/trace.h"
 #include "sched/next.h"
+#include "trace/trace.h"
 
 #include <string.h>
 

@@ -14,8 +14,8 @@
 #include "wait/guest.h"
 
 #include "os/clock.h"
-#include "probe/trace.h"
 #include "sim/sim.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
 #include "harness.h"
 
 #include "../capture.h"
-#include "probe/trace.h"
+#include "trace/trace.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>

@@ -9,8 +9,8 @@
  *          before.
  * TRACE-2  A line is one write: lines of several threads do not mix.
  */
-#ifndef CC_PROBE_TRACE_H
-#define CC_PROBE_TRACE_H
+#ifndef CC_TRACE_TRACE_H
+#define CC_TRACE_TRACE_H
 
 #include "base/attr.h"
 #include "sync/atomic.h"

@@ -1,7 +1,7 @@
-/* trace.c - times are added up by kind, from any stripe, and taken once. */
+/* timing.c - times are added up by kind, from any stripe, and taken once. */
 #include "harness.h"
 
-#include "probe/trace.h"
+#include "trace/trace.h"
 
 #include <pthread.h>
 

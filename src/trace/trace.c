@@ -1,5 +1,5 @@
 /* trace.c - which categories are on, and the times that were added up. */
-#include "probe/trace.h"
+#include "trace/trace.h"
 
 #include "os/clock.h"
 #include "sync/lock.h"
