@@ -83,7 +83,7 @@ CCChan *cc_chan_ref(CCChan *ch) {
 }
 
 void cc__chan_destroy(CCChan *ch) {
-    if (cc__trace_on(TRACE_CHAN)) cc__chan_trace_state(ch, "gone");
+    if (cc__trace_on(TRACE_CHAN)) cc__chan_trace_free(ch, true);
     for (; cc__get(&ch->count) > 0; cc__chan_drop_locked(ch)) {
         void *item = cc__chan_slot(ch, ch->head);
         if (ch->config.on_destroy != NULL) ch->config.on_destroy(item, ch->config.context);
@@ -104,7 +104,7 @@ void cc_chan_free(CCChan *ch) {
     uint32_t refs = cc__sub(&ch->refs, 1);
     if (unlikely(refs == 0)) freed_twice(ch); /* those whose claim was lost still use it */
     if (refs != 1) return;
-    if (cc__trace_on(TRACE_CHAN)) cc__chan_trace_state(ch, "free");
+    if (cc__trace_on(TRACE_CHAN)) cc__chan_trace_free(ch, false);
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__chan_lock(ch);

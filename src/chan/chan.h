@@ -16,6 +16,7 @@
 #ifndef CC_CHAN_CHAN_H
 #define CC_CHAN_CHAN_H
 
+#include "trace/timing.h"
 #include "trace/trace.h"
 #include "wait/arm.h"
 #include "wait/hand.h"
@@ -164,16 +165,17 @@ int cc__chan_create_item(CCChan *ch, void *value);
 
 /* ---- what is traced (trace.c) ---- */
 
-/* A channel as the lines call it, copied: the channel may be gone when the line is written (TRACE-1). */
+/* What events say about a channel, copied: the channel may be gone by then (TRACE-1). */
 struct chan_label {
-    char text[CC_CHAN_NAME_MAX + 24];
+    const void *channel;
+    char name[CC_CHAN_NAME_MAX];
     bool sends;
 };
 CC_COLD struct chan_label cc__chan_label(const CCChan *ch, bool sends);
 
 CC_COLD void cc__chan_trace_created(const CCChan *ch);
-/* The event, and how much is buffered. */
-CC_COLD void cc__chan_trace_state(CCChan *ch, const char *event);
+/* A reference was given up; or, gone == true, the channel goes. */
+CC_COLD void cc__chan_trace_free(CCChan *ch, bool gone);
 /* The time, for cc__chan_trace_time. */
 CC_COLD uint64_t cc__chan_trace_close(CCChan *ch, int error);
 CC_COLD void cc__chan_trace_time(enum timed kind, uint64_t start);

@@ -1,18 +1,25 @@
-/* trace.c - the lines of the trace categories, switching them on and off, and the report of times. */
+/* trace.c - the lines of the events, switching categories on and off, and the report of times. */
 #include "trace/trace.h"
 #include "base/error.h"
 #include "base/fatal.h"
+#include "base/inspect.h"
 #include "base/san.h"
 #include "diag/diag.h"
 #include "inspect/view.h"
 #include "os/clock.h"
 #include "os/thread.h"
+#include "sched/sysmon.h"
 #include "sched/upcalls.h"
+#include "trace/timing.h"
+#include "wait/arm.h"
 
 #include <ccc/cc_diag.h>
+#include <ccc/cc_select.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+/* ---- lines ---- */
 
 /* An after-switch action runs when the next fiber is current already, and that one may never have run: its stack then
  * still carries the name of the last tenant, or none. So lines of such actions say for whom they speak. */
@@ -36,7 +43,7 @@ static void say(struct fiber *f, bool ended, const char *fmt, va_list args) {
     cc__errno_set(saved);
 }
 
-void cc__trace_line(const char *fmt, ...) {
+static CC_PRINTF(1, 2) void line(const char *fmt, ...) {
     struct worker *w = cc__worker();
     struct fiber *behalf = w != NULL ? cc__get(&w->core.behalf) : NULL;
     va_list args;
@@ -45,12 +52,86 @@ void cc__trace_line(const char *fmt, ...) {
     va_end(args);
 }
 
-void cc__trace_line_of(struct fiber *f, const char *fmt, ...) {
+static CC_PRINTF(2, 3) void line_of(struct fiber *f, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
     say(f, false, fmt, args);
     va_end(args);
 }
+
+/* ---- what the arguments of events.def show ---- */
+
+enum { SHORT = 64, LONG_TEXT = 128 };
+
+static const char *fiber_text(char *text, CCFiberId id) {
+    snprintf(text, SHORT, "%u.%u", (uint32_t)id - 1, (uint32_t)(id >> 32));
+    return text;
+}
+
+static const char *quoted(char *text, const char *name) {
+    if (name[0] != '\0') snprintf(text, SHORT, " '%.*s'", CC_FIBER_NAME_MAX - 1, name);
+    return text;
+}
+
+static const char *channel_text(char *text, const void *channel, const char *name) {
+    if (name[0] != '\0')
+        snprintf(text, SHORT, "'%s'", name);
+    else
+        snprintf(text, SHORT, "%p", channel);
+    return text;
+}
+
+static const char *function_text(char *text, CCTaskFn fn) {
+    cc__symbol_text((const char *)(uintptr_t)fn + 1, text, LONG_TEXT);
+    return text;
+}
+
+static bool in_fiber(void) {
+    return cc__sched_current(cc__worker()) != NULL;
+}
+
+/* What ended the wait of a send or a receive. */
+static const char *result_name(int result) {
+    switch (result) {
+    case 0:
+        return "done";
+    case ARM_AGAIN:
+        return "to look again";
+    case ETIMEDOUT:
+        return "deadline";
+    case ECANCELED:
+        return "cancelled";
+    case ENOMEM:
+        return "no memory for a timer";
+    default:
+        return "closed";
+    }
+}
+
+static const char *case_name(unsigned kind) {
+    static const char *const names[] = {"none", "send", "recv", "join", "at", "cancel"};
+    return kind < array_len(names) ? names[kind] : "?";
+}
+
+#define FIBER(id) fiber_text((char[SHORT]){0}, (id))
+#define QUOTED(name) quoted((char[SHORT]){0}, (name))
+#define CHANNEL(channel, name) channel_text((char[SHORT]){0}, (channel), (name))
+#define FUNCTION(fn) function_text((char[LONG_TEXT]){0}, (fn))
+#define DIRECTION(sends) ((sends) ? "send" : "recv")
+#define LONG(number) ((unsigned long long)(number))
+
+/* ---- the events ---- */
+
+#define UNWRAPPED(...) __VA_ARGS__
+#define EVENT(id, category, name, text, parameters, arguments) \
+    void cc__event_##id parameters {                           \
+        line(text, UNWRAPPED arguments);                       \
+    }
+#define EVENT_OF(id, category, name, text, parameters, arguments) \
+    void cc__event_##id parameters {                              \
+        line_of(of, text, UNWRAPPED arguments);                   \
+    }
+#include "trace/events.def"
 
 /* ---- on and off ---- */
 
@@ -98,9 +179,8 @@ static void report(const char *name, const struct timing *t) {
 
 void cc__diag_timing(void) {
     static const char *const names[TIMED_KINDS] = {
-        [TIMED_SEND] = "send",   [TIMED_SEND_TRY] = "send_try", [TIMED_SEND_UNTIL] = "send_until",
-        [TIMED_RECV] = "recv",   [TIMED_RECV_TRY] = "recv_try", [TIMED_RECV_UNTIL] = "recv_until",
-        [TIMED_CLOSE] = "close", [TIMED_SELECT] = "select",
+#define TIMED(id, name) [TIMED_##id] = name,
+#include "trace/events.def"
     };
     if (!cc__trace_on(TRACE_TIMING)) return;
     for (int kind = 0; kind < TIMED_KINDS; kind++) {

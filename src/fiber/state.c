@@ -1,4 +1,5 @@
 /* state.c - the edges that can race, and the sentence for one that is illegal. */
+#include "fiber/pool.h"
 #include "fiber/spec.h"
 
 #include "base/fatal.h"
@@ -10,11 +11,11 @@ const char *cc__state_name(enum fiber_state state) {
 
 const char *cc__park_name(unsigned reason) {
     static const char *const names[PARK_REASONS] = {
-        [PARK_NONE] = "",         [PARK_JOIN] = "join",        [PARK_SLEEP] = "sleep",   [PARK_FLAG] = "flag",
-        [PARK_QUEUE] = "channel", [PARK_SELECT] = "select",    [PARK_MUTEX] = "mutex",   [PARK_RWLOCK] = "rwlock",
-        [PARK_COND] = "condition", [PARK_SEM] = "semaphore",   [PARK_GROUP] = "wait group",
-        [PARK_EVENT] = "event",   [PARK_BARRIER] = "barrier",  [PARK_NURSERY] = "nursery",
-        [PARK_IO] = "io",
+        [PARK_NONE] = "",           [PARK_JOIN] = "join",        [PARK_SLEEP] = "sleep",
+        [PARK_FLAG] = "flag",       [PARK_QUEUE] = "channel",    [PARK_SELECT] = "select",
+        [PARK_MUTEX] = "mutex",     [PARK_RWLOCK] = "rwlock",    [PARK_COND] = "condition",
+        [PARK_SEM] = "semaphore",   [PARK_GROUP] = "wait group", [PARK_EVENT] = "event",
+        [PARK_BARRIER] = "barrier", [PARK_NURSERY] = "nursery",  [PARK_IO] = "io",
     };
     return reason < array_len(names) ? names[reason] : "";
 }
@@ -59,10 +60,7 @@ bool cc__state_commit(struct fiber *f) {
 static CC_COLD CC_NOINLINE enum claim watch_claim(struct fiber *f, uint64_t before, enum wake_reason reason) {
     bool parked = cc__word_state(before) == FIBER_PARKED;
     if (cc__spec_on()) cc__spec_claim(f, before, reason);
-    if (cc__trace_on(TRACE_WAKE))
-        cc__trace_line("wakes fiber %u.%u, which %s: %s; by %s", f->slot, cc__get(&f->generation),
-                       parked ? "waits for" : "is about to wait for", cc__park_name(cc__word_reason(before)),
-                       cc__wake_name(reason));
+    cc__event(wake, cc__pool_id(f), parked, cc__word_reason(before), reason);
     return parked ? CLAIM_WON : CLAIM_LATCHED;
 }
 

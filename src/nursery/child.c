@@ -39,9 +39,7 @@ bool cc__nursery_fail_with(CCNursery *n, const CCError *error) {
     if (first) n->code = error->code;
     keep_locked(n, error);
     cc__lock_release(&n->scope.lock);
-    if (cc__trace_on(TRACE_NURSERY))
-        cc__trace_line("nursery %p '%s': a child fails with error %d%s%s", (void *)n, n->name, error->code,
-                       error->text[0] != '\0' ? ": " : "", error->text);
+    cc__event(child_fails, n, n->name, error->code, error->text);
     /* The first one alone, so that the reason below is what the wait returns. */
     if (first && (n->mode & CC_NURSERY_KEEP_GOING) == 0) cc__scope_cancel(&n->scope, error);
     return true;

@@ -77,10 +77,9 @@ static int wait_for_children_locked(struct scope *s, uint64_t deadline) {
         if (rc != 0) return rc;
         struct arm arm = {.waiter = &waiter, .linked = true};
         cc__list_push_back(&s->waiters, &arm.link);
-        if (cc__trace_on(TRACE_NURSERY))
-            cc__trace_line("nursery %p: waits for %zu children", (void *)s, (size_t)s->children);
+        cc__event(nursery_wait, s, s->children);
         enum wake_reason reason = cc__wait_locked(&waiter, &s->lock, (struct wait_what){PARK_NURSERY, s});
-        if (cc__trace_on(TRACE_NURSERY)) cc__trace_line("nursery %p: woken by %s", (void *)s, cc__wake_name(reason));
+        cc__event(nursery_woken, s, reason);
         cc__lock_take(&s->lock); /* CHILD-1: after this the last child is through with the nursery */
         if (reason == WAKE_OBJECT) continue;
         if (arm.linked) cc__list_remove(&arm.link);

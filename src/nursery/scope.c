@@ -265,8 +265,7 @@ void cc__scope_cancel(struct scope *s, const CCError *reason) {
     walk_down(s, mark, &m);
     if (m.news && !inside) walk_down(s, claim, NULL); /* OS threads */
     if (m.news && inside) {
-        if (cc__trace_on(TRACE_NURSERY))
-            cc__trace_line("scope %p: is cancelled, error %d: %s", (void *)s, reason->code, reason->text);
+        cc__event(cancel, s, reason->code, reason->text);
         wake_all(s);
         if (m.grace) cc__scope_begin_grace(s);
     }

@@ -67,9 +67,7 @@ static CC_NORETURN void leave_to(CCDefer **list, struct panic *p, struct boundar
     *list = &b->node;
     /* A fiber begins outside of all catch blocks. */
     cc__cxx_abandon(b->node.fn == MARK_SCOPE ? container_of(b, struct scope, boundary)->cxx : (struct cxx_state){0});
-    if (cc__trace_on(TRACE_PANIC))
-        cc__trace_line("panic %s its %s: %s", p->stopped ? "was stopped and leaves" : "ends",
-                       b->node.fn == MARK_SCOPE ? "scope" : "fiber", p->info.message);
+    cc__event(panic_ends, p->stopped, b->node.fn == MARK_SCOPE, p->info.message);
     if (b->node.fn == MARK_SCOPE) {
         struct scope *scope = container_of(b, struct scope, boundary);
         scope->failed = !p->stopped;
@@ -90,7 +88,7 @@ static void *run_deferred(void *d) {
 
 static CC_NORETURN void unwind(struct panic *p) {
     CCDefer **list = begin(p), *d;
-    if (cc__trace_on(TRACE_PANIC)) cc__trace_line("panic begins: %s", p->info.message);
+    cc__event(panic, p->info.message);
     while (!cc__defer_is_boundary(d = take_next(list, p)))
         if (d->fn != MARK_PANIC) (void)cc__guard(d, NULL, run_deferred); /* else: this one has taken its place */
     leave_to(list, p, container_of(d, struct boundary, node));
@@ -132,7 +130,7 @@ bool cc_recover(CCPanic *info) {
     while (d != NULL && !cc__defer_is_boundary(d) && d->fn != MARK_PANIC) d = d->next;
     if (d == NULL || d->fn != MARK_PANIC || panic_of(d)->stopped) return false;
     panic_of(d)->stopped = true;
-    if (cc__trace_on(TRACE_PANIC)) cc__trace_line("panic is stopped: %s", panic_of(d)->info.message);
+    cc__event(panic_stopped, panic_of(d)->info.message);
     if (info != NULL) *info = panic_of(d)->info;
     return true;
 }

@@ -7,6 +7,7 @@
 #include "lock/lobby.h"
 #include "os/cpus.h"
 #include "sim/sim.h"
+#include "trace/timing.h"
 #include "trace/trace.h"
 
 #include <errno.h>

@@ -36,6 +36,7 @@
 #include "sim/sim.h"
 #include "sync/backoff.h"
 #include "task/task.h"
+#include "trace/timing.h"
 #include "trace/trace.h"
 #include "wait/guest.h"
 

@@ -140,9 +140,7 @@ void cc__elastic_close_locked(struct worker *w) {
 }
 
 void cc__elastic_drain(struct worker *w) {
-    if (cc__pressure_explains())
-        cc__trace_line("sysmon: worker %u retires, idle for %llu ms, now %u", w->core.owner - 1,
-                       (unsigned long long)(cc__clock_now() - w->idle_since) / 1000000, cc__sched_open());
+    cc__event(worker_retires, w->core.owner - 1, cc__clock_now() - w->idle_since, cc__sched_open());
     cc__debug_assert(cc__get(&w->runq.count) == 0, "ELASTIC-2: a worker retires in front of its queue");
     struct link list;
     cc__list_init(&list);

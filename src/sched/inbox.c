@@ -6,19 +6,13 @@
 void cc__inbox_push(struct worker *to, struct fiber *f) {
     if (cc__spec_on()) cc__spec_enqueue(f);
     uint32_t before = cc__add_relaxed(&to->remote.inbox_len, 1);
-    if (cc__trace_on(TRACE_INBOX))
-        cc__trace_line("inbox of worker %u: fiber %u.%u comes, behind %u", to->core.owner - 1, f->slot,
-                       cc__get(&f->generation), before);
+    cc__event(inbox_push, to->core.owner - 1, cc__pool_id(f), before);
     struct fiber *head = cc__get(&to->remote.inbox);
     do {
         cc__set(&f->link.next, head ? &head->link : NULL);
         /* Releases the fiber to whoever takes the inbox; seq_cst: a push is followed by a look for sleeping
          * workers. */
     } while (!cc__cas_seq(&to->remote.inbox, &head, f));
-}
-
-static CC_COLD CC_NOINLINE void say_taken(struct worker *from, uint32_t n) {
-    if (n > 0) cc__trace_line("inbox of worker %u: %u taken", from->core.owner - 1, n);
 }
 
 static CC_NOINLINE uint32_t take(struct worker *from, struct link *list) {
@@ -32,7 +26,7 @@ static CC_NOINLINE uint32_t take(struct worker *from, struct link *list) {
         l = older;
     }
     cc__sub(&from->remote.inbox_len, n);
-    if (cc__trace_on(TRACE_INBOX)) say_taken(from, n);
+    if (n > 0) cc__event(inbox_take, from->core.owner - 1, n);
     return n;
 }
 

@@ -53,10 +53,6 @@ uint64_t cc__pressure_pace(void) {
     return cc__get(&stuck_ns);
 }
 
-bool cc__pressure_explains(void) {
-    return cc__trace_on(TRACE_SYSMON);
-}
-
 const char *cc__gate_name(enum gate gate) {
     static const char *const names[GATE_KINDS] = {
         [GATE_PASSED] = "passed",           [GATE_NO_WORK] = "no_work",     [GATE_IDLE_CAPACITY] = "idle_capacity",
@@ -165,15 +161,12 @@ static enum gate grow(const struct census *c, uint64_t waits, uint64_t now) {
     unsigned added = cc__elastic_open(n, &error);
     cc__set(&stats.promoted, cc__get(&stats.promoted) + added);
     mine.grow_at = now + cc__get(&grow_ns);
-    if (added > 0 && cc__pressure_explains())
-        cc__trace_line("sysmon: %llu wait, %u of %u workers block, %u compute, %u want a CPU, worker %u for %llu us: "
-                       "added %u, now %u",
-                       (unsigned long long)waits, c->kinds[BLOCKED], c->open, c->kinds[COMPUTING] + c->kinds[UNKNOWN],
-                       c->kinds[DESCHEDULED], c->longest, (unsigned long long)c->ns / 1000, added, cc__sched_open());
+    if (added > 0)
+        cc__event(workers_added, waits, c->kinds[BLOCKED], c->open, c->kinds[COMPUTING] + c->kinds[UNKNOWN],
+                  c->kinds[DESCHEDULED], c->longest, c->ns, added, cc__sched_open());
     if (error == 0) return GATE_PASSED;
     mine.grow_at = now + NO_THREAD_NS;
-    if (!mine.failure_said && cc__pressure_explains())
-        cc__trace_line("sysmon: the system gave no thread, error %d; tries go on", error);
+    if (!mine.failure_said) cc__event(worker_failed, error);
     mine.failure_said = true;
     return GATE_NO_THREAD;
 }
@@ -202,9 +195,7 @@ uint64_t cc__pressure_look(struct watch *watch, uint64_t now) {
     int64_t pressure = sample(waits, cc__get(&cc__sched.want));
     enum gate gate = judge(watch, now, waits, pressure, &due);
     cc__bump(&stats.gates[gate]);
-    if (gate != mine.last && gate != GATE_PASSED && cc__pressure_explains())
-        cc__trace_line("sysmon: %u workers, %llu wait, pressure %lld: none added: %s", cc__sched_open(),
-                       (unsigned long long)waits, (long long)pressure, cc__gate_name(gate));
+    if (gate != mine.last && gate != GATE_PASSED) cc__event(workers_kept, cc__sched_open(), waits, pressure, gate);
     mine.last = gate;
     return due;
 }

@@ -23,7 +23,4 @@ uint64_t cc__pressure_look(struct watch *watch, uint64_t now);
 /* How long a worker may take before it counts as stuck: the longest time between two looks. */
 uint64_t cc__pressure_pace(void);
 
-/* Whether decisions are to be said aloud. */
-bool cc__pressure_explains(void);
-
 #endif

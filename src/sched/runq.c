@@ -87,7 +87,7 @@ static void share(struct worker *w, uint32_t n) {
     if (n > 0) cc__idle_notify(w); /* the searcher that was seen may be asleep by now (IDLE-1) */
     cc__idle_gave(w, n);
     cc__count_n(w, shared, n);
-    if (cc__trace_on(TRACE_STEAL) && n > 0) cc__trace_line("shares %u fibers with workers that have none", n);
+    if (n > 0) cc__event(share, n);
 }
 
 void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {

@@ -16,8 +16,7 @@
 #include "trace/trace.h"
 
 static void say(const char *what, uint32_t n, struct worker *victim) {
-    if (cc__trace_on(TRACE_STEAL))
-        cc__trace_line("takes %u fibers from %s of worker %u", n, what, victim->core.owner - 1);
+    cc__event(steal, n, what, victim->core.owner - 1);
 }
 
 /* Visits every other worker once, from a random start. */

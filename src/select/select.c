@@ -21,6 +21,7 @@
 #include "sched/upcalls.h"
 #include "sim/sim.h"
 #include "sync/backoff.h"
+#include "trace/timing.h"
 #include "trace/trace.h"
 #include "wait/arm.h"
 #include "wait/cancel.h"
@@ -226,7 +227,7 @@ static int park(CCCase *cases, struct select *s, size_t *chosen) {
         arm->chosen = &winner;
         arm->ops->link_locked(arm);
     }
-    if (cc__trace_on(TRACE_CHAN_VERBOSE)) cc__trace_line("select waits on %u arms, %u locks", s->count, s->locked);
+    cc__event(select_wait, s->count, s->locked);
     struct arms all = {s->arms, s->count};
     enum wake_reason reason = cc__wait_locked_all(&waiter, s->locks, s->locked, (struct wait_what){PARK_SELECT, &all});
     struct arm *served = NULL;
@@ -329,7 +330,6 @@ static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t dea
 /* The objects may be gone when it is over: the line names places in the array (TRACE-1). */
 static CC_NOINLINE CC_COLD int select_traced(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
                                              size_t *chosen) {
-    static const char *const kinds[] = {"none", "send", "recv", "join", "at", "cancel"};
     cc__sim_point();
     uint64_t start = cc__clock_now();
     int rc = select_one(cases, n, order, deadline, wait, chosen);
@@ -338,12 +338,10 @@ static CC_NOINLINE CC_COLD int select_traced(CCCase *cases, size_t n, CCSelectOr
         cc__timing_add(TIMED_SELECT, w != NULL ? w->core.owner : 0, cc__clock_now() - start);
     }
     cc__sim_point();
-    if (!cc__trace_on(TRACE_CHAN_VERBOSE)) return rc;
     if (rc == 0)
-        cc__trace_line("select of %zu: case %zu, %s, error %d", n, *chosen, kinds[cases[*chosen].kind],
-                       cases[*chosen].error);
+        cc__event(select_done, n, *chosen, cases[*chosen].kind, cases[*chosen].error);
     else
-        cc__trace_line("select of %zu: no case, error %d", n, rc);
+        cc__event(select_failed, n, rc);
     return rc;
 }
 

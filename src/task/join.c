@@ -73,7 +73,7 @@ static CC_NOINLINE void deliver_locked(struct fiber *f, struct wakes *wakes) {
 static CC_COLD CC_NOINLINE void deliver_traced_locked(struct fiber *f, struct wakes *wakes) {
     struct worker *w = cc__worker();
     cc__set(&w->core.behalf, f);
-    if (cc__trace_on(TRACE_JOIN)) cc__trace_line("the task has ended, wakes its joiners");
+    cc__event(end, cc__pool_id(f));
     deliver_locked(f, wakes);
     cc__set(&w->core.behalf, NULL);
 }
@@ -140,9 +140,9 @@ static int join_by_waiting(struct worker *w, struct fiber *f, void **result, uin
     }
     struct arm arm = {.waiter = &waiter, .value = result, .object = f, .lock = &f->join_lock};
     link_locked(&arm);
-    if (cc__trace_on(TRACE_JOIN)) cc__trace_line("join of fiber %u.%u: waits", f->slot, cc__get(&f->generation));
+    cc__event(join_wait, cc__pool_id(f));
     enum wake_reason reason = cc__wait_locked(&waiter, &f->join_lock, (struct wait_what){PARK_JOIN, f});
-    if (cc__trace_on(TRACE_JOIN)) cc__trace_line("join of fiber %u: woken by %s", f->slot, cc__wake_name(reason));
+    cc__event(join_woken, f->slot, reason);
     if (reason == WAKE_OBJECT) {
         *consumed = true;
         return arm.error;

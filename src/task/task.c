@@ -1,7 +1,6 @@
 /* task.c - starting tasks, and giving up handles. join.c waits for their end. */
 #include "task/task.h"
 
-#include "base/inspect.h"
 #include "base/mem.h"
 #include "sched/runq.h"
 #include "trace/trace.h"
@@ -150,15 +149,10 @@ static CC_COLD CC_NOINLINE int spawn_slow(struct worker *w, CCFiberId *id, bool 
                                           const CCSpawnOptions *options, struct origin from) {
     bool refused = (cc__get(&cc__sched.spawns) & SPAWNS_REFUSED) != 0;
     int rc = refused ? ECANCELED : spawn_any(w, id, handle, fn, arg, options, from);
-    if (!cc__trace_on(TRACE_SPAWN)) return rc;
-    char name[128], title[CC_FIBER_NAME_MAX] = "";
-    cc__symbol_text((const char *)(uintptr_t)fn + 1, name, sizeof name);
-    if (options != NULL && options->name != NULL) snprintf(title, sizeof title, "%s", options->name);
     if (rc == 0)
-        cc__trace_line("spawns fiber %u.%u%s%s%s: %s", (uint32_t)*id - 1, (uint32_t)(*id >> 32), title[0] ? " '" : "",
-                       title, title[0] ? "'" : "", name);
+        cc__event(spawn, *id, options != NULL && options->name != NULL ? options->name : "", fn);
     else
-        cc__trace_line("spawns nothing, error %d: %s", rc, name);
+        cc__event(spawn_failed, rc, fn);
     return rc;
 }
 

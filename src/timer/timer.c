@@ -136,19 +136,18 @@ void cc__timer_unreserve(struct worker *w) {
 
 /* Who fires a timer has claimed its fiber, and has nothing that the race detector sees between itself and whoever has
  * made the record. */
-static CC_COLD CC_NOINLINE CC_NO_TSAN uint32_t slot_of(const struct fiber *f) {
-    return f->slot;
+static CC_COLD CC_NOINLINE CC_NO_TSAN CCFiberId id_of(struct fiber *f) {
+    return cc__pool_id(f);
 }
 
-static CC_COLD void say_armed(uint64_t when, struct fiber *f) {
+static CC_COLD uint64_t from_now(uint64_t when) {
     uint64_t now = cc__clock_now();
-    cc__trace_line("timer of fiber %u.%u: armed, due in %llu us", slot_of(f), cc__get(&f->generation),
-                   (unsigned long long)(when > now ? (when - now) / 1000 : 0));
+    return when > now ? when - now : 0;
 }
 
 void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket) {
     struct heap *h = heap_of(w);
-    if (cc__trace_on(TRACE_TIMER)) say_armed(when, f); /* before: once it is armed it may be gone */
+    cc__event(timer_arm, id_of(f), from_now(when)); /* before: once it is armed it may be gone */
     cc__lock_take(&h->lock);
     uint32_t count = cc__get(&h->count);
     if (unlikely(cc__get(&h->stale) > count / 2 && count > ROOM_MIN)) {
@@ -204,9 +203,7 @@ uint32_t cc__driver_timers_fire(unsigned index, uint64_t now, struct link *list)
         if (cc__state_claim(due.fiber, due.ticket, WAKE_TIMER) == CLAIM_WON) {
             cc__list_push_back(list, &due.fiber->link);
             fired++;
-            if (cc__trace_on(TRACE_TIMER))
-                cc__trace_line("timer of fiber %u.%u: fires, %llu us late", slot_of(due.fiber),
-                               cc__get(&due.fiber->generation), (unsigned long long)(now - due.when) / 1000);
+            cc__event(timer_fire, id_of(due.fiber), now - due.when);
         } else {
             uint32_t stale = cc__get(&h->stale);
             if (stale > 0) cc__set(&h->stale, stale - 1); /* a hint: a lost update makes a sweep earlier or later */

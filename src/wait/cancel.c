@@ -9,7 +9,7 @@ static CC_COLD void watch_parked(struct fiber *f, uint64_t ticket) {
     uint64_t word = cc__get(&f->word);
     if ((word & (WORD_TICKET | WORD_STATE)) != (ticket | FIBER_PARKED)) return;
     if (cc__spec_on()) cc__spec_parked(f, word, cc__worker()->core.owner);
-    if (cc__trace_on(TRACE_PARK)) cc__trace_line_of(f, "parks, waits for: %s", cc__park_name(cc__word_reason(word)));
+    cc__event(park, f, cc__word_reason(word));
 }
 
 bool cc__cancel_parked_slow(struct fiber *f, uint64_t ticket) {

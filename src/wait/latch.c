@@ -75,12 +75,12 @@ uint64_t cc__park_open(struct fiber *self, enum park_reason reason) {
 unsigned cc__park_if(struct fiber *self, _Atomic uint32_t *flag, uint32_t expected) {
     if (cc__get_seq(flag) != expected) {
         (void)cc__state_abort(self);
-        if (cc__trace_on(TRACE_PARK)) cc__trace_line("park_if: the flag has changed, goes on");
+        cc__event(park_if, 0);
         return 0;
     }
     unsigned woken_by =
         park_opened(cc__worker(), self, (const void *)flag, WAIT_FOREVER, cc__get(&self->word) & WORD_TICKET);
-    if (cc__trace_on(TRACE_PARK)) cc__trace_line("park_if: woken by %s", cc__wake_name(woken_by));
+    cc__event(park_if, woken_by);
     return woken_by;
 }
 

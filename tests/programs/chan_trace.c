@@ -99,7 +99,7 @@ static void check_events(void) {
     check_said(" 'producer': channel 'numbers': send woken, done\n");
     check_said("channel 'numbers': recv woken, closed\n");
     check_said(" 'producer': channel 'numbers': close with error 32, ");
-    check_said("channel 'numbers': close again, ");
+    check_said("channel 'numbers': close with error 32, closed before, ");
     check_said("channel 'numbers': free, 0 of 1 buffered\n");
     check_said("channel 'numbers': gone, 0 of 1 buffered\n");
 }

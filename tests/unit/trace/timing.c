@@ -1,7 +1,7 @@
 /* timing.c - times are added up by kind, from any stripe, and taken once. */
 #include "harness.h"
 
-#include "trace/trace.h"
+#include "trace/timing.h"
 
 #include <pthread.h>
 

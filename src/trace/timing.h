@@ -1,0 +1,29 @@
+/* timing.h - how long calls on channels take, added up by kind. */
+#ifndef CC_TRACE_TIMING_H
+#define CC_TRACE_TIMING_H
+
+#include "base/attr.h"
+
+#include <stdint.h>
+
+enum timed {
+#define TIMED(id, name) TIMED_##id,
+#include "trace/events.def"
+    TIMED_KINDS,
+};
+
+enum { TIMING_BUCKETS = 40 }; /* by powers of two of nanoseconds; the last one takes nine minutes and more */
+
+struct timing {
+    uint64_t count, sum, least, most;
+    uint64_t bucket[TIMING_BUCKETS];
+};
+
+/* Any thread. `stripe`: callers with different numbers do not disturb each other; a worker's number will do. */
+CC_COLD void cc__timing_add(enum timed kind, unsigned stripe, uint64_t ns);
+/* All that was added so far, which is forgotten. */
+void cc__timing_take(enum timed kind, struct timing *timing);
+/* A forked child does not report for its parent. */
+void cc__timing_forget(void);
+
+#endif
