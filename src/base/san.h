@@ -246,7 +246,7 @@ CC_INLINE void cc__san_apart_end(void *self) {
 }
 
 /* Valgrind checks that memory is there which a system call is told of: the word of a futex wake, of which the kernel
- * uses the address only; or what is looked at to see whether it is there (peek.h). */
+ * uses the address only; or what is looked at to see whether it is there (safe_copy.h). */
 void cc__san_hush(bool hush);
 
 /* Valgrind takes these bytes for written: a word of a stack that nobody has written yet, and that is only looked at. */

@@ -4,7 +4,7 @@
 #include "chan/chan.h"
 #include "lock/hall.h"
 #include "lock/mutex.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 
 #include <stdio.h>
 
@@ -31,7 +31,7 @@ void cc__describe_thread(int tid, char *text, size_t size) {
 static void describe_channel(const CCChan *at, bool *sends, char *text, size_t size) {
     CCChan ch;
     *sends = false;
-    if (at == NULL || !cc__peek(&ch, at, sizeof ch)) {
+    if (at == NULL || !cc__safe_copy(&ch, at, sizeof ch)) {
         snprintf(text, size, "a channel at %p", (const void *)at);
         return;
     }
@@ -52,9 +52,10 @@ static void describe_queue(const CCChan *at, char *text, size_t size) {
 
 uint32_t cc__describe_arms(struct wait_what what, struct arm *arms, uint32_t max) {
     struct arms all;
-    if (what.reason != PARK_SELECT || !cc__peek(&all, what.object, sizeof all) || all.count > CC_SELECT_MAX) return 0;
+    if (what.reason != PARK_SELECT || !cc__safe_copy(&all, what.object, sizeof all) || all.count > CC_SELECT_MAX)
+        return 0;
     uint32_t n = all.count < max ? all.count : max;
-    return n == 0 || cc__peek(arms, all.first, n * sizeof *arms) ? all.count : 0;
+    return n == 0 || cc__safe_copy(arms, all.first, n * sizeof *arms) ? all.count : 0;
 }
 
 static void describe_select(struct wait_what what, char *text, size_t size) {
@@ -97,9 +98,9 @@ struct fiber *cc__describe_holder(struct wait_what what, bool *thread) {
     struct mutex mutex;
     CCRWLock rw;
     *thread = false;
-    if (what.reason == PARK_MUTEX && cc__peek(&mutex, what.object, sizeof mutex))
+    if (what.reason == PARK_MUTEX && cc__safe_copy(&mutex, what.object, sizeof mutex))
         return cc__get(&mutex.word) != 0 ? resolve(cc__get(&mutex.owner), thread) : NULL;
-    if (what.reason == PARK_RWLOCK && cc__peek(&rw, what.object, sizeof rw))
+    if (what.reason == PARK_RWLOCK && cc__safe_copy(&rw, what.object, sizeof rw))
         return rw.word & 1 ? resolve(rw.owner, thread) : NULL; /* readers leave no names */
     return NULL;
 }
@@ -118,7 +119,7 @@ static void describe_lock(struct wait_what what, char *text, size_t size) {
 
 static void describe_nursery(const struct scope *at, char *text, size_t size) {
     CCNursery n;
-    if (!cc__peek(&n.scope, at, sizeof n.scope) || !n.scope.nursery || !cc__peek(&n, at, sizeof n)) {
+    if (!cc__safe_copy(&n.scope, at, sizeof n.scope) || !n.scope.nursery || !cc__safe_copy(&n, at, sizeof n)) {
         snprintf(text, size, "for the end of a scope (%p)", (const void *)at);
         return;
     }

@@ -2,7 +2,7 @@
 #include "diag/graph.h"
 
 #include "base/mem.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 
 #include <string.h>
 
@@ -16,8 +16,8 @@ static bool among(const uintptr_t *words, size_t n, uintptr_t value, bool deep) 
         if (words[i] == value) return true;
     for (size_t i = 0; deep && i < n; i++) {
         uintptr_t near[NEARBY];
-        if (words[i] % sizeof(void *) == 0 && words[i] > 4096 && cc__peek(near, (const void *)words[i], sizeof near) &&
-            among(near, NEARBY, value, false))
+        if (words[i] % sizeof(void *) == 0 && words[i] > 4096 &&
+            cc__safe_copy(near, (const void *)words[i], sizeof near) && among(near, NEARBY, value, false))
             return true;
     }
     return false;
@@ -26,12 +26,12 @@ static bool among(const uintptr_t *words, size_t n, uintptr_t value, bool deep) 
 bool cc__graph_mentions(const struct view *v, uintptr_t value, bool deep) {
     uintptr_t words[128];
     if (!v->started)
-        return v->state == FIBER_RUNNABLE && cc__peek(words, v->fiber->args, FIBER_INLINE_ARGS) &&
+        return v->state == FIBER_RUNNABLE && cc__safe_copy(words, v->fiber->args, FIBER_INLINE_ARGS) &&
                among(words, FIBER_INLINE_ARGS / sizeof words[0], value, deep);
     uintptr_t from = v->sp != 0 ? v->sp : v->low;
     for (uintptr_t at = from & ~(uintptr_t)7; at < v->high;) {
         size_t n = v->high - at < sizeof words ? v->high - at : sizeof words;
-        if (!cc__peek(words, (const void *)at, n)) return false;
+        if (!cc__safe_copy(words, (const void *)at, n)) return false;
         if (among(words, n / sizeof words[0], value, deep)) return true;
         at += n;
     }
@@ -63,7 +63,7 @@ static void add_children(struct servers *s, const struct scope *nursery, const s
         struct scope scope;
         const struct scope *at = v.scope;
         for (int up = 0; at != NULL && at != nursery && up < 64; up++)
-            at = cc__peek(&scope, at, sizeof scope) ? scope.parent : NULL;
+            at = cc__safe_copy(&scope, at, sizeof scope) ? scope.parent : NULL;
         if (at == nursery) add(s, v.fiber);
     }
 }

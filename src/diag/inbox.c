@@ -5,7 +5,7 @@
  */
 #include "diag/describe.h"
 #include "diag/diag.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 
 #include <stdio.h>
 
@@ -13,7 +13,7 @@
 static struct fiber *fiber_at(struct link *link) {
     struct fiber *f = link != NULL ? cc__fiber_of(link) : NULL;
     uint32_t slot;
-    return f != NULL && cc__peek(&slot, &f->slot, sizeof slot) && cc__pool_at(slot) == f ? f : NULL;
+    return f != NULL && cc__safe_copy(&slot, &f->slot, sizeof slot) && cc__pool_at(slot) == f ? f : NULL;
 }
 
 void cc__diag_inboxes(diag_line_fn line, void *arg, unsigned max) {

@@ -24,7 +24,7 @@
 #include "inspect/reach.h"
 #include "lock/lobby.h"
 #include "os/clock.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 #include "os/thread.h"
 #include "sched/idle.h"
 
@@ -57,7 +57,7 @@ struct search {
 static bool has_deadline(const struct scope *at) {
     struct scope scope;
     for (int up = 0; at != NULL && up < 256; up++, at = scope.parent)
-        if (!cc__peek(&scope, at, sizeof scope) || cc__get(&scope.deadline) != UINT64_MAX || scope.grace_armed)
+        if (!cc__safe_copy(&scope, at, sizeof scope) || cc__get(&scope.deadline) != UINT64_MAX || scope.grace_armed)
             return true;
     return at != NULL;
 }
@@ -109,15 +109,15 @@ static void keep_private(struct search *s, struct candidate *c, const struct vie
     CCNursery nursery;
     c->stack = v->sp != 0 ? v->sp : v->low;
     cc__reach_keep_private(r, c->stack, v->high, number);
-    if (v->reason == PARK_NURSERY && cc__peek(&nursery, (const void *)v->object, sizeof nursery) &&
+    if (v->reason == PARK_NURSERY && cc__safe_copy(&nursery, (const void *)v->object, sizeof nursery) &&
         nursery.scope.nursery) {
         c->result = (uintptr_t)nursery.result;
         c->deferred = (uintptr_t)nursery.deferred.next;
     }
     c->cold = stack != NULL ? (uintptr_t)cc__get(&stack->cold) : 0;
-    if (c->cold == 0 || !cc__peek(&cold, (const void *)c->cold, sizeof cold)) return;
+    if (c->cold == 0 || !cc__safe_copy(&cold, (const void *)c->cold, sizeof cold)) return;
     c->child = cold.base;
-    if (cold.block == NULL || !cc__peek(&block, cold.block, sizeof block)) return;
+    if (cold.block == NULL || !cc__safe_copy(&block, cold.block, sizeof block)) return;
     c->block = (uintptr_t)cold.block;
     cc__reach_keep_private(r, c->block, (uintptr_t)(cold.block + 1) + block.args_size, number);
 }
@@ -147,7 +147,7 @@ static void has_timer(void *search, struct fiber *f, uint64_t ticket) {
 
 static bool waits_here(const struct candidate *c, const struct waiter *at) {
     struct waiter waiter;
-    return cc__peek(&waiter, at, sizeof waiter) && waiter.fiber == c->fiber;
+    return cc__safe_copy(&waiter, at, sizeof waiter) && waiter.fiber == c->fiber;
 }
 
 /* Lists of objects lead to the arm or the seat that a waiter has in its stack; a nursery to its members, to where it
@@ -160,7 +160,7 @@ static bool is_runtimes(void *search, unsigned number, uintptr_t word) {
     const struct lobby_seat *queued = container_of((struct link *)word, struct lobby_seat, queue);
     if (c->what.reason == PARK_MUTEX) return waits_here(c, &seat->waiter) || waits_here(c, &queued->waiter);
     struct arm arm;
-    return cc__peek(&arm, (const void *)word, sizeof arm) && waits_here(c, arm.waiter);
+    return cc__safe_copy(&arm, (const void *)word, sizeof arm) && waits_here(c, arm.waiter);
 }
 
 /* ---- what counts from the beginning ---- */

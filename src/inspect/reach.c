@@ -3,7 +3,7 @@
 
 #include "base/attr.h"
 #include "inspect/memory.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 #include "os/vm.h"
 
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static void look_at_words(struct reach *r, size_t n) {
 
 /* A piece that cannot be read as a whole is read by pages: one that is not there hides no others. */
 static void look_at_piece(struct reach *r, uintptr_t at, size_t n) {
-    if (cc__peek(r->words, (const void *)at, n)) {
+    if (cc__safe_copy(r->words, (const void *)at, n)) {
         look_at_words(r, n / sizeof(uintptr_t));
         return;
     }
@@ -96,7 +96,7 @@ static void look_at_piece(struct reach *r, uintptr_t at, size_t n) {
     for (uintptr_t end = at + n; at < end;) {
         uintptr_t next = (at / page + 1) * page;
         size_t part = (next < end ? next : end) - at;
-        if (cc__peek(r->words, (const void *)at, part)) look_at_words(r, part / sizeof(uintptr_t));
+        if (cc__safe_copy(r->words, (const void *)at, part)) look_at_words(r, part / sizeof(uintptr_t));
         at += part;
     }
 }

@@ -2,7 +2,7 @@
 #include "inspect/scopes.h"
 
 #include "base/mem.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 
 #include <string.h>
 
@@ -15,14 +15,14 @@ struct known {
 
 static bool read_scope(const struct scope *at, struct scope_seen *seen) {
     CCNursery n;
-    if (!cc__peek(&n.scope, at, sizeof n.scope)) return false;
+    if (!cc__safe_copy(&n.scope, at, sizeof n.scope)) return false;
     *seen = (struct scope_seen){.at = at,
                                 .parent = n.scope.parent,
                                 .children = n.scope.children,
                                 .nursery = n.scope.nursery,
                                 .cancelled = cc__get(&n.scope.cancelled) != 0,
                                 .deadline = cc__get(&n.scope.deadline)};
-    if (!seen->nursery || !cc__peek(&n, at, sizeof n)) return true;
+    if (!seen->nursery || !cc__safe_copy(&n, at, sizeof n)) return true;
     memcpy(seen->name, n.name, sizeof seen->name - 1);
     return true;
 }

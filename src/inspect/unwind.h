@@ -16,7 +16,7 @@
 struct picture {
     struct registers regs;
     uintptr_t low, top;     /* the stack is [low, top) */
-    bool mapped;            /* all of that is there; else the kernel copies what is wanted (peek.h) */
+    bool mapped;            /* all of that is there; else the kernel copies what is wanted (safe_copy.h) */
     uintptr_t back;         /* frames below the one that goes on at this address are left out; 0: none are */
     uintptr_t copied_at;    /* what was in the stack from this address on, when the picture was taken */
     const uintptr_t *words; /* so many */

@@ -4,7 +4,7 @@
  * VIEW-2  What is copied is right if the state word, ticket included, is the same before and after; else the fiber is
  *         looked at again, and at last shown as one that moves, without what could not be read.
  * VIEW-3  Records and stacks stay mapped as long as the runtime runs; whatever else is followed goes through
- *         os/peek.h.
+ *         os/safe_copy.h.
  */
 #ifndef CC_INSPECT_VIEW_H
 #define CC_INSPECT_VIEW_H

@@ -2,7 +2,7 @@
 #include "lock/holder.h"
 
 #include "base/fatal.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 #include "sched/sched.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum { NAME_MAX_HERE = CC_FIBER_NAME_MAX + 64 };
 /* The name of a fiber that may end meanwhile; "" when it cannot be had. */
 static void read_name(struct fiber *f, char *name) {
     const struct stack *s = cc__get(&f->stack);
-    if (s == NULL || !cc__peek(name, cc__get(&s->cold)->name, CC_FIBER_NAME_MAX)) name[0] = '\0';
+    if (s == NULL || !cc__safe_copy(name, cc__get(&s->cold)->name, CC_FIBER_NAME_MAX)) name[0] = '\0';
     name[CC_FIBER_NAME_MAX - 1] = '\0';
 }
 

@@ -5,7 +5,7 @@
 #include "inspect/linux/cfi.h"
 
 #include "inspect/linux/dwarf.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 
 #include <string.h>
 
@@ -42,7 +42,7 @@ static uintptr_t search_table(uintptr_t table, uintptr_t pc) {
     uint64_t low = 0, high = count; /* the last pair that begins at or before pc is in [low, high) */
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (!cc__peek(pair, (const void *)(r.at + middle * sizeof pair), sizeof pair)) return 0;
+        if (!cc__safe_copy(pair, (const void *)(r.at + middle * sizeof pair), sizeof pair)) return 0;
         if (table + (uintptr_t)(intptr_t)pair[0] <= pc) {
             best = pair[1];
             low = middle + 1;

@@ -31,7 +31,7 @@ struct cfi_row {
 
 /* The row for the instruction at pc, from the search table (.eh_frame_hdr) of its object. False: there is none, or it is
  * damaged, or needs what we do not know. Any thread, not for signal handlers; takes 3 kB of stack at most, allocates
- * nothing, and reads by os/peek.h only. */
+ * nothing, and reads by os/safe_copy.h only. */
 bool cc__cfi_find(uintptr_t table, uintptr_t pc, struct cfi_row *row);
 
 /* The same from whichever object has code at pc. Remembers rows for as long as no object comes or goes. */

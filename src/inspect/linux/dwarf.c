@@ -1,7 +1,7 @@
 /* dwarf.c - numbers and pointers as DWARF encodes them. */
 #include "inspect/linux/dwarf.h"
 
-#include "os/peek.h"
+#include "os/safe_copy.h"
 
 #include <string.h>
 
@@ -22,8 +22,8 @@ static unsigned next_byte(struct dwarf_reader *r) {
     }
     if (r->at - r->from >= r->have) {
         size_t size = r->end - r->at < sizeof r->window ? r->end - r->at : sizeof r->window;
-        if (!cc__peek(r->window, (const void *)r->at, size)) size = 1; /* what comes behind may belong to nobody */
-        if (size == 1 && !cc__peek(r->window, (const void *)r->at, size)) {
+        if (!cc__safe_copy(r->window, (const void *)r->at, size)) size = 1; /* what comes behind may belong to nobody */
+        if (size == 1 && !cc__safe_copy(r->window, (const void *)r->at, size)) {
             r->bad = true;
             return 0;
         }

@@ -2,7 +2,7 @@
 #include "inspect/linux/expression.h"
 
 #include "inspect/linux/dwarf.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 
 #include <string.h>
 
@@ -53,7 +53,7 @@ static void load(struct machine *m, unsigned size) {
         push(m, value);
         return;
     }
-    if (size == 0 || size > sizeof value || !cc__peek(bytes, (const void *)at, size)) m->bad = true;
+    if (size == 0 || size > sizeof value || !cc__safe_copy(bytes, (const void *)at, size)) m->bad = true;
     memcpy(&value, bytes, sizeof value); /* little endian, as are all of our CPUs */
     push(m, value);
 }

@@ -13,7 +13,7 @@
 #include "arch/frame.h"
 #include "inspect/linux/cfi.h"
 #include "inspect/linux/objects.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 
 enum {
     WORDS_MAX = 4096, /* guess: of a frame, or of frames without information */
@@ -28,7 +28,7 @@ struct chain {
 
 static bool is_return(uintptr_t address, unsigned char before[CODE_BEFORE]) {
     return address > CODE_BEFORE && cc__objects_table(address) != 0 &&
-           cc__peek(before, (const void *)(address - CODE_BEFORE), CODE_BEFORE) && cc__code_ends_with_call(before);
+           cc__safe_copy(before, (const void *)(address - CODE_BEFORE), CODE_BEFORE) && cc__code_ends_with_call(before);
 }
 
 /* Whether call-frame information leads from here to the stack's first frame. */
@@ -58,7 +58,8 @@ static bool jumps(uintptr_t at, uintptr_t end, uintptr_t function) {
     if (end - at > LARGEST) end = at + LARGEST;
     for (; at < end; at += PIECE) {
         size_t n = end - at < PIECE ? end - at : PIECE; /* jumps begin here; one may reach over the end */
-        if (!cc__peek(code, (const void *)at, n + CODE_JUMP) && !cc__peek(code, (const void *)at, n)) return false;
+        if (!cc__safe_copy(code, (const void *)at, n + CODE_JUMP) && !cc__safe_copy(code, (const void *)at, n))
+            return false;
         for (size_t i = 0; i < n; i++)
             if (cc__code_jump_target(code + i, at + i) == function) return true;
     }
@@ -69,8 +70,9 @@ static enum rank rank_of(uintptr_t address, const unsigned char before[CODE_BEFO
     unsigned char code[CODE_ENTRY];
     struct cfi_row row;
     uintptr_t slot, to = cc__code_call_target(before, address);
-    if (to == 0 || !cc__peek(code, (const void *)to, sizeof code)) return CALLS_ANY;
-    if ((slot = cc__code_jump_slot(code, to)) != 0 && !cc__peek(&to, (const void *)slot, sizeof to)) return CALLS_ANY;
+    if (to == 0 || !cc__safe_copy(code, (const void *)to, sizeof code)) return CALLS_ANY;
+    if ((slot = cc__code_jump_slot(code, to)) != 0 && !cc__safe_copy(&to, (const void *)slot, sizeof to))
+        return CALLS_ANY;
     if (to == function) return CALLS_IT;
     if (!cc__cfi_row(to, &row) || row.function != to) return CALLS_ANY;
     return jumps(to, row.end, function) ? CALLS_IT : CALLS_OTHER;

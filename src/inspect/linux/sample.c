@@ -24,7 +24,7 @@
 #include "inspect/unwind.h"
 #include "os/clock.h"
 #include "os/futex.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 #include "os/thread.h"
 
 #include <pthread.h>
@@ -166,7 +166,7 @@ static bool look_at_waiting(int tid, const struct thread_call *call, const void 
     if (request.word % STATES == TAKEN) return false; /* SAMPLE-2: the words are not ours */
     size_t count = ((uintptr_t)top - sp) / sizeof(void *);
     if (count > WORDS) count = WORDS;
-    if (!cc__peek(request.words, (const void *)sp, count * sizeof(void *))) return false;
+    if (!cc__safe_copy(request.words, (const void *)sp, count * sizeof(void *))) return false;
     if (!cc__threads_call(tid, &still) || still.running || still.sp != sp || still.pc != call->pc) return false;
     p->regs = cc__registers_at(call->pc, sp);
     p->count = count;

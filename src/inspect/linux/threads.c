@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* By syscall(), as in peek.c: no cancellation points, nothing for the sanitizers to watch. */
+/* By syscall(), as in safe_copy.c: no cancellation points, nothing for the sanitizers to watch. */
 static int open_quietly(const char *path, int flags) {
     return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | flags, 0);
 }

@@ -5,7 +5,7 @@
 #include "inspect/linux/cfi.h"
 #include "inspect/linux/expression.h"
 #include "inspect/linux/guess.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 
 enum { STEPS_MAX = 256, FRAMES_MAX = 64 };
 
@@ -23,7 +23,7 @@ bool cc__picture_word(const struct picture *p, uintptr_t at, uintptr_t *word) {
         *word = p->words[i];
         return true;
     }
-    if (!p->mapped) return cc__peek(word, (const void *)at, sizeof *word);
+    if (!p->mapped) return cc__safe_copy(word, (const void *)at, sizeof *word);
     *word = load(at);
     cc__san_define(word, sizeof *word);
     return true;
@@ -54,7 +54,7 @@ static bool find_register(const struct picture *p, const struct cfi_row *row, un
         return rule < CC_REGISTERS && cc__registers_get(regs, (unsigned)rule, value);
     case CFI_EXPRESSION:
         if (!cc__expression_run(p, regs, rule, &cfa, &at)) return false;
-        return cc__picture_word(p, at, value) || cc__peek(value, (const void *)at, sizeof *value);
+        return cc__picture_word(p, at, value) || cc__safe_copy(value, (const void *)at, sizeof *value);
     case CFI_VAL_EXPRESSION:
         return cc__expression_run(p, regs, rule, &cfa, value);
     default:
@@ -96,7 +96,8 @@ static bool leave_signal(const struct picture *p, struct registers *regs, bool *
     static const uint32_t known[] = CC_SIGRETURN_CODE;
     uint32_t code[array_len(known)];
     uintptr_t words[CC_MCONTEXT_WORDS], at = regs->value[CC_REGISTER_SP] + CC_SIGRETURN_CONTEXT;
-    if (!cc__peek(code, (const void *)regs->pc, sizeof code) || memcmp(code, known, sizeof code) != 0) return false;
+    if (!cc__safe_copy(code, (const void *)regs->pc, sizeof code) || memcmp(code, known, sizeof code) != 0)
+        return false;
     at += offsetof(ucontext_t, uc_mcontext);
     for (unsigned i = 0; i < CC_MCONTEXT_WORDS; i++)
         if (!cc__picture_word(p, at + i * sizeof words[0], &words[i])) return false;

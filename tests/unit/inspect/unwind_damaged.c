@@ -7,7 +7,7 @@
 #include "inspect/linux/objects.h"
 #include "inspect/symbol.h"
 #include "inspect/unwind.h"
-#include "os/peek.h"
+#include "os/safe_copy.h"
 #include "os/thread.h"
 
 #include <errno.h>
@@ -170,7 +170,8 @@ static struct copy copy_program(void) {
     c.size = (range[1] - range[0] + 4095) & ~(size_t)4095;
     c.memory = mmap(NULL, c.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(c.memory != MAP_FAILED);
-    for (size_t at = 0; at < c.size; at += 4096) (void)cc__peek(c.memory + at, (const void *)(range[0] + at), 4096);
+    for (size_t at = 0; at < c.size; at += 4096)
+        (void)cc__safe_copy(c.memory + at, (const void *)(range[0] + at), 4096);
     c.delta = (uintptr_t)c.memory - range[0];
     c.table = range[2] + c.delta;
     return c;

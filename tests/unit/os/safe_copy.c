@@ -1,7 +1,7 @@
-/* peek.c - memory that is there is copied, memory that is not is an answer; in both ways. */
+/* safe_copy.c - memory that is there is copied, memory that is not is an answer; in both ways. */
 #include "harness.h"
 
-#include "os/peek.h"
+#include "os/safe_copy.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-typedef bool (*peek)(void *to, const void *from, size_t n);
-static const peek ways[] = {cc__peek, cc__peek_by_pipe};
+typedef bool (*safe_copy)(void *to, const void *from, size_t n);
+static const safe_copy ways[] = {cc__safe_copy, cc__safe_copy_by_pipe};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
 static char *map(size_t pages) {
@@ -60,7 +60,7 @@ TEST(looks_at_freed_memory_unseen) {
     volatile uintptr_t where = (uintptr_t)at; /* or the compiler would not have it */
     at[0] = 1;
     free(at);
-    (void)cc__peek(to, (const void *)where, sizeof to); /* a sanitizer that watched would end the case */
+    (void)cc__safe_copy(to, (const void *)where, sizeof to); /* a sanitizer that watched would end the case */
 }
 
 static _Atomic int over;
@@ -85,7 +85,7 @@ TEST(survives_memory_that_comes_and_goes) {
 }
 
 /* Several threads at once: none gets another's bytes. */
-static void *peek_mine(void *arg) {
+static void *copy_mine(void *arg) {
     unsigned char mine[512], to[512];
     memset(mine, (int)(intptr_t)arg, sizeof mine);
     for (long i = test_scale(5000); i > 0; i--) {
@@ -97,6 +97,6 @@ static void *peek_mine(void *arg) {
 
 TEST(threads_do_not_mix) {
     pthread_t threads[4];
-    for (intptr_t i = 0; i < 4; i++) CHECK_EQ(pthread_create(&threads[i], NULL, peek_mine, (void *)(i + 1)), 0);
+    for (intptr_t i = 0; i < 4; i++) CHECK_EQ(pthread_create(&threads[i], NULL, copy_mine, (void *)(i + 1)), 0);
     for (int i = 0; i < 4; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }

@@ -1,9 +1,9 @@
-/* peek.c - the kernel copies, from the process to itself.
+/* safe_copy.c - the kernel copies, from the process to itself.
  *
  * By process_vm_readv, one system call. Where that is refused (seccomp) or missing (qemu), bytes go through a pipe:
  * a write of memory that is not there fails with EFAULT. The pipe lives for one call, so threads need not take turns.
  */
-#include "os/peek.h"
+#include "os/safe_copy.h"
 
 #include "base/error.h"
 #include "base/san.h"
@@ -43,7 +43,7 @@ static bool copy_by_pipe(void *to, const void *from, size_t n) {
     return done == n;
 }
 
-bool cc__peek(void *to, const void *from, size_t n) {
+bool cc__safe_copy(void *to, const void *from, size_t n) {
     static _Atomic int way;
     if (n == 0) return true;
     int saved = cc__errno_get();
@@ -56,7 +56,7 @@ bool cc__peek(void *to, const void *from, size_t n) {
     return copied;
 }
 
-bool cc__peek_by_pipe(void *to, const void *from, size_t n) {
+bool cc__safe_copy_by_pipe(void *to, const void *from, size_t n) {
     int saved = cc__errno_get();
     bool copied = copy_by_pipe(to, from, n);
     cc__errno_set(saved);
