@@ -22,7 +22,7 @@
 #include "diag/pthreads.h"
 #include "inspect/sample.h"
 #include "inspect/threads.h"
-#include "os/ending.h"
+#include "os/exit_message.h"
 #include "sched/idle.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
@@ -230,7 +230,7 @@ void cc__upcall_stuck(void) {
         cc__warn("the program goes on, because of CC_DEADLOCK_ABORT=0");
     }
     cc__mem_free(text);
-    cc__ending_say();
+    cc__exit_message_write();
     if (!ends) return;
     flush(stdout);
     flush(stderr);

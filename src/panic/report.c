@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/fatal.h"
 #include "base/inspect.h"
-#include "os/ending.h"
+#include "os/exit_message.h"
 #include "os/thread.h"
 #include "panic/panic.h"
 #include "sched/sched.h"
@@ -100,7 +100,7 @@ void cc__report_forget(void) {
 void cc__report_unstopped(const CCPanic *info) {
     if (cc__get(&aborts)) cc__report_fatal(info, "nobody stops it (CC_PANIC_ABORT)");
     cc_panic_print(info);
-    cc__ending_say();
+    cc__exit_message_write();
     cc__lock_take(&kept.lock);
     kept.panics[kept.next++ % CC_PANICS_KEPT] = *info;
     cc__lock_release(&kept.lock);

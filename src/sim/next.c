@@ -9,7 +9,7 @@
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "os/clock.h"
-#include "os/ending.h"
+#include "os/exit_message.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"

@@ -5,7 +5,7 @@
 #include "base/fatal.h"
 #include "base/rng.h"
 #include "os/clock.h"
-#include "os/ending.h"
+#include "os/exit_message.h"
 #include "os/thread.h"
 #include "trace/trace.h"
 
@@ -55,7 +55,7 @@ void cc__sim_set(uint64_t seed, const char *line) {
     cc__sim_reseed();
     cc__clock_simulate(seed != 0 ? SIM_EPOCH : 0);
     cc__trace_simulated(seed != 0);
-    cc__ending_watch(line);
+    cc__exit_message_set(line);
     cc__set(&cc__sim_look.zero, seed != 0 ? NEVER_FREE : 0);
     cc__set(&cc__sim_look.one, seed != 0 ? NEVER_FREE : 1);
     cc__set_seq(&cc__sim_look.on, seed != 0);

@@ -9,7 +9,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "os/ending.h"
+#include "os/exit_message.h"
 
 #include <signal.h>
 #include <string.h>
@@ -59,11 +59,11 @@ static void on_signal(unsigned which, int sig, siginfo_t *info, void *context) {
     int saved = cc__errno_get();
     struct sigaction *old = &place_of(sig)->before[which];
     bool sent = info->si_code <= 0; /* FAULT-2 */
-    struct fault fault = {sig, info->si_addr, context, !is_handler(old) || cc__ending_handles(old)};
+    struct fault fault = {sig, info->si_addr, context, !is_handler(old) || cc__exit_message_handles(old)};
     if (sent && !is_handler(old) && old->sa_handler == SIG_IGN) {
         /* nothing */
     } else if (!sent && explain_fault(&fault)) {
-        cc__ending_say();
+        cc__exit_message_write();
         set_default(sig); /* the faulting instruction runs again, and now it kills */
     } else if (is_handler(old)) {
         call_handler(old, sig, info, context);

@@ -1,5 +1,5 @@
-/* ending.c - abort, a fault, exit with a status: the last line comes before them. */
-#include "os/ending.h"
+/* exit_message.c - abort, a fault, exit with a status: the last line comes before them. */
+#include "os/exit_message.h"
 
 #include "base/attr.h"
 #include "base/error.h"
@@ -15,7 +15,7 @@ static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 static const char *volatile last_line;
 static bool registered;
 
-void cc__ending_say(void) {
+void cc__exit_message_write(void) {
     const char *line = last_line;
     if (line == NULL) return;
     last_line = NULL;
@@ -31,7 +31,7 @@ void cc__ending_say(void) {
 
 static void on_signal(int sig);
 
-bool cc__ending_handles(const struct sigaction *action) {
+bool cc__exit_message_handles(const struct sigaction *action) {
     return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == on_signal;
 }
 
@@ -46,17 +46,17 @@ static void set_handler(int sig, void (*handler)(int)) {
 
 /* Also called by fault.c, which then goes back to the instruction that faults. */
 static void on_signal(int sig) {
-    cc__ending_say();
+    cc__exit_message_write();
     set_handler(sig, SIG_DFL);
     raise(sig);
 }
 
 #ifdef __GLIBC__
-static void on_ending(int status, void *arg) {
+static void on_exit_status(int status, void *arg) {
     (void)arg;
     if (status == 0) return;
     (void)fflush(stdout); /* the last line is the last */
-    cc__ending_say();
+    cc__exit_message_write();
 }
 #endif
 
@@ -65,13 +65,13 @@ static void replace(int sig, void (*from)(int), void (*to)(int)) {
     if (sigaction(sig, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == from) set_handler(sig, to);
 }
 
-void cc__ending_watch(const char *line) {
+void cc__exit_message_set(const char *line) {
     last_line = line;
     for (size_t i = 0; i < array_len(signals); i++)
         replace(signals[i], line != NULL ? SIG_DFL : on_signal, line != NULL ? on_signal : SIG_DFL);
     if (line == NULL || registered) return;
     registered = true;
 #ifdef __GLIBC__ /* elsewhere an exit does not tell its status */
-    (void)on_exit(on_ending, NULL);
+    (void)on_exit(on_exit_status, NULL);
 #endif
 }
