@@ -1,5 +1,5 @@
-/* notice.c - installs the handler, and takes it back. */
-#include "os/notice.h"
+/* dump_signal.c - installs the handler, and takes it back. */
+#include "os/dump_signal.h"
 
 #include "base/error.h"
 
@@ -10,13 +10,13 @@ static struct {
     volatile int signal; /* 0: none */
     void (*volatile fn)(void);
     int buried; /* a signal whose handler came after ours and may call it; 0: none */
-} notice;
+} dump_signal;
 
 /* Without a runtime whoever came after us and calls us, as what was there before, gets what was: the default action. */
 static void handle(int sig) {
     int saved = cc__errno_get();
-    if (notice.signal == sig) {
-        notice.fn();
+    if (dump_signal.signal == sig) {
+        dump_signal.fn();
     } else {
         (void)signal(sig, SIG_DFL);
         (void)raise(sig);
@@ -24,28 +24,28 @@ static void handle(int sig) {
     cc__errno_set(saved);
 }
 
-bool cc__notice_install(int signal, void (*fn)(void)) {
+bool cc__dump_signal_install(int signal, void (*fn)(void)) {
     struct sigaction old, new = {.sa_handler = handle, .sa_flags = SA_RESTART | SA_ONSTACK};
     if (sigaction(signal, NULL, &old) != 0) return false;
-    notice.fn = fn;
+    dump_signal.fn = fn;
     if ((old.sa_flags & SA_SIGINFO) || old.sa_handler != SIG_DFL) {
-        if (notice.buried == signal) notice.signal = signal;
+        if (dump_signal.buried == signal) dump_signal.signal = signal;
         return false;
     }
     sigemptyset(&new.sa_mask);
-    notice.signal = signal; /* it may come at once */
+    dump_signal.signal = signal; /* it may come at once */
     if (sigaction(signal, &new, NULL) == 0) return true;
-    notice.signal = 0;
+    dump_signal.signal = 0;
     return false;
 }
 
-void cc__notice_remove(void) {
+void cc__dump_signal_remove(void) {
     struct sigaction now;
-    int sig = notice.signal;
+    int sig = dump_signal.signal;
     if (sig == 0) return;
     if (sigaction(sig, NULL, &now) == 0 && now.sa_handler == handle)
         (void)signal(sig, SIG_DFL);
     else
-        notice.buried = sig;
-    notice.signal = 0;
+        dump_signal.buried = sig;
+    dump_signal.signal = 0;
 }
