@@ -15,7 +15,7 @@
 #include "diag/describe.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
-#include "inspect/hook.h"
+#include "inspect/plt_hook.h"
 #include "inspect/symbol.h"
 #include "sched/upcalls.h"
 
@@ -46,7 +46,7 @@ static struct {
 static bool reported; /* what is wrong with them; else they are only known */
 
 enum { LOCK, TRYLOCK, TIMEDLOCK, CLOCKLOCK, UNLOCK, HOOKS };
-static struct hooked_call hooks[HOOKS];
+static struct plt_hook hooks[HOOKS];
 
 /* ---- the table ---- */
 
@@ -178,7 +178,7 @@ static int watched_unlock(pthread_mutex_t *mutex) {
     return rc;
 }
 
-static struct hooked_call hooks[HOOKS] = {
+static struct plt_hook hooks[HOOKS] = {
     [LOCK] = {"pthread_mutex_lock", (const void *)watched_lock, NULL},
     [TRYLOCK] = {"pthread_mutex_trylock", (const void *)watched_trylock, NULL},
     [TIMEDLOCK] = {"pthread_mutex_timedlock", (const void *)watched_timedlock, NULL},
@@ -187,7 +187,7 @@ static struct hooked_call hooks[HOOKS] = {
 };
 
 static void watch(void) {
-    if (cc__hook_install(hooks, HOOKS) < 0 && reported)
+    if (cc__plt_hook_install(hooks, HOOKS) < 0 && reported)
         cc__warn("CC_DEBUG_LOCKS: pthread_mutex_lock is linked into the program: its calls cannot be watched");
 }
 

@@ -1,5 +1,5 @@
-/* hook.c - rewrites the entries of global offset tables. */
-#include "inspect/hook.h"
+/* plt_hook.c - rewrites the entries of global offset tables. */
+#include "inspect/plt_hook.h"
 
 #include "base/attr.h"
 #include "os/vm.h"
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 
 struct install {
-    struct hooked_call *hooks;
+    struct plt_hook *hooks;
     unsigned count;
     int patched;
     bool any_tables;
@@ -112,7 +112,7 @@ static void rewrite_all(struct install *install, const struct dl_phdr_info *info
         if (!is_slot(ELF64_R_TYPE(at->r_info)) || at->r_addend != 0) continue;
         const char *name = t->names + t->symbols[ELF64_R_SYM(at->r_info)].st_name;
         for (unsigned i = 0; i < install->count; i++) {
-            const struct hooked_call *hook = &install->hooks[i];
+            const struct plt_hook *hook = &install->hooks[i];
             if (hook->original != NULL && strcmp(name, hook->name) == 0)
                 install->patched += rewrite(t, info->dlpi_addr + at->r_offset, hook->instead);
         }
@@ -126,7 +126,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
     bool program = install->modules++ == 0; /* it comes first */
     if (!find_tables(info, &t)) return 0;
     install->any_tables |= program; /* the kernel's own module has some in every process */
-    if (!program && contains(info, (const void *)cc__hook_install)) return 0;
+    if (!program && contains(info, (const void *)cc__plt_hook_install)) return 0;
     for (unsigned i = 0; i < install->count; i++)
         if (install->hooks[i].original != NULL && contains(info, install->hooks[i].original)) {
             if (program) install->any_tables = false; /* as with a sanitizer's own: it calls them directly */
@@ -138,7 +138,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
     return 0;
 }
 
-int cc__hook_install(struct hooked_call *hooks, unsigned count) {
+int cc__plt_hook_install(struct plt_hook *hooks, unsigned count) {
     struct install install = {.hooks = hooks, .count = count};
     bool known = false;
     for (unsigned i = 0; i < count; i++) {
