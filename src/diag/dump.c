@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "diag/diag.h"
-#include "diag/lost.h"
 #include "diag/pthreads.h"
+#include "diag/unreachable.h"
 #include "inspect/symbol.h"
 #include "os/clock.h"
 #include "sched/inject.h"
@@ -169,7 +169,7 @@ int cc__dump_text(struct out *out) {
     cc__out(out, "ccc: dump: %u worker%s, %llu fiber%s\n", workers, cc__out_s(workers), fibers, cc__out_s(fibers));
     cc__dump_workers(out);
     cc__dump_nurseries(out);
-    (void)cc__lost_print(out, false); /* before anything is written down that it would find */
+    (void)cc__unreachable_print(out, false); /* before anything is written down that it would find */
     int rc = cc__survey_take(&survey, true);
     if (rc == 0) {
         cc__dump_fibers(out, &survey, print_held);

@@ -197,7 +197,7 @@ bool cc__graph_cycle(struct out *out) {
             if (found) print(out, g, (unsigned)first);
         }
     }
-    explicit_bzero(g, sizeof *g); /* lost.c looks for addresses in all memory */
+    explicit_bzero(g, sizeof *g); /* unreachable.c looks for addresses in all memory */
     cc__mem_free(g);
     return found;
 }

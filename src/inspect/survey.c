@@ -66,6 +66,6 @@ int cc__survey_take(struct survey *s, bool sample) {
 }
 
 void cc__survey_free(struct survey *s) {
-    explicit_bzero(s->shapes, SURVEY_SHAPES * sizeof *s->shapes); /* lost.c looks for addresses in all memory */
+    explicit_bzero(s->shapes, SURVEY_SHAPES * sizeof *s->shapes); /* unreachable.c looks for addresses in all memory */
     cc__mem_free(s->shapes);
 }

@@ -1,6 +1,6 @@
-/* lost.h - fibers that can never go on although others can: what they wait for is out of everybody's reach. */
-#ifndef CC_DIAG_LOST_H
-#define CC_DIAG_LOST_H
+/* unreachable.h - fibers that can never go on although others can: what they wait for is out of everybody's reach. */
+#ifndef CC_DIAG_UNREACHABLE_H
+#define CC_DIAG_UNREACHABLE_H
 
 #include "diag/out.h"
 
@@ -8,6 +8,6 @@
 
 /* Writes down those of which it can be proved; the caller is inside the runtime and nothing else moves. Says why if it
  * cannot be told; patient: after some seconds of trying. Returns how many. */
-unsigned cc__lost_print(struct out *out, bool patient);
+unsigned cc__unreachable_print(struct out *out, bool patient);
 
 #endif

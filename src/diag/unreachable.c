@@ -1,4 +1,4 @@
-/* lost.c - a proof by looking everywhere.
+/* unreachable.c - a proof by looking everywhere.
  *
  * A fiber waits for a channel, a task, a lock's holder or a nursery's children. If nobody who can go on can reach what
  * it waits for, it waits for ever. Who can go on: whoever runs, is ready, sleeps, waits with a deadline or for something
@@ -6,16 +6,16 @@
  * fiber's stack, what they reach is followed; a fiber that waits for something reached can go on too, and its stack
  * counts from then on; and so on until nothing changes. reach.h says how it is looked for.
  *
- * LOST-1  Nothing is claimed that is not so, as long as addresses are kept where REACH-1 finds them; stale words make
+ * UNREACHABLE-1  Nothing is claimed that is not so, as long as addresses are kept where REACH-1 finds them; stale words make
  *         the claims fewer. The stack of a fiber that cannot go on counts as soon as somebody else points into it: a
  *         child often works with variables of its parent.
- * LOST-2  Nobody moves while we look: all workers sleep, and every thread but the caller's waits in a call of ours.
+ * UNREACHABLE-2  Nobody moves while we look: all workers sleep, and every thread but the caller's waits in a call of ours.
  *         Else an address could be carried past us, and nothing is claimed.
- * LOST-3  What is found is told as what it is: only a cancellation could end such a wait.
- * LOST-4  What a thread keeps in registers is in its stack: it has put them there before it waits (GUEST-2), or called
+ * UNREACHABLE-3  What is found is told as what it is: only a cancellation could end such a wait.
+ * UNREACHABLE-4  What a thread keeps in registers is in its stack: it has put them there before it waits (GUEST-2), or called
  *         us.
  */
-#include "diag/lost.h"
+#include "diag/unreachable.h"
 
 #include "arch/frame.h"
 #include "base/mem.h"
@@ -303,7 +303,7 @@ static const char *search(struct search *s, uintptr_t below) {
     return NULL;
 }
 
-/* A worker that only looked around spoils a search (LOST-2); the next one may succeed. They do so a few times after they
+/* A worker that only looked around spoils a search (UNREACHABLE-2); the next one may succeed. They do so a few times after they
  * ran out of work, at growing intervals. */
 static CC_NOINLINE unsigned look(struct out *out, uint64_t patience, uintptr_t below) {
     uint64_t until = cc__clock_real() + patience;
@@ -330,7 +330,7 @@ static CC_NOINLINE unsigned look(struct out *out, uint64_t patience, uintptr_t b
     return n;
 }
 
-CC_NOINLINE unsigned cc__lost_print(struct out *out, bool patient) {
+CC_NOINLINE unsigned cc__unreachable_print(struct out *out, bool patient) {
 #if defined(CC_ASAN) || defined(CC_TSAN)
     cc__out(out, "fibers that can never go on are not looked for under a sanitizer, whose memory has no end\n");
     (void)patient;
