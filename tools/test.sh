@@ -244,6 +244,7 @@ run_stage() {
         check "$stage" "include directions" "$log/includes.log" tools/check-includes.sh
         check "$stage" "patches of seeded bugs" "$log/bugs.log" tests/mutate/rebase.sh --check
         check "$stage" "rebasing of such patches" "$log/rebase.log" tests/mutate/rebase_test.sh
+        check "$stage" "settings and the man pages" "$log/settings.log" tools/check-settings.sh
         check "$stage" "list of public functions" "$log/symbols.log" tools/check-symbols.sh
         check "$stage" "README and examples" "$log/readme.log" tools/check-readme.sh
         check "$stage" "docs/hangs.md and examples" "$log/hangs.log" tools/check-readme.sh docs/hangs.md

@@ -37,6 +37,57 @@ _Static_assert(CC_FIBER_STACK_SIZE >= 16 * 1024 && CC_FIBER_STACK_SIZE <= 1024 *
 _Static_assert(CC_FIBER_QUEUE_INITIAL >= 2 && (CC_FIBER_QUEUE_INITIAL & (CC_FIBER_QUEUE_INITIAL - 1)) == 0,
                "CC_FIBER_QUEUE_INITIAL is not a power of two");
 
+/* ---- the variables of the environment ---- */
+
+/* VARIABLE(id, older, meaning, categories): CC_id; a name that counts where CC_id is not set, or NULL; what it means; the bits
+ * of cc__trace that CC_id=1 sets, or 0. docs/man/ccc.7 describes the same variables (tools/check-settings.sh). */
+#define VARIABLES                                                                                \
+    VARIABLE(WORKERS, NULL, "number of workers", 0)                                              \
+    VARIABLE(MAX_WORKERS, NULL, "greatest number of workers", 0)                                 \
+    VARIABLE(STACK_SIZE, NULL, "bytes of a fiber's stack", 0)                                    \
+    VARIABLE(MEMBARRIER, NULL, "0: never calls membarrier", 0)                                   \
+    VARIABLE(VERBOSE, NULL, "1: one line at the start", 0)                                       \
+    VARIABLE(PANIC_ABORT, NULL, "1: a panic that nobody stops aborts", 0)                        \
+    VARIABLE(DEADLOCK_ABORT, NULL, "0: the program goes on after a deadlock", 0)                 \
+    VARIABLE(DEADLOCK_STATUS, NULL, "exit status of a deadlock", 0)                              \
+    VARIABLE(STALL_MS, NULL, "ms in one turn that are reported", 0)                              \
+    VARIABLE(DEBUG_STALL, NULL, "0: they are not reported", 0)                                   \
+    VARIABLE(DUMP_SIGNAL, NULL, "signal that asks for a dump", 0)                                \
+    VARIABLE(LEAK_REPORT, NULL, "1: tasks that have not ended are reported at the end", 0)       \
+    VARIABLE(SIM_SEED, NULL, "seed of a simulation", 0)                                          \
+    VARIABLE(DEBUG_LOCKS, NULL, "1: waits with a pthread mutex held are reported", 0)            \
+    VARIABLE(FIBER_STATS, NULL, "1: a table of counters at the end", 0)                          \
+    VARIABLE(PRESSURE_STATS_DUMP, "CC_V3_PRESSURE_STATS_DUMP", "1: sysmon's decisions", 0)       \
+    VARIABLE(TRACE, NULL, "categories of the trace", 0)                                          \
+    VARIABLE(PARK_DEBUG, NULL, "CC_TRACE=park", TRACE_PARK)                                      \
+    VARIABLE(DEBUG_WAKE, NULL, "CC_TRACE=wake", TRACE_WAKE)                                      \
+    VARIABLE(DEBUG_JOIN, NULL, "CC_TRACE=join", TRACE_JOIN)                                      \
+    VARIABLE(DEBUG_INBOX, NULL, "CC_TRACE=inbox", TRACE_INBOX)                                   \
+    VARIABLE(DEBUG_SYSMON, NULL, "CC_TRACE=sysmon", TRACE_SYSMON)                                \
+    VARIABLE(CHAN_DEBUG, NULL, "CC_TRACE=chan", TRACE_CHAN)                                      \
+    VARIABLE(CHAN_DEBUG_VERBOSE, NULL, "CC_TRACE=chan-verbose", TRACE_CHAN | TRACE_CHAN_VERBOSE) \
+    VARIABLE(CHANNEL_TIMING, NULL, "CC_TRACE=timing", TRACE_TIMING)                              \
+    VARIABLE(DEBUG_INBOX_DUMP, NULL, "1: dumps show the inboxes", TRACE_INBOX_DUMP)              \
+    VARIABLE(SPEC_ASSERT, "CC_V3_SPEC_ASSERT", "1: checks where fibers are", TRACE_SPEC)
+
+#define VARIABLE(id, older, meaning, categories) ENV_##id,
+enum variable { VARIABLES };
+#undef VARIABLE
+
+#define VARIABLE(id, older, meaning, categories) {"CC_" #id, older, categories},
+static const struct {
+    const char *name, *older;
+    uint32_t categories;
+} variables[] = {VARIABLES};
+#undef VARIABLE
+
+/* Its value; NULL: not set, or empty. *name: what it was set by. */
+static const char *value_of(enum variable v, const char **name) {
+    const char *text = getenv(*name = variables[v].name);
+    if ((text == NULL || text[0] == '\0') && variables[v].older != NULL) text = getenv(*name = variables[v].older);
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
 /* A whole number, with an optional K or M (units == true). False: it is none. */
 static bool parse(const char *text, bool units, unsigned long long *value) {
     if (*text < '0' || *text > '9') return false;
@@ -54,69 +105,38 @@ static bool parse(const char *text, bool units, unsigned long long *value) {
     return true;
 }
 
-/* The variable's number; 0: not set, or bad and named. */
-static unsigned long long number(const char *name, bool units, unsigned long long min, unsigned long long max) {
-    const char *text = getenv(name);
-    if (text == NULL || text[0] == '\0') return 0;
+/* The variable's number; 0: not set, or bad, which is reported if `say`. */
+static unsigned long long number(enum variable v, bool units, unsigned long long min, unsigned long long max,
+                                 bool say) {
+    const char *name, *text = value_of(v, &name);
     unsigned long long value;
+    if (text == NULL) return 0;
     if (parse(text, units, &value) && value >= min && value <= max) return value;
-    cc__warn("ignoring %s=%.64s: it must be a whole number from %llu to %llu", name, text, min, max);
+    if (say) cc__warn("ignoring %s=%.64s: it must be a whole number from %llu to %llu", name, text, min, max);
     return 0;
 }
 
-static bool flag_said(const char *name, bool say) {
-    const char *text = getenv(name);
-    if (text == NULL || text[0] == '\0' || strcmp(text, "0") == 0) return false;
-    if (strcmp(text, "1") == 0) return true;
+/* Whether it says 1; `otherwise`: not set, or bad, which is reported if `say`. */
+static bool flag(enum variable v, bool otherwise, bool say) {
+    const char *name, *text = value_of(v, &name);
+    if (text == NULL) return otherwise;
+    if (strcmp(text, "0") == 0 || strcmp(text, "1") == 0) return text[0] == '1';
     if (say) cc__warn("ignoring %s=%.64s: it must be 0 or 1", name, text);
-    return false;
+    return otherwise;
 }
-
-/* A flag that is on unless it says 0. */
-static bool flag_on(const char *name, bool say) {
-    const char *text = getenv(name);
-    if (text == NULL || text[0] == '\0' || strcmp(text, "1") == 0) return true;
-    if (strcmp(text, "0") == 0) return false;
-    if (say) cc__warn("ignoring %s=%.64s: it must be 0 or 1", name, text);
-    return true;
-}
-
-static bool flag(const char *name) {
-    return flag_said(name, true);
-}
-
-enum { DEADLOCK_STATUS = 124 };
 
 static unsigned deadlock_status(bool say) {
-    const char *text = getenv("CC_DEADLOCK_STATUS");
-    unsigned long long value;
-    if (text == NULL || text[0] == '\0') return DEADLOCK_STATUS;
-    if (parse(text, false, &value) && value >= 1 && value <= 255) return (unsigned)value;
-    if (say) cc__warn("ignoring CC_DEADLOCK_STATUS=%.64s: it must be a whole number from 1 to 255", text);
-    return DEADLOCK_STATUS;
+    enum { DEADLOCK_STATUS = 124 };
+    unsigned status = (unsigned)number(ENV_DEADLOCK_STATUS, false, 1, 255, say);
+    return status != 0 ? status : DEADLOCK_STATUS;
 }
 
 /* CC_TRACE, and the variables that each switch one category on. */
 static uint32_t trace(bool say) {
-    static const struct {
-        const char *name;
-        uint32_t categories;
-    } variables[] = {
-        {"CC_PARK_DEBUG", TRACE_PARK},
-        {"CC_DEBUG_WAKE", TRACE_WAKE},
-        {"CC_DEBUG_JOIN", TRACE_JOIN},
-        {"CC_DEBUG_INBOX", TRACE_INBOX},
-        {"CC_DEBUG_INBOX_DUMP", TRACE_INBOX_DUMP},
-        {"CC_DEBUG_SYSMON", TRACE_SYSMON},
-        {"CC_V3_SPEC_ASSERT", TRACE_SPEC},
-        {"CC_CHAN_DEBUG", TRACE_CHAN},
-        {"CC_CHAN_DEBUG_VERBOSE", TRACE_CHAN | TRACE_CHAN_VERBOSE},
-        {"CC_CHANNEL_TIMING", TRACE_TIMING},
-    };
     uint32_t on = 0;
     for (size_t i = 0; i < array_len(variables); i++)
-        if (flag_said(variables[i].name, say)) on |= variables[i].categories;
-    const char *list = getenv("CC_TRACE"), *unknown = NULL;
+        if (variables[i].categories != 0 && flag((enum variable)i, false, say)) on |= variables[i].categories;
+    const char *name, *list = value_of(ENV_TRACE, &name), *unknown = NULL;
     int length = 0;
     if (list != NULL) on |= cc__trace_parse(list, &unknown, &length);
     if (unknown != NULL && say)
@@ -127,14 +147,10 @@ static uint32_t trace(bool say) {
 /* ---- simulation ---- */
 
 static uint64_t sim_seed(bool say) {
-    const char *text = getenv("CC_SIM_SEED");
-    unsigned long long seed;
-    if (text == NULL || text[0] == '\0') return 0;
-    if (parse(text, false, &seed) && seed != 0) return seed;
-    if (say)
-        cc__warn("ignoring CC_SIM_SEED=%.64s: it must be a whole number from 1 to %llu; nothing is simulated", text,
-                 (unsigned long long)UINT64_MAX);
-    return 0;
+    const char *name;
+    uint64_t seed = number(ENV_SIM_SEED, false, 1, UINT64_MAX, say);
+    if (seed == 0 && say && value_of(ENV_SIM_SEED, &name) != NULL) cc__warn("nothing is simulated");
+    return seed;
 }
 
 void cc__config_simulate(uint64_t seed, bool once) {
@@ -163,7 +179,7 @@ void cc__config_simulate(uint64_t seed, bool once) {
 CC_AT_LOAD(from_the_beginning) {
     uint64_t seed = sim_seed(false);
     if (seed != 0) cc__config_simulate(seed, false);
-    cc__diag_deadlock_aborts(flag_on("CC_DEADLOCK_ABORT", false));
+    cc__diag_deadlock_aborts(flag(ENV_DEADLOCK_ABORT, true, false));
     cc__diag_deadlock_status(deadlock_status(false));
     uint32_t on = trace(false);
     if (on == 0) return;
@@ -179,9 +195,9 @@ static int dump_signal(void) {
         const char *name;
         int number;
     } names[] = {{"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}, {"WINCH", SIGWINCH}};
-    const char *text = getenv("CC_DUMP_SIGNAL");
+    const char *name, *text = value_of(ENV_DUMP_SIGNAL, &name);
     unsigned long long value;
-    if (text == NULL || text[0] == '\0') return SIGQUIT;
+    if (text == NULL) return SIGQUIT;
     if (parse(text, false, &value) && value < 65 && value != SIGKILL && value != SIGSTOP) return (int)value;
     const char *bare = strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -208,8 +224,8 @@ static unsigned default_workers(void) {
 /* The caller's limit bounds what the environment and the machine say; the environment's gives way to what the caller
  * says. A number in the environment is a fixed one, unless a limit is given, too. */
 static void read_workers(const CCRuntimeConfig *c, struct config *config) {
-    unsigned workers = (unsigned)number("CC_WORKERS", false, 1, CC_WORKERS_MAX);
-    unsigned max = (unsigned)number("CC_MAX_WORKERS", false, 1, CC_WORKERS_MAX);
+    unsigned workers = (unsigned)number(ENV_WORKERS, false, 1, CC_WORKERS_MAX, true);
+    unsigned max = (unsigned)number(ENV_MAX_WORKERS, false, 1, CC_WORKERS_MAX, true);
     bool set = workers > 1 || max > 1, fixed = workers != 0 && c->workers == 0;
     workers = c->workers != 0 ? c->workers : workers != 0 ? workers : default_workers();
     if (c->max_workers != 0 && workers > c->max_workers) workers = c->max_workers;
@@ -226,26 +242,26 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     int saved = errno;
     CCRuntimeConfig c = from != NULL ? *from : (CCRuntimeConfig){0};
     if (!in_range(&c)) return EINVAL;
-    size_t stack_size = (size_t)number("CC_STACK_SIZE", true, CC_STACK_SIZE_MIN, CC_STACK_SIZE_MAX);
+    size_t stack_size = (size_t)number(ENV_STACK_SIZE, true, CC_STACK_SIZE_MIN, CC_STACK_SIZE_MAX, true);
     config->sim_seed = cc__sim_seed() != 0 ? cc__sim_seed() : sim_seed(true);
     read_workers(&c, config);
     config->stack_size = c.stack_size != 0 ? c.stack_size : stack_size != 0 ? stack_size : CC_FIBER_STACK_SIZE;
     config->queue_slots = c.queue_slots != 0 ? c.queue_slots : CC_FIBER_QUEUE_INITIAL;
-    bool membarrier = flag_on("CC_MEMBARRIER", true);
+    bool membarrier = flag(ENV_MEMBARRIER, true, true);
     config->membarrier = membarrier && !c.no_membarrier;
-    config->verbose = flag("CC_VERBOSE");
-    config->stats = flag("CC_FIBER_STATS");
+    config->verbose = flag(ENV_VERBOSE, false, true);
+    config->stats = flag(ENV_FIBER_STATS, false, true);
     config->trace = trace(true);
-    config->panic_abort = flag("CC_PANIC_ABORT");
-    config->pressure_stats = flag("CC_V3_PRESSURE_STATS_DUMP");
-    config->deadlock_abort = flag_on("CC_DEADLOCK_ABORT", true);
+    config->panic_abort = flag(ENV_PANIC_ABORT, false, true);
+    config->pressure_stats = flag(ENV_PRESSURE_STATS_DUMP, false, true);
+    config->deadlock_abort = flag(ENV_DEADLOCK_ABORT, true, true);
     config->deadlock_status = deadlock_status(true);
     if (c.deadlock_status != 0) config->deadlock_status = c.deadlock_status;
-    uint64_t stall_ms = number("CC_STALL_MS", false, 1, 24 * 3600 * 1000);
-    config->stall_ns = flag_on("CC_DEBUG_STALL", true) ? (stall_ms != 0 ? stall_ms : STALL_MS) * 1000000 : 0;
+    uint64_t stall_ms = number(ENV_STALL_MS, false, 1, 24 * 3600 * 1000, true);
+    config->stall_ns = flag(ENV_DEBUG_STALL, true, true) ? (stall_ms != 0 ? stall_ms : STALL_MS) * 1000000 : 0;
     config->dump_signal = dump_signal();
-    config->leak_report = flag("CC_LEAK_REPORT");
-    config->debug_locks = flag("CC_DEBUG_LOCKS");
+    config->leak_report = flag(ENV_LEAK_REPORT, false, true);
+    config->debug_locks = flag(ENV_DEBUG_LOCKS, false, true);
     errno = saved;
     return 0;
 }

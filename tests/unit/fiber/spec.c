@@ -1,4 +1,4 @@
-/* spec.c - the assertions that CC_V3_SPEC_ASSERT=1 adds: each catches what is planted, and none says anything about a
+/* spec.c - the assertions that CC_SPEC_ASSERT=1 adds: each catches what is planted, and none says anything about a
  * program that keeps the rules. */
 #include "harness.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static void assert_spec(void) {
-    CHECK_EQ(setenv("CC_V3_SPEC_ASSERT", "1", 1), 0);
+    CHECK_EQ(setenv("CC_SPEC_ASSERT", "1", 1), 0);
     CHECK_EQ(cc_runtime_init(NULL), 0);
     CHECK(cc__trace_on(TRACE_SPEC));
 }

@@ -24,7 +24,7 @@ static struct capture capture;
 /* Each switches one category of the trace on. */
 static const char *const traces[] = {
     "CC_CHAN_DEBUG", "CC_CHAN_DEBUG_VERBOSE", "CC_CHANNEL_TIMING",   "CC_PARK_DEBUG",   "CC_DEBUG_WAKE",
-    "CC_DEBUG_JOIN", "CC_DEBUG_INBOX",        "CC_DEBUG_INBOX_DUMP", "CC_DEBUG_SYSMON", "CC_V3_SPEC_ASSERT",
+    "CC_DEBUG_JOIN", "CC_DEBUG_INBOX",        "CC_DEBUG_INBOX_DUMP", "CC_DEBUG_SYSMON", "CC_SPEC_ASSERT",
 };
 
 static void clear(void) {
@@ -218,4 +218,18 @@ TEST(several) {
     CHECK(contains(said, "ignoring CC_WORKERS=many"));
     CHECK(contains(said, "ignoring CC_VERBOSE=a lot"));
     CHECK_EQ(size, 32 * 1024);
+}
+
+/* The older name counts where the other one is not set, and is named if its value is bad. */
+TEST(older_names) {
+    clear();
+    CHECK_EQ(setenv("CC_V3_PRESSURE_STATS_DUMP", "1", 1), 0);
+    unsigned workers;
+    size_t stack_size;
+    CHECK(contains(run_captured(&workers, &stack_size), "pressure"));
+    CHECK_EQ(setenv("CC_PRESSURE_STATS_DUMP", "0", 1), 0);
+    CHECK_EQ(run_captured(&workers, &stack_size)[0], '\0');
+    CHECK_EQ(unsetenv("CC_PRESSURE_STATS_DUMP"), 0);
+    CHECK_EQ(setenv("CC_V3_PRESSURE_STATS_DUMP", "yes", 1), 0);
+    CHECK(contains(run_captured(&workers, &stack_size), "ignoring CC_V3_PRESSURE_STATS_DUMP=yes"));
 }

@@ -367,7 +367,7 @@ TEST(unknown_is_not_blocked) {
 TEST(explains_itself) {
     CCTask tasks[1];
     CHECK_EQ(setenv("CC_DEBUG_SYSMON", "1", 1), 0);
-    CHECK_EQ(setenv("CC_V3_PRESSURE_STATS_DUMP", "1", 1), 0);
+    CHECK_EQ(setenv("CC_PRESSURE_STATS_DUMP", "1", 1), 0);
     cc__elastic_set_retire(5 * MS);
     static struct capture capture;
     capture_start(&capture);
