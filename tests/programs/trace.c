@@ -1,8 +1,10 @@
 /* trace.c - what each category of CC_TRACE, and each of the older variables, makes a program say. */
+#include "trace/trace.h"
 #include "child.h"
 
 #include <ccc/ccc.h>
 
+#include <fnmatch.h>
 #include <pthread.h>
 
 static struct child child;
@@ -40,6 +42,22 @@ static void panic_and_stop(void *unused) {
     cc_panic("another test");
 }
 
+/* A select that finds nothing, and one that waits. */
+static void wait_for_nothing(void) {
+    CCChan *silent = cc_chan_create(1, 0);
+    char value;
+    CCCase receive_one = CC_RECV(silent, &value, NULL);
+    size_t chosen;
+    CHECK_EQ(cc_select_try(&receive_one, 1, &chosen), EAGAIN);
+    CC_MATCH(CC_RECV(silent, &value, NULL), CC_AFTER_MS(1)) {
+    case 1:
+        break;
+    default:
+        CHECK(false);
+    }
+    cc_chan_free(silent);
+}
+
 static void *body(void *unused) {
     (void)unused;
     int value = 1;
@@ -60,6 +78,7 @@ static void *body(void *unused) {
     CHECK_EQ(cc_nursery_free(n), 0);
     CHECK_EQ(cc_try(panic, NULL, NULL), ENOTRECOVERABLE);
     CHECK_EQ(cc_try(panic_and_stop, NULL, NULL), 0);
+    wait_for_nothing();
     return NULL;
 }
 
@@ -129,7 +148,7 @@ static const struct category categories[] = {
     {"chan", "CC_CHAN_DEBUG", {"elements of 4 bytes, capacity 0\n", ": recv parks, "}, "elements of"},
 };
 
-enum { CATEGORIES = sizeof categories / sizeof *categories };
+enum { CHECKED = sizeof categories / sizeof *categories };
 
 static void check_category(const struct category *c) {
     for (size_t i = 0; i < 5 && c->says[i] != NULL; i++) check_said(c->says[i]);
@@ -137,11 +156,11 @@ static void check_category(const struct category *c) {
 
 /* A category says its own and nothing else. */
 TEST(each_alone, .timeout = 120) {
-    for (size_t i = 0; i < CATEGORIES; i++) {
+    for (size_t i = 0; i < CHECKED; i++) {
         const struct category *c = &categories[i];
         run_with("CC_TRACE", c->name);
         check_category(c);
-        for (size_t k = 0; k < CATEGORIES; k++) {
+        for (size_t k = 0; k < CHECKED; k++) {
             if (k == i || !said(&child, categories[k].mark)) continue;
             show_child(&child);
             test_fail(__FILE__, __LINE__, "%s says \"%s\"", c->name, categories[k].mark);
@@ -150,7 +169,7 @@ TEST(each_alone, .timeout = 120) {
 }
 
 TEST(older_variables, .timeout = 120) {
-    for (size_t i = 0; i < CATEGORIES; i++) {
+    for (size_t i = 0; i < CHECKED; i++) {
         if (categories[i].variable == NULL) continue;
         run_with(categories[i].variable, "1");
         check_category(&categories[i]);
@@ -159,7 +178,7 @@ TEST(older_variables, .timeout = 120) {
 
 TEST(all) {
     run_with("CC_TRACE", "all");
-    for (size_t i = 0; i < CATEGORIES; i++) check_category(&categories[i]);
+    for (size_t i = 0; i < CHECKED; i++) check_category(&categories[i]);
     check_said("ccc: timing: send: ");
 }
 
@@ -275,4 +294,74 @@ TEST(timers_of_other_workers, .timeout = 60) {
     if (child.status != 0) show_child(&child);
     CHECK_EQ(child.status, 0);
     check_said(": fires, ");
+}
+
+/* ---- the whole list ---- */
+
+static const struct {
+    const char *name, *text;
+    uint32_t category;
+} events[] = {
+#define EVENT(id, category, name, text, parameters, arguments) {name, text, TRACE_##category},
+#define EVENT_OF EVENT
+#include "trace/events.def"
+};
+
+enum { EVENTS = sizeof events / sizeof *events };
+
+/* Those that a small program cannot be sure to make happen. Others have tests of their own in unit/sched. */
+static const char *const rare[] = {"spawn_failed", "park_if",       "steal",         "share",
+                                   "workers_kept", "worker_failed", "worker_retires"};
+
+static bool is_rare(const char *name) {
+    for (size_t i = 0; i < sizeof rare / sizeof *rare; i++)
+        if (strcmp(name, rare[i]) == 0) return true;
+    return false;
+}
+
+/* Whether the line ends with the text of the event, whatever stands for its arguments. */
+static bool tells(const char *line, const char *text) {
+    char pattern[400] = "ccc: *: ";
+    size_t n = strlen(pattern);
+    for (const char *c = text; *c != '\0'; c++) {
+        pattern[n++] = *c == '%' ? '*' : *c;
+        if (*c == '%') c += strspn(c + 1, "lz") + 1; /* %llu, %zu, %s */
+    }
+    pattern[n] = '\0';
+    return fnmatch(pattern, line, 0) == 0;
+}
+
+static bool seen[EVENTS];
+
+/* Every line is of an event in these categories; how many there are. */
+static int check_lines(uint32_t allowed) {
+    int lines = 0;
+    for (char *line = child.output, *end; (end = strchr(line, '\n')) != NULL; line = end + 1, lines++) {
+        *end = '\0';
+        bool known = (allowed & TRACE_TIMING) != 0 && strncmp(line, "ccc: timing: ", 13) == 0;
+        for (size_t i = 0; i < EVENTS; i++) {
+            if ((events[i].category & allowed) == 0 || !tells(line, events[i].text)) continue;
+            known = seen[i] = true;
+        }
+        if (!known) test_fail(__FILE__, __LINE__, "a line of no event of its category: %s", line);
+    }
+    return lines;
+}
+
+static void check_whole_category(const char *name, uint32_t category) {
+    struct setting setting = {"CC_TRACE", name};
+    void (*program)(void *) = category == TRACE_STEAL ? run_two : category == TRACE_SYSMON ? run_crowded : run_program;
+    run_child(&child, program, &setting);
+    if (child.status != 0) show_child(&child);
+    CHECK_EQ(child.status, 0);
+    if (check_lines(category | (category == TRACE_CHAN_VERBOSE ? TRACE_CHAN : 0)) == 0)
+        test_fail(__FILE__, __LINE__, "CC_TRACE=%s says nothing", name);
+}
+
+/* Every category says something in a real program, and only its own; all events of the list are seen. */
+TEST(every_category, .timeout = 120) {
+#define CATEGORY(id, name, meaning) check_whole_category(name, TRACE_##id);
+#include "trace/events.def"
+    for (size_t i = 0; i < EVENTS; i++)
+        if (!seen[i] && !is_rare(events[i].name)) test_fail(__FILE__, __LINE__, "%s was not seen", events[i].name);
 }
