@@ -5,6 +5,8 @@
 # cc__ are these. Without arguments only the texts are compared. Prints what differs and exits with 1.
 set -u
 export LC_ALL=C
+static=${1:+$(realpath -e "$1")} || exit 1
+shared=${2:+$(realpath -e "$2")} || exit 1
 cd "$(dirname "$0")/.." || exit 1
 status=0
 
@@ -30,11 +32,11 @@ differ "These functions are in src/libccc.map and not declared in a public heade
 differ "These public functions are not in src/libccc.map" < <(comm -13 <(echo "$names") <(echo "$declared"))
 differ "No man page mentions" < <(comm -23 <(echo "$names") <(grep -ohE '\bcc_[a-z0-9_]+' docs/man/*.[37] | sort -u))
 
-if (($# == 2)); then
-    exported=$(nm --dynamic --defined-only --with-symbol-versions "$2" | awk '$2 != "A" { print $3 }' | sort)
+if [[ -n $static && -n $shared ]]; then
+    exported=$(nm --dynamic --defined-only --with-symbol-versions "$shared" | awk '$2 != "A" { print $3 }' | sort)
     differ "The shared library does not export" < <(comm -23 <(echo "$listed") <(echo "$exported"))
     differ "The shared library exports what is not in src/libccc.map" < <(comm -13 <(echo "$listed") <(echo "$exported"))
-    global=$(nm --extern-only --defined-only "$1" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u)
+    global=$(nm --extern-only --defined-only "$static" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u)
     differ "Global names of the static library that do not begin with cc_" < <(grep -v '^cc_' <<<"$global")
     differ "Global names of the static library that are neither in src/libccc.map nor begin with cc__" \
         < <(comm -13 <(echo "$names") <(grep '^cc_[^_]' <<<"$global"))
