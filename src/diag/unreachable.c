@@ -22,7 +22,7 @@
 #include "diag/deadlock.h"
 #include "diag/dump.h"
 #include "inspect/reach.h"
-#include "lock/lobby.h"
+#include "lock/parking_lot.h"
 #include "os/clock.h"
 #include "os/safe_copy.h"
 #include "os/thread.h"
@@ -156,8 +156,8 @@ static bool is_runtimes(void *search, unsigned number, uintptr_t word) {
     const struct candidate *c = &((struct search *)search)->candidate[number];
     if (word >= c->cold && word < c->cold + sizeof(struct fiber_cold)) return true;
     if (word == c->result || word == c->deferred) return true;
-    const struct lobby_seat *seat = (const struct lobby_seat *)word;
-    const struct lobby_seat *queued = container_of((struct link *)word, struct lobby_seat, queue);
+    const struct bucket_seat *seat = (const struct bucket_seat *)word;
+    const struct bucket_seat *queued = container_of((struct link *)word, struct bucket_seat, queue);
     if (c->what.reason == PARK_MUTEX) return waits_here(c, &seat->waiter) || waits_here(c, &queued->waiter);
     struct arm arm;
     return cc__safe_copy(&arm, (const void *)word, sizeof arm) && waits_here(c, arm.waiter);

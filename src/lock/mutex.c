@@ -1,28 +1,28 @@
-/* mutex.c - one word in the mutex, everything else in the lobby.
+/* mutex.c - one word in the mutex, everything else in the parking lot.
  *
  *   0                  free
  *   LOCKED             held; nobody waits, as far as the word knows
- *   LOCKED | WAITERS   held; whoever unlocks looks into the lobby
+ *   LOCKED | WAITERS   held; whoever unlocks looks into the parking lot
  *
- *   lock      0 -> LOCKED, compare-and-swap. Else spin a little, then wait in the lobby.
+ *   lock      0 -> LOCKED, compare-and-swap. Else spin a little, then wait in the parking lot.
  *   unlock    by its holder (HOLDER-1), or the program ends
- *             room cold:  store 0, and look again whether it is cold
- *             room hot:   LOCKED -> 0, compare-and-swap; with WAITERS, under the room's lock, to a waiter
+ *             bucket cold:  store 0, and look again whether it is cold
+ *             bucket hot:   LOCKED -> 0, compare-and-swap; with WAITERS, under the bucket's lock, to a waiter
  *
- * MUTEX-1  A waiter marks the word LOCKED -> LOCKED | WAITERS in a hot room, under the room's lock, and is
+ * MUTEX-1  A waiter marks the word LOCKED -> LOCKED | WAITERS in a hot bucket, under the bucket's lock, and is
  *          findable before that lock is free.
  * MUTEX-2  While somebody sits and the word has no mark, a waiter is awake: the heir, whom the unlock that
  *          took the mark away has woken. It takes the lock with WAITERS set, or marks the word again and sits
  *          down at the front. So unlocks in between need not wake anybody.
  * MUTEX-3  An heir that lost PASSED_MAX races, or has waited STARVING_NS, is starving: it is handed the lock
  *          by the next unlock, which does not free it in between.
- * MUTEX-4  The last that an unlock does to the mutex is to free it or to hand it over, under the room's lock
+ * MUTEX-4  The last that an unlock does to the mutex is to free it or to hand it over, under the bucket's lock
  *          or in one atomic operation. After that it knows its address only.
  */
 #include "lock/mutex.h"
 
 #include "arch/cpu.h"
-#include "lock/lobby.h"
+#include "lock/parking_lot.h"
 #include "os/affinity.h"
 #include "os/clock.h"
 #include "sim/sim.h"
@@ -63,33 +63,33 @@ CC_INLINE bool try_lock(struct mutex *m, uint32_t with) {
     return cc__get(&m->word) == 0 && cc__cas(&m->word, &expected, LOCKED | with); /* pairs with the unlocks */
 }
 
-static bool spin(struct mutex *m, struct lobby *lobby, uint32_t with) {
+static bool spin(struct mutex *m, struct bucket *bucket, uint32_t with) {
     if (!may_spin(cc__worker())) return false;
     /* Where spinning was in vain it is tried rarely: a holder that sleeps with the lock is not worth it. */
-    uint32_t vain = cc__get(&lobby->vain);
+    uint32_t vain = cc__get(&bucket->vain);
     if (vain >= VAIN_MAX) {
-        cc__set(&lobby->vain, vain < VAIN_MAX + VAIN_PAUSE ? vain + 1 : VAIN_MAX - 1);
+        cc__set(&bucket->vain, vain < VAIN_MAX + VAIN_PAUSE ? vain + 1 : VAIN_MAX - 1);
         return false;
     }
     for (unsigned round = 0, pauses = SPIN_PAUSES; round < SPIN_ROUNDS; round++, pauses *= 2) {
         for (unsigned i = 0; i < pauses; i++) cc__cpu_relax();
         if (try_lock(m, with)) {
-            if (vain != 0) cc__set(&lobby->vain, vain / 2);
+            if (vain != 0) cc__set(&bucket->vain, vain / 2);
             return true;
         }
     }
-    cc__set(&lobby->vain, vain + 1);
+    cc__set(&bucket->vain, vain + 1);
     return false;
 }
 
 /* ---- waiting ---- */
 
-/* In the room: takes the lock if it is free (true); else the word is marked, and stays so until we sit. */
-static bool take_or_mark_locked(struct mutex *m, struct lobby *lobby) {
+/* In the bucket: takes the lock if it is free (true); else the word is marked, and stays so until we sit. */
+static bool take_or_mark_locked(struct mutex *m, struct bucket *bucket) {
     uint32_t word = cc__get(&m->word);
     for (;;) {
         if (word == 0) {
-            uint32_t with = cc__lobby_first_locked(lobby, m) != NULL ? WAITERS : 0;
+            uint32_t with = cc__bucket_first_locked(bucket, m) != NULL ? WAITERS : 0;
             if (cc__cas(&m->word, &word, LOCKED | with)) return true;
         } else if ((word & WAITERS) || cc__cas(&m->word, &word, LOCKED | WAITERS)) {
             return false;
@@ -98,50 +98,50 @@ static bool take_or_mark_locked(struct mutex *m, struct lobby *lobby) {
 }
 
 /* An heir gives up before it could sit down: somebody else has to be the heir. */
-static void pass_on(struct mutex *m, struct lobby *lobby) {
+static void pass_on(struct mutex *m, struct bucket *bucket) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    cc__lobby_enter(lobby);
-    if (cc__lobby_first_locked(lobby, m) != NULL && take_or_mark_locked(m, lobby)) {
-        cc__lobby_claim_locked(lobby, m, &wakes);
+    cc__bucket_enter(bucket);
+    if (cc__bucket_first_locked(bucket, m) != NULL && take_or_mark_locked(m, bucket)) {
+        cc__bucket_claim_locked(bucket, m, &wakes);
         cc__set_release(&m->word, 0);
     }
-    cc__lock_release(&lobby->lock);
+    cc__lock_release(&bucket->lock);
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
 static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
-    struct lobby *lobby = cc__lobby_of(m);
+    struct bucket *bucket = cc__bucket_of(m);
     if (cc__sim_on()) {
         cc__sim_point_slow();
         if (try_lock(m, 0)) return 0;
     }
     cc__holder_again(&m->owner, "cc_mutex_lock: mutex", m);
-    if (spin(m, lobby, 0)) return 0;
-    struct lobby_seat seat = {.key = m};
+    if (spin(m, bucket, 0)) return 0;
+    struct bucket_seat seat = {.key = m};
     uint64_t since = cc__clock_now();
     for (unsigned passed = 0;;) {
         int rc = cc__waiter_init(&seat.waiter, cc__worker(), deadline);
         if (unlikely(rc != 0)) {
-            if (passed > 0) pass_on(m, lobby);
+            if (passed > 0) pass_on(m, bucket);
             return rc;
         }
-        cc__lobby_enter(lobby);
-        if (take_or_mark_locked(m, lobby)) {
-            cc__lock_release(&lobby->lock);
+        cc__bucket_enter(bucket);
+        if (take_or_mark_locked(m, bucket)) {
+            cc__lock_release(&bucket->lock);
             return 0;
         }
-        cc__lobby_push_locked(lobby, &seat, passed > 0);
-        enum wake_reason reason = cc__wait_locked(&seat.waiter, &lobby->lock, (struct wait_what){PARK_MUTEX, m});
+        cc__bucket_push_locked(bucket, &seat, passed > 0);
+        enum wake_reason reason = cc__wait_locked(&seat.waiter, &bucket->lock, (struct wait_what){PARK_MUTEX, m});
         if (likely(reason == WAKE_OBJECT)) {
-            if (seat.granted || try_lock(m, WAITERS) || spin(m, lobby, WAITERS)) return 0;
+            if (seat.granted || try_lock(m, WAITERS) || spin(m, bucket, WAITERS)) return 0;
             passed++;
             seat.starving = passed >= PASSED_MAX || cc__clock_now() - since >= STARVING_NS;
             continue;
         }
-        cc__lock_take(&lobby->lock);
-        if (seat.linked) cc__lobby_remove_locked(lobby, &seat);
-        cc__lock_release(&lobby->lock);
+        cc__lock_take(&bucket->lock);
+        if (seat.linked) cc__bucket_remove_locked(bucket, &seat);
+        cc__lock_release(&bucket->lock);
         if (reason == WAKE_TIMER) return ETIMEDOUT;
         if (cancellable) return ECANCELED;
     }
@@ -188,69 +188,69 @@ void cc__mutex_lock_again(struct mutex *m, uint64_t holder) {
 
 /* ---- unlocking ---- */
 
-/* The mutex is free already, and may be gone: an unlock in a room that became hot meanwhile has erased the
+/* The mutex is free already, and may be gone: an unlock in a bucket that became hot meanwhile has erased the
  * mark of whoever waits. */
 static CC_NOINLINE int wake_after(const void *key) {
-    struct lobby *lobby = cc__lobby_of(key);
+    struct bucket *bucket = cc__bucket_of(key);
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    cc__lock_take(&lobby->lock);
-    cc__lobby_claim_locked(lobby, key, &wakes);
-    cc__lock_release(&lobby->lock);
+    cc__lock_take(&bucket->lock);
+    cc__bucket_claim_locked(bucket, key, &wakes);
+    cc__lock_release(&bucket->lock);
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
     return 0;
 }
 
 /* We hold the mutex, and somebody waits or waited. */
-static void unlock_to_waiter(struct mutex *m, struct lobby *lobby) {
+static void unlock_to_waiter(struct mutex *m, struct bucket *bucket) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    cc__lock_take(&lobby->lock);
-    struct lobby_seat *seat = cc__lobby_claim_locked(lobby, m, &wakes);
+    cc__lock_take(&bucket->lock);
+    struct bucket_seat *seat = cc__bucket_claim_locked(bucket, m, &wakes);
     if (seat != NULL && seat->starving) {
         seat->granted = true; /* its frame stays until the flush */
-        if (cc__lobby_first_locked(lobby, m) == NULL) cc__set(&m->word, LOCKED);
+        if (cc__bucket_first_locked(bucket, m) == NULL) cc__set(&m->word, LOCKED);
     } else {
         cc__set_release(&m->word, 0); /* pairs with the next lock; nobody else writes a word that we hold */
     }
-    cc__lock_release(&lobby->lock);
+    cc__lock_release(&bucket->lock);
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
 /* Somebody waits, or this is a simulation. */
-static CC_NOINLINE int unlock_slow(struct mutex *m, struct lobby *lobby) {
+static CC_NOINLINE int unlock_slow(struct mutex *m, struct bucket *bucket) {
     uint32_t held = LOCKED;
     cc__sim_point();                    /* others find it held */
     if (!cc__cas(&m->word, &held, 0)) { /* pairs with the next lock */
-        unlock_to_waiter(m, lobby);
+        unlock_to_waiter(m, bucket);
     }
     cc__sim_point();
     return 0;
 }
 
-static CC_NOINLINE int unlock_hot(struct mutex *m, struct lobby *lobby) {
+static CC_NOINLINE int unlock_hot(struct mutex *m, struct bucket *bucket) {
     uint32_t held = cc__sim_one();                                            /* LOCKED */
-    if (unlikely(!cc__cas(&m->word, &held, 0))) return unlock_slow(m, lobby); /* pairs with the next lock */
-    cc__lobby_cool(lobby);
+    if (unlikely(!cc__cas(&m->word, &held, 0))) return unlock_slow(m, bucket); /* pairs with the next lock */
+    cc__bucket_cool(bucket);
     return 0;
 }
 
 /* Entered with the stack pointer of the call. */
-CC_INLINE int unlock_held(struct mutex *m, struct lobby *lobby) {
+CC_INLINE int unlock_held(struct mutex *m, struct bucket *bucket) {
     cc__holder_clear(&m->owner);
-    /* A mark in a cold room is that of one who has left. */
-    if (unlikely(cc__is_zero(&lobby->cold))) return unlock_hot(m, lobby);
+    /* A mark in a cold bucket is that of one who has left. */
+    if (unlikely(cc__is_zero(&bucket->cold))) return unlock_hot(m, bucket);
     cc__set_release(&m->word, 0); /* pairs with the next lock */
-    /* "Word = 0, then look for hot" against "hot, then look at the word" in cc__lobby_enter: the light
-     * half. A room can only have been cold where the heavy half works. */
+    /* "Word = 0, then look for hot" against "hot, then look at the word" in cc__bucket_enter: the light
+     * half. A bucket can only have been cold where the heavy half works. */
     cc__compiler_fence();
-    return likely(!cc__is_zero(&lobby->cold)) ? 0 : wake_after(m);
+    return likely(!cc__is_zero(&bucket->cold)) ? 0 : wake_after(m);
 }
 
 /* It was not locked from the frame that unlocks it: by a function that has returned, or by somebody else. */
-static CC_NOINLINE int unlock_checked(struct mutex *m, struct lobby *lobby) {
+static CC_NOINLINE int unlock_checked(struct mutex *m, struct bucket *bucket) {
     cc__holder_check(&m->owner, cc__get(&m->word) != 0, "cc_mutex_unlock: mutex", m);
-    return unlock_held(m, lobby);
+    return unlock_held(m, bucket);
 }
 
 /* ---- the calls ---- */
@@ -282,7 +282,7 @@ int cc_mutex_lock_uncancellable(CCMutex *mutex) {
 int cc_mutex_unlock(CCMutex *mutex) {
     if (unlikely(mutex == NULL)) return EINVAL;
     struct mutex *m = cc__mutex_of(mutex);
-    struct lobby *lobby = cc__lobby_of(m);
-    if (unlikely(!cc__holder_here(&m->owner))) return unlock_checked(m, lobby);
-    return unlock_held(m, lobby);
+    struct bucket *bucket = cc__bucket_of(m);
+    if (unlikely(!cc__holder_here(&m->owner))) return unlock_checked(m, bucket);
+    return unlock_held(m, bucket);
 }

@@ -24,7 +24,7 @@
 #include "fiber/pool.h"
 #include "fiber/stack.h"
 #include "inspect/sample.h"
-#include "lock/lobby.h"
+#include "lock/parking_lot.h"
 #include "os/clock.h"
 #include "os/fault.h"
 #include "os/vm.h"
@@ -64,7 +64,7 @@ static struct {
 static void in_forked_child(void) {
     if (cc__trace_on(TRACE_TIMING)) cc__timing_forget();
     cc__guest_forget();
-    cc__lobby_forget();
+    cc__parking_lot_forget();
     cc__report_forget();
     if (cc__get(&rt.state) == RT_STOPPED) {
         rt.change = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -126,7 +126,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     if (config.debug_locks || config.sim_seed != 0) cc__diag_watch_locks(config.debug_locks);
     cc__fault_install(cc__diag_fault);
     cc__barrier_init(config.membarrier);
-    if (!config.membarrier) cc__lobby_heat_all(); /* an earlier life may have had it */
+    if (!config.membarrier) cc__parking_lot_heat_all(); /* an earlier life may have had it */
     rc = cc__sched_start(config.workers, config.max_workers, config.queue_slots, config.sim_seed != 0);
     if (rc != 0) {
         if (config.sim_seed != 0) cc__sim_close();

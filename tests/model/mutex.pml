@@ -1,17 +1,17 @@
-/* mutex.pml - the mutex of lock/mutex.c and the rooms of lock/lobby.c, with store buffers.
+/* mutex.pml - the mutex of lock/mutex.c and the buckets of lock/parking_lot.c, with store buffers.
  *
- * Three users lock and unlock one mutex; one of them has a deadline; a stranger waits for another mutex in the same room.
- * In a cold room an unlock is a plain store, which passes through the user's buffer while its second look at `cold` overtakes it. A locked instruction drains the own buffer, the heavy
- * barrier everybody's. Whoever has waited may be starving, and any quiet unlock may cool the room.
+ * Three users lock and unlock one mutex; one of them has a deadline; a stranger waits for another mutex in the same bucket.
+ * In a cold bucket an unlock is a plain store, which passes through the user's buffer while its second look at `cold` overtakes it. A locked instruction drains the own buffer, the heavy
+ * barrier everybody's. Whoever has waited may be starving, and any quiet unlock may cool the bucket.
  *
- * Shows: one at a time; nobody waits for ever, whoever times out; the room's books are right in the end.
+ * Shows: one at a time; nobody waits for ever, whoever times out; the bucket's books are right in the end.
  *
  * Mutants, each must fail:
- *   NO_HEAVY       who heats the room does not use the heavy barrier
- *   NO_SECOND_LOOK an unlock in a cold room does not look again
- *   TRUST_OTHERS   who comes while another heats the room relies on that one's barrier
- *   COOL_SEATED    a room is cooled while somebody sits in it
- *   COOL_HEATING   a room is cooled while somebody heats it
+ *   NO_HEAVY       who heats the bucket does not use the heavy barrier
+ *   NO_SECOND_LOOK an unlock in a cold bucket does not look again
+ *   TRUST_OTHERS   who comes while another heats the bucket relies on that one's barrier
+ *   COOL_SEATED    a bucket is cooled while somebody sits in it
+ *   COOL_HEATING   a bucket is cooled while somebody heats it
  *   HEIR_NO_MARK   an heir takes the lock without the mark, although others sit
  *   SIT_NO_MARK    an heir sits down again without marking the word
  *   GIVE_FIRST     an unlock gives to the first that sits, claimed or not
@@ -30,7 +30,7 @@
 #define LATE 4
 
 byte word;
-bit cold = 1, room;
+bit cold = 1, bucket;
 byte heating;
 chan seats = [USERS] of { byte };
 byte state[USERS];
@@ -63,7 +63,7 @@ end:
 }
 
 inline enter_room(u) {
-    atomic { room == 0 -> room = 1; drain(u) }
+    atomic { bucket == 0 -> bucket = 1; drain(u) }
 }
 
 inline enter_hot(u) {
@@ -76,7 +76,7 @@ inline enter_hot(u) {
 #endif
         cold = 0;
         heating++;
-        room = 0;
+        bucket = 0;
 #ifndef NO_HEAVY
         heavy();
 #endif
@@ -141,7 +141,7 @@ wait:
                 :: nempty(seats) -> word = BOTH
                 :: else -> word = LOCKED
                 fi;
-                room = 0;
+                bucket = 0;
                 goto holding
 #ifdef SIT_NO_MARK
             :: word != 0 && heir -> skip
@@ -152,7 +152,7 @@ wait:
         granted[u] = 0;
         state[u] = SEATED;
         seats!u;
-        room = 0;
+        bucket = 0;
         /* parked */
         if
         :: state[u] == WOKEN -> skip
@@ -166,7 +166,7 @@ wait:
             :: else -> skip
             fi;
             state[u] = AWAKE;
-            room = 0;
+            bucket = 0;
             goto next
         :: else -> state[u] = AWAKE
         fi;
@@ -208,7 +208,7 @@ holding:
             :: !cold ->
                 enter_room(u);
                 claim();
-                room = 0;
+                bucket = 0;
                 flush()
             :: else -> skip
             fi
@@ -224,7 +224,7 @@ holding:
             :: saw ->
                 if
                 :: skip
-                :: atomic { room == 0 -> room = 1 }
+                :: atomic { bucket == 0 -> bucket = 1 }
                     if
 #ifdef COOL_SEATED
                     :: heating == 0 -> cold = 1
@@ -235,7 +235,7 @@ holding:
 #endif
                     :: else -> skip
                     fi;
-                    room = 0
+                    bucket = 0
                 fi
             :: else ->
                 enter_room(u);
@@ -253,7 +253,7 @@ holding:
 #endif
                 :: else -> word = 0
                 fi;
-                room = 0;
+                bucket = 0;
                 flush()
             fi
         fi;
@@ -264,10 +264,10 @@ next:
     gone++
 }
 
-/* Waits for another mutex in the same room. */
+/* Waits for another mutex in the same bucket. */
 proctype stranger() {
     enter_hot(USERS);
-    room = 0
+    bucket = 0
 }
 
 init {
@@ -277,5 +277,5 @@ init {
         run user(0, 2, false);
         run stranger()
     }
-    timeout -> assert(gone == USERS && word == 0 && empty(seats) && heating == 0 && room == 0)
+    timeout -> assert(gone == USERS && word == 0 && empty(seats) && heating == 0 && bucket == 0)
 }

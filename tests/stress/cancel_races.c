@@ -7,7 +7,7 @@
 #include "stress.h"
 
 #include "chan/chan.h"
-#include "lock/lobby.h"
+#include "lock/parking_lot.h"
 #include "nursery/nursery.h"
 #include "task/task.h"
 
@@ -318,14 +318,14 @@ static int wait_rwlock(struct scene *s) {
     return rc;
 }
 
-/* Free, and nobody sits in its lobby. */
+/* Free, and nobody sits in its parking lot. */
 static void check_mutex(CCMutex *mutex) {
     CHECK_EQ(cc_mutex_lock_try(mutex), 0);
     CHECK_EQ(cc_mutex_unlock(mutex), 0);
-    struct lobby *lobby = cc__lobby_of(mutex);
-    cc__lock_take(&lobby->lock);
-    CHECK(cc__lobby_first_locked(lobby, mutex) == NULL);
-    cc__lock_release(&lobby->lock);
+    struct bucket *bucket = cc__bucket_of(mutex);
+    cc__lock_take(&bucket->lock);
+    CHECK(cc__bucket_first_locked(bucket, mutex) == NULL);
+    cc__lock_release(&bucket->lock);
 }
 
 static void settle_mutex(struct scene *s) {

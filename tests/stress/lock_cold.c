@@ -1,12 +1,12 @@
-/* lock_cold.c - rooms of the lobby cool and heat all the time: an unlock by a plain store meets one who
+/* lock_cold.c - buckets of the parking lot cool and heat all the time: an unlock by a plain store meets one who
  * begins to wait.
  *
- * Every mutex is used alone, often enough for its room to cool, and then at once by two: a wake that is lost
+ * Every mutex is used alone, often enough for its bucket to cool, and then at once by two: a wake that is lost
  * there is a hang.
  */
 #include "stress.h"
 
-#include "lock/lobby.h"
+#include "lock/parking_lot.h"
 
 struct pair {
     CCMutex mutex;
@@ -34,7 +34,7 @@ static void *come_by(void *arg) {
 
 static void *stay(void *arg) {
     struct pair *p = arg;
-    struct lobby *lobby = cc__lobby_of(&p->mutex);
+    struct bucket *bucket = cc__bucket_of(&p->mutex);
     uint64_t rng = test_seed();
     for (long i = 1; i <= p->rounds; i++) {
         CHECK_EQ(cc_mutex_lock(&p->mutex), 0);
@@ -43,9 +43,9 @@ static void *stay(void *arg) {
         compute_ns(until);
         p->value++;
         CHECK_EQ(cc_mutex_unlock(&p->mutex), 0);
-        for (int k = 0; k < 3 * LOBBY_QUIET && !cc__get(&lobby->cold); k++) count_up(p);
-        p->colds += cc__get(&lobby->cold) != 0;
-        /* In a cold room, unlocks one after another, while the other begins to wait. */
+        for (int k = 0; k < 3 * QUIET_UNLOCKS && !cc__get(&bucket->cold); k++) count_up(p);
+        p->colds += cc__get(&bucket->cold) != 0;
+        /* In a cold bucket, unlocks one after another, while the other begins to wait. */
         for (uint64_t k = below(&rng, 200); k > 0; k--) count_up(p);
     }
     return NULL;
@@ -67,7 +67,7 @@ static void meet(bool by_thread) {
     else
         join(task);
     CHECK_EQ(p.mutex.word, 0);
-    CHECK(cc__lobby_of(&p.mutex)->queues == NULL);
+    CHECK(cc__bucket_of(&p.mutex)->queues == NULL);
     if (cc__barrier_asymmetric) CHECK(p.colds > 0); /* the run was about something */
     finish();
 }

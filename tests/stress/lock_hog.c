@@ -6,7 +6,7 @@
  */
 #include "stress.h"
 
-#include "lock/lobby.h"
+#include "lock/parking_lot.h"
 
 struct contest {
     CCMutex mutex;
@@ -36,11 +36,11 @@ static void *hog(void *arg) {
 
 static void *visitor(void *arg) {
     struct contest *r = arg;
-    struct lobby *lobby = cc__lobby_of(&r->mutex);
+    struct bucket *bucket = cc__bucket_of(&r->mutex);
     uint64_t rng = test_seed() ^ (uint64_t)(uintptr_t)&rng;
     long own = 0;
     for (long i = 0; i < r->turns; i++) {
-        if (below(&rng, 4) == 0) cc__set(&lobby->vain, (uint32_t)below(&rng, 16)); /* from 8 on nobody spins */
+        if (below(&rng, 4) == 0) cc__set(&bucket->vain, (uint32_t)below(&rng, 16)); /* from 8 on nobody spins */
         int rc = below(&rng, 2) ? cc_mutex_lock(&r->mutex)
                                 : cc_mutex_lock_until(&r->mutex, cc_after_ns(below(&rng, 200000)));
         atomic_fetch_add(rc == 0 ? &r->locked : &r->late, 1);
@@ -73,9 +73,9 @@ TEST_WORKERS(nobody_is_forgotten, .timeout = 240) {
     CHECK_EQ(r.value, r.added);
     CHECK(atomic_load(&r.locked) > 0);
     CHECK_EQ(r.mutex.word, 0);
-    struct lobby *lobby = cc__lobby_of(&r.mutex);
-    CHECK(lobby->queues == NULL);
-    CHECK_EQ(lobby->heating, 0);
+    struct bucket *bucket = cc__bucket_of(&r.mutex);
+    CHECK(bucket->queues == NULL);
+    CHECK_EQ(bucket->heating, 0);
     finish();
 }
 

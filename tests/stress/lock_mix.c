@@ -3,7 +3,7 @@
  */
 #include "../battery/battery.h"
 
-#include "lock/lobby.h"
+#include "lock/parking_lot.h"
 
 enum { MUTEXES = 4, PARTIES = 12 };
 
@@ -162,9 +162,9 @@ static void mix_with(unsigned workers, enum parties kind, uint64_t gap) {
     CHECK_EQ(x.put, x.taken);
     CHECK_EQ(x.group.word, 0);
     CHECK(x.rw.first == NULL && x.sem.first == NULL && x.filled.first == NULL && x.group.first == NULL);
-    for (int i = 0; i < 1 << LOBBY_ROOMS_LOG2; i++) {
-        CHECK(cc__lobby[i].queues == NULL);
-        CHECK_EQ(cc__lobby[i].heating, 0);
+    for (int i = 0; i < 1 << BUCKETS_LOG2; i++) {
+        CHECK(cc__parking_lot[i].queues == NULL);
+        CHECK_EQ(cc__parking_lot[i].heating, 0);
     }
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }

@@ -1,6 +1,6 @@
 /* lock.c - mutex, condition and their kin, between OS threads. */
 #include "explore.h"
-#include "lock/lobby.h"
+#include "lock/parking_lot.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ static void mutex_add_soon(void) {
 }
 /* Spinning has been in vain: whoever finds it locked waits at once. */
 static void no_spinning(void) {
-    cc__set(&cc__lobby_of(&m)->vain, 8);
+    cc__set(&cc__bucket_of(&m)->vain, 8);
 }
 static void mutex_check2(void) {
     EX_EQ(value, 2);

@@ -107,7 +107,7 @@ static void on_its_way_with(enum parties who, size_t unused) {
     for (long i = 0; i < test_rounds(300, 100000); i++) {
         CHECK_EQ(cc_mutex_lock(&watch.mutex), 0);
         struct party p = party_start(who, 0, signal_at_once, NULL);
-        if (i % 2) await_lobby(&watch.mutex, 1);
+        if (i % 2) await_mutex_waiters(&watch.mutex, 1);
         CHECK_EQ(cc_cond_wait(&watch.cond, &watch.mutex), 0);
         CHECK_EQ(cc_mutex_unlock(&watch.mutex), 0);
         party_end(&p);

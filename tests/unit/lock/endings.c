@@ -32,7 +32,7 @@ static void mutex_give(void *o) {
     CHECK_EQ(cc_mutex_unlock(o), 0);
 }
 static void mutex_clean(void *o) {
-    CHECK_EQ(in_lobby(o), 0);
+    CHECK_EQ(mutex_waiters(o), 0);
     CHECK_EQ(cc_mutex_lock_try(o), 0);
     CHECK_EQ(cc_mutex_unlock(o), 0);
 }
@@ -111,7 +111,7 @@ static const struct kind kinds[] = {
 #define FOR_EACH_KIND(k) for (const struct kind *k = kinds; k < kinds + array_len(kinds); k++)
 
 static int waiting_at(const struct kind *k, void *o) {
-    return k->call == call_mutex ? in_lobby(o) : in_line(o);
+    return k->call == call_mutex ? mutex_waiters(o) : in_line(o);
 }
 
 static void await(const struct kind *k, void *o, int n) {
@@ -319,7 +319,7 @@ TEST_WORKERS(grace_is_over_while_the_mutex_is_held) {
     await_line(&held.cond, 1);
     CHECK_EQ(cc_mutex_lock(&held.mutex), 0);
     CHECK_EQ(cc_nursery_cancel(n), 0);
-    await_lobby(&held.mutex, 1);
+    await_mutex_waiters(&held.mutex, 1);
     struct fiber *f = cc__pool_find(task.id);
     uint64_t wait = cc__get(&f->word) & WORD_TICKET;
     CHECK_EQ(cc_sleep_ms(20), 0);

@@ -8,7 +8,7 @@
 #include "../ending.h"
 
 #include "lock/hall.h"
-#include "lock/lobby.h"
+#include "lock/parking_lot.h"
 
 /* How many stand in the line of a hall: any object of cc_sync.h but the mutex. */
 BATTERY_UNUSED static int in_line(void *object) {
@@ -29,11 +29,11 @@ BATTERY_UNUSED static void await_line(void *object, int n) {
 }
 
 /* How many wait for a mutex. */
-BATTERY_UNUSED static int in_lobby(CCMutex *m) {
-    struct lobby *lobby = cc__lobby_of(m);
+BATTERY_UNUSED static int mutex_waiters(CCMutex *m) {
+    struct bucket *bucket = cc__bucket_of(m);
     int n = 0;
-    cc__lock_take(&lobby->lock);
-    struct lobby_seat *first = cc__lobby_first_locked(lobby, m);
+    cc__lock_take(&bucket->lock);
+    struct bucket_seat *first = cc__bucket_first_locked(bucket, m);
     if (first != NULL) {
         struct link *l = &first->queue;
         do {
@@ -41,12 +41,12 @@ BATTERY_UNUSED static int in_lobby(CCMutex *m) {
             l = cc__get(&l->next);
         } while (l != &first->queue);
     }
-    cc__lock_release(&lobby->lock);
+    cc__lock_release(&bucket->lock);
     return n;
 }
 
-BATTERY_UNUSED static void await_lobby(CCMutex *m, int n) {
-    while (in_lobby(m) != n) cc_yield();
+BATTERY_UNUSED static void await_mutex_waiters(CCMutex *m, int n) {
+    while (mutex_waiters(m) != n) cc_yield();
 }
 
 /* One call of a party: what it waits for, and what came of it. */

@@ -36,10 +36,10 @@ TEST_DIES(unlock_of_a_free_mutex_by_a_thread, "OS thread", .signal = SIGABRT) {
     unlock_free();
 }
 
-/* The same after the room has become cold: the short way looks, too. */
-TEST_DIES(unlock_of_a_free_mutex_in_a_cold_room, "is free; ", .signal = SIGABRT) {
+/* The same after the bucket has become cold: the short way looks, too. */
+TEST_DIES(unlock_of_a_free_mutex_in_a_cold_bucket, "is free; ", .signal = SIGABRT) {
     CHECK_EQ(cc_runtime_init(NULL), 0);
-    for (int i = 0; i < 3 * LOBBY_QUIET; i++) {
+    for (int i = 0; i < 3 * QUIET_UNLOCKS; i++) {
         CHECK_EQ(cc_mutex_lock(&m), 0);
         CHECK_EQ(cc_mutex_unlock(&m), 0);
     }
@@ -193,11 +193,11 @@ static void unlock_after_hand_over(void) {
         CHECK_EQ(cc_mutex_lock_try(&m), 0);
         cc_yield();
         struct mutex *mutex = cc__mutex_of(&m);
-        struct lobby *lobby = cc__lobby_of(mutex);
-        cc__lock_take(&lobby->lock);
-        struct lobby_seat *seat = cc__lobby_first_locked(lobby, mutex);
+        struct bucket *bucket = cc__bucket_of(mutex);
+        cc__lock_take(&bucket->lock);
+        struct bucket_seat *seat = cc__bucket_first_locked(bucket, mutex);
         bool starves = seat != NULL && seat->starving;
-        cc__lock_release(&lobby->lock);
+        cc__lock_release(&bucket->lock);
         if (!starves) continue;
         (void)cc_mutex_unlock(&m);
         (void)cc_mutex_unlock(&m);

@@ -37,7 +37,7 @@ static void exclusion_with(enum parties who, size_t park) {
     parties_end(parties, PARTIES);
     CHECK_EQ(c.value, PARTIES * c.each);
     CHECK_EQ(c.mutex.word, 0);
-    CHECK_EQ(in_lobby(&c.mutex), 0);
+    CHECK_EQ(mutex_waiters(&c.mutex), 0);
 }
 
 TEST_WORKERS(one_at_a_time, .timeout = 120) {
@@ -62,7 +62,7 @@ static void *wait_for_it(void *arg) {
 static void *be_greedy(void *unused) {
     CHECK_EQ(cc_mutex_lock(&mutex), 0);
     CCTask waiter = cc_fiber_spawn_task(wait_for_it, NULL);
-    await_lobby(&mutex, 1);
+    await_mutex_waiters(&mutex, 1);
     for (; !served && greedy_turns < 1000; greedy_turns++) {
         CHECK_EQ(cc_mutex_unlock(&mutex), 0);
         CHECK_EQ(cc_mutex_lock(&mutex), 0);
@@ -98,13 +98,13 @@ TEST_WORKERS(first_come_first_served) {
     CHECK_EQ(cc_mutex_lock(&mutex), 0);
     for (int i = 0; i < TURNS; i++) {
         tasks[i] = cc_fiber_spawn_task(take_turn, (void *)(intptr_t)i);
-        await_lobby(&mutex, i + 1);
+        await_mutex_waiters(&mutex, i + 1);
     }
     CHECK_EQ(cc_mutex_unlock(&mutex), 0);
     for (int i = 0; i < TURNS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
 }
 
-/* ---- many mutexes in few rooms ---- */
+/* ---- many mutexes in few buckets ---- */
 
 static void *lock_one_of_many(void *arg) {
     CHECK_EQ(cc_mutex_lock(arg), 0);
@@ -112,9 +112,9 @@ static void *lock_one_of_many(void *arg) {
     return NULL;
 }
 
-/* More than there are rooms: waiters of different mutexes share one, and each unlock wakes its own. */
-TEST_WORKERS(rooms_are_shared) {
-    enum { MUTEXES = 3 << LOBBY_ROOMS_LOG2, EACH = 2 };
+/* More than there are buckets: waiters of different mutexes share one, and each unlock wakes its own. */
+TEST_WORKERS(buckets_are_shared) {
+    enum { MUTEXES = 3 << BUCKETS_LOG2, EACH = 2 };
     CCMutex *m = calloc(MUTEXES, sizeof *m);
     CCTask *tasks = calloc(MUTEXES * EACH, sizeof *tasks);
     CHECK(m != NULL && tasks != NULL);
@@ -122,11 +122,11 @@ TEST_WORKERS(rooms_are_shared) {
         CHECK_EQ(cc_mutex_lock(&m[i]), 0);
         for (int k = 0; k < EACH; k++) tasks[i * EACH + k] = cc_fiber_spawn_task(lock_one_of_many, &m[i]);
     }
-    for (int i = 0; i < MUTEXES; i++) await_lobby(&m[i], EACH);
+    for (int i = 0; i < MUTEXES; i++) await_mutex_waiters(&m[i], EACH);
     for (int i = MUTEXES - 1; i >= 0; i--) {
         CHECK_EQ(cc_mutex_unlock(&m[i]), 0);
         for (int k = 0; k < EACH; k++) CHECK_EQ(cc_task_join(&tasks[i * EACH + k], NULL), 0);
-        if (i > 0) CHECK_EQ(in_lobby(&m[i - 1]), EACH);
+        if (i > 0) CHECK_EQ(mutex_waiters(&m[i - 1]), EACH);
     }
     free(m);
     free(tasks);
@@ -135,53 +135,53 @@ TEST_WORKERS(rooms_are_shared) {
 /* ---- hot and cold ---- */
 
 static void use_quietly(CCMutex *m) {
-    for (int i = 0; i < 2 * LOBBY_QUIET; i++) {
+    for (int i = 0; i < 2 * QUIET_UNLOCKS; i++) {
         CHECK_EQ(cc_mutex_lock(m), 0);
         CHECK_EQ(cc_mutex_unlock(m), 0);
     }
 }
 
-/* A quiet room cools, where the system allows it; one who waits makes it hot; and then it cools again. */
+/* A quiet bucket cools, where the system allows it; one who waits makes it hot; and then it cools again. */
 static void *cool_heat_cool(void *unused) {
     CCMutex m = {0};
-    struct lobby *lobby = cc__lobby_of(&m);
+    struct bucket *bucket = cc__bucket_of(&m);
     for (int i = 0; i < 5; i++) {
         use_quietly(&m);
-        if (cc__barrier_asymmetric) CHECK_EQ(cc__get(&lobby->cold), 1);
+        if (cc__barrier_asymmetric) CHECK_EQ(cc__get(&bucket->cold), 1);
         CHECK_EQ(cc_mutex_lock(&m), 0);
         CCTask task = cc_fiber_spawn_task(lock_one_of_many, &m);
-        await_lobby(&m, 1);
-        CHECK_EQ(cc__get(&lobby->cold), 0);
+        await_mutex_waiters(&m, 1);
+        CHECK_EQ(cc__get(&bucket->cold), 0);
         CHECK_EQ(cc_mutex_unlock(&m), 0);
         CHECK_EQ(cc_task_join(&task, NULL), 0);
     }
     return unused;
 }
 
-TEST_WORKERS(rooms_cool_and_heat) {
+TEST_WORKERS(buckets_cool_and_heat) {
     CHECK_EQ(cc_run(cool_heat_cool, NULL, NULL), 0);
 }
 
-/* One who waits keeps the room hot, however often another mutex there is unlocked: its mark would be overwritten. */
+/* One who waits keeps the bucket hot, however often another mutex there is unlocked: its mark would be overwritten. */
 static void *wait_beside_a_busy_one(void *unused) {
-    enum { CANDIDATES = 64 << LOBBY_ROOMS_LOG2 };
+    enum { CANDIDATES = 64 << BUCKETS_LOG2 };
     CCMutex *m = calloc(CANDIDATES, sizeof *m);
     CHECK(m != NULL);
     int other = 1;
-    while (other < CANDIDATES && cc__lobby_of(&m[other]) != cc__lobby_of(&m[0])) other++;
+    while (other < CANDIDATES && cc__bucket_of(&m[other]) != cc__bucket_of(&m[0])) other++;
     CHECK(other < CANDIDATES);
     CHECK_EQ(cc_mutex_lock(&m[0]), 0);
     CCTask task = cc_fiber_spawn_task(lock_one_of_many, &m[0]);
-    await_lobby(&m[0], 1);
+    await_mutex_waiters(&m[0], 1);
     use_quietly(&m[other]);
-    CHECK_EQ(cc__get(&cc__lobby_of(&m[0])->cold), 0);
+    CHECK_EQ(cc__get(&cc__bucket_of(&m[0])->cold), 0);
     CHECK_EQ(cc_mutex_unlock(&m[0]), 0);
     CHECK_EQ(cc_task_join(&task, NULL), 0);
     free(m);
     return unused;
 }
 
-TEST_WORKERS(a_room_with_a_waiter_stays_hot) {
+TEST_WORKERS(a_bucket_with_a_waiter_stays_hot) {
     CHECK_EQ(cc_run(wait_beside_a_busy_one, NULL, NULL), 0);
 }
 

@@ -51,11 +51,11 @@ TEST_WORKERS(waits_although_cancelled) {
         tasks[i] = cc_fiber_spawn_task(fns[i % 4], NULL);
         if (i % 3 == 0) CHECK_EQ(cc_task_cancel(&tasks[i]), 0);
     }
-    while (in_lobby(&mutex) != EACH) cc_yield();
+    while (mutex_waiters(&mutex) != EACH) cc_yield();
     await_line(&rwlock, 2 * EACH);
     await_line(&sem, EACH);
     for (int i = 0; i < 4 * EACH; i++) CHECK_EQ(cc_task_cancel(&tasks[i]), 0);
-    CHECK_EQ(in_lobby(&mutex), EACH);
+    CHECK_EQ(mutex_waiters(&mutex), EACH);
     CHECK_EQ(in_line(&rwlock), 2 * EACH);
     CHECK_EQ(in_line(&sem), EACH);
     CHECK_EQ(cc__get(&got), 0);

@@ -3,7 +3,7 @@
 #include "harness.h"
 
 #include "../capture.h"
-#include "lock/lobby.h"
+#include "lock/parking_lot.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
@@ -134,11 +134,11 @@ static atomic_bool busy, inside, over;
 
 /* Holds a lock of the library's while the process forks. */
 static void *hold_a_room(void *unused) {
-    struct lobby *room = cc__lobby_of(&contended);
-    cc__lock_take(&room->lock);
+    struct bucket *bucket = cc__bucket_of(&contended);
+    cc__lock_take(&bucket->lock);
     atomic_store(&inside, true);
     while (!atomic_load(&over)) sched_yield();
-    cc__lock_release(&room->lock);
+    cc__lock_release(&bucket->lock);
     return unused;
 }
 

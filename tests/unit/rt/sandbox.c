@@ -4,7 +4,7 @@
 
 #include "../crew.h"
 #include "chan/chan.h"
-#include "lock/lobby.h"
+#include "lock/parking_lot.h"
 #include "sync/barrier.h"
 
 #include <ccc/ccc.h>
@@ -56,7 +56,7 @@ static void *waits(void *arg) {
     return arg;
 }
 
-/* 4096 unlocks without a waiter make a room cold, where that is possible. */
+/* 4096 unlocks without a waiter make a bucket cold, where that is possible. */
 static void *cools(void *arg) {
     for (int i = 0; i < 5000; i++) {
         CHECK_EQ(cc_mutex_lock(&mutex), 0);
@@ -136,11 +136,11 @@ static void start_with_membarrier(void) {
     if (!cc__barrier_asymmetric) SKIP("the system has no membarrier");
 }
 
-/* A room that an earlier life of the runtime has left cold. */
+/* A bucket that an earlier life of the runtime has left cold. */
 TEST(a_later_life_without_it) {
     start_with_membarrier();
     CHECK_EQ(cc_run(cools, NULL, NULL), 0);
-    CHECK(cc__get(&cc__lobby_of(&mutex)->cold));
+    CHECK(cc__get(&cc__bucket_of(&mutex)->cold));
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     CHECK_EQ(cc_runtime_init(&without), 0);
     kill_on_membarrier();

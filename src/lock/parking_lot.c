@@ -1,0 +1,122 @@
+/* parking_lot.c - the buckets: queues by address, hot and cold. */
+#include "lock/parking_lot.h"
+
+#include "os/membarrier.h"
+#include "sim/sim.h"
+#include "sync/barrier.h"
+
+struct bucket cc__parking_lot[1 << BUCKETS_LOG2];
+
+/* ---- queues ---- */
+
+static struct bucket_seat *of_link(struct link *link) {
+    return container_of(link, struct bucket_seat, link);
+}
+
+static struct bucket_seat *of_queue(struct link *link) {
+    return container_of(link, struct bucket_seat, queue);
+}
+
+struct bucket_seat *cc__bucket_first_locked(struct bucket *bucket, const void *key) {
+    struct link *first = bucket->queues, *l = first;
+    if (l == NULL) return NULL;
+    do {
+        if (of_link(l)->key == key) return of_link(l);
+        l = cc__get(&l->next);
+    } while (l != first);
+    return NULL;
+}
+
+static void enter_ring(struct bucket *bucket, struct bucket_seat *seat) {
+    seat->head = true;
+    if (bucket->queues != NULL) {
+        cc__list_push_back(bucket->queues, &seat->link);
+    } else {
+        cc__list_init(&seat->link);
+        bucket->queues = &seat->link;
+    }
+}
+
+static void leave_ring(struct bucket *bucket, struct bucket_seat *seat) {
+    struct link *next = cc__get(&seat->link.next);
+    seat->head = false;
+    if (bucket->queues == &seat->link) bucket->queues = next != &seat->link ? next : NULL;
+    cc__list_remove(&seat->link);
+}
+
+void cc__bucket_push_locked(struct bucket *bucket, struct bucket_seat *seat, bool front) {
+    struct bucket_seat *first = cc__bucket_first_locked(bucket, seat->key);
+    seat->linked = true;
+    seat->head = false;
+    if (first == NULL) {
+        cc__list_init(&seat->queue);
+        enter_ring(bucket, seat);
+        return;
+    }
+    cc__list_push_back(&first->queue, &seat->queue); /* before the first is behind the last */
+    if (front) {
+        leave_ring(bucket, first);
+        enter_ring(bucket, seat);
+    }
+}
+
+void cc__bucket_remove_locked(struct bucket *bucket, struct bucket_seat *seat) {
+    struct link *next = cc__get(&seat->queue.next);
+    seat->linked = false;
+    if (seat->head) {
+        leave_ring(bucket, seat);
+        if (next != &seat->queue) enter_ring(bucket, of_queue(next));
+    }
+    cc__list_remove(&seat->queue);
+}
+
+struct bucket_seat *cc__bucket_claim_locked(struct bucket *bucket, const void *key, struct wakes *wakes) {
+    for (struct bucket_seat *seat; (seat = cc__bucket_first_locked(bucket, key)) != NULL;) {
+        cc__bucket_remove_locked(bucket, seat);
+        if (cc__wakes_claim_locked(wakes, &seat->waiter, WAKE_OBJECT)) return seat;
+    }
+    return NULL;
+}
+
+/* ---- hot and cold ---- */
+
+void cc__bucket_enter(struct bucket *bucket) {
+    cc__lock_take(&bucket->lock);
+    cc__set(&bucket->quiet, 0);
+    if (likely(!cc__get(&bucket->cold) && bucket->heating == 0)) return;
+    cc__set(&bucket->cold, 0);
+    bucket->heating++;
+    cc__lock_release(&bucket->lock);
+    /* The heavy half of "hot, then look at the word" against "word = 0, then look for hot" in
+     * cc_mutex_unlock. One who comes while another heats has its own: it cannot know how far the other is. */
+    cc__membarrier();
+    cc__lock_take(&bucket->lock);
+    bucket->heating--;
+}
+
+void cc__bucket_cool_slow(struct bucket *bucket) {
+    cc__set(&bucket->quiet, 0);
+    /* A worker runs, so the runtime has started and knows whether membarrier works; it will for ever. */
+    if (cc__worker() == NULL || !cc__barrier_asymmetric || cc__sim_on()) return;
+    if (!cc__lock_try(&bucket->lock)) return;
+    if (bucket->queues == NULL && bucket->heating == 0) cc__set(&bucket->cold, 1);
+    cc__lock_release(&bucket->lock);
+}
+
+void cc__parking_lot_heat_all(void) {
+    for (size_t i = 0; i < array_len(cc__parking_lot); i++) {
+        if (!cc__get(&cc__parking_lot[i].cold)) continue;
+        cc__bucket_enter(&cc__parking_lot[i]);
+        cc__lock_release(&cc__parking_lot[i].lock);
+    }
+}
+
+void cc__parking_lot_forget(void) {
+    for (size_t i = 0; i < array_len(cc__parking_lot); i++) {
+        struct bucket *bucket = &cc__parking_lot[i];
+        bucket->lock = (struct lock){0};
+        bucket->queues = NULL;
+        bucket->heating = 0;
+        cc__set(&bucket->cold, 0); /* hot is always right */
+    }
+}
