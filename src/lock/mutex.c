@@ -43,10 +43,10 @@ enum {
  * (145 ns there and back), and two cores that take turns at every operation are ten times slower than one
  * that does a hundred in a row. Measured with bench/mutex, two workers. */
 enum {
-    SPIN_PAUSES = 24, /* before the first look; about 1 us */
-    SPIN_ROUNDS = 4,  /* looks, each after twice as long a pause */
-    VAIN_MAX = 8,     /* after so many spins in vain ... */
-    VAIN_PAUSE = 64,  /* ... so many waits begin without one. Guesses */
+    SPIN_PAUSES = 24,      /* before the first look; about 1 us */
+    SPIN_ROUNDS = 4,       /* looks, each after twice as long a pause */
+    SPIN_FAILURES_MAX = 8, /* after so many spins in vain ... */
+    SPIN_SKIPS = 64,       /* ... so many waits begin without one. Guesses */
 };
 
 /* Whether another thread could free the lock while we spin. */
@@ -66,19 +66,20 @@ CC_INLINE bool try_lock(struct mutex *m, uint32_t with) {
 static bool spin(struct mutex *m, struct bucket *bucket, uint32_t with) {
     if (!may_spin(cc__worker())) return false;
     /* Where spinning was in vain it is tried rarely: a holder that sleeps with the lock is not worth it. */
-    uint32_t vain = cc__get(&bucket->vain);
-    if (vain >= VAIN_MAX) {
-        cc__set(&bucket->vain, vain < VAIN_MAX + VAIN_PAUSE ? vain + 1 : VAIN_MAX - 1);
+    uint32_t failures = cc__get(&bucket->spin_failures);
+    if (failures >= SPIN_FAILURES_MAX) {
+        cc__set(&bucket->spin_failures,
+                failures < SPIN_FAILURES_MAX + SPIN_SKIPS ? failures + 1 : SPIN_FAILURES_MAX - 1);
         return false;
     }
     for (unsigned round = 0, pauses = SPIN_PAUSES; round < SPIN_ROUNDS; round++, pauses *= 2) {
         for (unsigned i = 0; i < pauses; i++) cc__cpu_relax();
         if (try_lock(m, with)) {
-            if (vain != 0) cc__set(&bucket->vain, vain / 2);
+            if (failures != 0) cc__set(&bucket->spin_failures, failures / 2);
             return true;
         }
     }
-    cc__set(&bucket->vain, vain + 1);
+    cc__set(&bucket->spin_failures, failures + 1);
     return false;
 }
 
@@ -190,7 +191,7 @@ void cc__mutex_lock_again(struct mutex *m, uint64_t holder) {
 
 /* The mutex is free already, and may be gone: an unlock in a bucket that became hot meanwhile has erased the
  * mark of whoever waits. */
-static CC_NOINLINE int wake_after(const void *key) {
+static CC_NOINLINE int wake_after_store(const void *key) {
     struct bucket *bucket = cc__bucket_of(key);
     struct wakes wakes;
     cc__wakes_init(&wakes);
@@ -228,10 +229,10 @@ static CC_NOINLINE int unlock_slow(struct mutex *m, struct bucket *bucket) {
     return 0;
 }
 
-static CC_NOINLINE int unlock_hot(struct mutex *m, struct bucket *bucket) {
-    uint32_t held = cc__sim_one();                                            /* LOCKED */
+static CC_NOINLINE int unlock_by_cas(struct mutex *m, struct bucket *bucket) {
+    uint32_t held = cc__sim_one();                                             /* LOCKED */
     if (unlikely(!cc__cas(&m->word, &held, 0))) return unlock_slow(m, bucket); /* pairs with the next lock */
-    cc__bucket_cool(bucket);
+    cc__bucket_count_unlock(bucket);
     return 0;
 }
 
@@ -239,12 +240,12 @@ static CC_NOINLINE int unlock_hot(struct mutex *m, struct bucket *bucket) {
 CC_INLINE int unlock_held(struct mutex *m, struct bucket *bucket) {
     cc__holder_clear(&m->owner);
     /* A mark in a cold bucket is that of one who has left. */
-    if (unlikely(cc__is_zero(&bucket->cold))) return unlock_hot(m, bucket);
+    if (unlikely(cc__is_zero(&bucket->fast_unlock))) return unlock_by_cas(m, bucket);
     cc__set_release(&m->word, 0); /* pairs with the next lock */
     /* "Word = 0, then look for hot" against "hot, then look at the word" in cc__bucket_enter: the light
      * half. A bucket can only have been cold where the heavy half works. */
     cc__compiler_fence();
-    return likely(!cc__is_zero(&bucket->cold)) ? 0 : wake_after(m);
+    return likely(!cc__is_zero(&bucket->fast_unlock)) ? 0 : wake_after_store(m);
 }
 
 /* It was not locked from the frame that unlocks it: by a function that has returned, or by somebody else. */

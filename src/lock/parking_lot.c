@@ -82,30 +82,30 @@ struct bucket_seat *cc__bucket_claim_locked(struct bucket *bucket, const void *k
 
 void cc__bucket_enter(struct bucket *bucket) {
     cc__lock_take(&bucket->lock);
-    cc__set(&bucket->quiet, 0);
-    if (likely(!cc__get(&bucket->cold) && bucket->heating == 0)) return;
-    cc__set(&bucket->cold, 0);
-    bucket->heating++;
+    cc__set(&bucket->quiet_unlocks, 0);
+    if (likely(!cc__get(&bucket->fast_unlock) && bucket->disabling == 0)) return;
+    cc__set(&bucket->fast_unlock, 0);
+    bucket->disabling++;
     cc__lock_release(&bucket->lock);
     /* The heavy half of "hot, then look at the word" against "word = 0, then look for hot" in
      * cc_mutex_unlock. One who comes while another heats has its own: it cannot know how far the other is. */
     cc__membarrier();
     cc__lock_take(&bucket->lock);
-    bucket->heating--;
+    bucket->disabling--;
 }
 
-void cc__bucket_cool_slow(struct bucket *bucket) {
-    cc__set(&bucket->quiet, 0);
+void cc__bucket_enable_fast_unlock(struct bucket *bucket) {
+    cc__set(&bucket->quiet_unlocks, 0);
     /* A worker runs, so the runtime has started and knows whether membarrier works; it will for ever. */
     if (cc__worker() == NULL || !cc__barrier_asymmetric || cc__sim_on()) return;
     if (!cc__lock_try(&bucket->lock)) return;
-    if (bucket->queues == NULL && bucket->heating == 0) cc__set(&bucket->cold, 1);
+    if (bucket->queues == NULL && bucket->disabling == 0) cc__set(&bucket->fast_unlock, 1);
     cc__lock_release(&bucket->lock);
 }
 
-void cc__parking_lot_heat_all(void) {
+void cc__parking_lot_disable_fast_unlock(void) {
     for (size_t i = 0; i < array_len(cc__parking_lot); i++) {
-        if (!cc__get(&cc__parking_lot[i].cold)) continue;
+        if (!cc__get(&cc__parking_lot[i].fast_unlock)) continue;
         cc__bucket_enter(&cc__parking_lot[i]);
         cc__lock_release(&cc__parking_lot[i].lock);
     }
@@ -116,7 +116,7 @@ void cc__parking_lot_forget(void) {
         struct bucket *bucket = &cc__parking_lot[i];
         bucket->lock = (struct lock){0};
         bucket->queues = NULL;
-        bucket->heating = 0;
-        cc__set(&bucket->cold, 0); /* hot is always right */
+        bucket->disabling = 0;
+        cc__set(&bucket->fast_unlock, 0); /* hot is always right */
     }
 }

@@ -24,17 +24,17 @@ enum {
     BUCKETS_LOG2 = 8, /* 32 KiB; two mutexes that are waited for at a time rarely meet. Guess */
     /* Unlocks without a waiter after which a bucket cools: by then they have cost as much (6 ns each) as the
      * barrier of the next waiter may (20 us). */
-    QUIET_UNLOCKS = 4096,
+    FAST_UNLOCK_AFTER = 4096,
 };
 
 struct bucket {
-    _Alignas(CC_LINE) _Atomic uint32_t cold;
-    _Atomic uint32_t quiet; /* unlocks since somebody last waited; relaxed, lost counts do not matter */
+    _Alignas(CC_LINE) _Atomic uint32_t fast_unlock;
+    _Atomic uint32_t quiet_unlocks; /* unlocks since somebody last waited; relaxed, lost counts do not matter */
     struct lock lock;
     struct link *queues; /* ring of first seats, by bucket_seat.link */
-    uint32_t heating;    /* who has set cold to 0 and not finished the barrier */
+    uint32_t disabling;  /* who has set cold to 0 and not finished the barrier */
     /* How often spinning has been in vain of late; on a line that the mutex's holder does not read. Relaxed. */
-    _Alignas(CC_LINE) _Atomic uint32_t vain;
+    _Alignas(CC_LINE) _Atomic uint32_t spin_failures;
 };
 
 struct bucket_seat {
@@ -62,15 +62,15 @@ CC_INLINE struct bucket *cc__bucket_of(const void *key) {
 void cc__bucket_enter(struct bucket *bucket);
 
 /* A quiet unlock in a hot bucket; now and then the bucket cools. */
-void cc__bucket_cool_slow(struct bucket *bucket);
-CC_INLINE void cc__bucket_cool(struct bucket *bucket) {
-    uint32_t quiet = cc__get(&bucket->quiet) + 1;
-    cc__set(&bucket->quiet, quiet);
-    if (unlikely(quiet >= QUIET_UNLOCKS)) cc__bucket_cool_slow(bucket);
+void cc__bucket_enable_fast_unlock(struct bucket *bucket);
+CC_INLINE void cc__bucket_count_unlock(struct bucket *bucket) {
+    uint32_t unlocks = cc__get(&bucket->quiet_unlocks) + 1;
+    cc__set(&bucket->quiet_unlocks, unlocks);
+    if (unlikely(unlocks >= FAST_UNLOCK_AFTER)) cc__bucket_enable_fast_unlock(bucket);
 }
 
 /* No bucket stays cold: a simulation begins, whose points are on the way of hot ones. */
-void cc__parking_lot_heat_all(void);
+void cc__parking_lot_disable_fast_unlock(void);
 
 /* Under the bucket's lock. */
 void cc__bucket_push_locked(struct bucket *bucket, struct bucket_seat *seat, bool front);

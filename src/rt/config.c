@@ -171,7 +171,7 @@ void cc__config_simulate(uint64_t seed, bool once) {
         snprintf(line, sizeof line, "ccc: this was a simulation: CC_SIM_SEED=%llu %.400s replays it\n",
                  (unsigned long long)seed, program);
     cc__sim_set(seed, line);
-    cc__parking_lot_heat_all();
+    cc__parking_lot_disable_fast_unlock();
 }
 
 /* Deadlines and channels are made without the runtime: the clock, and what is traced, are known before it starts. Bad

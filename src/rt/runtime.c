@@ -126,7 +126,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     if (config.debug_locks || config.sim_seed != 0) cc__diag_watch_locks(config.debug_locks);
     cc__fault_install(cc__diag_fault);
     cc__barrier_init(config.membarrier);
-    if (!config.membarrier) cc__parking_lot_heat_all(); /* an earlier life may have had it */
+    if (!config.membarrier) cc__parking_lot_disable_fast_unlock(); /* an earlier life may have had it */
     rc = cc__sched_start(config.workers, config.max_workers, config.queue_slots, config.sim_seed != 0);
     if (rc != 0) {
         if (config.sim_seed != 0) cc__sim_close();

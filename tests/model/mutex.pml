@@ -1,22 +1,23 @@
-/* mutex.pml - the mutex of lock/mutex.c and the buckets of lock/parking_lot.c, with store buffers.
+/* mutex.pml - the mutex of lock/mutex.c and one bucket of lock/parking_lot.c, with store buffers.
  *
- * Three users lock and unlock one mutex; one of them has a deadline; a stranger waits for another mutex in the same bucket.
- * In a cold bucket an unlock is a plain store, which passes through the user's buffer while its second look at `cold` overtakes it. A locked instruction drains the own buffer, the heavy
- * barrier everybody's. Whoever has waited may be starving, and any quiet unlock may cool the bucket.
+ * Three users lock and unlock one mutex; one of them has a deadline. A stranger waits for another mutex in the same bucket. While
+ * fast_unlock is on, an unlock is a plain store, which passes through the user's store buffer while its second look at fast_unlock
+ * overtakes it. A locked instruction drains the own buffer, a membarrier everybody's. A user that has waited may be starving, and
+ * any unlock that finds no waiter may enable fast_unlock.
  *
- * Shows: one at a time; nobody waits for ever, whoever times out; the bucket's books are right in the end.
+ * Shows: one at a time; nobody waits for ever, whoever times out; the bucket is consistent in the end.
  *
  * Mutants, each must fail:
- *   NO_HEAVY       who heats the bucket does not use the heavy barrier
- *   NO_SECOND_LOOK an unlock in a cold bucket does not look again
- *   TRUST_OTHERS   who comes while another heats the bucket relies on that one's barrier
- *   COOL_SEATED    a bucket is cooled while somebody sits in it
- *   COOL_HEATING   a bucket is cooled while somebody heats it
- *   HEIR_NO_MARK   an heir takes the lock without the mark, although others sit
- *   SIT_NO_MARK    an heir sits down again without marking the word
- *   GIVE_FIRST     an unlock gives to the first that sits, claimed or not
- *   WAKE_EARLY     one that is claimed runs before it knows whether it was handed the lock
- *   GRANT_AND_FREE an unlock that hands the lock over frees it, too
+ *   NO_HEAVY         a waiter that disables fast_unlock issues no membarrier
+ *   NO_SECOND_LOOK   a fast unlock does not look at fast_unlock again
+ *   TRUST_OTHERS     a waiter that arrives while another disables fast_unlock relies on the other's membarrier
+ *   ENABLE_WAITED    fast_unlock is enabled while somebody waits in the bucket
+ *   ENABLE_DISABLING fast_unlock is enabled while somebody disables it
+ *   HEIR_NO_MARK     an heir takes the lock without the mark, although others wait
+ *   SIT_NO_MARK      an heir sits down again without marking the word
+ *   GIVE_FIRST       an unlock gives to the first waiter, claimed or not
+ *   WAKE_EARLY       a claimed waiter runs before it knows whether it was handed the lock
+ *   GRANT_AND_FREE   an unlock that hands the lock over frees it, too
  */
 #define USERS 3
 
@@ -30,8 +31,8 @@
 #define LATE 4
 
 byte word;
-bit cold = 1, bucket;
-byte heating;
+bit fast_unlock = 1, bucket;
+byte disabling;
 chan seats = [USERS] of { byte };
 byte state[USERS];
 bit pending[USERS + 1]; /* a store word = 0, not yet visible */
@@ -66,22 +67,22 @@ inline enter_room(u) {
     atomic { bucket == 0 -> bucket = 1; drain(u) }
 }
 
-inline enter_hot(u) {
+inline enter_disabled(u) {
     enter_room(u);
     if
 #ifdef TRUST_OTHERS
-    :: cold ->
+    :: fast_unlock ->
 #else
-    :: cold || heating > 0 ->
+    :: fast_unlock || disabling > 0 ->
 #endif
-        cold = 0;
-        heating++;
+        fast_unlock = 0;
+        disabling++;
         bucket = 0;
 #ifndef NO_HEAVY
         heavy();
 #endif
         enter_room(u);
-        heating--
+        disabling--
     :: else -> skip
     fi
 }
@@ -133,7 +134,7 @@ proctype user(byte u; byte times; bool has_deadline) {
             fi
         }
 wait:
-        enter_hot(u);
+        enter_disabled(u);
         atomic {
             if
             :: word == 0 ->
@@ -197,7 +198,7 @@ holding:
         inside--;
 
         if
-        :: cold -> saw = (word == LOCKED)
+        :: fast_unlock -> saw = (word == LOCKED)
         :: else -> saw = false
         fi;
         if
@@ -205,7 +206,7 @@ holding:
             pending[u] = 1;
 #ifndef NO_SECOND_LOOK
             if
-            :: !cold ->
+            :: !fast_unlock ->
                 enter_room(u);
                 claim();
                 bucket = 0;
@@ -226,12 +227,12 @@ holding:
                 :: skip
                 :: atomic { bucket == 0 -> bucket = 1 }
                     if
-#ifdef COOL_SEATED
-                    :: heating == 0 -> cold = 1
-#elif defined(COOL_HEATING)
-                    :: empty(seats) -> cold = 1
+#ifdef ENABLE_WAITED
+                    :: disabling == 0 -> fast_unlock = 1
+#elif defined(ENABLE_DISABLING)
+                    :: empty(seats) -> fast_unlock = 1
 #else
-                    :: empty(seats) && heating == 0 -> cold = 1
+                    :: empty(seats) && disabling == 0 -> fast_unlock = 1
 #endif
                     :: else -> skip
                     fi;
@@ -266,7 +267,7 @@ next:
 
 /* Waits for another mutex in the same bucket. */
 proctype stranger() {
-    enter_hot(USERS);
+    enter_disabled(USERS);
     bucket = 0
 }
 
@@ -277,5 +278,5 @@ init {
         run user(0, 2, false);
         run stranger()
     }
-    timeout -> assert(gone == USERS && word == 0 && empty(seats) && heating == 0 && bucket == 0)
+    timeout -> assert(gone == USERS && word == 0 && empty(seats) && disabling == 0 && bucket == 0)
 }

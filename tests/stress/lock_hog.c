@@ -1,7 +1,7 @@
 /* lock_hog.c - some fibers lock a mutex again as soon as they have unlocked it, while others lock it now and then, with
  * a deadline or without, and hold it for so long that somebody has to wait.
  *
- * The count of spins in vain is changed all the time, so that waits with and without a spin meet each other. A waiter
+ * The count of failed spins is changed all the time, so that waits with and without a spin meet each other. A waiter
  * that is forgotten is a hang; one that is passed over for ever never gets its turns.
  */
 #include "stress.h"
@@ -40,7 +40,8 @@ static void *visitor(void *arg) {
     uint64_t rng = test_seed() ^ (uint64_t)(uintptr_t)&rng;
     long own = 0;
     for (long i = 0; i < r->turns; i++) {
-        if (below(&rng, 4) == 0) cc__set(&bucket->vain, (uint32_t)below(&rng, 16)); /* from 8 on nobody spins */
+        if (below(&rng, 4) == 0)
+            cc__set(&bucket->spin_failures, (uint32_t)below(&rng, 16)); /* from 8 on nobody spins */
         int rc = below(&rng, 2) ? cc_mutex_lock(&r->mutex)
                                 : cc_mutex_lock_until(&r->mutex, cc_after_ns(below(&rng, 200000)));
         atomic_fetch_add(rc == 0 ? &r->locked : &r->late, 1);
@@ -75,7 +76,7 @@ TEST_WORKERS(nobody_is_forgotten, .timeout = 240) {
     CHECK_EQ(r.mutex.word, 0);
     struct bucket *bucket = cc__bucket_of(&r.mutex);
     CHECK(bucket->queues == NULL);
-    CHECK_EQ(bucket->heating, 0);
+    CHECK_EQ(bucket->disabling, 0);
     finish();
 }
 

@@ -164,7 +164,7 @@ static void mix_with(unsigned workers, enum parties kind, uint64_t gap) {
     CHECK(x.rw.first == NULL && x.sem.first == NULL && x.filled.first == NULL && x.group.first == NULL);
     for (int i = 0; i < 1 << BUCKETS_LOG2; i++) {
         CHECK(cc__parking_lot[i].queues == NULL);
-        CHECK_EQ(cc__parking_lot[i].heating, 0);
+        CHECK_EQ(cc__parking_lot[i].disabling, 0);
     }
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }

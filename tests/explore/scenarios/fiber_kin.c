@@ -1,4 +1,4 @@
-/* fiber_kin.c - what else fibers wait for while threads come by: selects, tasks in channels, a mutex in a cold bucket, a
+/* fiber_kin.c - what else fibers wait for while threads come by: selects, tasks in channels, a mutex with fast unlock, a
  * reader-writer lock.
  */
 #include "chan/chan.h"
@@ -190,11 +190,11 @@ static void join_or_value(void) {
 SCENARIO(fiber_select_join, "the end of a task and a value", .workers = 1, .setup = select_join_parked,
          .threads = {ends_it, tries_second}, .check = join_or_value, .no_timer = true);
 
-/* ---- a mutex in a cold bucket ---- */
+/* ---- a mutex with fast unlock ---- */
 
 static CCMutex mutex;
 static int guarded;
-static void *cools(void *arg) {
+static void *enables_fast_unlock(void *arg) {
     (void)arg;
     for (int i = 0; i < 4200; i++) {
         EX_EQ(cc_mutex_lock(&mutex), 0);
@@ -202,11 +202,11 @@ static void *cools(void *arg) {
     }
     return NULL;
 }
-static void cold_bucket(void) {
-    EX_EQ(cc_run(cools, NULL, NULL), 0);
+static void fast_bucket(void) {
+    EX_EQ(cc_run(enables_fast_unlock, NULL, NULL), 0);
     ex_settle();
-    EX_CHECK(cc__get(&cc__bucket_of(&mutex)->cold));
-    cc__set(&cc__bucket_of(&mutex)->vain, 8); /* nobody spins */
+    EX_CHECK(cc__get(&cc__bucket_of(&mutex)->fast_unlock));
+    cc__set(&cc__bucket_of(&mutex)->spin_failures, 8); /* nobody spins */
 }
 static void locks_and_adds(void) {
     EX_EQ(cc_mutex_lock(&mutex), 0);
@@ -216,19 +216,19 @@ static void locks_and_adds(void) {
 static void added(void) {
     EX_EQ(guarded, 2);
 }
-SCENARIO(mutex_cold, "an unlock in a cold bucket and one who waits", .workers = 1, .setup = cold_bucket,
+SCENARIO(mutex_fast_unlock, "a fast unlock and one who waits", .workers = 1, .setup = fast_bucket,
          .threads = {locks_and_adds, locks_and_adds}, .check = added, .no_timer = true, .membarrier = true);
 static void enters(void) {
     struct bucket *bucket = cc__bucket_of(&mutex);
     cc__bucket_enter(bucket);
     cc__lock_release(&bucket->lock);
 }
-static void added_and_hot(void) {
+static void added_and_off(void) {
     added();
-    EX_EQ(cc__bucket_of(&mutex)->heating, 0);
+    EX_EQ(cc__bucket_of(&mutex)->disabling, 0);
 }
-SCENARIO(mutex_cold_stranger, "the same, and one who waits for another mutex in that bucket", .workers = 1,
-         .setup = cold_bucket, .threads = {locks_and_adds, locks_and_adds, enters}, .check = added_and_hot,
+SCENARIO(mutex_fast_unlock_stranger, "the same, and one who waits for another mutex in that bucket", .workers = 1,
+         .setup = fast_bucket, .threads = {locks_and_adds, locks_and_adds, enters}, .check = added_and_off,
          .no_timer = true, .membarrier = true);
 
 /* ---- tasks in a channel, and a pool ---- */

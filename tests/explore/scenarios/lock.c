@@ -22,9 +22,9 @@ static void mutex_add_soon(void) {
     value += 10;
     EX_EQ(cc_mutex_unlock(&m), 0);
 }
-/* Spinning has been in vain: whoever finds it locked waits at once. */
+/* So many spins have failed that a lock call which finds the mutex locked waits at once. */
 static void no_spinning(void) {
-    cc__set(&cc__bucket_of(&m)->vain, 8);
+    cc__set(&cc__bucket_of(&m)->spin_failures, 8);
 }
 static void mutex_check2(void) {
     EX_EQ(value, 2);

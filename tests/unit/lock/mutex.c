@@ -132,37 +132,38 @@ TEST_WORKERS(buckets_are_shared) {
     free(tasks);
 }
 
-/* ---- hot and cold ---- */
+/* ---- fast unlock ---- */
 
 static void use_quietly(CCMutex *m) {
-    for (int i = 0; i < 2 * QUIET_UNLOCKS; i++) {
+    for (int i = 0; i < 2 * FAST_UNLOCK_AFTER; i++) {
         CHECK_EQ(cc_mutex_lock(m), 0);
         CHECK_EQ(cc_mutex_unlock(m), 0);
     }
 }
 
-/* A quiet bucket cools, where the system allows it; one who waits makes it hot; and then it cools again. */
-static void *cool_heat_cool(void *unused) {
+/* Unlocks without a waiter enable fast unlock, where the system has membarrier; a waiter disables it; and again. */
+static void *on_off_on(void *unused) {
     CCMutex m = {0};
     struct bucket *bucket = cc__bucket_of(&m);
     for (int i = 0; i < 5; i++) {
         use_quietly(&m);
-        if (cc__barrier_asymmetric) CHECK_EQ(cc__get(&bucket->cold), 1);
+        if (cc__barrier_asymmetric) CHECK_EQ(cc__get(&bucket->fast_unlock), 1);
         CHECK_EQ(cc_mutex_lock(&m), 0);
         CCTask task = cc_fiber_spawn_task(lock_one_of_many, &m);
         await_mutex_waiters(&m, 1);
-        CHECK_EQ(cc__get(&bucket->cold), 0);
+        CHECK_EQ(cc__get(&bucket->fast_unlock), 0);
         CHECK_EQ(cc_mutex_unlock(&m), 0);
         CHECK_EQ(cc_task_join(&task, NULL), 0);
     }
     return unused;
 }
 
-TEST_WORKERS(buckets_cool_and_heat) {
-    CHECK_EQ(cc_run(cool_heat_cool, NULL, NULL), 0);
+TEST_WORKERS(fast_unlock_on_and_off) {
+    CHECK_EQ(cc_run(on_off_on, NULL, NULL), 0);
 }
 
-/* One who waits keeps the bucket hot, however often another mutex there is unlocked: its mark would be overwritten. */
+/* Fast unlock stays off while somebody waits in the bucket, however often another mutex there is unlocked: a fast unlock
+ * would overwrite the mark of the waiter. */
 static void *wait_beside_a_busy_one(void *unused) {
     enum { CANDIDATES = 64 << BUCKETS_LOG2 };
     CCMutex *m = calloc(CANDIDATES, sizeof *m);
@@ -174,14 +175,14 @@ static void *wait_beside_a_busy_one(void *unused) {
     CCTask task = cc_fiber_spawn_task(lock_one_of_many, &m[0]);
     await_mutex_waiters(&m[0], 1);
     use_quietly(&m[other]);
-    CHECK_EQ(cc__get(&cc__bucket_of(&m[0])->cold), 0);
+    CHECK_EQ(cc__get(&cc__bucket_of(&m[0])->fast_unlock), 0);
     CHECK_EQ(cc_mutex_unlock(&m[0]), 0);
     CHECK_EQ(cc_task_join(&task, NULL), 0);
     free(m);
     return unused;
 }
 
-TEST_WORKERS(a_bucket_with_a_waiter_stays_hot) {
+TEST_WORKERS(no_fast_unlock_beside_a_waiter) {
     CHECK_EQ(cc_run(wait_beside_a_busy_one, NULL, NULL), 0);
 }
 

@@ -56,8 +56,8 @@ static void *waits(void *arg) {
     return arg;
 }
 
-/* 4096 unlocks without a waiter make a bucket cold, where that is possible. */
-static void *cools(void *arg) {
+/* 4096 unlocks without a waiter enable fast unlock, where that is possible. */
+static void *enables_fast_unlock(void *arg) {
     for (int i = 0; i < 5000; i++) {
         CHECK_EQ(cc_mutex_lock(&mutex), 0);
         CHECK_EQ(cc_mutex_unlock(&mutex), 0);
@@ -67,7 +67,7 @@ static void *cools(void *arg) {
 
 static void *spawns_and_computes(void *arg) {
     CCTask child[8];
-    for (int i = 0; i < 8; i++) CHECK_EQ(cc_spawn(&child[i], cools, NULL, NULL), 0);
+    for (int i = 0; i < 8; i++) CHECK_EQ(cc_spawn(&child[i], enables_fast_unlock, NULL, NULL), 0);
     for (int i = 0; i < 8; i++) CHECK_EQ(cc_task_join(&child[i], NULL), 0);
     return arg;
 }
@@ -98,7 +98,7 @@ static void revoke_and_cancel(void) {
 
 static void use_everything(void) {
     revoke_and_cancel();
-    CHECK_EQ(cc_run(cools, NULL, NULL), 0);
+    CHECK_EQ(cc_run(enables_fast_unlock, NULL, NULL), 0);
     guarded = 0;
     crew_run(3, contend, NULL);
     CHECK_EQ(guarded, 3 * 200);
@@ -136,11 +136,11 @@ static void start_with_membarrier(void) {
     if (!cc__barrier_asymmetric) SKIP("the system has no membarrier");
 }
 
-/* A bucket that an earlier life of the runtime has left cold. */
+/* An earlier life of the runtime has left fast unlock enabled. */
 TEST(a_later_life_without_it) {
     start_with_membarrier();
-    CHECK_EQ(cc_run(cools, NULL, NULL), 0);
-    CHECK(cc__get(&cc__bucket_of(&mutex)->cold));
+    CHECK_EQ(cc_run(enables_fast_unlock, NULL, NULL), 0);
+    CHECK(cc__get(&cc__bucket_of(&mutex)->fast_unlock));
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     CHECK_EQ(cc_runtime_init(&without), 0);
     kill_on_membarrier();

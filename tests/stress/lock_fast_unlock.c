@@ -1,7 +1,7 @@
-/* lock_cold.c - buckets of the parking lot cool and heat all the time: an unlock by a plain store meets one who
+/* lock_fast_unlock.c - fast unlock is enabled and disabled all the time: an unlock by a plain store meets one who
  * begins to wait.
  *
- * Every mutex is used alone, often enough for its bucket to cool, and then at once by two: a wake that is lost
+ * Every mutex is used alone, often enough for fast unlock to be enabled, and then at once by two: a wake that is lost
  * there is a hang.
  */
 #include "stress.h"
@@ -12,7 +12,7 @@ struct pair {
     CCMutex mutex;
     _Alignas(64) atomic_long turn;
     long value;
-    long rounds, colds;
+    long rounds, fast;
 };
 
 static void count_up(struct pair *p) {
@@ -43,9 +43,9 @@ static void *stay(void *arg) {
         compute_ns(until);
         p->value++;
         CHECK_EQ(cc_mutex_unlock(&p->mutex), 0);
-        for (int k = 0; k < 3 * QUIET_UNLOCKS && !cc__get(&bucket->cold); k++) count_up(p);
-        p->colds += cc__get(&bucket->cold) != 0;
-        /* In a cold bucket, unlocks one after another, while the other begins to wait. */
+        for (int k = 0; k < 3 * FAST_UNLOCK_AFTER && !cc__get(&bucket->fast_unlock); k++) count_up(p);
+        p->fast += cc__get(&bucket->fast_unlock) != 0;
+        /* Fast unlocks, one after another, while the other begins to wait. */
         for (uint64_t k = below(&rng, 200); k > 0; k--) count_up(p);
     }
     return NULL;
@@ -68,7 +68,7 @@ static void meet(bool by_thread) {
         join(task);
     CHECK_EQ(p.mutex.word, 0);
     CHECK(cc__bucket_of(&p.mutex)->queues == NULL);
-    if (cc__barrier_asymmetric) CHECK(p.colds > 0); /* the run was about something */
+    if (cc__barrier_asymmetric) CHECK(p.fast > 0); /* the run was about something */
     finish();
 }
 
