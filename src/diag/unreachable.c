@@ -150,15 +150,15 @@ static bool waits_here(const struct candidate *c, const struct waiter *at) {
     return cc__safe_copy(&waiter, at, sizeof waiter) && waiter.fiber == c->fiber;
 }
 
-/* Lists of objects lead to the arm or the seat that a waiter has in its stack; a nursery to its members, to where it
+/* Lists of objects lead to the arm or the wait node that a waiter has in its stack; a nursery to its members, to where it
  * leaves its outcome and to what its owner had deferred before; the stack's header to its top. */
 static bool is_runtimes(void *search, unsigned number, uintptr_t word) {
     const struct candidate *c = &((struct search *)search)->candidate[number];
     if (word >= c->cold && word < c->cold + sizeof(struct fiber_cold)) return true;
     if (word == c->result || word == c->deferred) return true;
-    const struct bucket_seat *seat = (const struct bucket_seat *)word;
-    const struct bucket_seat *queued = container_of((struct link *)word, struct bucket_seat, queue);
-    if (c->what.reason == PARK_MUTEX) return waits_here(c, &seat->waiter) || waits_here(c, &queued->waiter);
+    const struct bucket_node *node = (const struct bucket_node *)word;
+    const struct bucket_node *queued = container_of((struct link *)word, struct bucket_node, queue);
+    if (c->what.reason == PARK_MUTEX) return waits_here(c, &node->waiter) || waits_here(c, &queued->waiter);
     struct arm arm;
     return cc__safe_copy(&arm, (const void *)word, sizeof arm) && waits_here(c, arm.waiter);
 }

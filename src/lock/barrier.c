@@ -24,17 +24,17 @@ _Static_assert(sizeof(struct barrier) == sizeof(CCBarrier), "the public struct")
 
 static void complete_locked(struct barrier *b, struct wakes *wakes) {
     b->arrived = 0;
-    for (struct seat *seat; (seat = cc__line_first(&b->line)) != NULL;) {
-        cc__line_remove(&b->line, seat);
-        seat->mark = true;
-        (void)cc__wakes_claim_locked(wakes, &seat->waiter, WAKE_OBJECT);
+    for (struct wait_node *node; (node = cc__line_first(&b->line)) != NULL;) {
+        cc__line_remove(&b->line, node);
+        node->mark = true;
+        (void)cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT);
     }
 }
 
 int cc_barrier_wait_until(CCBarrier *barrier, CCDeadline deadline) {
     if (unlikely(barrier == NULL || barrier->parties == 0)) return EINVAL;
     struct barrier *b = (struct barrier *)(void *)barrier;
-    struct seat seat = {.mark = false};
+    struct wait_node node = {.mark = false};
     struct wakes wakes;
     cc__wakes_init(&wakes);
     int rc = 0;
@@ -44,9 +44,10 @@ int cc_barrier_wait_until(CCBarrier *barrier, CCDeadline deadline) {
         complete_locked(b, &wakes);
     } else {
         b->arrived++;
-        rc = cc__line_wait_locked(&b->line, &b->lock, &seat, cc__wait_deadline(deadline), (struct wait_what){PARK_BARRIER, b});
+        rc = cc__line_wait_locked(&b->line, &b->lock, &node, cc__wait_deadline(deadline),
+                                  (struct wait_what){PARK_BARRIER, b});
         if (likely(rc == 0)) return 0;
-        if (seat.mark)
+        if (node.mark)
             rc = 0;
         else
             b->arrived--;

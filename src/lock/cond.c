@@ -19,24 +19,24 @@
 
 #include <errno.h>
 
-struct cond_seat {
-    struct seat seat; /* mark: seated, can be claimed */
+struct cond_node {
+    struct wait_node node; /* mark: seated, can be claimed */
     bool signalled;
 };
 
-static struct cond_seat *of_seat(struct seat *seat) {
-    return container_of(seat, struct cond_seat, seat);
+static struct cond_node *of_node(struct wait_node *node) {
+    return container_of(node, struct cond_node, node);
 }
 
 /* Under the lock: gives one signal away. False: nobody is in line. */
 static bool signal_locked(struct hall *h, struct wakes *wakes) {
-    for (struct seat *seat; (seat = cc__line_first(&h->line)) != NULL;) {
-        cc__line_remove(&h->line, seat);
-        if (!seat->mark) {
-            of_seat(seat)->signalled = true;
+    for (struct wait_node *node; (node = cc__line_first(&h->line)) != NULL;) {
+        cc__line_remove(&h->line, node);
+        if (!node->mark) {
+            of_node(node)->signalled = true;
             return true;
         }
-        if (cc__wakes_claim_locked(wakes, &seat->waiter, WAKE_OBJECT)) return true;
+        if (cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT)) return true;
     }
     return false;
 }
@@ -66,17 +66,17 @@ int cc_cond_broadcast(CCCond *c) {
 }
 
 /* In line, the mutex unlocked: waits, unless a signal was quicker. */
-static int sit_down(struct hall *h, struct cond_seat *s) {
+static int wait_in_line(struct hall *h, struct cond_node *s) {
     cc__lock_take(&h->lock);
     if (s->signalled) {
         cc__lock_release(&h->lock);
         return 0;
     }
-    s->seat.mark = true;
-    enum wake_reason reason = cc__wait_locked(&s->seat.waiter, &h->lock, (struct wait_what){PARK_COND, h});
+    s->node.mark = true;
+    enum wake_reason reason = cc__wait_locked(&s->node.waiter, &h->lock, (struct wait_what){PARK_COND, h});
     if (likely(reason == WAKE_OBJECT)) return 0;
     cc__lock_take(&h->lock);
-    if (s->seat.linked) cc__line_remove(&h->line, &s->seat);
+    if (s->node.linked) cc__line_remove(&h->line, &s->node);
     cc__lock_release(&h->lock);
     return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
 }
@@ -84,21 +84,21 @@ static int sit_down(struct hall *h, struct cond_seat *s) {
 int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline) {
     if (unlikely(c == NULL || m == NULL)) return EINVAL;
     struct hall *h = cc__hall_of(c);
-    struct cond_seat s = {.signalled = false};
+    struct cond_node s = {.signalled = false};
     struct worker *w = cc__worker();
     uint64_t until = cc__wait_deadline(deadline);
-    int rc = cc__waiter_init(&s.seat.waiter, w, until); /* nothing until the wait itself switches ... */
+    int rc = cc__waiter_init(&s.node.waiter, w, until); /* nothing until the wait itself switches ... */
     if (unlikely(rc != 0)) return rc;
     /* ... but the points of a simulation, in the unlock: the room for the timer has to outlast them (TIMER-3). */
-    bool reserved = s.seat.waiter.fiber != NULL && until != WAIT_FOREVER && cc__sim_on();
+    bool reserved = s.node.waiter.fiber != NULL && until != WAIT_FOREVER && cc__sim_on();
     if (unlikely(reserved && !cc__timer_reserve(w))) return ENOMEM;
     cc__lock_take(&h->lock);
-    cc__line_push(&h->line, &s.seat);
+    cc__line_push(&h->line, &s.node);
     cc__lock_release(&h->lock);
     uint64_t holder = cc__get(&cc__mutex_of(m)->owner);
     (void)cc_mutex_unlock(m);
     if (unlikely(reserved)) cc__timer_unreserve(w);
-    rc = sit_down(h, &s);
+    rc = wait_in_line(h, &s);
     cc__mutex_lock_again(cc__mutex_of(m), holder);
     return rc;
 }

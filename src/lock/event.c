@@ -13,14 +13,14 @@
 /* ---- for both ---- */
 
 int cc__event_wait_slow(struct hall *h, uint32_t done, uint64_t deadline) {
-    struct seat seat;
+    struct wait_node node;
     cc__lock_take(&h->lock);
     uint32_t word = cc__get_acquire(&h->word); /* pairs with cc__event_finish */
     while (word != done && !(word & HALL_WAITERS) && !cc__cas(&h->word, &word, word | HALL_WAITERS)) {
     }
     int rc = 0;
     if (word != done) {
-        rc = cc__line_wait_locked(&h->line, &h->lock, &seat, deadline, (struct wait_what){PARK_EVENT, h});
+        rc = cc__line_wait_locked(&h->line, &h->lock, &node, deadline, (struct wait_what){PARK_EVENT, h});
         if (likely(rc == 0)) return 0;
         cc__hall_left_locked(h);
     }

@@ -119,10 +119,10 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
     }
     cc__holder_again(&m->owner, "cc_mutex_lock: mutex", m);
     if (spin(m, bucket, 0)) return 0;
-    struct bucket_seat seat = {.key = m};
+    struct bucket_node node = {.key = m};
     uint64_t since = cc__clock_now();
     for (unsigned passed = 0;;) {
-        int rc = cc__waiter_init(&seat.waiter, cc__worker(), deadline);
+        int rc = cc__waiter_init(&node.waiter, cc__worker(), deadline);
         if (unlikely(rc != 0)) {
             if (passed > 0) pass_on(m, bucket);
             return rc;
@@ -132,16 +132,16 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
             cc__lock_release(&bucket->lock);
             return 0;
         }
-        cc__bucket_push_locked(bucket, &seat, passed > 0);
-        enum wake_reason reason = cc__wait_locked(&seat.waiter, &bucket->lock, (struct wait_what){PARK_MUTEX, m});
+        cc__bucket_push_locked(bucket, &node, passed > 0);
+        enum wake_reason reason = cc__wait_locked(&node.waiter, &bucket->lock, (struct wait_what){PARK_MUTEX, m});
         if (likely(reason == WAKE_OBJECT)) {
-            if (seat.granted || try_lock(m, WAITERS) || spin(m, bucket, WAITERS)) return 0;
+            if (node.granted || try_lock(m, WAITERS) || spin(m, bucket, WAITERS)) return 0;
             passed++;
-            seat.starving = passed >= PASSED_MAX || cc__clock_now() - since >= STARVING_NS;
+            node.starving = passed >= PASSED_MAX || cc__clock_now() - since >= STARVING_NS;
             continue;
         }
         cc__lock_take(&bucket->lock);
-        if (seat.linked) cc__bucket_remove_locked(bucket, &seat);
+        if (node.linked) cc__bucket_remove_locked(bucket, &node);
         cc__lock_release(&bucket->lock);
         if (reason == WAKE_TIMER) return ETIMEDOUT;
         if (cancellable) return ECANCELED;
@@ -207,9 +207,9 @@ static void unlock_to_waiter(struct mutex *m, struct bucket *bucket) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__lock_take(&bucket->lock);
-    struct bucket_seat *seat = cc__bucket_claim_locked(bucket, m, &wakes);
-    if (seat != NULL && seat->starving) {
-        seat->granted = true; /* its frame stays until the flush */
+    struct bucket_node *node = cc__bucket_claim_locked(bucket, m, &wakes);
+    if (node != NULL && node->starving) {
+        node->granted = true; /* its frame stays until the flush */
         if (cc__bucket_first_locked(bucket, m) == NULL) cc__set(&m->word, LOCKED);
     } else {
         cc__set_release(&m->word, 0); /* pairs with the next lock; nobody else writes a word that we hold */

@@ -9,15 +9,15 @@ struct bucket cc__parking_lot[1 << BUCKETS_LOG2];
 
 /* ---- queues ---- */
 
-static struct bucket_seat *of_link(struct link *link) {
-    return container_of(link, struct bucket_seat, link);
+static struct bucket_node *of_link(struct link *link) {
+    return container_of(link, struct bucket_node, link);
 }
 
-static struct bucket_seat *of_queue(struct link *link) {
-    return container_of(link, struct bucket_seat, queue);
+static struct bucket_node *of_queue(struct link *link) {
+    return container_of(link, struct bucket_node, queue);
 }
 
-struct bucket_seat *cc__bucket_first_locked(struct bucket *bucket, const void *key) {
+struct bucket_node *cc__bucket_first_locked(struct bucket *bucket, const void *key) {
     struct link *first = bucket->queues, *l = first;
     if (l == NULL) return NULL;
     do {
@@ -27,53 +27,53 @@ struct bucket_seat *cc__bucket_first_locked(struct bucket *bucket, const void *k
     return NULL;
 }
 
-static void enter_ring(struct bucket *bucket, struct bucket_seat *seat) {
-    seat->head = true;
+static void enter_ring(struct bucket *bucket, struct bucket_node *node) {
+    node->head = true;
     if (bucket->queues != NULL) {
-        cc__list_push_back(bucket->queues, &seat->link);
+        cc__list_push_back(bucket->queues, &node->link);
     } else {
-        cc__list_init(&seat->link);
-        bucket->queues = &seat->link;
+        cc__list_init(&node->link);
+        bucket->queues = &node->link;
     }
 }
 
-static void leave_ring(struct bucket *bucket, struct bucket_seat *seat) {
-    struct link *next = cc__get(&seat->link.next);
-    seat->head = false;
-    if (bucket->queues == &seat->link) bucket->queues = next != &seat->link ? next : NULL;
-    cc__list_remove(&seat->link);
+static void leave_ring(struct bucket *bucket, struct bucket_node *node) {
+    struct link *next = cc__get(&node->link.next);
+    node->head = false;
+    if (bucket->queues == &node->link) bucket->queues = next != &node->link ? next : NULL;
+    cc__list_remove(&node->link);
 }
 
-void cc__bucket_push_locked(struct bucket *bucket, struct bucket_seat *seat, bool front) {
-    struct bucket_seat *first = cc__bucket_first_locked(bucket, seat->key);
-    seat->linked = true;
-    seat->head = false;
+void cc__bucket_push_locked(struct bucket *bucket, struct bucket_node *node, bool front) {
+    struct bucket_node *first = cc__bucket_first_locked(bucket, node->key);
+    node->linked = true;
+    node->head = false;
     if (first == NULL) {
-        cc__list_init(&seat->queue);
-        enter_ring(bucket, seat);
+        cc__list_init(&node->queue);
+        enter_ring(bucket, node);
         return;
     }
-    cc__list_push_back(&first->queue, &seat->queue); /* before the first is behind the last */
+    cc__list_push_back(&first->queue, &node->queue); /* before the first is behind the last */
     if (front) {
         leave_ring(bucket, first);
-        enter_ring(bucket, seat);
+        enter_ring(bucket, node);
     }
 }
 
-void cc__bucket_remove_locked(struct bucket *bucket, struct bucket_seat *seat) {
-    struct link *next = cc__get(&seat->queue.next);
-    seat->linked = false;
-    if (seat->head) {
-        leave_ring(bucket, seat);
-        if (next != &seat->queue) enter_ring(bucket, of_queue(next));
+void cc__bucket_remove_locked(struct bucket *bucket, struct bucket_node *node) {
+    struct link *next = cc__get(&node->queue.next);
+    node->linked = false;
+    if (node->head) {
+        leave_ring(bucket, node);
+        if (next != &node->queue) enter_ring(bucket, of_queue(next));
     }
-    cc__list_remove(&seat->queue);
+    cc__list_remove(&node->queue);
 }
 
-struct bucket_seat *cc__bucket_claim_locked(struct bucket *bucket, const void *key, struct wakes *wakes) {
-    for (struct bucket_seat *seat; (seat = cc__bucket_first_locked(bucket, key)) != NULL;) {
-        cc__bucket_remove_locked(bucket, seat);
-        if (cc__wakes_claim_locked(wakes, &seat->waiter, WAKE_OBJECT)) return seat;
+struct bucket_node *cc__bucket_claim_locked(struct bucket *bucket, const void *key, struct wakes *wakes) {
+    for (struct bucket_node *node; (node = cc__bucket_first_locked(bucket, key)) != NULL;) {
+        cc__bucket_remove_locked(bucket, node);
+        if (cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT)) return node;
     }
     return NULL;
 }

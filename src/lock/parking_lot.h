@@ -10,9 +10,9 @@
  * either the store is visible to the waiter, or its second look finds the bucket hot. README.md has the whole
  * of it.
  *
- * BUCKET-1  Seats and queues are guarded by the bucket's lock. A queue is one address; its first seat stands for
+ * BUCKET-1  Nodes and queues are guarded by the bucket's lock. A queue is one address; its first node stands for
  *          it in the bucket, so a long queue does not slow its neighbours down.
- * BUCKET-2  A bucket with seats, or with somebody who is making it hot, is not made cold.
+ * BUCKET-2  A bucket with nodes, or with somebody who is making it hot, is not made cold.
  * BUCKET-3  `cold` is set only where membarrier works; elsewhere every bucket stays hot.
  */
 #ifndef CC_LOCK_PARKING_LOT_H
@@ -31,14 +31,14 @@ struct bucket {
     _Alignas(CC_LINE) _Atomic uint32_t fast_unlock;
     _Atomic uint32_t quiet_unlocks; /* unlocks since somebody last waited; relaxed, lost counts do not matter */
     struct lock lock;
-    struct link *queues; /* ring of first seats, by bucket_seat.link */
+    struct link *queues; /* ring of first nodes, by bucket_node.link */
     uint32_t disabling;  /* who has set cold to 0 and not finished the barrier */
     /* How often spinning has been in vain of late; on a line that the mutex's holder does not read. Relaxed. */
     _Alignas(CC_LINE) _Atomic uint32_t spin_failures;
 };
 
-struct bucket_seat {
-    struct link link;  /* the bucket's ring; of first seats */
+struct bucket_node {
+    struct link link;  /* the bucket's ring; of first nodes */
     struct link queue; /* the ring of those with the same key */
     const void *key;
     bool linked;
@@ -73,10 +73,10 @@ CC_INLINE void cc__bucket_count_unlock(struct bucket *bucket) {
 void cc__parking_lot_disable_fast_unlock(void);
 
 /* Under the bucket's lock. */
-void cc__bucket_push_locked(struct bucket *bucket, struct bucket_seat *seat, bool front);
-void cc__bucket_remove_locked(struct bucket *bucket, struct bucket_seat *seat);
-struct bucket_seat *cc__bucket_first_locked(struct bucket *bucket, const void *key);
+void cc__bucket_push_locked(struct bucket *bucket, struct bucket_node *node, bool front);
+void cc__bucket_remove_locked(struct bucket *bucket, struct bucket_node *node);
+struct bucket_node *cc__bucket_first_locked(struct bucket *bucket, const void *key);
 /* The first with that key who can be claimed, claimed and off its queue; NULL: nobody is left. */
-struct bucket_seat *cc__bucket_claim_locked(struct bucket *bucket, const void *key, struct wakes *wakes);
+struct bucket_node *cc__bucket_claim_locked(struct bucket *bucket, const void *key, struct wakes *wakes);
 
 #endif

@@ -28,7 +28,7 @@ struct rwlock {
 
 _Static_assert(sizeof(struct rwlock) == sizeof(CCRWLock), "the public struct");
 
-/* seat.mark: a writer. */
+/* node.mark: a writer. */
 
 static bool may_enter(uint32_t word, bool write) {
     return write ? word == 0 : !(word & (HALL_WAITERS | WRITER));
@@ -46,11 +46,11 @@ CC_INLINE bool try_enter(struct hall *h, bool write) {
  * anything, and nothing was changed but the mark. */
 static bool hand_over_locked(struct hall *h, uint32_t mine, bool others, struct wakes *wakes) {
     uint32_t given = 0;
-    for (struct seat *seat; (seat = cc__line_first(&h->line)) != NULL;) {
-        bool write = seat->mark;
+    for (struct wait_node *node; (node = cc__line_first(&h->line)) != NULL;) {
+        bool write = node->mark;
         if (write && (others || given != 0)) break;
-        cc__line_remove(&h->line, seat);
-        if (!cc__wakes_claim_locked(wakes, &seat->waiter, WAKE_OBJECT)) continue;
+        cc__line_remove(&h->line, node);
+        if (!cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT)) continue;
         given += write ? WRITER : READER;
         if (write) break;
     }
@@ -69,7 +69,7 @@ static void close_ranks_locked(struct hall *h, struct wakes *wakes) {
 }
 
 static CC_NOINLINE int enter_slow(struct hall *h, bool write, uint64_t deadline) {
-    struct seat seat = {.mark = write};
+    struct wait_node node = {.mark = write};
     cc__lock_take(&h->lock);
     uint32_t word = cc__get(&h->word);
     for (;;) {
@@ -80,7 +80,7 @@ static CC_NOINLINE int enter_slow(struct hall *h, bool write, uint64_t deadline)
         }
         if ((word & HALL_WAITERS) || cc__cas(&h->word, &word, word | HALL_WAITERS)) break;
     }
-    int rc = cc__line_wait_locked(&h->line, &h->lock, &seat, deadline, (struct wait_what){PARK_RWLOCK, h});
+    int rc = cc__line_wait_locked(&h->line, &h->lock, &node, deadline, (struct wait_what){PARK_RWLOCK, h});
     if (likely(rc == 0)) return 0;
     struct wakes wakes;
     cc__wakes_init(&wakes);

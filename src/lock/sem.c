@@ -34,7 +34,7 @@ static bool take(struct hall *h) {
     uint32_t word = cc__get(&h->word);
     while (word != 0 && !(word & HALL_WAITERS))
         if (cc__cas_weak(&h->word, &word, word - 1)) return true; /* pairs with the release that added it */
-    return unlikely(word > HALL_WAITERS) && take_marked(h); /* permits beside the mark */
+    return unlikely(word > HALL_WAITERS) && take_marked(h);       /* permits beside the mark */
 }
 
 /* Under the lock: takes a permit (true), or leaves the mark. */
@@ -48,13 +48,13 @@ static bool take_or_mark_locked(struct hall *h) {
 }
 
 static CC_NOINLINE int acquire_slow(struct hall *h, uint64_t deadline) {
-    struct seat seat;
+    struct wait_node node;
     cc__lock_take(&h->lock);
     if (take_or_mark_locked(h)) {
         cc__lock_release(&h->lock);
         return 0;
     }
-    int rc = cc__line_wait_locked(&h->line, &h->lock, &seat, deadline, (struct wait_what){PARK_SEM, h});
+    int rc = cc__line_wait_locked(&h->line, &h->lock, &node, deadline, (struct wait_what){PARK_SEM, h});
     if (likely(rc == 0)) return 0;
     cc__hall_left_locked(h);
     cc__lock_release(&h->lock);

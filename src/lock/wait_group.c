@@ -55,12 +55,12 @@ int cc_wait_group_done(CCWaitGroup *wg) {
 static int wait(CCWaitGroup *wg, uint64_t deadline, bool may_wait) {
     if (unlikely(wg == NULL)) return EINVAL;
     struct hall *h = cc__hall_of(wg);
-    struct seat seat;
+    struct wait_node node;
     int rc = 0;
     cc__sim_point();
     cc__lock_take(&h->lock);
     if (cc__get_acquire(&h->word) != 0) { /* pairs with those who counted down */
-        rc = may_wait ? cc__line_wait_locked(&h->line, &h->lock, &seat, deadline, (struct wait_what){PARK_GROUP, h})
+        rc = may_wait ? cc__line_wait_locked(&h->line, &h->lock, &node, deadline, (struct wait_what){PARK_GROUP, h})
                       : EAGAIN;
         if (rc == 0) return 0;
     }

@@ -14,7 +14,7 @@
  *   ENABLE_WAITED    fast_unlock is enabled while somebody waits in the bucket
  *   ENABLE_DISABLING fast_unlock is enabled while somebody disables it
  *   HEIR_NO_MARK     an heir takes the lock without the mark, although others wait
- *   SIT_NO_MARK      an heir sits down again without marking the word
+ *   REQUEUE_NO_MARK  an heir queues again without marking the word
  *   GIVE_FIRST       an unlock gives to the first waiter, claimed or not
  *   WAKE_EARLY       a claimed waiter runs before it knows whether it was handed the lock
  *   GRANT_AND_FREE   an unlock that hands the lock over frees it, too
@@ -25,7 +25,7 @@
 #define BOTH 3 /* LOCKED and WAITERS */
 
 #define AWAKE 0
-#define SEATED 1
+#define PARKED 1
 #define CLAIMED 2
 #define WOKEN 3
 #define LATE 4
@@ -33,7 +33,7 @@
 byte word;
 bit fast_unlock = 1, bucket;
 byte disabling;
-chan seats = [USERS] of { byte };
+chan nodes = [USERS] of { byte };
 byte state[USERS];
 bit pending[USERS + 1]; /* a store word = 0, not yet visible */
 bit starving[USERS], granted[USERS];
@@ -91,14 +91,14 @@ inline enter_disabled(u) {
 inline claim() {
     got = false;
     do
-    :: nempty(seats) && !got ->
-        seats?q;
+    :: nempty(nodes) && !got ->
+        nodes?q;
         atomic {
             if
 #ifdef WAKE_EARLY
-            :: state[q] == SEATED -> state[q] = WOKEN; got = true
+            :: state[q] == PARKED -> state[q] = WOKEN; got = true
 #else
-            :: state[q] == SEATED -> state[q] = CLAIMED; got = true
+            :: state[q] == PARKED -> state[q] = CLAIMED; got = true
 #endif
 #ifdef GIVE_FIRST
             :: else -> got = true
@@ -139,31 +139,31 @@ wait:
             if
             :: word == 0 ->
                 if
-                :: nempty(seats) -> word = BOTH
+                :: nempty(nodes) -> word = BOTH
                 :: else -> word = LOCKED
                 fi;
                 bucket = 0;
                 goto holding
-#ifdef SIT_NO_MARK
+#ifdef REQUEUE_NO_MARK
             :: word != 0 && heir -> skip
 #endif
             :: word != 0 -> word = BOTH
             fi
         }
         granted[u] = 0;
-        state[u] = SEATED;
-        seats!u;
+        state[u] = PARKED;
+        nodes!u;
         bucket = 0;
         /* parked */
         if
         :: state[u] == WOKEN -> skip
-        :: atomic { has_deadline && state[u] == SEATED -> state[u] = LATE }
+        :: atomic { has_deadline && state[u] == PARKED -> state[u] = LATE }
         fi;
         if
         :: state[u] == LATE ->
             enter_room(u);
             if
-            :: seats??[eval(u)] -> seats??eval(u)
+            :: nodes??[eval(u)] -> nodes??eval(u)
             :: else -> skip
             fi;
             state[u] = AWAKE;
@@ -230,9 +230,9 @@ holding:
 #ifdef ENABLE_WAITED
                     :: disabling == 0 -> fast_unlock = 1
 #elif defined(ENABLE_DISABLING)
-                    :: empty(seats) -> fast_unlock = 1
+                    :: empty(nodes) -> fast_unlock = 1
 #else
-                    :: empty(seats) && disabling == 0 -> fast_unlock = 1
+                    :: empty(nodes) && disabling == 0 -> fast_unlock = 1
 #endif
                     :: else -> skip
                     fi;
@@ -245,7 +245,7 @@ holding:
                 :: got && starving[q] ->
                     granted[q] = 1;
                     if
-                    :: empty(seats) -> word = LOCKED
+                    :: empty(nodes) -> word = LOCKED
                     :: else -> skip
                     fi
 #ifdef GRANT_AND_FREE
@@ -278,5 +278,5 @@ init {
         run user(0, 2, false);
         run stranger()
     }
-    timeout -> assert(gone == USERS && word == 0 && empty(seats) && disabling == 0 && bucket == 0)
+    timeout -> assert(gone == USERS && word == 0 && empty(nodes) && disabling == 0 && bucket == 0)
 }

@@ -318,7 +318,7 @@ static int wait_rwlock(struct scene *s) {
     return rc;
 }
 
-/* Free, and nobody sits in its parking lot. */
+/* Free, and nobody waits for it. */
 static void check_mutex(CCMutex *mutex) {
     CHECK_EQ(cc_mutex_lock_try(mutex), 0);
     CHECK_EQ(cc_mutex_unlock(mutex), 0);

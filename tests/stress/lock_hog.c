@@ -51,7 +51,7 @@ static void *visitor(void *arg) {
         }
         r->value++;
         own++;
-        if (below(&rng, 16) == 0) compute_ns(below(&rng, 100000)); /* somebody sits down */
+        if (below(&rng, 16) == 0) compute_ns(below(&rng, 100000)); /* somebody has to wait */
         CHECK_EQ(cc_mutex_unlock(&r->mutex), 0);
         if (below(&rng, 4) == 0) compute_ns(below(&rng, 5000));
     }

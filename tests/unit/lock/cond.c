@@ -94,7 +94,7 @@ TEST_WORKERS(one_signal_one_waiter) {
 
 /* ---- a signal between the unlock of the mutex and the wait ---- */
 
-/* The waiter's unlock wakes somebody who signals at once: the waiter is on its way to its seat. */
+/* The waiter's unlock wakes somebody who signals at once: the waiter is on its way to its node. */
 static void *signal_at_once(void *unused) {
     CHECK_EQ(cc_mutex_lock(&watch.mutex), 0);
     CHECK_EQ(cc_mutex_unlock(&watch.mutex), 0);

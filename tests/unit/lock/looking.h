@@ -33,7 +33,7 @@ BATTERY_UNUSED static int mutex_waiters(CCMutex *m) {
     struct bucket *bucket = cc__bucket_of(m);
     int n = 0;
     cc__lock_take(&bucket->lock);
-    struct bucket_seat *first = cc__bucket_first_locked(bucket, m);
+    struct bucket_node *first = cc__bucket_first_locked(bucket, m);
     if (first != NULL) {
         struct link *l = &first->queue;
         do {

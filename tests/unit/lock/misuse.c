@@ -195,8 +195,8 @@ static void unlock_after_hand_over(void) {
         struct mutex *mutex = cc__mutex_of(&m);
         struct bucket *bucket = cc__bucket_of(mutex);
         cc__lock_take(&bucket->lock);
-        struct bucket_seat *seat = cc__bucket_first_locked(bucket, mutex);
-        bool starves = seat != NULL && seat->starving;
+        struct bucket_node *node = cc__bucket_first_locked(bucket, mutex);
+        bool starves = node != NULL && node->starving;
         cc__lock_release(&bucket->lock);
         if (!starves) continue;
         (void)cc_mutex_unlock(&m);
