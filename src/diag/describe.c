@@ -2,8 +2,8 @@
 #include "diag/describe.h"
 
 #include "chan/chan.h"
-#include "lock/hall.h"
 #include "lock/mutex.h"
+#include "lock/wait_word.h"
 #include "os/safe_copy.h"
 
 #include <stdio.h>

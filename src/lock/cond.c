@@ -13,8 +13,8 @@
  *         wait, or to one that is seated and was claimed. Either returns 0. One that ends for another reason
  *         has not been given any signal.
  */
-#include "lock/hall.h"
 #include "lock/mutex.h"
+#include "lock/wait_word.h"
 #include "sim/sim.h"
 
 #include <errno.h>
@@ -29,9 +29,9 @@ static struct cond_node *of_node(struct wait_node *node) {
 }
 
 /* Under the lock: gives one signal away. False: nobody is in line. */
-static bool signal_locked(struct hall *h, struct wakes *wakes) {
-    for (struct wait_node *node; (node = cc__line_first(&h->line)) != NULL;) {
-        cc__line_remove(&h->line, node);
+static bool signal_locked(struct wait_word *ww, struct wakes *wakes) {
+    for (struct wait_node *node; (node = cc__line_first(&ww->line)) != NULL;) {
+        cc__line_remove(&ww->line, node);
         if (!node->mark) {
             of_node(node)->signalled = true;
             return true;
@@ -43,16 +43,16 @@ static bool signal_locked(struct hall *h, struct wakes *wakes) {
 
 static int signal(CCCond *c, bool all) {
     if (unlikely(c == NULL)) return EINVAL;
-    struct hall *h = cc__hall_of(c);
+    struct wait_word *ww = cc__wait_word_of(c);
     cc__sim_point();
     /* COND-1, and the mutex orders the two: a waiter that this signal is for is in line. */
-    if (cc__line_empty(&h->line)) return 0;
+    if (cc__line_empty(&ww->line)) return 0;
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    cc__lock_take(&h->lock);
-    while (signal_locked(h, &wakes) && all) {
+    cc__lock_take(&ww->lock);
+    while (signal_locked(ww, &wakes) && all) {
     }
-    cc__lock_release(&h->lock);
+    cc__lock_release(&ww->lock);
     cc__line_flush(&wakes);
     return 0;
 }
@@ -66,24 +66,24 @@ int cc_cond_broadcast(CCCond *c) {
 }
 
 /* In line, the mutex unlocked: waits, unless a signal was quicker. */
-static int wait_in_line(struct hall *h, struct cond_node *s) {
-    cc__lock_take(&h->lock);
+static int wait_in_line(struct wait_word *ww, struct cond_node *s) {
+    cc__lock_take(&ww->lock);
     if (s->signalled) {
-        cc__lock_release(&h->lock);
+        cc__lock_release(&ww->lock);
         return 0;
     }
     s->node.mark = true;
-    enum wake_reason reason = cc__wait_locked(&s->node.waiter, &h->lock, (struct wait_what){PARK_COND, h});
+    enum wake_reason reason = cc__wait_locked(&s->node.waiter, &ww->lock, (struct wait_what){PARK_COND, ww});
     if (likely(reason == WAKE_OBJECT)) return 0;
-    cc__lock_take(&h->lock);
-    if (s->node.linked) cc__line_remove(&h->line, &s->node);
-    cc__lock_release(&h->lock);
+    cc__lock_take(&ww->lock);
+    if (s->node.linked) cc__line_remove(&ww->line, &s->node);
+    cc__lock_release(&ww->lock);
     return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
 }
 
 int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline) {
     if (unlikely(c == NULL || m == NULL)) return EINVAL;
-    struct hall *h = cc__hall_of(c);
+    struct wait_word *ww = cc__wait_word_of(c);
     struct cond_node s = {.signalled = false};
     struct worker *w = cc__worker();
     uint64_t until = cc__wait_deadline(deadline);
@@ -92,13 +92,13 @@ int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline) {
     /* ... but the points of a simulation, in the unlock: the room for the timer has to outlast them (TIMER-3). */
     bool reserved = s.node.waiter.fiber != NULL && until != WAIT_FOREVER && cc__sim_on();
     if (unlikely(reserved && !cc__timer_reserve(w))) return ENOMEM;
-    cc__lock_take(&h->lock);
-    cc__line_push(&h->line, &s.node);
-    cc__lock_release(&h->lock);
+    cc__lock_take(&ww->lock);
+    cc__line_push(&ww->line, &s.node);
+    cc__lock_release(&ww->lock);
     uint64_t holder = cc__get(&cc__mutex_of(m)->owner);
     (void)cc_mutex_unlock(m);
     if (unlikely(reserved)) cc__timer_unreserve(w);
-    rc = wait_in_line(h, &s);
+    rc = wait_in_line(ww, &s);
     cc__mutex_lock_again(cc__mutex_of(m), holder);
     return rc;
 }

@@ -12,34 +12,34 @@
 
 /* ---- for both ---- */
 
-int cc__event_wait_slow(struct hall *h, uint32_t done, uint64_t deadline) {
+int cc__event_wait_slow(struct wait_word *ww, uint32_t done, uint64_t deadline) {
     struct wait_node node;
-    cc__lock_take(&h->lock);
-    uint32_t word = cc__get_acquire(&h->word); /* pairs with cc__event_finish */
-    while (word != done && !(word & HALL_WAITERS) && !cc__cas(&h->word, &word, word | HALL_WAITERS)) {
+    cc__lock_take(&ww->lock);
+    uint32_t word = cc__get_acquire(&ww->word); /* pairs with cc__event_finish */
+    while (word != done && !(word & HAS_WAITERS) && !cc__cas(&ww->word, &word, word | HAS_WAITERS)) {
     }
     int rc = 0;
     if (word != done) {
-        rc = cc__line_wait_locked(&h->line, &h->lock, &node, deadline, (struct wait_what){PARK_EVENT, h});
+        rc = cc__line_wait_locked(&ww->line, &ww->lock, &node, deadline, (struct wait_what){PARK_EVENT, ww});
         if (likely(rc == 0)) return 0;
-        cc__hall_left_locked(h);
+        cc__wait_word_left_locked(ww);
     }
-    cc__lock_release(&h->lock);
+    cc__lock_release(&ww->lock);
     return rc;
 }
 
-void cc__event_finish(struct hall *h, uint32_t done) {
+void cc__event_finish(struct wait_word *ww, uint32_t done) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    uint32_t word = cc__get(&h->word);
+    uint32_t word = cc__get(&ww->word);
     while (word != done) {
-        if (word & HALL_WAITERS) {
-            cc__lock_take(&h->lock);
-            cc__line_claim_all_locked(&h->line, &wakes);
-            cc__hall_left_locked(h);
-            cc__lock_release(&h->lock);
-            word = cc__get(&h->word);
-        } else if (cc__cas(&h->word, &word, done)) { /* pairs with the waits that find it so */
+        if (word & HAS_WAITERS) {
+            cc__lock_take(&ww->lock);
+            cc__line_claim_all_locked(&ww->line, &wakes);
+            cc__wait_word_left_locked(ww);
+            cc__lock_release(&ww->lock);
+            word = cc__get(&ww->word);
+        } else if (cc__cas(&ww->word, &word, done)) { /* pairs with the waits that find it so */
             break;
         }
     }
@@ -53,7 +53,7 @@ enum { UNSET, SET };
 
 int cc_event_set(CCEvent *e) {
     if (unlikely(e == NULL)) return EINVAL;
-    cc__event_finish(cc__hall_of(e), SET);
+    cc__event_finish(cc__wait_word_of(e), SET);
     return 0;
 }
 
@@ -61,19 +61,19 @@ int cc_event_reset(CCEvent *e) {
     if (unlikely(e == NULL)) return EINVAL;
     uint32_t set = SET;
     cc__sim_point();
-    (void)cc__cas(&cc__hall_of(e)->word, &set, UNSET);
+    (void)cc__cas(&cc__wait_word_of(e)->word, &set, UNSET);
     return 0;
 }
 
 int cc_event_wait_try(CCEvent *e) {
     if (unlikely(e == NULL)) return EINVAL;
     cc__sim_point();
-    return cc__get_acquire(&cc__hall_of(e)->word) == SET ? 0 : EAGAIN; /* pairs with cc__event_finish */
+    return cc__get_acquire(&cc__wait_word_of(e)->word) == SET ? 0 : EAGAIN; /* pairs with cc__event_finish */
 }
 
 int cc_event_wait_until(CCEvent *e, CCDeadline deadline) {
     int rc = cc_event_wait_try(e);
-    return rc == EAGAIN ? cc__event_wait_slow(cc__hall_of(e), SET, cc__wait_deadline(deadline)) : rc;
+    return rc == EAGAIN ? cc__event_wait_slow(cc__wait_word_of(e), SET, cc__wait_deadline(deadline)) : rc;
 }
 
 int cc_event_wait(CCEvent *e) {

@@ -9,7 +9,7 @@
 enum { NEW, RUNNING, DONE };
 
 struct once {
-    struct hall hall;
+    struct wait_word ww;
     _Atomic uint64_t owner;
 };
 
@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct once) == sizeof(CCOnce), "the public struct");
 static void give_up(void *arg) {
     struct once *once = arg;
     cc__holder_clear(&once->owner);
-    cc__event_finish(&once->hall, NEW);
+    cc__event_finish(&once->ww, NEW);
 }
 
 static int run(struct once *once, void (*fn)(void *), void *arg) {
@@ -30,18 +30,18 @@ static int run(struct once *once, void (*fn)(void *), void *arg) {
     deferred.fn = NULL;
     cc_defer_leave(&deferred);
     cc__holder_clear(&once->owner);
-    cc__event_finish(&once->hall, DONE);
+    cc__event_finish(&once->ww, DONE);
     return 0;
 }
 
 static CC_NOINLINE int once_slow(struct once *once, void (*fn)(void *), void *arg) {
-    struct hall *h = &once->hall;
+    struct wait_word *ww = &once->ww;
     int rc = 0;
-    while (rc == 0 && cc__get_acquire(&h->word) != DONE) { /* pairs with cc__event_finish */
+    while (rc == 0 && cc__get_acquire(&ww->word) != DONE) { /* pairs with cc__event_finish */
         uint32_t word = NEW;
-        if (cc__cas(&h->word, &word, RUNNING)) return run(once, fn, arg);
+        if (cc__cas(&ww->word, &word, RUNNING)) return run(once, fn, arg);
         cc__holder_again(&once->owner, "cc_once: object", once);
-        rc = cc__event_wait_slow(h, DONE, WAIT_FOREVER);
+        rc = cc__event_wait_slow(ww, DONE, WAIT_FOREVER);
     }
     return rc;
 }
@@ -50,6 +50,6 @@ int cc_once(CCOnce *object, void (*fn)(void *arg), void *arg) {
     if (unlikely(object == NULL || fn == NULL)) return EINVAL;
     struct once *once = (struct once *)(void *)object;
     cc__sim_point();
-    if (likely(cc__get_acquire(&once->hall.word) == DONE)) return 0; /* pairs with cc__event_finish */
+    if (likely(cc__get_acquire(&once->ww.word) == DONE)) return 0; /* pairs with cc__event_finish */
     return once_slow(once, fn, arg);
 }

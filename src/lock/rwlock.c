@@ -10,8 +10,8 @@
  *       waited: by one compare-and-swap, the last that it does to the lock. After that, and after a
  *       hand-over, it may be gone.
  */
-#include "lock/hall.h"
 #include "lock/holder.h"
+#include "lock/wait_word.h"
 #include "sim/sim.h"
 #include "wait/cancel.h"
 
@@ -19,10 +19,10 @@
 
 #define WRITER UINT32_C(1)
 #define READER UINT32_C(2)
-#define READERS (~(HALL_WAITERS | WRITER))
+#define READERS (~(HAS_WAITERS | WRITER))
 
 struct rwlock {
-    struct hall hall;
+    struct wait_word ww;
     _Atomic uint64_t owner; /* the writer */
 };
 
@@ -31,90 +31,90 @@ _Static_assert(sizeof(struct rwlock) == sizeof(CCRWLock), "the public struct");
 /* node.mark: a writer. */
 
 static bool may_enter(uint32_t word, bool write) {
-    return write ? word == 0 : !(word & (HALL_WAITERS | WRITER));
+    return write ? word == 0 : !(word & (HAS_WAITERS | WRITER));
 }
 
-CC_INLINE bool try_enter(struct hall *h, bool write) {
-    uint32_t word = cc__get(&h->word);
+CC_INLINE bool try_enter(struct wait_word *ww, bool write) {
+    uint32_t word = cc__get(&ww->word);
     while (may_enter(word, write))
-        if (cc__cas_weak(&h->word, &word, word + (write ? WRITER : READER))) return true; /* pairs with the leaves */
+        if (cc__cas_weak(&ww->word, &word, word + (write ? WRITER : READER))) return true; /* pairs with the leaves */
     return false;
 }
 
 /* Under the lock. Hands over to the first in line, and with a reader to the readers right behind it; `mine`
  * is taken out of the word in the same step. Others are inside: readers only. False: nobody was given
  * anything, and nothing was changed but the mark. */
-static bool hand_over_locked(struct hall *h, uint32_t mine, bool others, struct wakes *wakes) {
+static bool hand_over_locked(struct wait_word *ww, uint32_t mine, bool others, struct wakes *wakes) {
     uint32_t given = 0;
-    for (struct wait_node *node; (node = cc__line_first(&h->line)) != NULL;) {
+    for (struct wait_node *node; (node = cc__line_first(&ww->line)) != NULL;) {
         bool write = node->mark;
         if (write && (others || given != 0)) break;
-        cc__line_remove(&h->line, node);
+        cc__line_remove(&ww->line, node);
         if (!cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT)) continue;
         given += write ? WRITER : READER;
         if (write) break;
     }
-    if (given != 0) cc__add(&h->word, given - mine); /* pairs with the leaves of those who were here */
-    cc__hall_left_locked(h);
+    if (given != 0) cc__add(&ww->word, given - mine); /* pairs with the leaves of those who were here */
+    cc__wait_word_left_locked(ww);
     return given != 0;
 }
 
 /* Somebody in line has left: readers behind it may fit in now. The lock is never free while somebody waits
  * (RW-2), so a writer has to wait on, for the last of those inside. */
-static void close_ranks_locked(struct hall *h, struct wakes *wakes) {
-    if (cc__get_acquire(&h->word) & WRITER)
-        cc__hall_left_locked(h);
+static void close_ranks_locked(struct wait_word *ww, struct wakes *wakes) {
+    if (cc__get_acquire(&ww->word) & WRITER)
+        cc__wait_word_left_locked(ww);
     else
-        (void)hand_over_locked(h, 0, true, wakes);
+        (void)hand_over_locked(ww, 0, true, wakes);
 }
 
-static CC_NOINLINE int enter_slow(struct hall *h, bool write, uint64_t deadline) {
+static CC_NOINLINE int enter_slow(struct wait_word *ww, bool write, uint64_t deadline) {
     struct wait_node node = {.mark = write};
-    cc__lock_take(&h->lock);
-    uint32_t word = cc__get(&h->word);
+    cc__lock_take(&ww->lock);
+    uint32_t word = cc__get(&ww->word);
     for (;;) {
         if (may_enter(word, write)) {
-            if (!cc__cas(&h->word, &word, word + (write ? WRITER : READER))) continue;
-            cc__lock_release(&h->lock);
+            if (!cc__cas(&ww->word, &word, word + (write ? WRITER : READER))) continue;
+            cc__lock_release(&ww->lock);
             return 0;
         }
-        if ((word & HALL_WAITERS) || cc__cas(&h->word, &word, word | HALL_WAITERS)) break;
+        if ((word & HAS_WAITERS) || cc__cas(&ww->word, &word, word | HAS_WAITERS)) break;
     }
-    int rc = cc__line_wait_locked(&h->line, &h->lock, &node, deadline, (struct wait_what){PARK_RWLOCK, h});
+    int rc = cc__line_wait_locked(&ww->line, &ww->lock, &node, deadline, (struct wait_what){PARK_RWLOCK, ww});
     if (likely(rc == 0)) return 0;
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    close_ranks_locked(h, &wakes);
-    cc__lock_release(&h->lock);
+    close_ranks_locked(ww, &wakes);
+    cc__lock_release(&ww->lock);
     cc__line_flush(&wakes);
     return rc;
 }
 
 /* The word as it was when nothing of ours was left in it. */
-static CC_NOINLINE void leave_slow(struct hall *h, uint32_t mine) {
+static CC_NOINLINE void leave_slow(struct wait_word *ww, uint32_t mine) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    uint32_t word = cc__get(&h->word);
+    uint32_t word = cc__get(&ww->word);
     for (;;) {
-        bool last = (word & ~HALL_WAITERS) == mine;
-        if (!last || !(word & HALL_WAITERS)) {
-            if (cc__cas_weak(&h->word, &word, word - mine)) return; /* pairs with the next to enter */
+        bool last = (word & ~HAS_WAITERS) == mine;
+        if (!last || !(word & HAS_WAITERS)) {
+            if (cc__cas_weak(&ww->word, &word, word - mine)) return; /* pairs with the next to enter */
             continue;
         }
-        cc__lock_take(&h->lock);
-        word = cc__get(&h->word);
-        bool gone = (word & ~HALL_WAITERS) == mine && (word & HALL_WAITERS) && hand_over_locked(h, mine, false, &wakes);
-        cc__lock_release(&h->lock);
+        cc__lock_take(&ww->lock);
+        word = cc__get(&ww->word);
+        bool gone = (word & ~HAS_WAITERS) == mine && (word & HAS_WAITERS) && hand_over_locked(ww, mine, false, &wakes);
+        cc__lock_release(&ww->lock);
         if (gone) break;
-        word = cc__get(&h->word);
+        word = cc__get(&ww->word);
     }
     cc__line_flush(&wakes);
 }
 
 /* The same, however long it takes. */
-static CC_NOINLINE int enter_always(struct hall *h, bool write) {
+static CC_NOINLINE int enter_always(struct wait_word *ww, bool write) {
     bool held = cc__cancel_hold(); /* as a mutex does */
-    while (enter_slow(h, write, WAIT_FOREVER) != 0) {
+    while (enter_slow(ww, write, WAIT_FOREVER) != 0) {
     }
     cc__cancel_unhold(held);
     return 0;
@@ -126,12 +126,12 @@ enum how { TRY, WAIT, ALWAYS };
 
 static int read_lock(CCRWLock *rw, uint64_t deadline, enum how how) {
     if (unlikely(rw == NULL)) return EINVAL;
-    struct hall *h = cc__hall_of(rw);
+    struct wait_word *ww = cc__wait_word_of(rw);
     cc__sim_point();
-    if (likely(try_enter(h, false))) return 0;
+    if (likely(try_enter(ww, false))) return 0;
     if (how == TRY) return EAGAIN;
     cc__holder_again(&((struct rwlock *)(void *)rw)->owner, "cc_rwlock_read_lock: lock", rw);
-    return how == ALWAYS ? enter_always(h, false) : enter_slow(h, false, deadline);
+    return how == ALWAYS ? enter_always(ww, false) : enter_slow(ww, false, deadline);
 }
 
 /* entry: cc__holder_entry of the call. */
@@ -139,10 +139,10 @@ static int write_lock(CCRWLock *lock, uint64_t deadline, enum how how, uint64_t 
     if (unlikely(lock == NULL)) return EINVAL;
     struct rwlock *rw = (struct rwlock *)(void *)lock;
     cc__sim_point();
-    if (unlikely(!try_enter(&rw->hall, true))) {
+    if (unlikely(!try_enter(&rw->ww, true))) {
         if (how == TRY) return EAGAIN;
         cc__holder_again(&rw->owner, "cc_rwlock_write_lock: lock", lock);
-        int rc = how == ALWAYS ? enter_always(&rw->hall, true) : enter_slow(&rw->hall, true, deadline);
+        int rc = how == ALWAYS ? enter_always(&rw->ww, true) : enter_slow(&rw->ww, true, deadline);
         if (rc != 0) return rc;
     }
     cc__holder_enter_at(&rw->owner, entry);
@@ -167,12 +167,12 @@ int cc_rwlock_read_lock_until(CCRWLock *rw, CCDeadline deadline) {
 
 static int read_unlock(CCRWLock *rw) {
     if (unlikely(rw == NULL)) return EINVAL;
-    struct hall *h = cc__hall_of(rw);
+    struct wait_word *ww = cc__wait_word_of(rw);
     cc__sim_point();
-    uint32_t word = cc__get(&h->word);
+    uint32_t word = cc__get(&ww->word);
     if (unlikely((word & READERS) == 0)) cc__holder_free("cc_rwlock_read_unlock: lock", rw);
-    if (likely(!(word & HALL_WAITERS) && cc__cas(&h->word, &word, word - READER))) return 0; /* pairs with a writer */
-    leave_slow(h, READER);
+    if (likely(!(word & HAS_WAITERS) && cc__cas(&ww->word, &word, word - READER))) return 0; /* pairs with a writer */
+    leave_slow(ww, READER);
     return 0;
 }
 
@@ -204,10 +204,10 @@ static int write_unlock(CCRWLock *lock, uint64_t entry) {
     uint32_t word = WRITER;
     cc__sim_point();
     if (unlikely(!cc__holder_at(&rw->owner, entry)))
-        cc__holder_check(&rw->owner, cc__get(&rw->hall.word) & WRITER, "cc_rwlock_write_unlock: lock", lock);
+        cc__holder_check(&rw->owner, cc__get(&rw->ww.word) & WRITER, "cc_rwlock_write_unlock: lock", lock);
     cc__holder_clear(&rw->owner);
-    if (likely(cc__cas(&rw->hall.word, &word, 0))) return 0; /* pairs with the next to enter */
-    leave_slow(&rw->hall, WRITER);
+    if (likely(cc__cas(&rw->ww.word, &word, 0))) return 0; /* pairs with the next to enter */
+    leave_slow(&rw->ww, WRITER);
     return 0;
 }
 

@@ -8,7 +8,7 @@
  *        left over it leaves beside the mark, although the line is empty: who takes a permit from there comes to the
  *        lock first, and so after the release has freed it (SEM-2).
  */
-#include "lock/hall.h"
+#include "lock/wait_word.h"
 
 #include "sim/sim.h"
 #include "wait/cancel.h"
@@ -16,54 +16,54 @@
 #include <errno.h>
 
 /* Under the lock: takes a permit if there is one. The mark beside it is left over (SEM-3), and goes. */
-static bool take_locked(struct hall *h) {
-    uint32_t word = cc__get(&h->word), permits;
-    while ((permits = word & ~HALL_WAITERS) != 0)
-        if (cc__cas_weak(&h->word, &word, permits - 1)) return true;
+static bool take_locked(struct wait_word *ww) {
+    uint32_t word = cc__get(&ww->word), permits;
+    while ((permits = word & ~HAS_WAITERS) != 0)
+        if (cc__cas_weak(&ww->word, &word, permits - 1)) return true;
     return false;
 }
 
-static CC_NOINLINE bool take_marked(struct hall *h) {
-    cc__lock_take(&h->lock);
-    bool taken = take_locked(h);
-    cc__lock_release(&h->lock);
+static CC_NOINLINE bool take_marked(struct wait_word *ww) {
+    cc__lock_take(&ww->lock);
+    bool taken = take_locked(ww);
+    cc__lock_release(&ww->lock);
     return taken;
 }
 
-static bool take(struct hall *h) {
-    uint32_t word = cc__get(&h->word);
-    while (word != 0 && !(word & HALL_WAITERS))
-        if (cc__cas_weak(&h->word, &word, word - 1)) return true; /* pairs with the release that added it */
-    return unlikely(word > HALL_WAITERS) && take_marked(h);       /* permits beside the mark */
+static bool take(struct wait_word *ww) {
+    uint32_t word = cc__get(&ww->word);
+    while (word != 0 && !(word & HAS_WAITERS))
+        if (cc__cas_weak(&ww->word, &word, word - 1)) return true; /* pairs with the release that added it */
+    return unlikely(word > HAS_WAITERS) && take_marked(ww);        /* permits beside the mark */
 }
 
 /* Under the lock: takes a permit (true), or leaves the mark. */
-static bool take_or_mark_locked(struct hall *h) {
+static bool take_or_mark_locked(struct wait_word *ww) {
     uint32_t word = 0;
-    while (!take_locked(h)) {
+    while (!take_locked(ww)) {
         word = 0;
-        if (cc__cas(&h->word, &word, HALL_WAITERS) || word == HALL_WAITERS) return false;
+        if (cc__cas(&ww->word, &word, HAS_WAITERS) || word == HAS_WAITERS) return false;
     }
     return true;
 }
 
-static CC_NOINLINE int acquire_slow(struct hall *h, uint64_t deadline) {
+static CC_NOINLINE int acquire_slow(struct wait_word *ww, uint64_t deadline) {
     struct wait_node node;
-    cc__lock_take(&h->lock);
-    if (take_or_mark_locked(h)) {
-        cc__lock_release(&h->lock);
+    cc__lock_take(&ww->lock);
+    if (take_or_mark_locked(ww)) {
+        cc__lock_release(&ww->lock);
         return 0;
     }
-    int rc = cc__line_wait_locked(&h->line, &h->lock, &node, deadline, (struct wait_what){PARK_SEM, h});
+    int rc = cc__line_wait_locked(&ww->line, &ww->lock, &node, deadline, (struct wait_what){PARK_SEM, ww});
     if (likely(rc == 0)) return 0;
-    cc__hall_left_locked(h);
-    cc__lock_release(&h->lock);
+    cc__wait_word_left_locked(ww);
+    cc__lock_release(&ww->lock);
     return rc;
 }
 
-static CC_NOINLINE int acquire_always(struct hall *h) {
+static CC_NOINLINE int acquire_always(struct wait_word *ww) {
     bool held = cc__cancel_hold(); /* as a mutex does */
-    while (acquire_slow(h, WAIT_FOREVER) != 0) {
+    while (acquire_slow(ww, WAIT_FOREVER) != 0) {
     }
     cc__cancel_unhold(held);
     return 0;
@@ -72,14 +72,14 @@ static CC_NOINLINE int acquire_always(struct hall *h) {
 int cc_sem_acquire_try(CCSem *s) {
     if (unlikely(s == NULL)) return EINVAL;
     cc__sim_point();
-    return take(cc__hall_of(s)) ? 0 : EAGAIN;
+    return take(cc__wait_word_of(s)) ? 0 : EAGAIN;
 }
 
 int cc_sem_acquire_until(CCSem *s, CCDeadline deadline) {
     if (unlikely(s == NULL)) return EINVAL;
-    struct hall *h = cc__hall_of(s);
+    struct wait_word *ww = cc__wait_word_of(s);
     cc__sim_point();
-    return likely(take(h)) ? 0 : acquire_slow(h, cc__wait_deadline(deadline));
+    return likely(take(ww)) ? 0 : acquire_slow(ww, cc__wait_deadline(deadline));
 }
 
 int cc_sem_acquire(CCSem *s) {
@@ -88,49 +88,49 @@ int cc_sem_acquire(CCSem *s) {
 
 int cc_sem_acquire_uncancellable(CCSem *s) {
     if (unlikely(s == NULL)) return EINVAL;
-    struct hall *h = cc__hall_of(s);
+    struct wait_word *ww = cc__wait_word_of(s);
     cc__sim_point();
-    return likely(take(h)) ? 0 : acquire_always(h);
+    return likely(take(ww)) ? 0 : acquire_always(ww);
 }
 
 /* The mark was there. 0: those who wait have got theirs, and the rest is in the word; EOVERFLOW: nothing is given; EAGAIN:
  * the mark is gone. While it is there the word changes under the lock only. */
-static CC_NOINLINE int release_marked(struct hall *h, uint32_t n, struct wakes *wakes) {
+static CC_NOINLINE int release_marked(struct wait_word *ww, uint32_t n, struct wakes *wakes) {
     int rc = 0;
-    cc__lock_take(&h->lock);
-    uint32_t word = cc__get(&h->word), permits = word & ~HALL_WAITERS;
-    if (!(word & HALL_WAITERS)) {
+    cc__lock_take(&ww->lock);
+    uint32_t word = cc__get(&ww->word), permits = word & ~HAS_WAITERS;
+    if (!(word & HAS_WAITERS)) {
         rc = EAGAIN;
     } else if (permits > CC_SEM_MAX - n) {
         rc = EOVERFLOW;
     } else {
-        while (n > 0 && cc__line_claim_locked(&h->line, wakes) != NULL) n--;
+        while (n > 0 && cc__line_claim_locked(&ww->line, wakes) != NULL) n--;
         if (n > 0)
-            cc__set_release(&h->word, HALL_WAITERS | (permits + n)); /* SEM-3; pairs with take_locked */
+            cc__set_release(&ww->word, HAS_WAITERS | (permits + n)); /* SEM-3; pairs with take_locked */
         else if (permits == 0)
-            cc__hall_left_locked(h);
+            cc__wait_word_left_locked(ww);
     }
-    cc__lock_release(&h->lock);
+    cc__lock_release(&ww->lock);
     return rc;
 }
 
 int cc_sem_release(CCSem *s, uint32_t n) {
     if (unlikely(s == NULL)) return EINVAL;
     if (unlikely(n > CC_SEM_MAX)) return EOVERFLOW;
-    struct hall *h = cc__hall_of(s);
+    struct wait_word *ww = cc__wait_word_of(s);
     struct wakes wakes;
     cc__wakes_init(&wakes);
     int rc = 0;
-    uint32_t word = cc__get(&h->word);
+    uint32_t word = cc__get(&ww->word);
     while (n > 0) {
-        if (unlikely(word & HALL_WAITERS)) {
-            if ((rc = release_marked(h, n, &wakes)) != EAGAIN) break;
+        if (unlikely(word & HAS_WAITERS)) {
+            if ((rc = release_marked(ww, n, &wakes)) != EAGAIN) break;
             rc = 0;
-            word = cc__get(&h->word);
+            word = cc__get(&ww->word);
         } else if (unlikely(word > CC_SEM_MAX - n)) {
             rc = EOVERFLOW;
             break;
-        } else if (cc__cas_weak(&h->word, &word, word + n)) { /* pairs with take */
+        } else if (cc__cas_weak(&ww->word, &word, word + n)) { /* pairs with take */
             break;
         }
     }

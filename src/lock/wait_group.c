@@ -5,7 +5,7 @@
  * GROUP-2  A wait looks at the count under the lock, so that it does not return, and the group go, while the
  *          last of those who count down still holds it.
  */
-#include "lock/hall.h"
+#include "lock/wait_word.h"
 
 #include "base/fatal.h"
 #include "sim/sim.h"
@@ -21,29 +21,29 @@ static uint32_t sum(uint32_t count, int32_t n) {
     return (uint32_t)after;
 }
 
-static CC_NOINLINE void add_locked(struct hall *h, int32_t n) {
+static CC_NOINLINE void add_locked(struct wait_word *ww, int32_t n) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    cc__lock_take(&h->lock);
-    uint32_t count = cc__get(&h->word), after;
+    cc__lock_take(&ww->lock);
+    uint32_t count = cc__get(&ww->word), after;
     do after = sum(count, n);
-    while (!cc__cas_weak(&h->word, &count, after)); /* acquires what the others did, for those who wait */
-    if (after == 0) cc__line_claim_all_locked(&h->line, &wakes);
-    cc__lock_release(&h->lock);
+    while (!cc__cas_weak(&ww->word, &count, after)); /* acquires what the others did, for those who wait */
+    if (after == 0) cc__line_claim_all_locked(&ww->line, &wakes);
+    cc__lock_release(&ww->lock);
     cc__line_flush(&wakes);
 }
 
 int cc_wait_group_add(CCWaitGroup *wg, int32_t n) {
     if (unlikely(wg == NULL)) return EINVAL;
-    struct hall *h = cc__hall_of(wg);
+    struct wait_word *ww = cc__wait_word_of(wg);
     cc__sim_point();
-    uint32_t count = cc__get(&h->word);
+    uint32_t count = cc__get(&ww->word);
     for (;;) {
         uint32_t after = sum(count, n);
         if (after == 0) break;
-        if (likely(cc__cas_weak(&h->word, &count, after))) return 0; /* pairs with the one that makes it 0 */
+        if (likely(cc__cas_weak(&ww->word, &count, after))) return 0; /* pairs with the one that makes it 0 */
     }
-    if (n != 0) add_locked(h, n);
+    if (n != 0) add_locked(ww, n);
     cc__sim_point(); /* who finds it at 0 may go on, and free it */
     return 0;
 }
@@ -54,17 +54,17 @@ int cc_wait_group_done(CCWaitGroup *wg) {
 
 static int wait(CCWaitGroup *wg, uint64_t deadline, bool may_wait) {
     if (unlikely(wg == NULL)) return EINVAL;
-    struct hall *h = cc__hall_of(wg);
+    struct wait_word *ww = cc__wait_word_of(wg);
     struct wait_node node;
     int rc = 0;
     cc__sim_point();
-    cc__lock_take(&h->lock);
-    if (cc__get_acquire(&h->word) != 0) { /* pairs with those who counted down */
-        rc = may_wait ? cc__line_wait_locked(&h->line, &h->lock, &node, deadline, (struct wait_what){PARK_GROUP, h})
+    cc__lock_take(&ww->lock);
+    if (cc__get_acquire(&ww->word) != 0) { /* pairs with those who counted down */
+        rc = may_wait ? cc__line_wait_locked(&ww->line, &ww->lock, &node, deadline, (struct wait_what){PARK_GROUP, ww})
                       : EAGAIN;
         if (rc == 0) return 0;
     }
-    cc__lock_release(&h->lock);
+    cc__lock_release(&ww->lock);
     return rc;
 }
 

@@ -3,7 +3,7 @@
  */
 #include "../battery/battery.h"
 
-#include "lock/hall.h"
+#include "lock/wait_word.h"
 
 enum { FIBERS_HERE = 24 };
 

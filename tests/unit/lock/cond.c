@@ -142,9 +142,9 @@ static void *wait_shortly(void *arg) {
 
 static void *signal_often(void *over) {
     while (!atomic_load((atomic_bool *)over)) {
-        struct hall *h = cc__hall_of(&watch.cond);
+        struct wait_word *ww = cc__wait_word_of(&watch.cond);
         CHECK_EQ(cc_mutex_lock(&watch.mutex), 0);
-        int before = in_line(h);
+        int before = in_line(ww);
         CHECK_EQ(cc_cond_signal(&watch.cond), 0);
         /* Nobody can come without the mutex: at most the one that was signalled, and late ones, have gone. */
         if (before > 0) atomic_fetch_add(&given, 1);

@@ -7,20 +7,20 @@
 #include "../contexts.h"
 #include "../ending.h"
 
-#include "lock/hall.h"
 #include "lock/parking_lot.h"
+#include "lock/wait_word.h"
 
-/* How many stand in the line of a hall: any object of cc_sync.h but the mutex. */
+/* How many stand in the line of a wait word: any object of cc_sync.h but the mutex. */
 BATTERY_UNUSED static int in_line(void *object) {
-    struct hall *h = object;
+    struct wait_word *ww = object;
     int n = 0;
-    cc__lock_take(&h->lock);
-    struct link *first = cc__get(&h->line.first);
+    cc__lock_take(&ww->lock);
+    struct link *first = cc__get(&ww->line.first);
     for (struct link *l = first; l != NULL; n++) {
         l = cc__get(&l->next);
         if (l == first) l = NULL;
     }
-    cc__lock_release(&h->lock);
+    cc__lock_release(&ww->lock);
     return n;
 }
 
