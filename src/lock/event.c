@@ -1,6 +1,6 @@
 /* event.c - it has happened, or not yet; and once, which is an event with somebody who brings it about.
  *
- * EVENT-1  Whoever sets it first empties the line, then goes from "nobody waits" to SET in one step; if
+ * EVENT-1  Whoever sets it first empties the queue, then goes from "nobody waits" to SET in one step; if
  *          somebody came in between, again. SET is the last that is done to the event, which may then be
  *          gone; those who were claimed run after it.
  */
@@ -20,7 +20,7 @@ int cc__event_wait_slow(struct wait_word *ww, uint32_t done, uint64_t deadline) 
     }
     int rc = 0;
     if (word != done) {
-        rc = cc__line_wait_locked(&ww->line, &ww->lock, &node, deadline, (struct wait_what){PARK_EVENT, ww});
+        rc = cc__wait_queue_wait_locked(&ww->queue, &ww->lock, &node, deadline, (struct wait_what){PARK_EVENT, ww});
         if (likely(rc == 0)) return 0;
         cc__wait_word_left_locked(ww);
     }
@@ -35,7 +35,7 @@ void cc__event_finish(struct wait_word *ww, uint32_t done) {
     while (word != done) {
         if (word & HAS_WAITERS) {
             cc__lock_take(&ww->lock);
-            cc__line_claim_all_locked(&ww->line, &wakes);
+            cc__wait_queue_claim_all_locked(&ww->queue, &wakes);
             cc__wait_word_left_locked(ww);
             cc__lock_release(&ww->lock);
             word = cc__get(&ww->word);
@@ -43,7 +43,7 @@ void cc__event_finish(struct wait_word *ww, uint32_t done) {
             break;
         }
     }
-    cc__line_flush(&wakes);
+    cc__wakes_flush_any(&wakes);
     cc__sim_point();
 }
 

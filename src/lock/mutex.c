@@ -39,7 +39,7 @@ enum {
 
 /* ---- spinning ----
  *
- * The first look comes after a pause and not at once: each look takes the line away from the holder's core
+ * The first look comes after a pause and not at once: each look takes the cache line away from the holder's core
  * (145 ns there and back), and two cores that take turns at every operation are ten times slower than one
  * that does a hundred in a row. Measured with bench/mutex, two workers. */
 enum {

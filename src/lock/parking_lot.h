@@ -33,7 +33,7 @@ struct bucket {
     struct lock lock;
     struct link *queues; /* ring of first nodes, by bucket_node.link */
     uint32_t disabling;  /* who has set cold to 0 and not finished the barrier */
-    /* How often spinning has been in vain of late; on a line that the mutex's holder does not read. Relaxed. */
+    /* How often spinning has been in vain of late; on a cache line that the mutex's holder does not read. Relaxed. */
     _Alignas(CC_LINE) _Atomic uint32_t spin_failures;
 };
 

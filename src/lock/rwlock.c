@@ -3,10 +3,10 @@
  *    31       30 ......... 1  0
  *    WAITERS  readers         WRITER
  *
- * RW-1  Nobody overtakes: while WAITERS is set, a lock is taken by way of the line only.
+ * RW-1  Nobody overtakes: while WAITERS is set, a lock is taken through the queue only.
  * RW-2  Whoever leaves last while somebody waits hands the lock over, under the internal lock: to the first
- *       writer in line, or to the readers that stand in front of it. The lock is not free in between.
- * RW-3  When all in line have left for other reasons, the mark goes, and the holder leaves as if nobody had
+ *       writer in the queue, or to the readers that stand in front of it. The lock is not free in between.
+ * RW-3  When all in the queue have left for other reasons, the mark goes, and the holder leaves as if nobody had
  *       waited: by one compare-and-swap, the last that it does to the lock. After that, and after a
  *       hand-over, it may be gone.
  */
@@ -41,15 +41,15 @@ CC_INLINE bool try_enter(struct wait_word *ww, bool write) {
     return false;
 }
 
-/* Under the lock. Hands over to the first in line, and with a reader to the readers right behind it; `mine`
+/* Under the lock. Hands over to the first in the queue, and with a reader to the readers right behind it; `mine`
  * is taken out of the word in the same step. Others are inside: readers only. False: nobody was given
  * anything, and nothing was changed but the mark. */
 static bool hand_over_locked(struct wait_word *ww, uint32_t mine, bool others, struct wakes *wakes) {
     uint32_t given = 0;
-    for (struct wait_node *node; (node = cc__line_first(&ww->line)) != NULL;) {
+    for (struct wait_node *node; (node = cc__wait_queue_first(&ww->queue)) != NULL;) {
         bool write = node->mark;
         if (write && (others || given != 0)) break;
-        cc__line_remove(&ww->line, node);
+        cc__wait_queue_remove(&ww->queue, node);
         if (!cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT)) continue;
         given += write ? WRITER : READER;
         if (write) break;
@@ -59,7 +59,7 @@ static bool hand_over_locked(struct wait_word *ww, uint32_t mine, bool others, s
     return given != 0;
 }
 
-/* Somebody in line has left: readers behind it may fit in now. The lock is never free while somebody waits
+/* Somebody in the queue has left: readers behind it may fit in now. The lock is never free while somebody waits
  * (RW-2), so a writer has to wait on, for the last of those inside. */
 static void close_ranks_locked(struct wait_word *ww, struct wakes *wakes) {
     if (cc__get_acquire(&ww->word) & WRITER)
@@ -80,13 +80,13 @@ static CC_NOINLINE int enter_slow(struct wait_word *ww, bool write, uint64_t dea
         }
         if ((word & HAS_WAITERS) || cc__cas(&ww->word, &word, word | HAS_WAITERS)) break;
     }
-    int rc = cc__line_wait_locked(&ww->line, &ww->lock, &node, deadline, (struct wait_what){PARK_RWLOCK, ww});
+    int rc = cc__wait_queue_wait_locked(&ww->queue, &ww->lock, &node, deadline, (struct wait_what){PARK_RWLOCK, ww});
     if (likely(rc == 0)) return 0;
     struct wakes wakes;
     cc__wakes_init(&wakes);
     close_ranks_locked(ww, &wakes);
     cc__lock_release(&ww->lock);
-    cc__line_flush(&wakes);
+    cc__wakes_flush_any(&wakes);
     return rc;
 }
 
@@ -108,7 +108,7 @@ static CC_NOINLINE void leave_slow(struct wait_word *ww, uint32_t mine) {
         if (gone) break;
         word = cc__get(&ww->word);
     }
-    cc__line_flush(&wakes);
+    cc__wakes_flush_any(&wakes);
 }
 
 /* The same, however long it takes. */

@@ -1,11 +1,11 @@
 /* sem.c - a semaphore: permits in the word, handed to those who wait.
  *
- * SEM-1  While somebody waits there are no permits in the word: a release gives to the first in line, and
- *        only what is left over goes into the word. So nobody overtakes the line.
+ * SEM-1  While somebody waits there are no permits in the word: a release gives to the first in the queue, and
+ *        only what is left over goes into the word. So nobody overtakes the queue.
  * SEM-2  The last that a release does to the semaphore is the compare-and-swap that adds, or to free its lock
  *        before any of those it has claimed can run. After that it may be gone.
  * SEM-3  A release that finds the mark gives and adds in one critical section: all of its permits or none. What is
- *        left over it leaves beside the mark, although the line is empty: who takes a permit from there comes to the
+ *        left over it leaves beside the mark, although the queue is empty: who takes a permit from there comes to the
  *        lock first, and so after the release has freed it (SEM-2).
  */
 #include "lock/wait_word.h"
@@ -54,7 +54,7 @@ static CC_NOINLINE int acquire_slow(struct wait_word *ww, uint64_t deadline) {
         cc__lock_release(&ww->lock);
         return 0;
     }
-    int rc = cc__line_wait_locked(&ww->line, &ww->lock, &node, deadline, (struct wait_what){PARK_SEM, ww});
+    int rc = cc__wait_queue_wait_locked(&ww->queue, &ww->lock, &node, deadline, (struct wait_what){PARK_SEM, ww});
     if (likely(rc == 0)) return 0;
     cc__wait_word_left_locked(ww);
     cc__lock_release(&ww->lock);
@@ -104,7 +104,7 @@ static CC_NOINLINE int release_marked(struct wait_word *ww, uint32_t n, struct w
     } else if (permits > CC_SEM_MAX - n) {
         rc = EOVERFLOW;
     } else {
-        while (n > 0 && cc__line_claim_locked(&ww->line, wakes) != NULL) n--;
+        while (n > 0 && cc__wait_queue_claim_locked(&ww->queue, wakes) != NULL) n--;
         if (n > 0)
             cc__set_release(&ww->word, HAS_WAITERS | (permits + n)); /* SEM-3; pairs with take_locked */
         else if (permits == 0)
@@ -134,7 +134,7 @@ int cc_sem_release(CCSem *s, uint32_t n) {
             break;
         }
     }
-    cc__line_flush(&wakes);
+    cc__wakes_flush_any(&wakes);
     cc__sim_point();
     return rc;
 }

@@ -1,6 +1,6 @@
 /* wait_group.c - a count, and those who wait for it to be 0.
  *
- * GROUP-1  The count becomes 0 under the lock, together with the claim of everybody in line: a wait ends if
+ * GROUP-1  The count becomes 0 under the lock, together with the claim of everybody in the queue: a wait ends if
  *          and only if the count was 0 at a moment during it. So the group may be used again at once.
  * GROUP-2  A wait looks at the count under the lock, so that it does not return, and the group go, while the
  *          last of those who count down still holds it.
@@ -28,9 +28,9 @@ static CC_NOINLINE void add_locked(struct wait_word *ww, int32_t n) {
     uint32_t count = cc__get(&ww->word), after;
     do after = sum(count, n);
     while (!cc__cas_weak(&ww->word, &count, after)); /* acquires what the others did, for those who wait */
-    if (after == 0) cc__line_claim_all_locked(&ww->line, &wakes);
+    if (after == 0) cc__wait_queue_claim_all_locked(&ww->queue, &wakes);
     cc__lock_release(&ww->lock);
-    cc__line_flush(&wakes);
+    cc__wakes_flush_any(&wakes);
 }
 
 int cc_wait_group_add(CCWaitGroup *wg, int32_t n) {
@@ -60,7 +60,8 @@ static int wait(CCWaitGroup *wg, uint64_t deadline, bool may_wait) {
     cc__sim_point();
     cc__lock_take(&ww->lock);
     if (cc__get_acquire(&ww->word) != 0) { /* pairs with those who counted down */
-        rc = may_wait ? cc__line_wait_locked(&ww->line, &ww->lock, &node, deadline, (struct wait_what){PARK_GROUP, ww})
+        rc = may_wait ? cc__wait_queue_wait_locked(&ww->queue, &ww->lock, &node, deadline,
+                                                   (struct wait_what){PARK_GROUP, ww})
                       : EAGAIN;
         if (rc == 0) return 0;
     }

@@ -1,25 +1,25 @@
-/* wait_word.h - what all but the mutex have in common: a word that says most, a lock, and a line.
+/* wait_word.h - what all but the mutex have in common: a word that says most, a lock, and a queue.
  *
  * C++ has no _Atomic, so the public structs have plain fields; this is how the library sees their beginning.
  *
- * WAITWORD-1  HAS_WAITERS in the word is set and cleared under the lock: set before somebody stands in line,
- *         cleared when the line is empty. While it is set, the word gives nothing away without the lock.
+ * WAITWORD-1  HAS_WAITERS in the word is set and cleared under the lock: set before somebody queues,
+ *         cleared when the queue is empty. While it is set, the word gives nothing away without the lock.
  */
 #ifndef CC_LOCK_WAIT_WORD_H
 #define CC_LOCK_WAIT_WORD_H
 
-#include "lock/line.h"
+#include "lock/wait_queue.h"
 
 #include <ccc/cc_sync.h>
 
 struct wait_word {
     _Atomic uint32_t word;
     struct lock lock;
-    struct line line;
+    struct wait_queue queue;
 };
 
 _Static_assert(sizeof(struct wait_word) == sizeof(CCSem) && offsetof(struct wait_word, lock) == offsetof(CCSem, lock) &&
-                   offsetof(struct wait_word, line) == offsetof(CCSem, first),
+                   offsetof(struct wait_word, queue) == offsetof(CCSem, first),
                "the public structs");
 
 #define HAS_WAITERS UINT32_C(0x80000000)
@@ -28,9 +28,9 @@ CC_INLINE struct wait_word *cc__wait_word_of(void *object) {
     return object;
 }
 
-/* Under the lock, after somebody left the line: the mark goes with the last. */
+/* Under the lock, after somebody left the queue: the mark goes with the last. */
 CC_INLINE void cc__wait_word_left_locked(struct wait_word *ww) {
-    if (!cc__line_empty(&ww->line)) return;
+    if (!cc__wait_queue_empty(&ww->queue)) return;
     uint32_t word = cc__get(&ww->word);
     while ((word & HAS_WAITERS) && !cc__cas_weak(&ww->word, &word, word & ~HAS_WAITERS)) {
     }

@@ -105,7 +105,7 @@ static void sem_count(void) {
     while (cc_sem_acquire_try(&sem) == 0) left++;
     EX_EQ(left + done[0] + done[1], 2);
 }
-SCENARIO(sem_deadline, "LINE-2: no permit is swallowed by a wait that gave up",
+SCENARIO(sem_deadline, "WAITQ-2: no permit is swallowed by a wait that gave up",
          .threads = {sem_soon, sem_waits, sem_gives_two}, .check = sem_count);
 
 /* Two give at once, too much together: each gives all that it has, or nothing. */
@@ -165,7 +165,7 @@ static void group_waits(void) {
 SCENARIO(group_three, "GROUP-1: two are done, one waits", .setup = group_two,
          .threads = {group_a, group_b, group_waits});
 
-/* LINE-3: whoever the last one lets go may free the group. */
+/* WAITQ-3: whoever the last one lets go may free the group. */
 static CCWaitGroup *group;
 static void group_alone(void) {
     group = ex_alloc(sizeof *group);

@@ -51,7 +51,7 @@ TEST(bad_arguments) {
     in_both_contexts(no_object);
 }
 
-/* A deadline that passes: not early, and off the line afterwards. */
+/* A deadline that passes: not early, and off the queue afterwards. */
 static void times_out(int (*call)(void *, CCDeadline), void *object) {
     CHECK_EQ(call(object, past), ETIMEDOUT);
     CCDeadline soon = cc_after_ms(2);

@@ -51,8 +51,8 @@ static void box_with(enum parties who, size_t pairs) {
     }
     parties_end(parties, (int)(2 * pairs));
     CHECK_EQ(b.sum, (long)pairs * b.each * (b.each + 1) / 2);
-    CHECK_EQ(in_line(&b.filled), 0);
-    CHECK_EQ(in_line(&b.emptied), 0);
+    CHECK_EQ(queued(&b.filled), 0);
+    CHECK_EQ(queued(&b.emptied), 0);
 }
 
 TEST_WORKERS(a_box_of_one, .timeout = 120) {
@@ -77,10 +77,10 @@ static void one_each_with(enum parties who, size_t unused) {
     struct party parties[CROWD];
     atomic_store(&returned, 0);
     for (int i = 0; i < CROWD; i++) parties[i] = party_start(who, i, wait_once, NULL);
-    await_line(&watch, CROWD);
+    await_queued(&watch, CROWD);
     for (int i = 1; i <= 3; i++) {
         CHECK_EQ(cc_cond_signal(&watch.cond), 0);
-        CHECK_EQ(in_line(&watch), CROWD - i);
+        CHECK_EQ(queued(&watch), CROWD - i);
         while (returned != i) cc_yield();
     }
     CHECK_EQ(cc_cond_broadcast(&watch.cond), 0);
@@ -144,7 +144,7 @@ static void *signal_often(void *over) {
     while (!atomic_load((atomic_bool *)over)) {
         struct wait_word *ww = cc__wait_word_of(&watch.cond);
         CHECK_EQ(cc_mutex_lock(&watch.mutex), 0);
-        int before = in_line(ww);
+        int before = queued(ww);
         CHECK_EQ(cc_cond_signal(&watch.cond), 0);
         /* Nobody can come without the mutex: at most the one that was signalled, and late ones, have gone. */
         if (before > 0) atomic_fetch_add(&given, 1);
@@ -162,5 +162,5 @@ TEST_WORKERS(no_more_than_signalled) {
     over = true;
     CHECK_EQ(cc_task_join(&signaller, NULL), 0);
     CHECK(returned <= given);
-    CHECK_EQ(in_line(&watch), 0);
+    CHECK_EQ(queued(&watch), 0);
 }

@@ -47,7 +47,7 @@ static void read_after(void *o) {
     CHECK_EQ(cc_rwlock_read_unlock(o), 0);
 }
 static void rw_clean(void *o) {
-    CHECK_EQ(in_line(o), 0);
+    CHECK_EQ(queued(o), 0);
     CHECK_EQ(cc_rwlock_write_lock_try(o), 0);
     CHECK_EQ(cc_rwlock_write_unlock(o), 0);
 }
@@ -59,7 +59,7 @@ static void sem_give(void *o) {
     CHECK_EQ(cc_sem_release(o, 1), 0);
 }
 static void sem_clean(void *o) { /* as many permits as nobody took: the caller gives one for each party */
-    CHECK_EQ(in_line(o), 0);
+    CHECK_EQ(queued(o), 0);
 }
 
 static void group_close(void *o) {
@@ -69,7 +69,7 @@ static void group_give(void *o) {
     CHECK_EQ(cc_wait_group_done(o), 0);
 }
 static void group_clean(void *o) {
-    CHECK_EQ(in_line(o), 0);
+    CHECK_EQ(queued(o), 0);
     CHECK_EQ(cc_wait_group_wait_try(o), 0);
 }
 
@@ -80,7 +80,7 @@ static void event_give(void *o) {
     CHECK_EQ(cc_event_set(o), 0);
 }
 static void event_clean(void *o) {
-    CHECK_EQ(in_line(o), 0);
+    CHECK_EQ(queued(o), 0);
     CHECK_EQ(((CCEvent *)o)->word, 1);
 }
 
@@ -94,7 +94,7 @@ static void cond_give(void *o) {
     CHECK_EQ(cc_mutex_unlock(&w->mutex), 0);
 }
 static void cond_clean(void *o) {
-    CHECK_EQ(in_line(o), 0);
+    CHECK_EQ(queued(o), 0);
     mutex_clean(&((struct watch *)o)->mutex);
 }
 
@@ -111,7 +111,7 @@ static const struct kind kinds[] = {
 #define FOR_EACH_KIND(k) for (const struct kind *k = kinds; k < kinds + array_len(kinds); k++)
 
 static int waiting_at(const struct kind *k, void *o) {
-    return k->call == call_mutex ? mutex_waiters(o) : in_line(o);
+    return k->call == call_mutex ? mutex_waiters(o) : queued(o);
 }
 
 static void await(const struct kind *k, void *o, int n) {
@@ -296,7 +296,7 @@ TEST_WORKERS(cancelled_with_the_mutex) {
         CCTask task = cc_fiber_spawn_task(wait_and_count, NULL);
         CHECK_EQ(cc_task_detach(&task), 0);
     }
-    await_line(&held.cond, 20);
+    await_queued(&held.cond, 20);
     end_by_cancelling();
     CHECK_EQ(most, 1);
     CHECK_EQ(inside, 0);
@@ -316,7 +316,7 @@ TEST_WORKERS(grace_is_over_while_the_mutex_is_held) {
     CCTask task;
     CHECK(n != NULL);
     CHECK_EQ(cc_nursery_spawn_ex(n, &task, wait_cancelled, NULL, NULL), 0);
-    await_line(&held.cond, 1);
+    await_queued(&held.cond, 1);
     CHECK_EQ(cc_mutex_lock(&held.mutex), 0);
     CHECK_EQ(cc_nursery_cancel(n), 0);
     await_mutex_waiters(&held.mutex, 1);

@@ -1,5 +1,5 @@
 /* late.c - a wait was ended by a cancellation, and its fiber has not run yet, when what it waited for is given: that goes
- * past it, to the next in line (LINE-2).
+ * past it, to the next in the queue (WAITQ-2).
  *
  * One worker: whoever is cancelled runs when its canceller waits, and not before. So each case is one schedule. */
 #include "harness.h"
@@ -20,7 +20,7 @@ static void *result_of(int rc) {
 
 static CCTask start(CCTaskFn fn) {
     CCTask task = cc_fiber_spawn_task(fn, NULL);
-    cc_yield(); /* until it waits: one after the other, they stand in line in this order */
+    cc_yield(); /* until it waits: one after the other, they queue up in this order */
     return task;
 }
 

@@ -1,4 +1,4 @@
-/* looking.h - who waits where: a waiter that can be seen in a line, under the line's lock, is parked. And
+/* looking.h - who waits where: a waiter that can be seen in a line, under the queue's lock, is parked. And
  * parties that make one call each. */
 #ifndef CCC_TESTS_UNIT_LOCK_LOOKING_H
 #define CCC_TESTS_UNIT_LOCK_LOOKING_H
@@ -10,12 +10,12 @@
 #include "lock/parking_lot.h"
 #include "lock/wait_word.h"
 
-/* How many stand in the line of a wait word: any object of cc_sync.h but the mutex. */
-BATTERY_UNUSED static int in_line(void *object) {
+/* How many queue up of a wait word: any object of cc_sync.h but the mutex. */
+BATTERY_UNUSED static int queued(void *object) {
     struct wait_word *ww = object;
     int n = 0;
     cc__lock_take(&ww->lock);
-    struct link *first = cc__get(&ww->line.first);
+    struct link *first = cc__get(&ww->queue.first);
     for (struct link *l = first; l != NULL; n++) {
         l = cc__get(&l->next);
         if (l == first) l = NULL;
@@ -24,8 +24,8 @@ BATTERY_UNUSED static int in_line(void *object) {
     return n;
 }
 
-BATTERY_UNUSED static void await_line(void *object, int n) {
-    while (in_line(object) != n) cc_yield();
+BATTERY_UNUSED static void await_queued(void *object, int n) {
+    while (queued(object) != n) cc_yield();
 }
 
 /* How many wait for a mutex. */
@@ -86,7 +86,7 @@ CALL(call_barrier, CCBarrier, cc_barrier_wait, cc_barrier_wait_until)
 
 /* A condition with its mutex; the call locks, waits once, and unlocks. */
 struct watch {
-    CCCond cond; /* first: the line is found here */
+    CCCond cond; /* first: the queue is found here */
     CCMutex mutex;
 };
 

@@ -35,7 +35,7 @@ static void pool_with(enum parties who, size_t unused) {
     for (int i = 0; i < 8; i++) parties[i] = party_start(who, i, use_pool, &p);
     parties_end(parties, 8);
     CHECK_EQ(p.sem.word, 3);
-    CHECK_EQ(in_line(&p.sem), 0);
+    CHECK_EQ(queued(&p.sem), 0);
 }
 
 TEST_WORKERS(sem_never_more_than_permits) {
@@ -56,7 +56,7 @@ TEST_WORKERS(sem_first_come_first_served) {
     CCTask tasks[8];
     for (int i = 0; i < 8; i++) {
         tasks[i] = cc_fiber_spawn_task(acquire_in_turn, (void *)(intptr_t)i);
-        await_line(&sem, i + 1);
+        await_queued(&sem, i + 1);
     }
     for (int i = 0; i < 8; i++) {
         CHECK_EQ(cc_sem_release(&sem, 1), 0);
@@ -75,7 +75,7 @@ static void many_with(enum parties who, size_t unused) {
     (void)unused;
     struct party parties[5];
     for (int i = 0; i < 5; i++) parties[i] = party_start(who, i, acquire_any, NULL);
-    await_line(&sem, 5);
+    await_queued(&sem, 5);
     CHECK_EQ(cc_sem_release(&sem, 7), 0);
     parties_end(parties, 5);
     CHECK_EQ(sem.word & CC_SEM_MAX, 2);
@@ -186,7 +186,7 @@ static void once_with(enum parties who, size_t unused) {
     struct init init = {.value = 0};
     struct party parties[8];
     for (int i = 0; i < 8; i++) parties[i] = party_start(who, i, need_it, &init);
-    await_line(&init.once, 7);
+    await_queued(&init.once, 7);
     CHECK_EQ(cc_event_set(&init.go_on), 0);
     parties_end(parties, 8);
     CHECK_EQ(init.value, 1);
@@ -237,7 +237,7 @@ static void once_again_with(enum parties who, size_t unused) {
     struct party parties[8];
     panicked = 0;
     for (int i = 0; i < 8; i++) parties[i] = party_start(who, i, need_and_try, &r);
-    await_line(&r.once, 7);
+    await_queued(&r.once, 7);
     CHECK_EQ(cc_event_set(&r.go_on), 0);
     parties_end(parties, 8);
     CHECK_EQ(panicked, 1);
@@ -298,7 +298,7 @@ TEST_WORKERS(event_set_and_reset) {
             wish_init(&wishes[i], call_event, &e, CC_FOREVER);
             parties[i] = party_start(MIXED, i, make_call, &wishes[i]);
         }
-        await_line(&e, 6);
+        await_queued(&e, 6);
         CHECK_EQ(cc_event_set(&e), 0);
         CHECK_EQ(cc_event_reset(&e), 0);
         CHECK_EQ(cc_event_wait_try(&e), EAGAIN);
@@ -375,7 +375,7 @@ static void threes_with(enum parties who, size_t unused) {
     parties_end(parties, 7);
     CHECK_EQ(passed % 3, 0);
     CHECK_EQ(b.arrived, 0);
-    CHECK_EQ(in_line(&b), 0);
+    CHECK_EQ(queued(&b), 0);
 }
 
 TEST_WORKERS(barrier_all_or_nobody) {
@@ -395,8 +395,8 @@ TEST_WORKERS(barrier_cancelled) {
         CCTask task = cc_fiber_spawn_task(wait_in_vain, NULL);
         CHECK_EQ(cc_task_detach(&task), 0);
     }
-    await_line(&half_full, 3);
+    await_queued(&half_full, 3);
     end_by_cancelling();
     CHECK_EQ(half_full.arrived, 0);
-    CHECK_EQ(in_line(&half_full), 0);
+    CHECK_EQ(queued(&half_full), 0);
 }

@@ -82,7 +82,7 @@ TEST(nobody_is_passed_over_for_ever) {
     CHECK(greedy_turns <= 17); /* by the rule: 16 lost, and the hand-over */
 }
 
-/* Those in line get it in the order of their coming, if nobody comes by. */
+/* Those in the queue get it in the order of their coming, if nobody comes by. */
 static atomic_int order;
 
 static void *take_turn(void *arg) {

@@ -47,14 +47,14 @@ static void exclusion_with(enum parties who, size_t unused) {
     parties_end(parties, PARTIES);
     CHECK_EQ(p.left, PARTIES * ((p.each + 3) / 4));
     CHECK_EQ(p.rw.word, 0);
-    CHECK_EQ(in_line(&p.rw), 0);
+    CHECK_EQ(queued(&p.rw), 0);
 }
 
 TEST_WORKERS(readers_or_a_writer, .timeout = 120) {
     for_each_kind(exclusion_with, 0);
 }
 
-/* ---- the line ---- */
+/* ---- the queue ---- */
 
 static atomic_int stage;
 
@@ -74,20 +74,20 @@ static void *read_once(void *unused) {
     return unused;
 }
 
-/* One reader is inside; in line: a writer, three readers, a writer. */
+/* One reader is inside; in the queue: a writer, three readers, a writer. */
 TEST_WORKERS(nobody_overtakes) {
     together = (CCBarrier)CC_BARRIER_INIT(3);
     CCTask tasks[5];
     CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
     tasks[0] = cc_fiber_spawn_task(write_once, (void *)0);
-    await_line(&rw, 1);
+    await_queued(&rw, 1);
     CHECK_EQ(cc_rwlock_read_lock_try(&rw), EAGAIN); /* there would be room beside the reader, but a writer waits */
     for (int i = 1; i < 4; i++) {
         tasks[i] = cc_fiber_spawn_task(read_once, NULL);
-        await_line(&rw, i + 1);
+        await_queued(&rw, i + 1);
     }
     tasks[4] = cc_fiber_spawn_task(write_once, (void *)1);
-    await_line(&rw, 5);
+    await_queued(&rw, 5);
     CHECK_EQ(stage, 0);
     CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
     for (int i = 0; i < 5; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
@@ -167,7 +167,7 @@ static void gives_up_with(enum parties who, size_t unused) {
     CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
     atomic_store(&gave_up, false);
     struct party writer = party_start(who, 0, write_in_vain, NULL), readers[2];
-    while (in_line(&rw) != 1 && !gave_up) cc_yield(); /* on a slow machine it may be too late to see it */
+    while (queued(&rw) != 1 && !gave_up) cc_yield(); /* on a slow machine it may be too late to see it */
     for (int i = 0; i < 2; i++) readers[i] = party_start(who, i + 1, read_once, NULL);
     parties_end(readers, 2); /* beside the reader that stays inside */
     party_end(&writer);
@@ -205,7 +205,7 @@ static void *write_alone(void *unused) {
     return unused;
 }
 
-/* One worker: both deadlines have passed before either of the two runs and leaves the line. */
+/* One worker: both deadlines have passed before either of the two runs and leaves the queue. */
 TEST(two_give_up_before_a_writer) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
     for (int round = 0; round < 10; round++) {
@@ -214,12 +214,12 @@ TEST(two_give_up_before_a_writer) {
         moment = cc_after_ms(20);
         CCTask tasks[3];
         tasks[0] = cc_fiber_spawn_task(write_until_then, NULL);
-        while (in_line(&rw) != 1 && cc_now_ns() < moment.ns) cc_yield();
+        while (queued(&rw) != 1 && cc_now_ns() < moment.ns) cc_yield();
         tasks[1] = cc_fiber_spawn_task(read_until_then, NULL);
-        while (in_line(&rw) != 2 && cc_now_ns() < moment.ns) cc_yield();
+        while (queued(&rw) != 2 && cc_now_ns() < moment.ns) cc_yield();
         tasks[2] = cc_fiber_spawn_task(write_alone, NULL);
         for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
-        await_line(&rw, 1);
+        await_queued(&rw, 1);
         atomic_store(&holding, 0);
         CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
         CHECK_EQ(cc_task_join(&tasks[2], NULL), 0);

@@ -52,12 +52,12 @@ TEST_WORKERS(waits_although_cancelled) {
         if (i % 3 == 0) CHECK_EQ(cc_task_cancel(&tasks[i]), 0);
     }
     while (mutex_waiters(&mutex) != EACH) cc_yield();
-    await_line(&rwlock, 2 * EACH);
-    await_line(&sem, EACH);
+    await_queued(&rwlock, 2 * EACH);
+    await_queued(&sem, EACH);
     for (int i = 0; i < 4 * EACH; i++) CHECK_EQ(cc_task_cancel(&tasks[i]), 0);
     CHECK_EQ(mutex_waiters(&mutex), EACH);
-    CHECK_EQ(in_line(&rwlock), 2 * EACH);
-    CHECK_EQ(in_line(&sem), EACH);
+    CHECK_EQ(queued(&rwlock), 2 * EACH);
+    CHECK_EQ(queued(&sem), EACH);
     CHECK_EQ(cc__get(&got), 0);
     CHECK_EQ(cc_mutex_unlock(&mutex), 0);
     CHECK_EQ(cc_rwlock_write_unlock(&rwlock), 0);
