@@ -11,10 +11,10 @@
  *
  * MUTEX-1  A waiter marks the word LOCKED -> LOCKED | WAITERS in a hot bucket, under the bucket's lock, and is
  *          findable before that lock is free.
- * MUTEX-2  While somebody sits and the word has no mark, a waiter is awake: the heir, whom the unlock that
+ * MUTEX-2  While somebody sits and the word has no mark, a waiter is awake: the designated waiter, whom the unlock that
  *          took the mark away has woken. It takes the lock with WAITERS set, or marks the word again and sits
  *          down at the front. So unlocks in between need not wake anybody.
- * MUTEX-3  An heir that lost PASSED_MAX races, or has waited STARVING_NS, is starving: it is handed the lock
+ * MUTEX-3  A designated waiter that lost PASSED_MAX races, or has waited STARVING_NS, is starving: it is handed the lock
  *          by the next unlock, which does not free it in between.
  * MUTEX-4  The last that an unlock does to the mutex is to free it or to hand it over, under the bucket's lock
  *          or in one atomic operation. After that it knows its address only.
@@ -98,7 +98,7 @@ static bool take_or_mark_locked(struct mutex *m, struct bucket *bucket) {
     }
 }
 
-/* An heir gives up before it could sit down: somebody else has to be the heir. */
+/* The designated waiter gives up before it is queued again: another has to be designated. */
 static void pass_on(struct mutex *m, struct bucket *bucket) {
     struct wakes wakes;
     cc__wakes_init(&wakes);

@@ -13,8 +13,8 @@
  *   TRUST_OTHERS     a waiter that arrives while another disables fast_unlock relies on the other's membarrier
  *   ENABLE_WAITED    fast_unlock is enabled while somebody waits in the bucket
  *   ENABLE_DISABLING fast_unlock is enabled while somebody disables it
- *   HEIR_NO_MARK     an heir takes the lock without the mark, although others wait
- *   REQUEUE_NO_MARK  an heir queues again without marking the word
+ *   WOKEN_NO_MARK    a designated waiter takes the lock without the mark, although others wait
+ *   REQUEUE_NO_MARK  a designated waiter queues again without marking the word
  *   GIVE_FIRST       an unlock gives to the first waiter, claimed or not
  *   WAKE_EARLY       a claimed waiter runs before it knows whether it was handed the lock
  *   GRANT_AND_FREE   an unlock that hands the lock over frees it, too
@@ -120,11 +120,11 @@ inline flush() {
 
 proctype user(byte u; byte times; bool has_deadline) {
     byte n, q;
-    bool got, heir, saw;
+    bool got, designated, saw;
     do
     :: n < times ->
         n++;
-        heir = false;
+        designated = false;
         starving[u] = 0;
         atomic {
             drain(u);
@@ -145,7 +145,7 @@ wait:
                 bucket = 0;
                 goto holding
 #ifdef REQUEUE_NO_MARK
-            :: word != 0 && heir -> skip
+            :: word != 0 && designated -> skip
 #endif
             :: word != 0 -> word = BOTH
             fi
@@ -177,7 +177,7 @@ wait:
         fi;
         atomic {
             if
-#ifdef HEIR_NO_MARK
+#ifdef WOKEN_NO_MARK
             :: word == 0 -> word = LOCKED; goto holding
 #else
             :: word == 0 -> word = BOTH; goto holding
@@ -185,7 +185,7 @@ wait:
             :: else -> skip
             fi
         }
-        heir = true;
+        designated = true;
         if
         :: starving[u] = 1
         :: skip
