@@ -67,7 +67,7 @@ static void find_park(struct view *v) {
     v->later = v->reason == PARK_SLEEP && !v->started;
     v->to = UINT64_MAX;
     unsigned owner = cc__word_owner(v->word);
-    if (owner != 0) cc__diary_find(&cc__sched.workers[owner - 1].diary, cc__fiber_turn(f), &v->from, &v->to);
+    if (owner != 0) cc__turn_log_find(&cc__sched.workers[owner - 1].turn_log, cc__fiber_turn(f), &v->from, &v->to);
 }
 
 /* One look. False: it moved meanwhile. */

@@ -96,7 +96,7 @@ static void adapt(struct worker *w, uint64_t now, uint64_t rounds) {
     uint64_t round = cc__get(&w->core.rounds);
     cc__set(&w->polled_at, now);
     cc__set(&w->polled_round, round);
-    cc__diary_write(&w->diary, round, now);
+    cc__turn_log_write(&w->turn_log, round, now);
     cc__set(&w->core.poll_at, round + w->interval);
     cc__set(&w->core.share_at, 1);
     uint64_t due = cc__driver_timers_next(w->core.owner - 1);

@@ -16,7 +16,7 @@
 #include "fiber/state.h"
 #include "os/futex.h"
 #include "os/thread.h"
-#include "sched/diary.h"
+#include "sched/turn_log.h"
 #include "sync/bias.h"
 #include "sync/ring.h"
 #include "trace/counters.h"
@@ -107,7 +107,7 @@ struct worker {
     uint32_t quiet;      /* its ticks in a row, as the watcher, at which nothing waited and nothing was deferred */
     uint64_t idle_since; /* when it last ran out of work */
     uint64_t *seen;      /* everybody's rounds at the last look; one per worker */
-    struct diary diary;
+    struct turn_log turn_log;
     pthread_t thread;
     void *signal_stack;
 };

@@ -172,7 +172,7 @@ static bool worker_init(struct worker *w, unsigned index) {
     cc__set(&w->polled_at, now);
     cc__set(&w->round_ns, 1000); /* guesses, until the first looks */
     cc__set(&w->slow_ns, 16000);
-    cc__diary_begin(&w->diary, now);
+    cc__turn_log_begin(&w->turn_log, now);
     cc__set(&w->core.share_at, 1);
     w->seen = cc__mem_alloc(2 * cc__sched.max * sizeof *w->seen);
     w->deferrals = w->seen + cc__sched.max;

@@ -1,23 +1,23 @@
-/* The diary: a turn is placed between two looks, however long ago it was. */
+/* The turn log: a turn is placed between two looks, however long ago it was. */
 #include "harness.h"
 
-#include "sched/diary.h"
+#include "sched/turn_log.h"
 
-static struct diary diary;
+static struct turn_log turn_log;
 
 TEST(knows_nothing_at_first) {
     uint64_t from, to;
-    cc__diary_find(&diary, 1, &from, &to);
+    cc__turn_log_find(&turn_log, 1, &from, &to);
     CHECK_EQ(from, 0);
     CHECK(to == UINT64_MAX);
 }
 
 TEST(no_turn_was_before_its_beginning) {
     uint64_t from, to;
-    cc__diary_begin(&diary, 500);
-    cc__diary_begin(&diary, 700); /* the worker was started again: its turns go on */
-    cc__diary_write(&diary, 5, 1000);
-    cc__diary_find(&diary, 3, &from, &to);
+    cc__turn_log_begin(&turn_log, 500);
+    cc__turn_log_begin(&turn_log, 700); /* the worker was started again: its turns go on */
+    cc__turn_log_write(&turn_log, 5, 1000);
+    cc__turn_log_find(&turn_log, 3, &from, &to);
     CHECK_EQ(from, 500);
     CHECK_EQ(to, 1000);
 }
@@ -25,10 +25,10 @@ TEST(no_turn_was_before_its_beginning) {
 TEST(brackets_every_turn) {
     /* A turn between two looks, at times 10, 20, 30 ...: turn n ends at 10 n + 5. */
     enum { LOOKS = 100000 };
-    for (uint64_t look = 1; look <= LOOKS; look++) cc__diary_write(&diary, look, look * 10);
+    for (uint64_t look = 1; look <= LOOKS; look++) cc__turn_log_write(&turn_log, look, look * 10);
     for (uint64_t turn = 1; turn < LOOKS; turn++) {
         uint64_t from, to, age = LOOKS - turn;
-        cc__diary_find(&diary, turn, &from, &to);
+        cc__turn_log_find(&turn_log, turn, &from, &to);
         CHECK(from < turn * 10 + 5 && turn * 10 + 5 < to);
         CHECK(to != UINT64_MAX);
         /* The gap is at most its age, in looks. */
@@ -37,9 +37,9 @@ TEST(brackets_every_turn) {
 }
 
 TEST(a_turn_after_the_last_look_has_no_end) {
-    cc__diary_write(&diary, 5, 1000);
+    cc__turn_log_write(&turn_log, 5, 1000);
     uint64_t from, to;
-    cc__diary_find(&diary, 5, &from, &to);
+    cc__turn_log_find(&turn_log, 5, &from, &to);
     CHECK_EQ(from, 1000);
     CHECK(to == UINT64_MAX);
 }
