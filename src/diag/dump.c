@@ -35,7 +35,7 @@ void cc__dump_workers(struct out *out) {
         struct worker *w = &cc__sched.workers[i];
         struct fiber *current = cc__get(&w->core.current);
         unsigned timers = cc__timer_count(w);
-        unsigned long long turns = cc__get(&w->core.rounds);
+        unsigned long long turns = cc__get(&w->core.turns);
         char who[128] = "looks for work";
         if (current != NULL) {
             char tenant[96];

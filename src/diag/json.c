@@ -138,7 +138,7 @@ static void print_workers(struct out *out) {
         struct fiber *current = cc__get(&w->core.current);
         cc__out(out, "%s\n{\"index\":%u,\"thread\":%d,\"queue\":%u,\"inbox\":%u,\"timers\":%u,\"turns\":%llu",
                 i > 0 ? "," : "", i, cc__get(&w->remote.tid), cc__get(&w->runq.count), cc__get(&w->remote.inbox_len),
-                cc__timer_count(w), (unsigned long long)cc__get(&w->core.rounds));
+                cc__timer_count(w), (unsigned long long)cc__get(&w->core.turns));
         if (current != NULL) print_id(out, "runs", current);
         cc__out(out, "}");
     }

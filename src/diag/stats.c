@@ -18,7 +18,7 @@ static void add_worker(CCStats *to, struct worker *w) {
     to->workers++;
     to->finished += cc__get_acquire(&p->ended);
     to->spawned += cc__get(&p->spawned);
-    to->switches += cc__get(&w->core.rounds);
+    to->switches += cc__get(&w->core.turns);
     for (unsigned i = 0; i < COUNTED_REASONS; i++) {
         uint64_t n = cc__get(&p->parks[i]);
         to->parks_by[i] += n;

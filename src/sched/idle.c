@@ -104,7 +104,7 @@ void cc__idle_notify(struct worker *w) {
 
 void cc__idle_offer(struct worker *w, uint64_t want) {
     if (want_watch(want) && cc__get(&cc__sched.credit) == 0)
-        cc__set(&w->core.deferred, cc__get(&w->core.rounds)); /* IDLE-4 */
+        cc__set(&w->core.deferred, cc__get(&w->core.turns)); /* IDLE-4 */
     else
         cc__idle_notify(w);
 }
@@ -254,10 +254,10 @@ static enum wake_word sleep_until(struct worker *w, uint64_t until) {
 
 /* Is it still in the turn in which it was seen last, or has it been for as long as we look now? */
 static bool stays_in_turn(struct worker *other, uint64_t seen) {
-    uint64_t rounds = cc__get(&other->core.rounds);
-    if (rounds != seen) {
+    uint64_t turns = cc__get(&other->core.turns);
+    if (turns != seen) {
         for (uint64_t end = cc__clock_now() + STUCK_NS; cc__clock_now() < end; cc__cpu_relax())
-            if (cc__get(&other->core.rounds) != rounds) return false;
+            if (cc__get(&other->core.turns) != turns) return false;
     }
     return cc__get(&other->runq.count) != 0;
 }
@@ -393,7 +393,7 @@ void cc__idle_gave(struct worker *w, uint32_t n) {
  * meanwhile: those it could run itself faster than they move. */
 static bool saved_time(struct worker *w) {
     struct worker *victim = w->victim;
-    return victim != NULL && cc__get(&victim->core.rounds) == w->victim_round && cc__get(&victim->runq.count) == 0;
+    return victim != NULL && cc__get(&victim->core.turns) == w->victim_turn && cc__get(&victim->runq.count) == 0;
 }
 
 static void judge_meal(struct worker *w) {

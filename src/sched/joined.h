@@ -20,7 +20,8 @@ CC_INLINE bool cc__run_sits_here(struct worker *w, struct fiber *f, uint64_t wor
 CC_INLINE bool cc__run_take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
     cc__bias_enter(&w->runq.bias);
     uint64_t word = cc__get(&f->word);
-    bool here = cc__run_sits_here(w, f, word, generation) && cc__get(&f->handles) != 0 && cc__word_reason(word) != ARGS_BLOCK;
+    bool here =
+        cc__run_sits_here(w, f, word, generation) && cc__get(&f->handles) != 0 && cc__word_reason(word) != ARGS_BLOCK;
     if (likely(here)) {
         cc__list_remove(&f->link);
         cc__runq_sub_owner(&w->runq, 1);
@@ -46,7 +47,7 @@ CC_INLINE struct worker *cc__run_here(struct worker *w, struct fiber *self, stru
     if (unlikely(cc__switch_takes_cxx(w) || !cc__run_take_fresh(w, f, generation))) return NULL;
     cc__stack_take_first(&w->core.stacks, stack);
     cc__fiber_note_object(self, f);
-    cc__fiber_note_turn(self, cc__get(&w->core.rounds));
+    cc__fiber_note_turn(self, cc__get(&w->core.turns));
     cc__switch_bind(f, stack);
     cc__set(&w->core.current, f);
     cc__san_leave(cc__switch_san(self), &stack->san);

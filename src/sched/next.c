@@ -35,8 +35,7 @@ enum {
     AGAIN_NS = 1000,    /* nor comes it sooner than that, where turns are shorter than at worst. Guess */
     CREDIT_MAX = 128,
     FRESH_LOOKS = 16, /* a slice of 0.2 to 0.8 ms for a tree of tasks. Guess */
-    FRONT_PRICE =
-        4, /* rounds for a place at the front. A turn that begins on this stack is two rounds: so at most every
+    FRONT_PRICE = 4,  /* turns for a place at the front. A turn that begins on this stack is two turns: so at most every
                       * second turn is such a place's, and every fourth where turns are short */
 };
 
@@ -71,21 +70,21 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
  * early then, and the next one nearer. */
 void cc__next_plan(struct worker *w, uint64_t when) {
     uint64_t from = cc__get(&w->polled_at), ns = when > from + SOON_NS ? when - from : SOON_NS;
-    uint64_t rounds = ns / cc__get(&w->slow_ns), least = AGAIN_NS / cc__get(&w->round_ns) + 1;
-    uint64_t at = cc__get(&w->polled_round) + (rounds > least ? rounds : least);
+    uint64_t turns = ns / cc__get(&w->slow_ns), least = AGAIN_NS / cc__get(&w->turn_ns) + 1;
+    uint64_t at = cc__get(&w->polled_turn) + (turns > least ? turns : least);
     if (at < cc__get(&w->core.poll_at)) cc__set(&w->core.poll_at, at);
 }
 
 /* When the next look is: about POLL_NS from now, or when a timer is due. */
-static void adapt(struct worker *w, uint64_t now, uint64_t rounds) {
+static void adapt(struct worker *w, uint64_t now, uint64_t turns) {
     uint64_t took = now - cc__get(&w->polled_at);
-    if (rounds != 0) {
-        uint64_t each = took / rounds;
+    if (turns != 0) {
+        uint64_t each = took / turns;
         if (each == 0) each = 1;
-        uint32_t round_ns = each < UINT32_MAX ? (uint32_t)each : UINT32_MAX, slow_ns = cc__get(&w->slow_ns);
+        uint32_t turn_ns = each < UINT32_MAX ? (uint32_t)each : UINT32_MAX, slow_ns = cc__get(&w->slow_ns);
         slow_ns -= slow_ns / 32;
-        cc__set(&w->round_ns, round_ns);
-        cc__set(&w->slow_ns, round_ns > slow_ns ? round_ns : slow_ns);
+        cc__set(&w->turn_ns, turn_ns);
+        cc__set(&w->slow_ns, turn_ns > slow_ns ? turn_ns : slow_ns);
         took = each * w->interval;
     }
     if (took > 2 * POLL_NS && w->interval > 1)
@@ -93,11 +92,11 @@ static void adapt(struct worker *w, uint64_t now, uint64_t rounds) {
     else if (took < POLL_NS && w->interval < INTERVAL_MAX)
         w->interval *= 2;
     if (cc__trace_on(TRACE_SPEC)) w->interval = 1; /* every turn comes here, where it is checked (fiber/spec.h) */
-    uint64_t round = cc__get(&w->core.rounds);
+    uint64_t turn = cc__get(&w->core.turns);
     cc__set(&w->polled_at, now);
-    cc__set(&w->polled_round, round);
-    cc__turn_log_write(&w->turn_log, round, now);
-    cc__set(&w->core.poll_at, round + w->interval);
+    cc__set(&w->polled_turn, turn);
+    cc__turn_log_write(&w->turn_log, turn, now);
+    cc__set(&w->core.poll_at, turn + w->interval);
     cc__set(&w->core.share_at, 1);
     uint64_t due = cc__driver_timers_next(w->core.owner - 1);
     if (due != UINT64_MAX) cc__next_plan(w, due);
@@ -141,8 +140,8 @@ static bool help_stuck(struct worker *w, uint64_t now) {
 }
 
 /* Takes in those whose time has come: at the front as far as the credit goes, then at the end. */
-static void admit(struct worker *w, struct link *due, uint32_t n, uint64_t rounds) {
-    w->credit = rounds < CREDIT_MAX - w->credit ? w->credit + (uint32_t)rounds : CREDIT_MAX;
+static void admit(struct worker *w, struct link *due, uint32_t n, uint64_t turns) {
+    w->credit = turns < CREDIT_MAX - w->credit ? w->credit + (uint32_t)turns : CREDIT_MAX;
     if (n == 0) return;
     uint32_t first = n < w->credit / FRONT_PRICE ? n : w->credit / FRONT_PRICE;
     w->credit -= FRONT_PRICE * first;
@@ -151,17 +150,17 @@ static void admit(struct worker *w, struct link *due, uint32_t n, uint64_t round
 
 /* Looks at everything that is not the worker's own. True: there is something in its own queue now. */
 static bool poll(struct worker *w) {
-    uint64_t now = cc__clock_now(), rounds = cc__get(&w->core.rounds) - cc__get(&w->polled_round);
+    uint64_t now = cc__clock_now(), turns = cc__get(&w->core.turns) - cc__get(&w->polled_turn);
     struct link due, list;
     cc__list_init(&due);
     cc__list_init(&list);
     uint32_t fired = 0, shared = 0, n = collect(w, now, &due, &fired, &list, &shared);
     uint32_t fresh = n != 0 ? cc__runq_append(w, &list, n) : 0;
     if (shared != 0) w->received += shared + fresh;
-    admit(w, &due, fired, rounds);
+    admit(w, &due, fired, turns);
     n += fired;
     bool helped = cc__get(&cc__sched.count) > 1 && help_stuck(w, now);
-    adapt(w, now, rounds);
+    adapt(w, now, turns);
     cc__count(w, polls);
     return n != 0 || helped;
 }
@@ -190,7 +189,7 @@ struct fiber *cc__next(struct worker *w) {
         return f;
     }
     for (;;) {
-        if (cc__get(&w->core.rounds) >= cc__get(&w->core.poll_at)) {
+        if (cc__get(&w->core.turns) >= cc__get(&w->core.poll_at)) {
             (void)poll(w);
             f = pick_oldest(w);
             cc__runq_tell(w, 0);

@@ -6,15 +6,15 @@
 
 /* One more turn. False: it is time to look beyond the own queues, on the worker's own stack. */
 CC_INLINE bool cc__next_turn(struct worker *w) {
-    uint64_t round = cc__get(&w->core.rounds) + 1;
-    cc__set(&w->core.rounds, round);
-    return likely(round < cc__get(&w->core.poll_at));
+    uint64_t turn = cc__get(&w->core.turns) + 1;
+    cc__set(&w->core.turns, turn);
+    return likely(turn < cc__get(&w->core.poll_at));
 }
 
 /* Somebody searches, and more waits here than the fiber that runs next: the turn after it shares. */
 CC_INLINE void cc__next_mind_others(struct worker *w) {
     if (unlikely(want_hungry(cc__get(&cc__sched.want)) != 0) && cc__runq_worth(w))
-        cc__set(&w->core.poll_at, cc__get(&w->core.rounds));
+        cc__set(&w->core.poll_at, cc__get(&w->core.turns));
 }
 
 /* The quick choice, for a fiber that leaves: own slot, FIFO, fresh. NULL: the worker's own stack decides. */

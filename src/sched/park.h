@@ -28,7 +28,7 @@ CC_INLINE struct worker *cc__park_for(struct worker *w, struct fiber *self, stru
 /* As cc__sched_park, by a fiber that has entered the biased lock of `w`, where `after` finds itself too; it leaves. */
 CC_INLINE struct worker *cc__park_inside(struct worker *w, struct fiber *self, after_fn after, void *arg) {
     cc__held_check_park();
-    cc__fiber_note_turn(self, cc__get(&w->core.rounds));
+    cc__fiber_note_turn(self, cc__get(&w->core.turns));
     struct fiber *next = NULL;
     if (likely(cc__next_turn(w))) {
         next = cc__runq_pick_owner(w);

@@ -38,7 +38,7 @@ enum {
 CC_INLINE bool cc__policy_backlog(struct worker *w) {
     uint32_t count = cc__get(&w->runq.count);
     if (count < 2) return false;
-    return cc__get(&cc__sched.credit) != 0 ? cc__runq_worth(w) : (uint64_t)count * cc__get(&w->round_ns) >= BACKLOG_NS;
+    return cc__get(&cc__sched.credit) != 0 ? cc__runq_worth(w) : (uint64_t)count * cc__get(&w->turn_ns) >= BACKLOG_NS;
 }
 
 /* A fiber that moved was worth it. */

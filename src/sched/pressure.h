@@ -6,7 +6,7 @@
 
 /* What sysmon remembers of a worker: its own, and nobody else's. */
 struct watch {
-    uint64_t rounds; /* of the worker at the last look */
+    uint64_t turns;  /* of the worker at the last look */
     uint64_t since;  /* when this number was first seen; now, if it runs no fiber */
     uint64_t cpu_at; /* when its CPU time was looked at, with this number; 0: not yet */
     uint64_t cpu;

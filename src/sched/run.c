@@ -101,7 +101,8 @@ CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) {
         cc__context_jump(&w->core.native, w);
     } else {
         struct context first;
-        cc__san_stack_clean(stack->base, cc__stack_size(stack)); /* what this function has poisoned: it does not return */
+        cc__san_stack_clean(stack->base,
+                            cc__stack_size(stack)); /* what this function has poisoned: it does not return */
         cc__set(&self->stack, NULL);
         cc__park_run_next(w, next);
         cc__switch_bind(next, stack);
@@ -219,7 +220,7 @@ CC_NOINLINE struct worker *cc__park_slow(struct worker *w, struct fiber *self, s
 
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg) {
     cc__held_check_park();
-    cc__fiber_note_turn(self, cc__get(&w->core.rounds));
+    cc__fiber_note_turn(self, cc__get(&w->core.turns));
     return cc__park_for(w, self, cc__next_local(w), after, arg);
 }
 

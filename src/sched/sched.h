@@ -39,11 +39,11 @@ struct worker_core {
     struct fiber *_Atomic current; /* NULL: the worker runs on its own stack */
     after_fn _Atomic after;
     void *_Atomic after_arg;
-    _Atomic uint64_t rounds;         /* one more with every fiber that gets the CPU; others read it to see progress */
-    _Atomic uint64_t poll_at;        /* the round at which the worker looks beyond its own queues */
+    _Atomic uint64_t turns;          /* one more with every fiber that gets the CPU; others read it to see progress */
+    _Atomic uint64_t poll_at;        /* the turn at which the worker looks beyond its own queues */
     _Atomic uint32_t streak;         /* turns in a row that the slot has taken */
     _Atomic uint32_t share_at;       /* a spawn shares with hungry workers when this many fibers wait */
-    _Atomic uint64_t deferred;       /* the round in which it last left a wake to the watcher (idle.c) */
+    _Atomic uint64_t deferred;       /* the turn in which it last left a wake to the watcher (idle.c) */
     unsigned owner;                  /* this worker's number plus one, as in a state word */
     uint64_t tag;                    /* the same, with the number of the runtime's start: never reused, never 0 */
     struct cxx_globals *_Atomic cxx; /* of its thread */
@@ -81,14 +81,14 @@ struct worker {
     _Alignas(CC_LINE) struct worker_remote remote;
     /* The owner's, rarely touched. */
     _Alignas(CC_LINE) uint64_t rng;
-    _Atomic uint64_t owes_until;   /* so long its own work has to last, to be worth what it gave away */
-    _Atomic uint64_t polled_at;    /* when the worker last looked at the clock; in which round; and how long a round */
-    _Atomic uint64_t polled_round; /* took then, on average (cc__next_plan) */
-    _Atomic uint32_t round_ns;
+    _Atomic uint64_t owes_until;  /* so long its own work has to last, to be worth what it gave away */
+    _Atomic uint64_t polled_at;   /* when the worker last looked at the clock; in which turn; and how long a turn */
+    _Atomic uint64_t polled_turn; /* took then, on average (cc__next_plan) */
+    _Atomic uint32_t turn_ns;
     _Atomic uint32_t slow_ns; /* the same where it took longest of late: a thirty-second is forgotten with every look */
-    uint32_t interval;        /* rounds between two looks, at most */
+    uint32_t interval;        /* turns between two looks, at most */
     uint64_t helped_at;       /* when it last looked for stuck workers */
-    uint32_t credit;          /* rounds that fibers may still be let in at the front for (FRONT_PRICE) */
+    uint32_t credit;          /* turns that fibers may still be let in at the front for (FRONT_PRICE) */
     uint32_t looks;           /* taken by joiners (cc__next_look) */
     bool fair_fresh;          /* whose turn it is among the oldest: fresh or fifo */
     bool rested;              /* has been idle since it last ran something */
@@ -101,12 +101,12 @@ struct worker {
     uint32_t skips;           /* how often to sleep without a search, when all others sleep */
     uint32_t received; /* fibers that other workers had, taken in since it last was idle; a fresh one counts twice */
     uint64_t fed_at;   /* when it last stopped being idle */
-    struct worker *victim; /* from whose queue it has stolen since it last was idle, and in which of its rounds */
-    uint64_t victim_round;
+    struct worker *victim; /* from whose queue it has stolen since it last was idle, and in which of its turns */
+    uint64_t victim_turn;
     uint64_t *deferrals; /* everybody's `deferred` at its last tick as the watcher; one per worker */
     uint32_t quiet;      /* its ticks in a row, as the watcher, at which nothing waited and nothing was deferred */
     uint64_t idle_since; /* when it last ran out of work */
-    uint64_t *seen;      /* everybody's rounds at the last look; one per worker */
+    uint64_t *seen;      /* everybody's turns at the last look; one per worker */
     struct turn_log turn_log;
     pthread_t thread;
     void *signal_stack;

@@ -77,20 +77,20 @@ static bool take_inbox(struct worker *w, struct worker *victim) {
 
 bool cc__steal_from(struct worker *w, struct worker *victim) {
     if (take_inbox(w, victim)) return true;
-    uint64_t round = cc__get(&victim->core.rounds);
+    uint64_t turn = cc__get(&victim->core.turns);
     if (cc__get(&victim->runq.count) == 0 || !rob(w, victim)) return false;
     w->victim = victim;
-    w->victim_round = round;
+    w->victim_turn = turn;
     return true;
 }
 
 bool cc__steal_from_stuck(struct worker *w) {
     for_others(w, victim) {
-        if (cc__get(&victim->core.rounds) == w->seen[victim->core.owner - 1] && cc__steal_from(w, victim)) return true;
+        if (cc__get(&victim->core.turns) == w->seen[victim->core.owner - 1] && cc__steal_from(w, victim)) return true;
     }
     return false;
 }
 
 void cc__steal_remember(struct worker *w) {
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) w->seen[i] = cc__get(&cc__sched.workers[i].core.rounds);
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) w->seen[i] = cc__get(&cc__sched.workers[i].core.turns);
 }

@@ -99,9 +99,9 @@ static void watch_all(struct watch *watch, uint64_t now) {
     uint64_t stall = cc__get(&stall_ns);
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *w = &cc__sched.workers[i];
-        uint64_t rounds = cc__get(&w->core.rounds);
-        if (rounds != watch[i].rounds || cc__get(&w->core.current) == NULL) {
-            watch[i] = (struct watch){.rounds = rounds, .since = now};
+        uint64_t turns = cc__get(&w->core.turns);
+        if (turns != watch[i].turns || cc__get(&w->core.current) == NULL) {
+            watch[i] = (struct watch){.turns = turns, .since = now};
             continue;
         }
         if (stall == 0 || watch[i].told || now - watch[i].since < stall) continue;

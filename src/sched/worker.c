@@ -101,7 +101,7 @@ static void run(struct worker *w, struct fiber *f) {
     }
     if (cc__spec_on()) cc__spec_run(f, w->core.owner);
     cc__state_run(f, w->core.owner);
-    cc__bump(&w->core.rounds);
+    cc__bump(&w->core.turns);
     cc__set(&w->core.current, f);
     cc__san_leave(&w->core.san, &stack->san);
     w = cc__context_switch(&w->core.native, to, w);
@@ -170,7 +170,7 @@ static bool worker_init(struct worker *w, unsigned index) {
     w->interval = 1;
     uint64_t now = cc__clock_now();
     cc__set(&w->polled_at, now);
-    cc__set(&w->round_ns, 1000); /* guesses, until the first looks */
+    cc__set(&w->turn_ns, 1000); /* guesses, until the first looks */
     cc__set(&w->slow_ns, 16000);
     cc__turn_log_begin(&w->turn_log, now);
     cc__set(&w->core.share_at, 1);

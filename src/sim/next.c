@@ -103,7 +103,7 @@ static uint32_t draw(uint32_t n) {
 static void pass_time(struct worker *w) {
     cc__clock_pass(TURN_NS);
     if (cc__sim_draw(PAUSES) == 0) cc__clock_pass(cc__sim_draw(PAUSE_NS));
-    cc__turn_log_write(&w->turn_log, cc__get(&w->core.rounds), cc__clock_now());
+    cc__turn_log_write(&w->turn_log, cc__get(&w->core.turns), cc__clock_now());
 }
 
 /* Nobody is ready. False: the runtime stops. */

@@ -14,7 +14,7 @@ int cc__later_arm(struct worker *w, struct later *later, uint64_t when, CCTaskFn
     f->fn = fn;
     f->site = NULL;
     cc__fiber_note_object(f, NULL);
-    cc__fiber_note_turn(f, cc__get(&w->core.rounds));
+    cc__fiber_note_turn(f, cc__get(&w->core.turns));
     memcpy(f->args, &arg, sizeof arg);
     cc__set(&f->handles, 0);
     f->joiners = NULL;

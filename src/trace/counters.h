@@ -2,7 +2,7 @@
  * decisions, except spawned and ended, whose sums tell a drained runtime.
  *
  * What OS threads do is counted beside what they touch anyway: struct sched's foreign_ counters, and the
- * worker_remote of the worker that they wake a fiber for. Switches are not counted at all: a worker's rounds are
+ * worker_remote of the worker that they wake a fiber for. Switches are not counted at all: a worker's turns are
  * there for the scheduler. A counter on a hot path costs one instruction (cc__bump).
  */
 #ifndef CC_TRACE_COUNTERS_H

@@ -269,7 +269,7 @@ TEST(short_turns_are_kept) {
     open_queue();
     cc__set(&cc__sched.want, WANT_HUNGRY);
     cc__set(&worker.core.share_at, 1);
-    cc__set(&worker.round_ns, 50);
+    cc__set(&worker.turn_ns, 50);
     for (int n = 0; n < 4; n++) wake(n);
     CHECK(!cc__runq_worth(&worker));
     CHECK_EQ(cc__get(&q->count), 4);
@@ -279,12 +279,12 @@ TEST(short_turns_are_kept) {
 TEST(long_turns_and_long_queues_are_shared) {
     open_queue();
     CHECK(!cc__runq_worth(&worker));
-    cc__set(&worker.round_ns, 50);
+    cc__set(&worker.turn_ns, 50);
     for (int n = 0; n < 4; n++) append(n);
     CHECK(!cc__runq_worth(&worker));
-    cc__set(&worker.round_ns, WORTH_NS / 4);
+    cc__set(&worker.turn_ns, WORTH_NS / 4);
     CHECK(cc__runq_worth(&worker));
-    cc__set(&worker.round_ns, WORTH_NS / 8);
+    cc__set(&worker.turn_ns, WORTH_NS / 8);
     CHECK(!cc__runq_worth(&worker));
     for (int n = 4; n < 8; n++) append(n);
     CHECK(cc__runq_worth(&worker));
@@ -292,7 +292,7 @@ TEST(long_turns_and_long_queues_are_shared) {
 
 TEST(fresh_fibers_are_shared) {
     open_queue();
-    cc__set(&worker.round_ns, 1);
+    cc__set(&worker.turn_ns, 1);
     wake(0);
     CHECK(!cc__runq_worth(&worker));
     spawn(1);
@@ -316,7 +316,7 @@ TEST(a_deferred_wake_is_left_to_the_watcher) {
     put_one_to_sleep();
     cc__set(&cc__sched.want, WANT_IDLE | WANT_WATCH);
     cc__set(&cc__sched.credit, 0);
-    cc__set(&worker.core.rounds, 7);
+    cc__set(&worker.core.turns, 7);
     wake(0);
     CHECK(sleeper.remote.asleep);
     CHECK_EQ(cc__get(&cc__sched.want), WANT_IDLE | WANT_WATCH);

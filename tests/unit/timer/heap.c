@@ -8,7 +8,7 @@ static struct worker worker;
 
 static void open_timers(void) {
     worker.core.owner = 1;
-    cc__set(&worker.round_ns, 1000);
+    cc__set(&worker.turn_ns, 1000);
     cc__set(&worker.slow_ns, 1000);
     CHECK(cc__driver_timers_start(1));
     CHECK_EQ(cc__driver_timers_next(0), UINT64_MAX);
