@@ -31,13 +31,13 @@ enum wake_word { WAKE_NONE, WAKE_LOOK, WAKE_SEARCH /* and a searcher's place is 
 
 static bool take_place(void) {
     uint64_t want = cc__get(&cc__sched.want);
-    while (want_hungry(want) < cc__sched.searchers_max)
-        if (cc__cas_seq(&cc__sched.want, &want, want + WANT_HUNGRY)) return true;
+    while (want_searching(want) < cc__sched.searchers_max)
+        if (cc__cas_seq(&cc__sched.want, &want, want + WANT_SEARCHING)) return true;
     return false;
 }
 
 static void leave_place(void) {
-    cc__sub_seq(&cc__sched.want, WANT_HUNGRY);
+    cc__sub_seq(&cc__sched.want, WANT_SEARCHING);
 }
 
 /* ---- notify ---- */
@@ -88,8 +88,8 @@ static struct worker *choose_locked(void) {
 void cc__idle_notify(struct worker *w) {
     uint64_t want = cc__get_seq(&cc__sched.want); /* after a publication to a shared place (IDLE-1) */
     do {
-        if (want_hungry(want) != 0 || want_idle(want) == 0) return;
-    } while (!cc__cas_seq(&cc__sched.want, &want, want + WANT_HUNGRY));
+        if (want_searching(want) != 0 || want_idle(want) == 0) return;
+    } while (!cc__cas_seq(&cc__sched.want, &want, want + WANT_SEARCHING));
     cc__lock_take(&cc__sched.idle.lock);
     struct worker *sleeper = choose_locked();
     if (sleeper != NULL) remove_locked(sleeper);
@@ -139,8 +139,8 @@ void cc__idle_left(struct worker *w) {
     w->no_search = false;
     w->called = false;
     w->trims = false;
-    if (w->hungry) {
-        w->hungry = false;
+    if (w->searching) {
+        w->searching = false;
         leave_place();
     }
     w->fed_at = cc__clock_now();
@@ -231,7 +231,7 @@ static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
  * have a share of them. */
 static bool something_anywhere(struct worker *w, bool hopeful) {
     if (something_shared(w)) return true;
-    bool may_search = hopeful && want_hungry(cc__get(&cc__sched.want)) < cc__sched.searchers_max;
+    bool may_search = hopeful && want_searching(cc__get(&cc__sched.want)) < cc__sched.searchers_max;
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *other = &cc__sched.workers[i];
         if (!cc__inbox_empty(other)) return true;
@@ -419,14 +419,14 @@ static bool search_first(struct worker *w) {
         w->skips--;
         return false;
     }
-    if (!w->hungry) w->hungry = take_place();
-    if (!w->hungry) return false;
+    if (!w->searching) w->searching = take_place();
+    if (!w->searching) return false;
     if (search(w)) {
         w->skips = 0;
         return true;
     }
     if (lonely) w->skips = LONELY_SKIPS;
-    w->hungry = false;
+    w->searching = false;
     leave_place();
     if (w->called) judge(w, false); /* somebody paid for waking us */
     w->called = false;
@@ -436,8 +436,8 @@ static bool search_first(struct worker *w) {
 /* Has more than it gets through: it shares with whoever searches. Stays in its turn: its queue is stolen from. */
 static void help(struct worker *w, struct worker *victim) {
     if (cc__steal_from(w, victim) || !cc__policy_backlog(victim)) return;
-    if (!w->hungry) w->hungry = take_place();
-    w->called = w->hungry;
+    if (!w->searching) w->searching = take_place();
+    w->called = w->searching;
 }
 
 bool cc__idle(struct worker *w) {
@@ -477,7 +477,7 @@ bool cc__idle(struct worker *w) {
         cc__elastic_drain(w);
         return false;
     }
-    if (word == WAKE_SEARCH) w->hungry = w->called = true;
+    if (word == WAKE_SEARCH) w->searching = w->called = true;
     if (victim != NULL) help(w, victim);
     return true;
 }

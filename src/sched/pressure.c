@@ -98,7 +98,7 @@ static uint64_t waiting(uint64_t now) {
 }
 
 static int64_t sample(uint64_t waits, uint64_t want) {
-    int64_t pressure = (int64_t)waits - want_hungry(want) - want_idle(want);
+    int64_t pressure = (int64_t)waits - want_searching(want) - want_idle(want);
     cc__set(&stats.current_pressure, pressure);
     if (pressure > 0) cc__bump(&stats.positive_samples);
     if (pressure < 0) cc__bump(&stats.negative_samples);

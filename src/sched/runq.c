@@ -97,7 +97,7 @@ void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
     }
     uint32_t count = cc__get(&w->runq.count);
     if (count == 0) return;
-    if (want_hungry(want) != 0) {
+    if (want_searching(want) != 0) {
         if (!cc__runq_worth(w)) return;
         /* The first fibers are shared at once, then in growing portions: a searcher that eats fast must not
          * make every spawn a transfer. */

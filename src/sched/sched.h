@@ -42,7 +42,7 @@ struct worker_core {
     _Atomic uint64_t turns;          /* one more with every fiber that gets the CPU; others read it to see progress */
     _Atomic uint64_t poll_at;        /* the turn at which the worker looks beyond its own queues */
     _Atomic uint32_t streak;         /* turns in a row that the slot has taken */
-    _Atomic uint32_t share_at;       /* a spawn shares with hungry workers when this many fibers wait */
+    _Atomic uint32_t share_at;       /* a spawn shares with searching workers when this many fibers wait */
     _Atomic uint64_t deferred;       /* the turn in which it last left a wake to the watcher (idle.c) */
     unsigned owner;                  /* this worker's number plus one, as in a state word */
     uint64_t tag;                    /* the same, with the number of the runtime's start: never reused, never 0 */
@@ -92,7 +92,7 @@ struct worker {
     uint32_t looks;           /* taken by joiners (cc__next_look) */
     bool fair_fresh;          /* whose turn it is among the oldest: fresh or fifo */
     bool rested;              /* has been idle since it last ran something */
-    bool hungry;              /* holds one of the searchers' places */
+    bool searching;           /* holds one of the searchers' places */
     bool called;              /* was woken to search */
     bool watched;             /* has been the watcher since it last ran something */
     uint64_t no_stack_until;  /* it has waited for a stack in vain: no wait before */
@@ -114,10 +114,10 @@ struct worker {
 
 /* sched.want: how many workers search for work, how many sleep, and whether one of these is the watcher, who looks after
  * what is deferred. One load tells whether anybody cares. */
-#define WANT_HUNGRY UINT64_C(1)
+#define WANT_SEARCHING UINT64_C(1)
 #define WANT_WATCH (UINT64_C(1) << 31)
 #define WANT_IDLE (UINT64_C(1) << 32)
-#define want_hungry(want) ((uint32_t)(want) & (uint32_t)(WANT_WATCH - 1))
+#define want_searching(want) ((uint32_t)(want) & (uint32_t)(WANT_WATCH - 1))
 #define want_watch(want) (((want)&WANT_WATCH) != 0)
 #define want_idle(want) ((uint32_t)((want) >> 32))
 

@@ -1,6 +1,6 @@
 /* steal.c - taking from others.
  *
- * A worker that has work to spare shares it as soon as it sees that somebody is hungry (runq.c): that costs the
+ * A worker that has work to spare shares it as soon as it sees that somebody is searching (runq.c): that costs the
  * thief nothing but patience. A worker that does not come by, because one fiber keeps its CPU, is robbed: its
  * biased lock is revoked.
  *

@@ -115,7 +115,7 @@ static void nothing(struct worker *w, void *arg) {
 
 /* The thread may be the worker's second: it is as busy as the first was. */
 static void wake_up(struct worker *w) {
-    w->rested = w->hungry = w->called = w->no_search = w->watched = false;
+    w->rested = w->searching = w->called = w->no_search = w->watched = false;
     w->victim = NULL;
     w->received = 0;
     w->fed_at = cc__clock_now();
@@ -195,8 +195,8 @@ static void release_all(void) {
  * watcher would heal so much of it that nobody notices. */
 static void check_places(void) {
     uint32_t held = 0;
-    for (unsigned i = 0; i < cc__sched.max; i++) held += cc__sched.workers[i].hungry;
-    cc__debug_assert(cc__sched.simulated || want_hungry(cc__get(&cc__sched.want)) == held,
+    for (unsigned i = 0; i < cc__sched.max; i++) held += cc__sched.workers[i].searching;
+    cc__debug_assert(cc__sched.simulated || want_searching(cc__get(&cc__sched.want)) == held,
                      "IDLE-2: each place of a searcher is held by one when the workers have left");
     (void)held;
 }
@@ -219,7 +219,8 @@ int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool sim
     cc__sched.max = max;
     cc__sched.searchers_max = workers > 3 ? workers / 2 : 1;
     cc__sched.simulated = simulated;
-    if (simulated) cc__set(&cc__sched.want, WANT_HUNGRY); /* for ever: whoever makes a fiber ready comes to its point */
+    if (simulated)
+        cc__set(&cc__sched.want, WANT_SEARCHING); /* for ever: whoever makes a fiber ready comes to its point */
     cc__sched.idle.keeper_until = UINT64_MAX;
     cc__policy_paid(cc__clock_now());
     cc__list_init(&cc__sched.idle.list);

@@ -21,7 +21,7 @@
  *        may have to wait although it could go on. A point is outside of all internal locks, and nothing happens there
  *        unless the fiber is RUNNING and holds no pthread mutex, or the caller is the guest.
  * SIM-5  Off means free. What is rare asks whether a simulation is on; what is not has a branch that leads to a slower way
- *        anyway, which a simulation makes everybody take: spawns and wakes see a hungry worker, channels and selects
+ *        anyway, which a simulation makes everybody take: spawns and wakes see a searching worker, channels and selects
  *        have their traced form, a mutex is expected to be what it never is (cc__sim_zero).
  */
 #ifndef CC_SIM_SIM_H

@@ -17,7 +17,7 @@
 byte count;                    /* as others see it */
 byte own;                      /* as the producer sees it */
 chan buffer = [ITEMS] of { byte }; /* the producer's stores to count, not yet visible */
-byte taken, hungry, idle;
+byte taken, searching, idle;
 bool listed[WORKERS], wake[WORKERS];
 
 inline flush() {
@@ -40,7 +40,7 @@ end:
 inline notify() {
     atomic {
         if
-        :: hungry == 0 && idle > 0 -> hungry++; called = true
+        :: searching == 0 && idle > 0 -> searching++; called = true
         :: else -> called = false
         fi
     }
@@ -55,7 +55,7 @@ inline notify() {
             :: listed[0] -> listed[0] = false; idle--; wake[0] = true
             :: !listed[0] && listed[1] -> listed[1] = false; idle--; wake[1] = true
 #endif
-            :: else -> hungry-- /* they woke by themselves */
+            :: else -> searching-- /* they woke by themselves */
             fi
         }
     :: else -> skip
@@ -88,7 +88,7 @@ end:
         found = false;
         atomic {
             if
-            :: !place && hungry == 0 -> hungry++; place = true
+            :: !place && searching == 0 -> searching++; place = true
             :: else -> skip
             fi
         }
@@ -104,9 +104,9 @@ end:
             }
 #ifndef KEEP_PLACE
             place = false;
-            atomic { hungry-- };
+            atomic { searching-- };
 #else
-            if :: found -> place = false; atomic { hungry-- } :: else -> skip fi;
+            if :: found -> place = false; atomic { searching-- } :: else -> skip fi;
 #endif
             if
             :: found && count > 0 -> notify()
@@ -124,7 +124,7 @@ end:
 #endif
             if
 #ifndef NO_RECHECK
-            :: count > 0 && hungry == 0 ->
+            :: count > 0 && searching == 0 ->
                 /* Withdraw, unless a notifier was faster. */
                 atomic { if :: listed[me] -> listed[me] = false; idle-- :: else -> skip fi }
                 if
@@ -142,5 +142,5 @@ endsleep:       (wake[me]); /* sleeps */
 
 init {
     atomic { run worker(0); run worker(1) }
-    timeout -> assert(taken == ITEMS && hungry == 0)
+    timeout -> assert(taken == ITEMS && searching == 0)
 }

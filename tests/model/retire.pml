@@ -20,7 +20,7 @@
 #define WORKERS 2
 
 byte inbox[WORKERS];
-byte taken, hungry, idle, open;
+byte taken, searching, idle, open;
 bool listed[WORKERS], wake[WORKERS], place_given[WORKERS], life[WORKERS];
 byte threads[WORKERS]; /* threads that are this worker */
 bool stuck;            /* worker 0 is in a fiber that never ends */
@@ -54,7 +54,7 @@ inline take(found) {
 inline notify(called) {
     atomic {
         if
-        :: hungry == 0 && idle > 0 -> hungry++; called = true
+        :: searching == 0 && idle > 0 -> searching++; called = true
         :: else -> called = false
         fi
     }
@@ -64,7 +64,7 @@ inline notify(called) {
             if
             :: listed[0] -> listed[0] = false; idle--; place_given[0] = true; wake[0] = true
             :: listed[1] -> listed[1] = false; idle--; place_given[1] = true; wake[1] = true
-            :: !listed[0] && !listed[1] -> hungry-- /* they woke by themselves */
+            :: !listed[0] && !listed[1] -> searching-- /* they woke by themselves */
             fi
         }
     :: else -> skip
@@ -130,13 +130,13 @@ end:
     :: true ->
         atomic {
             if
-            :: !place && hungry == 0 -> hungry++; place = true
+            :: !place && searching == 0 -> searching++; place = true
             :: else -> skip
             fi
         }
         take(found);
         if
-        :: place -> place = false; atomic { hungry-- }
+        :: place -> place = false; atomic { searching-- }
         :: else -> skip
         fi;
         if
@@ -218,5 +218,5 @@ init {
         life[0] = true; threads[0] = 1; life[1] = true; threads[1] = 1; open = 2; fast = true;
         run worker(0); run worker(1)
     }
-    timeout -> assert(taken == ITEMS && hungry == 0 && open == life[0] + life[1] && idle == listed[0] + listed[1])
+    timeout -> assert(taken == ITEMS && searching == 0 && open == life[0] + life[1] && idle == listed[0] + listed[1])
 }

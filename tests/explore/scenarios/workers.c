@@ -56,10 +56,10 @@ static void *wakes_sharer(void *arg) {
 }
 static void *shares_and_blocks(void *arg) {
     CCTask child;
-    cc__add_seq(&cc__sched.want, WANT_HUNGRY); /* so that the spawn wakes nobody */
+    cc__add_seq(&cc__sched.want, WANT_SEARCHING); /* so that the spawn wakes nobody */
     spawn(&child, wakes_sharer, NULL);
-    cc__sub_seq(&cc__sched.want, WANT_HUNGRY);
-    cc__runq_tell_slow(cc__worker(), WANT_HUNGRY, 0);
+    cc__sub_seq(&cc__sched.want, WANT_SEARCHING);
+    cc__runq_tell_slow(cc__worker(), WANT_SEARCHING, 0);
     while (cc__get_acquire(&robbed) == 0) cc__futex_wait(&robbed, 0, CC_FUTEX_FOREVER);
     join(&child);
     return arg;

@@ -267,7 +267,7 @@ TEST(append_keeps_fresh_ones_fresh) {
 /* Somebody searches; nothing must be given away that will have had its turn in a moment. */
 TEST(short_turns_are_kept) {
     open_queue();
-    cc__set(&cc__sched.want, WANT_HUNGRY);
+    cc__set(&cc__sched.want, WANT_SEARCHING);
     cc__set(&worker.core.share_at, 1);
     cc__set(&worker.turn_ns, 50);
     for (int n = 0; n < 4; n++) wake(n);
@@ -332,7 +332,7 @@ TEST(without_a_watcher_no_wake_is_deferred) {
     wake(0);
     CHECK(!sleeper.remote.asleep);
     CHECK(cc__get(&sleeper.remote.wake) != 0);
-    CHECK_EQ(cc__get(&cc__sched.want), WANT_HUNGRY); /* the sleeper's place */
+    CHECK_EQ(cc__get(&cc__sched.want), WANT_SEARCHING); /* the sleeper's place */
 }
 
 TEST(while_wakes_pay_none_is_deferred) {
@@ -343,7 +343,7 @@ TEST(while_wakes_pay_none_is_deferred) {
     cc__set(&cc__sched.credit, 1);
     wake(0);
     CHECK(!sleeper.remote.asleep);
-    CHECK_EQ(cc__get(&cc__sched.want), WANT_HUNGRY); /* the watch ends with the watcher's sleep */
+    CHECK_EQ(cc__get(&cc__sched.want), WANT_SEARCHING); /* the watch ends with the watcher's sleep */
     CHECK(cc__sched.idle.watcher == NULL);
 }
 

@@ -201,11 +201,11 @@ TEST(a_conversation_stays_together) {
     CCStats stats;
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2, .max_workers = 2}), 0);
     for (int i = 0; i < 2; i++) CHECK((talk[i] = cc_chan_create(sizeof(uint64_t), 0)) != NULL);
-    cc__add_seq(&cc__sched.want, WANT_HUNGRY);
+    cc__add_seq(&cc__sched.want, WANT_SEARCHING);
     uint64_t start = cc_now_ns();
     CHECK_EQ(cc_run(listen_to_both, NULL, NULL), 0);
     uint64_t ns = cc_now_ns() - start;
-    cc__sub_seq(&cc__sched.want, WANT_HUNGRY);
+    cc__sub_seq(&cc__sched.want, WANT_SEARCHING);
     CHECK_EQ(cc_stats(&stats, sizeof stats), 0);
     for (int i = 0; i < 2; i++) cc_chan_free(talk[i]);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
