@@ -10,7 +10,7 @@
  *         sleeper that looks every WATCH_EAGER_NS or WATCH_NS: what waits behind a turn that lasts is stolen then. It
  *         clears the bit before its last look, so that no deferred wake is forgotten, and whoever takes it from the list
  *         while others sleep appoints another.
- * IDLE-5  While timers are armed and all sleep, one of them, the keeper, sleeps until the next timer only.
+ * IDLE-5  While timers are armed and all sleep, one of them, the timer sleeper, sleeps until the next timer only.
  * IDLE-6  Whoever goes to work looks whether sysmon has to be up for that; sysmon goes to sleep, then looks
  *         whether anybody works.
  */
@@ -60,9 +60,9 @@ static void remove_locked(struct worker *w) {
     cc__list_remove(&w->remote.idle);
     w->remote.asleep = false;
     if (cc__sched.idle.watcher == w) unwatch_locked();
-    if (cc__sched.idle.keeper == w) {
-        cc__sched.idle.keeper = NULL;
-        cc__sched.idle.keeper_until = UINT64_MAX;
+    if (cc__sched.idle.timer_sleeper == w) {
+        cc__sched.idle.timer_sleeper = NULL;
+        cc__sched.idle.timer_sleeper_until = UINT64_MAX;
     }
     cc__bump(&cc__sched.idle.epoch);
     cc__sub_seq(&cc__sched.want, WANT_IDLE);
@@ -200,12 +200,12 @@ static uint64_t watch_interval(uint64_t now) {
 
 /* Until when this sleeper keeps the next timer; UINT64_MAX: another one does, or there is none. What it has kept before may have
  * been fired by somebody else, or disarmed. */
-static uint64_t keep_locked(struct worker *w) {
+static uint64_t sleep_for_timer_locked(struct worker *w) {
     uint64_t timer = cc__idle_next_timer();
-    bool keeps = cc__sched.idle.keeper == w;
-    if (!keeps && timer >= cc__sched.idle.keeper_until) return UINT64_MAX;
-    cc__sched.idle.keeper = timer != UINT64_MAX ? w : NULL;
-    cc__sched.idle.keeper_until = timer;
+    bool keeps = cc__sched.idle.timer_sleeper == w;
+    if (!keeps && timer >= cc__sched.idle.timer_sleeper_until) return UINT64_MAX;
+    cc__sched.idle.timer_sleeper = timer != UINT64_MAX ? w : NULL;
+    cc__sched.idle.timer_sleeper_until = timer;
     return timer;
 }
 
@@ -213,8 +213,8 @@ static uint64_t keep_locked(struct worker *w) {
 static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
     uint64_t until = UINT64_MAX;
     struct worker *watcher = cc__sched.idle.watcher;
-    /* The keeper will go to work when it wakes, and would have to find another watcher then. */
-    bool wanted = watcher == NULL || watcher == cc__sched.idle.keeper || !want_watch(cc__get(&cc__sched.want));
+    /* The timer sleeper will go to work when it wakes, and would have to find another watcher then. */
+    bool wanted = watcher == NULL || watcher == cc__sched.idle.timer_sleeper || !want_watch(cc__get(&cc__sched.want));
     if (wanted && cc__sched_open() > 1) {
         watch_begins_locked();
         cc__sched.idle.watcher = w;
@@ -222,7 +222,7 @@ static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
         w->quiet = 0;
         until = now + watch_interval(now);
     }
-    uint64_t timer = keep_locked(w), end = cc__elastic_until(w, now);
+    uint64_t timer = sleep_for_timer_locked(w), end = cc__elastic_until(w, now);
     if (timer < until) until = timer;
     return end < until ? end : until;
 }
@@ -318,7 +318,7 @@ static uint64_t watch_again(struct worker *w, uint64_t now) {
         else
             until = now + WATCH_TIMERS_NS; /* a busy worker may arm timers and not get to them */
     }
-    uint64_t timer = w->remote.asleep ? keep_locked(w) : UINT64_MAX;
+    uint64_t timer = w->remote.asleep ? sleep_for_timer_locked(w) : UINT64_MAX;
     cc__lock_release(&cc__sched.idle.lock);
     return timer < until ? timer : until;
 }
@@ -342,7 +342,7 @@ static enum wake_word withdraw(struct worker *w, bool slept, bool *retires) {
     cc__lock_take(&cc__sched.idle.lock);
     bool listed = w->remote.asleep;
     if (listed) {
-        had_role = cc__sched.idle.watcher == w || cc__sched.idle.keeper == w;
+        had_role = cc__sched.idle.watcher == w || cc__sched.idle.timer_sleeper == w;
         *retires = slept && want_idle(cc__get(&cc__sched.want)) > 1 && cc__elastic_over(w);
         remove_locked(w);
         if (*retires) cc__elastic_close_locked(w);

@@ -141,11 +141,11 @@ struct sched {
     _Atomic uint32_t drained;   /* futex: changes whenever a worker goes idle while draining */
     _Alignas(CC_LINE) struct {
         struct lock lock;
-        struct link list;         /* of worker_remote.idle: who sleeps */
-        struct worker *watcher;   /* the sleeper that wakes now and then while others run */
-        _Atomic uint64_t paid_at; /* when a worker last had something from another that was worth it */
-        struct worker *keeper;    /* the sleeper that wakes for the next timer */
-        uint64_t keeper_until;
+        struct link list;             /* of worker_remote.idle: who sleeps */
+        struct worker *watcher;       /* the sleeper that wakes now and then while others run */
+        _Atomic uint64_t paid_at;     /* when a worker last had something from another that was worth it */
+        struct worker *timer_sleeper; /* the sleeper that wakes for the next timer */
+        uint64_t timer_sleeper_until;
         _Atomic uint32_t open;  /* workers that have a thread; written under the lock */
         _Atomic uint64_t epoch; /* one more whenever a worker leaves the list */
     } idle;

@@ -221,7 +221,7 @@ int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool sim
     cc__sched.simulated = simulated;
     if (simulated)
         cc__set(&cc__sched.want, WANT_SEARCHING); /* for ever: whoever makes a fiber ready comes to its point */
-    cc__sched.idle.keeper_until = UINT64_MAX;
+    cc__sched.idle.timer_sleeper_until = UINT64_MAX;
     cc__policy_paid(cc__clock_now());
     cc__list_init(&cc__sched.idle.list);
     cc__list_init(&cc__sched.overflow.list);
