@@ -143,7 +143,7 @@ void cc__idle_left(struct worker *w) {
         w->searching = false;
         leave_place();
     }
-    w->fed_at = cc__clock_now();
+    w->busy_since = cc__clock_now();
     cc__sysmon_nudge();
     uint64_t want = cc__get_seq(&cc__sched.want);
     if (want_idle(want) == 0) return;
@@ -396,11 +396,12 @@ static bool saved_time(struct worker *w) {
     return victim != NULL && cc__get(&victim->core.turns) == w->victim_turn && cc__get(&victim->runq.count) == 0;
 }
 
-static void judge_meal(struct worker *w) {
+static void judge_stolen_work(struct worker *w) {
     w->idle_since = cc__clock_now();
     bool gave_too_much = w->idle_since < cc__get(&w->owes_until);
     if (w->received != 0 || gave_too_much) {
-        bool paid = !gave_too_much && (saved_time(w) || w->idle_since - w->fed_at >= (uint64_t)w->received * MEAL_NS);
+        bool paid =
+            !gave_too_much && (saved_time(w) || w->idle_since - w->busy_since >= (uint64_t)w->received * STEAL_PAYS_NS);
         judge(w, paid);
         w->no_search = !paid;
     }
@@ -443,7 +444,7 @@ static void help(struct worker *w, struct worker *victim) {
 bool cc__idle(struct worker *w) {
     if (cc__get(&cc__sched.stop)) return false;
     if (unlikely(cc__stack_short())) cc__stack_flush(&w->core.stacks);
-    if (!w->rested) judge_meal(w);
+    if (!w->rested) judge_stolen_work(w);
     w->rested = true;
     if (!w->trims && search_first(w)) return true;
     bool hopeful = !w->no_search;

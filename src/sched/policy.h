@@ -30,7 +30,7 @@ enum {
     LONELY_SKIPS = 15, /* when all others sleep, a search in vain is followed by so many sleeps without one. Guess */
     /* Moving a fiber to another core costs about that much (two cache lines and the queue): running it should take
      * longer. A fresh one should take twice as long, as it meets its siblings at the same lock, of a nursery say. */
-    MEAL_NS = 250,
+    STEAL_PAYS_NS = 250,
     TRIM_BATCH = 64,
 };
 

@@ -99,8 +99,8 @@ struct worker {
     bool no_search;           /* its last search or meal did not pay: straight back to sleep, once */
     bool trims;               /* has just given stacks back: no search before the next ones */
     uint32_t skips;           /* how often to sleep without a search, when all others sleep */
-    uint32_t received; /* fibers that other workers had, taken in since it last was idle; a fresh one counts twice */
-    uint64_t fed_at;   /* when it last stopped being idle */
+    uint32_t received;   /* fibers that other workers had, taken in since it last was idle; a fresh one counts twice */
+    uint64_t busy_since; /* when it last stopped being idle */
     struct worker *victim; /* from whose queue it has stolen since it last was idle, and in which of its turns */
     uint64_t victim_turn;
     uint64_t *deferrals; /* everybody's `deferred` at its last tick as the watcher; one per worker */

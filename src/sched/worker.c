@@ -118,7 +118,7 @@ static void wake_up(struct worker *w) {
     w->rested = w->searching = w->called = w->no_search = w->watched = false;
     w->victim = NULL;
     w->received = 0;
-    w->fed_at = cc__clock_now();
+    w->busy_since = cc__clock_now();
     cc__set(&w->remote.tid, cc__thread_id());
     cc__thread_signals_take(); /* sysmon, which starts some, hears none */
 }
