@@ -385,8 +385,8 @@ static void judge(struct worker *w, bool paid) {
 }
 
 void cc__idle_gave(struct worker *w, uint32_t n) {
-    uint64_t now = cc__clock_now(), until = cc__get(&w->owes_until);
-    cc__set(&w->owes_until, (until > now ? until : now) + (uint64_t)n * WORTH_NS);
+    uint64_t now = cc__clock_now(), until = cc__get(&w->payoff_deadline);
+    cc__set(&w->payoff_deadline, (until > now ? until : now) + (uint64_t)n * WORTH_NS);
 }
 
 /* Would what it has stolen still be waiting? Its victim is in the turn that it was stolen in, and has not made others ready
@@ -398,7 +398,7 @@ static bool saved_time(struct worker *w) {
 
 static void judge_stolen_work(struct worker *w) {
     w->idle_since = cc__clock_now();
-    bool gave_too_much = w->idle_since < cc__get(&w->owes_until);
+    bool gave_too_much = w->idle_since < cc__get(&w->payoff_deadline);
     if (w->received != 0 || gave_too_much) {
         bool paid =
             !gave_too_much && (saved_time(w) || w->idle_since - w->busy_since >= (uint64_t)w->received * STEAL_PAYS_NS);
@@ -407,7 +407,7 @@ static void judge_stolen_work(struct worker *w) {
     }
     w->victim = NULL;
     w->received = 0;
-    cc__set(&w->owes_until, 0);
+    cc__set(&w->payoff_deadline, 0);
 }
 
 /* Searches, if there is a place and reason to hope. True: found. */

@@ -81,9 +81,9 @@ struct worker {
     _Alignas(CC_LINE) struct worker_remote remote;
     /* The owner's, rarely touched. */
     _Alignas(CC_LINE) uint64_t rng;
-    _Atomic uint64_t owes_until;  /* so long its own work has to last, to be worth what it gave away */
-    _Atomic uint64_t polled_at;   /* when the worker last looked at the clock; in which turn; and how long a turn */
-    _Atomic uint64_t polled_turn; /* took then, on average (cc__next_plan) */
+    _Atomic uint64_t payoff_deadline; /* so long its own work has to last, to be worth what it gave away */
+    _Atomic uint64_t polled_at;       /* when the worker last looked at the clock; in which turn; and how long a turn */
+    _Atomic uint64_t polled_turn;     /* took then, on average (cc__next_plan) */
     _Atomic uint32_t turn_ns;
     _Atomic uint32_t slow_ns; /* the same where it took longest of late: a thirty-second is forgotten with every look */
     uint32_t interval;        /* turns between two looks, at most */
