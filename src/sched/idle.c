@@ -136,7 +136,7 @@ static void appoint(void) {
 
 void cc__idle_left(struct worker *w) {
     w->rested = false;
-    w->no_search = false;
+    w->skip_search = false;
     w->called = false;
     w->trims = false;
     if (w->searching) {
@@ -403,7 +403,7 @@ static void judge_stolen_work(struct worker *w) {
         bool paid =
             !gave_too_much && (saved_time(w) || w->idle_since - w->busy_since >= (uint64_t)w->received * STEAL_PAYS_NS);
         judge(w, paid);
-        w->no_search = !paid;
+        w->skip_search = !paid;
     }
     w->victim = NULL;
     w->received = 0;
@@ -412,7 +412,7 @@ static void judge_stolen_work(struct worker *w) {
 
 /* Searches, if there is a place and reason to hope. True: found. */
 static bool search_first(struct worker *w) {
-    if (w->no_search) return false;
+    if (w->skip_search) return false;
     /* Nobody can share while all others sleep. OS threads may have something soon: that is tried, and done again as
      * long as it pays. */
     bool lonely = want_idle(cc__get(&cc__sched.want)) + 1 >= cc__sched_open();
@@ -447,8 +447,8 @@ bool cc__idle(struct worker *w) {
     if (!w->rested) judge_stolen_work(w);
     w->rested = true;
     if (!w->trims && search_first(w)) return true;
-    bool hopeful = !w->no_search;
-    w->no_search = false;
+    bool hopeful = !w->skip_search;
+    w->skip_search = false;
     /* A burst is over: give stacks back, a few at a time, looking at everything else in between. */
     w->trims = cc__stack_trim(TRIM_BATCH) != 0;
     if (w->trims) return true;

@@ -96,7 +96,7 @@ struct worker {
     bool called;              /* was woken to search */
     bool watched;             /* has been the watcher since it last ran something */
     uint64_t no_stack_until;  /* it has waited for a stack in vain: no wait before */
-    bool no_search;           /* its last search or meal did not pay: straight back to sleep, once */
+    bool skip_search;         /* its last search or meal did not pay: straight back to sleep, once */
     bool trims;               /* has just given stacks back: no search before the next ones */
     uint32_t skips;           /* how often to sleep without a search, when all others sleep */
     uint32_t received;   /* fibers that other workers had, taken in since it last was idle; a fresh one counts twice */

@@ -115,7 +115,7 @@ static void nothing(struct worker *w, void *arg) {
 
 /* The thread may be the worker's second: it is as busy as the first was. */
 static void wake_up(struct worker *w) {
-    w->rested = w->searching = w->called = w->no_search = w->watched = false;
+    w->rested = w->searching = w->called = w->skip_search = w->watched = false;
     w->victim = NULL;
     w->received = 0;
     w->busy_since = cc__clock_now();
