@@ -29,7 +29,7 @@ static void add_worker(CCStats *to, struct worker *w) {
     to->wakes_wasted += cc__get(&p->wasted);
     to->timers_armed += cc__get(&p->armed);
     to->timers_fired += cc__get(&p->timers);
-    to->steals += cc__get(&p->robbed);
+    to->steals += cc__get(&p->stolen);
     to->shared += cc__get(&p->shared);
     to->overflows += cc__get(&p->overflowed);
     to->sleeps += cc__get(&p->slept);

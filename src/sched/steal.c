@@ -45,12 +45,12 @@ bool cc__steal(struct worker *w) {
     if (n + fired == 0) return false;
     uint32_t fresh = cc__runq_append(w, &list, n + fired);
     if (n != 0) w->received += n + fresh;
-    cc__count_n(w, robbed, n);
+    cc__count_n(w, stolen, n);
     cc__count_n(w, timers, fired);
     return true;
 }
 
-static bool rob(struct worker *w, struct worker *victim) {
+static bool steal_queue(struct worker *w, struct worker *victim) {
     struct link list;
     cc__list_init(&list);
     if (!cc__bias_revoke(&victim->runq.bias)) return false;
@@ -60,7 +60,7 @@ static bool rob(struct worker *w, struct worker *victim) {
     if (n == 0) return false;
     say("the queue", n, victim);
     w->received += n + cc__runq_append(w, &list, n);
-    cc__count_n(w, robbed, n);
+    cc__count_n(w, stolen, n);
     return true;
 }
 
@@ -71,14 +71,14 @@ static bool take_inbox(struct worker *w, struct worker *victim) {
     if (n == 0) return false;
     say("the inbox", n, victim);
     (void)cc__runq_append(w, &list, n);
-    cc__count_n(w, robbed, n);
+    cc__count_n(w, stolen, n);
     return true;
 }
 
 bool cc__steal_from(struct worker *w, struct worker *victim) {
     if (take_inbox(w, victim)) return true;
     uint64_t turn = cc__get(&victim->core.turns);
-    if (cc__get(&victim->runq.count) == 0 || !rob(w, victim)) return false;
+    if (cc__get(&victim->runq.count) == 0 || !steal_queue(w, victim)) return false;
     w->victim = victim;
     w->victim_turn = turn;
     return true;

@@ -19,7 +19,7 @@ struct counters {
     _Atomic uint64_t woken;                  /* fibers that this worker has made ready, in its own queue */
     _Atomic uint64_t polls;                  /* turns on the worker's own stack that looked at everything */
     _Atomic uint64_t shared;                 /* fibers given to searching workers */
-    _Atomic uint64_t robbed;                 /* fibers taken from others */
+    _Atomic uint64_t stolen;                 /* fibers taken from others */
     _Atomic uint64_t overflowed;             /* fibers put on the list behind the global queue's ring */
     _Atomic uint64_t slept;                  /* times the worker slept */
     _Atomic uint64_t wasted;                 /* times it was woken and found nothing */

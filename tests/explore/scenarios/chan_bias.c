@@ -210,5 +210,5 @@ static void lets_spawn(void) {
 static void queues_are_empty(void) {
     for (unsigned i = 0; i < 2; i++) EX_EQ(cc__get(&cc__sched.workers[i].runq.count), 0);
 }
-SCENARIO(chan_bias_robbed, "BIAS-1, biased channel: a fiber hands over while its worker is robbed", .workers = 2,
+SCENARIO(chan_bias_stolen, "BIAS-1, biased channel: a fiber hands over while its worker is robbed", .workers = 2,
          .setup = biased_and_idle_worker, .threads = {lets_spawn}, .check = queues_are_empty);

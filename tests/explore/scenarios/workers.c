@@ -44,7 +44,7 @@ static void *sits(void *arg) {
 static void runs_sitter(void) {
     EX_EQ(cc_run(sits, NULL, NULL), 0);
 }
-SCENARIO(rob_stuck, "STEAL-1: a worker spins in a fiber; another one takes what waits behind it", .workers = 2,
+SCENARIO(steal_stuck, "STEAL-1: a worker spins in a fiber; another one takes what waits behind it", .workers = 2,
          .threads = {runs_sitter});
 
 /* IDLE-1: a worker saw a searcher and shares; the searcher has gone to sleep meanwhile, and the one who shared blocks. Only
@@ -81,14 +81,14 @@ static void *spawns_and_joins(void *arg) {
     for (int i = 0; i < 2; i++) join(&child[i]);
     return arg;
 }
-static void waits_to_rob(void) {
+static void waits_to_steal(void) {
     ex_settle();
 }
 static void runs_spawner(void) {
     EX_EQ(cc_run(spawns_and_joins, NULL, NULL), 0);
     EX_EQ(counts[0] + counts[1], 2);
 }
-SCENARIO(join_fresh, "RUNQ-2: a joiner and a robber at one fresh fiber", .workers = 2, .setup = waits_to_rob,
+SCENARIO(join_fresh, "RUNQ-2: a joiner and a robber at one fresh fiber", .workers = 2, .setup = waits_to_steal,
          .threads = {runs_spawner});
 
 /* ---- fibers on two workers ---- */
