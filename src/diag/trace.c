@@ -138,9 +138,9 @@ static const char *case_name(unsigned kind) {
 /* If the runtime runs it is told; if not, its start will look. */
 static void tell(void) {
     if (cc__worker() != NULL) {
-        cc__sched_watch();
+        cc__sched_route_traces();
     } else if (cc__upcall_enter(false) == 0) {
-        cc__sched_watch();
+        cc__sched_route_traces();
         cc__upcall_leave();
     }
 }

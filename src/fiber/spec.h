@@ -2,7 +2,7 @@
  *
  * Every edge checks the state it starts from, in every build (STATE-2). These rules are about where a fiber is meanwhile.
  * CC_SPEC_ASSERT=1 checks them in every build: it makes all parks, wakes and turns take the longer ways on which the
- * checks are (sched/watch.c; a worker then looks beyond its own queue at every turn, sched/next.c). Debug builds check
+ * checks are (sched/trace_route.c; a worker then looks beyond its own queue at every turn, sched/next.c). Debug builds check
  * them always, on the short ways too. Without either they cost nothing. With the variable no joiner runs its task itself,
  * since that is for turns in which nobody has to look further.
  *

@@ -143,7 +143,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
                  cc__barrier_asymmetric ? "asymmetric" : "symmetric");
     cc__diag_dump_on(config.dump_signal);
     cc__set_seq(&rt.state, RT_RUNNING);
-    cc__sched_watch();
+    cc__sched_route_traces();
     return 0;
 }
 

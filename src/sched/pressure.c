@@ -112,7 +112,7 @@ static int64_t sample(uint64_t waits, uint64_t want) {
 enum stuck { GETS_ON, DESCHEDULED, COMPUTING, UNKNOWN, BLOCKED };
 
 /* The worker has been in one turn since watch->since; first looks at its CPU time, later compares. */
-static enum stuck classify(struct worker *w, struct watch *watch, uint64_t now, uint64_t threshold) {
+static enum stuck classify(struct worker *w, struct worker_sample *watch, uint64_t now, uint64_t threshold) {
     uint64_t cpu = cc__thread_cpu(w->thread);
     if (watch->cpu_at == 0) {
         watch->cpu_at = now;
@@ -134,7 +134,7 @@ struct census {
     uint64_t ns;
 };
 
-static void take_census(struct watch *watch, uint64_t now, struct census *c) {
+static void take_census(struct worker_sample *watch, uint64_t now, struct census *c) {
     uint64_t threshold = cc__get(&stuck_ns);
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *w = &cc__sched.workers[i];
@@ -171,7 +171,7 @@ static enum gate grow(const struct census *c, uint64_t waits, uint64_t now) {
     return GATE_NO_THREAD;
 }
 
-static enum gate judge(struct watch *watch, uint64_t now, uint64_t waits, int64_t pressure, uint64_t *due) {
+static enum gate judge(struct worker_sample *watch, uint64_t now, uint64_t waits, int64_t pressure, uint64_t *due) {
     if (waits == 0) return GATE_NO_WORK;
     if (want_idle(cc__get(&cc__sched.want)) != 0) return GATE_IDLE_CAPACITY;
     if (pressure <= 0) return GATE_NONPOSITIVE;
@@ -190,7 +190,7 @@ static enum gate judge(struct watch *watch, uint64_t now, uint64_t waits, int64_
     return grow(&c, waits, now);
 }
 
-uint64_t cc__pressure_look(struct watch *watch, uint64_t now) {
+uint64_t cc__pressure_look(struct worker_sample *watch, uint64_t now) {
     uint64_t waits = waiting(now), due = UINT64_MAX;
     int64_t pressure = sample(waits, cc__get(&cc__sched.want));
     enum gate gate = judge(watch, now, waits, pressure, &due);

@@ -5,7 +5,7 @@
 #include "sched/sysmon.h"
 
 /* What sysmon remembers of a worker: its own, and nobody else's. */
-struct watch {
+struct worker_sample {
     uint64_t turns;  /* of the worker at the last look */
     uint64_t since;  /* when this number was first seen; now, if it runs no fiber */
     uint64_t cpu_at; /* when its CPU time was looked at, with this number; 0: not yet */
@@ -18,7 +18,7 @@ void cc__pressure_reset(void);
 
 /* A look at all queues; adds workers, if that is called for. Returns when a worker that does not get on will count as
  * stuck: then another look is due; UINT64_MAX: everybody gets on, or nothing waits. On the sysmon thread. */
-uint64_t cc__pressure_look(struct watch *watch, uint64_t now);
+uint64_t cc__pressure_look(struct worker_sample *watch, uint64_t now);
 
 /* How long a worker may take before it counts as stuck: the longest time between two looks. */
 uint64_t cc__pressure_pace(void);

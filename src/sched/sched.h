@@ -123,7 +123,7 @@ struct worker {
 
 /* What makes a spawn, and a park, take the longer way. */
 enum { SPAWNS_REFUSED = 1 /* no new tasks */, SPAWNS_TRACED = 2 };
-enum { CANCELS_MADE = 1 /* since the start */, CANCELS_WATCHED = 2 /* watch.c */ };
+enum { CANCELS_MADE = 1 /* since the start */, CANCELS_TRACED = 2 /* watch.c */ };
 
 struct sched {
     struct worker *workers; /* `max` of them, all set up at the start */
@@ -163,7 +163,7 @@ struct sched {
     struct {
         struct lock lock;
         bool wakes; /* one of `contested` is ours */
-    } watch;
+    } trace_route;
 };
 
 extern struct sched cc__sched;
@@ -245,7 +245,7 @@ int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool sim
 /* All tasks have ended. */
 void cc__sched_stop(void);
 /* The categories of trace/trace.h have changed, or the runtime has just started to run. */
-void cc__sched_watch(void);
+void cc__sched_route_traces(void);
 /* Waits until no task is active. False: not by `until`. */
 bool cc__sched_drain(uint64_t until);
 

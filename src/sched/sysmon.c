@@ -45,7 +45,7 @@ static _Atomic int32_t tid;
 
 /* The thread's own. */
 struct state {
-    struct watch *watch;
+    struct worker_sample *watch;
     bool fast; /* at the last look */
     uint64_t tick;
     unsigned quiet; /* fast ticks in a row at which somebody slept */
@@ -95,13 +95,13 @@ void cc__sysmon_set_stall(uint64_t ns) {
 
 /* ---- looks ---- */
 
-static void watch_all(struct watch *watch, uint64_t now) {
+static void watch_all(struct worker_sample *watch, uint64_t now) {
     uint64_t stall = cc__get(&stall_ns);
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *w = &cc__sched.workers[i];
         uint64_t turns = cc__get(&w->core.turns);
         if (turns != watch[i].turns || cc__get(&w->core.current) == NULL) {
-            watch[i] = (struct watch){.turns = turns, .since = now};
+            watch[i] = (struct worker_sample){.turns = turns, .since = now};
             continue;
         }
         if (stall == 0 || watch[i].told || now - watch[i].since < stall) continue;
@@ -206,7 +206,7 @@ static void *sysmon_main(void *arg) {
 /* ---- start, stop ---- */
 
 int cc__sysmon_start(void) {
-    state = (struct state){.watch = cc__mem_alloc(cc__sched.max * sizeof(struct watch)), .epoch = UINT64_MAX};
+    state = (struct state){.watch = cc__mem_alloc(cc__sched.max * sizeof(struct worker_sample)), .epoch = UINT64_MAX};
     if (state.watch == NULL) return ENOMEM;
     cc__pressure_reset();
     cc__set(&asked, 0);

@@ -2,7 +2,7 @@
  *
  * Off means free. Where an event is rare, it costs one load of a word that nobody writes. Where it is not, there is
  * a branch already that leads to a rarer path, and tracing makes everybody take it: parks look whether anything was
- * cancelled, wakes whether somebody cancels, spawns whether they are refused (sched/watch.c); channels and selects have
+ * cancelled, wakes whether somebody cancels, spawns whether they are refused (sched/trace_route.c); channels and selects have
  * a second, cold form of themselves.
  *
  * TRACE-1  An event never touches the object after the operation: it may be gone. What is said about it is copied

@@ -13,7 +13,7 @@ static CC_COLD void watch_parked(struct fiber *f, uint64_t ticket) {
 }
 
 bool cc__cancel_parked_slow(struct fiber *f, uint64_t ticket) {
-    if (unlikely(cc__get(&cc__sched.cancels) & CANCELS_WATCHED)) watch_parked(f, ticket);
+    if (unlikely(cc__get(&cc__sched.cancels) & CANCELS_TRACED)) watch_parked(f, ticket);
     if (likely(!cc__cancel_holds(cc__get_acquire(&f->scope)))) return false;
     return cc__state_claim(f, ticket, WAKE_CANCEL) == CLAIM_WON;
 }

@@ -18,13 +18,13 @@ static void watch(_Atomic uint32_t *word, uint32_t bit, bool on) {
         cc__and_seq(word, ~bit);
 }
 
-void cc__sched_watch(void) {
-    cc__lock_take(&cc__sched.watch.lock);
+void cc__sched_route_traces(void) {
+    cc__lock_take(&cc__sched.trace_route.lock);
     uint32_t on = cc__get_seq(&cc__trace.on);
     watch(&cc__sched.spawns, SPAWNS_TRACED, on & TRACE_SPAWN);
-    watch(&cc__sched.cancels, CANCELS_WATCHED, on & (TRACE_PARK | TRACE_SPEC));
+    watch(&cc__sched.cancels, CANCELS_TRACED, on & (TRACE_PARK | TRACE_SPEC));
     bool wakes = (on & (TRACE_WAKE | TRACE_SPEC)) != 0;
-    if (wakes != cc__sched.watch.wakes) cc__sched_contest(wakes);
-    cc__sched.watch.wakes = wakes;
-    cc__lock_release(&cc__sched.watch.lock);
+    if (wakes != cc__sched.trace_route.wakes) cc__sched_contest(wakes);
+    cc__sched.trace_route.wakes = wakes;
+    cc__lock_release(&cc__sched.trace_route.lock);
 }
