@@ -12,12 +12,12 @@ enum {
 };
 
 void cc__backoff(struct backoff *backoff) {
-    unsigned turn = backoff->turns;
-    if (turn < SPINS + YIELDS + NAP_DOUBLES) backoff->turns++;
-    if (turn < SPINS)
+    unsigned step = backoff->steps;
+    if (step < SPINS + YIELDS + NAP_DOUBLES) backoff->steps++;
+    if (step < SPINS)
         cc__cpu_relax();
-    else if (turn < SPINS + YIELDS)
+    else if (step < SPINS + YIELDS)
         cc__thread_yield();
     else
-        cc__thread_nap((long)NAP_NS << (turn - SPINS - YIELDS));
+        cc__thread_nap((long)NAP_NS << (step - SPINS - YIELDS));
 }

@@ -10,7 +10,7 @@
 #include "base/attr.h"
 
 struct backoff {
-    unsigned turns; /* 0 to begin with */
+    unsigned steps; /* 0 to begin with */
 };
 
 /* Once between two looks. */

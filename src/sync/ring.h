@@ -1,6 +1,6 @@
 /* ring.h - a bounded queue of pointers for any number of producers and consumers, without locks.
  *
- * Each slot carries a sequence number that says whose turn it is: `position` when free for that round's producer,
+ * Each slot carries a sequence number that says who may use it: `position` when free for the producer of that position,
  * `position + 1` when filled for its consumer. (The idea is Dmitry Vyukov's bounded MPMC queue.)
  *
  * RING-1  A slot is written only by the producer whose CAS moved `tail` past it, read only by the consumer
@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 struct ring_slot {
-    _Atomic uint64_t turn;
+    _Atomic uint64_t sequence;
     void *_Atomic item;
 };
 
