@@ -90,7 +90,7 @@ CC_INLINE void cc__fiber_note_turn(struct fiber *f, uint64_t turn) {
 CC_INLINE uintptr_t cc__fiber_object(struct fiber *f) {
     return (uintptr_t)cc__get(&f->link.next);
 }
-/* In which turn of its worker it parked; from that the worker's turn log tells the time (sched/turn_log.h). */
+/* In which turn of its worker it parked; the worker's turn log gives the time (sched/turn_log.h). */
 CC_INLINE uint64_t cc__fiber_turn(struct fiber *f) {
     return (uint64_t)(uintptr_t)cc__get(&f->link.prev);
 }

@@ -198,12 +198,12 @@ static uint64_t watch_interval(uint64_t now) {
     return now - cc__get(&cc__sched.idle.paid_at) < EAGER_NS ? WATCH_EAGER_NS : WATCH_NS;
 }
 
-/* Until when this sleeper keeps the next timer; UINT64_MAX: another one does, or there is none. What it has kept before may have
+/* Until when this sleeper waits for the next timer; UINT64_MAX: another one does, or there is none. The timer that it waited for may have
  * been fired by somebody else, or disarmed. */
 static uint64_t sleep_for_timer_locked(struct worker *w) {
     uint64_t timer = cc__idle_next_timer();
-    bool keeps = cc__sched.idle.timer_sleeper == w;
-    if (!keeps && timer >= cc__sched.idle.timer_sleeper_until) return UINT64_MAX;
+    bool ours = cc__sched.idle.timer_sleeper == w;
+    if (!ours && timer >= cc__sched.idle.timer_sleeper_until) return UINT64_MAX;
     cc__sched.idle.timer_sleeper = timer != UINT64_MAX ? w : NULL;
     cc__sched.idle.timer_sleeper_until = timer;
     return timer;
@@ -373,7 +373,7 @@ void cc__idle_say_drained(void) {
     cc__futex_wake(&cc__sched.drained, INT32_MAX);
 }
 
-/* Was it worth it? Wakes that find nothing use the credit up, then wakes are deferred to the watcher; so do meals that took
+/* Was it worth it? Wakes that find nothing use the credit up, then wakes are deferred to the watcher; so does stolen work that took
  * less time than moving them. One that paid restores it. */
 static void judge(struct worker *w, bool paid) {
     uint32_t credit = cc__get(&cc__sched.credit);

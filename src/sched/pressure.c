@@ -97,7 +97,7 @@ static uint64_t waiting(uint64_t now) {
     return n;
 }
 
-static int64_t sample(uint64_t waits, uint64_t want) {
+static int64_t record_pressure(uint64_t waits, uint64_t want) {
     int64_t pressure = (int64_t)waits - want_searching(want) - want_idle(want);
     cc__set(&stats.current_pressure, pressure);
     if (pressure > 0) cc__bump(&stats.positive_samples);
@@ -111,18 +111,18 @@ static int64_t sample(uint64_t waits, uint64_t want) {
 
 enum stuck { GETS_ON, DESCHEDULED, COMPUTING, UNKNOWN, BLOCKED };
 
-/* The worker has been in one turn since watch->since; first looks at its CPU time, later compares. */
-static enum stuck classify(struct worker *w, struct worker_sample *watch, uint64_t now, uint64_t threshold) {
+/* The worker has been in one turn since sample->since: the first call reads its CPU time, later ones compare. */
+static enum stuck classify(struct worker *w, struct worker_sample *sample, uint64_t now, uint64_t threshold) {
     uint64_t cpu = cc__thread_cpu(w->thread);
-    if (watch->cpu_at == 0) {
-        watch->cpu_at = now;
-        watch->cpu = cpu;
+    if (sample->cpu_at == 0) {
+        sample->cpu_at = now;
+        sample->cpu = cpu;
         return GETS_ON;
     }
-    if (now - watch->since < threshold) return GETS_ON;
-    uint64_t used = cpu != UINT64_MAX && watch->cpu != UINT64_MAX ? cpu - watch->cpu : 0;
+    if (now - sample->since < threshold) return GETS_ON;
+    uint64_t used = cpu != UINT64_MAX && sample->cpu != UINT64_MAX ? cpu - sample->cpu : 0;
     /* On a machine that is busy enough everybody's share is small, for ever. */
-    if (used > (now - watch->cpu_at) / COMPUTING_SHARE || used >= threshold) return COMPUTING;
+    if (used > (now - sample->cpu_at) / COMPUTING_SHARE || used >= threshold) return COMPUTING;
     char state = cc__thread_state(cc__get(&w->remote.tid));
     return state == 'R' ? DESCHEDULED : state == 0 ? UNKNOWN : BLOCKED;
 }
@@ -134,20 +134,20 @@ struct census {
     uint64_t ns;
 };
 
-static void take_census(struct worker_sample *watch, uint64_t now, struct census *c) {
+static void take_census(struct worker_sample *samples, uint64_t now, struct census *c) {
     uint64_t threshold = cc__get(&stuck_ns);
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *w = &cc__sched.workers[i];
         if (!cc__worker_open(w)) continue;
         c->open++;
         /* A worker of which this is the first look at this turn gets on. */
-        enum stuck kind = watch[i].since < now ? classify(w, &watch[i], now, threshold) : GETS_ON;
+        enum stuck kind = samples[i].since < now ? classify(w, &samples[i], now, threshold) : GETS_ON;
         c->kinds[kind]++;
         if (kind == GETS_ON) {
-            uint64_t due = watch[i].since + threshold;
+            uint64_t due = samples[i].since + threshold;
             if (due < c->due) c->due = due > now ? due : now + threshold / 4 + 1;
-        } else if (now - watch[i].since >= c->ns) {
-            c->ns = now - watch[i].since;
+        } else if (now - samples[i].since >= c->ns) {
+            c->ns = now - samples[i].since;
             c->longest = i;
         }
     }
@@ -171,12 +171,12 @@ static enum gate grow(const struct census *c, uint64_t waits, uint64_t now) {
     return GATE_NO_THREAD;
 }
 
-static enum gate judge(struct worker_sample *watch, uint64_t now, uint64_t waits, int64_t pressure, uint64_t *due) {
+static enum gate judge(struct worker_sample *samples, uint64_t now, uint64_t waits, int64_t pressure, uint64_t *due) {
     if (waits == 0) return GATE_NO_WORK;
     if (want_idle(cc__get(&cc__sched.want)) != 0) return GATE_IDLE_CAPACITY;
     if (pressure <= 0) return GATE_NONPOSITIVE;
     struct census c = {.due = UINT64_MAX};
-    take_census(watch, now, &c);
+    take_census(samples, now, &c);
     *due = c.due;
     if (c.kinds[GETS_ON] == c.open) return GATE_NOT_STUCK;
     if (c.open >= cc__sched.max) return GATE_AT_CAP;
@@ -190,10 +190,10 @@ static enum gate judge(struct worker_sample *watch, uint64_t now, uint64_t waits
     return grow(&c, waits, now);
 }
 
-uint64_t cc__pressure_look(struct worker_sample *watch, uint64_t now) {
+uint64_t cc__pressure_look(struct worker_sample *samples, uint64_t now) {
     uint64_t waits = waiting(now), due = UINT64_MAX;
-    int64_t pressure = sample(waits, cc__get(&cc__sched.want));
-    enum gate gate = judge(watch, now, waits, pressure, &due);
+    int64_t pressure = record_pressure(waits, cc__get(&cc__sched.want));
+    enum gate gate = judge(samples, now, waits, pressure, &due);
     cc__bump(&stats.gates[gate]);
     if (gate != mine.last && gate != GATE_PASSED) cc__event(workers_kept, cc__sched_open(), waits, pressure, gate);
     mine.last = gate;

@@ -99,7 +99,7 @@ void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
     if (count == 0) return;
     if (want_searching(want) != 0) {
         if (!cc__runq_worth(w)) return;
-        /* The first fibers are shared at once, then in growing portions: a searcher that eats fast must not
+        /* The first fibers are shared at once, then in growing portions: a fast searcher must not
          * make every spawn a transfer. */
         uint32_t share_at = cc__get(&w->core.share_at);
         if (count < share_at + keep) return;

@@ -81,7 +81,7 @@ struct worker {
     _Alignas(CC_LINE) struct worker_remote remote;
     /* The owner's, rarely touched. */
     _Alignas(CC_LINE) uint64_t rng;
-    _Atomic uint64_t payoff_deadline; /* so long its own work has to last, to be worth what it gave away */
+    _Atomic uint64_t payoff_deadline; /* its own work has to last until then, or giving fibers away did not pay */
     _Atomic uint64_t polled_at;       /* when the worker last looked at the clock; in which turn; and how long a turn */
     _Atomic uint64_t polled_turn;     /* took then, on average (cc__next_plan) */
     _Atomic uint32_t turn_ns;
@@ -96,7 +96,7 @@ struct worker {
     bool called;              /* was woken to search */
     bool watched;             /* has been the watcher since it last ran something */
     uint64_t no_stack_until;  /* it has waited for a stack in vain: no wait before */
-    bool skip_search;         /* its last search or meal did not pay: straight back to sleep, once */
+    bool skip_search;         /* its last search or stolen work did not pay: straight back to sleep, once */
     bool trims;               /* has just given stacks back: no search before the next ones */
     uint32_t skips;           /* how often to sleep without a search, when all others sleep */
     uint32_t received;   /* fibers that other workers had, taken in since it last was idle; a fresh one counts twice */
@@ -123,7 +123,7 @@ struct worker {
 
 /* What makes a spawn, and a park, take the longer way. */
 enum { SPAWNS_REFUSED = 1 /* no new tasks */, SPAWNS_TRACED = 2 };
-enum { CANCELS_MADE = 1 /* since the start */, CANCELS_TRACED = 2 /* watch.c */ };
+enum { CANCELS_MADE = 1 /* since the start */, CANCELS_TRACED = 2 /* trace_route.c */ };
 
 struct sched {
     struct worker *workers; /* `max` of them, all set up at the start */
@@ -244,7 +244,8 @@ void cc__sched_await_outside(uint64_t tag);
 int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool simulated);
 /* All tasks have ended. */
 void cc__sched_stop(void);
-/* The categories of trace/trace.h have changed, or the runtime has just started to run. */
+/* The categories of trace/trace.h have changed, or the runtime has just started: traced parks, wakes and spawns take
+ * their slow paths from now on. */
 void cc__sched_route_traces(void);
 /* Waits until no task is active. False: not by `until`. */
 bool cc__sched_drain(uint64_t until);

@@ -1,11 +1,11 @@
 /* steal.c - taking from others.
  *
- * A worker that has work to spare shares it as soon as it sees that somebody is searching (runq.c): that costs the
- * thief nothing but patience. A worker that does not come by, because one fiber keeps its CPU, is robbed: its
+ * A worker that has work to spare shares it as soon as it sees that somebody searches (runq.c): that costs the
+ * thief nothing but patience. A worker that does not come by, because one fiber keeps its CPU, is stolen from: its
  * biased lock is revoked.
  *
  * STEAL-1  Whatever is runnable is reached by every worker within a bounded time: shared at its holder's next
- *          turn, or robbed.
+ *          turn, or stolen by a forced steal.
  */
 #include "sched/steal.h"
 

@@ -1,4 +1,4 @@
-/* sysmon.c - a thread of its own that watches the workers, as long as there is something to watch.
+/* sysmon.c - a thread of its own that monitors the workers while any of them works.
  *
  * While all workers are busy it ticks, from 250 us on and ever more slowly up to 10 ms (after which a worker counts as stuck), and looks whether there are
  * enough of them (pressure.c). While some are busy it ticks every 100 ms: a worker that stays in one turn for seconds
@@ -45,7 +45,7 @@ static _Atomic int32_t tid;
 
 /* The thread's own. */
 struct state {
-    struct worker_sample *watch;
+    struct worker_sample *samples;
     bool fast; /* at the last look */
     uint64_t tick;
     unsigned quiet; /* fast ticks in a row at which somebody slept */
@@ -95,18 +95,18 @@ void cc__sysmon_set_stall(uint64_t ns) {
 
 /* ---- looks ---- */
 
-static void watch_all(struct worker_sample *watch, uint64_t now) {
+static void sample_workers(struct worker_sample *samples, uint64_t now) {
     uint64_t stall = cc__get(&stall_ns);
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *w = &cc__sched.workers[i];
         uint64_t turns = cc__get(&w->core.turns);
-        if (turns != watch[i].turns || cc__get(&w->core.current) == NULL) {
-            watch[i] = (struct worker_sample){.turns = turns, .since = now};
+        if (turns != samples[i].turns || cc__get(&w->core.current) == NULL) {
+            samples[i] = (struct worker_sample){.turns = turns, .since = now};
             continue;
         }
-        if (stall == 0 || watch[i].told || now - watch[i].since < stall) continue;
-        watch[i].told = true;
-        cc__upcall_stalled(w, now - watch[i].since);
+        if (stall == 0 || samples[i].told || now - samples[i].since < stall) continue;
+        samples[i].told = true;
+        cc__upcall_stalled(w, now - samples[i].since);
     }
 }
 
@@ -163,7 +163,7 @@ static uint64_t look_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
         s->tick = TICK_MIN;
         s->quiet = 0;
     }
-    uint64_t due = cc__pressure_look(s->watch, now);
+    uint64_t due = cc__pressure_look(s->samples, now);
     uint64_t slowest = cc__pressure_pace();
     if (s->tick > slowest) s->tick = slowest;
     uint64_t next = now + s->tick;
@@ -182,7 +182,7 @@ static uint64_t look_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
 /* Returns when to look next. */
 static uint64_t look(struct state *s, uint64_t now) {
     if (cc__sched.simulated) return UINT64_MAX; /* it only answers */
-    watch_all(s->watch, now);
+    sample_workers(s->samples, now);
     bool somebody_sleeps = want_idle(cc__get_seq(&cc__sched.want)) != 0;
     if (cc__get_seq(&cc__sysmon.mode) == SYSMON_FAST) return look_fast(s, now, somebody_sleeps);
     if (somebody_sleeps && all_sleep()) return rest(s, now);
@@ -206,14 +206,14 @@ static void *sysmon_main(void *arg) {
 /* ---- start, stop ---- */
 
 int cc__sysmon_start(void) {
-    state = (struct state){.watch = cc__mem_alloc(cc__sched.max * sizeof(struct worker_sample)), .epoch = UINT64_MAX};
-    if (state.watch == NULL) return ENOMEM;
+    state = (struct state){.samples = cc__mem_alloc(cc__sched.max * sizeof(struct worker_sample)), .epoch = UINT64_MAX};
+    if (state.samples == NULL) return ENOMEM;
     cc__pressure_reset();
     cc__set(&asked, 0);
     cc__set(&again, 0);
     cc__set(&stop, 0);
     int error = cc__thread_start_deaf(&thread, sysmon_main, &state);
-    if (error != 0) cc__mem_free(state.watch);
+    if (error != 0) cc__mem_free(state.samples);
     return error;
 }
 
@@ -222,6 +222,6 @@ void cc__sysmon_stop(void) {
     rouse();
     cc__thread_join(thread);
     cc__set(&tid, 0);
-    cc__mem_free(state.watch);
+    cc__mem_free(state.samples);
     cc__set_seq(&cc__sysmon.mode, SYSMON_FAST);
 }

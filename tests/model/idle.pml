@@ -1,6 +1,6 @@
 /* idle.pml - idle and notify (sched/idle.c), for private queues, with the producer's store buffer.
  *
- * A producer puts ITEMS fibers into its private queue and then stays in one fiber for ever: it never shares. Its stores pass through a buffer. Two workers search, rob, sleep.
+ * A producer puts ITEMS fibers into its private queue and then stays in one fiber for ever: it never shares. Its stores pass through a buffer. Two workers search, steal, sleep.
  *
  * Shows (IDLE-1): when nothing moves any more, everything has been taken: no fiber waits while a worker sleeps. And the searchers' places are all given back.
  *

@@ -381,7 +381,7 @@ static void run_shape(void *arg) {
 static const unsigned worker_counts[] = {1, 2, 4};
 
 /* The detector sees a race unless something that the scheduler did happened to order the two, as when an idle
- * worker was woken or robbed another in between. That is luck, and varies from run to run; an order that the runtime
+ * worker was woken or stole from another in between. That is luck, and varies from run to run; an order that the runtime
  * always makes is none, and hides the race in all of them. So it is run until it was reported three times. */
 enum { ATTEMPTS = 25, REPORTS_MIN = 3 };
 

@@ -1,5 +1,5 @@
 /* chan_bias.c - channels biased to a worker, where the way through is not the usual one: a canceller, values of another size, a
- * robber.
+ * thief.
  */
 #include "chan/chan.h"
 #include "explore.h"
@@ -169,7 +169,7 @@ static void stops_runtime(void) {
 SCENARIO(chan_bias_revoke_stop, "RT-5: a revocation, a select with a join, and a shutdown", .workers = 1,
          .setup = biased_and_task, .threads = {selects_join, ends_task_and_revokes, stops_runtime});
 
-/* ---- a robber at the queue into which a hand-over puts ---- */
+/* ---- a thief at the queue into which a hand-over puts ---- */
 
 static void *counts_one(void *arg) {
     ++*(int *)arg;
@@ -210,5 +210,5 @@ static void lets_spawn(void) {
 static void queues_are_empty(void) {
     for (unsigned i = 0; i < 2; i++) EX_EQ(cc__get(&cc__sched.workers[i].runq.count), 0);
 }
-SCENARIO(chan_bias_stolen, "BIAS-1, biased channel: a fiber hands over while its worker is robbed", .workers = 2,
+SCENARIO(chan_bias_stolen, "BIAS-1, biased channel: a fiber hands over while a thief takes from its worker", .workers = 2,
          .setup = biased_and_idle_worker, .threads = {lets_spawn}, .check = queues_are_empty);

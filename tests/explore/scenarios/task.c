@@ -131,8 +131,8 @@ SCENARIO(join_run_cancel, "RUN-3: a joiner runs its task; the task's end and a c
          .setup = joiner_of_quick, .threads = {tells_and_joins, cancels_then}, .no_timer = true);
 SCENARIO(join_run_cancel_2, "the same, two workers", .workers = 2, .setup = joiner_of_quick,
          .threads = {tells_and_joins, cancels_then});
-SCENARIO(join_run_reaction, "CANCEL-1: a joiner that runs its task is cancelled, and the task waits for that", .workers = 1,
-         .setup = joiner_of_patient, .threads = {tells_and_joins, cancels_joiner}, .no_timer = true);
+SCENARIO(join_run_reaction, "CANCEL-1: a joiner that runs its task is cancelled, and the task waits for that",
+         .workers = 1, .setup = joiner_of_patient, .threads = {tells_and_joins, cancels_joiner}, .no_timer = true);
 
 /* An old handle names nobody, even when the record has a new tenant. */
 static void *nothing(void *arg) {
@@ -183,7 +183,7 @@ SCENARIO(spawn_two_threads, "INBOX-1: two threads spawn, one worker", .workers =
 SCENARIO(spawn_two_workers, "two threads spawn, two workers", .workers = 2, .threads = {spawn_a, spawn_b},
          .no_timer = true);
 
-/* One fiber spawns more than it runs itself: shared or robbed, all of it runs. */
+/* One fiber spawns more than it runs itself: shared or stolen, all of it runs. */
 static void *spawns_three(void *arg) {
     CCTask t[3];
     for (int i = 0; i < 3; i++) EX_EQ(cc_spawn(&t[i], counts_one, &counts[i], NULL), 0);

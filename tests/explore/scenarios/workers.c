@@ -1,4 +1,4 @@
-/* workers.c - two workers and what passes between them: robbing, sharing, joins of tasks that have not started, hand-over
+/* workers.c - two workers and what passes between them: stealing, sharing, joins of tasks that have not started, hand-over
  * from one to the other, timers that others fire.
  */
 #include "explore.h"
@@ -13,7 +13,7 @@ static CCTask task, other, third;
 static CCEvent go;
 static CCChan *ch, *second;
 static int counts[3];
-static _Atomic uint32_t robbed;
+static _Atomic uint32_t stolen;
 static uint64_t got, got_too;
 static int rc[4];
 
@@ -28,16 +28,16 @@ static void *counts_one(void *arg) {
     return arg;
 }
 
-/* ---- a worker that is stuck in one fiber is robbed ---- */
+/* ---- a worker that is stuck in one fiber is stolen from ---- */
 
 static void *raises(void *arg) {
-    cc__set_release(&robbed, 1);
+    cc__set_release(&stolen, 1);
     return arg;
 }
 static void *sits(void *arg) {
     CCTask child;
     spawn(&child, raises, NULL);
-    while (cc__get_acquire(&robbed) == 0) ex_relax();
+    while (cc__get_acquire(&stolen) == 0) ex_relax();
     join(&child);
     return arg;
 }
@@ -50,8 +50,8 @@ SCENARIO(steal_stuck, "STEAL-1: a worker spins in a fiber; another one takes wha
 /* IDLE-1: a worker saw a searcher and shares; the searcher has gone to sleep meanwhile, and the one who shared blocks. Only
  * a look for sleepers behind the share lets the fiber run before the watcher comes. */
 static void *wakes_sharer(void *arg) {
-    cc__set_release(&robbed, 1);
-    cc__futex_wake(&robbed, 1);
+    cc__set_release(&stolen, 1);
+    cc__futex_wake(&stolen, 1);
     return arg;
 }
 static void *shares_and_blocks(void *arg) {
@@ -60,7 +60,7 @@ static void *shares_and_blocks(void *arg) {
     spawn(&child, wakes_sharer, NULL);
     cc__sub_seq(&cc__sched.want, WANT_SEARCHING);
     cc__runq_tell_slow(cc__worker(), WANT_SEARCHING, 0);
-    while (cc__get_acquire(&robbed) == 0) cc__futex_wait(&robbed, 0, CC_FUTEX_FOREVER);
+    while (cc__get_acquire(&stolen) == 0) cc__futex_wait(&stolen, 0, CC_FUTEX_FOREVER);
     join(&child);
     return arg;
 }
@@ -73,7 +73,7 @@ static void all_sleep(void) {
 SCENARIO(share_sleepers, "IDLE-1: a worker shares with one that goes to sleep, and blocks", .workers = 2,
          .setup = all_sleep, .threads = {runs_sharer}, .no_timer = true);
 
-/* RUNQ-2: the joiner wants to run the fresh one itself while a robber takes it. */
+/* RUNQ-2: the joiner wants to run the fresh one itself while a thief takes it. */
 static void *spawns_and_joins(void *arg) {
     CCTask child[2];
     for (int i = 0; i < 2; i++) spawn(&child[i], counts_one, &counts[i]);
@@ -88,7 +88,7 @@ static void runs_spawner(void) {
     EX_EQ(cc_run(spawns_and_joins, NULL, NULL), 0);
     EX_EQ(counts[0] + counts[1], 2);
 }
-SCENARIO(join_fresh, "RUNQ-2: a joiner and a robber at one fresh fiber", .workers = 2, .setup = waits_to_steal,
+SCENARIO(join_fresh, "RUNQ-2: a joiner and a thief at one fresh fiber", .workers = 2, .setup = waits_to_steal,
          .threads = {runs_spawner});
 
 /* ---- fibers on two workers ---- */
@@ -213,12 +213,12 @@ static void *sleeps(void *arg) {
 }
 static void *keeps_busy(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
-    while (cc__get_acquire(&robbed) == 0) ex_relax();
+    while (cc__get_acquire(&stolen) == 0) ex_relax();
     return arg;
 }
 static void *sleeps_then_raises(void *arg) {
     EX_EQ(cc_sleep_ms(1), 0);
-    cc__set_release(&robbed, 1);
+    cc__set_release(&stolen, 1);
     return arg;
 }
 static void sleeper_and_spinner(void) {

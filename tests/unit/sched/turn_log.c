@@ -1,4 +1,4 @@
-/* The turn log: a turn is placed between two looks, however long ago it was. */
+/* The turn log: a turn is placed between two entries, however long ago it was. */
 #include "harness.h"
 
 #include "sched/turn_log.h"
@@ -23,20 +23,20 @@ TEST(no_turn_was_before_its_beginning) {
 }
 
 TEST(brackets_every_turn) {
-    /* A turn between two looks, at times 10, 20, 30 ...: turn n ends at 10 n + 5. */
-    enum { LOOKS = 100000 };
-    for (uint64_t look = 1; look <= LOOKS; look++) cc__turn_log_write(&turn_log, look, look * 10);
-    for (uint64_t turn = 1; turn < LOOKS; turn++) {
-        uint64_t from, to, age = LOOKS - turn;
+    /* A turn between two entries, at times 10, 20, 30 ...: turn n ends at 10 n + 5. */
+    enum { ENTRIES = 100000 };
+    for (uint64_t entry = 1; entry <= ENTRIES; entry++) cc__turn_log_write(&turn_log, entry, entry * 10);
+    for (uint64_t turn = 1; turn < ENTRIES; turn++) {
+        uint64_t from, to, age = ENTRIES - turn;
         cc__turn_log_find(&turn_log, turn, &from, &to);
         CHECK(from < turn * 10 + 5 && turn * 10 + 5 < to);
         CHECK(to != UINT64_MAX);
-        /* The gap is at most its age, in looks. */
+        /* The gap is at most its age, in entries. */
         if (from != 0) CHECK((to - from) / 10 <= (age < 2 ? 2 : age));
     }
 }
 
-TEST(a_turn_after_the_last_look_has_no_end) {
+TEST(a_turn_after_the_last_entry_has_no_end) {
     cc__turn_log_write(&turn_log, 5, 1000);
     uint64_t from, to;
     cc__turn_log_find(&turn_log, 5, &from, &to);
