@@ -3,6 +3,7 @@
 #include "base/fatal.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
+#include "inspect/quiet.h"
 #include "os/dump_signal.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
@@ -55,7 +56,7 @@ void cc__upcall_asked(void) {
 
 void cc__diag_dump_on(int signal) {
     if (signal == 0) return;
-    if (cc__dump_signal_install(signal, cc__sysmon_ask)) cc__diag_signal_is_ours(signal);
+    if (cc__dump_signal_install(signal, cc__sysmon_ask)) cc__quiet_signal_is_ours(signal);
 }
 
 void cc__diag_dump_off(void) {

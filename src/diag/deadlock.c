@@ -12,16 +12,14 @@
  *             the program handles no signal that could come from outside.
  *             Whoever is not on that list can still do something; then nothing is said.
  */
-#include "diag/deadlock.h"
-
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "base/san.h"
 #include "diag/diag.h"
-#include "diag/graph.h"
+#include "diag/dump.h"
 #include "diag/pthreads.h"
-#include "inspect/sample.h"
-#include "inspect/threads.h"
+#include "inspect/graph.h"
+#include "inspect/quiet.h"
 #include "os/exit_message.h"
 #include "sched/idle.h"
 #include "sched/sysmon.h"
@@ -33,20 +31,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 2048 };
-
 static struct {
     uint64_t epoch, guest_epoch; /* at sysmon's first look */
     _Atomic uint64_t told;       /* the guests' epoch of a report by a thread, plus 1 */
-    _Atomic uint32_t looks;      /* somebody looks: the arrays are in use */
     _Atomic uint32_t abort;      /* the program ends */
     _Atomic uint32_t status;     /* so */
     struct lock lock;            /* of the next two */
     CCDeadlockFn fn;
     void *arg;
-    _Atomic uint64_t ours; /* signals that the runtime itself handles */
-    int tids[THREADS_MAX];
-    struct guest_seen guests[THREADS_MAX];
 } deadlock = {.abort = 1, .status = 124};
 
 void cc__diag_deadlock_aborts(bool aborts) {
@@ -72,75 +64,8 @@ static CCDeadlockFn hook(void **arg) {
     return fn;
 }
 
-void cc__diag_signal_is_ours(int signal) {
-    uint64_t bit = UINT64_C(1) << (signal - 1), ours = cc__get(&deadlock.ours);
-    while (!cc__cas(&deadlock.ours, &ours, ours | bit)) {
-    }
-}
-
-#define BIT(signal) (UINT64_C(1) << ((signal)-1))
-
-/* A handler may end the program, or leave a call of ours by a jump. Those for a thread's own mistakes do not count:
- * nobody makes any. */
-static bool signals_may_come(void) {
-    uint64_t own_faults =
-        BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGABRT) | BIT(SIGSYS);
-    uint64_t ours = cc__get(&deadlock.ours) | (cc__sample_is_alone() ? BIT(CC_SAMPLE_SIGNAL) : 0);
-    return (cc__threads_caught() & ~(own_faults | ours)) != 0;
-}
-
-static bool is_worker(int tid) {
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
-        if (cc__get(&cc__sched.workers[i].remote.tid) == tid) return true;
-    return tid == cc__sysmon_thread();
-}
-
-/* GUEST-1. */
-static bool is_blocked_guest(int tid, unsigned guests) {
-    for (unsigned i = 0; i < guests; i++) {
-        const struct guest_seen *g = &deadlock.guests[i];
-        if (g->tid == tid) return g->waits && g->deadline == WAIT_FOREVER;
-    }
-    return false;
-}
-
-static bool list_and_compare(int but, bool runs) {
-    unsigned guests = cc__guest_list(deadlock.guests, THREADS_MAX);
-    int n = cc__threads_list(deadlock.tids, THREADS_MAX);
-    if (n < 0 || n > THREADS_MAX || guests > THREADS_MAX) return false;
-    unsigned strangers = 0;
-    for (int i = 0; i < n; i++)
-        strangers += deadlock.tids[i] != but && !(runs && is_worker(deadlock.tids[i])) &&
-                     !is_blocked_guest(deadlock.tids[i], guests);
-    return strangers == 0;
-}
-
-/* runs: the runtime does, and stays: else its workers are not looked at, and unknown. False also if somebody else looks
- * at the moment. */
-static bool threads_are_known(int but, bool runs) {
-#ifdef CC_TSAN
-    /* The race detector has threads of its own, one more with every fork: they cannot be told from the program's. */
-    (void)but, (void)runs, (void)list_and_compare;
-    return false;
-#else
-    if (cc__swap_seq(&deadlock.looks, 1) != 0) return false;
-    bool known = list_and_compare(but, runs);
-    cc__set_seq(&deadlock.looks, 0);
-    return known;
-#endif
-}
-
 bool cc__upcall_unfinished(void) {
     return cc__sched_active() != 0 || cc__guest_waits_forever();
-}
-
-static bool nothing_can_wake(void) {
-    return cc__upcall_unfinished() && !cc__timer_pending() && cc__sched_all_asleep() && !signals_may_come() &&
-           threads_are_known(0, true);
-}
-
-bool cc__deadlock_quiet(void) {
-    return cc__sched_all_asleep() && threads_are_known(cc__thread_id(), true);
 }
 
 /* What was printed and not written should be seen; a stream that somebody holds is left alone. */
@@ -167,6 +92,26 @@ static void print_servers(struct out *out, struct fiber *f, struct wait_what wha
     cc__out(out, "\n");
 }
 
+static void print_cycle(struct out *out) {
+    enum { SHOWN = 16 };
+    struct graph_wait cycle[SHOWN];
+    unsigned length = cc__graph_cycle(cycle, SHOWN);
+    if (length == 0) {
+        cc__out(out, "no circle of waits was found: what they wait for was never to come\n");
+        return;
+    }
+    cc__out(out, "a circle of %u:\n", length);
+    for (unsigned i = 0; i < length && i < SHOWN; i++) {
+        char who[96], wait[DESCRIBE_MAX], whom[96] = "the next one";
+        cc__describe_tenant(cycle[i].fiber, who, sizeof who);
+        cc__describe_wait(cycle[i].what, wait, sizeof wait);
+        if ((i + 1) % length < SHOWN) cc__describe_tenant(cycle[(i + 1) % length].fiber, whom, sizeof whom);
+        bool said = strstr(wait, whom) != NULL;
+        cc__out(out, "  %s waits %s%s%s\n", who, wait, said ? "" : ", which is in reach of ", said ? "" : whom);
+    }
+    if (length > SHOWN) cc__out(out, "  and %u more\n", length - SHOWN);
+}
+
 static void report(FILE *file) {
     struct out out = {.file = file};
     struct survey survey;
@@ -191,7 +136,7 @@ static void report(FILE *file) {
     cc__dump_guests(&out, survey.now);
     cc__dump_nurseries(&out);
     cc__dump_inboxes(&out);
-    if (!cc__graph_cycle(&out)) cc__out(&out, "no circle of waits was found: what they wait for was never to come\n");
+    print_cycle(&out);
     cc__survey_free(&survey);
     cc__out_flush(&out);
 }
@@ -240,7 +185,7 @@ void cc__upcall_stuck(void) {
 
 bool cc__upcall_quiet(unsigned look) {
     uint64_t epoch = cc__idle_epoch(), guest_epoch = cc__guest_epoch();
-    if (!nothing_can_wake() || cc__idle_epoch() != epoch || cc__guest_epoch() != guest_epoch) return false;
+    if (!cc__quiet_for_good() || cc__idle_epoch() != epoch || cc__guest_epoch() != guest_epoch) return false;
     if (look == 0) {
         deadlock.epoch = epoch;
         deadlock.guest_epoch = guest_epoch;
@@ -254,7 +199,7 @@ bool cc__upcall_quiet(unsigned look) {
 /* A runtime that starts or stops meanwhile has workers, which are not known here. */
 bool cc__upcall_threads_quiet(unsigned look, uint64_t *epoch) {
     uint64_t now = cc__guest_epoch();
-    if (signals_may_come() || !threads_are_known(0, false) || cc__guest_epoch() != now) return false;
+    if (cc__quiet_signals_may_come() || !cc__quiet_threads() || cc__guest_epoch() != now) return false;
     if (look == 0) {
         *epoch = now;
         return true;

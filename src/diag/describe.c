@@ -2,7 +2,7 @@
 #include "diag/describe.h"
 
 #include "chan/chan.h"
-#include "lock/mutex.h"
+#include "inspect/waits.h"
 #include "lock/wait_word.h"
 #include "os/safe_copy.h"
 
@@ -50,18 +50,10 @@ static void describe_queue(const CCChan *at, char *text, size_t size) {
     snprintf(text, size, "%s %s", sends ? "to send on" : "to receive from", channel);
 }
 
-uint32_t cc__describe_arms(struct wait_what what, struct arm *arms, uint32_t max) {
-    struct arms all;
-    if (what.reason != PARK_SELECT || !cc__safe_copy(&all, what.object, sizeof all) || all.count > CC_SELECT_MAX)
-        return 0;
-    uint32_t n = all.count < max ? all.count : max;
-    return n == 0 || cc__safe_copy(arms, all.first, n * sizeof *arms) ? all.count : 0;
-}
-
 static void describe_select(struct wait_what what, char *text, size_t size) {
     enum { SHOWN = 3 };
     struct arm arms[SHOWN];
-    uint32_t count = cc__describe_arms(what, arms, SHOWN);
+    uint32_t count = cc__wait_arms(what, arms, SHOWN);
     int at = snprintf(text, size, "for the first of %u cases", count);
     for (uint32_t i = 0; i < count && i < SHOWN && at > 0 && (size_t)at < size; i++) {
         char object[DESCRIBE_MAX];
@@ -79,36 +71,10 @@ static void describe_select(struct wait_what what, char *text, size_t size) {
     if (count > SHOWN && at > 0 && (size_t)at < size) snprintf(text + at, size - (size_t)at, "; ...");
 }
 
-/* The holder as it was written down (lock/holder.h). */
-static struct fiber *resolve(uint64_t owner, bool *thread) {
-    *thread = false;
-    if (owner == 0) return NULL;
-#ifdef CC_DEBUG
-    *thread = (owner >> 63) != 0;
-    struct fiber *f = *thread ? NULL : cc__pool_find(owner);
-    return f != NULL && cc__pool_id(f) == owner ? f : NULL;
-#else
-    struct fiber *f = cc__view_owner((uintptr_t)owner);
-    *thread = f == NULL;
-    return f;
-#endif
-}
-
-struct fiber *cc__describe_holder(struct wait_what what, bool *thread) {
-    struct mutex mutex;
-    CCRWLock rw;
-    *thread = false;
-    if (what.reason == PARK_MUTEX && cc__safe_copy(&mutex, what.object, sizeof mutex))
-        return cc__get(&mutex.word) != 0 ? resolve(cc__get(&mutex.owner), thread) : NULL;
-    if (what.reason == PARK_RWLOCK && cc__safe_copy(&rw, what.object, sizeof rw))
-        return rw.word & 1 ? resolve(rw.owner, thread) : NULL; /* readers leave no names */
-    return NULL;
-}
-
 static void describe_lock(struct wait_what what, char *text, size_t size) {
     char holder[96] = "";
     bool thread;
-    struct fiber *f = cc__describe_holder(what, &thread);
+    struct fiber *f = cc__wait_holder(what, &thread);
     if (f != NULL)
         cc__describe_tenant(f, holder, sizeof holder);
     else if (thread)

@@ -18,10 +18,4 @@ void cc__describe_wait(struct wait_what what, char *text, size_t size);
 /* "for 1.25 s", "for 2 to 5 s" */
 void cc__describe_since(uint64_t from, uint64_t to, uint64_t now, char *text, size_t size);
 
-/* Which fiber holds a mutex (a CCMutex) or is the writer of a CCRWLock; NULL: none, or it is no fiber: *thread. */
-struct fiber *cc__describe_holder(struct wait_what what, bool *thread);
-
-/* What a select waits for, copied: how many arms there are. */
-uint32_t cc__describe_arms(struct wait_what what, struct arm *arms, uint32_t max);
-
 #endif

@@ -41,8 +41,6 @@ void cc__diag_watch_locks(bool report);
 /* Whether a deadlock ends the program (it does, unless told otherwise). */
 void cc__diag_deadlock_aborts(bool aborts);
 void cc__diag_deadlock_status(unsigned status);
-/* The runtime handles this signal: it is none of the program's. */
-void cc__diag_signal_is_ours(int signal);
 
 /* A signal asks for a dump on stderr; 0: none does. Not if the program handles or ignores it. */
 void cc__diag_dump_on(int signal);

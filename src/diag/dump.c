@@ -4,8 +4,8 @@
 #include "base/mem.h"
 #include "diag/diag.h"
 #include "diag/pthreads.h"
-#include "diag/unreachable.h"
 #include "inspect/symbol.h"
+#include "inspect/unreachable.h"
 #include "os/clock.h"
 #include "sched/inject.h"
 #include "trace/trace.h"
@@ -59,6 +59,38 @@ static void print_line(void *out, const char *line) {
 void cc__dump_inboxes(struct out *out) {
     enum { SHOWN = 32 };
     if (cc__trace_on(TRACE_INBOX_DUMP)) cc__diag_inboxes(print_line, out, SHOWN);
+}
+
+/* ---- fibers that can never go on ---- */
+
+/* Never inlined: what it leaves in its frame lies below that of the next search. */
+static CC_NOINLINE void print_unreachable(struct out *out, const struct unreachable *found) {
+    unsigned n = found->count, shown = 0;
+    if (n == 0) return;
+    cc__out(
+        out,
+        "%u fiber%s can never go on: what %s for is out of reach of everybody who can (all memory was looked through); "
+        "only a cancellation could end %s:\n",
+        n, cc__out_s(n), n == 1 ? "it waits" : "they wait", n == 1 ? "that" : "these waits");
+    for (unsigned i = 0; i < n && i < UNREACHABLE_NAMED; i++) {
+        struct view v;
+        char who[96], wait[DESCRIBE_MAX];
+        if (!cc__view_take(found->slot[i], false, &v)) continue;
+        cc__view_trim(&v);
+        cc__describe_fiber(&v, who, sizeof who);
+        cc__describe_wait(cc__view_what(&v), wait, sizeof wait);
+        cc__out(out, "  %s waits %s\n", who, wait);
+        cc__dump_frames(out, &v, "      ");
+        shown++;
+    }
+    if (n > shown) cc__out(out, "  and %u more\n", n - shown);
+}
+
+void cc__dump_unreachable(struct out *out, bool patient) {
+    struct unreachable found;
+    const char *why = cc__unreachable_find(&found, patient);
+    if (why != NULL) cc__out(out, "fibers that can never go on are not looked for: %s\n", why);
+    print_unreachable(out, &found);
 }
 
 /* ---- nurseries ---- */
@@ -169,7 +201,7 @@ int cc__dump_text(struct out *out) {
     cc__out(out, "ccc: dump: %u worker%s, %llu fiber%s\n", workers, cc__out_s(workers), fibers, cc__out_s(fibers));
     cc__dump_workers(out);
     cc__dump_nurseries(out);
-    (void)cc__unreachable_print(out, false); /* before anything is written down that it would find */
+    cc__dump_unreachable(out, false); /* before anything is written down that it would find */
     int rc = cc__survey_take(&survey, true);
     if (rc == 0) {
         cc__dump_fibers(out, &survey, print_held);

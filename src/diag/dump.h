@@ -20,6 +20,8 @@ void cc__dump_fibers(struct out *out, const struct survey *survey,
                      void (*more)(struct out *, struct fiber *, struct wait_what));
 /* now: as of when they are said to wait so long. */
 void cc__dump_guests(struct out *out, uint64_t now);
+/* Fibers that can never go on, or why they are not looked for; patient: after some seconds of trying. */
+void cc__dump_unreachable(struct out *out, bool patient);
 /* A line for each frame of a view that was trimmed. */
 void cc__dump_frames(struct out *out, const struct view *view, const char *indent);
 

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "inspect/symbol.h"
+#include "inspect/waits.h"
 #include "os/clock.h"
 #include "sched/inject.h"
 
@@ -83,7 +84,7 @@ static void print_wait(struct out *out, struct wait_what what, uint64_t from, ui
     cc__out_quoted(out, text);
     cc__out(out, ",\"ns_min\":%llu,\"ns_max\":%llu", (unsigned long long)(to < now ? now - to : 0),
             (unsigned long long)(from < now ? now - from : 0));
-    struct fiber *holder = cc__describe_holder(what, &thread);
+    struct fiber *holder = cc__wait_holder(what, &thread);
     if (what.reason == PARK_JOIN) holder = (struct fiber *)(uintptr_t)what.object;
     if (holder != NULL) print_id(out, "for_fiber", holder);
 }

@@ -1,7 +1,6 @@
 /* report.c - who has not ended, and where: when a shutdown gives up, and when leaks are asked for. */
 #include "diag/diag.h"
 #include "diag/dump.h"
-#include "diag/unreachable.h"
 
 void cc__diag_unfinished(void) {
     struct survey survey;
@@ -23,7 +22,7 @@ void cc__diag_leaks(const char *when) {
     cc__out(&out, "ccc: leaks: %llu task%s not ended %s\n", (unsigned long long)active, active == 1 ? " has" : "s have",
             when);
     if (active != 0) {
-        (void)cc__unreachable_print(&out, true);
+        cc__dump_unreachable(&out, true);
         if (cc__survey_take(&survey, true) == 0) {
             cc__dump_fibers(&out, &survey, NULL);
             cc__survey_free(&survey);

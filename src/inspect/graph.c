@@ -1,7 +1,8 @@
 /* graph.c - edges, and circles of them. */
-#include "diag/graph.h"
+#include "inspect/graph.h"
 
 #include "base/mem.h"
+#include "inspect/waits.h"
 #include "os/safe_copy.h"
 
 #include <string.h>
@@ -79,7 +80,7 @@ unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, stru
         break;
     case PARK_MUTEX:
     case PARK_RWLOCK:
-        one = cc__describe_holder(what, &thread);
+        one = cc__wait_holder(what, &thread);
         break;
     case PARK_NURSERY:
         add_children(&s, what.object, self);
@@ -88,7 +89,7 @@ unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, stru
         add_users(&s, (uintptr_t)what.object, self);
         break;
     case PARK_SELECT: {
-        uint32_t count = cc__describe_arms(what, arms, 8);
+        uint32_t count = cc__wait_arms(what, arms, 8);
         for (uint32_t i = 0; i < count && i < 8; i++) {
             if (arms[i].kind == CC_CASE_JOIN)
                 add(&s, arms[i].object);
@@ -168,36 +169,20 @@ static int walk(struct graph *g, struct node *start) {
     return -1;
 }
 
-static void print(struct out *out, const struct graph *g, unsigned first) {
-    enum { SHOWN = 16 };
-    unsigned length = g->depth - first;
-    cc__out(out, "a circle of %u:\n", length);
-    for (unsigned i = 0; i < length && i < SHOWN; i++) {
-        const struct node *n = &g->node[g->path[first + i]], *to = &g->node[g->path[first + (i + 1) % length]];
-        char who[96], wait[DESCRIBE_MAX], whom[96];
-        cc__describe_tenant(n->fiber, who, sizeof who);
-        cc__describe_wait(n->what, wait, sizeof wait);
-        cc__describe_tenant(to->fiber, whom, sizeof whom);
-        bool said = strstr(wait, whom) != NULL;
-        cc__out(out, "  %s waits %s%s%s\n", who, wait, said ? "" : ", which is in reach of ", said ? "" : whom);
-    }
-    if (length > SHOWN) cc__out(out, "  and %u more\n", length - SHOWN);
-}
-
-bool cc__graph_cycle(struct out *out) {
+unsigned cc__graph_cycle(struct graph_wait *cycle, unsigned max) {
     struct graph *g = cc__mem_alloc(sizeof *g);
-    if (g == NULL) return false;
+    if (g == NULL) return 0;
     g->count = g->depth = 0;
-    bool found = false;
-    if (fill(g)) {
-        for (unsigned i = 0; i < g->count && !found; i++) {
-            if (g->node[i].colour != NEW) continue;
-            int first = walk(g, &g->node[i]);
-            found = first >= 0;
-            if (found) print(out, g, (unsigned)first);
-        }
+    int first = -1;
+    if (fill(g))
+        for (unsigned i = 0; i < g->count && first < 0; i++)
+            if (g->node[i].colour == NEW) first = walk(g, &g->node[i]);
+    unsigned length = first >= 0 ? g->depth - (unsigned)first : 0;
+    for (unsigned i = 0; i < length && i < max; i++) {
+        const struct node *n = &g->node[g->path[(unsigned)first + i]];
+        cycle[i] = (struct graph_wait){n->fiber, n->what};
     }
     explicit_bzero(g, sizeof *g); /* unreachable.c looks for addresses in all memory */
     cc__mem_free(g);
-    return found;
+    return length;
 }

@@ -6,22 +6,22 @@
  * fiber's stack, what they reach is followed; a fiber that waits for something reached can go on too, and its stack
  * counts from then on; and so on until nothing changes. reach.h says how it is looked for.
  *
- * UNREACHABLE-1  Nothing is claimed that is not so, as long as addresses are kept where REACH-1 finds them; stale words make
- *         the claims fewer. The stack of a fiber that cannot go on counts as soon as somebody else points into it: a
- *         child often works with variables of its parent.
- * UNREACHABLE-2  Nobody moves while we look: all workers sleep, and every thread but the caller's waits in a call of ours.
- *         Else an address could be carried past us, and nothing is claimed.
- * UNREACHABLE-3  What is found is told as what it is: only a cancellation could end such a wait.
- * UNREACHABLE-4  What a thread keeps in registers is in its stack: it has put them there before it waits (GUEST-2), or called
- *         us.
+ * UNREACHABLE-1  Nothing is claimed that is not so, as long as addresses are kept where REACH-1 finds them; stale words
+ *                make the claims fewer. The stack of a fiber that cannot go on counts as soon as somebody else points
+ *                into it: a child often works with variables of its parent.
+ * UNREACHABLE-2  Nobody moves while we look: all workers sleep, and every thread but the caller's waits in a call of
+ *                ours. Else an address could be carried past us, and nothing is claimed.
+ * UNREACHABLE-3  Who prints the result says what it means: only a cancellation could end such a wait.
+ * UNREACHABLE-4  What a thread keeps in registers is in its stack: it has put them there before it waits (GUEST-2), or
+ *                called us.
  */
-#include "diag/unreachable.h"
+#include "inspect/unreachable.h"
 
 #include "arch/frame.h"
 #include "base/mem.h"
-#include "diag/deadlock.h"
-#include "diag/dump.h"
+#include "inspect/quiet.h"
 #include "inspect/reach.h"
+#include "inspect/waits.h"
 #include "lock/parking_lot.h"
 #include "os/clock.h"
 #include "os/safe_copy.h"
@@ -80,7 +80,7 @@ static void want_what(struct search *s, struct wait_what what) {
     struct arm arms[8];
     if (what.reason == PARK_QUEUE) cc__reach_want(&s->reach, what.object);
     if (what.reason != PARK_SELECT) return;
-    uint32_t n = cc__describe_arms(what, arms, 8);
+    uint32_t n = cc__wait_arms(what, arms, 8);
     for (uint32_t i = 0; i < n && i < 8; i++)
         if (arms[i].kind != CC_CASE_JOIN) cc__reach_want(&s->reach, arms[i].object);
 }
@@ -219,7 +219,7 @@ static bool children_live(struct search *s, const void *nursery) {
 
 static bool select_lives(struct search *s, struct wait_what what) {
     struct arm arms[8];
-    uint32_t n = cc__describe_arms(what, arms, 8);
+    uint32_t n = cc__wait_arms(what, arms, 8);
     if (n == 0 || n > 8) return true; /* not all is known */
     for (uint32_t i = 0; i < n; i++)
         if (arms[i].kind == CC_CASE_JOIN ? lives(s, arms[i].object) : cc__reach_has(&s->reach, arms[i].object))
@@ -238,7 +238,7 @@ static bool may_go_on(struct search *s, const struct candidate *c) {
     case PARK_JOIN:
         return lives(s, c->what.object);
     case PARK_MUTEX:
-        holder = cc__describe_holder(c->what, &thread);
+        holder = cc__wait_holder(c->what, &thread);
         return holder == NULL || lives(s, holder);
     case PARK_NURSERY:
         return children_live(s, c->what.object);
@@ -263,30 +263,13 @@ static void follow(struct search *s) {
 
 /* ---- the result ---- */
 
-static unsigned print(struct out *out, struct search *s) {
-    enum { SHOWN = 32 };
-    unsigned n = 0;
-    for (unsigned i = 0; i < s->count; i++) n += !s->candidate[i].live;
-    if (n == 0) return 0;
-    cc__out(
-        out,
-        "%u fiber%s can never go on: what %s for is out of reach of everybody who can (all memory was looked through); "
-        "only a cancellation could end %s:\n",
-        n, cc__out_s(n), n == 1 ? "it waits" : "they wait", n == 1 ? "that" : "these waits");
-    unsigned shown = 0;
-    for (unsigned i = 0; i < s->count && shown < SHOWN; i++) {
-        struct view v;
-        char who[96], wait[DESCRIBE_MAX];
-        if (s->candidate[i].live || !cc__view_take(s->candidate[i].fiber->slot, false, &v)) continue;
-        cc__view_trim(&v);
-        cc__describe_fiber(&v, who, sizeof who);
-        cc__describe_wait(s->candidate[i].what, wait, sizeof wait);
-        cc__out(out, "  %s waits %s\n", who, wait);
-        cc__dump_frames(out, &v, "      ");
-        shown++;
+static void note(const struct search *s, struct unreachable *found) {
+    found->count = 0;
+    for (unsigned i = 0; i < s->count; i++) {
+        if (s->candidate[i].live) continue;
+        if (found->count < UNREACHABLE_NAMED) found->slot[found->count] = s->candidate[i].fiber->slot;
+        found->count++;
     }
-    if (n > shown) cc__out(out, "  and %u more\n", n - shown);
-    return n;
 }
 
 /* NULL: it is found out who can go on; else why not. */
@@ -303,15 +286,14 @@ static const char *search(struct search *s, uintptr_t below) {
     return NULL;
 }
 
-/* A worker that only looked around spoils a search (UNREACHABLE-2); the next one may succeed. They do so a few times after they
- * ran out of work, at growing intervals. */
-static CC_NOINLINE unsigned look(struct out *out, uint64_t patience, uintptr_t below) {
+/* NULL, or why nothing was found out. A worker that wakes and finds nothing to do spoils a search (UNREACHABLE-2); the next
+ * one may succeed. Workers do so a few times after they ran out of work, at growing intervals. */
+static CC_NOINLINE const char *look(struct unreachable *found, uint64_t patience, uintptr_t below) {
     uint64_t until = cc__clock_real() + patience;
     const char *why = "a fiber or another thread runs";
-    unsigned n = 0;
     for (bool again = true; again;) {
         uint64_t epoch = cc__idle_epoch();
-        if (!cc__deadlock_quiet()) {
+        if (!cc__quiet_but_me()) {
             again = cc__clock_real() < until;
             if (again) cc__thread_nap(1000 * 1000);
             continue;
@@ -320,22 +302,22 @@ static CC_NOINLINE unsigned look(struct out *out, uint64_t patience, uintptr_t b
         if (s == NULL) break;
         const char *failed = search(s, below);
         bool undisturbed = cc__idle_epoch() == epoch;
-        if (undisturbed && failed == NULL) n = print(out, s);
+        if (undisturbed && failed == NULL) note(s, found);
         explicit_bzero(s, sizeof *s); /* or the next search would find addresses here */
         cc__mem_free(s);
         why = failed != NULL || undisturbed ? failed : "workers wake again and again";
         again = failed == NULL && !undisturbed && cc__clock_real() < until;
     }
-    if (why != NULL) cc__out(out, "fibers that can never go on are not looked for: %s\n", why);
-    return n;
+    return why;
 }
 
-CC_NOINLINE unsigned cc__unreachable_print(struct out *out, bool patient) {
+CC_NOINLINE const char *cc__unreachable_find(struct unreachable *found, bool patient) {
+    found->count = 0;
 #if defined(CC_ASAN) || defined(CC_TSAN)
-    cc__out(out, "fibers that can never go on are not looked for under a sanitizer, whose memory has no end\n");
-    (void)patient;
-    return 0;
-#endif
+    (void)patient, (void)look;
+    return "a sanitizer's memory has no end";
+#else
     __builtin_unwind_init(); /* what callers keep in registers is in this frame, which counts */
-    return look(out, patient ? PATIENCE_NS : 0, cc__frame_here());
+    return look(found, patient ? PATIENCE_NS : 0, cc__frame_here());
+#endif
 }

@@ -3,10 +3,10 @@
  * An edge leads from a fiber that waits to one that could end its wait: the task that it joins, the holder of a lock,
  * the children of a nursery; and for a channel every fiber whose stack mentions it, which is a hint and no proof.
  */
-#ifndef CC_DIAG_GRAPH_H
-#define CC_DIAG_GRAPH_H
+#ifndef CC_INSPECT_GRAPH_H
+#define CC_INSPECT_GRAPH_H
 
-#include "diag/dump.h"
+#include "inspect/view.h"
 
 /* True if the live part of a fiber's stack holds that value, or its arguments do if it has not run; deep: or what they
  * point to. */
@@ -15,7 +15,12 @@ bool cc__graph_mentions(const struct view *view, uintptr_t value, bool deep);
 /* The fibers, up to `max`, that could end a wait; `self` is not among them. Returns how many there are. */
 unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, struct fiber **servers, unsigned max);
 
-/* Looks for a circle of waits and writes it down; false: there is none, or there are too many fibers to look at. */
-bool cc__graph_cycle(struct out *out);
+/* A cycle of waits: each fiber waits for something that the next one could do, and the last for the first. Stores up to
+ * `max` of them and returns how many there are; 0: there is no cycle, or there are too many fibers to look at. */
+struct graph_wait {
+    struct fiber *fiber;
+    struct wait_what what;
+};
+unsigned cc__graph_cycle(struct graph_wait *cycle, unsigned max);
 
 #endif

@@ -1,0 +1,92 @@
+/* quiet.c - compares the process's threads with those that are known to wait. */
+#include "inspect/quiet.h"
+
+#include "inspect/sample.h"
+#include "inspect/threads.h"
+#include "sched/idle.h"
+#include "sched/sysmon.h"
+#include "sched/upcalls.h"
+#include "timer/timer.h"
+#include "wait/guest.h"
+
+#include <signal.h>
+
+enum { THREADS_MAX = 2048 };
+
+static struct {
+    _Atomic uint32_t looks; /* somebody looks: the arrays are in use */
+    _Atomic uint64_t ours;  /* signals that the runtime itself handles */
+    int tids[THREADS_MAX];
+    struct guest_seen guests[THREADS_MAX];
+} quiet;
+
+void cc__quiet_signal_is_ours(int signal) {
+    uint64_t bit = UINT64_C(1) << (signal - 1), ours = cc__get(&quiet.ours);
+    while (!cc__cas(&quiet.ours, &ours, ours | bit)) {
+    }
+}
+
+#define BIT(signal) (UINT64_C(1) << ((signal)-1))
+
+/* A handler may end the program, or leave a call of ours by a jump. Those for a thread's own mistakes do not count:
+ * nobody makes any. */
+bool cc__quiet_signals_may_come(void) {
+    uint64_t own_faults =
+        BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGABRT) | BIT(SIGSYS);
+    uint64_t ours = cc__get(&quiet.ours) | (cc__sample_is_alone() ? BIT(CC_SAMPLE_SIGNAL) : 0);
+    return (cc__threads_caught() & ~(own_faults | ours)) != 0;
+}
+
+static bool is_worker(int tid) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
+        if (cc__get(&cc__sched.workers[i].remote.tid) == tid) return true;
+    return tid == cc__sysmon_thread();
+}
+
+/* GUEST-1. */
+static bool is_blocked_guest(int tid, unsigned guests) {
+    for (unsigned i = 0; i < guests; i++) {
+        const struct guest_seen *g = &quiet.guests[i];
+        if (g->tid == tid) return g->waits && g->deadline == WAIT_FOREVER;
+    }
+    return false;
+}
+
+static bool list_and_compare(int but, bool runs) {
+    unsigned guests = cc__guest_list(quiet.guests, THREADS_MAX);
+    int n = cc__threads_list(quiet.tids, THREADS_MAX);
+    if (n < 0 || n > THREADS_MAX || guests > THREADS_MAX) return false;
+    unsigned strangers = 0;
+    for (int i = 0; i < n; i++)
+        strangers +=
+            quiet.tids[i] != but && !(runs && is_worker(quiet.tids[i])) && !is_blocked_guest(quiet.tids[i], guests);
+    return strangers == 0;
+}
+
+/* runs: the runtime does, and stays: else its workers are not looked at, and unknown. False also if somebody else looks
+ * at the moment. */
+static bool threads_are_known(int but, bool runs) {
+#ifdef CC_TSAN
+    /* The race detector has threads of its own, one more with every fork: they cannot be told from the program's. */
+    (void)but, (void)runs, (void)list_and_compare;
+    return false;
+#else
+    if (cc__swap_seq(&quiet.looks, 1) != 0) return false;
+    bool known = list_and_compare(but, runs);
+    cc__set_seq(&quiet.looks, 0);
+    return known;
+#endif
+}
+
+bool cc__quiet_for_good(void) {
+    return cc__upcall_unfinished() && !cc__timer_pending() && cc__sched_all_asleep() && !cc__quiet_signals_may_come() &&
+           threads_are_known(0, true);
+}
+
+bool cc__quiet_but_me(void) {
+    return cc__sched_all_asleep() && threads_are_known(cc__thread_id(), true);
+}
+
+bool cc__quiet_threads(void) {
+    return threads_are_known(0, false);
+}
