@@ -60,6 +60,27 @@ struct place {
 #ifdef CC_ARCH_UCONTEXT
 bool cc__context_place(const struct context *c, struct place *place);
 #else
+_Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, pc) == 8 &&
+                   offsetof(struct context, fp) == 16,
+               "the assembly knows these offsets");
+
+/* The first instruction of a fresh stack, and the callee of cc__context_call (start.S). */
+void cc__context_first(void);
+void cc__context_call_on(void);
+
+CC_INLINE void cc__context_native(struct context *c) {
+    (void)c;
+}
+CC_INLINE void cc__context_inherit(struct context *c, void *top) {
+    (void)c, (void)top;
+}
+CC_INLINE void cc__context_start(struct context *c, void *top, context_fn fn) {
+    c->sp = (void *)((uintptr_t)top & ~(uintptr_t)15);
+    c->pc = (const void *)cc__context_first;
+    c->fp = (void *)fn;
+    cc__context_keep_modes(c);
+}
+
 CC_INLINE bool cc__context_place(const struct context *c, struct place *place) {
     *place = (struct place){c->pc, (uintptr_t)c->sp, (uintptr_t)c->fp};
     return true;

@@ -13,8 +13,6 @@ void cc__escape_take(struct escape *e, void *value) {
     _longjmp(e->buf, 1);
 }
 
-#else
-_Static_assert(sizeof(struct escape) == 24, "stack pointer, address, frame pointer");
 #endif
 
 #ifndef CC_GUARD_IN_ASSEMBLY

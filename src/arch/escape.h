@@ -32,12 +32,22 @@ void *cc__guard(void *arg, void *unused, escape_fn fn);
 /* The race detector keeps a stack of calls, which longjmp repairs; so there, too, the portable way. */
 #if defined(CC_ARCH_UCONTEXT) || defined(CC_TSAN)
 #include "arch/ucontext/escape.h"
-#elif defined(__x86_64__)
+#else
+struct escape {
+    void *sp;
+    const void *pc;
+    void *fp;
+};
+_Static_assert(offsetof(struct escape, sp) == 0 && offsetof(struct escape, pc) == 8 &&
+                   offsetof(struct escape, fp) == 16,
+               "the assembly knows these offsets");
+#if defined(__x86_64__)
 #include "arch/x86_64/escape.h"
 #elif defined(__aarch64__)
 #include "arch/aarch64/escape.h"
 #else
 #include "arch/riscv64/escape.h"
+#endif
 #endif
 
 #endif

@@ -11,62 +11,18 @@
         .hidden cc__guard
         .hidden cc__guard_personality
         .hidden cc__cxx_std_exception
-#ifdef __x86_64__
-        .type   cc__guard, @function
-#else
-        .type   cc__guard, %function
-#endif
+        .type   cc__guard, STT_FUNC
         .p2align 4
 cc__guard:
         .cfi_startproc
         .cfi_personality 0x1b, cc__guard_personality
         .cfi_lsda 0x1b, .Ltable
 #if defined(__x86_64__)
-#ifdef __CET__
-        endbr64
-#endif
-        pushq   %rbp
-        .cfi_def_cfa_offset 16
-        .cfi_offset rbp, -16
-        movq    %rsp, %rbp
-        callq   *%rdx
-        popq    %rbp
-        .cfi_def_cfa_offset 8
-        ret
+#include "arch/x86_64/guard.inc"
 #elif defined(__aarch64__)
-#ifdef __ARM_FEATURE_BTI_DEFAULT
-        bti     c
-#endif
-        stp     x29, x30, [sp, #-16]!
-        .cfi_def_cfa_offset 16
-        .cfi_offset x29, -16
-        .cfi_offset x30, -8
-        mov     x29, sp
-        blr     x2
-        ldp     x29, x30, [sp], #16
-        .cfi_restore x30
-        .cfi_restore x29
-        .cfi_def_cfa_offset 0
-        ret
+#include "arch/aarch64/guard.inc"
 #else
-        .option push
-        .option norelax                 /* the table counts bytes */
-        addi    sp, sp, -16
-        .cfi_def_cfa_offset 16
-        sd      ra, 8(sp)
-        sd      s0, 0(sp)
-        .cfi_offset ra, -8
-        .cfi_offset s0, -16
-        addi    s0, sp, 16
-        jalr    a2
-        ld      ra, 8(sp)
-        ld      s0, 0(sp)
-        .cfi_restore ra
-        .cfi_restore s0
-        addi    sp, sp, 16
-        .cfi_def_cfa_offset 0
-        ret
-        .option pop
+#include "arch/riscv64/guard.inc"
 #endif
 .Lend:
         .cfi_endproc

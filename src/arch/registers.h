@@ -1,13 +1,15 @@
 /* registers.h - a CPU's registers under the numbers that call-frame information gives them.
  *
  * Each CPU's file says how many are followed (CC_REGISTERS), which of them are the stack pointer and the frame
- * pointer, and where in a signal's mcontext_t they are (cc__registers_place).
+ * pointer, and where in a signal's mcontext_t they are (cc__registers_place). It reads the program counter and the stack
+ * pointer (cc__registers_read), and takes the signature that some CPUs put into the upper bits of a return address away
+ * (cc__registers_strip).
  * Floating-point registers have higher numbers, no frame is found by them, and they are left out.
  */
 #ifndef CC_ARCH_REGISTERS_H
 #define CC_ARCH_REGISTERS_H
 
-#include "base/attr.h"
+#include "arch/machine.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,8 +23,7 @@
 #elif defined(__riscv) && __riscv_xlen == 64
 #include "arch/riscv64/registers.h"
 #else
-enum { CC_REGISTERS = 1, CC_REGISTER_SP = 0, CC_REGISTER_FP = 0, CC_MCONTEXT_WORDS = 1, CC_RETURN_ON_STACK = 0 };
-#define CC_REGISTERS_UNKNOWN 1 /* nothing is unwound on this CPU */
+#include "arch/generic/registers.h"
 #endif
 
 struct registers {
@@ -72,28 +73,12 @@ CC_INLINE struct registers cc__registers_interrupted(const void *context) {
 /* Of the function that this is inlined into: what its callers need to be found. */
 CC_INLINE struct registers cc__registers_here(void) {
     uintptr_t pc = 0, sp = 0;
-#if defined(__x86_64__) && defined(__LP64__)
-    __asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1" : "=r"(pc), "=r"(sp));
-#elif defined(__aarch64__)
-    __asm__ volatile("adr %0, .\n\tmov %1, sp" : "=r"(pc), "=r"(sp));
-#elif defined(__riscv)
-    __asm__ volatile("auipc %0, 0\n\tmv %1, sp" : "=r"(pc), "=r"(sp));
-#endif
+    cc__registers_read(&pc, &sp);
     struct registers r = cc__registers_at(pc, sp);
 #ifndef CC_REGISTERS_UNKNOWN
     cc__registers_set(&r, CC_REGISTER_FP, (uintptr_t)__builtin_frame_address(0));
 #endif
     return r;
-}
-
-/* An address to return to, without the signature that some CPUs put into its upper bits. */
-CC_INLINE uintptr_t cc__registers_strip(uintptr_t address) {
-#if defined(__aarch64__)
-    register uintptr_t x30 __asm__("x30") = address;
-    __asm__("hint #7" : "+r"(x30)); /* xpaclri; nothing on a CPU that does not sign */
-    address = x30;
-#endif
-    return address;
 }
 
 #endif

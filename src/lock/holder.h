@@ -20,11 +20,7 @@
 #include <stdbool.h>
 
 /* The stack pointer with which the function that says this was entered, which need not have a frame. */
-#ifdef __x86_64__
-#define cc__holder_entry() ((uint64_t)(uintptr_t)__builtin_dwarf_cfa() - sizeof(void *))
-#else
-#define cc__holder_entry() ((uint64_t)(uintptr_t)__builtin_dwarf_cfa())
-#endif
+#define cc__holder_entry() ((uint64_t)(uintptr_t)__builtin_dwarf_cfa() - CC_RETURN_ON_STACK * sizeof(void *))
 
 #ifdef CC_DEBUG
 uint64_t cc__holder_self(void);
@@ -56,7 +52,7 @@ CC_INLINE bool cc__holder_at(_Atomic uint64_t *owner, uint64_t entry) {
 /* In a function that has no frame at this place. */
 CC_INLINE void cc__holder_enter(_Atomic uint64_t *owner) {
 #ifdef CC_WORDS_IN_ASM
-    __asm__("movq %%rsp, %0" : "=m"(*(uint64_t *)(void *)owner)); /* without a detour by a register */
+    cc__word_set_sp(owner);
 #else
     cc__set(owner, cc__frame_here());
 #endif
@@ -64,9 +60,7 @@ CC_INLINE void cc__holder_enter(_Atomic uint64_t *owner) {
 /* As above: the holder called from the frame that calls now. */
 CC_INLINE bool cc__holder_here(_Atomic uint64_t *owner) {
 #ifdef CC_WORDS_IN_ASM
-    bool here;
-    __asm__ volatile("cmpq %%rsp, %1" : "=@cce"(here) : "m"(*(uint64_t *)(void *)owner));
-    return here;
+    return cc__word_is_sp(owner);
 #else
     return cc__get(owner) == cc__frame_here();
 #endif

@@ -14,6 +14,7 @@
 #ifndef CC_SYNC_ATOMIC_H
 #define CC_SYNC_ATOMIC_H
 
+#include "arch/word.h"
 #include "base/attr.h"
 
 #include <stdatomic.h>
@@ -23,17 +24,10 @@
 #define cc__get(p) atomic_load_explicit((p), memory_order_relaxed)
 #define cc__set(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
 
-/* Words are plain memory to the CPU, and assembly may look at them: no checker stands in for them. */
-#ifdef __x86_64__
-#define CC_WORDS_IN_ASM 1
-#endif
-
 /* A relaxed look at a word that a branch follows: without a detour by a register, which compilers make. */
 CC_INLINE bool cc__is_zero(_Atomic uint32_t *p) {
 #ifdef CC_WORDS_IN_ASM
-    bool zero;
-    __asm__ volatile("cmpl $0, %1" : "=@cce"(zero) : "m"(*(uint32_t *)(void *)p));
-    return zero;
+    return cc__word_is_zero(p);
 #else
     return cc__get(p) == 0;
 #endif
@@ -54,11 +48,11 @@ CC_INLINE bool cc__is_zero(_Atomic uint32_t *p) {
 #if defined(CC_TSAN) && !defined(__clang__)
 /* gcc lets the race detector see `expected`, which at the end of a fiber lies on the worker's stack: here it stays in a
  * register. */
-#define cc__cas(p, expected, v)                                                                      \
-    ({                                                                                               \
-        __typeof__(*(expected)) was_ = *(expected);                                                  \
+#define cc__cas(p, expected, v)                                                                       \
+    ({                                                                                                \
+        __typeof__(*(expected)) was_ = *(expected);                                                   \
         *(expected) = __sync_val_compare_and_swap((__typeof__(*(expected)) *)(void *)(p), was_, (v)); \
-        *(expected) == was_;                                                                         \
+        *(expected) == was_;                                                                          \
     })
 #define cc__cas_weak(p, expected, v) cc__cas(p, expected, v)
 #define cc__cas_seq(p, expected, v) cc__cas(p, expected, v)
@@ -95,8 +89,8 @@ void cc__set_release_hidden(_Atomic uint64_t *p, uint64_t v);
 /* A counter that only its owner writes: no read-modify-write needed. Compilers make three instructions and a register
  * of a relaxed load, an addition and a relaxed store; one that is neither locked nor torn does the same. */
 CC_INLINE void cc__bump(_Atomic uint64_t *counter) {
-#if defined(__x86_64__) && !defined(CC_TSAN)
-    __asm__("incq %0" : "+m"(*(uint64_t *)(void *)counter));
+#if defined(CC_WORDS_IN_ASM) && !defined(CC_TSAN)
+    cc__word_increment(counter);
 #else
     cc__set(counter, cc__get(counter) + 1);
 #endif

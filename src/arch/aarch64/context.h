@@ -13,27 +13,11 @@ struct context {
     uint64_t fpcr;
 };
 
-_Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, pc) == 8 &&
-                   offsetof(struct context, fp) == 16 && offsetof(struct context, fpcr) == 24,
-               "the assembly knows these offsets");
+_Static_assert(offsetof(struct context, fpcr) == 24, "the assembly knows this offset");
 
-/* First instruction of a fresh stack (start.S): calls the function in x29 with the value in x2. */
-void cc__context_first(void);
-/* The callee of cc__context_call (start.S): goes on with the function in x3 on the stack in x2. */
-void cc__context_call_on(void);
-
-CC_INLINE void cc__context_native(struct context *c) {
-    (void)c;
-}
-
-CC_INLINE void cc__context_inherit(struct context *c, void *top) {
-    (void)c, (void)top;
-}
-
-CC_INLINE void cc__context_start(struct context *c, void *top, context_fn fn) {
-    c->sp = (void *)((uintptr_t)top & ~(uintptr_t)15);
-    c->pc = (const void *)cc__context_first;
-    c->fp = (void *)fn;
+/* start.S: cc__context_first calls the function in x29 with the value in x2;
+ * cc__context_call_on goes on with the function in x3 on the stack in x2. */
+CC_INLINE void cc__context_keep_modes(struct context *c) {
     __asm__ volatile("mrs %0, fpcr" : "=r"(c->fpcr));
 }
 
@@ -42,6 +26,13 @@ CC_INLINE void cc__context_start(struct context *c, void *top, context_fn fn) {
 #else
 #define CC_CONTEXT_LANDING
 #endif
+
+/* What dies at a switch, a call and an escape alike. */
+#define CC_CONTEXT_CLOBBERS                                                                                            \
+    "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20",   \
+        "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", \
+        "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",  \
+        "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "memory", "cc"
 
 CC_INLINE void *cc__context_switch(struct context *from_, struct context *to_, void *value_) {
     register struct context *from __asm__("x0") = from_;
@@ -62,11 +53,7 @@ CC_INLINE void *cc__context_switch(struct context *from_, struct context *to_, v
                      "2:\t" CC_CONTEXT_LANDING
                      : "+r"(from), "+r"(to), "+r"(value)
                      :
-                     : "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17",
-                       "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "v0", "v1",
-                       "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16",
-                       "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30",
-                       "v31", "memory", "cc");
+                     : "x3", CC_CONTEXT_CLOBBERS);
     return value;
 }
 
@@ -84,11 +71,7 @@ CC_INLINE void *cc__context_call(struct context *from_, void *top_, context_call
                      "2:\t" CC_CONTEXT_LANDING "mov x0, x2\n\t"
                      : "+r"(value), "+r"(from), "+r"(top), "+r"(fn)
                      :
-                     : "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17",
-                       "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "v0", "v1",
-                       "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16",
-                       "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30",
-                       "v31", "memory", "cc");
+                     : CC_CONTEXT_CLOBBERS);
     return value;
 }
 

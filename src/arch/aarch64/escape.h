@@ -2,16 +2,6 @@
 #ifndef CC_ARCH_AARCH64_ESCAPE_H
 #define CC_ARCH_AARCH64_ESCAPE_H
 
-struct escape {
-    void *sp;
-    const void *pc;
-    void *fp;
-};
-
-_Static_assert(offsetof(struct escape, sp) == 0 && offsetof(struct escape, pc) == 8 &&
-                   offsetof(struct escape, fp) == 16,
-               "the assembly knows these offsets");
-
 CC_INLINE void *cc__escape_call(struct escape *e_, escape_fn fn_, void *arg_) {
     register void *arg __asm__("x0") = arg_;
     register struct escape *e __asm__("x1") = e_;
@@ -24,11 +14,7 @@ CC_INLINE void *cc__escape_call(struct escape *e_, escape_fn fn_, void *arg_) {
                      "2:\t" CC_CONTEXT_LANDING
                      : "+r"(arg), "+r"(e), "+r"(fn)
                      :
-                     : "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17",
-                       "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "v0", "v1",
-                       "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16",
-                       "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30",
-                       "v31", "memory", "cc");
+                     : "x3", CC_CONTEXT_CLOBBERS);
     return arg;
 }
 

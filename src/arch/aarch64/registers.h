@@ -7,7 +7,6 @@ enum {
     CC_REGISTER_FP = 29,
     CC_REGISTER_SP = 31,
     CC_MCONTEXT_WORDS = 34, /* the address of a fault, x0 to x30, sp, pc */
-    CC_RETURN_ON_STACK = 0,
 };
 
 /* Where in an mcontext_t; -1 for the program counter. */
@@ -20,5 +19,15 @@ CC_INLINE int cc__registers_place(int number) {
 #define CC_SIGRETURN_CODE \
     { 0xd2801168u, 0xd4000001u } /* mov x8, #139; svc #0 */
 #define CC_SIGRETURN_CONTEXT 128
+
+CC_INLINE void cc__registers_read(uintptr_t *pc, uintptr_t *sp) {
+    __asm__ volatile("adr %0, .\n\tmov %1, sp" : "=r"(*pc), "=r"(*sp));
+}
+
+CC_INLINE uintptr_t cc__registers_strip(uintptr_t address) {
+    register uintptr_t x30 __asm__("x30") = address;
+    __asm__("hint #7" : "+r"(x30)); /* xpaclri; nothing on a CPU that does not sign */
+    return x30;
+}
 
 #endif

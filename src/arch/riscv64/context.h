@@ -13,28 +13,18 @@ struct context {
     uint64_t unused;
 };
 
-_Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, pc) == 8 &&
-                   offsetof(struct context, fp) == 16,
-               "the assembly knows these offsets");
-
-/* First instruction of a fresh stack (start.S): calls the function in s0 with the value in a2. */
-void cc__context_first(void);
-/* The callee of cc__context_call (start.S): goes on with the function in a3 on the stack in a2. */
-void cc__context_call_on(void);
-
-CC_INLINE void cc__context_native(struct context *c) {
+/* start.S: cc__context_first calls the function in s0 with the value in a2;
+ * cc__context_call_on goes on with the function in a3 on the stack in a2. */
+CC_INLINE void cc__context_keep_modes(struct context *c) {
     (void)c;
 }
 
-CC_INLINE void cc__context_inherit(struct context *c, void *top) {
-    (void)c, (void)top;
-}
-
-CC_INLINE void cc__context_start(struct context *c, void *top, context_fn fn) {
-    c->sp = (void *)((uintptr_t)top & ~(uintptr_t)15);
-    c->pc = (const void *)cc__context_first;
-    c->fp = (void *)fn;
-}
+/* What dies at a switch, a call and an escape alike. */
+#define CC_CONTEXT_CLOBBERS                                                                                           \
+    "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "a4", "a5", "a6", "a7", "s1", "s2", "s3", "s4", "s5", "s6", "s7", \
+        "s8", "s9", "s10", "s11", "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "ft8", "ft9", "ft10",       \
+        "ft11", "fa0", "fa1", "fa2", "fa3", "fa4", "fa5", "fa6", "fa7", "fs0", "fs1", "fs2", "fs3", "fs4", "fs5",     \
+        "fs6", "fs7", "fs8", "fs9", "fs10", "fs11", "memory"
 
 CC_INLINE void *cc__context_switch(struct context *from_, struct context *to_, void *value_) {
     register struct context *from __asm__("a0") = from_;
@@ -51,11 +41,7 @@ CC_INLINE void *cc__context_switch(struct context *from_, struct context *to_, v
                      "1:"
                      : "+r"(from), "+r"(to), "+r"(value)
                      :
-                     : "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "a3", "a4", "a5", "a6", "a7", "s1", "s2", "s3",
-                       "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "ft0", "ft1", "ft2", "ft3", "ft4", "ft5",
-                       "ft6", "ft7", "ft8", "ft9", "ft10", "ft11", "fa0", "fa1", "fa2", "fa3", "fa4", "fa5", "fa6",
-                       "fa7", "fs0", "fs1", "fs2", "fs3", "fs4", "fs5", "fs6", "fs7", "fs8", "fs9", "fs10", "fs11",
-                       "memory");
+                     : "a3", CC_CONTEXT_CLOBBERS);
     return value;
 }
 
@@ -72,10 +58,7 @@ CC_INLINE void *cc__context_call(struct context *from_, void *top_, context_call
                      "1:\tmv a0, a2\n\t"
                      : "+r"(value), "+r"(from), "+r"(top), "+r"(fn)
                      :
-                     : "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "a4", "a5", "a6", "a7", "s1", "s2", "s3", "s4",
-                       "s5", "s6", "s7", "s8", "s9", "s10", "s11", "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6",
-                       "ft7", "ft8", "ft9", "ft10", "ft11", "fa0", "fa1", "fa2", "fa3", "fa4", "fa5", "fa6", "fa7",
-                       "fs0", "fs1", "fs2", "fs3", "fs4", "fs5", "fs6", "fs7", "fs8", "fs9", "fs10", "fs11", "memory");
+                     : CC_CONTEXT_CLOBBERS);
     return value;
 }
 

@@ -1,6 +1,7 @@
 /* ucontext/context.c - the portable switch. */
 #include "arch/context.h"
 
+#include "arch/registers.h"
 #include "base/fatal.h"
 
 #include <ucontext.h>
@@ -96,20 +97,8 @@ void cc__context_return(struct context *from, void *value) {
 }
 
 bool cc__context_place(const struct context *c, struct place *place) {
-    const ucontext_t *uc = c->uc;
-    if (uc == NULL) return false;
-#if defined(__x86_64__)
-    const greg_t *reg = uc->uc_mcontext.gregs;
-    *place = (struct place){(const void *)reg[REG_RIP], (uintptr_t)reg[REG_RSP], (uintptr_t)reg[REG_RBP]};
-#elif defined(__aarch64__)
-    const mcontext_t *m = &uc->uc_mcontext;
-    *place = (struct place){(const void *)m->pc, (uintptr_t)m->sp, (uintptr_t)m->regs[29]};
-#elif defined(__riscv)
-    const unsigned long *reg = uc->uc_mcontext.__gregs;
-    *place = (struct place){(const void *)reg[REG_PC], (uintptr_t)reg[REG_SP], (uintptr_t)reg[REG_S0]};
-#else
-    (void)place;
-    return false;
-#endif
-    return true;
+    if (c->uc == NULL) return false;
+    struct registers r = cc__registers_interrupted(c->uc);
+    *place = (struct place){(const void *)r.pc, r.value[CC_REGISTER_SP], r.value[CC_REGISTER_FP]};
+    return r.known != 0;
 }

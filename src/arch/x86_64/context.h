@@ -16,28 +16,12 @@ struct context {
     uint16_t unused;
 };
 
-_Static_assert(offsetof(struct context, sp) == 0 && offsetof(struct context, pc) == 8 &&
-                   offsetof(struct context, fp) == 16 && offsetof(struct context, mxcsr) == 24 &&
-                   offsetof(struct context, fcw) == 28,
+_Static_assert(offsetof(struct context, mxcsr) == 24 && offsetof(struct context, fcw) == 28,
                "the assembly knows these offsets");
 
-/* First instruction of a fresh stack (start.S): calls the function in rbp with the value in rdx. */
-void cc__context_first(void);
-/* The callee of cc__context_call (start.S): goes on with the function in rcx on the stack in rax. */
-void cc__context_call_on(void);
-
-CC_INLINE void cc__context_native(struct context *c) {
-    (void)c;
-}
-
-CC_INLINE void cc__context_inherit(struct context *c, void *top) {
-    (void)c, (void)top;
-}
-
-CC_INLINE void cc__context_start(struct context *c, void *top, context_fn fn) {
-    c->sp = (void *)((uintptr_t)top & ~(uintptr_t)15);
-    c->pc = (const void *)cc__context_first;
-    c->fp = (void *)fn;
+/* start.S: cc__context_first calls the function in rbp with the value in rdx;
+ * cc__context_call_on goes on with the function in rcx on the stack in rax. */
+CC_INLINE void cc__context_keep_modes(struct context *c) {
     __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(c->mxcsr), "=m"(c->fcw));
 }
 
@@ -54,6 +38,12 @@ CC_INLINE void cc__context_start(struct context *c, void *top, context_fn fn) {
 #else
 #define CC_CONTEXT_LANDING
 #endif
+
+/* What dies at a switch, a call and an escape alike. */
+#define CC_CONTEXT_CLOBBERS                                                                                         \
+    "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3",    \
+        "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "st", \
+        "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)" CC_CONTEXT_MORE_CLOBBERS
 
 CC_INLINE void *cc__context_switch(struct context *from, struct context *to, void *value) {
     __asm__ volatile("stmxcsr 24(%%rdi)\n\t"
@@ -76,10 +66,7 @@ CC_INLINE void *cc__context_switch(struct context *from, struct context *to, voi
                      "2:\t" CC_CONTEXT_LANDING
                      : "+D"(from), "+S"(to), "+d"(value)
                      :
-                     : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
-                       "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
-                       "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",
-                       "st(7)" CC_CONTEXT_MORE_CLOBBERS);
+                     : "rax", "rcx", CC_CONTEXT_CLOBBERS);
     return value;
 }
 
@@ -96,10 +83,7 @@ CC_INLINE void *cc__context_call(struct context *from, void *top, context_call_f
                      "2:\t" CC_CONTEXT_LANDING "movq %%rdx, %%rdi\n\t"
                      : "+S"(from), "+a"(end), "+c"(fn), "+D"(value)
                      :
-                     : "rdx", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0",
-                       "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
-                       "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",
-                       "st(7)" CC_CONTEXT_MORE_CLOBBERS);
+                     : "rdx", CC_CONTEXT_CLOBBERS);
     return value;
 }
 

@@ -2,16 +2,6 @@
 #ifndef CC_ARCH_X86_64_ESCAPE_H
 #define CC_ARCH_X86_64_ESCAPE_H
 
-struct escape {
-    void *sp;
-    const void *pc;
-    void *fp;
-};
-
-_Static_assert(offsetof(struct escape, sp) == 0 && offsetof(struct escape, pc) == 8 &&
-                   offsetof(struct escape, fp) == 16,
-               "the assembly knows these offsets");
-
 CC_INLINE void *cc__escape_call(struct escape *e, escape_fn fn, void *arg) {
     void *result;
     __asm__ volatile("leaq 2f(%%rip), %%rax\n\t"
@@ -22,10 +12,7 @@ CC_INLINE void *cc__escape_call(struct escape *e, escape_fn fn, void *arg) {
                      "2:\t" CC_CONTEXT_LANDING
                      : "=a"(result), "+S"(e), "+d"(fn), "+D"(arg)
                      :
-                     : "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0",
-                       "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
-                       "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",
-                       "st(7)" CC_CONTEXT_MORE_CLOBBERS);
+                     : "rcx", CC_CONTEXT_CLOBBERS);
     return result;
 }
 

@@ -1,6 +1,7 @@
 /* plt_hook.c - rewrites the entries of global offset tables. */
 #include "inspect/plt_hook.h"
 
+#include "arch/machine.h"
 #include "base/attr.h"
 #include "os/vm.h"
 
@@ -29,19 +30,6 @@ struct tables {
     size_t calls_size, others_size;
     uintptr_t sealed_low, sealed_high; /* what the linker has made read-only */
 };
-
-static bool is_slot(unsigned long type) {
-#if defined(__x86_64__)
-    return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
-#elif defined(__aarch64__)
-    return type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;
-#elif defined(__riscv)
-    return type == R_RISCV_JUMP_SLOT || type == R_RISCV_64;
-#else
-    (void)type;
-    return false;
-#endif
-}
 
 /* The linker has added the module's base to these addresses on most systems, and not on all. */
 static const void *resolve(const struct dl_phdr_info *info, ElfW(Addr) address) {
@@ -109,7 +97,7 @@ static bool rewrite(const struct tables *t, uintptr_t slot, const void *to) {
 static void rewrite_all(struct install *install, const struct dl_phdr_info *info, const struct tables *t,
                         const ElfW(Rela) * at, size_t size) {
     for (const ElfW(Rela) *end = at + size / sizeof *at; at < end; at++) {
-        if (!is_slot(ELF64_R_TYPE(at->r_info)) || at->r_addend != 0) continue;
+        if (!CC_RELOCATION_IS_SLOT(ELF64_R_TYPE(at->r_info)) || at->r_addend != 0) continue;
         const char *name = t->names + t->symbols[ELF64_R_SYM(at->r_info)].st_name;
         for (unsigned i = 0; i < install->count; i++) {
             const struct plt_hook *hook = &install->hooks[i];
