@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What this build cannot tell because it was configured without inspection, as a sentence without a capital and a full
+ * stop; NULL: nothing is missing. */
+const char *cc__inspect_missing(void);
+
 /* What of a list of frames is not certain. */
 struct doubt {
     uint64_t guessed; /* bit n: frame n was not found by call-frame information, or lies above one that was not */

@@ -43,6 +43,7 @@ bool cc__diag_crash_asked(void) {
     struct out out = {0};
     walk();
     cc__dump_frames(&out, &crash.view, "    ");
+    cc__dump_missing(&out);
     cc__out_flush(&out);
     cc__set_seq(&crash.state, CRASH_SHOWN);
     cc__futex_wake(&crash.state, INT32_MAX);

@@ -24,6 +24,11 @@ void cc__dump_frames(struct out *out, const struct view *v, const char *indent) 
     if (v->doubt.cut) cc__out(out, "%s? no unwind information leads further up\n", indent);
 }
 
+void cc__dump_missing(struct out *out) {
+    const char *missing = cc__inspect_missing();
+    if (missing != NULL) cc__out(out, "ccc: %s\n", missing);
+}
+
 /* ---- workers ---- */
 
 CC_NOINLINE CC_NO_TSAN static bool is_asleep(struct worker *w) {
@@ -170,6 +175,7 @@ void cc__dump_fibers(struct out *out, const struct survey *survey,
     for (unsigned i = 0; i < survey->count; i++) print_shape(out, &survey->shapes[i], survey->now, more);
     if (survey->left_out > 0)
         cc__out(out, "and %llu more in other places, which are left out\n", (unsigned long long)survey->left_out);
+    cc__dump_missing(out);
 }
 
 void cc__dump_guests(struct out *out, uint64_t now) {

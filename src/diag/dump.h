@@ -22,6 +22,8 @@ void cc__dump_fibers(struct out *out, const struct survey *survey,
 void cc__dump_guests(struct out *out, uint64_t now);
 /* Fibers that can never go on, or why they are not looked for; patient: after some seconds of trying. */
 void cc__dump_unreachable(struct out *out, bool patient);
+/* What this build of the library cannot tell, if anything: a line at the end of a report. */
+void cc__dump_missing(struct out *out);
 /* A line for each frame of a view that was trimmed. */
 void cc__dump_frames(struct out *out, const struct view *view, const char *indent);
 

@@ -180,7 +180,7 @@ int cc__dump_json(struct out *out) {
     struct seen *seen = cc__mem_alloc(sizeof *seen);
     if (seen == NULL) return ENOMEM;
     seen->count = 0;
-    cc__out(out, "{\"ccc_dump\":1,\n");
+    cc__out(out, "{\"ccc_dump\":1,\"inspect\":%s,\n", cc__inspect_missing() == NULL ? "true" : "false");
     print_workers(out);
     print_scopes(out);
     print_guests(out);

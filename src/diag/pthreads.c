@@ -188,7 +188,8 @@ static struct plt_hook hooks[HOOKS] = {
 
 static void watch(void) {
     if (cc__plt_hook_install(hooks, HOOKS) < 0 && reported)
-        cc__warn("CC_DEBUG_LOCKS: pthread_mutex_lock is linked into the program: its calls cannot be watched");
+        cc__warn("CC_DEBUG_LOCKS: calls of pthread_mutex_lock cannot be watched: %s",
+                 cc__inspect_missing() != NULL ? cc__inspect_missing() : "it is linked into the program");
 }
 
 void cc__diag_watch_locks(bool report) {

@@ -32,7 +32,9 @@ void cc__upcall_stalled(struct worker *w, uint64_t ns) {
                            : "is blocked in a system call",
             behind, behind == 1 ? " is" : "s are");
     cc__dump_frames(&out, &v, "    ");
-    if (v.frames == 0) cc__out(&out, "    (its thread does not answer: where it is cannot be told)\n");
+    cc__dump_missing(&out);
+    if (v.frames == 0 && cc__inspect_missing() == NULL)
+        cc__out(&out, "    (its thread does not answer: where it is cannot be told)\n");
     say_at_limit(&out);
     cc__out_flush(&out);
     cc__dump_end();

@@ -24,7 +24,8 @@ static bool among(const uintptr_t *words, size_t n, uintptr_t value, bool deep) 
     return false;
 }
 
-bool cc__graph_mentions(const struct view *v, uintptr_t value, bool deep) {
+/* The live part of the fiber's stack holds that value, or its arguments do if it has not run; deep: or what they point to. */
+static bool mentions(const struct view *v, uintptr_t value, bool deep) {
     uintptr_t words[128];
     if (!v->started)
         return v->state == FIBER_RUNNABLE && cc__safe_copy(words, v->fiber->args, FIBER_INLINE_ARGS) &&
@@ -54,7 +55,7 @@ static void add(struct servers *s, struct fiber *f) {
 static void add_users(struct servers *s, uintptr_t channel, const struct fiber *self) {
     struct view v;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++)
-        if (cc__view_take(slot, false, &v) && v.fiber != self && cc__graph_mentions(&v, channel, true)) add(s, v.fiber);
+        if (cc__view_take(slot, false, &v) && v.fiber != self && mentions(&v, channel, true)) add(s, v.fiber);
 }
 
 static void add_children(struct servers *s, const struct scope *nursery, const struct fiber *self) {

@@ -8,10 +8,6 @@
 
 #include "inspect/view.h"
 
-/* True if the live part of a fiber's stack holds that value, or its arguments do if it has not run; deep: or what they
- * point to. */
-bool cc__graph_mentions(const struct view *view, uintptr_t value, bool deep);
-
 /* The fibers, up to `max`, that could end a wait; `self` is not among them. Returns how many there are. */
 unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, struct fiber **servers, unsigned max);
 

@@ -28,9 +28,6 @@ struct thread_call {
 /* False: there is no such thread, or the system does not say. Under valgrind and qemu it tells of their own calls. */
 bool cc__threads_call(int tid, struct thread_call *call);
 
-/* True: the thread sleeps on a futex and no time will wake it. False: it does not, or it cannot be known. */
-bool cc__threads_futex_forever(int tid);
-
 /* Whether the thread blocks the signal; true if it cannot be known. */
 bool cc__threads_blocks(int tid, int sig);
 

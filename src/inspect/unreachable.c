@@ -313,6 +313,7 @@ static CC_NOINLINE const char *look(struct unreachable *found, uint64_t patience
 
 CC_NOINLINE const char *cc__unreachable_find(struct unreachable *found, bool patient) {
     found->count = 0;
+    if (cc__inspect_missing() != NULL) return "this build of the library cannot";
 #if defined(CC_ASAN) || defined(CC_TSAN)
     (void)patient, (void)look;
     return "a sanitizer's memory has no end";

@@ -68,6 +68,7 @@ static void print(const CCPanic *info, const char *head, const char *why) {
         cc__symbol_text(info->frames[i], text, sizeof text);
         cc__warn("  %p %s%s", info->frames[i], info->frames_guessed >> i & 1 ? "? " : "", text);
     }
+    if (cc__inspect_missing() != NULL) cc__warn("%s", cc__inspect_missing());
     cc__lock_release(&printing);
 }
 

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,15 +120,6 @@ bool cc__threads_call(int tid, struct thread_call *call) {
     bool known = read_task_file(tid, "syscall", text, sizeof text) && parse_call(text, call);
     cc__errno_set(saved);
     return known;
-}
-
-bool cc__threads_futex_forever(int tid) {
-    struct thread_call call;
-    /* Valgrind's threads wait for each other on futexes of its own. */
-    if (cc__san_on_valgrind() || !cc__threads_call(tid, &call)) return false;
-    if (call.running || call.number != SYS_futex) return false;
-    unsigned op = (unsigned)call.args[1] & (unsigned)FUTEX_CMD_MASK;
-    return (op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET || op == FUTEX_LOCK_PI) && call.args[3] == 0;
 }
 
 bool cc__threads_blocks(int tid, int sig) {

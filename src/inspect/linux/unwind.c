@@ -127,6 +127,10 @@ enum step cc__unwind_step(const struct picture *p, struct registers *regs, bool 
     return cc__unwind_apply(p, &row, cfa, regs, exact);
 }
 
+const char *cc__inspect_missing(void) {
+    return NULL;
+}
+
 /* ---- all of them ---- */
 
 unsigned cc__unwind(const struct picture *p, const void **frames, unsigned max, struct doubt *doubt) {

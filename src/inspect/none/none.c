@@ -1,0 +1,95 @@
+/* none.c - inspect/ without its eyes, for -DCCC_INSPECT=OFF and for systems that no folder beside this one is about.
+ *
+ * Every function answers as if nothing could be known: the callers have words for that.
+ */
+#include "base/attr.h"
+#include "inspect/memory.h"
+#include "inspect/plt_hook.h"
+#include "inspect/sample.h"
+#include "inspect/symbol.h"
+#include "inspect/threads.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *cc__inspect_missing(void) {
+    return "this build of the library has no backtraces, no names of functions and no search for deadlocks and "
+           "unreachable fibers: configure it with -DCCC_INSPECT=ON";
+}
+
+/* ---- stacks ---- */
+
+unsigned cc__unwind(const struct picture *p, const void **frames, unsigned max, struct doubt *doubt) {
+    (void)p, (void)frames, (void)max;
+    *doubt = (struct doubt){0};
+    return 0;
+}
+
+unsigned cc__unwind_here(const void *low, const void *top, const void *back, const void **frames, unsigned max,
+                         struct doubt *doubt) {
+    (void)low, (void)top;
+    *doubt = (struct doubt){0};
+    if (back == NULL || max == 0) return 0;
+    frames[0] = back; /* that much is known */
+    return 1;
+}
+
+struct picture cc__picture_parked(const struct place *place, uintptr_t low, uintptr_t top) {
+    (void)place;
+    return (struct picture){.low = low, .top = top};
+}
+
+unsigned cc__sample_thread(int tid, const void *bottom, const void *top, const void **frames, unsigned max,
+                           struct doubt *doubt) {
+    (void)tid, (void)bottom, (void)top, (void)frames, (void)max;
+    *doubt = (struct doubt){0};
+    return 0;
+}
+
+bool cc__sample_is_alone(void) {
+    return false;
+}
+
+void cc__sample_remove(void) {}
+
+/* ---- names ---- */
+
+void cc__symbol_find(const void *return_address, struct symbol *out) {
+    (void)return_address;
+    memset(out, 0, sizeof *out);
+}
+
+void cc__symbol_text(const void *return_address, char *text, size_t size) {
+    snprintf(text, size, "%p", return_address);
+}
+
+/* ---- threads and memory ---- */
+
+int cc__threads_list(int *tids, unsigned max) {
+    (void)tids, (void)max;
+    return -1;
+}
+
+uint64_t cc__threads_caught(void) {
+    return UINT64_MAX;
+}
+
+bool cc__threads_call(int tid, struct thread_call *call) {
+    (void)tid, (void)call;
+    return false;
+}
+
+bool cc__threads_blocks(int tid, int sig) {
+    (void)tid, (void)sig;
+    return true;
+}
+
+bool cc__memory_each(uint64_t limit, void (*fn)(void *arg, uintptr_t low, uintptr_t high), void *arg) {
+    (void)limit, (void)fn, (void)arg;
+    return false;
+}
+
+int cc__plt_hook_install(struct plt_hook *hooks, unsigned count) {
+    (void)hooks, (void)count;
+    return -1;
+}
