@@ -118,7 +118,7 @@ static void owner_looks(void) {
         cc__bias_leave(&bias);
     }
 }
-static void revoker(void) {
+static void flag_revoker(void) {
     cc__set_seq(&flag, 0);
     cc__barrier_heavy();
     while (cc__get_acquire(&bias.owner) == CC__BIAS_INSIDE) ex_relax();
@@ -132,9 +132,9 @@ static void flag_check(void) {
     EX_CHECK(visits >= 1 && visits <= 3);
 }
 SCENARIO(bias_flag, "BIAS-5: the owner and one who clears a flag", .setup = flag_setup,
-         .threads = {owner_looks, revoker}, .check = flag_check);
+         .threads = {owner_looks, flag_revoker}, .check = flag_check);
 SCENARIO(bias_flag_revoked, "BIAS-5: the same while a third revokes", .setup = flag_setup,
-         .threads = {owner_looks, revoker, revoker_only}, .check = flag_check);
+         .threads = {owner_looks, flag_revoker, revoker_only}, .check = flag_check);
 
 /* ---- ring ---- */
 
