@@ -24,17 +24,9 @@ static void add_worker(CCStats *to, struct worker *w) {
         to->parks_by[i] += n;
         to->parks += n;
     }
-    to->wakes_local += cc__get(&p->woken);
     to->wakes_remote += cc__get(&w->remote.woken);
-    to->wakes_wasted += cc__get(&p->wasted);
-    to->timers_armed += cc__get(&p->armed);
-    to->timers_fired += cc__get(&p->timers);
-    to->steals += cc__get(&p->stolen);
-    to->shared += cc__get(&p->shared);
-    to->overflows += cc__get(&p->overflowed);
-    to->sleeps += cc__get(&p->slept);
-    to->notifies += cc__get(&p->notified);
-    to->polls += cc__get(&p->polls);
+#define COUNTER(name, row) to->name += cc__get(&p->name);
+#include "trace/events.def"
 }
 
 /* What belongs to no worker. */
@@ -187,17 +179,9 @@ void cc__diag_stats(void) {
         const char *name;
         size_t offset;
     } rows[] = {
-        {"wakes, local", offsetof(CCStats, wakes_local)},
         {"wakes, remote", offsetof(CCStats, wakes_remote)},
-        {"wakes, wasted", offsetof(CCStats, wakes_wasted)},
-        {"timers armed", offsetof(CCStats, timers_armed)},
-        {"timers fired", offsetof(CCStats, timers_fired)},
-        {"steals", offsetof(CCStats, steals)},
-        {"shared", offsetof(CCStats, shared)},
-        {"overflow pushes", offsetof(CCStats, overflows)},
-        {"sleeps", offsetof(CCStats, sleeps)},
-        {"notifies", offsetof(CCStats, notifies)},
-        {"polls", offsetof(CCStats, polls)},
+#define COUNTER(name, row) {row, offsetof(CCStats, name)},
+#include "trace/events.def"
     };
     struct table t = read_table();
     cc__warn("stats: %u workers, %llu spawned, %llu finished%s", cc__sched_open(), (unsigned long long)t.total.spawned,

@@ -98,7 +98,7 @@ void cc__idle_notify(struct worker *w) {
         leave_place();
         return;
     }
-    if (w != NULL) cc__count(w, notified);
+    if (w != NULL) cc__count(w, notifies);
     wake(sleeper, WAKE_SEARCH);
 }
 
@@ -381,7 +381,7 @@ static void judge(struct worker *w, bool paid) {
         cc__policy_paid(cc__clock_now());
     else if (credit > 0)
         cc__set(&cc__sched.credit, credit - 1);
-    if (!paid) cc__count(w, wasted);
+    if (!paid) cc__count(w, wakes_wasted);
 }
 
 void cc__idle_gave(struct worker *w, uint32_t n) {
@@ -468,7 +468,7 @@ bool cc__idle(struct worker *w) {
     bool slept = !something_anywhere(w, hopeful), retires = false;
     if (slept) {
         cc__idle_say_drained();
-        cc__count(w, slept);
+        cc__count(w, sleeps);
         if (w->watched) cc__steal_remember(w);
         do word = sleep_until(w, until);
         while (word == WAKE_NONE && w->watched && !watch(w, &until, &victim));

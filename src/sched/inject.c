@@ -11,7 +11,7 @@ static void overflow(struct fiber *f) {
     cc__lock_release(&cc__sched.overflow.lock);
     struct worker *w = cc__worker();
     if (w != NULL)
-        cc__count(w, overflowed);
+        cc__count(w, overflows);
     else
         cc__add_relaxed(&cc__sched.foreign_overflowed, 1);
 }

@@ -56,7 +56,7 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
             *fired += cc__driver_timers_fire(i, now, due);
         if (unlikely(retired)) n += cc__inbox_take(other, list);
     }
-    if (*fired != 0) cc__count_n(w, timers, *fired);
+    if (*fired != 0) cc__count_n(w, timers_fired, *fired);
     n += cc__inbox_take(w, list);
     uint64_t global = cc__inject_len();
     if (global != 0) {

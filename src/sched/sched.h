@@ -159,7 +159,7 @@ struct sched {
     _Atomic uint32_t round_robin;
     /* Tasks started, and fibers ended before they began, by threads that are not workers. */
     _Atomic uint64_t foreign_spawned, foreign_ended;
-    _Atomic uint64_t foreign_overflowed; /* as counters.overflowed */
+    _Atomic uint64_t foreign_overflowed; /* as counters.overflows */
     struct {
         struct lock lock;
         bool wakes; /* one of `contested` is ours */

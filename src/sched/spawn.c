@@ -42,7 +42,7 @@ void cc__sched_ready(struct fiber *f) {
     if (likely(w != NULL)) {
         cc__bias_enter(&w->runq.bias);
         cc__runq_slot_owner(&w->runq, f);
-        cc__count(w, woken);
+        cc__count(w, wakes_local);
         cc__bias_leave(&w->runq.bias);
         cc__runq_tell(w, 1);
     } else {
@@ -67,7 +67,7 @@ void cc__sched_ready_all(struct link *list, uint32_t n) {
     cc__bias_enter(&w->runq.bias);
     cc__list_append_all(&w->runq.fifo, list);
     cc__runq_add_owner(&w->runq, n);
-    cc__count_n(w, woken, n);
+    cc__count_n(w, wakes_local, n);
     cc__bias_leave(&w->runq.bias);
     cc__runq_tell(w, 0);
 }

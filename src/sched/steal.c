@@ -45,8 +45,8 @@ bool cc__steal(struct worker *w) {
     if (n + fired == 0) return false;
     uint32_t fresh = cc__runq_append(w, &list, n + fired);
     if (n != 0) w->received += n + fresh;
-    cc__count_n(w, stolen, n);
-    cc__count_n(w, timers, fired);
+    cc__count_n(w, steals, n);
+    cc__count_n(w, timers_fired, fired);
     return true;
 }
 
@@ -60,7 +60,7 @@ static bool steal_queue(struct worker *w, struct worker *victim) {
     if (n == 0) return false;
     say("the queue", n, victim);
     w->received += n + cc__runq_append(w, &list, n);
-    cc__count_n(w, stolen, n);
+    cc__count_n(w, steals, n);
     return true;
 }
 
@@ -71,7 +71,7 @@ static bool take_inbox(struct worker *w, struct worker *victim) {
     if (n == 0) return false;
     say("the inbox", n, victim);
     (void)cc__runq_append(w, &list, n);
-    cc__count_n(w, stolen, n);
+    cc__count_n(w, steals, n);
     return true;
 }
 

@@ -69,7 +69,7 @@ static void gather(struct worker *w) {
     n += cc__inbox_take(w, &list);
     n += cc__inject_take(UINT32_MAX, &list);
     uint32_t fired = cc__driver_timers_fire(w->core.owner - 1, cc__clock_now(), &list);
-    cc__count_n(w, timers, fired);
+    cc__count_n(w, timers_fired, fired);
     n += fired;
     for (; n > 0 && (ready.count < ready.room || grow()); n--)
         ready.fibers[ready.count++] = cc__fiber_of(cc__list_pop_front(&list));

@@ -161,7 +161,7 @@ void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ti
     if (first) set_next_locked(h, count + 1);
     cc__lock_release(&h->lock);
     if (first) cc__next_plan(w, when);
-    cc__count(w, armed);
+    cc__count(w, timers_armed);
 }
 
 void cc__timer_disarm(struct worker *home) {

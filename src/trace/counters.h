@@ -16,16 +16,8 @@ struct counters {
     _Atomic uint64_t spawned; /* tasks */
     _Atomic uint64_t ended;
     _Atomic uint64_t parks[COUNTED_REASONS]; /* by reason */
-    _Atomic uint64_t woken;                  /* fibers that this worker has made ready, in its own queue */
-    _Atomic uint64_t polls;                  /* turns on the worker's own stack that looked at everything */
-    _Atomic uint64_t shared;                 /* fibers given to searching workers */
-    _Atomic uint64_t stolen;                 /* fibers taken from others */
-    _Atomic uint64_t overflowed;             /* fibers put on the list behind the global queue's ring */
-    _Atomic uint64_t slept;                  /* times the worker slept */
-    _Atomic uint64_t wasted;                 /* times it was woken and found nothing */
-    _Atomic uint64_t notified;               /* times it woke another */
-    _Atomic uint64_t armed;                  /* timers */
-    _Atomic uint64_t timers;                 /* fired */
+#define COUNTER(name, row) _Atomic uint64_t name;
+#include "trace/events.def"
 };
 
 #define cc__count(w, what) cc__bump(&(w)->core.counters.what)

@@ -39,7 +39,7 @@ CC_INLINE bool cc__hand_begin(struct worker *w, struct waiter *waiter) {
 CC_INLINE void cc__hand_end(struct worker *w, struct fiber *f) {
     cc__san_release(&f->word); /* we are through with its frame */
     cc__runq_slot_owner(&w->runq, f);
-    cc__count(w, woken);
+    cc__count(w, wakes_local);
     cc__bias_leave(&w->runq.bias);
 }
 
