@@ -3,10 +3,10 @@
 
 #include "inspect/sample.h"
 #include "inspect/threads.h"
+#include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
-#include "timer/timer.h"
 #include "wait/guest.h"
 
 #include <signal.h>
@@ -79,7 +79,7 @@ static bool threads_are_known(int but, bool runs) {
 }
 
 bool cc__quiet_for_good(void) {
-    return cc__upcall_unfinished() && !cc__timer_pending() && cc__sched_all_asleep() && !cc__quiet_signals_may_come() &&
+    return cc__upcall_unfinished() && !cc__drivers_pending() && cc__sched_all_asleep() && !cc__quiet_signals_may_come() &&
            threads_are_known(0, true);
 }
 

@@ -36,6 +36,7 @@
 #include "sim/sim.h"
 #include "sync/backoff.h"
 #include "task/task.h"
+#include "timer/timer.h"
 #include "trace/timing.h"
 #include "trace/trace.h"
 #include "wait/guest.h"
@@ -127,6 +128,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     cc__fault_install(cc__diag_fault);
     cc__barrier_init(config.membarrier);
     if (!config.membarrier) cc__parking_lot_disable_fast_unlock(); /* an earlier life may have had it */
+    cc__drivers[0] = &cc__timer_driver;
     rc = cc__sched_start(config.workers, config.max_workers, config.queue_slots, config.sim_seed != 0);
     if (rc != 0) {
         if (config.sim_seed != 0) cc__sim_close();

@@ -27,7 +27,6 @@
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/pressure.h"
-#include "sched/upcalls.h"
 #include "trace/trace.h"
 
 #include <pthread.h>

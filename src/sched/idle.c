@@ -19,13 +19,13 @@
 #include "arch/cpu.h"
 #include "base/fatal.h"
 #include "os/clock.h"
+#include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/policy.h"
 #include "sched/steal.h"
 #include "sched/sysmon.h"
-#include "sched/upcalls.h"
 
 enum wake_word { WAKE_NONE, WAKE_LOOK, WAKE_SEARCH /* and a searcher's place is yours */ };
 
@@ -162,7 +162,7 @@ static bool something_shared(struct worker *w) {
 uint64_t cc__idle_next_timer(void) {
     uint64_t next = UINT64_MAX;
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        uint64_t at = cc__driver_timers_next(i);
+        uint64_t at = cc__drivers_next_due(i, false);
         if (at < next) next = at;
     }
     return next;

@@ -19,11 +19,11 @@
 #include "sched/next.h"
 
 #include "os/clock.h"
+#include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/steal.h"
-#include "sched/upcalls.h"
 
 enum {
     POLL_NS = 50 * 1000,         /* short against a wake-up (28 us measured), long against 64 turns. Guess */
@@ -45,15 +45,14 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
                         uint32_t *shared) {
     uint32_t n = 0;
     unsigned self = w->core.owner - 1;
-    if (cc__driver_timers_next(self) <= now) *fired += cc__driver_timers_fire(self, now, due);
+    *fired += cc__drivers_poll(self, now, due);
     unsigned count = cc__get(&cc__sched.count);
     for (unsigned i = 0; i < count; i++) {
         if (i == self) continue;
         struct worker *other = &cc__sched.workers[i];
         bool retired = i >= cc__sched.base && !cc__worker_open(other);
         uint64_t patience = retired ? 0 : OTHERS_LATE_NS;
-        if (now > patience && cc__driver_timers_next(i) <= now - patience)
-            *fired += cc__driver_timers_fire(i, now, due);
+        if (now > patience && cc__drivers_next_due(i, false) <= now - patience) *fired += cc__drivers_poll(i, now, due);
         if (unlikely(retired)) n += cc__inbox_take(other, list);
     }
     if (*fired != 0) cc__count_n(w, timers_fired, *fired);
@@ -98,7 +97,7 @@ static void adapt(struct worker *w, uint64_t now, uint64_t turns) {
     cc__turn_log_write(&w->turn_log, turn, now);
     cc__set(&w->core.poll_at, turn + w->interval);
     cc__set(&w->core.share_at, 1);
-    uint64_t due = cc__driver_timers_next(w->core.owner - 1);
+    uint64_t due = cc__drivers_next_due(w->core.owner - 1, false);
     if (due != UINT64_MAX) cc__next_plan(w, due);
 }
 

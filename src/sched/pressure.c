@@ -19,9 +19,9 @@
 #include "sched/pressure.h"
 
 #include "os/clock.h"
+#include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/inject.h"
-#include "sched/upcalls.h"
 #include "trace/trace.h"
 
 static _Atomic uint64_t stuck_ns = 10 * 1000 * 1000, grow_ns = 10 * 1000 * 1000; /* guesses */
@@ -92,7 +92,7 @@ static uint64_t waiting(uint64_t now) {
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *w = &cc__sched.workers[i];
         n += cc__get(&w->runq.count) + cc__get(&w->remote.inbox_len);
-        if (cc__driver_timers_next(i) <= now) n++;
+        if (cc__drivers_next_due(i, false) <= now) n++;
     }
     return n;
 }

@@ -11,8 +11,8 @@
 
 #include "base/rng.h"
 #include "os/clock.h"
+#include "sched/driver.h"
 #include "sched/inbox.h"
-#include "sched/upcalls.h"
 #include "trace/trace.h"
 
 static void say(const char *what, uint32_t n, struct worker *victim) {
@@ -36,10 +36,10 @@ bool cc__steal(struct worker *w) {
         if (came != 0) say("the inbox", came, victim);
         n += came;
         unsigned index = victim->core.owner - 1;
-        uint64_t due = cc__driver_timers_next(index);
+        uint64_t due = cc__drivers_next_due(index, false);
         if (due != UINT64_MAX) {
             if (now == 0) now = cc__clock_now();
-            if (due <= now) fired += cc__driver_timers_fire(index, now, &list);
+            if (due <= now) fired += cc__drivers_poll(index, now, &list);
         }
     }
     if (n + fired == 0) return false;

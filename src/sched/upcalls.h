@@ -8,18 +8,6 @@
 
 #include <ccc/cc_task.h>
 
-/* timer/: one heap a worker. */
-bool cc__driver_timers_start(unsigned workers);
-void cc__driver_timers_stop(void);
-/* When the earliest timer of worker `index` is due; UINT64_MAX: never. Any thread. */
-uint64_t cc__driver_timers_next(unsigned index);
-/* Fires what is due on that heap: appends the fibers that it has claimed to `list`, returns how many. Any
- * thread. */
-uint32_t cc__driver_timers_fire(unsigned index, uint64_t now, struct link *list);
-
-/* The same, without those whose wait is over. */
-uint64_t cc__driver_timers_settle(unsigned index);
-
 /* task/: the fiber has ended (or could not start: status), nobody runs on its stack. Completion is the last
  * touch. */
 void cc__upcall_task_ended(struct worker *w, struct fiber *f);

@@ -6,6 +6,7 @@
 #include "fiber/spec.h"
 #include "os/clock.h"
 #include "os/fault.h"
+#include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
@@ -187,7 +188,7 @@ static void release_all(void) {
     }
     cc__mem_free(cc__sched.workers);
     cc__ring_destroy(&cc__sched.ring);
-    cc__driver_timers_stop();
+    cc__drivers_stop();
     memset(&cc__sched, 0, sizeof cc__sched);
 }
 
@@ -226,7 +227,7 @@ int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool sim
     cc__list_init(&cc__sched.idle.list);
     cc__list_init(&cc__sched.overflow.list);
     cc__sched.workers = cc__mem_alloc(max * sizeof(struct worker));
-    bool ok = cc__sched.workers != NULL && cc__ring_init(&cc__sched.ring, queue_slots) && cc__driver_timers_start(max);
+    bool ok = cc__sched.workers != NULL && cc__ring_init(&cc__sched.ring, queue_slots) && cc__drivers_start(max);
     for (unsigned i = 0; ok && i < max; i++) ok = worker_init(&cc__sched.workers[i], i);
     if (!ok) {
         release_all();

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "os/clock.h"
 #include "os/exit_message.h"
+#include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
@@ -68,7 +69,7 @@ static void gather(struct worker *w) {
     cc__bias_leave(&w->runq.bias);
     n += cc__inbox_take(w, &list);
     n += cc__inject_take(UINT32_MAX, &list);
-    uint32_t fired = cc__driver_timers_fire(w->core.owner - 1, cc__clock_now(), &list);
+    uint32_t fired = cc__drivers_poll(w->core.owner - 1, cc__clock_now(), &list);
     cc__count_n(w, timers_fired, fired);
     n += fired;
     for (; n > 0 && (ready.count < ready.room || grow()); n--)
@@ -113,7 +114,7 @@ static bool await_deadline(struct worker *w) {
         cc__idle_say_drained();
         if (guest_ready()) return true;
     }
-    uint64_t next = cc__driver_timers_settle(w->core.owner - 1);
+    uint64_t next = cc__drivers_next_due(w->core.owner - 1, true);
     if (cc__sim.guest.until < next) next = cc__sim.guest.until;
     if (next != UINT64_MAX) {
         cc__clock_pass_to(next);

@@ -27,7 +27,7 @@
 #ifndef CC_SIM_SIM_H
 #define CC_SIM_SIM_H
 
-#include "timer/timer.h"
+#include "sched/upcalls.h"
 
 extern struct sim_look {
     _Alignas(CC_LINE) _Atomic uint32_t on;

@@ -2,6 +2,7 @@
 #include "timer/later.h"
 
 #include "fiber/pool.h"
+#include "sched/upcalls.h"
 
 #include <errno.h>
 #include <string.h>

@@ -31,7 +31,7 @@ enum { ROOM_MIN = 64 };
 static struct heap *heaps;
 static unsigned heap_count;
 
-bool cc__driver_timers_start(unsigned workers) {
+static bool start(unsigned workers) {
     heaps = cc__mem_alloc(workers * sizeof *heaps);
     if (heaps == NULL) return false;
     heap_count = workers;
@@ -39,7 +39,7 @@ bool cc__driver_timers_start(unsigned workers) {
     return true;
 }
 
-void cc__driver_timers_stop(void) {
+static void stop(void) {
     for (unsigned i = 0; heaps != NULL && i < heap_count; i++) cc__mem_free(heaps[i].entries);
     cc__mem_free(heaps);
     heaps = NULL;
@@ -172,12 +172,8 @@ uint32_t cc__timer_count(struct worker *w) {
     return cc__get(&heap_of(w)->count);
 }
 
-uint64_t cc__driver_timers_next(unsigned index) {
-    return cc__get_seq(&heaps[index].next);
-}
-
-uint64_t cc__driver_timers_settle(unsigned index) {
-    struct heap *h = &heaps[index];
+/* Drops stale entries that would fire first. */
+static void settle(struct heap *h) {
     cc__lock_take(&h->lock);
     uint32_t count = cc__get(&h->count);
     while (count > 0 && is_stale(&h->entries[0])) {
@@ -187,11 +183,16 @@ uint64_t cc__driver_timers_settle(unsigned index) {
     cc__set(&h->count, count);
     set_next_locked(h, count);
     cc__lock_release(&h->lock);
-    return cc__driver_timers_next(index);
 }
 
-uint32_t cc__driver_timers_fire(unsigned index, uint64_t now, struct link *list) {
-    struct heap *h = &heaps[index];
+static uint64_t next_due(unsigned worker, bool exact) {
+    if (exact) settle(&heaps[worker]);
+    return cc__get_seq(&heaps[worker].next);
+}
+
+static uint32_t poll(unsigned worker, uint64_t now, struct link *list) {
+    struct heap *h = &heaps[worker];
+    if (cc__get_seq(&h->next) > now) return 0;
     uint32_t fired = 0;
     cc__lock_take(&h->lock);
     uint32_t count = cc__get(&h->count);
@@ -234,8 +235,10 @@ static void note_one(void *arg, struct fiber *f, uint64_t ticket) {
     *(bool *)arg = true;
 }
 
-bool cc__timer_pending(void) {
-    bool pending = false;
-    cc__timer_each(note_one, &pending);
-    return pending;
+static bool pending(void) {
+    bool found = false;
+    cc__timer_each(note_one, &found);
+    return found;
 }
+
+const struct driver cc__timer_driver = {start, stop, next_due, poll, pending};

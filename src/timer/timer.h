@@ -13,7 +13,9 @@
 #ifndef CC_TIMER_TIMER_H
 #define CC_TIMER_TIMER_H
 
-#include "sched/upcalls.h"
+#include "sched/driver.h"
+
+extern const struct driver cc__timer_driver;
 
 /* Makes sure that the next arm on w finds room. False: no memory. Before the park, because an arm cannot fail. */
 bool cc__timer_prepare(struct worker *w);
@@ -31,8 +33,6 @@ void cc__timer_disarm(struct worker *home);
 
 /* Calls fn for each timer that is armed for a wait that lasts, under locks: fn waits for nobody. Any thread. */
 void cc__timer_each(void (*fn)(void *arg, struct fiber *f, uint64_t ticket), void *arg);
-/* Whether there is one. */
-bool cc__timer_pending(void);
 
 /* How many entries worker w holds, stale ones included. */
 uint32_t cc__timer_count(struct worker *w);

@@ -12,6 +12,7 @@
 #ifndef CC_WAIT_WAIT_H
 #define CC_WAIT_WAIT_H
 
+#include "sched/upcalls.h"
 #include "timer/timer.h"
 
 #define WAIT_FOREVER UINT64_MAX

@@ -57,7 +57,7 @@ static _Atomic long looks;
 
 static void look_at_all_timers(void) {
     if (cc__worker() == NULL) return;
-    (void)cc__timer_pending(); /* takes the lock of every heap: for ever, if the caller holds one */
+    (void)cc__timer_driver.pending(); /* takes the lock of every heap: for ever, if the caller holds one */
     cc__add(&looks, 1);
 }
 

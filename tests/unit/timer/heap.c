@@ -10,12 +10,12 @@ static void open_timers(void) {
     worker.core.owner = 1;
     cc__set(&worker.turn_ns, 1000);
     cc__set(&worker.slow_ns, 1000);
-    CHECK(cc__driver_timers_start(1));
-    CHECK_EQ(cc__driver_timers_next(0), UINT64_MAX);
+    CHECK(cc__timer_driver.start(1));
+    CHECK_EQ(cc__timer_driver.next_due(0, false), UINT64_MAX);
 }
 
 static void close_timers(void) {
-    cc__driver_timers_stop();
+    cc__timer_driver.stop();
 }
 
 /* Parks a record that is IDLE or RUNNING; returns the ticket of its wait. */
@@ -45,7 +45,7 @@ static void end_early(struct fiber *f) {
 /* Fires and returns the fibers in their order; the count is what fire says. */
 static uint32_t fire(uint64_t now, struct link *list) {
     cc__list_init(list);
-    uint32_t n = cc__driver_timers_fire(0, now, list), counted = 0;
+    uint32_t n = cc__timer_driver.poll(0, now, list), counted = 0;
     for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next), counted++) {
         CHECK_EQ(cc__word_state(cc__get(&cc__fiber_of(l)->word)), FIBER_RUNNABLE);
         CHECK_EQ(cc__word_reason(cc__get(&cc__fiber_of(l)->word)), WAKE_TIMER);
@@ -59,13 +59,13 @@ TEST(never_early) {
     struct fiber f = {0};
     struct link list;
     arm(&f, 1000);
-    CHECK_EQ(cc__driver_timers_next(0), 1000);
+    CHECK_EQ(cc__timer_driver.next_due(0, false), 1000);
     CHECK_EQ(fire(0, &list), 0);
     CHECK_EQ(fire(999, &list), 0);
     CHECK_EQ(cc__timer_count(&worker), 1);
     CHECK_EQ(fire(1000, &list), 1);
     CHECK(cc__fiber_of(cc__get(&list.next)) == &f);
-    CHECK_EQ(cc__driver_timers_next(0), UINT64_MAX);
+    CHECK_EQ(cc__timer_driver.next_due(0, false), UINT64_MAX);
     CHECK_EQ(fire(2000, &list), 0); /* once */
     close_timers();
 }
@@ -76,7 +76,7 @@ TEST(extreme_times) {
     struct link list;
     arm(&last, UINT64_MAX - 1);
     arm(&first, 0); /* long past: due at once */
-    CHECK_EQ(cc__driver_timers_next(0), 0);
+    CHECK_EQ(cc__timer_driver.next_due(0, false), 0);
     CHECK_EQ(fire(0, &list), 1);
     CHECK(cc__fiber_of(cc__get(&list.next)) == &first);
     CHECK_EQ(fire(UINT64_MAX - 2, &list), 0);
@@ -110,7 +110,7 @@ TEST(in_order) {
     uint64_t last = 0;
     for (uint64_t now = 0; now < SPAN + 100;) {
         struct link list;
-        uint64_t next = cc__driver_timers_next(0);
+        uint64_t next = cc__timer_driver.next_due(0, false);
         uint32_t n = fire(now, &list);
         CHECK_EQ(n > 0, next <= now);
         for (struct link *l = cc__get(&list.next); l != &list; l = cc__get(&l->next)) {
@@ -227,7 +227,7 @@ TEST(against_a_model) {
         uint64_t earliest = UINT64_MAX;
         for (int j = 0; j < FIBERS; j++)
             if (due[j] != 0 && due[j] < earliest) earliest = due[j];
-        CHECK(cc__driver_timers_next(0) <= earliest); /* a stale entry may be earlier */
+        CHECK(cc__timer_driver.next_due(0, false) <= earliest); /* a stale entry may be earlier */
     }
     cc__mem_free(fibers);
     close_timers();

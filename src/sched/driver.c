@@ -1,0 +1,35 @@
+/* driver.c - calls all drivers. */
+#include "sched/driver.h"
+
+const struct driver *cc__drivers[DRIVERS_MAX + 1];
+
+bool cc__drivers_start(unsigned workers) {
+    bool ok = true;
+    for (unsigned i = 0; ok && cc__drivers[i] != NULL; i++) ok = cc__drivers[i]->start(workers);
+    return ok;
+}
+
+void cc__drivers_stop(void) {
+    for (unsigned i = 0; cc__drivers[i] != NULL; i++) cc__drivers[i]->stop();
+}
+
+uint64_t cc__drivers_next_due(unsigned worker, bool exact) {
+    uint64_t first = UINT64_MAX;
+    for (unsigned i = 0; cc__drivers[i] != NULL; i++) {
+        uint64_t due = cc__drivers[i]->next_due(worker, exact);
+        if (due < first) first = due;
+    }
+    return first;
+}
+
+uint32_t cc__drivers_poll(unsigned worker, uint64_t now, struct link *list) {
+    uint32_t n = 0;
+    for (unsigned i = 0; cc__drivers[i] != NULL; i++) n += cc__drivers[i]->poll(worker, now, list);
+    return n;
+}
+
+bool cc__drivers_pending(void) {
+    bool pending = false;
+    for (unsigned i = 0; !pending && cc__drivers[i] != NULL; i++) pending = cc__drivers[i]->pending();
+    return pending;
+}
