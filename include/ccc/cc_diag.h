@@ -12,7 +12,7 @@
 
 CC_BEGIN_DECLS
 
-#define CC_STATS_REASONS 16
+#define CC_STATS_REASONS 32 /* there are fewer: room for those to come */
 
 /* Counted since the runtime was started; the next start begins at 0 again. While fibers run, the numbers are each
  * right and not all of the same moment. */

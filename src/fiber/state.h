@@ -65,9 +65,9 @@ enum park_reason {
     PARK_IO,
     PARK_REASONS, /* how many there are */
 };
-enum wake_reason { WAKE_OBJECT = 16, WAKE_TIMER, WAKE_CANCEL };
+enum wake_reason { WAKE_OBJECT = 28, WAKE_TIMER, WAKE_CANCEL }; /* below: room for reasons to park */
 
-_Static_assert((int)PARK_REASONS <= (int)WAKE_OBJECT, "both live in one field of five bits");
+_Static_assert((int)PARK_REASONS <= (int)WAKE_OBJECT && WAKE_CANCEL < 32, "both live in one field of five bits");
 
 #define WORD_STATE UINT64_C(7)
 #define WORD_LATCH UINT64_C(8)

@@ -168,8 +168,7 @@ struct sched {
 
 extern struct sched cc__sched;
 
-_Static_assert((int)PARK_REASONS <= (int)COUNTED_REASONS && (int)PARK_REASONS <= (int)WAKE_OBJECT,
-               "a reason has four bits and a counter");
+_Static_assert((int)WAKE_OBJECT <= (int)COUNTED_REASONS, "every reason to park has a counter");
 
 /* The worker that the calling thread is, or NULL. After a switch the thread may be another one: ask again. */
 CC_INLINE struct worker *cc__worker(void) {

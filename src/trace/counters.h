@@ -10,7 +10,7 @@
 
 #include "sync/atomic.h"
 
-enum { COUNTED_REASONS = 16 }; /* room for every park reason; fiber/state.h has the names */
+enum { COUNTED_REASONS = 32 }; /* room for every park reason; fiber/state.h has the names */
 
 struct counters {
     _Atomic uint64_t spawned; /* tasks */

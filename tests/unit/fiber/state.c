@@ -6,6 +6,7 @@
 #include "fiber/state.h"
 
 #include <sched.h>
+#include <string.h>
 
 static struct fiber fiber = {.slot = 7, .generation = 3};
 
@@ -190,7 +191,14 @@ TEST(tickets_wrap) {
 TEST(names) {
     CHECK_EQ(cc__state_name(FIBER_PARKING)[3], 'K');
     CHECK_EQ(cc__state_name((enum fiber_state)7)[0], '?');
-    CHECK_EQ(cc__park_name(PARK_SLEEP)[0], 's');
+    CHECK_EQ(cc__park_name(PARK_NONE)[0], '\0');
+    for (unsigned i = PARK_NONE + 1; i < PARK_REASONS; i++) {
+        CHECK(cc__park_name(i)[0] != '\0');
+        for (unsigned j = 0; j < i; j++) CHECK(strcmp(cc__park_name(i), cc__park_name(j)) != 0);
+    }
+    CHECK_EQ(cc__park_name(PARK_REASONS)[0], '\0');
+    for (unsigned i = WAKE_OBJECT; i <= WAKE_CANCEL; i++) CHECK(cc__wake_name(i)[0] != '\0');
+    CHECK_EQ(cc__wake_name(WAKE_CANCEL + 1)[0], '\0');
     CHECK_EQ(cc__park_name(WAKE_TIMER)[0], '\0'); /* a reason to wake is none to park */
 }
 

@@ -1,0 +1,62 @@
+/* reasons.c - whatever a fiber waits for, dumps and counters have a word for it. */
+#include "harness.h"
+
+#include "wait/wait.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EACH = 2 }; /* fibers of a kind: then the dump puts them together, and says what they wait for */
+
+static _Alignas(64) _Atomic uint32_t object[256]; /* all 0: whatever it is taken for, nobody holds it */
+static _Atomic unsigned waits;
+
+static void *wait_for(void *arg) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    (void)cc__park_open(self, (enum park_reason)(uintptr_t)arg);
+    cc__add(&waits, 1);
+    CHECK_EQ(cc__park_if(self, object, 0), WAKE_CANCEL);
+    return NULL;
+}
+
+static bool parked(void) {
+    CCStats stats;
+    CHECK_EQ(cc_stats(&stats, sizeof stats), 0);
+    for (unsigned i = PARK_NONE + 1; i < PARK_REASONS; i++)
+        if (stats.parks_by[i] < EACH) return false;
+    return true;
+}
+
+static char *dump(int (*print)(FILE *file)) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    CHECK(file != NULL);
+    CHECK_EQ(print(file), 0);
+    CHECK_EQ(fclose(file), 0);
+    return text;
+}
+
+TEST(every_reason_is_dumped, .timeout = 60) {
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    for (uintptr_t i = PARK_NONE + 1; i < PARK_REASONS; i++) {
+        for (int k = 0; k < EACH; k++) CHECK_EQ(cc_spawn(NULL, wait_for, (void *)i, NULL), 0);
+    }
+    while (cc__get(&waits) < EACH * (PARK_REASONS - 1) || !parked()) sched_yield();
+    char *text = dump(cc_dump), *json = dump(cc_dump_json);
+    for (unsigned i = PARK_NONE + 1; i < PARK_REASONS; i++) {
+        char expected[64];
+        snprintf(expected, sizeof expected, "2 fibers, PARKED, %s:", cc_stats_reason(i));
+        if (strstr(text, expected) == NULL) test_fail(__FILE__, __LINE__, "'%s' is not in: %s", expected, text);
+        snprintf(expected, sizeof expected, "\"%s\"", cc_stats_reason(i));
+        if (strstr(json, expected) == NULL) test_fail(__FILE__, __LINE__, "'%s' is not in: %s", expected, json);
+    }
+    free(text);
+    free(json);
+    CHECK(cc_stats_reason(PARK_REASONS) == NULL);
+    CHECK_EQ(cc_runtime_shutdown(0), 0); /* cancels them */
+}
