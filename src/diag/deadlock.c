@@ -32,8 +32,8 @@
 #include <unistd.h>
 
 static struct {
-    uint64_t epoch, guest_epoch; /* at sysmon's first look */
-    _Atomic uint64_t told;       /* the guests' epoch of a report by a thread, plus 1 */
+    uint64_t epoch, blocked_epoch; /* at sysmon's first look */
+    _Atomic uint64_t told;       /* cc__blocked_epoch of a report by a thread, plus 1 */
     _Atomic uint32_t abort;      /* the program ends */
     _Atomic uint32_t status;     /* so */
     struct lock lock;            /* of the next two */
@@ -65,7 +65,7 @@ static CCDeadlockFn hook(void **arg) {
 }
 
 bool cc__upcall_unfinished(void) {
-    return cc__sched_active() != 0 || cc__guest_waits_forever();
+    return cc__sched_active() != 0 || cc__blocked_waits_forever();
 }
 
 /* What was printed and not written should be seen; a stream that somebody holds is left alone. */
@@ -120,7 +120,7 @@ static void report(FILE *file) {
         cc__out_flush(&out);
         return;
     }
-    unsigned threads = cc__guest_list(NULL, 0);
+    unsigned threads = cc__blocked_list(NULL, 0);
     if (survey.fibers > 0)
         cc__out(&out,
                 "ccc: deadlock: %llu fiber%s, and nothing is left that could wake one: none is ready to run, no timer "
@@ -133,7 +133,7 @@ static void report(FILE *file) {
             "armed, and no thread of the program is outside of a wait\n",
             threads, threads == 1 ? " waits" : "s wait");
     cc__dump_fibers(&out, &survey, print_servers);
-    cc__dump_guests(&out, survey.now);
+    cc__dump_blocked(&out, survey.now);
     cc__dump_nurseries(&out);
     cc__dump_inboxes(&out);
     print_cycle(&out);
@@ -184,22 +184,22 @@ void cc__upcall_stuck(void) {
 }
 
 bool cc__upcall_quiet(unsigned look) {
-    uint64_t epoch = cc__idle_epoch(), guest_epoch = cc__guest_epoch();
-    if (!cc__quiet_for_good() || cc__idle_epoch() != epoch || cc__guest_epoch() != guest_epoch) return false;
+    uint64_t epoch = cc__idle_epoch(), blocked_epoch = cc__blocked_epoch();
+    if (!cc__quiet_for_good() || cc__idle_epoch() != epoch || cc__blocked_epoch() != blocked_epoch) return false;
     if (look == 0) {
         deadlock.epoch = epoch;
-        deadlock.guest_epoch = guest_epoch;
+        deadlock.blocked_epoch = blocked_epoch;
         return true;
     }
-    if (deadlock.epoch != epoch || deadlock.guest_epoch != guest_epoch) return false;
+    if (deadlock.epoch != epoch || deadlock.blocked_epoch != blocked_epoch) return false;
     cc__upcall_stuck();
     return false;
 }
 
 /* A runtime that starts or stops meanwhile has workers, which are not known here. */
 bool cc__upcall_threads_quiet(unsigned look, uint64_t *epoch) {
-    uint64_t now = cc__guest_epoch();
-    if (cc__quiet_signals_may_come() || !cc__quiet_threads() || cc__guest_epoch() != now) return false;
+    uint64_t now = cc__blocked_epoch();
+    if (cc__quiet_signals_may_come() || !cc__quiet_threads() || cc__blocked_epoch() != now) return false;
     if (look == 0) {
         *epoch = now;
         return true;

@@ -3,7 +3,7 @@
 #define CC_DIAG_DESCRIBE_H
 
 #include "inspect/view.h"
-#include "wait/guest.h"
+#include "wait/blocked.h"
 
 enum { DESCRIBE_MAX = 320 };
 

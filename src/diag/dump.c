@@ -178,10 +178,10 @@ void cc__dump_fibers(struct out *out, const struct survey *survey,
     cc__dump_missing(out);
 }
 
-void cc__dump_guests(struct out *out, uint64_t now) {
+void cc__dump_blocked(struct out *out, uint64_t now) {
     enum { SHOWN = 32 };
-    struct guest_seen seen[SHOWN];
-    unsigned n = cc__guest_list(seen, SHOWN);
+    struct blocked_seen seen[SHOWN];
+    unsigned n = cc__blocked_list(seen, SHOWN);
     for (unsigned i = 0; i < n && i < SHOWN; i++) {
         char who[64], wait[DESCRIBE_MAX], since[64];
         cc__describe_thread(seen[i].tid, who, sizeof who);
@@ -215,7 +215,7 @@ int cc__dump_text(struct out *out) {
     } else {
         cc__out(out, "there is no memory to list the fibers\n");
     }
-    cc__dump_guests(out, now);
+    cc__dump_blocked(out, now);
     cc__out(out, "ccc: end of dump\n");
     cc__out_flush(out);
     return rc;

@@ -19,7 +19,7 @@ void cc__dump_nurseries(struct out *out);
 void cc__dump_fibers(struct out *out, const struct survey *survey,
                      void (*more)(struct out *, struct fiber *, struct wait_what));
 /* now: as of when they are said to wait so long. */
-void cc__dump_guests(struct out *out, uint64_t now);
+void cc__dump_blocked(struct out *out, uint64_t now);
 /* Fibers that can never go on, or why they are not looked for; patient: after some seconds of trying. */
 void cc__dump_unreachable(struct out *out, bool patient);
 /* What this build of the library cannot tell, if anything: a line at the end of a report. */

@@ -17,7 +17,7 @@ enum {
     FIBERS_MAX = 100000, /* bounds, like those of the text: some 30 MB at most */
     STACKS_MAX = 1024,
     SCOPES_MAX = 512,
-    GUESTS_MAX = 256,
+    BLOCKED_MAX = 256,
 };
 
 struct stack_seen {
@@ -162,12 +162,12 @@ static void print_scopes(struct out *out) {
     cc__mem_free(seen);
 }
 
-static void print_guests(struct out *out) {
-    struct guest_seen *seen = cc__mem_alloc(GUESTS_MAX * sizeof *seen);
-    unsigned n = seen != NULL ? cc__guest_list(seen, GUESTS_MAX) : 0;
+static void print_blocked(struct out *out) {
+    struct blocked_seen *seen = cc__mem_alloc(BLOCKED_MAX * sizeof *seen);
+    unsigned n = seen != NULL ? cc__blocked_list(seen, BLOCKED_MAX) : 0;
     uint64_t now = cc__clock_now();
     cc__out(out, "\"threads\":[");
-    for (unsigned i = 0; i < n && i < GUESTS_MAX; i++) {
+    for (unsigned i = 0; i < n && i < BLOCKED_MAX; i++) {
         cc__out(out, "%s\n{\"thread\":%d", i > 0 ? "," : "", seen[i].tid);
         print_wait(out, seen[i].what, seen[i].since, seen[i].since, now);
         cc__out(out, "}");
@@ -183,7 +183,7 @@ int cc__dump_json(struct out *out) {
     cc__out(out, "{\"ccc_dump\":1,\"inspect\":%s,\n", cc__inspect_missing() == NULL ? "true" : "false");
     print_workers(out);
     print_scopes(out);
-    print_guests(out);
+    print_blocked(out);
     print_fibers(out, seen);
     print_stacks(out, seen);
     cc__out(out, "}\n");

@@ -7,7 +7,7 @@
 #include "sched/idle.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
-#include "wait/guest.h"
+#include "wait/blocked.h"
 
 #include <signal.h>
 
@@ -17,7 +17,7 @@ static struct {
     _Atomic uint32_t looks; /* somebody looks: the arrays are in use */
     _Atomic uint64_t ours;  /* signals that the runtime itself handles */
     int tids[THREADS_MAX];
-    struct guest_seen guests[THREADS_MAX];
+    struct blocked_seen blocked[THREADS_MAX];
 } quiet;
 
 void cc__quiet_signal_is_ours(int signal) {
@@ -43,23 +43,23 @@ static bool is_worker(int tid) {
     return tid == cc__sysmon_thread();
 }
 
-/* GUEST-1. */
-static bool is_blocked_guest(int tid, unsigned guests) {
-    for (unsigned i = 0; i < guests; i++) {
-        const struct guest_seen *g = &quiet.guests[i];
+/* BLOCKED-1. */
+static bool is_blocked_thread(int tid, unsigned blocked) {
+    for (unsigned i = 0; i < blocked; i++) {
+        const struct blocked_seen *g = &quiet.blocked[i];
         if (g->tid == tid) return g->waits && g->deadline == WAIT_FOREVER;
     }
     return false;
 }
 
 static bool list_and_compare(int but, bool runs) {
-    unsigned guests = cc__guest_list(quiet.guests, THREADS_MAX);
+    unsigned blocked = cc__blocked_list(quiet.blocked, THREADS_MAX);
     int n = cc__threads_list(quiet.tids, THREADS_MAX);
-    if (n < 0 || n > THREADS_MAX || guests > THREADS_MAX) return false;
+    if (n < 0 || n > THREADS_MAX || blocked > THREADS_MAX) return false;
     unsigned strangers = 0;
     for (int i = 0; i < n; i++)
         strangers +=
-            quiet.tids[i] != but && !(runs && is_worker(quiet.tids[i])) && !is_blocked_guest(quiet.tids[i], guests);
+            quiet.tids[i] != but && !(runs && is_worker(quiet.tids[i])) && !is_blocked_thread(quiet.tids[i], blocked);
     return strangers == 0;
 }
 

@@ -1,7 +1,7 @@
 /* quiet.h - whether anything in the process can still wake a fiber or an OS thread that waits (DEADLOCK-1).
  *
  * All of it is about the moment of the call; whoever wants to claim more compares epochs before and after
- * (cc__idle_epoch, cc__guest_epoch). What cannot be known counts as able to wake somebody.
+ * (cc__idle_epoch, cc__blocked_epoch). What cannot be known counts as able to wake somebody.
  */
 #ifndef CC_INSPECT_QUIET_H
 #define CC_INSPECT_QUIET_H

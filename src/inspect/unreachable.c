@@ -12,7 +12,7 @@
  * UNREACHABLE-2  Nobody moves while we look: all workers sleep, and every thread but the caller's waits in a call of
  *                ours. Else an address could be carried past us, and nothing is claimed.
  * UNREACHABLE-3  Who prints the result says what it means: only a cancellation could end such a wait.
- * UNREACHABLE-4  What a thread keeps in registers is in its stack: it has put them there before it waits (GUEST-2), or
+ * UNREACHABLE-4  What a thread keeps in registers is in its stack: it has put them there before it waits (BLOCKED-2), or
  *                called us.
  */
 #include "inspect/unreachable.h"

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "fiber/stack.h"
 #include "trace/trace.h"
-#include "wait/guest.h"
+#include "wait/blocked.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -244,7 +244,7 @@ static bool mark(struct scope *s, void *marking) {
 static bool claim(struct scope *s, void *wakes) {
     for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
         cc__cancel_claim(member(l), wakes);
-    if (s->inside != NULL) cc__guest_cancel(s->inside);
+    if (s->inside != NULL) cc__blocked_cancel(s->inside);
     return true;
 }
 

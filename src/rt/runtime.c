@@ -39,7 +39,7 @@
 #include "timer/timer.h"
 #include "trace/timing.h"
 #include "trace/trace.h"
-#include "wait/guest.h"
+#include "wait/blocked.h"
 
 #include <ccc/cc_sim.h>
 #include <errno.h>
@@ -64,7 +64,7 @@ static struct {
  *       child may start it: so the locks that are taken without a runtime are free, and the lists behind them empty. */
 static void in_forked_child(void) {
     if (cc__trace_on(TRACE_TIMING)) cc__timing_forget();
-    cc__guest_forget();
+    cc__blocked_forget();
     cc__parking_lot_forget();
     cc__report_forget();
     if (cc__get(&rt.state) == RT_STOPPED) {
@@ -301,7 +301,7 @@ static int shutdown_locked(uint64_t timeout_ms) {
     cc__pool_destroy();
     cc__set_seq(&rt.state, RT_STOPPED);
     open_count();
-    cc__guest_look_alone();
+    cc__blocked_look_alone();
     return 0;
 }
 

@@ -37,7 +37,7 @@ bool cc__sim_open(void) {
     ready.room = ROOM_MIN;
     ready.count = 0;
     cc__sim_reseed();
-    cc__set(&cc__sim.turn, TURN_GUEST);
+    cc__set(&cc__sim.turn, TURN_PROGRAM);
     cc__sim.open = true;
     return true;
 }
@@ -77,14 +77,14 @@ static void gather(struct worker *w) {
     if (n > 0) (void)cc__runq_append(w, &list, n);
 }
 
-static bool guest_ready(void) {
-    const struct sim_guest *g = &cc__sim.guest;
-    return !g->waits || cc__get_acquire(g->word) != g->seen || cc__clock_now() >= g->until; /* pairs with its waker */
+static bool program_ready(void) {
+    const struct sim_program *p = &cc__sim.program;
+    return !p->waits || cc__get_acquire(p->word) != p->seen || cc__clock_now() >= p->until; /* pairs with its waker */
 }
 
 /* ---- the draw ---- */
 
-/* Of those who are ready, and the guest, who is the last. By the record's number: generations go on from one start of the
+/* Of those who are ready, and the program, which is the last. By the record's number: generations go on from one start of the
  * runtime to the next. */
 static CC_NOINLINE CC_NO_TSAN uint64_t rank(uint32_t i) {
     uint64_t x = (i < ready.count ? ready.fibers[i]->slot + 1 : 0) + cc__sim.ranks * UINT64_C(0x9e3779b97f4a7c15);
@@ -112,28 +112,28 @@ static bool await_deadline(struct worker *w) {
     if (cc__get(&cc__sched.stop)) return false;
     if (cc__sched_active() == 0) {
         cc__idle_say_drained();
-        if (guest_ready()) return true;
+        if (program_ready()) return true;
     }
     uint64_t next = cc__drivers_next_due(w->core.owner - 1, true);
-    if (cc__sim.guest.until < next) next = cc__sim.guest.until;
+    if (cc__sim.program.until < next) next = cc__sim.program.until;
     if (next != UINT64_MAX) {
         cc__clock_pass_to(next);
         return true;
     }
     cc__upcall_stuck();
-    cc__sim_let_guest(true); /* for ever: nobody gives the turn */
+    cc__sim_let_program(true); /* for ever: nobody gives the turn */
     return true;
 }
 
 struct fiber *cc__upcall_sim_next(struct worker *w) {
-    static const struct sim_guest runs = {.waits = false};
+    static const struct sim_program runs = {.waits = false};
     if (cc__get(&w->polled_at) != 0) { /* the first time */
         cc__set(&w->polled_at, 0);
-        cc__sim_let_guest(true);
+        cc__sim_let_program(true);
     }
     for (;;) {
         gather(w);
-        uint32_t n = ready.count + guest_ready();
+        uint32_t n = ready.count + program_ready();
         if (n == 0) {
             if (!await_deadline(w)) return NULL;
             continue;
@@ -146,7 +146,7 @@ struct fiber *cc__upcall_sim_next(struct worker *w) {
             cc__state_move(f, w->core.owner);
             return f;
         }
-        cc__sim.guest = runs;
-        cc__sim_let_guest(false);
+        cc__sim.program = runs;
+        cc__sim_let_program(false);
     }
 }

@@ -1,4 +1,4 @@
-/* sim.c - what is simulated and with which seed; the points; and who runs, the guest or the worker. */
+/* sim.c - what is simulated and with which seed; the points; and who runs, the program or the worker. */
 #include "sim/sim.h"
 
 #include "base/error.h"
@@ -27,7 +27,7 @@ static uint64_t mix(uint64_t x) {
     return x ^ x >> 31;
 }
 
-/* By fibers, the worker and the guest, of which one runs: hidden from the race detector. */
+/* By fibers, the worker and the program, of which one runs: hidden from the race detector. */
 CC_NOINLINE CC_NO_TSAN uint32_t cc__sim_draw(uint32_t n) {
     return (uint32_t)((cc__rng_next(&cc__sim.random) >> 32) * n >> 32);
 }
@@ -69,7 +69,7 @@ void cc__sim_forget(void) {
     cc__sim.open = false;
 }
 
-/* ---- the guest and the worker ---- */
+/* ---- the program and the worker ---- */
 
 static void await_turn(enum sim_turn mine) {
     uint32_t turn;
@@ -93,16 +93,16 @@ static void check_thread(void) {
             (unsigned long long)cc__sim.seed);
 }
 
-static void let_world(struct sim_guest guest) {
+static void let_world(struct sim_program program) {
     int saved = cc__errno_get();
-    cc__sim.guest = guest;
+    cc__sim.program = program;
     give_turn(TURN_WORLD);
-    await_turn(TURN_GUEST);
+    await_turn(TURN_PROGRAM);
     cc__errno_set(saved);
 }
 
-void cc__sim_let_guest(bool first) {
-    if (!first) give_turn(TURN_GUEST);
+void cc__sim_let_program(bool first) {
+    if (!first) give_turn(TURN_PROGRAM);
     await_turn(TURN_WORLD);
 }
 
@@ -120,7 +120,7 @@ void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
     }
     check_thread();
     if (cc__sim.open)
-        let_world((struct sim_guest){true, word, seen, until});
+        let_world((struct sim_program){true, word, seen, until});
     else if (until != CC_FUTEX_FOREVER)
         cc__clock_pass_to(until); /* there is nobody else */
     else
@@ -130,7 +130,7 @@ void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
 bool cc__upcall_sim_yield(void) {
     if (likely(!cc__sim_on())) return false;
     check_thread();
-    if (cc__sim.open) let_world((struct sim_guest){.waits = false});
+    if (cc__sim.open) let_world((struct sim_program){.waits = false});
     return true;
 }
 
@@ -140,7 +140,7 @@ void cc__upcall_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) 
 
 void cc__upcall_sim_stop(void) {
     static _Atomic uint32_t never;
-    cc__sim.guest = (struct sim_guest){true, &never, 0, UINT64_MAX};
+    cc__sim.program = (struct sim_program){true, &never, 0, UINT64_MAX};
     give_turn(TURN_WORLD);
 }
 

@@ -1,15 +1,15 @@
 /* sim.h - a program runs as if on one CPU, by a clock of its own, in an order that a number decides: the seed. The same
  * seed, the same run (docs/simulation.md; why it is so: docs/decisions/015-simulation.md).
  *
- * There is one worker. The OS thread that uses the library, the guest, and that worker take turns: one of them waits
- * for the other. Whoever is ready, the guest among them, is in one set, from which the next is drawn (next.c).
+ * There is one worker. The OS thread that uses the library (below: the program) and that worker take turns: one of them
+ * waits for the other. Whoever is ready, the program among them, is in one set, from which the next is drawn (next.c).
  *
- *   the guest                                  the worker
+ *   the program                                the worker
  *   runs                                       waits for `turn`
  *   waits, or comes to a point and is drawn    draws: a fiber, runs it until it parks, yields or ends
  *   turn = WORLD -------------------------->   draws: a fiber ...
  *   waits for `turn`                           nothing is ready: the clock goes on to the next deadline
- *   runs  <--------------------------------    draws: the guest; turn = GUEST
+ *   runs  <--------------------------------    draws: the program; turn = PROGRAM
  *
  * SIM-1  At most one of the two runs: `turn` says which.
  * SIM-2  All that decides comes from the seed: the random numbers, and a clock that goes on here and by the program's
@@ -19,7 +19,7 @@
  *        were woken, mean nothing.
  * SIM-4  Every call of the library at which another thread's step could be seen is a point: there the fiber that runs
  *        may have to wait although it could go on. A point is outside of all internal locks, and nothing happens there
- *        unless the fiber is RUNNING and holds no pthread mutex, or the caller is the guest.
+ *        unless the fiber is RUNNING and holds no pthread mutex, or the caller is the program.
  * SIM-5  Off means free. What is rare asks whether a simulation is on; what is not has a branch that leads to a slower way
  *        anyway, which a simulation makes everybody take: spawns and wakes see a searching worker, channels and selects
  *        have their traced form, a mutex is expected to be what it never is (cc__sim_zero).
@@ -83,10 +83,10 @@ void cc__sim_forget(void);
 
 /* --- between the files of this room --- */
 
-enum sim_turn { TURN_GUEST, TURN_WORLD };
+enum sim_turn { TURN_PROGRAM, TURN_WORLD };
 
 /* The OS thread, while the worker runs. */
-struct sim_guest {
+struct sim_program {
     bool waits; /* else it is ready */
     _Atomic uint32_t *word;
     uint32_t seen;
@@ -102,16 +102,16 @@ struct sim {
     _Atomic uint32_t turn; /* futex; enum sim_turn */
     bool open;             /* there is a worker */
     bool hushed;           /* points do nothing */
-    pthread_t thread;      /* the guest's, once it was seen; that of a forked child has the same */
+    pthread_t thread;      /* the program's, once it was seen; that of a forked child has the same */
     bool thread_known;
-    struct sim_guest guest;
+    struct sim_program program;
 };
 extern struct sim cc__sim;
 
 /* A number below n. */
 uint32_t cc__sim_draw(uint32_t n);
-/* The worker lets the guest run, and waits for its turn. At first it only waits. */
-void cc__sim_let_guest(bool first);
+/* The worker lets the program run, and waits for its turn. At first it only waits. */
+void cc__sim_let_program(bool first);
 /* Begins the sequence of a start. */
 void cc__sim_reseed(void);
 

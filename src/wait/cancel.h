@@ -16,7 +16,7 @@
  *
  * CANCEL-4  Who sets a bit has set `cancels` before, in this life of the runtime: a scope may be older than that.
  * CANCEL-5  An OS thread publishes its wait, then looks at its bits; a canceller sets the bit, then looks for a wait:
- *           both looks are under the lock of guest.c.
+ *           both looks are under the lock of blocked.c.
  *
  * Until something is cancelled for the first time, parking costs a look at one word that never changes.
  */
@@ -75,11 +75,11 @@ CC_INLINE void cc__cancel_adopt(void) {
 /* If it waits and can be cancelled: claims the wait. The fiber lives as long as the caller sees to it. */
 void cc__cancel_claim(struct fiber *f, struct wakes *wakes);
 
-/* An OS thread that is inside blocks. It has the same word as a fiber. Its present wait is found by the list of
- * blocked threads (guest.h), under whose lock `guest` is. */
+/* An OS thread that has entered a block. It has the same word as a fiber. `blocked` is its present wait, under the lock of
+ * the list of blocked threads (blocked.h). */
 struct outsider {
     _Atomic uintptr_t scope;
-    struct guest *guest; /* NULL: it does not wait */
+    struct blocked_thread *blocked; /* NULL: it does not wait */
 };
 
 /* The calling OS thread's; NULL: it is in no block. Not for fibers, which change threads. */

@@ -10,8 +10,8 @@
  * LATCH-1  "Parked" and "a wake came first" are one word: there is no moment between looking and marking.
  * LATCH-2  Who writes RUNNABLE, and nobody else, enqueues (STATE-3).
  */
+#include "wait/blocked.h"
 #include "wait/cancel.h"
-#include "wait/guest.h"
 
 #include "os/clock.h"
 #include "sim/sim.h"
@@ -105,18 +105,18 @@ static enum wait_result wait_fiber(void *object, void *io, const struct waitable
 static CC_NOINLINE enum wait_result wait_thread(void *object, void *io, const struct waitable_ops *ops,
                                                 struct waiter *waiter, enum park_reason reason) {
     if (!ops->publish(object, waiter, io)) return WAIT_CLOSED;
-    struct guest guest;
-    cc__guest_spill();
-    cc__guest_enter(&guest, waiter, (struct wait_what){reason, object});
+    struct blocked_thread thread;
+    cc__blocked_spill();
+    cc__blocked_enter(&thread, waiter, (struct wait_what){reason, object});
     uint32_t word = 0;
     if (waiter->deadline == WAIT_FOREVER && cc__worker_ending()) (void)cc__cas(&waiter->word, &word, WAKE_CANCEL);
     while ((word = cc__get_acquire(&waiter->word)) == 0) { /* pairs with cc__waiter_wake */
         if (waiter->deadline != WAIT_FOREVER && cc__clock_now() >= waiter->deadline &&
             cc__cas(&waiter->word, &word, WAKE_TIMER))
             break;
-        cc__guest_wait(&guest, 0);
+        cc__blocked_wait(&thread, 0);
     }
-    cc__guest_leave(&guest);
+    cc__blocked_leave(&thread);
     ops->unpublish(object, waiter);
     return result_of(cc__get(&waiter->word));
 }

@@ -1,6 +1,6 @@
 /* wait.c - waits on objects that are guarded by a lock, sleeps, and the wakes that end them. */
+#include "wait/blocked.h"
 #include "wait/cancel.h"
-#include "wait/guest.h"
 #include "wait/inside.h"
 
 #include "os/clock.h"
@@ -85,11 +85,11 @@ static enum wake_reason park(struct waiter *waiter, struct parking *p, const voi
 
 /* An OS thread blocks on its own word. */
 static CC_NOINLINE enum wake_reason block(struct waiter *waiter, struct wait_what what) {
-    struct guest guest;
+    struct blocked_thread thread;
     uint32_t waits = 0;
     if (waiter->deadline == WAIT_FOREVER && cc__worker_ending()) (void)cc__cas(&waiter->word, &waits, WAKE_CANCEL);
-    cc__guest_spill();
-    cc__guest_enter(&guest, waiter, what);
+    cc__blocked_spill();
+    cc__blocked_enter(&thread, waiter, what);
     for (;;) {
         uint32_t word = cc__get_acquire(&waiter->word); /* pairs with cc__wakes_flush */
         if (word > 1) break;
@@ -97,9 +97,9 @@ static CC_NOINLINE enum wake_reason block(struct waiter *waiter, struct wait_wha
             if (cc__cas(&waiter->word, &word, WAKE_TIMER)) break;
             continue;
         }
-        cc__guest_wait(&guest, word);
+        cc__blocked_wait(&thread, word);
     }
-    cc__guest_leave(&guest);
+    cc__blocked_leave(&thread);
     return (enum wake_reason)cc__get(&waiter->word);
 }
 

@@ -16,7 +16,7 @@
  *   REVOKE_FIRST  it takes them away, then says `contested`
  *   LOOK_OUTSIDE  a worker looks at `contested` before it is inside
  *   STORE_OUTSIDE a worker stores after it has left
- *   GUEST_STORES  a thread that is no worker stores too
+ *   THREAD_STORES  a thread that is no worker stores too
  */
 #define ROUNDS 2
 #define WORKERS 2
@@ -111,14 +111,14 @@ again:
     od
 }
 
-proctype guest() {
+proctype os_thread() {
     do
     :: done -> break
     :: atomic { listed && !locked -> locked = 1 }
         if
         :: listed ->
             listed = 0;
-#ifdef GUEST_STORES
+#ifdef THREAD_STORES
             if
             :: contested -> atomic { claim(ticket) }
             :: else -> atomic { assert(state == PARKED); state = RUNNABLE; enqueue() }
@@ -183,7 +183,7 @@ init {
         run memory(1, buffer1);
         run worker(0, buffer0);
         run worker(1, buffer1);
-        run guest();
+        run os_thread();
         run canceller();
         run fiber()
     }

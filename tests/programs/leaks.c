@@ -7,7 +7,7 @@
 #include "where.h"
 
 #include "sched/idle.h"
-#include "wait/guest.h"
+#include "wait/blocked.h"
 
 #include <ccc/ccc.h>
 
@@ -576,8 +576,8 @@ static void *thread_with_registers(void *unused) {
 }
 
 static void wait_for_threads(unsigned n) {
-    struct guest_seen seen[8];
-    while (cc__guest_list(seen, 8) < n) nap(1);
+    struct blocked_seen seen[8];
+    while (cc__blocked_list(seen, 8) < n) nap(1);
 }
 
 static void start_thread(void *(*fn)(void *)) {

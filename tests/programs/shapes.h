@@ -275,7 +275,7 @@ static void nap(long ms) {
 #endif
 
 /* All was looked at, and the main thread was outside, before it comes to wait. */
-static void dead_late_guest(void) {
+static void dead_late_thread(void) {
     CCTask task = start("reader", receiver, named_channel("empty", 0));
     nap(LONG_MS);
     join(task);
@@ -426,14 +426,12 @@ static const struct shape_case dead_shapes[] = {
      dead_with_thread,
      {"'servant' waits to receive from channel 'orders'", "channel 'answers'"}},
     {"without the main thread", dead_without_main, {"'orphan' waits to receive from channel 'legacy'"}},
-    {"a guest that comes late", dead_late_guest, {"'reader' waits to receive from channel 'empty'"}},
+    {"a thread that blocks late", dead_late_thread, {"'reader' waits to receive from channel 'empty'"}},
     {"a thread that ends", dead_after_a_thread, {"'reader' waits to receive from channel 'empty'"}},
     {"after the pool has grown", dead_after_growth, {"'reader' waits to receive from channel 'empty'"}},
     {"after a dump", dead_after_a_dump, {"'reader' waits to receive from channel 'empty'"}},
     {"in a hosted call", dead_hosted, {"'servant' waits to receive", "channel 'answers'"}},
-    {"main alone",
-     dead_alone,
-     {"1 OS thread waits, and nothing is left", "waits to receive from channel 'silence'"}},
+    {"main alone", dead_alone, {"1 OS thread waits, and nothing is left", "waits to receive from channel 'silence'"}},
     {"a mutex of a thread that has ended", dead_abandoned_mutex, {"1 OS thread waits", "waits for mutex"}},
     {"two threads", dead_threads, {"2 OS threads wait", "channel 'to ann'", "channel 'to bob'"}},
     {"alone after a thread ends", dead_after_a_napper, {"1 OS thread waits", "channel 'silence'"}},

@@ -7,7 +7,7 @@
  * THREADS-3  The clock stands still while somebody can run, but for what spinning takes. When nobody can, it jumps to
  *            the next deadline; without one it is a failure, a wake that was lost.
  * THREADS-4  A run is over when all but daemons have ended and no daemon can run either: what a worker still does when
- *            the last guest has returned belongs to the run, above all its touching what that guest has freed.
+ *            the last scenario thread has returned belongs to the run, above all its touching what that thread has freed.
  * THREADS-5  Nothing tells when a frame is left, so that an access to another thread's frame is a place to switch, a plain
  *            one too: the first one behind a step that others see, for the frame that is there then and gone at the next
  *            access could as well have gone before the first.

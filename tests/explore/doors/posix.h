@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#define CC_EXPLORED 1 /* wait/guest.c: nobody but the explorer looks for deadlocks */
+#define CC_EXPLORED 1 /* wait/blocked.c: nobody but the explorer looks for deadlocks */
 
 #define pthread_self ex_pthread_self
 #define pthread_mutex_lock ex_mutex_lock

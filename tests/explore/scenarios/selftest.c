@@ -315,5 +315,5 @@ static void calls_and_ends(void) {
     while (cc__get_acquire(&y) == 0) cc__futex_wait(&y, 0, CC_FUTEX_FOREVER);
     cc__set(&y, 2);
 }
-SCENARIO(fails_worker_late, "THREADS-4: a worker goes wrong after the last guest's last step", .setup = worker_waits,
-         .threads = {calls_and_ends}, .fails = EX_FAILS_SC);
+SCENARIO(fails_worker_late, "THREADS-4: a worker goes wrong after the last scenario thread's last step",
+         .setup = worker_waits, .threads = {calls_and_ends}, .fails = EX_FAILS_SC);

@@ -1,7 +1,7 @@
-/* guest.c - an OS thread is on the list of those that block while it does, and not a moment longer. */
+/* blocked.c - an OS thread is on the list of those that block while it does, and not a moment longer. */
 #include "harness.h"
 
-#include "wait/guest.h"
+#include "wait/blocked.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 enum { SEEN = 8 };
 
 static unsigned count(void) {
-    struct guest_seen seen[SEEN];
-    return cc__guest_list(seen, SEEN);
+    struct blocked_seen seen[SEEN];
+    return cc__blocked_list(seen, SEEN);
 }
 
 static CCChan *ch;
@@ -33,11 +33,11 @@ static pthread_t start(CCDeadline *deadline) {
 TEST(one_that_is_served) {
     CCDeadline never = CC_FOREVER;
     uint64_t value = 1;
-    struct guest_seen seen[SEEN];
+    struct blocked_seen seen[SEEN];
     ch = cc_chan_create(sizeof value, 0);
     pthread_t thread = start(&never);
     while (count() == 0) sched_yield();
-    CHECK_EQ(cc__guest_list(seen, SEEN), 1);
+    CHECK_EQ(cc__blocked_list(seen, SEEN), 1);
     CHECK(seen[0].waits && seen[0].what.reason == PARK_QUEUE && seen[0].what.object == ch);
     CHECK_EQ(seen[0].deadline, WAIT_FOREVER);
     CHECK_EQ(cc_chan_send(ch, &value, sizeof value), 0);

@@ -1,0 +1,145 @@
+/* blocked.c - the list of OS threads that block in a wait. */
+#include "wait/blocked.h"
+#include "wait/cancel.h"
+
+#include "os/clock.h"
+#include "os/thread.h"
+#include "sched/sysmon.h"
+#include "sched/upcalls.h"
+#include "sim/sim.h"
+
+#define MS UINT64_C(1000000)
+#define REST_FIRST (50 * MS)
+#define REST_SECOND (100 * MS)
+#define PAUSE_MIN (250 * MS) /* then twice as long: a thread that ends tells nobody */
+#define PAUSE_MAX (4000 * MS)
+
+/* The threads of the schedule explorer are none of the system's, and it finds deadlocks by itself. */
+#ifdef CC_EXPLORED
+enum { LOOKS = false };
+#else
+enum { LOOKS = true };
+#endif
+
+static struct {
+    struct lock lock;
+    struct link list; /* of struct blocked_thread; all zero: empty */
+    _Atomic uint64_t epoch;
+} blocked;
+
+static struct link *list_locked(void) {
+    if (cc__get(&blocked.list.next) == NULL) cc__list_init(&blocked.list);
+    return &blocked.list;
+}
+
+static void count_locked(void) {
+    cc__set(&blocked.epoch, cc__get(&blocked.epoch) + 1);
+}
+
+uint64_t cc__blocked_epoch(void) {
+    return cc__get(&blocked.epoch);
+}
+
+/* It is on the list, so its frame is there. */
+static void cancel_locked(struct blocked_thread *thread) {
+    uint32_t waits = 0;
+    if (!cc__cancel_holds(cc__get_acquire(&thread->outsider->scope))) return; /* pairs with the mark */
+    if (cc__cas(&thread->waiter->word, &waits, WAKE_CANCEL)) cc__futex_wake(&thread->waiter->word, 1);
+}
+
+void cc__blocked_enter(struct blocked_thread *thread, struct waiter *waiter, struct wait_what what) {
+    thread->waiter = waiter;
+    thread->what = what;
+    thread->since = cc__clock_now();
+    thread->tid = cc__thread_id();
+    thread->looks = 0;
+    thread->look_at = thread->since + REST_FIRST;
+    thread->pause = PAUSE_MIN;
+    thread->outsider = cc__outsider();
+    cc__lock_take(&blocked.lock);
+    cc__list_push_back(list_locked(), &thread->link);
+    count_locked();
+    if (thread->outsider != NULL) {
+        thread->outsider->blocked = thread;
+        cancel_locked(thread);
+    }
+    cc__lock_release(&blocked.lock);
+    if (waiter->deadline == WAIT_FOREVER) cc__sysmon_look_again();
+}
+
+void cc__blocked_leave(struct blocked_thread *thread) {
+    cc__lock_take(&blocked.lock);
+    cc__list_remove(&thread->link);
+    count_locked();
+    if (thread->outsider != NULL) thread->outsider->blocked = NULL;
+    cc__lock_release(&blocked.lock);
+}
+
+void cc__blocked_cancel(struct outsider *outsider) {
+    cc__lock_take(&blocked.lock);
+    if (outsider->blocked != NULL) cancel_locked(outsider->blocked);
+    cc__lock_release(&blocked.lock);
+}
+
+/* BLOCKED-3. Returns when to look next. */
+static uint64_t look_alone(struct blocked_thread *thread) {
+    if (!LOOKS || cc__sysmon_thread() != 0) return CC_FUTEX_FOREVER;
+    uint64_t now = cc__clock_now();
+    if (now < thread->look_at) return thread->look_at;
+    if (thread->looks == 0 && cc__upcall_threads_quiet(0, &thread->epoch)) {
+        thread->looks = 1;
+        return thread->look_at = now + REST_SECOND;
+    }
+    bool said_yes = thread->looks == 1 && cc__upcall_threads_quiet(1, &thread->epoch);
+    thread->looks = 0;
+    thread->look_at = said_yes || thread->pause > PAUSE_MAX ? CC_FUTEX_FOREVER : now + thread->pause;
+    thread->pause *= 2;
+    return thread->look_at;
+}
+
+void cc__blocked_wait(struct blocked_thread *thread, uint32_t seen) {
+    uint64_t until = thread->waiter->deadline;
+    if (seen != 0) until = CC_FUTEX_FOREVER; /* claimed: its waker is about to let it go */
+    if (seen == 0 && until == WAIT_FOREVER && !cc__sim_on()) until = look_alone(thread);
+    cc__sim_wait(&thread->waiter->word, seen, until);
+}
+
+unsigned cc__blocked_list(struct blocked_seen *seen, unsigned max) {
+    unsigned n = 0;
+    cc__lock_take(&blocked.lock);
+    struct link *list = list_locked();
+    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next), n++) {
+        struct blocked_thread *thread = container_of(l, struct blocked_thread, link);
+        if (n < max)
+            seen[n] = (struct blocked_seen){thread->what, thread->since, thread->waiter->deadline, thread->tid,
+                                            cc__get_acquire(&thread->waiter->word) == 0};
+    }
+    cc__lock_release(&blocked.lock);
+    return n;
+}
+
+bool cc__blocked_waits_forever(void) {
+    bool found = false;
+    if (!LOOKS) return false;
+    cc__lock_take(&blocked.lock);
+    struct link *list = list_locked();
+    for (struct link *l = cc__get(&list->next); l != list && !found; l = cc__get(&l->next)) {
+        const struct waiter *waiter = container_of(l, struct blocked_thread, link)->waiter;
+        found = waiter->deadline == WAIT_FOREVER && cc__get(&waiter->word) == 0;
+    }
+    cc__lock_release(&blocked.lock);
+    return found;
+}
+
+void cc__blocked_look_alone(void) {
+    cc__lock_take(&blocked.lock);
+    struct link *list = list_locked();
+    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next))
+        cc__futex_wake(&container_of(l, struct blocked_thread, link)->waiter->word, 1);
+    cc__lock_release(&blocked.lock);
+}
+
+void cc__blocked_forget(void) {
+    blocked.lock = (struct lock){0};
+    cc__list_init(&blocked.list);
+}
