@@ -19,7 +19,7 @@
 #include "trace/timing.h"
 #include "trace/trace.h"
 #include "wait/arm.h"
-#include "wait/hand.h"
+#include "wait/local_wake.h"
 
 #include <ccc/cc_channel.h>
 

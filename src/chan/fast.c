@@ -65,7 +65,7 @@ static CC_NOINLINE int tell(struct worker *w, uint64_t want) {
 CC_INLINE int finish_fast(struct worker *w, struct arm *arm) {
     arm->error = 0;
     if (arm->chosen != NULL) *arm->chosen = arm->index;
-    cc__hand_end(w, arm->fiber); /* leaves */
+    cc__local_wake_end(w, arm->fiber); /* leaves */
     cc__held_check_flush();
     cc__barrier_light(); /* as cc__runq_tell */
     uint64_t want = cc__get(&cc__sched.want);

@@ -24,10 +24,10 @@ CC_INLINE struct arm *cc__step_take_first(struct worker *w, CCChan *ch, struct l
     do {
         struct arm *arm = cc__chan_arm(cc__get(&list->next));
         struct waiter *waiter = arm->waiter;
-        if (unlikely(!cc__hand_possible(w, waiter))) return NULL;
+        if (unlikely(!cc__local_wake_possible(w, waiter))) return NULL;
         cc__list_remove(&arm->link);
         arm->linked = false;
-        if (likely(guard == INSIDE ? cc__hand_claim_inside(waiter) : cc__hand_begin(w, waiter))) return arm;
+        if (likely(guard == INSIDE ? cc__local_wake_claim(waiter) : cc__local_wake_begin(w, waiter))) return arm;
         arm->claim_lost = true;
         ch->lost_claims++;
     } while (!cc__list_empty(list));
@@ -40,9 +40,9 @@ CC_INLINE int cc__step_finish(struct worker *w, CCChan *ch, struct arm *arm, enu
     CCFiberId whom = label != NULL ? cc__pool_id(arm->waiter->fiber) : 0;
     arm->error = 0;
     if (unlikely(arm->chosen != NULL)) *arm->chosen = arm->index;
-    cc__hand_end(w, arm->waiter->fiber); /* leaves the biased lock */
+    cc__local_wake_end(w, arm->waiter->fiber); /* leaves the biased lock */
     if (guard == LOCKED) cc__lock_release(&ch->lock);
-    cc__hand_tell(w);
+    cc__local_wake_tell(w);
     if (label != NULL) cc__chan_trace_wake(label, whom);
     return 0;
 }

@@ -46,7 +46,8 @@ bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, 
 
 void cc__sched_contest(bool on) {
     if (!on) {
-        cc__sub_seq(&cc__sched.contested, 1); /* CLAIM-2: pairs with the looks of cc__sched_claim and wait/hand.h */
+        cc__sub_seq(&cc__sched.contested,
+                    1); /* CLAIM-2: pairs with the looks of cc__sched_claim and wait/local_wake.h */
         return;
     }
     cc__add_seq(&cc__sched.contested, 1);

@@ -92,9 +92,9 @@ static void lets_send(void) {
     join(&task);
     EX_CHECK(rc[0] == 0 ? rc[3] == 0 && got == 1 : rc[0] == EAGAIN && rc[3] == ECANCELED);
 }
-SCENARIO(fiber_hand_cancel, "CLAIM-1: a fiber hands over while a thread cancels", .workers = 1, .setup = both_parked,
-         .threads = {lets_send, cancels}, .no_timer = true);
-SCENARIO(fiber_hand_cancel_2, "the same, two workers", .workers = 2, .setup = both_parked,
+SCENARIO(fiber_local_wake_cancel, "CLAIM-1: a fiber hands over while a thread cancels", .workers = 1,
+         .setup = both_parked, .threads = {lets_send, cancels}, .no_timer = true);
+SCENARIO(fiber_local_wake_cancel_2, "the same, two workers", .workers = 2, .setup = both_parked,
          .threads = {lets_send, cancels}, .no_timer = true);
 
 /* ---- a deadline, a value ---- */

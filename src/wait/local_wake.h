@@ -1,0 +1,52 @@
+/* local_wake.h - the fast path for a worker that wakes one fiber: claims it, does something for it, and puts it into its own
+ * slot.
+ *
+ *   if (cc__local_wake_begin(w, waiter)) {    the waiter is claimed: its frame stays until the end
+ *       ... copy, set its error ...
+ *       cc__local_wake_end(w, waiter->fiber); it is in this worker's slot; do not touch it again
+ *   }
+ *   ... release the object's lock ...
+ *   cc__local_wake_tell(w);                   another worker may be searching
+ *
+ * From begin to end the worker holds its biased lock (sched/claim.c), so a sole claim is a store; any other is a
+ * compare-and-swap.
+ */
+#ifndef CC_WAIT_LOCAL_WAKE_H
+#define CC_WAIT_LOCAL_WAKE_H
+
+#include "sched/runq.h"
+#include "wait/wait.h"
+
+/* False: the caller or the waiter is an OS thread, and the wake takes struct wakes. */
+CC_INLINE bool cc__local_wake_possible(struct worker *w, const struct waiter *waiter) {
+    return w != NULL && waiter->fiber != NULL;
+}
+
+/* The caller holds the worker's biased lock. False: another claim was first. */
+CC_INLINE bool cc__local_wake_claim(struct waiter *waiter) {
+    return !cc__get(&waiter->sole) || unlikely(cc__get_acquire(&cc__sched.contested)) /* CLAIM-2 */
+               ? cc__state_claim(waiter->fiber, waiter->ticket, WAKE_OBJECT) == CLAIM_WON
+               : cc__state_wake_sole(waiter->fiber, WAKE_OBJECT);
+}
+
+/* False: another claim was first. */
+CC_INLINE bool cc__local_wake_begin(struct worker *w, struct waiter *waiter) {
+    cc__bias_enter(&w->runq.bias);
+    bool won = cc__local_wake_claim(waiter);
+    if (unlikely(!won)) cc__bias_leave(&w->runq.bias);
+    return won;
+}
+
+CC_INLINE void cc__local_wake_end(struct worker *w, struct fiber *f) {
+    cc__san_release(&f->word); /* we are through with its frame */
+    cc__runq_slot_owner(&w->runq, f);
+    cc__count(w, wakes_local);
+    cc__bias_leave(&w->runq.bias);
+}
+
+CC_INLINE void cc__local_wake_tell(struct worker *w) {
+    cc__held_check_flush();
+    cc__runq_tell(w, 1);
+}
+
+#endif
