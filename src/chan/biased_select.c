@@ -84,7 +84,7 @@ static CC_NOINLINE int wait_inside(struct worker *w, CCCase *cases, uint32_t n, 
         ch->biased_selects = true;
         cc__list_push_back(cases[i].kind == CC_CASE_RECV ? &ch->receivers : &ch->senders, &arm->link);
     }
-    enum wake_reason reason = cc__wait_select_inside(w, self, &all);
+    enum wake_reason reason = cc__wait_select_biased(w, self, &all);
     struct arm *served = NULL;
     if (likely(reason == WAKE_OBJECT))
         for (served = arms; served->index != winner; served++) {

@@ -9,7 +9,7 @@
 
 #include "os/clock.h"
 #include "sim/sim.h"
-#include "wait/inside.h"
+#include "wait/biased.h"
 
 #include <ccc/cc_panic.h>
 #include <errno.h>
@@ -112,7 +112,7 @@ CC_INLINE int wait_sole(struct worker *w, CCChan *ch, struct link *list, void *v
     wait.arm.claim_lost = false;
     cc__list_push_back(list, &wait.arm.link);
     enum wake_reason reason =
-        guard == INSIDE ? cc__wait_sole_inside(w, self, ch) : cc__wait_sole_locked(w, self, &ch->lock);
+        guard == INSIDE ? cc__wait_sole_biased(w, self, ch) : cc__wait_sole_locked(w, self, &ch->lock);
     return likely(reason == WAKE_OBJECT) ? wait.arm.error : unlink_cancelled(&wait.arm);
 }
 

@@ -1,7 +1,7 @@
-/* park.h - the short way out: a fiber that parks inside the biased lock leaves for one that has run before.
+/* park.h - the fast path of a park: a fiber that holds its worker's biased lock switches to one that has run before.
  *
- * Inline, so that the frame that waits is the one that switches: a fiber that rests keeps one frame less, and whoever has
- * thousands of them touches a line less for each (docs/decisions/010-biased-channels.md).
+ * Inline, so that the frame that waits is the one that switches: a parked fiber keeps one frame less, and a program that
+ * has thousands of them touches a line less for each (docs/decisions/010-biased-channels.md).
  */
 #ifndef CC_SCHED_PARK_H
 #define CC_SCHED_PARK_H
@@ -25,8 +25,8 @@ CC_INLINE struct worker *cc__park_for(struct worker *w, struct fiber *self, stru
     return cc__switch_fiber(w, self, next, after, arg);
 }
 
-/* As cc__sched_park, by a fiber that has entered the biased lock of `w`, where `after` finds itself too; it leaves. */
-CC_INLINE struct worker *cc__park_inside(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+/* As cc__sched_park, by a fiber that holds the biased lock of `w`; `after` releases it. */
+CC_INLINE struct worker *cc__park_biased(struct worker *w, struct fiber *self, after_fn after, void *arg) {
     cc__held_check_park();
     cc__fiber_note_turn(self, cc__get(&w->core.turns));
     struct fiber *next = NULL;

@@ -1,7 +1,7 @@
 /* wait.c - waits on objects that are guarded by a lock, sleeps, and the wakes that end them. */
+#include "wait/biased.h"
 #include "wait/blocked.h"
 #include "wait/cancel.h"
-#include "wait/inside.h"
 
 #include "os/clock.h"
 #include "sim/sim.h"
@@ -134,32 +134,32 @@ enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, stru
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
 
-static CC_COLD CC_NOINLINE void finish_inside_slow(struct worker *w, struct fiber *left) {
+static CC_COLD CC_NOINLINE void finish_biased_slow(struct worker *w, struct fiber *left) {
     bool cancelled = cc__cancel_parked_slow(left, cc__get(&left->word) & WORD_TICKET);
     cc__bias_leave(&w->runq.bias);
     if (cancelled) cc__sched_ready(left);
 }
 
-CC_INLINE void park_inside(struct worker *w, struct fiber *left, enum park_reason reason) {
+CC_INLINE void park_biased(struct worker *w, struct fiber *left, enum park_reason reason) {
     cc__state_park_next(left, reason);
     if (cc__cancel_looks())
-        finish_inside_slow(w, left);
+        finish_biased_slow(w, left);
     else
         cc__bias_leave(&w->runq.bias);
 }
 
-void cc__wait_after_inside(struct worker *w, void *fiber) {
-    park_inside(w, fiber, PARK_QUEUE);
+void cc__wait_after_biased(struct worker *w, void *fiber) {
+    park_biased(w, fiber, PARK_QUEUE);
 }
 
-static void after_select_inside(struct worker *w, void *fiber) {
-    park_inside(w, fiber, PARK_SELECT);
+static void after_select_biased(struct worker *w, void *fiber) {
+    park_biased(w, fiber, PARK_SELECT);
 }
 
-enum wake_reason cc__wait_select_inside(struct worker *w, struct fiber *self, const void *arms) {
+enum wake_reason cc__wait_select_biased(struct worker *w, struct fiber *self, const void *arms) {
     cc__count(w, parks[PARK_SELECT]);
     cc__fiber_note_object(self, arms);
-    (void)cc__park_inside(w, self, after_select_inside, self);
+    (void)cc__park_biased(w, self, after_select_biased, self);
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
 
