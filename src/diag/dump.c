@@ -144,7 +144,7 @@ static void print_shape(struct out *out, const struct shape *s, uint64_t now,
                       : v->state == FIBER_RUNNABLE && !v->started ? "has not run yet"
                       : v->state == FIBER_RUNNABLE                ? "is ready to run"
                       : v->state == FIBER_RUNNING                 ? "runs"
-                      : v->state == FIBER_PARKED && v->later      ? "starts at a later time"
+                      : v->state == FIBER_PARKED && v->timed      ? "starts at a later time"
                                                                   : "waits";
     if (s->count > 1)
         cc__out(out, "%llu fibers, %s%s%s:\n", (unsigned long long)s->count, cc__state_name(v->state),
@@ -154,7 +154,7 @@ static void print_shape(struct out *out, const struct shape *s, uint64_t now,
         struct view named = {.slot = s->named[i].slot, .generation = s->named[i].generation};
         memcpy(named.name, s->named[i].name, sizeof named.name);
         cc__describe_fiber(&named, who, sizeof who);
-        if (v->state == FIBER_PARKED && !v->moves && !v->later) {
+        if (v->state == FIBER_PARKED && !v->moves && !v->timed) {
             cc__describe_wait(s->named[i].what, wait, sizeof wait);
             cc__describe_since(s->named[i].from, s->named[i].to, now, since, sizeof since);
         } else if (v->state == FIBER_RUNNING && s->named[i].worker >= 0) {

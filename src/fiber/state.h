@@ -16,7 +16,7 @@
  *   reason  why it parked; after a wake: who woke it; before the first run: how its argument travels
  *   ticket  grows with every wait of this record, over all its tenants; never reused within 2^44 waits
  *
- *   later: IDLE -> PARKED, a fiber that a timer will start. end: RUNNING -> IDLE, one that its only joiner has run.
+ *   timed spawn: IDLE -> PARKED, a fiber that a timer will start. end: RUNNING -> IDLE, one that its only joiner has run.
  *   resume: PARKED -> RUNNING, a joiner that has run its task.
  *
  *                 spawn           run              exit          recycle
@@ -122,9 +122,9 @@ CC_INLINE void cc__state_spawn(struct fiber *f, unsigned owner, enum fiber_args 
 }
 
 /* IDLE -> PARKED: it will be started by whoever ends this wait. Returns the ticket. By the spawner. */
-CC_INLINE uint64_t cc__state_later(struct fiber *f, unsigned owner) {
+CC_INLINE uint64_t cc__state_timed_spawn(struct fiber *f, unsigned owner) {
     uint64_t word = cc__get(&f->word);
-    state_from(f, word, FIBER_IDLE, "later");
+    state_from(f, word, FIBER_IDLE, "timed spawn");
     word = cc__word_make(word + WORD_TICKET_ONE, owner, PARK_SLEEP, FIBER_PARKED);
     cc__set_release(&f->word, word); /* pairs with the claim */
     return word & WORD_TICKET;

@@ -64,7 +64,7 @@ static void find_park(struct view *v) {
     struct fiber *f = v->fiber;
     v->reason = cc__word_reason(v->word);
     v->object = cc__fiber_object(f);
-    v->later = v->reason == PARK_SLEEP && !v->started;
+    v->timed = v->reason == PARK_SLEEP && !v->started;
     v->to = UINT64_MAX;
     unsigned owner = cc__word_owner(v->word);
     if (owner != 0) cc__turn_log_find(&cc__sched.workers[owner - 1].turn_log, cc__fiber_turn(f), &v->from, &v->to);

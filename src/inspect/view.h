@@ -22,7 +22,7 @@ struct view {
     enum fiber_state state;
     bool moves;       /* it would not stand still: state and name only */
     bool started;     /* has a stack */
-    bool later;       /* a timer will start it */
+    bool timed;       /* a timer will start it */
     unsigned reason;  /* PARKED: why */
     int worker;       /* runs it, or ran it last; -1: none */
     uintptr_t object; /* PARKED: what it waits for */

@@ -396,17 +396,17 @@ bool cc__scope_fired_unstarted(struct fiber *f) {
     return true;
 }
 
-/* Timers are armed by workers. Under the lock: whoever looks at `armed` finds the later that goes with it. */
+/* Timers are armed by workers. Under the lock: a thread that reads `armed` finds the timed spawn that belongs to it. */
 static bool arm_grace(struct scope *s, void *worker) {
     if (s->grace_ns == UINT64_MAX || s->grace_armed || s->pierced || s->ending) return true;
     uint64_t when = cc_after_ns(s->grace_ns).ns;
     /* Without memory for a timer shields hold: what they are for is worth more than the grace period. */
-    s->grace_armed = cc__later_arm(worker, &s->grace, when, end_grace_fiber, s, (uintptr_t)s) == 0;
+    s->grace_armed = cc__timed_spawn_arm(worker, &s->grace, when, end_grace_fiber, s, (uintptr_t)s) == 0;
     return true;
 }
 
 static bool disarm_deadline_locked(struct scope *s) {
-    if (s->armed && cc__later_disarm(&s->expiry)) s->armed = false;
+    if (s->armed && cc__timed_spawn_disarm(&s->expiry)) s->armed = false;
     return !s->armed;
 }
 
@@ -415,7 +415,7 @@ static int arm_deadline_locked(struct worker *w, struct scope *s, uint64_t deadl
     if (deadline != UINT64_MAX && !cc__timer_prepare(w)) return ENOMEM;
     if (s->expired || s->ending || !disarm_deadline_locked(s)) return ETIMEDOUT;
     int rc = 0;
-    if (deadline != UINT64_MAX) rc = cc__later_arm(w, &s->expiry, deadline, expire_fiber, s, (uintptr_t)s);
+    if (deadline != UINT64_MAX) rc = cc__timed_spawn_arm(w, &s->expiry, deadline, expire_fiber, s, (uintptr_t)s);
     s->armed = rc == 0 && deadline != UINT64_MAX;
     cc__set(&s->deadline, rc == 0 ? deadline : UINT64_MAX);
     return rc;
@@ -476,7 +476,7 @@ int cc__scope_set_deadline(struct scope *s, uint64_t deadline) {
 /* A cancellation from above may still come, until the scope is out of its parent's list: it arms nothing any more. */
 bool cc__scope_disarm_locked(struct scope *s) {
     s->ending = true;
-    if (s->grace_armed && cc__later_disarm(&s->grace)) s->grace_armed = false;
+    if (s->grace_armed && cc__timed_spawn_disarm(&s->grace)) s->grace_armed = false;
     return disarm_deadline_locked(s) && !s->grace_armed;
 }
 

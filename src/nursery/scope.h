@@ -14,7 +14,7 @@
 #ifndef CC_NURSERY_SCOPE_H
 #define CC_NURSERY_SCOPE_H
 
-#include "timer/later.h"
+#include "timer/timed_spawn.h"
 #include "wait/arm.h"
 #include "wait/cancel.h"
 
@@ -58,7 +58,7 @@ struct scope {
     /* The earliest here and above, as known in that epoch; 0: not yet. Written under the lock. */
     _Atomic uint64_t earliest, earliest_epoch;
     uint64_t grace_ns; /* UINT64_MAX: shields hold for ever */
-    struct later expiry, grace;
+    struct timed_spawn expiry, grace;
     struct value *_Atomic values;
     void *block; /* where its memory begins */
     CCError reason;

@@ -67,7 +67,7 @@ void cc__runq_admit(struct worker *w, struct link *list, uint32_t n, uint32_t fr
     for (uint32_t i = 0; i < n; i++) {
         struct fiber *f = cc__fiber_of(cc__list_pop_front(list));
         if (cc__spec_on()) cc__spec_enqueue(f);
-        if (cc__get(&f->word) & WORD_FRESH) cc__state_move(f, w->core.owner); /* timer/later.h; RUNQ-2 */
+        if (cc__get(&f->word) & WORD_FRESH) cc__state_move(f, w->core.owner); /* timer/timed_spawn.h; RUNQ-2 */
         if (i == front) place = cc__get(&q->fifo.prev);
         cc__list_push_front(place, &f->link);
         place = &f->link;

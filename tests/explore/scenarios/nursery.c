@@ -124,7 +124,7 @@ SCENARIO(nursery_wait_deadline, "a wait that gives up, and waits again", .worker
 
 /* ---- deadlines ---- */
 
-/* LATER-1: the block is left while its time comes; either way nothing fires afterwards. */
+/* TIMED-1: the block is left while its time comes; either way nothing fires afterwards. */
 static CCTask task;
 static void *in_deadline(void *arg) {
     CC_WITH_DEADLINE(cc_after_ms(1)) {
@@ -142,7 +142,7 @@ static void ends_the_wait(void) {
     EX_EQ(cc_event_set(&go), 0);
     EX_EQ(cc_task_join(&task, NULL), 0);
 }
-SCENARIO(deadline_block, "LATER-1: a block ends as its time comes", .workers = 1, .setup = block_waits,
+SCENARIO(deadline_block, "TIMED-1: a block ends as its time comes", .workers = 1, .setup = block_waits,
          .threads = {ends_the_wait});
 SCENARIO(deadline_block_2, "the same, two workers", .workers = 2, .setup = block_waits, .threads = {ends_the_wait});
 

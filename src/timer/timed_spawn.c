@@ -1,5 +1,5 @@
-/* later.c - a fiber that starts at a given time. */
-#include "timer/later.h"
+/* timed_spawn.c - a fiber that starts at a given time. */
+#include "timer/timed_spawn.h"
 
 #include "fiber/pool.h"
 #include "sched/upcalls.h"
@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-int cc__later_arm(struct worker *w, struct later *later, uint64_t when, CCTaskFn fn, void *arg, uintptr_t scope) {
+int cc__timed_spawn_arm(struct worker *w, struct timed_spawn *timed, uint64_t when, CCTaskFn fn, void *arg,
+                        uintptr_t scope) {
     if (!cc__timer_prepare(w)) return ENOMEM;
     struct fiber *f = cc__pool_take(&w->core.fibers);
     if (f == NULL) return ENOMEM;
@@ -21,19 +22,19 @@ int cc__later_arm(struct worker *w, struct later *later, uint64_t when, CCTaskFn
     f->joiners = NULL;
     cc__set(&f->scope, scope);
     cc__count(w, spawned);
-    later->fiber = f;
-    later->home = w;
-    later->ticket = cc__state_later(f, w->core.owner);
-    cc__timer_arm(w, when, f, later->ticket);
+    timed->fiber = f;
+    timed->home = w;
+    timed->ticket = cc__state_timed_spawn(f, w->core.owner);
+    cc__timer_arm(w, when, f, timed->ticket);
     return 0;
 }
 
-bool cc__later_disarm(struct later *later) {
-    struct fiber *f = later->fiber;
-    if (cc__state_claim(f, later->ticket, WAKE_CANCEL) != CLAIM_WON) return false;
+bool cc__timed_spawn_disarm(struct timed_spawn *timed) {
+    struct fiber *f = timed->fiber;
+    if (cc__state_claim(f, timed->ticket, WAKE_CANCEL) != CLAIM_WON) return false;
     struct worker *w = cc__worker();
     if (w == NULL) cc__upcall_hold(); /* so far the fiber kept the runtime up */
-    cc__timer_disarm(later->home);
+    cc__timer_disarm(timed->home);
     cc__lock_take(&f->join_lock); /* an id that was guessed may look at the generation */
     cc__set(&f->generation, (cc__get(&f->generation) + 1) & CC_FIBER_GENERATION_MAX);
     cc__state_done(f);
