@@ -55,8 +55,8 @@ static void after_exit(struct worker *w, void *arg) {
     cc__san_apart_end(self);
 }
 
-/* The fiber that follows the dead one; RUNNING unless it is fresh. NULL: the worker's own stack. */
-static struct fiber *heir(struct worker *w) {
+/* The fiber that runs after one that has ended; RUNNING unless it is fresh. NULL: the worker goes to its own stack. */
+static struct fiber *successor(struct worker *w) {
 #ifdef CC_TSAN
     /* What follows an exit would be ordered after it in the race detector's eyes: let that be no user's fiber. */
     (void)w;
@@ -80,7 +80,7 @@ static struct worker *worker_still(void) {
 CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) {
     struct worker *w = worker_still();
     struct stack *stack = cc__get(&self->stack);
-    struct fiber *next = heir(w);
+    struct fiber *next = successor(w);
     cc__set(&w->core.after, after_exit);
     cc__set(&w->core.after_arg, self);
     cc__san_release(&self->fn); /* what the fiber wrote, to whoever tells its joiners */
