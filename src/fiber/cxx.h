@@ -49,8 +49,8 @@ CC_INLINE bool cc__cxx_busy(struct cxx_globals *g) {
 }
 #endif
 
-/* The frames of a scope were abandoned by a panic: ends the catch blocks among them, which destroys their exceptions.
- * `before`: the state when the scope began. May switch, in a destructor of the user's. */
+/* The frames of a protected call were abandoned by a panic: ends the catch blocks among them, which destroys their exceptions.
+ * `before`: the state when the protected call began. May switch, in a destructor of the user's. */
 void cc__cxx_abandon(struct cxx_state before);
 
 /* The exception behind an _Unwind_Exception has reached the end of its way. Writes what it says, as a string, and

@@ -1,7 +1,7 @@
 /* defer.h - the list of what is put off: one for each fiber, one for each OS thread.
  *
- * Newest first. Between what CC_DEFER and cc_defer put there stand marks: where a scope begins, and where a
- * panic is under way. So the list says at every moment which scope is the innermost, what a panic would run,
+ * Newest first. Between what CC_DEFER and cc_defer put there stand marks: where a protected call begins, and where a
+ * panic is under way. So the list says at every moment which protected call is the innermost, what a panic would run,
  * and whether there is one to recover from; no other state exists. panic/README.md has the protocol.
  */
 #ifndef CC_FIBER_DEFER_H
@@ -12,11 +12,11 @@
 #include <ccc/cc_panic.h>
 
 /* Marks, in the place of a function. */
-#define MARK_FIBER ((CCDeferFn)(uintptr_t)1) /* a struct boundary: the fiber itself, its outermost scope */
-#define MARK_SCOPE ((CCDeferFn)(uintptr_t)2) /* a struct boundary: cc_try, cc_hosted_call */
+#define MARK_FIBER ((CCDeferFn)(uintptr_t)1) /* a struct boundary: the fiber itself, its outermost protected call */
+#define MARK_TRY ((CCDeferFn)(uintptr_t)2)   /* a struct boundary: cc_try, cc_hosted_call */
 #define MARK_PANIC ((CCDeferFn)(uintptr_t)3) /* a panic runs what is below */
 
-/* Where a scope begins, in the frame of whoever called its function. */
+/* Where a protected call begins, in the frame of whoever called its function. */
 struct boundary {
     CCDefer node;
     struct escape escape;

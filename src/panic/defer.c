@@ -38,7 +38,8 @@ void cc__defer_run(CCDefer *d) {
 
 void cc__defer_run_all(CCDefer **list, CCDefer *boundary) {
     for (CCDefer *d; (d = *list) != boundary;) {
-        cc__assert(!cc__defer_is_boundary(d) && d->fn != MARK_PANIC, "DEFER-2: a scope ended inside another one");
+        cc__assert(!cc__defer_is_boundary(d) && d->fn != MARK_PANIC,
+                   "DEFER-2: a protected call ended inside another one");
         *list = d->next;
         cc__defer_run(d);
     }
@@ -66,9 +67,9 @@ void cc_defer_leave(CCDefer *defer) {
     if (defer->fn != NULL) defer->fn(defer->arg);
 }
 
-/* ---- for scopes ---- */
+/* ---- for protected calls ---- */
 
-static bool in_scope(const CCDefer *d) {
+static bool in_protected_call(const CCDefer *d) {
     while (d != NULL && !cc__defer_is_boundary(d)) d = d->next;
     return d != NULL;
 }
@@ -76,7 +77,7 @@ static bool in_scope(const CCDefer *d) {
 int cc_defer(CCDeferFn fn, void *arg) {
     if (fn == NULL) return EINVAL;
     CCDefer **list = cc__defer_list();
-    if (!in_scope(*list)) return EPERM;
+    if (!in_protected_call(*list)) return EPERM;
     CCDefer *d = cc__mem_alloc_small(sizeof *d);
     if (d == NULL) return ENOMEM;
     d->fn = fn;

@@ -1,4 +1,4 @@
-/* exception.c - a C++ exception that leaves a scope's function becomes a panic.
+/* exception.c - a C++ exception that leaves a protected call becomes a panic.
  *
  * Every such function is called through cc__guard (arch/guard.S), whose frame names the function below to the
  * unwinder. The unwinder comes twice: to look for a handler, and, after the destructors of all frames in between have

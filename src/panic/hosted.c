@@ -133,7 +133,7 @@ void cc__hosted_trim(void) {
 
 /* Not inlined into the function below, which the race detector never sees the end of. */
 static CC_NOINLINE void run(struct hosted *h) {
-    h->error = cc__panic_scope(h->fn, h->arg, &h->result, h->info);
+    h->error = cc__panic_try(h->fn, h->arg, &h->result, h->info);
 }
 
 static void first(void *value) {
@@ -167,7 +167,7 @@ static int prepare(struct hosted **h) {
 int cc_hosted_call(CCTaskFn fn, void *arg, void **result, CCPanic *info) {
     struct hosted *h;
     if (fn == NULL) return EINVAL;
-    if (cc__worker() != NULL || hosted_here() != NULL) return cc__panic_scope(fn, arg, result, info);
+    if (cc__worker() != NULL || hosted_here() != NULL) return cc__panic_try(fn, arg, result, info);
     int saved = cc__errno_get(), rc = prepare(&h);
     if (rc != 0) return rc;
     bool signal_stack = !cc__fault_stack_have();

@@ -1,11 +1,11 @@
-/* panic.c - a panic runs what was put off and ends a scope. README.md tells the whole of it.
+/* panic.c - a panic runs what was put off and ends a protected call. README.md tells the whole of it.
  *
  * The fiber's scheduling state has no part in this: it is RUNNING throughout, and may park in a deferred
  * function like anywhere else.
  *
  * PANIC-1  Deferred functions run on top of the frame that panicked; frames are abandoned by the escape, and
- *          only when nothing is left to run in their scope.
- * PANIC-2  The innermost panic of a scope is the newest MARK_PANIC above its boundary. A panic that meets an
+ *          only when nothing is left to run in their protected call.
+ * PANIC-2  The innermost panic of a protected call is the newest MARK_PANIC above its boundary. A panic that meets an
  *          older one takes its place.
  * PANIC-3  A panic never crosses a boundary; who catches it there may panic anew.
  */
@@ -26,8 +26,8 @@ struct panic {
     CCPanic info;
 };
 
-struct scope {
-    struct boundary boundary; /* MARK_SCOPE */
+struct try_call {
+    struct boundary boundary; /* MARK_TRY */
     struct cxx_state cxx;     /* when it began */
     CCPanic *info;
     bool failed;
@@ -51,7 +51,7 @@ static CCDefer *take_next(CCDefer **list, struct panic *p) {
     return d;
 }
 
-/* Puts the panic on the list, if there is a scope to end and it is not one too many. */
+/* Puts the panic on the list, if there is a protected call to end and it is not one too many. */
 static CCDefer **begin(struct panic *p) {
     CCDefer **list = cc__defer_list(), *d = *list;
     for (; d != NULL && !cc__defer_is_boundary(d); d = d->next)
@@ -66,12 +66,12 @@ static CCDefer **begin(struct panic *p) {
 static CC_NORETURN void leave_to(CCDefer **list, struct panic *p, struct boundary *b) {
     *list = &b->node;
     /* A fiber begins outside of all catch blocks. */
-    cc__cxx_abandon(b->node.fn == MARK_SCOPE ? container_of(b, struct scope, boundary)->cxx : (struct cxx_state){0});
-    cc__event(panic_ends, p->stopped, b->node.fn == MARK_SCOPE, p->info.message);
-    if (b->node.fn == MARK_SCOPE) {
-        struct scope *scope = container_of(b, struct scope, boundary);
-        scope->failed = !p->stopped;
-        if (!p->stopped && scope->info != NULL) *scope->info = p->info;
+    cc__cxx_abandon(b->node.fn == MARK_TRY ? container_of(b, struct try_call, boundary)->cxx : (struct cxx_state){0});
+    cc__event(panic_ends, p->stopped, b->node.fn == MARK_TRY, p->info.message);
+    if (b->node.fn == MARK_TRY) {
+        struct try_call *t = container_of(b, struct try_call, boundary);
+        t->failed = !p->stopped;
+        if (!p->stopped && t->info != NULL) *t->info = p->info;
     } else if (!p->stopped) {
         cc__report_unstopped(&p->info);
         *list = NULL; /* tells cc__upcall_fiber_ends */
@@ -135,7 +135,7 @@ bool cc_recover(CCPanic *info) {
     return true;
 }
 
-/* ---- scopes ---- */
+/* ---- protected calls ---- */
 
 struct call {
     CCTaskFn task; /* or */
@@ -143,7 +143,7 @@ struct call {
     void *arg;
 };
 
-/* What cc_defer puts off in a scope runs inside of it: it may panic, too. */
+/* What cc_defer puts off in a protected call runs inside of it: it may panic, too. */
 static void *call(void *arg) {
     struct call *c = arg;
     CCDefer **list = cc__defer_list(), *boundary = *list;
@@ -156,29 +156,29 @@ static void *call(void *arg) {
     return result;
 }
 
-static int run_scope(struct call *c, void **result, CCPanic *info) {
+static int run_try(struct call *c, void **result, CCPanic *info) {
     CCDefer **list = cc__defer_list();
-    struct scope scope;
-    scope.cxx = cc__cxx_state(cc__cxx_here());
-    scope.info = info;
-    scope.failed = false;
-    scope.boundary.node = (CCDefer){.next = *list, .fn = MARK_SCOPE};
-    *list = &scope.boundary.node;
-    void *returned = cc__escape_call(&scope.boundary.escape, call, c);
-    *list = scope.boundary.node.next;
+    struct try_call t;
+    t.cxx = cc__cxx_state(cc__cxx_here());
+    t.info = info;
+    t.failed = false;
+    t.boundary.node = (CCDefer){.next = *list, .fn = MARK_TRY};
+    *list = &t.boundary.node;
+    void *returned = cc__escape_call(&t.boundary.escape, call, c);
+    *list = t.boundary.node.next;
     if (result != NULL) *result = returned;
-    return scope.failed ? ENOTRECOVERABLE : 0;
+    return t.failed ? ENOTRECOVERABLE : 0;
 }
 
-int cc__panic_scope(CCTaskFn fn, void *arg, void **result, CCPanic *info) {
-    return run_scope(&(struct call){.task = fn, .arg = arg}, result, info);
+int cc__panic_try(CCTaskFn fn, void *arg, void **result, CCPanic *info) {
+    return run_try(&(struct call){.task = fn, .arg = arg}, result, info);
 }
 
 int cc_try(CCDeferFn fn, void *arg, CCPanic *info) {
-    return fn != NULL ? run_scope(&(struct call){.fn = fn, .arg = arg}, NULL, info) : EINVAL;
+    return fn != NULL ? run_try(&(struct call){.fn = fn, .arg = arg}, NULL, info) : EINVAL;
 }
 
-/* ---- the fiber's own scope ---- */
+/* ---- the fiber's own protected call ---- */
 
 struct rest {
     struct fiber_cold *cold;

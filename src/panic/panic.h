@@ -13,21 +13,21 @@
 CCDefer **cc__defer_list(void);
 
 CC_INLINE bool cc__defer_is_boundary(const CCDefer *d) {
-    return d->fn == MARK_FIBER || d->fn == MARK_SCOPE;
+    return d->fn == MARK_FIBER || d->fn == MARK_TRY;
 }
 
 /* Runs one that was taken off its list, and frees it if it was allocated. */
 void cc__defer_run(CCDefer *d);
 
-/* Ends a scope well: runs everything above its boundary. */
+/* Ends a protected call well: runs everything above its boundary. */
 void cc__defer_run_all(CCDefer **list, CCDefer *boundary);
 
 /* ---- panic.c ---- */
 
-/* Calls fn(arg) as a scope. 0 or ENOTRECOVERABLE; result and info may be NULL. */
-int cc__panic_scope(CCTaskFn fn, void *arg, void **result, CCPanic *info);
+/* Calls fn(arg) as a protected call. 0 or ENOTRECOVERABLE; result and info may be NULL. */
+int cc__panic_try(CCTaskFn fn, void *arg, void **result, CCPanic *info);
 
-/* A C++ exception that says `text` has left the function of a scope: panics. */
+/* A C++ exception that says `text` has left the function of a protected call: panics. */
 CC_NORETURN void cc__panic_exception(const char *text);
 
 /* ---- report.c ---- */
