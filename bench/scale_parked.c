@@ -34,7 +34,7 @@ static void *visit(void *arg) {
     work.before = memory();
     uint64_t start = cc_now_ns();
     for (uint64_t i = 0; i < work.n; i++) bench_check(cc_spawn(&tasks[i], visitor, NULL, NULL), "cc_spawn");
-    while (atomic_load(&work.arrived) < work.n) cc_yield(); /* else the joins would lend their stack */
+    while (atomic_load(&work.arrived) < work.n) cc_yield(); /* else the joins would run the tasks */
     for (uint64_t i = 0; i < work.n; i++) bench_check(cc_task_join(&tasks[i], NULL), "cc_task_join");
     work.ns = cc_now_ns() - start;
     bench_check(cc_sleep_ms(200), "cc_sleep_ms");

@@ -43,7 +43,7 @@ static void *run(void *arg) {
     double start = cpu_ns();
     for (uint64_t i = 0; i < work.sleepers; i++)
         bench_check(cc_spawn(&tasks[i], sleeper, (void *)(uintptr_t)i, NULL), "cc_spawn");
-    bench_check(cc_sleep_ms(100), "cc_sleep_ms"); /* else the joins would lend their stack */
+    bench_check(cc_sleep_ms(100), "cc_sleep_ms"); /* else the joins would run the tasks */
     for (uint64_t i = 0; i < work.sleepers; i++) bench_check(cc_task_join(&tasks[i], NULL), "cc_task_join");
     work.ns = cpu_ns() - start;
     return NULL;

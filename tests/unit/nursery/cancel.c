@@ -434,7 +434,7 @@ TEST_WORKERS(a_child_by_its_handle) {
     in_fiber(one_child);
 }
 
-/* ---- lent stacks ---- */
+/* ---- tasks that their joiners run ---- */
 
 static void *wait_for_flag(void *flag) {
     UNTIL(atomic_load((atomic_int *)flag) != 0);
@@ -477,7 +477,7 @@ TEST_WORKERS(joiner_of_an_outsider) {
     in_fiber(joiners);
 }
 
-/* In one scope the joiner may lend its stack: both are cancelled. */
+/* In one scope the joiner may run the task: both are cancelled. */
 static void *join_sibling(void *n) {
     CCTask task;
     CHECK_EQ(cc_nursery_spawn_ex(n, &task, wait_for_cancel, &cancelled, NULL), 0);

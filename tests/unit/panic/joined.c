@@ -1,4 +1,4 @@
-/* lent.c - a panic in a task that its joiner runs: the task ends, the joiner goes on. */
+/* joined.c - a panic in a task that its joiner runs: the task ends, the joiner goes on. */
 #include "log.h"
 
 #include "../depth.h"

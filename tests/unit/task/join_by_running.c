@@ -46,7 +46,7 @@ static void *join_the_oldest(void *arg) {
 
 TEST(runs_what_it_joins) {
 #ifdef CC_TSAN
-    SKIP("stacks are not lent under the race detector");
+    SKIP("joiners run no tasks under the race detector");
 #endif
     on_one_worker(join_the_oldest);
 }
@@ -186,13 +186,13 @@ CC_TASK(chain, { long n; }) {
     return (void *)((intptr_t)cc_block_on(next) + 1);
 }
 
-/* Each task joins the next: whoever lent stacks for ever would run out of them. */
+/* Each task joins the next: joiners that ran them without end would run out of stacks. */
 TEST_WORKERS(long_chain) {
     long length = test_rounds(5000, 200000);
     CHECK_EQ((intptr_t)cc_block_on(CC_GO(chain, .n = length)), length);
 }
 
-/* Small stacks: there is little to lend. */
+/* Small stacks. */
 TEST(long_chain_on_small_stacks) {
     CCRuntimeConfig config = {.workers = 2, .stack_size = CC_STACK_SIZE_MIN};
     CHECK_EQ(cc_runtime_init(&config), 0);
@@ -325,7 +325,7 @@ TEST(oldest_beside_a_tree) {
     on_one_worker(tree_after_others);
 }
 
-/* A look at others does not end the lending: few joins park, and few stacks are needed. */
+/* A poll for others does not keep joiners from running tasks: few joins park, and few stacks are needed. */
 static void *tree_depth_first(void *arg) {
     CCStats before, after;
     CHECK_EQ(cc_stats(&before, sizeof before), 0);
@@ -339,7 +339,7 @@ static void *tree_depth_first(void *arg) {
 
 TEST(tree_stays_depth_first) {
 #ifdef CC_TSAN
-    SKIP("stacks are not lent under the race detector");
+    SKIP("joiners run no tasks under the race detector");
 #endif
     on_one_worker(tree_depth_first);
 }

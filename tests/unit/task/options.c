@@ -173,7 +173,7 @@ TEST_DIES(stack_size_is_a_limit, "its stack of 64 KiB", .signal = SIGSEGV) {
     (void)cc_task_join(&task, NULL);
 }
 
-/* The default of the runtime, however deep the joiner was that may have lent its own stack. */
+/* The default of the runtime, however deep the joiner was that may run it. */
 static void run_deep(void *bytes) {
     CHECK_EQ(cc_run(use_bytes, bytes, NULL), 0);
 }
