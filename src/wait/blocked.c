@@ -21,6 +21,17 @@ enum { LOOKS = false };
 enum { LOOKS = true };
 #endif
 
+struct blocked_thread {
+    struct link link;
+    struct waiter *waiter;
+    struct wait_what what;
+    uint64_t since;
+    int tid;
+    struct outsider *outsider; /* the thread is in a block; NULL: in none */
+    unsigned looks;            /* for a deadlock, by itself: BLOCKED-3 */
+    uint64_t look_at, pause, epoch;
+};
+
 static struct {
     struct lock lock;
     struct link list; /* of struct blocked_thread; all zero: empty */
@@ -47,7 +58,7 @@ static void cancel_locked(struct blocked_thread *thread) {
     if (cc__cas(&thread->waiter->word, &waits, WAKE_CANCEL)) cc__futex_wake(&thread->waiter->word, 1);
 }
 
-void cc__blocked_enter(struct blocked_thread *thread, struct waiter *waiter, struct wait_what what) {
+static void enter(struct blocked_thread *thread, struct waiter *waiter, struct wait_what what) {
     thread->waiter = waiter;
     thread->what = what;
     thread->since = cc__clock_now();
@@ -67,7 +78,7 @@ void cc__blocked_enter(struct blocked_thread *thread, struct waiter *waiter, str
     if (waiter->deadline == WAIT_FOREVER) cc__sysmon_look_again();
 }
 
-void cc__blocked_leave(struct blocked_thread *thread) {
+static void leave(struct blocked_thread *thread) {
     cc__lock_take(&blocked.lock);
     cc__list_remove(&thread->link);
     count_locked();
@@ -97,11 +108,28 @@ static uint64_t look_alone(struct blocked_thread *thread) {
     return thread->look_at;
 }
 
-void cc__blocked_wait(struct blocked_thread *thread, uint32_t seen) {
+static void wait_on(struct blocked_thread *thread, uint32_t seen) {
     uint64_t until = thread->waiter->deadline;
     if (seen != 0) until = CC_FUTEX_FOREVER; /* claimed: its waker is about to let it go */
     if (seen == 0 && until == WAIT_FOREVER && !cc__sim_on()) until = look_alone(thread);
     cc__sim_wait(&thread->waiter->word, seen, until);
+}
+
+CC_NOINLINE enum wake_reason cc__blocked_block(struct waiter *waiter, struct wait_what what) {
+    struct blocked_thread thread;
+    uint32_t word = 0;
+    if (waiter->deadline == WAIT_FOREVER && cc__worker_ending()) (void)cc__cas(&waiter->word, &word, WAKE_CANCEL);
+    __builtin_unwind_init(); /* BLOCKED-2 */
+    enter(&thread, waiter, what);
+    while ((word = cc__get_acquire(&waiter->word)) <= 1) { /* pairs with cc__wakes_flush, cc__waiter_wake */
+        bool late = word == 0 && waiter->deadline != WAIT_FOREVER && cc__clock_now() >= waiter->deadline;
+        if (!late)
+            wait_on(&thread, word);
+        else
+            (void)cc__cas(&waiter->word, &word, WAKE_TIMER);
+    }
+    leave(&thread);
+    return (enum wake_reason)word;
 }
 
 unsigned cc__blocked_list(struct blocked_seen *seen, unsigned max) {

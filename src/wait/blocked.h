@@ -2,7 +2,7 @@
  *
  * BLOCKED-1  A thread is on the list from before it blocks until after it was released. While it is there and its
  *            waiter's word is 0, only a waker, a canceller or its deadline can release it.
- * BLOCKED-2  The registers of its caller are on its stack while it waits (cc__blocked_spill), so that a search for
+ * BLOCKED-2  The registers of its caller are on its stack while it waits (__builtin_unwind_init), so that a search for
  *            addresses finds them all.
  * BLOCKED-3  While a runtime runs, its sysmon looks for deadlocks. While none does, a thread that waits without a deadline
  *            looks by itself, at the same intervals: after 50 ms, and 100 ms later; after a look that said no, for some
@@ -13,29 +13,13 @@
 
 #include "wait/wait.h"
 
-struct blocked_thread {
-    struct link link;
-    struct waiter *waiter;
-    struct wait_what what;
-    uint64_t since;
-    int tid;
-    struct outsider *outsider; /* the thread is in a block; NULL: in none */
-    unsigned looks;            /* for a deadlock, by itself: BLOCKED-3 */
-    uint64_t look_at, pause, epoch;
-};
-
-/* By the thread that is about to block; it leaves when it goes on. */
-void cc__blocked_enter(struct blocked_thread *thread, struct waiter *waiter, struct wait_what what);
-/* In between, while the waiter's word is `seen`: waits until it is not, or until its deadline; may return earlier. */
-void cc__blocked_wait(struct blocked_thread *thread, uint32_t seen);
-void cc__blocked_leave(struct blocked_thread *thread);
+/* Blocks the calling OS thread until its waiter, which others can find, was claimed and released, or its deadline has come.
+ * Returns the wake_reason. */
+enum wake_reason cc__blocked_block(struct waiter *waiter, struct wait_what what);
 
 /* If that thread waits and can be cancelled: its wait ends (CANCEL-5). */
 struct outsider;
 void cc__blocked_cancel(struct outsider *outsider);
-
-/* In the function that blocks, which must not be inlined. */
-#define cc__blocked_spill() __builtin_unwind_init()
 
 /* Copies up to `max` of those that are there at present, with their waiters' deadlines and whether they still wait;
  * returns how many there are. */

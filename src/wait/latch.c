@@ -88,44 +88,22 @@ static enum wait_result result_of(unsigned reason) {
     return reason == WAKE_TIMER ? WAIT_TIMEDOUT : reason == WAKE_CANCEL ? WAIT_CANCELLED : WAIT_OK;
 }
 
-static enum wait_result wait_fiber(void *object, void *io, const struct waitable_ops *ops, struct waiter *waiter,
-                                   struct worker *w, enum park_reason reason) {
-    struct fiber *self = waiter->fiber;
-    if (waiter->deadline != WAIT_FOREVER && !cc__timer_prepare(w)) return WAIT_NOMEM;
-    waiter->ticket = cc__state_open(self, reason);
-    if (!ops->publish(object, waiter, io)) {
-        (void)cc__state_abort(self);
-        return WAIT_CLOSED;
-    }
-    unsigned woken_by = park_opened(w, self, object, waiter->deadline, waiter->ticket);
-    ops->unpublish(object, waiter);
-    return result_of(woken_by);
-}
-
-static CC_NOINLINE enum wait_result wait_thread(void *object, void *io, const struct waitable_ops *ops,
-                                                struct waiter *waiter, enum park_reason reason) {
-    if (!ops->publish(object, waiter, io)) return WAIT_CLOSED;
-    struct blocked_thread thread;
-    cc__blocked_spill();
-    cc__blocked_enter(&thread, waiter, (struct wait_what){reason, object});
-    uint32_t word = 0;
-    if (waiter->deadline == WAIT_FOREVER && cc__worker_ending()) (void)cc__cas(&waiter->word, &word, WAKE_CANCEL);
-    while ((word = cc__get_acquire(&waiter->word)) == 0) { /* pairs with cc__waiter_wake */
-        if (waiter->deadline != WAIT_FOREVER && cc__clock_now() >= waiter->deadline &&
-            cc__cas(&waiter->word, &word, WAKE_TIMER))
-            break;
-        cc__blocked_wait(&thread, 0);
-    }
-    cc__blocked_leave(&thread);
-    ops->unpublish(object, waiter);
-    return result_of(cc__get(&waiter->word));
-}
-
 enum wait_result cc__fiber_wait(void *object, void *io, const struct waitable_ops *ops, uint64_t deadline,
                                 enum park_reason reason) {
     if (ops->try_complete(object, io)) return WAIT_OK;
     struct worker *w = cc__worker();
-    struct waiter waiter = {.fiber = cc__sched_current(w), .deadline = deadline};
-    if (waiter.fiber != NULL) return wait_fiber(object, io, ops, &waiter, w, reason);
-    return wait_thread(object, io, ops, &waiter, reason);
+    struct fiber *self = cc__sched_current(w);
+    struct waiter waiter = {.fiber = self, .deadline = deadline};
+    if (self != NULL) {
+        if (deadline != WAIT_FOREVER && !cc__timer_prepare(w)) return WAIT_NOMEM;
+        waiter.ticket = cc__state_open(self, reason);
+    }
+    if (!ops->publish(object, &waiter, io)) {
+        if (self != NULL) (void)cc__state_abort(self);
+        return WAIT_CLOSED;
+    }
+    unsigned woken_by = self != NULL ? park_opened(w, self, object, deadline, waiter.ticket)
+                                     : cc__blocked_block(&waiter, (struct wait_what){reason, object});
+    ops->unpublish(object, &waiter);
+    return result_of(woken_by);
 }

@@ -83,26 +83,6 @@ static enum wake_reason park(struct waiter *waiter, struct parking *p, const voi
     return (enum wake_reason)woken_by;
 }
 
-/* An OS thread blocks on its own word. */
-static CC_NOINLINE enum wake_reason block(struct waiter *waiter, struct wait_what what) {
-    struct blocked_thread thread;
-    uint32_t waits = 0;
-    if (waiter->deadline == WAIT_FOREVER && cc__worker_ending()) (void)cc__cas(&waiter->word, &waits, WAKE_CANCEL);
-    cc__blocked_spill();
-    cc__blocked_enter(&thread, waiter, what);
-    for (;;) {
-        uint32_t word = cc__get_acquire(&waiter->word); /* pairs with cc__wakes_flush */
-        if (word > 1) break;
-        if (word == 0 && waiter->deadline != WAIT_FOREVER && cc__clock_now() >= waiter->deadline) {
-            if (cc__cas(&waiter->word, &word, WAKE_TIMER)) break;
-            continue;
-        }
-        cc__blocked_wait(&thread, word);
-    }
-    cc__blocked_leave(&thread);
-    return (enum wake_reason)cc__get(&waiter->word);
-}
-
 enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, struct wait_what what) {
     if (waiter->fiber != NULL) {
         struct parking p = {.lock = lock, .reason = what.reason};
@@ -110,7 +90,7 @@ enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, struc
         return park(waiter, &p, what.object, after_wait);
     }
     cc__lock_release(lock);
-    return block(waiter, what);
+    return cc__blocked_block(waiter, what);
 }
 
 /* The channel, which begins with its lock, is what the fiber has noted. */
@@ -170,13 +150,13 @@ enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks,
         return park(waiter, &p, what.object, after_wait_all);
     }
     for (uint32_t i = n; i-- > 0;) cc__lock_release(locks[i]);
-    return block(waiter, what);
+    return cc__blocked_block(waiter, what);
 }
 
 enum wake_reason cc__wait_sleep(struct waiter *waiter) {
     struct parking p = {.reason = PARK_SLEEP};
     return waiter->fiber != NULL ? park(waiter, &p, NULL, after_wait)
-                                 : block(waiter, (struct wait_what){PARK_SLEEP, NULL});
+                                 : cc__blocked_block(waiter, (struct wait_what){PARK_SLEEP, NULL});
 }
 
 void cc__wakes_add(struct wakes *wakes, struct fiber *f) {
@@ -205,7 +185,7 @@ static void release_threads(struct waiter *waiter) {
     while (waiter != NULL) {
         struct link *next = cc__get(&waiter->link.next);
         _Atomic uint32_t *word = &waiter->word;
-        cc__set_release(word, WAKE_OBJECT); /* pairs with block(); the waiter may be gone from here on */
+        cc__set_release(word, WAKE_OBJECT); /* pairs with cc__blocked_block; the waiter may be gone from here on */
         cc__futex_wake(word, 1);
         waiter = next ? container_of(next, struct waiter, link) : NULL;
     }
