@@ -20,7 +20,7 @@
 
 struct hosted {
     struct hosted *next; /* in the pool */
-    uint32_t number, generation;
+    CCFiberId id;        /* of the call */
     struct stack stack; /* of its own, in no pool of fiber/ */
     void *signal_stack;
     struct context home;
@@ -34,8 +34,9 @@ struct hosted {
 static struct {
     struct lock lock;
     struct hosted *first;
-    uint32_t count; /* ever made */
 } pool;
+
+static _Atomic uint64_t calls; /* so far: their ids never repeat */
 
 static _Thread_local struct hosted *running __attribute__((tls_model("initial-exec")));
 
@@ -53,7 +54,7 @@ const struct stack *cc__hosted_stack(void) {
 
 CCFiberId cc__upcall_hosted_id(void) {
     struct hosted *h = hosted_here();
-    return h != NULL ? UINT64_C(1) << 63 | (uint64_t)h->generation << 32 | (h->number + 1) : 0;
+    return h != NULL ? h->id : 0;
 }
 
 /* ---- the pool ---- */
@@ -73,6 +74,7 @@ static struct hosted *create(size_t size) {
     struct hosted *h = cc__mem_alloc(sizeof *h);
     if (h == NULL) return NULL;
     struct stack *s = &h->stack;
+    s->number = (uint32_t)cc__get(&calls); /* its colour */
     h->signal_stack = cc__mem_alloc_stack(cc__fault_stack_size());
     char *low = h->signal_stack != NULL ? cc__vm_reserve(cc__stack_gap() + size, 0) : NULL;
     if (low == NULL) {
@@ -92,24 +94,15 @@ static struct hosted *take(size_t size) {
     for (;;) {
         cc__lock_take(&pool.lock);
         struct hosted *h = pool.first;
-        uint32_t number = pool.count;
-        if (h != NULL)
-            pool.first = h->next;
-        else
-            pool.count++;
+        if (h != NULL) pool.first = h->next;
         cc__lock_release(&pool.lock);
-        if (h == NULL) {
-            h = create(size);
-            if (h != NULL) h->number = h->stack.number = number;
-            return h;
-        }
+        if (h == NULL) return create(size);
         if (cc__stack_size(&h->stack) == size) return h;
         destroy(h); /* the runtime was started again, with another size */
     }
 }
 
 static void give(struct hosted *h) {
-    h->generation = (h->generation + 1) & 0x7fffffffu;
     cc__san_stack_clean(h->stack.base, cc__stack_size(&h->stack));
     cc__lock_take(&pool.lock);
     h->next = pool.first;
@@ -172,6 +165,7 @@ int cc_hosted_call(CCTaskFn fn, void *arg, void **result, CCPanic *info) {
     if (rc != 0) return rc;
     bool signal_stack = !cc__fault_stack_have();
     if (signal_stack) cc__fault_stack_set(h->signal_stack, cc__fault_stack_size());
+    h->id = UINT64_C(1) << 63 | (cc__add_relaxed(&calls, 1) + 1);
     h->fn = fn;
     h->arg = arg;
     h->info = info;

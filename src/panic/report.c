@@ -54,11 +54,13 @@ static struct lock printing; /* or two panics would mix their lines */
 
 static void print(const CCPanic *info, const char *head, const char *why) {
     char who[48], name[CC_FIBER_NAME_MAX + 3] = "";
-    unsigned slot = (uint32_t)info->fiber - 1, generation = (uint32_t)(info->fiber >> 32) & 0x7fffffffu;
+    unsigned slot = (uint32_t)info->fiber - 1, generation = (uint32_t)(info->fiber >> 32);
     if (info->fiber == 0)
         snprintf(who, sizeof who, "on an OS thread");
+    else if (info->fiber >> 63)
+        snprintf(who, sizeof who, "in hosted call %llu", (unsigned long long)(info->fiber << 1 >> 1));
     else
-        snprintf(who, sizeof who, "in %s %u.%u", info->fiber >> 63 ? "hosted call" : "fiber", slot, generation);
+        snprintf(who, sizeof who, "in fiber %u.%u", slot, generation);
     if (info->name[0] != '\0') snprintf(name, sizeof name, " '%s'", info->name);
     cc__lock_take(&printing);
     cc__warn("%spanic %s%s%s%s: %s", head, who, name, why[0] != '\0' ? ", " : "", why,
