@@ -74,7 +74,8 @@ CC_API CCNursery *cc_nursery_create(CCNursery *parent);
 CC_API CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config);
 
 /* Cancels and waits for what still runs, runs the exit hooks and closes the channels if no wait has, frees it all,
- * the arena included. NULL is allowed. EDEADLK: the caller is a child, and nothing is done. A second time aborts, where that is
+ * the arena included. A child's failure that neither a wait nor cc_nursery_failures has told fails the nursery around it; where
+ * there is none it is reported on stderr. NULL is allowed. EDEADLK: the caller is a child, and nothing is done. A second time aborts, where that is
  * noticed. Any context; switches. */
 CC_API int cc_nursery_free(CCNursery *nursery);
 

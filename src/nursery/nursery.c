@@ -118,6 +118,7 @@ static bool end_locked(CCNursery *n) {
 }
 
 static int outcome_locked(CCNursery *n) {
+    n->told = n->code != 0;
     return n->code != 0 ? n->code : cc__get(&n->scope.cancelled) ? n->scope.reason.code : 0;
 }
 
@@ -126,7 +127,8 @@ int cc_nursery_wait(CCNursery *n) {
     if (own_child(n)) return EDEADLK;
     cc__lock_take(&n->scope.lock);
     bool cancelled = end_locked(n);
-    int code = cancelled && n->code == 0 ? ECANCELED : outcome_locked(n);
+    int code = outcome_locked(n);
+    if (cancelled && n->code == 0) code = ECANCELED;
     cc__lock_release(&n->scope.lock);
     return code;
 }
@@ -149,6 +151,25 @@ int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
 
 /* ---- the end ---- */
 
+/* The first failure of a child; code 0: none. */
+static CCError untold_locked(CCNursery *n) {
+    CCError error = {.code = 0};
+    if (n->failures != NULL) error = n->failures->error;
+    error.code = n->code;
+    return error;
+}
+
+/* There is no nursery around. A panic that is under way is not replaced by another one; clean-up code does not begin one. */
+static CC_COLD void say_untold(const char *what, const char *name, const char *without, const CCError *error,
+                               bool panic) {
+    char text[CC_PANIC_MESSAGE_MAX + CC_ERROR_TEXT_MAX];
+    snprintf(text, sizeof text, "%s '%s' has failed, without %s and without a nursery around it: error %d%s%s%s%s%s",
+             what, name, without, error->code, error->name[0] != '\0' ? " in '" : "", error->name,
+             error->name[0] != '\0' ? "'" : "", error->text[0] != '\0' ? ": " : "", error->text);
+    if (panic) cc_panic("%s", text);
+    cc__warn("%s", text);
+}
+
 int cc_nursery_free(CCNursery *n) {
     if (n == NULL) return 0;
     if (unlikely(cc__freed_is(&freed, n)))
@@ -164,8 +185,10 @@ int cc_nursery_free(CCNursery *n) {
         cc__lock_take(&n->scope.lock);
     }
     (void)end_locked(n);
-    bool settled = cc__scope_disarm_locked(&n->scope);
+    CCError error = untold_locked(n);
+    bool told = n->told || error.code == 0, settled = cc__scope_disarm_locked(&n->scope);
     cc__lock_release(&n->scope.lock);
+    if (!told && !cc__nursery_pass_on(&n->scope, &error)) say_untold("nursery", n->name, "a wait", &error, false);
     if (!settled) cc__scope_settle(&n->scope);
     cc__scope_destroy(&n->scope);
     cc__nursery_free_all(n);
@@ -176,30 +199,15 @@ int cc_nursery_free(CCNursery *n) {
 
 /* ---- blocks ---- */
 
-/* What a block has ended with and nobody was told: a child's failure, or what it was cancelled with if that began here
- * and is an error. Code 0: nothing. */
+/* What a block has ended with: a child's failure, or what it was cancelled with if that began here and is an error. Code 0:
+ * nothing. */
 static CCError untold(CCNursery *n) {
-    CCError error = {.code = 0};
     cc__lock_take(&n->scope.lock);
-    if (n->code != 0) {
-        if (n->failures != NULL) error = n->failures->error;
-        error.code = n->code;
-    } else if (cc__get(&n->scope.cancelled) && n->scope.origin && n->scope.reason.code != ECANCELED) {
+    CCError error = untold_locked(n);
+    if (error.code == 0 && cc__get(&n->scope.cancelled) && n->scope.origin && n->scope.reason.code != ECANCELED)
         error = n->scope.reason;
-    }
     cc__lock_release(&n->scope.lock);
     return error;
-}
-
-/* There is nobody else to tell. A panic that is under way is not replaced by another one. */
-static CC_COLD void say_untold(const char *name, const CCError *error, bool panics) {
-    char text[CC_PANIC_MESSAGE_MAX + CC_ERROR_TEXT_MAX];
-    snprintf(text, sizeof text,
-             "CC_NURSERY '%s' has failed, without .result and without a nursery around it: error %d%s%s%s%s%s", name,
-             error->code, error->name[0] != '\0' ? " in '" : "", error->name, error->name[0] != '\0' ? "'" : "",
-             error->text[0] != '\0' ? ": " : "", error->text);
-    if (!panics) cc_panic("%s", text);
-    cc__warn("%s", text);
 }
 
 /* A hook may panic: then the rest of the exits, and the end, come while that runs what is deferred. */
@@ -221,7 +229,7 @@ static void end_outside(void *nursery) {
     n->deferred.fn = NULL;
     cc_defer_leave(&n->deferred);
     (void)cc_nursery_free(n);
-    if (!told) say_untold(name, &error, panics);
+    if (!told) say_untold("CC_NURSERY", name, ".result", &error, !panics);
 }
 
 /* By the block's end, or by a panic on its way through. */
@@ -300,6 +308,7 @@ size_t cc_nursery_failures(CCNursery *n) {
     cc__sim_point(); /* as above */
     cc__lock_take(&n->scope.lock);
     size_t failed = n->failed;
+    n->told = n->code != 0;
     cc__lock_release(&n->scope.lock);
     return failed;
 }

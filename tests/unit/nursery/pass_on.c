@@ -1,6 +1,8 @@
 /* pass_on.c - a failure in a CC_NURSERY without .result fails the nursery around it, or the caller panics. */
 #include "scene.h"
 
+#include "../capture.h"
+
 #include <stdlib.h>
 
 static void *fail_named(void *arg) {
@@ -222,4 +224,65 @@ TEST_DIES(a_panic_is_not_replaced, "ccc: CC_NURSERY 'files' has failed", .signal
     CCPanic why;
     CHECK_EQ(cc_try(panic_after_failure, NULL, &why), ENOTRECOVERABLE);
     if (strcmp(why.message, "another reason") == 0) abort();
+}
+
+/* ---- freed without a wait ---- */
+
+static void *fails(void *arg) {
+    (void)arg;
+    return cc_fail(EIO, "cannot read");
+}
+
+/* A nursery of which the only child has failed. */
+static CCNursery *failed(void) {
+    CCNursery *n = cc_nursery_create(NULL);
+    CHECK(n != NULL);
+    CHECK_EQ(cc_nursery_spawn(n, fails, NULL), 0);
+    while (cc_nursery_children(n) > 0) CHECK_EQ(cc_sleep_ms(1), 0);
+    return n;
+}
+
+static void freed_below(void) {
+    int rc = -1;
+    CC_NURSERY(n, .result = &rc) {
+        (void)n;
+        CHECK_EQ(cc_nursery_free(failed()), 0);
+    }
+    CHECK_EQ(rc, EIO);
+}
+
+static void freed_at_the_top(void) {
+    struct capture capture;
+    capture_start(&capture);
+    CHECK_EQ(cc_nursery_free(failed()), 0);
+    CHECK(strstr(capture_end(&capture),
+                 "nursery '' has failed, without a wait and without a nursery around it: error 5: "
+                 "cannot read") != NULL);
+}
+
+/* Whoever has asked knows. */
+static void told_before(void) {
+    int rc = -1;
+    CC_NURSERY(n, .result = &rc) {
+        (void)n;
+        CCNursery *waited = failed(), *asked = failed(), *timed = failed();
+        CHECK_EQ(cc_nursery_wait(waited), EIO);
+        CHECK_EQ(cc_nursery_failures(asked), 1);
+        CHECK_EQ(cc_nursery_wait_until(timed, CC_PASSED), EIO);
+        CHECK_EQ(cc_nursery_free(waited), 0);
+        CHECK_EQ(cc_nursery_free(asked), 0);
+        CHECK_EQ(cc_nursery_free(timed), 0);
+    }
+    CHECK_EQ(rc, 0);
+}
+
+static void freed_in_all_ways(void) {
+    freed_below();
+    freed_at_the_top();
+    told_before();
+}
+
+TEST_WORKERS(freed_without_a_wait) {
+    freed_in_all_ways(); /* on an OS thread */
+    in_fiber(freed_in_all_ways);
 }
