@@ -71,21 +71,13 @@ static bool own_child(const CCNursery *n) {
 
 /* 0: no child is left. ETIMEDOUT, ECANCELED, ENOMEM. Under the lock, which is free only while the caller waits. */
 static int wait_for_children_locked(struct scope *s, uint64_t deadline) {
-    while (s->children > 0) {
-        struct waiter waiter;
-        int rc = cc__waiter_init(&waiter, cc__worker(), deadline);
-        if (rc != 0) return rc;
-        struct arm arm = {.waiter = &waiter, .linked = true};
-        cc__list_push_back(&s->waiters, &arm.link);
+    int rc = 0;
+    while (s->children > 0 && rc == 0) {
         cc__event(nursery_wait, s, s->children);
-        enum wake_reason reason = cc__wait_locked(&waiter, &s->lock, (struct wait_what){PARK_NURSERY, s});
-        cc__event(nursery_woken, s, reason);
-        cc__lock_take(&s->lock); /* CHILD-1: after this the last child is through with the nursery */
-        if (reason == WAKE_OBJECT) continue;
-        if (arm.linked) cc__list_remove(&arm.link);
-        return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
+        rc = cc__scope_wait_locked(s, deadline); /* CHILD-1: after this the last child is through with the nursery */
+        cc__event(nursery_woken, s, rc == 0 ? WAKE_OBJECT : rc == ETIMEDOUT ? WAKE_TIMER : WAKE_CANCEL);
     }
-    return 0;
+    return rc;
 }
 
 /* To the very end, whatever happens: the caller was cancelled, and so is the nursery. Under the lock, as above. */

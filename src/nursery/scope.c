@@ -279,6 +279,19 @@ void cc__scope_wake_locked(struct scope *s, struct wakes *wakes) {
     }
 }
 
+int cc__scope_wait_locked(struct scope *s, uint64_t deadline) {
+    struct waiter waiter;
+    int rc = cc__waiter_init(&waiter, cc__worker(), deadline);
+    if (rc != 0) return rc;
+    struct arm arm = {.waiter = &waiter, .linked = true};
+    cc__list_push_back(&s->waiters, &arm.link);
+    enum wake_reason reason = cc__wait_locked(&waiter, &s->lock, (struct wait_what){PARK_NURSERY, s});
+    cc__lock_take(&s->lock);
+    if (reason == WAKE_OBJECT) return 0;
+    if (arm.linked) cc__list_remove(&arm.link);
+    return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
+}
+
 /* ---- deadlines and grace periods ---- */
 
 void cc__scope_expire(struct scope *s, uint64_t now) {
@@ -325,23 +338,6 @@ uint64_t cc__scope_deadline(struct scope *s) {
     return earliest;
 }
 
-/* A fiber that a timer has started: what it does for its scope, and that it is through with it. A shutdown ends all
- * waits, that for a deadline too. */
-static void expire(struct scope *s, bool in_time) {
-    CCError shutdown = {.code = ECANCELED, .text = "the runtime shuts down"};
-    if (in_time)
-        cc__scope_expire(s, UINT64_MAX);
-    else
-        cc__scope_cancel(s, &shutdown);
-    struct wakes wakes;
-    cc__wakes_init(&wakes);
-    cc__lock_take(&s->lock);
-    s->armed = false;
-    cc__scope_wake_locked(s, &wakes);
-    cc__lock_release(&s->lock); /* the scope may go */
-    if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
-}
-
 /* Shields are taken away, here and below. */
 static bool pierce(struct scope *s, void *arg) {
     (void)arg;
@@ -354,30 +350,35 @@ static bool pierce(struct scope *s, void *arg) {
     return true;
 }
 
-static void end_grace(struct scope *s) {
-    cc__cancel_begin();
-    walk_down(s, pierce, NULL);
-    wake_all(s);
+/* What a timed spawn does for its scope, and that it is through with it. It was started by the timer; or by a shutdown,
+ * which ends all waits. */
+static void fire(struct scope *s, bool grace, bool by_timer) {
+    CCError shutdown = {.code = ECANCELED, .text = "the runtime shuts down"};
+    if (grace) {
+        cc__cancel_begin();
+        walk_down(s, pierce, NULL);
+        wake_all(s);
+    } else if (by_timer) {
+        cc__scope_expire(s, UINT64_MAX);
+    } else {
+        cc__scope_cancel(s, &shutdown);
+    }
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__lock_take(&s->lock);
-    s->grace_armed = false;
+    *(grace ? &s->grace_armed : &s->armed) = false;
     cc__scope_wake_locked(s, &wakes);
     cc__lock_release(&s->lock); /* the scope may go */
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
-static bool by_timer(struct fiber *f) {
-    return cc__word_reason(cc__get(&f->word)) == WAKE_TIMER;
-}
-
 static void *expire_fiber(void *scope) {
-    expire(scope, by_timer(cc__sched_current(cc__worker())));
+    fire(scope, false, cc__word_reason(cc__get(&cc__sched_current(cc__worker())->word)) == WAKE_TIMER);
     return NULL;
 }
 
 static void *end_grace_fiber(void *scope) {
-    end_grace(scope);
+    fire(scope, true, true);
     return NULL;
 }
 
@@ -386,13 +387,8 @@ bool cc__scope_is_alarm(CCTaskFn fn) {
 }
 
 bool cc__scope_fired_unstarted(struct fiber *f) {
-    struct scope *s = cc__scope_of(cc__get(&f->scope));
-    if (f->fn == expire_fiber)
-        expire(s, by_timer(f));
-    else if (f->fn == end_grace_fiber)
-        end_grace(s);
-    else
-        return false;
+    if (!cc__scope_is_alarm(f->fn)) return false;
+    fire(cc__scope_of(cc__get(&f->scope)), f->fn == end_grace_fiber, cc__word_reason(cc__get(&f->word)) == WAKE_TIMER);
     return true;
 }
 
@@ -483,15 +479,7 @@ bool cc__scope_disarm_locked(struct scope *s) {
 void cc__scope_settle(struct scope *s) {
     bool held = cc__cancel_hold();
     cc__lock_take(&s->lock);
-    while (!cc__scope_disarm_locked(s)) {
-        struct waiter waiter;
-        (void)cc__waiter_init(&waiter, cc__worker(), WAIT_FOREVER);
-        struct arm arm = {.waiter = &waiter, .linked = true};
-        cc__list_push_back(&s->waiters, &arm.link);
-        enum wake_reason reason = cc__wait_locked(&waiter, &s->lock, (struct wait_what){PARK_NURSERY, s});
-        cc__lock_take(&s->lock);
-        if (reason != WAKE_OBJECT && arm.linked) cc__list_remove(&arm.link); /* the runtime shuts down */
-    }
+    while (!cc__scope_disarm_locked(s)) (void)cc__scope_wait_locked(s, WAIT_FOREVER); /* or the runtime shuts down */
     cc__lock_release(&s->lock);
     cc__cancel_unhold(held);
 }

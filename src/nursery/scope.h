@@ -114,6 +114,8 @@ struct scope *cc__scope_current(void);
 /* Whether `s` is `above` or below it. */
 bool cc__scope_below(const struct scope *s, const struct scope *above);
 
+/* Waits on `waiters`: 0, ETIMEDOUT, ECANCELED, ENOMEM. Under the lock, which is free only while the caller waits. */
+int cc__scope_wait_locked(struct scope *s, uint64_t deadline);
 /* Claims everybody on `waiters`. */
 void cc__scope_wake_locked(struct scope *s, struct wakes *wakes);
 
