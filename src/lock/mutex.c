@@ -114,7 +114,7 @@ static void pass_on(struct mutex *m, struct bucket *bucket) {
 static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
     struct bucket *bucket = cc__bucket_of(m);
     if (cc__sim_on()) {
-        cc__sim_point_slow();
+        cc__upcall_sim_point();
         if (try_lock(m, 0)) return 0;
     }
     cc__holder_again(&m->owner, "cc_mutex_lock: mutex", m);

@@ -59,9 +59,10 @@ CC_NORETURN void cc__upcall_orphaned(void);
 /* sim/: while cc__sched.simulated, chooses in place of cc__next: NULL when the runtime stops. */
 struct fiber *cc__upcall_sim_next(struct worker *w);
 /* sim/: something was made ready, or looked at: others may come first. Any context; may switch. */
-void cc__upcall_sim_point(void);
+CC_COLD void cc__upcall_sim_point(void);
 /* sim/: the calling OS thread lets others come first (false: nothing is simulated; with or without a runtime); waits, as
- * cc__futex_wait does; gives its turn away for good, because the workers are to leave. */
+ * cc__futex_wait does, which this is when nothing is simulated; gives its turn away for good, because the workers are to
+ * leave. */
 bool cc__upcall_sim_yield(void);
 void cc__upcall_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until);
 void cc__upcall_sim_stop(void);

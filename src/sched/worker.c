@@ -280,10 +280,7 @@ bool cc__sched_drain(uint64_t until) {
         uint32_t seen = cc__get_seq(&cc__sched.drained);
         done = cc__sched_active() == 0;
         if (done || cc__clock_now() >= until) break;
-        if (cc__sched.simulated)
-            cc__upcall_sim_wait(&cc__sched.drained, seen, until);
-        else
-            cc__futex_wait(&cc__sched.drained, seen, until);
+        cc__upcall_sim_wait(&cc__sched.drained, seen, until);
     }
     cc__set_seq(&cc__sched.draining, false);
     return done;

@@ -113,7 +113,7 @@ static CC_NORETURN CC_COLD void stuck_alone(void) {
     for (;;) cc__futex_wait(&never, 0, CC_FUTEX_FOREVER);
 }
 
-void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
+void cc__upcall_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
     if (likely(!cc__sim_on())) {
         cc__futex_wait(word, seen, until);
         return;
@@ -134,10 +134,6 @@ bool cc__upcall_sim_yield(void) {
     return true;
 }
 
-void cc__upcall_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) {
-    cc__sim_wait(word, seen, until);
-}
-
 void cc__upcall_sim_stop(void) {
     static _Atomic uint32_t never;
     cc__sim.program = (struct sim_program){true, &never, 0, UINT64_MAX};
@@ -146,7 +142,7 @@ void cc__upcall_sim_stop(void) {
 
 /* ---- points ---- */
 
-CC_NO_TSAN void cc__sim_point_slow(void) {
+CC_NO_TSAN void cc__upcall_sim_point(void) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
     cc__clock_pass(POINT_NS);
@@ -166,8 +162,4 @@ CC_NO_TSAN void cc__sim_point_slow(void) {
 
 CC_NO_TSAN void cc__sim_hush_slow(bool on) {
     cc__sim.hushed = on;
-}
-
-void cc__upcall_sim_point(void) {
-    cc__sim_point();
 }

@@ -49,9 +49,8 @@ CC_INLINE uint32_t cc__sim_one(void) {
 }
 
 /* Others may come first. Any context; may switch. */
-CC_COLD void cc__sim_point_slow(void);
 CC_INLINE void cc__sim_point(void) {
-    if (cc__sim_on()) cc__sim_point_slow();
+    if (cc__sim_on()) cc__upcall_sim_point();
 }
 
 /* Around what must not switch: a fiber that has ended tells its nursery, and its outcome lies where its context would be
@@ -60,10 +59,6 @@ CC_COLD void cc__sim_hush_slow(bool on);
 CC_INLINE void cc__sim_hush(bool on) {
     if (cc__sim_on()) cc__sim_hush_slow(on);
 }
-
-/* An OS thread waits until *word is no longer `seen`, or the time has come; it may return earlier. As cc__futex_wait,
- * which it is when nothing is simulated. */
-void cc__sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until);
 
 /* Where a sequence of random numbers begins; never 0. otherwise: what to take when nothing is simulated. */
 uint64_t cc__sim_entropy(uint64_t otherwise);

@@ -112,7 +112,7 @@ static void wait_on(struct blocked_thread *thread, uint32_t seen) {
     uint64_t until = thread->waiter->deadline;
     if (seen != 0) until = CC_FUTEX_FOREVER; /* claimed: its waker is about to let it go */
     if (seen == 0 && until == WAIT_FOREVER && !cc__sim_on()) until = look_alone(thread);
-    cc__sim_wait(&thread->waiter->word, seen, until);
+    cc__upcall_sim_wait(&thread->waiter->word, seen, until);
 }
 
 CC_NOINLINE enum wake_reason cc__blocked_block(struct waiter *waiter, struct wait_what what) {
