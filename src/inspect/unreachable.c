@@ -156,9 +156,9 @@ static bool is_runtimes(void *search, unsigned number, uintptr_t word) {
     const struct candidate *c = &((struct search *)search)->candidate[number];
     if (word >= c->cold && word < c->cold + sizeof(struct fiber_cold)) return true;
     if (word == c->result || word == c->deferred) return true;
-    const struct bucket_node *node = (const struct bucket_node *)word;
-    const struct bucket_node *queued = container_of((struct link *)word, struct bucket_node, queue);
-    if (c->what.reason == PARK_MUTEX) return waits_here(c, &node->waiter) || waits_here(c, &queued->waiter);
+    const struct bucket_node *queued = (const struct bucket_node *)word;
+    const struct bucket_node *head = container_of((struct link *)word, struct bucket_node, head_link);
+    if (c->what.reason == PARK_MUTEX) return waits_here(c, &queued->node.waiter) || waits_here(c, &head->node.waiter);
     struct arm arm;
     return cc__safe_copy(&arm, (const void *)word, sizeof arm) && waits_here(c, arm.waiter);
 }

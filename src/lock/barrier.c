@@ -1,22 +1,17 @@
-/* barrier.c - parties that wait for each other, round after round. Everything is under the lock.
+/* barrier.c - parties that wait for each other, round after round. The lock guards everything.
  *
- * BAR-1  The one that completes the number takes everybody off the queue: the round is over for all of them.
- *        One whose claim is lost, to a deadline or a canceller, finds itself off the queue and has passed all
- *        the same.
- * BAR-2  One that finds itself in the queue when its wait is over leaves, and does not count any more.
+ * BAR-1  The party that completes a round removes every node from the queue: the round is over for all of them. A party
+ *        whose claim was lost, to a deadline or a canceller, finds its node out of the queue and has passed all the same.
+ * BAR-2  A party whose wait ends while its node is still in the queue leaves, and is not counted any more.
  */
-#include "lock/wait_queue.h"
+#include "lock/wait_word.h"
 #include "sim/sim.h"
-
-#include <ccc/cc_sync.h>
 
 #include <errno.h>
 
 struct barrier {
-    uint32_t parties;
-    struct lock lock;
-    struct wait_queue queue;
-    uint32_t arrived; /* in the queue */
+    struct wait_word ww; /* the word: how many parties */
+    uint32_t arrived;    /* in the queue */
     uint32_t spare;
 };
 
@@ -24,9 +19,9 @@ _Static_assert(sizeof(struct barrier) == sizeof(CCBarrier), "the public struct")
 
 static void complete_locked(struct barrier *b, struct wakes *wakes) {
     b->arrived = 0;
-    for (struct wait_node *node; (node = cc__wait_queue_first(&b->queue)) != NULL;) {
-        cc__wait_queue_remove(&b->queue, node);
-        node->mark = true;
+    for (struct wait_node *node; (node = cc__wait_queue_first(&b->ww.queue)) != NULL;) {
+        cc__wait_queue_remove(&b->ww.queue, node);
+        node->flag = true; /* passed */
         (void)cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT);
     }
 }
@@ -34,25 +29,25 @@ static void complete_locked(struct barrier *b, struct wakes *wakes) {
 int cc_barrier_wait_until(CCBarrier *barrier, CCDeadline deadline) {
     if (unlikely(barrier == NULL || barrier->parties == 0)) return EINVAL;
     struct barrier *b = (struct barrier *)(void *)barrier;
-    struct wait_node node = {.mark = false};
+    struct wait_node node = {.flag = false};
     struct wakes wakes;
     cc__wakes_init(&wakes);
     int rc = 0;
     cc__sim_point();
-    cc__lock_take(&b->lock);
-    if (b->arrived + 1 == b->parties) {
+    cc__lock_take(&b->ww.lock);
+    if (b->arrived + 1 == barrier->parties) {
         complete_locked(b, &wakes);
     } else {
         b->arrived++;
-        rc = cc__wait_queue_wait_locked(&b->queue, &b->lock, &node, cc__wait_deadline(deadline),
+        rc = cc__wait_queue_wait_locked(&b->ww.queue, &b->ww.lock, &node, cc__wait_deadline(deadline),
                                         (struct wait_what){PARK_BARRIER, b});
         if (likely(rc == 0)) return 0;
-        if (node.mark)
+        if (node.flag)
             rc = 0;
         else
             b->arrived--;
     }
-    cc__lock_release(&b->lock);
+    cc__lock_release(&b->ww.lock);
     cc__wakes_flush_any(&wakes);
     return rc;
 }

@@ -1,17 +1,17 @@
 /* cond.c - waiting for something that a mutex guards.
  *
  *   wait                                        signal
- *   lock; queue up; unlock                 lock; the first in the queue:
- *   unlock the mutex                              it is seated: claim it
- *   lock; signalled? then no wait                 it is on its way: say so
- *   seated: wait                                unlock; wake
+ *   lock; queue a node; unlock                  lock; remove the first node:
+ *   unlock the mutex                              parked: claim its waiter
+ *   lock; not in the queue any more: done         not yet: its waiter will see that
+ *   else: park                                  unlock; wake
  *   lock the mutex
  *
- * COND-1  A waiter is in the queue before it unlocks the mutex: whoever changes the condition under the mutex and
- *         signals after that finds it.
- * COND-2  A signal goes to one that is still on its way (`mark` is not set), who sees it before it would
- *         wait, or to one that is seated and was claimed. Either returns 0. One that ends for another reason
- *         has not been given any signal.
+ * COND-1  A waiter is queued before it unlocks the mutex: whoever changes the condition under the mutex and signals after
+ *         that finds it.
+ * COND-2  A signal goes to a waiter that is not parked yet (`flag` is not set), who finds its node out of the queue and
+ *         does not park, or to one that is parked and was claimed. Either returns 0. A wait that ends for another reason
+ *         has consumed no signal.
  */
 #include "lock/mutex.h"
 #include "lock/wait_word.h"
@@ -19,24 +19,11 @@
 
 #include <errno.h>
 
-struct cond_node {
-    struct wait_node node; /* mark: seated, can be claimed */
-    bool signalled;
-};
-
-static struct cond_node *of_node(struct wait_node *node) {
-    return container_of(node, struct cond_node, node);
-}
-
-/* Under the lock: gives one signal away. False: nobody is in the queue. */
+/* Under the lock: gives one signal away. False: nobody waits. */
 static bool signal_locked(struct wait_word *ww, struct wakes *wakes) {
     for (struct wait_node *node; (node = cc__wait_queue_first(&ww->queue)) != NULL;) {
         cc__wait_queue_remove(&ww->queue, node);
-        if (!node->mark) {
-            of_node(node)->signalled = true;
-            return true;
-        }
-        if (cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT)) return true;
+        if (!node->flag || cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT)) return true;
     }
     return false;
 }
@@ -45,7 +32,7 @@ static int signal(CCCond *c, bool all) {
     if (unlikely(c == NULL)) return EINVAL;
     struct wait_word *ww = cc__wait_word_of(c);
     cc__sim_point();
-    /* COND-1, and the mutex orders the two: a waiter that this signal is for is in the queue. */
+    /* By COND-1 a waiter that this signal is for is in the queue, and the mutex makes it visible. */
     if (cc__wait_queue_empty(&ww->queue)) return 0;
     struct wakes wakes;
     cc__wakes_init(&wakes);
@@ -65,40 +52,37 @@ int cc_cond_broadcast(CCCond *c) {
     return signal(c, true);
 }
 
-/* In line, the mutex unlocked: waits, unless a signal was quicker. */
-static int wait_in_queue(struct wait_word *ww, struct cond_node *s) {
+/* The node is queued, the mutex unlocked: parks, unless a signal came first. */
+static int wait_in_queue(struct wait_word *ww, struct wait_node *node) {
+    int rc = 0;
     cc__lock_take(&ww->lock);
-    if (s->signalled) {
-        cc__lock_release(&ww->lock);
-        return 0;
+    if (node->linked) {
+        node->flag = true;
+        rc = cc__wait_queue_park_locked(&ww->queue, &ww->lock, node, (struct wait_what){PARK_COND, ww});
+        if (likely(rc == 0)) return 0;
     }
-    s->node.mark = true;
-    enum wake_reason reason = cc__wait_locked(&s->node.waiter, &ww->lock, (struct wait_what){PARK_COND, ww});
-    if (likely(reason == WAKE_OBJECT)) return 0;
-    cc__lock_take(&ww->lock);
-    if (s->node.linked) cc__wait_queue_remove(&ww->queue, &s->node);
     cc__lock_release(&ww->lock);
-    return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
+    return rc;
 }
 
 int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline) {
     if (unlikely(c == NULL || m == NULL)) return EINVAL;
     struct wait_word *ww = cc__wait_word_of(c);
-    struct cond_node s = {.signalled = false};
+    struct wait_node node = {.flag = false};
     struct worker *w = cc__worker();
     uint64_t until = cc__wait_deadline(deadline);
-    int rc = cc__waiter_init(&s.node.waiter, w, until); /* nothing until the wait itself switches ... */
+    int rc = cc__waiter_init(&node.waiter, w, until); /* no switch between this and the wait itself, except ... */
     if (unlikely(rc != 0)) return rc;
-    /* ... but the points of a simulation, in the unlock: the room for the timer has to outlast them (TIMER-3). */
-    bool reserved = s.node.waiter.fiber != NULL && until != WAIT_FOREVER && cc__sim_on();
+    /* ... at a point of a simulation, in the unlock: the memory for the timer is reserved until after it (TIMER-3). */
+    bool reserved = node.waiter.fiber != NULL && until != WAIT_FOREVER && cc__sim_on();
     if (unlikely(reserved && !cc__timer_reserve(w))) return ENOMEM;
     cc__lock_take(&ww->lock);
-    cc__wait_queue_push(&ww->queue, &s.node);
+    cc__wait_queue_push(&ww->queue, &node);
     cc__lock_release(&ww->lock);
     uint64_t holder = cc__get(&cc__mutex_of(m)->owner);
     (void)cc_mutex_unlock(m);
     if (unlikely(reserved)) cc__timer_unreserve(w);
-    rc = wait_in_queue(ww, &s);
+    rc = wait_in_queue(ww, &node);
     cc__mutex_lock_again(cc__mutex_of(m), holder);
     return rc;
 }

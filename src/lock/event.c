@@ -1,8 +1,8 @@
-/* event.c - it has happened, or not yet; and once, which is an event with somebody who brings it about.
+/* event.c - something has happened, or not yet; once (once.c) is built on it.
  *
- * EVENT-1  Whoever sets it first empties the queue, then goes from "nobody waits" to SET in one step; if
- *          somebody came in between, again. SET is the last that is done to the event, which may then be
- *          gone; those who were claimed run after it.
+ * EVENT-1  cc__event_finish empties the queue, then takes the word from "nobody waits" to its final value in one step; if
+ *          a waiter came in between, it starts again. That step is the last access to the event, which may be freed from
+ *          then on. The waiters that were claimed run after it.
  */
 #include "lock/event.h"
 
@@ -10,22 +10,14 @@
 
 #include <errno.h>
 
-/* ---- for both ---- */
-
 int cc__event_wait_slow(struct wait_word *ww, uint32_t done, uint64_t deadline) {
-    struct wait_node node;
     cc__lock_take(&ww->lock);
     uint32_t word = cc__get_acquire(&ww->word); /* pairs with cc__event_finish */
     while (word != done && !(word & HAS_WAITERS) && !cc__cas(&ww->word, &word, word | HAS_WAITERS)) {
     }
-    int rc = 0;
-    if (word != done) {
-        rc = cc__wait_queue_wait_locked(&ww->queue, &ww->lock, &node, deadline, (struct wait_what){PARK_EVENT, ww});
-        if (likely(rc == 0)) return 0;
-        cc__wait_word_left_locked(ww);
-    }
+    if (word != done) return cc__wait_word_wait_locked(ww, deadline, PARK_EVENT);
     cc__lock_release(&ww->lock);
-    return rc;
+    return 0;
 }
 
 void cc__event_finish(struct wait_word *ww, uint32_t done) {
@@ -46,8 +38,6 @@ void cc__event_finish(struct wait_word *ww, uint32_t done) {
     cc__wakes_flush_any(&wakes);
     cc__sim_point();
 }
-
-/* ---- the event ---- */
 
 enum { UNSET, SET };
 

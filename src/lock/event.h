@@ -1,10 +1,10 @@
-/* event.h - what once shares with the event: waiting for a word to be final, and making it so. */
+/* event.h - what an event and once share: a word that becomes final, and those who wait for that. */
 #ifndef CC_LOCK_EVENT_H
 #define CC_LOCK_EVENT_H
 
 #include "lock/wait_word.h"
 
-/* Waits until the word is `done`: 0, or what ended the wait. */
+/* Waits until the word is `done`: 0, or the error that ended the wait. */
 int cc__event_wait_slow(struct wait_word *ww, uint32_t done, uint64_t deadline);
 
 /* Makes it `done` and wakes everybody. */

@@ -2,22 +2,22 @@
  *
  *   0                  free
  *   LOCKED             held; nobody waits, as far as the word knows
- *   LOCKED | WAITERS   held; whoever unlocks looks into the parking lot
+ *   LOCKED | WAITERS   held; the unlock looks for waiters in the parking lot
  *
  *   lock      0 -> LOCKED, compare-and-swap. Else spin a little, then wait in the parking lot.
  *   unlock    by its holder (HOLDER-1), or the program ends
- *             bucket cold:  store 0, and look again whether it is cold
- *             bucket hot:   LOCKED -> 0, compare-and-swap; with WAITERS, under the bucket's lock, to a waiter
+ *             fast_unlock on:   store 0, and look again whether it is still on
+ *             fast_unlock off:  LOCKED -> 0, compare-and-swap; with WAITERS, to a waiter, under the bucket's lock
  *
- * MUTEX-1  A waiter marks the word LOCKED -> LOCKED | WAITERS in a hot bucket, under the bucket's lock, and is
- *          findable before that lock is free.
- * MUTEX-2  While somebody sits and the word has no mark, a waiter is awake: the designated waiter, whom the unlock that
- *          took the mark away has woken. It takes the lock with WAITERS set, or marks the word again and sits
- *          down at the front. So unlocks in between need not wake anybody.
- * MUTEX-3  A designated waiter that lost PASSED_MAX races, or has waited STARVING_NS, is starving: it is handed the lock
- *          by the next unlock, which does not free it in between.
- * MUTEX-4  The last that an unlock does to the mutex is to free it or to hand it over, under the bucket's lock
- *          or in one atomic operation. After that it knows its address only.
+ * MUTEX-1  A waiter sets WAITERS with fast_unlock off, under the bucket's lock, and is in the queue before that lock is
+ *          free.
+ * MUTEX-2  While somebody waits and WAITERS is not set, one waiter is awake: the designated waiter, woken by the unlock
+ *          that cleared WAITERS. It takes the lock with WAITERS set, or sets WAITERS again and queues at the front. So
+ *          unlocks in between need not wake anybody.
+ * MUTEX-3  A designated waiter that lost PASSED_MAX races, or has waited for STARVING_NS, is starving: the next unlock
+ *          hands it the lock, without freeing it in between.
+ * MUTEX-4  An unlock's last access to the mutex frees it or hands it over, under the bucket's lock or in one atomic
+ *          operation. After that it uses the address only.
  */
 #include "lock/mutex.h"
 
@@ -45,7 +45,7 @@ enum {
 enum {
     SPIN_PAUSES = 24,      /* before the first look; about 1 us */
     SPIN_ROUNDS = 4,       /* looks, each after twice as long a pause */
-    SPIN_FAILURES_MAX = 8, /* after so many spins in vain ... */
+    SPIN_FAILURES_MAX = 8, /* after so many spins that failed ... */
     SPIN_SKIPS = 64,       /* ... so many waits begin without one. Guesses */
 };
 
@@ -65,7 +65,7 @@ CC_INLINE bool try_lock(struct mutex *m, uint32_t with) {
 
 static bool spin(struct mutex *m, struct bucket *bucket, uint32_t with) {
     if (!may_spin(cc__worker())) return false;
-    /* Where spinning was in vain it is tried rarely: a holder that sleeps with the lock is not worth it. */
+    /* Where spins have failed they are tried rarely: a holder that sleeps with the lock is not worth a spin. */
     uint32_t failures = cc__get(&bucket->spin_failures);
     if (failures >= SPIN_FAILURES_MAX) {
         cc__set(&bucket->spin_failures,
@@ -85,7 +85,7 @@ static bool spin(struct mutex *m, struct bucket *bucket, uint32_t with) {
 
 /* ---- waiting ---- */
 
-/* In the bucket: takes the lock if it is free (true); else the word is marked, and stays so until we sit. */
+/* Under the bucket's lock: takes the mutex if it is free (true); else sets WAITERS, which stays until we are queued. */
 static bool take_or_mark_locked(struct mutex *m, struct bucket *bucket) {
     uint32_t word = cc__get(&m->word);
     for (;;) {
@@ -108,7 +108,7 @@ static void pass_on(struct mutex *m, struct bucket *bucket) {
         cc__set_release(&m->word, 0);
     }
     cc__lock_release(&bucket->lock);
-    if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
+    cc__wakes_flush_any(&wakes);
 }
 
 static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
@@ -119,10 +119,11 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
     }
     cc__holder_again(&m->owner, "cc_mutex_lock: mutex", m);
     if (spin(m, bucket, 0)) return 0;
-    struct bucket_node node = {.key = m};
+    struct bucket_node parked = {.key = m};
+    struct wait_what what = {PARK_MUTEX, m};
     uint64_t since = cc__clock_now();
     for (unsigned passed = 0;;) {
-        int rc = cc__waiter_init(&node.waiter, cc__worker(), deadline);
+        int rc = cc__waiter_init(&parked.node.waiter, cc__worker(), deadline);
         if (unlikely(rc != 0)) {
             if (passed > 0) pass_on(m, bucket);
             return rc;
@@ -132,24 +133,24 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
             cc__lock_release(&bucket->lock);
             return 0;
         }
-        cc__bucket_push_locked(bucket, &node, passed > 0);
-        enum wake_reason reason = cc__wait_locked(&node.waiter, &bucket->lock, (struct wait_what){PARK_MUTEX, m});
+        cc__bucket_push_locked(bucket, &parked, passed > 0);
+        enum wake_reason reason = cc__wait_locked(&parked.node.waiter, &bucket->lock, what);
         if (likely(reason == WAKE_OBJECT)) {
-            if (node.granted || try_lock(m, WAITERS) || spin(m, bucket, WAITERS)) return 0;
+            if (parked.granted || try_lock(m, WAITERS) || spin(m, bucket, WAITERS)) return 0;
             passed++;
-            node.starving = passed >= PASSED_MAX || cc__clock_now() - since >= STARVING_NS;
+            parked.node.flag = passed >= PASSED_MAX || cc__clock_now() - since >= STARVING_NS;
             continue;
         }
         cc__lock_take(&bucket->lock);
-        if (node.linked) cc__bucket_remove_locked(bucket, &node);
+        if (parked.node.linked) cc__bucket_remove_locked(bucket, &parked);
         cc__lock_release(&bucket->lock);
         if (reason == WAKE_TIMER) return ETIMEDOUT;
         if (cancellable) return ECANCELED;
     }
 }
 
-/* The calls that are not likely are the last that their callers do, which so need no frame; and are entered with the
- * same stack pointer. */
+/* Unlikely calls are tail calls: their callers need no frame, and they are entered with the stack pointer of the caller's
+ * own call (holder.h). */
 static CC_NOINLINE int lock_contended(struct mutex *m, uint64_t deadline, bool cancellable) {
     int rc = lock_slow(m, deadline, cancellable);
     if (likely(rc == 0)) cc__holder_enter_at(&m->owner, cc__holder_entry());
@@ -189,8 +190,8 @@ void cc__mutex_lock_again(struct mutex *m, uint64_t holder) {
 
 /* ---- unlocking ---- */
 
-/* The mutex is free already, and may be gone: an unlock in a bucket that became hot meanwhile has erased the
- * mark of whoever waits. */
+/* The mutex is free already, and may be gone: the store of an unlock that found fast_unlock off afterwards may have cleared
+ * WAITERS. */
 static CC_NOINLINE int wake_after_store(const void *key) {
     struct bucket *bucket = cc__bucket_of(key);
     struct wakes wakes;
@@ -198,7 +199,7 @@ static CC_NOINLINE int wake_after_store(const void *key) {
     cc__lock_take(&bucket->lock);
     cc__bucket_claim_locked(bucket, key, &wakes);
     cc__lock_release(&bucket->lock);
-    if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
+    cc__wakes_flush_any(&wakes);
     return 0;
 }
 
@@ -207,15 +208,15 @@ static void unlock_to_waiter(struct mutex *m, struct bucket *bucket) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__lock_take(&bucket->lock);
-    struct bucket_node *node = cc__bucket_claim_locked(bucket, m, &wakes);
-    if (node != NULL && node->starving) {
-        node->granted = true; /* its frame stays until the flush */
+    struct bucket_node *waiter = cc__bucket_claim_locked(bucket, m, &wakes);
+    if (waiter != NULL && waiter->node.flag) {
+        waiter->granted = true; /* its frame stays until the flush */
         if (cc__bucket_first_locked(bucket, m) == NULL) cc__set(&m->word, LOCKED);
     } else {
         cc__set_release(&m->word, 0); /* pairs with the next lock; nobody else writes a word that we hold */
     }
     cc__lock_release(&bucket->lock);
-    if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
+    cc__wakes_flush_any(&wakes);
 }
 
 /* Somebody waits, or this is a simulation. */
@@ -239,16 +240,16 @@ static CC_NOINLINE int unlock_by_cas(struct mutex *m, struct bucket *bucket) {
 /* Entered with the stack pointer of the call. */
 CC_INLINE int unlock_held(struct mutex *m, struct bucket *bucket) {
     cc__holder_clear(&m->owner);
-    /* A mark in a cold bucket is that of one who has left. */
+    /* WAITERS while fast_unlock is on was set by a waiter that has left. */
     if (unlikely(cc__is_zero(&bucket->fast_unlock))) return unlock_by_cas(m, bucket);
     cc__set_release(&m->word, 0); /* pairs with the next lock */
-    /* "Word = 0, then look for hot" against "hot, then look at the word" in cc__bucket_enter: the light
-     * half. A bucket can only have been cold where the heavy half works. */
+    /* "Word = 0, then look at fast_unlock" against "fast_unlock off, then look at the word" in cc__bucket_enter: the light
+     * half. fast_unlock is on only where the heavy half works. */
     cc__compiler_fence();
     return likely(!cc__is_zero(&bucket->fast_unlock)) ? 0 : wake_after_store(m);
 }
 
-/* It was not locked from the frame that unlocks it: by a function that has returned, or by somebody else. */
+/* The mutex was locked from another frame: by a function that has returned, or by somebody else. */
 static CC_NOINLINE int unlock_checked(struct mutex *m, struct bucket *bucket) {
     cc__holder_check(&m->owner, cc__get(&m->word) != 0, "cc_mutex_unlock: mutex", m);
     return unlock_held(m, bucket);

@@ -1,4 +1,4 @@
-/* parking_lot.c - the buckets: queues by address, hot and cold. */
+/* parking_lot.c - buckets with a queue for each mutex, and whether a mutex in them may be unlocked by a store. */
 #include "lock/parking_lot.h"
 
 #include "os/membarrier.h"
@@ -9,76 +9,49 @@ struct bucket cc__parking_lot[1 << BUCKETS_LOG2];
 
 /* ---- queues ---- */
 
-static struct bucket_node *of_link(struct link *link) {
-    return container_of(link, struct bucket_node, link);
-}
-
-static struct bucket_node *of_queue(struct link *link) {
-    return container_of(link, struct bucket_node, queue);
-}
-
 struct bucket_node *cc__bucket_first_locked(struct bucket *bucket, const void *key) {
-    struct link *first = bucket->queues, *l = first;
+    struct link *first = cc__get(&bucket->heads.first), *l = first;
     if (l == NULL) return NULL;
     do {
-        if (of_link(l)->key == key) return of_link(l);
+        struct bucket_node *head = container_of(l, struct bucket_node, head_link);
+        if (head->key == key) return head;
         l = cc__get(&l->next);
     } while (l != first);
     return NULL;
 }
 
-static void enter_ring(struct bucket *bucket, struct bucket_node *node) {
-    node->head = true;
-    if (bucket->queues != NULL) {
-        cc__list_push_back(bucket->queues, &node->link);
-    } else {
-        cc__list_init(&node->link);
-        bucket->queues = &node->link;
-    }
-}
-
-static void leave_ring(struct bucket *bucket, struct bucket_node *node) {
-    struct link *next = cc__get(&node->link.next);
-    node->head = false;
-    if (bucket->queues == &node->link) bucket->queues = next != &node->link ? next : NULL;
-    cc__list_remove(&node->link);
+/* The first node of a queue is `to` now, and was `from`; NULL: there was none, or there is none left. */
+static void change_head(struct bucket *bucket, struct bucket_node *from, struct bucket_node *to) {
+    if (from != NULL) cc__wait_queue_unlink(&bucket->heads, &from->head_link);
+    if (to == NULL) return;
+    cc__set(&to->queue.first, &to->node.link);
+    cc__wait_queue_link(&bucket->heads, &to->head_link);
 }
 
 void cc__bucket_push_locked(struct bucket *bucket, struct bucket_node *node, bool front) {
-    struct bucket_node *first = cc__bucket_first_locked(bucket, node->key);
-    node->linked = true;
-    node->head = false;
-    if (first == NULL) {
-        cc__list_init(&node->queue);
-        enter_ring(bucket, node);
-        return;
-    }
-    cc__list_push_back(&first->queue, &node->queue); /* before the first is behind the last */
-    if (front) {
-        leave_ring(bucket, first);
-        enter_ring(bucket, node);
-    }
+    struct bucket_node *head = cc__bucket_first_locked(bucket, node->key);
+    cc__set(&node->queue.first, NULL);
+    cc__wait_queue_push(head != NULL ? &head->queue : &node->queue, &node->node);
+    if (head == NULL || front) change_head(bucket, head, node);
 }
 
 void cc__bucket_remove_locked(struct bucket *bucket, struct bucket_node *node) {
-    struct link *next = cc__get(&node->queue.next);
-    node->linked = false;
-    if (node->head) {
-        leave_ring(bucket, node);
-        if (next != &node->queue) enter_ring(bucket, of_queue(next));
-    }
-    cc__list_remove(&node->queue);
+    struct bucket_node *head = cc__bucket_first_locked(bucket, node->key);
+    cc__wait_queue_remove(&head->queue, &node->node);
+    if (node != head) return;
+    struct wait_node *next = cc__wait_queue_first(&head->queue);
+    change_head(bucket, head, next != NULL ? container_of(next, struct bucket_node, node) : NULL);
 }
 
 struct bucket_node *cc__bucket_claim_locked(struct bucket *bucket, const void *key, struct wakes *wakes) {
-    for (struct bucket_node *node; (node = cc__bucket_first_locked(bucket, key)) != NULL;) {
-        cc__bucket_remove_locked(bucket, node);
-        if (cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT)) return node;
+    for (struct bucket_node *first; (first = cc__bucket_first_locked(bucket, key)) != NULL;) {
+        cc__bucket_remove_locked(bucket, first);
+        if (cc__wakes_claim_locked(wakes, &first->node.waiter, WAKE_OBJECT)) return first;
     }
     return NULL;
 }
 
-/* ---- hot and cold ---- */
+/* ---- fast unlock ---- */
 
 void cc__bucket_enter(struct bucket *bucket) {
     cc__lock_take(&bucket->lock);
@@ -87,8 +60,9 @@ void cc__bucket_enter(struct bucket *bucket) {
     cc__set(&bucket->fast_unlock, 0);
     bucket->disabling++;
     cc__lock_release(&bucket->lock);
-    /* The heavy half of "hot, then look at the word" against "word = 0, then look for hot" in
-     * cc_mutex_unlock. One who comes while another heats has its own: it cannot know how far the other is. */
+    /* The heavy half of "fast_unlock off, then look at the word" against "word = 0, then look at fast_unlock" in
+     * cc_mutex_unlock. A waiter that arrives while another is disabling issues its own: it cannot know how far the other
+     * is. */
     cc__membarrier();
     cc__lock_take(&bucket->lock);
     bucket->disabling--;
@@ -99,7 +73,7 @@ void cc__bucket_enable_fast_unlock(struct bucket *bucket) {
     /* A worker runs, so the runtime has started and knows whether membarrier works; it will for ever. */
     if (cc__worker() == NULL || !cc__barrier_asymmetric || cc__sim_on()) return;
     if (!cc__lock_try(&bucket->lock)) return;
-    if (bucket->queues == NULL && bucket->disabling == 0) cc__set(&bucket->fast_unlock, 1);
+    if (cc__wait_queue_empty(&bucket->heads) && bucket->disabling == 0) cc__set(&bucket->fast_unlock, 1);
     cc__lock_release(&bucket->lock);
 }
 
@@ -115,8 +89,8 @@ void cc__parking_lot_forget(void) {
     for (size_t i = 0; i < array_len(cc__parking_lot); i++) {
         struct bucket *bucket = &cc__parking_lot[i];
         bucket->lock = (struct lock){0};
-        bucket->queues = NULL;
+        bucket->heads = (struct wait_queue){NULL};
         bucket->disabling = 0;
-        cc__set(&bucket->fast_unlock, 0); /* hot is always right */
+        cc__set(&bucket->fast_unlock, 0); /* off is always right */
     }
 }

@@ -1,51 +1,47 @@
-/* parking_lot.h - where those who wait for a mutex are, found by the mutex's address and not through its memory.
+/* parking_lot.h - the waiters of mutexes, found by the mutex's address and not through its memory.
  *
- * A mutex is one word. When it is given back with a plain store, the giver must look for waiters after the
- * store, and by then the mutex may belong to somebody else, or be gone. So waiters and the sign that there
- * are some live here: in one of a fixed number of buckets, by a hash of the address.
+ * A mutex is one word. An unlock by a plain store has to look for waiters after the store, when the mutex may already belong
+ * to somebody else, or be freed. So the waiters, and the flag that says whether there may be some, are here: in one of a
+ * fixed number of buckets, by a hash of the address.
  *
- * A bucket is cold while nobody in it waits: then an unlock is a store between two looks at `cold`. It is hot
- * otherwise: then an unlock is a compare-and-swap that notices the mark of a waiter. Whoever waits first
- * makes the bucket hot, with a heavy barrier, before it marks the word: of an unlock that saw the bucket cold,
- * either the store is visible to the waiter, or its second look finds the bucket hot. README.md has the whole
- * of it.
+ * While nobody waits in a bucket, `fast_unlock` is on: an unlock looks at it, stores 0 and looks at it again. While it is
+ * off, an unlock is a compare-and-swap, which notices the WAITERS bit in the word. The first waiter turns fast_unlock off
+ * and issues a membarrier before it sets that bit: of an unlock that saw fast_unlock on, either the store is visible to
+ * the waiter, or its second look finds fast_unlock off. README.md has the proof.
  *
- * BUCKET-1  Nodes and queues are guarded by the bucket's lock. A queue is one address; its first node stands for
- *          it in the bucket, so a long queue does not slow its neighbours down.
- * BUCKET-2  A bucket with nodes, or with somebody who is making it hot, is not made cold.
- * BUCKET-3  `cold` is set only where membarrier works; elsewhere every bucket stays hot.
+ * BUCKET-1  The bucket's lock guards nodes and queues. There is a queue for each key, and the bucket's ring holds the first
+ *           node of each: a long queue does not slow down other keys.
+ * BUCKET-2  fast_unlock is turned on only while the bucket has no node and nobody is disabling it.
+ * BUCKET-3  It is turned on only where membarrier works.
  */
 #ifndef CC_LOCK_PARKING_LOT_H
 #define CC_LOCK_PARKING_LOT_H
 
-#include "wait/wait.h"
+#include "lock/wait_queue.h"
 
 enum {
-    BUCKETS_LOG2 = 8, /* 32 KiB; two mutexes that are waited for at a time rarely meet. Guess */
-    /* Unlocks without a waiter after which a bucket cools: by then they have cost as much (6 ns each) as the
-     * barrier of the next waiter may (20 us). */
+    BUCKETS_LOG2 = 8, /* 32 KiB; two mutexes with waiters rarely share a bucket. Guess */
+    /* Unlocks without a waiter after which fast_unlock is turned on: by then they have cost as much (6 ns each) as the
+     * membarrier of the next waiter may (20 us). */
     FAST_UNLOCK_AFTER = 4096,
 };
 
 struct bucket {
     _Alignas(CC_LINE) _Atomic uint32_t fast_unlock;
-    _Atomic uint32_t quiet_unlocks; /* unlocks since somebody last waited; relaxed, lost counts do not matter */
+    _Atomic uint32_t quiet_unlocks; /* since somebody last waited; relaxed, lost counts do not matter */
     struct lock lock;
-    struct link *queues; /* ring of first nodes, by bucket_node.link */
-    uint32_t disabling;  /* who has set cold to 0 and not finished the barrier */
-    /* How often spinning has been in vain of late; on a cache line that the mutex's holder does not read. Relaxed. */
+    struct wait_queue heads; /* ring of bucket_node.head_link */
+    uint32_t disabling;      /* waiters that have turned fast_unlock off and not finished their membarrier */
+    /* How many spins have failed of late; on a cache line that the mutex's holder does not read. Relaxed. */
     _Alignas(CC_LINE) _Atomic uint32_t spin_failures;
 };
 
 struct bucket_node {
-    struct link link;  /* the bucket's ring; of first nodes */
-    struct link queue; /* the ring of those with the same key */
+    struct wait_node node; /* flag: starving, the next unlock hands it the lock */
     const void *key;
-    bool linked;
-    bool head;     /* the first of its queue */
-    bool starving; /* is to be handed the lock */
-    bool granted;  /* has been */
-    struct waiter waiter;
+    struct link head_link;   /* of the first node of its key */
+    struct wait_queue queue; /* likewise: the nodes of the key */
+    bool granted;            /* it was handed the lock */
 };
 
 extern struct bucket cc__parking_lot[1 << BUCKETS_LOG2];
@@ -58,10 +54,10 @@ CC_INLINE struct bucket *cc__bucket_of(const void *key) {
     return &cc__parking_lot[hash >> (64 - BUCKETS_LOG2)];
 }
 
-/* Takes the bucket's lock with the bucket hot, and the barrier behind it. */
+/* Takes the bucket's lock, with fast_unlock off and a membarrier after that. */
 void cc__bucket_enter(struct bucket *bucket);
 
-/* A quiet unlock in a hot bucket; now and then the bucket cools. */
+/* Counts an unlock without a waiter while fast_unlock is off; after some of them it is turned on. */
 void cc__bucket_enable_fast_unlock(struct bucket *bucket);
 CC_INLINE void cc__bucket_count_unlock(struct bucket *bucket) {
     uint32_t unlocks = cc__get(&bucket->quiet_unlocks) + 1;
@@ -69,14 +65,14 @@ CC_INLINE void cc__bucket_count_unlock(struct bucket *bucket) {
     if (unlikely(unlocks >= FAST_UNLOCK_AFTER)) cc__bucket_enable_fast_unlock(bucket);
 }
 
-/* No bucket stays cold: a simulation begins, whose points are on the way of hot ones. */
+/* In all buckets. A simulation needs it, whose points are on the path of slow unlocks, and a start without membarrier. */
 void cc__parking_lot_disable_fast_unlock(void);
 
 /* Under the bucket's lock. */
 void cc__bucket_push_locked(struct bucket *bucket, struct bucket_node *node, bool front);
 void cc__bucket_remove_locked(struct bucket *bucket, struct bucket_node *node);
 struct bucket_node *cc__bucket_first_locked(struct bucket *bucket, const void *key);
-/* The first with that key who can be claimed, claimed and off its queue; NULL: nobody is left. */
+/* Removes and claims the first waiter with that key that can be claimed; NULL: nobody is left. */
 struct bucket_node *cc__bucket_claim_locked(struct bucket *bucket, const void *key, struct wakes *wakes);
 
 #endif

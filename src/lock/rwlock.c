@@ -1,14 +1,14 @@
 /* rwlock.c - many readers or one writer, first come, first served.
  *
- *    31       30 ......... 1  0
- *    WAITERS  readers         WRITER
+ *    31           30 ......... 1  0
+ *    HAS_WAITERS  readers         WRITER
  *
- * RW-1  Nobody overtakes: while WAITERS is set, a lock is taken through the queue only.
- * RW-2  Whoever leaves last while somebody waits hands the lock over, under the internal lock: to the first
- *       writer in the queue, or to the readers that stand in front of it. The lock is not free in between.
- * RW-3  When all in the queue have left for other reasons, the mark goes, and the holder leaves as if nobody had
- *       waited: by one compare-and-swap, the last that it does to the lock. After that, and after a
- *       hand-over, it may be gone.
+ * RW-1  Nobody overtakes: while HAS_WAITERS is set, the lock is taken through the queue only.
+ * RW-2  The last holder to leave while somebody waits hands the lock over, under the internal lock: to the first waiter if
+ *       that is a writer, else to the readers before the first writer. The lock is not free in between.
+ * RW-3  When all waiters have left for other reasons, HAS_WAITERS is cleared, and the holder leaves as if nobody had
+ *       waited: by one compare-and-swap, its last access to the lock. After that, and after a hand-over, the lock may be
+ *       freed.
  */
 #include "lock/holder.h"
 #include "lock/wait_word.h"
@@ -28,8 +28,6 @@ struct rwlock {
 
 _Static_assert(sizeof(struct rwlock) == sizeof(CCRWLock), "the public struct");
 
-/* node.mark: a writer. */
-
 static bool may_enter(uint32_t word, bool write) {
     return write ? word == 0 : !(word & (HAS_WAITERS | WRITER));
 }
@@ -41,13 +39,13 @@ CC_INLINE bool try_enter(struct wait_word *ww, bool write) {
     return false;
 }
 
-/* Under the lock. Hands over to the first in the queue, and with a reader to the readers right behind it; `mine`
- * is taken out of the word in the same step. Others are inside: readers only. False: nobody was given
- * anything, and nothing was changed but the mark. */
+/* Under the lock. Hands over to the first waiter, and with a reader to the readers right behind it; the same step takes
+ * `mine` out of the word. others: readers hold the lock, only readers can join them. False: nobody was given anything, and
+ * nothing was changed but HAS_WAITERS. */
 static bool hand_over_locked(struct wait_word *ww, uint32_t mine, bool others, struct wakes *wakes) {
     uint32_t given = 0;
     for (struct wait_node *node; (node = cc__wait_queue_first(&ww->queue)) != NULL;) {
-        bool write = node->mark;
+        bool write = node->flag;
         if (write && (others || given != 0)) break;
         cc__wait_queue_remove(&ww->queue, node);
         if (!cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT)) continue;
@@ -59,9 +57,9 @@ static bool hand_over_locked(struct wait_word *ww, uint32_t mine, bool others, s
     return given != 0;
 }
 
-/* Somebody in the queue has left: readers behind it may fit in now. The lock is never free while somebody waits
- * (RW-2), so a writer has to wait on, for the last of those inside. */
-static void close_ranks_locked(struct wait_word *ww, struct wakes *wakes) {
+/* A waiter has left the queue: readers behind it may join now. The lock is never free while somebody waits (RW-2), so a
+ * writer waits on, for the last holder. */
+static void after_leave_locked(struct wait_word *ww, struct wakes *wakes) {
     if (cc__get_acquire(&ww->word) & WRITER)
         cc__wait_word_left_locked(ww);
     else
@@ -69,7 +67,7 @@ static void close_ranks_locked(struct wait_word *ww, struct wakes *wakes) {
 }
 
 static CC_NOINLINE int enter_slow(struct wait_word *ww, bool write, uint64_t deadline) {
-    struct wait_node node = {.mark = write};
+    struct wait_node node = {.flag = write}; /* a writer */
     cc__lock_take(&ww->lock);
     uint32_t word = cc__get(&ww->word);
     for (;;) {
@@ -84,13 +82,13 @@ static CC_NOINLINE int enter_slow(struct wait_word *ww, bool write, uint64_t dea
     if (likely(rc == 0)) return 0;
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    close_ranks_locked(ww, &wakes);
+    after_leave_locked(ww, &wakes);
     cc__lock_release(&ww->lock);
     cc__wakes_flush_any(&wakes);
     return rc;
 }
 
-/* The word as it was when nothing of ours was left in it. */
+/* Takes `mine` out of the word, and hands the lock over if it was the last. */
 static CC_NOINLINE void leave_slow(struct wait_word *ww, uint32_t mine) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
@@ -111,7 +109,7 @@ static CC_NOINLINE void leave_slow(struct wait_word *ww, uint32_t mine) {
     cc__wakes_flush_any(&wakes);
 }
 
-/* The same, however long it takes. */
+/* The same, not cancelled. */
 static CC_NOINLINE int enter_always(struct wait_word *ww, bool write) {
     bool held = cc__cancel_hold(); /* as a mutex does */
     while (enter_slow(ww, write, WAIT_FOREVER) != 0) {

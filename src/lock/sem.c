@@ -1,12 +1,12 @@
-/* sem.c - a semaphore: permits in the word, handed to those who wait.
+/* sem.c - a semaphore: the word counts permits, and a release hands permits to waiters.
  *
- * SEM-1  While somebody waits there are no permits in the word: a release gives to the first in the queue, and
- *        only what is left over goes into the word. So nobody overtakes the queue.
- * SEM-2  The last that a release does to the semaphore is the compare-and-swap that adds, or to free its lock
- *        before any of those it has claimed can run. After that it may be gone.
- * SEM-3  A release that finds the mark gives and adds in one critical section: all of its permits or none. What is
- *        left over it leaves beside the mark, although the queue is empty: who takes a permit from there comes to the
- *        lock first, and so after the release has freed it (SEM-2).
+ * SEM-1  While somebody waits, the word holds no permits: a release gives to the first waiter, and only what is left over
+ *        goes into the word. So nobody overtakes the queue.
+ * SEM-2  A release's last access to the semaphore is the compare-and-swap that adds permits, or the release of the lock,
+ *        before any waiter that it has claimed can run. After that the semaphore may be freed.
+ * SEM-3  A release that finds HAS_WAITERS gives and adds in one critical section: all of its permits or none. What is left
+ *        over it leaves beside HAS_WAITERS, although the queue is empty: whoever takes such a permit takes the lock first,
+ *        and so comes after the release has freed it (SEM-2).
  */
 #include "lock/wait_word.h"
 
@@ -15,7 +15,7 @@
 
 #include <errno.h>
 
-/* Under the lock: takes a permit if there is one. The mark beside it is left over (SEM-3), and goes. */
+/* Under the lock: takes a permit if there is one, and clears HAS_WAITERS, which is left over (SEM-3). */
 static bool take_locked(struct wait_word *ww) {
     uint32_t word = cc__get(&ww->word), permits;
     while ((permits = word & ~HAS_WAITERS) != 0)
@@ -23,7 +23,7 @@ static bool take_locked(struct wait_word *ww) {
     return false;
 }
 
-static CC_NOINLINE bool take_marked(struct wait_word *ww) {
+static CC_NOINLINE bool take_with_lock(struct wait_word *ww) {
     cc__lock_take(&ww->lock);
     bool taken = take_locked(ww);
     cc__lock_release(&ww->lock);
@@ -34,10 +34,10 @@ static bool take(struct wait_word *ww) {
     uint32_t word = cc__get(&ww->word);
     while (word != 0 && !(word & HAS_WAITERS))
         if (cc__cas_weak(&ww->word, &word, word - 1)) return true; /* pairs with the release that added it */
-    return unlikely(word > HAS_WAITERS) && take_marked(ww);        /* permits beside the mark */
+    return unlikely(word > HAS_WAITERS) && take_with_lock(ww);     /* permits beside HAS_WAITERS */
 }
 
-/* Under the lock: takes a permit (true), or leaves the mark. */
+/* Under the lock: takes a permit (true), or sets HAS_WAITERS. */
 static bool take_or_mark_locked(struct wait_word *ww) {
     uint32_t word = 0;
     while (!take_locked(ww)) {
@@ -48,17 +48,10 @@ static bool take_or_mark_locked(struct wait_word *ww) {
 }
 
 static CC_NOINLINE int acquire_slow(struct wait_word *ww, uint64_t deadline) {
-    struct wait_node node;
     cc__lock_take(&ww->lock);
-    if (take_or_mark_locked(ww)) {
-        cc__lock_release(&ww->lock);
-        return 0;
-    }
-    int rc = cc__wait_queue_wait_locked(&ww->queue, &ww->lock, &node, deadline, (struct wait_what){PARK_SEM, ww});
-    if (likely(rc == 0)) return 0;
-    cc__wait_word_left_locked(ww);
+    if (!take_or_mark_locked(ww)) return cc__wait_word_wait_locked(ww, deadline, PARK_SEM);
     cc__lock_release(&ww->lock);
-    return rc;
+    return 0;
 }
 
 static CC_NOINLINE int acquire_always(struct wait_word *ww) {
@@ -93,9 +86,9 @@ int cc_sem_acquire_uncancellable(CCSem *s) {
     return likely(take(ww)) ? 0 : acquire_always(ww);
 }
 
-/* The mark was there. 0: those who wait have got theirs, and the rest is in the word; EOVERFLOW: nothing is given; EAGAIN:
- * the mark is gone. While it is there the word changes under the lock only. */
-static CC_NOINLINE int release_marked(struct wait_word *ww, uint32_t n, struct wakes *wakes) {
+/* HAS_WAITERS was set. 0: waiters have got their permits, and the rest is in the word; EOVERFLOW: nothing was given; EAGAIN:
+ * it is not set any more. While it is set, the word changes under the lock only. */
+static CC_NOINLINE int release_to_waiters(struct wait_word *ww, uint32_t n, struct wakes *wakes) {
     int rc = 0;
     cc__lock_take(&ww->lock);
     uint32_t word = cc__get(&ww->word), permits = word & ~HAS_WAITERS;
@@ -124,7 +117,7 @@ int cc_sem_release(CCSem *s, uint32_t n) {
     uint32_t word = cc__get(&ww->word);
     while (n > 0) {
         if (unlikely(word & HAS_WAITERS)) {
-            if ((rc = release_marked(ww, n, &wakes)) != EAGAIN) break;
+            if ((rc = release_to_waiters(ww, n, &wakes)) != EAGAIN) break;
             rc = 0;
             word = cc__get(&ww->word);
         } else if (unlikely(word > CC_SEM_MAX - n)) {

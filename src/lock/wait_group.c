@@ -1,9 +1,9 @@
-/* wait_group.c - a count, and those who wait for it to be 0.
+/* wait_group.c - a count, and those who wait for it to become 0.
  *
- * GROUP-1  The count becomes 0 under the lock, together with the claim of everybody in the queue: a wait ends if
- *          and only if the count was 0 at a moment during it. So the group may be used again at once.
- * GROUP-2  A wait looks at the count under the lock, so that it does not return, and the group go, while the
- *          last of those who count down still holds it.
+ * GROUP-1  The count becomes 0 under the lock, in the critical section that claims all waiters: a wait ends if and only if
+ *          the count was 0 at some moment during it. So the group may be used again at once.
+ * GROUP-2  A wait looks at the count under the lock. Otherwise it could return, and the group be freed, while the last
+ *          one to count down still holds the lock.
  */
 #include "lock/wait_word.h"
 
@@ -44,7 +44,7 @@ int cc_wait_group_add(CCWaitGroup *wg, int32_t n) {
         if (likely(cc__cas_weak(&ww->word, &count, after))) return 0; /* pairs with the one that makes it 0 */
     }
     if (n != 0) add_locked(ww, n);
-    cc__sim_point(); /* who finds it at 0 may go on, and free it */
+    cc__sim_point(); /* a wait that finds 0 may go on, and free the group */
     return 0;
 }
 
@@ -55,18 +55,12 @@ int cc_wait_group_done(CCWaitGroup *wg) {
 static int wait(CCWaitGroup *wg, uint64_t deadline, bool may_wait) {
     if (unlikely(wg == NULL)) return EINVAL;
     struct wait_word *ww = cc__wait_word_of(wg);
-    struct wait_node node;
-    int rc = 0;
     cc__sim_point();
     cc__lock_take(&ww->lock);
-    if (cc__get_acquire(&ww->word) != 0) { /* pairs with those who counted down */
-        rc = may_wait ? cc__wait_queue_wait_locked(&ww->queue, &ww->lock, &node, deadline,
-                                                   (struct wait_what){PARK_GROUP, ww})
-                      : EAGAIN;
-        if (rc == 0) return 0;
-    }
+    uint32_t count = cc__get_acquire(&ww->word); /* pairs with those who counted down */
+    if (count != 0 && may_wait) return cc__wait_word_wait_locked(ww, deadline, PARK_GROUP);
     cc__lock_release(&ww->lock);
-    return rc;
+    return count == 0 ? 0 : EAGAIN;
 }
 
 int cc_wait_group_wait(CCWaitGroup *wg) {

@@ -1,14 +1,13 @@
-/* wait_queue.h - those who wait for one object, in the order of their coming.
+/* wait_queue.h - the waiters of one object, first come, first served.
  *
- * The queue is one pointer, NULL when nobody waits, so that an object that is all zero is ready and one that
- * is idle holds no address of its own. The nodes, one on the stack of each waiter, form a ring.
+ * A queue is one pointer, NULL when nobody waits: an object that is all zero is ready, and an idle one holds no address of
+ * its own. The wait nodes, each on the stack of its waiter, form a ring.
  *
- * WAITQ-1  The queue and `linked` are guarded by the object's lock.
- * WAITQ-2  Claim before give: what an object has to give (a lock, a permit, a signal) goes to a waiter that
- *         was claimed, and to no other. One that lost its claim to a deadline or a canceller gets nothing,
- *         and the next in the queue is tried: nothing is swallowed.
- * WAITQ-3  A claimed waiter does not run before the flush, which comes after the object's lock: whoever gives
- *         is through with the object's memory by then. So the one who is given something may free the object.
+ * WAITQ-1  The object's lock guards the queue and `linked`.
+ * WAITQ-2  Claim before give: an object gives a lock, a permit or a signal only to a waiter that it has claimed. A waiter
+ *          whose claim is lost to a deadline or a canceller gets nothing, and the next one is tried: nothing is swallowed.
+ * WAITQ-3  A claimed waiter runs after the flush, which comes after the object's lock is released: the giver no longer
+ *          touches the object then. So whoever is given something may free the object.
  */
 #ifndef CC_LOCK_WAIT_QUEUE_H
 #define CC_LOCK_WAIT_QUEUE_H
@@ -18,7 +17,7 @@
 struct wait_node {
     struct link link;
     bool linked;
-    bool mark; /* the object's own */
+    bool flag; /* the object's own */
     struct waiter waiter;
 };
 
@@ -26,38 +25,43 @@ struct wait_queue {
     struct link *_Atomic first;
 };
 
-CC_INLINE struct wait_node *cc__wait_queue_node(struct link *link) {
-    return container_of(link, struct wait_node, link);
-}
-
 CC_INLINE bool cc__wait_queue_empty(struct wait_queue *queue) {
     return cc__get(&queue->first) == NULL;
 }
 
 CC_INLINE struct wait_node *cc__wait_queue_first(struct wait_queue *queue) {
     struct link *first = cc__get(&queue->first);
-    return first != NULL ? cc__wait_queue_node(first) : NULL;
+    return first != NULL ? container_of(first, struct wait_node, link) : NULL;
 }
 
-CC_INLINE void cc__wait_queue_push(struct wait_queue *queue, struct wait_node *node) {
+/* The ring, whatever its links belong to. */
+CC_INLINE void cc__wait_queue_link(struct wait_queue *queue, struct link *link) {
     struct link *first = cc__get(&queue->first);
-    node->linked = true;
     if (first != NULL) {
-        cc__list_push_back(first, &node->link); /* before the first is behind the last */
+        cc__list_push_back(first, link); /* before the first is behind the last */
     } else {
-        cc__list_init(&node->link);
-        cc__set(&queue->first, &node->link);
+        cc__list_init(link);
+        cc__set(&queue->first, link);
     }
 }
 
-CC_INLINE void cc__wait_queue_remove(struct wait_queue *queue, struct wait_node *node) {
-    struct link *next = cc__get(&node->link.next);
-    node->linked = false;
-    if (cc__get(&queue->first) == &node->link) cc__set(&queue->first, next != &node->link ? next : NULL);
-    cc__list_remove(&node->link);
+CC_INLINE void cc__wait_queue_unlink(struct wait_queue *queue, struct link *link) {
+    struct link *next = cc__get(&link->next);
+    if (cc__get(&queue->first) == link) cc__set(&queue->first, next != link ? next : NULL);
+    cc__list_remove(link);
 }
 
-/* Under the lock. The first in the queue who can be claimed, claimed and off the queue; NULL: nobody is left. */
+CC_INLINE void cc__wait_queue_push(struct wait_queue *queue, struct wait_node *node) {
+    node->linked = true;
+    cc__wait_queue_link(queue, &node->link);
+}
+
+CC_INLINE void cc__wait_queue_remove(struct wait_queue *queue, struct wait_node *node) {
+    node->linked = false;
+    cc__wait_queue_unlink(queue, &node->link);
+}
+
+/* Under the lock. Removes and claims the first waiter that can be claimed; NULL: nobody is left. */
 CC_INLINE struct wait_node *cc__wait_queue_claim_locked(struct wait_queue *queue, struct wakes *wakes) {
     for (struct wait_node *node; (node = cc__wait_queue_first(queue)) != NULL;) {
         cc__wait_queue_remove(queue, node);
@@ -78,8 +82,11 @@ CC_INLINE void cc__wakes_flush_any(struct wakes *wakes) {
     if (cc__wakes_any(wakes)) cc__wakes_flush(wakes);
 }
 
-/* Under the lock: queues and waits. 0: claimed; the lock is free. ETIMEDOUT, ECANCELED, ENOMEM: off
- * the queue, and the lock is held. */
+/* Under the lock: waits with a node that is in the queue. 0: claimed, and the lock is free. ETIMEDOUT, ECANCELED: the
+ * node is out of the queue, and the lock is held. */
+int cc__wait_queue_park_locked(struct wait_queue *queue, struct lock *lock, struct wait_node *node,
+                               struct wait_what what);
+/* The same with a node that it prepares and queues; or ENOMEM, and the lock is held. */
 int cc__wait_queue_wait_locked(struct wait_queue *queue, struct lock *lock, struct wait_node *node, uint64_t deadline,
                                struct wait_what what);
 

@@ -35,11 +35,11 @@ BATTERY_UNUSED static int mutex_waiters(CCMutex *m) {
     cc__lock_take(&bucket->lock);
     struct bucket_node *first = cc__bucket_first_locked(bucket, m);
     if (first != NULL) {
-        struct link *l = &first->queue;
+        struct link *l = &first->node.link;
         do {
             n++;
             l = cc__get(&l->next);
-        } while (l != &first->queue);
+        } while (l != &first->node.link);
     }
     cc__lock_release(&bucket->lock);
     return n;

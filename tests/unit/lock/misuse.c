@@ -196,7 +196,7 @@ static void unlock_after_hand_over(void) {
         struct bucket *bucket = cc__bucket_of(mutex);
         cc__lock_take(&bucket->lock);
         struct bucket_node *node = cc__bucket_first_locked(bucket, mutex);
-        bool starves = node != NULL && node->starving;
+        bool starves = node != NULL && node->node.flag;
         cc__lock_release(&bucket->lock);
         if (!starves) continue;
         (void)cc_mutex_unlock(&m);
