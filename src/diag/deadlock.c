@@ -115,7 +115,7 @@ static void print_cycle(struct out *out) {
 static void report(FILE *file) {
     struct out out = {.file = file};
     struct survey survey;
-    if (cc__survey_take(&survey, false) != 0) {
+    if (cc__survey_take(&survey) != 0) {
         cc__out(&out, "ccc: deadlock; there is no memory to say more\n");
         cc__out_flush(&out);
         return;

@@ -80,7 +80,7 @@ static CC_NOINLINE void print_unreachable(struct out *out, const struct unreacha
     for (unsigned i = 0; i < n && i < UNREACHABLE_NAMED; i++) {
         struct view v;
         char who[96], wait[DESCRIBE_MAX];
-        if (!cc__view_take(found->slot[i], false, &v)) continue;
+        if (!cc__view_take(found->slot[i], true, &v)) continue;
         cc__view_trim(&v);
         cc__describe_fiber(&v, who, sizeof who);
         cc__describe_wait(cc__view_what(&v), wait, sizeof wait);
@@ -208,7 +208,7 @@ int cc__dump_text(struct out *out) {
     cc__dump_workers(out);
     cc__dump_nurseries(out);
     cc__dump_unreachable(out, false); /* before anything is written down that it would find */
-    int rc = cc__survey_take(&survey, true);
+    int rc = cc__survey_take(&survey);
     if (rc == 0) {
         cc__dump_fibers(out, &survey, print_held);
         cc__survey_free(&survey);

@@ -6,7 +6,7 @@ void cc__diag_unfinished(void) {
     struct survey survey;
     struct out out = {0};
     cc__dump_begin();
-    if (cc__survey_take(&survey, true) == 0) {
+    if (cc__survey_take(&survey) == 0) {
         cc__dump_fibers(&out, &survey, NULL);
         cc__out_flush(&out);
         cc__survey_free(&survey);
@@ -23,7 +23,7 @@ void cc__diag_leaks(const char *when) {
             when);
     if (active != 0) {
         cc__dump_unreachable(&out, true);
-        if (cc__survey_take(&survey, true) == 0) {
+        if (cc__survey_take(&survey) == 0) {
             cc__dump_fibers(&out, &survey, NULL);
             cc__survey_free(&survey);
         }

@@ -47,12 +47,12 @@ static int more_telling_first(const void *a, const void *b) {
     return x->like.slot < y->like.slot ? -1 : 1; /* the order does not change from dump to dump */
 }
 
-int cc__survey_take(struct survey *s, bool sample) {
+int cc__survey_take(struct survey *s) {
     *s = (struct survey){.shapes = cc__mem_alloc(SURVEY_SHAPES * sizeof *s->shapes), .now = cc__clock_now()};
     if (s->shapes == NULL) return ENOMEM;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
         struct view v;
-        if (!cc__view_take(slot, sample, &v)) continue;
+        if (!cc__view_take(slot, true, &v)) continue;
         s->fibers++;
         cc__view_trim(&v);
         struct shape *shape = find(s, &v);

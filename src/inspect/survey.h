@@ -30,8 +30,8 @@ struct survey {
     uint64_t left_out; /* fibers of shapes that found no place */
 };
 
-/* 0 or ENOMEM. sample: fibers that run are asked where. */
-int cc__survey_take(struct survey *survey, bool sample);
+/* 0 or ENOMEM. */
+int cc__survey_take(struct survey *survey);
 void cc__survey_free(struct survey *survey);
 
 /* Whether two fibers are of one shape. */

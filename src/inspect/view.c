@@ -52,10 +52,12 @@ static void find_stack(struct view *v, const struct stack *s) {
     cc__view_name(v->fiber, v->name);
 }
 
-static void find_frames(struct view *v, const struct context *context) {
+/* Where it stopped, and its frames if they are wanted. */
+static void find_place(struct view *v, const struct context *context, bool frames) {
     struct place place;
     if (!cc__context_place(context, &place) || place.sp < v->low || place.sp >= v->high) return;
     v->sp = place.sp;
+    if (!frames) return;
     struct picture p = cc__picture_parked(&place, v->low, v->high);
     v->frames = cc__unwind(&p, v->frame, VIEW_FRAMES, &v->doubt);
 }
@@ -71,7 +73,7 @@ static void find_park(struct view *v) {
 }
 
 /* One look. False: it moved meanwhile. */
-static bool look(struct view *v, bool sample) {
+static bool look(struct view *v, bool frames, bool sample) {
     struct fiber *f = v->fiber;
     struct raw raw;
     read_raw(f, &raw);
@@ -90,16 +92,16 @@ static bool look(struct view *v, bool sample) {
     if (v->state == FIBER_PARKED) find_park(v);
     if (v->started && v->state == FIBER_RUNNING) {
         int tid = v->worker >= 0 ? cc__get(&cc__sched.workers[v->worker].remote.tid) : 0;
-        if (sample && tid != 0)
+        if (frames && sample && tid != 0)
             v->frames =
                 cc__sample_thread(tid, (const void *)v->low, (const void *)v->high, v->frame, VIEW_FRAMES, &v->doubt);
     } else if (v->started) {
-        find_frames(v, &raw.context);
+        find_place(v, &raw.context, frames);
     }
     return cc__get_acquire(&f->word) == v->word;
 }
 
-bool cc__view_take(uint32_t slot, bool sample, struct view *v) {
+bool cc__view_take(uint32_t slot, bool frames, struct view *v) {
     struct fiber *f = cc__pool_at(slot);
     if (f == NULL) return false;
     *v = (struct view){.fiber = f, .slot = slot};
@@ -107,7 +109,7 @@ bool cc__view_take(uint32_t slot, bool sample, struct view *v) {
         v->word = cc__get_acquire(&f->word);
         v->state = cc__word_state(v->word);
         if (v->state == FIBER_IDLE || v->state == FIBER_DONE) return false;
-        if (look(v, sample && tries == 0)) return true;
+        if (look(v, frames, tries == 0)) return true;
     }
     v->moves = true;
     v->frames = 0;
