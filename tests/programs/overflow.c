@@ -270,6 +270,27 @@ TEST(another_fault_names_the_fiber_and_kills) {
     CHECK(strstr(text, "    #0 touch_nowhere") != NULL); /* where it was */
 }
 
+static void *touch_nowhere_hosted(void *arg) {
+    *(volatile char *)nowhere = 1;
+    return arg;
+}
+
+static void die_in_a_hosted_call(void *arg) {
+    (void)cc_hosted_call(touch_nowhere_hosted, arg, NULL, NULL);
+}
+
+TEST(a_fault_in_a_hosted_call_has_a_backtrace) {
+    skip_reported_faults();
+    struct child child;
+    run_child(&child, die_in_a_hosted_call, NULL);
+    show_child(&child);
+    if (judged_by_sanitizer(&child)) return;
+    CHECK(WIFSIGNALED(child.status));
+    CHECK_EQ(WTERMSIG(child.status), SIGSEGV);
+    CHECK(said(&child, "ccc: fatal: segmentation fault in a hosted call: the fault was at 0x10"));
+    if (!under_qemu()) CHECK(said(&child, "    #0 touch_nowhere_hosted"));
+}
+
 /* The frames of an overflow are those of the recursion. */
 TEST(an_overflow_has_a_backtrace) {
     (void)useless();
@@ -339,7 +360,8 @@ TEST(a_signal_that_is_ignored_stays_so) {
     skip_reported_faults();
     const int signals[] = {SIGSEGV, SIGBUS};
     for (int i = 0; i < 8; i++) {
-        struct sent sent = {.signal = signals[i % 2], .by_kill = i / 2 % 2 != 0, .in_fiber = i / 4 != 0, .ignored = true};
+        struct sent sent = {
+            .signal = signals[i % 2], .by_kill = i / 2 % 2 != 0, .in_fiber = i / 4 != 0, .ignored = true};
         struct child child;
         run_child(&child, send, &sent);
         if (child.status != 0) show_child(&child);

@@ -16,6 +16,7 @@
 #include "inspect/unwind.h"
 #include "inspect/view.h"
 #include "os/thread.h"
+#include "panic/panic.h"
 
 #include <ccc/ccc.h>
 
@@ -36,7 +37,7 @@ enum { FRAMES = 64 };
 #define STAY() __asm__ volatile("" ::: "memory")
 #define RUNG static CC_NOINLINE void
 
-enum how { SPIN, READ, PARK, PANIC, SIGNAL, FAULT, LOOK, NOTHING };
+enum how { SPIN, READ, PARK, YIELD, PANIC, SIGNAL, FAULT, LOOK, NOTHING };
 
 struct visit {
     enum how how;
@@ -167,6 +168,12 @@ RUNG park_here(struct visit *v) {
     STAY();
 }
 
+RUNG yield_here(struct visit *v) {
+    v->tid = cc__thread_id();
+    cc_yield();
+    STAY();
+}
+
 RUNG look_here(struct visit *v) {
     v->count = cc__unwind_here(v->bottom, v->top, NULL, v->frames, FRAMES, &v->doubt);
     v->others_count = backtrace(v->others, FRAMES);
@@ -198,6 +205,9 @@ RUNG rung_6(struct visit *v) {
         break;
     case PARK:
         park_here(v);
+        break;
+    case YIELD:
+        yield_here(v);
         break;
     case PANIC:
         cc_panic("from the top");
@@ -282,6 +292,37 @@ static CC_NOINLINE void *fiber_main(void *arg) {
     return climb(v); /* in its place */
 }
 
+static CC_NOINLINE void *hosted_main(void *arg) {
+    struct visit *v = arg;
+    const struct stack *s = cc__hosted_stack();
+    v->bottom = s->base + cc__stack_guard_size(s);
+    v->top = s->base + cc__stack_size(s);
+    climb(v);
+    STAY();
+    return NULL;
+}
+
+static void *host(void *arg) {
+    CHECK_EQ(cc_hosted_call(hosted_main, arg, NULL, NULL), 0);
+    return NULL;
+}
+
+/* Behind the ladder, the hosted call's own frames, to the first of its stack. */
+static void check_hosted(const struct visit *v, const char *first) {
+    check_ladder(v->frames, v->count, v->doubt, first, false);
+#ifndef CC_ARCH_UCONTEXT
+    unsigned certain = count_certain(v->frames, v->count, v->doubt), at = find_name(v->frames, v->count, "climb");
+    CHECK_EQ(certain, v->count);
+    at = check_names(v->frames, certain, at + 1, (const char *const[]){"hosted_main", NULL});
+    CHECK_EQ(find_name(v->frames, v->count, "cc__context_first") + 1, v->count);
+    for (; at + 1 < v->count; at++) { /* in between is our own */
+        struct symbol s;
+        name_of(v->frames[at], &s);
+        CHECK(strcmp(s.file, "unwind.c") != 0);
+    }
+#endif
+}
+
 static void need_names(void) {
 #ifndef CC_BACKTRACE
     SKIP("built without libbacktrace");
@@ -354,6 +395,24 @@ TEST(a_running_fiber) {
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 
+TEST(a_running_hosted_call) {
+    need_samples();
+    struct visit v = {.how = SPIN};
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, host, &v), 0);
+    while (v.tid == 0) cc__thread_yield();
+    for (long i = test_scale(20); i > 0;) {
+        v.count = cc__sample_thread(v.tid, v.bottom, v.top, v.frames, FRAMES, &v.doubt);
+        if (v.count == 0) continue; /* it has to get a CPU */
+        check_hosted(&v, "spin_here");
+        CHECK_EQ(find_name(v.frames, v.count, "spin_here"), 0);
+        i--;
+    }
+    v.go = 1;
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}
+
 /* The same words as the C library's unwinder finds, all of them. */
 static void compare_with_libc(const struct visit *v) {
     print_frames(v->frames, v->count, v->doubt);
@@ -412,15 +471,57 @@ TEST(a_thread_in_the_kernel) {
     if (!told) SKIP("the system does not tell where a thread waits");
 }
 
+TEST(a_hosted_call_in_the_kernel) {
+    need_names();
+    struct visit v = {.how = READ};
+    pthread_t thread;
+    CHECK_EQ(pipe(v.ends), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, host, &v), 0);
+    while (v.tid == 0) cc__thread_yield();
+    bool told = told_of_waiting(&v);
+    if (told) {
+        v.count = cc__sample_thread(v.tid, v.bottom, v.top, v.frames, FRAMES, &v.doubt);
+        check_hosted(&v, "read_here");
+    }
+    CHECK_EQ(write(v.ends[1], "x", 1), 1);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+    if (!told) SKIP("the system does not tell where a thread waits");
+}
+
+static void *keep_the_worker(void *arg) {
+    struct visit *v = arg;
+    while (!v->go) STAY();
+    return NULL;
+}
+
+TEST(a_fiber_that_is_ready) {
+    need_names();
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    struct visit v = {.how = YIELD};
+    struct view view;
+    CCTask task = start_fiber(&v), other;
+    CHECK_EQ(cc_spawn(&other, keep_the_worker, &v, NULL), 0);
+    view_fiber(climb, FIBER_RUNNABLE, &view);
+    if (view.started) check_ladder(view.frame, view.frames, view.doubt, "yield_here", true);
+    v.go = 1;
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}
+
 TEST(a_parked_fiber) {
     need_names();
     start_runtime();
     struct visit v = {.how = PARK};
-    struct view view;
+    struct view view, bare;
     v.silent = cc_chan_create(sizeof(int), 0);
     CCTask task = start_fiber(&v);
     view_fiber(climb, FIBER_PARKED, &view);
     check_ladder(view.frame, view.frames, view.doubt, "park_here", true);
+    CHECK(cc__view_take(view.slot, false, &bare)); /* frames are not looked for where none are wanted */
+    CHECK_EQ(bare.frames, 0);
+    CHECK_EQ(bare.sp, view.sp);
     /* What is below is our own. */
     for (unsigned i = 0; i < find_name(view.frame, view.frames, "park_here"); i++) {
         struct symbol s;
