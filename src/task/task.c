@@ -116,32 +116,19 @@ static CC_NOINLINE int spawn_block(struct worker *w, CCFiberId *id, bool handle,
     return 0;
 }
 
-/* fn(arg), nothing to copy. */
-CC_INLINE int spawn_pointer(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg, struct origin from) {
+CC_INLINE int spawn_any(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg, const CCSpawnOptions *o,
+                        struct origin from) {
+    size_t size = o != NULL ? o->arg_size : 0; /* 0: nothing to copy */
+    if (o != NULL && (o->name != NULL || o->stack_size != 0 || size > FIBER_INLINE_ARGS))
+        return spawn_block(w, id, handle, fn, arg, o, from);
     struct fiber *f = new_fiber(w, fn, handle, from);
     if (unlikely(f == NULL)) return ENOMEM;
-    memcpy(f->args, &arg, sizeof arg);
-    *id = start(w, f, ARGS_POINTER);
+    if (size == 0)
+        memcpy(f->args, &arg, sizeof arg);
+    else
+        copy_few(f->args, arg, size);
+    *id = start(w, f, size == 0 ? ARGS_POINTER : ARGS_INLINE);
     return 0;
-}
-
-/* A copy of the arguments that fits into the record. */
-CC_INLINE int spawn_inline(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, const void *args, size_t size,
-                           struct origin from) {
-    struct fiber *f = new_fiber(w, fn, handle, from);
-    if (unlikely(f == NULL)) return ENOMEM;
-    copy_few(f->args, args, size);
-    *id = start(w, f, ARGS_INLINE);
-    return 0;
-}
-
-CC_INLINE int spawn_any(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg,
-                        const CCSpawnOptions *options, struct origin from) {
-    if (options == NULL || (options->name == NULL && options->stack_size == 0 && options->arg_size == 0))
-        return spawn_pointer(w, id, handle, fn, arg, from);
-    if (options->name == NULL && options->stack_size == 0 && options->arg_size <= FIBER_INLINE_ARGS)
-        return spawn_inline(w, id, handle, fn, arg, options->arg_size, from);
-    return spawn_block(w, id, handle, fn, arg, options, from);
 }
 
 /* Tasks are refused, or traced. */

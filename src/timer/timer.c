@@ -49,19 +49,15 @@ static struct heap *heap_of(struct worker *w) {
     return &heaps[w->core.owner - 1];
 }
 
-static void place(struct heap *h, uint32_t at, struct entry e) {
-    h->entries[at] = e;
-}
-
 /* Moves e from `at` up to where it belongs. */
 static void sift_up(struct heap *h, uint32_t at, struct entry e) {
     while (at > 0) {
         uint32_t parent = (at - 1) / 4;
         if (h->entries[parent].when <= e.when) break;
-        place(h, at, h->entries[parent]);
+        h->entries[at] = h->entries[parent];
         at = parent;
     }
-    place(h, at, e);
+    h->entries[at] = e;
 }
 
 static void sift_down(struct heap *h, uint32_t at, uint32_t count, struct entry e) {
@@ -75,10 +71,10 @@ static void sift_down(struct heap *h, uint32_t at, uint32_t count, struct entry 
             }
         }
         if (least == at) break;
-        place(h, at, h->entries[least]);
+        h->entries[at] = h->entries[least];
         at = least;
     }
-    place(h, at, e);
+    h->entries[at] = e;
 }
 
 static void set_next_locked(struct heap *h, uint32_t count) {
