@@ -33,3 +33,9 @@ bool cc__drivers_pending(void) {
     for (unsigned i = 0; !pending && cc__drivers[i] != NULL; i++) pending = cc__drivers[i]->pending();
     return pending;
 }
+
+const struct driver *cc__drivers_blocking(void) {
+    for (unsigned i = 0; cc__drivers[i] != NULL; i++)
+        if (cc__drivers[i]->wait != NULL) return cc__drivers[i];
+    return NULL;
+}

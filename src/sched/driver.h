@@ -7,6 +7,8 @@
  *
  * DRIVER-1  A driver claims fibers and hands them over in a list. Only the scheduler puts them into queues.
  * DRIVER-2  A poll that finds nothing costs a load: a driver that a program does not use costs no more at each look.
+ * DRIVER-3  In one driver a worker can block. While one of its events is pending and workers sleep, one of them (the poller)
+ *           blocks there, in place of its futex. Waking that one interrupts the driver.
  */
 #ifndef CC_SCHED_DRIVER_H
 #define CC_SCHED_DRIVER_H
@@ -30,6 +32,12 @@ struct driver {
     /* Whether an event may come that ends a wait. A deadlock is reported only if no driver says so (DEADLOCK-1). Any
      * thread. */
     bool (*pending)(void);
+
+    /* Blocks the calling worker until a poll may find something, then true; or until the time, or until interrupt. One
+     * thread at a time. NULL: next_due tells all. At most one driver has it (DRIVER-3). */
+    bool (*wait)(uint64_t until);
+    /* Ends the wait, also one that is about to begin. Any thread. */
+    void (*interrupt)(void);
 };
 
 /* Up to the first NULL. rt/ fills it in before the scheduler starts. */
@@ -42,5 +50,8 @@ void cc__drivers_stop(void);
 uint64_t cc__drivers_next_due(unsigned worker, bool exact);
 uint32_t cc__drivers_poll(unsigned worker, uint64_t now, struct link *list);
 bool cc__drivers_pending(void);
+
+/* The one in which a worker can block; NULL: none. */
+const struct driver *cc__drivers_blocking(void);
 
 #endif

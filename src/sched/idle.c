@@ -13,6 +13,9 @@
  * IDLE-5  While timers are armed and all sleep, one of them, the timer sleeper, sleeps until the next timer only.
  * IDLE-6  Whoever goes to work looks whether sysmon has to be up for that; sysmon goes to sleep, then looks
  *         whether anybody works.
+ * IDLE-7  A worker takes the poller's role under the lock, before others find it on the list, and gives it up when it is
+ *         awake. So whoever wakes it sees the role; the wake word is set before the interrupt, which is not lost if it comes
+ *         before the wait (DRIVER-3).
  */
 #include "sched/idle.h"
 
@@ -27,7 +30,12 @@
 #include "sched/steal.h"
 #include "sched/sysmon.h"
 
-enum wake_word { WAKE_NONE, WAKE_LOOK, WAKE_SEARCH /* and a searcher's place is yours */ };
+enum wake_word {
+    WAKE_NONE,
+    WAKE_LOOK,
+    WAKE_SEARCH, /* and a searcher's place is yours */
+    WAKE_EVENT,  /* never in a worker's word: a driver has something to poll */
+};
 
 static bool take_place(void) {
     uint64_t want = cc__get(&cc__sched.want);
@@ -71,6 +79,7 @@ static void remove_locked(struct worker *w) {
 static void wake(struct worker *w, enum wake_word word) {
     cc__set_release(&w->remote.wake, word); /* pairs with the sleeper's acquire */
     cc__futex_wake(&w->remote.wake, 1);
+    if (unlikely(cc__get(&cc__sched.idle.poller) == w)) cc__drivers_blocking()->interrupt(); /* IDLE-7 */
 }
 
 /* Any sleeper, the watcher last: while others sleep it has a job. */
@@ -209,10 +218,22 @@ static uint64_t sleep_for_timer_locked(struct worker *w) {
     return timer;
 }
 
+static void poll_locked(struct worker *w) {
+    const struct driver *d = cc__drivers_blocking();
+    if (d != NULL && cc__get(&cc__sched.idle.poller) == NULL && d->pending()) cc__set(&cc__sched.idle.poller, w);
+}
+
+static bool stop_polling(struct worker *w) {
+    bool polls = cc__get(&cc__sched.idle.poller) == w;
+    if (unlikely(polls)) cc__set(&cc__sched.idle.poller, NULL);
+    return polls;
+}
+
 /* When this sleeper has to wake by itself, and in which role. */
 static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
     uint64_t until = UINT64_MAX;
     struct worker *watcher = cc__sched.idle.watcher;
+    poll_locked(w);
     /* The timer sleeper will go to work when it wakes, and would have to find another watcher then. */
     bool wanted = watcher == NULL || watcher == cc__sched.idle.timer_sleeper || !want_watch(cc__get(&cc__sched.want));
     if (wanted && cc__sched_open() > 1) {
@@ -240,12 +261,15 @@ static bool something_anywhere(struct worker *w, bool hopeful) {
     return false;
 }
 
-/* Sleeps; returns how it woke: a wake_word, or WAKE_NONE for the time. */
+/* Sleeps; returns how it woke: a wake_word, WAKE_NONE for the time, or WAKE_EVENT. */
 static enum wake_word sleep_until(struct worker *w, uint64_t until) {
     uint32_t word;
     while ((word = cc__get_acquire(&w->remote.wake)) == WAKE_NONE) { /* pairs with wake() */
         if (until != UINT64_MAX && cc__clock_now() >= until) return WAKE_NONE;
-        cc__futex_wait(&w->remote.wake, WAKE_NONE, until);
+        if (likely(cc__get(&cc__sched.idle.poller) != w))
+            cc__futex_wait(&w->remote.wake, WAKE_NONE, until);
+        else if (cc__drivers_blocking()->wait(until))
+            return WAKE_EVENT;
     }
     return (enum wake_word)word;
 }
@@ -318,6 +342,7 @@ static uint64_t watch_again(struct worker *w, uint64_t now) {
         else
             until = now + WATCH_TIMERS_NS; /* a busy worker may arm timers and not get to them */
     }
+    if (w->remote.asleep) poll_locked(w); /* the poller may have gone to work */
     uint64_t timer = w->remote.asleep ? sleep_for_timer_locked(w) : UINT64_MAX;
     cc__lock_release(&cc__sched.idle.lock);
     return timer < until ? timer : until;
@@ -338,11 +363,11 @@ static bool watch(struct worker *w, uint64_t *until, struct worker **victim) {
 /* Off the list, unless a notifier was faster: then its word is there or about to come, and must be waited for. From
  * there the worker goes on or, its time being over, retires. */
 static enum wake_word withdraw(struct worker *w, bool slept, bool *retires) {
-    bool had_role = false;
+    bool had_role = stop_polling(w);
     cc__lock_take(&cc__sched.idle.lock);
     bool listed = w->remote.asleep;
     if (listed) {
-        had_role = cc__sched.idle.watcher == w || cc__sched.idle.timer_sleeper == w;
+        had_role = had_role || cc__sched.idle.watcher == w || cc__sched.idle.timer_sleeper == w;
         *retires = slept && want_idle(cc__get(&cc__sched.want)) > 1 && cc__elastic_over(w);
         remove_locked(w);
         if (*retires) cc__elastic_close_locked(w);
@@ -473,7 +498,10 @@ bool cc__idle(struct worker *w) {
         do word = sleep_until(w, until);
         while (word == WAKE_NONE && w->watched && !watch(w, &until, &victim));
     }
-    if (word == WAKE_NONE) word = withdraw(w, slept, &retires);
+    if (word == WAKE_NONE || word == WAKE_EVENT)
+        word = withdraw(w, slept, &retires);
+    else
+        (void)stop_polling(w);
     if (retires) {
         cc__elastic_drain(w);
         return false;

@@ -146,6 +146,7 @@ struct sched {
         _Atomic uint64_t paid_at;     /* when a worker last had something from another that was worth it */
         struct worker *timer_sleeper; /* the sleeper that wakes for the next timer */
         uint64_t timer_sleeper_until;
+        struct worker *_Atomic poller; /* the sleeper that blocks in a driver; set under the lock, cleared by itself */
         _Atomic uint32_t open;  /* workers that have a thread; written under the lock */
         _Atomic uint64_t epoch; /* one more whenever a worker leaves the list */
     } idle;

@@ -237,4 +237,4 @@ static bool pending(void) {
     return found;
 }
 
-const struct driver cc__timer_driver = {start, stop, next_due, poll, pending};
+const struct driver cc__timer_driver = {start, stop, next_due, poll, pending, NULL, NULL};

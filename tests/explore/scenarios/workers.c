@@ -3,8 +3,10 @@
  */
 #include "explore.h"
 #include "os/futex.h"
+#include "sched/driver.h"
 #include "sched/policy.h"
 #include "sched/runq.h"
+#include "wait/wait.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
@@ -306,3 +308,76 @@ static void signals(void) {
 }
 SCENARIO(fiber_cond, "COND-1: a fiber waits, a thread signals", .workers = 1, .setup = about_to_wait,
          .threads = {goes, signals}, .no_timer = true);
+
+/* ---- a sleeper that blocks in a driver ---- */
+
+enum { INTERRUPTED = 1, RAISED = 2 };
+static _Atomic uint32_t driver_word; /* futex */
+static struct fiber *_Atomic awaiting;
+static _Atomic uint64_t awaiting_ticket;
+static _Atomic uint32_t never;
+
+static void signal_driver(uint32_t what) {
+    cc__or(&driver_word, what);
+    cc__futex_wake(&driver_word, 1);
+}
+static uint64_t never_due(unsigned worker, bool exact) {
+    return UINT64_MAX;
+}
+static uint32_t poll_signal(unsigned worker, uint64_t now, struct link *list) {
+    if (!(cc__get_acquire(&driver_word) & RAISED)) return 0;
+    struct fiber *f = cc__swap(&awaiting, NULL);
+    if (f == NULL) return 0;
+    cc__and_seq(&driver_word, ~(uint32_t)RAISED);
+    if (cc__state_claim(f, cc__get(&awaiting_ticket), WAKE_OBJECT) != CLAIM_WON) return 0;
+    cc__list_push_back(list, &f->link);
+    return 1;
+}
+static bool is_awaited(void) {
+    return cc__get_acquire(&awaiting) != NULL;
+}
+static bool wait_for_signal(uint64_t until) {
+    uint32_t seen = cc__get_acquire(&driver_word);
+    if (seen == 0) cc__futex_wait(&driver_word, 0, until);
+    if (seen != 0) cc__and_seq(&driver_word, ~(uint32_t)INTERRUPTED);
+    return (seen & RAISED) != 0;
+}
+static void interrupt_driver(void) {
+    signal_driver(INTERRUPTED);
+}
+static const struct driver blocking = {
+    NULL, NULL, never_due, poll_signal, is_awaited, wait_for_signal, interrupt_driver};
+
+static void *awaits_signal(void *arg) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    cc__set(&awaiting_ticket, cc__park_open(self, PARK_IO));
+    cc__set_release(&awaiting, self);
+    EX_EQ(cc__park_if(self, &never, 0), WAKE_OBJECT);
+    return counts_one(arg);
+}
+static void driver_setup(void) {
+    cc__drivers[1] = &blocking;
+    spawn(&task, awaits_signal, &counts[0]);
+    all_sleep();
+}
+static void raises_signal(void) {
+    signal_driver(RAISED);
+    join(&task);
+}
+static void runs_one(void) {
+    EX_EQ(cc_run(counts_one, &counts[1], NULL), 0);
+}
+static void runs_then_raises(void) {
+    runs_one();
+    raises_signal();
+}
+static void driver_check(void) {
+    EX_EQ(counts[0], 1);
+    EX_EQ(counts[1], 1);
+}
+SCENARIO(driver_interrupt, "IDLE-7, DRIVER-3: a wake for a worker that blocks in a driver", .workers = 1,
+         .setup = driver_setup, .threads = {runs_then_raises}, .check = driver_check);
+SCENARIO(driver_blocks, "IDLE-7, DRIVER-3: an event and a wake, for a worker that blocks in a driver", .workers = 1,
+         .setup = driver_setup, .threads = {raises_signal, runs_one}, .check = driver_check);
+SCENARIO(driver_blocks_2, "the same, two workers", .workers = 2, .setup = driver_setup,
+         .threads = {raises_signal, runs_one}, .check = driver_check);

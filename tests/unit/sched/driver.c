@@ -47,7 +47,7 @@ static bool pending(void) {
     return cc__get(&event.due) != UINT64_MAX;
 }
 
-static const struct driver driver = {start, stop, next_due, poll, pending};
+static const struct driver driver = {start, stop, next_due, poll, pending, NULL, NULL};
 
 static void *await_event(void *arg) {
     _Atomic uint32_t flag = 0;
@@ -106,10 +106,147 @@ static bool fails(unsigned workers) {
 
 /* The runtime does not start, and does another time. */
 TEST(start_fails) {
-    static const struct driver broken = {fails, stop, next_due, poll, pending};
+    static const struct driver broken = {fails, stop, next_due, poll, pending, NULL, NULL};
     cc__drivers[1] = &broken;
     CHECK_EQ(cc_runtime_init(NULL), ENOMEM);
     cc__drivers[1] = NULL;
     CHECK_EQ(cc_runtime_init(NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+/* ---- a driver in which a worker can block ---- */
+
+enum { INTERRUPTED = 1, RAISED = 2 };
+static _Atomic uint32_t signals; /* futex */
+static _Atomic unsigned blocked, interrupts;
+
+static void signal_it(uint32_t what) {
+    cc__or(&signals, what);
+    cc__futex_wake(&signals, 1);
+}
+
+static bool wait_for_signal(uint64_t until) {
+    CHECK_EQ(cc__add(&blocked, 1), 0); /* one at a time */
+    bool raised = false, over = false;
+    while (!over) {
+        uint32_t seen = cc__get_acquire(&signals);
+        raised = (seen & RAISED) != 0;
+        over = seen != 0 || (until != UINT64_MAX && cc__clock_now() >= until);
+        if (!over) cc__futex_wait(&signals, 0, until);
+    }
+    cc__and_seq(&signals, ~(uint32_t)INTERRUPTED);
+    cc__sub_seq(&blocked, 1);
+    return raised;
+}
+
+static void interrupt(void) {
+    cc__add(&interrupts, 1);
+    signal_it(INTERRUPTED);
+}
+
+static uint64_t never_due(unsigned worker, bool exact) {
+    (void)worker, (void)exact;
+    return UINT64_MAX;
+}
+
+static uint32_t poll_signal(unsigned worker, uint64_t now, struct link *list) {
+    (void)worker, (void)now;
+    if (!(cc__get_acquire(&signals) & RAISED)) return 0;
+    cc__lock_take(&event.lock);
+    cc__and_seq(&signals, ~(uint32_t)RAISED);
+    struct fiber *f = cc__get(&event.fiber);
+    enum claim claim = f != NULL ? cc__state_claim(f, cc__get(&event.ticket), WAKE_OBJECT) : CLAIM_LOST;
+    if (claim != CLAIM_LOST) cc__set(&event.fiber, NULL);
+    if (claim == CLAIM_WON) cc__list_push_back(list, &f->link);
+    cc__lock_release(&event.lock);
+    return claim == CLAIM_WON;
+}
+
+static bool is_awaited(void) {
+    return cc__get(&event.fiber) != NULL;
+}
+
+static const struct driver blocking = {start, stop, never_due, poll_signal, is_awaited, wait_for_signal, interrupt};
+
+static void *await_signal(void *arg) {
+    _Atomic uint32_t flag = 0;
+    struct fiber *self = cc__sched_current(cc__worker());
+    uint64_t ticket = cc__park_open(self, PARK_IO);
+    cc__lock_take(&event.lock);
+    cc__set(&event.ticket, ticket);
+    cc__set(&event.fiber, self);
+    cc__lock_release(&event.lock);
+    CHECK_EQ(cc__park_if(self, &flag, 0), WAKE_OBJECT);
+    return arg;
+}
+
+static void *await_signal_or_end(void *arg) {
+    _Atomic uint32_t flag = 0;
+    struct fiber *self = cc__sched_current(cc__worker());
+    uint64_t ticket = cc__park_open(self, PARK_IO);
+    cc__set(&event.ticket, ticket);
+    cc__set(&event.fiber, self);
+    CHECK_EQ(cc__park_if(self, &flag, 0), WAKE_CANCEL);
+    cc__set(&event.fiber, NULL);
+    return arg;
+}
+
+static void *nothing(void *arg) {
+    return arg;
+}
+
+static void begin_blocking(void) {
+    cc__set(&signals, 0);
+    cc__set(&interrupts, 0);
+    cc__set(&event.fiber, NULL);
+    cc__drivers[1] = &blocking;
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+}
+
+static void end_blocking(void) {
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK_EQ(cc__get(&blocked), 0);
+    cc__drivers[1] = NULL;
+}
+
+/* Nobody wakes a worker: the one that blocks in the driver finds the event. */
+TEST_WORKERS(an_event_ends_the_sleep, .timeout = 60) {
+    begin_blocking();
+    for (unsigned i = 0; i < 60; i++) {
+        CCTask task;
+        CHECK_EQ(cc_spawn(&task, await_signal, NULL, NULL), 0);
+        while (!is_awaited()) cc_sleep_ms(1);
+        if (i % 3 != 0) cc_sleep_ms(i % 3 == 1 ? 1 : 8); /* they are awake, look at the others, or all sleep */
+        signal_it(RAISED);
+        CHECK_EQ(cc_task_join(&task, NULL), 0);
+    }
+    end_blocking();
+}
+
+/* The poller is the only worker, or one of many. */
+TEST_WORKERS(a_wake_interrupts_the_driver, .timeout = 60) {
+    begin_blocking();
+    CCTask task;
+    CHECK_EQ(cc_spawn(&task, await_signal, NULL, NULL), 0);
+    for (unsigned i = 0; i < 300; i++) {
+        CHECK_EQ(cc_run(nothing, NULL, NULL), 0);
+        if (i % 10 == 0) cc_sleep_ms(1);
+    }
+    if (cc_worker_count() == 1) CHECK(cc__get(&interrupts) > 0);
+    CHECK(is_awaited());
+    signal_it(RAISED);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    end_blocking();
+}
+
+/* A shutdown cancels the wait of the fiber while a worker blocks in the driver. */
+TEST_WORKERS(a_shutdown_interrupts_the_driver, .timeout = 60) {
+    begin_blocking();
+    CCTask task;
+    CHECK_EQ(cc_spawn(&task, await_signal_or_end, NULL, NULL), 0);
+    while (!is_awaited()) cc_sleep_ms(1);
+    cc_sleep_ms(5);
+    CHECK_EQ(cc_runtime_shutdown(0), 0);
+    CHECK_EQ(cc__get(&blocked), 0);
+    cc__drivers[1] = NULL;
 }
