@@ -1,68 +1,71 @@
-/* arms.c - a channel as an arm of a select. */
+/* arms.c - a channel as an arm of a select: to send, to receive (wait/arm.h). */
 #include "chan/bias.h"
-#include "chan/step.h"
 
 #include <errno.h>
-
-/* ---- a look, and the operation alone ---- */
 
 static bool malformed(const CCCase *c) {
     return c->size != c->ch->size || (c->value == NULL && c->size > 0);
 }
 
-/* What is looked at decides by itself: a full channel has no receiver waiting, an empty one no sender (CHAN-1). */
-int cc__arm_look_send(const CCCase *c) {
+static int not_ready(struct worker *w, const CCChan *ch) {
+    return cc__chan_biased_to(w, ch) ? LOOK_BIASED : LOOK_NOT_READY;
+}
+
+/* Declared inline for a library that is optimised as one object: a select calls them by name (select/kinds.h). What is looked at
+ * decides by itself: a full channel has no receiver waiting, an empty one no sender (CHAN-1). */
+inline int cc__arm_look_send(struct worker *w, const CCCase *c) {
     CCChan *ch = c->ch;
+    if (unlikely(ch == NULL)) return LOOK_BIASED;
     if (unlikely(malformed(c))) return EINVAL;
-    if (ch->mode != CC_CHAN_MODE_BLOCK || cc__get(&ch->closed)) return LOOK_READY;
-    return cc__get(&ch->count) < ch->capacity || !cc__list_empty(&ch->receivers) ? LOOK_READY : LOOK_NOT_READY;
+    if (cc__get(&ch->count) < ch->capacity || !cc__list_empty(&ch->receivers)) return LOOK_READY;
+    return ch->mode != CC_CHAN_MODE_BLOCK || cc__get(&ch->closed) ? LOOK_READY : not_ready(w, ch);
 }
 
-int cc__arm_look_recv(const CCCase *c) {
+inline int cc__arm_look_recv(struct worker *w, const CCCase *c) {
     CCChan *ch = c->ch;
+    if (unlikely(ch == NULL)) return LOOK_BIASED;
     if (unlikely(malformed(c))) return EINVAL;
-    if (ch->pool || cc__get(&ch->closed)) return LOOK_READY;
-    return cc__get(&ch->count) > 0 || !cc__list_empty(&ch->senders) ? LOOK_READY : LOOK_NOT_READY;
+    if (cc__get(&ch->count) > 0 || !cc__list_empty(&ch->senders)) return LOOK_READY;
+    return cc__get(&ch->closed) || (ch->pool && cc__chan_may_create(ch)) ? LOOK_READY : not_ready(w, ch);
 }
 
-int cc__arm_do_send(const CCCase *c) {
-    if (unlikely(c->ch->pool)) cc__chan_reset(c->ch, c->value);
-    return cc__chan_send_now(c->ch, c->value);
+static int try_send(const CCCase *c) {
+    return cc__chan_try(c->ch, c->value, true);
 }
 
-int cc__arm_do_recv(const CCCase *c) {
-    return cc__chan_recv_now(c->ch, c->value);
+static int try_recv(const CCCase *c) {
+    return cc__chan_try(c->ch, c->value, false);
 }
 
-/* ---- with others ---- */
-
-static bool poll_send_locked(struct arm *arm, struct wakes *wakes) {
-    arm->error = cc__chan_send_locked(arm->object, arm->value, wakes);
-    return arm->error != ARM_WAIT;
+static unsigned prepare(struct arm *arm, const CCCase *c) {
+    CCChan *ch = c->ch;
+    if (unlikely(ch == NULL)) return 0;
+    if (unlikely(ch->pool && c->kind == CC_CASE_SEND)) cc__chan_reset(ch, c->value);
+    arm->object = ch;
+    arm->lock = &ch->lock;
+    return WAKE_OBJECT;
 }
 
-static bool poll_recv_locked(struct arm *arm, struct wakes *wakes) {
-    arm->error = cc__chan_recv_locked(arm->object, arm->value, wakes);
-    return arm->error != ARM_WAIT;
+static void link_to(CCChan *ch, struct arm *arm, struct link *list) {
+    if (arm->fiber != NULL) ch->biased_selects = true;
+    cc__list_push_back(list, &arm->link);
 }
 
-static void link_send_locked(struct arm *arm) {
+static void link_send(struct arm *arm) {
     CCChan *ch = arm->object;
-    arm->linked = true;
-    cc__list_push_back(&ch->senders, &arm->link);
+    link_to(ch, arm, &ch->senders);
 }
 
-static void link_recv_locked(struct arm *arm) {
+static void link_recv(struct arm *arm) {
     CCChan *ch = arm->object;
-    arm->linked = true;
-    cc__list_push_back(&ch->receivers, &arm->link);
+    link_to(ch, arm, &ch->receivers);
 }
 
 static void unlink_arm(struct arm *arm) {
     struct worker *w = cc__worker();
     CCChan *ch = arm->object;
     if (cc__chan_bias_enter(w, ch)) {
-        cc__step_unlink_inside(arm);
+        cc__chan_unlink_held(ch, arm); /* the memory stays: a channel whose last reference is gone is not biased */
         cc__bias_leave(&w->runq.bias);
         return;
     }
@@ -70,30 +73,25 @@ static void unlink_arm(struct arm *arm) {
     cc__chan_unlink_locked(ch, arm);
 }
 
-static int create_item(struct arm *arm) {
-    return cc__chan_create_item(arm->object, arm->value);
-}
-
-static void seize_locked(struct arm *arm) {
+static void revoke_locked(struct arm *arm) {
     CCChan *ch = arm->object;
     if (cc__get(&ch->bias) != 0) cc__chan_revoke_locked(ch);
 }
 
-static const struct arm_ops send_ops = {poll_send_locked, link_send_locked, unlink_arm, NULL, seize_locked};
-static const struct arm_ops recv_ops = {poll_recv_locked, link_recv_locked, unlink_arm, create_item, seize_locked};
-
-static void set_up(struct arm *arm, const CCCase *c, const struct arm_ops *ops) {
-    arm->object = c->ch;
-    arm->lock = &c->ch->lock;
-    arm->value = c->value;
-    arm->ops = ops;
+static bool used_locked(struct worker *w, struct arm *arm) {
+    CCChan *ch = arm->object;
+    if (!ch->may_bias) return false;
+    cc__chan_count_locked(w, ch);
+    return ch->uses >= ch->select_threshold;
 }
 
-void cc__arm_send(struct arm *arm, const CCCase *c) {
-    if (unlikely(c->ch->pool)) cc__chan_reset(c->ch, c->value);
-    set_up(arm, c, &send_ops);
+static void adopt_locked(struct worker *w, struct arm *arm) {
+    CCChan *ch = arm->object;
+    ch->bias_by = BIAS_BY_SELECT;
+    cc__set(&ch->bias, w->core.tag);
 }
 
-void cc__arm_recv(struct arm *arm, const CCCase *c) {
-    set_up(arm, c, &recv_ops);
-}
+static const struct arm_bias bias = {revoke_locked, used_locked, adopt_locked};
+
+const struct arm_ops cc__arm_send = {cc__arm_look_send, try_send, prepare, link_send, unlink_arm, &bias, false};
+const struct arm_ops cc__arm_recv = {cc__arm_look_recv, try_recv, prepare, link_recv, unlink_arm, &bias, false};

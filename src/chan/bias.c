@@ -1,38 +1,38 @@
-/* bias.c - a channel that only one worker uses needs no lock of its own.
+/* bias.c - channels that one worker uses alone need no lock of their own.
  *
- * Most channels connect fibers that sit on one worker. After a number of uses in a row by one worker such a channel is biased
- * to that worker: there its operations run inside the worker's biased lock (sync/bias.h), which costs two stores and
- * a load instead of a compare-and-swap. Anybody else takes the channel's lock, revokes the bias, and waits until
- * the worker has been seen outside.
+ * Most channels connect fibers of one worker. After a number of uses in a row by one worker a channel is biased to that
+ * worker: its operations run inside the worker's biased lock (sync/bias.h), which costs two stores and a load instead of a
+ * compare-and-swap. Any other thread takes the channel's lock, revokes the bias, and waits until it has seen the worker
+ * outside.
  *
- *   the worker                          anybody else
+ *   the worker                          any other thread
  *   owner = INSIDE                      lock(channel)
  *   -- light barrier --                 bias = 0
  *   bias == its tag? go on              -- heavy barrier --
- *   else AWAY, and as anybody else      while owner == INSIDE: wait
+ *   else AWAY, and as any other         while owner == INSIDE: wait
  *   ... the channel is ours ...         ... the channel is ours ...
  *   owner = AWAY (release)              unlock
  *
  * CHANBIAS-1  By BARRIER-1 the worker sees that the bias is gone, or the other sees INSIDE and waits.
  * CHANBIAS-2  `bias` is written under the lock: set by the worker itself, cleared by whoever needs the channel.
- * CHANBIAS-3  A revocation by another thread costs some 20 us: each makes the next bias 32 times as hard to get, so that a
- *             channel which is shared pays two or three times in its life. One by the worker itself (a deadline, a close)
- *             costs nothing of that kind, and doubles the price.
- * CHANBIAS-4  A select parks inside if all its channels are biased to its worker (biased_select.c), and then its claim is a store,
- *             made inside that worker's biased lock: all its claimants are there. Whoever takes one of those biases away has
- *             to claim it by compare-and-swap, and so have the others from then on: each revoker says so in the waiter and
- *             waits for the worker once more, as for the bias. `biased_selects` spares those without selects the walk.
+ * CHANBIAS-3  A revocation by another thread costs some 20 us and makes the next threshold 32 times as high: a shared channel
+ *             pays two or three times in its life. One by the worker itself (a deadline, a close) costs nothing of that kind,
+ *             and doubles the threshold.
+ * CHANBIAS-4  A select that parks inside the biased lock (select/select.c) is claimed by a store, made inside that lock: all
+ *             its claimants are there. Whoever revokes the bias of one of its channels has to claim it by compare-and-swap,
+ *             and so have the others from then on: each revoker clears `sole` in the waiter and waits for the worker once
+ *             more, as for the bias. `biased_selects` spares channels without such selects the walk.
  */
 #include "chan/bias.h"
 
 enum { THRESHOLD_MAX = 1 << 24 };
 
-static uint32_t dearer(uint32_t threshold, uint32_t times) {
+static uint32_t raised(uint32_t threshold, uint32_t times) {
     uint64_t product = (uint64_t)threshold * times;
     return product < THRESHOLD_MAX ? (uint32_t)product : THRESHOLD_MAX;
 }
 
-/* True: a select waits here. One that was marked already counts as well: whoever did it, for another of its channels, may
+/* True: a select waits here. One that was marked already counts as well: whoever marked it, for another of its channels, may
  * have yet to wait for the worker. */
 static bool mark_selects_locked(struct link *list) {
     bool any = false;
@@ -49,8 +49,8 @@ void cc__chan_revoke_locked(CCChan *ch) {
     uint64_t tag = cc__get(&ch->bias);
     struct worker *w = cc__worker();
     bool ours = w != NULL && w->core.tag == tag;
-    ch->threshold = dearer(ch->threshold, ours ? 2 : 32);
-    if (!ours || ch->bias_by == BIAS_BY_SELECT) ch->select_threshold = dearer(ch->select_threshold, ours ? 2 : 32);
+    ch->threshold = raised(ch->threshold, ours ? 2 : 32);
+    if (!ours || ch->bias_by == BIAS_BY_SELECT) ch->select_threshold = raised(ch->select_threshold, ours ? 2 : 32);
     if (!ours) ch->uses = 0;
     cc__set_seq(&ch->bias, 0);
     cc__sched_await_outside(tag);

@@ -1,4 +1,4 @@
-/* bias.h - which worker a channel is biased to, for those who ask all the time; bias.c has the rules. */
+/* bias.h - which worker a channel is biased to; inline, because every operation asks. The rules are in bias.c. */
 #ifndef CC_CHAN_BIAS_H
 #define CC_CHAN_BIAS_H
 
@@ -16,7 +16,7 @@ CC_INLINE void cc__chan_count_locked(struct worker *w, CCChan *ch) {
     }
 }
 
-/* A worker that comes again and again, and nobody else. Under the lock. */
+/* The same for a plain operation; enough of them in a row make the channel biased to the worker. Under the lock. */
 CC_INLINE void cc__chan_used_locked(struct worker *w, CCChan *ch) {
     if (w == NULL || !ch->may_bias) return;
     cc__chan_count_locked(w, ch);

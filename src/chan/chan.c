@@ -117,8 +117,8 @@ void cc_chan_free(CCChan *ch) {
 }
 
 static void claim_all_locked(CCChan *ch, struct link *list, struct wakes *wakes) {
-    do cc__list_foresee(cc__get(&list->next));
-    while (cc__chan_claim_locked(ch, list, wakes, ch->error) != NULL);
+    while (cc__chan_claim_locked(ch, list, wakes, ch->error) != NULL) {
+    }
 }
 
 void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {

@@ -1,107 +1,188 @@
-/* step.h - one step of a send or a receive, the fast path where it is open, under either guard.
+/* step.h - the transfer step: what a send or a receive does while it holds what guards the channel.
  *
- * A step that cannot be done says so and leaves the guard: to the caller's wait (ARM_WAIT), or to the slow path.
+ * There is one source for it. The guard is the channel's lock or, if the channel is biased, its worker's biased lock.
+ * The step is compiled twice for each direction. The full step (transfer.c) does whatever there is to do. The fast step
+ * (fast.c) calls nothing, so that no register has to be saved: it passes `wakes` as NULL, moves values that are one load and
+ * one store, and claims a waiter only where that is a store.
+ *
+ * FAST-1  A fast step that answers SLOW_PATH has done nothing, and still holds the guard.
+ * FAST-2  An arm that names its fiber belongs to a wait that only channels end. A plain wait has one arm, and one claimant at
+ *         a time; for a select, `sole` says whether that is still so (CHANBIAS-4).
  */
 #ifndef CC_CHAN_STEP_H
 #define CC_CHAN_STEP_H
 
 #include "chan/chan.h"
 
-/* What guards the channel at the moment: its lock, or, biased, the worker's biased lock. A constant wherever it is
- * used: each of the functions below is compiled twice. */
-enum guard { LOCKED, INSIDE };
+#include <errno.h>
 
 CC_INLINE void cc__step_release(struct worker *w, CCChan *ch, enum guard guard) {
-    if (guard == INSIDE)
+    if (guard == GUARD_BIAS)
         cc__bias_leave(&w->runq.bias);
     else
         cc__lock_release(&ch->lock);
 }
 
-/* The first arm of a list that can be claimed, off it and claimed, the caller inside its worker's biased lock; NULL:
- * there is none (the list is empty then), or it takes the slow path. */
-CC_INLINE struct arm *cc__step_take_first(struct worker *w, CCChan *ch, struct link *list, enum guard guard) {
+/* ---- values ---- */
+
+/* `size` is the channel's. In a fast step it is that of a word or of an int. */
+CC_INLINE void cc__step_copy(void *to, const void *from, size_t size, bool fast) {
+    if (likely(size == sizeof(uint64_t)))
+        memcpy(to, from, sizeof(uint64_t));
+    else if (fast)
+        memcpy(to, from, sizeof(int));
+    else if (size != 0)
+        memcpy(to, from, size);
+}
+
+/* The ring is not full. */
+CC_INLINE void cc__step_put(CCChan *ch, const void *value, size_t size, size_t count, bool fast) {
+    size_t at = ch->head + count;
+    if (at >= ch->capacity) at -= ch->capacity;
+    cc__step_copy(ch->ring + at * size, value, size, fast);
+    cc__set(&ch->count, count + 1);
+}
+
+/* The ring is not empty. */
+CC_INLINE void cc__step_get(CCChan *ch, void *value, size_t size, size_t count, bool fast) {
+    size_t head = ch->head;
+    cc__step_copy(value, ch->ring + head * size, size, fast);
+    ch->head = head + 1 == ch->capacity ? 0 : head + 1;
+    cc__set(&ch->count, count - 1);
+}
+
+/* A sender waits: there is no ring, or it is full (CHAN-1). Then the oldest value goes out, and the sender's goes in behind
+ * the others, to the same slot. */
+CC_INLINE void cc__step_take_from_sender(CCChan *ch, void *value, const void *sent, size_t size, bool fast) {
+    if (ch->capacity == 0) {
+        cc__step_copy(value, sent, size, fast);
+        return;
+    }
+    unsigned char *slot = ch->ring + ch->head * size;
+    cc__step_copy(value, slot, size, fast);
+    cc__step_copy(slot, sent, size, fast);
+    if (++ch->head == ch->capacity) ch->head = 0;
+}
+
+/* ---- claims ---- */
+
+/* Inside the biased lock. False: it takes more than a store, or another claim was first. */
+CC_INLINE bool cc__step_claim_by_store(struct arm *arm) {
+    if (unlikely(arm->fiber == NULL || (arm->chosen != NULL && !cc__get(&arm->waiter->sole))))
+        return false;                                                       /* FAST-2 */
+    if (unlikely(cc__get_acquire(&cc__sched.contested) != 0)) return false; /* CLAIM-2 */
+    return cc__state_wake_sole(arm->fiber, WAKE_OBJECT);
+}
+
+/* If a fiber of a worker claims another fiber, it holds the biased lock until cc__step_wake; any other waiter is in `wakes`. */
+CC_INLINE bool cc__step_claim_waiter(struct worker *w, struct waiter *waiter, enum guard guard, struct wakes *wakes) {
+    if (unlikely(!cc__local_wake_possible(w, waiter))) return cc__wakes_claim_locked(wakes, waiter, WAKE_OBJECT);
+    return guard == GUARD_BIAS ? cc__local_wake_claim(waiter) : cc__local_wake_begin(w, waiter);
+}
+
+/* The first arm of a list that is not empty whose waiter can be claimed: off the list, claimed, with `error`. NULL: there was
+ * none, and the list is empty; or, in a fast step, the first takes more than a store. */
+CC_INLINE struct arm *cc__step_claim(struct worker *w, CCChan *ch, struct link *list, enum guard guard,
+                                     struct wakes *wakes, int error) {
     do {
         struct arm *arm = cc__chan_arm(cc__get(&list->next));
-        struct waiter *waiter = arm->waiter;
-        if (unlikely(!cc__local_wake_possible(w, waiter))) return NULL;
+        bool won = guard == GUARD_BIAS && cc__step_claim_by_store(arm);
+        if (wakes == NULL && unlikely(!won)) return NULL;
         cc__list_remove(&arm->link);
-        arm->linked = false;
-        if (likely(guard == INSIDE ? cc__local_wake_claim(waiter) : cc__local_wake_begin(w, waiter))) return arm;
-        arm->claim_lost = true;
+        if (!won) won = cc__step_claim_waiter(w, arm->waiter, guard, wakes);
+        cc__arm_claimed(arm, won, error);
+        if (likely(won)) return arm;
         ch->lost_claims++;
     } while (!cc__list_empty(list));
     return NULL;
 }
 
-/* Consumes the guard. */
-CC_INLINE int cc__step_finish(struct worker *w, CCChan *ch, struct arm *arm, enum guard guard,
-                              const struct chan_label *label) {
-    CCFiberId whom = label != NULL ? cc__pool_id(arm->waiter->fiber) : 0;
-    arm->error = 0;
-    if (unlikely(arm->chosen != NULL)) *arm->chosen = arm->index;
-    cc__local_wake_end(w, arm->waiter->fiber); /* leaves the biased lock */
-    if (guard == LOCKED) cc__lock_release(&ch->lock);
+/* The claimed arm has what it waited for: makes its waiter runnable. Consumes the guard. */
+CC_INLINE int cc__step_wake(struct worker *w, CCChan *ch, struct arm *arm, enum guard guard, struct wakes *wakes,
+                            const struct chan_label *label) {
+    if (wakes != NULL && unlikely(cc__wakes_any(wakes))) {
+        cc__step_release(w, ch, guard);
+        cc__chan_wakes_flush(wakes);
+        return 0;
+    }
+    struct fiber *f = wakes == NULL ? arm->fiber : arm->waiter->fiber;
+    CCFiberId whom = label != NULL ? cc__pool_id(f) : 0;
+    cc__local_wake_end(w, f); /* leaves the biased lock */
+    if (guard == GUARD_LOCK) cc__lock_release(&ch->lock);
     cc__local_wake_tell(w);
     if (label != NULL) cc__chan_trace_wake(label, whom);
     return 0;
 }
 
-/* Consumes the guard, except when it says that the caller has to wait (ARM_WAIT) or to go the slow path (SLOW_PATH). */
-enum { SLOW_PATH = -4 };
+/* ---- the step ---- */
 
-CC_INLINE int cc__step_send(struct worker *w, CCChan *ch, const void *value, enum guard guard,
-                            const struct chan_label *label) {
-    if (!cc__list_empty(&ch->receivers)) {
-        struct arm *receiver = cc__step_take_first(w, ch, &ch->receivers, guard);
+/* Done, with this error; or ARM_WAIT or SLOW_PATH, which leave the guard held. */
+enum { SLOW_PATH = -4, ARM_CREATE = -5 };
+
+/* Neither a receiver nor room, or closed. */
+CC_INLINE int cc__step_send_rest(struct worker *w, CCChan *ch, const void *value, enum guard guard) {
+    int rc = 0;
+    if (cc__get(&ch->closed)) {
+        rc = ch->error;
+    } else if (ch->mode == CC_CHAN_MODE_DROP_NEW) {
+        rc = EAGAIN;
+    } else {
+        cc__chan_drop_locked(ch);
+        ch->dropped++;
+        cc__step_put(ch, value, ch->size, cc__get(&ch->count), false);
+    }
+    cc__step_release(w, ch, guard);
+    return rc;
+}
+
+CC_INLINE int cc__step_send(struct worker *w, CCChan *ch, const void *value, size_t size, enum guard guard,
+                            struct wakes *wakes, const struct chan_label *label) {
+    bool fast = wakes == NULL;
+    if (!cc__list_empty(&ch->receivers)) { /* so the ring is empty (CHAN-1) */
+        struct arm *receiver = cc__step_claim(w, ch, &ch->receivers, guard, wakes, 0);
         if (likely(receiver != NULL)) {
-            cc__chan_copy(ch, receiver->value, value);
-            return cc__step_finish(w, ch, receiver, guard, label);
+            cc__step_copy(receiver->value, value, size, fast);
+            return cc__step_wake(w, ch, receiver, guard, wakes, label);
         }
-        if (!cc__list_empty(&ch->receivers)) return SLOW_PATH;
+        if (fast) return SLOW_PATH;
     }
-    if (unlikely(cc__get(&ch->closed))) return SLOW_PATH;
-    if (cc__get(&ch->count) < ch->capacity) {
-        cc__chan_put_locked(ch, value);
-        cc__step_release(w, ch, guard);
-        return 0;
-    }
-    return likely(ch->mode == CC_CHAN_MODE_BLOCK) ? ARM_WAIT : SLOW_PATH;
-}
-
-CC_INLINE int cc__step_recv(struct worker *w, CCChan *ch, void *value, enum guard guard,
-                            const struct chan_label *label) {
+    bool closed = cc__get(&ch->closed);
     size_t count = cc__get(&ch->count);
-    if (!cc__list_empty(&ch->senders)) {
-        struct arm *sender = cc__step_take_first(w, ch, &ch->senders, guard);
-        if (likely(sender != NULL)) {
-            /* The oldest value is ours; the sender's goes behind the others. */
-            if (count > 0) {
-                cc__chan_get_locked(ch, value);
-                cc__chan_put_locked(ch, sender->value);
-            } else {
-                cc__chan_copy(ch, value, sender->value);
-            }
-            return cc__step_finish(w, ch, sender, guard, label);
-        }
-        if (!cc__list_empty(&ch->senders)) return SLOW_PATH;
-    }
-    if (count > 0) {
-        cc__chan_get_locked(ch, value);
+    if (likely(count < ch->capacity && !closed)) {
+        cc__step_put(ch, value, size, count, fast);
         cc__step_release(w, ch, guard);
         return 0;
     }
-    return likely(!ch->pool && !cc__get(&ch->closed)) ? ARM_WAIT : SLOW_PATH;
+    if (likely(!closed && ch->mode == CC_CHAN_MODE_BLOCK)) return ARM_WAIT;
+    return fast ? SLOW_PATH : cc__step_send_rest(w, ch, value, guard);
 }
 
-/* The arm's wait is over and was not ended by it: off the list, inside. The memory stays: a channel whose last reference
- * is gone has no bias. */
-CC_INLINE void cc__step_unlink_inside(struct arm *arm) {
-    CCChan *ch = arm->object;
-    if (likely(arm->linked))
-        cc__list_remove(&arm->link);
-    else
-        ch->lost_claims--;
+/* Also ARM_CREATE: a pool's item is to be created, the guard is released. */
+CC_INLINE int cc__step_recv(struct worker *w, CCChan *ch, void *value, size_t size, enum guard guard,
+                            struct wakes *wakes, const struct chan_label *label) {
+    bool fast = wakes == NULL;
+    if (!cc__list_empty(&ch->senders)) {
+        struct arm *sender = cc__step_claim(w, ch, &ch->senders, guard, wakes, 0);
+        if (likely(sender != NULL)) {
+            cc__step_take_from_sender(ch, value, sender->value, size, fast);
+            return cc__step_wake(w, ch, sender, guard, wakes, label);
+        }
+        if (fast) return SLOW_PATH;
+    }
+    size_t count = cc__get(&ch->count);
+    if (likely(count > 0)) {
+        cc__step_get(ch, value, size, count, fast);
+        cc__step_release(w, ch, guard);
+        return 0;
+    }
+    bool closed = cc__get(&ch->closed);
+    if (likely(!closed && !ch->pool)) return ARM_WAIT;
+    if (fast) return SLOW_PATH;
+    if (!closed && !cc__chan_may_create(ch)) return ARM_WAIT;
+    int rc = closed ? ch->error : ARM_CREATE;
+    if (!closed) cc__set(&ch->created, cc__get(&ch->created) + 1);
+    cc__step_release(w, ch, guard);
+    return rc;
 }
 
 #endif

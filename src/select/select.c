@@ -1,19 +1,27 @@
 /* select.c - take what is ready; else publish all, park, one winner, unpublish all.
  *
- * First a look at every case, without locks. One of those that seem ready is drawn and done alone, under its own
- * lock: most selects end here.
+ * One loop over the cases, each of which has a table of operations (wait/arm.h): nothing in here knows what a channel or a
+ * task is. First every case is looked at, without locks. One of those that seem ready is drawn and done alone: most selects
+ * end here.
  *
- * Else all objects are locked, in the order of their addresses, while the arms are polled and linked: there is
- * no moment in which one arm is visible and another is not. The locks are released after the switch. The first
- * claim wins and says which arm it came by. Then every arm is unlinked from its object.
+ * Else the arms are linked to their objects while all of these are guarded: there is no moment in which one arm is visible
+ * and another is not. What guards them is their locks, taken in the order of their addresses; or, if all of them are biased
+ * to the caller's worker, the biased lock of that. Under the guard the cases are looked at again, and if one is ready after
+ * all, everything is begun again. The guard is released after the switch. The first claim wins and says which arm it came
+ * by. Then every other arm is unlinked from its object.
  *
  * SELECT-1  Locks are taken in one order by everybody, each once: no deadlock, the same object twice included.
  * SELECT-2  At most one arm ends the wait: all share one waiter and one ticket.
  * SELECT-3  When select returns, no arm is on a list and no waker is about to touch one.
  * SELECT-4  A thread that is no worker and waits for a task's end is inside the runtime: the records stay until every
  *           arm is unlinked.
+ * SELECT-5  A select that has to wait makes all its objects biased to its worker together, or none: one that is biased
+ *           beside one that is not would be revoked by the next select.
+ * SELECT-6  Inside the biased lock no timer is armed and no lock is taken: a select with a deadline takes the locks.
  */
 #include <ccc/cc_select.h>
+
+#include "select/kinds.h"
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -23,8 +31,7 @@
 #include "sync/backoff.h"
 #include "trace/timing.h"
 #include "trace/trace.h"
-#include "wait/arm.h"
-#include "wait/cancel.h"
+#include "wait/biased.h"
 
 #include <errno.h>
 #include <string.h>
@@ -33,7 +40,6 @@ struct select {
     struct arm *arms;    /* of the cases that can ever be ready; `count` of them */
     struct lock **locks; /* distinct, in address order; `locked` of them */
     uint32_t count, locked;
-    bool mixed;        /* it has other arms than channels, or a deadline */
     uint64_t deadline; /* the earliest of all */
     size_t at;         /* the case whose moment that is; SIZE_MAX: the select's own deadline */
     size_t cancel;     /* the case that a cancellation is; SIZE_MAX: none */
@@ -47,6 +53,47 @@ static CC_NOINLINE CC_NO_TSAN uint32_t draw(uint32_t n) {
     return (uint32_t)((cc__rng_next(&state) >> 32) * n >> 32);
 }
 
+/* ---- what is ready now ---- */
+
+struct ready {
+    uint8_t cases[CC_SELECT_MAX];
+    uint32_t count;
+    bool biased; /* none is, and the caller's worker guards all objects */
+};
+
+/* 0, or EINVAL: a case is malformed. */
+CC_INLINE int look_at_all(struct worker *w, const CCCase *cases, size_t n, struct ready *ready) {
+    ready->count = 0;
+    ready->biased = w != NULL;
+    for (size_t i = 0; i < n; i++) {
+        int seen = cc__kind_look(w, &cases[i]);
+        if (seen == LOOK_BIASED) continue;
+        ready->biased = false;
+        if (seen == LOOK_READY)
+            ready->cases[ready->count++] = (uint8_t)i;
+        else if (unlikely(seen != LOOK_NOT_READY))
+            return seen;
+    }
+    return 0;
+}
+
+/* 0: a case was done. EAGAIN: none is ready after all. In the order given, or in one that is drawn while it is used. */
+CC_INLINE int try_ready(CCCase *cases, struct ready *ready, CCSelectOrder order, size_t *chosen) {
+    for (uint32_t done = 0; done < ready->count; done++) {
+        uint8_t index = ready->cases[done];
+        if (order == CC_SELECT_FAIR && ready->count - done > 1) {
+            uint32_t k = done + draw(ready->count - done);
+            index = ready->cases[k];
+            ready->cases[k] = ready->cases[done];
+        }
+        int error = cc__kind_ops(&cases[index])->try(&cases[index]);
+        if (likely(error != ARM_WAIT)) return cc__case_chosen(cases, index, error, chosen);
+    }
+    return EAGAIN;
+}
+
+/* ---- the guard ---- */
+
 /* Insertion: selects are short, and usually sorted from the last time round. */
 static void add_lock(struct select *s, struct lock *lock) {
     uint32_t i = s->locked;
@@ -57,235 +104,144 @@ static void add_lock(struct select *s, struct lock *lock) {
     s->locked++;
 }
 
-/* ---- what is ready now ---- */
-
-/* LOOK_READY, LOOK_NOT_READY, or EINVAL. */
-static int look(const CCCase *c) {
-    switch (c->kind) {
-    case CC_CASE_NONE:
-        return LOOK_NOT_READY;
-    case CC_CASE_SEND:
-        return c->ch != NULL ? cc__arm_look_send(c) : LOOK_NOT_READY;
-    case CC_CASE_RECV:
-        return c->ch != NULL ? cc__arm_look_recv(c) : LOOK_NOT_READY;
-    case CC_CASE_JOIN:
-        return cc__arm_look_join(c);
-    case CC_CASE_AT:
-        return cc__wait_deadline(c->deadline) != WAIT_FOREVER && cc__clock_now() >= c->deadline.ns ? LOOK_READY
-                                                                                                   : LOOK_NOT_READY;
-    case CC_CASE_CANCEL: {
-        _Atomic uintptr_t *own = cc__cancel_word();
-        return own != NULL && cc__cancel_holds(cc__get_acquire(own)) ? LOOK_READY : LOOK_NOT_READY;
-    }
-    default:
-        return EINVAL;
-    }
-}
-
-/* The case's error, or ARM_WAIT: it is not ready after all. */
-static int do_alone(const CCCase *c) {
-    switch (c->kind) {
-    case CC_CASE_SEND:
-        return cc__arm_do_send(c);
-    case CC_CASE_RECV:
-        return cc__arm_do_recv(c);
-    case CC_CASE_JOIN:
-        return cc__arm_do_join(c);
-    default:
-        return 0; /* a moment that has come, or a cancellation */
-    }
-}
-
-/* 0: a case was done. EAGAIN: none is ready. EINVAL: one is malformed, and nothing was done. */
-static int take_ready(CCCase *cases, size_t n, CCSelectOrder order, size_t *chosen) {
-    uint8_t ready[CC_SELECT_MAX];
-    uint32_t count = 0;
-    for (size_t i = 0; i < n; i++) {
-        int seen = look(&cases[i]);
-        if (seen == LOOK_READY)
-            ready[count++] = (uint8_t)i;
-        else if (unlikely(seen != LOOK_NOT_READY))
-            return seen;
-    }
-    /* In the order given, or in one that is drawn while it is used. */
-    for (uint32_t done = 0; done < count; done++) {
-        if (order == CC_SELECT_FAIR && count - done > 1) {
-            uint32_t k = done + draw(count - done);
-            uint8_t drawn = ready[k];
-            ready[k] = ready[done];
-            ready[done] = drawn;
-        }
-        int error = do_alone(&cases[ready[done]]);
-        if (likely(error != ARM_WAIT)) return cc__case_chosen(cases, ready[done], error, chosen);
-    }
-    return EAGAIN;
-}
-
-/* ---- waiting ---- */
-
-static void add_case(struct select *s, const CCCase *c, size_t index) {
-    struct arm *arm = &s->arms[s->count];
-    arm->fiber = NULL;
-    switch (c->kind) {
-    case CC_CASE_SEND:
-        if (c->ch == NULL) return;
-        cc__arm_send(arm, c);
-        break;
-    case CC_CASE_RECV:
-        if (c->ch == NULL) return;
-        cc__arm_recv(arm, c);
-        break;
-    case CC_CASE_JOIN:
-        cc__arm_join(arm, c);
-        s->mixed = true;
-        break;
-    case CC_CASE_AT:
-        s->mixed = true;
-        if (cc__wait_deadline(c->deadline) < s->deadline) {
-            s->deadline = c->deadline.ns;
-            s->at = index;
-        }
-        return;
-    case CC_CASE_CANCEL:
-        s->mixed = true;
-        if (s->cancel == SIZE_MAX) s->cancel = index;
-        return;
-    default:
-        return;
-    }
-    arm->linked = arm->claim_lost = arm->taken = arm->reap = false;
-    arm->index = (uint32_t)index;
-    add_lock(s, arm->lock);
-    arm->kind = (uint8_t)c->kind;
-    s->count++;
-}
-
 static void lock_all(struct select *s) {
+    for (uint32_t i = 0; i < s->count; i++) add_lock(s, s->arms[i].lock);
     for (uint32_t i = 0; i < s->locked; i++) cc__lock_take(s->locks[i]);
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->arms[i].ops->seize_locked != NULL) s->arms[i].ops->seize_locked(&s->arms[i]);
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct arm_bias *bias = s->arms[i].ops->bias;
+        if (bias != NULL) bias->revoke_locked(&s->arms[i]);
+    }
 }
 
 static void unlock_all(struct select *s) {
     for (uint32_t i = s->locked; i-- > 0;) cc__lock_release(s->locks[i]);
 }
 
-/* The arm that could be done at once; NULL: none. Under all locks. */
-static struct arm *poll_all(struct select *s, CCSelectOrder order, struct wakes *wakes) {
-    if (order == CC_SELECT_FIRST || s->count < 2) {
-        for (uint32_t i = 0; i < s->count; i++)
-            if (s->arms[i].ops->poll_locked(&s->arms[i], wakes)) return &s->arms[i];
-        return NULL;
+/* A fiber on `w` is about to wait: perhaps all objects are biased to it from now on (SELECT-5). */
+static void adopt_all_locked(struct worker *w, struct select *s) {
+    bool all = true;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->arms[i].ops->bias == NULL) return;
+    for (uint32_t i = 0; i < s->count; i++) all &= s->arms[i].ops->bias->used_locked(w, &s->arms[i]);
+    for (uint32_t i = 0; all && i < s->count; i++) s->arms[i].ops->bias->adopt_locked(w, &s->arms[i]);
+}
+
+/* ---- waiting ---- */
+
+/* The arm of a case that an object's wake ends; NULL: something else ends it, or nothing. */
+CC_INLINE struct arm *add_case(struct select *s, const CCCase *c, size_t index) {
+    struct arm *arm = &s->arms[s->count];
+    const struct arm_ops *ops = cc__kind_ops(c);
+    unsigned reason = ops->prepare(arm, c);
+    if (likely(reason == WAKE_OBJECT)) {
+        arm->ops = ops;
+        arm->kind = (uint8_t)c->kind;
+        arm->value = c->value;
+        arm->index = (uint32_t)index;
+        arm->linked = true;
+        arm->claim_lost = false;
+        s->count++;
+        return arm;
     }
-    /* A random permutation, drawn as it is used. */
-    uint8_t turn[CC_SELECT_MAX];
-    for (uint32_t i = 0; i < s->count; i++) turn[i] = (uint8_t)i;
-    for (uint32_t left = s->count; left > 0; left--) {
-        uint32_t k = draw(left);
-        struct arm *arm = &s->arms[turn[k]];
-        if (arm->ops->poll_locked(arm, wakes)) return arm;
-        turn[k] = turn[left - 1];
+    if (reason == WAKE_TIMER && arm->moment < s->deadline) {
+        s->deadline = arm->moment;
+        s->at = index;
     }
+    if (reason == WAKE_CANCEL && s->cancel == SIZE_MAX) s->cancel = index;
     return NULL;
 }
 
-/* Every arm but the one that was served unlinks. */
-static void unlink_all(struct select *s, const struct arm *served) {
-    for (uint32_t i = 0; i < s->count; i++) {
-        struct arm *arm = &s->arms[i];
-        if (arm == served && !arm->reap) continue;
-        arm->ops->unlink(arm);
-    }
+CC_INLINE void link_arm(struct arm *arm, struct fiber *biased, struct waiter *waiter, uint32_t *winner) {
+    arm->fiber = biased; /* FAST-2 */
+    arm->waiter = waiter;
+    arm->chosen = winner;
+    arm->ops->link(arm);
 }
 
-/* The arm was served; the locks are free. ARM_AGAIN: by somebody who wants us to look again. */
-static int finish(CCCase *cases, struct arm *arm, size_t *chosen) {
-    CCCase *c = &cases[arm->index];
-    if (unlikely(arm->error == ARM_AGAIN)) return ARM_AGAIN;
-    if (unlikely(arm->error == ARM_SETTLE)) arm->error = arm->ops->settle(arm);
-    if (c->kind == CC_CASE_JOIN && arm->taken) c->task->id = 0;
-    return cc__case_chosen(cases, arm->index, arm->error, chosen);
+/* Every arm but the one that was served. */
+static void unlink_all(struct select *s, const struct arm *served) {
+    for (uint32_t i = 0; i < s->count; i++)
+        if (&s->arms[i] != served) s->arms[i].ops->unlink(&s->arms[i]);
 }
 
 static int time_is_up(CCCase *cases, const struct select *s, size_t *chosen) {
     return s->at == SIZE_MAX ? ETIMEDOUT : cc__case_chosen(cases, s->at, 0, chosen);
 }
 
-static int park(CCCase *cases, struct select *s, size_t *chosen) {
+static bool any_ready_locked(const CCCase *cases, const struct select *s) {
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->arms[i].ops->look(NULL, &cases[s->arms[i].index]) != LOOK_NOT_READY) return true;
+    return false;
+}
+
+/* Takes all locks and links all arms. WAIT_BEGUN, or how the select ends; ARM_AGAIN: a case is ready by now. */
+enum { WAIT_BEGUN = -7 };
+static CC_NOINLINE int lock_and_link(struct worker *w, CCCase *cases, struct select *s, struct waiter *waiter,
+                                     uint32_t *winner, size_t *chosen) {
+    lock_all(s);
+    bool ready = any_ready_locked(cases, s), over = s->deadline != WAIT_FOREVER && cc__clock_now() >= s->deadline;
+    int rc = ready || over ? 0 : cc__waiter_init(waiter, w, s->deadline);
+    if (unlikely(ready || over || rc != 0)) {
+        unlock_all(s);
+        return ready ? ARM_AGAIN : over ? time_is_up(cases, s, chosen) : rc;
+    }
+    if (s->count != 1) cc__set(&waiter->sole, false); /* each arm tries to claim it */
+    if (w != NULL && s->deadline == WAIT_FOREVER) adopt_all_locked(w, s);
+    for (uint32_t i = 0; i < s->count; i++) link_arm(&s->arms[i], NULL, waiter, winner);
+    return WAIT_BEGUN;
+}
+
+/* Nothing seemed ready. There is room for n arms and locks. ARM_AGAIN: look again. If the objects are biased the caller
+ * holds that lock, and does not when it returns. */
+CC_INLINE int wait_for_one(struct worker *w, CCCase *cases, size_t n, struct select *s, bool biased, size_t *chosen) {
     struct waiter waiter;
     uint32_t winner = UINT32_MAX;
-    int rc = cc__waiter_init(&waiter, cc__worker(), s->deadline);
-    if (rc != 0) {
-        unlock_all(s);
-        return rc;
+    enum wake_reason reason;
+    struct fiber *self = biased ? cc__get(&w->core.current) : NULL;
+    if (biased) cc__waiter_init_sole(&waiter, self);
+    for (size_t i = 0; i < n; i++) {
+        struct arm *arm = add_case(s, &cases[i], i);
+        if (biased && likely(arm != NULL)) link_arm(arm, self, &waiter, &winner);
     }
-    if (s->count != 1) cc__set(&waiter.sole, false); /* each arm tries to claim it */
-    if (!s->mixed && waiter.fiber != NULL) cc__chan_adopt_locked(cc__worker(), s->arms, s->count);
-    for (uint32_t i = 0; i < s->count; i++) {
-        struct arm *arm = &s->arms[i];
-        arm->waiter = &waiter;
-        arm->chosen = &winner;
-        arm->ops->link_locked(arm);
-    }
-    cc__event(select_wait, s->count, s->locked);
     struct arms all = {s->arms, s->count};
-    enum wake_reason reason = cc__wait_locked_all(&waiter, s->locks, s->locked, (struct wait_what){PARK_SELECT, &all});
+    if (biased) {
+        reason = cc__wait_biased(w, self, PARK_SELECT, &all);
+    } else {
+        int rc = lock_and_link(w, cases, s, &waiter, &winner, chosen);
+        if (rc != WAIT_BEGUN) return rc;
+        cc__event(select_wait, s->count, s->locked);
+        reason = cc__wait_locked_all(&waiter, s->locks, s->locked, (struct wait_what){PARK_SELECT, &all});
+    }
     struct arm *served = NULL;
-    if (reason == WAKE_OBJECT)
-        for (uint32_t i = 0; i < s->count && served == NULL; i++)
-            if (s->arms[i].index == winner) served = &s->arms[i];
+    if (likely(reason == WAKE_OBJECT))
+        for (served = s->arms; served->index != winner; served++) {
+        }
     unlink_all(s, served);
-    if (served != NULL) return finish(cases, served, chosen);
+    if (likely(served != NULL))
+        return unlikely(served->error == ARM_AGAIN) ? ARM_AGAIN : cc__case_chosen(cases, winner, served->error, chosen);
     if (reason == WAKE_TIMER) return time_is_up(cases, s, chosen);
     return s->cancel == SIZE_MAX ? ECANCELED : cc__case_chosen(cases, s->cancel, 0, chosen);
 }
 
-/* A look under the locks is exact. */
-static bool any_ready(const CCCase *cases, const struct select *s) {
-    for (uint32_t i = 0; i < s->count; i++)
-        if (look(&cases[s->arms[i].index]) != LOOK_NOT_READY) return true;
-    return false;
+static CC_NOINLINE int wait_biased(struct worker *w, CCCase *cases, size_t n, size_t *chosen) {
+    struct arm arms[ARM_FEW];
+    struct select s = {.arms = arms, .deadline = WAIT_FOREVER, .at = SIZE_MAX, .cancel = SIZE_MAX};
+    return wait_for_one(w, cases, n, &s, true, chosen);
 }
 
-/* Nothing was ready. Room for n arms and locks is there. */
-static int wait_for_one(CCCase *cases, size_t n, CCSelectOrder order, struct select *s, size_t *chosen) {
-    for (size_t i = 0; i < n; i++) add_case(s, &cases[i], i);
-    struct wakes wakes;
-    cc__wakes_init(&wakes);
-    lock_all(s);
-    struct arm *served = NULL;
-    if (unlikely(any_ready(cases, s))) served = poll_all(s, order, &wakes);
-    if (unlikely(served != NULL)) {
-        unlock_all(s);
-        if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
-        if (served->reap) served->ops->unlink(served);
-        return finish(cases, served, chosen);
-    }
-    if (s->deadline != WAIT_FOREVER && cc__clock_now() >= s->deadline) {
-        unlock_all(s);
-        return time_is_up(cases, s, chosen);
-    }
-    return park(cases, s, chosen);
-}
-
-static CC_NOINLINE int wait_few(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, size_t *chosen) {
+static CC_NOINLINE int wait_few(struct worker *w, CCCase *cases, size_t n, uint64_t deadline, size_t *chosen) {
     struct arm arms[ARM_FEW];
     struct lock *locks[ARM_FEW];
-    struct select s = {.arms = arms,
-                       .locks = locks,
-                       .mixed = deadline != WAIT_FOREVER,
-                       .deadline = deadline,
-                       .at = SIZE_MAX,
-                       .cancel = SIZE_MAX};
-    return wait_for_one(cases, n, order, &s, chosen);
+    struct select s = {.arms = arms, .locks = locks, .deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX};
+    return wait_for_one(w, cases, n, &s, false, chosen);
 }
 
-static CC_NOINLINE int wait_many(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, size_t *chosen) {
-    struct select s = {.mixed = true, .deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX};
+static CC_NOINLINE int wait_many(struct worker *w, CCCase *cases, size_t n, uint64_t deadline, size_t *chosen) {
+    struct select s = {.deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX};
     s.arms = cc__mem_alloc_small(n * (sizeof *s.arms + sizeof *s.locks));
     if (s.arms == NULL) return ENOMEM;
     s.locks = (struct lock **)(void *)(s.arms + n);
-    int rc = wait_for_one(cases, n, order, &s, chosen);
+    int rc = wait_for_one(w, cases, n, &s, false, chosen);
     cc__mem_free(s.arms);
     return rc;
 }
@@ -294,9 +250,23 @@ static CC_NOINLINE int wait_many(CCCase *cases, size_t n, CCSelectOrder order, u
 
 static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
     for (;;) {
-        int rc = take_ready(cases, n, order, chosen);
-        if (rc != EAGAIN || !wait) return rc;
-        rc = (n <= ARM_FEW ? wait_few : wait_many)(cases, n, order, deadline, chosen);
+        struct worker *w = cc__worker();
+        struct ready ready;
+        if (w != NULL) cc__bias_enter(&w->runq.bias);
+        int rc = look_at_all(w, cases, n, &ready);
+        if (ready.biased && wait && rc == 0 && deadline == WAIT_FOREVER && n <= ARM_FEW) { /* SELECT-6 */
+            rc = wait_biased(w, cases, n, chosen);
+        } else {
+            if (w != NULL) cc__bias_leave(&w->runq.bias);
+            if (unlikely(rc != 0)) return rc;
+            if (ready.count > 0) {
+                rc = try_ready(cases, &ready, order, chosen);
+                if (likely(rc == 0)) return 0;
+                if (wait) continue;
+            }
+            if (!wait) return EAGAIN;
+            rc = (n <= ARM_FEW ? wait_few : wait_many)(w, cases, n, deadline, chosen);
+        }
         if (likely(rc != ARM_AGAIN)) return rc;
     }
 }
@@ -305,7 +275,7 @@ static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t 
 static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
                                         size_t *chosen) {
     size_t i = 0;
-    while (i < n && cases[i].kind != CC_CASE_JOIN) i++;
+    while (i < n && !cc__kind_ops(&cases[i])->enters) i++; /* SELECT-4 */
     int entered = ESRCH;
     struct backoff backoff = {0};
     while (i < n && (entered = cc__upcall_enter(false)) == ECANCELED)
@@ -318,12 +288,7 @@ static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder o
 static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
     if (chosen == NULL || (cases == NULL && n > 0) || n > CC_SELECT_MAX) return EINVAL;
     if (order != CC_SELECT_FAIR && order != CC_SELECT_FIRST) return EINVAL;
-    struct worker *w = cc__worker();
-    if (unlikely(w == NULL)) return select_on_thread(cases, n, order, deadline, wait, chosen);
-    if (n <= ARM_FEW) {
-        int rc = cc__select_biased(w, cases, n, order, deadline, wait, chosen);
-        if (likely(rc != ARM_ELSEWHERE)) return rc;
-    }
+    if (unlikely(cc__worker() == NULL)) return select_on_thread(cases, n, order, deadline, wait, chosen);
     return select_within(cases, n, order, deadline, wait, chosen);
 }
 

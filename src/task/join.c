@@ -54,7 +54,7 @@ static void unlink_and_release(struct arm *arm) {
 
 static void deliver_one_locked(struct fiber *f, struct arm *arm) {
     if (arm->value != NULL) *(void **)arm->value = f->outcome.result;
-    arm->taken = true;
+    if (arm->handle != NULL) arm->handle->id = 0;
     uint32_t left = cc__get(&f->handles);
     if (left > 0) cc__set(&f->handles, left - 1);
 }
@@ -217,42 +217,8 @@ void *cc_block_on(CCTask task) {
 
 /* ---- as an arm of a select ---- */
 
-static bool poll_locked(struct arm *arm, struct wakes *wakes) {
-    (void)wakes;
-    struct fiber *f = arm->object;
-    if (f == NULL || cc__pool_id(f) != arm->id || cc__get(&f->handles) == 0) {
-        arm->error = ESRCH;
-        return true;
-    }
-    if (f == cc__sched_current(cc__worker())) {
-        arm->error = EDEADLK;
-        return true;
-    }
-    if (cc__word_state(cc__get(&f->word)) != FIBER_DONE) return false;
-    arm->error = f->outcome.status;
-    arm->taken = true;
-    if (arm->value != NULL) *(void **)arm->value = f->outcome.result;
-    /* The handle is used up here, under the lock; the record, if that was the last one, is recycled when the select unlinks. */
-    uint32_t left = cc__get(&f->handles) - 1;
-    cc__set(&f->handles, left);
-    arm->reap = left == 0;
-    return true;
-}
-
-static void unlink_select(struct arm *arm) {
-    cc__lock_take(arm->lock);
-    if (arm->reap)
-        cc__task_drop_locked(cc__worker(), arm->object);
-    else
-        unlink_and_release(arm);
-}
-
-static const struct arm_ops join_ops = {poll_locked, link_locked, unlink_select, NULL, NULL};
-
-/* For handles whose slot never existed: an arm that is ready, with ESRCH. */
-static struct lock nobody;
-
-int cc__arm_look_join(const CCCase *c) {
+static int look(struct worker *w, const CCCase *c) {
+    (void)w;
     if (c->task == NULL || c->task->id == 0) return EINVAL;
     struct fiber *f = cc__pool_find(c->task->id);
     if (f == NULL || f == cc__sched_current(cc__worker()) || cc__pool_id(f) != c->task->id || cc__get(&f->handles) == 0)
@@ -260,16 +226,25 @@ int cc__arm_look_join(const CCCase *c) {
     return cc__word_state(cc__get(&f->word)) == FIBER_DONE ? LOOK_READY : LOOK_NOT_READY;
 }
 
-int cc__arm_do_join(const CCCase *c) {
+static int try(const CCCase *c) {
     int rc = join_slow(c->task, c->value, 0, false);
     return rc == EAGAIN ? ARM_WAIT : rc;
 }
 
-void cc__arm_join(struct arm *arm, const CCCase *c) {
+/* For handles whose slot never existed: the case is ready, with ESRCH. */
+static struct lock nobody;
+
+static unsigned prepare(struct arm *arm, const CCCase *c) {
     struct fiber *f = cc__pool_find(c->task->id);
     arm->object = f;
     arm->lock = f != NULL ? &f->join_lock : &nobody;
-    arm->value = c->value;
-    arm->id = c->task->id;
-    arm->ops = &join_ops;
+    arm->handle = c->task;
+    return WAKE_OBJECT;
 }
+
+static void unlink_select(struct arm *arm) {
+    cc__lock_take(arm->lock);
+    unlink_and_release(arm);
+}
+
+const struct arm_ops cc__arm_join = {look, try, prepare, link_locked, unlink_select, NULL, true};

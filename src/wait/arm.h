@@ -17,24 +17,46 @@ struct arm;
 
 /* What a step under the lock says when it is no errno value. */
 enum {
-    ARM_WAIT = -1,      /* it cannot be done now */
-    ARM_SETTLE = -2,    /* it is ours, and the rest is done outside the lock */
-    ARM_AGAIN = -3,     /* what we waited for has changed: look again */
-    ARM_ELSEWHERE = -5, /* nothing was done: it has to be done another way */
+    ARM_WAIT = -1,  /* it cannot be done now */
+    ARM_AGAIN = -2, /* what we waited for has changed: look again */
 };
 
-/* What a select needs from an object; the rooms that own the objects implement it. */
+/* What a look at a case says; or EINVAL: the case is malformed. */
+enum {
+    LOOK_READY = -1,
+    LOOK_NOT_READY = 0,
+    LOOK_BIASED = -2, /* it is not ready, and only the worker that asked, inside its biased lock, can make it so */
+};
+
+/* Of objects that can be biased to a worker: then that worker's biased lock guards them instead of their own. All of it
+ * under the object's lock. */
+struct arm_bias {
+    /* If the object is biased: from now on its lock is all that guards it. */
+    void (*revoke_locked)(struct arm *arm);
+    /* A fiber of `w` is about to wait: counts that. True: it has been used so often by `w` alone that it may be biased. */
+    bool (*used_locked)(struct worker *w, struct arm *arm);
+    /* From now on it is biased to `w`, the caller's worker. */
+    void (*adopt_locked)(struct worker *w, struct arm *arm);
+};
+
+/* A kind of case, as a select needs it; the room that owns the objects implements it. A new kind is one such table, its
+ * CCCaseKind, and a line in select/kinds.h. */
 struct arm_ops {
-    /* Under the lock: does it at once if it can. True: done, arm->error says how, or ARM_SETTLE. */
-    bool (*poll_locked)(struct arm *arm, struct wakes *wakes);
-    /* Under the lock: on the list. */
-    void (*link_locked)(struct arm *arm);
-    /* When the wait is over, outside the lock: off the list. The object may go with it. */
+    /* Without the object's lock that is a hint; with it, or inside the biased lock of `w` for LOOK_BIASED, it is exact.
+     * NULL for `w`: LOOK_BIASED is no answer. */
+    int (*look)(struct worker *w, const CCCase *c);
+    /* Does it, alone: 0 or the case's error; ARM_WAIT: it cannot be done now. */
+    int (*try)(const CCCase *c);
+    /* The case, which is well formed, is to be waited for. Returns the reason of the wake that ends the wait for it:
+     * WAKE_OBJECT, and `object` and `lock` of the arm are set; WAKE_TIMER, at arm->moment; WAKE_CANCEL; 0:
+     * there is none, ever. */
+    unsigned (*prepare)(struct arm *arm, const CCCase *c);
+    /* The rest is for WAKE_OBJECT. The object is guarded: on its list. */
+    void (*link)(struct arm *arm);
+    /* The wait is over, and not by this arm; the object is not guarded: off the list. The object may go with it. */
     void (*unlink)(struct arm *arm);
-    /* After ARM_SETTLE, outside the lock: the arm's error. NULL: never says so. */
-    int (*settle)(struct arm *arm);
-    /* Right after the lock was taken, before what is done under it. NULL: the lock is enough. */
-    void (*seize_locked)(struct arm *arm);
+    const struct arm_bias *bias; /* NULL: the lock is the only guard */
+    bool enters;                 /* the objects are the runtime's: an OS thread that waits for one has to be inside */
 };
 
 struct arm {
@@ -48,17 +70,16 @@ struct arm {
     int error;
     bool linked;
     bool claim_lost;
-    bool taken;   /* join: this arm has used a handle up */
-    bool reap;    /* and it was the last one: the record goes when the select leaves */
     uint8_t kind; /* select: CCCaseKind */
     /* The waker of a plain send or receive touches nothing from here on. */
-    uint64_t id; /* join: which tenant of the record */
     void *object;
+    CCTask *handle;    /* join by a select: used up by whoever ends the wait */
+    uint64_t moment;   /* select: when the wait ends with this case */
     struct lock *lock; /* the object's */
     const struct arm_ops *ops;
 };
 
-_Static_assert(offsetof(struct arm, id) == CC_LINE, "a waker touches the size of a line");
+_Static_assert(offsetof(struct arm, object) == CC_LINE, "a waker touches the size of a line");
 
 /* All that one wait waits for, as a select notes it. */
 struct arms {
@@ -77,43 +98,27 @@ CC_INLINE int cc__case_chosen(CCCase *cases, size_t index, int error, size_t *ch
     return 0;
 }
 
-/* Under the object's lock, the arm is off its list: claims its waiter. True: this arm ends the wait, with
- * `error`. */
-CC_INLINE bool cc__arm_claim_locked(struct wakes *wakes, struct arm *arm, int error) {
+/* The arm is off its list, and its waiter was claimed with `error`, or the claim was lost. */
+CC_INLINE void cc__arm_claimed(struct arm *arm, bool won, int error) {
     arm->linked = false;
-    if (unlikely(!cc__wakes_claim_locked(wakes, arm->waiter, WAKE_OBJECT))) {
+    if (unlikely(!won)) {
         arm->claim_lost = true;
-        return false;
+        return;
     }
     arm->error = error;
     if (arm->chosen != NULL) *arm->chosen = arm->index;
-    return true;
 }
 
-/* Implemented by chan/ and task/, for select/. */
+/* Under the object's lock, the arm is off its list: claims its waiter. True: this arm ends the wait. */
+CC_INLINE bool cc__arm_claim_locked(struct wakes *wakes, struct arm *arm, int error) {
+    bool won = cc__wakes_claim_locked(wakes, arm->waiter, WAKE_OBJECT);
+    cc__arm_claimed(arm, won, error);
+    return won;
+}
 
-/* Without a lock: whether the case may be ready; EINVAL: it is malformed. */
-enum { LOOK_NOT_READY = 0, LOOK_READY = -1 };
-int cc__arm_look_send(const CCCase *c);
-int cc__arm_look_recv(const CCCase *c);
-int cc__arm_look_join(const CCCase *c);
-
-/* Does it alone, if that can be done at once: 0 or the case's error; ARM_WAIT: it cannot. */
-int cc__arm_do_send(const CCCase *c);
-int cc__arm_do_recv(const CCCase *c);
-int cc__arm_do_join(const CCCase *c);
-
-/* Sets an arm up for a case that is well formed. */
-void cc__arm_send(struct arm *arm, const CCCase *c);
-void cc__arm_recv(struct arm *arm, const CCCase *c);
-void cc__arm_join(struct arm *arm, const CCCase *c);
-
-/* The whole select, of at most ARM_FEW cases, by a fiber on `w`: 0, EAGAIN, ECANCELED, as cc_select. ARM_ELSEWHERE: not
- * all of them are channels that are biased to it. */
-int cc__select_biased(struct worker *w, CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
-                      size_t *chosen);
-/* A fiber on `w` is about to wait for all these arms, which are channels', holds their locks and has no deadline:
- * perhaps they are biased to it from now on. */
-void cc__chan_adopt_locked(struct worker *w, struct arm *arms, uint32_t count);
+/* The kinds: chan/arms.c, task/join.c, wait/sleep.c, wait/cancel.c. */
+int cc__arm_look_send(struct worker *w, const CCCase *c);
+int cc__arm_look_recv(struct worker *w, const CCCase *c);
+extern const struct arm_ops cc__arm_send, cc__arm_recv, cc__arm_join, cc__arm_at, cc__arm_cancel;
 
 #endif

@@ -132,15 +132,8 @@ void cc__wait_after_biased(struct worker *w, void *fiber) {
     park_biased(w, fiber, PARK_QUEUE);
 }
 
-static void after_select_biased(struct worker *w, void *fiber) {
+void cc__wait_after_select_biased(struct worker *w, void *fiber) {
     park_biased(w, fiber, PARK_SELECT);
-}
-
-enum wake_reason cc__wait_select_biased(struct worker *w, struct fiber *self, const void *arms) {
-    cc__count(w, parks[PARK_SELECT]);
-    cc__fiber_note_object(self, arms);
-    (void)cc__park_biased(w, self, after_select_biased, self);
-    return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
 
 enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, struct wait_what what) {

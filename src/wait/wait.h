@@ -58,8 +58,6 @@ CC_INLINE void cc__waiter_init_sole(struct waiter *waiter, struct fiber *self) {
     cc__set(&waiter->sole, true);
 }
 enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *channel);
-/* The same for a select among biased channels; the caller holds its worker's biased lock (biased.h). */
-enum wake_reason cc__wait_select_biased(struct worker *w, struct fiber *self, const void *arms);
 
 /* Sleeps until the waiter's deadline, or until cancelled. */
 enum wake_reason cc__wait_sleep(struct waiter *waiter);

@@ -3,8 +3,8 @@
  * Party 0 selects twice: send to channel 0, or receive from channel 1; it may have a deadline. Party 1
  * selects the other way round: send to channel 1, or receive from channel 0. Party 2 sends to channel 0,
  * party 3 receives from channel 1. Capacities are 0 or 1. A select looks without locks and does alone what
- * seems ready; else it takes both locks in the order of addresses, polls, links both arms and parks. A plain
- * call, and one arm alone, is one step while the lock is free; holding two locks is not.
+ * seems ready; else it takes both locks in the order of addresses and looks again: it begins anew if one is ready, else
+ * it links both arms and parks. A plain call, and one arm alone, is one step while the lock is free; holding two locks is not.
  *
  * Shows: no deadlock among locks (SELECT-1); one winner (SELECT-2): every value is with one party; when a
  * select returns none of its arms is on a list, and nobody claims it by one (SELECT-3); at the end nobody is
@@ -12,7 +12,7 @@
  *
  * Mutants, each must fail:
  *   ANY_ORDER    locks are taken in the order of the cases
- *   NO_POLL      after the look without locks, a select parks without another
+ *   NO_POLL      after the look without locks, a select parks without another under them
  *   LINK_APART   arms are linked one after another, each under its own lock, and then the select parks
  *   TWO_WINNERS  a claim does not ask whether the wait has ended
  *   NO_LEAVE     losers stay on their lists
@@ -105,6 +105,7 @@ proctype selector(byte me, out, value, times; bit deadline) {
     :: times > 0 ->
         times--;
         ok = 0;
+again:
         /* A look at each, without locks. */
         ready_out = looks_sendable(out);
         ready_in = looks_receivable(1 - out);
@@ -141,22 +142,11 @@ proctype selector(byte me, out, value, times; bit deadline) {
 #endif
         atomic {
 #ifndef NO_POLL
-            if
-            :: try_send(out, value);
-                if
-                :: !ok -> try_recv(1 - out)
-                :: ok -> skip
-                fi
-            :: try_recv(1 - out);
-                if
-                :: !ok -> try_send(out, value)
-                :: ok -> skip
-                fi
-            fi;
+            ready_out = looks_sendable(out) || looks_receivable(1 - out);
 #endif
             if
-            :: ok -> skip
-            :: !ok ->
+            :: ready_out -> skip
+            :: else ->
                 waits[me] = 1;
                 frame[me] = value;
                 senders[out] ! me;
@@ -168,7 +158,7 @@ proctype selector(byte me, out, value, times; bit deadline) {
         lock[1] = 0;
         lock[0] = 0;
         if
-        :: ok -> goto next
+        :: ready_out -> ready_out = 0; goto again
         :: else -> skip
         fi;
 #endif
