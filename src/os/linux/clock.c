@@ -1,18 +1,11 @@
-/* clock.c - the one clock. */
+/* clock.c - the real time. */
 #include "os/clock.h"
 
 #include "base/attr.h"
-#include "base/san.h"
 
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { LOOK_NS = 100 };
-
-/* 0: the time is real. Written by whoever runs in a simulation, one at a time; others may look. A race detector would
- * take accesses that order nothing for races, and atomic ones for order between fibers. */
-static volatile uint64_t simulated;
 
 /* The race detector watches the C library's function, and what it writes to a worker's stack on behalf of a fiber that has
  * just been left would be a race with whatever was, or comes, there. */
@@ -28,26 +21,4 @@ CC_NO_TSAN uint64_t cc__clock_real(void) {
     struct timespec ts;
     ask(&ts);
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-CC_NO_TSAN uint64_t cc__clock_now(void) {
-    uint64_t now = simulated;
-    return likely(now == 0) ? cc__clock_real() : now;
-}
-
-CC_NO_TSAN uint64_t cc__clock_look(void) {
-    cc__clock_pass(LOOK_NS);
-    return cc__clock_now();
-}
-
-CC_NO_TSAN void cc__clock_simulate(uint64_t start) {
-    simulated = start;
-}
-
-CC_NO_TSAN void cc__clock_pass(uint64_t ns) {
-    if (simulated != 0) simulated += ns;
-}
-
-CC_NO_TSAN void cc__clock_pass_to(uint64_t moment) {
-    if (simulated != 0 && simulated < moment) simulated = moment;
 }
