@@ -1,5 +1,42 @@
 /* cond.c - no signal is lost, none is used twice. */
-#include "looking.h"
+#include "one_worker.h"
+#include "waiters.h"
+
+/* ---- alone, on an OS thread and in a fiber: all zero is ready, three forms, bad arguments ---- */
+
+static void no_object(void) {
+    CCMutex m = {0};
+    CCCond c = {0};
+    CHECK_EQ(cc_cond_wait(NULL, &m), EINVAL);
+    CHECK_EQ(cc_cond_wait(&c, NULL), EINVAL);
+    CHECK_EQ(cc_cond_wait_until(&c, NULL, CC_FOREVER), EINVAL);
+    CHECK_EQ(cc_cond_signal(NULL), EINVAL);
+    CHECK_EQ(cc_cond_broadcast(NULL), EINVAL);
+}
+
+TEST(bad_arguments) {
+    in_both_contexts(no_object);
+}
+
+static void use_alone(void) {
+    static struct watch w;
+    CHECK_EQ(cc_cond_signal(&w.cond), 0); /* nobody there: it is not kept */
+    CHECK_EQ(cc_cond_broadcast(&w.cond), 0);
+    times_out(call_cond, &w);
+    CHECK(w.cond.first == NULL);
+    CHECK_EQ(w.mutex.word, 0);
+}
+
+TEST(alone) {
+    in_both_contexts(use_alone);
+}
+
+/* It needs no runtime, and does not start one. */
+TEST(alone_without_a_runtime) {
+    no_object();
+    use_alone();
+    CHECK_EQ(cc_worker_count(), 0);
+}
 
 /* ---- a buffer of one, as in every textbook: it hangs if a signal is lost ---- */
 
@@ -163,4 +200,87 @@ TEST_WORKERS(no_more_than_signalled) {
     CHECK_EQ(cc_task_join(&signaller, NULL), 0);
     CHECK(returned <= given);
     CHECK_EQ(queued(&watch), 0);
+}
+
+/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it ---- */
+
+static void *wait_for_signal(void *arg) {
+    (void)arg;
+    CHECK_EQ(cc_mutex_lock(&watch.mutex), 0);
+    int rc = cc_cond_wait(&watch.cond, &watch.mutex);
+    CHECK_EQ(cc_mutex_unlock(&watch.mutex), 0);
+    return result_of(rc);
+}
+
+static void signal_once(void) {
+    CHECK_EQ(cc_cond_signal(&watch.cond), 0);
+}
+
+static void *signals(void *arg) {
+    past_the_first(wait_for_signal, signal_once);
+    return arg;
+}
+
+TEST(a_signal_goes_past_a_cancelled_waiter) {
+    on_one_worker(signals);
+}
+
+/* ---- cancelled ---- */
+
+/* A cancelled wait for a condition holds the mutex when it returns, although others want it, too. */
+static struct watch held;
+static int inside, most;
+
+static void *wait_and_count(void *arg) {
+    CHECK_EQ(cc_mutex_lock(&held.mutex), 0);
+    CHECK_EQ(cc_cond_wait(&held.cond, &held.mutex), ECANCELED);
+    if (++inside > most) most = inside;
+    cc_yield();
+    inside--;
+    CHECK_EQ(cc_mutex_unlock(&held.mutex), 0);
+    return arg;
+}
+
+TEST_WORKERS(cancelled_with_the_mutex) {
+    for (int i = 0; i < 20; i++) {
+        CCTask task = cc_fiber_spawn_task(wait_and_count, NULL);
+        CHECK_EQ(cc_task_detach(&task), 0);
+    }
+    await_queued(&held.cond, 20);
+    end_by_cancelling();
+    CHECK_EQ(most, 1);
+    CHECK_EQ(inside, 0);
+    CHECK_EQ(mutex_waiters(&held.mutex), 0);
+    CHECK_EQ(cc_mutex_lock_try(&held.mutex), 0);
+    CHECK_EQ(cc_mutex_unlock(&held.mutex), 0);
+}
+
+/* Nor does the end of a grace period make it anything but one wait, however long the mutex is held. */
+static void *wait_cancelled(void *arg) {
+    CHECK_EQ(cc_mutex_lock(&held.mutex), 0);
+    CHECK_EQ(cc_cond_wait(&held.cond, &held.mutex), ECANCELED);
+    CHECK_EQ(cc_mutex_unlock(&held.mutex), 0);
+    return arg;
+}
+
+TEST_WORKERS(grace_is_over_while_the_mutex_is_held) {
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.grace_ms = 1});
+    CCTask task;
+    CHECK(n != NULL);
+    CHECK_EQ(cc_nursery_spawn_ex(n, &task, wait_cancelled, NULL, NULL), 0);
+    await_queued(&held.cond, 1);
+    CHECK_EQ(cc_mutex_lock(&held.mutex), 0);
+    CHECK_EQ(cc_nursery_cancel(n), 0);
+    await_mutex_waiters(&held.mutex, 1);
+    struct fiber *f = cc__pool_find(task.id);
+    uint64_t wait = cc__get(&f->word) & WORD_TICKET;
+    CHECK_EQ(cc_sleep_ms(20), 0);
+    CHECK_EQ(cc__get(&f->word) & WORD_TICKET, wait);
+    CHECK_EQ(cc_mutex_unlock(&held.mutex), 0);
+    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+    CHECK_EQ(cc_task_detach(&task), 0);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    CHECK_EQ(mutex_waiters(&held.mutex), 0);
+    CHECK_EQ(cc_mutex_lock_try(&held.mutex), 0);
+    CHECK_EQ(cc_mutex_unlock(&held.mutex), 0);
 }

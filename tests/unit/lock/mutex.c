@@ -1,6 +1,46 @@
 /* mutex.c - one at a time; who waits gets its turn; an unlock is through with the mutex when another may free
  * it. */
-#include "looking.h"
+#include "one_worker.h"
+#include "waiters.h"
+
+/* ---- alone, on an OS thread and in a fiber: all zero is ready, three forms, bad arguments ---- */
+
+static void no_object(void) {
+    CHECK_EQ(cc_mutex_lock(NULL), EINVAL);
+    CHECK_EQ(cc_mutex_lock_try(NULL), EINVAL);
+    CHECK_EQ(cc_mutex_lock_until(NULL, CC_FOREVER), EINVAL);
+    CHECK_EQ(cc_mutex_unlock(NULL), EINVAL);
+    CHECK_EQ(cc_mutex_lock_uncancellable(NULL), EINVAL);
+}
+
+TEST(bad_arguments) {
+    in_both_contexts(no_object);
+}
+
+static void use_alone(void) {
+    static CCMutex m;
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(cc_mutex_lock(&m), 0);
+        CHECK_EQ(cc_mutex_lock_try(&m), EAGAIN);
+        CHECK_EQ(cc_mutex_unlock(&m), 0);
+        CHECK_EQ(cc_mutex_lock_try(&m), 0);
+        CHECK_EQ(cc_mutex_unlock(&m), 0);
+        CHECK_EQ(cc_mutex_lock_until(&m, past), 0); /* what can be done at once is done */
+        CHECK_EQ(cc_mutex_unlock(&m), 0);
+    }
+    CHECK_EQ(m.word, 0);
+}
+
+TEST(alone) {
+    in_both_contexts(use_alone);
+}
+
+/* It needs no runtime, and does not start one. */
+TEST(alone_without_a_runtime) {
+    no_object();
+    use_alone();
+    CHECK_EQ(cc_worker_count(), 0);
+}
 
 /* ---- exclusion ---- */
 
@@ -220,4 +260,29 @@ static void last_frees_with(enum parties who, size_t unused) {
 
 TEST_WORKERS(the_last_frees_it) {
     for_each_kind(last_frees_with, 0);
+}
+
+/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it ---- */
+
+static void *lock_and_unlock(void *arg) {
+    (void)arg;
+    int rc = cc_mutex_lock(&mutex);
+    if (rc == 0) CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+    return result_of(rc);
+}
+
+static void unlock(void) {
+    CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+}
+
+static void *mutexes(void *arg) {
+    CHECK_EQ(cc_mutex_lock(&mutex), 0);
+    past_the_first(lock_and_unlock, unlock);
+    CHECK_EQ(cc_mutex_lock_try(&mutex), 0);
+    unlock();
+    return arg;
+}
+
+TEST(it_goes_past_a_cancelled_waiter) {
+    on_one_worker(mutexes);
 }

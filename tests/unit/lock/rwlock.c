@@ -1,5 +1,54 @@
 /* rwlock.c - readers together, writers alone, and neither keeps the other out. */
-#include "looking.h"
+#include "one_worker.h"
+#include "waiters.h"
+
+/* ---- alone, on an OS thread and in a fiber: all zero is ready, three forms, bad arguments ---- */
+
+static void no_object(void) {
+    CHECK_EQ(cc_rwlock_read_lock(NULL), EINVAL);
+    CHECK_EQ(cc_rwlock_read_lock_try(NULL), EINVAL);
+    CHECK_EQ(cc_rwlock_read_lock_until(NULL, CC_FOREVER), EINVAL);
+    CHECK_EQ(cc_rwlock_read_unlock(NULL), EINVAL);
+    CHECK_EQ(cc_rwlock_write_lock(NULL), EINVAL);
+    CHECK_EQ(cc_rwlock_write_lock_try(NULL), EINVAL);
+    CHECK_EQ(cc_rwlock_write_lock_until(NULL, CC_FOREVER), EINVAL);
+    CHECK_EQ(cc_rwlock_write_unlock(NULL), EINVAL);
+    CHECK_EQ(cc_rwlock_read_lock_uncancellable(NULL), EINVAL);
+    CHECK_EQ(cc_rwlock_write_lock_uncancellable(NULL), EINVAL);
+}
+
+TEST(bad_arguments) {
+    in_both_contexts(no_object);
+}
+
+static void use_alone(void) {
+    static CCRWLock rw;
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    CHECK_EQ(cc_rwlock_read_lock_try(&rw), 0);
+    CHECK_EQ(cc_rwlock_write_lock_try(&rw), EAGAIN);
+    times_out(call_write, &rw);
+    CHECK_EQ(cc_rwlock_read_lock_until(&rw, past), 0); /* the writer that left is in nobody's way */
+    for (int i = 0; i < 3; i++) CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+    CHECK_EQ(cc_rwlock_write_lock_try(&rw), EAGAIN);
+    CHECK_EQ(cc_rwlock_read_lock_try(&rw), EAGAIN);
+    CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+    CHECK_EQ(cc_rwlock_write_lock_until(&rw, past), 0);
+    CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+    CHECK_EQ(rw.word, 0);
+    CHECK(rw.first == NULL);
+}
+
+TEST(alone) {
+    in_both_contexts(use_alone);
+}
+
+/* It needs no runtime, and does not start one. */
+TEST(alone_without_a_runtime) {
+    no_object();
+    use_alone();
+    CHECK_EQ(cc_worker_count(), 0);
+}
 
 static CCRWLock rw;
 
@@ -224,4 +273,52 @@ TEST(two_give_up_before_a_writer) {
         CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
         CHECK_EQ(cc_task_join(&tasks[2], NULL), 0);
     }
+}
+
+/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it ---- */
+
+static void *write_and_unlock(void *arg) {
+    (void)arg;
+    int rc = cc_rwlock_write_lock(&rw);
+    if (rc == 0) CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+    return result_of(rc);
+}
+
+static void write_unlock(void) {
+    CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+}
+
+static void *writers(void *arg) {
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+    past_the_first(write_and_unlock, write_unlock);
+    return arg;
+}
+
+TEST(it_goes_past_a_cancelled_writer) {
+    on_one_worker(writers);
+}
+
+static void *read_and_unlock(void *arg) {
+    (void)arg;
+    int rc = cc_rwlock_read_lock(&rw);
+    if (rc == 0) CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+    return result_of(rc);
+}
+
+/* A writer stands between those who read and those who want to; when it goes, they are together. */
+static void *readers(void *arg) {
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    CCTask writer = start(write_and_unlock), reader = start(read_and_unlock);
+    CHECK_EQ(cc_rwlock_read_lock_try(&rw), EAGAIN);
+    CHECK_EQ(cc_task_cancel(&writer), 0);
+    ends_with(reader, 0);
+    ends_with(writer, ECANCELED);
+    CHECK_EQ(cc_rwlock_read_lock_try(&rw), 0);
+    CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+    CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+    return arg;
+}
+
+TEST(readers_behind_a_writer_that_leaves) {
+    on_one_worker(readers);
 }

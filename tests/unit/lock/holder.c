@@ -1,5 +1,5 @@
-/* misuse.c - what would go wrong silently ends with a sentence. */
-#include "looking.h"
+/* holder.c - an unlock by somebody who does not hold the lock ends the program, with a sentence that names both. */
+#include "waiters.h"
 
 #include "lock/mutex.h"
 
@@ -71,19 +71,6 @@ TEST_DIES(write_unlock_of_a_free_lock, "is free; ", .signal = SIGABRT) {
     in_a_fiber(write_unlock_free);
 }
 
-TEST_DIES(more_done_than_added, "more is done than was added", .signal = SIGABRT) {
-    CCWaitGroup wg = {0};
-    CHECK_EQ(cc_wait_group_add(&wg, 1), 0);
-    CHECK_EQ(cc_wait_group_done(&wg), 0);
-    (void)cc_wait_group_done(&wg);
-}
-
-TEST_DIES(too_much_added, "is too much", .signal = SIGABRT) {
-    CCWaitGroup wg = {0};
-    CHECK_EQ(cc_wait_group_add(&wg, INT32_MAX), 0);
-    (void)cc_wait_group_add(&wg, 1);
-}
-
 /* ---- what another holds ---- */
 
 static void unlock_it(void) {
@@ -127,7 +114,8 @@ static void unlock_after_a_timeout(void) {
     (void)cc_mutex_unlock(&m);
 }
 
-TEST_DIES(unlock_of_what_was_not_locked, "'clumsy' unlocks it. A lock call that has returned an error", .signal = SIGABRT) {
+TEST_DIES(unlock_of_what_was_not_locked, "'clumsy' unlocks it. A lock call that has returned an error",
+          .signal = SIGABRT) {
     in_a_fiber(unlock_after_a_timeout);
 }
 

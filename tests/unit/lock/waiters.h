@@ -1,7 +1,7 @@
-/* looking.h - who waits where: a waiter that can be seen in a line, under the queue's lock, is parked. And
+/* waiters.h - who waits where: a waiter that can be seen in a line, under the queue's lock, is parked. And
  * parties that make one call each. */
-#ifndef CCC_TESTS_UNIT_LOCK_LOOKING_H
-#define CCC_TESTS_UNIT_LOCK_LOOKING_H
+#ifndef CCC_TESTS_UNIT_LOCK_WAITERS_H
+#define CCC_TESTS_UNIT_LOCK_WAITERS_H
 
 #include "../../battery/battery.h"
 #include "../contexts.h"
@@ -97,6 +97,16 @@ BATTERY_UNUSED static int call_cond(void *o, CCDeadline d) {
     CHECK_EQ(cc_mutex_lock_try(&w->mutex), EAGAIN); /* it is held, whatever came */
     CHECK_EQ(cc_mutex_unlock(&w->mutex), 0);
     return rc;
+}
+
+BATTERY_UNUSED static const CCDeadline past = {1};
+
+/* A deadline that passes: not early, and off the queue afterwards. */
+BATTERY_UNUSED static void times_out(int (*call)(void *, CCDeadline), void *object) {
+    CHECK_EQ(call(object, past), ETIMEDOUT);
+    CCDeadline soon = cc_after_ms(2);
+    CHECK_EQ(call(object, soon), ETIMEDOUT);
+    CHECK(cc_now_ns() >= soon.ns);
 }
 
 #endif

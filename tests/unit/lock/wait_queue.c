@@ -1,6 +1,6 @@
-/* endings.c - a wait ends by being given what it waited for, by its deadline, or by cancellation: by one of
+/* wait_queue.c - a wait ends by being given what it waited for, by its deadline, or by cancellation: by one of
  * them, and nothing gets lost. */
-#include "looking.h"
+#include "waiters.h"
 
 enum { CROWD = 6 };
 
@@ -118,23 +118,23 @@ static void await(const struct kind *k, void *o, int n) {
     while (waiting_at(k, o) != n) cc_yield();
 }
 
-struct guest {
+struct caller {
     struct wish wish;
     const struct kind *kind;
 };
 
-static void *visit(void *arg) {
-    struct guest *g = arg;
-    (void)make_call(&g->wish);
-    if (g->wish.returned == 0 && g->kind->after != NULL) g->kind->after(g->wish.object);
+static void *make_and_undo(void *arg) {
+    struct caller *c = arg;
+    (void)make_call(&c->wish);
+    if (c->wish.returned == 0 && c->kind->after != NULL) c->kind->after(c->wish.object);
     return NULL;
 }
 
-static void invite(struct guest *g, struct party *p, enum parties who, int i, const struct kind *k, void *o,
-                   CCDeadline d) {
-    g->kind = k;
-    wish_init(&g->wish, k->call, o, d);
-    *p = party_start(who, i, visit, g);
+static void start_call(struct caller *c, struct party *p, enum parties who, int i, const struct kind *k, void *o,
+                       CCDeadline d) {
+    c->kind = k;
+    wish_init(&c->wish, k->call, o, d);
+    *p = party_start(who, i, make_and_undo, c);
 }
 
 /* ---- given ---- */
@@ -143,15 +143,15 @@ static void given_with(enum parties who, size_t with_deadline) {
     FOR_EACH_KIND(k) {
         union object o;
         memset(&o, 0, sizeof o);
-        struct guest guests[CROWD];
+        struct caller callers[CROWD];
         struct party parties[CROWD];
         k->close(&o);
         for (int i = 0; i < CROWD; i++)
-            invite(&guests[i], &parties[i], who, i, k, &o, with_deadline ? cc_after_ms(3600 * 1000) : CC_FOREVER);
+            start_call(&callers[i], &parties[i], who, i, k, &o, with_deadline ? cc_after_ms(3600 * 1000) : CC_FOREVER);
         await(k, &o, CROWD);
         for (int i = 0; i < (k->call == call_sem ? CROWD : 1); i++) k->give(&o);
         parties_end(parties, CROWD);
-        for (int i = 0; i < CROWD; i++) CHECK_EQ(guests[i].wish.returned, 0);
+        for (int i = 0; i < CROWD; i++) CHECK_EQ(callers[i].wish.returned, 0);
         k->clean(&o);
     }
 }
@@ -168,20 +168,20 @@ static void some_time_out_with(enum parties who, size_t unused) {
     FOR_EACH_KIND(k) {
         union object o;
         memset(&o, 0, sizeof o);
-        struct guest guests[CROWD];
+        struct caller callers[CROWD];
         struct party parties[CROWD];
         k->close(&o);
         for (int i = 0; i < CROWD; i++)
-            invite(&guests[i], &parties[i], who, i, k, &o, i % 2 ? CC_FOREVER : cc_after_ms(2));
+            start_call(&callers[i], &parties[i], who, i, k, &o, i % 2 ? CC_FOREVER : cc_after_ms(2));
         for (int i = 0; i < CROWD; i += 2) {
             party_end(&parties[i]);
-            CHECK_EQ(guests[i].wish.returned, ETIMEDOUT);
+            CHECK_EQ(callers[i].wish.returned, ETIMEDOUT);
         }
         await(k, &o, CROWD / 2);
         for (int i = 0; i < (k->call == call_sem ? CROWD / 2 : 1); i++) k->give(&o);
         for (int i = 1; i < CROWD; i += 2) {
             party_end(&parties[i]);
-            CHECK_EQ(guests[i].wish.returned, 0);
+            CHECK_EQ(callers[i].wish.returned, 0);
         }
         k->clean(&o);
     }
@@ -201,20 +201,20 @@ static void edge_with(enum parties who, size_t unused) {
         for (long round = 0; round < test_rounds(60, 20000); round++) {
             union object o;
             memset(&o, 0, sizeof o);
-            struct guest guests[3];
+            struct caller callers[3];
             struct party parties[3];
             k->close(&o);
             uint64_t until = cc_now_ns() + 20000 + test_random(&rng) % 100000;
             for (int i = 0; i < 3; i++)
-                invite(&guests[i], &parties[i], who, i, k, &o, (CCDeadline){until + test_random(&rng) % 2000});
+                start_call(&callers[i], &parties[i], who, i, k, &o, (CCDeadline){until + test_random(&rng) % 2000});
             while (cc_now_ns() < until) {
             }
             for (int i = 0; i < (k->call == call_sem ? 3 : 1); i++) k->give(&o);
             parties_end(parties, 3);
             int served = 0;
             for (int i = 0; i < 3; i++) {
-                CHECK(guests[i].wish.returned == 0 || guests[i].wish.returned == ETIMEDOUT);
-                served += guests[i].wish.returned == 0;
+                CHECK(callers[i].wish.returned == 0 || callers[i].wish.returned == ETIMEDOUT);
+                served += callers[i].wish.returned == 0;
             }
             in_time += served;
             late += 3 - served;
@@ -234,19 +234,19 @@ TEST_WORKERS(given_at_the_deadline, .timeout = 120) {
 
 TEST_WORKERS(cancelled) {
     static union object o[array_len(kinds)];
-    static struct guest guests[array_len(kinds)][CROWD];
+    static struct caller callers[array_len(kinds)][CROWD];
     struct party parties[array_len(kinds)][CROWD];
     for (size_t n = 0; n < array_len(kinds); n++) {
         kinds[n].close(&o[n]);
         for (int i = 0; i < CROWD; i++)
-            invite(&guests[n][i], &parties[n][i], FIBERS, i, &kinds[n], &o[n],
-                   i % 2 ? CC_FOREVER : cc_after_ms(3600 * 1000));
+            start_call(&callers[n][i], &parties[n][i], FIBERS, i, &kinds[n], &o[n],
+                       i % 2 ? CC_FOREVER : cc_after_ms(3600 * 1000));
         await(&kinds[n], &o[n], CROWD);
         for (int i = 0; i < CROWD; i++) CHECK_EQ(cc_task_detach(&parties[n][i].task), 0);
     }
     end_by_cancelling();
     for (size_t n = 0; n < array_len(kinds); n++) {
-        for (int i = 0; i < CROWD; i++) CHECK_EQ(guests[n][i].wish.returned, ECANCELED);
+        for (int i = 0; i < CROWD; i++) CHECK_EQ(callers[n][i].wish.returned, ECANCELED);
         /* Nobody is left, nothing was taken: the object serves whoever comes next. */
         kinds[n].give(&o[n]);
         if (kinds[n].call == call_sem) CHECK_EQ(cc_sem_acquire_try(&o[n].sem), 0);
@@ -260,11 +260,11 @@ TEST(threads_are_not_cancelled) {
         CHECK_EQ(cc_runtime_init(NULL), 0);
         union object o;
         memset(&o, 0, sizeof o);
-        struct guest guests[CROWD];
+        struct caller callers[CROWD];
         struct party parties[CROWD];
         k->close(&o);
         for (int i = 0; i < CROWD; i++) {
-            invite(&guests[i], &parties[i], MIXED, i, k, &o, CC_FOREVER);
+            start_call(&callers[i], &parties[i], MIXED, i, k, &o, CC_FOREVER);
             if (!parties[i].is_thread) CHECK_EQ(cc_task_detach(&parties[i].task), 0);
         }
         await(k, &o, CROWD);
@@ -272,61 +272,74 @@ TEST(threads_are_not_cancelled) {
         CHECK_EQ(waiting_at(k, &o), CROWD / 2);
         for (int i = 0; i < (k->call == call_sem ? CROWD / 2 : 1); i++) k->give(&o);
         for (int i = 1; i < CROWD; i += 2) party_end(&parties[i]);
-        for (int i = 0; i < CROWD; i++) CHECK_EQ(guests[i].wish.returned, i % 2 ? 0 : ECANCELED);
+        for (int i = 0; i < CROWD; i++) CHECK_EQ(callers[i].wish.returned, i % 2 ? 0 : ECANCELED);
         k->clean(&o);
     }
 }
 
-/* A cancelled wait for a condition holds the mutex when it returns, although others want it, too. */
-static struct watch held;
-static int inside, most;
+/* ---- waits that go on although their fiber is cancelled, and leave the cancellation as it was ---- */
 
-static void *wait_and_count(void *arg) {
-    CHECK_EQ(cc_mutex_lock(&held.mutex), 0);
-    CHECK_EQ(cc_cond_wait(&held.cond, &held.mutex), ECANCELED);
-    if (++inside > most) most = inside;
-    cc_yield();
-    inside--;
-    CHECK_EQ(cc_mutex_unlock(&held.mutex), 0);
-    return arg;
+static CCMutex mutex;
+static CCRWLock rwlock;
+static CCSem sem;
+static CCEvent never;
+static _Atomic int got;
+
+static void *lock_mutex(void *unused) {
+    CHECK_EQ(cc_mutex_lock_uncancellable(&mutex), 0);
+    cc__add(&got, 1);
+    CHECK_EQ(cc_event_wait(&never), ECANCELED); /* still cancelled */
+    CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+    return unused;
 }
 
-TEST_WORKERS(cancelled_with_the_mutex) {
-    for (int i = 0; i < 20; i++) {
-        CCTask task = cc_fiber_spawn_task(wait_and_count, NULL);
-        CHECK_EQ(cc_task_detach(&task), 0);
+static void *lock_to_read(void *unused) {
+    CHECK_EQ(cc_rwlock_read_lock_uncancellable(&rwlock), 0);
+    cc__add(&got, 1);
+    CHECK_EQ(cc_event_wait(&never), ECANCELED);
+    CHECK_EQ(cc_rwlock_read_unlock(&rwlock), 0);
+    return unused;
+}
+
+static void *lock_to_write(void *unused) {
+    CHECK_EQ(cc_rwlock_write_lock_uncancellable(&rwlock), 0);
+    cc__add(&got, 1);
+    CHECK_EQ(cc_event_wait(&never), ECANCELED);
+    CHECK_EQ(cc_rwlock_write_unlock(&rwlock), 0);
+    return unused;
+}
+
+static void *acquire(void *unused) {
+    CHECK_EQ(cc_sem_acquire_uncancellable(&sem), 0);
+    cc__add(&got, 1);
+    CHECK_EQ(cc_event_wait(&never), ECANCELED);
+    CHECK_EQ(cc_sem_release(&sem, 1), 0);
+    return unused;
+}
+
+enum { EACH = 3 };
+
+/* Some are cancelled before their wait, some while it lasts; none gets anything before it is given. */
+TEST_WORKERS(waits_although_cancelled) {
+    CHECK_EQ(cc_mutex_lock(&mutex), 0);
+    CHECK_EQ(cc_rwlock_write_lock(&rwlock), 0);
+    CCTaskFn fns[] = {lock_mutex, lock_to_read, lock_to_write, acquire};
+    CCTask tasks[4 * EACH];
+    for (int i = 0; i < 4 * EACH; i++) {
+        tasks[i] = cc_fiber_spawn_task(fns[i % 4], NULL);
+        if (i % 3 == 0) CHECK_EQ(cc_task_cancel(&tasks[i]), 0);
     }
-    await_queued(&held.cond, 20);
-    end_by_cancelling();
-    CHECK_EQ(most, 1);
-    CHECK_EQ(inside, 0);
-    mutex_clean(&held.mutex);
-}
-
-/* Nor does the end of a grace period make it anything but one wait, however long the mutex is held. */
-static void *wait_cancelled(void *arg) {
-    CHECK_EQ(cc_mutex_lock(&held.mutex), 0);
-    CHECK_EQ(cc_cond_wait(&held.cond, &held.mutex), ECANCELED);
-    CHECK_EQ(cc_mutex_unlock(&held.mutex), 0);
-    return arg;
-}
-
-TEST_WORKERS(grace_is_over_while_the_mutex_is_held) {
-    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.grace_ms = 1});
-    CCTask task;
-    CHECK(n != NULL);
-    CHECK_EQ(cc_nursery_spawn_ex(n, &task, wait_cancelled, NULL, NULL), 0);
-    await_queued(&held.cond, 1);
-    CHECK_EQ(cc_mutex_lock(&held.mutex), 0);
-    CHECK_EQ(cc_nursery_cancel(n), 0);
-    await_mutex_waiters(&held.mutex, 1);
-    struct fiber *f = cc__pool_find(task.id);
-    uint64_t wait = cc__get(&f->word) & WORD_TICKET;
-    CHECK_EQ(cc_sleep_ms(20), 0);
-    CHECK_EQ(cc__get(&f->word) & WORD_TICKET, wait);
-    CHECK_EQ(cc_mutex_unlock(&held.mutex), 0);
-    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
-    CHECK_EQ(cc_task_detach(&task), 0);
-    CHECK_EQ(cc_nursery_free(n), 0);
-    mutex_clean(&held.mutex);
+    while (mutex_waiters(&mutex) != EACH) cc_yield();
+    await_queued(&rwlock, 2 * EACH);
+    await_queued(&sem, EACH);
+    for (int i = 0; i < 4 * EACH; i++) CHECK_EQ(cc_task_cancel(&tasks[i]), 0);
+    CHECK_EQ(mutex_waiters(&mutex), EACH);
+    CHECK_EQ(queued(&rwlock), 2 * EACH);
+    CHECK_EQ(queued(&sem), EACH);
+    CHECK_EQ(cc__get(&got), 0);
+    CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+    CHECK_EQ(cc_rwlock_write_unlock(&rwlock), 0);
+    CHECK_EQ(cc_sem_release(&sem, 1), 0);
+    for (int i = 0; i < 4 * EACH; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    CHECK_EQ(cc__get(&got), 4 * EACH);
 }

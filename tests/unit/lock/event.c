@@ -1,0 +1,93 @@
+/* event.c - a set wakes everybody, and is through with the event when a waiter may free it. */
+#include "waiters.h"
+
+/* ---- alone, on an OS thread and in a fiber: all zero is ready, three forms, bad arguments ---- */
+
+static void no_object(void) {
+    CHECK_EQ(cc_event_set(NULL), EINVAL);
+    CHECK_EQ(cc_event_reset(NULL), EINVAL);
+    CHECK_EQ(cc_event_wait(NULL), EINVAL);
+    CHECK_EQ(cc_event_wait_try(NULL), EINVAL);
+    CHECK_EQ(cc_event_wait_until(NULL, CC_FOREVER), EINVAL);
+}
+
+TEST(bad_arguments) {
+    in_both_contexts(no_object);
+}
+
+static void use_alone(void) {
+    CCEvent e = {0};
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(cc_event_wait_try(&e), EAGAIN);
+        times_out(call_event, &e);
+        CHECK_EQ(cc_event_set(&e), 0);
+        CHECK_EQ(cc_event_set(&e), 0);
+        CHECK_EQ(cc_event_wait(&e), 0);
+        CHECK_EQ(cc_event_wait_try(&e), 0);
+        CHECK_EQ(cc_event_wait_until(&e, past), 0);
+        CHECK_EQ(cc_event_reset(&e), 0);
+        CHECK_EQ(cc_event_reset(&e), 0);
+    }
+    CHECK_EQ(e.word, 0);
+}
+
+TEST(alone) {
+    in_both_contexts(use_alone);
+}
+
+/* It needs no runtime, and does not start one. */
+TEST(alone_without_a_runtime) {
+    no_object();
+    use_alone();
+    CHECK_EQ(cc_worker_count(), 0);
+}
+
+/* ---- among several ---- */
+
+static void *set_event(void *event) {
+    CHECK_EQ(cc_event_set(event), 0);
+    return NULL;
+}
+
+static void event_gone_with(enum parties who, size_t unused) {
+    (void)unused;
+    for (long round = 0; round < test_rounds(500, 100000); round++) {
+        CCEvent *event = calloc(1, sizeof *event);
+        CHECK(event != NULL);
+        struct party p = party_start(who, 0, set_event, event);
+        CHECK_EQ(cc_event_wait(event), 0);
+        free(event); /* the set may not even have returned */
+        party_end(&p);
+    }
+}
+
+static void *events_in_fiber(void *unused) {
+    event_gone_with(FIBERS, 0);
+    event_gone_with(THREADS, 0);
+    return unused;
+}
+
+TEST_WORKERS(gone_after_the_wait) {
+    event_gone_with(FIBERS, 0);
+    event_gone_with(THREADS, 0);
+    CHECK_EQ(cc_run(events_in_fiber, NULL, NULL), 0);
+}
+
+/* Those who waited at the set go on, although it is reset before they run. */
+TEST_WORKERS(set_and_reset) {
+    CCEvent e = {0};
+    struct wish wishes[6];
+    struct party parties[6];
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 6; i++) {
+            wish_init(&wishes[i], call_event, &e, CC_FOREVER);
+            parties[i] = party_start(MIXED, i, make_call, &wishes[i]);
+        }
+        await_queued(&e, 6);
+        CHECK_EQ(cc_event_set(&e), 0);
+        CHECK_EQ(cc_event_reset(&e), 0);
+        CHECK_EQ(cc_event_wait_try(&e), EAGAIN);
+        parties_end(parties, 6);
+        for (int i = 0; i < 6; i++) CHECK_EQ(wishes[i].returned, 0);
+    }
+}

@@ -1,0 +1,133 @@
+/* once.c - one does it, the others wait for that; after a panic another does it. */
+#include "waiters.h"
+
+/* ---- alone, on an OS thread and in a fiber: all zero is ready, three forms, bad arguments ---- */
+
+static void no_object(void) {
+    CCOnce once = {0};
+    CHECK_EQ(cc_once(NULL, NULL, NULL), EINVAL);
+    CHECK_EQ(cc_once(&once, NULL, NULL), EINVAL);
+}
+
+TEST(bad_arguments) {
+    in_both_contexts(no_object);
+}
+
+static void count(void *n) {
+    ++*(int *)n;
+}
+
+static void use_alone(void) {
+    CCOnce once = {0};
+    int n = 0;
+    for (int i = 0; i < 5; i++) CHECK_EQ(cc_once(&once, count, &n), 0);
+    CHECK_EQ(n, 1);
+}
+
+TEST(alone) {
+    in_both_contexts(use_alone);
+}
+
+/* It needs no runtime, and does not start one. */
+TEST(alone_without_a_runtime) {
+    no_object();
+    use_alone();
+    CHECK_EQ(cc_worker_count(), 0);
+}
+
+/* ---- among several ---- */
+
+struct init {
+    CCOnce once;
+    CCEvent go_on;
+    int value;
+};
+
+static void begin(void *arg) {
+    struct init *i = arg;
+    CHECK_EQ(cc_event_wait(&i->go_on), 0); /* until the others wait */
+    i->value++;
+}
+
+static void *need_it(void *arg) {
+    struct init *i = arg;
+    CHECK_EQ(cc_once(&i->once, begin, i), 0);
+    CHECK_EQ(i->value, 1);
+    return NULL;
+}
+
+static void once_with(enum parties who, size_t unused) {
+    (void)unused;
+    struct init init = {.value = 0};
+    struct party parties[8];
+    for (int i = 0; i < 8; i++) parties[i] = party_start(who, i, need_it, &init);
+    await_queued(&init.once, 7);
+    CHECK_EQ(cc_event_set(&init.go_on), 0);
+    parties_end(parties, 8);
+    CHECK_EQ(init.value, 1);
+}
+
+TEST_WORKERS(for_all) {
+    for_each_kind(once_with, 0);
+}
+
+/* A panic leaves the first: the others do not wait for ever, and one of them does it. */
+struct retried {
+    CCOnce once;
+    CCEvent go_on;
+    atomic_int begun, done;
+};
+
+static void panic_first(void *arg) {
+    struct retried *r = arg;
+    if (atomic_fetch_add(&r->begun, 1) == 0) {
+        CHECK_EQ(cc_event_wait(&r->go_on), 0); /* until the others wait */
+        cc_panic("not this time");
+    }
+    atomic_fetch_add(&r->done, 1);
+}
+
+static void need_once(void *arg) {
+    struct retried *r = arg;
+    CHECK_EQ(cc_once(&r->once, panic_first, r), 0);
+    CHECK_EQ(r->done, 1);
+}
+
+static atomic_int panicked;
+
+static void *need_and_try(void *arg) {
+    CCPanic why;
+    int rc = cc_try(need_once, arg, &why);
+    if (rc != 0) {
+        CHECK_EQ(rc, ENOTRECOVERABLE);
+        CHECK_EQ(strcmp(why.message, "not this time"), 0);
+        atomic_fetch_add(&panicked, 1);
+    }
+    return NULL;
+}
+
+static void once_again_with(enum parties who, size_t unused) {
+    (void)unused;
+    struct retried r = {.begun = 0};
+    struct party parties[8];
+    panicked = 0;
+    for (int i = 0; i < 8; i++) parties[i] = party_start(who, i, need_and_try, &r);
+    await_queued(&r.once, 7);
+    CHECK_EQ(cc_event_set(&r.go_on), 0);
+    parties_end(parties, 8);
+    CHECK_EQ(panicked, 1);
+    CHECK_EQ(r.begun, 2);
+    CHECK_EQ(r.done, 1);
+    need_once(&r);
+    /* Nobody waits: the next call does it. */
+    struct retried alone = {.begun = 0};
+    CHECK_EQ(cc_event_set(&alone.go_on), 0);
+    (void)need_and_try(&alone);
+    CHECK_EQ(panicked, 2);
+    need_once(&alone);
+    CHECK_EQ(alone.begun, 2);
+}
+
+TEST_WORKERS(after_a_panic) {
+    for_each_kind(once_again_with, 0);
+}
