@@ -5,8 +5,8 @@
  *
  * Structs that a program fills in, or has filled in, end with `reserved` words. Later versions take new fields from
  * them, so sizes and offsets stay. A program sets them to 0, which every initialiser does by itself, {0} included; the
- * library sets them to 0 in what it fills in. A reserved word that is not 0 means a field that this version of the library
- * does not know: EINVAL.
+ * library sets them to 0 in what it fills in. A reserved word that is not 0 means a field that this version of the
+ * library does not know: EINVAL.
  */
 #ifndef CCC_CC_BASE_H
 #define CCC_CC_BASE_H

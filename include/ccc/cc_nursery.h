@@ -69,7 +69,8 @@ typedef struct CCNurseryConfig {
 } CCNurseryConfig;
 
 /* A new nursery below `parent` (NULL: below the innermost scope that the caller is in). NULL, and errno: ENOMEM: no
- * memory; EINVAL: invalid settings; with a deadline also what cc_run may return. The parent must be there until this one is freed. Any context; does not switch. */
+ * memory; EINVAL: invalid settings; with a deadline also what cc_run may return. The parent must be there until this
+ * one is freed. Any context; does not switch. */
 CC_API CCNursery *cc_nursery_create(CCNursery *parent);
 CC_API CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config);
 
@@ -192,8 +193,8 @@ CC_API void cc_shield_end(bool begun);
  * Whichever way the block is left (its end, break, return, goto), the nursery is waited for and freed; when a panic or
  * a C++ exception passes through, it is cancelled first. The block itself belongs to the scope, in a fiber and on an OS
  * thread: when a child fails, or the deadline passes, its waits are cancelled too. A fiber that ends inside (longjmp out
- * of the block) stops the program with a sentence. When there is no memory for a nursery, or its settings are invalid, the
- * block is skipped and .result is ENOMEM or EINVAL; without .result the program stops.
+ * of the block) stops the program with a sentence. When there is no memory for a nursery, or its settings are invalid,
+ * the block is skipped and .result is ENOMEM or EINVAL; without .result the program stops.
  *
  * Without .result a failure is not lost: the nursery around the block (its parent; for .root the one that the caller
  * is in) fails with the same code and text, as if a child of it had. If there is none the caller panics at the end of

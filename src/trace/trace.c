@@ -13,7 +13,8 @@ static struct {
     uint32_t environment, program, simulation;
 } wanted;
 
-/* seq_cst: who changes the categories looks next whether the runtime runs, and the other way round (sched/trace_route.c). */
+/* seq_cst: whoever changes the categories looks next whether the runtime runs, and the other way round
+ * (sched/trace_route.c). */
 static void apply_locked(void) {
     if (cc__get(&cc__trace.since) == 0) cc__set(&cc__trace.since, cc__clock_now());
     cc__set_seq(&cc__trace.on, wanted.environment | wanted.program | wanted.simulation);

@@ -1,9 +1,9 @@
 /* trace.h - which categories of events are on, and telling of an event. The list is events.def.
  *
  * Off means free. Where an event is rare, it costs one load of a word that nobody writes. Where it is not, there is
- * a branch already that leads to a rarer path, and tracing makes everybody take it: parks look whether anything was
- * cancelled, wakes whether somebody cancels, spawns whether they are refused (sched/trace_route.c); channels and selects have
- * a second, cold form of themselves.
+ * a branch already that leads to a slow path, and tracing makes everybody take it: parks look whether anything was
+ * cancelled, wakes whether somebody cancels, spawns whether they are refused (sched/trace_route.c); channels and
+ * selects have a second, cold form of themselves.
  *
  * TRACE-1  An event never touches the object after the operation: it may be gone. What is said about it is copied
  *          before.
@@ -62,8 +62,8 @@ extern const char cc__trace_known[]; /* all names, for a sentence */
 
 struct fiber;
 
-/* One function for each event, implemented by diag/, which prints a line: time, worker and fiber, or thread; then the text.
- * They keep errno. */
+/* One function for each event, implemented by diag/, which prints a line: time, worker and fiber, or thread; then the
+ * text. They keep errno. */
 #define EVENT(id, category, name, text, parameters, arguments) CC_COLD void cc__event_##id parameters;
 #define EVENT_OF EVENT
 #include "trace/events.def"

@@ -1,5 +1,5 @@
-/* abi.c - a program that was compiled with the structs of version 0.1, and one that was compiled for a later version, run
- * with this library.
+/* abi.c - a program that was compiled with the structs of version 0.1, and one that was compiled for a later version,
+ * run with this library.
  * variants: shared
  *
  * It includes no header of the library: tests/abi/v0_1.h is all that it knows.
