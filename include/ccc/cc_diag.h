@@ -88,8 +88,8 @@ CC_API void cc_on_deadlock(CCDeadlockFn fn, void *arg);
 
 /* Switches trace categories on, besides those that are: lines on stderr that say what fibers do. The list is "all" or
  * names with commas between them: park, wake, join, inbox, sysmon, chan, chan-verbose, spawn, steal, timer, nursery,
- * panic, timing. Channels are traced if they were created while chan, chan-verbose or timing was on. EINVAL: NULL, or a
- * name that there is not; nothing has changed. With or without a runtime. */
+ * panic, timing. Channels are traced if they were created while chan, chan-verbose or timing was on. EINVAL: NULL, or an
+ * unknown name; nothing has changed. With or without a runtime. */
 CC_API int cc_trace_start(const char *categories);
 
 /* Switches all of them off, those of the environment too; a later start of the runtime looks at that again. */
