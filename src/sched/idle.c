@@ -32,7 +32,7 @@
 
 enum wake_word {
     WAKE_NONE,
-    WAKE_LOOK,
+    WAKE_POLL,
     WAKE_SEARCH, /* and a searcher's place is yours */
     WAKE_EVENT,  /* never in a worker's word: a driver has something to poll */
 };
@@ -124,7 +124,7 @@ bool cc__idle_notify_worker(struct worker *target) {
     bool asleep = target->remote.asleep;
     if (asleep) remove_locked(target);
     cc__lock_release(&cc__sched.idle.lock);
-    if (asleep) wake(target, WAKE_LOOK);
+    if (asleep) wake(target, WAKE_POLL);
     return asleep;
 }
 
@@ -140,7 +140,7 @@ static void appoint(void) {
     struct worker *sleeper = choose_locked();
     if (sleeper != NULL) remove_locked(sleeper);
     cc__lock_release(&cc__sched.idle.lock);
-    if (sleeper != NULL) wake(sleeper, WAKE_LOOK);
+    if (sleeper != NULL) wake(sleeper, WAKE_POLL);
 }
 
 void cc__idle_left(struct worker *w) {
@@ -288,7 +288,7 @@ static bool stays_in_turn(struct worker *other, uint64_t seen) {
 
 /* Whom the watcher has to help: a worker that stays in its turn while fibers wait, or one that has more of them than it gets
  * through in time. Counts the looks at which there was nothing, not even a wake that was deferred. */
-static struct worker *look_for_victim(struct worker *w) {
+static struct worker *watcher_poll(struct worker *w) {
     struct worker *victim = NULL;
     bool quiet = true;
     for (unsigned i = 0; i < cc__get(&cc__sched.count) && victim == NULL; i++) {
@@ -350,10 +350,10 @@ static uint64_t watch_again(struct worker *w, uint64_t now) {
 
 /* The watcher's time has come: true if there is something to do. Else it stays on the list, where it never left its role,
  * and `until` is when it looks next. */
-static bool watch(struct worker *w, uint64_t *until, struct worker **victim) {
+static bool watcher_tick(struct worker *w, uint64_t *until, struct worker **victim) {
     uint64_t now = cc__clock_now();
     if (cc__idle_next_timer() <= now || cc__elastic_over(w)) return true;
-    *victim = look_for_victim(w);
+    *victim = watcher_poll(w);
     if (*victim != NULL) return true;
     uint64_t next = watch_again(w, now), end = cc__elastic_until(w, now);
     *until = next < end ? next : end;
@@ -496,7 +496,7 @@ bool cc__idle(struct worker *w) {
         cc__count(w, sleeps);
         if (w->watched) cc__steal_remember(w);
         do word = sleep_until(w, until);
-        while (word == WAKE_NONE && w->watched && !watch(w, &until, &victim));
+        while (word == WAKE_NONE && w->watched && !watcher_tick(w, &until, &victim));
     }
     if (word == WAKE_NONE || word == WAKE_EVENT)
         word = withdraw(w, slept, &retires);

@@ -11,7 +11,7 @@
  *
  * A joiner that runs its own tasks looks too, on its own stack. Nothing makes it park: it stands back for a moment, and goes
  * on where it was. Each such look lets in whoever has run before; of those that never ran, which are mostly its own, the
- * oldest at every FRESH_LOOKS-th only: else every look would begin one more tree of tasks, and leave one more half done.
+ * oldest at every JOINER_FRESH_POLLS-th only: else every look would begin one more tree of tasks, and leave one more half done.
  *
  * NEXT-1  A runnable fiber gets its turn after a bounded number of turns of others on the worker that holds it,
  *         wherever it sits.
@@ -34,8 +34,8 @@ enum {
     SOON_NS = 3 * 1000, /* no look for a timer's sake is planned sooner than that: one takes some 150 ns. Guess */
     AGAIN_NS = 1000,    /* nor comes it sooner than that, where turns are shorter than at worst. Guess */
     CREDIT_MAX = 128,
-    FRESH_LOOKS = 16, /* a slice of 0.2 to 0.8 ms for a tree of tasks. Guess */
-    FRONT_PRICE = 4,  /* turns for a place at the front. A turn that begins on this stack is two turns: so at most every
+    JOINER_FRESH_POLLS = 16, /* a slice of 0.2 to 0.8 ms for a tree of tasks. Guess */
+    FRONT_PRICE = 4, /* turns for a place at the front. A turn that begins on this stack is two turns: so at most every
                       * second turn is such a place's, and every fourth where turns are short */
 };
 
@@ -164,10 +164,10 @@ static bool poll(struct worker *w) {
     return n != 0 || helped;
 }
 
-bool cc__next_look(struct worker *w) {
+bool cc__next_poll_for_joiner(struct worker *w) {
     struct runq *q = &w->runq;
     (void)poll(w);
-    bool fresh = ++w->looks % FRESH_LOOKS == 0;
+    bool fresh = ++w->joiner_polls % JOINER_FRESH_POLLS == 0;
     cc__bias_enter(&q->bias);
     if (fresh && !cc__list_empty(&q->fresh)) cc__list_push_back(&q->fifo, cc__list_pop_back(&q->fresh));
     bool others = cc__get(&q->slot) != NULL || !cc__list_empty(&q->fifo);

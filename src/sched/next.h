@@ -32,8 +32,8 @@ void cc__next_plan(struct worker *w, uint64_t when);
 
 /* The look beyond the own queues, by a fiber whose turn is over and who would go on with one of its own tasks. True:
  * others go first. Those that have run before are let in at every look; of those that never ran the oldest, at every
- * FRESH_LOOKS-th. */
-bool cc__next_look(struct worker *w);
+ * JOINER_FRESH_POLLS-th. */
+bool cc__next_poll_for_joiner(struct worker *w);
 
 /* The full choice, on the worker's own stack: own queues, inbox, global queue, timers, others' queues; sleeps
  * when there is nothing. NULL: the runtime stops, or the worker has retired. */

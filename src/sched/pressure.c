@@ -190,7 +190,7 @@ static enum gate judge(struct worker_sample *samples, uint64_t now, uint64_t wai
     return grow(&c, waits, now);
 }
 
-uint64_t cc__pressure_look(struct worker_sample *samples, uint64_t now) {
+uint64_t cc__pressure_sample(struct worker_sample *samples, uint64_t now) {
     uint64_t waits = waiting(now), due = UINT64_MAX;
     int64_t pressure = record_pressure(waits, cc__get(&cc__sched.want));
     enum gate gate = judge(samples, now, waits, pressure, &due);

@@ -18,7 +18,7 @@ void cc__pressure_reset(void);
 
 /* A look at all queues; adds workers, if that is called for. Returns when a worker that does not get on will count as
  * stuck: then another look is due; UINT64_MAX: everybody gets on, or nothing waits. On the sysmon thread. */
-uint64_t cc__pressure_look(struct worker_sample *samples, uint64_t now);
+uint64_t cc__pressure_sample(struct worker_sample *samples, uint64_t now);
 
 /* How long a worker may take before it counts as stuck: the longest time between two looks. */
 uint64_t cc__pressure_pace(void);

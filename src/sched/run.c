@@ -238,7 +238,7 @@ static void after_standing_back(struct worker *w, void *arg) {
 
 /* If somebody waits who has run before, they go first, and then the joiner runs its task all the same: what it has begun
  * it ends depth first. */
-struct worker *cc__run_look(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
+struct worker *cc__run_joiner_polls(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
     if (unlikely(cc__sched.simulated)) {
         cc__upcall_sim_point();
         return NULL;
@@ -247,7 +247,7 @@ struct worker *cc__run_look(struct worker *w, struct fiber *self, struct fiber *
     if (!cc__run_sits_here(w, f, cc__get(&f->word), generation) || cc__get(&w->core.stacks.first) == NULL) return NULL;
     if (unlikely(cc__trace_on(TRACE_SPEC))) return NULL;
     cc__held_check_park();
-    return cc__next_look(w) ? cc__switch_native(w, self, after_standing_back, self) : w;
+    return cc__next_poll_for_joiner(w) ? cc__switch_native(w, self, after_standing_back, self) : w;
 }
 
 /* The end of the joiner's wait by the task's end. False: it was cancelled, and may be anywhere (RUN-3). */

@@ -89,7 +89,7 @@ struct worker {
     uint32_t interval;        /* turns between two looks, at most */
     uint64_t helped_at;       /* when it last looked for stuck workers */
     uint32_t credit;          /* turns that fibers may still be let in at the front for (FRONT_PRICE) */
-    uint32_t looks;           /* taken by joiners (cc__next_look) */
+    uint32_t joiner_polls;    /* taken by joiners (cc__next_poll_for_joiner) */
     bool fair_fresh;          /* whose turn it is among the oldest: fresh or fifo */
     bool rested;              /* has been idle since it last ran something */
     bool searching;           /* holds one of the searchers' places */

@@ -39,7 +39,7 @@ struct sysmon cc__sysmon = {.mode = SYSMON_FAST}; /* without the thread nobody n
 
 static _Atomic uint64_t stall_ns = UINT64_C(5) * 1000 * MS;
 static _Atomic uint32_t word; /* futex; changes with every reason to look */
-static _Atomic uint32_t asked, again, stop;
+static _Atomic uint32_t asked, recheck, stop;
 static pthread_t thread;
 static _Atomic int32_t tid;
 
@@ -51,9 +51,9 @@ struct state {
     unsigned quiet; /* fast ticks in a row at which somebody slept */
     uint64_t epoch; /* at the last look at which all slept */
     uint64_t rest_since;
-    unsigned looks; /* of cc__upcall_quiet that have been taken; 2: all of them */
-    uint64_t pause; /* before it is asked again although nobody has woken */
-    uint64_t retry; /* when; UINT64_MAX: never */
+    unsigned checks; /* of cc__upcall_quiet that have been taken; 2: all of them */
+    uint64_t pause;  /* before it is asked again although nobody has woken */
+    uint64_t retry;  /* when; UINT64_MAX: never */
 };
 
 static struct state state;
@@ -84,8 +84,8 @@ void cc__sysmon_ask(void) {
     rouse();
 }
 
-void cc__sysmon_look_again(void) {
-    cc__set_seq(&again, 1);
+void cc__sysmon_recheck(void) {
+    cc__set_seq(&recheck, 1);
     if (cc__get_seq(&cc__sysmon.mode) == SYSMON_ASLEEP) rouse(); /* against go_to_sleep */
 }
 
@@ -93,7 +93,7 @@ void cc__sysmon_set_stall(uint64_t ns) {
     cc__set(&stall_ns, ns);
 }
 
-/* ---- looks ---- */
+/* ---- ticks ---- */
 
 static void sample_workers(struct worker_sample *samples, uint64_t now) {
     uint64_t stall = cc__get(&stall_ns);
@@ -120,50 +120,50 @@ static bool all_sleep(void) {
 /* Returns until when: at once, if somebody has become busy meanwhile. */
 static uint64_t go_to_sleep(uint64_t now) {
     cc__set_seq(&cc__sysmon.mode, SYSMON_ASLEEP); /* SYSMON-1: before the look */
-    if (all_sleep() && !cc__get_seq(&again)) return UINT64_MAX;
+    if (all_sleep() && !cc__get_seq(&recheck)) return UINT64_MAX;
     cc__set_seq(&cc__sysmon.mode, SYSMON_SLOW);
     return now;
 }
 
 /* All sleep. */
-static uint64_t rest(struct state *s, uint64_t now) {
+static uint64_t tick_quiet(struct state *s, uint64_t now) {
     uint64_t epoch = cc__idle_epoch();
-    bool asked_again = cc__swap(&again, 0) != 0;
+    bool asked_again = cc__swap(&recheck, 0) != 0;
     if (epoch != s->epoch || asked_again) {
         s->epoch = epoch;
         s->rest_since = now;
-        s->looks = 0;
+        s->checks = 0;
         s->pause = PAUSE_MIN;
         s->retry = UINT64_MAX;
     }
     if (now >= s->retry) {
-        s->looks = 0;
+        s->checks = 0;
         s->retry = UINT64_MAX;
     }
-    uint64_t due = s->rest_since + (s->looks == 0 ? REST_FIRST : REST_SECOND);
-    if (s->looks < 2 && now < due) return due;
-    if (s->looks == 0) {
+    uint64_t due = s->rest_since + (s->checks == 0 ? REST_FIRST : REST_SECOND);
+    if (s->checks < 2 && now < due) return due;
+    if (s->checks == 0) {
         bool unfinished = cc__upcall_unfinished();
-        s->looks = unfinished && cc__upcall_quiet(0) ? 1 : 2;
+        s->checks = unfinished && cc__upcall_quiet(0) ? 1 : 2;
         s->rest_since = now;
-        if (s->looks == 1) return now + REST_SECOND;
+        if (s->checks == 1) return now + REST_SECOND;
         if (unfinished && s->pause <= PAUSE_MAX) s->retry = now + s->pause;
         s->pause *= 2;
-    } else if (s->looks == 1) {
+    } else if (s->checks == 1) {
         (void)cc__upcall_quiet(1);
-        s->looks = 2;
+        s->checks = 2;
     }
     uint64_t until = go_to_sleep(now);
     return until < s->retry ? until : s->retry;
 }
 
-static uint64_t look_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
+static uint64_t tick_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
     if (!s->fast) {
         s->fast = true;
         s->tick = TICK_MIN;
         s->quiet = 0;
     }
-    uint64_t due = cc__pressure_look(s->samples, now);
+    uint64_t due = cc__pressure_sample(s->samples, now);
     uint64_t slowest = cc__pressure_pace();
     if (s->tick > slowest) s->tick = slowest;
     uint64_t next = now + s->tick;
@@ -180,12 +180,12 @@ static uint64_t look_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
 }
 
 /* Returns when to look next. */
-static uint64_t look(struct state *s, uint64_t now) {
+static uint64_t tick(struct state *s, uint64_t now) {
     if (cc__sched.simulated) return UINT64_MAX; /* it only answers */
     sample_workers(s->samples, now);
     bool somebody_sleeps = want_idle(cc__get_seq(&cc__sched.want)) != 0;
-    if (cc__get_seq(&cc__sysmon.mode) == SYSMON_FAST) return look_fast(s, now, somebody_sleeps);
-    if (somebody_sleeps && all_sleep()) return rest(s, now);
+    if (cc__get_seq(&cc__sysmon.mode) == SYSMON_FAST) return tick_fast(s, now, somebody_sleeps);
+    if (somebody_sleeps && all_sleep()) return tick_quiet(s, now);
     cc__set_seq(&cc__sysmon.mode, somebody_sleeps ? SYSMON_SLOW : SYSMON_FAST);
     return somebody_sleeps ? now + TICK_SLOW : now;
 }
@@ -198,7 +198,7 @@ static void *sysmon_main(void *arg) {
         uint32_t seen = cc__get_seq(&word);
         if (cc__get(&asked) && cc__swap(&asked, 0)) cc__upcall_asked(); /* first: a shutdown waits for it */
         if (cc__get_seq(&stop)) return NULL;
-        uint64_t now = cc__clock_now(), until = look(s, now);
+        uint64_t now = cc__clock_now(), until = tick(s, now);
         if (until > now) cc__futex_wait(&word, seen, until);
     }
 }
@@ -210,7 +210,7 @@ int cc__sysmon_start(void) {
     if (state.samples == NULL) return ENOMEM;
     cc__pressure_reset();
     cc__set(&asked, 0);
-    cc__set(&again, 0);
+    cc__set(&recheck, 0);
     cc__set(&stop, 0);
     int error = cc__thread_start_deaf(&thread, sysmon_main, &state);
     if (error != 0) cc__mem_free(state.samples);

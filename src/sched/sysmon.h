@@ -54,7 +54,7 @@ int cc__sysmon_thread(void);
 void cc__sysmon_ask(void);
 /* Something changed that cc__upcall_quiet might want to know: it is asked again after a while, if all sleep then. Any
  * thread; cheap. */
-void cc__sysmon_look_again(void);
+void cc__sysmon_recheck(void);
 
 /* After how long in one turn a worker counts as stalled (5 s); 0: never. Any thread. */
 void cc__sysmon_set_stall(uint64_t ns);

@@ -82,11 +82,11 @@ void cc__upcall_asked(void);
 bool cc__upcall_unfinished(void);
 /* diag/: all workers have slept for some 50 ms although somebody waits (cc__upcall_unfinished). look 0: the first time; true: ask
  * again. look 1: the same 100 ms later, nobody having woken in between (cc__idle_epoch). Not again before a
- * worker has woken or cc__sysmon_look_again was called; but after a first look that said no, for some seconds, ever more rarely. On the
+ * worker has woken or cc__sysmon_recheck was called; but after a first look that said no, for some seconds, ever more rarely. On the
  * sysmon thread. */
-bool cc__upcall_quiet(unsigned look);
+bool cc__upcall_quiet(unsigned check);
 /* diag/: the same while no runtime runs, by an OS thread that waits without a deadline and has done so for some 50 ms. It
  * keeps *epoch from look 0 to look 1. True after look 1: it is a deadlock, and has been reported. */
-bool cc__upcall_threads_quiet(unsigned look, uint64_t *epoch);
+bool cc__upcall_threads_quiet(unsigned check, uint64_t *epoch);
 
 #endif

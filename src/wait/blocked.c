@@ -75,7 +75,7 @@ static void enter(struct blocked_thread *thread, struct waiter *waiter, struct w
         cancel_locked(thread);
     }
     cc__lock_release(&blocked.lock);
-    if (waiter->deadline == WAIT_FOREVER) cc__sysmon_look_again();
+    if (waiter->deadline == WAIT_FOREVER) cc__sysmon_recheck();
 }
 
 static void leave(struct blocked_thread *thread) {
