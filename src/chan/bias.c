@@ -25,6 +25,8 @@
  */
 #include "chan/bias.h"
 
+#include "sched/wake.h"
+
 enum { THRESHOLD_MAX = 1 << 24 };
 
 static uint32_t raised(uint32_t threshold, uint32_t times) {

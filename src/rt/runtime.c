@@ -33,6 +33,7 @@
 #include "sched/elastic.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
+#include "sched/wake.h"
 #include "sim/sim.h"
 #include "sync/backoff.h"
 #include "task/task.h"

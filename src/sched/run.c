@@ -1,4 +1,5 @@
-/* run.c - a fiber's life on the CPU: first instruction, yield, park, last instruction.
+/* run.c - the first and the last instruction of a fiber, on a stack of its own or called by its joiner. park.c has what
+ * lies in between.
  *
  * RUN-1  A fiber's last use of its stack is a jump to another one; whatever ends its life (giving the stack
  *        back, telling the joiners) happens after that, on the other stack.
@@ -10,7 +11,7 @@
  * RUN-4  A fiber's function is left by its return, or by an escape to where it was called (a panic that nobody
  *        stops).
  *
- * The wait of a joiner that runs its task has two claimants, the task's end and a canceller; as claim.c has it for all
+ * The wait of a joiner that runs its task has two claimants, the task's end and a canceller; as wake.c has it for all
  * sole waits:
  *
  *   the task, on its own stack            a canceller
@@ -25,16 +26,14 @@
  * No lock orders a joiner that was cancelled against the task's end: it may be in its next wait by then, or gone. So the
  * task compares the whole word, ticket included, on the path without a compare-and-swap too.
  *
- * When it is time to look at others the joiner does so itself, and stands back for them (next.c); then it runs its task
- * all the same.
+ * When a poll is due the joiner polls itself, and yields to others (park.c); then it runs its task all the same.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
-#include "sched/inbox.h"
-#include "sched/inject.h"
 #include "sched/joined.h"
 #include "sched/park.h"
 #include "sched/upcalls.h"
+#include "sched/wake.h"
 
 #include <string.h>
 
@@ -171,84 +170,7 @@ void cc__run_fiber(void *worker) {
     leave_for_good(self);
 }
 
-/* ---- in between ---- */
-
-/* The exceptions that a fiber takes along lie in its frame until it goes on, on whatever thread. */
-static struct cxx_state take_cxx(struct worker *w) {
-    struct cxx_globals *g = cc__cxx_here(); /* the C++ runtime may have come after the worker */
-    struct cxx_state mine = g != &cc__cxx_none ? cc__cxx_state(g) : (struct cxx_state){0};
-    cc__set(&w->core.cxx, g);
-    cc__cxx_put(g, (struct cxx_state){0});
-    return mine;
-}
-
-CC_COLD struct worker *cc__switch_native_cxx(struct worker *w, struct fiber *self, after_fn after, void *arg) {
-    struct cxx_state mine = take_cxx(w);
-    w = cc__switch_native(w, self, after, arg);
-    cc__cxx_put(cc__cxx_here(), mine);
-    return w;
-}
-
-CC_COLD struct worker *cc__switch_fiber_cxx(struct worker *w, struct fiber *self, struct fiber *next, after_fn after,
-                                            void *arg) {
-    struct cxx_state mine = take_cxx(w);
-    w = cc__switch_fiber(w, self, next, after, arg);
-    cc__cxx_put(cc__cxx_here(), mine);
-    return w;
-}
-
-CC_COLD struct worker *cc__switch_fresh_cxx(struct worker *w, struct fiber *self, struct fiber *next,
-                                            struct stack *stack, after_fn after, void *arg) {
-    struct cxx_state mine = take_cxx(w);
-    w = cc__switch_fresh(w, self, next, stack, after, arg);
-    cc__cxx_put(cc__cxx_here(), mine);
-    return w;
-}
-
-CC_NOINLINE struct worker *cc__park_slow(struct worker *w, struct fiber *self, struct fiber *next, after_fn after,
-                                         void *arg) {
-    if (likely(next != NULL)) {
-        struct stack *stack = cc__state_args(next) == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
-        if (stack != NULL) {
-            cc__park_run_next(w, next);
-            return cc__switch_fresh(w, self, next, stack, after, arg);
-        }
-        cc__set(&w->core.pending, next);
-    }
-    return cc__switch_native(w, self, after, arg);
-}
-
-struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg) {
-    cc__held_check_park();
-    cc__fiber_note_turn(self, cc__get(&w->core.turns));
-    return cc__park_for(w, self, cc__next_local(w), after, arg);
-}
-
-/* ---- for a joiner ---- */
-
-/* In front of those that never ran: when the others have had their turns, it goes on where it was. */
-static void after_standing_back(struct worker *w, void *arg) {
-    struct fiber *f = arg;
-    cc__bias_enter(&w->runq.bias);
-    cc__state_yield(f, w->core.owner);
-    cc__list_push_front(&w->runq.fresh, &f->link);
-    cc__runq_add_owner(&w->runq, 1);
-    cc__bias_leave(&w->runq.bias);
-}
-
-/* If somebody waits who has run before, they go first, and then the joiner runs its task all the same: what it has begun
- * it ends depth first. */
-struct worker *cc__run_joiner_polls(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
-    if (unlikely(cc__sched.simulated)) {
-        cc__upcall_sim_point();
-        return NULL;
-    }
-    /* A joiner that need not wait gives way to nobody; one that would wait does that the ordinary way. */
-    if (!cc__run_sits_here(w, f, cc__get(&f->word), generation) || cc__get(&w->core.stacks.first) == NULL) return NULL;
-    if (unlikely(cc__trace_on(TRACE_SPEC))) return NULL;
-    cc__held_check_park();
-    return cc__next_poll_for_joiner(w) ? cc__switch_native(w, self, after_standing_back, self) : w;
-}
+/* ---- by a joiner ---- */
 
 /* The end of the joiner's wait by the task's end. False: it was cancelled, and may be anywhere (RUN-3). */
 CC_INLINE bool claim_joiner(struct worker *w, struct fiber *joiner, uint64_t parked) {
@@ -281,62 +203,4 @@ CC_NORETURN void cc__run_joined(void *worker, struct context *from) {
     cc__san_release(stack);                 /* and the stack itself, to its next tenant */
     cc__san_leave(NULL, cc__switch_san(joiner));
     cc__context_return(&joiner->context, w);
-}
-
-/* ---- yield ---- */
-
-/* Still inside the biased lock, which was entered before the switch. */
-static void after_yield(struct worker *w, void *arg) {
-    struct fiber *f = arg;
-    cc__state_yield(f, w->core.owner);
-    cc__list_push_back(&w->runq.fifo, &f->link);
-    cc__runq_add_owner(&w->runq, 1);
-    cc__bias_leave(&w->runq.bias);
-}
-
-static void after_yield_native(struct worker *w, void *arg) {
-    cc__bias_enter(&w->runq.bias);
-    cc__runq_level_owner(&w->runq);
-    after_yield(w, arg);
-}
-
-CC_INLINE void yield_fiber(struct worker *w, struct fiber *self) {
-    struct runq *q = &w->runq;
-    cc__held_check_park();
-    if (unlikely(!cc__next_turn(w))) {
-        cc__switch_native(w, self, after_yield_native, self);
-        return;
-    }
-    cc__bias_enter(&q->bias);
-    if (unlikely(cc__get(&q->slot) != NULL || !cc__list_empty(&q->fresh))) cc__runq_level_owner(q);
-    if (likely(!cc__list_empty(&q->fifo))) {
-        struct fiber *next = cc__fiber_of(cc__get(&q->fifo.next));
-        if (likely(cc__get(&next->stack) != NULL)) {
-            (void)cc__runq_pop_fifo(&q->fifo);
-            cc__runq_sub_owner(q, 1);
-            cc__next_mind_others(w);
-            cc__park_run_next(w, next);
-            cc__switch_fiber(w, self, next, after_yield, self);
-            return;
-        }
-        cc__bias_leave(&q->bias);
-        cc__switch_native(w, self, after_yield_native, self);
-        return;
-    }
-    cc__bias_leave(&q->bias);
-    /* Alone here; others may be waiting elsewhere. */
-    if (unlikely(!cc__inbox_empty(w) || cc__inject_len() != 0)) cc__switch_native(w, self, after_yield_native, self);
-}
-
-CC_COLD void cc__sched_yield(struct worker *w, struct fiber *self) {
-    yield_fiber(w, self);
-}
-
-void cc_yield(void) {
-    struct worker *w = cc__worker();
-    struct fiber *self = cc__sched_current(w);
-    if (self != NULL)
-        yield_fiber(w, self);
-    else if (likely(!cc__upcall_sim_yield()))
-        cc__thread_yield();
 }

@@ -190,29 +190,6 @@ CC_INLINE struct fiber *cc__sched_current(struct worker *w) {
     return w ? cc__get(&w->core.current) : NULL;
 }
 
-/* Makes a filled, IDLE record runnable. w: the calling worker or NULL. */
-void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args);
-
-/* Claims a PARKED fiber, under its object's lock: true, and it is RUNNABLE and the caller's to enqueue. sole:
- * the wait has no other claimant, so a store will do, unless cc__sched_contest says otherwise. Any thread. */
-bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, bool sole);
-
-/* From now on every claim is a compare-and-swap, and none that is not is under way: a canceller may claim what
- * it finds. The price of cancelling sole waits is paid here, by the canceller: a heavy barrier. */
-void cc__sched_contest(bool on);
-
-/* Puts a fiber that the caller has just made RUNNABLE (claimed) into a queue. Any thread. */
-void cc__sched_ready(struct fiber *f);
-/* The same for n fibers that have run before; empties `list`. */
-void cc__sched_ready_all(struct link *list, uint32_t n);
-
-/* Leaves the running fiber and runs something else; `after` makes it findable. Returns when the fiber runs
- * again, with the worker that it then is on. The caller counts the park: it knows the reason. */
-struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg);
-
-/* Puts the running fiber behind the others that are ready on its worker. */
-void cc__sched_yield(struct worker *w, struct fiber *self);
-
 /* A thread that is no worker has ended a fiber that never began. */
 void cc__sched_ended_elsewhere(void);
 
@@ -232,11 +209,6 @@ bool cc__sched_all_asleep(void);
 
 /* How many tasks have been started and have not ended; exact when it says 0. */
 uint64_t cc__sched_active(void);
-
-/* Waits until the worker with that tag has been seen outside of its biased lock, after a heavy barrier: what the
- * caller has written before is seen by every section that follows (CLAIM-1). A worker of an earlier start is outside
- * for ever. Any thread. */
-void cc__sched_await_outside(uint64_t tag);
 
 /* --- for rt --- */
 

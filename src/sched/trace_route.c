@@ -9,7 +9,7 @@
  * runtime runs; the thread that starts the runtime publishes that it runs, then reads the categories: at least one of
  * the two calls cc__sched_route_traces.
  */
-#include "sched/sched.h"
+#include "sched/wake.h"
 #include "trace/trace.h"
 
 static void route(_Atomic uint32_t *word, uint32_t bit, bool on) {

@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "os/exit_message.h"
 #include "os/thread.h"
+#include "sched/park.h"
 #include "trace/trace.h"
 
 struct sim_look cc__sim_look = {.one = 1};

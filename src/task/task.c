@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "sched/runq.h"
+#include "sched/wake.h"
 #include "trace/trace.h"
 
 #include <errno.h>

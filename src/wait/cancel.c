@@ -4,6 +4,7 @@
 
 #include "fiber/spec.h"
 #include "sched/upcalls.h"
+#include "sched/wake.h"
 
 /* Still under what its wakers need, unless it waits on something without a lock: then it may be gone already. */
 static CC_COLD void watch_parked(struct fiber *f, uint64_t ticket) {

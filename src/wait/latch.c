@@ -14,6 +14,8 @@
 #include "wait/cancel.h"
 
 #include "os/clock.h"
+#include "sched/park.h"
+#include "sched/wake.h"
 #include "sim/sim.h"
 #include "trace/trace.h"
 

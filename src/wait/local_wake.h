@@ -8,7 +8,7 @@
  *   ... release the object's lock ...
  *   cc__local_wake_tell(w);                   another worker may be searching
  *
- * From begin to end the worker holds its biased lock (sched/claim.c), so a sole claim is a store; any other is a
+ * From begin to end the worker holds its biased lock (sched/wake.c), so a sole claim is a store; any other is a
  * compare-and-swap.
  */
 #ifndef CC_WAIT_LOCAL_WAKE_H

@@ -4,6 +4,8 @@
 #include "wait/cancel.h"
 
 #include "os/clock.h"
+#include "sched/park.h"
+#include "sched/wake.h"
 #include "sim/sim.h"
 
 #include <errno.h>

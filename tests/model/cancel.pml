@@ -1,4 +1,4 @@
-/* cancel.pml - a cancellation against a wait: wait/cancel.h, sched/claim.c and the shield; and the last child's exit
+/* cancel.pml - a cancellation against a wait: wait/cancel.h, sched/wake.c and the shield; and the last child's exit
  * against the nursery's end: nursery/child.c.
  *
  * A fiber waits three times on an object with a lock, the second time behind a shield. A waker serves a wait, or does

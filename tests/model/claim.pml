@@ -1,4 +1,4 @@
-/* claim.pml - a sole claim as a store inside the waker's biased lock, against a canceller (sched/claim.c),
+/* claim.pml - a sole claim as a store inside the waker's biased lock, against a canceller (sched/wake.c),
  * with the store buffers of the workers.
  *
  * A fiber waits ROUNDS times on one object, without a deadline. Two workers and a thread that is no worker

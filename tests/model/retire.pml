@@ -1,4 +1,4 @@
-/* retire.pml - workers come and go (sched/elastic.c), and sysmon with them (sched/sysmon.c), while somebody puts work into inboxes and notifies (sched/spawn.c, sched/idle.c).
+/* retire.pml - workers come and go (sched/elastic.c), and sysmon with them (sched/sysmon.c), while somebody puts work into inboxes and notifies (sched/wake.c, sched/idle.c).
  *
  * Worker 0 stays, worker 1 comes and goes. A thread that is no worker puts ITEMS fibers into inboxes, of a worker that it thinks is there, and notifies. Worker 0 may run into a fiber that keeps it for
  * ever (stuck). Sysmon, while it ticks, gives worker 1 a thread when nobody sleeps, worker 0 is stuck and something waits; it stops ticking while somebody sleeps.
@@ -71,7 +71,7 @@ inline notify(called) {
     fi
 }
 
-/* spawn.c: send. */
+/* wake.c: send. */
 inline tell(to, called) {
     atomic {
         if

@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "fiber/spec.h"
+#include "sched/wake.h"
 #include "wait/cancel.h"
 
 #include <ccc/ccc.h>

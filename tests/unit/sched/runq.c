@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include "sched/runq.h"
+#include "sched/wake.h"
 
 #include <string.h>
 

@@ -1,0 +1,143 @@
+/* wake.c - how a fiber is made ready: its wait is claimed, then it goes into a queue.
+ *
+ * Claims. A waker that is a worker ends a wait that only its object can end ("sole") without a read-modify-write: inside
+ * its own biased lock it reads `contested` and stores. A canceller raises `contested`, then waits until it has seen each
+ * worker outside of its lock: a waker that was inside has finished its store, and one that comes later sees the flag and
+ * uses a compare-and-swap, as the canceller does. Threads that are not workers always use a compare-and-swap.
+ * `contested` counts the cancellers.
+ *
+ *   worker                            canceller
+ *   owner = INSIDE                    contested + 1
+ *   -- light barrier --               -- heavy barrier --
+ *   contested (acquire)?              while owner == INSIDE: wait
+ *      compare-and-swap               claim, by compare-and-swap
+ *   else store                        contested - 1 (release)
+ *   owner = AWAY (release)
+ *
+ * CLAIM-1  A store and another claim never meet on one word: by BARRIER-1 the worker sees `contested`, or the
+ *          canceller sees INSIDE and waits for the store's release.
+ * CLAIM-2  A worker that does not see `contested` any more sees what the canceller claimed: its load acquires what the
+ *          canceller's subtraction released. Otherwise its load of the state word might be older than its load of the
+ *          flag, and find PARKED.
+ *
+ * Queues. On a worker: its own; a fresh fiber among the fresh, a woken one in the slot, several at the FIFO's end. From
+ * other threads: the inbox of the fiber's last worker, round robin for a fresh one; the global queue when that inbox is
+ * long.
+ */
+#include "sched/wake.h"
+
+#include "sched/idle.h"
+#include "sched/inbox.h"
+#include "sched/inject.h"
+#include "sched/runq.h"
+#include "sched/upcalls.h"
+#include "sync/backoff.h"
+
+/* ---- claim ---- */
+
+/* A section takes tens of nanoseconds, unless the worker loses its CPU inside. */
+static void await_outside(struct worker *w) {
+    struct backoff backoff = {0};
+    while (cc__get_acquire(&w->runq.bias.owner) == CC__BIAS_INSIDE) /* pairs with the leave */
+        cc__backoff(&backoff);
+}
+
+bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, bool sole) {
+    struct worker *w = cc__worker();
+    if (!sole || unlikely(w == NULL)) return cc__state_claim(f, ticket, reason) == CLAIM_WON;
+    bool won;
+    cc__bias_enter(&w->runq.bias);
+    if (unlikely(cc__get_acquire(&cc__sched.contested))) /* CLAIM-2 */
+        won = cc__state_claim(f, ticket, reason) == CLAIM_WON;
+    else
+        won = cc__state_wake_sole(f, reason);
+    cc__bias_leave(&w->runq.bias);
+    return won;
+}
+
+void cc__sched_contest(bool on) {
+    if (!on) {
+        cc__sub_seq(&cc__sched.contested, 1); /* CLAIM-2: pairs with the loads in cc__sched_claim and local_wake.h */
+        return;
+    }
+    cc__add_seq(&cc__sched.contested, 1);
+    cc__barrier_heavy();
+    /* A worker that gets its thread from now on sees the flag. */
+    for (unsigned i = 0, n = cc__get_seq(&cc__sched.count); i < n; i++) await_outside(&cc__sched.workers[i]);
+}
+
+void cc__sched_await_outside(uint64_t tag) {
+    struct worker *self = cc__worker();
+    if (self != NULL && self->core.tag == tag) return;
+    if (self == NULL && !cc__upcall_enter_locked()) return; /* there are no workers */
+    unsigned owner = (unsigned)(tag & (WORD_OWNER >> WORD_OWNER_SHIFT));
+    if (owner <= cc__sched.max && cc__sched.workers[owner - 1].core.tag == tag) {
+        cc__barrier_heavy();
+        await_outside(&cc__sched.workers[owner - 1]);
+    }
+    if (self == NULL) cc__upcall_leave();
+}
+
+/* ---- enqueue ---- */
+
+static struct worker *addressee(unsigned preferred) {
+    struct worker *to = &cc__sched.workers[preferred % cc__get(&cc__sched.count)];
+    return likely(cc__worker_open(to)) ? to : &cc__sched.workers[preferred % cc__sched.base]; /* it has retired */
+}
+
+/* Addressed to one worker, from a thread that is none. */
+static void send(struct fiber *f, struct worker *to) {
+    if (cc__get(&to->remote.inbox_len) >= INBOX_LONG)
+        cc__inject_put(f);
+    else
+        cc__inbox_push(to, f);
+    /* It may be busy while another one sleeps: that one finds the inbox. */
+    if (!cc__idle_notify_worker(to)) cc__idle_notify(NULL);
+    if (cc__sched.simulated) cc__upcall_sim_point();
+}
+
+void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
+    if (likely(w != NULL)) {
+        cc__runq_spawn(w, f, args);
+    } else {
+        cc__state_spawn(f, 0, args);
+        cc__add_seq(&cc__sched.foreign_spawned, 1);
+        send(f, addressee(cc__add_relaxed(&cc__sched.round_robin, 1)));
+    }
+}
+
+void cc__sched_ready(struct fiber *f) {
+    cc__held_check_flush();
+    struct worker *w = cc__worker();
+    if (likely(w != NULL)) {
+        cc__bias_enter(&w->runq.bias);
+        cc__runq_slot_owner(&w->runq, f);
+        cc__count(w, wakes_local);
+        cc__bias_leave(&w->runq.bias);
+        cc__runq_tell(w, 1);
+    } else {
+        unsigned last = cc__word_owner(cc__get(&f->word));
+        cc__upcall_hold();
+        struct worker *to = addressee(last > 0 ? last - 1 : cc__add_relaxed(&cc__sched.round_robin, 1));
+        cc__add_relaxed(&to->remote.woken, 1);
+        send(f, to);
+        cc__upcall_leave();
+    }
+}
+
+void cc__sched_ready_all(struct link *list, uint32_t n) {
+    cc__held_check_flush();
+    struct worker *w = cc__worker();
+    if (w == NULL) {
+        while (!cc__list_empty(list)) cc__sched_ready(cc__fiber_of(cc__list_pop_front(list)));
+        return;
+    }
+    if (cc__spec_on())
+        for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) cc__spec_enqueue(cc__fiber_of(l));
+    cc__bias_enter(&w->runq.bias);
+    cc__list_append_all(&w->runq.fifo, list);
+    cc__runq_add_owner(&w->runq, n);
+    cc__count_n(w, wakes_local, n);
+    cc__bias_leave(&w->runq.bias);
+    cc__runq_tell(w, 0);
+}
