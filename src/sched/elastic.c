@@ -26,17 +26,16 @@
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
+#include "sched/policy.h"
 #include "sched/pressure.h"
 #include "trace/trace.h"
 
 #include <pthread.h>
 
-/* Long against the pauses between bursts, short against a person's patience. Guess. */
-static _Atomic uint64_t retire_ns = UINT64_C(500) * 1000 * 1000;
+static _Atomic uint64_t retire_ns = RETIRE_NS;
 static _Atomic uint64_t grown, retired;
 static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER; /* of threads that have retired: sysmon, or the exit */
 static _Atomic bool exiting;                                /* written under sched.idle.lock */
-enum { AGAIN_NS = 1000 * 1000 };                            /* not a busy loop, even in tests that want no rest */
 
 void cc__elastic_set_retire(uint64_t ns) {
     cc__set(&retire_ns, ns);
@@ -124,7 +123,7 @@ uint64_t cc__elastic_until(struct worker *w, uint64_t now) {
     if (likely(stays(w))) return UINT64_MAX;
     uint64_t rest = cc__get(&retire_ns), end = w->idle_since + rest;
     /* The only sleeper of all stays on: it is the one who comes to the aid of the others (IDLE-4). */
-    return end > now ? end : now + (rest > AGAIN_NS ? rest : AGAIN_NS);
+    return end > now ? end : now + (rest > RETIRE_AGAIN_NS ? rest : RETIRE_AGAIN_NS);
 }
 
 bool cc__elastic_over(struct worker *w) {

@@ -112,7 +112,7 @@ void cc__idle_notify(struct worker *w) {
 }
 
 void cc__idle_offer(struct worker *w, uint64_t want) {
-    if (want_watch(want) && cc__get(&cc__sched.credit) == 0)
+    if (cc__policy_defers(want))
         cc__set(&w->core.deferred, cc__get(&w->core.turns)); /* IDLE-4 */
     else
         cc__idle_notify(w);
@@ -203,10 +203,6 @@ static bool all_asleep(void) {
     return want_idle(cc__get(&cc__sched.want)) == cc__sched_open();
 }
 
-static uint64_t watch_interval(uint64_t now) {
-    return now - cc__get(&cc__sched.idle.paid_at) < EAGER_NS ? WATCH_EAGER_NS : WATCH_NS;
-}
-
 /* Until when this sleeper waits for the next timer; UINT64_MAX: another one does, or there is none. The timer that it waited for may have
  * been fired by somebody else, or disarmed. */
 static uint64_t sleep_for_timer_locked(struct worker *w) {
@@ -241,7 +237,7 @@ static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
         cc__sched.idle.watcher = w;
         w->watched = true;
         w->quiet = 0;
-        until = now + watch_interval(now);
+        until = now + cc__policy_watch_interval(now);
     }
     uint64_t timer = sleep_for_timer_locked(w), end = cc__elastic_until(w, now);
     if (timer < until) until = timer;
@@ -256,7 +252,7 @@ static bool something_anywhere(struct worker *w, bool hopeful) {
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *other = &cc__sched.workers[i];
         if (!cc__inbox_empty(other)) return true;
-        if (may_search && other != w && cc__get(&other->runq.count) > 1 && cc__runq_worth(other)) return true;
+        if (may_search && other != w && cc__get(&other->runq.count) > 1 && cc__policy_worth_sharing(other)) return true;
     }
     return false;
 }
@@ -336,7 +332,7 @@ static uint64_t watch_again(struct worker *w, uint64_t now) {
     cc__lock_take(&cc__sched.idle.lock);
     if (cc__sched.idle.watcher == w) {
         if (w->quiet < WATCH_QUIET)
-            until = now + watch_interval(now);
+            until = now + cc__policy_watch_interval(now);
         else if (all_asleep())
             unwatch_locked();
         else
@@ -398,15 +394,15 @@ void cc__idle_say_drained(void) {
     cc__futex_wake(&cc__sched.drained, INT32_MAX);
 }
 
-/* Was it worth it? Wakes that find nothing use the credit up, then wakes are deferred to the watcher; so does stolen work that took
- * less time than moving them. One that paid restores it. */
+/* A wake that led to nothing, or stolen work that took less time than moving it, uses up credit; one that paid restores
+ * it. */
 static void judge(struct worker *w, bool paid) {
-    uint32_t credit = cc__get(&cc__sched.credit);
-    if (paid)
+    if (paid) {
         cc__policy_paid(cc__clock_now());
-    else if (credit > 0)
-        cc__set(&cc__sched.credit, credit - 1);
-    if (!paid) cc__count(w, wakes_wasted);
+        return;
+    }
+    cc__policy_in_vain();
+    cc__count(w, wakes_wasted);
 }
 
 void cc__idle_gave(struct worker *w, uint32_t n) {
@@ -425,8 +421,8 @@ static void judge_stolen_work(struct worker *w) {
     w->idle_since = cc__clock_now();
     bool gave_too_much = w->idle_since < cc__get(&w->payoff_deadline);
     if (w->received != 0 || gave_too_much) {
-        bool paid =
-            !gave_too_much && (saved_time(w) || w->idle_since - w->busy_since >= (uint64_t)w->received * STEAL_PAYS_NS);
+        uint64_t ns = w->idle_since - w->busy_since;
+        bool paid = !gave_too_much && (saved_time(w) || cc__policy_steal_paid(w->received, ns));
         judge(w, paid);
         w->skip_search = !paid;
     }

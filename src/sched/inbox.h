@@ -10,9 +10,6 @@
 
 #include "sched/sched.h"
 
-/* Longer than this, and a wake is diverted to the global queue: the worker is behind. Guess. */
-enum { INBOX_LONG = 256 };
-
 void cc__inbox_push(struct worker *to, struct fiber *f);
 
 /* Moves all of it to `list`, oldest first; returns how many. */

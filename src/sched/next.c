@@ -25,20 +25,6 @@
 #include "sched/inject.h"
 #include "sched/steal.h"
 
-enum {
-    POLL_NS = 50 * 1000,         /* short against a wake-up (28 us measured), long against 64 turns. Guess */
-    INTERVAL_MAX = 256,          /* the bound of NEXT-1; POLL_NS is the usual one */
-    OTHERS_LATE_NS = 100 * 1000, /* another worker's timer is fired by us when its owner is this late */
-    HELP_NS = 10 * 1000 * 1000,  /* a worker that stays in one fiber for so long is helped even by busy ones */
-    GLOBAL_BATCH = 64,
-    SOON_NS = 3 * 1000, /* no look for a timer's sake is planned sooner than that: one takes some 150 ns. Guess */
-    AGAIN_NS = 1000,    /* nor comes it sooner than that, where turns are shorter than at worst. Guess */
-    CREDIT_MAX = 128,
-    JOINER_FRESH_POLLS = 16, /* a slice of 0.2 to 0.8 ms for a tree of tasks. Guess */
-    FRONT_PRICE = 4, /* turns for a place at the front. A turn that begins on this stack is two turns: so at most every
-                      * second turn is such a place's, and every fourth where turns are short */
-};
-
 /* What timers have due goes to `due`; to `list` what the own inbox holds and a fair share of the global queue. Returns
  * how many the latter are; *shared of them are of the global queue. */
 static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32_t *fired, struct link *list,
@@ -68,8 +54,8 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
 /* Turns differ, and those before the last look may have been short: so the slowest of late are counted on. The look comes
  * early then, and the next one nearer. */
 void cc__next_plan(struct worker *w, uint64_t when) {
-    uint64_t from = cc__get(&w->polled_at), ns = when > from + SOON_NS ? when - from : SOON_NS;
-    uint64_t turns = ns / cc__get(&w->slow_ns), least = AGAIN_NS / cc__get(&w->turn_ns) + 1;
+    uint64_t from = cc__get(&w->polled_at), ns = when > from + POLL_SOON_NS ? when - from : POLL_SOON_NS;
+    uint64_t turns = ns / cc__get(&w->slow_ns), least = POLL_AGAIN_NS / cc__get(&w->turn_ns) + 1;
     uint64_t at = cc__get(&w->polled_turn) + (turns > least ? turns : least);
     if (at < cc__get(&w->core.poll_at)) cc__set(&w->core.poll_at, at);
 }
@@ -140,7 +126,7 @@ static bool help_stuck(struct worker *w, uint64_t now) {
 
 /* Takes in those whose time has come: at the front as far as the credit goes, then at the end. */
 static void admit(struct worker *w, struct link *due, uint32_t n, uint64_t turns) {
-    w->credit = turns < CREDIT_MAX - w->credit ? w->credit + (uint32_t)turns : CREDIT_MAX;
+    w->credit = turns < FRONT_CREDIT_MAX - w->credit ? w->credit + (uint32_t)turns : FRONT_CREDIT_MAX;
     if (n == 0) return;
     uint32_t first = n < w->credit / FRONT_PRICE ? n : w->credit / FRONT_PRICE;
     w->credit -= FRONT_PRICE * first;

@@ -13,7 +13,7 @@ CC_INLINE bool cc__next_turn(struct worker *w) {
 
 /* Somebody searches, and more waits here than the fiber that runs next: the turn after it shares. */
 CC_INLINE void cc__next_mind_others(struct worker *w) {
-    if (unlikely(want_searching(cc__get(&cc__sched.want)) != 0) && cc__runq_worth(w))
+    if (unlikely(want_searching(cc__get(&cc__sched.want)) != 0) && cc__policy_worth_sharing(w))
         cc__set(&w->core.poll_at, cc__get(&w->core.turns));
 }
 

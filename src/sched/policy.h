@@ -1,50 +1,154 @@
-/* policy.h - the numbers behind when a worker searches, wakes another, sleeps or watches, and the questions that they
- * answer; each says where it comes from. idle.c has the protocol.
+/* policy.h - the thresholds of stealing, sharing, waking, polling, idling and growing, and the predicates that use them.
  *
- * A wake of another worker is a system call that takes 10 to 20 us of the waker's time, and the woken worker's search as much
- * again. Most fibers that are made ready are run by their own worker in a moment: then it was in vain. So a publisher wakes
- * while there is credit: a wake, search or steal that paid sets it to CREDIT_MAX, one in vain takes one off. Without credit
- * the wake is deferred, but only while the watcher looks: what waits behind a turn that lasts is stolen at its next look, and
- * that restores the credit. So the bound is in time, whatever happened before.
+ * Each number says where it comes from: measured (on a virtual machine with two cores), a bound (of the rule that is
+ * cited), or a guess. To tune the scheduler for another machine, change this file only.
+ *
+ * Wakes. Waking another worker is a system call that takes 10 to 20 us of the waker's time, and the woken worker's
+ * search takes as much again. Most fibers that are made ready are run by their own worker in a moment; then the wake
+ * was in vain. So an owner wakes sleepers while there is credit: a wake, search or steal that paid sets it to
+ * WAKE_CREDIT, one in vain takes one off. Without credit the wake is deferred, but only while there is a watcher: what
+ * waits behind a long turn is stolen at its next tick, and that restores the credit. So the delay is bounded in time,
+ * whatever happened before.
  */
 #ifndef CC_SCHED_POLICY_H
 #define CC_SCHED_POLICY_H
 
-#include "sched/runq.h"
+#include "sched/sched.h"
+
+#define POLICY_MS UINT64_C(1000000)
+
+/* ---- turns and polls (runq.h, next.c) ---- */
 
 enum {
-    SEARCH_NS =
-        20 * 1000, /* of the order of one wake-up (28 us measured): searching is cheaper than sleeping too early */
-    STUCK_NS = 15 * 1000, /* a turn that lasts so long while a searcher or the watcher looks on is one that lasts; an
-                            * interrupt takes up to 10 us on a virtual machine, and fibers that talk should stay together */
-    /* The watcher's look takes 3 us of CPU time on a bare machine and 11 to 17 us on the virtual machine that this was measured
-     * on. Long turns have been seen of late: a bound of 250 us. None for EAGER_NS: one of 1 ms. They are too rare then
-     * to count among a thousand wakes. */
+    SLOT_STREAK = 16,    /* turns in a row for the slot; under a microsecond. Guess */
+    RUNQ_MANY = 32,      /* ready fibers that exceed the first-level cache: prefetch their stacks. Guess */
+    POLL_NS = 50 * 1000, /* between two polls: short against a wake (28 us measured), long against 64 turns. Guess */
+    INTERVAL_MAX = 256,  /* turns between two polls. Bound: NEXT-1 */
+    POLL_SOON_NS = 3 * 1000,     /* no poll is planned sooner than that for a timer: one takes 150 ns. Guess */
+    POLL_AGAIN_NS = 1000,        /* nor comes one sooner, where turns are shorter than at worst. Guess */
+    JOINER_FRESH_POLLS = 16,     /* every so many polls a joiner lets in the oldest fresh fiber: 0.2 to 0.8 ms. Guess */
+    OTHERS_LATE_NS = 100 * 1000, /* a poll fires timers of another worker that are this late. Measured: decision 016 */
+    HELP_NS = 10 * 1000 * 1000,  /* how often busy workers steal from one that stays in its turn. Bound: NEXT-1 */
+    GLOBAL_BATCH = 64,           /* fibers that a poll takes from the global queue. Guess */
+    INBOX_LONG = 256,            /* a longer inbox is left alone: wakes go to the global queue. Guess */
+    /* Fibers whose timers fired go to the front of the FIFO, for FRONT_PRICE turns each. A turn that begins on the
+     * worker's own stack counts twice: so at most every second turn is such a fiber's. Bound: NEXT-1 */
+    FRONT_PRICE = 4,
+    FRONT_CREDIT_MAX = 128, /* turns that can be saved for that. Guess */
+};
+
+/* ---- sharing and stealing (runq.c, steal.c) ---- */
+
+enum {
+    SHARE_MAX = 256,     /* fibers that change workers at a time: some microseconds. Guess */
+    SHARE_AT_MAX = 64,   /* a spawner shares when 1, 2, 4 ... so many wait, anew after every poll. Guess */
+    STEAL_PAYS_NS = 250, /* a move to another core: two cache lines and the queue; stolen work lasts longer. Measured */
+    WORTH_NS = 1000, /* less work than that is not shared: four moves. Measured: with 8000 bench/sieve loses a core */
+    /* A turn that lasts so long under observation is a long one. Measured: an interrupt takes up to 10 us, and fibers that
+     * talk to each other should stay together. */
+    STUCK_NS = 15 * 1000,
+};
+
+/* Is there something here that a searching worker should have? Fresh fibers are: nobody knows what they will do. Of the
+ * others it is known how long turns took of late: if all of them will have had theirs within WORTH_NS, each is served
+ * sooner here than elsewhere, and those that talk to each other stay together. A hint; any thread may ask. */
+CC_INLINE bool cc__policy_worth_sharing(struct worker *w) {
+    return !cc__list_empty(&w->runq.fresh) || (uint64_t)cc__get(&w->runq.count) * cc__get(&w->turn_ns) >= WORTH_NS;
+}
+
+/* How many fibers of `count` change workers at a time. */
+CC_INLINE uint32_t cc__policy_half(uint32_t count) {
+    uint32_t half = (count + 1) / 2;
+    return half < SHARE_MAX ? half : SHARE_MAX;
+}
+
+/* Did stolen work last long enough? received: fibers, a fresh one counted twice, as it meets its siblings at the same
+ * lock, of a nursery say. */
+CC_INLINE bool cc__policy_steal_paid(uint32_t received, uint64_t ns) {
+    return ns >= (uint64_t)received * STEAL_PAYS_NS;
+}
+
+/* ---- searching, waking, watching (idle.c) ---- */
+
+enum {
+    SEARCH_NS = 20 * 1000, /* of the order of one wake (28 us measured): searching is cheaper than sleeping too early */
+    LONELY_SKIPS = 15,     /* sleeps without a search after one in vain while all others slept. Guess */
+    WAKE_CREDIT = 8,       /* wakes in vain for one that paid. Guess */
+    /* A tick of the watcher takes 3 us of CPU time on a bare machine, 11 to 17 us on a virtual one (measured). Something
+     * paid within EAGER_NS: tick often, for a bound of 250 us on a deferred wake. Else a bound of 1 ms: long turns are too
+     * rare then to count among a thousand wakes. Decision 019 */
     WATCH_EAGER_NS = 120 * 1000,
     WATCH_NS = 800 * 1000,
     EAGER_NS = 100 * 1000 * 1000,
-    WATCH_TIMERS_NS = 5 * 1000 * 1000, /* nothing is deferred: only timers of a worker that is stuck may be late */
-    WATCH_QUIET = 4,         /* looks in a row without a deferred wake, after which nothing is deferred. Guess */
-    BACKLOG_NS = 250 * 1000, /* what waits longer than that in a queue that moves on is a reason to help */
-    CREDIT_MAX = 8,          /* wakes in vain for one that paid. Guess */
-    LONELY_SKIPS = 15, /* when all others sleep, a search in vain is followed by so many sleeps without one. Guess */
-    /* Moving a fiber to another core costs about that much (two cache lines and the queue): running it should take
-     * longer. A fresh one should take twice as long, as it meets its siblings at the same lock, of a nursery say. */
-    STEAL_PAYS_NS = 250,
-    TRIM_BATCH = 64,
+    WATCH_TIMERS_NS =
+        5 * 1000 * 1000,     /* nothing is deferred: only timers of a worker in a long turn may be late. Guess */
+    WATCH_QUIET = 4,         /* ticks without a waiting fiber, after which no wake is deferred any more. Guess */
+    BACKLOG_NS = 250 * 1000, /* a queue that moves on but holds more work needs help. Bound: as WATCH_EAGER_NS */
+    TRIM_BATCH = 64,         /* stacks that an idle worker gives back between two polls. Guess */
 };
+
+/* At most so many workers search at a time (IDLE-2). Guess. */
+CC_INLINE unsigned cc__policy_searchers_max(unsigned workers) {
+    return workers > 3 ? workers / 2 : 1;
+}
+
+/* May an owner leave a wake to the watcher? */
+CC_INLINE bool cc__policy_defers(uint64_t want) {
+    return want_watch(want) && cc__get(&cc__sched.credit) == 0;
+}
+
+CC_INLINE uint64_t cc__policy_watch_interval(uint64_t now) {
+    return now - cc__get(&cc__sched.idle.paid_at) < EAGER_NS ? WATCH_EAGER_NS : WATCH_NS;
+}
 
 /* Does this worker have more than it gets through in time? While wakes pay, whatever is worth sharing counts. */
 CC_INLINE bool cc__policy_backlog(struct worker *w) {
     uint32_t count = cc__get(&w->runq.count);
     if (count < 2) return false;
-    return cc__get(&cc__sched.credit) != 0 ? cc__runq_worth(w) : (uint64_t)count * cc__get(&w->turn_ns) >= BACKLOG_NS;
+    return cc__get(&cc__sched.credit) != 0 ? cc__policy_worth_sharing(w)
+                                           : (uint64_t)count * cc__get(&w->turn_ns) >= BACKLOG_NS;
 }
 
-/* A fiber that moved was worth it. */
+/* A wake, search or steal was worth it, or not. */
 CC_INLINE void cc__policy_paid(uint64_t now) {
-    cc__set(&cc__sched.credit, CREDIT_MAX);
+    cc__set(&cc__sched.credit, WAKE_CREDIT);
     cc__set(&cc__sched.idle.paid_at, now);
 }
+CC_INLINE void cc__policy_in_vain(void) {
+    uint32_t credit = cc__get(&cc__sched.credit);
+    if (credit > 0) cc__set(&cc__sched.credit, credit - 1);
+}
+
+/* ---- how many workers (pressure.c, elastic.c) ---- */
+
+#define POLICY_STUCK_NS (10 * POLICY_MS) /* a worker in one turn for so long is stuck. Guess */
+#define POLICY_GROW_NS (10 * POLICY_MS)  /* between two additions. Guess */
+#define NO_THREAD_NS (1000 * POLICY_MS)  /* before the next attempt when the system had no thread. Guess */
+#define RETIRE_NS (500 * POLICY_MS)      /* idle time of an extra worker: long against pauses between bursts. Guess */
+#define RETIRE_AGAIN_NS POLICY_MS        /* the only sleeper does not retire, and tries again; no busy loop in tests */
+enum { COMPUTING_SHARE = 8 };            /* a thread that used an eighth of the time computes. Guess */
+
+/* How many workers are added at a time (PRESSURE-1). */
+CC_INLINE unsigned cc__policy_grow_by(unsigned open) {
+    return open / 2 > 0 ? open / 2 : 1;
+}
+
+/* ---- sysmon (sysmon.c) ---- */
+
+#define TICK_MIN (POLICY_MS / 4)    /* while all work; each tick is twice as long, up to POLICY_STUCK_NS. Guess */
+#define TICK_SLOW (100 * POLICY_MS) /* while some sleep: for stalls, which last seconds. Guess */
+#define QUIET_FIRST \
+    (50 * POLICY_MS) /* all have slept so long: the first check for a deadlock, and the second after ... */
+#define QUIET_SECOND (100 * POLICY_MS)
+#define PAUSE_MIN \
+    (250 * POLICY_MS) /* ... and again, each pause twice as long: a thread that ends tells nobody. Guess */
+#define PAUSE_MAX (4000 * POLICY_MS)
+enum { QUIET_TICKS = 3 }; /* fast ticks at which somebody slept, before sysmon ticks slowly. Guess */
+
+/* ---- memory (worker.c) ---- */
+
+#define STACK_WAIT_NS (1000 * POLICY_MS)    /* at the memory limit: how long to wait for another worker's stack, ... */
+#define STACK_NO_WAIT_NS (1000 * POLICY_MS) /* ... and how long not to wait again. Guess */
+enum { STACK_NAP_NS = 100 * 1000 };         /* Guess */
 
 #endif

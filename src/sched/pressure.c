@@ -22,13 +22,10 @@
 #include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/inject.h"
+#include "sched/policy.h"
 #include "trace/trace.h"
 
-static _Atomic uint64_t stuck_ns = 10 * 1000 * 1000, grow_ns = 10 * 1000 * 1000; /* guesses */
-enum {
-    COMPUTING_SHARE = 8,               /* who has used an eighth of the time computes. Guess */
-    NO_THREAD_NS = 1000 * 1000 * 1000, /* after a failure the system gets some rest. Guess */
-};
+static _Atomic uint64_t stuck_ns = POLICY_STUCK_NS, grow_ns = POLICY_GROW_NS;
 
 static struct {
     _Atomic uint64_t positive_samples, negative_samples, neg_streak_max, promoted;
@@ -156,9 +153,8 @@ static void take_census(struct worker_sample *samples, uint64_t now, struct cens
 /* ---- more of them ---- */
 
 static enum gate grow(const struct census *c, uint64_t waits, uint64_t now) {
-    unsigned n = c->open / 2 > 0 ? c->open / 2 : 1;
     int error;
-    unsigned added = cc__elastic_open(n, &error);
+    unsigned added = cc__elastic_open(cc__policy_grow_by(c->open), &error);
     cc__set(&stats.promoted, cc__get(&stats.promoted) + added);
     mine.grow_at = now + cc__get(&grow_ns);
     if (added > 0)

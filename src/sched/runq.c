@@ -98,14 +98,13 @@ void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
     uint32_t count = cc__get(&w->runq.count);
     if (count == 0) return;
     if (want_searching(want) != 0) {
-        if (!cc__runq_worth(w)) return;
+        if (!cc__policy_worth_sharing(w)) return;
         /* The first fibers are shared at once, then in growing portions: a fast searcher must not
          * make every spawn a transfer. */
         uint32_t share_at = cc__get(&w->core.share_at);
         if (count < share_at + keep) return;
-        cc__set(&w->core.share_at, share_at < 64 ? share_at * 2 : share_at);
-        uint32_t half = (count + 1 - keep) / 2;
-        share(w, half < SHARE_MAX ? half : SHARE_MAX);
+        cc__set(&w->core.share_at, share_at < SHARE_AT_MAX ? share_at * 2 : share_at);
+        share(w, cc__policy_half(count - keep));
     } else {
         cc__idle_offer(w, want);
     }

@@ -19,21 +19,7 @@
 #define CC_SCHED_RUNQ_H
 
 #include "fiber/spec.h"
-#include "sched/sched.h"
-
-enum {
-    SLOT_STREAK = 16, /* guess: long enough for a conversation, 16 turns are under a microsecond */
-    RUNQ_MANY = 32,   /* ready fibers that are too many for the first-level cache. Guess */
-    SHARE_MAX = 256,  /* fibers that change workers at a time: some microseconds for whoever moves them. Guess */
-    WORTH_NS = 1000,  /* four times what moving a fiber takes; with 8000 bench/sieve loses its second core */
-};
-
-/* Is there something here that a worker which searches should have? Fresh fibers always are: nobody knows what they will
- * do. Of the others it is known how long turns took of late: where all of them will have had theirs within WORTH_NS, each
- * is served sooner here than elsewhere, and those that talk to each other stay together. A hint, any thread may ask. */
-CC_INLINE bool cc__runq_worth(struct worker *w) {
-    return !cc__list_empty(&w->runq.fresh) || (uint64_t)cc__get(&w->runq.count) * cc__get(&w->turn_ns) >= WORTH_NS;
-}
+#include "sched/policy.h"
 
 CC_INLINE void cc__runq_add_owner(struct runq *q, uint32_t n) {
     cc__set(&q->count, cc__get(&q->count) + n);

@@ -54,8 +54,7 @@ static bool steal_queue(struct worker *w, struct worker *victim) {
     struct link list;
     cc__list_init(&list);
     if (!cc__bias_revoke(&victim->runq.bias)) return false;
-    uint32_t half = (cc__get(&victim->runq.count) + 1) / 2;
-    uint32_t n = cc__runq_take_oldest(&victim->runq, half < SHARE_MAX ? half : SHARE_MAX, true, &list);
+    uint32_t n = cc__runq_take_oldest(&victim->runq, cc__policy_half(cc__get(&victim->runq.count)), true, &list);
     cc__bias_release(&victim->runq.bias);
     if (n == 0) return false;
     say("the queue", n, victim);

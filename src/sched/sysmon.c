@@ -21,23 +21,15 @@
 #include "base/mem.h"
 #include "os/clock.h"
 #include "sched/idle.h"
+#include "sched/policy.h"
 #include "sched/pressure.h"
 #include "sched/upcalls.h"
 
 #include <errno.h>
 
-#define MS UINT64_C(1000000)
-#define TICK_MIN (MS / 4)
-#define TICK_SLOW (100 * MS)
-#define REST_FIRST (50 * MS)
-#define REST_SECOND (100 * MS)
-#define PAUSE_MIN (250 * MS) /* then twice as long: a thread that ends, or a handler that is removed, says nothing */
-#define PAUSE_MAX (4000 * MS)
-enum { QUIET_TICKS = 3 };
-
 struct sysmon cc__sysmon = {.mode = SYSMON_FAST}; /* without the thread nobody nudges */
 
-static _Atomic uint64_t stall_ns = UINT64_C(5) * 1000 * MS;
+static _Atomic uint64_t stall_ns = 5000 * POLICY_MS;
 static _Atomic uint32_t word; /* futex; changes with every reason to look */
 static _Atomic uint32_t asked, recheck, stop;
 static pthread_t thread;
@@ -140,13 +132,13 @@ static uint64_t tick_quiet(struct state *s, uint64_t now) {
         s->checks = 0;
         s->retry = UINT64_MAX;
     }
-    uint64_t due = s->rest_since + (s->checks == 0 ? REST_FIRST : REST_SECOND);
+    uint64_t due = s->rest_since + (s->checks == 0 ? QUIET_FIRST : QUIET_SECOND);
     if (s->checks < 2 && now < due) return due;
     if (s->checks == 0) {
         bool unfinished = cc__upcall_unfinished();
         s->checks = unfinished && cc__upcall_quiet(0) ? 1 : 2;
         s->rest_since = now;
-        if (s->checks == 1) return now + REST_SECOND;
+        if (s->checks == 1) return now + QUIET_SECOND;
         if (unfinished && s->pause <= PAUSE_MAX) s->retry = now + s->pause;
         s->pause *= 2;
     } else if (s->checks == 1) {

@@ -55,10 +55,8 @@ static CC_NOINLINE CC_NO_TSAN size_t block_of(struct fiber *f, struct fiber_bloc
  * back, and when they have nothing to do: those that sleep are woken. One that computes may take longer than we wait;
  * after that, we do not wait again for a while. */
 static CC_COLD CC_NOINLINE struct stack *wait_for_stack(struct worker *w, size_t wanted) {
-    const uint64_t patience = 1000000000, pause = 1000000000;
-    const long nap = 100000;
     if (!cc__stack_cacheable(wanted) || cc__sched.simulated) return NULL;
-    uint64_t now = cc__clock_now(), until = now + patience;
+    uint64_t now = cc__clock_now(), until = now + STACK_WAIT_NS;
     if (now < w->no_stack_until) return NULL;
     for (;;) {
         bool cached = false;
@@ -69,9 +67,9 @@ static CC_COLD CC_NOINLINE struct stack *wait_for_stack(struct worker *w, size_t
         if (stack != NULL || (!cached && cc__get(&cc__stack_moves) == moves)) return stack;
         if (cc__clock_now() >= until) break;
         cc__idle_notify_all();
-        cc__thread_nap(nap);
+        cc__thread_nap(STACK_NAP_NS);
     }
-    w->no_stack_until = cc__clock_now() + pause;
+    w->no_stack_until = cc__clock_now() + STACK_NO_WAIT_NS;
     return NULL;
 }
 
@@ -218,7 +216,7 @@ int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool sim
     cc__thread_signals_keep();
     cc__sched.base = workers;
     cc__sched.max = max;
-    cc__sched.searchers_max = workers > 3 ? workers / 2 : 1;
+    cc__sched.searchers_max = cc__policy_searchers_max(workers);
     cc__sched.simulated = simulated;
     if (simulated)
         cc__set(&cc__sched.want, WANT_SEARCHING); /* for ever: whoever makes a fiber ready comes to its point */

@@ -272,32 +272,32 @@ TEST(short_turns_are_kept) {
     cc__set(&worker.core.share_at, 1);
     cc__set(&worker.turn_ns, 50);
     for (int n = 0; n < 4; n++) wake(n);
-    CHECK(!cc__runq_worth(&worker));
+    CHECK(!cc__policy_worth_sharing(&worker));
     CHECK_EQ(cc__get(&q->count), 4);
     check_picks("3012");
 }
 
 TEST(long_turns_and_long_queues_are_shared) {
     open_queue();
-    CHECK(!cc__runq_worth(&worker));
+    CHECK(!cc__policy_worth_sharing(&worker));
     cc__set(&worker.turn_ns, 50);
     for (int n = 0; n < 4; n++) append(n);
-    CHECK(!cc__runq_worth(&worker));
+    CHECK(!cc__policy_worth_sharing(&worker));
     cc__set(&worker.turn_ns, WORTH_NS / 4);
-    CHECK(cc__runq_worth(&worker));
+    CHECK(cc__policy_worth_sharing(&worker));
     cc__set(&worker.turn_ns, WORTH_NS / 8);
-    CHECK(!cc__runq_worth(&worker));
+    CHECK(!cc__policy_worth_sharing(&worker));
     for (int n = 4; n < 8; n++) append(n);
-    CHECK(cc__runq_worth(&worker));
+    CHECK(cc__policy_worth_sharing(&worker));
 }
 
 TEST(fresh_fibers_are_shared) {
     open_queue();
     cc__set(&worker.turn_ns, 1);
     wake(0);
-    CHECK(!cc__runq_worth(&worker));
+    CHECK(!cc__policy_worth_sharing(&worker));
     spawn(1);
-    CHECK(cc__runq_worth(&worker));
+    CHECK(cc__policy_worth_sharing(&worker));
 }
 
 /* Somebody sleeps. */

@@ -269,11 +269,11 @@ static void *give_and_rest(void *arg) {
     cc__idle_gave(w, 1000 * 1000);
     CHECK_EQ(cc_sleep_ms(1), 0);
     CHECK_EQ(wasted(), before + 1);
-    CHECK_EQ(cc__get(&cc__sched.credit), CREDIT_MAX - 1);
+    CHECK_EQ(cc__get(&cc__sched.credit), WAKE_CREDIT - 1);
     work_for_ns(1000 * 1000); /* what was given is forgotten by then */
     CHECK_EQ(cc_sleep_ms(1), 0);
     CHECK_EQ(wasted(), before + 1);
-    CHECK_EQ(cc__get(&cc__sched.credit), CREDIT_MAX - 1);
+    CHECK_EQ(cc__get(&cc__sched.credit), WAKE_CREDIT - 1);
     return arg;
 }
 
