@@ -164,11 +164,6 @@ bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high);
  * it says of fibers that run meanwhile is a guess. */
 struct fiber *cc__stack_tenant(uintptr_t address);
 
-/* How many bytes are left below `frame`, an address on the stack. */
-CC_INLINE size_t cc__stack_left(const struct stack *s, const void *frame) {
-    return (size_t)((const char *)frame - s->base) - cc__stack_guard_size(s);
-}
-
 /* True if `addr` lies in the guard of s. Signal-safe. */
 bool cc__stack_in_guard(const struct stack *s, const void *addr);
 

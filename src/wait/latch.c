@@ -21,31 +21,23 @@
 
 #include <errno.h>
 
-/* For the after-switch action; on the parking fiber's stack. */
-struct opened {
-    struct fiber *fiber;
-    uint64_t deadline;
-    uint64_t ticket;
-};
-
-static void after_open(struct worker *w, void *arg) {
-    struct opened o;
-    cc__san_copy(&o, arg, sizeof o);
+static void after_open(struct worker *w, void *waiter) {
+    struct waiter o;
+    cc__san_copy(&o, waiter, sizeof o); /* it is on the fiber's stack */
     /* Before the commit: from then on the fiber may run. */
     if (o.deadline != WAIT_FOREVER) cc__timer_arm(w, o.deadline, o.fiber, o.ticket);
     if (cc__state_commit(o.fiber) || cc__cancel_parked(o.fiber, o.ticket)) cc__sched_ready(o.fiber);
 }
 
 /* Parks a fiber whose wait is open and published; returns who woke it. */
-static unsigned park_opened(struct worker *w, struct fiber *self, const void *object, uint64_t deadline,
-                            uint64_t ticket) {
-    struct opened o = {self, deadline, ticket};
+static unsigned park_opened(struct worker *w, struct waiter *waiter, const void *object) {
+    struct fiber *self = waiter->fiber;
     cc__fiber_note_object(self, object);
     unsigned reason = cc__word_reason(cc__get(&self->word)); /* or, when a wake came first, who came */
     cc__count(w, parks[reason < PARK_REASONS ? reason : PARK_FLAG]);
-    (void)cc__sched_park(w, self, after_open, &o);
+    (void)cc__sched_park(w, self, after_open, waiter);
     unsigned woken_by = cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
-    if (deadline != WAIT_FOREVER && woken_by != WAKE_TIMER) cc__timer_disarm(w);
+    if (waiter->deadline != WAIT_FOREVER && woken_by != WAKE_TIMER) cc__timer_disarm(w);
     return woken_by;
 }
 
@@ -80,8 +72,8 @@ unsigned cc__park_if(struct fiber *self, _Atomic uint32_t *flag, uint32_t expect
         cc__event(park_if, 0);
         return 0;
     }
-    unsigned woken_by =
-        park_opened(cc__worker(), self, (const void *)flag, WAIT_FOREVER, cc__get(&self->word) & WORD_TICKET);
+    struct waiter waiter = {.fiber = self, .ticket = cc__get(&self->word) & WORD_TICKET, .deadline = WAIT_FOREVER};
+    unsigned woken_by = park_opened(cc__worker(), &waiter, (const void *)flag);
     cc__event(park_if, woken_by);
     return woken_by;
 }
@@ -104,8 +96,8 @@ enum wait_result cc__fiber_wait(void *object, void *io, const struct waitable_op
         if (self != NULL) (void)cc__state_abort(self);
         return WAIT_CLOSED;
     }
-    unsigned woken_by = self != NULL ? park_opened(w, self, object, deadline, waiter.ticket)
-                                     : cc__blocked_block(&waiter, (struct wait_what){reason, object});
+    unsigned woken_by =
+        self != NULL ? park_opened(w, &waiter, object) : cc__blocked_block(&waiter, (struct wait_what){reason, object});
     ops->unpublish(object, &waiter);
     return result_of(woken_by);
 }
