@@ -8,8 +8,7 @@
  * The library does not need the C++ runtime. It is found by weak references, and if it is loaded later, with C++
  * code that includes our headers, by cc_cxx_attach. Until then all workers point to cc__cxx_none.
  *
- * CXX-1  A thread's state is empty whenever a fiber begins or goes on there: who leaves with something takes it
- *        along.
+ * CXX-1  A thread's state is empty whenever a fiber starts or resumes there: a fiber that leaves with some takes it along.
  */
 #ifndef CC_FIBER_CXX_H
 #define CC_FIBER_CXX_H

@@ -1,7 +1,7 @@
-/* defer.h - the list of what is put off: one for each fiber, one for each OS thread.
+/* defer.h - the list of deferred functions: one for each fiber, one for each OS thread.
  *
- * Newest first. Between what CC_DEFER and cc_defer put there stand marks: where a protected call begins, and where a
- * panic is under way. So the list says at every moment which protected call is the innermost, what a panic would run,
+ * Newest first. Between the functions that CC_DEFER and cc_defer put there are marks: where a protected call begins, and
+ * where a panic is under way. So the list says at every moment which protected call is the innermost, what a panic would run,
  * and whether there is one to recover from; no other state exists. panic/README.md has the protocol.
  */
 #ifndef CC_FIBER_DEFER_H
@@ -16,7 +16,7 @@
 #define MARK_TRY ((CCDeferFn)(uintptr_t)2)   /* a struct boundary: cc_try, cc_hosted_call */
 #define MARK_PANIC ((CCDeferFn)(uintptr_t)3) /* a panic runs what is below */
 
-/* Where a protected call begins, in the frame of whoever called its function. */
+/* Where a protected call begins, in the frame of the caller. */
 struct boundary {
     CCDefer node;
     struct escape escape;

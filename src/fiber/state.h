@@ -121,7 +121,7 @@ CC_INLINE void cc__state_spawn(struct fiber *f, unsigned owner, enum fiber_args 
     cc__set_release(&f->word, cc__word_make(word, owner, args, FIBER_RUNNABLE | WORD_FRESH));
 }
 
-/* IDLE -> PARKED: it will be started by whoever ends this wait. Returns the ticket. By the spawner. */
+/* IDLE -> PARKED: the claim that ends this wait starts it. Returns the ticket. By the spawner. */
 CC_INLINE uint64_t cc__state_timed_spawn(struct fiber *f, unsigned owner) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_IDLE, "timed spawn");
@@ -203,7 +203,7 @@ CC_INLINE uint64_t cc__state_park_join(struct fiber *f) {
 }
 
 /* PARKED -> RUNNABLE by the only claimant of this moment: the object's lock orders it. False: it was cancelled,
- * and has yet to take its leave from the object. */
+ * and has yet to unlink itself from the object. */
 CC_INLINE bool cc__state_wake_sole(struct fiber *f, enum wake_reason reason) {
     uint64_t word = cc__get(&f->word);
     if (unlikely(cc__word_state(word) != FIBER_PARKED)) return false;
@@ -245,7 +245,7 @@ bool cc__state_commit(struct fiber *f);
 enum claim { CLAIM_LOST, CLAIM_LATCHED, CLAIM_WON };
 
 /* PARKED -> RUNNABLE by one of several claimants, or the latch on PARKING. WON: the caller enqueues the fiber.
- * LATCHED: whoever commits the park will. LOST: another claim was first, or the ticket is stale. Any thread. */
+ * LATCHED: the thread that commits the park will. LOST: another claim was first, or the ticket is stale. Any thread. */
 enum claim cc__state_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason);
 
 /* RUNNING -> DONE, after the switch away from it, by whoever completes it; RUNNABLE -> DONE when it could not

@@ -1,7 +1,7 @@
 /* child.c - the life of a child, from the nursery's point of view.
  *
  * CHILD-1  A child is counted before it can run, and until it has touched the nursery for the last time: the unlock
- *          after its leave. So whoever has seen the count at zero, under the lock, may free the nursery.
+ *          after it has left. So a thread that has seen the count at zero, under the lock, may free the nursery.
  */
 #include "nursery/nursery.h"
 
@@ -125,14 +125,14 @@ void cc__upcall_scope_check(struct fiber *self, struct fiber_cold *cold) {
     if (s != cold->base && !cc__scope_is_alarm(self->fn)) left_inside(cold);
 }
 
-/* Its last words are kept by the room that heard them. */
+/* panic/ has kept the message. */
 static CC_COLD void fail_by_panic(CCNursery *n, struct fiber *self) {
     CCPanic panic;
     bool known = cc_panic_find(cc__pool_id(self), &panic) == 0;
     (void)cc__nursery_fail(n, self->outcome.status, known ? panic.message : "panic");
 }
 
-/* Whoever did not mean an error learns what was made of it. */
+/* Tells a program that did not mean an error what its return value was taken for. */
 static CC_COLD void fail_by_pointer(CCNursery *n, int code) {
     char text[CC_ERROR_TEXT_MAX];
     snprintf(text, sizeof text, "the child returned (void *)%d, which is read as errno %d (see CC_ERROR, CC_CHILD)",

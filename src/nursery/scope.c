@@ -149,7 +149,7 @@ void cc__scope_enter(struct scope *s) {
     cc__lock_take(&s->lock);
     s->entry = cc__get(word_of(v)) & (CANCEL_SHIELD | CANCEL_OUTER);
     cc__set(&s->owner, v.fiber != NULL ? (void *)v.fiber : v.outsider);
-    /* Whoever cancels from now on comes to this lock after this; who was there has cancelled for children only. */
+    /* A canceller that comes from now on takes this lock after this; an earlier one has cancelled for children only. */
     cc__set(&s->felt, cc__get(&s->cancelled) && (s->own || !hidden(s)));
     add_locked(v, s);
     set_scope(v, s, s->entry != 0 ? CANCEL_OUTER : 0);
@@ -240,7 +240,7 @@ static bool mark(struct scope *s, void *marking) {
     return true;
 }
 
-/* Then, after the barrier, whoever waits. */
+/* Then, after the barrier, the fibers and threads that wait. */
 static bool claim(struct scope *s, void *wakes) {
     for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
         cc__cancel_claim(member(l), wakes);
@@ -350,7 +350,7 @@ static bool pierce(struct scope *s, void *arg) {
     return true;
 }
 
-/* What a timed spawn does for its scope, and that it is through with it. It was started by the timer; or by a shutdown,
+/* What a timed spawn does for its scope, and the note that it has finished. It was started by the timer; or by a shutdown,
  * which ends all waits. */
 static void fire(struct scope *s, bool grace, bool by_timer) {
     CCError shutdown = {.code = ECANCELED, .text = "the runtime shuts down"};

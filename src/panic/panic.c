@@ -1,4 +1,4 @@
-/* panic.c - a panic runs what was put off and ends a protected call. README.md tells the whole of it.
+/* panic.c - a panic runs deferred functions and ends a protected call. README.md has the protocol.
  *
  * The fiber's scheduling state has no part in this: it is RUNNING throughout, and may park in a deferred
  * function like anywhere else.

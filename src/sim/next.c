@@ -1,8 +1,8 @@
-/* next.c - who runs next in a simulation, and what time it is then.
+/* next.c - which fiber runs next in a simulation, and what time it is then.
  *
- * Everybody who is ready is in one array, out of which one is drawn: evenly, or by ranks, which are random and stay for a
- * while, so that some run and run and others fall behind. The time goes on a little with every turn, and now and then by
- * more, as if the machine had been busy elsewhere; when nobody is ready it goes on to the next deadline.
+ * All fibers that are ready are in one array, out of which one is drawn: evenly, or by random ranks that stay for a while, so
+ * that some fibers fall far behind. The clock advances a little with every turn, and now and then by more, as if the machine
+ * had been busy elsewhere; when no fiber is ready it advances to the next event.
  */
 #include "sim/sim.h"
 

@@ -1,8 +1,8 @@
-/* sim.h - a program runs as if on one CPU, by a clock of its own, in an order that a number decides: the seed. The same
- * seed, the same run (docs/simulation.md; why it is so: docs/decisions/015-simulation.md).
+/* sim.h - deterministic simulation: the program runs as if on one CPU, with a simulated clock, in an order that is drawn
+ * from a seed. The same seed gives the same run (docs/simulation.md; why so: docs/decisions/015-simulation.md).
  *
  * There is one worker. The OS thread that uses the library (below: the program) and that worker take turns: one of them
- * waits for the other. Whoever is ready, the program among them, is in one set, from which the next is drawn (next.c).
+ * waits for the other. All that are ready, the program among them, are in one set, from which the next is drawn (next.c).
  *
  *   the program                                the worker
  *   runs                                       waits for `turn`
@@ -12,8 +12,8 @@
  *   runs  <--------------------------------    draws: the program; turn = PROGRAM
  *
  * SIM-1  At most one of the two runs: `turn` says which.
- * SIM-2  All that decides comes from the seed: the random numbers, and a clock that goes on here and by the program's
- *        own looks at it only. No address, no real time, no other thread has a say.
+ * SIM-2  Every decision comes from the seed: the random numbers, and a clock that goes on here and by the program's
+ *        own looks at it only. Addresses, real time and other threads have no influence.
  * SIM-3  Every turn is drawn on the worker's own stack: its poll_at stays 0, so that a fiber that leaves does not
  *        choose its successor and no joiner runs its task (sched/next.h). The slot, and the order in which fibers
  *        were woken, mean nothing.

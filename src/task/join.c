@@ -6,7 +6,7 @@
  *
  * JOIN-1  DONE is written under join_lock; a joiner decides under it whether to wait.
  * JOIN-2  The outcome is copied to every waiter before it is woken: it never looks at the record again.
- * JOIN-3  Whoever drops the last handle of a DONE task recycles the record; completion touches it no more after
+ * JOIN-3  The thread that drops the last handle of a DONE task recycles the record; completion touches it no more after
  *         its unlock.
  */
 #include "task/task.h"
@@ -78,7 +78,7 @@ static CC_COLD CC_NOINLINE void deliver_traced_locked(struct fiber *f, struct wa
     cc__set(&w->core.behalf, NULL);
 }
 
-/* Before the wakes: whoever hears of the end may count on it. Release: pairs with cc__sched_active. */
+/* Before the wakes: a joiner that was told of the end may rely on it. Release: pairs with cc__sched_active. */
 CC_INLINE void count_end(struct worker *w) {
     cc__set_release(&w->core.counters.ended, cc__get(&w->core.counters.ended) + 1);
 }

@@ -130,7 +130,7 @@ void cc__timer_unreserve(struct worker *w) {
     cc__set(&h->reserved, cc__get(&h->reserved) - 1);
 }
 
-/* Who fires a timer has claimed its fiber, and has nothing that the race detector sees between itself and whoever has
+/* A thread that fires a timer has claimed its fiber, but the race detector sees no order between it and the thread that
  * made the record. */
 static CC_COLD CC_NOINLINE CC_NO_TSAN CCFiberId id_of(struct fiber *f) {
     return cc__pool_id(f);
@@ -196,7 +196,7 @@ static uint32_t poll(unsigned worker, uint64_t now, struct link *list) {
         struct entry due = h->entries[0];
         count--;
         if (count > 0) sift_down(h, 0, count, h->entries[count]);
-        /* WON: the fiber is ours to enqueue. LATCHED: whoever commits its park will. LOST: it was woken before. */
+        /* WON: the fiber is ours to enqueue. LATCHED: the thread that commits its park will. LOST: it was woken before. */
         if (cc__state_claim(due.fiber, due.ticket, WAKE_TIMER) == CLAIM_WON) {
             cc__list_push_back(list, &due.fiber->link);
             fired++;

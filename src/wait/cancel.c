@@ -1,4 +1,4 @@
-/* cancel.c - the rare half of a cancellation. */
+/* cancel.c - the slow path of parking, while something is cancelled. */
 #include "wait/cancel.h"
 #include "wait/arm.h"
 

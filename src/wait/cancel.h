@@ -11,10 +11,9 @@
  *           them, as between all others.
  * CANCEL-2  A fiber does not change its shield while it is parked: a canceller that read PARKED, then the
  *           shield, and then wins the claim with that ticket has read the shield of that wait.
- * CANCEL-3  The object's waker may find the waiter of a cancelled wait until that has taken its leave; its claim
+ * CANCEL-3  The object's waker may find the waiter of a cancelled wait until the waiter has unlinked itself; its claim
  *           is lost.
- *
- * CANCEL-4  Who sets a bit has set `cancels` before, in this life of the runtime: a scope may be older than that.
+ * CANCEL-4  A thread that sets a bit has set `cancels` before, since the runtime started: a scope may be older than that.
  * CANCEL-5  An OS thread publishes its wait, then looks at its bits; a canceller sets the bit, then looks for a wait:
  *           both looks are under the lock of blocked.c.
  *

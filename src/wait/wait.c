@@ -42,7 +42,7 @@ static CC_COLD CC_NOINLINE void finish_slow(struct fiber *f, uint64_t ticket, st
     if (cancelled) cc__sched_ready(f);
 }
 
-/* PARKED, then the timer, then the locks: whoever finds the waiter finds it parked. */
+/* PARKED, then the timer, then the locks: a waker that finds the waiter finds it parked. */
 static void after_wait(struct worker *w, void *arg) {
     struct parking p;
     cc__san_copy(&p, arg, sizeof p);

@@ -37,14 +37,14 @@ struct waiter {
 /* Prepares a wait of the caller. ENOMEM: a deadline needs room for a timer and there is none. */
 int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline);
 
-/* What a wait is for, as whoever looks from outside is told: the kind of object, and which. */
+/* What a wait is for, for diagnostics: the kind of object, and which. */
 struct wait_what {
     enum park_reason reason;
     const void *object; /* a select's: its struct arms */
 };
 
 /* The caller holds `lock` (or n locks) and has put itself on the object's list. Returns the wake_reason,
- * without the locks. After WAKE_TIMER or WAKE_CANCEL the caller takes its leave from the object, under its
+ * without the locks. After WAKE_TIMER or WAKE_CANCEL the caller unlinks itself from the object, under its
  * lock. */
 enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, struct wait_what what);
 enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, struct wait_what what);
