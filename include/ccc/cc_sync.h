@@ -50,8 +50,8 @@ CC_API int cc_mutex_unlock(CCMutex *m);
 
 /* ---- reader-writer lock ---- */
 
-/* Any number of readers, or one writer. First come, first served: whoever has to wait stands in line, and
- * nobody overtakes the line; readers that stand in it side by side go in together. So neither side starves
+/* Any number of readers, or one writer. First come, first served: callers that have to wait are queued, and
+ * nobody overtakes the queue; readers next to each other in it get the lock together. So neither side starves
  * the other, and a reader must not take the lock a second time: it would wait behind a writer that waits for
  * it. */
 typedef struct CCRWLock {

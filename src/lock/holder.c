@@ -1,4 +1,4 @@
-/* holder.c - who holds a lock, and the sentences for those who should not. */
+/* holder.c - is the caller the holder? If not, the program ends, with a message that names both. */
 #include "lock/holder.h"
 
 #include "base/fatal.h"
@@ -10,7 +10,7 @@
 #define THREAD (UINT64_C(1) << 63)
 enum { NAME_MAX_HERE = CC_FIBER_NAME_MAX + 64 };
 
-/* The name of a fiber that may end meanwhile; "" when it cannot be had. */
+/* The name of a fiber that may end meanwhile; "" if it cannot be read. */
 static void read_name(struct fiber *f, char *name) {
     const struct stack *s = cc__get(&f->stack);
     if (s == NULL || !cc__safe_copy(name, cc__get(&s->cold)->name, CC_FIBER_NAME_MAX)) name[0] = '\0';

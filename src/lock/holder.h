@@ -1,15 +1,15 @@
-/* holder.h - who holds a lock, and whether it is the one that gives it back.
+/* holder.h - who holds a lock, and whether the caller of an unlock is the holder.
  *
- * In debug builds a holder is a fiber by its id, or an OS thread by its handle with the top bit set. Elsewhere it is
- * the stack pointer at the call that took the lock, which costs one store: an unlock with the same stack pointer comes
- * from the same frame, and needs no other look. Any other asks whose stack that is (cc__holder_check). 0: nobody, or
- * somebody who was handed the lock and has not run yet.
+ * In debug builds the holder is a fiber's id, or an OS thread's handle with the top bit set. In other builds it is the
+ * stack pointer at the call that took the lock, which costs one store: an unlock with the same stack pointer comes from
+ * the same frame, and is accepted by one comparison. Any other unlock asks whose stack that pointer is in
+ * (cc__holder_check). 0: nobody, or a waiter that was handed the lock and has not run yet.
  *
- * HOLDER-1  The holder is cleared before the lock is free, and written by the next one: what is there while the lock is
- *           held was written by its holder.
- * HOLDER-2  In a release build the check accepts what it cannot tell: a lock that was taken on a stack that is no
- *           fiber's, and given back on another such stack, may be the same OS thread's (a hosted call, coroutines of the
- *           program's own).
+ * HOLDER-1  The holder is cleared before the lock is free, and written by the next holder: while the lock is held, its
+ *           holder wrote what is there.
+ * HOLDER-2  In a release build the check accepts what it cannot decide: a lock that was taken on a stack that is no
+ *           fiber's, and is given back on another such stack, may belong to the same OS thread (a hosted call, coroutines
+ *           of the program's own).
  */
 #ifndef CC_LOCK_HOLDER_H
 #define CC_LOCK_HOLDER_H
@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-/* The stack pointer with which the function that says this was entered, which need not have a frame. */
+/* The stack pointer at the entry of the function that uses it, which need not have a frame. */
 #define cc__holder_entry() ((uint64_t)(uintptr_t)__builtin_dwarf_cfa() - CC_RETURN_ON_STACK * sizeof(void *))
 
 #ifdef CC_DEBUG

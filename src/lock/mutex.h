@@ -19,7 +19,7 @@ CC_INLINE struct mutex *cc__mutex_of(CCMutex *m) {
     return (struct mutex *)(void *)m;
 }
 
-/* Locks, however long it takes; not cancelled. For one who held it before, as `holder` says. */
+/* Locks for a caller that held the mutex before, as `holder` says; without a deadline, and not cancelled. */
 void cc__mutex_lock_again(struct mutex *m, uint64_t holder);
 
 #endif

@@ -1,4 +1,4 @@
-/* once.c - done by whoever comes first; the others wait for it as for an event. */
+/* once.c - the first caller runs the function; the others wait for that as for an event. */
 #include "lock/event.h"
 #include "lock/holder.h"
 #include "sim/sim.h"
@@ -15,7 +15,7 @@ struct once {
 
 _Static_assert(sizeof(struct once) == sizeof(CCOnce), "the public struct");
 
-/* A panic leaves fn: it has not been done. One of those who wait does it, or whoever comes next. */
+/* A panic leaves fn, so it is not done: a waiter, or the next caller, runs it again. */
 static void give_up(void *arg) {
     struct once *once = arg;
     cc__holder_clear(&once->owner);
