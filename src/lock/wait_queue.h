@@ -72,10 +72,8 @@ CC_INLINE struct wait_node *cc__wait_queue_claim_locked(struct wait_queue *queue
 
 /* Under the lock. Everybody. */
 CC_INLINE void cc__wait_queue_claim_all_locked(struct wait_queue *queue, struct wakes *wakes) {
-    do {
-        struct link *first = cc__get(&queue->first);
-        if (first != NULL) cc__list_foresee(first);
-    } while (cc__wait_queue_claim_locked(queue, wakes) != NULL);
+    while (cc__wait_queue_claim_locked(queue, wakes) != NULL) {
+    }
 }
 
 CC_INLINE void cc__wakes_flush_any(struct wakes *wakes) {

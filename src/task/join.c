@@ -63,7 +63,6 @@ static void deliver_one_locked(struct fiber *f, struct arm *arm) {
 static CC_NOINLINE void deliver_locked(struct fiber *f, struct wakes *wakes) {
     while (f->joiners != NULL) {
         struct arm *arm = f->joiners;
-        cc__list_foresee(&arm->link);
         unlink_locked(f, arm);
         if (cc__arm_claim_locked(wakes, arm, f->outcome.status)) deliver_one_locked(f, arm);
     }

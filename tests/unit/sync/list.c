@@ -98,24 +98,3 @@ TEST(appends_a_whole_list) {
     check_order(&list, "0");
     check_order(&more, "1234");
 }
-
-/* A guess at where a member lies is no access: wherever it leads, nothing happens. */
-TEST(foreseeing_touches_nothing) {
-    struct link list;
-    cc__list_init(&list);
-    cc__list_foresee(&list);
-    check_order(&list, "");
-    fill(&list, 0, 1);
-    cc__list_foresee(&members[0].link);
-    check_order(&list, "0");
-    fill(&list, 0, 5);
-    for (struct link *l = cc__get(&list.next); l != &list; l = cc__get(&l->next)) cc__list_foresee(l);
-    check_order(&list, "01234");
-    struct link first, *const nowhere[] = {NULL, (struct link *)8, (struct link *)(UINTPTR_MAX - 7),
-                                           (struct link *)(UINTPTR_MAX / 2 + 1)};
-    for (size_t i = 0; i < array_len(nowhere); i++) {
-        cc__set(&first.next, nowhere[i]);
-        cc__list_foresee(&first);
-        CHECK(cc__get(&first.next) == nowhere[i]);
-    }
-}
