@@ -1,14 +1,14 @@
 /* driver.h - the table of drivers: sources of wakes that are neither fibers nor threads of the program. Timers are the
  * first one.
  *
- * A driver has an event source for each worker (timers: a heap), or one for all. The scheduler polls it whenever a worker looks
- * beyond its own queues, plans such a look for the time at which the next event is due, and lets a sleeping worker sleep
- * until then.
+ * A driver has an event source for each worker (timers: a heap), or one for all. The scheduler polls it whenever a
+ * worker looks beyond its own queues, plans such a look for the time at which the next event is due, and lets a
+ * sleeping worker sleep until then.
  *
  * DRIVER-1  A driver claims fibers and hands them over in a list. Only the scheduler puts them into queues.
  * DRIVER-2  A poll that finds nothing costs a load: a driver that a program does not use costs no more at each look.
- * DRIVER-3  In one driver a worker can block. While one of its events is pending and workers sleep, one of them (the poller)
- *           blocks there, in place of its futex. Waking that one interrupts the driver.
+ * DRIVER-3  In one driver a worker can block. While one of its events is pending and workers sleep, one of them (the
+ *           poller) blocks there, in place of its futex. Waking that one interrupts the driver.
  */
 #ifndef CC_SCHED_DRIVER_H
 #define CC_SCHED_DRIVER_H
@@ -21,8 +21,8 @@ struct driver {
     /* No worker is left. Also after a start that failed, or none. */
     void (*stop)(void);
 
-    /* When the next event of that worker's source is due; UINT64_MAX: never, or the time is not known. Unless `exact`, which
-     * is slower, it may be too early: a wait that is over may have left its event behind. Any thread. */
+    /* When the next event of that worker's source is due; UINT64_MAX: never, or the time is not known. Unless `exact`,
+     * which is slower, it may be too early: a wait that is over may have left its event behind. Any thread. */
     uint64_t (*next_due)(unsigned worker, bool exact);
 
     /* Claims the fibers whose event has come on that worker's source, appends them to `list` and returns how many they

@@ -1,4 +1,4 @@
-/* elastic.c - a worker is a place that lasts; its thread comes and goes.
+/* elastic.c - a worker lasts; its thread comes and goes.
  *
  * Owns:    remote.life, idle.open, sched.count.
  * Partner: sysmon.c decides when there are to be more; idle.c lets a sleeper go whose time is over.
@@ -8,11 +8,11 @@
  * The worker that retires is DRAINING between its close and the end of its thread: it takes nothing from
  * anybody, and gives away what is addressed to it.
  *
- * ELASTIC-1  A worker that ever had a thread is among the first `count` for ever: its inbox and its timers are
- *            reached by all who look at everybody, whether the thread is there or not.
+ * ELASTIC-1  A worker that ever had a thread is among the first `count` for ever: every poll of all workers reaches its
+ *            inbox and its timers, whether the thread is there or not.
  * ELASTIC-2  Whoever retires is on the list of sleepers until then, leaves it under the lock, and leaves another
  *            one on it: a notifier that comes too late for the one finds the other, or finds that it is awake and
- *            has yet to look.
+ *            has yet to poll.
  * ELASTIC-3  One thread at a time is a given worker: the last one has been joined before the next one starts. So
  *            what belongs to a worker (its biased lock, its tag, its channels) goes on as if it had slept.
  * ELASTIC-4  The first `base` workers never retire.

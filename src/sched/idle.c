@@ -1,21 +1,21 @@
 /* idle.c - search, sleep, notify. The protocol, its race and its ordering table are in README.md; the numbers are in
  * policy.h.
  *
- * IDLE-1  No runnable fiber waits while a worker sleeps: publish, then look for sleepers, against: announce the sleep, then
- *         look at everything. For private queues the first side is light and the second heavy.
- * IDLE-2  At most searchers_max workers search at a time; whoever wakes a sleeper takes the place for it, so
+ * IDLE-1  No runnable fiber waits while a worker sleeps: publish, then look for sleepers, against: announce the sleep,
+ *         then check every place. For private queues the first side is light and the second heavy.
+ * IDLE-2  At most searchers_max workers search at a time; a thread that wakes a sleeper counts it as a searcher, so
  *         that wakes do not pile up.
  * IDLE-3  A searcher that finds something wakes the next if there is more: parallelism grows while there is work.
- * IDLE-4  An owner that sees sleepers may leave the wake to the watcher (defer it) while WANT_WATCH is set. The watcher is a
- *         sleeper that looks every WATCH_EAGER_NS or WATCH_NS: what waits behind a turn that lasts is stolen then. It
- *         clears the bit before its last look, so that no deferred wake is forgotten, and whoever takes it from the list
- *         while others sleep appoints another.
+ * IDLE-4  An owner that sees sleepers may leave the wake to the watcher (defer it) while WANT_WATCH is set. The watcher
+ *         is a sleeper that ticks every WATCH_EAGER_NS or WATCH_NS, and steals what waits behind a long turn. It clears
+ *         the bit before its last check, so that no deferred wake is forgotten; if it is woken while others sleep, it
+ *         appoints another watcher.
  * IDLE-5  While timers are armed and all sleep, one of them, the timer sleeper, sleeps until the next timer only.
- * IDLE-6  Whoever goes to work looks whether sysmon has to be up for that; sysmon goes to sleep, then looks
- *         whether anybody works.
- * IDLE-7  A worker takes the poller's role under the lock, before others find it on the list, and gives it up when it is
- *         awake. So whoever wakes it sees the role; the wake word is set before the interrupt, which is not lost if it comes
- *         before the wait (DRIVER-3).
+ * IDLE-6  A worker that goes to work checks whether sysmon is up; sysmon announces its sleep, then checks whether any
+ *         worker works.
+ * IDLE-7  A worker takes the poller's role under the lock, before others find it on the list, and gives it up when it
+ *         is awake. So whoever wakes it sees the role; the wake word is set before the interrupt, which is not lost if
+ *         it comes before the wait (DRIVER-3).
  */
 #include "sched/idle.h"
 
@@ -177,8 +177,8 @@ uint64_t cc__idle_next_timer(void) {
     return next;
 }
 
-/* Waits a little for somebody to share. Looks mostly at places that are written when there is news, because reading a busy
- * worker's lines slows it down; every STUCK_NS at whether one of them stays in its turn. */
+/* Waits a little for another worker to share. Reads mostly places that are written when there is news, because reading
+ * a busy worker's lines slows it down; checks every STUCK_NS whether one of them stays in its turn. */
 static bool search(struct worker *w) {
     cc__steal_remember(w);
     uint64_t now = cc__clock_now(), end = now + SEARCH_NS, check = now + STUCK_NS, timer = cc__idle_next_timer();
@@ -203,8 +203,8 @@ static bool all_asleep(void) {
     return want_idle(cc__get(&cc__sched.want)) == cc__sched_open();
 }
 
-/* Until when this sleeper waits for the next timer; UINT64_MAX: another one does, or there is none. The timer that it waited for may have
- * been fired by somebody else, or disarmed. */
+/* Until when this sleeper waits for the next timer; UINT64_MAX: another one does, or there is none. The timer that it
+ * waited for may have been fired by another thread, or disarmed. */
 static uint64_t sleep_for_timer_locked(struct worker *w) {
     uint64_t timer = cc__idle_next_timer();
     bool ours = cc__sched.idle.timer_sleeper == w;
@@ -244,8 +244,8 @@ static uint64_t choose_role_locked(struct worker *w, uint64_t now) {
     return end < until ? end : until;
 }
 
-/* The look at everything that follows the announcement (IDLE-1). Private queues count only when a searcher may
- * have a share of them. */
+/* The check of every place that follows the announcement (IDLE-1). Private queues count only when a searcher may have a
+ * share of them. */
 static bool something_anywhere(struct worker *w, bool hopeful) {
     if (something_shared(w)) return true;
     bool may_search = hopeful && want_searching(cc__get(&cc__sched.want)) < cc__sched.searchers_max;
@@ -272,7 +272,7 @@ static enum wake_word sleep_until(struct worker *w, uint64_t until) {
 
 /* ---- watch ---- */
 
-/* Is it still in the turn in which it was seen last, or has it been for as long as we look now? */
+/* Is it still in the turn of the last tick, or does its present turn last for STUCK_NS? */
 static bool stays_in_turn(struct worker *other, uint64_t seen) {
     uint64_t turns = cc__get(&other->core.turns);
     if (turns != seen) {
@@ -282,8 +282,8 @@ static bool stays_in_turn(struct worker *other, uint64_t seen) {
     return cc__get(&other->runq.count) != 0;
 }
 
-/* Whom the watcher has to help: a worker that stays in its turn while fibers wait, or one that has more of them than it gets
- * through in time. Counts the looks at which there was nothing, not even a wake that was deferred. */
+/* The worker that the watcher has to help: one that stays in its turn while fibers wait, or has more of them than it
+ * gets through in time. Counts the ticks at which there was nothing, not even a deferred wake. */
 static struct worker *watcher_poll(struct worker *w) {
     struct worker *victim = NULL;
     bool quiet = true;
@@ -310,7 +310,7 @@ static bool something_waits(struct worker *w) {
     return false;
 }
 
-/* Nothing was deferred for a while: from now on owners wake sleepers themselves (IDLE-4). */
+/* No wake was deferred for a while: from now on owners wake sleepers themselves (IDLE-4). */
 static void stop_watching(struct worker *w) {
     cc__lock_take(&cc__sched.idle.lock);
     bool ours = cc__sched.idle.watcher == w;
@@ -325,7 +325,7 @@ static void stop_watching(struct worker *w) {
     cc__lock_release(&cc__sched.idle.lock);
 }
 
-/* When the watcher looks next, after a look at which there was nothing to do. */
+/* When the watcher ticks next, after a tick at which there was nothing to do. */
 static uint64_t watch_again(struct worker *w, uint64_t now) {
     uint64_t until = UINT64_MAX;
     if (w->quiet == WATCH_QUIET) stop_watching(w);
@@ -344,8 +344,8 @@ static uint64_t watch_again(struct worker *w, uint64_t now) {
     return timer < until ? timer : until;
 }
 
-/* The watcher's time has come: true if there is something to do. Else it stays on the list, where it never left its role,
- * and `until` is when it looks next. */
+/* The watcher ticks: true if there is something to do. Else it stays on the list, in its role, until its next tick
+ * (`until`). */
 static bool watcher_tick(struct worker *w, uint64_t *until, struct worker **victim) {
     uint64_t now = cc__clock_now();
     if (cc__idle_next_timer() <= now || cc__elastic_over(w)) return true;
@@ -410,8 +410,8 @@ void cc__idle_gave(struct worker *w, uint32_t n) {
     cc__set(&w->payoff_deadline, (until > now ? until : now) + (uint64_t)n * WORTH_NS);
 }
 
-/* Would what it has stolen still be waiting? Its victim is in the turn that it was stolen in, and has not made others ready
- * meanwhile: those it could run itself faster than they move. */
+/* Would the stolen fibers still be waiting? The victim is in the turn in which they were stolen, and has not made
+ * others ready meanwhile: those it could run itself faster than they move. */
 static bool saved_time(struct worker *w) {
     struct worker *victim = w->victim;
     return victim != NULL && cc__get(&victim->core.turns) == w->victim_turn && cc__get(&victim->runq.count) == 0;
@@ -470,7 +470,7 @@ bool cc__idle(struct worker *w) {
     if (!w->trims && search_first(w)) return true;
     bool hopeful = !w->skip_search;
     w->skip_search = false;
-    /* A burst is over: give stacks back, a few at a time, looking at everything else in between. */
+    /* A burst is over: give stacks back, a few at a time, polling in between. */
     w->trims = cc__stack_trim(TRIM_BATCH) != 0;
     if (w->trims) return true;
 

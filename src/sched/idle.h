@@ -4,7 +4,7 @@
 
 #include "sched/sched.h"
 
-/* The worker has nothing to run. Searches a while, then sleeps. True: look again; false: the runtime stops, or the
+/* The worker has nothing to run. Searches a while, then sleeps. True: poll again; false: the runtime stops, or the
  * worker has retired. */
 bool cc__idle(struct worker *w);
 
@@ -34,7 +34,7 @@ uint64_t cc__idle_next_timer(void);
 /* Changes whenever a worker stops sleeping, for any reason. Any thread. */
 uint64_t cc__idle_epoch(void);
 
-/* Whoever waits for the end of all tasks looks again. */
+/* Wakes a thread that waits for the end of all tasks, to check again. */
 void cc__idle_say_drained(void);
 
 #endif

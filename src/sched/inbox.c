@@ -10,7 +10,7 @@ void cc__inbox_push(struct worker *to, struct fiber *f) {
     struct fiber *head = cc__get(&to->remote.inbox);
     do {
         cc__set(&f->link.next, head ? &head->link : NULL);
-        /* Releases the fiber to whoever takes the inbox; seq_cst: a push is followed by a look for sleeping
+        /* Releases the fiber to whoever takes the inbox; seq_cst: a push is followed by a check for sleeping
          * workers. */
     } while (!cc__cas_seq(&to->remote.inbox, &head, f));
 }

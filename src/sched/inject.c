@@ -6,7 +6,7 @@
 static void overflow(struct fiber *f) {
     cc__lock_take(&cc__sched.overflow.lock);
     cc__list_push_back(&cc__sched.overflow.list, &f->link);
-    /* seq_cst: a put is followed by a look for sleeping workers. */
+    /* seq_cst: a put is followed by a check for sleeping workers. */
     cc__add_seq(&cc__sched.overflow.count, 1);
     cc__lock_release(&cc__sched.overflow.lock);
     struct worker *w = cc__worker();

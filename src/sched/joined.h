@@ -31,13 +31,13 @@ CC_INLINE bool cc__run_take_fresh(struct worker *w, struct fiber *f, uint32_t ge
     return here;
 }
 
-/* It is time to look at others. Returns the worker that the joiner is on then; NULL: it is to wait the ordinary way. */
+/* A poll is due. Returns the worker that the joiner is on then; NULL: it is to wait the ordinary way. */
 CC_COLD struct worker *cc__run_joiner_polls(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation);
 
 /* If `f` (of that generation) has not started and waits in the calling worker's own queue, runs it while the running
  * fiber waits for it. It has ended: the worker that the caller is on then; the outcome is in the record, and the caller
- * completes it. RUN_CANCELLED: the caller's wait was cancelled, and the task goes on by itself. NULL: it is elsewhere, or
- * has special needs, or the caller is cancelled. If it is time to look at others, they go first; so after NULL, too, the
+ * completes it. RUN_CANCELLED: the caller's wait was cancelled, and the task goes on by itself. NULL: it is elsewhere,
+ * or has special needs, or the caller is cancelled. If a poll is due, others go first; so after NULL, too, the
  * worker may be another one. */
 CC_INLINE struct worker *cc__run_here(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
     if (unlikely(!cc__next_turn(w)) && (w = cc__run_joiner_polls(w, self, f, generation)) == NULL) return NULL;

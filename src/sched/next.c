@@ -1,20 +1,22 @@
 /* next.c - the full choice of the next fiber, on the worker's own stack.
  *
- * Order: slot, FIFO, fresh (newest), inbox, global, timers, others. Every `interval` turns, and when a timer is due,
- * the order is the other way round: timers, inbox and global queue are emptied into the FIFO, and the oldest fiber of
- * all gets the turn, so nobody waits for ever. The interval adapts to keep the time between two looks near POLL_NS,
- * whether turns take ten nanoseconds or ten milliseconds; so the hot path reads no clock. Nor does it for timers: how
- * long turns take is known from the last look, so the turn in which the first timer is due can be foretold.
+ * The order is: slot, FIFO, fresh (newest), inbox, global queue, timers, other workers. Every `interval` turns, and
+ * when a timer is due, the worker polls: it empties timers, inbox and its share of the global queue into the FIFO, and
+ * the oldest fiber of all gets the turn, so nobody waits for ever. The interval adapts to keep two polls about POLL_NS
+ * apart, whether turns take ten nanoseconds or ten milliseconds; so the hot path reads no clock. It reads none for
+ * timers either: from the length of turns at the last poll the worker predicts the turn in which the first timer is
+ * due.
  *
- * A fiber whose time has come has waited long enough: it is let in at the front of the FIFO, where it has to wait for
- * one turn and not for one of everybody. Those in the FIFO keep every second turn: that is what `credit` counts.
+ * A fiber whose timer has fired enters at the front of the FIFO: it waits for one turn, not for one of every fiber. The
+ * fibers in the FIFO keep every second turn: `credit` counts that.
  *
- * A joiner that runs its own tasks looks too, on its own stack. Nothing makes it park: it stands back for a moment, and goes
- * on where it was. Each such look lets in whoever has run before; of those that never ran, which are mostly its own, the
- * oldest at every JOINER_FRESH_POLLS-th only: else every look would begin one more tree of tasks, and leave one more half done.
+ * A joiner that runs its own tasks polls too, on its own stack. It does not park: it yields, and continues where it
+ * was. Each such poll lets in all fibers that have run before. Fresh fibers are mostly the joiner's own: only every
+ * JOINER_FRESH_POLLS-th poll lets in the oldest, else every poll would begin one more tree of tasks and leave one more
+ * unfinished.
  *
  * NEXT-1  A runnable fiber gets its turn after a bounded number of turns of others on the worker that holds it,
- *         wherever it sits.
+ *         wherever it is.
  */
 #include "sched/next.h"
 
@@ -51,8 +53,8 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
     return n + *shared;
 }
 
-/* Turns differ, and those before the last look may have been short: so the slowest of late are counted on. The look comes
- * early then, and the next one nearer. */
+/* Turns differ, and those before the last poll may have been short: so the slowest of late are assumed. Then the poll
+ * comes early, and plans the next one. */
 void cc__next_plan(struct worker *w, uint64_t when) {
     uint64_t from = cc__get(&w->polled_at), ns = when > from + POLL_SOON_NS ? when - from : POLL_SOON_NS;
     uint64_t turns = ns / cc__get(&w->slow_ns), least = POLL_AGAIN_NS / cc__get(&w->turn_ns) + 1;
@@ -60,7 +62,7 @@ void cc__next_plan(struct worker *w, uint64_t when) {
     if (at < cc__get(&w->core.poll_at)) cc__set(&w->core.poll_at, at);
 }
 
-/* When the next look is: about POLL_NS from now, or when a timer is due. */
+/* When the next poll is: about POLL_NS from now, or when a timer is due. */
 static void adapt(struct worker *w, uint64_t now, uint64_t turns) {
     uint64_t took = now - cc__get(&w->polled_at);
     if (turns != 0) {

@@ -4,7 +4,7 @@
 
 #include "sched/runq.h"
 
-/* One more turn. False: it is time to look beyond the own queues, on the worker's own stack. */
+/* One more turn. False: a poll is due, on the worker's own stack. */
 CC_INLINE bool cc__next_turn(struct worker *w) {
     uint64_t turn = cc__get(&w->core.turns) + 1;
     cc__set(&w->core.turns, turn);
@@ -27,11 +27,11 @@ CC_INLINE struct fiber *cc__next_local(struct worker *w) {
     return f;
 }
 
-/* The worker's first timer is due at `when`: the next look at the clock comes at about that time. By the owner. */
+/* The worker's first timer is due at `when`: the next poll comes at about that time. By the owner. */
 void cc__next_plan(struct worker *w, uint64_t when);
 
-/* The look beyond the own queues, by a fiber whose turn is over and who would go on with one of its own tasks. True:
- * others go first. Those that have run before are let in at every look; of those that never ran the oldest, at every
+/* A poll by a joiner whose turn is over and that would continue with one of its own tasks. True: others go first.
+ * Fibers that have run before are let in at every poll, the oldest fresh one at every
  * JOINER_FRESH_POLLS-th. */
 bool cc__next_poll_for_joiner(struct worker *w);
 

@@ -1,4 +1,5 @@
-/* policy.h - the thresholds of stealing, sharing, waking, polling, idling and growing, and the predicates that use them.
+/* policy.h - the thresholds of stealing, sharing, waking, polling, idling and growing, and the predicates that use
+ * them.
  *
  * Each number says where it comes from: measured (on a virtual machine with two cores), a bound (of the rule that is
  * cited), or a guess. To tune the scheduler for another machine, change this file only.
@@ -44,8 +45,8 @@ enum {
     SHARE_AT_MAX = 64,   /* a spawner shares when 1, 2, 4 ... so many wait, anew after every poll. Guess */
     STEAL_PAYS_NS = 250, /* a move to another core: two cache lines and the queue; stolen work lasts longer. Measured */
     WORTH_NS = 1000, /* less work than that is not shared: four moves. Measured: with 8000 bench/sieve loses a core */
-    /* A turn that lasts so long under observation is a long one. Measured: an interrupt takes up to 10 us, and fibers that
-     * talk to each other should stay together. */
+    /* A turn that lasts so long under observation is a long one. Measured: an interrupt takes up to 10 us, and fibers
+     * that talk to each other should stay together. */
     STUCK_NS = 15 * 1000,
 };
 
@@ -74,9 +75,9 @@ enum {
     SEARCH_NS = 20 * 1000, /* of the order of one wake (28 us measured): searching is cheaper than sleeping too early */
     LONELY_SKIPS = 15,     /* sleeps without a search after one in vain while all others slept. Guess */
     WAKE_CREDIT = 8,       /* wakes in vain for one that paid. Guess */
-    /* A tick of the watcher takes 3 us of CPU time on a bare machine, 11 to 17 us on a virtual one (measured). Something
-     * paid within EAGER_NS: tick often, for a bound of 250 us on a deferred wake. Else a bound of 1 ms: long turns are too
-     * rare then to count among a thousand wakes. Decision 019 */
+    /* A tick of the watcher takes 3 us of CPU time on a bare machine, 11 to 17 us on a virtual one (measured).
+     * Something paid within EAGER_NS: tick often, for a bound of 250 us on a deferred wake. Else a bound of 1 ms: long
+     * turns are too rare then to count among a thousand wakes. Decision 019 */
     WATCH_EAGER_NS = 120 * 1000,
     WATCH_NS = 800 * 1000,
     EAGER_NS = 100 * 1000 * 1000,

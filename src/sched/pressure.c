@@ -8,8 +8,8 @@
  *   computing     its thread has used the CPU, much of the time or for `stuck_ns`: no CPU is free, and one more worker
  *                 helps only if otherwise nobody who waits gets a turn
  *   descheduled   its thread wants to run and the system does not let it: more threads make that worse
- *   unknown       the system does not say, as in a sandbox without /proc: taken for computing, so that a machine that is
- *                 busy with others does not look like one with free CPUs
+ *   unknown       the system does not say, as in a sandbox without /proc: taken for computing, so that a machine that
+ *                 is busy with others does not look like one with free CPUs
  *
  * PRESSURE-1  While a worker is blocked, fewer than `base` are not, and something waits, workers are added, up to
  *             `max`: half as many again at a time.
@@ -137,7 +137,7 @@ static void take_census(struct worker_sample *samples, uint64_t now, struct cens
         struct worker *w = &cc__sched.workers[i];
         if (!cc__worker_open(w)) continue;
         c->open++;
-        /* A worker of which this is the first look at this turn gets on. */
+        /* A worker whose present turn is sampled for the first time gets on. */
         enum stuck kind = samples[i].since < now ? classify(w, &samples[i], now, threshold) : GETS_ON;
         c->kinds[kind]++;
         if (kind == GETS_ON) {

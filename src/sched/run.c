@@ -23,8 +23,8 @@
  *     contested (acquire)? compare-and-swap: PARKED, that ticket -> RUNNING
  *     else still that word? store RUNNING
  *
- * No lock orders a joiner that was cancelled against the task's end: it may be in its next wait by then, or gone. So the
- * task compares the whole word, ticket included, on the path without a compare-and-swap too.
+ * No lock orders a joiner that was cancelled against the task's end: it may be in its next wait by then, or gone. So
+ * the task compares the whole word, ticket included, on the path without a compare-and-swap too.
  *
  * When a poll is due the joiner polls itself, and yields to others (park.c); then it runs its task all the same.
  */
@@ -74,8 +74,8 @@ static struct worker *worker_still(void) {
     return w;
 }
 
-/* Inline: ASan's shadow of a frame that was entered on this stack is gone when it has been told of the leave, and `first`
- * with it; the fiber's first function was entered before ASan knew the stack. */
+/* Inline: ASan's shadow of a frame that was entered on this stack is gone when it has been told of the leave, and
+ * `first` with it; the fiber's first function was entered before ASan knew the stack. */
 CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) {
     struct worker *w = worker_still();
     struct stack *stack = cc__get(&self->stack);

@@ -1,4 +1,4 @@
-/* runq.c - the parts of the run queue that are not on the hot path: sharing, moving in bulk. */
+/* runq.c - the parts of the run queue that are not on the hot path: sharing, and moves of many fibers. */
 #include "sched/runq.h"
 
 #include "fiber/spec.h"
@@ -76,7 +76,7 @@ void cc__runq_admit(struct worker *w, struct link *list, uint32_t n, uint32_t fr
     cc__bias_leave(&q->bias);
 }
 
-/* n fibers go to the global queue, where the searchers look. */
+/* n fibers go to the global queue, where searchers find them. */
 static void share(struct worker *w, uint32_t n) {
     struct link list;
     cc__list_init(&list);

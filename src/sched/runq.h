@@ -8,7 +8,7 @@
  *          other cannot keep the others out
  *   fifo   woken and yielded fibers, first in first out
  *   fresh  fibers that never ran: the owner takes the newest (depth first keeps few alive), thieves the oldest; and
- *          joiners that stood back for others (run.c), among those that they would run
+ *          joiners that yielded (park.c), in front of the tasks that they would run
  *
  * RUNQ-1  A fiber is RUNNABLE exactly while it is in one queue, and then in one only.
  * RUNQ-2  A fresh fiber in here carries this worker as its owner; so its joiner, on this worker, may take it
@@ -35,17 +35,17 @@ CC_INLINE struct fiber *cc__runq_pop_fifo(struct link *fifo) {
     struct link *first = cc__get(&fifo->next), *second = cc__get(&first->next);
     cc__set(&second->prev, fifo);
     cc__set(&fifo->next, second);
-#ifndef CC_TSAN /* which would see a look at another fiber's record */
+#ifndef CC_TSAN /* which would see a read of another fiber's record */
     __builtin_prefetch(cc__get(&second->next));
     __builtin_prefetch(*(void *const *)&cc__fiber_of(second)->context);
 #endif
     return cc__fiber_of(first);
 }
 
-/* Inside the lock, after a pop; more than RUNQ_MANY are left. Each of so many has been out of the cache, and each of the
- * calls that it is in returns into another line of it: all that a fiber which waits in a join has on its stack is on its
- * way two turns before it runs. Measured, 440 -> 260 ns for a turn in which one of 100,000 goes on and ends. Not for
- * fewer, which may still be in the cache. */
+/* Inside the lock, after a pop; more than RUNQ_MANY are left. Each of so many has been out of the cache, and each of
+ * the calls that it is in returns into another line of it: all that a fiber which waits in a join has on its stack is
+ * on its way two turns before it runs. Measured, 440 -> 260 ns for a turn in which one of 100,000 goes on and ends.
+ * Not for fewer, which may still be in the cache. */
 CC_INLINE void cc__runq_foresee(struct link *fifo) {
 #ifndef CC_TSAN
     enum { LINES = 13 };

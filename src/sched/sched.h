@@ -40,7 +40,7 @@ struct worker_core {
     after_fn _Atomic after;
     void *_Atomic after_arg;
     _Atomic uint64_t turns;          /* one more with every fiber that gets the CPU; others read it to see progress */
-    _Atomic uint64_t poll_at;        /* the turn at which the worker looks beyond its own queues */
+    _Atomic uint64_t poll_at;        /* the turn at which the worker polls */
     _Atomic uint32_t streak;         /* turns in a row that the slot has taken */
     _Atomic uint32_t share_at;       /* a spawn shares with searching workers when this many fibers wait */
     _Atomic uint64_t deferred;       /* the turn in which it last left a wake to the watcher (idle.c) */
@@ -82,14 +82,14 @@ struct worker {
     /* The owner's, rarely touched. */
     _Alignas(CC_LINE) uint64_t rng;
     _Atomic uint64_t payoff_deadline; /* its own work has to last until then, or giving fibers away did not pay */
-    _Atomic uint64_t polled_at;       /* when the worker last looked at the clock; in which turn; and how long a turn */
+    _Atomic uint64_t polled_at;       /* when the worker last polled; in which turn; and how long a turn */
     _Atomic uint64_t polled_turn;     /* took then, on average (cc__next_plan) */
     _Atomic uint32_t turn_ns;
-    _Atomic uint32_t slow_ns; /* the same where it took longest of late: a thirty-second is forgotten with every look */
-    uint32_t interval;        /* turns between two looks, at most */
-    uint64_t helped_at;       /* when it last looked for stuck workers */
+    _Atomic uint32_t slow_ns; /* the same where it took longest of late: a thirty-second is forgotten with every poll */
+    uint32_t interval;        /* turns between two polls, at most */
+    uint64_t helped_at;       /* when it last checked for stuck workers */
     uint32_t credit;          /* turns that fibers may still be let in at the front for (FRONT_PRICE) */
-    uint32_t joiner_polls;    /* taken by joiners (cc__next_poll_for_joiner) */
+    uint32_t joiner_polls;    /* by joiners (cc__next_poll_for_joiner) */
     bool fair_fresh;          /* whose turn it is among the oldest: fresh or fifo */
     bool rested;              /* has been idle since it last ran something */
     bool searching;           /* holds one of the searchers' places */
@@ -106,14 +106,14 @@ struct worker {
     uint64_t *deferrals; /* everybody's `deferred` at its last tick as the watcher; one per worker */
     uint32_t quiet;      /* its ticks in a row, as the watcher, at which nothing waited and nothing was deferred */
     uint64_t idle_since; /* when it last ran out of work */
-    uint64_t *seen;      /* everybody's turns at the last look; one per worker */
+    uint64_t *seen;      /* everybody's turns at the last tick; one per worker */
     struct turn_log turn_log;
     pthread_t thread;
     void *signal_stack;
 };
 
-/* sched.want: how many workers search for work, how many sleep, and whether one of these is the watcher, who looks after
- * what is deferred. One load tells whether anybody cares. */
+/* sched.want: how many workers search for work, how many sleep, and whether one of these is the watcher, which looks
+ * after deferred wakes. One load tells whether anybody cares. */
 #define WANT_SEARCHING UINT64_C(1)
 #define WANT_WATCH (UINT64_C(1) << 31)
 #define WANT_IDLE (UINT64_C(1) << 32)
@@ -137,7 +137,7 @@ struct sched {
     _Atomic uint32_t draining;  /* somebody waits for all tasks to end: say so when idle */
     _Atomic uint32_t spawns;    /* SPAWNS_ bits */
     _Atomic uint32_t contested; /* cc__sched_contest: cancellers at work */
-    _Atomic uint32_t cancels;   /* CANCELS_ bits: parking fibers look (wait/cancel.h) */
+    _Atomic uint32_t cancels;   /* CANCELS_ bits: parking fibers check them (wait/cancel.h) */
     _Atomic uint32_t drained;   /* futex: changes whenever a worker goes idle while draining */
     _Alignas(CC_LINE) struct {
         struct lock lock;
@@ -147,8 +147,8 @@ struct sched {
         struct worker *timer_sleeper; /* the sleeper that wakes for the next timer */
         uint64_t timer_sleeper_until;
         struct worker *_Atomic poller; /* the sleeper that blocks in a driver; set under the lock, cleared by itself */
-        _Atomic uint32_t open;  /* workers that have a thread; written under the lock */
-        _Atomic uint64_t epoch; /* one more whenever a worker leaves the list */
+        _Atomic uint32_t open;         /* workers that have a thread; written under the lock */
+        _Atomic uint64_t epoch;        /* one more whenever a worker leaves the list */
     } idle;
     /* The global queue: inject.c. */
     _Alignas(CC_LINE) struct ring_mpmc ring;
@@ -181,8 +181,8 @@ CC_INLINE void cc__worker_set(struct worker *w) {
 
 /* --- for the rooms above --- */
 
-/* The calling thread was a worker and runs its last destructors, and a shutdown may wait for its end: it does not wait for
- * anybody without a deadline, nor for the runtime to start or stop. */
+/* The calling thread was a worker and runs its last destructors, and a shutdown may wait for its end: it does not wait
+ * for anybody without a deadline, nor for the runtime to start or stop. */
 bool cc__worker_ending(void);
 
 /* The running fiber, NULL outside. */

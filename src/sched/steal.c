@@ -1,11 +1,11 @@
-/* steal.c - taking from others.
+/* steal.c - taking fibers from other workers.
  *
- * A worker that has work to spare shares it as soon as it sees that somebody searches (runq.c): that costs the
- * thief nothing but patience. A worker that does not come by, because one fiber keeps its CPU, is stolen from: its
- * biased lock is revoked.
+ * A worker that has fibers to spare shares them as soon as it sees that a worker searches (runq.c); the searcher only
+ * waits. A worker that stays in one turn, because one fiber keeps its CPU, does not share: a thief revokes the biased
+ * lock of its queue (a forced steal).
  *
- * STEAL-1  Whatever is runnable is reached by every worker within a bounded time: shared at its holder's next
- *          turn, or stolen by a forced steal.
+ * STEAL-1  Whatever is runnable is reached by every worker within a bounded time: shared at its holder's next turn, or
+ *          stolen by a forced steal.
  */
 #include "sched/steal.h"
 

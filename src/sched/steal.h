@@ -1,4 +1,4 @@
-/* steal.h - a worker with nothing to do looks at what others have. */
+/* steal.h - a worker with nothing to do takes fibers from others. */
 #ifndef CC_SCHED_STEAL_H
 #define CC_SCHED_STEAL_H
 

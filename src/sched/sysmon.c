@@ -1,19 +1,19 @@
 /* sysmon.c - a thread of its own that monitors the workers while any of them works.
  *
- * While all workers are busy it ticks, from 250 us on and ever more slowly up to 10 ms (after which a worker counts as stuck), and looks whether there are
- * enough of them (pressure.c). While some are busy it ticks every 100 ms: a worker that stays in one turn for seconds
- * is reported. (What waits behind a stuck worker is then found by a sleeping one, the watcher of idle.c.) When all
- * have slept for a while and what is to be said about that has been said, it sleeps without end; if tasks have not
- * ended, after some more looks at ever longer intervals, eight seconds in all.
+ * While all workers are busy it ticks, every 250 us at first and less and less often, down to every 10 ms (after which
+ * a worker counts as stuck), and samples whether there are enough workers (pressure.c). While some are busy it ticks
+ * every 100 ms, and reports a worker that stays in one turn for seconds. (Fibers that wait behind a stuck worker are
+ * then found by the watcher of idle.c.) When all have slept for a while, it checks for deadlocks and then sleeps
+ * without end; if tasks have not ended, after some more checks at ever longer intervals, eight seconds in all.
  *
- *   ASLEEP --somebody goes to work--> SLOW --nobody sleeps--> FAST --somebody sleeps for three ticks--> SLOW
- *      ^------------------all sleep, and have been looked at------------------'
+ *   ASLEEP --a worker goes to work--> SLOW --no worker sleeps--> FAST --one sleeps for three ticks--> SLOW
+ *      ^----------------all sleep, and the checks are done----------------'
  *
- * Up goes whoever goes to work (cc__sysmon_nudge), and pays for waking us; so bursts that follow upon each other
- * within 30 ms pay once. Down we go ourselves.
+ * A worker that goes to work raises the mode (cc__sysmon_nudge), and pays for waking sysmon; bursts that follow each
+ * other within 30 ms pay once. Sysmon lowers the mode.
  *
- * SYSMON-1  Who goes to work has left the sleepers, then looks at `mode`. We write `mode`, then look at the sleepers.
- *           One of the two sees the other: nobody works unwatched (IDLE-6).
+ * SYSMON-1  A worker that goes to work leaves the sleepers, then loads `mode`. Sysmon stores `mode`, then reads the
+ *           sleepers. One of the two sees the other: no worker works unmonitored (IDLE-6).
  * SYSMON-2  This thread takes no part in running fibers, and never waits for one.
  */
 #include "sched/sysmon.h"
@@ -30,7 +30,7 @@
 struct sysmon cc__sysmon = {.mode = SYSMON_FAST}; /* without the thread nobody nudges */
 
 static _Atomic uint64_t stall_ns = 5000 * POLICY_MS;
-static _Atomic uint32_t word; /* futex; changes with every reason to look */
+static _Atomic uint32_t word; /* futex; changes with every reason to tick */
 static _Atomic uint32_t asked, recheck, stop;
 static pthread_t thread;
 static _Atomic int32_t tid;
@@ -38,10 +38,10 @@ static _Atomic int32_t tid;
 /* The thread's own. */
 struct state {
     struct worker_sample *samples;
-    bool fast; /* at the last look */
+    bool fast; /* at the last tick */
     uint64_t tick;
     unsigned quiet; /* fast ticks in a row at which somebody slept */
-    uint64_t epoch; /* at the last look at which all slept */
+    uint64_t epoch; /* at the last tick at which all slept */
     uint64_t rest_since;
     unsigned checks; /* of cc__upcall_quiet that have been taken; 2: all of them */
     uint64_t pause;  /* before it is asked again although nobody has woken */
@@ -111,7 +111,7 @@ static bool all_sleep(void) {
 
 /* Returns until when: at once, if somebody has become busy meanwhile. */
 static uint64_t go_to_sleep(uint64_t now) {
-    cc__set_seq(&cc__sysmon.mode, SYSMON_ASLEEP); /* SYSMON-1: before the look */
+    cc__set_seq(&cc__sysmon.mode, SYSMON_ASLEEP); /* SYSMON-1: before the load */
     if (all_sleep() && !cc__get_seq(&recheck)) return UINT64_MAX;
     cc__set_seq(&cc__sysmon.mode, SYSMON_SLOW);
     return now;
@@ -166,12 +166,12 @@ static uint64_t tick_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
     }
     if (++s->quiet < QUIET_TICKS) return now + slowest;
     s->fast = false;
-    cc__set_seq(&cc__sysmon.mode, SYSMON_SLOW); /* SYSMON-1: before the look */
+    cc__set_seq(&cc__sysmon.mode, SYSMON_SLOW); /* SYSMON-1: before the load */
     if (want_idle(cc__get_seq(&cc__sched.want)) == 0) cc__set_seq(&cc__sysmon.mode, SYSMON_FAST);
     return now;
 }
 
-/* Returns when to look next. */
+/* Returns when to tick next. */
 static uint64_t tick(struct state *s, uint64_t now) {
     if (cc__sched.simulated) return UINT64_MAX; /* it only answers */
     sample_workers(s->samples, now);

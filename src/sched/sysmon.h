@@ -1,14 +1,14 @@
-/* sysmon.h - a thread that looks at the workers while they work, and sleeps while they sleep. */
+/* sysmon.h - a thread that monitors the workers while they work, and sleeps while they sleep. */
 #ifndef CC_SCHED_SYSMON_H
 #define CC_SCHED_SYSMON_H
 
 #include "sched/sched.h"
 
-/* What became of one look while all workers were busy. */
+/* The outcome of one sample while all workers were busy. */
 enum gate {
     GATE_PASSED,        /* workers were added */
     GATE_NO_WORK,       /* nothing runnable waits */
-    GATE_IDLE_CAPACITY, /* somebody sleeps: the watcher sees to it */
+    GATE_IDLE_CAPACITY, /* a worker sleeps: the watcher finds what waits */
     GATE_NONPOSITIVE,   /* no more waits than workers search */
     GATE_NOT_STUCK,     /* everybody gets on */
     GATE_AT_CAP,        /* there are as many as there may be */
@@ -21,7 +21,7 @@ enum gate {
 
 struct sysmon_stats {
     uint64_t positive_samples, negative_samples;
-    int64_t current_pressure; /* fibers that wait, less the workers that search or sleep, at the last look */
+    int64_t current_pressure; /* fibers that wait, less the workers that search or sleep, at the last sample */
     uint64_t neg_streak_max;
     uint64_t gates[GATE_KINDS];
     uint64_t promoted; /* workers added */

@@ -24,8 +24,8 @@ void cc__upcall_scope_check(struct fiber *self, struct fiber_cold *cold); /* no 
 void cc__upcall_scope_end(struct fiber *self, struct fiber_cold *cold);
 void cc__upcall_scope_unstarted(struct fiber *f, int error);
 
-/* wait/: the fiber is PARKED, by somebody who runs in its place: true if it is cancelled, and its wait was claimed; then
- * the caller makes it ready (CANCEL-1). */
+/* wait/: the fiber is PARKED, by somebody who runs in its place: true if it is cancelled, and its wait was claimed;
+ * then the caller makes it ready (CANCEL-1). */
 bool cc__upcall_cancelled(struct fiber *f, uint64_t ticket);
 
 /* panic/: the fiber's function is over, by its return or a panic, and more is left to do than to store its
@@ -60,9 +60,9 @@ CC_NORETURN void cc__upcall_orphaned(void);
 struct fiber *cc__upcall_sim_next(struct worker *w);
 /* sim/: something was made ready, or looked at: others may come first. Any context; may switch. */
 CC_COLD void cc__upcall_sim_point(void);
-/* sim/: the calling OS thread lets others come first (false: nothing is simulated; with or without a runtime); waits, as
- * cc__futex_wait does, which this is when nothing is simulated; gives its turn away for good, because the workers are to
- * leave. */
+/* sim/: the calling OS thread lets others come first (false: nothing is simulated; with or without a runtime); waits,
+ * as cc__futex_wait does, which this is when nothing is simulated; gives its turn away for good, because the workers
+ * are to leave. */
 bool cc__upcall_sim_yield(void);
 void cc__upcall_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until);
 void cc__upcall_sim_stop(void);
@@ -80,13 +80,13 @@ void cc__upcall_stalled(struct worker *w, uint64_t ns);
 void cc__upcall_asked(void);
 /* diag/: tasks have not ended, or an OS thread waits in a call of ours without a deadline. Any thread. */
 bool cc__upcall_unfinished(void);
-/* diag/: all workers have slept for some 50 ms although somebody waits (cc__upcall_unfinished). look 0: the first time; true: ask
- * again. look 1: the same 100 ms later, nobody having woken in between (cc__idle_epoch). Not again before a
- * worker has woken or cc__sysmon_recheck was called; but after a first look that said no, for some seconds, ever more rarely. On the
- * sysmon thread. */
+/* diag/: all workers have slept for some 50 ms although somebody waits (cc__upcall_unfinished). check 0: the first
+ * time; true: ask again. check 1: the same 100 ms later, nobody having woken in between (cc__idle_epoch). Not again
+ * before a worker has woken or cc__sysmon_recheck was called; but after a first check that said no, for some seconds,
+ * ever more rarely. On the sysmon thread. */
 bool cc__upcall_quiet(unsigned check);
-/* diag/: the same while no runtime runs, by an OS thread that waits without a deadline and has done so for some 50 ms. It
- * keeps *epoch from look 0 to look 1. True after look 1: it is a deadlock, and has been reported. */
+/* diag/: the same while no runtime runs, by an OS thread that waits without a deadline and has done so for some 50 ms.
+ * It keeps *epoch from check 0 to check 1. True after check 1: it is a deadlock, and has been reported. */
 bool cc__upcall_threads_quiet(unsigned check, uint64_t *epoch);
 
 #endif

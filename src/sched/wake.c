@@ -1,10 +1,10 @@
 /* wake.c - how a fiber is made ready: its wait is claimed, then it goes into a queue.
  *
- * Claims. A waker that is a worker ends a wait that only its object can end ("sole") without a read-modify-write: inside
- * its own biased lock it reads `contested` and stores. A canceller raises `contested`, then waits until it has seen each
- * worker outside of its lock: a waker that was inside has finished its store, and one that comes later sees the flag and
- * uses a compare-and-swap, as the canceller does. Threads that are not workers always use a compare-and-swap.
- * `contested` counts the cancellers.
+ * Claims. A waker that is a worker ends a wait that only its object can end ("sole") without a read-modify-write:
+ * inside its own biased lock it reads `contested` and stores. A canceller raises `contested`, then waits until it has
+ * seen each worker outside of its lock: a waker that was inside has finished its store, and one that comes later sees
+ * the flag and uses a compare-and-swap, as the canceller does. Threads that are not workers always use a
+ * compare-and-swap. `contested` counts the cancellers.
  *
  *   worker                            canceller
  *   owner = INSIDE                    contested + 1

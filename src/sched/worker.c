@@ -51,9 +51,9 @@ static CC_NOINLINE CC_NO_TSAN size_t block_of(struct fiber *f, struct fiber_bloc
     return (*block)->stack_size;
 }
 
-/* The system gives no more memory, but other workers may have stacks in their caches. They flush them when they give one
- * back, and when they have nothing to do: those that sleep are woken. One that computes may take longer than we wait;
- * after that, we do not wait again for a while. */
+/* The system gives no more memory, but other workers may have stacks in their caches. They flush them when they give
+ * one back, and when they have nothing to do: those that sleep are woken. One that computes may take longer than we
+ * wait; after that, we do not wait again for a while. */
 static CC_COLD CC_NOINLINE struct stack *wait_for_stack(struct worker *w, size_t wanted) {
     if (!cc__stack_cacheable(wanted) || cc__sched.simulated) return NULL;
     uint64_t now = cc__clock_now(), until = now + STACK_WAIT_NS;
@@ -169,7 +169,7 @@ static bool worker_init(struct worker *w, unsigned index) {
     w->interval = 1;
     uint64_t now = cc__clock_now();
     cc__set(&w->polled_at, now);
-    cc__set(&w->turn_ns, 1000); /* guesses, until the first looks */
+    cc__set(&w->turn_ns, 1000); /* guesses, until the first polls */
     cc__set(&w->slow_ns, 16000);
     cc__turn_log_begin(&w->turn_log, now);
     cc__set(&w->core.share_at, 1);
