@@ -94,15 +94,21 @@ static struct worker *choose_locked(void) {
     return last;
 }
 
+/* Takes one off the list, for the caller to wake; NULL: nobody sleeps. */
+static struct worker *take_sleeper(void) {
+    cc__lock_take(&cc__sched.idle.lock);
+    struct worker *w = choose_locked();
+    if (w != NULL) remove_locked(w);
+    cc__lock_release(&cc__sched.idle.lock);
+    return w;
+}
+
 void cc__idle_notify(struct worker *w) {
     uint64_t want = cc__get_seq(&cc__sched.want); /* after a publication to a shared place (IDLE-1) */
     do {
         if (want_searching(want) != 0 || want_idle(want) == 0) return;
     } while (!cc__cas_seq(&cc__sched.want, &want, want + WANT_SEARCHING));
-    cc__lock_take(&cc__sched.idle.lock);
-    struct worker *sleeper = choose_locked();
-    if (sleeper != NULL) remove_locked(sleeper);
-    cc__lock_release(&cc__sched.idle.lock);
+    struct worker *sleeper = take_sleeper();
     if (sleeper == NULL) {
         leave_place();
         return;
@@ -136,10 +142,7 @@ void cc__idle_notify_all(void) {
 
 /* Another sleeper finds out which roles are free. */
 static void appoint(void) {
-    cc__lock_take(&cc__sched.idle.lock);
-    struct worker *sleeper = choose_locked();
-    if (sleeper != NULL) remove_locked(sleeper);
-    cc__lock_release(&cc__sched.idle.lock);
+    struct worker *sleeper = take_sleeper();
     if (sleeper != NULL) wake(sleeper, WAKE_POLL);
 }
 
