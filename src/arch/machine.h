@@ -1,13 +1,23 @@
-/* machine.h - what is known of the CPU, beside its context switch. One file a CPU provides:
+/* machine.h - what is known of the CPU, beside its context switch. Each CPU's file defines:
  *
- *   cc__machine_pause()           a hint that the thread spins
- *   cc__machine_sp()              the stack pointer, which costs no frame to be had
- *   CC_RETURN_ON_STACK            1: a call puts its return address right below the CFA
- *   CC_FRAME_...                  what a frame pointer points to (frame.h)
- *   CC_RELOCATION_IS_SLOT(type)   whether a relocation fills an entry of a global offset table; constants of <elf.h>
- *   cc__code_...                  what machine code around calls looks like (code.h)
+ *   cc__machine_pause()                  a hint that the thread spins
+ *   cc__machine_sp()                     the stack pointer: an address at or below the caller's frame, which costs no frame
+ *   CC_RETURN_ON_STACK                   1: a call puts its return address right below the CFA
+ *   CC_RELOCATION_IS_SLOT(type)          whether a relocation fills an entry of a global offset table; names of <elf.h>
  *
- * generic/ knows nothing: such a CPU has no frame chains, no PLT hooks and no unwinding.
+ *   CC_FRAME_CHAIN                       1: frame pointers can be followed
+ *   CC_FRAME_UP(fp), CC_FRAME_RETURN(fp) the caller's frame pointer, and the address to return to
+ *   CC_FRAME_LOWEST                      the lower one of these words, counted from where the frame pointer points
+ *   CC_FRAME_ENDS                        1: the two words are the last of their frame
+ *
+ *   cc__code_ends_with_call(code)        whether these bytes end with a call: then a return address may come after them
+ *   cc__code_call_target(code, address)  where the direct call goes that ends before `address`
+ *   cc__code_jump_target(code, address)  where the direct jump goes that these bytes, at `address`, may be
+ *   cc__code_jump_slot(code, address)    code that jumps to where a word in memory says, as the procedure linkage table
+ *                                        does: the word's address
+ *
+ * The last three are 0 if the code does something else; a CPU that does not know them leaves them out. generic/ knows
+ * nothing: such a CPU has no frame chains, no PLT hooks and no unwinding.
  */
 #ifndef CC_ARCH_MACHINE_H
 #define CC_ARCH_MACHINE_H
@@ -29,6 +39,16 @@ enum { CODE_BEFORE = 8, CODE_ENTRY = 16, CODE_JUMP = 6 };
 #include "arch/riscv64/machine.h"
 #else
 #include "arch/generic/machine.h"
+#endif
+
+#ifndef CC_CODE_CALL_TARGET
+#define cc__code_call_target(code, address) ((void)(code), (void)(address), (uintptr_t)0)
+#endif
+#ifndef CC_CODE_JUMP_TARGET
+#define cc__code_jump_target(code, address) ((void)(code), (void)(address), (uintptr_t)0)
+#endif
+#ifndef CC_CODE_JUMP_SLOT
+#define cc__code_jump_slot(code, address) ((void)(code), (void)(address), (uintptr_t)0)
 #endif
 
 #endif

@@ -17,7 +17,7 @@
  */
 #include "inspect/unreachable.h"
 
-#include "arch/frame.h"
+#include "arch/machine.h"
 #include "base/mem.h"
 #include "inspect/quiet.h"
 #include "inspect/reach.h"
@@ -319,6 +319,6 @@ CC_NOINLINE const char *cc__unreachable_find(struct unreachable *found, bool pat
     return "a sanitizer's memory has no end";
 #else
     __builtin_unwind_init(); /* what callers keep in registers is in this frame, which counts */
-    return look(found, patient ? PATIENCE_NS : 0, cc__frame_here());
+    return look(found, patient ? PATIENCE_NS : 0, cc__machine_sp());
 #endif
 }

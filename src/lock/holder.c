@@ -83,7 +83,7 @@ static bool in_fiber_stack(uintptr_t at) {
 
 /* Whether the stack pointer `at` was the caller's own, or may have been (HOLDER-2). */
 static bool is_self(uint64_t holder) {
-    uintptr_t at = (uintptr_t)holder, here = cc__frame_here();
+    uintptr_t at = (uintptr_t)holder, here = cc__machine_sp();
     struct fiber *f = cc__sched_current(cc__worker());
     if (f == NULL) {
         /* No two stacks in use are that close: each has a guard, or the top of the other, in between. */

@@ -14,7 +14,7 @@
 #ifndef CC_LOCK_HOLDER_H
 #define CC_LOCK_HOLDER_H
 
-#include "arch/frame.h"
+#include "arch/machine.h"
 #include "sync/atomic.h"
 
 #include <stdbool.h>
@@ -54,7 +54,7 @@ CC_INLINE void cc__holder_enter(_Atomic uint64_t *owner) {
 #ifdef CC_WORDS_IN_ASM
     cc__word_set_sp(owner);
 #else
-    cc__set(owner, cc__frame_here());
+    cc__set(owner, cc__machine_sp());
 #endif
 }
 /* As above: the holder called from the frame that calls now. */
@@ -62,7 +62,7 @@ CC_INLINE bool cc__holder_here(_Atomic uint64_t *owner) {
 #ifdef CC_WORDS_IN_ASM
     return cc__word_is_sp(owner);
 #else
-    return cc__get(owner) == cc__frame_here();
+    return cc__get(owner) == cc__machine_sp();
 #endif
 }
 CC_INLINE void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *object) {

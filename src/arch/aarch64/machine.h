@@ -31,6 +31,7 @@ CC_INLINE bool cc__code_ends_with_call(const unsigned char code[CODE_BEFORE]) {
            || (word & 0xfefff800u) == 0xd63f0800u; /* blraa and its kin */
 }
 
+#define CC_CODE_CALL_TARGET 1
 CC_INLINE uintptr_t cc__code_call_target(const unsigned char code[CODE_BEFORE], uintptr_t address) {
     const unsigned char *end = code + CODE_BEFORE;
     uint32_t word;
@@ -42,16 +43,12 @@ CC_INLINE uintptr_t cc__code_call_target(const unsigned char code[CODE_BEFORE], 
     return 0;
 }
 
+#define CC_CODE_JUMP_TARGET 1
 CC_INLINE uintptr_t cc__code_jump_target(const unsigned char code[CODE_JUMP], uintptr_t address) {
     uint32_t word;
     memcpy(&word, code, sizeof word);
     if (address % 4 == 0 && (word & 0xfc000000u) == 0x14000000u)
         return address + (uintptr_t)(intptr_t)((int32_t)(word << 6) >> 4);
-    return 0;
-}
-
-CC_INLINE uintptr_t cc__code_jump_slot(const unsigned char code[CODE_ENTRY], uintptr_t address) {
-    (void)code, (void)address;
     return 0;
 }
 

@@ -33,19 +33,4 @@ CC_INLINE bool cc__code_ends_with_call(const unsigned char code[CODE_BEFORE]) {
            || ((half & 0xf07fu) == 0x9002u && half != 0x9002u); /* c.jalr */
 }
 
-CC_INLINE uintptr_t cc__code_call_target(const unsigned char code[CODE_BEFORE], uintptr_t address) {
-    (void)code, (void)address;
-    return 0;
-}
-
-CC_INLINE uintptr_t cc__code_jump_target(const unsigned char code[CODE_JUMP], uintptr_t address) {
-    (void)code, (void)address;
-    return 0;
-}
-
-CC_INLINE uintptr_t cc__code_jump_slot(const unsigned char code[CODE_ENTRY], uintptr_t address) {
-    (void)code, (void)address;
-    return 0;
-}
-
 #endif

@@ -43,6 +43,7 @@ CC_INLINE bool cc__code_ends_with_call(const unsigned char code[CODE_BEFORE]) {
     return false;
 }
 
+#define CC_CODE_CALL_TARGET 1
 CC_INLINE uintptr_t cc__code_call_target(const unsigned char code[CODE_BEFORE], uintptr_t address) {
     const unsigned char *end = code + CODE_BEFORE;
     int32_t distance;
@@ -51,6 +52,7 @@ CC_INLINE uintptr_t cc__code_call_target(const unsigned char code[CODE_BEFORE], 
     return 0;
 }
 
+#define CC_CODE_JUMP_TARGET 1
 CC_INLINE uintptr_t cc__code_jump_target(const unsigned char code[CODE_JUMP], uintptr_t address) {
     int32_t distance;
     int conditional = code[0] == 0x0f && code[1] >> 4 == 8;
@@ -59,6 +61,7 @@ CC_INLINE uintptr_t cc__code_jump_target(const unsigned char code[CODE_JUMP], ui
     return 0;
 }
 
+#define CC_CODE_JUMP_SLOT 1
 CC_INLINE uintptr_t cc__code_jump_slot(const unsigned char code[CODE_ENTRY], uintptr_t address) {
     static const unsigned char landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
     const unsigned char *at = code;

@@ -9,8 +9,7 @@
  */
 #include "inspect/linux/guess.h"
 
-#include "arch/code.h"
-#include "arch/frame.h"
+#include "arch/machine.h"
 #include "inspect/linux/cfi.h"
 #include "inspect/linux/objects.h"
 #include "os/safe_copy.h"

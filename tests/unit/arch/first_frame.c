@@ -3,7 +3,7 @@
 #include "harness.h"
 
 #include "arch/context.h"
-#include "arch/frame.h"
+#include "arch/machine.h"
 #include "base/attr.h"
 #include "base/san.h"
 
