@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
-CLANG_FORMAT ?= $(shell command -v clang-format || command -v clang-format-14)
+CLANG_FORMAT ?= $(shell command -v clang-format-14 || command -v clang-format)
 
 .PHONY: help run test stress histories explore models faults fuzz mutate bench bench-quick bench-publish check-long install uninstall format clean
 

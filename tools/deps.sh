@@ -53,6 +53,10 @@ have_tsan_of() {
     compgen -G "$("$1" -print-resource-dir)/lib/*/libclang_rt.tsan*.a" >/dev/null
 }
 
+have_clang_format() {
+    have clang-format-14 || have clang-format
+}
+
 have_libcxx() {
     local found
     found=$("$1" -print-file-name=libc++.so) && [[ $found != libc++.so && -e $found ]]
@@ -100,6 +104,7 @@ if [[ $target == test ]]; then
     need libc6-dbg -- test -d /usr/lib/debug/.build-id # valgrind wants the symbols of the dynamic linker
     need spin -- have spin
     need gdb -- have gdb
+    need clang-format-14 -- have_clang_format
     if clang=$(find_clang); then
         version=$("$clang" -dumpversion)
         need "libclang-rt-${version%%.*}-dev" -- have_tsan_of "$clang"

@@ -127,6 +127,8 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
 /* Arms of a select (cc_select.h) with a typed handle, of the channel or of an end; pointer: a T *, for a send perhaps a
  * const T *. Any other does not compile. */
 #ifndef __cplusplus
+/* Each version of clang-format breaks _Generic in its own way. */
+/* clang-format off */
 #define CC_SEND_OF(handle, pointer, where)                              \
     CC_SEND((handle).ch,                                                \
             _Generic((pointer),                                         \
@@ -134,6 +136,7 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
                      __typeof__((handle).cc_sends): (pointer)), where)
 #define CC_RECV_OF(handle, pointer, where) \
     CC_RECV((handle).ch, _Generic((pointer), __typeof__((handle).cc_receives): (pointer)), where)
+/* clang-format on */
 #else
 #define CC_SEND_OF(handle, pointer, where) cc_send_of_((handle), (pointer), (where))
 #define CC_RECV_OF(handle, pointer, where) cc_recv_of_((handle), (pointer), (where))

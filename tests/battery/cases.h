@@ -6,9 +6,11 @@
 
 static const size_t capacity = CAPACITY;
 
+/* In this order: the later ones use the functions of the first. */
 #include "cases_transfer.h"
+
 #include "cases_close.h"
-#include "cases_time.h"
 #include "cases_end.h"
+#include "cases_time.h"
 
 #endif
