@@ -4,9 +4,9 @@
  * cc_nursery_create and their _ex forms, which return a pointer, set errno when that is NULL. No call reads it.
  *
  * Structs that a program fills in, or has filled in, end with `reserved` words. Later versions take new fields from
- * them, so sizes and offsets stay. A program sets them to 0, which every initialiser does by itself, {0} included; the
- * library sets them to 0 in what it fills in. A reserved word that is not 0 means a field that this version of the
- * library does not know: EINVAL.
+ * them, so sizes and offsets stay. A program sets them to 0, as every initialiser does, {0} included; the
+ * library sets them to 0 in what it fills in. A reserved word that is not 0 means a field that this version of the library
+ * does not know: EINVAL.
  */
 #ifndef CCC_CC_BASE_H
 #define CCC_CC_BASE_H
@@ -25,8 +25,8 @@
 
 #if defined(__GNUC__)
 #define CC_API __attribute__((visibility("default")))
-#define CC_UNUSED __attribute__((unused)) /* for functions that a macro makes and nobody may call */
-#define CC_MUST_CHECK __attribute__((warn_unused_result)) /* whoever ignores the result has a bug */
+#define CC_UNUSED __attribute__((unused)) /* for functions that a macro defines and that may be unused */
+#define CC_MUST_CHECK __attribute__((warn_unused_result)) /* ignoring the result is a bug */
 #else
 #define CC_API
 #define CC_MUST_CHECK
@@ -39,12 +39,12 @@
 
 /* ---- for macros ---- */
 
-/* A name that no other use of a macro has, on one line or not. */
+/* A name that is unique to each use of a macro, even on one line. */
 #define CC__UNIQUE(name) CC__GLUE(name, __COUNTER__)
 #define CC__GLUE(a, b) CC__GLUE_AGAIN(a, b)
 #define CC__GLUE_AGAIN(a, b) a##b
 
-/* ONE or MANY: how many arguments there are, up to 40. ISO C has no variable part that is empty. */
+/* ONE or MANY: how many arguments there are, up to 40. ISO C does not allow an empty variable part. */
 #define CC__ONE_OR_MANY(...)                                                                                          \
     CC__41ST(__VA_ARGS__, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY,   \
              MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY,    \
@@ -65,8 +65,8 @@
 #define CC_VERSION_MINOR 1
 #define CC_VERSION_PATCH 0
 
-/* Names one fiber for ever: a slot, its generation and the kind. 0 names none.
- * An id that outlived its fiber is recognised, never confused with the slot's next tenant. */
+/* Identifies one fiber: a slot, its generation and the kind. 0 identifies none.
+ * Ids are not reused: the id of a fiber that has ended is never taken for another fiber. */
 typedef uint64_t CCFiberId;
 
 #endif

@@ -1,8 +1,8 @@
-/* cc_chan_handle.h - handles that say more than a pointer: which end of a channel, and what it carries.
+/* cc_chan_handle.h - typed handles: which end of a channel, and what it carries.
  *
  * CCChanTx can only send, CCChanRx only receive. CC_CHAN_OF(IntChan, int) makes a channel type whose functions
  * take ints. Another type's handle, the wrong end, or another struct as the value does not compile, nor does an arm of
- * a select (CC_SEND_OF, CC_RECV_OF) with a pointer to anything else. Otherwise the functions are functions: a number that
+ * a select (CC_SEND_OF, CC_RECV_OF) with a pointer to anything else. Otherwise they are ordinary functions: a number that
  * is sent is converted, and what C++, gcc 14 and clang 16 refuse as a pointer, older C compilers only warn of. Handles
  * are values; copying one copies no channel. The field `ch` is the channel itself, which knows sizes only.
  */
@@ -55,7 +55,7 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
     return cc_chan_recv_until(rx.ch, value, size, deadline);
 }
 
-/* The channel, and, for the compiler only, what it carries. */
+/* The channel and, for type checks only, what it carries. */
 #define CC__CARRIES(T)        \
     union {                   \
         CCChan *ch;           \
@@ -63,7 +63,7 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
         T const *cc_sends;    \
     }
 
-/* A channel of T, with the two ends NameTx and NameRx. All functions answer as their cc_chan_ namesakes do. */
+/* A channel of T, with the two ends NameTx and NameRx. All functions return what their cc_chan_ namesakes return. */
 #define CC_CHAN_OF(Name, T)                                                                \
     typedef struct Name {                                                                  \
         CC__CARRIES(T);                                                                    \
@@ -125,7 +125,7 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
     typedef int Name##_is_a_channel_type /* takes the semicolon */
 
 /* Arms of a select (cc_select.h) with a typed handle, of the channel or of an end; pointer: a T *, for a send perhaps a
- * const T *. Any other does not compile. */
+ * const T *. Anything else does not compile. */
 #ifndef __cplusplus
 /* Each version of clang-format breaks _Generic in its own way. */
 /* clang-format off */

@@ -46,7 +46,7 @@ typedef struct CCChanConfig {
 
 #define CC_CHAN_NAME_MAX 32
 
-/* A new channel. NULL, and errno: ENOMEM: no memory, or a capacity that no memory would hold. Any context; does not
+/* A new channel. NULL, and errno: ENOMEM: no memory, or a capacity too large for any memory. Any context; does not
  * switch. */
 CC_API CCChan *cc_chan_create(size_t elem_size, size_t capacity);
 /* The same with all settings; EINVAL: NULL, or settings that contradict each other. Any context; does not switch. */
@@ -55,9 +55,9 @@ CC_API CCChan *cc_chan_create_ex(const CCChanConfig *config);
 /* Another reference, to be given up with cc_chan_free; NULL gives NULL. Any context; does not switch. */
 CC_API CCChan *cc_chan_ref(CCChan *ch);
 
-/* Gives up a reference. With the last one the channel is closed, everybody who still waits leaves with EPIPE,
- * what is buffered is dropped (on_destroy for a pool), and the memory goes. NULL is allowed. A channel that has been
- * freed already is mostly recognised, and stops the program with a sentence. Any context; does not switch. */
+/* Gives up a reference. With the last one the channel is closed, all waits on it end with EPIPE,
+ * buffered values are dropped (on_destroy for a pool), and the memory is freed. NULL is allowed. Freeing a channel
+ * twice aborts the program with a message where it is detected. Any context; does not switch. */
 CC_API void cc_chan_free(CCChan *ch);
 
 /* Sends a copy of *value. size must be the channel's (EINVAL). EPIPE, or the error of cc_chan_close_err:
@@ -77,13 +77,13 @@ CC_API int cc_chan_recv_until(CCChan *ch, void *value, size_t size, CCDeadline d
 
 /* Ordered channels. Sends the task's handle and consumes it; when the send fails, joins the task instead; a sender
  * that is cancelled (ECANCELED) cancels the task first, and waits for its end all the same.
- * Receives the next handle and waits for that task's end: results come in the order of sending. A task that
+ * Receives the next handle and waits for that task's end: results arrive in the order of sending. A task that
  * stalls holds up those behind it. ECANCELED: the task's end is not waited for; if the handle was already
  * received, the result is lost. Any context; switches. */
 CC_API int cc_chan_send_task(CCChan *ch, CCTask *task);
 CC_API int cc_chan_recv_task(CCChan *ch, void **result);
 
-/* No more sends. Waiting senders and, once the buffer is empty, receivers leave with EPIPE, or with `error` (a
+/* No more sends. Waiting senders and, once the buffer is empty, receivers return EPIPE, or with `error` (a
  * positive errno value; 0: EPIPE). The first close decides; further ones do nothing. EINVAL: NULL. Any context;
  * does not switch. */
 CC_API int cc_chan_close(CCChan *ch);

@@ -1,4 +1,4 @@
-/* cc_cxx.h - what C++ code tells the library about its runtime; included by cc_base.h, nothing to be called.
+/* cc_cxx.h - tells the library about the C++ runtime; included by cc_base.h, with nothing to call.
  *
  * Exceptions in fibers work as in threads: a fiber may wait inside a catch block, or in a destructor that an exception
  * runs, and go on, rethrow or return on another OS thread. std::uncaught_exceptions() and std::current_exception() are
@@ -7,7 +7,7 @@
  * have run by then.
  *
  * For that the library uses the C++ runtime of the program, if there is one when it is loaded. C++ code that is loaded
- * later (dlopen) brings it to the library's notice by including any of these headers. A process has one C++ runtime.
+ * later (dlopen) announces it by including any of these headers. A process has one C++ runtime.
  */
 #ifndef CCC_CC_CXX_H
 #define CCC_CC_CXX_H

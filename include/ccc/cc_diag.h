@@ -1,4 +1,4 @@
-/* cc_diag.h - what the runtime tells about itself: counters, stacks, traces.
+/* cc_diag.h - diagnostics: counters, use of stacks, dumps, traces.
  *
  * All of it may be called from any thread, fibers included; nothing here switches. Structures may grow at their end:
  * a call takes the caller's size, fills in what it knows of that, and sets the rest to 0.
@@ -14,8 +14,8 @@ CC_BEGIN_DECLS
 
 #define CC_STATS_REASONS 32 /* there are fewer: room for those to come */
 
-/* Counted since the runtime was started; the next start begins at 0 again. While fibers run, the numbers are each
- * right and not all of the same moment. */
+/* Counted since the runtime was started; the next start begins at 0 again. While fibers run, each number is
+ * exact, but they are not all taken at the same moment. */
 typedef struct CCStats {
     uint64_t workers;  /* how many this is the sum of */
     uint64_t spawned;  /* tasks */
@@ -25,7 +25,7 @@ typedef struct CCStats {
     uint64_t parks_by[CC_STATS_REASONS]; /* the same by reason: cc_stats_reason names them */
     uint64_t wakes_local;                /* fibers made ready by a fiber, in the queue of its worker */
     uint64_t wakes_remote; /* fibers made ready by an OS thread; each counts for the worker it was meant for */
-    uint64_t wakes_wasted; /* times that a worker was woken, or was given fibers, and it did not pay */
+    uint64_t wakes_wasted; /* times that a worker was woken, or was given fibers, and it gained nothing */
     uint64_t timers_armed;
     uint64_t timers_fired; /* that ended a wait: the other wakes */
     uint64_t steals;       /* fibers taken from other workers */
@@ -48,8 +48,8 @@ CC_API const char *cc_stats_reason(unsigned reason);
 
 #define CC_STACK_STATS_BUCKETS 20
 
-/* How far down stacks have been used: their high-water marks. Nothing is counted for that while fibers run: the
- * pages tell, of those who run and those who did, unless their pages were given back since. */
+/* The high-water marks of stacks. They are read off the resident pages, at no cost while fibers run, and include
+ * stacks of fibers that have ended, unless their pages were given back since. */
 typedef struct CCStackStats {
     uint64_t stacks;    /* that there are */
     uint64_t looked_at; /* up to 1024 of them, evenly spread */
@@ -66,7 +66,7 @@ CC_API int cc_stats_stacks(CCStackStats *out, size_t size);
 
 /* What the runtime is doing: workers and their queues, the tree of nurseries, every fiber with its state, what it waits
  * for and since when, where it was started, and its backtrace; and the OS threads that wait in a call of this library.
- * Fibers that stand in the same place are shown together, and what is too much is counted. The workers are not asked:
+ * Fibers in the same place are shown together, and beyond a limit only counted. The workers are not asked:
  * it works when all of them are stuck. 0, EINVAL: NULL; ESRCH: the runtime does not run; ENOMEM; EIO. */
 CC_API int cc_dump(FILE *file);
 /* The same for programs: one JSON object, described in cc_diag(3). */
@@ -80,19 +80,19 @@ CC_API int cc_dump_json(FILE *file);
  * runtime's; while no runtime runs, on the thread that has found the deadlock. */
 typedef bool (*CCDeadlockFn)(const char *report, void *arg);
 
-/* From now on; NULL: nothing is called. One function for the process; arg is handed to it. With or without a runtime. Any
+/* Sets the function; NULL removes it. There is one function for the process; it gets arg. With or without a runtime. Any
  * context; does not switch. */
 CC_API void cc_on_deadlock(CCDeadlockFn fn, void *arg);
 
 /* ---- traces ---- */
 
-/* Switches trace categories on, besides those that are: lines on stderr that say what fibers do. The list is "all" or
+/* Turns on further trace categories: lines on stderr that show what fibers do. The list is "all" or
  * names with commas between them: park, wake, join, inbox, sysmon, chan, chan-verbose, spawn, steal, timer, nursery,
  * panic, timing. Channels are traced if they were created while chan, chan-verbose or timing was on. EINVAL: NULL, or an
  * unknown name; nothing has changed. With or without a runtime. */
 CC_API int cc_trace_start(const char *categories);
 
-/* Switches all of them off, those of the environment too; a later start of the runtime looks at that again. */
+/* Turns all of them off, those of the environment too; a later start of the runtime reads the environment again. */
 CC_API void cc_trace_stop(void);
 
 CC_END_DECLS

@@ -28,7 +28,7 @@ typedef struct CCNursery CCNursery;
 #define CC_ERROR(code) ((void *)(intptr_t)(code))
 #define CC_ERROR_MAX 4095
 
-/* The same with a text for whoever waits: return cc_fail(EIO, "cannot read %s", path). The nursery hears of it at
+/* The same with a text for whoever waits: return cc_fail(EIO, "cannot read %s", path). The nursery is told at
  * once, not only when the child returns. Outside of a nursery's child it only makes the pointer. Any context; does
  * not switch. */
 CC_API void *cc_fail(int code, const char *format, ...)
@@ -69,18 +69,17 @@ typedef struct CCNurseryConfig {
 } CCNurseryConfig;
 
 /* A new nursery below `parent` (NULL: below the innermost scope that the caller is in). NULL, and errno: ENOMEM: no
- * memory; EINVAL: invalid settings; with a deadline also what cc_run may return. The parent must be there until this
- * one is freed. Any context; does not switch. */
+ * memory; EINVAL: invalid settings; with a deadline also what cc_run may return. The parent must outlive this one. Any context; does not switch. */
 CC_API CCNursery *cc_nursery_create(CCNursery *parent);
 CC_API CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config);
 
 /* Cancels and waits for what still runs, runs the exit hooks and closes the channels if no wait has, frees it all,
- * the arena included. A child's failure that neither a wait nor cc_nursery_failures has told fails the nursery around it; where
- * there is none it is reported on stderr. NULL is allowed. EDEADLK: the caller is a child, and nothing is done. A second time aborts, where that is
- * noticed. Any context; switches. */
+ * the arena included. A child's failure that neither a wait nor cc_nursery_failures has returned fails the nursery around
+ * it; if there is none, it is reported on stderr. NULL is allowed. EDEADLK: the caller is a child, and nothing is done.
+ * Freeing it twice aborts the program where that is detected. Any context; switches. */
 CC_API int cc_nursery_free(CCNursery *nursery);
 
-/* Starts fn(arg) as a child; nobody has to join it. In a nursery that is cancelled the child starts cancelled.
+/* Starts fn(arg) as a child, which need not be joined. In a nursery that is cancelled the child starts cancelled.
  * Otherwise as cc_spawn: EINVAL, ENOMEM, ECANCELED (the runtime shuts down). From anywhere; does not switch. */
 CC_API int cc_nursery_spawn(CCNursery *nursery, CCTaskFn fn, void *arg);
 /* With options, and with a handle that may be joined or detached (task may be NULL). */
@@ -142,16 +141,16 @@ CC_API size_t cc_nursery_children(CCNursery *nursery);
 CC_API size_t cc_nursery_failures(CCNursery *nursery);
 CC_API int cc_nursery_failure(CCNursery *nursery, size_t index, CCError *error);
 
-/* At the nursery's exit: closes the channel (which must be there until then); calls fn(arg). EINVAL, ENOMEM. Any
+/* At the nursery's exit: closes the channel (which must exist until then); calls fn(arg). EINVAL, ENOMEM. Any
  * context; does not switch. */
 CC_API int cc_nursery_autoclose(CCNursery *nursery, CCChan *ch);
 CC_API int cc_nursery_at_exit(CCNursery *nursery, void (*fn)(void *arg), void *arg);
 
-/* Zeroed memory, aligned for anything, that goes with the nursery. NULL: no memory. Any context; does not switch. */
+/* Zeroed memory, aligned for any type, that is freed with the nursery. NULL: no memory. Any context; does not switch. */
 CC_API void *cc_nursery_alloc(CCNursery *nursery, size_t size);
 
-/* A value under a key (any address of yours) for everybody below; the innermost one that is set counts. What it
- * points to must be there until the nursery is freed. EINVAL, ENOMEM. Any context; does not switch. */
+/* A value under a key (any address of yours) for all fibers below; the innermost value counts. What it
+ * points to must exist until the nursery is freed. EINVAL, ENOMEM. Any context; does not switch. */
 CC_API int cc_nursery_set_value(CCNursery *nursery, const void *key, void *value);
 /* For the calling fiber; NULL: none. Any context; does not switch. */
 CC_API void *cc_value(const void *key);
@@ -163,18 +162,16 @@ CC_API void *cc_value(const void *key);
 CC_API bool cc_cancelled(void);
 CC_API int cc_check_cancel(void);
 
-/* Why. ESRCH: the caller is not cancelled (its shield does not matter here). Any context; does not switch. */
+/* The reason of the caller's cancellation. ESRCH: the caller is not cancelled (shields do not matter here). Any context; does not switch. */
 CC_API int cc_cancel_reason(CCError *reason);
 
-/* The earliest deadline on the way up; CC_FOREVER: none. Any context; does not switch. */
+/* The earliest deadline of the scopes around the caller; CC_FOREVER: none. Any context; does not switch. */
 CC_API CCDeadline cc_deadline(void);
 
-/* Cancels one task: its waits return ECANCELED from now on. Its children are those of its own nurseries. A task that
- * joins another one outside of all nurseries, and runs that itself because it had not started (cc_task.h), hears of it
- * when that one ends. EINVAL, ESRCH as cc_task_detach. The handle stays. Any context; does not switch. */
+/* Cancels one task: its waits return ECANCELED from now on. Its children are those of its own nurseries. EINVAL, ESRCH as cc_task_detach. The handle stays. Any context; does not switch. */
 CC_API int cc_task_cancel(const CCTask *task);
 
-/* Between the two no cancellation of what is around ends a wait of the caller: for what must be finished. Scopes
+/* Between the two calls no cancellation of the scopes around ends a wait of the caller: for work that must be finished. Scopes
  * that are opened in between are not hidden (see CC_SHIELD). They nest, with each other and with blocks. True: this one
  * put the shield up, and the matching call takes it down. On an OS thread outside of all blocks they do nothing. Does
  * not switch. */
@@ -193,8 +190,8 @@ CC_API void cc_shield_end(bool begun);
  * Whichever way the block is left (its end, break, return, goto), the nursery is waited for and freed; when a panic or
  * a C++ exception passes through, it is cancelled first. The block itself belongs to the scope, in a fiber and on an OS
  * thread: when a child fails, or the deadline passes, its waits are cancelled too. A fiber that ends inside (longjmp out
- * of the block) stops the program with a sentence. When there is no memory for a nursery, or its settings are invalid,
- * the block is skipped and .result is ENOMEM or EINVAL; without .result the program stops.
+ * of the block) aborts the program with a message. When there is no memory for a nursery, or its settings are invalid, the
+ * block is skipped and .result is ENOMEM or EINVAL; without .result the program stops.
  *
  * Without .result a failure is not lost: the nursery around the block (its parent; for .root the one that the caller
  * is in) fails with the same code and text, as if a child of it had. If there is none the caller panics at the end of
@@ -230,8 +227,8 @@ CC_API void cc_nursery_leave(CCNursery **nursery);
  *
  *   CC_WITH_DEADLINE(cc_after_ms(250)) { … }
  *
- * On an OS thread too, which starts the runtime if need be. cc_cancel_reason tells ETIMEDOUT inside; afterwards the
- * caller is as it was. Without memory the program stops; where that matters use a nursery. */
+ * On an OS thread too, which starts the runtime if need be. cc_cancel_reason gives ETIMEDOUT inside; after the block
+ * the caller is not cancelled by it. Without memory the program stops; where that matters use a nursery. */
 typedef struct CCDeadlineScope {
     CCDefer deferred;
     void *scope;
@@ -244,10 +241,10 @@ typedef struct CCDeadlineScope {
 CC_API CC__ALWAYS CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline);
 CC_API void cc_deadline_leave(CCDeadlineScope *scope);
 
-/* Nothing that is cancelled around the block ends a wait in it:  CC_SHIELD { … }
+/* No cancellation of the scopes around the block ends a wait in it:  CC_SHIELD { … }
  *
  * Scopes that are opened inside are not hidden: their own deadlines and failures end the waits in them. So clean-up
- * that must be finished, but not at any price, is
+ * that must be finished, but within a bound, is
  *
  *   CC_SHIELD { CC_WITH_DEADLINE(cc_after_ms(500)) { … } }
  *

@@ -1,7 +1,6 @@
-/* cc_panic.h - when something is wrong beyond repair here: panic, put off, recover; and calls on a stack of
- * their own.
+/* cc_panic.h - panic, defer and recover; and calls on a stack of their own.
  *
- * As in Go, with one difference that C dictates. A panic runs what was deferred, latest first. In Go a
+ * As in Go, with one difference that C dictates. A panic runs the deferred functions, latest first. In Go a
  * recover ends the function that deferred it; C cannot leave a function from below, so it ends the innermost
  * *scope*: a function that was called by cc_try or cc_hosted_call, or else the whole fiber.
  *
@@ -14,12 +13,12 @@
  *   CCPanic why;
  *   if (cc_try(parse, &job, &why) != 0) printf("%s: %s\n", job.name, why.message);
  *
- * A panic that nobody stops ends its fiber, and only that: it is written to stderr with the way that led
- * there, and whoever joins the fiber gets ENOTRECOVERABLE. On an OS thread outside of every scope it aborts
+ * A panic that is not recovered ends its fiber, and only that: it is written to stderr with a
+ * backtrace, and joins of the fiber return ENOTRECOVERABLE. On an OS thread outside of every scope it aborts
  * the program.
  *
- * The functions that are left this way are abandoned where they stand: what they have to give back, they
- * defer.
+ * The functions that are left this way are abandoned where they are: they release resources by deferred
+ * functions.
  *
  * A C++ exception that leaves the function of a scope, a fiber's included, becomes a panic there, after its destructors
  * have run: "uncaught exception", the type and what() (cc_cxx.h).
@@ -35,7 +34,7 @@ CC_BEGIN_DECLS
 #define CC_PANIC_MESSAGE_MAX 256
 #define CC_PANIC_FRAMES_MAX 32
 
-/* One panic: what was said, by whom, and from where. */
+/* One panic: its message, its fiber and a backtrace. */
 typedef struct CCPanic {
     uint64_t generation;                     /* counts the panics of the process, from 1 */
     CCFiberId fiber;                         /* cc_fiber_id() of whoever panicked */
@@ -61,34 +60,34 @@ typedef void (*CCDeferFn)(void *arg);
  * context; switches if a deferred function does. */
 CC_API void cc_panic(const char *fmt, ...) CC_PANIC_CALL_;
 
-/* For what nobody may survive: writes the message to stderr with the way that led there and aborts. Nothing
- * deferred is run, nobody can recover. Any context. */
+/* For errors that must end the program: writes the message and a backtrace to stderr and aborts. No
+ * deferred function is run, and cc_recover cannot stop it. Any context. */
 CC_API void cc_panic_fatal(const char *fmt, ...) CC_PANIC_CALL_;
 
 /* In a deferred function (or below one) that a panic runs: stops the panic, stores it in *info (may be NULL)
- * and returns true. The rest that was deferred in the scope still runs; then the scope ends well: cc_try
+ * and returns true. The rest that was deferred in the scope still runs; then the scope ends normally: cc_try
  * returns 0, a fiber ends with the result NULL. False, and *info untouched: there is no panic to stop, or it
  * was stopped before. Any context; does not switch. */
 CC_API bool cc_recover(CCPanic *info);
 
 /* Calls fn(arg) as a scope of its own. 0: it returned, or a deferred function stopped its panic; what
- * cc_defer put off in it has been run. ENOTRECOVERABLE: it panicked, and *info (may be NULL) says how;
- * nothing is printed. EINVAL: fn is NULL. A caller that will not have it panics again: cc_panic("%s",
+ * cc_defer deferred in it has been run. ENOTRECOVERABLE: it panicked, and *info (may be NULL) says how;
+ * nothing is printed. EINVAL: fn is NULL. To pass the panic on, panic again: cc_panic("%s",
  * info.message). The floating-point modes are left as the panic found them. Any context; switches if fn
  * does. */
 CC_API int cc_try(CCDeferFn fn, void *arg, CCPanic *info);
 
-/* Puts fn(arg) off until the innermost scope ends, well or by a panic; latest first. EINVAL: fn is NULL;
+/* Defers fn(arg) until the innermost scope ends, normally or by a panic; latest first. EINVAL: fn is NULL;
  * EPERM: an OS thread outside of every scope, where there is no such end; ENOMEM. Any context; does not
  * switch. */
 CC_API int cc_defer(CCDeferFn fn, void *arg);
 
-/* Puts fn(arg) off until the enclosing block is left: by its end, return, break, goto, or a panic. A
+/* Defers fn(arg) until the enclosing block is left: by its end, return, break, goto, or a panic. A
  * declaration, so it stands where one can stand; fn and arg are evaluated here. Needs no memory and cannot
  * fail. Not to be jumped over by goto, switch or longjmp. Any context; does not switch itself. */
 #define CC_DEFER(fn, arg) CC_DEFER_AT_(__COUNTER__, fn, arg)
 
-/* Writes "ccc: panic ..." and the way that led there to stderr. info NULL: nothing. Any context; does not
+/* Writes "ccc: panic ..." and the backtrace to stderr. info NULL: nothing. Any context; does not
  * switch. */
 CC_API void cc_panic_print(const CCPanic *info);
 
@@ -108,9 +107,9 @@ CC_API int cc_panic_find(CCFiberId id, CCPanic *info);
  * EAGAIN: the runtime could not start its threads. Any context; switches if fn does. */
 CC_API int cc_hosted_call(CCTaskFn fn, void *arg, void **result, CCPanic *info);
 
-/* ---- the macro's other half ---- */
+/* ---- for CC_DEFER ---- */
 
-/* Something put off; lives in the block that CC_DEFER stands in. */
+/* A deferred call; lives in the block of its CC_DEFER. */
 typedef struct CCDefer {
     struct CCDefer *next;
     CCDeferFn fn;

@@ -1,6 +1,6 @@
-/* cc_sched.h - the runtime as a whole, and what a fiber can say of itself.
+/* cc_sched.h - the runtime as a whole, and the running fiber.
  *
- * The runtime starts by itself at first use, with the defaults and the environment's wishes
+ * The runtime starts at its first use, with the defaults and the settings of the environment
  * (CC_WORKERS, CC_MAX_WORKERS, CC_STACK_SIZE, CC_MEMBARRIER, CC_VERBOSE, CC_FIBER_STATS, CC_PANIC_ABORT).
  */
 #ifndef CCC_CC_SCHED_H
@@ -13,25 +13,25 @@ CC_BEGIN_DECLS
 /* What a task runs: takes one pointer, returns one. */
 typedef void *(*CCTaskFn)(void *arg);
 
-/* A field that is 0 means: the environment decides, else the default. */
+/* A field that is 0 takes its value from the environment, else the default. */
 typedef struct CCRuntimeConfig {
     /* OS threads that run fibers; 1 … CC_WORKERS_MAX. Default: usable CPUs. */
     unsigned workers;
     /* Bytes per fiber stack; CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX, rounded up to a power of two. Default: 256 KiB.
      * Seven eighths of it, less the part of the guard that lies inside (16 KiB; 4 KiB for the smallest stacks), are
-     * there for a fiber's frames. */
+     * available to the fiber's frames. */
     size_t stack_size;
     /* Slots of the global run queue's ring; a power of two, 2 … 2^24. Default: 4096. */
     size_t queue_slots;
     /* How many workers there may be while some are stuck in a system call or a long computation and others wait;
-     * workers … CC_WORKERS_MAX. Equal to workers: always as many. Default: twice the workers; as many as CC_WORKERS
+     * workers … CC_WORKERS_MAX. Equal to workers: the number is fixed. Default: twice the workers; as many as CC_WORKERS
      * says, if that has set their number. */
     unsigned max_workers;
     /* true: the runtime never calls membarrier(2), as with CC_MEMBARRIER=0. For a program that installs a seccomp filter
      * later on: the filter need not allow that call then. Whatever the system offers is used otherwise, and a membarrier that
      * worked at the start and fails later aborts the program. Costs a memory fence in most operations of fibers. */
     bool no_membarrier;
-    /* The exit status of a program that is ended because of a deadlock; 1 … 255. Default: 124, which is also what
+    /* The exit status of a program that ends because of a deadlock; 1 … 255. Default: 124, which is also what
      * timeout(1) returns when its time is over. */
     unsigned deadlock_status;
     uint64_t reserved[4]; /* 0; see cc_base.h */
@@ -47,7 +47,7 @@ typedef struct CCRuntimeConfig {
 CC_API int cc_runtime_init(const CCRuntimeConfig *config);
 
 /* Ends the runtime. Waits up to timeout_ms for all tasks to end; then refuses new ones, cancels every
- * sleep and join with ECANCELED, and waits as long again for what that sets free. Returns 0 when all
+ * sleep and join with ECANCELED, and waits as long again for the tasks to end. Returns 0 when all
  * tasks have ended and the workers are gone, or when nothing ran. ETIMEDOUT: some still run; they are named on
  * stderr and the runtime goes on. EDEADLK: called from a fiber, or by a thread_local destructor of a worker, whose waits
  * without a deadline return ECANCELED. The runtime may be

@@ -1,7 +1,7 @@
-/* cc_select.h - wait for the first of several things: a send, a receive, a task's end, a moment, a
+/* cc_select.h - wait for the first of several things: a send, a receive, a task's end, a point in time, a
  * cancellation.
  *
- * Exactly one arm happens; of those that are not chosen nothing is left behind.
+ * Exactly one arm happens; the others have no effect.
  */
 #ifndef CCC_CC_SELECT_H
 #define CCC_CC_SELECT_H
@@ -29,7 +29,7 @@ typedef struct CCCase {
     CCTask *task;        /* join */
     CCDeadline deadline; /* at */
     int error;           /* out, for the arm that was chosen: 0, or what the call alone would have returned */
-    int *status;         /* NULL, or a second place for `error` */
+    int *status;         /* NULL, or where `error` is stored, too */
 } CCCase;
 
 /* How an arm is chosen when several are ready. */
@@ -75,7 +75,7 @@ CC_API int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDea
 #define CC_MATCH_FAILED (-2) /* cancelled, no memory, or a malformed arm */
 
 /* The arms: initialisers of a CCCase. What `pointer` points to has the channel's size; for channels of CC_CHAN_OF
- * there are arms that check the type, too (cc_chan_handle.h). */
+ * there are arms that also check the type (cc_chan_handle.h). */
 #ifndef __cplusplus
 #define CC_SEND(channel, pointer, where) \
     { .kind = CC_CASE_SEND, .ch = (channel), .value = (void *)(pointer), .size = sizeof *(pointer), .status = (where) }

@@ -89,7 +89,7 @@ typedef struct CCCond {
  * used up. EINVAL, ENOMEM: m was not unlocked in between. Switches. */
 CC_API CC_MUST_CHECK int cc_cond_wait(CCCond *c, CCMutex *m);
 CC_API CC_MUST_CHECK int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline);
-/* Ends the wait of the one that has waited longest; of all. Nobody waits: nothing happens. With or without
+/* Ends the longest wait; all waits. Does nothing if nobody waits. With or without
  * the mutex held. Does not switch. */
 CC_API int cc_cond_signal(CCCond *c);
 CC_API int cc_cond_broadcast(CCCond *c);
@@ -112,13 +112,13 @@ CC_API CC_MUST_CHECK int cc_sem_acquire(CCSem *s);
 CC_API CC_MUST_CHECK int cc_sem_acquire_try(CCSem *s);
 CC_API CC_MUST_CHECK int cc_sem_acquire_until(CCSem *s, CCDeadline deadline);
 CC_API int cc_sem_acquire_uncancellable(CCSem *s);
-/* Gives n permits: to those who wait, the rest for later. EOVERFLOW: there would be more than CC_SEM_MAX;
+/* Releases n permits: to waiters first, the rest for later. EOVERFLOW: there would be more than CC_SEM_MAX;
  * none is given. Does not switch. */
 CC_API int cc_sem_release(CCSem *s, uint32_t n);
 
 /* ---- wait group ---- */
 
-/* Counts what is under way, and waits for nothing to be. It may be used again once the count was 0. */
+/* Counts operations in progress and waits until there are none. It may be used again once the count was 0. */
 typedef struct CCWaitGroup {
     uint32_t word;
     uint32_t lock;
@@ -126,8 +126,8 @@ typedef struct CCWaitGroup {
 } CCWaitGroup;
 
 /* Adds n, which may be negative, to the count; when that reaches 0, everybody who waits goes on. A count
- * below 0 or beyond INT32_MAX ends the program with a sentence. What is added while somebody waits, or might,
- * is added while the count is not 0. Does not switch. */
+ * below 0 or beyond INT32_MAX aborts the program with a message. While somebody waits, or might,
+ * add only while the count is not 0. Does not switch. */
 CC_API int cc_wait_group_add(CCWaitGroup *wg, int32_t n);
 /* Subtracts 1. Does not switch. */
 CC_API int cc_wait_group_done(CCWaitGroup *wg);
@@ -138,7 +138,7 @@ CC_API CC_MUST_CHECK int cc_wait_group_wait_until(CCWaitGroup *wg, CCDeadline de
 
 /* ---- once ---- */
 
-/* Something that is done by whoever needs it first, while the others wait. */
+/* Runs a function once: the first caller runs it while the others wait. */
 typedef struct CCOnce {
     uint32_t word;
     uint32_t lock;
@@ -149,30 +149,30 @@ typedef struct CCOnce {
 /* The first call runs fn(arg) on the caller's stack; the others wait until it has returned. 0: fn has
  * returned, and what it wrote can be read. ECANCELED: it may still be running, elsewhere. When a panic leaves fn
  * it has not been done: one of those who wait runs its own fn, or the next call does. A call for the same object
- * from within fn waits for ever, or ends a debug build with a sentence. Switches. */
+ * from within fn waits for ever, or aborts a debug build with a message. Switches. */
 CC_API CC_MUST_CHECK int cc_once(CCOnce *once, void (*fn)(void *arg), void *arg);
 
 /* ---- event ---- */
 
-/* Has happened, or has not yet; {0} has not. */
+/* Set or not set; {0} is not set. */
 typedef struct CCEvent {
     uint32_t word;
     uint32_t lock;
     void *first;
 } CCEvent;
 
-/* It has happened: everybody who waits, and whoever comes before a reset, goes on. Does not switch. */
+/* Sets the event: all waits, and those that begin before a reset, return. Does not switch. */
 CC_API int cc_event_set(CCEvent *e);
-/* It has not happened. Those whom the last set let go are not held up. Does not switch. */
+/* Resets the event. Waits that the last set has ended still return 0. Does not switch. */
 CC_API int cc_event_reset(CCEvent *e);
-/* Waits until it has happened. Switches; _try does not. */
+/* Waits until the event is set. Switches; _try does not. */
 CC_API CC_MUST_CHECK int cc_event_wait(CCEvent *e);
 CC_API CC_MUST_CHECK int cc_event_wait_try(CCEvent *e);
 CC_API CC_MUST_CHECK int cc_event_wait_until(CCEvent *e, CCDeadline deadline);
 
 /* ---- barrier ---- */
 
-/* A meeting point for a fixed number of parties, again and again: CCBarrier b = CC_BARRIER_INIT(4). */
+/* A reusable meeting point for a fixed number of parties: CCBarrier b = CC_BARRIER_INIT(4). */
 typedef struct CCBarrier {
     uint32_t parties;
     uint32_t lock;

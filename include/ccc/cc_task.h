@@ -1,8 +1,8 @@
-/* cc_task.h - start a fiber, hold a handle on it, wait for its result.
+/* cc_task.h - start a fiber, hold a handle to it, wait for its result.
  *
  * A handle is consumed by exactly one successful join or by detach; cc_task_dup makes another one.
  * Several callers may wait on copies of one handle at the same time: all of them get the result.
- * A handle that was consumed is recognised: ESRCH.
+ * Using a consumed handle is detected: ESRCH.
  */
 #ifndef CCC_CC_TASK_H
 #define CCC_CC_TASK_H
@@ -40,7 +40,7 @@ CC_API CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg);
 CC_API int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);
 
 /* Waits for the task's end, stores its result (result may be NULL), consumes the handle: *task becomes {0}.
- * ENOMEM: the task never ran, no stack could be had, and the handle is consumed; or _until found no memory for its
+ * ENOMEM: the task never ran, because no stack could be allocated, and the handle is consumed; or _until found no memory for its
  * timer, and *task is not {0}. ENOTRECOVERABLE: the task ended by a panic (cc_panic.h), *result is NULL and the
  * handle is consumed. On every other error the handle stays valid. EINVAL: NULL or {0}; ESRCH:
  * consumed before; EDEADLK: a fiber joins itself; ECANCELED: the calling fiber was cancelled (cc_nursery.h), or the
@@ -56,7 +56,7 @@ CC_API void *cc_block_on(CCTask task);
  * switch. */
 CC_API int cc_task_detach(CCTask *task);
 
-/* Another handle on the same task, to be joined or detached on its own. EINVAL (also for copy == task), ESRCH;
+/* Another handle to the same task, to be joined or detached on its own. EINVAL (also for copy == task), ESRCH;
  * EOVERFLOW: UINT32_MAX - 1 handles exist. Any context; does not switch. */
 CC_API int cc_task_dup(const CCTask *task, CCTask *copy);
 
@@ -71,8 +71,8 @@ CC_API CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size);
  *   }
  *   CCTask t = CC_GO(resize, .img = photo, .width = 640, .height = 480);
  *
- * What CC_GO leaves out is 0; CC_GO(resize) leaves out everything. In C++ the names come in the order of the struct,
- * which can be copied like memory.
+ * What CC_GO leaves out is 0; CC_GO(resize) leaves out everything. In C++ the members must be named in the order of the struct,
+ * which must be trivially copyable.
  * Arguments that need a larger alignment than CC_SPAWN_ARG_ALIGN do not compile: pass a pointer to them.
  */
 #ifdef __cplusplus
@@ -101,7 +101,7 @@ CC_API CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size);
 CC_END_DECLS
 
 #ifdef __cplusplus
-/* C++17 has no names in initialisers, but compilers do. */
+/* C++17 has no designated initialisers, but compilers support them. */
 #define CC__GO_ONE(task_name) cc_task_go_cxx_(task_name##_entry, task_name##_args{})
 #define CC__GO_MANY(task_name, ...) __extension__ cc_task_go_cxx_(task_name##_entry, task_name##_args{__VA_ARGS__})
 template <typename Args> inline CCTask cc_task_go_cxx_(CCTaskFn entry, const Args &args) {

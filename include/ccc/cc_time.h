@@ -1,7 +1,7 @@
 /* cc_time.h - points in time, and sleeping until one.
  *
  * All times are CLOCK_MONOTONIC nanoseconds. A deadline is a point in time, not a duration, so
- * one deadline can be handed through any number of calls. A sleep never ends early.
+ * one deadline can be passed through any number of calls. A sleep never ends early.
  */
 #ifndef CCC_CC_TIME_H
 #define CCC_CC_TIME_H
@@ -10,13 +10,13 @@
 
 CC_BEGIN_DECLS
 
-/* {0} means none, wherever one is taken: in a struct of options that was not filled in, and as an argument. It is the
+/* {0} means no deadline, both in an options struct and as an argument. It is the
  * same as CC_FOREVER. */
 typedef struct CCDeadline {
     uint64_t ns; /* CLOCK_MONOTONIC; 0, UINT64_MAX: never */
 } CCDeadline;
 
-/* The deadline that never comes. */
+/* No deadline. */
 static inline CCDeadline cc_forever(void) {
     CCDeadline never;
     never.ns = UINT64_MAX;
@@ -24,7 +24,7 @@ static inline CCDeadline cc_forever(void) {
 }
 #define CC_FOREVER cc_forever()
 
-/* One that has passed: what can be done at once is done, and nothing is waited for. */
+/* A deadline that has passed: what can be done at once is done, without waiting. */
 static inline CCDeadline cc_passed(void) {
     CCDeadline passed;
     passed.ns = 1;
