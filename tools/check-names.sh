@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check-names.sh [ROOT] - what the pages put into backticks exists: files, symbols, macros, variables of the environment.
 #
-# Reads README.md, ARCHITECTURE.md, HACKING.md, docs/*.md, docs/decisions/*.md and the README.md of every folder. In a span of
+# And links between pages lead to files. Reads README.md, ARCHITECTURE.md, HACKING.md, docs/*.md, docs/decisions/*.md and the README.md of every folder. In a span of
 # code each path has to exist (from the root, from the page's folder, or from src/, tests/, docs/ or include/; wildcards are
 # allowed), and each identifier has to occur in the code: in C outside of comments, in scripts and in CMake's files anywhere.
 # The pages of src/ may name only what occurs in src/, include/ or apps/, or names a file. Of man pages and comments in
@@ -140,6 +140,20 @@ function check(span,    token, rest, path) {
         check_words(path)
     }
 }
+# [text](path): the path exists, seen from the folder of the page.
+function links(text,    path, folder) {
+    while (match(text, /\]\([^)#]+[)#]/)) {
+        path = substr(text, RSTART + 2, RLENGTH - 3)
+        text = substr(text, RSTART + RLENGTH)
+        at = FNR
+        if (path ~ /^[a-z]+:/) continue
+        folder = FILENAME
+        if (!sub(/[^\/]*$/, "", folder)) folder = ""
+        while (path ~ /^\.\.\//) { sub(/^\.\.\//, "", path); sub(/[^\/]*\/$/, "", folder) }
+        sub(/\/$/, "", path)
+        if (!((folder path) in files)) offend("the link leads to `" folder path "`, which does not exist")
+    }
+}
 function check_words(text,    word) {
     while (match(text, /[A-Za-z_][A-Za-z0-9_]*/)) {
         word = substr(text, RSTART, RLENGTH)
@@ -160,6 +174,7 @@ FILENAME ~ /\.md$/ {
     blank = /^$/
     if (blank) open = 0
     line = $0
+    links(line)
     while ((tick = index(line, "`")) > 0) {
         part = substr(line, 1, tick - 1)
         line = substr(line, tick + 1)

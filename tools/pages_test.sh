@@ -56,6 +56,9 @@ printf 'Two lines hold `one\nspan cc__gone`.\n' >docs/page.md
 expect check-names.sh 'docs/page.md:1: `cc__gone` is nowhere in the code'
 
 fresh
+printf '[room](../src/room/README.md), [gone](../src/gone.md)\n' >docs/page.md
+expect check-names.sh 'docs/page.md:1: the link leads to `src/gone.md`, which does not exist'
+fresh
 sed -i 's/ROOM-2  Nothing/ROOM-1  Nothing/' src/room/room.c
 expect check-rules.sh 'src/room/room.c:4: ROOM-1 is defined in src/room/room.c:3, too'
 expect check-rules.sh 'ROOM-2 is cited, but no comment defines it'
@@ -79,8 +82,8 @@ expect check-rules.sh 'ROOM- is defined in src/room/room.c, which the table does
 fresh
 printf 'int  odd( void );\n' >>src/room/room.c
 [[ $(clang-format-14 --version 2>/dev/null || clang-format --version) != *'version 14'* ]] ||
-    expect check-format.sh 'src/room/room.c:11: is not formatted'
+    expect check-format.sh 'src/room/room.c:12: is not formatted'
 fresh
 printf '/* %s */\n' "$(printf 'word %.0s' {1..30})" >>src/room/room.c
-expect check-format.sh 'src/room/room.c:11: the comment reaches column'
+expect check-format.sh 'src/room/room.c:12: the comment reaches column'
 exit $failed
