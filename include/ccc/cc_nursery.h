@@ -28,7 +28,7 @@ typedef struct CCNursery CCNursery;
 #define CC_ERROR(code) ((void *)(intptr_t)(code))
 #define CC_ERROR_MAX 4095
 
-/* The same with a text for whoever waits: return cc_fail(EIO, "cannot read %s", path). The nursery is told at
+/* The same with a text for the caller that waits: return cc_fail(EIO, "cannot read %s", path). The nursery is told at
  * once, not only when the child returns. Outside of a nursery's child it only makes the pointer. Any context; does
  * not switch. */
 CC_API void *cc_fail(int code, const char *format, ...)
@@ -40,7 +40,7 @@ CC_API void *cc_fail(int code, const char *format, ...)
 typedef enum CCNurseryMode {
     CC_NURSERY_FIRST = 0,     /* the first failure cancels the others; the first few texts are kept */
     CC_NURSERY_COLLECT = 1,   /* keeps the text of every failure */
-    CC_NURSERY_KEEP_GOING = 2 /* a failure cancels nobody; may be or-ed with the above */
+    CC_NURSERY_KEEP_GOING = 2 /* a failure does not cancel the others; may be or-ed with the above */
 } CCNurseryMode;
 
 #define CC_ERROR_TEXT_MAX 160

@@ -37,7 +37,7 @@ CC_BEGIN_DECLS
 /* One panic: its message, its fiber and a backtrace. */
 typedef struct CCPanic {
     uint64_t generation;                     /* counts the panics of the process, from 1 */
-    CCFiberId fiber;                         /* cc_fiber_id() of whoever panicked */
+    CCFiberId fiber;                         /* cc_fiber_id() of the caller of cc_panic */
     char name[CC_FIBER_NAME_MAX];            /* cc_fiber_name() */
     char message[CC_PANIC_MESSAGE_MAX];      /* cut if longer */
     unsigned frame_count;                    /* as many as could be found, and have room */

@@ -2,19 +2,19 @@
  * threads block, in any mix.
  *
  * Zero-initialised is ready: a static object, or {0}, needs no call before its first use, and none after its
- * last. The fields are private. An object that is in use must not be copied or moved. It may be freed by
- * somebody whose call has returned 0 and who knows that no call is still to come: the unlock, release, done,
- * signal or set that let it go is through with the object's memory by then.
+ * last. The fields are private. An object that is in use must not be copied or moved. A caller
+ * whose call has returned 0 may free it if no other call is still to come: the unlock, release, done,
+ * signal or set that ended its wait does not touch the object's memory any more.
  *
  * Forms: plain waits as long as it takes; _try never waits: EAGAIN; _until waits until the deadline at most:
  * ETIMEDOUT. What can be done at once is done, also when the deadline has passed. _uncancellable waits as long as it
- * takes and does not end when the fiber is cancelled: for code that has no way to fail, such as what cleans up.
+ * takes and does not end when the fiber is cancelled: for code that cannot fail, such as clean-up.
  *
  * Every call that waits may return
  *   ECANCELED  a fiber's wait was cancelled; nothing was taken, and nothing that was given is lost;
  *   ENOMEM     _until only: no memory for a timer; nothing was taken;
- * and every call EINVAL for NULL. A caller that gets an error does not hold the lock: who ignores the result of a wait
- * gets a warning from the compiler. Contexts: all calls may
+ * and every call EINVAL for NULL. A caller that gets an error does not hold the lock, so compilers warn if the
+ * result of a wait is ignored. Contexts: all calls may
  * be made by fibers and by OS threads, before the runtime starts too; none from a signal handler.
  */
 #ifndef CCC_CC_SYNC_H
@@ -28,10 +28,10 @@ CC_BEGIN_DECLS
 /* ---- mutex ---- */
 
 /* One at a time. The lock belongs to the fiber (or OS thread) that took it, whichever worker it runs on, and
- * to nobody else; it is not recursive. A mutex that is free may be taken by whoever comes by, but one who has
- * been passed over for a millisecond is handed the lock. An unlock by somebody who does not hold the mutex ends the
- * program with a sentence that names the mutex, the holder and the one that unlocks; among OS threads only in a debug
- * build of the library. So does, in a debug build, a lock by its holder. */
+ * to nobody else; it is not recursive. Any caller may take a free mutex, but a waiter that has
+ * waited for a millisecond is handed the lock. An unlock by a caller that does not hold the mutex ends the
+ * program with a message that names the mutex, the holder and the caller; between OS threads only in a debug
+ * build of the library. A lock by its holder does so in a debug build. */
 typedef struct CCMutex {
     uint32_t word;
     uint32_t spare;
@@ -45,7 +45,7 @@ CC_API CC_MUST_CHECK int cc_mutex_lock_try(CCMutex *m);
 CC_API CC_MUST_CHECK int cc_mutex_lock_until(CCMutex *m, CCDeadline deadline);
 /* The same, but not cancelled: 0, unless m is NULL. */
 CC_API int cc_mutex_lock_uncancellable(CCMutex *m);
-/* Gives it back. Does not switch. */
+/* Releases it. Does not switch. */
 CC_API int cc_mutex_unlock(CCMutex *m);
 
 /* ---- reader-writer lock ---- */
@@ -82,7 +82,7 @@ typedef struct CCCond {
     void *first;
 } CCCond;
 
-/* Unlocks m, waits for a signal, locks m again: unlocking and beginning to wait are one step for whoever
+/* Unlocks m, waits for a signal, locks m again: unlocking and beginning to wait are one step for code that
  * changes the condition under m. The caller holds m. On return it holds m, whatever the outcome: the second
  * locking knows no deadline and is not cancelled. 0: a signal or broadcast was for this wait; as another may
  * have changed things before m was locked again, look again, in a loop. ECANCELED, ETIMEDOUT: no signal was
@@ -125,7 +125,7 @@ typedef struct CCWaitGroup {
     void *first;
 } CCWaitGroup;
 
-/* Adds n, which may be negative, to the count; when that reaches 0, everybody who waits goes on. A count
+/* Adds n, which may be negative, to the count; when that reaches 0, all waits return. A count
  * below 0 or beyond INT32_MAX aborts the program with a message. While somebody waits, or might,
  * add only while the count is not 0. Does not switch. */
 CC_API int cc_wait_group_add(CCWaitGroup *wg, int32_t n);
@@ -185,7 +185,7 @@ typedef struct CCBarrier {
     { (n), 0, 0, 0, 0 }
 
 /* Waits until as many as it was made for have arrived; then all go on, and the next round begins. ECANCELED,
- * ETIMEDOUT: the caller has left and does not count; the others wait for somebody in its place. Once all have
+ * ETIMEDOUT: the caller has left and does not count; the others wait for another caller in its place. Once all have
  * arrived each of them gets 0, also one whose deadline passes at that moment. EINVAL: for no party at all.
  * Switches. */
 CC_API CC_MUST_CHECK int cc_barrier_wait(CCBarrier *b);
