@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# run.sh - tests the tests: puts a bug into a copy of the tree, builds, runs who should notice, takes it out again.
+# run.sh - tests the tests: puts a bug into a copy of the tree, builds, runs the test that must catch it, takes it out again.
 #
 #   tests/mutate/run.sh                   all of bugs/, about half an hour on two cores
 #   tests/mutate/run.sh --only PATTERN    some of them, by name
 #   tests/mutate/run.sh --jobs N          so many at a time, each in a copy of its own; default 1
-#   tests/mutate/run.sh --quick           does not look for another catcher when the one that a bug names has not noticed it
-#   tests/mutate/run.sh --resume          goes on where the last run stopped: what has a verdict keeps it
+#   tests/mutate/run.sh --quick           runs only the test that a bug names, not the rest of its stage
+#   tests/mutate/run.sh --resume          continues an interrupted run: verdicts are kept
 #   tests/mutate/run.sh --publish         the table also goes to tests/mutate/results.md
 #
 # README.md says what a bug is and how to write one. The work tree is only read; everything is done in build/mutate, whose
