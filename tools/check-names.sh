@@ -59,6 +59,7 @@ c_files='\.([chSl]|cpp|cc|def|inc|map)$'
 # Files by their names: tests, scenarios of the explorer, seeded bugs, models.
 sed 's|.*/||; s|\.[^.]*$||' "$work/files" | sort -u >"$work/stems"
 tr '/' '\n' <"$work/folders" | sort -u >>"$work/stems"
+sed -n 's/.*"name": "\([^"]*\)".*/\1/p' CMakePresets.json 2>/dev/null >>"$work/stems" # which are stages, too
 { grep -ohrE '(SCENARIO|TEST|TEST_WORKERS|CASE|BENCH|LITMUS)[A-Z_]*\([a-z0-9_]+' tests bench 2>/dev/null | sed 's/.*(//'; } >>"$work/stems"
 # Beginnings that a macro glues to other names: cc__event_##name.
 grep -ohrE '[A-Za-z_][A-Za-z0-9_]*_##' src include apps tests 2>/dev/null | sed 's/##//' | sort -u >"$work/glued"
