@@ -75,8 +75,7 @@ awk -v work="$work" '
 function load(file, set,    line) { while ((getline line <(work "/" file)) > 0) set[line] = 1 }
 BEGIN {
     load("files", files); load("folders", files); load("own", own); load("others", others); load("stems", stems); load("allowed", allowed); load("glued", glued)
-    for (word in own) if (match(word, /_[a-z]+$/)) ending[substr(word, RSTART)] = 1
-    for (word in ending) ends = ends word " "
+    for (word in own) words_of_ours = words_of_ours word " "
     for (path in files) { base = path; sub(/.*\//, "", base); bases[base] = 1; all = all "\n" path }
     all = all "\n"
     roots = split(". src tests docs include include/ccc docs/man", root, " ")
@@ -104,12 +103,13 @@ function exists(path,    i, from, folder) {
         from = from == "." ? path : from "/" path
         if (from in files) return 1
         if (from ~ /[*<]|NAME|PROGRAM|STAGE|ROOM|CPU|\.\.\./ && all ~ ("\n" pattern_of(from) "(/[^\n]*)?\n")) return 1
+        if (path !~ /\// && path in stems) return 1                 # `linux/`
         if (match(from, /\/[^\/.]*$/) && all ~ ("\n" pattern_of(from) "\\.[a-z]+\n")) return 1 # unit/chan/bias, a program
     }
     return 0
 }
 function known(word) {
-    if (word ~ /^_[a-z]/) return (" " ends) ~ (word " ") || word in own # a suffix: `_locked`
+    if (word ~ /^_[a-z]/) return index(words_of_ours, word " ") > 0 # a suffix: `_locked`
     if (word in own || word in stems || word in allowed) return 1
     for (part_of in glued)
         if (index(word, part_of) == 1 && substr(word, length(part_of) + 1) in own) return 1
