@@ -5,8 +5,8 @@
  *
  * Structs that a program fills in, or has filled in, end with `reserved` words. Later versions take new fields from
  * them, so sizes and offsets stay. A program sets them to 0, as every initialiser does, {0} included; the
- * library sets them to 0 in what it fills in. A reserved word that is not 0 means a field that this version of the library
- * does not know: EINVAL.
+ * library sets them to 0 in what it fills in. A reserved word that is not 0 means a field that this version of the
+ * library does not know: EINVAL.
  */
 #ifndef CCC_CC_BASE_H
 #define CCC_CC_BASE_H
@@ -45,9 +45,9 @@
 #define CC__GLUE_AGAIN(a, b) a##b
 
 /* ONE or MANY: how many arguments there are, up to 40. ISO C does not allow an empty variable part. */
-#define CC__ONE_OR_MANY(...)                                                                                          \
-    CC__41ST(__VA_ARGS__, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY,   \
-             MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY,    \
+#define CC__ONE_OR_MANY(...)                                                                                        \
+    CC__41ST(__VA_ARGS__, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, \
+             MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY,  \
              MANY, MANY, MANY, MANY, MANY, MANY, MANY, ONE, NONE)
 #define CC__41ST(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, \
                  a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, ...)  \

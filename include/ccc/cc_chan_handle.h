@@ -2,9 +2,9 @@
  *
  * CCChanTx can only send, CCChanRx only receive. CC_CHAN_OF(IntChan, int) makes a channel type whose functions
  * take ints. Another type's handle, the wrong end, or another struct as the value does not compile, nor does an arm of
- * a select (CC_SEND_OF, CC_RECV_OF) with a pointer to anything else. Otherwise they are ordinary functions: a number that
- * is sent is converted, and what C++, gcc 14 and clang 16 refuse as a pointer, older C compilers only warn of. Handles
- * are values; copying one copies no channel. The field `ch` is the channel itself, which knows sizes only.
+ * a select (CC_SEND_OF, CC_RECV_OF) with a pointer to anything else. Otherwise they are ordinary functions: a number
+ * that is sent is converted, and what C++, gcc 14 and clang 16 refuse as a pointer, older C compilers only warn of.
+ * Handles are values; copying one copies no channel. The field `ch` is the channel itself, which knows sizes only.
  */
 #ifndef CCC_CC_CHAN_HANDLE_H
 #define CCC_CC_CHAN_HANDLE_H
@@ -56,11 +56,11 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
 }
 
 /* The channel and, for type checks only, what it carries. */
-#define CC__CARRIES(T)        \
-    union {                   \
-        CCChan *ch;           \
-        T *cc_receives;       \
-        T const *cc_sends;    \
+#define CC__CARRIES(T)     \
+    union {                \
+        CCChan *ch;        \
+        T *cc_receives;    \
+        T const *cc_sends; \
     }
 
 /* A channel of T, with the two ends NameTx and NameRx. All functions return what their cc_chan_ namesakes return. */

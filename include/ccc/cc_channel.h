@@ -40,7 +40,7 @@ typedef struct CCChanConfig {
     void *context;
     /* Carries tasks (elem_size 0 or sizeof(CCTask)); see cc_chan_send_task. */
     bool ordered;
-    const char *name; /* for dumps; copied, cut at CC_CHAN_NAME_MAX - 1 bytes */
+    const char *name;     /* for dumps; copied, cut at CC_CHAN_NAME_MAX - 1 bytes */
     uint64_t reserved[4]; /* 0; see cc_base.h */
 } CCChanConfig;
 

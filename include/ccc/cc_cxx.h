@@ -2,9 +2,9 @@
  *
  * Exceptions in fibers work as in threads: a fiber may wait inside a catch block, or in a destructor that an exception
  * runs, and go on, rethrow or return on another OS thread. std::uncaught_exceptions() and std::current_exception() are
- * the fiber's own. An exception that leaves the function of a task, of cc_try or of cc_hosted_call becomes a panic there
- * (cc_panic.h), whose message holds the name of its type and, for a std::exception, what(). Destructors on the way
- * have run by then.
+ * the fiber's own. An exception that leaves the function of a task, of cc_try or of cc_hosted_call becomes a panic
+ * there (cc_panic.h), whose message holds the name of its type and, for a std::exception, what(). Destructors on the
+ * way have run by then.
  *
  * For that the library uses the C++ runtime of the program, if there is one when it is loaded. C++ code that is loaded
  * later (dlopen) announces it by including any of these headers. A process has one C++ runtime.
@@ -57,9 +57,9 @@ extern const char cc_cxx_std_exception_[] __asm__("_ZTISt9exception");
 
 /* When the code is loaded. */
 __attribute__((constructor)) static void cc_cxx_attach_(void) {
-    static const CCCxxRuntime found = {cc_cxx_get_globals_,  cc_cxx_begin_catch_, cc_cxx_end_catch_,
-                                       cc_cxx_current_type_, cc_cxx_demangle_,    cc_cxx_personality_,
-                                       cc_cxx_std_exception_, {}};
+    static const CCCxxRuntime found = {
+        cc_cxx_get_globals_, cc_cxx_begin_catch_, cc_cxx_end_catch_,     cc_cxx_current_type_,
+        cc_cxx_demangle_,    cc_cxx_personality_, cc_cxx_std_exception_, {}};
     cc_cxx_attach(&found);
 }
 

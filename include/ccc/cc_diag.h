@@ -80,16 +80,16 @@ CC_API int cc_dump_json(FILE *file);
  * runtime's; while no runtime runs, on the thread that has found the deadlock. */
 typedef bool (*CCDeadlockFn)(const char *report, void *arg);
 
-/* Sets the function; NULL removes it. There is one function for the process; it gets arg. With or without a runtime. Any
- * context; does not switch. */
+/* Sets the function; NULL removes it. There is one function for the process; it gets arg. With or without a runtime.
+ * Any context; does not switch. */
 CC_API void cc_on_deadlock(CCDeadlockFn fn, void *arg);
 
 /* ---- traces ---- */
 
 /* Turns on further trace categories: lines on stderr that show what fibers do. The list is "all" or
  * names with commas between them: park, wake, join, inbox, sysmon, chan, chan-verbose, spawn, steal, timer, nursery,
- * panic, timing. Channels are traced if they were created while chan, chan-verbose or timing was on. EINVAL: NULL, or an
- * unknown name; nothing has changed. With or without a runtime. */
+ * panic, timing. Channels are traced if they were created while chan, chan-verbose or timing was on. EINVAL: NULL, or
+ * an unknown name; nothing has changed. With or without a runtime. */
 CC_API int cc_trace_start(const char *categories);
 
 /* Turns all of them off, those of the environment too; a later start of the runtime reads the environment again. */

@@ -62,21 +62,22 @@ typedef struct CCNurseryConfig {
     CCDeadline deadline CC__ZERO; /* default: none of its own */
     /* How long shields hold after a cancellation, but not before a runtime runs; 0: for ever. */
     uint64_t grace_ms CC__ZERO;
-    const char *name CC__ZERO;    /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
+    const char *name CC__ZERO; /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
     /* CC_NURSERY: where what the wait returned is stored; NULL: a failure is passed on. */
     int *result CC__ZERO;
     uint64_t reserved[4] CC__ZERO; /* 0; see cc_base.h. The last field: CC_NURSERY ends its list with it */
 } CCNurseryConfig;
 
 /* A new nursery below `parent` (NULL: below the innermost scope that the caller is in). NULL, and errno: ENOMEM: no
- * memory; EINVAL: invalid settings; with a deadline also what cc_run may return. The parent must outlive this one. Any context; does not switch. */
+ * memory; EINVAL: invalid settings; with a deadline also what cc_run may return. The parent must outlive this one. Any
+ * context; does not switch. */
 CC_API CCNursery *cc_nursery_create(CCNursery *parent);
 CC_API CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config);
 
 /* Cancels and waits for what still runs, runs the exit hooks and closes the channels if no wait has, frees it all,
- * the arena included. A child's failure that neither a wait nor cc_nursery_failures has returned fails the nursery around
- * it; if there is none, it is reported on stderr. NULL is allowed. EDEADLK: the caller is a child, and nothing is done.
- * Freeing it twice aborts the program where that is detected. Any context; switches. */
+ * the arena included. A child's failure that neither a wait nor cc_nursery_failures has returned fails the nursery
+ * around it; if there is none, it is reported on stderr. NULL is allowed. EDEADLK: the caller is a child, and nothing
+ * is done. Freeing it twice aborts the program where that is detected. Any context; switches. */
 CC_API int cc_nursery_free(CCNursery *nursery);
 
 /* Starts fn(arg) as a child, which need not be joined. In a nursery that is cancelled the child starts cancelled.
@@ -146,7 +147,8 @@ CC_API int cc_nursery_failure(CCNursery *nursery, size_t index, CCError *error);
 CC_API int cc_nursery_autoclose(CCNursery *nursery, CCChan *ch);
 CC_API int cc_nursery_at_exit(CCNursery *nursery, void (*fn)(void *arg), void *arg);
 
-/* Zeroed memory, aligned for any type, that is freed with the nursery. NULL: no memory. Any context; does not switch. */
+/* Zeroed memory, aligned for any type, that is freed with the nursery. NULL: no memory. Any context; does not
+ * switch. */
 CC_API void *cc_nursery_alloc(CCNursery *nursery, size_t size);
 
 /* A value under a key (any address of yours) for all fibers below; the innermost value counts. What it
@@ -162,19 +164,21 @@ CC_API void *cc_value(const void *key);
 CC_API bool cc_cancelled(void);
 CC_API int cc_check_cancel(void);
 
-/* The reason of the caller's cancellation. ESRCH: the caller is not cancelled (shields do not matter here). Any context; does not switch. */
+/* The reason of the caller's cancellation. ESRCH: the caller is not cancelled (shields do not matter here). Any
+ * context; does not switch. */
 CC_API int cc_cancel_reason(CCError *reason);
 
 /* The earliest deadline of the scopes around the caller; CC_FOREVER: none. Any context; does not switch. */
 CC_API CCDeadline cc_deadline(void);
 
-/* Cancels one task: its waits return ECANCELED from now on. Its children are those of its own nurseries. EINVAL, ESRCH as cc_task_detach. The handle stays. Any context; does not switch. */
+/* Cancels one task: its waits return ECANCELED from now on. Its children are those of its own nurseries. EINVAL, ESRCH
+ * as cc_task_detach. The handle stays. Any context; does not switch. */
 CC_API int cc_task_cancel(const CCTask *task);
 
-/* Between the two calls no cancellation of the scopes around ends a wait of the caller: for work that must be finished. Scopes
- * that are opened in between are not hidden (see CC_SHIELD). They nest, with each other and with blocks. True: this one
- * put the shield up, and the matching call takes it down. On an OS thread outside of all blocks they do nothing. Does
- * not switch. */
+/* Between the two calls no cancellation of the scopes around ends a wait of the caller: for work that must be finished.
+ * Scopes that are opened in between are not hidden (see CC_SHIELD). They nest, with each other and with blocks. True:
+ * this one put the shield up, and the matching call takes it down. On an OS thread outside of all blocks they do
+ * nothing. Does not switch. */
 CC_API bool cc_shield_begin(void);
 CC_API void cc_shield_end(bool begun);
 
@@ -189,9 +193,9 @@ CC_API void cc_shield_end(bool begun);
  *
  * Whichever way the block is left (its end, break, return, goto), the nursery is waited for and freed; when a panic or
  * a C++ exception passes through, it is cancelled first. The block itself belongs to the scope, in a fiber and on an OS
- * thread: when a child fails, or the deadline passes, its waits are cancelled too. A fiber that ends inside (longjmp out
- * of the block) aborts the program with a message. When there is no memory for a nursery, or its settings are invalid, the
- * block is skipped and .result is ENOMEM or EINVAL; without .result the program stops.
+ * thread: when a child fails, or the deadline passes, its waits are cancelled too. A fiber that ends inside (longjmp
+ * out of the block) aborts the program with a message. When there is no memory for a nursery, or its settings are
+ * invalid, the block is skipped and .result is ENOMEM or EINVAL; without .result the program stops.
  *
  * Without .result a failure is not lost: the nursery around the block (its parent; for .root the one that the caller
  * is in) fails with the same code and text, as if a child of it had. If there is none the caller panics at the end of
@@ -215,10 +219,10 @@ CC_API void cc_shield_end(bool begun);
                          *cc_once_##var = var;                                                             \
          cc_once_##var != NULL; cc_once_##var = NULL)
 #else /* at the end of this file */
-#define CC__NURSERY(var, ...)                                                                            \
+#define CC__NURSERY(var, ...)                                                                               \
     for (cc_nursery_block_ cc_block_##var(__extension__ CCNurseryConfig{__VA_ARGS__}); cc_block_##var.once; \
-         cc_block_##var.once = false)                                                                    \
-        for (CCNursery * var = cc_block_##var.nursery; var != NULL; var = NULL)
+         cc_block_##var.once = false)                                                                       \
+        for (CCNursery *var = cc_block_##var.nursery; var != NULL; var = NULL)
 #endif
 CC_API CCNursery *cc_nursery_enter(const CCNurseryConfig *config);
 CC_API void cc_nursery_leave(CCNursery **nursery);

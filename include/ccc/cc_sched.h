@@ -24,12 +24,13 @@ typedef struct CCRuntimeConfig {
     /* Slots of the global run queue's ring; a power of two, 2 … 2^24. Default: 4096. */
     size_t queue_slots;
     /* How many workers there may be while some are stuck in a system call or a long computation and others wait;
-     * workers … CC_WORKERS_MAX. Equal to workers: the number is fixed. Default: twice the workers; as many as CC_WORKERS
-     * says, if that has set their number. */
+     * workers … CC_WORKERS_MAX. Equal to workers: the number is fixed. Default: twice the workers; as many as
+     * CC_WORKERS says, if that has set their number. */
     unsigned max_workers;
-    /* true: the runtime never calls membarrier(2), as with CC_MEMBARRIER=0. For a program that installs a seccomp filter
-     * later on: the filter need not allow that call then. Whatever the system offers is used otherwise, and a membarrier that
-     * worked at the start and fails later aborts the program. Costs a memory fence in most operations of fibers. */
+    /* true: the runtime never calls membarrier(2), as with CC_MEMBARRIER=0. For a program that installs a seccomp
+     * filter later on: the filter need not allow that call then. Whatever the system offers is used otherwise, and a
+     * membarrier that worked at the start and fails later aborts the program. Costs a memory fence in most operations
+     * of fibers. */
     bool no_membarrier;
     /* The exit status of a program that ends because of a deadlock; 1 … 255. Default: 124, which is also what
      * timeout(1) returns when its time is over. */
@@ -41,16 +42,16 @@ typedef struct CCRuntimeConfig {
 #define CC_STACK_SIZE_MIN ((size_t)16 * 1024)
 #define CC_STACK_SIZE_MAX ((size_t)1024 * 1024 * 1024)
 
-/* Starts the runtime. config may be NULL. EINVAL: a value out of range, or a reserved word that is not 0; EALREADY: it runs;
- * ENOMEM, EAGAIN: no memory or no threads; EDEADLK: called from a fiber, or by a
+/* Starts the runtime. config may be NULL. EINVAL: a value out of range, or a reserved word that is not 0; EALREADY: it
+ * runs; ENOMEM, EAGAIN: no memory or no threads; EDEADLK: called from a fiber, or by a
  * thread_local destructor of a worker. OS threads; does not switch. */
 CC_API int cc_runtime_init(const CCRuntimeConfig *config);
 
 /* Ends the runtime. Waits up to timeout_ms for all tasks to end; then refuses new ones, cancels every
  * sleep and join with ECANCELED, and waits as long again for the tasks to end. Returns 0 when all
  * tasks have ended and the workers are gone, or when nothing ran. ETIMEDOUT: some still run; they are named on
- * stderr and the runtime goes on. EDEADLK: called from a fiber, or by a thread_local destructor of a worker, whose waits
- * without a deadline return ECANCELED. The runtime may be
+ * stderr and the runtime goes on. EDEADLK: called from a fiber, or by a thread_local destructor of a worker, whose
+ * waits without a deadline return ECANCELED. The runtime may be
  * started again afterwards. OS threads; blocks. */
 CC_API int cc_runtime_shutdown(uint64_t timeout_ms);
 
@@ -79,7 +80,8 @@ CC_API const char *cc_fiber_name(void);
 
 #define CC_FIBER_NAME_MAX 32
 
-/* The number of workers at present, between CCRuntimeConfig.workers and max_workers; 0 while the runtime does not run. Any context; does not switch. */
+/* The number of workers at present, between CCRuntimeConfig.workers and max_workers; 0 while the runtime does not run.
+ * Any context; does not switch. */
 CC_API unsigned cc_worker_count(void);
 
 CC_END_DECLS

@@ -19,9 +19,9 @@ typedef struct CCTask {
 
 /* A field that is 0 or NULL means the default. */
 typedef struct CCSpawnOptions {
-    const char *name;  /* copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
-    size_t stack_size; /* CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX; as in CCRuntimeConfig */
-    size_t arg_size;   /* > 0: arg points to that many bytes; they are copied, and fn gets the copy, aligned to
+    const char *name;     /* copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
+    size_t stack_size;    /* CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX; as in CCRuntimeConfig */
+    size_t arg_size;      /* > 0: arg points to that many bytes; they are copied, and fn gets the copy, aligned to
                           CC_SPAWN_ARG_ALIGN */
     uint64_t reserved[4]; /* 0; see cc_base.h */
 } CCSpawnOptions;
@@ -34,15 +34,15 @@ typedef struct CCSpawnOptions {
 CC_API CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg);
 
 /* The same with options (may be NULL) and an error. task NULL: starts it detached. On failure *task is {0}.
- * EINVAL: fn NULL, stack_size out of range, arg_size above CC_SPAWN_ARG_MAX, arg NULL with arg_size > 0, a reserved word not 0;
- * ENOMEM: no fiber record; EAGAIN: the runtime could not start its threads; ECANCELED: it shuts down.
+ * EINVAL: fn NULL, stack_size out of range, arg_size above CC_SPAWN_ARG_MAX, arg NULL with arg_size > 0, a reserved
+ * word not 0; ENOMEM: no fiber record; EAGAIN: the runtime could not start its threads; ECANCELED: it shuts down.
  * Any context; does not switch. */
 CC_API int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);
 
 /* Waits for the task's end, stores its result (result may be NULL), consumes the handle: *task becomes {0}.
- * ENOMEM: the task never ran, because no stack could be allocated, and the handle is consumed; or _until found no memory for its
- * timer, and *task is not {0}. ENOTRECOVERABLE: the task ended by a panic (cc_panic.h), *result is NULL and the
- * handle is consumed. On every other error the handle stays valid. EINVAL: NULL or {0}; ESRCH:
+ * ENOMEM: the task never ran, because no stack could be allocated, and the handle is consumed; or _until found no
+ * memory for its timer, and *task is not {0}. ENOTRECOVERABLE: the task ended by a panic (cc_panic.h), *result is NULL
+ * and the handle is consumed. On every other error the handle stays valid. EINVAL: NULL or {0}; ESRCH:
  * consumed before; EDEADLK: a fiber joins itself; ECANCELED: the calling fiber was cancelled (cc_nursery.h), or the
  * runtime shuts down; _try: EAGAIN while it runs; _until: ETIMEDOUT. Any context; switches, _try does not. */
 CC_API int cc_task_join(CCTask *task, void **result);
@@ -71,8 +71,8 @@ CC_API CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size);
  *   }
  *   CCTask t = CC_GO(resize, .img = photo, .width = 640, .height = 480);
  *
- * What CC_GO leaves out is 0; CC_GO(resize) leaves out everything. In C++ the members must be named in the order of the struct,
- * which must be trivially copyable.
+ * What CC_GO leaves out is 0; CC_GO(resize) leaves out everything. In C++ the members must be named in the order of the
+ * struct, which must be trivially copyable.
  * Arguments that need a larger alignment than CC_SPAWN_ARG_ALIGN do not compile: pass a pointer to them.
  */
 #ifdef __cplusplus
