@@ -57,7 +57,8 @@ static void *flow_run(void *arg) {
     }
     for (unsigned i = 0; i < flow->producers; i++) bench_check(cc_task_join(&tasks[i], NULL), "cc_task_join");
     bench_check(cc_chan_close(flow->ch), "cc_chan_close");
-    for (unsigned i = 0; i < flow->consumers; i++) bench_check(cc_task_join(&tasks[FLOW_MAX + i], NULL), "cc_task_join");
+    for (unsigned i = 0; i < flow->consumers; i++)
+        bench_check(cc_task_join(&tasks[FLOW_MAX + i], NULL), "cc_task_join");
     flow->ns = cc_now_ns() - start;
     uint64_t received = 0, sum = 0;
     for (unsigned i = 0; i < flow->consumers; i++) {

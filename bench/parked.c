@@ -1,8 +1,8 @@
 /* parked.c - what does a fiber cost that waits: time to make it, park it, wake it and end it, and memory
  * while it is parked?
  *
- * 100,000 fibers receive from one channel; then all are joined. The last one to arrive measures the memory and closes the
- * channel.
+ * 100,000 fibers receive from one channel; then all are joined. The last one to arrive measures the memory and closes
+ * the channel.
  */
 #include "bench.h"
 

@@ -1,4 +1,5 @@
-/* pingpong.c - what does a question and its answer cost? Two fibers, two rendezvous channels, one token; one operation is a round trip. */
+/* pingpong.c - what does a question and its answer cost? Two fibers, two rendezvous channels, one token; one operation
+ * is a round trip. */
 #include "bench.h"
 
 struct table {

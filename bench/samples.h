@@ -1,4 +1,5 @@
-/* samples.h - times of which the tail matters: collected one by one, sorted at the end, printed as percentiles in µs. */
+/* samples.h - times of which the tail matters: collected one by one, sorted at the end, printed as percentiles in
+ * µs. */
 #ifndef CCC_BENCH_SAMPLES_H
 #define CCC_BENCH_SAMPLES_H
 

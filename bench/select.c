@@ -1,4 +1,5 @@
-/* select.c - what does a value cost when its receiver has to choose? Two producers on two rendezvous channels, one selecting consumer. */
+/* select.c - what does a value cost when its receiver has to choose? Two producers on two rendezvous channels, one
+ * selecting consumer. */
 #include "bench.h"
 
 struct source {

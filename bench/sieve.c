@@ -1,4 +1,5 @@
-/* sieve.c - what does a prime cost in the concurrent sieve, to the 1500th? One fiber and one rendezvous channel for each prime. */
+/* sieve.c - what does a prime cost in the concurrent sieve, to the 1500th? One fiber and one rendezvous channel for
+ * each prime. */
 #include "bench.h"
 
 struct sieve {
@@ -14,7 +15,10 @@ static void *generate(void *arg) {
     return NULL;
 }
 
-CC_TASK(filter, { CCChan *in, *out; int prime; }) {
+CC_TASK(filter, {
+    CCChan *in, *out;
+    int prime;
+}) {
     int i;
     while (cc_chan_recv(self->in, &i, sizeof i) == 0)
         if (i % self->prime != 0 && cc_chan_send(self->out, &i, sizeof i) != 0) break;

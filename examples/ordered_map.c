@@ -22,7 +22,8 @@ int main(void) {
     CCChan *results = cc_chan_create_ex(&(CCChanConfig){.ordered = true, .capacity = 8});
     CCTask starter = cc_fiber_spawn_task(start_all, results);
     void *result;
-    for (int n = 1; cc_chan_recv_task(results, &result) == 0; n++) printf("%d cubed is %ld\n", n, (long)(intptr_t)result);
+    for (int n = 1; cc_chan_recv_task(results, &result) == 0; n++)
+        printf("%d cubed is %ld\n", n, (long)(intptr_t)result);
     cc_task_join(&starter, NULL);
     cc_chan_free(results);
 }

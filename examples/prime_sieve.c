@@ -10,7 +10,10 @@ static void *count_up(void *out) {
     return NULL;
 }
 
-CC_TASK(filter, { CCChan *in, *out; int prime; }) {
+CC_TASK(filter, {
+    CCChan *in, *out;
+    int prime;
+}) {
     int n;
     while (cc_chan_recv(self->in, &n, sizeof n) == 0)
         if (n % self->prime != 0 && cc_chan_send(self->out, &n, sizeof n) != 0) break;

@@ -18,19 +18,31 @@ int main(void) {
     printf("A deadline: %s\n", error == ETIMEDOUT ? "nothing in 5 ms" : "?");
 
     CC_MATCH(CC_RECV(answers, &answer, &error), CC_AFTER_MS(5)) {
-    case 0: puts("An arm: ?"); break;
-    case 1: puts("An arm: 5 ms have passed"); break;
+    case 0:
+        puts("An arm: ?");
+        break;
+    case 1:
+        puts("An arm: 5 ms have passed");
+        break;
     }
 
     CC_MATCH_TRY(CC_RECV(answers, &answer, &error)) {
-    case 0: puts("A look: ?"); break;
-    case CC_MATCH_NONE: puts("A look: nothing there"); break;
+    case 0:
+        puts("A look: ?");
+        break;
+    case CC_MATCH_NONE:
+        puts("A look: nothing there");
+        break;
     }
 
     CCTask task = cc_fiber_spawn_task(answer_late, answers);
     CC_MATCH(CC_RECV(answers, &answer, &error), CC_AFTER_MS(60 * 1000)) {
-    case 0: printf("With patience: %d\n", answer); break;
-    case 1: puts("With patience: ?"); break;
+    case 0:
+        printf("With patience: %d\n", answer);
+        break;
+    case 1:
+        puts("With patience: ?");
+        break;
     }
     cc_task_join(&task, NULL);
     cc_chan_free(answers);

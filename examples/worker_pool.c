@@ -53,7 +53,11 @@ static void *hand_out(void *arg) {
 
 int main(void) {
     struct office o = {cc_chan_create(sizeof(int), 16), cc_chan_create(sizeof(int), 16), NULL};
-    CCChanConfig pool = {.elem_size = sizeof(void *), .capacity = BUFFERS, .on_create = make_buffer, .on_reset = clear_buffer, .on_destroy = free_buffer};
+    CCChanConfig pool = {.elem_size = sizeof(void *),
+                         .capacity = BUFFERS,
+                         .on_create = make_buffer,
+                         .on_reset = clear_buffer,
+                         .on_destroy = free_buffer};
     o.buffers = cc_chan_create_ex(&pool);
     CCTask tasks[WORKERS + 1];
     for (int i = 0; i < WORKERS; i++) tasks[i] = cc_fiber_spawn_task(work, &o);

@@ -78,8 +78,8 @@ static void __attribute__((noreturn, format(printf, 1, 2))) give_up(const char *
 
 /* ---- one run ---- */
 
-/* A program that cannot be started is told from one that fails. In a group of its own, so that whatever it starts goes with
- * it when it has to be killed. */
+/* A program that cannot be started is told from one that fails. In a group of its own, so that whatever it starts goes
+ * with it when it has to be killed. */
 static pid_t spawn(int output) {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;

@@ -9,7 +9,8 @@
 
 /* The walk through a split stream has two windows of 32 KiB on its stack. */
 #define STACK_SIZE ((size_t)256 * 1024)
-/* Tasks that wait for their turn are bounded by the pools, so that a short queue will do; it is cleared at the start. */
+/* Tasks that wait for their turn are bounded by the pools, so that a short queue will do; it is cleared at the
+ * start. */
 #define QUEUE_SLOTS 256
 
 bool crew_may_block(int fd) {
@@ -17,9 +18,9 @@ bool crew_may_block(int fd) {
     return fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode) || isatty(fd));
 }
 
-/* A worker that reads or writes works on no block meanwhile. Files do not hold it up for long, pipes do; and the walk through
- * compressed input wants to be spared. More than that would only look for work: each costs 2 % of the CPU time when
- * compressing with zlib. */
+/* A worker that reads or writes works on no block meanwhile. Files do not hold it up for long, pipes do; and the walk
+ * through compressed input wants to be spared. More than that would only look for work: each costs 2 % of the CPU time
+ * when compressing with zlib. */
 static unsigned workers_for(const struct options *options) {
     bool from_pipe = options->names[0] == NULL && crew_may_block(STDIN_FILENO);
     bool to_pipe = (options->to_stdout || options->names[0] == NULL) && crew_may_block(STDOUT_FILENO);
@@ -41,7 +42,7 @@ int crew_start(const struct options *options) {
     return rc == 0 ? 0 : -1;
 }
 
-int crew_run(const struct options *options, void *(*fn)(void *arg), void *arg) {
+int crew_run(const struct options *options, void *(*fn)(void *arg), void *arg) { /* CREW-1 */
     if (crew_start(options) != 0) return -1;
     int rc = cc_run(fn, arg, NULL);
     if (rc != 0) say_error(NULL, "cannot start: %s", strerror(rc));

@@ -1,7 +1,7 @@
 /* crew.h - the runtime, which is started by the first job that has work for several.
  *
- * Most files are small: one block to compress, or less than a helper is worth. They are done by the thread that goes through
- * the names, and a program that meets no others has started nothing.
+ * Most files are small: one block to compress, or less than a helper is worth. They are done by the thread that goes
+ * through the names, and a program that meets no others has started nothing.
  *
  * CREW-1  Whatever spawns has called crew_start before: else the runtime would start by itself, with its own defaults.
  */

@@ -34,7 +34,7 @@ static enum decode_status fail(struct decoder *d, const char *error) {
 }
 
 /* Fills the bit buffer as far as the input goes, byte by byte. */
-static inline void refill_carefully(struct decoder *d) {
+static inline void refill_carefully(struct decoder *d) { /* DECODE-1 */
     while (d->count <= 56 && d->in < d->in_end) {
         d->bits |= (uint64_t)*d->in++ << d->count;
         d->count += 8;
@@ -212,7 +212,7 @@ static inline uint32_t value_of(uint32_t entry, uint64_t bits, unsigned used) {
 enum symbol_kind { SYMBOL_LITERAL, SYMBOL_MATCH, SYMBOL_END, SYMBOL_SHORT, SYMBOL_BAD };
 
 /* One symbol: a literal in *value, or a match whose length and distance are left in the decoder. */
-static enum symbol_kind read_symbol(struct decoder *d, uint8_t *value) {
+static enum symbol_kind read_symbol(struct decoder *d, uint8_t *value) { /* DECODE-3 */
     refill_carefully(d);
     unsigned used = 0;
     uint32_t entry, far;
@@ -239,8 +239,8 @@ static enum symbol_kind read_symbol(struct decoder *d, uint8_t *value) {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define DECODE_BMI2 1
-/* The compiler's own question asks for all that a CPU may have, at every start, and a virtual machine takes microseconds for
- * each answer. */
+/* The compiler's own question asks for all that a CPU may have, at every start, and a virtual machine takes
+ * microseconds for each answer. */
 static bool has_bmi2(void) {
     static atomic_int known; /* 1: it has; -1: it has not */
     int answer = atomic_load(&known);

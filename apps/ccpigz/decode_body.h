@@ -1,7 +1,7 @@
 /* decode_body.h - the inner loops of the decoder; included by decode.c once for bytes and once for 16-bit cells.
  *
- * FAST, in decode_fast.h, runs while there is so much input and so much room that no symbol needs a check; SLOW does what
- * is left at the edges, symbol by symbol.
+ * FAST, in decode_fast.h, runs while there is so much input and so much room that no symbol needs a check; SLOW does
+ * what is left at the edges, symbol by symbol.
  */
 #define PER_WORD (sizeof(uint64_t) / sizeof(CELL))
 /* Two literals and the longest match, with what its last words write too much. */

@@ -1,5 +1,5 @@
-/* decode_fast.h - the fast loop; included by decode_body.h for each kind of cell and, on x86-64, once more for CPUs with
- * BMI2, whose shifts by a variable number of bits save one part in fifteen.
+/* decode_fast.h - the fast loop; included by decode_body.h for each kind of cell and, on x86-64, once more for CPUs
+ * with BMI2, whose shifts by a variable number of bits save one part in fifteen.
  */
 /* DECODE_FULL: too little input or room to go on in this way; DECODE_MORE: the block has ended. */
 FAST_TARGET static enum decode_status FAST_NAME(struct decoder *d, const CELL *history, CELL **out_at, CELL *end) {
@@ -10,8 +10,8 @@ FAST_TARGET static enum decode_status FAST_NAME(struct decoder *d, const CELL *h
     const uint32_t *litlen = d->litlen, *distances = d->distance;
     enum decode_status status = DECODE_FULL;
 
-/* Afterwards at least 56 bits are valid; those above `count` may hold what the next refill brings again. Of `count` only
- * the lower 6 bits count, so that whole entries may be subtracted. */
+/* Afterwards at least 56 bits are valid; those above `count` may hold what the next refill brings again. Of `count`
+ * only the lower 6 bits count, so that whole entries may be subtracted. */
 #define REFILL()                               \
     do {                                       \
         bits |= load_word(in) << (count & 63); \

@@ -111,17 +111,17 @@ static bool is_text(const uint8_t *data, size_t size) {
     return odd * 61 <= size / 128;
 }
 
-/* At levels 5 and 6 libdeflate finds less in text than zlib does (measured: 1.5 to 3 % more bytes), and one level up it is
- * not much faster than zlib. Two thirds of the blocks go one level up: that is as small as zlib's and half as fast again.
- * The first ones do, so that small files are small. */
+/* At levels 5 and 6 libdeflate finds less in text than zlib does (measured: 1.5 to 3 % more bytes), and one level up it
+ * is not much faster than zlib. Two thirds of the blocks go one level up: that is as small as zlib's and half as fast
+ * again. The first ones do, so that small files are small. */
 static int level_for(const struct block *b) {
     int level = b->options->level;
     bool harder = (level == 5 || level == 6) && b->number % 12 < 8 && is_text(b->data, b->size);
     return harder ? level + 1 : level;
 }
 
-/* There is one at a time, because each has 0.7 MiB; it is made anew when the level changes, which a file of one kind does
- * not ask for. NULL: no memory. */
+/* There is one at a time, because each has 0.7 MiB; it is made anew when the level changes, which a file of one kind
+ * does not ask for. NULL: no memory. */
 static struct libdeflate_compressor *compressor_for(struct compressor *engine, int level) {
     if (engine->fast != NULL && engine->fast_level == level) return engine->fast;
     libdeflate_free_compressor(engine->fast);

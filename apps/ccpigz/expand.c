@@ -3,8 +3,9 @@
  * A member that tells its size is copied out and decoded by a task of its own, while the walk goes on to the next one.
  * Any other is decoded here, piece by piece, and only its check value is computed by tasks.
  *
- * EXPAND-1  What an extra field says is a hint: a file is not refused because it is wrong. The walk looks whether a member may
- *           end there; if a task finds out that it does not, the file is read again without hints (unpack.c).
+ * EXPAND-1  What an extra field says is a hint: a file is not refused because it is wrong. The walk looks whether a
+ *           member may end there; if a task finds out that it does not, the file is read again without hints
+ *           (unpack.c).
  */
 #include "scout.h"
 #include "unpack.h"
@@ -66,8 +67,8 @@ static const char *read_trailer(struct unpack *u, struct piece *piece) {
     return NULL;
 }
 
-/* Sends the stream's piece, and goes on in another one where it ends: the last bytes become the window. Alone there is but
- * one, which is used again. 0, or an error. */
+/* Sends the stream's piece, and goes on in another one where it ends: the last bytes become the window. Alone there is
+ * but one, which is used again. 0, or an error. */
 static int next_piece(struct unpack *u) {
     struct stream *st = &u->stream;
     struct piece *piece = st->piece, *next = piece;
@@ -93,8 +94,8 @@ static bool has_much(const struct unpack *u) {
     return job->in_may_block ? so_far >= UNPACK_MUCH : job->in_size >= so_far + UNPACK_MUCH;
 }
 
-/* Whether a stream that has used up so many bytes is worth several tasks. One that has not may end soon, and what was read
- * ahead would have to go back. */
+/* Whether a stream that has used up so many bytes is worth several tasks. One that has not may end soon, and what was
+ * read ahead would have to go back. */
 static bool is_long(const struct unpack *u, size_t used) {
     const struct job *job = u->job;
     return !u->alone && !u->stream.no_scouts && used >= SCOUT_PART && job->options->split == SPLIT_ALWAYS &&
@@ -226,8 +227,8 @@ static void free_returned(void *owner) {
     free(owner);
 }
 
-/* The size that the header tells is wrong, or more than there is memory for: the `got` bytes that were copied out go back, and
- * the member is decoded as any other (EXPAND-1). */
+/* The size that the header tells is wrong, or more than there is memory for: the `got` bytes that were copied out go
+ * back, and the member is decoded as any other (EXPAND-1). */
 static int distrust(struct unpack *u, struct piece *piece, size_t got, bool have) {
     struct returned {
         struct chunk chunk;
@@ -270,8 +271,8 @@ static int expand_member(struct unpack *u) {
     return distrust(u, piece, got, have);
 }
 
-/* Whether the member may be taken as a whole, and is worth it: what is hardly compressed is copied rather than decoded, and
- * would take twice the memory. */
+/* Whether the member may be taken as a whole, and is worth it: what is hardly compressed is copied rather than decoded,
+ * and would take twice the memory. */
 static bool tells_its_size(const struct wrapper *w) {
     return w->member_size >= w->header_size + WRAPPER_TRAILER_MAX && w->member_size <= MEMBER_LIMIT &&
            w->member_length <= MEMBER_LIMIT && w->member_size + w->member_size / 8 <= w->member_length;

@@ -8,8 +8,8 @@
 #define FIND_NONE SIZE_MAX
 #define FIND_MARGIN 24 /* bytes behind `to` that must be there */
 
-/* The first bit from `from` on, below `to`, at which a block may begin that has codes of its own and is not the last. The
- * code for its code lengths is complete; whether the rest is a header, the decoder has to say. */
+/* The first bit from `from` on, below `to`, at which a block may begin that has codes of its own and is not the last.
+ * The code for its code lengths is complete; whether the rest is a header, the decoder has to say. */
 size_t find_block(const uint8_t *in, size_t from, size_t to);
 
 #endif

@@ -26,7 +26,8 @@ struct job {
 };
 
 /* Reads up to n bytes: what comes next, or as much as there is until the end of the input. A wait for a
- * slow writer ends when the fiber, if it is one, is cancelled. Returns the number of bytes, *error being 0 or an errno value. */
+ * slow writer ends when the fiber, if it is one, is cancelled. Returns the number of bytes, *error being 0 or an errno
+ * value. */
 size_t job_read_some(struct job *job, void *to, size_t n, int *error);
 size_t job_read(struct job *job, void *to, size_t n, int *error);
 

@@ -1,5 +1,5 @@
-/* list.c - gzip's table: sizes, ratio, name; with -v also method, check value and time. The sizes were counted, not read
- * from a trailer, which knows only the last member and only 32 bits. */
+/* list.c - gzip's table: sizes, ratio, name; with -v also method, check value and time. The sizes were counted, not
+ * read from a trailer, which knows only the last member and only 32 bits. */
 #include "list.h"
 #include "names.h"
 

@@ -1,5 +1,5 @@
-/* main.c - ccpigz: gzip on several processors. Reads the command line and goes through the names; the runtime is started by the
- * first job that wants it (crew.h). */
+/* main.c - ccpigz: gzip on several processors. Reads the command line and goes through the names; the runtime is
+ * started by the first job that wants it (crew.h). */
 #include "list.h"
 #include "operand.h"
 #include "options.h"
@@ -21,8 +21,8 @@ static void run_all(const struct options *options) {
     (void)say_flush();
 }
 
-/* A standard descriptor that is closed would be given to an input or an output before long, and messages would end up in it.
- * What is opened in its place fails as a closed one does: it can only be used the wrong way. */
+/* A standard descriptor that is closed would be given to an input or an output before long, and messages would end up
+ * in it. What is opened in its place fails as a closed one does: it can only be used the wrong way. */
 static bool fill_standard_descriptors(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0) continue;
@@ -38,7 +38,8 @@ int main(int argc, char **argv) {
     if (status >= 0) return status;
     signals_install();
 #ifdef __GLIBC__
-    /* One file's buffers are the next one's, with their pages: to get new ones takes longer than to compress a small file. */
+    /* One file's buffers are the next one's, with their pages: to get new ones takes longer than to compress a small
+     * file. */
     mallopt(M_MMAP_THRESHOLD, 8 << 20);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
     mallopt(M_ARENA_MAX, 1); /* Nobody allocates often: a heap for each worker would be wasted. */

@@ -114,7 +114,7 @@ static int run_job(struct task *t) {
 }
 
 /* Puts the output in the input's place. */
-static int finish(struct task *t) {
+static int finish(struct task *t) { /* OPERAND-1 */
     if (t->job.out != &t->output || !t->output.is_file) return 0;
     int error = output_commit(&t->output, &t->info, t->replace, t->options->synchronous);
     if (error == EEXIST) {
@@ -183,7 +183,7 @@ static void run_stdin(const struct options *o) {
 }
 
 /* Whether a file is to be worked on; says why not. */
-static bool is_wanted(const struct options *o, const char *name, const struct stat *info) {
+static bool is_wanted(const struct options *o, const char *name, const struct stat *info) { /* OPERAND-2 */
     if (!S_ISREG(info->st_mode) && (writes_files(o) || S_ISDIR(info->st_mode))) {
         say_warning(name, "is not a directory or a regular file; ignored");
         return false;

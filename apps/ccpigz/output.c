@@ -76,7 +76,7 @@ int output_write(struct output *out, const void *data, size_t size) {
 }
 
 /* Owner first. No set-id bits: what was compressed may not be what somebody else unpacks. */
-static int make_alike(int fd, const struct stat *like) {
+static int make_alike(int fd, const struct stat *like) { /* OUTPUT-2 */
     mode_t mode = like->st_mode & 0777;
     if (fchown(fd, like->st_uid, like->st_gid) != 0) {
         if (fchown(fd, (uid_t)-1, like->st_gid) != 0) mode &= ~(mode_t)070 | ((mode & 07) << 3);
@@ -137,7 +137,7 @@ static void forget(struct output *out) {
     out->temporary = NULL;
 }
 
-int output_commit(struct output *out, const struct stat *like, bool replace, bool synchronous) {
+int output_commit(struct output *out, const struct stat *like, bool replace, bool synchronous) { /* OUTPUT-1 */
     int error = make_alike(out->fd, like);
     if (error == 0 && synchronous && fsync(out->fd) != 0) error = errno;
     /* Some file systems tell only at a close that the disk is full; this one comes before the name. */

@@ -10,10 +10,10 @@
  * PACK-2  Every block's buffer holds the end of the one before it: tasks share nothing.
  * PACK-3  Whoever fails leaves a word in the block or in `read_error`; the writer says it. A writer that fails cancels
  *         the nursery, and everybody's next wait ends.
- * PACK-4  With one worker, and zlib, there is one engine, and the reader has it: the blocks pass through it in their order, so
- *         a block simply goes on where the one before it ended.
- * PACK-5  What is one block needs no pipeline, nor does one worker if neither end is a pipe: then the caller reads, compresses
- *         and writes by itself, block after block, and the runtime is not even started.
+ * PACK-4  With one worker, and zlib, there is one engine, and the reader has it: the blocks pass through it in their
+ *         order, so a block simply goes on where the one before it ended.
+ * PACK-5  What is one block needs no pipeline, nor does one worker if neither end is a pipe: then the caller reads,
+ *         compresses and writes by itself, block after block, and the runtime is not even started.
  */
 #include "check.h"
 #include "crew.h"
@@ -128,8 +128,9 @@ static int write_block(struct job *job, struct block *b) {
 
 /* ---- the reader ---- */
 
-/* Where the content says that a block ends: after bytes whose hash has all its upper bits set. The same bytes elsewhere in
- * another file give the same cut, so one change moves no more than its own block. The hash forgets after 32 bytes. */
+/* Where the content says that a block ends: after bytes whose hash has all its upper bits set. The same bytes elsewhere
+ * in another file give the same cut, so one change moves no more than its own block. The hash forgets after 32
+ * bytes. */
 static size_t find_cut(const uint8_t *data, size_t size, size_t block_size) {
     unsigned shift = 33;
     for (size_t n = block_size; n > 1; n /= 2) shift--;
@@ -142,7 +143,7 @@ static size_t find_cut(const uint8_t *data, size_t size, size_t block_size) {
 }
 
 /* Fills the block; p->more says whether the input goes on behind it. */
-static void fill_block(struct pack *p, struct block *b) {
+static void fill_block(struct pack *p, struct block *b) { /* PACK-2 */
     size_t have = p->carry_size;
     if (have > 0) memcpy(b->data, p->carry, have);
     p->carry_size = 0;
@@ -158,7 +159,7 @@ static void fill_block(struct pack *p, struct block *b) {
 }
 
 /* The next block, which may be empty; NULL: p->read_error says why there is none. */
-static struct block *read_block(struct pack *p) {
+static struct block *read_block(struct pack *p) { /* PACK-1 */
     struct block *b = pool_take(&p->blocks);
     if (b == NULL) {
         p->read_error = cc_cancelled() ? ECANCELED : ENOMEM;
@@ -204,8 +205,8 @@ static int start_block(struct pack *p, struct block *b) {
     return rc != 0 ? rc : cc_chan_send_task(p->line, &task);
 }
 
-/* Reads all blocks but the first, which waits. A block is started when the next one has been read: only then it is known
- * whether it is the last. 0, or what start_block says; an error of the input is left in p->read_error. */
+/* Reads all blocks but the first, which waits. A block is started when the next one has been read: only then it is
+ * known whether it is the last. 0, or what start_block says; an error of the input is left in p->read_error. */
 static int start_all(struct pack *p) {
     while (p->more) {
         struct block *b = read_block(p), *before = p->waiting;
@@ -246,7 +247,7 @@ static int end_output(struct pack *p) {
 }
 
 /* 0; -1: failed, and said so; or an error that nobody has spoken of yet. */
-static int write_blocks(struct pack *p) {
+static int write_blocks(struct pack *p) { /* PACK-3 */
     struct job *job = p->job;
     if (write_ends(job, true) != 0) return -1;
     for (;;) {

@@ -24,7 +24,7 @@ int pool_open(struct pool *pool, size_t capacity, void *(*make)(void *context), 
     return ENOMEM;
 }
 
-void pool_close(struct pool *pool) {
+void pool_close(struct pool *pool) { /* BUFFER-1 */
     cc_chan_free(pool->free);
     for (size_t i = 0; pool->made != NULL && i < atomic_load(&pool->count); i++) pool->unmake(pool->made[i]);
     free(pool->made);

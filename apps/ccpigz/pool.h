@@ -3,7 +3,8 @@
  * Whoever waits for a buffer waits until one comes back: this is what bounds the program's memory and what holds a
  * reader back that is faster than the others.
  *
- * BUFFER-1  Every buffer that was made is freed with the pool, wherever it was lost on the way; so a pipeline that fails
+ * BUFFER-1  Every buffer that was made is freed with the pool, wherever it was lost on the way; so a pipeline that
+ *           fails
  *         need not collect what is under way. The tasks that use the buffers have ended by then.
  */
 #ifndef CCPIGZ_POOL_H

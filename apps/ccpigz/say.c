@@ -12,7 +12,7 @@ void say_quiet(bool wanted) {
     quiet = wanted;
 }
 
-static void say(const char *name, const char *format, va_list args) {
+static void say(const char *name, const char *format, va_list args) { /* SAY-1 */
     flockfile(stderr);
     fputs("ccpigz: ", stderr);
     if (name != NULL) fprintf(stderr, "%s: ", name);
@@ -53,6 +53,6 @@ int say_flush(void) {
     return 1;
 }
 
-int say_status(void) {
+int say_status(void) { /* SAY-2 */
     return failed ? 1 : warned ? 2 : 0;
 }

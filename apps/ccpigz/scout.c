@@ -1,5 +1,5 @@
-/* scout.c - the parts of a stream, the tasks that decode them ahead, and the walk that puts them together; the idea and the
- * rules are in scout.h. */
+/* scout.c - the parts of a stream, the tasks that decode them ahead, and the walk that puts them together; the idea and
+ * the rules are in scout.h. */
 #include "scout.h"
 #include "check.h"
 #include "find.h"
@@ -34,7 +34,7 @@ struct scout {
     struct decoder decoder;
 };
 
-static void drop(void *scout) {
+static void drop(void *scout) { /* SCOUT-2 */
     struct scout *s = scout;
     if (atomic_fetch_sub(&s->users, 1) == 1) pool_give(s->home, s);
 }
@@ -66,15 +66,15 @@ void scout_free(void *item) {
 
 /* ---- the scout's own task ---- */
 
-/* The bit at which the decoder stands, from the part's beginning. Below 0: a header that begins with the last bits of what was
- * read before the part. */
+/* The bit at which the decoder stands, from the part's beginning. Below 0: a header that begins with the last bits of
+ * what was read before the part. */
 static ptrdiff_t position(const struct scout *s, const struct decoder *d) {
     return (d->in - s->chunk.data) * 8 - (ptrdiff_t)d->count;
 }
 
-/* Goes on from where the decoder stands in this part to the first block that begins at or behind the byte `stop`; the cells
- * are those of `into`. */
-static enum decode_status decode_to(struct scout *s, struct decoder *d, size_t stop, struct scout *into) {
+/* Goes on from where the decoder stands in this part to the first block that begins at or behind the byte `stop`; the
+ * cells are those of `into`. */
+static enum decode_status decode_to(struct scout *s, struct decoder *d, size_t stop, struct scout *into) { /* SCOUT-3 */
     d->in_end = s->chunk.data + s->size;
     d->last = s->last;
     d->stop = true;
@@ -223,8 +223,8 @@ static int join_scout(struct scout *s) {
     return rc;
 }
 
-/* Decodes the part from where the decoder stands, up to the byte `stop`, with the true window. The part's own cells may hold
- * what its scout has found; so others are filled, as often as it takes. */
+/* Decodes the part from where the decoder stands, up to the byte `stop`, with the true window. The part's own cells may
+ * hold what its scout has found; so others are filled, as often as it takes. */
 static enum decode_status decode_part(struct walk *w, struct scout *s, struct decoder *d, size_t stop, int *rc) {
     enum decode_status status;
     do {
@@ -261,8 +261,8 @@ static enum decode_status walk_part(struct walk *w, struct scout *s, struct deco
     return decode_part(w, s, d, s->part, rc);
 }
 
-/* What was read and not used goes back to the source. `end` is where the stream ended, in the memory of the first part; that
- * may be in its overlap, which is the beginning of the second one. */
+/* What was read and not used goes back to the source. `end` is where the stream ended, in the memory of the first part;
+ * that may be in its overlap, which is the beginning of the second one. */
 static int give_back(struct walk *w, const uint8_t *end) {
     struct chunk **chunks = calloc(w->count + 1, sizeof *chunks);
     int rc = chunks == NULL ? ENOMEM : 0;

@@ -1,18 +1,19 @@
 /* scout.h - one ordinary deflate stream, decoded by several tasks.
  *
- * A deflate stream has no marks to start at, and every block may refer to the 32 KiB of data in front of it. So the input
- * is cut anywhere, and for each part a scout looks for the first block that begins in it (find.h) and decodes from there,
- * into cells of 16 bits, with placeholders for the data that it cannot know: 0x8000 + i stands for the i-th byte of the
- * window. It stops at the first block that begins in the next part. The fiber in expand.c, which knows where the stream
- * stands, goes from part to part: where a scout began just there, its cells are right but for the placeholders, and tasks
- * put the bytes in. Where it did not, the part is decoded again from where the stream stands.
+ * A deflate stream has no marks to start at, and every block may refer to the 32 KiB of data in front of it. So the
+ * input is cut anywhere, and for each part a scout looks for the first block that begins in it (find.h) and decodes
+ * from there, into cells of 16 bits, with placeholders for the data that it cannot know: 0x8000 + i stands for the i-th
+ * byte of the window. It stops at the first block that begins in the next part. The fiber in expand.c, which knows
+ * where the stream stands, goes from part to part: where a scout began just there, its cells are right but for the
+ * placeholders, and tasks put the bytes in. Where it did not, the part is decoded again from where the stream stands.
  *
- * SCOUT-1  What a scout found counts only if it began at the very bit at which the part before it ended. So a block that
- *          was found where there is none costs time and nothing else.
+ * SCOUT-1  What a scout found counts only if it began at the very bit at which the part before it ended. So a block
+ *          that was found where there is none costs time and nothing else.
  * SCOUT-2  A scout's cells are read by the tasks that resolve them; it goes back to the pool when the last one is done.
  * SCOUT-3  A scout's memory is bounded: if its cells are full the rest of its part is decoded afterwards.
- * SCOUT-4  The walk ends where it does not pay: after every SCOUT_TRIAL parts it looks whether most scouts were right, and whether
- *          it takes less than nine tenths of the decoder's time alone. Data that do not compress are stored, and nothing is found in them.
+ * SCOUT-4  The walk ends where it does not pay: after every SCOUT_TRIAL parts it looks whether most scouts were right,
+ *          and whether it takes less than nine tenths of the decoder's time alone. Data that do not compress are
+ *          stored, and nothing is found in them.
  */
 #ifndef CCPIGZ_SCOUT_H
 #define CCPIGZ_SCOUT_H
@@ -27,10 +28,10 @@
 #define SCOUT_TRIAL 4 /* parts; a megabyte */
 #endif
 
-/* Decodes the rest of the stream that u->decoder is in, or as much of it as pays; its input is u->source. window: the last
- * DECODE_WINDOW bytes of the data so far. Pieces are sent; *last is an empty one that is still to be sent, with the window in
- * front of it. NULL: fine, and *ended says whether the stream has ended; else what is wrong. *rc is an error that ends
- * everything. */
+/* Decodes the rest of the stream that u->decoder is in, or as much of it as pays; its input is u->source. window: the
+ * last DECODE_WINDOW bytes of the data so far. Pieces are sent; *last is an empty one that is still to be sent, with
+ * the window in front of it. NULL: fine, and *ended says whether the stream has ended; else what is wrong. *rc is an
+ * error that ends everything. */
 const char *scout_expand(struct unpack *u, enum format format, const uint8_t *window, struct piece **last, bool *ended,
                          int *rc);
 

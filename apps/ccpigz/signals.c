@@ -26,7 +26,7 @@ static void die_of(int number) {
     kill(getpid(), number);
 }
 
-static void handle(int number) {
+static void handle(int number) { /* SIGNAL-1 */
     if (atomic_load(&held)) {
         atomic_store(&waiting, number);
         /* The release may have looked just before. */
@@ -45,7 +45,7 @@ void signals_install(void) {
     }
 }
 
-void signals_hold(void) {
+void signals_hold(void) { /* SIGNAL-2 */
     atomic_store(&held, 1);
 }
 

@@ -87,7 +87,7 @@ static struct chunk *receive(struct source *s) {
     return NULL;
 }
 
-bool source_next(struct source *s) {
+bool source_next(struct source *s) { /* SOURCE-1 */
     struct chunk *next = s->unread_count > 0 ? s->unread[--s->unread_count] : receive(s);
     if (next == NULL) {
         s->ended = true;

@@ -1,8 +1,9 @@
 /* source.h - the compressed input as the decoder wants it: in chunks that hang together. What comes from a pipe is read
  * ahead by a fiber; a file is read when it is needed, because waking somebody for a chunk takes longer than to copy it.
  *
- * SOURCE-1  Bytes that were not used up are copied in front of the next chunk, so that [at, end) always begins where the
- *           decoder stopped; there are at most DECODE_REST of them (DECODE-2), and so much room is in front of a chunk.
+ * SOURCE-1  Bytes that were not used up are copied in front of the next chunk, so that [at, end) always begins where
+ *           the decoder stopped; there are at most DECODE_REST of them (DECODE-2), and so much room is in front of a
+ *           chunk.
  */
 #ifndef CCPIGZ_SOURCE_H
 #define CCPIGZ_SOURCE_H
@@ -37,7 +38,8 @@ struct source {
     int error;    /* why it is drained; 0: the input is at its end */
 };
 
-/* Both: 0, or an errno value. With a nursery there is a fiber in it from now on that reads ahead, if the input may block. */
+/* Both: 0, or an errno value. With a nursery there is a fiber in it from now on that reads ahead, if the input may
+ * block. */
 int source_open(struct source *source, struct job *job);
 int source_read_ahead(struct source *source, CCNursery *nursery);
 void source_close(struct source *source);
@@ -51,10 +53,11 @@ int source_peek(struct source *source, size_t i);
 int source_byte(void *source);
 /* Copies n bytes, or as many as there are. */
 size_t source_read(struct source *source, uint8_t *to, size_t n);
-/* Of a file all of whose bytes so far are used up: reads up to n bytes straight to where they are wanted, and a little of what
- * follows them. Returns their number; 0: there is nothing to be had in this way, and source_next knows why. */
+/* Of a file all of whose bytes so far are used up: reads up to n bytes straight to where they are wanted, and a little
+ * of what follows them. Returns their number; 0: there is nothing to be had in this way, and source_next knows why. */
 size_t source_fill(struct source *source, uint8_t *to, size_t n);
-/* Gives chunks back that others have read: count of them, in order, to be read again before anything else. 0, or ENOMEM. */
+/* Gives chunks back that others have read: count of them, in order, to be read again before anything else. 0, or
+ * ENOMEM. */
 int source_unread(struct source *source, struct chunk **chunks, size_t count);
 
 #endif

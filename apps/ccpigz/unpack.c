@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One is decoded, another one checked and written. Scouts fill them faster. Larger ones are handed over less often: of the same
- * memory, two are 2 % faster than three, and take 8 % less CPU time. */
+/* One is decoded, another one checked and written. Scouts fill them faster. Larger ones are handed over less often: of
+ * the same memory, two are 2 % faster than three, and take 8 % less CPU time. */
 #define PIECES(options) ((options)->split == SPLIT_ALWAYS ? 3u : 2u)
 
 static void free_piece(void *item) {
@@ -24,7 +24,7 @@ static void free_piece(void *item) {
     free(piece);
 }
 
-static void *make_piece(void *context) {
+static void *make_piece(void *context) { /* UNPACK-2 */
     struct piece *piece = calloc(1, sizeof *piece);
     if (piece == NULL) return NULL;
     piece->home = context;
@@ -161,7 +161,7 @@ int unpack_write(struct unpack *u, struct piece *piece) {
     return rc;
 }
 
-int unpack_send(struct unpack *u, struct piece *piece, void *(*task_fn)(void *piece)) {
+int unpack_send(struct unpack *u, struct piece *piece, void *(*task_fn)(void *piece)) { /* UNPACK-1 */
     CCTask task;
     if (u->alone) {
         task_fn(piece);

@@ -6,13 +6,13 @@
  *
  * UNPACK-1  All that is known of the output comes down the line as pieces, errors and warnings too: what precedes an
  *           error is written before the error is told.
- * UNPACK-2  Memory is bounded whatever the input says: pieces have a fixed size; a member whose size is told is taken as
- *           a whole only if it and its data are smaller than MEMBER_LIMIT.
- * UNPACK-3  The walk begins alone, without a pipeline and without a runtime: what it sends is checked and written on the spot.
- *           Small files end like this, and so do stored blocks, which are copied in less time than somebody is woken. With
- *           UNPACK_MUCH of coded input ahead, if others can help, the walk ends with UNPACK_ON, and goes on where it was as
- *           a fiber. With a stream of which only one can decode they help if reading or writing takes time: to hand data to
- *           another processor only to be checked there takes longer than to check them.
+ * UNPACK-2  Memory is bounded whatever the input says: pieces have a fixed size; a member whose size is told is taken
+ *           as a whole only if it and its data are smaller than MEMBER_LIMIT.
+ * UNPACK-3  The walk begins alone, without a pipeline and without a runtime: what it sends is checked and written on
+ *           the spot. Small files end like this, and so do stored blocks, which are copied in less time than somebody
+ *           is woken. With UNPACK_MUCH of coded input ahead, if others can help, the walk ends with UNPACK_ON, and goes
+ *           on where it was as a fiber. With a stream of which only one can decode they help if reading or writing
+ *           takes time: to hand data to another processor only to be checked there takes longer than to check them.
  */
 #ifndef CCPIGZ_UNPACK_H
 #define CCPIGZ_UNPACK_H
@@ -100,13 +100,14 @@ struct unpack {
     struct wrapper member; /* member_size is not 0: its header was read */
 };
 
-/* Walks through the input. 0; ENODATA: something was sent behind which there is nothing; UNPACK_ON; or an error, -1 if it was
- * said. */
+/* Walks through the input. 0; ENODATA: something was sent behind which there is nothing; UNPACK_ON; or an error, -1 if
+ * it was said. */
 int unpack_walk(struct unpack *unpack);
 
 /* ---- parts of it ---- */
 
-/* Sends a piece down the line, by way of a task; alone, runs the task and writes the piece. 0, or an error; -1: said. */
+/* Sends a piece down the line, by way of a task; alone, runs the task and writes the piece. 0, or an error; -1:
+ * said. */
 int unpack_send(struct unpack *u, struct piece *piece, void *(*task)(void *piece));
 /* Alone: writes the piece, of which nothing is kept but the window, and clears it. 0; -1: failed, and said so. */
 int unpack_write(struct unpack *u, struct piece *piece);

@@ -1,7 +1,7 @@
 /* wrapper.h - what stands around the deflate data: gzip's header and trailer (RFC 1952), zlib's (RFC 1950), or nothing.
  *
- * A member that libdeflate made says in an extra field, CP, how long it is and how long its data are; bgzip's have such a
- * field too, BC. Such members are decompressed side by side.
+ * A member that libdeflate made says in an extra field, CP, how long it is and how long its data are; bgzip's have such
+ * a field too, BC. Such members are decompressed side by side.
  */
 #ifndef CCPIGZ_WRAPPER_H
 #define CCPIGZ_WRAPPER_H
@@ -29,8 +29,8 @@ size_t wrapper_write_header(uint8_t *to, struct wrapper *wrapper, bool with_size
 void wrapper_set_sizes(uint8_t *header, uint32_t member_size, uint32_t member_length);
 size_t wrapper_write_trailer(uint8_t *to, enum format format, uint32_t check, uint64_t length);
 
-/* Reads a gzip header (all of it, the two magic bytes included) byte by byte from next(context), which returns -1 at the
- * end. NULL: fine; else what is wrong. */
+/* Reads a gzip header (all of it, the two magic bytes included) byte by byte from next(context), which returns -1 at
+ * the end. NULL: fine; else what is wrong. */
 const char *wrapper_read_gzip(struct wrapper *wrapper, int (*next)(void *context), void *context);
 /* True: these two bytes may begin a zlib stream without a preset dictionary. */
 bool wrapper_is_zlib(int first, int second);

@@ -1,12 +1,14 @@
-/* pthreads.c - the measurements of ../ for OS threads; the same work where threads can do it, the same checks, the same line.
+/* pthreads.c - the measurements of ../ for OS threads; the same work where threads can do it, the same checks, the same
+ * line.
  *
  *   pthreads NAME [WORKERS] [SCALE]      workers is the number of CPUs that the process may use
  *
- * A thread is what a fiber is elsewhere: the kernel switches. A channel is a ring under a mutex with two conditions, as every
- * textbook has it; a rendezvous is the same with a slot that is handed over. Stacks have 64 KiB, so that thousands fit.
+ * A thread is what a fiber is elsewhere: the kernel switches. A channel is a ring under a mutex with two conditions, as
+ * every textbook has it; a rendezvous is the same with a slot that is handed over. Stacks have 64 KiB, so that
+ * thousands fit.
  *
- * Left out: fib and skynet, which would want hundreds of thousands of threads at once; the sieve, which would take half a
- * minute; select, which threads do not have.
+ * Left out: fib and skynet, which would want hundreds of thousands of threads at once; the sieve, which would take half
+ * a minute; select, which threads do not have.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* actors.c - a thousand actors, each with an inbox; 64 tokens go from actor to actor at random. One operation: a message. */
+/* actors.c - a thousand actors, each with an inbox; 64 tokens go from actor to actor at random. One operation: a
+ * message. */
 #include "work.h"
 
 enum { ACTORS = 1000, TOKENS = 64 };

@@ -1,5 +1,5 @@
-/* broadcast_chan.c - a publisher sends each value to a thousand subscribers, one channel each, and waits until all have it.
- * One operation: a delivery. */
+/* broadcast_chan.c - a publisher sends each value to a thousand subscribers, one channel each, and waits until all have
+ * it. One operation: a delivery. */
 #include "work.h"
 
 enum { SUBSCRIBERS = 1000 };

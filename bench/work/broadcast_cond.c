@@ -1,5 +1,5 @@
-/* broadcast_cond.c - a thousand fibers wait at a condition for the next generation; the last one to see it tells the publisher.
- * One operation: a wake of one fiber. */
+/* broadcast_cond.c - a thousand fibers wait at a condition for the next generation; the last one to see it tells the
+ * publisher. One operation: a wake of one fiber. */
 #include "work.h"
 
 enum { WAITERS = 1000 };

@@ -1,5 +1,5 @@
-/* chameneos.c - ten creatures meet in pairs at one place, under a mutex and a condition, and change their colours. One operation: a
- * meeting. */
+/* chameneos.c - ten creatures meet in pairs at one place, under a mutex and a condition, and change their colours. One
+ * operation: a meeting. */
 #include "work.h"
 
 enum { CREATURES = 10 };

@@ -1,5 +1,5 @@
-/* fanout_body.h - a dispatcher hands jobs to 16 fibers over one channel and collects the results over another. A job takes
- * JOB_US microseconds. One operation: a job. */
+/* fanout_body.h - a dispatcher hands jobs to 16 fibers over one channel and collects the results over another. A job
+ * takes JOB_US microseconds. One operation: a job. */
 #include "work.h"
 
 enum { HANDS = 16, CAPACITY = 128 };

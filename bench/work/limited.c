@@ -1,5 +1,5 @@
-/* limited.c - 20,000 fibers at once want one of 64 permits, hold it across a wait of 0.2 ms, and compute for 2 us. One operation: a
- * fiber. */
+/* limited.c - 20,000 fibers at once want one of 64 permits, hold it across a wait of 0.2 ms, and compute for 2 us. One
+ * operation: a fiber. */
 #include "work.h"
 
 enum { PERMITS = 64, HOLD_NS = 200 * 1000 };

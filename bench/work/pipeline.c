@@ -1,4 +1,5 @@
-/* pipeline.c - items pass four stages of 1 us each, over channels of capacity 16; eight such pipelines. One operation: an item. */
+/* pipeline.c - items pass four stages of 1 us each, over channels of capacity 16; eight such pipelines. One operation:
+ * an item. */
 #include "work.h"
 
 enum { PIPELINES = 8, STAGES = 4, CAPACITY = 16 };

@@ -1,5 +1,5 @@
-/* rwlock.c - 64 fibers read a table behind a reader-writer lock, one access in 20 writes; each access computes for about 0.2 us
- * inside and 1 us outside. One operation: an access; the percentiles tell how long the lock took. */
+/* rwlock.c - 64 fibers read a table behind a reader-writer lock, one access in 20 writes; each access computes for
+ * about 0.2 us inside and 1 us outside. One operation: an access; the percentiles tell how long the lock took. */
 #include "work.h"
 
 enum { FIBERS = 64, ENTRIES = 256, WRITE_1_IN = 20 };

@@ -1,5 +1,5 @@
-/* sessions.c - 100,000 sessions, each waits for a message or its heartbeat of 10 s; two messages for each, at random; then all are
- * cancelled. One operation: a session; also prints the memory of one. */
+/* sessions.c - 100,000 sessions, each waits for a message or its heartbeat of 10 s; two messages for each, at random;
+ * then all are cancelled. One operation: a session; also prints the memory of one. */
 #include "work.h"
 
 static struct {

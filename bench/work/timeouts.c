@@ -1,5 +1,5 @@
-/* timeouts.c - 64 pairs exchange values; every wait has a deadline of ten seconds, which never passes. One operation: a wait
- * with a deadline. */
+/* timeouts.c - 64 pairs exchange values; every wait has a deadline of ten seconds, which never passes. One operation: a
+ * wait with a deadline. */
 #include "work.h"
 
 enum { PAIRS = 64 };

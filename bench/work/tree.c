@@ -1,5 +1,5 @@
-/* tree.c - an unbalanced tree is counted, with a task for each child of the upper part; how many children a node has, from none to
- * eight, depends on its hash. One operation: a node. */
+/* tree.c - an unbalanced tree is counted, with a task for each child of the upper part; how many children a node has,
+ * from none to eight, depends on its hash. One operation: a node. */
 #include "work.h"
 
 enum { SPAWN_DEPTH = 6, ROOT_CHILDREN = 500, LIMIT = 200 };

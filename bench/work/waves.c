@@ -1,4 +1,5 @@
-/* waves.c - waves of a thousand fibers that use 12 KiB of stack, wait for each other and end. One operation: a fiber. */
+/* waves.c - waves of a thousand fibers that use 12 KiB of stack, wait for each other and end. One operation: a
+ * fiber. */
 #include "work.h"
 
 enum { FIBERS = 1000, DEPTH = 24, FRAME = 512 };

@@ -1,9 +1,10 @@
-/* work.h - what the programs of bench/work share: they do work as programs do it, where bench/ measures single operations.
+/* work.h - what the programs of bench/work share: they do work as programs do it, where bench/ measures single
+ * operations.
  *
  *   NAME [WORKERS] [SCALE]
  *
- * The output is that of bench.h, and has cpu_ns: CPU time of the whole process in the measured region, for one operation.
- * The library runs with its default settings, the elastic pool included.
+ * The output is that of bench.h, and has cpu_ns: CPU time of the whole process in the measured region, for one
+ * operation. The library runs with its default settings, the elastic pool included.
  */
 #ifndef CCC_BENCH_WORK_WORK_H
 #define CCC_BENCH_WORK_WORK_H

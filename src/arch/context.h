@@ -7,15 +7,16 @@
  * jump, not a return: the return predictor would miss every time.
  *
  *   cc__context_native(c)            c stands for the calling thread's own stack
- *   cc__context_start(c, top, fn)    the first switch to c calls fn(value) on the stack that ends at `top`; fn never returns
- *   cc__context_inherit(c, top)      called on the stack that was started at `top`: from now on it stops into c
+ *   cc__context_start(c, top, fn)    the first switch to c calls fn(value) on the stack that ends at `top`; fn never
+ *   returns cc__context_inherit(c, top)      called on the stack that was started at `top`: from now on it stops into c
  *   value = cc__context_switch(from, to, value)
- *                                    stops here into `from`, goes on at `to`; returns the value that the switch back brings
+ *                                    stops here into `from`, goes on at `to`; returns the value that the switch back
+ *                                    brings
  *   cc__context_jump(to, value)      goes on at `to`; here nothing will ever run again
  *   value = cc__context_call(from, top, fn, value)
- *                                    stops here into `from` and calls fn(value, from) on the stack that ends at `top`; fn
- *                                    never returns by itself. Comes back once: by cc__context_return, or by a switch or
- *                                    jump to `from`
+ *                                    stops here into `from` and calls fn(value, from) on the stack that ends at `top`;
+ *                                    fn never returns by itself. Comes back once: by cc__context_return, or by a switch
+ *                                    or jump to `from`
  *   cc__context_return(from, value)  as cc__context_jump, from where fn runs: the end of that call
  *
  * A call is cheaper than a start and a jump back: call and return match for the return predictor. In between fn may be

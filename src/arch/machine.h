@@ -1,7 +1,8 @@
 /* machine.h - what is known of the CPU, beside its context switch. Each CPU's file defines:
  *
  *   cc__machine_pause()                  a hint that the thread spins
- *   cc__machine_sp()                     the stack pointer: an address at or below the caller's frame, which costs no frame
+ *   cc__machine_sp()                     the stack pointer: an address at or below the caller's frame, which costs no
+ *   frame
  *   CC_RETURN_ON_STACK                   1: a call puts its return address right below the CFA
  *   CC_RELOCATION_IS_SLOT(type)          whether a relocation fills an entry of a global offset table; names of <elf.h>
  *

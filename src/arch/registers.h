@@ -1,9 +1,9 @@
 /* registers.h - a CPU's registers under the numbers that call-frame information gives them.
  *
  * Each CPU's file says how many are followed (CC_REGISTERS), which of them are the stack pointer and the frame
- * pointer, and where in a signal's mcontext_t they are (cc__registers_place). It reads the program counter and the stack
- * pointer (cc__registers_read), and takes the signature that some CPUs put into the upper bits of a return address away
- * (cc__registers_strip).
+ * pointer, and where in a signal's mcontext_t they are (cc__registers_place). It reads the program counter and the
+ * stack pointer (cc__registers_read), and takes the signature that some CPUs put into the upper bits of a return
+ * address away (cc__registers_strip).
  * Floating-point registers have higher numbers, no frame is found by them, and they are left out.
  */
 #ifndef CC_ARCH_REGISTERS_H

@@ -10,7 +10,7 @@ CC_NORETURN CC_COLD void cc__fatal(const char *fmt, ...) CC_PRINTF(1, 2);
 /* Prints "ccc: <sentence>" on stderr. Any context, signal handlers included. */
 CC_COLD void cc__warn(const char *fmt, ...) CC_PRINTF(1, 2);
 
-/* An invariant that is cheap enough to check in every build; `rule` names it (PARK-1: ...). */
+/* An invariant that is cheap enough to check in every build; `rule` names it (STATE-2: ...). */
 #define cc__assert(cond, rule)                                                                 \
     do {                                                                                       \
         if (unlikely(!(cond))) cc__fatal("%s (%s at %s:%d)", rule, #cond, __FILE__, __LINE__); \

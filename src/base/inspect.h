@@ -25,10 +25,10 @@ struct doubt {
 unsigned cc__unwind_here(const void *low, const void *top, const void *back, const void **frames, unsigned max,
                          struct doubt *doubt);
 
-/* The name of the code that returns to this address: "function (file.c:123)", with " in outer (file.c:140)" behind it if
- * the function was inlined there; "function+0x12 (module+0x3456)", "module+0x3456", or the bare address: as far as it is
- * known. addr2line understands the offset into a module. Any thread or fiber, not for signal handlers; takes up to 7 kB of
- * stack. Keeps errno. */
+/* The name of the code that returns to this address: "function (file.c:123)", with " in outer (file.c:140)" behind it
+ * if the function was inlined there; "function+0x12 (module+0x3456)", "module+0x3456", or the bare address: as far as
+ * it is known. addr2line understands the offset into a module. Any thread or fiber, not for signal handlers; takes up
+ * to 7 kB of stack. Keeps errno. */
 void cc__symbol_text(const void *return_address, char *text, size_t size);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The race detector does not see `p`: a worker's stack is also used on behalf of fibers that have ended, each of which is a
- * thread to it. */
+/* The race detector does not see `p`: a worker's stack is also used on behalf of fibers that have ended, each of which
+ * is a thread to it. */
 CC_NOINLINE CC_NO_TSAN void *cc__mem_alloc_stack(size_t size) {
     void *p = NULL;
     return posix_memalign(&p, CC_LINE, size) == 0 ? p : NULL;

@@ -36,8 +36,8 @@ void __asan_handle_no_return(void);
 #endif
 #endif
 
-/* The library holds a copy of itself for each sanitizer (cmake/dispatch.c), with a number: is this one the copy that the
- * program uses? */
+/* The library holds a copy of itself for each sanitizer (cmake/dispatch.c), with a number: is this one the copy that
+ * the program uses? */
 #ifdef CC_VARIANT
 int cc__variant(void);
 #define cc__san_chosen() (cc__variant() == CC_VARIANT)
@@ -45,8 +45,8 @@ int cc__variant(void);
 #define cc__san_chosen() true
 #endif
 
-/* CC_AT_LOAD(fn) { ... }: called when the library is loaded, in the copy that the program uses. A constructor of another
- * copy would call a sanitizer that is not there. */
+/* CC_AT_LOAD(fn) { ... }: called when the library is loaded, in the copy that the program uses. A constructor of
+ * another copy would call a sanitizer that is not there. */
 #define CC_AT_LOAD(fn)                                                         \
     static void fn(void);                                                      \
     __attribute__((constructor)) static CC_NO_TSAN void fn##_if_chosen(void) { \
@@ -211,12 +211,13 @@ CC_INLINE void cc__san_stack_clean(const void *bottom, size_t size) {
 
 /* What follows is no write to memory, although it looks like one (a mapping). */
 void cc__san_ignore_writes(bool ignore);
-/* Reads too, up to the call with false: for what formats text in frames that different fibers have on one worker's stack. */
+/* Reads too, up to the call with false: for what formats text in frames that different fibers have on one worker's
+ * stack. */
 void cc__san_ignore(bool ignore);
 
-/* A worker's own stack, where no fiber runs, belongs to several contexts in turn, between which there is no order. Whether
- * the library's own accesses there are right is for our tests; in a user's program they are left alone, or a compiler that
- * instruments other locals than the one we test with would report them. */
+/* A worker's own stack, where no fiber runs, belongs to several contexts in turn, between which there is no order.
+ * Whether the library's own accesses there are right is for our tests; in a user's program they are left alone, or a
+ * compiler that instruments other locals than the one we test with would report them. */
 CC_INLINE void cc__san_ignore_native(bool ignore) {
     (void)ignore;
 #if defined(CC_TSAN) && defined(CC_VARIANT)
@@ -224,7 +225,8 @@ CC_INLINE void cc__san_ignore_native(bool ignore) {
 #endif
 }
 
-/* What a worker does on behalf of one fiber, in a context of its own: or all that ever ended here would seem ordered. */
+/* What a worker does on behalf of one fiber, in a context of its own: or all that ever ended here would seem
+ * ordered. */
 CC_INLINE void *cc__san_apart_begin(void) {
 #ifdef CC_TSAN
     void *self = __tsan_get_current_fiber();

@@ -11,8 +11,8 @@ static int not_ready(struct worker *w, const CCChan *ch) {
     return cc__chan_biased_to(w, ch) ? LOOK_BIASED : LOOK_NOT_READY;
 }
 
-/* Declared inline for a library that is optimised as one object: a select calls them by name (select/kinds.h). What is looked at
- * decides by itself: a full channel has no receiver waiting, an empty one no sender (CHAN-1). */
+/* Declared inline for a library that is optimised as one object: a select calls them by name (select/kinds.h). What is
+ * looked at decides by itself: a full channel has no receiver waiting, an empty one no sender (CHAN-1). */
 inline int cc__arm_look_send(struct worker *w, const CCCase *c) {
     CCChan *ch = c->ch;
     if (unlikely(ch == NULL)) return LOOK_BIASED;

@@ -1,9 +1,9 @@
 /* bias.c - channels that one worker uses alone need no lock of their own.
  *
  * Most channels connect fibers of one worker. After a number of uses in a row by one worker a channel is biased to that
- * worker: its operations run inside the worker's biased lock (sync/bias.h), which costs two stores and a load instead of a
- * compare-and-swap. Any other thread takes the channel's lock, revokes the bias, and waits until it has seen the worker
- * outside.
+ * worker: its operations run inside the worker's biased lock (sync/bias.h), which costs two stores and a load instead
+ * of a compare-and-swap. Any other thread takes the channel's lock, revokes the bias, and waits until it has seen the
+ * worker outside.
  *
  *   the worker                          any other thread
  *   owner = INSIDE                      lock(channel)
@@ -15,13 +15,14 @@
  *
  * CHANBIAS-1  By BARRIER-1 the worker sees that the bias is gone, or the other sees INSIDE and waits.
  * CHANBIAS-2  `bias` is written under the lock: set by the worker itself, cleared by whoever needs the channel.
- * CHANBIAS-3  A revocation by another thread costs some 20 us and makes the next threshold 32 times as high: a shared channel
- *             pays two or three times in its life. One by the worker itself (a deadline, a close) costs nothing of that kind,
- *             and doubles the threshold.
- * CHANBIAS-4  A select that parks inside the biased lock (select/select.c) is claimed by a store, made inside that lock: all
- *             its claimants are there. Whoever revokes the bias of one of its channels has to claim it by compare-and-swap,
- *             and so have the others from then on: each revoker clears `sole` in the waiter and waits for the worker once
- *             more, as for the bias. `biased_selects` spares channels without such selects the walk.
+ * CHANBIAS-3  A revocation by another thread costs some 20 us and makes the next threshold 32 times as high: a shared
+ *             channel pays two or three times in its life. One by the worker itself (a deadline, a close) costs nothing
+ *             of that kind, and doubles the threshold.
+ * CHANBIAS-4  A select that parks inside the biased lock (select/select.c) is claimed by a store, made inside that
+ *             lock: all its claimants are there. Whoever revokes the bias of one of its channels has to claim it by
+ *             compare-and-swap, and so have the others from then on: each revoker clears `sole` in the waiter and waits
+ *             for the worker once more, as for the bias. `biased_selects` spares channels without such selects the
+ *             walk.
  */
 #include "chan/bias.h"
 
@@ -29,13 +30,13 @@
 
 enum { THRESHOLD_MAX = 1 << 24 };
 
-static uint32_t raised(uint32_t threshold, uint32_t times) {
+static uint32_t raised(uint32_t threshold, uint32_t times) { /* CHANBIAS-3 */
     uint64_t product = (uint64_t)threshold * times;
     return product < THRESHOLD_MAX ? (uint32_t)product : THRESHOLD_MAX;
 }
 
-/* True: a select waits here. One that was marked already counts as well: whoever marked it, for another of its channels, may
- * have yet to wait for the worker. */
+/* True: a select waits here. One that was marked already counts as well: whoever marked it, for another of its
+ * channels, may have yet to wait for the worker. */
 static bool mark_selects_locked(struct link *list) {
     bool any = false;
     for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) {
@@ -47,7 +48,7 @@ static bool mark_selects_locked(struct link *list) {
     return any;
 }
 
-void cc__chan_revoke_locked(CCChan *ch) {
+void cc__chan_revoke_locked(CCChan *ch) { /* CHANBIAS-2 */
     uint64_t tag = cc__get(&ch->bias);
     struct worker *w = cc__worker();
     bool ours = w != NULL && w->core.tag == tag;

@@ -45,8 +45,8 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     if (ch == NULL) return refuse(ENOMEM);
     ch->size = size;
     ch->capacity = config->capacity;
-    /* Elements without size have a ring, too: there are addresses to count from. A slot is written before it is read, so
-     * a large ring costs memory as it is filled. */
+    /* Elements without size have a ring, too: there are addresses to count from. A slot is written before it is read,
+     * so a large ring costs memory as it is filled. */
     size_t bytes = size > 0 ? size * config->capacity : 1;
     if (config->capacity > 0 && (ch->ring = cc__mem_alloc_stack(bytes)) == NULL) {
         cc__mem_free(ch);
@@ -129,7 +129,7 @@ void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {
     claim_all_locked(ch, &ch->senders, wakes);
 }
 
-int cc_chan_close_err(CCChan *ch, int error) {
+int cc_chan_close_err(CCChan *ch, int error) { /* CHAN-4 */
     if (ch == NULL || error < 0) return EINVAL;
     cc__sim_point();
     uint64_t start = cc__trace_on(TRACE_CHAN | TRACE_TIMING) ? cc__chan_trace_close(ch, error) : 0;

@@ -108,7 +108,8 @@ enum guard { GUARD_LOCK, GUARD_BIAS };
 int cc__chan_transfer(CCChan *ch, void *value, size_t size, uint64_t deadline, bool sends);
 /* The same, of good arguments, by one who has the lock; the channel may still be biased. */
 int cc__chan_transfer_locked(CCChan *ch, void *value, uint64_t deadline, bool sends);
-/* The operation cannot be done now, and the caller, a fiber, holds the biased lock: waits on that list. Leaves the lock. */
+/* The operation cannot be done now, and the caller, a fiber, holds the biased lock: waits on that list. Leaves the
+ * lock. */
 int cc__chan_wait_biased(struct worker *w, CCChan *ch, struct link *list, void *value);
 /* The whole operation, if it can be done without waiting; else ARM_WAIT. The arguments are good. */
 int cc__chan_try(CCChan *ch, void *value, bool sends);

@@ -1,4 +1,5 @@
-/* fast.c - the calls, and their fast paths: a fast step (step.h) under the channel's lock, or under its worker's biased lock.
+/* fast.c - the calls, and their fast paths: a fast step (step.h) under the channel's lock, or under its worker's biased
+ * lock.
  *
  * Everything else is a tail call into transfer.c, so that the fast paths save no register.
  */

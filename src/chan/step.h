@@ -2,12 +2,12 @@
  *
  * There is one source for it. The guard is the channel's lock or, if the channel is biased, its worker's biased lock.
  * The step is compiled twice for each direction. The full step (transfer.c) does whatever there is to do. The fast step
- * (fast.c) calls nothing, so that no register has to be saved: it passes `wakes` as NULL, moves values that are one load and
- * one store, and claims a waiter only where that is a store.
+ * (fast.c) calls nothing, so that no register has to be saved: it passes `wakes` as NULL, moves values that are one
+ * load and one store, and claims a waiter only where that is a store.
  *
  * FAST-1  A fast step that answers SLOW_PATH has done nothing, and still holds the guard.
- * FAST-2  An arm that names its fiber belongs to a wait that only channels end. A plain wait has one arm, and one claimant at
- *         a time; for a select, `sole` says whether that is still so (CHANBIAS-4).
+ * FAST-2  An arm that names its fiber belongs to a wait that only channels end. A plain wait has one arm, and one
+ *         claimant at a time; for a select, `sole` says whether that is still so (CHANBIAS-4).
  */
 #ifndef CC_CHAN_STEP_H
 #define CC_CHAN_STEP_H
@@ -51,8 +51,8 @@ CC_INLINE void cc__step_get(CCChan *ch, void *value, size_t size, size_t count, 
     cc__set(&ch->count, count - 1);
 }
 
-/* A sender waits: there is no ring, or it is full (CHAN-1). Then the oldest value goes out, and the sender's goes in behind
- * the others, to the same slot. */
+/* A sender waits: there is no ring, or it is full (CHAN-1). Then the oldest value goes out, and the sender's goes in
+ * behind the others, to the same slot. */
 CC_INLINE void cc__step_take_from_sender(CCChan *ch, void *value, const void *sent, size_t size, bool fast) {
     if (ch->capacity == 0) {
         cc__step_copy(value, sent, size, fast);
@@ -74,14 +74,15 @@ CC_INLINE bool cc__step_claim_by_store(struct arm *arm) {
     return cc__state_wake_sole(arm->fiber, WAKE_OBJECT);
 }
 
-/* If a fiber of a worker claims another fiber, it holds the biased lock until cc__step_wake; any other waiter is in `wakes`. */
+/* If a fiber of a worker claims another fiber, it holds the biased lock until cc__step_wake; any other waiter is in
+ * `wakes`. */
 CC_INLINE bool cc__step_claim_waiter(struct worker *w, struct waiter *waiter, enum guard guard, struct wakes *wakes) {
     if (unlikely(!cc__local_wake_possible(w, waiter))) return cc__wakes_claim_locked(wakes, waiter, WAKE_OBJECT);
     return guard == GUARD_BIAS ? cc__local_wake_claim(waiter) : cc__local_wake_begin(w, waiter);
 }
 
-/* The first arm of a list that is not empty whose waiter can be claimed: off the list, claimed, with `error`. NULL: there was
- * none, and the list is empty; or, in a fast step, the first takes more than a store. */
+/* The first arm of a list that is not empty whose waiter can be claimed: off the list, claimed, with `error`. NULL:
+ * there was none, and the list is empty; or, in a fast step, the first takes more than a store. */
 CC_INLINE struct arm *cc__step_claim(struct worker *w, CCChan *ch, struct link *list, enum guard guard,
                                      struct wakes *wakes, int error) {
     do {

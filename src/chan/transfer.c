@@ -51,7 +51,7 @@ static enum guard hold(struct worker *w, CCChan *ch) {
     return GUARD_LOCK;
 }
 
-void cc__chan_unlink_locked(CCChan *ch, struct arm *arm) {
+void cc__chan_unlink_locked(CCChan *ch, struct arm *arm) { /* ARM-1 */
     cc__chan_unlink_held(ch, arm);
     bool last = ch->abandoned && ch->lost_claims == 0;
     cc__lock_release(&ch->lock);

@@ -1,8 +1,8 @@
 /* crash.c - names the fiber that has touched what it must not, and says where it was.
  *
- * The handler runs on the worker's alternate stack. It writes one line, which takes no lock and no memory. The backtrace
- * needs both, and the fault may have come in the middle of an allocation; so the sysmon thread makes it, and the handler
- * waits for that, but not for ever.
+ * The handler runs on the worker's alternate stack. It writes one line, which takes no lock and no memory. The
+ * backtrace needs both, and the fault may have come in the middle of an allocation; so the sysmon thread makes it, and
+ * the handler waits for that, but not for ever.
  */
 #include "base/fatal.h"
 #include "diag/diag.h"

@@ -3,8 +3,8 @@
  * Asked by sysmon when all workers have slept for a while (cc__upcall_quiet), and again a little later; while no
  * runtime runs, by an OS thread that has blocked for as long (cc__upcall_threads_quiet).
  *
- * DEADLOCK-1  It is claimed only if all of this holds at both looks, and no worker woke and no OS thread began or ended a
- *             wait in between:
+ * DEADLOCK-1  It is claimed only if all of this holds at both looks, and no worker woke and no OS thread began or ended
+ *             a wait in between:
  *             tasks are there that have not ended, or OS threads that wait in a call of ours without a deadline;
  *             every worker sleeps, and no queue holds anything;
  *             no timer is armed for a wait that lasts;
@@ -33,10 +33,10 @@
 
 static struct {
     uint64_t epoch, blocked_epoch; /* at sysmon's first look */
-    _Atomic uint64_t told;       /* cc__blocked_epoch of a report by a thread, plus 1 */
-    _Atomic uint32_t abort;      /* the program ends */
-    _Atomic uint32_t status;     /* so */
-    struct lock lock;            /* of the next two */
+    _Atomic uint64_t told;         /* cc__blocked_epoch of a report by a thread, plus 1 */
+    _Atomic uint32_t abort;        /* the program ends */
+    _Atomic uint32_t status;       /* so */
+    struct lock lock;              /* of the next two */
     CCDeadlockFn fn;
     void *arg;
 } deadlock = {.abort = 1, .status = 124};

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A fault in a fiber or a hosted call: if it lies in the guard of its stack, or no handler of the program's wants it, says
- * who it was and where (crash.c). In a signal handler. */
+/* A fault in a fiber or a hosted call: if it lies in the guard of its stack, or no handler of the program's wants it,
+ * says who it was and where (crash.c). In a signal handler. */
 bool cc__diag_fault(const struct fault *fault);
 /* On the sysmon thread: true if a fault was waiting for its backtrace. */
 bool cc__diag_crash_asked(void);
@@ -19,8 +19,8 @@ void cc__diag_unfinished(void);
 /* CC_LEAK_REPORT: the tasks that have not ended, and those of them that never can. when: "when the program exits" */
 void cc__diag_leaks(const char *when);
 
-/* What is in the workers' inboxes, up to `max` fibers of each: a call of `line` for each line, without a newline. While the
- * runtime runs; what it says is of use when nothing moves. */
+/* What is in the workers' inboxes, up to `max` fibers of each: a call of `line` for each line, without a newline. While
+ * the runtime runs; what it says is of use when nothing moves. */
 typedef void (*diag_line_fn)(void *arg, const char *line);
 void cc__diag_inboxes(diag_line_fn line, void *arg, unsigned max);
 

@@ -6,7 +6,8 @@
  * PTHREADS-1  A lock is written down after it was taken and struck out before it is given back: nobody else's entry for
  *         the same mutex can be there in between.
  * PTHREADS-2  OS threads are passed through: they may wait as they like.
- * PTHREADS-3  Each place that locks is reported once; and once more if the mutex then is unlocked on another thread, which
+ * PTHREADS-3  Each place that locks is reported once; and once more if the mutex then is unlocked on another thread,
+ *             which
  *         is worse.
  */
 #include "diag/pthreads.h"
@@ -56,7 +57,7 @@ static struct held *find_locked(const pthread_mutex_t *mutex) {
     return NULL;
 }
 
-static void note(pthread_mutex_t *mutex, const void *site) {
+static void note(pthread_mutex_t *mutex, const void *site) { /* PTHREADS-1 */
     struct fiber *f = cc__sched_current(cc__worker());
     if (f == NULL) return;
     cc__lock_take(&table.lock);
@@ -91,8 +92,8 @@ static bool strike_out(const pthread_mutex_t *mutex, struct fiber *f, struct hel
     return last && was->id == cc__pool_id(f);
 }
 
-static bool is_new(const void *site, bool moved) {
-    site = (const char *)site + moved; /* no two calls return to neighbouring addresses */
+static bool is_new(const void *site, bool moved) { /* PTHREADS-3 */
+    site = (const char *)site + moved;             /* no two calls return to neighbouring addresses */
     cc__lock_take(&table.lock);
     bool known = table.sites == SITES_MAX;
     for (unsigned i = 0; i < table.sites && !known; i++) known = table.site[i] == site;
@@ -141,7 +142,7 @@ static bool taken(int rc) {
     return rc == 0 || rc == EOWNERDEAD;
 }
 
-static int watched_lock(pthread_mutex_t *mutex) {
+static int watched_lock(pthread_mutex_t *mutex) { /* PTHREADS-2 */
     int rc = ((lock_fn)(uintptr_t)hooks[LOCK].original)(mutex);
     if (taken(rc)) note(mutex, __builtin_return_address(0));
     return rc;

@@ -23,7 +23,7 @@
 
 /* An after-switch action runs when the next fiber is current already, and that one may never have run: its stack then
  * still carries the name of the last tenant, or none. So lines of such actions say for whom they speak. */
-static void say(struct fiber *f, bool ended, const char *fmt, va_list args) {
+static void say(struct fiber *f, bool ended, const char *fmt, va_list args) { /* TRACE-2 */
     int saved = cc__errno_get();
     char text[320], name[CC_FIBER_NAME_MAX] = "";
     (void)vsnprintf(text, sizeof text, fmt, args);

@@ -8,7 +8,8 @@
  * The library does not need the C++ runtime. It is found by weak references, and if it is loaded later, with C++
  * code that includes our headers, by cc_cxx_attach. Until then all workers point to cc__cxx_none.
  *
- * CXX-1  A thread's state is empty whenever a fiber starts or resumes there: a fiber that leaves with some takes it along.
+ * CXX-1  A thread's state is empty whenever a fiber starts or resumes there: a fiber that leaves with some takes it
+ *        along.
  */
 #ifndef CC_FIBER_CXX_H
 #define CC_FIBER_CXX_H
@@ -48,8 +49,8 @@ CC_INLINE bool cc__cxx_busy(struct cxx_globals *g) {
 }
 #endif
 
-/* The frames of a protected call were abandoned by a panic: ends the catch blocks among them, which destroys their exceptions.
- * `before`: the state when the protected call began. May switch, in a destructor of the user's. */
+/* The frames of a protected call were abandoned by a panic: ends the catch blocks among them, which destroys their
+ * exceptions. `before`: the state when the protected call began. May switch, in a destructor of the user's. */
 void cc__cxx_abandon(struct cxx_state before);
 
 /* The exception behind an _Unwind_Exception has reached the end of its way. Writes what it says, as a string, and

@@ -5,8 +5,8 @@
  * place of the saved context holds the arguments; after the end it holds the result.
  *
  * Who may touch what: `word` through state.h only. `link` and `stack` belong to whoever holds the fiber: the
- * queue that it is on, or the worker that runs it; while it is parked `link` is a note of what it waits for. `join` and what follows it is guarded by `join_lock`, once
- * the fiber is published.
+ * queue that it is on, or the worker that runs it; while it is parked `link` is a note of what it waits for. `join` and
+ * what follows it is guarded by `join_lock`, once the fiber is published.
  */
 #ifndef CC_FIBER_FIBER_H
 #define CC_FIBER_FIBER_H
@@ -97,7 +97,8 @@ CC_INLINE uint64_t cc__fiber_turn(struct fiber *f) {
 
 struct fiber_extra;
 
-/* What a fiber has only while it owns a stack; at the top of that stack. The first line is written at the start, the second by fibers that are in a scope. */
+/* What a fiber has only while it owns a stack; at the top of that stack. The first line is written at the start, the
+ * second by fibers that are in a scope. */
 struct fiber_cold {
     char name[CC_FIBER_NAME_MAX];
     struct fiber_block *block;            /* ARGS_BLOCK */

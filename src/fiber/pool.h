@@ -34,14 +34,14 @@ CC_INLINE struct fiber *cc__pool_take(struct fiber_cache *cache) {
 /* A worker keeps at most this many: enough for a burst of spawns to be local, few enough to be shared. Guess. */
 enum { POOL_CACHE_MAX = 512, POOL_BATCH = 128 };
 
-/* The generations of a record: whoever gives it back has raised its own by one, modulo this mask. A build may set a tiny
- * one, so that records are retired all the time. */
+/* The generations of a record: whoever gives it back has raised its own by one, modulo this mask. A build may set a
+ * tiny one, so that records are retired all the time. */
 #ifndef CC_FIBER_GENERATION_MAX
 #define CC_FIBER_GENERATION_MAX 0x7fffffffu
 #endif
 
-/* The one before the first of this run. No tenant ever has it: a record that arrives there is retired, and no id that was
- * ever given out matches it. */
+/* The one before the first of this run. No tenant ever has it: a record that arrives there is retired, and no id that
+ * was ever given out matches it. */
 extern uint32_t cc__pool_last_generation;
 
 CC_INLINE bool cc__pool_used_up(const struct fiber *f) {

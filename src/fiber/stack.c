@@ -16,8 +16,8 @@ enum {
     ARENA_MIN_LOG2 = 24, /* the stacks of a class's first arena take 16 MiB; each is twice the last, so that */
     ARENA_MAX_LOG2 = 32, /* a million stacks of 256 KiB take some 70 mappings */
     RESERVE = 256,       /* pooled stacks per class that keep their pages: the next burst's head start. Guess */
-    /* What a worker takes at a time. New stacks are guarded, and their first pages backed, together: 2.0 us each and not
-     * 2.6 (measured, of which 1.0 is what a page costs at least). */
+    /* What a worker takes at a time. New stacks are guarded, and their first pages backed, together: 2.0 us each and
+     * not 2.6 (measured, of which 1.0 is what a page costs at least). */
     BATCH_MAX = STACK_CACHE_MAX > 1 ? STACK_CACHE_MAX / 2 : 1,
     TRIM_MAX = 64, /* stacks that are given back together: 0.5 us each and not 1.6 (measured) */
 };
@@ -159,7 +159,7 @@ static struct stack *take_warm_locked(struct class_pool *pool, int resting) {
     return s;
 }
 
-static void give_locked(struct class_pool *pool, struct stack *s) {
+static void give_locked(struct class_pool *pool, struct stack *s) { /* STACK-1 */
     if (LAST_IN_FIRST_OUT || pool->last_warm == NULL) {
         cc__set(&s->next, pool->first_warm);
         if (pool->first_warm == NULL) pool->last_warm = s;
@@ -173,7 +173,7 @@ static void give_locked(struct class_pool *pool, struct stack *s) {
 }
 
 /* Outside the lock: the system call takes its time. */
-static void guard(struct stack *s) {
+static void guard(struct stack *s) { /* STACK-2 */
     struct vm_range range = cc__stack_guard(s);
     s->guarded = cc__vm_guard(range.at, range.size);
     if (s->guarded || cc__swap(&warned_unguarded, 1) != 0) return;

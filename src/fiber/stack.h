@@ -4,8 +4,8 @@
  * where touched. The lowest pages, and 40 KiB below them that belong to nobody, are the guard. The top is coloured:
  * shifted by a few cache lines from stack to stack, because equally aligned tops fall into the same cache sets.
  *
- *   base - gap     base                         ...            top        cold         base + size
- *    |---------- guard, no access -----|<------- grows down -----|- colour -|- 64 bytes -|
+ *   base - gap     base                         ...            top        cold          base + size
+ *    |---------- guard, no access -----|<------- grows down -----|- colour -|- 128 bytes -|
  *
  * STACK-1  A stack is in exactly one place: a worker's cache, the shared pool, or bound to one fiber.
  * STACK-2  A stack without a guard is never handed out silently: the first one is announced on stderr.
@@ -53,8 +53,8 @@ CC_INLINE size_t cc__stack_guard_size(const struct stack *s) {
     return most < cc__vm_page() ? cc__vm_page() : most > 4 * cc__vm_page() ? 4 * cc__vm_page() : most;
 }
 /* The part below the stack: address space and entries of page tables. A function that was compiled without
- * -fstack-clash-protection hits the guard as long as its frame is not larger than both parts. As much as there may be with
- * 600 bytes of page tables for a stack of 256 KiB. */
+ * -fstack-clash-protection hits the guard as long as its frame is not larger than both parts. As much as there may be
+ * with 600 bytes of page tables for a stack of 256 KiB. */
 CC_INLINE size_t cc__stack_gap(void) {
     return ((size_t)40 * 1024 + cc__vm_page() - 1) & ~(cc__vm_page() - 1);
 }
@@ -101,7 +101,8 @@ enum { STACK_CACHE_MAX = 0 };
 enum { STACK_CACHE_MAX = 64 };
 #endif
 
-/* STACK_CACHE_MAX; 0 while memory is short: then every stack that nobody runs on is in the pool, where all can have it. */
+/* STACK_CACHE_MAX; 0 while memory is short: then every stack that nobody runs on is in the pool, where all can have
+ * it. */
 extern _Atomic uint32_t cc__stack_cache_limit;
 
 /* The last take of a default size found nothing. A worker that has nothing to do flushes its cache. */
@@ -109,8 +110,8 @@ CC_INLINE bool cc__stack_short(void) {
     return STACK_CACHE_MAX > 0 && cc__get(&cc__stack_cache_limit) == 0;
 }
 
-/* Changes whenever stacks have moved between the pool and a cache. The counts of the caches that were read after it, and a
- * take that found nothing, say that there is no stack if it is still the same. */
+/* Changes whenever stacks have moved between the pool and a cache. The counts of the caches that were read after it,
+ * and a take that found nothing, say that there is no stack if it is still the same. */
 extern _Atomic uint32_t cc__stack_moves;
 
 /* Could another worker's cache have such a stack? 0: the default. */
@@ -160,8 +161,8 @@ void cc__stack_look(struct stack_survey *survey, uint32_t max);
 /* Where the stacks of the index-th arena are; false: there are no more. Any thread. */
 bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high);
 
-/* The fiber whose frames lie around this address; NULL: it is in no fiber's stack. Looks at all fibers. Any thread; what
- * it says of fibers that run meanwhile is a guess. */
+/* The fiber whose frames lie around this address; NULL: it is in no fiber's stack. Looks at all fibers. Any thread;
+ * what it says of fibers that run meanwhile is a guess. */
 struct fiber *cc__stack_tenant(uintptr_t address);
 
 /* True if `addr` lies in the guard of s. Signal-safe. */

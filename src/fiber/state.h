@@ -16,8 +16,8 @@
  *   reason  why it parked; after a wake: who woke it; before the first run: how its argument travels
  *   ticket  grows with every wait of this record, over all its tenants; never reused within 2^44 waits
  *
- *   timed spawn: IDLE -> PARKED, a fiber that a timer will start. end: RUNNING -> IDLE, one that its only joiner has run.
- *   resume: PARKED -> RUNNING, a joiner that has run its task.
+ *   timed spawn: IDLE -> PARKED, a fiber that a timer will start. end: RUNNING -> IDLE, one that its only joiner has
+ *   run. resume: PARKED -> RUNNING, a joiner that has run its task.
  *
  *                 spawn           run              exit          recycle
  *           IDLE -------> RUNNABLE ----> RUNNING --------> DONE ----------> IDLE

@@ -24,7 +24,8 @@ static bool among(const uintptr_t *words, size_t n, uintptr_t value, bool deep) 
     return false;
 }
 
-/* The live part of the fiber's stack holds that value, or its arguments do if it has not run; deep: or what they point to. */
+/* The live part of the fiber's stack holds that value, or its arguments do if it has not run; deep: or what they point
+ * to. */
 static bool mentions(const struct view *v, uintptr_t value, bool deep) {
     uintptr_t words[128];
     if (!v->started)

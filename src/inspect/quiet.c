@@ -79,8 +79,8 @@ static bool threads_are_known(int but, bool runs) {
 }
 
 bool cc__quiet_for_good(void) {
-    return cc__upcall_unfinished() && !cc__drivers_pending() && cc__sched_all_asleep() && !cc__quiet_signals_may_come() &&
-           threads_are_known(0, true);
+    return cc__upcall_unfinished() && !cc__drivers_pending() && cc__sched_all_asleep() &&
+           !cc__quiet_signals_may_come() && threads_are_known(0, true);
 }
 
 bool cc__quiet_but_me(void) {

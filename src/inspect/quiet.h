@@ -12,7 +12,8 @@
  * handled that may come, and every thread is one of ours or waits in a call of ours without a deadline. */
 bool cc__quiet_for_good(void);
 
-/* Every worker sleeps with nothing to do, and every thread but the caller's is one of ours or waits in a call of ours. */
+/* Every worker sleeps with nothing to do, and every thread but the caller's is one of ours or waits in a call of
+ * ours. */
 bool cc__quiet_but_me(void);
 
 /* Every thread waits in a call of ours without a deadline. */

@@ -5,11 +5,11 @@
  *
  * The signal is SIGURG, which is ignored unless somebody handles it. It is sent only to a thread that runs, so that no
  * call that a signal ends early (poll, nanosleep) is ended; one that enters such a call in that very moment may see
- * EINTR. The handler is installed with the first sample; a handler that was there gets all signals that are not ours. If
- * somebody installs another one after that, it stays, and running threads are no longer sampled.
+ * EINTR. The handler is installed with the first sample; a handler that was there gets all signals that are not ours.
+ * If somebody installs another one after that, it stays, and running threads are no longer sampled.
  *
- * Not sampled: under valgrind, anybody, since threads wait in its code; under the thread sanitizer, running threads, since
- * it delivers signals late; under qemu, waiting ones, of which the system tells qemu's own stack pointer.
+ * Not sampled: under valgrind, anybody, since threads wait in its code; under the thread sanitizer, running threads,
+ * since it delivers signals late; under qemu, waiting ones, of which the system tells qemu's own stack pointer.
  */
 #ifndef CC_INSPECT_SAMPLE_H
 #define CC_INSPECT_SAMPLE_H

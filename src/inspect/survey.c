@@ -14,7 +14,7 @@ bool cc__survey_alike(const struct view *a, const struct view *b) {
            memcmp(a->frame, b->frame, a->frames * sizeof a->frame[0]) == 0;
 }
 
-static struct shape *find(struct survey *s, const struct view *v) {
+static struct shape *find(struct survey *s, const struct view *v) { /* SURVEY-1 */
     for (unsigned i = 0; i < s->count; i++)
         if (cc__survey_alike(&s->shapes[i].like, v)) return &s->shapes[i];
     if (s->count == SURVEY_SHAPES) return NULL;

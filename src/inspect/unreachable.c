@@ -1,10 +1,10 @@
 /* unreachable.c - a proof by looking everywhere.
  *
  * A fiber waits for a channel, a task, a lock's holder or a nursery's children. If nobody who can go on can reach what
- * it waits for, it waits for ever. Who can go on: whoever runs, is ready, sleeps, waits with a deadline or for something
- * that is not of the kinds above, and every OS thread. From their stacks, and from all memory of the program that is no
- * fiber's stack, what they reach is followed; a fiber that waits for something reached can go on too, and its stack
- * counts from then on; and so on until nothing changes. reach.h says how it is looked for.
+ * it waits for, it waits for ever. Who can go on: whoever runs, is ready, sleeps, waits with a deadline or for
+ * something that is not of the kinds above, and every OS thread. From their stacks, and from all memory of the program
+ * that is no fiber's stack, what they reach is followed; a fiber that waits for something reached can go on too, and
+ * its stack counts from then on; and so on until nothing changes. reach.h says how it is looked for.
  *
  * UNREACHABLE-1  Nothing is claimed that is not so, as long as addresses are kept where REACH-1 finds them; stale words
  *                make the claims fewer. The stack of a fiber that cannot go on counts as soon as somebody else points
@@ -12,8 +12,8 @@
  * UNREACHABLE-2  Nobody moves while we look: all workers sleep, and every thread but the caller's waits in a call of
  *                ours. Else an address could be carried past us, and nothing is claimed.
  * UNREACHABLE-3  Who prints the result says what it means: only a cancellation could end such a wait.
- * UNREACHABLE-4  What a thread keeps in registers is in its stack: it has put them there before it waits (BLOCKED-2), or
- *                called us.
+ * UNREACHABLE-4  What a thread keeps in registers is in its stack: it has put them there before it waits (BLOCKED-2),
+ *                or called us.
  */
 #include "inspect/unreachable.h"
 
@@ -150,8 +150,8 @@ static bool waits_here(const struct candidate *c, const struct waiter *at) {
     return cc__safe_copy(&waiter, at, sizeof waiter) && waiter.fiber == c->fiber;
 }
 
-/* Lists of objects lead to the arm or the wait node that a waiter has in its stack; a nursery to its members, to where it
- * leaves its outcome and to what its owner had deferred before; the stack's header to its top. */
+/* Lists of objects lead to the arm or the wait node that a waiter has in its stack; a nursery to its members, to where
+ * it leaves its outcome and to what its owner had deferred before; the stack's header to its top. */
 static bool is_runtimes(void *search, unsigned number, uintptr_t word) {
     const struct candidate *c = &((struct search *)search)->candidate[number];
     if (word >= c->cold && word < c->cold + sizeof(struct fiber_cold)) return true;
@@ -191,7 +191,7 @@ static void find_skips(struct search *s, uintptr_t below) {
 }
 
 /* Fibers that can go on as they are, and the results of those that have ended. */
-static void reach_from_the_living(struct search *s) {
+static void reach_from_the_living(struct search *s) { /* UNREACHABLE-4 */
     struct view v;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
         struct fiber *f = cc__pool_at(slot);
@@ -227,7 +227,7 @@ static bool select_lives(struct search *s, struct wait_what what) {
     return false;
 }
 
-static bool may_go_on(struct search *s, const struct candidate *c) {
+static bool may_go_on(struct search *s, const struct candidate *c) { /* UNREACHABLE-1 */
     bool thread;
     struct fiber *holder;
     switch (c->what.reason) {
@@ -263,7 +263,7 @@ static void follow(struct search *s) {
 
 /* ---- the result ---- */
 
-static void note(const struct search *s, struct unreachable *found) {
+static void note(const struct search *s, struct unreachable *found) { /* UNREACHABLE-3 */
     found->count = 0;
     for (unsigned i = 0; i < s->count; i++) {
         if (s->candidate[i].live) continue;
@@ -286,8 +286,8 @@ static const char *search(struct search *s, uintptr_t below) {
     return NULL;
 }
 
-/* NULL, or why nothing was found out. A worker that wakes and finds nothing to do spoils a search (UNREACHABLE-2); the next
- * one may succeed. Workers do so a few times after they ran out of work, at growing intervals. */
+/* NULL, or why nothing was found out. A worker that wakes and finds nothing to do spoils a search (UNREACHABLE-2); the
+ * next one may succeed. Workers do so a few times after they ran out of work, at growing intervals. */
 static CC_NOINLINE const char *look(struct unreachable *found, uint64_t patience, uintptr_t below) {
     uint64_t until = cc__clock_real() + patience;
     const char *why = "a fiber or another thread runs";

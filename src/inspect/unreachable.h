@@ -13,8 +13,8 @@ struct unreachable {
     uint32_t slot[UNREACHABLE_NAMED]; /* of the first ones */
 };
 
-/* The fibers of which it can be proved; the caller is inside the runtime and nothing else moves. NULL, or why it cannot be
- * told. patient: tries for some seconds. */
+/* The fibers of which it can be proved; the caller is inside the runtime and nothing else moves. NULL, or why it cannot
+ * be told. patient: tries for some seconds. */
 const char *cc__unreachable_find(struct unreachable *found, bool patient);
 
 #endif

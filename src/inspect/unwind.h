@@ -23,8 +23,8 @@ struct picture {
     size_t count;
 };
 
-/* The instruction first, as pc + 1, then return addresses; one that was interrupted, by a signal, as pc + 1, too. At most
- * `max` and 64. Any thread, not for signal handlers; takes 6 kB of stack, allocates nothing. */
+/* The instruction first, as pc + 1, then return addresses; one that was interrupted, by a signal, as pc + 1, too. At
+ * most `max` and 64. Any thread, not for signal handlers; takes 6 kB of stack, allocates nothing. */
 unsigned cc__unwind(const struct picture *p, const void **frames, unsigned max, struct doubt *doubt);
 
 /* The picture of a mapped stack that was switched away from. */

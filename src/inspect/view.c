@@ -15,7 +15,7 @@ struct raw {
     struct context context;
 };
 
-static CC_NOINLINE CC_NO_TSAN void read_raw(struct fiber *f, struct raw *raw) {
+static CC_NOINLINE CC_NO_TSAN void read_raw(struct fiber *f, struct raw *raw) { /* VIEW-3 */
     const volatile struct fiber *v = f;
     raw->generation = cc__get(&f->generation) & 0x7fffffffu;
     raw->site = (const void *)v->site;
@@ -101,7 +101,7 @@ static bool look(struct view *v, bool frames, bool sample) {
     return cc__get_acquire(&f->word) == v->word;
 }
 
-bool cc__view_take(uint32_t slot, bool frames, struct view *v) {
+bool cc__view_take(uint32_t slot, bool frames, struct view *v) { /* VIEW-1 */
     struct fiber *f = cc__pool_at(slot);
     if (f == NULL) return false;
     *v = (struct view){.fiber = f, .slot = slot};

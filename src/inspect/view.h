@@ -44,8 +44,8 @@ struct view {
  * remembers the answers: one thread at a time. */
 void cc__view_trim(struct view *view);
 
-/* False: the slot has no tenant. frames: its frames are wanted, too; a fiber that runs is then asked where, by a signal to
- * its thread. Unwinding takes most of a view's time. */
+/* False: the slot has no tenant. frames: its frames are wanted, too; a fiber that runs is then asked where, by a signal
+ * to its thread. Unwinding takes most of a view's time. */
 bool cc__view_take(uint32_t slot, bool frames, struct view *view);
 
 /* Its number, which does not change; whoever found the fiber by a race reads it as one. */

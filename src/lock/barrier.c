@@ -1,7 +1,8 @@
 /* barrier.c - parties that wait for each other, round after round. The lock guards everything.
  *
  * BAR-1  The party that completes a round removes every node from the queue: the round is over for all of them. A party
- *        whose claim was lost, to a deadline or a canceller, finds its node out of the queue and has passed all the same.
+ *        whose claim was lost, to a deadline or a canceller, finds its node out of the queue and has passed all the
+ *        same.
  * BAR-2  A party whose wait ends while its node is still in the queue leaves, and is not counted any more.
  */
 #include "lock/wait_word.h"
@@ -26,7 +27,7 @@ static void complete_locked(struct barrier *b, struct wakes *wakes) {
     }
 }
 
-int cc_barrier_wait_until(CCBarrier *barrier, CCDeadline deadline) {
+int cc_barrier_wait_until(CCBarrier *barrier, CCDeadline deadline) { /* BAR-2 */
     if (unlikely(barrier == NULL || barrier->parties == 0)) return EINVAL;
     struct barrier *b = (struct barrier *)(void *)barrier;
     struct wait_node node = {.flag = false};

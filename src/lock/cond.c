@@ -7,11 +7,11 @@
  *   else: park                                  unlock; wake
  *   lock the mutex
  *
- * COND-1  A waiter is queued before it unlocks the mutex: whoever changes the condition under the mutex and signals after
- *         that finds it.
+ * COND-1  A waiter is queued before it unlocks the mutex: whoever changes the condition under the mutex and signals
+ *         after that finds it.
  * COND-2  A signal goes to a waiter that is not parked yet (`flag` is not set), who finds its node out of the queue and
- *         does not park, or to one that is parked and was claimed. Either returns 0. A wait that ends for another reason
- *         has consumed no signal.
+ *         does not park, or to one that is parked and was claimed. Either returns 0. A wait that ends for another
+ *         reason has consumed no signal.
  */
 #include "lock/mutex.h"
 #include "lock/wait_word.h"

@@ -1,8 +1,8 @@
 /* event.c - something has happened, or not yet; once (once.c) is built on it.
  *
- * EVENT-1  cc__event_finish empties the queue, then takes the word from "nobody waits" to its final value in one step; if
- *          a waiter came in between, it starts again. That step is the last access to the event, which may be freed from
- *          then on. The waiters that were claimed run after it.
+ * EVENT-1  cc__event_finish empties the queue, then takes the word from "nobody waits" to its final value in one step;
+ *          if a waiter came in between, it starts again. That step is the last access to the event, which may be freed
+ *          from then on. The waiters that were claimed run after it.
  */
 #include "lock/event.h"
 
@@ -20,7 +20,7 @@ int cc__event_wait_slow(struct wait_word *ww, uint32_t done, uint64_t deadline) 
     return 0;
 }
 
-void cc__event_finish(struct wait_word *ww, uint32_t done) {
+void cc__event_finish(struct wait_word *ww, uint32_t done) { /* EVENT-1 */
     struct wakes wakes;
     cc__wakes_init(&wakes);
     uint32_t word = cc__get(&ww->word);

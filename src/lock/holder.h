@@ -8,8 +8,8 @@
  * HOLDER-1  The holder is cleared before the lock is free, and written by the next holder: while the lock is held, its
  *           holder wrote what is there.
  * HOLDER-2  In a release build the check accepts what it cannot decide: a lock that was taken on a stack that is no
- *           fiber's, and is given back on another such stack, may belong to the same OS thread (a hosted call, coroutines
- *           of the program's own).
+ *           fiber's, and is given back on another such stack, may belong to the same OS thread (a hosted call,
+ *           coroutines of the program's own).
  */
 #ifndef CC_LOCK_HOLDER_H
 #define CC_LOCK_HOLDER_H

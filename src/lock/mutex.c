@@ -149,8 +149,8 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
     }
 }
 
-/* Unlikely calls are tail calls: their callers need no frame, and they are entered with the stack pointer of the caller's
- * own call (holder.h). */
+/* Unlikely calls are tail calls: their callers need no frame, and they are entered with the stack pointer of the
+ * caller's own call (holder.h). */
 static CC_NOINLINE int lock_contended(struct mutex *m, uint64_t deadline, bool cancellable) {
     int rc = lock_slow(m, deadline, cancellable);
     if (likely(rc == 0)) cc__holder_enter_at(&m->owner, cc__holder_entry());
@@ -190,8 +190,8 @@ void cc__mutex_lock_again(struct mutex *m, uint64_t holder) {
 
 /* ---- unlocking ---- */
 
-/* The mutex is free already, and may be gone: the store of an unlock that found fast_unlock off afterwards may have cleared
- * WAITERS. */
+/* The mutex is free already, and may be gone: the store of an unlock that found fast_unlock off afterwards may have
+ * cleared WAITERS. */
 static CC_NOINLINE int wake_after_store(const void *key) {
     struct bucket *bucket = cc__bucket_of(key);
     struct wakes wakes;
@@ -243,8 +243,8 @@ CC_INLINE int unlock_held(struct mutex *m, struct bucket *bucket) {
     /* WAITERS while fast_unlock is on was set by a waiter that has left. */
     if (unlikely(cc__is_zero(&bucket->fast_unlock))) return unlock_by_cas(m, bucket);
     cc__set_release(&m->word, 0); /* pairs with the next lock */
-    /* "Word = 0, then look at fast_unlock" against "fast_unlock off, then look at the word" in cc__bucket_enter: the light
-     * half. fast_unlock is on only where the heavy half works. */
+    /* "Word = 0, then look at fast_unlock" against "fast_unlock off, then look at the word" in cc__bucket_enter: the
+     * light half. fast_unlock is on only where the heavy half works. */
     cc__compiler_fence();
     return likely(!cc__is_zero(&bucket->fast_unlock)) ? 0 : wake_after_store(m);
 }

@@ -28,7 +28,7 @@ static void change_head(struct bucket *bucket, struct bucket_node *from, struct 
     cc__wait_queue_link(&bucket->heads, &to->head_link);
 }
 
-void cc__bucket_push_locked(struct bucket *bucket, struct bucket_node *node, bool front) {
+void cc__bucket_push_locked(struct bucket *bucket, struct bucket_node *node, bool front) { /* BUCKET-1 */
     struct bucket_node *head = cc__bucket_first_locked(bucket, node->key);
     cc__set(&node->queue.first, NULL);
     cc__wait_queue_push(head != NULL ? &head->queue : &node->queue, &node->node);
@@ -61,14 +61,14 @@ void cc__bucket_enter(struct bucket *bucket) {
     bucket->disabling++;
     cc__lock_release(&bucket->lock);
     /* The heavy half of "fast_unlock off, then look at the word" against "word = 0, then look at fast_unlock" in
-     * cc_mutex_unlock. A waiter that arrives while another is disabling issues its own: it cannot know how far the other
-     * is. */
+     * cc_mutex_unlock. A waiter that arrives while another is disabling issues its own: it cannot know how far the
+     * other is. */
     cc__membarrier();
     cc__lock_take(&bucket->lock);
     bucket->disabling--;
 }
 
-void cc__bucket_enable_fast_unlock(struct bucket *bucket) {
+void cc__bucket_enable_fast_unlock(struct bucket *bucket) { /* BUCKET-3 */
     cc__set(&bucket->quiet_unlocks, 0);
     /* A worker runs, so the runtime has started and knows whether membarrier works; it will for ever. */
     if (cc__worker() == NULL || !cc__barrier_asymmetric || cc__sim_on()) return;

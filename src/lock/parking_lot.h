@@ -1,16 +1,16 @@
 /* parking_lot.h - the waiters of mutexes, found by the mutex's address and not through its memory.
  *
- * A mutex is one word. An unlock by a plain store has to look for waiters after the store, when the mutex may already belong
- * to somebody else, or be freed. So the waiters, and the flag that says whether there may be some, are here: in one of a
- * fixed number of buckets, by a hash of the address.
+ * A mutex is one word. An unlock by a plain store has to look for waiters after the store, when the mutex may already
+ * belong to somebody else, or be freed. So the waiters, and the flag that says whether there may be some, are here: in
+ * one of a fixed number of buckets, by a hash of the address.
  *
- * While nobody waits in a bucket, `fast_unlock` is on: an unlock looks at it, stores 0 and looks at it again. While it is
- * off, an unlock is a compare-and-swap, which notices the WAITERS bit in the word. The first waiter turns fast_unlock off
- * and issues a membarrier before it sets that bit: of an unlock that saw fast_unlock on, either the store is visible to
- * the waiter, or its second look finds fast_unlock off. README.md has the proof.
+ * While nobody waits in a bucket, `fast_unlock` is on: an unlock looks at it, stores 0 and looks at it again. While it
+ * is off, an unlock is a compare-and-swap, which notices the WAITERS bit in the word. The first waiter turns
+ * fast_unlock off and issues a membarrier before it sets that bit: of an unlock that saw fast_unlock on, either the
+ * store is visible to the waiter, or its second look finds fast_unlock off. README.md has the proof.
  *
- * BUCKET-1  The bucket's lock guards nodes and queues. There is a queue for each key, and the bucket's ring holds the first
- *           node of each: a long queue does not slow down other keys.
+ * BUCKET-1  The bucket's lock guards nodes and queues. There is a queue for each key, and the bucket's ring holds the
+ *           first node of each: a long queue does not slow down other keys.
  * BUCKET-2  fast_unlock is turned on only while the bucket has no node and nobody is disabling it.
  * BUCKET-3  It is turned on only where membarrier works.
  */
@@ -65,7 +65,8 @@ CC_INLINE void cc__bucket_count_unlock(struct bucket *bucket) {
     if (unlikely(unlocks >= FAST_UNLOCK_AFTER)) cc__bucket_enable_fast_unlock(bucket);
 }
 
-/* In all buckets. A simulation needs it, whose points are on the path of slow unlocks, and a start without membarrier. */
+/* In all buckets. A simulation needs it, whose points are on the path of slow unlocks, and a start without
+ * membarrier. */
 void cc__parking_lot_disable_fast_unlock(void);
 
 /* Under the bucket's lock. */

@@ -4,11 +4,11 @@
  *    HAS_WAITERS  readers         WRITER
  *
  * RW-1  Nobody overtakes: while HAS_WAITERS is set, the lock is taken through the queue only.
- * RW-2  The last holder to leave while somebody waits hands the lock over, under the internal lock: to the first waiter if
- *       that is a writer, else to the readers before the first writer. The lock is not free in between.
+ * RW-2  The last holder to leave while somebody waits hands the lock over, under the internal lock: to the first waiter
+ *       if that is a writer, else to the readers before the first writer. The lock is not free in between.
  * RW-3  When all waiters have left for other reasons, HAS_WAITERS is cleared, and the holder leaves as if nobody had
- *       waited: by one compare-and-swap, its last access to the lock. After that, and after a hand-over, the lock may be
- *       freed.
+ *       waited: by one compare-and-swap, its last access to the lock. After that, and after a hand-over, the lock may
+ *       be freed.
  */
 #include "lock/holder.h"
 #include "lock/wait_word.h"
@@ -28,7 +28,7 @@ struct rwlock {
 
 _Static_assert(sizeof(struct rwlock) == sizeof(CCRWLock), "the public struct");
 
-static bool may_enter(uint32_t word, bool write) {
+static bool may_enter(uint32_t word, bool write) { /* RW-1 */
     return write ? word == 0 : !(word & (HAS_WAITERS | WRITER));
 }
 
@@ -40,9 +40,9 @@ CC_INLINE bool try_enter(struct wait_word *ww, bool write) {
 }
 
 /* Under the lock. Hands over to the first waiter, and with a reader to the readers right behind it; the same step takes
- * `mine` out of the word. others: readers hold the lock, only readers can join them. False: nobody was given anything, and
- * nothing was changed but HAS_WAITERS. */
-static bool hand_over_locked(struct wait_word *ww, uint32_t mine, bool others, struct wakes *wakes) {
+ * `mine` out of the word. others: readers hold the lock, only readers can join them. False: nobody was given anything,
+ * and nothing was changed but HAS_WAITERS. */
+static bool hand_over_locked(struct wait_word *ww, uint32_t mine, bool others, struct wakes *wakes) { /* RW-3 */
     uint32_t given = 0;
     for (struct wait_node *node; (node = cc__wait_queue_first(&ww->queue)) != NULL;) {
         bool write = node->flag;

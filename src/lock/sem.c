@@ -1,12 +1,12 @@
 /* sem.c - a semaphore: the word counts permits, and a release hands permits to waiters.
  *
- * SEM-1  While somebody waits, the word holds no permits: a release gives to the first waiter, and only what is left over
- *        goes into the word. So nobody overtakes the queue.
- * SEM-2  A release's last access to the semaphore is the compare-and-swap that adds permits, or the release of the lock,
- *        before any waiter that it has claimed can run. After that the semaphore may be freed.
- * SEM-3  A release that finds HAS_WAITERS gives and adds in one critical section: all of its permits or none. What is left
- *        over it leaves beside HAS_WAITERS, although the queue is empty: whoever takes such a permit takes the lock first,
- *        and so comes after the release has freed it (SEM-2).
+ * SEM-1  While somebody waits, the word holds no permits: a release gives to the first waiter, and only what is left
+ *        over goes into the word. So nobody overtakes the queue.
+ * SEM-2  A release's last access to the semaphore is the compare-and-swap that adds permits, or the release of the
+ *        lock, before any waiter that it has claimed can run. After that the semaphore may be freed.
+ * SEM-3  A release that finds HAS_WAITERS gives and adds in one critical section: all of its permits or none. What is
+ *        left over it leaves beside HAS_WAITERS, although the queue is empty: whoever takes such a permit takes the
+ *        lock first, and so comes after the release has freed it (SEM-2).
  */
 #include "lock/wait_word.h"
 
@@ -86,9 +86,9 @@ int cc_sem_acquire_uncancellable(CCSem *s) {
     return likely(take(ww)) ? 0 : acquire_always(ww);
 }
 
-/* HAS_WAITERS was set. 0: waiters have got their permits, and the rest is in the word; EOVERFLOW: nothing was given; EAGAIN:
- * it is not set any more. While it is set, the word changes under the lock only. */
-static CC_NOINLINE int release_to_waiters(struct wait_word *ww, uint32_t n, struct wakes *wakes) {
+/* HAS_WAITERS was set. 0: waiters have got their permits, and the rest is in the word; EOVERFLOW: nothing was given;
+ * EAGAIN: it is not set any more. While it is set, the word changes under the lock only. */
+static CC_NOINLINE int release_to_waiters(struct wait_word *ww, uint32_t n, struct wakes *wakes) { /* SEM-1 */
     int rc = 0;
     cc__lock_take(&ww->lock);
     uint32_t word = cc__get(&ww->word), permits = word & ~HAS_WAITERS;

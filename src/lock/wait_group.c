@@ -1,7 +1,7 @@
 /* wait_group.c - a count, and those who wait for it to become 0.
  *
- * GROUP-1  The count becomes 0 under the lock, in the critical section that claims all waiters: a wait ends if and only if
- *          the count was 0 at some moment during it. So the group may be used again at once.
+ * GROUP-1  The count becomes 0 under the lock, in the critical section that claims all waiters: a wait ends if and only
+ *          if the count was 0 at some moment during it. So the group may be used again at once.
  * GROUP-2  A wait looks at the count under the lock. Otherwise it could return, and the group be freed, while the last
  *          one to count down still holds the lock.
  */

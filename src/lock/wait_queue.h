@@ -1,11 +1,12 @@
 /* wait_queue.h - the waiters of one object, first come, first served.
  *
- * A queue is one pointer, NULL when nobody waits: an object that is all zero is ready, and an idle one holds no address of
- * its own. The wait nodes, each on the stack of its waiter, form a ring.
+ * A queue is one pointer, NULL when nobody waits: an object that is all zero is ready, and an idle one holds no address
+ * of its own. The wait nodes, each on the stack of its waiter, form a ring.
  *
  * WAITQ-1  The object's lock guards the queue and `linked`.
- * WAITQ-2  Claim before give: an object gives a lock, a permit or a signal only to a waiter that it has claimed. A waiter
- *          whose claim is lost to a deadline or a canceller gets nothing, and the next one is tried: nothing is swallowed.
+ * WAITQ-2  Claim before give: an object gives a lock, a permit or a signal only to a waiter that it has claimed. A
+ *          waiter whose claim is lost to a deadline or a canceller gets nothing, and the next one is tried: nothing is
+ *          swallowed.
  * WAITQ-3  A claimed waiter runs after the flush, which comes after the object's lock is released: the giver no longer
  *          touches the object then. So whoever is given something may free the object.
  */
@@ -51,7 +52,7 @@ CC_INLINE void cc__wait_queue_unlink(struct wait_queue *queue, struct link *link
     cc__list_remove(link);
 }
 
-CC_INLINE void cc__wait_queue_push(struct wait_queue *queue, struct wait_node *node) {
+CC_INLINE void cc__wait_queue_push(struct wait_queue *queue, struct wait_node *node) { /* WAITQ-1 */
     node->linked = true;
     cc__wait_queue_link(queue, &node->link);
 }

@@ -2,8 +2,8 @@
  *
  * C++ has no _Atomic, so the public structs have plain fields; this is how the library sees their beginning.
  *
- * WAITWORD-1  HAS_WAITERS in the word is set and cleared under the lock: set before a waiter is queued, cleared when the
- *             queue is empty. While it is set, nobody takes or gives anything by the word alone, without the lock.
+ * WAITWORD-1  HAS_WAITERS in the word is set and cleared under the lock: set before a waiter is queued, cleared when
+ *             the queue is empty. While it is set, nobody takes or gives anything by the word alone, without the lock.
  */
 #ifndef CC_LOCK_WAIT_WORD_H
 #define CC_LOCK_WAIT_WORD_H

@@ -93,8 +93,8 @@ static void wait_all_the_same_locked(CCNursery *n) {
     cc__cancel_unhold(held);
 }
 
-/* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Under the lock, as above. True:
- * the caller was cancelled meanwhile. */
+/* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Under the lock, as above.
+ * True: the caller was cancelled meanwhile. */
 static bool end_locked(CCNursery *n) {
     bool cancelled = false;
     for (;;) {
@@ -151,7 +151,8 @@ static CCError untold_locked(CCNursery *n) {
     return error;
 }
 
-/* There is no nursery around. A panic that is under way is not replaced by another one; clean-up code does not begin one. */
+/* There is no nursery around. A panic that is under way is not replaced by another one; clean-up code does not begin
+ * one. */
 static CC_COLD void say_untold(const char *what, const char *name, const char *without, const CCError *error,
                                bool panic) {
     char text[CC_PANIC_MESSAGE_MAX + CC_ERROR_TEXT_MAX];
@@ -191,8 +192,8 @@ int cc_nursery_free(CCNursery *n) {
 
 /* ---- blocks ---- */
 
-/* What a block has ended with: a child's failure, or what it was cancelled with if that began here and is an error. Code 0:
- * nothing. */
+/* What a block has ended with: a child's failure, or what it was cancelled with if that began here and is an error.
+ * Code 0: nothing. */
 static CCError untold(CCNursery *n) {
     cc__lock_take(&n->scope.lock);
     CCError error = untold_locked(n);

@@ -114,7 +114,7 @@ static _Atomic uintptr_t *word_of(struct visitor v) {
 
 /* The visitor's address becomes s; the bits that are its own stay, and these shields hold, unless they do not hold
  * there. Under the lock of s. */
-static void set_scope(struct visitor v, struct scope *s, uintptr_t shields) {
+static void set_scope(struct visitor v, struct scope *s, uintptr_t shields) { /* SCOPE-3 */
     bool cancelled = s != NULL && feels(s, v.fiber != NULL ? (void *)v.fiber : v.outsider);
     if (s != NULL && s->pierced) shields = 0;
     if (cancelled && v.fiber != NULL) cc__cancel_adopt();
@@ -350,8 +350,8 @@ static bool pierce(struct scope *s, void *arg) {
     return true;
 }
 
-/* What a timed spawn does for its scope, and the note that it has finished. It was started by the timer; or by a shutdown,
- * which ends all waits. */
+/* What a timed spawn does for its scope, and the note that it has finished. It was started by the timer; or by a
+ * shutdown, which ends all waits. */
 static void fire(struct scope *s, bool grace, bool by_timer) {
     CCError shutdown = {.code = ECANCELED, .text = "the runtime shuts down"};
     if (grace) {

@@ -32,8 +32,8 @@ struct scope {
     _Alignas(SCOPE_ALIGN) struct lock lock;
     _Atomic uint32_t cancelled;
     struct scope *parent;
-    struct scope *jump; /* one so far above that any one above is few steps away (logarithmic); a root: itself */
-    uint32_t depth;     /* a root: 0 */
+    struct scope *jump;  /* one so far above that any one above is few steps away (logarithmic); a root: itself */
+    uint32_t depth;      /* a root: 0 */
     struct link beside;  /* among the parent's `inner` */
     struct link inner;   /* scopes right below */
     struct link members; /* of fiber_cold.member */
@@ -46,7 +46,7 @@ struct scope {
     bool ending;  /* nothing is armed any more */
     bool origin;  /* `reason` was given here, not above */
     bool grace_armed;
-    bool grace_late; /* cancelled while no runtime ran: grace periods here or above have perhaps not begun */
+    bool grace_late;           /* cancelled while no runtime ran: grace periods here or above have perhaps not begun */
     bool expired;              /* the deadline has come */
     bool own;                  /* somebody has cancelled this one, not only one above */
     _Atomic uint32_t felt;     /* cancelled, and its owner feels it (SCOPE-5) */

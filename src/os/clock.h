@@ -17,7 +17,8 @@ uint64_t cc__clock_real(void);
 /* From now on the time is simulated, and it is `start`; 0: it is real. */
 void cc__clock_simulate(uint64_t start);
 
-/* Simulated time passes, or goes on to a moment unless that is over. Nothing if the time is real. By the one thread that runs. */
+/* Simulated time passes, or goes on to a moment unless that is over. Nothing if the time is real. By the one thread
+ * that runs. */
 void cc__clock_pass(uint64_t ns);
 void cc__clock_pass_to(uint64_t moment);
 

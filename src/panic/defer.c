@@ -36,7 +36,7 @@ void cc__defer_run(CCDefer *d) {
     if (fn != NULL) fn(arg);
 }
 
-void cc__defer_run_all(CCDefer **list, CCDefer *boundary) {
+void cc__defer_run_all(CCDefer **list, CCDefer *boundary) { /* DEFER-1 */
     for (CCDefer *d; (d = *list) != boundary;) {
         cc__assert(!cc__defer_is_boundary(d) && d->fn != MARK_PANIC,
                    "DEFER-2: a protected call ended inside another one");

@@ -2,8 +2,8 @@
  *
  * Every such function is called through cc__guard (arch/guard.S), whose frame names the function below to the
  * unwinder. The unwinder comes twice: to look for a handler, and, after the destructors of all frames in between have
- * run, to hand the exception over. Then a panic begins, still on top of these frames: what C code in between has put off, which
- * no destructor runs, is where it was.
+ * run, to hand the exception over. Then a panic begins, still on top of these frames: what C code in between has put
+ * off, which no destructor runs, is where it was.
  */
 #include "fiber/cxx.h"
 #include "panic/panic.h"

@@ -21,7 +21,7 @@
 struct hosted {
     struct hosted *next; /* in the pool */
     CCFiberId id;        /* of the call */
-    struct stack stack; /* of its own, in no pool of fiber/ */
+    struct stack stack;  /* of its own, in no pool of fiber/ */
     void *signal_stack;
     struct context home;
     struct san home_san;
@@ -125,7 +125,7 @@ void cc__hosted_trim(void) {
 /* ---- the call ---- */
 
 /* Not inlined into the function below, which the race detector never sees the end of. */
-static CC_NOINLINE void run(struct hosted *h) {
+static CC_NOINLINE void run(struct hosted *h) { /* HOSTED-1 */
     h->error = cc__panic_try(h->fn, h->arg, &h->result, h->info);
 }
 

@@ -77,7 +77,7 @@ static CC_NORETURN void leave_to(CCDefer **list, struct panic *p, struct boundar
         *list = NULL; /* tells cc__upcall_fiber_ends */
     }
     cc__san_abandon();
-    cc__escape_take(&b->escape, NULL);
+    cc__escape_take(&b->escape, NULL); /* ESCAPE-1 */
 }
 
 /* Called through a guard: an exception that it throws is a panic as any other. */

@@ -40,7 +40,8 @@ _Static_assert(CC_FIBER_QUEUE_INITIAL >= 2 && (CC_FIBER_QUEUE_INITIAL & (CC_FIBE
 /* ---- the variables of the environment ---- */
 
 /* VARIABLE(id, older, meaning, categories): CC_id; a name that counts where CC_id is not set, or NULL; what it means;
- * the bits of cc__trace that CC_id=1 sets, or 0. docs/man/ccc.7 describes the same variables (tools/check-settings.sh). */
+ * the bits of cc__trace that CC_id=1 sets, or 0. docs/man/ccc.7 describes the same variables
+ * (tools/check-settings.sh). */
 #define VARIABLES                                                                                \
     VARIABLE(WORKERS, NULL, "number of workers", 0)                                              \
     VARIABLE(MAX_WORKERS, NULL, "greatest number of workers", 0)                                 \

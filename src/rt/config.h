@@ -27,8 +27,8 @@ struct config {
  * ignored. */
 int cc__config_read(const CCRuntimeConfig *from, struct config *config);
 
-/* Simulates what follows: the clock first, since deadlines are made before the runtime starts. By the environment's wish,
- * or, once == true, for one start of the runtime; 0: what the environment wants. */
+/* Simulates what follows: the clock first, since deadlines are made before the runtime starts. By the environment's
+ * wish, or, once == true, for one start of the runtime; 0: what the environment wants. */
 void cc__config_simulate(uint64_t seed, bool once);
 
 #endif

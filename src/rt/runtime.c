@@ -9,14 +9,15 @@
  * RT-2  Fibers keep the runtime up by being there: it stops only when no task is active.
  * RT-3  A thread that wakes a fiber is counted before the fiber can run, hence before it can end: the look at the
  *       count, which comes after the look at the tasks, sees it.
- * RT-4  Shutdown: (1) wait for the tasks to end, for as long as the caller says; (2) refuse new ones; (3) cancel the waits
- *       of those that are left, and again what they wait for next; (4) wait until all have ended: then every queue and
- *       inbox is empty, since whoever is in one is active; (5) the workers leave. Who does not end keeps the runtime up,
- *       and is named.
- * RT-5  Nobody waits for a shutdown while holding a lock that a thread inside may want: the shutdown would wait for that
- *       thread. Who takes a channel's bias away holds the channel's lock and has to enter (cc__upcall_enter_locked). So the
- *       door has two steps. STOPPING keeps new ones out, but not those. When nobody is inside the count is closed, in
- *       one step with the look at it; from then on everybody is kept out, and what follows takes no lock of a channel.
+ * RT-4  Shutdown: (1) wait for the tasks to end, for as long as the caller says; (2) refuse new ones; (3) cancel the
+ *       waits of those that are left, and again what they wait for next; (4) wait until all have ended: then every
+ *       queue and inbox is empty, since whoever is in one is active; (5) the workers leave. Who does not end keeps the
+ *       runtime up, and is named.
+ * RT-5  Nobody waits for a shutdown while holding a lock that a thread inside may want: the shutdown would wait for
+ *       that thread. Who takes a channel's bias away holds the channel's lock and has to enter
+ *       (cc__upcall_enter_locked). So the door has two steps. STOPPING keeps new ones out, but not those. When nobody
+ *       is inside the count is closed, in one step with the look at it; from then on everybody is kept out, and what
+ *       follows takes no lock of a channel.
  */
 #include "base/fatal.h"
 #include "base/san.h"
@@ -61,9 +62,10 @@ static struct {
 
 /* ---- fork ---- */
 
-/* RT-5  The other threads are gone, and what they were about to do is left half done. While the runtime was stopped, the
- *       child may start it: so the locks that are taken without a runtime are free, and the lists behind them empty. */
-static void in_forked_child(void) {
+/* RT-6  In a forked child the other threads are gone, and what they were about to do is left half done. While the
+ *       runtime was stopped, the child may start it: so the locks that are taken without a runtime are free, and the
+ *       lists behind them empty. */
+static void in_forked_child(void) { /* RT-6 */
     if (cc__trace_on(TRACE_TIMING)) cc__timing_forget();
     cc__blocked_forget();
     cc__parking_lot_forget();
@@ -262,7 +264,7 @@ static bool close_door(void) {
 
 /* Waits for all tasks to end, first patiently, then refusing new ones and cancelling waits; leaves with the
  * door closed. */
-static bool wind_down(uint64_t timeout_ms) {
+static bool wind_down(uint64_t timeout_ms) {                 /* RT-2 */
     uint64_t grace_ms = timeout_ms < 100 ? 100 : timeout_ms; /* a cancelled wait needs a moment to be noticed */
     uint64_t patient_until = cc_after_ms(timeout_ms).ns;
     while (cc__sched_drain(patient_until)) {

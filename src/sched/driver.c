@@ -22,7 +22,7 @@ uint64_t cc__drivers_next_due(unsigned worker, bool exact) {
     return first;
 }
 
-uint32_t cc__drivers_poll(unsigned worker, uint64_t now, struct link *list) {
+uint32_t cc__drivers_poll(unsigned worker, uint64_t now, struct link *list) { /* DRIVER-2 */
     uint32_t n = 0;
     for (unsigned i = 0; cc__drivers[i] != NULL; i++) n += cc__drivers[i]->poll(worker, now, list);
     return n;

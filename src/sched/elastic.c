@@ -115,7 +115,7 @@ void cc__elastic_join_all(void) {
 
 /* ---- retire ---- */
 
-static bool stays(struct worker *w) {
+static bool stays(struct worker *w) { /* ELASTIC-4 */
     return w->core.owner <= cc__sched.base;
 }
 

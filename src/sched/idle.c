@@ -146,7 +146,7 @@ static void appoint(void) {
     if (sleeper != NULL) wake(sleeper, WAKE_POLL);
 }
 
-void cc__idle_left(struct worker *w) {
+void cc__idle_left(struct worker *w) { /* IDLE-3 */
     w->rested = false;
     w->skip_search = false;
     w->called = false;

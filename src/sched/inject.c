@@ -3,7 +3,7 @@
 
 #include "fiber/spec.h"
 
-static void overflow(struct fiber *f) {
+static void overflow(struct fiber *f) { /* INJECT-1 */
     cc__lock_take(&cc__sched.overflow.lock);
     cc__list_push_back(&cc__sched.overflow.list, &f->link);
     /* seq_cst: a put is followed by a check for sleeping workers. */

@@ -168,7 +168,7 @@ static enum gate grow(const struct census *c, uint64_t waits, uint64_t now) {
 }
 
 static enum gate judge(struct worker_sample *samples, uint64_t now, uint64_t waits, int64_t pressure, uint64_t *due) {
-    if (waits == 0) return GATE_NO_WORK;
+    if (waits == 0) return GATE_NO_WORK; /* PRESSURE-3 */
     if (want_idle(cc__get(&cc__sched.want)) != 0) return GATE_IDLE_CAPACITY;
     if (pressure <= 0) return GATE_NONPOSITIVE;
     struct census c = {.due = UINT64_MAX};
@@ -178,7 +178,7 @@ static enum gate judge(struct worker_sample *samples, uint64_t now, uint64_t wai
     if (c.open >= cc__sched.max) return GATE_AT_CAP;
     if (c.kinds[DESCHEDULED] + c.kinds[GETS_ON] == c.open) return GATE_DESCHEDULED;
     bool cpu_free = c.kinds[BLOCKED] > 0 && c.open - c.kinds[BLOCKED] < cc__sched.base;
-    if (!cpu_free && c.kinds[GETS_ON] > 0) return GATE_PROGRESS;
+    if (!cpu_free && c.kinds[GETS_ON] > 0) return GATE_PROGRESS; /* PRESSURE-2 */
     if (now < mine.grow_at) {
         if (mine.grow_at < *due) *due = mine.grow_at;
         return GATE_RATE_LIMITED;

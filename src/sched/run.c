@@ -55,7 +55,7 @@ static void after_exit(struct worker *w, void *arg) {
 }
 
 /* The fiber that runs after one that has ended; RUNNING unless it is fresh. NULL: the worker goes to its own stack. */
-static struct fiber *successor(struct worker *w) {
+static struct fiber *successor(struct worker *w) { /* RUN-2 */
 #ifdef CC_TSAN
     /* What follows an exit would be ordered after it in the race detector's eyes: let that be no user's fiber. */
     (void)w;
@@ -76,7 +76,7 @@ static struct worker *worker_still(void) {
 
 /* Inline: ASan's shadow of a frame that was entered on this stack is gone when it has been told of the leave, and
  * `first` with it; the fiber's first function was entered before ASan knew the stack. */
-CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) {
+CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) { /* RUN-1 */
     struct worker *w = worker_still();
     struct stack *stack = cc__get(&self->stack);
     struct fiber *next = successor(w);

@@ -182,7 +182,7 @@ static uint64_t tick(struct state *s, uint64_t now) {
     return somebody_sleeps ? now + TICK_SLOW : now;
 }
 
-static void *sysmon_main(void *arg) {
+static void *sysmon_main(void *arg) { /* SYSMON-2 */
     struct state *s = arg;
     cc__thread_name("ccc/sysmon");
     cc__set(&tid, cc__thread_id());

@@ -1,14 +1,14 @@
 /* select.c - take what is ready; else publish all, park, one winner, unpublish all.
  *
- * One loop over the cases, each of which has a table of operations (wait/arm.h): nothing in here knows what a channel or a
- * task is. First every case is looked at, without locks. One of those that seem ready is drawn and done alone: most selects
- * end here.
+ * One loop over the cases, each of which has a table of operations (wait/arm.h): nothing in here knows what a channel
+ * or a task is. First every case is looked at, without locks. One of those that seem ready is drawn and done alone:
+ * most selects end here.
  *
- * Else the arms are linked to their objects while all of these are guarded: there is no moment in which one arm is visible
- * and another is not. What guards them is their locks, taken in the order of their addresses; or, if all of them are biased
- * to the caller's worker, the biased lock of that. Under the guard the cases are looked at again, and if one is ready after
- * all, everything is begun again. The guard is released after the switch. The first claim wins and says which arm it came
- * by. Then every other arm is unlinked from its object.
+ * Else the arms are linked to their objects while all of these are guarded: there is no moment in which one arm is
+ * visible and another is not. What guards them is their locks, taken in the order of their addresses; or, if all of
+ * them are biased to the caller's worker, the biased lock of that. Under the guard the cases are looked at again, and
+ * if one is ready after all, everything is begun again. The guard is released after the switch. The first claim wins
+ * and says which arm it came by. Then every other arm is unlinked from its object.
  *
  * SELECT-1  Locks are taken in one order by everybody, each once: no deadlock, the same object twice included.
  * SELECT-2  At most one arm ends the wait: all share one waiter and one ticket.

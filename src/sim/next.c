@@ -1,8 +1,8 @@
 /* next.c - which fiber runs next in a simulation, and what time it is then.
  *
- * All fibers that are ready are in one array, out of which one is drawn: evenly, or by random ranks that stay for a while, so
- * that some fibers fall far behind. The clock advances a little with every turn, and now and then by more, as if the machine
- * had been busy elsewhere; when no fiber is ready it advances to the next event.
+ * All fibers that are ready are in one array, out of which one is drawn: evenly, or by random ranks that stay for a
+ * while, so that some fibers fall far behind. The clock advances a little with every turn, and now and then by more, as
+ * if the machine had been busy elsewhere; when no fiber is ready it advances to the next event.
  */
 #include "sim/sim.h"
 
@@ -84,8 +84,8 @@ static bool program_ready(void) {
 
 /* ---- the draw ---- */
 
-/* Of those who are ready, and the program, which is the last. By the record's number: generations go on from one start of the
- * runtime to the next. */
+/* Of those who are ready, and the program, which is the last. By the record's number: generations go on from one start
+ * of the runtime to the next. */
 static CC_NOINLINE CC_NO_TSAN uint64_t rank(uint32_t i) {
     uint64_t x = (i < ready.count ? ready.fibers[i]->slot + 1 : 0) + cc__sim.ranks * UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
@@ -125,7 +125,7 @@ static bool await_deadline(struct worker *w) {
     return true;
 }
 
-struct fiber *cc__upcall_sim_next(struct worker *w) {
+struct fiber *cc__upcall_sim_next(struct worker *w) { /* SIM-3 */
     static const struct sim_program runs = {.waits = false};
     if (cc__get(&w->polled_at) != 0) { /* the first time */
         cc__set(&w->polled_at, 0);

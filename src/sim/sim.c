@@ -29,7 +29,7 @@ static uint64_t mix(uint64_t x) {
 }
 
 /* By fibers, the worker and the program, of which one runs: hidden from the race detector. */
-CC_NOINLINE CC_NO_TSAN uint32_t cc__sim_draw(uint32_t n) {
+CC_NOINLINE CC_NO_TSAN uint32_t cc__sim_draw(uint32_t n) { /* SIM-2 */
     return (uint32_t)((cc__rng_next(&cc__sim.random) >> 32) * n >> 32);
 }
 
@@ -37,8 +37,8 @@ CC_NO_TSAN uint64_t cc__sim_entropy(uint64_t otherwise) {
     return (cc__sim_on() ? cc__rng_next(&cc__sim.random) : otherwise) | 1;
 }
 
-/* No way to choose finds every bug soon: some need many switches, some need few in the right places, some need one fiber
- * to fall far behind. So the seed decides that too. */
+/* No way to choose finds every bug soon: some need many switches, some need few in the right places, some need one
+ * fiber to fall far behind. So the seed decides that too. */
 void cc__sim_reseed(void) {
     static const uint16_t often[] = {2, 4, 16, 64};
     cc__sim.random = mix(cc__sim.seed + mix(cc__sim.starts++)) | 1;
@@ -72,7 +72,7 @@ void cc__sim_forget(void) {
 
 /* ---- the program and the worker ---- */
 
-static void await_turn(enum sim_turn mine) {
+static void await_turn(enum sim_turn mine) { /* SIM-1 */
     uint32_t turn;
     while ((turn = cc__get_acquire(&cc__sim.turn)) != mine) /* pairs with give_turn */
         cc__futex_wait(&cc__sim.turn, turn, CC_FUTEX_FOREVER);

@@ -1,8 +1,9 @@
-/* sim.h - deterministic simulation: the program runs as if on one CPU, with a simulated clock, in an order that is drawn
- * from a seed. The same seed gives the same run (docs/simulation.md; why so: docs/decisions/015-simulation.md).
+/* sim.h - deterministic simulation: the program runs as if on one CPU, with a simulated clock, in an order that is
+ * drawn from a seed. The same seed gives the same run (docs/simulation.md; why so: docs/decisions/015-simulation.md).
  *
  * There is one worker. The OS thread that uses the library (below: the program) and that worker take turns: one of them
- * waits for the other. All that are ready, the program among them, are in one set, from which the next is drawn (next.c).
+ * waits for the other. All that are ready, the program among them, are in one set, from which the next is drawn
+ * (next.c).
  *
  *   the program                                the worker
  *   runs                                       waits for `turn`
@@ -20,9 +21,9 @@
  * SIM-4  Every call of the library at which another thread's step could be seen is a point: there the fiber that runs
  *        may have to wait although it could go on. A point is outside of all internal locks, and nothing happens there
  *        unless the fiber is RUNNING and holds no pthread mutex, or the caller is the program.
- * SIM-5  Off means free. What is rare asks whether a simulation is on; what is not has a branch that leads to a slower way
- *        anyway, which a simulation makes everybody take: spawns and wakes see a searching worker, channels and selects
- *        have their traced form, a mutex is expected to be what it never is (cc__sim_zero).
+ * SIM-5  Off means free. What is rare asks whether a simulation is on; what is not has a branch that leads to a slower
+ *        way anyway, which a simulation makes everybody take: spawns and wakes see a searching worker, channels and
+ *        selects have their traced form, a mutex is expected to be what it never is (cc__sim_zero).
  */
 #ifndef CC_SIM_SIM_H
 #define CC_SIM_SIM_H
@@ -38,7 +39,8 @@ CC_INLINE bool cc__sim_on(void) {
     return unlikely(cc__get(&cc__sim_look.on) != 0);
 }
 
-/* What to expect in the word of a lock that is free: in a simulation nothing matches, and the slow way has the point. */
+/* What to expect in the word of a lock that is free: in a simulation nothing matches, and the slow way has the
+ * point. */
 CC_INLINE uint32_t cc__sim_zero(void) {
     return cc__get(&cc__sim_look.zero);
 }
@@ -53,8 +55,8 @@ CC_INLINE void cc__sim_point(void) {
     if (cc__sim_on()) cc__upcall_sim_point();
 }
 
-/* Around what must not switch: a fiber that has ended tells its nursery, and its outcome lies where its context would be
- * saved. Nothing in between parks. */
+/* Around what must not switch: a fiber that has ended tells its nursery, and its outcome lies where its context would
+ * be saved. Nothing in between parks. */
 CC_COLD void cc__sim_hush_slow(bool on);
 CC_INLINE void cc__sim_hush(bool on) {
     if (cc__sim_on()) cc__sim_hush_slow(on);
@@ -65,8 +67,8 @@ uint64_t cc__sim_entropy(uint64_t otherwise);
 
 /* --- for rt --- */
 
-/* The time is simulated and points are on, with this seed; `line` is said when the program ends badly. Without a runtime,
- * or before it starts. Seed 0: back to reality. */
+/* The time is simulated and points are on, with this seed; `line` is said when the program ends badly. Without a
+ * runtime, or before it starts. Seed 0: back to reality. */
 void cc__sim_set(uint64_t seed, const char *line);
 /* 0: nothing is simulated. Any thread. */
 uint64_t cc__sim_seed(void);

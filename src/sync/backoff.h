@@ -1,8 +1,8 @@
 /* backoff.h - waiting for the next step of another thread that will not wake us.
  *
- * For steps that take it nanoseconds, unless it has lost its CPU. So: a little spinning, a few turns given to whoever else
- * is ready, then naps that become longer. The naps are not for saving time. A thread at real-time priority gives its CPU
- * to nobody of lower priority by yielding: if the other one is on the same CPU, it goes on only while we sleep.
+ * For steps that take it nanoseconds, unless it has lost its CPU. So: a little spinning, a few turns given to whoever
+ * else is ready, then naps that become longer. The naps are not for saving time. A thread at real-time priority gives
+ * its CPU to nobody of lower priority by yielding: if the other one is on the same CPU, it goes on only while we sleep.
  */
 #ifndef CC_SYNC_BACKOFF_H
 #define CC_SYNC_BACKOFF_H

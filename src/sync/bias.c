@@ -14,7 +14,7 @@ void cc__bias_enter_slow(struct bias *bias) {
     cc__barrier_light(); /* BIAS-5 */
 }
 
-bool cc__bias_revoke(struct bias *bias) {
+bool cc__bias_revoke(struct bias *bias) { /* BIAS-3 */
     if (cc__get(&bias->owner) == CC__BIAS_WAITING || !cc__lock_try(&bias->others)) return false;
     cc__set(&bias->revoked, 1);
     cc__barrier_heavy();

@@ -20,9 +20,9 @@
  *         else is inside, and it says INSIDE before it lets go.
  * BIAS-3  The other waits for the owner only for a bounded time: an owner that lost its CPU stalls nobody.
  * BIAS-4  Nobody new comes while the owner waits: each other gets in at most once before it does.
- * BIAS-5  A light barrier lies between INSIDE and whatever the owner does inside, whichever way it came in. So others may
- *         make pairs of their own with INSIDE: they change a word that the owner looks at inside (a channel's bias, a
- *         waiter's `sole`, `contested`), have a heavy barrier, and wait until the owner is not INSIDE.
+ * BIAS-5  A light barrier lies between INSIDE and whatever the owner does inside, whichever way it came in. So others
+ *         may make pairs of their own with INSIDE: they change a word that the owner looks at inside (a channel's bias,
+ *         a waiter's `sole`, `contested`), have a heavy barrier, and wait until the owner is not INSIDE.
  *
  * Ordering: what the owner wrote inside is released by AWAY and acquired by the other's look at it; what the
  * other wrote is released by revoked = 0 (and by the unlock) and acquired by the owner's next look at

@@ -1,8 +1,8 @@
 /* freed.h - recognises an object that is freed twice: a small table of where objects were that are gone.
  *
- * An entry is made before the memory is freed, and taken away when the memory is such an object again. Nothing of the freed
- * memory is read or kept. One of the two frees may go unnoticed where another object's address has the same slot; none is
- * reported that was not one.
+ * An entry is made before the memory is freed, and taken away when the memory is such an object again. Nothing of the
+ * freed memory is read or kept. One of the two frees may go unnoticed where another object's address has the same slot;
+ * none is reported that was not one.
  */
 #ifndef CC_SYNC_FREED_H
 #define CC_SYNC_FREED_H

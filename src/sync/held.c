@@ -1,7 +1,7 @@
 /* held.c - the locks that a thread holds. Nothing of it is in a release build.
  *
- * The fields are relaxed atomics, and the functions are never inlined: fibers that a race detector sees as threads share
- * the list of the thread they are on, and a fiber's thread changes.
+ * The fields are relaxed atomics, and the functions are never inlined: fibers that a race detector sees as threads
+ * share the list of the thread they are on, and a fiber's thread changes.
  */
 #include "sync/held.h"
 

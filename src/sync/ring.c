@@ -38,7 +38,7 @@ bool cc__ring_put(struct ring_mpmc *ring, void *item) {
     }
 }
 
-void *cc__ring_take(struct ring_mpmc *ring) {
+void *cc__ring_take(struct ring_mpmc *ring) { /* RING-2 */
     uint64_t head = cc__get(&ring->head);
     for (;;) {
         struct ring_slot *slot = &ring->slots[head & ring->mask];

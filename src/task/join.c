@@ -1,8 +1,8 @@
 /* join.c - waiting for a task's end, and what the end does.
  *
- * A joiner that finds the task not yet started, in its own worker's queue, runs it at once (sched/run.c, RUN-3); nothing
- * but the task's end and a cancellation ends that wait, so the joiner is on no list. Any other joiner goes on the task's
- * list under its lock.
+ * A joiner that finds the task not yet started, in its own worker's queue, runs it at once (sched/run.c, RUN-3);
+ * nothing but the task's end and a cancellation ends that wait, so the joiner is on no list. Any other joiner goes on
+ * the task's list under its lock.
  *
  * JOIN-1  DONE is written under join_lock; a joiner decides under it whether to wait.
  * JOIN-2  The outcome is copied to every waiter before it is woken: it never looks at the record again.

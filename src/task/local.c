@@ -87,7 +87,7 @@ static bool add(struct fiber_extra *x, CCLocalKey key, void *value) {
 }
 
 /* A round of destructors, or what a panic has left of one. */
-static bool destroy_round(struct fiber_extra *x) {
+static bool destroy_round(struct fiber_extra *x) { /* LOCAL-2 */
     if (x->next == 0) {
         bool any = false;
         for (uint32_t i = 0; i < x->count; i++) any |= x->values[i].value != NULL;
@@ -153,7 +153,7 @@ static bool register_thread(struct fiber_extra *x) {
 
 /* ---- the interface ---- */
 
-static struct fiber_extra **extra_here(bool *fiber) {
+static struct fiber_extra **extra_here(bool *fiber) { /* LOCAL-1 */
     struct fiber *self = cc__sched_current(cc__worker());
     *fiber = self != NULL;
     return self != NULL ? &cc__get(&cc__get(&self->stack)->cold)->extra : extra_of_thread();

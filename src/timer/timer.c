@@ -103,8 +103,8 @@ bool cc__timer_prepare(struct worker *w) {
     struct heap *h = heap_of(w);
     /* Only we add: what is free now stays free. */
     if (likely(cc__get(&h->count) + cc__get(&h->reserved) < cc__get(&h->room))) return true;
-    /* Nobody else grows it. What calls the system, or touches new pages, is done without the lock: those who fire timers
-     * would wait for it. */
+    /* Nobody else grows it. What calls the system, or touches new pages, is done without the lock: those who fire
+     * timers would wait for it. */
     uint32_t room = cc__get(&h->room) == 0 ? ROOM_MIN : cc__get(&h->room) * 2;
     struct entry *bigger = cc__mem_alloc(room * sizeof *bigger);
     if (bigger == NULL) return false;
@@ -141,7 +141,7 @@ static CC_COLD uint64_t from_now(uint64_t when) {
     return when > now ? when - now : 0;
 }
 
-void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket) {
+void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket) { /* TIMER-2 */
     struct heap *h = heap_of(w);
     cc__event(timer_arm, id_of(f), from_now(when)); /* before: once it is armed it may be gone */
     cc__lock_take(&h->lock);
@@ -186,7 +186,7 @@ static uint64_t next_due(unsigned worker, bool exact) {
     return cc__get_seq(&heaps[worker].next);
 }
 
-static uint32_t poll(unsigned worker, uint64_t now, struct link *list) {
+static uint32_t poll(unsigned worker, uint64_t now, struct link *list) { /* DRIVER-1 */
     struct heap *h = &heaps[worker];
     if (cc__get_seq(&h->next) > now) return 0;
     uint32_t fired = 0;
@@ -196,7 +196,8 @@ static uint32_t poll(unsigned worker, uint64_t now, struct link *list) {
         struct entry due = h->entries[0];
         count--;
         if (count > 0) sift_down(h, 0, count, h->entries[count]);
-        /* WON: the fiber is ours to enqueue. LATCHED: the thread that commits its park will. LOST: it was woken before. */
+        /* WON: the fiber is ours to enqueue. LATCHED: the thread that commits its park will. LOST: it was woken
+         * before. */
         if (cc__state_claim(due.fiber, due.ticket, WAKE_TIMER) == CLAIM_WON) {
             cc__list_push_back(list, &due.fiber->link);
             fired++;

@@ -21,7 +21,8 @@ extern const struct driver cc__timer_driver;
 bool cc__timer_prepare(struct worker *w);
 
 /* Holds one entry of w back from all other timers, across points of a simulation (SIM-4), where other fibers of w arm
- * theirs. False: no memory. After cc__timer_unreserve the entry is the caller's as if it had just been prepared. By w. */
+ * theirs. False: no memory. After cc__timer_unreserve the entry is the caller's as if it had just been prepared. By
+ * w. */
 bool cc__timer_reserve(struct worker *w);
 void cc__timer_unreserve(struct worker *w);
 

@@ -33,7 +33,8 @@ enum {
 struct arm_bias {
     /* If the object is biased: from now on its lock is all that guards it. */
     void (*revoke_locked)(struct arm *arm);
-    /* A fiber of `w` is about to wait: counts that. True: it has been used so often by `w` alone that it may be biased. */
+    /* A fiber of `w` is about to wait: counts that. True: it has been used so often by `w` alone that it may be
+     * biased. */
     bool (*used_locked)(struct worker *w, struct arm *arm);
     /* From now on it is biased to `w`, the caller's worker. */
     void (*adopt_locked)(struct worker *w, struct arm *arm);
@@ -110,7 +111,7 @@ CC_INLINE void cc__arm_claimed(struct arm *arm, bool won, int error) {
 }
 
 /* Under the object's lock, the arm is off its list: claims its waiter. True: this arm ends the wait. */
-CC_INLINE bool cc__arm_claim_locked(struct wakes *wakes, struct arm *arm, int error) {
+CC_INLINE bool cc__arm_claim_locked(struct wakes *wakes, struct arm *arm, int error) { /* ARM-2 */
     bool won = cc__wakes_claim_locked(wakes, arm->waiter, WAKE_OBJECT);
     cc__arm_claimed(arm, won, error);
     return won;

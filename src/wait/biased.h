@@ -11,8 +11,8 @@
 void cc__wait_after_biased(struct worker *w, void *fiber);
 void cc__wait_after_select_biased(struct worker *w, void *fiber);
 
-/* A fiber waits without a deadline, its waiter is sole and on its lists: for a channel (PARK_QUEUE), or for a select's struct
- * arms (PARK_SELECT). */
+/* A fiber waits without a deadline, its waiter is sole and on its lists: for a channel (PARK_QUEUE), or for a select's
+ * struct arms (PARK_SELECT). */
 CC_INLINE enum wake_reason cc__wait_biased(struct worker *w, struct fiber *self, enum park_reason reason,
                                            const void *object) {
     cc__count(w, parks[reason]);

@@ -13,7 +13,8 @@
  *           shield, and then wins the claim with that ticket has read the shield of that wait.
  * CANCEL-3  The object's waker may find the waiter of a cancelled wait until the waiter has unlinked itself; its claim
  *           is lost.
- * CANCEL-4  A thread that sets a bit has set `cancels` before, since the runtime started: a scope may be older than that.
+ * CANCEL-4  A thread that sets a bit has set `cancels` before, since the runtime started: a scope may be older than
+ *           that.
  * CANCEL-5  An OS thread publishes its wait, then looks at its bits; a canceller sets the bit, then looks for a wait:
  *           both looks are under the lock of blocked.c.
  *
@@ -74,8 +75,8 @@ CC_INLINE void cc__cancel_adopt(void) {
 /* If it waits and can be cancelled: claims the wait. The fiber lives as long as the caller sees to it. */
 void cc__cancel_claim(struct fiber *f, struct wakes *wakes);
 
-/* An OS thread that has entered a block. It has the same word as a fiber. `blocked` is its present wait, under the lock of
- * the list of blocked threads (blocked.h). */
+/* An OS thread that has entered a block. It has the same word as a fiber. `blocked` is its present wait, under the lock
+ * of the list of blocked threads (blocked.h). */
 struct outsider {
     _Atomic uintptr_t scope;
     struct blocked_thread *blocked; /* NULL: it does not wait */

@@ -41,7 +41,7 @@ static unsigned park_opened(struct worker *w, struct waiter *waiter, const void 
     return woken_by;
 }
 
-bool cc__fiber_wake(struct fiber *f, uint64_t ticket, enum wake_reason reason) {
+bool cc__fiber_wake(struct fiber *f, uint64_t ticket, enum wake_reason reason) { /* LATCH-2 */
     switch (cc__state_claim(f, ticket, reason)) {
     case CLAIM_WON:
         cc__sched_ready(f);

@@ -1,5 +1,5 @@
-/* local_wake.h - the fast path for a worker that wakes one fiber: claims it, does something for it, and puts it into its own
- * slot.
+/* local_wake.h - the fast path for a worker that wakes one fiber: claims it, does something for it, and puts it into
+ * its own slot.
  *
  *   if (cc__local_wake_begin(w, waiter)) {    the waiter is claimed: its frame stays until the end
  *       ... copy, set its error ...

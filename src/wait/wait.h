@@ -26,8 +26,8 @@ CC_INLINE uint64_t cc__wait_deadline(CCDeadline deadline) {
 struct waiter {
     struct fiber *fiber; /* NULL: an OS thread */
     uint64_t ticket;
-    /* A fiber's wait that nobody claims but wakers, one at a time, and a canceller who says so first: it has no deadline,
-     * and one object, or several with one guard. Cleared when those come apart (CHANBIAS-4). */
+    /* A fiber's wait that nobody claims but wakers, one at a time, and a canceller who says so first: it has no
+     * deadline, and one object, or several with one guard. Cleared when those come apart (CHANBIAS-4). */
     _Atomic bool sole;
     _Atomic uint32_t word; /* OS thread: futex; 0 waits, 1 claimed, else the wake_reason: free to go */
     uint64_t deadline;

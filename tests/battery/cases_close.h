@@ -173,7 +173,7 @@ enum { RACERS = 3, RACE_MAX = 400 };
 struct race {
     CCChan *ch;
     size_t size;
-    uint64_t when;                         /* the closer closes after so many values were sent */
+    uint64_t when; /* the closer closes after so many values were sent */
     atomic_ulong sent_so_far;
     atomic_uint sent[RACERS * RACE_MAX]; /* 1: returned 0 */
     atomic_uint received[RACERS * RACE_MAX];

@@ -175,7 +175,8 @@ TEST_WORKERS(shutdown_cancels) {
     cc_chan_free(full);
 }
 
-/* Shutdown in the middle of traffic, which goes on for a while: what was sent was received, or is still in the channel. */
+/* Shutdown in the middle of traffic, which goes on for a while: what was sent was received, or is still in the
+ * channel. */
 struct cut_traffic {
     CCChan *ch;
     atomic_bool ending;
@@ -218,7 +219,8 @@ TEST_WORKERS(shutdown_in_traffic_loses_nothing) {
         while (atomic_load(&t.received) < 100) cc_yield();
         atomic_store(&t.ending, true);
         int rc;
-        while ((rc = cc_runtime_shutdown(0)) == ETIMEDOUT) { /* traffic that does not wait cannot be cancelled: it ends by itself */
+        while ((rc = cc_runtime_shutdown(0)) ==
+               ETIMEDOUT) { /* traffic that does not wait cannot be cancelled: it ends by itself */
         }
         CHECK_EQ(rc, 0);
         uint64_t number;

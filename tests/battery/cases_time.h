@@ -127,7 +127,8 @@ static void *edge_send(void *arg) {
     for (uint64_t i = 0; i < edge->each; i++) {
         uint64_t number = e->index * edge->each + i;
         value_write(value, edge->size, number);
-        int rc = cc_chan_send_until(edge->ch, value, edge->size, cc_after_ns(test_random(&e->seed) % edge->patience_ns));
+        int rc =
+            cc_chan_send_until(edge->ch, value, edge->size, cc_after_ns(test_random(&e->seed) % edge->patience_ns));
         if (rc == 0)
             atomic_store(&edge->sent[number], 1);
         else
@@ -143,7 +144,8 @@ static void *edge_recv(void *arg) {
     unsigned char value[VALUE_MAX];
     while (!atomic_load(&edge->over)) {
         value_write(value, edge->size, UINT64_MAX);
-        int rc = cc_chan_recv_until(edge->ch, value, edge->size, cc_after_ns(test_random(&e->seed) % edge->patience_ns));
+        int rc =
+            cc_chan_recv_until(edge->ch, value, edge->size, cc_after_ns(test_random(&e->seed) % edge->patience_ns));
         uint64_t number = value_read(value, edge->size);
         if (rc == 0) {
             CHECK_EQ(atomic_fetch_add(&edge->received[number], 1), 0);

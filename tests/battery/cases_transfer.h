@@ -314,7 +314,8 @@ static void tries_with(enum parties kind, size_t size) {
                               party_start(kind, 1, try_out, &s)};
     parties_end(parties, 2);
     s.ch = (cc_chan_free(s.ch), new_chan(size, CAPACITY));
-    struct party others[] = {party_start(kind, 0, try_in, &s), party_start(kind, 1, CAPACITY > 0 ? try_out : stream_out, &s)};
+    struct party others[] = {party_start(kind, 0, try_in, &s),
+                             party_start(kind, 1, CAPACITY > 0 ? try_out : stream_out, &s)};
     parties_end(others, 2);
     check_clean(s.ch);
     cc_chan_free(s.ch);

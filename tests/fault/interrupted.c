@@ -1,5 +1,5 @@
-/* interrupted.c - every sleep of a thread in the kernel is interrupted, or every second one: no wait ends early, no wake
- * is lost.
+/* interrupted.c - every sleep of a thread in the kernel is interrupted, or every second one: no wait ends early, no
+ * wake is lost.
  *
  * It is the waits alone that are interrupted. A wake cannot fail, and one that were left out would be a lost wake: a
  * tool that fails futex calls without looking which they are proves nothing here.

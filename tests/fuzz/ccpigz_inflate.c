@@ -16,12 +16,12 @@
 
 #define OUT_MAX ((size_t)1 << 20)
 
-#define REQUIRE(condition)                                                              \
-    do {                                                                                \
-        if (!(condition)) {                                                             \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);     \
-            abort();                                                                    \
-        }                                                                               \
+#define REQUIRE(condition)                                                          \
+    do {                                                                            \
+        if (!(condition)) {                                                         \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+            abort();                                                                \
+        }                                                                           \
     } while (0)
 
 static uint8_t expected[OUT_MAX], bytes[OUT_MAX];
@@ -93,8 +93,8 @@ static void compare_cells(const uint8_t *data, size_t size, size_t length) {
     free(d);
 }
 
-/* A stream that zlib takes for cut off, and we for bad: a mistake in what is there, which zlib looks at when it has some
- * more bits. Then it finds it whatever they are. */
+/* A stream that zlib takes for cut off, and we for bad: a mistake in what is there, which zlib looks at when it has
+ * some more bits. Then it finds it whatever they are. */
 static bool bad_however_it_goes_on(const uint8_t *data, size_t size) {
     enum { MORE = 8 };
     static const uint8_t fill[] = {0x00, 0x55, 0xaa, 0xff};

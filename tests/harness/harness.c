@@ -199,7 +199,7 @@ __attribute__((noreturn)) static void give_up(const char *what) {
     exit(2);
 }
 
-static int new_capture(const char *name) {
+static int new_capture(const char *name) { /* HARNESS-3 */
     int fd = memfd_create(name, MFD_CLOEXEC);
     if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) != 0) { /* or the writes of two threads may overlap */
         give_up("memfd_create");

@@ -4,7 +4,7 @@
  *
  *   TEST(adds) { CHECK_EQ(1 + 1, 2); }
  *   TEST_WORKERS(joins_all, .timeout = 120) { ... }          runs once for each number of workers
- *   TEST_DIES(names_the_rule, "PARK-1", .signal = SIGABRT) { ... }
+ *   TEST_DIES(names_the_rule, "STATE-2", .signal = SIGABRT) { ... }
  *
  * A case passes when its body returns and its process then exits with 0, so a leak or race that a
  * sanitizer reports at exit fails it. What a case prints is shown only when it fails.

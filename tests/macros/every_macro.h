@@ -18,7 +18,10 @@ static void count_call(void *by) {
 
 /* ---- tasks ---- */
 
-CC_TASK(add, { int a, b; int *sum; }) {
+CC_TASK(add, {
+    int a, b;
+    int *sum;
+}) {
     *self->sum = self->a + self->b;
     return self->sum;
 }
@@ -27,7 +30,12 @@ CC_TASK(idle, { int unused; }) {
     return NULL;
 }
 
-CC_TASK(nested, { struct { int x, y; } point; long more; }) {
+CC_TASK(nested, {
+    struct {
+        int x, y;
+    } point;
+    long more;
+}) {
     return self->point.x == 0 && self->more == 0 ? NULL : self;
 }
 
@@ -101,7 +109,8 @@ static void *blocks_(void *arg) {
     {
         CC_DEFER(count_call, &one);
         TWICE(count_call, &ten);
-        CC_DEFER(count_call, &one); CC_DEFER(count_call, &one);
+        CC_DEFER(count_call, &one);
+        CC_DEFER(count_call, &one);
     }
     MUST(deferred_calls == 23);
     CC_WITH_DEADLINE(cc_after_ms(1)) {
@@ -141,25 +150,37 @@ static void channels_(void) {
     MUST(TextChan_send(texts, text) == 0 && TextChan_recv_until(texts, &got, CC_FOREVER) == 0 && got == text);
 
     CC_MATCH(CC_SEND_OF(tx, &five, &rc), CC_RECV_OF(points, &q, NULL)) {
-    case 0: break;
-    default: MUST(false);
+    case 0:
+        break;
+    default:
+        MUST(false);
     }
     MUST(rc == 0);
     CC_MATCH(CC_RECV_OF(rx, &value, &rc), CC_AFTER_MS(60000)) {
-    case 0: MUST(rc == 0 && value == 5); break;
-    default: MUST(false);
+    case 0:
+        MUST(rc == 0 && value == 5);
+        break;
+    default:
+        MUST(false);
     }
     CC_MATCH_TRY(CC_RECV(ints.ch, &value, NULL), CC_RECV_OF(texts, &got, NULL), CC_ON_CANCEL()) {
-    case CC_MATCH_NONE: break;
-    default: MUST(false);
+    case CC_MATCH_NONE:
+        break;
+    default:
+        MUST(false);
     }
     value = 6;
     for (round = 0; round < 2; round++) {
         CC_MATCH(CC_SEND(ints.ch, &value, &rc), CC_JOIN(&task, &result, NULL), CC_AT(CC_FOREVER)) {
-        case 0: MUST(rc == 0); break;
-        case 1: MUST(result == NULL); break;
+        case 0:
+            MUST(rc == 0);
+            break;
+        case 1:
+            MUST(result == NULL);
+            break;
         case CC_MATCH_FAILED:
-        default: MUST(false);
+        default:
+            MUST(false);
         }
     }
     IntChan_free(ints);

@@ -335,7 +335,8 @@ static void own_handler_stays(void *unused) {
     CHECK_EQ(own_quits, 1);
 }
 
-/* A handler that came after the runtime's passes signals on to it; also when the runtime has stopped, or started again. */
+/* A handler that came after the runtime's passes signals on to it; also when the runtime has stopped, or started
+ * again. */
 static struct sigaction under;
 
 static void pass_on(int sig) {

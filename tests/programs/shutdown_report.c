@@ -1,4 +1,5 @@
-/* shutdown_report.c - a shutdown that cannot end says which fibers are left, what each does, and what it was started as. */
+/* shutdown_report.c - a shutdown that cannot end says which fibers are left, what each does, and what it was started
+ * as. */
 #include "child.h"
 
 #include <ccc/ccc.h>

@@ -26,20 +26,39 @@ int tries(IntChan ints, UintChan uints, PointChan points, IntChanTx tx, IntChanR
              UintChan_recv(uints, &u) + IntChanTx_send(tx, 1) + IntChanRx_recv(rx, &i);
     CC_MATCH(CC_SEND_OF(ints, &constant, NULL), CC_RECV_OF(ints, &i, NULL), CC_SEND_OF(tx, &i, &rc),
              CC_RECV_OF(rx, &i, NULL), CC_RECV_OF(points, &p, NULL)) {
-    default: break;
+    default:
+        break;
     }
 #if REFUSED == 1
-    CC_MATCH(CC_RECV_OF(ints, &u, NULL)) { default: break; } /* same size, another type */
+    CC_MATCH(CC_RECV_OF(ints, &u, NULL)) {
+    default:
+        break;
+    } /* same size, another type */
 #elif REFUSED == 2
-    CC_MATCH(CC_RECV_OF(ints, &f, NULL)) { default: break; }
+    CC_MATCH(CC_RECV_OF(ints, &f, NULL)) {
+    default:
+        break;
+    }
 #elif REFUSED == 3
-    CC_MATCH(CC_SEND_OF(ints, &u, NULL)) { default: break; }
+    CC_MATCH(CC_SEND_OF(ints, &u, NULL)) {
+    default:
+        break;
+    }
 #elif REFUSED == 4
-    CC_MATCH(CC_RECV_OF(points, &o, NULL)) { default: break; }
+    CC_MATCH(CC_RECV_OF(points, &o, NULL)) {
+    default:
+        break;
+    }
 #elif REFUSED == 5
-    CC_MATCH(CC_RECV_OF(rx, &f, NULL)) { default: break; }
+    CC_MATCH(CC_RECV_OF(rx, &f, NULL)) {
+    default:
+        break;
+    }
 #elif REFUSED == 6
-    CC_MATCH(CC_RECV_OF(ints, &constant, NULL)) { default: break; } /* would write to it */
+    CC_MATCH(CC_RECV_OF(ints, &constant, NULL)) {
+    default:
+        break;
+    } /* would write to it */
 #elif REFUSED == 7
     rc += PointChan_send(points, o);
 #elif REFUSED == 8

@@ -1,7 +1,9 @@
-/* chan_mix.c - random operations over several channels, their histories checked for loss, invention, doubling and order.
+/* chan_mix.c - random operations over several channels, their histories checked for loss, invention, doubling and
+ * order.
  *
- * Every value names its producer and its number. A producer notes which of its sends returned 0; a consumer notes each value it
- * got. In the end both books are the same, and what one producer sent through one channel has reached each consumer in order.
+ * Every value names its producer and its number. A producer notes which of its sends returned 0; a consumer notes each
+ * value it got. In the end both books are the same, and what one producer sent through one channel has reached each
+ * consumer in order.
  */
 #include "../battery/battery.h"
 #include "done.h"
@@ -31,15 +33,20 @@ static int send_somehow(struct worker_seat *s, uint64_t *value) {
     CCChan *ch = s->mix->ch[(r >> 8) % CHANNELS];
     switch (r % 6) {
     case 0:
-    case 1: return cc_chan_send(ch, value, 8);
-    case 2: return cc_chan_send_try(ch, value, 8);
-    case 3: return cc_chan_send_until(ch, value, 8, soon(r >> 16));
-    default: break;
+    case 1:
+        return cc_chan_send(ch, value, 8);
+    case 2:
+        return cc_chan_send_try(ch, value, 8);
+    case 3:
+        return cc_chan_send_until(ch, value, 8, soon(r >> 16));
+    default:
+        break;
     }
     CCCase cases[3 * CHANNELS];
     size_t chosen, n = 1 + (r >> 32) % (r % 6 == 4 ? 3 : 3 * CHANNELS);
     for (size_t i = 0; i < n; i++)
-        cases[i] = (CCCase){.kind = CC_CASE_SEND, .ch = s->mix->ch[(i + (r >> 40)) % CHANNELS], .value = value, .size = 8};
+        cases[i] =
+            (CCCase){.kind = CC_CASE_SEND, .ch = s->mix->ch[(i + (r >> 40)) % CHANNELS], .value = value, .size = 8};
     int rc = r >> 60 & 1 ? cc_select(cases, n, soon(r >> 16), &chosen) : cc_select(cases, n, CC_FOREVER, &chosen);
     return rc != 0 ? rc : cases[chosen].error;
 }
@@ -70,9 +77,12 @@ static int recv_somehow(struct worker_seat *s, uint64_t *value, size_t *from) {
     uint64_t r = test_random(&s->rng);
     *from = (r >> 8) % CHANNELS;
     switch (r % 5) {
-    case 0: return cc_chan_recv_try(s->mix->ch[*from], value, 8);
-    case 1: return cc_chan_recv_until(s->mix->ch[*from], value, 8, soon(r >> 16));
-    default: break;
+    case 0:
+        return cc_chan_recv_try(s->mix->ch[*from], value, 8);
+    case 1:
+        return cc_chan_recv_until(s->mix->ch[*from], value, 8, soon(r >> 16));
+    default:
+        break;
     }
     CCCase cases[3 * CHANNELS];
     size_t chosen, n = CHANNELS + (r >> 32) % (2 * CHANNELS + 1); /* each at least once, or a value may wait for ever */
@@ -95,9 +105,9 @@ static void *consume(void *arg) {
         size_t from;
         int rc = recv_somehow(s, &value, &from);
         if (rc == 0) {
-            CHECK(value < PRODUCERS * mix->each);                     /* not invented, */
-            CHECK_EQ(atomic_fetch_add(&mix->received[value], 1), 0);  /* not doubled, */
-            uint64_t *next = &seen->next[from][value / mix->each];    /* and in order */
+            CHECK(value < PRODUCERS * mix->each);                    /* not invented, */
+            CHECK_EQ(atomic_fetch_add(&mix->received[value], 1), 0); /* not doubled, */
+            uint64_t *next = &seen->next[from][value / mix->each];   /* and in order */
             CHECK(value % mix->each >= *next);
             *next = value % mix->each + 1;
             continue;

@@ -1,4 +1,5 @@
-/* chan_restart.c - an OS thread that has just woken the runtime's last fiber may still be on its way out while the runtime ends. */
+/* chan_restart.c - an OS thread that has just woken the runtime's last fiber may still be on its way out while the
+ * runtime ends. */
 #include "../battery/battery.h"
 
 struct pulse {

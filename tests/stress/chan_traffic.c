@@ -1,4 +1,5 @@
-/* chan_traffic.c - millions of plain sends and receives keep the order of every producer and the count of every value. */
+/* chan_traffic.c - millions of plain sends and receives keep the order of every producer and the count of every
+ * value. */
 #include "../battery/battery.h"
 #include "done.h"
 
@@ -44,7 +45,9 @@ static void *consume(void *arg) {
 
 static void traffic_with(size_t capacity, unsigned workers, int producers, int consumers) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = workers}), 0);
-    struct traffic t = {.ch = new_chan(8, capacity), .each = (uint64_t)(test_rounds(800000, 100000000) / producers), .producers = producers};
+    struct traffic t = {.ch = new_chan(8, capacity),
+                        .each = (uint64_t)(test_rounds(800000, 100000000) / producers),
+                        .producers = producers};
     uint64_t all = t.each * (uint64_t)producers;
     t.marks = calloc(all, sizeof(atomic_uint));
     CHECK(t.marks != NULL);
@@ -68,9 +71,9 @@ static void traffic_with(size_t capacity, unsigned workers, int producers, int c
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 
-#define TRAFFIC(capacity, workers, producers, consumers)                                                      \
-    TEST(capacity_##capacity##_workers_##workers##_##producers##_to_##consumers, .timeout = 120) {            \
-        traffic_with(capacity, workers, producers, consumers);                                                \
+#define TRAFFIC(capacity, workers, producers, consumers)                                           \
+    TEST(capacity_##capacity##_workers_##workers##_##producers##_to_##consumers, .timeout = 120) { \
+        traffic_with(capacity, workers, producers, consumers);                                     \
     }
 
 TRAFFIC(0, 1, 4, 4)

@@ -1,5 +1,5 @@
-/* join_cancel.c - trees of tasks whose joins are cancelled at random give the sum that they give without: a cancelled join
- * leaves its handle, and the next one has the result.
+/* join_cancel.c - trees of tasks whose joins are cancelled at random give the sum that they give without: a cancelled
+ * join leaves its handle, and the next one has the result.
  *
  * Each node starts some children. A child may join an older sibling, cancel another one, shield itself, wait, yield or
  * compute; the parent joins them all, in an order of its own. So joiners that run their tasks, joiners that wait and
@@ -44,12 +44,17 @@ static uint64_t join_for_sure(CCTask task) {
 
 static void pause_somehow(uint64_t *rng) {
     switch (below(rng, 6)) {
-    case 0: cc_yield(); break;
-    case 1: (void)cc_sleep_until(cc_after_ns(below(rng, 20000))); break;
+    case 0:
+        cc_yield();
+        break;
+    case 1:
+        (void)cc_sleep_until(cc_after_ns(below(rng, 20000)));
+        break;
     case 2:
         for (uint64_t i = below(rng, 2000); i > 0; i--) cc__cpu_relax();
         break;
-    default: break;
+    default:
+        break;
     }
 }
 

@@ -52,7 +52,7 @@ static void semaphore_give(struct semaphore *s) {
     bool handed = false;
     while (!handed && !cc__list_empty(&s->waiting)) {
         struct waiter *waiter = container_of(cc__list_pop_front(&s->waiting), struct waiter, link);
-        cc__set(&waiter->link.next, NULL); /* in no list */
+        cc__set(&waiter->link.next, NULL);             /* in no list */
         handed = cc__waiter_wake(waiter, WAKE_OBJECT); /* false: its time was up first */
     }
     if (!handed) s->tokens++;

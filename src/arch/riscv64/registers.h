@@ -14,8 +14,8 @@ CC_INLINE int cc__registers_place(int number) {
     return number < 0 ? 0 : number == 0 ? -1 : number;
 }
 
-/* What a signal handler returns to, and how far above the stack pointer its ucontext_t is: the kernel gives no call-frame
- * information for it. */
+/* What a signal handler returns to, and how far above the stack pointer its ucontext_t is: the kernel gives no
+ * call-frame information for it. */
 #define CC_SIGRETURN_CODE \
     { 0x08b00893u, 0x00000073u } /* li a7, 139; ecall */
 #define CC_SIGRETURN_CONTEXT 128

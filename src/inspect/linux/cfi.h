@@ -29,8 +29,8 @@ struct cfi_row {
     uint8_t rule[CC_REGISTERS]; /* enum cfi_rule */
 };
 
-/* The row for the instruction at pc, from the search table (.eh_frame_hdr) of its object. False: there is none, or it is
- * damaged, or needs what we do not know. Any thread, not for signal handlers; takes 3 kB of stack at most, allocates
+/* The row for the instruction at pc, from the search table (.eh_frame_hdr) of its object. False: there is none, or it
+ * is damaged, or needs what we do not know. Any thread, not for signal handlers; takes 3 kB of stack at most, allocates
  * nothing, and reads by os/safe_copy.h only. */
 bool cc__cfi_find(uintptr_t table, uintptr_t pc, struct cfi_row *row);
 

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads [at, end) by os/safe_copy.h, a window at a time. Once something could not be read it is bad and reads zeroes. */
+/* Reads [at, end) by os/safe_copy.h, a window at a time. Once something could not be read it is bad and reads
+ * zeroes. */
 struct dwarf_reader {
     uintptr_t at, end;
     bool bad;

@@ -1,7 +1,7 @@
 /* memory.c - the list of mappings, and which of their pages hold something.
  *
- * The kernel's page map says of each page whether it is there or swapped out, and whether it is the process's own. Where
- * there is none, or it is about other addresses than ours (qemu), every page counts.
+ * The kernel's page map says of each page whether it is there or swapped out, and whether it is the process's own.
+ * Where there is none, or it is about other addresses than ours (qemu), every page counts.
  */
 #include "inspect/memory.h"
 

@@ -1,7 +1,7 @@
 /* objects.c - asks the dynamic linker.
  *
- * _dl_find_object takes no lock and searches a sorted table; the C library has it since 2.35. Without it dl_iterate_phdr
- * goes through all objects under the dynamic linker's lock.
+ * _dl_find_object takes no lock and searches a sorted table; the C library has it since 2.35. Without it
+ * dl_iterate_phdr goes through all objects under the dynamic linker's lock.
  */
 #include "inspect/linux/objects.h"
 

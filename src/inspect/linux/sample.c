@@ -70,7 +70,7 @@ static CC_NOINLINE __attribute__((no_sanitize("address", "undefined"))) CC_NO_TS
     request.count = count;
 }
 
-static void answer(uint32_t word, const void *context) {
+static void answer(uint32_t word, const void *context) { /* SAMPLE-1 */
     uint32_t taken = word - ASKED + TAKEN;
     if (!atomic_compare_exchange_strong(&request.word, &word, taken)) return; /* too late */
     request.at = cc__registers_interrupted(context);

@@ -51,8 +51,8 @@ static void ignore_error(void *data, const char *message, int error) {
     (void)data, (void)message, (void)error; /* what is not found stays empty */
 }
 
-/* How libbacktrace opens files. Under valgrind the debug information of system libraries, which lies in files of its own,
- * would take seconds to read; they have a symbol table still. */
+/* How libbacktrace opens files. Under valgrind the debug information of system libraries, which lies in files of its
+ * own, would take seconds to read; they have a symbol table still. */
 __attribute__((used)) int cc__symbol_open(const char *path, int flags);
 int cc__symbol_open(const char *path, int flags) {
     static const char apart[] = "/usr/lib/debug/";

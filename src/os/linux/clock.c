@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The race detector watches the C library's function, and what it writes to a worker's stack on behalf of a fiber that has
- * just been left would be a race with whatever was, or comes, there. */
+/* The race detector watches the C library's function, and what it writes to a worker's stack on behalf of a fiber that
+ * has just been left would be a race with whatever was, or comes, there. */
 CC_INLINE void ask(struct timespec *ts) {
 #ifdef CC_TSAN
     (void)syscall(SYS_clock_gettime, CLOCK_MONOTONIC, ts);

@@ -15,18 +15,19 @@
  *   - Such a load sees at least the last such store of its location (29.3p3), and what was stored before a fence that
  *     came earlier (p5).
  *   - A load of any order behind a fence sees at least the last such store of its location before that fence (p4). So a
- *     fence on one side and a read-modify-write with a load, all of them sequentially consistent, on the other make a pair.
+ *     fence on one side and a read-modify-write with a load, all of them sequentially consistent, on the other make a
+ *     pair.
  *   - Of two fences the later one sees what was stored before the earlier one (p6).
  *
  * As in C11 none of these says anything about other locations: a sequentially consistent read-modify-write is no fence.
  *
  * MEMORY-1  Memory always holds the latest store: a read-modify-write, the kernel, and a plain read use that.
  * MEMORY-2  A value in memory that differs from the latest store was written plainly: the history starts anew.
- * MEMORY-3  A location whose accesses are ordered by release and acquire in every run, as those behind a lock are, is no
- *           place to switch: the switch at what orders them has the same outcome. Which locations are contended is
+ * MEMORY-3  A location whose accesses are ordered by release and acquire in every run, as those behind a lock are, is
+ *           no place to switch: the switch at what orders them has the same outcome. Which locations are contended is
  *           learned from the runs before, and fixed during a run.
- * MEMORY-4  To free memory is to write all of it: an atomic word in it is contended unless the end is ordered behind the
- *           access. Frames, which are left without a word: THREADS-5.
+ * MEMORY-4  To free memory is to write all of it: an atomic word in it is contended unless the end is ordered behind
+ *           the access. Frames, which are left without a word: THREADS-5.
  */
 #include "core.h"
 
@@ -39,7 +40,7 @@ struct store {
     uint64_t value;
     uint8_t thread;
     bool releases;
-    uint64_t seq; /* sequentially consistent: its place in their order; else 0 */
+    uint64_t seq;                     /* sequentially consistent: its place in their order; else 0 */
     struct clock ordered, seen;       /* of a release */
     uint32_t first_seen[THREADS_MAX]; /* when each thread read or wrote it; 0: not yet */
 };
@@ -104,7 +105,7 @@ bool memory_contended(const volatile void *addr) {
     return addr == NULL || settings.strategy == BY_LEARNING || settings.strategy == BY_REPLAY || find(addr)->contended;
 }
 
-static uint64_t peek(const volatile void *addr, unsigned size) {
+static uint64_t peek(const volatile void *addr, unsigned size) { /* MEMORY-1 */
     switch (size) {
     case 1:
         return *(const volatile uint8_t *)addr;
@@ -171,7 +172,7 @@ void memory_freed(const void *from, size_t size) {
 }
 
 /* The location as of this step, its history up to date. */
-static struct location *enter(const volatile void *addr, unsigned size, bool writes) {
+static struct location *enter(const volatile void *addr, unsigned size, bool writes) { /* MEMORY-2 */
     if (state_freed(addr)) ex_fail("an atomic access to memory that was freed (%p)", (const void *)addr);
     if (threads_left_frame(addr))
         ex_fail("an atomic access to a frame that its thread has left (%p)", (const void *)addr);

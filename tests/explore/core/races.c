@@ -3,8 +3,8 @@
  *
  * The explored code is compiled with -fsanitize=thread, and this file takes the place of the sanitizer's library. A
  * race is a write and another access of one byte by two threads, not ordered by release and acquire, whatever the
- * schedule made of it: so a missing release is found although the run itself went well. To free memory counts as a write
- * of all of it. For another thread's frame, which is left without a word, see THREADS-5.
+ * schedule made of it: so a missing release is found although the run itself went well. To free memory counts as a
+ * write of all of it. For another thread's frame, which is left without a word, see THREADS-5.
  */
 #include "core.h"
 

@@ -1,4 +1,5 @@
-/* search.c - one scenario: its set-up, one run of it, the searches over its runs, and what is said of a run that fails. */
+/* search.c - one scenario: its set-up, one run of it, the searches over its runs, and what is said of a run that
+ * fails. */
 #include "core.h"
 
 #include <stdlib.h>

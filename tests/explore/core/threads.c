@@ -7,10 +7,11 @@
  * THREADS-3  The clock stands still while somebody can run, but for what spinning takes. When nobody can, it jumps to
  *            the next deadline; without one it is a failure, a wake that was lost.
  * THREADS-4  A run is over when all but daemons have ended and no daemon can run either: what a worker still does when
- *            the last scenario thread has returned belongs to the run, above all its touching what that thread has freed.
- * THREADS-5  Nothing tells when a frame is left, so that an access to another thread's frame is a place to switch, a plain
- *            one too: the first one behind a step that others see, for the frame that is there then and gone at the next
- *            access could as well have gone before the first.
+ *            the last scenario thread has returned belongs to the run, above all its touching what that thread has
+ *            freed.
+ * THREADS-5  Nothing tells when a frame is left, so that an access to another thread's frame is a place to switch, a
+ *            plain one too: the first one behind a step that others see, for the frame that is there then and gone at
+ *            the next access could as well have gone before the first.
  */
 #include "core.h"
 
@@ -80,7 +81,7 @@ static void arrive(int thread) {
     state_dirty(offer.tls, offer.tls_size);
 }
 
-static void go_to(int thread) {
+static void go_to(int thread) { /* THREADS-1 */
     if (thread == current) return;
     struct context *from = current < 0 ? &explorer : &threads[current].context;
     leave();
@@ -125,7 +126,7 @@ static bool can_run(int i) {
 }
 
 /* Those who can run, from the one behind `current`; current itself first if it is among them. */
-static int list_ready(int *list, bool spinners) {
+static int list_ready(int *list, bool spinners) { /* THREADS-2 */
     int n = 0, from = current < 0 ? 0 : current;
     for (int k = 0; k < THREADS_MAX; k++) {
         int i = (from + k) % THREADS_MAX;
@@ -158,7 +159,7 @@ static const char *describe(void) {
 }
 
 /* Nobody can run: the next deadline. -1: there is none. */
-static int jump(void) {
+static int jump(void) { /* THREADS-3 */
     int next = -1;
     for (int i = 0; i < THREADS_MAX; i++)
         if (threads[i].state == THREAD_BLOCKED && threads[i].until != UINT64_MAX &&

@@ -1,5 +1,5 @@
-/* chan_bias.c - channels biased to a worker, where the way through is not the usual one: a canceller, values of another size, a
- * thief.
+/* chan_bias.c - channels biased to a worker, where the way through is not the usual one: a canceller, values of another
+ * size, a thief.
  */
 #include "chan/chan.h"
 #include "explore.h"
@@ -137,8 +137,8 @@ SCENARIO(chan_bias_select_begins, "CHANBIAS-4: a biased select begins while a th
 
 /* ---- a revocation while the runtime stops ----
  *
- * A thread's select with a join keeps the runtime up, and may wait for the lock of a channel. The thread that holds that
- * lock revokes the channel, for which it has to enter the runtime. The shutdown waits for the first of them. */
+ * A thread's select with a join keeps the runtime up, and may wait for the lock of a channel. The thread that holds
+ * that lock revokes the channel, for which it has to enter the runtime. The shutdown waits for the first of them. */
 
 static void *makes_biased_and_ends(void *arg) {
     uint64_t value = 100;
@@ -210,5 +210,5 @@ static void lets_spawn(void) {
 static void queues_are_empty(void) {
     for (unsigned i = 0; i < 2; i++) EX_EQ(cc__get(&cc__sched.workers[i].runq.count), 0);
 }
-SCENARIO(chan_bias_stolen, "BIAS-1, biased channel: a fiber hands over while a thief takes from its worker", .workers = 2,
-         .setup = biased_and_idle_worker, .threads = {lets_spawn}, .check = queues_are_empty);
+SCENARIO(chan_bias_stolen, "BIAS-1, biased channel: a fiber hands over while a thief takes from its worker",
+         .workers = 2, .setup = biased_and_idle_worker, .threads = {lets_spawn}, .check = queues_are_empty);

@@ -250,8 +250,8 @@ static void waits_shielded(void) {
 SCENARIO(nursery_shield, "CANCEL-2: a cancellation does not pass a shield", .workers = 1, .setup = one_shielded,
          .threads = {cancels_then_lets, waits_shielded}, .no_timer = true);
 
-/* A shielded fiber opens a scope while the one around the shield is cancelled: that stays hidden, and the cancellation of
- * the scope inside, which its child makes, does not. */
+/* A shielded fiber opens a scope while the one around the shield is cancelled: that stays hidden, and the cancellation
+ * of the scope inside, which its child makes, does not. */
 static CCEvent late;
 static void *cancels_inner(void *inner) {
     EX_EQ(cc_nursery_cancel(inner), 0);

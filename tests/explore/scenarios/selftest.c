@@ -253,7 +253,8 @@ static void use_block(void) {
 SCENARIO(fails_use_after_free, "memory is used by one and freed by another", .setup = allocate,
          .threads = {use_block, release_block}, .fails = EX_FAILS_SC);
 
-/* It says that it is through with the block, and uses it once more. Between the two there is nothing at which to switch. */
+/* It says that it is through with the block, and uses it once more. Between the two there is nothing at which to
+ * switch. */
 static void says_then_uses(void) {
     cc__set_release(&y, 1);
     saw_x = (uint32_t)block[3];

@@ -96,8 +96,8 @@ SCENARIO(bias_two, "BIAS-1: the owner and another", .setup = bias_setup, .thread
 SCENARIO(bias_three, "BIAS-2, BIAS-4: the owner and two others", .setup = bias_setup,
          .threads = {owner, revoker, revoker}, .check = bias_check);
 
-/* What lies behind the lock for others than revokers, as a channel's bias and `contested` do: whoever clears the flag and
- * has seen the owner outside has what the flag guards. */
+/* What lies behind the lock for others than revokers, as a channel's bias and `contested` do: whoever clears the flag
+ * and has seen the owner outside has what the flag guards. */
 static _Atomic uint32_t flag;
 static int visitors, visits;
 

@@ -79,7 +79,8 @@ static void *waits_for_reaction(void *arg) {
     counts[0]++;
     return arg;
 }
-/* The cancellation may come before, during and after the join. The task runs once, and its result is there in the end. */
+/* The cancellation may come before, during and after the join. The task runs once, and its result is there in the
+ * end. */
 static void *runs_its_task(void *fn) {
     CCTask child;
     void *result = NULL;

@@ -1,5 +1,5 @@
-/* workers.c - two workers and what passes between them: stealing, sharing, joins of tasks that have not started, hand-over
- * from one to the other, timers that others fire.
+/* workers.c - two workers and what passes between them: stealing, sharing, joins of tasks that have not started,
+ * hand-over from one to the other, timers that others fire.
  */
 #include "explore.h"
 #include "os/futex.h"
@@ -49,8 +49,8 @@ static void runs_sitter(void) {
 SCENARIO(steal_stuck, "STEAL-1: a worker spins in a fiber; another one takes what waits behind it", .workers = 2,
          .threads = {runs_sitter});
 
-/* IDLE-1: a worker saw a searcher and shares; the searcher has gone to sleep meanwhile, and the one who shared blocks. Only
- * a look for sleepers behind the share lets the fiber run before the watcher comes. */
+/* IDLE-1: a worker saw a searcher and shares; the searcher has gone to sleep meanwhile, and the one who shared blocks.
+ * Only a look for sleepers behind the share lets the fiber run before the watcher comes. */
 static void *wakes_sharer(void *arg) {
     cc__set_release(&stolen, 1);
     cc__futex_wake(&stolen, 1);

@@ -80,8 +80,8 @@ static bool join_outsiders(void) {
     return all;
 }
 
-/* One that was cancelled may have to lock a mutex again that another holds, which has yet to be cancelled: so all are, again
- * and again, those too that have been started meanwhile. */
+/* One that was cancelled may have to lock a mutex again that another holds, which has yet to be cancelled: so all are,
+ * again and again, those too that have been started meanwhile. */
 static void end_all(void) {
     (void)cc_nursery_wait_until(world.root, cc_after_ms(25));
     while (cc_nursery_children(world.root) > 0) {
@@ -98,7 +98,8 @@ static void end_all(void) {
 
 /* Runs everything, and comes back when nothing is left. */
 static void guard(void) {
-    CCNurseryConfig config = {.root = true, .deadline = cc_after_ns(20000000), .grace_ms = 1, .name = "all"};
+    CCNurseryConfig config = {
+        .root = true, .deadline = cc_after_ns(20000000), .grace_ms = 1, .name = "all"}; /* OPS-4 */
     struct model_scope *scope = NULL;
     world.root = cc_nursery_create_ex(&config);
     REQUIRE(world.root != NULL, "no nursery");

@@ -1,4 +1,5 @@
-/* model.c - what channels, selects, semaphores, events, joins and sleeps have to do, in the plainest way: queues of calls.
+/* model.c - what channels, selects, semaphores, events, joins and sleeps have to do, in the plainest way: queues of
+ * calls.
  *
  * A call either can be done at once, by any of its arms that are ready, or stands in the queue of every arm. Whoever
  * serves it takes it out of all of them. Written from the headers, not from the library's code.

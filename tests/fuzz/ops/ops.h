@@ -1,8 +1,8 @@
 /* ops.h - programs of operations that the fuzzer makes up, the world that they run in, and the model that watches.
  *
  *   decode.c   bytes -> programs; a mutator that keeps records whole
- *   run.c      an actor (a fiber) carries its program out, and tells the model before and after each operation; channels
- *   calls.c    the other operations
+ *   run.c      an actor (a fiber) carries its program out, and tells the model before and after each operation;
+ *   channels calls.c    the other operations
  *   blocks.c   the operations that have a body: nurseries, deadlines, shields, tries, locks
  *   model.c    channels, select, semaphores, events, joins, sleeps: who waits, who is served, with what
  *   scopes.c   the model's nurseries, deadlines, shields and cancellations; mutexes; the end of actors
@@ -12,8 +12,8 @@
  *
  * OPS-1  With one worker nothing happens between an operation's beginning and its end, unless it waits. So the order in
  *        which operations begin is the order in which they take effect, and the model takes each step at that moment.
- * OPS-2  What begins by itself (a deadline, a grace period) is seen in the runtime's own words, at the next step; it must
- *        have been due.
+ * OPS-2  What begins by itself (a deadline, a grace period) is seen in the runtime's own words, at the next step; it
+ *        must have been due.
  * OPS-3  At every step whoever waits in the model is parked in the runtime, and nobody else; so a lost wake is noticed
  *        by the next operation of anybody, not by a hang.
  * OPS-4  Every program ends: a nursery with a deadline and a grace period is around all, and its end cancels the rest.
@@ -263,8 +263,8 @@ void model_ask(struct actor *self, unsigned channel, size_t len, bool closed);
 
 /* Everybody's state, compared with the runtime's. self: who runs now, or NULL. */
 void model_look(struct actor *self);
-/* A joiner that is about to run the task on its own stack lets others go first now and then: it is ready, and nobody has
- * woken it. */
+/* A joiner that is about to run the task on its own stack lets others go first now and then: it is ready, and nobody
+ * has woken it. */
 bool model_gives_way(const struct actor *a);
 /* The worker has nothing to run, and will sleep until then. */
 void model_idle(uint64_t until);

@@ -186,7 +186,7 @@ static void select_one(struct actor *self, const struct op *op, const struct op 
 
 /* ---- programs ---- */
 
-static void run_op(struct actor *self, const struct op *op) {
+static void run_op(struct actor *self, const struct op *op) { /* OPS-1 */
     switch (op->code) {
     case OP_SEND:
     case OP_SEND_TRY:

@@ -1,5 +1,5 @@
-/* scopes.c - the model's tree of scopes: who is cancelled, whose shield holds, what a nursery's wait answers; mutexes; the
- * beginning and the end of actors.
+/* scopes.c - the model's tree of scopes: who is cancelled, whose shield holds, what a nursery's wait answers; mutexes;
+ * the beginning and the end of actors.
  */
 #include "ops.h"
 
@@ -123,13 +123,14 @@ static bool given_up(const struct model_scope *s) {
     return false;
 }
 
-/* Cancelled since the last look, by itself: its deadline has passed, or it was given up. What was first, it has to say. */
+/* Cancelled since the last look, by itself: its deadline has passed, or it was given up. What was first, it has to
+ * say. */
 static bool ended_by_itself(const struct model_scope *s) {
     return !s->own && s->real->own && (cc_now_ns() >= s->deadline || given_up(s));
 }
 
-/* Deadlines and grace periods end by themselves (OPS-2). Several may have since the last look, one below the other: each
- * has its own reason, and then those below have it that have none. */
+/* Deadlines and grace periods end by themselves (OPS-2). Several may have since the last look, one below the other:
+ * each has its own reason, and then those below have it that have none. */
 static void look_for_ends(void) {
     bool ended[sizeof world.scopes / sizeof *world.scopes] = {false};
     for (unsigned i = 0; i < world.scopes_used; i++) {

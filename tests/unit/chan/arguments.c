@@ -83,7 +83,8 @@ static void refused(CCChanConfig config) {
 
 static void *impossible_channels(void *unused) {
     (void)unused;
-    static const size_t huge[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 8, SIZE_MAX / 8 + 1, SIZE_MAX / 16 + 1, SIZE_MAX / 16};
+    static const size_t huge[] = {SIZE_MAX,         SIZE_MAX / 2,      SIZE_MAX / 8,
+                                  SIZE_MAX / 8 + 1, SIZE_MAX / 16 + 1, SIZE_MAX / 16};
     for (int i = 0; i < 6; i++) {
         errno = 0;
         CHECK(cc_chan_create(8, huge[i]) == NULL);

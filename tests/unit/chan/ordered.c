@@ -196,11 +196,12 @@ TEST_WORKERS(freed_with_tasks_inside) {
     }
     cc_chan_free(ch);
     for (int i = 0; i < 3; i++) CHECK_EQ(cc_task_join_try(&known[i], NULL), ESRCH); /* nobody has a handle any more */
-    CHECK_EQ(cc_runtime_shutdown(10000), 0); /* all have run to their end */
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);                                        /* all have run to their end */
     for (int i = 0; i < 3; i++) CHECK_EQ(ended[i], 1);
 }
 
-/* ---- a receiver that is cancelled waits for no task; a sender cancels its own and waits; neither keeps a handle ---- */
+/* ---- a receiver that is cancelled waits for no task; a sender cancels its own and waits; neither keeps a handle
+ * ---- */
 
 struct cancelled_call {
     CCChan *ch, *gate;

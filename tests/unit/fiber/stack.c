@@ -247,8 +247,8 @@ TEST(stacks_are_used_again) {
     close_stacks();
 }
 
-/* New stacks come in batches that double. None of a batch is less than the first: each has its guard, and its first page
- * reads as zero. */
+/* New stacks come in batches that double. None of a batch is less than the first: each has its guard, and its first
+ * page reads as zero. */
 TEST(batches_grow) {
     open_stacks(64 * 1024);
     uint32_t most = 0;

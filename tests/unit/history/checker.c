@@ -1,5 +1,5 @@
-/* checker.c - the judge of histories tells good ones from bad ones, small ones that a reader can follow and large ones that
- * are good by construction.
+/* checker.c - the judge of histories tells good ones from bad ones, small ones that a reader can follow and large ones
+ * that are good by construction.
  */
 #include "harness.h"
 #include "history.h"
@@ -75,7 +75,8 @@ TEST(locks) {
     CHECK_EQ(JUDGE(HISTORY_SEMAPHORE, 0, 1, LOCK(0, 1, 0), LOCK(1, 2, 0), UNLOCK(2, 3, 1)), HISTORY_BAD);
 }
 
-/* A history that is good by construction: a real order, and intervals stretched around it so that up to `width` overlap. */
+/* A history that is good by construction: a real order, and intervals stretched around it so that up to `width`
+ * overlap. */
 static uint32_t make_good(struct history_event *events, uint32_t n, uint32_t capacity, uint32_t width, uint64_t *rng) {
     uint32_t queue[HISTORY_QUEUE_MAX], count = 0;
     for (uint32_t i = 0; i < n; i++) {

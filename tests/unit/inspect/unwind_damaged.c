@@ -91,7 +91,8 @@ static CC_NOINLINE void go_without_pointer(void) {
     STAY();
 }
 
-/* The function itself is certain, for it was called from code with information. Nothing above it is, or it is missing. */
+/* The function itself is certain, for it was called from code with information. Nothing above it is, or it is
+ * missing. */
 static void check_marks(void (*bare)(void (*fn)(void))) {
     print_frames();
     CHECK(count >= 1);

@@ -202,7 +202,8 @@ TEST_WORKERS(no_more_than_signalled) {
     CHECK_EQ(queued(&watch), 0);
 }
 
-/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it ---- */
+/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it
+ * ---- */
 
 static void *wait_for_signal(void *arg) {
     (void)arg;

@@ -202,8 +202,8 @@ TEST_WORKERS(fast_unlock_on_and_off) {
     CHECK_EQ(cc_run(on_off_on, NULL, NULL), 0);
 }
 
-/* Fast unlock stays off while somebody waits in the bucket, however often another mutex there is unlocked: a fast unlock
- * would overwrite the mark of the waiter. */
+/* Fast unlock stays off while somebody waits in the bucket, however often another mutex there is unlocked: a fast
+ * unlock would overwrite the mark of the waiter. */
 static void *wait_beside_a_busy_one(void *unused) {
     enum { CANDIDATES = 64 << BUCKETS_LOG2 };
     CCMutex *m = calloc(CANDIDATES, sizeof *m);
@@ -262,7 +262,8 @@ TEST_WORKERS(the_last_frees_it) {
     for_each_kind(last_frees_with, 0);
 }
 
-/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it ---- */
+/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it
+ * ---- */
 
 static void *lock_and_unlock(void *arg) {
     (void)arg;

@@ -1,5 +1,5 @@
-/* one_worker.h - one worker: a fiber that was cancelled runs when its canceller waits, and not before. So each case is one
- * schedule. */
+/* one_worker.h - one worker: a fiber that was cancelled runs when its canceller waits, and not before. So each case is
+ * one schedule. */
 #ifndef CCC_TESTS_UNIT_LOCK_ONE_WORKER_H
 #define CCC_TESTS_UNIT_LOCK_ONE_WORKER_H
 

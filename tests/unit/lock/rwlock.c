@@ -275,7 +275,8 @@ TEST(two_give_up_before_a_writer) {
     }
 }
 
-/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it ---- */
+/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it
+ * ---- */
 
 static void *write_and_unlock(void *arg) {
     (void)arg;

@@ -137,7 +137,8 @@ TEST_WORKERS(many_at_once) {
     for_each_kind(many_with, 0);
 }
 
-/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it ---- */
+/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it
+ * ---- */
 
 static void *take_permit(void *arg) {
     (void)arg;

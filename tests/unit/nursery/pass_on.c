@@ -177,9 +177,8 @@ static void try_top(void *arg) {
     (void)top(arg);
 }
 
-static const char said[] =
-    "CC_NURSERY '' has failed, without .result and without a nursery around it: "
-    "error 5 in 'reader': cannot read a file";
+static const char said[] = "CC_NURSERY '' has failed, without .result and without a nursery around it: "
+                           "error 5 in 'reader': cannot read a file";
 
 static void caught(void) {
     CCPanic why;

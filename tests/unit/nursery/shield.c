@@ -316,8 +316,7 @@ static void *clean_up(void *arg) {
             CHECK_EQ(why.code, EXDEV);
         }
         CC_WITH_DEADLINE(cc_after_ms(1)) { /* one for what is below it */
-            CC_WITH_DEADLINE(CC_FOREVER) CC_WITH_DEADLINE(CC_FOREVER)
-            CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+            CC_WITH_DEADLINE(CC_FOREVER) CC_WITH_DEADLINE(CC_FOREVER) CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
         }
         CC_WITH_DEADLINE(CC_FOREVER) {
             CC_WITH_DEADLINE(cc_after_ms(1)) UNTIL(cc_cancelled()); /* it looks at the clock */

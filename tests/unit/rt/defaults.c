@@ -1,4 +1,5 @@
-/* defaults.c - what the library was compiled with is what it uses when nobody says otherwise. The `small` preset sets all three. */
+/* defaults.c - what the library was compiled with is what it uses when nobody says otherwise. The `small` preset sets
+ * all three. */
 #include "harness.h"
 
 #include "fiber/stack.h"

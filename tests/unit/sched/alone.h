@@ -1,4 +1,5 @@
-/* alone.h - tests at real-time priority take turns: two of them at once have the same CPUs and nothing that lets either in. */
+/* alone.h - tests at real-time priority take turns: two of them at once have the same CPUs and nothing that lets either
+ * in. */
 #ifndef CCC_TESTS_UNIT_SCHED_ALONE_H
 #define CCC_TESTS_UNIT_SCHED_ALONE_H
 

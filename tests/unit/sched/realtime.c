@@ -1,5 +1,5 @@
-/* realtime.c - a thread at real-time priority waits for a worker that has lost its CPU to it inside the biased lock. It has
- * to sleep for that: yielding lets nobody of lower priority run. */
+/* realtime.c - a thread at real-time priority waits for a worker that has lost its CPU to it inside the biased lock. It
+ * has to sleep for that: yielding lets nobody of lower priority run. */
 #include "alone.h"
 #include "harness.h"
 
@@ -81,8 +81,8 @@ static void let_worker_in(void) {
     cc__set_release(&may_leave, true);
 }
 
-/* The kernel takes the CPU away from a real-time thread after 950 ms, and so ends what would otherwise last for ever. What
- * counts is the time that we have used, whatever else runs on this machine. */
+/* The kernel takes the CPU away from a real-time thread after 950 ms, and so ends what would otherwise last for ever.
+ * What counts is the time that we have used, whatever else runs on this machine. */
 static void check_slept(long long before) {
     long long used = cpu_ms() - before;
     CHECK(used < 300);

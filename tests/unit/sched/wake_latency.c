@@ -1,10 +1,10 @@
 /* wake_latency.c - a runnable fiber waits for a bounded time while a worker sleeps, whatever happened before.
  *
- * One fiber makes another ready and then computes; a second worker has nothing to do. How long the other waits is what the
- * scheduler adds, if the kernel runs threads when they are ready: so the process has real-time priority, which also keeps other
- * programs from disturbing. The bounds are those of sched/policy.h: the watcher's interval, a wake and a steal. Half of the
- * waits have to be within four times WATCH_EAGER_NS and nine of ten within twice WATCH_NS, which leaves room for a host that takes a
- * CPU away; without the bound they are the 3 ms of the turn.
+ * One fiber makes another ready and then computes; a second worker has nothing to do. How long the other waits is what
+ * the scheduler adds, if the kernel runs threads when they are ready: so the process has real-time priority, which also
+ * keeps other programs from disturbing. The bounds are those of sched/policy.h: the watcher's interval, a wake and a
+ * steal. Half of the waits have to be within four times WATCH_EAGER_NS and nine of ten within twice WATCH_NS, which
+ * leaves room for a host that takes a CPU away; without the bound they are the 3 ms of the turn.
  */
 #include "../../programs/where.h"
 #include "alone.h"

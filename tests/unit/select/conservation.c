@@ -1,4 +1,5 @@
-/* conservation.c - with choosers on both sides nothing is lost, doubled or left behind, whatever the order of the arms. */
+/* conservation.c - with choosers on both sides nothing is lost, doubled or left behind, whatever the order of the
+ * arms. */
 #include "arms.h"
 
 enum { CHANNELS = 4, SENDERS = 4, RECEIVERS = 4 };

@@ -173,7 +173,8 @@ TEST_WORKERS(join_any) {
 
 /* ---- what cannot be joined ---- */
 
-/* Either answer of the header will do: the select refuses the arm, or the arm is ready with what the join would have said. */
+/* Either answer of the header will do: the select refuses the arm, or the arm is ready with what the join would have
+ * said. */
 static int error_of(CCCase *cases, size_t n, size_t arm) {
     size_t chosen = 99;
     int rc = cc_select(cases, n, cc_after_ms(5000), &chosen);

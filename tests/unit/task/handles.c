@@ -133,7 +133,8 @@ static void *use_up_a_record(void *arg) {
 }
 
 TEST_WORKERS(more_tasks_than_generations) {
-    if (CC_FIBER_GENERATION_MAX > 0xffffu) SKIP("a record of this build has 2^31 generations; the preset `small` has 256");
+    if (CC_FIBER_GENERATION_MAX > 0xffffu)
+        SKIP("a record of this build has 2^31 generations; the preset `small` has 256");
     cc_block_on(cc_fiber_spawn_task(use_up_a_record, NULL));
 }
 

@@ -241,8 +241,8 @@ static void *ping_pong(void *arg) {
     return NULL;
 }
 
-/* NEXT-1: those who have run before are let in at every look, after at most 256 turns; the slot then has 16 of them in a
- * row. */
+/* NEXT-1: those who have run before are let in at every look, after at most 256 turns; the slot then has 16 of them in
+ * a row. */
 static void *tree_beside_a_pair(void *arg) {
     CCTask pair[2];
     for (int i = 0; i < 2; i++) gate_close(&gates[i]);
@@ -331,7 +331,8 @@ static void *tree_depth_first(void *arg) {
     CHECK_EQ(cc_stats(&before, sizeof before), 0);
     long n = grow_tree();
     CHECK_EQ(cc_stats(&after, sizeof after), 0);
-    /* Every sixteenth look begins a part of the tree out of turn, whose joiner then waits; ASan makes looks frequent. */
+    /* Every sixteenth look begins a part of the tree out of turn, whose joiner then waits; ASan makes looks
+     * frequent. */
     uint64_t looks = after.polls - before.polls;
     CHECK((long)(after.parks - before.parks) <= n / 1000 + 5 + (long)(looks / 8));
     return arg;

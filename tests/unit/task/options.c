@@ -106,8 +106,8 @@ static void *use_bytes(void *bytes) {
     return bytes;
 }
 
-/* What cc_sched.h promises for that size: seven eighths, less the guard; some bytes are the functions' own, and the sanitizer's
- * frames are large. */
+/* What cc_sched.h promises for that size: seven eighths, less the guard; some bytes are the functions' own, and the
+ * sanitizer's frames are large. */
 #ifdef CC_ASAN
 enum { OWN_FRAMES = 6 * 1024 };
 #else

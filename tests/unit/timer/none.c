@@ -109,9 +109,9 @@ static void *waits_for_ever(void *arg) {
 }
 
 TEST_WORKERS(none_everywhere) {
-    int (*calls[])(void) = {sleeps,     sends,    receives,    joins,       selects, selects_ordered,
-                            selects_at, locks,    reads,       writes,      waits_cond, acquires,
-                            waits_group, waits_event, meets,   waits_nursery, in_block, in_nursery};
+    int (*calls[])(void) = {sleeps,      sends,       receives, joins,         selects,    selects_ordered,
+                            selects_at,  locks,       reads,    writes,        waits_cond, acquires,
+                            waits_group, waits_event, meets,    waits_nursery, in_block,   in_nursery};
     ch = cc_chan_create(sizeof(int), 0);
     nursery = cc_nursery_create(NULL);
     CHECK(ch != NULL && nursery != NULL);
