@@ -250,6 +250,10 @@ run_stage() {
         check "$stage" "rebasing of such patches" "$log/rebase.log" tests/mutate/rebase_test.sh
         check "$stage" "settings and the man pages" "$log/settings.log" tools/check-settings.sh
         check "$stage" "list of public functions" "$log/symbols.log" tools/check-symbols.sh
+        check "$stage" "formatting" "$log/format.log" tools/check-format.sh
+        check "$stage" "names that pages mention" "$log/names.log" tools/check-names.sh
+        check "$stage" "numbered rules" "$log/rules.log" tools/check-rules.sh
+        check "$stage" "the checks of pages" "$log/pages.log" tools/pages_test.sh
         check "$stage" "README and examples" "$log/readme.log" tools/check-readme.sh
         check "$stage" "docs/hangs.md and examples" "$log/hangs.log" tools/check-readme.sh docs/hangs.md
         check "$stage" "docs/simulation.md and examples" "$log/simulation.log" tools/check-readme.sh docs/simulation.md
