@@ -47,17 +47,19 @@ typedef struct CCRuntimeConfig {
  * thread_local destructor of a worker. OS threads; does not switch. */
 CC_API int cc_runtime_init(const CCRuntimeConfig *config);
 
-/* Ends the runtime. Waits up to timeout_ms for all tasks to end; then refuses new ones, cancels every
- * sleep and join with ECANCELED, and waits as long again for the tasks to end. Returns 0 when all
+/* Ends the runtime. Waits up to timeout_ms for all tasks to end; then refuses new ones, ends every
+ * wait of every fiber with ECANCELED, shielded or not, again and again, makes cc_cancelled true in fibers, and waits as
+ * long again, at least 100 ms, for the tasks to end. Waits of OS threads go on. Returns 0 when all
  * tasks have ended and the workers are gone, or when nothing ran. ETIMEDOUT: some still run; they are named on
  * stderr and the runtime goes on. EDEADLK: called from a fiber, or by a thread_local destructor of a worker, whose
  * waits without a deadline return ECANCELED. The runtime may be
  * started again afterwards. OS threads; blocks. */
 CC_API int cc_runtime_shutdown(uint64_t timeout_ms);
 
-/* Runs fn(arg) as a fiber and returns when it has ended, its result in *result (may be NULL).
- * EINVAL: fn is NULL; ENOMEM; ECANCELED: the runtime shuts down; ENOTRECOVERABLE: fn ended by a panic. Any context;
- * switches. */
+/* Runs fn(arg) as a fiber and returns when it has ended, its result in *result (may be NULL). A caller that is cancelled
+ * cancels that fiber, as by cc_task_cancel, still waits for its end, and gets ECANCELED.
+ * EINVAL: fn is NULL; ENOMEM; ECANCELED: see above, or the runtime shuts down; ENOTRECOVERABLE: fn ended by a panic. Any
+ * context; switches. */
 CC_API int cc_run(CCTaskFn fn, void *arg, void **result);
 
 /* Lets every other fiber that is ready on this worker run first. On an OS thread: sched_yield. Any context;

@@ -5,27 +5,18 @@
 #include <ccc/cc_nursery.h>
 #include <errno.h>
 
-/* A caller that is cancelled does not wait; the handle is used up all the same, or the record would never be free. */
+/* A receiver that is cancelled does not wait; the handle is used up all the same, or the record would never be free. */
 static int join_or_let_go(CCTask *task, void **result) {
     int rc = cc_task_join(task, result);
     if (rc != 0) (void)cc_task_detach(task); /* {0} if the join used it up */
     return rc;
 }
 
-/* A sender that is cancelled owns the task like a nursery its children: it cancels it, and still waits for its end. */
-static void join_unsent(CCTask *task) {
-    if (cc_task_join(task, NULL) != ECANCELED || task->id == 0) return;
-    (void)cc_task_cancel(task);
-    bool held = cc__cancel_hold();
-    (void)join_or_let_go(task, NULL);
-    cc__cancel_unhold(held);
-}
-
 int cc_chan_send_task(CCChan *ch, CCTask *task) {
     if (task == NULL || task->id == 0) return EINVAL;
     int rc = ch != NULL && ch->ordered ? cc_chan_send(ch, task, sizeof *task) : EINVAL;
     /* Nobody will receive it: it is waited for here, so that it neither leaks nor runs on unowned. */
-    if (rc != 0) join_unsent(task);
+    if (rc != 0) (void)cc__cancel_join_owned(task, NULL);
     task->id = 0;
     return rc;
 }

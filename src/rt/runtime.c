@@ -42,6 +42,7 @@
 #include "trace/timing.h"
 #include "trace/trace.h"
 #include "wait/blocked.h"
+#include "wait/cancel.h"
 
 #include <ccc/cc_sim.h>
 #include <errno.h>
@@ -143,9 +144,9 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     if (config.verbose && config.sim_seed != 0)
         cc__warn("simulated with seed %llu", (unsigned long long)config.sim_seed);
     if (config.verbose)
-        cc__warn("%u workers, up to %u, %zu KiB stacks, guards by %s, %s barriers", config.workers, config.max_workers,
-                 cc__stack_default() / 1024, cc__vm_guard_is_free() ? "advice" : "mprotect",
-                 cc__barrier_asymmetric ? "asymmetric" : "symmetric");
+        cc__warn("%u worker%s, up to %u, %zu KiB stacks, guards by %s, %s barriers", config.workers,
+                 config.workers == 1 ? "" : "s", config.max_workers, cc__stack_default() / 1024,
+                 cc__vm_guard_is_free() ? "advice" : "mprotect", cc__barrier_asymmetric ? "asymmetric" : "symmetric");
     cc__diag_dump_on(config.dump_signal);
     cc__set_seq(&rt.state, RT_RUNNING);
     cc__sched_route_traces();
@@ -321,10 +322,8 @@ int cc_runtime_shutdown(uint64_t timeout_ms) {
 
 int cc_run(CCTaskFn fn, void *arg, void **result) {
     CCTask task;
-    int rc = cc_spawn(&task, fn, arg, NULL);
-    if (rc == 0 && (rc = cc_task_join(&task, result)) != 0)
-        (void)cc_task_detach(&task); /* {0} if the join used it up */
-    return rc;
+    int rc = cc__upcall_spawn_in(0, &task, fn, arg, NULL, __builtin_return_address(0));
+    return rc != 0 ? rc : cc__cancel_join_owned(&task, result);
 }
 
 /* ---- cc_sim.h ---- */

@@ -2,6 +2,7 @@
 #include "wait/cancel.h"
 
 #include "sim/sim.h"
+#include "sync/backoff.h"
 #include "task/task.h"
 
 #include <ccc/cc_nursery.h>
@@ -41,4 +42,17 @@ int cc_task_cancel(const CCTask *task) {
     cc__task_leave(w);
     cc__sim_point(); /* who does not wait sees it, too */
     return rc;
+}
+
+/* A shutdown ends this wait again and again, whatever is held. A thread that is kept out by the end of the runtime comes
+ * back when that is complete: ESRCH, and the task has ended before. */
+int cc__cancel_join_owned(CCTask *task, void **result) {
+    int rc = cc_task_join(task, result);
+    if (rc != ECANCELED) return rc;
+    (void)cc_task_cancel(task);
+    bool held = cc__cancel_hold();
+    for (struct backoff backoff = {0}; (rc = cc_task_join(task, result)) == ECANCELED; cc__backoff(&backoff)) {
+    }
+    cc__cancel_unhold(held);
+    return rc == 0 || rc == ESRCH ? ECANCELED : rc;
 }

@@ -25,6 +25,8 @@
 
 #include "wait/wait.h"
 
+#include <ccc/cc_task.h>
+
 /* In the low bits of fiber.scope. */
 enum {
     CANCEL_SCOPE = 1,    /* the scope was cancelled, and no shield around it hides that */
@@ -75,8 +77,12 @@ CC_INLINE void cc__cancel_adopt(void) {
 /* If it waits and can be cancelled: claims the wait. The fiber lives as long as the caller sees to it. */
 void cc__cancel_claim(struct fiber *f, struct wakes *wakes);
 
-/* An OS thread that has entered a block. It has the same word as a fiber. `blocked` is its present wait, under the lock
- * of the list of blocked threads (blocked.h). */
+/* task/: joins a task that the caller owns, like a nursery its children: a caller that is cancelled cancels it, and still
+ * waits for its end. The handle is used up. As cc_task_join; ECANCELED: the caller was cancelled, the task has ended. */
+int cc__cancel_join_owned(CCTask *task, void **result);
+
+/* An OS thread that has entered a block. It has the same word as a fiber. `blocked` is its present wait, under the lock of
+ * the list of blocked threads (blocked.h). */
 struct outsider {
     _Atomic uintptr_t scope;
     struct blocked_thread *blocked; /* NULL: it does not wait */
