@@ -5,6 +5,7 @@
 #include "base/san.h"
 
 #include <errno.h>
+#include <string.h>
 
 CC_NOINLINE CC_NO_TSAN int cc__errno_get(void) {
     return errno;
@@ -12,4 +13,14 @@ CC_NOINLINE CC_NO_TSAN int cc__errno_get(void) {
 
 CC_NOINLINE CC_NO_TSAN void cc__errno_set(int value) {
     errno = value;
+}
+
+const char *cc__error_name(int code) {
+    const char *name = NULL;
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 32)
+    name = strerrorname_np(code);
+#else
+    (void)code;
+#endif
+    return name != NULL ? name : "an error";
 }

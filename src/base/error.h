@@ -5,6 +5,9 @@
 #ifndef CC_BASE_ERROR_H
 #define CC_BASE_ERROR_H
 
+/* "ENOENT"; "an error" where the C library does not tell. */
+const char *cc__error_name(int code);
+
 int cc__errno_get(void);
 void cc__errno_set(int value);
 

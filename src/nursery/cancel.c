@@ -14,9 +14,15 @@ static void look_at_the_clock(struct scope *s) {
         if (now >= cc__get(&s->deadline) && !cc__get(&s->felt)) cc__scope_expire(s, now);
 }
 
+/* A shutdown ends every wait of every fiber, shielded or not. */
+static bool shuts_down(void) {
+    return unlikely(cc__get(&cc__sched.spawns) & SPAWNS_REFUSED) && cc_in_fiber();
+}
+
 bool cc_cancelled(void) {
     if (cc__cancel_word() == NULL) return false;
     cc__sim_point(); /* a loop that asks has to end in a simulation too, where nobody runs beside it */
+    if (shuts_down()) return true;
     _Atomic uintptr_t *own = cc__cancel_word();
     uintptr_t word = cc__get_acquire(own); /* pairs with the mark */
     if (word == 0) return false;
@@ -42,8 +48,12 @@ int cc_cancel_reason(CCError *reason) {
         cc__lock_release(&s->lock);
         return 0;
     }
-    if ((word & CANCEL_TASK) == 0) return ESRCH;
-    *reason = (CCError){.code = ECANCELED, .text = "the task was cancelled by cc_task_cancel"};
+    if ((word & CANCEL_TASK) != 0)
+        *reason = (CCError){.code = ECANCELED, .text = "the task was cancelled by cc_task_cancel"};
+    else if (shuts_down())
+        *reason = (CCError){.code = ECANCELED, .text = "the runtime shuts down"};
+    else
+        return ESRCH;
     return 0;
 }
 

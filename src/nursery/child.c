@@ -113,16 +113,18 @@ static void leave(CCNursery *n, struct fiber_cold *cold) {
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
-static CC_NORETURN CC_COLD void left_inside(struct fiber_cold *cold) {
-    cc__fatal("fiber '%s' has ended inside a CC_NURSERY or CC_WITH_DEADLINE block, by a longjmp out of it: the block's "
-              "fibers would outlive it. Leave such blocks by their end, break, return or goto",
-              cold->name);
+static CC_NORETURN CC_COLD void left_inside(struct fiber *self, struct fiber_cold *cold) {
+    cc__fatal(
+        "fiber %u.%u%s%s%s has ended inside a CC_NURSERY or CC_WITH_DEADLINE block, by a longjmp out of it: the block's "
+        "fibers would outlive it. Leave such blocks by their end, break, return or goto",
+        self->slot, cc__get(&self->generation) & 0x7fffffffu, cold->name[0] ? " '" : "", cold->name,
+        cold->name[0] ? "'" : "");
 }
 
 /* What an open block has deferred lies in a frame that is gone: nothing of it may be touched. */
 void cc__upcall_scope_check(struct fiber *self, struct fiber_cold *cold) {
     struct scope *s = cc__scope_of(cc__get(&self->scope));
-    if (s != cold->base && !cc__scope_is_alarm(self->fn)) left_inside(cold);
+    if (s != cold->base && !cc__scope_is_alarm(self->fn)) left_inside(self, cold);
 }
 
 /* panic/ has kept the message. */

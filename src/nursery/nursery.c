@@ -85,7 +85,7 @@ static void wait_all_the_same_locked(CCNursery *n) {
     cc__lock_release(&n->scope.lock);
     CCError reason;
     if (cc_cancel_reason(&reason) != 0) reason = cc__scope_reason(ECANCELED, "the runtime shuts down");
-    cc__scope_cancel(&n->scope, &reason);
+    cc__scope_cancel_with_waiter(&n->scope, &reason);
     bool held = cc__cancel_hold();
     cc__lock_take(&n->scope.lock);
     while (wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0) {
@@ -93,34 +93,32 @@ static void wait_all_the_same_locked(CCNursery *n) {
     cc__cancel_unhold(held);
 }
 
-/* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Under the lock, as above.
- * True: the caller was cancelled meanwhile. */
-static bool end_locked(CCNursery *n) {
-    bool cancelled = false;
+/* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Under the lock, as above. */
+static void end_locked(CCNursery *n) {
     for (;;) {
-        if (n->scope.children > 0 && wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0) {
-            cancelled = true;
+        if (n->scope.children > 0 && wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0)
             wait_all_the_same_locked(n);
-        }
-        if (n->hooks == NULL && n->closing == NULL) return cancelled;
+        if (n->hooks == NULL && n->closing == NULL) return;
         cc__lock_release(&n->scope.lock);
         cc__nursery_run_exits(n);
         cc__lock_take(&n->scope.lock);
     }
 }
 
+/* A reason from outside is not this nursery's: whoever passes its code on would make a failure of a cancellation. */
 static int outcome_locked(CCNursery *n) {
     n->told = n->code != 0;
-    return n->code != 0 ? n->code : cc__get(&n->scope.cancelled) ? n->scope.reason.code : 0;
+    if (n->code != 0 || !cc__get(&n->scope.cancelled)) return n->code;
+    return n->scope.origin ? n->scope.reason.code : ECANCELED;
 }
 
 int cc_nursery_wait(CCNursery *n) {
     if (n == NULL) return EINVAL;
     if (own_child(n)) return EDEADLK;
+    cc__scope_expire_if_due(&n->scope);
     cc__lock_take(&n->scope.lock);
-    bool cancelled = end_locked(n);
+    end_locked(n);
     int code = outcome_locked(n);
-    if (cancelled && n->code == 0) code = ECANCELED;
     cc__lock_release(&n->scope.lock);
     return code;
 }
@@ -129,6 +127,7 @@ int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
     if (n == NULL) return EINVAL;
     if (own_child(n)) return EDEADLK;
     uint64_t until = cc__wait_deadline(deadline);
+    cc__scope_expire_if_due(&n->scope);
     cc__lock_take(&n->scope.lock);
     int rc;
     while ((rc = wait_for_children_locked(&n->scope, until)) == 0 && (n->hooks != NULL || n->closing != NULL)) {
@@ -156,9 +155,9 @@ static CCError untold_locked(CCNursery *n) {
 static CC_COLD void say_untold(const char *what, const char *name, const char *without, const CCError *error,
                                bool panic) {
     char text[CC_PANIC_MESSAGE_MAX + CC_ERROR_TEXT_MAX];
-    snprintf(text, sizeof text, "%s '%s' has failed, without %s and without a nursery around it: error %d%s%s%s%s%s",
-             what, name, without, error->code, error->name[0] != '\0' ? " in '" : "", error->name,
-             error->name[0] != '\0' ? "'" : "", error->text[0] != '\0' ? ": " : "", error->text);
+    snprintf(text, sizeof text, "%s '%s' has failed, without %s and without a nursery around it: %s (%d)%s%s%s%s%s",
+             what, name, without, cc__error_name(error->code), error->code, error->name[0] != '\0' ? " in '" : "",
+             error->name, error->name[0] != '\0' ? "'" : "", error->text[0] != '\0' ? ": " : "", error->text);
     if (panic) cc_panic("%s", text);
     cc__warn("%s", text);
 }
@@ -177,7 +176,7 @@ int cc_nursery_free(CCNursery *n) {
         (void)cc_nursery_cancel_with(n, ECANCELED, "the nursery is freed");
         cc__lock_take(&n->scope.lock);
     }
-    (void)end_locked(n);
+    end_locked(n);
     CCError error = untold_locked(n);
     bool told = n->told || error.code == 0, settled = cc__scope_disarm_locked(&n->scope);
     cc__lock_release(&n->scope.lock);
@@ -282,6 +281,7 @@ int cc_nursery_cancel(CCNursery *n) {
 
 int cc_nursery_set_deadline(CCNursery *n, CCDeadline deadline) {
     if (n == NULL) return EINVAL;
+    cc__scope_expire_if_due(&n->scope);
     int rc = cc__scope_set_deadline(&n->scope, cc__wait_deadline(deadline));
     cc__scope_deadline_changed();
     return rc;

@@ -4,6 +4,7 @@
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "fiber/stack.h"
+#include "os/clock.h"
 #include "trace/trace.h"
 #include "wait/blocked.h"
 
@@ -217,6 +218,7 @@ static void mark_members(struct scope *s) {
 struct marking {
     const struct scope *top;
     const CCError *reason;
+    bool origin; /* the reason is top's own */
     bool inside; /* a runtime runs */
     bool news;   /* for somebody */
     bool grace;  /* somebody has a grace period, which begins */
@@ -231,7 +233,7 @@ static bool mark(struct scope *s, void *marking) {
     if (was && (hides || cc__get(&s->felt))) return false;
     if (!was && s->grace_ns != UINT64_MAX) m->grace = true;
     s->reason = *m->reason;
-    s->origin = top;
+    s->origin = top && m->origin;
     s->grace_late = !m->inside;
     cc__set(&s->cancelled, 1);
     if (!hides) cc__set(&s->felt, 1);
@@ -256,11 +258,11 @@ static void wake_all(struct scope *s) {
     cc__cancel_end(&wakes);
 }
 
-void cc__scope_cancel(struct scope *s, const CCError *reason) {
+static void cancel(struct scope *s, const CCError *reason, bool origin) {
     struct worker *w = cc__worker();
     /* Without a runtime there are no fibers to wake; the bits are for those that come. */
     bool inside = w != NULL || cc__upcall_enter(false) == 0;
-    struct marking m = {.top = s, .reason = reason, .inside = inside};
+    struct marking m = {.top = s, .reason = reason, .origin = origin, .inside = inside};
     if (inside) cc__cancel_begin();
     walk_down(s, mark, &m);
     if (m.news && !inside) walk_down(s, claim, NULL); /* OS threads */
@@ -270,6 +272,14 @@ void cc__scope_cancel(struct scope *s, const CCError *reason) {
         if (m.grace) cc__scope_begin_grace(s);
     }
     if (inside && w == NULL) cc__upcall_leave();
+}
+
+void cc__scope_cancel(struct scope *s, const CCError *reason) {
+    cancel(s, reason, true);
+}
+
+void cc__scope_cancel_with_waiter(struct scope *s, const CCError *reason) {
+    cancel(s, reason, false);
 }
 
 void cc__scope_wake_locked(struct scope *s, struct wakes *wakes) {
@@ -301,6 +311,12 @@ void cc__scope_expire(struct scope *s, uint64_t now) {
     if (passed) s->expired = true;
     cc__lock_release(&s->lock);
     if (passed) cc__scope_cancel(s, &reason);
+}
+
+void cc__scope_expire_if_due(struct scope *s) {
+    uint64_t deadline = cc__get(&s->deadline), now;
+    if (deadline != UINT64_MAX && !cc__get(&s->cancelled) && (now = cc__clock_now()) >= deadline)
+        cc__scope_expire(s, now);
 }
 
 /* Deadlines change seldom once somebody is below them: then an epoch ends for all. */
@@ -443,7 +459,7 @@ static int arm_somewhere(struct arming *a) {
         (void)arm(a);
         return a->rc;
     }
-    bool held = cc__cancel_hold(); /* the fiber uses what is in this frame */
+    bool held = cc__cancel_hold(); /* a timer is armed for a cancelled caller, too */
     int rc = cc_run(arm, a, NULL);
     cc__cancel_unhold(held);
     return rc != 0 ? rc : a->rc;
@@ -466,7 +482,9 @@ void cc__scope_begin_late_grace(struct scope *s) {
 
 int cc__scope_set_deadline(struct scope *s, uint64_t deadline) {
     struct arming a = {.scope = s, .deadline = deadline};
-    return arm_somewhere(&a);
+    int rc = arm_somewhere(&a);
+    if (rc == 0) cc__scope_expire_if_due(s);
+    return rc;
 }
 
 /* A cancellation from above may still come, until the scope is out of its parent's list: it arms nothing any more. */

@@ -84,8 +84,12 @@ void cc__scope_leave(struct scope *s);
 
 /* Cancels it and all below; the first reason stays. Any thread. */
 void cc__scope_cancel(struct scope *s, const CCError *reason);
+/* The same because who waits for it was cancelled: as if that had come from above. */
+void cc__scope_cancel_with_waiter(struct scope *s, const CCError *reason);
 /* The same because its deadline has come, if that is still so. */
 void cc__scope_expire(struct scope *s, uint64_t now);
+/* By the clock: the timer may not have had its turn. Any thread. */
+void cc__scope_expire_if_due(struct scope *s);
 /* It was made below a cancelled scope and has a grace period of its own, which begins now. */
 void cc__scope_begin_grace(struct scope *s);
 /* A fiber is in it whose runtime did not run when it was cancelled: grace periods here and above begin now. */
@@ -93,7 +97,7 @@ void cc__scope_begin_late_grace(struct scope *s);
 /* A reason of the caller. */
 CCError cc__scope_reason(int code, const char *text);
 
-/* Deadline. 0, ENOMEM; ETIMEDOUT: the former one has passed. Any thread. */
+/* Deadline; one that has passed cancels at once. 0, ENOMEM; ETIMEDOUT: the former one has passed. Any thread. */
 int cc__scope_set_deadline(struct scope *s, uint64_t deadline);
 /* The earliest deadline of the scope and all above. */
 uint64_t cc__scope_deadline(struct scope *s);

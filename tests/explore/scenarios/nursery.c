@@ -180,6 +180,30 @@ static void waits_below(void) {
 }
 SCENARIO(nursery_below, "SCOPE-1: a cancel from above, and the scope below goes", .workers = 1, .setup = two_levels,
          .threads = {cancels, waits_below}, .no_timer = true);
+
+/* With a code of its own: the wait below says ECANCELED, whoever is reached first, and what passes it on does not fail. */
+static int below_rc = -1;
+static void *passes_on(void *arg) {
+    (void)arg;
+    return CC_ERROR(below_rc = cc_nursery_wait(below));
+}
+static void a_child_waits_below(void) {
+    two_levels();
+    EX_EQ(cc_nursery_spawn(n, passes_on, NULL), 0);
+}
+static void cancels_with_code(void) {
+    EX_EQ(cc_nursery_cancel_with(n, EINTR, NULL), 0);
+}
+static void waits_above(void) {
+    EX_EQ(cc_nursery_wait(n), EINTR);
+    EX_EQ(cc_nursery_failures(n), 0);
+    EX_EQ(below_rc, ECANCELED);
+    EX_EQ(child_rc, ECANCELED);
+}
+SCENARIO(nursery_cancel_above, "a cancellation from above ends the wait for a nursery below", .workers = 1,
+         .setup = a_child_waits_below, .threads = {cancels_with_code, waits_above}, .no_timer = true);
+SCENARIO(nursery_cancel_above_2, "the same, two workers", .workers = 2, .setup = a_child_waits_below,
+         .threads = {cancels_with_code, waits_above}, .no_timer = true);
 static void above_only(void) {
     n = cc_nursery_create(NULL);
     EX_CHECK(n != NULL);

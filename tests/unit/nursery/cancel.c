@@ -171,11 +171,11 @@ static void down_the_tree(void) {
     CHECK_EQ(cc_nursery_cancel_with(n[1], EXDEV, "the reason"), 0);
     late = new_nursery(n[LEVELS - 1]); /* made afterwards */
     CHECK_EQ(cc_nursery_spawn(late, wait_and_tell, &late_why), 0);
-    CHECK_EQ(cc_nursery_wait(late), EXDEV);
+    CHECK_EQ(cc_nursery_wait(late), ECANCELED);
     CHECK_EQ(late_why.code, EXDEV);
     CHECK_EQ(cc_nursery_free(late), 0);
     for (int i = LEVELS - 1; i >= 1; i--) {
-        CHECK_EQ(cc_nursery_wait(n[i]), EXDEV);
+        CHECK_EQ(cc_nursery_wait(n[i]), i == 1 ? EXDEV : ECANCELED); /* the reason is that of one nursery */
         for (int k = 0; k < 2; k++) {
             CHECK_EQ(why[i][k].code, EXDEV);
             CHECK_EQ(strcmp(why[i][k].text, "the reason"), 0);
@@ -211,6 +211,78 @@ static void inner_first(void) {
 TEST_WORKERS(inner_reason_stays) {
     inner_first();
     in_fiber(inner_first);
+}
+
+/* A child that passes on what its own nursery's wait has returned does not fail in one that was cancelled: the code is
+ * ECANCELED, whether the cancellation reaches the child in its wait or the nursery first. */
+static int levels_below(void *arg) {
+    long levels = (long)arg;
+    int rc;
+    if (levels == 0) return cc_sleep_until(CC_FOREVER);
+    CC_NURSERY(n, .result = &rc)
+    CHECK_EQ(cc_nursery_spawn_status(n, levels_below, (void *)(levels - 1)), 0); // NOLINT: a number
+    CHECK_EQ(rc, ECANCELED);
+    return rc;
+}
+
+static void passed_on(void) {
+    CCNursery *n = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_spawn_status(n, levels_below, (void *)50), 0); // NOLINT: a number
+    for (long i = 0, turns = (long)(cc_now_ns() % 60); i < turns; i++) let_others();
+    CHECK_EQ(cc_nursery_cancel_with(n, EINTR, "enough"), 0);
+    CHECK_EQ(cc_nursery_wait(n), EINTR);
+    CHECK_EQ(cc_nursery_failures(n), 0);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+TEST_WORKERS(codes_passed_on_up_the_tree) {
+    for (long i = 0, rounds = test_rounds(50, 5000); i < rounds; i++) passed_on();
+    in_fiber(passed_on);
+}
+
+/* ---- cc_run: what it has started ends before it returns ---- */
+
+static atomic_int body_ended;
+
+static void *run_by_another(void *arg) {
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    CHECK(cc_cancelled());
+    for (int i = 0; i < 10; i++) cc_yield();
+    *(int *)arg = 42;
+    body_ended = 1;
+    return arg;
+}
+
+static void *run_panics(void *arg) {
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    if (arg != NULL) cc_panic("after the cancellation");
+    return arg;
+}
+
+static void *calls_run(void *arg) {
+    int local = 0;
+    void *result = NULL;
+    body_ended = 0;
+    CHECK_EQ(cc_run(run_by_another, &local, &result), ECANCELED);
+    CHECK_EQ(body_ended, 1);
+    CHECK_EQ(local, 42);
+    CHECK(result == &local);
+    CHECK_EQ(cc_run(run_panics, &local, NULL), ENOTRECOVERABLE);
+    return arg;
+}
+
+static void run_is_cancelled(void) {
+    int rc;
+    CC_NURSERY(n, .result = &rc, .deadline = cc_after_ms(2)) {
+        (void)calls_run(NULL);
+        CHECK_EQ(cc_nursery_spawn(n, calls_run, NULL), 0);
+    }
+    CHECK_EQ(rc, ETIMEDOUT);
+}
+
+TEST_WORKERS(run_waits_for_what_it_cancels) {
+    run_is_cancelled();
+    in_fiber(run_is_cancelled);
 }
 
 /* A fiber that was started without a nursery is nobody's, wherever that was; a root has no parent. */

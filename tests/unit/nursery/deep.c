@@ -53,8 +53,8 @@ static void cancel_from_a_small_stack(void) {
     CCTask task;
     CHECK_EQ(cc_spawn(&task, cancel_top, NULL, &(CCSpawnOptions){.stack_size = CC_STACK_SIZE_MIN}), 0);
     CHECK_EQ(cc_task_join(&task, NULL), 0);
-    CHECK_EQ(cc_nursery_wait(last), ENOSPC);
-    CHECK_EQ(cc_nursery_wait(middle), ENOSPC);
+    CHECK_EQ(cc_nursery_wait(last), ECANCELED);
+    CHECK_EQ(cc_nursery_wait(middle), ECANCELED);
     CHECK_EQ(cancelled, 2);
     CHECK_EQ(pierced, 1);
     take_down();

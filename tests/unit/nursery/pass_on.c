@@ -178,7 +178,7 @@ static void try_top(void *arg) {
 }
 
 static const char said[] = "CC_NURSERY '' has failed, without .result and without a nursery around it: "
-                           "error 5 in 'reader': cannot read a file";
+                           "EIO (5) in 'reader': cannot read a file";
 
 static void caught(void) {
     CCPanic why;
@@ -255,7 +255,7 @@ static void freed_at_the_top(void) {
     capture_start(&capture);
     CHECK_EQ(cc_nursery_free(failed()), 0);
     CHECK(strstr(capture_end(&capture),
-                 "nursery '' has failed, without a wait and without a nursery around it: error 5: "
+                 "nursery '' has failed, without a wait and without a nursery around it: EIO (5): "
                  "cannot read") != NULL);
 }
 

@@ -11,7 +11,6 @@
 
 static atomic_int ended, started;
 
-/* A wait that a shutdown ends sees no bit: wait_for_cancel's checks are for scopes, so here are others. */
 static void *wait_for_the_end(void *arg) {
     CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
     return count_up(arg);
@@ -33,6 +32,47 @@ TEST_WORKERS(ends_all_of_it) {
     UNTIL(started == 10);
     end_by_cancelling();
     CHECK_EQ(ended, 60);
+}
+
+/* A loop that does not wait asks, shielded or not. */
+static void *poll_for_the_end(void *arg) {
+    CCError why;
+    CHECK_EQ(cc_check_cancel(), 0);
+    CHECK_EQ(cc_cancel_reason(&why), ESRCH);
+    atomic_fetch_add(&started, 1);
+    CC_SHIELD while (!cc_cancelled()) cc_yield();
+    CHECK_EQ(cc_check_cancel(), ECANCELED);
+    CHECK_EQ(cc_cancel_reason(&why), 0);
+    CHECK_EQ(strcmp(why.text, "the runtime shuts down"), 0);
+    return count_up(arg);
+}
+
+TEST_WORKERS(ends_loops_that_ask) {
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_spawn(NULL, poll_for_the_end, &ended, NULL), 0);
+    UNTIL(started == 10);
+    end_by_cancelling();
+    CHECK_EQ(ended, 10);
+    CHECK(!cc_cancelled());
+}
+
+/* cc_run, too, waits for the end of what it has started. */
+static void *start_and_wait(void *arg) {
+    atomic_fetch_add(&started, 1);
+    return wait_for_the_end(arg);
+}
+
+static void *run_until_the_end(void *arg) {
+    atomic_int local = 0;
+    CHECK_EQ(cc_run(start_and_wait, &local, NULL), ECANCELED);
+    CHECK_EQ(local, 1);
+    return count_up(arg);
+}
+
+TEST_WORKERS(run_waits_for_the_end) {
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_spawn(NULL, run_until_the_end, &ended, NULL), 0);
+    UNTIL(started == 10);
+    end_by_cancelling();
+    CHECK_EQ(ended, 10);
 }
 
 /* Nobody waits for the nursery, whose deadline is far away; it is freed when the runtime is gone. */

@@ -124,7 +124,7 @@ static void cancelled_by_another(bool runtime) {
         CHECK_EQ(ended, runtime);
         CHECK(cc_cancelled());
     }
-    CHECK_EQ(rc, ENOSPC);
+    CHECK_EQ(rc, ECANCELED);
     crew_join(&crew);
     CHECK_EQ(cc_nursery_free(n), 0);
     cc_chan_free(ch);
