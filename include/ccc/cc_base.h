@@ -53,6 +53,21 @@
                  a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, ...)  \
     a41
 
+/* For what is copied like memory. */
+#ifdef __cplusplus
+#define CC__ASSERT(condition, text) static_assert(condition, text)
+#define CC__ASSERT_PLAIN(type, text) static_assert(__is_trivially_copyable(type), text)
+#define CC__ALIGNOF alignof
+/* Around a struct whose initialiser may leave fields out, which are 0: g++ warns of that. */
+#define CC__SOME_FIELDS_BEGIN \
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wmissing-field-initializers\"")
+#define CC__SOME_FIELDS_END _Pragma("GCC diagnostic pop")
+#else
+#define CC__ASSERT(condition, text) _Static_assert(condition, text)
+#define CC__ASSERT_PLAIN(type, text) _Static_assert(sizeof(type) > 0, text)
+#define CC__ALIGNOF _Alignof
+#endif
+
 /* A field that C++ initialises when an initialiser leaves it out, as C does anyway. */
 #ifdef __cplusplus
 #define CC__ZERO \

@@ -63,8 +63,10 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
         T const *cc_sends; \
     }
 
-/* A channel of T, with the two ends NameTx and NameRx. All functions return what their cc_chan_ namesakes return. */
+/* A channel of T, with the two ends NameTx and NameRx. All functions return what their cc_chan_ namesakes return.
+ * In C++ a T that is not trivially copyable, std::string for one, does not compile: send a pointer to it. */
 #define CC_CHAN_OF(Name, T)                                                                \
+    CC__ASSERT_PLAIN(T, "what a channel carries is copied like memory");                   \
     typedef struct Name {                                                                  \
         CC__CARRIES(T);                                                                    \
     } Name;                                                                                \

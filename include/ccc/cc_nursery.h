@@ -6,7 +6,8 @@
  *
  * Cancelled means: every wait of every fiber below (channel, select, sleep, join, lock, nursery) returns ECANCELED,
  * the one that it is in and all that follow, until the fiber leaves the scope. What the wait was for has then not
- * happened: nothing was sent, received, taken or joined. An operation that need not wait is done as usual.
+ * happened: nothing was sent, received, taken or joined. An operation that need not wait is done as usual: a loop that
+ * never has to wait must ask cc_cancelled.
  */
 #ifndef CCC_CC_NURSERY_H
 #define CCC_CC_NURSERY_H
@@ -54,17 +55,17 @@ typedef struct CCError {
     uint64_t reserved[4];
 } CCError;
 
-/* A field that is 0 or NULL means the default. */
+/* A field that is 0 or NULL means the default. C++ wants the names in this order. */
 typedef struct CCNurseryConfig {
+    /* CC_NURSERY: where what the wait returned is stored; NULL: a failure is passed on. */
+    int *result CC__ZERO;
     CCNursery *parent CC__ZERO;   /* default: the innermost scope that the caller is in */
     bool root CC__ZERO;           /* no parent at all */
     int mode CC__ZERO;            /* CCNurseryMode */
     CCDeadline deadline CC__ZERO; /* default: none of its own */
     /* How long shields hold after a cancellation, but not before a runtime runs; 0: for ever. */
     uint64_t grace_ms CC__ZERO;
-    const char *name CC__ZERO; /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
-    /* CC_NURSERY: where what the wait returned is stored; NULL: a failure is passed on. */
-    int *result CC__ZERO;
+    const char *name CC__ZERO;     /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
     uint64_t reserved[4] CC__ZERO; /* 0; see cc_base.h. The last field: CC_NURSERY ends its list with it */
 } CCNurseryConfig;
 
@@ -89,15 +90,18 @@ CC_API int cc_nursery_spawn_ex(CCNursery *nursery, CCTask *task, CCTaskFn fn, vo
  * fails with EINVAL and a text that says so. The rest as above. */
 CC_API int cc_nursery_spawn_status(CCNursery *nursery, int (*fn)(void *arg), void *arg);
 
-/* A child with arguments (as CC_TASK) that returns such a status:
+/* A child with or without arguments (as CC_TASK) that returns such a status:
  *
  *   CC_CHILD(fetch, { const char *url; }) {
  *       return download(self->url);
  *   }
  *   CC_GO_IN(n, fetch, .url = "http://example.org");
  */
-#define CC_CHILD(child_name, ...)                                                \
+#define CC_CHILD(...) CC__GLUE(CC__CHILD_, CC__ONE_OR_MANY(__VA_ARGS__))(__VA_ARGS__)
+#define CC__CHILD_ONE(child_name) CC__CHILD_MANY(child_name, { char cc_none; })
+#define CC__CHILD_MANY(child_name, ...)                                          \
     struct child_name##_args __VA_ARGS__;                                        \
+    CC__TASK_ARGS(struct child_name##_args);                                     \
     static int child_name(struct child_name##_args *self);                       \
     CC_UNUSED static inline void *child_name##_entry(void *cc_args) {            \
         return cc_child_status(child_name((struct child_name##_args *)cc_args)); \
@@ -106,7 +110,7 @@ CC_API int cc_nursery_spawn_status(CCNursery *nursery, int (*fn)(void *arg), voi
 /* What a CCTaskFn returns to end with that status; by cc_fail. */
 CC_API void *cc_child_status(int status);
 
-/* For CC_GO_IN. */
+/* For CC_GO_IN. On an error (ENOMEM; ECANCELED in a shutdown) no child runs, and the nursery does not fail. */
 CC_API int cc_nursery_go(CCNursery *nursery, CCTaskFn entry, const void *args, size_t size);
 #define CC_GO_IN(nursery, ...) CC__GLUE(CC__GO_IN_, CC__ONE_OR_MANY(__VA_ARGS__))(nursery, __VA_ARGS__)
 #ifndef __cplusplus
@@ -118,8 +122,9 @@ CC_API int cc_nursery_go(CCNursery *nursery, CCTaskFn entry, const void *args, s
 
 /* Waits until no child is left, then runs the exit hooks, the latest first, and closes the channels in the order
  * of their registration; both once; and once more if a hook has started a child. Returns the first failure's code;
- * else, if the nursery was cancelled, the reason's code (ETIMEDOUT: its deadline); else 0. A caller that is
- * cancelled cancels the nursery, still waits for the end, and gets ECANCELED. EDEADLK: the caller is a child of
+ * else, if this nursery itself was cancelled, the reason's code (its deadline, also one that has passed when the wait
+ * begins: ETIMEDOUT); else, if the cancellation came from outside, ECANCELED; else 0. Outside is a scope above, or the
+ * caller: one that is cancelled cancels the nursery, and still waits for the end. EDEADLK: the caller is a child of
  * it, or of one below. EINVAL: NULL. More children may be started afterwards. Any context; switches. */
 CC_API int cc_nursery_wait(CCNursery *nursery);
 /* Gives up at the deadline with ETIMEDOUT, or when the caller is cancelled with ECANCELED: the children go on. */
@@ -130,7 +135,8 @@ CC_API int cc_nursery_wait_until(CCNursery *nursery, CCDeadline deadline);
 CC_API int cc_nursery_cancel(CCNursery *nursery);
 CC_API int cc_nursery_cancel_with(CCNursery *nursery, int code, const char *text);
 
-/* Cancels the nursery with ETIMEDOUT at that time, whatever the deadlines above say; CC_FOREVER or {0}: no more.
+/* Cancels the nursery with ETIMEDOUT at that time, at once if it has passed, whatever the deadlines above say; CC_FOREVER
+ * or {0}: no more.
  * ETIMEDOUT: the former one has passed already. EINVAL, ENOMEM: the former one holds; ECANCELED: the runtime shuts
  * down. Until it passes, or is called off, or the nursery is freed, it keeps the runtime up like a task. Any context;
  * does not switch in a fiber. */
@@ -159,8 +165,8 @@ CC_API void *cc_value(const void *key);
 
 /* ---- what a fiber can ask and do ---- */
 
-/* True, or ECANCELED, if the caller (a fiber, or an OS thread in a block) is cancelled and not shielded. For loops that
- * do not wait: looks at the clock where there is a deadline. Any context; does not switch. */
+/* True, or ECANCELED, if the caller (a fiber, or an OS thread in a block) is cancelled and not shielded, or is a fiber whose
+ * waits a shutdown ends, shielded or not. For loops that do not wait: looks at the clock where there is a deadline. Any context; does not switch. */
 CC_API bool cc_cancelled(void);
 CC_API int cc_check_cancel(void);
 
@@ -191,6 +197,7 @@ CC_API void cc_shield_end(bool begun);
  *   int rc;
  *   CC_NURSERY(n, .result = &rc, .deadline = cc_after_ms(100), .name = "lookup") { … }
  *
+ * The block is a loop that runs once: break and continue in it leave the block, not a loop around it.
  * Whichever way the block is left (its end, break, return, goto), the nursery is waited for and freed; when a panic or
  * a C++ exception passes through, it is cancelled first. The block itself belongs to the scope, in a fiber and on an OS
  * thread: when a child fails, or the deadline passes, its waits are cancelled too. A fiber that ends inside (longjmp
@@ -275,8 +282,12 @@ CC_END_DECLS
 #endif
 
 #define CC__GO_IN_ONE(nursery, task_name) cc_nursery_go_cxx_((nursery), task_name##_entry, task_name##_args{})
-#define CC__GO_IN_MANY(nursery, task_name, ...) \
-    __extension__ cc_nursery_go_cxx_((nursery), task_name##_entry, task_name##_args{__VA_ARGS__})
+#define CC__GO_IN_MANY(nursery, task_name, ...) CC__GO_IN_CXX(nursery, task_name, CC__UNIQUE(cc_args_), __VA_ARGS__)
+#define CC__GO_IN_CXX(nursery, task_name, var, ...)                                \
+    __extension__({                                                                \
+        CC__SOME_FIELDS_BEGIN const task_name##_args var{__VA_ARGS__};             \
+        CC__SOME_FIELDS_END cc_nursery_go_cxx_((nursery), task_name##_entry, var); \
+    })
 template <typename Args> inline int cc_nursery_go_cxx_(CCNursery *nursery, CCTaskFn entry, const Args &args) {
     static_assert(__is_trivially_copyable(Args), "the arguments of a task are copied like memory");
     return cc_nursery_go(nursery, entry, &args, sizeof args);

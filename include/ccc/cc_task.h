@@ -43,13 +43,13 @@ CC_API int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *
  * ENOMEM: the task never ran, because no stack could be allocated, and the handle is consumed; or _until found no
  * memory for its timer, and *task is not {0}. ENOTRECOVERABLE: the task ended by a panic (cc_panic.h), *result is NULL
  * and the handle is consumed. On every other error the handle stays valid. EINVAL: NULL or {0}; ESRCH:
- * consumed before; EDEADLK: a fiber joins itself; ECANCELED: the calling fiber was cancelled (cc_nursery.h), or the
+ * consumed before; EDEADLK: a fiber joins itself; ECANCELED: the caller was cancelled (cc_nursery.h), or the
  * runtime shuts down; _try: EAGAIN while it runs; _until: ETIMEDOUT. Any context; switches, _try does not. */
 CC_API int cc_task_join(CCTask *task, void **result);
 CC_API int cc_task_join_try(CCTask *task, void **result);
 CC_API int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline);
 
-/* Joins and returns the result; NULL when the join fails. Any context; switches. */
+/* Joins and returns the result; NULL when the join fails, also when the caller is cancelled: the task goes on then. Any context; switches. */
 CC_API void *cc_block_on(CCTask task);
 
 /* Gives the handle up: the task goes on, its result is dropped. EINVAL, ESRCH as above. Any context; does not
@@ -72,19 +72,18 @@ CC_API CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size);
  *   CCTask t = CC_GO(resize, .img = photo, .width = 640, .height = 480);
  *
  * What CC_GO leaves out is 0; CC_GO(resize) leaves out everything. In C++ the members must be named in the order of the
- * struct, which must be trivially copyable.
- * Arguments that need a larger alignment than CC_SPAWN_ARG_ALIGN do not compile: pass a pointer to them.
+ * struct, which must be trivially copyable. A task without arguments is CC_TASK(tick) { … }, started by CC_GO(tick).
+ * Arguments that need a larger alignment than CC_SPAWN_ARG_ALIGN, or take more than CC_SPAWN_ARG_MAX bytes, do not
+ * compile: pass a pointer to them.
  */
-#ifdef __cplusplus
-#define CC_TASK_ALIGNED_(type) \
-    static_assert(alignof(type) <= CC_SPAWN_ARG_ALIGN, "the copy of a task's arguments is aligned to 16")
-#else
-#define CC_TASK_ALIGNED_(type) \
-    _Static_assert(_Alignof(type) <= CC_SPAWN_ARG_ALIGN, "the copy of a task's arguments is aligned to 16")
-#endif
-#define CC_TASK(task_name, ...)                                      \
+#define CC__TASK_ARGS(type)                                                                                 \
+    CC__ASSERT(CC__ALIGNOF(type) <= CC_SPAWN_ARG_ALIGN, "the copy of a task's arguments is aligned to 16"); \
+    CC__ASSERT(sizeof(type) <= CC_SPAWN_ARG_MAX, "a task's arguments take at most 64 KiB: pass a pointer to them")
+#define CC_TASK(...) CC__GLUE(CC__TASK_, CC__ONE_OR_MANY(__VA_ARGS__))(__VA_ARGS__)
+#define CC__TASK_ONE(task_name) CC__TASK_MANY(task_name, { char cc_none; })
+#define CC__TASK_MANY(task_name, ...)                                \
     struct task_name##_args __VA_ARGS__;                             \
-    CC_TASK_ALIGNED_(struct task_name##_args);                       \
+    CC__TASK_ARGS(struct task_name##_args);                          \
     static void *task_name(struct task_name##_args *self);           \
     CC_UNUSED static inline void *task_name##_entry(void *cc_args) { \
         return task_name((struct task_name##_args *)cc_args);        \
@@ -103,7 +102,12 @@ CC_END_DECLS
 #ifdef __cplusplus
 /* C++17 has no designated initialisers, but compilers support them. */
 #define CC__GO_ONE(task_name) cc_task_go_cxx_(task_name##_entry, task_name##_args{})
-#define CC__GO_MANY(task_name, ...) __extension__ cc_task_go_cxx_(task_name##_entry, task_name##_args{__VA_ARGS__})
+#define CC__GO_MANY(task_name, ...) CC__GO_CXX(task_name, CC__UNIQUE(cc_args_), __VA_ARGS__)
+#define CC__GO_CXX(task_name, var, ...)                                \
+    __extension__({                                                    \
+        CC__SOME_FIELDS_BEGIN const task_name##_args var{__VA_ARGS__}; \
+        CC__SOME_FIELDS_END cc_task_go_cxx_(task_name##_entry, var);   \
+    })
 template <typename Args> inline CCTask cc_task_go_cxx_(CCTaskFn entry, const Args &args) {
     static_assert(__is_trivially_copyable(Args), "the arguments of a task are copied like memory");
     return cc_task_go(entry, &args, sizeof args);

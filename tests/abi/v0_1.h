@@ -48,13 +48,13 @@ typedef struct CCChanConfig {
 } CCChanConfig;
 
 typedef struct CCNurseryConfig {
+    int *result;
     struct CCNursery *parent;
     bool root;
     int mode;
     CCDeadline deadline;
     uint64_t grace_ms;
     const char *name;
-    int *result;
     uint64_t reserved[4];
 } CCNurseryConfig;
 

@@ -30,12 +30,15 @@ CC_TASK(idle, { int unused; }) {
     return NULL;
 }
 
-CC_TASK(nested, {
-    struct {
-        int x, y;
-    } point;
-    long more;
-}) {
+CC_TASK(without_arguments) {
+    return NULL;
+}
+
+CC_CHILD(child_without_arguments) {
+    return 0;
+}
+
+CC_TASK(nested, { struct { int x, y; } point; long more; }) {
     return self->point.x == 0 && self->more == 0 ? NULL : self;
 }
 
@@ -47,6 +50,8 @@ static void tasks_(void) {
     MUST(cc_block_on(CC_GO(idle)) == NULL);
     MUST(cc_block_on(CC_GO(idle, .unused = 1)) == NULL);
     MUST(cc_block_on(CC_GO(nested)) == NULL);
+    MUST(cc_block_on(CC_GO(nested, .more = 1)) != NULL); /* left out: 0 */
+    MUST(cc_block_on(CC_GO(without_arguments)) == NULL);
 }
 
 /* ---- nurseries ---- */
@@ -66,6 +71,8 @@ static int status_of(void *arg) {
 static int leave_early(int how) {
     CC_NURSERY(n) {
         MUST(CC_GO_IN(n, idle) == 0);
+        MUST(CC_GO_IN(n, nested, .more = 0) == 0);
+        MUST(CC_GO_IN(n, child_without_arguments) == 0);
         if (how == 1) return 1;
         if (how == 2) break;
         if (how == 3) continue;
@@ -81,14 +88,14 @@ static void nurseries_(void) {
         MUST(cc_nursery_spawn_status(n, status_of, &fine) == 0);
     }
     MUST(rc == 0);
-    CC_NURSERY(n, .mode = CC_NURSERY_COLLECT, .name = "odd", .result = &rc) {
+    CC_NURSERY(n, .result = &rc, .mode = CC_NURSERY_COLLECT, .name = "odd") {
         MUST(CC_GO_IN(n, wait_for_ever) == 0);
         MUST(CC_GO_IN(n, check_even, .number = 5) == 0);
     }
     MUST(rc == EDOM);
     CC_NURSERY(n, .result = &rc) MUST(cc_nursery_spawn_status(n, status_of, &status) == 0);
     MUST(rc == EIO);
-    CC_NURSERY(n, .deadline = cc_after_ms(1), .result = &rc) {
+    CC_NURSERY(n, .result = &rc, .deadline = cc_after_ms(1)) {
         status = CC_GO_IN(n, wait_for_ever);
         MUST(status == 0 || status == ECANCELED); /* the deadline may have passed already */
     }
