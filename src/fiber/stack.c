@@ -50,6 +50,7 @@ size_t cc__stack_default_size;
 _Atomic uint32_t cc__stack_cache_limit = STACK_CACHE_MAX;
 _Atomic uint32_t cc__stack_moves;
 static _Atomic uint32_t numbers;
+static _Atomic uint32_t guards;
 static _Atomic uint32_t warned_unguarded; /* not a byte: some CPUs cannot swap one */
 
 /* The class for `size` bytes: its log2. */
@@ -93,6 +94,7 @@ void cc__stack_destroy(void) {
         memset(pool, 0, sizeof *pool);
     }
     cc__set(&warned_unguarded, 0);
+    cc__set(&guards, 0);
 }
 
 /* A new arena; tries smaller ones when the system refuses (RLIMIT_AS, strict overcommit). */
@@ -175,10 +177,11 @@ static void give_locked(struct class_pool *pool, struct stack *s) { /* STACK-1 *
 /* Outside the lock: the system call takes its time. */
 static void guard(struct stack *s) { /* STACK-2 */
     struct vm_range range = cc__stack_guard(s);
-    s->guarded = cc__vm_guard(range.at, range.size);
+    s->guarded = cc__get(&guards) < cc__vm_guards_max() && cc__vm_guard(range.at, range.size);
+    if (s->guarded) cc__add_relaxed(&guards, 1);
     if (s->guarded || cc__swap(&warned_unguarded, 1) != 0) return;
     cc__warn(
-        "no more guard pages can be had after %u stacks (vm.max_map_count); from here on a stack overflow is not caught. "
+        "no more guard pages after %u stacks, which would use up vm.max_map_count; from here on a stack overflow is not caught. "
         "Raise vm.max_map_count, use fewer fibers, or a kernel with MADV_GUARD_INSTALL (6.13)",
         cc__get(&numbers));
 }
@@ -189,7 +192,7 @@ static void prepare(struct stack **stacks, uint32_t n) {
     uint32_t unguarded = 0;
     for (uint32_t i = 0; i < n; i++)
         if (!stacks[i]->guarded) ranges[unguarded++] = cc__stack_guard(stacks[i]);
-    bool all = unguarded > 1 && cc__vm_guard_all(ranges, unguarded);
+    bool all = unguarded > 1 && cc__vm_guard_is_free() && cc__vm_guard_all(ranges, unguarded);
     for (uint32_t i = 0; i < n && unguarded > 0; i++) {
         if (stacks[i]->guarded) continue;
         if (all)

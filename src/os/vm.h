@@ -32,6 +32,9 @@ struct vm_range {
 bool cc__vm_guard_all(const struct vm_range *ranges, size_t n);
 /* True when a guard costs no mapping. */
 bool cc__vm_guard_is_free(void);
+/* How many guards there may be at a time; the rest of the mappings is the program's, its allocator's and its
+ * sanitizer's, which die without. */
+size_t cc__vm_guards_max(void);
 
 /* The range will be written soon: backs it at once, which is cheaper than page by page. A hint. */
 void cc__vm_populate(void *p, size_t size);

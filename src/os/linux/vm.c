@@ -6,7 +6,9 @@
 #include "base/san.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -26,6 +28,7 @@
 
 size_t cc__vm_page_size;
 static bool guard_free;
+static size_t guards_max;
 static bool many; /* there is advice for many ranges at once */
 
 _Static_assert(sizeof(struct vm_range) == sizeof(struct iovec) &&
@@ -59,6 +62,16 @@ __attribute__((unused)) static bool guard_advice_works(void) {
     return works;
 }
 
+/* Each guard by mprotect splits a mapping: two more of vm.max_map_count, of which guards take three quarters at most. */
+static size_t mappings_for_guards(void) {
+    char text[24] = "";
+    int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0) close(fd);
+    unsigned long mappings = n > 0 ? strtoul(text, NULL, 10) : 0;
+    return (mappings > 0 ? mappings : 65530) / 4 * 3;
+}
+
 void cc__vm_init(void) {
     int saved = cc__errno_get();
     cc__vm_page_size = (size_t)sysconf(_SC_PAGESIZE);
@@ -68,6 +81,7 @@ void cc__vm_init(void) {
 #else
     guard_free = guard_advice_works();
 #endif
+    guards_max = guard_free ? SIZE_MAX : mappings_for_guards() / 2;
     many = false;
     if (guard_free && !cc__san_on_valgrind()) { /* which does not know the call */
         char *p = mmap(NULL, 2 * cc__vm_page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -82,6 +96,10 @@ void cc__vm_init(void) {
 
 bool cc__vm_guard_is_free(void) {
     return guard_free;
+}
+
+size_t cc__vm_guards_max(void) {
+    return guards_max;
 }
 
 void *cc__vm_reserve(size_t size, size_t align) {

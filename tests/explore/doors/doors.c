@@ -130,6 +130,9 @@ void cc__vm_init(void) {}
 bool cc__vm_guard_is_free(void) {
     return true;
 }
+size_t cc__vm_guards_max(void) {
+    return SIZE_MAX;
+}
 void *cc__vm_reserve(size_t size, size_t align) {
     (void)align;
     return ex_reserve(size);

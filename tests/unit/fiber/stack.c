@@ -150,6 +150,28 @@ TEST(every_stack_has_a_guard) {
     close_stacks();
 }
 
+/* More stacks than can be guarded leave mappings for the program, its allocator and its sanitizer. */
+TEST(guards_leave_mappings) {
+    enum { STACKS = 33000, MAPPINGS = 2000 };
+    open_stacks(CC_STACK_SIZE_MIN);
+    static struct stack *all[STACKS];
+    static void *mapped[MAPPINGS];
+    size_t guarded = 0;
+    for (int i = 0; i < STACKS; i++) {
+        all[i] = cc__stack_take(&cache, 0);
+        CHECK(all[i] != NULL);
+        guarded += all[i]->guarded;
+    }
+    CHECK(cc__vm_guard_is_free() ? guarded == STACKS : guarded <= cc__vm_guards_max());
+    for (int i = 0; i < MAPPINGS; i++) { /* of different rights, or neighbours would be one */
+        mapped[i] = mmap(NULL, cc__vm_page(), i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(mapped[i] != MAP_FAILED);
+    }
+    for (int i = 0; i < MAPPINGS; i++) CHECK_EQ(munmap(mapped[i], cc__vm_page()), 0);
+    for (int i = 0; i < STACKS; i++) cc__stack_give(&cache, all[i]);
+    close_stacks();
+}
+
 TEST(guard_addresses_are_told) {
     open_stacks(256 * 1024);
     struct stack *s = cc__stack_take(&cache, 0);
