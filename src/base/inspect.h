@@ -30,5 +30,7 @@ unsigned cc__unwind_here(const void *low, const void *top, const void *back, con
  * it is known. addr2line understands the offset into a module. Any thread or fiber, not for signal handlers; takes up
  * to 7 kB of stack. Keeps errno. */
 void cc__symbol_text(const void *return_address, char *text, size_t size);
+/* How many of the frames are left without those of this library at the outer end, which has called the program. */
+unsigned cc__symbol_without_own(const void *const *frames, unsigned count);
 
 #endif

@@ -83,15 +83,18 @@ static bool is_cxx(const struct _Unwind_Exception *e) {
     return language == UINT64_C(0x474e5543432b2b) || language == UINT64_C(0x434c4e47432b2b);
 }
 
-/* The name of a std::type_info: behind its table of functions, by the ABI. A star marks names of local types. */
-static void type_name(const void *type, char *name, size_t size) {
-    const char *mangled;
-    memcpy(&mangled, (const char *)type + sizeof(void *), sizeof mangled);
-    mangled += mangled[0] == '*';
+void cc__cxx_demangle(const char *mangled, char *name, size_t size) {
     int status = -1;
     char *readable = runtime.demangle != NULL ? runtime.demangle(mangled, NULL, NULL, &status) : NULL;
     (void)snprintf(name, size, "%s", status == 0 && readable != NULL ? readable : mangled);
     cc__mem_free(readable);
+}
+
+/* The name of a std::type_info: behind its table of functions, by the ABI. A star marks names of local types. */
+static void type_name(const void *type, char *name, size_t size) {
+    const char *mangled;
+    memcpy(&mangled, (const char *)type + sizeof(void *), sizeof mangled);
+    cc__cxx_demangle(mangled + (mangled[0] == '*'), name, size);
 }
 
 /* Calls what() of a std::exception: its table has two destructors, then that. */

@@ -80,7 +80,7 @@ int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline) {
     cc__wait_queue_push(&ww->queue, &node);
     cc__lock_release(&ww->lock);
     uint64_t holder = cc__get(&cc__mutex_of(m)->owner);
-    (void)cc_mutex_unlock(m);
+    cc__mutex_unlock_to_wait(cc__mutex_of(m));
     if (unlikely(reserved)) cc__timer_unreserve(w);
     rc = wait_in_queue(ww, &node);
     cc__mutex_lock_again(cc__mutex_of(m), holder);

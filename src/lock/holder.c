@@ -3,6 +3,7 @@
 
 #include "base/fatal.h"
 #include "os/safe_copy.h"
+#include "os/thread.h"
 #include "sched/sched.h"
 
 #include <stdio.h>
@@ -29,7 +30,7 @@ static void describe_self(char *text) {
     if (f != NULL)
         describe_fiber(f, text);
     else
-        snprintf(text, NAME_MAX_HERE, "OS thread 0x%llx", (unsigned long long)(uintptr_t)pthread_self());
+        snprintf(text, NAME_MAX_HERE, "OS thread %d", cc__thread_id());
 }
 
 CC_NORETURN static CC_COLD void wrong_holder(const char *what, const void *object, const char *holder) {
@@ -47,10 +48,23 @@ void cc__holder_free(const char *what, const void *object) {
     cc__fatal("%s %p is free; %s does not hold it", what, object, me);
 }
 
+void cc__holder_otherwise(const char *what, const void *object, const char *how) {
+    char me[NAME_MAX_HERE];
+    describe_self(me);
+    cc__fatal("%s %p is held %s; %s does not hold it that way", what, object, how, me);
+}
+
 #ifdef CC_DEBUG
+/* The system tells it by a call: once for each thread. */
+static int thread_id(void) {
+    static _Thread_local int id __attribute__((tls_model("initial-exec")));
+    if (unlikely(id == 0)) id = cc__thread_id();
+    return id;
+}
+
 uint64_t cc__holder_self(void) {
     struct fiber *f = cc__sched_current(cc__worker());
-    return f != NULL ? cc__pool_id(f) : THREAD | (uint64_t)(uintptr_t)pthread_self();
+    return f != NULL ? cc__pool_id(f) : THREAD | (uint64_t)thread_id();
 }
 
 static bool is_self(uint64_t holder) {
@@ -60,7 +74,7 @@ static bool is_self(uint64_t holder) {
 static void describe(uint64_t holder, char *text) {
     struct fiber *f = holder & THREAD ? NULL : cc__pool_find(holder);
     if (holder & THREAD)
-        snprintf(text, NAME_MAX_HERE, "OS thread 0x%llx", (unsigned long long)(holder & ~THREAD));
+        snprintf(text, NAME_MAX_HERE, "OS thread %d", (int)(holder & ~THREAD));
     else if (f != NULL && cc__pool_id(f) == holder)
         describe_fiber(f, text);
     else

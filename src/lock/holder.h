@@ -79,7 +79,8 @@ CC_INLINE void cc__holder_clear(_Atomic uint64_t *owner) {
  * what: "cc_mutex_unlock: mutex". */
 void cc__holder_check(_Atomic uint64_t *owner, bool held, const char *what, const void *object);
 
-/* Something that is free was given back. */
+/* Something that is free was given back; or that is held in another way: "by a writer", "by readers". */
 CC_NORETURN CC_COLD void cc__holder_free(const char *what, const void *object);
+CC_NORETURN CC_COLD void cc__holder_otherwise(const char *what, const void *object, const char *how);
 
 #endif

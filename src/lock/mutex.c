@@ -255,6 +255,11 @@ static CC_NOINLINE int unlock_checked(struct mutex *m, struct bucket *bucket) {
     return unlock_held(m, bucket);
 }
 
+void cc__mutex_unlock_to_wait(struct mutex *m) {
+    cc__holder_check(&m->owner, cc__get(&m->word) != 0, "cc_cond_wait: mutex", m);
+    (void)unlock_held(m, cc__bucket_of(m));
+}
+
 /* ---- the calls ---- */
 
 int cc_mutex_lock(CCMutex *mutex) {

@@ -168,7 +168,10 @@ static int read_unlock(CCRWLock *rw) {
     struct wait_word *ww = cc__wait_word_of(rw);
     cc__sim_point();
     uint32_t word = cc__get(&ww->word);
-    if (unlikely((word & READERS) == 0)) cc__holder_free("cc_rwlock_read_unlock: lock", rw);
+    if (unlikely((word & READERS) == 0)) {
+        if (word & WRITER) cc__holder_otherwise("cc_rwlock_read_unlock: lock", rw, "by a writer");
+        cc__holder_free("cc_rwlock_read_unlock: lock", rw);
+    }
     if (likely(!(word & HAS_WAITERS) && cc__cas(&ww->word, &word, word - READER))) return 0; /* pairs with a writer */
     leave_slow(ww, READER);
     return 0;
@@ -201,8 +204,11 @@ static int write_unlock(CCRWLock *lock, uint64_t entry) {
     struct rwlock *rw = (struct rwlock *)(void *)lock;
     uint32_t word = WRITER;
     cc__sim_point();
-    if (unlikely(!cc__holder_at(&rw->owner, entry)))
-        cc__holder_check(&rw->owner, cc__get(&rw->ww.word) & WRITER, "cc_rwlock_write_unlock: lock", lock);
+    if (unlikely(!cc__holder_at(&rw->owner, entry))) {
+        uint32_t now = cc__get(&rw->ww.word);
+        if (now & READERS) cc__holder_otherwise("cc_rwlock_write_unlock: lock", lock, "by readers");
+        cc__holder_check(&rw->owner, now & WRITER, "cc_rwlock_write_unlock: lock", lock);
+    }
     cc__holder_clear(&rw->owner);
     if (likely(cc__cas(&rw->ww.word, &word, 0))) return 0; /* pairs with the next to enter */
     leave_slow(&rw->ww, WRITER);

@@ -14,6 +14,7 @@
 
 static uint32_t sum(uint32_t count, int32_t n) {
     int64_t after = (int64_t)count + n;
+    if (unlikely(after < 0 && n == -1)) cc__fatal("cc_wait_group_done: the count is 0: more is done than was added");
     if (unlikely(after < 0))
         cc__fatal("cc_wait_group_add: the count is %u, and %d more makes it negative: more is done than was added",
                   count, n);

@@ -65,7 +65,9 @@ static void print(const CCPanic *info, const char *head, const char *why) {
     cc__lock_take(&printing);
     cc__warn("%spanic %s%s%s%s: %s", head, who, name, why[0] != '\0' ? ", " : "", why,
              info->message[0] != '\0' ? info->message : "(no message)");
-    for (unsigned i = 0; i < info->frame_count && i < CC_PANIC_FRAMES_MAX; i++) {
+    unsigned frames = info->frame_count < CC_PANIC_FRAMES_MAX ? info->frame_count : CC_PANIC_FRAMES_MAX;
+    if (frames > 0) frames = cc__symbol_without_own(info->frames, frames);
+    for (unsigned i = 0; i < frames; i++) {
         char text[256];
         cc__symbol_text(info->frames[i], text, sizeof text);
         cc__warn("  %p %s%s", info->frames[i], info->frames_guessed >> i & 1 ? "? " : "", text);

@@ -11,11 +11,13 @@
 #include "trace/trace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef CC_FIBER_WORKERS
 #define CC_FIBER_WORKERS 0 /* usable CPUs */
@@ -154,13 +156,43 @@ static uint64_t sim_seed(bool say) {
     return seed;
 }
 
+/* Appends a word of a command as a shell reads it. False: it does not fit. */
+static bool append_word(char **at, const char *end, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    bool quoted = word[0] == '\0' || word[strspn(word, plain)] != '\0';
+    size_t left = (size_t)(end - *at), used = 0;
+    if (left < 4 * strlen(word) + 4) return false;
+    if (quoted) (*at)[used++] = '\'';
+    for (; *word != '\0'; word++) {
+        if (*word == '\'') used += (size_t)sprintf(*at + used, "'\\'");
+        (*at)[used++] = *word;
+    }
+    if (quoted) (*at)[used++] = '\'';
+    *at += used;
+    **at = '\0';
+    return true;
+}
+
+/* The program and its arguments; "..." stands for what does not fit, or is not known. */
+static void command_line(char *text, size_t size) {
+    char words[512] = "", *at = text;
+    const char *end = text + size - sizeof " ...";
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, words, sizeof words - 1) : 0;
+    if (fd >= 0) close(fd);
+    bool all = n > 0 && n < (ssize_t)sizeof words - 1;
+    *at = '\0';
+    for (const char *word = words; all && word < words + n; word += strlen(word) + 1) {
+        if (at != text) *at++ = ' ';
+        all = append_word(&at, end, word);
+    }
+    if (!all) strcpy(at, at == text ? "..." : " ...");
+}
+
 void cc__config_simulate(uint64_t seed, bool once) {
     static char line[512];
-#ifdef __GLIBC__
-    const char *program = program_invocation_name;
-#else
-    const char *program = "the same program";
-#endif
+    char program[400];
+    command_line(program, sizeof program);
     if (seed == 0) {
         cc__sim_set(0, NULL);
         return;
@@ -169,7 +201,7 @@ void cc__config_simulate(uint64_t seed, bool once) {
         snprintf(line, sizeof line, "ccc: this was a simulation with seed %llu: cc_sim_run with that seed replays it\n",
                  (unsigned long long)seed);
     else
-        snprintf(line, sizeof line, "ccc: this was a simulation: CC_SIM_SEED=%llu %.400s replays it\n",
+        snprintf(line, sizeof line, "ccc: this was a simulation: CC_SIM_SEED=%llu %s replays it\n",
                  (unsigned long long)seed, program);
     cc__sim_set(seed, line);
     cc__parking_lot_disable_fast_unlock();

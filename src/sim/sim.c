@@ -10,6 +10,8 @@
 #include "sched/park.h"
 #include "trace/trace.h"
 
+#include <unistd.h>
+
 struct sim_look cc__sim_look = {.one = 1};
 struct sim cc__sim;
 
@@ -84,14 +86,16 @@ static void give_turn(enum sim_turn to) {
 }
 
 /* The threads of a program come and go as the system likes: what they do cannot be replayed. */
+static CC_NORETURN CC_COLD void second_thread(void) {
+    cc__fatal("a second thread of the program uses the library, and a simulation (seed %llu) has one thread besides "
+              "its fibers. Start fibers in its place, or run the program without CC_SIM_SEED",
+              (unsigned long long)cc__sim.seed);
+}
+
 static void check_thread(void) {
     if (!cc__sim.thread_known) cc__sim.thread = pthread_self();
     cc__sim.thread_known = true;
-    if (!pthread_equal(cc__sim.thread, pthread_self()))
-        cc__fatal(
-            "a second thread of the program uses the library, and a simulation (seed %llu) has one thread besides "
-            "its fibers. Start fibers in its place, or run the program without CC_SIM_SEED",
-            (unsigned long long)cc__sim.seed);
+    if (!pthread_equal(cc__sim.thread, pthread_self())) second_thread();
 }
 
 static void let_world(struct sim_program program) {
@@ -110,6 +114,7 @@ void cc__sim_let_program(bool first) {
 /* The program waits, and the runtime does not run: there is no fiber that could end that, and no other thread. */
 static CC_NORETURN CC_COLD void stuck_alone(void) {
     static _Atomic uint32_t never;
+    if (cc__thread_id() != (int)getpid()) second_thread(); /* the first one may be anywhere */
     cc__upcall_stuck();
     for (;;) cc__futex_wait(&never, 0, CC_FUTEX_FOREVER);
 }

@@ -131,6 +131,14 @@ case_a_race_is_found_and_replayed() {
     done
 }
 
+# What the library says at the end names the arguments, too, as a shell reads them.
+case_the_librarys_own_command() {
+    local command
+    CC_SIM_SEED=3 "$build/examples/sim/vending" -x 'a b' "it's" >again.tmp 2>&1
+    command=$(sed -n 's/^ccc: this was a simulation: CC_SIM_SEED=3 \(.*\) replays it$/\1/p' again.tmp)
+    [[ $command == "$build/examples/sim/vending -x 'a b' 'it'\\''s'" ]] || { cat again.tmp; return 1; }
+}
+
 # Those that start threads, or print what is not simulated, have no .out or are left out.
 case_examples_print_the_same() {
     local name expected seed

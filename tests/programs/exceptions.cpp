@@ -403,3 +403,21 @@ TEST(an_exception_is_recovered) {
     CHECK(strcmp(why.message, "uncaught exception Counted: counted 6") == 0);
     CHECK_EQ(live, 0);
 }
+
+/* ---- names in reports ---- */
+
+namespace spaces {
+struct Widget {
+    static void *poke(void *arg);
+};
+
+__attribute__((noinline)) void *Widget::poke(void *arg) {
+    cc_panic("poked");
+    return arg;
+}
+}
+
+TEST_DIES(names_are_readable, "spaces::Widget::poke(", .signal = SIGABRT) {
+    (void)cc_run(spaces::Widget::poke, NULL, NULL);
+    abort();
+}

@@ -8,6 +8,9 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "base/san.h"
+#include "fiber/cxx.h"
+#include "fiber/stack.h"
+#include "sched/sched.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -149,6 +152,26 @@ static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned
 }
 #endif
 
+/* ---- names of C++ ---- */
+
+/* The runtime's demangler takes 80 bytes of stack, or a little less, for each byte of a name. */
+enum { DEMANGLE_STACK = 16 * 1024 };
+
+static bool stack_is_small(void) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    const struct stack *s = self != NULL ? cc__get(&self->stack) : NULL;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (s == NULL || here < (uintptr_t)s->base || here >= (uintptr_t)cc__stack_top(s)) return false;
+    return here - (uintptr_t)s->base - cc__stack_guard_size(s) < DEMANGLE_STACK;
+}
+
+static void demangle(struct symbol *symbol) {
+    char mangled[sizeof symbol->function];
+    if (strncmp(symbol->function, "_Z", 2) != 0 || stack_is_small()) return;
+    copy_text(mangled, sizeof mangled, symbol->function);
+    cc__cxx_demangle(mangled, symbol->function, sizeof symbol->function);
+}
+
 /* ---- all that is known ---- */
 
 unsigned cc__symbol_find_inlined(const void *return_address, struct symbol *out, unsigned max) {
@@ -169,12 +192,21 @@ unsigned cc__symbol_find_inlined(const void *return_address, struct symbol *out,
         }
     }
     if (out[0].file[0] == '\0') out[0].ours = strncmp(out[0].function, "cc_", 3) == 0;
+    if (strncmp(out[0].function, "cc__", 4) == 0) out[0].ours = true; /* assembly: its file's name has another form */
+    for (unsigned i = 0; i < count; i++) demangle(&out[i]);
     cc__errno_set(saved);
     return count;
 }
 
 void cc__symbol_find(const void *return_address, struct symbol *out) {
     (void)cc__symbol_find_inlined(return_address, out, 1);
+}
+
+unsigned cc__symbol_without_own(const void *const *frames, unsigned count) {
+    struct symbol symbol;
+    unsigned left = count;
+    while (left > 1 && (cc__symbol_find(frames[left - 1], &symbol), symbol.ours)) left--;
+    return left > 1 || !symbol.ours ? left : count;
 }
 
 void cc__symbol_text(const void *return_address, char *text, size_t size) {

@@ -51,7 +51,7 @@ static void wait_without_mutex(void) {
     MAY_FAIL(cc_cond_wait(&c, &m));
 }
 
-TEST_DIES(cond_wait_without_the_mutex, "is free; ", .signal = SIGABRT) {
+TEST_DIES(cond_wait_without_the_mutex, "cc_cond_wait: mutex ", .signal = SIGABRT) {
     in_a_fiber(wait_without_mutex);
 }
 
@@ -69,6 +69,24 @@ static void write_unlock_free(void) {
 
 TEST_DIES(write_unlock_of_a_free_lock, "is free; ", .signal = SIGABRT) {
     in_a_fiber(write_unlock_free);
+}
+
+static void read_unlock_of_writer(void) {
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+    (void)cc_rwlock_read_unlock(&rw);
+}
+
+TEST_DIES(read_unlock_of_a_writer, "is held by a writer; fiber ", .signal = SIGABRT) {
+    in_a_fiber(read_unlock_of_writer);
+}
+
+static void write_unlock_of_reader(void) {
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    (void)cc_rwlock_write_unlock(&rw);
+}
+
+TEST_DIES(write_unlock_of_a_reader, "is held by readers; fiber ", .signal = SIGABRT) {
+    in_a_fiber(write_unlock_of_reader);
 }
 
 /* ---- what another holds ---- */

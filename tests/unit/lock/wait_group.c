@@ -113,7 +113,7 @@ TEST_WORKERS(gone_after_the_wait) {
 
 /* ---- misuse ---- */
 
-TEST_DIES(more_done_than_added, "more is done than was added", .signal = SIGABRT) {
+TEST_DIES(more_done_than_added, "cc_wait_group_done: the count is 0: more is done than was added", .signal = SIGABRT) {
     CCWaitGroup wg = {0};
     CHECK_EQ(cc_wait_group_add(&wg, 1), 0);
     CHECK_EQ(cc_wait_group_done(&wg), 0);

@@ -362,6 +362,7 @@ TEST_WORKERS(ends_the_fiber_only) {
     CHECK(why.fiber == id);
     CHECK(contains(said, "ccc: panic in fiber "));
     CHECK(contains(said, "'unlucky': at work\nccc:   0x"));
+    CHECK(!contains(said, "cc__")); /* the library's frames below the task are left out */
     CHECK_EQ(cc_run(panic_task, "run", NULL), ENOTRECOVERABLE);
     CHECK_EQ(cc_panic_find(0, &why), EINVAL);
     CHECK_EQ(cc_panic_find(id, NULL), EINVAL);
