@@ -2,6 +2,9 @@
 #include "base/san.h"
 
 #include <pthread.h>
+#ifdef CC_TSAN
+#include <link.h>
+#endif
 
 /* A request to Valgrind writes to the stack, which the race detector would see; nobody runs both. */
 #if defined(CC_VALGRIND) && !defined(CC_TSAN)
@@ -35,9 +38,29 @@ CC_NOINLINE CC_NO_TSAN void cc__san_copy(void *to, const void *from, size_t size
 }
 #endif
 
+#ifdef CC_TSAN
+void AnnotateBenignRaceSized(const char *file, int line, const volatile void *at, size_t size, const char *why);
+
+static int share_module(struct dl_phdr_info *info, size_t size, void *arg) {
+    (void)size;
+    for (int i = 0; info->dlpi_tls_data != NULL && i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_TLS)
+            AnnotateBenignRaceSized(__FILE__, __LINE__, info->dlpi_tls_data, info->dlpi_phdr[i].p_memsz,
+                                    "thread-local variables, which the fibers of a worker share");
+    return arg != NULL;
+}
+
+/* The fibers of a worker use its thread-local variables, errno among them, one after the other, but to the detector each
+ * is a thread of its own, and nothing orders them. Those of modules that are loaded later are not known here. */
+static void share_thread_locals(void) {
+    (void)dl_iterate_phdr(share_module, NULL);
+}
+#endif
+
 void cc__san_native(struct san *san) {
     (void)san;
 #ifdef CC_TSAN
+    share_thread_locals();
     native = __tsan_get_current_fiber();
     cc__san_fiber_set(san, native);
     if (blank == NULL) blank = __tsan_create_fiber(0);

@@ -137,3 +137,27 @@ TEST(a_wait_that_is_cancelled) {
     for (int i = 0; i < 10; i++) CHECK_EQ(cc_spawn(NULL, sleep_long, NULL, NULL), 0);
     KEEPS_ERRNO(CHECK_EQ(cc_runtime_shutdown(50), 0));
 }
+
+/* The fibers of a worker share its thread-local variables, plainly: a race detector does not complain. */
+static _Thread_local int calls;
+
+__attribute__((noinline)) static void use_thread_locals(void) {
+    calls++;
+    errno = 0;
+    CHECK_EQ(strtol("17", NULL, 10), 17);
+    CHECK_EQ(errno, 0);
+}
+
+static void *use_and_yield(void *arg) {
+    for (int i = 0; i < 10; i++) {
+        use_thread_locals();
+        cc_yield();
+    }
+    return arg;
+}
+
+TEST_WORKERS(thread_locals_are_shared) {
+    CCTask tasks[10];
+    for (int i = 0; i < 10; i++) tasks[i] = cc_fiber_spawn_task(use_and_yield, NULL);
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+}
