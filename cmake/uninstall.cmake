@@ -1,10 +1,22 @@
-# uninstall.cmake - removes the files that are listed in MANIFEST; DESTDIR is prepended to them, as at the installation.
+# uninstall.cmake - removes the files that are listed in MANIFEST, and the folders that are this library's own if nothing is
+# left in them; DESTDIR is prepended, as at the installation.
 if(NOT EXISTS ${MANIFEST})
     message(FATAL_ERROR "Nothing was installed from this build: there is no ${MANIFEST}.")
 endif()
 file(STRINGS ${MANIFEST} files)
 foreach(file ${files})
     file(REMOVE "$ENV{DESTDIR}${file}")
+endforeach()
+foreach(file ${files})
+    cmake_path(GET file PARENT_PATH folder)
+    while(folder MATCHES "/ccc(/|$)" AND IS_DIRECTORY "$ENV{DESTDIR}${folder}")
+        file(GLOB left "$ENV{DESTDIR}${folder}/*")
+        if(left)
+            break()
+        endif()
+        file(REMOVE_RECURSE "$ENV{DESTDIR}${folder}")
+        cmake_path(GET folder PARENT_PATH folder)
+    endwhile()
 endforeach()
 list(LENGTH files count)
 message(STATUS "Removed ${count} files.")

@@ -3,6 +3,7 @@
  * The main thread is an ordinary OS thread. It starts each scene as a task, and while it waits for the
  * scene's end, ten times a second, shows how far it is.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <ccc/ccc.h>
 
 #include <errno.h>

@@ -12,8 +12,15 @@ cmake --install "$build" --prefix "$work/usr" >"$work/install.log" 2>&1 || { cat
 pc=$(dirname "$(find "$work/usr" -name ccc.pc)")
 
 # What a package needs besides: the licence, the pages, and a page for each public call but those that only macros use.
-for file in LICENSE README.md docs/hangs.md; do
+for file in LICENSE README.md docs/hangs.md examples/hello.c; do
     [[ -n $(find "$work/usr" -path "*/doc/*/$file") ]] || { echo "$file is not installed"; exit 1; }
+done
+# A page that is installed links to nothing that is not.
+docs=$(dirname "$(find "$work/usr" -path '*/doc/*/README.md')")
+find "$docs" -name '*.md' | while read -r page; do
+    grep -oE '\]\([^)#]+' "$page" | sed 's/^](//' | grep -vE '^[a-z]+:' | while read -r link; do
+        [[ -e $(dirname "$page")/$link ]] || { echo "${page#"$docs/"} links to $link, which is not installed"; exit 1; }
+    done
 done
 nm --dynamic --defined-only "$(find "$work/usr" -name 'libccc.so' | head -n 1)" | awk '{ sub(/@.*/, "", $3); print $3 }' |
     grep -vxE 'cc_(cxx_attach|match|(deadline|defer|nursery|shield)_(enter|leave)|(nursery|task)_go)' | while read -r call; do
@@ -78,6 +85,6 @@ judge "CMake, static" "$work/build/static"
 
 cp "$build/install_manifest.txt" "$work/manifest"
 cmake -DMANIFEST="$work/manifest" -P cmake/uninstall.cmake >"$work/uninstall.log" 2>&1 || { cat "$work/uninstall.log"; exit 1; }
-rest=$(find "$work/usr" -not -type d | head -n 5)
+rest=$(find "$work/usr" -not -type d -o -name ccc | head -n 5)
 [[ -z $rest ]] || { echo "left behind by the removal: $rest"; exit 1; }
 echo "removal: ok"
