@@ -135,11 +135,10 @@ CC_API int cc_nursery_wait_until(CCNursery *nursery, CCDeadline deadline);
 CC_API int cc_nursery_cancel(CCNursery *nursery);
 CC_API int cc_nursery_cancel_with(CCNursery *nursery, int code, const char *text);
 
-/* Cancels the nursery with ETIMEDOUT at that time, at once if it has passed, whatever the deadlines above say; CC_FOREVER
- * or {0}: no more.
- * ETIMEDOUT: the former one has passed already. EINVAL, ENOMEM: the former one holds; ECANCELED: the runtime shuts
- * down. Until it passes, or is called off, or the nursery is freed, it keeps the runtime up like a task. Any context;
- * does not switch in a fiber. */
+/* Cancels the nursery with ETIMEDOUT at that time, at once if it has passed, whatever the deadlines above say;
+ * CC_FOREVER or {0}: no more. ETIMEDOUT: the former one has passed already. EINVAL, ENOMEM: the former one holds;
+ * ECANCELED: the runtime shuts down. Until it passes, or is called off, or the nursery is freed, it keeps the runtime
+ * up like a task. Any context; does not switch in a fiber. */
 CC_API int cc_nursery_set_deadline(CCNursery *nursery, CCDeadline deadline);
 
 /* How many children are there now; how many have failed so far; the text of the index-th failure, 0 being the first
@@ -165,8 +164,9 @@ CC_API void *cc_value(const void *key);
 
 /* ---- what a fiber can ask and do ---- */
 
-/* True, or ECANCELED, if the caller (a fiber, or an OS thread in a block) is cancelled and not shielded, or is a fiber whose
- * waits a shutdown ends, shielded or not. For loops that do not wait: looks at the clock where there is a deadline. Any context; does not switch. */
+/* True, or ECANCELED, if the caller (a fiber, or an OS thread in a block) is cancelled and not shielded, or is a
+ * fiber whose waits a shutdown ends, shielded or not. For loops that do not wait: looks at the clock where there is a
+ * deadline. Any context; does not switch. */
 CC_API bool cc_cancelled(void);
 CC_API int cc_check_cancel(void);
 

@@ -56,10 +56,10 @@ CC_API int cc_runtime_init(const CCRuntimeConfig *config);
  * started again afterwards. OS threads; blocks. */
 CC_API int cc_runtime_shutdown(uint64_t timeout_ms);
 
-/* Runs fn(arg) as a fiber and returns when it has ended, its result in *result (may be NULL). A caller that is cancelled
- * cancels that fiber, as by cc_task_cancel, still waits for its end, and gets ECANCELED.
- * EINVAL: fn is NULL; ENOMEM; ECANCELED: see above, or the runtime shuts down; ENOTRECOVERABLE: fn ended by a panic. Any
- * context; switches. */
+/* Runs fn(arg) as a fiber and returns when it has ended, its result in *result (may be NULL). A caller that is
+ * cancelled cancels that fiber, as by cc_task_cancel, still waits for its end, and gets ECANCELED. EINVAL: fn is
+ * NULL; ENOMEM; ECANCELED: see above, or the runtime shuts down; ENOTRECOVERABLE: fn ended by a panic. Any context;
+ * switches. */
 CC_API int cc_run(CCTaskFn fn, void *arg, void **result);
 
 /* Lets every other fiber that is ready on this worker run first. On an OS thread: sched_yield. Any context;

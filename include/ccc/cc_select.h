@@ -41,8 +41,8 @@ typedef enum CCSelectOrder {
 #define CC_SELECT_MAX 256
 
 /* Waits until an arm can proceed, does it, and stores its index. 0: *chosen and cases[*chosen].error say what
- * happened: a closed channel is ready, with EPIPE. ETIMEDOUT: the deadline came first; ECANCELED: the caller
- * was cancelled, or is a fiber and the runtime shuts down: no arm happened. EINVAL: NULL, more than CC_SELECT_MAX arms, a
+ * happened: a closed channel is ready, with EPIPE. ETIMEDOUT: the deadline came first; ECANCELED: the caller was
+ * cancelled, or is a fiber and the runtime shuts down: no arm happened. EINVAL: NULL, more than CC_SELECT_MAX arms, a
  * wrong size or handle in an arm. n == 0, or arms that can never be ready: waits for the deadline. ENOMEM. Any
  * context; switches. */
 CC_API int cc_select(CCCase *cases, size_t n, CCDeadline deadline, size_t *chosen);

@@ -49,7 +49,8 @@ CC_API int cc_task_join(CCTask *task, void **result);
 CC_API int cc_task_join_try(CCTask *task, void **result);
 CC_API int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline);
 
-/* Joins and returns the result; NULL when the join fails, also when the caller is cancelled: the task goes on then. Any context; switches. */
+/* Joins and returns the result; NULL when the join fails, also when the caller is cancelled: the task goes on then.
+ * Any context; switches. */
 CC_API void *cc_block_on(CCTask task);
 
 /* Gives the handle up: the task goes on, its result is dropped. EINVAL, ESRCH as above. Any context; does not

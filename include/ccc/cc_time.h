@@ -40,8 +40,9 @@ CC_API CCDeadline cc_after_ns(uint64_t ns);
 CC_API CCDeadline cc_after_ms(uint64_t ms);
 
 /* Sleeps: a fiber parks, an OS thread blocks. Returns 0, never early; ECANCELED when the caller, a fiber or an OS
- * thread in a block, is cancelled (cc_nursery.h), or is a fiber and the runtime shuts down meanwhile; ENOMEM when a fiber's timer finds no memory. A time in the
- * past returns at once; without a deadline a fiber sleeps until it is cancelled. Any context; switches. */
+ * thread in a block, is cancelled (cc_nursery.h), or is a fiber and the runtime shuts down meanwhile; ENOMEM when a
+ * fiber's timer finds no memory. A time in the past returns at once; without a deadline a fiber sleeps until it is
+ * cancelled. Any context; switches. */
 CC_API int cc_sleep_ms(uint64_t ms);
 CC_API int cc_sleep_until(CCDeadline deadline);
 

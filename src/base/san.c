@@ -50,8 +50,8 @@ static int share_module(struct dl_phdr_info *info, size_t size, void *arg) {
     return arg != NULL;
 }
 
-/* The fibers of a worker use its thread-local variables, errno among them, one after the other, but to the detector each
- * is a thread of its own, and nothing orders them. Those of modules that are loaded later are not known here. */
+/* The fibers of a worker use its thread-local variables, errno among them, one after the other, but to the detector
+ * each is a thread of its own, and nothing orders them. Those of modules that are loaded later are not known here. */
 static void share_thread_locals(void) {
     (void)dl_iterate_phdr(share_module, NULL);
 }

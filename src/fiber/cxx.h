@@ -53,7 +53,8 @@ CC_INLINE bool cc__cxx_busy(struct cxx_globals *g) {
  * exceptions. `before`: the state when the protected call began. May switch, in a destructor of the user's. */
 void cc__cxx_abandon(struct cxx_state before);
 
-/* What the name of a type or a function is in the source, in `name`; as it is, if there is no C++ runtime. Allocates. */
+/* What the name of a type or a function is in the source, in `name`; as it is, if there is no C++ runtime.
+ * Allocates. */
 void cc__cxx_demangle(const char *mangled, char *name, size_t size);
 
 /* The exception behind an _Unwind_Exception has reached the end of its way. Writes what it says, as a string, and

@@ -44,8 +44,8 @@ int cc_task_cancel(const CCTask *task) {
     return rc;
 }
 
-/* A shutdown ends this wait again and again, whatever is held. A thread that is kept out by the end of the runtime comes
- * back when that is complete: ESRCH, and the task has ended before. */
+/* A shutdown ends this wait again and again, whatever is held. A thread that is kept out by the end of the runtime
+ * comes back when that is complete: ESRCH, and the task has ended before. */
 int cc__cancel_join_owned(CCTask *task, void **result) {
     int rc = cc_task_join(task, result);
     if (rc != ECANCELED) return rc;

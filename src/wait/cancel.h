@@ -77,12 +77,13 @@ CC_INLINE void cc__cancel_adopt(void) {
 /* If it waits and can be cancelled: claims the wait. The fiber lives as long as the caller sees to it. */
 void cc__cancel_claim(struct fiber *f, struct wakes *wakes);
 
-/* task/: joins a task that the caller owns, like a nursery its children: a caller that is cancelled cancels it, and still
- * waits for its end. The handle is used up. As cc_task_join; ECANCELED: the caller was cancelled, the task has ended. */
+/* task/: joins a task that the caller owns, like a nursery its children: a caller that is cancelled cancels it, and
+ * still waits for its end. The handle is used up. As cc_task_join; ECANCELED: the caller was cancelled, the task has
+ * ended. */
 int cc__cancel_join_owned(CCTask *task, void **result);
 
-/* An OS thread that has entered a block. It has the same word as a fiber. `blocked` is its present wait, under the lock of
- * the list of blocked threads (blocked.h). */
+/* An OS thread that has entered a block. It has the same word as a fiber. `blocked` is its present wait, under the
+ * lock of the list of blocked threads (blocked.h). */
 struct outsider {
     _Atomic uintptr_t scope;
     struct blocked_thread *blocked; /* NULL: it does not wait */

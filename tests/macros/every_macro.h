@@ -38,7 +38,12 @@ CC_CHILD(child_without_arguments) {
     return 0;
 }
 
-CC_TASK(nested, { struct { int x, y; } point; long more; }) {
+CC_TASK(nested, {
+    struct {
+        int x, y;
+    } point;
+    long more;
+}) {
     return self->point.x == 0 && self->more == 0 ? NULL : self;
 }
 

@@ -62,7 +62,8 @@ __attribute__((unused)) static bool guard_advice_works(void) {
     return works;
 }
 
-/* Each guard by mprotect splits a mapping: two more of vm.max_map_count, of which guards take three quarters at most. */
+/* Each guard by mprotect splits a mapping: two more of vm.max_map_count, of which guards take three quarters at
+ * most. */
 static size_t mappings_for_guards(void) {
     char text[24] = "";
     int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);

@@ -181,7 +181,8 @@ static void waits_below(void) {
 SCENARIO(nursery_below, "SCOPE-1: a cancel from above, and the scope below goes", .workers = 1, .setup = two_levels,
          .threads = {cancels, waits_below}, .no_timer = true);
 
-/* With a code of its own: the wait below says ECANCELED, whoever is reached first, and what passes it on does not fail. */
+/* With a code of its own: the wait below says ECANCELED, whoever is reached first, and what passes it on does not
+ * fail. */
 static int below_rc = -1;
 static void *passes_on(void *arg) {
     (void)arg;

@@ -49,7 +49,8 @@ TEST_WORKERS(already_past) {
     in_fiber(in_the_past);
 }
 
-/* The same rule with children and without, on a thread and in a fiber, set at once or later: what has passed cancels. */
+/* The same rule with children and without, on a thread and in a fiber, set at once or later: what has passed
+ * cancels. */
 static void passed_and_waited(CCNursery *n) {
     CHECK_EQ(cc_nursery_wait(n), ETIMEDOUT);
     CHECK_EQ(cc_nursery_wait(n), ETIMEDOUT);
