@@ -6,6 +6,7 @@
 #include <ccc/cc_chan_handle.h>
 #include <ccc/cc_channel.h>
 #include <ccc/cc_diag.h>
+#include <ccc/cc_fd.h>
 #include <ccc/cc_local.h>
 #include <ccc/cc_nursery.h>
 #include <ccc/cc_panic.h>

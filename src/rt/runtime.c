@@ -25,6 +25,7 @@
 #include "fiber/pool.h"
 #include "fiber/stack.h"
 #include "inspect/sample.h"
+#include "io/io.h"
 #include "lock/parking_lot.h"
 #include "os/clock.h"
 #include "os/fault.h"
@@ -133,6 +134,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
     cc__barrier_init(config.membarrier);
     if (!config.membarrier) cc__parking_lot_disable_fast_unlock(); /* an earlier life may have had it */
     cc__drivers[0] = &cc__timer_driver;
+    if (cc__drivers[1] == NULL) cc__drivers[1] = &cc__io_driver; /* a test may have put one of its own there */
     rc = cc__sched_start(config.workers, config.max_workers, config.queue_slots, config.sim_seed != 0);
     if (rc != 0) {
         if (config.sim_seed != 0) cc__sim_close();

@@ -376,6 +376,10 @@ static enum wake_word withdraw(struct worker *w, bool slept, bool *retires) {
     return listed ? WAKE_NONE : sleep_until(w, UINT64_MAX);
 }
 
+void cc__idle_listen(void) {
+    if (cc__get(&cc__sched.idle.poller) == NULL) appoint();
+}
+
 uint64_t cc__idle_epoch(void) {
     return cc__get_seq(&cc__sched.idle.epoch);
 }
@@ -498,7 +502,7 @@ bool cc__idle(struct worker *w) {
         while (word == WAKE_NONE && w->watched && !watcher_tick(w, &until, &victim));
     }
     if (word == WAKE_NONE || word == WAKE_EVENT)
-        word = withdraw(w, slept, &retires);
+        word = withdraw(w, slept && word == WAKE_NONE, &retires); /* events are polled first */
     else
         (void)stop_polling(w);
     if (retires) {

@@ -25,6 +25,9 @@ void cc__idle_gave(struct worker *w, uint32_t n);
 /* Wakes that worker if it sleeps: there is something in its inbox. False: it did not sleep. */
 bool cc__idle_notify_worker(struct worker *target);
 
+/* A thread that is no worker has begun to wait for an event of a driver: if workers sleep, one of them blocks in it. */
+void cc__idle_listen(void);
+
 /* Wakes all, to stop. */
 void cc__idle_notify_all(void);
 

@@ -20,7 +20,9 @@
 
 #include "base/mem.h"
 #include "os/clock.h"
+#include "sched/driver.h"
 #include "sched/idle.h"
+#include "sched/inject.h"
 #include "sched/policy.h"
 #include "sched/pressure.h"
 #include "sched/upcalls.h"
@@ -171,11 +173,23 @@ static uint64_t tick_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
     return now;
 }
 
+/* Nobody sleeps, and a worker that stays in its turn does not poll. */
+static void poll_driver(uint64_t now) {
+    const struct driver *driver = cc__drivers_blocking();
+    struct link list;
+    cc__list_init(&list);
+    uint32_t n = driver != NULL ? driver->poll(0, now, &list) : 0;
+    if (n == 0) return;
+    cc__inject_put_all(&list, n);
+    cc__idle_notify(NULL);
+}
+
 /* Returns when to tick next. */
 static uint64_t tick(struct state *s, uint64_t now) {
     if (cc__sched.simulated) return UINT64_MAX; /* it only answers */
     sample_workers(s->samples, now);
     bool somebody_sleeps = want_idle(cc__get_seq(&cc__sched.want)) != 0;
+    if (!somebody_sleeps) poll_driver(now);
     if (cc__get_seq(&cc__sysmon.mode) == SYSMON_FAST) return tick_fast(s, now, somebody_sleeps);
     if (somebody_sleeps && all_sleep()) return tick_quiet(s, now);
     cc__set_seq(&cc__sysmon.mode, somebody_sleeps ? SYSMON_SLOW : SYSMON_FAST);

@@ -1,0 +1,101 @@
+/* driver.c - the poller as a driver of the scheduler.
+ *
+ * IO-1  One thread at a time asks the poller: who holds `polling`. Workers that find it taken go on. Events that
+ *       were fetched
+ *       and not yet handled stay in `fetched`, and whoever takes `polling` next handles them first.
+ * IO-2  A worker that sleeps in the poller has fetched events when it returns, and polls before it sleeps again or
+ *       retires
+ *       (IDLE-7).
+ */
+#include "io/io.h"
+
+#include "io/fd.h"
+#include "sched/idle.h"
+#include "sync/backoff.h"
+
+#include <errno.h>
+
+static struct {
+    _Alignas(CC_LINE) struct lock polling;
+    struct lock opening;
+    _Atomic uint32_t life;  /* of the poller; 0: it is not open */
+    _Atomic uint32_t lives; /* how many there were */
+    _Atomic unsigned fetched;
+    struct poller_event events[POLLER_BATCH];
+} io;
+
+int cc__io_open(uint32_t *life) {
+    *life = cc__get_acquire(&io.life); /* pairs with the set below */
+    if (likely(*life != 0)) return 0;
+    cc__lock_take(&io.opening);
+    int error = cc__get(&io.life) == 0 ? cc__poller_open() : 0;
+    if (error == 0 && cc__get(&io.life) == 0) {
+        cc__set(&io.lives, cc__get(&io.lives) + 1);
+        cc__set_release(&io.life, cc__get(&io.lives));
+    }
+    *life = cc__get(&io.life);
+    cc__lock_release(&io.opening);
+    return error;
+}
+
+void cc__io_listen(void) {
+    cc__idle_listen();
+}
+
+static bool start(unsigned workers) {
+    (void)workers;
+    return true;
+}
+
+static void stop(void) {
+    cc__set(&io.life, 0);
+    cc__set(&io.fetched, 0);
+    cc__poller_close();
+}
+
+static uint64_t next_due(unsigned worker, bool exact) {
+    (void)worker, (void)exact;
+    return UINT64_MAX;
+}
+
+static uint32_t poll(unsigned worker, uint64_t now, struct link *list) {
+    (void)worker, (void)now;
+    if (likely(cc__fd_waiting() == 0) || cc__get_acquire(&io.life) == 0) return 0;
+    if (!cc__lock_try(&io.polling)) return 0;
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    uint32_t n = cc__get(&io.fetched);
+    if (n == 0) n = cc__poller_wait(io.events, 0);
+    for (uint32_t i = 0; i < n; i++) cc__fd_event(&io.events[i], &wakes);
+    cc__set(&io.fetched, 0);
+    cc__lock_release(&io.polling);
+    uint32_t count = cc__get(&wakes.count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct link *l = cc__list_pop_front(&wakes.fibers);
+        cc__san_release(&cc__fiber_of(l)->word); /* as cc__wakes_flush */
+        cc__list_push_back(list, l);
+    }
+    cc__set(&wakes.count, 0);
+    cc__wakes_flush(&wakes); /* OS threads */
+    return count;
+}
+
+static bool pending(void) {
+    return cc__fd_waiting() != 0 && cc__get_acquire(&io.life) != 0;
+}
+
+/* IO-2. */
+static bool wait_for_events(uint64_t until) {
+    for (struct backoff backoff = {0}; !cc__lock_try(&io.polling);)
+        cc__backoff(&backoff); /* somebody polls: not for long */
+    if (cc__get(&io.fetched) == 0) cc__set(&io.fetched, cc__poller_wait(io.events, until));
+    bool any = cc__get(&io.fetched) != 0;
+    cc__lock_release(&io.polling);
+    return any;
+}
+
+static void interrupt(void) {
+    cc__poller_interrupt();
+}
+
+const struct driver cc__io_driver = {start, stop, next_due, poll, pending, wait_for_events, interrupt};

@@ -1,0 +1,15 @@
+/* io.h - the driver: who asks the poller, and when. */
+#ifndef CC_IO_IO_H
+#define CC_IO_IO_H
+
+#include "sched/driver.h"
+
+extern const struct driver cc__io_driver;
+
+/* The poller is open: 0 and the number of this life of it, never 0; or an errno value. Inside the runtime. */
+int cc__io_open(uint32_t *life);
+
+/* An OS thread has begun to wait: if all workers sleep, one of them has to block in the poller. */
+void cc__io_listen(void);
+
+#endif

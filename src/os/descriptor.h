@@ -1,0 +1,38 @@
+/* descriptor.h - system calls on descriptors that do not wait: what they return, or -errno. EINTR is not among it. */
+#ifndef CC_OS_DESCRIPTOR_H
+#define CC_OS_DESCRIPTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* 0 or an errno value. */
+int cc__os_close(int fd);
+int cc__os_valid(int fd);
+/* Switches the mode; *before: it was in blocking mode. */
+int cc__os_nonblocking(int fd, bool on, bool *blocked);
+/* Whether a read that returns less than was asked for has emptied it: TCP and pipes. */
+bool cc__os_is_stream(int fd, bool *socket);
+bool cc__os_is_blocking(int fd);
+
+/* What is known of a descriptor. OS_OTHER: the call is made such that it does not wait whatever the mode is; a write
+ * may then move
+ * less than there is room for. OS_OWN: it is in non-blocking mode, and stays so. OS_OWN_SOCKET: the same, a socket. */
+enum os_mode { OS_OTHER, OS_OWN, OS_OWN_SOCKET };
+/* Never raise SIGPIPE. */
+ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode);
+ssize_t cc__os_writev(int fd, const struct iovec *parts, int n, enum os_mode mode);
+ssize_t cc__os_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t cc__os_sendmsg(int fd, const struct msghdr *message, int flags);
+/* The new one is close-on-exec and non-blocking. */
+int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, bool own);
+/* -EINPROGRESS: wait until it is writable, then ask for the outcome. */
+int cc__os_connect(int fd, const struct sockaddr *address, socklen_t length, bool own);
+int cc__os_connected(int fd);
+ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count, bool own);
+ssize_t cc__os_splice(int from, int to, size_t count, bool own);
+
+#endif

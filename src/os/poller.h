@@ -1,0 +1,51 @@
+/* poller.h - which descriptors have become ready: one set for the whole process, edge-triggered.
+ *
+ * A descriptor is registered once and then reports every edge (adopted ones), or is armed for one report at a time
+ * (others:
+ * a program may close them and reuse the number at any moment).
+ */
+#ifndef CC_OS_POLLER_H
+#define CC_OS_POLLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    POLLER_READ = 1,
+    POLLER_WRITE = 2,
+    POLLER_HANGUP = 4, /* the peer is gone, has shut down its side, or there is an error: both sides are ready */
+    POLLER_URGENT = 8, /* out-of-band data */
+};
+
+struct poller_event {
+    uint64_t data; /* as it was registered */
+    unsigned ready;
+};
+
+enum { POLLER_BATCH = 128 };
+
+/* Opens the set, if it is not open: 0 or an errno value. Any thread; one at a time. */
+int cc__poller_open(void);
+/* Closes it. Nobody waits in it. Also when it is not open. */
+void cc__poller_close(void);
+/* A forked child has its parent's set: it gives it up. */
+void cc__poller_forget(void);
+
+/* Reports every edge of either side from now on, and the present state at once. EPERM: it is always ready, as files
+ * are. */
+int cc__poller_register(int fd, uint64_t data);
+/* Reports once, when one of `sides` is ready. */
+int cc__poller_arm(int fd, uint64_t data, unsigned sides);
+/* No more reports. An event that was fetched before may still be on its way. */
+void cc__poller_remove(int fd);
+
+/* Waits until the CLOCK_MONOTONIC time `until` (0: does not wait; UINT64_MAX: for ever) for up to POLLER_BATCH events;
+ * returns how many. 0: the time is over, a signal came, or somebody called cc__poller_interrupt. */
+unsigned cc__poller_wait(struct poller_event *events, uint64_t until);
+/* Whoever waits returns, or whoever waits next. Any thread. */
+void cc__poller_interrupt(void);
+
+/* What of `sides` is ready at this moment, POLLER_HANGUP included; or -errno. Does not need the set. */
+int cc__poller_look(int fd, unsigned sides);
+
+#endif
