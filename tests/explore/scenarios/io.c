@@ -1,0 +1,205 @@
+/* io.c - src/io: edges against waits, deadlines, cancellation and close; the worker in the poller against whoever
+ * wakes it. */
+#include "doors/io.h"
+#include "explore.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+
+enum { FD = 5 };
+
+static CCTask reader[2], other, victim; /* victim: a second handle of the first reader */
+static int rc[2];
+static size_t got[2];
+static int ran;
+
+static void spawn(CCTask *task, CCTaskFn fn, void *arg) {
+    EX_EQ(cc_spawn(task, fn, arg, NULL), 0);
+}
+static void join(CCTask *task) {
+    EX_EQ(cc_task_join(task, NULL), 0);
+}
+
+static void *reads(void *arg) {
+    int i = (int)(intptr_t)arg;
+    char byte;
+    rc[i] = cc_fd_read(FD, &byte, 1, &got[i]);
+    return NULL;
+}
+static void *reads_not_long(void *arg) {
+    char byte;
+    rc[0] = cc_fd_read_until(FD, &byte, 1, &got[0], cc_after_ns(3000));
+    return arg;
+}
+
+static void opens(void) {
+    door_open(FD);
+    EX_EQ(cc_fd_adopt(FD), 0);
+}
+static void foreign(void) {
+    door_open(FD);
+}
+/* The reader parks first, and all workers sleep; or it is about to begin. */
+static void reader_waits(void) {
+    opens();
+    spawn(&reader[0], reads, (void *)0);
+    EX_EQ(cc_task_dup(&reader[0], &victim), 0);
+    ex_settle();
+}
+static void puts_one(void) {
+    door_put(FD, 1);
+}
+static void joins_reader(void) {
+    join(&reader[0]);
+    EX_EQ(rc[0], 0);
+    EX_EQ(got[0], 1);
+}
+static void starts_reader(void) {
+    spawn(&reader[0], reads, (void *)0);
+    joins_reader();
+}
+static void all_taken(void) {
+    EX_EQ(door_bytes(FD), 0);
+    EX_EQ(cc_io_waiters(), 0);
+}
+SCENARIO(io_edge_parked, "FD-2: an edge comes while the fiber is parked, and all workers sleep", .workers = 2,
+         .setup = reader_waits, .threads = {puts_one, joins_reader}, .check = all_taken, .no_timer = true);
+SCENARIO(io_edge_any_time, "FD-2: an edge comes before, during and after the look", .workers = 1, .setup = opens,
+         .threads = {puts_one, starts_reader}, .check = all_taken, .no_timer = true);
+SCENARIO(io_edge_foreign, "FD-2: the same for a descriptor that is armed for each wait", .workers = 1, .setup = foreign,
+         .threads = {puts_one, starts_reader}, .check = all_taken, .no_timer = true);
+
+/* ---- FD-1 ---- */
+
+static void cancels_reader(void) {
+    EX_EQ(cc_task_cancel(&victim), 0);
+    EX_EQ(cc_task_detach(&victim), 0);
+}
+static void joins_either(void) {
+    join(&reader[0]);
+    EX_CHECK(rc[0] == 0 || rc[0] == ECANCELED || rc[0] == ETIMEDOUT);
+}
+static void eaten_or_there(void) {
+    EX_EQ(door_bytes(FD), rc[0] == 0 ? 0 : 1);
+    EX_EQ(got[0], rc[0] == 0 ? 1 : 0);
+    EX_EQ(cc_io_waiters(), 0);
+}
+SCENARIO(io_edge_cancel, "FD-1: an edge and a cancellation", .workers = 1, .setup = reader_waits,
+         .threads = {puts_one, cancels_reader, joins_either}, .check = eaten_or_there, .no_timer = true);
+
+static void reader_waits_not_long(void) {
+    opens();
+}
+static void starts_short_reader(void) {
+    spawn(&reader[0], reads_not_long, NULL);
+    joins_either();
+}
+SCENARIO(io_edge_deadline, "FD-1: an edge and a deadline", .workers = 1, .setup = reader_waits_not_long,
+         .threads = {puts_one, starts_short_reader}, .check = eaten_or_there);
+
+/* The edge came for one who was cancelled: the next one has it. */
+static void starts_next(void) {
+    join(&reader[0]);
+    if (rc[0] == 0) door_put(FD, 1);
+    spawn(&reader[1], reads, (void *)1);
+    join(&reader[1]);
+    EX_EQ(rc[1], 0);
+}
+SCENARIO(io_edge_kept, "FD-1: what a cancelled wait did not use is there for the next", .workers = 1,
+         .setup = reader_waits, .threads = {puts_one, cancels_reader, starts_next}, .check = all_taken,
+         .no_timer = true);
+
+/* ---- FD-3 ---- */
+
+static void two_readers(void) {
+    reader_waits();
+    spawn(&reader[1], reads, (void *)1);
+    ex_settle();
+}
+static void puts_two(void) {
+    door_put(FD, 2);
+}
+static void joins_both(void) {
+    join(&reader[0]);
+    join(&reader[1]);
+    EX_EQ(rc[0] + rc[1], 0);
+}
+SCENARIO(io_two_readers, "FD-3: one edge, two bytes, two readers", .workers = 2, .setup = two_readers,
+         .threads = {puts_two, joins_both}, .check = all_taken, .no_timer = true);
+
+static void joins_other_reader(void) {
+    join(&reader[0]);
+    EX_CHECK(rc[0] == 0 || rc[0] == ECANCELED);
+    if (rc[0] == 0) door_put(FD, 1);
+    join(&reader[1]);
+    EX_EQ(rc[1], 0);
+}
+SCENARIO(io_two_readers_cancel, "FD-3: the first of two is cancelled when the edge comes", .workers = 1,
+         .setup = two_readers, .threads = {puts_one, cancels_reader, joins_other_reader}, .check = all_taken,
+         .no_timer = true);
+
+/* ---- FD-4 ---- */
+
+static void closes(void) {
+    EX_EQ(cc_fd_close(FD), 0);
+}
+static void joins_closed(void) {
+    join(&reader[0]);
+    EX_CHECK(rc[0] == 0 || rc[0] == EBADF);
+}
+static void nobody_waits(void) {
+    EX_EQ(cc_io_waiters(), 0);
+}
+SCENARIO(io_close, "FD-4: close against an edge and a reader", .workers = 2, .setup = reader_waits,
+         .threads = {closes, puts_one, joins_closed}, .check = nobody_waits, .no_timer = true);
+
+static void starts_reader_of_closed(void) {
+    spawn(&reader[0], reads, (void *)0);
+    joins_closed();
+}
+SCENARIO(io_close_any_time, "FD-4: close before, during and after a read's attempts", .workers = 1, .setup = opens,
+         .threads = {closes, starts_reader_of_closed}, .check = nobody_waits, .no_timer = true);
+
+/* Another descriptor has the number at once, and its reader must not be served by the old one's edge alone. */
+static void reopens(void) {
+    EX_EQ(cc_fd_close(FD), 0);
+    join(&reader[0]);
+    door_open(FD);
+    EX_EQ(cc_fd_adopt(FD), 0);
+    spawn(&reader[1], reads, (void *)1);
+    door_put(FD, 1);
+    join(&reader[1]);
+    EX_EQ(rc[1], 0);
+}
+SCENARIO(io_reuse, "FD-4: the number is used again at once", .workers = 1, .setup = reader_waits, .threads = {reopens},
+         .check = all_taken, .no_timer = true);
+
+/* ---- IDLE-7 ---- */
+
+static void *runs(void *arg) {
+    ran++;
+    return arg;
+}
+static void spawns_other(void) {
+    spawn(&other, runs, NULL);
+    join(&other);
+    EX_EQ(ran, 1);
+}
+SCENARIO(io_listener_wake, "IDLE-7: a task comes while a worker sleeps in the driver", .workers = 1,
+         .setup = reader_waits, .threads = {spawns_other}, .no_timer = true);
+SCENARIO(io_listener_both, "IDLE-7: a task and an edge come to the listener", .workers = 1, .setup = reader_waits,
+         .threads = {spawns_other, puts_one, joins_reader}, .check = all_taken, .no_timer = true);
+SCENARIO(io_listener_two, "IDLE-7: a task and an edge, two workers", .workers = 2, .setup = reader_waits,
+         .threads = {spawns_other, puts_one, joins_reader}, .check = all_taken, .no_timer = true);
+
+/* An OS thread waits, and nobody listens yet. */
+static void thread_reads(void) {
+    char byte;
+    EX_EQ(cc_fd_read(FD, &byte, 1, &got[0]), 0);
+}
+static void workers_sleep(void) {
+    opens();
+    ex_settle();
+}
+SCENARIO(io_thread, "IO-1: an OS thread waits while all workers sleep", .workers = 1, .setup = workers_sleep,
+         .threads = {thread_reads, puts_one}, .check = all_taken, .no_timer = true);
