@@ -20,33 +20,28 @@ static void apply_locked(void) {
     cc__set_seq(&cc__trace.on, wanted.environment | wanted.program | wanted.simulation);
 }
 
-void cc__trace_set(uint32_t categories) {
+static void change(uint32_t *which, uint32_t keep, uint32_t add) {
     cc__lock_take(&wanted.lock);
-    wanted.environment = categories;
+    *which = (*which & keep) | add;
     apply_locked();
     cc__lock_release(&wanted.lock);
+}
+
+void cc__trace_set(uint32_t categories) {
+    change(&wanted.environment, 0, categories);
 }
 
 void cc__trace_add(uint32_t categories) {
-    cc__lock_take(&wanted.lock);
-    wanted.program |= categories;
-    apply_locked();
-    cc__lock_release(&wanted.lock);
+    change(&wanted.program, UINT32_MAX, categories);
 }
 
 void cc__trace_simulated(bool on) {
-    cc__lock_take(&wanted.lock);
-    wanted.simulation = on ? TRACE_SIM : 0;
-    apply_locked();
-    cc__lock_release(&wanted.lock);
+    change(&wanted.simulation, 0, on ? TRACE_SIM : 0);
 }
 
 void cc__trace_clear(void) {
-    cc__lock_take(&wanted.lock);
-    wanted.environment &= ~(uint32_t)TRACE_ALL;
-    wanted.program = 0;
-    apply_locked();
-    cc__lock_release(&wanted.lock);
+    change(&wanted.environment, ~(uint32_t)TRACE_ALL, 0);
+    change(&wanted.program, 0, 0);
 }
 
 /* ---- names ---- */
