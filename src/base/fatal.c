@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+void cc__stderr_write(const char *text, size_t size) {
+    for (ssize_t n; size > 0 && (n = write(STDERR_FILENO, text, size)) > 0; text += n) size -= (size_t)n;
+}
+
 static void say(const char *head, const char *fmt, va_list args) {
     char line[768];
     int n = snprintf(line, sizeof line, "%s", head);
@@ -13,11 +17,7 @@ static void say(const char *head, const char *fmt, va_list args) {
     size_t len = (size_t)n + (m < 0 ? 0 : (size_t)m);
     if (len > sizeof line - 2) len = sizeof line - 2;
     line[len++] = '\n';
-    for (size_t at = 0; at < len;) {
-        ssize_t wrote = write(STDERR_FILENO, line + at, len - at);
-        if (wrote <= 0) break;
-        at += (size_t)wrote;
-    }
+    cc__stderr_write(line, len);
 }
 
 void cc__fatal(const char *fmt, ...) {

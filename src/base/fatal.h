@@ -4,11 +4,16 @@
 
 #include "base/attr.h"
 
+#include <stddef.h>
+
 /* Prints "ccc: fatal: <sentence>" and aborts. Any context, signal handlers included. */
 CC_NORETURN CC_COLD void cc__fatal(const char *fmt, ...) CC_PRINTF(1, 2);
 
 /* Prints "ccc: <sentence>" on stderr. Any context, signal handlers included. */
 CC_COLD void cc__warn(const char *fmt, ...) CC_PRINTF(1, 2);
+
+/* As much of it as stderr takes. Any context, signal handlers included. */
+void cc__stderr_write(const char *text, size_t size);
 
 /* An invariant that is cheap enough to check in every build; `rule` names it (STATE-2: ...). */
 #define cc__assert(cond, rule)                                                                 \

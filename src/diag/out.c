@@ -1,19 +1,15 @@
 /* out.c - collects what is said, writes it in large pieces. */
 #include "diag/out.h"
 
+#include "base/fatal.h"
+
 #include <stdarg.h>
-#include <unistd.h>
 
 void cc__out_flush(struct out *out) {
-    if (out->file != NULL) {
+    if (out->file != NULL)
         (void)fwrite(out->text, 1, out->len, out->file);
-    } else {
-        for (size_t at = 0; at < out->len;) {
-            ssize_t wrote = write(STDERR_FILENO, out->text + at, out->len - at);
-            if (wrote <= 0) break;
-            at += (size_t)wrote;
-        }
-    }
+    else
+        cc__stderr_write(out->text, out->len);
     out->len = 0;
 }
 

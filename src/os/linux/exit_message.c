@@ -3,13 +3,13 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "base/fatal.h"
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 static const char *volatile last_line;
@@ -20,12 +20,7 @@ void cc__exit_message_write(void) {
     if (line == NULL) return;
     last_line = NULL;
     int saved = cc__errno_get();
-    for (size_t left = strlen(line); left > 0;) {
-        ssize_t wrote = write(STDERR_FILENO, line, left);
-        if (wrote <= 0) break;
-        line += wrote;
-        left -= (size_t)wrote;
-    }
+    cc__stderr_write(line, strlen(line));
     cc__errno_set(saved);
 }
 
