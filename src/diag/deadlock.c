@@ -17,13 +17,13 @@
 #include "base/san.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
-#include "diag/pthreads.h"
 #include "inspect/graph.h"
 #include "inspect/quiet.h"
 #include "os/exit_message.h"
 #include "sched/idle.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
+#include "trace/trace.h"
 
 #include <ccc/cc_diag.h>
 
@@ -135,14 +135,10 @@ static void report(FILE *file) {
     cc__dump_fibers(&out, &survey, print_servers);
     cc__dump_blocked(&out, survey.now);
     cc__dump_nurseries(&out);
-    cc__dump_inboxes(&out);
+    if (cc__trace_on(TRACE_INBOX_DUMP)) cc__dump_inboxes(&out, DUMP_INBOX_SHOWN);
     print_cycle(&out);
     cc__survey_free(&survey);
     cc__out_flush(&out);
-}
-
-static void write_all(const char *text, size_t size) {
-    for (ssize_t n; size > 0 && (n = write(STDERR_FILENO, text, size)) > 0; text += n) size -= (size_t)n;
 }
 
 /* The report, on stderr; and as a string, which the caller frees, if it is wanted and there is memory: else NULL. */
@@ -155,7 +151,7 @@ static char *report_twice(bool wanted) {
     if (memory != NULL) {
         (void)fclose(memory);
         text[SIZE - 1] = '\0';
-        write_all(text, strlen(text));
+        cc__stderr_write(text, strlen(text));
     }
     cc__dump_end();
     return text;

@@ -1,5 +1,5 @@
 /* describe.c - finding the words. */
-#include "diag/describe.h"
+#include "diag/dump.h"
 
 #include "chan/chan.h"
 #include "inspect/waits.h"
@@ -19,10 +19,6 @@ void cc__describe_tenant(struct fiber *f, char *text, size_t size) {
         cc__describe_fiber(&v, text, size);
     else
         snprintf(text, size, "a fiber that has ended");
-}
-
-void cc__describe_thread(int tid, char *text, size_t size) {
-    snprintf(text, size, "OS thread %d", tid);
 }
 
 /* ---- objects ---- */

@@ -19,11 +19,6 @@ void cc__diag_unfinished(void);
 /* CC_LEAK_REPORT: the tasks that have not ended, and those of them that never can. when: "when the program exits" */
 void cc__diag_leaks(const char *when);
 
-/* What is in the workers' inboxes, up to `max` fibers of each: a call of `line` for each line, without a newline. While
- * the runtime runs; what it says is of use when nothing moves. */
-typedef void (*diag_line_fn)(void *arg, const char *line);
-void cc__diag_inboxes(diag_line_fn line, void *arg, unsigned max);
-
 /* The counters and the stacks' high-water marks, on stderr: a table with a column for each worker. While the runtime
  * runs. */
 void cc__diag_stats(void);

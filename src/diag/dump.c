@@ -3,7 +3,6 @@
 
 #include "base/mem.h"
 #include "diag/diag.h"
-#include "diag/pthreads.h"
 #include "inspect/symbol.h"
 #include "inspect/unreachable.h"
 #include "os/clock.h"
@@ -54,16 +53,7 @@ void cc__dump_workers(struct out *out) {
                 cc__out_s(timers), turns, cc__out_s(turns));
     }
     cc__out(out, "global queue: %llu\n", (unsigned long long)cc__inject_len());
-    cc__dump_inboxes(out);
-}
-
-static void print_line(void *out, const char *line) {
-    cc__out(out, "%s\n", line);
-}
-
-void cc__dump_inboxes(struct out *out) {
-    enum { SHOWN = 32 };
-    if (cc__trace_on(TRACE_INBOX_DUMP)) cc__diag_inboxes(print_line, out, SHOWN);
+    if (cc__trace_on(TRACE_INBOX_DUMP)) cc__dump_inboxes(out, DUMP_INBOX_SHOWN);
 }
 
 /* ---- fibers that can never go on ---- */
@@ -183,11 +173,10 @@ void cc__dump_blocked(struct out *out, uint64_t now) {
     struct blocked_seen seen[SHOWN];
     unsigned n = cc__blocked_list(seen, SHOWN);
     for (unsigned i = 0; i < n && i < SHOWN; i++) {
-        char who[64], wait[DESCRIBE_MAX], since[64];
-        cc__describe_thread(seen[i].tid, who, sizeof who);
+        char wait[DESCRIBE_MAX], since[64];
         cc__describe_wait(seen[i].what, wait, sizeof wait);
         cc__describe_since(seen[i].since, seen[i].since, now, since, sizeof since);
-        cc__out(out, "%s waits %s, %s\n", who, wait, since);
+        cc__out(out, "OS thread %d waits %s, %s\n", seen[i].tid, wait, since);
     }
     if (n > SHOWN) cc__out(out, "and %u more OS thread%s\n", n - SHOWN, cc__out_s(n - SHOWN));
 }

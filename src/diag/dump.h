@@ -2,10 +2,29 @@
 #ifndef CC_DIAG_DUMP_H
 #define CC_DIAG_DUMP_H
 
-#include "diag/describe.h"
 #include "diag/out.h"
 #include "inspect/scopes.h"
 #include "inspect/survey.h"
+#include "wait/blocked.h"
+
+/* ---- words (describe.c). All of it looks from outside (view.h). ---- */
+
+enum { DESCRIBE_MAX = 320 };
+
+/* "fiber 12.3 'name'" */
+void cc__describe_fiber(const struct view *view, char *text, size_t size);
+void cc__describe_tenant(struct fiber *f, char *text, size_t size);
+
+/* "to receive from channel 'jobs' (0x55d0c0, capacity 16, empty)" */
+void cc__describe_wait(struct wait_what what, char *text, size_t size);
+
+/* "for 1.25 s", "for 2 to 5 s" */
+void cc__describe_since(uint64_t from, uint64_t to, uint64_t now, char *text, size_t size);
+
+/* A line for each pthread mutex that the fiber holds (CC_DEBUG_LOCKS, pthreads.c). */
+void cc__pthreads_print(struct out *out, struct fiber *f);
+
+/* ---- reports ---- */
 
 /* One report at a time: their lines would mix. */
 void cc__dump_begin(void);
@@ -13,7 +32,10 @@ void cc__dump_end(void);
 
 /* The parts of the text, which a deadlock report uses too. */
 void cc__dump_workers(struct out *out);
-void cc__dump_inboxes(struct out *out); /* if CC_DEBUG_INBOX_DUMP asks for it */
+/* What is in the workers' inboxes, up to `max` fibers of each, for CC_DEBUG_INBOX_DUMP. While the runtime runs; what it
+ * says is of use when nothing moves. */
+enum { DUMP_INBOX_SHOWN = 32 };
+void cc__dump_inboxes(struct out *out, unsigned max);
 void cc__dump_nurseries(struct out *out);
 /* more: says something about a fiber that waits, after its line; may be NULL. */
 void cc__dump_fibers(struct out *out, const struct survey *survey,

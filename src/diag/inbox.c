@@ -3,11 +3,8 @@
  * An inbox may be emptied while it is walked, and its members may be elsewhere by then. A walk goes on only where the
  * link leads to a record, and no further than `max`.
  */
-#include "diag/describe.h"
-#include "diag/diag.h"
+#include "diag/dump.h"
 #include "os/safe_copy.h"
-
-#include <stdio.h>
 
 /* The fiber that holds the link; NULL: it is none, but the head of some list, or what a fiber waits for. */
 static struct fiber *fiber_at(struct link *link) {
@@ -16,20 +13,18 @@ static struct fiber *fiber_at(struct link *link) {
     return f != NULL && cc__safe_copy(&slot, &f->slot, sizeof slot) && cc__pool_at(slot) == f ? f : NULL;
 }
 
-void cc__diag_inboxes(diag_line_fn line, void *arg, unsigned max) {
-    char text[160], who[96];
+void cc__dump_inboxes(struct out *out, unsigned max) {
+    char who[96];
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *w = &cc__sched.workers[i];
         struct fiber *f = cc__get_acquire(&w->remote.inbox); /* pairs with cc__inbox_push */
-        snprintf(text, sizeof text, "inbox of worker %u: %u fibers%s", i, cc__get(&w->remote.inbox_len),
-                 f != NULL ? ", the last to come first:" : "");
-        line(arg, text);
+        cc__out(out, "inbox of worker %u: %u fibers%s\n", i, cc__get(&w->remote.inbox_len),
+                f != NULL ? ", the last to come first:" : "");
         for (unsigned shown = 0; f != NULL && shown < max; shown++) {
             uint64_t word = cc__get(&f->word);
             cc__describe_tenant(f, who, sizeof who);
-            snprintf(text, sizeof text, "  %s: %s%s", who, cc__state_name(cc__word_state(word)),
-                     word & WORD_FRESH ? ", has not run yet" : "");
-            line(arg, text);
+            cc__out(out, "  %s: %s%s\n", who, cc__state_name(cc__word_state(word)),
+                    word & WORD_FRESH ? ", has not run yet" : "");
             f = fiber_at(cc__get(&f->link.next));
         }
     }

@@ -53,6 +53,11 @@ static void print_pointer(struct out *out, const void *address) {
         cc__out(out, "null");
 }
 
+static void print_text(struct out *out, const char *key, const char *text) {
+    cc__out(out, ",\"%s\":", key);
+    cc__out_quoted(out, text);
+}
+
 /* As fibers give their own ids. */
 static void print_id(struct out *out, const char *key, struct fiber *f) {
     cc__out(out, ",\"%s\":\"%u.%u\"", key, cc__view_slot(f), cc__get(&f->generation) & 0x7fffffffu);
@@ -63,12 +68,10 @@ static void print_address(struct out *out, const char *key, const void *address)
     cc__symbol_find(address, &symbol);
     cc__out(out, "\"%s\":{\"address\":", key);
     print_pointer(out, address);
-    cc__out(out, ",\"function\":");
-    cc__out_quoted(out, symbol.function);
-    cc__out(out, ",\"file\":");
-    cc__out_quoted(out, symbol.file);
-    cc__out(out, ",\"line\":%u,\"module\":", symbol.line);
-    cc__out_quoted(out, symbol.module);
+    print_text(out, "function", symbol.function);
+    print_text(out, "file", symbol.file);
+    cc__out(out, ",\"line\":%u", symbol.line);
+    print_text(out, "module", symbol.module);
     cc__out(out, ",\"offset\":%zu}", symbol.offset);
 }
 
@@ -76,12 +79,10 @@ static void print_wait(struct out *out, struct wait_what what, uint64_t from, ui
     char text[DESCRIBE_MAX];
     bool thread;
     cc__describe_wait(what, text, sizeof text);
-    cc__out(out, ",\"reason\":");
-    cc__out_quoted(out, cc__park_name(what.reason));
+    print_text(out, "reason", cc__park_name(what.reason));
     cc__out(out, ",\"object\":");
     print_pointer(out, what.object);
-    cc__out(out, ",\"waits\":");
-    cc__out_quoted(out, text);
+    print_text(out, "waits", text);
     cc__out(out, ",\"ns_min\":%llu,\"ns_max\":%llu", (unsigned long long)(to < now ? now - to : 0),
             (unsigned long long)(from < now ? now - from : 0));
     struct fiber *holder = cc__wait_holder(what, &thread);
@@ -90,8 +91,8 @@ static void print_wait(struct out *out, struct wait_what what, uint64_t from, ui
 }
 
 static void print_fiber(struct out *out, struct seen *seen, const struct view *v, uint64_t now) {
-    cc__out(out, "{\"id\":\"%u.%u\",\"name\":", v->slot, v->generation);
-    cc__out_quoted(out, v->name);
+    cc__out(out, "{\"id\":\"%u.%u\"", v->slot, v->generation);
+    print_text(out, "name", v->name);
     cc__out(out, ",\"state\":\"%s\",\"worker\":%d,\"started\":%s,\"moving\":%s,\"scope\":", cc__state_name(v->state),
             v->worker, v->started ? "true" : "false", v->moves ? "true" : "false");
     print_pointer(out, v->scope);
@@ -153,8 +154,8 @@ static void print_scopes(struct out *out) {
     for (unsigned i = 0; i < n && i < SCOPES_MAX; i++) {
         cc__out(out, "%s\n{\"at\":\"%p\",\"parent\":", i > 0 ? "," : "", (const void *)seen[i].at);
         print_pointer(out, seen[i].parent);
-        cc__out(out, ",\"nursery\":%s,\"name\":", seen[i].nursery ? "true" : "false");
-        cc__out_quoted(out, seen[i].name);
+        cc__out(out, ",\"nursery\":%s", seen[i].nursery ? "true" : "false");
+        print_text(out, "name", seen[i].name);
         cc__out(out, ",\"children\":%u,\"fibers\":%u,\"cancelled\":%s}", seen[i].children, seen[i].members,
                 seen[i].cancelled ? "true" : "false");
     }

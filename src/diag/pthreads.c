@@ -9,11 +9,11 @@
  * PTHREADS-3  Each place that locks is reported once; and once more if the mutex then is unlocked on another thread,
  *             which
  *         is worse.
+ *
+ * A fiber that waits with one in its hands blocks whole workers that want it, and may go on upon another thread, where
+ * it must not be unlocked.
  */
-#include "diag/pthreads.h"
-
 #include "base/fatal.h"
-#include "diag/describe.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
 #include "inspect/plt_hook.h"
@@ -134,37 +134,19 @@ void cc__pthreads_print(struct out *out, struct fiber *f) {
 /* ---- instead of the C library's ---- */
 
 typedef int (*lock_fn)(pthread_mutex_t *);
-typedef int (*timed_fn)(pthread_mutex_t *, const struct timespec *);
-typedef int (*clock_fn)(pthread_mutex_t *, clockid_t, const struct timespec *);
 
-/* 0, or the last holder of a robust one has died: it is ours. */
-static bool taken(int rc) {
-    return rc == 0 || rc == EOWNERDEAD;
-}
-
-static int watched_lock(pthread_mutex_t *mutex) { /* PTHREADS-2 */
-    int rc = ((lock_fn)(uintptr_t)hooks[LOCK].original)(mutex);
-    if (taken(rc)) note(mutex, __builtin_return_address(0));
-    return rc;
-}
-
-static int watched_trylock(pthread_mutex_t *mutex) {
-    int rc = ((lock_fn)(uintptr_t)hooks[TRYLOCK].original)(mutex);
-    if (taken(rc)) note(mutex, __builtin_return_address(0));
-    return rc;
-}
-
-static int watched_timedlock(pthread_mutex_t *mutex, const struct timespec *until) {
-    int rc = ((timed_fn)(uintptr_t)hooks[TIMEDLOCK].original)(mutex, until);
-    if (taken(rc)) note(mutex, __builtin_return_address(0));
-    return rc;
-}
-
-static int watched_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until) {
-    int rc = ((clock_fn)(uintptr_t)hooks[CLOCKLOCK].original)(mutex, clock, until);
-    if (taken(rc)) note(mutex, __builtin_return_address(0));
-    return rc;
-}
+/* PTHREADS-2. EOWNERDEAD: the last holder of a robust one has died, and it is ours. */
+#define WATCHED(name, which, parameters, arguments)                                \
+    static int name parameters {                                                   \
+        int rc = ((int(*) parameters)(uintptr_t)hooks[which].original)arguments;   \
+        if (rc == 0 || rc == EOWNERDEAD) note(mutex, __builtin_return_address(0)); \
+        return rc;                                                                 \
+    }
+WATCHED(watched_lock, LOCK, (pthread_mutex_t * mutex), (mutex))
+WATCHED(watched_trylock, TRYLOCK, (pthread_mutex_t * mutex), (mutex))
+WATCHED(watched_timedlock, TIMEDLOCK, (pthread_mutex_t * mutex, const struct timespec *until), (mutex, until))
+WATCHED(watched_clocklock, CLOCKLOCK, (pthread_mutex_t * mutex, clockid_t clock, const struct timespec *until),
+        (mutex, clock, until))
 
 static int watched_unlock(pthread_mutex_t *mutex) {
     lock_fn unlock = (lock_fn)(uintptr_t)hooks[UNLOCK].original;

@@ -2,20 +2,22 @@
 #include "diag/diag.h"
 #include "diag/dump.h"
 
-void cc__diag_unfinished(void) {
+static void list_fibers(struct out *out) {
     struct survey survey;
+    if (cc__survey_take(&survey) != 0) return;
+    cc__dump_fibers(out, &survey, NULL);
+    cc__survey_free(&survey);
+}
+
+void cc__diag_unfinished(void) {
     struct out out = {0};
     cc__dump_begin();
-    if (cc__survey_take(&survey) == 0) {
-        cc__dump_fibers(&out, &survey, NULL);
-        cc__out_flush(&out);
-        cc__survey_free(&survey);
-    }
+    list_fibers(&out);
+    cc__out_flush(&out);
     cc__dump_end();
 }
 
 void cc__diag_leaks(const char *when) {
-    struct survey survey;
     struct out out = {0};
     uint64_t active = cc__sched_active();
     cc__dump_begin();
@@ -23,10 +25,7 @@ void cc__diag_leaks(const char *when) {
             when);
     if (active != 0) {
         cc__dump_unreachable(&out, true);
-        if (cc__survey_take(&survey) == 0) {
-            cc__dump_fibers(&out, &survey, NULL);
-            cc__survey_free(&survey);
-        }
+        list_fibers(&out);
     }
     cc__out_flush(&out);
     cc__dump_end();

@@ -1,7 +1,7 @@
 /* inbox.c - a dump of the inboxes names who is in them, oldest last, and no more than is asked for. */
 #include "harness.h"
 
-#include "diag/diag.h"
+#include "diag/dump.h"
 #include "sched/sched.h"
 
 #include <ccc/ccc.h>
@@ -10,10 +10,13 @@
 
 static char text[4096];
 
-static void line(void *arg, const char *words) {
-    CHECK(arg == text);
-    strncat(text, words, sizeof text - strlen(text) - 2);
-    strcat(text, "\n");
+static void show(unsigned max) {
+    FILE *file = fmemopen(text, sizeof text, "w");
+    CHECK(file != NULL);
+    struct out out = {.file = file};
+    cc__dump_inboxes(&out, max);
+    cc__out_flush(&out);
+    (void)fclose(file);
 }
 
 static int count(const char *words) {
@@ -41,28 +44,27 @@ TEST(shows_who_waits) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
     CCTask tasks[6] = {cc_fiber_spawn_task(spin, NULL)};
     while (!spinning) cc_yield();
-    cc__diag_inboxes(line, text, 10);
+    show(10);
     CHECK(strcmp(text, "inbox of worker 0: 0 fibers\n") == 0);
-    text[0] = '\0';
     for (int i = 1; i < 6; i++) tasks[i] = cc_fiber_spawn_task(nothing, NULL);
-    cc__diag_inboxes(line, text, 10);
+    show(10);
     CHECK(strstr(text, "inbox of worker 0: 5 fibers, the last to come first:\n") != NULL);
     CHECK_EQ(count("RUNNABLE, has not run yet\n"), 5);
     CHECK(strstr(text, "  fiber 5.") < strstr(text, "  fiber 1."));
-    text[0] = '\0';
-    cc__diag_inboxes(line, text, 2);
+    show(2);
     CHECK_EQ(count("RUNNABLE"), 2);
     enough = 1;
     for (int i = 0; i < 6; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
 }
 
-static void ignore(void *arg, const char *words) {
-    (void)arg;
-    CHECK(strlen(words) < 160);
-}
-
 static void *dump(void *arg) {
-    for (long i = 0; i < test_scale(20000); i++) cc__diag_inboxes(ignore, NULL, 100);
+    for (long i = 0; i < test_scale(20000); i++) {
+        show(100);
+        for (const char *at = text; *at != '\0'; at += strspn(at, "\n")) {
+            CHECK(strcspn(at, "\n") < 160);
+            at += strcspn(at, "\n");
+        }
+    }
     enough = 1;
     return arg;
 }
