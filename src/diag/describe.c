@@ -2,7 +2,6 @@
 #include "diag/dump.h"
 
 #include "chan/chan.h"
-#include "inspect/waits.h"
 #include "lock/wait_word.h"
 #include "os/safe_copy.h"
 
@@ -80,14 +79,12 @@ static void describe_lock(struct wait_what what, char *text, size_t size) {
 }
 
 static void describe_nursery(const struct scope *at, char *text, size_t size) {
-    CCNursery n;
-    if (!cc__safe_copy(&n.scope, at, sizeof n.scope) || !n.scope.nursery || !cc__safe_copy(&n, at, sizeof n)) {
+    struct scope_seen s;
+    if (!cc__scope_read(at, &s) || !s.nursery)
         snprintf(text, size, "for the end of a scope (%p)", (const void *)at);
-        return;
-    }
-    n.name[sizeof n.name - 1] = '\0';
-    snprintf(text, size, "for %u child%s of nursery%s%s%s (%p)", n.scope.children, n.scope.children == 1 ? "" : "ren",
-             n.name[0] ? " '" : "", n.name, n.name[0] ? "'" : "", (const void *)at);
+    else
+        snprintf(text, size, "for %u child%s of nursery%s%s%s (%p)", s.children, s.children == 1 ? "" : "ren",
+                 s.name[0] ? " '" : "", s.name, s.name[0] ? "'" : "", (const void *)at);
 }
 
 void cc__describe_wait(struct wait_what what, char *text, size_t size) {

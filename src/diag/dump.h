@@ -3,7 +3,6 @@
 #define CC_DIAG_DUMP_H
 
 #include "diag/out.h"
-#include "inspect/scopes.h"
 #include "inspect/survey.h"
 #include "wait/blocked.h"
 

@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "inspect/symbol.h"
-#include "inspect/waits.h"
 #include "os/clock.h"
 #include "sched/inject.h"
 

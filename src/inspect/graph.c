@@ -2,7 +2,6 @@
 #include "inspect/graph.h"
 
 #include "base/mem.h"
-#include "inspect/waits.h"
 #include "os/safe_copy.h"
 
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "inspect/reach.h"
 
 #include "base/attr.h"
-#include "inspect/memory.h"
 #include "os/safe_copy.h"
 #include "os/vm.h"
 

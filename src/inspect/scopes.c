@@ -1,5 +1,5 @@
 /* scopes.c - the tree of scopes, found through the fibers that are in them or wait for them, and drawn from the top. */
-#include "inspect/scopes.h"
+#include "inspect/survey.h"
 
 #include "base/mem.h"
 #include "os/safe_copy.h"
@@ -13,7 +13,7 @@ struct known {
     struct scope_seen scope[KNOWN_MAX];
 };
 
-static bool read_scope(const struct scope *at, struct scope_seen *seen) {
+bool cc__scope_read(const struct scope *at, struct scope_seen *seen) {
     CCNursery n;
     if (!cc__safe_copy(&n.scope, at, sizeof n.scope)) return false;
     *seen = (struct scope_seen){.at = at,
@@ -37,7 +37,7 @@ static struct scope_seen *find(struct known *known, const struct scope *at) {
 static void know(struct known *known, const struct scope *at) {
     while (at != NULL && known->count < KNOWN_MAX && find(known, at) == NULL) {
         struct scope_seen *added = &known->scope[known->count];
-        if (!read_scope(at, added)) return;
+        if (!cc__scope_read(at, added)) return;
         known->count++;
         at = added->parent;
     }

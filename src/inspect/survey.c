@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool cc__survey_alike(const struct view *a, const struct view *b) {
+static bool alike(const struct view *a, const struct view *b) {
     return a->state == b->state && a->reason == b->reason && a->moves == b->moves && a->fn == b->fn &&
            a->frames == b->frames && a->doubt.guessed == b->doubt.guessed &&
            memcmp(a->frame, b->frame, a->frames * sizeof a->frame[0]) == 0;
@@ -16,7 +16,7 @@ bool cc__survey_alike(const struct view *a, const struct view *b) {
 
 static struct shape *find(struct survey *s, const struct view *v) { /* SURVEY-1 */
     for (unsigned i = 0; i < s->count; i++)
-        if (cc__survey_alike(&s->shapes[i].like, v)) return &s->shapes[i];
+        if (alike(&s->shapes[i].like, v)) return &s->shapes[i];
     if (s->count == SURVEY_SHAPES) return NULL;
     struct shape *shape = &s->shapes[s->count++];
     shape->like = *v;

@@ -34,7 +34,21 @@ struct survey {
 int cc__survey_take(struct survey *survey);
 void cc__survey_free(struct survey *survey);
 
-/* Whether two fibers are of one shape. */
-bool cc__survey_alike(const struct view *a, const struct view *b);
+/* ---- the tree of nurseries and scopes (scopes.c) ---- */
+
+/* The scopes that live, as far as fibers lead to them: at most `max`, parents before what is below them. Returns how
+ * many were found. */
+struct scope_seen {
+    const struct scope *at, *parent;
+    uint32_t children, members;
+    bool nursery, cancelled;
+    uint64_t deadline; /* UINT64_MAX: none */
+    unsigned depth;
+    char name[CC_FIBER_NAME_MAX];
+};
+unsigned cc__scopes_list(struct scope_seen *seen, unsigned max);
+
+/* One of them; false: it is not there. */
+bool cc__scope_read(const struct scope *at, struct scope_seen *seen);
 
 #endif

@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "inspect/quiet.h"
 #include "inspect/reach.h"
-#include "inspect/waits.h"
+#include "inspect/view.h"
 #include "lock/parking_lot.h"
 #include "os/clock.h"
 #include "os/safe_copy.h"

@@ -30,19 +30,4 @@ unsigned cc__unwind(const struct picture *p, const void **frames, unsigned max, 
 /* The picture of a mapped stack that was switched away from. */
 struct picture cc__picture_parked(const struct place *place, uintptr_t low, uintptr_t top);
 
-/* One word of the stack. */
-bool cc__picture_word(const struct picture *p, uintptr_t at, uintptr_t *word);
-
-/* ---- between unwind.c and guess.c ---- */
-
-struct cfi_row;
-enum step { STEP_UP, STEP_END, STEP_LOST };
-
-/* From a frame to its caller's, the CFA being known. `exact`: pc is an instruction, and not where a call returns to. */
-enum step cc__unwind_apply(const struct picture *p, const struct cfi_row *row, uintptr_t cfa, struct registers *regs,
-                           bool *exact);
-
-/* From a frame to its caller's by call-frame information alone. */
-enum step cc__unwind_step(const struct picture *p, struct registers *regs, bool *exact);
-
 #endif

@@ -3,6 +3,8 @@
 
 #include "inspect/sample.h"
 #include "inspect/symbol.h"
+#include "lock/mutex.h"
+#include "os/safe_copy.h"
 
 #include <string.h>
 
@@ -118,10 +120,6 @@ bool cc__view_take(uint32_t slot, bool frames, struct view *v) { /* VIEW-1 */
     return true;
 }
 
-struct fiber *cc__view_owner(uintptr_t address) {
-    return cc__stack_tenant(address);
-}
-
 uint64_t cc__view_count(void) {
     uint64_t n = 0;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
@@ -170,4 +168,40 @@ void cc__view_trim(struct view *v) {
     v->doubt.guessed >>= first;
     v->frames = end - first;
     memmove(v->frame, v->frame + first, v->frames * sizeof v->frame[0]);
+}
+
+/* ---- the objects of waits ---- */
+
+uint32_t cc__wait_arms(struct wait_what what, struct arm *arms, uint32_t max) {
+    struct arms all;
+    if (what.reason != PARK_SELECT || !cc__safe_copy(&all, what.object, sizeof all) || all.count > CC_SELECT_MAX)
+        return 0;
+    uint32_t n = all.count < max ? all.count : max;
+    return n == 0 || cc__safe_copy(arms, all.first, n * sizeof *arms) ? all.count : 0;
+}
+
+/* The holder as it was written down (lock/holder.h). */
+static struct fiber *resolve(uint64_t owner, bool *thread) {
+    *thread = false;
+    if (owner == 0) return NULL;
+#ifdef CC_DEBUG
+    *thread = (owner >> 63) != 0;
+    struct fiber *f = *thread ? NULL : cc__pool_find(owner);
+    return f != NULL && cc__pool_id(f) == owner ? f : NULL;
+#else
+    struct fiber *f = cc__stack_tenant((uintptr_t)owner);
+    *thread = f == NULL;
+    return f;
+#endif
+}
+
+struct fiber *cc__wait_holder(struct wait_what what, bool *thread) {
+    struct mutex mutex;
+    CCRWLock rw;
+    *thread = false;
+    if (what.reason == PARK_MUTEX && cc__safe_copy(&mutex, what.object, sizeof mutex))
+        return cc__get(&mutex.word) != 0 ? resolve(cc__get(&mutex.owner), thread) : NULL;
+    if (what.reason == PARK_RWLOCK && cc__safe_copy(&rw, what.object, sizeof rw))
+        return rw.word & 1 ? resolve(rw.owner, thread) : NULL; /* readers leave no names */
+    return NULL;
 }

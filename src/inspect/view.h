@@ -54,9 +54,6 @@ uint32_t cc__view_slot(const struct fiber *f);
 /* Its name as far as it can be read from outside; "": it has none. At most CC_FIBER_NAME_MAX bytes. */
 void cc__view_name(struct fiber *f, char *name);
 
-/* The fiber whose stack an address lies in; NULL: none. */
-struct fiber *cc__view_owner(uintptr_t address);
-
 /* How many tenants there are. */
 uint64_t cc__view_count(void);
 
@@ -64,5 +61,11 @@ uint64_t cc__view_count(void);
 CC_INLINE struct wait_what cc__view_what(const struct view *v) {
     return (struct wait_what){(enum park_reason)v->reason, (const void *)v->object};
 }
+
+/* Which fiber holds a mutex (a CCMutex) or is the writer of a CCRWLock; NULL: none, or it is no fiber: *thread. */
+struct fiber *cc__wait_holder(struct wait_what what, bool *thread);
+
+/* What a select waits for, copied: how many arms there are. */
+uint32_t cc__wait_arms(struct wait_what what, struct arm *arms, uint32_t max);
 
 #endif

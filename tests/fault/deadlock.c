@@ -9,7 +9,7 @@
 
 #include "../programs/child.h"
 #include "../programs/where.h"
-#include "inspect/memory.h"
+#include "inspect/reach.h"
 
 #include <ccc/ccc.h>
 

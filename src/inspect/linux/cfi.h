@@ -37,4 +37,13 @@ bool cc__cfi_find(uintptr_t table, uintptr_t pc, struct cfi_row *row);
 /* The same from whichever object has code at pc. Remembers rows for as long as no object comes or goes. */
 bool cc__cfi_row(uintptr_t pc, struct cfi_row *row);
 
+/* ---- the loaded objects: program, shared libraries, vDSO (objects.c) ---- */
+
+/* Where the search table (.eh_frame_hdr) of the object lies that has code at this address; 0: there is no such object,
+ * or it has no table. The object may be unloaded at any moment. Any thread, not for signal handlers; allocates nothing. */
+uintptr_t cc__objects_table(uintptr_t pc);
+
+/* Changes whenever an object is loaded or unloaded. */
+uint64_t cc__objects_epoch(void);
+
 #endif

@@ -1,5 +1,5 @@
 /* expression.c - runs DWARF expressions: DW_OP_*. Bounded: a damaged one is no answer. */
-#include "inspect/linux/expression.h"
+#include "inspect/linux/step.h"
 
 #include "inspect/linux/dwarf.h"
 #include "os/safe_copy.h"

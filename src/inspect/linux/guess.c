@@ -7,11 +7,9 @@
  * to this very function, or to one that jumps to it, settles it. If none does, or several do, the most likely is taken,
  * and marked.
  */
-#include "inspect/linux/guess.h"
+#include "inspect/linux/step.h"
 
 #include "arch/machine.h"
-#include "inspect/linux/cfi.h"
-#include "inspect/linux/objects.h"
 #include "os/safe_copy.h"
 
 enum {

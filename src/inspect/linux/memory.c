@@ -3,7 +3,7 @@
  * The kernel's page map says of each page whether it is there or swapped out, and whether it is the process's own.
  * Where there is none, or it is about other addresses than ours (qemu), every page counts.
  */
-#include "inspect/memory.h"
+#include "inspect/reach.h"
 
 #include "base/attr.h"
 #include "base/error.h"

@@ -3,7 +3,7 @@
  * _dl_find_object takes no lock and searches a sorted table; the C library has it since 2.35. Without it
  * dl_iterate_phdr goes through all objects under the dynamic linker's lock.
  */
-#include "inspect/linux/objects.h"
+#include "inspect/linux/cfi.h"
 
 #include "base/attr.h"
 

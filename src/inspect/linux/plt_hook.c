@@ -47,32 +47,17 @@ static bool find_tables(const struct dl_phdr_info *info, struct tables *t) {
         t->sealed_low = at & ~(cc__vm_page() - 1);
         t->sealed_high = (at + p->p_memsz) & ~(cc__vm_page() - 1);
     }
-    for (; dynamic != NULL && dynamic->d_tag != DT_NULL; dynamic++) {
-        ElfW(Addr) address = dynamic->d_un.d_ptr;
-        switch (dynamic->d_tag) {
-        case DT_SYMTAB:
-            t->symbols = resolve(info, address);
-            break;
-        case DT_STRTAB:
-            t->names = resolve(info, address);
-            break;
-        case DT_JMPREL:
-            t->calls = resolve(info, address);
-            break;
-        case DT_PLTRELSZ:
-            t->calls_size = dynamic->d_un.d_val;
-            break;
-        case DT_RELA:
-            t->others = resolve(info, address);
-            break;
-        case DT_RELASZ:
-            t->others_size = dynamic->d_un.d_val;
-            break;
-        default:
-            break;
-        }
-    }
-    return t->symbols != NULL && t->names != NULL;
+    ElfW(Addr) entry[DT_NUM] = {0};
+    for (; dynamic != NULL && dynamic->d_tag != DT_NULL; dynamic++)
+        if (dynamic->d_tag > 0 && dynamic->d_tag < DT_NUM) entry[dynamic->d_tag] = dynamic->d_un.d_ptr;
+    if (entry[DT_SYMTAB] == 0 || entry[DT_STRTAB] == 0) return false;
+    t->symbols = resolve(info, entry[DT_SYMTAB]);
+    t->names = resolve(info, entry[DT_STRTAB]);
+    t->calls = resolve(info, entry[DT_JMPREL]);
+    t->calls_size = entry[DT_PLTRELSZ];
+    t->others = resolve(info, entry[DT_RELA]);
+    t->others_size = entry[DT_RELASZ];
+    return true;
 }
 
 static bool contains(const struct dl_phdr_info *info, const void *address) {

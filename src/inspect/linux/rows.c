@@ -4,7 +4,6 @@
  * memory in use does without it: nobody waits here.
  */
 #include "inspect/linux/cfi.h"
-#include "inspect/linux/objects.h"
 
 #include <stdatomic.h>
 

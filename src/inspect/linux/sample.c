@@ -98,10 +98,16 @@ static void on_signal(int sig, siginfo_t *info, void *context) {
 
 /* ---- the caller ---- */
 
+static bool in_place_locked(void) {
+    struct sigaction now;
+    return installed && sigaction(CC_SAMPLE_SIGNAL, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+           now.sa_sigaction == on_signal;
+}
+
 static bool install_locked(void) {
     struct sigaction now, ours;
+    if (installed) return in_place_locked();
     if (sigaction(CC_SAMPLE_SIGNAL, NULL, &now) != 0) return false;
-    if (installed) return (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal;
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_signal;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
@@ -200,12 +206,6 @@ unsigned cc__sample_thread(int tid, const void *bottom, const void *top, const v
     pthread_mutex_unlock(&one_caller);
     cc__errno_set(saved);
     return n;
-}
-
-static bool in_place_locked(void) {
-    struct sigaction now;
-    return installed && sigaction(CC_SAMPLE_SIGNAL, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
-           now.sa_sigaction == on_signal;
 }
 
 bool cc__sample_is_alone(void) {

@@ -11,6 +11,7 @@
 #include "fiber/cxx.h"
 #include "fiber/stack.h"
 #include "sched/sched.h"
+#include "os/thread.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -39,8 +40,6 @@ static const char *last_component(const char *path) {
 #include <backtrace.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 
 static struct backtrace_state *state;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -88,12 +87,8 @@ static void *read_modules(void *arg) {
 /* Takes 8 kB of stack, more than a small fiber may have left: on a thread of its own, which no signal disturbs. Without
  * a thread there is no state, and the dynamic linker answers. */
 static void create_state(void) {
-    sigset_t all, before;
     pthread_t thread;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&thread, NULL, read_modules, NULL) == 0) pthread_join(thread, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (cc__thread_start_deaf(&thread, read_modules, NULL) == 0) cc__thread_join(thread);
 }
 
 static bool in_our_tree(const char *file) {

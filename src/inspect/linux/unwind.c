@@ -2,9 +2,7 @@
 #include "inspect/unwind.h"
 
 #include "base/san.h"
-#include "inspect/linux/cfi.h"
-#include "inspect/linux/expression.h"
-#include "inspect/linux/guess.h"
+#include "inspect/linux/step.h"
 #include "os/safe_copy.h"
 
 enum { STEPS_MAX = 256, FRAMES_MAX = 64 };

@@ -3,8 +3,8 @@
  * Every function answers as if nothing could be known: the callers have words for that.
  */
 #include "base/attr.h"
-#include "inspect/memory.h"
 #include "inspect/plt_hook.h"
+#include "inspect/reach.h"
 #include "inspect/sample.h"
 #include "inspect/symbol.h"
 #include "inspect/threads.h"

@@ -3,8 +3,8 @@
 #include "harness.h"
 
 #include "base/attr.h"
-#include "inspect/linux/cfi.h"
-#include "inspect/linux/objects.h"
+#include "inspect/linux/step.h"
+#include "inspect/linux/step.h"
 #include "inspect/symbol.h"
 #include "inspect/unwind.h"
 #include "os/safe_copy.h"
