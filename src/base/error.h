@@ -5,10 +5,18 @@
 #ifndef CC_BASE_ERROR_H
 #define CC_BASE_ERROR_H
 
+#include "base/attr.h"
+
 /* "ENOENT"; "an error" where the C library does not tell. */
 const char *cc__error_name(int code);
 
 int cc__errno_get(void);
 void cc__errno_set(int value);
+
+/* A declaration: errno is put back at the end of the block, however it is left. */
+#define CC_KEEP_ERRNO __attribute__((cleanup(cc__errno_put_back))) int kept_errno = cc__errno_get()
+CC_INLINE void cc__errno_put_back(const int *kept) {
+    cc__errno_set(*kept);
+}
 
 #endif

@@ -24,7 +24,7 @@
 /* An after-switch action runs when the next fiber is current already, and that one may never have run: its stack then
  * still carries the name of the last tenant, or none. So lines of such actions say for whom they speak. */
 static void say(struct fiber *f, bool ended, const char *fmt, va_list args) { /* TRACE-2 */
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     char text[320], name[CC_FIBER_NAME_MAX] = "";
     (void)vsnprintf(text, sizeof text, fmt, args);
     uint64_t us = (cc__clock_now() - cc__get(&cc__trace.since)) / 1000;
@@ -38,7 +38,6 @@ static void say(struct fiber *f, bool ended, const char *fmt, va_list args) { /*
         cc__warn("%llu.%06llu worker %u: %s", whole, part, w->core.owner - 1, text);
     else
         cc__warn("%llu.%06llu thread %d: %s", whole, part, cc__thread_id(), text);
-    cc__errno_set(saved);
 }
 
 static CC_PRINTF(1, 2) void line(const char *fmt, ...) {

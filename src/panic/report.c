@@ -35,7 +35,7 @@ static void find_stack(const void **bottom, const void **top) {
 void cc__report_describe(CCPanic *info, const void *back) {
     const void *bottom, *top;
     struct doubt doubt;
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     info->generation = cc__add_relaxed(&generations, 1) + 1;
     info->fiber = cc_fiber_id();
     memcpy(info->name, cc_fiber_name(), strlen(cc_fiber_name()) + 1);
@@ -45,7 +45,6 @@ void cc__report_describe(CCPanic *info, const void *back) {
         info->frame_count = cc__unwind_here(bottom, top, back, info->frames, CC_PANIC_FRAMES_MAX, &doubt);
         info->frames_guessed = (unsigned)doubt.guessed;
     }
-    cc__errno_set(saved);
 }
 
 /* ---- saying so ---- */
@@ -78,9 +77,8 @@ static void print(const CCPanic *info, const char *head, const char *why) {
 
 void cc_panic_print(const CCPanic *info) {
     if (info == NULL) return;
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     print(info, "", "");
-    cc__errno_set(saved);
 }
 
 void cc__report_fatal(const CCPanic *info, const char *why) {

@@ -99,11 +99,10 @@ static void check_thread(void) {
 }
 
 static void let_world(struct sim_program program) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     cc__sim.program = program;
     give_turn(TURN_WORLD);
     await_turn(TURN_PROGRAM);
-    cc__errno_set(saved);
 }
 
 void cc__sim_let_program(bool first) {

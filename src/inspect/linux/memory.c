@@ -85,7 +85,7 @@ static bool visit_line(struct visit *v, const char *line) {
 }
 
 bool cc__memory_each(uint64_t limit, void (*fn)(void *arg, uintptr_t low, uintptr_t high), void *arg) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     struct visit v = {open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), limit, fn, arg};
     if (v.pagemap >= 0 && !pagemap_is_ours(&v)) {
         close(v.pagemap);
@@ -111,6 +111,5 @@ bool cc__memory_each(uint64_t limit, void (*fn)(void *arg, uintptr_t low, uintpt
     }
     if (fd >= 0) close(fd);
     if (v.pagemap >= 0) close(v.pagemap);
-    cc__errno_set(saved);
     return good;
 }

@@ -85,7 +85,7 @@ static void answer(uint32_t word, const void *context) { /* SAMPLE-1 */
 }
 
 static void on_signal(int sig, siginfo_t *info, void *context) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     uint64_t value = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
     if (info->si_code == SI_QUEUE && value >> 32 == MAGIC)
         answer((uint32_t)value, context);
@@ -93,7 +93,6 @@ static void on_signal(int sig, siginfo_t *info, void *context) {
         before.sa_sigaction(sig, info, context);
     else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
         before.sa_handler(sig);
-    cc__errno_set(saved);
 }
 
 /* ---- the caller ---- */
@@ -195,7 +194,7 @@ unsigned cc__sample_thread(int tid, const void *bottom, const void *top, const v
     unsigned n = 0;
     *doubt = (struct doubt){0};
     if (cc__san_on_valgrind() || bottom >= top || max == 0) return 0;
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     pthread_mutex_lock(&one_caller);
     if (tid == cc__thread_id()) {
         n = cc__unwind_here(bottom, top, __builtin_return_address(0), frames, max, doubt);
@@ -204,16 +203,14 @@ unsigned cc__sample_thread(int tid, const void *bottom, const void *top, const v
         n = cc__unwind(&p, frames, max, doubt);
     }
     pthread_mutex_unlock(&one_caller);
-    cc__errno_set(saved);
     return n;
 }
 
 bool cc__sample_is_alone(void) {
     if (pthread_mutex_trylock(&one_caller) != 0) return false;
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     bool alone = in_place_locked() && !(before.sa_flags & SA_SIGINFO) &&
                  (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN);
-    cc__errno_set(saved);
     pthread_mutex_unlock(&one_caller);
     return alone;
 }

@@ -170,7 +170,7 @@ static void demangle(struct symbol *symbol) {
 /* ---- all that is known ---- */
 
 unsigned cc__symbol_find_inlined(const void *return_address, struct symbol *out, unsigned max) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     uintptr_t pc = (uintptr_t)return_address - 1; /* the call, not what comes after it */
     Dl_info info;
     memset(out, 0, max * sizeof *out);
@@ -189,7 +189,6 @@ unsigned cc__symbol_find_inlined(const void *return_address, struct symbol *out,
     if (out[0].file[0] == '\0') out[0].ours = strncmp(out[0].function, "cc_", 3) == 0;
     if (strncmp(out[0].function, "cc__", 4) == 0) out[0].ours = true; /* assembly: its file's name has another form */
     for (unsigned i = 0; i < count; i++) demangle(&out[i]);
-    cc__errno_set(saved);
     return count;
 }
 

@@ -53,7 +53,8 @@ struct entry {
 };
 
 int cc__threads_list(int *tids, unsigned max) {
-    int saved = cc__errno_get(), count = 0;
+    CC_KEEP_ERRNO;
+    int count = 0;
     int fd = open_quietly("/proc/self/task", O_DIRECTORY);
     if (fd < 0) count = -1;
     while (count >= 0) {
@@ -71,14 +72,13 @@ int cc__threads_list(int *tids, unsigned max) {
         }
     }
     if (fd >= 0) (void)syscall(SYS_close, fd);
-    cc__errno_set(saved);
     return count;
 }
 
 uint64_t cc__threads_caught(void) {
     /* Asked one by one rather than read from /proc/self/status, which under valgrind and qemu tells of their own. */
     uint64_t caught = 0;
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     for (int n = 1; n <= 64; n++) {
         struct sigaction now;
         if (sigaction(n, NULL, &now) != 0) continue;
@@ -86,7 +86,6 @@ uint64_t cc__threads_caught(void) {
             caught |= UINT64_C(1) << (n - 1);
     }
     if (cc__san_on_valgrind()) caught &= ~(UINT64_C(1) << 63); /* which it keeps for itself */
-    cc__errno_set(saved);
     return caught;
 }
 
@@ -116,18 +115,15 @@ static bool parse_call(const char *text, struct thread_call *call) {
 
 bool cc__threads_call(int tid, struct thread_call *call) {
     char text[256];
-    int saved = cc__errno_get();
-    bool known = read_task_file(tid, "syscall", text, sizeof text) && parse_call(text, call);
-    cc__errno_set(saved);
-    return known;
+    CC_KEEP_ERRNO;
+    return read_task_file(tid, "syscall", text, sizeof text) && parse_call(text, call);
 }
 
 bool cc__threads_blocks(int tid, int sig) {
     static const char label[] = "\nSigBlk:";
     char text[2048]; /* the line is in its first half */
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     bool known = read_task_file(tid, "status", text, sizeof text);
-    cc__errno_set(saved);
     const char *line = known ? strstr(text, label) : NULL;
     if (line == NULL) return true;
     return strtoull(line + sizeof label - 1, NULL, 16) >> (sig - 1) & 1;

@@ -6,10 +6,8 @@
 #include <sched.h>
 
 bool cc__affinity_single(void) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     cpu_set_t set;
     /* A machine with more CPUs than fit into the mask refuses it, and has more than one. */
-    bool single = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
-    cc__errno_set(saved);
-    return single;
+    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
 }

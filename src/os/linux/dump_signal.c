@@ -14,14 +14,13 @@ static struct {
 
 /* Without a runtime whoever came after us and calls us, as what was there before, gets what was: the default action. */
 static void handle(int sig) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     if (dump_signal.signal == sig) {
         dump_signal.fn();
     } else {
         (void)signal(sig, SIG_DFL);
         (void)raise(sig);
     }
-    cc__errno_set(saved);
 }
 
 bool cc__dump_signal_install(int signal, void (*fn)(void)) {

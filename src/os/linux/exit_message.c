@@ -19,9 +19,8 @@ void cc__exit_message_write(void) {
     const char *line = last_line;
     if (line == NULL) return;
     last_line = NULL;
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     cc__stderr_write(line, strlen(line));
-    cc__errno_set(saved);
 }
 
 static void on_signal(int sig);

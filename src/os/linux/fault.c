@@ -56,7 +56,7 @@ static void call_handler(struct sigaction *old, int sig, siginfo_t *info, void *
 }
 
 static void on_signal(unsigned which, int sig, siginfo_t *info, void *context) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     struct sigaction *old = &place_of(sig)->before[which];
     bool sent = info->si_code <= 0; /* FAULT-2 */
     struct fault fault = {sig, info->si_addr, context, !is_handler(old) || cc__exit_message_handles(old)};
@@ -71,7 +71,6 @@ static void on_signal(unsigned which, int sig, siginfo_t *info, void *context) {
         set_default(sig); /* as above; the system does not let a fault be ignored */
         if (sent) raise(sig);
     }
-    cc__errno_set(saved);
 }
 
 static void on_signal_0(int sig, siginfo_t *info, void *context) {

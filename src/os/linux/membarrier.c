@@ -11,10 +11,8 @@
 #include <unistd.h>
 
 static long membarrier(int cmd) {
-    int saved = cc__errno_get();
-    long rc = syscall(SYS_membarrier, cmd, 0, 0);
-    cc__errno_set(saved);
-    return rc;
+    CC_KEEP_ERRNO;
+    return syscall(SYS_membarrier, cmd, 0, 0);
 }
 
 bool cc__membarrier_register(void) {
@@ -26,7 +24,7 @@ bool cc__membarrier_register(void) {
 }
 
 void cc__membarrier(void) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     if (unlikely(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0)) {
         int error = cc__errno_get();
         cc__fatal(
@@ -34,5 +32,4 @@ void cc__membarrier(void) {
             "has to allow it, or to start with CC_MEMBARRIER=0 or CCRuntimeConfig.no_membarrier",
             error, error == EPERM || error == EACCES || error == ENOSYS ? ", a seccomp filter perhaps" : "");
     }
-    cc__errno_set(saved);
 }

@@ -46,19 +46,15 @@ static bool copy_by_pipe(void *to, const void *from, size_t n) {
 bool cc__safe_copy(void *to, const void *from, size_t n) {
     static _Atomic int way;
     if (n == 0) return true;
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     if (way == UNDECIDED) {
         int known = 1, copy = 0;
         way = copy_by_call(&copy, &known, sizeof copy) ? BY_CALL : BY_PIPE;
     }
-    bool copied = way == BY_CALL ? copy_by_call(to, from, n) : copy_by_pipe(to, from, n);
-    cc__errno_set(saved);
-    return copied;
+    return way == BY_CALL ? copy_by_call(to, from, n) : copy_by_pipe(to, from, n);
 }
 
 bool cc__safe_copy_by_pipe(void *to, const void *from, size_t n) {
-    int saved = cc__errno_get();
-    bool copied = copy_by_pipe(to, from, n);
-    cc__errno_set(saved);
-    return copied;
+    CC_KEEP_ERRNO;
+    return copy_by_pipe(to, from, n);
 }

@@ -74,7 +74,7 @@ static size_t mappings_for_guards(void) {
 }
 
 void cc__vm_init(void) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     cc__vm_page_size = (size_t)sysconf(_SC_PAGESIZE);
 #ifdef CC_ASAN
     /* LeakSanitizer reads every stack, and skips only what the list of mappings says cannot be read. */
@@ -92,7 +92,6 @@ void cc__vm_init(void) {
             munmap(p, 2 * cc__vm_page());
         }
     }
-    cc__errno_set(saved);
 }
 
 bool cc__vm_guard_is_free(void) {
@@ -104,7 +103,7 @@ size_t cc__vm_guards_max(void) {
 }
 
 void *cc__vm_reserve(size_t size, size_t align) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     size_t slack = align > cc__vm_page() ? align - cc__vm_page() : 0;
     char *p = NULL;
     if (size <= SIZE_MAX - slack) {
@@ -122,33 +121,27 @@ void *cc__vm_reserve(size_t size, size_t align) {
     /* A stack that touches one page must not cost 2 MiB. Refused where there are no huge pages, and then not
      * needed. */
     if (p != NULL) (void)madvise(p, size, MADV_NOHUGEPAGE);
-    cc__errno_set(saved);
     return p;
 }
 
 void cc__vm_release(void *p, size_t size) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     if (munmap(p, size) != 0) cc__fatal("munmap of a range of %zu bytes failed with error %d", size, cc__errno_get());
-    cc__errno_set(saved);
 }
 
 bool cc__vm_guard(void *p, size_t size) {
-    int saved = cc__errno_get();
-    bool ok = guard_free ? madvise(p, size, MADV_GUARD_INSTALL) == 0 : mprotect(p, size, PROT_NONE) == 0;
-    cc__errno_set(saved);
-    return ok;
+    CC_KEEP_ERRNO;
+    return guard_free ? madvise(p, size, MADV_GUARD_INSTALL) == 0 : mprotect(p, size, PROT_NONE) == 0;
 }
 
 void cc__vm_populate(void *p, size_t size) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     (void)madvise(p, size, MADV_POPULATE_WRITE); /* Linux 5.14; without it the pages come one by one */
-    cc__errno_set(saved);
 }
 
 bool cc__vm_guard_all(const struct vm_range *ranges, size_t n) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     bool ok = many && advise_all(ranges, n, MADV_GUARD_INSTALL);
-    cc__errno_set(saved);
     if (ok) return true;
     ok = true;
     for (size_t i = 0; i < n; i++) ok = cc__vm_guard(ranges[i].at, ranges[i].size) && ok;
@@ -156,26 +149,23 @@ bool cc__vm_guard_all(const struct vm_range *ranges, size_t n) {
 }
 
 void cc__vm_populate_all(const struct vm_range *ranges, size_t n) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     if (many) (void)advise_all(ranges, n, MADV_POPULATE_WRITE);
-    cc__errno_set(saved);
 }
 
 void cc__vm_discard_all(const struct vm_range *ranges, size_t n) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     bool done = many && advise_all(ranges, n, MADV_DONTNEED);
-    cc__errno_set(saved);
     for (size_t i = 0; !done && i < n; i++) cc__vm_discard(ranges[i].at, ranges[i].size);
 }
 
 void cc__vm_discard(void *p, size_t size) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     (void)madvise(p, size, MADV_DONTNEED); /* advice: a refusal costs memory, nothing else */
-    cc__errno_set(saved);
 }
 
 size_t cc__vm_touched(const void *p, size_t size) {
-    int saved = cc__errno_get();
+    CC_KEEP_ERRNO;
     unsigned char pages[1024];
     size_t step = sizeof pages * cc__vm_page(), found = 0;
     for (size_t at = 0; at < size && found == 0; at += step) {
@@ -184,6 +174,5 @@ size_t cc__vm_touched(const void *p, size_t size) {
         for (size_t i = 0; i < here / cc__vm_page() && found == 0; i++)
             if (pages[i] & 1) found = size - at - i * cc__vm_page();
     }
-    cc__errno_set(saved);
     return found;
 }
