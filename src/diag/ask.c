@@ -4,7 +4,7 @@
 #include "diag/diag.h"
 #include "diag/dump.h"
 #include "inspect/quiet.h"
-#include "os/dump_signal.h"
+#include "os/signals.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
 

@@ -19,7 +19,7 @@
 #include "diag/dump.h"
 #include "inspect/graph.h"
 #include "inspect/quiet.h"
-#include "os/exit_message.h"
+#include "os/signals.h"
 #include "sched/idle.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"

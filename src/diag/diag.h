@@ -2,7 +2,7 @@
 #ifndef CC_DIAG_DIAG_H
 #define CC_DIAG_DIAG_H
 
-#include "os/fault.h"
+#include "os/signals.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -23,8 +23,8 @@
 
 #include "arch/cpu.h"
 #include "lock/parking_lot.h"
-#include "os/affinity.h"
 #include "os/clock.h"
+#include "os/thread.h"
 #include "sim/sim.h"
 #include "wait/cancel.h"
 

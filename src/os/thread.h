@@ -33,5 +33,7 @@ char cc__thread_state(int id);
 void cc__thread_state_hide(bool on);
 /* Sleeps about that long, or less. */
 void cc__thread_nap(long ns);
+/* True if the calling thread may use one CPU only. Asks the system; small enough for any stack. */
+bool cc__affinity_single(void);
 
 #endif

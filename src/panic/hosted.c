@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/fatal.h"
 #include "base/mem.h"
-#include "os/fault.h"
+#include "os/signals.h"
 #include "panic/panic.h"
 #include "sched/upcalls.h"
 

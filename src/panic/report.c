@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/fatal.h"
 #include "base/inspect.h"
-#include "os/exit_message.h"
+#include "os/signals.h"
 #include "os/thread.h"
 #include "panic/panic.h"
 #include "sched/sched.h"

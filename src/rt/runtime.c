@@ -28,7 +28,7 @@
 #include "io/io.h"
 #include "lock/parking_lot.h"
 #include "os/clock.h"
-#include "os/fault.h"
+#include "os/signals.h"
 #include "os/vm.h"
 #include "panic/panic.h"
 #include "rt/config.h"

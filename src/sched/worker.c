@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "fiber/spec.h"
 #include "os/clock.h"
-#include "os/fault.h"
+#include "os/signals.h"
 #include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/idle.h"

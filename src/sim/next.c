@@ -9,7 +9,7 @@
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "os/clock.h"
-#include "os/exit_message.h"
+#include "os/signals.h"
 #include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"

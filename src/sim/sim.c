@@ -5,7 +5,7 @@
 #include "base/fatal.h"
 #include "base/rng.h"
 #include "os/clock.h"
-#include "os/exit_message.h"
+#include "os/signals.h"
 #include "os/thread.h"
 #include "sched/park.h"
 #include "trace/trace.h"

@@ -1,10 +1,7 @@
 /* dump_signal.c - installs the handler, and takes it back. */
-#include "os/dump_signal.h"
+#include "os/signals.h"
 
 #include "base/error.h"
-
-#include <signal.h>
-#include <stddef.h>
 
 static struct {
     volatile int signal; /* 0: none */

@@ -1,12 +1,10 @@
 /* exit_message.c - abort, a fault, exit with a status: the last line comes before them. */
-#include "os/exit_message.h"
+#include "os/signals.h"
 
 #include "base/attr.h"
 #include "base/error.h"
 #include "base/fatal.h"
 
-#include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +28,7 @@ bool cc__exit_message_handles(const struct sigaction *action) {
 }
 
 static void set_handler(int sig, void (*handler)(int)) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = handler;
-    action.sa_flags = SA_ONSTACK;
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
     sigemptyset(&action.sa_mask);
     sigaction(sig, &action, NULL);
 }

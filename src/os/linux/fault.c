@@ -5,14 +5,11 @@
  *          chain has an end, and no handler is in it twice.
  * FAULT-2  A signal that was sent (kill, raise) is no fault: it has the effect that it would have without us.
  */
-#include "os/fault.h"
+#include "os/signals.h"
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "os/exit_message.h"
 
-#include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { HANDLERS = 4 };
@@ -32,10 +29,7 @@ static struct place *place_of(int sig) {
 }
 
 static void set_default(int sig) {
-    struct sigaction plain;
-    memset(&plain, 0, sizeof plain);
-    plain.sa_handler = SIG_DFL;
-    sigaction(sig, &plain, NULL);
+    (void)signal(sig, SIG_DFL);
 }
 
 static bool is_handler(const struct sigaction *action) {
@@ -91,9 +85,7 @@ static void (*const handlers[HANDLERS])(int, siginfo_t *, void *) = {on_signal_0
 
 void cc__fault_install(fault_explain explain) {
     explain_fault = explain;
-    struct sigaction ours;
-    memset(&ours, 0, sizeof ours);
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&ours.sa_mask);
     for (size_t i = 0; i < array_len(places); i++) {
         struct place *p = &places[i];
@@ -129,16 +121,11 @@ bool cc__fault_stack_have(void) {
 }
 
 void cc__fault_stack_set(void *stack, size_t size) {
-    stack_t ss;
-    memset(&ss, 0, sizeof ss);
-    ss.ss_sp = stack;
-    ss.ss_size = size;
+    stack_t ss = {.ss_sp = stack, .ss_size = size};
     sigaltstack(&ss, NULL);
 }
 
 void cc__fault_stack_clear(void) {
-    stack_t ss;
-    memset(&ss, 0, sizeof ss);
-    ss.ss_flags = SS_DISABLE;
+    stack_t ss = {.ss_flags = SS_DISABLE};
     sigaltstack(&ss, NULL);
 }

@@ -2,6 +2,7 @@
 #include "os/thread.h"
 
 #include "base/attr.h"
+#include "base/error.h"
 #include "base/fatal.h"
 
 #include <fcntl.h>
@@ -108,4 +109,11 @@ void cc__thread_stack(const void **bottom, const void **top) {
     }
     *bottom = low;
     *top = low != NULL ? low + size : NULL;
+}
+
+bool cc__affinity_single(void) {
+    CC_KEEP_ERRNO;
+    cpu_set_t set;
+    /* A machine with more CPUs than fit into the mask refuses it, and has more than one. */
+    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
 }

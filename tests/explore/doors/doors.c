@@ -1,21 +1,20 @@
-/* doors.c - the explorer's doors in place of src/os/clock.c,
- * src/os/linux/{affinity,clock,fault,futex,membarrier,thread,vm}.c and src/base/{mem,fatal}.c; and what the shared
- * object offers to the explorer.
+/* doors.c - the explorer's doors in place of src/os/clock.c, src/os/linux/{clock,fault,futex,membarrier,thread,vm}.c and
+ * src/base/{mem,fatal}.c; and what the shared object offers to the explorer.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "explore.h"
-#include "os/affinity.h"
 #include "os/clock.h"
-#include "os/fault.h"
 #include "os/futex.h"
 #include "os/membarrier.h"
+#include "os/signals.h"
 #include "os/thread.h"
 #include "os/vm.h"
 
 #include <ccc/ccc.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* ---- base ---- */
 
@@ -40,6 +39,10 @@ void cc__fatal(const char *fmt, ...) {
     va_end(args);
     ex_fail("the library says: %s", text);
 }
+void cc__stderr_write(const char *text, size_t size) {
+    (void)!write(2, text, size);
+}
+
 void cc__warn(const char *fmt, ...) {
     (void)fmt;
 }
