@@ -1,4 +1,4 @@
-/* signals.h - the signals that the runtime handles: faults, the one that asks for a dump, those that end the program. */
+/* signals.h - the signals that the runtime handles: faults, the request for a dump, those that end the program. */
 #ifndef CC_OS_SIGNALS_H
 #define CC_OS_SIGNALS_H
 
@@ -44,7 +44,8 @@ void cc__dump_signal_remove(void);
  * By a signal of its own making, or with a status other than 0. For what has to be known to see the same end again.
  */
 
-/* line: with its newline, as long as the program lives; NULL: none any more. A signal that the program, or a sanitizer, handles is left to it. */
+/* line: with its newline, as long as the program lives; NULL: none any more. A signal that the program, or a sanitizer,
+ * handles is left to it. */
 void cc__exit_message_set(const char *line);
 
 /* Whether the action is what cc__exit_message_set has installed: such a signal ends the program. */

@@ -40,7 +40,8 @@ bool cc__cfi_row(uintptr_t pc, struct cfi_row *row);
 /* ---- the loaded objects: program, shared libraries, vDSO (objects.c) ---- */
 
 /* Where the search table (.eh_frame_hdr) of the object lies that has code at this address; 0: there is no such object,
- * or it has no table. The object may be unloaded at any moment. Any thread, not for signal handlers; allocates nothing. */
+ * or it has no table. The object may be unloaded at any moment. Any thread, not for signal handlers; allocates
+ * nothing. */
 uintptr_t cc__objects_table(uintptr_t pc);
 
 /* Changes whenever an object is loaded or unloaded. */

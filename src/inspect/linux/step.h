@@ -24,8 +24,9 @@ enum step cc__unwind_step(const struct picture *p, struct registers *regs, bool 
 bool cc__guess_step(const struct picture *p, struct registers *regs, bool *exact, bool *sure);
 
 /* The stack machine of DWARF, for call-frame information that no simple rule can say: entries of the procedure linkage
- * table, frames of signals (expression.c). Runs the expression at `at` (a length, and so many bytes) with `first` on the
- * stack, unless that is NULL. False: it is damaged, or needs a register that is not known, or memory that is not there. */
+ * table, frames of signals (expression.c). Runs the expression at `at` (a length, and so many bytes) with `first` on
+ * the stack, unless that is NULL. False: it is damaged, or needs a register that is not known, or memory that is not
+ * there. */
 bool cc__expression_run(const struct picture *p, const struct registers *regs, uintptr_t at, const uintptr_t *first,
                         uintptr_t *result);
 

@@ -10,8 +10,8 @@
 #include "base/san.h"
 #include "fiber/cxx.h"
 #include "fiber/stack.h"
-#include "sched/sched.h"
 #include "os/thread.h"
+#include "sched/sched.h"
 
 #include <dlfcn.h>
 #include <stdint.h>

@@ -4,7 +4,6 @@
 
 #include "base/attr.h"
 #include "inspect/linux/step.h"
-#include "inspect/linux/step.h"
 #include "inspect/symbol.h"
 #include "inspect/unwind.h"
 #include "os/safe_copy.h"
