@@ -1,5 +1,5 @@
-/* doors.c - the explorer's doors in place of src/os/clock.c, src/os/linux/{clock,fault,futex,membarrier,thread,vm}.c and
- * src/base/{mem,fatal}.c; and what the shared object offers to the explorer.
+/* doors.c - the explorer's doors in place of src/os/clock.c, src/os/linux/{clock,fault,futex,membarrier,thread,vm}.c
+ * and src/base/{mem,fatal}.c; and what the shared object offers to the explorer.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
