@@ -207,6 +207,7 @@ CC_INLINE int wait_for_one(struct worker *w, CCCase *cases, size_t n, struct sel
     if (biased) {
         reason = cc__wait_biased(w, self, PARK_SELECT, &all);
     } else {
+        w = cc__worker(); /* a pool's on_reset may have waited */
         int rc = lock_and_link(w, cases, s, &waiter, &winner, chosen);
         if (rc != WAIT_BEGUN) return rc;
         cc__event(select_wait, s->count, s->locked);

@@ -282,6 +282,43 @@ TEST(select_cleans_too) {
     cc_chan_free(shop.ch);
 }
 
+/* on_reset may wait, and the fiber goes on on another worker: so does a select that has to wait after it. */
+static void clean_slowly(void *place, void *context) {
+    (void)place, (void)context;
+    CHECK_EQ(cc_sleep_until(cc_after_ns(100 * 1000)), 0);
+    cc_yield();
+}
+
+static void *give_by_select(void *ch) {
+    for (long i = 0; i < test_rounds(30, 300); i++) {
+        uint64_t value = 1;
+        size_t chosen;
+        CCCase cases[] = {CC_SEND(ch, &value, NULL)};
+        CHECK_EQ(cc_select(cases, 1, cc_after_ns(200 * 1000), &chosen), ETIMEDOUT); /* it is full */
+    }
+    return NULL;
+}
+
+static void *keep_busy(void *over) {
+    while (!atomic_load((atomic_bool *)over)) cc_yield();
+    return NULL;
+}
+
+TEST_WORKERS(select_after_a_reset_that_waits) {
+    enum { GIVERS = 12, BUSY = 4 };
+    uint64_t value = 0;
+    CCTask givers[GIVERS], busy[BUSY];
+    atomic_bool over = false;
+    CCChan *ch = cc_chan_create_ex(&(CCChanConfig){.elem_size = 8, .capacity = 1, .on_reset = clean_slowly});
+    CHECK_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+    for (int i = 0; i < BUSY; i++) busy[i] = cc_fiber_spawn_task(keep_busy, &over);
+    for (int i = 0; i < GIVERS; i++) givers[i] = cc_fiber_spawn_task(give_by_select, ch);
+    for (int i = 0; i < GIVERS; i++) CHECK_EQ(cc_task_join(&givers[i], NULL), 0);
+    atomic_store(&over, true);
+    for (int i = 0; i < BUSY; i++) CHECK_EQ(cc_task_join(&busy[i], NULL), 0);
+    cc_chan_free(ch);
+}
+
 /* A select takes from a pool as a receive does, and makes an item where there is none yet. */
 TEST(select_creates_too) {
     struct shop shop;
