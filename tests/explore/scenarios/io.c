@@ -6,7 +6,7 @@
 #include <ccc/ccc.h>
 #include <errno.h>
 
-enum { FD = 5 };
+enum { FD = 5, OTHER_FD = 6 };
 
 static CCTask reader[2], other, victim; /* victim: a second handle of the first reader */
 static int rc[2];
@@ -66,6 +66,26 @@ SCENARIO(io_edge_parked, "FD-2: an edge comes while the fiber is parked, and all
          .setup = reader_waits, .threads = {puts_one, joins_reader}, .check = all_taken, .no_timer = true);
 SCENARIO(io_edge_any_time, "FD-2: an edge comes before, during and after the look", .workers = 1, .setup = opens,
          .threads = {puts_one, starts_reader}, .check = all_taken, .no_timer = true);
+/* Somebody waits for another descriptor: so the other worker polls, and finds the edge before the reader waits. */
+static void *reads_other(void *arg) {
+    char byte;
+    rc[1] = cc_fd_read(OTHER_FD, &byte, 1, &got[1]);
+    return arg;
+}
+static void opens_two(void) {
+    opens();
+    door_open(OTHER_FD);
+    EX_EQ(cc_fd_adopt(OTHER_FD), 0);
+    spawn(&reader[1], reads_other, NULL);
+    ex_settle();
+}
+static void starts_reader_beside(void) {
+    starts_reader();
+    door_put(OTHER_FD, 1);
+    join(&reader[1]);
+}
+SCENARIO(io_edge_elsewhere, "FD-2: another worker may poll between the attempt and the wait", .workers = 2,
+         .setup = opens_two, .threads = {puts_one, starts_reader_beside}, .check = all_taken, .no_timer = true);
 SCENARIO(io_edge_foreign, "FD-2: the same for a descriptor that is armed for each wait", .workers = 1, .setup = foreign,
          .threads = {puts_one, starts_reader}, .check = all_taken, .no_timer = true);
 
