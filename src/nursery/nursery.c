@@ -39,6 +39,7 @@ static int create(const CCNurseryConfig *config, CCNursery **nursery) {
     uint64_t deadline = cc__wait_deadline(config->deadline);
     int rc = deadline != UINT64_MAX ? cc__scope_set_deadline(&n->scope, deadline) : 0;
     if (rc != 0) {
+        cc__scope_settle(&n->scope); /* whatever the error was, no timer knows the scope */
         cc__scope_destroy(&n->scope);
         cc__scope_free(&n->scope);
         return rc;

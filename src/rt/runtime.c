@@ -6,7 +6,8 @@
  * RT-1  A thread that is not a worker is counted while it is inside (enter, leave). STOPPING is published
  *       before the count is looked at, and the count before the state: one of the two sees the other, so
  *       nothing is torn down under anybody's feet.
- * RT-2  Fibers keep the runtime up by being there: it stops only when no task is active.
+ * RT-2  Fibers keep the runtime up by being there: it stops only when no task is active. A thread that is inside may
+ *       start one after STOPPING, and stay inside until it ends (cc_run): then the runtime is RUNNING again.
  * RT-3  A thread that wakes a fiber is counted before the fiber can run, hence before it can end: the look at the
  *       count, which comes after the look at the tasks, sees it.
  * RT-4  Shutdown: (1) wait for the tasks to end, for as long as the caller says; (2) refuse new ones; (3) cancel the
@@ -209,6 +210,7 @@ bool cc__upcall_enter_locked(void) {
         leave();
         if (state == RT_FORKED) refuse_after_fork();
         if (state == RT_STOPPED) return false;
+        if (closed && cc__worker_ending() && cc__sched_active() == 0) return false; /* the end waits for this thread */
     }
 }
 
@@ -224,9 +226,13 @@ void cc__upcall_hold(void) {
 
 /* ---- shutdown ---- */
 
-static void close_count(void) {
-    for (uint32_t inside = 0; !cc__cas_seq(&rt.inside, &inside, INSIDE_CLOSED); inside = 0)
-        cc__futex_wait(&rt.inside, inside, CC_FUTEX_FOREVER);
+/* False: a thread inside has started a task, and may stay inside until that ends (cc_run). */
+static bool close_count(void) {
+    for (uint32_t inside = 0; !cc__cas_seq(&rt.inside, &inside, INSIDE_CLOSED); inside = 0) {
+        if (cc__sched_active() != 0) return false;
+        cc__futex_wait(&rt.inside, inside, cc__clock_real() + 1000 * 1000); /* a task that starts wakes nobody here */
+    }
+    return true;
 }
 
 /* The state says already what those find who come now: RUNNING, or that there is nothing to enter. */
@@ -258,8 +264,7 @@ static bool drain_by_cancelling(uint64_t until) {
 /* Everybody out. False: somebody was quicker and has started another task. */
 static bool close_door(void) {
     cc__set_seq(&rt.state, RT_STOPPING);
-    close_count();
-    if (cc__sched_active() == 0) return true;
+    if (close_count() && cc__sched_active() == 0) return true;
     cc__set_seq(&rt.state, RT_RUNNING);
     open_count();
     return false;
@@ -322,10 +327,18 @@ int cc_runtime_shutdown(uint64_t timeout_ms) {
 
 /* ---- the rest of cc_sched.h ---- */
 
+/* An OS thread is inside from the spawn to the end of the join: a runtime that stopped in between would take the
+ * outcome
+ * with it, and one that was about to stop would keep the join out while the task runs. */
 int cc_run(CCTaskFn fn, void *arg, void **result) {
     CCTask task;
-    int rc = cc__upcall_spawn_in(0, &task, fn, arg, NULL, __builtin_return_address(0));
-    return rc != 0 ? rc : cc__cancel_join_owned(&task, result);
+    struct worker *w = cc__worker();
+    int rc = fn != NULL ? cc__task_enter(w, true) : EINVAL;
+    if (rc != 0) return rc;
+    rc = cc__upcall_spawn_in(0, &task, fn, arg, NULL, __builtin_return_address(0));
+    if (rc == 0) rc = cc__cancel_join_owned(&task, result);
+    cc__task_leave(w);
+    return rc;
 }
 
 /* ---- cc_sim.h ---- */
