@@ -14,7 +14,7 @@ int cc__errno_get(void);
 void cc__errno_set(int value);
 
 /* A declaration: errno is put back at the end of the block, however it is left. */
-#define CC_KEEP_ERRNO __attribute__((cleanup(cc__errno_put_back))) int kept_errno = cc__errno_get()
+#define CC_KEEP_ERRNO __attribute__((cleanup(cc__errno_put_back), unused)) int kept_errno = cc__errno_get()
 CC_INLINE void cc__errno_put_back(const int *kept) {
     cc__errno_set(*kept);
 }
