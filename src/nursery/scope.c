@@ -250,6 +250,13 @@ static bool claim(struct scope *s, void *wakes) {
     return true;
 }
 
+/* Without a runtime: the threads alone. */
+static bool claim_thread(struct scope *s, void *unused) {
+    (void)unused;
+    if (s->inside != NULL) cc__blocked_cancel(s->inside);
+    return true;
+}
+
 static void wake_all(struct scope *s) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
@@ -260,12 +267,19 @@ static void wake_all(struct scope *s) {
 
 static void cancel(struct scope *s, const CCError *reason, bool origin) {
     struct worker *w = cc__worker();
-    /* Without a runtime there are no fibers to wake; the bits are for those that come. */
-    bool inside = w != NULL || cc__upcall_enter(false) == 0;
+    /* Without a runtime there are no fibers to wake; the bits are for those that come. One that is about to stop may go
+     * on, with its fibers. */
+    bool inside = w != NULL || cc__upcall_enter_locked();
     struct marking m = {.top = s, .reason = reason, .origin = origin, .inside = inside};
     if (inside) cc__cancel_begin();
     walk_down(s, mark, &m);
-    if (m.news && !inside) walk_down(s, claim, NULL); /* OS threads */
+    if (m.news && !inside) {
+        inside = cc__upcall_enter_locked(); /* it may have been started before the bits were set, and fibers wait */
+        if (inside)
+            cc__cancel_begin();
+        else
+            walk_down(s, claim_thread, NULL);
+    }
     if (m.news && inside) {
         cc__event(cancel, s, reason->code, reason->text);
         wake_all(s);

@@ -94,3 +94,64 @@ static void *user_of_deadlines(void *arg) {
 TEST_WORKERS(no_timer_outlives_its_nursery, .timeout = 120) {
     end_beside(user_of_deadlines, test_rounds(300, 30000));
 }
+
+/* ---- a nursery is cancelled while the runtime ends, or goes on because a child has come ---- */
+
+static struct {
+    pthread_barrier_t begin, end;
+    CCNursery *nursery;
+    CCEvent never;
+    uint64_t spawn_ns, cancel_ns;
+} meeting;
+
+static void *wait_as_a_child(void *arg) {
+    CHECK_EQ(cc_event_wait_until(&meeting.never, cc_after_ms(20 * 1000)), ECANCELED);
+    return arg;
+}
+
+static void *spawn_each_round(void *arg) {
+    for (;;) {
+        pthread_barrier_wait(&meeting.begin);
+        if (atomic_load(&stop)) return arg;
+        compute_ns(meeting.spawn_ns);
+        int rc = cc_nursery_spawn(meeting.nursery, wait_as_a_child, NULL);
+        CHECK(rc == 0 || rc == ECANCELED);
+        pthread_barrier_wait(&meeting.end);
+    }
+}
+
+static void *cancel_each_round(void *arg) {
+    for (;;) {
+        pthread_barrier_wait(&meeting.begin);
+        if (atomic_load(&stop)) return arg;
+        compute_ns(meeting.cancel_ns);
+        CHECK_EQ(cc_nursery_cancel(meeting.nursery), 0);
+        pthread_barrier_wait(&meeting.end);
+    }
+}
+
+TEST_WORKERS(a_cancellation_beside_the_end_is_not_lost, .timeout = 120) {
+    CHECK_EQ(pthread_barrier_init(&meeting.begin, NULL, 3), 0);
+    CHECK_EQ(pthread_barrier_init(&meeting.end, NULL, 3), 0);
+    pthread_t spawner = start_thread(spawn_each_round, NULL), canceller = start_thread(cancel_each_round, NULL);
+    uint64_t rng = test_seed();
+    for (long i = test_rounds(1500, 100000); i > 0; i--) {
+        int rc = cc_runtime_init(NULL);
+        CHECK(rc == 0 || rc == EALREADY);
+        CCNurseryConfig config = {.root = true};
+        CHECK((meeting.nursery = cc_nursery_create_ex(&config)) != NULL);
+        meeting.spawn_ns = below(&rng, 4000);
+        meeting.cancel_ns = below(&rng, 25000);
+        pthread_barrier_wait(&meeting.begin);
+        compute_ns(below(&rng, 4000));
+        CHECK_EQ(cc_runtime_shutdown(10 * 1000), 0); /* a child without its cancellation waits for longer */
+        pthread_barrier_wait(&meeting.end);
+        CHECK_EQ(cc_nursery_free(meeting.nursery), 0);
+        CHECK_EQ(cc_runtime_shutdown(10 * 1000), 0);
+    }
+    atomic_store(&stop, true);
+    pthread_barrier_wait(&meeting.begin);
+    join_thread(spawner);
+    join_thread(canceller);
+    finish();
+}
