@@ -10,12 +10,12 @@
 
 #include <errno.h>
 
-int cc__event_wait_slow(struct wait_word *ww, uint32_t done, uint64_t deadline) {
+int cc__event_wait_slow(struct wait_word *ww, uint32_t pending, uint64_t deadline) {
     cc__lock_take(&ww->lock);
     uint32_t word = cc__get_acquire(&ww->word); /* pairs with cc__event_finish */
-    while (word != done && !(word & HAS_WAITERS) && !cc__cas(&ww->word, &word, word | HAS_WAITERS)) {
+    while (word == pending && !cc__cas(&ww->word, &word, pending | HAS_WAITERS)) {
     }
-    if (word != done) return cc__wait_word_wait_locked(ww, deadline, PARK_EVENT);
+    if ((word & ~HAS_WAITERS) == pending) return cc__wait_word_wait_locked(ww, deadline, PARK_EVENT);
     cc__lock_release(&ww->lock);
     return 0;
 }
@@ -63,7 +63,7 @@ int cc_event_wait_try(CCEvent *e) {
 
 int cc_event_wait_until(CCEvent *e, CCDeadline deadline) {
     int rc = cc_event_wait_try(e);
-    return rc == EAGAIN ? cc__event_wait_slow(cc__wait_word_of(e), SET, cc__wait_deadline(deadline)) : rc;
+    return rc == EAGAIN ? cc__event_wait_slow(cc__wait_word_of(e), UNSET, cc__wait_deadline(deadline)) : rc;
 }
 
 int cc_event_wait(CCEvent *e) {

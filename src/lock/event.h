@@ -4,8 +4,8 @@
 
 #include "lock/wait_word.h"
 
-/* Waits until the word is `done`: 0, or the error that ended the wait. */
-int cc__event_wait_slow(struct wait_word *ww, uint32_t done, uint64_t deadline);
+/* Waits while the word is `pending`: 0, or the error that ended the wait. */
+int cc__event_wait_slow(struct wait_word *ww, uint32_t pending, uint64_t deadline);
 
 /* Makes it `done` and wakes everybody. */
 void cc__event_finish(struct wait_word *ww, uint32_t done);

@@ -1,4 +1,8 @@
-/* once.c - the first caller runs the function; the others wait for that as for an event. */
+/* once.c - the first caller runs the function; the others wait for that as for an event.
+ *
+ * ONCE-1  A caller waits only while the function runs, and decides that under the lock: after a panic the word is NEW,
+ *         without waiters, and the next caller takes it.
+ */
 #include "lock/event.h"
 #include "lock/holder.h"
 #include "sim/sim.h"
@@ -41,7 +45,7 @@ static CC_NOINLINE int once_slow(struct once *once, void (*fn)(void *), void *ar
         uint32_t word = NEW;
         if (cc__cas(&ww->word, &word, RUNNING)) return run(once, fn, arg);
         cc__holder_again(&once->owner, "cc_once: object", once);
-        rc = cc__event_wait_slow(ww, DONE, WAIT_FOREVER);
+        rc = cc__event_wait_slow(ww, RUNNING, WAIT_FOREVER); /* ONCE-1 */
     }
     return rc;
 }

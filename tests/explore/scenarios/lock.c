@@ -1,6 +1,7 @@
 /* lock.c - mutex, condition and their kin, between OS threads. */
 #include "explore.h"
 #include "lock/parking_lot.h"
+#include "lock/wait_word.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
@@ -191,6 +192,29 @@ static void once_each(void) {
     EX_EQ(value, 1);
 }
 SCENARIO(once_three, "three come, one does it", .threads = {once_each, once_each, once_each}, .check = check_one);
+
+/* Of two that come, the first panics: the other does it, whether it comes before, during or after that. */
+static int attempts;
+static void panics_first(void *arg) {
+    if (attempts++ == 0) cc_panic("not this time");
+    first_time(arg);
+}
+static void once_or_panic(void *arg) {
+    EX_EQ(cc_once(&once, panics_first, arg), 0);
+    EX_EQ(value, 1);
+}
+static void once_tried(void) {
+    CCPanic why;
+    int rc = cc_try(once_or_panic, NULL, &why);
+    EX_CHECK(rc == 0 || rc == ENOTRECOVERABLE);
+}
+static void check_retried(void) {
+    EX_EQ(attempts, 2);
+    EX_EQ(value, 1);
+    EX_EQ(once.word & HAS_WAITERS, 0);
+}
+SCENARIO(once_panic, "ONCE-1: one panics, the other does it", .threads = {once_tried, once_tried},
+         .check = check_retried);
 
 /* ---- rwlock, barrier ---- */
 

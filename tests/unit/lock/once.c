@@ -131,3 +131,22 @@ static void once_again_with(enum parties who, size_t unused) {
 TEST_WORKERS(after_a_panic) {
     for_each_kind(once_again_with, 0);
 }
+
+/* The panic comes when another has seen that the function runs, and is about to wait for that. */
+TEST(a_panic_before_the_wait) {
+    struct retried r = {.begun = 0};
+    struct wait_word *ww = (void *)&r.once;
+    panicked = 0;
+    struct party first = party_start(THREADS, 0, need_and_try, &r);
+    while (atomic_load(&r.begun) == 0) cc_yield();
+    CHECK(cc__lock_grab(&ww->lock));
+    struct party second = party_start(THREADS, 1, need_and_try, &r);
+    CHECK_EQ(cc_sleep_ms(20), 0); /* it comes as far as the lock */
+    CHECK_EQ(cc_event_set(&r.go_on), 0);
+    party_end(&first);
+    cc__set_release(&ww->lock.word, 0);
+    party_end(&second);
+    CHECK_EQ(panicked, 1);
+    CHECK_EQ(r.begun, 2);
+    CHECK_EQ(r.done, 1);
+}
