@@ -119,14 +119,16 @@ CC_INLINE int wait_held(struct worker *w, CCChan *ch, struct link *list, void *v
 
 /* ---- pools ---- */
 
-/* There is no item after all. The room is free again: somebody who waits for an item may try. */
+/* There is no item after all. The room is free again: all who wait for an item try. Telling one is not enough: a select
+ * may end with another arm. */
 static void uncreate(void *channel) {
     CCChan *ch = channel;
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__chan_lock(ch);
     cc__set(&ch->created, cc__get(&ch->created) - 1);
-    (void)cc__chan_claim_locked(ch, &ch->receivers, &wakes, ARM_AGAIN);
+    while (cc__chan_claim_locked(ch, &ch->receivers, &wakes, ARM_AGAIN) != NULL) {
+    }
     cc__lock_release(&ch->lock);
     cc__chan_wakes_flush(&wakes);
 }

@@ -206,6 +206,52 @@ TEST_WORKERS(a_waiter_creates_after_a_failure) {
     }
 }
 
+/* The first of those who wait is a select that takes something else: the room is for the next one, then. */
+struct rival {
+    struct slow_shop shop;
+    CCChan *other;
+    size_t chosen;
+};
+
+static void *fail_and_send(void *arg) {
+    struct rival *r = arg;
+    uint64_t value = 0;
+    CHECK_EQ(cc_chan_recv(r->shop.ch, &value, sizeof value), EIO);
+    CHECK_EQ(cc_chan_send(r->other, &value, sizeof value), 0); /* before the select looks, on one worker */
+    return NULL;
+}
+
+static void *other_or_pool(void *arg) {
+    struct rival *r = arg;
+    uint64_t value = 0;
+    CCCase cases[] = {CC_RECV(r->other, &value, NULL), CC_RECV(r->shop.ch, &value, NULL)};
+    CHECK_EQ(cc_select_ordered(cases, 2, CC_SELECT_FIRST, CC_FOREVER, &r->chosen), 0);
+    CHECK_EQ(cases[r->chosen].error, 0);
+    if (r->chosen == 1) CHECK_EQ(cc_chan_send(r->shop.ch, &value, sizeof value), 0);
+    return NULL;
+}
+
+static void *select_takes_another(void *unused) {
+    struct rival r = {.shop.waiters = 2, .other = cc_chan_create(8, 1)};
+    uint64_t value = 0;
+    r.shop.ch =
+        cc_chan_create_ex(&(CCChanConfig){.elem_size = 8, .capacity = 1, .on_create = slow_create, .context = &r.shop});
+    CCTask maker = cc_fiber_spawn_task(fail_and_send, &r);
+    while (atomic_load(&r.shop.calls) == 0) cc_yield();
+    CCTask selects = cc_fiber_spawn_task(other_or_pool, &r);
+    await_receivers(r.shop.ch, 1);
+    CHECK_EQ(cc_chan_recv_until(r.shop.ch, &value, sizeof value, cc_after_ms(20 * 1000)), 0);
+    CHECK_EQ(cc_task_join(&maker, NULL), 0);
+    CHECK_EQ(cc_task_join(&selects, NULL), 0);
+    cc_chan_free(r.shop.ch);
+    cc_chan_free(r.other);
+    return unused;
+}
+
+TEST_WORKERS(a_waiter_creates_after_a_select) {
+    CHECK_EQ(cc_run(select_takes_another, NULL, NULL), 0);
+}
+
 /* ---- under traffic ---- */
 
 static void *customer(void *arg) {
