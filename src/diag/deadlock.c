@@ -56,6 +56,11 @@ void cc_on_deadlock(CCDeadlockFn fn, void *arg) {
     cc__lock_release(&deadlock.lock);
 }
 
+void cc__diag_deadlock_forget(void) {
+    if (cc__get(&deadlock.lock.word) != 0) deadlock.fn = NULL; /* perhaps not the one that `arg` is for */
+    deadlock.lock = (struct lock){0};
+}
+
 static CCDeadlockFn hook(void **arg) {
     cc__lock_take(&deadlock.lock);
     CCDeadlockFn fn = deadlock.fn;

@@ -37,6 +37,10 @@ void cc__diag_watch_locks(bool report);
 void cc__diag_deadlock_aborts(bool aborts);
 void cc__diag_deadlock_status(unsigned status);
 
+/* In a forked child: whoever held the locks of these is gone. */
+void cc__diag_deadlock_forget(void);
+void cc__diag_dump_forget(void);
+
 /* A signal asks for a dump on stderr; 0: none does. Not if the program handles or ignores it. */
 void cc__diag_dump_on(int signal);
 void cc__diag_dump_off(void);

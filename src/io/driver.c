@@ -42,6 +42,14 @@ void cc__io_listen(void) {
     cc__idle_listen();
 }
 
+void cc__io_forget(void) {
+    io.polling = io.opening = (struct lock){0};
+    cc__set(&io.life, 0);
+    cc__set(&io.fetched, 0);
+    cc__poller_forget();
+    cc__fd_forget();
+}
+
 static bool start(unsigned workers) {
     (void)workers;
     return true;

@@ -13,6 +13,7 @@ enum { CHUNK = 256, CHUNKS = 1 << 16 };
 
 static struct io_fd *_Atomic chunks[CHUNKS];
 static struct lock table_lock;
+static unsigned chunks_end;      /* there is none at or beyond it; table_lock */
 static _Atomic uint32_t waiting; /* arms that are linked */
 
 uint32_t cc__fd_waiting(void) {
@@ -30,6 +31,7 @@ static struct io_fd *make_chunk(unsigned index) {
     }
     cc__lock_take(&table_lock);
     struct io_fd *first = cc__get(&chunks[index]);
+    if (index >= chunks_end) chunks_end = index + 1;
     if (first == NULL) cc__set_release(&chunks[index], chunk); /* pairs with at() */
     cc__lock_release(&table_lock);
     if (first != NULL) cc__mem_free(chunk);
@@ -99,6 +101,31 @@ static void finish_close(struct io_fd *fd, uint64_t word) {
 void cc__fd_leave(struct io_use *use) {
     uint64_t word = cc__sub(&use->fd->word, 1) - 1;
     if (unlikely((word & FD_CLOSING) && (word & FD_USERS) == 0)) finish_close(use->fd, word);
+}
+
+/* A close that a thread of the parent had begun is not finished here: the number stays open, with the next
+ * generation. */
+static void forget(struct io_fd *fd) {
+    uint64_t word = cc__get(&fd->word);
+    bool closing = (word & (FD_CLOSING | FD_FINISHING)) != 0;
+    cc__set(&fd->word, closing ? (uint64_t)(fd_generation(word) + 1) << 32 : word & ~FD_USERS);
+    fd->lock = (struct lock){0};
+    cc__set(&fd->registered, 0);
+    for (int side = 0; side < IO_SIDES; side++) {
+        cc__list_init(&fd->side[side].waiters);
+        cc__set(&fd->side[side].count, 0);
+        fd->side[side].ready = false; /* it is registered anew, which reports what is ready */
+        cc__set(&fd->drained[side], false);
+    }
+}
+
+void cc__fd_forget(void) {
+    for (unsigned index = 0; index < chunks_end; index++) {
+        struct io_fd *chunk = cc__get(&chunks[index]);
+        for (unsigned i = 0; chunk != NULL && i < CHUNK; i++) forget(&chunk[i]);
+    }
+    table_lock = (struct lock){0};
+    cc__set(&waiting, 0);
 }
 
 /* The caller holds the lock. */

@@ -65,6 +65,9 @@ int cc__fd_wait(struct io_use *use, enum io_side side, uint64_t deadline);
 /* It did not, and others wait: the next one tries. */
 void cc__fd_pass_on(struct io_fd *fd, enum io_side side);
 
+/* In a forked child (cc__io_forget). The descriptors stay adopted. */
+void cc__fd_forget(void);
+
 /* How many waits there are at present. */
 uint32_t cc__fd_waiting(void);
 

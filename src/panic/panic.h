@@ -38,8 +38,11 @@ void cc__report_describe(CCPanic *info, const void *back);
 /* A fiber ends by it: prints it, keeps it for cc_panic_find; aborts if that is wanted. */
 void cc__report_unstopped(const CCPanic *info);
 
+/* In a forked child: whoever held the locks of these is gone. */
+void cc__report_forget(void);
+void cc__hosted_forget(void);
+
 /* Prints it, with a reason why it is fatal (may be ""), and aborts. */
-void cc__report_forget(void); /* in a forked child */
 CC_NORETURN void cc__report_fatal(const CCPanic *info, const char *why);
 
 /* For rt: whether a panic that nobody stops aborts the program. */

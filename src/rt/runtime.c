@@ -67,12 +67,14 @@ static struct {
 
 /* RT-6  In a forked child the other threads are gone, and what they were about to do is left half done. While the
  *       runtime was stopped, the child may start it: so the locks that are taken without a runtime are free, and the
- *       lists behind them empty. */
+ *       lists behind them empty. Every lock of that kind has a function in the list below. */
 static void in_forked_child(void) { /* RT-6 */
+    static void (*const forget[])(void) = {
+        cc__trace_forget,  cc__blocked_forget, cc__join_forget, cc__local_forget,         cc__parking_lot_forget,
+        cc__report_forget, cc__hosted_forget,  cc__io_forget,   cc__diag_deadlock_forget, cc__diag_dump_forget,
+    };
     if (cc__trace_on(TRACE_TIMING)) cc__timing_forget();
-    cc__blocked_forget();
-    cc__parking_lot_forget();
-    cc__report_forget();
+    for (size_t i = 0; i < array_len(forget); i++) forget[i]();
     if (cc__get(&rt.state) == RT_STOPPED) {
         rt.change = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
         cc__set(&rt.inside, 0);

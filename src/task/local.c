@@ -9,6 +9,7 @@
  */
 #include "base/mem.h"
 #include "sched/upcalls.h"
+#include "task/task.h"
 
 #include <ccc/cc_local.h>
 #include <errno.h>
@@ -31,6 +32,10 @@ static struct {
         destructor_fn _Atomic destructor;
     } slots[CC_LOCAL_KEYS_MAX];
 } keys;
+
+void cc__local_forget(void) {
+    keys.lock = (struct lock){0};
+}
 
 static uint32_t slot_of(CCLocalKey key) {
     return key & (CC_LOCAL_KEYS_MAX - 1);

@@ -25,4 +25,8 @@ CC_INLINE void cc__task_leave(struct worker *w) {
 /* The record that a handle names, locked; NULL: the handle was consumed. */
 struct fiber *cc__task_lock(CCTask task);
 
+/* In a forked child: whoever held the locks of these is gone. */
+void cc__join_forget(void);
+void cc__local_forget(void);
+
 #endif

@@ -44,6 +44,10 @@ void cc__trace_clear(void) {
     change(&wanted.program, 0, 0);
 }
 
+void cc__trace_forget(void) {
+    wanted.lock = (struct lock){0};
+}
+
 /* ---- names ---- */
 
 const char cc__trace_known[] =

@@ -52,6 +52,8 @@ void cc__trace_add(uint32_t categories);
 void cc__trace_simulated(bool on);
 /* All categories off, whoever wanted them. */
 void cc__trace_clear(void);
+/* In a forked child: whoever held the lock is gone. */
+void cc__trace_forget(void);
 
 /* The categories of a list "park,wake", or "all". Unknown names are left out: the first of them is stored in *unknown,
  * with its length; NULL: all are known. */

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static void *give_back(void *arg) {
     return arg;
@@ -127,6 +128,34 @@ TEST_WORKERS(exec_in_the_child) {
     for (int i = 0; i < 10; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
 }
 
+/* ---- descriptors ---- */
+
+static void *read_a_byte(void *pipe) {
+    char byte;
+    size_t n = 0;
+    CHECK_EQ(cc_fd_read(((int *)pipe)[0], &byte, 1, &n), 0);
+    CHECK_EQ(n, 1);
+    return NULL;
+}
+
+/* The child has the parent's poller, and must not touch it; those who wait are the parent's. */
+TEST_WORKERS(a_descriptor_closed_in_the_child) {
+    int ends[2];
+    size_t n;
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(cc_fd_adopt(ends[0]), 0);
+    CCTask reader = cc_fiber_spawn_task(read_a_byte, ends);
+    while (cc_io_waiters() == 0) sched_yield();
+    pid_t child = fork();
+    if (child == 0) _exit(cc_io_waiters() == 0 && cc_fd_close(ends[0]) == 0 ? 7 : 1);
+    int status = status_of(child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    CHECK_EQ(cc_fd_write(ends[1], "x", 1, &n), 0);
+    CHECK_EQ(cc_task_join(&reader, NULL), 0);
+    CHECK_EQ(cc_fd_close(ends[0]), 0);
+    CHECK_EQ(cc_fd_close(ends[1]), 0);
+}
+
 /* ---- the runtime is stopped, and threads are in the middle of something ---- */
 
 static CCMutex contended;
@@ -146,6 +175,62 @@ static void *wait_again_and_again(void *ch) {
     char byte;
     while (atomic_load(&busy)) (void)cc_chan_recv_until(ch, &byte, 1, cc_after_ns(1000));
     return NULL;
+}
+
+static void *change_keys(void *unused) {
+    CCLocalKey key;
+    while (atomic_load(&busy))
+        if (cc_local_key_create(&key, NULL) == 0) CHECK_EQ(cc_local_key_delete(key), 0);
+    return unused;
+}
+
+static void *change_hook(void *unused) {
+    while (atomic_load(&busy)) cc_on_deadlock(NULL, NULL);
+    return unused;
+}
+
+static int shared[2]; /* a pipe */
+
+static void *change_descriptor(void *unused) {
+    while (atomic_load(&busy)) {
+        CHECK_EQ(cc_fd_adopt(shared[0]), 0);
+        CHECK_EQ(cc_fd_release(shared[0]), 0);
+    }
+    return unused;
+}
+
+/* What the threads were doing works, and so does a runtime. */
+static void change_all(void) {
+    CCLocalKey key;
+    size_t n;
+    alarm(20);
+    CHECK_EQ(cc_local_key_create(&key, NULL), 0);
+    cc_on_deadlock(NULL, NULL);
+    CHECK_EQ(cc_fd_adopt(shared[0]), 0);
+    CHECK_EQ(cc_fd_write(shared[1], "x", 1, &n), 0);
+    CHECK_EQ(cc_run(read_a_byte, shared, NULL), 0);
+    CHECK_EQ(cc_fd_close(shared[0]), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    _exit(7);
+}
+
+TEST(while_threads_change_things, .timeout = 120) {
+#ifdef CC_TSAN
+    SKIP("the race detector allows no threads in a child of a process with several");
+#endif
+    void *(*const changes[])(void *) = {change_keys, change_hook, change_descriptor};
+    pthread_t threads[3];
+    CHECK_EQ(pipe(shared), 0);
+    atomic_store(&busy, true);
+    for (int i = 0; i < 3; i++) CHECK_EQ(pthread_create(&threads[i], NULL, changes[i], NULL), 0);
+    for (long i = 0; i < test_rounds(200, 2000); i++) {
+        pid_t pid = fork();
+        if (pid == 0) change_all();
+        int status = status_of(pid);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    }
+    atomic_store(&busy, false);
+    for (int i = 0; i < 3; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }
 
 static void *try_to_lock(void *unused) {
