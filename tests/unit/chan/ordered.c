@@ -183,6 +183,33 @@ TEST_WORKERS(close_while_a_task_waits_to_be_sent) {
     }
 }
 
+static void *end_slowly(void *ended) {
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    for (uint64_t until = cc_now_ns() + 30 * 1000 * 1000; cc_now_ns() < until;) cc_yield();
+    return note_end(ended);
+}
+
+static void *send_slow_task(void *arg) {
+    struct blocked_send *b = arg;
+    CCTask task;
+    CHECK_EQ(cc_spawn(&task, end_slowly, &b->ended, NULL), 0);
+    int rc = cc_chan_send_task(b->ch, &task);
+    CHECK_EQ(atomic_load(&b->ended), 1);
+    atomic_store(&b->returned, rc);
+    return NULL;
+}
+
+/* A shutdown cancels the sender's join, too, and again. */
+TEST_WORKERS(shutdown_while_a_task_waits_to_be_sent) {
+    struct blocked_send b = {.ch = ordered_chan(0), .returned = -1};
+    CHECK_EQ(cc_spawn(NULL, send_slow_task, &b, NULL), 0);
+    await_senders(b.ch, 1);
+    (void)cc_runtime_shutdown(0);
+    CHECK_EQ(cc_runtime_shutdown(60 * 1000), 0);
+    CHECK_EQ(b.returned, ECANCELED);
+    cc_chan_free(b.ch);
+}
+
 /* What nobody received is given up with the channel: no handle leaks, no task is lost. */
 TEST_WORKERS(freed_with_tasks_inside) {
     atomic_int ended[3] = {0, 0, 0};
