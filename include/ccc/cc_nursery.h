@@ -202,7 +202,8 @@ CC_API void cc_shield_end(bool begun);
  * a C++ exception passes through, it is cancelled first. The block itself belongs to the scope, in a fiber and on an OS
  * thread: when a child fails, or the deadline passes, its waits are cancelled too. A fiber that ends inside (longjmp
  * out of the block) aborts the program with a message. When there is no memory for a nursery, or its settings are
- * invalid, the block is skipped and .result is ENOMEM or EINVAL; without .result the program stops.
+ * invalid, the block is skipped and .result is ENOMEM or EINVAL; without .result the program stops. With a deadline, on
+ * an OS thread while the runtime shuts down, the block is executed, and the nursery is cancelled from the beginning.
  *
  * Without .result a failure is not lost: the nursery around the block (its parent; for .root the one that the caller
  * is in) fails with the same code and text, as if a child of it had. If there is none the caller panics at the end of
@@ -239,7 +240,8 @@ CC_API void cc_nursery_leave(CCNursery **nursery);
  *   CC_WITH_DEADLINE(cc_after_ms(250)) { … }
  *
  * On an OS thread too, which starts the runtime if need be. cc_cancel_reason gives ETIMEDOUT inside; after the block
- * the caller is not cancelled by it. Without memory the program stops; where that matters use a nursery. */
+ * the caller is not cancelled by it. On an OS thread while the runtime shuts down it is cancelled from the beginning,
+ * with ECANCELED. Without memory the program stops; where that matters use a nursery. */
 typedef struct CCDeadlineScope {
     CCDefer deferred;
     void *scope;

@@ -114,8 +114,11 @@ CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline) 
     if (s == NULL) cc__fatal("CC_WITH_DEADLINE: no memory for a scope");
     cc__scope_init(s, cc__scope_current(), UINT64_MAX);
     uint64_t until = cc__wait_deadline(deadline);
-    if (until != UINT64_MAX && cc__scope_set_deadline(s, until) != 0)
-        cc__fatal("CC_WITH_DEADLINE: no memory for a timer");
+    int rc = until != UINT64_MAX ? cc__scope_set_deadline(s, until) : 0;
+    if (rc == ECANCELED)
+        cc__scope_cancel_for_shutdown(s);
+    else if (rc != 0)
+        cc__fatal("CC_WITH_DEADLINE: %s", rc == ENOMEM ? "no memory for a timer" : "the runtime does not start");
     cc__scope_enter(s);
     scope->scope = s;
     scope->deferred = (CCDefer){.fn = end_deadline, .arg = scope};

@@ -244,10 +244,17 @@ static void end_block(void *nursery) {
 CCNursery *cc_nursery_enter(const CCNurseryConfig *config) {
     CCNursery *n = NULL;
     int rc = create(config, &n);
+    if (rc == ECANCELED) { /* nobody arms the deadline: the runtime shuts down */
+        CCNurseryConfig without = *config;
+        without.deadline = CC_FOREVER;
+        rc = create(&without, &n);
+        if (rc == 0) cc__scope_cancel_for_shutdown(&n->scope);
+    }
     if (rc != 0) {
         if (config->result == NULL)
-            cc__fatal("CC_NURSERY: %s; give it .result to go on",
-                      rc == EINVAL ? "invalid settings" : "no memory for a nursery");
+            cc__fatal("CC_NURSERY: %s; give it .result to go on", rc == EINVAL   ? "invalid settings"
+                                                                  : rc == ENOMEM ? "no memory for a nursery"
+                                                                                 : "the runtime does not start");
         *config->result = rc;
         return NULL;
     }

@@ -296,6 +296,11 @@ void cc__scope_cancel_with_waiter(struct scope *s, const CCError *reason) {
     cancel(s, reason, false);
 }
 
+void cc__scope_cancel_for_shutdown(struct scope *s) {
+    CCError reason = cc__scope_reason(ECANCELED, "the runtime shuts down");
+    cancel(s, &reason, true);
+}
+
 void cc__scope_wake_locked(struct scope *s, struct wakes *wakes) {
     while (!cc__list_empty(&s->waiters)) {
         struct arm *arm = container_of(cc__list_pop_front(&s->waiters), struct arm, link);

@@ -86,6 +86,8 @@ void cc__scope_leave(struct scope *s);
 void cc__scope_cancel(struct scope *s, const CCError *reason);
 /* The same because who waits for it was cancelled: as if that had come from above. */
 void cc__scope_cancel_with_waiter(struct scope *s, const CCError *reason);
+/* The same because the runtime shuts down, and refuses the fiber that would arm a timer for it. */
+void cc__scope_cancel_for_shutdown(struct scope *s);
 /* The same because its deadline has come, if that is still so. */
 void cc__scope_expire(struct scope *s, uint64_t now);
 /* By the clock: the timer may not have had its turn. Any thread. */

@@ -179,3 +179,45 @@ TEST_WORKERS(a_deadline_is_called_off_meanwhile, .timeout = 20) {
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
+
+/* ---- blocks with a deadline, on an OS thread, when no fiber can arm it any more ---- */
+
+static atomic_bool refused, released;
+
+static void *hold_the_shutdown_up(void *arg) {
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    atomic_store(&refused, true);
+    while (!atomic_load(&released)) sched_yield();
+    return arg;
+}
+
+static void *shut_down(void *arg) {
+    CHECK_EQ(cc_runtime_shutdown(1000), 0); /* the blocks have a second */
+    return arg;
+}
+
+static void check_cancelled_by_the_shutdown(void) {
+    CCError why;
+    CHECK_EQ(cc_check_cancel(), ECANCELED);
+    CHECK_EQ(cc_cancel_reason(&why), 0);
+    CHECK_EQ(why.code, ECANCELED);
+    CHECK_EQ(strcmp(why.text, "the runtime shuts down"), 0);
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    atomic_fetch_add(&started, 1);
+}
+
+TEST(blocks_with_a_deadline_are_cancelled) {
+    pthread_t thread;
+    int rc = -1;
+    CHECK_EQ(cc_spawn(NULL, hold_the_shutdown_up, NULL, NULL), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, shut_down, NULL), 0);
+    UNTIL(atomic_load(&refused));
+    CC_WITH_DEADLINE(cc_after_ms(3600 * 1000)) check_cancelled_by_the_shutdown();
+    CC_NURSERY(n, .deadline = cc_after_ms(3600 * 1000)) check_cancelled_by_the_shutdown();
+    CC_NURSERY(n, .deadline = cc_after_ms(3600 * 1000), .result = &rc) check_cancelled_by_the_shutdown();
+    CHECK_EQ(rc, ECANCELED);
+    CHECK_EQ(started, 3);
+    CHECK(!cc_cancelled());
+    atomic_store(&released, true);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
