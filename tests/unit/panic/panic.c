@@ -565,3 +565,25 @@ static void panic_for_ever(void *arg) {
 TEST_DIES(without_end, "deferred functions panic without end: and another one", .signal = SIGABRT) {
     (void)cc_try(panic_for_ever, NULL, NULL);
 }
+
+/* ---- many in one fiber: nothing of the calls that they leave stays behind, in a sanitizer's memory either ---- */
+
+static CC_NOINLINE void panic_below(int depth) {
+    static volatile bool always = true;
+    if (depth > 0) panic_below(depth - 1);
+    if (always) cc_panic("from below");
+}
+
+static void panic_from_below(void *depth) {
+    panic_below(*(int *)depth);
+}
+
+static void *panic_often(void *unused) {
+    int depth = 40;
+    for (int i = 0; i < 4000; i++) CHECK_EQ(cc_try(panic_from_below, &depth, NULL), ENOTRECOVERABLE);
+    return unused;
+}
+
+TEST(many_in_one_fiber) {
+    CHECK_EQ(cc_run(panic_often, NULL, NULL), 0);
+}
