@@ -70,20 +70,21 @@ void model_scope_end(struct model_scope *s) {
     if (world.exact) s->used = false;
 }
 
-static void spread(struct model_scope *s, int code, bool hides) {
+static void spread(struct model_scope *s, int code, bool hides, bool origin) {
     if (s->cancelled && (hides || s->felt)) return;
     s->cancelled = true;
     s->felt = !hides;
     s->reason = code;
+    s->origin = origin;
     for (unsigned i = 0; i < world.scopes_used; i++) {
         struct model_scope *below = &world.scopes[i];
-        if (below->used && below->parent == s) spread(below, code, hidden(below));
+        if (below->used && below->parent == s) spread(below, code, hidden(below), false);
     }
 }
 
 void model_cancel(struct model_scope *s, int code) {
     s->own = true;
-    spread(s, code, false);
+    spread(s, code, false, true);
 }
 
 void model_fail(struct model_scope *s, int code) {
@@ -94,15 +95,16 @@ void model_fail(struct model_scope *s, int code) {
 }
 
 int model_outcome(const struct model_scope *s) {
-    return s->code != 0 ? s->code : s->cancelled ? s->reason : 0;
+    if (s->code != 0 || !s->cancelled) return s->code;
+    return s->origin ? s->reason : ECANCELED;
 }
 
 bool model_explains(const struct call *c, int rc) {
     const struct model_scope *s = c->nursery;
     if (rc == c->outcome || rc == model_outcome(s)) return true;
     if (s->code != 0 || s->cancelled) return false;
-    for (; s != NULL; s = s->parent) /* one that has fired since anybody looked */
-        if (rc == ETIMEDOUT && cc_now_ns() >= s->deadline) return true;
+    for (bool own = true; s != NULL; s = s->parent, own = false) /* one that has fired since anybody looked */
+        if (rc == (own ? ETIMEDOUT : ECANCELED) && cc_now_ns() >= s->deadline) return true;
     return false;
 }
 
@@ -140,11 +142,12 @@ static void look_for_ends(void) {
         if (s->felt) continue;
         s->cancelled = s->felt = ended[i] = true;
         s->reason = s->real->reason.code;
+        s->origin = s->real->origin;
     }
     for (unsigned i = 0; i < world.scopes_used; i++)
         for (unsigned k = 0; ended[i] && k < world.scopes_used; k++)
             if (world.scopes[k].used && world.scopes[k].parent == &world.scopes[i])
-                spread(&world.scopes[k], world.scopes[i].reason, hidden(&world.scopes[k]));
+                spread(&world.scopes[k], world.scopes[i].reason, hidden(&world.scopes[k]), false);
 }
 
 /* A scope is looked at before those below it, which were made later and may stand anywhere: hence the second round. */
