@@ -55,8 +55,13 @@ static bool start(unsigned workers) {
     return true;
 }
 
+uint32_t cc__io_life(void) {
+    return cc__get_acquire(&io.life);
+}
+
 static void stop(void) {
-    cc__set(&io.life, 0);
+    cc__set_seq(&io.life, 0);
+    cc__fd_cancel_threads(); /* FD-5: after the life has ended */
     cc__set(&io.fetched, 0);
     cc__poller_close();
 }

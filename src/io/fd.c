@@ -300,7 +300,8 @@ int cc__fd_release(int number) {
 struct wanted {
     struct arm arm;
     struct io_use *use;
-    int error; /* of the poller */
+    uint32_t life; /* of the poller that it is registered with */
+    int error;     /* of the poller; ECANCELED: the runtime has stopped */
 };
 
 static bool never_complete(void *object, void *io) {
@@ -318,7 +319,11 @@ static bool publish(void *object, struct waiter *waiter, void *io) {
     cc__lock_take(&fd->lock);
     uint64_t word = cc__get(&fd->word);
     bool open = is_current(wanted->use, word);
-    if (open && fd->side[side].ready) {
+    /* FD-5. The lock orders this with the sweep of a runtime that stops. */
+    bool stopped = waiter->fiber == NULL && cc__io_life() != wanted->life;
+    if (stopped) {
+        wanted->error = cc__io_life() == 0 ? ECANCELED : 0;
+    } else if (open && fd->side[side].ready) {
         fd->side[side].ready = false;
     } else if (open) {
         cc__list_push_back(&fd->side[side].waiters, &arm->link);
@@ -352,13 +357,12 @@ static void unpublish(void *object, struct waiter *waiter) {
 static const struct waitable_ops ops = {never_complete, publish, unpublish};
 
 /* An adopted one is registered once for each life of the poller. The caller is a user: it is not closed meanwhile. */
-static int register_fd(struct io_use *use) {
+static int register_fd(struct io_use *use, uint32_t *poller) {
     struct io_fd *fd = use->fd;
-    uint32_t life;
-    int error = cc__io_open(&life);
-    if (error != 0 || cc__get(&fd->registered) == life) return error;
+    int error = cc__io_open(poller);
+    if (error != 0 || cc__get(&fd->registered) == *poller) return error;
     error = cc__poller_register(fd->number, data_of(fd, use->word));
-    if (error == 0) cc__set(&fd->registered, life);
+    if (error == 0) cc__set(&fd->registered, *poller);
     return error;
 }
 
@@ -381,15 +385,31 @@ int cc__fd_wait(struct io_use *use, enum io_side side, uint64_t deadline) {
     struct wanted wanted = {.arm = {.index = side, .object = use->fd}, .use = use};
     bool thread = cc__worker() == NULL;
     if (cc__sim_seed() != 0) return ENOTSUP;
-    int error = thread ? cc__upcall_enter(true) : 0;
+    int error =
+        thread ? cc__upcall_enter(true) : 0; /* only to open the poller: a shutdown does not wait for the wait */
     if (error != 0) return error;
     error = cc__fd_enter(use);
     if (error == 0) {
-        uint32_t life;
-        error = use->word & FD_ADOPTED ? register_fd(use) : cc__io_open(&life);
+        error = use->word & FD_ADOPTED ? register_fd(use, &wanted.life) : cc__io_open(&wanted.life);
         cc__fd_leave(use);
     }
-    if (error == 0) error = wait_result(cc__fiber_wait(use->fd, &wanted, &ops, deadline, PARK_IO), wanted.error);
     if (thread) cc__upcall_leave();
-    return error;
+    if (error != 0) return error;
+    enum wait_result result = cc__fiber_wait(use->fd, &wanted, &ops, deadline, PARK_IO);
+    return wait_result(result, wanted.error);
+}
+
+void cc__fd_cancel_threads(void) {
+    for (unsigned c = 0; c < CHUNKS; c++) {
+        struct io_fd *chunk = cc__get_acquire(&chunks[c]); /* pairs with make_chunk */
+        for (unsigned i = 0; chunk != NULL && i < CHUNK; i++) {
+            cc__lock_take(&chunk[i].lock);
+            for (int side = 0; side < IO_SIDES; side++) {
+                struct link *list = &chunk[i].side[side].waiters;
+                for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next))
+                    (void)cc__waiter_wake(container_of(l, struct arm, link)->waiter, WAKE_CANCEL);
+            }
+            cc__lock_release(&chunk[i].lock);
+        }
+    }
 }

@@ -12,6 +12,10 @@
  * FD-4  The system's close comes after the last system call of a user: until then the number is not used again.
  *       Whoever comes
  *       later finds another generation.
+ * FD-5  An OS thread waits outside of the runtime, which may stop meanwhile: then its wait ends with ECANCELED. It
+ *       links itself
+ *       only while the poller of its registration is open, and a runtime that stops closes that, then wakes all that
+ *       are linked.
  */
 #ifndef CC_IO_FD_H
 #define CC_IO_FD_H
@@ -67,6 +71,9 @@ void cc__fd_pass_on(struct io_fd *fd, enum io_side side);
 
 /* In a forked child (cc__io_forget). The descriptors stay adopted. */
 void cc__fd_forget(void);
+
+/* The runtime stops, no fiber is left: the OS threads that wait are told (FD-5). */
+void cc__fd_cancel_threads(void);
 
 /* How many waits there are at present. */
 uint32_t cc__fd_waiting(void);

@@ -189,12 +189,14 @@ static void channels_(void) {
             break;
         case 1:
             MUST(result == NULL);
+            task = CC_GO(idle); /* the handle is used up */
             break;
         case CC_MATCH_FAILED:
         default:
             MUST(false);
         }
     }
+    MUST(cc_task_join(&task, NULL) == 0 || task.id == 0);
     IntChan_free(ints);
     PointChan_free(points);
     TextChan_free(texts);

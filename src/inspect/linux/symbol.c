@@ -196,7 +196,8 @@ void cc__symbol_find(const void *return_address, struct symbol *out) {
     (void)cc__symbol_find_inlined(return_address, out, 1);
 }
 
-/* From the outermost frame inwards. Where the place of the files is not known, a static function is not seen to be ours:
+/* From the outermost frame inwards. Where the place of the files is not known, a static function is not seen to be
+ * ours:
  * but what calls the guard of a task is the scheduler. */
 unsigned cc__symbol_without_own(const void *const *frames, unsigned count) {
     struct symbol symbol;

@@ -17,8 +17,8 @@
 #define INTERRUPT UINT64_MAX /* the data of the eventfd */
 
 static _Atomic int set = -1, interrupt = -1;
-static _Atomic bool interrupted; /* fetched by one who did not wait: it is for one who does */
-static _Atomic bool coarse;      /* the kernel has no epoll_pwait2: whole milliseconds */
+static _Atomic unsigned interrupted; /* fetched by one who did not wait: it is for one who does */
+static _Atomic unsigned coarse;      /* the kernel has no epoll_pwait2: whole milliseconds */
 
 static int control(int op, int fd, uint32_t events, uint64_t data) {
     struct epoll_event event = {.events = events, .data.u64 = data};
@@ -55,7 +55,7 @@ void cc__poller_close(void) {
         close(atomic_load(&interrupt));
         atomic_store(&set, -1);
         atomic_store(&interrupt, -1);
-        atomic_store(&interrupted, false);
+        atomic_store(&interrupted, 0);
     }
     cc__errno_set(saved);
 }
@@ -107,21 +107,21 @@ static int wait_finely(struct epoll_event *events, uint64_t until) {
     int n = (int)syscall(SYS_epoll_pwait2, atomic_load(&set), events, POLLER_BATCH, until != UINT64_MAX ? &ts : NULL,
                          NULL, 0);
     if (n >= 0 || (cc__errno_get() != ENOSYS && cc__errno_get() != EPERM)) return n;
-    atomic_store(&coarse, true);
+    atomic_store(&coarse, 1);
     return wait_coarsely(events, until);
 }
 
 unsigned cc__poller_wait(struct poller_event *events, uint64_t until) {
     struct epoll_event found[POLLER_BATCH];
     int saved = cc__errno_get();
-    if (until != 0 && atomic_exchange(&interrupted, false)) until = 0;
+    if (until != 0 && atomic_exchange(&interrupted, 0)) until = 0;
     int n = wait_finely(found, until);
     unsigned count = 0;
     for (int i = 0; i < n; i++) {
         if (found[i].data.u64 != INTERRUPT)
             events[count++] = (struct poller_event){found[i].data.u64, translate(found[i].events)};
         else if (until == 0)
-            atomic_store(&interrupted, true);
+            atomic_store(&interrupted, 1);
     }
     cc__errno_set(saved);
     return count;

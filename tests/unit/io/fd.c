@@ -433,6 +433,32 @@ TEST_WORKERS(an_os_thread_waits) {
     close_pair(p);
 }
 
+static void *read_for_ever(void *arg) {
+    char byte;
+    size_t n;
+    return (void *)(intptr_t)cc_fd_read(*(int *)arg, &byte, 1, &n);
+}
+
+/* A thread that waits does not keep a runtime from its end. */
+TEST_WORKERS(a_shutdown_ends_an_os_threads_wait) {
+    for (int adopt = 0; adopt < 2; adopt++) {
+        struct pair p = make_sockets(adopt);
+        pthread_t thread;
+        void *error;
+        CHECK_EQ(fcntl(p.in, F_SETFL, O_NONBLOCK), 0);
+        CHECK_EQ(pthread_create(&thread, NULL, read_for_ever, &p.in), 0);
+        while (cc_io_waiters() == 0) {
+            struct timespec ms = {0, 1000000};
+            nanosleep(&ms, NULL);
+        }
+        CHECK_EQ(cc_runtime_shutdown(10000), 0);
+        CHECK_EQ(pthread_join(thread, &error), 0);
+        CHECK_EQ((intptr_t)error, ECANCELED);
+        CHECK_EQ(cc_io_waiters(), 0);
+        close_pair(p);
+    }
+}
+
 /* ---- turns ---- */
 
 static _Atomic bool over;
