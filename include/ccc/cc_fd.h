@@ -16,8 +16,7 @@
  * deadline: ETIMEDOUT. All return 0 or an errno value, and take and leave errno as it is. None raises SIGPIPE.
  *
  * Any context. A fiber parks; an OS thread blocks. A fiber that never has to wait gives way to others after 64
- * calls. In a
- * simulation a call that would have to wait for a descriptor returns ENOTSUP.
+ * calls. In a simulation a call that would have to wait for a descriptor returns ENOTSUP.
  */
 #ifndef CCC_CC_FD_H
 #define CCC_CC_FD_H
@@ -28,8 +27,7 @@
 CC_BEGIN_DECLS
 
 /* Those of <sys/socket.h> and <sys/uio.h>, which a program includes if it needs them: they declare names like send
- * and recv,
- * and this header does not. CCSockLen is socklen_t. */
+ * and recv, and this header does not. CCSockLen is socklen_t. */
 struct iovec;
 struct msghdr;
 struct sockaddr;
@@ -45,8 +43,7 @@ CC_API int cc_fd_adopt(int fd);
 CC_API int cc_fd_release(int fd);
 
 /* Closes it, adopted or not: whoever waits for it gets EBADF. A system call that another thread makes with it at
- * this moment ends
- * first; the number is not used again before. EBADF: it is not open. Does not switch. */
+ * this moment ends first; the number is not used again before. EBADF: it is not open. Does not switch. */
 CC_API int cc_fd_close(int fd);
 
 /* ---- bytes ---- */

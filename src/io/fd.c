@@ -341,8 +341,7 @@ static bool publish(void *object, struct waiter *waiter, void *io) {
 }
 
 /* FD-1: an edge that came after the wait had ended otherwise is in `ready`. Takes the lock in any case: who has
- * claimed us has
- * finished with the arm then. */
+ * claimed us has finished with the arm then. */
 static void unpublish(void *object, struct waiter *waiter) {
     struct io_fd *fd = object;
     cc__lock_take(&fd->lock);

@@ -1,8 +1,7 @@
 /* poller.h - which descriptors have become ready: one set for the whole process, edge-triggered.
  *
  * A descriptor is registered once and then reports every edge (adopted ones), or is armed for one report at a time
- * (others:
- * a program may close them and reuse the number at any moment).
+ * (others: a program may close them and reuse the number at any moment).
  */
 #ifndef CC_OS_POLLER_H
 #define CC_OS_POLLER_H

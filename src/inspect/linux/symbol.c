@@ -197,8 +197,7 @@ void cc__symbol_find(const void *return_address, struct symbol *out) {
 }
 
 /* From the outermost frame inwards. Where the place of the files is not known, a static function is not seen to be
- * ours:
- * but what calls the guard of a task is the scheduler. */
+ * ours: but what calls the guard of a task is the scheduler. */
 unsigned cc__symbol_without_own(const void *const *frames, unsigned count) {
     struct symbol symbol;
     unsigned left = count;

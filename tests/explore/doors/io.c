@@ -3,8 +3,7 @@
  * A descriptor holds bytes that were put and not yet taken; it has room for any number of them. A system call is one
  * step: it begins
  * with a read-modify-write that all of them have in common, as the kernel's locks order them, and what follows is no
- * point at which
- * another thread goes on.
+ * point at which another thread goes on.
  */
 #include "doors/io.h"
 
