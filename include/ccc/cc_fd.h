@@ -1,22 +1,20 @@
 /* cc_fd.h - file descriptors: calls that look blocking and park the fiber instead of its thread.
  *
  * Any descriptor of the program can be used: sockets, pipes, terminals, eventfd, timerfd, inotify, pidfd, and files,
- * which are
- * always ready. cc_fd_adopt hands one over to the library: it is put into non-blocking mode and registered once,
- * which is the
- * fast way; the program then closes it with cc_fd_close, or takes it back with cc_fd_release before it closes it
- * itself.
- * Others are left in the mode that they are in, and may be closed at any time, but not while somebody waits for them.
+ * which are always ready. cc_fd_adopt hands one over to the library: it is put into non-blocking mode and registered
+ * once, which is the fast way; the program then closes it with cc_fd_close, or takes it back with cc_fd_release before
+ * it closes it itself. Others are left in the mode that they are in, and may be closed at any time, but not while
+ * somebody waits for them.
  *
  * A wait ends with ETIMEDOUT or ECANCELED: then nothing was read, written, accepted or connected. (A write of many
- * bytes says how many
- * went out.) It ends with EBADF when the descriptor is closed by cc_fd_close meanwhile.
+ * bytes says how many went out.) It ends with EBADF when the descriptor is closed by cc_fd_close meanwhile.
  *
  * Each call has three forms. The plain one waits as long as it has to; _try does not wait: EAGAIN; _until waits until a
- * deadline: ETIMEDOUT. All return 0 or an errno value, and take and leave errno as it is. None raises SIGPIPE.
+ * deadline: ETIMEDOUT. All return 0 or an errno value, and leave errno as it is. None raises SIGPIPE.
  *
- * Any context. A fiber parks; an OS thread blocks. A fiber that never has to wait gives way to others after 64
- * calls. In a simulation a call that would have to wait for a descriptor returns ENOTSUP.
+ * Any context. A fiber parks; an OS thread blocks, and gets ECANCELED when the runtime is shut down. A fiber that never
+ * has to wait gives way to others after 64 calls. In a simulation a call that would have to wait for a descriptor
+ * returns ENOTSUP.
  */
 #ifndef CCC_CC_FD_H
 #define CCC_CC_FD_H
@@ -35,8 +33,8 @@ typedef unsigned int CCSockLen;
 
 /* ---- whose descriptor it is ---- */
 
-/* The library's from now on: in non-blocking mode, registered once. Twice is the same as once. EBADF, ENOMEM. Does not
- * switch. */
+/* The library's from now on: in non-blocking mode, registered once. Twice is the same as once. EBADF, ENOMEM. Does
+ * not switch. */
 CC_API int cc_fd_adopt(int fd);
 
 /* The program's again, in the mode that it had before. EBUSY: somebody uses it or waits for it. Does not switch. */
@@ -85,8 +83,8 @@ CC_API CC_MUST_CHECK int cc_fd_accept_try(int fd, int *connection, struct sockad
 CC_API CC_MUST_CHECK int cc_fd_accept_until(int fd, int *connection, struct sockaddr *address, CCSockLen *length,
                                             CCDeadline deadline);
 
-/* After ETIMEDOUT, ECANCELED or any other error the socket is good for nothing but to be closed. The _try form returns
- * EAGAIN when the connection is under way; the next call goes on with it. */
+/* After ETIMEDOUT, ECANCELED or any other error the socket is good for nothing but to be closed. The _try form
+ * returns EAGAIN when the connection is under way; the next call goes on with it. */
 CC_API CC_MUST_CHECK int cc_fd_connect(int fd, const struct sockaddr *address, CCSockLen length);
 CC_API CC_MUST_CHECK int cc_fd_connect_try(int fd, const struct sockaddr *address, CCSockLen length);
 CC_API CC_MUST_CHECK int cc_fd_connect_until(int fd, const struct sockaddr *address, CCSockLen length,

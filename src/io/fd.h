@@ -63,8 +63,7 @@ int cc__fd_release(int number);
 int cc__fd_close(int number);
 
 /* An operation found the side empty: waits until it may not be. 0: try again. EBADF, ETIMEDOUT, ECANCELED, ENOMEM,
- * or an error of
- * the poller. Any context. */
+ * or an error of the poller. Any context. */
 int cc__fd_wait(struct io_use *use, enum io_side side, uint64_t deadline);
 /* It did not, and others wait: the next one tries. */
 void cc__fd_pass_on(struct io_fd *fd, enum io_side side);

@@ -19,8 +19,8 @@ bool cc__os_is_stream(int fd, bool *socket);
 bool cc__os_is_blocking(int fd);
 
 /* What is known of a descriptor. OS_OTHER: the call is made such that it does not wait whatever the mode is; a write
- * may then move
- * less than there is room for. OS_OWN: it is in non-blocking mode, and stays so. OS_OWN_SOCKET: the same, a socket. */
+ * may then move less than there is room for. OS_OWN: it is in non-blocking mode, and stays so. OS_OWN_SOCKET: the
+ * same, a socket. */
 enum os_mode { OS_OTHER, OS_OWN, OS_OWN_SOCKET };
 /* Never raise SIGPIPE. */
 ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode);

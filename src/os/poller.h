@@ -38,8 +38,8 @@ int cc__poller_arm(int fd, uint64_t data, unsigned sides);
 /* No more reports. An event that was fetched before may still be on its way. */
 void cc__poller_remove(int fd);
 
-/* Waits until the CLOCK_MONOTONIC time `until` (0: does not wait; UINT64_MAX: for ever) for up to POLLER_BATCH events;
- * returns how many. 0: the time is over, a signal came, or somebody called cc__poller_interrupt. */
+/* Waits until the CLOCK_MONOTONIC time `until` (0: does not wait; UINT64_MAX: for ever) for up to POLLER_BATCH
+ * events; returns how many. 0: the time is over, a signal came, or somebody called cc__poller_interrupt. */
 unsigned cc__poller_wait(struct poller_event *events, uint64_t until);
 /* Whoever waits returns, or whoever waits next. Any thread. */
 void cc__poller_interrupt(void);
