@@ -182,13 +182,15 @@ case_threads_are_refused() {
     grep -q 'a second thread of the program uses the library' out.tmp
 }
 
-# Programs of the suite that need no threads of their own: simulated they hold as well.
+# Programs of the suite, or cases of them, that need no threads of their own: simulated they hold as well.
 case_the_suite_simulated() {
-    local name seed
-    for name in chan/arguments chan/crowd chan/handle chan/programs lock/cond lock/rwlock lock/sem nursery/block nursery/exits \
-        nursery/panic; do
+    local name program word seed lock
+    local names=(chan/arguments chan/crowd chan/handle chan/programs nursery/block nursery/exits nursery/panic)
+    for lock in mutex rwlock cond sem wait_group once event barrier; do names+=("lock/$lock alone"); done
+    for name in "${names[@]}"; do
+        read -r program word <<<"$name"
         for seed in $seeds; do
-            CC_SIM_SEED=$seed timeout 300 "$build/tests/unit/$name" >out.tmp 2>&1 </dev/null ||
+            CC_SIM_SEED=$seed timeout 300 "$build/tests/unit/$program" ${word:+"$word"} >out.tmp 2>&1 </dev/null ||
                 { echo "$name with seed $seed:"; cat out.tmp; return 1; }
         done
     done
