@@ -196,21 +196,18 @@ void cc__symbol_find(const void *return_address, struct symbol *out) {
     (void)cc__symbol_find_inlined(return_address, out, 1);
 }
 
-/* From the outermost frame inwards. Where the place of the files is not known, a static function is not seen to be
- * ours: but what calls the guard of a task is the scheduler. */
+/* From the outermost frame inwards. What calls the guard of a task is the scheduler, and what calls that may be the C
+ * library's; in other traces, what is seen to be ours. */
 unsigned cc__symbol_without_own(const void *const *frames, unsigned count) {
     struct symbol symbol;
-    unsigned left = count;
-    bool guard = false;
-    while (left > 0 && !guard && (cc__symbol_find(frames[left - 1], &symbol), symbol.ours)) {
-        guard = strcmp(symbol.function, "cc__guard") == 0;
-        left--;
-    }
-    for (unsigned i = left; left < count && !guard && i-- > 1;) {
+    bool run = false;
+    for (unsigned i = count; i-- > 1;) {
         cc__symbol_find(frames[i], &symbol);
-        guard = strcmp(symbol.function, "cc__guard") == 0;
-        if (guard) left = i;
+        run = run || strncmp(symbol.function, "cc__run_", 8) == 0;
+        if (run && strcmp(symbol.function, "cc__guard") == 0) return i;
     }
+    unsigned left = count;
+    while (left > 0 && (cc__symbol_find(frames[left - 1], &symbol), symbol.ours)) left--;
     return left > 0 ? left : count;
 }
 
