@@ -105,7 +105,8 @@ TEST(a_computation_is_named_once) {
     run(one_computes);
     check_said("ccc: stall:", 1);
     check_said("'hog' has kept worker", 1);
-    if (!UNDER_TSAN && !under_qemu()) CHECK(said(&child, "compute_for")); /* elsewhere its thread may not answer */
+    /* Elsewhere, and on a machine that is very busy, its thread may not answer in time: then it says that. */
+    if (!UNDER_TSAN && !under_qemu()) CHECK(said(&child, "compute_for") || said(&child, "its thread does not answer"));
 }
 
 static void *blocks(void *unused) {
