@@ -336,7 +336,10 @@ static bool publish(void *object, struct waiter *waiter, void *io) {
     bool linked = arm->linked;
     cc__lock_release(&fd->lock);
     if (open && !linked) (void)cc__waiter_wake(waiter, WAKE_OBJECT);
-    if (linked && waiter->fiber == NULL) cc__io_listen();
+    if (linked && waiter->fiber == NULL && cc__upcall_enter(false) == 0) { /* else it stops, and wakes us (FD-5) */
+        cc__io_listen();
+        cc__upcall_leave();
+    }
     return open;
 }
 
