@@ -307,14 +307,14 @@ static void quit_dumps(void *unused) {
     (void)unused;
     park_one_and_raise(NULL, NULL, SIGQUIT);
     await_dump();
-    CHECK_EQ(cc_runtime_shutdown(0), 0);
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
 }
 
 static void usr1_dumps(void *unused) {
     (void)unused;
     park_one_and_raise("CC_DUMP_SIGNAL", "USR1", SIGUSR1);
     await_dump();
-    CHECK_EQ(cc_runtime_shutdown(0), 0);
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
 }
 
 static void quit_quits(void *unused) {
@@ -354,7 +354,7 @@ static void restart_under_a_handler(void *again) {
     }
     park_one_and_raise(NULL, NULL, SIGQUIT);
     await_dump();
-    CHECK_EQ(cc_runtime_shutdown(2000), 0);
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
 }
 
 TEST(a_signal_that_is_passed_on_has_its_effect, .timeout = 60) {

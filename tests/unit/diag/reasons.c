@@ -58,5 +58,5 @@ TEST(every_reason_is_dumped, .timeout = 60) {
     free(text);
     free(json);
     CHECK(cc_stats_reason(PARK_REASONS) == NULL);
-    CHECK_EQ(cc_runtime_shutdown(0), 0); /* cancels them */
+    CHECK_EQ(cc_runtime_shutdown(1000), 0); /* cancels them */
 }

@@ -246,7 +246,7 @@ TEST_WORKERS(a_shutdown_interrupts_the_driver, .timeout = 60) {
     CHECK_EQ(cc_spawn(&task, await_signal_or_end, NULL, NULL), 0);
     while (!is_awaited()) cc_sleep_ms(1);
     cc_sleep_ms(5);
-    CHECK_EQ(cc_runtime_shutdown(0), 0);
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
     CHECK_EQ(cc__get(&blocked), 0);
     cc__drivers[1] = NULL;
 }

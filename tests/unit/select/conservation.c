@@ -194,7 +194,7 @@ TEST_WORKERS(shutdown_cancels) {
         await_receivers(ch[i], 2);
         await_senders(ch[i], 2);
     }
-    CHECK_EQ(cc_runtime_shutdown(0), 0);
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
     for (int i = 0; i < 3; i++) {
         check_clean(ch[i]);
         cc_chan_free(ch[i]);
