@@ -108,7 +108,7 @@ static void end_locked(CCNursery *n) {
 
 /* A reason from outside is not this nursery's: whoever passes its code on would make a failure of a cancellation. */
 static int outcome_locked(CCNursery *n) {
-    n->told = n->code != 0;
+    n->reported = n->code != 0;
     if (n->code != 0 || !cc__get(&n->scope.cancelled)) return n->code;
     return n->scope.origin ? n->scope.reason.code : ECANCELED;
 }
@@ -144,7 +144,7 @@ int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
 /* ---- the end ---- */
 
 /* The first failure of a child; code 0: none. */
-static CCError untold_locked(CCNursery *n) {
+static CCError unreported_locked(CCNursery *n) {
     CCError error = {.code = 0};
     if (n->failures != NULL) error = n->failures->error;
     error.code = n->code;
@@ -153,8 +153,8 @@ static CCError untold_locked(CCNursery *n) {
 
 /* There is no nursery around. A panic that is under way is not replaced by another one; clean-up code does not begin
  * one. */
-static CC_COLD void say_untold(const char *what, const char *name, const char *without, const CCError *error,
-                               bool panic) {
+static CC_COLD void warn_unreported(const char *what, const char *name, const char *without, const CCError *error,
+                                    bool panic) {
     char text[CC_PANIC_MESSAGE_MAX + CC_ERROR_TEXT_MAX];
     snprintf(text, sizeof text, "%s '%s' has failed, without %s and without a nursery around it: %s (%d)%s%s%s%s%s",
              what, name, without, cc__error_name(error->code), error->code, error->name[0] != '\0' ? " in '" : "",
@@ -178,10 +178,11 @@ int cc_nursery_free(CCNursery *n) {
         cc__lock_take(&n->scope.lock);
     }
     end_locked(n);
-    CCError error = untold_locked(n);
-    bool told = n->told || error.code == 0, settled = cc__scope_disarm_locked(&n->scope);
+    CCError error = unreported_locked(n);
+    bool reported = n->reported || error.code == 0, settled = cc__scope_disarm_locked(&n->scope);
     cc__lock_release(&n->scope.lock);
-    if (!told && !cc__nursery_pass_on(&n->scope, &error)) say_untold("nursery", n->name, "a wait", &error, false);
+    if (!reported && !cc__nursery_pass_on(&n->scope, &error))
+        warn_unreported("nursery", n->name, "a wait", &error, false);
     if (!settled) cc__scope_settle(&n->scope);
     cc__scope_destroy(&n->scope);
     cc__nursery_free_all(n);
@@ -194,9 +195,9 @@ int cc_nursery_free(CCNursery *n) {
 
 /* What a block has ended with: a child's failure, or what it was cancelled with if that began here and is an error.
  * Code 0: nothing. */
-static CCError untold(CCNursery *n) {
+static CCError unreported(CCNursery *n) {
     cc__lock_take(&n->scope.lock);
-    CCError error = untold_locked(n);
+    CCError error = unreported_locked(n);
     if (error.code == 0 && cc__get(&n->scope.cancelled) && n->scope.origin && n->scope.reason.code != ECANCELED)
         error = n->scope.reason;
     cc__lock_release(&n->scope.lock);
@@ -215,14 +216,14 @@ static void end_outside(void *nursery) {
     if (n->result != NULL)
         *n->result = rc;
     else
-        error = untold(n);
-    bool told = error.code == 0 || cc__nursery_pass_on(&n->scope, &error);
+        error = unreported(n);
+    bool reported = error.code == 0 || cc__nursery_pass_on(&n->scope, &error);
     char name[sizeof n->name];
     memcpy(name, n->name, sizeof name);
     n->deferred.fn = NULL;
     cc_defer_leave(&n->deferred);
     (void)cc_nursery_free(n);
-    if (!told) say_untold("CC_NURSERY", name, ".result", &error, !panics);
+    if (!reported) warn_unreported("CC_NURSERY", name, ".result", &error, !panics);
 }
 
 /* By the block's end, or by a panic on its way through. */
@@ -309,7 +310,7 @@ size_t cc_nursery_failures(CCNursery *n) {
     cc__sim_point(); /* as above */
     cc__lock_take(&n->scope.lock);
     size_t failed = n->failed;
-    n->told = n->code != 0;
+    n->reported = n->code != 0;
     cc__lock_release(&n->scope.lock);
     return failed;
 }

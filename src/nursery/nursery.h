@@ -31,8 +31,8 @@ struct CCNursery {
     CCDefer deferred; /* else a panic ends it; its function is there as long as the block has to be ended */
     char name[CC_FIBER_NAME_MAX];
     /* Under the scope's lock. */
-    int code;  /* the first failure's */
-    bool told; /* and somebody has asked for it */
+    int code;      /* the first failure's */
+    bool reported; /* and somebody has asked for it */
     uint32_t kept;
     size_t failed;
     struct failure *failures, **last;

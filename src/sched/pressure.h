@@ -10,7 +10,7 @@ struct worker_sample {
     uint64_t since;  /* when this number was first seen; now, if it runs no fiber */
     uint64_t cpu_at; /* when its CPU time was read, in this turn; 0: not yet */
     uint64_t cpu;
-    bool told; /* that it stalls */
+    bool reported; /* that it stalls */
 };
 
 /* The runtime starts. */

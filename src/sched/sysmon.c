@@ -98,8 +98,8 @@ static void sample_workers(struct worker_sample *samples, uint64_t now) {
             samples[i] = (struct worker_sample){.turns = turns, .since = now};
             continue;
         }
-        if (stall == 0 || samples[i].told || now - samples[i].since < stall) continue;
-        samples[i].told = true;
+        if (stall == 0 || samples[i].reported || now - samples[i].since < stall) continue;
+        samples[i].reported = true;
         cc__upcall_stalled(w, now - samples[i].since);
     }
 }
