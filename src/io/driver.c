@@ -1,11 +1,9 @@
 /* driver.c - the poller as a driver of the scheduler.
  *
- * IO-1  One thread at a time asks the poller: who holds `polling`. Workers that find it taken go on. Events that
- *       were fetched
- *       and not yet handled stay in `fetched`, and whoever takes `polling` next handles them first.
+ * IO-1  One thread at a time asks the poller: who holds `polling`. Workers that find it taken go on. Events that were
+ *       fetched and not yet handled stay in `fetched`, and whoever takes `polling` next handles them first.
  * IO-2  A worker that sleeps in the poller has fetched events when it returns, and polls before it sleeps again or
- *       retires
- *       (IDLE-7).
+ *       retires (IDLE-7).
  */
 #include "io/io.h"
 

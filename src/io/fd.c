@@ -79,16 +79,15 @@ int cc__fd_enter(struct io_use *use) {
 }
 
 /* FD-4: no user is left, and none comes. The generation changes before the number is free: as soon as it is, another
- * thread may
- * get it. Whoever comes between the two would wait for a descriptor that is about to go: so it waits until it has
- * gone. */
+ * thread may get it. Whoever comes between the two would wait for a descriptor that is about to go: so it waits until
+ * it has gone. */
 static void finish_close(struct io_fd *fd, uint64_t word) {
     cc__lock_take(&fd->lock);
     bool registered = cc__get(&fd->registered) != 0;
     cc__set(&fd->registered, 0);
     for (int side = 0; side < IO_SIDES; side++) {
         fd->side[side].ready = false;
-        cc__set(&fd->drained[side], false);
+        cc__set(&fd->side[side].drained, 0);
     }
     cc__set(&fd->no_skip, false);
     cc__set(&fd->word, (uint64_t)(fd_generation(word) + 1) << 32 | FD_FINISHING);
@@ -115,7 +114,7 @@ static void forget(struct io_fd *fd) {
         cc__list_init(&fd->side[side].waiters);
         cc__set(&fd->side[side].count, 0);
         fd->side[side].ready = false; /* it is registered anew, which reports what is ready */
-        cc__set(&fd->drained[side], false);
+        cc__set(&fd->side[side].drained, 0);
     }
 }
 
@@ -146,29 +145,16 @@ static bool claim_locked(struct arm *arm, struct wakes *wakes) {
     return claim != CLAIM_LOST;
 }
 
-/* A select's arm asks; that of an operation has no place for a choice. */
-static bool is_operation(const struct arm *arm) {
-    return arm->chosen == NULL;
-}
-
 /* FD-3. */
 static void edge_locked(struct io_fd *fd, enum io_side side, struct wakes *wakes) {
-    bool used = false;
-    struct link *list = &fd->side[side].waiters, *next;
-    cc__set(&fd->drained[side], false);
-    for (struct link *l = cc__get(&list->next); l != list; l = next) {
-        struct arm *arm = container_of(l, struct arm, link);
-        next = cc__get(&l->next);
-        bool operation = is_operation(arm);
-        if (operation && used) continue;
+    struct link *list = &fd->side[side].waiters;
+    cc__set(&fd->side[side].edges, cc__get(&fd->side[side].edges) + 1); /* FD-6 */
+    while (!cc__list_empty(list)) {
+        struct arm *arm = container_of(cc__get(&list->next), struct arm, link);
         unlink_locked(fd, arm);
-        if (!operation) {
-            if (!cc__arm_claim_locked(wakes, arm, 0)) continue;
-        } else if (claim_locked(arm, wakes)) {
-            used = true;
-        }
+        if (claim_locked(arm, wakes)) return;
     }
-    if (!used) fd->side[side].ready = true;
+    fd->side[side].ready = true;
 }
 
 void cc__fd_pass_on(struct io_fd *fd, enum io_side side) {
@@ -225,10 +211,7 @@ int cc__fd_close(int number) {
         while (!cc__list_empty(list)) {
             struct arm *arm = container_of(cc__get(&list->next), struct arm, link);
             unlink_locked(fd, arm);
-            if (is_operation(arm))
-                (void)claim_locked(arm, &wakes);
-            else
-                (void)cc__arm_claim_locked(&wakes, arm, EBADF);
+            (void)claim_locked(arm, &wakes);
         }
     }
     cc__lock_release(&fd->lock);
@@ -261,7 +244,7 @@ int cc__fd_adopt(int number, bool fresh) {
         cc__set(&fd->registered, 0);
         cc__set(&fd->no_skip, !skips);
         for (int side = 0; side < IO_SIDES; side++) {
-            cc__set(&fd->drained[side], false);
+            cc__set(&fd->side[side].drained, 0);
             fd->side[side].ready = !fresh;
         }
     }
@@ -402,7 +385,10 @@ int cc__fd_wait(struct io_use *use, enum io_side side, uint64_t deadline) {
 }
 
 void cc__fd_cancel_threads(void) {
-    for (unsigned c = 0; c < CHUNKS; c++) {
+    cc__lock_take(&table_lock);
+    unsigned end = chunks_end;
+    cc__lock_release(&table_lock);
+    for (unsigned c = 0; c < end; c++) {
         struct io_fd *chunk = cc__get_acquire(&chunks[c]); /* pairs with make_chunk */
         for (unsigned i = 0; chunk != NULL && i < CHUNK; i++) {
             cc__lock_take(&chunk[i].lock);

@@ -1,21 +1,18 @@
 /* fd.h - what is known about a descriptor: who waits for it, and which edges nobody has used yet. See README.md.
  *
- * FD-1  An edge belongs to the descriptor, not to a wait: it wakes an operation that waits, or stays in `ready`
- *       until the next one
- *       is about to wait. So a wait that ends by its deadline or a cancellation loses nothing.
- * FD-2  `ready`, the lists and the registration are guarded by `lock`. An operation tries, then takes the lock,
- *       looks at `ready`,
- *       and links itself before it releases the lock; an edge takes the same lock.
- * FD-3  Of those that wait for a side, an edge wakes all that only ask, and one operation. An operation that has not
- *       found the
- *       side empty wakes the next.
+ * FD-1  An edge belongs to the descriptor, not to a wait: it wakes an operation that waits, or stays in `ready` until
+ *       the next one is about to wait. So a wait that ends by its deadline or a cancellation loses nothing.
+ * FD-2  `ready`, the lists and the registration are guarded by `lock`. An operation tries, then takes the lock, looks
+ *       at `ready`, and links itself before it releases the lock; an edge takes the same lock.
+ * FD-3  An edge wakes one of the operations that wait for its side. One that has not found the side empty wakes the
+ *       next.
  * FD-4  The system's close comes after the last system call of a user: until then the number is not used again.
- *       Whoever comes
- *       later finds another generation.
+ *       Whoever comes later finds another generation.
  * FD-5  An OS thread waits outside of the runtime, which may stop meanwhile: then its wait ends with ECANCELED. It
- *       links itself
- *       only while the poller of its registration is open, and a runtime that stops closes that, then wakes all that
- *       are linked.
+ *       links itself only while the poller of its registration is open, and a runtime that stops closes that, then
+ *       wakes all that are linked.
+ * FD-6  A hint that a side is empty names the number of edges that were seen before the call that found it so: a later
+ *       edge makes it void, in whatever order the two are noted.
  */
 #ifndef CC_IO_FD_H
 #define CC_IO_FD_H
@@ -33,10 +30,11 @@ struct io_fd {
     struct {
         struct link waiters; /* of arm.link */
         _Atomic uint32_t count;
+        _Atomic uint32_t edges;   /* how many there were */
+        _Atomic uint32_t drained; /* `edges` plus 1 when a call moved less than it could; else the hint is void */
         bool ready;
     } side[IO_SIDES];
-    _Atomic bool drained[IO_SIDES]; /* the last call moved less than it could: the next one would find nothing (hint) */
-    _Atomic bool no_skip;           /* the peer has hung up, or such a hint is not reliable here */
+    _Atomic bool no_skip; /* the peer has hung up, or such a hint is not reliable here */
 };
 
 #define FD_USERS UINT64_C(0xffffff)
@@ -61,6 +59,11 @@ void cc__fd_leave(struct io_use *use);
 int cc__fd_adopt(int number, bool fresh);
 int cc__fd_release(int number);
 int cc__fd_close(int number);
+
+/* Whether a call would find nothing: the last one moved less than it could, and no edge has come since (FD-6). */
+CC_INLINE bool cc__fd_drained(struct io_fd *fd, enum io_side side) {
+    return cc__get(&fd->side[side].drained) == cc__get(&fd->side[side].edges) + 1;
+}
 
 /* An operation found the side empty: waits until it may not be. 0: try again. EBADF, ETIMEDOUT, ECANCELED, ENOMEM,
  * or an error of the poller. Any context. */

@@ -81,11 +81,11 @@ static bool would_wait(ssize_t rc) {
     return rc == -EAGAIN || rc == -EINPROGRESS;
 }
 
-/* The result of an attempt that did not find the side empty or full. */
-static void note_result(struct io_use *use, struct call *c, ssize_t rc) {
+/* The result of an attempt that did not find the side empty or full; edges: how many there were before it. */
+static void note_result(struct io_use *use, struct call *c, ssize_t rc, uint32_t edges) {
     struct io_fd *fd = use->fd;
     if (c->most != 0 && rc > 0 && (size_t)rc < c->most && (use->word & FD_ADOPTED) && !cc__get(&fd->no_skip))
-        cc__set(&fd->drained[c->side], true);
+        cc__set(&fd->side[c->side].drained, edges + 1); /* FD-6 */
     cc__fd_pass_on(fd, c->side);
 }
 
@@ -100,17 +100,17 @@ static int run(int number, struct call *c, enum how how, uint64_t deadline, ssiz
         error = cc__fd_enter(&use);
         if (error != 0) break;
         ssize_t rc = -EAGAIN;
-        if (how == HOW_TRY || !cc__get(&use.fd->drained[c->side])) rc = c->attempt(number, c, mode_of(use.word));
+        uint32_t edges = cc__get(&use.fd->side[c->side].edges);
+        if (how == HOW_TRY || !cc__fd_drained(use.fd, c->side)) rc = c->attempt(number, c, mode_of(use.word));
         cc__fd_leave(&use);
         if (!would_wait(rc)) {
-            note_result(&use, c, rc);
+            note_result(&use, c, rc, edges);
             give_way();
             *result = rc;
             return rc < 0 ? (int)-rc : 0;
         }
         if (how == HOW_TRY) return EAGAIN;
         error = cc__fd_wait(&use, c->side, deadline);
-        cc__set(&use.fd->drained[c->side], false);
     }
     return error;
 }

@@ -2,6 +2,7 @@
  * wakes it. */
 #include "doors/io.h"
 #include "explore.h"
+#include "sync/atomic.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
@@ -157,6 +158,35 @@ static void joins_other_reader(void) {
 SCENARIO(io_two_readers_cancel, "FD-3: the first of two is cancelled when the edge comes", .workers = 1,
          .setup = two_readers, .threads = {puts_one, cancels_reader, joins_other_reader}, .check = all_taken,
          .no_timer = true);
+
+/* Reads that get less than they ask for: each leaves a hint for the next, which may be older than an edge. */
+enum { BYTES = 3 };
+static _Atomic uint32_t taken;
+static void *reads_short(void *arg) {
+    int i = (int)(intptr_t)arg;
+    for (;;) {
+        char bytes[2];
+        size_t n;
+        rc[i] = cc_fd_read(FD, bytes, sizeof bytes, &n);
+        if (rc[i] != 0) return NULL;
+        if (cc__add(&taken, (uint32_t)n) + n == BYTES) return (void *)(intptr_t)cc_fd_close(FD);
+    }
+}
+static void two_short_readers(void) {
+    opens();
+    for (intptr_t i = 0; i < 2; i++) spawn(&reader[i], reads_short, (void *)i);
+    ex_settle();
+}
+static void puts_singly(void) {
+    for (int i = 0; i < BYTES; i++) door_put(FD, 1);
+}
+static void joins_short(void) {
+    join(&reader[0]);
+    join(&reader[1]);
+    EX_EQ(cc__get(&taken), BYTES);
+}
+SCENARIO(io_short_reads, "FD-6: a hint of one reader against an edge for the other", .workers = 2,
+         .setup = two_short_readers, .threads = {puts_singly, joins_short}, .no_timer = true);
 
 /* ---- FD-4 ---- */
 
