@@ -11,6 +11,10 @@
 #ifndef CCC_CC_BASE_H
 #define CCC_CC_BASE_H
 
+#if defined(__SIZEOF_POINTER__) && __SIZEOF_POINTER__ != 8
+#error "libccc needs 64-bit Linux with glibc; this compiler's pointers have another size"
+#endif
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -79,6 +83,11 @@
 #define CC_VERSION_MAJOR 0
 #define CC_VERSION_MINOR 1
 #define CC_VERSION_PATCH 0
+
+/* The version of the library that runs, "0.1.0"; the macros are those of the headers. Any context; does not switch. */
+CC_BEGIN_DECLS
+CC_API const char *cc_version(void);
+CC_END_DECLS
 
 /* Identifies one fiber: a slot, its generation and the kind. 0 identifies none.
  * Ids are not reused: the id of a fiber that has ended is never taken for another fiber. */

@@ -55,75 +55,112 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
     return cc_chan_recv_until(rx.ch, value, size, deadline);
 }
 
-/* The channel and, for type checks only, what it carries. */
+/* The channel and, for type checks only, what it carries, and which way. */
 #define CC__CARRIES(T)     \
     union {                \
         CCChan *ch;        \
         T *cc_receives;    \
+        T *cc_sent;        \
         T const *cc_sends; \
+    }
+#define CC__SENDING_END(T) \
+    union {                \
+        CCChan *ch;        \
+        T *cc_sent;        \
+        T const *cc_sends; \
+    }
+#define CC__RECEIVING_END(T) \
+    union {                  \
+        CCChan *ch;          \
+        T *cc_receives;      \
     }
 
 /* A channel of T, with the two ends NameTx and NameRx. All functions return what their cc_chan_ namesakes return.
  * In C++ a T that is not trivially copyable, std::string for one, does not compile: send a pointer to it. */
-#define CC_CHAN_OF(Name, T)                                                                \
-    CC__ASSERT_PLAIN(T, "what a channel carries is copied like memory");                   \
-    typedef struct Name {                                                                  \
-        CC__CARRIES(T);                                                                    \
-    } Name;                                                                                \
-    typedef struct Name##Tx {                                                              \
-        CC__CARRIES(T);                                                                    \
-    } Name##Tx;                                                                            \
-    typedef struct Name##Rx {                                                              \
-        CC__CARRIES(T);                                                                    \
-    } Name##Rx;                                                                            \
-    CC_UNUSED static inline Name Name##_create(size_t capacity) {                          \
-        Name c;                                                                            \
-        c.ch = cc_chan_create(sizeof(T), capacity);                                        \
-        return c;                                                                          \
-    }                                                                                      \
-    CC_UNUSED static inline Name##Tx Name##_tx(Name c) {                                   \
-        Name##Tx tx;                                                                       \
-        tx.ch = c.ch;                                                                      \
-        return tx;                                                                         \
-    }                                                                                      \
-    CC_UNUSED static inline Name##Rx Name##_rx(Name c) {                                   \
-        Name##Rx rx;                                                                       \
-        rx.ch = c.ch;                                                                      \
-        return rx;                                                                         \
-    }                                                                                      \
-    CC_UNUSED static inline int Name##_send(Name c, T value) {                             \
-        return cc_chan_send(c.ch, &value, sizeof value);                                   \
-    }                                                                                      \
-    CC_UNUSED static inline int Name##_send_try(Name c, T value) {                         \
-        return cc_chan_send_try(c.ch, &value, sizeof value);                               \
-    }                                                                                      \
-    CC_UNUSED static inline int Name##_send_until(Name c, T value, CCDeadline deadline) {  \
-        return cc_chan_send_until(c.ch, &value, sizeof value, deadline);                   \
-    }                                                                                      \
-    CC_UNUSED static inline int Name##_recv(Name c, T *value) {                            \
-        return cc_chan_recv(c.ch, value, sizeof *value);                                   \
-    }                                                                                      \
-    CC_UNUSED static inline int Name##_recv_try(Name c, T *value) {                        \
-        return cc_chan_recv_try(c.ch, value, sizeof *value);                               \
-    }                                                                                      \
-    CC_UNUSED static inline int Name##_recv_until(Name c, T *value, CCDeadline deadline) { \
-        return cc_chan_recv_until(c.ch, value, sizeof *value, deadline);                   \
-    }                                                                                      \
-    CC_UNUSED static inline int Name##Tx_send(Name##Tx tx, T value) {                      \
-        return cc_chan_send(tx.ch, &value, sizeof value);                                  \
-    }                                                                                      \
-    CC_UNUSED static inline int Name##Tx_close(Name##Tx tx) {                              \
-        return cc_chan_close(tx.ch);                                                       \
-    }                                                                                      \
-    CC_UNUSED static inline int Name##Rx_recv(Name##Rx rx, T *value) {                     \
-        return cc_chan_recv(rx.ch, value, sizeof *value);                                  \
-    }                                                                                      \
-    CC_UNUSED static inline int Name##_close(Name c) {                                     \
-        return cc_chan_close(c.ch);                                                        \
-    }                                                                                      \
-    CC_UNUSED static inline void Name##_free(Name c) {                                     \
-        cc_chan_free(c.ch);                                                                \
-    }                                                                                      \
+#define CC_CHAN_OF(Name, T)                                                                       \
+    CC__ASSERT_PLAIN(T, "what a channel carries is copied like memory");                          \
+    typedef struct Name {                                                                         \
+        CC__CARRIES(T);                                                                           \
+    } Name;                                                                                       \
+    typedef struct Name##Tx {                                                                     \
+        CC__SENDING_END(T);                                                                       \
+    } Name##Tx;                                                                                   \
+    typedef struct Name##Rx {                                                                     \
+        CC__RECEIVING_END(T);                                                                     \
+    } Name##Rx;                                                                                   \
+    CC_UNUSED static inline Name Name##_create(size_t capacity) {                                 \
+        Name c;                                                                                   \
+        c.ch = cc_chan_create(sizeof(T), capacity);                                               \
+        return c;                                                                                 \
+    }                                                                                             \
+    /* With all settings but the size, which is T's. */                                           \
+    CC_UNUSED static inline Name Name##_create_ex(CCChanConfig config) {                          \
+        Name c;                                                                                   \
+        config.elem_size = sizeof(T);                                                             \
+        c.ch = cc_chan_create_ex(&config);                                                        \
+        return c;                                                                                 \
+    }                                                                                             \
+    /* A channel that carries Ts already. */                                                      \
+    CC_UNUSED static inline Name Name##_from(CCChan *ch) {                                        \
+        Name c;                                                                                   \
+        c.ch = ch;                                                                                \
+        return c;                                                                                 \
+    }                                                                                             \
+    CC_UNUSED static inline Name##Tx Name##_tx(Name c) {                                          \
+        Name##Tx tx;                                                                              \
+        tx.ch = c.ch;                                                                             \
+        return tx;                                                                                \
+    }                                                                                             \
+    CC_UNUSED static inline Name##Rx Name##_rx(Name c) {                                          \
+        Name##Rx rx;                                                                              \
+        rx.ch = c.ch;                                                                             \
+        return rx;                                                                                \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##_send(Name c, T value) {                                    \
+        return cc_chan_send(c.ch, &value, sizeof value);                                          \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##_send_try(Name c, T value) {                                \
+        return cc_chan_send_try(c.ch, &value, sizeof value);                                      \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##_send_until(Name c, T value, CCDeadline deadline) {         \
+        return cc_chan_send_until(c.ch, &value, sizeof value, deadline);                          \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##_recv(Name c, T *value) {                                   \
+        return cc_chan_recv(c.ch, value, sizeof *value);                                          \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##_recv_try(Name c, T *value) {                               \
+        return cc_chan_recv_try(c.ch, value, sizeof *value);                                      \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##_recv_until(Name c, T *value, CCDeadline deadline) {        \
+        return cc_chan_recv_until(c.ch, value, sizeof *value, deadline);                          \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##Tx_send(Name##Tx tx, T value) {                             \
+        return cc_chan_send(tx.ch, &value, sizeof value);                                         \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##Tx_send_try(Name##Tx tx, T value) {                         \
+        return cc_chan_send_try(tx.ch, &value, sizeof value);                                     \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##Tx_send_until(Name##Tx tx, T value, CCDeadline deadline) {  \
+        return cc_chan_send_until(tx.ch, &value, sizeof value, deadline);                         \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##Tx_close(Name##Tx tx) {                                     \
+        return cc_chan_close(tx.ch);                                                              \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##Rx_recv(Name##Rx rx, T *value) {                            \
+        return cc_chan_recv(rx.ch, value, sizeof *value);                                         \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##Rx_recv_try(Name##Rx rx, T *value) {                        \
+        return cc_chan_recv_try(rx.ch, value, sizeof *value);                                     \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##Rx_recv_until(Name##Rx rx, T *value, CCDeadline deadline) { \
+        return cc_chan_recv_until(rx.ch, value, sizeof *value, deadline);                         \
+    }                                                                                             \
+    CC_UNUSED static inline int Name##_close(Name c) {                                            \
+        return cc_chan_close(c.ch);                                                               \
+    }                                                                                             \
+    CC_UNUSED static inline void Name##_free(Name c) {                                            \
+        cc_chan_free(c.ch);                                                                       \
+    }                                                                                             \
     typedef int Name##_is_a_channel_type /* takes the semicolon */
 
 /* Arms of a select (cc_select.h) with a typed handle, of the channel or of an end; pointer: a T *, for a send perhaps a
@@ -131,27 +168,27 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
 #ifndef __cplusplus
 /* Each version of clang-format breaks _Generic in its own way. */
 /* clang-format off */
-#define CC_SEND_OF(handle, pointer, where)                              \
-    CC_SEND((handle).ch,                                                \
-            _Generic((pointer),                                         \
-                     __typeof__((handle).cc_receives): (pointer),       \
-                     __typeof__((handle).cc_sends): (pointer)), where)
-#define CC_RECV_OF(handle, pointer, where) \
-    CC_RECV((handle).ch, _Generic((pointer), __typeof__((handle).cc_receives): (pointer)), where)
+#define CC__SENDS(handle, pointer)                              \
+    _Generic((pointer),                                         \
+             __typeof__((handle).cc_sent): (pointer),           \
+             __typeof__((handle).cc_sends): (pointer))
+#define CC__RECEIVES(handle, pointer) _Generic((pointer), __typeof__((handle).cc_receives): (pointer))
 /* clang-format on */
 #else
-#define CC_SEND_OF(handle, pointer, where) cc_send_of_((handle), (pointer), (where))
-#define CC_RECV_OF(handle, pointer, where) cc_recv_of_((handle), (pointer), (where))
+#define CC__SENDS(handle, pointer) cc_pointer_<decltype((handle).cc_sends)>(pointer)
+#define CC__RECEIVES(handle, pointer) cc_pointer_<decltype((handle).cc_receives)>(pointer)
 #endif
+#define CC_SEND_OF(handle, pointer, where) CC_SEND((handle).ch, CC__SENDS(handle, pointer), where)
+#define CC_RECV_OF(handle, pointer, where) CC_RECV((handle).ch, CC__RECEIVES(handle, pointer), where)
+
+/* CC_FOR_RECV with a typed handle, of the channel or of its receiving end: the type of var is what it carries. */
+#define CC_FOR_RECV_OF(var, handle) CC_FOR_RECV(__typeof__(*(handle).cc_receives), var, (handle).ch)
 
 CC_END_DECLS
 
 #ifdef __cplusplus
-template <typename Handle> inline CCCase cc_send_of_(Handle handle, decltype(Handle::cc_sends) value, int *status) {
-    return cc_case_send_(handle.ch, value, status);
-}
-template <typename Handle> inline CCCase cc_recv_of_(Handle handle, decltype(Handle::cc_receives) value, int *status) {
-    return cc_case_recv_(handle.ch, value, status);
+template <typename Pointer> inline Pointer cc_pointer_(Pointer value) {
+    return value;
 }
 #endif
 

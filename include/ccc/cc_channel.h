@@ -40,8 +40,12 @@ typedef struct CCChanConfig {
     void *context;
     /* Carries tasks (elem_size 0 or sizeof(CCTask)); see cc_chan_send_task. */
     bool ordered;
-    const char *name;     /* for dumps; copied, cut at CC_CHAN_NAME_MAX - 1 bytes */
-    uint64_t reserved[4]; /* 0; see cc_base.h */
+    const char *name; /* for dumps; copied, cut at CC_CHAN_NAME_MAX - 1 bytes */
+    /* Called, with `context`, for each value that was sent and that nobody will receive: what drop-old drops, and what
+     * is left when the channel is freed. For values that own something, a pointer for one. Not for pools and ordered
+     * channels. It runs outside the channel's lock, and gets a copy. */
+    void (*on_drop)(void *value, void *context);
+    uint64_t reserved[3]; /* 0; see cc_base.h */
 } CCChanConfig;
 
 #define CC_CHAN_NAME_MAX 32
@@ -56,8 +60,8 @@ CC_API CCChan *cc_chan_create_ex(const CCChanConfig *config);
 CC_API CCChan *cc_chan_ref(CCChan *ch);
 
 /* Gives up a reference. With the last one the channel is closed, all waits on it end with EPIPE,
- * buffered values are dropped (on_destroy for a pool), and the memory is freed. NULL is allowed. Freeing a channel
- * twice aborts the program with a message where it is detected. Any context; does not switch. */
+ * buffered values are dropped (on_drop; on_destroy for a pool), and the memory is freed. NULL is allowed. Freeing a
+ * channel twice aborts the program with a message where it is detected. Any context; does not switch. */
 CC_API void cc_chan_free(CCChan *ch);
 
 /* Sends a copy of *value. size must be the channel's (EINVAL). EPIPE, or the error of cc_chan_close_err: closed;
@@ -74,6 +78,19 @@ CC_API int cc_chan_send_until(CCChan *ch, const void *value, size_t size, CCDead
 CC_API int cc_chan_recv(CCChan *ch, void *value, size_t size);
 CC_API int cc_chan_recv_try(CCChan *ch, void *value, size_t size);
 CC_API int cc_chan_recv_until(CCChan *ch, void *value, size_t size, CCDeadline deadline);
+
+/* A loop over what is received, until the channel is closed and empty; or until the caller is cancelled, which it can
+ * ask (cc_cancelled):
+ *
+ *   CC_FOR_RECV(int, v, ch) { sum += v; }
+ *
+ * A T of another size than the channel's, and NULL, panic with a message. For a channel of CC_CHAN_OF there is
+ * CC_FOR_RECV_OF (cc_chan_handle.h). cc_chan_next: receives; false: it is over. Any context; switches. */
+#define CC_FOR_RECV(T, var, channel) CC__FOR_RECV(T, var, channel, CC__UNIQUE(cc_from_), CC__UNIQUE(cc_once_))
+#define CC__FOR_RECV(T, var, channel, from, once)                             \
+    for (CCChan *from = (channel), **once = &from; once != NULL; once = NULL) \
+        for (T var; cc_chan_next(from, &var, sizeof var);)
+CC_API bool cc_chan_next(CCChan *ch, void *value, size_t size);
 
 /* Ordered channels. Sends the task's handle and consumes it; when the send fails, joins the task instead; a sender
  * that is cancelled (ECANCELED) cancels the task first, and waits for its end all the same.

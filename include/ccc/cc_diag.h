@@ -84,12 +84,23 @@ typedef bool (*CCDeadlockFn)(const char *report, void *arg);
  * Any context; does not switch. */
 CC_API void cc_on_deadlock(CCDeadlockFn fn, void *arg);
 
+/* ---- what the library says ---- */
+
+/* Gets what the library would write to stderr: messages, reports, traces; whole lines or parts of them, not terminated
+ * by a 0. On any thread, in fibers, several at a time, and in the signal handlers of faults and of SIGQUIT: so it does
+ * no more than such a handler may, write(2) for one, and calls nothing of this library. */
+typedef void (*CCLogFn)(const char *text, size_t size, void *arg);
+
+/* Sets the function; NULL: stderr again. While the runtime does not run, and no other call is under way. Does not
+ * switch. */
+CC_API void cc_on_log(CCLogFn fn, void *arg);
+
 /* ---- traces ---- */
 
 /* Turns on further trace categories: lines on stderr that show what fibers do. The list is "all" or
  * names with commas between them: park, wake, join, inbox, sysmon, chan, chan-verbose, spawn, steal, timer, nursery,
- * panic, timing. Channels are traced if they were created while chan, chan-verbose or timing was on. EINVAL: NULL, or
- * an unknown name; nothing has changed. With or without a runtime. */
+ * panic, file, timing. Channels are traced if they were created while chan, chan-verbose or timing was on. EINVAL:
+ * NULL, or an unknown name; nothing has changed. With or without a runtime. */
 CC_API int cc_trace_start(const char *categories);
 
 /* Turns all of them off, those of the environment too; a later start of the runtime reads the environment again. */

@@ -13,8 +13,8 @@
  * deadline: ETIMEDOUT. All return 0 or an errno value, and leave errno as it is. None raises SIGPIPE.
  *
  * Any context. A fiber parks; an OS thread blocks, and gets ECANCELED when the runtime is shut down. A fiber that never
- * has to wait gives way to others after 64 calls. In a simulation a call that would have to wait for a descriptor
- * returns ENOTSUP.
+ * has to wait gives way to others after 64 calls. In a simulation a call that would have to wait for a descriptor of
+ * the system returns ENOTSUP; those of cc_net.h are simulated; in a hosted call (cc_panic.h) it panics.
  */
 #ifndef CCC_CC_FD_H
 #define CCC_CC_FD_H
@@ -24,17 +24,18 @@
 
 CC_BEGIN_DECLS
 
-/* Those of <sys/socket.h> and <sys/uio.h>, which a program includes if it needs them: they declare names like send
- * and recv, and this header does not. CCSockLen is socklen_t. */
+/* Those of <sys/socket.h>, <sys/uio.h> and <poll.h>, which a program includes if it needs them: they declare names like
+ * send and recv, and this header does not. CCSockLen is socklen_t. */
 struct iovec;
 struct msghdr;
+struct pollfd;
 struct sockaddr;
 typedef unsigned int CCSockLen;
 
 /* ---- whose descriptor it is ---- */
 
-/* The library's from now on: in non-blocking mode, registered once. Twice is the same as once. EBADF, ENOMEM. Does
- * not switch. */
+/* The library's from now on: in non-blocking mode, registered once. Twice is the same as once. Calls and waits that
+ * others have begun with it go on. EBADF, ENOMEM. Does not switch. */
 CC_API int cc_fd_adopt(int fd);
 
 /* The program's again, in the mode that it had before. EBUSY: somebody uses it or waits for it. Does not switch. */
@@ -46,7 +47,8 @@ CC_API int cc_fd_close(int fd);
 
 /* ---- bytes ---- */
 
-/* Reads what there is, at least a byte and at most `size`: *n says how many. 0 bytes: the end. */
+/* Reads what there is, at least a byte and at most `size`: *n says how many. 0 bytes: the end; or `size` is 0, and
+ * nothing is waited for. */
 CC_API CC_MUST_CHECK int cc_fd_read(int fd, void *buffer, size_t size, size_t *n);
 CC_API CC_MUST_CHECK int cc_fd_read_try(int fd, void *buffer, size_t size, size_t *n);
 CC_API CC_MUST_CHECK int cc_fd_read_until(int fd, void *buffer, size_t size, size_t *n, CCDeadline deadline);
@@ -103,6 +105,27 @@ CC_API CC_MUST_CHECK int cc_fd_sendfile_until(int to, int file, int64_t *offset,
 CC_API CC_MUST_CHECK int cc_fd_splice(int from, int to, size_t count, size_t *n);
 CC_API CC_MUST_CHECK int cc_fd_splice_try(int from, int to, size_t count, size_t *n);
 CC_API CC_MUST_CHECK int cc_fd_splice_until(int from, int to, size_t count, size_t *n, CCDeadline deadline);
+
+/* ---- readiness ---- */
+
+enum {
+    CC_READABLE = 1, /* a read would not wait: there are bytes, or the end, or an error */
+    CC_WRITABLE = 2, /* a write of some bytes would not wait */
+    CC_HANGUP = 4    /* the peer is gone or has shut down its side for writing, or there is an error */
+};
+
+/* Waits until at least one of `events` holds, and reads or writes nothing: for libraries that do that themselves.
+ * *ready, if not NULL: which of them hold, and CC_HANGUP whenever the peer is gone or there is an error. Somebody else
+ * may read what there is before the caller does. EINVAL: no event, or an unknown one. */
+CC_API CC_MUST_CHECK int cc_fd_wait(int fd, int events, int *ready);
+CC_API CC_MUST_CHECK int cc_fd_wait_try(int fd, int events, int *ready);
+CC_API CC_MUST_CHECK int cc_fd_wait_until(int fd, int events, int *ready, CCDeadline deadline);
+
+/* poll(2) for fibers: the entries mean the same, and so do their results. Negative descriptors are ignored; POLLHUP,
+ * POLLERR and POLLNVAL are reported without being asked for; one that is closed by cc_fd_close meanwhile gets POLLNVAL.
+ * 0: *ready, if not NULL, entries have a result that is not 0. ETIMEDOUT: none has. CC_PASSED does not wait. n == 0:
+ * waits for the deadline. EINVAL: NULL, or more entries than the limit of open descriptors. */
+CC_API CC_MUST_CHECK int cc_poll(struct pollfd *fds, size_t n, CCDeadline deadline, size_t *ready);
 
 /* ---- what waits ---- */
 

@@ -239,19 +239,30 @@ CC_API void cc_nursery_leave(CCNursery **nursery);
  *
  *   CC_WITH_DEADLINE(cc_after_ms(250)) { … }
  *
+ * A second argument, a bool *, is told when the block is left whether that has happened:
+ *
+ *   bool late;
+ *   CC_WITH_DEADLINE(cc_after_ms(250), &late) { … }
+ *   if (late) …
+ *
  * On an OS thread too, which starts the runtime if need be. cc_cancel_reason gives ETIMEDOUT inside; after the block
  * the caller is not cancelled by it. On an OS thread while the runtime shuts down it is cancelled from the beginning,
  * with ECANCELED. Without memory the program stops; where that matters use a nursery. */
 typedef struct CCDeadlineScope {
     CCDefer deferred;
     void *scope;
-    uint64_t reserved[2]; /* the library's */
+    bool *fired;          /* NULL, or where it is stored whether the deadline has come */
+    uint64_t reserved[1]; /* the library's */
 } CCDeadlineScope;
-#define CC_WITH_DEADLINE(point) CC__WITH_DEADLINE(point, CC__UNIQUE(cc_scope_), CC__UNIQUE(cc_once_))
-#define CC__WITH_DEADLINE(point, var, once)                                                                         \
-    for (CCDeadlineScope var CC_CLEANUP(cc_deadline_leave), *once = cc_deadline_enter(&var, (point)); once != NULL; \
-         once = NULL)
+#define CC_WITH_DEADLINE(...) CC__GLUE(CC__WITH_DEADLINE_, CC__ONE_OR_MANY(__VA_ARGS__))(__VA_ARGS__)
+#define CC__WITH_DEADLINE_ONE(point) \
+    CC__WITH_DEADLINE(cc_deadline_enter, CC__UNIQUE(cc_scope_), CC__UNIQUE(cc_once_), (point))
+#define CC__WITH_DEADLINE_MANY(point, fired_pointer) \
+    CC__WITH_DEADLINE(cc_deadline_enter_ex, CC__UNIQUE(cc_scope_), CC__UNIQUE(cc_once_), (point), (fired_pointer))
+#define CC__WITH_DEADLINE(enter, var, once, ...) \
+    for (CCDeadlineScope var CC_CLEANUP(cc_deadline_leave), *once = enter(&var, __VA_ARGS__); once != NULL; once = NULL)
 CC_API CC__ALWAYS CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline);
+CC_API CC__ALWAYS CCDeadlineScope *cc_deadline_enter_ex(CCDeadlineScope *scope, CCDeadline deadline, bool *fired);
 CC_API void cc_deadline_leave(CCDeadlineScope *scope);
 
 /* No cancellation of the scopes around the block ends a wait in it:  CC_SHIELD { … }

@@ -15,7 +15,8 @@ typedef void *(*CCTaskFn)(void *arg);
 
 /* A field that is 0 takes its value from the environment, else the default. */
 typedef struct CCRuntimeConfig {
-    /* OS threads that run fibers; 1 … CC_WORKERS_MAX. Default: usable CPUs. */
+    /* OS threads that run fibers; 1 … CC_WORKERS_MAX. Default: usable CPUs. Those beyond the usable CPUs are started
+     * when others are blocked. */
     unsigned workers;
     /* Bytes per fiber stack; CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX, rounded up to a power of two. Default: 256 KiB.
      * Seven eighths of it, less the part of the guard that lies inside (16 KiB; 4 KiB for the smallest stacks), are
@@ -35,7 +36,10 @@ typedef struct CCRuntimeConfig {
     /* The exit status of a program that ends because of a deadlock; 1 … 255. Default: 124, which is also what
      * timeout(1) returns when its time is over. */
     unsigned deadlock_status;
-    uint64_t reserved[4]; /* 0; see cc_base.h */
+    /* How many OS threads each pool for blocking calls may have (cc_blocking.h); 1 … CC_POOL_THREADS_MAX. Default:
+     * CC_BLOCKING_MAX, or 64. */
+    uint64_t blocking_max;
+    uint64_t reserved[3]; /* 0; see cc_base.h */
 } CCRuntimeConfig;
 
 #define CC_WORKERS_MAX 512u
@@ -44,7 +48,8 @@ typedef struct CCRuntimeConfig {
 
 /* Starts the runtime. config may be NULL. EINVAL: a value out of range, or a reserved word that is not 0; EALREADY: it
  * runs; ENOMEM, EAGAIN: no memory or no threads; EDEADLK: called from a fiber, or by a
- * thread_local destructor of a worker. OS threads; does not switch. */
+ * thread_local destructor of a worker. A server with many descriptors calls it before it starts threads of its own, and
+ * after it has raised RLIMIT_NOFILE: only then is there room for them from the start. OS threads; does not switch. */
 CC_API int cc_runtime_init(const CCRuntimeConfig *config);
 
 /* Ends the runtime. Waits up to timeout_ms for all tasks to end; then refuses new ones, ends every
@@ -52,8 +57,7 @@ CC_API int cc_runtime_init(const CCRuntimeConfig *config);
  * long again, at least 100 ms, for the tasks to end. Waits of OS threads go on. Returns 0 when all
  * tasks have ended and the workers are gone, or when nothing ran. ETIMEDOUT: some still run; they are named on
  * stderr and the runtime goes on. EDEADLK: called from a fiber, or by a thread_local destructor of a worker, whose
- * waits without a deadline return ECANCELED. The runtime may be
- * started again afterwards. OS threads; blocks. */
+ * waits without a deadline return ECANCELED. The runtime may be started again afterwards. OS threads; blocks. */
 CC_API int cc_runtime_shutdown(uint64_t timeout_ms);
 
 /* Runs fn(arg) as a fiber and returns when it has ended, its result in *result (may be NULL). A caller that is
@@ -80,10 +84,16 @@ CC_API int cc_fiber_set_name(const char *name);
  * renamed. Any context; does not switch. */
 CC_API const char *cc_fiber_name(void);
 
+/* Gives the memory of the running fiber's stack that no function uses any more back to the system, in whole pages:
+ * after a call that went deep, before a wait that may be long. It is there again, empty, when it is used. Costs about a
+ * microsecond. EPERM outside a fiber. Fibers; does not switch. */
+CC_API int cc_fiber_trim_stack(void);
+
 #define CC_FIBER_NAME_MAX 32
 
-/* The number of workers at present, between CCRuntimeConfig.workers and max_workers; 0 while the runtime does not run.
- * Any context; does not switch. */
+/* The number of workers: CCRuntimeConfig.workers, and more, up to max_workers, while some are stuck; 0 while the
+ * runtime does not run. Those beyond the usable CPUs have threads only while they are needed. Any context; does not
+ * switch. */
 CC_API unsigned cc_worker_count(void);
 
 CC_END_DECLS

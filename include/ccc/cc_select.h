@@ -1,5 +1,6 @@
-/* cc_select.h - wait for the first of several things: a send, a receive, a task's end, a point in time, a
- * cancellation.
+/* cc_select.h - wait for the first of several things: a send, a receive, a task's end, a process's end, a point in
+ * time, a cancellation, a descriptor that becomes ready, a wake key, an event, a permit of a semaphore, the end of a
+ * nursery's children.
  *
  * Exactly one arm happens; the others have no effect.
  */
@@ -9,26 +10,56 @@
 #include <ccc/cc_channel.h>
 #include <ccc/cc_task.h>
 #include <ccc/cc_time.h>
+#include <ccc/cc_wake_key.h>
 
 CC_BEGIN_DECLS
+
+/* cc_process.h */
+typedef struct CCProcess CCProcess;
+struct CCProcessStatus;
+/* cc_nursery.h */
+typedef struct CCNursery CCNursery;
+/* cc_sync.h */
+struct CCEvent;
+struct CCSem;
 
 typedef enum CCCaseKind {
     CC_CASE_NONE, /* never ready; so is a channel that is NULL */
     CC_CASE_SEND,
     CC_CASE_RECV,
-    CC_CASE_JOIN,  /* a task's end; consumes the handle like cc_task_join */
-    CC_CASE_AT,    /* a point in time */
-    CC_CASE_CANCEL /* the caller's cancellation; without such an arm the call returns ECANCELED */
+    CC_CASE_JOIN,     /* a task's end; consumes the handle like cc_task_join */
+    CC_CASE_AT,       /* a point in time */
+    CC_CASE_CANCEL,   /* the caller's cancellation; without such an arm the call returns ECANCELED */
+    CC_CASE_READABLE, /* a descriptor: as cc_fd_wait (cc_fd.h), which also has the errors */
+    CC_CASE_WRITABLE,
+    CC_CASE_EXITED,  /* a process's end; like cc_process_wait */
+    CC_CASE_KEY,     /* the wake of a key; like cc_wake_key_wait, but the key stays open when another arm is chosen */
+    CC_CASE_EVENT,   /* an event is set, or was while the call waited; like cc_event_wait */
+    CC_CASE_ACQUIRE, /* takes a permit of a semaphore, in its turn among all who wait; like cc_sem_acquire */
+    CC_CASE_NURSERY_END /* a nursery has no child; like cc_nursery_wait, but runs no hooks, and tells no failure */
 } CCCaseKind;
 
 typedef struct CCCase {
     CCCaseKind kind;
-    CCChan *ch;          /* send, recv */
-    void *value;         /* send: read; recv: written; join: a void * that gets the result, or NULL */
-    size_t size;         /* send, recv: of *value */
+    union {
+        CCChan *ch;            /* send, recv */
+        CCProcess *process;    /* exited */
+        uint64_t key_id;       /* key */
+        struct CCEvent *event; /* event */
+        struct CCSem *sem;     /* acquire */
+        CCNursery *nursery;    /* nursery end */
+    };
+    void *value; /* send: read; recv: written; join: a void * that gets the result, or NULL; exited: a CCProcessStatus,
+                    or NULL; key: a uint64_t, or NULL */
+    union {
+        size_t size;         /* send, recv: of *value */
+        uint64_t key_ticket; /* key */
+    };
     CCTask *task;        /* join */
     CCDeadline deadline; /* at */
-    int error;           /* out, for the arm that was chosen: 0, or what the call alone would have returned */
+    int error;           /* out, for the arm that was chosen: 0, or what the call alone would have returned;
+                          * for one that makes the call fail: EINVAL, EDEADLK */
+    int fd;              /* readable, writable */
     int *status;         /* NULL, or where `error` is stored, too */
 } CCCase;
 
@@ -43,8 +74,8 @@ typedef enum CCSelectOrder {
 /* Waits until an arm can proceed, does it, and stores its index. 0: *chosen and cases[*chosen].error say what
  * happened: a closed channel is ready, with EPIPE. ETIMEDOUT: the deadline came first; ECANCELED: the caller was
  * cancelled, or is a fiber and the runtime shuts down: no arm happened. EINVAL: NULL, more than CC_SELECT_MAX arms, a
- * wrong size or handle in an arm. n == 0, or arms that can never be ready: waits for the deadline. ENOMEM. Any
- * context; switches. */
+ * wrong size or handle in an arm. EDEADLK: the caller is a child of a nursery whose end it would wait for. n == 0, or
+ * arms that can never be ready: waits for the deadline. ENOMEM. Any context; switches. */
 CC_API int cc_select(CCCase *cases, size_t n, CCDeadline deadline, size_t *chosen);
 /* Does not wait: EAGAIN when no arm is ready. */
 CC_API int cc_select_try(CCCase *cases, size_t n, size_t *chosen);
@@ -83,16 +114,37 @@ CC_API int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDea
     { .kind = CC_CASE_RECV, .ch = (channel), .value = (pointer), .size = sizeof *(pointer), .status = (where) }
 #define CC_JOIN(task_pointer, result_pointer, where) \
     { .kind = CC_CASE_JOIN, .task = (task_pointer), .value = (result_pointer), .status = (where) }
+#define CC_EXITED(process_pointer, status_pointer, where) \
+    { .kind = CC_CASE_EXITED, .process = (process_pointer), .value = (status_pointer), .status = (where) }
+#define CC_KEY_CASE(key, value_pointer, where) \
+    { .kind = CC_CASE_KEY, .key_id = (key).id, .value = (value_pointer), .key_ticket = (key).ticket, .status = (where) }
+#define CC_EVENT_CASE(event_pointer) \
+    { .kind = CC_CASE_EVENT, .event = (event_pointer) }
+#define CC_ACQUIRE_CASE(sem_pointer) \
+    { .kind = CC_CASE_ACQUIRE, .sem = (sem_pointer) }
+#define CC_NURSERY_END_CASE(nursery_pointer) \
+    { .kind = CC_CASE_NURSERY_END, .nursery = (nursery_pointer) }
 #define CC_AT(point) \
     { .kind = CC_CASE_AT, .deadline = (point) }
-#define CC_ON_CANCEL() \
+#define CC_CANCEL() \
     { .kind = CC_CASE_CANCEL }
+#define CC_READABLE_CASE(descriptor, where) \
+    { .kind = CC_CASE_READABLE, .fd = (descriptor), .status = (where) }
+#define CC_WRITABLE_CASE(descriptor, where) \
+    { .kind = CC_CASE_WRITABLE, .fd = (descriptor), .status = (where) }
 #else
 #define CC_SEND(channel, pointer, where) cc_case_send_((channel), (pointer), (where))
 #define CC_RECV(channel, pointer, where) cc_case_recv_((channel), (pointer), (where))
 #define CC_JOIN(task_pointer, result_pointer, where) cc_case_join_((task_pointer), (result_pointer), (where))
+#define CC_EXITED(process_pointer, status_pointer, where) cc_case_exited_((process_pointer), (status_pointer), (where))
+#define CC_KEY_CASE(key, value_pointer, where) cc_case_key_((key), (value_pointer), (where))
+#define CC_EVENT_CASE(event_pointer) cc_case_event_(event_pointer)
+#define CC_ACQUIRE_CASE(sem_pointer) cc_case_acquire_(sem_pointer)
+#define CC_NURSERY_END_CASE(nursery_pointer) cc_case_nursery_end_(nursery_pointer)
 #define CC_AT(point) cc_case_at_(point)
-#define CC_ON_CANCEL() cc_case_(CC_CASE_CANCEL)
+#define CC_CANCEL() cc_case_(CC_CASE_CANCEL)
+#define CC_READABLE_CASE(descriptor, where) cc_case_fd_(CC_CASE_READABLE, (descriptor), (where))
+#define CC_WRITABLE_CASE(descriptor, where) cc_case_fd_(CC_CASE_WRITABLE, (descriptor), (where))
 #endif
 #define CC_AFTER_MS(ms) CC_AT(cc_after_ms(ms))
 
@@ -111,6 +163,7 @@ inline CCCase cc_case_(CCCaseKind kind) {
     c.task = NULL;
     c.deadline.ns = 0;
     c.error = 0;
+    c.fd = -1;
     c.status = NULL;
     return c;
 }
@@ -134,6 +187,38 @@ template <typename T> inline CCCase cc_case_recv_(CCChan *ch, T *value, int *sta
 inline CCCase cc_case_join_(CCTask *task, void **result, int *status) {
     CCCase c = cc_case_of_(CC_CASE_JOIN, NULL, result, 0, status);
     c.task = task;
+    return c;
+}
+inline CCCase cc_case_fd_(CCCaseKind kind, int fd, int *status) {
+    CCCase c = cc_case_(kind);
+    c.fd = fd;
+    c.status = status;
+    return c;
+}
+inline CCCase cc_case_exited_(CCProcess *process, struct CCProcessStatus *result, int *status) {
+    CCCase c = cc_case_of_(CC_CASE_EXITED, NULL, result, 0, status);
+    c.process = process;
+    return c;
+}
+inline CCCase cc_case_key_(CCWakeKey key, uint64_t *value, int *status) {
+    CCCase c = cc_case_of_(CC_CASE_KEY, NULL, value, 0, status);
+    c.key_id = key.id;
+    c.key_ticket = key.ticket;
+    return c;
+}
+inline CCCase cc_case_event_(struct CCEvent *event) {
+    CCCase c = cc_case_(CC_CASE_EVENT);
+    c.event = event;
+    return c;
+}
+inline CCCase cc_case_acquire_(struct CCSem *sem) {
+    CCCase c = cc_case_(CC_CASE_ACQUIRE);
+    c.sem = sem;
+    return c;
+}
+inline CCCase cc_case_nursery_end_(CCNursery *nursery) {
+    CCCase c = cc_case_(CC_CASE_NURSERY_END);
+    c.nursery = nursery;
     return c;
 }
 inline CCCase cc_case_at_(CCDeadline deadline) {

@@ -14,8 +14,8 @@
  *   ECANCELED  a fiber's wait was cancelled; nothing was taken, and nothing that was given is lost;
  *   ENOMEM     _until only: no memory for a timer; nothing was taken;
  * and every call EINVAL for NULL. A caller that gets an error does not hold the lock, so compilers warn if the
- * result of a wait is ignored. Contexts: all calls may
- * be made by fibers and by OS threads, before the runtime starts too; none from a signal handler.
+ * result of a wait is ignored. Contexts: all calls may be made by fibers and by OS threads, before the runtime starts
+ * too; none from a signal handler.
  */
 #ifndef CCC_CC_SYNC_H
 #define CCC_CC_SYNC_H
@@ -30,8 +30,8 @@ CC_BEGIN_DECLS
 /* One at a time. The lock belongs to the fiber (or OS thread) that took it, whichever worker it runs on, and
  * to nobody else; it is not recursive. Any caller may take a free mutex, but a waiter that has
  * waited for a millisecond is handed the lock. An unlock by a caller that does not hold the mutex ends the
- * program with a message that names the mutex, the holder and the caller; between OS threads only in a debug
- * build of the library. A lock by its holder does so in a debug build. */
+ * program with a message that names the mutex, the holder and the caller. A lock by its holder does so in a debug
+ * build. */
 typedef struct CCMutex {
     uint32_t word;
     uint32_t spare;
@@ -50,10 +50,10 @@ CC_API int cc_mutex_unlock(CCMutex *m);
 
 /* ---- reader-writer lock ---- */
 
-/* Any number of readers, or one writer. First come, first served: callers that have to wait are queued, and
- * nobody overtakes the queue; readers next to each other in it get the lock together. So neither side starves
- * the other, and a reader must not take the lock a second time: it would wait behind a writer that waits for
- * it. */
+/* Any number of readers, or one writer. Callers that have to wait are queued, and readers do not join readers while a
+ * writer waits: so a reader must not take the lock a second time, it would wait behind a writer that waits for it. A
+ * free lock goes to whoever comes first, but a waiter that was woken and lost it sixteen times, or has waited for a
+ * millisecond, is handed the lock: neither side starves the other. */
 typedef struct CCRWLock {
     uint32_t word;
     uint32_t lock;
@@ -61,7 +61,9 @@ typedef struct CCRWLock {
     uint64_t owner;
 } CCRWLock;
 
-/* As for a mutex; of readers it is not known who they are. Switches; _try and the unlocks do not. */
+/* As for a mutex, but readers are only counted: a read unlock by a caller that holds no read lock, while others do,
+ * takes one of theirs away, and nothing tells. A debug build ends the program instead. Switches; _try and the unlocks
+ * do not. */
 CC_API CC_MUST_CHECK int cc_rwlock_read_lock(CCRWLock *rw);
 CC_API CC_MUST_CHECK int cc_rwlock_read_lock_try(CCRWLock *rw);
 CC_API CC_MUST_CHECK int cc_rwlock_read_lock_until(CCRWLock *rw, CCDeadline deadline);

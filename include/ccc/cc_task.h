@@ -17,13 +17,18 @@ typedef struct CCTask {
     CCFiberId id; /* 0: no task */
 } CCTask;
 
+/* cc_island.h */
+typedef struct CCIsland CCIsland;
+#define CC_NO_ISLAND ((CCIsland *)(uintptr_t)1)
+
 /* A field that is 0 or NULL means the default. */
 typedef struct CCSpawnOptions {
     const char *name;     /* copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
     size_t stack_size;    /* CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX; as in CCRuntimeConfig */
     size_t arg_size;      /* > 0: arg points to that many bytes; they are copied, and fn gets the copy, aligned to
                           CC_SPAWN_ARG_ALIGN */
-    uint64_t reserved[4]; /* 0; see cc_base.h */
+    CCIsland *island;     /* where it runs; CC_NO_ISLAND: on none; NULL: where its starter does (cc_island.h) */
+    uint64_t reserved[3]; /* 0; see cc_base.h */
 } CCSpawnOptions;
 
 #define CC_SPAWN_ARG_MAX ((size_t)64 * 1024)

@@ -39,12 +39,81 @@ CC_API uint64_t cc_now_ns(void);
 CC_API CCDeadline cc_after_ns(uint64_t ns);
 CC_API CCDeadline cc_after_ms(uint64_t ms);
 
+static inline CCDeadline cc_after_s(uint64_t s) {
+    return cc_after_ms(s < UINT64_MAX / 1000 ? s * 1000 : UINT64_MAX);
+}
+
+/* Arithmetic. Never, {0} included, stays never, and a sum saturates there. */
+static inline bool cc_deadline_is_never(CCDeadline d) {
+    return d.ns == 0 || d.ns == UINT64_MAX;
+}
+static inline CCDeadline cc_deadline_plus_ns(CCDeadline d, uint64_t ns) {
+    if (cc_deadline_is_never(d) || ns > UINT64_MAX - d.ns) return cc_forever();
+    d.ns += ns;
+    return d;
+}
+static inline CCDeadline cc_deadline_plus_ms(CCDeadline d, uint64_t ms) {
+    return cc_deadline_plus_ns(d, ms < UINT64_MAX / 1000000 ? ms * 1000000 : UINT64_MAX);
+}
+/* The earlier of the two. */
+static inline CCDeadline cc_deadline_earlier(CCDeadline a, CCDeadline b) {
+    if (cc_deadline_is_never(a)) return b;
+    return cc_deadline_is_never(b) || a.ns < b.ns ? a : b;
+}
+/* How long it is until then: 0 if it has passed, UINT64_MAX if it never comes. Any context; does not switch. */
+static inline uint64_t cc_deadline_left_ns(CCDeadline d) {
+    uint64_t now;
+    if (cc_deadline_is_never(d)) return UINT64_MAX;
+    now = cc_now_ns();
+    return d.ns > now ? d.ns - now : 0;
+}
+static inline bool cc_deadline_has_passed(CCDeadline d) {
+    return cc_deadline_left_ns(d) == 0;
+}
+
 /* Sleeps: a fiber parks, an OS thread blocks. Returns 0, never early; ECANCELED when the caller, a fiber or an OS
  * thread in a block, is cancelled (cc_nursery.h), or is a fiber and the runtime shuts down meanwhile; ENOMEM when a
  * fiber's timer finds no memory. A time in the past returns at once; without a deadline a fiber sleeps until it is
  * cancelled. Any context; switches. */
 CC_API int cc_sleep_ms(uint64_t ms);
 CC_API int cc_sleep_until(CCDeadline deadline);
+static inline int cc_sleep_s(uint64_t s) {
+    return cc_sleep_until(cc_after_s(s));
+}
+
+/* ---- tickers ---- */
+
+/* What happens to ticks whose time has passed when the caller comes to wait for the next one. */
+typedef enum CCTickerMode {
+    CC_TICKER_SKIP,  /* they are left out, and counted; the next comes at a whole number of periods from the first */
+    CC_TICKER_BURST, /* they come at once, one after the other */
+    CC_TICKER_DELAY  /* they are left out; the next comes a period after the late one was taken */
+} CCTickerMode;
+
+/* A point in time that comes again and again: no task, nothing to free. It belongs to one caller at a time.
+ *
+ *   CCTicker second;
+ *   cc_ticker_init(&second, 1000000000, CC_TICKER_SKIP);
+ *   while (cc_ticker_wait(&second) == 0) print_statistics();
+ *
+ * CC_ON_TICK is an arm of CC_WHEN (cc_when.h). */
+typedef struct CCTicker {
+    CCDeadline next; /* tick */
+    uint64_t period; /* in nanoseconds */
+    uint64_t missed; /* ticks that were left out, of all so far; CC_TICKER_SKIP and CC_TICKER_DELAY */
+    CCTickerMode mode;
+    uint64_t reserved[2];
+} CCTicker;
+
+/* The first tick comes a period from now. EINVAL: NULL, a period of 0, an unknown mode. Any context; does not switch.
+ * */
+CC_API int cc_ticker_init(CCTicker *ticker, uint64_t period_ns, CCTickerMode mode);
+/* Sleeps until the next tick, and takes it. As cc_sleep_until; after an error the tick is still to come. EINVAL: NULL,
+ * or no ticker. Any context; switches. */
+CC_API int cc_ticker_wait(CCTicker *ticker);
+/* Takes the tick that has come, without waiting: `next` is the one after it. EAGAIN: it has not come yet; EINVAL as
+ * above. Any context; does not switch. */
+CC_API int cc_ticker_wait_try(CCTicker *ticker);
 
 CC_END_DECLS
 

@@ -7,8 +7,9 @@
  * jump, not a return: the return predictor would miss every time.
  *
  *   cc__context_native(c)            c stands for the calling thread's own stack
- *   cc__context_start(c, top, fn)    the first switch to c calls fn(value) on the stack that ends at `top`; fn never
- *   returns cc__context_inherit(c, top)      called on the stack that was started at `top`: from now on it stops into c
+ *   cc__context_start(c, top, fn)    the first switch to c calls fn(value) on the stack that ends at `top`; fn does not
+ *                                    return
+ *   cc__context_inherit(c, top)      called on the stack that was started at `top`: from now on it stops into c
  *   value = cc__context_switch(from, to, value)
  *                                    stops here into `from`, goes on at `to`; returns the value that the switch back
  *                                    brings
@@ -27,11 +28,8 @@
 #ifndef CC_ARCH_CONTEXT_H
 #define CC_ARCH_CONTEXT_H
 
+#include "arch/target.h"
 #include "base/attr.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 typedef void (*context_fn)(void *value);
 
@@ -40,14 +38,10 @@ typedef void (*context_call_fn)(void *value, struct context *from);
 
 #if defined(CC_ARCH_UCONTEXT)
 #include "arch/ucontext/context.h"
-#elif defined(__x86_64__)
-#include "arch/x86_64/context.h"
-#elif defined(__aarch64__)
-#include "arch/aarch64/context.h"
-#elif defined(__riscv) && __riscv_xlen == 64
-#include "arch/riscv64/context.h"
-#else
+#elif defined(CC_TARGET_UNKNOWN)
 #error "No context switch for this CPU; define CC_ARCH_UCONTEXT to use the portable one."
+#else
+#include CC_TARGET(context.h)
 #endif
 
 _Static_assert(sizeof(struct context) == 32, "a context shares its place in the fiber record with arguments");

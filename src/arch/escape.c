@@ -15,7 +15,7 @@ void cc__escape_take(struct escape *e, void *value) {
 
 #endif
 
-#ifndef CC_GUARD_IN_ASSEMBLY
+#ifdef CC_TARGET_UNKNOWN /* else it is in guard.S */
 void *cc__guard(void *arg, void *unused, escape_fn fn) {
     (void)unused;
     return fn(arg);

@@ -24,9 +24,6 @@ typedef void *(*escape_fn)(void *arg);
 /* Calls fn(arg) so that a C++ exception that leaves it goes to cc__guard_personality (panic/exception.c), which turns
  * it into a panic. Every escape_call goes through it. On other CPUs such an exception ends the program
  * (std::terminate). */
-#if defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
-#define CC_GUARD_IN_ASSEMBLY 1 /* guard.S */
-#endif
 void *cc__guard(void *arg, void *unused, escape_fn fn);
 
 /* The race detector keeps a stack of calls, which longjmp repairs; so there, too, the portable way. */
@@ -41,13 +38,7 @@ struct escape {
 _Static_assert(offsetof(struct escape, sp) == 0 && offsetof(struct escape, pc) == 8 &&
                    offsetof(struct escape, fp) == 16,
                "the assembly knows these offsets");
-#if defined(__x86_64__)
-#include "arch/x86_64/escape.h"
-#elif defined(__aarch64__)
-#include "arch/aarch64/escape.h"
-#else
-#include "arch/riscv64/escape.h"
-#endif
+#include CC_TARGET(escape.h)
 #endif
 
 #endif

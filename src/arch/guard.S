@@ -5,7 +5,9 @@
  * word cc__cxx_std_exception (fiber/cxx.c). The landing pad is never jumped to; it only has to be there.
  *
  * One file for all CPUs, so that it serves the portable context switch too. */
-#if defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
+#include "arch/target.h"
+
+#ifndef CC_TARGET_UNKNOWN
         .text
         .globl  cc__guard
         .hidden cc__guard
@@ -17,13 +19,7 @@ cc__guard:
         .cfi_startproc
         .cfi_personality 0x1b, cc__guard_personality
         .cfi_lsda 0x1b, .Ltable
-#if defined(__x86_64__)
-#include "arch/x86_64/guard.inc"
-#elif defined(__aarch64__)
-#include "arch/aarch64/guard.inc"
-#else
-#include "arch/riscv64/guard.inc"
-#endif
+#include CC_TARGET(guard.inc)
 .Lend:
         .cfi_endproc
         .size   cc__guard, . - cc__guard

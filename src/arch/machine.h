@@ -1,8 +1,10 @@
 /* machine.h - what is known of the CPU, beside its context switch. Each CPU's file defines:
  *
  *   cc__machine_pause()                  a hint that the thread spins
- *   cc__machine_sp()                     the stack pointer: an address at or below the caller's frame, which costs no
- *   frame
+ *   cc__machine_sp()                     the stack pointer, or an address near it; its user need not have a frame
+ *   cc__machine_thread()                 a part of the thread pointer: another number for another thread, as good as
+ *                                        always; 0: not known. Not to be kept across a switch
+ *   cc__machine_cycles()                 a counter of constant rate; 0: there is none
  *   CC_RETURN_ON_STACK                   1: a call puts its return address right below the CFA
  *   CC_RELOCATION_IS_SLOT(type)          whether a relocation fills an entry of a global offset table; names of <elf.h>
  *
@@ -23,24 +25,15 @@
 #ifndef CC_ARCH_MACHINE_H
 #define CC_ARCH_MACHINE_H
 
+#include "arch/target.h"
 #include "base/attr.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 /* Code before a return address, at the start of a function, of a jump: so many bytes are looked at. */
 enum { CODE_BEFORE = 8, CODE_ENTRY = 16, CODE_JUMP = 6 };
 
-#if defined(__x86_64__) && defined(__LP64__)
-#include "arch/x86_64/machine.h"
-#elif defined(__aarch64__)
-#include "arch/aarch64/machine.h"
-#elif defined(__riscv) && __riscv_xlen == 64
-#include "arch/riscv64/machine.h"
-#else
-#include "arch/generic/machine.h"
-#endif
+#include CC_TARGET(machine.h)
 
 #ifndef CC_CODE_CALL_TARGET
 #define cc__code_call_target(code, address) ((void)(code), (void)(address), (uintptr_t)0)

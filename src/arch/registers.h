@@ -11,20 +11,9 @@
 
 #include "arch/machine.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
 #include <ucontext.h>
 
-#if defined(__x86_64__) && defined(__LP64__)
-#include "arch/x86_64/registers.h"
-#elif defined(__aarch64__)
-#include "arch/aarch64/registers.h"
-#elif defined(__riscv) && __riscv_xlen == 64
-#include "arch/riscv64/registers.h"
-#else
-#include "arch/generic/registers.h"
-#endif
+#include CC_TARGET(registers.h)
 
 struct registers {
     uintptr_t pc;

@@ -7,10 +7,11 @@
 #ifndef CC_ARCH_SELF_H
 #define CC_ARCH_SELF_H
 
+#include "arch/target.h"
 #include "base/attr.h"
 
-#if defined(__x86_64__) && defined(__ELF__) && !defined(CC_ARCH_UCONTEXT)
-#include "arch/x86_64/self.h"
+#if defined(CC_TARGET_SELF) && !defined(CC_ARCH_UCONTEXT)
+#include CC_TARGET(self.h)
 #else
 void *cc__self_get(void);
 void cc__self_set(void *self);

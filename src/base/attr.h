@@ -2,7 +2,16 @@
 #ifndef CC_BASE_ATTR_H
 #define CC_BASE_ATTR_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#ifdef __linux__
+#include <features.h>
+#ifndef __GLIBC__
+#error "libccc needs 64-bit Linux with glibc; this C library is another one"
+#endif
+#endif
 
 /* Which sanitizer the code is built for. */
 #if defined(__has_feature)
@@ -43,7 +52,15 @@
 
 #define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 /* The reserved words of a public struct: not 0 in a program that was compiled for a newer library. */
-#define cc__reserved_used(s) (((s)->reserved[0] | (s)->reserved[1] | (s)->reserved[2] | (s)->reserved[3]) != 0)
+#define cc__reserved_used(s) cc__words_used((s)->reserved, array_len((s)->reserved))
+CC_INLINE bool cc__words_used(const uint64_t *words, size_t n) {
+    uint64_t used = 0;
+    for (size_t i = 0; i < n; i++) used |= words[i];
+    return used != 0;
+}
+
+/* For "%s%s%s" behind a noun: " 'name'", or nothing for a name that is empty. */
+#define cc__quoted(name) (name)[0] ? " '" : "", (name), (name)[0] ? "'" : ""
 
 #define array_len(a) (sizeof(a) / sizeof((a)[0]))
 

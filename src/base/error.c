@@ -1,7 +1,6 @@
 /* error.c - errno, read and written in one place. */
 #include "base/error.h"
 
-#include "base/attr.h"
 #include "base/san.h"
 
 #include <errno.h>
@@ -17,7 +16,7 @@ CC_NOINLINE CC_NO_TSAN void cc__errno_set(int value) {
 
 const char *cc__error_name(int code) {
     const char *name = NULL;
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 32)
+#if __GLIBC_PREREQ(2, 32)
     name = strerrorname_np(code);
 #else
     (void)code;

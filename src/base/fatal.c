@@ -1,12 +1,28 @@
 /* fatal.c - the last words. Formats into a small buffer on the stack and writes it with one system call. */
 #include "base/fatal.h"
 
+#include <ccc/cc_diag.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Set before there are other threads. */
+static CCLogFn log_fn;
+static void *log_arg;
+
+static void (*volatile last_act)(void);
+
+void cc_on_log(CCLogFn fn, void *arg) {
+    log_arg = arg;
+    log_fn = fn;
+}
+
 void cc__stderr_write(const char *text, size_t size) {
+    if (unlikely(log_fn != NULL)) {
+        log_fn(text, size, log_arg);
+        return;
+    }
     for (ssize_t n; size > 0 && (n = write(STDERR_FILENO, text, size)) > 0; text += n) size -= (size_t)n;
 }
 
@@ -25,7 +41,14 @@ void cc__fatal(const char *fmt, ...) {
     va_start(args, fmt);
     say("ccc: fatal: ", fmt, args);
     va_end(args);
+    void (*also)(void) = last_act;
+    last_act = NULL; /* it may come here, too */
+    if (also != NULL) also();
     abort();
+}
+
+void cc__fatal_also(void (*fn)(void)) {
+    last_act = fn;
 }
 
 void cc__warn(const char *fmt, ...) {

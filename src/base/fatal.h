@@ -4,10 +4,11 @@
 
 #include "base/attr.h"
 
-#include <stddef.h>
-
 /* Prints "ccc: fatal: <sentence>" and aborts. Any context, signal handlers included. */
 CC_NORETURN CC_COLD void cc__fatal(const char *fmt, ...) CC_PRINTF(1, 2);
+
+/* What cc__fatal calls between its sentence and the abort; NULL: nothing. fn may be called in any context. */
+void cc__fatal_also(void (*fn)(void));
 
 /* Prints "ccc: <sentence>" on stderr. Any context, signal handlers included. */
 CC_COLD void cc__warn(const char *fmt, ...) CC_PRINTF(1, 2);

@@ -4,8 +4,6 @@
 
 #include "base/attr.h"
 
-#include <stdint.h>
-
 /* xorshift64*; the state must not be 0. Always inline: some callers are hidden from the race detector. */
 CC_INLINE uint64_t cc__rng_next(uint64_t *state) {
     uint64_t x = *state;

@@ -36,11 +36,15 @@ CC_NOINLINE CC_NO_TSAN void cc__san_copy(void *to, const void *from, size_t size
     volatile char *t = to; /* volatile: not turned into a call of memcpy, which is watched */
     for (size_t i = 0; i < size; i++) t[i] = ((const volatile char *)from)[i];
 }
-#endif
 
-#ifdef CC_TSAN
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
 void AnnotateBenignRaceSized(const char *file, int line, const volatile void *at, size_t size, const char *why);
 
+/* The fibers of a worker use its thread-local variables, errno among them, one after the other, but to the detector
+ * each is a thread of its own, and nothing orders them. Those of modules that are loaded later are not known here. */
 static int share_module(struct dl_phdr_info *info, size_t size, void *arg) {
     (void)size;
     for (int i = 0; info->dlpi_tls_data != NULL && i < info->dlpi_phnum; i++)
@@ -50,17 +54,12 @@ static int share_module(struct dl_phdr_info *info, size_t size, void *arg) {
     return arg != NULL;
 }
 
-/* The fibers of a worker use its thread-local variables, errno among them, one after the other, but to the detector
- * each is a thread of its own, and nothing orders them. Those of modules that are loaded later are not known here. */
-static void share_thread_locals(void) {
-    (void)dl_iterate_phdr(share_module, NULL);
-}
 #endif
 
 void cc__san_native(struct san *san) {
     (void)san;
 #ifdef CC_TSAN
-    share_thread_locals();
+    (void)dl_iterate_phdr(share_module, NULL);
     native = __tsan_get_current_fiber();
     cc__san_fiber_set(san, native);
     if (blank == NULL) blank = __tsan_create_fiber(0);
@@ -108,20 +107,17 @@ void cc__san_range_unmap(const void *bottom, size_t size) {
 #endif
 }
 
-#ifdef CC_TSAN
-void AnnotateIgnoreWritesBegin(const char *file, int line);
-void AnnotateIgnoreWritesEnd(const char *file, int line);
-void AnnotateIgnoreReadsBegin(const char *file, int line);
-void AnnotateIgnoreReadsEnd(const char *file, int line);
-#endif
-
 void cc__san_ignore_writes(bool ignore) {
     (void)ignore;
 #ifdef CC_TSAN
-    if (ignore)
-        AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
-    else
-        AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    (ignore ? AnnotateIgnoreWritesBegin : AnnotateIgnoreWritesEnd)(__FILE__, __LINE__);
+#endif
+}
+
+void cc__san_ignore(bool ignore) {
+    cc__san_ignore_writes(ignore);
+#ifdef CC_TSAN
+    (ignore ? AnnotateIgnoreReadsBegin : AnnotateIgnoreReadsEnd)(__FILE__, __LINE__);
 #endif
 }
 
@@ -163,15 +159,5 @@ bool cc__san_on_valgrind(void) {
     return RUNNING_ON_VALGRIND != 0;
 #else
     return false;
-#endif
-}
-
-void cc__san_ignore(bool ignore) {
-    cc__san_ignore_writes(ignore);
-#ifdef CC_TSAN
-    if (ignore)
-        AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    else
-        AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
 #endif
 }

@@ -10,9 +10,6 @@
 
 #include "base/attr.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #ifdef CC_TSAN
 #include <sanitizer/tsan_interface.h>
 void __tsan_release(void *addr);
@@ -25,6 +22,7 @@ void __tsan_acquire(void *addr);
 void __asan_handle_no_return(void);
 #ifdef CC_VARIANT /* the program may have the leak sanitizer alone */
 #pragma weak __asan_handle_no_return
+#pragma weak __asan_poison_memory_region
 #pragma weak __asan_unpoison_memory_region
 #pragma weak __lsan_register_root_region
 #pragma weak __lsan_unregister_root_region
@@ -196,8 +194,7 @@ CC_INLINE void cc__san_copy(void *to, const void *from, size_t size) {
 void cc__san_range_map(const void *bottom, size_t size);
 void cc__san_range_unmap(const void *bottom, size_t size);
 
-/* One stack comes and goes (Valgrind tells a switch from a deep call by it). Returns a handle for the second
- * call. */
+/* One stack comes and goes (Valgrind tells a switch from a deep call by it). Returns a handle for the second call. */
 unsigned cc__san_stack_map(const void *bottom, size_t size);
 void cc__san_stack_unmap(unsigned handle);
 
@@ -206,6 +203,18 @@ CC_INLINE void cc__san_stack_clean(const void *bottom, size_t size) {
     (void)bottom, (void)size;
 #ifdef CC_ASAN
     if (cc__san_has(__asan_unpoison_memory_region)) __asan_unpoison_memory_region(bottom, size);
+#endif
+}
+
+/* Nobody may touch these bytes; or everybody may again. */
+CC_INLINE void cc__san_forbid(const void *bytes, size_t size, bool forbidden) {
+    (void)bytes, (void)size, (void)forbidden;
+#ifdef CC_ASAN
+    if (!cc__san_has(__asan_poison_memory_region)) return;
+    if (forbidden)
+        __asan_poison_memory_region(bytes, size);
+    else
+        __asan_unpoison_memory_region(bytes, size);
 #endif
 }
 

@@ -37,10 +37,13 @@ static int try_recv(const CCCase *c) {
     return cc__chan_try(c->ch, c->value, false);
 }
 
+void cc__arm_reset_send(const CCCase *c) {
+    if (c->ch != NULL && unlikely(c->ch->pool)) cc__chan_reset(c->ch, c->value);
+}
+
 static unsigned prepare(struct arm *arm, const CCCase *c) {
     CCChan *ch = c->ch;
     if (unlikely(ch == NULL)) return 0;
-    if (unlikely(ch->pool && c->kind == CC_CASE_SEND)) cc__chan_reset(ch, c->value);
     arm->object = ch;
     arm->lock = &ch->lock;
     return WAKE_OBJECT;
@@ -93,5 +96,15 @@ static void adopt_locked(struct worker *w, struct arm *arm) {
 
 static const struct arm_bias bias = {revoke_locked, used_locked, adopt_locked};
 
-const struct arm_ops cc__arm_send = {cc__arm_look_send, try_send, prepare, link_send, unlink_arm, &bias, false};
-const struct arm_ops cc__arm_recv = {cc__arm_look_recv, try_recv, prepare, link_recv, unlink_arm, &bias, false};
+const struct arm_ops cc__arm_send = {.look = cc__arm_look_send,
+                                     .try = try_send,
+                                     .prepare = prepare,
+                                     .link = link_send,
+                                     .unlink = unlink_arm,
+                                     .bias = &bias};
+const struct arm_ops cc__arm_recv = {.look = cc__arm_look_recv,
+                                     .try = try_recv,
+                                     .prepare = prepare,
+                                     .link = link_recv,
+                                     .unlink = unlink_arm,
+                                     .bias = &bias};

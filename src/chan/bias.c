@@ -1,17 +1,7 @@
 /* bias.c - channels that one worker uses alone need no lock of their own.
  *
- * Most channels connect fibers of one worker. After a number of uses in a row by one worker a channel is biased to that
- * worker: its operations run inside the worker's biased lock (sync/bias.h), which costs two stores and a load instead
- * of a compare-and-swap. Any other thread takes the channel's lock, revokes the bias, and waits until it has seen the
- * worker outside.
- *
- *   the worker                          any other thread
- *   owner = INSIDE                      lock(channel)
- *   -- light barrier --                 bias = 0
- *   bias == its tag? go on              -- heavy barrier --
- *   else AWAY, and as any other         while owner == INSIDE: wait
- *   ... the channel is ours ...         ... the channel is ours ...
- *   owner = AWAY (release)              unlock
+ * README.md has the protocol. The worker: owner = INSIDE, light barrier, look at `bias`. Any other thread, under the
+ * channel's lock: bias = 0, heavy barrier, wait until the owner is not INSIDE.
  *
  * CHANBIAS-1  By BARRIER-1 the worker sees that the bias is gone, or the other sees INSIDE and waits.
  * CHANBIAS-2  `bias` is written under the lock: set by the worker itself, cleared by whoever needs the channel.
@@ -28,11 +18,9 @@
 
 #include "sched/wake.h"
 
-enum { THRESHOLD_MAX = 1 << 24 };
-
 static uint32_t raised(uint32_t threshold, uint32_t times) { /* CHANBIAS-3 */
     uint64_t product = (uint64_t)threshold * times;
-    return product < THRESHOLD_MAX ? (uint32_t)product : THRESHOLD_MAX;
+    return product < BIAS_USES_MAX ? (uint32_t)product : BIAS_USES_MAX;
 }
 
 /* True: a select waits here. One that was marked already counts as well: whoever marked it, for another of its
@@ -52,8 +40,9 @@ void cc__chan_revoke_locked(CCChan *ch) { /* CHANBIAS-2 */
     uint64_t tag = cc__get(&ch->bias);
     struct worker *w = cc__worker();
     bool ours = w != NULL && w->core.tag == tag;
-    ch->threshold = raised(ch->threshold, ours ? 2 : 32);
-    if (!ours || ch->bias_by == BIAS_BY_SELECT) ch->select_threshold = raised(ch->select_threshold, ours ? 2 : 32);
+    uint32_t times = ours ? BIAS_RAISE_OWN : BIAS_RAISE_OTHER;
+    ch->threshold = raised(ch->threshold, times);
+    if (!ours || ch->bias_by == BIAS_BY_SELECT) ch->select_threshold = raised(ch->select_threshold, times);
     if (!ours) ch->uses = 0;
     cc__set_seq(&ch->bias, 0);
     cc__sched_await_outside(tag);

@@ -4,13 +4,13 @@
 #include "base/error.h"
 #include "base/fatal.h"
 #include "base/mem.h"
+#include "os/clock.h"
 #include "sim/sim.h"
 #include "sync/freed.h"
 
+#include <ccc/cc_panic.h>
 #include <errno.h>
 #include <stdio.h>
-
-enum { THRESHOLD_MIN = 64 }; /* uses by one worker until a channel is biased to it for the first time. Guess */
 
 /* ---- freed twice ---- */
 
@@ -28,6 +28,7 @@ static bool sensible(const CCChanConfig *c) {
         return false;
     if (c->mode != CC_CHAN_MODE_BLOCK && (c->capacity == 0 || pool || c->ordered)) return false;
     if (pool && (c->capacity == 0 || c->ordered)) return false;
+    if (c->on_drop != NULL && (pool || c->ordered)) return false;
     if (cc__reserved_used(c)) return false;
     return !c->ordered || c->elem_size == 0 || c->elem_size == sizeof(CCTask);
 }
@@ -60,7 +61,7 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
 #ifndef CC_TSAN /* fibers of one worker are ordered by it, which the race detector does not see */
     ch->may_bias = !ch->pool && !ch->traced && ch->mode == CC_CHAN_MODE_BLOCK;
 #endif
-    ch->threshold = ch->select_threshold = THRESHOLD_MIN;
+    ch->threshold = ch->select_threshold = BIAS_USES_MIN;
     ch->config = *config;
     ch->config.name = NULL;
     if (config->name != NULL) snprintf(ch->name, sizeof ch->name, "%s", config->name);
@@ -68,7 +69,7 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     cc__list_init(&ch->senders);
     cc__set(&ch->refs, 1);
     cc__freed_unmark(&freed, ch);
-    if (cc__trace_on(TRACE_CHAN)) cc__chan_trace_created(ch);
+    cc__event(chan_create, ch, ch->name, size, ch->capacity);
     return ch;
 }
 
@@ -83,10 +84,11 @@ CCChan *cc_chan_ref(CCChan *ch) {
 }
 
 void cc__chan_destroy(CCChan *ch) {
-    if (cc__trace_on(TRACE_CHAN)) cc__chan_trace_free(ch, true);
+    cc__event(chan_free, ch, ch->name, true, cc__get(&ch->count), ch->capacity);
     for (; cc__get(&ch->count) > 0; cc__chan_drop_locked(ch)) {
         void *item = cc__chan_slot(ch, ch->head);
         if (ch->config.on_destroy != NULL) ch->config.on_destroy(item, ch->config.context);
+        if (ch->config.on_drop != NULL) ch->config.on_drop(item, ch->config.context);
         if (ch->ordered) {
             CCTask task;
             memcpy(&task, item, sizeof task);
@@ -104,7 +106,7 @@ void cc_chan_free(CCChan *ch) {
     uint32_t refs = cc__sub(&ch->refs, 1);
     if (unlikely(refs == 0)) freed_twice(ch); /* those whose claim was lost still use it */
     if (refs != 1) return;
-    if (cc__trace_on(TRACE_CHAN)) cc__chan_trace_free(ch, false);
+    cc__event(chan_free, ch, ch->name, false, cc__get(&ch->count), ch->capacity);
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__chan_lock(ch);
@@ -132,14 +134,16 @@ void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {
 int cc_chan_close_err(CCChan *ch, int error) { /* CHAN-4 */
     if (ch == NULL || error < 0) return EINVAL;
     cc__sim_point();
-    uint64_t start = cc__trace_on(TRACE_CHAN | TRACE_TIMING) ? cc__chan_trace_close(ch, error) : 0;
+    uint64_t start = cc__trace_on(TRACE_TIMING) ? cc__clock_now() : 0;
+    cc__event(chan_close, ch, ch->name, error > 0 ? error : EPIPE, cc__get(&ch->closed), cc__get(&ch->count),
+              ch->capacity);
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__chan_lock(ch);
     cc__chan_close_locked(ch, error, &wakes);
     cc__lock_release(&ch->lock);
     cc__chan_wakes_flush(&wakes);
-    if (cc__trace_on(TRACE_TIMING)) cc__chan_trace_time(TIMED_CLOSE, start);
+    cc__timing_since(TIMED_CLOSE, start);
     cc__sim_point();
     return 0;
 }
@@ -171,4 +175,13 @@ uint64_t cc_chan_dropped(CCChan *ch) {
     uint64_t dropped = ch->dropped;
     cc__lock_release(&ch->lock);
     return dropped;
+}
+
+/* ---- loops ---- */
+
+bool cc_chan_next(CCChan *ch, void *value, size_t size) {
+    if (unlikely(ch == NULL)) cc_panic("CC_FOR_RECV: the channel is NULL");
+    if (unlikely(size != ch->size))
+        cc_panic("CC_FOR_RECV: the channel carries values of %zu bytes, and the variable has %zu", ch->size, size);
+    return cc_chan_recv(ch, value, size) == 0;
 }

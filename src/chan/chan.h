@@ -8,7 +8,7 @@
  * CHAN-2  A value is in one place: with its sender, in the ring, or with its receiver. A sender whose
  *         operation fails still has its value.
  * CHAN-3  A closed channel stays closed, and nobody is put on its lists.
- * CHAN-4  Wakes are collected under the lock and flushed after it.
+ * CHAN-4  Wakes are collected under the lock and flushed after it; for local ones see WAIT-4.
  * CHAN-5  While `bias` names a worker, that worker's biased lock guards the channel: what is said of
  *         the lock above holds for it (bias.c).
  * CHAN-6  The memory goes with the last reference, or when the last arm whose claim was lost is unlinked after that.
@@ -16,6 +16,7 @@
 #ifndef CC_CHAN_CHAN_H
 #define CC_CHAN_CHAN_H
 
+#include "chan/policy.h"
 #include "trace/timing.h"
 #include "trace/trace.h"
 #include "wait/arm.h"
@@ -136,6 +137,9 @@ CC_INLINE void cc__chan_unlink_held(CCChan *ch, struct arm *arm) {
 /* The same under the lock, which it releases. The channel goes with it if that was the last thing that held it. */
 void cc__chan_unlink_locked(CCChan *ch, struct arm *arm);
 
+/* Drop-old with on_drop: the oldest value goes, with a call, and that one comes in. Consumes the lock. 0, ENOMEM. */
+int cc__chan_replace_locked(CCChan *ch, const void *value);
+
 /* Frees it; nobody uses it any more. */
 void cc__chan_destroy(CCChan *ch);
 
@@ -151,16 +155,5 @@ struct chan_label {
     bool sends;
 };
 CC_COLD struct chan_label cc__chan_label(const CCChan *ch, bool sends);
-
-CC_COLD void cc__chan_trace_created(const CCChan *ch);
-/* A reference was given up; or, gone == true, the channel goes. */
-CC_COLD void cc__chan_trace_free(CCChan *ch, bool gone);
-/* The time, for cc__chan_trace_time. */
-CC_COLD uint64_t cc__chan_trace_close(CCChan *ch, int error);
-CC_COLD void cc__chan_trace_time(enum timed kind, uint64_t start);
-/* A call is about to wait, under the lock, or has waited. */
-CC_COLD void cc__chan_trace_park(const struct chan_label *label, CCChan *ch);
-CC_COLD void cc__chan_trace_woken(const struct chan_label *label, int rc);
-CC_COLD void cc__chan_trace_wake(const struct chan_label *label, CCFiberId whom);
 
 #endif

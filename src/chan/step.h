@@ -13,6 +13,7 @@
 #define CC_CHAN_STEP_H
 
 #include "chan/chan.h"
+#include "sched/record.h"
 
 #include <errno.h>
 
@@ -67,18 +68,23 @@ CC_INLINE void cc__step_take_from_sender(CCChan *ch, void *value, const void *se
 /* ---- claims ---- */
 
 /* Inside the biased lock. False: it takes more than a store, or another claim was first. */
-CC_INLINE bool cc__step_claim_by_store(struct arm *arm) {
-    if (unlikely(arm->fiber == NULL || (arm->chosen != NULL && !cc__get(&arm->waiter->sole))))
+CC_INLINE bool cc__step_claim_by_store(struct worker *w, struct arm *arm) {
+    if (unlikely(arm->fiber == NULL || cc__island_apart(w, arm->fiber) ||
+                 (arm->chosen != NULL && !cc__get(&arm->waiter->sole))))
         return false;                                                       /* FAST-2 */
     if (unlikely(cc__get_acquire(&cc__sched.contested) != 0)) return false; /* CLAIM-2 */
-    return cc__state_wake_sole(arm->fiber, WAKE_OBJECT);
+    if (unlikely(!cc__state_wake_sole(arm->fiber, WAKE_OBJECT))) return false;
+    cc__sched_record_wake(w, arm->fiber, WAKE_OBJECT);
+    return true;
 }
 
 /* If a fiber of a worker claims another fiber, it holds the biased lock until cc__step_wake; any other waiter is in
  * `wakes`. */
 CC_INLINE bool cc__step_claim_waiter(struct worker *w, struct waiter *waiter, enum guard guard, struct wakes *wakes) {
-    if (unlikely(!cc__local_wake_possible(w, waiter))) return cc__wakes_claim_locked(wakes, waiter, WAKE_OBJECT);
-    return guard == GUARD_BIAS ? cc__local_wake_claim(waiter) : cc__local_wake_begin(w, waiter);
+    if (unlikely(w == NULL || waiter->fiber == NULL)) /* an OS thread wakes, or is woken */
+        return cc__wakes_claim_locked(wakes, waiter, WAKE_OBJECT);
+    if (cc__island_apart(w, waiter->fiber)) return cc__wakes_claim_apart(wakes, waiter);
+    return guard == GUARD_BIAS ? cc__local_wake_claim(w, waiter) : cc__local_wake_begin(w, waiter);
 }
 
 /* The first arm of a list that is not empty whose waiter can be claimed: off the list, claimed, with `error`. NULL:
@@ -87,7 +93,7 @@ CC_INLINE struct arm *cc__step_claim(struct worker *w, CCChan *ch, struct link *
                                      struct wakes *wakes, int error) {
     do {
         struct arm *arm = cc__chan_arm(cc__get(&list->next));
-        bool won = guard == GUARD_BIAS && cc__step_claim_by_store(arm);
+        bool won = guard == GUARD_BIAS && cc__step_claim_by_store(w, arm);
         if (wakes == NULL && unlikely(!won)) return NULL;
         cc__list_remove(&arm->link);
         if (!won) won = cc__step_claim_waiter(w, arm->waiter, guard, wakes);
@@ -111,7 +117,7 @@ CC_INLINE int cc__step_wake(struct worker *w, CCChan *ch, struct arm *arm, enum 
     cc__local_wake_end(w, f); /* leaves the biased lock */
     if (guard == GUARD_LOCK) cc__lock_release(&ch->lock);
     cc__local_wake_tell(w);
-    if (label != NULL) cc__chan_trace_wake(label, whom);
+    if (label != NULL) cc__event(chan_wake, label->channel, label->name, label->sends, whom);
     return 0;
 }
 
@@ -127,6 +133,8 @@ CC_INLINE int cc__step_send_rest(struct worker *w, CCChan *ch, const void *value
         rc = ch->error;
     } else if (ch->mode == CC_CHAN_MODE_DROP_NEW) {
         rc = EAGAIN;
+    } else if (unlikely(ch->config.on_drop != NULL)) {
+        return cc__chan_replace_locked(ch, value); /* such a channel is not biased */
     } else {
         cc__chan_drop_locked(ch);
         ch->dropped++;

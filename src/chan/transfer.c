@@ -1,12 +1,12 @@
 /* transfer.c - send and receive in every case: the full step, and the wait when it cannot be taken now.
  *
- * The value goes straight to a receiver that waits; else into the ring; else its sender waits with it. A
- * receive takes from the ring, and lets the first waiting sender's value in behind; else straight from a sender
- * that waits.
+ * The value goes straight to a receiver that waits; else into the ring; else its sender waits with it. A receive takes
+ * from the ring, and lets the first waiting sender's value in behind; else straight from a sender that waits.
  */
 #include "chan/bias.h"
 #include "chan/step.h"
 
+#include "base/mem.h"
 #include "os/clock.h"
 #include "sim/sim.h"
 #include "wait/biased.h"
@@ -58,10 +58,29 @@ void cc__chan_unlink_locked(CCChan *ch, struct arm *arm) { /* ARM-1 */
     if (unlikely(last)) cc__chan_destroy(ch);
 }
 
+/* ---- dropping ---- */
+
+/* The call is made without the lock, and so on a copy: another send may overwrite the slot. */
+CC_NOINLINE int cc__chan_replace_locked(CCChan *ch, const void *value) {
+    unsigned char few[128], *oldest = ch->size <= sizeof few ? few : cc__mem_alloc_stack(ch->size);
+    if (oldest == NULL) {
+        cc__lock_release(&ch->lock);
+        return ENOMEM;
+    }
+    void (*on_drop)(void *, void *) = ch->config.on_drop;
+    void *context = ch->config.context;
+    cc__step_get(ch, oldest, ch->size, cc__get(&ch->count), false);
+    cc__step_put(ch, value, ch->size, cc__get(&ch->count), false);
+    ch->dropped++;
+    cc__lock_release(&ch->lock);
+    on_drop(oldest, context);
+    if (oldest != few) cc__mem_free(oldest);
+    return 0;
+}
+
 /* ---- waiting ---- */
 
-/* Puts the caller on a list and waits; consumes the lock. Returns the arm's error, ETIMEDOUT, ECANCELED or
- * ENOMEM. */
+/* Puts the caller on a list and waits; consumes the lock. Returns the arm's error, ETIMEDOUT, ECANCELED or ENOMEM. */
 static CC_NOINLINE int wait_any_locked(CCChan *ch, struct link *list, void *value, uint64_t deadline) {
     struct waiter waiter;
     int rc = cc__waiter_init(&waiter, cc__worker(), deadline);
@@ -158,9 +177,10 @@ CC_INLINE int transfer_held(struct worker *w, CCChan *ch, void *value, uint64_t 
         if (unlikely(guard == GUARD_BIAS && deadline != WAIT_FOREVER)) {
             cc__bias_leave(&w->runq.bias); /* a wait with a timer needs the lock */
         } else {
-            if (label != NULL) cc__chan_trace_park(label, ch);
+            if (label != NULL)
+                cc__event(chan_wait, label->channel, label->name, sends, cc__get(&ch->count), ch->capacity);
             rc = wait_held(w, ch, sends ? &ch->senders : &ch->receivers, value, deadline, guard);
-            if (label != NULL) cc__chan_trace_woken(label, rc);
+            if (label != NULL) cc__event(chan_woken, label->channel, label->name, sends, rc);
             if (likely(rc != ARM_AGAIN)) return rc;
             w = cc__worker();
         }
@@ -187,7 +207,7 @@ static CC_NOINLINE CC_COLD int transfer_traced(CCChan *ch, void *value, uint64_t
     }
     cc__chan_lock(ch);
     int rc = transfer_held(cc__worker(), ch, value, deadline, sends, GUARD_LOCK, logged ? &label : NULL);
-    if (logged) cc__chan_trace_time(timed_as(deadline, sends), start);
+    cc__timing_since(timed_as(deadline, sends), start);
     cc__sim_point();
     return rc;
 }

@@ -1,12 +1,12 @@
-/* ask.c - dumps: by a call, or by a signal. */
+/* ask.c - reports that somebody asks for: dumps, by a call or by a signal; who has not ended, when a shutdown gives up
+ * or leaks are asked for. */
 #include "base/error.h"
-#include "base/fatal.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
-#include "inspect/quiet.h"
-#include "os/signals.h"
+#include "inspect/waits.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "sched/sysmon.h"
-#include "sched/upcalls.h"
 
 #include <ccc/cc_diag.h>
 
@@ -16,6 +16,14 @@ static struct lock dumping;
 
 void cc__dump_begin(void) {
     cc__lock_take(&dumping);
+}
+
+bool cc__dump_begin_until(uint64_t until) {
+    while (!cc__lock_try(&dumping)) {
+        if (cc__clock_real() >= until) return false;
+        cc__thread_nap(1000 * 1000);
+    }
+    return true;
 }
 
 void cc__diag_dump_forget(void) {
@@ -63,6 +71,34 @@ void cc__diag_dump_on(int signal) {
     if (cc__dump_signal_install(signal, cc__sysmon_ask)) cc__quiet_signal_is_ours(signal);
 }
 
-void cc__diag_dump_off(void) {
-    cc__dump_signal_remove();
+/* ---- who has not ended ---- */
+
+static void list_fibers(struct out *out) {
+    struct survey survey;
+    if (cc__survey_take(&survey) != 0) return;
+    cc__dump_fibers(out, &survey, NULL);
+    cc__survey_free(&survey);
+}
+
+void cc__diag_unfinished(void) {
+    struct out out = {0};
+    cc__dump_begin();
+    list_fibers(&out);
+    cc__dump_abandoned(&out, cc__clock_now());
+    cc__out_flush(&out);
+    cc__dump_end();
+}
+
+void cc__diag_leaks(const char *when) {
+    struct out out = {0};
+    uint64_t active = cc__sched_active();
+    cc__dump_begin();
+    cc__out(&out, "ccc: leaks: %llu task%s not ended %s\n", (unsigned long long)active, active == 1 ? " has" : "s have",
+            when);
+    if (active != 0) {
+        cc__dump_unreachable(&out, true);
+        list_fibers(&out);
+    }
+    cc__out_flush(&out);
+    cc__dump_end();
 }

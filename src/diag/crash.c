@@ -7,10 +7,9 @@
 #include "base/fatal.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
-#include "inspect/unwind.h"
 #include "os/clock.h"
 #include "panic/panic.h"
-#include "sched/sched.h"
+#include "record/record.h"
 #include "sched/sysmon.h"
 
 #include <signal.h>
@@ -25,6 +24,7 @@ static struct {
     struct registers at;
     uintptr_t low, high; /* of the stack */
     struct fiber *fiber; /* NULL: a hosted call */
+    unsigned worker;     /* which runs it */
     struct view view;
 } crash;
 
@@ -44,7 +44,9 @@ bool cc__diag_crash_asked(void) {
     walk();
     cc__dump_frames(&out, &crash.view, "    ");
     cc__dump_missing(&out);
+    if (crash.fiber != NULL) cc__dump_events(&out, crash.worker, "    ");
     cc__out_flush(&out);
+    cc__record_save(true);
     cc__set_seq(&crash.state, CRASH_SHOWN);
     cc__futex_wake(&crash.state, INT32_MAX);
     return true;
@@ -65,6 +67,7 @@ static void show_frames(const struct fault *fault, struct fiber *f, const struct
         crash.low = low;
         crash.high = high;
         crash.fiber = f;
+        crash.worker = f != NULL ? cc__worker()->core.owner - 1 : 0;
         cc__set_seq(&crash.state, CRASH_ASKED);
         cc__sysmon_ask();
     }
@@ -92,8 +95,7 @@ bool cc__diag_fault(const struct fault *fault) {
     if (f != NULL) {
         const struct fiber_cold *cold = cc__get(&s->cold);
         const char *name = cold != NULL ? cold->name : "";
-        snprintf(who, sizeof who, "fiber %u.%u%s%s%s", f->slot, cc__get(&f->generation), name[0] ? " '" : "", name,
-                 name[0] ? "'" : "");
+        snprintf(who, sizeof who, "fiber %u.%u%s%s%s", f->slot, cc__get(&f->generation), cc__quoted(name));
     }
     if (overflow)
         say_overflow(who,

@@ -4,25 +4,19 @@
  * runtime runs, by an OS thread that has blocked for as long (cc__upcall_threads_quiet).
  *
  * DEADLOCK-1  It is claimed only if all of this holds at both looks, and no worker woke and no OS thread began or ended
- *             a wait in between:
- *             tasks are there that have not ended, or OS threads that wait in a call of ours without a deadline;
- *             every worker sleeps, and no queue holds anything;
- *             no timer is armed for a wait that lasts;
- *             every thread of the process is one of ours, or waits in a call of ours without a deadline;
- *             the program handles no signal that could come from outside.
- *             Whoever is not on that list can still do something; then nothing is said.
+ *             a wait in between: tasks are there that have not ended, or OS threads that wait in a call of ours without
+ *             a deadline; every worker sleeps, and no queue holds anything; no timer is armed for a wait that lasts;
+ *             every thread of the process is one of ours, or waits in a call of ours without a deadline; the program
+ *             handles no signal that could come from outside. Whoever is not on that list can still do something; then
+ *             nothing is said.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
-#include "base/san.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
-#include "inspect/graph.h"
-#include "inspect/quiet.h"
-#include "os/signals.h"
+#include "inspect/waits.h"
+#include "record/record.h"
 #include "sched/idle.h"
-#include "sched/sysmon.h"
-#include "sched/upcalls.h"
 #include "trace/trace.h"
 
 #include <ccc/cc_diag.h>
@@ -34,18 +28,14 @@
 static struct {
     uint64_t epoch, blocked_epoch; /* at sysmon's first look */
     _Atomic uint64_t told;         /* cc__blocked_epoch of a report by a thread, plus 1 */
-    _Atomic uint32_t abort;        /* the program ends */
-    _Atomic uint32_t status;       /* so */
+    _Atomic uint32_t ends, status; /* whether the program ends, and with which status */
     struct lock lock;              /* of the next two */
     CCDeadlockFn fn;
     void *arg;
-} deadlock = {.abort = 1, .status = 124};
+} deadlock = {.ends = 1, .status = 124};
 
-void cc__diag_deadlock_aborts(bool aborts) {
-    cc__set(&deadlock.abort, aborts);
-}
-
-void cc__diag_deadlock_status(unsigned status) {
+void cc__diag_deadlock_ends(bool ends, unsigned status) {
+    cc__set(&deadlock.ends, ends);
     cc__set(&deadlock.status, status);
 }
 
@@ -85,7 +75,8 @@ static void print_servers(struct out *out, struct fiber *f, struct wait_what wha
     enum { SHOWN = 3 };
     struct fiber *servers[SHOWN];
     cc__pthreads_print(out, f);
-    if (what.reason != PARK_QUEUE && what.reason != PARK_SELECT) return;
+    enum wait_object object = cc__park_object(what.reason);
+    if (object != OBJECT_CHANNEL && object != OBJECT_ARMS) return;
     unsigned n = cc__graph_servers(what, f, servers, SHOWN);
     cc__out(out, n == 0 ? "      no other fiber's stack leads to it" : "      in reach of: ");
     for (unsigned i = 0; i < n && i < SHOWN; i++) {
@@ -142,6 +133,7 @@ static void report(FILE *file) {
     cc__dump_nurseries(&out);
     if (cc__trace_on(TRACE_INBOX_DUMP)) cc__dump_inboxes(&out, DUMP_INBOX_SHOWN);
     print_cycle(&out);
+    cc__dump_events_all(&out);
     cc__survey_free(&survey);
     cc__out_flush(&out);
 }
@@ -166,7 +158,7 @@ void cc__upcall_stuck(void) {
     void *arg;
     CCDeadlockFn fn = hook(&arg);
     char *text = report_twice(fn != NULL);
-    bool ends = cc__get(&deadlock.abort);
+    bool ends = cc__get(&deadlock.ends);
     if (fn != NULL && !fn(text != NULL ? text : "", arg)) {
         cc__warn("the program goes on, because cc_on_deadlock's function says so");
         ends = false;
@@ -176,6 +168,7 @@ void cc__upcall_stuck(void) {
         cc__warn("the program goes on, because of CC_DEADLOCK_ABORT=0");
     }
     cc__mem_free(text);
+    cc__record_save(true);
     cc__exit_message_write();
     if (!ends) return;
     flush(stdout);
@@ -185,6 +178,9 @@ void cc__upcall_stuck(void) {
 }
 
 bool cc__upcall_quiet(unsigned look) {
+#ifdef CC_DEBUG
+    cc__diag_lost_events();
+#endif
     uint64_t epoch = cc__idle_epoch(), blocked_epoch = cc__blocked_epoch();
     if (!cc__quiet_for_good() || cc__idle_epoch() != epoch || cc__blocked_epoch() != blocked_epoch) return false;
     if (look == 0) {

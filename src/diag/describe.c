@@ -1,15 +1,26 @@
 /* describe.c - finding the words. */
 #include "diag/dump.h"
 
+#include "blocking/blocking.h"
 #include "chan/chan.h"
+#include "inspect/symbol.h"
+#include "io/fd.h"
 #include "lock/wait_word.h"
+#include "os/descriptor.h"
 #include "os/safe_copy.h"
+#include "process/process.h"
 
 #include <stdio.h>
 
+/* NULL: that worker is none of an island. */
+static const struct worker *island_of(int worker) {
+    return worker >= (int)cc__sched.max ? &cc__sched.workers[worker] : NULL;
+}
+
 void cc__describe_fiber(const struct view *v, char *text, size_t size) {
-    snprintf(text, size, "fiber %u.%u%s%s%s", v->slot, v->generation, v->name[0] ? " '" : "", v->name,
-             v->name[0] ? "'" : "");
+    const struct worker *home = island_of(v->worker);
+    snprintf(text, size, "fiber %u.%u%s%s%s%s%s%s", v->slot, v->generation, cc__quoted(v->name),
+             home != NULL ? " on island '" : "", home != NULL ? home->island.name : "", home != NULL ? "'" : "");
 }
 
 void cc__describe_tenant(struct fiber *f, char *text, size_t size) {
@@ -33,9 +44,18 @@ static void describe_channel(const CCChan *at, bool *sends, char *text, size_t s
     /* CHAN-1: at most one of the lists is not empty. */
     *sends = cc__get(&ch.senders.next) != &at->senders;
     ch.name[sizeof ch.name - 1] = '\0';
-    snprintf(text, size, "channel%s%s%s (%p, capacity %zu, %zu buffered%s)", ch.name[0] ? " '" : "", ch.name,
-             ch.name[0] ? "'" : "", (const void *)at, ch.capacity, cc__get(&ch.count),
-             cc__get(&ch.closed) ? ", closed" : "");
+    snprintf(text, size, "channel%s%s%s (%p, capacity %zu, %zu buffered%s)", cc__quoted(ch.name), (const void *)at,
+             ch.capacity, cc__get(&ch.count), cc__get(&ch.closed) ? ", closed" : "");
+}
+
+static void describe_end(const CCProcess *at, char *text, size_t size) {
+    CCProcess p;
+    if (!cc__safe_copy(&p, at, sizeof p)) {
+        snprintf(text, size, "the end of a process");
+        return;
+    }
+    p.name[sizeof p.name - 1] = '\0';
+    snprintf(text, size, "the end of process %d (%s)", p.os.pid, p.name);
 }
 
 static void describe_queue(const CCChan *at, char *text, size_t size) {
@@ -45,69 +65,139 @@ static void describe_queue(const CCChan *at, char *text, size_t size) {
     snprintf(text, size, "%s %s", sends ? "to send on" : "to receive from", channel);
 }
 
-static void describe_select(struct wait_what what, char *text, size_t size) {
+/* "fd 7 (TCP 127.0.0.1:8080 <- 127.0.0.1:51234) to become readable" */
+static void describe_fd(const struct arm *arm, char *text, size_t size) {
+    struct io_fd fd;
+    char kind[200];
+    bool reads = (arm->events & POLLER_READ) != 0, writes = (arm->events & POLLER_WRITE) != 0;
+    if (!cc__safe_copy(&fd, arm->object, sizeof fd)) {
+        snprintf(text, size, "a descriptor");
+        return;
+    }
+    cc__os_describe(fd.number, writes && !reads, kind, sizeof kind);
+    snprintf(text, size, "fd %d (%s) to become %s", fd.number, kind,
+             reads && writes ? "readable or writable"
+             : reads         ? "readable"
+             : writes        ? "writable"
+                             : "closed by its peer");
+}
+
+/* "2 children of nursery 'kitchen' (0x5500)" */
+static void describe_nursery(const struct scope *at, char *text, size_t size) {
+    struct scope_seen s;
+    if (!cc__scope_read(at, &s) || !s.nursery)
+        snprintf(text, size, "the end of a scope (%p)", (const void *)at);
+    else
+        snprintf(text, size, "%u child%s of nursery%s%s%s (%p)", s.children, s.children == 1 ? "" : "ren",
+                 cc__quoted(s.name), (const void *)at);
+}
+
+static void describe_arm(const struct arm *arm, bool select, char *text, size_t size) {
+    bool sends;
+    if (!select || cc__arm_is_fd(arm)) {
+        describe_fd(arm, text, size);
+        return;
+    }
+    if (arm->kind == CC_CASE_EXITED) {
+        describe_end(arm->object, text, size);
+        return;
+    }
+    if (arm->kind == CC_CASE_KEY) {
+        snprintf(text, size, "wake key %p", arm->object);
+        return;
+    }
+    if (arm->kind == CC_CASE_EVENT || arm->kind == CC_CASE_ACQUIRE) {
+        snprintf(text, size, "%s %p", arm->kind == CC_CASE_EVENT ? "event" : "a permit of semaphore", arm->object);
+        return;
+    }
+    if (arm->kind == CC_CASE_NURSERY_END) {
+        describe_nursery(arm->object, text, size);
+        return;
+    }
+    int at = snprintf(text, size, "%s ",
+                      arm->kind == CC_CASE_JOIN   ? "the end of"
+                      : arm->kind == CC_CASE_SEND ? "send on"
+                                                  : "receive from");
+    if (at < 0 || (size_t)at >= size) return;
+    if (arm->kind == CC_CASE_JOIN)
+        cc__describe_tenant(arm->object, text + at, size - (size_t)at);
+    else
+        describe_channel(arm->object, &sends, text + at, size - (size_t)at);
+}
+
+/* A select, or a wait for descriptors. */
+static void describe_arms(struct wait_what what, bool select, char *text, size_t size) {
     enum { SHOWN = 3 };
     struct arm arms[SHOWN];
     uint32_t count = cc__wait_arms(what, arms, SHOWN);
-    int at = snprintf(text, size, "for the first of %u cases", count);
+    int at = select || count != 1
+                 ? snprintf(text, size, "for the first of %u %s: ", count, select ? "cases" : "descriptors")
+                 : snprintf(text, size, "for ");
     for (uint32_t i = 0; i < count && i < SHOWN && at > 0 && (size_t)at < size; i++) {
-        char object[DESCRIBE_MAX];
-        bool sends;
-        if (arms[i].kind == CC_CASE_JOIN)
-            cc__describe_tenant(arms[i].object, object, sizeof object);
-        else
-            describe_channel(arms[i].object, &sends, object, sizeof object);
-        at += snprintf(text + at, size - (size_t)at, "%s%s %s", i == 0 ? ": " : "; ",
-                       arms[i].kind == CC_CASE_JOIN   ? "the end of"
-                       : arms[i].kind == CC_CASE_SEND ? "send on"
-                                                      : "receive from",
-                       object);
+        char arm[DESCRIBE_MAX];
+        describe_arm(&arms[i], select, arm, sizeof arm);
+        at += snprintf(text + at, size - (size_t)at, "%s%s", i == 0 ? "" : "; ", arm);
     }
     if (count > SHOWN && at > 0 && (size_t)at < size) snprintf(text + at, size - (size_t)at, "; ...");
 }
 
 static void describe_lock(struct wait_what what, char *text, size_t size) {
     char holder[96] = "";
-    bool thread;
-    struct fiber *f = cc__wait_holder(what, &thread);
+    enum holder kind;
+    struct fiber *f = cc__wait_holder(what, &kind);
     if (f != NULL)
         cc__describe_tenant(f, holder, sizeof holder);
-    else if (thread)
-        snprintf(holder, sizeof holder, "an OS thread");
-    snprintf(text, size, "for %s %p%s%s", what.reason == PARK_MUTEX ? "mutex" : "reader-writer lock", what.object,
-             holder[0] ? ", held by " : "", holder);
+    else if (kind != HOLDER_NOBODY)
+        snprintf(holder, sizeof holder, kind == HOLDER_IS_THREAD ? "an OS thread" : "a fiber that has ended");
+    snprintf(text, size, "for %s %p%s%s", cc__park_object(what.reason) == OBJECT_MUTEX ? "mutex" : "reader-writer lock",
+             what.object, holder[0] ? ", held by " : "", holder);
 }
 
-static void describe_nursery(const struct scope *at, char *text, size_t size) {
-    struct scope_seen s;
-    if (!cc__scope_read(at, &s) || !s.nursery)
-        snprintf(text, size, "for the end of a scope (%p)", (const void *)at);
-    else
-        snprintf(text, size, "for %u child%s of nursery%s%s%s (%p)", s.children, s.children == 1 ? "" : "ren",
-                 s.name[0] ? " '" : "", s.name, s.name[0] ? "'" : "", (const void *)at);
+/* "for a blocking call, lookup at names.c:12" */
+static void describe_blocking(const struct blocking_call *at, char *text, size_t size) {
+    struct blocking_call call;
+    char function[200];
+    if (!cc__safe_copy(&call, at, sizeof call) || call.fn == NULL) {
+        snprintf(text, size, "for a blocking call");
+        return;
+    }
+    cc__symbol_text((const char *)(uintptr_t)call.fn + 1, function, sizeof function);
+    snprintf(text, size, "for a blocking call%s: %s", call.state == CALL_QUEUED ? ", which has not begun" : "",
+             function);
 }
 
 void cc__describe_wait(struct wait_what what, char *text, size_t size) {
-    char tenant[96];
-    switch (what.reason) {
-    case PARK_QUEUE:
+    char tenant[DESCRIBE_MAX];
+    switch (cc__park_object(what.reason)) {
+    case OBJECT_PROCESS:
+        describe_end(what.object, tenant, sizeof tenant);
+        snprintf(text, size, "for %s", tenant);
+        break;
+    case OBJECT_CHANNEL:
         describe_queue(what.object, text, size);
         break;
-    case PARK_SELECT:
-        describe_select(what, text, size);
+    case OBJECT_ARMS:
+        describe_arms(what, true, text, size);
         break;
-    case PARK_JOIN:
+    case OBJECT_FD:
+        describe_arms(what, false, text, size);
+        break;
+    case OBJECT_TASK:
         cc__describe_tenant((struct fiber *)(uintptr_t)what.object, tenant, sizeof tenant);
         snprintf(text, size, "for the end of %s", tenant);
         break;
-    case PARK_MUTEX:
-    case PARK_RWLOCK:
+    case OBJECT_MUTEX:
+    case OBJECT_RWLOCK:
         describe_lock(what, text, size);
         break;
-    case PARK_NURSERY:
-        describe_nursery(what.object, text, size);
+    case OBJECT_NURSERY:
+        describe_nursery(what.object, tenant, sizeof tenant);
+        snprintf(text, size, "for %s", tenant);
         break;
-    case PARK_SLEEP:
+    case OBJECT_CALL:
+        describe_blocking(what.object, text, size);
+        break;
+    case OBJECT_TIME:
         snprintf(text, size, "for a point in time");
         break;
     default:

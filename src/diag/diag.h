@@ -4,7 +4,6 @@
 
 #include "os/signals.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* A fault in a fiber or a hosted call: if it lies in the guard of its stack, or no handler of the program's wants it,
@@ -33,9 +32,12 @@ void cc__diag_timing(void);
  * they hold. */
 void cc__diag_watch_locks(bool report);
 
-/* Whether a deadlock ends the program (it does, unless told otherwise). */
-void cc__diag_deadlock_aborts(bool aborts);
-void cc__diag_deadlock_status(unsigned status);
+/* Debug builds: waits for descriptors that are ready or closed, and nobody ends them, are reported (lost.c). On the
+ * sysmon thread, while all workers sleep. */
+void cc__diag_lost_events(void);
+
+/* Whether a deadlock ends the program, and with which status. */
+void cc__diag_deadlock_ends(bool ends, unsigned status);
 
 /* In a forked child: whoever held the locks of these is gone. */
 void cc__diag_deadlock_forget(void);
@@ -43,6 +45,5 @@ void cc__diag_dump_forget(void);
 
 /* A signal asks for a dump on stderr; 0: none does. Not if the program handles or ignores it. */
 void cc__diag_dump_on(int signal);
-void cc__diag_dump_off(void);
 
 #endif

@@ -2,14 +2,14 @@
 #include "diag/dump.h"
 
 #include "base/mem.h"
-#include "diag/diag.h"
-#include "inspect/symbol.h"
-#include "inspect/unreachable.h"
+#include "blocking/blocking.h"
+#include "inspect/waits.h"
 #include "os/clock.h"
+#include "os/safe_copy.h"
 #include "sched/inject.h"
+#include "sched/island.h"
 #include "trace/trace.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* ---- where ---- */
@@ -30,13 +30,37 @@ void cc__dump_missing(struct out *out) {
 
 /* ---- workers ---- */
 
-CC_NOINLINE CC_NO_TSAN static bool is_asleep(struct worker *w) {
+/* The fiber that holds the link; NULL: it is none, but the head of some list, or what a fiber waits for. */
+static struct fiber *fiber_at(struct link *link) {
+    struct fiber *f = link != NULL ? cc__fiber_of(link) : NULL;
+    uint32_t slot;
+    return f != NULL && cc__safe_copy(&slot, &f->slot, sizeof slot) && cc__pool_at(slot) == f ? f : NULL;
+}
+
+/* An inbox may be emptied while it is walked, and its members may be elsewhere by then: a walk goes on only where the
+ * link leads to a record, and no further than `max`. */
+void cc__dump_inboxes(struct out *out, unsigned max) {
+    char who[96];
+    for_all_workers(i, w) {
+        struct fiber *f = cc__get_acquire(&w->remote.inbox); /* pairs with cc__inbox_push */
+        cc__out(out, "inbox of worker %u: %u fibers%s\n", i, cc__get(&w->remote.inbox_len),
+                f != NULL ? ", the last to come first:" : "");
+        for (unsigned shown = 0; f != NULL && shown < max; shown++) {
+            uint64_t word = cc__get(&f->word);
+            cc__describe_tenant(f, who, sizeof who);
+            cc__out(out, "  %s: %s%s\n", who, cc__state_name(cc__word_state(word)),
+                    word & WORD_FRESH ? ", has not run yet" : "");
+            f = fiber_at(cc__get(&f->link.next));
+        }
+    }
+}
+
+CC_NOINLINE CC_NO_TSAN bool cc__dump_is_asleep(struct worker *w) {
     return *(volatile bool *)&w->remote.asleep;
 }
 
 void cc__dump_workers(struct out *out) {
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        struct worker *w = &cc__sched.workers[i];
+    for_all_workers(i, w) {
         struct fiber *current = cc__get(&w->core.current);
         unsigned timers = cc__timer_count(w);
         unsigned long long turns = cc__get(&w->core.turns);
@@ -45,12 +69,18 @@ void cc__dump_workers(struct out *out) {
             char tenant[96];
             cc__describe_tenant(current, tenant, sizeof tenant);
             snprintf(who, sizeof who, "runs %s", tenant);
-        } else if (is_asleep(w)) {
+        } else if (cc__dump_is_asleep(w)) {
             snprintf(who, sizeof who, "sleeps");
         }
-        cc__out(out, "worker %u (thread %d) %s; %u in its queue, %u in its inbox, %u timer%s, %llu turn%s\n", i,
-                cc__get(&w->remote.tid), who, cc__get(&w->runq.count), cc__get(&w->remote.inbox_len), timers,
-                cc__out_s(timers), turns, cc__out_s(turns));
+        if (cc__worker_is_island(w)) {
+            if (!cc__worker_open(w)) continue;
+            if (current == NULL) snprintf(who, sizeof who, "has nothing to run");
+            cc__out(out, "island '%s' (worker %u, thread %d) %s; ", w->island.name, i, cc__get(&w->remote.tid), who);
+        } else {
+            cc__out(out, "worker %u (thread %d) %s; ", i, cc__get(&w->remote.tid), who);
+        }
+        cc__out(out, "%u in its queue, %u in its inbox, %u timer%s, %llu turn%s\n", cc__get(&w->runq.count),
+                cc__get(&w->remote.inbox_len), timers, cc__out_s(timers), turns, cc__out_s(turns));
     }
     cc__out(out, "global queue: %llu\n", (unsigned long long)cc__inject_len());
     if (cc__trace_on(TRACE_INBOX_DUMP)) cc__dump_inboxes(out, DUMP_INBOX_SHOWN);
@@ -100,9 +130,8 @@ void cc__dump_nurseries(struct out *out) {
     for (unsigned i = 0; i < n && i < SHOWN; i++) {
         const struct scope_seen *s = &seen[i];
         cc__out(out, "  %*s%s%s%s%s (%p): %u child%s, %u fiber%s in it%s", (int)(2 * s->depth), "",
-                s->nursery ? "nursery" : "scope", s->name[0] ? " '" : "", s->name, s->name[0] ? "'" : "",
-                (const void *)s->at, s->children, s->children == 1 ? "" : "ren", s->members, cc__out_s(s->members),
-                s->cancelled ? ", cancelled" : "");
+                s->nursery ? "nursery" : "scope", cc__quoted(s->name), (const void *)s->at, s->children,
+                s->children == 1 ? "" : "ren", s->members, cc__out_s(s->members), s->cancelled ? ", cancelled" : "");
         if (s->deadline != UINT64_MAX && s->deadline > now)
             cc__out(out, ", deadline in %.3g s", (double)(s->deadline - now) * 1e-9);
         else if (s->deadline != UINT64_MAX)
@@ -141,7 +170,8 @@ static void print_shape(struct out *out, const struct shape *s, uint64_t now,
                 v->state == FIBER_PARKED ? ", " : "", v->state == FIBER_PARKED ? cc__park_name(v->reason) : "");
     for (uint64_t i = 0; i < s->count && i < SURVEY_NAMED; i++) {
         char who[96], wait[DESCRIBE_MAX] = "", since[64] = "";
-        struct view named = {.slot = s->named[i].slot, .generation = s->named[i].generation};
+        struct view named = {
+            .slot = s->named[i].slot, .generation = s->named[i].generation, .worker = s->named[i].worker};
         memcpy(named.name, s->named[i].name, sizeof named.name);
         cc__describe_fiber(&named, who, sizeof who);
         if (v->state == FIBER_PARKED && !v->moves && !v->timed) {
@@ -181,6 +211,21 @@ void cc__dump_blocked(struct out *out, uint64_t now) {
     if (n > SHOWN) cc__out(out, "and %u more OS thread%s\n", n - SHOWN, cc__out_s(n - SHOWN));
 }
 
+void cc__dump_abandoned(struct out *out, uint64_t now) {
+    enum { SHOWN = 32 };
+    struct blocking_seen seen[SHOWN];
+    unsigned n = cc__blocking_list(seen, SHOWN);
+    for (unsigned i = 0; i < n && i < SHOWN; i++) {
+        char function[400], since[64];
+        if (!seen[i].abandoned) continue; /* a fiber or a thread waits for it, and is listed */
+        cc__symbol_text((const char *)(uintptr_t)seen[i].fn + 1, function, sizeof function);
+        cc__describe_since(seen[i].since, seen[i].since, now, since, sizeof since);
+        cc__out(out, "OS thread %d is in a blocking call that its caller has abandoned, %s: %s\n", seen[i].tid, since,
+                function);
+    }
+    if (n > SHOWN) cc__out(out, "and %u more blocking call%s\n", n - SHOWN, cc__out_s(n - SHOWN));
+}
+
 /* ---- all of it ---- */
 
 static void print_held(struct out *out, struct fiber *f, struct wait_what what) {
@@ -205,6 +250,7 @@ int cc__dump_text(struct out *out) {
         cc__out(out, "there is no memory to list the fibers\n");
     }
     cc__dump_blocked(out, now);
+    cc__dump_abandoned(out, now);
     cc__out(out, "ccc: end of dump\n");
     cc__out_flush(out);
     return rc;

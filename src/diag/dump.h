@@ -2,9 +2,29 @@
 #ifndef CC_DIAG_DUMP_H
 #define CC_DIAG_DUMP_H
 
-#include "diag/out.h"
 #include "inspect/survey.h"
 #include "wait/blocked.h"
+
+#include <stdio.h>
+
+/* ---- where a report goes: a stream of the user's, or stderr, unbuffered by anybody else (out.c) ---- */
+
+struct out {
+    FILE *file; /* NULL: stderr, by the system call */
+    size_t len;
+    char text[1024];
+};
+
+void cc__out(struct out *out, const char *fmt, ...) CC_PRINTF(2, 3);
+void cc__out_flush(struct out *out);
+
+/* For "%s" behind a noun: 1 fiber, 2 fibers. */
+CC_INLINE const char *cc__out_s(unsigned long long n) {
+    return n == 1 ? "" : "s";
+}
+
+/* A string of JSON, with its quotes. */
+void cc__out_quoted(struct out *out, const char *text);
 
 /* ---- words (describe.c). All of it looks from outside (view.h). ---- */
 
@@ -27,10 +47,13 @@ void cc__pthreads_print(struct out *out, struct fiber *f);
 
 /* One report at a time: their lines would mix. */
 void cc__dump_begin(void);
+/* The same for one who must not wait for ever: whoever writes a report may be stuck. False: it took too long. */
+bool cc__dump_begin_until(uint64_t until);
 void cc__dump_end(void);
 
 /* The parts of the text, which a deadlock report uses too. */
 void cc__dump_workers(struct out *out);
+bool cc__dump_is_asleep(struct worker *w);
 /* What is in the workers' inboxes, up to `max` fibers of each, for CC_DEBUG_INBOX_DUMP. While the runtime runs; what it
  * says is of use when nothing moves. */
 enum { DUMP_INBOX_SHOWN = 32 };
@@ -41,12 +64,20 @@ void cc__dump_fibers(struct out *out, const struct survey *survey,
                      void (*more)(struct out *, struct fiber *, struct wait_what));
 /* now: as of when they are said to wait so long. */
 void cc__dump_blocked(struct out *out, uint64_t now);
+/* Blocking calls that go on although nobody waits for them. */
+void cc__dump_abandoned(struct out *out, uint64_t now);
 /* Fibers that can never go on, or why they are not looked for; patient: after some seconds of trying. */
 void cc__dump_unreachable(struct out *out, bool patient);
 /* What this build of the library cannot tell, if anything: a line at the end of a report. */
 void cc__dump_missing(struct out *out);
+/* The last events of a worker, or of all, if they are recorded. Allocates nothing, takes no lock. */
+void cc__dump_events(struct out *out, unsigned worker, const char *indent);
+void cc__dump_events_all(struct out *out);
 /* A line for each frame of a view that was trimmed. */
 void cc__dump_frames(struct out *out, const struct view *view, const char *indent);
+
+/* cc_profile_cpu, which ends early, with what it has, once *over is not 0. NULL: it does not. */
+int cc__profile_cpu(int fd, CCDeadline until, const _Atomic uint32_t *over);
 
 /* Everything; inside the runtime. 0 or ENOMEM. */
 int cc__dump_text(struct out *out);

@@ -76,7 +76,7 @@ static void print_address(struct out *out, const char *key, const void *address)
 
 static void print_wait(struct out *out, struct wait_what what, uint64_t from, uint64_t to, uint64_t now) {
     char text[DESCRIBE_MAX];
-    bool thread;
+    enum holder kind;
     cc__describe_wait(what, text, sizeof text);
     print_text(out, "reason", cc__park_name(what.reason));
     cc__out(out, ",\"object\":");
@@ -84,8 +84,8 @@ static void print_wait(struct out *out, struct wait_what what, uint64_t from, ui
     print_text(out, "waits", text);
     cc__out(out, ",\"ns_min\":%llu,\"ns_max\":%llu", (unsigned long long)(to < now ? now - to : 0),
             (unsigned long long)(from < now ? now - from : 0));
-    struct fiber *holder = cc__wait_holder(what, &thread);
-    if (what.reason == PARK_JOIN) holder = (struct fiber *)(uintptr_t)what.object;
+    struct fiber *holder = cc__wait_holder(what, &kind);
+    if (cc__park_object(what.reason) == OBJECT_TASK) holder = (struct fiber *)(uintptr_t)what.object;
     if (holder != NULL) print_id(out, "for_fiber", holder);
 }
 
@@ -134,8 +134,7 @@ static void print_stacks(struct out *out, const struct seen *seen) {
 
 static void print_workers(struct out *out) {
     cc__out(out, "\"workers\":[");
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        struct worker *w = &cc__sched.workers[i];
+    for_all_workers(i, w) {
         struct fiber *current = cc__get(&w->core.current);
         cc__out(out, "%s\n{\"index\":%u,\"thread\":%d,\"queue\":%u,\"inbox\":%u,\"timers\":%u,\"turns\":%llu",
                 i > 0 ? "," : "", i, cc__get(&w->remote.tid), cc__get(&w->runq.count), cc__get(&w->remote.inbox_len),

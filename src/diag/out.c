@@ -1,5 +1,5 @@
 /* out.c - collects what is said, writes it in large pieces. */
-#include "diag/out.h"
+#include "diag/dump.h"
 
 #include "base/fatal.h"
 

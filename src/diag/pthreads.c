@@ -4,21 +4,15 @@
  * another one at the unlock, the fiber has waited meanwhile.
  *
  * PTHREADS-1  A lock is written down after it was taken and struck out before it is given back: nobody else's entry for
- *         the same mutex can be there in between.
+ *             the same mutex can be there in between.
  * PTHREADS-2  OS threads are passed through: they may wait as they like.
  * PTHREADS-3  Each place that locks is reported once; and once more if the mutex then is unlocked on another thread,
- *             which
- *         is worse.
- *
- * A fiber that waits with one in its hands blocks whole workers that want it, and may go on upon another thread, where
- * it must not be unlocked.
+ *             which is undefined.
  */
 #include "base/fatal.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
 #include "inspect/plt_hook.h"
-#include "inspect/symbol.h"
-#include "sched/upcalls.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,8 +1,11 @@
 /* stall.c - a fiber keeps its worker for too long: who, and where it is now. Asked by sysmon, once for each stall. */
-#include "diag/diag.h"
 #include "diag/dump.h"
+
 #include "inspect/threads.h"
-#include "sched/upcalls.h"
+#include "record/record.h"
+#include "sched/island.h"
+
+#include <stdio.h>
 
 /* Nobody sleeps, and nobody can be added. */
 static void say_at_limit(struct out *out) {
@@ -17,6 +20,7 @@ void cc__upcall_stalled(struct worker *w, uint64_t ns) {
     struct view v;
     if (f == NULL || !cc__view_take(cc__view_slot(f), true, &v) || v.state != FIBER_RUNNING) return;
     struct out out = {0};
+    cc__probe3(stall, w->core.owner - 1, f, ns);
     cc__dump_begin();
     char who[96];
     struct thread_call call;
@@ -24,18 +28,25 @@ void cc__upcall_stalled(struct worker *w, uint64_t ns) {
     cc__view_trim(&v);
     cc__describe_fiber(&v, who, sizeof who);
     unsigned behind = cc__get(&w->runq.count) + cc__get(&w->remote.inbox_len);
-    cc__out(&out,
-            "ccc: stall: %s has kept worker %u for %.3g s without a pause, and %s; %u fiber%s behind it in the queue\n",
-            who, w->core.owner - 1, (double)ns * 1e-9,
-            !known         ? "still runs"
-            : call.running ? "computes"
-                           : "is blocked in a system call",
-            behind, behind == 1 ? " is" : "s are");
+    char where[48];
+    if (cc__worker_is_island(w))
+        snprintf(where, sizeof where, "its island");
+    else
+        snprintf(where, sizeof where, "worker %u", w->core.owner - 1);
+    cc__out(
+        &out, "ccc: stall: %s has kept %s for %.3g s without a pause, and %s; %u fiber%s behind it in the queue%s\n",
+        who, where, (double)ns * 1e-9,
+        !known         ? "still runs"
+        : call.running ? "computes"
+                       : "is blocked in a system call",
+        behind, behind == 1 ? " is" : "s are", cc__worker_is_island(w) ? ", and nobody takes them from an island" : "");
     cc__dump_frames(&out, &v, "    ");
     cc__dump_missing(&out);
     if (v.frames == 0 && cc__inspect_missing() == NULL)
         cc__out(&out, "    (its thread does not answer: where it is cannot be told)\n");
-    say_at_limit(&out);
+    if (!cc__worker_is_island(w)) say_at_limit(&out);
+    cc__dump_events(&out, w->core.owner - 1, "    ");
     cc__out_flush(&out);
     cc__dump_end();
+    cc__record_save(false);
 }

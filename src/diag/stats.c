@@ -40,13 +40,23 @@ static CCStats totals_of_threads(void) {
     return total;
 }
 
+/* Workers that had no thread yet count too: nothing. */
+static unsigned workers(void) {
+    unsigned count = cc__get(&cc__sched.count);
+    return count > cc__sched.asked ? count : cc__sched.asked;
+}
+
 /* All that have ended are read before any that were spawned: never more have ended than were spawned. */
 static CCStats totals(void) {
     CCStats total = {0};
     uint64_t finished = cc__get_seq(&cc__sched.foreign_ended);
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
-        finished += cc__get_seq(&cc__sched.workers[i].core.counters.ended);
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) add_worker(&total, &cc__sched.workers[i]);
+    for (unsigned i = 0; i < workers(); i++) finished += cc__get_seq(&cc__sched.workers[i].core.counters.ended);
+    unsigned islands = cc__get_seq(&cc__sched.islands);
+    for (unsigned i = 0; i < islands; i++)
+        finished += cc__get_seq(&cc__sched.workers[cc__sched.max + i].core.counters.ended);
+    for (unsigned i = 0; i < workers(); i++) add_worker(&total, &cc__sched.workers[i]);
+    for (unsigned i = 0; i < islands; i++) add_worker(&total, &cc__sched.workers[cc__sched.max + i]);
+    total.workers -= islands;
     CCStats threads = totals_of_threads();
     total.finished = finished;
     total.spawned += threads.spawned;
@@ -68,31 +78,30 @@ static void hand_over(void *out, size_t size, const void *from, size_t known) {
     memcpy(out, from, size < known ? size : known);
 }
 
-int cc_stats(CCStats *out, size_t size) {
+/* NULL: of all workers. */
+static int read_stats(const unsigned *index, CCStats *out, size_t size) {
     if (out == NULL) return EINVAL;
     CCStats stats = {0};
     int rc = enter();
     if (rc == 0) {
-        stats = totals();
-        leave();
-    }
-    hand_over(out, size, &stats, sizeof stats);
-    return rc;
-}
-
-int cc_stats_worker(unsigned index, CCStats *out, size_t size) {
-    if (out == NULL) return EINVAL;
-    CCStats stats = {0};
-    int rc = enter();
-    if (rc == 0) {
-        if (index < cc__get(&cc__sched.count))
-            add_worker(&stats, &cc__sched.workers[index]);
+        if (index == NULL)
+            stats = totals();
+        else if (*index < workers())
+            add_worker(&stats, &cc__sched.workers[*index]);
         else
             rc = EINVAL;
         leave();
     }
     hand_over(out, size, &stats, sizeof stats);
     return rc;
+}
+
+int cc_stats(CCStats *out, size_t size) {
+    return read_stats(NULL, out, size);
+}
+
+int cc_stats_worker(unsigned index, CCStats *out, size_t size) {
+    return read_stats(&index, out, size);
 }
 
 const char *cc_stats_reason(unsigned reason) {
@@ -213,7 +222,7 @@ void cc__diag_pressure(void) {
              (long long)s.current_pressure, (unsigned long long)s.neg_streak_max);
     cc__warn("pressure: gate_passes %llu, promoted %llu, retired %llu, workers %u of %u to %u",
              (unsigned long long)s.gates[GATE_PASSED], (unsigned long long)s.promoted,
-             (unsigned long long)cc__elastic_retired(), cc__sched_open(), cc__sched.base, cc__sched.max);
+             (unsigned long long)cc__elastic_retired(), cc__sched_open(), cc__get(&cc__sched.base), cc__sched.max);
     char text[400];
     int at = 0;
     for (int gate = GATE_PASSED + 1; gate < GATE_KINDS; gate++)

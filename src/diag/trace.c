@@ -10,6 +10,7 @@
 #include "os/thread.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
+#include "trace/recorder.h"
 #include "trace/timing.h"
 #include "wait/arm.h"
 
@@ -21,38 +22,47 @@
 
 /* ---- lines ---- */
 
+/* Which event it is. */
+struct told {
+    enum event_number number;
+    uint32_t category;
+};
+
 /* An after-switch action runs when the next fiber is current already, and that one may never have run: its stack then
  * still carries the name of the last tenant, or none. So lines of such actions say for whom they speak. */
-static void say(struct fiber *f, bool ended, const char *fmt, va_list args) { /* TRACE-2 */
+static void say(const struct told *event, struct fiber *f, bool ended, const char *fmt, va_list args) { /* TRACE-2 */
     CC_KEEP_ERRNO;
     char text[320], name[CC_FIBER_NAME_MAX] = "";
     (void)vsnprintf(text, sizeof text, fmt, args);
+    if ((event->category & RECORDED) != 0 && cc__trace_on(TRACE_RECORD))
+        cc__record_here(REC_EVENT, event->number, 0, text);
+    if (!cc__trace_on(event->category)) return;
     uint64_t us = (cc__clock_now() - cc__get(&cc__trace.since)) / 1000;
     unsigned long long whole = us / 1000000, part = us % 1000000;
     struct worker *w = cc__worker();
     if (f != NULL && !ended) cc__view_name(f, name);
     if (f != NULL)
         cc__warn("%llu.%06llu worker %u fiber %u.%u%s%s%s: %s", whole, part, w->core.owner - 1, f->slot,
-                 cc__get(&f->generation), name[0] ? " '" : "", name, name[0] ? "'" : "", text);
+                 cc__get(&f->generation), cc__quoted(name), text);
     else if (w != NULL)
         cc__warn("%llu.%06llu worker %u: %s", whole, part, w->core.owner - 1, text);
     else
         cc__warn("%llu.%06llu thread %d: %s", whole, part, cc__thread_id(), text);
 }
 
-static CC_PRINTF(1, 2) void line(const char *fmt, ...) {
+static CC_PRINTF(2, 3) void line(const struct told *event, const char *fmt, ...) {
     struct worker *w = cc__worker();
     struct fiber *behalf = w != NULL ? cc__get(&w->core.behalf) : NULL;
     va_list args;
     va_start(args, fmt);
-    say(behalf != NULL ? behalf : cc__sched_current(w), behalf != NULL, fmt, args);
+    say(event, behalf != NULL ? behalf : cc__sched_current(w), behalf != NULL, fmt, args);
     va_end(args);
 }
 
-static CC_PRINTF(2, 3) void line_of(struct fiber *f, const char *fmt, ...) {
+static CC_PRINTF(3, 4) void line_of(const struct told *event, struct fiber *f, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
-    say(f, false, fmt, args);
+    say(event, f, false, fmt, args);
     va_end(args);
 }
 
@@ -106,7 +116,9 @@ static const char *result_name(int result) {
 }
 
 static const char *case_name(unsigned kind) {
-    static const char *const names[] = {"none", "send", "recv", "join", "at", "cancel"};
+    static const char *const names[] = {"none",     "send",   "recv", "join",  "at",      "cancel",     "readable",
+                                        "writable", "exited", "key",  "event", "acquire", "nursery_end"};
+    _Static_assert(array_len(names) == CC_CASE_NURSERY_END + 1, "a name for each kind");
     return kind < array_len(names) ? names[kind] : "?";
 }
 
@@ -121,17 +133,18 @@ static const char *case_name(unsigned kind) {
 
 /* On a stack that the race detector takes for that of another fiber, if an after-switch action tells of the event. */
 #define UNWRAPPED(...) __VA_ARGS__
+#define TOLD(id, category) (&(const struct told){EVENT_##id, TRACE_##category})
 #define EVENT(id, category, name, text, parameters, arguments) \
     void cc__event_##id parameters {                           \
         cc__san_ignore(true);                                  \
-        line(text, UNWRAPPED arguments);                       \
+        line(TOLD(id, category), text, UNWRAPPED arguments);   \
         cc__san_ignore(false);                                 \
     }
-#define EVENT_OF(id, category, name, text, parameters, arguments) \
-    void cc__event_##id parameters {                              \
-        cc__san_ignore(true);                                     \
-        line_of(of, text, UNWRAPPED arguments);                   \
-        cc__san_ignore(false);                                    \
+#define EVENT_OF(id, category, name, text, parameters, arguments)   \
+    void cc__event_##id parameters {                                \
+        cc__san_ignore(true);                                       \
+        line_of(TOLD(id, category), of, text, UNWRAPPED arguments); \
+        cc__san_ignore(false);                                      \
     }
 #include "trace/events.def"
 

@@ -17,8 +17,6 @@
 #include "base/attr.h"
 #include "sync/atomic.h"
 
-#include <stddef.h>
-
 /* As the ABI has it. The race detector, which sees the fibers of one thread as threads, does not hear of it. */
 struct cxx_globals {
     void *_Atomic caught;      /* the newest exception in a catch block; the next is in that */

@@ -1,8 +1,7 @@
 /* defer.h - the list of deferred functions: one for each fiber, one for each OS thread.
  *
  * Newest first. Between the functions that CC_DEFER and cc_defer put there are marks: where a protected call begins,
- * and where a panic is under way. So the list says at every moment which protected call is the innermost, what a panic
- * would run, and whether there is one to recover from; no other state exists. panic/README.md has the protocol.
+ * and where a panic is under way. No other state exists (panic/README.md).
  */
 #ifndef CC_FIBER_DEFER_H
 #define CC_FIBER_DEFER_H

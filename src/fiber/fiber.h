@@ -11,7 +11,6 @@
 #ifndef CC_FIBER_FIBER_H
 #define CC_FIBER_FIBER_H
 
-#include "arch/context.h"
 #include "fiber/defer.h"
 #include "sync/atomic.h"
 #include "sync/list.h"
@@ -20,7 +19,6 @@
 #include <ccc/cc_sched.h>
 
 struct stack;
-struct arm;
 
 enum { FIBER_INLINE_ARGS = 48 };
 
@@ -43,6 +41,7 @@ struct fiber_block {
 
 /* In `scope`: the fiber was cancelled, and perhaps shields itself; wait/cancel.h has these bits one by one. */
 #define FIBER_CANCELLED ((uintptr_t)3)
+#define FIBER_SCOPE_BITS ((uintptr_t)63) /* all bits beside the address */
 
 struct fiber {
     _Atomic uint64_t word; /* state.h */
@@ -59,8 +58,8 @@ struct fiber {
     const void *site; /* where it was started: a return address */
     CCTaskFn fn;
     struct lock join_lock;
-    _Atomic uint32_t handles; /* how many may still join or detach; changed under join_lock */
-    struct arm *joiners;      /* parked in join; join_lock */
+    _Atomic uint32_t handles;  /* how many may still join or detach; changed under join_lock */
+    struct wait_queue joiners; /* of arm.link: parked in join; join_lock */
     union {
         struct fiber *_Atomic free_next; /* in a pool; apart from `link`, which queues use */
         _Atomic uintptr_t scope;         /* while it lives: the innermost scope that it is in, and CANCEL_ bits */
@@ -107,6 +106,8 @@ struct fiber_cold {
     void *base;                           /* the scope that it was started in; NULL: none */
     _Alignas(CC_LINE) struct link member; /* in its innermost scope's list */
     struct fiber *fiber;                  /* for a scope that finds this */
+    CCFiberId reader;                     /* debug builds (lock/holder.c): whose `reads` it is */
+    uint32_t reads;                       /* how many read locks it holds */
 };
 
 _Static_assert(sizeof(struct fiber_cold) == 2 * CC_LINE, "two lines at the top of the stack");

@@ -6,7 +6,6 @@
  */
 #include "fiber/pool.h"
 
-#include "base/fatal.h"
 #include "fiber/state.h"
 #include "os/vm.h"
 
@@ -34,12 +33,6 @@ static struct {
     _Atomic uint32_t size;
 } pool = {.generation = (1 - GENERATION_STEP) & CC_FIBER_GENERATION_MAX}; /* the first run's ids are the short ones */
 
-/* For a debugger: when the library is one object, it does not find what is static. */
-extern const struct pool_map {
-    struct fiber *_Atomic *slabs;
-    _Atomic uint32_t *size;
-    uint32_t records; /* of a slab */
-} cc__pool_map;
 __attribute__((used)) const struct pool_map cc__pool_map = {slabs, &pool.size, SLAB_RECORDS};
 
 void cc__pool_init(void) {
@@ -78,20 +71,26 @@ uint32_t cc__pool_size(void) {
     return cc__get_acquire(&pool.size); /* pairs with carve_locked */
 }
 
+/* It never changes. Hidden from the race detector: fibers of every worker read it, and the detector sees no order
+ * between them and this. */
+static CC_NOINLINE CC_NO_TSAN void set_slot(struct fiber *f, uint32_t slot) {
+    f->slot = slot;
+}
+
 /* A record that nobody has used yet. */
 static struct fiber *carve_locked(void) {
     uint32_t slot = pool.carved;
     if (slot / SLAB_RECORDS >= SLABS_MAX) return NULL;
     struct fiber *slab = cc__get(&slabs[slot / SLAB_RECORDS]);
     if (slab == NULL) {
-        slab = cc__vm_reserve(SLAB_RECORDS * sizeof(struct fiber), 0);
+        slab = cc__vm_reserve(SLAB_RECORDS * sizeof(struct fiber));
         if (slab == NULL) return NULL;
         cc__set_release(&slabs[slot / SLAB_RECORDS], slab); /* pairs with cc__pool_at */
     }
     pool.carved++;
     struct fiber *f = &slab[slot % SLAB_RECORDS];
     if (slot % POPULATE_RECORDS == 0) cc__vm_populate(f, POPULATE_RECORDS * sizeof *f);
-    f->slot = slot;
+    set_slot(f, slot);
     cc__set(&f->generation, pool.generation);
     cc__set_release(&f->word, FIBER_IDLE);    /* pairs with cc__state_take */
     cc__set_release(&pool.size, pool.carved); /* pairs with cc__pool_size */
@@ -108,6 +107,17 @@ static struct fiber *take_locked(void) {
 static void give_locked(struct fiber *f) {
     cc__set(&f->free_next, pool.first);
     pool.first = f;
+}
+
+/* All of a cache beyond the first `keep`. */
+static void give_cached_locked(struct fiber_cache *cache, uint32_t keep) {
+    uint32_t left = cc__get(&cache->count);
+    for (; left > keep; left--) {
+        struct fiber *f = cc__get(&cache->first);
+        cc__set(&cache->first, cc__get(&f->free_next));
+        give_locked(f);
+    }
+    cc__set(&cache->count, left);
 }
 
 struct fiber *cc__pool_take_slow(struct fiber_cache *cache) {
@@ -134,26 +144,12 @@ void cc__pool_give_slow(struct fiber_cache *cache, struct fiber *f) {
     if (unlikely(cc__pool_used_up(f))) return; /* retired: its slot stays empty until the next start */
     cc__lock_take(&pool.lock);
     give_locked(f);
-    if (cache != NULL) {
-        uint32_t left = cc__get(&cache->count);
-        for (; left > POOL_CACHE_MAX - POOL_BATCH; left--) {
-            struct fiber *more = cc__get(&cache->first);
-            cc__set(&cache->first, cc__get(&more->free_next));
-            give_locked(more);
-        }
-        cc__set(&cache->count, left);
-    }
+    if (cache != NULL) give_cached_locked(cache, POOL_CACHE_MAX - POOL_BATCH);
     cc__lock_release(&pool.lock);
 }
 
 void cc__pool_flush(struct fiber_cache *cache) {
     cc__lock_take(&pool.lock);
-    for (struct fiber *f = cc__get(&cache->first); f != NULL;) {
-        struct fiber *next = cc__get(&f->free_next);
-        give_locked(f);
-        f = next;
-    }
-    cc__set(&cache->first, NULL);
-    cc__set(&cache->count, 0);
+    give_cached_locked(cache, 0);
     cc__lock_release(&pool.lock);
 }

@@ -7,6 +7,7 @@
 #define CC_FIBER_POOL_H
 
 #include "fiber/fiber.h"
+#include "fiber/policy.h"
 
 /* A worker's own records. */
 struct fiber_cache {
@@ -30,9 +31,6 @@ CC_INLINE struct fiber *cc__pool_take(struct fiber_cache *cache) {
     cc__set(&cache->count, cc__get(&cache->count) - 1);
     return f;
 }
-
-/* A worker keeps at most this many: enough for a burst of spawns to be local, few enough to be shared. Guess. */
-enum { POOL_CACHE_MAX = 512, POOL_BATCH = 128 };
 
 /* The generations of a record: whoever gives it back has raised its own by one, modulo this mask. A build may set a
  * tiny one, so that records are retired all the time. */
@@ -65,6 +63,15 @@ uint32_t cc__pool_size(void);
 
 /* Where the records of the index-th slab are; false: there are no more. Any thread. */
 bool cc__pool_slab(unsigned index, uintptr_t *low, uintptr_t *high);
+
+/* For who looks from outside (inspect/layout.def), and for a debugger: when the library is one object, it does not find
+ * what is static. */
+struct pool_map {
+    struct fiber *_Atomic *slabs;
+    _Atomic uint32_t *size;
+    uint32_t records; /* of a slab */
+};
+extern const struct pool_map cc__pool_map;
 
 /* Ids: generation << 32 | slot + 1. Bit 63 is the kind: 0 regular, 1 hosted. */
 CC_INLINE CCFiberId cc__pool_id(struct fiber *f) {

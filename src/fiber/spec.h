@@ -1,10 +1,8 @@
 /* spec.h - what the life of a fiber demands and the edges of the state word do not check by themselves.
  *
- * Every edge checks the state it starts from, in every build (STATE-2). These rules are about where a fiber is
- * meanwhile. CC_SPEC_ASSERT=1 checks them in every build: it makes all parks, wakes and turns take the longer ways on
- * which the checks are (sched/trace_route.c; a worker then looks beyond its own queue at every turn, sched/next.c).
- * Debug builds check them always, on the short ways too. Without either they cost nothing. With the variable no joiner
- * runs its task itself, since that is for turns in which nobody has to look further.
+ * Every edge checks the state it starts from, in every build (STATE-2); these rules are about where a fiber is
+ * meanwhile. HACKING.md has a table of what is checked where. CC_SPEC_ASSERT=1 sends all parks, wakes and turns down
+ * the slow paths (sched/trace_route.c), and no joiner runs its task itself then.
  *
  * SPEC-1  Only a RUNNABLE fiber that is not latched is put into a queue.
  * SPEC-2  A worker runs a RUNNABLE fiber that it took from a queue; one that never ran belongs to it by then (RUNQ-2).

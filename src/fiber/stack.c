@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "fiber/pool.h"
 #include "fiber/state.h"
-#include "os/vm.h"
+#include "os/signals.h"
 
 #include <string.h>
 
@@ -15,11 +15,6 @@ enum {
     CLASSES = CLASS_MAX - CLASS_MIN + 1,
     ARENA_MIN_LOG2 = 24, /* the stacks of a class's first arena take 16 MiB; each is twice the last, so that */
     ARENA_MAX_LOG2 = 32, /* a million stacks of 256 KiB take some 70 mappings */
-    RESERVE = 256,       /* pooled stacks per class that keep their pages: the next burst's head start. Guess */
-    /* What a worker takes at a time. New stacks are guarded, and their first pages backed, together: 2.0 us each and
-     * not 2.6 (measured, of which 1.0 is what a page costs at least). */
-    BATCH_MAX = STACK_CACHE_MAX > 1 ? STACK_CACHE_MAX / 2 : 1,
-    TRIM_MAX = 64, /* stacks that are given back together: 0.5 us each and not 1.6 (measured) */
 };
 
 _Static_assert((size_t)1 << CLASS_MIN == CC_STACK_SIZE_MIN && (size_t)1 << CLASS_MAX == CC_STACK_SIZE_MAX,
@@ -39,12 +34,17 @@ struct class_pool {
     struct stack *last_warm;
     struct stack *first_clean; /* no pages */
     _Atomic uint32_t warm;
-    uint32_t batch;       /* how many without pages are taken next: doubles, until a worker has nothing to do */
+    uint32_t least;       /* of `warm` since the last trim: so many have rested since */
+    uint32_t batch;       /* how many without pages are taken next: doubles, until some are given back */
     struct arena *arenas; /* the newest first: the only one that may have room */
+    uint32_t lent;        /* to hosted calls */
     uint8_t next_arena_log2;
 };
 
-static struct class_pool classes[CLASSES];
+/* Of fibers, then of hosted calls. These may go on after the runtime has stopped, and their stacks are not fibers' to
+ * those who ask where a fiber's frames may lie. */
+static struct class_pool classes[2 * CLASSES];
+static struct class_pool *const hosted_classes = &classes[CLASSES];
 static uint8_t default_class;
 size_t cc__stack_default_size;
 _Atomic uint32_t cc__stack_cache_limit = STACK_CACHE_MAX;
@@ -64,24 +64,32 @@ void cc__stack_init(size_t size) {
     default_class = class_of(size);
     cc__stack_default_size = (size_t)1 << default_class;
     cc__set(&cc__stack_cache_limit, STACK_CACHE_MAX);
-    for (int i = 0; i < CLASSES; i++) {
+    for (size_t i = 0; i < array_len(classes); i++) {
         classes[i].next_arena_log2 = ARENA_MIN_LOG2;
         classes[i].batch = 1;
     }
 }
 
 /* From stack to stack. */
-static size_t stride(uint8_t log2) {
-    return cc__stack_gap() + ((size_t)1 << log2);
+static size_t stride(const struct class_pool *pool, uint8_t log2) {
+    return cc__stack_gap() + ((size_t)1 << log2) + (pool >= hosted_classes ? cc__fault_stack_size() : 0);
 }
 
 static size_t headers_size(const struct arena *arena) {
     return (arena->count * sizeof(struct stack) + cc__vm_page() - 1) & ~(cc__vm_page() - 1);
 }
 
+static bool lends(struct class_pool *pool) {
+    cc__lock_take(&pool->lock);
+    bool lent = pool->lent > 0;
+    cc__lock_release(&pool->lock);
+    return lent;
+}
+
 void cc__stack_destroy(void) {
-    for (int i = 0; i < CLASSES; i++) {
+    for (size_t i = 0; i < array_len(classes); i++) {
         struct class_pool *pool = &classes[i];
+        if (lends(pool)) continue; /* it goes with the next shutdown */
         for (struct arena *arena = pool->arenas; arena != NULL;) {
             struct arena *next = arena->next;
             for (uint32_t k = 0; k < arena->used; k++) cc__san_stack_unmap(arena->stacks[k].san_handle);
@@ -104,10 +112,10 @@ static struct arena *arena_new_locked(struct class_pool *pool, uint8_t log2) {
     uint8_t size_log2 = pool->next_arena_log2 > log2 ? pool->next_arena_log2 : log2;
     for (; size_log2 >= log2; size_log2--) {
         arena->count = (uint32_t)1 << (size_log2 - log2);
-        arena->size = arena->count * stride(log2);
-        arena->base = cc__vm_reserve(arena->size, 0);
+        arena->size = arena->count * stride(pool, log2);
+        arena->base = cc__vm_reserve(arena->size);
         if (arena->base == NULL) continue;
-        arena->stacks = cc__vm_reserve(headers_size(arena), 0);
+        arena->stacks = cc__vm_reserve(headers_size(arena));
         if (arena->stacks != NULL) break;
         cc__vm_release(arena->base, arena->size);
         arena->base = NULL;
@@ -138,31 +146,24 @@ static struct stack *carve_locked(struct class_pool *pool, uint8_t log2) {
     if (arena == NULL || arena->used == arena->count) arena = arena_new_locked(pool, log2);
     if (arena == NULL) return NULL;
     struct stack *s = &arena->stacks[arena->used];
-    describe(s, arena->base + arena->used * stride(log2) + cc__stack_gap(), log2);
+    describe(s, arena->base + arena->used * stride(pool, log2) + cc__stack_gap(), log2);
     arena->used++;
     return s;
 }
-
-/* The pool hands out the warmest stack first. Under the race detector, the one that rested longest, and only
- * when many rest: what a stack's next tenant does is ordered after its last one's end, and would hide races
- * between the two. */
-#ifdef CC_TSAN
-enum { LAST_IN_FIRST_OUT = 0, RESTING = 256 };
-#else
-enum { LAST_IN_FIRST_OUT = 1, RESTING = 0 };
-#endif
 
 static struct stack *take_warm_locked(struct class_pool *pool, int resting) {
     struct stack *s = pool->first_warm;
     if (s == NULL || (int)cc__get(&pool->warm) <= resting) return NULL;
     pool->first_warm = cc__get(&s->next);
     if (pool->first_warm == NULL) pool->last_warm = NULL;
-    cc__set(&pool->warm, cc__get(&pool->warm) - 1);
+    uint32_t warm = cc__get(&pool->warm) - 1;
+    cc__set(&pool->warm, warm);
+    if (warm < pool->least) pool->least = warm;
     return s;
 }
 
 static void give_locked(struct class_pool *pool, struct stack *s) { /* STACK-1 */
-    if (LAST_IN_FIRST_OUT || pool->last_warm == NULL) {
+    if (STACK_LIFO || pool->last_warm == NULL) {
         cc__set(&s->next, pool->first_warm);
         if (pool->first_warm == NULL) pool->last_warm = s;
         pool->first_warm = s;
@@ -188,7 +189,7 @@ static void guard(struct stack *s) { /* STACK-2 */
 
 /* New or given back stacks get what they lack. */
 static void prepare(struct stack **stacks, uint32_t n) {
-    struct vm_range ranges[BATCH_MAX];
+    struct vm_range ranges[STACK_BATCH_MAX];
     uint32_t unguarded = 0;
     for (uint32_t i = 0; i < n; i++)
         if (!stacks[i]->guarded) ranges[unguarded++] = cc__stack_guard(stacks[i]);
@@ -214,9 +215,10 @@ static void moved_locked(void) {
 }
 
 /* Up to `most` that have been used lately; if there are none, as many as the pool's batch without pages. */
-static uint32_t take_locked(struct class_pool *pool, uint8_t log2, uint32_t most, struct stack **stacks, bool *warm) {
+CC_INLINE uint32_t take_locked(struct class_pool *pool, uint8_t log2, uint32_t most, struct stack **stacks,
+                               bool *warm) {
     uint32_t n = 0;
-    while (n < most && (stacks[n] = take_warm_locked(pool, RESTING)) != NULL) n++;
+    while (n < most && (stacks[n] = take_warm_locked(pool, STACK_RESTING)) != NULL) n++;
     *warm = n > 0;
     if (n > 0) return n;
     uint32_t wanted = pool->batch < most ? pool->batch : most;
@@ -224,7 +226,7 @@ static uint32_t take_locked(struct class_pool *pool, uint8_t log2, uint32_t most
         pool->first_clean = cc__get(&s->next);
     if (n == 0)
         while (n < wanted && (stacks[n] = carve_locked(pool, log2)) != NULL) n++;
-    pool->batch = wanted < BATCH_MAX ? wanted * 2 : BATCH_MAX;
+    pool->batch = wanted < STACK_BATCH_MAX ? wanted * 2 : STACK_BATCH_MAX;
     if (n == 0 && (stacks[0] = take_warm_locked(pool, 0)) != NULL) {
         *warm = true;
         n = 1;
@@ -235,12 +237,12 @@ static uint32_t take_locked(struct class_pool *pool, uint8_t log2, uint32_t most
 struct stack *cc__stack_take(struct stack_cache *cache, size_t size) {
     uint8_t log2 = size == 0 ? default_class : class_of(size);
     struct class_pool *pool = &classes[log2 - CLASS_MIN];
-    struct stack *stacks[BATCH_MAX];
+    struct stack *stacks[STACK_BATCH_MAX];
     uint32_t most = 1;
     if (log2 == default_class) {
         struct stack *s = cc__stack_take_cached(cache);
         if (s != NULL) return s;
-        most = cc__stack_short() ? 1 : BATCH_MAX;
+        most = cc__stack_short() ? 1 : STACK_BATCH_MAX;
     }
     bool warm;
     cc__san_ignore(true); /* the frames from here on lie where those of fibers' ends have lain */
@@ -266,72 +268,116 @@ bool cc__stack_cacheable(size_t size) {
     return size == 0 || class_of(size) == default_class;
 }
 
+/* All of a cache beyond the first `keep`. */
+static void give_cached_locked(struct class_pool *pool, struct stack_cache *cache, uint32_t keep) {
+    while (cc__get(&cache->count) > keep) give_locked(pool, cc__stack_take_cached(cache));
+    moved_locked();
+}
+
 void cc__stack_give_slow(struct stack_cache *cache, struct stack *s) {
     struct class_pool *pool = &classes[s->log2 - CLASS_MIN];
     cc__san_stack_clean(s->base, cc__stack_size(s));
     cc__lock_take(&pool->lock);
     give_locked(pool, s);
     if (s->log2 == default_class) {
-        if (cc__stack_short() && cc__get(&pool->warm) > RESERVE) cc__set(&cc__stack_cache_limit, STACK_CACHE_MAX);
+        if (cc__stack_short() && cc__get(&pool->warm) > STACK_RESERVE) cc__set(&cc__stack_cache_limit, STACK_CACHE_MAX);
         /* Half of the cache follows, so that the next ones are local again; all of it while memory is short. */
-        uint32_t left = cc__get(&cache->count);
-        for (; left > cc__get(&cc__stack_cache_limit) / 2; left--) {
-            struct stack *more = cc__get(&cache->first);
-            cc__set(&cache->first, cc__get(&more->next));
-            give_locked(pool, more);
-        }
-        cc__set(&cache->count, left);
-        moved_locked();
+        give_cached_locked(pool, cache, cc__get(&cc__stack_cache_limit) / 2);
     }
     cc__lock_release(&pool->lock);
+}
+
+struct stack *cc__stack_lend(void) {
+    struct class_pool *pool = &hosted_classes[default_class - CLASS_MIN];
+    struct stack *s;
+    bool warm;
+    cc__lock_take(&pool->lock);
+    uint32_t n = take_locked(pool, default_class, 1, &s, &warm);
+    pool->lent += n;
+    cc__lock_release(&pool->lock);
+    if (n > 0 && !warm) prepare(&s, 1);
+    return n > 0 ? s : NULL;
+}
+
+void cc__stack_return(struct stack *s) {
+    struct class_pool *pool = &hosted_classes[s->log2 - CLASS_MIN];
+    cc__san_stack_clean(s->base, cc__stack_size(s));
+    cc__lock_take(&pool->lock);
+    give_locked(pool, s);
+    pool->lent--;
+    cc__lock_release(&pool->lock);
+}
+
+void cc__stack_forget(void) {
+    for (int i = 0; i < CLASSES; i++) hosted_classes[i].lock = (struct lock){0};
 }
 
 void cc__stack_flush(struct stack_cache *cache) {
     struct class_pool *pool = &classes[default_class - CLASS_MIN];
     cc__lock_take(&pool->lock);
-    for (struct stack *s = cc__get(&cache->first); s != NULL;) {
-        struct stack *next = cc__get(&s->next);
-        give_locked(pool, s);
-        s = next;
-    }
-    cc__set(&cache->first, NULL);
-    cc__set(&cache->count, 0);
-    moved_locked();
+    give_cached_locked(pool, cache, 0);
     cc__lock_release(&pool->lock);
 }
 
-static unsigned trim_class(struct class_pool *pool, unsigned max) {
-    struct stack *stacks[TRIM_MAX];
-    struct vm_range ranges[TRIM_MAX];
-    unsigned done = 0, n = 1;
-    while (done < max && n > 0) {
-        cc__lock_take(&pool->lock);
-        for (n = 0; n < TRIM_MAX && done + n < max && cc__get(&pool->warm) > RESERVE; n++)
-            if ((stacks[n] = take_warm_locked(pool, RESTING)) == NULL) break;
-        pool->batch = 1;
-        cc__lock_release(&pool->lock);
-        for (unsigned i = 0; i < n; i++) {
-            size_t guard_size = cc__stack_guard_size(stacks[i]);
-            ranges[i] = (struct vm_range){stacks[i]->base + guard_size, cc__stack_size(stacks[i]) - guard_size};
-        }
-        if (n > 0) cc__vm_discard_all(ranges, n);
-        cc__lock_take(&pool->lock);
-        for (unsigned i = 0; i < n; i++) {
-            cc__set(&stacks[i]->next, pool->first_clean);
-            pool->first_clean = stacks[i];
-        }
-        cc__lock_release(&pool->lock);
-        done += n;
+/* Gives back up to `most`, STACK_TRIM_BATCH at most. Returns how many. */
+static unsigned trim_some(struct class_pool *pool, unsigned most) {
+    struct stack *stacks[STACK_TRIM_BATCH];
+    struct vm_range ranges[STACK_TRIM_BATCH];
+    unsigned n = 0;
+    cc__lock_take(&pool->lock);
+    while (n < most && n < STACK_TRIM_BATCH && cc__get(&pool->warm) > STACK_RESERVE) {
+        if ((stacks[n] = take_warm_locked(pool, STACK_RESTING)) == NULL) break;
+        n++;
     }
+    pool->batch = 1;
+    cc__lock_release(&pool->lock);
+    if (n == 0) return 0;
+    for (unsigned i = 0; i < n; i++) {
+        size_t guard_size = cc__stack_guard_size(stacks[i]);
+        ranges[i] = (struct vm_range){stacks[i]->base + guard_size, cc__stack_size(stacks[i]) - guard_size};
+    }
+    cc__vm_discard_all(ranges, n);
+    cc__lock_take(&pool->lock);
+    for (unsigned i = 0; i < n; i++) {
+        cc__set(&stacks[i]->next, pool->first_clean);
+        pool->first_clean = stacks[i];
+    }
+    cc__lock_release(&pool->lock);
+    return n;
+}
+
+static unsigned trim_class(struct class_pool *pool) {
+    unsigned done = 0, n;
+    cc__lock_take(&pool->lock);
+    unsigned rested = pool->least > STACK_RESERVE ? pool->least - STACK_RESERVE : 0;
+    cc__lock_release(&pool->lock);
+    while (done < rested && (n = trim_some(pool, rested - done)) > 0) done += n;
+    cc__lock_take(&pool->lock);
+    pool->least = cc__get(&pool->warm);
+    cc__lock_release(&pool->lock);
     return done;
 }
 
-unsigned cc__stack_trim(unsigned max) {
+bool cc__stack_spare(void) {
+    for (size_t i = 0; i < array_len(classes); i++)
+        if (cc__get(&classes[i].warm) > STACK_RESERVE) return true;
+    return false;
+}
+
+CC_NOINLINE void cc__stack_discard_unused(const struct stack *s) {
+    enum { STILL_USED = 2048 }; /* by the calls that are made here, and by a signal that comes meanwhile */
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (uintptr_t)s->base + cc__stack_guard_size(s);
+    uintptr_t high = (here - STILL_USED) & ~(uintptr_t)(cc__vm_page() - 1);
+    if (here >= (uintptr_t)s->base + cc__stack_size(s) || high <= low) return; /* or it runs on another stack */
+    cc__vm_discard_all(&(struct vm_range){(char *)low, high - low}, 1);
+}
+
+unsigned cc__stack_trim(void) {
     unsigned done = 0;
-    for (int i = 0; i < CLASSES && done < max; i++) {
-        if (cc__get(&classes[i].warm) <= RESERVE) continue;
+    for (size_t i = 0; i < array_len(classes); i++) {
+        if (cc__get(&classes[i].warm) <= STACK_RESERVE) continue;
         cc__san_ignore(true); /* as in cc__stack_take */
-        done += trim_class(&classes[i], max - done);
+        done += trim_class(&classes[i]);
         cc__san_ignore(false);
     }
     return done;
@@ -361,16 +407,16 @@ static const struct arena *arenas_of(struct class_pool *pool, uint32_t *used) {
 
 void cc__stack_look(struct stack_survey *survey, uint32_t max) {
     *survey = (struct stack_survey){0};
-    const struct arena *first[CLASSES];
-    uint32_t used[CLASSES];
-    for (int i = 0; i < CLASSES; i++) {
+    const struct arena *first[array_len(classes)];
+    uint32_t used[array_len(classes)];
+    for (size_t i = 0; i < array_len(classes); i++) {
         first[i] = arenas_of(&classes[i], &used[i]);
         survey->stacks += used[i];
         if (first[i] == NULL) continue;
         for (const struct arena *a = first[i]->next; a != NULL; a = a->next) survey->stacks += a->count;
     }
     uint32_t step = (survey->stacks + max - 1) / max, at = 0;
-    for (int i = 0; i < CLASSES; i++)
+    for (size_t i = 0; i < array_len(classes); i++)
         for (const struct arena *a = first[i]; a != NULL; a = a->next) {
             uint32_t n = a == first[i] ? used[i] : a->count;
             for (; at < n; at += step) look_at(survey, &a->stacks[at]);
@@ -396,6 +442,13 @@ bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high) {
         cc__lock_release(&pool->lock);
         if (found) return true;
     }
+    return false;
+}
+
+bool cc__stack_is_fibers(uintptr_t address) {
+    uintptr_t low, high;
+    for (unsigned i = 0; cc__stack_arena(i, &low, &high); i++)
+        if (address >= low && address < high) return true;
     return false;
 }
 

@@ -1,4 +1,4 @@
-/* stack.h - the stacks that fibers run on, pooled apart from the fiber records.
+/* stack.h - the stacks that fibers and hosted calls run on, pooled apart from the fiber records.
  *
  * Stacks are carved out of large reserved ranges ("arenas") of one size each, a power of two, and backed only
  * where touched. The lowest pages, and 40 KiB below them that belong to nobody, are the guard. The top is coloured:
@@ -7,14 +7,14 @@
  *   base - gap     base                         ...            top        cold          base + size
  *    |---------- guard, no access -----|<------- grows down -----|- colour -|- 128 bytes -|
  *
- * STACK-1  A stack is in exactly one place: a worker's cache, the shared pool, or bound to one fiber.
+ * STACK-1  A stack is in exactly one place: a worker's cache, the shared pool, or bound to one fiber or hosted call.
  * STACK-2  A stack without a guard is never handed out silently: the first one is announced on stderr.
  */
 #ifndef CC_FIBER_STACK_H
 #define CC_FIBER_STACK_H
 
-#include "base/san.h"
 #include "fiber/fiber.h"
+#include "fiber/policy.h"
 #include "os/vm.h"
 
 struct stack {
@@ -36,7 +36,7 @@ struct stack_cache {
 
 /* default_size: rounded up to a power of two. */
 void cc__stack_init(size_t default_size);
-void cc__stack_destroy(void); /* every stack has been given back */
+void cc__stack_destroy(void); /* every stack but those of hosted calls has been given back */
 
 extern size_t cc__stack_default_size; /* constant while the runtime runs */
 
@@ -92,17 +92,7 @@ struct stack *cc__stack_take(struct stack_cache *cache, size_t size);
 
 void cc__stack_give_slow(struct stack_cache *cache, struct stack *s);
 
-/* A worker keeps this many warm stacks; more go to the shared pool. Guess: 64 fit into a second-level cache.
- * Under the race detector it keeps none: a stack orders its tenants, so there they change as late as possible
- * (stack.c). */
-#ifdef CC_TSAN
-enum { STACK_CACHE_MAX = 0 };
-#else
-enum { STACK_CACHE_MAX = 64 };
-#endif
-
-/* STACK_CACHE_MAX; 0 while memory is short: then every stack that nobody runs on is in the pool, where all can have
- * it. */
+/* STACK_CACHE_MAX; 0 while memory is short: then every stack that nobody runs on is in the pool. */
 extern _Atomic uint32_t cc__stack_cache_limit;
 
 /* The last take of a default size found nothing. A worker that has nothing to do flushes its cache. */
@@ -141,12 +131,23 @@ CC_INLINE void cc__stack_give(struct stack_cache *cache, struct stack *s) {
     cc__stack_give_cached(cache, s);
 }
 
+/* A stack of the default size for a hosted call; NULL: no memory. By an OS thread that is inside the runtime. It may be
+ * returned when the runtime has stopped. The cc__fault_stack_size() bytes behind its end are for signals. */
+struct stack *cc__stack_lend(void);
+void cc__stack_return(struct stack *s);
+void cc__stack_forget(void); /* in a forked child: whoever held the locks of these two is gone */
+
 /* All of the cache goes to the shared pool. */
 void cc__stack_flush(struct stack_cache *cache);
 
-/* Gives the pages of up to `max` pooled stacks back to the system, beyond a reserve that stays warm. Returns
- * how many. For workers that would sleep. */
-unsigned cc__stack_trim(unsigned max);
+/* Gives the pages of pooled stacks back to the system that nobody has needed since the last call, beyond a reserve that
+ * stays warm. Returns how many. Any thread, now and then. */
+unsigned cc__stack_trim(void);
+/* There are more than the reserve: further calls would give some back, if nobody takes them. Any thread. */
+bool cc__stack_spare(void);
+
+/* Gives the pages back of which the calling fiber, whose stack this is, has no frames. */
+void cc__stack_discard_unused(const struct stack *s);
 
 /* How far down stacks have been used since they last were given back to the system, as their pages tell. */
 enum { STACK_BUCKETS = 20 };
@@ -158,8 +159,11 @@ struct stack_survey {
 /* Looks at up to `max` stacks, at least 1. A system call for each. Any thread, while the runtime runs. */
 void cc__stack_look(struct stack_survey *survey, uint32_t max);
 
-/* Where the stacks of the index-th arena are; false: there are no more. Any thread. */
+/* Where the stacks of fibers of the index-th arena are; false: there are no more. Any thread. */
 bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high);
+
+/* Whether the address is in one of them. Any thread. */
+bool cc__stack_is_fibers(uintptr_t address);
 
 /* The fiber whose frames lie around this address; NULL: it is in no fiber's stack. Looks at all fibers. Any thread;
  * what it says of fibers that run meanwhile is a guess. */

@@ -3,6 +3,7 @@
 #include "fiber/spec.h"
 
 #include "base/fatal.h"
+#include "trace/recorder.h"
 
 const char *cc__state_name(enum fiber_state state) {
     static const char *const names[] = {"IDLE", "RUNNABLE", "RUNNING", "PARKING", "PARKED", "DONE"};
@@ -10,14 +11,19 @@ const char *cc__state_name(enum fiber_state state) {
 }
 
 const char *cc__park_name(unsigned reason) {
-    static const char *const names[PARK_REASONS] = {
-        [PARK_NONE] = "",           [PARK_JOIN] = "join",        [PARK_SLEEP] = "sleep",
-        [PARK_FLAG] = "flag",       [PARK_QUEUE] = "channel",    [PARK_SELECT] = "select",
-        [PARK_MUTEX] = "mutex",     [PARK_RWLOCK] = "rwlock",    [PARK_COND] = "condition",
-        [PARK_SEM] = "semaphore",   [PARK_GROUP] = "wait group", [PARK_EVENT] = "event",
-        [PARK_BARRIER] = "barrier", [PARK_NURSERY] = "nursery",  [PARK_IO] = "io",
+    static const char *const names[] = {
+#define REASON(id, name, object) name,
+#include "fiber/reasons.def"
     };
-    return reason < array_len(names) ? names[reason] : "";
+    return reason < PARK_REASONS ? names[reason] : "";
+}
+
+enum wait_object cc__park_object(unsigned reason) {
+    static const uint8_t objects[] = {
+#define REASON(id, name, object) OBJECT_##object,
+#include "fiber/reasons.def"
+    };
+    return reason < PARK_REASONS ? (enum wait_object)objects[reason] : OBJECT_OTHER;
 }
 
 const char *cc__wake_name(unsigned reason) {
@@ -60,6 +66,7 @@ bool cc__state_commit(struct fiber *f) {
 static CC_COLD CC_NOINLINE enum claim watch_claim(struct fiber *f, uint64_t before, enum wake_reason reason) {
     bool parked = cc__word_state(before) == FIBER_PARKED;
     if (cc__spec_on()) cc__spec_claim(f, before, reason);
+    if (cc__trace_on(TRACE_RECORD)) cc__record_wake(f, reason);
     cc__event(wake, cc__pool_id(f), parked, cc__word_reason(before), reason);
     return parked ? CLAIM_WON : CLAIM_LATCHED;
 }
@@ -78,7 +85,8 @@ enum claim cc__state_claim(struct fiber *f, uint64_t ticket, enum wake_reason re
             return CLAIM_LOST;
         /* Acquires the quiet stack from the park; releases what the claimant wrote to the wait that returns. */
         if (!cc__cas(&f->word, &word, to)) continue;
-        if (cc__trace_on(TRACE_WAKE | TRACE_SPEC)) return watch_claim(f, word, reason);
+        cc__probe2(wake, f, reason);
+        if (cc__trace_on(TRACE_WAKE | TRACE_SPEC | TRACE_RECORD)) return watch_claim(f, word, reason);
         return state == FIBER_PARKED ? CLAIM_WON : CLAIM_LATCHED;
     }
 }

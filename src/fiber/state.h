@@ -29,40 +29,27 @@
  *
  * STATE-1  A word that another thread may change at this moment (PARKING, PARKED while contested) is changed by
  *          compare-and-swap only, ticket included: a stale claim cannot match.
- * STATE-2  Every other edge has one possible author, who holds the fiber; it is a plain store. The check of the
- *          "from" state rides on the load that the ticket needs anyway.
+ * STATE-2  Every other edge has one possible author, who holds the fiber; it is a plain store. The check of the "from"
+ *          state rides on the load that the ticket needs anyway.
  * STATE-3  Who writes RUNNABLE, and nobody else, puts the fiber into a queue.
  * STATE-4  RUNNABLE, PARKED and DONE are written from a stack that is not the fiber's own.
  *
- * Ordering. Whoever gives a reason to run (spawn, wake) releases; the fiber itself acquires, when it first runs
- * or when its wait returns. Edges made on a fiber's behalf by a worker that passes by (run, yield, park) are
- * relaxed: the queue, the object's lock or the timer's lock, through which every later reader must come, orders
- * them.
+ * Ordering. Whoever gives a reason to run (spawn, wake) releases; the fiber itself acquires, when it first runs or when
+ * its wait returns. Edges made on a fiber's behalf by a worker that passes by (run, yield) are relaxed: the queue,
+ * the object's lock or the timer's lock, through which every later reader must come, orders them.
  */
 #ifndef CC_FIBER_STATE_H
 #define CC_FIBER_STATE_H
 
+#include "base/probe.h"
 #include "fiber/fiber.h"
 
 enum fiber_state { FIBER_IDLE, FIBER_RUNNABLE, FIBER_RUNNING, FIBER_PARKING, FIBER_PARKED, FIBER_DONE };
 
 /* Why a fiber is parked; then, who ended it. Both live in the same field. */
 enum park_reason {
-    PARK_NONE,
-    PARK_JOIN,
-    PARK_SLEEP,
-    PARK_FLAG,
-    PARK_QUEUE,
-    PARK_SELECT,
-    PARK_MUTEX,
-    PARK_RWLOCK,
-    PARK_COND,
-    PARK_SEM,
-    PARK_GROUP,
-    PARK_EVENT,
-    PARK_BARRIER,
-    PARK_NURSERY,
-    PARK_IO,
+#define REASON(id, name, object) PARK_##id,
+#include "fiber/reasons.def"
     PARK_REASONS, /* how many there are */
 };
 enum wake_reason { WAKE_OBJECT = 28, WAKE_TIMER, WAKE_CANCEL }; /* below: room for reasons to park */
@@ -100,6 +87,23 @@ const char *cc__state_name(enum fiber_state state);
 /* "" for none, and for what is none. */
 const char *cc__park_name(unsigned reason);
 const char *cc__wake_name(unsigned reason);
+
+/* What a wait is for. From OBJECT_TASK on it is known who could end it: if there is nobody, the fiber waits for ever
+ * (inspect/unreachable.c). */
+enum wait_object {
+    OBJECT_OTHER,
+    OBJECT_TIME,
+    OBJECT_PROCESS,
+    OBJECT_RWLOCK,
+    OBJECT_CALL,
+    OBJECT_FD, /* descriptors: the struct arms of the wait */
+    OBJECT_TASK,
+    OBJECT_CHANNEL,
+    OBJECT_ARMS,
+    OBJECT_MUTEX,
+    OBJECT_NURSERY,
+};
+enum wait_object cc__park_object(unsigned reason);
 
 CC_NORETURN CC_COLD void cc__state_illegal(const struct fiber *f, uint64_t word, const char *edge);
 
@@ -202,13 +206,14 @@ CC_INLINE uint64_t cc__state_park_join(struct fiber *f) {
     return word;
 }
 
-/* PARKED -> RUNNABLE by the only claimant of this moment: the object's lock orders it. False: it was cancelled,
- * and has yet to unlink itself from the object. */
+/* PARKED -> RUNNABLE by the only claimant of this moment: the object's lock, or the biased lock, orders it. False: it
+ * was cancelled, and has yet to unlink itself from the object. */
 CC_INLINE bool cc__state_wake_sole(struct fiber *f, enum wake_reason reason) {
     uint64_t word = cc__get(&f->word);
     if (unlikely(cc__word_state(word) != FIBER_PARKED)) return false;
     /* Pairs with the acquire in the wait that returns. */
     cc__set_release(&f->word, cc__word_make(word, cc__word_owner(word), reason, FIBER_RUNNABLE));
+    cc__probe2(wake, f, reason);
     return true;
 }
 
@@ -223,8 +228,7 @@ CC_INLINE bool cc__state_resume(struct fiber *f, uint64_t parked, unsigned owner
     return true;
 }
 
-/* RUNNING -> PARKING: the wait is about to become visible while the stack is live. Returns the ticket. By the
- * fiber. */
+/* RUNNING -> PARKING: the wait is about to become visible while the stack is live. Returns the ticket. By the fiber. */
 CC_INLINE uint64_t cc__state_open(struct fiber *f, enum park_reason reason) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_RUNNING, "open");

@@ -1,5 +1,5 @@
 /* graph.c - edges, and circles of them. */
-#include "inspect/graph.h"
+#include "inspect/waits.h"
 
 #include "base/mem.h"
 #include "os/safe_copy.h"
@@ -74,27 +74,29 @@ unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, stru
     struct servers s = {servers, 0, max};
     struct fiber *one = NULL;
     struct arm arms[8];
-    bool thread;
-    switch (what.reason) {
-    case PARK_JOIN:
+    enum holder kind;
+    switch (cc__park_object(what.reason)) {
+    case OBJECT_TASK:
         one = (struct fiber *)(uintptr_t)what.object;
         break;
-    case PARK_MUTEX:
-    case PARK_RWLOCK:
-        one = cc__wait_holder(what, &thread);
+    case OBJECT_MUTEX:
+    case OBJECT_RWLOCK:
+        one = cc__wait_holder(what, &kind);
         break;
-    case PARK_NURSERY:
+    case OBJECT_NURSERY:
         add_children(&s, what.object, self);
         break;
-    case PARK_QUEUE:
+    case OBJECT_CHANNEL:
         add_users(&s, (uintptr_t)what.object, self);
         break;
-    case PARK_SELECT: {
+    case OBJECT_ARMS: {
         uint32_t count = cc__wait_arms(what, arms, 8);
         for (uint32_t i = 0; i < count && i < 8; i++) {
             if (arms[i].kind == CC_CASE_JOIN)
                 add(&s, arms[i].object);
-            else
+            else if (arms[i].kind == CC_CASE_NURSERY_END)
+                add_children(&s, arms[i].object, self);
+            else if (!cc__arm_is_fd(&arms[i]))
                 add_users(&s, (uintptr_t)arms[i].object, self);
         }
         break;

@@ -1,12 +1,13 @@
 /* quiet.c - compares the process's threads with those that are known to wait. */
-#include "inspect/quiet.h"
+#include "inspect/waits.h"
 
+#include "blocking/blocking.h"
 #include "inspect/sample.h"
 #include "inspect/threads.h"
 #include "sched/driver.h"
-#include "sched/idle.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
+#include "signal/signal.h"
 #include "wait/blocked.h"
 
 #include <signal.h>
@@ -16,9 +17,19 @@ enum { THREADS_MAX = 2048 };
 static struct {
     _Atomic uint32_t looks; /* somebody looks: the arrays are in use */
     _Atomic uint64_t ours;  /* signals that the runtime itself handles */
+    _Atomic int32_t own[QUIET_THREADS];
     int tids[THREADS_MAX];
     struct blocked_seen blocked[THREADS_MAX];
 } quiet;
+
+void cc__quiet_forget(void) {
+    cc__set(&quiet.looks, 0);
+    for (unsigned i = 0; i < QUIET_THREADS; i++) cc__set(&quiet.own[i], 0);
+}
+
+void cc__quiet_thread_is_ours(unsigned place, int tid) {
+    cc__set(&quiet.own[place], tid);
+}
 
 void cc__quiet_signal_is_ours(int signal) {
     uint64_t bit = UINT64_C(1) << (signal - 1), ours = cc__get(&quiet.ours);
@@ -38,9 +49,10 @@ bool cc__quiet_signals_may_come(void) {
 }
 
 static bool is_worker(int tid) {
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
-        if (cc__get(&cc__sched.workers[i].remote.tid) == tid) return true;
-    return tid == cc__sysmon_thread();
+    for_all_workers(i, w) if (cc__get(&w->remote.tid) == tid) return true;
+    for (unsigned i = 0; i < QUIET_THREADS; i++)
+        if (cc__get(&quiet.own[i]) == tid) return true;
+    return tid == cc__sysmon_thread() || tid == cc__signal_thread();
 }
 
 /* BLOCKED-1. */
@@ -58,8 +70,8 @@ static bool list_and_compare(int but, bool runs) {
     if (n < 0 || n > THREADS_MAX || blocked > THREADS_MAX) return false;
     unsigned strangers = 0;
     for (int i = 0; i < n; i++)
-        strangers +=
-            quiet.tids[i] != but && !(runs && is_worker(quiet.tids[i])) && !is_blocked_thread(quiet.tids[i], blocked);
+        strangers += quiet.tids[i] != but && !(runs && is_worker(quiet.tids[i])) &&
+                     !is_blocked_thread(quiet.tids[i], blocked) && !cc__blocking_is_idle(quiet.tids[i]);
     return strangers == 0;
 }
 

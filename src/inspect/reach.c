@@ -1,7 +1,6 @@
 /* reach.c - the search. */
 #include "inspect/reach.h"
 
-#include "base/attr.h"
 #include "os/safe_copy.h"
 #include "os/vm.h"
 

@@ -7,7 +7,6 @@
  * call that a signal ends early (poll, nanosleep) is ended; one that enters such a call in that very moment may see
  * EINTR. The handler is installed with the first sample; a handler that was there gets all signals that are not ours.
  * If somebody installs another one after that, it stays, and running threads are no longer sampled.
- *
  * Not sampled: under valgrind, anybody, since threads wait in its code; under the thread sanitizer, running threads,
  * since it delivers signals late; under qemu, waiting ones, of which the system tells qemu's own stack pointer.
  */
@@ -15,8 +14,6 @@
 #define CC_INSPECT_SAMPLE_H
 
 #include "inspect/unwind.h"
-
-#include <stdbool.h>
 
 #define CC_SAMPLE_SIGNAL SIGURG
 
@@ -33,5 +30,8 @@ bool cc__sample_is_alone(void);
 
 /* The handler that was there before comes back, unless somebody else has installed one. */
 void cc__sample_remove(void);
+
+/* In a forked child: whoever took a sample is gone. */
+void cc__sample_forget(void);
 
 #endif

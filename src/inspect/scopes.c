@@ -52,7 +52,8 @@ static void collect(struct known *known) {
             struct scope_seen *s = find(known, v.scope);
             if (s != NULL) s->members++;
         }
-        if (v.state == FIBER_PARKED && v.reason == PARK_NURSERY) know(known, (const struct scope *)v.object);
+        if (v.state == FIBER_PARKED && cc__park_object(v.reason) == OBJECT_NURSERY)
+            know(known, (const struct scope *)v.object);
     }
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool alike(const struct view *a, const struct view *b) {
+bool cc__survey_alike(const struct view *a, const struct view *b) {
     return a->state == b->state && a->reason == b->reason && a->moves == b->moves && a->fn == b->fn &&
            a->frames == b->frames && a->doubt.guessed == b->doubt.guessed &&
            memcmp(a->frame, b->frame, a->frames * sizeof a->frame[0]) == 0;
@@ -16,17 +16,19 @@ static bool alike(const struct view *a, const struct view *b) {
 
 static struct shape *find(struct survey *s, const struct view *v) { /* SURVEY-1 */
     for (unsigned i = 0; i < s->count; i++)
-        if (alike(&s->shapes[i].like, v)) return &s->shapes[i];
+        if (cc__survey_alike(&s->shapes[i].like, v)) return &s->shapes[i];
     if (s->count == SURVEY_SHAPES) return NULL;
     struct shape *shape = &s->shapes[s->count++];
     shape->like = *v;
     shape->count = 0;
+    shape->oldest = 0;
     shape->sites_differ = false;
     return shape;
 }
 
 static void add(struct shape *shape, const struct view *v) {
     if (v->site != shape->like.site) shape->sites_differ = true;
+    if (v->from != 0 && (shape->oldest == 0 || v->from < shape->oldest)) shape->oldest = v->from;
     uint64_t at = shape->count++;
     if (at >= SURVEY_NAMED) return;
     shape->named[at].slot = v->slot;

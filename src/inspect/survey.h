@@ -12,6 +12,7 @@ enum { SURVEY_SHAPES = 128, SURVEY_NAMED = 8 };
 struct shape {
     struct view like; /* the first of them */
     uint64_t count;
+    uint64_t oldest;   /* PARKED: the first of them waits since then, or later; 0: not known */
     bool sites_differ; /* they were not all started by the same call */
     struct {
         uint32_t slot, generation;
@@ -29,6 +30,9 @@ struct survey {
     uint64_t now;      /* when it was begun: names of addresses take their time */
     uint64_t left_out; /* fibers of shapes that found no place */
 };
+
+/* They stand in the same place, for the same reason; both are trimmed. */
+bool cc__survey_alike(const struct view *a, const struct view *b);
 
 /* 0 or ENOMEM. */
 int cc__survey_take(struct survey *survey);

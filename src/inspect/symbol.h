@@ -8,9 +8,6 @@
 
 #include "base/inspect.h" /* cc__symbol_text */
 
-#include <stdbool.h>
-#include <stddef.h>
-
 struct symbol {
     char function[128];     /* "": not known */
     char file[160];         /* its last component; "": not known */

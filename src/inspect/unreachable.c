@@ -1,10 +1,9 @@
 /* unreachable.c - a proof by looking everywhere.
  *
- * A fiber waits for a channel, a task, a lock's holder or a nursery's children. If nobody who can go on can reach what
- * it waits for, it waits for ever. Who can go on: whoever runs, is ready, sleeps, waits with a deadline or for
- * something that is not of the kinds above, and every OS thread. From their stacks, and from all memory of the program
- * that is no fiber's stack, what they reach is followed; a fiber that waits for something reached can go on too, and
- * its stack counts from then on; and so on until nothing changes. reach.h says how it is looked for.
+ * Who can go on: whoever runs, is ready, sleeps, waits with a deadline or for something of which it is not known who
+ * could end the wait (enum wait_object), and every OS thread. From their stacks, and from all memory of the program
+ * that is no fiber's stack, what they reach is followed (reach.h); a fiber that waits for something reached can go on
+ * too, and its stack counts from then on; and so on until nothing changes.
  *
  * UNREACHABLE-1  Nothing is claimed that is not so, as long as addresses are kept where REACH-1 finds them; stale words
  *                make the claims fewer. The stack of a fiber that cannot go on counts as soon as somebody else points
@@ -15,17 +14,14 @@
  * UNREACHABLE-4  What a thread keeps in registers is in its stack: it has put them there before it waits (BLOCKED-2),
  *                or called us.
  */
-#include "inspect/unreachable.h"
+#include "inspect/waits.h"
 
-#include "arch/machine.h"
 #include "base/mem.h"
-#include "inspect/quiet.h"
 #include "inspect/reach.h"
 #include "inspect/view.h"
 #include "lock/parking_lot.h"
 #include "os/clock.h"
 #include "os/safe_copy.h"
-#include "os/thread.h"
 #include "sched/idle.h"
 
 #include <string.h>
@@ -63,26 +59,17 @@ static bool has_deadline(const struct scope *at) {
 }
 
 static bool is_candidate(const struct view *v) {
-    if (v->state != FIBER_PARKED || v->moves || !v->started) return false;
-    switch (v->reason) {
-    case PARK_QUEUE:
-    case PARK_SELECT:
-    case PARK_JOIN:
-    case PARK_MUTEX:
-    case PARK_NURSERY:
-        return !has_deadline(v->scope);
-    default:
-        return false;
-    }
+    return v->state == FIBER_PARKED && !v->moves && v->started && cc__park_object(v->reason) >= OBJECT_TASK &&
+           !has_deadline(v->scope);
 }
 
 static void want_what(struct search *s, struct wait_what what) {
     struct arm arms[8];
-    if (what.reason == PARK_QUEUE) cc__reach_want(&s->reach, what.object);
-    if (what.reason != PARK_SELECT) return;
+    if (cc__park_object(what.reason) == OBJECT_CHANNEL) cc__reach_want(&s->reach, what.object);
     uint32_t n = cc__wait_arms(what, arms, 8);
     for (uint32_t i = 0; i < n && i < 8; i++)
-        if (arms[i].kind != CC_CASE_JOIN) cc__reach_want(&s->reach, arms[i].object);
+        if (arms[i].kind != CC_CASE_JOIN && arms[i].kind != CC_CASE_NURSERY_END && !cc__arm_is_fd(&arms[i]))
+            cc__reach_want(&s->reach, arms[i].object);
 }
 
 /* They are in the order of their slots. */
@@ -109,8 +96,8 @@ static void keep_private(struct search *s, struct candidate *c, const struct vie
     CCNursery nursery;
     c->stack = v->sp != 0 ? v->sp : v->low;
     cc__reach_keep_private(r, c->stack, v->high, number);
-    if (v->reason == PARK_NURSERY && cc__safe_copy(&nursery, (const void *)v->object, sizeof nursery) &&
-        nursery.scope.nursery) {
+    if (cc__park_object(v->reason) == OBJECT_NURSERY &&
+        cc__safe_copy(&nursery, (const void *)v->object, sizeof nursery) && nursery.scope.nursery) {
         c->result = (uintptr_t)nursery.result;
         c->deferred = (uintptr_t)nursery.deferred.next;
     }
@@ -158,7 +145,8 @@ static bool is_runtimes(void *search, unsigned number, uintptr_t word) {
     if (word == c->result || word == c->deferred) return true;
     const struct bucket_node *queued = (const struct bucket_node *)word;
     const struct bucket_node *head = container_of((struct link *)word, struct bucket_node, head_link);
-    if (c->what.reason == PARK_MUTEX) return waits_here(c, &queued->node.waiter) || waits_here(c, &head->node.waiter);
+    if (cc__park_object(c->what.reason) == OBJECT_MUTEX)
+        return waits_here(c, &queued->node.waiter) || waits_here(c, &head->node.waiter);
     struct arm arm;
     return cc__safe_copy(&arm, (const void *)word, sizeof arm) && waits_here(c, arm.waiter);
 }
@@ -168,9 +156,9 @@ static bool is_runtimes(void *search, unsigned number, uintptr_t word) {
 /* Workers sleep in frames of their own, below which lie words of what they did before. Their thread-locals are beyond,
  * and count. */
 static void skip_workers(struct reach *r) {
-    cc__reach_skip(r, (uintptr_t)cc__sched.workers, (uintptr_t)(cc__sched.workers + cc__sched.max));
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        struct worker_remote *remote = &cc__sched.workers[i].remote;
+    cc__reach_skip(r, (uintptr_t)cc__sched.workers, (uintptr_t)(cc__sched.workers + cc__sched.max + ISLANDS_MAX));
+    for_all_workers(i, w) {
+        struct worker_remote *remote = &w->remote;
         if (cc__get(&remote->life) == LIFE_OPEN)
             cc__reach_skip(r, cc__get(&remote->stack_low), cc__get(&remote->stack_high));
     }
@@ -217,30 +205,37 @@ static bool children_live(struct search *s, const void *nursery) {
     return true;
 }
 
+static bool arm_lives(struct search *s, const struct arm *arm) {
+    if (arm->kind == CC_CASE_JOIN) return lives(s, arm->object);
+    if (arm->kind == CC_CASE_NURSERY_END) return children_live(s, arm->object);
+    return cc__reach_has(&s->reach, arm->object);
+}
+
 static bool select_lives(struct search *s, struct wait_what what) {
     struct arm arms[8];
     uint32_t n = cc__wait_arms(what, arms, 8);
     if (n == 0 || n > 8) return true; /* not all is known */
     for (uint32_t i = 0; i < n; i++)
-        if (arms[i].kind == CC_CASE_JOIN ? lives(s, arms[i].object) : cc__reach_has(&s->reach, arms[i].object))
-            return true;
+        if (cc__arm_is_outside(&arms[i])) return true;
+    for (uint32_t i = 0; i < n; i++)
+        if (arm_lives(s, &arms[i])) return true;
     return false;
 }
 
 static bool may_go_on(struct search *s, const struct candidate *c) { /* UNREACHABLE-1 */
-    bool thread;
+    enum holder kind;
     struct fiber *holder;
-    switch (c->what.reason) {
-    case PARK_QUEUE:
+    switch (cc__park_object(c->what.reason)) {
+    case OBJECT_CHANNEL:
         return cc__reach_has(&s->reach, c->what.object);
-    case PARK_SELECT:
+    case OBJECT_ARMS:
         return select_lives(s, c->what);
-    case PARK_JOIN:
+    case OBJECT_TASK:
         return lives(s, c->what.object);
-    case PARK_MUTEX:
-        holder = cc__wait_holder(c->what, &thread);
+    case OBJECT_MUTEX:
+        holder = cc__wait_holder(c->what, &kind);
         return holder == NULL || lives(s, holder);
-    case PARK_NURSERY:
+    case OBJECT_NURSERY:
         return children_live(s, c->what.object);
     default:
         return true;

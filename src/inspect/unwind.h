@@ -10,8 +10,6 @@
 #include "arch/registers.h"
 #include "base/inspect.h"
 
-#include <stddef.h>
-
 /* A stack, and where in it something has stopped. */
 struct picture {
     struct registers regs;

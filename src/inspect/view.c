@@ -1,12 +1,16 @@
 /* view.c - taking views. */
 #include "inspect/view.h"
 
+#include "inspect/layout.h"
 #include "inspect/sample.h"
 #include "inspect/symbol.h"
 #include "lock/mutex.h"
 #include "os/safe_copy.h"
 
 #include <string.h>
+
+/* Every program that can look at its fibers can be looked at from outside: the linker takes the table in. */
+__attribute__((used)) static const struct layout *const layout = &cc__layout;
 
 /* What cannot be read through atomics. The fields are plain because their owners need no more; whoever reads them
  * here checks the word afterwards. */
@@ -68,7 +72,7 @@ static void find_park(struct view *v) {
     struct fiber *f = v->fiber;
     v->reason = cc__word_reason(v->word);
     v->object = cc__fiber_object(f);
-    v->timed = v->reason == PARK_SLEEP && !v->started;
+    v->timed = cc__park_object(v->reason) == OBJECT_TIME && !v->started;
     v->to = UINT64_MAX;
     unsigned owner = cc__word_owner(v->word);
     if (owner != 0) cc__turn_log_find(&cc__sched.workers[owner - 1].turn_log, cc__fiber_turn(f), &v->from, &v->to);
@@ -172,36 +176,50 @@ void cc__view_trim(struct view *v) {
 
 /* ---- the objects of waits ---- */
 
+/* Whether it is a fiber's record, and not what a frame holds that is in use for something else by now. */
+static bool is_record(const void *object) {
+    uintptr_t low, high, at = (uintptr_t)object;
+    for (unsigned i = 0; cc__pool_slab(i, &low, &high); i++)
+        if (at >= low && at < high) return (at - low) % sizeof(struct fiber) == 0;
+    return false;
+}
+
 uint32_t cc__wait_arms(struct wait_what what, struct arm *arms, uint32_t max) {
     struct arms all;
-    if (what.reason != PARK_SELECT || !cc__safe_copy(&all, what.object, sizeof all) || all.count > CC_SELECT_MAX)
-        return 0;
+    enum wait_object kind = cc__park_object(what.reason);
+    if ((kind != OBJECT_ARMS && kind != OBJECT_FD) || !cc__safe_copy(&all, what.object, sizeof all)) return 0;
+    if (kind == OBJECT_ARMS && all.count > CC_SELECT_MAX) return 0;
     uint32_t n = all.count < max ? all.count : max;
-    return n == 0 || cc__safe_copy(arms, all.first, n * sizeof *arms) ? all.count : 0;
+    if (n > 0 && !cc__safe_copy(arms, all.first, n * sizeof *arms)) return 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (arms[i].kind == CC_CASE_JOIN && !is_record(arms[i].object)) return 0;
+    return all.count;
 }
 
 /* The holder as it was written down (lock/holder.h). */
-static struct fiber *resolve(uint64_t owner, bool *thread) {
-    *thread = false;
+static struct fiber *resolve(uint64_t owner, enum holder *kind) {
     if (owner == 0) return NULL;
+    *kind = HOLDER_IS_THREAD;
+    if (owner & HOLDER_THREAD) return NULL;
 #ifdef CC_DEBUG
-    *thread = (owner >> 63) != 0;
-    struct fiber *f = *thread ? NULL : cc__pool_find(owner);
-    return f != NULL && cc__pool_id(f) == owner ? f : NULL;
+    struct fiber *f = cc__pool_find(owner);
+    if (f != NULL && cc__pool_id(f) != owner) f = NULL;
 #else
     struct fiber *f = cc__stack_tenant((uintptr_t)owner);
-    *thread = f == NULL;
-    return f;
+    if (f == NULL && !cc__stack_is_fibers((uintptr_t)owner)) return NULL;
 #endif
+    *kind = f != NULL ? HOLDER_IS_FIBER : HOLDER_HAS_ENDED;
+    return f;
 }
 
-struct fiber *cc__wait_holder(struct wait_what what, bool *thread) {
+struct fiber *cc__wait_holder(struct wait_what what, enum holder *kind) {
     struct mutex mutex;
     CCRWLock rw;
-    *thread = false;
-    if (what.reason == PARK_MUTEX && cc__safe_copy(&mutex, what.object, sizeof mutex))
-        return cc__get(&mutex.word) != 0 ? resolve(cc__get(&mutex.owner), thread) : NULL;
-    if (what.reason == PARK_RWLOCK && cc__safe_copy(&rw, what.object, sizeof rw))
-        return rw.word & 1 ? resolve(rw.owner, thread) : NULL; /* readers leave no names */
+    *kind = HOLDER_NOBODY;
+    enum wait_object object = cc__park_object(what.reason);
+    if (object == OBJECT_MUTEX && cc__safe_copy(&mutex, what.object, sizeof mutex))
+        return cc__get(&mutex.word) != 0 ? resolve(cc__get(&mutex.owner), kind) : NULL;
+    if (object == OBJECT_RWLOCK && cc__safe_copy(&rw, what.object, sizeof rw))
+        return rw.word & 1 ? resolve(rw.owner, kind) : NULL; /* readers leave no names */
     return NULL;
 }

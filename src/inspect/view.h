@@ -62,10 +62,12 @@ CC_INLINE struct wait_what cc__view_what(const struct view *v) {
     return (struct wait_what){(enum park_reason)v->reason, (const void *)v->object};
 }
 
-/* Which fiber holds a mutex (a CCMutex) or is the writer of a CCRWLock; NULL: none, or it is no fiber: *thread. */
-struct fiber *cc__wait_holder(struct wait_what what, bool *thread);
+/* Who holds a mutex (a CCMutex) or is the writer of a CCRWLock. */
+enum holder { HOLDER_NOBODY, HOLDER_IS_FIBER, HOLDER_HAS_ENDED, HOLDER_IS_THREAD };
+/* The fiber; NULL: it is none, or has ended. */
+struct fiber *cc__wait_holder(struct wait_what what, enum holder *kind);
 
-/* What a select waits for, copied: how many arms there are. */
+/* What a select or a wait for descriptors waits for, copied: how many arms there are. */
 uint32_t cc__wait_arms(struct wait_what what, struct arm *arms, uint32_t max);
 
 #endif

@@ -7,17 +7,23 @@
  */
 #include "io/io.h"
 
+#include "base/fatal.h"
 #include "io/fd.h"
+#include "os/descriptor.h"
+#include "os/simulated.h"
 #include "sched/idle.h"
 #include "sync/backoff.h"
 
 #include <errno.h>
+
+enum { RESERVE = 16384 }; /* descriptors: 132 KiB of the system's memory, if the process may have so many */
 
 static struct {
     _Alignas(CC_LINE) struct lock polling;
     struct lock opening;
     _Atomic uint32_t life;  /* of the poller; 0: it is not open */
     _Atomic uint32_t lives; /* how many there were */
+    bool refusal_said;      /* opening */
     _Atomic unsigned fetched;
     struct poller_event events[POLLER_BATCH];
 } io;
@@ -27,6 +33,10 @@ int cc__io_open(uint32_t *life) {
     if (likely(*life != 0)) return 0;
     cc__lock_take(&io.opening);
     int error = cc__get(&io.life) == 0 ? cc__poller_open() : 0;
+    if (unlikely((error == EPERM || error == EACCES || error == ENOSYS) && !io.refusal_said)) {
+        io.refusal_said = true;
+        cc__warn("the system refuses epoll (error %d): a call that would wait for a descriptor fails with that", error);
+    }
     if (error == 0 && cc__get(&io.life) == 0) {
         cc__set(&io.lives, cc__get(&io.lives) + 1);
         cc__set_release(&io.life, cc__get(&io.lives));
@@ -48,8 +58,10 @@ void cc__io_forget(void) {
     cc__fd_forget();
 }
 
+/* No worker has a thread yet. */
 static bool start(unsigned workers) {
     (void)workers;
+    if (cc__os_simulation() == NULL) cc__os_reserve(RESERVE);
     return true;
 }
 
@@ -64,9 +76,11 @@ static void stop(void) {
     cc__poller_close();
 }
 
+/* In a simulation that is known. */
 static uint64_t next_due(unsigned worker, bool exact) {
     (void)worker, (void)exact;
-    return UINT64_MAX;
+    const struct os_simulated *s = cc__os_simulation();
+    return likely(s == NULL) || cc__fd_waiting() == 0 || cc__get(&io.life) == 0 ? UINT64_MAX : s->next_due();
 }
 
 static uint32_t poll(unsigned worker, uint64_t now, struct link *list) {
@@ -92,7 +106,8 @@ static uint32_t poll(unsigned worker, uint64_t now, struct link *list) {
 }
 
 static bool pending(void) {
-    return cc__fd_waiting() != 0 && cc__get_acquire(&io.life) != 0;
+    return cc__fd_waiting() != 0 && cc__get_acquire(&io.life) != 0 &&
+           (likely(cc__os_simulation() == NULL) || next_due(0, true) != UINT64_MAX);
 }
 
 /* IO-2. */

@@ -4,9 +4,11 @@
 #include "base/mem.h"
 #include "io/io.h"
 #include "os/descriptor.h"
+#include "os/simulated.h"
 #include "sim/sim.h"
 #include "sync/backoff.h"
 
+#include <ccc/cc_panic.h>
 #include <errno.h>
 
 enum { CHUNK = 256, CHUNKS = 1 << 16 };
@@ -28,6 +30,7 @@ static struct io_fd *make_chunk(unsigned index) {
     for (unsigned i = 0; i < CHUNK; i++) {
         chunk[i].number = (int)(index * CHUNK + i);
         for (int side = 0; side < IO_SIDES; side++) cc__list_init(&chunk[i].side[side].waiters);
+        cc__list_init(&chunk[i].observers);
     }
     cc__lock_take(&table_lock);
     struct io_fd *first = cc__get(&chunks[index]);
@@ -86,10 +89,11 @@ static void finish_close(struct io_fd *fd, uint64_t word) {
     bool registered = cc__get(&fd->registered) != 0;
     cc__set(&fd->registered, 0);
     for (int side = 0; side < IO_SIDES; side++) {
-        fd->side[side].ready = false;
         cc__set(&fd->side[side].drained, 0);
     }
+    cc__set(&fd->broken, 0);
     cc__set(&fd->no_skip, false);
+    fd->armed = 0;
     cc__set(&fd->word, (uint64_t)(fd_generation(word) + 1) << 32 | FD_FINISHING);
     if (registered) cc__poller_remove(fd->number);
     cc__lock_release(&fd->lock);
@@ -100,6 +104,16 @@ static void finish_close(struct io_fd *fd, uint64_t word) {
 void cc__fd_leave(struct io_use *use) {
     uint64_t word = cc__sub(&use->fd->word, 1) - 1;
     if (unlikely((word & FD_CLOSING) && (word & FD_USERS) == 0)) finish_close(use->fd, word);
+}
+
+int cc__fd_broken(const struct io_use *use) {
+    struct backoff backoff = {0};
+    uint64_t word = cc__get_acquire(&use->fd->word);                       /* pairs with cc__fd_leave */
+    for (int tries = 0; tries < 1000 && (word & FD_USERS) != 0; tries++) { /* system calls that do not wait */
+        cc__backoff(&backoff);
+        word = cc__get_acquire(&use->fd->word);
+    }
+    return fd_generation(word) == fd_generation(use->word) ? cc__get(&use->fd->broken) : 0;
 }
 
 /* A close that a thread of the parent had begun is not finished here: the number stays open, with the next
@@ -113,9 +127,14 @@ static void forget(struct io_fd *fd) {
     for (int side = 0; side < IO_SIDES; side++) {
         cc__list_init(&fd->side[side].waiters);
         cc__set(&fd->side[side].count, 0);
-        fd->side[side].ready = false; /* it is registered anew, which reports what is ready */
         cc__set(&fd->side[side].drained, 0);
     }
+    cc__list_init(&fd->observers);
+    cc__set(&fd->observing, 0);
+    fd->armed = 0;
+    fd->suspect = 0;
+    fd->borrowers = 0;
+    fd->borrowed_blocking = false;
 }
 
 void cc__fd_forget(void) {
@@ -127,14 +146,36 @@ void cc__fd_forget(void) {
     cc__set(&waiting, 0);
 }
 
-/* The caller holds the lock. */
+/* ---- lists ---- */
+
+/* The arm of an operation has no kind; which side it waits for is its index. */
+static bool is_observer(const struct arm *arm) {
+    return arm->kind != CC_CASE_NONE;
+}
+
+static void count_locked(struct io_fd *fd, struct arm *arm, uint32_t by) {
+    _Atomic uint32_t *count = is_observer(arm) ? &fd->observing : &fd->side[arm->index & 1].count;
+    cc__set(count, cc__get(count) + by);
+    (void)cc__add(&waiting, by);
+}
+
+static void link_locked(struct io_fd *fd, struct arm *arm) {
+    cc__list_push_back(is_observer(arm) ? &fd->observers : &fd->side[arm->index & 1].waiters, &arm->link);
+    arm->linked = true;
+    count_locked(fd, arm, 1);
+}
+
 static void unlink_locked(struct io_fd *fd, struct arm *arm) {
-    unsigned side = arm->index & 1;
     cc__list_remove(&arm->link);
     arm->linked = false;
-    cc__set(&fd->side[side].count, cc__get(&fd->side[side].count) - 1);
-    (void)cc__sub(&waiting, 1);
+    count_locked(fd, arm, UINT32_MAX);
 }
+
+static bool any_waits_locked(struct io_fd *fd) {
+    return cc__get(&fd->side[IO_READ].count) + cc__get(&fd->side[IO_WRITE].count) + cc__get(&fd->observing) != 0;
+}
+
+/* ---- edges ---- */
 
 /* The arm is off its list. The claim is that of an object without a lock: the fiber may be about to park. */
 static bool claim_locked(struct arm *arm, struct wakes *wakes) {
@@ -148,13 +189,12 @@ static bool claim_locked(struct arm *arm, struct wakes *wakes) {
 /* FD-3. */
 static void edge_locked(struct io_fd *fd, enum io_side side, struct wakes *wakes) {
     struct link *list = &fd->side[side].waiters;
-    cc__set(&fd->side[side].edges, cc__get(&fd->side[side].edges) + 1); /* FD-6 */
+    cc__set_release(&fd->side[side].edges, cc__get(&fd->side[side].edges) + 1); /* FD-2; pairs with cc__fd_edges */
     while (!cc__list_empty(list)) {
         struct arm *arm = container_of(cc__get(&list->next), struct arm, link);
         unlink_locked(fd, arm);
         if (claim_locked(arm, wakes)) return;
     }
-    fd->side[side].ready = true;
 }
 
 void cc__fd_pass_on(struct io_fd *fd, enum io_side side) {
@@ -167,11 +207,51 @@ void cc__fd_pass_on(struct io_fd *fd, enum io_side side) {
     cc__wakes_flush(&wakes);
 }
 
-/* One report at a time: those who still wait need another. The caller holds the lock. */
-static int arm_again_locked(struct io_fd *fd, uint64_t word) {
+/* FD-7. Select's arms are told `error`. */
+static void wake_observers_locked(struct io_fd *fd, unsigned ready, int error, struct wakes *wakes) {
+    struct link *list = &fd->observers, *next;
+    for (struct link *l = cc__get(&list->next); l != list; l = next) {
+        struct arm *arm = container_of(l, struct arm, link);
+        next = cc__get(&l->next);
+        if ((ready & (arm->events | POLLER_HANGUP)) == 0) continue;
+        unlink_locked(fd, arm);
+        cc__arm_claimed(arm, claim_locked(arm, wakes), error);
+    }
+}
+
+/* Whether it reports every edge. Under the lock: who links himself to one that does not arms it. */
+static bool is_registered(struct io_fd *fd) {
+    uint32_t life = cc__io_life();
+    return life != 0 && cc__get(&fd->registered) == life;
+}
+
+/* An event, or what is reported from now on is something else: whoever looked before looks again. */
+static void count_event_locked(struct io_fd *fd) {
+    cc__set_release(&fd->events, cc__get(&fd->events) + 1); /* pairs with cc__fd_events */
+}
+
+/* FD-8. What others have armed it for and not yet linked themselves to stays. */
+static int arm_locked(struct io_fd *fd, uint64_t word, unsigned sides) {
+    sides |= fd->armed;
+    int error = cc__poller_arm(fd->number, data_of(fd, word), sides);
+    if (error == 0) fd->armed = sides;
+    return error;
+}
+
+/* What is waited for. */
+static unsigned sides_locked(struct io_fd *fd) {
     unsigned sides = (cc__get(&fd->side[IO_READ].count) != 0 ? POLLER_READ : 0u) |
                      (cc__get(&fd->side[IO_WRITE].count) != 0 ? POLLER_WRITE : 0u);
-    return sides != 0 ? cc__poller_arm(fd->number, data_of(fd, word), sides) : 0;
+    struct link *list = &fd->observers;
+    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next))
+        sides |= container_of(l, struct arm, link)->events;
+    return sides;
+}
+
+/* One report at a time: those who still wait need another. */
+static void arm_again_locked(struct io_fd *fd, uint64_t word) {
+    fd->armed = 0;
+    if (any_waits_locked(fd)) (void)arm_locked(fd, word, sides_locked(fd));
 }
 
 void cc__fd_event(const struct poller_event *event, struct wakes *wakes) {
@@ -181,22 +261,23 @@ void cc__fd_event(const struct poller_event *event, struct wakes *wakes) {
     uint64_t word = cc__get(&fd->word);
     if (fd_generation(word) == (uint32_t)(event->data >> 32)) {
         if (event->ready & (POLLER_HANGUP | POLLER_URGENT)) cc__set(&fd->no_skip, true);
+        count_event_locked(fd);
         if (event->ready & POLLER_READ) edge_locked(fd, IO_READ, wakes);
         if (event->ready & POLLER_WRITE) edge_locked(fd, IO_WRITE, wakes);
-        if (!(word & FD_ADOPTED)) (void)arm_again_locked(fd, word);
+        if (cc__get(&fd->observing) != 0) wake_observers_locked(fd, event->ready, ARM_AGAIN, wakes);
+        if (!is_registered(fd)) arm_again_locked(fd, word);
     }
     cc__lock_release(&fd->lock);
 }
 
-int cc__fd_close(int number) {
-    struct io_use use;
-    struct wakes wakes;
-    int error = cc__fd_find(number, &use);
-    if (error != 0) return error == ENOMEM ? cc__os_close(number) : error;
+/* only: of that generation; 0: of whichever there is. */
+static int close_fd(struct io_use use, bool only) {
     struct io_fd *fd = use.fd;
+    int number = fd->number;
+    struct wakes wakes;
     uint64_t word = cc__get(&fd->word);
     do {
-        if (word & FD_CLOSING) return EBADF;
+        if ((word & FD_CLOSING) || (only && !is_current(&use, word))) return EBADF;
     } while (!cc__cas(&fd->word, &word, (word | FD_CLOSING) + 1));
     if (cc__os_valid(number) != 0) { /* it is not open: nobody's state changes */
         (void)cc__and(&fd->word, ~FD_CLOSING);
@@ -214,6 +295,7 @@ int cc__fd_close(int number) {
             (void)claim_locked(arm, &wakes);
         }
     }
+    wake_observers_locked(fd, POLLER_HANGUP, EBADF, &wakes);
     cc__lock_release(&fd->lock);
     cc__wakes_flush(&wakes);
     use.word = word;
@@ -221,31 +303,77 @@ int cc__fd_close(int number) {
     return 0;
 }
 
+int cc__fd_close(int number) {
+    struct io_use use;
+    int error = cc__fd_find(number, &use);
+    if (error != 0) return error == ENOMEM ? cc__os_close(number) : error;
+    return close_fd(use, false);
+}
+
+int cc__fd_close_used(const struct io_use *use) {
+    return close_fd(*use, true);
+}
+
 /* ---- adopt, release ---- */
+
+/* Whether it is the descriptor that was adopted: the number may have been closed behind our back, and be another's
+ * since. That one is in blocking mode, most likely; and the poller does not know it. */
+static bool was_adopted_locked(struct io_fd *fd, uint64_t word, bool blocks) {
+    if (!(word & FD_ADOPTED) || blocks) return false;
+    return !is_registered(fd) || cc__poller_register_again(fd->number, data_of(fd, word)) == 0;
+}
+
+/* One that cannot be switched is not open: the call will say so. */
+void cc__fd_borrow_mode(struct io_fd *fd) {
+    cc__lock_take(&fd->lock);
+    bool blocks = false;
+    if (!(cc__get(&fd->word) & FD_ADOPTED) && cc__os_nonblocking(fd->number, true, &blocks) == 0 && blocks)
+        fd->borrowed_blocking = true;
+    fd->borrowers++;
+    cc__lock_release(&fd->lock);
+}
+
+void cc__fd_return_mode(struct io_fd *fd) {
+    bool before;
+    cc__lock_take(&fd->lock);
+    if (--fd->borrowers == 0 && fd->borrowed_blocking) {
+        fd->borrowed_blocking = false;
+        (void)cc__os_nonblocking(fd->number, false, &before);
+    }
+    cc__lock_release(&fd->lock);
+}
 
 int cc__fd_adopt(int number, bool fresh) {
     struct io_use use;
     bool blocks = false, skips = false, is_socket = false;
     int error = cc__fd_find(number, &use);
-    if (error == 0) error = cc__os_nonblocking(number, true, &blocks);
     if (error != 0) return error;
     struct io_fd *fd = use.fd;
     skips = cc__os_is_stream(number, &is_socket);
-    cc__lock_take(&fd->lock);
+    cc__lock_take(&fd->lock); /* of the mode, too: a release may be under way */
+    error = cc__os_nonblocking(number, true, &blocks);
     uint64_t word = cc__get(&fd->word), next;
-    bool waited_for = cc__get(&fd->side[IO_READ].count) + cc__get(&fd->side[IO_WRITE].count) != 0;
+    if (error != 0 || (!fresh && was_adopted_locked(fd, word, blocks))) {
+        cc__lock_release(&fd->lock);
+        return error;
+    }
+    if (fd->borrowed_blocking) blocks = true; /* FD-10 */
+    bool waited_for = any_waits_locked(fd);
     do {
-        next = (word & ~FD_SOCKET) | FD_ADOPTED | (blocks ? FD_BLOCKS : 0) | (is_socket ? FD_SOCKET : 0);
-        if (!waited_for)
-            next += UINT64_C(1) << 32; /* the number may have had another descriptor, closed behind our back */
+        next = (word & ~(FD_SOCKET | FD_BLOCKS)) | FD_ADOPTED | (blocks ? FD_BLOCKS : 0) | (is_socket ? FD_SOCKET : 0);
+        /* The number had another descriptor, which was closed behind our back. If it had none that was adopted, calls
+         * that others have begun with it go on. */
+        if (!waited_for && (fresh || (word & FD_ADOPTED))) next += UINT64_C(1) << 32;
         if (word & FD_CLOSING) error = EBADF;
     } while (error == 0 && !cc__cas(&fd->word, &word, next));
     if (error == 0) {
+        fd->borrowed_blocking = false;
         cc__set(&fd->registered, 0);
+        count_event_locked(fd);
+        cc__set(&fd->broken, 0);
         cc__set(&fd->no_skip, !skips);
         for (int side = 0; side < IO_SIDES; side++) {
             cc__set(&fd->side[side].drained, 0);
-            fd->side[side].ready = !fresh;
         }
     }
     cc__lock_release(&fd->lock);
@@ -261,10 +389,9 @@ int cc__fd_release(int number) {
     struct io_fd *fd = use.fd;
     cc__lock_take(&fd->lock);
     uint64_t word = cc__get(&fd->word);
-    bool busy = cc__get(&fd->side[IO_READ].count) + cc__get(&fd->side[IO_WRITE].count) != 0;
     if (!is_current(&use, word)) {
         error = EBADF;
-    } else if (busy || (word & FD_USERS) != 0) {
+    } else if (any_waits_locked(fd) || (word & FD_USERS) != 0) {
         error = EBUSY;
     } else if (!cc__cas(&fd->word, &word, (uint64_t)(fd_generation(word) + 1) << 32)) {
         error = EBUSY;
@@ -272,116 +399,224 @@ int cc__fd_release(int number) {
         if (cc__get(&fd->registered) != 0) cc__poller_remove(number);
         cc__set(&fd->registered, 0);
         cc__set(&fd->no_skip, false);
+        if (use.word & FD_BLOCKS) error = cc__os_nonblocking(number, false, &before);
     }
     cc__lock_release(&fd->lock);
-    if (error == 0 && (use.word & FD_BLOCKS)) error = cc__os_nonblocking(number, false, &before);
     return error;
 }
 
 /* ---- wait ---- */
 
-struct wanted {
-    struct arm arm;
-    struct io_use *use;
-    uint32_t life; /* of the poller that it is registered with */
-    int error;     /* of the poller; ECANCELED: the runtime has stopped */
-};
-
-static bool never_complete(void *object, void *io) {
-    (void)object, (void)io;
-    return false;
+/* Whether the descriptor is still the same, and the runtime runs, which may stop while an OS thread is here: FD-5. The
+ * lock orders this with the sweep of a runtime that stops. */
+static int check_locked(struct io_use *use) {
+    if (!is_current(use, cc__get(&use->fd->word))) return EBADF;
+    return cc__io_life() == 0 ? ECANCELED : 0;
 }
-
-/* The waiter is findable when this returns, or was woken here. */
-static bool publish(void *object, struct waiter *waiter, void *io) {
-    struct io_fd *fd = object;
-    struct wanted *wanted = io;
-    struct arm *arm = &wanted->arm;
-    unsigned side = arm->index & 1;
-    arm->waiter = waiter;
-    cc__lock_take(&fd->lock);
-    uint64_t word = cc__get(&fd->word);
-    bool open = is_current(wanted->use, word);
-    /* FD-5. The lock orders this with the sweep of a runtime that stops. */
-    bool stopped = waiter->fiber == NULL && cc__io_life() != wanted->life;
-    if (stopped) {
-        wanted->error = cc__io_life() == 0 ? ECANCELED : 0;
-    } else if (open && fd->side[side].ready) {
-        fd->side[side].ready = false;
-    } else if (open) {
-        cc__list_push_back(&fd->side[side].waiters, &arm->link);
-        arm->linked = true;
-        cc__set(&fd->side[side].count, cc__get(&fd->side[side].count) + 1);
-        (void)cc__add(&waiting, 1);
-        if (!(word & FD_ADOPTED)) wanted->error = arm_again_locked(fd, word);
-        if (wanted->error != 0) unlink_locked(fd, arm);
-    }
-    bool linked = arm->linked;
-    cc__lock_release(&fd->lock);
-    if (open && !linked) (void)cc__waiter_wake(waiter, WAKE_OBJECT);
-    if (linked && waiter->fiber == NULL && cc__upcall_enter(false) == 0) { /* else it stops, and wakes us (FD-5) */
-        cc__io_listen();
-        cc__upcall_leave();
-    }
-    return open;
-}
-
-/* FD-1: an edge that came after the wait had ended otherwise is in `ready`. Takes the lock in any case: who has
- * claimed us has finished with the arm then. */
-static void unpublish(void *object, struct waiter *waiter) {
-    struct io_fd *fd = object;
-    cc__lock_take(&fd->lock);
-    for (int side = 0; side < IO_SIDES; side++) {
-        struct link *list = &fd->side[side].waiters, *l = cc__get(&list->next);
-        while (l != list && container_of(l, struct arm, link)->waiter != waiter) l = cc__get(&l->next);
-        if (l != list) unlink_locked(fd, container_of(l, struct arm, link));
-    }
-    cc__lock_release(&fd->lock);
-}
-
-static const struct waitable_ops ops = {never_complete, publish, unpublish};
 
 /* An adopted one is registered once for each life of the poller. The caller is a user: it is not closed meanwhile. */
-static int register_fd(struct io_use *use, uint32_t *poller) {
+static int register_fd(struct io_use *use) {
     struct io_fd *fd = use->fd;
-    int error = cc__io_open(poller);
-    if (error != 0 || cc__get(&fd->registered) == *poller) return error;
-    error = cc__poller_register(fd->number, data_of(fd, use->word));
-    if (error == 0) cc__set(&fd->registered, *poller);
+    uint32_t life;
+    int error = cc__io_open(&life);
+    if (error != 0 || !(use->word & FD_ADOPTED) || cc__get(&fd->registered) == life) return error;
+    cc__lock_take(&fd->lock);
+    if (cc__get(&fd->registered) != life) {
+        error = cc__poller_register(fd->number, data_of(fd, use->word));
+        if (error == 0) cc__set(&fd->registered, life);
+    }
+    cc__lock_release(&fd->lock);
     return error;
 }
 
-static int wait_result(enum wait_result result, int error) {
-    switch (result) {
-    case WAIT_OK:
-        return error;
-    case WAIT_TIMEDOUT:
-        return ETIMEDOUT;
-    case WAIT_CANCELLED:
-        return ECANCELED;
-    case WAIT_NOMEM:
-        return ENOMEM;
-    default:
-        return EBADF;
-    }
+int cc__fd_prepare(struct io_use *use) {
+    int error = cc__fd_enter(use);
+    if (error != 0) return error;
+    error = register_fd(use);
+    cc__fd_leave(use);
+    return error;
 }
 
-int cc__fd_wait(struct io_use *use, enum io_side side, uint64_t deadline) {
-    struct wanted wanted = {.arm = {.index = side, .object = use->fd}, .use = use};
+int cc__fd_may_wait(int number) {
+    if (unlikely(cc__upcall_hosted_id() != 0)) cc_panic("a hosted call cannot wait for a descriptor");
+    return cc__sim_seed() != 0 && number < OS_SIMULATED ? ENOTSUP : 0;
+}
+
+int cc__fd_look(struct io_use *use, unsigned sides) {
+    int error = cc__fd_enter(use);
+    if (error != 0) return error;
+    int ready = cc__poller_look(use->fd->number, sides);
+    cc__fd_leave(use);
+    return ready < 0 ? -ready : ready == 0 ? ARM_WAIT : 0;
+}
+
+/* One operation waits: its arm, and what its descriptor was when it began. */
+struct operation {
+    struct arms arms;
+    struct arm arm;
+    struct io_use *use;
+    uint32_t seen; /* edges before its attempt */
+    int error;     /* of the poller; ECANCELED: the runtime has stopped */
+};
+
+void cc__fd_listen(const struct waiter *waiter) {
+    if (waiter->fiber != NULL || cc__upcall_enter(false) != 0) return; /* it stops, and wakes us (FD-5) */
+    cc__io_listen();
+    cc__upcall_leave();
+}
+
+/* The waiter is findable when this returns, or was woken here. */
+static int publish(void *object, struct waiter *waiter, void *io) {
+    (void)object;
+    struct operation *op = io;
+    struct io_fd *fd = op->use->fd;
+    unsigned side = op->arm.index;
+    op->arm.waiter = waiter;
+    cc__lock_take(&fd->lock);
+    op->error = check_locked(op->use);
+    bool open = op->error != EBADF, used = op->error == 0 && cc__get(&fd->side[side].edges) != op->seen; /* FD-2 */
+    if (op->error == 0 && !used && !is_registered(fd)) op->error = arm_locked(fd, cc__get(&fd->word), op->arm.events);
+    bool linked = op->error == 0 && !used;
+    if (linked) link_locked(fd, &op->arm);
+    cc__lock_release(&fd->lock);
+    if (linked)
+        cc__fd_listen(waiter);
+    else if (open)
+        (void)cc__waiter_wake(waiter, WAKE_OBJECT);
+    return open ? 0 : EBADF;
+}
+
+/* A fiber that was claimed for the object is off the list, or never was on it, and its claimant has finished with the
+ * arm: it claims last. */
+static void unpublish(void *object, struct waiter *waiter) {
+    if (waiter->fiber != NULL && cc__word_reason(cc__get(&waiter->fiber->word)) == WAKE_OBJECT) return;
+    cc__fd_unlink(((struct arms *)object)->first);
+}
+
+static const struct waitable_ops ops = {publish, unpublish};
+
+/* The poller is open, and the descriptor is registered, or is armed by whoever links himself to it. */
+static int prepare_to_wait(struct io_use *use) {
+    if (likely((use->word & FD_ADOPTED) && is_registered(use->fd))) return 0; /* closed meanwhile? publish sees it */
     bool thread = cc__worker() == NULL;
-    if (cc__sim_seed() != 0) return ENOTSUP;
     int error =
         thread ? cc__upcall_enter(true) : 0; /* only to open the poller: a shutdown does not wait for the wait */
     if (error != 0) return error;
-    error = cc__fd_enter(use);
-    if (error == 0) {
-        error = use->word & FD_ADOPTED ? register_fd(use, &wanted.life) : cc__io_open(&wanted.life);
-        cc__fd_leave(use);
-    }
+    error = cc__fd_prepare(use);
     if (thread) cc__upcall_leave();
-    if (error != 0) return error;
-    enum wait_result result = cc__fiber_wait(use->fd, &wanted, &ops, deadline, PARK_IO);
-    return wait_result(result, wanted.error);
+    return error;
+}
+
+int cc__fd_wait(struct io_use *use, enum io_side side, uint32_t seen, uint64_t deadline) {
+    struct operation op = {
+        .arm = {.index = side, .events = side == IO_READ ? POLLER_READ : POLLER_WRITE, .object = use->fd},
+        .use = use,
+        .seen = seen};
+    op.arms = (struct arms){&op.arm, 1};
+    int error = cc__fd_may_wait(use->fd->number);
+    if (error == 0) error = prepare_to_wait(use);
+    if (unlikely(error != 0)) return error;
+    error = cc__fiber_wait(&op.arms, &op, &ops, deadline, PARK_IO);
+    return error != 0 ? error : op.error;
+}
+
+/* ---- observers ---- */
+
+int cc__fd_arm(struct io_use *use, unsigned sides, uint32_t *seen) {
+    struct io_fd *fd = use->fd;
+    cc__lock_take(&fd->lock);
+    int error = check_locked(use);
+    if (error == 0 && !is_registered(fd)) {
+        error = arm_locked(fd, cc__get(&fd->word), sides);
+        *seen = cc__get(&fd->events);
+    }
+    cc__lock_release(&fd->lock);
+    return error;
+}
+
+int cc__fd_look_locked(struct io_use *use, uint32_t seen) {
+    int error = check_locked(use);
+    return error != 0 ? error : cc__get(&use->fd->events) != seen ? ARM_AGAIN : 0;
+}
+
+void cc__fd_link_locked(struct arm *arm) {
+    link_locked(arm->object, arm);
+}
+
+int cc__fd_link(struct io_use *use, struct arm *arm, uint32_t seen) {
+    struct io_fd *fd = use->fd;
+    cc__lock_take(&fd->lock);
+    int error = check_locked(use);
+    if (error == 0)
+        error = is_registered(fd) ? cc__fd_look_locked(use, seen) : arm_locked(fd, cc__get(&fd->word), arm->events);
+    if (error == 0) link_locked(fd, arm);
+    cc__lock_release(&fd->lock);
+    return error;
+}
+
+void cc__fd_unlink(struct arm *arm) {
+    struct io_fd *fd = arm->object;
+    cc__lock_take(&fd->lock);
+    if (arm->linked) unlink_locked(fd, arm);
+    cc__lock_release(&fd->lock);
+}
+
+/* ---- the watchdog of debug builds ---- */
+
+_Atomic uint64_t cc__fd_lost_after = 1000000000;
+
+enum { SUSPECT_SEEN = 1, SUSPECT_TOLD = 2, SUSPECT_BITS = 2 };
+
+static const struct arm *first_locked(struct io_fd *fd) {
+    struct link *lists[] = {&fd->side[IO_READ].waiters, &fd->side[IO_WRITE].waiters, &fd->observers};
+    for (size_t i = 0; i < array_len(lists); i++)
+        if (!cc__list_empty(lists[i])) return container_of(cc__get(&lists[i]->next), struct arm, link);
+    return NULL;
+}
+
+/* Whether its wait should have been over since the last look; false if it was told. */
+static bool is_lost_locked(struct io_fd *fd, struct io_lost *lost) {
+    uint32_t events = cc__get(&fd->events) << SUSPECT_BITS;
+    unsigned sides = any_waits_locked(fd) ? sides_locked(fd) : 0;
+    int ready = sides != 0 ? cc__poller_look(fd->number, sides) : 0;
+    bool closed = ready == -EBADF;
+    if (!closed && (ready <= 0 || ((unsigned)ready & sides) == 0)) {
+        fd->suspect = 0;
+        return false;
+    }
+    if (fd->suspect == (events | SUSPECT_TOLD)) return false;
+    bool again = fd->suspect == (events | SUSPECT_SEEN);
+    fd->suspect = events | (again ? SUSPECT_TOLD : SUSPECT_SEEN);
+    *lost = (struct io_lost){.number = fd->number,
+                             .closed = closed,
+                             .reads = closed || ((unsigned)ready & POLLER_READ) != 0,
+                             .fiber = first_locked(fd)->waiter->fiber};
+    return again;
+}
+
+bool cc__fd_find_lost(uint64_t now, struct io_lost *lost) {
+    static uint64_t last; /* the sysmon thread's */
+    if (cc__io_life() == 0 || now - last < cc__get(&cc__fd_lost_after)) return false;
+    last = now;
+    bool found = false;
+    cc__lock_take(&table_lock);
+    unsigned end = chunks_end;
+    cc__lock_release(&table_lock);
+    for (unsigned i = 0; i < end * CHUNK && !found; i++) {
+        struct io_fd *fd = at((int)i);
+        if (fd == NULL) continue;
+        cc__lock_take(&fd->lock);
+        found = is_lost_locked(fd, lost);
+        cc__lock_release(&fd->lock);
+    }
+    return found;
+}
+
+/* ---- the end of the runtime ---- */
+
+static void cancel_locked(struct link *list) {
+    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next))
+        (void)cc__waiter_wake(container_of(l, struct arm, link)->waiter, WAKE_CANCEL);
 }
 
 void cc__fd_cancel_threads(void) {
@@ -392,11 +627,10 @@ void cc__fd_cancel_threads(void) {
         struct io_fd *chunk = cc__get_acquire(&chunks[c]); /* pairs with make_chunk */
         for (unsigned i = 0; chunk != NULL && i < CHUNK; i++) {
             cc__lock_take(&chunk[i].lock);
-            for (int side = 0; side < IO_SIDES; side++) {
-                struct link *list = &chunk[i].side[side].waiters;
-                for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next))
-                    (void)cc__waiter_wake(container_of(l, struct arm, link)->waiter, WAKE_CANCEL);
-            }
+            for (int side = 0; side < IO_SIDES; side++) cancel_locked(&chunk[i].side[side].waiters);
+            cancel_locked(&chunk[i].observers);
+            count_event_locked(&chunk[i]);
+            chunk[i].armed = 0;
             cc__lock_release(&chunk[i].lock);
         }
     }

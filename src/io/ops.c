@@ -1,15 +1,18 @@
 /* ops.c - the calls on descriptors: try, wait, try again.
  *
  * CALL-1  A call that returns ETIMEDOUT or ECANCELED has moved nothing since its last success: after a wait that
- *         ended so there is no
- *        further attempt.
+ *         ended so there is no further attempt.
  * CALL-2  After 64 calls in one turn the fiber lets others run: a descriptor that is always ready does not keep a
  *         worker.
+ * CALL-3  Behind a listener with many connections as many wait as behind descriptors that are ready. So a fiber that
+ *         accepts is not put behind all others while there were more turns of others than calls of its: it lets one
+ *         fiber run after each 64 calls. Nobody's wait is more than doubled by that.
  */
-#include "io/fd.h"
+#include "io/call.h"
 
-#include "os/descriptor.h"
+#include "os/simulated.h"
 #include "sched/park.h"
+#include "sim/sim.h"
 
 #include <ccc/cc_fd.h>
 #include <errno.h>
@@ -17,39 +20,9 @@
 
 _Static_assert(sizeof(off_t) == sizeof(int64_t) && sizeof(socklen_t) == sizeof(CCSockLen), "as cc_fd.h has them");
 
-enum { CALLS_PER_TURN = 64 };
-
-enum how { HOW_TRY, HOW_WAIT };
-
-/* One operation, as its attempts see it. */
-struct call {
-    enum io_side side;
-    ssize_t (*attempt)(int fd, struct call *c, enum os_mode mode);
-    union {
-        struct {
-            const struct iovec *parts;
-            int count;
-        } vector;
-        struct {
-            struct msghdr *message;
-            int flags;
-        } message;
-        struct {
-            struct sockaddr *address;
-            socklen_t *length;
-        } accept;
-        struct {
-            const struct sockaddr *address;
-            socklen_t length;
-            bool begun;
-        } connect;
-        struct {
-            int from;
-            off_t *offset;
-            size_t count;
-        } file;
-    };
-    size_t most; /* bytes; less than that, in a stream: the side is empty, or full */
+enum {
+    CALLS_PER_TURN = 64,
+    TURNS_SAVED_MAX = 1024, /* of others, that a fiber that accepts can make use of: some milliseconds */
 };
 
 /* ---- turns ---- */
@@ -57,22 +30,37 @@ struct call {
 static struct {
     _Alignas(CC_LINE) _Atomic uint64_t turn;
     _Atomic uint32_t calls;
-} spent[CC_WORKERS_MAX + 1];
+    _Atomic uint32_t saved; /* turns since fibers that accept have made use of them: CALL-3 */
+} spent[CC_WORKERS_MAX + ISLANDS_MAX + 1];
 
-/* CALL-2. A worker's own counter: no two fibers of it run at a time. */
-static void give_way(void) {
+/* CALL-2. A worker's own counters: no two fibers of it run at a time. */
+static void give_way(bool accepts) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
     if (self == NULL) return;
     unsigned owner = w->core.owner;
     uint64_t turn = cc__get(&w->core.turns);
-    if (cc__get(&spent[owner].turn) != turn) {
+    uint64_t passed = turn - cc__get(&spent[owner].turn);
+    uint32_t saved = cc__get(&spent[owner].saved);
+    if (passed != 0) {
+        saved = passed < TURNS_SAVED_MAX - saved ? saved + (uint32_t)passed : TURNS_SAVED_MAX;
+        cc__set(&spent[owner].saved, saved);
         cc__set(&spent[owner].turn, turn);
         cc__set(&spent[owner].calls, 0);
     }
     uint32_t calls = cc__get(&spent[owner].calls) + 1;
     cc__set(&spent[owner].calls, calls);
-    if (calls >= CALLS_PER_TURN) cc__sched_yield(w, self);
+    if (likely(calls < CALLS_PER_TURN)) return;
+    if (!accepts || saved < CALLS_PER_TURN) {
+        cc__sched_yield(w, self);
+        return;
+    }
+    cc__set(&spent[owner].saved, saved - CALLS_PER_TURN); /* CALL-3 */
+    cc__sched_yield_to_one(w, self);
+}
+
+void cc__fd_give_way(void) {
+    give_way(false);
 }
 
 /* ---- the loop ---- */
@@ -89,35 +77,61 @@ static void note_result(struct io_use *use, struct call *c, ssize_t rc, uint32_t
     cc__fd_pass_on(fd, c->side);
 }
 
+/* What ends a connection, and is told once. */
+static bool is_broken(ssize_t rc) {
+    return rc == -ECONNRESET || rc == -ETIMEDOUT || rc == -EHOSTUNREACH || rc == -ENETUNREACH || rc == -EHOSTDOWN ||
+           rc == -ENETDOWN || rc == -ENETRESET || rc == -ECONNABORTED;
+}
+
 static enum os_mode mode_of(uint64_t word) {
     return !(word & FD_ADOPTED) ? OS_OTHER : word & FD_SOCKET ? OS_OWN_SOCKET : OS_OWN;
+}
+
+static ssize_t attempt_accept(int fd, struct call *c, enum os_mode mode);
+
+static ssize_t attempt(struct io_use *use, struct call *c) {
+    enum os_mode mode = mode_of(use->word);
+    bool borrows = unlikely(c->borrows) && mode == OS_OTHER;
+    if (borrows) cc__fd_borrow_mode(use->fd);
+    ssize_t rc = c->attempt(use->fd->number, c, mode);
+    if (borrows) cc__fd_return_mode(use->fd);
+    return rc;
+}
+
+int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t deadline, ssize_t *result) {
+    if (unlikely(use->fd->number >= OS_SIMULATED)) cc__sim_point();
+    for (;;) {
+        int error;
+        ssize_t rc = -EAGAIN;
+        uint32_t edges = cc__fd_edges(use->fd, c->side);
+        if (how == HOW_TRY || c->most == 0 || !cc__fd_drained(use->fd, c->side, edges)) {
+            error = cc__fd_enter(use);
+            if (unlikely(error != 0)) return error;
+            rc = attempt(use, c);
+            if (unlikely(is_broken(rc))) cc__set(&use->fd->broken, (uint16_t)-rc); /* FD-9 */
+            cc__fd_leave(use);
+        }
+        if (!would_wait(rc)) {
+            note_result(use, c, rc, edges);
+            give_way(c->attempt == attempt_accept);
+            *result = rc;
+            return rc < 0 ? (int)-rc : 0;
+        }
+        if (how == HOW_TRY) return EAGAIN;
+        error = cc__fd_wait(use, c->side, edges, deadline);
+        if (unlikely(error != 0)) return error;
+    }
 }
 
 static int run(int number, struct call *c, enum how how, uint64_t deadline, ssize_t *result) {
     struct io_use use;
     int error = cc__fd_find(number, &use);
-    while (error == 0) {
-        error = cc__fd_enter(&use);
-        if (error != 0) break;
-        ssize_t rc = -EAGAIN;
-        uint32_t edges = cc__get(&use.fd->side[c->side].edges);
-        if (how == HOW_TRY || !cc__fd_drained(use.fd, c->side)) rc = c->attempt(number, c, mode_of(use.word));
-        cc__fd_leave(&use);
-        if (!would_wait(rc)) {
-            note_result(&use, c, rc, edges);
-            give_way();
-            *result = rc;
-            return rc < 0 ? (int)-rc : 0;
-        }
-        if (how == HOW_TRY) return EAGAIN;
-        error = cc__fd_wait(&use, c->side, deadline);
-    }
-    return error;
+    return error != 0 ? error : cc__call_run(&use, c, how, deadline, result);
 }
 
-static int run_counted(int fd, struct call *c, enum how how, CCDeadline deadline, size_t *n) {
+static int run_counted(struct io_use *use, struct call *c, enum how how, CCDeadline deadline, size_t *n) {
     ssize_t result = 0;
-    int error = run(fd, c, how, cc__wait_deadline(deadline), &result);
+    int error = cc__call_run(use, c, how, cc__wait_deadline(deadline), &result);
     *n = error == 0 ? (size_t)result : 0;
     return error;
 }
@@ -142,16 +156,35 @@ static ssize_t attempt_write(int fd, struct call *c, enum os_mode mode) {
     return cc__os_writev(fd, c->vector.parts, c->vector.count, mode);
 }
 
-static int read_all_forms(int fd, const struct iovec *parts, int count, size_t *n, enum how how, CCDeadline deadline) {
+/* The systems differ in what has to wait for a byte to come; here nothing has. */
+static int read_nothing(struct io_use *use, size_t *n) {
+    *n = 0;
+    int error = cc__fd_enter(use);
+    if (error != 0) return error;
+    error = cc__os_valid(use->fd->number);
+    cc__fd_leave(use);
+    return error;
+}
+
+int cc__call_read(struct io_use *use, const struct iovec *parts, int count, size_t *n, enum how how,
+                  CCDeadline deadline) {
     if (n == NULL || bad_vector(parts, count)) return EINVAL;
     struct call c = {
         .side = IO_READ, .attempt = attempt_read, .vector = {parts, count}, .most = length_of(parts, count)};
-    return run_counted(fd, &c, how, deadline, n);
+    return c.most == 0 ? read_nothing(use, n) : run_counted(use, &c, how, deadline, n);
+}
+static int read_all_forms(int fd, const struct iovec *parts, int count, size_t *n, enum how how, CCDeadline deadline) {
+    if (n == NULL) return EINVAL;
+    struct io_use use;
+    int error = bad_vector(parts, count) ? EINVAL : cc__fd_find(fd, &use);
+    *n = 0;
+    return error != 0 ? error : cc__call_read(&use, parts, count, n, how, deadline);
 }
 
 /* Writes until all has gone out. The caller's vector stays as it is: a copy of the first part that is left is
  * changed. */
-static int write_all_forms(int fd, const struct iovec *parts, int count, size_t *n, enum how how, CCDeadline deadline) {
+int cc__call_write(struct io_use *use, const struct iovec *parts, int count, size_t *n, enum how how,
+                   CCDeadline deadline) {
     size_t ignored, done = 0, left = 0;
     if (n == NULL) n = &ignored;
     *n = 0;
@@ -172,7 +205,7 @@ static int write_all_forms(int fd, const struct iovec *parts, int count, size_t 
             c.most = rest.iov_len;
         }
         size_t put = 0;
-        error = run_counted(fd, &c, how, deadline, &put);
+        error = run_counted(use, &c, how, deadline, &put);
         done += put;
         left -= put;
         for (skipped += put; count > 0 && skipped >= parts[0].iov_len && left > 0; parts++, count--)
@@ -182,6 +215,13 @@ static int write_all_forms(int fd, const struct iovec *parts, int count, size_t 
     } while (error == 0 && left > 0);
     *n = done;
     return error;
+}
+
+static int write_all_forms(int fd, const struct iovec *parts, int count, size_t *n, enum how how, CCDeadline deadline) {
+    struct io_use use;
+    if (n != NULL) *n = 0;
+    int error = bad_vector(parts, count) ? EINVAL : cc__fd_find(fd, &use);
+    return error != 0 ? error : cc__call_write(&use, parts, count, n, how, deadline);
 }
 
 int cc_fd_readv(int fd, const struct iovec *parts, int count, size_t *n) {
@@ -247,7 +287,10 @@ static int message_forms(int fd, const struct msghdr *message, int flags, size_t
     struct call c = {.side = send ? IO_WRITE : IO_READ,
                      .attempt = send ? attempt_sendmsg : attempt_recvmsg,
                      .message = {(struct msghdr *)(uintptr_t)message, flags}};
-    return run_counted(fd, &c, how, deadline, n);
+    struct io_use use;
+    int error = cc__fd_find(fd, &use);
+    *n = 0;
+    return error != 0 ? error : run_counted(&use, &c, how, deadline, n);
 }
 int cc_fd_recvmsg(int fd, struct msghdr *message, int flags, size_t *n) {
     return message_forms(fd, message, flags, n, false, HOW_WAIT, CC_FOREVER);
@@ -271,17 +314,22 @@ int cc_fd_sendmsg_until(int fd, const struct msghdr *message, int flags, size_t 
 static ssize_t attempt_accept(int fd, struct call *c, enum os_mode mode) {
     return cc__os_accept(fd, c->accept.address, c->accept.length, mode != OS_OTHER);
 }
-static int accept_forms(int fd, int *connection, struct sockaddr *address, socklen_t *length, enum how how,
-                        CCDeadline deadline) {
-    if (connection == NULL) return EINVAL;
+int cc__call_accept(struct io_use *use, int *connection, struct sockaddr *address, socklen_t *length, enum how how,
+                    CCDeadline deadline) {
     struct call c = {.side = IO_READ, .attempt = attempt_accept, .accept = {address, length}};
     ssize_t result = -1;
-    int error = run(fd, &c, how, cc__wait_deadline(deadline), &result);
+    int error = cc__call_run(use, &c, how, cc__wait_deadline(deadline), &result);
     if (error != 0) return error;
     error = cc__fd_adopt((int)result, true);
     if (error != 0) (void)cc__os_close((int)result);
     *connection = error == 0 ? (int)result : -1;
     return error;
+}
+static int accept_forms(int fd, int *connection, struct sockaddr *address, socklen_t *length, enum how how,
+                        CCDeadline deadline) {
+    struct io_use use;
+    int error = connection == NULL ? EINVAL : cc__fd_find(fd, &use);
+    return error != 0 ? error : cc__call_accept(&use, connection, address, length, how, deadline);
 }
 int cc_fd_accept(int fd, int *connection, struct sockaddr *address, socklen_t *length) {
     return accept_forms(fd, connection, address, length, HOW_WAIT, CC_FOREVER);
@@ -295,19 +343,34 @@ int cc_fd_accept_until(int fd, int *connection, struct sockaddr *address, sockle
 
 /* Writable means that it is over, one way or the other: but not before the system says so. */
 static ssize_t attempt_connect(int fd, struct call *c, enum os_mode mode) {
+    (void)mode;
     if (c->connect.begun) {
         int ready = cc__poller_look(fd, POLLER_WRITE);
         return ready < 0 ? ready : ready == 0 ? -EAGAIN : cc__os_connected(fd);
     }
     c->connect.begun = true;
-    int rc = cc__os_connect(fd, c->connect.address, c->connect.length, mode != OS_OTHER);
+    c->borrows = false;
+    int rc = cc__os_connect(fd, c->connect.address, c->connect.length);
+    c->connect.full = rc == -EAGAIN;
+    if (c->connect.full) return -ENOBUFS; /* not one to wait for: see connect_forms */
     return rc == -EALREADY ? -EINPROGRESS : rc == -EISCONN ? 0 : rc;
 }
 static int connect_forms(int fd, const struct sockaddr *address, socklen_t length, enum how how, CCDeadline deadline) {
     if (address == NULL) return EINVAL;
-    struct call c = {.side = IO_WRITE, .attempt = attempt_connect, .connect = {address, length, false}};
-    ssize_t ignored;
-    return run(fd, &c, how, cc__wait_deadline(deadline), &ignored);
+    uint64_t until = cc__wait_deadline(deadline);
+    /* A Unix listener whose backlog is full lets nobody wait: it is asked again, less and less often. */
+    for (uint64_t pause = 1;; pause = pause < 64 ? pause * 2 : 64) {
+        struct call c = {
+            .side = IO_WRITE, .attempt = attempt_connect, .connect = {address, length, false, false}, .borrows = true};
+        ssize_t ignored;
+        int error = run(fd, &c, how, until, &ignored);
+        if (!c.connect.full) return error;
+        if (how == HOW_TRY) return EAGAIN;
+        if (cc_now_ns() >= until) return ETIMEDOUT;
+        CCDeadline next = cc_after_ms(pause);
+        error = cc_sleep_until(until < next.ns ? deadline : next);
+        if (error != 0) return error;
+    }
 }
 int cc_fd_connect(int fd, const struct sockaddr *address, socklen_t length) {
     return connect_forms(fd, address, length, HOW_WAIT, CC_FOREVER);
@@ -321,14 +384,27 @@ int cc_fd_connect_until(int fd, const struct sockaddr *address, socklen_t length
 
 /* ---- from one descriptor to another ---- */
 
+/* FD-4 for the other descriptor: it is not closed, nor its number used again, during the call. */
 static ssize_t attempt_sendfile(int fd, struct call *c, enum os_mode mode) {
-    return cc__os_sendfile(fd, c->file.from, c->file.offset, c->file.count, mode != OS_OTHER);
+    (void)mode;
+    int error = cc__fd_enter(c->file.source);
+    if (error != 0) return -error;
+    ssize_t sent = cc__os_sendfile(fd, c->file.source->fd->number, c->file.offset, c->file.count);
+    cc__fd_leave(c->file.source);
+    return sent;
 }
 static int sendfile_forms(int to, int file, int64_t *offset, size_t count, size_t *n, enum how how,
                           CCDeadline deadline) {
     if (n == NULL) return EINVAL;
-    struct call c = {.side = IO_WRITE, .attempt = attempt_sendfile, .file = {file, (off_t *)offset, count}};
-    return run_counted(to, &c, how, deadline, n);
+    struct io_use use, source;
+    struct call c = {.side = IO_WRITE, .attempt = attempt_sendfile, .borrows = true};
+    c.file.source = &source;
+    c.file.offset = (off_t *)offset;
+    c.file.count = count;
+    int error = cc__fd_find(to, &use);
+    if (error == 0) error = cc__fd_find(file, &source);
+    *n = 0;
+    return error != 0 ? error : run_counted(&use, &c, how, deadline, n);
 }
 int cc_fd_sendfile(int to, int file, int64_t *offset, size_t count, size_t *n) {
     return sendfile_forms(to, file, offset, count, n, HOW_WAIT, CC_FOREVER);
@@ -342,7 +418,12 @@ int cc_fd_sendfile_until(int to, int file, int64_t *offset, size_t count, size_t
 
 /* EAGAIN does not say which of the two has to wait: whichever is not ready. */
 static ssize_t attempt_splice(int fd, struct call *c, enum os_mode mode) {
-    ssize_t moved = cc__os_splice(c->file.from, fd, c->file.count, mode != OS_OTHER);
+    (void)mode;
+    int error = cc__fd_enter(c->file.source);
+    if (error != 0) return -error;
+    bool own = (c->file.source->word & FD_ADOPTED) != 0;
+    ssize_t moved = cc__os_splice(c->file.source->fd->number, own, fd, c->file.count);
+    cc__fd_leave(c->file.source);
     if (moved == -EAGAIN && cc__poller_look(fd, POLLER_WRITE) > 0) c->side = IO_READ;
     return moved;
 }
@@ -350,14 +431,19 @@ static int splice_forms(int from, int to, size_t count, size_t *n, enum how how,
     if (n == NULL) return EINVAL;
     uint64_t until = cc__wait_deadline(deadline);
     for (;;) {
-        struct call c = {.side = IO_WRITE, .attempt = attempt_splice, .file = {from, NULL, count}};
+        struct call c = {.side = IO_WRITE, .attempt = attempt_splice, .borrows = true};
         ssize_t moved = 0;
-        int error = run(to, &c, HOW_TRY, until, &moved);
+        struct io_use use[IO_SIDES];
+        c.file.source = &use[IO_READ];
+        c.file.count = count;
+        int error = cc__fd_find(from, &use[IO_READ]);
+        if (error == 0) error = cc__fd_find(to, &use[IO_WRITE]);
+        if (error != 0) return error;
+        uint32_t seen[] = {cc__fd_edges(use[IO_READ].fd, IO_READ), cc__fd_edges(use[IO_WRITE].fd, IO_WRITE)};
+        error = cc__call_run(&use[IO_WRITE], &c, HOW_TRY, until, &moved);
         *n = error == 0 ? (size_t)moved : 0;
         if (error != EAGAIN || how == HOW_TRY) return error;
-        struct io_use use;
-        error = cc__fd_find(c.side == IO_READ ? from : to, &use);
-        if (error == 0) error = cc__fd_wait(&use, c.side, until);
+        error = cc__fd_wait(&use[c.side], c.side, seen[c.side], until);
         if (error != 0) return error;
     }
 }

@@ -52,11 +52,20 @@ int cc_cond_broadcast(CCCond *c) {
     return signal(c, true);
 }
 
+/* In a simulation others have run since cc__waiter_init, at the points of the unlock, and may have armed timers in the
+ * room that it found (TIMER-3). */
+static bool has_timer(const struct waiter *waiter) {
+    return waiter->fiber == NULL || waiter->deadline == WAIT_FOREVER || cc__timer_prepare(cc__worker());
+}
+
 /* The node is queued, the mutex unlocked: parks, unless a signal came first. */
 static int wait_in_queue(struct wait_word *ww, struct wait_node *node) {
     int rc = 0;
     cc__lock_take(&ww->lock);
-    if (node->linked) {
+    if (unlikely(node->linked && !has_timer(&node->waiter))) {
+        cc__wait_queue_remove(&ww->queue, node);
+        rc = ENOMEM;
+    } else if (node->linked) {
         node->flag = true;
         rc = cc__wait_queue_park_locked(&ww->queue, &ww->lock, node, (struct wait_what){PARK_COND, ww});
         if (likely(rc == 0)) return 0;
@@ -69,19 +78,13 @@ int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline) {
     if (unlikely(c == NULL || m == NULL)) return EINVAL;
     struct wait_word *ww = cc__wait_word_of(c);
     struct wait_node node = {.flag = false};
-    struct worker *w = cc__worker();
-    uint64_t until = cc__wait_deadline(deadline);
-    int rc = cc__waiter_init(&node.waiter, w, until); /* no switch between this and the wait itself, except ... */
+    int rc = cc__waiter_init(&node.waiter, cc__worker(), cc__wait_deadline(deadline));
     if (unlikely(rc != 0)) return rc;
-    /* ... at a point of a simulation, in the unlock: the memory for the timer is reserved until after it (TIMER-3). */
-    bool reserved = node.waiter.fiber != NULL && until != WAIT_FOREVER && cc__sim_on();
-    if (unlikely(reserved && !cc__timer_reserve(w))) return ENOMEM;
     cc__lock_take(&ww->lock);
     cc__wait_queue_push(&ww->queue, &node);
     cc__lock_release(&ww->lock);
     uint64_t holder = cc__get(&cc__mutex_of(m)->owner);
     cc__mutex_unlock_to_wait(cc__mutex_of(m));
-    if (unlikely(reserved)) cc__timer_unreserve(w);
     rc = wait_in_queue(ww, &node);
     cc__mutex_lock_again(cc__mutex_of(m), holder);
     return rc;

@@ -10,12 +10,17 @@
 
 #include <errno.h>
 
-int cc__event_wait_slow(struct wait_word *ww, uint32_t pending, uint64_t deadline) {
-    cc__lock_take(&ww->lock);
+/* Under the lock: sets HAS_WAITERS (true), unless the word is final. */
+static bool mark_locked(struct wait_word *ww, uint32_t pending) {
     uint32_t word = cc__get_acquire(&ww->word); /* pairs with cc__event_finish */
     while (word == pending && !cc__cas(&ww->word, &word, pending | HAS_WAITERS)) {
     }
-    if ((word & ~HAS_WAITERS) == pending) return cc__wait_word_wait_locked(ww, deadline, PARK_EVENT);
+    return (word & ~HAS_WAITERS) == pending;
+}
+
+int cc__event_wait_slow(struct wait_word *ww, uint32_t pending, uint64_t deadline) {
+    cc__lock_take(&ww->lock);
+    if (mark_locked(ww, pending)) return cc__wait_word_wait_locked(ww, deadline, PARK_EVENT);
     cc__lock_release(&ww->lock);
     return 0;
 }
@@ -27,7 +32,7 @@ void cc__event_finish(struct wait_word *ww, uint32_t done) { /* EVENT-1 */
     while (word != done) {
         if (word & HAS_WAITERS) {
             cc__lock_take(&ww->lock);
-            cc__wait_queue_claim_all_locked(&ww->queue, &wakes);
+            cc__wait_word_claim_all_locked(ww, &wakes);
             cc__wait_word_left_locked(ww);
             cc__lock_release(&ww->lock);
             word = cc__get(&ww->word);
@@ -69,3 +74,35 @@ int cc_event_wait_until(CCEvent *e, CCDeadline deadline) {
 int cc_event_wait(CCEvent *e) {
     return cc_event_wait_until(e, CC_FOREVER);
 }
+
+/* ---- as an arm of a select ---- */
+
+static bool is_set(const CCCase *c) {
+    return cc__get_acquire(&cc__wait_word_of(c->event)->word) == SET; /* pairs with cc__event_finish */
+}
+
+static int look(struct worker *w, const CCCase *c) {
+    (void)w;
+    if (unlikely(c->event == NULL)) return EINVAL;
+    return is_set(c) ? LOOK_READY : LOOK_NOT_READY;
+}
+
+static int try(const CCCase *c) {
+    return is_set(c) ? 0 : ARM_WAIT;
+}
+
+static unsigned prepare(struct arm *arm, const CCCase *c) {
+    return cc__wait_word_prepare(arm, cc__wait_word_of(c->event));
+}
+
+/* A mark without a waiter is taken off by the next set. */
+static int look_locked(struct arm *arm) {
+    return mark_locked(arm->object, UNSET) ? 0 : ARM_AGAIN;
+}
+
+const struct arm_ops cc__arm_event = {.look = look,
+                                      .try = try,
+                                      .prepare = prepare,
+                                      .link = cc__wait_word_link,
+                                      .unlink = cc__wait_word_unlink,
+                                      .look_locked = look_locked};

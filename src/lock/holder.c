@@ -4,11 +4,9 @@
 #include "base/fatal.h"
 #include "os/safe_copy.h"
 #include "os/thread.h"
-#include "sched/sched.h"
 
 #include <stdio.h>
 
-#define THREAD (UINT64_C(1) << 63)
 enum { NAME_MAX_HERE = CC_FIBER_NAME_MAX + 64 };
 
 /* The name of a fiber that may end meanwhile; "" if it cannot be read. */
@@ -22,7 +20,7 @@ static void describe_fiber(struct fiber *f, char *text) {
     char name[CC_FIBER_NAME_MAX];
     read_name(f, name);
     snprintf(text, NAME_MAX_HERE, "fiber %u.%u%s%s%s", f->slot, cc__get(&f->generation) & 0x7fffffffu,
-             name[0] ? " '" : "", name, name[0] ? "'" : "");
+             cc__quoted(name));
 }
 
 static void describe_self(char *text) {
@@ -64,45 +62,62 @@ static int thread_id(void) {
 
 uint64_t cc__holder_self(void) {
     struct fiber *f = cc__sched_current(cc__worker());
-    return f != NULL ? cc__pool_id(f) : THREAD | (uint64_t)thread_id();
+    return f != NULL ? cc__pool_id(f) : HOLDER_THREAD | (uint64_t)thread_id();
 }
 
-static bool is_self(uint64_t holder) {
+static bool is_self(uint64_t holder, uint32_t thread) {
+    (void)thread;
     return holder == cc__holder_self();
 }
 
 static void describe(uint64_t holder, char *text) {
-    struct fiber *f = holder & THREAD ? NULL : cc__pool_find(holder);
-    if (holder & THREAD)
-        snprintf(text, NAME_MAX_HERE, "OS thread %d", (int)(holder & ~THREAD));
+    struct fiber *f = holder & HOLDER_THREAD ? NULL : cc__pool_find(holder);
+    if (holder & HOLDER_THREAD)
+        snprintf(text, NAME_MAX_HERE, "OS thread %d", (int)(holder & ~HOLDER_THREAD));
     else if (f != NULL && cc__pool_id(f) == holder)
         describe_fiber(f, text);
     else
         snprintf(text, NAME_MAX_HERE, "fiber %u.%u, which has ended", (uint32_t)holder - 1, (uint32_t)(holder >> 32));
 }
 
+static uint32_t *own_reads(void) {
+    static _Thread_local uint32_t of_thread __attribute__((tls_model("initial-exec")));
+    struct fiber *f = cc__sched_current(cc__worker());
+    if (f == NULL) return &of_thread;
+    struct fiber_cold *cold = cc__get(&cc__get(&f->stack)->cold);
+    if (cold->reader != cc__pool_id(f)) {
+        cold->reader = cc__pool_id(f);
+        cold->reads = 0;
+    }
+    return &cold->reads;
+}
+
+void cc__holder_read_entered(void) {
+    ++*own_reads();
+}
+
+void cc__holder_read_left(const char *what, const void *object) {
+    uint32_t *reads = own_reads();
+    if (*reads == 0) cc__holder_otherwise(what, object, "by other readers");
+    --*reads;
+}
+
 void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *object) {
-    if (likely(!is_self(cc__get(owner)))) return;
+    if (likely(!is_self(cc__get(owner), 0))) return;
     char me[NAME_MAX_HERE];
     describe_self(me);
     cc__fatal("%s %p is held by %s itself, which wants it again and would wait for ever", what, object, me);
 }
 #else
-static bool in_fiber_stack(uintptr_t at) {
-    uintptr_t low, high;
-    for (unsigned i = 0; cc__stack_arena(i, &low, &high); i++)
-        if (at >= low && at < high) return true;
-    return false;
-}
-
-/* Whether the stack pointer `at` was the caller's own, or may have been (HOLDER-2). */
-static bool is_self(uint64_t holder) {
+/* Whether the holder is the caller, or may be (HOLDER-2). */
+static bool is_self(uint64_t holder, uint32_t thread) {
     uintptr_t at = (uintptr_t)holder, here = cc__machine_sp();
     struct fiber *f = cc__sched_current(cc__worker());
+    if (holder & HOLDER_THREAD) return f == NULL && (uint32_t)holder == cc__machine_thread();
     if (f == NULL) {
         /* No two stacks in use are that close: each has a guard, or the top of the other, in between. */
         if (at - here + 1024 < 2048) return true;
-        return !in_fiber_stack(at);
+        return !cc__stack_is_fibers(at) && (thread == 0 || thread == cc__machine_thread());
     }
     const struct stack *s = cc__get(&f->stack);
     uintptr_t low = (uintptr_t)s->base, cold = (uintptr_t)cc__get(&s->cold);
@@ -111,19 +126,21 @@ static bool is_self(uint64_t holder) {
 }
 
 static void describe(uint64_t holder, char *text) {
-    struct fiber *f = cc__stack_tenant((uintptr_t)holder);
+    struct fiber *f = holder & HOLDER_THREAD ? NULL : cc__stack_tenant((uintptr_t)holder);
     if (f != NULL)
         describe_fiber(f, text);
     else
-        snprintf(text, NAME_MAX_HERE, in_fiber_stack((uintptr_t)holder) ? "a fiber that has ended" : "an OS thread");
+        snprintf(text, NAME_MAX_HERE,
+                 cc__stack_is_fibers((uintptr_t)holder) ? "a fiber that has ended" : "an OS thread");
 }
 #endif
 
-CC_NOINLINE void cc__holder_check(_Atomic uint64_t *owner, bool held, const char *what, const void *object) {
+CC_NOINLINE void cc__holder_check(_Atomic uint64_t *owner, uint32_t thread, bool held, const char *what,
+                                  const void *object) {
     uint64_t holder = cc__get(owner);
     if (unlikely(holder == 0 && !held)) cc__holder_free(what, object);
     if (unlikely(holder == 0)) wrong_holder(what, object, "another, who was handed it");
-    if (likely(is_self(holder))) return;
+    if (likely(is_self(holder, thread))) return;
     char other[NAME_MAX_HERE];
     describe(holder, other);
     wrong_holder(what, object, other);

@@ -1,13 +1,4 @@
-/* mutex.c - one word in the mutex, everything else in the parking lot.
- *
- *   0                  free
- *   LOCKED             held; nobody waits, as far as the word knows
- *   LOCKED | WAITERS   held; the unlock looks for waiters in the parking lot
- *
- *   lock      0 -> LOCKED, compare-and-swap. Else spin a little, then wait in the parking lot.
- *   unlock    by its holder (HOLDER-1), or the program ends
- *             fast_unlock on:   store 0, and look again whether it is still on
- *             fast_unlock off:  LOCKED -> 0, compare-and-swap; with WAITERS, to a waiter, under the bucket's lock
+/* mutex.c - one word in the mutex, everything else in the parking lot. README.md has the states of the word.
  *
  * MUTEX-1  A waiter sets WAITERS with fast_unlock off, under the bucket's lock, and is in the queue before that lock is
  *          free.
@@ -21,10 +12,9 @@
  */
 #include "lock/mutex.h"
 
-#include "arch/cpu.h"
 #include "lock/parking_lot.h"
+#include "lock/spin.h"
 #include "os/clock.h"
-#include "os/thread.h"
 #include "sim/sim.h"
 #include "wait/cancel.h"
 
@@ -32,55 +22,17 @@
 
 enum { LOCKED = 1, WAITERS = 2 };
 
-enum {
-    STARVING_NS = 1000 * 1000, /* as in Go: long beside a wake-up, short beside what a person notices */
-    PASSED_MAX = 16,           /* guess: a bound where nobody looks at the clock */
-};
-
-/* ---- spinning ----
- *
- * The first look comes after a pause and not at once: each look takes the cache line away from the holder's core
- * (145 ns there and back), and two cores that take turns at every operation are ten times slower than one
- * that does a hundred in a row. Measured with bench/mutex, two workers. */
-enum {
-    SPIN_PAUSES = 24,      /* before the first look; about 1 us */
-    SPIN_ROUNDS = 4,       /* looks, each after twice as long a pause */
-    SPIN_FAILURES_MAX = 8, /* after so many spins that failed ... */
-    SPIN_SKIPS = 64,       /* ... so many waits begin without one. Guesses */
-};
-
-/* Whether another thread could free the lock while we spin. */
-static bool may_spin(struct worker *w) {
-    static _Atomic uint32_t cpus; /* 0: not asked, 1: one, 2: more */
-    if (w != NULL && cc__get(&cc__sched.count) == 1) return false;
-    uint32_t known = cc__get(&cpus);
-    if (unlikely(known == 0)) cc__set(&cpus, known = cc__affinity_single() ? 1 : 2);
-    return known > 1;
-}
-
 CC_INLINE bool try_lock(struct mutex *m, uint32_t with) {
     uint32_t expected = 0;
     return cc__get(&m->word) == 0 && cc__cas(&m->word, &expected, LOCKED | with); /* pairs with the unlocks */
 }
 
+static bool try_lock_again(void *m, uint32_t with) {
+    return try_lock(m, with);
+}
+
 static bool spin(struct mutex *m, struct bucket *bucket, uint32_t with) {
-    if (!may_spin(cc__worker())) return false;
-    /* Where spins have failed they are tried rarely: a holder that sleeps with the lock is not worth a spin. */
-    uint32_t failures = cc__get(&bucket->spin_failures);
-    if (failures >= SPIN_FAILURES_MAX) {
-        cc__set(&bucket->spin_failures,
-                failures < SPIN_FAILURES_MAX + SPIN_SKIPS ? failures + 1 : SPIN_FAILURES_MAX - 1);
-        return false;
-    }
-    for (unsigned round = 0, pauses = SPIN_PAUSES; round < SPIN_ROUNDS; round++, pauses *= 2) {
-        for (unsigned i = 0; i < pauses; i++) cc__cpu_relax();
-        if (try_lock(m, with)) {
-            if (failures != 0) cc__set(&bucket->spin_failures, failures / 2);
-            return true;
-        }
-    }
-    cc__set(&bucket->spin_failures, failures + 1);
-    return false;
+    return cc__spin(&bucket->spin_failures, SPIN_PAUSES, try_lock_again, m, with);
 }
 
 /* ---- waiting ---- */
@@ -152,39 +104,25 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
 /* Unlikely calls are tail calls: their callers need no frame, and they are entered with the stack pointer of the
  * caller's own call (holder.h). */
 static CC_NOINLINE int lock_contended(struct mutex *m, uint64_t deadline, bool cancellable) {
-    int rc = lock_slow(m, deadline, cancellable);
-    if (likely(rc == 0)) cc__holder_enter_at(&m->owner, cc__holder_entry());
-    return rc;
-}
-
-static CC_NOINLINE int lock_contended_always(struct mutex *m) {
     /* A cancellation lasts until the fiber leaves its scope: every wait would end at once, and behind a mere shield
      * too when a grace period is over. */
-    bool held = cc__cancel_hold();
-    (void)lock_slow(m, WAIT_FOREVER, false); /* which has no other way to fail */
+    bool held = !cancellable && cc__cancel_hold();
+    int rc = lock_slow(m, deadline, cancellable); /* without a deadline and a cancellation it cannot fail */
     cc__cancel_unhold(held);
-    cc__holder_enter_at(&m->owner, cc__holder_entry());
-    return 0;
+    if (likely(rc == 0)) cc__holder_enter_at(&m->owner, cc__holder_entry());
+    return rc;
 }
 
 CC_INLINE int lock(struct mutex *m, uint64_t deadline, bool cancellable) {
     uint32_t expected = cc__sim_zero();
     /* Pairs with the unlocks. */
     if (unlikely(!cc__cas(&m->word, &expected, LOCKED))) return lock_contended(m, deadline, cancellable);
-    cc__holder_enter(&m->owner);
-    return 0;
-}
-
-CC_INLINE int lock_always(struct mutex *m) {
-    uint32_t expected = cc__sim_zero();
-    /* Pairs with the unlocks. */
-    if (unlikely(!cc__cas(&m->word, &expected, LOCKED))) return lock_contended_always(m);
-    cc__holder_enter(&m->owner);
+    cc__holder_enter(&m->owner, &m->thread);
     return 0;
 }
 
 void cc__mutex_lock_again(struct mutex *m, uint64_t holder) {
-    (void)lock_always(m);
+    (void)lock(m, WAIT_FOREVER, false);
     cc__set(&m->owner, holder);
 }
 
@@ -241,22 +179,22 @@ static CC_NOINLINE int unlock_by_cas(struct mutex *m, struct bucket *bucket) {
 CC_INLINE int unlock_held(struct mutex *m, struct bucket *bucket) {
     cc__holder_clear(&m->owner);
     /* WAITERS while fast_unlock is on was set by a waiter that has left. */
-    if (unlikely(cc__is_zero(&bucket->fast_unlock))) return unlock_by_cas(m, bucket);
+    if (unlikely(!cc__get(&bucket->fast_unlock))) return unlock_by_cas(m, bucket);
     cc__set_release(&m->word, 0); /* pairs with the next lock */
     /* "Word = 0, then look at fast_unlock" against "fast_unlock off, then look at the word" in cc__bucket_enter: the
      * light half. fast_unlock is on only where the heavy half works. */
     cc__compiler_fence();
-    return likely(!cc__is_zero(&bucket->fast_unlock)) ? 0 : wake_after_store(m);
+    return likely(cc__get(&bucket->fast_unlock)) ? 0 : wake_after_store(m);
 }
 
 /* The mutex was locked from another frame: by a function that has returned, or by somebody else. */
 static CC_NOINLINE int unlock_checked(struct mutex *m, struct bucket *bucket) {
-    cc__holder_check(&m->owner, cc__get(&m->word) != 0, "cc_mutex_unlock: mutex", m);
+    cc__holder_check(&m->owner, cc__get(&m->thread), cc__get(&m->word) != 0, "cc_mutex_unlock: mutex", m);
     return unlock_held(m, bucket);
 }
 
 void cc__mutex_unlock_to_wait(struct mutex *m) {
-    cc__holder_check(&m->owner, cc__get(&m->word) != 0, "cc_cond_wait: mutex", m);
+    cc__holder_check(&m->owner, cc__get(&m->thread), cc__get(&m->word) != 0, "cc_cond_wait: mutex", m);
     (void)unlock_held(m, cc__bucket_of(m));
 }
 
@@ -283,7 +221,7 @@ int cc_mutex_lock_try(CCMutex *mutex) {
 
 int cc_mutex_lock_uncancellable(CCMutex *mutex) {
     if (unlikely(mutex == NULL)) return EINVAL;
-    return lock_always(cc__mutex_of(mutex));
+    return lock(cc__mutex_of(mutex), WAIT_FOREVER, false);
 }
 
 int cc_mutex_unlock(CCMutex *mutex) {

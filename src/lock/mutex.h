@@ -8,8 +8,8 @@
 
 /* A CCMutex as the library sees it: C++ has no _Atomic, so the public struct has plain fields. */
 struct mutex {
-    _Atomic uint32_t word; /* mutex.c */
-    uint32_t spare;
+    _Atomic uint32_t word;   /* mutex.c */
+    _Atomic uint32_t thread; /* holder.h */
     _Atomic uint64_t owner;
 };
 

@@ -3,7 +3,6 @@
 
 #include "os/membarrier.h"
 #include "sim/sim.h"
-#include "sync/barrier.h"
 
 struct bucket cc__parking_lot[1 << BUCKETS_LOG2];
 

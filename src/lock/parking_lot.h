@@ -4,10 +4,7 @@
  * belong to somebody else, or be freed. So the waiters, and the flag that says whether there may be some, are here: in
  * one of a fixed number of buckets, by a hash of the address.
  *
- * While nobody waits in a bucket, `fast_unlock` is on: an unlock looks at it, stores 0 and looks at it again. While it
- * is off, an unlock is a compare-and-swap, which notices the WAITERS bit in the word. The first waiter turns
- * fast_unlock off and issues a membarrier before it sets that bit: of an unlock that saw fast_unlock on, either the
- * store is visible to the waiter, or its second look finds fast_unlock off. README.md has the proof.
+ * README.md has the protocol of `fast_unlock`, and why it holds.
  *
  * BUCKET-1  The bucket's lock guards nodes and queues. There is a queue for each key, and the bucket's ring holds the
  *           first node of each: a long queue does not slow down other keys.
@@ -17,14 +14,8 @@
 #ifndef CC_LOCK_PARKING_LOT_H
 #define CC_LOCK_PARKING_LOT_H
 
+#include "lock/policy.h"
 #include "lock/wait_queue.h"
-
-enum {
-    BUCKETS_LOG2 = 8, /* 32 KiB; two mutexes with waiters rarely share a bucket. Guess */
-    /* Unlocks without a waiter after which fast_unlock is turned on: by then they have cost as much (6 ns each) as the
-     * membarrier of the next waiter may (20 us). */
-    FAST_UNLOCK_AFTER = 4096,
-};
 
 struct bucket {
     _Alignas(CC_LINE) _Atomic uint32_t fast_unlock;

@@ -1,17 +1,27 @@
-/* rwlock.c - many readers or one writer, first come, first served.
+/* rwlock.c - many readers or one writer.
  *
  *    31           30 ......... 1  0
  *    HAS_WAITERS  readers         WRITER
  *
- * RW-1  Nobody overtakes: while HAS_WAITERS is set, the lock is taken through the queue only.
- * RW-2  The last holder to leave while somebody waits hands the lock over, under the internal lock: to the first waiter
- *       if that is a writer, else to the readers before the first writer. The lock is not free in between.
- * RW-3  When all waiters have left for other reasons, HAS_WAITERS is cleared, and the holder leaves as if nobody had
- *       waited: by one compare-and-swap, its last access to the lock. After that, and after a hand-over, the lock may
- *       be freed.
+ * RW-1  While HAS_WAITERS is set, the lock is taken through the queue only: no reader overtakes a writer that waits. It
+ *       is not set while the lock is free.
+ * RW-2  The last holder to leave while somebody waits designates the first waiter, or if that is a reader, the readers
+ *       before the first writer: under the internal lock it takes them from the queue, clears HAS_WAITERS and frees the
+ *       lock; then it wakes them. A free lock goes to whoever comes first. While somebody is in the queue and
+ *       HAS_WAITERS is not set, a designated waiter is awake: it takes the lock, with HAS_WAITERS if others wait, or it
+ *       sets HAS_WAITERS again and queues in front. So others that leave in between need not wake anybody.
+ * RW-3  A designated waiter that lost PASSED_MAX races, or has waited for STARVING_NS, is starving. If the first waiter
+ *       is, the last holder to leave hands the lock over: to it, and with a reader to the readers right behind it. The
+ *       lock is not free in between.
+ * RW-4  The last access of a holder that leaves is one compare-and-swap on a word without HAS_WAITERS, or the release
+ *       of the internal lock, which those who were in the queue have to wait for, or for the wake that comes later. So
+ *       whoever returns from the lock may free it.
  */
 #include "lock/holder.h"
+#include "lock/parking_lot.h"
+#include "lock/spin.h"
 #include "lock/wait_word.h"
+#include "os/clock.h"
 #include "sim/sim.h"
 #include "wait/cancel.h"
 
@@ -39,72 +49,129 @@ CC_INLINE bool try_enter(struct wait_word *ww, bool write) {
     return false;
 }
 
-/* Under the lock. Hands over to the first waiter, and with a reader to the readers right behind it; the same step takes
- * `mine` out of the word. others: readers hold the lock, only readers can join them. False: nobody was given anything,
- * and nothing was changed but HAS_WAITERS. */
-static bool hand_over_locked(struct wait_word *ww, uint32_t mine, bool others, struct wakes *wakes) { /* RW-3 */
-    uint32_t given = 0;
-    for (struct wait_node *node; (node = cc__wait_queue_first(&ww->queue)) != NULL;) {
-        bool write = node->flag;
-        if (write && (others || given != 0)) break;
-        cc__wait_queue_remove(&ww->queue, node);
-        if (!cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT)) continue;
-        given += write ? WRITER : READER;
-        if (write) break;
-    }
-    if (given != 0) cc__add(&ww->word, given - mine); /* pairs with the leaves of those who were here */
-    cc__wait_word_left_locked(ww);
-    return given != 0;
+struct rw_node {
+    struct wait_node node; /* flag: a writer */
+    bool starving;         /* RW-3 */
+    bool granted;          /* it was handed the lock */
+};
+
+CC_INLINE struct rw_node *rw_node_of(struct wait_node *node) {
+    return container_of(node, struct rw_node, node);
 }
 
-/* A waiter has left the queue: readers behind it may join now. The lock is never free while somebody waits (RW-2), so a
- * writer waits on, for the last holder. */
+/* Under the lock. Removes and claims the first waiter, and with a reader the readers right behind it; those who were
+ * claimed are handed the lock or are designated. others: readers hold the lock, only readers can join them. How much
+ * they take of the word together. */
+static uint32_t claim_first_locked(struct wait_word *ww, bool others, bool grant, struct wakes *wakes) {
+    uint32_t claimed = 0;
+    for (struct wait_node *node; (node = cc__wait_queue_first(&ww->queue)) != NULL;) {
+        bool write = node->flag;
+        if (write && (others || claimed != 0)) break;
+        cc__wait_queue_remove(&ww->queue, node);
+        if (!cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT)) continue;
+        rw_node_of(node)->granted = grant; /* its frame stays until the flush */
+        claimed += write ? WRITER : READER;
+        if (write) break;
+    }
+    return claimed;
+}
+
+/* Under the lock. A waiter has left the queue: readers behind it may join now. With HAS_WAITERS somebody holds the
+ * lock, and nobody enters it otherwise (RW-1). Without it a writer may enter at any moment, and a designated waiter,
+ * which is awake, looks after those who wait (RW-2). */
 static void after_leave_locked(struct wait_word *ww, struct wakes *wakes) {
-    if (cc__get_acquire(&ww->word) & WRITER)
-        cc__wait_word_left_locked(ww);
-    else
-        (void)hand_over_locked(ww, 0, true, wakes);
+    if ((cc__get_acquire(&ww->word) & (HAS_WAITERS | WRITER)) == HAS_WAITERS) {
+        uint32_t given = claim_first_locked(ww, true, true, wakes);
+        if (given != 0) cc__add(&ww->word, given); /* pairs with the leaves of those who were here */
+    }
+    cc__wait_word_left_locked(ww);
+}
+
+/* Under the lock. Takes the rwlock if that is possible (true); else sets HAS_WAITERS, which stays until we are queued.
+ * A designated waiter does not mind HAS_WAITERS: it was in the queue before those who are. */
+static bool enter_or_mark_locked(struct wait_word *ww, bool write, bool designated) {
+    uint32_t word = cc__get(&ww->word);
+    for (;;) {
+        if (may_enter(designated ? word & ~HAS_WAITERS : word, write)) {
+            uint32_t with = designated && !cc__wait_queue_empty(&ww->queue) ? HAS_WAITERS : 0; /* RW-2 */
+            if (cc__cas(&ww->word, &word, (word + (write ? WRITER : READER)) | with)) return true;
+        } else if ((word & HAS_WAITERS) || cc__cas(&ww->word, &word, word | HAS_WAITERS)) {
+            return false;
+        }
+    }
+}
+
+/* Under the lock. Those who were designated queue in front, but behind those who are starving. */
+static void queue_locked(struct wait_word *ww, struct rw_node *me, bool front) {
+    struct link *mine = &me->node.link, *first = cc__get(&ww->queue.first), *at = first;
+    cc__wait_queue_push(&ww->queue, &me->node); /* the last: before the first, in a ring */
+    if (!front || first == NULL) return;
+    while (at != mine && rw_node_of(container_of(at, struct wait_node, link))->starving) at = cc__get(&at->next);
+    if (at == mine) return; /* all others are starving */
+    cc__list_remove(mine);
+    cc__list_push_back(at, mine);
+    if (at == first) cc__set(&ww->queue.first, mine);
+}
+
+static bool try_enter_again(void *ww, uint32_t write) {
+    return try_enter(ww, write);
 }
 
 static CC_NOINLINE int enter_slow(struct wait_word *ww, bool write, uint64_t deadline) {
-    struct wait_node node = {.flag = write}; /* a writer */
-    cc__lock_take(&ww->lock);
-    uint32_t word = cc__get(&ww->word);
-    for (;;) {
-        if (may_enter(word, write)) {
-            if (!cc__cas(&ww->word, &word, word + (write ? WRITER : READER))) continue;
+    if (cc__spin(&cc__bucket_of(ww)->spin_failures, RW_SPIN_PAUSES, try_enter_again, ww, write)) return 0;
+    struct rw_node me = {.node.flag = write};
+    uint64_t since = cc__clock_now();
+    for (unsigned passed = 0;; passed++) {
+        bool starving = passed >= PASSED_MAX || (passed > 0 && cc__clock_now() - since >= STARVING_NS);
+        cc__lock_take(&ww->lock);
+        if (enter_or_mark_locked(ww, write, passed > 0)) {
             cc__lock_release(&ww->lock);
             return 0;
         }
-        if ((word & HAS_WAITERS) || cc__cas(&ww->word, &word, word | HAS_WAITERS)) break;
+        int rc = cc__waiter_init(&me.node.waiter, cc__worker(), deadline);
+        if (likely(rc == 0)) {
+            queue_locked(ww, &me, passed > 0);
+            me.starving = starving;
+            rc = cc__wait_queue_park_locked(&ww->queue, &ww->lock, &me.node, (struct wait_what){PARK_RWLOCK, ww});
+            if (likely(rc == 0)) {
+                if (me.granted) return 0;
+                continue;
+            }
+        }
+        struct wakes wakes;
+        cc__wakes_init(&wakes);
+        after_leave_locked(ww, &wakes);
+        cc__lock_release(&ww->lock);
+        cc__wakes_flush_any(&wakes);
+        return rc;
     }
-    int rc = cc__wait_queue_wait_locked(&ww->queue, &ww->lock, &node, deadline, (struct wait_what){PARK_RWLOCK, ww});
-    if (likely(rc == 0)) return 0;
-    struct wakes wakes;
-    cc__wakes_init(&wakes);
-    after_leave_locked(ww, &wakes);
-    cc__lock_release(&ww->lock);
-    cc__wakes_flush_any(&wakes);
-    return rc;
 }
 
-/* Takes `mine` out of the word, and hands the lock over if it was the last. */
+/* Under the lock. We are the last holder, and somebody waits: nobody else writes the word. */
+static void pass_on_locked(struct wait_word *ww, uint32_t mine, struct wakes *wakes) {
+    bool grant = rw_node_of(cc__wait_queue_first(&ww->queue))->starving;
+    uint32_t claimed = claim_first_locked(ww, false, grant, wakes);
+    if (grant && claimed != 0) {
+        cc__add(&ww->word, claimed - mine); /* pairs with the leaves of those who were here */
+        cc__wait_word_left_locked(ww);
+    } else {
+        cc__sub(&ww->word, mine | HAS_WAITERS); /* pairs with the next to enter */
+    }
+}
+
+/* Takes `mine` out of the word; the last one looks after those who wait. */
 static CC_NOINLINE void leave_slow(struct wait_word *ww, uint32_t mine) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    uint32_t word = cc__get(&ww->word);
-    for (;;) {
-        bool last = (word & ~HAS_WAITERS) == mine;
-        if (!last || !(word & HAS_WAITERS)) {
+    for (bool passed_on = false; !passed_on;) {
+        uint32_t word = cc__get(&ww->word);
+        while (word != (mine | HAS_WAITERS))
             if (cc__cas_weak(&ww->word, &word, word - mine)) return; /* pairs with the next to enter */
-            continue;
-        }
         cc__lock_take(&ww->lock);
-        word = cc__get(&ww->word);
-        bool gone = (word & ~HAS_WAITERS) == mine && (word & HAS_WAITERS) && hand_over_locked(ww, mine, false, &wakes);
+        /* All waiters may have left meanwhile, for other reasons. */
+        passed_on = cc__get(&ww->word) == (mine | HAS_WAITERS);
+        if (passed_on) pass_on_locked(ww, mine, &wakes);
         cc__lock_release(&ww->lock);
-        if (gone) break;
-        word = cc__get(&ww->word);
     }
     cc__wakes_flush_any(&wakes);
 }
@@ -122,7 +189,7 @@ static CC_NOINLINE int enter_always(struct wait_word *ww, bool write) {
 
 enum how { TRY, WAIT, ALWAYS };
 
-static int read_lock(CCRWLock *rw, uint64_t deadline, enum how how) {
+static int enter_read(CCRWLock *rw, uint64_t deadline, enum how how) {
     if (unlikely(rw == NULL)) return EINVAL;
     struct wait_word *ww = cc__wait_word_of(rw);
     cc__sim_point();
@@ -130,6 +197,12 @@ static int read_lock(CCRWLock *rw, uint64_t deadline, enum how how) {
     if (how == TRY) return EAGAIN;
     cc__holder_again(&((struct rwlock *)(void *)rw)->owner, "cc_rwlock_read_lock: lock", rw);
     return how == ALWAYS ? enter_always(ww, false) : enter_slow(ww, false, deadline);
+}
+
+static int read_lock(CCRWLock *rw, uint64_t deadline, enum how how) {
+    int rc = enter_read(rw, deadline, how);
+    if (rc == 0) cc__holder_read_entered();
+    return rc;
 }
 
 /* entry: cc__holder_entry of the call. */
@@ -172,6 +245,7 @@ static int read_unlock(CCRWLock *rw) {
         if (word & WRITER) cc__holder_otherwise("cc_rwlock_read_unlock: lock", rw, "by a writer");
         cc__holder_free("cc_rwlock_read_unlock: lock", rw);
     }
+    cc__holder_read_left("cc_rwlock_read_unlock: lock", rw);
     if (likely(!(word & HAS_WAITERS) && cc__cas(&ww->word, &word, word - READER))) return 0; /* pairs with a writer */
     leave_slow(ww, READER);
     return 0;
@@ -207,7 +281,7 @@ static int write_unlock(CCRWLock *lock, uint64_t entry) {
     if (unlikely(!cc__holder_at(&rw->owner, entry))) {
         uint32_t now = cc__get(&rw->ww.word);
         if (now & READERS) cc__holder_otherwise("cc_rwlock_write_unlock: lock", lock, "by readers");
-        cc__holder_check(&rw->owner, now & WRITER, "cc_rwlock_write_unlock: lock", lock);
+        cc__holder_check(&rw->owner, 0, now & WRITER, "cc_rwlock_write_unlock: lock", lock);
     }
     cc__holder_clear(&rw->owner);
     if (likely(cc__cas(&rw->ww.word, &word, 0))) return 0; /* pairs with the next to enter */

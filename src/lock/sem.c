@@ -97,7 +97,7 @@ static CC_NOINLINE int release_to_waiters(struct wait_word *ww, uint32_t n, stru
     } else if (permits > CC_SEM_MAX - n) {
         rc = EOVERFLOW;
     } else {
-        while (n > 0 && cc__wait_queue_claim_locked(&ww->queue, wakes) != NULL) n--;
+        while (n > 0 && cc__wait_word_claim_locked(ww, wakes)) n--;
         if (n > 0)
             cc__set_release(&ww->word, HAS_WAITERS | (permits + n)); /* SEM-3; pairs with take_locked */
         else if (permits == 0)
@@ -131,3 +131,36 @@ int cc_sem_release(CCSem *s, uint32_t n) {
     cc__sim_point();
     return rc;
 }
+
+/* ---- as an arm of a select ----
+ *
+ * An arm in the queue is a waiter like any other (SEM-1): a release gives it a permit with the claim, or the claim is
+ * lost and the permit goes to the next. So the select has the permit if and only if this arm was chosen. */
+
+static int look(struct worker *w, const CCCase *c) {
+    (void)w;
+    if (unlikely(c->sem == NULL)) return EINVAL;
+    return (cc__get(&cc__wait_word_of(c->sem)->word) & ~HAS_WAITERS) != 0 ? LOOK_READY : LOOK_NOT_READY;
+}
+
+static int try(const CCCase *c) {
+    return take(cc__wait_word_of(c->sem)) ? 0 : ARM_WAIT;
+}
+
+static unsigned prepare(struct arm *arm, const CCCase *c) {
+    return cc__wait_word_prepare(arm, cc__wait_word_of(c->sem));
+}
+
+/* Takes nothing: another arm may be ready. A mark without a waiter is taken off with the next permit. */
+static int look_locked(struct arm *arm) {
+    struct wait_word *ww = arm->object;
+    uint32_t word = 0;
+    return cc__cas(&ww->word, &word, HAS_WAITERS) || word == HAS_WAITERS ? 0 : ARM_AGAIN;
+}
+
+const struct arm_ops cc__arm_acquire = {.look = look,
+                                        .try = try,
+                                        .prepare = prepare,
+                                        .link = cc__wait_word_link,
+                                        .unlink = cc__wait_word_unlink,
+                                        .look_locked = look_locked};

@@ -29,7 +29,7 @@ static CC_NOINLINE void add_locked(struct wait_word *ww, int32_t n) {
     uint32_t count = cc__get(&ww->word), after;
     do after = sum(count, n);
     while (!cc__cas_weak(&ww->word, &count, after)); /* acquires what the others did, for those who wait */
-    if (after == 0) cc__wait_queue_claim_all_locked(&ww->queue, &wakes);
+    if (after == 0) cc__wait_word_claim_all_locked(ww, &wakes);
     cc__lock_release(&ww->lock);
     cc__wakes_flush_any(&wakes);
 }

@@ -20,11 +20,45 @@ int cc__wait_queue_wait_locked(struct wait_queue *queue, struct lock *lock, stru
     return cc__wait_queue_park_locked(queue, lock, node, what);
 }
 
-int cc__wait_word_wait_locked(struct wait_word *ww, uint64_t deadline, enum park_reason reason) {
-    struct wait_node node;
-    int rc = cc__wait_queue_wait_locked(&ww->queue, &ww->lock, &node, deadline, (struct wait_what){reason, ww});
-    if (likely(rc == 0)) return 0;
+/* ---- wait words with arms ---- */
+
+void cc__wait_word_link(struct arm *arm) {
+    struct wait_word *ww = arm->object;
+    arm->linked = true;
+    cc__wait_queue_link(&ww->queue, &arm->link);
+}
+
+/* The wait has ended otherwise. A giver whose claim was lost has taken the arm off, and given to the next one. */
+static void leave_locked(struct wait_word *ww, struct arm *arm) {
+    if (arm->linked) cc__wait_queue_unlink(&ww->queue, &arm->link);
+    arm->linked = false;
     cc__wait_word_left_locked(ww);
+}
+
+void cc__wait_word_unlink(struct arm *arm) {
+    cc__lock_take(arm->lock);
+    leave_locked(arm->object, arm);
+    cc__lock_release(arm->lock);
+}
+
+/* Fills in what a giver looks at, and no more. */
+int cc__wait_word_wait_locked(struct wait_word *ww, uint64_t deadline, enum park_reason reason) {
+    struct waiter waiter;
+    struct arm arm;
+    int rc = cc__waiter_init(&waiter, cc__worker(), deadline);
+    if (likely(rc == 0)) {
+        arm.waiter = &waiter;
+        arm.chosen = NULL;
+        arm.object = ww;
+        cc__wait_word_link(&arm);
+        enum wake_reason woken_by = cc__wait_locked(&waiter, &ww->lock, (struct wait_what){reason, ww});
+        if (likely(woken_by == WAKE_OBJECT)) return 0;
+        rc = woken_by == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
+        cc__lock_take(&ww->lock);
+        leave_locked(ww, &arm);
+    } else {
+        cc__wait_word_left_locked(ww);
+    }
     cc__lock_release(&ww->lock);
     return rc;
 }

@@ -1,7 +1,8 @@
 /* wait_queue.h - the waiters of one object, first come, first served.
  *
  * A queue is one pointer, NULL when nobody waits: an object that is all zero is ready, and an idle one holds no address
- * of its own. The wait nodes, each on the stack of its waiter, form a ring.
+ * of its own. The wait nodes, each on the stack of its waiter, form a ring; of objects that a select can wait for it is
+ * a ring of arms instead (wait_word.h).
  *
  * WAITQ-1  The object's lock guards the queue and `linked`.
  * WAITQ-2  Claim before give: an object gives a lock, a permit or a signal only to a waiter that it has claimed. A
@@ -22,34 +23,9 @@ struct wait_node {
     struct waiter waiter;
 };
 
-struct wait_queue {
-    struct link *_Atomic first;
-};
-
-CC_INLINE bool cc__wait_queue_empty(struct wait_queue *queue) {
-    return cc__get(&queue->first) == NULL;
-}
-
 CC_INLINE struct wait_node *cc__wait_queue_first(struct wait_queue *queue) {
     struct link *first = cc__get(&queue->first);
     return first != NULL ? container_of(first, struct wait_node, link) : NULL;
-}
-
-/* The ring, whatever its links belong to. */
-CC_INLINE void cc__wait_queue_link(struct wait_queue *queue, struct link *link) {
-    struct link *first = cc__get(&queue->first);
-    if (first != NULL) {
-        cc__list_push_back(first, link); /* before the first is behind the last */
-    } else {
-        cc__list_init(link);
-        cc__set(&queue->first, link);
-    }
-}
-
-CC_INLINE void cc__wait_queue_unlink(struct wait_queue *queue, struct link *link) {
-    struct link *next = cc__get(&link->next);
-    if (cc__get(&queue->first) == link) cc__set(&queue->first, next != link ? next : NULL);
-    cc__list_remove(link);
 }
 
 CC_INLINE void cc__wait_queue_push(struct wait_queue *queue, struct wait_node *node) { /* WAITQ-1 */
@@ -60,21 +36,6 @@ CC_INLINE void cc__wait_queue_push(struct wait_queue *queue, struct wait_node *n
 CC_INLINE void cc__wait_queue_remove(struct wait_queue *queue, struct wait_node *node) {
     node->linked = false;
     cc__wait_queue_unlink(queue, &node->link);
-}
-
-/* Under the lock. Removes and claims the first waiter that can be claimed; NULL: nobody is left. */
-CC_INLINE struct wait_node *cc__wait_queue_claim_locked(struct wait_queue *queue, struct wakes *wakes) {
-    for (struct wait_node *node; (node = cc__wait_queue_first(queue)) != NULL;) {
-        cc__wait_queue_remove(queue, node);
-        if (cc__wakes_claim_locked(wakes, &node->waiter, WAKE_OBJECT)) return node;
-    }
-    return NULL;
-}
-
-/* Under the lock. Everybody. */
-CC_INLINE void cc__wait_queue_claim_all_locked(struct wait_queue *queue, struct wakes *wakes) {
-    while (cc__wait_queue_claim_locked(queue, wakes) != NULL) {
-    }
 }
 
 CC_INLINE void cc__wakes_flush_any(struct wakes *wakes) {

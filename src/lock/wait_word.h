@@ -3,12 +3,15 @@
  * C++ has no _Atomic, so the public structs have plain fields; this is how the library sees their beginning.
  *
  * WAITWORD-1  HAS_WAITERS in the word is set and cleared under the lock: set before a waiter is queued, cleared when
- *             the queue is empty. While it is set, nobody takes or gives anything by the word alone, without the lock.
+ *             the queue is empty; by a rwlock also when a waiter is designated (RW-2). While it is set, nobody takes or
+ *             gives anything by the word alone, without the lock. A select that sets it and then does not wait leaves
+ *             it there, with an empty queue.
  */
 #ifndef CC_LOCK_WAIT_WORD_H
 #define CC_LOCK_WAIT_WORD_H
 
 #include "lock/wait_queue.h"
+#include "wait/arm.h"
 
 #include <ccc/cc_sync.h>
 
@@ -36,8 +39,34 @@ CC_INLINE void cc__wait_word_left_locked(struct wait_word *ww) {
     }
 }
 
+/* ---- objects whose queue is one of arms: plain waits and selects wait in it alike ---- */
+
+/* Under the lock. Removes and claims the first arm whose waiter can be claimed (WAITQ-2); false: nobody is left. */
+CC_INLINE bool cc__wait_word_claim_locked(struct wait_word *ww, struct wakes *wakes) {
+    for (struct link *first; (first = cc__get(&ww->queue.first)) != NULL;) {
+        cc__wait_queue_unlink(&ww->queue, first);
+        if (cc__arm_claim_locked(wakes, container_of(first, struct arm, link), 0)) return true;
+    }
+    return false;
+}
+
+/* Under the lock. Everybody. */
+CC_INLINE void cc__wait_word_claim_all_locked(struct wait_word *ww, struct wakes *wakes) {
+    while (cc__wait_word_claim_locked(ww, wakes)) {
+    }
+}
+
 /* Under the lock, with HAS_WAITERS set where the object uses it: waits, and returns without the lock. 0: claimed;
  * ETIMEDOUT, ECANCELED, ENOMEM. */
 int cc__wait_word_wait_locked(struct wait_word *ww, uint64_t deadline, enum park_reason reason);
+
+/* Of an arm_ops, for a select's arm whose object is a wait word. */
+CC_INLINE unsigned cc__wait_word_prepare(struct arm *arm, struct wait_word *ww) {
+    arm->object = ww;
+    arm->lock = &ww->lock;
+    return WAKE_OBJECT;
+}
+void cc__wait_word_link(struct arm *arm);
+void cc__wait_word_unlink(struct arm *arm);
 
 #endif

@@ -99,17 +99,21 @@ void cc_shield_leave(CCShield *shield) {
 /* ---- deadline blocks ---- */
 
 static void end_deadline(void *scope) {
-    struct scope *s = ((CCDeadlineScope *)scope)->scope;
+    CCDeadlineScope *block = scope;
+    struct scope *s = block->scope;
     if (cc__scope_current() != s)
         cc__fatal("CC_WITH_DEADLINE: the block is left while one inside it is still open; blocks end in the reverse "
                   "order of their beginning");
     cc__scope_leave(s);
     cc__scope_settle(s);
+    if (block->fired != NULL) *block->fired = s->expired;
     cc__scope_destroy(s);
     cc__scope_free(s);
 }
 
-CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline) {
+CCDeadlineScope *cc_deadline_enter_ex(CCDeadlineScope *scope, CCDeadline deadline, bool *fired) {
+    if (fired != NULL) *fired = false;
+    scope->fired = fired;
     struct scope *s = cc__scope_alloc(sizeof *s);
     if (s == NULL) cc__fatal("CC_WITH_DEADLINE: no memory for a scope");
     cc__scope_init(s, cc__scope_current(), UINT64_MAX);
@@ -124,6 +128,10 @@ CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline) 
     scope->deferred = (CCDefer){.fn = end_deadline, .arg = scope};
     (void)cc_defer_enter(&scope->deferred);
     return scope;
+}
+
+CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCDeadline deadline) {
+    return cc_deadline_enter_ex(scope, deadline, NULL);
 }
 
 void cc_deadline_leave(CCDeadlineScope *scope) {

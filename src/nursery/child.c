@@ -7,7 +7,6 @@
 
 #include "base/fatal.h"
 #include "base/mem.h"
-#include "fiber/stack.h"
 #include "sim/sim.h"
 #include "trace/trace.h"
 
@@ -41,7 +40,7 @@ bool cc__nursery_fail_with(CCNursery *n, const CCError *error) {
     cc__lock_release(&n->scope.lock);
     cc__event(child_fails, n, n->name, error->code, error->text);
     /* The first one alone, so that the reason below is what the wait returns. */
-    if (first && (n->mode & CC_NURSERY_KEEP_GOING) == 0) cc__scope_cancel(&n->scope, error);
+    if (first && (n->mode & CC_NURSERY_KEEP_GOING) == 0) cc__scope_cancel(&n->scope, error, true);
     return true;
 }
 
@@ -107,8 +106,10 @@ static void leave(CCNursery *n, struct fiber_cold *cold) {
     cc__wakes_init(&wakes);
     cc__lock_take(&n->scope.lock);
     if (cold != NULL) cc__list_remove(&cold->member);
-    if (--n->scope.children == 0 && unlikely(!cc__list_empty(&n->scope.waiters)))
-        cc__scope_wake_locked(&n->scope, &wakes);
+    if (--n->scope.children == 0) {
+        if (unlikely(!cc__list_empty(&n->scope.waiters))) cc__scope_wake_locked(&n->scope, &wakes);
+        if (unlikely(n->selected)) cc__nursery_ended_locked(n, &wakes);
+    }
     cc__lock_release(&n->scope.lock); /* the nursery may go */
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
@@ -117,8 +118,7 @@ static CC_NORETURN CC_COLD void left_inside(struct fiber *self, struct fiber_col
     cc__fatal(
         "fiber %u.%u%s%s%s has ended inside a CC_NURSERY or CC_WITH_DEADLINE block, by a longjmp out of it: the block's "
         "fibers would outlive it. Leave such blocks by their end, break, return or goto",
-        self->slot, cc__get(&self->generation) & 0x7fffffffu, cold->name[0] ? " '" : "", cold->name,
-        cold->name[0] ? "'" : "");
+        self->slot, cc__get(&self->generation) & 0x7fffffffu, cc__quoted(cold->name));
 }
 
 /* What an open block has deferred lies in a frame that is gone: nothing of it may be touched. */
@@ -158,11 +158,28 @@ void cc__upcall_scope_end(struct fiber *self, struct fiber_cold *cold) {
     cc__sim_hush(false);
 }
 
+/* What its function would have got. */
+static void *argument(struct fiber *f) {
+    struct fiber_block *block;
+    void *pointer;
+    switch (cc__state_args(f)) {
+    case ARGS_INLINE:
+        return f->args;
+    case ARGS_BLOCK:
+        memcpy(&block, f->args, sizeof(void *));
+        return block->args_size > 0 ? block->args : block->pointer;
+    default:
+        memcpy(&pointer, f->args, sizeof pointer);
+        return pointer;
+    }
+}
+
 void cc__upcall_scope_unstarted(struct fiber *f, int error) {
     struct scope *s = cc__scope_of(cc__get(&f->scope));
     if (s == NULL || cc__scope_fired_unstarted(f)) return;
     CCNursery *n = (CCNursery *)s;
     (void)cc__nursery_fail(n, error, "no stack could be had for a child");
+    if (n->unstarted != NULL) n->unstarted(argument(f));
     leave(n, NULL);
 }
 
@@ -172,7 +189,7 @@ static int spawn(CCNursery *n, CCTask *task, CCTaskFn fn, void *arg, const CCSpa
     if (task != NULL) task->id = 0;
     if (n == NULL || fn == NULL) return EINVAL;
     cc__lock_take(&n->scope.lock);
-    n->scope.children++;
+    if (n->scope.children++ == 0 && unlikely(n->selected)) cc__nursery_not_ended_locked(n);
     cc__lock_release(&n->scope.lock);
     int rc = cc__upcall_spawn_in((uintptr_t)&n->scope, task, fn, arg, options, site);
     if (unlikely(rc != 0)) leave(n, NULL);

@@ -7,29 +7,29 @@
 
 /* ---- hooks and channels ---- */
 
-int cc_nursery_at_exit(CCNursery *n, void (*fn)(void *arg), void *arg) {
-    if (n == NULL || fn == NULL) return EINVAL;
+/* Hooks: the latest first; channels in order. */
+static int add_hook(CCNursery *n, struct hook hook) {
     struct hook *h = cc__mem_alloc_small(sizeof *h);
     if (h == NULL) return ENOMEM;
-    h->fn = fn;
-    h->arg = arg;
+    *h = hook;
     cc__lock_take(&n->scope.lock);
-    h->next = n->hooks;
-    n->hooks = h;
+    if (h->ch == NULL) {
+        h->next = n->hooks;
+        n->hooks = h;
+    } else {
+        *n->close_end = h;
+        n->close_end = &h->next;
+    }
     cc__lock_release(&n->scope.lock);
     return 0;
 }
 
+int cc_nursery_at_exit(CCNursery *n, void (*fn)(void *arg), void *arg) {
+    return n != NULL && fn != NULL ? add_hook(n, (struct hook){.fn = fn, .arg = arg}) : EINVAL;
+}
+
 int cc_nursery_autoclose(CCNursery *n, CCChan *ch) {
-    if (n == NULL || ch == NULL) return EINVAL;
-    struct hook *h = cc__mem_alloc_small(sizeof *h);
-    if (h == NULL) return ENOMEM;
-    h->ch = ch;
-    cc__lock_take(&n->scope.lock);
-    *n->close_end = h;
-    n->close_end = &h->next;
-    cc__lock_release(&n->scope.lock);
-    return 0;
+    return n != NULL && ch != NULL ? add_hook(n, (struct hook){.ch = ch}) : EINVAL;
 }
 
 /* The next one, off its list: hooks, then channels; NULL: none. One at a time, because a hook may register another. */
@@ -81,19 +81,18 @@ void *cc_nursery_alloc(CCNursery *n, size_t size) {
     return memory;
 }
 
+/* A list whose members begin with the address of the next one. */
+static void free_list(void *first) {
+    for (void *at = first, *next; at != NULL; at = next) {
+        memcpy(&next, at, sizeof next);
+        cc__mem_free(at);
+    }
+}
+
 void cc__nursery_free_all(CCNursery *n) {
-    for (struct chunk *c = n->chunks, *next; c != NULL; c = next) {
-        next = c->next;
-        cc__mem_free(c);
-    }
-    for (struct failure *f = n->failures, *next; f != NULL; f = next) {
-        next = f->next;
-        cc__mem_free(f);
-    }
-    for (struct value *v = cc__get(&n->scope.values), *next; v != NULL; v = next) {
-        next = v->next;
-        cc__mem_free(v);
-    }
+    free_list(n->chunks);
+    free_list(n->failures);
+    free_list(cc__get(&n->scope.values));
 }
 
 /* ---- values ---- */

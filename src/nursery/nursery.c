@@ -3,9 +3,9 @@
 
 #include "base/error.h"
 #include "base/fatal.h"
-#include "fiber/stack.h"
 #include "sim/sim.h"
 #include "sync/freed.h"
+#include "trace/recorder.h"
 #include "trace/trace.h"
 
 #include <errno.h>
@@ -45,6 +45,7 @@ static int create(const CCNurseryConfig *config, CCNursery **nursery) {
         return rc;
     }
     if (unlikely(cc__get(&n->scope.cancelled)) && n->scope.grace_ns != UINT64_MAX) cc__scope_begin_grace(&n->scope);
+    if (cc__trace_on(TRACE_RECORD)) cc__record_scope(&n->scope, parent, n->name);
     *nursery = n;
     return 0;
 }
@@ -64,8 +65,7 @@ CCNursery *cc_nursery_create(CCNursery *parent) {
 
 /* ---- waiting ---- */
 
-/* Whether the caller is one of those that it would wait for. */
-static bool own_child(const CCNursery *n) {
+bool cc__nursery_is_child(const CCNursery *n) {
     struct fiber *self = cc__sched_current(cc__worker());
     return self != NULL && cc__scope_below(cc__get(&cc__get(&self->stack)->cold)->base, &n->scope);
 }
@@ -86,7 +86,7 @@ static void wait_all_the_same_locked(CCNursery *n) {
     cc__lock_release(&n->scope.lock);
     CCError reason;
     if (cc_cancel_reason(&reason) != 0) reason = cc__scope_reason(ECANCELED, "the runtime shuts down");
-    cc__scope_cancel_with_waiter(&n->scope, &reason);
+    cc__scope_cancel(&n->scope, &reason, false);
     bool held = cc__cancel_hold();
     cc__lock_take(&n->scope.lock);
     while (wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0) {
@@ -94,15 +94,21 @@ static void wait_all_the_same_locked(CCNursery *n) {
     cc__cancel_unhold(held);
 }
 
+/* False: there are none. The lock is free meanwhile. */
+static bool run_exits_locked(CCNursery *n) {
+    if (n->hooks == NULL && n->closing == NULL) return false;
+    cc__lock_release(&n->scope.lock);
+    cc__nursery_run_exits(n);
+    cc__lock_take(&n->scope.lock);
+    return true;
+}
+
 /* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Under the lock, as above. */
 static void end_locked(CCNursery *n) {
     for (;;) {
         if (n->scope.children > 0 && wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0)
             wait_all_the_same_locked(n);
-        if (n->hooks == NULL && n->closing == NULL) return;
-        cc__lock_release(&n->scope.lock);
-        cc__nursery_run_exits(n);
-        cc__lock_take(&n->scope.lock);
+        if (!run_exits_locked(n)) return;
     }
 }
 
@@ -115,7 +121,7 @@ static int outcome_locked(CCNursery *n) {
 
 int cc_nursery_wait(CCNursery *n) {
     if (n == NULL) return EINVAL;
-    if (own_child(n)) return EDEADLK;
+    if (cc__nursery_is_child(n)) return EDEADLK;
     cc__scope_expire_if_due(&n->scope);
     cc__lock_take(&n->scope.lock);
     end_locked(n);
@@ -126,15 +132,12 @@ int cc_nursery_wait(CCNursery *n) {
 
 int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
     if (n == NULL) return EINVAL;
-    if (own_child(n)) return EDEADLK;
+    if (cc__nursery_is_child(n)) return EDEADLK;
     uint64_t until = cc__wait_deadline(deadline);
     cc__scope_expire_if_due(&n->scope);
     cc__lock_take(&n->scope.lock);
     int rc;
-    while ((rc = wait_for_children_locked(&n->scope, until)) == 0 && (n->hooks != NULL || n->closing != NULL)) {
-        cc__lock_release(&n->scope.lock);
-        cc__nursery_run_exits(n);
-        cc__lock_take(&n->scope.lock);
+    while ((rc = wait_for_children_locked(&n->scope, until)) == 0 && run_exits_locked(n)) {
     }
     int code = rc != 0 ? rc : outcome_locked(n);
     cc__lock_release(&n->scope.lock);
@@ -143,12 +146,21 @@ int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
 
 /* ---- the end ---- */
 
-/* The first failure of a child; code 0: none. */
-static CCError unreported_locked(CCNursery *n) {
-    CCError error = {.code = 0};
-    if (n->failures != NULL) error = n->failures->error;
-    error.code = n->code;
-    return error;
+/* The first failure of a child. False: there is none, and *error is left alone. */
+static bool failure_locked(const CCNursery *n, CCError *error) {
+    if (likely(n->code == 0)) return false;
+    *error = n->failures != NULL ? n->failures->error : (CCError){.code = 0};
+    error->code = n->code;
+    return true;
+}
+
+/* settled: neither deadline nor grace period can fire any more. */
+static void destroy(CCNursery *n, bool settled) {
+    if (!settled) cc__scope_settle(&n->scope);
+    cc__scope_destroy(&n->scope);
+    cc__nursery_free_all(n);
+    cc__freed_mark(&freed, n);
+    cc__scope_free(&n->scope);
 }
 
 /* There is no nursery around. A panic that is under way is not replaced by another one; clean-up code does not begin
@@ -167,7 +179,7 @@ int cc_nursery_free(CCNursery *n) {
     if (n == NULL) return 0;
     if (unlikely(cc__freed_is(&freed, n)))
         cc__fatal("cc_nursery_free: the nursery %p has been freed already", (void *)n);
-    if (own_child(n)) return EDEADLK;
+    if (cc__nursery_is_child(n)) return EDEADLK;
     if (n->deferred.fn != NULL)
         cc__fatal("cc_nursery_free: nursery '%s' belongs to a CC_NURSERY block, which frees it when it is left",
                   n->name);
@@ -178,30 +190,24 @@ int cc_nursery_free(CCNursery *n) {
         cc__lock_take(&n->scope.lock);
     }
     end_locked(n);
-    CCError error = unreported_locked(n);
-    bool reported = n->reported || error.code == 0, settled = cc__scope_disarm_locked(&n->scope);
+    CCError error;
+    bool failed = !n->reported && failure_locked(n, &error), settled = cc__scope_disarm_locked(&n->scope);
     cc__lock_release(&n->scope.lock);
-    if (!reported && !cc__nursery_pass_on(&n->scope, &error))
+    if (unlikely(failed) && !cc__nursery_pass_on(&n->scope, &error))
         warn_unreported("nursery", n->name, "a wait", &error, false);
-    if (!settled) cc__scope_settle(&n->scope);
-    cc__scope_destroy(&n->scope);
-    cc__nursery_free_all(n);
-    cc__freed_mark(&freed, n);
-    cc__scope_free(&n->scope);
+    destroy(n, settled);
     return 0;
 }
 
 /* ---- blocks ---- */
 
-/* What a block has ended with: a child's failure, or what it was cancelled with if that began here and is an error.
- * Code 0: nothing. */
-static CCError unreported(CCNursery *n) {
-    cc__lock_take(&n->scope.lock);
-    CCError error = unreported_locked(n);
-    if (error.code == 0 && cc__get(&n->scope.cancelled) && n->scope.origin && n->scope.reason.code != ECANCELED)
-        error = n->scope.reason;
-    cc__lock_release(&n->scope.lock);
-    return error;
+/* What a block without .result has ended with: a child's failure, or what it was cancelled with if that began here and
+ * is an error. False: nothing. */
+static bool block_failure_locked(const CCNursery *n, CCError *error) {
+    if (failure_locked(n, error)) return true;
+    if (likely(!cc__get(&n->scope.cancelled)) || !n->scope.origin || n->scope.reason.code == ECANCELED) return false;
+    *error = n->scope.reason;
+    return true;
 }
 
 /* A hook may panic: then the rest of the exits, and the end, come while that runs what is deferred. */
@@ -211,19 +217,21 @@ static void end_outside(void *nursery) {
     n->left = false;
     n->deferred = (CCDefer){.fn = end_outside, .arg = n};
     (void)cc_defer_enter(&n->deferred);
-    int rc = cc_nursery_wait(n);
-    CCError error = {.code = 0};
-    if (n->result != NULL)
-        *n->result = rc;
-    else
-        error = unreported(n);
-    bool reported = error.code == 0 || cc__nursery_pass_on(&n->scope, &error);
+    cc__scope_expire_if_due(&n->scope);
+    cc__lock_take(&n->scope.lock);
+    end_locked(n);
+    CCError error;
     char name[sizeof n->name];
-    memcpy(name, n->name, sizeof name);
+    int rc = outcome_locked(n);
+    bool failed = n->result == NULL && block_failure_locked(n, &error), settled = cc__scope_disarm_locked(&n->scope);
+    cc__lock_release(&n->scope.lock);
+    if (n->result != NULL) *n->result = rc;
+    bool reported = likely(!failed) || cc__nursery_pass_on(&n->scope, &error);
+    if (unlikely(!reported)) memcpy(name, n->name, sizeof name);
     n->deferred.fn = NULL;
     cc_defer_leave(&n->deferred);
-    (void)cc_nursery_free(n);
-    if (!reported) warn_unreported("CC_NURSERY", name, ".result", &error, !panics);
+    destroy(n, settled);
+    if (unlikely(!reported)) warn_unreported("CC_NURSERY", name, ".result", &error, !panics);
 }
 
 /* By the block's end, or by a panic on its way through. */
@@ -279,7 +287,7 @@ void cc_nursery_leave(CCNursery **nursery) {
 int cc_nursery_cancel_with(CCNursery *n, int code, const char *text) {
     if (n == NULL || code < 0) return EINVAL;
     CCError reason = cc__scope_reason(code, text);
-    cc__scope_cancel(&n->scope, &reason);
+    cc__scope_cancel(&n->scope, &reason, true);
     cc__sim_point(); /* who does not wait sees it, too */
     return 0;
 }

@@ -3,8 +3,8 @@
 
 #include "base/fatal.h"
 #include "base/mem.h"
-#include "fiber/stack.h"
 #include "os/clock.h"
+#include "trace/recorder.h"
 #include "trace/trace.h"
 #include "wait/blocked.h"
 
@@ -76,6 +76,7 @@ void cc__scope_init(struct scope *s, struct scope *parent, uint64_t grace_ns) {
 void cc__scope_destroy(struct scope *s) {
     if (unlikely(!cc__list_empty(&s->inner)))
         cc__fatal("SCOPE-4: a nursery is freed, or a deadline block is left, while a nursery below it is still there");
+    if (s->nursery && cc__trace_on(TRACE_RECORD)) cc__record_here(REC_SCOPE_END, 0, (uintptr_t)s, NULL);
     if (s->parent == NULL) return;
     cc__lock_take(&s->parent->lock);
     cc__list_remove(&s->beside);
@@ -265,7 +266,7 @@ static void wake_all(struct scope *s) {
     cc__cancel_end(&wakes);
 }
 
-static void cancel(struct scope *s, const CCError *reason, bool origin) {
+void cc__scope_cancel(struct scope *s, const CCError *reason, bool origin) {
     struct worker *w = cc__worker();
     /* Without a runtime there are no fibers to wake; the bits are for those that come. One that is about to stop may go
      * on, with its fibers. */
@@ -282,23 +283,16 @@ static void cancel(struct scope *s, const CCError *reason, bool origin) {
     }
     if (m.news && inside) {
         cc__event(cancel, s, reason->code, reason->text);
+        cc__probe3(cancel, s, reason->code, reason->text);
         wake_all(s);
         if (m.grace) cc__scope_begin_grace(s);
     }
     if (inside && w == NULL) cc__upcall_leave();
 }
 
-void cc__scope_cancel(struct scope *s, const CCError *reason) {
-    cancel(s, reason, true);
-}
-
-void cc__scope_cancel_with_waiter(struct scope *s, const CCError *reason) {
-    cancel(s, reason, false);
-}
-
 void cc__scope_cancel_for_shutdown(struct scope *s) {
     CCError reason = cc__scope_reason(ECANCELED, "the runtime shuts down");
-    cancel(s, &reason, true);
+    cc__scope_cancel(s, &reason, true);
 }
 
 void cc__scope_wake_locked(struct scope *s, struct wakes *wakes) {
@@ -329,7 +323,7 @@ void cc__scope_expire(struct scope *s, uint64_t now) {
     bool passed = now >= cc__get(&s->deadline); /* it may have been called off, or put off, a moment ago */
     if (passed) s->expired = true;
     cc__lock_release(&s->lock);
-    if (passed) cc__scope_cancel(s, &reason);
+    if (passed) cc__scope_cancel(s, &reason, true);
 }
 
 void cc__scope_expire_if_due(struct scope *s) {
@@ -388,7 +382,6 @@ static bool pierce(struct scope *s, void *arg) {
 /* What a timed spawn does for its scope, and the note that it has finished. It was started by the timer; or by a
  * shutdown, which ends all waits. */
 static void fire(struct scope *s, bool grace, bool by_timer) {
-    CCError shutdown = {.code = ECANCELED, .text = "the runtime shuts down"};
     if (grace) {
         cc__cancel_begin();
         walk_down(s, pierce, NULL);
@@ -396,7 +389,7 @@ static void fire(struct scope *s, bool grace, bool by_timer) {
     } else if (by_timer) {
         cc__scope_expire(s, UINT64_MAX);
     } else {
-        cc__scope_cancel(s, &shutdown);
+        cc__scope_cancel_for_shutdown(s);
     }
     struct wakes wakes;
     cc__wakes_init(&wakes);

@@ -82,10 +82,9 @@ void cc__scope_destroy(struct scope *s);
 void cc__scope_enter(struct scope *s);
 void cc__scope_leave(struct scope *s);
 
-/* Cancels it and all below; the first reason stays. Any thread. */
-void cc__scope_cancel(struct scope *s, const CCError *reason);
-/* The same because who waits for it was cancelled: as if that had come from above. */
-void cc__scope_cancel_with_waiter(struct scope *s, const CCError *reason);
+/* Cancels it and all below; the first reason stays. origin: the reason is its own; else it came from above, or with the
+ * cancellation of who waits for it. Any thread. */
+void cc__scope_cancel(struct scope *s, const CCError *reason, bool origin);
 /* The same because the runtime shuts down, and refuses the fiber that would arm a timer for it. */
 void cc__scope_cancel_for_shutdown(struct scope *s);
 /* The same because its deadline has come, if that is still so. */

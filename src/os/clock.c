@@ -19,6 +19,14 @@ CC_NO_TSAN uint64_t cc__clock_look(void) {
     return cc__clock_now();
 }
 
+CC_NO_TSAN bool cc__clock_is_simulated(void) {
+    return simulated != 0;
+}
+
+bool cc__clock_counts_cycles(void) {
+    return !cc__clock_is_simulated() && cc__clock_real_counts_cycles();
+}
+
 CC_NO_TSAN void cc__clock_simulate(uint64_t start) {
     simulated = start;
 }

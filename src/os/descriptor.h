@@ -9,6 +9,11 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+/* Makes room for as many descriptors as the process may have, up to `most`, if that is free: it has one thread. A table
+ * that grows later, shared by threads, keeps the call that needed room until all CPUs have passed a quiet state: 5 to
+ * 25 ms, and again each time the number has doubled. */
+void cc__os_reserve(unsigned most);
+
 /* 0 or an errno value. */
 int cc__os_close(int fd);
 int cc__os_valid(int fd);
@@ -17,6 +22,10 @@ int cc__os_nonblocking(int fd, bool on, bool *blocked);
 /* Whether a read that returns less than was asked for has emptied it: TCP and pipes. */
 bool cc__os_is_stream(int fd, bool *socket);
 bool cc__os_is_blocking(int fd);
+
+/* What it is, for people: "TCP 127.0.0.1:8080 <- 127.0.0.1:51234", the own address first; the arrow points away from
+ * it if `out`. "pipe:[4711]", "eventfd", a path. */
+void cc__os_describe(int fd, bool out, char *text, size_t size);
 
 /* What is known of a descriptor. OS_OTHER: the call is made such that it does not wait whatever the mode is; a write
  * may then move less than there is room for. OS_OWN: it is in non-blocking mode, and stays so. OS_OWN_SOCKET: the
@@ -29,10 +38,11 @@ ssize_t cc__os_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t cc__os_sendmsg(int fd, const struct msghdr *message, int flags);
 /* The new one is close-on-exec and non-blocking. */
 int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, bool own);
-/* -EINPROGRESS: wait until it is writable, then ask for the outcome. */
-int cc__os_connect(int fd, const struct sockaddr *address, socklen_t length, bool own);
+/* It is in non-blocking mode. -EINPROGRESS: wait until it is writable, then ask for the outcome. */
+int cc__os_connect(int fd, const struct sockaddr *address, socklen_t length);
 int cc__os_connected(int fd);
-ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count, bool own);
-ssize_t cc__os_splice(int from, int to, size_t count, bool own);
+/* `to` is in non-blocking mode; own: so is `from`. */
+ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count);
+ssize_t cc__os_splice(int from, bool own, int to, size_t count);
 
 #endif

@@ -7,13 +7,14 @@
 #define CC_OS_POLLER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
     POLLER_READ = 1,
     POLLER_WRITE = 2,
     POLLER_HANGUP = 4, /* the peer is gone, has shut down its side, or there is an error: both sides are ready */
-    POLLER_URGENT = 8, /* out-of-band data */
+    POLLER_URGENT = 8, /* out-of-band data; it comes with POLLER_READ */
 };
 
 struct poller_event {
@@ -33,7 +34,9 @@ void cc__poller_forget(void);
 /* Reports every edge of either side from now on, and the present state at once. EPERM: it is always ready, as files
  * are. */
 int cc__poller_register(int fd, uint64_t data);
-/* Reports once, when one of `sides` is ready. */
+/* ENOENT: this one was not. */
+int cc__poller_register_again(int fd, uint64_t data);
+/* Reports once, when one of `sides` (any of the four above) is ready, or the peer is gone, or there is an error. */
 int cc__poller_arm(int fd, uint64_t data, unsigned sides);
 /* No more reports. An event that was fetched before may still be on its way. */
 void cc__poller_remove(int fd);
@@ -46,5 +49,10 @@ void cc__poller_interrupt(void);
 
 /* What of `sides` is ready at this moment, POLLER_HANGUP included; or -errno. Does not need the set. */
 int cc__poller_look(int fd, unsigned sides);
+/* poll(2) of all these without waiting: how many are ready, or -errno. */
+struct pollfd;
+int cc__poller_look_all(struct pollfd *fds, size_t n);
+/* What `events` of such an entry asks for, as POLLER_*. */
+unsigned cc__poller_sides(int events);
 
 #endif

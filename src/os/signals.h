@@ -1,10 +1,17 @@
-/* signals.h - the signals that the runtime handles: faults, the request for a dump, those that end the program. */
+/* signals.h - the signals that the library handles: faults, the request for a dump, those that the program wants to
+ * receive, those that end it. */
 #ifndef CC_OS_SIGNALS_H
 #define CC_OS_SIGNALS_H
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* Whether it calls a function of somebody's. */
+static inline bool cc__signal_is_handled(const struct sigaction *action) {
+    return (action->sa_flags & SA_SIGINFO) || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
 
 /* ---- memory faults, which reach us first, on a stack of their own (fault.c) ----
  *
@@ -38,6 +45,39 @@ void cc__fault_stack_clear(void);
 bool cc__dump_signal_install(int signal, void (*fn)(void));
 /* As it was before, unless somebody else has changed it since. */
 void cc__dump_signal_remove(void);
+
+/* The one that asks for a dump at present; 0: none. */
+int cc__dump_signal(void);
+
+/* ---- signals that the program wants to receive (signal_pipe.c) ----
+ *
+ * The handler writes what came into a pipe, which a thread reads. It calls nothing but write and getpid, so it may
+ * interrupt anything.
+ */
+
+struct signal_seen {
+    int number, code; /* si_signo, si_code; number 0: cc__signal_pipe_end was called */
+    int pid;
+    unsigned uid;
+    uint64_t value; /* of sigqueue(3) */
+};
+
+/* Opens the pipe, if it is not open; it stays so. 0 or an errno value. */
+int cc__signal_pipe_open(void);
+/* Waits for the next one. */
+void cc__signal_pipe_read(struct signal_seen *seen);
+/* The one who reads gets number 0. */
+void cc__signal_pipe_end(void);
+/* How often a signal came while the pipe was full. */
+uint64_t cc__signal_pipe_lost(int signal);
+
+enum signal_action { SIGNAL_BEFORE, SIGNAL_CAUGHT, SIGNAL_IGNORED };
+/* Sets a signal's action; _BEFORE: what it was before the first of these calls, unless somebody else has changed it
+ * since. 0 or an errno value. One thread at a time. */
+int cc__signal_action_set(int signal, enum signal_action action);
+
+/* In a forked child: all actions are as before; the pipe is the parent's. */
+void cc__signal_pipe_forget(void);
 
 /* ---- a last line on stderr when the program ends badly (exit_message.c) ----
  *

@@ -10,6 +10,8 @@
 int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
 /* The same, and no signal is delivered to it. */
 int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg);
+/* The same, but for those of its own faults. */
+int cc__thread_start_quiet(pthread_t *thread, void *(*fn)(void *), void *arg);
 /* Remembers which signals the calling thread hears; lets the calling thread hear those. */
 void cc__thread_signals_keep(void);
 void cc__thread_signals_take(void);
@@ -27,12 +29,19 @@ void cc__thread_yield(void);
 /* The CPU time that a thread has used, in ns; UINT64_MAX if the system does not tell. */
 uint64_t cc__thread_cpu(pthread_t thread);
 /* What the system says of the thread with that number: 'R' it runs or wants to, 'S', 'D' it sleeps, ...; 0 if it does
- * not tell. */
+ * not tell, and errno says why. */
 char cc__thread_state(int id);
+/* The beginning of a file that the system has about it, as a string. False: it cannot be read, and errno says why. */
+bool cc__thread_file(int id, const char *name, char *text, size_t size);
 /* As if there were no /proc. For tests. */
 void cc__thread_state_hide(bool on);
 /* Sleeps about that long, or less. */
 void cc__thread_nap(long ns);
+/* Whether a thread may be bound to that CPU: 0; EINVAL: there is none with that number, or this process may not use it.
+ * */
+int cc__thread_may_pin(int cpu);
+/* Binds the calling thread to it. */
+int cc__thread_pin(int cpu);
 /* True if the calling thread may use one CPU only. Asks the system; small enough for any stack. */
 bool cc__affinity_single(void);
 

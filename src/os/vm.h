@@ -18,8 +18,8 @@ static inline size_t cc__vm_page(void) {
     return cc__vm_page_size;
 }
 
-/* Zeroed pages, backed when touched, `align` a power of two (at least a page). NULL: no address space. */
-void *cc__vm_reserve(size_t size, size_t align);
+/* Zeroed pages, backed when touched. NULL: no address space. */
+void *cc__vm_reserve(size_t size);
 void cc__vm_release(void *p, size_t size);
 
 /* False: the range is not guarded (errno tells nothing more; say it to the user). */
@@ -46,7 +46,6 @@ void cc__vm_populate_all(const struct vm_range *ranges, size_t n);
 size_t cc__vm_touched(const void *p, size_t size);
 
 /* The contents are not needed any more; reads as zero afterwards. Guards stay. */
-void cc__vm_discard(void *p, size_t size);
 void cc__vm_discard_all(const struct vm_range *ranges, size_t n);
 
 #endif

@@ -1,6 +1,4 @@
-/* defer.c - putting off.
- *
- * Owns:    the list, while no panic is under way. Partner: panic.c takes from it when one is.
+/* defer.c - deferred functions. While a panic is under way, panic.c takes from the list.
  *
  * DEFER-1  Whoever takes something off the list, and nobody else, runs it: once, and after taking it off.
  * DEFER-2  What CC_DEFER puts there lies in a frame that is alive: the block's end takes it off, or a panic

@@ -1,9 +1,7 @@
 /* exception.c - a C++ exception that leaves a protected call becomes a panic.
  *
- * Every such function is called through cc__guard (arch/guard.S), whose frame names the function below to the
- * unwinder. The unwinder comes twice: to look for a handler, and, after the destructors of all frames in between have
- * run, to hand the exception over. Then a panic begins, still on top of these frames: what C code in between has put
- * off, which no destructor runs, is where it was.
+ * The frame of cc__guard (arch/guard.S) names the function below to the unwinder, which comes twice: to look for a
+ * handler, and, after the destructors of all frames in between have run, to hand the exception over (README.md).
  */
 #include "fiber/cxx.h"
 #include "panic/panic.h"

@@ -1,8 +1,5 @@
 /* panic.c - a panic runs deferred functions and ends a protected call. README.md has the protocol.
  *
- * The fiber's scheduling state has no part in this: it is RUNNING throughout, and may park in a deferred
- * function like anywhere else.
- *
  * PANIC-1  Deferred functions run on top of the frame that panicked; frames are abandoned by the escape, and
  *          only when nothing is left to run in their protected call.
  * PANIC-2  The innermost panic of a protected call is the newest MARK_PANIC above its boundary. A panic that meets an
@@ -89,6 +86,7 @@ static void *run_deferred(void *d) {
 static CC_NORETURN void unwind(struct panic *p) {
     CCDefer **list = begin(p), *d;
     cc__event(panic, p->info.message);
+    cc__probe1(panic, p->info.message);
     while (!cc__defer_is_boundary(d = take_next(list, p)))
         if (d->fn != MARK_PANIC) (void)cc__guard(d, NULL, run_deferred); /* else: this one has taken its place */
     leave_to(list, p, container_of(d, struct boundary, node));

@@ -8,8 +8,7 @@
 
 /* ---- defer.c ---- */
 
-/* The list of the running fiber or the calling OS thread. The address stays right for as long as that
- * runs. */
+/* The list of the running fiber or the calling OS thread. The address stays right for as long as that runs. */
 CCDefer **cc__defer_list(void);
 
 CC_INLINE bool cc__defer_is_boundary(const CCDefer *d) {
@@ -38,9 +37,8 @@ void cc__report_describe(CCPanic *info, const void *back);
 /* A fiber ends by it: prints it, keeps it for cc_panic_find; aborts if that is wanted. */
 void cc__report_unstopped(const CCPanic *info);
 
-/* In a forked child: whoever held the locks of these is gone. */
+/* In a forked child: whoever held the locks is gone. */
 void cc__report_forget(void);
-void cc__hosted_forget(void);
 
 /* Prints it, with a reason why it is fatal (may be ""), and aborts. */
 CC_NORETURN void cc__report_fatal(const CCPanic *info, const char *why);
@@ -52,8 +50,5 @@ void cc__panic_aborts(bool abort_too);
 
 /* The stack of the hosted call that the calling thread is in, or NULL. Signal-safe. */
 const struct stack *cc__hosted_stack(void);
-
-/* For rt: gives the stacks back that no call uses. */
-void cc__hosted_trim(void);
 
 #endif

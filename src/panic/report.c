@@ -5,7 +5,7 @@
 #include "os/signals.h"
 #include "os/thread.h"
 #include "panic/panic.h"
-#include "sched/sched.h"
+#include "sched/upcalls.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -83,6 +83,7 @@ void cc_panic_print(const CCPanic *info) {
 
 void cc__report_fatal(const CCPanic *info, const char *why) {
     print(info, "fatal: ", why);
+    cc__upcall_last_events();
     abort();
 }
 
@@ -103,6 +104,7 @@ void cc__report_forget(void) {
 void cc__report_unstopped(const CCPanic *info) {
     if (cc__get(&aborts)) cc__report_fatal(info, "nobody stops it (CC_PANIC_ABORT)");
     cc_panic_print(info);
+    cc__upcall_last_events();
     cc__exit_message_write();
     cc__lock_take(&kept.lock);
     kept.panics[kept.next++ % CC_PANICS_KEPT] = *info;

@@ -3,13 +3,17 @@
 
 #include "base/fatal.h"
 #include "base/san.h"
+#include "blocking/blocking.h"
 #include "diag/diag.h"
 #include "lock/parking_lot.h"
 #include "os/cpus.h"
+#include "panic/panic.h"
+#include "sched/sysmon.h"
 #include "sim/sim.h"
 #include "trace/timing.h"
 #include "trace/trace.h"
 
+#include <ccc/cc_blocking.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -29,7 +33,7 @@
 #define CC_FIBER_QUEUE_INITIAL 4096
 #endif
 
-enum { STALL_MS = 5000 };
+enum { STALL_MS = 5000, BLOCKING_MAX = 64, BLOCKING_IDLE_MS = 10000, DEADLOCK_STATUS = 124 };
 
 #define QUEUE_SLOTS_MAX ((size_t)1 << 24)
 
@@ -46,10 +50,13 @@ _Static_assert(CC_FIBER_QUEUE_INITIAL >= 2 && (CC_FIBER_QUEUE_INITIAL & (CC_FIBE
  * (tools/check-settings.sh). */
 #define VARIABLES                                                                                \
     VARIABLE(WORKERS, NULL, "number of workers", 0)                                              \
+    VARIABLE(MIN_WORKERS, NULL, "workers that have a thread from the start", 0)                  \
     VARIABLE(MAX_WORKERS, NULL, "greatest number of workers", 0)                                 \
     VARIABLE(STACK_SIZE, NULL, "bytes of a fiber's stack", 0)                                    \
     VARIABLE(MEMBARRIER, NULL, "0: never calls membarrier", 0)                                   \
     VARIABLE(VERBOSE, NULL, "1: one line at the start", 0)                                       \
+    VARIABLE(BLOCKING_MAX, NULL, "greatest number of threads of a pool", 0)                      \
+    VARIABLE(BLOCKING_IDLE_MS, NULL, "ms after which an idle one ends", 0)                       \
     VARIABLE(PANIC_ABORT, NULL, "1: a panic that nobody stops aborts", 0)                        \
     VARIABLE(DEADLOCK_ABORT, NULL, "0: the program goes on after a deadlock", 0)                 \
     VARIABLE(DEADLOCK_STATUS, NULL, "exit status of a deadlock", 0)                              \
@@ -62,6 +69,9 @@ _Static_assert(CC_FIBER_QUEUE_INITIAL >= 2 && (CC_FIBER_QUEUE_INITIAL & (CC_FIBE
     VARIABLE(FIBER_STATS, NULL, "1: a table of counters at the end", 0)                          \
     VARIABLE(PRESSURE_STATS_DUMP, "CC_V3_PRESSURE_STATS_DUMP", "1: sysmon's decisions", 0)       \
     VARIABLE(TRACE, NULL, "categories of the trace", 0)                                          \
+    VARIABLE(RECORD, NULL, "file that the recorder writes at the end", 0)                        \
+    VARIABLE(RECORD_LEVEL, NULL, "turns, times or stacks: what the recorder keeps", 0)           \
+    VARIABLE(VIEW, NULL, "1, tcp or tcp:PORT: serves the live page", 0)                          \
     VARIABLE(PARK_DEBUG, NULL, "CC_TRACE=park", TRACE_PARK)                                      \
     VARIABLE(DEBUG_WAKE, NULL, "CC_TRACE=wake", TRACE_WAKE)                                      \
     VARIABLE(DEBUG_JOIN, NULL, "CC_TRACE=join", TRACE_JOIN)                                      \
@@ -128,10 +138,9 @@ static bool flag(enum variable v, bool otherwise, bool say) {
     return otherwise;
 }
 
-static unsigned deadlock_status(bool say) {
-    enum { DEADLOCK_STATUS = 124 };
+static unsigned deadlock_status(unsigned callers, bool say) {
     unsigned status = (unsigned)number(ENV_DEADLOCK_STATUS, false, 1, 255, say);
-    return status != 0 ? status : DEADLOCK_STATUS;
+    return callers != 0 ? callers : status != 0 ? status : DEADLOCK_STATUS;
 }
 
 /* CC_TRACE, and the variables that each switch one category on. */
@@ -145,6 +154,57 @@ static uint32_t trace(bool say) {
     if (unknown != NULL && say)
         cc__warn("ignoring '%.*s' in CC_TRACE: the categories are %s", length, unknown, cc__trace_known);
     return on;
+}
+
+/* ---- the recorder ---- */
+
+/* Copied: the program may change its environment. */
+static const char *record_file(void) {
+    static char copy[512];
+    const char *name, *text = value_of(ENV_RECORD, &name);
+    if (text == NULL) return NULL;
+    if (strlen(text) >= sizeof copy) {
+        cc__warn("ignoring CC_RECORD: its value is too long");
+        return NULL;
+    }
+    return strcpy(copy, text);
+}
+
+static int record_level(void) {
+    static const char *const names[] = {"turns", "times", "stacks"};
+    const char *name, *text = value_of(ENV_RECORD_LEVEL, &name);
+    for (int i = 0; text != NULL && i < (int)array_len(names); i++)
+        if (strcmp(text, names[i]) == 0) return i;
+    if (text != NULL) cc__warn("ignoring %s=%.64s: it must be turns, times or stacks", name, text);
+    return -1;
+}
+
+/* ---- the live page ---- */
+
+/* The user's own folder for sockets, or one in /tmp. */
+static const char *view_folder(void) {
+    static char folder[80];
+    const char *base = getenv("XDG_RUNTIME_DIR");
+    int n = base != NULL && base[0] == '/' ? snprintf(folder, sizeof folder, "%s/ccc", base)
+                                           : snprintf(folder, sizeof folder, "/tmp/ccc-%u", (unsigned)geteuid());
+    return n < (int)sizeof folder ? folder : NULL;
+}
+
+static bool view(struct config *config) {
+    const char *name, *text = value_of(ENV_VIEW, &name);
+    unsigned long long port = 0;
+    config->view_config = (CCViewConfig){0};
+    if (text == NULL || strcmp(text, "0") == 0) return false;
+    bool tcp = strncmp(text, "tcp", 3) == 0;
+    if (tcp ? text[3] != '\0' && (text[3] != ':' || !parse(text + 4, false, &port) || port > 65535)
+            : strcmp(text, "1") != 0) {
+        cc__warn("ignoring %s=%.64s: it must be 0, 1, tcp or tcp:PORT", name, text);
+        return false;
+    }
+    config->view_config.tcp = tcp;
+    config->view_config.port = (uint16_t)port;
+    if (config->sim_seed != 0) cc__warn("a simulation has no live page: %s does not count", name);
+    return config->sim_seed == 0;
 }
 
 /* ---- simulation ---- */
@@ -212,8 +272,7 @@ void cc__config_simulate(uint64_t seed, bool once) {
 CC_AT_LOAD(from_the_beginning) {
     uint64_t seed = sim_seed(false);
     if (seed != 0) cc__config_simulate(seed, false);
-    cc__diag_deadlock_aborts(flag(ENV_DEADLOCK_ABORT, true, false));
-    cc__diag_deadlock_status(deadlock_status(false));
+    cc__diag_deadlock_ends(flag(ENV_DEADLOCK_ABORT, true, false), deadlock_status(0, false));
     uint32_t on = trace(false);
     if (on == 0) return;
     cc__trace_set(on);
@@ -243,15 +302,14 @@ static int dump_signal(void) {
 static bool in_range(const CCRuntimeConfig *c) {
     if (c->workers > CC_WORKERS_MAX || c->max_workers > CC_WORKERS_MAX) return false;
     if (c->max_workers != 0 && c->max_workers < c->workers) return false;
-    if (c->deadlock_status > 255 || cc__reserved_used(c)) return false;
+    if (c->deadlock_status > 255 || c->blocking_max > CC_POOL_THREADS_MAX || cc__reserved_used(c)) return false;
     if (c->stack_size != 0 && (c->stack_size < CC_STACK_SIZE_MIN || c->stack_size > CC_STACK_SIZE_MAX)) return false;
     size_t slots = c->queue_slots;
     return slots == 0 || (slots >= 2 && slots <= QUEUE_SLOTS_MAX && (slots & (slots - 1)) == 0);
 }
 
-static unsigned default_workers(void) {
-    unsigned n = CC_FIBER_WORKERS != 0 ? CC_FIBER_WORKERS : cc__cpus_usable();
-    return n < CC_WORKERS_MAX ? n : CC_WORKERS_MAX;
+static unsigned at_most(unsigned n, unsigned limit) {
+    return n < limit ? n : limit;
 }
 
 /* The caller's limit bounds what the environment and the machine say; the environment's gives way to what the caller
@@ -259,16 +317,34 @@ static unsigned default_workers(void) {
 static void read_workers(const CCRuntimeConfig *c, struct config *config) {
     unsigned workers = (unsigned)number(ENV_WORKERS, false, 1, CC_WORKERS_MAX, true);
     unsigned max = (unsigned)number(ENV_MAX_WORKERS, false, 1, CC_WORKERS_MAX, true);
+    unsigned min = (unsigned)number(ENV_MIN_WORKERS, false, 1, CC_WORKERS_MAX, true), cpus = cc__cpus_usable();
     bool set = workers > 1 || max > 1, fixed = workers != 0 && c->workers == 0;
-    workers = c->workers != 0 ? c->workers : workers != 0 ? workers : default_workers();
+    if (workers == 0) workers = at_most(CC_FIBER_WORKERS != 0 ? CC_FIBER_WORKERS : cpus, CC_WORKERS_MAX);
+    if (c->workers != 0) workers = c->workers;
     if (c->max_workers != 0 && workers > c->max_workers) workers = c->max_workers;
     max = c->max_workers != 0 ? c->max_workers : max != 0 ? max : fixed ? workers : 2 * workers;
     if (max < workers) max = workers;
     config->workers = workers;
-    config->max_workers = max < CC_WORKERS_MAX ? max : CC_WORKERS_MAX;
+    config->max_workers = at_most(max, CC_WORKERS_MAX);
+    config->adapts = min == 0 && workers > 1;
+    config->min_workers = at_most(workers, min != 0 ? min : cpus);
     if (config->sim_seed == 0) return;
     if (set) cc__warn("a simulation has one worker: CC_WORKERS and CC_MAX_WORKERS do not count");
-    config->workers = config->max_workers = 1;
+    config->workers = config->min_workers = config->max_workers = 1;
+}
+
+/* What each room keeps for itself. */
+static void configure_rooms(const CCRuntimeConfig *c) {
+    unsigned max = (unsigned)number(ENV_BLOCKING_MAX, false, 1, CC_POOL_THREADS_MAX, true);
+    uint64_t idle_ms = number(ENV_BLOCKING_IDLE_MS, false, 1, 24 * 3600 * 1000, true);
+    uint64_t stall_ms = number(ENV_STALL_MS, false, 1, 24 * 3600 * 1000, true);
+    if (stall_ms == 0) stall_ms = STALL_MS;
+    cc__trace_set(trace(true));
+    cc__panic_aborts(flag(ENV_PANIC_ABORT, false, true));
+    cc__diag_deadlock_ends(flag(ENV_DEADLOCK_ABORT, true, true), deadlock_status(c->deadlock_status, true));
+    cc__sysmon_set_stall(flag(ENV_DEBUG_STALL, true, true) ? stall_ms * 1000000 : 0);
+    if (c->blocking_max != 0) max = (unsigned)c->blocking_max;
+    cc__blocking_configure(max != 0 ? max : BLOCKING_MAX, (idle_ms != 0 ? idle_ms : BLOCKING_IDLE_MS) * 1000000);
 }
 
 int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
@@ -277,6 +353,7 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     if (!in_range(&c)) return EINVAL;
     size_t stack_size = (size_t)number(ENV_STACK_SIZE, true, CC_STACK_SIZE_MIN, CC_STACK_SIZE_MAX, true);
     config->sim_seed = cc__sim_seed() != 0 ? cc__sim_seed() : sim_seed(true);
+    if (config->sim_seed != 0 && cc__sim_seed() == 0) cc__config_simulate(config->sim_seed, false); /* set since then */
     read_workers(&c, config);
     config->stack_size = c.stack_size != 0 ? c.stack_size : stack_size != 0 ? stack_size : CC_FIBER_STACK_SIZE;
     config->queue_slots = c.queue_slots != 0 ? c.queue_slots : CC_FIBER_QUEUE_INITIAL;
@@ -284,17 +361,15 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     config->membarrier = membarrier && !c.no_membarrier;
     config->verbose = flag(ENV_VERBOSE, false, true);
     config->stats = flag(ENV_FIBER_STATS, false, true);
-    config->trace = trace(true);
-    config->panic_abort = flag(ENV_PANIC_ABORT, false, true);
+    config->record_file = record_file();
+    config->record_level = record_level();
+    config->view = view(config);
+    config->view_folder = view_folder();
     config->pressure_stats = flag(ENV_PRESSURE_STATS_DUMP, false, true);
-    config->deadlock_abort = flag(ENV_DEADLOCK_ABORT, true, true);
-    config->deadlock_status = deadlock_status(true);
-    if (c.deadlock_status != 0) config->deadlock_status = c.deadlock_status;
-    uint64_t stall_ms = number(ENV_STALL_MS, false, 1, 24 * 3600 * 1000, true);
-    config->stall_ns = flag(ENV_DEBUG_STALL, true, true) ? (stall_ms != 0 ? stall_ms : STALL_MS) * 1000000 : 0;
     config->dump_signal = dump_signal();
     config->leak_report = flag(ENV_LEAK_REPORT, false, true);
     config->debug_locks = flag(ENV_DEBUG_LOCKS, false, true);
+    configure_rooms(&c);
     errno = saved;
     return 0;
 }

@@ -1,42 +1,52 @@
-/* runtime.c - builds everything and tears it down in mirror order.
+/* runtime.c - starts everything and stops it in reverse order.
  *
  *   STOPPED --start--> RUNNING --shutdown: all tasks ended--> STOPPING --> STOPPED
  *   any --fork, in the child--> FORKED: nothing works but exec and _exit
  *
  * RT-1  A thread that is not a worker is counted while it is inside (enter, leave). STOPPING is published
- *       before the count is looked at, and the count before the state: one of the two sees the other, so
- *       nothing is torn down under anybody's feet.
- * RT-2  Fibers keep the runtime up by being there: it stops only when no task is active. A thread that is inside may
+ *       before the count is read, and the count is raised before the state is read: one of the two sees the other, so
+ *       nothing is freed while a thread uses it.
+ * RT-2  Fibers keep the runtime up: it stops only when no task is active. A thread that is inside may
  *       start one after STOPPING, and stay inside until it ends (cc_run): then the runtime is RUNNING again.
- * RT-3  A thread that wakes a fiber is counted before the fiber can run, hence before it can end: the look at the
- *       count, which comes after the look at the tasks, sees it.
+ * RT-3  A thread that wakes a fiber is counted before the fiber can run, hence before it can end: a shutdown reads the
+ *       count after the number of tasks, and sees the thread.
  * RT-4  Shutdown: (1) wait for the tasks to end, for as long as the caller says; (2) refuse new ones; (3) cancel the
  *       waits of those that are left, and again what they wait for next; (4) wait until all have ended: then every
- *       queue and inbox is empty, since whoever is in one is active; (5) the workers leave. Who does not end keeps the
- *       runtime up, and is named.
- * RT-5  Nobody waits for a shutdown while holding a lock that a thread inside may want: the shutdown would wait for
- *       that thread. Who takes a channel's bias away holds the channel's lock and has to enter
- *       (cc__upcall_enter_locked). So the door has two steps. STOPPING keeps new ones out, but not those. When nobody
- *       is inside the count is closed, in one step with the look at it; from then on everybody is kept out, and what
- *       follows takes no lock of a channel.
+ *       queue and inbox is empty, since a fiber in one is active; (5) the workers end. A task that does not end keeps
+ *       the runtime up, and is reported.
+ *       Abandoned blocking calls are waited for like tasks; they cannot be cancelled. Idle threads of pools end when
+ *       nobody is left who could hand them a call.
+ * RT-5  No thread waits for a shutdown while it holds a lock that a thread inside may want: the shutdown would wait for
+ *       that thread. A thread that revokes a channel's bias holds the channel's lock and has to enter
+ *       (cc__upcall_enter_locked). So a shutdown refuses entries in two steps. STOPPING refuses all but those. When no
+ *       thread is inside, one compare-and-swap closes the count; from then on every entry is refused, and what follows
+ *       takes no lock of a channel.
  */
 #include "base/fatal.h"
 #include "base/san.h"
+#include "blocking/blocking.h"
 #include "diag/diag.h"
 #include "fiber/pool.h"
 #include "fiber/stack.h"
 #include "inspect/sample.h"
+#include "inspect/waits.h"
 #include "io/io.h"
+#include "key/key.h"
+#include "live/live.h"
 #include "lock/parking_lot.h"
+#include "net/net.h"
 #include "os/clock.h"
+#include "os/loaded.h"
 #include "os/signals.h"
 #include "os/vm.h"
 #include "panic/panic.h"
+#include "record/record.h"
 #include "rt/config.h"
 #include "sched/elastic.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
 #include "sched/wake.h"
+#include "signal/signal.h"
 #include "sim/sim.h"
 #include "sync/backoff.h"
 #include "task/task.h"
@@ -58,6 +68,7 @@ enum rt_state { RT_STOPPED, RT_RUNNING, RT_STOPPING, RT_FORKED };
 static struct {
     _Atomic uint32_t state;
     _Atomic uint32_t inside; /* threads that are not workers, between enter and leave, or INSIDE_CLOSED; futex */
+    _Atomic bool starting;   /* it is STOPPED still, and partly built */
     pthread_mutex_t change;  /* start and shutdown, one at a time */
     pthread_once_t once;
     struct config config;
@@ -67,15 +78,19 @@ static struct {
 
 /* RT-6  In a forked child the other threads are gone, and what they were about to do is left half done. While the
  *       runtime was stopped, the child may start it: so the locks that are taken without a runtime are free, and the
- *       lists behind them empty. Every lock of that kind has a function in the list below. */
+ *       lists behind them empty. Every lock of that kind has a function in the list below. A runtime that was being
+ *       started or stopped is of no use to the child. */
 static void in_forked_child(void) { /* RT-6 */
     static void (*const forget[])(void) = {
-        cc__trace_forget,  cc__blocked_forget, cc__join_forget, cc__local_forget,         cc__parking_lot_forget,
-        cc__report_forget, cc__hosted_forget,  cc__io_forget,   cc__diag_deadlock_forget, cc__diag_dump_forget,
+        cc__trace_forget,         cc__blocked_forget,   cc__join_forget,   cc__local_forget,
+        cc__parking_lot_forget,   cc__report_forget,    cc__stack_forget,  cc__io_forget,
+        cc__blocking_forget,      cc__net_forget,       cc__quiet_forget,  cc__sample_forget,
+        cc__diag_deadlock_forget, cc__diag_dump_forget, cc__signal_forget, cc__key_forget,
+        cc__recorder_forget,      cc__record_forget,    cc__live_forget,
     };
     if (cc__trace_on(TRACE_TIMING)) cc__timing_forget();
     for (size_t i = 0; i < array_len(forget); i++) forget[i]();
-    if (cc__get(&rt.state) == RT_STOPPED) {
+    if (cc__get(&rt.state) == RT_STOPPED && !cc__get(&rt.starting)) {
         rt.change = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
         cc__set(&rt.inside, 0);
         return;
@@ -89,14 +104,10 @@ CC_AT_LOAD(watch_forks) {
     pthread_atfork(NULL, NULL, in_forked_child);
 }
 
-static CC_NORETURN CC_COLD void refuse_after_fork(void) {
+CC_COLD void cc__upcall_orphaned(void) {
     cc__fatal(
         "the runtime was used in a child process after fork; the child has none of its workers. Call exec or _exit in the child, or "
         "fork before the runtime starts");
-}
-
-void cc__upcall_orphaned(void) {
-    refuse_after_fork();
 }
 
 /* ---- start ---- */
@@ -107,7 +118,10 @@ static void at_exit(void) {
     if (cc__get(&rt.state) == RT_RUNNING && rt.config.leak_report) cc__diag_leaks("when the program exits");
     cc__diag_timing();
     if (cc__get(&rt.state) != RT_RUNNING) return;
+    cc__record_save(true);
+    cc__live_exit();
     cc__elastic_exit();
+    cc__blocking_exit();
     /* Memory that the C library has for a thread counts as possibly lost while the thread lives. */
     if (cc__san_on_valgrind() && cc__worker() == NULL && cc__sched_active() == 0) (void)cc_runtime_shutdown(0);
 }
@@ -116,29 +130,31 @@ static void first_time(void) {
     atexit(at_exit);
 }
 
-static int start_locked(const CCRuntimeConfig *wanted) {
+static int build_locked(const CCRuntimeConfig *wanted) {
     struct config config;
     int rc = cc__config_read(wanted, &config);
     if (rc != 0) return rc;
     pthread_once(&rt.once, first_time);
-    if (config.sim_seed != 0 && cc__sim_seed() == 0) cc__config_simulate(config.sim_seed, false); /* it was set since */
     if (config.sim_seed != 0 && !cc__sim_open()) return ENOMEM;
     rt.config = config;
-    cc__trace_set(config.trace);
+    rc = cc__record_configure(config.record_file, config.record_level);
+    if (rc == 0) rc = cc__record_attach(config.max_workers);
+    if (rc != 0) {
+        if (config.sim_seed != 0) cc__sim_close();
+        return rc;
+    }
     cc__vm_init();
     cc__pool_init();
     cc__stack_init(config.stack_size);
-    cc__panic_aborts(config.panic_abort);
-    cc__sysmon_set_stall(config.stall_ns);
-    cc__diag_deadlock_aborts(config.deadlock_abort);
-    cc__diag_deadlock_status(config.deadlock_status);
     if (config.debug_locks || config.sim_seed != 0) cc__diag_watch_locks(config.debug_locks);
     cc__fault_install(cc__diag_fault);
+    cc__fatal_also(cc__upcall_last_events);
     cc__barrier_init(config.membarrier);
     if (!config.membarrier) cc__parking_lot_disable_fast_unlock(); /* an earlier life may have had it */
     cc__drivers[0] = &cc__timer_driver;
     if (cc__drivers[1] == NULL) cc__drivers[1] = &cc__io_driver; /* a test may have put one of its own there */
-    rc = cc__sched_start(config.workers, config.max_workers, config.queue_slots, config.sim_seed != 0);
+    struct sched_size size = {config.min_workers, config.workers, config.max_workers, config.adapts};
+    rc = cc__sched_start(size, config.queue_slots, config.sim_seed != 0);
     if (rc != 0) {
         if (config.sim_seed != 0) cc__sim_close();
         cc__fault_remove();
@@ -154,13 +170,30 @@ static int start_locked(const CCRuntimeConfig *wanted) {
                  cc__vm_guard_is_free() ? "advice" : "mprotect", cc__barrier_asymmetric ? "asymmetric" : "symmetric");
     cc__diag_dump_on(config.dump_signal);
     cc__set_seq(&rt.state, RT_RUNNING);
-    cc__sched_route_traces();
+    cc__sched_route_records();
+    cc__live_folder(config.view_folder);
+    if (config.view) cc__live_begin(&config.view_config);
     return 0;
+}
+
+static int start_locked(const CCRuntimeConfig *wanted) {
+    cc__set(&rt.starting, true);
+    int rc = build_locked(wanted);
+    cc__set(&rt.starting, false);
+    return rc;
+}
+
+/* Before rt.change is taken (os/loaded.h). */
+static void keep_loaded(void) {
+    static _Atomic bool kept;
+    if (!cc__get(&kept)) cc__loaded_keep(); /* twice does no harm */
+    cc__set(&kept, true);
 }
 
 int cc_runtime_init(const CCRuntimeConfig *config) {
     if (cc_in_fiber() || cc__worker_ending()) return EDEADLK;
-    if (cc__get(&rt.state) == RT_FORKED) refuse_after_fork();
+    if (cc__get(&rt.state) == RT_FORKED) cc__upcall_orphaned();
+    keep_loaded();
     pthread_mutex_lock(&rt.change);
     int rc = cc__get(&rt.state) == RT_RUNNING ? EALREADY : start_locked(config);
     pthread_mutex_unlock(&rt.change);
@@ -180,7 +213,7 @@ static _Thread_local unsigned depth __attribute__((tls_model("initial-exec")));
 
 int cc__upcall_enter(bool start) {
     if (unlikely(depth > 0)) {
-        if (cc__get(&rt.state) == RT_FORKED) refuse_after_fork();
+        if (cc__get(&rt.state) == RT_FORKED) cc__upcall_orphaned();
         cc__upcall_hold();
         return 0;
     }
@@ -192,7 +225,7 @@ int cc__upcall_enter(bool start) {
             return 0;
         }
         leave();
-        if (state == RT_FORKED) refuse_after_fork();
+        if (state == RT_FORKED) cc__upcall_orphaned();
         if (!start) return state == RT_STOPPED ? ESRCH : ECANCELED;
         if (cc__worker_ending()) return ECANCELED; /* which waits for us */
         int rc = cc_runtime_init(NULL);            /* waits for a shutdown that is under way */
@@ -210,7 +243,7 @@ bool cc__upcall_enter_locked(void) {
             return true;
         }
         leave();
-        if (state == RT_FORKED) refuse_after_fork();
+        if (state == RT_FORKED) cc__upcall_orphaned();
         if (state == RT_STOPPED) return false;
         if (closed && cc__worker_ending() && cc__sched_active() == 0) return false; /* the end waits for this thread */
     }
@@ -224,6 +257,14 @@ void cc__upcall_leave(void) {
 void cc__upcall_hold(void) {
     depth++;
     cc__add_seq(&rt.inside, 1);
+}
+
+void cc__upcall_hold_for_another(void) {
+    cc__add_seq(&rt.inside, 1);
+}
+
+void cc__upcall_take_over(void) {
+    depth++;
 }
 
 /* ---- shutdown ---- */
@@ -242,43 +283,54 @@ static void open_count(void) {
     cc__and_seq(&rt.inside, ~INSIDE_CLOSED);
 }
 
+/* The fiber waits for a blocking call that has begun: nothing else ends that. */
+static bool is_in_call(struct fiber *f, uint64_t word) {
+    return cc__word_reason(word) == PARK_BLOCKING && (cc__get(&f->scope) & CANCEL_HELD) != 0;
+}
+
 /* Ends every wait. */
 static void cancel_waits(void) {
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
         struct fiber *f = cc__pool_at(slot);
         uint64_t word = cc__get_acquire(&f->word);
         enum fiber_state state = cc__word_state(word);
-        if (state == FIBER_PARKED || state == FIBER_PARKING) (void)cc__fiber_wake(f, word & WORD_TICKET, WAKE_CANCEL);
+        bool waits = state == FIBER_PARKED || state == FIBER_PARKING;
+        if (waits && !is_in_call(f, word)) (void)cc__fiber_wake(f, word & WORD_TICKET, WAKE_CANCEL);
     }
 }
 
-/* Cancels again and again: what one wave sets free may wait again. */
+/* No task is left, and no blocking call that its caller has left behind. */
+static bool drain(uint64_t until) {
+    return cc__sched_drain(until) && cc__blocking_drain(until);
+}
+
+/* Cancels again and again: a fiber whose wait was cancelled may wait again. */
 static bool drain_by_cancelling(uint64_t until) {
     for (uint64_t step = 1000 * 1000;; step = step < 8 * 1000 * 1000 ? step * 2 : step) {
         cancel_waits();
         uint64_t now = cc__clock_now();
         uint64_t next = now + step < until ? now + step : until;
-        if (cc__sched_drain(next)) return true;
+        if (drain(next)) return true;
         if (next == until) return false;
     }
 }
 
-/* Everybody out. False: somebody was quicker and has started another task. */
-static bool close_door(void) {
+/* Refuses entries and waits until no thread is inside. False: another task was started meanwhile. */
+static bool close_entries(void) {
     cc__set_seq(&rt.state, RT_STOPPING);
-    if (close_count() && cc__sched_active() == 0) return true;
+    if (close_count() && cc__sched_active() == 0 && cc__blocking_calls() == 0) return true;
     cc__set_seq(&rt.state, RT_RUNNING);
     open_count();
     return false;
 }
 
-/* Waits for all tasks to end, first patiently, then refusing new ones and cancelling waits; leaves with the
- * door closed. */
+/* Waits for all tasks to end: first for as long as the caller said, then refusing new ones and cancelling waits. True:
+ * entries are closed. */
 static bool wind_down(uint64_t timeout_ms) {                 /* RT-2 */
     uint64_t grace_ms = timeout_ms < 100 ? 100 : timeout_ms; /* a cancelled wait needs a moment to be noticed */
     uint64_t patient_until = cc_after_ms(timeout_ms).ns;
-    while (cc__sched_drain(patient_until)) {
-        if (close_door()) return true;
+    while (drain(patient_until)) {
+        if (close_entries()) return true;
         if (cc__clock_now() >= patient_until) break;
     }
     if (rt.config.leak_report) cc__diag_leaks("when the runtime shuts down");
@@ -286,7 +338,7 @@ static bool wind_down(uint64_t timeout_ms) {                 /* RT-2 */
     cc__sched_contest(true);
     uint64_t until = cc_after_ms(grace_ms).ns;
     while (drain_by_cancelling(until))
-        if (close_door()) return true;
+        if (close_entries()) return true;
     cc__sched_contest(false);
     cc__and_seq(&cc__sched.spawns, ~(uint32_t)SPAWNS_REFUSED);
     return false;
@@ -294,21 +346,27 @@ static bool wind_down(uint64_t timeout_ms) {                 /* RT-2 */
 
 static int shutdown_locked(uint64_t timeout_ms) {
     if (cc__get(&rt.state) != RT_RUNNING) return 0;
+    cc__live_ending(true);
     if (!wind_down(timeout_ms)) {
-        unsigned long long active = cc__sched_active();
-        cc__warn("shutdown: %llu task%s after %llu ms; the runtime goes on:", active,
+        cc__live_ending(false);
+        unsigned long long active = cc__sched_active(), calls = cc__blocking_calls();
+        const char *what = active != 0 ? "task" : "blocking call";
+        if (active == 0) active = calls;
+        cc__warn("shutdown: %llu %s%s after %llu ms; the runtime goes on:", active, what,
                  active == 1 ? " still runs" : "s still run", (unsigned long long)timeout_ms);
         cc__diag_unfinished();
         return ETIMEDOUT;
     }
+    cc__live_end();
     if (rt.config.stats) cc__diag_stats();
     if (rt.config.pressure_stats) cc__diag_pressure();
     cc__diag_timing();
-    cc__diag_dump_off();
+    cc__record_save(true);
+    cc__dump_signal_remove();
+    cc__blocking_stop();
     cc__sched_stop();
     if (rt.config.sim_seed != 0) cc__sim_close();
     cc__sample_remove();
-    cc__hosted_trim();
     cc__fault_remove();
     cc__stack_destroy();
     cc__pool_destroy();
@@ -320,7 +378,7 @@ static int shutdown_locked(uint64_t timeout_ms) {
 
 int cc_runtime_shutdown(uint64_t timeout_ms) {
     if (cc_in_fiber() || cc__worker_ending()) return EDEADLK;
-    if (cc__get(&rt.state) == RT_FORKED) refuse_after_fork();
+    if (cc__get(&rt.state) == RT_FORKED) cc__upcall_orphaned();
     pthread_mutex_lock(&rt.change);
     int rc = shutdown_locked(timeout_ms);
     pthread_mutex_unlock(&rt.change);
@@ -330,8 +388,7 @@ int cc_runtime_shutdown(uint64_t timeout_ms) {
 /* ---- the rest of cc_sched.h ---- */
 
 /* An OS thread is inside from the spawn to the end of the join: a runtime that stopped in between would take the
- * outcome
- * with it, and one that was about to stop would keep the join out while the task runs. */
+ * outcome with it, and one that was about to stop would keep the join out while the task runs. */
 int cc_run(CCTaskFn fn, void *arg, void **result) {
     CCTask task;
     struct worker *w = cc__worker();
@@ -348,6 +405,7 @@ int cc_run(CCTaskFn fn, void *arg, void **result) {
 enum { SIM_GRACE_MS = 1000 };
 
 static int start_simulated(uint64_t seed, uint64_t before) {
+    keep_loaded();
     pthread_mutex_lock(&rt.change);
     int rc = EALREADY;
     if (cc__get(&rt.state) != RT_RUNNING) {
@@ -362,7 +420,7 @@ static int start_simulated(uint64_t seed, uint64_t before) {
 int cc_sim_run(uint64_t seed, CCTaskFn fn, void *arg, void **result) {
     if (seed == 0 || fn == NULL) return EINVAL;
     if (cc_in_fiber()) return EDEADLK;
-    if (cc__get(&rt.state) == RT_FORKED) refuse_after_fork();
+    if (cc__get(&rt.state) == RT_FORKED) cc__upcall_orphaned();
     uint64_t before = cc__sim_seed(); /* the environment's */
     int rc = start_simulated(seed, before);
     if (rc != 0) return rc;
@@ -377,9 +435,9 @@ uint64_t cc_sim_seed(void) {
 }
 
 unsigned cc_worker_count(void) {
-    if (cc__worker() != NULL) return cc__sched_open();
+    if (cc__worker() != NULL) return cc__sched_workers();
     if (cc__upcall_enter(false) != 0) return 0;
-    unsigned count = cc__sched_open();
+    unsigned count = cc__sched_workers();
     cc__upcall_leave();
     return count;
 }

@@ -25,8 +25,8 @@ struct driver {
      * which is slower, it may be too early: a wait that is over may have left its event behind. Any thread. */
     uint64_t (*next_due)(unsigned worker, bool exact);
 
-    /* Claims the fibers whose event has come on that worker's source, appends them to `list` and returns how many they
-     * are. Never blocks. Any thread. */
+    /* Claims the fibers whose event has come on that worker's source, appends them to `list`, in the order of the
+     * events, and returns how many they are. Never blocks. Any thread. */
     uint32_t (*poll)(unsigned worker, uint64_t now, struct link *list);
 
     /* Whether an event may come that ends a wait. A deadlock is reported only if no driver says so (DEADLOCK-1). Any
@@ -48,8 +48,12 @@ extern const struct driver *cc__drivers[DRIVERS_MAX + 1];
 bool cc__drivers_start(unsigned workers);
 void cc__drivers_stop(void);
 uint64_t cc__drivers_next_due(unsigned worker, bool exact);
-uint32_t cc__drivers_poll(unsigned worker, uint64_t now, struct link *list);
 bool cc__drivers_pending(void);
+
+/* Only of drivers that have a source for each worker: timers. */
+uint32_t cc__drivers_poll_own(unsigned worker, uint64_t now, struct link *list);
+/* Only of the one in which a worker can block, without fibers of other islands. */
+uint32_t cc__drivers_poll_events(unsigned worker, uint64_t now, struct link *list);
 
 /* The one in which a worker can block; NULL: none. */
 const struct driver *cc__drivers_blocking(void);

@@ -15,7 +15,7 @@
  *            has yet to poll.
  * ELASTIC-3  One thread at a time is a given worker: the last one has been joined before the next one starts. So
  *            what belongs to a worker (its biased lock, its tag, its channels) goes on as if it had slept.
- * ELASTIC-4  The first `base` workers never retire.
+ * ELASTIC-4  The first `base` workers have threads, and never retire.
  * ELASTIC-5  When the program exits, every thread that has retired has been joined, and no other one retires: a tool
  *            that looks for threads that nobody joined finds none.
  */
@@ -73,7 +73,7 @@ static void join_retired(struct worker *w) {
 static int open_one(struct worker *w) {
     join_retired(w);
     set_life(w, LIFE_OPEN);
-    bool extra = w->core.owner > cc__sched.base;
+    bool extra = w->core.owner > cc__get(&cc__sched.base);
     if (extra) cc__bump(&grown); /* before it can retire */
     int error = cc__thread_start(&w->thread, cc__worker_main, w);
     if (error != 0) {
@@ -97,6 +97,27 @@ unsigned cc__elastic_open(unsigned n, int *error) {
     return opened;
 }
 
+/* The first n stay from now on, if all of them have threads. */
+static void raise_base(unsigned n) {
+    cc__lock_take(&cc__sched.idle.lock);
+    bool open = true;
+    for (unsigned i = 0; i < n; i++) open = open && cc__worker_open(&cc__sched.workers[i]);
+    if (open) cc__set(&cc__sched.base, n);
+    cc__lock_release(&cc__sched.idle.lock);
+}
+
+void cc__elastic_adapt(unsigned cpus) {
+    unsigned wanted = cpus < cc__sched.asked ? cpus : cc__sched.asked, missing = 0;
+    if (wanted > cc__get(&cc__sched.base)) {
+        int error;
+        for (unsigned i = 0; i < wanted; i++) missing += !cc__worker_open(&cc__sched.workers[i]);
+        (void)cc__elastic_open(missing, &error);
+        raise_base(wanted);
+    }
+    unsigned base = cc__get(&cc__sched.base);
+    cc__set(&cc__sched.surplus, base > cpus ? base - cpus : 0);
+}
+
 void cc__elastic_exit(void) {
     cc__lock_take(&cc__sched.idle.lock);
     cc__set(&exiting, true);
@@ -116,7 +137,7 @@ void cc__elastic_join_all(void) {
 /* ---- retire ---- */
 
 static bool stays(struct worker *w) { /* ELASTIC-4 */
-    return w->core.owner <= cc__sched.base;
+    return w->core.owner <= cc__get(&cc__sched.base);
 }
 
 uint64_t cc__elastic_until(struct worker *w, uint64_t now) {

@@ -8,6 +8,10 @@
  * *error says why. The sysmon thread, or the start. */
 unsigned cc__elastic_open(unsigned n, int *error);
 
+/* There are so many usable CPUs: if more of the workers that were asked for can be used than stay, they get threads and
+ * stay; if fewer, the surplus is to sleep. The sysmon thread. */
+void cc__elastic_adapt(unsigned cpus);
+
 /* Waits for the threads of all workers, which have been told to stop. Nobody opens any more. */
 void cc__elastic_join_all(void);
 

@@ -6,6 +6,7 @@
 #define CC_SCHED_JOINED_H
 
 #include "sched/next.h"
+#include "sched/record.h"
 #include "sched/switch.h"
 
 #define RUN_CANCELLED ((struct worker *)(uintptr_t)1)
@@ -49,10 +50,15 @@ CC_INLINE struct worker *cc__run_here(struct worker *w, struct fiber *self, stru
     cc__fiber_note_object(self, f);
     cc__fiber_note_turn(self, cc__get(&w->core.turns));
     cc__switch_bind(f, stack);
+    cc__probe3(park, self, PARK_JOIN, f);
+    cc__sched_record_switch(w, self, PARK_JOIN, f);
+    cc__probe2(run, f, w);
     cc__set(&w->core.current, f);
+    cc__switch_turn_ends(w);
     cc__san_leave(cc__switch_san(self), &stack->san);
     w = cc__context_call(&self->context, cc__stack_top_below(stack, cc__get(&stack->cold)), cc__run_joined, w);
     cc__san_arrive(cc__switch_san(self));
+    cc__switch_turn_begins(w);
     if (unlikely(cc__word_reason(cc__get_acquire(&self->word)) == WAKE_CANCEL)) { /* pairs with the claim */
         cc__switch_arrived(w);
         return RUN_CANCELLED;

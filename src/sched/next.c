@@ -7,8 +7,9 @@
  * timers either: from the length of turns at the last poll the worker predicts the turn in which the first timer is
  * due.
  *
- * A fiber whose timer has fired enters at the front of the FIFO: it waits for one turn, not for one of every fiber. The
- * fibers in the FIFO keep every second turn: `credit` counts that.
+ * A fiber whose timer has fired enters at the front of the FIFO: it waits for one turn, not for one of every fiber. So
+ * does one whose descriptor has an event, unless others of that kind wait (NEXT-2). The fibers in the FIFO keep every
+ * second turn: `credit` counts that.
  *
  * A joiner that runs its own tasks polls too, on its own stack. It does not park: it yields, and continues where it
  * was. Each such poll lets in all fibers that have run before. Fresh fibers are mostly the joiner's own: only every
@@ -17,6 +18,8 @@
  *
  * NEXT-1  A runnable fiber gets its turn after a bounded number of turns of others on the worker that holds it,
  *         wherever it is.
+ * NEXT-2  Fibers whose descriptors have events get their turns in the order of the events, as far as one worker polls
+ *         them: by `events_turn` all that came earlier have had theirs, and until then others join the FIFO's end.
  */
 #include "sched/next.h"
 
@@ -25,6 +28,7 @@
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
+#include "sched/island.h"
 #include "sched/steal.h"
 
 /* What timers have due goes to `due`; to `list` what the own inbox holds and a fair share of the global queue. Returns
@@ -33,22 +37,27 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
                         uint32_t *shared) {
     uint32_t n = 0;
     unsigned self = w->core.owner - 1;
-    *fired += cc__drivers_poll(self, now, due);
+    *fired += cc__drivers_poll_own(self, now, due);
+    if (cc__worker_is_island(w)) {
+        if (*fired != 0) cc__count_n(w, timers_fired, *fired);
+        return cc__inbox_take(w, list);
+    }
     unsigned count = cc__get(&cc__sched.count);
     for (unsigned i = 0; i < count; i++) {
         if (i == self) continue;
         struct worker *other = &cc__sched.workers[i];
-        bool retired = i >= cc__sched.base && !cc__worker_open(other);
+        bool retired = i >= cc__get(&cc__sched.base) && !cc__worker_open(other);
         uint64_t patience = retired ? 0 : OTHERS_LATE_NS;
-        if (now > patience && cc__drivers_next_due(i, false) <= now - patience) *fired += cc__drivers_poll(i, now, due);
+        if (now > patience && cc__drivers_next_due(i, false) <= now - patience)
+            *fired += cc__drivers_poll_own(i, now, due);
         if (unlikely(retired)) n += cc__inbox_take(other, list);
     }
     if (*fired != 0) cc__count_n(w, timers_fired, *fired);
     n += cc__inbox_take(w, list);
     uint64_t global = cc__inject_len();
     if (global != 0) {
-        uint64_t fair = global / cc__sched_open() + 1;
-        *shared = cc__inject_take(fair < GLOBAL_BATCH ? (uint32_t)fair : GLOBAL_BATCH, list);
+        uint64_t fair = global / cc__policy_awake(cc__get(&cc__sched.want)) + 1;
+        *shared = cc__inject_take(w, fair < GLOBAL_BATCH ? (uint32_t)fair : GLOBAL_BATCH, list);
     }
     return n + *shared;
 }
@@ -70,6 +79,7 @@ static void adapt(struct worker *w, uint64_t now, uint64_t turns) {
         if (each == 0) each = 1;
         uint32_t turn_ns = each < UINT32_MAX ? (uint32_t)each : UINT32_MAX, slow_ns = cc__get(&w->slow_ns);
         slow_ns -= slow_ns / 32;
+        if (each >= LONG_TURN_NS) cc__set(&cc__sched.idle.long_turn_at, now);
         cc__set(&w->turn_ns, turn_ns);
         cc__set(&w->slow_ns, turn_ns > slow_ns ? turn_ns : slow_ns);
         took = each * w->interval;
@@ -126,27 +136,42 @@ static bool help_stuck(struct worker *w, uint64_t now) {
     return helped;
 }
 
-/* Takes in those whose time has come: at the front as far as the credit goes, then at the end. */
-static void admit(struct worker *w, struct link *due, uint32_t n, uint64_t turns) {
-    w->credit = turns < FRONT_CREDIT_MAX - w->credit ? w->credit + (uint32_t)turns : FRONT_CREDIT_MAX;
-    if (n == 0) return;
+/* How many of n fibers may go to the front. */
+static uint32_t pay_for_front(struct worker *w, uint32_t n) {
     uint32_t first = n < w->credit / FRONT_PRICE ? n : w->credit / FRONT_PRICE;
     w->credit -= FRONT_PRICE * first;
-    cc__runq_admit(w, due, n, first);
+    return first;
+}
+
+/* Takes in those whose time has come (due) and those whose descriptors have events: at the front as far as the credit
+ * goes, then at the end. */
+static void admit(struct worker *w, struct link *due, uint32_t fired, struct link *ready, uint32_t events,
+                  uint64_t turns) {
+    w->credit = turns < FRONT_CREDIT_MAX - w->credit ? w->credit + (uint32_t)turns : FRONT_CREDIT_MAX;
+    uint32_t first = pay_for_front(w, fired);
+    if (events != 0) {
+        uint64_t turn = cc__get(&w->core.turns);
+        uint32_t ahead = turn >= w->events_turn ? pay_for_front(w, events) : 0; /* NEXT-2 */
+        cc__runq_admit(w, ready, events, ahead);
+        w->events_turn = turn + (ahead == events ? events : cc__get(&w->runq.count));
+    }
+    if (fired != 0) cc__runq_admit(w, due, fired, first);
 }
 
 /* Looks at everything that is not the worker's own. True: there is something in its own queue now. */
 static bool poll(struct worker *w) {
     uint64_t now = cc__clock_now(), turns = cc__get(&w->core.turns) - cc__get(&w->polled_turn);
-    struct link due, list;
+    struct link due, list, ready;
     cc__list_init(&due);
     cc__list_init(&list);
+    cc__list_init(&ready);
     uint32_t fired = 0, shared = 0, n = collect(w, now, &due, &fired, &list, &shared);
+    uint32_t events = cc__drivers_poll_events(w->core.owner - 1, now, &ready);
     uint32_t fresh = n != 0 ? cc__runq_append(w, &list, n) : 0;
     if (shared != 0) w->received += shared + fresh;
-    admit(w, &due, fired, turns);
-    n += fired;
-    bool helped = cc__get(&cc__sched.count) > 1 && help_stuck(w, now);
+    admit(w, &due, fired, &ready, events, turns);
+    n += fired + events;
+    bool helped = cc__get(&cc__sched.count) > 1 && !cc__worker_is_island(w) && help_stuck(w, now);
     adapt(w, now, turns);
     cc__count(w, polls);
     return n != 0 || helped;
@@ -184,10 +209,10 @@ struct fiber *cc__next(struct worker *w) {
             f = pick(w);
         }
         if (f != NULL) return found(w, f);
-        if (poll(w) || cc__steal(w)) {
+        if (poll(w) || (!cc__worker_is_island(w) && cc__steal(w))) {
             if (cc__get(&w->runq.count) > 1) cc__runq_tell(w, 1); /* one is for us, at once */
             continue;
         }
-        if (!cc__idle(w)) return NULL;
+        if (cc__worker_is_island(w) ? !cc__island_idle(w) : !cc__idle(w)) return NULL;
     }
 }

@@ -12,23 +12,24 @@
 
 /* ---- park ---- */
 
-CC_NOINLINE struct worker *cc__park_slow(struct worker *w, struct fiber *self, struct fiber *next, after_fn after,
-                                         void *arg) {
+CC_NOINLINE struct worker *cc__park_slow(struct worker *w, struct fiber *self, struct fiber *next, unsigned reason,
+                                         after_fn after, void *arg) {
     if (likely(next != NULL)) {
         struct stack *stack = cc__state_args(next) == ARGS_BLOCK ? NULL : cc__stack_take_cached(&w->core.stacks);
         if (stack != NULL) {
-            cc__park_run_next(w, next);
+            cc__park_switch(w, self, reason, next);
             return cc__switch_fresh(w, self, next, stack, after, arg);
         }
         cc__set(&w->core.pending, next);
     }
+    cc__sched_record_park(w, reason);
     return cc__switch_native(w, self, after, arg);
 }
 
-struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+struct worker *cc__sched_park(struct worker *w, struct fiber *self, unsigned reason, after_fn after, void *arg) {
     cc__held_check_park();
     cc__fiber_note_turn(self, cc__get(&w->core.turns));
-    return cc__park_for(w, self, cc__next_local(w), after, arg);
+    return cc__park_for(w, self, cc__next_local(w), reason, after, arg);
 }
 
 /* ---- yield ---- */
@@ -52,6 +53,7 @@ CC_INLINE void yield_fiber(struct worker *w, struct fiber *self) {
     struct runq *q = &w->runq;
     cc__held_check_park();
     if (unlikely(!cc__next_turn(w))) {
+        cc__sched_record(w, REC_YIELD);
         cc__switch_native(w, self, after_yield_native, self);
         return;
     }
@@ -63,21 +65,43 @@ CC_INLINE void yield_fiber(struct worker *w, struct fiber *self) {
             (void)cc__runq_pop_fifo(&q->fifo);
             cc__runq_sub_owner(q, 1);
             cc__next_mind_others(w);
-            cc__park_run_next(w, next);
+            cc__park_run_next(w, next, REC_YIELD);
             cc__switch_fiber(w, self, next, after_yield, self);
             return;
         }
         cc__bias_leave(&q->bias);
+        cc__sched_record(w, REC_YIELD);
         cc__switch_native(w, self, after_yield_native, self);
         return;
     }
     cc__bias_leave(&q->bias);
     /* Alone here; others may be waiting elsewhere. */
-    if (unlikely(!cc__inbox_empty(w) || cc__inject_len() != 0)) cc__switch_native(w, self, after_yield_native, self);
+    if (unlikely(!cc__inbox_empty(w) || cc__inject_len() != 0)) {
+        cc__sched_record(w, REC_YIELD);
+        cc__switch_native(w, self, after_yield_native, self);
+    }
 }
 
 CC_COLD void cc__sched_yield(struct worker *w, struct fiber *self) {
     yield_fiber(w, self);
+}
+
+/* Behind the first one. */
+static void after_yield_to_one(struct worker *w, void *arg) {
+    struct fiber *f = arg;
+    struct runq *q = &w->runq;
+    cc__bias_enter(&q->bias);
+    cc__runq_level_owner(q);
+    cc__state_yield(f, w->core.owner);
+    cc__list_push_front(cc__get(&q->fifo.next), &f->link); /* behind the list's own head, if it is empty */
+    cc__runq_add_owner(q, 1);
+    cc__bias_leave(&q->bias);
+}
+
+void cc__sched_yield_to_one(struct worker *w, struct fiber *self) {
+    cc__held_check_park();
+    cc__sched_record(w, REC_YIELD);
+    cc__switch_native(w, self, after_yield_to_one, self);
 }
 
 void cc_yield(void) {
@@ -112,7 +136,9 @@ struct worker *cc__run_joiner_polls(struct worker *w, struct fiber *self, struct
     if (!cc__run_sits_here(w, f, cc__get(&f->word), generation) || cc__get(&w->core.stacks.first) == NULL) return NULL;
     if (unlikely(cc__trace_on(TRACE_SPEC))) return NULL;
     cc__held_check_park();
-    return cc__next_poll_for_joiner(w) ? cc__switch_native(w, self, after_joiner_yields, self) : w;
+    if (!cc__next_poll_for_joiner(w)) return w;
+    cc__sched_record(w, REC_YIELD);
+    return cc__switch_native(w, self, after_joiner_yields, self);
 }
 
 /* ---- with C++ exceptions under way ---- */

@@ -7,34 +7,53 @@
 #ifndef CC_SCHED_PARK_H
 #define CC_SCHED_PARK_H
 
+#include "sched/island.h"
 #include "sched/next.h"
+#include "sched/record.h"
 #include "sched/switch.h"
 
 /* Leaves the running fiber and runs something else; `after` makes it findable. Returns when the fiber runs
- * again, with the worker that it then is on. The caller counts the park: it knows the reason. */
-struct worker *cc__sched_park(struct worker *w, struct fiber *self, after_fn after, void *arg);
+ * again, with the worker that it then is on. The caller counts the park, and has noted its object. */
+struct worker *cc__sched_park(struct worker *w, struct fiber *self, unsigned reason, after_fn after, void *arg);
 
 /* Puts the running fiber behind the others that are ready on its worker. */
 void cc__sched_yield(struct worker *w, struct fiber *self);
+/* Lets one other fiber run, and those whose time has come. The caller sees to it that the rest have their turns. */
+void cc__sched_yield_to_one(struct worker *w, struct fiber *self);
 
-/* RUNNABLE -> RUNNING, of one that was just taken from the own queue. */
-CC_INLINE void cc__park_run_next(struct worker *w, struct fiber *next) {
+/* RUNNABLE -> RUNNING, of one that was just taken from the own queue. before: as for cc__sched_record_run. */
+CC_INLINE void cc__park_run_next(struct worker *w, struct fiber *next, enum record_kind before) {
     cc__spec_run_hot(next, w->core.owner);
+    cc__sched_record_run(w, next, before);
+    cc__probe2(run, next, w);
+    cc__island_check(w, next);
+    cc__state_run(next, w->core.owner);
+}
+
+/* The same, while `self` parks. */
+CC_INLINE void cc__park_switch(struct worker *w, struct fiber *self, unsigned reason, struct fiber *next) {
+    cc__spec_run_hot(next, w->core.owner);
+    cc__sched_record_switch(w, self, reason, next);
+    cc__probe2(run, next, w);
+    cc__island_check(w, next);
     cc__state_run(next, w->core.owner);
 }
 
 /* The rest: `next` is fresh, or NULL, and the worker's own stack is to decide. */
-struct worker *cc__park_slow(struct worker *w, struct fiber *self, struct fiber *next, after_fn after, void *arg);
+struct worker *cc__park_slow(struct worker *w, struct fiber *self, struct fiber *next, unsigned reason, after_fn after,
+                             void *arg);
 
-CC_INLINE struct worker *cc__park_for(struct worker *w, struct fiber *self, struct fiber *next, after_fn after,
-                                      void *arg) {
-    if (unlikely(next == NULL || cc__get(&next->stack) == NULL)) return cc__park_slow(w, self, next, after, arg);
-    cc__park_run_next(w, next);
+CC_INLINE struct worker *cc__park_for(struct worker *w, struct fiber *self, struct fiber *next, unsigned reason,
+                                      after_fn after, void *arg) {
+    if (unlikely(next == NULL || cc__get(&next->stack) == NULL))
+        return cc__park_slow(w, self, next, reason, after, arg);
+    cc__park_switch(w, self, reason, next);
     return cc__switch_fiber(w, self, next, after, arg);
 }
 
 /* As cc__sched_park, by a fiber that holds the biased lock of `w`; `after` releases it. */
-CC_INLINE struct worker *cc__park_biased(struct worker *w, struct fiber *self, after_fn after, void *arg) {
+CC_INLINE struct worker *cc__park_biased(struct worker *w, struct fiber *self, unsigned reason, after_fn after,
+                                         void *arg) {
     cc__held_check_park();
     cc__fiber_note_turn(self, cc__get(&w->core.turns));
     struct fiber *next = NULL;
@@ -42,7 +61,7 @@ CC_INLINE struct worker *cc__park_biased(struct worker *w, struct fiber *self, a
         next = cc__runq_pick_owner(w);
         cc__next_mind_others(w);
     }
-    return cc__park_for(w, self, next, after, arg);
+    return cc__park_for(w, self, next, reason, after, arg);
 }
 
 #endif

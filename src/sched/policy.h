@@ -4,12 +4,18 @@
  * Each number says where it comes from: measured (on a virtual machine with two cores), a bound (of the rule that is
  * cited), or a guess. To tune the scheduler for another machine, change this file only.
  *
+ * Workers. No more are awake than there are usable CPUs: a worker beyond them gets no thread until another one is
+ * blocked (elastic.c, pressure.c), or is to sleep if CPUs were taken away. All of bench/work with four times as many
+ * workers as CPUs defend that. Decision 033
+ *
  * Wakes. Waking another worker is a system call that takes 10 to 20 us of the waker's time, and the woken worker's
  * search takes as much again. Most fibers that are made ready are run by their own worker in a moment; then the wake
  * was in vain. So an owner wakes sleepers while there is credit: a wake, search or steal that paid sets it to
  * WAKE_CREDIT, one in vain takes one off. Without credit the wake is deferred, but only while there is a watcher: what
  * waits behind a long turn is stolen at its next tick, and that restores the credit. So the delay is bounded in time,
- * whatever happened before.
+ * whatever happened before. A wake after which the worker found nothing but a timer that was due was in vain, too: else
+ * timers that come one after the other keep wakes going that nobody needs. bench/work/service_30k with two workers
+ * defends that: 0.1 to 0.3 wakes a request, and 29 to 45 us of CPU time, without; 0.01 to 0.03, and 26 to 35, with it.
  */
 #ifndef CC_SCHED_POLICY_H
 #define CC_SCHED_POLICY_H
@@ -21,8 +27,11 @@
 /* ---- turns and polls (runq.h, next.c) ---- */
 
 enum {
-    SLOT_STREAK = 16,    /* turns in a row for the slot; under a microsecond. Guess */
-    RUNQ_MANY = 32,      /* ready fibers that exceed the first-level cache: prefetch their stacks. Guess */
+    SLOT_STREAK = 16,          /* turns in a row for the slot; under a microsecond. Guess */
+    RUNQ_MANY = 32,            /* ready fibers that exceed the first-level cache: prefetch their stacks. Guess */
+    PREFETCH_LINES = 13,       /* of each: the frames of a fiber that waits in a join. Measured: decision 016 */
+    FIRST_TURN_NS = 1000,      /* what a turn takes on average, until the first poll. Guess */
+    FIRST_SLOW_NS = 16 * 1000, /* and what the slowest takes. Guess */
     POLL_NS = 50 * 1000, /* between two polls: short against a wake (28 us measured), long against 64 turns. Guess */
     INTERVAL_MAX = 256,  /* turns between two polls. Bound: NEXT-1 */
     POLL_SOON_NS = 3 * 1000,     /* no poll is planned sooner than that for a timer: one takes 150 ns. Guess */
@@ -30,6 +39,8 @@ enum {
     JOINER_FRESH_POLLS = 16,     /* every so many polls a joiner lets in the oldest fresh fiber: 0.2 to 0.8 ms. Guess */
     OTHERS_LATE_NS = 100 * 1000, /* a poll fires timers of another worker that are this late. Measured: decision 016 */
     HELP_NS = 10 * 1000 * 1000,  /* how often busy workers steal from one that stays in its turn. Bound: NEXT-1 */
+    RING_WORKERS = 8,            /* that share a ring of the global queue. Measured: see cc__policy_rings */
+    OTHER_RINGS = 8,             /* every so many looks begin at another worker's ring. Bound: INJECT-3 */
     GLOBAL_BATCH = 64,           /* fibers that a poll takes from the global queue. Guess */
     INBOX_LONG = 256,            /* a longer inbox is left alone: wakes go to the global queue. Guess */
     /* Fibers whose timers fired go to the front of the FIFO, for FRONT_PRICE turns each. A turn that begins on the
@@ -44,17 +55,35 @@ enum {
     SHARE_MAX = 256,     /* fibers that change workers at a time: some microseconds. Guess */
     SHARE_AT_MAX = 64,   /* a spawner shares when 1, 2, 4 ... so many wait, anew after every poll. Guess */
     STEAL_PAYS_NS = 250, /* a move to another core: two cache lines and the queue; stolen work lasts longer. Measured */
+    WAKE_PAYS_NS = 25 * 1000, /* the same for what a worker was woken for. Measured: 28 us; bench/work/nest */
     WORTH_NS = 1000, /* less work than that is not shared: four moves. Measured: with 8000 bench/sieve loses a core */
     /* A turn that lasts so long under observation is a long one. Measured: an interrupt takes up to 10 us, and fibers
      * that talk to each other should stay together. */
     STUCK_NS = 15 * 1000,
 };
 
+/* How many rings the global queue has, for so many workers: those that share one are at most RING_WORKERS. A line that
+ * more CPUs write is on its way most of the time. Measured in the model of bench/cpus: with one ring a tree of tasks
+ * on 64 CPUs takes twice the time of 32, and nine tenths of it are the ring's. */
+CC_INLINE unsigned cc__policy_rings(unsigned workers) {
+    unsigned n = 1;
+    while (n < RINGS_MAX && n * RING_WORKERS < workers) n *= 2;
+    return n;
+}
+
 /* Is there something here that a searching worker should have? Fresh fibers are: nobody knows what they will do. Of the
  * others it is known how long turns took of late: if all of them will have had theirs within WORTH_NS, each is served
  * sooner here than elsewhere, and those that talk to each other stay together. A hint; any thread may ask. */
 CC_INLINE bool cc__policy_worth_sharing(struct worker *w) {
     return !cc__list_empty(&w->runq.fresh) || (uint64_t)cc__get(&w->runq.count) * cc__get(&w->turn_ns) >= WORTH_NS;
+}
+
+/* Should a worker that has nothing to do ask for a part of this one's fibers? One that will block in the poller (polls)
+ * gets its next work there: only for more than its own sleep and wake take. A hint; any thread may ask. */
+CC_INLINE bool cc__policy_worth_asking(struct worker *w, bool polls) {
+    uint32_t count = cc__get(&w->runq.count);
+    if (count < 2 || !cc__policy_worth_sharing(w)) return false;
+    return !polls || (uint64_t)count * cc__get(&w->turn_ns) >= WAKE_PAYS_NS;
 }
 
 /* How many fibers of `count` change workers at a time. */
@@ -64,9 +93,9 @@ CC_INLINE uint32_t cc__policy_half(uint32_t count) {
 }
 
 /* Did stolen work last long enough? received: fibers, a fresh one counted twice, as it meets its siblings at the same
- * lock, of a nursery say. */
-CC_INLINE bool cc__policy_steal_paid(uint32_t received, uint64_t ns) {
-    return ns >= (uint64_t)received * STEAL_PAYS_NS;
+ * lock, of a nursery say. woken: the worker slept, and was woken for it. */
+CC_INLINE bool cc__policy_steal_paid(uint32_t received, uint64_t ns, bool woken) {
+    return ns >= (uint64_t)received * STEAL_PAYS_NS && (!woken || ns >= WAKE_PAYS_NS);
 }
 
 /* ---- searching, waking, watching (idle.c) ---- */
@@ -76,17 +105,33 @@ enum {
     LONELY_SKIPS = 15,     /* sleeps without a search after one in vain while all others slept. Guess */
     WAKE_CREDIT = 8,       /* wakes in vain for one that paid. Guess */
     /* A tick of the watcher takes 3 us of CPU time on a bare machine, 11 to 17 us on a virtual one (measured).
-     * Something paid within EAGER_NS: tick often, for a bound of 250 us on a deferred wake. Else a bound of 1 ms: long
-     * turns are too rare then to count among a thousand wakes. Decision 019 */
+     * A turn was long within EAGER_NS: tick often, for a bound of 250 us on a deferred wake (bench/tail). Else a bound
+     * of 1 ms: long turns are too rare then to count among a thousand wakes, and the ticks would take as much CPU time
+     * as the requests of service_5k. Decisions 019, 033 */
     WATCH_EAGER_NS = 120 * 1000,
     WATCH_NS = 800 * 1000,
+    LONG_TURN_NS = 60 * 1000, /* of all since the last poll, on average. Guess */
     EAGER_NS = 100 * 1000 * 1000,
     WATCH_TIMERS_NS =
         5 * 1000 * 1000,     /* nothing is deferred: only timers of a worker in a long turn may be late. Guess */
     WATCH_QUIET = 4,         /* ticks without a waiting fiber, after which no wake is deferred any more. Guess */
     BACKLOG_NS = 250 * 1000, /* a queue that moves on but holds more work needs help. Bound: as WATCH_EAGER_NS */
-    TRIM_BATCH = 64,         /* stacks that an idle worker gives back between two polls. Guess */
 };
+
+/* Workers that do not sleep; those with a wake on its way are among them. */
+CC_INLINE unsigned cc__policy_awake(uint64_t want) {
+    unsigned open = cc__sched_open(), idle = want_idle(want);
+    return open > idle ? open - idle : 1;
+}
+
+/* No more workers are awake than there are CPUs for them; extra ones count only as stand-ins for those that are stuck.
+ * Bound: with more, a searcher takes the CPU of one that has something to share. */
+CC_INLINE bool cc__policy_may_search(uint64_t want) {
+    return want_idle(want) >= cc__get(&cc__sched.surplus);
+}
+CC_INLINE bool cc__policy_may_wake(uint64_t want) {
+    return want_idle(want) > cc__get(&cc__sched.surplus);
+}
 
 /* At most so many workers search at a time (IDLE-2). Guess. */
 CC_INLINE unsigned cc__policy_searchers_max(unsigned workers) {
@@ -95,25 +140,24 @@ CC_INLINE unsigned cc__policy_searchers_max(unsigned workers) {
 
 /* May an owner leave a wake to the watcher? */
 CC_INLINE bool cc__policy_defers(uint64_t want) {
-    return want_watch(want) && cc__get(&cc__sched.credit) == 0;
+    return want_watch(want) && (cc__get(&cc__sched.credit) == 0 || !cc__policy_may_wake(want));
 }
 
 CC_INLINE uint64_t cc__policy_watch_interval(uint64_t now) {
-    return now - cc__get(&cc__sched.idle.paid_at) < EAGER_NS ? WATCH_EAGER_NS : WATCH_NS;
+    return now - cc__get(&cc__sched.idle.long_turn_at) < EAGER_NS ? WATCH_EAGER_NS : WATCH_NS;
 }
 
 /* Does this worker have more than it gets through in time? While wakes pay, whatever is worth sharing counts. */
 CC_INLINE bool cc__policy_backlog(struct worker *w) {
     uint32_t count = cc__get(&w->runq.count);
-    if (count < 2) return false;
+    if (count < 2 || !cc__policy_may_wake(cc__get(&cc__sched.want))) return false;
     return cc__get(&cc__sched.credit) != 0 ? cc__policy_worth_sharing(w)
                                            : (uint64_t)count * cc__get(&w->turn_ns) >= BACKLOG_NS;
 }
 
 /* A wake, search or steal was worth it, or not. */
-CC_INLINE void cc__policy_paid(uint64_t now) {
+CC_INLINE void cc__policy_paid(void) {
     cc__set(&cc__sched.credit, WAKE_CREDIT);
-    cc__set(&cc__sched.idle.paid_at, now);
 }
 CC_INLINE void cc__policy_in_vain(void) {
     uint32_t credit = cc__get(&cc__sched.credit);
@@ -145,6 +189,9 @@ CC_INLINE unsigned cc__policy_grow_by(unsigned open) {
     (250 * POLICY_MS) /* ... and again, each pause twice as long: a thread that ends tells nobody. Guess */
 #define PAUSE_MAX (4000 * POLICY_MS)
 enum { QUIET_TICKS = 3 }; /* fast ticks at which somebody slept, before sysmon ticks slowly. Guess */
+
+#define TRIM_NS (90 * POLICY_MS)   /* at every slow tick: stacks that nobody has used since the last are given back */
+#define CPUS_NS (1000 * POLICY_MS) /* usable CPUs are counted again: 0.1 ms for a dozen small files. Guess */
 
 /* ---- memory (worker.c) ---- */
 

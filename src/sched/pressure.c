@@ -13,6 +13,8 @@
  *
  * PRESSURE-1  While a worker is blocked, fewer than `base` are not, and something waits, workers are added, up to
  *             `max`: half as many again at a time.
+ *             A worker that was asked for and has no thread yet is not kept back: while there is one, a worker
+ *             that happens to be blocked at a tick counts, for however long it is.
  * PRESSURE-2  While all are stuck and something waits, the same.
  * PRESSURE-3  When nothing waits nobody is stuck, however long it computes.
  */
@@ -131,14 +133,23 @@ struct census {
     uint64_t ns;
 };
 
+/* Its thread sleeps in the middle of a turn. */
+static bool blocked_now(struct worker *w) {
+    if (cc__get(&w->core.current) == NULL) return false;
+    char state = cc__thread_state(cc__get(&w->remote.tid));
+    return state != 'R' && state != 0;
+}
+
 static void take_census(struct worker_sample *samples, uint64_t now, struct census *c) {
     uint64_t threshold = cc__get(&stuck_ns);
+    bool held_back = cc__sched_open() < cc__sched.asked;
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *w = &cc__sched.workers[i];
         if (!cc__worker_open(w)) continue;
         c->open++;
         /* A worker whose present turn is sampled for the first time gets on. */
         enum stuck kind = samples[i].since < now ? classify(w, &samples[i], now, threshold) : GETS_ON;
+        if (kind == GETS_ON && held_back && blocked_now(w)) kind = BLOCKED;
         c->kinds[kind]++;
         if (kind == GETS_ON) {
             uint64_t due = samples[i].since + threshold;
@@ -177,7 +188,7 @@ static enum gate judge(struct worker_sample *samples, uint64_t now, uint64_t wai
     if (c.kinds[GETS_ON] == c.open) return GATE_NOT_STUCK;
     if (c.open >= cc__sched.max) return GATE_AT_CAP;
     if (c.kinds[DESCHEDULED] + c.kinds[GETS_ON] == c.open) return GATE_DESCHEDULED;
-    bool cpu_free = c.kinds[BLOCKED] > 0 && c.open - c.kinds[BLOCKED] < cc__sched.base;
+    bool cpu_free = c.kinds[BLOCKED] > 0 && c.open - c.kinds[BLOCKED] < cc__get(&cc__sched.base);
     if (!cpu_free && c.kinds[GETS_ON] > 0) return GATE_PROGRESS; /* PRESSURE-2 */
     if (now < mine.grow_at) {
         if (mine.grow_at < *due) *due = mine.grow_at;

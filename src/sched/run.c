@@ -62,7 +62,7 @@ static struct fiber *successor(struct worker *w) { /* RUN-2 */
     return NULL;
 #else
     struct fiber *next = cc__next_local(w);
-    if (next != NULL && cc__get(&next->stack) != NULL) cc__park_run_next(w, next);
+    if (next != NULL && cc__get(&next->stack) != NULL) cc__park_run_next(w, next, REC_END);
     return next;
 #endif
 }
@@ -79,7 +79,9 @@ static struct worker *worker_still(void) {
 CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) { /* RUN-1 */
     struct worker *w = worker_still();
     struct stack *stack = cc__get(&self->stack);
+    cc__probe1(end, self);
     struct fiber *next = successor(w);
+    if (next == NULL) cc__sched_record(w, REC_END); /* else with whatever follows */
     cc__set(&w->core.after, after_exit);
     cc__set(&w->core.after_arg, self);
     cc__san_release(&self->fn); /* what the fiber wrote, to whoever tells its joiners */
@@ -94,6 +96,7 @@ CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) { /* RUN-1 */
         cc__context_jump(&next->context, w);
     } else if (cc__stack_size(stack) != cc__stack_default() || cc__state_args(next) == ARGS_BLOCK) {
         /* A stack of another size is not for everyone: let the worker's own stack find one. */
+        cc__sched_record(w, REC_END);
         cc__set(&w->core.pending, next);
         cc__set(&w->core.current, NULL);
         cc__san_leave(NULL, &w->core.san);
@@ -103,7 +106,7 @@ CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) { /* RUN-1 */
         cc__san_stack_clean(stack->base,
                             cc__stack_size(stack)); /* what this function has poisoned: it does not return */
         cc__set(&self->stack, NULL);
-        cc__park_run_next(w, next);
+        cc__park_run_next(w, next, REC_END);
         cc__switch_bind(next, stack);
         cc__context_start(&first, cc__stack_top(stack), cc__run_fiber);
         cc__san_leave(NULL, &stack->san);
@@ -162,6 +165,7 @@ void cc__run_fiber(void *worker) {
     cc__san_arrive(&stack->san);
     cc__san_acquire(stack);             /* its last tenant has left it */
     (void)cc__get_acquire(&self->word); /* pairs with the spawner's release */
+    cc__switch_turn_begins(w);
     cc__switch_arrived(w);
 
     struct fiber_cold *cold = cc__get(&stack->cold);
@@ -190,6 +194,7 @@ CC_NORETURN void cc__run_joined(void *worker, struct context *from) {
     cc__san_arrive(&stack->san);
     cc__san_acquire(stack);             /* its last tenant has left it */
     (void)cc__get_acquire(&self->word); /* pairs with the spawner's release */
+    cc__switch_turn_begins(w);
     uint64_t parked = cc__state_park_join(joiner);
     cc__barrier_light(); /* CANCEL-1 */
     if (unlikely(cc__get(&cc__sched.cancels) != 0) && cc__upcall_cancelled(joiner, parked & WORD_TICKET))
@@ -199,8 +204,12 @@ CC_NORETURN void cc__run_joined(void *worker, struct context *from) {
 
     w = worker_still(); /* it may have parked, and come back elsewhere */
     if (unlikely(!claim_joiner(w, joiner, parked))) leave_for_good(self);
+    cc__probe1(end, self);
+    cc__sched_record_run(w, joiner, REC_END);
+    cc__probe2(run, joiner, w);
     cc__san_release(&self->join_lock.word); /* what it wrote, to its joiners */
     cc__san_release(stack);                 /* and the stack itself, to its next tenant */
+    cc__switch_turn_ends(w);
     cc__san_leave(NULL, cc__switch_san(joiner));
     cc__context_return(&joiner->context, w);
 }

@@ -5,6 +5,7 @@
 
 #include "sched/idle.h"
 #include "sched/inject.h"
+#include "sched/island.h"
 #include "sched/upcalls.h"
 
 void cc__runq_level_owner(struct runq *q) {
@@ -96,7 +97,7 @@ void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
         return;
     }
     uint32_t count = cc__get(&w->runq.count);
-    if (count == 0) return;
+    if (count == 0 || cc__worker_is_island(w)) return; /* ISLAND-1 */
     if (want_searching(want) != 0) {
         if (!cc__policy_worth_sharing(w)) return;
         /* The first fibers are shared at once, then in growing portions: a fast searcher must not

@@ -48,12 +48,11 @@ CC_INLINE struct fiber *cc__runq_pop_fifo(struct link *fifo) {
  * Not for fewer, which may still be in the cache. */
 CC_INLINE void cc__runq_foresee(struct link *fifo) {
 #ifndef CC_TSAN
-    enum { LINES = 13 };
     struct link *second = cc__get(&cc__get(&fifo->next)->next);
     if (second == fifo) return; /* the crowd is a fresh one */
     __builtin_prefetch(cc__get(&second->next));
     const char *sp = *(void *const *)&cc__fiber_of(second)->context;
-    for (int i = 0; i < LINES; i++) __builtin_prefetch((const void *)((uintptr_t)sp + (uintptr_t)i * CC_LINE));
+    for (int i = 0; i < PREFETCH_LINES; i++) __builtin_prefetch((const void *)((uintptr_t)sp + (uintptr_t)i * CC_LINE));
 #else
     (void)fifo;
 #endif

@@ -20,8 +20,10 @@
 #include "sync/bias.h"
 #include "sync/ring.h"
 #include "trace/counters.h"
+#include "trace/recorder.h"
 
 struct worker;
+struct CCIsland;
 
 /* What must happen after the old stack is quiet; runs first thing on the next one. */
 typedef void (*after_fn)(struct worker *w, void *arg);
@@ -39,16 +41,17 @@ struct worker_core {
     struct fiber *_Atomic current; /* NULL: the worker runs on its own stack */
     after_fn _Atomic after;
     void *_Atomic after_arg;
-    _Atomic uint64_t turns;          /* one more with every fiber that gets the CPU; others read it to see progress */
-    _Atomic uint64_t poll_at;        /* the turn at which the worker polls */
-    _Atomic uint32_t streak;         /* turns in a row that the slot has taken */
-    _Atomic uint32_t share_at;       /* a spawn shares with searching workers when this many fibers wait */
-    _Atomic uint64_t deferred;       /* the turn in which it last left a wake to the watcher (idle.c) */
-    unsigned owner;                  /* this worker's number plus one, as in a state word */
-    uint64_t tag;                    /* the same, with the number of the runtime's start: never reused, never 0 */
-    struct cxx_globals *_Atomic cxx; /* of its thread */
-    struct fiber *_Atomic pending;   /* taken from a queue, waits for a stack */
-    struct fiber *_Atomic behalf;    /* trace: whose end the worker is telling its joiners */
+    _Atomic uint64_t turns;           /* one more with every fiber that gets the CPU; others read it to see progress */
+    _Atomic uint64_t poll_at;         /* the turn at which the worker polls */
+    struct record_ring *_Atomic ring; /* where it records what it does; NULL: nowhere (record.h) */
+    _Atomic uint32_t streak;          /* turns in a row that the slot has taken */
+    _Atomic uint32_t share_at;        /* a spawn shares with searching workers when this many fibers wait */
+    _Atomic uint64_t deferred;        /* the turn in which it last left a wake to the watcher (idle.c) */
+    unsigned owner;                   /* this worker's number plus one, as in a state word */
+    uint64_t tag;                     /* the same, with the number of the runtime's start: never reused, never 0 */
+    struct cxx_globals *_Atomic cxx;  /* of its thread */
+    struct fiber *_Atomic pending;    /* taken from a queue, waits for a stack */
+    struct fiber *_Atomic behalf;     /* trace: whose end the worker is telling its joiners */
     struct fiber_cache fibers;
     struct stack_cache stacks;
     struct context native; /* the worker's own stack */
@@ -75,6 +78,26 @@ enum worker_life {
     LIFE_CLOSED, /* its thread has retired, and is to be joined */
 };
 
+/* Of an island's worker (island.h). */
+struct island_setup {
+    const char *name; /* NULL: none */
+    void (*on_start)(void *context);
+    void (*on_end)(void *context);
+    void *context;
+    void (*ended)(void *arg); /* its thread's last act */
+    void *ended_arg;
+    struct CCIsland *island; /* the user's handle */
+    int cpu;                 /* -1: any */
+};
+struct worker_island {
+    _Atomic uint64_t arrived;   /* fibers that were started there from elsewhere; over all islands in this place */
+    _Atomic uint32_t closing;   /* its thread ends when all its fibers have */
+    _Atomic uint32_t baton;     /* simulation: futex */
+    struct fiber *_Atomic next; /* simulation: whom it is to run */
+    struct island_setup setup;
+    char name[16];
+};
+
 struct worker {
     _Alignas(CC_LINE) struct worker_core core;
     _Alignas(CC_LINE) struct runq runq;
@@ -89,15 +112,18 @@ struct worker {
     uint32_t interval;        /* turns between two polls, at most */
     uint64_t helped_at;       /* when it last checked for stuck workers */
     uint32_t credit;          /* turns that fibers may still be let in at the front for (FRONT_PRICE) */
+    uint64_t events_turn;     /* by then those that events have made ready have had their turn (NEXT-2) */
     uint32_t joiner_polls;    /* by joiners (cc__next_poll_for_joiner) */
+    uint32_t looks;           /* into the global queue (INJECT-3) */
     bool fair_fresh;          /* whose turn it is among the oldest: fresh or fifo */
     bool rested;              /* has been idle since it last ran something */
     bool searching;           /* holds one of the searchers' places */
     bool called;              /* was woken to search */
+    bool summoned;            /* what it has done since it last slept it was woken for */
     bool watched;             /* has been the watcher since it last ran something */
+    bool polled;              /* the same for the poller */
     uint64_t no_stack_until;  /* it has waited for a stack in vain: no wait before */
     bool skip_search;         /* its last search or stolen work did not pay: straight back to sleep, once */
-    bool trims;               /* has just given stacks back: no search before the next ones */
     uint32_t skips;           /* how often to sleep without a search, when all others sleep */
     uint32_t received;   /* fibers that other workers had, taken in since it last was idle; a fresh one counts twice */
     uint64_t busy_since; /* when it last stopped being idle */
@@ -110,6 +136,7 @@ struct worker {
     struct turn_log turn_log;
     pthread_t thread;
     void *signal_stack;
+    struct worker_island island;
 };
 
 /* sched.want: how many workers search for work, how many sleep, and whether one of these is the watcher, which looks
@@ -125,10 +152,18 @@ struct worker {
 enum { SPAWNS_REFUSED = 1 /* no new tasks */, SPAWNS_TRACED = 2 };
 enum { CANCELS_MADE = 1 /* since the start */, CANCELS_TRACED = 2 /* trace_route.c */ };
 
+enum { RINGS_MAX = 16 };
+
 struct sched {
-    struct worker *workers; /* `max` of them, all set up at the start */
+    struct worker *workers; /* `max` of them, all set up at the start; behind them those of islands */
     _Atomic unsigned count; /* those that ever had a thread are the first `count`; only grows (ELASTIC-1) */
-    unsigned base, max;     /* workers that stay, and that there may be */
+    unsigned asked, max;    /* workers that were asked for, and that there may be */
+    /* Those that stay, the first ones: as many of the `asked` as there are usable CPUs. Written under idle.lock; only
+     * grows. */
+    _Atomic unsigned base;
+    _Atomic uint32_t surplus; /* so many of them are beyond the usable CPUs, and are to sleep */
+    _Atomic unsigned islands; /* places of islands that were ever used, the first ones; only grows */
+    _Atomic uint64_t island_wakes;
     unsigned searchers_max;
     bool simulated; /* sim/ chooses who runs, and everybody else waits */
     _Alignas(CC_LINE) _Atomic uint64_t want;
@@ -141,17 +176,18 @@ struct sched {
     _Atomic uint32_t drained;   /* futex: changes whenever a worker goes idle while draining */
     _Alignas(CC_LINE) struct {
         struct lock lock;
-        struct link list;             /* of worker_remote.idle: who sleeps */
-        struct worker *watcher;       /* the sleeper that wakes now and then while others run */
-        _Atomic uint64_t paid_at;     /* when a worker last had something from another that was worth it */
-        struct worker *timer_sleeper; /* the sleeper that wakes for the next timer */
-        uint64_t timer_sleeper_until;
+        _Alignas(CC_LINE) struct link list;   /* of worker_remote.idle: who sleeps */
+        struct worker *_Atomic watcher;       /* the sleeper that wakes now and then while others run; see `lock` */
+        _Atomic uint64_t long_turn_at;        /* when fibers were last stolen that would still be waiting (idle.c) */
+        struct worker *timer_sleeper;         /* the sleeper that wakes for the next timer */
+        _Atomic uint64_t timer_sleeper_until; /* written under the lock */
         struct worker *_Atomic poller; /* the sleeper that blocks in a driver; set under the lock, cleared by itself */
         _Atomic uint32_t open;         /* workers that have a thread; written under the lock */
         _Atomic uint64_t epoch;        /* one more whenever a worker leaves the list */
     } idle;
     /* The global queue: inject.c. */
-    _Alignas(CC_LINE) struct ring_mpmc ring;
+    struct ring_mpmc rings[RINGS_MAX];
+    unsigned ring_count; /* a power of two; fixed while the runtime runs */
     struct {
         struct lock lock;
         struct link list;
@@ -169,6 +205,19 @@ struct sched {
 
 extern struct sched cc__sched;
 
+enum { ISLANDS_MAX = 64 };
+_Static_assert(CC_WORKERS_MAX + ISLANDS_MAX < 1023, "an owner has ten bits");
+
+/* All workers that ever had a thread, those of islands too: from 0, and on; UINT32_MAX: that was the last. */
+CC_INLINE unsigned cc__sched_from(unsigned i) {
+    if (i < cc__get(&cc__sched.count)) return i;
+    if (i < cc__sched.max) i = cc__sched.max;
+    return i < cc__sched.max + cc__get(&cc__sched.islands) ? i : UINT32_MAX;
+}
+#define for_all_workers(i, w)                                                        \
+    for (unsigned i = cc__sched_from(0); i != UINT32_MAX; i = cc__sched_from(i + 1)) \
+        for (struct worker *w = &cc__sched.workers[i]; w != NULL; w = NULL)
+
 _Static_assert((int)WAKE_OBJECT <= (int)COUNTED_REASONS, "every reason to park has a counter");
 
 /* The worker that the calling thread is, or NULL. After a switch the thread may be another one: ask again. */
@@ -181,21 +230,33 @@ CC_INLINE void cc__worker_set(struct worker *w) {
 
 /* --- for the rooms above --- */
 
-/* The calling thread was a worker and runs its last destructors, and a shutdown may wait for its end: it does not wait
- * for anybody without a deadline, nor for the runtime to start or stop. */
+/* The calling thread was a worker, or a thread of a pool (blocking/), and runs its last destructors, and a shutdown may
+ * wait for its end: it does not wait for anybody without a deadline, nor for the runtime to start or stop. */
 bool cc__worker_ending(void);
+void cc__worker_ends(void);
 
 /* The running fiber, NULL outside. */
 CC_INLINE struct fiber *cc__sched_current(struct worker *w) {
     return w ? cc__get(&w->core.current) : NULL;
 }
 
+void *cc__worker_main(void *worker);
+/* Sets up a place. False: no memory. */
+bool cc__worker_init(struct worker *w, unsigned index);
+
 /* A thread that is no worker has ended a fiber that never began. */
 void cc__sched_ended_elsewhere(void);
 
-/* How many workers there are at present. Any thread, inside the runtime. */
+/* How many workers have a thread at present. Any thread, inside the runtime. */
 CC_INLINE unsigned cc__sched_open(void) {
     return cc__get(&cc__sched.idle.open);
+}
+
+/* How many workers there are: those that were asked for, whether they have needed a thread or not; more while some are
+ * stuck. Any thread, inside the runtime. */
+CC_INLINE unsigned cc__sched_workers(void) {
+    unsigned open = cc__sched_open();
+    return open > cc__sched.asked ? open : cc__sched.asked;
 }
 
 /* Whether that worker has a thread. A hint, unless the caller holds sched.idle.lock. */
@@ -212,13 +273,21 @@ uint64_t cc__sched_active(void);
 
 /* --- for rt --- */
 
-/* workers: those that stay; max: with those that come and go. 0, ENOMEM, or an error of pthread_create. */
-int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool simulated);
+/* How many workers: `base` of them have threads from the start, and keep them; `workers` were asked for; there may be
+ * `max`. */
+struct sched_size {
+    unsigned base, workers, max;
+    bool adapts; /* to the number of usable CPUs, when that changes */
+};
+/* 0, ENOMEM, or an error of pthread_create. */
+int cc__sched_start(struct sched_size size, size_t queue_slots, bool simulated);
 /* All tasks have ended. */
 void cc__sched_stop(void);
 /* The categories of trace/trace.h have changed, or the runtime has just started: traced parks, wakes and spawns take
  * their slow paths from now on. */
 void cc__sched_route_traces(void);
+/* The recorder was started, or stopped: the workers' rings. */
+void cc__sched_route_records(void);
 /* Waits until no task is active. False: not by `until`. */
 bool cc__sched_drain(uint64_t until);
 

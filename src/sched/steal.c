@@ -17,6 +17,7 @@
 
 static void say(const char *what, uint32_t n, struct worker *victim) {
     cc__event(steal, n, what, victim->core.owner - 1);
+    cc__probe2(steal, n, victim->core.owner - 1);
 }
 
 /* Visits every other worker once, from a random start. */
@@ -39,7 +40,7 @@ bool cc__steal(struct worker *w) {
         uint64_t due = cc__drivers_next_due(index, false);
         if (due != UINT64_MAX) {
             if (now == 0) now = cc__clock_now();
-            if (due <= now) fired += cc__drivers_poll(index, now, &list);
+            if (due <= now) fired += cc__drivers_poll_own(index, now, &list);
         }
     }
     if (n + fired == 0) return false;

@@ -7,6 +7,7 @@
 #ifndef CC_SCHED_SWITCH_H
 #define CC_SCHED_SWITCH_H
 
+#include "sched/island.h"
 #include "sched/sched.h"
 
 /* First thing on a stack that was switched to. */
@@ -26,6 +27,21 @@ CC_INLINE struct san *cc__switch_san(struct fiber *f) {
 #else
     (void)f;
     return NULL;
+#endif
+}
+
+/* For the race detector: on an island each turn comes after the last one (ISLAND-1). Elsewhere a switch orders nothing:
+ * the fibers of a worker are not to be. */
+CC_INLINE void cc__switch_turn_ends(struct worker *w) {
+    (void)w;
+#ifdef CC_TSAN
+    if (cc__worker_is_island(w)) cc__san_release(w);
+#endif
+}
+CC_INLINE void cc__switch_turn_begins(struct worker *w) {
+    (void)w;
+#ifdef CC_TSAN
+    if (cc__worker_is_island(w)) cc__san_acquire(w);
 #endif
 }
 
@@ -52,9 +68,11 @@ CC_INLINE struct worker *cc__switch_native(struct worker *w, struct fiber *self,
     cc__set(&w->core.after, after);
     cc__set(&w->core.after_arg, arg);
     cc__set(&w->core.current, NULL);
+    cc__switch_turn_ends(w);
     cc__san_leave(cc__switch_san(self), &w->core.san);
     w = cc__context_switch(&self->context, &w->core.native, w);
     cc__san_arrive(cc__switch_san(self));
+    cc__switch_turn_begins(w);
     cc__switch_arrived(w);
     return w;
 }
@@ -66,9 +84,11 @@ CC_INLINE struct worker *cc__switch_fiber(struct worker *w, struct fiber *self, 
     cc__set(&w->core.after, after);
     cc__set(&w->core.after_arg, arg);
     cc__set(&w->core.current, next);
+    cc__switch_turn_ends(w);
     cc__san_leave(cc__switch_san(self), cc__switch_san(next));
     w = cc__context_switch(&self->context, &next->context, w);
     cc__san_arrive(cc__switch_san(self));
+    cc__switch_turn_begins(w);
     cc__switch_arrived(w);
     return w;
 }
@@ -83,9 +103,11 @@ CC_INLINE struct worker *cc__switch_fresh(struct worker *w, struct fiber *self, 
     cc__set(&w->core.after, after);
     cc__set(&w->core.after_arg, arg);
     cc__set(&w->core.current, next);
+    cc__switch_turn_ends(w);
     cc__san_leave(cc__switch_san(self), &stack->san);
     w = cc__context_switch(&self->context, &first, w);
     cc__san_arrive(cc__switch_san(self));
+    cc__switch_turn_begins(w);
     cc__switch_arrived(w);
     return w;
 }

@@ -19,10 +19,14 @@
 #include "sched/sysmon.h"
 
 #include "base/mem.h"
+#include "fiber/stack.h"
 #include "os/clock.h"
+#include "os/cpus.h"
 #include "sched/driver.h"
+#include "sched/elastic.h"
 #include "sched/idle.h"
 #include "sched/inject.h"
+#include "sched/island.h"
 #include "sched/policy.h"
 #include "sched/pressure.h"
 #include "sched/upcalls.h"
@@ -31,8 +35,8 @@
 
 struct sysmon cc__sysmon = {.mode = SYSMON_FAST}; /* without the thread nobody nudges */
 
-static _Atomic uint64_t stall_ns = 5000 * POLICY_MS;
-static _Atomic uint32_t word; /* futex; changes with every reason to tick */
+static _Atomic uint64_t stall_ns; /* 0: stalls are not reported */
+static _Atomic uint32_t word;     /* futex; changes with every reason to tick */
 static _Atomic uint32_t asked, recheck, stop;
 static pthread_t thread;
 static _Atomic int32_t tid;
@@ -45,9 +49,10 @@ struct state {
     unsigned quiet; /* fast ticks in a row at which somebody slept */
     uint64_t epoch; /* at the last tick at which all slept */
     uint64_t rest_since;
-    unsigned checks; /* of cc__upcall_quiet that have been taken; 2: all of them */
-    uint64_t pause;  /* before it is asked again although nobody has woken */
-    uint64_t retry;  /* when; UINT64_MAX: never */
+    unsigned checks;           /* of cc__upcall_quiet that have been taken; 2: all of them */
+    uint64_t pause;            /* before it is asked again although nobody has woken */
+    uint64_t retry;            /* when; UINT64_MAX: never */
+    uint64_t trim_at, cpus_at; /* when unused stacks are given back, and the CPUs counted, next */
 };
 
 static struct state state;
@@ -91,8 +96,7 @@ void cc__sysmon_set_stall(uint64_t ns) {
 
 static void sample_workers(struct worker_sample *samples, uint64_t now) {
     uint64_t stall = cc__get(&stall_ns);
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        struct worker *w = &cc__sched.workers[i];
+    for_all_workers(i, w) {
         uint64_t turns = cc__get(&w->core.turns);
         if (turns != samples[i].turns || cc__get(&w->core.current) == NULL) {
             samples[i] = (struct worker_sample){.turns = turns, .since = now};
@@ -106,7 +110,7 @@ static void sample_workers(struct worker_sample *samples, uint64_t now) {
 
 static bool all_sleep(void) {
     cc__lock_take(&cc__sched.idle.lock);
-    bool all = want_idle(cc__get_seq(&cc__sched.want)) == cc__sched_open();
+    bool all = want_idle(cc__get_seq(&cc__sched.want)) == cc__sched_open() && cc__islands_asleep();
     cc__lock_release(&cc__sched.idle.lock);
     return all;
 }
@@ -147,6 +151,7 @@ static uint64_t tick_quiet(struct state *s, uint64_t now) {
         (void)cc__upcall_quiet(1);
         s->checks = 2;
     }
+    if (cc__stack_spare()) return s->trim_at; /* they are given back first */
     uint64_t until = go_to_sleep(now);
     return until < s->retry ? until : s->retry;
 }
@@ -179,15 +184,29 @@ static void poll_driver(uint64_t now) {
     struct link list;
     cc__list_init(&list);
     uint32_t n = driver != NULL ? driver->poll(0, now, &list) : 0;
+    n = cc__island_route(NULL, &list, n);
     if (n == 0) return;
     cc__inject_put_all(&list, n);
     cc__idle_notify(NULL);
+}
+
+/* What is not urgent. */
+static void tidy(struct state *s, uint64_t now) {
+    if (now >= s->trim_at) {
+        (void)cc__stack_trim();
+        s->trim_at = now + TRIM_NS;
+    }
+    if (now >= s->cpus_at) {
+        cc__elastic_adapt(cc__cpus_usable());
+        s->cpus_at = now + CPUS_NS;
+    }
 }
 
 /* Returns when to tick next. */
 static uint64_t tick(struct state *s, uint64_t now) {
     if (cc__sched.simulated) return UINT64_MAX; /* it only answers */
     sample_workers(s->samples, now);
+    tidy(s, now);
     bool somebody_sleeps = want_idle(cc__get_seq(&cc__sched.want)) != 0;
     if (!somebody_sleeps) poll_driver(now);
     if (cc__get_seq(&cc__sysmon.mode) == SYSMON_FAST) return tick_fast(s, now, somebody_sleeps);
@@ -211,8 +230,12 @@ static void *sysmon_main(void *arg) { /* SYSMON-2 */
 
 /* ---- start, stop ---- */
 
-int cc__sysmon_start(void) {
-    state = (struct state){.samples = cc__mem_alloc(cc__sched.max * sizeof(struct worker_sample)), .epoch = UINT64_MAX};
+int cc__sysmon_start(bool adapts) {
+    uint64_t now = cc__clock_now();
+    state = (struct state){.samples = cc__mem_alloc((cc__sched.max + ISLANDS_MAX) * sizeof(struct worker_sample)),
+                           .epoch = UINT64_MAX,
+                           .trim_at = now + TRIM_NS,
+                           .cpus_at = adapts ? now + CPUS_NS : UINT64_MAX};
     if (state.samples == NULL) return ENOMEM;
     cc__pressure_reset();
     cc__set(&asked, 0);

@@ -43,8 +43,9 @@ CC_INLINE void cc__sysmon_nudge(void) {
     if (cc__get_seq(&cc__sysmon.mode) != SYSMON_FAST) cc__sysmon_nudge_slow();
 }
 
-/* After the workers, before them. 0, ENOMEM or an error of pthread_create. */
-int cc__sysmon_start(void);
+/* After the workers, before them. adapts: it reads the number of usable CPUs now and then. 0, ENOMEM or an error of
+ * pthread_create. */
+int cc__sysmon_start(bool adapts);
 void cc__sysmon_stop(void);
 
 /* The thread as the system numbers it; 0: it does not run. */

@@ -1,14 +1,17 @@
 /* trace_route.c - while parks, wakes or spawns are traced, all of them take slow paths, which exist anyway.
  *
- *   parks    check `cancels` after their switch; any bit there leads to cc__cancel_parked_slow
+ *   parks    check `cancels` after their switch; any bit there leads to cc__upcall_cancelled
  *   wakes    of waits that have no other claimant are a store unless `contested`; contested, all of them go through
  *            cc__state_claim
  *   spawns   check `spawns`
  *
- * So what is not traced costs nothing. A thread that changes the categories publishes them, then checks whether the
- * runtime runs; the thread that starts the runtime publishes that it runs, then reads the categories: at least one of
- * the two calls cc__sched_route_traces.
+ * The recorder uses the same routes for wakes and spawns, unless it is at level 0, which records them where they are
+ * (record.h). So what is not traced costs nothing. A thread that changes
+ * the categories publishes them, then checks whether the runtime runs; the thread that starts the runtime publishes
+ * that it runs, then reads the categories: at least one of the two calls cc__sched_route_traces.
  */
+#include "base/inspect.h"
+#include "sched/record.h"
 #include "sched/wake.h"
 #include "trace/trace.h"
 
@@ -22,10 +25,103 @@ static void route(_Atomic uint32_t *word, uint32_t bit, bool on) {
 void cc__sched_route_traces(void) {
     cc__lock_take(&cc__sched.trace_route.lock);
     uint32_t on = cc__get_seq(&cc__trace.on);
-    route(&cc__sched.spawns, SPAWNS_TRACED, on & TRACE_SPAWN);
+    if (cc__recorder_level() == 0) on &= ~(uint32_t)TRACE_RECORD;
+    route(&cc__sched.spawns, SPAWNS_TRACED, on & (TRACE_SPAWN | TRACE_RECORD));
     route(&cc__sched.cancels, CANCELS_TRACED, on & (TRACE_PARK | TRACE_SPEC));
-    bool wakes = (on & (TRACE_WAKE | TRACE_SPEC)) != 0;
+    bool wakes = (on & (TRACE_WAKE | TRACE_SPEC | TRACE_RECORD)) != 0;
     if (wakes != cc__sched.trace_route.wakes) cc__sched_contest(wakes);
     cc__sched.trace_route.wakes = wakes;
     cc__lock_release(&cc__sched.trace_route.lock);
+}
+
+/* ---- the recorder ---- */
+
+void cc__sched_route_records(void) {
+    cc__lock_take(&cc__sched.trace_route.lock);
+    bool on = cc__recorder_on();
+    for (unsigned i = 0; i < cc__sched.max; i++) /* release: pairs with record.h */
+        cc__set_release(&cc__sched.workers[i].core.ring, on ? cc__get_acquire(&cc__recorder.ring[i]) : NULL);
+    cc__lock_release(&cc__sched.trace_route.lock);
+    cc__sched_route_traces();
+}
+
+/* The race detector does not see what orders us after whoever made the record. */
+static CC_NOINLINE CC_NO_TSAN uint32_t slot_of(const struct fiber *f) {
+    return ((const volatile struct fiber *)f)->slot;
+}
+
+#ifdef CC_TSAN
+uint32_t cc__sched_record_slot(const struct fiber *f) {
+    return slot_of(f);
+}
+#endif
+
+CC_NOINLINE void cc__sched_record_slow(struct worker *w, struct record_ring *r, enum record_kind kind, unsigned arg,
+                                       uint64_t body) {
+    cc__record(r, cc__get(&w->core.turns), kind, arg, body);
+}
+
+void cc__record_wake(const struct fiber *f, unsigned by) {
+    cc__record_here(REC_WAKE, by, slot_of(f), NULL);
+}
+
+static CC_NOINLINE unsigned stack_number(struct worker *w, const void *back) {
+    const void *frames[RECORD_FRAMES];
+    struct doubt doubt;
+    const struct stack *s = cc__get(&cc__get(&w->core.current)->stack);
+    unsigned n = cc__unwind_here(s->base + cc__stack_guard_size(s), s->base + cc__stack_size(s), back, frames,
+                                 RECORD_FRAMES, &doubt);
+    return n > 0 ? cc__record_stack(frames, n) : 0;
+}
+
+CC_NOINLINE void cc__sched_record_park_slow(struct worker *w, struct record_ring *r, unsigned reason,
+                                            const struct fiber *next) {
+    uint64_t body = (uint64_t)cc__fiber_object(cc__get(&w->core.current)) & ((UINT64_C(1) << RECORD_OBJECT_BITS) - 1);
+    if (cc__recorder_level() == 2) body |= (uint64_t)stack_number(w, __builtin_return_address(0)) << RECORD_OBJECT_BITS;
+    cc__record(r, cc__get(&w->core.turns), REC_PARK, reason, body);
+    if (next != NULL) cc__record(r, cc__get(&w->core.turns), REC_RUN, REC_NONE, slot_of(next));
+}
+
+/* The ring of the calling thread, or NULL. */
+static struct record_ring *take_ring(struct worker *w) {
+    return w != NULL ? cc__get_acquire(&w->core.ring) : cc__recorder_take_others(); /* as in record.h */
+}
+
+static void release_ring(struct worker *w) {
+    if (w == NULL) cc__recorder_release_others();
+}
+
+static uint64_t turn_of(struct worker *w) {
+    return w != NULL ? cc__get(&w->core.turns) : RECORD_NO_TURN;
+}
+
+void cc__record_here(enum record_kind kind, unsigned arg, uint64_t body, const char *text) {
+    struct worker *w = cc__worker();
+    struct record_ring *r = take_ring(w);
+    if (r == NULL) return;
+    cc__record(r, turn_of(w), kind, arg, body);
+    if (text != NULL) cc__record_text(r, text);
+    release_ring(w);
+}
+
+void cc__record_spawn(uint32_t slot, uint32_t generation, const void *site, const void *fn, const void *scope,
+                      const char *name) {
+    struct worker *w = cc__worker();
+    struct record_ring *r = take_ring(w);
+    if (r == NULL) return;
+    cc__record(r, turn_of(w), REC_SPAWN, 0, slot | (uint64_t)generation << 32);
+    cc__record_write(r, (uint64_t)(uintptr_t)site << RECORD_TIME_SHIFT | REC_SPAWN_AT, (uintptr_t)fn);
+    if (scope != NULL) cc__record_write(r, REC_SPAWN_IN, (uintptr_t)scope);
+    cc__record_text(r, name);
+    release_ring(w);
+}
+
+void cc__record_scope(const void *scope, const void *parent, const char *name) {
+    struct worker *w = cc__worker();
+    struct record_ring *r = take_ring(w);
+    if (r == NULL) return;
+    cc__record(r, turn_of(w), REC_SCOPE, 0, (uintptr_t)scope);
+    if (parent != NULL) cc__record_write(r, REC_SPAWN_IN, (uintptr_t)parent);
+    cc__record_text(r, name);
+    release_ring(w);
 }

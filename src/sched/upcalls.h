@@ -26,7 +26,7 @@ void cc__upcall_scope_unstarted(struct fiber *f, int error);
 
 /* wait/: the fiber is PARKED, by somebody who runs in its place: true if it is cancelled, and its wait was claimed;
  * then the caller makes it ready (CANCEL-1). */
-bool cc__upcall_cancelled(struct fiber *f, uint64_t ticket);
+CC_COLD CC_NOINLINE bool cc__upcall_cancelled(struct fiber *f, uint64_t ticket);
 
 /* panic/: the fiber's function is over, by its return or a panic, and more is left to do than to store its
  * result: deferred functions, local values. base: the fiber's outermost scope, whose call is over. On the
@@ -52,6 +52,9 @@ bool cc__upcall_enter_locked(void);
 /* The same for a thread that has claimed a fiber and has yet to make it runnable: the fiber keeps the runtime up
  * until then, and this does afterwards. */
 void cc__upcall_hold(void);
+/* A thread that is about to start is inside, before anybody can stop the runtime; it takes that over, and leaves. */
+void cc__upcall_hold_for_another(void);
+void cc__upcall_take_over(void);
 
 /* rt/: a fiber goes on in a child process after fork, where there is no worker any more: says so and aborts. */
 CC_NORETURN void cc__upcall_orphaned(void);
@@ -67,12 +70,19 @@ bool cc__upcall_sim_yield(void);
 void cc__upcall_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until);
 void cc__upcall_sim_stop(void);
 
+/* rt/: in a simulation, a fiber that has not run yet was started on a host that has crashed: it is cancelled. */
+void cc__upcall_host_gone(struct fiber *f);
+
 /* diag/: in a simulation nobody is ready and no deadline is left: says so and, unless CC_DEADLOCK_ABORT=0, ends the
  * program. */
 void cc__upcall_stuck(void);
 
 /* diag/: in a simulation, whether the fiber holds a pthread mutex, as far as that can be seen. */
 bool cc__upcall_holds_mutex(struct fiber *f);
+
+/* diag/: the last events of the calling worker on stderr, if they are recorded. Any context, signal handlers
+ * included. */
+void cc__upcall_last_events(void);
 
 /* diag/: a worker has been in one turn of one fiber for `ns`. Once for each such turn; on the sysmon thread. */
 void cc__upcall_stalled(struct worker *w, uint64_t ns);

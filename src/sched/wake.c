@@ -21,14 +21,16 @@
  *          flag, and find PARKED.
  *
  * Queues. On a worker: its own; a fresh fiber among the fresh, a woken one in the slot, several at the FIFO's end. From
- * other threads: the inbox of the fiber's last worker, round robin for a fresh one; the global queue when that inbox is
- * long.
+ * OS threads, and across the border of an island: the inbox of the fiber's last worker, round robin for a fresh one;
+ * the global queue when that inbox is long.
  */
 #include "sched/wake.h"
 
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
+#include "sched/island.h"
+#include "sched/record.h"
 #include "sched/runq.h"
 #include "sched/upcalls.h"
 #include "sync/backoff.h"
@@ -47,10 +49,12 @@ bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, 
     if (!sole || unlikely(w == NULL)) return cc__state_claim(f, ticket, reason) == CLAIM_WON;
     bool won;
     cc__bias_enter(&w->runq.bias);
-    if (unlikely(cc__get_acquire(&cc__sched.contested))) /* CLAIM-2 */
+    if (unlikely(cc__get_acquire(&cc__sched.contested))) { /* CLAIM-2 */
         won = cc__state_claim(f, ticket, reason) == CLAIM_WON;
-    else
+    } else {
         won = cc__state_wake_sole(f, reason);
+        if (likely(won)) cc__sched_record_wake(w, f, reason);
+    }
     cc__bias_leave(&w->runq.bias);
     return won;
 }
@@ -64,6 +68,8 @@ void cc__sched_contest(bool on) {
     cc__barrier_heavy();
     /* A worker that gets its thread from now on sees the flag. */
     for (unsigned i = 0, n = cc__get_seq(&cc__sched.count); i < n; i++) await_outside(&cc__sched.workers[i]);
+    for (unsigned i = 0, n = cc__get_seq(&cc__sched.islands); i < n; i++)
+        await_outside(&cc__sched.workers[cc__sched.max + i]);
 }
 
 void cc__sched_await_outside(uint64_t tag) {
@@ -71,7 +77,7 @@ void cc__sched_await_outside(uint64_t tag) {
     if (self != NULL && self->core.tag == tag) return;
     if (self == NULL && !cc__upcall_enter_locked()) return; /* there are no workers */
     unsigned owner = (unsigned)(tag & (WORD_OWNER >> WORD_OWNER_SHIFT));
-    if (owner <= cc__sched.max && cc__sched.workers[owner - 1].core.tag == tag) {
+    if (owner <= cc__sched.max + ISLANDS_MAX && cc__sched.workers[owner - 1].core.tag == tag) {
         cc__barrier_heavy();
         await_outside(&cc__sched.workers[owner - 1]);
     }
@@ -82,7 +88,8 @@ void cc__sched_await_outside(uint64_t tag) {
 
 static struct worker *addressee(unsigned preferred) {
     struct worker *to = &cc__sched.workers[preferred % cc__get(&cc__sched.count)];
-    return likely(cc__worker_open(to)) ? to : &cc__sched.workers[preferred % cc__sched.base]; /* it has retired */
+    return likely(cc__worker_open(to)) ? to
+                                       : &cc__sched.workers[preferred % cc__get(&cc__sched.base)]; /* it has retired */
 }
 
 /* Addressed to one worker, from a thread that is none. */
@@ -106,21 +113,36 @@ void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
     }
 }
 
+void cc__sched_send(struct fiber *f) {
+    unsigned last = cc__word_owner(cc__get(&f->word));
+    struct worker *to = addressee(last > 0 ? last - 1 : cc__add_relaxed(&cc__sched.round_robin, 1));
+    cc__add_relaxed(&to->remote.woken, 1);
+    send(f, to);
+}
+
+/* From an OS thread, or across the border of an island. */
+static CC_NOINLINE void ready_elsewhere(struct fiber *f) {
+    struct worker *home = cc__island_home(f);
+    if (home != NULL)
+        cc__island_send(home, f);
+    else
+        cc__sched_send(f);
+}
+
 void cc__sched_ready(struct fiber *f) {
     cc__held_check_flush();
     struct worker *w = cc__worker();
-    if (likely(w != NULL)) {
+    if (likely(w != NULL && !cc__island_apart(w, f))) {
         cc__bias_enter(&w->runq.bias);
         cc__runq_slot_owner(&w->runq, f);
         cc__count(w, wakes_local);
         cc__bias_leave(&w->runq.bias);
         cc__runq_tell(w, 1);
+    } else if (w != NULL) {
+        ready_elsewhere(f);
     } else {
-        unsigned last = cc__word_owner(cc__get(&f->word));
         cc__upcall_hold();
-        struct worker *to = addressee(last > 0 ? last - 1 : cc__add_relaxed(&cc__sched.round_robin, 1));
-        cc__add_relaxed(&to->remote.woken, 1);
-        send(f, to);
+        ready_elsewhere(f);
         cc__upcall_leave();
     }
 }
@@ -132,6 +154,8 @@ void cc__sched_ready_all(struct link *list, uint32_t n) {
         while (!cc__list_empty(list)) cc__sched_ready(cc__fiber_of(cc__list_pop_front(list)));
         return;
     }
+    n = cc__island_route(w, list, n);
+    if (n == 0) return;
     if (cc__spec_on())
         for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) cc__spec_enqueue(cc__fiber_of(l));
     cc__bias_enter(&w->runq.bias);

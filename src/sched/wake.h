@@ -14,6 +14,8 @@ void cc__sched_contest(bool on);
 
 /* Puts a fiber that the caller has just made RUNNABLE (claimed) into a queue. Any thread. */
 void cc__sched_ready(struct fiber *f);
+/* The same to a worker of the pool, by an OS thread or a fiber of an island. Inside the runtime. */
+void cc__sched_send(struct fiber *f);
 /* The same for n fibers that have run before; empties `list`. */
 void cc__sched_ready_all(struct link *list, uint32_t n);
 

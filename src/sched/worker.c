@@ -11,8 +11,10 @@
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
+#include "sched/island.h"
 #include "sched/next.h"
 #include "sched/policy.h"
+#include "sched/record.h"
 #include "sched/switch.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
@@ -42,6 +44,10 @@ static _Thread_local bool ending __attribute__((tls_model("initial-exec")));
 
 CC_NOINLINE bool cc__worker_ending(void) {
     return ending;
+}
+
+CC_NOINLINE void cc__worker_ends(void) {
+    ending = true;
 }
 
 /* The fiber frees the block, and is not ordered after us in the race detector's eyes. */
@@ -86,11 +92,11 @@ static void run(struct worker *w, struct fiber *f) {
         if (unlikely(stack == NULL)) stack = wait_for_stack(w, wanted);
         if (unlikely(stack == NULL)) {
             /* No stack can be had: the thunk does not run, its joiners hear ENOMEM, everybody else goes on. */
+            cc__san_acquire(w); /* what fibers that ended have left on this stack */
+            if (cc__get(&f->scope) != 0) cc__upcall_scope_unstarted(f, ENOMEM); /* it looks at the argument */
             cc__mem_free(block);
             f->outcome.result = NULL;
             f->outcome.status = ENOMEM;
-            cc__san_acquire(w); /* what fibers that ended have left on this stack */
-            if (cc__get(&f->scope) != 0) cc__upcall_scope_unstarted(f, ENOMEM);
             cc__upcall_task_ended(w, f);
             return;
         }
@@ -99,8 +105,11 @@ static void run(struct worker *w, struct fiber *f) {
         to = &first;
     }
     if (cc__spec_on()) cc__spec_run(f, w->core.owner);
+    cc__island_check(w, f);
     cc__state_run(f, w->core.owner);
     cc__bump(&w->core.turns);
+    cc__sched_record_run(w, f, REC_NONE);
+    cc__probe2(run, f, w);
     cc__set(&w->core.current, f);
     cc__san_leave(&w->core.san, &stack->san);
     w = cc__context_switch(&w->core.native, to, w);
@@ -114,7 +123,7 @@ static void nothing(struct worker *w, void *arg) {
 
 /* The thread may be the worker's second: it is as busy as the first was. */
 static void wake_up(struct worker *w) {
-    w->rested = w->searching = w->called = w->skip_search = w->watched = false;
+    w->rested = w->searching = w->called = w->summoned = w->skip_search = w->watched = w->polled = false;
     w->victim = NULL;
     w->received = 0;
     w->busy_since = cc__clock_now();
@@ -130,11 +139,16 @@ static void describe_stack(struct worker *w, const void *frame) {
     cc__set(&w->remote.stack_high, bottom != NULL ? (uintptr_t)frame : 0);
 }
 
+static struct fiber *next(struct worker *w) {
+    if (likely(!cc__sched.simulated)) return cc__next(w);
+    return cc__worker_is_island(w) ? cc__island_sim_next(w) : cc__upcall_sim_next(w);
+}
+
 void *cc__worker_main(void *arg) {
     struct worker *w = arg;
     char name[16];
     snprintf(name, sizeof name, "ccc/%u", w->core.owner - 1);
-    cc__thread_name(name);
+    if (!cc__worker_is_island(w)) cc__thread_name(name);
     cc__worker_set(w);
     wake_up(w);
     cc__thread_punctual();
@@ -143,7 +157,7 @@ void *cc__worker_main(void *arg) {
     cc__san_native(&w->core.san);
     cc__context_native(&w->core.native);
     cc__set(&w->core.cxx, cc__cxx_here());
-    for (struct fiber *f; (f = likely(!cc__sched.simulated) ? cc__next(w) : cc__upcall_sim_next(w)) != NULL;) {
+    for (struct fiber *f; (f = next(w)) != NULL;) {
         /* A fiber that is started from here has nobody to clean up after. */
         cc__set(&w->core.after, nothing);
         run(w, f);
@@ -154,13 +168,13 @@ void *cc__worker_main(void *arg) {
     cc__fault_stack_clear();
     cc__san_native_end();
     cc__worker_set(NULL);
-    ending = true;
+    cc__worker_ends();
     return NULL;
 }
 
 static uint64_t starts; /* of the runtime */
 
-static bool worker_init(struct worker *w, unsigned index) {
+bool cc__worker_init(struct worker *w, unsigned index) {
     w->core.owner = index + 1;
     w->core.tag = starts << 10 | w->core.owner;
     cc__list_init(&w->runq.fifo);
@@ -169,8 +183,8 @@ static bool worker_init(struct worker *w, unsigned index) {
     w->interval = 1;
     uint64_t now = cc__clock_now();
     cc__set(&w->polled_at, now);
-    cc__set(&w->turn_ns, 1000); /* guesses, until the first polls */
-    cc__set(&w->slow_ns, 16000);
+    cc__set(&w->turn_ns, FIRST_TURN_NS);
+    cc__set(&w->slow_ns, FIRST_SLOW_NS);
     cc__turn_log_begin(&w->turn_log, now);
     cc__set(&w->core.share_at, 1);
     w->seen = cc__mem_alloc(2 * cc__sched.max * sizeof *w->seen);
@@ -180,12 +194,12 @@ static bool worker_init(struct worker *w, unsigned index) {
 }
 
 static void release_all(void) {
-    for (unsigned i = 0; cc__sched.workers != NULL && i < cc__sched.max; i++) {
+    for (unsigned i = 0; cc__sched.workers != NULL && i < cc__sched.max + cc__get(&cc__sched.islands); i++) {
         cc__mem_free(cc__sched.workers[i].seen);
         cc__mem_free(cc__sched.workers[i].signal_stack);
     }
     cc__mem_free(cc__sched.workers);
-    cc__ring_destroy(&cc__sched.ring);
+    for (unsigned i = 0; i < cc__sched.ring_count; i++) cc__ring_destroy(&cc__sched.rings[i]);
     cc__drivers_stop();
     memset(&cc__sched, 0, sizeof cc__sched);
 }
@@ -203,6 +217,7 @@ static void check_places(void) {
 /* Nobody opens workers any more. */
 static void stop_workers(void) {
     cc__set_seq(&cc__sched.stop, true);
+    cc__islands_stop();
     cc__idle_notify_all();
     if (cc__sched.simulated) cc__upcall_sim_stop();
     cc__elastic_join_all();
@@ -210,30 +225,34 @@ static void stop_workers(void) {
     release_all();
 }
 
-int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool simulated) {
+int cc__sched_start(struct sched_size size, size_t queue_slots, bool simulated) {
+    unsigned max = size.max;
     memset(&cc__sched, 0, sizeof cc__sched);
     starts++;
     cc__thread_signals_keep();
-    cc__sched.base = workers;
+    cc__sched.asked = size.workers;
     cc__sched.max = max;
-    cc__sched.searchers_max = cc__policy_searchers_max(workers);
+    cc__set(&cc__sched.base, size.base);
+    cc__sched.searchers_max = cc__policy_searchers_max(size.base);
     cc__sched.simulated = simulated;
     if (simulated)
         cc__set(&cc__sched.want, WANT_SEARCHING); /* for ever: whoever makes a fiber ready comes to its point */
-    cc__sched.idle.timer_sleeper_until = UINT64_MAX;
-    cc__policy_paid(cc__clock_now());
+    cc__set(&cc__sched.idle.timer_sleeper_until, UINT64_MAX);
+    cc__policy_paid();
     cc__list_init(&cc__sched.idle.list);
     cc__list_init(&cc__sched.overflow.list);
-    cc__sched.workers = cc__mem_alloc(max * sizeof(struct worker));
-    bool ok = cc__sched.workers != NULL && cc__ring_init(&cc__sched.ring, queue_slots) && cc__drivers_start(max);
-    for (unsigned i = 0; ok && i < max; i++) ok = worker_init(&cc__sched.workers[i], i);
+    cc__sched.workers = cc__mem_alloc((max + ISLANDS_MAX) * sizeof(struct worker));
+    cc__sched.ring_count = simulated ? 1 : cc__policy_rings(size.base);
+    bool ok = cc__sched.workers != NULL && cc__drivers_start(max + ISLANDS_MAX);
+    for (unsigned i = 0; ok && i < cc__sched.ring_count; i++) ok = cc__ring_init(&cc__sched.rings[i], queue_slots);
+    for (unsigned i = 0; ok && i < max; i++) ok = cc__worker_init(&cc__sched.workers[i], i);
     if (!ok) {
         release_all();
         return ENOMEM;
     }
     int error;
-    (void)cc__elastic_open(workers, &error);
-    if (error == 0) error = cc__sysmon_start();
+    (void)cc__elastic_open(size.base, &error);
+    if (error == 0) error = cc__sysmon_start(size.adapts);
     if (error != 0) stop_workers();
     return error;
 }
@@ -241,8 +260,7 @@ int cc__sched_start(unsigned workers, unsigned max, size_t queue_slots, bool sim
 /* RT-4: no task is active, so nothing can be waiting for a turn. */
 static void check_empty(void) {
     cc__debug_assert(cc__inject_len() == 0, "RT-4: the global queue is empty when the workers leave");
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        struct worker *w = &cc__sched.workers[i];
+    for_all_workers(i, w) {
         (void)w;
         cc__debug_assert(cc__inbox_empty(w), "RT-4: an inbox is empty when the workers leave");
         cc__debug_assert(cc__get(&w->runq.count) == 0, "RT-4: a run queue is empty when the workers leave");
@@ -259,7 +277,9 @@ uint64_t cc__sched_active(void) {
     /* Ended first, then spawned: both only grow and ended never exceeds spawned, so equal sums mean that in
      * between nothing was active. */
     uint64_t ended = cc__get_seq(&cc__sched.foreign_ended), spawned = 0;
-    unsigned count = cc__sched.max; /* all, whether they have a thread or not: what they counted stays */
+    unsigned count =
+        cc__sched.max +
+        cc__get_seq(&cc__sched.islands); /* all, whether they have a thread or not: what they counted stays */
     for (unsigned i = 0; i < count; i++) ended += cc__get_seq(&cc__sched.workers[i].core.counters.ended);
     for (unsigned i = 0; i < count; i++) spawned += cc__get_seq(&cc__sched.workers[i].core.counters.spawned);
     spawned += cc__get_seq(&cc__sched.foreign_spawned);

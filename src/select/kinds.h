@@ -24,8 +24,19 @@ static const struct arm_ops arm_unknown = {.look = look_unknown};
 
 CC_INLINE const struct arm_ops *cc__kind_ops(const CCCase *c) {
     static const struct arm_ops *const kinds[] = {
-        [CC_CASE_NONE] = &arm_none,     [CC_CASE_SEND] = &cc__arm_send, [CC_CASE_RECV] = &cc__arm_recv,
-        [CC_CASE_JOIN] = &cc__arm_join, [CC_CASE_AT] = &cc__arm_at,     [CC_CASE_CANCEL] = &cc__arm_cancel,
+        [CC_CASE_NONE] = &arm_none,
+        [CC_CASE_SEND] = &cc__arm_send,
+        [CC_CASE_RECV] = &cc__arm_recv,
+        [CC_CASE_JOIN] = &cc__arm_join,
+        [CC_CASE_AT] = &cc__arm_at,
+        [CC_CASE_CANCEL] = &cc__arm_cancel,
+        [CC_CASE_READABLE] = &cc__arm_fd,
+        [CC_CASE_WRITABLE] = &cc__arm_fd,
+        [CC_CASE_EXITED] = &cc__arm_exited,
+        [CC_CASE_KEY] = &cc__arm_key,
+        [CC_CASE_EVENT] = &cc__arm_event,
+        [CC_CASE_ACQUIRE] = &cc__arm_acquire,
+        [CC_CASE_NURSERY_END] = &cc__arm_nursery_end,
     };
     return likely((size_t)c->kind < array_len(kinds)) ? kinds[c->kind] : &arm_unknown;
 }

@@ -1,14 +1,9 @@
 /* select.c - take what is ready; else publish all, park, one winner, unpublish all.
  *
- * One loop over the cases, each of which has a table of operations (wait/arm.h): nothing in here knows what a channel
- * or a task is. First every case is looked at, without locks. One of those that seem ready is drawn and done alone:
- * most selects end here.
- *
- * Else the arms are linked to their objects while all of these are guarded: there is no moment in which one arm is
- * visible and another is not. What guards them is their locks, taken in the order of their addresses; or, if all of
- * them are biased to the caller's worker, the biased lock of that. Under the guard the cases are looked at again, and
- * if one is ready after all, everything is begun again. The guard is released after the switch. The first claim wins
- * and says which arm it came by. Then every other arm is unlinked from its object.
+ * One loop over the cases, each of which has a table of operations (wait/arm.h): but for two preparations in
+ * wait_unbiased, nothing in here knows what a channel or a task is. ARCHITECTURE.md has the steps. The arms are linked
+ * while all objects are guarded, by their locks or by the biased lock of the caller's worker: there is no moment in
+ * which one arm is visible and another is not.
  *
  * SELECT-1  Locks are taken in one order by everybody, each once: no deadlock, the same object twice included.
  * SELECT-2  At most one arm ends the wait: all share one waiter and one ticket.
@@ -22,16 +17,17 @@
 #include <ccc/cc_select.h>
 
 #include "select/kinds.h"
+#include "select/when.h"
 
 #include "base/mem.h"
 #include "base/rng.h"
 #include "os/clock.h"
-#include "sched/upcalls.h"
 #include "sim/sim.h"
 #include "sync/backoff.h"
 #include "trace/timing.h"
 #include "trace/trace.h"
 #include "wait/biased.h"
+#include "wait/blocked.h"
 
 #include <errno.h>
 #include <string.h>
@@ -58,23 +54,33 @@ static CC_NOINLINE CC_NO_TSAN uint32_t draw(uint32_t n) {
 struct ready {
     uint8_t cases[CC_SELECT_MAX];
     uint32_t count;
-    bool biased; /* none is, and the caller's worker guards all objects */
+    uint32_t wrong; /* the case for which it was no use to look further */
+    bool biased;    /* none is, and the caller's worker guards all objects */
+    bool outside;   /* some have not been looked at: LOOK_OUTSIDE */
 };
 
-/* 0, or EINVAL: a case is malformed. */
+/* 0; EINVAL: a case is malformed; EDEADLK. Then ready->wrong is that case. */
 CC_INLINE int look_at_all(struct worker *w, const CCCase *cases, size_t n, struct ready *ready) {
     ready->count = 0;
     ready->biased = w != NULL;
+    ready->outside = false;
     for (size_t i = 0; i < n; i++) {
         int seen = cc__kind_look(w, &cases[i]);
         if (seen == LOOK_BIASED) continue;
         ready->biased = false;
         if (seen == LOOK_READY)
             ready->cases[ready->count++] = (uint8_t)i;
+        else if (unlikely(seen == LOOK_OUTSIDE))
+            ready->outside = true;
         else if (unlikely(seen != LOOK_NOT_READY))
-            return seen;
+            return ready->wrong = (uint32_t)i, seen;
     }
     return 0;
+}
+
+/* Outside of the biased lock, also at those that may only be looked at there. */
+static CC_NOINLINE int look_outside(const CCCase *cases, size_t n, struct ready *ready) {
+    return look_at_all(NULL, cases, n, ready);
 }
 
 /* 0: a case was done. EAGAIN: none is ready after all. In the order given, or in one that is drawn while it is used. */
@@ -168,10 +174,29 @@ static int time_is_up(CCCase *cases, const struct select *s, size_t *chosen) {
     return s->at == SIZE_MAX ? ETIMEDOUT : cc__case_chosen(cases, s->at, 0, chosen);
 }
 
-static bool any_ready_locked(const CCCase *cases, const struct select *s) {
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->arms[i].ops->look(NULL, &cases[s->arms[i].index]) != LOOK_NOT_READY) return true;
-    return false;
+static int is_cancelled(CCCase *cases, const struct select *s, size_t *chosen) {
+    return s->cancel == SIZE_MAX ? ECANCELED : cc__case_chosen(cases, s->cancel, 0, chosen);
+}
+
+/* 0: none is ready. ARM_AGAIN: one is. Or what the case ends with, and which. */
+static int look_locked(const CCCase *cases, const struct select *s, uint32_t *which) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct arm *arm = &s->arms[i];
+        *which = arm->index;
+        if (likely(arm->ops->look_locked == NULL)) {
+            if (arm->ops->look(NULL, &cases[arm->index]) != LOOK_NOT_READY) return ARM_AGAIN;
+            continue;
+        }
+        int seen = arm->ops->look_locked(arm);
+        if (seen != 0) return seen;
+    }
+    return 0;
+}
+
+/* The locks are released: what look_locked said. */
+static int end_by_look(CCCase *cases, const struct select *s, int seen, uint32_t which, size_t *chosen) {
+    if (likely(seen == ARM_AGAIN)) return ARM_AGAIN;
+    return seen == ECANCELED ? is_cancelled(cases, s, chosen) : cc__case_chosen(cases, which, seen, chosen);
 }
 
 /* Takes all locks and links all arms. WAIT_BEGUN, or how the select ends; ARM_AGAIN: a case is ready by now. */
@@ -179,16 +204,26 @@ enum { WAIT_BEGUN = -7 };
 static CC_NOINLINE int lock_and_link(struct worker *w, CCCase *cases, struct select *s, struct waiter *waiter,
                                      uint32_t *winner, size_t *chosen) {
     lock_all(s);
-    bool ready = any_ready_locked(cases, s), over = s->deadline != WAIT_FOREVER && cc__clock_now() >= s->deadline;
-    int rc = ready || over ? 0 : cc__waiter_init(waiter, w, s->deadline);
-    if (unlikely(ready || over || rc != 0)) {
+    uint32_t which = 0;
+    int seen = look_locked(cases, s, &which);
+    bool over = s->deadline != WAIT_FOREVER && cc__clock_now() >= s->deadline;
+    int rc = seen != 0 || over ? 0 : cc__waiter_init(waiter, w, s->deadline);
+    if (unlikely(seen != 0 || over || rc != 0)) {
         unlock_all(s);
-        return ready ? ARM_AGAIN : over ? time_is_up(cases, s, chosen) : rc;
+        return seen != 0 ? end_by_look(cases, s, seen, which, chosen) : over ? time_is_up(cases, s, chosen) : rc;
     }
     if (s->count != 1) cc__set(&waiter->sole, false); /* each arm tries to claim it */
     if (w != NULL && s->deadline == WAIT_FOREVER) adopt_all_locked(w, s);
     for (uint32_t i = 0; i < s->count; i++) link_arm(&s->arms[i], NULL, waiter, winner);
     return WAIT_BEGUN;
+}
+
+/* The locks are held, and all arms are linked. */
+static CC_NOINLINE enum wake_reason block_thread(struct select *s, struct waiter *waiter, const struct arms *all) {
+    unlock_all(s);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->arms[i].ops->thread_waits != NULL) s->arms[i].ops->thread_waits(&s->arms[i]);
+    return cc__blocked_block(waiter, (struct wait_what){PARK_SELECT, all});
 }
 
 /* Nothing seemed ready. There is room for n arms and locks. ARM_AGAIN: look again. If the objects are biased the caller
@@ -207,11 +242,13 @@ CC_INLINE int wait_for_one(struct worker *w, CCCase *cases, size_t n, struct sel
     if (biased) {
         reason = cc__wait_biased(w, self, PARK_SELECT, &all);
     } else {
-        w = cc__worker(); /* a pool's on_reset may have waited */
         int rc = lock_and_link(w, cases, s, &waiter, &winner, chosen);
         if (rc != WAIT_BEGUN) return rc;
         cc__event(select_wait, s->count, s->locked);
-        reason = cc__wait_locked_all(&waiter, s->locks, s->locked, (struct wait_what){PARK_SELECT, &all});
+        if (likely(waiter.fiber != NULL))
+            reason = cc__wait_locked_all(&waiter, s->locks, s->locked, (struct wait_what){PARK_SELECT, &all});
+        else
+            reason = block_thread(s, &waiter, &all);
     }
     struct arm *served = NULL;
     if (likely(reason == WAKE_OBJECT))
@@ -221,7 +258,7 @@ CC_INLINE int wait_for_one(struct worker *w, CCCase *cases, size_t n, struct sel
     if (likely(served != NULL))
         return unlikely(served->error == ARM_AGAIN) ? ARM_AGAIN : cc__case_chosen(cases, winner, served->error, chosen);
     if (reason == WAKE_TIMER) return time_is_up(cases, s, chosen);
-    return s->cancel == SIZE_MAX ? ECANCELED : cc__case_chosen(cases, s->cancel, 0, chosen);
+    return is_cancelled(cases, s, chosen);
 }
 
 static CC_NOINLINE int wait_biased(struct worker *w, CCCase *cases, size_t n, size_t *chosen) {
@@ -247,6 +284,16 @@ static CC_NOINLINE int wait_many(struct worker *w, CCCase *cases, size_t n, uint
     return rc;
 }
 
+static CC_NOINLINE int wait_unbiased(CCCase *cases, size_t n, uint64_t deadline, size_t *chosen) {
+    for (size_t i = 0; i < n; i++)
+        if (cases[i].kind == CC_CASE_SEND)
+            cc__arm_reset_send(&cases[i]);
+        else if (cases[i].kind == CC_CASE_READABLE || cases[i].kind == CC_CASE_WRITABLE)
+            cc__arm_may_wait_fd();
+    struct worker *w = cc__worker(); /* a pool's on_reset may have waited */
+    return (n <= ARM_FEW ? wait_few : wait_many)(w, cases, n, deadline, chosen);
+}
+
 /* ---- the calls ---- */
 
 static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
@@ -259,14 +306,15 @@ static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t 
             rc = wait_biased(w, cases, n, chosen);
         } else {
             if (w != NULL) cc__bias_leave(&w->runq.bias);
-            if (unlikely(rc != 0)) return rc;
+            if (unlikely(ready.outside) && rc == 0) rc = look_outside(cases, n, &ready);
+            if (unlikely(rc != 0)) return cases[ready.wrong].error = rc;
             if (ready.count > 0) {
                 rc = try_ready(cases, &ready, order, chosen);
                 if (likely(rc == 0)) return 0;
                 if (wait) continue;
             }
             if (!wait) return EAGAIN;
-            rc = (n <= ARM_FEW ? wait_few : wait_many)(w, cases, n, deadline, chosen);
+            rc = wait_unbiased(cases, n, deadline, chosen);
         }
         if (likely(rc != ARM_AGAIN)) return rc;
     }
@@ -299,10 +347,7 @@ static CC_NOINLINE CC_COLD int select_traced(CCCase *cases, size_t n, CCSelectOr
     cc__sim_point();
     uint64_t start = cc__clock_now();
     int rc = select_one(cases, n, order, deadline, wait, chosen);
-    if (cc__trace_on(TRACE_TIMING)) {
-        struct worker *w = cc__worker();
-        cc__timing_add(TIMED_SELECT, w != NULL ? w->core.owner : 0, cc__clock_now() - start);
-    }
+    cc__timing_since(TIMED_SELECT, start);
     cc__sim_point();
     if (rc == 0)
         cc__event(select_done, n, *chosen, cases[*chosen].kind, cases[*chosen].error);
@@ -333,4 +378,15 @@ int cc_match(CCCase *cases, size_t n, bool wait) {
     size_t chosen;
     int rc = select_any(cases, n, CC_SELECT_FAIR, WAIT_FOREVER, wait, &chosen);
     return rc == 0 ? (int)chosen : rc == EAGAIN ? CC_MATCH_NONE : CC_MATCH_FAILED;
+}
+
+bool cc_when_choose(CCWhen *when) {
+    CCCase *cases = cc__when_cases(when);
+    size_t chosen = 0;
+    int rc = select_any(cases, when->count, CC_SELECT_FAIR, WAIT_FOREVER, when->otherwise == UINT32_MAX, &chosen);
+    when->at = 0;
+    when->error = 0;
+    if (unlikely(rc != 0 || cases[chosen].error != 0)) return cc__when_ended(when, rc, chosen);
+    when->chosen = (uint32_t)chosen;
+    return true;
 }

@@ -6,7 +6,6 @@
  */
 #include "sim/sim.h"
 
-#include "base/fatal.h"
 #include "base/mem.h"
 #include "os/clock.h"
 #include "os/signals.h"
@@ -14,6 +13,7 @@
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
+#include "sched/island.h"
 #include "sched/next.h"
 
 #include <string.h>
@@ -36,6 +36,7 @@ bool cc__sim_open(void) {
     if (ready.fibers == NULL) return false;
     ready.room = ROOM_MIN;
     ready.count = 0;
+    cc__sim_turn(NULL);
     cc__sim_reseed();
     cc__set(&cc__sim.turn, TURN_PROGRAM);
     cc__sim.open = true;
@@ -60,6 +61,34 @@ static bool grow(void) {
     return true;
 }
 
+/* Those that have never run were started by whoever had the last turn (HOST-1). */
+static void note_places(struct link *list) {
+    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) {
+        struct fiber *f = cc__fiber_of(l);
+        if ((cc__get(&f->word) & WORD_FRESH) && !cc__sim_spawned(f)) cc__upcall_host_gone(f);
+    }
+}
+
+/* Those of islands: taken from there, and marked as theirs again. */
+static uint32_t gather_islands(struct link *list) {
+    uint32_t n = 0;
+    for (unsigned i = 0; i < cc__get(&cc__sched.islands); i++) {
+        struct worker *home = &cc__sched.workers[cc__sched.max + i];
+        struct link own;
+        cc__list_init(&own);
+        cc__bias_enter(&home->runq.bias); /* its thread waits for the baton: we are the owner */
+        n += cc__runq_take_oldest(&home->runq, UINT32_MAX, true, &own);
+        cc__bias_leave(&home->runq.bias);
+        n += cc__inbox_take(home, &own);
+        note_places(&own);
+        n += cc__drivers_poll_own(home->core.owner - 1, cc__clock_now(), &own);
+        for (struct link *l = cc__get(&own.next); l != &own; l = cc__get(&l->next))
+            cc__state_move(cc__fiber_of(l), home->core.owner);
+        cc__list_append_all(list, &own);
+    }
+    return n;
+}
+
 /* From wherever fibers are put that were started or woken. Those for whom there is no memory wait where they are. */
 static void gather(struct worker *w) {
     struct link list;
@@ -68,12 +97,15 @@ static void gather(struct worker *w) {
     uint32_t n = cc__runq_take_oldest(&w->runq, UINT32_MAX, true, &list);
     cc__bias_leave(&w->runq.bias);
     n += cc__inbox_take(w, &list);
-    n += cc__inject_take(UINT32_MAX, &list);
-    uint32_t fired = cc__drivers_poll(w->core.owner - 1, cc__clock_now(), &list);
+    n += cc__inject_take(NULL, UINT32_MAX, &list);
+    note_places(&list);
+    uint64_t now = cc__clock_now();
+    uint32_t fired = cc__drivers_poll_own(w->core.owner - 1, now, &list);
     cc__count_n(w, timers_fired, fired);
-    n += fired;
+    n += fired + cc__drivers_poll_events(w->core.owner - 1, now, &list) + gather_islands(&list);
     for (; n > 0 && (ready.count < ready.room || grow()); n--)
         ready.fibers[ready.count++] = cc__fiber_of(cc__list_pop_front(&list));
+    n = cc__island_route(w, &list, n);
     if (n > 0) (void)cc__runq_append(w, &list, n);
 }
 
@@ -115,6 +147,10 @@ static bool await_deadline(struct worker *w) {
         if (program_ready()) return true;
     }
     uint64_t next = cc__drivers_next_due(w->core.owner - 1, true);
+    for (unsigned i = 0; i < cc__get(&cc__sched.islands); i++) {
+        uint64_t theirs = cc__drivers_next_due(cc__sched.max + i, true);
+        if (theirs < next) next = theirs;
+    }
     if (cc__sim.program.until < next) next = cc__sim.program.until;
     if (next != UINT64_MAX) {
         cc__clock_pass_to(next);
@@ -132,6 +168,7 @@ struct fiber *cc__upcall_sim_next(struct worker *w) { /* SIM-3 */
         cc__sim_let_program(true);
     }
     for (;;) {
+        cc__islands_sim_end();
         gather(w);
         uint32_t n = ready.count + program_ready();
         if (n == 0) {
@@ -143,10 +180,17 @@ struct fiber *cc__upcall_sim_next(struct worker *w) { /* SIM-3 */
         if (drawn < ready.count) {
             struct fiber *f = ready.fibers[drawn];
             ready.fibers[drawn] = ready.fibers[--ready.count];
-            cc__state_move(f, w->core.owner);
-            return f;
+            struct worker *home = cc__island_home(f);
+            cc__sim_turn(f);
+            if (home == NULL) {
+                cc__state_move(f, w->core.owner);
+                return f;
+            }
+            cc__island_sim_run(home, f);
+            continue;
         }
         cc__sim.program = runs;
+        cc__sim_turn(NULL);
         cc__sim_let_program(false);
     }
 }

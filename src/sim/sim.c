@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "os/clock.h"
 #include "os/signals.h"
-#include "os/thread.h"
+#include "sched/island.h"
 #include "sched/park.h"
 #include "trace/trace.h"
 
@@ -57,6 +57,7 @@ void cc__sim_set(uint64_t seed, const char *line) {
     cc__sim.thread_known = false;
     cc__sim_reseed();
     cc__clock_simulate(seed != 0 ? SIM_EPOCH : 0);
+    cc__sys_set(seed);
     cc__trace_simulated(seed != 0);
     cc__exit_message_set(line);
     cc__set(&cc__sim_look.zero, seed != 0 ? NEVER_FREE : 0);
@@ -153,6 +154,7 @@ CC_NO_TSAN void cc__upcall_sim_point(void) {
     cc__clock_pass(POINT_NS);
     if (cc__sim.hushed) return;
     if (self != NULL) {
+        if (cc__worker_is_island(w)) return; /* between two waits no other fiber of it runs */
         if (cc__word_state(cc__get(&self->word)) != FIBER_RUNNING || cc__sim_draw(cc__sim.often) != 0) return;
         if (cc__upcall_holds_mutex(self)) return; /* who wants that too would block the only worker */
         cc__sim.ranks++;

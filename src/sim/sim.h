@@ -1,9 +1,8 @@
 /* sim.h - deterministic simulation: the program runs as if on one CPU, with a simulated clock, in an order that is
  * drawn from a seed. The same seed gives the same run (docs/simulation.md; why so: docs/decisions/015-simulation.md).
  *
- * There is one worker. The OS thread that uses the library (below: the program) and that worker take turns: one of them
- * waits for the other. All that are ready, the program among them, are in one set, from which the next is drawn
- * (next.c).
+ * There is one worker. The OS thread that uses the library (below: the program) and that worker take turns. All that
+ * are ready, the program among them, are in one set, from which the next is drawn (next.c).
  *
  *   the program                                the worker
  *   runs                                       waits for `turn`
@@ -29,6 +28,9 @@
 #define CC_SIM_SIM_H
 
 #include "sched/upcalls.h"
+
+#include <ccc/cc_net.h>
+#include <ccc/cc_sim.h>
 
 extern struct sim_look {
     _Alignas(CC_LINE) _Atomic uint32_t on;
@@ -64,6 +66,41 @@ CC_INLINE void cc__sim_hush(bool on) {
 
 /* Where a sequence of random numbers begins; never 0. otherwise: what to take when nothing is simulated. */
 uint64_t cc__sim_entropy(uint64_t otherwise);
+
+/* --- hosts, for net/, file/ and rt/; all but the first two only in a simulation --- */
+
+/* The addresses of a host, and how long it takes to find out: 0 or an errno value; then it takes as long. kind: as in
+ * CCResolveHints. */
+int cc__sim_resolve(const char *host, uint16_t port, int kind, CCAddr *list, size_t *count, uint64_t *delay);
+/* How long a sync of a simulated file takes. */
+uint64_t cc__sim_sync_delay(void);
+
+/* A host, and which of its lives: a crash ends one. */
+struct sim_place {
+    uint32_t host, life;
+};
+/* Of the caller. */
+uint32_t cc__sim_host_self(void);
+/* It has the next turn; NULL: the program. */
+void cc__sim_turn(const struct fiber *f);
+/* It was started by who had the last turn. False: the host has crashed since. */
+bool cc__sim_spawned(const struct fiber *f);
+/* The caller goes there. 0 or ECANCELED: the host has crashed since. */
+int cc__sim_move(struct sim_place to);
+/* Fills in the records of fibers that are on that host, and returns how many there are, perhaps more than max. */
+uint32_t cc__sim_on_host(uint32_t host, uint32_t *slots, uint32_t max);
+
+/* As the calls of cc_sim.h. */
+int cc__sim_host(const char *name, uint32_t *host);
+bool cc__sim_host_exists(uint32_t host);
+bool cc__sim_host_is_up(uint32_t host);
+int cc__sim_host_start(uint32_t host, struct sim_place *place);
+int cc__sim_host_crash(uint32_t host);
+/* Until a time; UINT64_MAX: for ever; 0: no longer. */
+int cc__sim_cut(uint32_t a, uint32_t b, uint64_t until);
+void cc__sim_net_get(CCSimNet *net);
+int cc__sim_net_set(const CCSimNet *net);
+void cc__sim_stats(CCSimStats *stats);
 
 /* --- for rt --- */
 
@@ -111,5 +148,7 @@ uint32_t cc__sim_draw(uint32_t n);
 void cc__sim_let_program(bool first);
 /* Begins the sequence of a start. */
 void cc__sim_reseed(void);
+/* The simulated operating system of that seed, from the beginning; 0: there is none. */
+void cc__sys_set(uint64_t seed);
 
 #endif

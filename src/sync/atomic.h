@@ -1,37 +1,24 @@
 /* atomic.h - the only file that spells a memory order.
  *
- * Every shared word goes through these names, so that a checker can stand in for all of them.
- * The name says the order:
+ * Every shared word goes through these names, so that a checker can stand in for all of them. The name says the order:
  *
  *   get / set            relaxed: the word is its own message, or another operation orders it
  *   get_acquire / set_release
  *   cas, swap, add ...   acquire-release
  *   ..._seq              sequentially consistent: for "publish A, then look at B" pairs
  *
- * The scheduler's own fields that are touched by different fibers of one worker are relaxed atomics:
- * they need no ordering (one OS thread), but a race detector sees fibers as threads.
+ * The scheduler's own fields that are touched by different fibers of one worker are relaxed atomics: they need no
+ * ordering (one OS thread), but a race detector sees fibers as threads.
  */
 #ifndef CC_SYNC_ATOMIC_H
 #define CC_SYNC_ATOMIC_H
 
-#include "arch/word.h"
 #include "base/attr.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #define cc__get(p) atomic_load_explicit((p), memory_order_relaxed)
 #define cc__set(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
-
-/* A relaxed look at a word that a branch follows: without a detour by a register, which compilers make. */
-CC_INLINE bool cc__is_zero(_Atomic uint32_t *p) {
-#ifdef CC_WORDS_IN_ASM
-    return cc__word_is_zero(p);
-#else
-    return cc__get(p) == 0;
-#endif
-}
 
 #define cc__get_acquire(p) atomic_load_explicit((p), memory_order_acquire)
 #define cc__set_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
@@ -86,14 +73,9 @@ void cc__set_release_hidden(_Atomic uint64_t *p, uint64_t v);
 #define cc__set_release_hidden(p, v) cc__set_release(p, v)
 #endif
 
-/* A counter that only its owner writes: no read-modify-write needed. Compilers make three instructions and a register
- * of a relaxed load, an addition and a relaxed store; one that is neither locked nor torn does the same. */
+/* A counter that only its owner writes: no read-modify-write needed. */
 CC_INLINE void cc__bump(_Atomic uint64_t *counter) {
-#if defined(CC_WORDS_IN_ASM) && !defined(CC_TSAN)
-    cc__word_increment(counter);
-#else
     cc__set(counter, cc__get(counter) + 1);
-#endif
 }
 
 /* Keeps the compiler, not the CPU, from moving accesses across: the cheap half of an asymmetric pair. */

@@ -3,21 +3,15 @@
 
 #include "arch/cpu.h"
 #include "os/thread.h"
-
-enum {
-    SPINS = 100,        /* a few times what is waited for */
-    YIELDS = 20,        /* guess: enough for a thread that has to get one turn */
-    NAP_NS = 50 * 1000, /* the first; each is twice as long as the one before ... */
-    NAP_DOUBLES = 4,    /* ... up to 0.8 ms, of the order of a scheduler's time slice */
-};
+#include "sync/policy.h"
 
 void cc__backoff(struct backoff *backoff) {
     unsigned step = backoff->steps;
-    if (step < SPINS + YIELDS + NAP_DOUBLES) backoff->steps++;
-    if (step < SPINS)
+    if (step < BACKOFF_SPINS + BACKOFF_YIELDS + BACKOFF_NAP_DOUBLES) backoff->steps++;
+    if (step < BACKOFF_SPINS)
         cc__cpu_relax();
-    else if (step < SPINS + YIELDS)
+    else if (step < BACKOFF_SPINS + BACKOFF_YIELDS)
         cc__thread_yield();
     else
-        cc__thread_nap((long)NAP_NS << (step - SPINS - YIELDS));
+        cc__thread_nap((long)BACKOFF_NAP_NS << (step - BACKOFF_SPINS - BACKOFF_YIELDS));
 }

@@ -2,9 +2,7 @@
 #include "sync/bias.h"
 
 #include "arch/cpu.h"
-
-/* A few times what the longest section of the owner takes (handing out half a queue: microseconds). Guess. */
-enum { SPINS = 4000 };
+#include "sync/policy.h"
 
 void cc__bias_enter_slow(struct bias *bias) {
     cc__set_release(&bias->owner, CC__BIAS_WAITING); /* lets the other in */
@@ -18,7 +16,7 @@ bool cc__bias_revoke(struct bias *bias) { /* BIAS-3 */
     if (cc__get(&bias->owner) == CC__BIAS_WAITING || !cc__lock_try(&bias->others)) return false;
     cc__set(&bias->revoked, 1);
     cc__barrier_heavy();
-    for (int i = 0; i < SPINS; i++) {
+    for (int i = 0; i < BIAS_SPINS; i++) {
         if (cc__get_acquire(&bias->owner) != CC__BIAS_INSIDE) return true; /* pairs with cc__bias_leave */
         cc__cpu_relax();
     }

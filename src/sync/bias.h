@@ -1,10 +1,7 @@
-/* bias.h - a lock that belongs to one thread and costs it nothing; others can take it away for a moment, at a
- * price.
+/* bias.h - a biased lock: its owner takes it with two stores and a load; other threads can revoke it for a moment, at
+ * the price of a membarrier.
  *
- * Owner:   owner = INSIDE; light barrier; look at revoked.      Two stores and a load, no read-modify-write.
- * Others:  hold `others`; revoked = 1; heavy barrier; wait until the owner is not INSIDE.
- *
- *   owner                              another thread
+ *   owner: two stores and a load       another thread
  *   owner = INSIDE                     if owner == WAITING: give up
  *   -- light barrier --                lock(others), or give up
  *   if revoked: owner = WAITING,       revoked = 1
@@ -16,17 +13,16 @@
  *                                      unlock(others)
  *
  * BIAS-1  By BARRIER-1 the owner sees revoked, or the other sees INSIDE: never both inside.
- * BIAS-2  An owner that saw revoked waits on `others`, which the other holds throughout; when it has it, no one
- *         else is inside, and it says INSIDE before it lets go.
+ * BIAS-2  An owner that saw revoked waits on `others`, which the other holds throughout; when it has it, no one else is
+ *         inside, and it says INSIDE before it lets go.
  * BIAS-3  The other waits for the owner only for a bounded time: an owner that lost its CPU stalls nobody.
  * BIAS-4  Nobody new comes while the owner waits: each other gets in at most once before it does.
  * BIAS-5  A light barrier lies between INSIDE and whatever the owner does inside, whichever way it came in. So others
  *         may make pairs of their own with INSIDE: they change a word that the owner looks at inside (a channel's bias,
  *         a waiter's `sole`, `contested`), have a heavy barrier, and wait until the owner is not INSIDE.
  *
- * Ordering: what the owner wrote inside is released by AWAY and acquired by the other's look at it; what the
- * other wrote is released by revoked = 0 (and by the unlock) and acquired by the owner's next look at
- * revoked (or its lock).
+ * Ordering: what the owner wrote inside is released by AWAY and acquired by the other's look at it; what the other
+ * wrote is released by revoked = 0 (and by the unlock) and acquired by the owner's next look at revoked (or its lock).
  */
 #ifndef CC_SYNC_BIAS_H
 #define CC_SYNC_BIAS_H

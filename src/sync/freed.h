@@ -1,4 +1,4 @@
-/* freed.h - recognises an object that is freed twice: a small table of where objects were that are gone.
+/* freed.h - detects a double free: a small table with the addresses of freed objects.
  *
  * An entry is made before the memory is freed, and taken away when the memory is such an object again. Nothing of the
  * freed memory is read or kept. One of the two frees may go unnoticed where another object's address has the same slot;

@@ -67,4 +67,30 @@ CC_INLINE void cc__list_append_all(struct link *list, struct link *from) {
     cc__list_init(from);
 }
 
+/* ---- a wait queue: a ring without a head, found by its first link; all zero: empty ---- */
+
+struct wait_queue {
+    struct link *_Atomic first;
+};
+
+CC_INLINE bool cc__wait_queue_empty(struct wait_queue *queue) {
+    return cc__get(&queue->first) == NULL;
+}
+
+CC_INLINE void cc__wait_queue_link(struct wait_queue *queue, struct link *link) {
+    struct link *first = cc__get(&queue->first);
+    if (first != NULL) {
+        cc__list_push_back(first, link); /* before the first is behind the last */
+    } else {
+        cc__list_init(link);
+        cc__set(&queue->first, link);
+    }
+}
+
+CC_INLINE void cc__wait_queue_unlink(struct wait_queue *queue, struct link *link) {
+    struct link *next = cc__get(&link->next);
+    if (cc__get(&queue->first) == link) cc__set(&queue->first, next != link ? next : NULL);
+    cc__list_remove(link);
+}
+
 #endif

@@ -1,11 +1,10 @@
 /* lock.h - a lock of one word for short critical sections inside the runtime.
  *
- * One compare-and-swap to take, one store to release: 9 ns together, where a release that has to ask whether
- * somebody sleeps costs another read-modify-write (8 ns). So nobody is woken: a thread that finds the lock held
- * spins a little, then gives its CPU to others, then sleeps in short steps. The sections are tens of
- * nanoseconds long; it takes a holder that lost its CPU to get beyond the spin, and then the CPU is just what
- * it needs. A fiber never parks while it holds one, except that parking itself releases the lock of the object
- * it waits on, after the switch.
+ * One compare-and-swap to take, one store to release: 9 ns together, where a release that has to ask whether somebody
+ * sleeps costs another read-modify-write (8 ns). So nobody is woken: a thread that finds the lock held spins a little,
+ * then yields its CPU, then naps. The sections are tens of nanoseconds long; a waiter gets beyond the spin only if the
+ * holder was preempted, and then the holder needs the CPU. A fiber never parks while it
+ * holds one, except that parking itself releases the lock of the object it waits on, after the switch.
  *
  * LOCK-1  0 free, 1 held. Only the holder leaves 1.
  */

@@ -1,7 +1,10 @@
 /* ring.c - the bounded queue for any number of producers and consumers. */
 #include "sync/ring.h"
 
+#include "arch/cpu.h"
 #include "base/mem.h"
+
+enum { PAUSES_MAX = 64 };
 
 bool cc__ring_init(struct ring_mpmc *ring, size_t slots) {
     ring->slots = cc__mem_alloc(slots * sizeof *ring->slots);
@@ -18,41 +21,49 @@ void cc__ring_destroy(struct ring_mpmc *ring) {
     ring->slots = NULL;
 }
 
-bool cc__ring_put(struct ring_mpmc *ring, void *item) {
+/* How many of the `n` slots from `position` on carry that sequence number, counted on with them. */
+static uint32_t run_of(struct ring_mpmc *ring, uint64_t position, uint64_t sequence, uint32_t n) {
+    uint32_t k = 0;
+    /* pairs with the release of whoever used the slot before */
+    while (k < n && cc__get_acquire(&ring->slots[(position + k) & ring->mask].sequence) == sequence + k) k++;
+    return k;
+}
+
+/* Somebody else was first. With many at it the line is on its way all the time: the longer they wait, the fewer. */
+static void step_back(unsigned *pauses) {
+    for (unsigned i = 0; i < *pauses; i++) cc__cpu_relax();
+    if (*pauses < PAUSES_MAX) *pauses *= 2;
+}
+
+struct ring_claim cc__ring_claim_put(struct ring_mpmc *ring, uint32_t n) {
     uint64_t tail = cc__get(&ring->tail);
-    for (;;) {
-        struct ring_slot *slot = &ring->slots[tail & ring->mask];
-        uint64_t seq = cc__get_acquire(&slot->sequence); /* pairs with the consumer's release: the slot is free */
-        if (seq == tail) {
-            /* seq_cst: a put is followed by a look for sleeping workers (idle.c). */
-            if (cc__cas_seq(&ring->tail, &tail, tail + 1)) {
-                cc__set(&slot->item, item);
-                cc__set_release(&slot->sequence, tail + 1); /* pairs with the consumer's acquire */
-                return true;
-            }
-        } else if (seq < tail) {
-            return false;
-        } else {
-            tail = cc__get(&ring->tail);
+    for (unsigned pauses = 1;;) {
+        uint32_t k = run_of(ring, tail, tail, n);
+        if (k == 0) { /* full, unless somebody else has put something there meanwhile */
+            uint64_t now = cc__get(&ring->tail);
+            if (now == tail) return (struct ring_claim){tail, 0};
+            tail = now;
+            continue;
         }
+        /* seq_cst: a put is followed by a look for sleeping workers (idle.c). */
+        if (cc__cas_seq(&ring->tail, &tail, tail + k)) return (struct ring_claim){tail, k};
+        step_back(&pauses);
+        tail = cc__get(&ring->tail);
     }
 }
 
-void *cc__ring_take(struct ring_mpmc *ring) { /* RING-2 */
+struct ring_claim cc__ring_claim_take(struct ring_mpmc *ring, uint32_t n) { /* RING-2 */
     uint64_t head = cc__get(&ring->head);
-    for (;;) {
-        struct ring_slot *slot = &ring->slots[head & ring->mask];
-        uint64_t seq = cc__get_acquire(&slot->sequence); /* pairs with the producer's release: the slot is filled */
-        if (seq == head + 1) {
-            if (cc__cas(&ring->head, &head, head + 1)) {
-                void *item = cc__get(&slot->item);
-                cc__set_release(&slot->sequence, head + ring->mask + 1); /* pairs with the producer of the next lap */
-                return item;
-            }
-        } else if (seq < head + 1) {
-            return NULL;
-        } else {
-            head = cc__get(&ring->head);
+    for (unsigned pauses = 1;;) {
+        uint32_t k = run_of(ring, head, head + 1, n);
+        if (k == 0) { /* empty, unless somebody else has taken it meanwhile */
+            uint64_t now = cc__get(&ring->head);
+            if (now == head) return (struct ring_claim){head, 0};
+            head = now;
+            continue;
         }
+        if (cc__cas(&ring->head, &head, head + k)) return (struct ring_claim){head, k};
+        step_back(&pauses);
+        head = cc__get(&ring->head);
     }
 }

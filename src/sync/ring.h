@@ -13,8 +13,6 @@
 
 #include "sync/atomic.h"
 
-#include <stddef.h>
-
 struct ring_slot {
     _Atomic uint64_t sequence;
     void *_Atomic item;
@@ -31,10 +29,29 @@ struct ring_mpmc {
 bool cc__ring_init(struct ring_mpmc *ring, size_t slots);
 void cc__ring_destroy(struct ring_mpmc *ring);
 
-/* False: full. */
-bool cc__ring_put(struct ring_mpmc *ring, void *item);
-/* NULL: empty. */
-void *cc__ring_take(struct ring_mpmc *ring);
+/* Slots that the caller alone may use, one after the other from `position` on. By value: memory on the stack of a
+ * worker is read and written by fibers that it runs. */
+struct ring_claim {
+    uint64_t position;
+    uint32_t n;
+};
+
+/* Up to n slots to fill; n is 0: it is full. Each of them has to be filled at once: those behind wait. */
+struct ring_claim cc__ring_claim_put(struct ring_mpmc *ring, uint32_t n);
+CC_INLINE void cc__ring_fill(struct ring_mpmc *ring, uint64_t position, void *item) {
+    struct ring_slot *slot = &ring->slots[position & ring->mask];
+    cc__set(&slot->item, item);
+    cc__set_release(&slot->sequence, position + 1); /* pairs with the consumer's acquire */
+}
+
+/* Up to n slots to empty; n is 0: it is empty. */
+struct ring_claim cc__ring_claim_take(struct ring_mpmc *ring, uint32_t n);
+CC_INLINE void *cc__ring_empty(struct ring_mpmc *ring, uint64_t position) {
+    struct ring_slot *slot = &ring->slots[position & ring->mask];
+    void *item = cc__get(&slot->item);
+    cc__set_release(&slot->sequence, position + ring->mask + 1); /* pairs with the producer of the next lap */
+    return item;
+}
 
 /* How many are in it, about. */
 CC_INLINE uint64_t cc__ring_len(struct ring_mpmc *ring) {

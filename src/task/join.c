@@ -20,26 +20,16 @@
 
 #include <errno.h>
 
-/* ---- the list: circular, `joiners` is the oldest; under join_lock ---- */
-
-static struct arm *next_of(struct arm *arm) {
-    return container_of(cc__get(&arm->link.next), struct arm, link);
-}
+/* ---- who waits; under join_lock ---- */
 
 static void link_locked(struct arm *arm) {
     struct fiber *f = arm->object;
-    if (f->joiners == NULL) {
-        cc__list_init(&arm->link);
-        f->joiners = arm;
-    } else {
-        cc__list_push_back(&f->joiners->link, &arm->link);
-    }
+    cc__wait_queue_link(&f->joiners, &arm->link);
     arm->linked = true;
 }
 
 static void unlink_locked(struct fiber *f, struct arm *arm) {
-    if (f->joiners == arm) f->joiners = next_of(arm) == arm ? NULL : next_of(arm);
-    cc__list_remove(&arm->link);
+    cc__wait_queue_unlink(&f->joiners, &arm->link);
     arm->linked = false;
 }
 
@@ -61,8 +51,8 @@ static void deliver_one_locked(struct fiber *f, struct arm *arm) {
 
 /* Copies the outcome to everybody who waits and claims them. Each uses up one handle. */
 static CC_NOINLINE void deliver_locked(struct fiber *f, struct wakes *wakes) {
-    while (f->joiners != NULL) {
-        struct arm *arm = f->joiners;
+    while (!cc__wait_queue_empty(&f->joiners)) {
+        struct arm *arm = container_of(cc__get(&f->joiners.first), struct arm, link);
         unlink_locked(f, arm);
         if (cc__arm_claim_locked(wakes, arm, f->outcome.status)) deliver_one_locked(f, arm);
     }
@@ -86,7 +76,7 @@ CC_INLINE void count_end(struct worker *w) {
 static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    if (unlikely(f->joiners != NULL)) {
+    if (unlikely(!cc__wait_queue_empty(&f->joiners))) {
         if (cc__trace_on(TRACE_JOIN | TRACE_WAKE))
             deliver_traced_locked(f, &wakes);
         else
@@ -113,7 +103,7 @@ CC_INLINE int join_after_running(struct worker *w, struct fiber *f, void **resul
     int status = f->outcome.status;
     if (result != NULL) *result = f->outcome.result;
     cc__lock_take(&f->join_lock);
-    if (unlikely(f->joiners != NULL || cc__get(&f->handles) != 1)) {
+    if (unlikely(!cc__wait_queue_empty(&f->joiners) || cc__get(&f->handles) != 1)) {
         end_locked(w, f, true);
         return status;
     }
@@ -250,4 +240,5 @@ static void unlink_select(struct arm *arm) {
     unlink_and_release(arm);
 }
 
-const struct arm_ops cc__arm_join = {look, try, prepare, link_locked, unlink_select, NULL, true};
+const struct arm_ops cc__arm_join = {
+    .look = look, .try = try, .prepare = prepare, .link = link_locked, .unlink = unlink_select, .enters = true};

@@ -1,14 +1,12 @@
 /* local.c - values that belong to one fiber or one OS thread.
  *
- * A key is a slot with a generation, so that one that was deleted matches nothing. The values of a fiber are
- * a small table in the order in which they were first set: few fibers have many, and the end wants them in
- * that order.
+ * A key is a slot with a generation, so that one that was deleted matches nothing. The values of a fiber are a small
+ * table in the order in which they were first set: few fibers have many, and the end wants them in that order.
  *
  * LOCAL-1  A table is touched by its fiber (thread) only.
  * LOCAL-2  A value is taken out of the table before its destructor is called: it is destroyed once.
  */
 #include "base/mem.h"
-#include "sched/upcalls.h"
 #include "task/task.h"
 
 #include <ccc/cc_local.h>

@@ -23,6 +23,13 @@ int cc_fiber_set_name(const char *name) {
     return 0;
 }
 
+int cc_fiber_trim_stack(void) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    if (self == NULL) return EPERM;
+    cc__stack_discard_unused(cc__get(&self->stack));
+    return 0;
+}
+
 const char *cc_fiber_name(void) {
     struct fiber *self = cc__sched_current(cc__worker());
     return self != NULL ? cc__get(&cc__get(&self->stack)->cold)->name : "";

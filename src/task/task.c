@@ -2,8 +2,11 @@
 #include "task/task.h"
 
 #include "base/mem.h"
+#include "sched/island.h"
+#include "sched/record.h"
 #include "sched/runq.h"
 #include "sched/wake.h"
+#include "trace/recorder.h"
 #include "trace/trace.h"
 
 #include <errno.h>
@@ -52,7 +55,17 @@ struct fiber *cc__task_lock(CCTask task) {
 struct origin {
     uintptr_t scope;
     const void *site;
+    bool elsewhere;      /* across the border of an island: */
+    struct worker *home; /* to that one, or, if NULL, to the pool */
 };
+
+/* Fills in the latter two. ESRCH: there is no such island. */
+static int find_home(struct worker *w, const CCSpawnOptions *o, struct origin *from) {
+    if (likely(o == NULL || o->island == NULL)) return 0;
+    int rc = o->island != CC_NO_ISLAND ? cc__island_find(o->island, &from->home) : 0;
+    from->elsewhere = from->home != (w != NULL && cc__worker_is_island(w) ? w : NULL);
+    return rc;
+}
 
 /* A record, ours alone; NULL: no memory. */
 CC_INLINE struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle, struct origin from) {
@@ -61,22 +74,42 @@ CC_INLINE struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle, st
     cc__state_take(f);
     f->fn = fn;
     cc__set(&f->handles, handle);
-    f->joiners = NULL;
+    cc__set(&f->joiners.first, NULL);
     f->site = from.site;
     cc__set(&f->scope, from.scope);
     return f;
 }
 
+/* Before anybody can run it. */
+static CC_COLD CC_NOINLINE void record(struct fiber *f, enum fiber_args args) {
+    const char *name = "";
+    if (args == ARGS_BLOCK) {
+        struct fiber_block *block;
+        memcpy(&block, f->args, sizeof block);
+        name = block->name;
+    }
+    uintptr_t scope = cc__get(&f->scope) & ~(uintptr_t)FIBER_SCOPE_BITS;
+    cc__record_spawn(f->slot, cc__get(&f->generation), f->site, (const void *)(uintptr_t)f->fn, (const void *)scope,
+                     name);
+}
+
 /* Publishes it; from here on it may end at any moment, and without a handle so may its record. */
-static CCFiberId start(struct worker *w, struct fiber *f, enum fiber_args args) {
+static CCFiberId start(struct worker *w, struct fiber *f, enum fiber_args args, struct origin from) {
     CCFiberId id = cc__pool_id(f);
-    cc__sched_spawn(w, f, args);
+    if (cc__trace_on(TRACE_RECORD)) record(f, args);
+    cc__probe3(spawn, f, f->fn, f->site);
+    if (unlikely(from.elsewhere))
+        cc__island_spawn(w, from.home, f, args);
+    else
+        cc__sched_spawn(w, f, args);
     return id;
 }
 
-/* The same on a worker. */
+/* The same on a worker, of a task in no scope. */
 CC_INLINE CCFiberId start_here(struct worker *w, struct fiber *f, enum fiber_args args) {
     CCFiberId id = cc__pool_id(f);
+    cc__sched_record_spawn(w, f);
+    cc__probe3(spawn, f, f->fn, f->site);
     cc__runq_spawn(w, f, args);
     return id;
 }
@@ -113,7 +146,7 @@ static CC_NOINLINE int spawn_block(struct worker *w, CCFiberId *id, bool handle,
         return ENOMEM;
     }
     memcpy(f->args, &block, sizeof(void *));
-    *id = start(w, f, ARGS_BLOCK);
+    *id = start(w, f, ARGS_BLOCK, from);
     return 0;
 }
 
@@ -128,7 +161,7 @@ CC_INLINE int spawn_any(struct worker *w, CCFiberId *id, bool handle, CCTaskFn f
         memcpy(f->args, &arg, sizeof arg);
     else
         copy_few(f->args, arg, size);
-    *id = start(w, f, size == 0 ? ARGS_POINTER : ARGS_INLINE);
+    *id = start(w, f, size == 0 ? ARGS_POINTER : ARGS_INLINE, from);
     return 0;
 }
 
@@ -152,13 +185,17 @@ static bool options_valid(void *arg, const CCSpawnOptions *o) {
 
 int cc__upcall_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options,
                         const void *site) {
-    struct origin from = {scope, site};
+    struct origin from = {.scope = scope, .site = site};
     if (task != NULL) task->id = 0;
     if (fn == NULL || (options != NULL && !options_valid(arg, options))) return EINVAL;
     struct worker *w = cc__worker();
     int rc = cc__task_enter(w, true);
     if (rc != 0) return rc;
     CCFiberId id = 0;
+    if (unlikely((rc = find_home(w, options, &from)) != 0)) {
+        cc__task_leave(w);
+        return rc;
+    }
     if (unlikely(cc__get(&cc__sched.spawns) != 0))
         rc = spawn_slow(w, &id, task != NULL, fn, arg, options, from);
     else
@@ -176,7 +213,7 @@ CC_INLINE bool is_short(struct worker *w, CCTaskFn fn) {
 
 /* 0: no memory. */
 CC_INLINE CCFiberId go_pointer(struct worker *w, CCTaskFn fn, void *arg, const void *site) {
-    struct fiber *f = new_fiber(w, fn, true, (struct origin){0, site});
+    struct fiber *f = new_fiber(w, fn, true, (struct origin){.site = site});
     if (unlikely(f == NULL)) return 0;
     memcpy(f->args, &arg, sizeof arg);
     return start_here(w, f, ARGS_POINTER);
@@ -211,7 +248,7 @@ CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size) {
     struct worker *w = cc__worker();
     if (unlikely(!is_short(w, entry) || args == NULL || size == 0 || size > FIBER_INLINE_ARGS))
         return go_slow(entry, args, size, __builtin_return_address(0));
-    struct fiber *f = new_fiber(w, entry, true, (struct origin){0, __builtin_return_address(0)});
+    struct fiber *f = new_fiber(w, entry, true, (struct origin){.site = __builtin_return_address(0)});
     if (unlikely(f == NULL)) return (CCTask){0};
     copy_few(f->args, args, size);
     return (CCTask){start_here(w, f, ARGS_INLINE)};

@@ -6,8 +6,7 @@
 
 #include <ccc/cc_task.h>
 
-/* One handle is used up; the last one of a task that has ended frees its record. Consumes the lock. w may be
- * NULL. */
+/* One handle is used up; the last one of a task that has ended frees its record. Consumes the lock. w may be NULL. */
 void cc__task_drop_locked(struct worker *w, struct fiber *f);
 
 /* A task that ran on its only joiner's stack, to its end, and that nobody else holds: its record is free. Consumes the

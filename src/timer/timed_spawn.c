@@ -1,7 +1,7 @@
 /* timed_spawn.c - a fiber that starts at a given time. */
 #include "timer/timed_spawn.h"
 
-#include "fiber/pool.h"
+#include "sched/island.h"
 #include "sched/upcalls.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ int cc__timed_spawn_arm(struct worker *w, struct timed_spawn *timed, uint64_t wh
     cc__fiber_note_turn(f, cc__get(&w->core.turns));
     memcpy(f->args, &arg, sizeof arg);
     cc__set(&f->handles, 0);
-    f->joiners = NULL;
+    cc__set(&f->joiners.first, NULL);
     cc__set(&f->scope, scope);
     cc__count(w, spawned);
     timed->fiber = f;
@@ -35,6 +35,7 @@ bool cc__timed_spawn_disarm(struct timed_spawn *timed) {
     struct worker *w = cc__worker();
     if (w == NULL) cc__upcall_hold(); /* so far the fiber kept the runtime up */
     cc__timer_disarm(timed->home);
+    if (timed->home != w) cc__island_ended_elsewhere(timed->home, w);
     cc__lock_take(&f->join_lock); /* an id that was guessed may look at the generation */
     cc__set(&f->generation, (cc__get(&f->generation) + 1) & CC_FIBER_GENERATION_MAX);
     cc__state_done(f);

@@ -21,8 +21,7 @@ struct heap {
     struct lock lock;
     _Atomic uint32_t count;
     _Atomic uint32_t room;
-    _Atomic uint32_t reserved; /* entries that others must leave free; by the owner */
-    _Atomic uint32_t stale;    /* disarmed and still here; may lag behind sweeps */
+    _Atomic uint32_t stale; /* disarmed and still here; may lag behind sweeps */
     struct entry *entries;
 };
 
@@ -30,6 +29,8 @@ enum { ROOM_MIN = 64 };
 
 static struct heap *heaps;
 static unsigned heap_count;
+
+const struct timer_map cc__timer_map = {&heaps, sizeof(struct heap), offsetof(struct heap, count)};
 
 static bool start(unsigned workers) {
     heaps = cc__mem_alloc(workers * sizeof *heaps);
@@ -102,7 +103,7 @@ static void sweep_locked(struct heap *h) {
 bool cc__timer_prepare(struct worker *w) {
     struct heap *h = heap_of(w);
     /* Only we add: what is free now stays free. */
-    if (likely(cc__get(&h->count) + cc__get(&h->reserved) < cc__get(&h->room))) return true;
+    if (likely(cc__get(&h->count) < cc__get(&h->room))) return true;
     /* Nobody else grows it. What calls the system, or touches new pages, is done without the lock: those who fire
      * timers would wait for it. */
     uint32_t room = cc__get(&h->room) == 0 ? ROOM_MIN : cc__get(&h->room) * 2;
@@ -116,18 +117,6 @@ bool cc__timer_prepare(struct worker *w) {
     cc__lock_release(&h->lock);
     cc__mem_free(old);
     return true;
-}
-
-bool cc__timer_reserve(struct worker *w) {
-    if (!cc__timer_prepare(w)) return false;
-    struct heap *h = heap_of(w);
-    cc__set(&h->reserved, cc__get(&h->reserved) + 1);
-    return true;
-}
-
-void cc__timer_unreserve(struct worker *w) {
-    struct heap *h = heap_of(w);
-    cc__set(&h->reserved, cc__get(&h->reserved) - 1);
 }
 
 /* A thread that fires a timer has claimed its fiber, but the race detector sees no order between it and the thread that
@@ -202,6 +191,7 @@ static uint32_t poll(unsigned worker, uint64_t now, struct link *list) { /* DRIV
             cc__list_push_back(list, &due.fiber->link);
             fired++;
             cc__event(timer_fire, id_of(due.fiber), now - due.when);
+            cc__probe2(timer_fire, due.fiber, now - due.when);
         } else {
             uint32_t stale = cc__get(&h->stale);
             if (stale > 0) cc__set(&h->stale, stale - 1); /* a hint: a lost update makes a sweep earlier or later */

@@ -1,9 +1,8 @@
 /* timing.c - the times that were added up. */
 #include "trace/timing.h"
 
-#include "sync/atomic.h"
-
-enum { STRIPES = 8 }; /* guess: what two workers share is added with read-modify-writes, so it is right anyway */
+#include "os/clock.h"
+#include "trace/trace.h"
 
 static struct {
     _Alignas(CC_LINE) _Atomic uint64_t count;
@@ -11,7 +10,7 @@ static struct {
     _Atomic uint64_t most;
     _Atomic uint64_t shortest; /* ~least: 0 is the start for both */
     _Atomic uint64_t bucket[TIMING_BUCKETS];
-} times[STRIPES][TIMED_KINDS];
+} times[TIMED_KINDS];
 
 static void raise_to(_Atomic uint64_t *most, uint64_t value) {
     uint64_t seen = cc__get(most);
@@ -24,25 +23,24 @@ static unsigned bucket_of(uint64_t ns) {
     return log2 < TIMING_BUCKETS ? log2 : TIMING_BUCKETS - 1;
 }
 
-void cc__timing_add(enum timed kind, unsigned stripe, uint64_t ns) {
-    stripe %= STRIPES;
-    cc__add_relaxed(&times[stripe][kind].count, 1);
-    cc__add_relaxed(&times[stripe][kind].sum, ns);
-    cc__add_relaxed(&times[stripe][kind].bucket[bucket_of(ns)], 1);
-    raise_to(&times[stripe][kind].most, ns);
-    raise_to(&times[stripe][kind].shortest, ~ns);
+void cc__timing_since(enum timed kind, uint64_t start) {
+    if (start != 0 && cc__trace_on(TRACE_TIMING)) cc__timing_add(kind, cc__clock_now() - start);
+}
+
+void cc__timing_add(enum timed kind, uint64_t ns) {
+    cc__add_relaxed(&times[kind].count, 1);
+    cc__add_relaxed(&times[kind].sum, ns);
+    cc__add_relaxed(&times[kind].bucket[bucket_of(ns)], 1);
+    raise_to(&times[kind].most, ns);
+    raise_to(&times[kind].shortest, ~ns);
 }
 
 void cc__timing_take(enum timed kind, struct timing *timing) {
-    *timing = (struct timing){.least = UINT64_MAX};
-    for (unsigned i = 0; i < STRIPES; i++) {
-        uint64_t most = cc__swap(&times[i][kind].most, 0), least = ~cc__swap(&times[i][kind].shortest, 0);
-        timing->count += cc__swap(&times[i][kind].count, 0);
-        timing->sum += cc__swap(&times[i][kind].sum, 0);
-        if (most > timing->most) timing->most = most;
-        if (least < timing->least) timing->least = least;
-        for (unsigned k = 0; k < TIMING_BUCKETS; k++) timing->bucket[k] += cc__swap(&times[i][kind].bucket[k], 0);
-    }
+    timing->count = cc__swap(&times[kind].count, 0);
+    timing->sum = cc__swap(&times[kind].sum, 0);
+    timing->most = cc__swap(&times[kind].most, 0);
+    timing->least = ~cc__swap(&times[kind].shortest, 0);
+    for (unsigned k = 0; k < TIMING_BUCKETS; k++) timing->bucket[k] = cc__swap(&times[kind].bucket[k], 0);
 }
 
 void cc__timing_forget(void) {

@@ -4,8 +4,6 @@
 
 #include "base/attr.h"
 
-#include <stdint.h>
-
 enum timed {
 #define TIMED(id, name) TIMED_##id,
 #include "trace/events.def"
@@ -19,8 +17,9 @@ struct timing {
     uint64_t bucket[TIMING_BUCKETS];
 };
 
-/* Any thread. `stripe`: callers with different numbers do not disturb each other; a worker's number will do. */
-CC_COLD void cc__timing_add(enum timed kind, unsigned stripe, uint64_t ns);
+/* A call that began at `start` has ended, if the category is on; 0: it was off then. Any thread. */
+CC_COLD void cc__timing_since(enum timed kind, uint64_t start);
+void cc__timing_add(enum timed kind, uint64_t ns);
 /* All that was added so far, which is forgotten. */
 void cc__timing_take(enum timed kind, struct timing *timing);
 /* A forked child does not report for its parent. */

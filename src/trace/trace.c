@@ -10,14 +10,14 @@ struct trace cc__trace;
 
 static struct {
     struct lock lock;
-    uint32_t environment, program, simulation;
+    uint32_t environment, program, simulation, recorder;
 } wanted;
 
 /* seq_cst: whoever changes the categories looks next whether the runtime runs, and the other way round
  * (sched/trace_route.c). */
 static void apply_locked(void) {
     if (cc__get(&cc__trace.since) == 0) cc__set(&cc__trace.since, cc__clock_now());
-    cc__set_seq(&cc__trace.on, wanted.environment | wanted.program | wanted.simulation);
+    cc__set_seq(&cc__trace.on, wanted.environment | wanted.program | wanted.simulation | wanted.recorder);
 }
 
 static void change(uint32_t *which, uint32_t keep, uint32_t add) {
@@ -37,6 +37,10 @@ void cc__trace_add(uint32_t categories) {
 
 void cc__trace_simulated(bool on) {
     change(&wanted.simulation, 0, on ? TRACE_SIM : 0);
+}
+
+void cc__trace_recording(bool on) {
+    change(&wanted.recorder, 0, on ? TRACE_RECORD : 0);
 }
 
 void cc__trace_clear(void) {

@@ -33,6 +33,9 @@ enum {
     TRACE_SPEC = 1 << 29,       /* CC_SPEC_ASSERT: fiber/spec.h */
     TRACE_INBOX_DUMP = 1 << 30, /* CC_DEBUG_INBOX_DUMP: a dump shows the inboxes */
     TRACE_SIM = 1 << 28,        /* a simulation: channels and selects take their cold form, where its points are */
+    TRACE_RECORD = 1 << 27,     /* the recorder is on: recorder.h */
+    /* Whose events the recorder keeps as text. What happens more often has a kind of record of its own. */
+    RECORDED = TRACE_SYSMON | TRACE_STEAL | TRACE_NURSERY | TRACE_PANIC | TRACE_FILE,
 };
 
 extern struct trace {
@@ -50,7 +53,9 @@ void cc__trace_set(uint32_t categories);
 void cc__trace_add(uint32_t categories);
 /* A simulation begins, or is over. */
 void cc__trace_simulated(bool on);
-/* All categories off, whoever wanted them. */
+/* The recorder begins, or stops. */
+void cc__trace_recording(bool on);
+/* All categories off, whoever wanted them; the recorder goes on. */
 void cc__trace_clear(void);
 /* In a forked child: whoever held the lock is gone. */
 void cc__trace_forget(void);
@@ -65,18 +70,19 @@ extern const char cc__trace_known[]; /* all names, for a sentence */
 struct fiber;
 
 /* One function for each event, implemented by diag/, which prints a line: time, worker and fiber, or thread; then the
- * text. They keep errno. */
+ * text; or records it. They keep errno. */
 #define EVENT(id, category, name, text, parameters, arguments) CC_COLD void cc__event_##id parameters;
 #define EVENT_OF EVENT
 #include "trace/events.def"
 
 enum {
-#define EVENT(id, category, name, text, parameters, arguments) EVENT_IN_##id = TRACE_##category,
+#define EVENT(id, category, name, text, parameters, arguments) \
+    EVENT_IN_##id = TRACE_##category | ((TRACE_##category & RECORDED) != 0 ? TRACE_RECORD : 0),
 #define EVENT_OF EVENT
 #include "trace/events.def"
 };
 
-/* It happens here and now. The arguments are evaluated only if the category is on. */
+/* It happens here and now. The arguments are evaluated only if the category is on, or recorded. */
 #define cc__event(id, ...)                                            \
     do {                                                              \
         if (cc__trace_on(EVENT_IN_##id)) cc__event_##id(__VA_ARGS__); \

@@ -16,8 +16,10 @@ void cc__wait_after_select_biased(struct worker *w, void *fiber);
 CC_INLINE enum wake_reason cc__wait_biased(struct worker *w, struct fiber *self, enum park_reason reason,
                                            const void *object) {
     cc__count(w, parks[reason]);
+    cc__probe3(park, self, reason, object);
     cc__fiber_note_object(self, object);
-    w = cc__park_biased(w, self, reason == PARK_SELECT ? cc__wait_after_select_biased : cc__wait_after_biased, self);
+    w = cc__park_biased(w, self, reason, reason == PARK_SELECT ? cc__wait_after_select_biased : cc__wait_after_biased,
+                        self);
     self = cc__get(&w->core.current); /* still the same, and in the worker's line, not in one of the stack */
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }

@@ -3,16 +3,9 @@
 #include "wait/cancel.h"
 
 #include "os/clock.h"
-#include "os/thread.h"
+#include "sched/policy.h"
 #include "sched/sysmon.h"
-#include "sched/upcalls.h"
 #include "sim/sim.h"
-
-#define MS UINT64_C(1000000)
-#define REST_FIRST (50 * MS)
-#define REST_SECOND (100 * MS)
-#define PAUSE_MIN (250 * MS) /* then twice as long: a thread that ends tells nobody */
-#define PAUSE_MAX (4000 * MS)
 
 /* The threads of the schedule explorer are none of the system's, and it finds deadlocks by itself. */
 #ifdef CC_EXPLORED
@@ -37,6 +30,15 @@ static struct {
     struct link list; /* of struct blocked_thread; all zero: empty */
     _Atomic uint64_t epoch;
 } blocked;
+
+_Static_assert(offsetof(struct blocked_thread, link) == 0, "offsets in the map are from the link");
+const struct blocked_map cc__blocked_map = {
+    .list = &blocked.list,
+    .reason = offsetof(struct blocked_thread, what.reason),
+    .object = offsetof(struct blocked_thread, what.object),
+    .since = offsetof(struct blocked_thread, since),
+    .tid = offsetof(struct blocked_thread, tid),
+};
 
 static struct link *list_locked(void) {
     if (cc__get(&blocked.list.next) == NULL) cc__list_init(&blocked.list);
@@ -64,7 +66,7 @@ static void enter(struct blocked_thread *thread, struct waiter *waiter, struct w
     thread->since = cc__clock_now();
     thread->tid = cc__thread_id();
     thread->looks = 0;
-    thread->look_at = thread->since + REST_FIRST;
+    thread->look_at = thread->since + QUIET_FIRST;
     thread->pause = PAUSE_MIN;
     thread->outsider = cc__outsider();
     cc__lock_take(&blocked.lock);
@@ -99,7 +101,7 @@ static uint64_t look_alone(struct blocked_thread *thread) {
     if (now < thread->look_at) return thread->look_at;
     if (thread->looks == 0 && cc__upcall_threads_quiet(0, &thread->epoch)) {
         thread->looks = 1;
-        return thread->look_at = now + REST_SECOND;
+        return thread->look_at = now + QUIET_SECOND;
     }
     bool said_yes = thread->looks == 1 && cc__upcall_threads_quiet(1, &thread->epoch);
     thread->looks = 0;

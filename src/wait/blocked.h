@@ -38,6 +38,13 @@ bool cc__blocked_waits_forever(void);
 /* Grows whenever one comes or goes. */
 uint64_t cc__blocked_epoch(void);
 
+/* For who looks from outside (inspect/layout.def): the list, and where an entry's members are, from its link on. */
+struct blocked_map {
+    struct link *list;
+    size_t reason, object, since, tid;
+};
+extern const struct blocked_map cc__blocked_map;
+
 /* The runtime has stopped: from now on they look by themselves (BLOCKED-3). One that falls asleep at this very moment
  * does not notice. */
 void cc__blocked_look_alone(void);

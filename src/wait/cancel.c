@@ -3,7 +3,6 @@
 #include "wait/arm.h"
 
 #include "fiber/spec.h"
-#include "sched/upcalls.h"
 #include "sched/wake.h"
 
 /* Still under what its wakers need, unless it waits on something without a lock: then it may be gone already. */
@@ -14,14 +13,10 @@ static CC_COLD void watch_parked(struct fiber *f, uint64_t ticket) {
     cc__event(park, f, cc__word_reason(word));
 }
 
-bool cc__cancel_parked_slow(struct fiber *f, uint64_t ticket) {
+bool cc__upcall_cancelled(struct fiber *f, uint64_t ticket) {
     if (unlikely(cc__get(&cc__sched.cancels) & CANCELS_TRACED)) watch_parked(f, ticket);
     if (likely(!cc__cancel_holds(cc__get_acquire(&f->scope)))) return false;
     return cc__state_claim(f, ticket, WAKE_CANCEL) == CLAIM_WON;
-}
-
-bool cc__upcall_cancelled(struct fiber *f, uint64_t ticket) {
-    return cc__cancel_parked_slow(f, ticket);
 }
 
 void cc__cancel_begin(void) {
@@ -76,4 +71,4 @@ static unsigned prepare(struct arm *arm, const CCCase *c) {
     return WAKE_CANCEL;
 }
 
-const struct arm_ops cc__arm_cancel = {look, pass, prepare, NULL, NULL, NULL, false};
+const struct arm_ops cc__arm_cancel = {.look = look, .try = pass, .prepare = prepare};

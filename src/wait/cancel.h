@@ -1,11 +1,7 @@
 /* cancel.h - how a cancellation reaches a fiber: bits beside its scope's address, and the claim.
  *
- * Cancelling has levels, not edges: a bit stays, and every wait of the fiber ends with WAKE_CANCEL while it does.
- *
- *   the fiber, after its switch          the canceller
- *   word = PARKED                        a bit in `scope`
- *   -- light barrier --                  -- heavy barrier --
- *   a bit in `scope`? claim              PARKED, not shielded? claim
+ * Cancelling has levels, not edges: a bit stays, and every wait of the fiber ends with WAKE_CANCEL while it does. A
+ * fiber publishes PARKED, then looks at its bits; a canceller publishes a bit, then looks at the word (README.md).
  *
  * CANCEL-1  By BARRIER-1 one of them sees the other: no wait outlives a cancellation. The claim decides between
  *           them, as between all others.
@@ -39,6 +35,7 @@ enum {
 };
 
 _Static_assert((CANCEL_SCOPE | CANCEL_TASK) == FIBER_CANCELLED, "the scheduler looks at both");
+_Static_assert(CANCEL_BITS == FIBER_SCOPE_BITS, "the address is what is left");
 
 CC_INLINE bool cc__cancel_holds(uintptr_t scope) {
     if ((scope & (CANCEL_SHIELD | CANCEL_HELD)) != 0) return false;
@@ -53,10 +50,8 @@ CC_INLINE bool cc__cancel_looks(void) {
 
 /* It looks. True: it is cancelled, its wait was claimed here, and the caller makes it
  * ready once it has released what it holds. */
-CC_COLD CC_NOINLINE bool cc__cancel_parked_slow(struct fiber *f, uint64_t ticket);
-
 CC_INLINE bool cc__cancel_parked(struct fiber *f, uint64_t ticket) {
-    return cc__cancel_looks() && cc__cancel_parked_slow(f, ticket);
+    return cc__cancel_looks() && cc__upcall_cancelled(f, ticket);
 }
 
 /* A round of cancelling, in this order; no lock that a parking fiber holds may be held over the barrier:

@@ -1,11 +1,5 @@
-/* latch.c - waits on objects without a lock: the waiter is visible while its stack is still live, and the latch
- * in the state word keeps a wake that comes in between.
- *
- *   on the fiber's stack         after the switch, on another stack        any thread, waking
- *   open: PARKING, new ticket
- *   publish the waiter                                                     find the waiter
- *   switch --------------------> PARKING       -> PARKED    rest           PARKING -> PARKING+LATCH
- *                                PARKING+LATCH -> RUNNABLE  enqueue        PARKED  -> RUNNABLE, enqueue
+/* latch.c - waits on objects without a lock: the waiter is visible while its stack is still live, and the latch in the
+ * state word keeps a wake that comes in between (README.md).
  *
  * LATCH-1  "Parked" and "a wake came first" are one word: there is no moment between looking and marking.
  * LATCH-2  Who writes RUNNABLE, and nobody else, enqueues (STATE-3).
@@ -13,7 +7,6 @@
 #include "wait/blocked.h"
 #include "wait/cancel.h"
 
-#include "os/clock.h"
 #include "sched/park.h"
 #include "sched/wake.h"
 #include "sim/sim.h"
@@ -34,8 +27,10 @@ static unsigned park_opened(struct worker *w, struct waiter *waiter, const void 
     struct fiber *self = waiter->fiber;
     cc__fiber_note_object(self, object);
     unsigned reason = cc__word_reason(cc__get(&self->word)); /* or, when a wake came first, who came */
-    cc__count(w, parks[reason < PARK_REASONS ? reason : PARK_FLAG]);
-    (void)cc__sched_park(w, self, after_open, waiter);
+    if (reason >= PARK_REASONS) reason = PARK_FLAG;
+    cc__count(w, parks[reason]);
+    cc__probe3(park, self, reason, object);
+    (void)cc__sched_park(w, self, reason, after_open, waiter);
     unsigned woken_by = cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
     if (waiter->deadline != WAIT_FOREVER && woken_by != WAKE_TIMER) cc__timer_disarm(w);
     return woken_by;
@@ -78,26 +73,21 @@ unsigned cc__park_if(struct fiber *self, _Atomic uint32_t *flag, uint32_t expect
     return woken_by;
 }
 
-static enum wait_result result_of(unsigned reason) {
-    return reason == WAKE_TIMER ? WAIT_TIMEDOUT : reason == WAKE_CANCEL ? WAIT_CANCELLED : WAIT_OK;
-}
-
-enum wait_result cc__fiber_wait(void *object, void *io, const struct waitable_ops *ops, uint64_t deadline,
-                                enum park_reason reason) {
-    if (ops->try_complete(object, io)) return WAIT_OK;
+int cc__fiber_wait(void *object, void *io, const struct waitable_ops *ops, uint64_t deadline, enum park_reason reason) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
     struct waiter waiter = {.fiber = self, .deadline = deadline};
     if (self != NULL) {
-        if (deadline != WAIT_FOREVER && !cc__timer_prepare(w)) return WAIT_NOMEM;
+        if (deadline != WAIT_FOREVER && !cc__timer_prepare(w)) return ENOMEM;
         waiter.ticket = cc__state_open(self, reason);
     }
-    if (!ops->publish(object, &waiter, io)) {
+    int rc = ops->publish(object, &waiter, io);
+    if (rc != 0) {
         if (self != NULL) (void)cc__state_abort(self);
-        return WAIT_CLOSED;
+        return rc;
     }
     unsigned woken_by =
         self != NULL ? park_opened(w, &waiter, object) : cc__blocked_block(&waiter, (struct wait_what){reason, object});
     ops->unpublish(object, &waiter);
-    return result_of(woken_by);
+    return woken_by == WAKE_TIMER ? ETIMEDOUT : woken_by == WAKE_CANCEL ? ECANCELED : 0;
 }

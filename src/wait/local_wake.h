@@ -14,25 +14,24 @@
 #ifndef CC_WAIT_LOCAL_WAKE_H
 #define CC_WAIT_LOCAL_WAKE_H
 
+#include "sched/island.h"
+#include "sched/record.h"
 #include "sched/runq.h"
 #include "wait/wait.h"
 
-/* False: the caller or the waiter is an OS thread, and the wake takes struct wakes. */
-CC_INLINE bool cc__local_wake_possible(struct worker *w, const struct waiter *waiter) {
-    return w != NULL && waiter->fiber != NULL;
-}
-
 /* The caller holds the worker's biased lock. False: another claim was first. */
-CC_INLINE bool cc__local_wake_claim(struct waiter *waiter) {
-    return !cc__get(&waiter->sole) || unlikely(cc__get_acquire(&cc__sched.contested)) /* CLAIM-2 */
-               ? cc__state_claim(waiter->fiber, waiter->ticket, WAKE_OBJECT) == CLAIM_WON
-               : cc__state_wake_sole(waiter->fiber, WAKE_OBJECT);
+CC_INLINE bool cc__local_wake_claim(struct worker *w, struct waiter *waiter) {
+    if (!cc__get(&waiter->sole) || unlikely(cc__get_acquire(&cc__sched.contested))) /* CLAIM-2 */
+        return cc__state_claim(waiter->fiber, waiter->ticket, WAKE_OBJECT) == CLAIM_WON;
+    if (unlikely(!cc__state_wake_sole(waiter->fiber, WAKE_OBJECT))) return false;
+    cc__sched_record_wake(w, waiter->fiber, WAKE_OBJECT);
+    return true;
 }
 
 /* False: another claim was first. */
 CC_INLINE bool cc__local_wake_begin(struct worker *w, struct waiter *waiter) {
     cc__bias_enter(&w->runq.bias);
-    bool won = cc__local_wake_claim(waiter);
+    bool won = cc__local_wake_claim(w, waiter);
     if (unlikely(!won)) cc__bias_leave(&w->runq.bias);
     return won;
 }

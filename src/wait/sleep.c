@@ -51,4 +51,4 @@ static unsigned prepare(struct arm *arm, const CCCase *c) {
     return WAKE_TIMER;
 }
 
-const struct arm_ops cc__arm_at = {look, pass, prepare, NULL, NULL, NULL, false};
+const struct arm_ops cc__arm_at = {.look = look, .try = pass, .prepare = prepare};

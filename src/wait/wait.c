@@ -3,8 +3,6 @@
 #include "wait/blocked.h"
 #include "wait/cancel.h"
 
-#include "os/clock.h"
-#include "sched/park.h"
 #include "sched/wake.h"
 #include "sim/sim.h"
 
@@ -37,7 +35,7 @@ struct parking {
 /* The end of an after-switch action in which the fiber may turn out to be cancelled; lock may be NULL. Apart, so that
  * the usual end needs no frame. */
 static CC_COLD CC_NOINLINE void finish_slow(struct fiber *f, uint64_t ticket, struct lock *lock) {
-    bool cancelled = cc__cancel_parked_slow(f, ticket);
+    bool cancelled = cc__upcall_cancelled(f, ticket);
     if (lock != NULL) cc__lock_release_hidden(lock);
     if (cancelled) cc__sched_ready(f);
 }
@@ -61,8 +59,7 @@ static void after_wait_all(struct worker *w, void *arg) {
     cc__state_park(p.fiber, p.reason);
     if (p.deadline != WAIT_FOREVER) cc__timer_arm(w, p.deadline, p.fiber, p.ticket);
     bool cancelled = cc__cancel_parked(p.fiber, p.ticket);
-    /* The array is in the frame of a fiber that may run as soon as the last lock is free: it is read before
-     * that. */
+    /* The array is in the frame of a fiber that may run as soon as the last lock is free: it is read before that. */
     while (p.count > 0) {
         uint32_t n = p.count < array_len(locks) ? p.count : array_len(locks);
         p.count -= n;
@@ -79,7 +76,8 @@ static enum wake_reason park(struct waiter *waiter, struct parking *p, const voi
     p->deadline = waiter->deadline;
     p->ticket = waiter->ticket;
     cc__count(w, parks[p->reason]);
-    (void)cc__sched_park(w, waiter->fiber, after, p);
+    cc__probe3(park, waiter->fiber, p->reason, object);
+    (void)cc__sched_park(w, waiter->fiber, p->reason, after, p);
     unsigned woken_by = cc__word_reason(cc__get_acquire(&waiter->fiber->word)); /* pairs with the claim */
     if (waiter->deadline != WAIT_FOREVER && woken_by != WAKE_TIMER) cc__timer_disarm(w);
     return (enum wake_reason)woken_by;
@@ -110,14 +108,15 @@ static void after_wait_sole(struct worker *w, void *fiber) {
 
 enum wake_reason cc__wait_sole_locked(struct worker *w, struct fiber *self, struct lock *channel) {
     cc__count(w, parks[PARK_QUEUE]);
+    cc__probe3(park, self, PARK_QUEUE, channel);
     cc__fiber_note_object(self, channel);
     cc__lock_leave(channel);
-    (void)cc__sched_park(w, self, after_wait_sole, self);
+    (void)cc__sched_park(w, self, PARK_QUEUE, after_wait_sole, self);
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
 
 static CC_COLD CC_NOINLINE void finish_biased_slow(struct worker *w, struct fiber *left) {
-    bool cancelled = cc__cancel_parked_slow(left, cc__get(&left->word) & WORD_TICKET);
+    bool cancelled = cc__upcall_cancelled(left, cc__get(&left->word) & WORD_TICKET);
     cc__bias_leave(&w->runq.bias);
     if (cancelled) cc__sched_ready(left);
 }
@@ -139,13 +138,9 @@ void cc__wait_after_select_biased(struct worker *w, void *fiber) {
 }
 
 enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, struct wait_what what) {
-    if (waiter->fiber != NULL) {
-        struct parking p = {.locks = locks, .count = n, .reason = what.reason};
-        for (uint32_t i = 0; i < n; i++) cc__lock_leave(locks[i]);
-        return park(waiter, &p, what.object, after_wait_all);
-    }
-    for (uint32_t i = n; i-- > 0;) cc__lock_release(locks[i]);
-    return cc__blocked_block(waiter, what);
+    struct parking p = {.locks = locks, .count = n, .reason = what.reason};
+    for (uint32_t i = 0; i < n; i++) cc__lock_leave(locks[i]);
+    return park(waiter, &p, what.object, after_wait_all);
 }
 
 enum wake_reason cc__wait_sleep(struct waiter *waiter) {
@@ -173,6 +168,12 @@ bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wak
         cc__set(&waiter->link.next, first ? &first->link : NULL);
         cc__set(&wakes->threads, waiter);
     }
+    return true;
+}
+
+bool cc__wakes_claim_apart(struct wakes *wakes, struct waiter *waiter) {
+    if (cc__state_claim(waiter->fiber, waiter->ticket, WAKE_OBJECT) != CLAIM_WON) return false;
+    cc__wakes_add(wakes, waiter->fiber);
     return true;
 }
 

@@ -7,7 +7,8 @@
  * WAIT-1  The claim decides. Waker, timer and canceller race for it; the losers see a stale ticket or a taken word.
  * WAIT-2  A waiter is off every list before its frame returns.
  * WAIT-3  A waker does not touch a waiter after it has made it runnable.
- * WAIT-4  Wakers collect under the lock and wake after it (struct wakes).
+ * WAIT-4  Wakers collect under the lock and wake after it (struct wakes). A local wake (local_wake.h) enters the own
+ *         slot under the lock; other workers are told after it.
  */
 #ifndef CC_WAIT_WAIT_H
 #define CC_WAIT_WAIT_H
@@ -43,14 +44,14 @@ struct wait_what {
     const void *object; /* a select's: its struct arms */
 };
 
-/* The caller holds `lock` (or n locks) and has put itself on the object's list. Returns the wake_reason,
- * without the locks. After WAKE_TIMER or WAKE_CANCEL the caller unlinks itself from the object, under its
- * lock. */
+/* The caller holds `lock` (or n locks) and has put itself on the object's list. Returns the wake_reason, without the
+ * locks. After WAKE_TIMER or WAKE_CANCEL the caller unlinks itself from the object, under its lock. */
 enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, struct wait_what what);
+/* The same with several locks, for a fiber. */
 enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks, uint32_t n, struct wait_what what);
 
-/* The short way of a fiber without a deadline: the waiter's `fiber` is set, cc__waiter_init_sole did the rest. The
- * object is a channel, and begins with its lock. */
+/* The short way of a fiber without a deadline: cc__waiter_init_sole has prepared the waiter. The object is a channel,
+ * and begins with its lock. */
 CC_INLINE void cc__waiter_init_sole(struct waiter *waiter, struct fiber *self) {
     waiter->fiber = self;
     waiter->ticket = cc__state_next_ticket(self);
@@ -80,6 +81,8 @@ CC_INLINE bool cc__wakes_any(struct wakes *wakes) {
 
 /* Under the object's lock; the waiter is off its list. False: another claim was first. */
 bool cc__wakes_claim_locked(struct wakes *wakes, struct waiter *waiter, enum wake_reason reason);
+/* The same for a fiber, by compare-and-swap in any case: the caller may be inside its worker's biased lock. */
+bool cc__wakes_claim_apart(struct wakes *wakes, struct waiter *waiter);
 /* A fiber that the caller has claimed by itself. */
 void cc__wakes_add(struct wakes *wakes, struct fiber *f);
 /* After the lock. */
@@ -87,22 +90,17 @@ void cc__wakes_flush(struct wakes *wakes);
 
 /* ---- objects without a lock ---- */
 
-enum wait_result { WAIT_OK, WAIT_CLOSED, WAIT_TIMEDOUT, WAIT_CANCELLED, WAIT_NOMEM };
-
 struct waitable_ops {
-    /* Completes without waiting; true: done. */
-    bool (*try_complete)(void *object, void *io);
-    /* Makes the waiter findable; from here on a wake must reach it. Looks again for what it waits for after
-     * that, and if it is there, wakes the waiter itself. False: the object takes no more waiters. */
-    bool (*publish)(void *object, struct waiter *waiter, void *io);
+    /* Makes the waiter findable; from here on a wake must reach it. Looks for what it waits for after that, and if it
+     * is there, wakes the waiter itself. Not 0: the object takes no more waiters, and the wait ends with that error. */
+    int (*publish)(void *object, struct waiter *waiter, void *io);
     /* Takes it back; idempotent. No waker touches the waiter afterwards. */
     void (*unpublish)(void *object, struct waiter *waiter);
 };
 
-/* Waits on `object`. Spurious wakes are for the caller: WAIT_OK means that a waker claimed us or that
- * try_complete said so. Any context. */
-enum wait_result cc__fiber_wait(void *object, void *io, const struct waitable_ops *ops, uint64_t deadline,
-                                enum park_reason reason);
+/* Waits on `object`. 0: a waker claimed us, perhaps in vain; ETIMEDOUT, ECANCELED, ENOMEM, or publish's error. Any
+ * context. */
+int cc__fiber_wait(void *object, void *io, const struct waitable_ops *ops, uint64_t deadline, enum park_reason reason);
 
 /* Wakes a waiter that was published. Idempotent; a stale one is harmless as long as its memory is there. True:
  * this call ended the wait. Any thread. */

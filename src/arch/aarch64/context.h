@@ -3,8 +3,6 @@
  * Callee-saved: x19-x28, x29, sp, d8-d15 and fpcr. x29 cannot be a clobber, so it is stored by hand, like fpcr;
  * the others die.
  */
-#ifndef CC_ARCH_AARCH64_CONTEXT_H
-#define CC_ARCH_AARCH64_CONTEXT_H
 
 struct context {
     void *sp;
@@ -105,5 +103,3 @@ CC_INLINE CC_NORETURN void cc__context_jump(struct context *to_, void *value_) {
                      : "memory");
     __builtin_unreachable();
 }
-
-#endif

@@ -1,6 +1,4 @@
 /* aarch64/escape.h - the escape for AAPCS64; context.h has the registers. */
-#ifndef CC_ARCH_AARCH64_ESCAPE_H
-#define CC_ARCH_AARCH64_ESCAPE_H
 
 CC_INLINE void *cc__escape_call(struct escape *e_, escape_fn fn_, void *arg_) {
     register void *arg __asm__("x0") = arg_;
@@ -30,5 +28,3 @@ CC_INLINE CC_NORETURN void cc__escape_take(struct escape *e_, void *value_) {
                      : "memory");
     __builtin_unreachable();
 }
-
-#endif

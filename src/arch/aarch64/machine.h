@@ -1,15 +1,25 @@
 /* aarch64/machine.h - Arm, 64 bits. */
-#ifndef CC_ARCH_AARCH64_MACHINE_H
-#define CC_ARCH_AARCH64_MACHINE_H
 
 CC_INLINE void cc__machine_pause(void) {
     __asm__ volatile("isb" ::: "memory"); /* long enough to matter; yield is a no-op on most cores */
+}
+
+CC_INLINE uint64_t cc__machine_cycles(void) {
+    uint64_t now;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(now));
+    return now;
 }
 
 CC_INLINE uintptr_t cc__machine_sp(void) {
     uintptr_t sp;
     __asm__ volatile("mov %0, sp" : "=r"(sp));
     return sp;
+}
+
+CC_INLINE uint32_t cc__machine_thread(void) {
+    uintptr_t thread;
+    __asm__ volatile("mrs %0, tpidr_el0" : "=r"(thread));
+    return (uint32_t)thread;
 }
 
 #define CC_RETURN_ON_STACK 0
@@ -51,5 +61,3 @@ CC_INLINE uintptr_t cc__code_jump_target(const unsigned char code[CODE_JUMP], ui
         return address + (uintptr_t)(intptr_t)((int32_t)(word << 6) >> 4);
     return 0;
 }
-
-#endif

@@ -1,6 +1,4 @@
 /* aarch64/registers.h - numbers as in DWARF for the Arm 64-bit architecture. */
-#ifndef CC_ARCH_AARCH64_REGISTERS_H
-#define CC_ARCH_AARCH64_REGISTERS_H
 
 enum {
     CC_REGISTERS = 32,
@@ -29,5 +27,3 @@ CC_INLINE uintptr_t cc__registers_strip(uintptr_t address) {
     __asm__("hint #7" : "+r"(x30)); /* xpaclri; nothing on a CPU that does not sign */
     return x30;
 }
-
-#endif

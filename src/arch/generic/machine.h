@@ -1,15 +1,21 @@
 /* generic/machine.h - a CPU of which nothing is known. */
-#ifndef CC_ARCH_GENERIC_MACHINE_H
-#define CC_ARCH_GENERIC_MACHINE_H
 
 CC_INLINE void cc__machine_pause(void) {
     __asm__ volatile("" ::: "memory");
+}
+
+CC_INLINE uint64_t cc__machine_cycles(void) {
+    return 0;
 }
 
 CC_INLINE uintptr_t cc__machine_sp(void) {
     uintptr_t sp;
     sp = (uintptr_t)__builtin_frame_address(0);
     return sp;
+}
+
+CC_INLINE uint32_t cc__machine_thread(void) {
+    return 0;
 }
 
 #define CC_RETURN_ON_STACK 0
@@ -26,5 +32,3 @@ CC_INLINE bool cc__code_ends_with_call(const unsigned char code[CODE_BEFORE]) {
     (void)code;
     return false;
 }
-
-#endif

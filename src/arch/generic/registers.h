@@ -1,6 +1,4 @@
 /* generic/registers.h - a CPU of which nothing is known: nothing is unwound. */
-#ifndef CC_ARCH_GENERIC_REGISTERS_H
-#define CC_ARCH_GENERIC_REGISTERS_H
 
 enum { CC_REGISTERS = 1, CC_REGISTER_SP = 0, CC_REGISTER_FP = 0, CC_MCONTEXT_WORDS = 1 };
 #define CC_REGISTERS_UNKNOWN 1
@@ -12,5 +10,3 @@ CC_INLINE void cc__registers_read(uintptr_t *pc, uintptr_t *sp) {
 CC_INLINE uintptr_t cc__registers_strip(uintptr_t address) {
     return address;
 }
-
-#endif

@@ -3,8 +3,6 @@
  * Callee-saved: s0-s11, sp, fs0-fs11. s0 is the frame pointer and cannot be a clobber, so it is stored by
  * hand; the others die. fcsr belongs to the OS thread (psABI) and is left alone.
  */
-#ifndef CC_ARCH_RISCV64_CONTEXT_H
-#define CC_ARCH_RISCV64_CONTEXT_H
 
 struct context {
     void *sp;
@@ -87,5 +85,3 @@ CC_INLINE CC_NORETURN void cc__context_jump(struct context *to_, void *value_) {
                      : "memory");
     __builtin_unreachable();
 }
-
-#endif

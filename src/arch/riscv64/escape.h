@@ -1,6 +1,4 @@
 /* riscv64/escape.h - the escape for the RISC-V psABI; context.h has the registers. */
-#ifndef CC_ARCH_RISCV64_ESCAPE_H
-#define CC_ARCH_RISCV64_ESCAPE_H
 
 CC_INLINE void *cc__escape_call(struct escape *e_, escape_fn fn_, void *arg_) {
     register void *arg __asm__("a0") = arg_;
@@ -30,5 +28,3 @@ CC_INLINE CC_NORETURN void cc__escape_take(struct escape *e_, void *value_) {
                      : "memory");
     __builtin_unreachable();
 }
-
-#endif

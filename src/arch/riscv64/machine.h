@@ -1,15 +1,25 @@
 /* riscv64/machine.h - RISC-V, 64 bits. */
-#ifndef CC_ARCH_RISCV64_MACHINE_H
-#define CC_ARCH_RISCV64_MACHINE_H
 
 CC_INLINE void cc__machine_pause(void) {
     __asm__ volatile(".insn i 0x0F, 0, x0, x0, 0x010" ::: "memory"); /* pause; a no-op fence on older cores */
+}
+
+CC_INLINE uint64_t cc__machine_cycles(void) {
+    uint64_t now;
+    __asm__ volatile("rdtime %0" : "=r"(now));
+    return now;
 }
 
 CC_INLINE uintptr_t cc__machine_sp(void) {
     uintptr_t sp;
     __asm__ volatile("mv %0, sp" : "=r"(sp));
     return sp;
+}
+
+CC_INLINE uint32_t cc__machine_thread(void) {
+    uintptr_t thread;
+    __asm__ volatile("mv %0, tp" : "=r"(thread));
+    return (uint32_t)thread;
 }
 
 #define CC_RETURN_ON_STACK 0
@@ -32,5 +42,3 @@ CC_INLINE bool cc__code_ends_with_call(const unsigned char code[CODE_BEFORE]) {
            || (word & 0x7fffu) == 0x00e7u                       /* jalr ra */
            || ((half & 0xf07fu) == 0x9002u && half != 0x9002u); /* c.jalr */
 }
-
-#endif

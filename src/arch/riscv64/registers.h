@@ -1,6 +1,4 @@
 /* riscv64/registers.h - numbers as in the RISC-V psABI. */
-#ifndef CC_ARCH_RISCV64_REGISTERS_H
-#define CC_ARCH_RISCV64_REGISTERS_H
 
 enum {
     CC_REGISTERS = 32,
@@ -27,5 +25,3 @@ CC_INLINE void cc__registers_read(uintptr_t *pc, uintptr_t *sp) {
 CC_INLINE uintptr_t cc__registers_strip(uintptr_t address) {
     return address;
 }
-
-#endif

@@ -3,8 +3,6 @@
  * Slow (two system calls for the signal mask a switch) but portable. A ucontext_t does not fit into a fiber
  * record: a fresh stack carries its own at its top, an OS thread has a thread-local one.
  */
-#ifndef CC_ARCH_UCONTEXT_CONTEXT_H
-#define CC_ARCH_UCONTEXT_CONTEXT_H
 
 struct context {
     void *uc; /* ucontext_t */
@@ -19,5 +17,3 @@ void *cc__context_switch(struct context *from, struct context *to, void *value);
 CC_NORETURN void cc__context_jump(struct context *to, void *value);
 void *cc__context_call(struct context *from, void *top, context_call_fn fn, void *value);
 CC_NORETURN void cc__context_return(struct context *from, void *value);
-
-#endif

@@ -1,6 +1,4 @@
 /* ucontext/escape.h - by setjmp, for every CPU. The code is in arch/escape.c. */
-#ifndef CC_ARCH_UCONTEXT_ESCAPE_H
-#define CC_ARCH_UCONTEXT_ESCAPE_H
 
 #define CC_ESCAPE_BY_SETJMP 1
 
@@ -13,5 +11,3 @@ struct escape {
 
 void *cc__escape_call(struct escape *e, escape_fn fn, void *arg);
 CC_NORETURN void cc__escape_take(struct escape *e, void *value);
-
-#endif

@@ -4,8 +4,6 @@
  * clobber, so it is stored by hand; the other general registers die. The two control words are stored, and
  * loaded only when they differ from what the CPU holds: a load that changes nothing still costs 2 ns.
  */
-#ifndef CC_ARCH_X86_64_CONTEXT_H
-#define CC_ARCH_X86_64_CONTEXT_H
 
 struct context {
     void *sp;
@@ -116,5 +114,3 @@ CC_INLINE CC_NORETURN void cc__context_jump(struct context *to, void *value) {
                      : "memory");
     __builtin_unreachable();
 }
-
-#endif

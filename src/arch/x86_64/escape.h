@@ -1,6 +1,4 @@
 /* x86_64/escape.h - the escape for the System V psABI; context.h has the registers. */
-#ifndef CC_ARCH_X86_64_ESCAPE_H
-#define CC_ARCH_X86_64_ESCAPE_H
 
 CC_INLINE void *cc__escape_call(struct escape *e, escape_fn fn, void *arg) {
     void *result;
@@ -25,5 +23,3 @@ CC_INLINE CC_NORETURN void cc__escape_take(struct escape *e, void *value) {
                      : "memory");
     __builtin_unreachable();
 }
-
-#endif

@@ -1,15 +1,23 @@
 /* x86_64/machine.h - x86-64. */
-#ifndef CC_ARCH_X86_64_MACHINE_H
-#define CC_ARCH_X86_64_MACHINE_H
 
 CC_INLINE void cc__machine_pause(void) {
     __builtin_ia32_pause();
+}
+
+CC_INLINE uint64_t cc__machine_cycles(void) {
+    return __builtin_ia32_rdtsc();
 }
 
 CC_INLINE uintptr_t cc__machine_sp(void) {
     uintptr_t sp;
     __asm__ volatile("movq %%rsp, %0" : "=r"(sp));
     return sp;
+}
+
+CC_INLINE uint32_t cc__machine_thread(void) {
+    uint32_t thread;
+    __asm__ volatile("movl %%fs:0, %0" : "=r"(thread));
+    return thread;
 }
 
 #define CC_RETURN_ON_STACK 1
@@ -72,5 +80,3 @@ CC_INLINE uintptr_t cc__code_jump_slot(const unsigned char code[CODE_ENTRY], uin
     if (at[0] == 0xff && at[1] == 0x25) return address + (uintptr_t)(at + 6 - code) + (uintptr_t)(intptr_t)distance;
     return 0;
 }
-
-#endif

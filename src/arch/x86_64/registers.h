@@ -1,6 +1,4 @@
 /* x86_64/registers.h - numbers as in the System V psABI. */
-#ifndef CC_ARCH_X86_64_REGISTERS_H
-#define CC_ARCH_X86_64_REGISTERS_H
 
 enum {
     CC_REGISTERS = 17,
@@ -25,5 +23,3 @@ CC_INLINE void cc__registers_read(uintptr_t *pc, uintptr_t *sp) {
 CC_INLINE uintptr_t cc__registers_strip(uintptr_t address) {
     return address;
 }
-
-#endif

@@ -162,20 +162,6 @@ static void set_cfa(struct machine *m, uint64_t number, int64_t offset) {
     m->row->cfa_value = offset;
 }
 
-static void push_row(struct machine *m) {
-    if (m->depth == STATES_MAX)
-        m->r.bad = true;
-    else
-        m->kept[m->depth++] = *m->row;
-}
-
-static void pop_row(struct machine *m) {
-    if (m->depth == 0)
-        m->r.bad = true;
-    else
-        *m->row = m->kept[--m->depth];
-}
-
 static void advance(struct machine *m, uint64_t by) {
     m->at += by * m->rec->code_factor;
 }
@@ -230,10 +216,10 @@ static void run_other(struct machine *m, unsigned op) {
         m->at = cc__dwarf_pointer(r, m->rec->encoding, m->rec->table);
     else if (op >= 0x02 && op <= 0x04)
         advance(m, cc__dwarf_fixed(r, 1u << (op - 0x02)));
-    else if (op == 0x0a)
-        push_row(m);
-    else if (op == 0x0b)
-        pop_row(m);
+    else if (op == 0x0a && m->depth < STATES_MAX)
+        m->kept[m->depth++] = *m->row;
+    else if (op == 0x0b && m->depth > 0)
+        *m->row = m->kept[--m->depth];
     else if (op == 0x2e) /* bytes of arguments: for exceptions */
         (void)cc__dwarf_uleb(r);
     else if (op != 0x00 && op != 0x2c && op != 0x2d) /* aarch64's: addresses are signed from here on, or no longer */

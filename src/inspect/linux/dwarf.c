@@ -3,8 +3,6 @@
 
 #include "os/safe_copy.h"
 
-#include <string.h>
-
 struct dwarf_reader cc__dwarf_reader(uintptr_t at, uintptr_t end) {
     struct dwarf_reader r;
     r.at = at;
@@ -34,16 +32,8 @@ static unsigned next_byte(struct dwarf_reader *r) {
 }
 
 uint64_t cc__dwarf_fixed(struct dwarf_reader *r, unsigned size) {
-    unsigned char bytes[8] = {0};
-    uint64_t value;
-    for (unsigned i = 0; i < size; i++) {
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-        bytes[sizeof bytes - size + i] = (unsigned char)next_byte(r);
-#else
-        bytes[i] = (unsigned char)next_byte(r);
-#endif
-    }
-    memcpy(&value, bytes, sizeof value);
+    uint64_t value = 0;
+    for (unsigned i = 0; i < size; i++) value |= (uint64_t)next_byte(r) << 8 * i; /* our CPUs are little endian */
     return value;
 }
 
@@ -83,31 +73,17 @@ void cc__dwarf_skip(struct dwarf_reader *r, uint64_t bytes) {
         r->at += bytes;
 }
 
-/* The low half of an encoding is the form, the rest what it is relative to. */
+/* The low half of an encoding is the form (a word, LEB128, or 2, 4 or 8 bytes; from 8 on with a sign), the rest what it
+ * is relative to. */
 static uint64_t read_form(struct dwarf_reader *r, unsigned form) {
-    switch (form) {
-    case 0x00:
-        return cc__dwarf_fixed(r, sizeof(void *));
-    case 0x01:
-        return cc__dwarf_uleb(r);
-    case 0x02:
-        return cc__dwarf_fixed(r, 2);
-    case 0x03:
-        return cc__dwarf_fixed(r, 4);
-    case 0x04:
-        return cc__dwarf_fixed(r, 8);
-    case 0x09:
-        return (uint64_t)cc__dwarf_sleb(r);
-    case 0x0a:
-        return (uint64_t)(int16_t)cc__dwarf_fixed(r, 2);
-    case 0x0b:
-        return (uint64_t)(int32_t)cc__dwarf_fixed(r, 4);
-    case 0x0c:
-        return cc__dwarf_fixed(r, 8);
-    default:
-        r->bad = true;
-        return 0;
-    }
+    unsigned bytes = form == 0 ? sizeof(void *) : 1u << (form & 7) >> 1;
+    if (form == 0x01) return cc__dwarf_uleb(r);
+    if (form == 0x09) return (uint64_t)cc__dwarf_sleb(r);
+    if (form == 0x08 || (form & 7) > 4) r->bad = true;
+    if (r->bad) return 0;
+    uint64_t value = cc__dwarf_fixed(r, bytes);
+    unsigned unused = form > 8 ? 64 - 8 * bytes : 0;
+    return unused > 0 ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
 }
 
 uintptr_t cc__dwarf_pointer(struct dwarf_reader *r, unsigned encoding, uintptr_t table) {
@@ -116,19 +92,11 @@ uintptr_t cc__dwarf_pointer(struct dwarf_reader *r, unsigned encoding, uintptr_t
     if ((encoding & 0x70) == 0x50) cc__dwarf_skip(r, -place & (sizeof(void *) - 1)); /* aligned */
     value = (uintptr_t)read_form(r, encoding & 0x0f);
     if (value == 0) return 0;
-    switch (encoding & 0x70) {
-    case 0x10:
-        value += place;
-        break;
-    case 0x30:
-        value += table;
-        break;
-    case 0x00:
-    case 0x50:
-        break;
-    default:
-        r->bad = true; /* relative to text or to a function: not in use on our CPUs */
-    }
+    unsigned relative = encoding & 0x70;
+    if (relative == 0x10) value += place;
+    if (relative == 0x30) value += table;
+    /* Relative to text or to a function: not in use on our CPUs. */
+    if (relative != 0x00 && relative != 0x10 && relative != 0x30 && relative != 0x50) r->bad = true;
     if ((encoding & 0x80) && !r->bad) {
         struct dwarf_reader indirect = cc__dwarf_reader(value, value + sizeof(void *));
         value = (uintptr_t)cc__dwarf_fixed(&indirect, sizeof(void *));

@@ -1,15 +1,7 @@
-/* guess.c - searches the stack for frames, and asks call-frame information whether they can be.
- *
- * A frame pointer that is not known is deduced. Each place in the stack where the frame could be is tried: it has to
- * hold an address behind a call, and from there call-frame information has to lead all the way to the stack's first
- * frame. Where the frame is, all of that holds; so if it holds for one place only, the frame is there. If for several,
- * because old frames have left their words in memory that nobody has overwritten, the calls are compared: one that goes
- * to this very function, or to one that jumps to it, settles it. If none does, or several do, the most likely is taken,
- * and marked.
- */
+/* guess.c - searches the stack for frames, and asks call-frame information whether they can be. README.md tells how a
+ * frame pointer that is not known is deduced, and what is marked as a guess. */
 #include "inspect/linux/step.h"
 
-#include "arch/machine.h"
 #include "os/safe_copy.h"
 
 enum {

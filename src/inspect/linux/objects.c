@@ -5,26 +5,11 @@
  */
 #include "inspect/linux/cfi.h"
 
-#include "base/attr.h"
-
 #include <dlfcn.h>
 #include <link.h>
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
-
-/* False: the C library does not have it. */
-static bool find_fast(uintptr_t pc, uintptr_t *table) {
-    struct dl_find_object found;
-    if (_dl_find_object == NULL) return false;
-    *table = _dl_find_object((void *)pc, &found) == 0 ? (uintptr_t)found.dlfo_eh_frame : 0;
-    return true;
-}
-#else
-static bool find_fast(uintptr_t pc, uintptr_t *table) {
-    (void)pc, (void)table;
-    return false;
-}
 #endif
 
 struct search {
@@ -48,7 +33,10 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *data) {
 
 uintptr_t cc__objects_table(uintptr_t pc) {
     struct search s = {pc, 0};
-    if (find_fast(pc, &s.table)) return s.table;
+#if defined(DLFO_STRUCT_HAS_EH_DBASE)
+    struct dl_find_object found;
+    if (_dl_find_object != NULL) return _dl_find_object((void *)pc, &found) == 0 ? (uintptr_t)found.dlfo_eh_frame : 0;
+#endif
     (void)dl_iterate_phdr(look_into, &s);
     return s.table;
 }

@@ -9,8 +9,6 @@
 #include <elf.h>
 #include <link.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 

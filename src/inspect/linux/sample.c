@@ -17,18 +17,16 @@
  */
 #include "inspect/sample.h"
 
-#include "base/attr.h"
 #include "base/error.h"
 #include "base/san.h"
 #include "inspect/threads.h"
-#include "inspect/unwind.h"
 #include "os/clock.h"
 #include "os/futex.h"
 #include "os/safe_copy.h"
+#include "os/signals.h"
 #include "os/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -209,8 +207,7 @@ unsigned cc__sample_thread(int tid, const void *bottom, const void *top, const v
 bool cc__sample_is_alone(void) {
     if (pthread_mutex_trylock(&one_caller) != 0) return false;
     CC_KEEP_ERRNO;
-    bool alone = in_place_locked() && !(before.sa_flags & SA_SIGINFO) &&
-                 (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN);
+    bool alone = in_place_locked() && !cc__signal_is_handled(&before);
     pthread_mutex_unlock(&one_caller);
     return alone;
 }
@@ -222,4 +219,10 @@ void cc__sample_remove(void) {
         installed = false;
     }
     pthread_mutex_unlock(&one_caller);
+}
+
+void cc__sample_forget(void) {
+    uint32_t word = request.word;
+    one_caller = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    request.word = word - word % STATES + STATES; /* FREE, and of another number */
 }

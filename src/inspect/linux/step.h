@@ -17,10 +17,9 @@ enum step cc__unwind_apply(const struct picture *p, const struct cfi_row *row, u
 /* From a frame to its caller's by call-frame information alone. */
 enum step cc__unwind_step(const struct picture *p, struct registers *regs, bool *exact);
 
-/* The way up where call-frame information does not lead on (guess.c). There are two cases. A thread that waits in the
- * kernel is seen with its stack and instruction pointer only; then a frame that is found by its frame pointer cannot be
- * found, and everything above it. And there is code without any call-frame information. False: nothing is found. *sure
- * becomes false if what was found may be wrong. */
+/* The way up where call-frame information does not lead on (guess.c): the frame pointer of a thread in the kernel is
+ * not known, or there is no such information. False: nothing is found. *sure becomes false if what was found may be
+ * wrong. */
 bool cc__guess_step(const struct picture *p, struct registers *regs, bool *exact, bool *sure);
 
 /* The stack machine of DWARF, for call-frame information that no simple rule can say: entries of the procedure linkage

@@ -14,7 +14,6 @@
 #include "sched/sched.h"
 
 #include <dlfcn.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,10 +140,7 @@ static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned
     return found.count;
 }
 #else
-static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned max) {
-    (void)pc, (void)out, (void)max;
-    return 0;
-}
+#define ask_debug_information(pc, out, max) 0
 #endif
 
 /* ---- names of C++ ---- */

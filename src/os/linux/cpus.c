@@ -3,7 +3,6 @@
 
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Masks of up to 16,384 CPUs; the kernel refuses a mask that is too small. */

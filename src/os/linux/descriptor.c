@@ -3,41 +3,68 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "os/linux/call.h"
 #include "os/poller.h"
+#include "os/simulated.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Evaluates a system call again while a signal interrupts it, and leaves errno as it was. */
-#define CALL(result, expression)                          \
-    do {                                                  \
-        int saved_ = cc__errno_get();                     \
-        do (result) = (expression);                       \
-        while ((result) < 0 && cc__errno_get() == EINTR); \
-        if ((result) < 0) (result) = -cc__errno_get();    \
-        cc__errno_set(saved_);                            \
-    } while (0)
+/* As the system counts them: it has tools' threads, too. Without /proc: no. */
+static bool one_thread(void) {
+    enum { DIRECTORY = 2 }; /* links of one without entries */
+    struct stat status;
+    int rc;
+    CALL(rc, stat("/proc/self/task", &status));
+    return rc == 0 && status.st_nlink == DIRECTORY + 1;
+}
+
+/* The system has no call for it, but its table never shrinks: one descriptor with the last number, for a moment. */
+void cc__os_reserve(unsigned most) {
+    struct rlimit limit;
+    int rc, fd, last;
+    if (!one_thread()) return;
+    CALL(rc, getrlimit(RLIMIT_NOFILE, &limit));
+    if (rc != 0 || limit.rlim_cur < 2) return;
+    CALL(fd, eventfd(0, EFD_CLOEXEC));
+    if (fd < 0) return;
+    CALL(last, fcntl(fd, F_DUPFD_CLOEXEC, (int)(limit.rlim_cur < most ? limit.rlim_cur : most) - 1));
+    if (last >= 0) (void)cc__os_close(last);
+    (void)cc__os_close(fd);
+}
 
 int cc__os_close(int fd) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->close(fd);
     int saved = cc__errno_get(), error = close(fd) != 0 ? cc__errno_get() : 0;
     cc__errno_set(saved);
     return error == EINTR ? 0 : error; /* it is closed on this system */
 }
 
 int cc__os_valid(int fd) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->valid(fd);
     int rc;
     CALL(rc, fcntl(fd, F_GETFD));
     return rc < 0 ? -rc : 0;
 }
 
 int cc__os_nonblocking(int fd, bool on, bool *blocked) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) {
+        *blocked = false;
+        return s->valid(fd);
+    }
     int flags, rc = 0;
     CALL(flags, fcntl(fd, F_GETFL));
     if (flags < 0) return -flags;
@@ -47,19 +74,26 @@ int cc__os_nonblocking(int fd, bool on, bool *blocked) {
 }
 
 bool cc__os_is_blocking(int fd) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return false;
     int flags;
     CALL(flags, fcntl(fd, F_GETFL));
     return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
 bool cc__os_is_stream(int fd, bool *socket) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) { /* a short read does not mean that it is empty */
+        *socket = s->is_socket(fd);
+        return false;
+    }
     struct stat status;
     int rc, type = 0, domain = 0;
     socklen_t size = sizeof type, domain_size = sizeof domain;
     CALL(rc, fstat(fd, &status));
     *socket = rc == 0 && S_ISSOCK(status.st_mode);
     if (rc != 0) return false;
-    if (S_ISFIFO(status.st_mode)) return true;
+    if (!*socket) return false; /* a read of a pipe ends with a packet, if its writer has asked for that (O_DIRECT) */
     CALL(rc, getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size));
     if (rc != 0 || type != SOCK_STREAM) return false;
     CALL(rc, getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size));
@@ -74,13 +108,34 @@ static int gate(int fd, unsigned side) {
     return ready < 0 ? ready : ready == 0 ? -EAGAIN : 0;
 }
 
+/* The two that a server calls for each request. Those of the C library are cancellation points, which take four locked
+ * instructions; and a thread that is cancelled there would keep the descriptor for ever (FD-4). Sanitizers know what is
+ * read and written by theirs. The flag says what the mode says: somebody may have changed that. */
+#if defined(CC_ASAN) || defined(CC_TSAN)
+static ssize_t receive(int fd, void *to, size_t size) {
+    return recv(fd, to, size, MSG_DONTWAIT);
+}
+static ssize_t transmit(int fd, const void *from, size_t size) {
+    return send(fd, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+#else
+static ssize_t receive(int fd, void *to, size_t size) {
+    return syscall(SYS_recvfrom, fd, to, size, MSG_DONTWAIT, NULL, NULL);
+}
+static ssize_t transmit(int fd, const void *from, size_t size) {
+    return syscall(SYS_sendto, fd, from, size, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
+}
+#endif
+
 ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->readv(fd, parts, n);
     ssize_t got;
     if (likely(mode == OS_OWN_SOCKET && n == 1)) { /* a vector of one costs a twentieth more */
-        CALL(got, recv(fd, parts[0].iov_base, parts[0].iov_len, 0));
+        CALL(got, receive(fd, parts[0].iov_base, parts[0].iov_len));
         return got;
     }
-    if (mode == OS_OTHER) {
+    if (mode != OS_OWN) {
         struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
         CALL(got, recvmsg(fd, &message, MSG_DONTWAIT));
         if (got != -ENOTSOCK) return got;
@@ -91,37 +146,59 @@ ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode
     return got;
 }
 
-/* A write to a pipe that nobody reads raises SIGPIPE: it is blocked meanwhile and, if this write was the reason,
- * taken back. */
-static ssize_t write_quietly(int fd, const struct iovec *parts, int n) {
+/* A write to what nobody reads raises SIGPIPE: it is blocked meanwhile and, if this write was the reason, taken
+ * back. */
+struct quiet {
     sigset_t pipe_signal, before, pending;
-    ssize_t put;
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    CALL(put, writev(fd, parts, n));
-    if (put == -EPIPE && !sigismember(&pending, SIGPIPE)) {
+};
+
+static void quiet_begin(struct quiet *q) {
+    sigemptyset(&q->pipe_signal);
+    sigaddset(&q->pipe_signal, SIGPIPE);
+    sigpending(&q->pending);
+    pthread_sigmask(SIG_BLOCK, &q->pipe_signal, &q->before);
+}
+
+static void quiet_end(const struct quiet *q, ssize_t put) {
+    if (put == -EPIPE && !sigismember(&q->pending, SIGPIPE)) {
         struct timespec now = {0, 0};
         int signal;
-        CALL(signal, sigtimedwait(&pipe_signal, NULL, &now));
+        CALL(signal, sigtimedwait(&q->pipe_signal, NULL, &now));
         (void)signal;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &q->before, NULL);
+}
+
+static ssize_t write_quietly(int fd, const struct iovec *parts, int n) {
+    struct quiet quiet;
+    ssize_t put;
+    quiet_begin(&quiet);
+    CALL(put, writev(fd, parts, n));
+    quiet_end(&quiet, put);
     return put;
 }
 
+/* Whose writes do not wait for anybody else. */
+static bool is_file(int fd) {
+    struct stat status;
+    int rc;
+    CALL(rc, fstat(fd, &status));
+    return rc == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
+}
+
 ssize_t cc__os_writev(int fd, const struct iovec *parts, int n, enum os_mode mode) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->writev(fd, parts, n);
     ssize_t put;
     if (likely(mode == OS_OWN_SOCKET && n == 1)) {
-        CALL(put, send(fd, parts[0].iov_base, parts[0].iov_len, MSG_NOSIGNAL));
+        CALL(put, transmit(fd, parts[0].iov_base, parts[0].iov_len));
         return put;
     }
     if (mode == OS_OWN) return write_quietly(fd, parts, n);
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
     CALL(put, sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
     if (put != -ENOTSOCK) return put;
-    if (!cc__os_is_blocking(fd)) return write_quietly(fd, parts, n);
+    if (n == 0 || !cc__os_is_blocking(fd) || is_file(fd)) return write_quietly(fd, parts, n);
     int rc = gate(fd, POLLER_WRITE);
     if (rc != 0) return rc;
     /* A pipe that is ready has room for so much. */
@@ -131,61 +208,65 @@ ssize_t cc__os_writev(int fd, const struct iovec *parts, int n, enum os_mode mod
 }
 
 ssize_t cc__os_recvmsg(int fd, struct msghdr *message, int flags) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->recvmsg(fd, message, flags);
     ssize_t got;
     CALL(got, recvmsg(fd, message, flags | MSG_DONTWAIT));
     return got;
 }
 
 ssize_t cc__os_sendmsg(int fd, const struct msghdr *message, int flags) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->sendmsg(fd, message, flags);
     ssize_t put;
     CALL(put, sendmsg(fd, message, flags | MSG_DONTWAIT | MSG_NOSIGNAL));
     return put;
 }
 
 int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, bool own) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->accept(fd, address, length);
     int rc = own ? 0 : gate(fd, POLLER_READ);
     if (rc == 0) CALL(rc, accept4(fd, address, length, SOCK_CLOEXEC | SOCK_NONBLOCK));
     return rc;
 }
 
-/* For the length of one call. */
-static bool borrow_mode(int fd, bool own) {
-    bool blocked = false;
-    return !own && cc__os_nonblocking(fd, true, &blocked) == 0 && blocked;
-}
-
-static void return_mode(int fd, bool borrowed) {
-    bool before;
-    if (borrowed) (void)cc__os_nonblocking(fd, false, &before);
-}
-
-int cc__os_connect(int fd, const struct sockaddr *address, socklen_t length, bool own) {
-    bool borrowed = borrow_mode(fd, own);
+int cc__os_connect(int fd, const struct sockaddr *address, socklen_t length) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->connect(fd, address, length);
     int saved = cc__errno_get(), rc = connect(fd, address, length) == 0 ? 0 : -cc__errno_get();
     cc__errno_set(saved);
-    return_mode(fd, borrowed);
     return rc == -EINTR ? -EINPROGRESS : rc;
 }
 
 int cc__os_connected(int fd) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->connected(fd);
     int rc, error = 0;
     socklen_t size = sizeof error;
     CALL(rc, getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size));
     return rc < 0 ? rc : -error;
 }
 
-ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count, bool own) {
-    bool borrowed = borrow_mode(to, own);
+ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count) {
+    if (unlikely(cc__os_simulation_of(to) != NULL || cc__os_simulation_of(from) != NULL)) return -EINVAL;
+    struct quiet quiet;
     ssize_t put;
+    quiet_begin(&quiet);
     CALL(put, sendfile(to, from, offset, count));
-    return_mode(to, borrowed);
+    quiet_end(&quiet, put);
     return put;
 }
 
-ssize_t cc__os_splice(int from, int to, size_t count, bool own) {
-    bool borrowed = borrow_mode(to, own);
+ssize_t cc__os_splice(int from, bool own, int to, size_t count) {
+    if (unlikely(cc__os_simulation_of(to) != NULL || cc__os_simulation_of(from) != NULL)) return -EINVAL;
+    /* SPLICE_F_NONBLOCK is for pipes: it does not keep a TCP socket from waiting. */
+    int rc = own ? 0 : gate(from, POLLER_READ);
+    if (rc != 0) return rc;
+    struct quiet quiet;
     ssize_t moved;
+    quiet_begin(&quiet);
     CALL(moved, splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
-    return_mode(to, borrowed);
+    quiet_end(&quiet, moved);
     return moved;
 }

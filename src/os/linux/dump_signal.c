@@ -45,3 +45,7 @@ void cc__dump_signal_remove(void) {
         dump_signal.buried = sig;
     dump_signal.signal = 0;
 }
+
+int cc__dump_signal(void) {
+    return dump_signal.signal;
+}

@@ -40,14 +40,12 @@ static void on_signal(int sig) {
     raise(sig);
 }
 
-#ifdef __GLIBC__
 static void on_exit_status(int status, void *arg) {
     (void)arg;
     if (status == 0) return;
     (void)fflush(stdout); /* the last line is the last */
     cc__exit_message_write();
 }
-#endif
 
 static void replace(int sig, void (*from)(int), void (*to)(int)) {
     struct sigaction now;
@@ -60,7 +58,5 @@ void cc__exit_message_set(const char *line) {
         replace(signals[i], line != NULL ? SIG_DFL : on_signal, line != NULL ? on_signal : SIG_DFL);
     if (line == NULL || registered) return;
     registered = true;
-#ifdef __GLIBC__ /* elsewhere an exit does not tell its status */
     (void)on_exit(on_exit_status, NULL);
-#endif
 }

@@ -10,8 +10,6 @@
 #include "base/attr.h"
 #include "base/error.h"
 
-#include <unistd.h>
-
 enum { HANDLERS = 4 };
 
 static struct place {
@@ -32,10 +30,6 @@ static void set_default(int sig) {
     (void)signal(sig, SIG_DFL);
 }
 
-static bool is_handler(const struct sigaction *action) {
-    return (action->sa_flags & SA_SIGINFO) || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
-}
-
 /* As the system would: one that is to be used once is used once. */
 static void call_handler(struct sigaction *old, int sig, siginfo_t *info, void *context) {
     struct sigaction action = *old;
@@ -53,13 +47,13 @@ static void on_signal(unsigned which, int sig, siginfo_t *info, void *context) {
     CC_KEEP_ERRNO;
     struct sigaction *old = &place_of(sig)->before[which];
     bool sent = info->si_code <= 0; /* FAULT-2 */
-    struct fault fault = {sig, info->si_addr, context, !is_handler(old) || cc__exit_message_handles(old)};
-    if (sent && !is_handler(old) && old->sa_handler == SIG_IGN) {
+    struct fault fault = {sig, info->si_addr, context, !cc__signal_is_handled(old) || cc__exit_message_handles(old)};
+    if (sent && !cc__signal_is_handled(old) && old->sa_handler == SIG_IGN) {
         /* nothing */
     } else if (!sent && explain_fault(&fault)) {
         cc__exit_message_write();
         set_default(sig); /* the faulting instruction runs again, and now it kills */
-    } else if (is_handler(old)) {
+    } else if (cc__signal_is_handled(old)) {
         call_handler(old, sig, info, context);
     } else {
         set_default(sig); /* as above; the system does not let a fault be ignored */
@@ -67,21 +61,16 @@ static void on_signal(unsigned which, int sig, siginfo_t *info, void *context) {
     }
 }
 
-static void on_signal_0(int sig, siginfo_t *info, void *context) {
-    on_signal(0, sig, info, context);
-}
-static void on_signal_1(int sig, siginfo_t *info, void *context) {
-    on_signal(1, sig, info, context);
-}
-static void on_signal_2(int sig, siginfo_t *info, void *context) {
-    on_signal(2, sig, info, context);
-}
-static void on_signal_3(int sig, siginfo_t *info, void *context) {
-    on_signal(3, sig, info, context);
-}
-
-static void (*const handlers[HANDLERS])(int, siginfo_t *, void *) = {on_signal_0, on_signal_1, on_signal_2,
-                                                                     on_signal_3};
+#define HANDLER(n)                                                       \
+    static void on_signal_##n(int sig, siginfo_t *info, void *context) { \
+        on_signal(n, sig, info, context);                                \
+    }
+HANDLER(0)
+HANDLER(1)
+HANDLER(2)
+HANDLER(3)
+static void (*const handlers[])(int, siginfo_t *, void *) = {on_signal_0, on_signal_1, on_signal_2, on_signal_3};
+_Static_assert(array_len(handlers) == HANDLERS, "one for each place of `before`");
 
 void cc__fault_install(fault_explain explain) {
     explain_fault = explain;

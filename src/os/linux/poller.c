@@ -4,6 +4,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "os/clock.h"
+#include "os/simulated.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #define INTERRUPT UINT64_MAX /* the data of the eventfd */
+#define EVERY_EDGE (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET)
 
 static _Atomic int set = -1, interrupt = -1;
 static _Atomic unsigned interrupted; /* fetched by one who did not wait: it is for one who does */
@@ -28,8 +30,18 @@ static int control(int op, int fd, uint32_t events, uint64_t data) {
     return error;
 }
 
+static int wait_coarsely(struct epoll_event *events, uint64_t until) {
+    int ms = -1;
+    if (until != UINT64_MAX) {
+        uint64_t now = until == 0 ? 0 : cc__clock_real(), left = until > now ? (until - now + 999999) / 1000000 : 0;
+        ms = left < 60 * 1000 ? (int)left : 60 * 1000;
+    }
+    /* As epoll_wait, which is a cancellation point. */
+    return (int)syscall(SYS_epoll_pwait, atomic_load(&set), events, POLLER_BATCH, ms, NULL, 0);
+}
+
 int cc__poller_open(void) {
-    if (atomic_load(&set) >= 0) return 0;
+    if (atomic_load(&set) >= 0 || cc__os_simulation() != NULL) return 0;
     int saved = cc__errno_get(), error = 0;
     int poller = epoll_create1(EPOLL_CLOEXEC);
     int event = poller >= 0 ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
@@ -43,6 +55,8 @@ int cc__poller_open(void) {
     atomic_store(&set, poller);
     /* Edge-triggered: every write to it is an edge, and nobody has to read. */
     error = control(EPOLL_CTL_ADD, event, EPOLLIN | EPOLLET, INTERRUPT);
+    struct epoll_event none[POLLER_BATCH];
+    if (error == 0 && wait_coarsely(none, 0) < 0 && cc__errno_get() != EINTR) error = cc__errno_get(); /* a sandbox */
     if (error != 0) cc__poller_close();
     cc__errno_set(saved);
     return error;
@@ -65,19 +79,34 @@ void cc__poller_forget(void) {
 }
 
 int cc__poller_register(int fd, uint64_t data) {
-    uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET;
-    int error = control(EPOLL_CTL_ADD, fd, events, data);
-    return error == EEXIST ? control(EPOLL_CTL_MOD, fd, events, data) : error;
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->watch(fd, data, 0);
+    int error = control(EPOLL_CTL_ADD, fd, EVERY_EDGE, data);
+    return error == EEXIST ? cc__poller_register_again(fd, data) : error;
+}
+
+int cc__poller_register_again(int fd, uint64_t data) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->watch_again(fd, data);
+    return control(EPOLL_CTL_MOD, fd, EVERY_EDGE, data);
 }
 
 int cc__poller_arm(int fd, uint64_t data, unsigned sides) {
-    uint32_t events =
-        EPOLLONESHOT | (sides & POLLER_READ ? EPOLLIN | EPOLLRDHUP : 0) | (sides & POLLER_WRITE ? EPOLLOUT : 0);
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->watch(fd, data, sides);
+    uint32_t events = EPOLLONESHOT | (sides & POLLER_READ ? EPOLLIN | EPOLLRDHUP : 0) |
+                      (sides & POLLER_WRITE ? EPOLLOUT : 0) | (sides & POLLER_HANGUP ? EPOLLRDHUP : 0) |
+                      (sides & POLLER_URGENT ? EPOLLPRI : 0);
     int error = control(EPOLL_CTL_MOD, fd, events, data);
     return error == ENOENT ? control(EPOLL_CTL_ADD, fd, events, data) : error;
 }
 
 void cc__poller_remove(int fd) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) {
+        s->unwatch(fd);
+        return;
+    }
     (void)control(EPOLL_CTL_DEL, fd, 0, 0);
 }
 
@@ -86,15 +115,6 @@ static unsigned translate(uint32_t events) {
            (events & EPOLLPRI ? POLLER_READ | POLLER_URGENT : 0u) |
            (events & (EPOLLHUP | EPOLLERR) ? POLLER_READ | POLLER_WRITE | POLLER_HANGUP : 0u) |
            (events & EPOLLRDHUP ? POLLER_READ | POLLER_HANGUP : 0u);
-}
-
-static int wait_coarsely(struct epoll_event *events, uint64_t until) {
-    int ms = -1;
-    if (until != UINT64_MAX) {
-        uint64_t now = until == 0 ? 0 : cc__clock_real(), left = until > now ? (until - now + 999999) / 1000000 : 0;
-        ms = left < 60 * 1000 ? (int)left : 60 * 1000;
-    }
-    return epoll_wait(atomic_load(&set), events, POLLER_BATCH, ms);
 }
 
 static int wait_finely(struct epoll_event *events, uint64_t until) {
@@ -112,6 +132,8 @@ static int wait_finely(struct epoll_event *events, uint64_t until) {
 }
 
 unsigned cc__poller_wait(struct poller_event *events, uint64_t until) {
+    const struct os_simulated *s = cc__os_simulation();
+    if (unlikely(s != NULL)) return s->wait(events);
     struct epoll_event found[POLLER_BATCH];
     int saved = cc__errno_get();
     if (until != 0 && atomic_exchange(&interrupted, 0)) until = 0;
@@ -128,6 +150,7 @@ unsigned cc__poller_wait(struct poller_event *events, uint64_t until) {
 }
 
 void cc__poller_interrupt(void) {
+    if (unlikely(cc__os_simulation() != NULL)) return;
     int saved = cc__errno_get();
     uint64_t one = 1;
     while (write(atomic_load(&interrupt), &one, sizeof one) < 0 && cc__errno_get() == EAGAIN) {
@@ -137,17 +160,58 @@ void cc__poller_interrupt(void) {
     cc__errno_set(saved);
 }
 
-int cc__poller_look(int fd, unsigned sides) {
-    struct pollfd one = {.fd = fd,
-                         .events = (short)((sides & POLLER_READ ? POLLIN : 0) | (sides & POLLER_WRITE ? POLLOUT : 0))};
-    int saved = cc__errno_get(), n;
-    do n = poll(&one, 1, 0);
-    while (n < 0 && cc__errno_get() == EINTR);
-    int error = n < 0 ? cc__errno_get() : 0;
+static int look_at_all(struct pollfd *fds, size_t n) {
+    int saved = cc__errno_get(), ready;
+    do ready = poll(fds, n, 0);
+    while (ready < 0 && cc__errno_get() == EINTR);
+    if (ready < 0) ready = -cc__errno_get();
     cc__errno_set(saved);
-    if (error != 0) return -error;
+    return ready;
+}
+
+/* Simulated descriptors one by one, and the others so, too. */
+static int look_simulated(const struct os_simulated *s, struct pollfd *fds, size_t n) {
+    int ready = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct pollfd *p = &fds[i];
+        p->revents = 0;
+        if (p->fd < OS_SIMULATED) {
+            int rc = look_at_all(p, 1);
+            if (rc < 0) return rc;
+        } else {
+            int sides = s->look(p->fd, cc__poller_sides(p->events) | POLLER_HANGUP);
+            if (sides < 0) p->revents = POLLNVAL;
+            if (sides > 0 && sides & POLLER_READ) p->revents |= p->events & (POLLIN | POLLRDNORM);
+            if (sides > 0 && sides & POLLER_WRITE) p->revents |= p->events & (POLLOUT | POLLWRNORM);
+            if (sides > 0 && sides & POLLER_HANGUP) p->revents |= p->events & POLLRDHUP;
+        }
+        ready += p->revents != 0;
+    }
+    return ready;
+}
+
+int cc__poller_look_all(struct pollfd *fds, size_t n) {
+    const struct os_simulated *s = cc__os_simulation();
+    return likely(s == NULL) ? look_at_all(fds, n) : look_simulated(s, fds, n);
+}
+
+unsigned cc__poller_sides(int events) {
+    return (events & (POLLIN | POLLRDNORM) ? POLLER_READ : 0u) |
+           (events & (POLLOUT | POLLWRNORM | POLLWRBAND) ? POLLER_WRITE : 0u) |
+           (events & (POLLPRI | POLLRDBAND) ? POLLER_URGENT : 0u) | (events & POLLRDHUP ? POLLER_HANGUP : 0u);
+}
+
+int cc__poller_look(int fd, unsigned sides) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->look(fd, sides);
+    struct pollfd one = {.fd = fd,
+                         .events = (short)((sides & POLLER_READ ? POLLIN : 0) | (sides & POLLER_WRITE ? POLLOUT : 0) |
+                                           (sides & POLLER_HANGUP ? POLLRDHUP : 0))};
+    int n = cc__poller_look_all(&one, 1);
+    if (n < 0) return n;
     if (one.revents & POLLNVAL) return -EBADF;
     unsigned ready = (one.revents & POLLIN ? POLLER_READ : 0u) | (one.revents & POLLOUT ? POLLER_WRITE : 0u);
     if (one.revents & (POLLHUP | POLLERR)) ready |= (sides & (POLLER_READ | POLLER_WRITE)) | POLLER_HANGUP;
+    if (one.revents & POLLRDHUP) ready |= POLLER_HANGUP;
     return (int)ready;
 }

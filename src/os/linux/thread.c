@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/fatal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,17 +16,47 @@
 #include <time.h>
 #include <unistd.h>
 
+/* A thread that is bound to a CPU passes that on to no other. */
+static _Thread_local struct {
+    bool bound;
+    cpu_set_t before;
+} cpus __attribute__((tls_model("initial-exec")));
+
+static int start(pthread_t *thread, void *(*fn)(void *), void *arg) {
+    if (!cpus.bound) return pthread_create(thread, NULL, fn, arg);
+    pthread_attr_t attr;
+    int rc = pthread_attr_init(&attr);
+    if (rc != 0) return rc;
+    rc = pthread_attr_setaffinity_np(&attr, sizeof cpus.before, &cpus.before);
+    if (rc == 0) rc = pthread_create(thread, &attr, fn, arg);
+    pthread_attr_destroy(&attr);
+    return rc;
+}
+
 int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg) {
-    return pthread_create(thread, NULL, fn, arg);
+    return start(thread, fn, arg);
+}
+
+static int start_with_mask(const sigset_t *mask, pthread_t *thread, void *(*fn)(void *), void *arg) {
+    sigset_t before;
+    pthread_sigmask(SIG_SETMASK, mask, &before);
+    int rc = start(thread, fn, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
 }
 
 int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg) {
-    sigset_t all, before;
+    sigset_t all;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(thread, NULL, fn, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
+    return start_with_mask(&all, thread, fn, arg);
+}
+
+int cc__thread_start_quiet(pthread_t *thread, void *(*fn)(void *), void *arg) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    sigset_t mask;
+    sigfillset(&mask);
+    for (size_t i = 0; i < array_len(faults); i++) sigdelset(&mask, faults[i]);
+    return start_with_mask(&mask, thread, fn, arg);
 }
 
 static sigset_t kept;
@@ -74,17 +105,24 @@ void cc__thread_state_hide(bool on) {
     hidden = on;
 }
 
+/* By syscall(), as in safe_copy.c: no cancellation points, nothing for the sanitizers to watch. */
+bool cc__thread_file(int id, const char *name, char *text, size_t size) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/%s", id, name);
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0) return false;
+    long n = syscall(SYS_read, fd, text, size - 1);
+    int error = n == 0 ? EIO : cc__errno_get();
+    (void)syscall(SYS_close, fd);
+    cc__errno_set(error);
+    if (n > 0) text[n] = '\0';
+    return n > 0;
+}
+
 char cc__thread_state(int id) {
     char text[128];
-    if (hidden) return 0;
-    snprintf(text, sizeof text, "/proc/self/task/%d/stat", id);
-    int fd = open(text, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0) return 0;
-    text[n] = '\0';
-    const char *end = strrchr(text, ')'); /* the name, in parentheses, may hold anything */
+    if (hidden || !cc__thread_file(id, "stat", text, sizeof text)) return 0;
+    const char *end = strrchr(text, ')'); /* the name, in parentheses, may hold anything, but is short */
     return end != NULL && end[1] == ' ' ? end[2] : 0;
 }
 
@@ -116,4 +154,19 @@ bool cc__affinity_single(void) {
     cpu_set_t set;
     /* A machine with more CPUs than fit into the mask refuses it, and has more than one. */
     return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
+}
+
+int cc__thread_may_pin(int cpu) {
+    CC_KEEP_ERRNO;
+    cpu_set_t set = cpus.before;
+    if (cpu >= CPU_SETSIZE || (!cpus.bound && sched_getaffinity(0, sizeof set, &set) != 0)) return EINVAL;
+    return CPU_ISSET((size_t)cpu, &set) ? 0 : EINVAL;
+}
+
+int cc__thread_pin(int cpu) {
+    cpu_set_t set;
+    cpus.bound = sched_getaffinity(0, sizeof cpus.before, &cpus.before) == 0;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)cpu, &set);
+    return pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }

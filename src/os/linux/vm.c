@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -44,8 +43,7 @@ static bool advise_all(const struct vm_range *ranges, size_t n, int advice) {
     return syscall(SYS_process_madvise, SELF, ranges, n, advice, 0) == (long)total;
 }
 
-/* A guard works when the kernel itself cannot read from it: write(2) to a pipe answers EFAULT, and nothing
- * faults. */
+/* A guard works when the kernel itself cannot read from it: write(2) to a pipe answers EFAULT, and nothing faults. */
 __attribute__((unused)) static bool guard_advice_works(void) {
     int fds[2];
     if (pipe(fds) != 0) return false;
@@ -102,25 +100,14 @@ size_t cc__vm_guards_max(void) {
     return guards_max;
 }
 
-void *cc__vm_reserve(size_t size, size_t align) {
+void *cc__vm_reserve(size_t size) {
     CC_KEEP_ERRNO;
-    size_t slack = align > cc__vm_page() ? align - cc__vm_page() : 0;
-    char *p = NULL;
-    if (size <= SIZE_MAX - slack) {
-        cc__san_ignore_writes(true); /* the race detector takes a mapping for a write by whoever maps */
-        p = mmap(NULL, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        cc__san_ignore_writes(false);
-        if (p == MAP_FAILED) p = NULL;
-    }
-    if (p != NULL && slack > 0) {
-        char *at = (char *)(((uintptr_t)p + slack) & ~(uintptr_t)(align - 1));
-        if (at > p) munmap(p, (size_t)(at - p));
-        if (at < p + slack) munmap(at + size, (size_t)(p + slack - at));
-        p = at;
-    }
-    /* A stack that touches one page must not cost 2 MiB. Refused where there are no huge pages, and then not
-     * needed. */
-    if (p != NULL) (void)madvise(p, size, MADV_NOHUGEPAGE);
+    cc__san_ignore_writes(true); /* the race detector takes a mapping for a write by whoever maps */
+    char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    cc__san_ignore_writes(false);
+    if (p == MAP_FAILED) return NULL;
+    /* A stack that touches one page must not cost 2 MiB. Refused where there are no huge pages, and then not needed. */
+    (void)madvise(p, size, MADV_NOHUGEPAGE);
     return p;
 }
 
@@ -141,9 +128,8 @@ void cc__vm_populate(void *p, size_t size) {
 
 bool cc__vm_guard_all(const struct vm_range *ranges, size_t n) {
     CC_KEEP_ERRNO;
-    bool ok = many && advise_all(ranges, n, MADV_GUARD_INSTALL);
-    if (ok) return true;
-    ok = true;
+    if (many && advise_all(ranges, n, MADV_GUARD_INSTALL)) return true;
+    bool ok = true;
     for (size_t i = 0; i < n; i++) ok = cc__vm_guard(ranges[i].at, ranges[i].size) && ok;
     return ok;
 }
@@ -156,12 +142,8 @@ void cc__vm_populate_all(const struct vm_range *ranges, size_t n) {
 void cc__vm_discard_all(const struct vm_range *ranges, size_t n) {
     CC_KEEP_ERRNO;
     bool done = many && advise_all(ranges, n, MADV_DONTNEED);
-    for (size_t i = 0; !done && i < n; i++) cc__vm_discard(ranges[i].at, ranges[i].size);
-}
-
-void cc__vm_discard(void *p, size_t size) {
-    CC_KEEP_ERRNO;
-    (void)madvise(p, size, MADV_DONTNEED); /* advice: a refusal costs memory, nothing else */
+    for (size_t i = 0; !done && i < n; i++)
+        (void)madvise(ranges[i].at, ranges[i].size, MADV_DONTNEED); /* advice: a refusal costs memory, nothing else */
 }
 
 size_t cc__vm_touched(const void *p, size_t size) {

@@ -1,0 +1,233 @@
+/* cc_when.h - a select whose bodies stand at their arms.
+ *
+ *   for (bool open = true; open;)
+ *       CC_WHEN {
+ *           CC_ON_RECV(in, &v)      { use(v); }
+ *           CC_ON_CLOSED(in)        { open = false; }
+ *           CC_ON_JOIN(&task, &res) { done(res); }
+ *           CC_ON_AFTER_MS(100)     { puts("nothing for a tenth of a second"); }
+ *           CC_ON_CANCEL()          { return; }
+ *       }
+ *
+ * Exactly one arm happens, and its body runs; if several are ready, any of them. The expressions of an arm are
+ * evaluated once, before the wait. The block holds arms and nothing else, also in loops and behind conditions, if these
+ * do not depend on what an arm changes: it is executed twice, to collect the arms and to find the body. It is a loop:
+ * break and continue in a body leave the block, not a loop around it. Blocks nest. There is room for 16 arms;
+ * CC_WHEN_N(64) { … } has room for 64; more than CC_SELECT_MAX are too many.
+ *
+ * A wait that is cancelled leaves the block without a body, unless there is a CC_ON_CANCEL: a loop around a block
+ * without one must ask cc_cancelled.
+ *
+ * A panic with a message answers a pointer to a value of the wrong size, an empty task, a ticker that was not
+ * initialised, an event, a semaphore or a nursery that is NULL, a child that waits for its own nursery, more arms than
+ * there is room for, and no memory; and a closed channel of a CC_ON_RECV or CC_ON_SEND for which the block has no
+ * CC_ON_CLOSED.
+ * Any context; switches, unless there is a CC_ON_DEFAULT.
+ */
+#ifndef CCC_CC_WHEN_H
+#define CCC_CC_WHEN_H
+
+#include <ccc/cc_chan_handle.h>
+#include <ccc/cc_future.h>
+#include <ccc/cc_select.h>
+#include <ccc/cc_sync.h>
+
+/* Blocks inside blocks declare the same names: no warning of that (-Wshadow). */
+#if defined(__GNUC__)
+#pragma GCC system_header
+#endif
+
+CC_BEGIN_DECLS
+
+#define CC_WHEN CC_WHEN_N(16)
+#define CC_WHEN_N(n)                                                                                                   \
+    for (                                                                                                              \
+        struct {                                                                                                       \
+            CCWhen when;                                                                                               \
+            CCCase cases[n];                                                                                           \
+        } cc_when_room_,                                                                                               \
+        *cc_when_ = (cc_when_begin_(&cc_when_room_.when), &cc_when_room_), *cc_collects_ = cc_when_;                   \
+        cc_when_ != NULL;                                                                                              \
+        cc_when_ = cc_collects_ != NULL && cc_when_choose(&cc_when_room_.when) ? (cc_collects_ = NULL, &cc_when_room_) \
+                                                                               : NULL)
+
+/* A value was received into *pointer, or *pointer was sent; _OF: with a typed handle (cc_chan_handle.h). A channel that
+ * is NULL is never ready. A send on a full drop-new channel is ready: CC_WHEN_ERROR is EAGAIN. */
+#define CC_ON_RECV(channel, pointer) CC__ON(cc_when_recv_(CC__WHEN, (channel), (pointer), sizeof *(pointer)))
+#define CC_ON_SEND(channel, pointer) CC__ON(cc_when_send_(CC__WHEN, (channel), (pointer), sizeof *(pointer)))
+#define CC_ON_RECV_OF(handle, pointer) \
+    CC__ON(cc_when_recv_(CC__WHEN, (handle).ch, CC__RECEIVES(handle, pointer), sizeof *(pointer)))
+#define CC_ON_SEND_OF(handle, pointer) \
+    CC__ON(cc_when_send_(CC__WHEN, (handle).ch, CC__SENDS(handle, pointer), sizeof *(pointer)))
+/* That channel, of a receive or send in the same block, is closed (and empty, for a receive); CC_WHEN_ERROR: EPIPE, or
+ * the error of cc_chan_close_err. */
+#define CC_ON_CLOSED(channel) CC__ON(cc_when_closed_(CC__WHEN, (channel)))
+
+/* The task has ended; the handle is used up. CC_WHEN_ERROR: as cc_task_join. result_pointer: a void **, or NULL. */
+#define CC_ON_JOIN(task_pointer, result_pointer) \
+    CC__ON(cc_when_join_(CC__WHEN, CC__POINTER_TO(CCTask, task_pointer), (result_pointer), NULL))
+/* The same for a future that was started: cc_await or CC_AWAIT in the body does not wait. */
+#define CC_ON_AWAIT(future_pointer) CC__ON(cc_when_await_(CC__WHEN, &(future_pointer)->future))
+
+/* The point in time has come; so many milliseconds have passed. */
+#define CC_ON_UNTIL(point) CC__ON(cc_when_at_(CC__WHEN, (point)))
+#define CC_ON_AFTER_MS(ms) CC_ON_UNTIL(cc_after_ms(ms))
+
+/* The descriptor is readable or writable, as cc_fd_wait says it; CC_WHEN_ERROR: its error, EBADF if it was closed. */
+#define CC_ON_READABLE(descriptor) CC__ON(cc_when_fd_(CC__WHEN, CC_CASE_READABLE, (descriptor)))
+#define CC_ON_WRITABLE(descriptor) CC__ON(cc_when_fd_(CC__WHEN, CC_CASE_WRITABLE, (descriptor)))
+
+/* The next tick of a CCTicker (cc_time.h) has come, and was taken. */
+#define CC_ON_TICK(ticker_pointer) \
+    CC__ON_THEN(cc_when_tick_(CC__WHEN, CC__POINTER_TO(CCTicker, ticker_pointer)), cc_when_ticked_(&cc_when_->when))
+
+/* The wake of a key (cc_wake_key.h) has come, with its value; CC_WHEN_ERROR: ESRCH, the key is over. The key stays open
+ * when another arm is chosen. value_pointer: a uint64_t *, or NULL. */
+#define CC_ON_KEY(key, value_pointer) CC__ON(cc_when_key_(CC__WHEN, (key), (value_pointer)))
+
+/* The event (cc_sync.h) is set; or it was set during the wait, whether it was reset since or not. */
+#define CC_ON_EVENT(event_pointer) CC__ON(cc_when_event_(CC__WHEN, CC__POINTER_TO(CCEvent, event_pointer)))
+/* A permit of the semaphore was taken; whoever runs the body releases it. First come, first served, among selects and
+ * cc_sem_acquire. No permit is taken when another arm is chosen. */
+#define CC_ON_ACQUIRE(sem_pointer) CC__ON(cc_when_acquire_(CC__WHEN, CC__POINTER_TO(CCSem, sem_pointer)))
+
+/* The nursery (cc_nursery.h) has no child, or had none at some moment of the wait: all that were started have ended.
+ * In the block of a CC_NURSERY, too. cc_nursery_wait in the body returns what they have failed with, and runs the exit
+ * hooks; it does not wait for children unless more are started. */
+#define CC_ON_NURSERY_END(nursery) CC__ON(cc_when_nursery_end_(CC__WHEN, CC__POINTER_TO(CCNursery, nursery)))
+
+/* The caller is cancelled. */
+#define CC_ON_CANCEL() CC__ON(cc_when_kind_(CC__WHEN, CC_CASE_CANCEL))
+
+/* No other arm is ready: the block does not wait. */
+#define CC_ON_DEFAULT() CC__ON(cc_when_default_(CC__WHEN))
+
+/* In a body: what the arm has returned, 0 or an errno value. */
+#define CC_WHEN_ERROR (cc_when_->when.error)
+
+/* ---- for the macros ---- */
+
+/* The cases lie behind it. */
+typedef struct CCWhen {
+    uint32_t count;     /* arms that were collected */
+    uint32_t otherwise; /* the default; UINT32_MAX: there is none */
+    uint32_t at;        /* the arm that comes next, when the body is looked for */
+    uint32_t chosen;    /* whose body runs */
+    int error;
+    uint32_t spare;
+} CCWhen;
+
+/* Waits, and chooses the body; false: none. */
+CC_API bool cc_when_choose(CCWhen *when);
+/* Panics: there are more arms than room. */
+CC_API void cc_when_overflow(size_t room);
+
+/* A pointer to anything else does not compile. */
+#ifndef __cplusplus
+#define CC__POINTER_TO(T, pointer) _Generic((pointer), T * : (pointer))
+#else
+#define CC__POINTER_TO(T, pointer) (pointer)
+#endif
+#define CC__WHEN &cc_when_->when, sizeof cc_when_->cases / sizeof(CCCase)
+#define CC__ON(add) CC__ON_THEN(add, true)
+#define CC__ON_THEN(add, then) \
+    if (cc_collects_ != NULL ? (add) : cc_when_->when.at++ == cc_when_->when.chosen && (then))
+
+static inline void cc_when_begin_(CCWhen *when) {
+    when->count = 0;
+    when->otherwise = UINT32_MAX;
+}
+
+/* The next case; only the fields that its kind has are set. All of them return false: no body runs yet. */
+static inline CCCase *cc_when_add_(CCWhen *when, size_t room, CCCaseKind kind) {
+    if (when->count == room) cc_when_overflow(room);
+    CCCase *c = (CCCase *)(void *)(when + 1) + when->count++;
+    c->kind = kind;
+    c->status = NULL;
+    return c;
+}
+static inline bool cc_when_kind_(CCWhen *when, size_t room, CCCaseKind kind) {
+    (void)cc_when_add_(when, room, kind);
+    return false;
+}
+static inline bool cc_when_recv_(CCWhen *when, size_t room, CCChan *ch, void *value, size_t size) {
+    CCCase *c = cc_when_add_(when, room, CC_CASE_RECV);
+    c->ch = ch;
+    c->value = value;
+    c->size = size;
+    return false;
+}
+static inline bool cc_when_send_(CCWhen *when, size_t room, CCChan *ch, const void *value, size_t size) {
+    CCCase *c = cc_when_add_(when, room, CC_CASE_SEND);
+    c->ch = ch;
+    c->value = (void *)(uintptr_t)value;
+    c->size = size;
+    return false;
+}
+/* Never ready by itself; `size` tells it from an arm that is switched off. */
+static inline bool cc_when_closed_(CCWhen *when, size_t room, CCChan *ch) {
+    CCCase *c = cc_when_add_(when, room, CC_CASE_NONE);
+    c->ch = ch;
+    c->size = 1;
+    return false;
+}
+static inline bool cc_when_join_(CCWhen *when, size_t room, CCTask *task, void **result, int *status) {
+    CCCase *c = cc_when_add_(when, room, CC_CASE_JOIN);
+    c->task = task;
+    c->value = result;
+    c->status = status;
+    return false;
+}
+static inline bool cc_when_await_(CCWhen *when, size_t room, CCFuture *future) {
+    return cc_when_join_(when, room, &future->task, NULL, &future->ended);
+}
+static inline bool cc_when_at_(CCWhen *when, size_t room, CCDeadline deadline) {
+    CCCase *c = cc_when_add_(when, room, CC_CASE_AT);
+    c->deadline = deadline;
+    return false;
+}
+static inline bool cc_when_fd_(CCWhen *when, size_t room, CCCaseKind kind, int fd) {
+    CCCase *c = cc_when_add_(when, room, kind);
+    c->fd = fd;
+    return false;
+}
+static inline bool cc_when_key_(CCWhen *when, size_t room, CCWakeKey key, uint64_t *value) {
+    CCCase *c = cc_when_add_(when, room, CC_CASE_KEY);
+    c->key_id = key.id;
+    c->key_ticket = key.ticket;
+    c->value = value;
+    return false;
+}
+static inline bool cc_when_event_(CCWhen *when, size_t room, CCEvent *event) {
+    cc_when_add_(when, room, CC_CASE_EVENT)->event = event;
+    return false;
+}
+static inline bool cc_when_acquire_(CCWhen *when, size_t room, CCSem *sem) {
+    cc_when_add_(when, room, CC_CASE_ACQUIRE)->sem = sem;
+    return false;
+}
+static inline bool cc_when_nursery_end_(CCWhen *when, size_t room, CCNursery *nursery) {
+    cc_when_add_(when, room, CC_CASE_NURSERY_END)->nursery = nursery;
+    return false;
+}
+static inline bool cc_when_tick_(CCWhen *when, size_t room, CCTicker *ticker) {
+    bool is_one = ticker != NULL && ticker->period != 0;
+    CCCase *c = cc_when_add_(when, room, is_one ? CC_CASE_AT : CC_CASE_JOIN);
+    c->task = NULL; /* a join of no task: the panic says what is wrong */
+    if (is_one) c->deadline = ticker->next;
+    c->value = ticker;
+    return false;
+}
+static inline bool cc_when_ticked_(CCWhen *when) {
+    CCCase *c = (CCCase *)(void *)(when + 1) + when->chosen;
+    when->error = cc_ticker_wait_try((CCTicker *)c->value);
+    return true;
+}
+static inline bool cc_when_default_(CCWhen *when, size_t room) {
+    when->otherwise = when->count;
+    return cc_when_kind_(when, room, CC_CASE_NONE);
+}
+
+CC_END_DECLS
+
+#endif

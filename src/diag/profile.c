@@ -1,0 +1,372 @@
+/* profile.c - profiles in the form of pprof (profile.proto), by hand.
+ *
+ * Strings and places have the numbers of record/names.c, which are those of the profile's tables, too.
+ */
+#include "base/error.h"
+#include "base/mem.h"
+#include "diag/dump.h"
+#include "inspect/threads.h"
+#include "inspect/waits.h"
+#include "os/clock.h"
+#include "record/record.h"
+#include "sched/upcalls.h"
+
+#include <ccc/cc_profile.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the form ---- */
+
+enum {
+    PROFILE_SAMPLE_TYPE = 1,
+    PROFILE_SAMPLE = 2,
+    PROFILE_LOCATION = 4,
+    PROFILE_FUNCTION = 5,
+    PROFILE_STRING = 6,
+    PROFILE_DURATION = 10,
+    PROFILE_PERIOD_TYPE = 11,
+    PROFILE_PERIOD = 12,
+};
+enum { TYPE_NAME = 1, TYPE_UNIT = 2 };
+enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3, LABEL_KEY = 1, LABEL_TEXT = 2 };
+enum { LOCATION_ID = 1, LOCATION_LINE = 4, LINE_FUNCTION = 1, LINE_NUMBER = 2 };
+enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILE = 4 };
+
+struct profile {
+    struct names *names;
+    unsigned values; /* of each sample */
+    struct vec out, sample, inner, packed;
+};
+
+static uint32_t string(struct profile *p, const char *text) {
+    return cc__names_string(p->names, text);
+}
+
+static void put_type(struct profile *p, unsigned field, const char *name, const char *unit) {
+    p->inner.count = 0;
+    cc__bytes_field(&p->inner, TYPE_NAME, string(p, name));
+    cc__bytes_field(&p->inner, TYPE_UNIT, string(p, unit));
+    cc__bytes_field_bytes(&p->out, field, p->inner.at, p->inner.count);
+}
+
+static void put_numbers(struct profile *p, unsigned field, const uint64_t *numbers, unsigned n) {
+    p->packed.count = 0;
+    for (unsigned i = 0; i < n; i++) cc__bytes_varint(&p->packed, numbers[i]);
+    cc__bytes_field_bytes(&p->sample, field, p->packed.at, p->packed.count);
+}
+
+/* A sample: begin, labels, end. */
+static void begin_sample(struct profile *p, const uint32_t *places, unsigned n, uint64_t first, uint64_t second) {
+    uint64_t numbers[VIEW_FRAMES];
+    p->sample.count = 0;
+    for (unsigned i = 0; i < n; i++) numbers[i] = (uint64_t)places[i] + 1;
+    put_numbers(p, SAMPLE_LOCATION, numbers, n);
+    put_numbers(p, SAMPLE_VALUE, (uint64_t[]){first, second}, p->values);
+}
+
+static void label(struct profile *p, const char *key, uint32_t text) {
+    if (text == 0) return;
+    p->packed.count = 0;
+    cc__bytes_field(&p->packed, LABEL_KEY, string(p, key));
+    cc__bytes_field(&p->packed, LABEL_TEXT, text);
+    cc__bytes_field_bytes(&p->sample, SAMPLE_LABEL, p->packed.at, p->packed.count);
+}
+
+/* Function and line of a place, as one string. */
+static void label_place(struct profile *p, const char *key, uint32_t place) {
+    char text[320];
+    if (place == NOBODY) return;
+    const struct code_place *at = cc__names_place_at(p->names, place);
+    if (at->line != 0)
+        snprintf(text, sizeof text, "%s (%s:%u)", cc__names_text(p->names, at->function),
+                 cc__names_text(p->names, at->file), at->line);
+    else
+        snprintf(text, sizeof text, "%s", cc__names_text(p->names, at->function));
+    label(p, key, string(p, text));
+}
+
+static void end_sample(struct profile *p) {
+    cc__bytes_field_bytes(&p->out, PROFILE_SAMPLE, p->sample.at, p->sample.count);
+}
+
+static void put_places(struct profile *p) {
+    for (uint32_t i = 0; i < p->names->places.count; i++) {
+        struct code_place at = *cc__names_place_at(p->names, i);
+        p->inner.count = p->packed.count = 0;
+        cc__bytes_field(&p->packed, LINE_FUNCTION, (uint64_t)i + 1);
+        cc__bytes_field(&p->packed, LINE_NUMBER, at.line);
+        cc__bytes_field(&p->inner, LOCATION_ID, (uint64_t)i + 1);
+        cc__bytes_field_bytes(&p->inner, LOCATION_LINE, p->packed.at, p->packed.count);
+        cc__bytes_field_bytes(&p->out, PROFILE_LOCATION, p->inner.at, p->inner.count);
+        p->inner.count = 0;
+        cc__bytes_field(&p->inner, FUNCTION_ID, (uint64_t)i + 1);
+        cc__bytes_field(&p->inner, FUNCTION_NAME, at.function);
+        cc__bytes_field(&p->inner, FUNCTION_SYSTEM_NAME, at.function);
+        cc__bytes_field(&p->inner, FUNCTION_FILE, at.file);
+        cc__bytes_field_bytes(&p->out, PROFILE_FUNCTION, p->inner.at, p->inner.count);
+    }
+}
+
+/* The rest, and all of it to the descriptor. */
+static int finish(struct profile *p, int fd) {
+    put_places(p);
+    for (uint32_t i = 0; i < p->names->strings.count; i++) {
+        const char *text = cc__names_text(p->names, i);
+        cc__bytes_field_bytes(&p->out, PROFILE_STRING, text, strlen(text));
+    }
+    bool failed =
+        p->sample.failed || p->inner.failed || p->packed.failed || p->names->strings.failed || p->names->places.failed;
+    return failed ? ENOMEM : cc__bytes_write(&p->out, fd);
+}
+
+static void free_profile(struct profile *p) {
+    cc__vec_free(&p->out);
+    cc__vec_free(&p->sample);
+    cc__vec_free(&p->inner);
+    cc__vec_free(&p->packed);
+}
+
+/* ---- fibers as they are ---- */
+
+static void put_view(struct profile *p, const struct view *v, uint64_t first, uint64_t second) {
+    uint32_t places[VIEW_FRAMES], fn = NOBODY;
+    unsigned n = 0;
+    struct scope_seen scope;
+    for (unsigned i = 0; i < v->frames; i++) {
+        uint32_t place = cc__names_place(p->names, v->frame[i]);
+        if (place != NOBODY) places[n++] = place;
+    }
+    if (v->fn != NULL) fn = cc__names_place(p->names, (const char *)(uintptr_t)v->fn + 1);
+    if (n == 0 && fn != NOBODY) places[n++] = fn; /* it has not begun, or does not say where it is */
+    begin_sample(p, places, n, first, second);
+    label_place(p, "function", fn);
+    if (v->site != NULL) label_place(p, "started", cc__names_place(p->names, v->site));
+    label(p, "name", string(p, v->name));
+    if (v->scope != NULL && cc__scope_read(v->scope, &scope)) label(p, "nursery", string(p, scope.name));
+    label(p, "reason", string(p, v->state == FIBER_PARKED ? cc__park_name(v->reason) : ""));
+    end_sample(p);
+}
+
+static int put_survey(struct profile *p) {
+    struct survey survey;
+    int rc = cc__survey_take(&survey);
+    if (rc != 0) return rc;
+    for (unsigned i = 0; i < survey.count; i++) put_view(p, &survey.shapes[i].like, survey.shapes[i].count, 0);
+    cc__survey_free(&survey);
+    return 0;
+}
+
+static int put_unreachable(struct profile *p) {
+    struct unreachable found;
+    if (cc__unreachable_find(&found, true) != NULL) return EBUSY;
+    for (unsigned i = 0; i < found.count && i < UNREACHABLE_NAMED; i++) {
+        struct view v;
+        if (!cc__view_take(found.slot[i], true, &v)) continue;
+        cc__view_trim(&v);
+        put_view(p, &v, 1, 0);
+    }
+    return 0;
+}
+
+enum { PATIENCE_NS = 2000000000 }; /* another report may be written to where nobody reads */
+
+static int write_fibers(int fd, bool leaks) {
+    struct names names;
+    struct profile p = {.names = &names, .values = 1};
+    bool outside = cc__worker() == NULL;
+    int rc = outside ? cc__upcall_enter(false) : 0;
+    if (rc != 0) return ESRCH;
+    rc = cc__names_init(&names) ? 0 : ENOMEM;
+    if (rc == 0) {
+        put_type(&p, PROFILE_SAMPLE_TYPE, "fibers", "count");
+        rc = EBUSY;
+        if (cc__dump_begin_until(cc__clock_real() + PATIENCE_NS)) {
+            rc = leaks ? put_unreachable(&p) : put_survey(&p);
+            cc__dump_end();
+        }
+    }
+    if (rc == 0) rc = finish(&p, fd);
+    if (outside) cc__upcall_leave();
+    cc__names_free(&names);
+    free_profile(&p);
+    return rc;
+}
+
+/* ---- waits that were recorded ---- */
+
+/* One, or several that are alike. */
+struct waited {
+    uint32_t stack, fiber_label, reason, scope, site, fn, by; /* by: the function of the waker, or NOBODY */
+    uint64_t count, ns;
+};
+
+static int compare(const void *a, const void *b) {
+    return memcmp(a, b, offsetof(struct waited, by) + sizeof(uint32_t));
+}
+
+static bool is_lock(unsigned reason) {
+    return reason == PARK_MUTEX || reason == PARK_RWLOCK || reason == PARK_SEM;
+}
+
+static void add_wait(struct history *h, struct vec *waits, const struct step *from, uint64_t until, uint32_t by,
+                     bool locks) {
+    if (locks && !is_lock(from->reason)) return;
+    const struct strand *f = cc__strand(h, from->fiber);
+    struct waited *w = cc__vec_add(waits, sizeof *w);
+    if (w == NULL) return;
+    w->stack = locks ? 0 : from->stack;
+    w->fiber_label = f->label;
+    w->reason = from->reason;
+    w->scope = f->scope;
+    w->site = f->site;
+    w->fn = f->fn;
+    w->by = locks && by != NOBODY ? cc__strand(h, by)->fn : NOBODY;
+    w->count = 1;
+    w->ns = until - from->time;
+}
+
+/* All waits of the history; those that last count until its end. */
+static bool collect_waits(struct history *h, struct vec *waits, bool locks) {
+    size_t *since = cc__mem_alloc(h->strands.count * sizeof *since); /* the step, plus one */
+    if (since == NULL) return false;
+    for (size_t i = 0; i < h->steps.count; i++) {
+        const struct step *s = cc__step(h, i);
+        if (s->kind == STEP_BLOCK) since[s->fiber] = i + 1;
+        if (s->kind != STEP_UNBLOCK || since[s->fiber] == 0) continue;
+        add_wait(h, waits, cc__step(h, since[s->fiber] - 1), s->time, s->by, locks);
+        since[s->fiber] = 0;
+    }
+    for (size_t i = 0; i < h->strands.count; i++)
+        if (since[i] != 0) add_wait(h, waits, cc__step(h, since[i] - 1), h->end, NOBODY, locks);
+    cc__mem_free(since);
+    return !waits->failed;
+}
+
+static void put_wait(struct profile *p, struct history *h, const struct waited *w, bool locks) {
+    uint32_t places[RECORD_FRAMES];
+    unsigned n = locks ? 0 : cc__history_frames(h, &(struct step){.stack = w->stack}, places);
+    uint32_t place = locks ? w->by : w->fn;
+    if (n == 0 && place != NOBODY) places[n++] = place;
+    begin_sample(p, places, n, w->count, w->ns);
+    label_place(p, "function", w->fn);
+    label_place(p, "started", w->site);
+    label(p, "fiber", w->fiber_label);
+    if (w->scope != 0) label(p, "nursery", cc__scope_named(h, w->scope)->name);
+    label(p, "reason", string(p, cc__park_name(w->reason)));
+    end_sample(p);
+}
+
+static void put_waits(struct profile *p, struct history *h, struct vec *waits, bool locks) {
+    if (waits->count == 0) return;
+    qsort(waits->at, waits->count, sizeof(struct waited), compare);
+    struct waited sum = *cc__vec_at(struct waited, waits, 0);
+    for (size_t i = 1; i < waits->count; i++) {
+        const struct waited *w = cc__vec_at(struct waited, waits, i);
+        if (compare(&sum, w) == 0) {
+            sum.count++;
+            sum.ns += w->ns;
+        } else {
+            put_wait(p, h, &sum, locks);
+            sum = *w;
+        }
+    }
+    put_wait(p, h, &sum, locks);
+}
+
+static int write_waits(int fd, bool locks) {
+    struct history h;
+    struct vec waits = {0};
+    int rc = cc__history_take(&h, false);
+    if (rc != 0) return rc;
+    struct profile p = {.names = &h.names, .values = 2};
+    put_type(&p, PROFILE_SAMPLE_TYPE, locks ? "contentions" : "waits", "count");
+    put_type(&p, PROFILE_SAMPLE_TYPE, "delay", "nanoseconds");
+    if (collect_waits(&h, &waits, locks))
+        put_waits(&p, &h, &waits, locks);
+    else
+        rc = ENOMEM;
+    cc__bytes_field(&p.out, PROFILE_DURATION, h.end - h.begin);
+    if (rc == 0) rc = finish(&p, fd);
+    cc__vec_free(&waits);
+    free_profile(&p);
+    cc__history_free(&h);
+    return rc;
+}
+
+int cc_profile_write(int fd, CCProfile kind) {
+    CC_KEEP_ERRNO;
+    switch (kind) {
+    case CC_PROFILE_FIBERS:
+    case CC_PROFILE_LEAKS:
+        return write_fibers(fd, kind == CC_PROFILE_LEAKS);
+    case CC_PROFILE_BLOCK:
+    case CC_PROFILE_CONTENTION:
+        return write_waits(fd, kind == CC_PROFILE_CONTENTION);
+    default:
+        return EINVAL;
+    }
+}
+
+/* ---- where fibers compute ---- */
+
+enum { PERIOD_NS = 10000000 };
+
+/* Each worker that has a CPU; ns: since the last look. */
+static void look(struct profile *p, uint64_t ns) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        struct worker *w = &cc__sched.workers[i];
+        struct fiber *f = cc__get(&w->core.current);
+        struct thread_call call;
+        struct view v;
+        if (f == NULL || f == self || !cc__threads_call(cc__get(&w->remote.tid), &call) || !call.running) continue;
+        if (!cc__view_take(cc__view_slot(f), true, &v) || v.state != FIBER_RUNNING) continue;
+        cc__view_trim(&v);
+        put_view(p, &v, 1, ns);
+    }
+}
+
+/* Inside the runtime. */
+static int sample_until(struct profile *p, CCDeadline until, const _Atomic uint32_t *over) {
+    uint64_t last = cc__clock_now();
+    while (cc__clock_now() < until.ns && (over == NULL || cc__get(over) == 0)) {
+        CCDeadline next = {last + PERIOD_NS};
+        int rc = cc_sleep_until(next.ns < until.ns ? next : until);
+        if (rc != 0) return rc;
+        uint64_t now = cc__clock_now();
+        if (!cc__dump_begin_until(cc__clock_real() + PATIENCE_NS)) return EBUSY;
+        look(p, now - last);
+        cc__dump_end();
+        last = now;
+    }
+    return 0;
+}
+
+int cc__profile_cpu(int fd, CCDeadline until, const _Atomic uint32_t *over) {
+    CC_KEEP_ERRNO;
+    struct names names;
+    struct profile p = {.names = &names, .values = 2};
+    if (cc_deadline_is_never(until)) return EINVAL;
+    bool outside = cc__worker() == NULL;
+    if (outside && cc__upcall_enter(false) != 0) return ESRCH;
+    uint64_t begin = cc__clock_now();
+    int rc = cc__sched.simulated ? ENOTSUP : cc__names_init(&names) ? 0 : ENOMEM;
+    if (rc == 0) {
+        put_type(&p, PROFILE_SAMPLE_TYPE, "samples", "count");
+        put_type(&p, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
+        put_type(&p, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
+        cc__bytes_field(&p.out, PROFILE_PERIOD, PERIOD_NS);
+        rc = sample_until(&p, until, over);
+        cc__bytes_field(&p.out, PROFILE_DURATION, cc__clock_now() - begin);
+        if (rc == 0) rc = finish(&p, fd);
+        cc__names_free(&names);
+    }
+    if (outside) cc__upcall_leave();
+    free_profile(&p);
+    return rc;
+}
+
+int cc_profile_cpu(int fd, CCDeadline until) {
+    return cc__profile_cpu(fd, until, NULL);
+}

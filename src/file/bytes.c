@@ -1,0 +1,139 @@
+/* bytes.c - reading and writing: what the page cache has at once, the rest on a thread of the pool.
+ *
+ * FILE-2  Few file systems can say that a write would wait (ext4 cannot). So small writes are made at once: nearly all
+ *         of them only copy to the page cache, in 1 or 2 us, where the way to the pool takes 8 to 50. One that takes
+ *         longer than the copy can explain, because the disk cannot keep up, sends all others to the pool for 100 ms: a
+ *         worker waits for a disk at most once in that time.
+ */
+#include "file/file.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "sim/sim.h"
+#include "sync/atomic.h"
+
+#include <errno.h>
+#include <limits.h>
+
+_Static_assert(sizeof(off_t) == sizeof(int64_t) && CC_FILE_POSITION == OS_POSITION, "as cc_file.h has them");
+
+typedef ssize_t (*transfer_fn)(int fd, const struct iovec *parts, int n, off_t offset);
+
+/* What is left of a transfer. The caller's vector stays as it is. */
+struct transfer {
+    int fd;
+    bool writes;
+    const struct iovec *parts;
+    int count;
+    size_t skipped; /* bytes of parts[0] that are done */
+    size_t left, done;
+    int64_t offset;
+};
+
+static void advance(struct transfer *t, size_t n) {
+    t->done += n;
+    t->left -= n;
+    if (t->offset != CC_FILE_POSITION) t->offset += (int64_t)n;
+    for (t->skipped += n; t->count > 0 && t->skipped >= t->parts[0].iov_len && t->left > 0; t->parts++, t->count--)
+        t->skipped -= t->parts[0].iov_len;
+}
+
+/* One system call. */
+static ssize_t step(struct transfer *t, transfer_fn fn) {
+    if (t->skipped == 0) return fn(t->fd, t->parts, t->count, t->offset);
+    struct iovec rest = {(char *)t->parts[0].iov_base + t->skipped, t->parts[0].iov_len - t->skipped};
+    return fn(t->fd, &rest, 1, t->offset);
+}
+
+/* Until all is done, the file ends, or something fails: 0 or -errno. */
+static long run(struct transfer *t, transfer_fn fn) {
+    do {
+        ssize_t n = step(t, fn);
+        if (n < 0) return n;
+        if (n == 0) return t->writes && t->left > 0 ? -EIO : 0;
+        advance(t, (size_t)n);
+    } while (t->left > 0);
+    return 0;
+}
+
+static long run_waiting(void *arg) {
+    struct transfer *t = arg;
+    return run(t, t->writes ? cc__os_file_write : cc__os_file_read);
+}
+
+/* FILE-2. Guesses: far above what a copy takes, and a small part of the time that it is paid for. */
+enum { AT_ONCE_MAX = 256 * 1024, SLOW_NS = 500 * 1000, SLOW_FOR_NS = 100 * 1000 * 1000 };
+
+static long write_at_once(struct transfer *t) {
+    static _Atomic uint64_t slow_until;
+    if (cc__sim_on()) return run(t, cc__os_file_write_here); /* how long it takes must change nothing */
+    uint64_t start = cc__clock_real();
+    size_t size = t->left;
+    if (size > AT_ONCE_MAX || start < cc__get(&slow_until)) return -EAGAIN;
+    long rc = run(t, cc__os_file_write_here);
+    uint64_t end = cc__clock_real();
+    if (end - start > SLOW_NS + size) cc__set(&slow_until, end + SLOW_FOR_NS); /* a byte in a nanosecond */
+    return rc;
+}
+
+static int begin(struct transfer *t) {
+    size_t sum = 0;
+    if (t->count < 0 || t->count > IOV_MAX || (t->count > 0 && t->parts == NULL)) return EINVAL;
+    if (t->offset < CC_FILE_POSITION) return EINVAL;
+    for (int i = 0; i < t->count; i++) {
+        if (t->parts[i].iov_len > SSIZE_MAX - sum || (t->parts[i].iov_base == NULL && t->parts[i].iov_len > 0))
+            return EINVAL;
+        sum += t->parts[i].iov_len;
+    }
+    t->left = sum;
+    if (t->offset == CC_FILE_POSITION) return -cc__os_file_seekable(t->fd);
+    return t->offset > INT64_MAX - (int64_t)sum ? EOVERFLOW : 0;
+}
+
+static int transfer(struct transfer *t, bool waits, size_t *n) {
+    const char *what = t->writes ? "write" : "read";
+    long rc = t->writes ? write_at_once(t) : run(t, cc__os_file_read_cached);
+    bool missed = cc__file_missed(what, rc);
+    if (missed && waits) rc = cc__file_call(what, run_waiting, t);
+    if (missed && !waits) rc = t->done > 0 ? 0 : -EAGAIN;
+    *n = t->done;
+    return (int)-rc;
+}
+
+static int begin_and_transfer(struct transfer *t, bool waits, size_t *n) {
+    size_t ignored;
+    if (n == NULL) n = &ignored;
+    *n = 0;
+    int error = begin(t);
+    return error == 0 ? transfer(t, waits, n) : error;
+}
+
+int cc_file_readv(int fd, const struct iovec *parts, int count, int64_t offset, size_t *n) {
+    struct transfer t = {.fd = fd, .parts = parts, .count = count, .offset = offset};
+    return n != NULL ? begin_and_transfer(&t, true, n) : EINVAL;
+}
+
+static int read_one(int fd, void *buffer, size_t size, int64_t offset, size_t *n, bool waits) {
+    struct iovec one = {buffer, size};
+    struct transfer t = {.fd = fd, .parts = &one, .count = 1, .left = size, .offset = offset};
+    if (n == NULL) return EINVAL;
+    bool usual = buffer != NULL && offset >= 0 && size < INT64_MAX / 2 && offset < INT64_MAX / 2;
+    return likely(usual) ? transfer(&t, waits, n) : begin_and_transfer(&t, waits, n);
+}
+
+int cc_file_read(int fd, void *buffer, size_t size, int64_t offset, size_t *n) {
+    return read_one(fd, buffer, size, offset, n, true);
+}
+
+int cc_file_read_try(int fd, void *buffer, size_t size, int64_t offset, size_t *n) {
+    return read_one(fd, buffer, size, offset, n, false);
+}
+
+int cc_file_writev(int fd, const struct iovec *parts, int count, int64_t offset, size_t *n) {
+    struct transfer t = {.fd = fd, .writes = true, .parts = parts, .count = count, .offset = offset};
+    return begin_and_transfer(&t, true, n);
+}
+
+int cc_file_write(int fd, const void *bytes, size_t size, int64_t offset, size_t *n) {
+    struct iovec one = {(void *)(uintptr_t)bytes, size};
+    return cc_file_writev(fd, &one, 1, offset, n);
+}

@@ -1,0 +1,151 @@
+/* names.c - opening files, and what is done to files and their names as a whole. */
+#include "file/file.h"
+#include "os/descriptor.h"
+#include "os/file.h"
+#include "os/simulated.h"
+#include "sim/sim.h"
+
+#include <errno.h>
+
+struct name_call {
+    const char *path, *to;
+    int fd, flags;
+    unsigned mode;
+    int64_t size;
+    bool flag;
+    struct stat *status;
+};
+
+static int error_of(long result) {
+    return result < 0 ? (int)-result : 0;
+}
+
+/* ---- open ---- */
+
+static long open_waiting(void *arg) {
+    struct name_call *c = arg;
+    return cc__os_file_open(c->path, c->flags, (mode_t)c->mode);
+}
+
+int cc_file_open(int *fd, const char *path, int flags, unsigned mode) {
+    if (fd == NULL) return EINVAL;
+    *fd = -1;
+    if (path == NULL) return EINVAL;
+    struct name_call c = {.path = path, .flags = flags, .mode = mode};
+    bool waits;
+    long known = cc__os_file_open_cached(path, flags, &waits), got = known;
+    if (cc__file_missed("open", known) || waits) got = cc__file_call("open", open_waiting, &c);
+    /* A FIFO's reader stays until the other one has come, or its writer would be sent away. */
+    if (waits && known >= 0) (void)cc__os_close((int)known);
+    if (got >= 0) *fd = (int)got;
+    return error_of(got);
+}
+
+static long temp_waiting(void *arg) {
+    return cc__os_file_temp(((struct name_call *)arg)->path);
+}
+
+int cc_file_temp(int *fd, const char *directory) {
+    if (fd == NULL) return EINVAL;
+    *fd = -1;
+    if (directory == NULL) return EINVAL;
+    struct name_call c = {.path = directory};
+    long got = cc__file_call("temp", temp_waiting, &c);
+    if (got >= 0) *fd = (int)got;
+    return error_of(got);
+}
+
+/* ---- descriptors ---- */
+
+static long sync_waiting(void *arg) {
+    struct name_call *c = arg;
+    return cc__os_file_sync(c->fd, c->flag);
+}
+
+/* Others go on meanwhile, and the host may crash. */
+static int await_simulated(int fd) {
+    return likely(fd < OS_SIMULATED) ? 0 : cc_sleep_until(cc_after_ns(cc__sim_sync_delay()));
+}
+
+int cc_file_sync(int fd) {
+    int error = await_simulated(fd);
+    return error != 0 ? error : error_of(cc__file_call("sync", sync_waiting, &(struct name_call){.fd = fd}));
+}
+
+int cc_file_datasync(int fd) {
+    int error = await_simulated(fd);
+    return error != 0 ? error
+                      : error_of(cc__file_call("sync", sync_waiting, &(struct name_call){.fd = fd, .flag = true}));
+}
+
+static long truncate_waiting(void *arg) {
+    struct name_call *c = arg;
+    return cc__os_file_truncate(c->fd, c->size);
+}
+
+int cc_file_truncate(int fd, int64_t size) {
+    return error_of(cc__file_call("truncate", truncate_waiting, &(struct name_call){.fd = fd, .size = size}));
+}
+
+/* What is open has its inode in memory. */
+int cc_file_stat(int fd, struct stat *status) {
+    return status != NULL ? error_of(cc__os_file_fstat(fd, status)) : EINVAL;
+}
+
+/* ---- names ---- */
+
+static long stat_waiting(void *arg) {
+    struct name_call *c = arg;
+    return cc__os_path_stat(c->path, c->flag, c->status);
+}
+
+static int stat_by_name(const char *path, bool follow, struct stat *status) {
+    if (path == NULL || status == NULL) return EINVAL;
+    struct name_call c = {.path = path, .flag = follow, .status = status};
+    long rc = cc__os_path_stat_cached(path, follow, status);
+    if (cc__file_missed("stat", rc)) rc = cc__file_call("stat", stat_waiting, &c);
+    return error_of(rc);
+}
+
+int cc_path_stat(const char *path, struct stat *status) {
+    return stat_by_name(path, true, status);
+}
+
+int cc_path_lstat(const char *path, struct stat *status) {
+    return stat_by_name(path, false, status);
+}
+
+static long rename_waiting(void *arg) {
+    struct name_call *c = arg;
+    return cc__os_path_rename(c->path, c->to);
+}
+
+int cc_path_rename(const char *from, const char *to) {
+    if (from == NULL || to == NULL) return EINVAL;
+    return error_of(cc__file_call("rename", rename_waiting, &(struct name_call){.path = from, .to = to}));
+}
+
+static long unlink_waiting(void *arg) {
+    struct name_call *c = arg;
+    return cc__os_path_unlink(c->path, c->flag);
+}
+
+int cc_path_unlink(const char *path) {
+    if (path == NULL) return EINVAL;
+    return error_of(cc__file_call("unlink", unlink_waiting, &(struct name_call){.path = path}));
+}
+
+int cc_path_rmdir(const char *path) {
+    if (path == NULL) return EINVAL;
+    return error_of(cc__file_call("rmdir", unlink_waiting, &(struct name_call){.path = path, .flag = true}));
+}
+
+static long mkdir_waiting(void *arg) {
+    struct name_call *c = arg;
+    return cc__os_path_mkdir(c->path, (mode_t)c->mode);
+}
+
+int cc_path_mkdir(const char *path, unsigned mode) {
+    if (path == NULL) return EINVAL;
+    return error_of(cc__file_call("mkdir", mkdir_waiting, &(struct name_call){.path = path, .mode = mode}));
+}

@@ -1,0 +1,36 @@
+/* spin.c - whether to spin, and for how long. */
+#include "lock/spin.h"
+
+#include "arch/cpu.h"
+#include "lock/policy.h"
+#include "os/thread.h"
+#include "sched/sched.h"
+
+/* Whether another thread could free the lock while we spin. */
+static bool may_spin(struct worker *w) {
+    static _Atomic uint32_t cpus; /* 0: not asked, 1: one, 2: more */
+    if (w != NULL && cc__get(&cc__sched.count) == 1) return false;
+    uint32_t known = cc__get(&cpus);
+    if (unlikely(known == 0)) cc__set(&cpus, known = cc__affinity_single() ? 1 : 2);
+    return known > 1;
+}
+
+bool cc__spin(_Atomic uint32_t *failures, unsigned pauses, bool (*try)(void *lock, uint32_t arg), void *lock,
+              uint32_t arg) {
+    if (!may_spin(cc__worker())) return false;
+    /* Where spins have failed they are tried rarely: a holder that sleeps with the lock is not worth a spin. */
+    uint32_t failed = cc__get(failures);
+    if (failed >= SPIN_FAILURES_MAX) {
+        cc__set(failures, failed < SPIN_FAILURES_MAX + SPIN_SKIPS ? failed + 1 : SPIN_FAILURES_MAX - 1);
+        return false;
+    }
+    for (unsigned round = 0; round < SPIN_ROUNDS; round++, pauses *= 2) {
+        for (unsigned i = 0; i < pauses; i++) cc__cpu_relax();
+        if (try(lock, arg)) {
+            if (failed != 0) cc__set(failures, failed / 2);
+            return true;
+        }
+    }
+    cc__set(failures, failed + 1);
+    return false;
+}

@@ -1,0 +1,29 @@
+/* listen.h - a listener. */
+#ifndef CC_NET_LISTEN_H
+#define CC_NET_LISTEN_H
+
+#include "net/conn.h"
+#include "os/socket.h"
+
+struct CCListener {
+    struct io_use use;       /* never changed: calls take copies */
+    _Atomic uint32_t refs;   /* the owner, calls that are under way, servers: as CONN-1 */
+    _Atomic uint32_t closed; /* a word: riscv64 exchanges no bytes */
+    bool inherits;           /* connections have the listener's options; else they are set one by one */
+    bool unlink;             /* `file` goes with the listener */
+    struct os_file_id file;  /* of a Unix socket */
+    CCConnOptions conn;
+    CCConnLayer layer; /* {0}: none */
+    CCAddr addr;
+    struct serve_counts {
+        _Atomic uint64_t accepted, open, most_open, failed, panicked, pauses, shed, cancelled;
+    } counts;
+};
+
+int cc__listener_accept(CCListener *l, CCConn **conn, enum how how, CCDeadline deadline);
+void cc__listener_keep(CCListener *l);
+/* Stops listening; the owner has yet to free it. */
+void cc__listener_stop(CCListener *l);
+void cc__listener_drop(CCListener *l);
+
+#endif

@@ -1,0 +1,318 @@
+/* names.c - the addresses of a name: numbers at once, names by the system's resolver, on a thread of the blocking pool.
+ *
+ * NAME-1  One lookup for each question at a time: whoever asks the same while it is under way waits for it. Who began
+ *         it may leave; then it goes on for the others.
+ * NAME-2  A lookup that was given up before it ran, or that panicked, is ABANDONED: those who wait for it ask again.
+ * NAME-3  `refs` counts the table, everybody who waits, and the thread that runs it; the last one frees it. `lock`
+ *         guards all of this but what the thread writes before it says DONE.
+ */
+#include "base/mem.h"
+#include "net/addr.h"
+#include "net/conn.h"
+#include "net/net.h"
+#include "net/where.h"
+#include "os/resolver.h"
+#include "sim/sim.h"
+#include "sync/list.h"
+
+#include <ccc/cc_blocking.h>
+#include <ccc/cc_dns.h>
+#include <ccc/cc_sync.h>
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+enum { KEPT = 64, KEEP_MS = 5000 };
+
+enum lookup_state { RUNNING, DONE, ABANDONED };
+
+struct lookup {
+    struct link link; /* in the table, oldest first */
+    bool linked;
+    unsigned refs; /* NAME-3 */
+    enum lookup_state state;
+    char host[HOST_MAX], service[SERVICE_MAX];
+    bool has_service;
+    CCResolveHints hints;
+    CCResolveFn fn; /* the hook that answers; NULL: the system */
+    void *arg;
+    CCEvent ended;
+    uint64_t until; /* DONE: how long it may be used */
+    int error;
+    size_t count;
+    CCAddr list[WHERE_ADDRS];
+};
+
+static struct {
+    struct lock lock;
+    struct link lookups; /* 0 before the first */
+    unsigned count;
+    CCResolveFn fn;
+    void *arg;
+} names;
+
+/* A port by its number; NULL is 0. */
+static bool parse_port(const char *service, uint16_t *port) {
+    unsigned value = 0;
+    *port = 0;
+    if (service == NULL) return true;
+    if (*service == 0) return false;
+    for (; *service != 0; service++) {
+        if (*service < '0' || *service > '9') return false;
+        value = value * 10 + (unsigned)(*service - '0');
+        if (value > UINT16_MAX) return false;
+    }
+    *port = (uint16_t)value;
+    return true;
+}
+
+static size_t add(CCAddr *list, size_t room, size_t count, const CCAddr *addr, int kind) {
+    if ((kind == CC_ADDR_NONE || kind == addr->kind) && count < room) list[count++] = *addr;
+    return count;
+}
+
+/* Answers at once if it can: 0 with *count, or EAGAIN: it is a name. */
+static int resolve_numbers(const char *host, const char *service, int kind, CCAddr *list, size_t *count) {
+    struct host_port parts = {.host = host, .host_length = strlen(host)};
+    CCAddr addr = {.kind = CC_ADDR_IP6, .length = 16}, addr4 = {.kind = CC_ADDR_IP4, .length = 4};
+    size_t n = 0;
+    if (!parse_port(service, &addr.port)) return EAGAIN;
+    addr4.port = addr.port;
+    if (*host == 0) {
+        n = add(list, *count, n, &addr, kind);
+        n = add(list, *count, n, &addr4, kind);
+    } else {
+        int error = cc__addr_parse_ip(&addr, &parts);
+        if (error != 0) return error == EINVAL ? EAGAIN : error;
+        addr.port = addr4.port;
+        n = add(list, *count, n, &addr, kind);
+    }
+    *count = n;
+    return n > 0 ? 0 : ENOENT;
+}
+
+static int ask_system(const char *host, const char *service, const CCResolveHints *hints, CCAddr *list, size_t *count) {
+    struct addrinfo *found;
+    CCAddr addr;
+    size_t n = 0;
+    int family = hints->kind == CC_ADDR_IP4 ? AF_INET : hints->kind == CC_ADDR_IP6 ? AF_INET6 : AF_UNSPEC;
+    int error = cc__os_resolve(host, service, family, hints->datagrams, &found);
+    if (error != 0) return error;
+    for (const struct addrinfo *a = found; a != NULL; a = a->ai_next)
+        if (cc_addr_from_sockaddr(&addr, a->ai_addr, a->ai_addrlen) == 0) n = add(list, *count, n, &addr, CC_ADDR_NONE);
+    cc__os_resolved_free(found);
+    *count = n;
+    return n > 0 ? 0 : ENOENT;
+}
+
+/* ---- one lookup ---- */
+
+static int ask(struct lookup *l) {
+    const char *service = l->has_service ? l->service : NULL;
+    l->count = WHERE_ADDRS;
+    int error = l->fn != NULL ? l->fn(l->host, service, &l->hints, l->list, &l->count, l->arg)
+                              : ask_system(l->host, service, &l->hints, l->list, &l->count);
+    if (error != 0 || l->count > WHERE_ADDRS) l->count = 0;
+    return error != 0 ? error : l->count > 0 ? 0 : ENOENT;
+}
+
+static void unlink_locked(struct lookup *l) {
+    if (!l->linked) return;
+    cc__list_remove(&l->link);
+    l->linked = false;
+    l->refs--;
+    names.count--;
+}
+
+/* Gives one reference up, and the lock. */
+static void drop_and_unlock(struct lookup *l) {
+    bool last = --l->refs == 0;
+    cc__lock_release(&names.lock);
+    if (last) cc__mem_free(l);
+}
+
+/* The thread's part. Returns l: it has run. */
+static void *run(void *arg) {
+    struct lookup *l = arg;
+    int error = ask(l);
+    cc__lock_take(&names.lock);
+    l->error = error;
+    l->state = DONE;
+    l->until = cc_after_ms(KEEP_MS).ns;
+    if (error != 0) unlink_locked(l); /* only what was found is kept */
+    cc__lock_release(&names.lock);
+    (void)cc_event_set(&l->ended);
+    cc__lock_take(&names.lock);
+    drop_and_unlock(l);
+    return l;
+}
+
+/* NAME-2. */
+static void abandon(struct lookup *l) {
+    cc__lock_take(&names.lock);
+    l->state = ABANDONED;
+    unlink_locked(l);
+    cc__lock_release(&names.lock);
+    (void)cc_event_set(&l->ended);
+    cc__lock_take(&names.lock);
+    drop_and_unlock(l);
+}
+
+/* After the one who began it has left. */
+static void clean_up(void *arg, void *result) {
+    if (result == NULL) abandon(arg);
+}
+
+/* ---- the table ---- */
+
+static bool is_same(const struct lookup *l, const struct lookup *wanted) {
+    return l->fn == wanted->fn && l->arg == wanted->arg && l->has_service == wanted->has_service &&
+           l->hints.kind == wanted->hints.kind && l->hints.datagrams == wanted->hints.datagrams &&
+           strcasecmp(l->host, wanted->host) == 0 && strcmp(l->service, wanted->service) == 0;
+}
+
+/* One that can be used, or waited for. What is too old goes. */
+static struct lookup *find_locked(const struct lookup *wanted) {
+    uint64_t now = cc_now_ns();
+    if (cc__get(&names.lookups.next) == NULL) cc__list_init(&names.lookups);
+    for (struct link *at = cc__get(&names.lookups.next), *next; at != &names.lookups; at = next) {
+        struct lookup *l = container_of(at, struct lookup, link);
+        next = cc__get(&at->next);
+        if (!is_same(l, wanted)) continue;
+        if (l->state == RUNNING || (l->until > now && !wanted->hints.fresh)) return l;
+        unlink_locked(l); /* nobody waits for it: it is done */
+        if (l->refs == 0) cc__mem_free(l);
+        return NULL;
+    }
+    return NULL;
+}
+
+static void add_locked(struct lookup *l) {
+    cc__list_push_back(&names.lookups, &l->link);
+    l->linked = true;
+    names.count++;
+    for (struct link *at = cc__get(&names.lookups.next); names.count > KEPT && at != &names.lookups;) {
+        struct lookup *old = container_of(at, struct lookup, link);
+        at = cc__get(&at->next);
+        if (old->state == RUNNING) continue;
+        unlink_locked(old);
+        if (old->refs == 0) cc__mem_free(old);
+    }
+}
+
+void cc_resolve_hook(CCResolveFn fn, void *arg) {
+    cc__lock_take(&names.lock);
+    names.fn = fn;
+    names.arg = arg;
+    if (cc__get(&names.lookups.next) == NULL) cc__list_init(&names.lookups);
+    while (!cc__list_empty(&names.lookups)) {
+        struct lookup *l = container_of(cc__get(&names.lookups.next), struct lookup, link);
+        unlink_locked(l);
+        if (l->refs == 0) cc__mem_free(l);
+    }
+    cc__lock_release(&names.lock);
+}
+
+void cc__names_forget(void) {
+    names.lock = (struct lock){0};
+    cc__list_init(&names.lookups); /* the threads that ran them are gone, and whoever waited */
+    names.count = 0;
+}
+
+/* ---- asking ---- */
+
+/* Begins a lookup and waits for it. The caller holds the lock, which is released. l has the caller's reference. */
+static int begin_locked(struct lookup *l, CCDeadline deadline) {
+    CCBlockingOptions options = {.pool = CC_POOL_SLOW, .may_abandon = true, .cleanup = clean_up};
+    l->refs += 2; /* the table's and the thread's */
+    add_locked(l);
+    cc__lock_release(&names.lock);
+    int error = cc_blocking_ex(run, l, NULL, &options, deadline);
+    if (error != 0 && error != ECANCELED && error != ETIMEDOUT) abandon(l); /* clean_up was not called */
+    return error;
+}
+
+static int take_answer(const struct lookup *l, CCAddr *list, size_t *count) {
+    if (l->error != 0) return l->error;
+    if (*count > l->count) *count = l->count;
+    memcpy(list, l->list, *count * sizeof *list);
+    return 0;
+}
+
+/* own: a lookup as it is wanted, which is begun if nobody else has, and dropped in any case. */
+static int resolve_name(struct lookup *own, CCAddr *list, size_t *count, CCDeadline deadline) {
+    int error = 0;
+    struct lookup *l;
+    for (bool answered = false; !answered && error == 0;) {
+        cc__lock_take(&names.lock);
+        own->fn = names.fn;
+        own->arg = names.arg;
+        l = find_locked(own);
+        if (l == NULL) {
+            own->refs++;
+            l = own;
+            error = begin_locked(l, deadline);
+        } else {
+            l->refs++;
+            bool running = l->state == RUNNING;
+            cc__lock_release(&names.lock);
+            if (running) error = cc_event_wait_until(&l->ended, deadline); /* NAME-1 */
+        }
+        cc__lock_take(&names.lock);
+        if (error == 0 && l->state == DONE) {
+            error = take_answer(l, list, count);
+            answered = true;
+        }
+        drop_and_unlock(l);
+    }
+    cc__lock_take(&names.lock);
+    drop_and_unlock(own);
+    return error;
+}
+
+/* The simulated hosts, by name; services have numbers there. */
+static int ask_simulated(struct lookup *l, CCDeadline deadline) {
+    uint16_t port;
+    uint64_t delay;
+    l->count = WHERE_ADDRS;
+    if (!parse_port(l->has_service ? l->service : NULL, &port)) return EPROTONOSUPPORT;
+    int error = cc__sim_resolve(l->host, port, l->hints.kind, l->list, &l->count, &delay);
+    CCDeadline then = cc_after_ns(delay);
+    bool late = deadline.ns != 0 && deadline.ns < then.ns;
+    int slept = cc_sleep_until(late ? deadline : then);
+    return slept != 0 ? slept : late ? ETIMEDOUT : error;
+}
+
+/* The fiber asks the hook itself, and nothing is kept: a run depends on its seed alone. */
+static int resolve_simulated(struct lookup *own, CCAddr *list, size_t *count, CCDeadline deadline) {
+    own->fn = names.fn;
+    own->arg = names.arg;
+    own->error = own->fn != NULL ? ask(own) : ask_simulated(own, deadline);
+    int error = take_answer(own, list, count);
+    cc__mem_free(own);
+    return error;
+}
+
+int cc_resolve_until(const char *host, const char *service, const CCResolveHints *hints, CCAddr *list, size_t *count,
+                     CCDeadline deadline) {
+    static const CCResolveHints none;
+    if (list == NULL || count == NULL || *count == 0) return EINVAL;
+    if (hints == NULL) hints = &none;
+    if (host == NULL) host = "";
+    if (cc__reserved_used(hints) || hints->kind < CC_ADDR_NONE || hints->kind > CC_ADDR_IP6) return EINVAL;
+    if (strlen(host) >= HOST_MAX || (service != NULL && strlen(service) >= SERVICE_MAX)) return EINVAL;
+    int error = resolve_numbers(host, service, hints->kind, list, count);
+    if (error != EAGAIN) return error;
+    struct lookup *own = cc__mem_alloc_small(sizeof *own);
+    if (own == NULL) return ENOMEM;
+    strcpy(own->host, host);
+    if (service != NULL) strcpy(own->service, service);
+    own->has_service = service != NULL;
+    own->hints = *hints;
+    own->refs = 1;
+    return cc__sim_on() ? resolve_simulated(own, list, count, deadline) : resolve_name(own, list, count, deadline);
+}
+
+int cc_resolve(const char *host, const char *service, const CCResolveHints *hints, CCAddr *list, size_t *count) {
+    return cc_resolve_until(host, service, hints, list, count, CC_FOREVER);
+}

@@ -1,0 +1,23 @@
+/* call.h - system calls whose result is a number or -errno. */
+#ifndef CC_OS_LINUX_CALL_H
+#define CC_OS_LINUX_CALL_H
+
+#include "base/attr.h"
+#include "base/error.h"
+
+#include <errno.h>
+
+/* Evaluates a system call again while a signal interrupts it, and leaves errno, which only a failure changes, as it
+ * was. */
+#define CALL(result, expression)                                                      \
+    do {                                                                              \
+        int saved_ = cc__errno_get();                                                 \
+        (result) = (expression);                                                      \
+        if (unlikely((result) < 0)) {                                                 \
+            while ((result) < 0 && cc__errno_get() == EINTR) (result) = (expression); \
+            if ((result) < 0) (result) = -cc__errno_get();                            \
+            cc__errno_set(saved_);                                                    \
+        }                                                                             \
+    } while (0)
+
+#endif

@@ -1,0 +1,268 @@
+/* socket.c - sockets: make, name and set them. */
+#include "os/socket.h"
+
+#include "base/error.h"
+#include "os/descriptor.h"
+#include "os/linux/call.h"
+#include "os/simulated.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Since Linux 4.18 and 5.0. */
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+int cc__os_socket(int family, int type) {
+    const struct os_simulated *s = cc__os_simulation();
+    if (unlikely(s != NULL)) return s->socket(family, type);
+    int fd;
+    CALL(fd, socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    return fd;
+}
+
+int cc__os_socketpair(int fds[2]) {
+    const struct os_simulated *s = cc__os_simulation();
+    if (unlikely(s != NULL)) return s->pair(fds, false);
+    int rc;
+    CALL(rc, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
+    return rc;
+}
+
+int cc__os_pipe(int fds[2]) {
+    const struct os_simulated *s = cc__os_simulation();
+    if (unlikely(s != NULL)) return s->pair(fds, true);
+    int rc;
+    CALL(rc, pipe2(fds, O_CLOEXEC | O_NONBLOCK));
+    return rc;
+}
+
+int cc__os_spare_fd(void) {
+    const struct os_simulated *s = cc__os_simulation();
+    if (unlikely(s != NULL)) return s->spare_fd();
+    int fd;
+    CALL(fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    return fd;
+}
+
+int cc__os_bind(int fd, const struct sockaddr *address, socklen_t length) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->bind(fd, address, length);
+    int rc;
+    CALL(rc, bind(fd, address, length));
+    return rc;
+}
+
+int cc__os_listen(int fd, unsigned backlog) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->listen(fd, backlog);
+    int rc;
+    CALL(rc, listen(fd, backlog > INT32_MAX ? INT32_MAX : (int)backlog));
+    return rc;
+}
+
+int cc__os_name(int fd, bool peer, struct sockaddr *address, socklen_t *length) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->name(fd, peer, address, length);
+    int rc;
+    if (peer)
+        CALL(rc, getpeername(fd, address, length));
+    else
+        CALL(rc, getsockname(fd, address, length));
+    return rc;
+}
+
+int cc__os_shutdown(int fd, bool read, bool write) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->shutdown(fd, read, write);
+    int rc;
+    CALL(rc, shutdown(fd, read && write ? SHUT_RDWR : read ? SHUT_RD : SHUT_WR));
+    return rc;
+}
+
+static int set(int fd, int level, int name, unsigned value) {
+    int rc, number = value > INT32_MAX ? INT32_MAX : (int)value;
+    CALL(rc, setsockopt(fd, level, name, &number, sizeof number));
+    return rc;
+}
+
+/* The first probe after `seconds`, the others at the same distance, at most four. */
+static int keep_alive(int fd, unsigned seconds) {
+    int rc = set(fd, SOL_SOCKET, SO_KEEPALIVE, seconds != 0);
+    if (seconds == 0 || rc < 0) return rc;
+    if (seconds > 32767) seconds = 32767; /* the most that the system takes */
+    rc = set(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
+    if (rc == 0) rc = set(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
+    return rc == 0 ? set(fd, IPPROTO_TCP, TCP_KEEPCNT, 4) : rc;
+}
+
+int cc__os_set(int fd, enum os_socket_option option, unsigned value) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->set(fd, option, value);
+    struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    int rc;
+    switch (option) {
+    case OS_REUSEADDR:
+        return set(fd, SOL_SOCKET, SO_REUSEADDR, value);
+    case OS_REUSEPORT:
+        return set(fd, SOL_SOCKET, SO_REUSEPORT, value);
+    case OS_V6ONLY:
+        return set(fd, IPPROTO_IPV6, IPV6_V6ONLY, value);
+    case OS_NODELAY:
+        return set(fd, IPPROTO_TCP, TCP_NODELAY, value);
+    case OS_KEEPALIVE:
+        return keep_alive(fd, value);
+    case OS_USER_TIMEOUT:
+        return set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, value);
+    case OS_SEND_BUFFER:
+        return set(fd, SOL_SOCKET, SO_SNDBUF, value);
+    case OS_RECEIVE_BUFFER:
+        return set(fd, SOL_SOCKET, SO_RCVBUF, value);
+    case OS_RESET_ON_CLOSE:
+        CALL(rc, setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
+        return rc;
+    case OS_UDP_SEGMENT:
+        return set(fd, IPPROTO_UDP, UDP_SEGMENT, value);
+    case OS_UDP_GRO:
+        return set(fd, IPPROTO_UDP, UDP_GRO, value);
+    }
+    return -EINVAL;
+}
+
+ssize_t cc__os_peek(int fd) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->peek(fd);
+    char byte;
+    ssize_t rc;
+    CALL(rc, recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT));
+    return rc;
+}
+
+int cc__os_credentials(int fd, int64_t *pid, uint32_t *uid, uint32_t *gid) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->credentials(fd, pid, uid, gid);
+    struct ucred who = {0, 0, 0};
+    socklen_t size = sizeof who;
+    int rc;
+    CALL(rc, getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size));
+    *pid = who.pid;
+    *uid = who.uid;
+    *gid = who.gid;
+    return rc;
+}
+
+ssize_t cc__os_send_many(int fd, struct mmsghdr *list, unsigned count) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->send_many(fd, list, count);
+    ssize_t rc;
+    CALL(rc, sendmmsg(fd, list, count, MSG_DONTWAIT | MSG_NOSIGNAL));
+    return rc;
+}
+
+ssize_t cc__os_receive_many(int fd, struct mmsghdr *list, unsigned count) {
+    const struct os_simulated *s = cc__os_simulation_of(fd);
+    if (unlikely(s != NULL)) return s->receive_many(fd, list, count);
+    ssize_t rc;
+    CALL(rc, recvmmsg(fd, list, count, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC, NULL));
+    return rc;
+}
+
+unsigned cc__os_interface(const char *name) {
+    CC_KEEP_ERRNO;
+    return if_nametoindex(name);
+}
+
+/* A simulated Unix socket has a name and no file. */
+int cc__os_socket_file(const char *path, struct os_file_id *id) {
+    if (unlikely(cc__os_simulation() != NULL)) return -ENOENT;
+    struct stat status;
+    int rc;
+    CALL(rc, lstat(path, &status));
+    if (rc < 0) return rc;
+    *id = (struct os_file_id){status.st_dev, status.st_ino};
+    return S_ISSOCK(status.st_mode) ? 0 : -EEXIST;
+}
+
+int cc__os_unlink(const char *path) {
+    if (unlikely(cc__os_simulation() != NULL)) return -ENOENT;
+    int rc;
+    CALL(rc, unlink(path));
+    return rc;
+}
+
+/* Linux makes the file with the mode of the socket itself. */
+int cc__os_socket_mode(int fd, unsigned mode) {
+    if (unlikely(cc__os_simulation_of(fd) != NULL)) return 0;
+    int rc;
+    CALL(rc, fchmod(fd, (mode_t)mode));
+    return rc;
+}
+
+/* Whoever may write to the folder can put a link there between two calls. So the file is opened, and what was opened is
+ * changed: for a descriptor that only names a file the system permits that by way of /proc. */
+int cc__os_chmod_socket(const char *path, unsigned mode) {
+    if (unlikely(cc__os_simulation() != NULL)) return 0;
+    struct stat status;
+    char name[40];
+    int fd, rc;
+    CALL(fd, open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (fd < 0) return fd;
+    CALL(rc, fstat(fd, &status));
+    if (rc == 0 && !S_ISSOCK(status.st_mode)) rc = -EEXIST;
+    if (rc == 0 && (status.st_mode & 07777) != mode) {
+        (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+        CALL(rc, chmod(name, (mode_t)mode));
+    }
+    (void)cc__os_close(fd);
+    return rc;
+}
+
+/* ---- for a server that the runtime runs for itself: never simulated ---- */
+
+int cc__os_wait_any(struct pollfd *fds, unsigned count, int timeout_ms) {
+    int saved = cc__errno_get(), n = poll(fds, count, timeout_ms);
+    if (n < 0) n = cc__errno_get() == EINTR ? 0 : -cc__errno_get();
+    cc__errno_set(saved);
+    return n;
+}
+
+int cc__os_memory_file(void) {
+    int fd;
+    CALL(fd, memfd_create("ccc", MFD_CLOEXEC));
+    return fd;
+}
+
+bool cc__os_random(void *bytes, size_t size) {
+    ssize_t n;
+    CALL(n, getrandom(bytes, size, 0));
+    return n == (ssize_t)size;
+}
+
+int cc__os_private_folder(const char *path) {
+    struct stat status;
+    int rc;
+    CALL(rc, mkdir(path, 0700));
+    if (rc != 0 && rc != -EEXIST) return rc;
+    CALL(rc, lstat(path, &status));
+    if (rc != 0) return rc;
+    return S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 077) == 0 ? 0 : -EACCES;
+}
+
+bool cc__os_may_look(uint32_t uid) {
+    return uid == geteuid() || uid == 0;
+}

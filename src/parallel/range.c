@@ -1,0 +1,247 @@
+/* range.c - loops and sums over a range: split while somebody is idle.
+ *
+ * A piece works through its part of the range in blocks, from the left. A block is as large as takes some microseconds.
+ * Between two blocks it looks whether a worker has nothing to do; if so, and if few fibers wait in its own queue, it
+ * splits off the right half of what is left as a task, and goes on with the left half. When its part is done, it joins
+ * its splits, the latest first: that is the one next to it on the right. A split that nobody has taken is run by its
+ * joiner, as a call.
+ *
+ * Ranges nest: a step may work through a range of its own. While somebody is idle, a piece of an inner range first
+ * looks at the pieces around it in its fiber, and splits the outermost that has something left: that is more work for
+ * the same price. Small ranges, and those inside of others, so cost little more than their steps.
+ *
+ * RANGE-1  A split's record lies in the arena of the nursery, which outlives all pieces.
+ * RANGE-2  Values are combined from left to right: a piece's own, then its splits', the latest first.
+ * RANGE-3  begin and end of a piece are what nobody has begun: its block is taken off before its function is called, so
+ *          that the pieces of ranges inside of that block may split the rest. All of them are the same fiber's.
+ */
+#include "base/error.h"
+#include "base/mem.h"
+#include "fiber/defer.h"
+#include "os/clock.h"
+#include "sched/sched.h"
+
+#include <ccc/cc_nursery.h>
+#include <ccc/cc_parallel.h>
+#include <errno.h>
+#include <string.h>
+
+enum {
+    BLOCK_NS = 4000,      /* a block shorter than this is doubled. Guess: some hundred times what a look costs */
+    BLOCK_MAX_NS = 40000, /* and one that is longer is halved */
+    ALONE_NS = 10000,     /* what takes less is not worth a nursery. Guess: a few times what one costs */
+    ALONE_MIN = 64,       /* for each worker: a shorter range is split at once, as each of its steps may take long */
+    VALUE_SMALL = 64,     /* bytes of a value that lies in the frame */
+    QUEUE_ENOUGH = 2,     /* fibers in the own queue that others may take: a spawner keeps one for itself */
+};
+
+struct job {
+    CCRangeFn each; /* or `how` */
+    const CCReduction *how;
+    void *arg;
+    CCNursery *nursery;
+};
+
+/* A part of the range that was given away. */
+struct split {
+    struct split *next; /* the one to the right of it */
+    const struct job *job;
+    CCTask task;
+    size_t begin, end, block;
+    _Alignas(max_align_t) unsigned char value[];
+};
+
+/* The part of one piece, and how far it is. */
+struct piece {
+    const struct job *job; /* without a nursery: the piece is alone */
+    size_t begin, end;     /* RANGE-3 */
+    size_t block;
+    struct split *splits;
+    void *value;
+    struct piece *outer; /* in the same fiber: a piece one of whose steps this one is in */
+};
+
+static bool somebody_is_idle(void) {
+    struct worker *w = cc__worker();
+    return cc__get(&cc__sched.want) != 0 && w != NULL && cc__get(&w->runq.count) < QUEUE_ENOUGH;
+}
+
+/* What is no errno value could not be told from success on its way through the nursery. */
+static int call(const struct job *job, size_t begin, size_t end, void *value) {
+    int rc = job->how != NULL ? job->how->range(begin, end, value, job->arg) : job->each(begin, end, job->arg);
+    return rc >= 0 && rc <= CC_ERROR_MAX ? rc : EINVAL;
+}
+
+/* The next so many steps. */
+static int do_steps(struct piece *p, size_t size) {
+    size_t begin = p->begin;
+    p->begin += size; /* RANGE-3 */
+    return call(p->job, begin, begin + size, p->value);
+}
+
+/* The next block, which begins at *now; and the time of its end. */
+static int do_block(struct piece *p, uint64_t *now) {
+    size_t left = p->end - p->begin;
+    int rc = do_steps(p, p->block < left ? p->block : left);
+    uint64_t end = cc__clock_now(), took = end - *now;
+    *now = end;
+    if (took < BLOCK_NS && p->block < SIZE_MAX / 2) p->block *= 2;
+    if (took > BLOCK_MAX_NS && p->block > 1) p->block /= 2;
+    return rc;
+}
+
+static void *run_split(void *split);
+
+/* Gives the right half away. Without memory the piece does it itself. */
+static void split_off(struct piece *p) {
+    const struct job *job = p->job;
+    size_t size = job->how != NULL ? job->how->size : 0;
+    struct split *s = cc_nursery_alloc(job->nursery, sizeof *s + size); /* RANGE-1 */
+    if (s == NULL) return;
+    s->job = job;
+    s->begin = p->begin + (p->end - p->begin) / 2;
+    s->end = p->end;
+    s->block = p->block;
+    if (size > 0) memcpy(s->value, job->how->identity, size);
+    if (cc_nursery_spawn_ex(job->nursery, &s->task, run_split, s, NULL) != 0) return;
+    p->end = s->begin;
+    s->next = p->splits;
+    p->splits = s;
+}
+
+/* Somebody is idle, and this piece could be split. False: one around it has been. One that has no nursery yet opens it
+ * at its next step, which may be far away. */
+static bool should_split(struct piece *p) { /* RANGE-3 */
+    struct piece *from = NULL;
+    for (struct piece *o = p->outer; o != NULL; o = o->outer)
+        if (o->begin < o->end && o->job->nursery != NULL) from = o;
+    if (from == NULL) return true;
+    split_off(from);
+    return false;
+}
+
+/* However the piece ends: the nursery waits for those that it has not joined. */
+static void drop_splits(void *piece) {
+    for (struct split *s = ((struct piece *)piece)->splits; s != NULL; s = s->next)
+        if (s->task.id != 0) (void)cc_task_detach(&s->task);
+}
+
+/* 0, or an error: of a block, or ECANCELED. */
+static int do_piece(struct piece *p) {
+    CC_DEFER(drop_splits, p);
+    uint64_t now = cc__clock_now();
+    while (p->begin < p->end) {
+        if (cc_cancelled()) return ECANCELED;
+        if (somebody_is_idle() && should_split(p) && p->end - p->begin > p->block) split_off(p);
+        int rc = do_block(p, &now);
+        if (rc != 0) return rc;
+    }
+    for (struct split *s = p->splits; s != NULL; s = s->next) { /* RANGE-2 */
+        int rc = cc_task_join(&s->task, NULL);
+        if (rc != 0) return rc;
+        if (p->job->how != NULL) p->job->how->combine(p->value, s->value, p->job->arg);
+    }
+    return 0;
+}
+
+/* What is deferred marks a piece in its fiber; there is nothing to do. */
+static void leave_piece(void *piece) {
+    (void)piece;
+}
+
+/* The next one around it, up to a protected call or a panic that is under way. */
+static struct piece *piece_around(const CCDefer *mark) {
+    const CCDefer *d = mark->next;
+    while (d != NULL && d->fn != MARK_FIBER && d->fn != MARK_TRY && d->fn != MARK_PANIC) {
+        if (d->fn == leave_piece) return d->arg;
+        d = d->next;
+    }
+    return NULL;
+}
+
+static void *run_split(void *split) {
+    struct split *s = split;
+    struct piece p = {.job = s->job, .begin = s->begin, .end = s->end, .block = s->block, .value = s->value};
+    CC_DEFER(leave_piece, &p);
+    int rc = do_piece(&p);
+    return rc == 0 ? NULL : cc_fail(rc, "a piece of the range has failed");
+}
+
+/* Without a nursery, until the range is done or takes long enough that somebody else might do a part. Few steps are
+ * done one by one, without a clock, until somebody could. */
+static int do_alone(struct piece *p) {
+    bool few = p->end - p->begin < (size_t)ALONE_MIN * cc_worker_count();
+    uint64_t start = few ? 0 : cc__clock_now(), now = start;
+    while (p->begin < p->end) {
+        if (cc_cancelled()) return ECANCELED;
+        if ((few || now - start >= ALONE_NS) && somebody_is_idle() && should_split(p)) return 0;
+        int rc = few ? do_steps(p, 1) : do_block(p, &now);
+        if (rc != 0) return rc;
+    }
+    return 0;
+}
+
+/* In a fiber. */
+static int run(struct job *job, size_t begin, size_t end, void *value) {
+    struct piece p = {.job = job, .begin = begin, .end = end, .block = 1, .value = value};
+    CCDefer mark CC_CLEANUP(cc_defer_leave) = {NULL, leave_piece, &p, NULL};
+    p.outer = piece_around(cc_defer_enter(&mark));
+    int alone = do_alone(&p);
+    if (alone != 0) return alone;
+    if (p.begin == p.end) return 0;
+    int rc = ENOMEM;
+    CC_NURSERY(n, .result = &rc, .name = "parallel range") {
+        job->nursery = n;
+        int failed = do_piece(&p);
+        if (failed != 0) (void)cc_nursery_cancel_with(n, failed, "a piece of the range has failed");
+    }
+    return rc;
+}
+
+struct call_in_fiber {
+    struct job *job;
+    size_t begin, end;
+    void *value;
+    int rc;
+};
+
+static void *run_in_fiber(void *arg) {
+    struct call_in_fiber *c = arg;
+    c->rc = run(c->job, c->begin, c->end, c->value);
+    return NULL;
+}
+
+/* A nursery, and not cc_run, so that the scopes around an OS thread are those of the pieces, too. */
+static int run_anywhere(struct job *job, size_t begin, size_t end, void *value) {
+    if (begin >= end) return 0;
+    if (cc_in_fiber()) return run(job, begin, end, value);
+    struct call_in_fiber c = {job, begin, end, value, 0};
+    int rc = ENOMEM;
+    CC_NURSERY(n, .result = &rc, .name = "parallel range") {
+        int failed = cc_nursery_spawn(n, run_in_fiber, &c);
+        if (failed != 0) (void)cc_nursery_cancel_with(n, failed, "there is no fiber for the range");
+    }
+    return rc != 0 ? rc : c.rc;
+}
+
+int cc_parallel_for(size_t begin, size_t end, CCRangeFn fn, void *arg) {
+    if (fn == NULL) return EINVAL;
+    struct job job = {.each = fn, .arg = arg};
+    return run_anywhere(&job, begin, end, NULL);
+}
+
+int cc_parallel_reduce(size_t begin, size_t end, const CCReduction *how, void *arg, void *value) {
+    if (how == NULL || value == NULL || how->size == 0 || how->identity == NULL || how->range == NULL ||
+        how->combine == NULL || cc__reserved_used(how))
+        return EINVAL;
+    _Alignas(max_align_t) unsigned char small[VALUE_SMALL];
+    void *large = how->size > sizeof small ? cc__mem_alloc_small(how->size) : NULL;
+    if (how->size > sizeof small && large == NULL) return ENOMEM;
+    CC_DEFER(cc__mem_free, large);
+    void *sum = large != NULL ? large : small;
+    memcpy(sum, how->identity, how->size);
+    struct job job = {.how = how, .arg = arg};
+    int rc = run_anywhere(&job, begin, end, sum);
+    if (rc == 0) memcpy(value, sum, how->size);
+    return rc;
+}

@@ -1,0 +1,171 @@
+/* api.c - cc_record.h: on and off, files, notes and regions; and what the environment asks for. */
+#include "record/record.h"
+
+#include "base/error.h"
+#include "base/fatal.h"
+#include "os/clock.h"
+#include "os/descriptor.h"
+#include "os/file.h"
+#include "sched/upcalls.h"
+#include "trace/trace.h"
+
+#include <ccc/cc_record.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Atomic uint64_t ring_size; /* of the first start; 0: there was none */
+
+/* ---- on and off ---- */
+
+static const unsigned level_of[] = {[CC_RECORD_TIMES] = 1, [CC_RECORD_TURNS] = 0, [CC_RECORD_STACKS] = 2};
+
+/* The runtime, if it runs, has its rings from now on; if not, its start attaches them. */
+static void tell(void) {
+    if (cc__worker() != NULL) {
+        cc__sched_route_records();
+    } else if (cc__upcall_enter(false) == 0) {
+        cc__sched_route_records();
+        cc__upcall_leave();
+    }
+}
+
+static unsigned workers_now(void) {
+    bool outside = cc__worker() == NULL;
+    if (outside && cc__upcall_enter(false) != 0) return 0;
+    unsigned n = cc__sched.max;
+    if (outside) cc__upcall_leave();
+    return n;
+}
+
+static uint64_t size_for(uint64_t wanted) {
+    uint64_t none = 0, size = wanted != 0 ? wanted : CC_RECORD_EVENTS_DEFAULT;
+    return cc__cas(&ring_size, &none, size) ? size : none;
+}
+
+int cc_record_start(const CCRecordConfig *config) {
+    static const CCRecordConfig defaults;
+    const CCRecordConfig *c = config != NULL ? config : &defaults;
+    if ((unsigned)c->level >= array_len(level_of) || cc__reserved_used(c)) return EINVAL;
+    if (c->events != 0 && (c->events < 64 || c->events > CC_RECORD_EVENTS_MAX || (c->events & (c->events - 1)) != 0))
+        return EINVAL;
+    int rc = cc__recorder_start(level_of[c->level], workers_now(), size_for(c->events));
+    if (rc == 0) tell();
+    return rc;
+}
+
+int cc_record_stop(void) {
+    if (!cc__recorder_stop()) return EALREADY;
+    tell();
+    return 0;
+}
+
+int cc__record_attach(unsigned workers) {
+    if (!cc__recorder_on()) return 0;
+    return cc__recorder_restart(workers, size_for(0));
+}
+
+/* ---- files ---- */
+
+static struct lock writing; /* one at a time: names of addresses, and memory */
+
+static int write_to(int fd, CCRecordFormat format, bool inside) {
+    static int (*const formats[])(struct history *, struct vec *) = {[CC_RECORD_GO] = cc__record_go,
+                                                                     [CC_RECORD_PERFETTO] = cc__record_perfetto,
+                                                                     [CC_RECORD_TEXT] = cc__record_lines};
+    if ((unsigned)format >= array_len(formats)) return EINVAL;
+    CC_KEEP_ERRNO;
+    struct history h;
+    struct vec out = {0};
+    int rc = cc__history_take(&h, inside);
+    if (rc != 0) return rc;
+    rc = formats[format](&h, &out);
+    cc__history_free(&h);
+    if (rc == 0) rc = cc__bytes_write(&out, fd);
+    cc__vec_free(&out);
+    return rc;
+}
+
+int cc_record_write(int fd, CCRecordFormat format) {
+    return write_to(fd, format, false);
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static CCRecordFormat format_of(const char *path) {
+    if (ends_with(path, ".pftrace") || ends_with(path, ".perfetto-trace")) return CC_RECORD_PERFETTO;
+    return ends_with(path, ".txt") ? CC_RECORD_TEXT : CC_RECORD_GO;
+}
+
+static int write_file(const char *path, bool inside) {
+    if (cc__get(&cc__recorder.recorded) == 0) return ENODATA;
+    int fd = cc__os_file_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return -fd;
+    int rc = write_to(fd, format_of(path), inside), closed = cc__os_close(fd);
+    return rc != 0 ? rc : closed < 0 ? -closed : closed;
+}
+
+int cc_record_snapshot(const char *path) {
+    return path != NULL ? write_file(path, false) : EINVAL;
+}
+
+/* ---- marks ---- */
+
+void cc_note(const char *format, ...) {
+    if (!cc__recorder_on() || format == NULL) return;
+    CC_KEEP_ERRNO;
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    cc__record_here(REC_NOTE, 0, 0, text);
+}
+
+void cc_region_begin(const char *name) {
+    if (cc__recorder_on() && name != NULL) cc__record_here(REC_REGION, 0, (uintptr_t)name, NULL);
+}
+
+void cc_region_end(const char *name) {
+    if (cc__recorder_on() && name != NULL) cc__record_here(REC_REGION_END, 0, (uintptr_t)name, NULL);
+}
+
+/* ---- the environment ---- */
+
+/* Without a file the events are for reports, and for whoever asks for a snapshot: 64 KiB a worker, which stay in the
+ * CPU's caches. */
+enum { EVENTS_FOR_REPORTS = 4096 };
+
+static struct {
+    const char *file;       /* NULL: none */
+    _Atomic uint64_t saved; /* when; 0: never */
+} wanted;
+
+int cc__record_configure(const char *file, int level) {
+    wanted.file = file;
+    if ((file == NULL && level < 0) || cc__recorder_on()) return 0;
+    uint64_t events = file == NULL ? EVENTS_FOR_REPORTS : 0; /* else the default */
+    int rc = cc__recorder_start(level >= 0 ? (unsigned)level : 1, 0, size_for(events));
+    return rc == EALREADY ? 0 : rc;
+}
+
+void cc__record_save(bool end) {
+    enum { PAUSE_S = 10 };
+    if (wanted.file == NULL || cc__get(&cc__recorder.recorded) == 0) return;
+    uint64_t now = cc__clock_real(), saved = cc__get(&wanted.saved);
+    if (!end && saved != 0 && now - saved < PAUSE_S * UINT64_C(1000000000)) return;
+    cc__set(&wanted.saved, now);
+    cc__lock_take(&writing);
+    int rc = write_file(wanted.file, true);
+    cc__lock_release(&writing);
+    if (rc != 0) cc__warn("CC_RECORD=%.200s cannot be written: %s (%d)", wanted.file, cc__error_name(rc), rc);
+}
+
+void cc__record_forget(void) {
+    writing = (struct lock){0};
+}

@@ -1,0 +1,92 @@
+/* bytes.c - arrays that grow, and bytes in the forms that the formats need. */
+#include "record/record.h"
+
+#include "base/mem.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool reserve(struct vec *v, size_t more, size_t size) {
+    if (v->failed) return false;
+    if (v->room - v->count >= more) return true;
+    size_t room = v->room != 0 ? v->room * 2 : 64;
+    while (room - v->count < more) room *= 2;
+    void *at = cc__mem_alloc(room * size);
+    if (at == NULL) {
+        v->failed = true;
+        return false;
+    }
+    if (v->count > 0) memcpy(at, v->at, v->count * size);
+    cc__mem_free(v->at);
+    v->at = at;
+    v->room = room;
+    return true;
+}
+
+void *cc__vec_add(struct vec *v, size_t size) {
+    if (!reserve(v, 1, size)) return NULL;
+    return (unsigned char *)v->at + v->count++ * size;
+}
+
+void cc__vec_free(struct vec *v) {
+    cc__mem_free(v->at);
+    *v = (struct vec){0};
+}
+
+void cc__bytes_add(struct vec *bytes, const void *data, size_t n) {
+    if (n == 0 || !reserve(bytes, n, 1)) return;
+    memcpy((unsigned char *)bytes->at + bytes->count, data, n);
+    bytes->count += n;
+}
+
+void cc__bytes_byte(struct vec *bytes, unsigned value) {
+    unsigned char byte = (unsigned char)value;
+    cc__bytes_add(bytes, &byte, 1);
+}
+
+void cc__bytes_varint(struct vec *bytes, uint64_t value) {
+    unsigned char text[10];
+    size_t n = 0;
+    for (; value >= 0x80; value >>= 7) text[n++] = (unsigned char)(value | 0x80);
+    text[n++] = (unsigned char)value;
+    cc__bytes_add(bytes, text, n);
+}
+
+void cc__bytes_text(struct vec *bytes, const char *fmt, ...) {
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (n > 0) cc__bytes_add(bytes, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+}
+
+enum { WIRE_VARINT = 0, WIRE_BYTES = 2 };
+
+void cc__bytes_field(struct vec *bytes, unsigned number, uint64_t value) {
+    cc__bytes_varint(bytes, number << 3 | WIRE_VARINT);
+    cc__bytes_varint(bytes, value);
+}
+
+void cc__bytes_field_bytes(struct vec *bytes, unsigned number, const void *data, size_t n) {
+    cc__bytes_varint(bytes, number << 3 | WIRE_BYTES);
+    cc__bytes_varint(bytes, n);
+    cc__bytes_add(bytes, data, n);
+}
+
+int cc__bytes_write(const struct vec *bytes, int fd) {
+    enum { PIECE = 1 << 20 };
+    if (bytes->failed) return ENOMEM;
+    for (size_t at = 0; at < bytes->count;) {
+        size_t n = bytes->count - at < PIECE ? bytes->count - at : PIECE;
+        struct iovec part = {(unsigned char *)bytes->at + at, n};
+        ssize_t written = cc__os_file_write(fd, &part, 1, OS_POSITION);
+        if (written == -EINTR) continue;
+        if (written <= 0) return written < 0 ? (int)-written : EIO;
+        at += (size_t)written;
+    }
+    return 0;
+}

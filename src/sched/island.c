@@ -1,0 +1,300 @@
+/* island.c - the workers of islands: their fibers come by inbox, and their threads sleep alone.
+ *
+ *   EMPTY --cc__island_open--> OPEN --its thread ends, joined--> EMPTY, or CLOSED at the end of the runtime
+ */
+#include "sched/island.h"
+
+#include "arch/cpu.h"
+#include "base/fatal.h"
+#include "base/mem.h"
+#include "os/clock.h"
+#include "sched/driver.h"
+#include "sched/idle.h"
+#include "sched/inbox.h"
+#include "sched/policy.h"
+#include "sched/sysmon.h"
+#include "sched/upcalls.h"
+#include "sched/wake.h"
+#include "trace/trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* remote.wake of an island's worker. */
+enum { ISLAND_AWAKE, ISLAND_ASLEEP };
+/* island.baton: whose turn it is, in a simulation. */
+enum { BATON_SIM, BATON_ISLAND };
+
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* places that are taken and given back */
+
+int cc__island_find(const CCIsland *island, struct worker **home) {
+    if (island->owner > cc__sched.max + cc__get(&cc__sched.islands)) return ESRCH;
+    *home = &cc__sched.workers[island->owner - 1];
+    return (*home)->core.tag == island->tag && cc__get(&(*home)->remote.life) == LIFE_OPEN ? 0 : ESRCH;
+}
+
+/* ---- routes ---- */
+
+static void wake(struct worker *home) { /* ISLAND-2 */
+    uint32_t asleep = ISLAND_ASLEEP;
+    if (cc__get_seq(&home->remote.wake) == ISLAND_ASLEEP && cc__cas_seq(&home->remote.wake, &asleep, ISLAND_AWAKE))
+        cc__futex_wake(&home->remote.wake, 1);
+}
+
+void cc__island_send(struct worker *home, struct fiber *f) {
+    cc__inbox_push(home, f);
+    wake(home);
+    if (cc__sched.simulated) cc__upcall_sim_point();
+}
+
+static void send(struct worker *w, struct fiber *f) {
+    struct worker *home = cc__island_home(f);
+    (void)w;
+    if (home != NULL)
+        cc__island_send(home, f);
+    else
+        cc__sched_send(f);
+}
+
+uint32_t cc__island_route(struct worker *w, struct link *list, uint32_t n) {
+    if (likely(!cc__island_any()) || n == 0) return n;
+    for (struct link *l = cc__get(&list->next); l != list;) {
+        struct link *next = cc__get(&l->next);
+        struct fiber *f = cc__fiber_of(l);
+        if (w != NULL ? cc__island_apart(w, f) : cc__island_home(f) != NULL) {
+            cc__list_remove(l);
+            send(w, f);
+            n--;
+        }
+        l = next;
+    }
+    return n;
+}
+
+void cc__island_spawn(struct worker *w, struct worker *home, struct fiber *f, enum fiber_args args) {
+    if (home == NULL) {
+        cc__sched_spawn(NULL, f, args);
+        return;
+    }
+    cc__add_seq(&home->island.arrived, 1); /* before it can end (ISLAND-3) */
+    cc__state_spawn(f, 0, args);           /* its worker becomes the owner when it takes it in (RUNQ-2) */
+    if (w == NULL || cc__worker_is_island(w))
+        cc__add_seq(&cc__sched.foreign_spawned, 1); /* an island's own counter has those that it keeps */
+    else
+        cc__count(w, spawned);
+    cc__island_send(home, f);
+}
+
+void cc__island_ended_elsewhere(struct worker *home, struct worker *w) {
+    if (w != NULL && cc__worker_is_island(w)) cc__add_seq(&w->island.arrived, 1);
+    if (!cc__worker_is_island(home)) return;
+    cc__sub_seq(&home->island.arrived, 1);
+    wake(home);
+}
+
+/* ---- its worker ---- */
+
+/* The schedule explorer's clock stands still while others can go on: a search would hide every sleep from it. */
+#ifdef CC_EXPLORED
+enum { SEARCHES = false };
+#else
+enum { SEARCHES = true };
+#endif
+
+static bool all_ended(struct worker *w) { /* ISLAND-3; by its own thread */
+    uint64_t ended = cc__get(&w->core.counters.ended), spawned = cc__get(&w->core.counters.spawned);
+    return cc__get_seq(&w->island.arrived) + spawned == ended;
+}
+
+static bool is_over(struct worker *w) {
+    if (cc__get_seq(&cc__sched.stop)) return true;
+    return cc__get_seq(&w->island.closing) && all_ended(w);
+}
+
+/* Somebody of the pool has to wait for descriptors while all of them sleep. */
+static void let_others_listen(void) {
+    const struct driver *d = cc__drivers_blocking();
+    if (d != NULL && d->pending()) cc__idle_listen();
+}
+
+/* Fibers often come back soon: those that wait for others, and calls. True: there is something, or may be. */
+static bool search(struct worker *w) {
+    uint64_t now = cc__clock_now(), end = now + SEARCH_NS, due = cc__drivers_next_due(w->core.owner - 1, false);
+    do {
+        for (int i = 0; i < 16; i++) {
+            if (!cc__inbox_empty(w)) return true;
+            cc__cpu_relax();
+        }
+        now = cc__clock_now();
+        if (now >= due) return true;
+    } while (now < end);
+    return false;
+}
+
+bool cc__island_idle(struct worker *w) {
+    unsigned self = w->core.owner - 1;
+    if (unlikely(cc__stack_short())) cc__stack_flush(&w->core.stacks);
+    if (SEARCHES && search(w)) return true;
+    let_others_listen();
+    cc__set_seq(&w->remote.wake, ISLAND_ASLEEP); /* ISLAND-2; and what has ended, before who drains is told */
+    cc__idle_say_drained();
+    bool over = is_over(w);
+    if (!over && cc__inbox_empty(w)) {
+        uint64_t until = cc__drivers_next_due(self, false);
+        while (cc__get_seq(&w->remote.wake) == ISLAND_ASLEEP && cc__clock_now() < until)
+            cc__futex_wait(&w->remote.wake, ISLAND_ASLEEP, until);
+    }
+    cc__set_seq(&w->remote.wake, ISLAND_AWAKE);
+    cc__add_seq(&cc__sched.island_wakes, 1);
+    cc__sysmon_nudge(); /* IDLE-6 */
+    return !over;
+}
+
+/* ---- in a simulation ---- */
+
+static void await_baton(struct worker *w, uint32_t mine) {
+    uint32_t baton;
+    while ((baton = cc__get_acquire(&w->island.baton)) != mine) /* pairs with give_baton */
+        cc__futex_wait(&w->island.baton, baton, CC_FUTEX_FOREVER);
+}
+
+static void give_baton(struct worker *w, uint32_t to) {
+    cc__set_release(&w->island.baton, to); /* all that was done so far */
+    cc__futex_wake(&w->island.baton, 1);
+}
+
+struct fiber *cc__island_sim_next(struct worker *w) {
+    struct fiber *f = cc__get(&w->core.pending);
+    if (f != NULL) {
+        cc__set(&w->core.pending, NULL);
+        return f;
+    }
+    give_baton(w, BATON_SIM);
+    await_baton(w, BATON_ISLAND);
+    return cc__get(&w->island.next);
+}
+
+void cc__island_sim_run(struct worker *home, struct fiber *f) {
+    cc__set(&home->island.next, f);
+    give_baton(home, BATON_ISLAND);
+    if (f != NULL) await_baton(home, BATON_SIM);
+}
+
+/* The simulator's worker does what its thread cannot: a second thread must not wake anybody. */
+void cc__islands_sim_end(void) {
+    for (unsigned i = 0, n = cc__get(&cc__sched.islands); i < n; i++) {
+        struct worker *w = &cc__sched.workers[cc__sched.max + i];
+        if (cc__get(&w->remote.life) != LIFE_OPEN || !cc__get(&w->island.closing) || !all_ended(w)) continue;
+        struct island_setup setup = w->island.setup;
+        cc__island_sim_run(w, NULL);
+        cc__island_join(w);
+        setup.ended(setup.ended_arg);
+    }
+}
+
+/* ---- all of them ---- */
+
+bool cc__islands_asleep(void) {
+    for (unsigned i = 0, n = cc__get(&cc__sched.islands); i < n; i++) {
+        struct worker *w = &cc__sched.workers[cc__sched.max + i];
+        if (cc__get(&w->remote.life) != LIFE_OPEN) continue;
+        if (cc__get_seq(&w->remote.wake) != ISLAND_ASLEEP || !cc__inbox_empty(w) || cc__get(&w->runq.count) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* ---- open, close ---- */
+
+static void *island_main(void *arg) {
+    struct worker *w = arg;
+    struct island_setup setup = w->island.setup;
+    cc__thread_name(w->island.name);
+    if (setup.cpu >= 0) (void)cc__thread_pin(setup.cpu);
+    cc__thread_signals_take();
+    cc__upcall_take_over();
+    if (setup.on_start != NULL) setup.on_start(setup.context);
+    cc__upcall_leave();
+    (void)cc__worker_main(w);
+    cc__set(&w->remote.tid, 0); /* the system may give the number to another thread */
+    if (setup.on_end != NULL) setup.on_end(setup.context);
+    if (!cc__sched.simulated) setup.ended(setup.ended_arg);
+    return NULL;
+}
+
+/* A place that is empty; NULL: there is none, or no memory, and *error says which. */
+static struct worker *take_place(int *error) {
+    unsigned used = cc__get(&cc__sched.islands);
+    for (unsigned i = 0; i < used; i++) {
+        struct worker *w = &cc__sched.workers[cc__sched.max + i];
+        if (cc__get(&w->remote.life) == LIFE_EMPTY) return w;
+    }
+    *error = used == ISLANDS_MAX ? EAGAIN : ENOMEM;
+    if (used == ISLANDS_MAX) return NULL;
+    struct worker *w = &cc__sched.workers[cc__sched.max + used];
+    if (!cc__worker_init(w, cc__sched.max + used)) {
+        cc__mem_free(w->seen);
+        cc__mem_free(w->signal_stack);
+        return NULL; /* the next attempt sets up the same place */
+    }
+    cc__set_seq(&cc__sched.islands, used + 1); /* before its thread runs (cc__sched_contest) */
+    return w;
+}
+
+int cc__island_open(const struct island_setup *setup, struct worker **home) {
+    int error = setup->cpu >= 0 ? cc__thread_may_pin(setup->cpu) : 0;
+    if (error != 0) return error;
+    pthread_mutex_lock(&changing);
+    struct worker *w = take_place(&error);
+    if (w != NULL) {
+        w->island.setup = *setup;
+        snprintf(w->island.name, sizeof w->island.name, "%s", setup->name != NULL ? setup->name : "ccc/island");
+        w->island.setup.name = w->island.name;
+        cc__set(&w->island.closing, 0);
+        cc__set(&w->island.baton, BATON_ISLAND);
+        cc__set(&w->remote.wake, ISLAND_AWAKE);
+        if (cc__sched.simulated) cc__set(&w->core.poll_at, 0); /* SIM-3 */
+        cc__set_seq(&w->remote.life, LIFE_OPEN);
+        cc__sysmon_nudge();            /* IDLE-6 */
+        cc__upcall_hold_for_another(); /* no shutdown waits for its hook, which may use the runtime */
+        error = cc__thread_start(&w->thread, island_main, w);
+        if (error != 0) {
+            cc__upcall_take_over();
+            cc__upcall_leave();
+            cc__set_seq(&w->remote.life, LIFE_EMPTY);
+        }
+    }
+    pthread_mutex_unlock(&changing);
+    if (w != NULL && error == 0 && cc__sched.simulated) await_baton(w, BATON_SIM); /* its hook has run */
+    *home = w;
+    return error;
+}
+
+void cc__island_close(struct worker *home) {
+    cc__set_seq(&home->island.closing, 1);
+    wake(home);
+}
+
+void cc__island_join(struct worker *home) {
+    pthread_mutex_lock(&changing);
+    if (cc__get(&home->remote.life) == LIFE_OPEN) {
+        cc__thread_join(home->thread);
+        cc__set_seq(&home->remote.life, LIFE_EMPTY);
+    }
+    pthread_mutex_unlock(&changing);
+}
+
+void cc__islands_stop(void) {
+    pthread_mutex_lock(&changing);
+    for (unsigned i = 0, n = cc__get(&cc__sched.islands); i < n; i++) {
+        struct worker *w = &cc__sched.workers[cc__sched.max + i];
+        if (cc__get(&w->remote.life) != LIFE_OPEN) continue;
+        if (cc__sched.simulated)
+            cc__island_sim_run(w, NULL);
+        else
+            wake(w);
+        cc__thread_join(w->thread);
+        cc__set_seq(&w->remote.life, LIFE_CLOSED);
+    }
+    pthread_mutex_unlock(&changing);
+}

@@ -1,0 +1,87 @@
+/* record.h - what a worker tells the recorder (trace/recorder.h). While that is off: one load.
+ *
+ * A switch is one record at level 0: why the one that ran stops, and who runs next. It is written when the next one is
+ * known, before the switch. So the records of a ring, in their order, are what the worker did. Level 0 is inline, some
+ * stores into the worker's own ring; whatever needs a clock is a call (trace_route.c). Wakes and spawns are here at
+ * level 0 only: the other levels make them take their slow paths, which record them.
+ */
+#ifndef CC_SCHED_RECORD_H
+#define CC_SCHED_RECORD_H
+
+#include "sched/sched.h"
+
+/* In trace_route.c: at any level. */
+void cc__sched_record_slow(struct worker *w, struct record_ring *r, enum record_kind kind, unsigned arg, uint64_t body);
+void cc__sched_record_park_slow(struct worker *w, struct record_ring *r, unsigned reason, const struct fiber *next);
+
+/* A fiber's number, which does not change. */
+#ifdef CC_TSAN
+uint32_t cc__sched_record_slot(const struct fiber *f); /* in trace_route.c */
+#else
+CC_INLINE uint32_t cc__sched_record_slot(const struct fiber *f) {
+    return f->slot;
+}
+#endif
+
+/* The worker's ring; NULL: nothing is recorded. */
+CC_INLINE struct record_ring *cc__sched_ring(struct worker *w) {
+    return cc__get_acquire(&w->core.ring); /* pairs with cc__sched_route_records */
+}
+
+CC_INLINE void cc__sched_record_turn(struct worker *w, struct record_ring *r, enum record_kind kind, unsigned arg,
+                                     uint64_t body) {
+    uint64_t when = cc__get(&w->core.turns) << RECORD_TIME_SHIFT;
+    cc__record_write(r, when | (uint64_t)arg << RECORD_ARG_SHIFT | (uint64_t)kind, body);
+}
+
+/* The running fiber yields, or ends, and the worker's own stack chooses the next one. */
+CC_INLINE void cc__sched_record(struct worker *w, enum record_kind kind) {
+    struct record_ring *r = cc__sched_ring(w);
+    if (unlikely(r != NULL)) cc__sched_record_slow(w, r, kind, 0, 0);
+}
+
+/* `next` is about to run. before: what the one that ran until now did, REC_YIELD or REC_END; REC_NONE: it has said so,
+ * or there was none. */
+CC_INLINE void cc__sched_record_run(struct worker *w, const struct fiber *next, enum record_kind before) {
+    struct record_ring *r = cc__sched_ring(w);
+    if (likely(r == NULL)) return;
+    if (likely(cc__ring_has_turns(r)))
+        cc__sched_record_turn(w, r, REC_RUN, before, cc__sched_record_slot(next));
+    else
+        cc__sched_record_slow(w, r, REC_RUN, before, cc__sched_record_slot(next));
+}
+
+/* The running fiber, which has noted its object, is about to park, and `next` to run. */
+CC_INLINE void cc__sched_record_switch(struct worker *w, struct fiber *self, unsigned reason,
+                                       const struct fiber *next) {
+    struct record_ring *r = cc__sched_ring(w);
+    if (likely(r == NULL)) return;
+    uint32_t slot = cc__sched_record_slot(next);
+    if (likely(slot < cc__get(&r->turns)))
+        cc__sched_record_turn(w, r, REC_SWITCH, reason, cc__record_switch_body(cc__fiber_object(self), slot));
+    else
+        cc__sched_record_park_slow(w, r, reason, next);
+}
+
+/* The same where the worker's own stack chooses the next one. */
+CC_INLINE void cc__sched_record_park(struct worker *w, unsigned reason) {
+    struct record_ring *r = cc__sched_ring(w);
+    if (unlikely(r != NULL)) cc__sched_record_park_slow(w, r, reason, NULL);
+}
+
+/* `f`'s wait was ended by a store, not by cc__state_claim, which would have recorded it. */
+CC_INLINE void cc__sched_record_wake(struct worker *w, const struct fiber *f, unsigned by) {
+    struct record_ring *r = cc__sched_ring(w);
+    if (unlikely(r != NULL) && cc__ring_has_turns(r))
+        cc__sched_record_turn(w, r, REC_WAKE, by, cc__sched_record_slot(f));
+}
+
+/* A task without a name is about to start, on this worker, in no scope. */
+CC_INLINE void cc__sched_record_spawn(struct worker *w, const struct fiber *f) {
+    struct record_ring *r = cc__sched_ring(w);
+    if (likely(r == NULL) || !cc__ring_has_turns(r)) return;
+    cc__sched_record_turn(w, r, REC_SPAWN, 0, f->slot | (uint64_t)cc__get(&f->generation) << 32);
+    cc__record_write(r, (uint64_t)(uintptr_t)f->site << RECORD_TIME_SHIFT | REC_SPAWN_AT, (uintptr_t)f->fn);
+}
+
+#endif

@@ -1,0 +1,326 @@
+/* signal.c - who wants which signal, and the thread that sends it to them.
+ *
+ *   handler --pipe--> thread --cc_chan_send_try--> every channel that is subscribed
+ *
+ * NOTIFY-1  `lock` guards the subscriptions and the actions of signals: a signal is caught exactly while somebody is
+ *           subscribed to it.
+ * NOTIFY-2  The thread sends without the lock, to one channel at a time, which `sending` names while it does. Who ends
+ *           a subscription takes it off the list under the lock, then waits until `sending` is another: nothing is sent
+ *           to a channel afterwards. The thread never waits for room in a channel, so that is not long.
+ * NOTIFY-3  `change` is held by whoever starts or ends the thread, which runs while there are subscriptions. The thread
+ *           itself never takes it.
+ */
+#include "signal/signal.h"
+
+#include "base/fatal.h"
+#include "base/mem.h"
+#include "os/signals.h"
+#include "os/thread.h"
+#include "sim/sim.h"
+#include "sync/backoff.h"
+#include "sync/lock.h"
+
+#include "chan/chan.h"
+
+#include <ccc/cc_signal.h>
+#include <errno.h>
+
+enum { SIGNALS = 64 };
+
+struct subscription {
+    struct subscription *next;
+    uint64_t number; /* grows: where the thread goes on after it has sent to one */
+    uint64_t wanted; /* BIT of each signal */
+    CCChan *ch;
+};
+
+static struct {
+    pthread_mutex_t change;
+    struct lock lock;
+    struct subscription *first; /* by number */
+    uint64_t last_number;
+    uint64_t ignored;
+    pthread_t thread;
+    bool runs;
+    _Atomic int32_t tid;
+    CCChan *_Atomic sending;
+    _Atomic uint64_t dropped[SIGNALS + 1];
+} signals = {.change = PTHREAD_MUTEX_INITIALIZER};
+
+#define BIT(number) (UINT64_C(1) << ((number)-1))
+
+/* ---- the list, and what follows from it; under the lock ---- */
+
+static uint64_t wanted_locked(void) {
+    uint64_t all = 0;
+    for (const struct subscription *s = signals.first; s != NULL; s = s->next) all |= s->wanted;
+    return all;
+}
+
+/* NOTIFY-1. The first error; the others are set all the same. */
+static int settle_locked(uint64_t which) {
+    uint64_t wanted = wanted_locked();
+    int error = 0;
+    for (int number = 1; number <= SIGNALS; number++) {
+        if (!(which & BIT(number))) continue;
+        int rc = cc__signal_action_set(number, wanted & BIT(number)            ? SIGNAL_CAUGHT
+                                               : signals.ignored & BIT(number) ? SIGNAL_IGNORED
+                                                                               : SIGNAL_BEFORE);
+        if (error == 0) error = rc;
+    }
+    return error;
+}
+
+/* Where it hangs; points to NULL: the end of the list. */
+static struct subscription **find_locked(const CCChan *ch) {
+    struct subscription **at = &signals.first;
+    while (*at != NULL && (*at)->ch != ch) at = &(*at)->next;
+    return at;
+}
+
+/* Off the list, and no signal for it any more; NULL: there is none. */
+static struct subscription *take_locked(const CCChan *ch) {
+    struct subscription **at = find_locked(ch), *s = *at;
+    if (s == NULL) return NULL;
+    *at = s->next;
+    (void)settle_locked(s->wanted);
+    return s;
+}
+
+/* Takes the signals away from all channels. Returns those that have none left, off the list. */
+static struct subscription *withdraw_locked(uint64_t which) {
+    struct subscription *over = NULL;
+    for (struct subscription **at = &signals.first, *s; (s = *at) != NULL;) {
+        s->wanted &= ~which;
+        if (s->wanted != 0) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        s->next = over;
+        over = s;
+    }
+    return over;
+}
+
+/* ---- the thread ---- */
+
+static void give_up(struct subscription *s) {
+    cc_chan_free(s->ch);
+    cc__mem_free(s);
+}
+
+/* A channel with a reference of its own; NULL: there is none beyond *number. */
+static CCChan *next_channel(int signal, uint64_t *number) {
+    CCChan *ch = NULL;
+    cc__lock_take(&signals.lock);
+    const struct subscription *s = signals.first;
+    while (s != NULL && (s->number <= *number || !(s->wanted & BIT(signal)))) s = s->next;
+    if (s != NULL) {
+        *number = s->number;
+        ch = cc_chan_ref(s->ch);
+    }
+    cc__set(&signals.sending, ch); /* NOTIFY-2 */
+    cc__lock_release(&signals.lock);
+    return ch;
+}
+
+static void end_closed(const CCChan *ch) {
+    cc__lock_take(&signals.lock);
+    struct subscription *s = take_locked(ch);
+    cc__lock_release(&signals.lock);
+    if (s != NULL) give_up(s);
+}
+
+static void send_to_all(const struct signal_seen *seen) {
+    CCSignal signal = {
+        .number = seen->number, .code = seen->code, .pid = seen->pid, .uid = seen->uid, .value = seen->value};
+    uint64_t number = 0;
+    for (CCChan *ch; (ch = next_channel(seen->number, &number)) != NULL;) {
+        int rc = cc_chan_send_try(ch, &signal, sizeof signal);
+        cc__set_release(&signals.sending, NULL); /* pairs with await_sent */
+        if (rc == EAGAIN) (void)cc__add(&signals.dropped[seen->number], 1);
+        if (rc != 0 && rc != EAGAIN) end_closed(ch);
+        cc_chan_free(ch);
+    }
+}
+
+static void *run(void *arg) {
+    cc__thread_name("ccc/signal");
+    cc__set(&signals.tid, cc__thread_id());
+    for (;;) {
+        struct signal_seen seen;
+        cc__signal_pipe_read(&seen);
+        if (seen.number == 0) break;
+        send_to_all(&seen);
+    }
+    cc__set(&signals.tid, 0);
+    return arg;
+}
+
+/* NOTIFY-3: these two by who holds `change`. */
+static int start_thread(void) {
+    if (signals.runs) return 0;
+    int error = cc__signal_pipe_open();
+    if (error == 0) error = cc__thread_start_deaf(&signals.thread, run, NULL);
+    signals.runs = error == 0;
+    return error;
+}
+
+static void end_thread_if_idle(void) {
+    cc__lock_take(&signals.lock);
+    bool idle = signals.first == NULL;
+    cc__lock_release(&signals.lock);
+    if (!idle || !signals.runs) return;
+    cc__signal_pipe_end();
+    cc__thread_join(signals.thread);
+    signals.runs = false;
+}
+
+static void await_sent(const CCChan *ch) { /* NOTIFY-2 */
+    for (struct backoff backoff = {0}; cc__get_acquire(&signals.sending) == ch;) cc__backoff(&backoff);
+}
+
+int cc__signal_thread(void) {
+    return cc__get(&signals.tid);
+}
+
+void cc__signal_forget(void) {
+    cc__signal_pipe_forget();
+    signals.change = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    signals.lock = (struct lock){0};
+    for (struct subscription *s = signals.first, *next; s != NULL; s = next) {
+        next = s->next;
+        cc__mem_free(s); /* not its channel, which may be locked for ever here */
+    }
+    signals.first = NULL;
+    signals.runs = false;
+    signals.ignored = 0;
+    cc__set(&signals.tid, 0);
+    cc__set(&signals.sending, NULL);
+}
+
+/* ---- the calls ---- */
+
+static void end_change(void) {
+    end_thread_if_idle();
+    pthread_mutex_unlock(&signals.change);
+}
+
+/* Those that nobody sends, or that end the program whatever is done about them. */
+static bool cannot_be_had(int number) {
+    switch (number) {
+    case SIGKILL:
+    case SIGSTOP:
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+    case SIGABRT:
+        return true;
+    default:
+        return number < 1 || number > SIGNALS || (number >= 32 && number < SIGRTMIN);
+    }
+}
+
+static int read_set(const int *numbers, size_t count, uint64_t *set) {
+    if (numbers == NULL || count == 0 || count > SIGNALS) return EINVAL;
+    *set = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (cannot_be_had(numbers[i])) return EINVAL;
+        *set |= BIT(numbers[i]);
+    }
+    if (cc__sim_seed() != 0) return ENOTSUP;
+    if (*set & BIT(SIGURG)) return EBUSY;
+    int dump = cc__dump_signal();
+    return dump != 0 && (*set & BIT(dump)) ? EBUSY : 0;
+}
+
+static int subscribe(CCChan *ch, uint64_t set, struct subscription *fresh) {
+    cc__lock_take(&signals.lock);
+    struct subscription **at = find_locked(ch);
+    bool added = *at == NULL;
+    if (added) {
+        fresh->ch = ch;
+        fresh->number = ++signals.last_number;
+        *at = fresh;
+        (void)cc_chan_ref(ch);
+    }
+    uint64_t before = (*at)->wanted;
+    (*at)->wanted |= set;
+    int error = settle_locked(set & ~before);
+    if (error != 0) {
+        (*at)->wanted = before;
+        if (added) *at = NULL;
+        (void)settle_locked(set & ~before);
+    }
+    cc__lock_release(&signals.lock);
+    if (error != 0 && added) cc_chan_free(ch);
+    if (error != 0 || !added) cc__mem_free(fresh);
+    return error;
+}
+
+int cc_signal_notify(CCChan *ch, const int *numbers, size_t count) {
+    uint64_t set;
+    int error = ch == NULL || ch->size != sizeof(CCSignal) || ch->pool || ch->ordered ? EINVAL : 0;
+    if (error == 0) error = read_set(numbers, count, &set);
+    if (error != 0) return error;
+    struct subscription *fresh = cc__mem_alloc_small(sizeof *fresh);
+    if (fresh == NULL) return ENOMEM;
+    pthread_mutex_lock(&signals.change);
+    error = start_thread();
+    if (error == 0)
+        error = subscribe(ch, set, fresh);
+    else
+        cc__mem_free(fresh);
+    end_change();
+    return error;
+}
+
+int cc_signal_stop(CCChan *ch) {
+    if (ch == NULL) return EINVAL;
+    pthread_mutex_lock(&signals.change);
+    cc__lock_take(&signals.lock);
+    struct subscription *s = take_locked(ch);
+    cc__lock_release(&signals.lock);
+    await_sent(ch);
+    end_change();
+    if (s == NULL) return ESRCH;
+    give_up(s);
+    return 0;
+}
+
+static int set_ignored(uint64_t set, bool ignored) {
+    pthread_mutex_lock(&signals.change);
+    cc__lock_take(&signals.lock);
+    struct subscription *over = withdraw_locked(set);
+    signals.ignored = ignored ? signals.ignored | set : signals.ignored & ~set;
+    int error = settle_locked(set);
+    cc__lock_release(&signals.lock);
+    for (struct subscription *s = over, *next; s != NULL; s = next) {
+        next = s->next;
+        await_sent(s->ch);
+        give_up(s);
+    }
+    end_change();
+    return error;
+}
+
+int cc_signal_ignore(const int *numbers, size_t count) {
+    uint64_t set;
+    int error = read_set(numbers, count, &set);
+    return error != 0 ? error : set_ignored(set, true);
+}
+
+int cc_signal_reset(const int *numbers, size_t count) {
+    uint64_t set;
+    int error = read_set(numbers, count, &set);
+    return error != 0 ? error : set_ignored(set, false);
+}
+
+uint64_t cc_signal_dropped(int number) {
+    if (number < 1 || number > SIGNALS) return 0;
+    return cc__get(&signals.dropped[number]) + cc__signal_pipe_lost(number);
+}

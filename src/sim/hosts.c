@@ -1,0 +1,278 @@
+/* hosts.c - simulated hosts: which fibers are on them, crashes, partitions, and what the seed makes of the network.
+ *
+ * HOST-1  A fiber is on the host of the fiber that started it. All that is new in the queues after a turn was started
+ *         by whoever had that turn (next.c), so nothing has to be noted when a fiber is started.
+ * HOST-2  A crash begins the end of a host's life. Sockets and fibers belong to a life: those of an earlier one get
+ *         ECANCELED from every call.
+ */
+#include "sim/system.h"
+
+#include "base/mem.h"
+#include "fiber/pool.h"
+#include "os/clock.h"
+#include "sched/upcalls.h"
+#include "sim/sim.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { WINDOW_MAX = 1 << 20, LATENCY_MAX_US = 60 * 1000 * 1000, PPM = 1000000, FIRST_PORT = 32768 };
+
+/* ---- the seed ---- */
+
+static uint32_t draw_rate(bool grave) {
+    static const uint32_t rates[] = {0, 0, 0, 1000, 10000, 50000};
+    return rates[cc__sys_draw(array_len(rates))] / (grave ? 10 : 1);
+}
+
+/* No network finds every bug soon: some seeds have one without faults, others have some faults, few have all. */
+static void draw_net(CCSimNet *net) {
+    static const uint32_t latencies[] = {10, 100, 1000, 20000}, windows[] = {7, 512, 4096, 65536, 65536, 262144};
+    net->latency_min_us = latencies[cc__sys_draw(array_len(latencies))];
+    net->latency_max_us = net->latency_min_us * (1 + cc__sys_draw(10));
+    net->window = windows[cc__sys_draw(array_len(windows))];
+    if (cc__sys_draw(4) == 0) return;
+    net->slow_ppm = draw_rate(false);
+    net->short_ppm = 10 * draw_rate(false);
+    net->reset_ppm = draw_rate(true);
+    net->half_open_ppm = draw_rate(true);
+    net->refuse_ppm = draw_rate(false);
+    net->black_hole_ppm = draw_rate(false);
+    net->no_descriptor_ppm = draw_rate(false);
+    net->loss_ppm = draw_rate(false);
+    net->duplicate_ppm = draw_rate(false);
+    net->name_ppm = draw_rate(false);
+    net->partition_ppm = draw_rate(true);
+}
+
+void cc__sys_set(uint64_t seed) {
+    cc__sys_reset();
+    if (seed == 0) {
+        cc__os_simulate(NULL);
+        return;
+    }
+    cc__sys.random = (seed ^ UINT64_C(0x6e6574776f726b)) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    for (int i = 0; i < 4; i++) (void)cc__sys_draw(2); /* small seeds differ by now */
+    draw_net(&cc__sys.net);
+    cc__sys.hosts[0] = (struct host){.name = "localhost", .is_up = true, .next_port = FIRST_PORT};
+    cc__sys.hosts_count = 1;
+    cc__os_simulate(&cc__sys_table);
+}
+
+/* ---- where fibers are ---- */
+
+/* Written by whoever made the record, long ago: hidden from the race detector, which knows no order between fibers. */
+static CC_NOINLINE CC_NO_TSAN uint32_t slot_of(const struct fiber *f) {
+    return f->slot;
+}
+
+static struct sys_home home_of(const struct fiber *f) {
+    static const struct sys_home nowhere;
+    if (f == NULL || slot_of(f) >= cc__sys.homes_count) return nowhere;
+    struct sys_home home = cc__sys.homes[slot_of(f)];
+    return home.generation == cc__get(&f->generation) + 1 ? home : nowhere;
+}
+
+struct sys_home cc__sys_home(void) {
+    return home_of(cc__sched_current(cc__worker()));
+}
+
+bool cc__sys_home_gone(struct sys_home home) { /* HOST-2 */
+    const struct host *h = &cc__sys.hosts[home.host];
+    return home.host != 0 && (!h->is_up || h->life != home.life);
+}
+
+static bool homes_grow(uint32_t slot) {
+    uint32_t count = slot < 64 ? 64 : slot * 2;
+    struct sys_home *more = cc__mem_alloc(count * sizeof *more);
+    if (more == NULL) return false;
+    if (cc__sys.homes_count > 0) memcpy(more, cc__sys.homes, cc__sys.homes_count * sizeof *more);
+    cc__mem_free(cc__sys.homes);
+    cc__sys.homes = more;
+    cc__sys.homes_count = count;
+    return true;
+}
+
+/* For want of memory it is on host 0. */
+static void set_home(const struct fiber *f, uint32_t host, uint32_t life) {
+    uint32_t slot = slot_of(f);
+    if (slot >= cc__sys.homes_count && (host == 0 || !homes_grow(slot))) return;
+    cc__sys.homes[slot] = (struct sys_home){cc__get(&f->generation) + 1, host, life};
+}
+
+uint32_t cc__sim_host_self(void) {
+    cc__lock_take(&cc__sys.lock);
+    uint32_t host = cc__sys_home().host;
+    cc__lock_release(&cc__sys.lock);
+    return host;
+}
+
+void cc__sim_turn(const struct fiber *f) {
+    cc__lock_take(&cc__sys.lock);
+    cc__sys.turn = home_of(f);
+    cc__lock_release(&cc__sys.lock);
+}
+
+bool cc__sim_spawned(const struct fiber *f) { /* HOST-1 */
+    cc__lock_take(&cc__sys.lock);
+    set_home(f, cc__sys.turn.host, cc__sys.turn.life);
+    bool gone = cc__sys_home_gone(home_of(f));
+    cc__lock_release(&cc__sys.lock);
+    return !gone;
+}
+
+int cc__sim_move(struct sim_place to) {
+    cc__lock_take(&cc__sys.lock);
+    set_home(cc__sched_current(cc__worker()), to.host, to.life);
+    cc__sys.turn = cc__sys_home();
+    bool gone = cc__sys.turn.host != to.host || cc__sys_home_gone(cc__sys.turn);
+    cc__lock_release(&cc__sys.lock);
+    return gone ? ECANCELED : 0;
+}
+
+uint32_t cc__sim_on_host(uint32_t host, uint32_t *slots, uint32_t max) {
+    uint32_t n = 0;
+    cc__lock_take(&cc__sys.lock);
+    for (uint32_t slot = 0; slot < cc__sys.homes_count && slot < cc__pool_size(); slot++) {
+        struct fiber *f = cc__pool_at(slot);
+        enum fiber_state state = cc__word_state(cc__get(&f->word));
+        if (state == FIBER_IDLE || state == FIBER_DONE) continue;
+        struct sys_home home = home_of(f);
+        if (home.generation == 0 || home.host != host) continue;
+        if (n < max) slots[n] = slot;
+        n++;
+    }
+    cc__lock_release(&cc__sys.lock);
+    return n;
+}
+
+/* ---- hosts ---- */
+
+int cc__sim_host(const char *name, uint32_t *host) {
+    cc__lock_take(&cc__sys.lock);
+    uint32_t i = 0;
+    while (i < cc__sys.hosts_count && strcmp(cc__sys.hosts[i].name, name) != 0) i++;
+    int error = i == HOSTS_MAX ? ENOSPC : 0;
+    if (error == 0 && i == cc__sys.hosts_count) {
+        cc__sys.hosts[i] = (struct host){.next_port = FIRST_PORT};
+        strcpy(cc__sys.hosts[i].name, name);
+        cc__sys.hosts_count++;
+    }
+    if (error == 0) *host = i;
+    cc__lock_release(&cc__sys.lock);
+    return error;
+}
+
+int cc__sim_host_start(uint32_t host, struct sim_place *place) {
+    cc__lock_take(&cc__sys.lock);
+    int error = host >= cc__sys.hosts_count ? EINVAL : cc__sys.hosts[host].is_up ? EALREADY : 0;
+    if (error == 0) {
+        cc__sys.hosts[host].is_up = true;
+        cc__sys.hosts[host].life++;
+        cc__sys.hosts[host].next_port = (uint16_t)(FIRST_PORT + cc__sys_draw(20000));
+        *place = (struct sim_place){host, cc__sys.hosts[host].life};
+        cc__stream_keepalive(host); /* it answers again, and knows no connection */
+    }
+    cc__lock_release(&cc__sys.lock);
+    return error;
+}
+
+static void crash_sockets(uint32_t host) {
+    for (uint32_t i = 0; i < cc__sys.socks_count; i++) {
+        struct sock *s = cc__sys.socks[i];
+        if (s == NULL || s->host != host || s->crashed) continue;
+        if (!s->is_open) {
+            cc__sys_free(s);
+            continue;
+        }
+        s->crashed = true;
+        if (s->file != NULL) cc__disk_close(s->file);
+        s->file = NULL;
+        s->waiting_count = 0;
+        cc__message_drop_all(s);
+        cc__sys_report(s, POLLER_READ | POLLER_WRITE | POLLER_HANGUP);
+    }
+}
+
+int cc__sim_host_crash(uint32_t host) {
+    cc__lock_take(&cc__sys.lock);
+    int error = host == 0 || host >= cc__sys.hosts_count ? EINVAL : !cc__sys.hosts[host].is_up ? EALREADY : 0;
+    if (error == 0) {
+        cc__sys.hosts[host].is_up = false;
+        cc__sys.stats.crashes++;
+        crash_sockets(host);
+        if (cc__sys.hosts[host].files != NULL) cc__disk_crash(cc__sys.hosts[host].files);
+        cc__stream_keepalive(host);
+    }
+    cc__lock_release(&cc__sys.lock);
+    return error;
+}
+
+bool cc__sim_host_is_up(uint32_t host) {
+    cc__lock_take(&cc__sys.lock);
+    bool up = host < cc__sys.hosts_count && cc__sys.hosts[host].is_up;
+    cc__lock_release(&cc__sys.lock);
+    return up;
+}
+
+bool cc__sim_host_exists(uint32_t host) {
+    cc__lock_take(&cc__sys.lock);
+    bool exists = host < cc__sys.hosts_count;
+    cc__lock_release(&cc__sys.lock);
+    return exists;
+}
+
+/* ---- the network ---- */
+
+int cc__sim_cut(uint32_t a, uint32_t b, uint64_t until) {
+    cc__lock_take(&cc__sys.lock);
+    int error = a == b || a >= cc__sys.hosts_count || b >= cc__sys.hosts_count ? EINVAL : 0;
+    if (error == 0) {
+        cc__sys.cut_until[a][b] = cc__sys.cut_until[b][a] = until;
+        if (until > cc__clock_now()) {
+            cc__sys.stats.partitions++;
+            cc__stream_keepalive(a);
+            cc__stream_keepalive(b);
+        }
+        cc__sys_release_held(); /* those of others are held again at once */
+    }
+    cc__lock_release(&cc__sys.lock);
+    return error;
+}
+
+void cc__sim_net_get(CCSimNet *net) {
+    cc__lock_take(&cc__sys.lock);
+    *net = cc__sys.net;
+    cc__lock_release(&cc__sys.lock);
+}
+
+static bool is_bad(const CCSimNet *n) {
+    const uint32_t rates[] = {n->slow_ppm,          n->short_ppm, n->reset_ppm,     n->half_open_ppm,
+                              n->refuse_ppm,        n->loss_ppm,  n->duplicate_ppm, n->black_hole_ppm,
+                              n->no_descriptor_ppm, n->name_ppm,  n->partition_ppm};
+    bool bad = n->latency_max_us < n->latency_min_us || n->latency_max_us > LATENCY_MAX_US || n->window == 0 ||
+               n->window > WINDOW_MAX || cc__reserved_used(n);
+    for (size_t i = 0; i < array_len(rates); i++) bad = bad || rates[i] > PPM;
+    return bad;
+}
+
+int cc__sim_net_set(const CCSimNet *net) {
+    if (is_bad(net)) return EINVAL;
+    cc__lock_take(&cc__sys.lock);
+    cc__sys.net = *net;
+    cc__lock_release(&cc__sys.lock);
+    return 0;
+}
+
+void cc__sim_stats(CCSimStats *stats) {
+    cc__lock_take(&cc__sys.lock);
+    *stats = cc__sys.stats;
+    cc__lock_release(&cc__sys.lock);
+}
+
+uint64_t cc__sim_sync_delay(void) {
+    cc__lock_take(&cc__sys.lock);
+    uint64_t ns = 20000 + (uint64_t)cc__sys_draw(1000) * cc__sys_draw(10000);
+    cc__lock_release(&cc__sys.lock);
+    return ns;
+}

@@ -1,0 +1,190 @@
+/* recorder.c - rings of records: on, off, write, copy; and the table of stacks. */
+#include "trace/recorder.h"
+
+#include "arch/cpu.h"
+#include "base/mem.h"
+#include "os/clock.h"
+#include "sync/lock.h"
+#include "trace/trace.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct recorder cc__recorder;
+
+static struct lock changing; /* start and stop, one at a time */
+static struct lock others;   /* of the last ring */
+
+/* ---- write ---- */
+
+static uint64_t now(uint64_t turn) {
+    bool turns = cc__get(&cc__recorder.recorded) == 1;
+    if (turns && turn != RECORD_NO_TURN) return turn;
+    if (likely(!turns && cc__get(&cc__recorder.cycles))) return cc__cpu_cycles();
+    uint64_t time = cc__clock_now();
+    if (!cc__clock_is_simulated()) return time;
+    uint64_t last = cc__get(&cc__recorder.last); /* one thread runs at a time */
+    if (time <= last) time = last + 1;
+    cc__set(&cc__recorder.last, time);
+    return time;
+}
+
+void cc__record(struct record_ring *r, uint64_t turn, enum record_kind kind, unsigned arg, uint64_t body) {
+    cc__record_write(r, now(turn) << RECORD_TIME_SHIFT | (uint64_t)arg << RECORD_ARG_SHIFT | kind, body);
+}
+
+void cc__record_text(struct record_ring *r, const char *text) {
+    size_t left = strlen(text);
+    if (left > UINT8_MAX) left = UINT8_MAX;
+    while (left > 0) {
+        size_t n = left < RECORD_TEXT ? left : RECORD_TEXT, first = n < 6 ? n : 6;
+        uint64_t head = 0, body = 0;
+        memcpy(&head, text, first);
+        memcpy(&body, text + first, n - first);
+        cc__record_write(r, head << RECORD_TIME_SHIFT | (uint64_t)n << RECORD_ARG_SHIFT | REC_TEXT, body);
+        text += n;
+        left -= n;
+    }
+}
+
+struct record_ring *cc__recorder_take_others(void) {
+    if (!cc__recorder_on()) return NULL;
+    cc__lock_take(&others);
+    struct record_ring *r = cc__get_acquire(&cc__recorder.ring[RECORDER_OTHERS]); /* pairs with add */
+    if (r == NULL) cc__lock_release(&others);
+    return r;
+}
+
+void cc__recorder_release_others(void) {
+    cc__lock_release(&others);
+}
+
+/* ---- read ---- */
+
+uint64_t cc__record_copy(struct record_ring *r, struct record_copy *to, uint64_t max, uint64_t *lost) {
+    uint64_t end = cc__get_acquire(&r->next), begin = cc__get(&r->begin), from = begin;
+    if (end - from > r->size) from = end - r->size;
+    if (end - from > max) from = end - max;
+    for (uint64_t i = from; i != end; i++) {
+        struct record *at = &r->at[i & (r->size - 1)];
+        to[i - from] = (struct record_copy){cc__get_acquire(&at->head), cc__get_acquire(&at->body)};
+    }
+    uint64_t next = cc__get_acquire(&r->next); /* RECORDER-1: record `next` may be half written, over an old one */
+    uint64_t valid = next - begin >= r->size ? next - r->size + 1 : begin;
+    uint64_t torn = valid > from ? valid - from : 0;
+    if (torn > end - from) torn = end - from;
+    memmove(to, to + torn, (end - from - torn) * sizeof *to);
+    *lost = from + torn - begin;
+    return end - from - torn;
+}
+
+/* ---- on and off ---- */
+
+/* Sets the ring up if there is none. */
+static bool add_locked(unsigned index, uint64_t size) { /* RECORDER-2 */
+    struct record_ring *r = cc__get(&cc__recorder.ring[index]);
+    if (r == NULL) {
+        r = cc__mem_alloc_stack(sizeof *r + size * sizeof r->at[0]);
+        if (r == NULL) return false;
+        memset(r, 0, sizeof *r);
+        r->size = size;
+        cc__set_release(&cc__recorder.ring[index], r); /* pairs with whoever looks for it */
+    }
+    return true;
+}
+
+static int grow_locked(unsigned workers, uint64_t size) {
+    bool ok = add_locked(RECORDER_OTHERS, size);
+    for (unsigned i = 0; ok && i < workers; i++) ok = add_locked(i, size);
+    return ok ? 0 : ENOMEM;
+}
+
+static void begin_locked(unsigned level) {
+    for (unsigned i = 0; i < RECORDER_RINGS; i++) {
+        struct record_ring *r = cc__get(&cc__recorder.ring[i]);
+        if (r == NULL) continue;
+        cc__set(&r->begin, cc__get_acquire(&r->next));
+        cc__set(&r->turns, level == 0 ? 1u << RECORD_SLOT_BITS : 0);
+    }
+    cc__set(&cc__recorder.cycles, cc__clock_counts_cycles());
+    cc__set(&cc__recorder.since_ns, cc__clock_now());
+    cc__set(&cc__recorder.since_cycles, cc__cpu_cycles());
+    cc__set(&cc__recorder.last, 0);
+    cc__set(&cc__recorder.recorded, level + 1);
+    cc__set_release(&cc__recorder.level, level + 1);
+}
+
+int cc__recorder_start(unsigned level, unsigned workers, uint64_t size) {
+    cc__lock_take(&changing);
+    int rc = cc__recorder_on() ? EALREADY : grow_locked(workers, size);
+    if (rc == 0) begin_locked(level);
+    cc__lock_release(&changing);
+    if (rc == 0) cc__trace_recording(true);
+    return rc;
+}
+
+int cc__recorder_restart(unsigned workers, uint64_t size) {
+    cc__lock_take(&changing);
+    int rc = cc__recorder_on() ? grow_locked(workers, size) : 0;
+    if (rc == 0 && cc__recorder_on()) begin_locked(cc__recorder_level());
+    cc__lock_release(&changing);
+    return rc;
+}
+
+bool cc__recorder_stop(void) {
+    bool was_on = cc__swap(&cc__recorder.level, 0) != 0;
+    cc__trace_recording(false);
+    return was_on;
+}
+
+void cc__recorder_forget(void) {
+    changing = others = (struct lock){0};
+}
+
+/* ---- stacks ---- */
+
+static struct {
+    struct lock lock;
+    unsigned count;
+    uint16_t bucket[2 * RECORD_STACKS]; /* open addressing; 0: free */
+    struct {
+        unsigned count;
+        const void *frame[RECORD_FRAMES];
+    } * stack; /* RECORD_STACKS + 1 of them */
+} stacks;
+
+unsigned cc__record_stack(const void *const *frames, unsigned count) {
+    uint64_t hash = count;
+    for (unsigned i = 0; i < count; i++) hash = (hash ^ (uintptr_t)frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    unsigned number = 0;
+    cc__lock_take(&stacks.lock);
+    if (stacks.stack == NULL) stacks.stack = cc__mem_alloc((RECORD_STACKS + 1) * sizeof *stacks.stack);
+    for (size_t at = hash >> 32; stacks.stack != NULL; at++) {
+        at %= array_len(stacks.bucket);
+        number = stacks.bucket[at];
+        if (number == 0) {
+            if (stacks.count == RECORD_STACKS) break;
+            number = ++stacks.count;
+            stacks.bucket[at] = (uint16_t)number;
+            stacks.stack[number].count = count;
+            memcpy(stacks.stack[number].frame, frames, count * sizeof frames[0]);
+            break;
+        }
+        if (stacks.stack[number].count == count &&
+            memcmp(stacks.stack[number].frame, frames, count * sizeof frames[0]) == 0)
+            break;
+    }
+    cc__lock_release(&stacks.lock);
+    return number;
+}
+
+unsigned cc__record_stack_frames(unsigned number, const void **frames) {
+    unsigned count = 0;
+    cc__lock_take(&stacks.lock);
+    if (number != 0 && number <= stacks.count) {
+        count = stacks.stack[number].count;
+        memcpy(frames, stacks.stack[number].frame, count * sizeof frames[0]);
+    }
+    cc__lock_release(&stacks.lock);
+    return count;
+}

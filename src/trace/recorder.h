@@ -1,0 +1,184 @@
+/* recorder.h - the recorder: what each worker did last, in a ring of its own.
+ *
+ * Off, it costs one load at each switch, wake and spawn. On, an event is one record of 16 bytes, or several in a row,
+ * written by the worker without a lock. At level 0 that happens on the fast paths (sched/record.h); at the others,
+ * which need a clock, wakes and spawns take their slow paths (sched/trace_route.c). Threads that are not workers share
+ * the last ring, under a lock.
+ *
+ *   head   63 .................. 16 15 ...... 6 5 .. 0      body
+ *          when                     argument    kind
+ *
+ *   RUN        what the one that ran did: YIELD, END, 0     slot: the fiber gets the CPU
+ *   PARK       reason                                       object | number of the stack << 48; of the one that runs
+ *   SWITCH     reason                                       object << 16 | slot: PARK, then RUN, at level 0
+ *   YIELD, END -                                            -, of the one that runs
+ *   WAKE       enum wake_reason                             slot
+ *   SPAWN      -                                            slot | generation << 32
+ *   SPAWN_AT   in place of the time: the call               function
+ *   SPAWN_IN   -                                            the scope; if it is in one
+ *   SCOPE      -                                            the nursery; SPAWN_IN with the scope around it, and its
+ *                                                           name as text follow
+ *   SCOPE_END  -                                            the nursery
+ *   REGION     -                                            address of its name, which lasts
+ *   REGION_END -                                            -
+ *   NOTE       -                                            -; text follows
+ *   EVENT      number in events.def                         -; text follows
+ *   TEXT       bytes in here; in place of the time: 6 bytes the next 8 bytes
+ *
+ * When: at level 0 the worker's turn, else the CPU's counter of cycles or, where that is no clock, nanoseconds; the
+ * lower 48 bits. In a simulation: its time, or one more than the last record's. A name of a fiber is TEXT behind its
+ * SPAWN.
+ *
+ * RECORDER-1  A ring has one writer at a time. It stores the record, then how many there are, each with a release:
+ *             whoever reads a word of record n finds that there are at least n. A reader copies, then looks how many
+ *             there are by now, and drops what may have been overwritten meanwhile: no record that it keeps is torn.
+ * RECORDER-2  Rings stay allocated until the process ends: a worker may write to one after the recorder was stopped.
+ */
+#ifndef CC_TRACE_RECORDER_H
+#define CC_TRACE_RECORDER_H
+
+#include "sync/atomic.h"
+
+#include <ccc/cc_sched.h>
+
+enum record_kind {
+#define RECORD(id, name) REC_##id,
+#include "trace/events.def"
+    RECORD_KINDS,
+};
+
+/* The numbers of the events, for REC_EVENT. */
+enum event_number {
+#define EVENT(id, category, name, text, parameters, arguments) EVENT_##id,
+#define EVENT_OF EVENT
+#include "trace/events.def"
+    EVENTS,
+};
+
+enum { RECORD_ARG_SHIFT = 6, RECORD_TIME_SHIFT = 16, RECORD_OBJECT_BITS = 48, RECORD_TEXT = 14 };
+#define RECORD_TIME_MASK ((UINT64_C(1) << (64 - RECORD_TIME_SHIFT)) - 1)
+
+_Static_assert(RECORD_KINDS <= 1 << RECORD_ARG_SHIFT && EVENTS <= 1 << (RECORD_TIME_SHIFT - RECORD_ARG_SHIFT),
+               "kind and argument have their fields");
+
+/* SWITCH is for the first slots; a fiber beyond is recorded as PARK and RUN. */
+enum { RECORD_SLOT_BITS = 16 };
+
+CC_INLINE uint64_t cc__record_switch_body(uintptr_t object, uint32_t slot) {
+    return (uint64_t)object << RECORD_SLOT_BITS | slot;
+}
+CC_INLINE uint32_t cc__record_switch_slot(uint64_t body) {
+    return (uint16_t)body;
+}
+CC_INLINE uint64_t cc__record_switch_object(uint64_t body) {
+    return body >> RECORD_SLOT_BITS;
+}
+
+struct record {
+    _Atomic uint64_t head, body;
+};
+
+struct record_ring {
+    _Alignas(CC_LINE) _Atomic uint64_t next; /* how many records were ever written */
+    uint64_t size;                           /* a power of two */
+    _Atomic uint64_t begin;                  /* what was written before belongs to an earlier recording */
+    _Atomic uint32_t turns; /* level 0, times are turns: of how many slots a SWITCH is recorded; other levels: 0 */
+    struct record at[];
+};
+
+enum { RECORDER_RINGS = CC_WORKERS_MAX + 1, RECORDER_OTHERS = CC_WORKERS_MAX, RECORDER_LEVELS = 3 };
+
+extern struct recorder {
+    _Atomic uint32_t level;    /* 0: off; else the level plus one */
+    _Atomic uint32_t recorded; /* the same of the recording that the rings hold */
+    _Atomic uint32_t cycles;   /* times are the CPU's */
+    _Atomic uint64_t last;     /* of a simulation: its newest time; they are all different */
+    _Atomic uint64_t since_cycles, since_ns;
+    struct record_ring *_Atomic ring[RECORDER_RINGS]; /* by worker; the last one is of all other threads */
+} cc__recorder;
+
+CC_INLINE unsigned cc__record_kind(uint64_t head) {
+    return (unsigned)(head & ((1u << RECORD_ARG_SHIFT) - 1));
+}
+CC_INLINE unsigned cc__record_arg(uint64_t head) {
+    return (unsigned)(head >> RECORD_ARG_SHIFT) & ((1u << (RECORD_TIME_SHIFT - RECORD_ARG_SHIFT)) - 1);
+}
+
+/* Whether events are recorded; a hint while that changes. */
+CC_INLINE bool cc__recorder_on(void) {
+    return cc__get(&cc__recorder.level) != 0;
+}
+/* 0 to 2; of use while it is on. */
+CC_INLINE unsigned cc__recorder_level(void) {
+    uint32_t level = cc__get(&cc__recorder.level);
+    return level != 0 ? level - 1 : 0;
+}
+
+CC_INLINE bool cc__ring_has_turns(struct record_ring *r) {
+    return cc__get(&r->turns) != 0;
+}
+
+/* One record, by the ring's writer. */
+CC_INLINE void cc__record_write(struct record_ring *r, uint64_t head, uint64_t body) { /* RECORDER-1 */
+    uint64_t n = cc__get(&r->next);
+    struct record *at = &r->at[n & (r->size - 1)];
+    cc__set_release(&at->head, head);
+    cc__set_release(&at->body, body);
+    cc__set_release(&r->next, n + 1);
+}
+
+/* A thread that is not a worker has no turns: its records have the time in ns at level 0. */
+#define RECORD_NO_TURN UINT64_MAX
+
+/* The same with its time. turn: the worker's, or RECORD_NO_TURN. */
+void cc__record(struct record_ring *r, uint64_t turn, enum record_kind kind, unsigned arg, uint64_t body);
+/* Records of text, behind another one; at most 255 bytes. */
+void cc__record_text(struct record_ring *r, const char *text);
+
+/* By the calling thread, which may be any: a record, and text behind it unless that is NULL. Implemented in sched/,
+ * which knows whether it is a worker. Nothing if the recorder is off. */
+CC_COLD void cc__record_here(enum record_kind kind, unsigned arg, uint64_t body, const char *text);
+
+/* The same for a wake. */
+struct fiber;
+CC_COLD void cc__record_wake(const struct fiber *f, unsigned by);
+
+/* The same for a fiber that is about to start: SPAWN and what follows it. */
+CC_COLD void cc__record_spawn(uint32_t slot, uint32_t generation, const void *site, const void *fn, const void *scope,
+                              const char *name);
+
+/* A nursery begins, and the one around it, or NULL: SCOPE and what follows it. */
+CC_COLD void cc__record_scope(const void *scope, const void *parent, const char *name);
+
+/* The ring of the threads that are not workers: NULL, or it is the caller's until the release. */
+struct record_ring *cc__recorder_take_others(void);
+void cc__recorder_release_others(void);
+
+/* A record that was copied. */
+struct record_copy {
+    uint64_t head, body;
+};
+
+/* The newest records of a ring, at most `max`, oldest first. Returns how many. *lost: how many more there were, which
+ * were overwritten or left out. Any thread. */
+uint64_t cc__record_copy(struct record_ring *r, struct record_copy *to, uint64_t max, uint64_t *lost);
+
+/* Begins: rings for so many workers, of `size` records, a power of two, unless they are there already. ENOMEM;
+ * EALREADY. Whoever starts a runtime, or adds to it, attaches the rings to its workers. */
+int cc__recorder_start(unsigned level, unsigned workers, uint64_t size);
+/* A runtime of so many workers starts while it is on: the recording begins anew. ENOMEM. */
+int cc__recorder_restart(unsigned workers, uint64_t size);
+bool cc__recorder_stop(void);
+/* In a forked child: whoever held the lock is gone. */
+void cc__recorder_forget(void);
+
+/* ---- stacks, at level 2 ---- */
+
+enum { RECORD_FRAMES = 16, RECORD_STACKS = 4096 };
+
+/* The number of a stack, from 1; 0: there is no room for another one. */
+unsigned cc__record_stack(const void *const *frames, unsigned count);
+/* Its frames; how many. */
+unsigned cc__record_stack_frames(unsigned number, const void **frames);
+
+#endif

@@ -1,0 +1,945 @@
+/* conn.c - a connection: OpenSSL between two pieces of memory, and fibers that carry bytes between these and the
+ * connection below.
+ *
+ * TLS-3  `in` is empty when OpenSSL wants bytes, and whoever gets them holds `reading`, or `handshaking` before the
+ *        connection is ready. So bytes are given to OpenSSL in the order in which they came.
+ * TLS-4  What OpenSSL has written is in `sending`, then `out`, and goes out in this order: whoever carries it holds
+ *        `flushing`. Nothing of it is dropped unless the connection is broken, so that a write that was cancelled
+ *        within a record does not spoil the stream.
+ * TLS-5  A connection that waits for its peer holds none of these buffers when they are empty, and OpenSSL none of its
+ *        own; a fiber that has waited for a while gives back what OpenSSL has used of its stack. `out` has an end: a
+ *        peer that makes us answer and does not read waits.
+ */
+#include "tls.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+enum {
+    RECORD = 16 * 1024,   /* the most that one record holds */
+    IN_SIZE = 32 * 1024,  /* the most that is read at a time */
+    OUT_HIGH = 64 * 1024, /* the most that is encrypted before it is sent */
+    OUT_MAX = 128 * 1024, /* the most that OpenSSL may leave in `out` */
+    POLL_FIRST_MS = 1,
+    POLL_LAST_MS = 64,
+    NOTICE_MS = 1000, /* the close notify: how long it waits for room before it looks who reads */
+    IDLE_MS = 250,    /* for so long a connection keeps the stack that OpenSSL has used */
+    DRAIN_MAX = 64 * 1024,
+    WHY_SIZE = 320,
+};
+
+struct bytes {
+    unsigned char *at;
+    size_t begin, end, size;
+};
+
+struct tls_conn {
+    CCConn *under;
+    CCTls *tls;
+    SSL *ssl;
+    char *host;          /* of a client; NULL: anybody */
+    CCMutex handshaking; /* one makes the handshake, others wait for it */
+    CCMutex reading;     /* TLS-3 */
+    CCMutex writing;     /* the records of one write follow one another */
+    CCMutex flushing;    /* TLS-4 */
+    pthread_mutex_t lock;
+    int saved_errno;
+    /* lock: */
+    struct bytes in, out, sending;
+    CCDeadline handshake_until; /* from the first step on */
+    bool in_ended;              /* nothing comes behind `in` */
+    bool ready;                 /* the handshake has been made */
+    bool begun;                 /* the handshake: the first step was made */
+    bool has_place;             /* in CCTls.handshakes */
+    bool closed, aborted;
+    bool read_shut;
+    bool noticed;     /* the close notify was written */
+    bool carried;     /* a call waits in `under` to send */
+    unsigned inside;  /* calls */
+    int broken;       /* an errno value that every call returns */
+    int write_broken; /* that every write returns: nobody reads any more */
+    char *why;        /* the sentence of `broken` */
+};
+
+static const CCConnOps tls_ops;
+
+static CCDeadline earlier(CCDeadline a, CCDeadline b) {
+    return b.ns == 0 || (a.ns != 0 && a.ns < b.ns) ? a : b;
+}
+
+/* ---- steps: between two switches ---- */
+
+/* errno is the thread's: these are not inlined, so that its address is not kept across a switch. */
+static __attribute__((noinline)) void begin_step(struct tls_conn *t) {
+    int saved = errno;
+    (void)pthread_mutex_lock(&t->lock);
+    t->saved_errno = saved;
+    ERR_clear_error();
+}
+static __attribute__((noinline)) void end_step(struct tls_conn *t) {
+    int saved = t->saved_errno;
+    (void)pthread_mutex_unlock(&t->lock);
+    errno = saved;
+}
+
+enum step { STEP_DONE, STEP_WANTS_BYTES, STEP_WANTS_ROOM, STEP_END, STEP_FAILED };
+
+static void set_broken_locked(struct tls_conn *t, int code, const char *why) {
+    if (t->broken != 0) return;
+    t->broken = code;
+    t->why = strdup(why);
+}
+
+/* What a call of OpenSSL has returned. */
+static enum step judge_locked(struct tls_conn *t, int rc) {
+    char why[WHY_SIZE];
+    switch (SSL_get_error(t->ssl, rc)) {
+    case SSL_ERROR_NONE:
+        return STEP_DONE;
+    case SSL_ERROR_WANT_READ:
+        return STEP_WANTS_BYTES;
+    case SSL_ERROR_WANT_WRITE:
+        return STEP_WANTS_ROOM;
+    case SSL_ERROR_ZERO_RETURN:
+        return STEP_END;
+    default: {
+        int code = cc__tls_explain(t->ssl, t->ready,
+                                   t->host != NULL  ? t->host
+                                   : t->tls->server ? "the client"
+                                                    : NULL,
+                                   why, sizeof why);
+        set_broken_locked(t, code, why);
+        return STEP_FAILED;
+    }
+    }
+}
+
+/* The error that stays, with its sentence. */
+static int tell_broken_locked(struct tls_conn *t) {
+    return cc__tls_fail(t->broken, "%s", t->why != NULL ? t->why : "TLS has failed");
+}
+
+/* ---- memory that OpenSSL reads and writes ---- */
+
+static void free_bytes(struct bytes *b) {
+    free(b->at);
+    *b = (struct bytes){0};
+}
+
+static int bio_read(BIO *bio, char *to, size_t size, size_t *n) {
+    struct tls_conn *t = BIO_get_data(bio);
+    size_t have = t->in.end - t->in.begin;
+    BIO_clear_retry_flags(bio);
+    *n = have < size ? have : size;
+    if (*n == 0) {
+        if (!t->in_ended) BIO_set_retry_read(bio);
+        return 0;
+    }
+    memcpy(to, t->in.at + t->in.begin, *n);
+    t->in.begin += *n;
+    return 1;
+}
+
+static int bio_write(BIO *bio, const char *from, size_t size, size_t *n) {
+    struct tls_conn *t = BIO_get_data(bio);
+    struct bytes *out = &t->out;
+    BIO_clear_retry_flags(bio);
+    *n = 0;
+    if (t->write_broken != 0) { /* nobody reads it; what the peer has said last may still be read */
+        *n = size;
+        return 1;
+    }
+    if (out->end + size > OUT_MAX) {
+        BIO_set_retry_write(bio);
+        return 0;
+    }
+    if (out->end + size > out->size) {
+        size_t larger = out->size != 0 ? out->size : RECORD + 1024;
+        while (larger < out->end + size) larger *= 2;
+        unsigned char *moved = realloc(out->at, larger);
+        if (moved == NULL) {
+            ERR_raise(ERR_LIB_BIO, ERR_R_MALLOC_FAILURE);
+            return 0;
+        }
+        out->at = moved;
+        out->size = larger;
+    }
+    memcpy(out->at + out->end, from, size);
+    out->end += size;
+    *n = size;
+    return 1;
+}
+
+static long bio_ctrl(BIO *bio, int command, long number, void *pointer) {
+    const struct tls_conn *t = BIO_get_data(bio);
+    (void)number, (void)pointer;
+    if (command == BIO_CTRL_EOF) return t->in_ended && t->in.begin == t->in.end;
+    return command == BIO_CTRL_FLUSH;
+}
+
+static BIO_METHOD *method; /* for ever: fibers may use it when the program exits */
+static pthread_once_t method_once = PTHREAD_ONCE_INIT;
+
+static void make_method(void) {
+    method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "ccc");
+    if (method == NULL) return;
+    (void)BIO_meth_set_read_ex(method, bio_read);
+    (void)BIO_meth_set_write_ex(method, bio_write);
+    (void)BIO_meth_set_ctrl(method, bio_ctrl);
+}
+
+/* ---- sending ---- */
+
+/* Something to send, or NULL: all has gone out. The caller holds `flushing`. */
+static struct bytes *next_to_send_locked(struct tls_conn *t) {
+    if (t->sending.begin == t->sending.end && t->out.begin < t->out.end) {
+        struct bytes empty = t->sending;
+        t->sending = t->out;
+        t->out = empty;
+        t->out.begin = t->out.end = 0;
+    }
+    if (t->write_broken != 0 || t->sending.begin == t->sending.end) {
+        free_bytes(&t->sending);
+        free_bytes(&t->out);
+        return NULL;
+    }
+    return &t->sending;
+}
+
+/* Sends what OpenSSL has written. 0, or an errno value: then it is still there, unless nobody reads any more. EAGAIN:
+ * not all of it can be sent without waiting. */
+static int flush(struct tls_conn *t, bool wait, CCDeadline deadline) {
+    int error = wait ? cc_mutex_lock_until(&t->flushing, deadline) : cc_mutex_lock_try(&t->flushing);
+    if (error != 0) return error;
+    for (;;) {
+        size_t put = 0;
+        begin_step(t);
+        const struct bytes *next = next_to_send_locked(t);
+        t->carried = wait && next != NULL;
+        end_step(t);
+        if (next == NULL) break;
+        const unsigned char *from = next->at + next->begin; /* TLS-4: nobody else changes `sending` */
+        size_t size = next->end - next->begin;
+        error = wait ? cc_write_until(t->under, from, size, &put, deadline) : cc_write_try(t->under, from, size, &put);
+        begin_step(t);
+        t->sending.begin += put;
+        t->carried = false;
+        if (t->closed && error != 0 && error != EAGAIN && wait) error = EBADF;
+        if (error != 0 && error != EAGAIN && error != ECANCELED && error != ETIMEDOUT && error != ENOMEM) {
+            t->write_broken = error;
+            (void)next_to_send_locked(t);
+        }
+        end_step(t);
+        if (error != 0) break;
+    }
+    (void)cc_mutex_unlock(&t->flushing);
+    return error;
+}
+
+static bool has_output_locked(const struct tls_conn *t) {
+    return t->out.begin < t->out.end || t->sending.begin < t->sending.end;
+}
+
+/* ---- receiving ---- */
+
+/* TLS-5, of the stack: OpenSSL goes deep, and a connection may be idle for hours. */
+static int await_idle(struct tls_conn *t, bool drained, CCDeadline deadline) {
+    CCDeadline first = cc_after_ms(IDLE_MS);
+    if (deadline.ns != 0 && deadline.ns <= first.ns) return cc_conn_await(t->under, drained, deadline);
+    int error = cc_conn_await(t->under, drained, first);
+    if (error != ETIMEDOUT || cc_now_ns() < first.ns) return error;
+    (void)cc_fiber_trim_stack();
+    return cc_conn_await(t->under, false, deadline);
+}
+
+/* Until a read of the connection below may find something. Bytes that are left of a write, and that nobody carries, are
+ * tried again meanwhile: the peer may wait for them. */
+static int await_bytes(struct tls_conn *t, bool drained, CCDeadline deadline) {
+    for (uint64_t pause = POLL_FIRST_MS;; pause = pause < POLL_LAST_MS ? pause * 2 : pause) {
+        begin_step(t);
+        if (t->in.begin == t->in.end) free_bytes(&t->in); /* TLS-5 */
+        bool left = has_output_locked(t) && !t->carried;
+        end_step(t);
+        if (!left || flush(t, false, CC_FOREVER) != EAGAIN) return await_idle(t, drained, deadline);
+        CCDeadline next = cc_after_ms(pause), until = earlier(next, deadline);
+        int error = cc_conn_await(t->under, drained, until);
+        if (error != ETIMEDOUT || until.ns != next.ns) return error;
+        drained = true;
+    }
+}
+
+/* Gets bytes for OpenSSL, which has none (TLS-3). EAGAIN: there are none, and it is not to wait. */
+static int fill(struct tls_conn *t, bool wait, CCDeadline deadline) {
+    for (bool drained = false;; drained = true) {
+        size_t n = 0;
+        int error = wait ? await_bytes(t, drained, deadline) : 0;
+        if (error == 0 && t->in.at == NULL) {
+            t->in.at = malloc(IN_SIZE);
+            if (t->in.at == NULL) error = ENOMEM;
+        }
+        if (error == 0) error = cc_read_try(t->under, t->in.at, IN_SIZE, &n);
+        begin_step(t);
+        t->in.begin = 0;
+        t->in.end = n;
+        if (error == 0 && n == 0) t->in_ended = true;
+        if (t->closed) error = EBADF;
+        if (n == 0) free_bytes(&t->in);
+        end_step(t);
+        if (error != EAGAIN || !wait) return error;
+    }
+}
+
+/* ---- the handshake ---- */
+
+static void give_place_back_locked(struct tls_conn *t) {
+    if (t->has_place) (void)cc_sem_release(&t->tls->handshakes, 1);
+    t->has_place = false;
+}
+
+/* A server's place among the handshakes. It is taken when the client has sent something. */
+static int take_place(struct tls_conn *t, bool wait, CCDeadline deadline) {
+    begin_step(t);
+    bool needed = t->tls->server && !t->has_place;
+    bool silent = t->in.begin == t->in.end && !t->in_ended;
+    end_step(t);
+    if (!needed) return 0;
+    int error = silent ? fill(t, wait, deadline) : 0;
+    if (error == 0)
+        error = wait ? cc_sem_acquire_until(&t->tls->handshakes, deadline) : cc_sem_acquire_try(&t->tls->handshakes);
+    if (error != 0) return error;
+    begin_step(t);
+    t->has_place = true;
+    end_step(t);
+    return 0;
+}
+
+static enum step handshake_step(struct tls_conn *t, int *error) {
+    enum step step = STEP_FAILED;
+    begin_step(t);
+    if (t->closed) {
+        *error = EBADF;
+    } else if (t->broken != 0) {
+        *error = tell_broken_locked(t);
+    } else {
+        step = judge_locked(t, SSL_do_handshake(t->ssl));
+        if (step == STEP_END) { /* a notice before the end of the handshake */
+            set_broken_locked(t, ECONNRESET, "the peer has closed the connection during the handshake");
+            step = STEP_FAILED;
+        }
+        if (step == STEP_FAILED) *error = tell_broken_locked(t);
+        if (step == STEP_DONE) t->ready = true;
+    }
+    if (step == STEP_DONE || step == STEP_FAILED) give_place_back_locked(t);
+    end_step(t);
+    return step;
+}
+
+/* The caller holds `handshaking`. */
+static int make_handshake(struct tls_conn *t, bool wait, CCDeadline deadline) {
+    int error = take_place(t, wait, deadline);
+    while (error == 0) {
+        enum step step = handshake_step(t, &error);
+        if (step == STEP_FAILED) {
+            (void)flush(t, false, CC_FOREVER); /* the alert */
+            return error;
+        }
+        int sent = flush(t, wait, deadline);
+        /* A peer that does not read any more has perhaps said why. */
+        if (sent == ECANCELED || sent == ETIMEDOUT || sent == ENOMEM || sent == EBADF) return sent;
+        if (step == STEP_DONE) return 0;
+        if (step == STEP_WANTS_ROOM && sent == EAGAIN) return EAGAIN;
+        if (step == STEP_WANTS_BYTES) error = fill(t, wait, deadline);
+    }
+    return error;
+}
+
+/* 0: the connection is ready. */
+static int handshake(struct tls_conn *t, bool wait, CCDeadline deadline) {
+    begin_step(t);
+    bool ready = t->ready;
+    if (!t->begun) {
+        t->begun = true;
+        t->handshake_until = cc_after_ms(t->tls->handshake_ms);
+    }
+    CCDeadline limit = t->handshake_until;
+    end_step(t);
+    if (ready) return 0;
+    CCDeadline until = earlier(limit, deadline);
+    int error = wait ? cc_mutex_lock_until(&t->handshaking, until) : cc_mutex_lock_try(&t->handshaking);
+    if (error == 0) {
+        begin_step(t);
+        ready = t->ready;
+        if (t->broken != 0) error = tell_broken_locked(t);
+        if (t->closed) error = EBADF;
+        end_step(t);
+        if (!ready && error == 0) error = make_handshake(t, wait, until);
+        (void)cc_mutex_unlock(&t->handshaking);
+    }
+    if ((error == ETIMEDOUT || error == EAGAIN) && cc_now_ns() >= limit.ns) {
+        begin_step(t);
+        if (!t->ready) {
+            set_broken_locked(t, ETIMEDOUT, "the handshake has taken too long");
+            give_place_back_locked(t);
+            error = tell_broken_locked(t);
+        }
+        end_step(t);
+    }
+    return error;
+}
+
+/* ---- calls come and go ---- */
+
+static void enter(struct tls_conn *t) {
+    begin_step(t);
+    t->inside++;
+    end_step(t);
+}
+static int leave(struct tls_conn *t, int error) {
+    begin_step(t);
+    t->inside--;
+    if (t->closed && error != 0) error = EBADF;
+    end_step(t);
+    return error;
+}
+
+/* ---- reading ---- */
+
+struct place {
+    const struct iovec *parts;
+    int count;
+    size_t skipped; /* bytes of parts[0] that are filled */
+};
+
+static bool next_piece(struct place *p, void **at, size_t *size) {
+    while (p->count > 0 && p->skipped == p->parts[0].iov_len) {
+        p->parts++;
+        p->count--;
+        p->skipped = 0;
+    }
+    if (p->count == 0) return false;
+    *at = (char *)p->parts[0].iov_base + p->skipped;
+    *size = p->parts[0].iov_len - p->skipped;
+    return true;
+}
+
+/* Reads what OpenSSL has, or can decrypt of what is in memory. */
+static enum step read_step(struct tls_conn *t, struct place *to, size_t *n, int *error) {
+    enum step step = STEP_DONE;
+    void *at;
+    size_t size;
+    begin_step(t);
+    if (t->closed) {
+        *error = EBADF;
+        step = STEP_FAILED;
+    } else if (t->read_shut) {
+        step = STEP_END;
+    }
+    while (step == STEP_DONE && next_piece(to, &at, &size)) {
+        size_t got = 0;
+        if (t->broken != 0)
+            step = STEP_FAILED;
+        else
+            step = judge_locked(t, SSL_read_ex(t->ssl, at, size, &got));
+        to->skipped += got;
+        *n += got;
+        if (t->in.begin == t->in.end && SSL_pending(t->ssl) == 0) break;
+    }
+    if (step == STEP_FAILED && *error == 0) *error = tell_broken_locked(t);
+    if (*n > 0) step = STEP_DONE; /* what ended it stays */
+    if (step == STEP_DONE) *error = 0;
+    end_step(t);
+    return step;
+}
+
+static bool nothing_here(struct tls_conn *t) {
+    begin_step(t);
+    bool nothing = t->in.begin == t->in.end && !t->in_ended && !SSL_has_pending(t->ssl) && t->broken == 0 &&
+                   !t->read_shut && !t->closed && !(SSL_get_shutdown(t->ssl) & SSL_RECEIVED_SHUTDOWN);
+    end_step(t);
+    return nothing;
+}
+
+/* The error of `under`, or what it means here. */
+static int after_fill(struct tls_conn *t, int error) {
+    begin_step(t);
+    if (error != 0 && t->read_shut) error = 0; /* the next step sees it */
+    end_step(t);
+    return error;
+}
+
+static int read_held(struct tls_conn *t, struct place *to, size_t *n, bool wait, CCDeadline deadline) {
+    int error = 0;
+    if (wait && nothing_here(t)) error = after_fill(t, fill(t, true, deadline));
+    while (error == 0) {
+        switch (read_step(t, to, n, &error)) {
+        case STEP_DONE:
+        case STEP_END:
+            return 0;
+        case STEP_FAILED:
+            (void)flush(t, false, CC_FOREVER); /* the alert */
+            return error;
+        case STEP_WANTS_ROOM:
+            error = flush(t, wait, deadline);
+            break;
+        case STEP_WANTS_BYTES:
+            error = after_fill(t, fill(t, wait, deadline));
+            break;
+        }
+    }
+    return error;
+}
+
+static int tls_read(void *state, const struct iovec *parts, int count, size_t *n, bool wait, CCDeadline deadline) {
+    struct tls_conn *t = state;
+    struct place to = {parts, count, 0};
+    void *at;
+    size_t size;
+    enter(t);
+    int error = handshake(t, wait, deadline);
+    if (!next_piece(&to, &at, &size)) return leave(t, error);
+    if (error == 0) error = wait ? cc_mutex_lock_until(&t->reading, deadline) : cc_mutex_lock_try(&t->reading);
+    if (error == 0) {
+        error = read_held(t, &to, n, wait, deadline);
+        (void)cc_mutex_unlock(&t->reading);
+    }
+    return leave(t, error);
+}
+
+static int tls_await(void *state, bool drained, CCDeadline deadline) {
+    struct tls_conn *t = state;
+    enter(t);
+    int error = handshake(t, true, deadline);
+    if (error == 0) error = cc_mutex_lock_until(&t->reading, deadline);
+    if (error == 0) {
+        if (drained || nothing_here(t)) error = after_fill(t, await_bytes(t, drained, deadline));
+        (void)cc_mutex_unlock(&t->reading);
+    }
+    return leave(t, error);
+}
+
+/* ---- writing ---- */
+
+static int write_error_locked(struct tls_conn *t) {
+    return t->closed              ? EBADF
+           : t->broken != 0       ? tell_broken_locked(t)
+           : t->write_broken != 0 ? t->write_broken
+           : t->noticed           ? EPIPE
+                                  : 0;
+}
+
+/* Encrypts until all is done, or enough: one record if one is not to wait. */
+static int write_step(struct tls_conn *t, struct place *from, size_t *n, bool wait, bool *more) {
+    void *at;
+    size_t size;
+    begin_step(t);
+    int error = write_error_locked(t);
+    if (error == 0 && !wait && has_output_locked(t)) error = EAGAIN;
+    *more = false;
+    while (error == 0 && next_piece(from, &at, &size)) {
+        size_t put = 0;
+        *more = t->out.end >= OUT_HIGH || (!wait && has_output_locked(t));
+        if (*more) break;
+        enum step step = judge_locked(t, SSL_write_ex(t->ssl, at, size < RECORD ? size : RECORD, &put));
+        from->skipped += put;
+        *n += put;
+        if (step == STEP_WANTS_ROOM) {
+            *more = true;
+            break;
+        }
+        if (step == STEP_WANTS_BYTES || step == STEP_END)
+            set_broken_locked(t, EPROTO, "OpenSSL cannot write before it has read");
+        if (t->broken != 0) error = tell_broken_locked(t);
+    }
+    end_step(t);
+    return error;
+}
+
+static int write_held(struct tls_conn *t, struct place *from, size_t *n, bool wait, CCDeadline deadline) {
+    int error = flush(t, wait, deadline); /* what an earlier one has left */
+    if (error != 0 && error != EAGAIN) return error;
+    for (bool more = true; more;) {
+        error = write_step(t, from, n, wait, &more);
+        int sent = flush(t, wait, deadline);
+        if (error == 0 && sent != EAGAIN) error = sent;
+        if (error == 0 && sent == EAGAIN) more = false;
+        if (error != 0) break;
+    }
+    return error == EAGAIN && *n > 0 ? 0 : error;
+}
+
+/* Small pieces together, so that they share a record. */
+static int write_joined(struct tls_conn *t, const struct iovec *parts, int count, size_t total, size_t *n, bool wait,
+                        CCDeadline deadline) {
+    unsigned char *all = malloc(total);
+    if (all == NULL) return ENOMEM;
+    size_t end = 0;
+    for (int i = 0; i < count; i++) {
+        if (parts[i].iov_len > 0) memcpy(all + end, parts[i].iov_base, parts[i].iov_len);
+        end += parts[i].iov_len;
+    }
+    struct iovec one = {all, total};
+    struct place from = {&one, 1, 0};
+    int error = write_held(t, &from, n, wait, deadline);
+    free(all);
+    return error;
+}
+
+static int tls_write(void *state, const struct iovec *parts, int count, size_t *n, bool wait, CCDeadline deadline) {
+    struct tls_conn *t = state;
+    struct place from = {parts, count, 0};
+    size_t total = 0;
+    for (int i = 0; i < count; i++) total += parts[i].iov_len;
+    enter(t);
+    int error = handshake(t, wait, deadline);
+    if (error == 0) error = wait ? cc_mutex_lock_until(&t->writing, deadline) : cc_mutex_lock_try(&t->writing);
+    if (error == 0) {
+        error = count > 1 && total > 0 && total <= RECORD ? write_joined(t, parts, count, total, n, wait, deadline)
+                                                          : write_held(t, &from, n, wait, deadline);
+        (void)cc_mutex_unlock(&t->writing);
+    }
+    return leave(t, error);
+}
+
+/* ---- ends ---- */
+
+/* The close notify; nothing is written behind it. */
+static void notify_locked(struct tls_conn *t) {
+    if (t->noticed || !t->ready || t->broken != 0) return;
+    t->noticed = true;
+    (void)SSL_shutdown(t->ssl);
+    ERR_clear_error();
+}
+
+static bool somebody_reads(struct tls_conn *t) {
+    if (cc_mutex_lock_try(&t->reading) != 0) return true;
+    (void)cc_mutex_unlock(&t->reading);
+    return false;
+}
+
+/* A notice that finds no room waits for it, as a write does. It cannot be left to a fiber that reads: that one sends
+ * what it finds before it waits for the peer, and perhaps waits already. If nobody reads, the peer may wait for the
+ * caller to do so: then it is left here after a while, and a read that waits sends it. */
+static int send_notice(struct tls_conn *t) {
+    int error = flush(t, false, CC_FOREVER);
+    while (error == EAGAIN) {
+        CCDeadline until = cc_after_ms(NOTICE_MS);
+        error = flush(t, true, until);
+        if (error != ETIMEDOUT || cc_now_ns() < until.ns) break; /* a deadline of the connection below */
+        if (!somebody_reads(t)) return 0;
+        error = EAGAIN;
+    }
+    bool left = error == ECANCELED || error == ETIMEDOUT || error == ENOMEM || error == EBADF;
+    return left ? error : 0; /* else nobody is there to be told */
+}
+
+static int tls_shutdown(void *state, bool read, bool write) {
+    struct tls_conn *t = state;
+    begin_step(t);
+    t->inside++;
+    bool unfinished = write && (!t->ready || (t->carried && !t->noticed)); /* noticed: the end itself is on its way */
+    if (write && !unfinished) notify_locked(t);
+    if (write) t->noticed = true;
+    if (read) t->read_shut = true;
+    end_step(t);
+    int error = 0;
+    bool both = read && write; /* waits of others are to end */
+    if (write && !unfinished && both) (void)flush(t, false, CC_FOREVER);
+    if (write && !unfinished && !both) error = send_notice(t);
+    if (both || read || unfinished)
+        error = cc_shutdown(t->under, both ? CC_SHUT_BOTH : read ? CC_SHUT_READ : CC_SHUT_WRITE);
+    return leave(t, error);
+}
+
+/* A connection with unread bytes is reset when it is closed, and the peer loses what it has not read. What the program
+ * did not write must not cause that: the tickets of a server, which a client that only writes never reads, and the
+ * notice of a client that has ended its side before the answer. */
+static void drain(struct tls_conn *t) {
+    unsigned char ignored[1024];
+    size_t n = 0;
+    if (cc_mutex_lock_try(&t->reading) != 0) return;
+    for (size_t sum = 0; sum < DRAIN_MAX && cc_read_try(t->under, ignored, sizeof ignored, &n) == 0 && n > 0;) sum += n;
+    (void)cc_mutex_unlock(&t->reading);
+}
+
+static void tls_close(void *state, bool abort) {
+    struct tls_conn *t = state;
+    begin_step(t);
+    bool quiet = t->inside == 0;
+    if (!abort && !t->carried) notify_locked(t);
+    bool send = !abort && has_output_locked(t);
+    t->inside++; /* flush sees errors as they are */
+    end_step(t);
+    if (send) (void)flush(t, false, CC_FOREVER);
+    if (quiet && !abort) drain(t);
+    begin_step(t);
+    t->inside--;
+    t->closed = true;
+    t->aborted = abort;
+    end_step(t);
+    if (!quiet) (void)cc_shutdown(t->under, CC_SHUT_BOTH);
+}
+
+static void free_conn(struct tls_conn *t) {
+    begin_step(t);
+    give_place_back_locked(t);
+    SSL_free(t->ssl);
+    ERR_clear_error();
+    end_step(t);
+    free_bytes(&t->in);
+    free_bytes(&t->out);
+    free_bytes(&t->sending);
+    (void)pthread_mutex_destroy(&t->lock);
+    cc__tls_drop(t->tls);
+    free(t->host);
+    free(t->why);
+    free(t);
+}
+
+static void tls_free(void *state) {
+    struct tls_conn *t = state;
+    CCConn *under = t->under;
+    bool aborted = t->aborted;
+    free_conn(t);
+    if (aborted)
+        cc_abort(under);
+    else
+        cc_close(under);
+}
+
+/* ---- about a connection ---- */
+
+static int alive_held(struct tls_conn *t) {
+    for (;;) {
+        char byte;
+        size_t n;
+        int error = 0;
+        begin_step(t);
+        enum step step = STEP_FAILED;
+        if (t->closed)
+            error = EBADF;
+        else if (t->read_shut)
+            step = STEP_END;
+        else if (t->broken == 0)
+            step = judge_locked(t, SSL_peek_ex(t->ssl, &byte, 1, &n));
+        if (step == STEP_FAILED && error == 0) error = tell_broken_locked(t);
+        end_step(t);
+        if (step == STEP_DONE) return EAGAIN;
+        if (step == STEP_END) return ENODATA;
+        if (step == STEP_WANTS_BYTES) error = fill(t, false, CC_FOREVER);
+        if (step == STEP_WANTS_ROOM) error = flush(t, false, CC_FOREVER);
+        if (error == EAGAIN) return 0;
+        if (error != 0) return error;
+    }
+}
+
+static int tls_alive(void *state) {
+    struct tls_conn *t = state;
+    enter(t);
+    begin_step(t);
+    bool ready = t->ready;
+    int error = t->broken != 0 ? tell_broken_locked(t) : 0;
+    end_step(t);
+    if (error == 0 && !ready) {
+        error = cc_conn_alive(t->under);
+    } else if (error == 0 && cc_mutex_lock_try(&t->reading) == 0) { /* else somebody reads, and would know */
+        error = alive_held(t);
+        (void)cc_mutex_unlock(&t->reading);
+    }
+    return leave(t, error);
+}
+
+static int tls_name(void *state, bool peer, CCAddr *addr) {
+    CCConn *under = ((struct tls_conn *)state)->under;
+    return peer ? cc_conn_peer(under, addr) : cc_conn_local(under, addr);
+}
+
+static int tls_fd(void *state) {
+    return cc_conn_fd(((struct tls_conn *)state)->under);
+}
+
+static const CCConnOps tls_ops = {
+    .read = tls_read,
+    .write = tls_write,
+    .await = tls_await,
+    .shutdown = tls_shutdown,
+    .alive = tls_alive,
+    .name = tls_name,
+    .fd = tls_fd,
+    .close = tls_close,
+    .free = tls_free,
+};
+
+/* ---- make some ---- */
+
+const char *cc__tls_conn_host(const SSL *ssl, CCTls **tls) {
+    const struct tls_conn *t = SSL_get_app_data(ssl);
+    *tls = t->tls;
+    return t->host;
+}
+
+/* A host that is an IP address has no name to be sent, and is looked for elsewhere in the certificate. */
+static bool expect_host(SSL *ssl, const char *host) {
+    char plain[64];
+    size_t length = strcspn(host, "%"); /* without the zone */
+    if (length < sizeof plain) {
+        memcpy(plain, host, length);
+        plain[length] = 0;
+        if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), plain) == 1) return true;
+    }
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+
+static int set_up_client(struct tls_conn *t, const char *host, CCTlsVerify verify) {
+    SSL_set_connect_state(t->ssl);
+    if (host == NULL)
+        return verify == CC_TLS_VERIFY_NONE ? 0 : cc__tls_fail(EINVAL, "the host that is to be expected is missing");
+    t->host = strdup(host);
+    if (t->host == NULL) return cc__tls_fail(ENOMEM, "there is no memory for TLS");
+    if (!expect_host(t->ssl, host)) return cc__tls_fail(EINVAL, "\"%.200s\" is no name of a host", host);
+    SSL_SESSION *session = cc__tls_take_session(t->tls, host);
+    if (session != NULL) (void)SSL_set_session(t->ssl, session);
+    SSL_SESSION_free(session);
+    return 0;
+}
+
+static int set_up_locked(struct tls_conn *t, const char *host) {
+    CCTlsVerify verify;
+    (void)pthread_once(&method_once, make_method);
+    BIO *bio = method != NULL ? BIO_new(method) : NULL;
+    t->ssl = bio != NULL ? cc__tls_new_ssl(t->tls, &verify) : NULL;
+    if (t->ssl == NULL) {
+        (void)BIO_free(bio);
+        return cc__tls_fail(ENOMEM, "there is no memory for TLS");
+    }
+    BIO_set_data(bio, t);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(t->ssl, bio, bio);
+    (void)SSL_set_app_data(t->ssl, t);
+    if (!t->tls->server) return set_up_client(t, host, verify);
+    SSL_set_accept_state(t->ssl);
+    return host == NULL ? 0 : cc__tls_fail(EINVAL, "a server does not know the host of its client");
+}
+
+int cc_tls_over(CCTls *tls, CCConn **conn, const char *host, CCDeadline deadline) {
+    if (tls == NULL || conn == NULL || *conn == NULL) return EINVAL;
+    struct tls_conn *t = calloc(1, sizeof *t);
+    if (t == NULL) return cc__tls_fail(ENOMEM, "there is no memory for TLS");
+    (void)pthread_mutex_init(&t->lock, NULL);
+    t->under = *conn;
+    t->tls = tls;
+    cc__tls_keep(tls);
+    begin_step(t);
+    int error = set_up_locked(t, host);
+    end_step(t);
+    if (error == 0 && !tls->server) error = handshake(t, true, deadline);
+    CCConn *made = NULL;
+    if (error == 0) error = cc_conn_create(&made, &tls_ops, t);
+    if (error != 0) {
+        free_conn(t);
+        return error;
+    }
+    *conn = made;
+    return 0;
+}
+
+static int accepted(CCConn **conn, void *tls) {
+    return cc_tls_over(tls, conn, NULL, CC_FOREVER);
+}
+static void dropped(void *tls) {
+    cc__tls_drop(tls);
+}
+
+static CCTls *registered[2]; /* client, server: written before the layer is known, and never again */
+
+static int dialled_by_name(CCConn **conn, const char *host, CCDeadline deadline, void *unused) {
+    (void)unused;
+    return cc_tls_over(registered[0], conn, host, deadline);
+}
+static int accepted_by_name(CCConn **conn, void *unused) {
+    (void)unused;
+    return cc_tls_over(registered[1], conn, NULL, CC_FOREVER);
+}
+
+int cc_tls_register(CCTls *client, CCTls *server) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    if ((client == NULL && server == NULL) || (client != NULL && client->server) || (server != NULL && !server->server))
+        return EINVAL;
+    (void)pthread_mutex_lock(&lock);
+    int error = registered[0] != NULL || registered[1] != NULL ? EEXIST : 0;
+    if (error == 0) {
+        registered[0] = client;
+        registered[1] = server;
+        error = cc_conn_layer("tls", &(CCConnLayer){.dialled = client != NULL ? dialled_by_name : NULL,
+                                                    .accepted = server != NULL ? accepted_by_name : NULL});
+        if (error != 0) registered[0] = registered[1] = NULL;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    if (error == 0 && client != NULL) cc__tls_keep(client);
+    if (error == 0 && server != NULL) cc__tls_keep(server);
+    return error;
+}
+
+int cc_tls_listen(CCTls *tls, CCListener *listener) {
+    if (tls == NULL || !tls->server || listener == NULL) return EINVAL;
+    cc__tls_keep(tls);
+    int error = cc_listener_layer(listener, &(CCConnLayer){.accepted = accepted, .dropped = dropped, .arg = tls});
+    if (error != 0) cc__tls_drop(tls);
+    return error;
+}
+
+int cc_tls_handshake(CCConn *conn, CCDeadline deadline) {
+    size_t none;
+    if (conn == NULL) return EINVAL;
+    return cc_conn_state(conn, &tls_ops) == NULL ? EOPNOTSUPP : cc_read_until(conn, NULL, 0, &none, deadline);
+}
+
+static void describe_peer_locked(struct tls_conn *t, CCTlsInfo *info) {
+    X509 *cert = SSL_get1_peer_certificate(t->ssl);
+    if (cert == NULL) return;
+    unsigned length = sizeof info->fingerprint;
+    BIO *memory = BIO_new(BIO_s_mem());
+    if (memory != NULL && X509_NAME_print_ex(memory, X509_get_subject_name(cert), 0, XN_FLAG_ONELINE) >= 0) {
+        int n = BIO_read(memory, info->peer, sizeof info->peer - 1);
+        info->peer[n > 0 ? n : 0] = 0;
+    }
+    (void)BIO_free(memory);
+    (void)X509_digest(cert, EVP_sha256(), info->fingerprint, &length);
+    info->verified = SSL_get_verify_mode(t->ssl) != SSL_VERIFY_NONE && SSL_get_verify_result(t->ssl) == X509_V_OK;
+    X509_free(cert);
+}
+
+static void copy_text(char *to, size_t size, const char *from, size_t length) {
+    if (from == NULL) return;
+    if (length >= size) length = size - 1;
+    memcpy(to, from, length);
+    to[length] = 0;
+}
+
+int cc_tls_info(CCConn *conn, CCTlsInfo *info) {
+    if (conn == NULL || info == NULL) return EINVAL;
+    memset(info, 0, sizeof *info);
+    struct tls_conn *t = cc_conn_state(conn, &tls_ops);
+    if (t == NULL) return EOPNOTSUPP;
+    begin_step(t);
+    if (t->ready) {
+        const unsigned char *alpn;
+        unsigned alpn_length;
+        const char *cipher = SSL_get_cipher_name(t->ssl), *host = SSL_get_servername(t->ssl, TLSEXT_NAMETYPE_host_name);
+        SSL_get0_alpn_selected(t->ssl, &alpn, &alpn_length);
+        info->version = SSL_version(t->ssl) == TLS1_3_VERSION ? 13 : 12;
+        info->resumed = SSL_session_reused(t->ssl) == 1;
+        copy_text(info->alpn, sizeof info->alpn, (const char *)alpn, alpn_length);
+        copy_text(info->cipher, sizeof info->cipher, cipher, cipher != NULL ? strlen(cipher) : 0);
+        copy_text(info->host, sizeof info->host, host, host != NULL ? strlen(host) : 0);
+        describe_peer_locked(t, info);
+        ERR_clear_error();
+    }
+    end_step(t);
+    return 0;
+}
