@@ -15,7 +15,4 @@ int crew_start(const struct options *options);
 /* Starts it if need be, and runs fn(arg) as a fiber, until that has ended. 0; -1: as above. OS threads. */
 int crew_run(const struct options *options, void *(*fn)(void *arg), void *arg);
 
-/* A read from it, or a write to it, may have to wait for somebody else: a pipe, a socket, a terminal. */
-bool crew_may_block(int fd);
-
 #endif

@@ -4,8 +4,11 @@
  * Any other is decoded here, piece by piece, and only its check value is computed by tasks.
  *
  * EXPAND-1  What an extra field says is a hint: a file is not refused because it is wrong. The walk looks whether a
- *           member may end there; if a task finds out that it does not, the file is read again without hints
- *           (unpack.c).
+ *           member may end there; if a task finds out that it does not, the walk begins again behind that member's
+ *           header, without hints (go_back in unpack.c).
+ * EXPAND-2  A pipe cannot be read twice. While the writer has not found all members right that were taken as a whole,
+ *           the walk uses up nothing but headers and further such members, and keeps both; before it does anything
+ *           else it waits for the writer (settle).
  */
 #include "scout.h"
 #include "unpack.h"
@@ -17,7 +20,7 @@
 static const char cannot_read[] = "cannot read";
 
 static int tell(struct unpack *u, const char *error, const char *warning, bool damaged) {
-    struct piece *piece = unpack_take(u, &u->pieces, FORMAT_RAW);
+    struct piece *piece = unpack_take(&u->pieces, FORMAT_RAW);
     if (piece == NULL) return unpack_why_none();
     piece->error = error;
     piece->warning = warning;
@@ -78,7 +81,7 @@ static int next_piece(struct unpack *u) {
     if (u->alone)
         rc = unpack_write(u, piece);
     else
-        next = unpack_take(u, &u->pieces, piece->format);
+        next = unpack_take(&u->pieces, piece->format);
     if (next == NULL) return unpack_why_none();
     memmove(next->data - n, st->out - n, n);
     st->piece = next;
@@ -90,6 +93,7 @@ static int next_piece(struct unpack *u) {
 /* Whether what lies ahead is worth a pipeline. A pipe that has brought so much will bring more. */
 static bool has_much(const struct unpack *u) {
     const struct job *job = u->job;
+    if (job->options->workers == 1) return false;
     uint64_t so_far = atomic_load(&job->bytes_in);
     return job->in_may_block ? so_far >= UNPACK_MUCH : job->in_size >= so_far + UNPACK_MUCH;
 }
@@ -198,7 +202,7 @@ static int expand_stream(struct unpack *u) {
 
 /* Begins a stream, whose header has been read. */
 static int start_stream(struct unpack *u, enum format format) {
-    struct piece *piece = unpack_take(u, &u->pieces, format);
+    struct piece *piece = unpack_take(&u->pieces, format);
     if (piece == NULL) return unpack_why_none();
     piece->begins = true;
     u->stream = (struct stream){.piece = piece, .history = piece->data, .out = piece->data, .began_ns = cc_now_ns()};
@@ -223,66 +227,75 @@ static bool something_fits_behind(struct source *s) {
     return first <= 0 || (first == 0x1f && source_peek(s, 1) == 0x8b);
 }
 
-static void free_returned(void *owner) {
-    free(owner);
+/* Waits until the writer has found all members right (EXPAND-2). 0, or ECANCELED: one was wrong, or nobody wants more.
+ * */
+static int settle(struct unpack *u) {
+    return cc_wait_group_wait(&u->unverified);
 }
 
-/* The size that the header tells is wrong, or more than there is memory for: the `got` bytes that were copied out go
- * back, and the member is decoded as any other (EXPAND-1). */
-static int distrust(struct unpack *u, struct piece *piece, size_t got, bool have) {
-    struct returned {
-        struct chunk chunk;
-        uint8_t rest[DECODE_REST], data[];
-    } *r = malloc(sizeof *r + got);
-    int rc = r == NULL ? ENOMEM : 0;
-    if (rc == 0) {
-        r->chunk = (struct chunk){.release = free_returned, .owner = r, .size = got, .data = r->data, .begin = r->data};
-        if (have) memcpy(r->data, piece->packed, got);
-        rc = source_unread(&u->source, &(struct chunk *){&r->chunk}, 1);
-        if (rc != 0) free(r);
+/* The size that the header tells is wrong, or more than there is memory for: what was copied out, `piece->read` bytes
+ * with the header, goes back, and the member is decoded as any other (EXPAND-1). */
+static int distrust(struct unpack *u, struct piece *piece) {
+    int rc = settle(u);
+    if (rc == 0 && piece->read > 0) {
+        struct iovec part = {piece->packed + piece->header_size, piece->read - piece->header_size};
+        u->taken_count--;
+        rc = source_return(&u->source, &part, 1);
     }
+    if (rc != 0) return rc;
     pool_give(&u->members, piece);
-    return rc != 0 ? rc : start_stream(u, FORMAT_GZIP);
+    return start_stream(u, FORMAT_GZIP);
+}
+
+/* Copies a member out, header and all; its header has been read. false: it is not what the header tells. */
+static bool read_member(struct unpack *u, struct piece *piece) {
+    const struct wrapper *w = &u->member;
+    piece->header_size = w->header_size;
+    piece->packed_size = w->member_size - w->header_size - WRAPPER_TRAILER_MAX;
+    piece->read = 0;
+    if (!reserve(&piece->packed, &piece->packed_capacity, w->member_size) ||
+        !reserve(&piece->room, &piece->capacity, (size_t)w->member_length + 1))
+        return false;
+    piece->data = piece->room;
+    u->taken[u->taken_count++ % u->members.capacity] = piece; /* EXPAND-2 */
+    memcpy(piece->packed, u->header, w->header_size);
+    u->header_size = 0;
+    piece->read = w->header_size;
+    piece->read += source_read(&u->source, piece->packed + piece->read, w->member_size - w->header_size);
+    if (piece->read < w->member_size) return false;
+    take_trailer(piece, piece->packed + piece->header_size + piece->packed_size);
+    return piece->want_length <= w->member_length && something_fits_behind(&u->source);
 }
 
 /* Copies a member out and gives it to a task. The header has been read. */
 static int expand_member(struct unpack *u) {
-    const struct wrapper *w = &u->member;
     if (u->alone && has_much(u)) return UNPACK_ON;
-    struct piece *piece = unpack_take(u, &u->members, FORMAT_GZIP);
+    struct piece *piece = unpack_take(&u->members, FORMAT_GZIP);
     if (piece == NULL) return unpack_why_none();
     piece->begins = true;
-    piece->packed_size = w->member_size - w->header_size - WRAPPER_TRAILER_MAX;
-    bool have = reserve(&piece->packed, &piece->packed_capacity, piece->packed_size + WRAPPER_TRAILER_MAX) &&
-                reserve(&piece->room, &piece->capacity, (size_t)w->member_length + 1);
-    piece->data = piece->room;
-    const char *error = wrapper_cut_off;
-    size_t got = have ? source_read(&u->source, piece->packed, piece->packed_size) : 0;
-    if (have && got == piece->packed_size) {
-        got += source_read(&u->source, piece->packed + got, WRAPPER_TRAILER_MAX);
-        if (got == piece->packed_size + WRAPPER_TRAILER_MAX) {
-            take_trailer(piece, piece->packed + piece->packed_size);
-            error = NULL;
-        }
-    }
+    bool fits = read_member(u, piece);
     u->member.member_size = 0;
-    if (error == NULL && piece->want_length <= w->member_length && something_fits_behind(&u->source))
-        return unpack_send(u, piece, unpack_decode_member);
-    return distrust(u, piece, got, have);
+    if (!fits) return distrust(u, piece);
+    if (!u->alone) cc_wait_group_add(&u->unverified, 1);
+    int rc = unpack_send(u, piece, unpack_decode_member);
+    if (u->alone && rc == UNPACK_AGAIN) return distrust(u, piece);
+    if (u->alone) u->right_count++;
+    return rc;
 }
 
 /* Whether the member may be taken as a whole, and is worth it: what is hardly compressed is copied rather than decoded,
  * and would take twice the memory. */
 static bool tells_its_size(const struct wrapper *w) {
-    return w->member_size >= w->header_size + WRAPPER_TRAILER_MAX && w->member_size <= MEMBER_LIMIT &&
-           w->member_length <= MEMBER_LIMIT && w->member_size + w->member_size / 8 <= w->member_length;
+    return w->header_size <= HEADER_KEPT && w->member_size >= w->header_size + WRAPPER_TRAILER_MAX &&
+           w->member_size <= MEMBER_LIMIT && w->member_length <= MEMBER_LIMIT &&
+           w->member_size + w->member_size / 8 <= w->member_length;
 }
 
 /* Passes on what is not compressed, as gzip -cdf does. */
 static int copy_plain(struct unpack *u) {
     do {
         while (u->source.at < u->source.end) {
-            struct piece *piece = unpack_take(u, &u->pieces, FORMAT_RAW);
+            struct piece *piece = unpack_take(&u->pieces, FORMAT_RAW);
             if (piece == NULL) return unpack_why_none();
             size_t n = (size_t)(u->source.end - u->source.at);
             if (n > piece->capacity) n = piece->capacity;
@@ -297,16 +310,29 @@ static int copy_plain(struct unpack *u) {
     return rc != 0 ? rc : ENODATA; /* Nothing follows. */
 }
 
+/* A byte of a header, of which a copy is kept. */
+static int header_byte(void *context) {
+    struct unpack *u = context;
+    if (u->header_size == HEADER_KEPT && settle(u) != 0) return -1;
+    int byte = source_byte(&u->source);
+    if (byte >= 0 && u->header_size < HEADER_KEPT) u->header[u->header_size++] = (uint8_t)byte;
+    return byte;
+}
+
 static int expand_gzip(struct unpack *u, bool first) {
     struct wrapper w;
-    const char *error = wrapper_read_gzip(&w, source_byte, &u->source);
+    u->header_size = 0;
+    const char *error = wrapper_read_gzip(&w, header_byte, u);
+    bool whole = error == NULL && !u->no_hints && tells_its_size(&w);
+    int settled = whole ? 0 : settle(u);
+    if (settled != 0) return settled;
     if (error == wrapper_cut_off) error = unpack_why_short(u);
     if (error != NULL) {
         int rc = unpack_tell_error(u, error);
         return rc != 0 ? rc : ENODATA;
     }
     if (first) u->job->wrapper = w;
-    if (u->no_hints || !tells_its_size(&w)) return start_stream(u, FORMAT_GZIP);
+    if (!whole) return start_stream(u, FORMAT_GZIP);
     u->member = w;
     return expand_member(u);
 }
@@ -318,6 +344,8 @@ static int expand_rest(struct unpack *u) {
     while (rc == 0) {
         bool padding = false;
         int first = source_peek(s, 0);
+        if (first != 0x1f || source_peek(s, 1) != 0x8b) rc = settle(u);
+        if (rc != 0) return rc;
         while (first == 0) {
             padding = true;
             s->at++;
@@ -362,7 +390,10 @@ static int expand_first(struct unpack *u) {
 
 int unpack_walk(struct unpack *u) {
     int rc;
-    if (u->stream.piece != NULL)
+    if (u->in_member) {
+        u->in_member = false;
+        rc = start_stream(u, FORMAT_GZIP);
+    } else if (u->stream.piece != NULL)
         rc = expand_stream(u);
     else if (u->member.member_size != 0)
         rc = expand_member(u);

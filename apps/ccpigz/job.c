@@ -1,26 +1,41 @@
-/* job.c - reads the input. */
+/* job.c - reads the input, and makes pipes ours. */
 #include "job.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* How long a cancelled reader may wait for input that does not come; a guess. */
-#define PATIENCE_MS 50
+int job_pipe(int fd) {
+    static int own[2] = {-1, -1};
+    struct stat info;
+    char path[32];
+    if (fd > STDOUT_FILENO) return fd;
+    if (own[fd] >= 0) return own[fd];
+    own[fd] = fd;
+    if (fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) return fd;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int opened = open(path, (fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (opened >= 0 && cc_fd_adopt(opened) == 0)
+        own[fd] = opened;
+    else if (opened >= 0)
+        close(opened);
+    return own[fd];
+}
 
 size_t job_read_some(struct job *job, void *to, size_t n, int *error) {
-    *error = 0;
-    for (;;) {
-        if (job->in_may_block) {
-            struct pollfd wait = {.fd = job->in, .events = POLLIN};
-            if (cc_cancelled()) {
-                *error = ECANCELED;
-                return 0;
-            }
-            if (poll(&wait, 1, PATIENCE_MS) <= 0) continue;
-        }
-        ssize_t some = read(job->in, to, n);
-        if (some >= 0) return (size_t)some;
+    size_t some = 0;
+    if (cc_in_fiber()) {
+        *error = cc_fd_read(job_pipe(job->in), to, n, &some);
+        return some;
+    }
+    for (*error = 0;;) {
+        struct pollfd wait = {.fd = job->in, .events = POLLIN};
+        if (job->in_may_block) (void)poll(&wait, 1, -1);
+        ssize_t got = read(job->in, to, n);
+        if (got >= 0) return (size_t)got;
         if (errno != EINTR && errno != EAGAIN) {
             *error = errno;
             return 0;

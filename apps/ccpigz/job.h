@@ -31,6 +31,10 @@ struct job {
 size_t job_read_some(struct job *job, void *to, size_t n, int *error);
 size_t job_read(struct job *job, void *to, size_t n, int *error);
 
+/* For fibers: a pipe that is standard input or output, opened anew, so that its non-blocking mode is ours alone and no
+ * read or write has to ask first whether it would wait. `fd` itself if it is something else, or that cannot be had. */
+int job_pipe(int fd);
+
 /* Both return 0, or -1 after a message. OS threads. */
 int pack_run(struct job *job);
 int unpack_run(struct job *job);

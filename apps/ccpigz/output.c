@@ -1,6 +1,6 @@
 /* output.c - files that are there as a whole or not at all; the rules are in output.h. */
 #include "output.h"
-#include "crew.h"
+#include "job.h"
 #include "signals.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 void output_stdout(struct output *out) {
-    *out = (struct output){.fd = STDOUT_FILENO, .name = "standard output", .may_block = crew_may_block(STDOUT_FILENO)};
+    *out = (struct output){.fd = STDOUT_FILENO, .name = "standard output"};
 }
 
 const char *output_name(const struct output *out) {
@@ -63,6 +63,7 @@ int output_create(struct output *out, const char *path) {
 
 int output_write(struct output *out, const void *data, size_t size) {
     const char *from = data;
+    if (cc_in_fiber()) return cc_fd_write(job_pipe(out->fd), data, size, NULL);
     while (size > 0) {
         ssize_t some = write(out->fd, from, size);
         if (some >= 0) {

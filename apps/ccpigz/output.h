@@ -16,7 +16,6 @@
 struct output {
     int fd;
     bool is_file;
-    bool may_block;   /* a write may have to wait for a reader */
     const char *name; /* the target's path, or "standard output" */
     char *temporary;  /* a path, or NULL */
 };

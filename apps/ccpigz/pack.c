@@ -10,10 +10,9 @@
  * PACK-2  Every block's buffer holds the end of the one before it: tasks share nothing.
  * PACK-3  Whoever fails leaves a word in the block or in `read_error`; the writer says it. A writer that fails cancels
  *         the nursery, and everybody's next wait ends.
- * PACK-4  With one worker, and zlib, there is one engine, and the reader has it: the blocks pass through it in their
- *         order, so a block simply goes on where the one before it ended.
- * PACK-5  What is one block needs no pipeline, nor does one worker if neither end is a pipe: then the caller reads,
- *         compresses and writes by itself, block after block, and the runtime is not even started.
+ * PACK-4  What is one block needs no pipeline, nor does one worker: then the caller reads, compresses and writes by
+ *         itself, and the runtime is not even started. It has one engine, so a block goes on where the one before it
+ *         ended.
  */
 #include "check.h"
 #include "crew.h"
@@ -36,8 +35,7 @@ struct pack {
     const struct options *options;
     size_t block_size;
     struct pool blocks, engines;
-    struct compressor *stream; /* PACK-4 and PACK-5, or NULL */
-    bool alone;                /* PACK-5 */
+    struct compressor *stream; /* PACK-4, or NULL */
     CCChan *line;              /* ordered: a task for each block */
     CCNursery *nursery;
     struct block *waiting; /* read, and not yet started */
@@ -173,21 +171,7 @@ static struct block *read_block(struct pack *p) { /* PACK-1 */
     return p->read_error == 0 ? b : NULL;
 }
 
-static void *hand_over(void *block) {
-    return block;
-}
-
-/* PACK-4: compresses the block here. What follows from it is a task that has nothing left to do. */
-static int run_block(struct pack *p, struct block *b) {
-    CCTask task;
-    engine_run(p->stream, b);
-    int rc = cc_nursery_spawn_ex(p->nursery, &task, hand_over, b, NULL);
-    if (rc == 0) rc = cc_chan_send_task(p->line, &task);
-    cc_yield(); /* The writer has the same worker. */
-    return rc;
-}
-
-/* PACK-5: all of it is done here. */
+/* PACK-4: all of it is done here. */
 static int finish_block(struct pack *p, struct block *b) {
     engine_run(p->stream, b);
     int rc = write_block(p->job, b);
@@ -197,8 +181,7 @@ static int finish_block(struct pack *p, struct block *b) {
 
 static int start_block(struct pack *p, struct block *b) {
     CCTask task;
-    if (p->alone) return finish_block(p, b);
-    if (p->stream != NULL) return run_block(p, b);
+    if (p->stream != NULL) return finish_block(p, b);
     int rc = cc_nursery_spawn_ex(p->nursery, &task, compress_block_entry,
                                  &(struct compress_block_args){.pack = p, .block = b},
                                  &(CCSpawnOptions){.arg_size = sizeof(struct compress_block_args)});
@@ -264,7 +247,7 @@ static int write_blocks(struct pack *p) { /* PACK-3 */
 
 /* ---- both ---- */
 
-/* PACK-5. */
+/* PACK-4. */
 static int pack_alone(struct pack *p) {
     if (p->read_error == 0 && write_ends(p->job, true) != 0) return -1;
     int rc = p->read_error == 0 ? start_all(p) : 0;
@@ -295,12 +278,10 @@ static int prepare(struct pack *p) {
     int rc = pool_open(&p->blocks, under_way, make_block, free_block, p, "blocks");
     if (rc != 0) return rc;
     p->waiting = read_block(p);
-    p->alone = !p->more || (o->workers == 1 && !p->job->in_may_block && !p->job->out->may_block);
-    if (p->alone || (o->workers == 1 && !members)) {
+    if (!p->more || o->workers == 1) {
         p->stream = engine_make(o);
-        if (p->stream == NULL) return ENOMEM;
+        return p->stream == NULL ? ENOMEM : 0;
     }
-    if (p->alone) return 0;
     p->line = cc_chan_create_ex(&(CCChanConfig){.ordered = true, .capacity = under_way, .name = "line"});
     if (p->line == NULL) return ENOMEM;
     return pool_open(&p->engines, o->workers, make_engine, free_engine, (void *)o, "engines");
@@ -310,7 +291,7 @@ int pack_run(struct job *job) {
     struct pack p = {.job = job, .options = job->options};
     p.status = prepare(&p);
     if (p.status == 0) {
-        if (p.alone)
+        if (p.stream != NULL)
             p.status = pack_alone(&p);
         else if (crew_run(job->options, pack_together, &p) != 0)
             p.status = -1;

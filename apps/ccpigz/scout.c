@@ -137,7 +137,7 @@ static int send_cells(struct unpack *u, struct scout *s, enum format format, uin
     size_t total = (size_t)(s->out - s->cells);
     memcpy(s->meaning + PLACEHOLDER, window, DECODE_WINDOW);
     for (size_t at = 0; at < total;) {
-        struct piece *piece = unpack_take(u, &u->pieces, format);
+        struct piece *piece = unpack_take(&u->pieces, format);
         if (piece == NULL) return unpack_why_none();
         piece->size = total - at < piece->capacity ? total - at : piece->capacity;
         struct resolve_args args = {.scout = s, .cells = s->cells + at, .piece = piece};
@@ -319,7 +319,7 @@ const char *scout_expand(struct unpack *u, enum format format, const uint8_t *wi
     int back = give_back(&w, stands ? d->in : NULL);
     if (*rc == 0) *rc = back;
     free(w.queue);
-    *last = *rc == 0 ? unpack_take(u, &u->pieces, format) : NULL;
+    *last = *rc == 0 ? unpack_take(&u->pieces, format) : NULL;
     if (*rc == 0 && *last == NULL) *rc = unpack_why_none();
     *ended = error != NULL || status == DECODE_END;
     if (*rc == 0) memcpy((*last)->data - DECODE_WINDOW, w.window, DECODE_WINDOW);

@@ -5,7 +5,6 @@
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #define AHEAD 3 /* chunks: one in use, one filled, one being filled; of a file there are two only */
 
@@ -41,7 +40,9 @@ static void *read_chunks(void *arg) {
         struct chunk *chunk = &taken->chunk;
         chunk->size = job_read_some(s->job, chunk->data, SOURCE_CHUNK, &chunk->error);
         bool last = chunk->size == 0;
-        if (cc_chan_send(s->filled, &chunk, sizeof chunk) != 0 || last) break;
+        int rc = cc_chan_send(s->filled, &chunk, sizeof chunk);
+        if (rc != 0) s->unsent = chunk;
+        if (rc != 0 || last) break;
     }
     cc_chan_close(s->filled);
     return NULL;
@@ -60,6 +61,11 @@ int source_read_ahead(struct source *s, CCNursery *nursery) {
 
 void source_close(struct source *s) {
     cc_chan_free(s->filled);
+    if (s->chunk != NULL) s->chunk->release(s->chunk->owner);
+    while (s->unread_count > 0) {
+        struct chunk *chunk = s->unread[--s->unread_count];
+        chunk->release(chunk->owner);
+    }
     free(s->unread);
     pool_close(&s->chunks);
 }
@@ -73,17 +79,25 @@ static int read_chunk(struct source *s, struct chunk **next) {
     return 0;
 }
 
+/* What comes behind the chunks so far: true, or it is the end. */
+static bool take(struct source *s, const struct chunk *next) {
+    if (next->size > 0) {
+        atomic_fetch_add(&s->job->bytes_in, next->size);
+        return true;
+    }
+    s->drained = true;
+    s->error = next->error;
+    return false;
+}
+
 /* The next chunk that was not read before; NULL: there is none. */
 static struct chunk *receive(struct source *s) {
     struct chunk *next;
     if (s->drained) return NULL;
     int rc = s->filled != NULL ? cc_chan_recv(s->filled, &next, sizeof next) : read_chunk(s, &next);
-    if (rc == 0 && next->size > 0) {
-        atomic_fetch_add(&s->job->bytes_in, next->size);
-        return next;
-    }
+    if (rc == 0) return take(s, next) ? next : NULL;
     s->drained = true;
-    s->error = rc == 0 ? next->error : rc != EPIPE ? rc : 0;
+    s->error = rc != EPIPE ? rc : 0;
     return NULL;
 }
 
@@ -103,14 +117,18 @@ bool source_next(struct source *s) { /* SOURCE-1 */
     return true;
 }
 
+static int make_room(struct source *s, size_t count) {
+    size_t needed = s->unread_count + count;
+    if (needed <= s->unread_capacity) return 0;
+    struct chunk **larger = realloc(s->unread, needed * sizeof *larger);
+    if (larger == NULL) return ENOMEM;
+    s->unread = larger;
+    s->unread_capacity = needed;
+    return 0;
+}
+
 int source_unread(struct source *s, struct chunk **chunks, size_t count) {
-    size_t needed = s->unread_count + count + 1;
-    if (needed > s->unread_capacity) {
-        struct chunk **larger = realloc(s->unread, needed * sizeof *larger);
-        if (larger == NULL) return ENOMEM;
-        s->unread = larger;
-        s->unread_capacity = needed;
-    }
+    if (make_room(s, count + 1) != 0) return ENOMEM;
     /* What is left of the present one comes behind them. */
     if (s->chunk != NULL) {
         s->chunk->begin = s->at;
@@ -120,6 +138,52 @@ int source_unread(struct source *s, struct chunk **chunks, size_t count) {
     }
     while (count > 0) s->unread[s->unread_count++] = chunks[--count];
     s->ended = false;
+    return 0;
+}
+
+int source_return(struct source *s, const struct iovec *parts, size_t count) {
+    struct returned {
+        struct chunk chunk;
+        uint8_t rest[DECODE_REST], data[];
+    } * r;
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++) size += parts[i].iov_len;
+    r = malloc(sizeof *r + size);
+    if (r == NULL) return ENOMEM;
+    r->chunk = (struct chunk){.release = free, .owner = r, .data = r->data, .begin = r->data};
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].iov_len > 0) memcpy(r->data + r->chunk.size, parts[i].iov_base, parts[i].iov_len);
+        r->chunk.size += parts[i].iov_len;
+    }
+    int rc = source_unread(s, &(struct chunk *){&r->chunk}, 1);
+    if (rc != 0) free(r);
+    return rc;
+}
+
+int source_resume(struct source *s) {
+    struct chunk *next, *late[AHEAD + 1];
+    size_t count = 0;
+    if (make_room(s, AHEAD + 1) != 0) return ENOMEM;
+    if (s->drained && s->error == ECANCELED) {
+        s->drained = false;
+        s->error = 0;
+    }
+    while (s->filled != NULL && cc_chan_recv_try(s->filled, &next, sizeof next) == 0) late[count++] = next;
+    if (s->unsent != NULL) late[count++] = s->unsent;
+    cc_chan_free(s->filled);
+    s->filled = NULL;
+    s->unsent = NULL;
+    if (count > 0 && late[count - 1]->size == 0) { /* an end, unless the read was cancelled */
+        next = late[--count];
+        if (next->error != ECANCELED) take(s, next);
+        next->release(next->owner);
+    }
+    memmove(s->unread + count, s->unread, s->unread_count * sizeof(struct chunk *));
+    s->unread_count += count;
+    for (size_t i = 0; i < count; i++) {
+        take(s, late[i]);
+        s->unread[count - 1 - i] = late[i];
+    }
     return 0;
 }
 

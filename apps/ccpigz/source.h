@@ -12,6 +12,8 @@
 #include "job.h"
 #include "pool.h"
 
+#include <sys/uio.h>
+
 #ifndef SOURCE_CHUNK
 #define SOURCE_CHUNK ((size_t)64 * 1024)
 #endif
@@ -29,6 +31,7 @@ struct source {
     struct job *job;
     struct pool chunks;
     CCChan *filled;        /* by the fiber; NULL: there is none */
+    struct chunk *unsent;  /* the fiber was cancelled and has kept it */
     struct chunk **unread; /* chunks that were given back: a stack */
     size_t unread_count, unread_capacity;
     struct chunk *chunk; /* NULL at first */
@@ -59,5 +62,9 @@ size_t source_fill(struct source *source, uint8_t *to, size_t n);
 /* Gives chunks back that others have read: count of them, in order, to be read again before anything else. 0, or
  * ENOMEM. */
 int source_unread(struct source *source, struct chunk **chunks, size_t count);
+/* Gives bytes back, of which a copy is made: `count` parts, in order. 0, or ENOMEM. */
+int source_return(struct source *source, const struct iovec *parts, size_t count);
+/* When the fiber that reads ahead was cancelled and has ended: what it has read is not lost. 0, or ENOMEM. */
+int source_resume(struct source *source);
 
 #endif

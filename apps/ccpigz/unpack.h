@@ -23,7 +23,6 @@
 #include "source.h"
 
 #include <errno.h>
-#include <sys/types.h>
 
 #ifndef PIECE_SIZE
 #define PIECE_SIZE ((size_t)384 * 1024)
@@ -39,7 +38,8 @@
 #define UNPACK_MUCH ((size_t)256 * 1024)
 #endif
 #define UNPACK_ON EINPROGRESS /* of the walk: the rest is for the pipeline */
-#define UNPACK_AGAIN EAGAIN   /* a hint was wrong: all of it again, without hints (EXPAND-1) */
+#define UNPACK_AGAIN EAGAIN   /* a hint was wrong: from there on again, without hints (EXPAND-1) */
+#define HEADER_KEPT 1024      /* a member with a longer header is not taken as a whole */
 
 /* Some bytes of the output. */
 struct piece {
@@ -48,7 +48,6 @@ struct piece {
     uint8_t *data;
     size_t size, capacity;
     enum format format;
-    bool first;          /* of all: job->wrapper is known */
     bool begins;         /* the first of a member */
     bool ends;           /* the last of a member, whose trailer says what follows */
     uint32_t check;      /* of these bytes; by the task */
@@ -58,8 +57,9 @@ struct piece {
     bool damaged;      /* with error: it is the data that are wrong */
     const char *warning;
     int system_error; /* with error: an errno value behind it, or 0 */
-    uint8_t *packed;  /* a whole member: what is behind its header */
-    size_t packed_size, packed_capacity;
+    uint8_t *packed;  /* a whole member: header, data, trailer */
+    size_t header_size, packed_size, packed_capacity;
+    size_t read;             /* how much of it was read */
     struct decoder *decoder; /* a whole member's own */
 };
 
@@ -87,17 +87,23 @@ struct unpack {
     CCChan *line; /* ordered: tasks that end with a struct piece * */
     CCNursery *nursery;
     struct decoder *decoder;
-    bool begun;                     /* a piece was sent */
-    struct sum sum;                 /* the writer's */
+    bool opened; /* job->begin was called; the writer's, and so is the next */
+    struct sum sum;
     uint64_t began_ns, writing_ns;  /* alone: when, and how long it wrote */
     uint64_t alone_ns, alone_bytes; /* how long the stream took for so much, before the scouts came */
-    off_t from;                     /* where the input begins; -1: it cannot be read again */
-    bool no_hints;                  /* EXPAND-1: the input is read for the second time */
-    uint64_t skip;                  /* bytes of the output that were written the first time */
+    bool no_hints;                  /* EXPAND-1: one was wrong */
     int status;                     /* of the whole */
+    /* EXPAND-2: members that were read, and how many of them the writer has found right. The walk waits for the others
+     * by the wait group. */
+    struct piece **taken;
+    size_t taken_count, right_count;
+    CCWaitGroup unverified;
+    uint8_t header[HEADER_KEPT]; /* the one that was read last */
+    size_t header_size;
     /* Where the walk is, when it goes on. */
     struct stream stream;
     struct wrapper member; /* member_size is not 0: its header was read */
+    bool in_member;        /* a header was read, and is not in `member` */
 };
 
 /* Walks through the input. 0; ENODATA: something was sent behind which there is nothing; UNPACK_ON; or an error, -1 if
@@ -119,7 +125,7 @@ int unpack_tell_warning(struct unpack *u, const char *warning);
 void *unpack_check(void *piece);
 void *unpack_decode_member(void *piece);
 /* Takes a piece for stream data, with everything but its buffer cleared; NULL: unpack_why_none says why. */
-struct piece *unpack_take(struct unpack *u, struct pool *pool, enum format format);
+struct piece *unpack_take(struct pool *pool, enum format format);
 int unpack_why_none(void);
 /* The error when the input ends where it should not: it is cut off, or could not be read. */
 const char *unpack_why_short(const struct unpack *u);

@@ -1,0 +1,15 @@
+/* show.h - what ccps prints. */
+#ifndef CCPS_SHOW_H
+#define CCPS_SHOW_H
+
+#include "runtime.h"
+
+enum show { SHOW_EACH, SHOW_GROUPS, SHOW_TREE };
+
+/* Reads whatever of the target will be shown, before it goes on if it was stopped. */
+void show_collect(struct fiber_seen *fibers, size_t count);
+/* Prints it: after show_collect, or of a target that goes on. Sorts the fibers, and drops frames that are the library's
+ * own. */
+void show_all(struct fiber_seen *fibers, size_t count, enum show how);
+
+#endif
