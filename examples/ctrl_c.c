@@ -1,23 +1,25 @@
-/* ctrl_c.c - Ctrl-C ends the program in order: everything below the nursery is cancelled, and cleans up.
+/* ctrl_c.c - Ctrl-C ends the program in order: everything below the nursery is cancelled, and cleans up, for a second
+ * at most. A second Ctrl-C ends it at once.
  *
- * No call of the library may be made in a signal handler, so the signal is blocked, before the runtime starts and its
- * workers inherit that, and a thread waits for it. A simulation has no other threads: there the thread is left out.
+ * A simulation has no signals: there the cancellation comes without one.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <ccc/ccc.h>
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
-static void *wait_for_signals(void *nursery) {
-    sigset_t set;
-    int number;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    if (sigwait(&set, &number) == 0) (void)cc_nursery_cancel_with((CCNursery *)nursery, EINTR, "Ctrl-C");
+/* Listens for as long as there is work: it belongs to no nursery that waits for it. */
+CC_TASK(listen_for_signals, {
+    CCNursery *work;
+    CCChan *signals;
+}) {
+    CCSignal s;
+    if (cc_chan_recv(self->signals, &s, sizeof s) != 0) return NULL; /* closed: all is done */
+    (void)cc_nursery_cancel_with(self->work, EINTR, "Ctrl-C");
+    if (cc_chan_recv(self->signals, &s, sizeof s) == 0) _exit(128 + s.number);
     return NULL;
 }
 
@@ -30,28 +32,30 @@ CC_CHILD(work) {
 }
 
 /* Presses the keys, so that the example ends by itself. */
-CC_CHILD(press, { CCNursery *nursery; }) {
+CC_CHILD(press, { CCNursery *work; }) {
     int rc = cc_sleep_ms(20);
     if (rc != 0) return rc;
-    return cc_sim_seed() == 0 ? kill(getpid(), SIGINT) : cc_nursery_cancel_with(self->nursery, EINTR, "Ctrl-C");
+    return cc_sim_seed() == 0 ? kill(getpid(), SIGINT) : cc_nursery_cancel_with(self->work, EINTR, "Ctrl-C");
 }
 
 int main(void) {
-    sigset_t set;
-    pthread_t thread;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &set, NULL); /* first of all */
+    CCChan *signals = cc_chan_create(sizeof(CCSignal), 2);
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.grace_ms = 1000}); /* shields hold for that long */
+    if (signals == NULL || n == NULL) return 1;
+    int rc = cc_signal_notify(signals, (int[]){SIGINT, SIGTERM}, 2);
+    if (rc != 0 && rc != ENOTSUP) return 1;
 
-    CCNursery *n = cc_nursery_create(NULL);
-    bool listens = cc_sim_seed() == 0;
-    if (n == NULL || (listens && pthread_create(&thread, NULL, wait_for_signals, n) != 0)) return 1;
+    CCTask listener = CC_GO(listen_for_signals, .work = n, .signals = signals);
     for (int i = 0; i < 3; i++)
         if (CC_GO_IN(n, work) != 0) return 1;
-    if (CC_GO_IN(n, press, .nursery = n) != 0) return 1;
-    int rc = cc_nursery_wait(n);
+    if (CC_GO_IN(n, press, .work = n) != 0) return 1;
+    rc = cc_nursery_wait(n);
     printf("%s, %zu failures\n", rc == EINTR ? "interrupted" : "ended by itself", cc_nursery_failures(n));
-    if (listens) pthread_join(thread, NULL); /* before the nursery goes, which it uses */
-    cc_nursery_free(n);
+
+    (void)cc_signal_stop(signals); /* from now on Ctrl-C does what it always did */
+    (void)cc_chan_close(signals);
+    (void)cc_task_join(&listener, NULL); /* before the nursery goes, which it uses */
+    (void)cc_nursery_free(n);
+    cc_chan_free(signals);
     return cc_runtime_shutdown(1000);
 }

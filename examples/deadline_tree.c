@@ -18,18 +18,22 @@ CC_TASK(ask, {
 static int look_up(uint64_t slow_ms, int *answers) {
     int rc;
     CC_NURSERY(n, .result = &rc, .name = "look_up") {
-        CC_GO_IN(n, ask, .server = "near", .takes_ms = 1, .answers = answers);
+        CC_GO_IN(n, ask, .server = "near", .takes_ms = 0, .answers = answers);
         CC_GO_IN(n, ask, .server = "far", .takes_ms = slow_ms, .answers = answers);
     }
     return rc;
 }
 
+struct request {
+    uint64_t slow_ms, patience_ms;
+};
+
 /* At the top: so long and no longer, with all that is below. */
 static void *request(void *arg) {
-    uint64_t slow_ms = *(uint64_t *)arg;
+    struct request *r = arg;
     int answers = 0;
-    CC_WITH_DEADLINE(cc_after_ms(200)) {
-        int rc = look_up(slow_ms, &answers);
+    CC_WITH_DEADLINE(cc_after_ms(r->patience_ms)) {
+        int rc = look_up(r->slow_ms, &answers);
         CCError why = {0};
         if (rc != 0 && cc_cancel_reason(&why) == 0 && why.code == ETIMEDOUT)
             printf("Too late: %d answer, and %s.\n", answers, why.text);
@@ -41,7 +45,8 @@ static void *request(void *arg) {
 }
 
 int main(void) {
-    uint64_t quick = 2, slow = 3600 * 1000;
+    struct request quick = {.slow_ms = 2, .patience_ms = 60 * 1000},
+                   slow = {.slow_ms = 3600 * 1000, .patience_ms = 200};
     cc_run(request, &quick, NULL);
     cc_run(request, &slow, NULL); /* takes 200 ms, not an hour */
     return cc_runtime_shutdown(1000);

@@ -45,7 +45,7 @@ static void say_goodbye(void *arg) {
 
 static void *run_server(void *arg) {
     CCChan *clients[CLIENTS];
-    int short_one = 100, endless = 3600 * 1000;
+    int short_one = 1, endless = 3600 * 1000;
     (void)arg;
     server.connections = cc_chan_create(sizeof(CCChan *), 0);
 

@@ -553,7 +553,111 @@ static void scene_nursery(void) {
     cc_chan_free(family.never);
 }
 
-/* ---- 9: overflow ---- */
+/* ---- 9: connections ---- */
+
+enum { CONNECTIONS = 10000, ROUNDS = 10, MESSAGE = 32 };
+
+static CCBarrier all_connected, all_go;
+
+/* The other process: each fiber has a connection, a question and, when all have, ten more. */
+CC_TASK(client, { uint16_t port; }) {
+    char where[64], question[MESSAGE] = "?", answer[MESSAGE];
+    CCConn *c;
+    snprintf(where, sizeof where, "tcp://127.0.0.1:%u", self->port);
+    must(cc_dial(&c, where, NULL), "cc_dial");
+    for (int i = 0; i <= ROUNDS; i++) {
+        must(cc_write(c, question, MESSAGE, NULL), "cc_write");
+        must(cc_read_full(c, answer, MESSAGE, NULL), "cc_read_full");
+        if (i == 0) {
+            must(cc_barrier_wait(&all_connected), "cc_barrier_wait");
+            must(cc_barrier_wait(&all_go), "cc_barrier_wait");
+        }
+    }
+    cc_close(c);
+    return NULL;
+}
+
+static void *run_clients(void *arg) {
+    const char *const *words = arg;
+    uint32_t n = (uint32_t)strtoul(words[1], NULL, 10);
+    char go;
+    size_t length;
+    all_connected = all_go = (CCBarrier)CC_BARRIER_INIT(n + 1);
+    CC_NURSERY(nursery) {
+        for (uint32_t i = 0; i < n; i++)
+            must(CC_GO_IN(nursery, client, .port = (uint16_t)strtoul(words[0], NULL, 10)), "CC_GO_IN");
+        must(cc_barrier_wait(&all_connected), "cc_barrier_wait");
+        must(cc_fd_read(STDIN_FILENO, &go, 1, &length), "cc_fd_read");
+        must(cc_barrier_wait(&all_go), "cc_barrier_wait");
+    }
+    return NULL;
+}
+
+static int answer(CCConn *conn, void *arg) {
+    char question[MESSAGE];
+    (void)arg;
+    int error;
+    while ((error = cc_read_full(conn, question, MESSAGE, NULL)) == 0) {
+        error = cc_write(conn, question, MESSAGE, NULL);
+        if (error != 0) break;
+        atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
+    }
+    return error == ENODATA ? 0 : error;
+}
+
+struct service {
+    uint64_t n, ns_connected, ns_answered, grown;
+};
+
+static void *serve_all(void *arg) {
+    struct service *s = arg;
+    CCListener *listener;
+    CCProcess *clients;
+    CCProcessStatus status;
+    CCAddr addr;
+    char port[8], number[24];
+    const char *argv[] = {"/proc/self/exe", "clients", port, number, NULL};
+    must(cc_listen(&listener, "tcp://127.0.0.1:0", NULL), "cc_listen");
+    must(cc_listener_addr(listener, &addr), "cc_listener_addr");
+    snprintf(port, sizeof port, "%u", addr.port);
+    snprintf(number, sizeof number, "%llu", (unsigned long long)s->n);
+    uint64_t before = resident(), start = cc_now_ns();
+    CC_NURSERY(nursery) {
+        must(cc_serve(nursery, listener, answer, NULL, NULL), "cc_serve");
+        must(cc_process_start(&clients, &(CCProcessOptions){.argv = argv, .in = {.kind = CC_PROCESS_PIPE}}),
+             "cc_process_start");
+        while (atomic_load(&progress) < s->n && cc_process_wait_try(clients, NULL) == EAGAIN) cc_sleep_ms(1);
+        s->ns_connected = cc_now_ns() - start;
+        s->grown = resident() - before;
+        start = cc_now_ns();
+        must(cc_fd_write(cc_process_stdin(clients), "!", 1, NULL), "cc_fd_write");
+        must(cc_process_wait(clients, &status), "cc_process_wait");
+        s->ns_answered = cc_now_ns() - start;
+        if (status.code != 0 || status.signal != 0) give_up("the clients", ECONNABORTED);
+        cc_process_free(clients);
+        must(cc_nursery_cancel(nursery), "cc_nursery_cancel");
+    }
+    cc_listener_close(listener);
+    return NULL;
+}
+
+static void scene_connections(void) {
+    struct rlimit limit = {0};
+    struct service s = {.n = CONNECTIONS};
+    char heading[96];
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < CONNECTIONS + 100) s.n = limit.rlim_cur > 300 ? limit.rlim_cur - 100 : 200;
+    snprintf(heading, sizeof heading, "%s connections, each with a fiber at both ends, in two processes", grouped(s.n));
+    title(9, heading);
+    watch(serve_all, &s, "answers", s.n * (ROUNDS + 1));
+    printf("   All were connected after %.2f s, and took %.0f bytes each in the server, fiber and stack included.\n",
+           seconds(s.ns_connected), (double)s.grown / (double)s.n);
+    printf("   Then %s questions in %.2f s: %s answers a second, while the clients used the same CPUs.\n",
+           grouped(s.n * ROUNDS), seconds(s.ns_answered),
+           grouped((uint64_t)((double)(s.n * ROUNDS) / seconds(s.ns_answered))));
+}
+
+/* ---- 10: overflow ---- */
 
 __attribute__((noinline)) static uint64_t dig(uint64_t depth) {
     volatile char shovel[256];
@@ -578,7 +682,7 @@ __attribute__((noreturn)) static void overflow(int out) {
 }
 
 static void scene_overflow(void) {
-    title(9, "A fiber named 'digger' calls itself a million times on a stack of 64 KiB");
+    title(10, "A fiber named 'digger' calls itself a million times on a stack of 64 KiB");
     int pipe_ends[2], status = 0;
     if (pipe(pipe_ends) != 0) give_up("pipe", errno);
     fflush(stdout);
@@ -597,7 +701,13 @@ static void scene_overflow(void) {
         printf("   Then signal %d (%s) ended the process.\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    struct rlimit descriptors;
+    if (getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
+        descriptors.rlim_cur = descriptors.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &descriptors);
+    }
+    if (argc == 4 && strcmp(argv[1], "clients") == 0) return cc_run(run_clients, &argv[2], NULL);
     uint64_t start = cc_now_ns(), available = memory_available();
     on_terminal = isatty(STDOUT_FILENO);
     struct crowd crowd = {.n = MILLION};
@@ -623,6 +733,7 @@ int main(void) {
     scene_pipeline();
     scene_select();
     scene_nursery();
+    scene_connections();
     free(crowd.tasks);
     must(cc_runtime_shutdown(5000), "cc_runtime_shutdown");
     scene_overflow();

@@ -4,7 +4,7 @@
 
 static void *answer(void *answers) {
     int value = 42;
-    cc_sleep_ms(20);
+    cc_sleep_ms(200);
     cc_chan_send(answers, &value, sizeof value); /* who asked may have gone */
     cc_chan_free(answers);
     return NULL;
@@ -23,5 +23,5 @@ __attribute__((noinline)) static void ask(void) {
 
 int main(void) {
     ask();
-    cc_sleep_ms(100); /* the program goes about its business */
+    cc_sleep_ms(600); /* the program goes about its business */
 }

@@ -1,0 +1,24 @@
+/* marks.c - regions and notes of a program's own, in what CC_RECORD=FILE records; without it they do nothing. */
+#include <ccc/ccc.h>
+#include <stdio.h>
+#include <string.h>
+
+static size_t parse(int id, const char *text) {
+    size_t size = strlen(text);
+    CC_REGION("parse"); /* to the end of the block */
+    cc_note("request %d: %zu bytes", id, size);
+    return size;
+}
+
+CC_ASYNC(size_t, serve, {
+    int id;
+    const char *text;
+}) {
+    return parse(self->id, self->text);
+}
+
+int main(void) {
+    CC_FUTURE(serve, request);
+    CC_START(&request, serve, .id = 1, .text = "GET /");
+    printf("%zu bytes\n", CC_AWAIT(&request));
+}
