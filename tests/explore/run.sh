@@ -164,7 +164,7 @@ mutate() {
     patch -p1 --fuzz=0 --no-backup-if-mismatch -r - -d "$dir" <"$patch" || { echo "it does not apply: tests/mutate/rebase.sh"; return 2; }
     while IFS= read -r file; do touch "$dir/$file"; done < <(sed -n 's|^+++ b/\([^\t]*\).*|\1|p' "$patch")
     make -C "$dir" -f "$here/Makefile" ${CC:+CC="$CC"} libexplored.so >"$dir/build.log" 2>&1 || { tail -n 20 "$dir/build.log"; return 2; }
-    timeout 120 "$explore" --lib="$dir/libexplored.so" "$scenario" "$@"
+    timeout 300 "$explore" --lib="$dir/libexplored.so" "$scenario" "$@"
     local status=$?
     rm -rf "$dir/obj" "$dir/src"
     [[ $status == 1 ]]

@@ -27,6 +27,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The kinds of calls that can be failed. */
@@ -36,12 +37,13 @@ enum {
     FAIL_ADVICE = 4,
     FAIL_THREAD = 8,
     FAIL_PIPE = 16,
-    FAIL_ALL = 31,    /* what the runtime cannot do without, or must do without and go on */
-    FAIL_SIGNAL = 32, /* handlers and their stacks */
-    FAIL_FILE = 64,   /* files that are read, most of them in /proc */
-    FAIL_CALL = 128,  /* calls without a function in the C library: futex waits (EINTR), membarrier, … */
-    FAIL_KEY = 256,   /* what a thread keeps for its end */
-    FAIL_EVERYTHING = 511
+    FAIL_ALL = 31,      /* what the runtime cannot do without, or must do without and go on */
+    FAIL_SIGNAL = 32,   /* handlers and their stacks */
+    FAIL_FILE = 64,     /* files that are read, most of them in /proc */
+    FAIL_CALL = 128,    /* calls without a function in the C library: futex waits (EINTR), membarrier, … */
+    FAIL_KEY = 256,     /* what a thread keeps for its end */
+    FAIL_PROCESS = 512, /* children: clone, waitid */
+    FAIL_EVERYTHING = 1023
 };
 
 enum { FAIL_SITES = 512 };
@@ -62,6 +64,7 @@ static struct {
     _Atomic(void *) only; /* calls from this place alone; NULL: from all */
     _Atomic long failed;
     _Atomic(void (*)(void)) at_memory; /* called by every allocation of an aligned block */
+    _Atomic(int (*)(long)) at_call;    /* by every call without a function: its error, or 0 */
     _Atomic long blocks, mapped;       /* what the program holds: blocks of memory, bytes of mappings */
     struct fail_site sites[FAIL_SITES];
 } fail = {.left = -1};
@@ -215,6 +218,41 @@ int __wrap_pipe(int fds[2]) {
     return __real_pipe(fds);
 }
 
+int __real_pipe2(int fds[2], int flags);
+int __wrap_pipe2(int fds[2], int flags);
+int __wrap_pipe2(int fds[2], int flags) {
+    if (FAIL_NOW(FAIL_PIPE)) {
+        cc__errno_set(EMFILE);
+        return -1;
+    }
+    return __real_pipe2(fds, flags);
+}
+
+/* As the library calls it: with a place for the pidfd. */
+int __real_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
+int __wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
+int __wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...) {
+    va_list rest;
+    va_start(rest, arg);
+    int *pidfd = va_arg(rest, int *);
+    va_end(rest);
+    if (FAIL_NOW(FAIL_PROCESS)) {
+        cc__errno_set(EAGAIN);
+        return -1;
+    }
+    return __real_clone(fn, stack, flags, arg, pidfd);
+}
+
+int __real_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
+int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
+int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
+    if (FAIL_NOW(FAIL_PROCESS)) {
+        cc__errno_set(EINTR);
+        return -1;
+    }
+    return __real_waitid(type, id, info, options);
+}
+
 /* ---- what the race detector calls itself, before it is ready for anything ---- */
 
 #ifndef CC_TSAN
@@ -293,6 +331,8 @@ static inline int fail_errno(long number, long second) {
         return (second & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? EINTR : 0;
     case SYS_membarrier:
         return second == 0 ? ENOSYS : 0; /* the query; `second` is the command there */
+    case SYS_openat2:
+        return ENOSYS;
     case SYS_process_vm_readv:
         return EPERM;
     case SYS_pipe2:
@@ -304,6 +344,21 @@ static inline int fail_errno(long number, long second) {
         return EINTR;
     case SYS_rt_tgsigqueueinfo:
         return EAGAIN;
+    case SYS_pidfd_open:
+    case SYS_fcntl:
+        return EMFILE;
+    case SYS_close_range:
+        return ENOSYS;
+    case SYS_pidfd_send_signal:
+    case SYS_setpgid:
+    case SYS_setsid:
+    case SYS_prlimit64:
+        return EPERM;
+    case SYS_chdir:
+    case SYS_execve:
+        return EACCES;
+    case SYS_dup3:
+        return EBUSY;
     default:
         return 0;
     }
@@ -317,7 +372,12 @@ long __wrap_syscall(long number, ...) {
     va_start(args, number);
     for (int i = 0; i < 6; i++) a[i] = va_arg(args, long);
     va_end(args);
-    int error = fail_errno(number, number == SYS_membarrier ? a[0] : a[1]);
+    int (*at_call)(long) = atomic_load(&fail.at_call), error = at_call != NULL ? at_call(number) : 0;
+    if (error != 0) {
+        cc__errno_set(error);
+        return -1;
+    }
+    error = fail_errno(number, number == SYS_membarrier ? a[0] : a[1]);
     if (error != 0 && FAIL_NOW(FAIL_CALL)) {
         cc__errno_set(error);
         return -1;

@@ -123,7 +123,7 @@ TEST(hosted_calls_without_memory) {
         CHECK(n < 20);
         CHECK_EQ(cc_runtime_init(NULL), 0);
         fail_begin();
-        fail_arm(n, FAIL_MEMORY | FAIL_MAP, false);
+        fail_arm(n, FAIL_MEMORY | FAIL_MAP, true);
         int rc = cc_hosted_call(give_back, &result, &result, NULL);
         failed = fail_disarm() > 0;
         CHECK_EQ(rc, failed ? ENOMEM : 0);

@@ -5,6 +5,7 @@
 
 #include "../unit/contexts.h"
 #include "../unit/crew.h"
+#include "../unit/joiners.h"
 #include "task/task.h"
 #include "wait/arm.h"
 
@@ -130,17 +131,6 @@ static void *keep_the_worker(void *arg) {
     return arg;
 }
 
-static int waiting_for(CCTask task) {
-    struct fiber *f = cc__task_lock(task);
-    CHECK(f != NULL);
-    int n = 0;
-    struct link *first = f->joiners ? &f->joiners->link : NULL, *l = first;
-    for (; l != NULL; n++)
-        if ((l = cc__get(&l->next)) == first) l = NULL;
-    cc__lock_release(&f->join_lock);
-    return n;
-}
-
 /* Many wait for a task that never gets a stack: all of them hear it. */
 TEST(every_joiner_hears_it) {
     CCRuntimeConfig config = {.workers = 1};
@@ -160,7 +150,7 @@ TEST(every_joiner_hears_it) {
         for (size_t i = 0; i < 12; i++) CHECK_EQ(cc_task_dup(&task, &joiners[i].task), 0);
         for (size_t i = 0; i < 12; i++) joiners[i].rc = -1, joiners[i].result = &task;
         crew_start(&crew, 6, join_in_thread, NULL);
-        while (waiting_for(task) < 6) sched_yield();
+        while (joiners_of(task) < 6) sched_yield();
         for (size_t i = 0; i < 6; i++) fibers[i] = cc_fiber_spawn_task(join_in_fiber, (void *)i);
         fail_arm(1, FAIL_MAP, true);
         cc__set(&stop, true);

@@ -9,6 +9,7 @@
 #include "wait/wait.h"
 
 #include <ccc/ccc.h>
+#include <errno.h>
 #include <sched.h>
 
 static _Atomic int short_of_memory, slept; /* sleeps that got no timer, and those that were slept */
@@ -83,18 +84,13 @@ static void *never_end(void *arg) {
     return arg;
 }
 
-static bool never_complete(void *object, void *io) {
-    (void)object, (void)io;
-    return false;
-}
-
-static bool never_publish(void *object, struct waiter *waiter, void *io) {
+static int never_publish(void *object, struct waiter *waiter, void *io) {
     (void)object, (void)waiter, (void)io;
     CHECK(!"a wait without memory is published");
-    return false;
+    return EBADF;
 }
 
-static const struct waitable_ops never_ops = {never_complete, never_publish, NULL};
+static const struct waitable_ops never_ops = {never_publish, NULL};
 
 /* The first timed waits on a fresh runtime, none of which gets its memory. */
 static void *wait_without_memory(void *arg) {
@@ -104,7 +100,7 @@ static void *wait_without_memory(void *arg) {
     CHECK_EQ(cc_task_join_until(&task, &result, cc_after_ms(60 * 1000)), ENOMEM);
     CHECK(task.id == before.id && result == &task); /* the wait failed, not the task */
     CHECK_EQ(cc_sleep_ms(60 * 1000), ENOMEM);
-    CHECK_EQ(cc__fiber_wait(&task, NULL, &never_ops, cc_after_ms(60 * 1000).ns, PARK_QUEUE), WAIT_NOMEM);
+    CHECK_EQ(cc__fiber_wait(&task, NULL, &never_ops, cc_after_ms(60 * 1000).ns, PARK_QUEUE), ENOMEM);
     CHECK_EQ(cc_sleep_ms(0), 0); /* what does not wait needs nothing */
     CHECK_EQ(cc_task_join_try(&task, NULL), EAGAIN);
     CHECK(fail_disarm() >= 3);

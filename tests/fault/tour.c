@@ -198,6 +198,26 @@ static void stop_locals_and_panics(void) {
     if (MAY(cc_hosted_call(give_back, &key, &result, NULL)) == 0) CHECK(result == &key);
 }
 
+static void drop(void *arg, void *result) {
+    (void)arg, (void)result;
+}
+
+static void stop_blocking(void) {
+    void *result = NULL;
+    CCPool *pool = NULL;
+    if (MAY(cc_blocking(give_back, &result, &result)) == 0) CHECK(result == &result);
+    (void)MAY(cc_blocking_until(give_back, NULL, NULL, cc_after_ms(3600 * 1000)));
+    (void)MAY(cc_pool_create(&pool, 1));
+    CCBlockingOptions options = {.pool = pool, .may_abandon = true, .cleanup = drop, .arg_size = sizeof result};
+    (void)MAY(cc_blocking_ex(give_back, &result, NULL, &options, CC_FOREVER));
+    CHECK_EQ(cc_pool_free(pool), 0);
+    int fd = -1;
+    char c = 0;
+    size_t n;
+    if (MAY(cc_file_open(&fd, "/dev/zero", O_RDONLY, 0)) == 0) CHECK_EQ(cc_file_read(fd, &c, 1, 0, &n), 0);
+    if (fd >= 0) CHECK_EQ(cc_fd_close(fd), 0);
+}
+
 /* What it says matters elsewhere; here it has to say it, or that it cannot. */
 static void stop_reports(void) {
     static char page[512 * 1024];
@@ -220,6 +240,7 @@ static void *tour_of_all(void *arg) {
     stop_nurseries();
     stop_locks();
     stop_locals_and_panics();
+    stop_blocking();
     return arg;
 }
 

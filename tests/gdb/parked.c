@@ -145,7 +145,7 @@ static CCTask start(CCTaskFn fn, const char *name) {
 
 int main(int argc, char **argv) {
     CCRuntimeConfig config = {.workers = 2};
-    if (cc_runtime_init(&config) != 0) return 1;
+    if (cc_record_start(NULL) != 0 || cc_runtime_init(&config) != 0) return 1;
     orders = cc_chan_create_ex(&(CCChanConfig){.elem_size = sizeof(int), .name = "orders"});
     plates = cc_chan_create_ex(&(CCChanConfig){.elem_size = sizeof(int), .capacity = 2, .name = "plates"});
     silent = cc_chan_create_ex(&(CCChanConfig){.elem_size = sizeof(int), .name = "silent"});
@@ -162,6 +162,7 @@ int main(int argc, char **argv) {
     start(run_it, "caller"), expected += 2;
     start(spin, "spinner");
     while (parked() < expected || !spinning) sched_yield();
+    cc_note("the kitchen is open");
     puts("all of them rest");
     fflush(stdout);
     stop_here(argc > 1 ? argv[1] : NULL);

@@ -31,6 +31,7 @@ questions=(
     -ex 'echo == orders\n' -ex 'cc chan orders'
     -ex 'echo == plates\n' -ex 'cc chan *plates'
     -ex 'echo == nurseries\n' -ex 'cc nurseries'
+    -ex 'echo == events\n' -ex 'cc events'
     -ex 'echo == errors\n' -ex 'cc fiber nobody bt' -ex 'cc chan 0' -ex 'cc chan no_such_thing' -ex 'cc chan &knife'
     -ex 'cc fiber' -ex 'cc chan' -ex 'cc' -ex 'cc fiber cook nonsense'
     -ex 'echo == after\n' -ex 'frame' -ex 'bt'
@@ -101,6 +102,7 @@ check() { # check FILE SELECTED_FUNCTION
     says "$file" orders "^channel 'orders' at 0x[0-9a-f]+: no buffer, elements of 4 bytes, 1 references" '^  5 receivers wait:$'
     says "$file" plates "^channel 'plates' at 0x[0-9a-f]+: 2 of 2 buffered" '^  1 senders wait:$' "'servant', serve_plates$"
     says "$file" nurseries "^nursery 'kitchen' at 0x[0-9a-f]+, 2 children, deadline " '^  fiber [0-9.]+, PARKED channel$' '^  fiber [0-9.]+, PARKED channel$'
+    says "$file" events '^worker [01]:$' '^  fiber [0-9]+ runs$' '^  it parks: [a-z]+ 0x[0-9a-f]+$' '^  notes: the kitchen is open$'
     says "$file" errors "^There is no fiber 'nobody'" "^'0' is NULL\.$" "'no_such_thing' cannot be evaluated: " '^There is no channel at 0x' \
         '^Say which fiber' '^Say which channel' '^Say one of: ' '^gdb says: Undefined command: "nonsense"'
     part "$file" depth | grep -c '^#' | grep -qx 2

@@ -130,6 +130,11 @@ bool test_long(void) {
     return text != NULL && strcmp(text, "1") == 0;
 }
 
+__attribute__((noinline)) void test_touch_stack(void) {
+    volatile char room[128 * 1024];
+    for (size_t i = 0; i < sizeof room; i += 1024) room[i] = 0;
+}
+
 long test_scale(long n) {
     long scaled = (long)((double)n / env_number("TEST_SLOWDOWN", 1));
     return scaled < 1 ? 1 : scaled;
@@ -449,6 +454,7 @@ int main(int argc, char **argv) {
     if (verdict == MAP_FAILED) {
         give_up("mmap");
     }
+    setenv("CC_MIN_WORKERS", "512", 0); /* every worker that a case asks for is a thread, however few CPUs there are */
     prepare_signals();
 
     int planned = 0;

@@ -76,6 +76,10 @@ struct test_case {
 /* n divided by TEST_SLOWDOWN, at least 1: for counts that qemu, valgrind or a sanitizer would stretch. */
 long test_scale(long n);
 
+/* Before signals come to the main thread: valgrind extends its stack when it is touched, but not for the frame of a
+ * signal that comes just before. */
+void test_touch_stack(void);
+
 /* test_scale of the first count, or of the second when TEST_LONG is set. */
 long test_rounds(long normal, long in_long_profile);
 

@@ -28,7 +28,7 @@
 
 enum { HISTORY_QUEUE_MAX = 8, HISTORY_EVENTS_MAX = 4096 };
 
-enum history_object { HISTORY_CHANNEL, HISTORY_SEMAPHORE, HISTORY_MUTEX, HISTORY_RWLOCK };
+enum history_object { HISTORY_CHANNEL, HISTORY_SEMAPHORE, HISTORY_MUTEX, HISTORY_RWLOCK, HISTORY_REGISTER };
 
 enum history_op {
     HISTORY_SEND,
@@ -38,6 +38,8 @@ enum history_op {
     HISTORY_RELEASE, /* also: unlock; a semaphore gets `value` permits */
     HISTORY_READ_LOCK,
     HISTORY_READ_UNLOCK,
+    HISTORY_WRITE, /* of a register, which begins with 0 */
+    HISTORY_READ,
 };
 
 struct history_event {
@@ -129,8 +131,17 @@ static inline bool history_step_lock(struct history_state *s, const struct histo
     }
 }
 
+/* queue[0] is the value. */
+static inline bool history_step_register(struct history_state *s, const struct history_event *e) {
+    s->count = 1;
+    if (e->op == HISTORY_READ) return e->value == s->queue[0];
+    s->queue[0] = e->value;
+    return e->op == HISTORY_WRITE;
+}
+
 static inline bool history_step(struct history_state *s, const struct history_event *e, enum history_object object,
                                 uint32_t capacity) {
+    if (object == HISTORY_REGISTER) return history_step_register(s, e);
     return object == HISTORY_CHANNEL ? history_step_channel(s, e, capacity) : history_step_lock(s, e, object);
 }
 
@@ -295,7 +306,8 @@ HISTORY_UNUSED static enum history_verdict history_check(const struct history_ev
 }
 
 HISTORY_UNUSED static void history_print(const struct history_event *events, uint32_t n) {
-    static const char *const names[] = {"send", "recv", "close", "acquire", "release", "read_lock", "read_unlock"};
+    static const char *const names[] = {"send",      "recv",        "close", "acquire", "release",
+                                        "read_lock", "read_unlock", "write", "read"};
     for (uint32_t i = 0; i < n; i++)
         fprintf(stderr, "%6llu ... %6llu  %s %#x: %d\n", (unsigned long long)events[i].call,
                 (unsigned long long)events[i].ret, names[events[i].op], events[i].value, events[i].rc);

@@ -113,6 +113,17 @@ static=("$libdir/libccc.a" -pthread)
 tools/check-symbols.sh "$libdir/libccc.a" "$libdir/libccc.so" >"$work/symbols.log" 2>&1
 report $? "the libraries have the public functions of src/libccc.map, and no other names" "$work/symbols.log" >"$work/symbols.tap"
 
+# Redirected calls, by the flags of pkg-config; and a program that links the static library beside them.
+read -r -a posix < <(pkg-config --libs ccc-posix)
+gcc -O2 -D_GNU_SOURCE -D_FORTIFY_SOURCE=2 -Itests/harness "${cflags[@]}" tests/programs/posix/posix.c \
+    tests/harness/harness.c -o "$work/posix" "${posix[@]}" "-Wl,-rpath,$libdir" >"$work/posix.log" 2>&1 &&
+    TEST_TIMEOUT=3 timeout 300 "$work/posix" >"$work/posix.log" 2>&1
+report $? "calls of libc that ccc-posix redirects park" "$work/posix.log" >"$work/posix.tap"
+gcc -O2 "${cflags[@]}" examples/hello.c -o "$work/both" "${posix[@]/%-lccc/$libdir/libccc.a}" -Wl,-u,__wrap_read \
+    "$libdir/libccc_posix.a" "$libdir/libccc.a" -pthread >"$work/both.log" 2>&1 &&
+    ! timeout 60 "$work/both" >"$work/both.log" 2>&1 && grep -q 'link libccc.so instead' "$work/both.log"
+report $? "ccc-posix refuses libccc.a" "$work/both.log" >"$work/both.tap"
+
 for compiler in gcc clang; do
     for library in shared static; do
         while (($(jobs -pr | wc -l) >= jobs + 1)); do wait -n; done

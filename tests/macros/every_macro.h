@@ -5,6 +5,7 @@
 #include <ccc/ccc.h>
 
 #include <errno.h>
+#include <string.h>
 
 /* What a program says; the test defines it. */
 static void must(bool holds, int line);
@@ -47,6 +48,29 @@ CC_TASK(nested, {
     return self->point.x == 0 && self->more == 0 ? NULL : self;
 }
 
+CC_BLOCKING(blocking_sum, {
+    int a, b;
+    int *sum;
+}) {
+    *self->sum = self->a + self->b;
+    return self->sum;
+}
+
+CC_BLOCKING(blocking_without_arguments) {
+    return NULL;
+}
+
+static void blocking_(void) {
+    int sum = 0;
+    void *result = &sum;
+    MUST(CC_BLOCKING_CALL(blocking_without_arguments, &result) == 0 && result == NULL);
+    MUST(CC_BLOCKING_CALL(blocking_sum, &result, .a = 1, .b = 2, .sum = &sum) == 0);
+    MUST(result == &sum && sum == 3);
+    MUST(CC_BLOCKING_CALL(blocking_sum, NULL, .a = 4, .sum = &sum) == 0 && sum == 4); /* left out: 0 */
+    CCBlockingOptions options = {CC_POOL_SLOW, false, 0, NULL, {0, 0, 0, 0}};
+    MUST(cc_blocking_ex(blocking_without_arguments_entry, &sum, &result, &options, CC_FOREVER) == 0);
+}
+
 static void tasks_(void) {
     int sum = 0, *result;
     CCTask task = CC_GO(add, .a = 1, .b = 2, .sum = &sum);
@@ -57,6 +81,13 @@ static void tasks_(void) {
     MUST(cc_block_on(CC_GO(nested)) == NULL);
     MUST(cc_block_on(CC_GO(nested, .more = 1)) != NULL); /* left out: 0 */
     MUST(cc_block_on(CC_GO(without_arguments)) == NULL);
+    CCIsland *island = NULL;
+    MUST(cc_island_create(&island, NULL) == 0);
+    MUST(cc_block_on(CC_GO_ON(island, add, .a = 2, .b = 2, .sum = &sum)) == &sum && sum == 4);
+    MUST(cc_block_on(CC_GO_ON(island, nested, .more = 1)) != NULL);
+    MUST(cc_block_on(CC_GO_ON(island, idle)) == NULL);
+    MUST(cc_block_on(CC_GO_ON(CC_NO_ISLAND, without_arguments)) == NULL);
+    MUST(cc_island_free(island) == 0);
 }
 
 /* ---- nurseries ---- */
@@ -131,6 +162,9 @@ static void *blocks_(void *arg) {
         }
         CC_WITH_DEADLINE(CC_FOREVER) MUST(cc_sleep_until(CC_FOREVER) == ECANCELED);
     }
+    bool late = false;
+    CC_WITH_DEADLINE(cc_after_ms(1), &late) MUST(cc_sleep_until(CC_FOREVER) == ECANCELED);
+    MUST(late);
     return arg;
 }
 
@@ -175,12 +209,79 @@ static void channels_(void) {
     default:
         MUST(false);
     }
-    CC_MATCH_TRY(CC_RECV(ints.ch, &value, NULL), CC_RECV_OF(texts, &got, NULL), CC_ON_CANCEL()) {
+    CC_MATCH_TRY(CC_RECV(ints.ch, &value, NULL), CC_RECV_OF(texts, &got, NULL), CC_CANCEL()) {
     case CC_MATCH_NONE:
         break;
     default:
         MUST(false);
     }
+    CC_MATCH(CC_READABLE_CASE(-1, &rc), CC_WRITABLE_CASE(-1, &rc)) {
+    case 0:
+    case 1:
+        MUST(rc == EBADF);
+        break;
+    default:
+        MUST(false);
+    }
+    CCChan *signals = cc_chan_create(sizeof(CCSignal), 1);
+    CCSignal signal;
+    CCProcess *process = NULL;
+    CCProcessStatus status;
+    CC_MATCH_TRY(CC_RECV_SIGNAL(signals, &signal, &rc), CC_CANCEL()) {
+    case CC_MATCH_NONE:
+        break;
+    default:
+        MUST(false);
+    }
+    CC_MATCH_TRY(CC_EXITED(process, &status, &rc)) {
+    case CC_MATCH_FAILED: /* none is malformed */
+        break;
+    default:
+        MUST(false);
+    }
+    CCWakeKey key = {0, 0};
+    uint64_t word = 0;
+    CC_MATCH_TRY(CC_KEY_CASE(key, &word, &rc)) {
+    case 0:
+        MUST(rc == ESRCH);
+        break;
+    default:
+        MUST(false);
+    }
+    CC_WHEN {
+        CC_ON_KEY(key, &word) {
+            MUST(CC_WHEN_ERROR == ESRCH);
+        }
+    }
+    CCEvent event = {0, 0, NULL};
+    CCSem sem = CC_SEM_INIT(1);
+    CC_MATCH_TRY(CC_EVENT_CASE(&event), CC_ACQUIRE_CASE(&sem)) {
+    case 1:
+        break;
+    default:
+        MUST(false);
+    }
+    MUST(cc_event_set(&event) == 0);
+    CC_WHEN {
+        CC_ON_EVENT(&event) {}
+        CC_ON_ACQUIRE(&sem) {
+            MUST(false);
+        }
+    }
+    CCNursery *nursery = cc_nursery_create(NULL);
+    CC_MATCH(CC_NURSERY_END_CASE(nursery)) {
+    case 0:
+        break;
+    default:
+        MUST(false);
+    }
+    CC_WHEN {
+        CC_ON_NURSERY_END(nursery) {
+            MUST(CC_WHEN_ERROR == 0);
+        }
+    }
+    MUST(cc_nursery_free(nursery) == 0);
+    cc_chan_free(signals);
     value = 6;
     for (round = 0; round < 2; round++) {
         CC_MATCH(CC_SEND(ints.ch, &value, &rc), CC_JOIN(&task, &result, NULL), CC_AT(CC_FOREVER)) {
@@ -202,6 +303,150 @@ static void channels_(void) {
     TextChan_free(texts);
 }
 
+static void loops_(void) {
+    IntChan ints = IntChan_create(4);
+    int sum = 0;
+    for (int i = 1; i <= 4; i++) MUST(IntChan_send(ints, i) == 0);
+    CC_FOR_RECV(int, v, ints.ch) {
+        sum += v;
+        if (v == 2) break;
+    }
+    MUST(sum == 3 && IntChan_close(ints) == 0);
+    CC_FOR_RECV_OF(v, ints) {
+        if (v == 3) continue;
+        CC_FOR_RECV_OF(w, IntChan_rx(ints)) MUST(w == 0); /* none is left */
+        sum += v;
+    }
+    MUST(sum == 7);
+    IntChan_free(ints);
+}
+
+/* ---- futures, and selects with bodies ---- */
+
+CC_ASYNC(struct point, mirrored, { struct point of; }) {
+    struct point p = {self->of.y, self->of.x};
+    if (self->of.x < 0) CC_SET_ERROR(EDOM);
+    return p;
+}
+
+CC_ASYNC(const char *, hello) {
+    return "hello";
+}
+
+static void futures_(void) {
+    struct point p = {1, 2};
+    CC_FUTURE(mirrored, a);
+    CC_FUTURE(hello, b);
+    MUST(CC_CALL(mirrored, .of = p).x == 2 && CC_CALL(hello)[0] == 'h');
+    MUST(CC_START(&a, mirrored, .of = {3, 4}) == 0);
+    MUST(CC_START(&b, hello) == 0);
+    MUST(CC_AWAIT(&a).x == 4 && CC_AWAIT(&b)[0] == 'h');
+    p.x = -1;
+    MUST(CC_START(&a, mirrored, .of = p) == 0);
+    MUST(cc_await(&a, CC_FOREVER) == EDOM && a.value.y == -1);
+}
+
+static int when_(IntChan ints, CCDeadline deadline) {
+    IntChanRx rx = IntChan_rx(ints);
+    const int five = 5;
+    int value = 0, arms = 0;
+    void *result = &value;
+    CCTask task = CC_GO(idle);
+    CC_FUTURE(hello, f);
+    CC_WHEN {
+        CC_ON_RECV_OF(rx, &value) {
+            MUST(false);
+        }
+        CC_ON_SEND_OF(ints, &five) {
+            MUST(CC_WHEN_ERROR == 0);
+            arms++;
+        }
+    }
+    CC_WHEN {
+        CC_ON_SEND(ints.ch, &five) {
+            MUST(false);
+        }
+        CC_ON_RECV(ints.ch, &value) {
+            MUST(value == 5);
+            arms++;
+            CC_WHEN {
+                CC_ON_JOIN(&task, &result) {
+                    MUST(result == NULL);
+                    arms++;
+                }
+            }
+        }
+        CC_ON_UNTIL(deadline) {
+            MUST(false);
+        }
+    }
+    MUST(CC_START(&f, hello) == 0);
+    CC_WHEN_N(3) {
+        CC_ON_RECV_OF(ints, &value) {
+            MUST(false);
+        }
+        CC_ON_AWAIT(&f) {
+            MUST(CC_AWAIT(&f)[0] == 'h');
+            arms++;
+        }
+        CC_ON_CANCEL() {
+            MUST(false);
+        }
+    }
+    CC_WHEN {
+        CC_ON_RECV_OF(ints, &value) {
+            MUST(false);
+        }
+        CC_ON_CLOSED(ints.ch) {
+            MUST(false);
+        }
+        CC_ON_DEFAULT() {
+            arms++;
+            break;
+        }
+    }
+    CCTicker ticker;
+    MUST(cc_ticker_init(&ticker, 1000, CC_TICKER_DELAY) == 0);
+    CC_WHEN {
+        CC_ON_TICK(&ticker) {
+            arms++;
+        }
+    }
+    CC_WHEN {
+        CC_ON_READABLE(-1) {
+            MUST(CC_WHEN_ERROR == EBADF);
+            arms++;
+        }
+        CC_ON_WRITABLE(-1) {
+            MUST(CC_WHEN_ERROR == EBADF);
+            arms++;
+        }
+    }
+    CC_WHEN {
+        CC_ON_AFTER_MS(1) {
+            return arms + 1;
+        }
+    }
+    return 0;
+}
+
+static void whens_(void) {
+    IntChan ints = IntChan_create(1);
+    MUST(when_(ints, CC_FOREVER) == 8);
+    IntChan_free(ints);
+}
+
+CC_ONESHOT_OF(PointOnce, struct point);
+
+static void oneshots_(void) {
+    PointOnce once;
+    memset(&once, 0, sizeof once);
+    struct point p = {1, 2}, q = {0, 0};
+    MUST(PointOnce_recv_try(&once, &q) == EAGAIN && PointOnce_recv_until(&once, &q, CC_PASSED) == ETIMEDOUT);
+    MUST(PointOnce_send(&once, p) == 0 && PointOnce_close(&once, 0) == EPIPE);
+    MUST(PointOnce_recv(&once, &q) == 0 && q.y == 2);
+}
+
 /* ---- locks ---- */
 
 static CCSem sem = CC_SEM_INIT(2);
@@ -213,10 +458,24 @@ static void locks_(void) {
     MUST(cc_barrier_wait(&barrier) == 0);
 }
 
+/* ---- the recorder ---- */
+
+static void regions_(void) {
+    CC_REGION("outer");
+    CC_REGION("inner");
+    cc_note("%d regions", 2);
+}
+
 static void *all_macros(void *arg) {
     tasks_();
+    blocking_();
     nurseries_();
     channels_();
+    loops_();
+    futures_();
+    whens_();
+    oneshots_();
     locks_();
+    regions_();
     return blocks_(arg);
 }

@@ -64,13 +64,33 @@ static int lock_somehow(enum how how) {
     }
 }
 
+static CCEvent event;
+static atomic_bool over;
+
+static void *sets_again_and_again(void *arg) {
+    while (!atomic_load(&over)) {
+        CHECK_EQ(cc_event_set(&event), 0);
+        cc_yield();
+    }
+    return arg;
+}
+
+/* On one worker always a wait: nobody sets the event before. A sleep is none, if its time has passed already. */
+static void wait_once(void) {
+    CHECK_EQ(cc_event_reset(&event), 0);
+    CHECK_EQ(cc_event_wait(&event), 0);
+}
+
 static void *waits_with_it(void *how) {
+    CCTask other = start("other", sets_again_and_again, NULL);
     for (volatile int i = 0; i < 3; i++) { /* not unrolled: one place that locks */
         CHECK_EQ(lock_somehow((enum how)(intptr_t)how), 0);
-        CHECK_EQ(cc_sleep_ms(1), 0);
-        CHECK_EQ(cc_sleep_ms(1), 0);
+        wait_once();
+        wait_once();
         CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
     }
+    atomic_store(&over, true);
+    join(other);
     return NULL;
 }
 

@@ -1,4 +1,5 @@
-/* dlclose.c - a program that loads the library while it runs, and closes it while the runtime runs, or after. */
+/* dlclose.c - a program that loads the library while it runs, and closes it while the runtime runs, or after;
+ * and a shared object that contains the static library. */
 #include "child.h"
 
 #include <ccc/ccc.h>
@@ -105,6 +106,52 @@ static void close_before_the_thread_ends(void *arg) {
 TEST(a_thread_ends_later) {
     static struct child child;
     run_child(&child, close_before_the_thread_ends, NULL);
+    if (child.status != 0) show_child(&child);
+    CHECK_EQ(child.status, 0);
+}
+
+/* ---- the static library in a shared object ---- */
+
+static void close_plugin(void *arg) {
+    static _Atomic unsigned count;
+    (void)arg;
+    for (int round = 0; round < 2; round++) {
+        void *plugin = dlopen(PLUGIN, RTLD_NOW | RTLD_LOCAL);
+        if (plugin == NULL) printf("%s\n", dlerror());
+        CHECK(plugin != NULL);
+        int (*begin)(_Atomic unsigned *) = (int (*)(_Atomic unsigned *))(uintptr_t)dlsym(plugin, "plugin_begin");
+        CHECK(begin != NULL);
+        CHECK_EQ(begin(&count), 0);
+        CHECK_EQ(dlclose(plugin), 0);
+        unsigned closed = atomic_load(&count);
+        while (atomic_load(&count) < closed + 10) (void)usleep(1000); /* its fibers go on */
+    }
+}
+
+/* It stays, because its workers run (cc__loaded_keep). */
+TEST(a_plugin_that_contains_the_library) {
+    static struct child child;
+    run_child(&child, close_plugin, NULL);
+    if (child.status != 0) show_child(&child);
+    CHECK_EQ(child.status, 0);
+}
+
+/* ---- a constructor that waits for the runtime ---- */
+
+static void load_and_ask(void *arg) {
+    (void)arg;
+    void *object = dlopen(CONSTRUCTOR, RTLD_NOW | RTLD_LOCAL);
+    if (object == NULL) printf("%s\n", dlerror());
+    CHECK(object != NULL);
+    int (*ran)(void) = (int (*)(void))(uintptr_t)dlsym(object, "constructor_ran");
+    CHECK(ran != NULL);
+    CHECK_EQ(ran(), 0);
+}
+
+/* The start of the runtime waits for no dlopen of another thread: the shared library stays anyway. */
+TEST(a_constructor_that_waits_for_the_runtime) {
+    static struct child child;
+    run_child(&child, load_and_ask, NULL);
     if (child.status != 0) show_child(&child);
     CHECK_EQ(child.status, 0);
 }

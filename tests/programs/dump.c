@@ -1,5 +1,6 @@
 /* dump.c - what a dump says: of ten thousand fibers in a dozen shapes, as text and as JSON; of a process whose workers
  * all spin; by a call, by a signal. */
+#include "../unit/ending.h"
 #include "child.h"
 #include "where.h"
 
@@ -131,8 +132,21 @@ static void *selects(void *arg) {
     (void)cc_select(cases, 2, CC_FOREVER, &chosen);
     return arg;
 }
+static void *selects_locks(void *arg) {
+    size_t chosen;
+    CCCase cases[] = {CC_ACQUIRE_CASE(&sem), CC_EVENT_CASE(&event)};
+    (void)cc_select(cases, 2, CC_FOREVER, &chosen);
+    return arg;
+}
 static void *is_child(void *arg) {
     return receives(arg);
+}
+
+static void *selects_end(void *arg) {
+    size_t chosen;
+    CCCase cases[] = {CC_NURSERY_END_CASE(nursery)};
+    (void)cc_select(cases, 1, CC_FOREVER, &chosen);
+    return arg;
 }
 
 static const struct {
@@ -150,7 +164,9 @@ static const struct {
     {"s-sleep", "sleep", "for a point in time", sleeps},
     {"s-join", "join", "for the end of fiber", joins},
     {"s-select", "select", "for the first of 2 cases: receive from channel 'empty'", selects},
+    {"s-permit", "select", "for the first of 2 cases: a permit of semaphore 0x", selects_locks},
     {"s-child", "channel", "to receive from channel 'empty'", is_child},
+    {"s-end", "select", " of nursery 'the family'", selects_end}, /* its child is counted by then */
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
@@ -307,14 +323,14 @@ static void quit_dumps(void *unused) {
     (void)unused;
     park_one_and_raise(NULL, NULL, SIGQUIT);
     await_dump();
-    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    end_by_cancelling();
 }
 
 static void usr1_dumps(void *unused) {
     (void)unused;
     park_one_and_raise("CC_DUMP_SIGNAL", "USR1", SIGUSR1);
     await_dump();
-    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    end_by_cancelling();
 }
 
 static void quit_quits(void *unused) {
@@ -347,14 +363,14 @@ static void restart_under_a_handler(void *again) {
     struct sigaction action = {.sa_handler = pass_on};
     CHECK_EQ(cc_runtime_init(NULL), 0);
     CHECK_EQ(sigaction(SIGQUIT, &action, &under), 0);
-    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     if (again == NULL) {
         raise(SIGQUIT);
         return;
     }
     park_one_and_raise(NULL, NULL, SIGQUIT);
     await_dump();
-    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    end_by_cancelling();
 }
 
 TEST(a_signal_that_is_passed_on_has_its_effect, .timeout = 60) {
@@ -393,7 +409,7 @@ TEST(refuses_what_it_cannot_do) {
     CHECK(full_disk != NULL);
     CHECK_EQ(cc_dump(full_disk), EIO);
     fclose(full_disk);
-    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     CHECK_EQ(cc_dump(stdout), ESRCH);
 }
 

@@ -1,4 +1,5 @@
 /* errno_kept.c - no call of the library changes errno for a caller that stays on its thread. */
+#include "../unit/ending.h"
 #include "harness.h"
 
 #include <ccc/ccc.h>
@@ -100,6 +101,66 @@ static void *all_calls(void *arg) {
     return arg;
 }
 
+/* The network: what succeeds, what has to wait, what the system refuses. */
+static void *network_calls(void *arg) {
+    CCListener *l, *second;
+    CCConn *c, *a;
+    CCAddr addr;
+    CCReader in;
+    CCWriter out;
+    char byte, *line, text[CC_ADDR_TEXT_MAX];
+    size_t n;
+    int rc = -1;
+    KEEPS_ERRNO(rc = cc_addr_parse(&addr, "nonsense"));
+    KEEPS_ERRNO(rc = cc_addr_parse(&addr, "fe80::1%nosuchinterface"));
+    KEEPS_ERRNO(rc = cc_listen(&l, "tcp://127.0.0.1:0", NULL));
+    CHECK_EQ(rc, 0);
+    KEEPS_ERRNO(rc = cc_listener_addr(l, &addr));
+    KEEPS_ERRNO(rc = cc_addr_print(&addr, text, sizeof text));
+    KEEPS_ERRNO(rc = cc_listen(&second, "unix:/nonexistent/socket?unlink", NULL));
+    KEEPS_ERRNO(rc = cc_accept_try(l, &c));
+    CHECK_EQ(rc, EAGAIN);
+    KEEPS_ERRNO(rc = cc_accept_until(l, &c, cc_after_ms(1)));
+    KEEPS_ERRNO(rc = cc_dial_addr(&c, &addr, NULL, CC_FOREVER));
+    CHECK_EQ(rc, 0);
+    KEEPS_ERRNO(rc = cc_accept(l, &a));
+    CHECK_EQ(rc, 0);
+    KEEPS_ERRNO(rc = cc_read_try(c, &byte, 1, &n));
+    KEEPS_ERRNO(rc = cc_read_until(c, &byte, 1, &n, cc_after_ms(1)));
+    KEEPS_ERRNO(rc = cc_conn_alive(c));
+    CHECK_EQ(rc, 0);
+    KEEPS_ERRNO(rc = cc_unix_send_fds(c, NULL, 0, "x", 1));
+    CHECK(cc_reader_init(&in, a, 0) == 0 && cc_writer_init(&out, c, 0) == 0);
+    KEEPS_ERRNO(rc = cc_writer_print(&out, "%s\n", "line"));
+    KEEPS_ERRNO(rc = cc_writer_flush(&out));
+    KEEPS_ERRNO(rc = cc_reader_line(&in, &line, &n));
+    CHECK(rc == 0 && n == 4);
+    KEEPS_ERRNO(cc_reader_free(&in));
+    KEEPS_ERRNO(rc = cc_copy(c, a, 0, NULL));
+    KEEPS_ERRNO(cc_abort(a));
+    KEEPS_ERRNO(rc = cc_read(c, &byte, 1, &n));
+    CHECK_EQ(rc, ECONNRESET);
+    KEEPS_ERRNO(rc = cc_shutdown(c, CC_SHUT_BOTH));
+    KEEPS_ERRNO(cc_close(c));
+    KEEPS_ERRNO(cc_listener_close(l));
+    KEEPS_ERRNO(rc = cc_dial_addr(&c, &addr, NULL, CC_FOREVER));
+    CHECK_EQ(rc, ECONNREFUSED);
+    n = 1;
+    KEEPS_ERRNO(rc = cc_resolve("localhost", "1", NULL, &addr, &n));
+    return arg;
+}
+
+TEST_WORKERS(the_network) {
+    CHECK(network_calls(NULL) == NULL);
+}
+
+/* On several workers a fiber that has waited may find the errno of another thread. */
+TEST(the_network_on_one_worker) {
+    CCRuntimeConfig config = {.workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(network_calls, NULL, NULL), 0);
+}
+
 TEST(a_fiber_on_one_worker) {
     CCRuntimeConfig config = {.workers = 1};
     KEEPS_ERRNO(CHECK_EQ(cc_runtime_init(&config), 0));
@@ -135,7 +196,7 @@ TEST(a_wait_that_is_cancelled) {
     CCRuntimeConfig config = {.workers = 1};
     CHECK_EQ(cc_runtime_init(&config), 0);
     for (int i = 0; i < 10; i++) CHECK_EQ(cc_spawn(NULL, sleep_long, NULL, NULL), 0);
-    KEEPS_ERRNO(CHECK_EQ(cc_runtime_shutdown(50), 0));
+    KEEPS_ERRNO(end_after(50));
 }
 
 /* The fibers of a worker share its thread-local variables, plainly: a race detector does not complain. */

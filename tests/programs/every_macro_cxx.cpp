@@ -22,6 +22,33 @@ CC_TASK(note_cancel, { int unused; }) {
     return NULL;
 }
 
+CC_ASYNC(int, wait_cancelled) {
+    if (cc_sleep_until(CC_FOREVER) == ECANCELED) __atomic_add_fetch(&cancelled_children, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* An exception that leaves the block of a future cancels its task and waits for it. */
+static void *throws_past_a_future(void *arg) {
+    cancelled_children = 0;
+    for (int i = 0; i < 10; i++) {
+        try {
+            CC_FUTURE(wait_cancelled, f);
+            MUST(CC_START(&f, wait_cancelled) == 0);
+            if (i % 2 != 0) cc_yield();
+            throw i;
+        } catch (int thrown) {
+            MUST(thrown == i);
+        }
+        MUST(__atomic_load_n(&cancelled_children, __ATOMIC_RELAXED) == i + 1);
+    }
+    return arg;
+}
+
+TEST_WORKERS(throws_past_a_future) {
+    CHECK_EQ(cc_run(throws_past_a_future, NULL, NULL), 0);
+    (void)throws_past_a_future(NULL);
+}
+
 /* Without the cancellation the blocks would wait for ever. */
 static void *throws_out_of_blocks(void *arg) {
     int one = 1, rc = -1;

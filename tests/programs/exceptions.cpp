@@ -11,8 +11,8 @@ extern "C" {
 #include <errno.h>
 #include <exception>
 #include <stdexcept>
-#include <string>
 #include <string.h>
+#include <string>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,7 +26,9 @@ struct Counted : std::runtime_error {
     Counted(const Counted &other) : std::runtime_error(other), number(other.number) {
         __atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
     }
-    ~Counted() override { __atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED); }
+    ~Counted() override {
+        __atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
+    }
 };
 
 static bool nothing_under_way() {
@@ -221,19 +223,27 @@ static void count_deferred(void *) {
 
 static void throw_one(int kind) {
     switch (kind) {
-    case 0: throw std::runtime_error("disk full");
-    case 1: throw 42;
-    case 2: throw Left();
-    case 3: throw Twisted();
-    case 4: std::rethrow_exception(std::make_exception_ptr(std::out_of_range("too far")));
-    default: throw "text";
+    case 0:
+        throw std::runtime_error("disk full");
+    case 1:
+        throw 42;
+    case 2:
+        throw Left();
+    case 3:
+        throw Twisted();
+    case 4:
+        std::rethrow_exception(std::make_exception_ptr(std::out_of_range("too far")));
+    default:
+        throw "text";
     }
 }
 
-static const char *const said[] = {
-    "uncaught exception std::runtime_error: disk full", "uncaught exception int", "uncaught exception Left",
-    "uncaught exception Twisted: counted 9", "uncaught exception std::out_of_range: too far",
-    "uncaught exception char const*"};
+static const char *const said[] = {"uncaught exception std::runtime_error: disk full",
+                                   "uncaught exception int",
+                                   "uncaught exception Left",
+                                   "uncaught exception Twisted: counted 9",
+                                   "uncaught exception std::out_of_range: too far",
+                                   "uncaught exception char const*"};
 
 static void *leaves(void *arg) {
     Destroyed on_the_way;
@@ -265,7 +275,7 @@ static void *leave_and_join(void *) {
 }
 
 TEST_WORKERS(leaves_a_task) {
-    leave_and_join(NULL); /* on stacks of their own */
+    leave_and_join(NULL);                            /* on stacks of their own */
     CHECK_EQ(cc_run(leave_and_join, NULL, NULL), 0); /* on the joiner's */
     CHECK_EQ(destroyed, 12);
     CHECK_EQ(deferred, 24);
@@ -415,7 +425,7 @@ __attribute__((noinline)) void *Widget::poke(void *arg) {
     cc_panic("poked");
     return arg;
 }
-}
+} // namespace spaces
 
 TEST_DIES(names_are_readable, "spaces::Widget::poke(", .signal = SIGABRT) {
     (void)cc_run(spaces::Widget::poke, NULL, NULL);

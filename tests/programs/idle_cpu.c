@@ -63,14 +63,18 @@ static void await_rest(void) {
     CHECK(!"the workers never come to rest");
 }
 
-static void check_quiet(void) {
+static void check_quiet_for(long ms) {
     if (UNDER_TSAN) SKIP("the race detector has a thread of its own that never rests");
     if (under_valgrind()) SKIP("valgrind runs one thread at a time and keeps waking the others");
     await_rest();
-    struct quiet q = quiet_for(LOOK_MS);
-    printf("%ld voluntary switches, %ld us of CPU in %d ms\n", q.switches, q.cpu_us, LOOK_MS);
+    struct quiet q = quiet_for(ms);
+    printf("%ld voluntary switches, %ld us of CPU in %ld ms\n", q.switches, q.cpu_us, ms);
     CHECK(q.switches <= HANDFUL);
     CHECK(q.cpu_us < CPU_US_MAX);
+}
+
+static void check_quiet(void) {
+    check_quiet_for(LOOK_MS);
 }
 
 static void *fan(void *arg) {
@@ -86,7 +90,7 @@ TEST(just_started) {
     CCRuntimeConfig config = {.workers = 4};
     CHECK_EQ(cc_runtime_init(&config), 0);
     check_quiet();
-    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
 TEST(after_a_lot_of_work) {
@@ -94,7 +98,7 @@ TEST(after_a_lot_of_work) {
     CHECK_EQ(cc_runtime_init(&config), 0);
     CHECK_EQ(cc_run(fan, (void *)6, NULL), 0);
     check_quiet();
-    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
 static void *long_sleep(void *arg) {
@@ -144,7 +148,7 @@ TEST(with_one_slow_timer) {
     CHECK(q.cpu_us < 20 * CPU_US_MAX); /* a worker that polls would take 2,000,000 */
     CHECK_EQ(cc_task_join(&task, NULL), 0);
     CHECK(atomic_load(&over));
-    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
 /* Workers that were added retire, and then all is as before. */
@@ -174,5 +178,31 @@ TEST(after_workers_came_and_went) {
     CHECK_EQ(cc_task_join(&task, NULL), 0);
     while (cc_worker_count() != 1) look_at_the_clock(1);
     check_quiet();
-    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+/* A worker that waits for descriptors in the poller wakes for nothing else. */
+static void *read_for_ever(void *arg) {
+    char byte;
+    size_t n;
+    CHECK_EQ(cc_fd_read(*(int *)arg, &byte, 1, &n), ECANCELED);
+    return NULL;
+}
+
+TEST(with_readers_that_wait) {
+    enum { READERS = 100 };
+    static int fds[READERS][2];
+    CCRuntimeConfig config = {.workers = 4};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    for (int i = 0; i < READERS; i++) {
+        CHECK_EQ(pipe(fds[i]), 0);
+        CHECK_EQ(cc_fd_adopt(fds[i][0]), 0);
+        CHECK_EQ(cc_spawn(NULL, read_for_ever, &fds[i][0], NULL), 0);
+    }
+    while (cc_io_waiters() != READERS) look_at_the_clock(1);
+    check_quiet_for(LOOK_MS / 4);
+    int error;
+    do error = cc_runtime_shutdown(100); /* cancels them */
+    while (error == ETIMEDOUT);
+    CHECK_EQ(error, 0);
 }

@@ -312,7 +312,7 @@ static void *raises(void *arg) {
 
 static void *kills_itself(void *arg) {
     kill(getpid(), *(int *)arg);
-    for (int i = 0; i < 1000; i++) cc_sleep_ms(1); /* another thread may get it */
+    for (int i = 0; i < 30000; i++) cc_sleep_ms(1); /* another thread may get it */
     return NULL;
 }
 
@@ -336,7 +336,7 @@ static void send(void *arg) {
     }
     if (!sent->ignored) _exit(17); /* it was swallowed */
     struct sigaction now;
-    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     CHECK_EQ(sigaction(sent->signal, NULL, &now), 0);
     CHECK(now.sa_handler == SIG_IGN);
 }
@@ -348,7 +348,11 @@ TEST(a_signal_that_was_sent_kills) {
     for (int i = 0; i < 8; i++) {
         struct sent sent = {.signal = signals[i % 2], .by_kill = i / 2 % 2 != 0, .in_fiber = i / 4 != 0};
         struct child child;
+        /* These two are never blocked there: sysmon, which blocks all, may get it, and it stays with sysmon. */
+        if (under_qemu() && sent.by_kill) continue;
         run_child(&child, send, &sent);
+        printf("signal %d, by %s, in %s\n", sent.signal, sent.by_kill ? "kill" : "raise",
+               sent.in_fiber ? "a fiber" : "a thread");
         if (!WIFSIGNALED(child.status)) show_child(&child);
         CHECK(WIFSIGNALED(child.status));
         CHECK_EQ(WTERMSIG(child.status), sent.signal);
@@ -391,7 +395,7 @@ static void restart_under_a_handler(void *arg) {
     for (int i = 0; i < *(int *)arg; i++) {
         CHECK_EQ(cc_runtime_init(NULL), 0);
         if (i == 0) CHECK_EQ(sigaction(SIGSEGV, &action, &under), 0);
-        CHECK_EQ(cc_runtime_shutdown(1000), 0);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     }
     struct victim v = {.fn = touch_nowhere, .workers = 2};
     die_in_a_fiber(&v);
@@ -458,7 +462,7 @@ static void fault_after_shutdown(void *arg) {
     (void)arg;
     CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
     CHECK_EQ(cc_runtime_init(NULL), 0);
-    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     CHECK_EQ(sigaction(SIGSEGV, NULL, &now), 0);
     CHECK(now.sa_sigaction == handle_with_info);
     *(volatile char *)nowhere = 1;

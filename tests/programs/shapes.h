@@ -75,6 +75,19 @@ static void dead_recv(void) {
     join(start("reader", receiver, named_channel("empty", 4)));
 }
 
+static CCIsland *lagoon;
+
+static CCTask start_on_island(const char *name, CCTaskFn fn, void *arg) {
+    CCTask task;
+    CHECK_EQ(cc_island_create(&lagoon, &(CCIslandConfig){.name = "lagoon"}), 0);
+    CHECK_EQ(cc_island_spawn(lagoon, &task, fn, arg, &(CCSpawnOptions){.name = name}), 0);
+    return task;
+}
+
+static void dead_island(void) {
+    join(start_on_island("reader", receiver, named_channel("tide", 0)));
+}
+
 static void dead_send_full(void) {
     join(start("writer", sender, named_channel("full", 2)));
 }
@@ -398,6 +411,7 @@ static void dead_after_shutdown(void) {
 
 static const struct shape_case dead_shapes[] = {
     {"receive", dead_recv, {"'reader' waits to receive from channel 'empty'", "receiver", "OS thread"}},
+    {"on an island", dead_island, {"'reader' on island 'lagoon' waits to receive from channel 'tide'", "receiver"}},
     {"send to a full one", dead_send_full, {"'writer' waits to send on channel 'full'", "2 buffered"}},
     {"rendezvous", dead_rendezvous, {"'caller' waits to send on channel 'handshake'"}},
     {"two mutexes",
@@ -432,11 +446,15 @@ static const struct shape_case dead_shapes[] = {
     {"after a dump", dead_after_a_dump, {"'reader' waits to receive from channel 'empty'"}},
     {"in a hosted call", dead_hosted, {"'servant' waits to receive", "channel 'answers'"}},
     {"main alone", dead_alone, {"1 OS thread waits, and nothing is left", "waits to receive from channel 'silence'"}},
-    {"a mutex of a thread that has ended", dead_abandoned_mutex, {"1 OS thread waits", "waits for mutex"}},
+    {"a mutex of a thread that has ended",
+     dead_abandoned_mutex,
+     {"1 OS thread waits", "waits for mutex", "held by an OS thread"}},
     {"two threads", dead_threads, {"2 OS threads wait", "channel 'to ann'", "channel 'to bob'"}},
     {"alone after a thread ends", dead_after_a_napper, {"1 OS thread waits", "channel 'silence'"}},
     {"beside an idle runtime", dead_idle_runtime, {"1 OS thread waits", "channel 'silence'"}},
-    {"a mutex of a fiber that has ended", dead_abandoned_by_fiber, {"1 OS thread waits", "waits for mutex"}},
+    {"a mutex of a fiber that has ended",
+     dead_abandoned_by_fiber,
+     {"1 OS thread waits", "waits for mutex", "held by a fiber that has ended"}},
     {"after a shutdown", dead_after_shutdown, {"1 OS thread waits", "channel 'silence'"}},
 };
 
@@ -817,6 +835,20 @@ static void live_ping_pong_alone(void) {
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
+/* The only one that can go on is an island: it blocks, and then it sleeps. */
+static void *naps_then_sends(void *ch) {
+    nap(LONG_MS);
+    return sleeps_then_sends(ch);
+}
+
+static void live_island(void) {
+    CCChan *ch = named_channel("tide", 0);
+    CCTask reader = start("reader", receiver, ch);
+    join(start_on_island("sender", naps_then_sends, ch));
+    join(reader);
+    CHECK_EQ(cc_island_free(lagoon), 0);
+}
+
 static const struct shape_case live_shapes[] = {
     {"timer", live_timer, {0}},
     {"deadline", live_deadline, {0}},
@@ -844,6 +876,7 @@ static const struct shape_case live_shapes[] = {
     {"signal handler, no runtime", live_signal_alone, {0}},
     {"a runtime that starts later", live_runtime_starts, {0}},
     {"threads that pass on", live_ping_pong_alone, {0}},
+    {"an island", live_island, {0}},
 };
 
 enum {

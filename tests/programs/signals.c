@@ -53,6 +53,7 @@ static void weather(int flags) {
     CCTask naps[NAPPERS];
     uint64_t rng = test_seed();
     long wanted = test_rounds(400, 60000), rounds = 0;
+    test_touch_stack();
     alarm_every_ms(flags);
     pthread_t thread = start_thread(nap, (void *)(uintptr_t)test_random(&rng));
     for (int i = 0; i < NAPPERS; i++) naps[i] = spawn(nap, (void *)(uintptr_t)test_random(&rng));

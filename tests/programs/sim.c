@@ -223,9 +223,9 @@ static void *sleeps(void *arg) {
 TEST(two_hours_take_no_time) {
     double before = real_seconds();
     CHECK_EQ(cc_sim_run(1, sleeps, NULL, NULL), 0);
-    CHECK(real_seconds() - before < 30); /* valgrind on a busy machine */
-    uint64_t now = cc_now_ns();
-    CHECK(now / 1000000000 - (uint64_t)real_seconds() < 2); /* and the clock is the real one again */
+    CHECK(real_seconds() - before < 30);                           /* valgrind on a busy machine */
+    double now = (double)cc_now_ns() / 1e9, real = real_seconds(); /* later, how much is the machine's affair */
+    CHECK(now < real + 1 && now > real - 60);                      /* the clock is the real one again */
 }
 
 /* Loops that wait for a time or a cancellation without parking. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # run.sh INCLUDE_DIR C_COMPILER [CXX_COMPILER] - the files in this folder hold what must not compile, numbered from 1;
-# and with the number 0, nothing of it. Prints what was accepted, or refused, wrongly, and exits with 1.
+# and with the number 0, nothing of it. Prints what was accepted, or refused, wrongly, and exits with 1. 32-bit code and
+# other C libraries than glibc are refused with a sentence.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 include=$1
@@ -31,6 +32,28 @@ check() { # COMPILER OPTION...
     done
 }
 
+# told WHAT COMMAND...: the command fails and says what the library needs.
+told() {
+    local what=$1
+    shift
+    if "$@" >"$work/said" 2>&1 || ! grep -q 'libccc needs 64-bit Linux with glibc' "$work/said"; then
+        echo "$what: not refused with a sentence:" && cat "$work/said"
+        bad=1
+    fi
+}
+
+check_system() { # COMPILER
+    if [[ $("$1" -dumpmachine) == x86_64-* ]]; then
+        told "32-bit code" "$1" -m32 -fsyntax-only -I"$include" -x c - <<<'#include <ccc/ccc.h>'
+    fi
+    mkdir "$work/include"
+    : >"$work/include/features.h" # of a C library that is not glibc
+    told "another C library" "$1" -fsyntax-only -I"$work/include" -I"$include/../src" -x c - <<<'#include "base/attr.h"'
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+check_system "$2"
 check "$2" -x c -std=c11
 [[ -z ${3:-} ]] || check "$3" -x c++ -std=c++17
 exit "$bad"

@@ -177,7 +177,7 @@ static int wait_select(struct scene *s) {
 
 static int wait_select_arm(struct scene *s) {
     size_t chosen = 99;
-    CCCase cases[] = {CC_RECV(s->ch, &s->value, NULL), CC_ON_CANCEL()};
+    CCCase cases[] = {CC_RECV(s->ch, &s->value, NULL), CC_CANCEL()};
     int rc = cc_select(cases, 2, s->ender == BY_DEADLINE ? s->deadline : CC_FOREVER, &chosen);
     if (rc != 0) return rc;
     return chosen == 1 ? ECANCELED : cases[0].error;
@@ -238,7 +238,7 @@ static void settle_join(struct scene *s) {
     if (s->outcome != 0) {
         struct fiber *f = cc__task_lock(s->target);
         CHECK(f != NULL); /* the handle is what it was */
-        CHECK(f->joiners == NULL);
+        CHECK(f->joiners.first == NULL);
         cc__lock_release(&f->join_lock);
         CHECK_EQ(cc_task_join(&s->target, &result), 0);
         CHECK(result == s);
@@ -415,18 +415,13 @@ static void settle_event(struct scene *s) {
 
 /* ---- objects without a lock ---- */
 
-static bool cell_try(void *object, void *io) {
-    (void)io;
-    return atomic_load(&((struct cell *)object)->set) != 0;
-}
-
-static bool cell_publish(void *object, struct waiter *waiter, void *io) {
+static int cell_publish(void *object, struct waiter *waiter, void *io) {
     struct cell *cell = object;
     (void)io;
     atomic_store(&cell->ticket, waiter->ticket);
     (void)atomic_exchange(&cell->fiber, waiter->fiber);
     if (atomic_load(&cell->set) != 0) (void)cc__waiter_wake(waiter, WAKE_OBJECT);
-    return true;
+    return 0;
 }
 
 /* Wakers keep the record and the ticket, not the waiter: there is nothing to wait for. */
@@ -435,22 +430,15 @@ static void cell_unpublish(void *object, struct waiter *waiter) {
     atomic_store(&((struct cell *)object)->fiber, NULL);
 }
 
-static const struct waitable_ops cell_ops = {cell_try, cell_publish, cell_unpublish};
+static const struct waitable_ops cell_ops = {cell_publish, cell_unpublish};
 
 static int wait_cell(struct scene *s) {
     uint64_t deadline = s->ender == BY_DEADLINE ? s->deadline.ns : WAIT_FOREVER;
-    switch (cc__fiber_wait(&s->cell, NULL, &cell_ops, deadline, PARK_FLAG)) {
-    case WAIT_OK:
-        CHECK_EQ(atomic_load(&s->cell.set), 1);
-        return 0;
-    case WAIT_TIMEDOUT:
-        return ETIMEDOUT;
-    case WAIT_CANCELLED:
-        return ECANCELED;
-    default:
-        CHECK(false);
-        return 0;
-    }
+    if (atomic_load(&s->cell.set) != 0) return 0;
+    int rc = cc__fiber_wait(&s->cell, NULL, &cell_ops, deadline, PARK_FLAG);
+    CHECK(rc == 0 || rc == ETIMEDOUT || rc == ECANCELED);
+    if (rc == 0) CHECK_EQ(atomic_load(&s->cell.set), 1);
+    return rc;
 }
 
 static int wait_park_if(struct scene *s) {

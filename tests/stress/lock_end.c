@@ -2,6 +2,7 @@
  * on and serve the next runtime: nothing was swallowed by those who were cancelled.
  */
 #include "../battery/battery.h"
+#include "../unit/ending.h"
 
 #include "lock/wait_word.h"
 
@@ -71,7 +72,7 @@ TEST_WORKERS(cancelled_in_the_middle, .timeout = 120) {
         }
         /* An OS thread takes part: it is not cancelled, and what the cancelled leave passes on to it. */
         for (int i = 0; i < 50; i++) CHECK_EQ(one_of(test_random(&rng)), 0);
-        CHECK_EQ(cc_runtime_shutdown(600), 0);
+        end_after(600);
         CHECK_EQ(mutex.word, 0);
         CHECK_EQ(bell_mutex.word, 0);
         CHECK_EQ(rw.word, 0);

@@ -14,6 +14,7 @@ struct mix {
     CCRWLock rw;
     long left, right;
     CCSem sem; /* two permits */
+    CCEvent never;
     atomic_int inside;
     CCMutex box_mutex;
     CCCond filled;
@@ -75,9 +76,19 @@ static void use_rwlock(struct seat *s, uint64_t r) {
     }
 }
 
+/* As an arm of a select, beside one that is never ready: both are linked and unlinked. */
+static int select_sem(struct mix *x, CCDeadline deadline) {
+    size_t chosen;
+    CCCase cases[] = {CC_EVENT_CASE(&x->never), CC_ACQUIRE_CASE(&x->sem)};
+    int rc = cc_select(cases, 2, deadline, &chosen);
+    CHECK(rc != 0 || chosen == 1);
+    return rc;
+}
+
 static void use_sem(struct seat *s, uint64_t r) {
     struct mix *x = s->mix;
-    if (!in_time((r >> 8) % 3 == 0 ? cc_sem_acquire_until(&x->sem, soon(s)) : cc_sem_acquire(&x->sem))) return;
+    CCDeadline deadline = (r >> 8) % 3 == 0 ? soon(s) : CC_FOREVER;
+    if (!in_time((r >> 20) % 2 ? select_sem(x, deadline) : cc_sem_acquire_until(&x->sem, deadline))) return;
     CHECK(atomic_fetch_add(&x->inside, 1) < 2);
     maybe_switch(r >> 24);
     atomic_fetch_sub(&x->inside, 1);
@@ -157,11 +168,12 @@ static void mix_with(unsigned workers, enum parties kind, uint64_t gap) {
     }
     CHECK_EQ(x.left, x.right);
     CHECK_EQ(x.rw.word, 0);
-    CHECK_EQ(x.sem.word, 2);
+    CHECK_EQ(x.sem.word & CC_SEM_MAX, 2); /* a select whose time was up has perhaps left its mark */
     CHECK_EQ(x.in_box, 0);
     CHECK_EQ(x.put, x.taken);
     CHECK_EQ(x.group.word, 0);
-    CHECK(x.rw.first == NULL && x.sem.first == NULL && x.filled.first == NULL && x.group.first == NULL);
+    CHECK(x.rw.first == NULL && x.sem.first == NULL && x.never.first == NULL && x.filled.first == NULL &&
+          x.group.first == NULL);
     for (int i = 0; i < 1 << BUCKETS_LOG2; i++) {
         CHECK(cc__parking_lot[i].heads.first == NULL);
         CHECK_EQ(cc__parking_lot[i].disabling, 0);

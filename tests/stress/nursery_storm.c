@@ -31,11 +31,16 @@ static void *make_tiny(void *arg) {
         uint64_t children = below(&rng, 3);
         for (uint64_t k = 0; k < children; k++) CHECK_EQ(cc_nursery_spawn(n, count_up, &ran), 0);
         started += (long)children;
-        switch (below(&rng, 4)) {
+        size_t chosen;
+        CCCase end[] = {CC_NURSERY_END_CASE(n), CC_NURSERY_END_CASE(n)};
+        switch (below(&rng, 5)) {
         case 0:
             break;
         case 1:
             cc_yield();
+            break;
+        case 2:
+            CHECK_EQ(cc_select(end, 2, CC_FOREVER, &chosen), 0);
             break;
         default:
             CHECK_EQ(cc_nursery_wait(n), 0);

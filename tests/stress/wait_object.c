@@ -13,9 +13,7 @@ struct semaphore {
     int tokens;
 };
 
-static bool semaphore_try(void *object, void *io) {
-    struct semaphore *s = object;
-    (void)io;
+static bool semaphore_try(struct semaphore *s) {
     pthread_mutex_lock(&s->mutex);
     bool got = s->tokens > 0;
     if (got) s->tokens--;
@@ -23,7 +21,7 @@ static bool semaphore_try(void *object, void *io) {
     return got;
 }
 
-static bool semaphore_publish(void *object, struct waiter *waiter, void *io) {
+static int semaphore_publish(void *object, struct waiter *waiter, void *io) {
     struct semaphore *s = object;
     (void)io;
     pthread_mutex_lock(&s->mutex);
@@ -35,7 +33,7 @@ static bool semaphore_publish(void *object, struct waiter *waiter, void *io) {
     }
     pthread_mutex_unlock(&s->mutex);
     if (got) CHECK(cc__waiter_wake(waiter, WAKE_OBJECT)); /* nobody else knows the wait yet */
-    return true;
+    return 0;
 }
 
 static void semaphore_unpublish(void *object, struct waiter *waiter) {
@@ -45,7 +43,7 @@ static void semaphore_unpublish(void *object, struct waiter *waiter) {
     pthread_mutex_unlock(&s->mutex);
 }
 
-static const struct waitable_ops semaphore_ops = {semaphore_try, semaphore_publish, semaphore_unpublish};
+static const struct waitable_ops semaphore_ops = {semaphore_publish, semaphore_unpublish};
 
 static void semaphore_give(struct semaphore *s) {
     pthread_mutex_lock(&s->mutex);
@@ -79,14 +77,16 @@ static void *contestant_main(void *arg) {
     for (long i = 0; i < self->rounds; i++) {
         uint64_t patience = below(&rng, 3);
         uint64_t deadline = patience == 0 ? WAIT_FOREVER : cc_now_ns() + below(&rng, patience == 1 ? 2000 : 100000);
-        enum wait_result result = cc__fiber_wait(&c->semaphore, NULL, &semaphore_ops, deadline, PARK_MUTEX);
-        if (result == WAIT_TIMEDOUT) {
+        int rc = 0;
+        if (!semaphore_try(&c->semaphore))
+            rc = cc__fiber_wait(&c->semaphore, NULL, &semaphore_ops, deadline, PARK_MUTEX);
+        if (rc == ETIMEDOUT) {
             CHECK(deadline != WAIT_FOREVER && cc_now_ns() >= deadline);
             atomic_fetch_add(&c->timed_out, 1);
             cc_yield();
             continue;
         }
-        CHECK_EQ(result, WAIT_OK);
+        CHECK_EQ(rc, 0);
         CHECK(atomic_fetch_add(&c->inside, 1) < c->tokens);
         atomic_fetch_add(&c->got, 1);
         if (below(&rng, 4) == 0) cc_yield();

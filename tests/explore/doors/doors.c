@@ -31,6 +31,9 @@ void cc__mem_free(void *p) {
     ex_free(p);
 }
 
+void cc__fatal_also(void (*fn)(void)) {
+    (void)fn;
+}
 void cc__fatal(const char *fmt, ...) {
     char text[512];
     va_list args;
@@ -63,6 +66,12 @@ uint64_t cc__clock_real(void) {
     return ex_clock();
 }
 /* Nothing is simulated: the explorer does that, and more. */
+bool cc__clock_is_simulated(void) {
+    return false;
+}
+bool cc__clock_counts_cycles(void) {
+    return false;
+}
 void cc__clock_simulate(uint64_t start) {
     (void)start;
 }
@@ -87,9 +96,14 @@ void cc__membarrier(void) {
     ex_membarrier();
 }
 
+/* The numbers of ex_pthread_self. */
+enum { THREAD_UNIT = 4096 };
 int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg) {
-    *thread = (pthread_t)ex_thread_start(fn, arg);
+    *thread = (pthread_t)(ex_thread_start(fn, arg) + 1) * THREAD_UNIT;
     return 0;
+}
+int cc__thread_start_quiet(pthread_t *thread, void *(*fn)(void *), void *arg) {
+    return cc__thread_start(thread, fn, arg);
 }
 /* Sysmon, which would tick among all the others: it is not explored. */
 enum { NOBODY = -1 };
@@ -99,7 +113,7 @@ int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg) {
     return 0;
 }
 void cc__thread_join(pthread_t thread) {
-    if ((int)thread != NOBODY) ex_thread_join((int)thread);
+    if (thread != (pthread_t)NOBODY) ex_thread_join((int)(thread / THREAD_UNIT) - 1);
 }
 void cc__thread_signals_keep(void) {}
 void cc__thread_signals_take(void) {}
@@ -109,6 +123,18 @@ uint64_t cc__thread_cpu(pthread_t thread) {
 }
 char cc__thread_state(int id) {
     (void)id;
+    return 0;
+}
+bool cc__thread_file(int id, const char *name, char *text, size_t size) {
+    (void)id, (void)name, (void)text, (void)size;
+    return false;
+}
+int cc__thread_may_pin(int cpu) {
+    (void)cpu;
+    return 0;
+}
+int cc__thread_pin(int cpu) {
+    (void)cpu;
     return 0;
 }
 void cc__thread_name(const char *name) {
@@ -136,8 +162,7 @@ bool cc__vm_guard_is_free(void) {
 size_t cc__vm_guards_max(void) {
     return SIZE_MAX;
 }
-void *cc__vm_reserve(size_t size, size_t align) {
-    (void)align;
+void *cc__vm_reserve(size_t size) {
     return ex_reserve(size);
 }
 void cc__vm_release(void *p, size_t size) {
@@ -207,6 +232,7 @@ static void *warm(void *arg) {
 
 static void start(unsigned workers) {
     CCRuntimeConfig config = {.workers = workers, .stack_size = (size_t)64 * 1024, .queue_slots = 2};
+    (void)setenv("CC_MIN_WORKERS", "512", 1); /* all of them have threads, however few CPUs there are */
     int rc = cc_runtime_init(&config);
     if (rc != 0) ex_fail("the runtime does not start: %d", rc);
     for (unsigned i = 0; i < 2 * workers; i++) (void)cc_run(warm, NULL, NULL);

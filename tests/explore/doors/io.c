@@ -1,8 +1,8 @@
 /* io.c - descriptors and a poller of the explorer's own, in place of src/os/linux/{descriptor,poller}.c.
  *
  * A descriptor holds bytes that were put and not yet taken; it has room for any number of them. A system call is one
- * step: it begins
- * with a read-modify-write that all of them have in common, as the kernel's locks order them, and what follows is no
+ * step: it begins with a read-modify-write that all of them have in common, as the kernel's locks order them, and
+ * what follows is no
  * point at which another thread goes on.
  */
 #include "doors/io.h"
@@ -14,12 +14,13 @@
 #include "sync/atomic.h"
 
 #include <errno.h>
+#include <poll.h>
 
 enum { FDS = 16 };
 
 static struct {
     struct {
-        bool open, once, armed;
+        bool open, once, armed, blocking;
         unsigned bytes, sides, pending;
         uint64_t data;
     } fd[FDS];
@@ -57,7 +58,17 @@ static unsigned ready(int fd) {
 void door_open(int fd) {
     enter();
     kernel.fd[fd].open = true;
+    kernel.fd[fd].blocking = false;
     kernel.fd[fd].bytes = 0;
+}
+
+void door_open_blocking(int fd) {
+    door_open(fd);
+    kernel.fd[fd].blocking = true;
+}
+
+bool door_blocks(int fd) {
+    return kernel.fd[fd].blocking;
 }
 
 void door_put(int fd, unsigned bytes) {
@@ -96,6 +107,9 @@ static int add(int fd, uint64_t data, unsigned sides, bool once) {
 int cc__poller_register(int fd, uint64_t data) {
     return add(fd, data, POLLER_READ | POLLER_WRITE, false);
 }
+int cc__poller_register_again(int fd, uint64_t data) {
+    return kernel.fd[fd].armed ? cc__poller_register(fd, data) : ENOENT;
+}
 int cc__poller_arm(int fd, uint64_t data, unsigned sides) {
     return add(fd, data, sides, true);
 }
@@ -131,8 +145,26 @@ int cc__poller_look(int fd, unsigned sides) {
     return kernel.fd[fd].open ? (int)(ready(fd) & sides) : -EBADF;
 }
 
+int cc__poller_look_all(struct pollfd *fds, size_t n) {
+    int count = 0;
+    enter();
+    for (size_t i = 0; i < n; i++) {
+        unsigned seen = kernel.fd[fds[i].fd].open ? ready(fds[i].fd) & cc__poller_sides(fds[i].events) : 0;
+        fds[i].revents = (short)((seen & POLLER_READ ? POLLIN : 0) | (seen & POLLER_WRITE ? POLLOUT : 0));
+        if (!kernel.fd[fds[i].fd].open) fds[i].revents = POLLNVAL;
+        count += fds[i].revents != 0;
+    }
+    return count;
+}
+unsigned cc__poller_sides(int events) {
+    return (events & POLLIN ? POLLER_READ : 0u) | (events & POLLOUT ? POLLER_WRITE : 0u);
+}
+
 /* ---- os/descriptor.h ---- */
 
+void cc__os_reserve(unsigned most) {
+    (void)most;
+}
 int cc__os_close(int fd) {
     enter();
     if (!kernel.fd[fd].open) return EBADF;
@@ -144,8 +176,12 @@ int cc__os_valid(int fd) {
     return kernel.fd[fd].open ? 0 : EBADF;
 }
 int cc__os_nonblocking(int fd, bool on, bool *blocked) {
-    *blocked = false;
-    (void)on;
+    enter();
+    *blocked = kernel.fd[fd].blocking;
+    if (*blocked == on) {
+        enter();
+        kernel.fd[fd].blocking = !on;
+    }
     return cc__os_valid(fd);
 }
 bool cc__os_is_stream(int fd, bool *socket) {
@@ -154,8 +190,8 @@ bool cc__os_is_stream(int fd, bool *socket) {
     return true;
 }
 bool cc__os_is_blocking(int fd) {
-    (void)fd;
-    return false;
+    enter();
+    return kernel.fd[fd].blocking;
 }
 ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode) {
     (void)n, (void)mode;
@@ -182,19 +218,23 @@ int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, bool own)
     (void)fd, (void)address, (void)length, (void)own;
     return -ENOTSUP;
 }
-int cc__os_connect(int fd, const struct sockaddr *address, socklen_t length, bool own) {
-    (void)fd, (void)address, (void)length, (void)own;
+int cc__os_connect(int fd, const struct sockaddr *address, socklen_t length) {
+    (void)fd, (void)address, (void)length;
     return -ENOTSUP;
 }
 int cc__os_connected(int fd) {
     (void)fd;
     return -ENOTSUP;
 }
-ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count, bool own) {
-    (void)to, (void)from, (void)offset, (void)count, (void)own;
-    return -ENOTSUP;
+ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count) {
+    (void)from, (void)offset;
+    enter();
+    if (kernel.fd[to].blocking) ex_fail("a call that may wait in the system");
+    kernel.fd[to].bytes += (unsigned)count;
+    if (edge(to, POLLER_READ)) tell();
+    return (ssize_t)count;
 }
-ssize_t cc__os_splice(int from, int to, size_t count, bool own) {
-    (void)from, (void)to, (void)count, (void)own;
+ssize_t cc__os_splice(int from, bool own, int to, size_t count) {
+    (void)from, (void)own, (void)to, (void)count;
     return -ENOTSUP;
 }

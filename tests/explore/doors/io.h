@@ -2,7 +2,12 @@
 #ifndef EXPLORE_DOORS_IO_H
 #define EXPLORE_DOORS_IO_H
 
+#include <stdbool.h>
+
 void door_open(int fd);
+/* The same in blocking mode; and whether it is so now. */
+void door_open_blocking(int fd);
+bool door_blocks(int fd);
 /* As if a peer had sent so many bytes. */
 void door_put(int fd, unsigned bytes);
 unsigned door_bytes(int fd);

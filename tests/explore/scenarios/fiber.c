@@ -139,7 +139,7 @@ static void take_and_give(int who) {
     EX_CHECK(mine != NULL);
     cc__state_take(mine);
     taken[who] = mine;
-    mine->joiners = NULL; /* plain: two owners would race */
+    mine->site = NULL; /* plain: two owners would race */
     mine->fn = NULL;
     cc__pool_give_slow(NULL, mine);
 }

@@ -148,6 +148,15 @@ static void joins_both(void) {
 SCENARIO(io_two_readers, "FD-3: one edge, two bytes, two readers", .workers = 2, .setup = two_readers,
          .threads = {puts_two, joins_both}, .check = all_taken, .no_timer = true);
 
+/* The edge wakes the first, which takes one byte and leaves, while the second is between its attempt and its wait. */
+static void starts_second(void) {
+    spawn(&reader[1], reads, (void *)1);
+    joins_both();
+}
+SCENARIO(io_two_readers_one_late, "FD-2: an edge wakes one, and what that leaves behind is for one about to wait",
+         .workers = 2, .setup = reader_waits, .threads = {puts_two, starts_second}, .check = all_taken,
+         .no_timer = true);
+
 static void joins_other_reader(void) {
     join(&reader[0]);
     EX_CHECK(rc[0] == 0 || rc[0] == ECANCELED);
@@ -188,6 +197,117 @@ static void joins_short(void) {
 SCENARIO(io_short_reads, "FD-6: a hint of one reader against an edge for the other", .workers = 2,
          .setup = two_short_readers, .threads = {puts_singly, joins_short}, .no_timer = true);
 
+/* ---- FD-7 ---- */
+
+static void *observes(void *arg) {
+    int i = (int)(intptr_t)arg;
+    rc[i] = cc_fd_wait(FD, CC_READABLE, NULL);
+    return NULL;
+}
+static void starts_observer(void) {
+    spawn(&reader[0], observes, (void *)0);
+    join(&reader[0]);
+    EX_EQ(rc[0], 0);
+}
+static void nothing_taken(void) {
+    EX_EQ(door_bytes(FD), 1);
+    EX_EQ(cc_io_waiters(), 0);
+}
+SCENARIO(io_observe_any_time, "FD-7: an edge comes before, during and after an observer's look", .workers = 1,
+         .setup = opens, .threads = {puts_one, starts_observer}, .check = nothing_taken, .no_timer = true);
+SCENARIO(io_observe_foreign, "FD-8: the same for a descriptor that is armed for each wait", .workers = 1,
+         .setup = foreign, .threads = {puts_one, starts_observer}, .check = nothing_taken, .no_timer = true);
+static void starts_observer_beside(void) {
+    starts_observer();
+    door_put(OTHER_FD, 1);
+    join(&reader[1]);
+}
+SCENARIO(io_observe_elsewhere, "FD-7: another worker may poll between the look and the wait", .workers = 2,
+         .setup = opens_two, .threads = {puts_one, starts_observer_beside}, .check = nothing_taken, .no_timer = true);
+
+/* The reader may be between its attempt and its wait when the edge wakes the observer alone. */
+static void *reads_then_observes(void *arg) {
+    reads((void *)0); /* uses up what an adopted descriptor begins with */
+    return observes(arg);
+}
+static void observer_waits(void) {
+    opens();
+    spawn(&reader[1], reads_then_observes, (void *)1);
+    ex_settle();
+    door_put(FD, 1);
+    ex_settle();
+}
+static void foreign_observer_waits(void) {
+    foreign();
+    spawn(&reader[1], observes, (void *)1);
+    ex_settle();
+}
+static void reads_beside(void) {
+    spawn(&reader[0], reads, (void *)0);
+    joins_reader();
+    door_put(FD, 1); /* the reader was faster, perhaps */
+    join(&reader[1]);
+    EX_EQ(rc[1], 0);
+}
+SCENARIO(io_observe_and_read, "FD-7: an observer does not use up the edge that a reader needs", .workers = 2,
+         .setup = observer_waits, .threads = {puts_one, reads_beside}, .check = nothing_taken, .no_timer = true);
+SCENARIO(io_observe_and_read_foreign, "FD-8: the same for a descriptor that is armed for each wait", .workers = 2,
+         .setup = foreign_observer_waits, .threads = {puts_one, reads_beside}, .check = nothing_taken,
+         .no_timer = true);
+
+/* ---- READY-3 ---- */
+
+static CCChan *values;
+static void *selects(void *arg) {
+    int value = 0;
+    size_t chosen = 9;
+    CCCase cases[] = {{.kind = CC_CASE_READABLE, .fd = FD},
+                      {.kind = CC_CASE_RECV, .ch = values, .value = &value, .size = sizeof value}};
+    rc[0] = cc_select(cases, 2, CC_FOREVER, &chosen);
+    got[0] = chosen;
+    EX_CHECK(rc[0] != 0 || cases[chosen].error == 0 || cases[chosen].error == EBADF);
+    return arg;
+}
+static void opens_and_channel(void) {
+    opens();
+    EX_CHECK((values = cc_chan_create(sizeof(int), 1)) != NULL);
+}
+static void foreign_and_channel(void) {
+    foreign();
+    EX_CHECK((values = cc_chan_create(sizeof(int), 1)) != NULL);
+}
+static void two_and_channel(void) {
+    opens_two();
+    EX_CHECK((values = cc_chan_create(sizeof(int), 1)) != NULL);
+}
+static void starts_select(void) {
+    spawn(&reader[0], selects, NULL);
+    join(&reader[0]);
+    EX_EQ(rc[0], 0);
+}
+static void starts_select_beside(void) {
+    starts_select();
+    door_put(OTHER_FD, 1);
+    join(&reader[1]);
+}
+static void sends_one(void) {
+    int value = 7;
+    EX_EQ(cc_chan_send(values, &value, sizeof value), 0);
+}
+static void selected_fd(void) {
+    EX_EQ(got[0], 0);
+    nothing_taken();
+}
+SCENARIO(io_select_any_time, "READY-3: an edge comes before, during and after a select's look", .workers = 1,
+         .setup = opens_and_channel, .threads = {puts_one, starts_select}, .check = selected_fd, .no_timer = true);
+SCENARIO(io_select_foreign, "READY-3: the same for a descriptor that is armed for each wait", .workers = 1,
+         .setup = foreign_and_channel, .threads = {puts_one, starts_select}, .check = selected_fd, .no_timer = true);
+SCENARIO(io_select_elsewhere, "READY-3: another worker may poll between the look and the link", .workers = 2,
+         .setup = two_and_channel, .threads = {puts_one, starts_select_beside}, .check = selected_fd, .no_timer = true);
+SCENARIO(io_select_both, "READY-3: an edge and a value: one of them, and the edge is there for the next", .workers = 1,
+         .setup = opens_and_channel, .threads = {puts_one, sends_one, starts_select}, .check = nothing_taken,
+         .no_timer = true);
+
 /* ---- FD-4 ---- */
 
 static void closes(void) {
@@ -207,6 +327,20 @@ static void starts_reader_of_closed(void) {
     spawn(&reader[0], reads, (void *)0);
     joins_closed();
 }
+static void starts_observer_of_closed(void) {
+    spawn(&reader[0], observes, (void *)0);
+    joins_closed();
+}
+static void starts_select_of_closed(void) {
+    spawn(&reader[0], selects, NULL);
+    join(&reader[0]);
+    EX_EQ(rc[0], 0);
+}
+SCENARIO(io_close_selected, "FD-4: close before, during and after a select's look", .workers = 1,
+         .setup = opens_and_channel, .threads = {closes, starts_select_of_closed}, .check = nobody_waits,
+         .no_timer = true);
+SCENARIO(io_close_observed, "FD-4: close before, during and after an observer's look", .workers = 1, .setup = opens,
+         .threads = {closes, puts_one, starts_observer_of_closed}, .check = nobody_waits, .no_timer = true);
 SCENARIO(io_close_any_time, "FD-4: close before, during and after a read's attempts", .workers = 1, .setup = opens,
          .threads = {closes, starts_reader_of_closed}, .check = nobody_waits, .no_timer = true);
 
@@ -253,3 +387,29 @@ static void workers_sleep(void) {
 }
 SCENARIO(io_thread, "IO-1: an OS thread waits while all workers sleep", .workers = 1, .setup = workers_sleep,
          .threads = {thread_reads, puts_one}, .check = all_taken, .no_timer = true);
+
+/* ---- FD-10 ---- */
+
+static void opens_blocking(void) {
+    door_open_blocking(FD);
+    door_open(OTHER_FD);
+}
+static void sends_file(void) {
+    size_t n;
+    EX_EQ(cc_fd_sendfile(FD, OTHER_FD, NULL, 1, &n), 0);
+}
+static void adopts(void) {
+    EX_EQ(cc_fd_adopt(FD), 0);
+}
+static void adopted_and_released(void) {
+    EX_CHECK(!door_blocks(FD));
+    EX_EQ(cc_fd_release(FD), 0);
+    EX_CHECK(door_blocks(FD));
+}
+static void blocks_again(void) {
+    EX_CHECK(door_blocks(FD));
+}
+SCENARIO(io_borrow_adopt, "FD-10: adopted while another call has borrowed the mode", .workers = 1,
+         .setup = opens_blocking, .threads = {sends_file, adopts}, .check = adopted_and_released, .no_timer = true);
+SCENARIO(io_borrow_two, "FD-10: two calls borrow the mode at a time", .workers = 1, .setup = opens_blocking,
+         .threads = {sends_file, sends_file}, .check = blocks_again, .no_timer = true);

@@ -231,9 +231,83 @@ static void reads(void) {
     EX_EQ(value, copy);
     EX_EQ(cc_rwlock_read_unlock(&rw), 0);
 }
-SCENARIO(rwlock_rw, "a reader and a writer", .threads = {reads, writes}, .check = check_one);
-SCENARIO(rwlock_rww, "a reader and two writers", .threads = {reads, writes, writes}, .check = check_two);
-SCENARIO(rwlock_rrw, "two readers and a writer", .threads = {reads, reads, writes}, .check = check_one);
+static void no_rw_spinning(void) {
+    cc__set(&cc__bucket_of(&rw)->spin_failures, 8);
+}
+SCENARIO(rwlock_rw, "a reader and a writer", .setup = no_rw_spinning, .threads = {reads, writes}, .check = check_one);
+SCENARIO(rwlock_rww, "RW-2: a reader and two writers", .setup = no_rw_spinning, .threads = {reads, writes, writes},
+         .check = check_two);
+SCENARIO(rwlock_rrw, "two readers and a writer", .setup = no_rw_spinning, .threads = {reads, reads, writes},
+         .check = check_one);
+SCENARIO(rwlock_spin, "two readers and a writer, spinning first", .threads = {reads, reads, writes},
+         .check = check_one);
+
+/* A writer that gives up, perhaps as the designated waiter, between one that holds the lock and one that waits. */
+static void writes_soon(void) {
+    int rc = cc_rwlock_write_lock_until(&rw, cc_after_ns(5000));
+    EX_CHECK(rc == 0 || rc == ETIMEDOUT);
+    if (rc == 0) EX_EQ(cc_rwlock_write_unlock(&rw), 0);
+}
+static void check_one_free(void) {
+    EX_EQ(value, 1);
+    EX_EQ(rw.word, 0);
+}
+SCENARIO(rwlock_gives_up, "RW-2: a reader, a writer, and a writer that gives up", .setup = no_rw_spinning,
+         .threads = {reads, writes, writes_soon}, .check = check_one_free);
+static void writes_twice(void) {
+    writes();
+    writes();
+}
+static void check_three_free(void) {
+    EX_EQ(value, 3);
+    EX_EQ(rw.word, 0);
+}
+SCENARIO(rwlock_gives_up_between, "RW-2: a writer that gives up between one that was designated and a reader",
+         .setup = no_rw_spinning, .threads = {writes_twice, writes, writes_soon, reads}, .check = check_three_free);
+
+/* RW-4: the last of those who use the lock frees it, while the others may not have returned from their unlock. */
+static CCRWLock *shared_rw;
+static int rw_users;
+static void rw_of(int users) {
+    shared_rw = ex_alloc(sizeof *shared_rw);
+    cc__set(&cc__bucket_of(shared_rw)->spin_failures, 8);
+    rw_users = users;
+}
+static void rw_of_three(void) {
+    rw_of(3);
+}
+static void rw_of_two(void) {
+    rw_of(2);
+}
+static void rw_last_frees(void) {
+    EX_EQ(cc_rwlock_write_lock(shared_rw), 0);
+    int left = --rw_users;
+    EX_EQ(cc_rwlock_write_unlock(shared_rw), 0);
+    if (left == 0) ex_free(shared_rw);
+}
+SCENARIO(rwlock_free, "RW-4: the last of three writers frees it", .setup = rw_of_three,
+         .threads = {rw_last_frees, rw_last_frees, rw_last_frees});
+
+/* The same with a hand-over: the one that waits is starving when the lock is taken again before it has run. */
+static void rw_takes_again(void) {
+    static CCEvent never;
+    EX_EQ(cc_rwlock_write_lock(shared_rw), 0);
+    EX_EQ(cc_event_wait_until(&never, cc_after_ms(2)), ETIMEDOUT);
+    EX_EQ(cc_rwlock_write_unlock(shared_rw), 0);
+    rw_last_frees();
+}
+SCENARIO(rwlock_starving, "RW-3: handed over to a writer that frees it", .setup = rw_of_two,
+         .threads = {rw_takes_again, rw_last_frees});
+
+static void writes_often(void) {
+    for (int i = 0; i < 3; i++) writes();
+}
+static void check_four(void) {
+    EX_EQ(value, 4);
+    EX_EQ(rw.word, 0);
+}
+SCENARIO(rwlock_again, "RW-2: a writer that comes again and again, and one that waits", .setup = no_rw_spinning,
+         .threads = {writes_often, writes}, .check = check_four);
 
 static CCBarrier barrier = CC_BARRIER_INIT(2);
 static int round_of[2];
@@ -252,3 +326,27 @@ static void meets_b(void) {
     meets(1);
 }
 SCENARIO(barrier_meeting, "BAR: two parties, two rounds", .threads = {meets_a, meets_b});
+
+/* ---- oneshot ---- */
+
+static CCOneshot oneshot;
+static int oneshot_value, oneshot_got;
+static void oneshot_sends(void) {
+    int v = 5, rc = cc_oneshot_send(&oneshot, &oneshot_value, &v, sizeof v);
+    EX_CHECK(rc == 0 || rc == EPIPE);
+}
+static void oneshot_closes(void) {
+    int rc = cc_oneshot_close(&oneshot, ENOENT);
+    EX_CHECK(rc == 0 || rc == EPIPE);
+}
+static void oneshot_receives(void) {
+    int v = 0, rc = cc_oneshot_recv(&oneshot, &oneshot_value, &v, sizeof v);
+    EX_CHECK((rc == 0 && v == 5) || rc == ENOENT);
+    oneshot_got = rc == 0 ? 1 : 2;
+}
+static void oneshot_check(void) {
+    EX_CHECK(oneshot_got != 0);
+    EX_EQ(oneshot_got == 2, oneshot.error == ENOENT);
+}
+SCENARIO(oneshot_first, "ONESHOT-1: one sends, one closes, one receives what the first of them has given",
+         .threads = {oneshot_sends, oneshot_closes, oneshot_receives}, .check = oneshot_check);

@@ -343,3 +343,68 @@ static void waits_out_or_not(void) {
 }
 SCENARIO(nursery_grace_end, "and the child ends by itself meanwhile", .workers = 1, .setup = with_grace,
          .threads = {cancels_then_lets, waits_out_or_not});
+
+/* ---- the end, as an arm of a select ---- */
+
+static size_t chosen;
+static int select_rc;
+static void selects_end_and_frees(void) {
+    CCCase cases[] = {CC_NURSERY_END_CASE(n), CC_RECV(NULL, &select_rc, NULL)};
+    EX_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+    EX_EQ(child_rc, 0);
+    EX_EQ(cc_nursery_free(n), 0);
+}
+SCENARIO(nursery_select_end, "END-2: the last child ends; a select waits for that, and its owner frees", .workers = 1,
+         .setup = one_child, .threads = {lets_child_end, selects_end_and_frees}, .no_timer = true);
+
+static void selects_end_of_both(void) {
+    CCCase cases[] = {CC_NURSERY_END_CASE(n)};
+    EX_EQ(cc_select(cases, 1, CC_FOREVER, &chosen), 0);
+    EX_EQ(ran[0] + ran[1], 2);
+    EX_EQ(cc_nursery_free(n), 0);
+}
+SCENARIO(nursery_select_one_more, "END-1: a child is started while a select waits for the last one", .workers = 1,
+         .setup = one_child, .threads = {spawns_one_more, selects_end_of_both}, .no_timer = true);
+
+/* It was empty when a select first looked: the next select must see the child that came since. */
+static void selects_twice(void) {
+    CCCase cases[] = {CC_NURSERY_END_CASE(n), CC_RECV(ch, &select_rc, NULL)};
+    EX_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+    EX_EQ(cc_nursery_spawn(n, child_waits, NULL), 0);
+    EX_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+    EX_EQ(child_rc, 0);
+    EX_EQ(cc_nursery_free(n), 0);
+}
+SCENARIO(nursery_select_again, "END-1: children come again after the end", .workers = 1, .setup = one_child,
+         .threads = {lets_child_end, selects_twice}, .no_timer = true);
+
+static void selects_end_soon(void) {
+    CCCase cases[] = {CC_NURSERY_END_CASE(n), CC_NURSERY_END_CASE(n)};
+    select_rc = cc_select(cases, 2, cc_after_ns(3000), &chosen);
+    EX_CHECK(select_rc == 0 || select_rc == ETIMEDOUT);
+    EX_EQ(cc_nursery_wait(n), 0);
+    EX_EQ(cc_nursery_free(n), 0);
+}
+SCENARIO(nursery_select_deadline, "a select gives up while the last child ends; its owner waits and frees",
+         .workers = 1, .setup = one_child, .threads = {lets_child_end, selects_end_soon});
+
+/* A cancellation takes the scopes' locks downwards; the select takes those of both ends in any order. */
+static CCNursery *inner;
+static void nested(void) {
+    n = cc_nursery_create(NULL);
+    inner = cc_nursery_create(n);
+    EX_CHECK(n != NULL && inner != NULL);
+    EX_EQ(cc_nursery_spawn(inner, child_waits, NULL), 0);
+    EX_EQ(cc_nursery_spawn(n, child_ends, NULL), 0);
+    ex_settle();
+    EX_EQ(cc_nursery_spawn(n, child_waits, NULL), 0);
+    ex_settle();
+}
+static void selects_both_ends(void) {
+    CCCase cases[] = {CC_NURSERY_END_CASE(n), CC_NURSERY_END_CASE(inner)};
+    EX_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+    EX_EQ(cc_nursery_wait(inner), ECANCELED);
+    EX_EQ(cc_nursery_wait(n), ECANCELED);
+}
+SCENARIO(nursery_select_nested, "a select of two ends, one below the other, and a cancellation from above",
+         .workers = 1, .setup = nested, .threads = {cancels, selects_both_ends}, .no_timer = true);

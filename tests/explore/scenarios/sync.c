@@ -144,9 +144,18 @@ static uint64_t items[4] = {1, 10, 100, 1000};
 static void ring_setup(void) {
     EX_CHECK(cc__ring_init(&ring, 2));
 }
+static bool ring_put(int i) {
+    struct ring_claim c = cc__ring_claim_put(&ring, 1);
+    if (c.n == 1) cc__ring_fill(&ring, c.position, &items[i]);
+    return c.n == 1;
+}
+static uint64_t *ring_take(void) {
+    struct ring_claim c = cc__ring_claim_take(&ring, 1);
+    return c.n == 1 ? cc__ring_empty(&ring, c.position) : NULL;
+}
 static void put(int i) {
     items[i] += 1; /* plain: the ring publishes it */
-    while (!cc__ring_put(&ring, &items[i])) ex_relax();
+    while (!ring_put(i)) ex_relax();
 }
 static void put_two(void) {
     put(0);
@@ -158,7 +167,7 @@ static void put_one(void) {
 static uint64_t got[2];
 static void take_some(int who, int n) {
     while (n > 0) {
-        uint64_t *item = cc__ring_take(&ring);
+        uint64_t *item = ring_take();
         if (item == NULL) {
             ex_relax();
             continue;
@@ -176,7 +185,7 @@ static void take_one(void) {
 }
 static void ring_check(void) {
     EX_EQ(got[0] + got[1], 2 + 11 + 101);
-    EX_CHECK(cc__ring_take(&ring) == NULL);
+    EX_CHECK(ring_take() == NULL);
 }
 SCENARIO(ring_2x2, "RING-1: two put, two take, two slots", .setup = ring_setup,
          .threads = {put_two, put_one, take_two, take_one}, .check = ring_check);
@@ -192,23 +201,43 @@ static void take_three(void) {
 SCENARIO(ring_wrap, "the ring goes round: one puts three, one takes three", .setup = ring_setup,
          .threads = {put_three, take_three}, .check = ring_check);
 
+/* Two at a time, of which one may find room; and up to two. */
+static void put_pair(void) {
+    items[0] += 1;
+    items[1] += 1;
+    for (uint32_t n = 0; n < 2;) {
+        struct ring_claim c = cc__ring_claim_put(&ring, 2 - n);
+        if (c.n == 0) ex_relax();
+        for (uint32_t i = 0; i < c.n; i++) cc__ring_fill(&ring, c.position + i, &items[n++]);
+    }
+}
+static void take_pairs(void) {
+    for (uint32_t n = 0; n < 2;) {
+        struct ring_claim c = cc__ring_claim_take(&ring, 2 - n);
+        if (c.n == 0) ex_relax();
+        for (uint32_t i = 0; i < c.n; i++, n++) got[0] += *(uint64_t *)cc__ring_empty(&ring, c.position + i);
+    }
+}
+SCENARIO(ring_pairs, "RING-1: one puts two at a time, one puts one; one takes up to two, one takes one",
+         .setup = ring_setup, .threads = {put_pair, put_one, take_pairs, take_one}, .check = ring_check);
+
 static bool full;
 static void put_or_not(void) {
     items[3] += 1;
-    full = !cc__ring_put(&ring, &items[3]);
+    full = !ring_put(3);
 }
 static void fill(void) {
     ring_setup();
-    EX_CHECK(cc__ring_put(&ring, &items[0]));
-    EX_CHECK(cc__ring_put(&ring, &items[1]));
+    EX_CHECK(ring_put(0));
+    EX_CHECK(ring_put(1));
 }
 static void full_check(void) {
     uint64_t sum = got[0] + got[1];
-    for (uint64_t *item; (item = cc__ring_take(&ring)) != NULL;) sum += *item;
+    for (uint64_t *item; (item = ring_take()) != NULL;) sum += *item;
     EX_EQ(sum, full ? 11 : 11 + 1001);
 }
 static void take_at_most(void) {
-    uint64_t *item = cc__ring_take(&ring);
+    uint64_t *item = ring_take();
     if (item != NULL) got[0] += *item;
 }
 SCENARIO(ring_full, "a put and two takes at a full ring", .setup = fill,

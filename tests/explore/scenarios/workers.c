@@ -75,6 +75,25 @@ static void all_sleep(void) {
 SCENARIO(share_sleepers, "IDLE-1: a worker shares with one that goes to sleep, and blocks", .workers = 2,
          .setup = all_sleep, .threads = {runs_sharer}, .no_timer = true);
 
+/* IDLE-1: a worker publishes in its own queue and blocks, while the other one goes to sleep. Either it sees a sleeper
+ * and wakes it, or the sleeper's heavy barrier shows what was published. */
+static void *publishes_and_blocks(void *arg) {
+    CCTask child[2];
+    spawn(&child[0], wakes_sharer, NULL);
+    spawn(&child[1], counts_one, &counts[0]);
+    while (cc__get_acquire(&stolen) == 0) cc__futex_wait(&stolen, 0, CC_FUTEX_FOREVER);
+    for (int i = 0; i < 2; i++) join(&child[i]);
+    return arg;
+}
+static void runs_publisher(void) {
+    EX_EQ(cc_run(publishes_and_blocks, NULL, NULL), 0);
+}
+static void runs_something(void) {
+    EX_EQ(cc_run(counts_one, &counts[1], NULL), 0);
+}
+SCENARIO(publish_sleep, "IDLE-1: a worker publishes in its own queue, another one goes to sleep", .workers = 2,
+         .threads = {runs_publisher, runs_something}, .no_timer = true);
+
 /* RUNQ-2: the joiner wants to run the fresh one itself while a thief takes it. */
 static void *spawns_and_joins(void *arg) {
     CCTask child[2];
@@ -264,6 +283,42 @@ static void join_sleeper(void) {
 }
 SCENARIO(timer_keeper, "IDLE-5: all sleep; one keeps the time", .workers = 2, .setup = two_sleep,
          .threads = {join_sleeper});
+
+/* The sleeper that would wake for a timer is woken for something else, which takes long. The other one has given up the
+ * watcher's role, as all slept; or is about to. */
+static void *spins_when_told(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    for (int i = 0; i < 1000 && cc__get_acquire(&stolen) == 0; i++) ex_nap(WATCH_TIMERS_NS);
+    EX_EQ(cc__get_acquire(&stolen), 1);
+    return arg;
+}
+static void *lets_others_sleep(void *arg) {
+    spawn(&other, spins_when_told, NULL);
+    cc_yield(); /* it waits on this worker */
+    while (want_idle(cc__get(&cc__sched.want)) == 0) ex_nap(STUCK_NS);
+    EX_EQ(cc_sleep_ms(1000), 0);
+    cc__set_release(&stolen, 1);
+    return arg;
+}
+static void timer_sleeper_alone(int ticks) {
+    all_sleep();
+    spawn(&task, lets_others_sleep, NULL);
+    ex_settle();
+    for (int i = 0; i < ticks; i++) {
+        ex_nap(WATCH_NS);
+        ex_settle();
+    }
+}
+static void nobody_watches(void) {
+    timer_sleeper_alone(WATCH_QUIET + 2);
+}
+static void last_ticks(void) {
+    timer_sleeper_alone(WATCH_QUIET - 1);
+}
+SCENARIO(timer_sleeper_leaves, "IDLE-5: the timer sleeper goes to work while nobody watches", .workers = 2,
+         .setup = nobody_watches, .threads = {starts_spinner});
+SCENARIO(timer_sleeper_leaves_watcher, "the same, while the watcher gives up its role", .workers = 2,
+         .setup = last_ticks, .threads = {starts_spinner});
 
 /* ---- a condition, a semaphore between fiber and thread ---- */
 

@@ -253,6 +253,7 @@ int main(int argc, char **argv) {
     workers = wish != NULL && atoi(wish) > 0 ? (unsigned)atoi(wish) : 1;
     tracing = getenv("OPS_TRACE") != NULL;
     CCRuntimeConfig config = {.workers = workers, .max_workers = workers};
+    (void)setenv("CC_MIN_WORKERS", "512", 0); /* all of them have threads, however few CPUs there are */
     if (cc_runtime_init(&config) != 0) return 1;
     if (workers == 1) {
         sim_start();

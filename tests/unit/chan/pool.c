@@ -365,6 +365,32 @@ TEST_WORKERS(select_after_a_reset_that_waits) {
     cc_chan_free(ch);
 }
 
+static void refuse_to_clean(void *place, void *context) {
+    (void)place;
+    if (atomic_load((atomic_bool *)context)) cc_panic("not clean");
+}
+
+static void give_by_large_select(void *ch) {
+    enum { CASES = 20 }; /* more than fit into a frame */
+    uint64_t value = 1;
+    size_t chosen;
+    CCCase cases[CASES];
+    for (int i = 0; i < CASES; i++) cases[i] = (CCCase)CC_SEND(ch, &value, NULL);
+    MAY_FAIL(cc_select(cases, CASES, CC_FOREVER, &chosen));
+}
+
+/* A panic in on_reset leaves nothing behind: of interest to leak checkers. */
+TEST(a_reset_that_panics) {
+    atomic_bool refuse = false;
+    uint64_t value = 0;
+    CCChan *ch = cc_chan_create_ex(
+        &(CCChanConfig){.elem_size = 8, .capacity = 1, .on_reset = refuse_to_clean, .context = &refuse});
+    CHECK_EQ(cc_chan_send(ch, &value, sizeof value), 0);
+    atomic_store(&refuse, true);
+    CHECK_EQ(cc_try(give_by_large_select, ch, NULL), ENOTRECOVERABLE);
+    cc_chan_free(ch);
+}
+
 /* A select takes from a pool as a receive does, and makes an item where there is none yet. */
 TEST(select_creates_too) {
     struct shop shop;

@@ -1,6 +1,7 @@
 /* reasons.c - whatever a fiber waits for, dumps and counters have a word for it. */
 #include "harness.h"
 
+#include "../ending.h"
 #include "wait/wait.h"
 
 #include <ccc/ccc.h>
@@ -58,5 +59,5 @@ TEST(every_reason_is_dumped, .timeout = 60) {
     free(text);
     free(json);
     CHECK(cc_stats_reason(PARK_REASONS) == NULL);
-    CHECK_EQ(cc_runtime_shutdown(1000), 0); /* cancels them */
+    end_by_cancelling();
 }

@@ -115,8 +115,8 @@ TEST(many_records_are_distinct) {
         CHECK(all[i] != NULL);
         CHECK_EQ((uintptr_t)all[i] % CC_LINE, 0);
         CHECK(cc__pool_at(all[i]->slot) == all[i]);
-        CHECK(all[i]->joiners == NULL); /* nobody had it before */
-        all[i]->joiners = (struct arm *)all[i];
+        CHECK(all[i]->site == NULL); /* nobody had it before */
+        all[i]->site = all[i];
     }
     CHECK(cc__pool_size() >= MANY);
     CHECK(cc__pool_size() <= MANY + POOL_BATCH);
@@ -172,7 +172,7 @@ TEST(cache_is_last_in_first_out) {
 }
 
 static long rounds;
-#define MARK ((struct arm *)&rounds)
+#define MARK ((const void *)&rounds)
 
 /* A thread marks each record that it holds; nobody else may find it marked. */
 static void take_and_give(int index, void *arg) {
@@ -187,15 +187,15 @@ static void take_and_give(int index, void *arg) {
         if (count < HELD && (count == 0 || test_random(&random) % 100 < (uint64_t)(i / 1000 % 2 ? 70 : 30))) {
             struct fiber *f = shared ? cc__pool_take_slow(NULL) : cc__pool_take(&cache);
             CHECK(f != NULL);
-            CHECK(f->joiners == NULL);
-            f->joiners = MARK;
+            CHECK(f->site == NULL);
+            f->site = MARK;
             held[count++] = f;
         } else {
             int at = (int)(test_random(&random) % (uint64_t)count);
             struct fiber *f = held[at];
             held[at] = held[--count];
-            CHECK(f->joiners == MARK);
-            f->joiners = NULL;
+            CHECK(f->site == MARK);
+            f->site = NULL;
             if (shared)
                 cc__pool_give_slow(NULL, f);
             else
@@ -203,7 +203,7 @@ static void take_and_give(int index, void *arg) {
         }
     }
     while (count > 0) {
-        held[--count]->joiners = NULL;
+        held[--count]->site = NULL;
         cc__pool_give(&cache, held[count]);
     }
     cc__pool_flush(&cache);
@@ -216,8 +216,8 @@ TEST(threads_share_it) {
     uint32_t size = cc__pool_size();
     for (uint32_t i = 0; i < size; i++) {
         struct fiber *f = cc__pool_take_slow(NULL);
-        CHECK(f->joiners == NULL);
-        f->joiners = MARK; /* so that one that comes twice shows */
+        CHECK(f->site == NULL);
+        f->site = MARK; /* so that one that comes twice shows */
     }
     CHECK_EQ(cc__pool_size(), size);
     cc__pool_destroy();

@@ -191,7 +191,8 @@ TEST(guards_outlive_the_tenant) {
     for (int i = 0; i < MANY; i++) stacks[i] = cc__stack_take(&cache, 0);
     for (int i = 0; i < MANY; i++) cc__stack_give(&cache, stacks[i]);
     cc__stack_flush(&cache);
-    CHECK(cc__stack_trim(MANY) > 0);
+    (void)cc__stack_trim();
+    CHECK(cc__stack_trim() > 0);
     for (int i = 0; i < MANY; i++) {
         struct stack *s = cc__stack_take(&cache, 0);
         if (i % 16 == 0) CHECK(!readable(bottom(s) - 1));
@@ -264,7 +265,7 @@ TEST(stacks_are_used_again) {
         made = survey.stacks;
         for (int i = 0; i < MANY; i++) cc__stack_give(&cache, stacks[i]);
         if (round % 2) cc__stack_flush(&cache);
-        if (round % 3 == 0) (void)cc__stack_trim(50);
+        if (round % 3 == 0) (void)cc__stack_trim();
     }
     close_stacks();
 }
@@ -315,13 +316,13 @@ TEST(trim_gives_pages_back) {
     for (int i = 0; i < BURST; i++) cc__stack_give(&cache, burst[i]);
     cc__stack_flush(&cache);
     size_t before = resident();
-    CHECK_EQ(cc__stack_trim(10), 10); /* no more than asked for */
-    unsigned done = 10;
-    for (unsigned n; (n = cc__stack_trim(64)) != 0;) done += n;
-    CHECK_EQ(done, made - RESERVED);
+    CHECK(cc__stack_spare());
+    CHECK_EQ(cc__stack_trim(), 0); /* all of them were in use since the last call, which was never */
+    CHECK_EQ(cc__stack_trim(), made - RESERVED);
     size_t after = resident();
     CHECK(before - after >= (size_t)(BURST - RESERVED) * TOUCHED * 9 / 10);
-    CHECK_EQ(cc__stack_trim(64), 0); /* what is left is the reserve */
+    CHECK(!cc__stack_spare());
+    CHECK_EQ(cc__stack_trim(), 0); /* what is left is the reserve */
     int clean = 0;
     for (int i = 0; i < BURST; i++) {
         struct stack *s = cc__stack_take(&cache, 0);
@@ -330,6 +331,27 @@ TEST(trim_gives_pages_back) {
     }
     CHECK(clean >= BURST - RESERVED);
     for (int i = 0; i < BURST; i++) cc__stack_give(&cache, burst[i]);
+    close_stacks();
+}
+
+/* Waves that follow each other keep their stacks: only those go that no wave has needed since the last call. */
+TEST(trim_leaves_what_is_used) {
+    enum { LARGE = 1000, SMALL = 700, RESERVED = 256 };
+    static struct stack *wave[LARGE];
+    open_stacks(64 * 1024);
+    uint32_t made = 0;
+    for (int round = 0; round < 6; round++) {
+        int n = round < 3 ? LARGE : SMALL;
+        for (int i = 0; i < n; i++) wave[i] = cc__stack_take(&cache, 0);
+        if (round == 0) made = (uint32_t)n + cc__get(&cache.count);
+        for (int i = 0; i < n; i++) cc__stack_give(&cache, wave[i]);
+        cc__stack_flush(&cache);
+        unsigned given = cc__stack_trim();
+        if (STACK_CACHE_MAX == 0) continue; /* the race detector's build lets some rest */
+        if (round < 3) CHECK_EQ(given, 0);
+        if (round == 3) CHECK(given > 0 && given <= made - SMALL);
+        if (round > 3) CHECK(given <= made - SMALL);
+    }
     close_stacks();
 }
 
@@ -360,7 +382,7 @@ static void take_and_give(int index, void *arg) {
             CHECK(cold->block == (void *)&held && cold->fiber == (void *)s); /* nobody else has been here */
             cc__stack_give(&own, s);
         }
-        if (i % 256 == 0) (void)cc__stack_trim(4);
+        if (i % 256 == 0) (void)cc__stack_trim();
     }
     cc__stack_flush(&own);
 }

@@ -1,5 +1,5 @@
 /* sample.c - other threads are looked at, running and waiting; nobody is disturbed by it. */
-#include "harness.h"
+#include "other.h"
 
 #include "base/attr.h"
 #include "base/san.h"
@@ -7,60 +7,21 @@
 #include "inspect/symbol.h"
 #include "inspect/threads.h"
 #include "os/clock.h"
-#include "os/thread.h"
 #include "sched/sched.h"
 
 #include <ccc/ccc.h>
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { FRAMES = 32 };
 
 static _Thread_local struct doubt doubt; /* of the last sample */
-
-/* A thread that tells who it is, then does something until it is let go. */
-struct other {
-    pthread_t thread;
-    void (*rest)(struct other *o);
-    const void *bottom, *top;
-    _Atomic int tid, go;
-    int ends[2];
-    int result, error;
-    unsigned long rounds;
-};
-
-static void *other_main(void *arg) {
-    struct other *o = arg;
-    cc__thread_stack(&o->bottom, &o->top);
-    o->tid = cc__thread_id();
-    o->rest(o);
-    return NULL;
-}
-
-static void start(struct other *o, void (*rest)(struct other *o)) {
-    memset(o, 0, sizeof *o);
-    o->rest = rest;
-    CHECK_EQ(pipe(o->ends), 0);
-    CHECK_EQ(pthread_create(&o->thread, NULL, other_main, o), 0);
-    while (o->tid == 0) cc__thread_yield();
-}
-
-static void end(struct other *o) {
-    o->go = 1;
-    CHECK_EQ(write(o->ends[1], "x", 1), 1);
-    CHECK_EQ(pthread_join(o->thread, NULL), 0);
-    close(o->ends[0]);
-    close(o->ends[1]);
-}
 
 /* What they do, each by a function that calls another. */
 static CC_NOINLINE void spin_inside(struct other *o) {
@@ -139,7 +100,7 @@ static void need_signals(void) {
     if (cc__san_on_valgrind()) SKIP("under valgrind threads wait in its own code");
 }
 
-TEST(finds_a_running_thread) {
+TEST(finds_a_running_thread, .timeout = 300) {
     need_names();
     need_signals();
     struct other o;
@@ -364,6 +325,42 @@ TEST(a_thread_that_blocks_the_signal_is_left_alone) {
     for (int i = 0; i < 10; i++) CHECK_EQ(sample(&o, frames, FRAMES), 0);
     end(&o);
     CHECK_EQ(o.result, 0);
+}
+
+/* ---- a fork in the middle of it ---- */
+
+static void *sample_again_and_again(void *arg) {
+    const void *frames[FRAMES];
+    struct other *o = arg;
+    while (!o->result) (void)sample(o, frames, FRAMES);
+    return NULL;
+}
+
+/* Those who were sampling are gone in the child, which samples all the same. */
+TEST(in_a_forked_child, .timeout = 60) {
+#ifdef CC_TSAN
+    SKIP("the race detector's own locks may be taken in a child of a process with several threads");
+#endif
+    if (cc__san_on_valgrind()) SKIP("under valgrind nobody is sampled");
+    struct other o;
+    pthread_t thread;
+    start(&o, spin);
+    CHECK_EQ(pthread_create(&thread, NULL, sample_again_and_again, &o), 0);
+    for (long i = test_scale(20); i > 0; i--) {
+        const void *frames[FRAMES];
+        int status;
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            _exit(sample_myself(frames) > 0 ? 7 : 1);
+        }
+        CHECK(child > 0);
+        CHECK_EQ(waitpid(child, &status, 0), child);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    }
+    o.result = 1;
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    end(&o);
 }
 
 /* ---- all at once ---- */

@@ -1,47 +1,17 @@
 /* threads.c - the list of threads, what each is in the middle of, and which signals are handled. */
-#include "harness.h"
+#include "other.h"
 
 #include "base/san.h"
 #include "inspect/threads.h"
-#include "os/thread.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
-
-/* A thread that tells its number, then does something until it is let go. */
-struct other {
-    pthread_t thread;
-    _Atomic int tid;
-    _Atomic int go;
-    _Atomic uint32_t word;
-    void (*rest)(struct other *o);
-    int ends[2];
-};
-
-static void *other_main(void *arg) {
-    struct other *o = arg;
-    o->tid = cc__thread_id();
-    o->rest(o);
-    return NULL;
-}
-
-static void start(struct other *o, void (*rest)(struct other *o)) {
-    memset(o, 0, sizeof *o);
-    o->rest = rest;
-    CHECK_EQ(pipe(o->ends), 0);
-    CHECK_EQ(pthread_create(&o->thread, NULL, other_main, o), 0);
-    while (o->tid == 0) cc__thread_yield();
-}
 
 static void on_pipe(struct other *o) {
     char c;
@@ -60,16 +30,6 @@ static void on_futex_with_time(struct other *o) {
 static void busy(struct other *o) {
     while (!o->go) {
     }
-}
-
-static void end(struct other *o) {
-    o->go = 1;
-    o->word = 1;
-    syscall(SYS_futex, &o->word, FUTEX_WAKE_PRIVATE, 1u, NULL, NULL, 0u);
-    CHECK_EQ(write(o->ends[1], "x", 1), 1);
-    CHECK_EQ(pthread_join(o->thread, NULL), 0);
-    close(o->ends[0]);
-    close(o->ends[1]);
 }
 
 static bool listed(const int *tids, int count, int tid) {

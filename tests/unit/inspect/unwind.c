@@ -170,7 +170,8 @@ RUNG park_here(struct visit *v) {
 
 RUNG yield_here(struct visit *v) {
     v->tid = cc__thread_id();
-    cc_yield();
+    do cc_yield(); /* until there is another one */
+    while (!v->go);
     STAY();
 }
 

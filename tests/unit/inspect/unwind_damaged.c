@@ -282,3 +282,51 @@ TEST(damaged_tables) {
     CHECK(rows > 0);
     free(fresh);
 }
+
+/* ---- expressions ---- */
+
+static bool run(const unsigned char *expression, const struct registers *regs, const uintptr_t *first,
+                uintptr_t *result) {
+    static const struct picture none; /* memory is read by safe copies */
+    return cc__expression_run(&none, regs, (uintptr_t)expression, first, result);
+}
+
+TEST(expressions_of_call_frame_information) {
+    static const uintptr_t saved = 1234;
+    struct registers regs = {.pc = 0};
+    uintptr_t result = 0, first = (uintptr_t)&saved - 8;
+    cc__registers_set(&regs, 3, 0x1000);
+    cc__registers_set(&regs, 4, 0x10b);
+    /* An entry of the procedure linkage table: r3 + 8 + ((r4 & 15) >= 11) << 3. */
+    static const unsigned char plt[] = {11, 0x73, 8, 0x74, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22};
+    CHECK(run(plt, &regs, NULL, &result));
+    CHECK_EQ(result, 0x1000 + 8 + 8);
+    cc__registers_set(&regs, 4, 0x10a);
+    CHECK(run(plt, &regs, NULL, &result));
+    CHECK_EQ(result, 0x1000 + 8);
+    /* What is saved 8 bytes above what is there; a register below its value; constants with a sign and without. */
+    static const unsigned char load[] = {3, 0x23, 8, 0x06}, below[] = {2, 0x73, 0x70};
+    CHECK(run(load, &regs, &first, &result));
+    CHECK_EQ(result, saved);
+    CHECK(run(below, &regs, NULL, &result));
+    CHECK_EQ(result, 0x1000 - 16);
+    static const unsigned char constants[] = {9, 0x0b, 0xfe, 0xff, 0x0a, 0x05, 0x00, 0x1e, 0x31, 0x1c};
+    CHECK(run(constants, &regs, NULL, &result));
+    CHECK_EQ((intptr_t)result, -2 * 5 - 1);
+}
+
+TEST(expressions_that_are_no_answer) {
+    struct registers regs = {.pc = 0};
+    uintptr_t result, first = 16;
+    static const unsigned char unknown_register[] = {2, 0x73, 0}, no_memory[] = {1, 0x06}, other[] = {1, 0x17},
+                               too_few[] = {2, 0x31, 0x22}, empty[] = {0}, cut[] = {1, 0x0e};
+    CHECK(!run(unknown_register, &regs, NULL, &result));
+    CHECK(!run(no_memory, &regs, &first, &result));
+    CHECK(!run(other, &regs, &first, &result));
+    CHECK(!run(too_few, &regs, NULL, &result));
+    CHECK(!run(empty, &regs, NULL, &result));
+    CHECK(!run(cut, &regs, NULL, &result));
+    unsigned char deep[18] = {17};
+    memset(deep + 1, 0x31, 17);
+    CHECK(!run(deep, &regs, NULL, &result));
+}

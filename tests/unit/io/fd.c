@@ -1,5 +1,7 @@
 /* fd.c - calls on descriptors: bytes, waits, deadlines, cancellation, close. */
-#include "harness.h"
+#include "pair.h"
+
+#include "io/fd.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
@@ -9,39 +11,16 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
-
-struct pair {
-    int in, out; /* read from, write to */
-};
-
-static struct pair make_pipe(bool adopt) {
-    int fds[2];
-    CHECK_EQ(pipe2(fds, O_CLOEXEC), 0);
-    if (adopt) CHECK_EQ(cc_fd_adopt(fds[0]) + cc_fd_adopt(fds[1]), 0);
-    return (struct pair){fds[0], fds[1]};
-}
-
-static struct pair make_sockets(bool adopt) {
-    int fds[2];
-    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-    if (adopt) CHECK_EQ(cc_fd_adopt(fds[0]) + cc_fd_adopt(fds[1]), 0);
-    return (struct pair){fds[0], fds[1]};
-}
-
-static void close_pair(struct pair p) {
-    CHECK_EQ(cc_fd_close(p.in), 0);
-    CHECK_EQ(cc_fd_close(p.out), 0);
-}
-
-static void await_waiters(size_t n) {
-    while (cc_io_waiters() != n) cc_yield();
-}
 
 /* ---- bytes ---- */
 
@@ -174,6 +153,53 @@ static void *vectors(void *arg) {
 
 TEST_WORKERS(vectors_and_bad_arguments) {
     CHECK_EQ(cc_run(vectors, NULL, NULL), 0);
+}
+
+/* A read takes one of several packets that came with one edge, and less than it could: the others are still there. */
+TEST_WORKERS(packets_in_a_pipe) {
+    enum { PACKETS = 8 };
+    int fds[2];
+    char bytes[64];
+    size_t n;
+    if (pipe2(fds, O_CLOEXEC | O_DIRECT) != 0) SKIP("this system has no pipes of packets");
+    struct pair p = pair_of(fds, true);
+    CHECK_EQ(cc_fd_read_until(p.in, bytes, sizeof bytes, &n, cc_after_ms(1)), ETIMEDOUT); /* it is registered now */
+    for (int i = 0; i < PACKETS; i++) put(p.out, 2);
+    for (int i = 0; i < PACKETS; i++) {
+        CHECK_EQ(cc_fd_read_until(p.in, bytes, sizeof bytes, &n, cc_after_ms(20000)), 0);
+        CHECK_EQ(n, 2);
+    }
+    close_pair(p);
+}
+
+static void nothing(struct pair p) {
+    char bytes[8];
+    size_t n = 7;
+    for (int round = 0; round < 2; round++) { /* the second time after a call that moved less than it could */
+        CHECK_EQ(cc_fd_read(p.in, bytes, 0, &n), 0);
+        CHECK_EQ(n, 0);
+        CHECK_EQ(cc_fd_read(p.in, NULL, 0, &n) + cc_fd_read_try(p.in, NULL, 0, &n), 0);
+        CHECK_EQ(cc_fd_readv(p.in, NULL, 0, &n), 0);
+        CHECK_EQ(cc_fd_write(p.out, bytes, 0, &n), 0);
+        CHECK_EQ(cc_fd_writev(p.out, NULL, 0, &n) + cc_fd_writev_try(p.out, NULL, 0, &n), 0);
+        CHECK_EQ(cc_fd_write(p.out, "abc", 3, NULL), 0);
+        CHECK_EQ(cc_fd_read(p.in, bytes, sizeof bytes, &n), 0);
+        CHECK_EQ(n, 3);
+    }
+    close_pair(p);
+    CHECK_EQ(cc_fd_read(p.in, bytes, 0, &n), EBADF);
+}
+
+static void *nothing_at_all(void *arg) {
+    for (int adopt = 0; adopt < 2; adopt++) {
+        nothing(make_pipe(adopt));
+        nothing(make_sockets(adopt));
+    }
+    return arg;
+}
+
+TEST_WORKERS(no_bytes_are_not_waited_for) {
+    CHECK_EQ(cc_run(nothing_at_all, NULL, NULL), 0);
 }
 
 /* ---- ends of waits ---- */
@@ -398,9 +424,52 @@ static void *broken_pipe(void *arg) {
         CHECK_EQ(cc_fd_close(p.in) + cc_fd_close(s.in), 0);
         CHECK_EQ(cc_fd_write(p.out, "x", 1, NULL), EPIPE); /* and no signal, which would end this process */
         CHECK_EQ(cc_fd_write(s.out, "x", 1, NULL), EPIPE);
+        struct pair full = make_pipe(adopt); /* what is moved inside the system is a write, too */
+        int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+        size_t n;
+        CHECK(file >= 0);
+        CHECK_EQ(cc_fd_write(full.out, "x", 1, NULL), 0);
+        CHECK_EQ(cc_fd_splice(full.in, s.out, 1, &n), EPIPE);
+        CHECK_EQ(cc_fd_sendfile(s.out, file, NULL, 1, &n), EPIPE);
+        close_pair(full);
+        CHECK_EQ(close(file), 0);
         CHECK_EQ(cc_fd_close(p.out) + cc_fd_close(s.out), 0);
     }
     return arg;
+}
+
+/* In blocking mode: SPLICE_F_NONBLOCK does not keep the system from waiting for TCP. */
+static struct pair make_tcp(void) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof address;
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+        out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_EQ(bind(listening, (struct sockaddr *)&address, length) + listen(listening, 1), 0);
+    CHECK_EQ(getsockname(listening, (struct sockaddr *)&address, &length), 0);
+    CHECK_EQ(connect(out, (struct sockaddr *)&address, length), 0);
+    int in = accept(listening, NULL, NULL);
+    CHECK(in >= 0);
+    close(listening);
+    return (struct pair){in, out};
+}
+
+static void *splices(void *arg) {
+    struct pair from = make_tcp(), to = make_pipe(false);
+    size_t n;
+    CHECK_EQ(cc_fd_splice_try(from.in, to.out, 8, &n), EAGAIN);
+    CHECK_EQ(cc_fd_splice_until(from.in, to.out, 8, &n, cc_after_ms(2)), ETIMEDOUT);
+    put(from.out, 3);
+    CHECK_EQ(cc_fd_splice(from.in, to.out, 8, &n), 0);
+    CHECK_EQ(n, 3);
+    CHECK_EQ(cc_fd_close(from.in), 0);
+    CHECK_EQ(cc_fd_splice(from.in, to.out, 8, &n), EBADF);
+    CHECK_EQ(cc_fd_close(from.out), 0);
+    close_pair(to);
+    return arg;
+}
+
+TEST_WORKERS(a_splice_parks_for_a_blocking_socket) {
+    CHECK_EQ(cc_run(splices, NULL, NULL), 0);
 }
 
 TEST_WORKERS(no_signal_for_a_broken_pipe) {
@@ -506,4 +575,233 @@ static void *releases(void *arg) {
 
 TEST_WORKERS(a_released_descriptor_is_as_before) {
     CHECK_EQ(cc_run(releases, NULL, NULL), 0);
+}
+
+/* ---- named interleavings ---- */
+
+/* An edge between the attempt and the wait: there was one more than the operation had seen. */
+static void *edge_in_between(void *arg) {
+    for (int adopt = 0; adopt < 2; adopt++) {
+        struct pair p = make_pipe(adopt);
+        struct io_use use;
+        CHECK_EQ(cc__fd_find(p.in, &use), 0);
+        uint32_t seen = cc__fd_edges(use.fd, IO_READ) - 1;
+        CHECK_EQ(cc__fd_wait(&use, IO_READ, seen, cc_after_ms(20000).ns), 0);
+        CHECK_EQ(cc_io_waiters(), 0);
+        close_pair(p);
+    }
+    return arg;
+}
+
+TEST_WORKERS(an_edge_between_the_attempt_and_the_wait) {
+    CHECK_EQ(cc_run(edge_in_between, NULL, NULL), 0);
+}
+
+/* Closed by close(2), which the library does not hear of; the number is another's at once. */
+static void *behind_our_back(void *arg) {
+    for (int adopt = 0; adopt < 2; adopt++) {
+        struct pair p = make_pipe(adopt);
+        char byte;
+        size_t n;
+        CHECK_EQ(cc_fd_read_until(p.in, &byte, 1, &n, cc_after_ms(1)), ETIMEDOUT); /* it is registered, or was armed */
+        CHECK_EQ(close(p.in) + close(p.out), 0);
+        struct pair q = make_pipe(adopt);
+        CHECK_EQ(q.in, p.in);
+        CC_NURSERY(nursery) {
+            CHECK_EQ(CC_GO_IN(nursery, read_text, .fd = q.in, .expected = "new"), 0);
+            await_waiters(1);
+            CHECK_EQ(cc_fd_write(q.out, "new", 3, NULL), 0);
+        }
+        close_pair(q);
+    }
+    return arg;
+}
+
+TEST_WORKERS(closed_behind_our_back_and_reused) {
+    CHECK_EQ(cc_run(behind_our_back, NULL, NULL), 0);
+}
+
+/* Adopted again, whether anybody has waited for it or not: whoever holds it goes on. */
+static void *adopts_twice(void *arg) {
+    CCConn *here, *there;
+    char byte;
+    size_t n;
+    CHECK_EQ(cc_socketpair(&here, &there), 0);
+    for (int round = 0; round < 2; round++) {
+        CHECK_EQ(cc_fd_adopt(cc_conn_fd(here)), 0);
+        CHECK_EQ(cc_write(there, "x", 1, NULL), 0);
+        CHECK_EQ(cc_read(here, &byte, 1, &n), 0);
+        CHECK_EQ(cc_read_until(here, &byte, 1, &n, cc_after_ms(1)), ETIMEDOUT); /* now it is registered */
+    }
+    CC_NURSERY(nursery) {
+        CHECK_EQ(CC_GO_IN(nursery, read_text, .fd = cc_conn_fd(here), .expected = "y"), 0);
+        await_waiters(1);
+        CHECK_EQ(cc_fd_adopt(cc_conn_fd(here)), 0);
+        CHECK_EQ(cc_write(there, "y", 1, NULL), 0);
+    }
+    cc_close(here);
+    cc_close(there);
+    return arg;
+}
+
+TEST_WORKERS(adopted_twice_is_as_once) {
+    CHECK_EQ(cc_run(adopts_twice, NULL, NULL), 0);
+}
+
+/* The mode belongs to everybody who has the socket, another process for one. */
+static void *mode_changed(void *arg) {
+    struct pair p = make_sockets(true);
+    char a, b;
+    struct iovec parts[] = {{&a, 1}, {&b, 1}};
+    size_t n;
+    CHECK_EQ(fcntl(p.in, F_SETFL, fcntl(p.in, F_GETFL) & ~O_NONBLOCK), 0);
+    CHECK_EQ(fcntl(p.out, F_SETFL, fcntl(p.out, F_GETFL) & ~O_NONBLOCK), 0);
+    CHECK_EQ(cc_fd_read_try(p.in, &a, 1, &n), EAGAIN);
+    CHECK_EQ(cc_fd_readv_try(p.in, parts, 2, &n), EAGAIN);
+    CHECK_EQ(cc_fd_read_until(p.in, &a, 1, &n, cc_after_ms(1)), ETIMEDOUT);
+    fill(p.out);
+    CHECK_EQ(cc_fd_write_until(p.out, &a, 1, &n, cc_after_ms(1)), ETIMEDOUT);
+    close_pair(p);
+    return arg;
+}
+
+TEST_WORKERS(an_adopted_socket_in_blocking_mode) {
+    CHECK_EQ(cc_run(mode_changed, NULL, NULL), 0);
+}
+
+/* One that waits for the other side of the same socket closes it. */
+CC_TASK(write_then_close, { int fd; }) {
+    char bytes[4096] = "";
+    int error = 0;
+    while (error == 0) error = cc_fd_write_until(self->fd, bytes, sizeof bytes, NULL, cc_after_ms(2));
+    CHECK_EQ(error, ETIMEDOUT);
+    CHECK_EQ(cc_fd_close(self->fd), 0);
+    return NULL;
+}
+
+static void *other_side_closes(void *arg) {
+    for (int adopt = 0; adopt < 2; adopt++) {
+        struct pair p = make_sockets(adopt);
+        CC_NURSERY(nursery) {
+            CHECK_EQ(CC_GO_IN(nursery, read_fails, .fd = p.in, .error = EBADF), 0);
+            CHECK_EQ(CC_GO_IN(nursery, write_then_close, .fd = p.in), 0);
+        }
+        CHECK_EQ(cc_io_waiters(), 0);
+        CHECK_EQ(cc_fd_close(p.out), 0);
+    }
+    return arg;
+}
+
+TEST_WORKERS(closed_by_a_waiter_of_the_other_side) {
+    CHECK_EQ(cc_run(other_side_closes, NULL, NULL), 0);
+}
+
+/* Many wait for one descriptor, in all ways, when the runtime stops. */
+static void *wait_somehow(void *arg) {
+    struct pair *p = arg;
+    static _Atomic unsigned turn;
+    unsigned way = atomic_fetch_add(&turn, 1) % 3;
+    struct pollfd one = {.fd = p->in, .events = POLLIN};
+    CCCase readable = {.kind = CC_CASE_READABLE, .fd = p->in};
+    size_t n;
+    char byte;
+    int error = way == 0   ? cc_fd_read(p->in, &byte, 1, &n)
+                : way == 1 ? cc_poll(&one, 1, CC_FOREVER, NULL)
+                           : cc_select(&readable, 1, CC_FOREVER, &n);
+    CHECK_EQ(error, ECANCELED);
+    return NULL;
+}
+
+TEST(a_shutdown_with_many_waiters) {
+    struct pair p = make_sockets(true);
+    size_t count = (size_t)test_scale(10000);
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    for (size_t i = 0; i < count; i++) CHECK_EQ(cc_spawn(NULL, wait_somehow, &p, NULL), 0);
+    while (cc_io_waiters() != count) {
+        struct timespec ms = {0, 1000000};
+        nanosleep(&ms, NULL);
+    }
+    int error;
+    do error = cc_runtime_shutdown(100); /* a busy machine may need longer */
+    while (error == ETIMEDOUT);
+    CHECK_EQ(error, 0);
+    CHECK_EQ(cc_io_waiters(), 0);
+    close_pair(p);
+}
+
+/* ---- a Unix listener whose backlog is full ---- */
+
+static struct sockaddr_un unix_name(void) {
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "ccc-backlog-%d", (int)getpid()); /* abstract */
+    return name;
+}
+
+CC_TASK(connect_later, {
+    int *fd;
+    CCEvent *full;
+}) {
+    struct sockaddr_un name = unix_name();
+    *self->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_EQ(cc_fd_adopt(*self->fd), 0);
+    CHECK_EQ(cc_fd_connect_try(*self->fd, (struct sockaddr *)&name, sizeof name), EAGAIN);
+    CHECK_EQ(cc_fd_connect_until(*self->fd, (struct sockaddr *)&name, sizeof name, cc_after_ms(3)), ETIMEDOUT);
+    cc_event_set(self->full);
+    CHECK_EQ(cc_fd_connect(*self->fd, (struct sockaddr *)&name, sizeof name), 0);
+    CHECK_EQ(cc_fd_write(*self->fd, "x", 1, NULL), 0);
+    return NULL;
+}
+
+TEST_WORKERS(a_full_backlog_is_waited_for) {
+    enum { MANY = 64 };
+    struct sockaddr_un name = unix_name();
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), others[MANY], count = 0, late = -1, accepted;
+    CHECK_EQ(bind(listener, (struct sockaddr *)&name, sizeof name) + listen(listener, 1), 0);
+    for (bool room = true; room && count < MANY; count += room) {
+        others[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        room = connect(others[count], (struct sockaddr *)&name, sizeof name) == 0;
+        if (!room) close(others[count]);
+    }
+    CHECK(count < MANY);
+    CCEvent full = {0};
+    CCTask task = CC_GO(connect_later, .fd = &late, .full = &full);
+    CHECK_EQ(cc_event_wait(&full), 0);
+    char byte = 0;
+    size_t n = 0;
+    for (int i = 0; i <= count; i++) { /* the late one comes last */
+        CHECK_EQ(cc_fd_accept(listener, &accepted, NULL, NULL), 0);
+        if (i == count) CHECK_EQ(cc_fd_read(accepted, &byte, 1, &n), 0);
+        CHECK_EQ(cc_fd_close(accepted), 0);
+    }
+    CHECK_EQ(byte, 'x');
+    cc_block_on(task);
+    CHECK_EQ(cc_fd_close(late) + close(listener), 0);
+    for (int i = 0; i < count; i++) close(others[i]);
+}
+
+/* ---- the table of descriptors ---- */
+
+static unsigned long table_size(void) {
+    FILE *f = fopen("/proc/self/status", "re");
+    char line[256];
+    unsigned long size = 0;
+    while (f != NULL && size == 0 && fgets(line, sizeof line, f) != NULL) (void)sscanf(line, "FDSize: %lu", &size);
+    if (f != NULL) fclose(f);
+    return size;
+}
+
+/* Growing later would take milliseconds of an accept. */
+TEST(the_table_has_room_from_the_start) {
+    enum { MOST = 16384 };
+    struct rlimit limit;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    unsigned long wanted = limit.rlim_cur < MOST ? (unsigned long)limit.rlim_cur : MOST, before = table_size();
+    if (before == 0 || before >= wanted) SKIP("the table cannot be seen to grow");
+    struct stat threads;
+    if (stat("/proc/self/task", &threads) != 0 || threads.st_nlink != 3)
+        SKIP("there are threads already: it would take as long now");
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    CHECK(table_size() >= wanted);
+    CHECK(fcntl((int)wanted - 1, F_GETFD) < 0); /* for a moment only */
+    CHECK_EQ(cc_runtime_shutdown(60000), 0);
 }

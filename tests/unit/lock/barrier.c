@@ -2,17 +2,13 @@
 #include "one_worker.h"
 #include "waiters.h"
 
-/* ---- alone, on an OS thread and in a fiber: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: all zero is ready, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CCBarrier nobody = {0};
     CHECK_EQ(cc_barrier_wait(NULL), EINVAL);
     CHECK_EQ(cc_barrier_wait_until(NULL, CC_FOREVER), EINVAL);
     CHECK_EQ(cc_barrier_wait(&nobody), EINVAL);
-}
-
-TEST(bad_arguments) {
-    in_both_contexts(no_object);
 }
 
 static void use_alone(void) {
@@ -22,16 +18,7 @@ static void use_alone(void) {
     CHECK_EQ(two.arrived, 0); /* who has left does not count */
 }
 
-TEST(alone) {
-    in_both_contexts(use_alone);
-}
-
-/* It needs no runtime, and does not start one. */
-TEST(alone_without_a_runtime) {
-    no_object();
-    use_alone();
-    CHECK_EQ(cc_worker_count(), 0);
-}
+TESTS_ALONE(no_object, use_alone)
 
 /* ---- among several ---- */
 

@@ -2,7 +2,7 @@
 #include "one_worker.h"
 #include "waiters.h"
 
-/* ---- alone, on an OS thread and in a fiber: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: all zero is ready, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CCMutex m = {0};
@@ -14,10 +14,6 @@ static void no_object(void) {
     CHECK_EQ(cc_cond_broadcast(NULL), EINVAL);
 }
 
-TEST(bad_arguments) {
-    in_both_contexts(no_object);
-}
-
 static void use_alone(void) {
     static struct watch w;
     CHECK_EQ(cc_cond_signal(&w.cond), 0); /* nobody there: it is not kept */
@@ -27,16 +23,7 @@ static void use_alone(void) {
     CHECK_EQ(w.mutex.word, 0);
 }
 
-TEST(alone) {
-    in_both_contexts(use_alone);
-}
-
-/* It needs no runtime, and does not start one. */
-TEST(alone_without_a_runtime) {
-    no_object();
-    use_alone();
-    CHECK_EQ(cc_worker_count(), 0);
-}
+TESTS_ALONE(no_object, use_alone)
 
 /* ---- a buffer of one, as in every textbook: it hangs if a signal is lost ---- */
 
@@ -139,8 +126,7 @@ static void *signal_at_once(void *unused) {
     return unused;
 }
 
-static void on_its_way_with(enum parties who, size_t unused) {
-    (void)unused;
+static void on_its_way_with(enum parties who) {
     for (long i = 0; i < test_rounds(300, 100000); i++) {
         CHECK_EQ(cc_mutex_lock(&watch.mutex), 0);
         struct party p = party_start(who, 0, signal_at_once, NULL);
@@ -151,16 +137,8 @@ static void on_its_way_with(enum parties who, size_t unused) {
     }
 }
 
-static void *in_fiber(void *unused) {
-    on_its_way_with(FIBERS, 0);
-    on_its_way_with(THREADS, 0);
-    return unused;
-}
-
 TEST_WORKERS(signalled_on_the_way) {
-    on_its_way_with(FIBERS, 0);
-    on_its_way_with(THREADS, 0);
-    CHECK_EQ(cc_run(in_fiber, NULL, NULL), 0);
+    in_all_pairs(on_its_way_with);
 }
 
 /* ---- signals and deadlines: as many waits return 0 as were signalled ---- */

@@ -1,7 +1,7 @@
 /* event.c - a set wakes everybody, and is through with the event when a waiter may free it. */
 #include "waiters.h"
 
-/* ---- alone, on an OS thread and in a fiber: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: all zero is ready, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CHECK_EQ(cc_event_set(NULL), EINVAL);
@@ -9,10 +9,6 @@ static void no_object(void) {
     CHECK_EQ(cc_event_wait(NULL), EINVAL);
     CHECK_EQ(cc_event_wait_try(NULL), EINVAL);
     CHECK_EQ(cc_event_wait_until(NULL, CC_FOREVER), EINVAL);
-}
-
-TEST(bad_arguments) {
-    in_both_contexts(no_object);
 }
 
 static void use_alone(void) {
@@ -31,16 +27,7 @@ static void use_alone(void) {
     CHECK_EQ(e.word, 0);
 }
 
-TEST(alone) {
-    in_both_contexts(use_alone);
-}
-
-/* It needs no runtime, and does not start one. */
-TEST(alone_without_a_runtime) {
-    no_object();
-    use_alone();
-    CHECK_EQ(cc_worker_count(), 0);
-}
+TESTS_ALONE(no_object, use_alone)
 
 /* ---- among several ---- */
 
@@ -49,8 +36,7 @@ static void *set_event(void *event) {
     return NULL;
 }
 
-static void event_gone_with(enum parties who, size_t unused) {
-    (void)unused;
+static void gone_with(enum parties who) {
     for (long round = 0; round < test_rounds(500, 100000); round++) {
         CCEvent *event = calloc(1, sizeof *event);
         CHECK(event != NULL);
@@ -61,16 +47,8 @@ static void event_gone_with(enum parties who, size_t unused) {
     }
 }
 
-static void *events_in_fiber(void *unused) {
-    event_gone_with(FIBERS, 0);
-    event_gone_with(THREADS, 0);
-    return unused;
-}
-
 TEST_WORKERS(gone_after_the_wait) {
-    event_gone_with(FIBERS, 0);
-    event_gone_with(THREADS, 0);
-    CHECK_EQ(cc_run(events_in_fiber, NULL, NULL), 0);
+    in_all_pairs(gone_with);
 }
 
 /* Those who waited at the set go on, although it is reset before they run. */

@@ -109,6 +109,32 @@ TEST_DIES(write_unlock_by_another, "OS thread", .signal = SIGABRT) {
     in_a_fiber(write_unlock_it);
 }
 
+static void *in_thread(void *fn) {
+    (*(void (**)(void))fn)();
+    return NULL;
+}
+
+static void in_another_thread(void (*fn)(void)) {
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, in_thread, &fn), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+TEST_DIES(unlock_by_another_thread, "OS thread", .signal = SIGABRT) {
+    CHECK_EQ(cc_mutex_lock(&m), 0);
+    in_another_thread(unlock_it);
+}
+
+TEST_DIES(unlock_by_another_thread_after_a_try, " unlocks it. ", .signal = SIGABRT) {
+    CHECK_EQ(cc_mutex_lock_try(&m), 0);
+    in_another_thread(unlock_it);
+}
+
+TEST_DIES(write_unlock_by_another_thread, " unlocks it. ", .signal = SIGABRT) {
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+    in_another_thread(write_unlock_it);
+}
+
 static CCEvent taken;
 
 static void *take_and_stay(void *unused) {
@@ -253,6 +279,8 @@ static void *lock_and_unlock_elsewhere(void *unused) {
 static void *in_hosted_call(void *unused) {
     unlock_deeper(3);
     lock_deeper(5);
+    CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
     return unused;
 }
 
@@ -265,25 +293,15 @@ TEST_WORKERS(lock_here_and_unlock_there) {
     for (int i = 0; i < 8; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
     CHECK_EQ(cc_run(lock_and_unlock_elsewhere, NULL, NULL), 0);
     CHECK_EQ(cc_mutex_lock(&m), 0);
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
     CHECK_EQ(cc_hosted_call(in_hosted_call, NULL, NULL, NULL), 0);
     CHECK_EQ(cc_mutex_unlock(&m), 0);
+    CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
 }
 
 /* ---- in debug builds ---- */
 
 #ifdef CC_DEBUG
-static void *unlock_in_thread(void *unused) {
-    unlock_it();
-    return unused;
-}
-
-TEST_DIES(unlock_by_another_thread, "is held by OS thread", .signal = SIGABRT) {
-    CHECK_EQ(cc_mutex_lock(&m), 0);
-    pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, unlock_in_thread, NULL), 0);
-    pthread_join(thread, NULL);
-}
-
 static void lock_twice(void) {
     CHECK_EQ(cc_mutex_lock(&m), 0);
     MAY_FAIL(cc_mutex_lock(&m));
@@ -309,6 +327,29 @@ static void read_after_write(void) {
 
 TEST_DIES(read_lock_by_the_writer, "which wants it again", .signal = SIGABRT) {
     in_a_fiber(read_after_write);
+}
+
+TEST_DIES(read_unlock_by_another, "is held by other readers; fiber ", .signal = SIGABRT) {
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    in_a_fiber(read_unlock_free);
+}
+
+static void *read_in_a_fiber(void *arg) {
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    return arg; /* and keeps it */
+}
+
+TEST_DIES(read_unlock_by_a_thread, "is held by other readers; OS thread ", .signal = SIGABRT) {
+    CHECK_EQ(cc_run(read_in_a_fiber, NULL, NULL), 0);
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+    read_unlock_free();
+}
+
+/* It has none of what the one before it on the same stack held. */
+TEST_DIES(read_unlock_by_the_next_fiber, "is held by other readers; fiber ", .signal = SIGABRT) {
+    CHECK_EQ(cc_run(read_in_a_fiber, NULL, NULL), 0);
+    in_a_fiber(read_unlock_free);
 }
 
 static CCOnce once;

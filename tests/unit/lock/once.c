@@ -1,16 +1,12 @@
 /* once.c - one does it, the others wait for that; after a panic another does it. */
 #include "waiters.h"
 
-/* ---- alone, on an OS thread and in a fiber: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: all zero is ready, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CCOnce once = {0};
     CHECK_EQ(cc_once(NULL, NULL, NULL), EINVAL);
     CHECK_EQ(cc_once(&once, NULL, NULL), EINVAL);
-}
-
-TEST(bad_arguments) {
-    in_both_contexts(no_object);
 }
 
 static void count(void *n) {
@@ -24,16 +20,7 @@ static void use_alone(void) {
     CHECK_EQ(n, 1);
 }
 
-TEST(alone) {
-    in_both_contexts(use_alone);
-}
-
-/* It needs no runtime, and does not start one. */
-TEST(alone_without_a_runtime) {
-    no_object();
-    use_alone();
-    CHECK_EQ(cc_worker_count(), 0);
-}
+TESTS_ALONE(no_object, use_alone)
 
 /* ---- among several ---- */
 

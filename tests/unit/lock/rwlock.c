@@ -2,7 +2,7 @@
 #include "one_worker.h"
 #include "waiters.h"
 
-/* ---- alone, on an OS thread and in a fiber: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: all zero is ready, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CHECK_EQ(cc_rwlock_read_lock(NULL), EINVAL);
@@ -15,10 +15,6 @@ static void no_object(void) {
     CHECK_EQ(cc_rwlock_write_unlock(NULL), EINVAL);
     CHECK_EQ(cc_rwlock_read_lock_uncancellable(NULL), EINVAL);
     CHECK_EQ(cc_rwlock_write_lock_uncancellable(NULL), EINVAL);
-}
-
-TEST(bad_arguments) {
-    in_both_contexts(no_object);
 }
 
 static void use_alone(void) {
@@ -39,16 +35,7 @@ static void use_alone(void) {
     CHECK(rw.first == NULL);
 }
 
-TEST(alone) {
-    in_both_contexts(use_alone);
-}
-
-/* It needs no runtime, and does not start one. */
-TEST(alone_without_a_runtime) {
-    no_object();
-    use_alone();
-    CHECK_EQ(cc_worker_count(), 0);
-}
+TESTS_ALONE(no_object, use_alone)
 
 static CCRWLock rw;
 
@@ -123,8 +110,8 @@ static void *read_once(void *unused) {
     return unused;
 }
 
-/* One reader is inside; in the queue: a writer, three readers, a writer. */
-TEST_WORKERS(nobody_overtakes) {
+/* One reader is inside; in the queue: a writer, three readers, a writer. Nobody else comes. */
+TEST_WORKERS(first_come_first_served) {
     together = (CCBarrier)CC_BARRIER_INIT(3);
     CCTask tasks[5];
     CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
@@ -198,6 +185,45 @@ TEST_WORKERS(a_writer_among_readers) {
 
 TEST_WORKERS(a_reader_among_writers) {
     against(write_on, read_some);
+}
+
+/* ---- one that takes the lock again at once, each time before the one that waits has run ---- */
+
+static void *read_at_last(void *unused) {
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+    atomic_store(&over, true);
+    return unused;
+}
+
+static void *write_at_last(void *unused) {
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+    CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+    atomic_store(&over, true);
+    return unused;
+}
+
+static void *retake(void *arg) {
+    CCTaskFn waits = arg == NULL ? read_at_last : write_at_last;
+    over = false;
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+    CCTask waiter = cc_fiber_spawn_task(waits, NULL);
+    await_queued(&rw, 1);
+    for (CCDeadline end = cc_after_ms(10000); !over && cc_now_ns() < end.ns;) {
+        CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+        CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+        cc_yield(); /* the waiter runs here only, if there is one worker, and finds the lock taken */
+    }
+    CHECK(over);
+    CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+    CHECK_EQ(cc_task_join(&waiter, NULL), 0);
+    return arg;
+}
+
+TEST_WORKERS(a_waiter_is_overtaken_so_often_only) {
+    CHECK_EQ(cc_run(retake, NULL, NULL), 0);
+    CHECK_EQ(cc_run(retake, &rw, NULL), 0);
+    CHECK_EQ(rw.word, 0);
 }
 
 /* ---- a writer gives up: the readers behind it have nothing to wait for ---- */

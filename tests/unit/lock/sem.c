@@ -2,7 +2,7 @@
 #include "one_worker.h"
 #include "waiters.h"
 
-/* ---- alone, on an OS thread and in a fiber: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: all zero is ready, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CHECK_EQ(cc_sem_acquire(NULL), EINVAL);
@@ -10,10 +10,6 @@ static void no_object(void) {
     CHECK_EQ(cc_sem_acquire_until(NULL, CC_FOREVER), EINVAL);
     CHECK_EQ(cc_sem_release(NULL, 1), EINVAL);
     CHECK_EQ(cc_sem_acquire_uncancellable(NULL), EINVAL);
-}
-
-TEST(bad_arguments) {
-    in_both_contexts(no_object);
 }
 
 static void use_alone(void) {
@@ -35,16 +31,7 @@ static void use_alone(void) {
     CHECK_EQ(s.word, CC_SEM_MAX);
 }
 
-TEST(alone) {
-    in_both_contexts(use_alone);
-}
-
-/* It needs no runtime, and does not start one. */
-TEST(alone_without_a_runtime) {
-    no_object();
-    use_alone();
-    CHECK_EQ(cc_worker_count(), 0);
-}
+TESTS_ALONE(no_object, use_alone)
 
 /* ---- among several ---- */
 

@@ -1,7 +1,7 @@
 /* wait_group.c - a wait ends when all are done; the group may be used again, or freed, at once. */
 #include "waiters.h"
 
-/* ---- alone, on an OS thread and in a fiber: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: all zero is ready, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CHECK_EQ(cc_wait_group_add(NULL, 1), EINVAL);
@@ -9,10 +9,6 @@ static void no_object(void) {
     CHECK_EQ(cc_wait_group_wait(NULL), EINVAL);
     CHECK_EQ(cc_wait_group_wait_try(NULL), EINVAL);
     CHECK_EQ(cc_wait_group_wait_until(NULL, CC_FOREVER), EINVAL);
-}
-
-TEST(bad_arguments) {
-    in_both_contexts(no_object);
 }
 
 static void use_alone(void) {
@@ -32,16 +28,7 @@ static void use_alone(void) {
     CHECK(wg.first == NULL);
 }
 
-TEST(alone) {
-    in_both_contexts(use_alone);
-}
-
-/* It needs no runtime, and does not start one. */
-TEST(alone_without_a_runtime) {
-    no_object();
-    use_alone();
-    CHECK_EQ(cc_worker_count(), 0);
-}
+TESTS_ALONE(no_object, use_alone)
 
 /* ---- among several ---- */
 

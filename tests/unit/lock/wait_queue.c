@@ -285,37 +285,18 @@ static CCSem sem;
 static CCEvent never;
 static _Atomic int got;
 
-static void *lock_mutex(void *unused) {
-    CHECK_EQ(cc_mutex_lock_uncancellable(&mutex), 0);
-    cc__add(&got, 1);
-    CHECK_EQ(cc_event_wait(&never), ECANCELED); /* still cancelled */
-    CHECK_EQ(cc_mutex_unlock(&mutex), 0);
-    return unused;
-}
-
-static void *lock_to_read(void *unused) {
-    CHECK_EQ(cc_rwlock_read_lock_uncancellable(&rwlock), 0);
-    cc__add(&got, 1);
-    CHECK_EQ(cc_event_wait(&never), ECANCELED);
-    CHECK_EQ(cc_rwlock_read_unlock(&rwlock), 0);
-    return unused;
-}
-
-static void *lock_to_write(void *unused) {
-    CHECK_EQ(cc_rwlock_write_lock_uncancellable(&rwlock), 0);
-    cc__add(&got, 1);
-    CHECK_EQ(cc_event_wait(&never), ECANCELED);
-    CHECK_EQ(cc_rwlock_write_unlock(&rwlock), 0);
-    return unused;
-}
-
-static void *acquire(void *unused) {
-    CHECK_EQ(cc_sem_acquire_uncancellable(&sem), 0);
-    cc__add(&got, 1);
-    CHECK_EQ(cc_event_wait(&never), ECANCELED);
-    CHECK_EQ(cc_sem_release(&sem, 1), 0);
-    return unused;
-}
+#define TAKES_AND_GIVES(name, take, give)                                 \
+    static void *name(void *unused) {                                     \
+        CHECK_EQ(take, 0);                                                \
+        cc__add(&got, 1);                                                 \
+        CHECK_EQ(cc_event_wait(&never), ECANCELED); /* still cancelled */ \
+        CHECK_EQ(give, 0);                                                \
+        return unused;                                                    \
+    }
+TAKES_AND_GIVES(lock_mutex, cc_mutex_lock_uncancellable(&mutex), cc_mutex_unlock(&mutex))
+TAKES_AND_GIVES(lock_to_read, cc_rwlock_read_lock_uncancellable(&rwlock), cc_rwlock_read_unlock(&rwlock))
+TAKES_AND_GIVES(lock_to_write, cc_rwlock_write_lock_uncancellable(&rwlock), cc_rwlock_write_unlock(&rwlock))
+TAKES_AND_GIVES(acquire, cc_sem_acquire_uncancellable(&sem), cc_sem_release(&sem, 1))
 
 enum { EACH = 3 };
 

@@ -109,4 +109,30 @@ BATTERY_UNUSED static void times_out(int (*call)(void *, CCDeadline), void *obje
     CHECK(cc_now_ns() >= soon.ns);
 }
 
+/* What one caller sees of an object, on an OS thread and in a fiber; it needs no runtime, and does not start one. */
+#define TESTS_ALONE(no_object, use_alone) \
+    TEST(bad_arguments) {                 \
+        in_both_contexts(no_object);      \
+    }                                     \
+    TEST(alone) {                         \
+        in_both_contexts(use_alone);      \
+    }                                     \
+    TEST(alone_without_a_runtime) {       \
+        no_object();                      \
+        use_alone();                      \
+        CHECK_EQ(cc_worker_count(), 0);   \
+    }
+
+/* An OS thread and a fiber, with a partner that is a fiber or an OS thread. */
+BATTERY_UNUSED static void *with_both(void *with) {
+    (*(void (**)(enum parties))with)(FIBERS);
+    (*(void (**)(enum parties))with)(THREADS);
+    return NULL;
+}
+
+BATTERY_UNUSED static void in_all_pairs(void (*with)(enum parties partner)) {
+    (void)with_both(&with);
+    CHECK_EQ(cc_run(with_both, &with, NULL), 0);
+}
+
 #endif

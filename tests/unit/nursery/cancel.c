@@ -584,7 +584,7 @@ TEST_WORKERS(joiner_of_a_sibling) {
 static void *select_on_cancel(void *arg) {
     int value;
     CCChan *ch = arg;
-    CC_MATCH(CC_RECV(ch, &value, NULL), CC_ON_CANCEL()) {
+    CC_MATCH(CC_RECV(ch, &value, NULL), CC_CANCEL()) {
     case 0:
         CHECK(false);
         break;
@@ -595,7 +595,7 @@ static void *select_on_cancel(void *arg) {
         CHECK(false);
     }
     /* Ready at once, from now on; but not behind a shield. */
-    CC_MATCH_TRY(CC_ON_CANCEL(), CC_RECV(ch, &value, NULL)) {
+    CC_MATCH_TRY(CC_CANCEL(), CC_RECV(ch, &value, NULL)) {
     case 0:
         count_up(&cancelled);
         break;
@@ -603,7 +603,7 @@ static void *select_on_cancel(void *arg) {
         CHECK(false);
     }
     CC_SHIELD {
-        CC_MATCH_TRY(CC_ON_CANCEL(), CC_RECV(ch, &value, NULL)) {
+        CC_MATCH_TRY(CC_CANCEL(), CC_RECV(ch, &value, NULL)) {
         case CC_MATCH_NONE:
             count_up(&cancelled);
             break;
@@ -611,11 +611,11 @@ static void *select_on_cancel(void *arg) {
             CHECK(false);
         }
         size_t chosen;
-        CCCase two[] = {CC_ON_CANCEL(), CC_RECV(ch, &value, NULL)};
+        CCCase two[] = {CC_CANCEL(), CC_RECV(ch, &value, NULL)};
         CHECK_EQ(cc_select(two, 2, cc_after_ms(1), &chosen), ETIMEDOUT);
     }
     size_t chosen;
-    CCCase cases[] = {CC_RECV(ch, &value, NULL), CC_ON_CANCEL(), CC_ON_CANCEL()};
+    CCCase cases[] = {CC_RECV(ch, &value, NULL), CC_CANCEL(), CC_CANCEL()};
     CHECK_EQ(cc_select_ordered(cases, 3, CC_SELECT_FIRST, CC_FOREVER, &chosen), 0);
     CHECK_EQ(chosen, 1);
     CHECK_EQ(cc_select(cases, 1, CC_FOREVER, &chosen), ECANCELED);
@@ -645,7 +645,7 @@ TEST_WORKERS(an_arm_of_a_select) {
 /* On an OS thread such an arm is never ready. */
 TEST(an_arm_on_a_thread) {
     size_t chosen;
-    CCCase c = CC_ON_CANCEL();
+    CCCase c = CC_CANCEL();
     CHECK_EQ(cc_select(&c, 1, cc_after_ms(1), &chosen), ETIMEDOUT);
     CHECK_EQ(cc_select_try(&c, 1, &chosen), EAGAIN);
 }

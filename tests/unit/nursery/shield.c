@@ -91,7 +91,7 @@ static void *shield_alone(void *arg) {
         UNTIL(atomic_load((atomic_int *)arg));
         CHECK_EQ(cc_sleep_ms(1), 0);
     }
-    CHECK_EQ(cc_sleep_ms(1), ECANCELED);
+    CHECK_EQ(cc_sleep_ms(1000), ECANCELED);
     return NULL;
 }
 
@@ -260,7 +260,7 @@ static void *shield_around(void *arg) {
         CHECK(!cc_cancelled());
         CHECK_EQ(cc_sleep_ms(1), 0);
     }
-    CHECK_EQ(cc_sleep_ms(1), ECANCELED);
+    CHECK_EQ(cc_sleep_ms(1000), ECANCELED);
     return NULL;
 }
 
@@ -305,7 +305,7 @@ static void *clean_up(void *arg) {
             CHECK_EQ(cc_cancel_reason(&why), 0);
             CHECK_EQ(why.code, ETIMEDOUT);
             CC_SHIELD CHECK_EQ(cc_sleep_ms(1), 0);
-            CHECK_EQ(cc_sleep_ms(1), ECANCELED);
+            CHECK_EQ(cc_sleep_ms(1000), ECANCELED);
         }
         CHECK(!cc_cancelled());
         CHECK_EQ(cc_sleep_ms(1), 0);
@@ -333,7 +333,7 @@ static void *clean_up(void *arg) {
         CHECK_EQ(cc_sleep_ms(1), 0);
     }
     CHECK(cc_cancelled());
-    CHECK_EQ(cc_sleep_ms(1), ECANCELED);
+    CHECK_EQ(cc_sleep_ms(1000), ECANCELED);
     atomic_fetch_add(&finished, 1);
     return NULL;
 }
@@ -368,7 +368,7 @@ static void *two_deep(void *arg) {
             atomic_fetch_add(&step, 1);
             CHECK_EQ(cc_chan_recv(ch, &value, sizeof value), ECANCELED);
         }
-        CHECK_EQ(cc_sleep_ms(1), ECANCELED);
+        CHECK_EQ(cc_sleep_ms(1000), ECANCELED);
     }
     CHECK_EQ(rc, ENOSPC);
     atomic_fetch_add(&finished, 1);

@@ -20,7 +20,7 @@ static void check_cancelled(int code) {
     CHECK_EQ(why.code, code);
     CHECK_EQ(cc_chan_recv(ch, &value, sizeof value), ECANCELED); /* and all that follow */
     CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
-    CCCase cases[] = {CC_RECV(ch, &value, NULL), CC_ON_CANCEL()};
+    CCCase cases[] = {CC_RECV(ch, &value, NULL), CC_CANCEL()};
     CHECK_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
     CHECK_EQ(chosen, 1);
     CHECK_EQ(cc_select(cases, 1, CC_FOREVER, &chosen), ECANCELED);

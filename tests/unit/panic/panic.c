@@ -352,6 +352,8 @@ TEST_WORKERS(ends_the_fiber_only) {
     CCFiberId id = task.id;
     int rc = cc_task_join(&task, &result);
     const char *said = capture_end(&capture);
+    char *stall = strstr(capture.text, "ccc: stall:"); /* on a very busy machine that comes behind it */
+    if (stall != NULL) *stall = '\0';
     CHECK_EQ(rc, ENOTRECOVERABLE);
     CHECK_EQ(task.id, 0);
     CHECK(result == NULL);

@@ -29,7 +29,7 @@ TEST(compiled_defaults_are_used) {
     CHECK_EQ(cc_run(nothing, NULL, NULL), 0);
     CHECK_EQ(cc_worker_count(), CC_FIBER_WORKERS);
     CHECK_EQ(cc__stack_default(), CC_FIBER_STACK_SIZE);
-    CHECK_EQ(cc__sched.ring.mask + 1, CC_FIBER_QUEUE_INITIAL);
+    CHECK_EQ(cc__sched.rings[0].mask + 1, CC_FIBER_QUEUE_INITIAL);
 }
 
 TEST(the_caller_wins_over_them) {
@@ -39,5 +39,5 @@ TEST(the_caller_wins_over_them) {
     CHECK_EQ(cc_runtime_init(&config), 0);
     CHECK_EQ(cc_worker_count(), 5);
     CHECK_EQ(cc__stack_default(), 128 * 1024);
-    CHECK_EQ(cc__sched.ring.mask + 1, 16);
+    CHECK_EQ(cc__sched.rings[0].mask + 1, 16);
 }

@@ -218,6 +218,9 @@ TEST(while_threads_change_things, .timeout = 120) {
 #ifdef CC_TSAN
     SKIP("the race detector allows no threads in a child of a process with several");
 #endif
+#ifdef CC_ASAN
+    SKIP("a child hangs in the address sanitizer's allocator, if another thread was in there");
+#endif
     void *(*const changes[])(void *) = {change_keys, change_hook, change_descriptor};
     pthread_t threads[3];
     CHECK_EQ(pipe(shared), 0);
@@ -280,4 +283,39 @@ TEST(while_threads_hold_internal_locks, .timeout = 120) {
     for (int i = 0; i < THREADS; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
     CHECK_EQ(pthread_join(holder, NULL), 0);
     cc_chan_free(ch);
+}
+
+/* ---- the runtime starts meanwhile ---- */
+
+static void *start_again_and_again(void *unused) {
+    while (atomic_load(&busy)) {
+        CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 32}), 0);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    }
+    return unused;
+}
+
+/* A child that got a part of a runtime is told so, as one that got the whole is; one that got none starts its own. */
+TEST(while_the_runtime_starts, .timeout = 120) {
+#ifdef CC_TSAN
+    SKIP("the race detector allows no threads in a child of a process with several");
+#endif
+    static struct capture capture;
+    pthread_t starter;
+    atomic_store(&busy, true);
+    CHECK_EQ(pthread_create(&starter, NULL, start_again_and_again, NULL), 0);
+    for (long i = 0; i < test_rounds(100, 1000); i++) {
+        capture_start(&capture);
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm(60);
+            _exit(cc_run(give_back, NULL, NULL) == 0 && cc_runtime_shutdown(UINT64_MAX) == 0 ? 7 : 1);
+        }
+        int status = status_of(pid);
+        bool told = contains(capture_end(&capture), "after fork");
+        CHECK(told ? WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT
+                   : WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    }
+    atomic_store(&busy, false);
+    CHECK_EQ(pthread_join(starter, NULL), 0);
 }

@@ -103,7 +103,7 @@ TEST(settings_have_effect) {
     CHECK_EQ(cc_runtime_init(&config), 0);
     CHECK_EQ(cc_worker_count(), 5);
     CHECK_EQ(cc__stack_default(), 128 * 1024);
-    CHECK_EQ(cc__sched.ring.mask, 63);
+    CHECK_EQ(cc__sched.rings[0].mask, 63);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     CHECK_EQ(cc_runtime_init(NULL), 0);
     CHECK_EQ(cc_worker_count(), 2);

@@ -52,6 +52,7 @@ static void *open_it(void *gate) {
 TEST_WORKERS(a_thread_that_waits) {
     if (UNDER_TSAN) SKIP("the race detector locks itself out when a signal comes while it frees something");
     struct crew crew;
+    test_touch_stack();
     catch_signals();
     target = pthread_self();
     crew_start(&crew, 1, shoot_at_thread, NULL);

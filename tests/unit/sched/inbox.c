@@ -4,8 +4,11 @@
 #include "../crew.h"
 #include "base/mem.h"
 #include "sched/inbox.h"
+#include "sched/sched.h"
 
+#include <ccc/ccc.h>
 #include <sched.h>
+#include <unistd.h>
 
 static struct worker worker;
 static struct fiber fibers[8];
@@ -85,4 +88,39 @@ TEST(each_comes_out_once) {
     for (uint32_t i = 0; i < PUSHERS * run.each; i++) CHECK_EQ(run.fibers[i].slot, 1);
     CHECK_EQ(cc__get(&worker.remote.inbox_len), 0);
     cc__mem_free(run.fibers);
+}
+
+/* ---- the inbox of a worker that is blocked ---- */
+
+static int pipe_ends[2];
+static _Atomic uint32_t blocked;
+
+static void *blocks(void *arg) {
+    char byte;
+    cc__set_release(&blocked, 1);
+    CHECK_EQ(read(pipe_ends[0], &byte, 1), 1);
+    return arg;
+}
+
+static void *does_nothing(void *arg) {
+    return arg;
+}
+
+/* The sender takes it that somebody searches, and wakes nobody but the addressee; that one is blocked, and the other
+ * worker sleeps. Its next tick finds what was sent (IDLE-4). */
+TEST(of_a_blocked_worker_is_found) {
+    CCTask blocker, sent;
+    CHECK_EQ(pipe(pipe_ends), 0);
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2, .max_workers = 2}), 0);
+    CHECK_EQ(cc_spawn(&blocker, blocks, NULL, NULL), 0);
+    while (cc__get_acquire(&blocked) == 0) sched_yield();
+    for (int i = 0; i < 4; i++) { /* by turns to the one and to the other */
+        while (want_idle(cc__get_seq(&cc__sched.want)) == 0) sched_yield();
+        cc__add_seq(&cc__sched.want, WANT_SEARCHING);
+        CHECK_EQ(cc_spawn(&sent, does_nothing, NULL, NULL), 0);
+        cc__sub_seq(&cc__sched.want, WANT_SEARCHING);
+        CHECK_EQ(cc_task_join(&sent, NULL), 0);
+    }
+    CHECK_EQ(write(pipe_ends[1], "x", 1), 1);
+    CHECK_EQ(cc_task_join(&blocker, NULL), 0);
 }

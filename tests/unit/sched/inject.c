@@ -22,18 +22,19 @@ static void put(struct fiber *f) {
 static void open_queue(size_t slots) {
     memset(&cc__sched, 0, sizeof cc__sched);
     cc__list_init(&cc__sched.overflow.list);
-    CHECK(cc__ring_init(&cc__sched.ring, slots));
+    cc__sched.ring_count = 1;
+    CHECK(cc__ring_init(&cc__sched.rings[0], slots));
 }
 
 static void close_queue(void) {
-    cc__ring_destroy(&cc__sched.ring);
+    cc__ring_destroy(&cc__sched.rings[0]);
 }
 
 /* Takes up to n and compares them with fibers[from] and the following. */
 static void check_take(uint32_t n, uint32_t from, uint32_t expected) {
     struct link list;
     cc__list_init(&list);
-    CHECK_EQ(cc__inject_take(n, &list), expected);
+    CHECK_EQ(cc__inject_take(NULL, n, &list), expected);
     for (uint32_t i = 0; i < expected; i++) CHECK(cc__fiber_of(cc__list_pop_front(&list)) == &fibers[from + i]);
     CHECK(cc__list_empty(&list));
 }
@@ -72,7 +73,7 @@ TEST(ring_overflows_to_the_list) {
     open_queue(2);
     for (int i = 0; i < FIBERS; i++) put(&fibers[i]);
     CHECK_EQ(cc__inject_len(), FIBERS);
-    CHECK_EQ(cc__ring_len(&cc__sched.ring), 2);
+    CHECK_EQ(cc__ring_len(&cc__sched.rings[0]), 2);
     check_take(1, 0, 1);
     check_take(4, 1, 4);
     check_take(FIBERS, 5, FIBERS - 5);
@@ -89,7 +90,7 @@ TEST(nobody_overtakes_the_list) {
     check_take(8, 2, 6);
     CHECK_EQ(cc__inject_len(), 0);
     for (int i = 0; i < 2; i++) put(&fibers[i]);
-    CHECK_EQ(cc__ring_len(&cc__sched.ring), 2); /* and then the ring is used again */
+    CHECK_EQ(cc__ring_len(&cc__sched.rings[0]), 2); /* and then the ring is used again */
     check_take(2, 0, 2);
     close_queue();
 }
@@ -117,7 +118,7 @@ TEST(take_appends) {
     cc__list_init(&list);
     cc__list_push_back(&list, &fibers[0].link);
     put(&fibers[1]);
-    CHECK_EQ(cc__inject_take(5, &list), 1);
+    CHECK_EQ(cc__inject_take(NULL, 5, &list), 1);
     CHECK(cc__fiber_of(cc__list_pop_front(&list)) == &fibers[0]);
     CHECK(cc__fiber_of(cc__list_pop_front(&list)) == &fibers[1]);
     close_queue();
@@ -142,7 +143,7 @@ static void put_or_take(int index, void *arg) {
     struct link list;
     cc__list_init(&list);
     while (cc__get(&run.taken) < PUTTERS * run.each) {
-        uint32_t n = cc__inject_take(7, &list);
+        uint32_t n = cc__inject_take(NULL, 7, &list);
         for (uint32_t i = 0; i < n; i++) CHECK_EQ(cc__fiber_of(cc__list_pop_front(&list))->slot++, 0);
         CHECK(cc__list_empty(&list));
         cc__add(&run.taken, n);

@@ -375,7 +375,7 @@ TEST(dropping_channels_are_ready) {
 static struct capture capture;
 
 static void *select_a_cancellation(void *arg) {
-    CCCase cases[] = {CC_ON_CANCEL()};
+    CCCase cases[] = {CC_CANCEL()};
     size_t chosen = 1;
     CHECK_EQ(cc_select(cases, 1, CC_FOREVER, &chosen), 0);
     CHECK_EQ(chosen, 0);

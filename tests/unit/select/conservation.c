@@ -1,5 +1,6 @@
 /* conservation.c - with choosers on both sides nothing is lost, doubled or left behind, whatever the order of the
  * arms. */
+#include "../ending.h"
 #include "arms.h"
 
 enum { CHANNELS = 4, SENDERS = 4, RECEIVERS = 4 };
@@ -194,7 +195,7 @@ TEST_WORKERS(shutdown_cancels) {
         await_receivers(ch[i], 2);
         await_senders(ch[i], 2);
     }
-    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    end_by_cancelling();
     for (int i = 0; i < 3; i++) {
         check_clean(ch[i]);
         cc_chan_free(ch[i]);

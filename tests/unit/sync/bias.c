@@ -13,6 +13,7 @@ static struct {
     long rounds;
     _Alignas(CC_LINE) _Atomic uint32_t flag;
     int visitors;
+    _Atomic long looks; /* of the owner at the flag */
     _Atomic bool stop;
     _Atomic long revoked;
 } shared;
@@ -81,7 +82,7 @@ static void visit(void) {
 
 static void clear_flag(int index, void *arg) {
     (void)index, (void)arg;
-    while (!cc__get(&shared.stop)) {
+    for (int round = 0; !cc__get(&shared.stop); round++) {
         cc__set_seq(&shared.flag, 0);
         cc__barrier_heavy();
         for (int spins = 0; cc__get_acquire(&shared.bias.owner) == CC__BIAS_INSIDE; spins++)
@@ -89,6 +90,9 @@ static void clear_flag(int index, void *arg) {
         visit();
         cc__set_release(&shared.flag, 1);
         for (int i = 0; i < 100; i++) cc__compiler_fence();
+        /* On a busy machine the flag is down for most of the time: now and then it waits for the owner to see it. */
+        long looks = cc__get(&shared.looks);
+        while (round % 8 == 0 && cc__get(&shared.looks) == looks && !cc__get(&shared.stop)) sched_yield();
     }
 }
 
@@ -106,6 +110,7 @@ static void owner_against_flag(void) {
         if (cc__get_acquire(&shared.flag)) {
             visit();
             seen++;
+            cc__add_relaxed(&shared.looks, 1);
         }
         cc__bias_leave(&shared.bias);
         if (i % 1024 == 0) sched_yield();

@@ -5,6 +5,7 @@
 #include "../contexts.h"
 #include "../crew.h"
 #include "../gate.h"
+#include "../joiners.h"
 #include "task/task.h"
 #include "wait/arm.h"
 
@@ -20,18 +21,6 @@ static void *give_back(void *arg) {
 static void *wait_at(void *gate) {
     gate_wait(gate);
     return gate;
-}
-
-/* How many wait in a join of that task. */
-static int joiners_of(CCTask task) {
-    struct fiber *f = cc__task_lock(task);
-    CHECK(f != NULL);
-    int n = 0;
-    struct link *first = f->joiners ? &f->joiners->link : NULL, *l = first;
-    for (; l != NULL; n++)
-        if ((l = cc__get(&l->next)) == first) l = NULL;
-    cc__lock_release(&f->join_lock);
-    return n;
 }
 
 /* ---- plain ---- */

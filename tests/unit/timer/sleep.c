@@ -3,10 +3,12 @@
 
 #include "../crew.h"
 #include "../ending.h"
+#include "sched/sched.h"
 #include "timer/timer.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
+#include <stdatomic.h>
 
 /* ---- points in time ---- */
 
@@ -81,21 +83,22 @@ TEST_WORKERS(many_sleepers) {
     for (long i = 0; i < count; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
 }
 
-static void *sleep_50_ms(void *arg) {
-    CHECK_EQ(cc_sleep_ms(50), 0);
+/* A sleeper parks; it does not keep its worker: all of them sleep at the same time, or it never ends. */
+enum { SLEEPERS = 100 };
+static _Atomic int sleeping;
+
+static void *sleep_until_all_do(void *arg) {
+    cc__add(&sleeping, 1);
+    do {
+        CHECK_EQ(cc_sleep_ms(1), 0);
+    } while (cc__get(&sleeping) < SLEEPERS);
     return arg;
 }
 
-/* A sleeper parks; it does not keep its worker: a hundred take about as long as one. */
 TEST_WORKERS(sleepers_overlap) {
-    enum { MANY = 100 };
-    CCTask tasks[MANY];
-    uint64_t before = cc_now_ns();
-    for (int i = 0; i < MANY; i++) tasks[i] = cc_fiber_spawn_task(sleep_50_ms, NULL);
-    for (int i = 0; i < MANY; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
-    uint64_t took = cc_now_ns() - before, one_after_another = MANY * UINT64_C(50000000) / cc_worker_count();
-    CHECK(took >= 50000000);
-    if (cc_worker_count() <= 4) CHECK(took < one_after_another / 2); /* with more there is too little between */
+    CCTask tasks[SLEEPERS];
+    for (int i = 0; i < SLEEPERS; i++) tasks[i] = cc_fiber_spawn_task(sleep_until_all_do, NULL);
+    for (int i = 0; i < SLEEPERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
 }
 
 /* An earlier deadline than all others is seen although the workers sleep already for a later one. */
@@ -107,14 +110,21 @@ static void *sleep_and_count(void *ms) {
     return NULL;
 }
 
+static void *sleep_for_an_hour(void *arg) {
+    CHECK_EQ(cc_sleep_ms(3600 * 1000), ECANCELED);
+    cc__add(&woken, 1);
+    return arg;
+}
+
 TEST_WORKERS(earlier_one_comes_later) {
-    CCTask late = cc_fiber_spawn_task(sleep_and_count, (void *)(uintptr_t)400);
+    CCTask late = cc_fiber_spawn_task(sleep_for_an_hour, NULL);
     CCTask soon[5];
     for (int i = 0; i < 5; i++) {
         soon[i] = cc_fiber_spawn_task(sleep_and_count, (void *)(uintptr_t)(1 + i));
         CHECK_EQ(cc_task_join(&soon[i], NULL), 0);
     }
     CHECK_EQ(cc__get(&woken), 5); /* joined, and the late one sleeps on */
+    CHECK_EQ(cc_task_cancel(&late), 0);
     CHECK_EQ(cc_task_join(&late, NULL), 0);
     CHECK_EQ(cc__get(&woken), 6);
 }
@@ -140,6 +150,46 @@ static void *join_with_far_deadlines(void *arg) {
 
 TEST_WORKERS(timers_of_ended_waits_do_not_pile_up) {
     CHECK_EQ(cc_run(join_with_far_deadlines, NULL, NULL), 0);
+}
+
+/* ---- a worker that was to wake for a timer computes ---- */
+
+static CCEvent go;
+static _Atomic bool falls_asleep, slept;
+
+static unsigned asleep(void) {
+    return want_idle(cc__get(&cc__sched.want));
+}
+
+static void *compute_when_told(void *arg) {
+    CHECK_EQ(cc_event_wait(&go), 0);
+    while (!atomic_load(&slept)) {
+    }
+    return arg;
+}
+
+static void *sleep_while_all_do(void *other) {
+    CHECK_EQ(cc_spawn(other, compute_when_told, NULL, NULL), 0);
+    cc_yield(); /* it waits, on this worker */
+    while (asleep() + 1 < cc__sched_open()) {
+    } /* one of the others is the watcher, so this worker will not be */
+    atomic_store(&falls_asleep, true);
+    CHECK_EQ(cc_sleep_ms(50), 0);
+    atomic_store(&slept, true);
+    return NULL;
+}
+
+/* The watcher gives up its role, as all sleep, and the worker that would wake for the timer is called away. */
+TEST_WORKERS(another_sleeper_wakes_for_the_timer) {
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    if (cc__sched_open() == 1) SKIP("needs two workers");
+    CCTask computer, sleeper = cc_fiber_spawn_task(sleep_while_all_do, &computer);
+    while (!atomic_load(&falls_asleep)) CHECK_EQ(cc_sleep_ms(1), 0);
+    while (!atomic_load(&slept) && (asleep() < cc__sched_open() || cc__get(&cc__sched.idle.watcher) != NULL))
+        CHECK_EQ(cc_sleep_ms(1), 0);
+    CHECK_EQ(cc_event_set(&go), 0);
+    CHECK_EQ(cc_task_join(&sleeper, NULL), 0);
+    CHECK_EQ(cc_task_join(&computer, NULL), 0);
 }
 
 /* ---- times that never come ---- */

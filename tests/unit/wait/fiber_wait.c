@@ -7,6 +7,7 @@
 #include "wait/wait.h"
 
 #include <ccc/ccc.h>
+#include <errno.h>
 #include <sched.h>
 
 /* ---- a semaphore of atomics: permits, and slots where waiters show themselves ---- */
@@ -19,28 +20,23 @@ struct sem {
     _Atomic uintptr_t slots[SLOTS]; /* a waiter's address; + 1: a waker is at it, and its frame must wait */
 };
 
-static bool sem_try(void *object, void *got) {
-    struct sem *sem = object;
+static bool sem_try(struct sem *sem) {
     int permits = cc__get(&sem->permits);
-    while (permits > 0) {
-        if (cc__cas(&sem->permits, &permits, permits - 1)) {
-            *(bool *)got = true;
-            return true;
-        }
-    }
+    while (permits > 0)
+        if (cc__cas(&sem->permits, &permits, permits - 1)) return true;
     return false;
 }
 
-static bool sem_publish(void *object, struct waiter *waiter, void *got) {
+static int sem_publish(void *object, struct waiter *waiter, void *io) {
     struct sem *sem = object;
-    (void)got;
-    if (cc__get(&sem->closed)) return false;
+    (void)io;
+    if (cc__get(&sem->closed)) return EPIPE;
     for (int i = 0;; i = (i + 1) % SLOTS) {
         uintptr_t empty = 0;
         if (cc__cas_seq(&sem->slots[i], &empty, (uintptr_t)waiter)) break;
     }
     if (cc__get_seq(&sem->permits) > 0) (void)cc__waiter_wake(waiter, WAKE_OBJECT);
-    return true;
+    return 0;
 }
 
 static void sem_unpublish(void *object, struct waiter *waiter) {
@@ -54,7 +50,7 @@ static void sem_unpublish(void *object, struct waiter *waiter) {
     }
 }
 
-static const struct waitable_ops sem_ops = {sem_try, sem_publish, sem_unpublish};
+static const struct waitable_ops sem_ops = {sem_publish, sem_unpublish};
 
 static void sem_post(struct sem *sem) {
     cc__add_seq(&sem->permits, 1);
@@ -67,11 +63,10 @@ static void sem_post(struct sem *sem) {
     }
 }
 
-static enum wait_result sem_take(struct sem *sem, uint64_t deadline) {
-    for (bool got = false;;) {
-        enum wait_result result = cc__fiber_wait(sem, &got, &sem_ops, deadline, PARK_QUEUE);
-        if (result != WAIT_OK || got) return result;
-    }
+static int sem_take(struct sem *sem, uint64_t deadline) {
+    int rc = 0;
+    while (rc == 0 && !sem_try(sem)) rc = cc__fiber_wait(sem, NULL, &sem_ops, deadline, PARK_QUEUE);
+    return rc;
 }
 
 /* ---- plain use ---- */
@@ -81,16 +76,16 @@ static struct sem sem;
 static void *use_alone(void *arg) {
     sem_post(&sem);
     sem_post(&sem);
-    CHECK_EQ(sem_take(&sem, WAIT_FOREVER), WAIT_OK);
-    CHECK_EQ(sem_take(&sem, 0), WAIT_OK); /* what is there is taken, deadline or not */
-    CHECK_EQ(sem_take(&sem, 0), WAIT_TIMEDOUT);
+    CHECK_EQ(sem_take(&sem, WAIT_FOREVER), 0);
+    CHECK_EQ(sem_take(&sem, 0), 0); /* what is there is taken, deadline or not */
+    CHECK_EQ(sem_take(&sem, 0), ETIMEDOUT);
     CCDeadline soon = cc_after_ms(1);
-    CHECK_EQ(sem_take(&sem, soon.ns), WAIT_TIMEDOUT);
+    CHECK_EQ(sem_take(&sem, soon.ns), ETIMEDOUT);
     CHECK(cc_now_ns() >= soon.ns);
     cc__set(&sem.closed, true);
-    CHECK_EQ(sem_take(&sem, WAIT_FOREVER), WAIT_CLOSED);
+    CHECK_EQ(sem_take(&sem, WAIT_FOREVER), EPIPE);
     sem_post(&sem);
-    CHECK_EQ(sem_take(&sem, WAIT_FOREVER), WAIT_OK);
+    CHECK_EQ(sem_take(&sem, WAIT_FOREVER), 0);
     for (int i = 0; i < SLOTS; i++) CHECK_EQ(cc__get(&sem.slots[i]), 0);
     if (cc_in_fiber()) cc_yield();
     return arg;
@@ -117,12 +112,12 @@ static void post_some(void) {
 /* Every other take has a deadline that may or may not come first. */
 static void take_some(void) {
     for (long i = 0; i < each;) {
-        enum wait_result result = sem_take(&sem, i % 2 ? WAIT_FOREVER : cc_after_ns(20 * 1000).ns);
-        if (result == WAIT_OK) {
+        int result = sem_take(&sem, i % 2 ? WAIT_FOREVER : cc_after_ns(20 * 1000).ns);
+        if (result == 0) {
             cc__add(&taken, 1);
             i++;
         } else {
-            CHECK_EQ(result, WAIT_TIMEDOUT);
+            CHECK_EQ(result, ETIMEDOUT);
             cc__add(&timed_out, 1);
         }
     }
@@ -168,16 +163,11 @@ struct cell {
     _Atomic int won_by[2];
 };
 
-static bool cell_try(void *object, void *io) {
-    (void)object, (void)io;
-    return false;
-}
-
-static bool cell_publish(void *object, struct waiter *waiter, void *io) {
+static int cell_publish(void *object, struct waiter *waiter, void *io) {
     struct cell *cell = object;
     cc__set(&cell->waiter, waiter);
     cc__set_release(&cell->round, *(long *)io);
-    return true;
+    return 0;
 }
 
 /* The frame may go when both claimants have answered. */
@@ -188,7 +178,7 @@ static void cell_unpublish(void *object, struct waiter *waiter) {
         sched_yield(); /* also in a fiber: the claimants are threads and need the CPU */
 }
 
-static const struct waitable_ops cell_ops = {cell_try, cell_publish, cell_unpublish};
+static const struct waitable_ops cell_ops = {cell_publish, cell_unpublish};
 static struct cell cell;
 static long rounds;
 static long outcomes[3]; /* how often each of the three has won */
@@ -213,12 +203,12 @@ static void *wait_each_round(void *arg) {
     for (long round = 1; round <= rounds; round++) {
         cc__set(&cell.answered, 0);
         uint64_t deadline = cc_after_ns(test_random(&random) % 20000).ns;
-        enum wait_result result = cc__fiber_wait(&cell, &round, &cell_ops, deadline, PARK_QUEUE);
-        CHECK_EQ(cc__get(&cell.won_by[0]) + cc__get(&cell.won_by[1]) + (result == WAIT_TIMEDOUT), 1);
-        CHECK_EQ(result == WAIT_OK, cc__get(&cell.won_by[0]));
-        CHECK_EQ(result == WAIT_CANCELLED, cc__get(&cell.won_by[1]));
-        if (result == WAIT_TIMEDOUT) CHECK(cc_now_ns() >= deadline);
-        outcomes[result == WAIT_OK ? 0 : result == WAIT_CANCELLED ? 1 : 2]++;
+        int result = cc__fiber_wait(&cell, &round, &cell_ops, deadline, PARK_QUEUE);
+        CHECK_EQ(cc__get(&cell.won_by[0]) + cc__get(&cell.won_by[1]) + (result == ETIMEDOUT), 1);
+        CHECK_EQ(result == 0, cc__get(&cell.won_by[0]));
+        CHECK_EQ(result == ECANCELED, cc__get(&cell.won_by[1]));
+        if (result == ETIMEDOUT) CHECK(cc_now_ns() >= deadline);
+        outcomes[result == 0 ? 0 : result == ECANCELED ? 1 : 2]++;
     }
     return arg;
 }
@@ -249,7 +239,7 @@ TEST(one_outcome_for_a_thread) {
 /* ---- shutdown ---- */
 
 static void *take_for_ever(void *arg) {
-    CHECK_EQ(sem_take(&sem, arg != NULL ? UINT64_MAX - 1 : WAIT_FOREVER), WAIT_CANCELLED);
+    CHECK_EQ(sem_take(&sem, arg != NULL ? UINT64_MAX - 1 : WAIT_FOREVER), ECANCELED);
     cc__add(&taken, 1);
     return arg;
 }

@@ -57,7 +57,6 @@
     })
 
 #define cc__get(p) EX_LOAD(p, EX_RELAXED)
-#define cc__is_zero(p) (cc__get(p) == 0)
 #define cc__set(p, v) EX_STORE(p, v, EX_RELAXED)
 #define cc__get_acquire(p) EX_LOAD(p, EX_ACQUIRE)
 #define cc__set_release(p, v) EX_STORE(p, v, EX_RELEASE)

@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# cc-trace.sh PROGRAM [WORD] - tests cc-trace, and the files that the recorder writes, by tools that others have made; speaks TAP. With
+# WORD only the cases whose name contains it.
+#
+# A case is a function case_NAME: it succeeds, or it does not and what it prints is shown, or it ends with 77 and a reason.
+# TEST_SLOWDOWN above 4 leaves out what does not depend on how the library was built.
+set -u
+program=$(realpath "$1")
+word=${2:-}
+build=$(dirname "$(dirname "$program")")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export LC_ALL=C
+export TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}atexit_sleep_ms=0
+unset CC_SIM_SEED CC_RECORD CC_RECORD_LEVEL
+
+# record FILE LEVEL EXAMPLE: the file has a trace of that example.
+record() {
+    rm -f "$1"
+    CC_RECORD=$1 CC_RECORD_LEVEL=$2 timeout 120 "$build/examples/$3" >out.tmp 2>&1 </dev/null
+    [[ -s $1 ]] || { echo "$3 has recorded nothing: $(cat out.tmp)"; return 1; }
+}
+
+# ends STATUS TEXT ARGS...: cc-trace ends with that status, and says the text.
+ends() {
+    local want=$1 text=$2 status
+    shift 2
+    timeout 120 "$program" "$@" >out.tmp 2>&1 </dev/null
+    status=$?
+    if ((status != want)) || ! grep -qF -- "$text" out.tmp; then
+        echo "cc-trace $*: status $status instead of $want, or no '$text' in: $(cat out.tmp)"
+        return 1
+    fi
+}
+
+case_summary() {
+    record a.trace times pipeline && ends 0 ' 3 fibers, 3 spawned' a.trace && grep -q ' square (pipeline.c' out.tmp &&
+        grep -q ': channel$' out.tmp && ends 0 'fibers by function' -n 1 a.trace
+}
+
+case_each_level() {
+    for level in turns times stacks; do
+        record b.trace "$level" pipeline && ends 0 ' 3 spawned' b.trace || return
+    done
+    grep -q 'channel, in count (pipeline.c' out.tmp || { echo "no place of a wait: $(cat out.tmp)" && return 1; }
+}
+
+case_picture() {
+    record c.trace times pipeline && "$program" -s c.trace >c.svg && grep -q '^<svg ' c.svg && grep -q '^</svg>$' c.svg &&
+        grep -c '<rect' c.svg >/dev/null || return
+    command -v xmllint >/dev/null || return 0
+    xmllint --noout c.svg
+}
+
+case_wrong_arguments() {
+    ends 2 'cc-trace [-n COUNT]' && ends 2 'cc-trace [-n' -n 0 x && ends 2 'cc-trace [-n' -x && ends 0 'cc-trace [-n' -h &&
+        ends 1 'No such file' none
+}
+
+# Cut short, or with any byte changed: an error or a summary, never a crash.
+case_damaged_files() {
+    record d.trace times pipeline || return
+    local size status i
+    size=$(stat -c %s d.trace)
+    for ((i = 0; i < size; i += 37)); do
+        head -c "$i" d.trace >e.trace
+        timeout 20 "$program" e.trace >out.tmp 2>&1
+        status=$?
+        ((status <= 1)) || { echo "cut at $i: status $status: $(tail -n 3 out.tmp)"; return 1; }
+        { head -c "$i" d.trace && printf '\377' && tail -c +$((i + 2)) d.trace; } >e.trace
+        timeout 20 "$program" e.trace >out.tmp 2>&1
+        status=$?
+        ((status <= 1)) || { echo "changed at $i: status $status: $(tail -n 3 out.tmp)"; return 1; }
+    done
+    echo 'go 1.22 trace, or not' >e.trace
+    ends 1 'e.trace: ' e.trace
+}
+
+# Started anew each time, so that addresses differ.
+case_simulations_repeat() {
+    local kind
+    for kind in trace pftrace txt; do
+        CC_SIM_SEED=17 record "f.$kind" stacks pipeline && CC_SIM_SEED=17 record "g.$kind" stacks pipeline && cmp "f.$kind" "g.$kind" || return
+    done
+    CC_SIM_SEED=18 record g.txt stacks pipeline && ! cmp -s f.txt g.txt
+}
+
+# The strict reader: it refuses what cannot have been.
+case_go_reads_it() {
+    ((${TEST_SLOWDOWN:-1} <= 4)) || { echo 'the files do not depend on a sanitizer'; return 77; }
+    command -v go >/dev/null || { echo 'go is not installed: nobody but cc-trace has read the traces'; return 77; }
+    local example level
+    for example in pipeline deadline_tree first_error worker_pool fork_join; do
+        [[ -x $build/examples/$example ]] || continue
+        for level in times turns stacks; do
+            record h.trace "$level" "$example" || continue
+            timeout 300 go tool trace -d=parsed h.trace >parsed 2>error || { cat error && return 1; }
+            grep -q 'Running->Waiting\|Running->NotExist' parsed || { echo "nothing happens in the trace of $example" && return 1; }
+        done
+    done
+}
+
+# Profiles, by the tool that they are for.
+case_pprof_reads_profiles() {
+    ((${TEST_SLOWDOWN:-1} <= 4)) || { echo 'the files do not depend on a sanitizer'; return 77; }
+    command -v go >/dev/null || { echo 'go is not installed: nobody has read the profiles'; return 77; }
+    timeout 120 "$build/examples/profiles" . || return
+    local kind
+    for kind in cpu fibers block contention; do
+        timeout 300 go tool pprof -top "$kind.pb" >"$kind.top" 2>error || { cat error && return 1; }
+    done
+    grep -q ' idle$' fibers.top || { cat fibers.top && return 1; }
+    grep -q ' want$' block.top || { cat block.top && return 1; }
+    grep -q ' hold$' contention.top || { cat contention.top && return 1; }
+    timeout 300 go tool pprof -tags block.pb >tags 2>error && grep -q 'mutex' tags && grep -q 'sleep' tags || { cat tags error && return 1; }
+}
+
+# By the official schema: pip install perfetto.
+case_perfetto_reads_it() {
+    ((${TEST_SLOWDOWN:-1} <= 4)) || { echo 'the files do not depend on a sanitizer'; return 77; }
+    local python=${PYTHON:-python3}
+    "$python" -c 'import perfetto.protos.perfetto.trace.perfetto_trace_pb2' 2>/dev/null ||
+        { echo "$python has no module perfetto: nobody has read the track events"; return 77; }
+    local example
+    for example in pipeline deadline_tree first_error worker_pool fork_join; do
+        record i.pftrace times "$example" && "$python" - i.pftrace <<'END' || return
+import sys
+from google.protobuf import unknown_fields
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
+trace = pb.Trace()
+trace.ParseFromString(open(sys.argv[1], "rb").read())
+tracks, depth, slices, time, flows = {}, {}, 0, 0, set()
+for packet in trace.packet:
+    assert len(unknown_fields.UnknownFieldSet(packet)) == 0, packet
+    assert packet.trusted_packet_sequence_id == 1
+    if packet.HasField("track_descriptor"):
+        d = packet.track_descriptor
+        assert len(unknown_fields.UnknownFieldSet(d)) == 0 and d.uuid not in tracks, d
+        tracks[d.uuid] = d.name or d.thread.thread_name or d.process.process_name
+        assert tracks[d.uuid]
+        continue
+    e = packet.track_event
+    assert len(unknown_fields.UnknownFieldSet(e)) == 0 and e.track_uuid in tracks, packet
+    assert packet.timestamp >= time, packet
+    time = packet.timestamp
+    if e.type == pb.TrackEvent.TYPE_SLICE_BEGIN:
+        depth[e.track_uuid] = depth.get(e.track_uuid, 0) + 1
+        slices += 1
+        assert e.name
+    elif e.type == pb.TrackEvent.TYPE_SLICE_END:
+        depth[e.track_uuid] = depth.get(e.track_uuid, 0) - 1
+        assert depth[e.track_uuid] >= 0, packet
+    else:
+        assert e.type == pb.TrackEvent.TYPE_INSTANT and e.name
+    flows.update(e.flow_ids)
+assert slices > 2 and flows, slices
+END
+    done
+}
+
+number=0 failed=0
+for name in $(declare -F | awk '{ print $3 }' | grep '^case_' | grep -F -- "$word"); do
+    number=$((number + 1))
+    said=$("$name" 2>&1)
+    case $? in
+    0) echo "ok $number - ${name#case_}" ;;
+    77) echo "ok $number - ${name#case_} # SKIP $said" ;;
+    *)
+        failed=1
+        echo "not ok $number - ${name#case_}"
+        sed 's/^/# /' <<<"$said"
+        ;;
+    esac
+done
+echo "1..$number"
+exit $failed

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# cctop.sh PROGRAM [WORD] - tests cctop on a program that does something (ticking.c); speaks TAP. With WORD only the cases whose name
+# contains it.
+#
+# A case is a function case_NAME: it succeeds, or it does not and what it prints is shown, or it ends with 77 and a reason.
+set -u
+program=$(realpath "$1")
+word=${2:-}
+build=$(dirname "$(dirname "$program")")
+work=$(mktemp -d)
+pid=
+trap '[[ -z $pid ]] || kill -9 "$pid" 2>/dev/null; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export LC_ALL=C
+unset CC_SIM_SEED CC_RECORD CC_RECORD_LEVEL
+
+# begin: ticking, as $pid.
+begin() {
+    "$build/tests/apps/ticking" >said 2>&1 </dev/null &
+    pid=$!
+}
+
+end() {
+    kill -9 "$pid" 2>/dev/null
+    wait "$pid" 2>/dev/null
+    pid=
+}
+
+# ends STATUS TEXT ARGS...: cctop ends with that status, and says the text.
+ends() {
+    local want=$1 text=$2 status
+    shift 2
+    timeout 120 "$program" "$@" >out.tmp 2>&1 </dev/null
+    status=$?
+    if ((status != want)) || ! grep -qE -- "$text" out.tmp; then
+        echo "cctop $*: status $status instead of $want, or no '$text' in: $(cat out.tmp)"
+        return 1
+    fi
+}
+
+# What is going on is seen sooner or later, whatever else the machine does.
+case_rates() {
+    local tries text missing=
+    begin
+    for ((tries = 0; tries < 100; tries++)); do
+        missing=
+        timeout 120 "$program" -b -n 2 -d 0.3 "$pid" >out.tmp 2>error.tmp
+        if grep -q 'not permitted' error.tmp; then
+            end
+            echo 'this system does not permit to read other processes'
+            return 77
+        fi
+        for text in '^a second: [1-9][0-9.]*k? switches, [1-9][0-9.]*k? spawned, [1-9][0-9.]*k? ended' '[1-9][0-9.]*k? sleep' \
+            '^WORKER  SWITCHES/S' '^longest waits:$' "fiber [0-9.]+ 'patient' waits to receive from channel 'never' .*, in count\+" \
+            '\(ticking\): [0-9]+ workers, [34] fibers: '; do
+            grep -qE -- "$text" out.tmp || missing=$text
+        done
+        [[ -z $missing && $(grep -c '^longest waits:$' out.tmp) == 2 ]] && break
+        sleep 0.1
+    done
+    end
+    [[ -z $missing ]] || { echo "no '$missing' in: $(cat out.tmp error.tmp said)"; return 1; }
+}
+
+case_the_end() {
+    begin
+    local tries
+    for ((tries = 0; tries < 100; tries++)); do
+        timeout 120 "$program" -b -n 1 -d 0.01 "$pid" >out.tmp 2>&1 && break
+        ! grep -q 'not permitted' out.tmp || { echo 'this system does not permit to read other processes'; return 77; }
+        sleep 0.1
+    done
+    timeout 120 "$program" -b -d 0.01 "$pid" >end.tmp 2>&1 &
+    local top=$!
+    for ((tries = 0; tries < 600; tries++)); do
+        grep -qs 'longest waits' end.tmp && break
+        sleep 0.1
+    done
+    end
+    wait "$top" && grep -q '(ticking) has ended' end.tmp || { echo "status $?: $(tail -n 3 end.tmp)"; return 1; }
+}
+
+case_refusals() {
+    ends 2 '^usage: cctop' && ends 2 '^usage: cctop' -x 1 && ends 2 '^usage: cctop' -n 0 1 && ends 2 '^usage: cctop' -d x 1 &&
+        ends 0 '^usage: cctop' -h && ends 1 'there is no such process' 999999999 && ends 1 'there is no such process' core
+}
+
+number=0 failed=0
+for name in $(declare -F | awk '{ print $3 }' | grep '^case_' | grep -F -- "$word"); do
+    number=$((number + 1))
+    said=$(trap '[[ -z $pid ]] || end' EXIT && "$name" 2>&1)
+    case $? in
+    0) echo "ok $number - ${name#case_}" ;;
+    77) echo "ok $number - ${name#case_} # SKIP $said" ;;
+    *)
+        failed=1
+        echo "not ok $number - ${name#case_}"
+        sed 's/^/# /' <<<"$said"
+        ;;
+    esac
+done
+echo "1..$number"
+exit $failed

@@ -1,0 +1,330 @@
+/* file.c - files and blocking calls while the system fails: every call of os/linux/file.c, interrupted, and with its
+ * errors; and no thread for the pool. */
+#include "fail.h"
+#include "harness.h"
+
+#include "../unit/home.h"
+
+#include <ccc/ccc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+/* The calls of one kind fail `times` times. */
+enum kind {
+    NONE,
+    READ_CACHED,
+    WRITE_CACHED,
+    READ,
+    WRITE,
+    OPEN,
+    SYNC,
+    TRUNCATE,
+    STAT,
+    RENAME,
+    UNLINK,
+    MKDIR,
+    WATCH,
+    ADD
+};
+
+static struct {
+    _Atomic int kind, error, times, failed;
+    _Atomic int off; /* a kind that is not supported */
+} next;
+
+static void arm(enum kind kind, int error, int times) {
+    atomic_store(&next.error, error);
+    atomic_store(&next.times, times);
+    atomic_store(&next.failed, 0);
+    atomic_store(&next.kind, kind);
+}
+
+static int disarm(void) {
+    atomic_store(&next.kind, NONE);
+    return atomic_load(&next.failed);
+}
+
+static bool fails(enum kind kind) {
+    if ((int)kind == atomic_load(&next.off)) {
+        cc__errno_set(EOPNOTSUPP);
+        return true;
+    }
+    if (atomic_load(&next.kind) != (int)kind || atomic_fetch_sub(&next.times, 1) <= 0) return false;
+    atomic_fetch_add(&next.failed, 1);
+    cc__errno_set(atomic_load(&next.error));
+    return true;
+}
+
+#define WRAP(type, name, kind, parameters, arguments)      \
+    type __real_##name parameters;                         \
+    type __wrap_##name parameters;                         \
+    type __wrap_##name parameters {                        \
+        return fails(kind) ? -1 : __real_##name arguments; \
+    }
+WRAP(ssize_t, preadv2, READ_CACHED, (int fd, const struct iovec *p, int n, off_t o, int f), (fd, p, n, o, f))
+WRAP(ssize_t, preadv, READ, (int fd, const struct iovec *p, int n, off_t o), (fd, p, n, o))
+WRAP(ssize_t, pwritev, WRITE, (int fd, const struct iovec *p, int n, off_t o), (fd, p, n, o))
+WRAP(int, fsync, SYNC, (int fd), (fd))
+WRAP(int, fdatasync, SYNC, (int fd), (fd))
+WRAP(int, ftruncate, TRUNCATE, (int fd, off_t size), (fd, size))
+WRAP(int, fstatat, STAT, (int fd, const char *path, struct stat *s, int f), (fd, path, s, f))
+WRAP(int, rename, RENAME, (const char *from, const char *to), (from, to))
+WRAP(int, unlinkat, UNLINK, (int fd, const char *path, int flags), (fd, path, flags))
+WRAP(int, mkdir, MKDIR, (const char *path, mode_t mode), (path, mode))
+WRAP(int, inotify_init1, WATCH, (int flags), (flags))
+WRAP(int, inotify_add_watch, ADD, (int fd, const char *path, uint32_t mask), (fd, path, mask))
+
+int __real_openat(int at, const char *path, int flags, ...);
+int __wrap_openat(int at, const char *path, int flags, ...);
+int __wrap_openat(int at, const char *path, int flags, ...) {
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = va_arg(args, mode_t);
+    va_end(args);
+    return fails(OPEN) ? -1 : __real_openat(at, path, flags, mode);
+}
+
+static int fd; /* of a file with some bytes */
+
+static int reads(void) {
+    char text[4];
+    size_t n;
+    int rc = cc_file_read(fd, text, sizeof text, 0, &n);
+    CHECK(rc != 0 || (n == 4 && memcmp(text, "text", 4) == 0));
+    return rc;
+}
+static int writes(void) {
+    size_t n;
+    int rc = cc_file_write(fd, "text", 4, 0, &n);
+    CHECK_EQ(n, rc == 0 ? 4 : 0);
+    return rc;
+}
+/* The page cache cannot be asked. */
+static int reads_waiting(void) {
+    atomic_store(&next.off, READ_CACHED);
+    int rc = reads();
+    atomic_store(&next.off, NONE);
+    return rc;
+}
+/* Not at once. */
+static int writes_waiting(void) {
+    struct rlimit before, limit;
+    CHECK_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 1 << 30; /* a limit: SIGXFSZ could come, which a thread of the pool knows how to handle */
+    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    int rc = writes();
+    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    return rc;
+}
+static int stats_waiting(void) {
+    struct stat status;
+    fail_arm(1, FAIL_CALL, true); /* no openat2 */
+    int rc = cc_path_lstat(".", &status);
+    CHECK(fail_disarm() >= 1 || cc__san_on_valgrind()); /* which is not asked there */
+    return rc;
+}
+static int opens(void) {
+    int other;
+    int rc = cc_file_open(&other, "created", O_RDWR | O_CREAT, 0600);
+    CHECK((rc == 0) == (other >= 0));
+    if (rc == 0) CHECK_EQ(cc_fd_close(other), 0);
+    return rc;
+}
+static int temps(void) {
+    int other;
+    int rc = cc_file_temp(&other, ".");
+    if (rc == 0) CHECK_EQ(cc_fd_close(other), 0);
+    return rc;
+}
+static int syncs(void) {
+    int rc = cc_file_sync(fd), again = cc_file_datasync(fd);
+    return rc != 0 ? rc : again;
+}
+static int truncates(void) {
+    return cc_file_truncate(fd, 4);
+}
+static int renames(void) {
+    CHECK_EQ(mknod("from", S_IFREG | 0600, 0), 0);
+    int rc = cc_path_rename("from", "to");
+    CHECK_EQ(unlink(rc == 0 ? "to" : "from"), 0);
+    return rc;
+}
+static int unlinks(void) {
+    CHECK_EQ(mknod("gone", S_IFREG | 0600, 0), 0);
+    int rc = cc_path_unlink("gone");
+    if (rc != 0) CHECK_EQ(unlink("gone"), 0);
+    return rc;
+}
+static int mkdirs(void) {
+    int rc = cc_path_mkdir("directory", 0700);
+    if (rc == 0) CHECK_EQ(cc_path_rmdir("directory"), 0);
+    return rc;
+}
+static int watches(void) {
+    CCWatch *watch;
+    int rc = cc_watch_open(&watch);
+    if (rc != 0) return rc;
+    rc = cc_watch_add(watch, ".", IN_CREATE, NULL);
+    cc_watch_close(watch);
+    return rc;
+}
+static bool is_empty_but_for_file(void) {
+    CCDir *dir;
+    CCDirEntry entry;
+    bool other = false;
+    CHECK_EQ(cc_dir_open(&dir, "."), 0);
+    do {
+        CHECK_EQ(cc_dir_next(dir, &entry), 0);
+        other |= entry.name != NULL && strcmp(entry.name, "file") != 0;
+    } while (entry.name != NULL);
+    cc_dir_close(dir);
+    return !other;
+}
+static int replaces(void) {
+    CCReplace *replace;
+    int rc = cc_replace_begin(&replace, "replaced", 0600);
+    if (rc == 0) rc = cc_replace_commit(replace);
+    if (rc == 0) CHECK_EQ(unlink("replaced"), 0);
+    return rc;
+}
+
+static const struct row {
+    enum kind kind;
+    int (*call)(void);
+    int errors[4];
+    bool falls_back; /* to a call that works */
+} rows[] = {
+    {READ_CACHED, reads, {EIO, EISDIR}, false},
+    {READ_CACHED, reads, {EAGAIN, EOPNOTSUPP, ENOSYS}, true},
+    {WRITE, writes, {ENOSPC, EIO, EDQUOT, EFBIG}, false},
+    {READ, reads_waiting, {EIO, EINVAL}, false},
+    {WRITE, writes_waiting, {ENOSPC, EIO, EDQUOT, EFBIG}, false},
+    {STAT, stats_waiting, {EIO, ENOENT, ENOMEM}, false},
+    {OPEN, opens, {EMFILE, ENFILE, ENOMEM, EACCES}, false},
+    {OPEN, temps, {EMFILE, ENFILE, ENOSPC, EROFS}, false},
+    {OPEN, temps, {EOPNOTSUPP}, true},
+    {SYNC, syncs, {EIO, ENOSPC, EDQUOT}, false},
+    {TRUNCATE, truncates, {EIO, EFBIG, EPERM}, false},
+    {RENAME, renames, {ENOSPC, EIO, EXDEV, EROFS}, false},
+    {UNLINK, unlinks, {EIO, EBUSY, EROFS}, false},
+    {MKDIR, mkdirs, {ENOSPC, EMLINK, EROFS}, false},
+    {WATCH, watches, {EMFILE, ENFILE, ENOMEM}, false},
+    {ADD, watches, {ENOSPC, ENOMEM, EACCES}, false},
+    {OPEN, replaces, {ENOSPC, EMFILE}, false},
+    {SYNC, replaces, {EIO, ENOSPC}, false},
+    {RENAME, replaces, {EIO, ENOSPC}, false},
+};
+
+static void *every_row(void *arg) {
+    int rc, failed;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct row *row = &rows[i];
+        arm(row->kind, EINTR, 3); /* which nobody hears of */
+        rc = row->call();
+        failed = disarm();
+        CHECK_EQ(rc, 0);
+        CHECK_EQ(failed, 3);
+        for (int k = 0; k < 4 && row->errors[k] != 0; k++) {
+            arm(row->kind, row->errors[k], 1);
+            rc = row->call();
+            failed = disarm();
+            CHECK_EQ(rc, row->falls_back ? 0 : row->errors[k]);
+            CHECK_EQ(failed, 1);
+            CHECK_EQ(unlink("created") == 0 || errno == ENOENT, 1);
+            CHECK(is_empty_but_for_file());
+        }
+    }
+    return arg;
+}
+
+static void begin(void) {
+    fail_needs_all();
+    enter_home();
+    fd = open("file", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) { /* the wrapper creates nothing */
+        CHECK_EQ(mknod("file", S_IFREG | 0600, 0), 0);
+        fd = open("file", O_RDWR | O_CLOEXEC);
+    }
+    CHECK(fd >= 0);
+    CHECK_EQ(write(fd, "text", 4), 4);
+}
+
+static void end(void) {
+    close(fd);
+    leave_home();
+}
+
+TEST(every_call_fails_on_an_os_thread) {
+    begin();
+    every_row(NULL);
+    end();
+}
+
+TEST(every_call_fails_in_a_fiber) {
+    begin();
+    CHECK_EQ(cc_run(every_row, NULL, NULL), 0);
+    end();
+}
+
+/* ---- no threads ---- */
+
+static void *give_back(void *arg) {
+    return arg;
+}
+
+static void *without_threads(void *arg) {
+    void *result = &result;
+    fail_arm(1, FAIL_THREAD, true);
+    CHECK_EQ(cc_blocking(give_back, &result, &result), EAGAIN);
+    CHECK(result == NULL);
+    CHECK_EQ(syncs(), 0); /* the worker does it itself */
+    CHECK_EQ(renames(), 0);
+    CHECK_EQ(replaces(), 0);
+    CHECK(fail_disarm() >= 4);
+    CHECK_EQ(cc_blocking(give_back, &fd, &result), 0);
+    CHECK(result == &fd);
+    fail_arm(1, FAIL_THREAD, true); /* one is there: it makes all calls */
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_blocking(give_back, &fd, &result), 0);
+    (void)fail_disarm();
+    return arg;
+}
+
+TEST_WORKERS(no_thread_for_a_call) {
+    begin();
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    CHECK_EQ(cc_run(without_threads, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+    end();
+}
+
+/* Several calls wait for the thread that cannot be started. */
+CC_TASK(calls_without_thread, { atomic_int *failed; }) {
+    int rc = cc_blocking(give_back, NULL, NULL);
+    CHECK(rc == 0 || rc == EAGAIN);
+    if (rc != 0) atomic_fetch_add(self->failed, 1);
+    return NULL;
+}
+
+static void *many_without_threads(void *arg) {
+    atomic_int failed = 0;
+    for (int round = 0; round < 20; round++) {
+        fail_arm(1, FAIL_THREAD, true);
+        CC_NURSERY(n) {
+            for (int i = 0; i < 8; i++) CHECK_EQ(CC_GO_IN(n, calls_without_thread, .failed = &failed), 0);
+        }
+        (void)fail_disarm();
+    }
+    CHECK_EQ(atomic_load(&failed), 160);
+    return arg;
+}
+
+TEST_WORKERS(many_calls_without_threads) {
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    CHECK_EQ(cc_run(many_without_threads, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}

@@ -1,0 +1,195 @@
+/* island.c - switches on islands, ten million of them in the long profile, while threads block and workers come and go:
+ * after each wait a fiber of an island is on its island's thread, and what belongs to the island, which nothing guards,
+ * is as it was left.
+ *
+ * The fibers of two islands yield, lock a mutex, sleep, and talk to fibers of the pool; now and then one blocks its
+ * thread. Fibers of the pool block theirs, so that workers are added, and call on the islands; so does a thread.
+ */
+#include "harness.h"
+
+#include "sched/elastic.h"
+#include "sched/island.h"
+#include "sched/sysmon.h"
+
+#include <ccc/ccc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+#define US UINT64_C(1000)
+
+enum { ISLANDS = 2, FIBERS = 24, ECHOES = 3, HOGS = 3, CALLERS = 3 };
+
+struct home {
+    CCIsland *island;
+    CCChan *out, *in; /* to the pool, and back */
+    uint64_t wanted;  /* turns */
+    pthread_t thread;
+    bool known;
+    uint64_t waits, seen; /* plain: the island's */
+};
+
+static struct home homes[ISLANDS];
+static CCMutex mutex; /* of all */
+static atomic_bool over;
+
+static CCTask spawn(CCTaskFn fn, void *arg) {
+    CCTask task;
+    CHECK_EQ(cc_spawn(&task, fn, arg, NULL), 0);
+    return task;
+}
+
+static uint64_t turns(const struct home *home) {
+    return cc__get(&cc__sched.workers[home->island->owner - 1].core.turns);
+}
+
+/* On the island, after each wait. */
+static void be_home(struct home *home) {
+    if (!home->known) home->thread = pthread_self();
+    home->known = true;
+    CHECK(pthread_equal(home->thread, pthread_self()));
+    CHECK(cc_island_current() == home->island);
+    uint64_t before = home->waits;
+    CHECK_EQ(home->seen, before);
+    home->waits = before + 1;
+    for (volatile int i = 0; i < 5; i++) {
+    }
+    CHECK_EQ(home->waits, before + 1);
+    home->seen = before + 1;
+}
+
+static void block_for(uint64_t ns) {
+    (void)nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
+static void talk(struct home *home, uint64_t v) {
+    CHECK_EQ(cc_chan_send(home->out, &v, sizeof v), 0);
+    be_home(home);
+    CHECK_EQ(cc_chan_recv(home->in, &v, sizeof v), 0);
+    be_home(home);
+}
+
+static void *wanders(void *arg) {
+    struct home *home = arg;
+    uint64_t random = test_seed() + home->waits;
+    while (turns(home) < home->wanted) {
+        uint64_t draw = test_random(&random) % 4096;
+        if (draw < 64) {
+            talk(home, random);
+        } else if (draw < 128) {
+            CHECK_EQ(cc_mutex_lock(&mutex), 0);
+            be_home(home);
+            cc_yield();
+            be_home(home);
+            CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+        } else if (draw < 136) {
+            CHECK_EQ(cc_sleep_until(cc_after_ns(30 * US)), 0);
+        } else if (draw == 136) {
+            block_for(200 * US);
+        } else {
+            cc_yield();
+        }
+        be_home(home);
+    }
+    return NULL;
+}
+
+/* ---- of the pool ---- */
+
+static void *echoes(void *arg) {
+    struct home *home = arg;
+    for (uint64_t v; cc_chan_recv(home->out, &v, sizeof v) == 0;) {
+        CHECK(cc_island_current() == NULL);
+        CHECK_EQ(cc_chan_send(home->in, &v, sizeof v), 0);
+    }
+    return NULL;
+}
+
+static void *blocks(void *arg) {
+    while (!atomic_load(&over)) {
+        block_for(300 * US);
+        CHECK(cc_island_current() == NULL);
+        CHECK_EQ(cc_mutex_lock(&mutex), 0);
+        CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+        CHECK_EQ(cc_sleep_until(cc_after_ns(100 * US)), 0);
+    }
+    return arg;
+}
+
+static void *visits(void *arg) {
+    be_home(arg);
+    cc_yield();
+    be_home(arg);
+    return arg;
+}
+
+static void *calls(void *arg) {
+    for (unsigned i = 0; !atomic_load(&over); i++) {
+        struct home *home = &homes[i % ISLANDS];
+        void *result = NULL;
+        CHECK_EQ(cc_island_call(home->island, visits, home, &result), 0);
+        CHECK(result == home);
+        CHECK_EQ(cc_sleep_until(cc_after_ns(100 * US)), 0);
+    }
+    return arg;
+}
+
+/* ---- all of it ---- */
+
+static void open_home(struct home *home, uint64_t wanted) {
+    CHECK_EQ(cc_island_create(&home->island, NULL), 0);
+    CHECK((home->out = cc_chan_create(sizeof(uint64_t), 2)) != NULL);
+    CHECK((home->in = cc_chan_create(sizeof(uint64_t), 0)) != NULL);
+    home->wanted = wanted;
+}
+
+static uint64_t close_home(struct home *home) {
+    uint64_t n = turns(home);
+    CHECK(n >= home->wanted);
+    CHECK_EQ(cc_island_free(home->island), 0);
+    CHECK_EQ(home->waits, home->seen);
+    cc_chan_free(home->out);
+    cc_chan_free(home->in);
+    return n;
+}
+
+static void switches(unsigned base, uint64_t wanted) {
+    CCRuntimeConfig config = {.workers = base, .max_workers = 2 * base};
+    CCTask fibers[ISLANDS][FIBERS], answers[ISLANDS][ECHOES], load[HOGS + CALLERS];
+    pthread_t thread;
+    uint64_t all = 0;
+    cc__sysmon_set_pace(50 * US, 50 * US);
+    cc__elastic_set_retire(100 * US);
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    for (int i = 0; i < ISLANDS; i++) open_home(&homes[i], wanted / ISLANDS);
+    for (int i = 0; i < ISLANDS; i++)
+        for (int k = 0; k < FIBERS; k++)
+            CHECK_EQ(cc_island_spawn(homes[i].island, &fibers[i][k], wanders, &homes[i], NULL), 0);
+    for (int i = 0; i < ISLANDS; i++)
+        for (int k = 0; k < ECHOES; k++) answers[i][k] = spawn(echoes, &homes[i]);
+    for (int i = 0; i < HOGS; i++) load[i] = spawn(blocks, NULL);
+    for (int i = 0; i < CALLERS; i++) load[HOGS + i] = spawn(calls, NULL);
+    CHECK_EQ(pthread_create(&thread, NULL, calls, NULL), 0);
+
+    for (int i = 0; i < ISLANDS; i++) {
+        CHECK_EQ(cc_join_all(fibers[i], FIBERS, NULL, CC_FOREVER), 0);
+        CHECK_EQ(cc_chan_close(homes[i].out), 0);
+        CHECK_EQ(cc_join_all(answers[i], ECHOES, NULL, CC_FOREVER), 0);
+    }
+    atomic_store(&over, true);
+    CHECK_EQ(cc_join_all(load, HOGS + CALLERS, NULL, CC_FOREVER), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    for (int i = 0; i < ISLANDS; i++) all += close_home(&homes[i]);
+    test_count("switches on islands", all);
+    printf("%llu workers added\n", (unsigned long long)cc__elastic_grown());
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+TEST(one_worker_and_two_islands, .timeout = 300) {
+    switches(1, (uint64_t)test_rounds(400000, 5000000));
+}
+
+TEST(four_workers_and_two_islands, .timeout = 300) {
+    switches(4, (uint64_t)test_rounds(400000, 5000000));
+}

@@ -1,0 +1,325 @@
+/* broadcast.c - broadcasts with their three ways to treat slow subscribers; the latest value; oneshots. */
+#include "../contexts.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+static CCBroadcast *new_broadcast(size_t capacity, CCSlowMode slow) {
+    CCBroadcastConfig config = {.elem_size = sizeof(int), .capacity = capacity, .slow = slow, .name = "news"};
+    CCBroadcast *b = cc_broadcast_create(&config);
+    CHECK(b != NULL);
+    return b;
+}
+
+static CCChan *subscribe(CCBroadcast *b) {
+    CCChan *ch = cc_broadcast_subscribe(b);
+    CHECK(ch != NULL);
+    return ch;
+}
+
+static void expect(CCChan *ch, int value) {
+    int v = -1;
+    CHECK_EQ(cc_chan_recv_try(ch, &v, sizeof v), 0);
+    CHECK_EQ(v, value);
+}
+
+static void expect_error(CCChan *ch, int error) {
+    int v = -1;
+    CHECK_EQ(cc_chan_recv_try(ch, &v, sizeof v), error);
+}
+
+static void send_all(CCBroadcast *b, int first, int last) {
+    for (int v = first; v <= last; v++) CHECK_EQ(cc_broadcast_send(b, &v, sizeof v), 0);
+}
+
+static void everybody_gets_all(void) {
+    CCBroadcast *b = new_broadcast(4, CC_SLOW_BLOCK);
+    int v = 0;
+    send_all(b, 0, 0); /* nobody is there */
+    CCChan *one = subscribe(b), *two = subscribe(b);
+    CHECK_EQ(cc_broadcast_subscribers(b), 2);
+    send_all(b, 1, 2);
+    CCChan *three = subscribe(b);
+    send_all(b, 3, 3);
+    for (v = 1; v <= 3; v++) {
+        expect(one, v);
+        expect(two, v);
+    }
+    expect(three, 3);
+    expect_error(three, EAGAIN);
+    CHECK_EQ(cc_broadcast_unsubscribe(b, two), 0);
+    CHECK_EQ(cc_broadcast_subscribers(b), 2);
+    send_all(b, 4, 4);
+    CHECK_EQ(cc_broadcast_close(b), 0);
+    CHECK_EQ(cc_broadcast_send(b, &v, sizeof v), EPIPE);
+    CHECK(cc_broadcast_subscribe(b) == NULL && errno == EPIPE);
+    expect(one, 4);
+    expect_error(one, EPIPE);
+    cc_broadcast_free(b);
+    expect(three, 4); /* outlives it */
+    expect_error(three, EPIPE);
+    cc_chan_free(one);
+    cc_chan_free(three);
+}
+
+TEST_WORKERS(everybody_gets_all) {
+    in_both_contexts(everybody_gets_all);
+}
+
+TEST(arguments) {
+    CCBroadcastConfig config = {.elem_size = 4};
+    int v = 0;
+    CHECK(cc_broadcast_create(NULL) == NULL && errno == EINVAL);
+    CHECK(cc_broadcast_create(&config) == NULL && errno == EINVAL); /* no capacity */
+    config.capacity = 1;
+    config.slow = (CCSlowMode)7;
+    CHECK(cc_broadcast_create(&config) == NULL && errno == EINVAL);
+    config.slow = CC_SLOW_BLOCK;
+    config.reserved[3] = 1;
+    CHECK(cc_broadcast_create(&config) == NULL && errno == EINVAL);
+    CHECK(cc_broadcast_subscribe(NULL) == NULL && errno == EINVAL);
+    CHECK_EQ(cc_broadcast_send(NULL, &v, sizeof v), EINVAL);
+    CHECK_EQ(cc_broadcast_close(NULL), EINVAL);
+    CHECK_EQ(cc_broadcast_unsubscribe(NULL, NULL), EINVAL);
+    CHECK_EQ(cc_broadcast_subscribers(NULL), 0);
+    cc_broadcast_free(NULL);
+    CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
+    CHECK_EQ(cc_broadcast_send(b, &v, 1), EINVAL);
+    CHECK_EQ(cc_broadcast_send_try(b, NULL, sizeof v), EINVAL);
+    cc_broadcast_free(b);
+}
+
+/* ---- slow ones ---- */
+
+static void slow_blocks(void) {
+    CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
+    CCChan *fast = subscribe(b), *slow = subscribe(b);
+    int v = 2;
+    send_all(b, 1, 1);
+    expect(fast, 1);
+    CHECK_EQ(cc_broadcast_send_try(b, &v, sizeof v), EAGAIN);
+    expect_error(fast, EAGAIN); /* nobody has got it */
+    CHECK_EQ(cc_broadcast_send_until(b, &v, sizeof v, cc_after_ms(1)), ETIMEDOUT);
+    expect(fast, 2); /* had room */
+    expect(slow, 1);
+    expect_error(slow, EAGAIN);
+    CHECK_EQ(cc_broadcast_send_try(b, &v, sizeof v), 0);
+    CHECK_EQ(cc_broadcast_unsubscribe(b, fast), 0);
+    CHECK_EQ(cc_broadcast_unsubscribe(b, slow), 0);
+    cc_broadcast_free(b);
+}
+
+TEST_WORKERS(slow_blocks) {
+    in_both_contexts(slow_blocks);
+}
+
+CC_CHILD(send_one, {
+    CCBroadcast *b;
+    int v;
+}) {
+    return cc_broadcast_send(self->b, &self->v, sizeof self->v);
+}
+
+/* A send that waits for a subscriber goes on when that one leaves. */
+static void slow_one_leaves(void) {
+    CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
+    CCChan *slow = subscribe(b);
+    int rc = -1;
+    send_all(b, 1, 1);
+    CC_NURSERY(n, .result = &rc) {
+        CHECK_EQ(CC_GO_IN(n, send_one, .b = b, .v = 2), 0);
+        cc_yield();
+        CHECK_EQ(cc_broadcast_unsubscribe(b, slow), 0);
+    }
+    CHECK_EQ(rc, 0);
+    cc_broadcast_free(b);
+}
+
+TEST_WORKERS(slow_one_leaves) {
+    in_both_contexts(slow_one_leaves);
+}
+
+static atomic_int dropped_sum;
+
+static void note_drop(void *value, void *context) {
+    CHECK(context == &dropped_sum);
+    dropped_sum += *(int *)value;
+}
+
+static void slow_loses(void) {
+    dropped_sum = 0;
+    CCBroadcastConfig config = {.elem_size = sizeof(int),
+                                .capacity = 2,
+                                .slow = CC_SLOW_DROP_OLD,
+                                .on_drop = note_drop,
+                                .context = &dropped_sum};
+    CCBroadcast *b = cc_broadcast_create(&config);
+    CCChan *slow = subscribe(b);
+    send_all(b, 1, 5);
+    CHECK_EQ(cc_chan_dropped(slow), 3);
+    CHECK_EQ(dropped_sum, 1 + 2 + 3);
+    expect(slow, 4);
+    CHECK_EQ(cc_broadcast_unsubscribe(b, slow), 0);
+    CHECK_EQ(dropped_sum, 1 + 2 + 3 + 5);
+    cc_broadcast_free(b);
+}
+
+TEST_WORKERS(slow_loses) {
+    in_both_contexts(slow_loses);
+}
+
+static void slow_is_disconnected(void) {
+    CCBroadcast *b = new_broadcast(2, CC_SLOW_DISCONNECT);
+    CCChan *slow = subscribe(b), *fast = subscribe(b);
+    for (int v = 1; v <= 5; v++) {
+        send_all(b, v, v);
+        expect(fast, v);
+    }
+    CHECK_EQ(cc_broadcast_subscribers(b), 1);
+    expect(slow, 1);
+    expect(slow, 2);
+    expect_error(slow, ENOBUFS);
+    CHECK_EQ(cc_broadcast_unsubscribe(b, slow), 0);
+    CHECK_EQ(cc_broadcast_unsubscribe(b, fast), 0);
+    cc_broadcast_free(b);
+}
+
+TEST_WORKERS(slow_is_disconnected) {
+    in_both_contexts(slow_is_disconnected);
+}
+
+/* Several senders: every subscriber sees the same order. */
+enum { SENDERS = 3, RECEIVERS = 3, EACH = 60 };
+
+CC_CHILD(send_numbers, {
+    CCBroadcast *b;
+    int id;
+}) {
+    for (int i = 0; i < EACH; i++) {
+        int v = self->id * EACH + i, rc = cc_broadcast_send(self->b, &v, sizeof v);
+        if (rc != 0) return rc;
+    }
+    return 0;
+}
+
+CC_CHILD(receive_numbers, {
+    CCChan *ch;
+    int *seen;
+}) {
+    int n = 0;
+    CC_FOR_RECV(int, v, self->ch) self->seen[n++] = v;
+    CHECK_EQ(n, SENDERS * EACH);
+    cc_chan_free(self->ch);
+    return 0;
+}
+
+static void same_order(void) {
+    CCBroadcast *b = new_broadcast(3, CC_SLOW_BLOCK);
+    int seen[RECEIVERS][SENDERS * EACH], rc = -1;
+    CC_NURSERY(receivers, .result = &rc) {
+        for (int i = 0; i < RECEIVERS; i++)
+            CHECK_EQ(CC_GO_IN(receivers, receive_numbers, .ch = subscribe(b), .seen = seen[i]), 0);
+        int sent = -1;
+        CC_NURSERY(senders, .result = &sent) {
+            for (int i = 0; i < SENDERS; i++) CHECK_EQ(CC_GO_IN(senders, send_numbers, .b = b, .id = i), 0);
+        }
+        CHECK_EQ(sent, 0);
+        CHECK_EQ(cc_broadcast_close(b), 0);
+    }
+    CHECK_EQ(rc, 0);
+    for (int i = 1; i < RECEIVERS; i++) CHECK(memcmp(seen[0], seen[i], sizeof seen[0]) == 0);
+    cc_broadcast_free(b);
+}
+
+TEST_WORKERS(same_order) {
+    in_both_contexts(same_order);
+}
+
+/* ---- the latest value ---- */
+
+CC_CHILD(set_until_ten, { CCLatest *w; }) {
+    for (int v = 1; v <= 10; v++) {
+        CHECK_EQ(cc_latest_set(self->w, &v, sizeof v), 0);
+        cc_yield();
+    }
+    return cc_latest_close(self->w);
+}
+
+static void latest(void) {
+    int v = 0, last = -1, rc = -1;
+    uint64_t seen = 0;
+    CHECK(cc_latest_create(NULL, 1) == NULL && errno == EINVAL);
+    CCLatest *w = cc_latest_create(&v, sizeof v);
+    CHECK_EQ(cc_latest_wait(w, &seen, &last, 1), EINVAL);
+    CHECK_EQ(cc_latest_wait(NULL, &seen, &last, sizeof last), EINVAL);
+    CHECK_EQ(cc_latest_wait(w, NULL, &last, sizeof last), EINVAL);
+    CHECK_EQ(cc_latest_wait(w, &seen, &last, sizeof last), 0); /* the present value, at once */
+    CHECK(seen == 1 && last == 0);
+    CHECK_EQ(cc_latest_wait_try(w, &seen, &last, sizeof last), EAGAIN);
+    CHECK_EQ(cc_latest_wait_until(w, &seen, &last, sizeof last, cc_after_ms(1)), ETIMEDOUT);
+    CC_NURSERY(n, .result = &rc) {
+        CHECK_EQ(CC_GO_IN(n, set_until_ten, .w = w), 0);
+        while ((rc = cc_latest_wait(w, &seen, &v, sizeof v)) == 0) {
+            CHECK(v > last && (int)seen == v + 1); /* some may be left out, none comes twice */
+            last = v;
+        }
+        CHECK_EQ(rc, EPIPE);
+        CHECK_EQ(last, 10); /* the latest is not lost */
+    }
+    CHECK_EQ(rc, 0);
+    CHECK_EQ(cc_latest_set(w, &v, sizeof v), EPIPE);
+    cc_latest_free(w);
+}
+
+TEST_WORKERS(latest) {
+    in_both_contexts(latest);
+}
+
+/* ---- oneshots ---- */
+
+struct pair {
+    int a;
+    char text[40];
+};
+CC_ONESHOT_OF(PairOnce, struct pair);
+
+CC_TASK(answer, {
+    PairOnce *to;
+    int a;
+}) {
+    struct pair p = {self->a, "answered"};
+    cc_yield();
+    if (self->a < 0)
+        CHECK_EQ(PairOnce_close(self->to, -self->a), 0);
+    else
+        CHECK_EQ(PairOnce_send(self->to, p), 0);
+    return NULL;
+}
+
+static void oneshot(void) {
+    for (int a = 0; a < 3; a++) {
+        PairOnce once = {0};
+        struct pair p = {0, ""};
+        CHECK_EQ(PairOnce_recv_try(&once, &p), EAGAIN);
+        CHECK_EQ(PairOnce_recv_until(&once, &p, CC_PASSED), ETIMEDOUT);
+        CCTask task = CC_GO(answer, .to = &once, .a = a);
+        CHECK_EQ(PairOnce_recv(&once, &p), 0);
+        CHECK(p.a == a && strcmp(p.text, "answered") == 0);
+        CHECK_EQ(cc_task_join(&task, NULL), 0);
+        CHECK_EQ(PairOnce_send(&once, p), EPIPE); /* once */
+        CHECK_EQ(PairOnce_close(&once, 0), EPIPE);
+        CHECK_EQ(PairOnce_recv_try(&once, &p), 0); /* any number of receivers */
+    }
+    PairOnce once = {0};
+    struct pair p;
+    CCTask task = CC_GO(answer, .to = &once, .a = -ENOENT);
+    CHECK_EQ(PairOnce_recv(&once, &p), ENOENT);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK_EQ(cc_oneshot_send(NULL, &p, &p, sizeof p), EINVAL);
+    CHECK_EQ(cc_oneshot_recv(&once.oneshot, NULL, &p, sizeof p), EINVAL);
+}
+
+TEST_WORKERS(oneshot) {
+    in_both_contexts(oneshot);
+}

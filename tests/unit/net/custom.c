@@ -1,0 +1,341 @@
+/* custom.c - connections whose operations are the program's, and layers: every call of a connection works with one that
+ * flips the bits of each byte and passes it on. */
+#include "net.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+struct flip {
+    CCConn *under;
+    bool aborted;
+};
+
+static _Atomic int closes, frees;
+
+static void flip_bytes(unsigned char *bytes, size_t n) {
+    for (size_t i = 0; i < n; i++) bytes[i] ^= 0xff;
+}
+
+static int flip_read(void *state, const struct iovec *parts, int count, size_t *n, bool wait, CCDeadline deadline) {
+    struct flip *f = state;
+    CHECK_EQ(count, 1);
+    int error = wait ? cc_read_until(f->under, parts[0].iov_base, parts[0].iov_len, n, deadline)
+                     : cc_read_try(f->under, parts[0].iov_base, parts[0].iov_len, n);
+    flip_bytes(parts[0].iov_base, *n);
+    return error;
+}
+
+static int flip_write(void *state, const struct iovec *parts, int count, size_t *n, bool wait, CCDeadline deadline) {
+    struct flip *f = state;
+    unsigned char text[256];
+    int error = 0;
+    for (int i = 0; i < count && error == 0; i++) {
+        for (size_t at = 0; at < parts[i].iov_len && error == 0;) {
+            size_t part = parts[i].iov_len - at < sizeof text ? parts[i].iov_len - at : sizeof text, put = 0;
+            memcpy(text, (char *)parts[i].iov_base + at, part);
+            flip_bytes(text, part);
+            error =
+                wait ? cc_write_until(f->under, text, part, &put, deadline) : cc_write_try(f->under, text, part, &put);
+            at += put;
+            *n += put;
+        }
+    }
+    return error == EAGAIN && *n > 0 ? 0 : error;
+}
+
+static int flip_await(void *state, bool drained, CCDeadline deadline) {
+    return cc_conn_await(((struct flip *)state)->under, drained, deadline);
+}
+static int flip_shutdown(void *state, bool read, bool write) {
+    return cc_shutdown(((struct flip *)state)->under,
+                       (CCShut)((read ? CC_SHUT_READ : 0) | (write ? CC_SHUT_WRITE : 0)));
+}
+static int flip_alive(void *state) {
+    return cc_conn_alive(((struct flip *)state)->under);
+}
+static int flip_name(void *state, bool peer, CCAddr *addr) {
+    CCConn *under = ((struct flip *)state)->under;
+    return peer ? cc_conn_peer(under, addr) : cc_conn_local(under, addr);
+}
+static int flip_fd(void *state) {
+    return cc_conn_fd(((struct flip *)state)->under);
+}
+static void flip_close(void *state, bool abort) {
+    struct flip *f = state;
+    atomic_fetch_add(&closes, 1);
+    f->aborted = abort;
+    (void)cc_shutdown(f->under, CC_SHUT_BOTH);
+}
+static void flip_free(void *state) {
+    struct flip *f = state;
+    atomic_fetch_add(&frees, 1);
+    if (f->aborted)
+        cc_abort(f->under);
+    else
+        cc_close(f->under);
+    free(f);
+}
+
+static const CCConnOps flip_ops = {
+    .read = flip_read,
+    .write = flip_write,
+    .await = flip_await,
+    .shutdown = flip_shutdown,
+    .alive = flip_alive,
+    .name = flip_name,
+    .fd = flip_fd,
+    .close = flip_close,
+    .free = flip_free,
+};
+
+static int flip_wrap(CCConn **conn) {
+    struct flip *f = malloc(sizeof *f);
+    CHECK(f != NULL);
+    *f = (struct flip){.under = *conn};
+    int error = cc_conn_create(conn, &flip_ops, f);
+    CHECK_EQ(error, 0);
+    return error;
+}
+
+static void make(CCConn **flipped, CCConn **plain) {
+    CHECK_EQ(cc_socketpair(flipped, plain), 0);
+    CHECK_EQ(flip_wrap(flipped), 0);
+}
+
+/* ---- the calls ---- */
+
+TEST(bytes_pass_through_its_operations) {
+    CCConn *c, *plain;
+    CCAddr addr;
+    char text[8];
+    size_t n;
+    make(&c, &plain);
+    CHECK_EQ(cc_write(c, "\xbe\xbd", 2, &n), 0);
+    CHECK_EQ(n, 2);
+    CHECK_EQ(cc_read(plain, text, sizeof text, &n), 0);
+    CHECK(n == 2 && memcmp(text, "AB", 2) == 0);
+    CHECK_EQ(cc_conn_alive(c), 0);
+    CHECK_EQ(cc_read_try(c, text, sizeof text, &n), EAGAIN);
+    CHECK_EQ(cc_conn_await(c, true, cc_after_ms(1)), ETIMEDOUT);
+    CHECK_EQ(cc_conn_deadline(c, cc_after_ms(1), CC_FOREVER), 0);
+    CHECK_EQ(cc_read(c, text, sizeof text, &n), ETIMEDOUT);
+    CHECK_EQ(cc_conn_deadline(c, CC_FOREVER, CC_FOREVER), 0);
+    CHECK_EQ(cc_write(plain, "\xbe", 1, NULL), 0);
+    CHECK_EQ(cc_conn_await(c, false, CC_FOREVER), 0);
+    CHECK_EQ(cc_conn_alive(c), EAGAIN);
+    CHECK_EQ(cc_read(c, text, sizeof text, &n), 0);
+    CHECK(n == 1 && text[0] == 'A');
+    CHECK_EQ(cc_conn_local(c, &addr), 0);
+    CHECK_EQ(cc_conn_fd(c), cc_conn_fd(((struct flip *)cc_conn_state(c, &flip_ops))->under));
+    CHECK_EQ(cc_shutdown(c, CC_SHUT_WRITE), 0);
+    CHECK_EQ(cc_read(plain, text, sizeof text, &n), 0);
+    CHECK_EQ(n, 0);
+    cc_close(c);
+    cc_close(plain);
+    CHECK_EQ(atomic_load(&closes), 1);
+    CHECK_EQ(atomic_load(&frees), 1);
+}
+
+TEST(readers_and_writers_and_copies_use_it) {
+    CCConn *c, *plain, *to, *from;
+    CCReader r;
+    CCWriter w;
+    char *line, bytes[3];
+    size_t n;
+    uint64_t copied;
+    make(&c, &plain);
+    make(&to, &from);
+    CHECK_EQ(cc_writer_init(&w, c, 0), 0);
+    CHECK_EQ(cc_writer_print(&w, "%s\n", "word"), 0);
+    CHECK_EQ(cc_writer_flush(&w), 0);
+    CHECK_EQ(cc_shutdown(c, CC_SHUT_WRITE), 0);
+    CHECK_EQ(cc_copy(to, plain, UINT64_MAX, &copied), 0); /* flipped twice */
+    CHECK_EQ(copied, 5);
+    cc_close(to);
+    CHECK_EQ(cc_reader_init(&r, from, 0), 0);
+    CHECK_EQ(cc_reader_line(&r, &line, &n), 0);
+    CHECK(n == 4 && memcmp(line, "word", 4) == 0);
+    CHECK_EQ(cc_read(from, bytes, sizeof bytes, &n), 0);
+    CHECK_EQ(n, 0);
+    cc_reader_free(&r);
+    cc_close(from);
+    cc_close(c);
+    cc_close(plain);
+    CHECK_EQ(atomic_load(&frees), 2);
+}
+
+CC_TASK(read_nothing, { CCConn *c; }) {
+    char byte;
+    size_t n;
+    int error = cc_read(self->c, &byte, 1, &n);
+    CHECK(error == EBADF || (error == 0 && n == 0)); /* this kind shuts it down, and leaves it at that */
+    return NULL;
+}
+
+TEST_WORKERS(close_ends_waits_and_frees_it_behind_them) {
+    CCConn *c, *plain;
+    make(&c, &plain);
+    CC_NURSERY(nursery) {
+        CHECK_EQ(CC_GO_IN(nursery, read_nothing, .c = c), 0);
+        await_waiters(1);
+        cc_close(c);
+    }
+    while (atomic_load(&frees) != 1) cc_yield();
+    cc_close(plain);
+}
+
+TEST(bad_arguments) {
+    CCConn *c = (CCConn *)1, *plain;
+    CCConnOps ops = flip_ops;
+    CHECK_EQ(cc_conn_create(NULL, &ops, NULL), EINVAL);
+    CHECK_EQ(cc_conn_create(&c, NULL, NULL), EINVAL);
+    CHECK(c == NULL);
+    ops.read = NULL;
+    CHECK_EQ(cc_conn_create(&c, &ops, NULL), EINVAL);
+    ops = flip_ops;
+    ops.reserved[0] = 1;
+    CHECK_EQ(cc_conn_create(&c, &ops, NULL), EINVAL);
+    CHECK_EQ(cc_conn_await(NULL, false, CC_FOREVER), EINVAL);
+    CHECK(cc_conn_state(NULL, &flip_ops) == NULL);
+    CHECK_EQ(cc_socketpair(&c, &plain), 0);
+    CHECK(cc_conn_state(c, &flip_ops) == NULL);
+    cc_close(c);
+
+    /* What it does not have. */
+    CCAddr addr;
+    struct flip f = {.under = plain};
+    ops = flip_ops;
+    ops.shutdown = NULL;
+    ops.alive = NULL;
+    ops.name = NULL;
+    ops.fd = NULL;
+    ops.free = NULL;
+    CHECK_EQ(cc_conn_create(&c, &ops, &f), 0);
+    CHECK(cc_conn_state(c, &flip_ops) == NULL && cc_conn_state(c, &ops) == &f);
+    CHECK_EQ(cc_shutdown(c, CC_SHUT_WRITE), EOPNOTSUPP);
+    CHECK_EQ(cc_conn_alive(c), EOPNOTSUPP);
+    CHECK_EQ(cc_conn_peer(c, &addr), EOPNOTSUPP);
+    CHECK_EQ(cc_conn_fd(c), -1);
+    CHECK_EQ(cc_unix_send_fds(c, NULL, 0, "x", 1), EOPNOTSUPP);
+    CHECK_EQ(cc_writev(c, NULL, 1, NULL), EINVAL);
+    cc_close(c);
+    cc_close(plain);
+}
+
+/* ---- layers ---- */
+
+static _Atomic int refused, dropped;
+
+static int dialled(CCConn **conn, const char *host, CCDeadline deadline, void *arg) {
+    (void)deadline;
+    CHECK(strcmp(host, "127.0.0.1") == 0 || strcmp(host, "localhost") == 0);
+    if (atomic_load((_Atomic int *)arg) != 0) return EPROTO;
+    return flip_wrap(conn);
+}
+static int accepted(CCConn **conn, void *arg) {
+    if (atomic_load((_Atomic int *)arg) != 0) return EPROTO;
+    return flip_wrap(conn);
+}
+static void drop(void *arg) {
+    (void)arg;
+    atomic_fetch_add(&dropped, 1);
+}
+
+static const CCConnLayer layer = {.dialled = dialled, .accepted = accepted, .dropped = drop, .arg = &refused};
+
+static int echo(CCConn *conn, void *arg) {
+    (void)arg;
+    CHECK(cc_conn_state(conn, &flip_ops) != NULL);
+    return cc_copy(conn, conn, UINT64_MAX, NULL);
+}
+
+static void ask(const char *where) {
+    CCConn *c;
+    char text[8];
+    CHECK_EQ(cc_dial(&c, where, NULL), 0);
+    CHECK_EQ(cc_write(c, "question", 8, NULL), 0);
+    CHECK_EQ(cc_read_full(c, text, 8, NULL), 0);
+    CHECK(memcmp(text, "question", 8) == 0);
+    cc_close(c);
+}
+
+TEST_WORKERS(a_registered_layer_is_dialled_and_served_by_name) {
+    CCListener *l;
+    CCConn *c;
+    CCAddr addr;
+    char where[64];
+    CHECK_EQ(cc_listen(&l, "flip://127.0.0.1:0", NULL), EINVAL);
+    CHECK_EQ(cc_conn_layer("flip", &layer), 0);
+    CHECK_EQ(cc_conn_layer("flip", &layer), EEXIST);
+    CHECK_EQ(cc_listen(&l, "flip://127.0.0.1:0?backlog=5", NULL), 0);
+    CHECK_EQ(cc_listener_layer(l, &layer), EEXIST);
+    CHECK_EQ(cc_listener_addr(l, &addr), 0);
+    snprintf(where, sizeof where, "flip://127.0.0.1:%u", addr.port);
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){0});
+    CHECK(n != NULL);
+    CHECK_EQ(cc_serve(n, l, echo, NULL, NULL), 0);
+    for (int i = 0; i < 10; i++) ask(where);
+
+    atomic_store(&refused, 1); /* one that cannot be wrapped is closed */
+    CHECK_EQ(cc_dial(&c, where, NULL), EPROTO);
+    CHECK(c == NULL);
+    CHECK_EQ(cc_nursery_cancel(n), 0);
+    MAY_FAIL(cc_nursery_wait(n));
+    CHECK_EQ(cc_nursery_free(n), 0);
+    cc_listener_close(l);
+    CHECK_EQ(atomic_load(&dropped), 0);
+}
+
+TEST_WORKERS(a_listener_has_a_layer_of_its_own) {
+    CCListener *l;
+    CCConn *c, *plain;
+    char byte;
+    size_t n;
+    CHECK_EQ(cc_listen(&l, "tcp://127.0.0.1:0", NULL), 0);
+    CHECK_EQ(cc_listener_layer(l, &layer), 0);
+    plain = dial(l);
+    CHECK_EQ(cc_accept(l, &c), 0);
+    CHECK_EQ(cc_write(c, "\xbe", 1, NULL), 0);
+    CHECK_EQ(cc_read(plain, &byte, 1, &n), 0);
+    CHECK_EQ(byte, 'A');
+    cc_close(c);
+    cc_close(plain);
+    atomic_store(&refused, 1);
+    plain = dial(l);
+    CHECK_EQ(cc_accept(l, &c), EPROTO);
+    CHECK(c == NULL);
+    CHECK_EQ(cc_read(plain, &byte, 1, &n), 0);
+    CHECK_EQ(n, 0);
+    cc_close(plain);
+    CHECK_EQ(atomic_load(&dropped), 0);
+    cc_listener_close(l);
+    CHECK_EQ(atomic_load(&dropped), 1);
+}
+
+TEST(bad_layers) {
+    CCListener *l;
+    CCConn *c;
+    CCConnLayer other = {.arg = &refused};
+    CHECK_EQ(cc_conn_layer(NULL, &layer), EINVAL);
+    CHECK_EQ(cc_conn_layer("", &layer), EINVAL);
+    CHECK_EQ(cc_conn_layer("tcp", &layer), EINVAL);
+    CHECK_EQ(cc_conn_layer("Flip", &layer), EINVAL);
+    CHECK_EQ(cc_conn_layer("abcdefghijklmnop", &layer), EINVAL);
+    CHECK_EQ(cc_conn_layer("flip", NULL), EINVAL);
+    CHECK_EQ(cc_listener_layer(NULL, &layer), EINVAL);
+    CHECK_EQ(cc_conn_layer("neither", &other), 0);
+    CHECK_EQ(cc_listen(&l, "neither://127.0.0.1:0", NULL), EOPNOTSUPP);
+    CHECK_EQ(cc_dial(&c, "neither://127.0.0.1:1", NULL), EOPNOTSUPP);
+    other.reserved[0] = 1;
+    CHECK_EQ(cc_conn_layer("reserved", &other), EINVAL);
+    char name[] = "layer0";
+    for (int i = 1; i < CC_CONN_LAYERS_MAX; i++) {
+        name[5] = (char)('a' + i);
+        CHECK_EQ(cc_conn_layer(name, &layer), 0);
+    }
+    CHECK_EQ(cc_conn_layer("onemore", &layer), ENOSPC);
+}

@@ -1,0 +1,341 @@
+/* serve.c - servers: limits, failures, panics, an orderly end; more connections than descriptors. */
+#include "harness.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "net.h"
+
+static CCListener *listener;
+
+static void listen_anywhere(void) {
+    CHECK_EQ(cc_listen(&listener, "tcp://127.0.0.1:0", NULL), 0);
+}
+
+static CCServeStats stats(void) {
+    CCServeStats s;
+    CHECK_EQ(cc_serve_stats(listener, &s), 0);
+    return s;
+}
+
+static int echo(CCConn *conn, void *arg) {
+    char bytes[256];
+    size_t n;
+    (void)arg;
+    int error;
+    while ((error = cc_read(conn, bytes, sizeof bytes, &n)) == 0 && n > 0)
+        if ((error = cc_write(conn, bytes, n, NULL)) != 0) break;
+    return error;
+}
+
+static void ask(CCConn *c) {
+    char byte = 0;
+    CHECK_EQ(cc_write(c, "x", 1, NULL), 0);
+    CHECK_EQ(cc_read_full(c, &byte, 1, NULL), 0);
+    CHECK_EQ(byte, 'x');
+}
+
+static void *serves(void *arg) {
+    listen_anywhere();
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_serve(n, listener, echo, NULL, NULL), 0);
+        CCConn *c[20];
+        for (int i = 0; i < 20; i++) c[i] = dial(listener);
+        for (int i = 0; i < 20; i++) ask(c[i]);
+        CHECK_EQ(stats().open, 20);
+        for (int i = 0; i < 20; i++) cc_close(c[i]);
+        while (stats().open > 0) cc_yield();
+        CHECK(stats().accepted == 20 && stats().most_open == 20 && stats().failed == 0);
+        cc_nursery_cancel(n);
+    }
+    CCAddr addr;
+    CCConn *c;
+    CHECK_EQ(cc_listener_addr(listener, &addr), 0);
+    CHECK_EQ(cc_dial_addr(&c, &addr, NULL, CC_FOREVER), ECONNREFUSED); /* it has stopped to listen */
+    CHECK_EQ(cc_accept(listener, &c), EBADF);
+    cc_listener_close(listener);
+    return arg;
+}
+
+TEST_WORKERS(a_server_until_it_is_cancelled) {
+    CHECK_EQ(cc_run(serves, NULL, NULL), 0);
+}
+
+static void *limited(void *arg) {
+    listen_anywhere();
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_serve(n, listener, echo, NULL, &(CCServeOptions){.max_conns = 3}), 0);
+        CCConn *c[6];
+        for (int i = 0; i < 6; i++) c[i] = dial(listener); /* the system keeps those that are not accepted */
+        for (int i = 0; i < 3; i++) ask(c[i]);
+        char byte;
+        size_t got;
+        CHECK_EQ(cc_write(c[4], "x", 1, NULL), 0);
+        CHECK_EQ(cc_read_until(c[4], &byte, 1, &got, cc_after_ms(5)), ETIMEDOUT);
+        for (int i = 0; i < 3; i++) cc_close(c[i]);
+        CHECK_EQ(cc_read_full(c[4], &byte, 1, NULL), 0); /* there is room now */
+        for (int i = 3; i < 6; i++) ask(c[i]);
+        CHECK_EQ(stats().most_open, 3);
+        for (int i = 3; i < 6; i++) cc_close(c[i]);
+        while (stats().open > 0) cc_yield();
+        cc_nursery_cancel(n);
+    }
+    CHECK_EQ(stats().accepted, 6);
+    cc_listener_close(listener);
+    return arg;
+}
+
+TEST_WORKERS(no_more_than_the_limit) {
+    CHECK_EQ(cc_run(limited, NULL, NULL), 0);
+}
+
+static _Atomic int told, told_code;
+
+static void note(CCConn *conn, int code, void *arg) {
+    CCAddr peer;
+    CHECK_EQ(cc_conn_peer(conn, &peer), 0);
+    CHECK(arg == &told);
+    told_code = code;
+    told++;
+}
+
+static int fails(CCConn *conn, void *arg) {
+    char what;
+    size_t n;
+    (void)arg;
+    if (cc_read(conn, &what, 1, &n) != 0 || n == 0) return EIO;
+    if (what == 'p') cc_panic("on purpose");
+    if (what == 'c') cc_close(conn);
+    if (what == 'a') cc_abort(conn);
+    return what == 'f' ? EPROTO : 0;
+}
+
+static void *failing(void *arg) {
+    listen_anywhere();
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_serve(n, listener, fails, &told, &(CCServeOptions){.failed = note}), 0);
+        static const char what[] = "fpcaf";
+        for (int i = 0; i < 5; i++) {
+            CCConn *c = dial(listener);
+            char byte;
+            size_t got;
+            CHECK_EQ(cc_write(c, &what[i], 1, NULL), 0);
+            int error = cc_read(c, &byte, 1, &got); /* whatever happened, it is closed */
+            CHECK(what[i] == 'a' ? error == ECONNRESET : error == 0 && got == 0);
+            cc_close(c);
+            while (stats().open > 0) cc_yield();
+            if (what[i] == 'p') CHECK_EQ(told_code, ENOTRECOVERABLE);
+            if (what[i] == 'f') CHECK_EQ(told_code, EPROTO);
+        }
+        CHECK(stats().failed == 3 && stats().panicked == 1 && told == 3);
+        cc_nursery_cancel(n);
+    }
+    cc_listener_close(listener);
+    return arg;
+}
+
+/* Who is told of failures panics: connections are closed, and their places are free, all the same. */
+static void panic_when_told(CCConn *conn, int code, void *arg) {
+    (void)conn, (void)code, (void)arg;
+    cc_panic("on purpose, too");
+}
+
+static void *failing_twice(void *arg) {
+    listen_anywhere();
+    CC_NURSERY(n) {
+        CCServeOptions options = {.failed = panic_when_told, .max_conns = 1};
+        CHECK_EQ(cc_serve(n, listener, fails, NULL, &options), 0);
+        static const char what[] = "fpf";
+        for (int i = 0; i < 3; i++) {
+            CCConn *c = dial(listener);
+            char byte;
+            size_t got;
+            CHECK_EQ(cc_write(c, &what[i], 1, NULL), 0);
+            CHECK_EQ(cc_read(c, &byte, 1, &got), 0);
+            CHECK_EQ(got, 0);
+            cc_close(c);
+        }
+        while (stats().open > 0) cc_yield();
+        CHECK(stats().failed == 3 && stats().panicked == 1);
+        cc_nursery_cancel(n);
+    }
+    cc_listener_close(listener);
+    return arg;
+}
+
+TEST_WORKERS(a_panic_of_who_is_told_of_one) {
+    CHECK_EQ(cc_run(failing_twice, NULL, NULL), 0);
+}
+
+TEST_WORKERS(failures_and_panics_do_not_end_it) {
+    CHECK_EQ(cc_run(failing, NULL, NULL), 0);
+}
+
+/* ---- the end ---- */
+
+static int finish_line(CCConn *conn, void *arg) {
+    char byte;
+    size_t n;
+    _Atomic int *outcomes = arg;
+    int error = cc_read(conn, &byte, 1, &n);
+    if (error == 0) error = cc_read(conn, &byte, 1, &n); /* waits for its second byte */
+    if (error == 0 && n == 1) error = cc_write(conn, "done", 4, NULL);
+    outcomes[error == ECANCELED]++;
+    return error;
+}
+
+static void *graceful(void *arg) {
+    static _Atomic int outcomes[2];
+    listen_anywhere();
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_serve(n, listener, finish_line, outcomes, &(CCServeOptions){.grace_ms = 60000}), 0);
+        CCConn *c = dial(listener);
+        CHECK_EQ(cc_write(c, "1", 1, NULL), 0);
+        while (stats().open < 1) cc_yield();
+        await_waiters(1);
+        cc_nursery_cancel(n);
+        CC_SHIELD { /* the handler goes on */
+            char text[4];
+            CHECK_EQ(cc_write(c, "2", 1, NULL), 0);
+            CHECK_EQ(cc_read_full(c, text, 4, NULL), 0);
+        }
+        cc_close(c);
+    }
+    CHECK(outcomes[0] == 1 && outcomes[1] == 0 && stats().cancelled == 0);
+    cc_listener_close(listener);
+
+    listen_anywhere();
+    CCConn *c = NULL;
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_serve(n, listener, finish_line, outcomes, &(CCServeOptions){.grace_ms = 5}), 0);
+        c = dial(listener);
+        CHECK_EQ(cc_write(c, "1", 1, NULL), 0);
+        while (stats().open < 1) cc_yield();
+        cc_nursery_cancel(n); /* it does not finish in time */
+    }
+    cc_close(c);
+    CHECK(outcomes[1] == 1 && stats().cancelled == 1 && stats().open == 0);
+    cc_listener_close(listener);
+    return arg;
+}
+
+TEST_WORKERS(an_orderly_end) {
+    CHECK_EQ(cc_run(graceful, NULL, NULL), 0);
+}
+
+CC_TASK(close_later, { CCListener *l; }) {
+    CCConn *c = dial(self->l);
+    ask(c);
+    cc_close(c);
+    while (stats().open > 0) cc_yield();
+    cc_listener_close(self->l);
+    return NULL;
+}
+
+static void *here(void *arg) {
+    listen_anywhere();
+    CC_NURSERY(n) {
+        CHECK_EQ(CC_GO_IN(n, close_later, .l = listener), 0);
+        CHECK_EQ(cc_serve(NULL, listener, echo, NULL, NULL), 0); /* until the listener is closed */
+    }
+    CHECK_EQ(cc_serve(NULL, NULL, echo, NULL, NULL), EINVAL);
+    return arg;
+}
+
+TEST_WORKERS(a_server_in_the_caller) {
+    CHECK_EQ(cc_run(here, NULL, NULL), 0);
+}
+
+/* ---- more connections than descriptors ---- */
+
+enum { PROCESSES = 2 };
+
+/* Of each process. In the long profile 20,000 connections want to be served with a thousand descriptors. */
+static int client_count(void) {
+    return test_long() ? 10000 : 30;
+}
+
+/* Another process, with descriptors of its own: every connection gets an answer or an end. */
+static int clients(unsigned port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct rlimit limit;
+    int count = client_count(), *fds = calloc((size_t)count, sizeof *fds);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    address.sin_port = htons((uint16_t)port);
+    for (int i = 0; i < count; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+        if (fds[i] < 0 || connect(fds[i], (struct sockaddr *)&address, sizeof address) != 0) return 1;
+        (void)!send(fds[i], "x", 1, MSG_NOSIGNAL);
+    }
+    for (int i = 0; i < count; i++) {
+        char byte;
+        (void)!recv(fds[i], &byte, 1, 0); /* the end, an error or an answer: but not silence */
+    }
+    for (int i = 0; i < count; i++) close(fds[i]); /* nobody made room for another before */
+    free(fds);
+    return 0;
+}
+
+struct starvation {
+    int ends[2]; /* of a pipe: the port */
+    pid_t children[PROCESSES];
+};
+
+static void *starved(void *arg) {
+    const struct starvation *s = arg;
+    struct rlimit few;
+    int fd = dup(0), status;
+    CCAddr addr;
+    close(fd);
+    listen_anywhere();
+    CHECK_EQ(cc_listener_addr(listener, &addr), 0);
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &few), 0);
+    few.rlim_cur = test_long() ? 1000 : (rlim_t)fd + 24;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_serve(n, listener, echo, NULL, &(CCServeOptions){.backoff_ms = 20}), 0);
+        uint16_t port = addr.port;
+        for (int i = 0; i < PROCESSES; i++) CHECK_EQ(write(s->ends[1], &port, sizeof port), sizeof port);
+        for (int i = 0; i < PROCESSES; i++) {
+            while (waitpid(s->children[i], &status, WNOHANG) == 0) CHECK_EQ(cc_sleep_ms(5), 0);
+            CHECK(WIFEXITED(status));
+            CHECK_EQ(WEXITSTATUS(status), 0);
+        }
+        while (stats().open > 0) cc_yield();
+        CHECK(stats().pauses > 0 && stats().shed > 0 && stats().accepted > 0);
+        CHECK_EQ(stats().accepted + stats().shed, (uint64_t)(PROCESSES * client_count()));
+        CCConn *c = dial(listener); /* as if nothing had happened */
+        ask(c);
+        cc_close(c);
+        cc_nursery_cancel(n);
+    }
+    cc_listener_close(listener);
+    return NULL;
+}
+
+TEST_WORKERS(more_connections_than_descriptors, .timeout = 300) {
+    struct starvation s;
+    CHECK_EQ(pipe(s.ends), 0);
+    for (int i = 0; i < PROCESSES; i++) {
+        s.children[i] = fork(); /* before there is a runtime */
+        CHECK(s.children[i] >= 0);
+        if (s.children[i] == 0) {
+            uint16_t port = 0;
+            close(s.ends[1]);
+            _exit(read(s.ends[0], &port, sizeof port) == sizeof port ? clients(port) : 3);
+        }
+    }
+    CHECK_EQ(cc_run(starved, &s, NULL), 0);
+}

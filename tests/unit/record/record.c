@@ -1,0 +1,460 @@
+/* record.c - the recorder: what it keeps, what it makes of that, and that it never shows what cannot have been. */
+#include "harness.h"
+
+#include "record/record.h"
+#include "sched/sched.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- what can have been ---- */
+
+/* MERGE-1, checked without the machine: every lane runs one fiber at a time, every fiber goes its way. */
+static void check_history(struct history *h) {
+    uint32_t *on = calloc(h->lanes.count + 1, sizeof *on);
+    uint8_t *state = calloc(h->strands.count, 1);
+    uint32_t *sequence = calloc(h->strands.count, sizeof *sequence);
+    enum { UNBORN, READY, RUNS, WAITS, GONE };
+    for (size_t i = 0; i < h->strands.count; i++) {
+        const struct strand *s = cc__strand(h, i);
+        state[i] = !s->existed ? UNBORN : s->initial == STRAND_WAITING ? WAITS : READY;
+    }
+    uint64_t time = 0;
+    for (size_t i = 0; i < h->steps.count; i++) {
+        const struct step *s = cc__step(h, i);
+        CHECK(s->time > time && s->lane < h->lanes.count);
+        time = s->time;
+        uint32_t f = s->fiber;
+        switch ((enum step_kind)s->kind) {
+        case STEP_CREATE:
+            CHECK_EQ(state[f], UNBORN);
+            state[f] = READY;
+            break;
+        case STEP_START:
+            CHECK_EQ(state[f], READY);
+            CHECK_EQ(on[s->lane], 0);
+            CHECK_EQ(s->sequence, ++sequence[f]);
+            on[s->lane] = f;
+            state[f] = RUNS;
+            break;
+        case STEP_BLOCK:
+        case STEP_STOP:
+        case STEP_END:
+            CHECK_EQ(on[s->lane], f);
+            CHECK_EQ(state[f], RUNS);
+            on[s->lane] = 0;
+            state[f] = s->kind == STEP_BLOCK ? WAITS : s->kind == STEP_STOP ? READY : GONE;
+            break;
+        case STEP_UNBLOCK:
+            CHECK_EQ(state[f], WAITS);
+            CHECK_EQ(s->sequence, ++sequence[f]);
+            state[f] = READY;
+            break;
+        default:
+            break;
+        }
+    }
+    CHECK(time <= h->end && h->end - h->begin < UINT64_C(3600) * 1000000000);
+    free(on);
+    free(state);
+    free(sequence);
+}
+
+/* ---- a program with some of everything ---- */
+
+static void *echo(void *arg) {
+    CCChan **ends = arg;
+    int v;
+    while (cc_chan_recv(ends[0], &v, sizeof v) == 0) CHECK_EQ(cc_chan_send(ends[1], &v, sizeof v), 0);
+    return NULL;
+}
+
+static void *twice(void *arg) {
+    CC_REGION("double");
+    cc_yield();
+    return arg;
+}
+
+static void *child(void *arg) {
+    CCTask task;
+    (void)arg;
+    CHECK_EQ(cc_spawn(&task, twice, NULL, NULL), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    return NULL;
+}
+
+static void *some_of_everything(void *arg) {
+    long n = arg != NULL ? *(long *)arg : 20;
+    CCChan *ends[2] = {cc_chan_create(sizeof(int), 0), cc_chan_create(sizeof(int), 1)};
+    CCTask task;
+    CCSpawnOptions options = {.name = "the echo, with a long name"};
+    CHECK_EQ(cc_spawn(&task, echo, ends, &options), 0);
+    CC_REGION("all");
+    for (int i = 0; i < n; i++) {
+        int v = i;
+        CHECK_EQ(cc_chan_send(ends[0], &v, sizeof v), 0);
+        CHECK_EQ(cc_chan_recv(ends[1], &v, sizeof v), 0);
+        if (i % 8 == 0) cc_note("turn %d of many", i);
+    }
+    CHECK_EQ(cc_chan_close(ends[0]), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CCNursery *nursery = cc_nursery_create_ex(&(CCNurseryConfig){.name = "kids"});
+    for (int i = 0; i < 5; i++) CHECK_EQ(cc_nursery_spawn(nursery, child, NULL), 0);
+    CHECK_EQ(cc_nursery_wait(nursery), 0);
+    CHECK_EQ(cc_nursery_free(nursery), 0);
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    cc_chan_free(ends[0]);
+    cc_chan_free(ends[1]);
+    return NULL;
+}
+
+/* What a format writes; the caller frees it. */
+static char *written(CCRecordFormat format, size_t *size) {
+    FILE *file = tmpfile();
+    CHECK_EQ(cc_record_write(fileno(file), format), 0);
+    long n = (long)lseek(fileno(file), 0, SEEK_END);
+    char *text = malloc((size_t)n + 1);
+    CHECK_EQ(pread(fileno(file), text, (size_t)n, 0), n);
+    text[n] = '\0';
+    fclose(file);
+    if (size != NULL) *size = (size_t)n;
+    return text;
+}
+
+static void take_and_check(struct history *h) {
+    CHECK_EQ(cc__history_take(h, false), 0);
+    check_history(h);
+}
+
+/* ---- cases ---- */
+
+TEST(arguments) {
+    CHECK_EQ(cc_record_write(1, CC_RECORD_GO), ENODATA);
+    CHECK_EQ(cc_record_snapshot("/nonexistent/file"), ENODATA);
+    CHECK_EQ(cc_record_stop(), EALREADY);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.level = (CCRecordLevel)3}), EINVAL);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 63}), EINVAL);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 96}), EINVAL);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = CC_RECORD_EVENTS_MAX * 2}), EINVAL);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.reserved = {1}}), EINVAL);
+    CHECK_EQ(cc_record_start(NULL), 0);
+    CHECK_EQ(cc_record_start(NULL), EALREADY);
+    CHECK_EQ(cc_record_write(1, (CCRecordFormat)3), EINVAL);
+    CHECK_EQ(cc_record_write(-1, CC_RECORD_TEXT), 0); /* there is nothing to write */
+    cc_note("%s", "no fiber");
+    CHECK_EQ(cc_record_write(-1, CC_RECORD_TEXT), EBADF);
+    CHECK_EQ(cc_record_snapshot(NULL), EINVAL);
+    CHECK_EQ(cc_record_snapshot("/nonexistent/file"), ENOENT);
+    cc_note(NULL);
+    cc_region_begin(NULL);
+    cc_region_end("never begun");
+    CHECK_EQ(cc_record_stop(), 0);
+    CHECK_EQ(cc_record_stop(), EALREADY);
+    cc_note("not recorded");
+    char *text = written(CC_RECORD_TEXT, NULL);
+    CHECK(strstr(text, "notes: no fiber") != NULL && strstr(text, "not recorded") == NULL);
+    free(text);
+}
+
+TEST_WORKERS(text_names_what_happened) {
+    static const char *const said[] = {
+        "spawns fiber",
+        "some_of_everything",
+        "echo 'the echo, with a long name'",
+        "parks, waits for: channel #",
+        "wakes fiber",
+        "by its object",
+        "by its timer",
+        "yields",
+        "ends",
+        "notes: turn 8 of many",
+        "enters region all",
+        "leaves region double",
+        "opens nursery 1 kids",
+        "frees nursery 1 kids",
+        "parks, waits for: sleep",
+    };
+    CHECK_EQ(cc_record_start(NULL), 0);
+    char *text = NULL;
+    do { /* who is alone yields to nobody, and who is stopped for long enough has slept before it parks */
+        free(text);
+        CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
+        text = written(CC_RECORD_TEXT, NULL);
+    } while (strstr(text, "yields") == NULL || strstr(text, "by its timer") == NULL);
+    for (size_t i = 0; i < array_len(said); i++)
+        if (strstr(text, said[i]) == NULL) test_fail(__FILE__, __LINE__, "no '%s' in:\n%s", said[i], text);
+    free(text);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    text = written(CC_RECORD_TEXT, NULL); /* what was recorded outlives the runtime */
+    CHECK(strstr(text, "leaves region all") != NULL);
+    free(text);
+}
+
+TEST_WORKERS(history_can_have_been) {
+    struct history h;
+    long n = test_scale(300);
+    CHECK_EQ(cc_record_start(NULL), 0);
+    CHECK_EQ(cc_run(some_of_everything, &n, NULL), 0);
+    take_and_check(&h);
+    CHECK_EQ(h.lost, 0);
+    size_t ended = 0;
+    for (size_t i = 0; i < h.steps.count; i++) ended += cc__step(&h, i)->kind == STEP_END;
+    CHECK(ended >= 11); /* the last fiber may be on its way out */
+    cc__history_free(&h);
+}
+
+/* Rings that hold little: what is left is a history all the same. */
+TEST_WORKERS(small_rings) {
+    struct history h;
+    long n = test_scale(2000);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 256}), 0);
+    CHECK_EQ(cc_run(some_of_everything, &n, NULL), 0);
+    take_and_check(&h);
+    for (size_t i = 0; i < h.lanes.count; i++) CHECK(cc__lane(&h, i)->records < 256);
+    cc__history_free(&h);
+}
+
+static _Atomic bool enough;
+
+static void *until_enough(void *arg) {
+    long n = 10;
+    (void)arg;
+    while (!atomic_load(&enough)) (void)some_of_everything(&n);
+    return NULL;
+}
+
+/* Snapshots of rings that are being written. */
+TEST_WORKERS(while_fibers_run) {
+    CCTask tasks[2];
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 1024}), 0);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_spawn(&tasks[i], until_enough, NULL, NULL), 0);
+    for (long i = test_scale(30); i > 0; i--) {
+        struct history h;
+        take_and_check(&h);
+        cc__history_free(&h);
+        if (i % 7 == 0) { /* off and on again */
+            CHECK_EQ(cc_record_stop(), 0);
+            CHECK_EQ(cc_record_start(&(CCRecordConfig){.level = i % 2 ? CC_RECORD_TURNS : CC_RECORD_TIMES}), 0);
+        }
+    }
+    atomic_store(&enough, true);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+}
+
+TEST_WORKERS(without_a_clock) {
+    struct history h;
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.level = CC_RECORD_TURNS}), 0);
+    CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
+    take_and_check(&h);
+    CHECK(h.steps.count > 50);
+    cc__history_free(&h);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK_EQ(cc_record_write(1, CC_RECORD_TEXT), ESRCH);
+}
+
+/* In all rings. */
+static uint64_t records_of(enum record_kind kind) {
+    static struct record_copy copy[CC_RECORD_EVENTS_DEFAULT];
+    uint64_t found = 0, lost;
+    for (unsigned i = 0; i < RECORDER_RINGS; i++) {
+        struct record_ring *r = cc__get_acquire(&cc__recorder.ring[i]);
+        uint64_t n = r != NULL ? cc__record_copy(r, copy, array_len(copy), &lost) : 0;
+        for (uint64_t k = 0; k < n; k++) found += cc__record_kind(copy[k].head) == kind;
+    }
+    return found;
+}
+
+enum { ROUNDS = 100, TASKS = 12 /* of some_of_everything */ };
+
+static void some_rounds(void) {
+    long n = ROUNDS;
+    CHECK_EQ(cc_run(some_of_everything, &n, NULL), 0);
+}
+
+/* Whether wakes and spawns take their slow paths because somebody traces them. */
+struct routes {
+    bool spawns, wakes;
+};
+
+static struct routes routes_now(void) {
+    cc__lock_take(&cc__sched.trace_route.lock);
+    struct routes now = {cc__get(&cc__sched.spawns) & SPAWNS_TRACED, cc__sched.trace_route.wakes};
+    cc__lock_release(&cc__sched.trace_route.lock);
+    return now;
+}
+
+/* On one worker, from which nobody takes over, the order of the ring is that of the program. */
+static void record_one_worker(uint32_t short_slots) {
+    struct history h;
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    struct routes before = routes_now();
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.level = CC_RECORD_TURNS}), 0);
+    struct routes while_on = routes_now();
+    CHECK(before.spawns == while_on.spawns && before.wakes == while_on.wakes);
+    struct record_ring *r = cc__get_acquire(&cc__recorder.ring[0]);
+    CHECK(r != NULL && cc__ring_has_turns(r));
+    if (short_slots != 0) cc__set(&r->turns, short_slots);
+    some_rounds();
+    take_and_check(&h);
+    CHECK_EQ(h.lost, 0);
+    size_t wakes = 0;
+    for (size_t i = 0; i < h.steps.count; i++)
+        wakes += cc__step(&h, i)->kind == STEP_UNBLOCK && !cc__step(&h, i)->inferred;
+    CHECK(wakes >= ROUNDS / 2); /* a round has at least one; those around the spawn by this thread may be inferred */
+    cc__history_free(&h);
+    CHECK(records_of(REC_WAKE) >= ROUNDS);
+    CHECK_EQ(records_of(REC_SPAWN), TASKS);
+}
+
+TEST(turns_are_recorded_on_the_fast_paths) {
+    record_one_worker(0);
+    CHECK(records_of(REC_SWITCH) > 0);
+}
+
+TEST(switches_to_large_slots) {
+    record_one_worker(1);
+    CHECK(records_of(REC_PARK) > 0 && records_of(REC_RUN) > 0);
+}
+
+/* A value that nobody stores is handed over to one that waits, or from one: each of them is woken, whoever does it. */
+TEST_WORKERS(turns_of_many_workers) {
+    struct history h;
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.level = CC_RECORD_TURNS}), 0);
+    some_rounds();
+    CHECK(records_of(REC_WAKE) >= ROUNDS);
+    CHECK_EQ(records_of(REC_SPAWN), TASKS);
+    take_and_check(&h);
+    CHECK_EQ(h.lost, 0);
+    cc__history_free(&h);
+}
+
+TEST_WORKERS(with_stacks) {
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.level = CC_RECORD_STACKS}), 0);
+    CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
+    char *text = written(CC_RECORD_TEXT, NULL);
+    if (cc__inspect_missing() == NULL) CHECK(strstr(text, ", in some_of_everything") != NULL);
+    free(text);
+}
+
+static void *in_the_simulation(void *arg) {
+    long n = 12;
+    (void)arg;
+    return some_of_everything(&n);
+}
+
+/* In a process of its own: ids of fibers are not used twice in one. */
+static void simulate_and_write(uint64_t seed, FILE *const files[3]) {
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        CHECK_EQ(cc_record_start(NULL), 0);
+        CHECK_EQ(cc_sim_run(seed, in_the_simulation, NULL, NULL), 0);
+        for (int f = 0; f < 3; f++) CHECK_EQ(cc_record_write(fileno(files[f]), (CCRecordFormat)f), 0);
+        _exit(0);
+    }
+    int status;
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK_EQ(status, 0);
+}
+
+static size_t read_all(FILE *file, char *text, size_t size) {
+    ssize_t n = pread(fileno(file), text, size, 0);
+    CHECK(n > 0 && (size_t)n < size);
+    fclose(file);
+    return (size_t)n;
+}
+
+/* The same seed, the same bytes; another one, others. */
+TEST(simulations_repeat) {
+    static char text[3][1 << 18];
+    FILE *files[3][3];
+    for (int i = 0; i < 3; i++) {
+        for (int f = 0; f < 3; f++) CHECK((files[i][f] = tmpfile()) != NULL);
+        simulate_and_write(i < 2 ? 17 : 18, files[i]);
+    }
+    for (int f = 0; f < 3; f++) {
+        size_t size[3];
+        for (int i = 0; i < 3; i++) size[i] = read_all(files[i][f], text[i], sizeof text[i]);
+        CHECK_EQ(size[0], size[1]);
+        CHECK(memcmp(text[0], text[1], size[0]) == 0);
+        CHECK(size[0] != size[2] || memcmp(text[0], text[2], size[0]) != 0);
+    }
+}
+
+/* One fiber at a time: each record comes before what follows from it, and nothing is left to be inferred. */
+TEST(nothing_is_inferred_in_a_simulation) {
+    for (uint64_t seed = 1; seed < 20; seed++) {
+        struct history h;
+        CHECK_EQ(cc_record_start(NULL), 0);
+        CHECK_EQ(cc_sim_run(seed, in_the_simulation, NULL, NULL), 0);
+        take_and_check(&h);
+        CHECK_EQ(h.lost, 0);
+        for (size_t i = 0; i < h.steps.count; i++) {
+            const struct step *s = cc__step(&h, i);
+            /* A joiner that runs its task itself is not woken: it goes on. */
+            if (s->inferred) CHECK_EQ(s->kind, STEP_UNBLOCK);
+        }
+        cc__history_free(&h);
+        CHECK_EQ(cc_record_stop(), 0);
+    }
+}
+
+/* Each level, by the environment: written by a shutdown, while the runtime still has what it takes. */
+TEST(environment) {
+    static const char *const levels[] = {"turns", "times", "stacks"};
+    char name[] = "/tmp/record_XXXXXX.txt";
+    int fd = mkstemps(name, 4);
+    CHECK(fd >= 0);
+    CHECK_EQ(setenv("CC_RECORD", name, 1), 0);
+    for (size_t i = 0; i < array_len(levels); i++) {
+        static char text[1 << 17];
+        CHECK_EQ(setenv("CC_RECORD_LEVEL", levels[i], 1), 0);
+        CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+        ssize_t n = pread(fd, text, sizeof text - 1, 0);
+        CHECK(n > 0);
+        text[n] = '\0';
+        CHECK(strstr(text, "spawns fiber") != NULL);
+        CHECK_EQ(cc_record_stop(), 0);
+        CHECK_EQ(ftruncate(fd, 0), 0);
+    }
+    CHECK_EQ(unlink(name), 0);
+    close(fd);
+}
+
+static void *panics(void *arg) {
+    (void)arg;
+    cc_note("before the panic");
+    cc_panic("as planned");
+    return NULL;
+}
+
+TEST_DIES(panic_shows_the_last_events, "notes: before the panic", .signal = SIGABRT) {
+    CHECK_EQ(setenv("CC_PANIC_ABORT", "1", 1), 0);
+    CHECK_EQ(setenv("CC_RECORD_LEVEL", "turns", 1), 0);
+    (void)cc_run(panics, NULL, NULL);
+}
+
+static void *stuck(void *arg) {
+    CCChan *ch = arg;
+    int v;
+    cc_note("nobody will send");
+    MAY_FAIL(cc_chan_recv(ch, &v, sizeof v));
+    return NULL;
+}
+
+TEST_DIES(deadlock_shows_the_last_events, "notes: nobody will send") {
+    if (cc__inspect_missing() != NULL) {
+        fputs("notes: nobody will send", stderr);
+        abort();
+    }
+    CHECK_EQ(setenv("CC_RECORD_LEVEL", "times", 1), 0);
+    CHECK_EQ(setenv("CC_SIM_SEED", "1", 1), 0); /* where a deadlock is found at once */
+    (void)cc_run(stuck, cc_chan_create(sizeof(int), 0), NULL);
+}

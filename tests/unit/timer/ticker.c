@@ -1,0 +1,129 @@
+/* ticker.c - tickers and their modes, arithmetic of deadlines, and whether a block's deadline has come. */
+#include "../contexts.h"
+
+#include <errno.h>
+
+enum { MS = 1000000 };
+
+static void ticks(void) {
+    CCTicker t;
+    CHECK_EQ(cc_ticker_init(NULL, MS, CC_TICKER_SKIP), EINVAL);
+    CHECK_EQ(cc_ticker_init(&t, 0, CC_TICKER_SKIP), EINVAL);
+    CHECK_EQ(cc_ticker_init(&t, MS, (CCTickerMode)9), EINVAL);
+    CCTicker none = {{0}, 0, 0, CC_TICKER_SKIP, {0}};
+    CHECK_EQ(cc_ticker_wait(&none), EINVAL);
+    CHECK_EQ(cc_ticker_wait_try(NULL), EINVAL);
+    uint64_t start = cc_now_ns();
+    CHECK_EQ(cc_ticker_init(&t, MS, CC_TICKER_SKIP), 0);
+    for (int i = 0; i < 5; i++) CHECK_EQ(cc_ticker_wait(&t), 0);
+    CHECK(cc_now_ns() - start >= 5 * MS); /* never early */
+    CHECK_EQ(cc_ticker_init(&t, 3600 * UINT64_C(1000) * MS, CC_TICKER_SKIP), 0);
+    CHECK_EQ(cc_ticker_wait_try(&t), EAGAIN);
+    CHECK_EQ(cc_ticker_init(&t, UINT64_MAX, CC_TICKER_SKIP), 0);
+    CHECK_EQ(cc_ticker_wait_try(&t), EAGAIN);
+}
+
+TEST_WORKERS(ticks) {
+    in_both_contexts(ticks);
+}
+
+/* The next tick was three periods and a half ago. */
+TEST(modes) {
+    uint64_t now = cc_now_ns(), period = now / 10;
+    CCTicker t;
+    CHECK_EQ(cc_ticker_init(&t, period, CC_TICKER_SKIP), 0);
+    uint64_t first = t.next.ns = now - period * 7 / 2;
+    CHECK_EQ(cc_ticker_wait(&t), 0);
+    CHECK_EQ(t.missed, 3);
+    CHECK_EQ(t.next.ns, first + 4 * period);
+    CHECK_EQ(cc_ticker_wait_try(&t), EAGAIN);
+    CHECK_EQ(cc_ticker_init(&t, period, CC_TICKER_BURST), 0);
+    t.next.ns = first;
+    for (int i = 0; i < 4; i++) CHECK_EQ(cc_ticker_wait(&t), 0);
+    CHECK_EQ(t.missed, 0);
+    CHECK_EQ(cc_ticker_wait_try(&t), EAGAIN);
+    CHECK_EQ(t.next.ns, first + 4 * period);
+    CHECK_EQ(cc_ticker_init(&t, period, CC_TICKER_DELAY), 0);
+    t.next.ns = first;
+    CHECK_EQ(cc_ticker_wait(&t), 0);
+    CHECK_EQ(t.missed, 3);
+    CHECK(t.next.ns >= now + period);
+}
+
+static void arm(void) {
+    CCTicker t;
+    CCChan *ch = cc_chan_create(sizeof(int), 1);
+    int v, ticks_seen = 0;
+    CHECK_EQ(cc_ticker_init(&t, MS, CC_TICKER_BURST), 0);
+    CCDeadline first = t.next;
+    while (ticks_seen < 3) {
+        CC_WHEN {
+            CC_ON_RECV(ch, &v) {
+                CHECK(!"nobody sends");
+            }
+            CC_ON_TICK(&t) {
+                ticks_seen++;
+                CHECK_EQ(CC_WHEN_ERROR, 0);
+            }
+        }
+    }
+    CHECK_EQ(t.next.ns, first.ns + 3 * MS);
+    cc_chan_free(ch);
+}
+
+TEST_WORKERS(arm) {
+    in_both_contexts(arm);
+}
+
+TEST(arithmetic) {
+    CCDeadline none = {0}, at = {1000}, later = {2000};
+    CHECK(cc_deadline_is_never(none) && cc_deadline_is_never(CC_FOREVER) && !cc_deadline_is_never(at));
+    CHECK_EQ(cc_deadline_plus_ns(at, 5).ns, 1005);
+    CHECK_EQ(cc_deadline_plus_ms(at, 5).ns, 5001000);
+    CHECK_EQ(cc_deadline_plus_ns(none, 5).ns, UINT64_MAX);
+    CHECK_EQ(cc_deadline_plus_ns(at, UINT64_MAX).ns, UINT64_MAX);
+    CHECK_EQ(cc_deadline_plus_ms(at, UINT64_MAX).ns, UINT64_MAX);
+    CHECK_EQ(cc_deadline_earlier(at, later).ns, 1000);
+    CHECK_EQ(cc_deadline_earlier(later, at).ns, 1000);
+    CHECK_EQ(cc_deadline_earlier(none, later).ns, 2000);
+    CHECK_EQ(cc_deadline_earlier(at, CC_FOREVER).ns, 1000);
+    CHECK_EQ(cc_deadline_left_ns(CC_FOREVER), UINT64_MAX);
+    CHECK_EQ(cc_deadline_left_ns(CC_PASSED), 0);
+    CHECK(cc_deadline_has_passed(CC_PASSED) && !cc_deadline_has_passed(none));
+    uint64_t left = cc_deadline_left_ns(cc_after_s(100));
+    CHECK(left > UINT64_C(50000) * MS && left <= UINT64_C(100000) * MS);
+    CHECK_EQ(cc_after_s(UINT64_MAX).ns, UINT64_MAX);
+    CHECK_EQ(cc_sleep_s(0), 0);
+}
+
+static void fired(void) {
+    bool late_one = false, in_time = true, with_error = true;
+    CC_WITH_DEADLINE(cc_after_ms(1), &late_one) {
+        CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+        CHECK(!late_one); /* is told at the end */
+    }
+    CHECK(late_one);
+    CC_WITH_DEADLINE(cc_after_s(1000), &in_time) {
+        cc_yield();
+    }
+    CHECK(!in_time);
+    int rc;
+    CC_NURSERY(n, .result = &rc) {
+        CC_WITH_DEADLINE(cc_after_s(1000), &with_error) {
+            CHECK_EQ(cc_nursery_cancel(n), 0);
+            CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED); /* not by the deadline */
+        }
+    }
+    CHECK(!with_error);
+    CC_WITH_DEADLINE(CC_PASSED, &late_one) {
+        break;
+    }
+    CHECK(late_one);
+    CC_WITH_DEADLINE(CC_FOREVER, NULL) {
+        continue;
+    }
+}
+
+TEST_WORKERS(fired) {
+    in_both_contexts(fired);
+}
