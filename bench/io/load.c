@@ -1,20 +1,25 @@
-/* load.c - load for an echo server: load PORT CONNECTIONS SECONDS SIZE.
+/* load.c - load for an echo server: load PORT CONNECTIONS SECONDS SIZE [RATE].
  *
  * Every connection has one request under way: it sends SIZE bytes, waits for all of them, checks them, sends the
- * next. One thread,
- * epoll, no library. Prints requests, requests per second and percentiles of the latency in us, as KEY=VALUE.
+ * next. With RATE: so many requests are due in a second, evenly, on one connection after the other; the latency of one
+ * counts from when it is due, also if its connection is not free then. One thread, epoll, no library. Prints requests,
+ * requests per second and percentiles of the latency in us, as KEY=VALUE; with RATE also how late requests were sent
+ * whose connections were free: that is the load's own fault.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,11 +28,20 @@ enum { BUCKETS = 4096, SIZE_MAX_ = 65536 };
 struct connection {
     int fd;
     size_t got;
-    uint64_t number, sent_at;
+    uint64_t number, sent_at; /* of the request that is under way */
+    uint64_t due;             /* how many were due, with a rate; the first `number` were sent */
+    bool busy;
 };
 
-static uint64_t histogram[BUCKETS], requests;
+struct histogram {
+    uint64_t buckets[BUCKETS], count;
+};
+
+static struct histogram latencies, sent_late;
 static size_t size;
+static struct connection *all;
+static uint64_t count, begin;
+static double rate; /* in a second; 0: as fast as they come back */
 
 static uint64_t now(void) {
     struct timespec t;
@@ -54,10 +68,16 @@ static double bucket_us(unsigned bucket) {
     return (double)((uint64_t)(bucket % 64 + 64) << shift) / 1e3;
 }
 
-static double percentile(double part) {
-    uint64_t wanted = (uint64_t)((double)requests * part), sum = 0;
+static void note(struct histogram *h, uint64_t from) {
+    uint64_t at = now();
+    h->buckets[bucket_of(at > from ? at - from : 0)]++;
+    h->count++;
+}
+
+static double percentile(const struct histogram *h, double part) {
+    uint64_t wanted = (uint64_t)((double)h->count * part), sum = 0;
     for (unsigned i = 0; i < BUCKETS; i++)
-        if ((sum += histogram[i]) > wanted) return bucket_us(i);
+        if ((sum += h->buckets[i]) > wanted) return bucket_us(i);
     return 0;
 }
 
@@ -65,12 +85,18 @@ static void fill(char *bytes, const struct connection *c) {
     memset(bytes, (int)('a' + c->number % 26), size);
 }
 
+/* Of all requests in their order. */
+static uint64_t due_at(uint64_t request) {
+    return begin + (uint64_t)((double)request * 1e9 / rate);
+}
+
 static void send_next(struct connection *c) {
     char bytes[SIZE_MAX_];
+    c->sent_at = rate > 0 ? due_at(c->number * count + (uint64_t)(c - all)) : now();
+    c->busy = true;
     c->number++;
     c->got = 0;
     fill(bytes, c);
-    c->sent_at = now();
     if (send(c->fd, bytes, size, MSG_NOSIGNAL) != (ssize_t)size) die("send");
 }
 
@@ -86,27 +112,49 @@ static void receive(struct connection *c) {
     }
     c->got += (size_t)n;
     if (c->got < size) return;
-    histogram[bucket_of(now() - c->sent_at)]++;
-    requests++;
-    send_next(c);
+    note(&latencies, c->sent_at);
+    c->busy = false;
+    if (rate == 0 || c->due > c->number) send_next(c);
+}
+
+/* Sends what is due; returns when the next one is. */
+static uint64_t send_due(void) {
+    static uint64_t next;
+    while (due_at(next) <= now()) {
+        struct connection *c = &all[next++ % count];
+        c->due++;
+        if (c->busy) continue;
+        note(&sent_late, due_at(next - 1));
+        send_next(c);
+    }
+    return due_at(next);
+}
+
+static int wait_for(int set, struct epoll_event *events, int n, uint64_t until) {
+    uint64_t at = now(), left = until > at ? until - at : 0;
+    struct timespec ts = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
+    return (int)syscall(SYS_epoll_pwait2, set, events, n, &ts, NULL, 0);
 }
 
 int main(int argc, char **argv) {
-    if (argc != 5) {
-        fprintf(stderr, "usage: %s PORT CONNECTIONS SECONDS SIZE\n", argv[0]);
+    if (argc != 5 && argc != 6) {
+        fprintf(stderr, "usage: %s PORT CONNECTIONS SECONDS SIZE [RATE]\n", argv[0]);
         return 2;
     }
-    int count = atoi(argv[2]), set = epoll_create1(EPOLL_CLOEXEC), one = 1;
+    int set = epoll_create1(EPOLL_CLOEXEC), one = 1;
     struct rlimit limit;
     size = (size_t)atoi(argv[4]);
-    if (count < 1 || size < 1 || size > SIZE_MAX_ || set < 0) return 2;
+    count = (uint64_t)atoi(argv[2]);
+    rate = argc == 6 ? atof(argv[5]) : 0;
+    prctl(PR_SET_TIMERSLACK, 1);
+    if (count < 1 || count > 1000000 || size < 1 || size > SIZE_MAX_ || set < 0) return 2;
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)atoi(argv[1]))};
-    struct connection *all = calloc((size_t)count, sizeof *all);
-    for (int i = 0; i < count; i++) {
+    all = calloc(count, sizeof *all);
+    for (uint64_t i = 0; i < count; i++) {
         all[i].fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (all[i].fd < 0 || connect(all[i].fd, (struct sockaddr *)&address, sizeof address) != 0) die("connect");
         setsockopt(all[i].fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -115,15 +163,18 @@ int main(int argc, char **argv) {
     }
     puts("ready"); /* the server's CPU time is read between this line and the next */
     fflush(stdout);
-    uint64_t begin = now(), end = begin + (uint64_t)(atof(argv[3]) * 1e9);
-    for (int i = 0; i < count; i++) send_next(&all[i]);
+    begin = now();
+    uint64_t end = begin + (uint64_t)(atof(argv[3]) * 1e9);
+    for (uint64_t i = 0; rate == 0 && i < count; i++) send_next(&all[i]);
     while (now() < end) {
         struct epoll_event events[256];
-        int n = epoll_wait(set, events, 256, 100);
+        uint64_t next = rate > 0 ? send_due() : end;
+        int n = wait_for(set, events, 256, next < end ? next : end);
         for (int i = 0; i < n; i++) receive(events[i].data.ptr);
     }
     double seconds = (double)(now() - begin) / 1e9;
-    printf("requests=%llu per_s=%.0f p50_us=%.1f p99_us=%.1f p999_us=%.1f\n", (unsigned long long)requests,
-           (double)requests / seconds, percentile(0.5), percentile(0.99), percentile(0.999));
+    printf("requests=%llu per_s=%.0f p50_us=%.1f p99_us=%.1f p999_us=%.1f sent_late_p99_us=%.1f\n",
+           (unsigned long long)latencies.count, (double)latencies.count / seconds, percentile(&latencies, 0.5),
+           percentile(&latencies, 0.99), percentile(&latencies, 0.999), percentile(&sent_late, 0.99));
     return 0;
 }

@@ -53,7 +53,8 @@ double since(Clock::time_point start) {
 double status(const std::string &key) {
     std::ifstream file("/proc/self/status");
     for (std::string line; std::getline(file, line);)
-        if (line.compare(0, key.size() + 1, key + ":") == 0) return 1024.0 * std::strtod(line.c_str() + key.size() + 1, nullptr);
+        if (line.compare(0, key.size() + 1, key + ":") == 0)
+            return 1024.0 * std::strtod(line.c_str() + key.size() + 1, nullptr);
     return 0;
 }
 
@@ -252,7 +253,8 @@ Outcome timers(uint64_t n) {
     if (early != 0) fail("%" PRIu64 " sleeps ended early", early.load());
     if (ns < double(second)) fail("all sleeps were over after %.0f ns", ns);
     char extras[96];
-    std::snprintf(extras, sizeof extras, "late_mean_us=%.0f late_max_us=%.0f", double(late_sum) / double(n) / 1e3, double(late_max) / 1e3);
+    std::snprintf(extras, sizeof extras, "late_mean_us=%.0f late_max_us=%.0f", double(late_sum) / double(n) / 1e3,
+                  double(late_max) / 1e3);
     return {n, ns - double(second), extras};
 }
 
@@ -281,7 +283,8 @@ Outcome parked(uint64_t n) {
     double ns = since(begin);
     if (passed != n) fail("%" PRIu64 " fibers passed the gate", passed);
     char extras[96];
-    std::snprintf(extras, sizeof extras, "rss_bytes=%.0f pte_bytes=%.0f", (rss - rss_before) / double(n), (pte - pte_before) / double(n));
+    std::snprintf(extras, sizeof extras, "rss_bytes=%.0f pte_bytes=%.0f", (rss - rss_before) / double(n),
+                  (pte - pte_before) / double(n));
     return {n, ns, extras};
 }
 

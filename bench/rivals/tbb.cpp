@@ -2,9 +2,15 @@
 //
 //     tbb NAME [WORKERS] [SCALE]
 //
-// A task of oneTBB runs to its end on the stack of a worker: it has no stack of its own, and cannot wait for a channel or
-// a moment without holding its worker up. So only the rows that fork and join are here. A task_group is joined as a whole.
+// A task of oneTBB runs to its end on the stack of a worker: it has no stack of its own, and cannot wait for a channel
+// or a moment without holding its worker up. So only the rows that fork and join are here. A task_group is joined as a
+// whole.
+#include "../range_body.h"
+
+#include <tbb/blocked_range.h>
 #include <tbb/global_control.h>
+#include <tbb/parallel_invoke.h>
+#include <tbb/parallel_reduce.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
 
@@ -133,6 +139,75 @@ Outcome skynet(double scale) {
     return {nodes, ns};
 }
 
+// ---- ranges: the automatic partitioner, which is the default ----
+
+Outcome range_sum_row(uint64_t n) {
+    uint64_t expected = range_sum(0, n);
+    double ns = 0;
+    for (int turn = 0; turn < RANGE_TURNS; turn++) {
+        auto begin = Clock::now();
+        uint64_t sum = tbb::parallel_reduce(
+            tbb::blocked_range<size_t>(0, n), uint64_t(0),
+            [](const tbb::blocked_range<size_t> &r, uint64_t so_far) { return so_far + range_sum(r.begin(), r.end()); },
+            [](uint64_t a, uint64_t b) { return a + b; });
+        ns += since(begin);
+        if (sum != expected) fail("the sum is %" PRIu64, sum);
+    }
+    return {RANGE_TURNS * n / 1000, ns};
+}
+
+void sort_halves(uint64_t *a, uint64_t *spare, size_t n) {
+    if (n <= SORT_GRAIN) return range_sort_alone(a, n);
+    size_t half = n / 2;
+    tbb::parallel_invoke([=] { sort_halves(a, spare, half); }, [=] { sort_halves(a + half, spare + half, n - half); });
+    range_merge(a, spare, half, n);
+}
+
+Outcome range_sort_row(uint64_t n) {
+    std::vector<uint64_t> a(n), spare(n);
+    double ns = 0;
+    for (int turn = 0; turn < RANGE_TURNS; turn++) {
+        for (uint64_t i = 0; i < n; i++) a[i] = range_hash(i + 1);
+        auto begin = Clock::now();
+        sort_halves(a.data(), spare.data(), n);
+        ns += since(begin);
+        for (uint64_t i = 1; i < n; i++)
+            if (a[i - 1] > a[i]) fail("the numbers are out of order");
+    }
+    return {RANGE_TURNS * n, ns};
+}
+
+uint64_t count(uint64_t id, unsigned depth) {
+    unsigned n = range_children(id, depth);
+    if (n == 0 || depth > TREE_DEPTH) return range_count_alone(id, depth);
+    return 1 + tbb::parallel_reduce(
+                   tbb::blocked_range<size_t>(0, n), uint64_t(0),
+                   [=](const tbb::blocked_range<size_t> &r, uint64_t so_far) {
+                       for (size_t i = r.begin(); i < r.end(); i++) so_far += count(range_child(id, i), depth + 1);
+                       return so_far;
+                   },
+                   [](uint64_t a, uint64_t b) { return a + b; });
+}
+
+Outcome range_tree_row(uint64_t roots) {
+    uint64_t expected = 0;
+    for (uint64_t i = 0; i < roots; i++) expected += range_count_alone(i + 1, 0);
+    double ns = 0;
+    for (int turn = 0; turn < RANGE_TURNS; turn++) {
+        auto begin = Clock::now();
+        uint64_t nodes = tbb::parallel_reduce(
+            tbb::blocked_range<size_t>(0, roots), uint64_t(0),
+            [](const tbb::blocked_range<size_t> &r, uint64_t so_far) {
+                for (size_t i = r.begin(); i < r.end(); i++) so_far += count(i + 1, 0);
+                return so_far;
+            },
+            [](uint64_t a, uint64_t b) { return a + b; });
+        ns += since(begin);
+        if (nodes != expected) fail("%" PRIu64 " nodes were counted", nodes);
+    }
+    return {RANGE_TURNS * expected / 1000 + 1, ns};
+}
+
 Outcome run(const std::string &name, double scale) {
     auto scaled = [scale](double n) { return n * scale < 1 ? 1 : uint64_t(n * scale); };
     if (name == "spawn_join") return spawn_join(scaled(1000000));
@@ -140,6 +215,9 @@ Outcome run(const std::string &name, double scale) {
     if (name == "nursery") return nursery(scaled(1000000), scaled(200000));
     if (name == "fib") return run_fib(scale);
     if (name == "skynet") return skynet(scale);
+    if (name == "range_sum") return range_sum_row(scaled(SUM_N));
+    if (name == "range_sort") return range_sort_row(scaled(SORT_N));
+    if (name == "range_tree") return range_tree_row(scaled(TREE_ROOTS));
     fail("there is no benchmark '%s'", name.c_str());
 }
 

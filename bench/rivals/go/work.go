@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"sort"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -648,7 +648,7 @@ func workTree(scale float64) result {
 
 func mergeSort(from, spare []uint64) {
 	if len(from) <= 4096 {
-		sort.Slice(from, func(i, k int) bool { return from[i] < from[k] })
+		slices.Sort(from)
 		return
 	}
 	half := len(from) / 2
