@@ -4,10 +4,11 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
 CLANG_FORMAT ?= $(shell command -v clang-format-14 || command -v clang-format)
 
-.PHONY: help run test stress histories explore models faults fuzz mutate bench bench-quick bench-publish check-long install uninstall format clean
+.PHONY: help run timeline test stress histories explore models faults fuzz mutate bench bench-quick bench-publish check-long install uninstall format clean
 
 help:
 	@echo "make run         build the library and run the tour of it (examples/tour.c)"
+	@echo "make timeline    records examples/pipeline.c and a deadlock in simulations and draws docs/plots/timeline.svg and deadlock.svg"
 	@echo "make test        all tests: compilers, sanitizers, valgrind, three CPUs"
 	@echo "make stress      some of them: storms and races; also explore (every schedule of small programs), models"
 	@echo "                 (of the protocols), faults (calls to the system that fail), histories (and an order that explains them)"
@@ -29,6 +30,17 @@ run:
 	@{ cmake --preset release && cmake --build --preset release --target examples_tour -j $(JOBS); } >build/run.log 2>&1 \
 		|| { cat build/run.log; exit 1; }
 	@build/release/examples/tour
+
+timeline:
+	@tools/deps.sh run
+	@mkdir -p build
+	@{ cmake --preset release && cmake --build --preset release --target examples_pipeline examples_hangs_circle cc-trace -j $(JOBS); } >build/run.log 2>&1 \
+		|| { cat build/run.log; exit 1; }
+	@CC_SIM_SEED=7 CC_RECORD=build/timeline.trace build/release/examples/pipeline >build/run.log
+	@build/release/apps/cc-trace -s build/timeline.trace >docs/plots/timeline.svg
+	@CC_SIM_SEED=7 CC_RECORD=build/deadlock.trace build/release/examples/hangs/circle >>build/run.log 2>&1; [ $$? = 124 ]
+	@build/release/apps/cc-trace -s build/deadlock.trace >docs/plots/deadlock.svg
+	@build/release/apps/cc-trace build/timeline.trace
 
 test:
 	@tools/deps.sh test
@@ -87,7 +99,7 @@ uninstall:
 	@DESTDIR="$(DESTDIR)" cmake -DMANIFEST=build/install/install_manifest.txt -P cmake/uninstall.cmake
 
 format:
-	@find include src tests examples bench apps -name '*.[ch]' 2>/dev/null | xargs -r $(CLANG_FORMAT) -i
+	@find include src tests examples bench apps \( -name '*.[ch]' -o -name '*.[ch]pp' \) 2>/dev/null | xargs -r $(CLANG_FORMAT) -i
 
 clean:
 	rm -rf build

@@ -9,13 +9,13 @@ program=${CLANG_FORMAT:-$(command -v clang-format-14 || command -v clang-format)
 [[ -n $program ]] || { echo "clang-format is not installed: apt-get install clang-format-14"; exit 1; }
 version=$("$program" --version | sed -n 's/.*version \([0-9]*\).*/\1/p')
 folders=()
-for folder in src include tests bench examples apps; do [[ -d $folder ]] && folders+=("$folder"); done
+for folder in src include posix tls tests bench examples apps; do [[ -d $folder ]] && folders+=("$folder"); done
 limit=$(sed -n 's/^ColumnLimit: *//p' .clang-format)
 status=0 wrong=
 if [[ $version != 14 ]]; then
     echo "note: this is clang-format $version, and the tree is formatted by version 14: only comments are checked"
 else
-    wrong=$(find "${folders[@]}" -name '*.[ch]' -print0 | LC_ALL=C sort -z | xargs -0 -P 2 -n 60 "$program" --dry-run -Werror 2>&1 |
+    wrong=$(find "${folders[@]}" \( -name '*.[ch]' -o -name '*.[ch]pp' \) -print0 | LC_ALL=C sort -z | xargs -0 -P 2 -n 60 "$program" --dry-run -Werror 2>&1 |
         sed -n 's/^\([^: ]*:[0-9]*\):[0-9]*: error: .*/\1/p' | LC_ALL=C sort -u -t: -k1,1 -k2,2n | awk -F: '!seen[$1]++')
 fi
 if [[ -n $wrong ]]; then
@@ -23,7 +23,7 @@ if [[ -n $wrong ]]; then
     status=1
 fi
 # By characters. A comment is what stands after /* up to */; a line of code alone is clang-format's affair.
-long=$(find "${folders[@]}" -name '*.[ch]' -print0 | LC_ALL=C sort -z | LC_ALL=C xargs -0 awk -v limit="$limit" '
+long=$(find "${folders[@]}" \( -name '*.[ch]' -o -name '*.[ch]pp' \) -print0 | LC_ALL=C sort -z | LC_ALL=C xargs -0 awk -v limit="$limit" '
     FNR == 1 { inside = 0 }
     {
         line = $0

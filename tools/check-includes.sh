@@ -16,7 +16,7 @@ set -o pipefail
 find . -type f -name '*.[chS]' | LC_ALL=C sort | sed 's|^\./||' | xargs -r awk '
 BEGIN {
     count = split("base arch os sync trace fiber sched timer sim wait " \
-                  "task chan select lock nursery panic io inspect diag rt", names, " ")
+                  "task chan select lock key nursery panic future parallel broadcast io island blocking file net signal process inspect record diag live rt", names, " ")
     for (i = 1; i <= count; i++) rank[names[i]] = i
     first_sibling = rank["task"]
     last_sibling = rank["io"]

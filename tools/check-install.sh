@@ -23,7 +23,7 @@ find "$docs" -name '*.md' | while read -r page; do
     done
 done
 nm --dynamic --defined-only "$(find "$work/usr" -name 'libccc.so' | head -n 1)" | awk '{ sub(/@.*/, "", $3); print $3 }' |
-    grep -vxE 'cc_(cxx_attach|match|(deadline|defer|nursery|shield)_(enter|leave)|(nursery|task)_go)' | while read -r call; do
+    grep -vxE 'cc_(cxx_attach|match|(deadline|defer|nursery|shield)_(enter|leave)|deadline_enter_ex|(nursery|task)_go|future_(await|await_until|end|failed|misused)|when_(choose|overflow))' | while read -r call; do
     [[ $call != cc_* || -n $(find "$work/usr" -name "$call.3") ]] || { echo "there is no page for $call"; exit 1; }
 done
 
@@ -82,6 +82,43 @@ cmake -S "$work" -B "$work/build" -DCMAKE_C_COMPILER="$compiler" -DCMAKE_PREFIX_
     { cat "$work/cmake.log"; exit 1; }
 judge "CMake, shared" "$work/build/shared"
 judge "CMake, static" "$work/build/static"
+
+# TLS, where it was built: a program that asks for the component.
+if [[ -e $pc/ccc-tls.pc ]]; then
+    mkdir "$work/tls"
+    cat >"$work/tls/tls.c" <<'EOF'
+#include <ccc/cc_tls.h>
+#include <string.h>
+int main(void) {
+    CCTls *tls;
+    if (cc_tls_client(&tls, NULL) != 0) return 1;
+    cc_tls_free(tls);
+    return cc_tls_server(&tls, NULL) == 0 || strcmp(cc_tls_error(), "a server needs a certificate") != 0;
+}
+EOF
+    cat >"$work/tls/CMakeLists.txt" <<'EOF'
+cmake_minimum_required(VERSION 3.25)
+project(tls C)
+find_package(ccc REQUIRED COMPONENTS tls)
+foreach(library ccc_tls ccc_tls_static)
+    add_executable(with_${library} tls.c)
+    target_link_libraries(with_${library} ccc::${library})
+endforeach()
+EOF
+    cmake -S "$work/tls" -B "$work/tls/build" -DCMAKE_C_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$work/usr" >"$work/cmake.log" 2>&1 &&
+        cmake --build "$work/tls/build" >>"$work/cmake.log" 2>&1 && "$work/tls/build/with_ccc_tls" && "$work/tls/build/with_ccc_tls_static" ||
+        { cat "$work/cmake.log"; exit 1; }
+    if command -v pkg-config >/dev/null; then
+        # shellcheck disable=SC2046
+        "$compiler" "$work/tls/tls.c" -o "$work/tls/by_pc" $(pkg-config --cflags --libs ccc-tls)
+        LD_LIBRARY_PATH=$(pkg-config --variable=libdir ccc) "$work/tls/by_pc"
+    fi
+    nm --dynamic --defined-only "$(find "$work/usr" -name libccc_tls.so | head -n 1)" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | while read -r call; do
+        [[ $call != cc_tls_* || -n $(find "$work/usr" -name "$call.3") ]] || { echo "there is no page for $call"; exit 1; }
+        [[ $call == cc_tls_* ]] || { echo "libccc_tls.so exports $call"; exit 1; }
+    done
+    echo "TLS: ok"
+fi
 
 cp "$build/install_manifest.txt" "$work/manifest"
 cmake -DMANIFEST="$work/manifest" -P cmake/uninstall.cmake >"$work/uninstall.log" 2>&1 || { cat "$work/uninstall.log"; exit 1; }

@@ -45,9 +45,9 @@ code() {
 }
 words() { grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u; }
 
-c_files='\.([chSl]|cpp|cc|def|inc|map)$'
+c_files='\.([chSl]|cpp|hpp|cc|def|inc|map)$'
 {
-    mapfile -t list < <(grep -E "^(src|include|apps)/.*$c_files" "$work/files")
+    mapfile -t list < <(grep -E "^(src|include|apps|posix|tls)/.*$c_files" "$work/files")
     code "${list[@]}"
 } | words >"$work/own"
 {
@@ -67,7 +67,7 @@ sed 's/#.*//; s/[[:space:]]*$//; /^$/d' "$here/names.allow" 2>/dev/null >"$work/
 
 pages() {
     grep -E '^(README|ARCHITECTURE|HACKING)\.md$|^docs/[^/]*\.md$|^docs/decisions/.*\.md$|(^|/)README\.md$' "$work/files" | sort -u
-    grep -E '^docs/man/|^include/.*\.h$' "$work/files"
+    grep -E '^docs/man/|^include/.*\.h(pp)?$' "$work/files"
     grep -E '^(src|apps)/.*\.[chS]$' "$work/files"
 }
 mapfile -t list < <(pages)

@@ -11,7 +11,7 @@ cd "${1:-$(dirname "$0")/..}" || exit 1
 # Words that look like rules and are none.
 others='UTF|ISO|SHA|CRC|AVX|RFC|SSE|IEEE|POSIX|LLVM|GCC|ARMV|FNV|MIT|GPL|BSD|CVE|X86|AARCH|RISCV|NEON|DWARF|SYSV|R|S'
 
-find src include apps bench examples tests tools docs ./*.md -type f \( -name '*.[chS]' -o -name '*.cpp' -o -name '*.cc' -o -name '*.md' \
+find src include tls apps bench examples tests tools docs ./*.md -type f \( -name '*.[chS]' -o -name '*.cpp' -o -name '*.cc' -o -name '*.md' \
     -o -name '*.sh' -o -name '*.py' -o -name '*.pml' -o -name '*.def' \) 2>/dev/null |
     grep -vE '^tests/mutate/results.md$|^tools/(check-rules|pages_test)' | LC_ALL=C sort | sed 's|^\./||' |
     xargs -r awk -v others="^($others)\$" '

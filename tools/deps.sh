@@ -2,8 +2,8 @@
 # deps.sh run|bench|test|install - makes sure that what a target needs is installed.
 #
 # Looks at commands and files only, so that a complete machine needs neither root nor a network. What is
-# missing is installed by apt-get for root on Debian and its kin; elsewhere the command is shown. libc++ and the rivals of
-# the measurements are welcome, not needed: a machine without them measures ours.
+# missing is installed by apt-get for root on Debian and its kin; elsewhere the command is shown. libc++, the rivals of
+# the measurements and the servers of the recipes are welcome, not needed: a machine without them measures ours.
 set -u
 target=${1:-run}
 missing=() welcome=()
@@ -62,6 +62,16 @@ have_libcxx() {
     found=$("$1" -print-file-name=libc++.so) && [[ $found != libc++.so && -e $found ]]
 }
 
+have_tools() {
+    local tool
+    for tool in "$@"; do have "$tool" || return 1; done
+}
+
+have_all() {
+    local file
+    for file in "$@"; do [[ -e $file ]] || return 1; done
+}
+
 need_cross() { # need_cross CPU DEBIAN_NAME, unless the machine itself is one
     [[ $(uname -m) == "$1" ]] && return
     need "gcc-$1-linux-gnu" -- have "$1-linux-gnu-gcc"
@@ -114,6 +124,14 @@ if [[ $target == test ]]; then
     fi
     need_cross aarch64 arm64
     need_cross riscv64 riscv64
+    # The recipes: libraries of others, and their servers.
+    want libpq-dev postgresql -- have_all /usr/include/postgresql/libpq-fe.h /usr/lib/postgresql/*/bin/postgres
+    want libhiredis-dev redis-server -- have_all /usr/include/hiredis/hiredis.h /usr/bin/redis-server
+    want libmariadb-dev mariadb-server -- have_all /usr/include/mariadb/mysql.h /usr/sbin/mariadbd
+    want libcurl4-openssl-dev libssl-dev openssl nginx-light -- have_all /usr/include/*/curl/curl.h /usr/include/openssl/ssl.h /usr/sbin/nginx
+    want curl socat ncat iperf3 -- have_tools curl socat ncat iperf3
+    want libsqlite3-dev -- have_all /usr/include/sqlite3.h
+    want python3 chromium -- have_tools python3 chromium # the live page
 fi
 
 if [[ $target == bench ]]; then
@@ -122,6 +140,7 @@ if [[ $target == bench ]]; then
     want libboost-fiber-dev -- test -e /usr/include/boost/fiber/all.hpp
     want libtbb-dev -- test -e /usr/include/oneapi/tbb/version.h
     want golang-go -- have_go
+    want libssl-dev openssl nginx-light -- have_all /usr/include/openssl/ssl.h /usr/sbin/nginx
     want librsvg2-bin fonts-dejavu-core -- have rsvg-convert
     if ! have_cargo && have apt-get; then
         [[ $(id -u) != 0 ]] || apt-get update -q >/dev/null
@@ -154,6 +173,12 @@ if ((${#welcome[@]} > 0)); then
     else
         echo "Installing ${welcome[*]}"
         export DEBIAN_FRONTEND=noninteractive
+        # A server that is installed for a test is not to be started as a service.
+        policy=/usr/sbin/policy-rc.d
+        if [[ ! -e $policy ]]; then
+            printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"
+            trap 'rm -f "$policy"' EXIT
+        fi
         { apt-get update -q && "${install[@]}"; } || echo "Not all of them could be installed; the command was: ${install[*]}"
     fi
 fi

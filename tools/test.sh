@@ -12,7 +12,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-matrix=(includes headers models explore fuzz release installed small noinspect symmetric debug asan tsan ucontext clang aarch64 riscv64 valgrind)
+matrix=(includes headers models explore fuzz release installed recipes small noinspect symmetric debug asan tsan ucontext clang aarch64 riscv64 valgrind)
 jobs=${JOBS:-$(nproc)}
 at_once=$((jobs + 1)) # programs; most of them wait for some of their time
 # Ten builds of two hundred programs each: ninja saves a fifth of the work. A build that exists keeps what made it.
@@ -63,7 +63,7 @@ choose_stage() {
         launcher=(valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite
             --show-leak-kinds=definite --fair-sched=yes)
         ;;
-    includes | headers | models | explore | fuzz | installed) preset=release groups="" ;;
+    includes | headers | models | explore | fuzz | installed | recipes) preset=release groups="" ;;
     *) return 1 ;;
     esac
 }
@@ -178,7 +178,14 @@ build_stage() {
     local log=$1 what=(--preset "$preset" -j "$jobs") targets=()
     cmake --preset "$preset" >"$log" 2>&1 || return
     [[ $stage == headers ]] && targets=(check-headers)
-    [[ $stage == installed ]] && targets=(ccc_static ccc_shared apps)
+    if [[ $stage == installed ]]; then
+        targets=(ccc_static ccc_shared ccc_posix apps)
+        ! grep -q 'TLS: OpenSSL' "$log" || targets+=(ccc_tls_static ccc_tls_shared)
+    fi
+    if [[ $stage == recipes ]]; then
+        targets=(ccc_static examples_proxy)
+        ! grep -q 'TLS: OpenSSL' "$log" || targets+=(examples_tls_https_server examples_tls_https_get)
+    fi
     [[ -z $groups ]] || read -r -a targets < <(targets_of)
     ((${#targets[@]} == 0)) || what+=(--target "${targets[@]}")
     cmake --build "${what[@]}" >>"$log" 2>&1
@@ -257,6 +264,10 @@ run_stage() {
         check "$stage" "README and examples" "$log/readme.log" tools/check-readme.sh
         check "$stage" "docs/hangs.md and examples" "$log/hangs.log" tools/check-readme.sh docs/hangs.md
         check "$stage" "docs/simulation.md and examples" "$log/simulation.log" tools/check-readme.sh docs/simulation.md
+        check "$stage" "docs/surface.md and examples" "$log/surface.log" tools/check-readme.sh docs/surface.md
+        check "$stage" "docs/tracing.md and examples" "$log/tracing.log" tools/check-readme.sh docs/tracing.md
+        check "$stage" "docs/misuse.md and tests" "$log/misuse.log" tools/check-misuse.sh
+        check "$stage" "examples by functions alone" "$log/plain.log" tools/check-plain.sh
     elif [[ $stage == models ]]; then
         tests/model/run.sh build/model >"$log/models.log" 2>&1
         count_tap "$stage" "protocol models" "$log/models.log" $?
@@ -285,6 +296,12 @@ run_stage() {
             tests/installed/run.sh >"$log/installed.log" 2>&1
             count_tap "$stage" "the installed library" "$log/installed.log" $?
             ;;
+        recipes)
+            tests/recipes/run.sh build/release >"$log/recipes.log" 2>&1
+            count_tap "$stage" "libraries of others" "$log/recipes.log" $?
+            tests/tls/run.sh build/release >"$log/tls.log" 2>&1
+            count_tap "$stage" "TLS with programs of others" "$log/tls.log" $?
+            ;;
         valgrind)
             check "$stage" "nothing is possibly lost" "$log/lost.log" tools/check-lost.sh build/release
             ;;
@@ -295,6 +312,10 @@ run_stage() {
             check "$stage" "installation" "$log/install.log" tools/check-install.sh build/release
             check "$stage" "sessions that the pages quote" "$log/console.log" \
                 tools/check-console.sh build/release/examples README.md docs/hangs.md docs/simulation.md
+            for part in answers hangs; do
+                timeout --foreground -k 10 1200 tests/browser/run.sh "$part" build/release >"$log/live_$part.log" 2>&1
+                count_tap "$stage" "the live page: $part" "$log/live_$part.log" $?
+            done
             ;;
         esac
         export TEST_WORKER_LIST=${given_workers:-$workers} TEST_TIMEOUT=${given_timeout:-$patience}

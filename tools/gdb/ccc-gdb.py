@@ -60,6 +60,7 @@ WITNESSES = {
     "struct CCChan": "cc_chan_close",
     "struct arm": "cc_chan_close",
     "struct arms": "cc_select",
+    "struct io_fd": "cc_fd_close",
 }
 
 
@@ -238,13 +239,21 @@ def describe_object(kind, object):
     if kind == "nursery":
         scope = gdb.Value(object).cast(find_type("struct scope").pointer())
         return scope_label(scope)
-    if kind == "select":
+    if kind == "fd":
+        fd = gdb.Value(object).cast(find_type("struct io_fd").pointer())
+        return "fd %d" % int(fd["number"])
+    if kind in ("select", "io"):
         all = gdb.Value(object).cast(find_type("struct arms").pointer())
         parts = []
         for i in range(min(int(all["count"]), 4)):
             arm = all["first"][i]
+            if kind == "io":
+                parts.append(describe_object("fd", int(arm["object"])))
+                continue
             case = enum_name("CCCaseKind", "CC_CASE_", int(arm["kind"]))
-            parts.append(case + " " + describe_object("join" if case == "join" else "channel", int(arm["object"])))
+            of = {"send": "channel", "recv": "channel", "join": "join", "readable": "fd", "writable": "fd",
+                  "acquire": "semaphore", "nursery_end": "nursery"}.get(case, case)
+            parts.append(case + " " + describe_object(of, int(arm["object"])))
         more = int(all["count"]) - len(parts)
         return ", ".join(parts) + (", %d more" % more if more > 0 else "")
     return "%s at %#x" % (kind, object)
@@ -577,7 +586,7 @@ class Command(gdb.Command):
 
 
 class Cc(Command):
-    """Fibers, channels and nurseries of libccc: cc fibers, cc fiber, cc chan, cc nurseries."""
+    """Fibers, channels and nurseries of libccc: cc fibers, cc fiber, cc chan, cc nurseries, cc events."""
 
     needs_program = False
 
@@ -714,6 +723,82 @@ A nursery in which no fiber is, and below which none is, is not found."""
             print("No fiber is in a nursery.")
 
 
+class CcEvents(Command):
+    """cc events [WORKER] [COUNT]: the last events that the recorder has of a worker, or of all workers; 24, or so many.
+
+Also in a core file. The recorder is on if the program says so, or CC_RECORD or CC_RECORD_LEVEL is set."""
+
+    def __init__(self):
+        super().__init__("cc events")
+
+    def run(self, argument):
+        words = [int(word, 0) for word in argument.split()]
+        recorder = evaluate("cc__recorder")
+        if int(recorder["recorded"]) == 0:
+            raise Trouble("Nothing was recorded: set CC_RECORD_LEVEL, or call cc_record_start.")
+        first, last = recorder["ring"].type.range()
+        shown = 0
+        for index in range(first, last + 1):
+            ring = recorder["ring"][index]
+            if int(ring) == 0 or (words and words[0] != index):
+                continue
+            records = self.newest(ring.dereference(), words[1] if len(words) > 1 else 24)
+            if records:
+                shown += 1
+                print("worker %d:" % index if index != last else "other threads:")
+                for line in self.lines(records):
+                    print("  " + line)
+        if shown == 0:
+            print("There are no events.")
+
+    def newest(self, ring, count):
+        end, size = int(ring["next"]), int(ring["size"])
+        begin = max(int(ring["begin"]), end - size + 1, end - count)
+        return [(int(ring["at"][i % size]["head"]), int(ring["at"][i % size]["body"])) for i in range(begin, end)]
+
+    def lines(self, records):
+        line = None
+        for head, body in records:
+            kind = enum_name("enum record_kind", "REC_", head & 63).upper()
+            argument = head >> 6 & 1023
+            if kind == "TEXT":
+                text = ((head >> 16).to_bytes(6, "little") + body.to_bytes(8, "little"))[:argument]
+                line = (line or "") + text.decode("utf-8", "replace")
+                continue
+            if kind in ("SPAWN_AT", "SPAWN_IN"):
+                if kind == "SPAWN_AT" and line is not None:
+                    line += symbol_of(body) + " "
+                continue
+            if line is not None:
+                yield line
+            line = self.text(kind, argument, body)
+        if line is not None:
+            yield line
+
+    def text(self, kind, argument, body):
+        slot = body & 0xffffffff
+        if kind == "RUN":
+            before = enum_name("enum record_kind", "REC_", argument).lower()
+            return ("it %ss; " % before if before in ("yield", "end") else "") + "fiber %d runs" % slot
+        if kind == "PARK":
+            reason = enum_name("enum park_reason", "PARK_", argument)
+            return "it parks: %s 0x%x" % (reason, body & (1 << 48) - 1)
+        if kind == "SWITCH":
+            reason = enum_name("enum park_reason", "PARK_", argument)
+            return "it parks: %s 0x%x; fiber %d runs" % (reason, body >> 16, body & 0xffff)
+        if kind == "WAKE":
+            return "wakes fiber %d, %s" % (slot, enum_name("enum wake_reason", "WAKE_", argument))
+        if kind == "SPAWN":
+            return "spawns fiber %d.%d " % (slot, body >> 32)
+        if kind in ("YIELD", "END"):
+            return "it %ss" % kind.lower()
+        if kind == "NOTE":
+            return "notes: "
+        if kind == "EVENT":
+            return ""
+        return "%s 0x%x" % (kind.lower().replace("_", " "), body)
+
+
 class CcGcore(Command):
     """cc gcore [FILE]: a core file, as gcore makes, with the stacks of all fibers.
 
@@ -741,4 +826,5 @@ CcFibers()
 CcFiber()
 CcChan()
 CcNurseries()
+CcEvents()
 CcGcore()
