@@ -10,6 +10,9 @@
  */
 #include "harness.h"
 
+#include "base/attr.h"
+
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -111,6 +114,36 @@ void test_skip(const char *reason) {
 
 void test_done(void) {
     __atomic_store_n(&verdict->finished, 1, __ATOMIC_RELAXED);
+}
+
+#ifdef CC_ASAN
+static bool thread_sleeps(const char *tid) {
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/self/task/%s/stat", tid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return true; /* it has ended */
+    const char *text = fgets(line, sizeof line, file);
+    fclose(file);
+    const char *name_end = text == NULL ? NULL : strrchr(text, ')');
+    return name_end == NULL || name_end[2] == 'S';
+}
+
+static bool other_threads_sleep(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    if (tasks == NULL) return true;
+    bool all = true;
+    for (const struct dirent *entry; all && (entry = readdir(tasks)) != NULL;)
+        all = entry->d_name[0] == '.' || atoi(entry->d_name) == gettid() || thread_sleeps(entry->d_name);
+    closedir(tasks);
+    return all;
+}
+#endif
+
+pid_t test_fork(void) {
+#ifdef CC_ASAN
+    for (double until = now() + 5; !other_threads_sleep() && now() < until;) usleep(200);
+#endif
+    return fork();
 }
 
 void test_count(const char *what, uint64_t n) {

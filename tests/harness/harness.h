@@ -25,6 +25,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* One case. After the name, or the text that TEST_DIES expects, a macro takes `.workers`, `.signal` and `.timeout`. */
 struct test_case {
@@ -79,6 +80,10 @@ long test_scale(long n);
 /* Before signals come to the main thread: valgrind extends its stack when it is touched, but not for the frame of a
  * signal that comes just before. */
 void test_touch_stack(void);
+
+/* fork() for a child that goes on to use the library. The address sanitizer's locks are not fork-safe: a child hangs
+ * if another thread was in its allocator. So under it this waits until the process's other threads sleep, 5 s at most. */
+pid_t test_fork(void);
 
 /* test_scale of the first count, or of the second when TEST_LONG is set. */
 long test_rounds(long normal, long in_long_profile);

@@ -139,7 +139,7 @@ struct misuse {
 /* Forks; the child uses the runtime; the parent ends as the child did. */
 static void *fork_and_use(void *arg) {
     struct misuse *m = arg;
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     CHECK(pid >= 0);
     if (pid == 0) {
         alarm(20); /* a child that hangs is a failure of its own kind */
@@ -211,7 +211,7 @@ TEST(a_fiber_that_returns_in_a_forked_child_dies) {
 /* Fork before the runtime starts, or after it has ended: the child may have its own. */
 static void use_a_runtime_of_its_own(void *arg) {
     for (int i = 0; i < 2; i++) {
-        pid_t pid = fork();
+        pid_t pid = test_fork();
         CHECK(pid >= 0);
         if (pid == 0) {
             void *result;

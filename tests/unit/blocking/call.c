@@ -574,7 +574,7 @@ TEST(a_child_has_pools_of_its_own) {
     CHECK_EQ(cc_pool_create(&pool, 2), 0);
     CHECK_EQ(cc_run(results, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
-    pid_t child = fork();
+    pid_t child = test_fork();
     CHECK(child >= 0);
     if (child == 0) {
         bool good = cc_run(results, NULL, NULL) == 0 && cc_pool_free(pool) == 0 && cc_runtime_shutdown(10000) == 0;

@@ -603,7 +603,7 @@ TEST_WORKERS(a_forked_child_has_no_waiters) {
     for (int i = 0; i < 3; i++) readers[i] = CC_GO(read_x, .fd = p.in);
     rest_until_waiters(3);
     fflush(stdout);
-    pid_t child = fork();
+    pid_t child = test_fork();
     CHECK(child >= 0);
     if (child == 0) {
         char byte;

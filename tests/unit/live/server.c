@@ -180,7 +180,7 @@ TEST(a_forked_child_has_none) {
     char byte, address[CC_VIEW_ADDRESS_MAX];
     serve_tcp();
     CHECK(pipe(ends) == 0 && pipe(back) == 0);
-    pid_t child = fork();
+    pid_t child = test_fork();
     CHECK(child >= 0);
     if (child == 0) {
         close(ends[1]);

@@ -251,7 +251,7 @@ TEST(a_forked_child_has_none) {
     CHECK_EQ(cc_signal_ignore(&(int){SIGHUP}, 1), 0);
     int ends[2];
     CHECK_EQ(pipe(ends), 0);
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         if (handler_of(SIGHUP) != (void *)(uintptr_t)SIG_DFL) _exit(1);
         if (cc_signal_stop(ch) != ESRCH) _exit(2);
