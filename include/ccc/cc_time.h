@@ -71,7 +71,8 @@ static inline bool cc_deadline_has_passed(CCDeadline d) {
     return cc_deadline_left_ns(d) == 0;
 }
 
-/* Sleeps: a fiber parks, an OS thread blocks. Returns 0, never early; ECANCELED when the caller, a fiber or an OS
+/* Sleeps: a fiber parks, an OS thread blocks. Returns 0, never early; if timers come in quick succession while workers
+ * are idle, up to 250 us late (CC_TIMER_SLACK_US, ccc(7)); ECANCELED when the caller, a fiber or an OS
  * thread in a block, is cancelled (cc_nursery.h), or is a fiber and the runtime shuts down meanwhile; ENOMEM when a
  * fiber's timer finds no memory. A time in the past returns at once; without a deadline a fiber sleeps until it is
  * cancelled. Any context; switches. */

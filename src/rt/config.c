@@ -8,6 +8,8 @@
 #include "lock/parking_lot.h"
 #include "os/cpus.h"
 #include "panic/panic.h"
+#include "sched/idle.h"
+#include "sched/policy.h"
 #include "sched/sysmon.h"
 #include "sim/sim.h"
 #include "trace/timing.h"
@@ -57,6 +59,7 @@ _Static_assert(CC_FIBER_QUEUE_INITIAL >= 2 && (CC_FIBER_QUEUE_INITIAL & (CC_FIBE
     VARIABLE(VERBOSE, NULL, "1: one line at the start", 0)                                       \
     VARIABLE(BLOCKING_MAX, NULL, "greatest number of threads of a pool", 0)                      \
     VARIABLE(BLOCKING_IDLE_MS, NULL, "ms after which an idle one ends", 0)                       \
+    VARIABLE(TIMER_SLACK_US, NULL, "us by which an idle worker may be late for a timer", 0)      \
     VARIABLE(PANIC_ABORT, NULL, "1: a panic that nobody stops aborts", 0)                        \
     VARIABLE(DEADLOCK_ABORT, NULL, "0: the program goes on after a deadlock", 0)                 \
     VARIABLE(DEADLOCK_STATUS, NULL, "exit status of a deadlock", 0)                              \
@@ -337,8 +340,10 @@ static void read_workers(const CCRuntimeConfig *c, struct config *config) {
 static void configure_rooms(const CCRuntimeConfig *c) {
     unsigned max = (unsigned)number(ENV_BLOCKING_MAX, false, 1, CC_POOL_THREADS_MAX, true);
     uint64_t idle_ms = number(ENV_BLOCKING_IDLE_MS, false, 1, 24 * 3600 * 1000, true);
+    uint64_t slack_us = number(ENV_TIMER_SLACK_US, false, 1, 1000 * 1000, true);
     uint64_t stall_ms = number(ENV_STALL_MS, false, 1, 24 * 3600 * 1000, true);
     if (stall_ms == 0) stall_ms = STALL_MS;
+    cc__idle_set_timer_slack(slack_us != 0 ? slack_us * 1000 : TIMER_SLACK_NS);
     cc__trace_set(trace(true));
     cc__panic_aborts(flag(ENV_PANIC_ABORT, false, true));
     cc__diag_deadlock_ends(flag(ENV_DEADLOCK_ABORT, true, true), deadlock_status(c->deadlock_status, true));

@@ -17,6 +17,9 @@
  * IDLE-7  A worker takes the poller's role under the lock, before others find it on the list, and gives it up when it
  *         is awake. So whoever wakes it sees the role; the wake word is set before the interrupt, which is not lost if
  *         it comes before the wait (DRIVER-3).
+ * IDLE-8  Idle workers fire timers at most every `timer_slack`: what becomes due meanwhile is fired together. All that
+ *         they do about timers goes by cc__idle_next_timer, so they agree about that. Busy workers poll their own
+ *         timers without slack.
  */
 #include "sched/idle.h"
 
@@ -38,6 +41,12 @@ enum wake_word {
     WAKE_SEARCH, /* and a searcher's place is yours */
     WAKE_EVENT,  /* never in a worker's word: a driver has something to poll */
 };
+
+static uint64_t timer_slack = TIMER_SLACK_NS;
+
+void cc__idle_set_timer_slack(uint64_t ns) {
+    timer_slack = ns;
+}
 
 static bool take_place(void) {
     uint64_t want = cc__get(&cc__sched.want);
@@ -191,13 +200,20 @@ static bool something_shared(struct worker *w) {
     return !cc__inbox_empty(w) || cc__inject_len() != 0 || cc__get(&cc__sched.stop);
 }
 
-uint64_t cc__idle_next_timer(void) {
-    uint64_t next = UINT64_MAX;
+uint64_t cc__idle_next_timer(void) { /* IDLE-8 */
+    uint64_t next = UINT64_MAX, earliest = cc__get(&cc__sched.idle.timers_at) + timer_slack;
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         uint64_t at = cc__drivers_next_due(i, false);
         if (at < next) next = at;
     }
-    return next;
+    return next < earliest ? earliest : next;
+}
+
+/* Does an idle worker have to fire timers now? If so, it is the one that does. */
+static bool timers_due(uint64_t next, uint64_t now) {
+    if (now < next) return false;
+    cc__set(&cc__sched.idle.timers_at, now);
+    return true;
 }
 
 enum found {
@@ -217,7 +233,7 @@ static enum found search(struct worker *w) {
             cc__cpu_relax();
         }
         now = cc__clock_now();
-        if (now >= timer) return FOUND_TIMER;
+        if (timers_due(timer, now)) return FOUND_TIMER;
         if (now < check) continue;
         if (cc__steal_from_stuck(w)) return FOUND_FIBERS;
         cc__steal_remember(w);
@@ -398,7 +414,7 @@ static uint64_t watch_again(struct worker *w, uint64_t now) {
  * (`until`). */
 static bool watcher_tick(struct worker *w, uint64_t *until, struct worker **victim) {
     uint64_t now = cc__clock_now();
-    if (cc__idle_next_timer() <= now || cc__elastic_over(w)) return true;
+    if (timers_due(cc__idle_next_timer(), now) || cc__elastic_over(w)) return true;
     *victim = watcher_poll(w);
     if (*victim != NULL) return true;
     uint64_t next = watch_again(w, now), end = cc__elastic_until(w, now);
@@ -574,6 +590,7 @@ bool cc__idle(struct worker *w) {
         if (w->watched) cc__steal_remember(w);
         do word = sleep_until(w, until);
         while (word == WAKE_NONE && w->watched && !watcher_tick(w, &until, &victim));
+        if (word == WAKE_NONE) (void)timers_due(timer, cc__clock_now());
         cc__probe2(worker_wake, w->core.owner - 1, word);
     }
     if (word == WAKE_NONE || word == WAKE_EVENT)

@@ -31,7 +31,10 @@ void cc__idle_listen(void);
 /* Wakes all, to stop. */
 void cc__idle_notify_all(void);
 
-/* When the earliest timer of all is due; UINT64_MAX: never. Any thread, inside the runtime. */
+/* By how much idle workers may be late for timers, from the next start of the runtime on. */
+void cc__idle_set_timer_slack(uint64_t ns);
+
+/* When idle workers have to fire timers next (IDLE-8); UINT64_MAX: never. Any thread, inside the runtime. */
 uint64_t cc__idle_next_timer(void);
 
 /* Changes whenever a worker stops sleeping, for any reason. Any thread. */

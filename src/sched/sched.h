@@ -181,6 +181,7 @@ struct sched {
         _Atomic uint64_t long_turn_at;        /* when fibers were last stolen that would still be waiting (idle.c) */
         struct worker *timer_sleeper;         /* the sleeper that wakes for the next timer */
         _Atomic uint64_t timer_sleeper_until; /* written under the lock */
+        _Atomic uint64_t timers_at;           /* when an idle worker last woke to fire timers (IDLE-8) */
         struct worker *_Atomic poller; /* the sleeper that blocks in a driver; set under the lock, cleared by itself */
         _Atomic uint32_t open;         /* workers that have a thread; written under the lock */
         _Atomic uint64_t epoch;        /* one more whenever a worker leaves the list */

@@ -82,7 +82,7 @@ long test_scale(long n);
 void test_touch_stack(void);
 
 /* fork() for a child that goes on to use the library. The address sanitizer's locks are not fork-safe: a child hangs
- * if another thread was in its allocator. So under it this waits until the process's other threads sleep, 5 s at most. */
+ * if another thread was in its allocator. So under it this waits until all other threads sleep, 5 s at most. */
 pid_t test_fork(void);
 
 /* test_scale of the first count, or of the second when TEST_LONG is set. */

@@ -9,6 +9,7 @@
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 /* ---- points in time ---- */
 
@@ -49,6 +50,29 @@ static void *check_sleeps_in_fiber(void *arg) {
 
 TEST_WORKERS(never_early_in_a_fiber) {
     CHECK_EQ(cc_run(check_sleeps_in_fiber, NULL, NULL), 0);
+}
+
+/* IDLE-8. A worker that sleeps until the next of many timers wakes once for several of them; on a busy machine it wakes
+ * less often still. */
+static void *sleep_often(void *arg) {
+    enum { TIMES = 400, STEP_NS = 50 * 1000, SLACK_NS = 2000 * 1000 };
+    CCStats before, after;
+    CHECK_EQ(cc_stats(&before, sizeof before), 0);
+    uint64_t begin = cc_now_ns();
+    for (uint64_t i = 0; i < TIMES; i++) {
+        CCDeadline due = {begin + i * STEP_NS};
+        CHECK_EQ(cc_sleep_until(due), 0);
+        CHECK(cc_now_ns() >= due.ns);
+    }
+    uint64_t took = cc_now_ns() - begin;
+    CHECK_EQ(cc_stats(&after, sizeof after), 0);
+    CHECK((after.sleeps - before.sleeps) * SLACK_NS <= 8 * took); /* the watcher sleeps and wakes beside it */
+    return arg;
+}
+
+TEST_WORKERS(timers_in_quick_succession_share_a_wake) {
+    CHECK_EQ(setenv("CC_TIMER_SLACK_US", "2000", 1), 0);
+    CHECK_EQ(cc_run(sleep_often, NULL, NULL), 0);
 }
 
 static void check_sleeps_in_thread(int index, void *arg) {
