@@ -122,6 +122,7 @@ static bool is_held(struct packet *p) {
         cc__mem_free(p);
     } else if (until != UINT64_MAX) {
         p->due = until;
+        p->held = true;
         heap_push(p);
     } else {
         p->next = NULL;
@@ -131,7 +132,18 @@ static bool is_held(struct packet *p) {
     return true;
 }
 
+/* Those that wait in the heap for the end of a partition are due now. */
+static void release_heap(void) {
+    size_t count = cc__sys.heap_count;
+    for (size_t i = cc__sys.heap_count = 0; i < count; i++) {
+        struct packet *p = cc__sys.heap[i];
+        if (p->held) p->due = cc__clock_now();
+        heap_push(p); /* its place is at i, or before */
+    }
+}
+
 void cc__sys_release_held(void) {
+    release_heap();
     struct packet *list = cc__sys.held, *next;
     cc__sys.held = cc__sys.held_last = NULL;
     for (; list != NULL; list = next) {

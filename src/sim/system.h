@@ -141,6 +141,7 @@ struct packet {
     struct endpoint target; /* PACKET_SYN, PACKET_MESSAGE */
     union sys_name target_name;
     int error; /* of a timer, PACKET_RST */
+    bool held; /* by a partition that has an end, which is when it is due */
     size_t size;
     char bytes[];
 };
@@ -202,7 +203,7 @@ void cc__sys_deliver_due(void);
 uint64_t cc__sys_next_packet(void);
 void cc__sys_free_packets(void);
 bool cc__sys_is_cut(uint32_t a, uint32_t b);
-/* A partition that had no end was healed, or has one now: what it held up is under way again. */
+/* A partition was healed, or has another end now: what partitions held up is under way again. */
 void cc__sys_release_held(void);
 
 /* ---- system.c ---- */
