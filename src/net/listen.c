@@ -149,6 +149,7 @@ void cc__listener_stop(CCListener *l) {
     if (cc__swap(&l->closed, 1)) return;
     if (l->unlink) remove_file(&l->addr, &l->file);
     (void)cc__fd_close_used(&l->use);
+    (void)cc_event_set(&l->stopped);
 }
 
 void cc_listener_close(CCListener *l) {

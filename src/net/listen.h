@@ -5,10 +5,13 @@
 #include "net/conn.h"
 #include "os/socket.h"
 
+#include <ccc/cc_sync.h>
+
 struct CCListener {
     struct io_use use;       /* never changed: calls take copies */
     _Atomic uint32_t refs;   /* the owner, calls that are under way, servers: as CONN-1 */
     _Atomic uint32_t closed; /* a word: riscv64 exchanges no bytes */
+    CCEvent stopped;         /* it listens no more: for those who wait for something else */
     bool inherits;           /* connections have the listener's options; else they are set one by one */
     bool unlink;             /* `file` goes with the listener */
     struct os_file_id file;  /* of a Unix socket */

@@ -12,6 +12,7 @@
 #include "nursery/nursery.h"
 
 #include <ccc/cc_nursery.h>
+#include <ccc/cc_select.h>
 #include <ccc/cc_sync.h>
 #include <errno.h>
 
@@ -141,10 +142,14 @@ static int back_off(struct server *s, int error) {
 
 /* ---- the loop ---- */
 
-/* Takes a place; 0, or why the server ends. */
+/* Takes a place; 0, or why the server ends. Who waits for one does not look at the listener, which may be closed. */
 static int take_slot(struct server *s) {
     if (cc_cancelled()) return ECANCELED;
-    return s->options.max_conns != 0 ? cc_sem_acquire(&s->slots) : 0;
+    if (s->options.max_conns == 0 || cc_sem_acquire_try(&s->slots) == 0) return 0;
+    CCCase cases[] = {CC_EVENT_CASE(&s->listener->stopped), CC_ACQUIRE_CASE(&s->slots)};
+    size_t chosen = 0;
+    int error = cc_select_ordered(cases, array_len(cases), CC_SELECT_FIRST, CC_FOREVER, &chosen);
+    return error != 0 ? error : chosen == 0 ? EBADF : 0;
 }
 
 static int accept_all(struct server *s) {

@@ -255,6 +255,35 @@ TEST_WORKERS(a_server_in_the_caller) {
     CHECK_EQ(cc_run(here, NULL, NULL), 0);
 }
 
+/* A handler that waits for its peer has the only place: the server waits for that one, and ends all the same. */
+CC_TASK(close_when_full, { CCListener *l; }) {
+    CCConn *c = dial(self->l);
+    char byte;
+    size_t n;
+    ask(c);
+    for (int i = 0; i < 100; i++) cc_yield();
+    cc_listener_close(self->l);
+    CHECK_EQ(cc_read(c, &byte, 1, &n), 0); /* the handler was cancelled */
+    CHECK_EQ(n, 0);
+    cc_close(c);
+    return NULL;
+}
+
+static void *full(void *arg) {
+    for (int i = 0; i < 20; i++) {
+        listen_anywhere();
+        CC_NURSERY(n) {
+            CHECK_EQ(CC_GO_IN(n, close_when_full, .l = listener), 0);
+            CHECK_EQ(cc_serve(NULL, listener, echo, NULL, &(CCServeOptions){.max_conns = 1}), 0);
+        }
+    }
+    return arg;
+}
+
+TEST_WORKERS(a_listener_that_is_closed_while_all_places_are_taken) {
+    CHECK_EQ(cc_run(full, NULL, NULL), 0);
+}
+
 /* ---- more connections than descriptors ---- */
 
 enum { PROCESSES = 2 };
