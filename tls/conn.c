@@ -802,7 +802,7 @@ static int set_up_client(struct tls_conn *t, const char *host, CCTlsVerify verif
     t->host = strdup(host);
     if (t->host == NULL) return cc__tls_fail(ENOMEM, "there is no memory for TLS");
     if (!expect_host(t->ssl, host)) return cc__tls_fail(EINVAL, "\"%.200s\" is no name of a host", host);
-    SSL_SESSION *session = cc__tls_take_session(t->tls, host);
+    SSL_SESSION *session = cc__tls_take_session(t->tls, t->ssl, host);
     if (session != NULL) (void)SSL_set_session(t->ssl, session);
     SSL_SESSION_free(session);
     return 0;

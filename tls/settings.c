@@ -174,7 +174,7 @@ static int keep_session(SSL *ssl, SSL_SESSION *session) {
     CCTls *tls;
     const char *host = cc__tls_conn_host(ssl, &tls);
     if (host == NULL || SSL_SESSION_is_resumable(session) != 1) return 0;
-    cc__tls_keep_session(tls, host, session);
+    cc__tls_keep_session(tls, ssl, host, session);
     return 1;
 }
 
@@ -445,10 +445,14 @@ SSL *cc__tls_new_ssl(CCTls *tls, CCTlsVerify *verify) {
 
 /* ---- sessions of clients ---- */
 
-SSL_SESSION *cc__tls_take_session(CCTls *tls, const char *host) {
+static bool is_present_locked(const CCTls *tls, const SSL *ssl) {
+    return SSL_get_SSL_CTX(ssl) == tls->context;
+}
+
+SSL_SESSION *cc__tls_take_session(CCTls *tls, const SSL *ssl, const char *host) {
     SSL_SESSION *found = NULL;
     (void)pthread_mutex_lock(&tls->lock);
-    for (unsigned i = 0; i < SESSIONS_KEPT && found == NULL; i++) {
+    for (unsigned i = 0; i < SESSIONS_KEPT && found == NULL && is_present_locked(tls, ssl); i++) {
         struct session *s = &tls->sessions[i];
         if (s->host == NULL || strcmp(s->host, host) != 0) continue;
         found = s->session; /* a ticket is used once: who sees it twice sees that it is the same client */
@@ -459,25 +463,26 @@ SSL_SESSION *cc__tls_take_session(CCTls *tls, const char *host) {
     return found;
 }
 
-void cc__tls_keep_session(CCTls *tls, const char *host, SSL_SESSION *session) {
-    char *name = strdup(host);
-    struct session old = {name, session};
-    if (name != NULL) {
-        (void)pthread_mutex_lock(&tls->lock);
-        struct session *place = NULL;
-        for (unsigned i = 0; i < SESSIONS_KEPT; i++) {
-            struct session *s = &tls->sessions[i];
-            if (s->host != NULL && strcmp(s->host, host) == 0) {
-                place = s;
-                break;
-            }
-            if (s->host == NULL && place == NULL) place = s;
-        }
-        if (place == NULL) place = &tls->sessions[tls->next_session++ % SESSIONS_KEPT];
-        old = *place;
-        *place = (struct session){name, session};
-        (void)pthread_mutex_unlock(&tls->lock);
+/* Where the session of a host goes: in place of its last one, where there is room, or in place of another's. */
+static struct session *place_locked(CCTls *tls, const char *host) {
+    struct session *place = NULL;
+    for (unsigned i = 0; i < SESSIONS_KEPT; i++) {
+        struct session *s = &tls->sessions[i];
+        if (s->host != NULL && strcmp(s->host, host) == 0) return s;
+        if (s->host == NULL && place == NULL) place = s;
     }
+    return place != NULL ? place : &tls->sessions[tls->next_session++ % SESSIONS_KEPT];
+}
+
+void cc__tls_keep_session(CCTls *tls, const SSL *ssl, const char *host, SSL_SESSION *session) {
+    struct session old = {strdup(host), session};
+    (void)pthread_mutex_lock(&tls->lock);
+    if (old.host != NULL && is_present_locked(tls, ssl)) {
+        struct session *place = place_locked(tls, host), new = old;
+        old = *place;
+        *place = new;
+    }
+    (void)pthread_mutex_unlock(&tls->lock);
     free(old.host);
     SSL_SESSION_free(old.session);
 }

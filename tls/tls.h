@@ -37,9 +37,11 @@ void cc__tls_keep(CCTls *tls);
 void cc__tls_drop(CCTls *tls);
 /* An SSL of the settings as they are now; *verify: what they ask of the peer. NULL: no memory. */
 SSL *cc__tls_new_ssl(CCTls *tls, CCTlsVerify *verify);
-/* A session to resume with the host, which is the caller's now; NULL: there is none. */
-SSL_SESSION *cc__tls_take_session(CCTls *tls, const char *host);
-void cc__tls_keep_session(CCTls *tls, const char *host, SSL_SESSION *session);
+/* A session to resume with the host, which is the caller's now; NULL: there is none. Takes one, which is freed if it is
+ * of no use. A session stands for a certificate that was accepted, so both are for an SSL of the present settings only:
+ * a reload may have come in between. */
+SSL_SESSION *cc__tls_take_session(CCTls *tls, const SSL *ssl, const char *host);
+void cc__tls_keep_session(CCTls *tls, const SSL *ssl, const char *host, SSL_SESSION *session);
 
 /* ---- connections ---- */
 

@@ -288,6 +288,19 @@ TEST(tickets_of_clients_with_certificates_end_with_a_reload) {
     free_world(&w);
 }
 
+/* A ticket stands for a certificate that the settings of its connection have accepted: new ones may not. */
+TEST(a_ticket_of_old_settings_is_not_kept) {
+    struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
+    struct made stranger = make_cert((struct wish){.name = "somebody", .authority = true});
+    struct ends e = tls_pair(&w);
+    CHECK_EQ(cc_tls_reload(w.client, &(CCTlsOptions){.ca = stranger.cert_pem}), 0);
+    talk(e); /* here it comes */
+    close_pair(e);
+    close_pair(try_pair(&w, "localhost", EKEYREJECTED, EPROTO));
+    free_cert(&stranger);
+    free_world(&w);
+}
+
 /* ---- settings ---- */
 
 TEST(files_and_texts) {
