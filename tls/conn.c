@@ -799,10 +799,11 @@ static int set_up_client(struct tls_conn *t, const char *host, CCTlsVerify verif
     SSL_set_connect_state(t->ssl);
     if (host == NULL)
         return verify == CC_TLS_VERIFY_NONE ? 0 : cc__tls_fail(EINVAL, "the host that is to be expected is missing");
-    t->host = strdup(host);
+    size_t length = strlen(host);
+    t->host = strndup(host, length > 0 && host[length - 1] == '.' ? length - 1 : length); /* "example.org." */
     if (t->host == NULL) return cc__tls_fail(ENOMEM, "there is no memory for TLS");
-    if (!expect_host(t->ssl, host)) return cc__tls_fail(EINVAL, "\"%.200s\" is no name of a host", host);
-    SSL_SESSION *session = cc__tls_take_session(t->tls, t->ssl, host);
+    if (!expect_host(t->ssl, t->host)) return cc__tls_fail(EINVAL, "\"%.200s\" is no name of a host", host);
+    SSL_SESSION *session = cc__tls_take_session(t->tls, t->ssl, t->host);
     if (session != NULL) (void)SSL_set_session(t->ssl, session);
     SSL_SESSION_free(session);
     return 0;

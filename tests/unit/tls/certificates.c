@@ -42,6 +42,18 @@ TEST_WORKERS(a_good_one_is_believed) {
     free_world(&w);
 }
 
+/* A dot at the end says that the name is complete, and is no part of it. */
+TEST(a_name_with_a_dot_at_its_end) {
+    struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
+    struct ends e = try_pair(&w, "localhost.", 0, 0);
+    CHECK(strcmp(info_of(e.there).host, "localhost") == 0);
+    close_pair(e);
+    e = plain_pair();
+    CHECK_EQ(cc_tls_over(w.client, &e.here, ".", CC_FOREVER), EINVAL);
+    close_pair(e);
+    free_world(&w);
+}
+
 /* The client refuses this certificate, with these words. */
 static void refused(struct wish wish, const char *host, const char *words) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
