@@ -183,10 +183,11 @@ static void note_received(struct batch *b, CCDatagram *list, unsigned count) {
     }
 }
 
-static bool bad_list(const CCUdp *u, const CCDatagram *list, size_t count) {
+/* segment_max: of those to receive it is an answer, and may be anything before. */
+static bool bad_list(const CCUdp *u, const CCDatagram *list, size_t count, size_t segment_max) {
     if (u == NULL || (list == NULL && count > 0)) return true;
     for (size_t i = 0; i < count; i++)
-        if ((list[i].bytes == NULL && list[i].size > 0) || list[i].segment > UINT16_MAX) return true;
+        if ((list[i].bytes == NULL && list[i].size > 0) || list[i].segment > segment_max) return true;
     return false;
 }
 
@@ -195,7 +196,7 @@ static int receive(CCUdp *u, CCDatagram *list, size_t count, size_t *n, enum how
     struct batch b;
     if (n == NULL) return EINVAL;
     *n = 0;
-    if (bad_list(u, list, count)) return EINVAL;
+    if (bad_list(u, list, count, SIZE_MAX)) return EINVAL;
     if (count == 0) return 0;
     int error = 0;
     keep(u);
@@ -318,7 +319,7 @@ static int send_all(CCUdp *u, const CCDatagram *list, size_t count, size_t *n, e
     int error = 0;
     if (n == NULL) n = &ignored;
     *n = 0;
-    if (bad_list(u, list, count)) return EINVAL;
+    if (bad_list(u, list, count, UINT16_MAX)) return EINVAL;
     keep(u);
     bool gso = u->gso;
     while (error == 0 && at.done < count) {

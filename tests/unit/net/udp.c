@@ -43,10 +43,13 @@ static void *echo(void *arg) {
         CHECK_EQ(list[i].length, strlen(text) + 1);
         CHECK_EQ(cc_addr_compare(&list[i].addr, &own), 0);
     }
+    memset(&list[0], 0xff, sizeof list[0]); /* what is for the answer may be anything before */
+    list[0].bytes = bytes[0];
     list[0].size = 4; /* less room than there are bytes */
     CHECK_EQ(cc_udp_send(client, &(CCDatagram){.bytes = "too long", .size = 8, .addr = addr}, 1, NULL), 0);
     CHECK_EQ(cc_udp_recv(server, list, 1, &n), 0);
-    CHECK_EQ(list[0].length, 8);
+    CHECK(n == 1 && list[0].length == 8 && list[0].segment == 0);
+    CHECK_EQ(cc_addr_compare(&list[0].addr, &own), 0);
     CHECK_EQ(cc_udp_send(client, &(CCDatagram){.addr = addr}, 1, NULL), 0); /* an empty one */
     list[0].length = 9;
     CHECK_EQ(cc_udp_recv(server, list, 1, &n), 0);
