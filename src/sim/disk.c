@@ -3,9 +3,9 @@
  * DISK-1  A file has its content, and what of it is on the disk: an image, and the writes since that image was made. A
  *         sync makes a new image. A crash draws which of the writes have reached the disk, whole or in part.
  * DISK-2  Names are the same: those on the disk, and the changes since then, in order. A sync of a directory makes the
- *         changes in it durable; a sync of a file does not. A crash draws how many of the changes have reached the
- *         disk, from the first on; of the first that has not, if it is a rename, perhaps the new name but not the end
- *         of the old one.
+ *         changes in it durable, and all that were before a rename into it; a sync of a file does not. A
+ *         crash draws how many of the changes have reached the disk, from the first on; of the first that has not, if
+ *         it is a rename, perhaps the new name but not the end of the old one.
  * DISK-3  A host that never syncs has a bounded list of writes: beyond that the oldest are on the disk.
  */
 #include "sim/system.h"
@@ -278,16 +278,27 @@ static void free_name_change(struct name_change *c) {
     cc__mem_free(c);
 }
 
+/* The last rename into a directory from another one: what was before it concerns its old name, perhaps, and must not be
+ * made durable after it. NULL: none. */
+static const struct name_change *last_from_elsewhere(const struct files *f, const char *directory) {
+    const struct name_change *last = NULL;
+    for (const struct name_change *c = f->first; c != NULL; c = c->next)
+        if (c->kind == NAME_RENAME && is_in(c->path, directory) && !is_in(c->from, directory)) last = c;
+    return last;
+}
+
 /* Makes what has changed in a directory durable. */
 static void sync_directory(struct files *f, const char *directory) {
     struct name_change **at = &f->first, *kept = NULL;
+    const struct name_change *last = last_from_elsewhere(f, directory);
     while (*at != NULL) {
         struct name_change *c = *at;
-        if (!is_in(c->path, directory)) {
+        if (last == NULL && !is_in(c->path, directory)) {
             kept = c;
             at = &c->next;
             continue;
         }
+        if (c == last) last = NULL;
         *at = c->next;
         apply_name_change(f, c, false);
         free_name_change(c);

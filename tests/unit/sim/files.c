@@ -214,6 +214,45 @@ TEST(synced_writes_survive_others_may_not) {
 
 /* ---- renames ---- */
 
+static void sync_directory(const char *path) {
+    int fd = open_file(path, O_RDONLY | O_DIRECTORY);
+    CHECK_EQ(cc_file_sync(fd), 0);
+    CHECK_EQ(cc_fd_close(fd), 0);
+}
+
+/* Through three directories, which are synced in this order or the other. */
+static void *rename_across(void *order) {
+    CHECK(cc_path_mkdir("/a", 0755) == 0 && cc_path_mkdir("/b", 0755) == 0 && cc_path_mkdir("/c", 0755) == 0);
+    sync_directory("/");
+    write_file("/a/x", "content", true);
+    CHECK_EQ(cc_path_rename("/a/x", "/b/x"), 0);
+    CHECK_EQ(cc_path_rename("/b/x", "/c/x"), 0);
+    for (const char *at = order; *at != 0; at++) sync_directory((char[]){'/', *at, 0});
+    return NULL;
+}
+
+static void *look_across(void *arg) {
+    char text[64];
+    CHECK_EQ(read_file("/a/x", text, sizeof text), ENOENT); /* all is synced: it does not come back */
+    CHECK_EQ(read_file("/b/x", text, sizeof text), ENOENT);
+    CHECK_EQ(read_file("/c/x", text, sizeof text), 0);
+    CHECK(strcmp(text, "content") == 0);
+    return arg;
+}
+
+static void *crash_across(void *order) {
+    use_net(calm_net());
+    CCSimHost host = run_on("disk", rename_across, order);
+    CHECK_EQ(cc_sim_crash(host), 0);
+    (void)run_on("disk", look_across, NULL);
+    return NULL;
+}
+
+TEST(renames_across_directories) {
+    static char *const orders[] = {"abc", "cba", "bca", "cab"};
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, crash_across, orders[seed % 4], NULL), 0);
+}
+
 static void *rename_unsynced(void *arg) {
     write_file("/old", "content", true);
     write_file("/target", "before", true);
