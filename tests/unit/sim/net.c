@@ -362,6 +362,12 @@ static void *addresses(void *arg) {
     cc_listener_close(l);
     CHECK_EQ(cc_listen(&l, "tcp://0.0.0.0:80", NULL), 0);
     CHECK_EQ(cc_listen(&second, "tcp://127.0.0.1:80", NULL), EADDRINUSE);
+    CHECK_EQ(cc_listen(&second, "tcp://[::]:80", NULL), EADDRINUSE); /* that is IPv4 as well */
+    CHECK_EQ(cc_listen(&second, "tcp://:80", NULL), EADDRINUSE);
+    CHECK_EQ(cc_listen(&second, "tcp://[::]:80?v6only", NULL), 0);
+    cc_listener_close(second);
+    CHECK_EQ(cc_listen(&second, "tcp://[::1]:80", NULL), 0);
+    cc_listener_close(second);
     cc_listener_close(l);
     CHECK_EQ(cc_listen(&l, "tcp://127.0.0.1:80?reuseport", NULL), 0);
     CHECK_EQ(cc_listen(&second, "tcp://127.0.0.1:80?reuseport", NULL), 0);
