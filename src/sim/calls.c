@@ -84,7 +84,7 @@ static ssize_t sys_readv(int fd, const struct iovec *parts, int n) {
     struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
-    ssize_t rc = s->kind == SOCK_MESSAGES ? cc__message_receive(s, &m)
+    ssize_t rc = s->kind == SOCK_MESSAGES ? cc__message_receive(s, &m, false)
                  : s->kind == SOCK_FILE   ? cc__disk_read(s, parts, (size_t)n, OS_POSITION)
                                           : cc__stream_read(s, parts, (size_t)n, false);
     cc__sys_leave();
@@ -106,7 +106,8 @@ static ssize_t sys_writev(int fd, const struct iovec *parts, int n) {
 static ssize_t receive_one(struct sock *s, struct msghdr *m, int flags) {
     m->msg_controllen = 0;
     m->msg_flags = 0;
-    if (s->kind == SOCK_MESSAGES) return flags & MSG_PEEK ? -EOPNOTSUPP : cc__message_receive(s, m);
+    if (s->kind == SOCK_MESSAGES)
+        return flags & MSG_PEEK ? -EOPNOTSUPP : cc__message_receive(s, m, (flags & MSG_TRUNC) != 0);
     if (s->kind == SOCK_FILE || s->kind == SOCK_SPARE) return -ENOTSOCK;
     m->msg_namelen = 0;
     return cc__stream_read(s, m->msg_iov, m->msg_iovlen, (flags & MSG_PEEK) != 0);
@@ -145,7 +146,7 @@ static ssize_t sys_receive_many(int fd, struct mmsghdr *list, unsigned count) {
     if (s == NULL) return error;
     ssize_t rc = 0;
     unsigned n = 0;
-    for (; n < count && (rc = receive_one(s, &list[n].msg_hdr, 0)) >= 0; n++) list[n].msg_len = (unsigned)rc;
+    for (; n < count && (rc = receive_one(s, &list[n].msg_hdr, MSG_TRUNC)) >= 0; n++) list[n].msg_len = (unsigned)rc;
     cc__sys_leave();
     return n > 0 ? (ssize_t)n : rc;
 }

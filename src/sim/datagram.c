@@ -74,7 +74,7 @@ ssize_t cc__message_send(struct sock *s, const struct msghdr *m) {
     return (ssize_t)size;
 }
 
-ssize_t cc__message_receive(struct sock *s, struct msghdr *m) {
+ssize_t cc__message_receive(struct sock *s, struct msghdr *m, bool whole) {
     struct packet *p = s->first;
     if (p == NULL && s->error != 0) {
         int error = s->error;
@@ -88,13 +88,14 @@ ssize_t cc__message_receive(struct sock *s, struct msghdr *m) {
         if (part > 0) memcpy(m->msg_iov[i].iov_base, p->bytes + at, part);
         at += part;
     }
+    ssize_t size = (ssize_t)(whole ? p->size : at);
     if (at < p->size) m->msg_flags |= MSG_TRUNC;
     if (m->msg_name != NULL) cc__sys_copy_name(&p->source, m->msg_name, &m->msg_namelen);
     s->first = p->next;
     if (s->first == NULL) s->last = NULL;
     s->queued_bytes -= p->size;
     cc__mem_free(p);
-    return (ssize_t)at;
+    return size;
 }
 
 /* An IPv6 socket knows an IPv4 peer by its mapped address. */

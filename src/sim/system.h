@@ -255,7 +255,8 @@ unsigned cc__stream_sides(const struct sock *s);
 void cc__stream_keepalive(uint32_t host);
 
 ssize_t cc__message_send(struct sock *s, const struct msghdr *m);
-ssize_t cc__message_receive(struct sock *s, struct msghdr *m);
+/* whole: returns how many bytes the message has, also if there is room for fewer (MSG_TRUNC). */
+ssize_t cc__message_receive(struct sock *s, struct msghdr *m, bool whole);
 void cc__message_deliver(struct packet *p);
 void cc__message_drop_all(struct sock *s);
 

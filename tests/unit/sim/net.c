@@ -440,6 +440,10 @@ static void *messages(void *arg) {
     CHECK_EQ(n, 1);
     CHECK_EQ(cc_udp_send(to, &d, 1, NULL), 0); /* to where it came from */
     CHECK_EQ(cc_udp_recv(from, &d, 1, &n), 0);
+    CHECK_EQ(cc_udp_send(from, &d, 1, NULL), 0);
+    d.size = 1; /* less room than there are bytes */
+    CHECK_EQ(cc_udp_recv(to, &d, 1, &n), 0);
+    CHECK(n == 1 && d.length == 4);
     cc_udp_close(to);
     cc_udp_close(from);
     return arg;
