@@ -25,7 +25,8 @@ struct server {
     CCServeOptions options;
     CCNursery *handlers;
     CCSem slots;
-    CCEvent ended; /* a handler has, while the server is short of something */
+    CCEvent ended;         /* a handler has, while the server is short of something */
+    _Atomic uint64_t open; /* handlers that have not ended; of this server alone, unlike those of the listener */
     _Atomic uint32_t is_short;
     _Atomic uint32_t has_no_stack; /* a handler has found none */
     int reserve;       /* a descriptor that is kept for the time when there is none; -1: there is none now */
@@ -60,6 +61,7 @@ static void finish(void *arg) {
     if (!cc__get(&h->conn->closed)) cc_close(h->conn); /* SERVE-2 */
     cc__conn_drop(h->conn);
     (void)cc__sub(&counts->open, 1);
+    (void)cc__sub(&s->open, 1);
     if (s->options.max_conns != 0) (void)cc_sem_release(&s->slots, 1);
     if (cc__get(&s->is_short)) (void)cc_event_set(&s->ended);
 }
@@ -71,6 +73,7 @@ static void refuse(void *arg) {
     struct serve_counts *counts = &s->listener->counts;
     (void)cc__sub(&counts->accepted, 1);
     (void)cc__sub(&counts->open, 1);
+    (void)cc__sub(&s->open, 1);
     (void)cc__add(&counts->shed, 1);
     cc__set(&s->has_no_stack, 1);
     cc_abort(h->conn);
@@ -92,12 +95,14 @@ static int start_handler(struct server *s, CCConn *conn) {
     struct serve_counts *counts = &s->listener->counts;
     struct handler h = {.server = s, .conn = conn};
     cc__conn_keep(conn); /* the handler may close it, and we look at it afterwards */
+    (void)cc__add(&s->open, 1);
     uint64_t open = cc__add(&counts->open, 1) + 1, most = cc__get(&counts->most_open);
     while (open > most && !cc__cas(&counts->most_open, &most, open)) continue;
     (void)cc__add(&counts->accepted, 1);
     int error = cc_nursery_go(s->handlers, handle, &h, sizeof h);
     if (error == 0) return 0;
     (void)cc__sub(&counts->open, 1);
+    (void)cc__sub(&s->open, 1);
     (void)cc__sub(&counts->accepted, 1);
     (void)cc__add(&counts->shed, 1);
     cc__conn_drop(conn);
@@ -181,7 +186,7 @@ static void drain(struct server *s) {
     int error =
         s->options.grace_ms == 0 ? ETIMEDOUT : cc_nursery_wait_until(s->handlers, cc_after_ms(s->options.grace_ms));
     if (error == ETIMEDOUT || error == ECANCELED) {
-        (void)cc__add(&s->listener->counts.cancelled, cc_nursery_children(s->handlers));
+        (void)cc__add(&s->listener->counts.cancelled, cc__get(&s->open));
         (void)cc_nursery_cancel(s->handlers);
     }
     (void)cc_nursery_wait(s->handlers); /* what it returns was counted */

@@ -255,6 +255,45 @@ TEST_WORKERS(a_server_in_the_caller) {
     CHECK_EQ(cc_run(here, NULL, NULL), 0);
 }
 
+/* A handler has ended, and its fiber not yet: it is not one that was cancelled. */
+static CCLocalKey last_key;
+static atomic_bool server_cancelled;
+
+static void end_late(void *value) {
+    (void)value;
+    while (!atomic_load(&server_cancelled)) cc_yield();
+    for (int i = 0; i < 20; i++) cc_yield(); /* the server looks who is left */
+}
+
+static int echo_one(CCConn *conn, void *arg) {
+    char byte;
+    CHECK_EQ(cc_local_set(last_key, &last_key), 0);
+    int error = cc_read_full(conn, &byte, 1, NULL);
+    return error != 0 ? error : cc_write(conn, arg, 1, NULL);
+}
+
+static void *ends_late(void *arg) {
+    CHECK_EQ(cc_local_key_create(&last_key, end_late), 0);
+    listen_anywhere();
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_serve(n, listener, echo_one, "x", NULL), 0);
+        CCConn *c = dial(listener);
+        ask(c);
+        cc_close(c);
+        while (stats().open > 0) cc_yield();
+        cc_nursery_cancel(n);
+        atomic_store(&server_cancelled, true);
+    }
+    CHECK(stats().accepted == 1 && stats().cancelled == 0);
+    cc_listener_close(listener);
+    CHECK_EQ(cc_local_key_delete(last_key), 0);
+    return arg;
+}
+
+TEST_WORKERS(handlers_that_have_ended_are_not_cancelled) {
+    CHECK_EQ(cc_run(ends_late, NULL, NULL), 0);
+}
+
 /* A handler that waits for its peer has the only place: the server waits for that one, and ends all the same. */
 CC_TASK(close_when_full, { CCListener *l; }) {
     CCConn *c = dial(self->l);
