@@ -159,14 +159,25 @@ int cc_conn_alive(CCConn *conn) {
     cc__conn_drop(conn);
     return error;
 }
+static int name_of(CCConn *c, bool peer, CCAddr *addr) {
+    if (c == NULL || addr == NULL) return EINVAL;
+    cc__conn_keep(c);
+    int error = c->ops->name(c, peer, addr);
+    cc__conn_drop(c);
+    return error;
+}
 int cc_conn_local(CCConn *conn, CCAddr *addr) {
-    return conn == NULL || addr == NULL ? EINVAL : conn->ops->name(conn, false, addr);
+    return name_of(conn, false, addr);
 }
 int cc_conn_peer(CCConn *conn, CCAddr *addr) {
-    return conn == NULL || addr == NULL ? EINVAL : conn->ops->name(conn, true, addr);
+    return name_of(conn, true, addr);
 }
 int cc_conn_fd(CCConn *conn) {
-    return conn == NULL ? -1 : conn->ops->fd(conn);
+    if (conn == NULL) return -1;
+    cc__conn_keep(conn);
+    int fd = conn->ops->fd(conn);
+    cc__conn_drop(conn);
+    return fd;
 }
 int cc_conn_await(CCConn *conn, bool drained, CCDeadline deadline) {
     return conn == NULL ? EINVAL : cc__conn_await(conn, drained, deadline);

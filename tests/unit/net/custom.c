@@ -188,6 +188,56 @@ TEST_WORKERS(close_ends_waits_and_frees_it_behind_them) {
     cc_close(plain);
 }
 
+/* A look at a connection is a call as well: it is not freed below it. */
+static CCEvent asked, answered;
+
+static int slow_name(void *state, bool peer, CCAddr *addr) {
+    CHECK_EQ(cc_event_set(&asked), 0);
+    CHECK_EQ(cc_event_wait(&answered), 0);
+    return flip_name(state, peer, addr);
+}
+static int slow_fd(void *state) {
+    CCAddr addr;
+    (void)slow_name(state, false, &addr);
+    return 7;
+}
+
+CC_TASK(look, {
+    CCConn *c;
+    int what;
+}) {
+    CCAddr addr;
+    if (self->what == 2) {
+        CHECK_EQ(cc_conn_fd(self->c), 7);
+    } else {
+        CHECK_EQ(self->what ? cc_conn_peer(self->c, &addr) : cc_conn_local(self->c, &addr), 0);
+    }
+    return NULL;
+}
+
+TEST_WORKERS(close_waits_for_looks) {
+    CCConnOps ops = flip_ops;
+    ops.name = slow_name;
+    ops.fd = slow_fd;
+    for (int what = 0; what < 3; what++) {
+        CCConn *c, *plain;
+        struct flip *f = malloc(sizeof *f);
+        CHECK(f != NULL);
+        CHECK_EQ(cc_socketpair(&f->under, &plain), 0);
+        CHECK_EQ(cc_conn_create(&c, &ops, f), 0);
+        CHECK(cc_event_reset(&asked) == 0 && cc_event_reset(&answered) == 0);
+        CC_NURSERY(nursery) {
+            CHECK_EQ(CC_GO_IN(nursery, look, .c = c, .what = what), 0);
+            CHECK_EQ(cc_event_wait(&asked), 0);
+            cc_close(c);
+            CHECK_EQ(atomic_load(&frees), what);
+            CHECK_EQ(cc_event_set(&answered), 0);
+        }
+        CHECK_EQ(atomic_load(&frees), what + 1);
+        cc_close(plain);
+    }
+}
+
 TEST(bad_arguments) {
     CCConn *c = (CCConn *)1, *plain;
     CCConnOps ops = flip_ops;
