@@ -348,6 +348,7 @@ static inline int fail_errno(long number, long second) {
     case SYS_fcntl:
         return EMFILE;
     case SYS_close_range:
+    case 452: /* fchmodat2 */
         return ENOSYS;
     case SYS_pidfd_send_signal:
     case SYS_setpgid:

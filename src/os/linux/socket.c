@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Since Linux 4.18 and 5.0. */
@@ -26,6 +27,14 @@
 #endif
 #ifndef UDP_GRO
 #define UDP_GRO 104
+#endif
+
+/* Since Linux 6.6. */
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+#ifndef AT_EMPTY_PATH
+#define AT_EMPTY_PATH 0x1000
 #endif
 
 int cc__os_socket(int family, int type) {
@@ -213,21 +222,28 @@ int cc__os_socket_mode(int fd, unsigned mode) {
     return rc;
 }
 
+/* Of a descriptor that only names a file. Before Linux 6.6 the system permits that by way of /proc alone. */
+static int chmod_named(int fd, unsigned mode) {
+    char name[40];
+    int rc;
+    CALL(rc, (int)syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH));
+    if (rc == 0) return 0;
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    CALL(rc, chmod(name, (mode_t)mode));
+    return rc;
+}
+
 /* Whoever may write to the folder can put a link there between two calls. So the file is opened, and what was opened is
- * changed: for a descriptor that only names a file the system permits that by way of /proc. */
+ * changed. */
 int cc__os_chmod_socket(const char *path, unsigned mode) {
     if (unlikely(cc__os_simulation() != NULL)) return 0;
     struct stat status;
-    char name[40];
     int fd, rc;
     CALL(fd, open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (fd < 0) return fd;
     CALL(rc, fstat(fd, &status));
     if (rc == 0 && !S_ISSOCK(status.st_mode)) rc = -EEXIST;
-    if (rc == 0 && (status.st_mode & 07777) != mode) {
-        (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-        CALL(rc, chmod(name, (mode_t)mode));
-    }
+    if (rc == 0 && (status.st_mode & 07777) != mode) rc = chmod_named(fd, mode);
     (void)cc__os_close(fd);
     return rc;
 }

@@ -13,11 +13,15 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "net.h"
 #include "net/conn.h"
+
+enum { SYS_FCHMODAT2 = 452 };
 
 /* ---- a pair of each kind ---- */
 
@@ -499,6 +503,30 @@ TEST(unix_files) {
     close(fd);
     CHECK_EQ(cc_listen(&second, stale, NULL), EADDRINUSE);
     CHECK_EQ(unlink(path), 0);
+}
+
+/* A root directory without /proc, a umask that takes bits away. A process of its own: this one needs its files. */
+static int listen_below(const char *root) {
+    struct stat status;
+    CCListener *l;
+    if (chroot(root) != 0 || chdir("/") != 0) return 77;
+    (void)umask(077);
+    if (cc_listen(&l, "unix:/socket?mode=666", NULL) != 0 || lstat("/socket", &status) != 0) return 1;
+    cc_listener_close(l);
+    return unlink("/socket") == 0 && (status.st_mode & 0777) == 0666 ? 0 : 2;
+}
+
+TEST(the_mode_of_a_unix_file_without_proc) {
+    char root[] = "/tmp/ccc-net-root-XXXXXX";
+    int status;
+    if (syscall(SYS_FCHMODAT2, -1, "", 0600, AT_EMPTY_PATH) != -1 || errno != EBADF) return; /* before Linux 6.6 */
+    CHECK(mkdtemp(root) != NULL);
+    pid_t child = fork();
+    if (child == 0) _exit(listen_below(root));
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status));
+    if (WEXITSTATUS(status) != 77) CHECK_EQ(WEXITSTATUS(status), 0); /* 77: only root may do that */
+    CHECK_EQ(rmdir(root), 0);
 }
 
 CC_TASK(accept_fails, {
