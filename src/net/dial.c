@@ -73,6 +73,7 @@ struct race {
     int winner;      /* a descriptor, or -1; lock */
     unsigned failed; /* how many attempts have; lock */
     int error;       /* lock */
+    bool late;       /* the deadline has ended an attempt; lock */
 };
 
 struct attempt {
@@ -81,8 +82,11 @@ struct attempt {
 };
 
 static void note_failure(struct race *race, int error) {
+    uint64_t until = race->dial->deadline.ns;
+    bool late = error == ETIMEDOUT && until != 0 && cc_now_ns() >= until;
     cc__lock_take(&race->lock);
     race->failed++;
+    race->late = race->late || late;
     if (told(error) > told(race->error)) race->error = error;
     cc__lock_release(&race->lock);
 }
@@ -178,7 +182,7 @@ static int connect_first(CCAddr *list, size_t count, const struct dial *d, int *
     (void)cc_nursery_free(n); /* DIAL-2 */
     *fd = race.winner;
     if (race.winner >= 0 && error != 0) (void)cc__fd_close(race.winner);
-    return error != 0 ? error : race.winner >= 0 ? 0 : race.error;
+    return error != 0 ? error : race.winner >= 0 ? 0 : race.late ? ETIMEDOUT : race.error;
 }
 
 /* ---- the calls ---- */

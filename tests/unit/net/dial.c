@@ -182,6 +182,22 @@ CC_TASK(dial_cancelled, { CCAddr addr; }) {
     return NULL;
 }
 
+/* The deadline ends the attempts and the dial at the same time: whoever is first, it is the deadline that is told. */
+static void *too_late(void *arg) {
+    CCConn *c;
+    start();
+    add_addr(silent_addr());
+    add_addr(refusing_addr());
+    for (int i = 0; i < 100; i++)
+        CHECK_EQ(cc_dial_until(&c, "tcp://test:1?fallback_ms=1", NULL, cc_after_ms(4)), ETIMEDOUT);
+    finish();
+    return arg;
+}
+
+TEST_WORKERS(a_deadline_is_told_whatever_others_found) {
+    CHECK_EQ(cc_run(too_late, NULL, NULL), 0);
+}
+
 static void *cancelled(void *arg) {
     start();
     CCAddr silent = silent_addr();
