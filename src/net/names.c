@@ -66,6 +66,13 @@ static bool parse_port(const char *service, uint16_t *port) {
     return true;
 }
 
+/* No port, and not to be asked for: the C library takes signs, space and any number of digits for one, and cuts it. */
+static bool is_no_service(const char *service) {
+    uint16_t port;
+    if (service == NULL || parse_port(service, &port)) return false;
+    return service[strspn(service, "0123456789")] == 0 || strchr(" \t\n\v\f\r+-", *service) != NULL;
+}
+
 static size_t add(CCAddr *list, size_t room, size_t count, const CCAddr *addr, int kind) {
     if ((kind == CC_ADDR_NONE || kind == addr->kind) && count < room) list[count++] = *addr;
     return count;
@@ -301,6 +308,7 @@ int cc_resolve_until(const char *host, const char *service, const CCResolveHints
     if (host == NULL) host = "";
     if (cc__reserved_used(hints) || hints->kind < CC_ADDR_NONE || hints->kind > CC_ADDR_IP6) return EINVAL;
     if (strlen(host) >= HOST_MAX || (service != NULL && strlen(service) >= SERVICE_MAX)) return EINVAL;
+    if (is_no_service(service)) return EPROTONOSUPPORT;
     int error = resolve_numbers(host, service, hints->kind, list, count);
     if (error != EAGAIN) return error;
     struct lookup *own = cc__mem_alloc_small(sizeof *own);

@@ -101,6 +101,20 @@ static void *system_names(void *arg) {
     return arg;
 }
 
+/* What the C library takes for numbers, and are no ports. */
+TEST(services_that_are_none) {
+    static const char *const none[] = {"", "-1", "+80", " 80", "\t80", "65536", "99999", "4294967376"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        CCAddr addr;
+        size_t count = 1;
+        int error = cc_resolve("127.0.0.1", none[i], NULL, &addr, &count);
+        if (error != EPROTONOSUPPORT) test_fail(__FILE__, __LINE__, "\"%s\": %d, port %u", none[i], error, addr.port);
+        CHECK_EQ(cc_resolve("localhost", none[i], NULL, &addr, &count), EPROTONOSUPPORT);
+    }
+    CCListener *l;
+    CHECK_EQ(cc_listen(&l, "tcp://127.0.0.1:-1", NULL), EPROTONOSUPPORT);
+}
+
 TEST(the_system_is_asked) {
     CHECK_EQ(cc_run(system_names, NULL, NULL), 0);
     system_names(NULL);
