@@ -1,10 +1,9 @@
 /* main.c - cc-store: a node, or a client.
  *
- *   cc-store serve DIRECTORY ID WHERE...     the node number ID of those at WHERE..., which keeps its files in
- *   DIRECTORY cc-store get KEY WHERE...                prints the value; status 1: there is none
+ *   cc-store serve DIRECTORY ID WHERE...  node number ID of those at WHERE..., with its files in DIRECTORY
+ *   cc-store get KEY WHERE...             prints the value; status 1: there is none
  *   cc-store put KEY VALUE WHERE...
- *   cc-store count N WHERE...                one client counts to N, each number under one key; reads it again each
- *   time
+ *   cc-store count N WHERE...             counts to N, each number under one key, and reads it again each time
  *
  * WHERE: as for cc_dial, tcp://10.0.0.1:7000 or unix:/run/store/0.
  */
