@@ -232,7 +232,7 @@ int cc_dial_addr(CCConn **conn, const CCAddr *addr, const CCDialOptions *options
     static const CCDialOptions none;
     if (conn == NULL) return EINVAL;
     *conn = NULL;
-    if (addr == NULL || addr->kind == CC_ADDR_NONE || bad_options(options)) return EINVAL;
+    if (addr == NULL || addr->kind == CC_ADDR_NONE || addr->kind > CC_ADDR_UNIX || bad_options(options)) return EINVAL;
     CCAddr copy = *addr;
     if (options == NULL) options = &none;
     return finish(conn, &copy, 1, &(struct dial){options, &options->conn, deadline});

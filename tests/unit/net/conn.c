@@ -464,6 +464,7 @@ TEST(strings_that_are_wrong) {
     CHECK_EQ(cc_dial(&c, "tcp://:80", NULL), EINVAL);
     CHECK_EQ(cc_dial(&c, "tcp://127.0.0.1:80?backlog=3", NULL), EINVAL);
     CHECK_EQ(cc_dial(&c, NULL, NULL), EINVAL);
+    CHECK_EQ(cc_dial_addr(&c, &(CCAddr){.kind = CC_ADDR_UNIX + 1}, NULL, CC_FOREVER), EINVAL);
     CHECK_EQ(cc_dial(NULL, "tcp://127.0.0.1:80", NULL), EINVAL);
     CHECK_EQ(cc_dial(&c, "tcp://127.0.0.1:80", &(CCDialOptions){.reserved = {0, 1}}), EINVAL);
     CHECK_EQ(cc_listen(&l, "tcp://127.0.0.1:0", &(CCListenOptions){.conn.reserved = {1}}), EINVAL);
