@@ -159,6 +159,26 @@ static int splice_once(CCConn *conn, enum io_side side, int pipe_end, size_t cou
     return error;
 }
 
+/* The system does not let what is in the pipe go there: a file that is written at its end, for one. */
+static int empty_by_buffer(struct copy *c, int pipe_end, size_t *inside) {
+    char *bytes = cc__buffer_take(BUFFER_SIZE);
+    if (bytes == NULL) return ENOMEM;
+    int error = 0;
+    while (error == 0 && *inside > 0) {
+        struct iovec part = {bytes, *inside < BUFFER_SIZE ? *inside : BUFFER_SIZE};
+        size_t put = 0;
+        ssize_t got = cc__os_readv(pipe_end, &part, 1, OS_OWN);
+        error = got < 0 ? (int)-got : got == 0 ? EIO : 0;
+        if (error != 0) break;
+        part.iov_len = (size_t)got;
+        *inside -= (size_t)got;
+        error = cc__conn_write(c->to, &part, 1, &put, HOW_WAIT, CC_FOREVER);
+        c->written += put;
+    }
+    cc__buffer_give(bytes, BUFFER_SIZE);
+    return error;
+}
+
 static int by_pipe(struct copy *c) {
     struct pipe_ends p;
     size_t inside = 0;
@@ -180,9 +200,12 @@ static int by_pipe(struct copy *c) {
             error = splice_once(c->to, IO_WRITE, p.out, inside, &put);
             inside -= put;
             c->written += put;
+            if (error != EINVAL) continue;
+            c->can_splice = false;
+            error = empty_by_buffer(c, p.out, &inside);
         }
         c->left -= came;
-        c->through_pipe = came >= BUFFER_SIZE;
+        c->through_pipe = came >= BUFFER_SIZE && c->can_splice;
         if (!c->through_pipe) break;
     }
     give_pipe(p, inside == 0); /* COPY-2 */

@@ -3,6 +3,7 @@
 
 #include <ccc/ccc.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -360,6 +361,47 @@ static void *copies(void *arg) {
     cc_listener_close(l);
     free(bytes);
     return arg;
+}
+
+CC_TASK(write_all, { CCConn *c; }) {
+    for (unsigned i = 0; i < 1000000;) {
+        unsigned numbers[2000];
+        for (unsigned k = 0; k < 2000; k++) numbers[k] = i++;
+        CHECK_EQ(cc_write(self->c, numbers, sizeof numbers, NULL), 0);
+    }
+    CHECK_EQ(cc_shutdown(self->c, CC_SHUT_WRITE), 0);
+    return NULL;
+}
+
+/* A pipe cannot be emptied into it: what is in there already must not get lost. */
+static void *to_the_end_of_a_file(void *arg) {
+    char path[64];
+    CCConn *to;
+    uint64_t copied;
+    int before = lowest_fd();
+    snprintf(path, sizeof path, "/tmp/ccc-net-copy-%d", (int)getpid());
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+    CHECK(fd >= 0 && unlink(path) == 0);
+    CHECK_EQ(cc_conn_from_fd(&to, fd), 0);
+    pair();
+    CC_NURSERY(n) {
+        CHECK_EQ(CC_GO_IN(n, write_all, .c = there), 0);
+        CHECK_EQ(cc_copy(to, here, UINT64_MAX, &copied), 0);
+    }
+    CHECK_EQ(copied, 4000000);
+    for (unsigned i = 0; i < 1000000;) {
+        unsigned numbers[2000];
+        CHECK_EQ(pread(fd, numbers, sizeof numbers, (off_t)i * 4), (ssize_t)sizeof numbers);
+        for (unsigned k = 0; k < 2000; k++) CHECK_EQ(numbers[k], i++);
+    }
+    end();
+    cc_close(to);
+    CHECK_EQ(lowest_fd(), before);
+    return arg;
+}
+
+TEST_WORKERS(a_copy_to_the_end_of_a_file) {
+    CHECK_EQ(cc_run(to_the_end_of_a_file, NULL, NULL), 0);
 }
 
 TEST_WORKERS(copies_small_and_large) {
