@@ -341,8 +341,7 @@ CC_API CC_MUST_CHECK int cc_udp_recv(CCUdp *udp, CCDatagram *list, size_t count,
 CC_API CC_MUST_CHECK int cc_udp_recv_try(CCUdp *udp, CCDatagram *list, size_t count, size_t *n);
 CC_API CC_MUST_CHECK int cc_udp_recv_until(CCUdp *udp, CCDatagram *list, size_t count, size_t *n, CCDeadline deadline);
 /* Sends all of them, in order; n: may be NULL; how many went out, also when it ends with an error, which is the next
- * one's.
- * EMSGSIZE: too long. Switches. */
+ * one's. If that one holds several messages (segment), some of them may have gone out. EMSGSIZE: too long. Switches. */
 CC_API CC_MUST_CHECK int cc_udp_send(CCUdp *udp, const CCDatagram *list, size_t count, size_t *n);
 CC_API CC_MUST_CHECK int cc_udp_send_try(CCUdp *udp, const CCDatagram *list, size_t count, size_t *n);
 CC_API CC_MUST_CHECK int cc_udp_send_until(CCUdp *udp, const CCDatagram *list, size_t count, size_t *n,
