@@ -81,6 +81,13 @@ int cc__fd_enter(struct io_use *use) {
     return 0;
 }
 
+/* What calls have noted says nothing of the descriptor that has the number next. */
+static void forget_hints_locked(struct io_fd *fd) {
+    for (int side = 0; side < IO_SIDES; side++) cc__set(&fd->side[side].drained, 0);
+    cc__set(&fd->broken, 0);
+    cc__set(&fd->no_skip, false);
+}
+
 /* FD-4: no user is left, and none comes. The generation changes before the number is free: as soon as it is, another
  * thread may get it. Whoever comes between the two would wait for a descriptor that is about to go: so it waits until
  * it has gone. */
@@ -88,11 +95,7 @@ static void finish_close(struct io_fd *fd, uint64_t word) {
     cc__lock_take(&fd->lock);
     bool registered = cc__get(&fd->registered) != 0;
     cc__set(&fd->registered, 0);
-    for (int side = 0; side < IO_SIDES; side++) {
-        cc__set(&fd->side[side].drained, 0);
-    }
-    cc__set(&fd->broken, 0);
-    cc__set(&fd->no_skip, false);
+    forget_hints_locked(fd);
     fd->armed = 0;
     cc__set(&fd->word, (uint64_t)(fd_generation(word) + 1) << 32 | FD_FINISHING);
     if (registered) cc__poller_remove(fd->number);
@@ -398,7 +401,7 @@ int cc__fd_release(int number) {
     } else {
         if (cc__get(&fd->registered) != 0) cc__poller_remove(number);
         cc__set(&fd->registered, 0);
-        cc__set(&fd->no_skip, false);
+        forget_hints_locked(fd); /* the next one that has the number may be a file */
         if (use.word & FD_BLOCKS) error = cc__os_nonblocking(number, false, &before);
     }
     cc__lock_release(&fd->lock);

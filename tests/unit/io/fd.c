@@ -577,6 +577,30 @@ TEST_WORKERS(a_released_descriptor_is_as_before) {
     CHECK_EQ(cc_run(releases, NULL, NULL), 0);
 }
 
+/* A short read leaves the hint that there is nothing more. It is not for the file that has the number next. */
+static void *released_and_reused(void *arg) {
+    struct pair p = make_tcp();
+    char bytes[64];
+    size_t n;
+    CHECK_EQ(cc_fd_adopt(p.in), 0);
+    put(p.out, 3);
+    CHECK_EQ(cc_fd_read(p.in, bytes, sizeof bytes, &n), 0);
+    CHECK_EQ(n, 3);
+    CHECK_EQ(cc_fd_release(p.in), 0);
+    CHECK_EQ(close(p.in), 0);
+    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    CHECK_EQ(dup2(file, p.in), p.in);
+    CHECK_EQ(cc_fd_read(p.in, bytes, sizeof bytes, &n), 0);
+    CHECK_EQ(n, sizeof bytes);
+    CHECK_EQ(close(p.in) + close(file), 0);
+    CHECK_EQ(cc_fd_close(p.out), 0);
+    return arg;
+}
+
+TEST_WORKERS(a_released_number_is_a_file_next) {
+    CHECK_EQ(cc_run(released_and_reused, NULL, NULL), 0);
+}
+
 /* ---- named interleavings ---- */
 
 /* An edge between the attempt and the wait: there was one more than the operation had seen. */
