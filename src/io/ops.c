@@ -1,7 +1,9 @@
 /* ops.c - the calls on descriptors: try, wait, try again.
  *
  * CALL-1  A call that returns ETIMEDOUT or ECANCELED has moved nothing since its last success: after a wait that
- *         ended so there is no further attempt.
+ *         ended so there is no further attempt. If a hint (FD-6) has taken the place of the attempt, there is one: an
+ *         event may not have been fetched yet, and what need not wait is done also at a deadline that has passed, and
+ *         by a caller that is cancelled.
  * CALL-2  After 64 calls in one turn the fiber lets others run: a descriptor that is always ready does not keep a
  *         worker.
  * CALL-3  Behind a listener with many connections as many wait as behind descriptors that are ready. So a fiber that
@@ -100,12 +102,13 @@ static ssize_t attempt(struct io_use *use, struct call *c) {
 
 int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t deadline, ssize_t *result) {
     if (unlikely(use->fd->number >= OS_SIMULATED)) cc__sim_point();
+    int over = 0; /* the wait has ended with that, and no attempt was made before it: CALL-1 */
     for (;;) {
-        int error;
         ssize_t rc = -EAGAIN;
         uint32_t edges = cc__fd_edges(use->fd, c->side);
-        if (how == HOW_TRY || c->most == 0 || !cc__fd_drained(use->fd, c->side, edges)) {
-            error = cc__fd_enter(use);
+        bool tries = how == HOW_TRY || c->most == 0 || over != 0 || !cc__fd_drained(use->fd, c->side, edges);
+        if (tries) {
+            int error = cc__fd_enter(use);
             if (unlikely(error != 0)) return error;
             rc = attempt(use, c);
             if (unlikely(is_broken(rc))) cc__set(&use->fd->broken, (uint16_t)-rc); /* FD-9 */
@@ -118,8 +121,9 @@ int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t dead
             return rc < 0 ? (int)-rc : 0;
         }
         if (how == HOW_TRY) return EAGAIN;
-        error = cc__fd_wait(use, c->side, edges, deadline);
-        if (unlikely(error != 0)) return error;
+        if (unlikely(over != 0)) return over;
+        over = cc__fd_wait(use, c->side, edges, deadline);
+        if (unlikely(over != 0 && tries)) return over;
     }
 }
 

@@ -22,6 +22,21 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* In blocking mode: SPLICE_F_NONBLOCK does not keep the system from waiting for TCP. */
+static struct pair make_tcp(void) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof address;
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+        out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_EQ(bind(listening, (struct sockaddr *)&address, length) + listen(listening, 1), 0);
+    CHECK_EQ(getsockname(listening, (struct sockaddr *)&address, &length), 0);
+    CHECK_EQ(connect(out, (struct sockaddr *)&address, length), 0);
+    int in = accept(listening, NULL, NULL);
+    CHECK(in >= 0);
+    close(listening);
+    return (struct pair){in, out};
+}
+
 /* ---- bytes ---- */
 
 CC_TASK(read_text, {
@@ -238,6 +253,42 @@ TEST_WORKERS(a_cancelled_read_eats_nothing) {
     CHECK_EQ(cc_run(cancels, NULL, NULL), 0);
 }
 
+/* The system has it; the library has not heard of it. */
+static void put_there(struct pair p, size_t n) {
+    struct pollfd one = {.fd = p.in, .events = POLLIN};
+    put(p.out, n);
+    CHECK_EQ(poll(&one, 1, -1), 1);
+}
+
+/* After a short read the library takes the socket for empty until it hears of more. What is there by then is read
+ * all the same where nothing may be waited for. */
+static void *reads_at_once(void *arg) {
+    struct pair p = make_tcp();
+    char bytes[64];
+    size_t n;
+    int result;
+    CHECK_EQ(cc_fd_adopt(p.in), 0);
+    put(p.out, 3);
+    CHECK_EQ(cc_fd_read(p.in, bytes, sizeof bytes, &n), 0);
+    put_there(p, 4);
+    CHECK_EQ(cc_fd_read_until(p.in, bytes, sizeof bytes, &n, CC_PASSED), 0);
+    CHECK_EQ(n, 4);
+    put_there(p, 5);
+    CC_NURSERY(nursery, .result = &result) {
+        CHECK_EQ(cc_nursery_cancel(nursery), 0);
+        CHECK_EQ(cc_fd_read(p.in, bytes, sizeof bytes, &n), 0);
+        CHECK_EQ(n, 5);
+        CHECK_EQ(cc_fd_read(p.in, bytes, sizeof bytes, &n), ECANCELED);
+    }
+    CHECK_EQ(cc_fd_read_until(p.in, bytes, sizeof bytes, &n, CC_PASSED), ETIMEDOUT);
+    close_pair(p);
+    return arg;
+}
+
+TEST_WORKERS(what_is_there_is_read_at_once) {
+    CHECK_EQ(cc_run(reads_at_once, NULL, NULL), 0);
+}
+
 static void *closes(void *arg) {
     for (int adopt = 0; adopt < 2; adopt++) {
         struct pair p = make_sockets(adopt);
@@ -436,21 +487,6 @@ static void *broken_pipe(void *arg) {
         CHECK_EQ(cc_fd_close(p.out) + cc_fd_close(s.out), 0);
     }
     return arg;
-}
-
-/* In blocking mode: SPLICE_F_NONBLOCK does not keep the system from waiting for TCP. */
-static struct pair make_tcp(void) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t length = sizeof address;
-    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
-        out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK_EQ(bind(listening, (struct sockaddr *)&address, length) + listen(listening, 1), 0);
-    CHECK_EQ(getsockname(listening, (struct sockaddr *)&address, &length), 0);
-    CHECK_EQ(connect(out, (struct sockaddr *)&address, length), 0);
-    int in = accept(listening, NULL, NULL);
-    CHECK(in >= 0);
-    close(listening);
-    return (struct pair){in, out};
 }
 
 static void *splices(void *arg) {
