@@ -420,7 +420,6 @@ int cc_fd_sendfile_until(int to, int file, int64_t *offset, size_t count, size_t
     return sendfile_forms(to, file, offset, count, n, HOW_WAIT, deadline);
 }
 
-/* EAGAIN does not say which of the two has to wait: whichever is not ready. */
 static ssize_t attempt_splice(int fd, struct call *c, enum os_mode mode) {
     (void)mode;
     int error = cc__fd_enter(c->file.source);
@@ -428,14 +427,23 @@ static ssize_t attempt_splice(int fd, struct call *c, enum os_mode mode) {
     bool own = (c->file.source->word & FD_ADOPTED) != 0;
     ssize_t moved = cc__os_splice(c->file.source->fd->number, own, fd, c->file.count);
     cc__fd_leave(c->file.source);
-    if (moved == -EAGAIN && cc__poller_look(fd, POLLER_WRITE) > 0) c->side = IO_READ;
     return moved;
+}
+/* EAGAIN does not say which of the two has to wait: one that is not ready after the attempt, since only for that one an
+ * edge will come. 0: both are by now, try again; ARM_WAIT: wait for *side; or an error. */
+static int find_waiting_side(struct io_use use[IO_SIDES], enum io_side *side) {
+    *side = IO_READ;
+    int error = cc__fd_look(&use[IO_READ], POLLER_READ);
+    if (error != 0) return error;
+    *side = IO_WRITE;
+    return cc__fd_look(&use[IO_WRITE], POLLER_WRITE);
 }
 static int splice_forms(int from, int to, size_t count, size_t *n, enum how how, CCDeadline deadline) {
     if (n == NULL) return EINVAL;
     uint64_t until = cc__wait_deadline(deadline);
-    for (;;) {
+    for (bool again = false;;) {
         struct call c = {.side = IO_WRITE, .attempt = attempt_splice, .borrows = true};
+        enum io_side side;
         ssize_t moved = 0;
         struct io_use use[IO_SIDES];
         c.file.source = &use[IO_READ];
@@ -447,7 +455,15 @@ static int splice_forms(int from, int to, size_t count, size_t *n, enum how how,
         error = cc__call_run(&use[IO_WRITE], &c, HOW_TRY, until, &moved);
         *n = error == 0 ? (size_t)moved : 0;
         if (error != EAGAIN || how == HOW_TRY) return error;
-        error = cc__fd_wait(&use[c.side], c.side, seen[c.side], until);
+        error = find_waiting_side(use, &side);
+        bool both = error == 0;
+        if (error == ARM_WAIT) {
+            error = cc__fd_wait(&use[side], side, seen[side], until);
+        } else if (both && again) { /* the system has no memory for it, most likely */
+            CCDeadline next = cc_after_ms(1);
+            error = cc_now_ns() >= until ? ETIMEDOUT : cc_sleep_until(until < next.ns ? deadline : next);
+        }
+        again = both;
         if (error != 0) return error;
     }
 }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -77,6 +78,44 @@ TEST_WORKERS(adopted_while_a_file_is_sent) {
     CHECK_EQ(pthread_join(thread, NULL), 0);
     fclose(file);
     close_pair(p);
+}
+
+/* ---- a splice whose target has room as soon as the system has said that it has none ---- */
+
+static int drained_after_splice = -1;
+
+/* In the place of the C library's. */
+ssize_t splice(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags) {
+    ssize_t n = syscall(SYS_splice, from, from_offset, to, to_offset, size, flags);
+    int error = errno;
+    if (n < 0 && error == EAGAIN && drained_after_splice >= 0) {
+        char bytes[4096];
+        while (read(drained_after_splice, bytes, sizeof bytes) > 0) {
+        }
+        drained_after_splice = -1;
+    }
+    errno = error;
+    return n;
+}
+
+static void *splices_into_new_room(void *arg) {
+    struct pair from = make_pipe(true), to = make_pipe(true);
+    size_t n;
+    CHECK_EQ(cc_fd_splice_until(from.in, to.out, 8, &n, cc_after_ms(1)), ETIMEDOUT); /* registers from.in */
+    fill(to.out);
+    put(from.out, 3);
+    CHECK_EQ(cc_fd_splice_until(from.in, to.out, 8, &n, cc_after_ms(1)), ETIMEDOUT); /* and to.out; fetches the edge */
+    drained_after_splice = to.in;
+    CHECK_EQ(cc_fd_splice_until(from.in, to.out, 8, &n, cc_after_ms(10000)), 0);
+    CHECK_EQ(n, 3);
+    take(to.in, 3);
+    close_pair(from);
+    close_pair(to);
+    return arg;
+}
+
+TEST_WORKERS(a_splice_whose_target_has_room_at_once) {
+    CHECK_EQ(cc_run(splices_into_new_room, NULL, NULL), 0);
 }
 
 /* ---- the end of a wait and the edge at the same moment: the byte is read, or is still there ---- */
