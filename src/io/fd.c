@@ -131,6 +131,7 @@ static void forget(struct io_fd *fd) {
         cc__list_init(&fd->side[side].waiters);
         cc__set(&fd->side[side].count, 0);
         cc__set(&fd->side[side].drained, 0);
+        fd->side[side].turn = (struct lock){0};
     }
     cc__list_init(&fd->observers);
     cc__set(&fd->observing, 0);
@@ -344,6 +345,18 @@ void cc__fd_return_mode(struct io_fd *fd) {
         (void)cc__os_nonblocking(fd->number, false, &before);
     }
     cc__lock_release(&fd->lock);
+}
+
+int cc__fd_take_turn(struct io_fd *fd, enum io_side side) {
+    for (struct backoff backoff = {0}; !cc__lock_try(&fd->side[side].turn); cc__backoff(&backoff)) {
+        int ready = cc__poller_look(fd->number, side == IO_READ ? POLLER_READ : POLLER_WRITE);
+        if (ready <= 0) return ready < 0 ? ready : -EAGAIN;
+    }
+    return 0;
+}
+
+void cc__fd_give_turn(struct io_fd *fd, enum io_side side) {
+    cc__lock_release(&fd->side[side].turn);
 }
 
 int cc__fd_adopt(int number, bool fresh) {

@@ -24,6 +24,9 @@
  * FD-10  Some calls would wait in blocking mode, and have no flag against that. Who makes one of a descriptor that is
  *       not adopted borrows its mode: under `lock` the first borrower turns blocking mode off, and the last one turns
  *       it on again. Who adopts it meanwhile takes that over: it stays off until the descriptor is released.
+ * FD-11  Other calls of a descriptor that is in blocking mode are made when the system says that they need not wait.
+ *       Between that look and the call nobody else may take what was seen: so both are made by whoever has the `turn`
+ *       of that side. Who finds it taken waits only while the side is ready.
  */
 #ifndef CC_IO_FD_H
 #define CC_IO_FD_H
@@ -43,6 +46,7 @@ struct io_fd {
         _Atomic uint32_t count;
         _Atomic uint32_t edges;   /* how many there were */
         _Atomic uint32_t drained; /* `edges` plus 1 when a call moved less than it could; else the hint is void */
+        struct lock turn;         /* FD-11 */
     } side[IO_SIDES];
     _Atomic bool no_skip;       /* the peer has hung up, or such a hint is not reliable here */
     bool borrowed_blocking;     /* borrowed, and was in blocking mode before */
@@ -79,6 +83,11 @@ void cc__fd_leave(struct io_use *use);
 /* Between the two calls it is in non-blocking mode (FD-10). The caller has entered it. */
 void cc__fd_borrow_mode(struct io_fd *fd);
 void cc__fd_return_mode(struct io_fd *fd);
+
+/* Between the two calls nobody else looks at that side and then takes what is there (FD-11). The caller has entered it.
+ * 0; -EAGAIN: somebody does, and the side is not ready; -EBADF. */
+int cc__fd_take_turn(struct io_fd *fd, enum io_side side);
+void cc__fd_give_turn(struct io_fd *fd, enum io_side side);
 
 /* After a read of a stream that found the end: the error that another call was told, or is being told; 0: none, it is
  * an orderly end (FD-9). Any context; does not switch. */

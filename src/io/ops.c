@@ -91,13 +91,23 @@ static enum os_mode mode_of(uint64_t word) {
 
 static ssize_t attempt_accept(int fd, struct call *c, enum os_mode mode);
 
+/* FD-11. */
+static CC_NOINLINE ssize_t attempt_in_turn(struct io_use *use, struct call *c) {
+    enum io_side side = c->side;
+    ssize_t rc = cc__fd_take_turn(use->fd, side);
+    if (rc != 0) return rc;
+    rc = c->attempt(use->fd->number, c, OS_LOOKED_AT);
+    cc__fd_give_turn(use->fd, side);
+    return rc;
+}
+
 static ssize_t attempt(struct io_use *use, struct call *c) {
     enum os_mode mode = mode_of(use->word);
     bool borrows = unlikely(c->borrows) && mode == OS_OTHER;
     if (borrows) cc__fd_borrow_mode(use->fd);
     ssize_t rc = c->attempt(use->fd->number, c, mode);
     if (borrows) cc__fd_return_mode(use->fd);
-    return rc;
+    return unlikely(rc == OS_LOOK_FIRST) ? attempt_in_turn(use, c) : rc;
 }
 
 int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t deadline, ssize_t *result) {
@@ -316,7 +326,7 @@ int cc_fd_sendmsg_until(int fd, const struct msghdr *message, int flags, size_t 
 }
 
 static ssize_t attempt_accept(int fd, struct call *c, enum os_mode mode) {
-    return cc__os_accept(fd, c->accept.address, c->accept.length, mode != OS_OTHER);
+    return cc__os_accept(fd, c->accept.address, c->accept.length, mode);
 }
 int cc__call_accept(struct io_use *use, int *connection, struct sockaddr *address, socklen_t *length, enum how how,
                     CCDeadline deadline) {
@@ -424,8 +434,13 @@ static ssize_t attempt_splice(int fd, struct call *c, enum os_mode mode) {
     (void)mode;
     int error = cc__fd_enter(c->file.source);
     if (error != 0) return -error;
+    struct io_fd *source = c->file.source->fd;
     bool own = (c->file.source->word & FD_ADOPTED) != 0;
-    ssize_t moved = cc__os_splice(c->file.source->fd->number, own, fd, c->file.count);
+    ssize_t moved = own ? 0 : cc__fd_take_turn(source, IO_READ); /* FD-11 */
+    if (moved == 0) {
+        moved = cc__os_splice(source->number, own, fd, c->file.count);
+        if (!own) cc__fd_give_turn(source, IO_READ);
+    }
     cc__fd_leave(c->file.source);
     return moved;
 }

@@ -336,7 +336,7 @@ static bool may_look(int fd) {
 }
 
 static void accept_one(void) {
-    int fd = cc__os_accept(live.listener, NULL, NULL, true);
+    int fd = cc__os_accept(live.listener, NULL, NULL, OS_OWN);
     if (fd == -EAGAIN || fd == -ECONNABORTED) return;
     if (fd < 0) {
         live.accepts_at = cc__clock_real() + NO_FD_MS * MS;

@@ -27,21 +27,23 @@ bool cc__os_is_blocking(int fd);
  * it if `out`. "pipe:[4711]", "eventfd", a path. */
 void cc__os_describe(int fd, bool out, char *text, size_t size);
 
-/* What is known of a descriptor. OS_OTHER: the call is made such that it does not wait whatever the mode is; a write
- * may then move less than there is room for. OS_OWN: it is in non-blocking mode, and stays so. OS_OWN_SOCKET: the
- * same, a socket. */
-enum os_mode { OS_OTHER, OS_OWN, OS_OWN_SOCKET };
+/* What is known of a descriptor. OS_OTHER: the call is made such that it does not wait whatever the mode is; if that
+ * takes a look at it before, the result is OS_LOOK_FIRST instead. OS_LOOKED_AT: the same with that look; while one such
+ * call is made there may be no other on that side. A write may then move less than there is room for. OS_OWN: it is
+ * in non-blocking mode, and stays so. OS_OWN_SOCKET: the same, a socket. */
+enum os_mode { OS_OTHER, OS_LOOKED_AT, OS_OWN, OS_OWN_SOCKET };
+enum { OS_LOOK_FIRST = -4096 }; /* no errno value */
 /* Never raise SIGPIPE. */
 ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode);
 ssize_t cc__os_writev(int fd, const struct iovec *parts, int n, enum os_mode mode);
 ssize_t cc__os_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t cc__os_sendmsg(int fd, const struct msghdr *message, int flags);
 /* The new one is close-on-exec and non-blocking. */
-int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, bool own);
+int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, enum os_mode mode);
 /* It is in non-blocking mode. -EINPROGRESS: wait until it is writable, then ask for the outcome. */
 int cc__os_connect(int fd, const struct sockaddr *address, socklen_t length);
 int cc__os_connected(int fd);
-/* `to` is in non-blocking mode; own: so is `from`. */
+/* `to` is in non-blocking mode; own: so is `from`, or else it is looked at, as by OS_LOOKED_AT. */
 ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count);
 ssize_t cc__os_splice(int from, bool own, int to, size_t count);
 

@@ -103,7 +103,6 @@ bool cc__os_is_stream(int fd, bool *socket) {
 
 /* In blocking mode, and nobody may change that: goes on only if the call will not wait. */
 static int gate(int fd, unsigned side) {
-    if (!cc__os_is_blocking(fd)) return 0;
     int ready = cc__poller_look(fd, side);
     return ready < 0 ? ready : ready == 0 ? -EAGAIN : 0;
 }
@@ -135,13 +134,14 @@ ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode
         CALL(got, receive(fd, parts[0].iov_base, parts[0].iov_len));
         return got;
     }
-    if (mode != OS_OWN) {
+    if (mode == OS_OTHER || mode == OS_OWN_SOCKET) {
         struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
         CALL(got, recvmsg(fd, &message, MSG_DONTWAIT));
         if (got != -ENOTSOCK) return got;
-        int rc = gate(fd, POLLER_READ);
-        if (rc != 0) return rc;
+        if (cc__os_is_blocking(fd)) return OS_LOOK_FIRST;
     }
+    int rc = mode == OS_LOOKED_AT ? gate(fd, POLLER_READ) : 0;
+    if (rc != 0) return rc;
     CALL(got, readv(fd, parts, n));
     return got;
 }
@@ -195,10 +195,13 @@ ssize_t cc__os_writev(int fd, const struct iovec *parts, int n, enum os_mode mod
         return put;
     }
     if (mode == OS_OWN) return write_quietly(fd, parts, n);
-    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
-    CALL(put, sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
-    if (put != -ENOTSOCK) return put;
-    if (n == 0 || !cc__os_is_blocking(fd) || is_file(fd)) return write_quietly(fd, parts, n);
+    if (mode != OS_LOOKED_AT) {
+        struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
+        CALL(put, sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+        if (put != -ENOTSOCK) return put;
+        if (n == 0 || !cc__os_is_blocking(fd) || is_file(fd)) return write_quietly(fd, parts, n);
+        return OS_LOOK_FIRST;
+    }
     int rc = gate(fd, POLLER_WRITE);
     if (rc != 0) return rc;
     /* A pipe that is ready has room for so much. */
@@ -223,10 +226,11 @@ ssize_t cc__os_sendmsg(int fd, const struct msghdr *message, int flags) {
     return put;
 }
 
-int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, bool own) {
+int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, enum os_mode mode) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->accept(fd, address, length);
-    int rc = own ? 0 : gate(fd, POLLER_READ);
+    if (mode == OS_OTHER && cc__os_is_blocking(fd)) return OS_LOOK_FIRST;
+    int rc = mode == OS_LOOKED_AT ? gate(fd, POLLER_READ) : 0;
     if (rc == 0) CALL(rc, accept4(fd, address, length, SOCK_CLOEXEC | SOCK_NONBLOCK));
     return rc;
 }
@@ -261,7 +265,7 @@ ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count) {
 ssize_t cc__os_splice(int from, bool own, int to, size_t count) {
     if (unlikely(cc__os_simulation_of(to) != NULL || cc__os_simulation_of(from) != NULL)) return -EINVAL;
     /* SPLICE_F_NONBLOCK is for pipes: it does not keep a TCP socket from waiting. */
-    int rc = own ? 0 : gate(from, POLLER_READ);
+    int rc = own || !cc__os_is_blocking(from) ? 0 : gate(from, POLLER_READ);
     if (rc != 0) return rc;
     struct quiet quiet;
     ssize_t moved;

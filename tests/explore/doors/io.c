@@ -214,8 +214,8 @@ ssize_t cc__os_sendmsg(int fd, const struct msghdr *message, int flags) {
     (void)fd, (void)message, (void)flags;
     return -ENOTSUP;
 }
-int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, bool own) {
-    (void)fd, (void)address, (void)length, (void)own;
+int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, enum os_mode mode) {
+    (void)fd, (void)address, (void)length, (void)mode;
     return -ENOTSUP;
 }
 int cc__os_connect(int fd, const struct sockaddr *address, socklen_t length) {

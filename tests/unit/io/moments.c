@@ -9,13 +9,16 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -116,6 +119,69 @@ static void *splices_into_new_room(void *arg) {
 
 TEST_WORKERS(a_splice_whose_target_has_room_at_once) {
     CHECK_EQ(cc_run(splices_into_new_room, NULL, NULL), 0);
+}
+
+/* ---- FD-11: several read from a pipe in blocking mode, which nobody has adopted ---- */
+
+enum { READERS = 3, COMPETED_FOR = 300 };
+
+static struct {
+    _Atomic int fd; /* that is watched; -1: none */
+    _Atomic int got;
+} contest = {-1, 0};
+
+/* In the place of the C library's: lets others run after the look at the pipe. */
+int poll(struct pollfd *fds, nfds_t n, int timeout) {
+    struct timespec wait = {timeout / 1000, timeout % 1000 * 1000000};
+    int ready = (int)syscall(SYS_ppoll, fds, n, timeout < 0 ? NULL : &wait, NULL, 0);
+    if (n == 1 && ready == 1 && fds->fd == atomic_load(&contest.fd))
+        for (int i = 0; i < 20; i++) sched_yield();
+    return ready;
+}
+
+/* And this says when the read would wait in the system, with its worker. */
+ssize_t readv(int fd, const struct iovec *parts, int n) {
+    int there = 0;
+    if (fd == atomic_load(&contest.fd)) {
+        CHECK_EQ(ioctl(fd, FIONREAD, &there), 0);
+        CHECK(there > 0);
+    }
+    return syscall(SYS_readv, fd, parts, n);
+}
+
+static void *compete(void *pair) {
+    const struct pair *p = pair;
+    char byte;
+    size_t n = 1;
+    int error;
+    while ((error = cc_fd_read_until(p->in, &byte, 1, &n, cc_after_ms(1))) == ETIMEDOUT || n != 0) {
+        CHECK(error == 0 || error == ETIMEDOUT);
+        if (error == 0) atomic_fetch_add(&contest.got, 1);
+        n = 1;
+    }
+    return NULL;
+}
+
+TEST_WORKERS(several_read_in_blocking_mode) {
+    struct pair p = make_pipe(false);
+    pthread_t threads[READERS];
+    CCTask fibers[READERS];
+    atomic_store(&contest.fd, p.in);
+    for (int i = 0; i < READERS; i++) {
+        CHECK_EQ(pthread_create(&threads[i], NULL, compete, &p), 0);
+        fibers[i] = cc_fiber_spawn_task(compete, &p);
+    }
+    for (int i = 1; i <= test_scale(COMPETED_FOR); i++) {
+        CHECK_EQ(write(p.out, "x", 1), 1);
+        while (atomic_load(&contest.got) != i) sched_yield();
+    }
+    atomic_store(&contest.fd, -1);
+    CHECK_EQ(close(p.out), 0);
+    for (int i = 0; i < READERS; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+        CHECK_EQ(cc_task_join(&fibers[i], NULL), 0);
+    }
+    CHECK_EQ(close(p.in), 0);
 }
 
 /* ---- the end of a wait and the edge at the same moment: the byte is read, or is still there ---- */
