@@ -74,32 +74,40 @@ ssize_t cc__os_file_read(int fd, const struct iovec *parts, int n, off_t offset)
     return got;
 }
 
-static void write_signals(sigset_t *set) {
-    sigemptyset(set);
-    sigaddset(set, SIGXFSZ);
-    sigaddset(set, SIGPIPE);
+/* The signals that a call can raise are blocked meanwhile. */
+struct quiet {
+    sigset_t signals, before, pending;
+};
+
+static void quiet_begin(struct quiet *q) {
+    sigemptyset(&q->signals);
+    sigaddset(&q->signals, SIGXFSZ);
+    sigaddset(&q->signals, SIGPIPE);
+    sigpending(&q->pending);
+    pthread_sigmask(SIG_BLOCK, &q->signals, &q->before);
 }
 
-/* A signal that the write has raised, and that was not pending before, is taken back. */
-static void take_back(const sigset_t *signals, const sigset_t *pending) {
+/* One that the call has raised, and that was not pending before, is taken back. */
+static void take_back(const struct quiet *q) {
     struct timespec now = {0, 0};
     int signal;
-    if (sigismember(pending, SIGXFSZ) || sigismember(pending, SIGPIPE)) return;
-    CALL(signal, sigtimedwait(signals, NULL, &now));
+    if (sigismember(&q->pending, SIGXFSZ) || sigismember(&q->pending, SIGPIPE)) return;
+    CALL(signal, sigtimedwait(&q->signals, NULL, &now));
     (void)signal;
+}
+
+static void quiet_end(const struct quiet *q, ssize_t result) {
+    if (result == -EFBIG || result == -EPIPE) take_back(q);
+    pthread_sigmask(SIG_SETMASK, &q->before, NULL);
 }
 
 ssize_t cc__os_file_write(int fd, const struct iovec *parts, int n, off_t offset) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->file_write(fd, parts, n, offset);
-    sigset_t signals, before, pending;
-    ssize_t put;
-    write_signals(&signals);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &signals, &before);
-    put = write_plain(fd, parts, n, offset);
-    if (put == -EFBIG || put == -EPIPE) take_back(&signals, &pending);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    struct quiet quiet;
+    quiet_begin(&quiet);
+    ssize_t put = write_plain(fd, parts, n, offset);
+    quiet_end(&quiet, put);
     return put;
 }
 
@@ -185,8 +193,11 @@ int cc__os_file_sync(int fd, bool data_only) {
 int cc__os_file_truncate(int fd, off_t size) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->file_truncate(fd, size);
+    struct quiet quiet;
     int rc;
+    quiet_begin(&quiet);
     CALL(rc, ftruncate(fd, size));
+    quiet_end(&quiet, rc);
     return rc;
 }
 

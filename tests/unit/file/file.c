@@ -264,6 +264,7 @@ static void *limited(void *arg) {
     CHECK_EQ(n, 5000);
     CHECK_EQ(cc_file_write(fd, text, 1, 5000, &n), EFBIG);
     CHECK_EQ(n, 0);
+    CHECK_EQ(cc_file_truncate(fd, 5001), EFBIG);
     CHECK_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
     CHECK_EQ(cc_file_write(fd, text, sizeof text, 0, &n), 0);
     CHECK_EQ(cc_fd_close(fd), 0);
