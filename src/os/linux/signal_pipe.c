@@ -29,7 +29,8 @@ static struct {
     int read_end, write_end;
     int owner; /* the process */
     _Atomic uint64_t lost[SIGNALS + 1];
-    bool kept[SIGNALS + 1]; /* `before` holds what was there */
+    bool kept[SIGNALS + 1];   /* `before` holds what was there */
+    bool caught[SIGNALS + 1]; /* by on_signal; else it is ignored */
     struct sigaction before[SIGNALS + 1];
     union kernel_action kernel_before[SIGNALS + 1]; /* the same for the handler, which calls no function of others */
 } signals = {.read_end = -1, .write_end = -1};
@@ -91,9 +92,10 @@ uint64_t cc__signal_pipe_lost(int signal) {
 
 /* ---- actions ---- */
 
-static bool is_ours(const struct sigaction *action) {
-    if (action->sa_flags & SA_SIGINFO) return action->sa_sigaction == on_signal;
-    return action->sa_handler == SIG_IGN;
+/* The program may have set another since; also to ignore one that we catch. */
+static bool is_ours(int signal, const struct sigaction *action) {
+    bool caught = (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_signal;
+    return signals.caught[signal] ? caught : !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_IGN;
 }
 
 /* The race detector puts a handler of its own before the program's. That keeps a signal until its thread makes a call
@@ -113,7 +115,7 @@ static int restore(int signal) {
     struct sigaction now;
     if (!signals.kept[signal]) return 0;
     if (sigaction(signal, NULL, &now) != 0) return errno;
-    if (is_ours(&now) && sigaction(signal, &signals.before[signal], NULL) != 0) return errno;
+    if (is_ours(signal, &now) && sigaction(signal, &signals.before[signal], NULL) != 0) return errno;
     signals.kept[signal] = false;
     return 0;
 }
@@ -137,6 +139,7 @@ int cc__signal_action_set(int signal, enum signal_action action) {
     }
     if (sigaction(signal, &new, NULL) != 0) return errno;
     if (action == SIGNAL_CAUGHT) set_directly(signal);
+    signals.caught[signal] = action == SIGNAL_CAUGHT;
     signals.kept[signal] = true;
     return 0;
 }

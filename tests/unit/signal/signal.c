@@ -171,6 +171,10 @@ TEST(the_programs_own_handler_comes_back) {
     CHECK(signal(SIGUSR2, on_signal) != SIG_ERR);
     end(ch);
     CHECK(handler_of(SIGUSR2) == (void *)(uintptr_t)on_signal);
+    ch = subscribed(SIGHUP, 1);
+    CHECK(signal(SIGHUP, SIG_IGN) != SIG_ERR);
+    end(ch);
+    CHECK(handler_of(SIGHUP) == (void *)(uintptr_t)SIG_IGN);
 }
 
 TEST_DIES(the_default_action_comes_back, "", .signal = SIGTERM) {
