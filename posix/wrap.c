@@ -102,15 +102,51 @@ static bool plain_call(int flags) {
     return !cc_in_fiber() || (flags & (MSG_DONTWAIT | MSG_OOB | MSG_ERRQUEUE)) != 0;
 }
 
+/* With MSG_WAITALL a stream is read until there is as much as was asked for; messages are not joined. A peek cannot go
+ * on where it ended, nor can what brings descriptors along. */
+static bool wants_all(int fd, const struct msghdr *message, int flags) {
+    int type = 0, saved = errno;
+    socklen_t size = sizeof type;
+    if ((flags & (MSG_WAITALL | MSG_PEEK)) != MSG_WAITALL || message->msg_control != NULL || !blocking(fd))
+        return false;
+    bool stream = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+    errno = saved;
+    return stream;
+}
+
+/* Until all is there, the stream ends, or something fails: how much there is. */
+static ssize_t receive_rest(int fd, const struct iovec *parts, size_t count, size_t done, int flags,
+                            CCDeadline deadline) {
+    size_t skip = done;
+    for (size_t i = 0; i < count; i++) {
+        if (skip >= parts[i].iov_len) {
+            skip -= parts[i].iov_len;
+            continue;
+        }
+        struct iovec rest = {(char *)parts[i].iov_base + skip, parts[i].iov_len - skip};
+        skip = 0;
+        while (rest.iov_len > 0) {
+            struct msghdr message = {.msg_iov = &rest, .msg_iovlen = 1};
+            size_t n = 0;
+            if (cc_fd_recvmsg_until(fd, &message, flags, &n, deadline) != 0 || n == 0) return (ssize_t)done;
+            done += n;
+            rest.iov_base = (char *)rest.iov_base + n;
+            rest.iov_len -= n;
+        }
+    }
+    return (ssize_t)done;
+}
+
 WRAP(ssize_t, recvmsg, int fd, struct msghdr *message, int flags) {
-    if (plain_call(flags)) return __real_recvmsg(fd, message, flags);
+    if (plain_call(flags) || message == NULL) return __real_recvmsg(fd, message, flags);
     CCDeadline deadline = CC_FOREVER;
     size_t n = 0;
+    bool all = wants_all(fd, message, flags);
     int error = cc_fd_recvmsg_try(fd, message, flags, &n);
-    if (error == EAGAIN && blocking(fd)) {
-        deadline = socket_deadline(fd, SO_RCVTIMEO);
-        error = cc_fd_recvmsg_until(fd, message, flags, &n, deadline);
-    }
+    if ((error == EAGAIN && blocking(fd)) || all) deadline = socket_deadline(fd, SO_RCVTIMEO);
+    if (error == EAGAIN && blocking(fd)) error = cc_fd_recvmsg_until(fd, message, flags, &n, deadline);
+    if (error == 0 && n > 0 && all)
+        return receive_rest(fd, message->msg_iov, message->msg_iovlen, n, flags & ~MSG_WAITALL, deadline);
     return error == ENOTSUP ? __real_recvmsg(fd, message, flags) : answer(error, n, deadline);
 }
 
@@ -126,17 +162,9 @@ WRAP(ssize_t, recvfrom, int fd, void *buffer, size_t size, int flags, struct soc
     return n;
 }
 
-/* With MSG_WAITALL a stream is read until there is as much as was asked for. A peek cannot go on where it ended. */
 WRAP(ssize_t, recv, int fd, void *buffer, size_t size, int flags) {
     if (plain_call(flags)) return __real_recv(fd, buffer, size, flags);
-    bool all = (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL;
-    size_t done = 0;
-    do {
-        ssize_t n = __wrap_recvfrom(fd, (char *)buffer + done, size - done, flags & ~MSG_WAITALL, NULL, NULL);
-        if (n <= 0) return done > 0 ? (ssize_t)done : n;
-        done += (size_t)n;
-    } while (all && done < size);
-    return (ssize_t)done;
+    return __wrap_recvfrom(fd, buffer, size, flags, NULL, NULL);
 }
 
 /* A blocking socket takes all of it: what a stream had no room for follows. */

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -123,11 +124,57 @@ static void *wait_for_all(void *arg) {
     return NULL;
 }
 
+/* The second half comes when the first has been read. */
+CC_TASK(write_twice, {
+    int *fds;
+    const char *text;
+}) {
+    int left = 1;
+    CHECK_EQ(write(self->fds[1], self->text, strlen(self->text)), (ssize_t)strlen(self->text));
+    while (ioctl(self->fds[0], FIONREAD, &left) == 0 && left > 0) cc_yield();
+    CHECK_EQ(write(self->fds[1], self->text, strlen(self->text)), (ssize_t)strlen(self->text));
+    return NULL;
+}
+
+static void *wait_for_all_in_parts(void *arg) {
+    int *fds = arg;
+    char head[4], tail[6];
+    struct iovec parts[] = {{head, sizeof head}, {tail, sizeof tail}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    CCTask writer = CC_GO(write_twice, .fds = fds, .text = "abcde");
+    CHECK_EQ(recvmsg(fds[0], &message, MSG_WAITALL), 10);
+    CHECK(memcmp(head, "abcd", 4) == 0 && memcmp(tail, "eabcde", 6) == 0);
+    cc_block_on(writer);
+    writer = CC_GO(write_twice, .fds = fds, .text = "xy");
+    CHECK_EQ(recvfrom(fds[0], head, 4, MSG_WAITALL, NULL, NULL), 4);
+    CHECK(memcmp(head, "xyxy", 4) == 0);
+    cc_block_on(writer);
+    return NULL;
+}
+
 TEST(waitall_reads_all) {
     int fds[2];
     one_worker();
     sockets(SOCK_STREAM, fds);
     on_fiber(wait_for_all, fds);
+    on_fiber(wait_for_all_in_parts, fds);
+}
+
+static void *wait_for_one_message(void *arg) {
+    int *fds = arg;
+    char text[10];
+    CHECK_EQ(send(fds[1], "abc", 3, 0), 3);
+    CHECK_EQ(send(fds[1], "de", 2, 0), 2);
+    CHECK_EQ(recv(fds[0], text, sizeof text, MSG_WAITALL), 3);
+    CHECK_EQ(recv(fds[0], text, sizeof text, MSG_WAITALL), 2);
+    return NULL;
+}
+
+TEST(waitall_joins_no_messages) {
+    int fds[2];
+    one_worker();
+    sockets(SOCK_DGRAM, fds);
+    on_fiber(wait_for_one_message, fds);
 }
 
 /* ---- what does not wait ---- */
