@@ -94,11 +94,8 @@ IN_CHILD static int close_all_on_exec(void) {
 }
 
 /* Above all numbers that are wanted; then nothing that is moved down overwrites what is still needed. */
-IN_CHILD static int move_descriptors(struct launch *l) {
+IN_CHILD static int move_above(struct launch *l, int top) {
     const struct os_start *s = l->start;
-    int top = 3;
-    for (size_t i = 0; i < s->move_count; i++)
-        if (s->moves[i].to >= top) top = s->moves[i].to + 1;
     if (l->report >= 0) {
         int fd = (int)syscall(SYS_fcntl, l->report, F_DUPFD_CLOEXEC, top);
         if (fd < 0) return -errno;
@@ -111,6 +108,24 @@ IN_CHILD static int move_descriptors(struct launch *l) {
         if (s->moves[i].moved < 0) return -errno;
     }
     for (size_t i = 0; i < s->move_count && rc == 0; i++) rc = BARE(SYS_dup3, s->moves[i].moved, s->moves[i].to, 0);
+    return rc;
+}
+
+/* If the limit leaves too few numbers above them it is out of the way meanwhile. */
+IN_CHILD static int move_descriptors(struct launch *l) {
+    const struct os_start *s = l->start;
+    struct rlimit64 before, most;
+    int top = 3;
+    for (size_t i = 0; i < s->move_count; i++)
+        if (s->moves[i].to >= top) top = s->moves[i].to + 1;
+    bool raised = BARE(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &before) == 0 &&
+                  before.rlim_cur <= (rlim64_t)top + s->move_count && before.rlim_cur < before.rlim_max;
+    if (raised) {
+        most.rlim_cur = most.rlim_max = before.rlim_max;
+        raised = BARE(SYS_prlimit64, 0, RLIMIT_NOFILE, &most, NULL) == 0;
+    }
+    int rc = move_above(l, top);
+    if (raised) (void)syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &before, NULL);
     return rc;
 }
 

@@ -355,6 +355,34 @@ TEST(streams_are_what_was_asked_for) {
     (void)streams(NULL);
 }
 
+/* The highest numbers that the limit allows: none is left above them. */
+static void *highest(void *arg) {
+    struct rlimit before, limit;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 101;
+    CHECK(limit.rlim_max > 110);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    int ends[2];
+    CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
+    CCProcess *p = start_with((CCProcessOptions){.argv = SHELL("ulimit -n >/dev/fd/99; echo b >/dev/fd/100"),
+                                                 .fds = (CCProcessFd[]){{ends[1], 99}, {ends[1], 100}},
+                                                 .fd_count = 2});
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    close(ends[1]);
+    char *text = read_all(ends[0]);
+    CHECK(strcmp(text, "101\nb\n") == 0);
+    free(text);
+    close(ends[0]);
+    CHECK_EQ(end_of(p).code, 0);
+    cc_process_free(p);
+    return arg;
+}
+
+TEST(descriptors_below_the_limit) {
+    CHECK_EQ(cc_run(highest, NULL, NULL), 0);
+}
+
 /* Sources and targets that overlap in every way. */
 static void *swapped(void *arg) {
     int a[2], b[2];
