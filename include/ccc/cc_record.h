@@ -28,8 +28,8 @@ typedef enum CCRecordLevel {
 
 typedef struct CCRecordConfig {
     CCRecordLevel level;
-    size_t events; /* of 16 bytes, in each ring; a power of two from 64 to CC_RECORD_EVENTS_MAX; 0: the default. The
-                      first start of the process decides: later ones use its rings. */
+    size_t events; /* of 16 bytes, in each ring; a power of two from 64 to CC_RECORD_EVENTS_MAX; 0: the default. Rings
+                      only grow: one of an earlier start that is larger stays. */
     uint64_t reserved[4] CC__ZERO; /* 0; see cc_base.h */
 } CCRecordConfig;
 

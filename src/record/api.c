@@ -16,8 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Atomic uint64_t ring_size; /* of the first start; 0: there was none */
-
 /* ---- on and off ---- */
 
 static const unsigned level_of[] = {[CC_RECORD_TIMES] = 1, [CC_RECORD_TURNS] = 0, [CC_RECORD_STACKS] = 2};
@@ -40,18 +38,14 @@ static unsigned workers_now(void) {
     return n;
 }
 
-static uint64_t size_for(uint64_t wanted) {
-    uint64_t none = 0, size = wanted != 0 ? wanted : CC_RECORD_EVENTS_DEFAULT;
-    return cc__cas(&ring_size, &none, size) ? size : none;
-}
-
 int cc_record_start(const CCRecordConfig *config) {
     static const CCRecordConfig defaults;
     const CCRecordConfig *c = config != NULL ? config : &defaults;
     if ((unsigned)c->level >= array_len(level_of) || cc__reserved_used(c)) return EINVAL;
     if (c->events != 0 && (c->events < 64 || c->events > CC_RECORD_EVENTS_MAX || (c->events & (c->events - 1)) != 0))
         return EINVAL;
-    int rc = cc__recorder_start(level_of[c->level], workers_now(), size_for(c->events));
+    size_t events = c->events != 0 ? c->events : CC_RECORD_EVENTS_DEFAULT;
+    int rc = cc__recorder_start(level_of[c->level], workers_now(), events);
     if (rc == 0) tell();
     return rc;
 }
@@ -64,7 +58,7 @@ int cc_record_stop(void) {
 
 int cc__record_attach(unsigned workers) {
     if (!cc__recorder_on()) return 0;
-    return cc__recorder_restart(workers, size_for(0));
+    return cc__recorder_restart(workers);
 }
 
 /* ---- files ---- */
@@ -149,8 +143,8 @@ static struct {
 int cc__record_configure(const char *file, int level) {
     wanted.file = file;
     if ((file == NULL && level < 0) || cc__recorder_on()) return 0;
-    uint64_t events = file == NULL ? EVENTS_FOR_REPORTS : 0; /* else the default */
-    int rc = cc__recorder_start(level >= 0 ? (unsigned)level : 1, 0, size_for(events));
+    uint64_t events = file == NULL ? EVENTS_FOR_REPORTS : CC_RECORD_EVENTS_DEFAULT;
+    int rc = cc__recorder_start(level >= 0 ? (unsigned)level : 1, 0, events);
     return rc == EALREADY ? 0 : rc;
 }
 

@@ -12,7 +12,7 @@
 
 struct recorder cc__recorder;
 
-static struct lock changing; /* start and stop, one at a time */
+static struct lock changing; /* start and stop, one at a time; and rings that are added */
 static struct lock others;   /* of the last ring */
 
 /* ---- write ---- */
@@ -62,7 +62,7 @@ void cc__recorder_release_others(void) {
 /* ---- read ---- */
 
 uint64_t cc__record_copy(struct record_ring *r, struct record_copy *to, uint64_t max, uint64_t *lost) {
-    uint64_t end = cc__get_acquire(&r->next), begin = cc__get(&r->begin), from = begin;
+    uint64_t begin = cc__get_acquire(&r->begin), end = cc__get_acquire(&r->next), from = begin; /* begin <= end */
     if (end - from > r->size) from = end - r->size;
     if (end - from > max) from = end - max;
     for (uint64_t i = from; i != end; i++) {
@@ -80,22 +80,24 @@ uint64_t cc__record_copy(struct record_ring *r, struct record_copy *to, uint64_t
 
 /* ---- on and off ---- */
 
-/* Sets the ring up if there is none. */
+/* Sets the ring up if there is none, or a smaller one. */
 static bool add_locked(unsigned index, uint64_t size) { /* RECORDER-2 */
-    struct record_ring *r = cc__get(&cc__recorder.ring[index]);
-    if (r == NULL) {
-        r = cc__mem_alloc_stack(sizeof *r + size * sizeof r->at[0]);
-        if (r == NULL) return false;
-        memset(r, 0, sizeof *r);
-        r->size = size;
-        cc__set_release(&cc__recorder.ring[index], r); /* pairs with whoever looks for it */
-    }
+    struct record_ring *before = cc__get(&cc__recorder.ring[index]), *r;
+    if (before != NULL && before->size >= size) return true;
+    r = cc__mem_alloc_stack(sizeof *r + size * sizeof r->at[0]);
+    if (r == NULL) return false;
+    memset(r, 0, sizeof *r);
+    r->size = size;
+    r->replaced = before;
+    cc__set_release(&cc__recorder.ring[index], r); /* pairs with whoever looks for it */
     return true;
 }
 
 static int grow_locked(unsigned workers, uint64_t size) {
+    if (size < cc__recorder.size) size = cc__recorder.size;
     bool ok = add_locked(RECORDER_OTHERS, size);
     for (unsigned i = 0; ok && i < workers; i++) ok = add_locked(i, size);
+    if (ok) cc__recorder.size = size;
     return ok ? 0 : ENOMEM;
 }
 
@@ -103,7 +105,7 @@ static void begin_locked(unsigned level) {
     for (unsigned i = 0; i < RECORDER_RINGS; i++) {
         struct record_ring *r = cc__get(&cc__recorder.ring[i]);
         if (r == NULL) continue;
-        cc__set(&r->begin, cc__get_acquire(&r->next));
+        cc__set_release(&r->begin, cc__get_acquire(&r->next)); /* whoever finds it finds so many records */
         cc__set(&r->turns, level == 0 ? 1u << RECORD_SLOT_BITS : 0);
     }
     cc__set(&cc__recorder.cycles, cc__clock_counts_cycles());
@@ -118,22 +120,24 @@ int cc__recorder_start(unsigned level, unsigned workers, uint64_t size) {
     cc__lock_take(&changing);
     int rc = cc__recorder_on() ? EALREADY : grow_locked(workers, size);
     if (rc == 0) begin_locked(level);
+    if (rc == 0) cc__trace_recording(true); /* under the lock: after another thread's stop, or before it */
     cc__lock_release(&changing);
-    if (rc == 0) cc__trace_recording(true);
     return rc;
 }
 
-int cc__recorder_restart(unsigned workers, uint64_t size) {
+int cc__recorder_restart(unsigned workers) {
     cc__lock_take(&changing);
-    int rc = cc__recorder_on() ? grow_locked(workers, size) : 0;
+    int rc = cc__recorder_on() ? grow_locked(workers, 0) : 0;
     if (rc == 0 && cc__recorder_on()) begin_locked(cc__recorder_level());
     cc__lock_release(&changing);
     return rc;
 }
 
 bool cc__recorder_stop(void) {
+    cc__lock_take(&changing);
     bool was_on = cc__swap(&cc__recorder.level, 0) != 0;
     cc__trace_recording(false);
+    cc__lock_release(&changing);
     return was_on;
 }
 

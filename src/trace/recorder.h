@@ -32,7 +32,8 @@
  * RECORDER-1  A ring has one writer at a time. It stores the record, then how many there are, each with a release:
  *             whoever reads a word of record n finds that there are at least n. A reader copies, then looks how many
  *             there are by now, and drops what may have been overwritten meanwhile: no record that it keeps is torn.
- * RECORDER-2  Rings stay allocated until the process ends: a worker may write to one after the recorder was stopped.
+ * RECORDER-2  Rings stay allocated until the process ends: a worker may write to one after the recorder was stopped, or
+ *             after a start that asks for more records has replaced it.
  */
 #ifndef CC_TRACE_RECORDER_H
 #define CC_TRACE_RECORDER_H
@@ -83,6 +84,7 @@ struct record_ring {
     uint64_t size;                           /* a power of two */
     _Atomic uint64_t begin;                  /* what was written before belongs to an earlier recording */
     _Atomic uint32_t turns; /* level 0, times are turns: of how many slots a SWITCH is recorded; other levels: 0 */
+    struct record_ring *replaced; /* the smaller one that was here before; NULL: none */
     struct record at[];
 };
 
@@ -94,6 +96,7 @@ extern struct recorder {
     _Atomic uint32_t cycles;   /* times are the CPU's */
     _Atomic uint64_t last;     /* of a simulation: its newest time; they are all different */
     _Atomic uint64_t since_cycles, since_ns;
+    uint64_t size; /* of a ring, in records, at least; only grows. Written under the lock of starts */
     struct record_ring *_Atomic ring[RECORDER_RINGS]; /* by worker; the last one is of all other threads */
 } cc__recorder;
 
@@ -163,11 +166,11 @@ struct record_copy {
  * were overwritten or left out. Any thread. */
 uint64_t cc__record_copy(struct record_ring *r, struct record_copy *to, uint64_t max, uint64_t *lost);
 
-/* Begins: rings for so many workers, of `size` records, a power of two, unless they are there already. ENOMEM;
- * EALREADY. Whoever starts a runtime, or adds to it, attaches the rings to its workers. */
+/* Begins: rings for so many workers, of at least `size` records, a power of two. ENOMEM; EALREADY. Whoever starts a
+ * runtime, or adds to it, attaches the rings to its workers. */
 int cc__recorder_start(unsigned level, unsigned workers, uint64_t size);
 /* A runtime of so many workers starts while it is on: the recording begins anew. ENOMEM. */
-int cc__recorder_restart(unsigned workers, uint64_t size);
+int cc__recorder_restart(unsigned workers);
 bool cc__recorder_stop(void);
 /* In a forked child: whoever held the lock is gone. */
 void cc__recorder_forget(void);

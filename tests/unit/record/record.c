@@ -220,6 +220,36 @@ TEST_WORKERS(small_rings) {
     cc__history_free(&h);
 }
 
+static uint64_t smallest_ring(void) {
+    uint64_t smallest = UINT64_MAX;
+    for (unsigned i = 0; i < RECORDER_RINGS; i++) {
+        struct record_ring *r = cc__get_acquire(&cc__recorder.ring[i]);
+        if (r != NULL && r->size < smallest) smallest = r->size;
+    }
+    return smallest;
+}
+
+/* The environment's rings are small: a start that asks for more has more, in all of them. */
+TEST_WORKERS(a_later_start_may_ask_for_more) {
+    struct history h;
+    long n = test_scale(2000);
+    CHECK_EQ(setenv("CC_RECORD_LEVEL", "turns", 1), 0);
+    CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
+    CHECK_EQ(smallest_ring(), 4096);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 1 << 17}), EALREADY);
+    CHECK_EQ(smallest_ring(), 4096);
+    CHECK_EQ(cc_record_stop(), 0);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 1 << 17}), 0);
+    CHECK_EQ(smallest_ring(), 1 << 17);
+    CHECK_EQ(cc_run(some_of_everything, &n, NULL), 0);
+    take_and_check(&h);
+    CHECK_EQ(h.lost, 0);
+    cc__history_free(&h);
+    CHECK_EQ(cc_record_stop(), 0);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 64}), 0); /* they do not shrink */
+    CHECK_EQ(smallest_ring(), 1 << 17);
+}
+
 static _Atomic bool enough;
 
 static void *until_enough(void *arg) {
