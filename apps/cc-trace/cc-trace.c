@@ -310,11 +310,12 @@ static void label(unsigned row, const char *text) {
     printf("</text>\n");
 }
 
-/* A row for each fiber, as far as they fit; then one for each worker. */
+/* A row for each fiber, as far as they fit; then one for each worker that ran some of them. */
 static void print_picture(void) {
     unsigned rows = 0, hidden = 0, *row_of = calloc(fibers.count + 1, sizeof *row_of);
+    unsigned workers = 0, *worker_row = calloc(running.count + 1, sizeof *worker_row);
     char text[200];
-    if (row_of == NULL) die("there is no memory");
+    if (row_of == NULL || worker_row == NULL) die("there is no memory");
     for (size_t id = 2; id < fibers.count; id++) {
         if (fibers.at[id].state == UNBORN || (fibers.at[id].turns == 0 && fibers.at[id].sum[WAITING] == 0)) continue;
         if (rows == ROWS_MAX)
@@ -322,7 +323,14 @@ static void print_picture(void) {
         else
             row_of[id] = ++rows;
     }
-    unsigned first_worker = rows + 1, height = (unsigned)(rows + running.count + 2) * ROW;
+    for (size_t i = 0; i < slices.count; i++) {
+        const struct slice *s = &slices.at[i];
+        if (s->fiber >= 2 && s->state == RUNNING && s->thread >= 1 && s->thread < running.count)
+            worker_row[s->thread] = 1;
+    }
+    for (size_t i = 1; i < running.count; i++)
+        if (worker_row[i] != 0) worker_row[i] = rows + ++workers;
+    unsigned height = (rows + workers + 3) * ROW;
     printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" viewBox=\"0 0 %d %u\">\n", WIDTH,
            height, WIDTH, height);
     printf("<style>text{font:12px sans-serif;fill:#333}.ready{fill:#e8c95c}.wait{fill:#d8d8d8}.back{fill:#fff}"
@@ -338,7 +346,7 @@ static void print_picture(void) {
     }
     for (size_t i = 1; i < running.count; i++) {
         snprintf(text, sizeof text, "worker %zu", i - 1);
-        if (i - 1 < 512) label(first_worker + (unsigned)i - 1, text);
+        if (worker_row[i] != 0) label(worker_row[i], text);
     }
     for (size_t i = 0; i < slices.count; i++) {
         const struct slice *s = &slices.at[i];
@@ -350,15 +358,16 @@ static void print_picture(void) {
         else if (row_of[s->fiber] != 0)
             bar(s, row_of[s->fiber], s->state == READY ? "ready" : "run", s->state == READY ? NULL : colour,
                 s->state == READY ? "ready" : name);
-        if (s->state == RUNNING && s->thread >= 1 && s->thread - 1 < 512)
-            bar(s, first_worker + (unsigned)s->thread - 1, "run", colour, name);
+        if (s->state == RUNNING && s->thread < running.count && worker_row[s->thread] != 0)
+            bar(s, worker_row[s->thread], "run", colour, name);
     }
     if (hidden > 0) {
         snprintf(text, sizeof text, "and %u more fibers", hidden);
-        label((unsigned)(rows + running.count + 1), text);
+        label(rows + workers + 1, text);
     }
     printf("</svg>\n");
     free(row_of);
+    free(worker_row);
 }
 
 /* ---- the program ---- */

@@ -18,14 +18,14 @@ static void print_line(void *arg, const char *line) {
 void cc__dump_events(struct out *out, unsigned worker, const char *indent) {
     char inner[16];
     struct into into = {out, inner};
-    if (!cc__recorder_on() || worker >= cc__sched.max) return; /* those of islands are not recorded */
+    if (!cc__recorder_on() || worker >= RECORDER_OTHERS) return;
     (void)snprintf(inner, sizeof inner, "%.8s  ", indent);
     cc__out(out, "%sthe last events of worker %u, the newest last:\n", indent, worker);
     if (!cc__record_last(worker, SHOWN, print_line, &into)) cc__out(out, "%snone\n", inner);
 }
 
 void cc__dump_events_all(struct out *out) {
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) cc__dump_events(out, i, "");
+    for_all_workers(i, w) cc__dump_events(out, i, "");
 }
 
 void cc__upcall_last_events(void) {

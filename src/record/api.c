@@ -33,7 +33,7 @@ static void tell(void) {
 static unsigned workers_now(void) {
     bool outside = cc__worker() == NULL;
     if (outside && cc__upcall_enter(false) != 0) return 0;
-    unsigned n = cc__sched.max;
+    unsigned n = cc__sched.max + cc__get(&cc__sched.islands);
     if (outside) cc__upcall_leave();
     return n;
 }

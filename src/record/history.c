@@ -87,8 +87,10 @@ static bool copy_ring(struct history *h, const struct scale *s, unsigned index, 
         cc__mem_free(copy);
         return false;
     }
-    struct worker *w = running && index != RECORDER_OTHERS && index < cc__sched.max ? &cc__sched.workers[index] : NULL;
+    unsigned workers = running ? cc__sched.max + cc__get(&cc__sched.islands) : 0;
+    struct worker *w = index != RECORDER_OTHERS && index < workers ? &cc__sched.workers[index] : NULL;
     lane->worker = index == RECORDER_OTHERS ? -1 : (int)index;
+    cc__record_ring_named(r, lane->island);
     lane->records = cc__record_copy(r, copy, r->size, &lane->lost);
     h->lost += lane->lost;
     uint64_t time = s->since_ns, i = 0;

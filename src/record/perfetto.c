@@ -94,8 +94,11 @@ static void put_tracks(struct writer *w) {
     char name[240];
     put_track(w, 1, "ccc", true, 0);
     for (uint32_t i = 0; i < h->lanes.count; i++) {
-        int worker = cc__lane(h, i)->worker;
-        snprintf(name, sizeof name, worker >= 0 ? "worker %d" : "OS threads", worker);
+        const struct lane *l = cc__lane(h, i);
+        if (l->island[0] != '\0')
+            snprintf(name, sizeof name, "island '%s' (worker %d)", l->island, l->worker);
+        else
+            snprintf(name, sizeof name, l->worker >= 0 ? "worker %d" : "OS threads", l->worker);
         put_track(w, lane_track(i), name, false, 2 + (uint64_t)i);
     }
     for (uint32_t i = 1; i < h->strands.count; i++) {

@@ -108,13 +108,14 @@ struct strand {
 };
 
 struct scope_named {
-    uint64_t address;
+    uint64_t address;      /* hidden, as those of objects: history.c */
     uint32_t parent, name; /* a number, a string */
     bool ended;
 };
 
 struct lane {
-    int worker; /* -1: the threads that are not workers */
+    int worker;                      /* -1: the threads that are not workers */
+    char island[RECORD_ISLAND_NAME]; /* whose worker it is; "": of the pool */
     uint64_t lost, records;
 };
 

@@ -94,7 +94,8 @@ int cc__record_lines(struct history *h, struct vec *out) {
     for (size_t i = 0; i < h->lanes.count; i++) {
         const struct lane *l = cc__lane(h, i);
         if (l->worker >= 0)
-            cc__bytes_text(out, "# worker %d: %llu records, %llu older ones lost\n", l->worker,
+            cc__bytes_text(out, "# worker %d%s%s%s: %llu records, %llu older ones lost\n", l->worker,
+                           l->island[0] != '\0' ? ", island '" : "", l->island, l->island[0] != '\0' ? "'" : "",
                            (unsigned long long)l->records, (unsigned long long)l->lost);
         else
             cc__bytes_text(out, "# other threads: %llu records, %llu older ones lost\n", (unsigned long long)l->records,

@@ -18,7 +18,6 @@
 #include "trace/trace.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 /* remote.wake of an island's worker. */
 enum { ISLAND_AWAKE, ISLAND_ASLEEP };
@@ -248,7 +247,7 @@ int cc__island_open(const struct island_setup *setup, struct worker **home) {
     struct worker *w = take_place(&error);
     if (w != NULL) {
         w->island.setup = *setup;
-        snprintf(w->island.name, sizeof w->island.name, "%s", setup->name != NULL ? setup->name : "ccc/island");
+        cc__sched_route_island(w, setup->name != NULL ? setup->name : "ccc/island");
         w->island.setup.name = w->island.name;
         cc__set(&w->island.closing, 0);
         cc__set(&w->island.baton, BATON_ISLAND);

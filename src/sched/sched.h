@@ -289,6 +289,8 @@ void cc__sched_stop(void);
 void cc__sched_route_traces(void);
 /* The recorder was started, or stopped: the workers' rings. */
 void cc__sched_route_records(void);
+/* An island opens, in a place that is counted in sched.islands: its worker's name, and its ring. */
+void cc__sched_route_island(struct worker *w, const char *name);
 /* Waits until no task is active. False: not by `until`. */
 bool cc__sched_drain(uint64_t until);
 

@@ -15,6 +15,10 @@
 #include "sched/wake.h"
 #include "trace/trace.h"
 
+#include <stdio.h>
+
+_Static_assert(sizeof((struct worker *)0)->island.name == RECORD_ISLAND_NAME, "a ring has it, too");
+
 static void route(_Atomic uint32_t *word, uint32_t bit, bool on) {
     if (on)
         cc__or_seq(word, bit);
@@ -36,13 +40,27 @@ void cc__sched_route_traces(void) {
 
 /* ---- the recorder ---- */
 
+static void attach_locked(struct worker *w, unsigned index, const char *island) {
+    struct record_ring *r = cc__recorder_ring(index);
+    if (r != NULL) cc__record_ring_name(r, island);
+    cc__set_release(&w->core.ring, r); /* pairs with record.h */
+}
+
+/* Publishes that it is on, or off, then looks for islands; against cc__sched_route_island: the lock orders them. */
 void cc__sched_route_records(void) {
     cc__lock_take(&cc__sched.trace_route.lock);
-    bool on = cc__recorder_on();
-    for (unsigned i = 0; i < cc__sched.max; i++) /* release: pairs with record.h */
-        cc__set_release(&cc__sched.workers[i].core.ring, on ? cc__get_acquire(&cc__recorder.ring[i]) : NULL);
+    unsigned max = cc__sched.max, all = max + cc__get(&cc__sched.islands);
+    for (unsigned i = 0; i < all; i++)
+        attach_locked(&cc__sched.workers[i], i, i < max ? "" : cc__sched.workers[i].island.name);
     cc__lock_release(&cc__sched.trace_route.lock);
     cc__sched_route_traces();
+}
+
+void cc__sched_route_island(struct worker *w, const char *name) {
+    cc__lock_take(&cc__sched.trace_route.lock);
+    snprintf(w->island.name, sizeof w->island.name, "%s", name);
+    attach_locked(w, w->core.owner - 1, w->island.name);
+    cc__lock_release(&cc__sched.trace_route.lock);
 }
 
 /* The race detector does not see what orders us after whoever made the record. */

@@ -101,12 +101,15 @@ static int grow_locked(unsigned workers, uint64_t size) {
     return ok ? 0 : ENOMEM;
 }
 
+static void begin_ring(struct record_ring *r, unsigned level) {
+    cc__set_release(&r->begin, cc__get_acquire(&r->next)); /* whoever finds it finds so many records */
+    cc__set(&r->turns, level == 0 ? 1u << RECORD_SLOT_BITS : 0);
+}
+
 static void begin_locked(unsigned level) {
     for (unsigned i = 0; i < RECORDER_RINGS; i++) {
         struct record_ring *r = cc__get(&cc__recorder.ring[i]);
-        if (r == NULL) continue;
-        cc__set_release(&r->begin, cc__get_acquire(&r->next)); /* whoever finds it finds so many records */
-        cc__set(&r->turns, level == 0 ? 1u << RECORD_SLOT_BITS : 0);
+        if (r != NULL) begin_ring(r, level);
     }
     cc__set(&cc__recorder.cycles, cc__clock_counts_cycles());
     cc__set(&cc__recorder.since_ns, cc__clock_now());
@@ -139,6 +142,31 @@ bool cc__recorder_stop(void) {
     cc__trace_recording(false);
     cc__lock_release(&changing);
     return was_on;
+}
+
+struct record_ring *cc__recorder_ring(unsigned worker) {
+    if (!cc__recorder_on()) return NULL;
+    cc__lock_take(&changing);
+    bool there = cc__get(&cc__recorder.ring[worker]) != NULL;
+    if (!there && add_locked(worker, cc__recorder.size))
+        begin_ring(cc__get(&cc__recorder.ring[worker]), cc__recorder_level());
+    struct record_ring *r = cc__recorder_on() ? cc__get(&cc__recorder.ring[worker]) : NULL;
+    cc__lock_release(&changing);
+    return r;
+}
+
+void cc__record_ring_name(struct record_ring *r, const char *island) {
+    uint64_t words[2] = {0};
+    memcpy(words, island, strnlen(island, sizeof words - 1));
+    for (unsigned i = 0; i < array_len(words); i++) cc__set(&r->island[i], words[i]);
+}
+
+void cc__record_ring_named(struct record_ring *r, char island[RECORD_ISLAND_NAME]) {
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t word = cc__get(&r->island[i]);
+        memcpy(island + 8 * i, &word, sizeof word);
+    }
+    island[RECORD_ISLAND_NAME - 1] = '\0';
 }
 
 void cc__recorder_forget(void) {

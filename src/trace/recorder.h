@@ -40,6 +40,7 @@
 
 #include "sync/atomic.h"
 
+#include <ccc/cc_island.h>
 #include <ccc/cc_sched.h>
 
 enum record_kind {
@@ -85,10 +86,15 @@ struct record_ring {
     _Atomic uint64_t begin;                  /* what was written before belongs to an earlier recording */
     _Atomic uint32_t turns; /* level 0, times are turns: of how many slots a SWITCH is recorded; other levels: 0 */
     struct record_ring *replaced; /* the smaller one that was here before; NULL: none */
-    struct record at[];
+    _Atomic uint64_t island[2];   /* the name of the island whose worker it is attached to, as bytes; 0: of none */
+    _Alignas(CC_LINE) struct record at[];
 };
 
-enum { RECORDER_RINGS = CC_WORKERS_MAX + 1, RECORDER_OTHERS = CC_WORKERS_MAX, RECORDER_LEVELS = 3 };
+enum {
+    RECORDER_OTHERS = CC_WORKERS_MAX + CC_ISLANDS_MAX,
+    RECORDER_RINGS = RECORDER_OTHERS + 1,
+    RECORDER_LEVELS = 3,
+};
 
 extern struct recorder {
     _Atomic uint32_t level;    /* 0: off; else the level plus one */
@@ -97,7 +103,8 @@ extern struct recorder {
     _Atomic uint64_t last;     /* of a simulation: its newest time; they are all different */
     _Atomic uint64_t since_cycles, since_ns;
     uint64_t size; /* of a ring, in records, at least; only grows. Written under the lock of starts */
-    struct record_ring *_Atomic ring[RECORDER_RINGS]; /* by worker; the last one is of all other threads */
+    /* By worker, those of islands too; the last one is of all other threads. */
+    struct record_ring *_Atomic ring[RECORDER_RINGS];
 } cc__recorder;
 
 CC_INLINE unsigned cc__record_kind(uint64_t head) {
@@ -172,6 +179,12 @@ int cc__recorder_start(unsigned level, unsigned workers, uint64_t size);
 /* A runtime of so many workers starts while it is on: the recording begins anew. ENOMEM. */
 int cc__recorder_restart(unsigned workers);
 bool cc__recorder_stop(void);
+/* The ring of a worker, which is made if there is none; NULL: the recorder is off, or there is no memory. */
+struct record_ring *cc__recorder_ring(unsigned worker);
+/* The worker is an island's, of that name; "": it is of the pool. */
+enum { RECORD_ISLAND_NAME = 16 };
+void cc__record_ring_name(struct record_ring *r, const char *island);
+void cc__record_ring_named(struct record_ring *r, char island[RECORD_ISLAND_NAME]);
 /* In a forked child: whoever held the lock is gone. */
 void cc__recorder_forget(void);
 

@@ -91,7 +91,7 @@ case_go_reads_it() {
     ((${TEST_SLOWDOWN:-1} <= 4)) || { echo 'the files do not depend on a sanitizer'; return 77; }
     command -v go >/dev/null || { echo 'go is not installed: nobody but cc-trace has read the traces'; return 77; }
     local example level
-    for example in pipeline deadline_tree first_error worker_pool fork_join; do
+    for example in pipeline deadline_tree first_error worker_pool fork_join island; do
         [[ -x $build/examples/$example ]] || continue
         for level in times turns stacks; do
             record h.trace "$level" "$example" || continue
@@ -123,7 +123,7 @@ case_perfetto_reads_it() {
     "$python" -c 'import perfetto.protos.perfetto.trace.perfetto_trace_pb2' 2>/dev/null ||
         { echo "$python has no module perfetto: nobody has read the track events"; return 77; }
     local example
-    for example in pipeline deadline_tree first_error worker_pool fork_join; do
+    for example in pipeline deadline_tree first_error worker_pool fork_join island; do
         record i.pftrace times "$example" && "$python" - i.pftrace <<'END' || return
 import sys
 from google.protobuf import unknown_fields

@@ -745,11 +745,17 @@ Also in a core file. The recorder is on if the program says so, or CC_RECORD or 
             records = self.newest(ring.dereference(), words[1] if len(words) > 1 else 24)
             if records:
                 shown += 1
-                print("worker %d:" % index if index != last else "other threads:")
+                print("worker %d%s:" % (index, self.island(ring)) if index != last else "other threads:")
                 for line in self.lines(records):
                     print("  " + line)
         if shown == 0:
             print("There are no events.")
+
+    def island(self, ring):
+        if not has_field(ring.dereference(), "island"):
+            return ""
+        name = b"".join(int(ring["island"][i]).to_bytes(8, "little") for i in range(2)).rstrip(b"\0")
+        return " (island '%s')" % name.decode("utf-8", "replace") if name else ""
 
     def newest(self, ring, count):
         end, size = int(ring["next"]), int(ring["size"])

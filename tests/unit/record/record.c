@@ -372,9 +372,104 @@ TEST_WORKERS(with_stacks) {
     free(text);
 }
 
+/* ---- islands ---- */
+
+static void *on_the_island(void *arg) {
+    CCChan **ends = arg;
+    int v;
+    CC_REGION("apart");
+    while (cc_chan_recv(ends[0], &v, sizeof v) == 0) {
+        cc_yield();
+        CHECK_EQ(cc_chan_send(ends[1], &v, sizeof v), 0);
+    }
+    return NULL;
+}
+
+static void *visit(void *arg) {
+    cc_note("a visit");
+    return arg;
+}
+
+/* Values to an island and back, and a call there. */
+static void *around_an_island(void *arg) {
+    CCIsland *island = arg, *own = NULL;
+    CCChan *ends[2] = {cc_chan_create(sizeof(int), 0), cc_chan_create(sizeof(int), 1)};
+    CCTask task;
+    if (island == NULL) CHECK_EQ(cc_island_create(&own, &(CCIslandConfig){.name = "far away"}), 0);
+    if (island == NULL) island = own;
+    CHECK_EQ(cc_spawn(&task, on_the_island, ends, &(CCSpawnOptions){.island = island}), 0);
+    for (int i = 0; i < 20; i++) {
+        int v = i;
+        CHECK_EQ(cc_chan_send(ends[0], &v, sizeof v), 0);
+        CHECK_EQ(cc_chan_recv(ends[1], &v, sizeof v), 0);
+    }
+    CHECK_EQ(cc_chan_close(ends[0]), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK_EQ(cc_island_call(island, visit, NULL, NULL), 0);
+    if (own != NULL) CHECK_EQ(cc_island_free(own), 0);
+    cc_chan_free(ends[0]);
+    cc_chan_free(ends[1]);
+    return NULL;
+}
+
+/* Steps of fibers on the lane of an island that begins so. */
+static size_t steps_on(struct history *h, const char *island) {
+    size_t n = 0;
+    for (size_t i = 0; i < h->steps.count; i++) {
+        const struct step *s = cc__step(h, i);
+        const struct lane *l = cc__lane(h, s->lane);
+        if (strncmp(l->island, island, strlen(island)) != 0 || l->island[0] == '\0') continue;
+        CHECK(l->worker >= (int)cc__sched.max && l->worker < RECORDER_OTHERS);
+        n += s->kind == STEP_START || s->kind == STEP_BLOCK || s->kind == STEP_STOP;
+    }
+    return n;
+}
+
+static const CCRecordLevel levels[] = {CC_RECORD_TIMES, CC_RECORD_TURNS, CC_RECORD_STACKS};
+
+/* An island that opens while it records: its fibers run and park on a lane of its own. */
+TEST_WORKERS(islands_have_rings) {
+    for (size_t i = 0; i < array_len(levels); i++) {
+        struct history h;
+        CHECK_EQ(cc_record_start(&(CCRecordConfig){.level = levels[i]}), 0);
+        for (int again = 0; again < 3; again++) CHECK_EQ(cc_run(around_an_island, NULL, NULL), 0); /* in one place */
+        take_and_check(&h);
+        CHECK_EQ(h.lost, 0);
+        CHECK(steps_on(&h, "far away") >= 3 * 2); /* both of its fibers begin */
+        for (size_t s = 0; s < h.strands.count; s++)
+            if (s != 0 && levels[i] != CC_RECORD_TURNS) /* nobody is known by its spawn alone */
+                CHECK(cc__strand(&h, (uint32_t)s)->sequence > 0);
+        cc__history_free(&h);
+        char *text = written(CC_RECORD_TEXT, NULL);
+        CHECK(strstr(text, ", island 'far away': ") != NULL);
+        CHECK(strstr(text, "enters region apart") != NULL && strstr(text, "notes: a visit") != NULL);
+        free(text);
+        free(written(CC_RECORD_GO, NULL));
+        free(written(CC_RECORD_PERFETTO, NULL));
+        CHECK_EQ(cc_record_stop(), 0);
+    }
+}
+
+/* One that is open already when the recording begins. */
+TEST_WORKERS(islands_that_were_there_before) {
+    CCIsland *islands[3];
+    for (int i = 0; i < 3; i++) CHECK_EQ(cc_island_create(&islands[i], &(CCIslandConfig){.name = "early"}), 0);
+    for (size_t i = 0; i < array_len(levels); i++) {
+        struct history h;
+        CHECK_EQ(cc_record_start(&(CCRecordConfig){.level = levels[i], .events = (size_t)64 << (8 + i)}), 0);
+        for (int k = 0; k < 3; k++) CHECK_EQ(cc_run(around_an_island, islands[k], NULL), 0);
+        take_and_check(&h);
+        CHECK(steps_on(&h, "early") >= 3 * 2);
+        cc__history_free(&h);
+        CHECK_EQ(cc_record_stop(), 0);
+    }
+    for (int i = 0; i < 3; i++) CHECK_EQ(cc_island_free(islands[i]), 0);
+}
+
 static void *in_the_simulation(void *arg) {
     long n = 12;
     (void)arg;
+    (void)around_an_island(NULL);
     return some_of_everything(&n);
 }
 
@@ -437,14 +532,14 @@ TEST(nothing_is_inferred_in_a_simulation) {
 
 /* Each level, by the environment: written by a shutdown, while the runtime still has what it takes. */
 TEST(environment) {
-    static const char *const levels[] = {"turns", "times", "stacks"};
+    static const char *const names[] = {"turns", "times", "stacks"};
     char name[] = "/tmp/record_XXXXXX.txt";
     int fd = mkstemps(name, 4);
     CHECK(fd >= 0);
     CHECK_EQ(setenv("CC_RECORD", name, 1), 0);
-    for (size_t i = 0; i < array_len(levels); i++) {
+    for (size_t i = 0; i < array_len(names); i++) {
         static char text[1 << 17];
-        CHECK_EQ(setenv("CC_RECORD_LEVEL", levels[i], 1), 0);
+        CHECK_EQ(setenv("CC_RECORD_LEVEL", names[i], 1), 0);
         CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
         CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
         ssize_t n = pread(fd, text, sizeof text - 1, 0);
