@@ -164,6 +164,15 @@ static void skip_workers(struct reach *r) {
     }
 }
 
+/* They name what fibers have waited for. */
+static void skip_rings(struct reach *r) {
+    for (unsigned i = 0; i < RECORDER_RINGS; i++) {
+        const struct record_ring *ring = cc__get_acquire(&cc__recorder.ring[i]); /* pairs with who has made it */
+        for (; ring != NULL; ring = ring->replaced)
+            cc__reach_skip(r, (uintptr_t)ring->at, (uintptr_t)(ring->at + ring->size));
+    }
+}
+
 /* Fibers' stacks and records do not count, nor does what we ourselves have written down. */
 static void find_skips(struct search *s, uintptr_t below) {
     struct reach *r = &s->reach;
@@ -176,6 +185,7 @@ static void find_skips(struct search *s, uintptr_t below) {
     for (unsigned i = 0; cc__stack_arena(i, &low, &high); i++) cc__reach_skip(r, low, high);
     for (unsigned i = 0; cc__pool_slab(i, &low, &high); i++) cc__reach_skip(r, low, high);
     skip_workers(r);
+    skip_rings(r);
 }
 
 /* Fibers that can go on as they are, and the results of those that have ended. */

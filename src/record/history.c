@@ -20,9 +20,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* inspect/unreachable.c looks for addresses in all memory, also in what was freed: objects are written down as the
+ * complement. */
+#define hidden(address) (~(uint64_t)(address))
+
 /* A record of any ring, in its place. */
 struct moment {
-    uint64_t time, head, body;
+    uint64_t time, head;
+    uint64_t body; /* hidden */
     uint32_t lane;
     uint32_t index; /* in its ring, for records of the same time */
 };
@@ -104,8 +109,9 @@ static bool copy_ring(struct history *h, const struct scale *s, unsigned index, 
         struct moment *m = cc__vec_add(moments, sizeof *m);
         if (m == NULL) break;
         if (has_time(copy[i].head)) time = time_of(s, w, copy[i].head, time);
-        *m = (struct moment){time, copy[i].head, copy[i].body, (uint32_t)(h->lanes.count - 1), (uint32_t)i};
+        *m = (struct moment){time, copy[i].head, hidden(copy[i].body), (uint32_t)(h->lanes.count - 1), (uint32_t)i};
     }
+    explicit_bzero(copy, r->size * sizeof *copy);
     cc__mem_free(copy);
     return !moments->failed;
 }
@@ -254,6 +260,7 @@ static void run(struct machine *m, uint32_t slot) {
 /* A number for an address that means nothing to a reader. */
 static uint32_t object_number(struct history *h, uint64_t address) {
     if (address == 0) return 0;
+    address = hidden(address);
     uint32_t *recent = &h->recent[(address * UINT64_C(0x9e3779b97f4a7c15)) >> 56];
     if (*recent != 0 && *cc__vec_at(uint64_t, &h->objects, *recent - 1) == address) return *recent;
     for (size_t i = 0; i < h->objects.count; i++)
@@ -313,14 +320,14 @@ static void collect(struct machine *m, struct rest *rest) {
         if (has_time(next->head)) return;
         if (kind == REC_SPAWN_AT) {
             rest->site = (const void *)(uintptr_t)(next->head >> RECORD_TIME_SHIFT);
-            rest->fn = (const void *)(uintptr_t)next->body;
+            rest->fn = (const void *)(uintptr_t)hidden(next->body);
         } else if (kind == REC_SPAWN_IN) {
-            rest->scope = next->body;
+            rest->scope = hidden(next->body);
         } else if (bytes <= RECORD_TEXT && n + bytes < sizeof rest->text) {
             char part[16];
-            uint64_t first = next->head >> RECORD_TIME_SHIFT;
+            uint64_t first = next->head >> RECORD_TIME_SHIFT, last = hidden(next->body);
             memcpy(part, &first, 6);
-            memcpy(part + 6, &next->body, 8);
+            memcpy(part + 6, &last, 8);
             memcpy(rest->text + n, part, bytes);
             n += bytes;
         }
@@ -330,7 +337,7 @@ static void collect(struct machine *m, struct rest *rest) {
 /* The nursery at that address, 0: it is none that is known. */
 static uint32_t scope_number(struct history *h, uint64_t address) {
     for (size_t i = h->scopes.count; address != 0 && i-- > 1;)
-        if (cc__scope_named(h, i)->address == address && !cc__scope_named(h, i)->ended) return (uint32_t)i;
+        if (cc__scope_named(h, i)->address == hidden(address) && !cc__scope_named(h, i)->ended) return (uint32_t)i;
     return 0;
 }
 
@@ -369,7 +376,8 @@ static void scope_begins(struct machine *m, uint64_t address) {
         fail(m);
         return;
     }
-    *s = (struct scope_named){address, parent, name != 0 ? name : cc__names_string(&m->h->names, "nursery"), false};
+    *s = (struct scope_named){hidden(address), parent, name != 0 ? name : cc__names_string(&m->h->names, "nursery"),
+                              false};
     step(m, STEP_SCOPE, m->lane, m->on[m->lane])->object = (uint32_t)(m->h->scopes.count - 1);
 }
 
@@ -443,7 +451,7 @@ static void region_ends(struct machine *m, uint64_t address) {
 }
 
 static void follow(struct machine *m) {
-    uint64_t head = m->at[m->i].head, body = m->at[m->i].body;
+    uint64_t head = m->at[m->i].head, body = hidden(m->at[m->i].body);
     m->time = m->at[m->i].time;
     m->lane = m->at[m->i].lane;
     switch ((enum record_kind)cc__record_kind(head)) {

@@ -11,10 +11,12 @@
 
 #include <ccc/ccc.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- the report ---- */
 
@@ -79,14 +81,18 @@ static void check_claim(const char *name, bool expected) {
     CHECK(good);
 }
 
-static void claims(CCTaskFn setup, const char *name) {
-    run(setup, NULL);
+static void claims_after(CCTaskFn setup, void (*rest)(void), const char *name) {
+    run(setup, rest);
     /* A stale word is enough to prevent a claim, and how many there are is the compiler's choice: the claims are tried
      * with the one that users get. */
 #if !defined(NDEBUG) || defined(__clang__) || defined(CC_ARCH_UCONTEXT)
     if (!claimed(&child, name)) SKIP("this build leaves an address somewhere");
 #endif
     check_claim(name, true);
+}
+
+static void claims(CCTaskFn setup, const char *name) {
+    claims_after(setup, NULL, name);
 }
 
 static void does_not_claim(CCTaskFn setup, const char *name) {
@@ -141,6 +147,23 @@ static void *nobody_knows_it(void *unused) {
 TEST(a_receiver_nobody_can_reach) {
     claims(nobody_knows_it, "lost");
     CHECK(said(&child, "only a cancellation could end that"));
+}
+
+static void write_trace(void) {
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    CHECK(null >= 0);
+    CHECK_EQ(cc_record_write(null, CC_RECORD_GO), 0);
+    close(null);
+}
+
+/* The recorder's rings have the address of what it waits for, and so has whoever makes a file of them. */
+TEST(a_receiver_that_was_recorded) {
+    static const char *const levels[] = {"turns", "times", "stacks"};
+    for (size_t i = 0; i < array_len(levels); i++) {
+        CHECK_EQ(setenv("CC_RECORD_LEVEL", levels[i], 1), 0);
+        claims_after(nobody_knows_it, NULL, "lost");
+        claims_after(nobody_knows_it, write_trace, "lost");
+    }
 }
 
 struct line {
