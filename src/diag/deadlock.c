@@ -91,7 +91,7 @@ static void print_servers(struct out *out, struct fiber *f, struct wait_what wha
 static void print_cycle(struct out *out) {
     enum { SHOWN = 16 };
     struct graph_wait cycle[SHOWN];
-    unsigned length = cc__graph_cycle(cycle, SHOWN);
+    unsigned length = cc__graph_cycle(cycle, SHOWN, true);
     if (length == 0) {
         cc__out(out, "no circle of waits was found: what they wait for was never to come\n");
         return;

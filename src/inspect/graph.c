@@ -132,10 +132,24 @@ static struct node *find(struct graph *g, const struct fiber *f) {
     return NULL;
 }
 
-static bool fill(struct graph *g) {
+/* Only whom its edges lead to can end such a wait; nobody else. */
+static bool is_certain(struct wait_what what) {
+    switch (cc__park_object(what.reason)) {
+    case OBJECT_TASK:
+    case OBJECT_MUTEX:
+    case OBJECT_RWLOCK:
+    case OBJECT_NURSERY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool fill(struct graph *g, bool hints) {
     struct view v;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
         if (!cc__view_take(slot, false, &v) || v.state != FIBER_PARKED || v.moves) continue;
+        if (!hints && !is_certain(cc__view_what(&v))) continue;
         if (g->count == LOOKED_AT) return false;
         struct node *n = &g->node[g->count++];
         *n = (struct node){.fiber = v.fiber, .what = cc__view_what(&v)};
@@ -172,12 +186,12 @@ static int walk(struct graph *g, struct node *start) {
     return -1;
 }
 
-unsigned cc__graph_cycle(struct graph_wait *cycle, unsigned max) {
+unsigned cc__graph_cycle(struct graph_wait *cycle, unsigned max, bool hints) {
     struct graph *g = cc__mem_alloc(sizeof *g);
     if (g == NULL) return 0;
     g->count = g->depth = 0;
     int first = -1;
-    if (fill(g))
+    if (fill(g, hints))
         for (unsigned i = 0; i < g->count && first < 0; i++)
             if (g->node[i].colour == NEW) first = walk(g, &g->node[i]);
     unsigned length = first >= 0 ? g->depth - (unsigned)first : 0;

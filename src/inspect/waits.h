@@ -14,12 +14,14 @@
 unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, struct fiber **servers, unsigned max);
 
 /* A cycle of waits: each fiber waits for something that the next one could do, and the last for the first. Stores up to
- * `max` of them and returns how many there are; 0: there is no cycle, or there are too many fibers to look at. */
+ * `max` of them and returns how many there are; 0: there is no cycle, or there are too many fibers to look at. hints:
+ * edges of channels and of selects count, too. For whoever knows that nobody can go on: they only show a fiber that
+ * might do something, and somebody else may as well. */
 struct graph_wait {
     struct fiber *fiber;
     struct wait_what what;
 };
-unsigned cc__graph_cycle(struct graph_wait *cycle, unsigned max);
+unsigned cc__graph_cycle(struct graph_wait *cycle, unsigned max, bool hints);
 
 /* ---- whether anything in the process can still wake a fiber or an OS thread that waits: DEADLOCK-1 (quiet.c) ----
  *

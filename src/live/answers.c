@@ -491,18 +491,21 @@ static void find_shutdown(struct finding *f) {
     end(f);
 }
 
-static void find_deadlock(struct finding *f) {
+/* True: there is one. */
+static bool find_deadlock(struct finding *f) {
     uint64_t epoch = cc__idle_epoch(), blocked_epoch = cc__blocked_epoch();
-    if (!cc__quiet_for_good() || cc__idle_epoch() != epoch || cc__blocked_epoch() != blocked_epoch) return;
+    if (!cc__quiet_for_good() || cc__idle_epoch() != epoch || cc__blocked_epoch() != blocked_epoch) return false;
     begin(f, "deadlock",
           "nothing is left that could wake anybody: no fiber is ready to run, no timer is armed, and no thread of the "
           "program is outside of a wait");
     end(f);
+    return true;
 }
 
-static void find_circle(struct finding *f) {
+/* While others go on, one of locks, joins and nurseries: a select, or a channel, may be served by anybody. */
+static void find_circle(struct finding *f, bool deadlock) {
     struct graph_wait cycle[NAMED_MAX];
-    unsigned length = cc__graph_cycle(cycle, NAMED_MAX);
+    unsigned length = cc__graph_cycle(cycle, NAMED_MAX, deadlock);
     char words[160];
     if (length == 0) return;
     snprintf(words, sizeof words, "a circle of %u: each waits for something that the next one could do", length);
@@ -571,8 +574,8 @@ int cc__answer_wrong(struct out *out, const struct request *request) {
     struct finding f = {.out = out};
     cc__out(out, "{\"wrong\":[");
     find_shutdown(&f);
-    find_deadlock(&f);
-    find_circle(&f);
+    bool deadlock = find_deadlock(&f);
+    find_circle(&f, deadlock);
     find_stuck(&f);
     find_alone(&f);
     cc__out(out, "]");

@@ -455,6 +455,64 @@ TEST_WORKERS(who_waits_for_whom) {
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 
+struct consumer {
+    CCChan *own;
+    CCEvent *stop;
+};
+
+static void *consume(void *arg) {
+    struct consumer *c = arg;
+    for (int v, status;;) CC_MATCH(CC_RECV(c->own, &v, &status), CC_EVENT_CASE(c->stop)) {
+        case 0:
+            break;
+        default:
+            return NULL;
+        }
+}
+
+static void *crossed(void *arg) {
+    CCMutex **locks = arg;
+    cc_mutex_lock_uncancellable(locks[0]);
+    atomic_fetch_add(&spinning, 1);
+    while (atomic_load(&spinning) < 2) cc_yield();
+    if (cc_mutex_lock(locks[1]) == 0) cc_mutex_unlock(locks[1]);
+    cc_mutex_unlock(locks[0]);
+    return NULL;
+}
+
+/* Fibers that wait for their own channel, and for an event that all of them know, wait for nobody of them. A circle of
+ * locks is one, also beside them. */
+TEST_WORKERS(a_circle_is_one) {
+    CCEvent stop = {0};
+    CCTask tasks[2];
+    CCNursery *crossing = cc_nursery_create(NULL);
+    CCMutex first = {0}, second = {0};
+    CCMutex *locks[2][2] = {{&first, &second}, {&second, &first}};
+    struct consumer consumers[2];
+    serve_tcp();
+    for (int i = 0; i < 2; i++) {
+        consumers[i] = (struct consumer){cc_chan_create(sizeof(int), 0), &stop};
+        CHECK_EQ(cc_spawn(&tasks[i], consume, &consumers[i], NULL), 0);
+    }
+    do CHECK_EQ(get("/groups"), 200);
+    while (!says("\"count\":2") || !says("\"reason\":\"select\"")); /* both of them wait */
+    CHECK_EQ(get("/wrong"), 200);
+    CHECK(!says("\"circle\""));
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_nursery_spawn(crossing, crossed, locks[i]), 0);
+    do CHECK_EQ(get("/wrong"), 200);
+    while (!says("\"circle\""));
+    CHECK(says("a circle of 2"));
+    CHECK_EQ(cc_nursery_cancel(crossing), 0);
+    MAY_FAIL(cc_nursery_wait(crossing));
+    CHECK_EQ(cc_nursery_free(crossing), 0);
+    cc_event_set(&stop);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+        cc_chan_free(consumers[i].own);
+    }
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}
+
 /* ---- jobs ---- */
 
 TEST(traces_and_profiles) {
