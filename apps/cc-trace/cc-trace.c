@@ -22,6 +22,7 @@ struct fiber {
     uint64_t longest_ready;
     uint64_t created, ended; /* 0: not in this trace */
     uint64_t function;       /* a stack */
+    uint64_t label;          /* a string, 0: none: of one that was started before the trace */
     uint64_t reason, stack;  /* of the wait */
     uint64_t turns;
     size_t kind; /* in kinds */
@@ -53,14 +54,18 @@ static LIST(struct slice) slices;
 static uint64_t begin, end, wakes, spawns, notes;
 
 static struct fiber *fiber(uint64_t id) {
-    if (id == 0 || id >= NUMBERS_MAX) die("a fiber's number is damaged");
+    if (id == 0 || id >= numbers_max) die("a fiber's number is damaged");
     while (fibers.count <= id) (void)ADD(fibers);
     return &fibers.at[id];
 }
 
 static size_t kind_of(struct fiber *f) {
     char name[160];
-    if (place(f->function, name, sizeof name)[0] == '\0') snprintf(name, sizeof name, "(started before the trace)");
+    if (place(f->function, name, sizeof name)[0] == '\0') {
+        snprintf(name, sizeof name, "%s", f->label != 0 ? string(f->label) : "(started before the trace)");
+        char *own = strstr(name, " '"); /* its own name, behind its function */
+        if (own != NULL && own != name) *own = '\0';
+    }
     for (size_t i = 0; i < kinds.count; i++)
         if (strcmp(kinds.at[i].name, name) == 0) return i;
     struct kind *k = ADD(kinds);
@@ -176,8 +181,21 @@ static void follow(const struct event *e) {
     }
 }
 
+/* A label follows upon the first start of its fiber, on the same thread. */
+static void find_labels(void) {
+    for (size_t i = 0; i < events.count; i++) {
+        const struct event *e = &events.at[i];
+        if (e->type == EV_GO_START)
+            *running_on(e->thread) = e->arg[0];
+        else if (e->type == EV_GO_LABEL && *running_on(e->thread) != 0)
+            fiber(*running_on(e->thread))->label = e->arg[0];
+    }
+    for (size_t i = 0; i < running.count; i++) running.at[i] = 0;
+}
+
 static void follow_all(void) {
     qsort(events.at, events.count, sizeof events.at[0], by_time);
+    find_labels();
     begin = events.count > 0 ? events.at[0].time : 0;
     end = events.count > 0 ? events.at[events.count - 1].time : 0;
     for (size_t i = 0; i < events.count; i++) follow(&events.at[i]);

@@ -35,7 +35,7 @@ static int arguments_of(unsigned type) {
         [EV_PROC_STATUS] = 3,     [EV_GO_CREATE] = 4,       [EV_GO_START] = 3,      [EV_GO_DESTROY] = 1,
         [EV_GO_STOP] = 3,         [EV_GO_BLOCK] = 3,        [EV_GO_UNBLOCK] = 4,    [EV_GO_STATUS] = 4,
         [EV_USER_LOG] = 5,        [EV_USER_TASK_BEGIN] = 5, [EV_USER_TASK_END] = 3, [EV_USER_REGION_BEGIN] = 4,
-        [EV_USER_REGION_END] = 4,
+        [EV_USER_REGION_END] = 4, [EV_GO_LABEL] = 2,
     };
     return type < EV_COUNT ? counts[type] - 1 : -1;
 }
@@ -48,6 +48,7 @@ struct stack {
 };
 
 struct event_list events;
+size_t numbers_max;
 static LIST(char *) strings;
 static LIST(struct frame) frames;
 static LIST(struct stack) stacks;
@@ -74,7 +75,7 @@ static unsigned byte(struct reader *r) {
 
 static void read_string(struct reader *r) {
     uint64_t id = number(r), size = number(r);
-    if (size > (uint64_t)(r->end - r->at) || id >= NUMBERS_MAX) die("a string is damaged");
+    if (size > (uint64_t)(r->end - r->at) || id >= numbers_max) die("a string is damaged");
     while (strings.count <= id) *ADD(strings) = NULL;
     free(strings.at[id]);
     if ((strings.at[id] = malloc(size + 1)) == NULL) die("there is no memory");
@@ -85,7 +86,7 @@ static void read_string(struct reader *r) {
 
 static void read_stack(struct reader *r) {
     uint64_t id = number(r), count = number(r);
-    if (id >= NUMBERS_MAX || count > (uint64_t)(r->end - r->at)) die("a stack is damaged");
+    if (id >= numbers_max || count > (uint64_t)(r->end - r->at)) die("a stack is damaged");
     while (stacks.count <= id) (void)ADD(stacks);
     stacks.at[id] = (struct stack){frames.count, count};
     for (uint64_t i = 0; i < count; i++) {
@@ -155,6 +156,7 @@ void read_trace(const char *path) {
     if (file != stdin) fclose(file);
     if (bytes.count < sizeof header || memcmp(bytes.at, header, sizeof header) != 0)
         die("it is no trace of libccc in Go's form (CC_RECORD=file, with another name than .txt or .pftrace)");
+    numbers_max = bytes.count;
     struct reader r = {bytes.at + sizeof header, bytes.at + bytes.count};
     while (r.at < r.end) read_batch(&r);
     free(bytes.at);

@@ -25,7 +25,8 @@ void *grow(void *at, size_t *room, size_t count, size_t size);
 
 /* ---- the file ---- */
 
-enum { NUMBERS_MAX = 1 << 26 }; /* more strings, stacks or fibers than a file of ours has */
+extern size_t
+    numbers_max; /* strings, stacks and fibers take more than a byte of the file each, and have numbers in order */
 
 struct event {
     uint64_t time, order;

@@ -177,6 +177,7 @@ static void put_step(struct writer *w, const struct step *s) {
         break;
     case STEP_START:
         event(w, t, EV_GO_START, EVENT_ARGS(goroutine(s->fiber), s->sequence));
+        if (s->text != 0) event(w, t, EV_GO_LABEL, EVENT_ARGS(s->text));
         if (s->sequence == 1 && f->scope != 0) event(w, t, EV_USER_REGION_BEGIN, EVENT_ARGS(f->scope, f->label, 0));
         break;
     case STEP_BLOCK:

@@ -17,6 +17,7 @@ enum {
     EV_GO_BLOCK = 20,
     EV_GO_UNBLOCK = 21,
     EV_GO_STATUS = 25,
+    EV_GO_LABEL = 39,
     EV_USER_TASK_BEGIN = 40,
     EV_USER_TASK_END = 41,
     EV_USER_REGION_BEGIN = 42,

@@ -209,6 +209,7 @@ static uint32_t introduce(struct machine *m, uint32_t slot, enum strand_state in
         s->site = v.site != NULL ? cc__names_place(&m->h->names, v.site) : NOBODY;
     }
     s->label = label(m->h, s->fn, name);
+    s->named = s->fn != NOBODY || name[0] != '\0';
     *at = number + 1;
     return number;
 }
@@ -253,8 +254,44 @@ static void run(struct machine *m, uint32_t slot) {
     if (s->state == STRAND_WAITING) infer(m, unblock(m, number, WAKE_OBJECT));
     s->state = STRAND_RUNNING;
     s->lane = m->lane;
-    step(m, STEP_START, m->lane, number)->sequence = ++s->sequence;
+    struct step *t = step(m, STEP_START, m->lane, number);
+    t->sequence = ++s->sequence;
+    if (s->named) t->text = s->label;
+    s->named = false; /* it was said */
     m->on[m->lane] = number;
+}
+
+/* Who runs on a lane after that record, if it says so: a slot plus one; 0: nobody does. */
+static void note_who_runs(uint64_t head, uint64_t body, uint32_t *runs) {
+    switch ((enum record_kind)cc__record_kind(head)) {
+    case REC_RUN:
+        *runs = (uint32_t)body + 1;
+        break;
+    case REC_SWITCH:
+        *runs = cc__record_switch_slot(body) + 1;
+        break;
+    case REC_PARK:
+    case REC_YIELD:
+    case REC_END:
+        *runs = 0;
+        break;
+    default:
+        break;
+    }
+}
+
+/* Goes over what is older than the beginning. Whoever has the CPU then may have it to the end, and be the one that all
+ * this is about: it runs from the beginning on. */
+static void skip_to(struct machine *m, uint64_t oldest, uint32_t *runs) {
+    for (; m->i < m->count && m->at[m->i].time < oldest; m->i++)
+        note_who_runs(m->at[m->i].head, hidden(m->at[m->i].body), &runs[m->at[m->i].lane]);
+    m->time = oldest;
+    for (m->lane = 0; m->lane < m->h->lanes.count && !m->h->failed; m->lane++) {
+        if (runs[m->lane] == 0) continue;
+        size_t before = m->h->steps.count;
+        run(m, runs[m->lane] - 1);
+        if (m->h->steps.count > before) infer(m, cc__step(m->h, m->h->steps.count - 1));
+    }
 }
 
 /* A number for an address that means nothing to a reader. */
@@ -364,6 +401,7 @@ static void spawn(struct machine *m, uint64_t body) {
     s->site = site;
     s->scope = scope_number(m->h, rest.scope);
     s->label = label(m->h, fn, rest.text);
+    s->named = rest.text[0] != '\0';
     (void)step(m, STEP_CREATE, m->lane, number);
 }
 
@@ -509,8 +547,9 @@ static int put_together(struct history *h, struct vec *moments, uint64_t oldest,
     struct machine m = {.h = h, .running = running, .at = moments->at, .count = moments->count};
     if (m.count > 0) qsort(m.at, m.count, sizeof m.at[0], compare);
     m.on = cc__mem_alloc((h->lanes.count + 1) * sizeof *m.on);
+    uint32_t *runs = cc__mem_alloc((h->lanes.count + 1) * sizeof *runs);
     uint32_t threads = add_strand(&m, 0);
-    bool ok = m.on != NULL && cc__vec_add(&h->scopes, sizeof(struct scope_named)) != NULL && !h->failed;
+    bool ok = m.on != NULL && runs != NULL && cc__vec_add(&h->scopes, sizeof(struct scope_named)) != NULL && !h->failed;
     if (ok) {
         struct strand *s = cc__strand(h, threads);
         s->existed = true;
@@ -520,9 +559,9 @@ static int put_together(struct history *h, struct vec *moments, uint64_t oldest,
             m.on[i] = cc__lane(h, i)->worker < 0 ? threads : NOBODY;
             if (cc__lane(h, i)->worker < 0) s->lane = i;
         }
-        for (m.i = 0; m.i < m.count && !h->failed; m.i++)
-            if (m.at[m.i].time >= oldest) follow(&m);
+        for (skip_to(&m, oldest, runs); m.i < m.count && !h->failed; m.i++) follow(&m);
     }
+    cc__mem_free(runs);
     cc__mem_free(m.on);
     cc__vec_free(&m.slots);
     h->begin = h->steps.count > 0 ? cc__step(h, 0)->time : h->end;

@@ -83,7 +83,7 @@ struct step {
     uint32_t sequence; /* START, UNBLOCK: the fiber's own count of these */
     uint32_t reason;   /* BLOCK: enum park_reason. UNBLOCK: enum wake_reason. EVENT: its number */
     uint32_t object;   /* BLOCK: a number for what it waits for, 0: none. SCOPE: which. REGION: of which */
-    uint32_t text;     /* NOTE, EVENT, REGION: a string */
+    uint32_t text;     /* NOTE, EVENT, REGION: a string. START: the fiber's label, if nothing else tells who it is */
     uint32_t stack;    /* BLOCK: a number of trace/recorder.h */
     bool inferred;     /* no record says so: it was overwritten, or came late */
 };
@@ -98,6 +98,7 @@ struct strand {
     uint8_t initial;   /* then: enum strand_state */
     uint8_t state;     /* of the machine */
     bool woken;        /* while it was about to park */
+    bool named;        /* its label says more than its function, or its function is told nowhere else */
     uint32_t lane;     /* RUNNING: where */
     uint32_t sequence; /* see struct step */
     uint32_t label;    /* its function and name: a string */

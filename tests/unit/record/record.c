@@ -277,6 +277,42 @@ TEST_WORKERS(while_fibers_run) {
     for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
 }
 
+static _Atomic bool kept;
+
+static void *keeps_its_worker(void *arg) {
+    atomic_store(&kept, true);
+    while (!atomic_load(&enough)) {
+    }
+    return arg;
+}
+
+/* Its last record is older than what the other ring holds: it runs all the same, and has a name. */
+TEST(who_keeps_a_worker_is_there) {
+    struct history h;
+    CCTask keeper;
+    long n = 100;
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2, .max_workers = 2}), 0);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 64}), 0);
+    CHECK_EQ(cc_spawn(&keeper, keeps_its_worker, NULL, &(CCSpawnOptions){.name = "keeper"}), 0);
+    while (!atomic_load(&kept)) usleep(100);
+    CHECK_EQ(cc_run(some_of_everything, &n, NULL), 0);
+    take_and_check(&h);
+    CHECK(h.lost > 0);
+    size_t starts = 0;
+    for (size_t i = 0; i < h.steps.count; i++) {
+        const struct step *s = cc__step(&h, i);
+        if (s->fiber == NOBODY || strstr(cc__names_text(&h.names, cc__strand(&h, s->fiber)->label), "'keeper'") == NULL)
+            continue;
+        CHECK_EQ(s->kind, STEP_START);
+        CHECK(s->inferred && s->text == cc__strand(&h, s->fiber)->label);
+        starts++;
+    }
+    CHECK_EQ(starts, 1);
+    cc__history_free(&h);
+    atomic_store(&enough, true);
+    CHECK_EQ(cc_task_join(&keeper, NULL), 0);
+}
+
 TEST_WORKERS(without_a_clock) {
     struct history h;
     CHECK_EQ(cc_record_start(&(CCRecordConfig){.level = CC_RECORD_TURNS}), 0);
