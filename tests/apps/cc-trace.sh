@@ -77,6 +77,15 @@ case_damaged_files() {
     ends 1 'e.trace: ' e.trace
 }
 
+# A number says how many there are before it: that of a small file is no reason to take gigabytes.
+case_damaged_numbers() {
+    ! grep -q '__[at]san_init' "$program" || { echo 'a sanitizer takes all addresses'; return 77; }
+    { printf 'go 1.22 trace\0\0\0' && printf '\1\1\1\1\10\4\5\200\216\316\34\1a'; } >e.trace # string 60000000
+    (ulimit -v 400000 && ends 1 'a string is damaged' e.trace) || return
+    { printf 'go 1.22 trace\0\0\0' && printf '\1\1\1\1\10\16\0\200\216\316\34\0\0'; } >e.trace # fiber 60000000
+    (ulimit -v 400000 && ends 1 "a fiber's number is damaged" e.trace)
+}
+
 # Started anew each time, so that addresses differ.
 case_simulations_repeat() {
     local kind
