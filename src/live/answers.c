@@ -546,6 +546,17 @@ static void find_stuck(struct finding *f) {
     if (any) end(f);
 }
 
+/* Of a select: somebody may come whom no stack leads to: a peer, a process that ends, a key; or whoever knows an event
+ * or a semaphore, which is often static. */
+static bool has_outside_arm(struct wait_what what) {
+    enum { ARMS = 8 };
+    struct arm arms[ARMS];
+    uint32_t n = cc__park_object(what.reason) == OBJECT_ARMS ? cc__wait_arms(what, arms, ARMS) : 0;
+    for (uint32_t i = 0; i < n && i < ARMS; i++)
+        if (cc__arm_is_outside(&arms[i])) return true;
+    return n > ARMS; /* nobody has looked at the others */
+}
+
 /* Waits on channels that no other fiber's stack leads to. A hint: an OS thread, or memory further away, may. */
 static void find_alone(struct finding *f) {
     enum { LOOKED_AT = 16, AMONG = 512 }; /* all stacks are looked through for each of them */
@@ -559,6 +570,7 @@ static void find_alone(struct finding *f) {
         if (!cc__view_take(slot, false, &v) || v.state != FIBER_PARKED || v.moves) continue;
         enum wait_object object = cc__park_object(v.reason);
         if ((object != OBJECT_CHANNEL && object != OBJECT_ARMS) || v.to > now || now - v.to < STUCK_NS) continue;
+        if (has_outside_arm(cc__view_what(&v))) continue;
         looked_at++;
         if (cc__graph_servers(cc__view_what(&v), v.fiber, &server, 1) != 0) continue;
         if (!any)

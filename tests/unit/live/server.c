@@ -513,6 +513,45 @@ TEST_WORKERS(a_circle_is_one) {
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 
+struct ends {
+    CCChan *ch;
+    int fd;
+};
+
+static void *listens(void *arg) {
+    struct ends *e = arg;
+    int v, status[2];
+    CC_MATCH(CC_RECV(e->ch, &v, &status[0]), CC_READABLE_CASE(e->fd, &status[1])) {
+    default:
+        return NULL;
+    }
+}
+
+/* Who waits for a descriptor as well is not alone: its peer may come at any time. */
+TEST(who_is_alone) {
+    int pair[2];
+    CCTask task;
+    unsigned long long ns = 0;
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+    struct ends ends = {cc_chan_create(sizeof(int), 0), pair[0]};
+    serve_tcp();
+    CHECK_EQ(cc_spawn(&task, listens, &ends, &(CCSpawnOptions){.name = "listener"}), 0);
+    while (ns < 1100000000) { /* after a second it would be */
+        CHECK_EQ(get("/groups"), 200);
+        const char *at = strstr(web.answer, "\"ns_min\":");
+        if (at != NULL) CHECK_EQ(sscanf(at, "\"ns_min\":%llu", &ns), 1);
+    }
+    CHECK(says("\"reason\":\"select\""));
+    CHECK_EQ(get("/wrong"), 200);
+    CHECK(!says("\"alone\""));
+    CHECK_EQ(cc_chan_close(ends.ch), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    cc_chan_free(ends.ch);
+    close(pair[0]);
+    close(pair[1]);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}
+
 /* ---- jobs ---- */
 
 TEST(traces_and_profiles) {
