@@ -43,25 +43,27 @@ CC_API CCBroadcast *cc_broadcast_create(const CCBroadcastConfig *config);
  * other call may be under way or follow. NULL is allowed. Any context; switches. */
 CC_API void cc_broadcast_free(CCBroadcast *b);
 
-/* A channel that gets every value that is sent from now on: for cc_chan_recv, CC_FOR_RECV, and arms of a select. NULL,
- * and errno: EPIPE: closed; ENOMEM; EINVAL: NULL; ECANCELED. Any context; switches. */
+/* A channel that gets every value that is sent from now on (not one whose send waits at the time): for cc_chan_recv,
+ * CC_FOR_RECV, and arms of a select. NULL, and errno: EPIPE: closed; ENOMEM; EINVAL: NULL. Does not wait for a send.
+ * Any context; switches, but is not cancelled. */
 CC_API CCChan *cc_broadcast_subscribe(CCBroadcast *b);
 
-/* Ends a subscription, and frees the channel, whether it was disconnected or not: a send that waits for it goes on. A
- * fiber that receives from it at that time needs a reference of its own (cc_chan_ref), and gets EPIPE. EINVAL: NULL.
- * Any context; switches, but is not cancelled. */
+/* Ends a subscription, and frees the channel, whether it was disconnected or not: a send that waits for it goes on, and
+ * one that waits for another subscriber is not waited for. A fiber that receives from it at that time needs a reference
+ * of its own (cc_chan_ref), and gets EPIPE. EINVAL: NULL. Any context; switches, but is not cancelled. */
 CC_API int cc_broadcast_unsubscribe(CCBroadcast *b, CCChan *subscriber);
 
 /* Sends a copy of *value to every subscriber; all of them see all values in the same order. 0, also when there is none.
- * EINVAL: NULL or a wrong size; EPIPE: closed; ENOMEM. ECANCELED, and _until ETIMEDOUT: the caller has waited for a
- * subscriber, or for another sender; those that had room have got the value, the others have not. _try: EAGAIN,
- * nobody has got it: one is full (CC_SLOW_BLOCK), or another sender waits. Any context; switches, _try does not. */
+ * EINVAL: NULL or a wrong size; EPIPE: closed; ENOMEM. ECANCELED, EPIPE by a close meanwhile, and _until ETIMEDOUT: the
+ * caller has waited for a subscriber, or for another sender; those that had room have got the value, the others have
+ * not. _try: EAGAIN, nobody has got it: one is full (CC_SLOW_BLOCK), or another call is under way. Any context;
+ * switches, _try does not. */
 CC_API int cc_broadcast_send(CCBroadcast *b, const void *value, size_t size);
 CC_API int cc_broadcast_send_try(CCBroadcast *b, const void *value, size_t size);
 CC_API int cc_broadcast_send_until(CCBroadcast *b, const void *value, size_t size, CCDeadline deadline);
 
-/* No more sends: subscribers receive what they have, then EPIPE. EINVAL: NULL. Any context; switches, but is not
- * cancelled. */
+/* No more sends, and one that waits for a subscriber ends with EPIPE: subscribers receive what they have, then EPIPE.
+ * EINVAL: NULL. Any context; switches, but is not cancelled. */
 CC_API int cc_broadcast_close(CCBroadcast *b);
 
 /* How many there are; 0 for NULL. Any context; switches, but is not cancelled. */

@@ -1,8 +1,10 @@
 /* broadcast.c - every value to every subscriber: a channel for each.
  *
- * BROADCAST-1  `sending` is held by whoever sends, subscribes or closes: so all subscribers see the same order, and a
- *              subscriber that had room a moment ago has it still. It may be held over a wait for a slow subscriber.
- * BROADCAST-2  An unsubscribe closes the channel before it asks for `sending`: a send that waits there goes on.
+ * BROADCAST-1  `sending` is held by whoever sends, also over a wait for a slow subscriber: so all subscribers see the
+ *              same order, and one that had room a moment ago has it still.
+ * BROADCAST-2  `lock` guards the lists, and is never held over a wait for a subscriber. Who subscribes, leaves or
+ *              closes takes it alone, so none of them waits for somebody who is slow. A send waits with a reference to
+ *              the channel: leaving and closing close it, and the send goes on.
  */
 #include "base/error.h"
 #include "base/mem.h"
@@ -17,8 +19,10 @@ struct subscriber {
 };
 
 struct CCBroadcast {
-    CCMutex sending;
-    struct link subscribers;
+    CCMutex sending;         /* before `lock` */
+    CCMutex lock;            /* of what follows */
+    struct link subscribers; /* but for those in `full` */
+    struct link full;        /* have no room for the value that is being sent, and are still to be waited for */
     CCChanConfig each;
     CCSlowMode slow;
     bool closed;
@@ -42,6 +46,7 @@ CCBroadcast *cc_broadcast_create(const CCBroadcastConfig *c) {
     char *name = (char *)(b + 1);
     for (size_t i = 0; c->name != NULL && i + 1 < CC_CHAN_NAME_MAX && c->name[i] != '\0'; i++) name[i] = c->name[i];
     cc__list_init(&b->subscribers);
+    cc__list_init(&b->full);
     b->slow = c->slow;
     b->each = (CCChanConfig){.elem_size = c->elem_size,
                              .capacity = c->capacity,
@@ -52,53 +57,62 @@ CCBroadcast *cc_broadcast_create(const CCBroadcastConfig *c) {
     return b;
 }
 
-/* ---- subscribers; under `sending` ---- */
+/* ---- subscribers; under `lock` ---- */
 
-static void remove_held(CCBroadcast *b, struct subscriber *s) {
+static void remove_locked(CCBroadcast *b, struct subscriber *s) {
     cc__list_remove(&s->link);
     b->count--;
     cc_chan_free(s->ch);
     cc__mem_free(s);
 }
 
+static int add_locked(CCBroadcast *b, CCChan **ch) {
+    if (b->closed) return EPIPE;
+    struct subscriber *s = cc__mem_alloc_small(sizeof *s);
+    if (s == NULL) return ENOMEM;
+    if ((s->ch = cc_chan_create_ex(&b->each)) == NULL) {
+        cc__mem_free(s);
+        return ENOMEM;
+    }
+    *ch = cc_chan_ref(s->ch);
+    cc__list_push_back(&b->subscribers, &s->link);
+    b->count++;
+    return 0;
+}
+
+static struct subscriber *find_locked(struct link *list, const CCChan *ch) {
+    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next))
+        if (of(l)->ch == ch) return of(l);
+    return NULL;
+}
+
 CCChan *cc_broadcast_subscribe(CCBroadcast *b) {
     CCChan *ch = NULL;
-    if (b == NULL) {
-        cc__errno_set(EINVAL);
-        return NULL;
+    int rc = EINVAL;
+    if (b != NULL) {
+        (void)cc_mutex_lock_uncancellable(&b->lock);
+        rc = add_locked(b, &ch);
+        (void)cc_mutex_unlock(&b->lock);
     }
-    int rc = cc_mutex_lock(&b->sending);
-    if (rc == 0) {
-        struct subscriber *s = b->closed ? NULL : cc__mem_alloc_small(sizeof *s);
-        rc = b->closed ? EPIPE : ENOMEM;
-        if (s != NULL && (s->ch = cc_chan_create_ex(&b->each)) == NULL) {
-            cc__mem_free(s);
-        } else if (s != NULL) {
-            ch = cc_chan_ref(s->ch);
-            cc__list_push_back(&b->subscribers, &s->link);
-            b->count++;
-        }
-        (void)cc_mutex_unlock(&b->sending);
-    }
-    if (ch == NULL) cc__errno_set(rc);
+    if (rc != 0) cc__errno_set(rc);
     return ch;
 }
 
 int cc_broadcast_unsubscribe(CCBroadcast *b, CCChan *ch) {
     if (b == NULL || ch == NULL) return EINVAL;
     (void)cc_chan_close(ch); /* BROADCAST-2 */
-    (void)cc_mutex_lock_uncancellable(&b->sending);
-    struct link *l = cc__get(&b->subscribers.next);
-    while (l != &b->subscribers && of(l)->ch != ch) l = cc__get(&l->next);
-    if (l != &b->subscribers) remove_held(b, of(l)); /* else it was disconnected */
-    (void)cc_mutex_unlock(&b->sending);
+    (void)cc_mutex_lock_uncancellable(&b->lock);
+    struct subscriber *s = find_locked(&b->subscribers, ch);
+    if (s == NULL) s = find_locked(&b->full, ch);
+    if (s != NULL) remove_locked(b, s); /* else it was disconnected */
+    (void)cc_mutex_unlock(&b->lock);
     cc_chan_free(ch);
     return 0;
 }
 
 /* ---- sending; under `sending` ---- */
 
-static bool all_have_room_held(CCBroadcast *b) {
+static bool all_have_room_locked(CCBroadcast *b) {
     for (struct link *l = cc__get(&b->subscribers.next); l != &b->subscribers; l = cc__get(&l->next)) {
         CCChan *ch = of(l)->ch;
         if (!cc_chan_is_closed(ch) && cc_chan_len(ch) >= cc_chan_cap(ch)) return false;
@@ -107,34 +121,66 @@ static bool all_have_room_held(CCBroadcast *b) {
 }
 
 /* One subscriber. 0; EAGAIN: it has no room, and is to be waited for; EPIPE: it is none any more; ENOMEM. */
-static int give_held(CCBroadcast *b, struct subscriber *s, const void *value, size_t size) {
+static int give_locked(CCBroadcast *b, struct subscriber *s, const void *value, size_t size) {
     int rc = cc_chan_send_try(s->ch, value, size);
     if (rc == EAGAIN && b->slow == CC_SLOW_DISCONNECT) (void)cc_chan_close_err(s->ch, rc = ENOBUFS);
     if (rc == 0 || rc == EAGAIN || rc == ENOMEM) return rc;
-    remove_held(b, s); /* it was closed, by an unsubscribe or here */
+    remove_locked(b, s); /* it was closed, by an unsubscribe or here */
     return EPIPE;
 }
 
-/* Those that have room first; then the others are waited for, one after the other. */
-static int send_held(CCBroadcast *b, const void *value, size_t size, CCDeadline deadline) {
-    struct link full, *l;
-    cc__list_init(&full);
+/* All that have room; the others are in `full` then. */
+static int give_all_locked(CCBroadcast *b, const void *value, size_t size) {
     int rc = 0;
     for (size_t n = b->count; n > 0; n--) { /* each goes to the end of a list, or is gone */
         struct subscriber *s = of(cc__get(&b->subscribers.next));
-        int one = give_held(b, s, value, size);
+        int one = give_locked(b, s, value, size);
         if (one == EPIPE) continue;
         cc__list_remove(&s->link);
-        cc__list_push_back(one == EAGAIN ? &full : &b->subscribers, &s->link);
+        cc__list_push_back(one == EAGAIN ? &b->full : &b->subscribers, &s->link);
         if (one == ENOMEM) rc = one;
     }
-    while ((l = cc__get(&full.next)) != &full) {
-        struct subscriber *s = of(l);
-        int one = rc == 0 ? cc_chan_send_until(s->ch, value, size, deadline) : 0;
+    return rc;
+}
+
+/* The next one of `full`, which is no longer there: a reference to its channel. NULL: none is left. */
+static CCChan *take_full(CCBroadcast *b) {
+    CCChan *ch = NULL;
+    (void)cc_mutex_lock_uncancellable(&b->lock);
+    if (!cc__list_empty(&b->full)) {
+        struct subscriber *s = of(cc__get(&b->full.next));
+        ch = cc_chan_ref(s->ch);
         cc__list_remove(&s->link);
         cc__list_push_back(&b->subscribers, &s->link);
-        if (one == ETIMEDOUT || one == ECANCELED || one == ENOMEM) rc = one;
     }
+    (void)cc_mutex_unlock(&b->lock);
+    return ch;
+}
+
+static bool is_closed(CCBroadcast *b) {
+    (void)cc_mutex_lock_uncancellable(&b->lock);
+    bool closed = b->closed;
+    (void)cc_mutex_unlock(&b->lock);
+    return closed;
+}
+
+/* One subscriber that had no room. One that leaves is none any more: 0. */
+static int wait_for(CCBroadcast *b, CCChan *ch, const void *value, size_t size, CCDeadline deadline) {
+    int rc = cc_chan_send_until(ch, value, size, deadline);
+    if (rc == 0 || rc == ETIMEDOUT || rc == ECANCELED || rc == ENOMEM) return rc;
+    return is_closed(b) ? EPIPE : 0;
+}
+
+/* Those that have room first; then the others are waited for, one after the other. `full` is empty at the end, whatever
+ * happens. */
+static int send_held(CCBroadcast *b, const void *value, size_t size, CCDeadline deadline) { /* BROADCAST-2 */
+    (void)cc_mutex_lock_uncancellable(&b->lock);
+    int rc = b->closed ? EPIPE : give_all_locked(b, value, size);
+    bool all_done = cc__list_empty(&b->full);
+    (void)cc_mutex_unlock(&b->lock);
+    if (all_done) return rc;
+    for (CCChan *ch; (ch = take_full(b)) != NULL; cc_chan_free(ch))
+        if (rc == 0) rc = wait_for(b, ch, value, size, deadline);
     return rc;
 }
 
@@ -146,7 +192,7 @@ int cc_broadcast_send_until(CCBroadcast *b, const void *value, size_t size, CCDe
     if (!good(b, value, size)) return EINVAL;
     int rc = cc_mutex_lock_until(&b->sending, deadline);
     if (rc != 0) return rc;
-    rc = b->closed ? EPIPE : send_held(b, value, size, deadline);
+    rc = send_held(b, value, size, deadline);
     (void)cc_mutex_unlock(&b->sending);
     return rc;
 }
@@ -155,43 +201,52 @@ int cc_broadcast_send(CCBroadcast *b, const void *value, size_t size) {
     return cc_broadcast_send_until(b, value, size, CC_FOREVER);
 }
 
+static int send_try_locked(CCBroadcast *b, const void *value, size_t size) {
+    if (b->closed) return EPIPE;
+    if (b->slow == CC_SLOW_BLOCK && !all_have_room_locked(b)) return EAGAIN; /* BROADCAST-1 */
+    return give_all_locked(b, value, size);
+}
+
 int cc_broadcast_send_try(CCBroadcast *b, const void *value, size_t size) {
     if (!good(b, value, size)) return EINVAL;
     int rc = cc_mutex_lock_try(&b->sending);
     if (rc != 0) return rc;
-    if (b->closed)
-        rc = EPIPE;
-    else if (b->slow == CC_SLOW_BLOCK && !all_have_room_held(b)) /* BROADCAST-1 */
-        rc = EAGAIN;
-    else
-        rc = send_held(b, value, size, CC_PASSED);
+    rc = cc_mutex_lock_try(&b->lock);
+    if (rc == 0) {
+        rc = send_try_locked(b, value, size);
+        (void)cc_mutex_unlock(&b->lock);
+    }
     (void)cc_mutex_unlock(&b->sending);
     return rc;
 }
 
 /* ---- the end ---- */
 
+static void close_all_locked(struct link *list) {
+    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) (void)cc_chan_close(of(l)->ch);
+}
+
 int cc_broadcast_close(CCBroadcast *b) {
     if (b == NULL) return EINVAL;
-    (void)cc_mutex_lock_uncancellable(&b->sending);
+    (void)cc_mutex_lock_uncancellable(&b->lock);
     b->closed = true;
-    for (struct link *l = cc__get(&b->subscribers.next); l != &b->subscribers; l = cc__get(&l->next))
-        (void)cc_chan_close(of(l)->ch);
-    (void)cc_mutex_unlock(&b->sending);
+    close_all_locked(&b->subscribers);
+    close_all_locked(&b->full);
+    (void)cc_mutex_unlock(&b->lock);
     return 0;
 }
 
 size_t cc_broadcast_subscribers(CCBroadcast *b) {
     if (b == NULL) return 0;
-    (void)cc_mutex_lock_uncancellable(&b->sending);
+    (void)cc_mutex_lock_uncancellable(&b->lock);
     size_t count = b->count;
-    (void)cc_mutex_unlock(&b->sending);
+    (void)cc_mutex_unlock(&b->lock);
     return count;
 }
 
 void cc_broadcast_free(CCBroadcast *b) {
     if (b == NULL) return;
     (void)cc_broadcast_close(b);
-    while (!cc__list_empty(&b->subscribers)) remove_held(b, of(cc__get(&b->subscribers.next)));
+    while (!cc__list_empty(&b->subscribers)) remove_locked(b, of(cc__get(&b->subscribers.next)));
     cc__mem_free(b);
 }

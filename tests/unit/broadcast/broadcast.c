@@ -140,6 +140,67 @@ TEST_WORKERS(slow_one_leaves) {
     in_both_contexts(slow_one_leaves);
 }
 
+/* A child sends, and has begun to wait for the others when `fast` has the value. */
+static void send_and_wait(CCNursery *n, CCBroadcast *b, CCChan *fast, int v) {
+    expect(fast, 1);
+    CHECK_EQ(CC_GO_IN(n, send_one, .b = b, .v = v), 0);
+    while (cc_chan_len(fast) == 0) cc_yield();
+}
+
+/* Who leaves, comes or counts waits for no other subscriber: here all are the caller's. */
+static void two_slow_ones_leave(void) {
+    CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
+    CCChan *fast = subscribe(b), *one = subscribe(b), *two = subscribe(b);
+    int rc = -1;
+    send_all(b, 1, 1);
+    CC_NURSERY(n, .result = &rc) {
+        send_and_wait(n, b, fast, 2);
+        CCChan *late = subscribe(b);
+        CHECK_EQ(cc_broadcast_subscribers(b), 4);
+        CHECK_EQ(cc_broadcast_unsubscribe(b, one), 0);
+        CHECK_EQ(cc_broadcast_unsubscribe(b, two), 0);
+        CHECK_EQ(cc_broadcast_subscribers(b), 2);
+        expect_error(late, EAGAIN);
+        CHECK_EQ(cc_broadcast_unsubscribe(b, late), 0);
+    }
+    CHECK_EQ(rc, 0);
+    expect(fast, 2);
+    CHECK_EQ(cc_broadcast_unsubscribe(b, fast), 0);
+    CHECK_EQ(cc_broadcast_subscribers(b), 0);
+    cc_broadcast_free(b);
+}
+
+TEST_WORKERS(two_slow_ones_leave) {
+    in_both_contexts(two_slow_ones_leave);
+}
+
+/* A close ends a send that waits. */
+static void slow_one_closes(void) {
+    CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
+    CCChan *fast = subscribe(b), *slow = subscribe(b), *slower = subscribe(b);
+    int rc = -1;
+    send_all(b, 1, 1);
+    CC_NURSERY(n, .result = &rc) {
+        send_and_wait(n, b, fast, 2);
+        CHECK_EQ(cc_broadcast_close(b), 0);
+    }
+    CHECK_EQ(rc, EPIPE);
+    expect(fast, 2);
+    expect_error(fast, EPIPE);
+    expect(slow, 1);
+    expect_error(slow, EPIPE);
+    expect(slower, 1);
+    expect_error(slower, EPIPE);
+    CHECK_EQ(cc_broadcast_unsubscribe(b, slower), 0);
+    CHECK_EQ(cc_broadcast_unsubscribe(b, fast), 0);
+    cc_broadcast_free(b);
+    cc_chan_free(slow);
+}
+
+TEST_WORKERS(slow_one_closes) {
+    in_both_contexts(slow_one_closes);
+}
+
 static atomic_int dropped_sum;
 
 static void note_drop(void *value, void *context) {
