@@ -164,7 +164,7 @@ static inline bool cc_when_send_(CCWhen *when, size_t room, CCChan *ch, const vo
     c->size = size;
     return false;
 }
-/* Never ready by itself; `size` tells it from an arm that is switched off. */
+/* Never ready by itself; `size` tells it from the default. */
 static inline bool cc_when_closed_(CCWhen *when, size_t room, CCChan *ch) {
     CCCase *c = cc_when_add_(when, room, CC_CASE_NONE);
     c->ch = ch;
@@ -225,7 +225,8 @@ static inline bool cc_when_ticked_(CCWhen *when) {
 }
 static inline bool cc_when_default_(CCWhen *when, size_t room) {
     when->otherwise = when->count;
-    return cc_when_kind_(when, room, CC_CASE_NONE);
+    cc_when_add_(when, room, CC_CASE_NONE)->size = 0;
+    return false;
 }
 
 CC_END_DECLS

@@ -375,6 +375,41 @@ TEST_WORKERS(closed) {
     both_contexts(closed_body);
 }
 
+/* The memory of the arms still holds those of the block before: the default is not taken for one of them. */
+static void *closed_again_body(void *unused) {
+    (void)unused;
+    CCChan *ch = new_chan(sizeof(int), 1);
+    int v, which = -1;
+    CHECK_EQ(cc_chan_close(ch), 0);
+    for (int i = 0; i < 2; i++) {
+        which = -1;
+        CC_WHEN {
+            CC_ON_RECV(ch, &v) {
+                CHECK(!"it is closed");
+            }
+            if (i == 0) {
+                CC_ON_CLOSED(ch) {
+                    which = 0;
+                }
+            } else {
+                CC_ON_DEFAULT() {
+                    which = 1;
+                }
+            }
+            CC_ON_CLOSED(ch) {
+                which = 2;
+            }
+        }
+        CHECK_EQ(which, i == 0 ? 0 : 2);
+    }
+    cc_chan_free(ch);
+    return NULL;
+}
+
+TEST_WORKERS(closed_again) {
+    both_contexts(closed_again_body);
+}
+
 static void *cancelled_body(void *unused) {
     (void)unused;
     CCChan *ch = new_chan(sizeof(int), 0);
