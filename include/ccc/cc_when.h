@@ -10,10 +10,10 @@
  *       }
  *
  * Exactly one arm happens, and its body runs; if several are ready, any of them. The expressions of an arm are
- * evaluated once, before the wait. The block holds arms and nothing else, also in loops and behind conditions, if these
- * do not depend on what an arm changes: it is executed twice, to collect the arms and to find the body. It is a loop:
- * break and continue in a body leave the block, not a loop around it. Blocks nest. There is room for 16 arms;
- * CC_WHEN_N(64) { … } has room for 64; more than CC_SELECT_MAX are too many.
+ * evaluated once, before the wait. The block holds arms and nothing else, also in loops and behind conditions, else
+ * included, if these do not depend on what an arm changes: it is executed twice, to collect the arms and to find the
+ * body. It is a loop: break and continue in a body leave the block, not a loop around it. Blocks nest. There is room
+ * for 16 arms; CC_WHEN_N(64) { … } has room for 64; more than CC_SELECT_MAX are too many.
  *
  * A wait that is cancelled leaves the block without a body, unless there is a CC_ON_CANCEL: a loop around a block
  * without one must ask cc_cancelled.
@@ -130,8 +130,10 @@ CC_API void cc_when_overflow(size_t room);
 #endif
 #define CC__WHEN &cc_when_->when, sizeof cc_when_->cases / sizeof(CCCase)
 #define CC__ON(add) CC__ON_THEN(add, true)
-#define CC__ON_THEN(add, then) \
-    if (cc_collects_ != NULL ? (add) : cc_when_->when.at++ == cc_when_->when.chosen && (then))
+/* A loop that runs once, and not an if: an else behind the body belongs to a condition around the arm, or is none. */
+#define CC__ON_THEN(add, then)                                                                                  \
+    for (bool cc_body_ = cc_collects_ != NULL ? (add) : cc_when_->when.at++ == cc_when_->when.chosen && (then); \
+         cc_body_; cc_body_ = false)
 
 static inline void cc_when_begin_(CCWhen *when) {
     when->count = 0;

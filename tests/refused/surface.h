@@ -132,6 +132,13 @@ int tries(IntChan ints, IntChanTx tx, IntChanRx rx, CCChan *ch, CCWakeKey key, C
     CC_WHEN {
         CC_ON_NURSERY_END(&handle) {}
     }
+#elif REFUSED == 33
+    CC_WHEN {
+        CC_ON_RECV(ch, &i) {}
+        else {
+            rc++;
+        }
+    }
     /* As pointers older C compilers only warn of these. */
 #elif REFUSED == 25 && defined(__cplusplus)
     rc += PointReply_recv(&reply, &o);

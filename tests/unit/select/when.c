@@ -318,6 +318,40 @@ TEST_WORKERS(many) {
     both_contexts(many_body);
 }
 
+/* Arms behind conditions: an else belongs to its condition. */
+static void *conditions_body(void *unused) {
+    (void)unused;
+    CCChan *even = new_chan(sizeof(int), 8), *odd = new_chan(sizeof(int), 8);
+    int v = 0;
+    for (v = 0; v < 8; v++) CHECK_EQ(cc_chan_send(v % 2 == 0 ? even : odd, &v, sizeof v), 0);
+    for (int i = 0; i < 8; i++) {
+        int which = -1;
+        CC_WHEN {
+            if (i % 2 == 0) CC_ON_RECV(even, &v) {
+                    which = 0;
+                }
+            else
+                CC_ON_RECV(odd, &v) {
+                    which = 1;
+                }
+        }
+        CHECK_EQ(which, i % 2);
+        CHECK_EQ(v, i);
+        CC_WHEN {
+            if (i > 8) CC_ON_RECV(even, &v) which = 2;
+            CC_ON_DEFAULT() which = 3;
+        }
+        CHECK_EQ(which, 3);
+    }
+    cc_chan_free(even);
+    cc_chan_free(odd);
+    return NULL;
+}
+
+TEST_WORKERS(conditions) {
+    both_contexts(conditions_body);
+}
+
 /* ---- closed, cancelled ---- */
 
 static void *closed_body(void *unused) {
