@@ -66,8 +66,10 @@ CC_BEGIN_DECLS
 /* The task has ended; the handle is used up. CC_WHEN_ERROR: as cc_task_join. result_pointer: a void **, or NULL. */
 #define CC_ON_JOIN(task_pointer, result_pointer) \
     CC__ON(cc_when_join_(CC__WHEN, CC__POINTER_TO(CCTask, task_pointer), (result_pointer), NULL))
-/* The same for a future that was started: cc_await or CC_AWAIT in the body does not wait. */
-#define CC_ON_AWAIT(future_pointer) CC__ON(cc_when_await_(CC__WHEN, &(future_pointer)->future))
+/* The same for a future that was started: cc_await or CC_AWAIT in the body does not wait. One that CC_START could not
+ * start is ready: CC_WHEN_ERROR is what that has returned. */
+#define CC_ON_AWAIT(future_pointer) \
+    CC__ON_THEN(cc_when_await_(CC__WHEN, &(future_pointer)->future), cc_when_awaited_(&cc_when_->when))
 
 /* The point in time has come; so many milliseconds have passed. */
 #define CC_ON_UNTIL(point) CC__ON(cc_when_at_(CC__WHEN, (point)))
@@ -180,8 +182,19 @@ static inline bool cc_when_join_(CCWhen *when, size_t room, CCTask *task, void *
     c->status = status;
     return false;
 }
+/* A future that could not start has no task to join. */
 static inline bool cc_when_await_(CCWhen *when, size_t room, CCFuture *future) {
-    return cc_when_join_(when, room, &future->task, NULL, &future->ended);
+    if (future->state != CC_FUTURE_RUNNING || future->id != 0)
+        return cc_when_join_(when, room, &future->task, NULL, &future->ended);
+    CCCase *c = cc_when_add_(when, room, CC_CASE_AT);
+    c->deadline = CC_PASSED;
+    c->value = &future->ended;
+    return false;
+}
+static inline bool cc_when_awaited_(CCWhen *when) {
+    CCCase *c = (CCCase *)(void *)(when + 1) + when->chosen;
+    if (c->kind == CC_CASE_AT) when->error = *(int *)c->value;
+    return true;
 }
 static inline bool cc_when_at_(CCWhen *when, size_t room, CCDeadline deadline) {
     CCCase *c = cc_when_add_(when, room, CC_CASE_AT);

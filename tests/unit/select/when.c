@@ -1,6 +1,7 @@
 /* when.c - CC_WHEN: one body, at its arm; expressions once; leaving, nesting, closing; misuse. */
 #include "arms.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 static void *result_of(void *arg) {
@@ -350,6 +351,36 @@ static void *conditions_body(void *unused) {
 
 TEST_WORKERS(conditions) {
     both_contexts(conditions_body);
+}
+
+/* ---- a future that could not start ---- */
+
+static atomic_int refused;
+
+static void *start_in_shutdown(void *unused) {
+    int error = 0;
+    for (refused = 0; !refused;) {
+        CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+        CC_FUTURE(twice, f);
+        if (CC_START(&f, twice, .of = 1) == 0) continue; /* that shutdown has given up */
+        CC_WHEN {
+            CC_ON_AWAIT(&f) {
+                error = CC_WHEN_ERROR;
+                CHECK_EQ(cc_await(&f, CC_FOREVER), ECANCELED);
+            }
+        }
+        CHECK_EQ(error, ECANCELED);
+        refused = 1;
+    }
+    return unused;
+}
+
+TEST_WORKERS(await_refused) {
+    CCTask task = cc_fiber_spawn_task(start_in_shutdown, NULL);
+    CHECK_EQ(cc_task_detach(&task), 0);
+    while (cc_runtime_shutdown(0) == ETIMEDOUT) {
+    }
+    CHECK(refused);
 }
 
 /* ---- closed, cancelled ---- */
