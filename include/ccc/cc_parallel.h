@@ -53,13 +53,18 @@ typedef int (*CCRangeFn)(size_t begin, size_t end, void *arg);
 CC_API int cc_parallel_for(size_t begin, size_t end, CCRangeFn fn, void *arg);
 
 /* How a range becomes one value. The bytes of `identity` are the value of an empty range. `range` adds what is in
- * begin <= i < end to *value. `combine` adds *right to *value; it is associative: the pieces keep their order. */
+ * begin <= i < end to *value. `combine` adds *right to *value; it is associative: the pieces keep their order. *right
+ * is not used any more then: if it owns something, that is *value's now, or freed by `combine`. `drop` frees what a
+ * value owns that is neither combined nor returned, because of an error, a cancellation or a panic: also one that is
+ * still the identity, or whose `range` has failed or panicked. It is called when no piece is left, and must not panic.
+ */
 typedef struct CCReduction {
     size_t size; /* of a value */
     const void *identity;
     int (*range)(size_t begin, size_t end, void *value, void *arg); /* as CCRangeFn */
     void (*combine)(void *value, const void *right, void *arg);
-    uint64_t reserved[4]; /* 0; see cc_base.h */
+    void (*drop)(void *value, void *arg); /* NULL: there is nothing to free */
+    uint64_t reserved[3];                 /* 0; see cc_base.h */
 } CCReduction;
 
 /* Reduces the range to *value. The same errors, and *value is then not set. EINVAL: NULL, a size of 0, or a reserved

@@ -14,6 +14,8 @@
  * RANGE-2  Values are combined from left to right: a piece's own, then its splits', the latest first.
  * RANGE-3  begin and end of a piece are what nobody has begun: its block is taken off before its function is called, so
  *          that the pieces of ranges inside of that block may split the rest. All of them are the same fiber's.
+ * RANGE-4  A value is combined, returned or dropped, once. A split's is dropped when no piece is left, if nobody has
+ *          combined it; one whose piece has failed is not combined.
  */
 #include "base/error.h"
 #include "base/mem.h"
@@ -40,12 +42,15 @@ struct job {
     const CCReduction *how;
     void *arg;
     CCNursery *nursery;
+    struct split *_Atomic splits; /* all of them, by `older`; if there is something to drop */
 };
 
 /* A part of the range that was given away. */
 struct split {
     struct split *next; /* the one to the right of it */
-    const struct job *job;
+    struct split *older;
+    struct job *job;
+    bool combined; /* RANGE-4 */
     CCTask task;
     size_t begin, end, block;
     _Alignas(max_align_t) unsigned char value[];
@@ -53,8 +58,8 @@ struct split {
 
 /* The part of one piece, and how far it is. */
 struct piece {
-    const struct job *job; /* without a nursery: the piece is alone */
-    size_t begin, end;     /* RANGE-3 */
+    struct job *job;   /* without a nursery: the piece is alone */
+    size_t begin, end; /* RANGE-3 */
     size_t block;
     struct split *splits;
     void *value;
@@ -94,7 +99,7 @@ static void *run_split(void *split);
 
 /* Gives the right half away. Without memory the piece does it itself. */
 static void split_off(struct piece *p) {
-    const struct job *job = p->job;
+    struct job *job = p->job;
     size_t size = job->how != NULL ? job->how->size : 0;
     struct split *s = cc_nursery_alloc(job->nursery, sizeof *s + size); /* RANGE-1 */
     if (s == NULL) return;
@@ -104,6 +109,11 @@ static void split_off(struct piece *p) {
     s->block = p->block;
     if (size > 0) memcpy(s->value, job->how->identity, size);
     if (cc_nursery_spawn_ex(job->nursery, &s->task, run_split, s, NULL) != 0) return;
+    if (job->how != NULL && job->how->drop != NULL) {
+        s->older = cc__get(&job->splits);
+        while (!cc__cas(&job->splits, &s->older, s)) { /* drop_values comes after all pieces */
+        }
+    }
     p->end = s->begin;
     s->next = p->splits;
     p->splits = s;
@@ -137,8 +147,11 @@ static int do_piece(struct piece *p) {
         if (rc != 0) return rc;
     }
     for (struct split *s = p->splits; s != NULL; s = s->next) { /* RANGE-2 */
-        int rc = cc_task_join(&s->task, NULL);
+        void *failed = NULL;
+        int rc = cc_task_join(&s->task, &failed);
         if (rc != 0) return rc;
+        if (failed != NULL) return (int)(intptr_t)failed; /* RANGE-4 */
+        s->combined = true;
         if (p->job->how != NULL) p->job->how->combine(p->value, s->value, p->job->arg);
     }
     return 0;
@@ -181,6 +194,13 @@ static int do_alone(struct piece *p) {
     return 0;
 }
 
+/* No piece is left. */
+static void drop_values(void *job) { /* RANGE-4 */
+    struct job *j = job;
+    for (struct split *s = cc__get(&j->splits); s != NULL; s = s->older)
+        if (!s->combined) j->how->drop(s->value, j->arg);
+}
+
 /* In a fiber. */
 static int run(struct job *job, size_t begin, size_t end, void *value) {
     struct piece p = {.job = job, .begin = begin, .end = end, .block = 1, .value = value};
@@ -191,8 +211,9 @@ static int run(struct job *job, size_t begin, size_t end, void *value) {
     if (p.begin == p.end) return 0;
     int rc = ENOMEM;
     CC_NURSERY(n, .result = &rc, .name = "parallel range") {
+        int failed = job->how != NULL && job->how->drop != NULL ? cc_nursery_at_exit(n, drop_values, job) : 0;
         job->nursery = n;
-        int failed = do_piece(&p);
+        if (failed == 0) failed = do_piece(&p);
         if (failed != 0) (void)cc_nursery_cancel_with(n, failed, "a piece of the range has failed");
     }
     return rc;
@@ -230,18 +251,32 @@ int cc_parallel_for(size_t begin, size_t end, CCRangeFn fn, void *arg) {
     return run_anywhere(&job, begin, end, NULL);
 }
 
+/* The value of the whole range. */
+struct sum {
+    const CCReduction *how;
+    void *arg, *value, *large; /* large: memory for it, or NULL */
+    bool returned;
+};
+
+static void end_sum(void *sum) { /* RANGE-4 */
+    struct sum *s = sum;
+    if (!s->returned && s->how->drop != NULL) s->how->drop(s->value, s->arg);
+    cc__mem_free(s->large);
+}
+
 int cc_parallel_reduce(size_t begin, size_t end, const CCReduction *how, void *arg, void *value) {
     if (how == NULL || value == NULL || how->size == 0 || how->identity == NULL || how->range == NULL ||
         how->combine == NULL || cc__reserved_used(how))
         return EINVAL;
     _Alignas(max_align_t) unsigned char small[VALUE_SMALL];
-    void *large = how->size > sizeof small ? cc__mem_alloc_small(how->size) : NULL;
-    if (how->size > sizeof small && large == NULL) return ENOMEM;
-    CC_DEFER(cc__mem_free, large);
-    void *sum = large != NULL ? large : small;
-    memcpy(sum, how->identity, how->size);
+    struct sum sum = {.how = how, .arg = arg, .value = small};
+    if (how->size > sizeof small && (sum.value = sum.large = cc__mem_alloc_small(how->size)) == NULL) return ENOMEM;
+    CC_DEFER(end_sum, &sum);
+    memcpy(sum.value, how->identity, how->size);
     struct job job = {.how = how, .arg = arg};
-    int rc = run_anywhere(&job, begin, end, sum);
-    if (rc == 0) memcpy(value, sum, how->size);
-    return rc;
+    int rc = run_anywhere(&job, begin, end, sum.value);
+    if (rc != 0) return rc;
+    memcpy(value, sum.value, how->size);
+    sum.returned = true;
+    return 0;
 }

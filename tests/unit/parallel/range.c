@@ -332,3 +332,137 @@ static void reduce_fails(void) {
 TEST_WORKERS(reduce_fails) {
     in_both_contexts(reduce_fails);
 }
+
+/* ---- values that own something ---- */
+
+/* A chain of blocks, so that a value that is combined twice, dropped twice or forgotten is found. */
+struct chain {
+    struct block *first, *last;
+    size_t steps;
+    bool failed;
+};
+struct block {
+    struct block *next;
+};
+static atomic_int blocks, combined_failed;
+
+struct trouble {
+    size_t at; /* step */
+    bool panics;
+};
+
+static int lengthen(size_t begin, size_t end, void *value, void *arg) {
+    struct chain *c = value;
+    const struct trouble *t = arg;
+    struct block *b = calloc(1, sizeof *b);
+    CHECK(b != NULL);
+    blocks++;
+    if (c->first == NULL)
+        c->first = b;
+    else
+        c->last->next = b;
+    c->last = b;
+    for (size_t i = begin; i < end; i++) {
+        c->steps++;
+        if (i == t->at) {
+            c->failed = true;
+            if (t->panics) cc_panic("in a step");
+            return EDOM;
+        }
+        int rc = i % 8 == 0 ? cc_sleep_ms(0) : 0;
+        if (rc != 0) return rc;
+    }
+    return 0;
+}
+
+static void join_chains(void *value, const void *right, void *arg) {
+    struct chain *a = value;
+    const struct chain *b = right;
+    (void)arg;
+    if (b->failed) combined_failed++;
+    a->steps += b->steps;
+    if (b->first == NULL) return;
+    if (a->first == NULL)
+        a->first = b->first;
+    else
+        a->last->next = b->first;
+    a->last = b->last;
+}
+
+static void drop_chain(void *value, void *arg) {
+    struct chain *c = value;
+    (void)arg;
+    for (struct block *b = c->first, *next; b != NULL; b = next) {
+        next = b->next;
+        free(b);
+        blocks--;
+    }
+    c->first = NULL;
+}
+
+static const struct chain no_chain;
+static const CCReduction chaining = {
+    .size = sizeof no_chain, .identity = &no_chain, .range = lengthen, .combine = join_chains, .drop = drop_chain};
+
+static void chain_and_panic(void *trouble) {
+    struct chain c = no_chain;
+    int rc = cc_parallel_reduce(0, 2000, &chaining, trouble, &c);
+    CHECK_EQ(rc, ENOTRECOVERABLE);
+    CHECK(c.first == NULL);
+}
+
+static void values_are_dropped(void) {
+    struct trouble none = {.at = SIZE_MAX};
+    struct chain c = no_chain;
+    CHECK_EQ(cc_parallel_reduce(0, 2000, &chaining, &none, &c), 0);
+    CHECK_EQ(c.steps, 2000);
+    drop_chain(&c, NULL);
+    CHECK_EQ(blocks, 0);
+    for (size_t at = 0; at < 2000; at += 333) {
+        struct trouble fails = {.at = at}, panics = {.at = at, .panics = true};
+        c = no_chain;
+        CHECK_EQ(cc_parallel_reduce(0, 2000, &chaining, &fails, &c), EDOM);
+        CHECK(c.first == NULL);
+        CHECK_EQ(blocks, 0);
+        (void)cc_try(chain_and_panic, &panics, NULL); /* of a piece of another task, or the caller's own */
+        CHECK_EQ(blocks, 0);
+    }
+    int rc;
+    CC_NURSERY(n, .result = &rc, .deadline = cc_after_ms(2)) {
+        CHECK_EQ(cc_parallel_reduce(0, 100000000, &chaining, &none, &c), ECANCELED);
+    }
+    CHECK_EQ(blocks, 0);
+    CHECK_EQ(combined_failed, 0);
+}
+
+TEST_WORKERS(values_are_dropped) {
+    in_both_contexts(values_are_dropped);
+}
+
+/* The right one of two steps fails while the left one goes on: its value is not combined. */
+static int right_fails(size_t begin, size_t end, void *value, void *arg) {
+    struct chain *c = value;
+    (void)arg;
+    for (size_t i = begin; i < end; i++) {
+        if (i == 1) {
+            c->failed = true;
+            return EDOM;
+        }
+        for (int k = 0; k < 1000 && !cc_cancelled(); k++) cc_yield(); /* until the other has failed, if it has begun */
+        for (int k = 0; k < 100; k++) cc_yield();                     /* and, usually, has ended */
+    }
+    return 0;
+}
+
+static void failed_ones_are_not_combined(void) {
+    CCReduction how = chaining;
+    struct chain c = no_chain;
+    how.range = right_fails;
+    how.drop = NULL;
+    for (int i = 0; i < test_scale(20); i++) CHECK_EQ(cc_parallel_reduce(0, 2, &how, NULL, &c), EDOM);
+    CHECK_EQ(combined_failed, 0);
+}
+
+TEST_WORKERS(failed_ones_are_not_combined) {
+    in_both_contexts(failed_ones_are_not_combined);
+}
