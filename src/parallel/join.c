@@ -11,7 +11,6 @@
 #include <ccc/cc_nursery.h>
 #include <ccc/cc_parallel.h>
 #include <ccc/cc_select.h>
-#include <ccc/cc_sync.h>
 #include <errno.h>
 #include <stdint.h>
 
@@ -62,10 +61,9 @@ static int join_few(CCTask *tasks, size_t n, CCDeadline deadline, size_t *which,
 }
 
 struct watcher {
-    CCTask self, *copies;
+    CCTask *self, *copies;
     CCCase *cases;
     size_t n;
-    CCEvent *found;
     int rc;
 };
 
@@ -73,12 +71,10 @@ static void *watch(void *arg) {
     struct watcher *w = arg;
     size_t which;
     w->rc = cc_select(w->cases, w->n, CC_FOREVER, &which);
-    (void)cc_event_set(w->found);
     return NULL;
 }
 
-static int start_watcher(struct watcher *w, const CCTask *tasks, size_t n, CCEvent *found) {
-    w->found = found;
+static int start_watcher(struct watcher *w, const CCTask *tasks, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (tasks[i].id == 0) continue;
         int rc = cc_task_dup(&tasks[i], &w->copies[w->n]);
@@ -86,14 +82,14 @@ static int start_watcher(struct watcher *w, const CCTask *tasks, size_t n, CCEve
         w->cases[w->n] = (CCCase){.kind = CC_CASE_JOIN, .task = &w->copies[w->n]};
         w->n++;
     }
-    return cc_spawn(&w->self, watch, w, NULL);
+    return cc_spawn(w->self, watch, w, NULL);
 }
 
 /* Ends it, and gives its handles up. */
 static int stop_watcher(struct watcher *w) {
-    if (w->self.id != 0) {
-        (void)cc_task_cancel(&w->self);
-        (void)cc__cancel_join_owned(&w->self, NULL);
+    if (w->self->id != 0) {
+        (void)cc_task_cancel(w->self);
+        (void)cc__cancel_join_owned(w->self, NULL);
     }
     for (size_t i = 0; i < w->n; i++)
         if (w->copies[i].id != 0) (void)cc_task_detach(&w->copies[i]);
@@ -102,22 +98,23 @@ static int stop_watcher(struct watcher *w) {
 
 enum { PART = CC_SELECT_MAX };
 
-/* Waits until one has ended. */
+/* Waits until one has ended: until a watcher has, of which there are few. One that gets no stack ends the wait, too. */
 static int wait_many(const CCTask *tasks, size_t n, CCDeadline deadline) {
     size_t parts = (n + PART - 1) / PART, started = 0, each = sizeof(CCTask) + sizeof(CCCase);
     if (n > SIZE_MAX / 2 / each) return ENOMEM;
-    struct watcher *watchers = cc__mem_alloc(parts * sizeof *watchers);
+    struct watcher *watchers = cc__mem_alloc(parts * (sizeof *watchers + sizeof(CCTask))); /* and their own handles */
     CCCase *cases = cc__mem_alloc(n * each); /* the cases of all, then the handles of all */
-    CCEvent found = {0};
+    CCTask *own = watchers != NULL ? (CCTask *)(void *)(watchers + parts) : NULL;
     int rc = watchers != NULL && cases != NULL ? 0 : ENOMEM;
     for (; rc == 0 && started < parts; started++) {
         size_t first = started * PART, count = n - first < PART ? n - first : PART;
         struct watcher *w = &watchers[started];
+        w->self = &own[started];
         w->cases = cases + first;
         w->copies = (CCTask *)(void *)(cases + n) + first;
-        rc = start_watcher(w, tasks + first, count, &found);
+        rc = start_watcher(w, tasks + first, count);
     }
-    if (rc == 0) rc = cc_event_wait_until(&found, deadline);
+    if (rc == 0) rc = cc_join_any(own, parts, deadline, NULL, NULL);
     for (size_t i = 0; i < started; i++) {
         int stopped = stop_watcher(&watchers[i]);
         if (rc == 0) rc = stopped;

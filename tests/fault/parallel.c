@@ -42,6 +42,35 @@ TEST_WORKERS(any_of_many) {
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 
+/* All stacks are in use: a watcher never runs, and the call does not wait for it. */
+static void *any_without_a_stack(void *unused) {
+    static CCTask tasks[MANY];
+    CCEvent never = {0};
+    for (int i = 0; i < MANY; i++) tasks[i] = cc_fiber_spawn_task(wait_for_event, &never);
+    for (int i = 0; i < 10; i++) cc_yield(); /* they have begun */
+    CCNursery *crowd = cc_nursery_create_ex(&(CCNurseryConfig){.root = true, .mode = CC_NURSERY_KEEP_GOING});
+    fail_arm(1, FAIL_MAP, true);
+    for (long started = 0; cc_nursery_failures(crowd) == 0; started++) {
+        CHECK_EQ(cc_nursery_spawn(crowd, wait_for_event, &never), 0);
+        if (started % 16 == 0) cc_yield();
+    }
+    CHECK_EQ(cc_join_any(tasks, MANY, CC_FOREVER, NULL, NULL), ENOMEM);
+    CHECK(fail_disarm() > 0);
+    CHECK_EQ(cc_event_set(&never), 0);
+    CHECK_EQ(cc_join_all(tasks, MANY, NULL, CC_FOREVER), 0);
+    CHECK_EQ(cc_nursery_wait(crowd), ENOMEM);
+    CHECK_EQ(cc_nursery_free(crowd), 0);
+    return unused;
+}
+
+TEST(any_without_a_stack) {
+    if (test_scale(100) < 20) SKIP("thousands of stacks take too long here");
+    fail_begin();
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
+    CHECK_EQ(cc_run(any_without_a_stack, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
 static int add(size_t begin, size_t end, void *value, void *arg) {
     (void)arg;
     for (size_t i = begin; i < end; i++) {
