@@ -140,8 +140,11 @@ int cc_join_any(CCTask *tasks, size_t n, CCDeadline deadline, size_t *which, voi
 /* ---- a race ---- */
 
 int cc_race(CCTask *tasks, size_t n, CCDeadline deadline, size_t *winner, void **result) {
+    CCFiberId self = cc_fiber_id();
+    for (size_t i = 0; tasks != NULL && self != 0 && i < n; i++)
+        if (tasks[i].id == self) return EDEADLK; /* before any of them is joined or cancelled */
     int rc = cc_join_any(tasks, n, deadline, winner, result);
-    if (rc == EINVAL || rc == EDEADLK) return rc;
+    if (rc == EINVAL) return rc;
     for (size_t i = 0; i < n; i++)
         if (tasks[i].id != 0) (void)cc_task_cancel(&tasks[i]);
     for (size_t i = 0; i < n; i++) {

@@ -180,7 +180,13 @@ static void *joins_itself(void *arg) {
     CHECK_EQ(cc_join_all(&own, 1, NULL, CC_FOREVER), EDEADLK);
     CHECK_EQ(cc_race(&own, 1, CC_FOREVER, NULL, NULL), EDEADLK);
     CHECK_EQ(cc_join_any(&own, 1, CC_FOREVER, NULL, NULL), EDEADLK);
-    CHECK_EQ(cc_task_detach(&own), 0); /* it has stayed */
+    CCTask all[2] = {start(give_back, NULL), own}, copy;
+    CHECK_EQ(cc_task_dup(&all[0], &copy), 0);
+    CHECK_EQ(cc_task_join(&copy, NULL), 0); /* it could win */
+    CHECK_EQ(cc_race(all, 2, CC_FOREVER, NULL, NULL), EDEADLK);
+    CHECK(all[0].id != 0 && !cc_cancelled()); /* nothing has happened */
+    CHECK_EQ(cc_task_join(&all[0], NULL), 0);
+    CHECK_EQ(cc_task_detach(&all[1]), 0); /* it has stayed */
     return arg;
 }
 
