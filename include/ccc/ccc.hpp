@@ -391,7 +391,7 @@ class nursery {
             return;
         }
         leave();
-        rethrow(left);
+        if (!told) rethrow(left);
     }
 
     /* Starts f() as a child. What it returns is dropped; what it throws fails the nursery: with the errno value of a
@@ -405,7 +405,8 @@ class nursery {
     }
 
     /* Waits until no child is left, and throws what the first of them has thrown; else ccc::cancelled if the nursery
-     * was cancelled, ccc::error with ETIMEDOUT after its deadline. More children may be started afterwards. */
+     * was cancelled, ccc::error with ETIMEDOUT after its deadline. More children may be started afterwards; but a
+     * nursery that has failed stays so, and each wait throws the same. The destructor does not, after a wait has. */
     void wait() {
         rethrow(cc_nursery_wait(n));
     }
@@ -479,8 +480,9 @@ class nursery {
     }
     /* All children have ended, and the wait returned rc. */
     void rethrow(int rc) {
-        if (rc == 0 || std::exchange(told, true)) return;
-        if (first) std::rethrow_exception(std::exchange(first, nullptr));
+        if (rc == 0) return;
+        told = true;
+        if (first) std::rethrow_exception(first);
         raise(rc, "ccc::nursery");
     }
 

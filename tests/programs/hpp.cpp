@@ -210,9 +210,10 @@ TEST_WORKERS(what_a_child_throws_is_rethrown) {
                   ccc::nursery n;
                   n.go([] { throw std::runtime_error("by the destructor"); });
               }) == "by the destructor");
-        /* Seen once is enough. */
+        /* Each wait tells, and the destructor does not when one has. */
         ccc::nursery n;
         n.go([] { throw ccc::error(EPROTO, "seen"); });
+        CHECK_EQ(code_of([&] { n.wait(); }), EPROTO);
         CHECK_EQ(code_of([&] { n.wait(); }), EPROTO);
     });
 }
