@@ -1,4 +1,4 @@
-/* cc_signal.h - signals as values in channels.
+/* cc_signal.h - signals as values in channels, and as cancellations.
  *
  *   CCChan *signals = cc_chan_create(sizeof(CCSignal), 4);
  *   cc_signal_notify(signals, (int[]){SIGINT, SIGTERM}, 2);
@@ -54,6 +54,17 @@ CC_API int cc_signal_notify(CCChan *ch, const int *signals, size_t count);
 /* Ends all subscriptions of the channel; when this returns nothing more is sent to it. ESRCH: it has none. EINVAL:
  * NULL. Any context; does not switch. */
 CC_API int cc_signal_stop(CCChan *ch);
+
+/* Each of these signals cancels the nursery, and with it all below, from now until its exit (cc_nursery_wait, or the
+ * end of the block): the code is EINTR, the text "signal 2". So Ctrl-C ends a program in order:
+ *
+ *   CC_NURSERY(n, .result = &error) {
+ *       cc_signal_cancel(n, (int[]){SIGINT, SIGTERM}, 2);
+ *       CC_GO_IN(n, serve);
+ *   }
+ *
+ * May be called again, for more signals. Errors as cc_signal_notify. Any context; does not switch. */
+CC_API int cc_signal_cancel(CCNursery *nursery, const int *signals, size_t count);
 
 /* Ignores these signals; subscriptions to them are over. cc_signal_reset undoes it. Errors as cc_signal_notify. Any
  * context; does not switch. */

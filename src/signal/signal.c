@@ -1,12 +1,13 @@
 /* signal.c - who wants which signal, and the thread that sends it to them.
  *
  *   handler --pipe--> thread --cc_chan_send_try--> every channel that is subscribed
+ *                            --cc_nursery_cancel--> every nursery that is
  *
  * NOTIFY-1  `lock` guards the subscriptions and the actions of signals: a signal is caught exactly while somebody is
  *           subscribed to it.
- * NOTIFY-2  The thread sends without the lock, to one channel at a time, which `sending` names while it does. Who ends
- *           a subscription takes it off the list under the lock, then waits until `sending` is another: nothing is sent
- *           to a channel afterwards. The thread never waits for room in a channel, so that is not long.
+ * NOTIFY-2  The thread sends without the lock, to one channel or nursery at a time, which `sending` names while it
+ *           does. Who ends a subscription takes it off the list under the lock, then waits until `sending` is another:
+ *           nothing is sent there afterwards. The thread never waits for room in a channel, so that is not long.
  * NOTIFY-3  `change` is held by whoever starts or ends the thread, which runs while there are subscriptions. The thread
  *           itself never takes it.
  */
@@ -22,8 +23,10 @@
 
 #include "chan/chan.h"
 
+#include <ccc/cc_nursery.h>
 #include <ccc/cc_signal.h>
 #include <errno.h>
+#include <stdio.h>
 
 enum { SIGNALS = 64 };
 
@@ -31,7 +34,8 @@ struct subscription {
     struct subscription *next;
     uint64_t number; /* grows: where the thread goes on after it has sent to one */
     uint64_t wanted; /* BIT of each signal */
-    CCChan *ch;
+    void *target;    /* a channel, with a reference; or a nursery, whose exit ends it */
+    bool cancels;    /* a nursery */
 };
 
 static struct {
@@ -43,7 +47,7 @@ static struct {
     pthread_t thread;
     bool runs;
     _Atomic int32_t tid;
-    CCChan *_Atomic sending;
+    void *_Atomic sending;
     _Atomic uint64_t dropped[SIGNALS + 1];
 } signals = {.change = PTHREAD_MUTEX_INITIALIZER};
 
@@ -72,22 +76,22 @@ static int settle_locked(uint64_t which) {
 }
 
 /* Where it hangs; points to NULL: the end of the list. */
-static struct subscription **find_locked(const CCChan *ch) {
+static struct subscription **find_locked(const void *target) {
     struct subscription **at = &signals.first;
-    while (*at != NULL && (*at)->ch != ch) at = &(*at)->next;
+    while (*at != NULL && (*at)->target != target) at = &(*at)->next;
     return at;
 }
 
 /* Off the list, and no signal for it any more; NULL: there is none. */
-static struct subscription *take_locked(const CCChan *ch) {
-    struct subscription **at = find_locked(ch), *s = *at;
+static struct subscription *take_locked(const void *target) {
+    struct subscription **at = find_locked(target), *s = *at;
     if (s == NULL) return NULL;
     *at = s->next;
     (void)settle_locked(s->wanted);
     return s;
 }
 
-/* Takes the signals away from all channels. Returns those that have none left, off the list. */
+/* Takes the signals away from all. Returns those that have none left, off the list. */
 static struct subscription *withdraw_locked(uint64_t which) {
     struct subscription *over = NULL;
     for (struct subscription **at = &signals.first, *s; (s = *at) != NULL;) {
@@ -106,23 +110,28 @@ static struct subscription *withdraw_locked(uint64_t which) {
 /* ---- the thread ---- */
 
 static void give_up(struct subscription *s) {
-    cc_chan_free(s->ch);
+    if (!s->cancels) cc_chan_free(s->target);
     cc__mem_free(s);
 }
 
-/* A channel with a reference of its own; NULL: there is none beyond *number. */
-static CCChan *next_channel(int signal, uint64_t *number) {
-    CCChan *ch = NULL;
+/* A channel, with a reference, or a nursery; NULL: there is none beyond *number. */
+static void *next_target(int signal, uint64_t *number, bool *cancels) {
+    void *target = NULL;
     cc__lock_take(&signals.lock);
     const struct subscription *s = signals.first;
     while (s != NULL && (s->number <= *number || !(s->wanted & BIT(signal)))) s = s->next;
     if (s != NULL) {
         *number = s->number;
-        ch = cc_chan_ref(s->ch);
+        *cancels = s->cancels;
+        target = s->cancels ? s->target : cc_chan_ref(s->target);
     }
-    cc__set(&signals.sending, ch); /* NOTIFY-2 */
+    cc__set(&signals.sending, target); /* NOTIFY-2 */
     cc__lock_release(&signals.lock);
-    return ch;
+    return target;
+}
+
+static void is_sent(void) {
+    cc__set_release(&signals.sending, NULL); /* pairs with await_sent */
 }
 
 static void end_closed(const CCChan *ch) {
@@ -132,17 +141,31 @@ static void end_closed(const CCChan *ch) {
     if (s != NULL) give_up(s);
 }
 
-static void send_to_all(const struct signal_seen *seen) {
+static void send_to(CCChan *ch, const struct signal_seen *seen) {
     CCSignal signal = {
         .number = seen->number, .code = seen->code, .pid = seen->pid, .uid = seen->uid, .value = seen->value};
+    int rc = cc_chan_send_try(ch, &signal, sizeof signal);
+    is_sent();
+    if (rc == EAGAIN) (void)cc__add(&signals.dropped[seen->number], 1);
+    if (rc != 0 && rc != EAGAIN) end_closed(ch);
+    cc_chan_free(ch);
+}
+
+static void cancel(CCNursery *nursery, int signal) {
+    char text[32];
+    snprintf(text, sizeof text, "signal %d", signal);
+    (void)cc_nursery_cancel_with(nursery, EINTR, text);
+    is_sent();
+}
+
+static void send_to_all(const struct signal_seen *seen) {
     uint64_t number = 0;
-    for (CCChan *ch; (ch = next_channel(seen->number, &number)) != NULL;) {
-        int rc = cc_chan_send_try(ch, &signal, sizeof signal);
-        cc__set_release(&signals.sending, NULL); /* pairs with await_sent */
-        if (rc == EAGAIN) (void)cc__add(&signals.dropped[seen->number], 1);
-        if (rc != 0 && rc != EAGAIN) end_closed(ch);
-        cc_chan_free(ch);
-    }
+    bool cancels = false;
+    for (void *target; (target = next_target(seen->number, &number, &cancels)) != NULL;)
+        if (cancels)
+            cancel(target, seen->number);
+        else
+            send_to(target, seen);
 }
 
 static void *run(void *arg) {
@@ -177,8 +200,8 @@ static void end_thread_if_idle(void) {
     signals.runs = false;
 }
 
-static void await_sent(const CCChan *ch) { /* NOTIFY-2 */
-    for (struct backoff backoff = {0}; cc__get_acquire(&signals.sending) == ch;) cc__backoff(&backoff);
+static void await_sent(const void *target) { /* NOTIFY-2 */
+    for (struct backoff backoff = {0}; cc__get_acquire(&signals.sending) == target;) cc__backoff(&backoff);
 }
 
 int cc__signal_thread(void) {
@@ -238,15 +261,16 @@ static int read_set(const int *numbers, size_t count, uint64_t *set) {
     return dump != 0 && (*set & BIT(dump)) ? EBUSY : 0;
 }
 
-static int subscribe(CCChan *ch, uint64_t set, struct subscription *fresh) {
+static int add(const struct subscription *wish, struct subscription *fresh) {
+    uint64_t set = wish->wanted;
     cc__lock_take(&signals.lock);
-    struct subscription **at = find_locked(ch);
+    struct subscription **at = find_locked(wish->target);
     bool added = *at == NULL;
     if (added) {
-        fresh->ch = ch;
-        fresh->number = ++signals.last_number;
+        *fresh =
+            (struct subscription){.target = wish->target, .cancels = wish->cancels, .number = ++signals.last_number};
         *at = fresh;
-        (void)cc_chan_ref(ch);
+        if (!wish->cancels) (void)cc_chan_ref(wish->target);
     }
     uint64_t before = (*at)->wanted;
     (*at)->wanted |= set;
@@ -257,39 +281,59 @@ static int subscribe(CCChan *ch, uint64_t set, struct subscription *fresh) {
         (void)settle_locked(set & ~before);
     }
     cc__lock_release(&signals.lock);
-    if (error != 0 && added) cc_chan_free(ch);
-    if (error != 0 || !added) cc__mem_free(fresh);
+    if (error != 0 && added)
+        give_up(fresh);
+    else if (!added)
+        cc__mem_free(fresh);
     return error;
 }
 
-int cc_signal_notify(CCChan *ch, const int *numbers, size_t count) {
-    uint64_t set;
-    int error = ch == NULL || ch->size != sizeof(CCSignal) || ch->pool || ch->ordered ? EINVAL : 0;
-    if (error == 0) error = read_set(numbers, count, &set);
-    if (error != 0) return error;
+static int subscribe(const struct subscription *wish) {
     struct subscription *fresh = cc__mem_alloc_small(sizeof *fresh);
     if (fresh == NULL) return ENOMEM;
     pthread_mutex_lock(&signals.change);
-    error = start_thread();
+    int error = start_thread();
     if (error == 0)
-        error = subscribe(ch, set, fresh);
+        error = add(wish, fresh);
     else
         cc__mem_free(fresh);
     end_change();
     return error;
 }
 
-int cc_signal_stop(CCChan *ch) {
-    if (ch == NULL) return EINVAL;
+static int unsubscribe(void *target) {
     pthread_mutex_lock(&signals.change);
     cc__lock_take(&signals.lock);
-    struct subscription *s = take_locked(ch);
+    struct subscription *s = take_locked(target);
     cc__lock_release(&signals.lock);
-    await_sent(ch);
+    await_sent(target);
     end_change();
     if (s == NULL) return ESRCH;
     give_up(s);
     return 0;
+}
+
+int cc_signal_notify(CCChan *ch, const int *numbers, size_t count) {
+    uint64_t set;
+    int error = ch == NULL || ch->size != sizeof(CCSignal) || ch->pool || ch->ordered ? EINVAL : 0;
+    if (error == 0) error = read_set(numbers, count, &set);
+    return error != 0 ? error : subscribe(&(struct subscription){.target = ch, .wanted = set});
+}
+
+int cc_signal_stop(CCChan *ch) {
+    return ch != NULL ? unsubscribe(ch) : EINVAL;
+}
+
+/* A hook of the nursery. */
+static void stop_cancelling(void *nursery) {
+    (void)unsubscribe(nursery);
+}
+
+int cc_signal_cancel(CCNursery *nursery, const int *numbers, size_t count) {
+    uint64_t set;
+    int error = nursery == NULL ? EINVAL : read_set(numbers, count, &set);
+    if (error == 0) error = cc_nursery_at_exit(nursery, stop_cancelling, nursery);
+    return error != 0 ? error : subscribe(&(struct subscription){.target = nursery, .wanted = set, .cancels = true});
 }
 
 static int set_ignored(uint64_t set, bool ignored) {
@@ -301,7 +345,7 @@ static int set_ignored(uint64_t set, bool ignored) {
     cc__lock_release(&signals.lock);
     for (struct subscription *s = over, *next; s != NULL; s = next) {
         next = s->next;
-        await_sent(s->ch);
+        await_sent(s->target);
         give_up(s);
     }
     end_change();

@@ -182,6 +182,61 @@ TEST_DIES(the_default_action_comes_back, "", .signal = SIGTERM) {
     raise(SIGTERM);
 }
 
+/* ---- nurseries ---- */
+
+static void *waits(void *arg) {
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    return arg;
+}
+
+static void *is_cancelled(void *arg) {
+    int rc = -1;
+    for (int i = 0; i < 3; i++) {
+        CC_NURSERY(n, .result = &rc) {
+            CHECK_EQ(cc_signal_cancel(n, (int[]){SIGUSR1}, 1), 0);
+            CHECK_EQ(cc_signal_cancel(n, (int[]){SIGUSR1, SIGTERM}, 2), 0);
+            CHECK_EQ(cc_nursery_spawn(n, waits, NULL), 0);
+            CHECK_EQ(kill(getpid(), i == 0 ? SIGUSR1 : SIGTERM), 0);
+            CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED); /* the block is below it, too */
+            CCError reason;
+            CHECK_EQ(cc_cancel_reason(&reason), 0);
+            CHECK_EQ(reason.code, EINTR);
+            CHECK(strncmp(reason.text, "signal ", 7) == 0);
+        }
+        CHECK_EQ(rc, EINTR);
+    }
+    return arg;
+}
+
+static void on_usr1(int number) {
+    (void)number;
+}
+
+TEST_WORKERS(a_nursery_is_cancelled) {
+    CHECK(signal(SIGUSR1, on_usr1) == SIG_DFL);
+    (void)is_cancelled(NULL);
+    CHECK_EQ(cc_run(is_cancelled, NULL, NULL), 0);
+    CHECK(signal(SIGUSR1, SIG_DFL) == on_usr1); /* the exit has ended it */
+    CCNursery *one = cc_nursery_create(NULL), *two = cc_nursery_create(NULL);
+    CCChan *ch = subscribed(SIGUSR1, 1);
+    CHECK_EQ(cc_signal_cancel(one, (int[]){SIGUSR1}, 1), 0);
+    CHECK_EQ(cc_signal_cancel(two, (int[]){SIGUSR2}, 1), 0);
+    CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+    CHECK_EQ(cc_nursery_spawn(one, waits, NULL), 0);
+    CHECK_EQ(cc_nursery_wait(one), EINTR);
+    CHECK_EQ(next_of(ch).number, SIGUSR1); /* everybody gets it */
+    CHECK_EQ(cc_nursery_wait(two), 0);
+    end(ch);
+    CHECK_EQ(cc_nursery_free(one), 0);
+    CHECK_EQ(cc_nursery_free(two), 0);
+    CHECK_EQ(cc_signal_cancel(NULL, (int[]){SIGUSR1}, 1), EINVAL);
+    one = cc_nursery_create(NULL);
+    CHECK_EQ(cc_signal_cancel(one, (int[]){SIGKILL}, 1), EINVAL);
+    CHECK_EQ(cc_signal_cancel(one, NULL, 1), EINVAL);
+    CHECK_EQ(cc_signal_cancel(one, (int[]){SIGUSR1}, 1), 0);
+    CHECK_EQ(cc_nursery_free(one), 0); /* without a wait */
+}
+
 TEST(ignore_and_reset) {
     CCChan *ch = subscribed(SIGTERM, 1);
     CHECK_EQ(cc_signal_notify(ch, &(int){SIGUSR1}, 1), 0);
@@ -373,10 +428,37 @@ TEST_WORKERS(subscriptions_come_and_go) {
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
+/* Nurseries that end while a signal is about to cancel them. */
+static void *cancelled_or_not(void *arg) {
+    for (long i = 0; i < test_scale(300); i++) {
+        int rc = -1;
+        CC_NURSERY(n, .result = &rc) {
+            CHECK_EQ(cc_signal_cancel(n, &(int){SIGUSR1}, 1), 0);
+            for (long k = 0; k < i % 8; k++) cc_yield();
+        }
+        CHECK(rc == 0 || rc == EINTR);
+    }
+    return arg;
+}
+
+TEST_WORKERS(nurseries_come_and_go) {
+    CHECK_EQ(cc_signal_ignore(&(int){SIGUSR1}, 1), 0);
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, sends_signals, NULL), 0);
+    CCTask task = cc_fiber_spawn_task(cancelled_or_not, NULL);
+    (void)cancelled_or_not(NULL);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    atomic_store(&over, true);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
 static void *in_a_simulation(void *arg) {
     CCChan *ch = signals_of(1);
     CHECK_EQ(cc_signal_notify(ch, &(int){SIGUSR1}, 1), ENOTSUP);
     CHECK_EQ(cc_signal_ignore(&(int){SIGUSR1}, 1), ENOTSUP);
+    CCNursery *n = cc_nursery_create(NULL);
+    CHECK_EQ(cc_signal_cancel(n, &(int){SIGUSR1}, 1), ENOTSUP);
+    CHECK_EQ(cc_nursery_free(n), 0);
     cc_chan_free(ch);
     return arg;
 }
