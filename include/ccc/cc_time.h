@@ -91,7 +91,8 @@ typedef enum CCTickerMode {
     CC_TICKER_DELAY  /* they are left out; the next comes a period after the late one was taken */
 } CCTickerMode;
 
-/* A point in time that comes again and again: no task, nothing to free. It belongs to one caller at a time.
+/* A point in time that comes again and again: no task, nothing to free. Several callers may wait for one ticker: each
+ * tick is taken by one of them, any of them. So it also limits a rate.
  *
  *   CCTicker second;
  *   cc_ticker_init(&second, 1000000000, CC_TICKER_SKIP);

@@ -79,7 +79,8 @@ CC_BEGIN_DECLS
 #define CC_ON_READABLE(descriptor) CC__ON(cc_when_fd_(CC__WHEN, CC_CASE_READABLE, (descriptor)))
 #define CC_ON_WRITABLE(descriptor) CC__ON(cc_when_fd_(CC__WHEN, CC_CASE_WRITABLE, (descriptor)))
 
-/* The next tick of a CCTicker (cc_time.h) has come, and was taken. */
+/* The next tick of a CCTicker (cc_time.h) has come, and was taken; CC_WHEN_ERROR: EAGAIN: by another caller that waits
+ * for the same ticker. */
 #define CC_ON_TICK(ticker_pointer) \
     CC__ON_THEN(cc_when_tick_(CC__WHEN, CC__POINTER_TO(CCTicker, ticker_pointer)), cc_when_ticked_(&cc_when_->when))
 
@@ -229,7 +230,7 @@ static inline bool cc_when_tick_(CCWhen *when, size_t room, CCTicker *ticker) {
     bool is_one = ticker != NULL && ticker->period != 0;
     CCCase *c = cc_when_add_(when, room, is_one ? CC_CASE_AT : CC_CASE_JOIN);
     c->task = NULL; /* a join of no task: the panic says what is wrong */
-    if (is_one) c->deadline = ticker->next;
+    if (is_one) c->deadline.ns = __atomic_load_n(&ticker->next.ns, __ATOMIC_RELAXED);
     c->value = ticker;
     return false;
 }

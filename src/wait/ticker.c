@@ -1,30 +1,30 @@
-/* ticker.c - a point in time that comes again and again (cc_time.h). It is computed; nothing waits in between. */
+/* ticker.c - a point in time that comes again and again (cc_time.h). It is computed; nothing waits in between.
+ *
+ * TICKER-1  Who moves `next` on has taken the tick, and nobody else has: it is a compare-and-swap. Those who slept for
+ *           that tick, too, sleep again.
+ */
 #include "base/attr.h"
 #include "os/clock.h"
+#include "sync/atomic.h"
 
 #include <ccc/cc_time.h>
 #include <errno.h>
 
-/* The tick at `next` is taken. */
-static void advance(CCTicker *t, uint64_t now) {
-    uint64_t late = now - t->next.ns, passed = late / t->period; /* that many more have come since */
-    switch (t->mode) {
-    case CC_TICKER_SKIP:
-        t->missed += passed;
-        t->next = cc_deadline_plus_ns(t->next, (passed + 1) * t->period);
-        break;
-    case CC_TICKER_BURST:
-        t->next = cc_deadline_plus_ns(t->next, t->period);
-        break;
-    case CC_TICKER_DELAY:
-        t->missed += passed;
-        t->next = cc_deadline_plus_ns((CCDeadline){now}, t->period);
-        break;
-    }
+/* C++ has no _Atomic, so the public struct has plain fields. */
+static _Atomic uint64_t *next_of(CCTicker *t) {
+    return (_Atomic uint64_t *)&t->next.ns;
 }
 
-static bool valid(const CCTicker *t) {
-    return t != NULL && t->period != 0 && t->next.ns != 0;
+/* The tick after the one at `next`, which is taken now; and how many are left out in between. */
+static uint64_t following(const CCTicker *t, uint64_t next, uint64_t now, uint64_t *missed) {
+    uint64_t passed = (now - next) / t->period; /* that many more have come since */
+    CCDeadline from = {t->mode == CC_TICKER_DELAY ? now : next};
+    *missed = t->mode == CC_TICKER_BURST ? 0 : passed;
+    return cc_deadline_plus_ns(from, t->mode == CC_TICKER_SKIP ? (passed + 1) * t->period : t->period).ns;
+}
+
+static bool valid(CCTicker *t) {
+    return t != NULL && t->period != 0 && cc__get(next_of(t)) != 0;
 }
 
 int cc_ticker_init(CCTicker *t, uint64_t period_ns, CCTickerMode mode) {
@@ -36,14 +36,19 @@ int cc_ticker_init(CCTicker *t, uint64_t period_ns, CCTickerMode mode) {
 
 int cc_ticker_wait_try(CCTicker *t) {
     if (!valid(t)) return EINVAL;
-    uint64_t now = cc__clock_look();
-    if (t->next.ns == UINT64_MAX || now < t->next.ns) return EAGAIN;
-    advance(t, now);
+    uint64_t now = cc__clock_look(), missed, next = cc__get(next_of(t));
+    do {
+        if (next == UINT64_MAX || now < next) return EAGAIN;
+    } while (!cc__cas(next_of(t), &next, following(t, next, now, &missed))); /* TICKER-1 */
+    if (missed > 0) (void)cc__add((_Atomic uint64_t *)&t->missed, missed);
     return 0;
 }
 
 int cc_ticker_wait(CCTicker *t) {
     if (!valid(t)) return EINVAL;
-    int rc = cc_sleep_until(t->next);
-    return rc != 0 ? rc : cc_ticker_wait_try(t);
+    for (;;) {
+        int rc = cc_sleep_until((CCDeadline){cc__get(next_of(t))});
+        if (rc == 0) rc = cc_ticker_wait_try(t);
+        if (rc != EAGAIN) return rc; /* else another caller has taken it */
+    }
 }

@@ -50,6 +50,40 @@ TEST(modes) {
     CHECK(t.next.ns >= now + period);
 }
 
+/* Several callers: each tick is taken by one of them. */
+enum { TAKERS = 4, TAKES = 100 };
+
+CC_CHILD(take_ticks, { CCTicker *ticker; }) {
+    for (int i = 0; i < TAKES;) {
+        int rc = i % 2 == 0 ? cc_ticker_wait(self->ticker) : cc_ticker_wait_try(self->ticker);
+        if (rc == 0)
+            i++;
+        else if (rc == EAGAIN)
+            cc_yield();
+        else
+            return rc;
+    }
+    return 0;
+}
+
+static void shared(void) {
+    for (int mode = CC_TICKER_SKIP; mode <= CC_TICKER_BURST; mode++) {
+        CCTicker t;
+        int rc = -1;
+        CHECK_EQ(cc_ticker_init(&t, 1000, (CCTickerMode)mode), 0);
+        uint64_t first = t.next.ns;
+        CC_NURSERY(n, .result = &rc) {
+            for (int i = 0; i < TAKERS; i++) CHECK_EQ(CC_GO_IN(n, take_ticks, .ticker = &t), 0);
+        }
+        CHECK_EQ(rc, 0);
+        CHECK_EQ(t.next.ns - first, (TAKERS * TAKES + t.missed) * 1000);
+    }
+}
+
+TEST_WORKERS(shared) {
+    for (int i = 0; i < 5; i++) in_both_contexts(shared);
+}
+
 static void arm(void) {
     CCTicker t;
     CCChan *ch = cc_chan_create(sizeof(int), 1);
