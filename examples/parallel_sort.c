@@ -35,26 +35,23 @@ CC_ASYNC(int, sort, { size_t begin, end; }) {
     return 0;
 }
 
-static int fill(size_t begin, size_t end, void *unused) {
-    (void)unused;
+static int fill(size_t begin, size_t end, CC_UNUSED void *arg) {
     for (size_t i = begin; i < end; i++) numbers[i] = (unsigned)i * 2654435761u;
     return 0;
 }
 
-static int count_sorted(size_t begin, size_t end, void *count, void *unused) {
-    (void)unused;
+static int count_sorted(size_t begin, size_t end, void *count, CC_UNUSED void *arg) {
     for (size_t i = begin; i < end; i++) *(size_t *)count += i == 0 || numbers[i - 1] <= numbers[i];
     return 0;
 }
 
-static void add(void *count, const void *right, void *unused) {
-    (void)unused;
+static void add(void *count, const void *right, CC_UNUSED void *arg) {
     *(size_t *)count += *(const size_t *)right;
 }
 
-static void *nap(void *ms) {
-    cc_sleep_ms(*(unsigned *)ms);
-    return ms;
+CC_TASK(nap, { unsigned ms; }) {
+    cc_sleep_ms(self->ms);
+    return NULL;
 }
 
 int main(void) {
@@ -66,10 +63,8 @@ int main(void) {
     cc_parallel_reduce(0, N, &counting, NULL, &sorted);
     printf("%zu of %d numbers are in order.\n", sorted, N);
 
-    unsigned ms[] = {60000, 1, 50000};
-    CCTask tasks[3];
+    CCTask tasks[] = {CC_GO(nap, .ms = 60000), CC_GO(nap, .ms = 1), CC_GO(nap, .ms = 50000)};
     size_t winner;
-    for (int i = 0; i < 3; i++) tasks[i] = cc_fiber_spawn_task(nap, &ms[i]);
     cc_race(tasks, 3, CC_FOREVER, &winner, NULL);
     printf("Number %zu was the first; the others were cancelled.\n", winner);
 }

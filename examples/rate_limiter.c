@@ -8,34 +8,15 @@
 
 enum { REQUESTS = 12, TRIES = 200, PERIOD_NS = 1000000, TIMEOUT_MS = 20 };
 
-typedef struct Answer {
-    int request;
-    char text[32];
-} Answer;
-
 static atomic_int calls;
 
 /* The service: it refuses some of the first tries, and never answers to others. */
-CC_ASYNC(Answer, ask, { int request, attempt; }) {
-    Answer answer = {.request = self->request};
+static int ask(int request, int attempt, int *answer) {
     calls++;
-    if (self->attempt == 0 && self->request % 3 == 0) CC_SET_ERROR(EAGAIN);
-    if (self->attempt == 1 && self->request % 4 == 0) CC_SET_ERROR(cc_sleep_until(CC_FOREVER));
-    snprintf(answer.text, sizeof answer.text, "answer %d", self->request);
-    return answer;
-}
-
-struct limiter {
-    CCMutex first_in_line;
-    CCTicker ticker;
-};
-
-static int wait_for_turn(struct limiter *limiter) {
-    int error = cc_mutex_lock(&limiter->first_in_line);
-    if (error != 0) return error;
-    error = cc_ticker_wait(&limiter->ticker);
-    cc_mutex_unlock(&limiter->first_in_line);
-    return error;
+    if (attempt == 0 && request % 3 == 0) return EAGAIN;
+    if (attempt == 1 && request % 4 == 0) return cc_sleep_until(CC_FOREVER);
+    *answer = request;
+    return 0;
 }
 
 /* Up to 1, 2, 4 … 32 ms: those who failed together do not come back together. */
@@ -46,28 +27,28 @@ static int back_off(int attempt, unsigned *random) {
 
 CC_CHILD(request, {
     int number;
-    struct limiter *limiter;
+    CCTicker *turns; /* each tick is for one of them */
 }) {
     unsigned random = (unsigned)self->number;
     int error = 0;
     for (int attempt = 0; attempt < TRIES && error == 0; attempt++) {
-        if ((error = wait_for_turn(self->limiter)) != 0) break;
-        CC_FUTURE(ask, answer);
-        CC_START(&answer, ask, .request = self->number, .attempt = attempt);
-        if (cc_await(&answer, cc_after_ms(TIMEOUT_MS)) == 0) return answer.value.request == self->number ? 0 : EPROTO;
-        cc_task_cancel(&answer.future.task); /* if it hangs; the block waits for its end */
+        if ((error = cc_ticker_wait(self->turns)) != 0) break;
+        CC_WITH_DEADLINE(cc_after_ms(TIMEOUT_MS)) {
+            int answer = -1;
+            if (ask(self->number, attempt, &answer) == 0) return answer == self->number ? 0 : EPROTO;
+        }
         error = back_off(attempt, &random);
     }
     return error != 0 ? error : ETIMEDOUT;
 }
 
 int main(void) {
-    struct limiter limiter = {0};
+    CCTicker turns;
     int error;
     uint64_t begin = cc_now_ns();
-    cc_ticker_init(&limiter.ticker, PERIOD_NS, CC_TICKER_SKIP);
+    cc_ticker_init(&turns, PERIOD_NS, CC_TICKER_SKIP);
     CC_NURSERY(n, .result = &error, .deadline = cc_after_s(120)) {
-        for (int i = 0; i < REQUESTS; i++) CC_GO_IN(n, request, .number = i, .limiter = &limiter);
+        for (int i = 0; i < REQUESTS; i++) CC_GO_IN(n, request, .number = i, .turns = &turns);
     }
     printf("%d requests: %s\n", REQUESTS, error == 0 ? "all of them were answered" : strerror(error));
     printf("with retries: %s\n", calls > REQUESTS ? "yes" : "no");

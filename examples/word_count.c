@@ -32,12 +32,12 @@ static int count(size_t begin, size_t end, void *fd) {
     return 0;
 }
 
-CC_ASYNC(size_t, count_all, {
-    int fd;
-    size_t size;
-}) {
-    CC_SET_ERROR(cc_parallel_for(0, (self->size + CHUNK - 1) / CHUNK, count, &self->fd));
-    return words;
+/* Until it is cancelled. */
+CC_CHILD(show_progress, { size_t size; }) {
+    CCTicker tenth;
+    cc_ticker_init(&tenth, 100000000, CC_TICKER_SKIP);
+    while (cc_ticker_wait(&tenth) == 0) fprintf(stderr, "%zu of %zu bytes\n", done, self->size);
+    return 0;
 }
 
 static int open_text(const char *path, int *fd, size_t *size) {
@@ -52,39 +52,21 @@ static int open_text(const char *path, int *fd, size_t *size) {
 }
 
 int main(int argc, char **argv) {
-    int fd, error;
+    int fd, error, ended;
     size_t size;
     if ((error = open_text(argc > 1 ? argv[1] : NULL, &fd, &size)) != 0)
         return fprintf(stderr, "%s\n", strerror(error)), 1;
 
-    CCChan *signals = cc_chan_create(sizeof(CCSignal), 1);
-    CCSignal pressed;
-    CCTicker tenth;
-    if ((error = cc_signal_notify(signals, (int[]){SIGINT}, 1)) != 0 && error != ENOTSUP) return 1;
-    cc_ticker_init(&tenth, 100000000, CC_TICKER_SKIP);
-
-    CC_FUTURE(count_all, counting);
-    CC_START(&counting, count_all, .fd = fd, .size = size);
-    for (bool counts = true; counts;) {
-        CC_WHEN {
-            CC_ON_AWAIT(&counting) {
-                counts = false;
-            }
-            CC_ON_TICK(&tenth) {
-                fprintf(stderr, "%zu of %zu bytes\n", done, size);
-            }
-            CC_ON_RECV(signals, &pressed) {
-                cc_task_cancel(&counting.future.task);
-            }
-        }
+    CC_NURSERY(n, .result = &ended) {
+        cc_signal_cancel(n, (int[]){SIGINT}, 1);
+        CC_GO_IN(n, show_progress, .size = size);
+        error = cc_parallel_for(0, (size + CHUNK - 1) / CHUNK, count, &fd);
+        cc_nursery_cancel(n); /* there is no more progress to show */
     }
-    error = cc_await(&counting, CC_FOREVER);
     if (error == 0)
-        printf("%zu words\n", counting.value);
+        printf("%zu words\n", words);
     else
-        printf("%s after %zu words\n", error == ECANCELED ? "interrupted" : strerror(error), counting.value);
-    cc_signal_stop(signals);
-    cc_chan_free(signals);
+        printf("%s after %zu words\n", error == ECANCELED ? "interrupted" : strerror(error), words);
     cc_fd_close(fd);
     return error == 0 ? 0 : error == ECANCELED ? 128 + SIGINT : 1;
 }

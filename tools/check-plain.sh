@@ -41,7 +41,7 @@ if [[ ${1:-} == --print ]]; then
 fi
 
 # CC_ERROR is a cast.
-if grep -nE '\bCC_[A-Z_]+ *\(|\bCC_NURSERY\b|\bCC_WHEN\b|\bcc_(parallel|broadcast|latest|oneshot|ticker|future|await|join_all|join_any|race|serve|after_s|sleep_s|deadline_)' \
+if grep -nE '\bCC_[A-Z_]+ *\(|\bCC_NURSERY\b|\bCC_WHEN\b|\bcc_(parallel|broadcast|latest|oneshot|ticker|future|await|join_all|join_any|race|serve|signal_cancel|after_s|sleep_s|deadline_)' \
     examples/plain/*.c | grep -v 'CC_ERROR('; then
     echo "examples/plain: by functions alone, it says"
     status=1

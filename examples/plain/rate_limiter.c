@@ -10,22 +10,18 @@ enum { REQUESTS = 12, TRIES = 200, PERIOD_NS = 1000000, TIMEOUT_MS = 20 };
 struct question {
     int request, attempt;
     int answer;
-    char text[32];
-    int error;
 };
 
 static atomic_int calls;
 
 /* The service: it refuses some of the first tries, and never answers to others. */
-static void *ask(void *arg) {
+static int ask(void *arg) {
     struct question *q = arg;
     calls++;
-    q->error = 0;
+    if (q->attempt == 0 && q->request % 3 == 0) return EAGAIN;
+    if (q->attempt == 1 && q->request % 4 == 0) return cc_sleep_until(CC_FOREVER);
     q->answer = q->request;
-    if (q->attempt == 0 && q->request % 3 == 0) q->error = EAGAIN;
-    if (q->attempt == 1 && q->request % 4 == 0) q->error = cc_sleep_until(CC_FOREVER);
-    snprintf(q->text, sizeof q->text, "answer %d", q->request);
-    return NULL;
+    return 0;
 }
 
 struct limiter {
@@ -56,20 +52,14 @@ struct request {
     struct limiter *limiter;
 };
 
-/* The question lies in this frame, so its task must have ended before the frame goes. */
+/* The question lies in the caller's frame, so its task must have ended before the frame goes. */
 static int ask_in_time(struct question *q) {
-    CCTask task;
-    int error = cc_spawn(&task, ask, q, NULL);
-    if (error != 0) return error;
-    error = cc_task_join_until(&task, NULL, cc_after_ms(TIMEOUT_MS));
-    if (error == ETIMEDOUT || error == ECANCELED) {
-        (void)cc_task_cancel(&task);
-        bool shielded = cc_shield_begin();
-        (void)cc_task_join(&task, NULL);
-        cc_shield_end(shielded);
-        return error;
-    }
-    return error != 0 ? error : q->error;
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.deadline = cc_after_ms(TIMEOUT_MS)});
+    if (n == NULL) return ENOMEM;
+    int error = cc_nursery_spawn_status(n, ask, q);
+    if (error == 0) error = cc_nursery_wait(n);
+    cc_nursery_free(n);
+    return error;
 }
 
 static int request(void *arg) {
