@@ -4,6 +4,7 @@
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "os/clock.h"
+#include "sched/idle.h"
 #include "trace/recorder.h"
 #include "trace/trace.h"
 #include "wait/blocked.h"
@@ -462,6 +463,7 @@ static void *arm(void *arg) {
         a->rc = arm_deadline_locked(w, a->scope, a->deadline);
         cc__lock_release(&a->scope->lock);
     }
+    cc__idle_armed(w); /* the caller goes on */
     return NULL;
 }
 
@@ -490,6 +492,7 @@ void cc__scope_begin_late_grace(struct scope *s) {
         s->grace_late = false;
         cc__lock_release(&s->lock);
     }
+    cc__idle_armed(w);
 }
 
 int cc__scope_set_deadline(struct scope *s, uint64_t deadline) {

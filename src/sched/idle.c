@@ -11,7 +11,8 @@
  *         the bit before its last check, so that no deferred wake is forgotten; if it is woken while others sleep, it
  *         appoints another watcher.
  * IDLE-5  While timers are armed and all sleep, one of them, the timer sleeper, sleeps until the next timer only. A
- *         worker that goes to work wakes another sleeper if otherwise nobody would wake for the next timer, or tick.
+ *         worker that goes to work wakes another sleeper if otherwise nobody would wake for the next timer, or tick. So
+ *         does a fiber that arms a timer and goes on, if that is due soon; for later ones sysmon does.
  * IDLE-6  A worker that goes to work checks whether sysmon is up; sysmon announces its sleep, then checks whether any
  *         worker works.
  * IDLE-7  A worker takes the poller's role under the lock, before others find it on the list, and gives it up when it
@@ -194,6 +195,17 @@ void cc__idle_left(struct worker *w) { /* IDLE-3 */
     /* What was deferred to us is not forgotten (IDLE-4), nor are descriptors and timers: we may compute for long. */
     if (!want_watch(want) && (w->watched || w->polled || timers_forgotten())) appoint();
     w->watched = w->polled = false;
+}
+
+void cc__idle_armed(struct worker *w) { /* IDLE-5 */
+    /* After the timer: a worker that goes to sleep announces that, then looks at the timers; so does a searcher. */
+    uint64_t want = cc__get_seq(&cc__sched.want);
+    if (want_idle(want) == 0 || want_searching(want) != 0 || cc__worker_is_island(w)) return;
+    if (timers_forgotten() && cc__policy_due_soon(cc__idle_next_timer(), cc__clock_now())) appoint();
+}
+
+void cc__idle_mind_timers(uint64_t now) { /* IDLE-5 */
+    if (timers_forgotten() && cc__policy_due_soon(cc__idle_next_timer(), now)) appoint();
 }
 
 static bool something_shared(struct worker *w) {

@@ -184,8 +184,9 @@ CC_INLINE unsigned cc__policy_grow_by(unsigned open) {
 
 /* ---- sysmon (sysmon.c) ---- */
 
-#define TICK_MIN (POLICY_MS / 4)    /* while all work; each tick is twice as long, up to POLICY_STUCK_NS. Guess */
-#define TICK_SLOW (100 * POLICY_MS) /* while some sleep: for stalls, which last seconds. Guess */
+#define TICK_MIN (POLICY_MS / 4)      /* while all work; each tick is twice as long, up to POLICY_STUCK_NS. Guess */
+#define TICK_SLOW (100 * POLICY_MS)   /* while some sleep: for stalls, which last seconds. Guess */
+#define TIMER_SOON_NS (2 * TICK_SLOW) /* a timer that is due later is seen by sysmon, in time. Bound: IDLE-5 */
 #define QUIET_FIRST \
     (50 * POLICY_MS) /* all have slept so long: the first check for a deadlock, and the second after ... */
 #define QUIET_SECOND (100 * POLICY_MS)
@@ -193,6 +194,12 @@ CC_INLINE unsigned cc__policy_grow_by(unsigned open) {
     (250 * POLICY_MS) /* ... and again, each pause twice as long: a thread that ends tells nobody. Guess */
 #define PAUSE_MAX (4000 * POLICY_MS)
 enum { QUIET_TICKS = 3 }; /* fast ticks at which somebody slept, before sysmon ticks slowly. Guess */
+
+/* Who arms such a timer and goes on makes sure that a sleeper wakes for it. A wake takes 10 to 20 us: too much for each
+ * request that has a deadline of some seconds. */
+CC_INLINE bool cc__policy_due_soon(uint64_t when, uint64_t now) {
+    return when <= now || when - now < TIMER_SOON_NS;
+}
 
 #define TRIM_NS (90 * POLICY_MS)   /* at every slow tick: stacks that nobody has used since the last are given back */
 #define CPUS_NS (1000 * POLICY_MS) /* usable CPUs are counted again: 0.1 ms for a dozen small files. Guess */

@@ -209,6 +209,7 @@ static uint64_t tick(struct state *s, uint64_t now) {
     tidy(s, now);
     bool somebody_sleeps = want_idle(cc__get_seq(&cc__sched.want)) != 0;
     if (!somebody_sleeps) poll_driver(now);
+    if (somebody_sleeps) cc__idle_mind_timers(now);
     if (cc__get_seq(&cc__sysmon.mode) == SYSMON_FAST) return tick_fast(s, now, somebody_sleeps);
     if (somebody_sleeps && all_sleep()) return tick_quiet(s, now);
     cc__set_seq(&cc__sysmon.mode, somebody_sleeps ? SYSMON_SLOW : SYSMON_FAST);

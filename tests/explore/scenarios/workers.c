@@ -320,6 +320,51 @@ SCENARIO(timer_sleeper_leaves, "IDLE-5: the timer sleeper goes to work while nob
 SCENARIO(timer_sleeper_leaves_watcher, "the same, while the watcher gives up its role", .workers = 2,
          .setup = last_ticks, .threads = {starts_spinner});
 
+/* A fiber arms a timer, a deadline of others, and goes on for long. It was woken while all slept and nobody watched. */
+static CCNursery *under;
+static CCEvent nobody_sets;
+static void *waits_below(void *arg) {
+    EX_EQ(cc_event_wait(&nobody_sets), ECANCELED);
+    cc__set_release(&stolen, 1);
+    return arg;
+}
+static void *arms_and_spins(void *arg) {
+    EX_EQ(cc_nursery_spawn(under, waits_below, NULL), 0);
+    cc_yield();                                                        /* it waits */
+    while (want_idle(cc__get(&cc__sched.want)) == 0) ex_nap(STUCK_NS); /* the other worker is the watcher */
+    EX_EQ(cc_event_wait(&go), 0);
+    EX_EQ(cc_nursery_set_deadline(under, cc_after_ms(1)), 0);
+    for (int i = 0; i < 1000 && cc__get_acquire(&stolen) == 0; i++) ex_nap(WATCH_TIMERS_NS);
+    EX_EQ(cc__get_acquire(&stolen), 1);
+    return arg;
+}
+static void about_to_arm(int ticks) {
+    all_sleep();
+    under = cc_nursery_create_ex(&(CCNurseryConfig){.root = true});
+    spawn(&task, arms_and_spins, NULL);
+    ex_settle();
+    for (int i = 0; i < ticks; i++) {
+        ex_nap(WATCH_NS);
+        ex_settle();
+    }
+}
+static void arms_unwatched(void) {
+    about_to_arm(WATCH_QUIET + 2);
+}
+static void arms_at_last_tick(void) {
+    about_to_arm(WATCH_QUIET - 1);
+}
+static void lets_arm(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+    EX_EQ(cc_nursery_wait(under), ETIMEDOUT);
+    EX_EQ(cc_nursery_free(under), 0);
+}
+SCENARIO(timer_armed_and_on, "IDLE-5: a fiber arms a timer and goes on while nobody watches", .workers = 2,
+         .setup = arms_unwatched, .threads = {lets_arm});
+SCENARIO(timer_armed_and_on_watcher, "the same, while the watcher gives up its role", .workers = 2,
+         .setup = arms_at_last_tick, .threads = {lets_arm});
+
 /* ---- a condition, a semaphore between fiber and thread ---- */
 
 static CCSem sem;

@@ -216,6 +216,64 @@ TEST_WORKERS(another_sleeper_wakes_for_the_timer) {
     CHECK_EQ(cc_task_join(&computer, NULL), 0);
 }
 
+/* ---- a fiber arms a timer for others and computes ---- */
+
+static CCEvent nobody_sets;
+static _Atomic bool ended_in_time;
+
+static void *wait_below(void *arg) {
+    CHECK_EQ(cc_event_wait(&nobody_sets), ECANCELED);
+    atomic_store(&ended_in_time, true);
+    return arg;
+}
+
+struct arming {
+    CCNursery *nursery;
+    uint64_t ms;
+};
+
+static void *arm_and_compute(void *arg) {
+    const struct arming *a = arg;
+    CHECK_EQ(cc_nursery_spawn(a->nursery, wait_below, NULL), 0);
+    cc_yield(); /* it waits */
+    while (asleep() + 1 < cc__sched_open()) {
+    } /* one of the others is the watcher, so this worker will not be */
+    atomic_store(&falls_asleep, true);
+    CHECK_EQ(cc_event_wait(&go), 0);
+    CHECK_EQ(cc_nursery_set_deadline(a->nursery, cc_after_ms(a->ms)), 0);
+    while (!atomic_load(&ended_in_time)) {
+    }
+    return NULL;
+}
+
+/* All sleep, and nobody has a role. One worker is woken, for the fiber that arms the timer; the others have no other
+ * reason to wake. */
+static void compute_under_a_deadline(uint64_t ms) {
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    if (cc__sched_open() == 1) SKIP("needs two workers");
+    for (int round = 0; round < 4; round++) {
+        atomic_store(&ended_in_time, false);
+        atomic_store(&falls_asleep, false);
+        CHECK_EQ(cc_event_reset(&go), 0);
+        struct arming a = {cc_nursery_create(NULL), ms};
+        CCTask computer = cc_fiber_spawn_task(arm_and_compute, &a);
+        while (!atomic_load(&falls_asleep) || asleep() < cc__sched_open() || cc__get(&cc__sched.idle.watcher) != NULL)
+            CHECK_EQ(cc_sleep_ms(1), 0);
+        CHECK_EQ(cc_event_set(&go), 0);
+        CHECK_EQ(cc_task_join(&computer, NULL), 0);
+        CHECK_EQ(cc_nursery_wait(a.nursery), ETIMEDOUT);
+        CHECK_EQ(cc_nursery_free(a.nursery), 0);
+    }
+}
+
+TEST_WORKERS(a_deadline_comes_while_its_fiber_computes) {
+    compute_under_a_deadline(2);
+}
+
+TEST_WORKERS(a_far_deadline_comes_while_its_fiber_computes) {
+    compute_under_a_deadline(300);
+}
+
 /* ---- times that never come ---- */
 
 static _Atomic int cancelled;
