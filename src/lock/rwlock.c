@@ -159,14 +159,24 @@ static void pass_on_locked(struct wait_word *ww, uint32_t mine, struct wakes *wa
     }
 }
 
-/* Takes `mine` out of the word; the last one looks after those who wait. */
+/* A read unlock, and there is no reader. */
+static CC_NORETURN CC_COLD void no_reader(const struct wait_word *ww, uint32_t word) {
+    if (word & WRITER) cc__holder_otherwise("cc_rwlock_read_unlock: lock", ww, "by a writer");
+    cc__holder_free("cc_rwlock_read_unlock: lock", ww);
+}
+
+/* Takes `mine` out of the word; the last one looks after those who wait. The caller has seen a reader; another one may
+ * have given that lock back meanwhile which it does not hold. */
 static CC_NOINLINE void leave_slow(struct wait_word *ww, uint32_t mine) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
     for (bool passed_on = false; !passed_on;) {
         uint32_t word = cc__get(&ww->word);
         while (word != (mine | HAS_WAITERS))
-            if (cc__cas_weak(&ww->word, &word, word - mine)) return; /* pairs with the next to enter */
+            if (unlikely(mine == READER && (word & READERS) == 0))
+                no_reader(ww, word);
+            else if (cc__cas_weak(&ww->word, &word, word - mine))
+                return; /* pairs with the next to enter */
         cc__lock_take(&ww->lock);
         /* All waiters may have left meanwhile, for other reasons. */
         passed_on = cc__get(&ww->word) == (mine | HAS_WAITERS);
@@ -241,10 +251,7 @@ static int read_unlock(CCRWLock *rw) {
     struct wait_word *ww = cc__wait_word_of(rw);
     cc__sim_point();
     uint32_t word = cc__get(&ww->word);
-    if (unlikely((word & READERS) == 0)) {
-        if (word & WRITER) cc__holder_otherwise("cc_rwlock_read_unlock: lock", rw, "by a writer");
-        cc__holder_free("cc_rwlock_read_unlock: lock", rw);
-    }
+    if (unlikely((word & READERS) == 0)) no_reader(ww, word);
     cc__holder_read_left("cc_rwlock_read_unlock: lock", rw);
     if (likely(!(word & HAS_WAITERS) && cc__cas(&ww->word, &word, word - READER))) return 0; /* pairs with a writer */
     leave_slow(ww, READER);
