@@ -10,8 +10,6 @@
  */
 #include "harness.h"
 
-#include "base/attr.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +24,14 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#define UNDER_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define UNDER_ASAN 1
+#endif
+#endif
 
 #define EXIT_SKIPPED 77
 #define WORKERS_NONE 0  /* the case takes whatever CC_WORKERS says */
@@ -116,7 +122,7 @@ void test_done(void) {
     __atomic_store_n(&verdict->finished, 1, __ATOMIC_RELAXED);
 }
 
-#ifdef CC_ASAN
+#ifdef UNDER_ASAN
 static bool thread_sleeps(const char *tid) {
     char path[64], line[512];
     snprintf(path, sizeof path, "/proc/self/task/%s/stat", tid);
@@ -140,7 +146,7 @@ static bool other_threads_sleep(void) {
 #endif
 
 pid_t test_fork(void) {
-#ifdef CC_ASAN
+#ifdef UNDER_ASAN
     for (double until = now() + 5; !other_threads_sleep() && now() < until;) usleep(200);
 #endif
     return fork();
