@@ -143,6 +143,8 @@ static void add_locked(struct visitor v, struct scope *s) {
         s->inside = v.outsider;
 }
 
+static const CCError passed = {.code = ETIMEDOUT, .text = "the deadline has passed"};
+
 void cc__scope_enter(struct scope *s) {
     struct visitor v = visitor();
     if (v.fiber == NULL && v.outsider == NULL) cc__outsider_become(v.outsider = &s->outsider);
@@ -153,7 +155,9 @@ void cc__scope_enter(struct scope *s) {
     s->entry = cc__get(word_of(v)) & (CANCEL_SHIELD | CANCEL_OUTER);
     cc__set(&s->owner, v.fiber != NULL ? (void *)v.fiber : v.outsider);
     /* A canceller that comes from now on takes this lock after this; an earlier one has cancelled for children only. */
-    cc__set(&s->felt, cc__get(&s->cancelled) && (s->own || !hidden(s)));
+    bool hides = hidden(s);
+    cc__set(&s->felt, cc__get(&s->cancelled) && (s->own || !hides));
+    if (unlikely(s->own && s->expired && hides)) s->reason = passed; /* it came first, of those that are felt here */
     add_locked(v, s);
     set_scope(v, s, s->entry != 0 ? CANCEL_OUTER : 0);
     bool late = s->grace_late && v.fiber != NULL;
@@ -319,12 +323,11 @@ int cc__scope_wait_locked(struct scope *s, uint64_t deadline) {
 /* ---- deadlines and grace periods ---- */
 
 void cc__scope_expire(struct scope *s, uint64_t now) {
-    CCError reason = {.code = ETIMEDOUT, .text = "the deadline has passed"};
     cc__lock_take(&s->lock);
-    bool passed = now >= cc__get(&s->deadline); /* it may have been called off, or put off, a moment ago */
-    if (passed) s->expired = true;
+    bool over = now >= cc__get(&s->deadline); /* it may have been called off, or put off, a moment ago */
+    if (over) s->expired = true;
     cc__lock_release(&s->lock);
-    if (passed) cc__scope_cancel(s, &reason, true);
+    if (over) cc__scope_cancel(s, &passed, true);
 }
 
 void cc__scope_expire_if_due(struct scope *s) {

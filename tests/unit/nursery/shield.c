@@ -352,6 +352,35 @@ TEST_WORKERS(deadlines_inside_a_shield) {
     in_fiber(bounded);
 }
 
+/* The deadline passes between the two steps of a block's beginning: it is armed, and the block is entered. */
+static void *enter_late(void *arg) {
+    CCNursery *n = arg;
+    CHECK_EQ(cc_nursery_cancel_with(n, EXDEV, NULL), 0);
+    CCError why;
+    CC_SHIELD {
+        struct scope *s = cc__scope_alloc(sizeof *s);
+        CHECK(s != NULL);
+        cc__scope_init(s, cc__scope_current(), UINT64_MAX);
+        cc__set(&s->deadline, 1);
+        cc__scope_expire(s, cc_now_ns());
+        cc__scope_enter(s);
+        CHECK(cc_cancelled());
+        CHECK_EQ(cc_cancel_reason(&why), 0);
+        CHECK_EQ(why.code, ETIMEDOUT);
+        cc__scope_leave(s);
+        cc__scope_destroy(s);
+        cc__scope_free(s);
+    }
+    return NULL;
+}
+
+TEST(a_deadline_before_the_entry) {
+    CCNursery *n = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_spawn(n, enter_late, n), 0);
+    CHECK_EQ(cc_nursery_wait(n), EXDEV);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
 /* The cancellation comes while it waits inside: two scopes deep, hidden; then that of the first, which is not. */
 static CCNursery *_Atomic first;
 
