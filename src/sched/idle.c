@@ -18,9 +18,9 @@
  * IDLE-7  A worker takes the poller's role under the lock, before others find it on the list, and gives it up when it
  *         is awake. So whoever wakes it sees the role; the wake word is set before the interrupt, which is not lost if
  *         it comes before the wait (DRIVER-3).
- * IDLE-8  Idle workers fire timers at most every `timer_slack`: what becomes due meanwhile is fired together. All that
- *         they do about timers goes by cc__idle_next_timer, so they agree about that. Busy workers poll their own
- *         timers without slack.
+ * IDLE-8  A timer that is due within a quarter of `timer_slack` after an idle worker has woken for timers waits until
+ *         `timer_slack` after that: what becomes due meanwhile is fired together. All that idle workers do about timers
+ *         goes by cc__idle_next_timer, so they agree about that. Busy workers poll their own timers without slack.
  */
 #include "sched/idle.h"
 
@@ -213,12 +213,12 @@ static bool something_shared(struct worker *w) {
 }
 
 uint64_t cc__idle_next_timer(void) { /* IDLE-8 */
-    uint64_t next = UINT64_MAX, earliest = cc__get(&cc__sched.idle.timers_at) + timer_slack;
+    uint64_t next = UINT64_MAX, last = cc__get(&cc__sched.idle.timers_at);
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         uint64_t at = cc__drivers_next_due(i, false);
         if (at < next) next = at;
     }
-    return next < earliest ? earliest : next;
+    return next < last + timer_slack / 4 ? last + timer_slack : next;
 }
 
 /* Does an idle worker have to fire timers now? If so, it is the one that does. */

@@ -102,9 +102,10 @@ CC_INLINE bool cc__policy_steal_paid(uint32_t received, uint64_t ns, bool woken)
 
 enum {
     SEARCH_NS = 20 * 1000, /* of the order of one wake (28 us measured): searching is cheaper than sleeping too early */
-    /* Idle workers fire timers at most so often. A sleep that ends with a timer takes 15 us of CPU time, most of it in
-     * the kernel and the hypervisor. Measured: service_30k takes 25 us of CPU time a request with exact timers, 12 with
-     * 250 us of slack, 11 with 500. Bound: what is deferred comes back within 250 us. Decision 047 */
+    /* Idle workers fire timers at most so often, if these come four times as often. A sleep that ends with a timer
+     * takes 15 us of CPU time, most of it in the kernel and the hypervisor. Measured: service_30k takes 25 us of CPU
+     * time a request with exact timers, 12 with 250 us of slack, 11 with 500. Bound: what is deferred comes back within
+     * 250 us. Decision 047 */
     TIMER_SLACK_NS = 250 * 1000,
     LONELY_SKIPS = 15, /* sleeps without a search after one in vain while all others slept. Guess */
     WAKE_CREDIT = 8,   /* wakes in vain for one that paid. Guess */
