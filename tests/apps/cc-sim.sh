@@ -2,9 +2,9 @@
 # cc-sim.sh PROGRAM [WORD] - tests cc-sim from outside, and simulated programs that are started anew each time, so that their
 # addresses differ; speaks TAP. With WORD only the cases whose name contains it.
 #
-# A case is a function case_NAME: it succeeds, or it does not and what it prints is shown, or it ends with 77 and a reason.
 # TEST_SLOWDOWN above 4 makes it short, for sanitizers.
 set -u
+. "$(dirname "$0")/cases.sh"
 program=$(realpath "$1")
 word=${2:-}
 build=$(dirname "$(dirname "$program")")
@@ -18,18 +18,6 @@ export LC_ALL=C TEST_WORKER_LIST=1
 # Else each of the hundreds of programs sleeps for a second at its end, to catch late races.
 export TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}atexit_sleep_ms=0
 unset CC_SIM_SEED
-
-# ends STATUS TEXT ARGS...: cc-sim ends with that status, and says the text.
-ends() {
-    local want=$1 text=$2 status
-    shift 2
-    timeout 120 "$program" "$@" >out.tmp 2>&1 </dev/null
-    status=$?
-    if ((status != want)) || ! grep -qF -- "$text" out.tmp; then
-        echo "cc-sim $*: status $status instead of $want, or no '$text' in: $(cat out.tmp)"
-        return 1
-    fi
-}
 
 # script NAME: a program of some lines, from the standard input.
 script() {
@@ -200,22 +188,4 @@ case_the_suite_simulated() {
 
 # ---- run them ----
 
-mapfile -t cases < <(declare -F | sed -n 's/^declare -f case_//p')
-number=0 failed=0
-for name in "${cases[@]}"; do
-    [[ $name == *"$word"* ]] || continue
-    number=$((number + 1))
-    ("case_$name") >log.tmp 2>&1 </dev/null
-    status=$?
-    if ((status == 77)); then
-        echo "ok $number $name # SKIP $(cat log.tmp)"
-    elif ((status == 0)); then
-        echo "ok $number $name"
-    else
-        echo "not ok $number $name"
-        sed 's/^/# /' log.tmp
-        failed=1
-    fi
-done
-echo "1..$number"
-exit "$failed"
+run_cases "$word"

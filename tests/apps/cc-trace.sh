@@ -2,9 +2,9 @@
 # cc-trace.sh PROGRAM [WORD] - tests cc-trace, and the files that the recorder writes, by tools that others have made; speaks TAP. With
 # WORD only the cases whose name contains it.
 #
-# A case is a function case_NAME: it succeeds, or it does not and what it prints is shown, or it ends with 77 and a reason.
 # TEST_SLOWDOWN above 4 leaves out what does not depend on how the library was built.
 set -u
+. "$(dirname "$0")/cases.sh"
 program=$(realpath "$1")
 word=${2:-}
 build=$(dirname "$(dirname "$program")")
@@ -20,18 +20,6 @@ record() {
     rm -f "$1"
     CC_RECORD=$1 CC_RECORD_LEVEL=$2 timeout 120 "$build/examples/$3" >out.tmp 2>&1 </dev/null
     [[ -s $1 ]] || { echo "$3 has recorded nothing: $(cat out.tmp)"; return 1; }
-}
-
-# ends STATUS TEXT ARGS...: cc-trace ends with that status, and says the text.
-ends() {
-    local want=$1 text=$2 status
-    shift 2
-    timeout 120 "$program" "$@" >out.tmp 2>&1 </dev/null
-    status=$?
-    if ((status != want)) || ! grep -qF -- "$text" out.tmp; then
-        echo "cc-trace $*: status $status instead of $want, or no '$text' in: $(cat out.tmp)"
-        return 1
-    fi
 }
 
 case_summary() {
@@ -168,19 +156,4 @@ END
     done
 }
 
-number=0 failed=0
-for name in $(declare -F | awk '{ print $3 }' | grep '^case_' | grep -F -- "$word"); do
-    number=$((number + 1))
-    said=$("$name" 2>&1)
-    case $? in
-    0) echo "ok $number - ${name#case_}" ;;
-    77) echo "ok $number - ${name#case_} # SKIP $said" ;;
-    *)
-        failed=1
-        echo "not ok $number - ${name#case_}"
-        sed 's/^/# /' <<<"$said"
-        ;;
-    esac
-done
-echo "1..$number"
-exit $failed
+run_cases "$word"

@@ -2,10 +2,9 @@
 # ccpigz.sh PROGRAM [WORD] - tests ccpigz from outside, beside gzip and pigz; speaks TAP. With WORD only the cases whose
 # name contains it.
 #
-# A case is a function case_NAME: it succeeds or it does not; what it prints is shown if not. 77 says that it was skipped,
-# for the reason that it has printed.
 # TEST_SLOWDOWN above 4 makes the corpus short, for sanitizers.
 set -u
+. "$(dirname "$0")/cases.sh"
 program=$(realpath "$1")
 word=${2:-}
 short=$((${TEST_SLOWDOWN:-1} > 4))
@@ -925,21 +924,4 @@ case_only_public_headers() {
 
 pigz=$(command -v pigz || true)
 make_corpus
-mapfile -t cases < <(declare -F | sed -n 's/^declare -f case_//p')
-number=0 failed=0
-for name in "${cases[@]}"; do
-    [[ $name == *"$word"* ]] || continue
-    number=$((number + 1))
-    ("case_$name") >log.tmp 2>&1 </dev/null
-    case $? in
-    0) echo "ok $number $name" ;;
-    77) echo "ok $number $name # SKIP $(tail -n 1 log.tmp)" ;;
-    *)
-        echo "not ok $number $name"
-        sed 's/^/# /' log.tmp
-        failed=1
-        ;;
-    esac
-done
-echo "1..$number"
-exit "$failed"
+run_cases "$word"

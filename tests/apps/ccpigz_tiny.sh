@@ -5,6 +5,7 @@
 # Whatever gzip or pigz wrote must come out as it went in; what was cut off or damaged must be refused, and without a crash.
 # TEST_SLOWDOWN above 4 takes fewer files, for sanitizers.
 set -u
+. "$(dirname "$0")/cases.sh"
 program=$(realpath "$1")
 word=${2:-}
 files=24
@@ -173,16 +174,4 @@ case_cut_off_and_damaged() {
     done
 }
 
-number=0 failed=0
-for name in $(declare -F | sed -n "s/^declare -f case_\(.*$word.*\)/\1/p"); do
-    number=$((number + 1))
-    if said=$(case_"$name" 2>&1); then
-        echo "ok $number - $name"
-    else
-        echo "not ok $number - $name"
-        printf '%s\n' "$said" | head -n 20 | sed 's/^/# /'
-        failed=$((failed + 1))
-    fi
-done
-echo "1..$number"
-((failed == 0))
+run_cases "$word"

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # ccps.sh PROGRAM [WORD] - tests ccps, on processes that hang and on core files; speaks TAP. With WORD only the cases whose name
 # contains it.
-#
-# A case is a function case_NAME: it succeeds, or it does not and what it prints is shown, or it ends with 77 and a reason.
 set -u
+. "$(dirname "$0")/cases.sh"
 program=$(realpath "$1")
 word=${2:-}
 build=$(dirname "$(dirname "$program")")
@@ -12,6 +11,7 @@ pid=
 trap '[[ -z $pid ]] || kill -9 "$pid" 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 export LC_ALL=C
+matches=-E
 export TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}atexit_sleep_ms=0
 unset CC_SIM_SEED CC_RECORD CC_RECORD_LEVEL
 export CC_DEADLOCK_ABORT=0 # what hangs stays to be looked at
@@ -51,17 +51,7 @@ end() {
     pid=
 }
 
-# ends STATUS TEXT ARGS...: ccps ends with that status, and says the text.
-ends() {
-    local want=$1 text=$2 status
-    shift 2
-    timeout 120 "$program" "$@" >out.tmp 2>&1 </dev/null
-    status=$?
-    if ((status != want)) || ! grep -qE -- "$text" out.tmp; then
-        echo "ccps $*: status $status instead of $want, or no '$text' in: $(cat out.tmp)"
-        return 1
-    fi
-}
+after_case() { [[ -z $pid ]] || end; }
 
 # Of what a program has said, the dump; of what ccps has said, all.
 asked() {
@@ -313,19 +303,4 @@ case_damaged_core_files() {
     done
 }
 
-number=0 failed=0
-for name in $(declare -F | awk '{ print $3 }' | grep '^case_' | grep -F -- "$word"); do
-    number=$((number + 1))
-    said=$(trap '[[ -z $pid ]] || end' EXIT && "$name" 2>&1)
-    case $? in
-    0) echo "ok $number - ${name#case_}" ;;
-    77) echo "ok $number - ${name#case_} # SKIP $said" ;;
-    *)
-        failed=1
-        echo "not ok $number - ${name#case_}"
-        sed 's/^/# /' <<<"$said"
-        ;;
-    esac
-done
-echo "1..$number"
-exit $failed
+run_cases "$word"

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # cctop.sh PROGRAM [WORD] - tests cctop on a program that does something (ticking.c); speaks TAP. With WORD only the cases whose name
 # contains it.
-#
-# A case is a function case_NAME: it succeeds, or it does not and what it prints is shown, or it ends with 77 and a reason.
 set -u
+. "$(dirname "$0")/cases.sh"
 program=$(realpath "$1")
 word=${2:-}
 build=$(dirname "$(dirname "$program")")
@@ -12,6 +11,7 @@ pid=
 trap '[[ -z $pid ]] || kill -9 "$pid" 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 export LC_ALL=C
+matches=-E
 unset CC_SIM_SEED CC_RECORD CC_RECORD_LEVEL
 
 # begin: ticking, as $pid.
@@ -26,17 +26,7 @@ end() {
     pid=
 }
 
-# ends STATUS TEXT ARGS...: cctop ends with that status, and says the text.
-ends() {
-    local want=$1 text=$2 status
-    shift 2
-    timeout 120 "$program" "$@" >out.tmp 2>&1 </dev/null
-    status=$?
-    if ((status != want)) || ! grep -qE -- "$text" out.tmp; then
-        echo "cctop $*: status $status instead of $want, or no '$text' in: $(cat out.tmp)"
-        return 1
-    fi
-}
+after_case() { [[ -z $pid ]] || end; }
 
 # What is going on is seen sooner or later, whatever else the machine does.
 case_rates() {
@@ -85,19 +75,4 @@ case_refusals() {
         ends 0 '^usage: cctop' -h && ends 1 'there is no such process' 999999999 && ends 1 'there is no such process' core
 }
 
-number=0 failed=0
-for name in $(declare -F | awk '{ print $3 }' | grep '^case_' | grep -F -- "$word"); do
-    number=$((number + 1))
-    said=$(trap '[[ -z $pid ]] || end' EXIT && "$name" 2>&1)
-    case $? in
-    0) echo "ok $number - ${name#case_}" ;;
-    77) echo "ok $number - ${name#case_} # SKIP $said" ;;
-    *)
-        failed=1
-        echo "not ok $number - ${name#case_}"
-        sed 's/^/# /' <<<"$said"
-        ;;
-    esac
-done
-echo "1..$number"
-exit $failed
+run_cases "$word"

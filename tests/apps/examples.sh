@@ -2,6 +2,7 @@
 # examples.sh EXAMPLES [WORD] - the programs of docs/surface.md, and the same by functions alone (examples/plain), in the
 # simulator and under Ctrl-C; speaks TAP. EXAMPLES: where they were built. With WORD only the cases whose name contains it.
 set -u
+. "$(dirname "$0")/cases.sh"
 examples=$(realpath "$1")
 word=${2:-}
 source=$(realpath "$(dirname "$0")/../..")
@@ -64,22 +65,4 @@ case_net_echo_simulated() { simulated net_echo; }
 case_word_count_interrupted() { interrupted "$examples/word_count"; }
 case_plain_word_count_interrupted() { interrupted "$examples/plain/word_count"; }
 
-mapfile -t cases < <(declare -F | sed -n 's/^declare -f case_//p')
-number=0 failed=0
-for name in "${cases[@]}"; do
-    [[ $name == *"$word"* ]] || continue
-    number=$((number + 1))
-    ("case_$name") >log.tmp 2>&1 </dev/null
-    status=$?
-    if ((status == 77)); then
-        echo "ok $number $name # SKIP $(cat log.tmp)"
-    elif ((status == 0)); then
-        echo "ok $number $name"
-    else
-        echo "not ok $number $name"
-        sed 's/^/# /' log.tmp
-        failed=1
-    fi
-done
-echo "1..$number"
-exit "$failed"
+run_cases "$word"

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # probes.sh PROGRAM [WORD] - tests the static probes (src/base/probe.h) of a program that does something (ticking.c), and the scripts of
 # tools/bpftrace; speaks TAP. With WORD only the cases whose name contains it.
-#
-# A case is a function case_NAME: it succeeds, or it does not and what it prints is shown, or it ends with 77 and a reason.
 set -u
+. "$(dirname "$0")/cases.sh"
 program=$(realpath "$1")
 word=${2:-}
 scripts=$(realpath "$(dirname "$0")/../../tools/bpftrace")
@@ -51,19 +50,4 @@ case_ready() { traces ready.bt '^@ready_us: '; }
 case_spawns() { traces spawns.bt '^@spawned\[child, tick.*\]: [1-9]'; }
 case_wakers() { traces wakers.bt '^@wakes\[[a-z0-9x, ]+\]: [1-9]'; }
 
-number=0 failed=0
-for name in $(declare -F | awk '{ print $3 }' | grep '^case_' | grep -F -- "$word"); do
-    number=$((number + 1))
-    said=$("$name" 2>&1)
-    case $? in
-    0) echo "ok $number - ${name#case_}" ;;
-    77) echo "ok $number - ${name#case_} # SKIP $said" ;;
-    *)
-        failed=1
-        echo "not ok $number - ${name#case_}"
-        sed 's/^/# /' <<<"$said"
-        ;;
-    esac
-done
-echo "1..$number"
-exit $failed
+run_cases "$word"
