@@ -61,9 +61,8 @@ typedef struct CCRWLock {
     uint64_t owner;
 } CCRWLock;
 
-/* As for a mutex, but readers are only counted: a read unlock by a caller that holds no read lock, while others do,
- * takes one of theirs away, and nothing tells. A debug build ends the program instead. Switches; _try and the unlocks
- * do not. */
+/* As for a mutex: an unlock by a caller that does not hold the lock ends the program. A caller that holds several read
+ * locks and unlocks one that it does not hold is told at its last unlock. Switches; _try and the unlocks do not. */
 CC_API CC_MUST_CHECK int cc_rwlock_read_lock(CCRWLock *rw);
 CC_API CC_MUST_CHECK int cc_rwlock_read_lock_try(CCRWLock *rw);
 CC_API CC_MUST_CHECK int cc_rwlock_read_lock_until(CCRWLock *rw, CCDeadline deadline);

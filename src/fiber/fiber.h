@@ -106,8 +106,8 @@ struct fiber_cold {
     void *base;                           /* the scope that it was started in; NULL: none */
     _Alignas(CC_LINE) struct link member; /* in its innermost scope's list */
     struct fiber *fiber;                  /* for a scope that finds this */
-    CCFiberId reader;                     /* debug builds (lock/holder.c): whose `reads` it is */
-    uint32_t reads;                       /* how many read locks it holds */
+    CCFiberId reader;                     /* whose `reads` it is */
+    uint64_t reads;                       /* the read locks that it holds (lock/holder.h) */
 };
 
 _Static_assert(sizeof(struct fiber_cold) == 2 * CC_LINE, "two lines at the top of the stack");

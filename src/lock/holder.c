@@ -80,28 +80,6 @@ static void describe(uint64_t holder, char *text) {
         snprintf(text, NAME_MAX_HERE, "fiber %u.%u, which has ended", (uint32_t)holder - 1, (uint32_t)(holder >> 32));
 }
 
-static uint32_t *own_reads(void) {
-    static _Thread_local uint32_t of_thread __attribute__((tls_model("initial-exec")));
-    struct fiber *f = cc__sched_current(cc__worker());
-    if (f == NULL) return &of_thread;
-    struct fiber_cold *cold = cc__get(&cc__get(&f->stack)->cold);
-    if (cold->reader != cc__pool_id(f)) {
-        cold->reader = cc__pool_id(f);
-        cold->reads = 0;
-    }
-    return &cold->reads;
-}
-
-void cc__holder_read_entered(void) {
-    ++*own_reads();
-}
-
-void cc__holder_read_left(const char *what, const void *object) {
-    uint32_t *reads = own_reads();
-    if (*reads == 0) cc__holder_otherwise(what, object, "by other readers");
-    --*reads;
-}
-
 void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *object) {
     if (likely(!is_self(cc__get(owner), 0))) return;
     char me[NAME_MAX_HERE];
@@ -134,6 +112,19 @@ static void describe(uint64_t holder, char *text) {
                  cc__stack_is_fibers((uintptr_t)holder) ? "a fiber that has ended" : "an OS thread");
 }
 #endif
+
+/* ---- readers ---- */
+
+_Thread_local uint64_t cc__holder_thread_reads;
+
+void cc__holder_not_reader(bool of_another, const char *what, const void *object) {
+    if (!of_another) cc__holder_otherwise(what, object, "by other readers");
+    char me[NAME_MAX_HERE];
+    describe_self(me);
+    cc__fatal(
+        "%s %p is held by readers; %s, which holds one read lock, holds another, or has unlocked one that it did not hold",
+        what, object, me);
+}
 
 CC_NOINLINE void cc__holder_check(_Atomic uint64_t *owner, uint32_t thread, bool held, const char *what,
                                   const void *object) {

@@ -9,12 +9,15 @@
  * the program's own). So the thread is written down, too: beside the holder, as a mutex does, which has no time to ask
  * what its caller is; or, by an OS thread that takes a slower way, in place of the stack pointer, with the top bit set.
  *
- * Readers of a rwlock are not written down: a debug build counts how many read locks each caller holds.
+ * Readers of a rwlock are not written down in it. Each caller knows how many read locks it holds, and the sum of their
+ * addresses.
  *
  * HOLDER-1  The holder is cleared before the lock is free, and written by the next holder: while the lock is held, its
  *           holder wrote what is there.
  * HOLDER-2  In a release build the check accepts what it cannot decide: a fiber that runs on a stack of the program's
  *           own, and OS threads on a CPU that does not tell them apart (cc__machine_thread).
+ * HOLDER-3  A read unlock by a caller without read locks is refused. One that holds a single read lock can unlock that
+ *           one only. One that holds several may unlock a lock of others; its last unlock is refused then.
  */
 #ifndef CC_LOCK_HOLDER_H
 #define CC_LOCK_HOLDER_H
@@ -45,10 +48,6 @@ CC_INLINE bool cc__holder_at(_Atomic uint64_t *owner, uint64_t entry) {
     (void)entry;
     return cc__holder_here(owner);
 }
-/* Counts the read locks that the caller holds, of all rwlocks together; the second ends the program if there are none.
- * */
-void cc__holder_read_entered(void);
-void cc__holder_read_left(const char *what, const void *object);
 /* Before a wait: ends the program if the caller is the holder. */
 void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *object);
 #else
@@ -68,14 +67,45 @@ CC_INLINE void cc__holder_enter(_Atomic uint64_t *owner, _Atomic uint32_t *threa
 CC_INLINE bool cc__holder_here(_Atomic uint64_t *owner) {
     return cc__get(owner) == cc__machine_sp();
 }
-CC_INLINE void cc__holder_read_entered(void) {}
-CC_INLINE void cc__holder_read_left(const char *what, const void *object) {
-    (void)what, (void)object;
-}
 CC_INLINE void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *object) {
     (void)owner, (void)what, (void)object;
 }
 #endif
+
+/* What a caller knows of the read locks that it holds: how many, in the low bits, and the sum of their addresses. */
+#define READS_ONE UINT64_C(1)
+#define READS_COUNT ((UINT64_C(1) << 20) - 1)
+CC_INLINE uint64_t cc__holder_as_read(const void *object) {
+    return (uint64_t)(uintptr_t)object << 17 | READS_ONE; /* it is aligned to 8 */
+}
+
+extern _Thread_local uint64_t cc__holder_thread_reads __attribute__((tls_model("initial-exec")));
+
+CC_INLINE uint64_t *cc__holder_reads(void) {
+    struct fiber *f = cc__sched_current(cc__worker());
+    if (unlikely(f == NULL)) return &cc__holder_thread_reads;
+    struct fiber_cold *cold = cc__get(&cc__get(&f->stack)->cold);
+    if (unlikely(cold->reader != cc__pool_id(f))) {
+        cold->reader = cc__pool_id(f);
+        cold->reads = 0;
+    }
+    return &cold->reads;
+}
+
+/* The caller has taken a read lock. */
+CC_INLINE void cc__holder_read_entered(const void *object) {
+    *cc__holder_reads() += cc__holder_as_read(object);
+}
+
+CC_NORETURN CC_COLD void cc__holder_not_reader(bool of_another, const char *what, const void *object);
+
+/* The caller gives a read lock back; ends the program if it does not hold it. */
+CC_INLINE void cc__holder_read_left(const char *what, const void *object) { /* HOLDER-3 */
+    uint64_t *reads = cc__holder_reads(), one = cc__holder_as_read(object);
+    if (unlikely(*reads != one && (*reads & READS_COUNT) <= READS_ONE))
+        cc__holder_not_reader((*reads & READS_COUNT) != 0, what, object);
+    *reads -= one;
+}
 
 /* Before the lock is given back (HOLDER-1). */
 CC_INLINE void cc__holder_clear(_Atomic uint64_t *owner) {

@@ -211,7 +211,7 @@ static int enter_read(CCRWLock *rw, uint64_t deadline, enum how how) {
 
 static int read_lock(CCRWLock *rw, uint64_t deadline, enum how how) {
     int rc = enter_read(rw, deadline, how);
-    if (rc == 0) cc__holder_read_entered();
+    if (rc == 0) cc__holder_read_entered(rw);
     return rc;
 }
 

@@ -348,6 +348,80 @@ TEST_WORKERS(lock_here_and_unlock_there) {
     CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
 }
 
+TEST_DIES(read_unlock_by_another, "is held by other readers; fiber ", .signal = SIGABRT) {
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    in_a_fiber(read_unlock_free);
+}
+
+static void *read_in_a_fiber(void *arg) {
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    return arg; /* and keeps it */
+}
+
+TEST_DIES(read_unlock_by_a_thread, "is held by other readers; OS thread ", .signal = SIGABRT) {
+    CHECK_EQ(cc_run(read_in_a_fiber, NULL, NULL), 0);
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
+    read_unlock_free();
+}
+
+/* It has none of what the one before it on the same stack held. */
+TEST_DIES(read_unlock_by_the_next_fiber, "is held by other readers; fiber ", .signal = SIGABRT) {
+    CHECK_EQ(cc_run(read_in_a_fiber, NULL, NULL), 0);
+    in_a_fiber(read_unlock_free);
+}
+
+static CCRWLock first, second;
+
+static void *read_first(void *arg) {
+    CHECK_EQ(cc_rwlock_read_lock(&first), 0);
+    return arg; /* and keeps it */
+}
+
+static void read_second_unlock_first(void) {
+    CHECK_EQ(cc_rwlock_read_lock(&second), 0);
+    (void)cc_rwlock_read_unlock(&first);
+}
+
+TEST_DIES(read_unlock_of_another_lock, "which holds one read lock, holds another", .signal = SIGABRT) {
+    CHECK_EQ(cc_run(read_first, NULL, NULL), 0);
+    in_a_fiber(read_second_unlock_first);
+}
+
+static void hold_two_unlock_three(void) {
+    CHECK_EQ(cc_rwlock_read_lock(&second), 0);
+    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
+    CHECK_EQ(cc_rwlock_read_unlock(&first), 0); /* not told yet */
+    (void)cc_rwlock_read_unlock(&rw);
+}
+
+TEST_DIES(read_unlock_among_several, "or has unlocked one that it did not hold", .signal = SIGABRT) {
+    CHECK_EQ(cc_run(read_first, NULL, NULL), 0);
+    in_a_fiber(hold_two_unlock_three);
+}
+
+/* In any order, and on other workers than those that took them. */
+static void *read_several(void *arg) {
+    CCRWLock *locks[] = {&first, &second, &rw, &second};
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(cc_rwlock_read_lock(locks[i]), 0);
+        cc_yield();
+    }
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(cc_rwlock_read_unlock(locks[(i * 3 + 1) % 4]), 0);
+        cc_yield();
+    }
+    return arg;
+}
+
+TEST_WORKERS(several_read_locks) {
+    CCTask tasks[8];
+    for (int i = 0; i < 8; i++) CHECK_EQ(cc_spawn(&tasks[i], read_several, NULL, NULL), 0);
+    CHECK_EQ(cc_run(read_several, NULL, NULL), 0);
+    read_several(NULL); /* an OS thread */
+    for (int i = 0; i < 8; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+}
+
 /* ---- in debug builds ---- */
 
 #ifdef CC_DEBUG
@@ -376,29 +450,6 @@ static void read_after_write(void) {
 
 TEST_DIES(read_lock_by_the_writer, "which wants it again", .signal = SIGABRT) {
     in_a_fiber(read_after_write);
-}
-
-TEST_DIES(read_unlock_by_another, "is held by other readers; fiber ", .signal = SIGABRT) {
-    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
-    in_a_fiber(read_unlock_free);
-}
-
-static void *read_in_a_fiber(void *arg) {
-    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
-    return arg; /* and keeps it */
-}
-
-TEST_DIES(read_unlock_by_a_thread, "is held by other readers; OS thread ", .signal = SIGABRT) {
-    CHECK_EQ(cc_run(read_in_a_fiber, NULL, NULL), 0);
-    CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
-    CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
-    read_unlock_free();
-}
-
-/* It has none of what the one before it on the same stack held. */
-TEST_DIES(read_unlock_by_the_next_fiber, "is held by other readers; fiber ", .signal = SIGABRT) {
-    CHECK_EQ(cc_run(read_in_a_fiber, NULL, NULL), 0);
-    in_a_fiber(read_unlock_free);
 }
 
 static CCOnce once;
