@@ -2,30 +2,33 @@
 #include "sync/ring.h"
 
 #include "arch/cpu.h"
-#include "base/mem.h"
+#include "os/vm.h"
 
 enum { PAUSES_MAX = 64 };
 
 bool cc__ring_init(struct ring_mpmc *ring, size_t slots) {
-    ring->slots = cc__mem_alloc(slots * sizeof *ring->slots);
+    ring->slots = cc__vm_reserve(slots * sizeof *ring->slots);
     if (ring->slots == NULL) return false;
     ring->mask = slots - 1;
-    for (size_t i = 0; i < slots; i++) cc__set(&ring->slots[i].sequence, i);
     cc__set(&ring->head, 0);
     cc__set(&ring->tail, 0);
     return true;
 }
 
 void cc__ring_destroy(struct ring_mpmc *ring) {
-    cc__mem_free(ring->slots);
+    if (ring->slots != NULL) cc__vm_release(ring->slots, (ring->mask + 1) * sizeof *ring->slots);
     ring->slots = NULL;
 }
 
-/* How many of the `n` slots from `position` on carry that sequence number, counted on with them. */
-static uint32_t run_of(struct ring_mpmc *ring, uint64_t position, uint64_t sequence, uint32_t n) {
-    uint32_t k = 0;
+static bool slot_is(struct ring_mpmc *ring, uint64_t position, enum ring_use use) {
     /* pairs with the release of whoever used the slot before */
-    while (k < n && cc__get_acquire(&ring->slots[(position + k) & ring->mask].sequence) == sequence + k) k++;
+    return cc__get_acquire(&ring->slots[position & ring->mask].sequence) == cc__ring_sequence(ring, position, use);
+}
+
+/* How many of the `n` slots from `position` on are free, or filled. */
+static uint32_t run_of(struct ring_mpmc *ring, uint64_t position, enum ring_use use, uint32_t n) {
+    uint32_t k = 0;
+    while (k < n && slot_is(ring, position + k, use)) k++;
     return k;
 }
 
@@ -38,7 +41,7 @@ static void step_back(unsigned *pauses) {
 struct ring_claim cc__ring_claim_put(struct ring_mpmc *ring, uint32_t n) {
     uint64_t tail = cc__get(&ring->tail);
     for (unsigned pauses = 1;;) {
-        uint32_t k = run_of(ring, tail, tail, n);
+        uint32_t k = run_of(ring, tail, RING_FREE, n);
         if (k == 0) { /* full, unless somebody else has put something there meanwhile */
             uint64_t now = cc__get(&ring->tail);
             if (now == tail) return (struct ring_claim){tail, 0};
@@ -55,7 +58,7 @@ struct ring_claim cc__ring_claim_put(struct ring_mpmc *ring, uint32_t n) {
 struct ring_claim cc__ring_claim_take(struct ring_mpmc *ring, uint32_t n) { /* RING-2 */
     uint64_t head = cc__get(&ring->head);
     for (unsigned pauses = 1;;) {
-        uint32_t k = run_of(ring, head, head + 1, n);
+        uint32_t k = run_of(ring, head, RING_FILLED, n);
         if (k == 0) { /* empty, unless somebody else has taken it meanwhile */
             uint64_t now = cc__get(&ring->head);
             if (now == head) return (struct ring_claim){head, 0};

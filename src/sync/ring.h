@@ -1,7 +1,8 @@
 /* ring.h - a bounded queue of pointers for any number of producers and consumers, without locks.
  *
- * Each slot carries a sequence number that says who may use it: `position` when free for the producer of that position,
- * `position + 1` when filled for its consumer. (The idea is Dmitry Vyukov's bounded MPMC queue.)
+ * Each slot carries a sequence number that says who may use it: where the lap of a position begins when it is free for
+ * the producer of that position, one more when it is filled for its consumer. (The idea is Dmitry Vyukov's bounded MPMC
+ * queue.) In the first lap a free slot is 0: a ring takes no memory before it is used.
  *
  * RING-1  A slot is written only by the producer whose CAS moved `tail` past it, read only by the consumer
  *         whose CAS moved `head` past it.
@@ -25,9 +26,15 @@ struct ring_mpmc {
     _Alignas(CC_LINE) _Atomic uint64_t tail;
 };
 
-/* slots: a power of two. False: no memory. */
+/* slots: a power of two, at least 2. False: no memory. */
 bool cc__ring_init(struct ring_mpmc *ring, size_t slots);
 void cc__ring_destroy(struct ring_mpmc *ring);
+
+enum ring_use { RING_FREE, RING_FILLED };
+
+CC_INLINE uint64_t cc__ring_sequence(const struct ring_mpmc *ring, uint64_t position, enum ring_use use) {
+    return (position & ~ring->mask) + use;
+}
 
 /* Slots that the caller alone may use, one after the other from `position` on. By value: memory on the stack of a
  * worker is read and written by fibers that it runs. */
@@ -41,7 +48,8 @@ struct ring_claim cc__ring_claim_put(struct ring_mpmc *ring, uint32_t n);
 CC_INLINE void cc__ring_fill(struct ring_mpmc *ring, uint64_t position, void *item) {
     struct ring_slot *slot = &ring->slots[position & ring->mask];
     cc__set(&slot->item, item);
-    cc__set_release(&slot->sequence, position + 1); /* pairs with the consumer's acquire */
+    /* pairs with the consumer's acquire */
+    cc__set_release(&slot->sequence, cc__ring_sequence(ring, position, RING_FILLED));
 }
 
 /* Up to n slots to empty; n is 0: it is empty. */
@@ -49,7 +57,8 @@ struct ring_claim cc__ring_claim_take(struct ring_mpmc *ring, uint32_t n);
 CC_INLINE void *cc__ring_empty(struct ring_mpmc *ring, uint64_t position) {
     struct ring_slot *slot = &ring->slots[position & ring->mask];
     void *item = cc__get(&slot->item);
-    cc__set_release(&slot->sequence, position + ring->mask + 1); /* pairs with the producer of the next lap */
+    /* pairs with the producer of the next lap */
+    cc__set_release(&slot->sequence, cc__ring_sequence(ring, position + ring->mask + 1, RING_FREE));
     return item;
 }
 
