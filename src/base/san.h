@@ -190,7 +190,7 @@ CC_INLINE void cc__san_copy(void *to, const void *from, size_t size) {
 }
 #endif
 
-/* A range that holds stacks comes and goes (LeakSanitizer looks for pointers there). */
+/* A range that holds stacks or workers comes and goes (LeakSanitizer looks for pointers there). */
 void cc__san_range_map(const void *bottom, size_t size);
 void cc__san_range_unmap(const void *bottom, size_t size);
 

@@ -6,6 +6,7 @@
 #include "fiber/spec.h"
 #include "os/clock.h"
 #include "os/signals.h"
+#include "os/vm.h"
 #include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/idle.h"
@@ -193,12 +194,20 @@ bool cc__worker_init(struct worker *w, unsigned index) {
     return w->seen != NULL && w->signal_stack != NULL;
 }
 
+/* Most of them are islands' and never used: they take address space only. */
+static size_t workers_size(unsigned max) {
+    return (max + ISLANDS_MAX) * sizeof(struct worker);
+}
+
 static void release_all(void) {
     for (unsigned i = 0; cc__sched.workers != NULL && i < cc__sched.max + cc__get(&cc__sched.islands); i++) {
         cc__mem_free(cc__sched.workers[i].seen);
         cc__mem_free(cc__sched.workers[i].signal_stack);
     }
-    cc__mem_free(cc__sched.workers);
+    if (cc__sched.workers != NULL) {
+        cc__san_range_unmap(cc__sched.workers, workers_size(cc__sched.max));
+        cc__vm_release(cc__sched.workers, workers_size(cc__sched.max));
+    }
     for (unsigned i = 0; i < cc__sched.ring_count; i++) cc__ring_destroy(&cc__sched.rings[i]);
     cc__drivers_stop();
     memset(&cc__sched, 0, sizeof cc__sched);
@@ -241,7 +250,8 @@ int cc__sched_start(struct sched_size size, size_t queue_slots, bool simulated) 
     cc__policy_paid();
     cc__list_init(&cc__sched.idle.list);
     cc__list_init(&cc__sched.overflow.list);
-    cc__sched.workers = cc__mem_alloc((max + ISLANDS_MAX) * sizeof(struct worker));
+    cc__sched.workers = cc__vm_reserve(workers_size(max));
+    if (cc__sched.workers != NULL) cc__san_range_map(cc__sched.workers, workers_size(max));
     cc__sched.ring_count = simulated ? 1 : cc__policy_rings(size.base);
     bool ok = cc__sched.workers != NULL && cc__drivers_start(max + ISLANDS_MAX);
     for (unsigned i = 0; ok && i < cc__sched.ring_count; i++) ok = cc__ring_init(&cc__sched.rings[i], queue_slots);
