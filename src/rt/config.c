@@ -320,10 +320,12 @@ static unsigned at_most(unsigned n, unsigned limit) {
 static void read_workers(const CCRuntimeConfig *c, struct config *config) {
     unsigned workers = (unsigned)number(ENV_WORKERS, false, 1, CC_WORKERS_MAX, true);
     unsigned max = (unsigned)number(ENV_MAX_WORKERS, false, 1, CC_WORKERS_MAX, true);
-    unsigned min = (unsigned)number(ENV_MIN_WORKERS, false, 1, CC_WORKERS_MAX, true), cpus = cc__cpus_usable();
+    unsigned min = (unsigned)number(ENV_MIN_WORKERS, false, 1, CC_WORKERS_MAX, true);
     bool set = workers > 1 || max > 1, fixed = workers != 0 && c->workers == 0;
-    if (workers == 0) workers = at_most(CC_FIBER_WORKERS != 0 ? CC_FIBER_WORKERS : cpus, CC_WORKERS_MAX);
     if (c->workers != 0) workers = c->workers;
+    if (workers == 0) workers = CC_FIBER_WORKERS;
+    unsigned cpus = workers == 1 ? 1 : cc__cpus_usable(); /* reads files: a twentieth of the time of a short program */
+    if (workers == 0) workers = at_most(cpus, CC_WORKERS_MAX);
     if (c->max_workers != 0 && workers > c->max_workers) workers = c->max_workers;
     max = c->max_workers != 0 ? c->max_workers : max != 0 ? max : fixed ? workers : 2 * workers;
     if (max < workers) max = workers;

@@ -63,6 +63,7 @@ static unsigned at_most(unsigned limit, unsigned quota) {
 /* A limit on any group above ours holds too: walk from our own group up to the root. */
 static unsigned with_quota(unsigned limit, const char *mount, char *dir,
                            unsigned (*quota)(const char *, const char *)) {
+    if (strcmp(dir, "/") == 0) dir++; /* else the root is read twice */
     for (;;) {
         limit = at_most(limit, quota(mount, dir));
         char *slash = strrchr(dir, '/');
