@@ -14,11 +14,10 @@ CC_ASYNC(int, sort, {
         return 0;
     }
     size_t half = self->n / 2;
-    CC_FUTURE(sort, right);
-    bench_check(CC_START(&right, sort, .a = self->a + half, .spare = self->spare + half, .n = self->n - half),
-                "CC_START");
-    CC_CALL(sort, .a = self->a, .spare = self->spare, .n = half);
-    (void)CC_AWAIT(&right);
+    CC_FUTURE(sort, left); /* the merge begins with a copy of it: the last to be sorted, it is in the cache */
+    bench_check(CC_START(&left, sort, .a = self->a, .spare = self->spare, .n = half), "CC_START");
+    CC_CALL(sort, .a = self->a + half, .spare = self->spare + half, .n = self->n - half);
+    (void)CC_AWAIT(&left);
     range_merge(self->a, self->spare, half, self->n);
     return 0;
 }
@@ -47,6 +46,7 @@ int main(int argc, char **argv) {
     work.a = malloc(work.n * sizeof *work.a);
     work.spare = malloc(work.n * sizeof *work.spare);
     if (work.a == NULL || work.spare == NULL) bench_fail("no memory");
+    memset(work.spare, 0, work.n * sizeof *work.spare); /* as a vector of C++ is: no page faults in the sort */
     bench_run(run, &work);
     free(work.a);
     free(work.spare);
