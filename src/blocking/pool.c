@@ -12,6 +12,9 @@
  *          second sees what the first has done.
  * BLOCK-3  Every thread that has ended is joined: by the next one that ends, the last one by whoever ends the pool's
  *          threads. After that nothing of them is left, nor of their thread-local variables.
+ * BLOCK-4  `calls` counts those that are queued and those that keep a thread, by their function or their clean-up. A
+ *          call is no longer counted when its caller can come with the next one. So while there are no more calls than
+ *          threads, one that is not idle has none, and takes what is queued (BLOCK-1): no other thread is started.
  */
 #include "blocking/pool.h"
 
@@ -79,10 +82,18 @@ int cc__pool_call(CCTaskFn fn, void *arg, void **result) {
     return rc;
 }
 
-static void *clean_up(void *arg) {
+static void *call_cleanup(void *arg) {
     struct blocking_call *call = arg;
     call->cleanup(call->arg, call->result);
     return NULL;
+}
+
+static void clean_up(CCPool *pool, struct blocking_call *call) {
+    if (call->cleanup != NULL) (void)cc__pool_call(call_cleanup, call, NULL);
+    cc__mem_free(call);
+    cc__lock_take(&pool->lock);
+    pool->calls--;
+    cc__lock_release(&pool->lock);
 }
 
 static void one_call_less(void) {
@@ -108,12 +119,10 @@ static void make_call(CCPool *pool, struct blocking_call *call) {
     cc__lock_take(&pool->lock);
     bool abandoned = call->abandoned; /* BLOCK-2 */
     complete_locked(call, status, result, &wakes);
+    if (!abandoned) pool->calls--; /* BLOCK-4 */
     cc__lock_release(&pool->lock);
     cc__wakes_flush(&wakes);
-    if (abandoned) {
-        if (call->cleanup != NULL) (void)cc__pool_call(clean_up, call, NULL);
-        cc__mem_free(call);
-    }
+    if (abandoned) clean_up(pool, call);
     one_call_less();
 }
 
@@ -182,6 +191,7 @@ static CC_COLD void fail_queued(CCPool *pool) {
     if (cc__sub(&pool->threads, 1) == 1)
         for (; !cc__list_empty(&pool->queue); failed++)
             complete_locked(container_of(cc__get(&pool->queue.next), struct blocking_call, link), EAGAIN, NULL, &wakes);
+    pool->calls -= failed;
     cc__lock_release(&pool->lock);
     cc__wakes_flush(&wakes);
     while (failed-- > 0) one_call_less();
@@ -195,7 +205,8 @@ void cc__pool_submit(CCPool *pool, struct blocking_call *call) {
     cc__add_seq(&blocking.calls, 1);
     cc__lock_take(&pool->lock);
     cc__list_push_back(&pool->queue, &call->link);
-    bool start = cc__list_empty(&pool->idle) && cc__get(&pool->threads) < limit_of(pool);
+    uint32_t threads = cc__get(&pool->threads);
+    bool start = ++pool->calls > threads && cc__list_empty(&pool->idle) && threads < limit_of(pool); /* BLOCK-4 */
     if (start)
         cc__add(&pool->threads, 1);
     else if (!cc__list_empty(&pool->idle)) {
@@ -208,8 +219,8 @@ void cc__pool_submit(CCPool *pool, struct blocking_call *call) {
 }
 
 void cc__pool_withdraw_locked(CCPool *pool, struct blocking_call *call) {
-    (void)pool;
     cc__list_remove(&call->link);
+    pool->calls--;
     one_call_less();
 }
 
@@ -328,6 +339,7 @@ static void forget(CCPool *pool) {
     cc__list_init(&pool->running);
     cc__list_init(&pool->idle);
     cc__set(&pool->threads, 0);
+    pool->calls = 0;
     pool->closing = pool->ended = false;
 }
 

@@ -11,6 +11,7 @@ struct CCPool {
     struct link queue, running;
     struct link idle;         /* of struct pool_thread; the last to become idle first, so that the others end */
     _Atomic uint32_t threads; /* those that have been started, or are about to be; futex of whoever ends them */
+    uint32_t calls;           /* that are queued, or keep a thread (BLOCK-4) */
     unsigned max;
     bool closing; /* threads do not become idle */
     bool ended;   /* `last` is a thread that has ended, and has yet to be joined */

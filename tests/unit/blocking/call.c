@@ -308,6 +308,77 @@ TEST(calls_begin_in_order) {
     CHECK_EQ(cc_run(queue_in_order, NULL, NULL), 0);
 }
 
+/* A thread that has made a call is on its way to be idle when the caller comes with the next one: it is waited for. */
+static void *where_it_runs(void *arg) {
+    (void)arg;
+    return (void *)pthread_self();
+}
+
+static void *one_after_the_other(void *arg) {
+    CCBlockingOptions options = {0};
+    CHECK_EQ(cc_pool_create(&options.pool, 8), 0);
+    void *first, *next;
+    CHECK_EQ(cc_blocking_ex(where_it_runs, NULL, &first, &options, CC_FOREVER), 0);
+    for (int i = 0; i < 5000; i++) {
+        CHECK_EQ(cc_blocking_ex(where_it_runs, NULL, &next, &options, CC_FOREVER), 0);
+        CHECK(next == first);
+    }
+    while (cc_pool_free(options.pool) == EBUSY) cc_yield();
+    return arg;
+}
+
+TEST_WORKERS(calls_one_after_the_other_need_one_thread) {
+    CHECK_EQ(cc_run(one_after_the_other, NULL, NULL), 0);
+}
+
+/* A clean-up keeps its thread as a call does: the next call gets another one. */
+struct two_stays {
+    struct stay call, clean_up;
+};
+
+static void *stays_first(void *arg) {
+    return stays(&((struct two_stays *)arg)->call);
+}
+
+static void stays_again(void *arg, void *result) {
+    CHECK(result != NULL);
+    (void)stays(&((struct two_stays *)arg)->clean_up);
+}
+
+CC_CHILD(call_and_leave, {
+    CCPool *pool;
+    struct two_stays *stays;
+}) {
+    CCBlockingOptions options = {.pool = self->pool, .may_abandon = true, .cleanup = stays_again};
+    CHECK_EQ(cc_blocking_ex(stays_first, self->stays, NULL, &options, CC_FOREVER), ECANCELED);
+    return 0;
+}
+
+static void *clean_up_takes_long(void *arg) {
+    CCBlockingOptions options = {0};
+    struct two_stays stays;
+    stay_init(&stays.call);
+    stay_init(&stays.clean_up);
+    CHECK_EQ(cc_pool_create(&options.pool, 2), 0);
+    int rc;
+    CC_NURSERY(n, .result = &rc) {
+        CHECK_EQ(CC_GO_IN(n, call_and_leave, .pool = options.pool, .stays = &stays), 0);
+        await(&stays.call.begun, 1);
+        cc_nursery_cancel(n);
+    }
+    sem_post(&stays.call.go);
+    await(&stays.clean_up.begun, 1);
+    CHECK_EQ(cc_blocking_ex(give_back, NULL, NULL, &options, CC_FOREVER), 0);
+    sem_post(&stays.clean_up.go);
+    await(&stays.clean_up.ended, 1);
+    while (cc_pool_free(options.pool) == EBUSY) cc_yield();
+    return arg;
+}
+
+TEST_WORKERS(a_clean_up_keeps_its_thread) {
+    CHECK_EQ(cc_run(clean_up_takes_long, NULL, NULL), 0);
+}
+
 static int threads_named(const char *name) {
     char command[128], line[32] = "";
     snprintf(command, sizeof command, "cat /proc/%d/task/*/comm 2>/dev/null | grep -c '^%s'", (int)getpid(), name);
