@@ -102,7 +102,8 @@ CC_API CC_MUST_CHECK int cc_writer_flush(CCWriter *writer);
 /* Moves bytes from one connection to another until the end of the stream, or until there were `most`; UINT64_MAX: all.
  * n: may be NULL; how many were written, also when it ends with an error: then bytes that were read may be lost. Much
  * at a time goes through a pipe, without being copied (splice(2)). Memory: one buffer or one pipe, while there are
- * bytes in it. The write side is not ended: cc_shutdown. Switches. */
+ * bytes in it. The write side is not ended: cc_shutdown. Ends when the caller is cancelled and at the deadlines of the
+ * connections, also while both peers are always ready. Switches. */
 CC_API CC_MUST_CHECK int cc_copy(CCConn *to, CCConn *from, uint64_t most, uint64_t *n);
 
 CC_END_DECLS

@@ -7,7 +7,8 @@
  * Cancelled means: every wait of every fiber below (channel, select, sleep, join, lock, nursery) returns ECANCELED,
  * the one that it is in and all that follow, until the fiber leaves the scope. What the wait was for has then not
  * happened: nothing was sent, received, taken or joined. An operation that need not wait is done as usual: a loop that
- * never has to wait must ask cc_cancelled.
+ * never has to wait must ask cc_cancelled. Those of descriptors and connections look themselves, after 64 calls without
+ * a wait (cc_fd.h).
  */
 #ifndef CCC_CC_NURSERY_H
 #define CCC_CC_NURSERY_H

@@ -51,6 +51,10 @@ struct call {
  * if one was made and did not have to wait. Any context; switches. */
 int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t deadline, ssize_t *result);
 
+/* For loops of attempts that do not wait, and for whatever is ready before a wait: now and then a caller that never has
+ * to wait looks whether it is cancelled (CALL-4). 0 or ECANCELED. Any context; does not switch. */
+int cc__call_look_up(void);
+
 /* As cc_fd_readv and cc_fd_writev. */
 int cc__call_read(struct io_use *use, const struct iovec *parts, int count, size_t *n, enum how how,
                   CCDeadline deadline);

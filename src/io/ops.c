@@ -9,6 +9,9 @@
  * CALL-3  Behind a listener with many connections as many wait as behind descriptors that are ready. So a fiber that
  *         accepts is not put behind all others while there were more turns of others than calls of its: it lets one
  *         fiber run after each 64 calls. Nobody's wait is more than doubled by that.
+ * CALL-4  A peer that is always faster must not keep a cancelled caller going: one that has made 64 calls without a
+ *         wait in between looks, before a call that may wait, whether it is cancelled. Then it gets ECANCELED once, and
+ *         counts from 0: what it has to say at its end still goes out.
  */
 #include "io/call.h"
 
@@ -17,6 +20,7 @@
 #include "sim/sim.h"
 
 #include <ccc/cc_fd.h>
+#include <ccc/cc_nursery.h>
 #include <errno.h>
 #include <limits.h>
 
@@ -35,10 +39,38 @@ static struct {
     _Atomic uint32_t saved; /* turns since fibers that accept have made use of them: CALL-3 */
 } spent[CC_WORKERS_MAX + ISLANDS_MAX + 1];
 
+/* An OS thread's calls since the last one that had to wait. Not inlined: fibers change threads. */
+static _Thread_local uint32_t thread_calls __attribute__((tls_model("initial-exec")));
+
+static CC_NOINLINE uint32_t *calls_of_thread(void) {
+    return &thread_calls;
+}
+
+/* The calls of a fiber since its last wait, which had another ticket. The record's number is part of it because the
+ * stack's last fiber has left its own there. */
+static uint32_t *calls_of(struct fiber *self) {
+    struct fiber_cold *cold = cc__get(&cc__get(&self->stack)->cold);
+    uint64_t since = (cc__get(&self->word) & WORD_TICKET) ^ self->slot;
+    if (cold->io_since != since) {
+        cold->io_since = since;
+        cold->io_calls = 0;
+    }
+    return &cold->io_calls;
+}
+
+int cc__call_look_up(void) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    uint32_t *calls = self != NULL ? calls_of(self) : calls_of_thread();
+    if (likely(*calls < CALLS_PER_TURN)) return 0;
+    *calls = 0;
+    return cc_check_cancel();
+}
+
 /* CALL-2. A worker's own counters: no two fibers of it run at a time. */
 static void give_way(bool accepts) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
+    ++*(self != NULL ? calls_of(self) : calls_of_thread()); /* CALL-4 */
     if (self == NULL) return;
     unsigned owner = w->core.owner;
     uint64_t turn = cc__get(&w->core.turns);
@@ -112,7 +144,9 @@ static ssize_t attempt(struct io_use *use, struct call *c) {
 
 int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t deadline, ssize_t *result) {
     if (unlikely(use->fd->number >= OS_SIMULATED)) cc__sim_point();
-    int over = 0; /* the wait has ended with that, and no attempt was made before it: CALL-1 */
+    int over = how == HOW_WAIT ? cc__call_look_up() : 0; /* CALL-4 */
+    if (unlikely(over != 0)) return over;
+    /* From now on: the wait has ended with that, and no attempt was made before it (CALL-1). */
     for (;;) {
         ssize_t rc = -EAGAIN;
         uint32_t edges = cc__fd_edges(use->fd, c->side);
@@ -133,6 +167,7 @@ int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t dead
         if (how == HOW_TRY) return EAGAIN;
         if (unlikely(over != 0)) return over;
         over = cc__fd_wait(use, c->side, edges, deadline);
+        if (unlikely(cc__worker() == NULL)) *calls_of_thread() = 0;
         if (unlikely(over != 0 && tries)) return over;
     }
 }

@@ -7,7 +7,7 @@
  * READY-3  A select looks at a descriptor, and arms one that is not registered, before it takes the locks: under them
  *          nothing calls the system. FD-7 and FD-8 say what it has to compare there.
  */
-#include "io/fd.h"
+#include "io/call.h"
 
 #include "base/mem.h"
 #include "os/clock.h"
@@ -147,7 +147,8 @@ static int wait_for_any(struct polling *p, uint64_t deadline) {
 /* READY-1. deadline 0: does not wait. */
 static int poll_all(struct polling *p, uint64_t deadline, size_t *ready) {
     *ready = 0;
-    int error = find_all(p);
+    int error = deadline != 0 ? cc__call_look_up() : 0; /* CALL-4 */
+    if (error == 0) error = find_all(p);
     while (error == 0) {
         error = look(p, ready);
         if (error != 0 || *ready != 0) break;

@@ -70,7 +70,10 @@ static int fill(CCReader *r) {
         int error = 0;
         size_t n = 0;
         if (r->begin == r->end) give_back(r); /* BUF-1 */
-        if (r->bytes == NULL || drained) error = cc__conn_await(r->conn, drained, CC_FOREVER);
+        if (r->bytes == NULL || drained)
+            error = cc__conn_await(r->conn, drained, CC_FOREVER);
+        else
+            error = cc__call_look_up();
         if (error == 0) error = make_room(r);
         if (error != 0) return error;
         size_t room = r->size - 1 - r->end, allowed = r->most - (r->end - r->begin);

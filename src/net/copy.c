@@ -3,10 +3,13 @@
  * COPY-1  While it waits for bytes it holds neither a buffer nor a pipe.
  * COPY-2  A pipe is empty when it is taken and when it is given back; one that is not is closed.
  * COPY-3  At most PIPES exist, and none when nobody copies.
+ * COPY-4  Between two peers that are always ready it ends all the same when it is cancelled (CALL-4 of io/ops.c), and
+ *         at the deadlines of the connections.
  */
 #include "net/buffers.h"
 #include "net/conn.h"
 #include "net/net.h"
+#include "os/clock.h"
 #include "os/socket.h"
 
 #include <ccc/cc_buf.h>
@@ -17,6 +20,7 @@ enum {
     PIPES_KEPT = 8,
     PIPE_BYTES = 64 * 1024, /* what a pipe holds unless it is told otherwise */
     FULL_READS = 4,         /* so many full buffers in a row, and the pipe is tried. A guess */
+    LOOK_AFTER = 64,        /* so many parts in a row, and the clock is looked at */
 };
 
 struct pipe_ends {
@@ -104,12 +108,23 @@ struct copy {
     CCConn *to, *from;
     uint64_t left, written;
     unsigned full;   /* full buffers in a row */
+    unsigned parts;  /* since the clock was looked at */
     bool can_splice; /* both have descriptors, and the system has not refused */
     bool through_pipe;
 };
 
 static size_t at_most(const struct copy *c, size_t size) {
     return c->left < size ? (size_t)c->left : size;
+}
+
+/* Before each part: 0, ECANCELED or ETIMEDOUT (COPY-4). */
+static int look_up(struct copy *c) {
+    int error = cc__call_look_up();
+    if (error != 0 || ++c->parts < LOOK_AFTER) return error;
+    c->parts = 0;
+    CCDeadline write = {cc__get(&c->to->write_deadline)};
+    uint64_t until = cc__wait_deadline(cc__earlier(cc__get(&c->from->read_deadline), write));
+    return until != WAIT_FOREVER && cc__clock_now() >= until ? ETIMEDOUT : 0;
 }
 
 /* 0: go on; EAGAIN: nothing comes; ENODATA: the end. */
@@ -120,7 +135,8 @@ static int by_buffer(struct copy *c) {
     while (error == 0 && c->left > 0 && !c->through_pipe) {
         struct iovec part = {bytes, at_most(c, BUFFER_SIZE)};
         size_t got = 0, put = 0;
-        error = cc__conn_read(c->from, &part, 1, &got, HOW_TRY, CC_FOREVER);
+        error = look_up(c);
+        if (error == 0) error = cc__conn_read(c->from, &part, 1, &got, HOW_TRY, CC_FOREVER);
         if (error == 0 && got == 0) error = ENODATA;
         if (error != 0) break;
         part.iov_len = got;
@@ -187,7 +203,8 @@ static int by_pipe(struct copy *c) {
     if (!take_pipe(&p)) return 0;
     int error = 0;
     while (error == 0 && c->left > 0) {
-        error = splice_once(c->from, IO_READ, p.in, at_most(c, PIPE_BYTES), &inside);
+        error = look_up(c);
+        if (error == 0) error = splice_once(c->from, IO_READ, p.in, at_most(c, PIPE_BYTES), &inside);
         if (error == EINVAL) { /* not for these descriptors */
             c->can_splice = false;
             error = 0;

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -485,6 +487,110 @@ static void *copy_after_failure(void *arg) {
 
 TEST_WORKERS(a_copy_after_one_that_failed) {
     CHECK_EQ(cc_run(copy_after_failure, NULL, NULL), 0);
+}
+
+/* Peers that are always ready: a copy, and a reader, can only be ended from outside (COPY-4). */
+struct endless {
+    CCConn *from, *to;
+    CCReader in;
+};
+
+static int copy_endless(struct endless *e) {
+    return cc_copy(e->to, e->from, UINT64_MAX, NULL);
+}
+
+static int skip_endless(struct endless *e) {
+    return cc_reader_skip(&e->in, UINT64_MAX);
+}
+
+static int lines_endless(struct endless *e) { /* parts of lines stay in the buffer */
+    const void *bytes;
+    size_t n;
+    int error = 0;
+    while (error == 0) {
+        error = cc_reader_peek(&e->in, 100, &bytes, &n);
+        if (error == 0) error = cc_reader_skip(&e->in, n - 1);
+    }
+    return error;
+}
+
+static CCConn *conn_of(const char *path, int flags) {
+    CCConn *conn;
+    int fd = open(path, flags | O_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK_EQ(cc_conn_from_fd(&conn, fd), 0);
+    return conn;
+}
+
+static void *endless(void *arg) {
+    static int (*const calls[])(struct endless * e) = {copy_endless, skip_endless, lines_endless};
+    struct endless e = {conn_of("/dev/zero", O_RDONLY), conn_of("/dev/null", O_WRONLY), {0}};
+    CHECK_EQ(cc_reader_init(&e.in, e.from, 0), 0);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        bool late = false;
+        CC_WITH_DEADLINE(cc_after_ms(5), &late) CHECK_EQ(calls[i](&e), ECANCELED);
+        CHECK(late);
+    }
+    CHECK_EQ(cc_conn_deadline(e.from, cc_after_ms(5), CC_FOREVER), 0);
+    CHECK_EQ(copy_endless(&e), ETIMEDOUT);
+    CHECK_EQ(cc_conn_deadline(e.from, CC_FOREVER, CC_FOREVER), 0);
+    CHECK_EQ(cc_conn_deadline(e.to, CC_FOREVER, cc_after_ms(5)), 0);
+    CHECK_EQ(copy_endless(&e), ETIMEDOUT);
+    cc_reader_free(&e.in);
+    cc_close(e.from);
+    cc_close(e.to);
+    return arg;
+}
+
+TEST_WORKERS(what_never_has_to_wait_can_be_ended) {
+    CHECK_EQ(cc_run(endless, NULL, NULL), 0);
+}
+
+/* The same between sockets, through a pipe: somebody else writes and reads as fast as he can. */
+struct pump {
+    int fd;
+    atomic_bool stop;
+};
+
+static void *write_on(void *arg) {
+    static const char bytes[256 * 1024];
+    struct pump *p = arg;
+    while (!atomic_load(&p->stop) && send(p->fd, bytes, sizeof bytes, MSG_NOSIGNAL) > 0) continue;
+    return NULL;
+}
+
+static void *read_on(void *arg) {
+    static char bytes[256 * 1024];
+    struct pump *p = arg;
+    while (recv(p->fd, bytes, sizeof bytes, 0) > 0) continue;
+    return NULL;
+}
+
+static void *copy_under_flood(void *arg) {
+    int from[2], to[2];
+    pthread_t threads[2];
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, from), 0);
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, to), 0);
+    struct pump in = {.fd = from[0]}, out = {.fd = to[0]};
+    struct endless e = {0};
+    CHECK_EQ(cc_conn_from_fd(&e.from, from[1]), 0);
+    CHECK_EQ(cc_conn_from_fd(&e.to, to[1]), 0);
+    CHECK_EQ(pthread_create(&threads[0], NULL, write_on, &in), 0);
+    CHECK_EQ(pthread_create(&threads[1], NULL, read_on, &out), 0);
+    CC_WITH_DEADLINE(cc_after_ms(50)) CHECK_EQ(copy_endless(&e), ECANCELED);
+    CHECK_EQ(cc_conn_deadline(e.from, cc_after_ms(50), CC_FOREVER), 0);
+    CHECK_EQ(copy_endless(&e), ETIMEDOUT);
+    atomic_store(&in.stop, true);
+    cc_close(e.from);
+    cc_close(e.to);
+    for (int i = 0; i < 2; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    close(from[0]);
+    close(to[0]);
+    return arg;
+}
+
+TEST_WORKERS(a_copy_under_a_flood_can_be_ended) {
+    CHECK_EQ(cc_run(copy_under_flood, NULL, NULL), 0);
 }
 
 static void *copy_ends(void *arg) {
