@@ -334,7 +334,7 @@ static void *copies(void *arg) {
     for (int i = 0; i < 200000; i++) bytes[i] = (char)(i * 7 % 253);
     CHECK_EQ(cc_listen(&l, "tcp://127.0.0.1:0", NULL), 0);
     for (int bulk = 0; bulk < 2; bulk++) {
-        int before = lowest_fd();
+        int before = fds_before();
         CCConn *client = dial(l), *a, *b = dial(l), *server;
         CHECK_EQ(cc_accept(l, &a), 0);
         CHECK_EQ(cc_accept(l, &server), 0);
@@ -358,7 +358,7 @@ static void *copies(void *arg) {
         cc_close(server);
         cc_close(a);
         cc_close(b);
-        CHECK_EQ(lowest_fd(), before); /* no pipe is left */
+        check_fds(before); /* no pipe is left */
     }
     cc_listener_close(l);
     free(bytes);
@@ -380,7 +380,7 @@ static void *to_the_end_of_a_file(void *arg) {
     char path[64];
     CCConn *to;
     uint64_t copied;
-    int before = lowest_fd();
+    int before = fds_before();
     snprintf(path, sizeof path, "/tmp/ccc-net-copy-%d", (int)getpid());
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
     CHECK(fd >= 0 && unlink(path) == 0);
@@ -398,7 +398,7 @@ static void *to_the_end_of_a_file(void *arg) {
     }
     end();
     cc_close(to);
-    CHECK_EQ(lowest_fd(), before);
+    check_fds(before);
     return arg;
 }
 
