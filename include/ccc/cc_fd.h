@@ -13,10 +13,10 @@
  * deadline: ETIMEDOUT. All return 0 or an errno value, and leave errno as it is. None raises SIGPIPE.
  *
  * Any context. A fiber parks; an OS thread blocks, and gets ECANCELED when the runtime is shut down. A fiber that never
- * has to wait gives way to others after 64 calls; and after 64 calls without a wait a call that may wait, which a _try
- * form may not, looks whether its caller is cancelled: ECANCELED, and nothing was done. So a peer that is always ready
- * does not keep a cancelled loop going. In a simulation a call that would have to wait for a descriptor of the system
- * returns ENOTSUP; those of cc_net.h are simulated; in a hosted call (cc_panic.h) it panics.
+ * has to wait gives way to others after 64 calls; and after 64 calls without a wait or a yield a call that may wait,
+ * which a _try form may not, looks whether its caller is cancelled: ECANCELED, and nothing was done. So a peer that is
+ * always ready does not keep a cancelled loop going. In a simulation a call that would have to wait for a descriptor of
+ * the system returns ENOTSUP; those of cc_net.h are simulated; in a hosted call (cc_panic.h) it panics.
  */
 #ifndef CCC_CC_FD_H
 #define CCC_CC_FD_H

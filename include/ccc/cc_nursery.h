@@ -8,7 +8,7 @@
  * the one that it is in and all that follow, until the fiber leaves the scope. What the wait was for has then not
  * happened: nothing was sent, received, taken or joined. An operation that need not wait is done as usual: a loop that
  * never has to wait must ask cc_cancelled. Those of descriptors and connections look themselves, after 64 calls without
- * a wait (cc_fd.h).
+ * a wait or a yield (cc_fd.h).
  */
 #ifndef CCC_CC_NURSERY_H
 #define CCC_CC_NURSERY_H

@@ -108,8 +108,6 @@ struct fiber_cold {
     struct fiber *fiber;                  /* for a scope that finds this */
     CCFiberId reader;                     /* whose `reads` it is */
     uint64_t reads;                       /* the read locks that it holds (lock/holder.h) */
-    uint64_t io_since;                    /* io/ops.c: which wait came last, and whose */
-    uint32_t io_calls;                    /* calls on descriptors since then */
 };
 
 _Static_assert(sizeof(struct fiber_cold) == 2 * CC_LINE, "two lines at the top of the stack");

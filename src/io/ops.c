@@ -9,9 +9,10 @@
  * CALL-3  Behind a listener with many connections as many wait as behind descriptors that are ready. So a fiber that
  *         accepts is not put behind all others while there were more turns of others than calls of its: it lets one
  *         fiber run after each 64 calls. Nobody's wait is more than doubled by that.
- * CALL-4  A peer that is always faster must not keep a cancelled caller going: one that has made 64 calls without a
- *         wait in between looks, before a call that may wait, whether it is cancelled. Then it gets ECANCELED once, and
- *         counts from 0: what it has to say at its end still goes out.
+ * CALL-4  A peer that is always faster must not keep a cancelled caller going: a fiber that has made 64 calls in one
+ *         turn, or an OS thread that has made as many without a wait, looks before the next call that may wait whether
+ *         it is cancelled. Then it gets ECANCELED once, and counts from 0: what it has to say at its end still goes
+ *         out.
  */
 #include "io/call.h"
 
@@ -37,6 +38,7 @@ static struct {
     _Alignas(CC_LINE) _Atomic uint64_t turn;
     _Atomic uint32_t calls;
     _Atomic uint32_t saved; /* turns since fibers that accept have made use of them: CALL-3 */
+    _Atomic uint64_t look;  /* a call in this turn, counted from 1, looks first: CALL-4 */
 } spent[CC_WORKERS_MAX + ISLANDS_MAX + 1];
 
 /* An OS thread's calls since the last one that had to wait. Not inlined: fibers change threads. */
@@ -46,32 +48,37 @@ static CC_NOINLINE uint32_t *calls_of_thread(void) {
     return &thread_calls;
 }
 
-/* The calls of a fiber since its last wait, which had another ticket. The record's number is part of it because the
- * stack's last fiber has left its own there. */
-static uint32_t *calls_of(struct fiber *self) {
-    struct fiber_cold *cold = cc__get(&cc__get(&self->stack)->cold);
-    uint64_t since = (cc__get(&self->word) & WORD_TICKET) ^ self->slot;
-    if (cold->io_since != since) {
-        cold->io_since = since;
-        cold->io_calls = 0;
+/* CALL-4: the fiber has just come back from giving way. Any wait until its next call would be another turn. */
+static void look_next(void) {
+    struct worker *w = cc__worker();
+    cc__set(&spent[w->core.owner].look, cc__get(&w->core.turns) + 1);
+}
+
+static bool is_to_look(void) {
+    struct worker *w = cc__worker();
+    if (unlikely(cc__sched_current(w) == NULL)) {
+        bool many = *calls_of_thread() >= CALLS_PER_TURN;
+        if (many) *calls_of_thread() = 0;
+        return many;
     }
-    return &cold->io_calls;
+    unsigned owner = w->core.owner;
+    if (likely(cc__get(&spent[owner].look) != cc__get(&w->core.turns) + 1)) return false;
+    cc__set(&spent[owner].look, 0);
+    return true;
 }
 
 int cc__call_look_up(void) {
-    struct fiber *self = cc__sched_current(cc__worker());
-    uint32_t *calls = self != NULL ? calls_of(self) : calls_of_thread();
-    if (likely(*calls < CALLS_PER_TURN)) return 0;
-    *calls = 0;
-    return cc_check_cancel();
+    return unlikely(is_to_look()) ? cc_check_cancel() : 0;
 }
 
 /* CALL-2. A worker's own counters: no two fibers of it run at a time. */
 static void give_way(bool accepts) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
-    ++*(self != NULL ? calls_of(self) : calls_of_thread()); /* CALL-4 */
-    if (self == NULL) return;
+    if (self == NULL) {
+        ++*calls_of_thread(); /* CALL-4 */
+        return;
+    }
     unsigned owner = w->core.owner;
     uint64_t turn = cc__get(&w->core.turns);
     uint64_t passed = turn - cc__get(&spent[owner].turn);
@@ -87,10 +94,11 @@ static void give_way(bool accepts) {
     if (likely(calls < CALLS_PER_TURN)) return;
     if (!accepts || saved < CALLS_PER_TURN) {
         cc__sched_yield(w, self);
-        return;
+    } else {
+        cc__set(&spent[owner].saved, saved - CALLS_PER_TURN); /* CALL-3 */
+        cc__sched_yield_to_one(w, self);
     }
-    cc__set(&spent[owner].saved, saved - CALLS_PER_TURN); /* CALL-3 */
-    cc__sched_yield_to_one(w, self);
+    look_next();
 }
 
 void cc__fd_give_way(void) {
