@@ -122,7 +122,8 @@ CC_API int cc_nursery_go(CCNursery *nursery, CCTaskFn entry, const void *args, s
 #endif
 
 /* Waits until no child is left, then runs the exit hooks, the latest first, and closes the channels in the order
- * of their registration; both once; and once more if a hook has started a child. Returns the first failure's code;
+ * of their registration; both once; and once more if a hook has started a child. If several callers wait, one of them
+ * does that, and none returns before it is done. Returns the first failure's code;
  * else, if this nursery itself was cancelled, the reason's code (its deadline, also one that has passed when the wait
  * begins: ETIMEDOUT); else, if the cancellation came from outside, ECANCELED; else 0. Outside is a scope above, or the
  * caller: one that is cancelled cancels the nursery, and still waits for the end. EDEADLK: the caller is a child of

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/fatal.h"
+#include "os/thread.h"
 #include "sim/sim.h"
 #include "sync/freed.h"
 #include "trace/recorder.h"
@@ -70,10 +71,24 @@ bool cc__nursery_is_child(const CCNursery *n) {
     return self != NULL && cc__scope_below(cc__get(&cc__get(&self->stack)->cold)->base, &n->scope);
 }
 
-/* 0: no child is left. ETIMEDOUT, ECANCELED, ENOMEM. Under the lock, which is free only while the caller waits. */
-static int wait_for_children_locked(struct scope *s, uint64_t deadline) {
+/* The fiber, or the OS thread with the top bit set. */
+static uint64_t caller(void) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    return self != NULL ? cc__pool_id(self) : UINT64_C(1) << 63 | (unsigned)cc__thread_id();
+}
+
+/* EXIT-1  One caller at a time runs the exits, and the others that wait come after that: hooks and channels keep their
+ *         order, and whoever returns finds them done. A hook that waits itself does not wait for itself. */
+static bool others_exit_locked(const CCNursery *n) {
+    return unlikely(n->exiting != 0) && n->exiting != caller();
+}
+
+/* 0: no child is left, and nobody else runs the exits. ETIMEDOUT, ECANCELED, ENOMEM. Under the lock, which is free only
+ * while the caller waits. */
+static int wait_for_children_locked(CCNursery *n, uint64_t deadline) {
+    struct scope *s = &n->scope;
     int rc = 0;
-    while (s->children > 0 && rc == 0) {
+    while ((s->children > 0 || others_exit_locked(n)) && rc == 0) {
         cc__event(nursery_wait, s, s->children);
         rc = cc__scope_wait_locked(s, deadline); /* CHILD-1: after this the last child is through with the nursery */
         cc__event(nursery_woken, s, rc == 0 ? WAKE_OBJECT : rc == ETIMEDOUT ? WAKE_TIMER : WAKE_CANCEL);
@@ -89,16 +104,32 @@ static void wait_all_the_same_locked(CCNursery *n) {
     cc__scope_cancel(&n->scope, &reason, false);
     bool held = cc__cancel_hold();
     cc__lock_take(&n->scope.lock);
-    while (wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0) {
+    while (wait_for_children_locked(n, WAIT_FOREVER) != 0) {
     }
     cc__cancel_unhold(held);
 }
 
-/* False: there are none. The lock is free meanwhile. */
-static bool run_exits_locked(CCNursery *n) {
-    if (n->hooks == NULL && n->closing == NULL) return false;
+static void end_exits(void *nursery) {
+    CCNursery *n = nursery;
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__lock_take(&n->scope.lock);
+    n->exiting = 0;
+    cc__scope_wake_locked(&n->scope, &wakes);
     cc__lock_release(&n->scope.lock);
+    if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
+}
+
+/* False: there are none. The lock is free meanwhile. */
+static bool run_exits_locked(CCNursery *n) { /* EXIT-1 */
+    if (n->hooks == NULL && n->closing == NULL) return false;
+    bool first = n->exiting == 0; /* else a hook waits */
+    if (first) n->exiting = caller();
+    cc__lock_release(&n->scope.lock);
+    CCDefer end = {.fn = first ? end_exits : NULL, .arg = n}; /* a hook may panic */
+    (void)cc_defer_enter(&end);
     cc__nursery_run_exits(n);
+    cc_defer_leave(&end);
     cc__lock_take(&n->scope.lock);
     return true;
 }
@@ -106,8 +137,7 @@ static bool run_exits_locked(CCNursery *n) {
 /* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Under the lock, as above. */
 static void end_locked(CCNursery *n) {
     for (;;) {
-        if (n->scope.children > 0 && wait_for_children_locked(&n->scope, WAIT_FOREVER) != 0)
-            wait_all_the_same_locked(n);
+        if (wait_for_children_locked(n, WAIT_FOREVER) != 0) wait_all_the_same_locked(n);
         if (!run_exits_locked(n)) return;
     }
 }
@@ -137,7 +167,7 @@ int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
     cc__scope_expire_if_due(&n->scope);
     cc__lock_take(&n->scope.lock);
     int rc;
-    while ((rc = wait_for_children_locked(&n->scope, until)) == 0 && run_exits_locked(n)) {
+    while ((rc = wait_for_children_locked(n, until)) == 0 && run_exits_locked(n)) {
     }
     int code = rc != 0 ? rc : outcome_locked(n);
     cc__lock_release(&n->scope.lock);

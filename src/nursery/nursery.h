@@ -41,6 +41,7 @@ struct CCNursery {
     struct failure *failures, **last;
     struct hook *hooks;                /* the latest first */
     struct hook *closing, **close_end; /* in order */
+    uint64_t exiting;                  /* who runs them (cc__nursery_run_exits); 0: nobody */
     struct chunk *chunks;
     bool selected; /* a select has waited, or is about to: `end` is kept */
     /* Under `lock`, which a select takes among others in the order of their addresses: so no other lock is taken inside

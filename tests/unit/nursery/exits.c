@@ -111,6 +111,126 @@ TEST_WORKERS(hooks_that_start_children) {
     in_fiber(hooks_spawn);
 }
 
+/* ---- several callers wait ---- */
+
+static struct {
+    CCNursery *nursery;
+    CCChan *channel;
+    CCEvent go_on;
+    atomic_int in_hook, returned;
+} crowd;
+
+static void slow_hook(void *arg) {
+    atomic_store(&crowd.in_hook, 1);
+    CHECK_EQ(cc_event_wait(&crowd.go_on), 0);
+    CHECK_EQ(noted, 0);
+    CHECK(!cc_chan_is_closed(crowd.channel));
+    note(arg);
+}
+
+static void *wait_in_crowd(void *arg) {
+    (void)arg;
+    CHECK_EQ(cc_nursery_wait(crowd.nursery), 0);
+    atomic_fetch_add(&crowd.returned, 1);
+    CHECK_EQ(noted, 2);
+    CHECK(cc_chan_is_closed(crowd.channel));
+    return NULL;
+}
+
+/* One of them runs the exits, in their order; the others wait for that, too. */
+static void several_wait(void) {
+    enum { WAITERS = 3 };
+    CCTask tasks[WAITERS];
+    noted = 0;
+    crowd.in_hook = crowd.returned = 0;
+    cc_event_reset(&crowd.go_on);
+    crowd.channel = cc_chan_create(0, 0);
+    crowd.nursery = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_autoclose(crowd.nursery, crowd.channel), 0);
+    CHECK_EQ(cc_nursery_at_exit(crowd.nursery, note, (void *)1), 0);
+    CHECK_EQ(cc_nursery_at_exit(crowd.nursery, slow_hook, (void *)2), 0);
+    for (int i = 0; i < WAITERS; i++) tasks[i] = cc_fiber_spawn_task(wait_in_crowd, NULL);
+    for (int i = 0; i < WAITERS; i++) UNTIL(is_parked(tasks[i].id) || crowd.returned > 0);
+    UNTIL(crowd.in_hook);
+    CHECK_EQ(crowd.returned, 0);
+    CHECK_EQ(cc_nursery_wait_until(crowd.nursery, CC_PASSED), ETIMEDOUT);
+    cc_event_set(&crowd.go_on);
+    CHECK_EQ(cc_join_all(tasks, WAITERS, NULL, CC_FOREVER), 0);
+    CHECK_EQ(crowd.returned, WAITERS);
+    CHECK_EQ(order[0], 2);
+    CHECK_EQ(order[1], 1);
+    CHECK_EQ(cc_nursery_free(crowd.nursery), 0);
+    cc_chan_free(crowd.channel);
+}
+
+TEST_WORKERS(exits_before_every_wait_returns) {
+    several_wait();
+    in_fiber(several_wait);
+}
+
+static void panicking_hook(void *arg) {
+    slow_hook(arg);
+    cc_panic("a hook panics");
+}
+
+static void waits_and_panics(void *arg) {
+    (void)wait_in_crowd(arg);
+}
+
+static void *try_to_wait(void *panicked) {
+    if (cc_try(waits_and_panics, NULL, NULL) == ENOTRECOVERABLE) atomic_fetch_add((atomic_int *)panicked, 1);
+    return NULL;
+}
+
+/* The one that has run the hook is gone with its panic; another one does the rest. */
+static void hook_panics_in_a_crowd(void) {
+    atomic_int panicked = 0;
+    CCTask tasks[2];
+    noted = 0;
+    crowd.in_hook = crowd.returned = 0;
+    cc_event_reset(&crowd.go_on);
+    crowd.channel = cc_chan_create(0, 0);
+    crowd.nursery = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_autoclose(crowd.nursery, crowd.channel), 0);
+    CHECK_EQ(cc_nursery_at_exit(crowd.nursery, note, (void *)1), 0);
+    CHECK_EQ(cc_nursery_at_exit(crowd.nursery, panicking_hook, (void *)2), 0);
+    for (int i = 0; i < 2; i++) tasks[i] = cc_fiber_spawn_task(try_to_wait, &panicked);
+    for (int i = 0; i < 2; i++) UNTIL(is_parked(tasks[i].id));
+    cc_event_set(&crowd.go_on);
+    CHECK_EQ(cc_join_all(tasks, 2, NULL, CC_FOREVER), 0);
+    CHECK_EQ(panicked, 1);
+    CHECK_EQ(crowd.returned, 1);
+    CHECK_EQ(cc_nursery_free(crowd.nursery), 0);
+    cc_chan_free(crowd.channel);
+}
+
+TEST_WORKERS(hook_that_panics_while_others_wait) {
+    hook_panics_in_a_crowd();
+    in_fiber(hook_panics_in_a_crowd);
+}
+
+/* A hook that waits for the nursery does not wait for itself. */
+static void wait_from_hook(void *arg) {
+    spawn_from_hook(arg);
+    CHECK_EQ(cc_nursery_wait(the_nursery), 0);
+    CHECK_EQ(late_children, 1);
+    CHECK_EQ(late_hooks, 1);
+}
+
+static void hook_waits(void) {
+    late_children = late_hooks = 0;
+    the_nursery = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_at_exit(the_nursery, wait_from_hook, NULL), 0);
+    CHECK_EQ(cc_nursery_wait(the_nursery), 0);
+    CHECK_EQ(late_hooks, 1);
+    CHECK_EQ(cc_nursery_free(the_nursery), 0);
+}
+
+TEST_WORKERS(hook_that_waits) {
+    hook_waits();
+    in_fiber(hook_waits);
+}
+
 /* ---- channels ---- */
 
 static CCChan *channels[3];
