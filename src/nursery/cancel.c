@@ -104,9 +104,11 @@ static void end_deadline(void *scope) {
     if (cc__scope_current() != s)
         cc__fatal("CC_WITH_DEADLINE: the block is left while one inside it is still open; blocks end in the reverse "
                   "order of their beginning");
+    /* By the clock: the timer may not have had its turn. */
+    bool late = block->fired != NULL && cc__clock_look() >= cc__get(&s->deadline);
     cc__scope_leave(s);
     cc__scope_settle(s);
-    if (block->fired != NULL) *block->fired = s->expired;
+    if (block->fired != NULL) *block->fired = late || s->expired;
     cc__scope_destroy(s);
     cc__scope_free(s);
 }

@@ -134,6 +134,25 @@ TEST_WORKERS(called_off_during_a_shutdown) {
     }
 }
 
+/* What a block is told about its deadline, also if nobody could fire it: a fiber may keep the only worker. */
+static void tells_by_the_clock(void) {
+    bool late = false;
+    CC_WITH_DEADLINE(cc_after_ms(1), &late) {
+        while (!cc_deadline_has_passed(cc_deadline())) {
+        }
+    }
+    CHECK(late);
+    CC_WITH_DEADLINE(cc_after_ms(3600 * 1000), &late) {}
+    CHECK(!late);
+    CC_WITH_DEADLINE(CC_FOREVER, &late) {}
+    CHECK(!late);
+}
+
+TEST_WORKERS(block_that_ends_late) {
+    tells_by_the_clock();
+    in_fiber(tells_by_the_clock);
+}
+
 /* ---- inheritance ---- */
 
 static void nest_deadlines(void) {
