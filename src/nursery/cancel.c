@@ -19,6 +19,11 @@ static bool shuts_down(void) {
     return unlikely(cc__get(&cc__sched.spawns) & SPAWNS_REFUSED) && cc_in_fiber();
 }
 
+/* Not cancelled so far, and a deadline that has come would change that. */
+static bool may_be_due(uintptr_t word) {
+    return (word & (CANCEL_SCOPE | CANCEL_SHIELD | CANCEL_HELD)) == 0 && !cc__cancel_holds(word);
+}
+
 bool cc_cancelled(void) {
     if (cc__cancel_word() == NULL) return false;
     cc__sim_point(); /* a loop that asks has to end in a simulation too, where nobody runs beside it */
@@ -26,7 +31,7 @@ bool cc_cancelled(void) {
     _Atomic uintptr_t *own = cc__cancel_word();
     uintptr_t word = cc__get_acquire(own); /* pairs with the mark */
     if (word == 0) return false;
-    if ((word & (CANCEL_SCOPE | CANCEL_SHIELD | CANCEL_HELD)) == 0 && !cc__cancel_holds(word)) {
+    if (may_be_due(word)) {
         look_at_the_clock(cc__scope_of(word));
         word = cc__get_acquire(own); /* as above */
     }
@@ -36,6 +41,35 @@ bool cc_cancelled(void) {
 int cc_check_cancel(void) {
     return cc_cancelled() ? ECANCELED : 0;
 }
+
+/* ---- as an arm of a select ---- */
+
+/* As cc_cancelled. A deadline that has come takes locks, and so does the first look for one. */
+static int look(struct worker *w, const CCCase *c) {
+    (void)c;
+    int no = w != NULL ? LOOK_BIASED : LOOK_NOT_READY;
+    _Atomic uintptr_t *own = cc__cancel_word();
+    uintptr_t word = own != NULL ? cc__get_acquire(own) : 0; /* pairs with the mark */
+    if (unlikely(cc__cancel_holds(word) || shuts_down())) return LOOK_READY;
+    if (cc__scope_of(word) == NULL || !may_be_due(word)) return no;
+    if (w != NULL) return cc__scope_may_be_late(cc__scope_of(word)) ? LOOK_OUTSIDE : no;
+    look_at_the_clock(cc__scope_of(word));
+    return cc__cancel_holds(cc__get_acquire(own)) ? LOOK_READY : no; /* as above */
+}
+
+static int pass(const CCCase *c) {
+    (void)c;
+    return 0;
+}
+
+static unsigned prepare(struct arm *arm, const CCCase *c) {
+    (void)arm, (void)c;
+    return WAKE_CANCEL;
+}
+
+const struct arm_ops cc__arm_cancel = {.look = look, .try = pass, .prepare = prepare};
+
+/* ---- what can be asked ---- */
 
 int cc_cancel_reason(CCError *reason) {
     if (reason == NULL) return EINVAL;

@@ -371,6 +371,12 @@ uint64_t cc__scope_deadline(struct scope *s) {
     return earliest;
 }
 
+bool cc__scope_may_be_late(struct scope *s) {
+    uint64_t earliest;
+    if (unlikely(!remembered(s, cc__get_acquire(&epoch), &earliest))) return true; /* pairs as above */
+    return earliest != UINT64_MAX && cc__clock_now() >= earliest;
+}
+
 /* Shields are taken away, here and below. */
 static bool pierce(struct scope *s, void *arg) {
     (void)arg;

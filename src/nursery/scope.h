@@ -102,6 +102,8 @@ CCError cc__scope_reason(int code, const char *text);
 int cc__scope_set_deadline(struct scope *s, uint64_t deadline);
 /* The earliest deadline of the scope and all above. */
 uint64_t cc__scope_deadline(struct scope *s);
+/* False: it has not come. Takes no lock: true where nobody has asked above yet. */
+bool cc__scope_may_be_late(struct scope *s);
 /* A deadline was changed in a scope that others may be below already: what they have remembered is void. */
 void cc__scope_deadline_changed(void);
 /* Calls deadline and grace period off. Under the lock; false: one fires, and `waiters` will hear when it has. */

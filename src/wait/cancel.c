@@ -1,6 +1,5 @@
 /* cancel.c - the slow path of parking, while something is cancelled. */
 #include "wait/cancel.h"
-#include "wait/arm.h"
 
 #include "fiber/spec.h"
 #include "sched/wake.h"
@@ -52,23 +51,3 @@ CC_NOINLINE struct outsider *cc__outsider(void) {
 CC_NOINLINE void cc__outsider_become(struct outsider *outsider) {
     own = outsider;
 }
-
-/* ---- the caller's cancellation, as an arm of a select ---- */
-
-static int look(struct worker *w, const CCCase *c) {
-    (void)w, (void)c;
-    _Atomic uintptr_t *word = cc__cancel_word();
-    return word != NULL && cc__cancel_holds(cc__get_acquire(word)) ? LOOK_READY : LOOK_BIASED;
-}
-
-static int pass(const CCCase *c) {
-    (void)c;
-    return 0;
-}
-
-static unsigned prepare(struct arm *arm, const CCCase *c) {
-    (void)arm, (void)c;
-    return WAKE_CANCEL;
-}
-
-const struct arm_ops cc__arm_cancel = {.look = look, .try = pass, .prepare = prepare};

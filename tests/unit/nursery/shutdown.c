@@ -164,6 +164,30 @@ TEST_WORKERS(refuses_children) {
     CHECK_EQ(cc_nursery_free(n), 0);
 }
 
+/* A select that never waits is told of a shutdown, too. */
+static void *poll_for_cancel(void *arg) {
+    (void)arg;
+    bool told = false;
+    atomic_fetch_add(&started, 1);
+    while (!told && !atomic_load(&stop)) CC_WHEN {
+            CC_ON_CANCEL() {
+                told = true;
+            }
+            CC_ON_DEFAULT() {}
+        }
+    return told ? count_up(&ended) : NULL;
+}
+
+TEST_WORKERS(tells_a_select_that_polls) {
+    CHECK_EQ(cc_spawn(NULL, poll_for_cancel, NULL, NULL), 0);
+    UNTIL(started);
+    for (int i = 0; i < 50 && cc_runtime_shutdown(1) != 0; i++) { /* each gives it a tenth of a second */
+    }
+    stop = 1;
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK_EQ(ended, 1);
+}
+
 /* All workers sleep, and a shutdown waits for what is left: a deadline that an OS thread calls off. */
 static void *free_from_outside(void *nursery) {
     while (!cc__get_seq(&cc__sched.draining)) sched_yield();

@@ -506,6 +506,41 @@ TEST_WORKERS(cancelled) {
     both_contexts(cancelled_body);
 }
 
+/* A loop that never waits may keep the worker that would fire the deadline: the arm looks at the clock. */
+static void *cancelled_by_the_clock_body(void *arg) {
+    (void)arg;
+    bool cancelled = false;
+    CC_WITH_DEADLINE(cc_after_ms(1)) {
+        while (!cc_deadline_has_passed(cc_deadline())) {
+        }
+        CC_WHEN {
+            CC_ON_CANCEL() {
+                cancelled = true;
+            }
+            CC_ON_DEFAULT() {}
+        }
+    }
+    CHECK(cancelled);
+    CC_WITH_DEADLINE(cc_after_ms(1)) {
+        CC_SHIELD {
+            while (!cc_deadline_has_passed(cc_deadline())) {
+            }
+            CC_WHEN {
+                CC_ON_CANCEL() {
+                    cancelled = false;
+                }
+                CC_ON_DEFAULT() {}
+            }
+        }
+    }
+    CHECK(cancelled);
+    return NULL;
+}
+
+TEST_WORKERS(cancelled_by_the_clock) {
+    both_contexts(cancelled_by_the_clock_body);
+}
+
 /* ---- misuse ---- */
 
 static void expect_panic(CCDeferFn misuse, void *arg, const char *text) {
