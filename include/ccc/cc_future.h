@@ -15,7 +15,8 @@
  * A future holds the arguments and the value of its task, of any size, and lies in the block that declares it. So a
  * task never outlives that block: whichever way it is left (its end, return, break, goto, a panic, a C++ exception), a
  * task that was not awaited is waited for. A caller that is cancelled then cancels the task first, and so does a panic
- * or an exception that passes through. The value and the error of such a task are dropped.
+ * or an exception that passes through. The value and the error of such a task are dropped. The scopes of the
+ * block are not the task's: cc_value and cc_deadline (cc_nursery.h) do not find them there.
  *
  * For a task that is to outlive the block there is CC_GO (cc_task.h).
  */
@@ -74,8 +75,8 @@ typedef struct CCFuture {
     }                                                                                                        \
     /* Not _entry: CC_GO, whose tasks get the arguments alone, does not compile. */                          \
     CC_UNUSED static inline void *async_name##_task(void *cc_future) {                                       \
-        async_name##_future *f = (async_name##_future *)cc_future;                                           \
-        f->value = async_name(&f->async_name##_args, &f->future.error);                                      \
+        async_name##_future *cc_f = (async_name##_future *)cc_future;                                        \
+        cc_f->value = async_name(&cc_f->async_name##_args, &cc_f->future.error);                             \
         return NULL;                                                                                         \
     }                                                                                                        \
     CC_UNUSED static inline async_name##_future *async_name##_enter(async_name##_future *f) {                \

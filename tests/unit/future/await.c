@@ -47,6 +47,11 @@ CC_ASYNC(int, waits, { CCChan *until; }) {
     return value;
 }
 
+/* The names of the macros' own variables are not taken. */
+CC_ASYNC(int, f, { int size; }) {
+    return self->size + 1;
+}
+
 static CCChan *gate(void) {
     CCChan *ch = cc_chan_create(sizeof(int), 1);
     CHECK(ch != NULL);
@@ -77,6 +82,12 @@ static void values(void) {
     CHECK_EQ(CC_START(&c, seven), 0);
     CHECK_EQ(CC_AWAIT(only[evaluated++]), 7);
     CHECK_EQ(evaluated, 1);
+}
+
+TEST(any_name) {
+    CC_FUTURE(f, size);
+    CHECK_EQ(CC_START(&size, f, .size = 1), 0);
+    CHECK_EQ(CC_AWAIT(&size) + CC_CALL(f, .size = 3), 6);
 }
 
 TEST_WORKERS(values) {
