@@ -1,7 +1,8 @@
 /* cc_base.h - what every public header needs: linkage, visibility and the id of a fiber.
  *
- * Errors: a call that can fail returns 0 or a positive errno value, and leaves errno alone. Only cc_chan_create,
- * cc_nursery_create and their _ex forms, which return a pointer, set errno when that is NULL. No call reads it.
+ * Errors: a call that can fail returns 0 or a positive errno value, and leaves errno alone. Only calls that
+ * make an object and return a pointer (cc_chan_create, cc_nursery_create and their _ex forms, cc_broadcast_create,
+ * cc_broadcast_subscribe, cc_latest_create) set errno when that is NULL. No call reads it.
  *
  * Structs that a program fills in, or has filled in, end with `reserved` words. Later versions take new fields from
  * them, so sizes and offsets stay. A program sets them to 0, as every initialiser does, {0} included; the

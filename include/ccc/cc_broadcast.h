@@ -18,7 +18,7 @@ typedef struct CCBroadcast CCBroadcast;
 
 /* What a send does about a subscriber that has no room. */
 typedef enum CCSlowMode {
-    CC_SLOW_BLOCK,     /* waits until it has received something */
+    CC_SLOW_BLOCK,     /* waits until it has received something; for several, one after the other */
     CC_SLOW_DROP_OLD,  /* the subscriber loses its oldest value (cc_chan_dropped of its channel counts them) */
     CC_SLOW_DISCONNECT /* the subscriber gets what it has room for, and then ENOBUFS: it is none any more */
 } CCSlowMode;
@@ -55,9 +55,9 @@ CC_API int cc_broadcast_unsubscribe(CCBroadcast *b, CCChan *subscriber);
 
 /* Sends a copy of *value to every subscriber; all of them see all values in the same order. 0, also when there is none.
  * EINVAL: NULL or a wrong size; EPIPE: closed; ENOMEM. ECANCELED, EPIPE by a close meanwhile, and _until ETIMEDOUT: the
- * caller has waited for a subscriber, or for another sender; those that had room have got the value, the others have
- * not. _try: EAGAIN, nobody has got it: one is full (CC_SLOW_BLOCK), or another call is under way. Any context;
- * switches, _try does not. */
+ * caller has waited for a subscriber, or for another sender; those that had room at once, or were waited for, have got
+ * the value, the others have not. _try: EAGAIN, nobody has got it: one is full (CC_SLOW_BLOCK), or another call is
+ * under way. Any context; switches, _try does not. */
 CC_API int cc_broadcast_send(CCBroadcast *b, const void *value, size_t size);
 CC_API int cc_broadcast_send_try(CCBroadcast *b, const void *value, size_t size);
 CC_API int cc_broadcast_send_until(CCBroadcast *b, const void *value, size_t size, CCDeadline deadline);

@@ -33,7 +33,7 @@ typedef struct CCChanConfig {
      * called on an item that is sent back; on_destroy on each item when the channel is freed. Each gets
      * `context`. on_create returns 0 or an error, which the receive returns. on_create may be NULL with the
      * others set. They run outside the channel's lock. on_reset runs before the attempt to send: also when the send
-     * then fails, and for every select that has the send among its arms. */
+     * then fails, and for every select that waits with the send among its arms. */
     int (*on_create)(void *item, void *context);
     void (*on_reset)(void *item, void *context);
     void (*on_destroy)(void *item, void *context);

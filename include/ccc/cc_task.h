@@ -34,8 +34,9 @@ typedef struct CCSpawnOptions {
 #define CC_SPAWN_ARG_MAX ((size_t)64 * 1024)
 #define CC_SPAWN_ARG_ALIGN 16 /* of every type but those that are given a larger one, by alignas or as vectors */
 
-/* Starts fn(arg) as a fiber. On failure (fn NULL, no memory, shutdown) the handle is {0}, which every
- * call below answers with EINVAL. Any context; does not switch. */
+/* Starts fn(arg) as a fiber. It is in no nursery and in no scope of the caller, so that their cancellations, deadlines
+ * and values are not its own: for those, start it in a nursery (cc_nursery.h). On failure (fn NULL, no memory,
+ * shutdown) the handle is {0}, which every call below answers with EINVAL. Any context; does not switch. */
 CC_API CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg);
 
 /* The same with options (may be NULL) and an error. task NULL: starts it detached. On failure *task is {0}.
