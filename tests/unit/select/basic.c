@@ -117,7 +117,7 @@ TEST_WORKERS(nothing_ready) {
 
 static void *malformed(void *unused) {
     (void)unused;
-    CCChan *ch = new_chan(8, 1);
+    CCChan *ch = new_chan(8, 1), *large = new_chan(12, 1);
     uint64_t value = 4711;
     size_t chosen = 99;
     CCCase good[] = {send_arm(ch, &value), send_arm(ch, &value)};
@@ -133,11 +133,14 @@ static void *malformed(void *unused) {
         {.kind = CC_CASE_SEND, .ch = ch, .value = &value, .size = 9},
         {.kind = CC_CASE_RECV, .ch = ch, .value = NULL, .size = 8},
         {.kind = CC_CASE_SEND, .ch = ch, .value = NULL, .size = 8},
+        {.kind = CC_CASE_SEND, .ch = ch, .value = &value, .size = 0},
+        {.kind = CC_CASE_RECV, .ch = large, .value = &value, .size = 0},
+        {.kind = CC_CASE_SEND, .ch = large, .value = &value, .size = 8},
         {.kind = CC_CASE_JOIN, .task = NULL},
         {.kind = CC_CASE_JOIN, .task = &none},
         {.kind = (CCCaseKind)77},
     };
-    for (int i = 0; i < 7; i++) { /* one bad arm, and nothing happens */
+    for (int i = 0; i < 10; i++) { /* one bad arm, and nothing happens */
         CCCase cases[] = {good[0], bad[i]}, other_way[] = {bad[i], good[0]};
         CHECK_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), EINVAL);
         CHECK_EQ(cc_select_try(other_way, 2, &chosen), EINVAL);
@@ -147,6 +150,7 @@ static void *malformed(void *unused) {
     CHECK_EQ(chosen, 99);
     check_clean(ch);
     cc_chan_free(ch);
+    cc_chan_free(large);
     return NULL;
 }
 
