@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 
 /* ---- what the calls need ---- */
 
@@ -24,11 +25,22 @@ static int names(const char *host, const char *service, const CCResolveHints *hi
     return 0;
 }
 
-static int lowest_fd(void) {
+static int free_fd(void) {
     int fd = dup(0);
     CHECK(fd >= 0);
     close(fd);
     return fd;
+}
+
+/* The least of three: now and then the runtime reads a file, for less than a millisecond. */
+static int lowest_fd(void) {
+    int lowest = free_fd();
+    for (int i = 0; i < 2; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
+        int fd = free_fd();
+        if (fd < lowest) lowest = fd;
+    }
+    return lowest;
 }
 
 /* ---- the calls ---- */

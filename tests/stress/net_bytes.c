@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static uint64_t random_of(uint64_t *seed) {
@@ -136,10 +137,22 @@ CC_TASK(client, {
     return NULL;
 }
 
-static int lowest_fd(void) {
+static int free_fd(void) {
     int fd = dup(0);
+    CHECK(fd >= 0);
     close(fd);
     return fd;
+}
+
+/* The least of three: now and then the runtime reads a file, for less than a millisecond. */
+static int lowest_fd(void) {
+    int lowest = free_fd();
+    for (int i = 0; i < 2; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
+        int fd = free_fd();
+        if (fd < lowest) lowest = fd;
+    }
+    return lowest;
 }
 
 static void *traffic(void *arg) {
