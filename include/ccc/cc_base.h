@@ -85,9 +85,14 @@
 #define CC_VERSION_MINOR 1
 #define CC_VERSION_PATCH 0
 
-/* The version of the library that runs, "0.1.0"; the macros are those of the headers. Any context; does not switch. */
 CC_BEGIN_DECLS
+/* The version of the library that runs, "0.1.0"; the macros are those of the headers. Any context; does not switch. */
 CC_API const char *cc_version(void);
+
+/* What an error that a call has returned means, as a phrase in English: "the task has panicked"; of those that mean
+ * nothing else here than elsewhere, what the C library says, "No such file or directory". Never NULL, never freed, and
+ * not overwritten. Any context; does not switch. */
+CC_API const char *cc_error_text(int code);
 CC_END_DECLS
 
 /* Identifies one fiber: a slot, its generation and the kind. 0 identifies none.

@@ -25,7 +25,8 @@ void cc_future_misused(const CCFuture *f) {
 
 void cc_future_failed(const char *name, int error) {
     if (error == ECANCELED) return;
-    cc_panic("%s: %s (%d), and the caller takes only a value; cc_await returns errors", name, strerror(error), error);
+    cc_panic("%s: %s (%d), and the caller takes only a value; cc_await returns errors", name, cc_error_text(error),
+             error);
 }
 
 /* ---- the end ---- */

@@ -1,4 +1,4 @@
-/* log.c - what the library says goes where the program wants it; and which version it is. */
+/* log.c - what the library says goes where the program wants it; which version it is; what errors mean. */
 #include "../contexts.h"
 
 #include <errno.h>
@@ -34,4 +34,17 @@ TEST(version) {
     char expected[32];
     snprintf(expected, sizeof expected, "%d.%d.%d", CC_VERSION_MAJOR, CC_VERSION_MINOR, CC_VERSION_PATCH);
     CHECK(strcmp(cc_version(), expected) == 0);
+}
+
+TEST(error_texts) {
+    CHECK(strcmp(cc_error_text(0), "no error") == 0);
+    CHECK(strcmp(cc_error_text(ENOTRECOVERABLE), "the task has panicked") == 0);
+    CHECK(strcmp(cc_error_text(ECANCELED), "cancelled") == 0);
+    CHECK(strcmp(cc_error_text(ETIMEDOUT), "the deadline has passed") == 0);
+    const char *text = cc_error_text(ENOENT);
+    errno = 77;
+    for (int code = -2; code <= CC_ERROR_MAX + 1; code++) CHECK(cc_error_text(code)[0] != '\0');
+    CHECK_EQ(errno, 77);
+    CHECK(cc_error_text(ENOENT) == text); /* nothing that the next call overwrites */
+    CHECK(strcmp(cc_error_text(CC_ERROR_MAX), "an unknown error") == 0);
 }
