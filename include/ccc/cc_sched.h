@@ -46,6 +46,22 @@ typedef struct CCRuntimeConfig {
 #define CC_STACK_SIZE_MIN ((size_t)16 * 1024)
 #define CC_STACK_SIZE_MAX ((size_t)1024 * 1024 * 1024)
 
+/* Where the library's memory comes from, in place of malloc and free; both functions, or neither. They are called on
+ * any thread, in fibers, several at a time, and call nothing of this library. Stacks and tables are not allocated but
+ * mapped; and the C library, OpenSSL and C++ allocate on their own. */
+typedef struct CCAllocator {
+    /* At least `size` bytes, aligned to `align`, a power of two up to 64; NULL: there is no memory. */
+    void *(*alloc)(size_t size, size_t align, void *context);
+    void (*free)(void *p, void *context); /* what alloc has returned, perhaps on another thread; never NULL */
+    void *context;
+    uint64_t reserved[4]; /* 0; see cc_base.h */
+} CCAllocator;
+
+/* Sets the functions for the process, before any other call of the library; NULL: malloc and free. EBUSY: the library
+ * has memory already, and nothing has changed; EINVAL: one function without the other, or a reserved word that is not
+ * 0. OS threads; does not switch. */
+CC_API int cc_allocator_set(const CCAllocator *allocator);
+
 /* Starts the runtime. config may be NULL. EINVAL: a value out of range, or a reserved word that is not 0; EALREADY: it
  * runs; ENOMEM, EAGAIN: no memory or no threads; EDEADLK: called from a fiber, or by a
  * thread_local destructor of a worker. A server with many descriptors calls it before it starts threads of its own, and

@@ -1,15 +1,38 @@
-/* mem.c - the one door to malloc, so that a test can fail any allocation. */
+/* mem.c - the one door to malloc, so that a test can fail any allocation, and a program can have its own. */
 #include "base/mem.h"
 
 #include "base/attr.h"
 
+#include <ccc/cc_sched.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Set before the first allocation, and never changed after it: what was allocated goes back to where it came from. */
+static CCAllocator own;
+static _Atomic bool used;
+
+int cc_allocator_set(const CCAllocator *allocator) {
+    static const CCAllocator none;
+    if (allocator == NULL) allocator = &none;
+    for (size_t i = 0; i < sizeof none.reserved / sizeof none.reserved[0]; i++)
+        if (allocator->reserved[i] != 0) return EINVAL;
+    if ((allocator->alloc == NULL) != (allocator->free == NULL)) return EINVAL;
+    if (used) return EBUSY;
+    own = *allocator;
+    return 0;
+}
+
+static bool is_own(void) {
+    if (unlikely(!used)) used = true;
+    return unlikely(own.alloc != NULL);
+}
 
 /* The race detector does not see `p`: a worker's stack is also used on behalf of fibers that have ended, each of which
  * is a thread to it. */
 CC_NOINLINE CC_NO_TSAN void *cc__mem_alloc_stack(size_t size) {
     void *p = NULL;
+    if (is_own()) return own.alloc(size, CC_LINE, own.context);
     return posix_memalign(&p, CC_LINE, size) == 0 ? p : NULL;
 }
 
@@ -20,12 +43,19 @@ void *cc__mem_alloc(size_t size) {
 }
 
 CC_NOINLINE void *cc__mem_alloc_small(size_t size) {
-    void *p = malloc(size);
+    void *p = is_own() ? own.alloc(size, 16, own.context) : malloc(size);
     __asm__("" : "+r"(p)); /* else compilers make calloc of it, which has nothing at hand */
     if (p != NULL) memset(p, 0, size);
     return p;
 }
 
 void cc__mem_free(void *p) {
+    if (likely(own.free == NULL))
+        free(p);
+    else if (p != NULL)
+        own.free(p, own.context);
+}
+
+void cc__mem_free_libc(void *p) {
     free(p);
 }

@@ -12,5 +12,7 @@ void *cc__mem_alloc_small(size_t size);
 /* For a stack, or a ring: not zeroed, so that what is never used of it is not touched either. */
 void *cc__mem_alloc_stack(size_t size);
 void cc__mem_free(void *p);
+/* What a function of the C or C++ library has allocated. */
+void cc__mem_free_libc(void *p);
 
 #endif

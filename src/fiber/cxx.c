@@ -87,7 +87,7 @@ void cc__cxx_demangle(const char *mangled, char *name, size_t size) {
     int status = -1;
     char *readable = runtime.demangle != NULL ? runtime.demangle(mangled, NULL, NULL, &status) : NULL;
     (void)snprintf(name, size, "%s", status == 0 && readable != NULL ? readable : mangled);
-    cc__mem_free(readable);
+    cc__mem_free_libc(readable);
 }
 
 /* The name of a std::type_info: behind its table of functions, by the ABI. A star marks names of local types. */

@@ -47,7 +47,7 @@ static const char *sentence_of(int status) {
 
 void cc__response_free(struct response *r) {
     if (r->body != NULL) (void)fclose(r->body);
-    cc__mem_free(r->text); /* the C library's, and ours goes back to it, too */
+    cc__mem_free_libc(r->text);
     *r = (struct response){0};
 }
 

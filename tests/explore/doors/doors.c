@@ -14,6 +14,7 @@
 #include <ccc/ccc.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* ---- base ---- */
@@ -29,6 +30,9 @@ void *cc__mem_alloc_small(size_t size) {
 }
 void cc__mem_free(void *p) {
     ex_free(p);
+}
+void cc__mem_free_libc(void *p) {
+    free(p);
 }
 
 void cc__fatal_also(void (*fn)(void)) {

@@ -1,0 +1,143 @@
+/* allocator.c - the program's own memory: all of the library's comes from it and goes back to it, and its failures are
+ * ENOMEM. */
+#include "harness.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MARK UINT64_C(0x6d656d6f7279)
+
+/* Lies right before each block. */
+struct head {
+    void *whole;
+    uint64_t mark;
+};
+
+static atomic_long taken, held;
+static atomic_bool none_left;
+static int place; /* for the context */
+
+static void *take(size_t size, size_t align, void *context) {
+    CHECK(context == &place);
+    CHECK(size > 0);
+    CHECK(align == 16 || align == 64);
+    if (atomic_load(&none_left)) return NULL;
+    char *whole = malloc(size + align + sizeof(struct head));
+    CHECK(whole != NULL);
+    char *block = whole + sizeof(struct head);
+    block += (align - (uintptr_t)block % align) % align;
+    memset(block, 0xa5, size); /* the library does not count on zeros */
+    memcpy(block - sizeof(struct head), &(struct head){whole, MARK}, sizeof(struct head));
+    atomic_fetch_add(&taken, 1);
+    atomic_fetch_add(&held, 1);
+    return block;
+}
+
+static void give(void *p, void *context) {
+    struct head head;
+    CHECK(context == &place);
+    CHECK(p != NULL);
+    memcpy(&head, (char *)p - sizeof head, sizeof head);
+    CHECK_EQ(head.mark, MARK); /* one of ours */
+    memset((char *)p - sizeof head, 0, sizeof head);
+    free(head.whole);
+    atomic_fetch_sub(&held, 1);
+}
+
+static const CCAllocator ours = {.alloc = take, .free = give, .context = &place};
+
+CC_TASK(works, {
+    CCChan *ch;
+    char much[4096]; /* too much for the record of a fiber */
+}) {
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_chan_send(self->ch, &i, sizeof i), 0);
+    return NULL;
+}
+
+/* Channels, tasks, nurseries, timers, keys, broadcasts, ports, a dump. */
+static void use_much(void) {
+    CCChan *ch = cc_chan_create(sizeof(int), 3);
+    CHECK(ch != NULL);
+    int rc, v;
+    CC_NURSERY(n, .result = &rc, .name = "all") {
+        CHECK(cc_nursery_alloc(n, 100) != NULL);
+        for (int i = 0; i < 20; i++) CC_GO_IN(n, works, .ch = ch);
+        for (int i = 0; i < 200; i++) CHECK_EQ(cc_chan_recv_until(ch, &v, sizeof v, cc_after_s(600)), 0);
+        CHECK_EQ(cc_sleep_ms(1), 0);
+    }
+    CHECK_EQ(rc, 0);
+    cc_chan_free(ch);
+
+    CCBroadcast *b = cc_broadcast_create(&(CCBroadcastConfig){.elem_size = sizeof v, .capacity = 2});
+    CCChan *subscriber = cc_broadcast_subscribe(b);
+    CHECK_EQ(cc_broadcast_send(b, &v, sizeof v), 0);
+    CHECK_EQ(cc_chan_recv(subscriber, &v, sizeof v), 0);
+    cc_broadcast_free(b);
+    cc_chan_free(subscriber);
+
+    CCPort *port;
+    CHECK_EQ(cc_port_create(&port, &(CCPortConfig){.capacity = 2}), 0);
+    CHECK_EQ(cc_port_send(port, "text", 5), 0);
+    cc_port_free(port);
+
+    CCWakeKey key;
+    CHECK_EQ(cc_wake_key_open(&key), 0);
+    CHECK_EQ(cc_wake_key_close(key), 0);
+
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    CHECK(file != NULL);
+    CHECK_EQ(cc_dump(file), 0);
+    fclose(file);
+    free(text);
+}
+
+TEST(all_of_it) {
+    CHECK_EQ(cc_allocator_set(&ours), 0);
+    use_much();
+    CHECK_EQ(cc_runtime_shutdown(60000), 0);
+    long before = atomic_load(&held), rounds = atomic_load(&taken);
+    CHECK(rounds > 20);
+    for (int i = 0; i < 5; i++) {
+        use_much();
+        CHECK_EQ(cc_runtime_shutdown(60000), 0);
+    }
+    CHECK(atomic_load(&taken) > rounds);
+    CHECK(atomic_load(&held) <= before + 8); /* what is kept for ever does not grow with use */
+}
+
+TEST(no_memory) {
+    CHECK_EQ(cc_allocator_set(&ours), 0);
+    atomic_store(&none_left, true);
+    errno = 0;
+    CHECK(cc_chan_create(4, 4) == NULL);
+    CHECK_EQ(errno, ENOMEM);
+    CCPort *port;
+    CHECK_EQ(cc_port_create(&port, NULL), ENOMEM);
+    CHECK_EQ(cc_runtime_init(NULL), ENOMEM);
+    atomic_store(&none_left, false);
+    use_much();
+}
+
+TEST(too_late) {
+    cc_chan_free(cc_chan_create(4, 4));
+    CHECK_EQ(cc_allocator_set(&ours), EBUSY);
+    CHECK_EQ(cc_allocator_set(NULL), EBUSY);
+    use_much();
+    CHECK_EQ(atomic_load(&taken), 0);
+}
+
+TEST(arguments) {
+    CHECK_EQ(cc_allocator_set(&(CCAllocator){.alloc = take}), EINVAL);
+    CHECK_EQ(cc_allocator_set(&(CCAllocator){.free = give}), EINVAL);
+    CHECK_EQ(cc_allocator_set(&(CCAllocator){.alloc = take, .free = give, .reserved = {0, 0, 0, 1}}), EINVAL);
+    CHECK_EQ(cc_allocator_set(&ours), 0);
+    CHECK_EQ(cc_allocator_set(NULL), 0); /* malloc again */
+    use_much();
+    CHECK_EQ(atomic_load(&taken), 0);
+}
