@@ -293,38 +293,53 @@ TEST_WORKERS(arm_is_woken) {
 
 /* ---- late keys against reused records ---- */
 
-/* Keys that are over, of records that are used again and again by a fiber beside it: none of them is accepted. */
+enum { OLD = 64, REUSERS = 4, KEYS = OLD / REUSERS };
+
+static bool all_reused(_Atomic uint8_t *reused) {
+    int n = 0;
+    for (int i = 1; i <= OLD; i++) n += atomic_load(&reused[i]);
+    return n == OLD;
+}
+
+/* Keys that are over, and whose records others use: none of them is accepted, and those others notice nothing. Each
+ * fiber has KEYS keys open at a time, so that all records of the old ones are in use. */
 CC_TASK(reuses, {
     _Atomic bool *stop;
-    _Atomic long *mine;
+    _Atomic uint8_t *reused; /* by the record's number */
 }) {
     while (!atomic_load(self->stop)) {
-        CCWakeKey key = new_key();
-        uint64_t value = 0;
-        CHECK_EQ(cc_wake_key_wait_try(key, &value), EAGAIN);
-        CHECK_EQ(cc_wake(key, 42), 0);
-        CHECK_EQ(cc_wake_key_wait(key, &value), 0);
-        CHECK_EQ(value, 42);
-        atomic_fetch_add(self->mine, 1);
-        cc_yield();
+        CCWakeKey keys[KEYS];
+        for (int i = 0; i < KEYS; i++) {
+            keys[i] = new_key();
+            if (keys[i].id <= OLD) atomic_store(&self->reused[keys[i].id], 1);
+        }
+        do cc_yield();
+        while (!all_reused(self->reused)); /* at the first time all of them have their keys at once */
+        for (uint64_t i = 0; i < KEYS; i++) {
+            uint64_t value = 0;
+            CHECK_EQ(cc_wake_key_wait_try(keys[i], &value), EAGAIN);
+            CHECK_EQ(cc_wake(keys[i], i), 0);
+            CHECK_EQ(cc_wake_key_wait(keys[i], &value), 0);
+            CHECK_EQ(value, i);
+        }
     }
     return NULL;
 }
 
 TEST_WORKERS(late_wakes, .timeout = 300) {
-    enum { OLD = 64 };
     CCWakeKey old[OLD];
     _Atomic bool stop = false;
-    _Atomic long mine = 0;
-    long accepted = 0, late = test_scale(1000000) / 5; /* in each of five numbers of workers: a million */
+    _Atomic uint8_t reused[OLD + 1] = {0};
+    long accepted = 0, late = test_scale(1000000); /* for each number of workers */
     for (int i = 0; i < OLD; i++) old[i] = new_key();
+    for (int i = 0; i < OLD; i++) CHECK(old[i].id <= OLD);
     for (int i = 0; i < OLD; i++) CHECK_EQ(cc_wake_key_close(old[i]), 0);
-    CCTask tasks[4];
-    for (int i = 0; i < 4; i++) tasks[i] = CC_GO(reuses, .stop = &stop, .mine = &mine);
-    while (atomic_load(&mine) == 0) cc_yield();
+    CCTask tasks[REUSERS];
+    for (int i = 0; i < REUSERS; i++) tasks[i] = CC_GO(reuses, .stop = &stop, .reused = reused);
+    while (!all_reused(reused)) cc_yield();
     for (long i = 0; i < late; i++) accepted += cc_wake(old[i % OLD], 666) == 0;
     atomic_store(&stop, true);
-    CHECK_EQ(cc_join_all(tasks, 4, NULL, CC_FOREVER), 0);
+    CHECK_EQ(cc_join_all(tasks, REUSERS, NULL, CC_FOREVER), 0);
     CHECK_EQ(accepted, 0);
 }
 
