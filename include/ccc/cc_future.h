@@ -58,47 +58,47 @@ typedef struct CCFuture {
  * any type but void or an array; in C++ one that can be copied like memory. In it `self` points to the arguments. */
 #define CC_ASYNC(T, ...) CC__GLUE(CC__ASYNC_, CC__ONE_OR_MANY(__VA_ARGS__))(T, __VA_ARGS__)
 #define CC__ASYNC_ONE(T, async_name) CC__ASYNC_MANY(T, async_name, { char cc_none; })
-#define CC__ASYNC_MANY(T, async_name, ...)                                                                   \
-    CC__ASSERT_PLAIN(T, "what an async function returns is copied like memory");                             \
-    struct async_name##_args __VA_ARGS__;                                                                    \
-    typedef struct async_name##_future {                                                                     \
-        CCFuture future;                                                                                     \
-        T value;                                                                                             \
-        struct async_name##_args async_name##_args;                                                          \
-    } async_name##_future;                                                                                   \
-    static T async_name(struct async_name##_args *self, int *cc_error);                                      \
-    CC_UNUSED static inline T async_name##_call(struct async_name##_args cc_args) {                          \
-        int cc_error = 0;                                                                                    \
-        T cc_value = async_name(&cc_args, &cc_error);                                                        \
-        if (cc_error != 0) cc_future_failed(#async_name, cc_error);                                          \
-        return cc_value;                                                                                     \
-    }                                                                                                        \
-    /* Not _entry: CC_GO, whose tasks get the arguments alone, does not compile. */                          \
-    CC_UNUSED static inline void *async_name##_task(void *cc_future) {                                       \
-        async_name##_future *cc_f = (async_name##_future *)cc_future;                                        \
-        cc_f->value = async_name(&cc_f->async_name##_args, &cc_f->future.error);                             \
-        return NULL;                                                                                         \
-    }                                                                                                        \
-    CC_UNUSED static inline async_name##_future *async_name##_enter(async_name##_future *f) {                \
-        cc_future_enter_(&f->future, #async_name, &f->value, sizeof f->value);                               \
-        CC__FUTURE_THROWS(f);                                                                                \
-        return f;                                                                                            \
-    }                                                                                                        \
-    CC_UNUSED static inline void async_name##_leave(async_name##_future *f) {                                \
-        cc_future_leave_(&f->future, CC__FUTURE_THROWN(f));                                                  \
-    }                                                                                                        \
-    /* In line, so that the task's origin is the caller. */                                                  \
-    CC_UNUSED static inline int async_name##_start(async_name##_future *f, struct async_name##_args cc_args, \
-                                                   size_t size) {                                            \
-        (void)size;                                                                                          \
-        if (f->future.state == CC_FUTURE_RUNNING) cc_future_misused(&f->future);                             \
-        f->async_name##_args = cc_args;                                                                      \
-        f->future.error = 0;                                                                                 \
-        f->future.ended = cc_spawn(&f->future.task, async_name##_task, f, NULL);                             \
-        f->future.id = f->future.task.id;                                                                    \
-        f->future.state = CC_FUTURE_RUNNING;                                                                 \
-        return f->future.ended;                                                                              \
-    }                                                                                                        \
+#define CC__ASYNC_MANY(T, async_name, ...)                                                                      \
+    CC__ASSERT_PLAIN(T, "what an async function returns is copied like memory");                                \
+    struct async_name##_args __VA_ARGS__;                                                                       \
+    typedef struct async_name##_future {                                                                        \
+        CCFuture future;                                                                                        \
+        T value;                                                                                                \
+        struct async_name##_args async_name##_args;                                                             \
+    } async_name##_future;                                                                                      \
+    static T async_name(struct async_name##_args *self, int *cc_error);                                         \
+    CC_UNUSED static inline T async_name##_call(struct async_name##_args cc_args) {                             \
+        int cc_error = 0;                                                                                       \
+        T cc_value = async_name(&cc_args, &cc_error);                                                           \
+        if (cc_error != 0) cc_future_failed(#async_name, cc_error);                                             \
+        return cc_value;                                                                                        \
+    }                                                                                                           \
+    /* Not _entry: CC_GO, whose tasks get the arguments alone, does not compile. */                             \
+    CC_UNUSED static inline void *async_name##_task(void *cc_future) {                                          \
+        async_name##_future *cc_f = (async_name##_future *)cc_future;                                           \
+        cc_f->value = async_name(&cc_f->async_name##_args, &cc_f->future.error);                                \
+        return NULL;                                                                                            \
+    }                                                                                                           \
+    CC_UNUSED static inline async_name##_future *async_name##_enter(async_name##_future *cc_f) {                \
+        cc_future_enter_(&cc_f->future, #async_name, &cc_f->value, sizeof cc_f->value);                         \
+        CC__FUTURE_THROWS(cc_f);                                                                                \
+        return cc_f;                                                                                            \
+    }                                                                                                           \
+    CC_UNUSED static inline void async_name##_leave(async_name##_future *cc_f) {                                \
+        cc_future_leave_(&cc_f->future, CC__FUTURE_THROWN(cc_f));                                               \
+    }                                                                                                           \
+    /* In line, so that the task's origin is the caller. */                                                     \
+    CC_UNUSED static inline int async_name##_start(async_name##_future *cc_f, struct async_name##_args cc_args, \
+                                                   size_t cc_size) {                                            \
+        (void)cc_size;                                                                                          \
+        if (cc_f->future.state == CC_FUTURE_RUNNING) cc_future_misused(&cc_f->future);                          \
+        cc_f->async_name##_args = cc_args;                                                                      \
+        cc_f->future.error = 0;                                                                                 \
+        cc_f->future.ended = cc_spawn(&cc_f->future.task, async_name##_task, cc_f, NULL);                       \
+        cc_f->future.id = cc_f->future.task.id;                                                                 \
+        cc_f->future.state = CC_FUTURE_RUNNING;                                                                 \
+        return cc_f->future.ended;                                                                              \
+    }                                                                                                           \
     static T async_name(CC_UNUSED struct async_name##_args *self, CC_UNUSED int *cc_error)
 
 /* In the function: the error that comes with the value, an errno value; 0: none. The function goes on; it returns when

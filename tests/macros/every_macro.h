@@ -333,10 +333,22 @@ CC_ASYNC(const char *, hello) {
     return "hello";
 }
 
+/* A macro's own names are not those of a program. */
+CC_ASYNC(int, f, { int value; }) {
+    return self->value;
+}
+CC_ASYNC(int, size) {
+    return 9;
+}
+
 static void futures_(void) {
     struct point p = {1, 2};
     CC_FUTURE(mirrored, a);
     CC_FUTURE(hello, b);
+    CC_FUTURE(f, c);
+    CC_FUTURE(size, d);
+    MUST(CC_START(&c, f, .value = 8) == 0 && CC_START(&d, size) == 0);
+    MUST(CC_AWAIT(&c) == CC_CALL(f, .value = 8) && CC_AWAIT(&d) == CC_CALL(size));
     MUST(CC_CALL(mirrored, .of = p).x == 2 && CC_CALL(hello)[0] == 'h');
     MUST(CC_START(&a, mirrored, .of = {3, 4}) == 0);
     MUST(CC_START(&b, hello) == 0);
