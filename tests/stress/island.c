@@ -14,7 +14,6 @@
 #include <ccc/ccc.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <time.h>
 
 #define US UINT64_C(1000)
@@ -182,7 +181,7 @@ static void switches(unsigned base, uint64_t wanted) {
     CHECK_EQ(pthread_join(thread, NULL), 0);
     for (int i = 0; i < ISLANDS; i++) all += close_home(&homes[i]);
     test_count("switches on islands", all);
-    printf("%llu workers added\n", (unsigned long long)cc__elastic_grown());
+    test_count("workers added", cc__elastic_grown());
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
