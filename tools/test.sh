@@ -268,6 +268,12 @@ run_stage() {
         check "$stage" "docs/tracing.md and examples" "$log/tracing.log" tools/check-readme.sh docs/tracing.md
         check "$stage" "docs/misuse.md and tests" "$log/misuse.log" tools/check-misuse.sh
         check "$stage" "examples by functions alone" "$log/plain.log" tools/check-plain.sh
+        if command -v python3 >/dev/null; then
+            check "$stage" "code in the manual pages" "$log/man.log" tests/man/check.py
+        else
+            skipped=$((skipped + 1))
+            echo "   skipped: the code in the manual pages is checked by python3"
+        fi
     elif [[ $stage == models ]]; then
         tests/model/run.sh build/model >"$log/models.log" 2>&1
         count_tap "$stage" "protocol models" "$log/models.log" $?
