@@ -67,8 +67,9 @@ CC_API void cc_chan_free(CCChan *ch);
 /* Sends a copy of *value. size must be the channel's (EINVAL). EPIPE, or the error of cc_chan_close_err: closed;
  * nobody gets the value. EAGAIN: _try on a full channel, or drop-new. ETIMEDOUT: _until, nobody gets the value.
  * ECANCELED: the caller, a fiber or an OS thread in a block, was cancelled (cc_nursery.h) while it waited, or is a
- * fiber whose wait a shutdown of the runtime has ended: nobody gets the value. ENOMEM: _until, no memory for a timer.
- * EINVAL: NULL. Any context; switches, _try does not. */
+ * fiber whose wait a shutdown of the runtime has ended: nobody gets the value. ENOMEM: _until, no memory for a timer;
+ * drop-old with on_drop and values above 128 bytes, none for a copy. EINVAL: NULL. Any context; switches, _try does
+ * not. */
 CC_API int cc_chan_send(CCChan *ch, const void *value, size_t size);
 CC_API int cc_chan_send_try(CCChan *ch, const void *value, size_t size);
 CC_API int cc_chan_send_until(CCChan *ch, const void *value, size_t size, CCDeadline deadline);

@@ -176,7 +176,8 @@ CC_API int cc_check_cancel(void);
  * context; does not switch. */
 CC_API int cc_cancel_reason(CCError *reason);
 
-/* The earliest deadline of the scopes around the caller; CC_FOREVER: none. Any context; does not switch. */
+/* The earliest deadline of the scopes around the caller, those outside of a shield included; CC_FOREVER: none. Any
+ * context; does not switch. */
 CC_API CCDeadline cc_deadline(void);
 
 /* Cancels one task: its waits return ECANCELED from now on. Its children are those of its own nurseries. EINVAL, ESRCH

@@ -16,9 +16,9 @@ CC_BEGIN_DECLS
 /* Joins all of them. results: NULL, or room for n results; that of a task which has panicked is NULL.
  * 0; else how the first task of the array that did not end well has ended, as cc_task_join returns it: ENOTRECOVERABLE,
  * ENOMEM, ESRCH, EDEADLK; the others were joined all the same. ETIMEDOUT: the deadline came first; ECANCELED: the
- * caller was cancelled: the handles that are not {0} stay, with their tasks, and the results of the others are there;
- * another call joins the rest. Results of what is left out are not touched. EINVAL: tasks is NULL and n is not 0. Any
- * context; switches. */
+ * caller was cancelled: the handles that are not {0} stay, with their tasks, and the results of the others are there,
+ * but not how they have ended; another call joins the rest. Results of what is left out are not touched. EINVAL: tasks
+ * is NULL and n is not 0. Any context; switches. */
 CC_API int cc_join_all(CCTask *tasks, size_t n, void **results, CCDeadline deadline);
 
 /* Waits for the first that ends, and joins it: *which is its index, *result its result (either may be NULL). Returns
