@@ -18,6 +18,8 @@
 SCENE_UNUSED static void let_others(void) {
     if (cc_in_fiber())
         cc_yield();
+    else if (cc_sim_seed() != 0)
+        cc_sleep_ms(1); /* nobody runs beside this thread */
     else
         sched_yield();
 }
