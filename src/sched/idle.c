@@ -9,7 +9,7 @@
  * IDLE-4  An owner that sees sleepers may leave the wake to the watcher (defer it) while WANT_WATCH is set. The watcher
  *         is a sleeper that ticks every WATCH_EAGER_NS or WATCH_NS, and steals what waits behind a long turn. It clears
  *         the bit before its last check, so that no deferred wake is forgotten; if it is woken while others sleep, it
- *         appoints another watcher.
+ *         appoints another watcher. So does that one, if it finds work before it sleeps again.
  * IDLE-5  While timers are armed and all sleep, one of them, the timer sleeper, sleeps until the next timer only. A
  *         worker that goes to work wakes another sleeper if otherwise nobody would wake for the next timer, or tick. So
  *         does a fiber that arms a timer and goes on, if that is due soon; for later ones sysmon does.
@@ -40,6 +40,7 @@ enum wake_word {
     WAKE_NONE,
     WAKE_POLL,
     WAKE_SEARCH, /* and a searcher's place is yours */
+    WAKE_ROLE,   /* and a role is free: whoever goes to work instead of taking it appoints another (IDLE-4) */
     WAKE_EVENT,  /* never in a worker's word: a driver has something to poll */
 };
 
@@ -155,7 +156,7 @@ void cc__idle_notify_all(void) {
 /* Another sleeper finds out which roles are free. */
 static void appoint(void) {
     struct worker *sleeper = take_sleeper();
-    if (sleeper != NULL) wake(sleeper, WAKE_POLL);
+    if (sleeper != NULL) wake(sleeper, WAKE_ROLE);
 }
 
 /* Its owner takes it at its next poll, but may be blocked in its turn. */
@@ -614,6 +615,7 @@ bool cc__idle(struct worker *w) {
         return false;
     }
     if (word == WAKE_SEARCH) w->searching = w->called = true;
+    if (word == WAKE_ROLE) w->watched = true; /* as if it had had the role: see cc__idle_left */
     if (victim != NULL) help(w, victim);
     return true;
 }
