@@ -1,6 +1,7 @@
 /* net.c - the network without memory, threads or descriptors: each call says so, and nothing is left behind. */
 #include "fail.h"
 #include "harness.h"
+#include "lowest_fd.h"
 
 #include "../programs/where.h"
 #include "../unit/contexts.h"
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 
 /* ---- what the calls need ---- */
 
@@ -23,24 +23,6 @@ static int names(const char *host, const char *service, const CCResolveHints *hi
     list[1] = list[0];
     *count = 2;
     return 0;
-}
-
-static int free_fd(void) {
-    int fd = dup(0);
-    CHECK(fd >= 0);
-    close(fd);
-    return fd;
-}
-
-/* The least of three: now and then the runtime reads a file, for less than a millisecond. */
-static int lowest_fd(void) {
-    int lowest = free_fd();
-    for (int i = 0; i < 2; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
-        int fd = free_fd();
-        if (fd < lowest) lowest = fd;
-    }
-    return lowest;
 }
 
 /* ---- the calls ---- */

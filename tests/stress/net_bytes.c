@@ -1,13 +1,13 @@
 /* net_bytes.c - many connections through a proxy to a server, with peers that vanish: every byte that an orderly end
  * vouches for has come, in order; nothing is left open. */
 #include "harness.h"
+#include "lowest_fd.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static uint64_t random_of(uint64_t *seed) {
@@ -135,24 +135,6 @@ CC_TASK(client, {
         broken++;
     vanish ? cc_abort(s.conn) : cc_close(s.conn);
     return NULL;
-}
-
-static int free_fd(void) {
-    int fd = dup(0);
-    CHECK(fd >= 0);
-    close(fd);
-    return fd;
-}
-
-/* The least of three: now and then the runtime reads a file, for less than a millisecond. */
-static int lowest_fd(void) {
-    int lowest = free_fd();
-    for (int i = 0; i < 2; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
-        int fd = free_fd();
-        if (fd < lowest) lowest = fd;
-    }
-    return lowest;
 }
 
 static void *traffic(void *arg) {

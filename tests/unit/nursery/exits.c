@@ -137,10 +137,7 @@ static void *wait_in_crowd(void *arg) {
     return NULL;
 }
 
-/* One of them runs the exits, in their order; the others wait for that, too. */
-static void several_wait(void) {
-    enum { WAITERS = 3 };
-    CCTask tasks[WAITERS];
+static void begin_crowd(void (*last_hook)(void *)) {
     noted = 0;
     crowd.in_hook = crowd.returned = 0;
     cc_event_reset(&crowd.go_on);
@@ -148,7 +145,19 @@ static void several_wait(void) {
     crowd.nursery = new_nursery(NULL);
     CHECK_EQ(cc_nursery_autoclose(crowd.nursery, crowd.channel), 0);
     CHECK_EQ(cc_nursery_at_exit(crowd.nursery, note, (void *)1), 0);
-    CHECK_EQ(cc_nursery_at_exit(crowd.nursery, slow_hook, (void *)2), 0);
+    CHECK_EQ(cc_nursery_at_exit(crowd.nursery, last_hook, (void *)2), 0);
+}
+
+static void end_crowd(void) {
+    CHECK_EQ(cc_nursery_free(crowd.nursery), 0);
+    cc_chan_free(crowd.channel);
+}
+
+/* One of them runs the exits, in their order; the others wait for that, too. */
+static void several_wait(void) {
+    enum { WAITERS = 3 };
+    CCTask tasks[WAITERS];
+    begin_crowd(slow_hook);
     for (int i = 0; i < WAITERS; i++) tasks[i] = cc_fiber_spawn_task(wait_in_crowd, NULL);
     for (int i = 0; i < WAITERS; i++) UNTIL(is_parked(tasks[i].id) || crowd.returned > 0);
     UNTIL(crowd.in_hook);
@@ -159,8 +168,7 @@ static void several_wait(void) {
     CHECK_EQ(crowd.returned, WAITERS);
     CHECK_EQ(order[0], 2);
     CHECK_EQ(order[1], 1);
-    CHECK_EQ(cc_nursery_free(crowd.nursery), 0);
-    cc_chan_free(crowd.channel);
+    end_crowd();
 }
 
 TEST_WORKERS(exits_before_every_wait_returns) {
@@ -186,22 +194,14 @@ static void *try_to_wait(void *panicked) {
 static void hook_panics_in_a_crowd(void) {
     atomic_int panicked = 0;
     CCTask tasks[2];
-    noted = 0;
-    crowd.in_hook = crowd.returned = 0;
-    cc_event_reset(&crowd.go_on);
-    crowd.channel = cc_chan_create(0, 0);
-    crowd.nursery = new_nursery(NULL);
-    CHECK_EQ(cc_nursery_autoclose(crowd.nursery, crowd.channel), 0);
-    CHECK_EQ(cc_nursery_at_exit(crowd.nursery, note, (void *)1), 0);
-    CHECK_EQ(cc_nursery_at_exit(crowd.nursery, panicking_hook, (void *)2), 0);
+    begin_crowd(panicking_hook);
     for (int i = 0; i < 2; i++) tasks[i] = cc_fiber_spawn_task(try_to_wait, &panicked);
     for (int i = 0; i < 2; i++) UNTIL(is_parked(tasks[i].id));
     cc_event_set(&crowd.go_on);
     CHECK_EQ(cc_join_all(tasks, 2, NULL, CC_FOREVER), 0);
     CHECK_EQ(panicked, 1);
     CHECK_EQ(crowd.returned, 1);
-    CHECK_EQ(cc_nursery_free(crowd.nursery), 0);
-    cc_chan_free(crowd.channel);
+    end_crowd();
 }
 
 TEST_WORKERS(hook_that_panics_while_others_wait) {
