@@ -53,7 +53,7 @@ int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t dead
 
 /* For loops of attempts that do not wait, and for whatever is ready before a wait: now and then a caller that never has
  * to wait looks whether it is cancelled (CALL-4). 0 or ECANCELED. Any context; does not switch. */
-int cc__call_look_up(void);
+int cc__call_check_cancel(void);
 
 /* As cc_fd_readv and cc_fd_writev. */
 int cc__call_read(struct io_use *use, const struct iovec *parts, int count, size_t *n, enum how how,

@@ -38,7 +38,7 @@ static struct {
     _Alignas(CC_LINE) _Atomic uint64_t turn;
     _Atomic uint32_t calls;
     _Atomic uint32_t saved; /* turns since fibers that accept have made use of them: CALL-3 */
-    _Atomic uint64_t look;  /* a call in this turn, counted from 1, looks first: CALL-4 */
+    _Atomic uint64_t check; /* a call in this turn, counted from 1, checks for a cancellation first: CALL-4 */
 } spent[CC_WORKERS_MAX + ISLANDS_MAX + 1];
 
 /* An OS thread's calls since the last one that had to wait. Not inlined: fibers change threads. */
@@ -49,12 +49,12 @@ static CC_NOINLINE uint32_t *calls_of_thread(void) {
 }
 
 /* CALL-4: the fiber has just come back from giving way. Any wait until its next call would be another turn. */
-static void look_next(void) {
+static void check_at_next_call(void) {
     struct worker *w = cc__worker();
-    cc__set(&spent[w->core.owner].look, cc__get(&w->core.turns) + 1);
+    cc__set(&spent[w->core.owner].check, cc__get(&w->core.turns) + 1);
 }
 
-static bool is_to_look(void) {
+static bool check_is_due(void) {
     struct worker *w = cc__worker();
     if (unlikely(cc__sched_current(w) == NULL)) {
         bool many = *calls_of_thread() >= CALLS_PER_TURN;
@@ -62,13 +62,13 @@ static bool is_to_look(void) {
         return many;
     }
     unsigned owner = w->core.owner;
-    if (likely(cc__get(&spent[owner].look) != cc__get(&w->core.turns) + 1)) return false;
-    cc__set(&spent[owner].look, 0);
+    if (likely(cc__get(&spent[owner].check) != cc__get(&w->core.turns) + 1)) return false;
+    cc__set(&spent[owner].check, 0);
     return true;
 }
 
-int cc__call_look_up(void) {
-    return unlikely(is_to_look()) ? cc_check_cancel() : 0;
+int cc__call_check_cancel(void) {
+    return unlikely(check_is_due()) ? cc_check_cancel() : 0;
 }
 
 /* CALL-2. A worker's own counters: no two fibers of it run at a time. */
@@ -98,7 +98,7 @@ static void give_way(bool accepts) {
         cc__set(&spent[owner].saved, saved - CALLS_PER_TURN); /* CALL-3 */
         cc__sched_yield_to_one(w, self);
     }
-    look_next();
+    check_at_next_call();
 }
 
 void cc__fd_give_way(void) {
@@ -152,7 +152,7 @@ static ssize_t attempt(struct io_use *use, struct call *c) {
 
 int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t deadline, ssize_t *result) {
     if (unlikely(use->fd->number >= OS_SIMULATED)) cc__sim_point();
-    int over = how == HOW_WAIT ? cc__call_look_up() : 0; /* CALL-4 */
+    int over = how == HOW_WAIT ? cc__call_check_cancel() : 0; /* CALL-4 */
     if (unlikely(over != 0)) return over;
     /* From now on: the wait has ended with that, and no attempt was made before it (CALL-1). */
     for (;;) {

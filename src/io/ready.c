@@ -147,7 +147,7 @@ static int wait_for_any(struct polling *p, uint64_t deadline) {
 /* READY-1. deadline 0: does not wait. */
 static int poll_all(struct polling *p, uint64_t deadline, size_t *ready) {
     *ready = 0;
-    int error = deadline != 0 ? cc__call_look_up() : 0; /* CALL-4 */
+    int error = deadline != 0 ? cc__call_check_cancel() : 0; /* CALL-4 */
     if (error == 0) error = find_all(p);
     while (error == 0) {
         error = look(p, ready);

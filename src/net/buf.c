@@ -73,7 +73,7 @@ static int fill(CCReader *r) {
         if (r->bytes == NULL || drained)
             error = cc__conn_await(r->conn, drained, CC_FOREVER);
         else
-            error = cc__call_look_up();
+            error = cc__call_check_cancel();
         if (error == 0) error = make_room(r);
         if (error != 0) return error;
         size_t room = r->size - 1 - r->end, allowed = r->most - (r->end - r->begin);

@@ -200,7 +200,7 @@ static int socket_write(CCConn *c, const struct iovec *parts, int count, size_t 
 static int socket_await(CCConn *c, bool drained, CCDeadline deadline) {
     struct io_use use = c->use;
     uint32_t seen = cc__fd_edges(use.fd, IO_READ);
-    int error = cc__call_look_up();
+    int error = cc__call_check_cancel();
     if (error != 0 || (!drained && !cc__fd_drained(use.fd, IO_READ, seen))) return error;
     error = drained ? cc__fd_look(&use, POLLER_READ) : ARM_WAIT; /* an edge may have come since the attempt */
     return error != ARM_WAIT ? error : cc__fd_wait(&use, IO_READ, seen, cc__wait_deadline(deadline));

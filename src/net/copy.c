@@ -118,8 +118,8 @@ static size_t at_most(const struct copy *c, size_t size) {
 }
 
 /* Before each part: 0, ECANCELED or ETIMEDOUT (COPY-4). */
-static int look_up(struct copy *c) {
-    int error = cc__call_look_up();
+static int check_end(struct copy *c) {
+    int error = cc__call_check_cancel();
     if (error != 0 || ++c->parts < LOOK_AFTER) return error;
     c->parts = 0;
     CCDeadline write = {cc__get(&c->to->write_deadline)};
@@ -135,7 +135,7 @@ static int by_buffer(struct copy *c) {
     while (error == 0 && c->left > 0 && !c->through_pipe) {
         struct iovec part = {bytes, at_most(c, BUFFER_SIZE)};
         size_t got = 0, put = 0;
-        error = look_up(c);
+        error = check_end(c);
         if (error == 0) error = cc__conn_read(c->from, &part, 1, &got, HOW_TRY, CC_FOREVER);
         if (error == 0 && got == 0) error = ENODATA;
         if (error != 0) break;
@@ -203,7 +203,7 @@ static int by_pipe(struct copy *c) {
     if (!take_pipe(&p)) return 0;
     int error = 0;
     while (error == 0 && c->left > 0) {
-        error = look_up(c);
+        error = check_end(c);
         if (error == 0) error = splice_once(c->from, IO_READ, p.in, at_most(c, PIPE_BYTES), &inside);
         if (error == EINVAL) { /* not for these descriptors */
             c->can_splice = false;
