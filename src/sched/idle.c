@@ -5,7 +5,9 @@
  *         then check every place. For private queues the first side is light and the second heavy.
  * IDLE-2  At most searchers_max workers search at a time; a thread that wakes a sleeper counts it as a searcher, so
  *         that wakes do not pile up.
- * IDLE-3  A searcher that finds something wakes the next if there is more: parallelism grows while there is work.
+ * IDLE-3  A searcher that finds something wakes the next if there is more: parallelism grows while there is work. Who
+ *         publishes and sees a searcher leaves the wake to it. So it looks after it has given up its place, also at
+ *         what was sent to itself; and if others are awake and nobody watches, it appoints a watcher.
  * IDLE-4  An owner that sees sleepers may leave the wake to the watcher (defer it) while WANT_WATCH is set. The watcher
  *         is a sleeper that ticks every WATCH_EAGER_NS or WATCH_NS, and steals what waits behind a long turn. It clears
  *         the bit before its last check, so that no deferred wake is forgotten; if it is woken while others sleep, it
@@ -159,13 +161,37 @@ static void appoint(void) {
     if (sleeper != NULL) wake(sleeper, WAKE_ROLE);
 }
 
-/* Its owner takes it at its next poll, but may be blocked in its turn. */
 static bool inbox_waits(struct worker *w) {
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *other = &cc__sched.workers[i];
         if (other != w && !cc__inbox_empty(other)) return true;
     }
     return false;
+}
+
+static bool queue_waits(struct worker *w) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        struct worker *other = &cc__sched.workers[i];
+        if (other != w && cc__get(&other->runq.count) != 0) return true;
+    }
+    return false;
+}
+
+/* Who made a fiber ready while we searched may have left it to us. The worker that has it takes it at its next poll or
+ * turn, but may be blocked in this one; so may we be, with what was sent to us. want: as it is since we left our place.
+ * A hint for private queues: a watcher finds what is not seen here. */
+static bool left_to_us(struct worker *w, uint64_t want) {
+    if (inbox_waits(w)) return true;
+    return !want_watch(want) && (!cc__inbox_empty(w) || queue_waits(w));
+}
+
+/* We searched, so others may rely on us: for what they publish, and for the timer of a fiber that parks while the next
+ * one is about to block (IDLE-3). Another searcher, perhaps one that was woken just now, will ask the same; a watcher
+ * stays as long as not all sleep. */
+static bool nobody_instead(void) {
+    uint64_t want = cc__get_seq(&cc__sched.want);
+    return want_searching(want) == 0 && cc__get(&cc__sched.idle.watcher) == NULL &&
+           want_idle(want) + 1 < cc__sched_open();
 }
 
 /* Somebody has to sleep until the next timer, or tick (IDLE-5). Who sleeps for that one and who ticks changed before
@@ -189,12 +215,13 @@ void cc__idle_left(struct worker *w) { /* IDLE-3 */
     cc__sysmon_nudge();
     uint64_t want = cc__get_seq(&cc__sched.want);
     if (want_idle(want) == 0) return;
-    if (cc__inject_len() != 0 || (searched && inbox_waits(w))) /* who sent that may have left it to this searcher */
+    if (cc__inject_len() != 0 || (searched && left_to_us(w, want)))
         cc__idle_notify(w);
     else if (cc__get(&w->runq.count) != 0)
         cc__idle_offer(w, want);
     /* What was deferred to us is not forgotten (IDLE-4), nor are descriptors and timers: we may compute for long. */
-    if (!want_watch(want) && (w->watched || w->polled || timers_forgotten())) appoint();
+    if (!want_watch(want) && (w->watched || w->polled || (searched && nobody_instead()) || timers_forgotten()))
+        appoint();
     w->watched = w->polled = false;
 }
 
@@ -382,11 +409,7 @@ static struct worker *watcher_poll(struct worker *w) {
 }
 
 static bool something_waits(struct worker *w) {
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        struct worker *other = &cc__sched.workers[i];
-        if (other != w && has_fibers(other)) return true;
-    }
-    return false;
+    return inbox_waits(w) || queue_waits(w);
 }
 
 /* No wake was deferred for a while: from now on owners wake sleepers themselves (IDLE-4). */
@@ -530,10 +553,19 @@ static bool would_poll(struct worker *w) {
     return true;
 }
 
+/* Whoever sleeps holds no place: those who see a searcher wake nobody (IDLE-2). */
+static void give_up(struct worker *w) {
+    if (w->searching) leave_place();
+    w->searching = w->called = false;
+}
+
 /* Searches, if there is a place and reason to hope. True: found. */
 static bool search_first(struct worker *w) {
     if (!w->searching && would_poll(w)) return false; /* who was woken to search has a place, and does */
-    if (w->skip_search || !cc__policy_may_search(cc__get(&cc__sched.want))) return false;
+    if (w->skip_search || !cc__policy_may_search(cc__get(&cc__sched.want))) {
+        give_up(w);
+        return false;
+    }
     /* Nobody can share while all others sleep. OS threads may have something soon: that is tried, and done again as
      * long as it pays. */
     bool lonely = want_idle(cc__get(&cc__sched.want)) + 1 >= cc__sched_open();
@@ -553,8 +585,7 @@ static bool search_first(struct worker *w) {
         return true;
     }
     if (lonely) w->skips = LONELY_SKIPS;
-    w->searching = false;
-    leave_place();
+    give_up(w);
     return false;
 }
 

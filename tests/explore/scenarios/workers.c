@@ -365,6 +365,167 @@ SCENARIO(timer_armed_and_on, "IDLE-5: a fiber arms a timer and goes on while nob
 SCENARIO(timer_armed_and_on_watcher, "the same, while the watcher gives up its role", .workers = 2,
          .setup = arms_at_last_tick, .threads = {lets_arm});
 
+/* IDLE-4: a fiber waits behind a blocked worker, left to the watcher. That one is woken for something that blocks, too,
+ * and appoints another sleeper. A timer is due meanwhile, which the appointed one fires before it sleeps; its fiber
+ * blocks as well. The fourth worker has to become the watcher. */
+enum { FIRED_NS = 50 * 1000 }; /* sooner than the watcher ticks */
+static void *blocks(void *arg) {
+    while (cc__get_acquire(&stolen) == 0) cc__futex_wait(&stolen, 0, CC_FUTEX_FOREVER);
+    return arg;
+}
+static void *wakes_blocked(void *arg) {
+    cc__set_release(&stolen, 1);
+    cc__futex_wake(&stolen, INT32_MAX);
+    return arg;
+}
+static void *sleeps_then_blocks(void *arg) {
+    EX_EQ(cc_sleep_until(cc_after_ns(FIRED_NS)), 0);
+    return blocks(arg);
+}
+static void *leaves_one_behind(void *arg) {
+    cc__add_seq(&cc__sched.want, WANT_SEARCHING); /* so that the spawns wake nobody */
+    spawn(&other, sleeps_then_blocks, NULL);
+    cc_yield(); /* it sleeps, on this worker */
+    spawn(&third, wakes_blocked, NULL);
+    cc__sub_seq(&cc__sched.want, WANT_SEARCHING);
+    return blocks(arg);
+}
+static CCTask woken;
+static void left_to_watcher(void) {
+    all_sleep();
+    spawn(&task, leaves_one_behind, NULL);
+    ex_settle();
+    ex_nap(FIRED_NS);
+    EX_CHECK(cc__get(&cc__sched.idle.watcher) != NULL && want_watch(cc__get(&cc__sched.want)));
+    EX_EQ(want_idle(cc__get(&cc__sched.want)), 3);
+    cc__set(&cc__sched.round_robin, cc__get(&cc__sched.idle.watcher)->core.owner - 1);
+}
+static void wakes_watcher(void) {
+    spawn(&woken, blocks, NULL);
+    join(&woken);
+    join(&other);
+    join(&third);
+    join(&task);
+}
+SCENARIO(watcher_appointed, "IDLE-4: the watcher goes to work, and so does the one that it has appointed", .workers = 4,
+         .setup = left_to_watcher, .threads = {wakes_watcher});
+
+/* IDLE-3: nobody watches, and a fiber is left to the worker that searches. That one goes to work, for one that blocks.
+ * Either the fiber is behind another one that blocks, or it was sent to the searcher itself. The third worker has to
+ * come. */
+static CCEvent go_too, go_third;
+static void *spawns_and_blocks(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    spawn(&third, wakes_blocked, NULL);
+    return blocks(arg);
+}
+static void *blocks_when_told(void *event) {
+    EX_EQ(cc_event_wait(event), 0);
+    return blocks(event);
+}
+static void *wakes_blocked_when_told(void *arg) {
+    EX_EQ(cc_event_wait(&go_third), 0);
+    return wakes_blocked(arg);
+}
+static void start_at(unsigned worker, CCTask *t, CCTaskFn fn, void *arg) {
+    cc__set(&cc__sched.round_robin, worker);
+    spawn(t, fn, arg);
+    ex_settle();
+}
+/* last: the worker that was the watcher. */
+static void until_nobody_watches(unsigned last) {
+    for (int i = 0; i < WATCH_QUIET + 2; i++) {
+        ex_nap(WATCH_NS);
+        ex_settle();
+    }
+    EX_CHECK(cc__get(&cc__sched.idle.watcher) == NULL);
+    EX_EQ(want_idle(cc__get(&cc__sched.want)), 3);
+    for (unsigned i = 0; i < 3; i++) {
+        cc__sched.workers[i].watched = i == last;
+        cc__set(&cc__sched.workers[i].turn_ns, 1); /* nothing is worth sharing */
+    }
+}
+/* The last to sleep is the first to be woken, and was not the watcher. */
+static void left_in_queue(void) {
+    all_sleep();
+    start_at(0, &task, spawns_and_blocks, NULL);
+    start_at(0, &other, blocks_when_told, &go_too);
+    until_nobody_watches(1);
+    EX_CHECK(cc__get(&cc__sched.workers[0].remote.idle.prev) == &cc__sched.workers[2].remote.idle);
+}
+static void left_in_inbox(void) {
+    all_sleep();
+    start_at(0, &task, blocks_when_told, &go);
+    start_at(0, &other, blocks_when_told, &go_too);
+    start_at(1, &third, wakes_blocked_when_told, NULL);
+    until_nobody_watches(2);
+    EX_CHECK(cc__get(&cc__sched.idle.list.prev) == &cc__sched.workers[1].remote.idle);
+}
+static void starts_first(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+    join(&third);
+}
+static void starts_first_two(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    EX_EQ(cc_event_set(&go_too), 0);
+    join(&task);
+    join(&other);
+}
+static void starts_second(void) {
+    EX_EQ(cc_event_set(&go_too), 0);
+    join(&other);
+}
+static void starts_third(void) {
+    EX_EQ(cc_event_set(&go_third), 0);
+    join(&third);
+}
+SCENARIO(searcher_leaves, "IDLE-3: a searcher goes to work; it was to take what waits behind a blocked worker",
+         .workers = 3, .setup = left_in_queue, .threads = {starts_first, starts_second});
+SCENARIO(searcher_leaves_inbox, "IDLE-3: a searcher goes to work; something was sent to it meanwhile", .workers = 3,
+         .setup = left_in_inbox, .threads = {starts_first_two, starts_third});
+
+/* The same with the timer of a fiber that parks: the worker goes on with one that blocks. */
+static void *sleeps_then_wakes(void *arg) {
+    EX_EQ(cc_sleep_until(cc_after_ns(FIRED_NS)), 0);
+    return wakes_blocked(arg);
+}
+static void *lets_sleep_and_blocks(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    spawn(&third, sleeps_then_wakes, NULL);
+    cc_yield();
+    return blocks(arg);
+}
+static void left_in_heap(void) {
+    all_sleep();
+    start_at(0, &task, lets_sleep_and_blocks, NULL);
+    start_at(0, &other, blocks_when_told, &go_too);
+    until_nobody_watches(1);
+}
+SCENARIO(searcher_leaves_timer, "IDLE-3: a searcher goes to work; another worker arms a timer, and blocks",
+         .workers = 3, .setup = left_in_heap, .threads = {starts_first, starts_second});
+
+/* A worker is woken to search, and may not: more of them are awake than there are CPUs. It keeps no place. */
+static void *counts_when_told(void *event) {
+    EX_EQ(cc_event_wait(event), 0);
+    return counts_one(&counts[event == &go_too]);
+}
+static void too_many_workers(void) {
+    all_sleep();
+    start_at(0, &task, counts_when_told, &go);
+    start_at(0, &other, counts_when_told, &go_too);
+    cc__set(&cc__sched.surplus, 2);
+}
+static void counts_first(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+}
+static void nobody_searches(void) {
+    EX_EQ(want_searching(cc__get(&cc__sched.want)), 0);
+}
+SCENARIO(searcher_may_not, "IDLE-2: a worker that is woken to search, but is to sleep", .workers = 3,
+         .setup = too_many_workers, .threads = {counts_first, starts_second}, .check = nobody_searches);
+
 /* ---- a condition, a semaphore between fiber and thread ---- */
 
 static CCSem sem;
