@@ -31,6 +31,15 @@
 #include "sched/island.h"
 #include "sched/steal.h"
 
+/* The worker has taken so many fibers from the global queue. */
+static void judge_sharing(struct worker *w, uint32_t taken) {
+    uint32_t gave = cc__get(&w->gave), worth = cc__get(&w->worth_ns);
+    bool came_back = gave != 0 && taken != 0;
+    uint32_t next = cc__policy_worth_next(worth, gave != 0, came_back);
+    if (next != worth) cc__set(&w->worth_ns, next);
+    if (gave != 0) cc__set(&w->gave, came_back && gave > taken ? gave - taken : 0);
+}
+
 /* What timers have due goes to `due`; to `list` what the own inbox holds and a fair share of the global queue. Returns
  * how many the latter are; *shared of them are of the global queue. */
 static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32_t *fired, struct link *list,
@@ -59,6 +68,7 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
         uint64_t fair = global / cc__policy_awake(cc__get(&cc__sched.want)) + 1;
         *shared = cc__inject_take(w, fair < GLOBAL_BATCH ? (uint32_t)fair : GLOBAL_BATCH, list);
     }
+    judge_sharing(w, *shared);
     return n + *shared;
 }
 

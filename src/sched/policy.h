@@ -57,6 +57,10 @@ enum {
     STEAL_PAYS_NS = 250, /* a move to another core: two cache lines and the queue; stolen work lasts longer. Measured */
     WAKE_PAYS_NS = 25 * 1000, /* the same for what a worker was woken for. Measured: 28 us; bench/work/nest */
     WORTH_NS = 1000, /* less work than that is not shared: four moves. Measured: with 8000 bench/sieve loses a core */
+    /* Nor less than that, where what was shared comes back (cc__policy_worth_next). Bound: by then all had a turn. A
+     * poll forgets a sixteenth: half of it in 0.5 ms. Measured: with a sixty-fourth bench/sieve takes a third longer */
+    WORTH_MAX_NS = 32 * 1000,
+    WORTH_FORGOTTEN = 16,
     /* A turn that lasts so long under observation is a long one. Measured: an interrupt takes up to 10 us, and fibers
      * that talk to each other should stay together. */
     STUCK_NS = 15 * 1000,
@@ -72,10 +76,20 @@ CC_INLINE unsigned cc__policy_rings(unsigned workers) {
 }
 
 /* Is there something here that a searching worker should have? Fresh fibers are: nobody knows what they will do. Of the
- * others it is known how long turns took of late: if all of them will have had theirs within WORTH_NS, each is served
+ * others it is known how long turns took of late: if all of them will have had theirs within `worth_ns`, each is served
  * sooner here than elsewhere, and those that talk to each other stay together. A hint; any thread may ask. */
 CC_INLINE bool cc__policy_worth_sharing(struct worker *w) {
-    return !cc__list_empty(&w->runq.fresh) || (uint64_t)cc__get(&w->runq.count) * cc__get(&w->turn_ns) >= WORTH_NS;
+    return !cc__list_empty(&w->runq.fresh) ||
+           (uint64_t)cc__get(&w->runq.count) * cc__get(&w->turn_ns) >= cc__get(&w->worth_ns);
+}
+
+/* How much work a worker shares from now on, at its next poll. A searcher that comes too late finds nothing, while the
+ * worker has moved its fibers to the global queue and back: then it shares only twice as much. gave: it has shared
+ * some; came_back: and took some out again. Decision 048 */
+CC_INLINE uint32_t cc__policy_worth_next(uint32_t worth, bool gave, bool came_back) {
+    if (came_back) return worth < WORTH_MAX_NS / 2 ? worth * 2 : WORTH_MAX_NS;
+    worth -= gave ? worth / 2 : worth / WORTH_FORGOTTEN;
+    return worth > WORTH_NS ? worth : WORTH_NS;
 }
 
 /* Should a worker that has nothing to do ask for a part of this one's fibers? One that will block in the poller (polls)

@@ -87,6 +87,7 @@ static void share(struct worker *w, uint32_t n) {
     cc__inject_put_all(&list, n);
     if (n > 0) cc__idle_notify(w); /* the searcher that was seen may be asleep by now (IDLE-1) */
     cc__idle_gave(w, n);
+    cc__set(&w->gave, cc__get(&w->gave) + n);
     cc__count_n(w, shared, n);
     if (n > 0) cc__event(share, n);
 }

@@ -105,6 +105,8 @@ struct worker {
     /* The owner's, rarely touched. */
     _Alignas(CC_LINE) uint64_t rng;
     _Atomic uint64_t payoff_deadline; /* its own work has to last until then, or giving fibers away did not pay */
+    _Atomic uint32_t worth_ns;        /* less work than that it does not share (cc__policy_worth_next) */
+    _Atomic uint32_t gave;            /* fibers that it has shared, and nobody has taken as far as it knows */
     _Atomic uint64_t polled_at;       /* when the worker last polled; in which turn; and how long a turn */
     _Atomic uint64_t polled_turn;     /* took then, on average (cc__next_plan) */
     _Atomic uint32_t turn_ns;

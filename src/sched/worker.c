@@ -185,6 +185,7 @@ bool cc__worker_init(struct worker *w, unsigned index) {
     uint64_t now = cc__clock_now();
     cc__set(&w->polled_at, now);
     cc__set(&w->turn_ns, FIRST_TURN_NS);
+    cc__set(&w->worth_ns, WORTH_NS);
     cc__set(&w->slow_ns, FIRST_SLOW_NS);
     cc__turn_log_begin(&w->turn_log, now);
     cc__set(&w->core.share_at, 1);

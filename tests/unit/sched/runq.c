@@ -16,6 +16,7 @@ static void open_queue(void) {
     cc__barrier_init(true);
     memset(&worker, 0, sizeof worker);
     worker.core.owner = 3;
+    cc__set(&worker.worth_ns, WORTH_NS);
     cc__list_init(&q->fifo);
     cc__list_init(&q->fresh);
     for (int i = 0; i < FIBERS; i++) cc__set(&fibers[i].word, FIBER_IDLE);
@@ -289,6 +290,17 @@ TEST(long_turns_and_long_queues_are_shared) {
     CHECK(!cc__policy_worth_sharing(&worker));
     for (int n = 4; n < 8; n++) append(n);
     CHECK(cc__policy_worth_sharing(&worker));
+}
+
+TEST(what_comes_back_raises_the_limit) {
+    uint32_t worth = WORTH_NS;
+    CHECK_EQ(cc__policy_worth_next(worth, false, false), WORTH_NS);
+    CHECK_EQ(cc__policy_worth_next(worth, true, false), WORTH_NS);
+    for (int i = 0; i < 40; i++) worth = cc__policy_worth_next(worth, true, true);
+    CHECK_EQ(worth, WORTH_MAX_NS);
+    CHECK_EQ(cc__policy_worth_next(worth, true, false), WORTH_MAX_NS / 2); /* others took all */
+    for (int i = 0; i < 200; i++) worth = cc__policy_worth_next(worth, false, false);
+    CHECK_EQ(worth, WORTH_NS); /* forgotten */
 }
 
 TEST(fresh_fibers_are_shared) {

@@ -195,24 +195,56 @@ static void *listen_to_both(void *arg) {
     return arg;
 }
 
+/* Runs fn while somebody seems to search all the time; what the workers have counted, and how long it took. */
+static uint64_t run_beside_a_searcher(CCTaskFn fn, CCStats *stats) {
+    cc__add_seq(&cc__sched.want, WANT_SEARCHING);
+    uint64_t start = cc_now_ns();
+    CHECK_EQ(cc_run(fn, NULL, NULL), 0);
+    uint64_t ns = cc_now_ns() - start;
+    cc__sub_seq(&cc__sched.want, WANT_SEARCHING);
+    CHECK_EQ(cc_stats(stats, sizeof *stats), 0);
+    return ns;
+}
+
 /* Somebody searches all the time, and the third of them always waits: for a turn that comes in a moment. To give it
  * away would make every word of the conversation travel from core to core. */
 TEST(a_conversation_stays_together) {
     CCStats stats;
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2, .max_workers = 2}), 0);
     for (int i = 0; i < 2; i++) CHECK((talk[i] = cc_chan_create(sizeof(uint64_t), 0)) != NULL);
-    cc__add_seq(&cc__sched.want, WANT_SEARCHING);
-    uint64_t start = cc_now_ns();
-    CHECK_EQ(cc_run(listen_to_both, NULL, NULL), 0);
-    uint64_t ns = cc_now_ns() - start;
-    cc__sub_seq(&cc__sched.want, WANT_SEARCHING);
-    CHECK_EQ(cc_stats(&stats, sizeof stats), 0);
+    uint64_t ns = run_beside_a_searcher(listen_to_both, &stats);
     for (int i = 0; i < 2; i++) cc_chan_free(talk[i]);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     /* After an interruption turns seem long. Without a look at how long they are it is fifty in a millisecond. */
     if (stats.shared > 10 + ns / 250000 && ns / (2 * (uint64_t)test_rounds(WORDS, WORDS)) > WORTH_NS / 4)
         SKIP("turns are long in this build or on this machine: it is right to share");
     CHECK(stats.shared <= 10 + ns / 250000);
+}
+
+enum { CROWD = 64, CROWD_YIELDS = 5000 };
+
+static void *yield_often(void *arg) {
+    for (long i = test_rounds(CROWD_YIELDS, CROWD_YIELDS); i > 0; i--) cc_yield();
+    return arg;
+}
+
+static void *yield_in_a_crowd(void *arg) {
+    CC_NURSERY(nursery)
+    for (int i = 0; i < CROWD; i++) CHECK_EQ(cc_nursery_spawn(nursery, yield_often, NULL), 0);
+    return arg;
+}
+
+/* Somebody searches all the time and is always too late: what the worker gives away it takes back at its next poll. */
+TEST(what_comes_back_is_not_given_again) {
+    CCStats stats;
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    uint64_t ns = run_beside_a_searcher(yield_in_a_crowd, &stats);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    printf("%llu fibers were shared in %llu turns\n", (unsigned long long)stats.shared,
+           (unsigned long long)stats.switches);
+    if (ns / stats.switches * CROWD > WORTH_MAX_NS)
+        SKIP("turns are long in this build or on this machine: it is right to share");
+    CHECK(stats.shared < 5000 + stats.switches / 20); /* at first nobody knows; without memory it is nine a turn */
 }
 
 static atomic_bool quiet;
