@@ -5,7 +5,8 @@
 
 --half: then each row again at half of what the slowest of its servers got through, the same number of requests in a second for
 all, server and load with real-time priority where that is permitted: what else runs on the machine has slices of milliseconds,
-and would be the p99 of everybody. --ticker: how late 50 fibers of our server wake that sleep 50 ms at a time, beside the most connections, all of them busy.
+and would be the p99 of everybody. --ticker: how late 50 fibers of our server wake that sleep 50 ms at a time, beside the most connections, all of them busy;
+with several workers, which share their CPUs with the load, the server has real-time priority.
 --built: with the programs of the last run. --append: to its results, so that a run can be made in pieces.
 
 The server has the first CPU and the load the last one; with several workers neither is bound. All traffic stays on the loopback
@@ -104,7 +105,7 @@ def measure(command, connections, size, workers, seconds, rate=None, tickers=Non
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: begin(bind, rate),
+        preexec_fn=lambda: begin(bind, rate or (tickers and workers > 1)),
     )
     try:
         port = server.stdout.readline().split()[1]

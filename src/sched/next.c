@@ -146,9 +146,9 @@ static bool help_stuck(struct worker *w, uint64_t now) {
     return helped;
 }
 
-/* How many of n fibers may go to the front. */
-static uint32_t pay_for_front(struct worker *w, uint32_t n) {
-    uint32_t first = n < w->credit / FRONT_PRICE ? n : w->credit / FRONT_PRICE;
+/* How many of n fibers may go to the front, if so much of the credit is left alone. */
+static uint32_t pay_for_front(struct worker *w, uint32_t n, uint32_t reserve) {
+    uint32_t most = w->credit > reserve ? (w->credit - reserve) / FRONT_PRICE : 0, first = n < most ? n : most;
     w->credit -= FRONT_PRICE * first;
     return first;
 }
@@ -158,10 +158,10 @@ static uint32_t pay_for_front(struct worker *w, uint32_t n) {
 static void admit(struct worker *w, struct link *due, uint32_t fired, struct link *ready, uint32_t events,
                   uint64_t turns) {
     w->credit = turns < FRONT_CREDIT_MAX - w->credit ? w->credit + (uint32_t)turns : FRONT_CREDIT_MAX;
-    uint32_t first = pay_for_front(w, fired);
+    uint32_t first = pay_for_front(w, fired, 0);
     if (events != 0) {
         uint64_t turn = cc__get(&w->core.turns);
-        uint32_t ahead = turn >= w->events_turn ? pay_for_front(w, events) : 0; /* NEXT-2 */
+        uint32_t ahead = turn >= w->events_turn ? pay_for_front(w, events, FRONT_RESERVE) : 0; /* NEXT-2 */
         cc__runq_admit(w, ready, events, ahead);
         w->events_turn = turn + (ahead == events ? events : cc__get(&w->runq.count));
     }

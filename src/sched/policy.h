@@ -47,6 +47,7 @@ enum {
      * worker's own stack counts twice: so at most every second turn is such a fiber's. Bound: NEXT-1 */
     FRONT_PRICE = 4,
     FRONT_CREDIT_MAX = 128, /* turns that can be saved for that. Guess */
+    FRONT_RESERVE = 64,     /* of which events leave so many to timers. Measured: bench/io, tickers beside them */
 };
 
 /* ---- sharing and stealing (runq.c, steal.c) ---- */

@@ -63,6 +63,44 @@ TEST(events_are_served_in_their_order) {
     CHECK(least <= enough);
 }
 
+/* ---- a timer that is due just after many events have come ---- */
+
+enum { SLEEPS = 20 };
+
+static _Atomic int served;
+
+CC_TASK(take_long, { int index; }) {
+    char byte;
+    size_t n;
+    CHECK_EQ(cc_fd_read(pipes[self->index].in, &byte, 1, &n), 0);
+    atomic_fetch_add(&served, 1);
+    for (uint64_t end = cc_now_ns() + 100000; cc_now_ns() < end;) { /* a poll after every turn */
+    }
+    return NULL;
+}
+
+static void *sleep_beside_events(void *late) {
+    CC_NURSERY(nursery) {
+        atomic_store(&served, 0);
+        for (int i = 0; i < FIRST; i++) CHECK_EQ(CC_GO_IN(nursery, take_long, .index = i), 0);
+        await_waiters(FIRST);
+        for (int i = 0; i < FIRST; i++) CHECK_EQ(cc_fd_write(pipes[i].out, "x", 1, NULL), 0);
+        CHECK_EQ(cc_sleep_until((CCDeadline){cc_now_ns() + 50000}), 0);
+        if (atomic_load(&served) > FIRST / 2) ++*(int *)late;
+    }
+    return NULL;
+}
+
+TEST(timer_beside_many_events) {
+    int late = 0;
+    for (int i = 0; i < FIRST; i++) pipes[i] = make_pipe(true);
+    start();
+    for (int i = 0; i < SLEEPS; i++) CHECK_EQ(cc_run(sleep_beside_events, &late, NULL), 0);
+    for (int i = 0; i < FIRST; i++) close_pair(pipes[i]);
+    printf("%d of %d timers waited for the turns of most others\n", late, SLEEPS);
+    CHECK(late <= SLEEPS / 4);
+}
+
 /* ---- CALL-3: connections that wait to be accepted beside many fibers that are ready ---- */
 
 enum { CLIENTS = 300, BUSY = 256 };
