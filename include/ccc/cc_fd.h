@@ -40,11 +40,13 @@ typedef unsigned int CCSockLen;
  * others have begun with it go on. EBADF, ENOMEM. Does not switch. */
 CC_API int cc_fd_adopt(int fd);
 
-/* The program's again, in the mode that it had before. EBUSY: somebody uses it or waits for it. Does not switch. */
+/* The program's again, in the mode that it had before. EBUSY: somebody uses it or waits for it. One that was not
+ * adopted stays as it is. EBADF. Does not switch. */
 CC_API int cc_fd_release(int fd);
 
 /* Closes it, adopted or not: whoever waits for it gets EBADF. A system call that another thread makes with it at
- * this moment ends first; the number is not used again before. EBADF: it is not open. Does not switch. */
+ * this moment ends first; the number is not used again before. What a socket has not sent is not waited for, whatever
+ * SO_LINGER says, and goes out all the same. EBADF: it is not open. Does not switch. */
 CC_API int cc_fd_close(int fd);
 
 /* ---- bytes ---- */

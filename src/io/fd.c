@@ -100,7 +100,10 @@ static void finish_close(struct io_fd *fd, uint64_t word) {
     cc__set(&fd->word, (uint64_t)(fd_generation(word) + 1) << 32 | FD_FINISHING);
     if (registered) cc__poller_remove(fd->number);
     cc__lock_release(&fd->lock);
-    cc__os_close(fd->number);
+    if ((word & FD_ADOPTED) && !(word & FD_SOCKET))
+        (void)cc__os_close(fd->number);
+    else
+        (void)cc__os_close_at_once(fd->number);
     (void)cc__and(&fd->word, ~FD_FINISHING); /* pairs with cc__fd_find */
 }
 
@@ -400,8 +403,8 @@ int cc__fd_release(int number) {
     struct io_use use;
     bool before;
     int error = cc__fd_find(number, &use);
+    if (error == 0 && !(use.word & FD_ADOPTED)) error = cc__os_valid(number);
     if (error != 0) return error;
-    if (!(use.word & FD_ADOPTED)) return cc__os_valid(number);
     struct io_fd *fd = use.fd;
     cc__lock_take(&fd->lock);
     uint64_t word = cc__get(&fd->word);
@@ -409,6 +412,8 @@ int cc__fd_release(int number) {
         error = EBADF;
     } else if (any_waits_locked(fd) || (word & FD_USERS) != 0) {
         error = EBUSY;
+    } else if (!(word & FD_ADOPTED)) {
+        /* it was the program's all the time */
     } else if (!cc__cas(&fd->word, &word, (uint64_t)(fd_generation(word) + 1) << 32)) {
         error = EBUSY;
     } else {

@@ -16,6 +16,8 @@ void cc__os_reserve(unsigned most);
 
 /* 0 or an errno value. */
 int cc__os_close(int fd);
+/* The same without a wait for what a socket has not sent (SO_LINGER): that goes out all the same. */
+int cc__os_close_at_once(int fd);
 int cc__os_valid(int fd);
 /* Switches the mode; *before: it was in blocking mode. */
 int cc__os_nonblocking(int fd, bool on, bool *blocked);

@@ -51,6 +51,20 @@ int cc__os_close(int fd) {
     return error == EINTR ? 0 : error; /* it is closed on this system */
 }
 
+int cc__os_close_at_once(int fd) {
+    struct linger linger = {0};
+    socklen_t length = sizeof linger;
+    if (likely(cc__os_simulation_of(fd) == NULL)) {
+        int rc;
+        CALL(rc, getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length));
+        if (rc == 0 && unlikely(linger.l_onoff && linger.l_linger != 0)) {
+            linger.l_onoff = 0;
+            CALL(rc, setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger));
+        }
+    }
+    return cc__os_close(fd);
+}
+
 int cc__os_valid(int fd) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->valid(fd);

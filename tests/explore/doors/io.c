@@ -172,6 +172,9 @@ int cc__os_close(int fd) {
     kernel.fd[fd].pending = 0;
     return 0;
 }
+int cc__os_close_at_once(int fd) {
+    return cc__os_close(fd);
+}
 int cc__os_valid(int fd) {
     return kernel.fd[fd].open ? 0 : EBADF;
 }

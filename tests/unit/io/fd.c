@@ -591,7 +591,67 @@ TEST_WORKERS(a_busy_reader_gives_way) {
     CHECK_EQ(cc_run(never_waits, NULL, NULL), 0);
 }
 
+/* ---- close ---- */
+
+/* The system waits in close(2) for what has not gone out, also in non-blocking mode: an hour, or until a signal comes,
+ * with which sysmon looks at a thread that is stuck. How long the close takes. */
+static uint64_t close_with_linger(bool adopt) {
+    struct pair p = make_tcp();
+    struct linger hour = {.l_onoff = 1, .l_linger = 3600};
+    static char bytes[65536];
+    size_t n, sent = 0, got = 0;
+    int error;
+    if (adopt) CHECK_EQ(cc_fd_adopt(p.out), 0);
+    CHECK_EQ(setsockopt(p.out, SOL_SOCKET, SO_LINGER, &hour, sizeof hour), 0);
+    while ((error = cc_fd_write_try(p.out, bytes, sizeof bytes, &n)) == 0) sent += n;
+    CHECK_EQ(error, EAGAIN);
+    uint64_t start = cc_now_ns();
+    CHECK_EQ(cc_fd_close(p.out), 0);
+    uint64_t took = cc_now_ns() - start;
+    while ((error = cc_fd_read(p.in, bytes, sizeof bytes, &n)) == 0 && n > 0) got += n;
+    CHECK_EQ(error, 0); /* nothing is lost by that */
+    CHECK_EQ(got, sent);
+    CHECK_EQ(cc_fd_close(p.in), 0);
+    return took;
+}
+
+static void *closes_with_linger(void *arg) {
+    for (int adopt = 0; adopt < 2; adopt++) {
+        uint64_t least = UINT64_MAX;
+        for (int i = 0; i < 5 && least > 200000000; i++) { /* a busy machine may stop us for as long, but not always */
+            uint64_t took = close_with_linger(adopt);
+            if (took < least) least = took;
+        }
+        CHECK(least <= 200000000);
+    }
+    return arg;
+}
+
+TEST_WORKERS(a_close_does_not_linger) {
+    CHECK_EQ(cc_run(closes_with_linger, NULL, NULL), 0);
+}
+
 /* ---- release ---- */
+
+/* One that was never adopted: whoever waits for it has a use for it all the same. */
+static void *releases_the_programs_own(void *arg) {
+    struct pair p = make_pipe(false);
+    CC_NURSERY(nursery) {
+        CHECK_EQ(CC_GO_IN(nursery, read_text, .fd = p.in, .expected = "bye"), 0);
+        await_waiters(1);
+        CHECK_EQ(cc_fd_release(p.in), EBUSY);
+        CHECK_EQ(cc_fd_write(p.out, "bye", 3, NULL), 0);
+    }
+    CHECK_EQ(cc_fd_release(p.in) + cc_fd_release(p.in), 0);
+    CHECK((fcntl(p.in, F_GETFL) & O_NONBLOCK) == 0);
+    CHECK_EQ(close(p.in) + close(p.out), 0);
+    CHECK_EQ(cc_fd_release(p.in), EBADF);
+    return arg;
+}
+
+TEST_WORKERS(a_release_of_the_programs_own) {
+    CHECK_EQ(cc_run(releases_the_programs_own, NULL, NULL), 0);
+}
 
 static void *releases(void *arg) {
     struct pair p = make_pipe(true);
