@@ -6,6 +6,7 @@
 #include "lock/holder.h"
 #include "modules.h"
 #include "os/poller.h"
+#include "os/uring.h"
 #include "target.h"
 
 #include <ccc/cc_select.h>
@@ -254,6 +255,11 @@ void describe_wait(unsigned reason, uint64_t object, char *text, size_t size) {
         break;
     case OBJECT_CALL:
         describe_call(object, text, size);
+        break;
+    case OBJECT_FILE:
+        snprintf(text, size, "for io_uring to %s descriptor %d",
+                 target_word(object + layout.uring_kind, 4) == URING_READ ? "read" : "sync",
+                 (int)target_word(object + layout.uring_fd, 4));
         break;
     case OBJECT_TIME:
         snprintf(text, size, "for a point in time");

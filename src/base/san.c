@@ -107,6 +107,17 @@ void cc__san_range_unmap(const void *bottom, size_t size) {
 #endif
 }
 
+void cc__san_written(void *at, size_t size) {
+    (void)at, (void)size;
+#ifdef CC_TSAN
+    __tsan_write_range(at, (long)size);
+#endif
+#ifdef CC_ASAN
+    void *bad = cc__san_has(__asan_region_is_poisoned) ? __asan_region_is_poisoned(at, size) : NULL;
+    if (bad != NULL) __asan_report_store_n(bad, 1);
+#endif
+}
+
 void cc__san_ignore_writes(bool ignore) {
     (void)ignore;
 #ifdef CC_TSAN

@@ -14,15 +14,19 @@
 #include <sanitizer/tsan_interface.h>
 void __tsan_release(void *addr);
 void __tsan_acquire(void *addr);
+void __tsan_write_range(void *addr, long size);
 #endif
 #ifdef CC_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
 void __asan_handle_no_return(void);
+void __asan_report_store_n(void *addr, long size);
 #ifdef CC_VARIANT /* the program may have the leak sanitizer alone */
 #pragma weak __asan_handle_no_return
 #pragma weak __asan_poison_memory_region
+#pragma weak __asan_region_is_poisoned
+#pragma weak __asan_report_store_n
 #pragma weak __asan_unpoison_memory_region
 #pragma weak __lsan_register_root_region
 #pragma weak __lsan_unregister_root_region
@@ -217,6 +221,9 @@ CC_INLINE void cc__san_forbid(const void *bytes, size_t size, bool forbidden) {
         __asan_unpoison_memory_region(bytes, size);
 #endif
 }
+
+/* The system has written to memory on the caller's behalf, by no call that the tools know. */
+void cc__san_written(void *at, size_t size);
 
 /* What follows is no write to memory, although it looks like one (a mapping). */
 void cc__san_ignore_writes(bool ignore);

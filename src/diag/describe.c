@@ -5,6 +5,7 @@
 #include "chan/chan.h"
 #include "inspect/symbol.h"
 #include "io/fd.h"
+#include "io/uring.h"
 #include "lock/wait_word.h"
 #include "os/descriptor.h"
 #include "os/safe_copy.h"
@@ -166,6 +167,16 @@ static void describe_blocking(const struct blocking_call *at, char *text, size_t
              function);
 }
 
+/* "for io_uring to read descriptor 7" */
+static void describe_file(const struct uring_wait *at, char *text, size_t size) {
+    struct uring_wait wait;
+    if (cc__safe_copy(&wait, at, sizeof wait))
+        snprintf(text, size, "for io_uring to %s descriptor %d", wait.call.kind == URING_READ ? "read" : "sync",
+                 wait.call.fd);
+    else
+        snprintf(text, size, "for io_uring");
+}
+
 void cc__describe_wait(struct wait_what what, char *text, size_t size) {
     char tenant[DESCRIBE_MAX];
     switch (cc__park_object(what.reason)) {
@@ -196,6 +207,9 @@ void cc__describe_wait(struct wait_what what, char *text, size_t size) {
         break;
     case OBJECT_CALL:
         describe_blocking(what.object, text, size);
+        break;
+    case OBJECT_FILE:
+        describe_file(what.object, text, size);
         break;
     case OBJECT_TIME:
         snprintf(text, size, "for a point in time");

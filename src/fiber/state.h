@@ -96,7 +96,8 @@ enum wait_object {
     OBJECT_PROCESS,
     OBJECT_RWLOCK,
     OBJECT_CALL,
-    OBJECT_FD, /* descriptors: the struct arms of the wait */
+    OBJECT_FILE, /* a struct uring_wait */
+    OBJECT_FD,   /* descriptors: the struct arms of the wait */
     OBJECT_TASK,
     OBJECT_CHANNEL,
     OBJECT_ARMS,

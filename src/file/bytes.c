@@ -1,16 +1,20 @@
-/* bytes.c - reading and writing: what the page cache has at once, the rest on a thread of the pool.
+/* bytes.c - reading and writing: what the page cache has at once, the rest by a ring or on a thread of the pool.
  *
  * FILE-2  Few file systems can say that a write would wait (ext4 cannot). So small writes are made at once: nearly all
  *         of them only copy to the page cache, in 1 or 2 us, where the way to the pool takes 8 to 50. One that takes
  *         longer than the copy can explain, because the disk cannot keep up, sends all others to the pool for 100 ms: a
  *         worker waits for a disk at most once in that time.
+ * FILE-3  A ring copies what a read brings on the thread of the worker that has submitted it, which others wait for: so
+ *         only small reads go there. Those at the descriptor's position do not: two of them could read the same bytes.
  */
 #include "file/file.h"
+#include "io/uring.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "sim/sim.h"
 #include "sync/atomic.h"
 
+#include <ccc/cc_nursery.h>
 #include <errno.h>
 #include <limits.h>
 
@@ -75,6 +79,18 @@ static long write_at_once(struct transfer *t) {
     return rc;
 }
 
+/* FILE-3. A guess: some 100 us for finding pages and copying. */
+enum { RING_MAX = 256 * 1024 };
+
+static ssize_t read_by_ring(int fd, const struct iovec *parts, int n, off_t offset) {
+    return cc__uring_call(&(struct uring_call){URING_READ, fd, parts, n, offset});
+}
+
+/* FILE-3 */
+static bool may_ring(const struct transfer *t) {
+    return !t->writes && t->left <= RING_MAX && t->offset != CC_FILE_POSITION && !cc_cancelled();
+}
+
 static int begin(struct transfer *t) {
     size_t sum = 0;
     if (t->count < 0 || t->count > IOV_MAX || (t->count > 0 && t->parts == NULL)) return EINVAL;
@@ -93,6 +109,10 @@ static int transfer(struct transfer *t, bool waits, size_t *n) {
     const char *what = t->writes ? "write" : "read";
     long rc = t->writes ? write_at_once(t) : run(t, cc__os_file_read_cached);
     bool missed = cc__file_missed(what, rc);
+    if (missed && waits && may_ring(t)) {
+        rc = run(t, read_by_ring);
+        missed = rc == -EAGAIN;
+    }
     if (missed && waits) rc = cc__file_call(what, run_waiting, t);
     if (missed && !waits) rc = t->done > 0 ? 0 : -EAGAIN;
     *n = t->done;

@@ -1,10 +1,12 @@
 /* names.c - opening files, and what is done to files and their names as a whole. */
 #include "file/file.h"
+#include "io/uring.h"
 #include "os/descriptor.h"
 #include "os/file.h"
 #include "os/simulated.h"
 #include "sim/sim.h"
 
+#include <ccc/cc_nursery.h>
 #include <errno.h>
 
 struct name_call {
@@ -67,15 +69,21 @@ static int await_simulated(int fd) {
     return likely(fd < OS_SIMULATED) ? 0 : cc_sleep_until(cc_after_ns(cc__sim_sync_delay()));
 }
 
-int cc_file_sync(int fd) {
+static int sync_file(int fd, bool data_only) {
     int error = await_simulated(fd);
-    return error != 0 ? error : error_of(cc__file_call("sync", sync_waiting, &(struct name_call){.fd = fd}));
+    if (error != 0) return error;
+    struct uring_call call = {.kind = data_only ? URING_DATASYNC : URING_SYNC, .fd = fd};
+    long rc = cc_cancelled() ? -EAGAIN : cc__uring_call(&call);
+    if (rc == -EAGAIN) rc = cc__file_call("sync", sync_waiting, &(struct name_call){.fd = fd, .flag = data_only});
+    return error_of(rc);
+}
+
+int cc_file_sync(int fd) {
+    return sync_file(fd, false);
 }
 
 int cc_file_datasync(int fd) {
-    int error = await_simulated(fd);
-    return error != 0 ? error
-                      : error_of(cc__file_call("sync", sync_waiting, &(struct name_call){.fd = fd, .flag = true}));
+    return sync_file(fd, true);
 }
 
 static long truncate_waiting(void *arg) {

@@ -4,6 +4,7 @@
 #include "blocking/blocking.h"
 #include "chan/chan.h"
 #include "io/fd.h"
+#include "io/uring.h"
 #include "lock/mutex.h"
 #include "nursery/nursery.h"
 #include "process/process.h"

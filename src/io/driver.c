@@ -9,6 +9,7 @@
 
 #include "base/fatal.h"
 #include "io/fd.h"
+#include "io/uring.h"
 #include "os/descriptor.h"
 #include "os/simulated.h"
 #include "sched/idle.h"
@@ -54,6 +55,7 @@ void cc__io_forget(void) {
     io.polling = io.opening = (struct lock){0};
     cc__set(&io.life, 0);
     cc__set(&io.fetched, 0);
+    cc__uring_forget();
     cc__poller_forget();
     cc__fd_forget();
 }
@@ -73,6 +75,7 @@ static void stop(void) {
     cc__set_seq(&io.life, 0);
     cc__fd_cancel_threads(); /* FD-5: after the life has ended */
     cc__set(&io.fetched, 0);
+    cc__uring_stop();
     cc__poller_close();
 }
 
@@ -83,17 +86,31 @@ static uint64_t next_due(unsigned worker, bool exact) {
     return likely(s == NULL) || cc__fd_waiting() == 0 || cc__get(&io.life) == 0 ? UINT64_MAX : s->next_due();
 }
 
-static uint32_t poll(unsigned worker, uint64_t now, struct link *list) {
-    (void)worker, (void)now;
-    if (likely(cc__fd_waiting() == 0) || cc__get_acquire(&io.life) == 0) return 0;
-    if (!cc__lock_try(&io.polling)) return 0;
-    struct wakes wakes;
-    cc__wakes_init(&wakes);
+/* Handles what was fetched, or is to be. True: a ring has told that there are completions. */
+static bool handle_events(bool fetch, struct wakes *wakes) {
+    bool files = false;
+    if (!cc__lock_try(&io.polling)) return false;
     uint32_t n = cc__get(&io.fetched);
-    if (n == 0) n = cc__poller_wait(io.events, 0);
-    for (uint32_t i = 0; i < n; i++) cc__fd_event(&io.events[i], &wakes);
+    if (n == 0 && fetch) n = cc__poller_wait(io.events, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        if (io.events[i].data == URING_EVENT)
+            files = true;
+        else
+            cc__fd_event(&io.events[i], wakes);
+    }
     cc__set(&io.fetched, 0);
     cc__lock_release(&io.polling);
+    return files;
+}
+
+static uint32_t poll(unsigned worker, uint64_t now, struct link *list) {
+    (void)worker, (void)now;
+    bool descriptors = cc__fd_waiting() != 0, files = cc__get(&cc__uring_waiting) != 0;
+    if (likely(!descriptors && !files) || cc__get_acquire(&io.life) == 0) return 0;
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    if (descriptors || cc__get(&io.fetched) != 0) files |= handle_events(descriptors, &wakes);
+    if (files) cc__uring_reap(&wakes); /* URING-4 */
     uint32_t count = cc__get(&wakes.count);
     for (uint32_t i = 0; i < count; i++) {
         struct link *l = cc__list_pop_front(&wakes.fibers);
@@ -106,7 +123,7 @@ static uint32_t poll(unsigned worker, uint64_t now, struct link *list) {
 }
 
 static bool pending(void) {
-    return cc__fd_waiting() != 0 && cc__get_acquire(&io.life) != 0 &&
+    return (cc__fd_waiting() != 0 || cc__get(&cc__uring_waiting) != 0) && cc__get_acquire(&io.life) != 0 &&
            (likely(cc__os_simulation() == NULL) || next_due(0, true) != UINT64_MAX);
 }
 
@@ -117,7 +134,7 @@ static bool wait_for_events(uint64_t until) {
     if (cc__get(&io.fetched) == 0) cc__set(&io.fetched, cc__poller_wait(io.events, until));
     bool any = cc__get(&io.fetched) != 0;
     cc__lock_release(&io.polling);
-    return any;
+    return any || cc__uring_ready(); /* the system interrupts the wait to complete a read */
 }
 
 static void interrupt(void) {

@@ -36,6 +36,8 @@ void cc__poller_forget(void);
 int cc__poller_register(int fd, uint64_t data);
 /* ENOENT: this one was not. */
 int cc__poller_register_again(int fd, uint64_t data);
+/* Reports when it becomes readable. */
+int cc__poller_watch(int fd, uint64_t data);
 /* Reports once, when one of `sides` (any of the four above) is ready, or the peer is gone, or there is an error. */
 int cc__poller_arm(int fd, uint64_t data, unsigned sides);
 /* No more reports. An event that was fetched before may still be on its way. */

@@ -614,6 +614,7 @@ const char *cc__record_reason(unsigned reason) {
         return "channel";
     case PARK_SLEEP:
     case PARK_IO:
+    case PARK_FILE:
     case PARK_SELECT:
     case PARK_PROCESS:
         return cc__park_name(reason);

@@ -283,9 +283,10 @@ static void open_count(void) {
     cc__and_seq(&rt.inside, ~INSIDE_CLOSED);
 }
 
-/* The fiber waits for a blocking call that has begun: nothing else ends that. */
+/* The fiber waits for a call that has begun: nothing else ends that. */
 static bool is_in_call(struct fiber *f, uint64_t word) {
-    return cc__word_reason(word) == PARK_BLOCKING && (cc__get(&f->scope) & CANCEL_HELD) != 0;
+    unsigned reason = cc__word_reason(word);
+    return (reason == PARK_BLOCKING || reason == PARK_FILE) && (cc__get(&f->scope) & CANCEL_HELD) != 0;
 }
 
 /* Ends every wait. */

@@ -360,6 +360,12 @@ static inline int fail_errno(long number, long second) {
         return EACCES;
     case SYS_dup3:
         return EBUSY;
+    case SYS_io_uring_setup:
+        return EPERM;
+    case SYS_io_uring_enter:
+        return EAGAIN;
+    case SYS_io_uring_register:
+        return EINVAL;
     default:
         return 0;
     }

@@ -1,5 +1,5 @@
 /* file.c - files and blocking calls while the system fails: every call of os/linux/file.c, interrupted, and with its
- * errors; and no thread for the pool. */
+ * errors; no thread for the pool; and every call of os/linux/uring.c. */
 #include "fail.h"
 #include "harness.h"
 
@@ -242,8 +242,9 @@ static void *every_row(void *arg) {
     return arg;
 }
 
-static void begin(void) {
+static void begin(const char *rings) {
     fail_needs_all();
+    CHECK_EQ(setenv("CC_URING", rings, 1), 0);
     enter_home();
     fd = open("file", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) { /* the wrapper creates nothing */
@@ -260,13 +261,13 @@ static void end(void) {
 }
 
 TEST(every_call_fails_on_an_os_thread) {
-    begin();
+    begin("0");
     every_row(NULL);
     end();
 }
 
 TEST(every_call_fails_in_a_fiber) {
-    begin();
+    begin("0");
     CHECK_EQ(cc_run(every_row, NULL, NULL), 0);
     end();
 }
@@ -295,7 +296,7 @@ static void *without_threads(void *arg) {
 }
 
 TEST_WORKERS(no_thread_for_a_call) {
-    begin();
+    begin("0");
     CHECK_EQ(cc_runtime_init(NULL), 0);
     CHECK_EQ(cc_run(without_threads, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
@@ -327,4 +328,65 @@ TEST_WORKERS(many_calls_without_threads) {
     CHECK_EQ(cc_runtime_init(NULL), 0);
     CHECK_EQ(cc_run(many_without_threads, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}
+
+/* ---- rings ---- */
+
+static struct {
+    _Atomic long call;
+    _Atomic int error, times, failed;
+} ring;
+
+static int fails_at_ring(long number) {
+    if (number != atomic_load(&ring.call) || atomic_fetch_sub(&ring.times, 1) <= 0) return 0;
+    atomic_fetch_add(&ring.failed, 1);
+    return atomic_load(&ring.error);
+}
+
+static void *uses_files(void *arg) {
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(syncs(), 0);
+        CHECK_EQ(reads_waiting(), 0);
+    }
+    return arg;
+}
+
+/* In a runtime of its own: the first refusal counts for its life. Whatever fails, the files do not. */
+static void run_without_ring(long call, int error, int times) {
+    atomic_store(&ring.call, call);
+    atomic_store(&ring.error, error);
+    atomic_store(&ring.times, times);
+    atomic_store(&ring.failed, 0);
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    CHECK_EQ(cc_run(uses_files, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}
+
+TEST_WORKERS(every_ring_fails) {
+    static const int setup[] = {ENOSYS, EPERM, EACCES, ENOMEM, EMFILE, ENFILE, EINVAL};
+    static const int enter[] = {EAGAIN, EBUSY, ENOMEM, EPERM, ENOSYS, EBADF, EINTR};
+    begin("1");
+    atomic_store(&fail.at_call, fails_at_ring);
+    for (size_t i = 0; i < sizeof setup / sizeof setup[0]; i++) {
+        run_without_ring(SYS_io_uring_setup, setup[i], 1000);
+        CHECK(atomic_load(&ring.failed) >= 1 || cc__san_on_valgrind());
+    }
+    run_without_ring(SYS_io_uring_register, EINVAL, 1000);
+    for (size_t i = 0; i < sizeof enter / sizeof enter[0]; i++)
+        for (int times = 1; times < 20; times *= 4) run_without_ring(SYS_io_uring_enter, enter[i], times);
+    atomic_store(&fail.at_call, NULL);
+    end();
+}
+
+TEST_WORKERS(no_memory_for_a_ring) {
+    begin("1");
+    for (int n = 1; n <= 4; n++) {
+        CHECK_EQ(cc_runtime_init(NULL), 0);
+        CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+        fail_arm(n, FAIL_MAP, false);
+        CHECK_EQ(cc_run(uses_files, NULL, NULL), 0);
+        (void)fail_disarm();
+        CHECK_EQ(cc_runtime_shutdown(10000), 0);
+    }
+    end();
 }

@@ -327,9 +327,9 @@ static const struct {
 
 enum { EVENTS = sizeof events / sizeof *events };
 
-/* Those that a small program cannot be sure to make happen. Others have tests of their own in unit/sched. */
-static const char *const rare[] = {"spawn_failed", "park_if",       "steal",         "share",
-                                   "workers_kept", "worker_failed", "worker_retires"};
+/* Those that a small program cannot be sure to make happen. Others have tests of their own in unit/sched, unit/io. */
+static const char *const rare[] = {"spawn_failed",  "park_if",        "steal",     "share",       "workers_kept",
+                                   "worker_failed", "worker_retires", "file_ring", "file_no_ring"};
 
 static bool is_rare(const char *name) {
     for (size_t i = 0; i < sizeof rare / sizeof *rare; i++)

@@ -85,6 +85,10 @@ int cc__poller_register(int fd, uint64_t data) {
     return error == EEXIST ? cc__poller_register_again(fd, data) : error;
 }
 
+int cc__poller_watch(int fd, uint64_t data) {
+    return control(EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLET, data);
+}
+
 int cc__poller_register_again(int fd, uint64_t data) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->watch_again(fd, data);

@@ -1,4 +1,4 @@
-/* io.c - descriptors and a poller of the explorer's own, in place of src/os/linux/{descriptor,poller}.c.
+/* io.c - descriptors, a poller and rings of the explorer's own, in place of src/os/linux/{descriptor,poller,uring}.c.
  *
  * A descriptor holds bytes that were put and not yet taken; it has room for any number of them. A system call is one
  * step: it begins with a read-modify-write that all of them have in common, as the kernel's locks order them, and
@@ -11,12 +11,13 @@
 #include "os/descriptor.h"
 #include "os/futex.h"
 #include "os/poller.h"
+#include "os/uring.h"
 #include "sync/atomic.h"
 
 #include <errno.h>
 #include <poll.h>
 
-enum { FDS = 16 };
+enum { FDS = 16, RINGS = 2, RING_CALLS = 4 };
 
 static struct {
     struct {
@@ -25,6 +26,11 @@ static struct {
         uint64_t data;
     } fd[FDS];
     bool set_open, interrupted;
+    struct {
+        void *asked[RING_CALLS], *done[RING_CALLS];
+        unsigned asked_count, done_count;
+    } ring[RINGS]; /* descriptors FDS - 1, FDS - 2 */
+    unsigned rings, answers;
 } kernel;
 
 static _Atomic uint32_t calls; /* system calls so far */
@@ -107,6 +113,9 @@ static int add(int fd, uint64_t data, unsigned sides, bool once) {
 int cc__poller_register(int fd, uint64_t data) {
     return add(fd, data, POLLER_READ | POLLER_WRITE, false);
 }
+int cc__poller_watch(int fd, uint64_t data) {
+    return add(fd, data, POLLER_READ, false);
+}
 int cc__poller_register_again(int fd, uint64_t data) {
     return kernel.fd[fd].armed ? cc__poller_register(fd, data) : ENOENT;
 }
@@ -158,6 +167,67 @@ int cc__poller_look_all(struct pollfd *fds, size_t n) {
 }
 unsigned cc__poller_sides(int events) {
     return (events & POLLIN ? POLLER_READ : 0u) | (events & POLLOUT ? POLLER_WRITE : 0u);
+}
+
+/* ---- os/uring.h ---- */
+
+static void take_first(void **list, unsigned *count) {
+    --*count;
+    for (unsigned i = 0; i < *count; i++) list[i] = list[i + 1];
+}
+
+/* Answers requests that are there, the first one of the first ring first; true: there is news. */
+static bool answer(void) {
+    bool any = false;
+    for (unsigned i = 0; i < kernel.rings; i++) {
+        for (; kernel.answers > 0 && kernel.ring[i].asked_count > 0; kernel.answers--) {
+            kernel.ring[i].done[kernel.ring[i].done_count++] = kernel.ring[i].asked[0];
+            take_first(kernel.ring[i].asked, &kernel.ring[i].asked_count);
+            any |= edge(FDS - 1 - (int)i, POLLER_READ);
+        }
+    }
+    return any;
+}
+
+void door_answer(unsigned requests) {
+    enter();
+    kernel.answers += requests;
+    if (answer()) tell();
+}
+
+int cc__os_uring_open(struct os_uring *u, unsigned completions) {
+    (void)completions;
+    enter();
+    if (kernel.rings == RINGS) return -EMFILE;
+    *u = (struct os_uring){.fd = FDS - 1 - (int)kernel.rings++};
+    kernel.fd[u->fd].open = true;
+    return 0;
+}
+void cc__os_uring_close(struct os_uring *u) {
+    enter();
+    kernel.fd[u->fd].open = kernel.fd[u->fd].armed = false;
+    kernel.rings--;
+}
+int cc__os_uring_submit(struct os_uring *u, const struct uring_call *call, void *data) {
+    (void)call;
+    unsigned i = FDS - 1 - (unsigned)u->fd;
+    enter();
+    if (kernel.ring[i].asked_count + kernel.ring[i].done_count == RING_CALLS) return -EAGAIN;
+    kernel.ring[i].asked[kernel.ring[i].asked_count++] = data;
+    if (answer()) tell();
+    return 0;
+}
+bool cc__os_uring_any(const struct os_uring *u) {
+    enter();
+    return kernel.ring[FDS - 1 - u->fd].done_count > 0;
+}
+bool cc__os_uring_take(struct os_uring *u, struct uring_done *done) {
+    unsigned i = FDS - 1 - (unsigned)u->fd;
+    enter();
+    if (kernel.ring[i].done_count == 0) return false;
+    *done = (struct uring_done){kernel.ring[i].done[0], 7};
+    take_first(kernel.ring[i].done, &kernel.ring[i].done_count);
+    return true;
 }
 
 /* ---- os/descriptor.h ---- */

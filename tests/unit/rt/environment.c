@@ -36,6 +36,7 @@ static void clear(void) {
     for (size_t i = 0; i < array_len(traces); i++) unsetenv(traces[i]);
     unsetenv("CC_PANIC_ABORT");
     unsetenv("CC_MEMBARRIER");
+    unsetenv("CC_URING");
 }
 
 static void *give_back(void *arg) {
@@ -203,6 +204,7 @@ TEST(bad_flags) {
         for (size_t k = 0; k < array_len(traces); k++) check_bad(traces[k], bad[i]);
         check_bad("CC_PANIC_ABORT", bad[i]);
         check_bad("CC_MEMBARRIER", bad[i]);
+        check_bad("CC_URING", bad[i]);
     }
 }
 
