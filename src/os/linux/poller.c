@@ -156,7 +156,7 @@ unsigned cc__poller_wait(struct poller_event *events, uint64_t until) {
 void cc__poller_interrupt(void) {
     if (unlikely(cc__os_simulation() != NULL)) return;
     int saved = cc__errno_get();
-    uint64_t one = 1;
+    static const uint64_t one = 1; /* on no stack: ends of fibers come here on their workers' (HACKING.md) */
     while (write(atomic_load(&interrupt), &one, sizeof one) < 0 && cc__errno_get() == EAGAIN) {
         uint64_t count; /* it is full, after 2^64 - 2 interrupts */
         if (read(atomic_load(&interrupt), &count, sizeof count) < 0) break;
