@@ -126,6 +126,7 @@ if [[ $target == test ]]; then
     need_cross riscv64 riscv64
     # The recipes: libraries of others, and their servers.
     want libpq-dev postgresql -- have_all /usr/include/postgresql/libpq-fe.h /usr/lib/postgresql/*/bin/postgres
+    want libc-ares-dev -- have_all /usr/include/ares.h
     want libhiredis-dev redis-server -- have_all /usr/include/hiredis/hiredis.h /usr/bin/redis-server
     want libmariadb-dev mariadb-server -- have_all /usr/include/mariadb/mysql.h /usr/sbin/mariadbd
     want libcurl4-openssl-dev libssl-dev openssl nginx-light -- have_all /usr/include/*/curl/curl.h /usr/include/openssl/ssl.h /usr/sbin/nginx

@@ -1,4 +1,4 @@
-/* cc_dns.h - the addresses of a name, by the system's resolver (files, DNS, whatever nsswitch.conf(5) says).
+/* cc_dns.h - the addresses of a name, by the system's resolver (files, DNS, whatever nsswitch.conf(5) says) or another.
  *
  * A lookup runs on an OS thread of its own kind, so that it stops no worker, and equal lookups that are under way at
  * the same time are one. What was found is kept for a few seconds. A caller whose deadline passes, or who is cancelled,
@@ -23,10 +23,10 @@ typedef struct CCResolveHints {
 
 /* The addresses of a host. host: "" or NULL: the addresses to listen at, [::] before 0.0.0.0. service: the port, a
  * number or a name of services(5); NULL: port 0. hints: may be NULL. *count: the room in `list`, then how many there
- * are;
- * what does not fit is left out. ENOENT: there is no such name, or it has no such addresses. EREMOTEIO: no name server
- * gave an answer. EPROTONOSUPPORT: no such service. ETIMEDOUT, ECANCELED, EINVAL, ENOMEM; EAGAIN: no thread. In a
- * simulation the names are those of the simulated hosts. Any context; switches. */
+ * are; what does not fit is left out. ENOENT: there is no such name, or it has no such addresses. EREMOTEIO: no name
+ * server gave an answer. EPROTONOSUPPORT: no such service. EMFILE, ENFILE: there was no descriptor to ask with.
+ * ETIMEDOUT, ECANCELED, EINVAL, ENOMEM; EAGAIN: no thread. In a simulation the names are those of the simulated hosts.
+ * Any context; switches. */
 CC_API CC_MUST_CHECK int cc_resolve(const char *host, const char *service, const CCResolveHints *hints, CCAddr *list,
                                     size_t *count);
 CC_API CC_MUST_CHECK int cc_resolve_until(const char *host, const char *service, const CCResolveHints *hints,
@@ -39,6 +39,14 @@ CC_API CC_MUST_CHECK int cc_resolve_until(const char *host, const char *service,
 typedef int (*CCResolveFn)(const char *host, const char *service, const CCResolveHints *hints, CCAddr *list,
                            size_t *count, void *arg);
 CC_API void cc_resolve_hook(CCResolveFn fn, void *arg);
+
+/* Another resolver in place of the system's, for good: one that needs no thread (examples/recipes/cares.c). fn is
+ * called by whoever asks first, on its fiber or OS thread, and waits as the calls of this library do (cc_poll). At the
+ * deadline it returns ETIMEDOUT, and when its caller is cancelled ECANCELED; whoever waits for the same answer asks
+ * again then. The rest as cc_resolve_hook; the later one of the two calls holds. Not used in a simulation. */
+typedef int (*CCResolveUntilFn)(const char *host, const char *service, const CCResolveHints *hints, CCAddr *list,
+                                size_t *count, CCDeadline deadline, void *arg);
+CC_API void cc_resolve_by(CCResolveUntilFn fn, void *arg);
 
 CC_END_DECLS
 

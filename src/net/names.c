@@ -2,9 +2,10 @@
  *
  * NAME-1  One lookup for each question at a time: whoever asks the same while it is under way waits for it. Who began
  *         it may leave; then it goes on for the others.
- * NAME-2  A lookup that was given up before it ran, or that panicked, is ABANDONED: those who wait for it ask again.
- * NAME-3  `refs` counts the table, everybody who waits, and the thread that runs it; the last one frees it. `lock`
- *         guards all of this but what the thread writes before it says DONE.
+ * NAME-2  A lookup that was given up before it ran, or that panicked, is ABANDONED: those who wait for it ask again. So
+ *         is one that its own caller makes (cc_resolve_by), when that one leaves.
+ * NAME-3  `refs` counts the table, everybody who waits, and who runs it, a thread of the pool or the caller; the last
+ *         one frees it. `lock` guards all of this but what the one who runs it writes before he says DONE.
  */
 #include "base/mem.h"
 #include "net/addr.h"
@@ -17,6 +18,7 @@
 
 #include <ccc/cc_blocking.h>
 #include <ccc/cc_dns.h>
+#include <ccc/cc_panic.h>
 #include <ccc/cc_sync.h>
 #include <errno.h>
 #include <string.h>
@@ -34,7 +36,8 @@ struct lookup {
     char host[HOST_MAX], service[SERVICE_MAX];
     bool has_service;
     CCResolveHints hints;
-    CCResolveFn fn; /* the hook that answers; NULL: the system */
+    CCResolveFn fn;      /* the hook that answers; NULL: `by`, or the system */
+    CCResolveUntilFn by; /* what answers in the caller's own context */
     void *arg;
     CCEvent ended;
     uint64_t until; /* DONE: how long it may be used */
@@ -48,6 +51,7 @@ static struct {
     struct link lookups; /* 0 before the first */
     unsigned count;
     CCResolveFn fn;
+    CCResolveUntilFn by;
     void *arg;
 } names;
 
@@ -114,11 +118,13 @@ static int ask_system(const char *host, const char *service, const CCResolveHint
 
 /* ---- one lookup ---- */
 
-static int ask(struct lookup *l) {
+/* deadline: of the caller, who may be another than the one that this serves. */
+static int ask(struct lookup *l, CCDeadline deadline) {
     const char *service = l->has_service ? l->service : NULL;
     l->count = WHERE_ADDRS;
-    int error = l->fn != NULL ? l->fn(l->host, service, &l->hints, l->list, &l->count, l->arg)
-                              : ask_system(l->host, service, &l->hints, l->list, &l->count);
+    int error = l->fn != NULL   ? l->fn(l->host, service, &l->hints, l->list, &l->count, l->arg)
+                : l->by != NULL ? l->by(l->host, service, &l->hints, l->list, &l->count, deadline, l->arg)
+                                : ask_system(l->host, service, &l->hints, l->list, &l->count);
     if (error != 0 || l->count > WHERE_ADDRS) l->count = 0;
     return error != 0 ? error : l->count > 0 ? 0 : ENOENT;
 }
@@ -138,10 +144,7 @@ static void drop_and_unlock(struct lookup *l) {
     if (last) cc__mem_free(l);
 }
 
-/* The thread's part. Returns l: it has run. */
-static void *run(void *arg) {
-    struct lookup *l = arg;
-    int error = ask(l);
+static void say_done(struct lookup *l, int error) {
     cc__lock_take(&names.lock);
     l->error = error;
     l->state = DONE;
@@ -151,6 +154,12 @@ static void *run(void *arg) {
     (void)cc_event_set(&l->ended);
     cc__lock_take(&names.lock);
     drop_and_unlock(l);
+}
+
+/* The thread's part. Returns l: it has run. */
+static void *run(void *arg) {
+    struct lookup *l = arg;
+    say_done(l, ask(l, CC_FOREVER));
     return l;
 }
 
@@ -170,12 +179,40 @@ static void clean_up(void *arg, void *result) {
     if (result == NULL) abandon(arg);
 }
 
+/* The caller's part, if it makes the lookup itself. */
+struct own_run {
+    struct lookup *lookup;
+    bool returned, answered;
+};
+
+static void end_own_run(void *arg) {
+    struct own_run *r = arg;
+    if (r->answered) return;
+    abandon(r->lookup);
+    if (r->returned) return;
+    cc__lock_take(&names.lock); /* a panic: resolve_name, whose the other two references are, does not go on */
+    r->lookup->refs--;
+    drop_and_unlock(r->lookup);
+}
+
+static int run_here(struct lookup *l, CCDeadline deadline) {
+    struct own_run r = {.lookup = l};
+    CC_DEFER(end_own_run, &r);
+    int error = ask(l, deadline);
+    r.returned = true;
+    if (error == ETIMEDOUT || error == ECANCELED) return error;
+    r.answered = true;
+    say_done(l, error);
+    return 0;
+}
+
 /* ---- the table ---- */
 
 static bool is_same(const struct lookup *l, const struct lookup *wanted) {
-    return l->fn == wanted->fn && l->arg == wanted->arg && l->has_service == wanted->has_service &&
-           l->hints.kind == wanted->hints.kind && l->hints.datagrams == wanted->hints.datagrams &&
-           strcasecmp(l->host, wanted->host) == 0 && strcmp(l->service, wanted->service) == 0;
+    return l->fn == wanted->fn && l->by == wanted->by && l->arg == wanted->arg &&
+           l->has_service == wanted->has_service && l->hints.kind == wanted->hints.kind &&
+           l->hints.datagrams == wanted->hints.datagrams && strcasecmp(l->host, wanted->host) == 0 &&
+           strcmp(l->service, wanted->service) == 0;
 }
 
 /* One that can be used, or waited for. What is too old goes. */
@@ -207,9 +244,10 @@ static void add_locked(struct lookup *l) {
     }
 }
 
-void cc_resolve_hook(CCResolveFn fn, void *arg) {
+static void answer_by(CCResolveFn fn, CCResolveUntilFn by, void *arg) {
     cc__lock_take(&names.lock);
     names.fn = fn;
+    names.by = by;
     names.arg = arg;
     if (cc__get(&names.lookups.next) == NULL) cc__list_init(&names.lookups);
     while (!cc__list_empty(&names.lookups)) {
@@ -218,6 +256,13 @@ void cc_resolve_hook(CCResolveFn fn, void *arg) {
         if (l->refs == 0) cc__mem_free(l);
     }
     cc__lock_release(&names.lock);
+}
+
+void cc_resolve_hook(CCResolveFn fn, void *arg) {
+    answer_by(fn, NULL, arg);
+}
+void cc_resolve_by(CCResolveUntilFn fn, void *arg) {
+    answer_by(NULL, fn, arg);
 }
 
 void cc__names_forget(void) {
@@ -234,6 +279,7 @@ static int begin_locked(struct lookup *l, CCDeadline deadline) {
     l->refs += 2; /* the table's and the thread's */
     add_locked(l);
     cc__lock_release(&names.lock);
+    if (l->by != NULL) return run_here(l, deadline);
     int error = cc_blocking_ex(run, l, NULL, &options, deadline);
     if (error != 0 && error != ECANCELED && error != ETIMEDOUT) abandon(l); /* clean_up was not called */
     return error;
@@ -253,6 +299,7 @@ static int resolve_name(struct lookup *own, CCAddr *list, size_t *count, CCDeadl
     for (bool answered = false; !answered && error == 0;) {
         cc__lock_take(&names.lock);
         own->fn = names.fn;
+        own->by = names.by;
         own->arg = names.arg;
         l = find_locked(own);
         if (l == NULL) {
@@ -294,7 +341,7 @@ static int ask_simulated(struct lookup *l, CCDeadline deadline) {
 static int resolve_simulated(struct lookup *own, CCAddr *list, size_t *count, CCDeadline deadline) {
     own->fn = names.fn;
     own->arg = names.arg;
-    own->error = own->fn != NULL ? ask(own) : ask_simulated(own, deadline);
+    own->error = own->fn != NULL ? ask(own, deadline) : ask_simulated(own, deadline);
     int error = take_answer(own, list, count);
     cc__mem_free(own);
     return error;

@@ -97,6 +97,8 @@ lacks sqlite /usr/include/sqlite3.h || recipe sqlite $(pkg sqlite3) -- "$work/sq
 
 lacks sqlite_island /usr/include/sqlite3.h || recipe sqlite_island $(pkg sqlite3) --
 
+lacks cares /usr/include/ares.h || recipe cares -lcares --
+
 # ---- PostgreSQL ----
 bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)
 if ! lacks libpq /usr/include/postgresql/libpq-fe.h "${bin:-/usr/lib/postgresql}/postgres"; then

@@ -30,13 +30,21 @@ static int error_of(int code) {
     }
 }
 
+/* The C library could open neither its files nor a socket, and says that there is no such name, or service. */
+static bool is_want_of_descriptors(int error) {
+    return error == EMFILE || error == ENFILE;
+}
+
 int cc__os_resolve(const char *host, const char *service, int family, bool datagrams, struct addrinfo **found) {
     CC_KEEP_ERRNO;
     struct addrinfo hints = {.ai_family = family, .ai_socktype = datagrams ? SOCK_DGRAM : SOCK_STREAM};
     bool passive = host[0] == 0;
     if (passive) hints.ai_flags = AI_PASSIVE;
     *found = NULL;
-    return error_of(getaddrinfo(passive ? NULL : host, service, &hints, found));
+    cc__errno_set(0);
+    int code = getaddrinfo(passive ? NULL : host, service, &hints, found);
+    if (code != 0 && is_want_of_descriptors(cc__errno_get())) return cc__errno_get();
+    return error_of(code);
 }
 
 void cc__os_resolved_free(struct addrinfo *found) {

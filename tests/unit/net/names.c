@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "net.h"
@@ -113,6 +114,34 @@ TEST(services_that_are_none) {
     }
     CCListener *l;
     CHECK_EQ(cc_listen(&l, "tcp://127.0.0.1:-1", NULL), EPROTONOSUPPORT);
+}
+
+/* What is not open cannot be read: that is no answer about the name. */
+static void *without_descriptors(void *arg) {
+    struct rlimit before, none;
+    CCAddr addr;
+    CCConn *conn;
+    size_t n = 1;
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    (void)!cc_resolve("localhost", "80", NULL, &addr, &n); /* what the runtime opens once is open */
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    static const char *const hosts[] = {"localhost", "no-such-name.invalid"};
+    for (int i = 0; i < 2; i++) {
+        n = 1;
+        CHECK_EQ(cc_resolve(hosts[i], "80", &(CCResolveHints){.fresh = true}, &addr, &n), EMFILE);
+        n = 1;
+        CHECK_EQ(cc_resolve(hosts[i], "http", &(CCResolveHints){.fresh = true}, &addr, &n), EMFILE);
+    }
+    CHECK_EQ(cc_dial(&conn, "tcp://no-such-name.invalid:80", NULL), EMFILE);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    return arg;
+}
+
+TEST(without_descriptors_that_is_said) {
+    CHECK_EQ(cc_run(without_descriptors, NULL, NULL), 0);
 }
 
 TEST(the_system_is_asked) {
@@ -290,6 +319,84 @@ static void *hand_over(void *arg) {
 
 TEST_WORKERS(who_began_it_leaves) {
     CHECK_EQ(cc_run(hand_over, NULL, NULL), 0);
+}
+
+/* ---- a resolver that waits on the fibers ---- */
+
+static CCEvent answers; /* set: it answers; else it waits, as for a silent name server */
+
+static int waiting_resolver(const char *host, const char *service, const CCResolveHints *hints, CCAddr *list,
+                            size_t *count, CCDeadline deadline, void *arg) {
+    CHECK(arg == &answers);
+    asked++;
+    int error = cc_event_wait_until(&answers, deadline);
+    return error != 0 ? error : resolver(host, service, hints, list, count, NULL);
+}
+
+static void wait_and_answer(void) {
+    start();
+    CHECK_EQ(cc_event_reset(&answers), 0);
+    cc_resolve_by(waiting_resolver, &answers);
+    through = 0;
+}
+
+static void *by_fibers(void *arg) {
+    wait_and_answer();
+    CHECK_EQ(ask_until("slow", false, cc_after_ms(3)), ETIMEDOUT); /* gave it up */
+    CHECK_EQ(asked, 1);
+    CC_NURSERY(all) {
+        CC_NURSERY(first) {
+            CHECK_EQ(CC_GO_IN(first, ask_slow, .host = "same", .expected = ECANCELED), 0);
+            while (asked < 2) cc_yield();
+            for (int i = 0; i < 5; i++) CHECK_EQ(CC_GO_IN(all, ask_slow, .host = "same", .expected = 0), 0);
+            for (int i = 0; i < 20; i++) cc_yield();
+            CHECK_EQ(asked, 2);
+            cc_nursery_cancel(first);
+        }
+        while (asked < 3) cc_yield(); /* one of the others asks again */
+        for (int i = 0; i < 20; i++) cc_yield();
+        CHECK(asked == 3 && through == 1);
+        CHECK_EQ(cc_event_set(&answers), 0);
+    }
+    CHECK(asked == 4 && through == 6); /* `resolver` counts, too */
+    CHECK_EQ(ask("same"), 0);          /* kept */
+    CHECK_EQ(asked, 4);
+    answer = ENOENT;
+    CHECK_EQ(ask("error"), ENOENT);
+    cc_resolve_by(NULL, NULL);
+    return arg;
+}
+
+TEST_WORKERS(a_resolver_that_waits_on_fibers) {
+    CHECK_EQ(cc_run(by_fibers, NULL, NULL), 0);
+}
+
+TEST(a_resolver_that_waits_on_an_os_thread) {
+    wait_and_answer();
+    CHECK_EQ(cc_event_set(&answers), 0);
+    CHECK_EQ(ask("here"), 0);
+    CHECK_EQ(asked, 2);
+}
+
+/* A panic is the caller's own; who waits for the same answer gets one. */
+static void ask_in_vain(void *arg) {
+    (void)arg;
+    (void)ask("bad");
+}
+
+static void *by_fibers_that_panic(void *arg) {
+    wait_and_answer();
+    answer = -1;
+    CHECK_EQ(cc_event_set(&answers), 0);
+    CHECK_EQ(cc_try(ask_in_vain, NULL, NULL), ENOTRECOVERABLE);
+    answer = 0;
+    CHECK_EQ(ask("bad"), 0);
+    cc_resolve_by(NULL, NULL);
+    return arg;
+}
+
+TEST_WORKERS(a_resolver_that_panics_on_fibers) {
+    CHECK_EQ(cc_run(by_fibers_that_panic, NULL, NULL), 0);
 }
 
 static void *panics(void *arg) {
