@@ -53,9 +53,12 @@ static int answer(CCWriter *out, const char *path, bool keep) {
     return error;
 }
 
+/* A client that is between two requests is let go when the server ends; a request that has come is answered behind a
+ * shield, within the grace of the server. */
 static int serve(CCConn *conn, void *arg) {
     CCReader in;
     CCWriter out;
+    CCError why;
     char path[256];
     bool keep = true;
     (void)arg;
@@ -63,12 +66,16 @@ static int serve(CCConn *conn, void *arg) {
     if (error == 0) error = cc_writer_init(&out, conn, 0);
     while (error == 0 && keep) {
         error = read_request(&in, path, sizeof path, &keep);
-        if (error == 0) error = answer(&out, path, keep);
-        if (error == 0) error = cc_writer_flush(&out);
+        if (error != 0) break;
+        CC_SHIELD {
+            if (cc_cancel_reason(&why) == 0) keep = false; /* there will be no next one */
+            error = answer(&out, path, keep);
+            if (error == 0) error = cc_writer_flush(&out);
+        }
     }
     cc_reader_free(&in);
     cc_writer_free(&out);
-    return error == ENODATA ? 0 : error; /* the client has no more questions */
+    return error == ENODATA || error == ECANCELED ? 0 : error; /* neither side has more to say */
 }
 
 static void say_failure(CCConn *conn, int code, void *arg) {
@@ -107,7 +114,8 @@ static void *run(void *arg) {
     CCChan *signals = cc_chan_create(sizeof(CCSignal), 4);
     (void)cc_signal_notify(signals, (int[]){SIGHUP, SIGINT, SIGTERM}, 3);
     CC_NURSERY(nursery) {
-        error = cc_serve(nursery, listener, serve, NULL, &(CCServeOptions){.grace_ms = 2000, .failed = say_failure});
+        CCServeOptions how = {.grace_ms = 2000, .failed = say_failure, .grace_for_shields = true};
+        error = cc_serve(nursery, listener, serve, NULL, &how);
         if (error == 0) heed_signals(signals);
         cc_nursery_cancel(nursery);
     }

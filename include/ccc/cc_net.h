@@ -274,6 +274,13 @@ typedef struct CCServeOptions {
     /* Told of each handler that has failed, before its connection is closed, on its fiber; code: what it returned;
      * ENOTRECOVERABLE: it has panicked. Default: failures are counted, panics are also written to stderr. */
     void (*failed)(CCConn *conn, int code, void *arg) CC__ZERO;
+    /* At the end of the server handlers are cancelled at once, and grace_ms is how long their shields hold. So one that
+     * waits for its next request ends, and one that answers a request behind a shield goes on:
+     *
+     *   while (cc_reader_line(&in, &line, &n) == 0) CC_SHIELD { answer(&out, line); }
+     *
+     * Behind the shield cc_cancel_reason returns 0 as soon as there will be no next request. */
+    bool grace_for_shields CC__ZERO;
     uint64_t reserved[4] CC__ZERO; /* 0; see cc_base.h */
 } CCServeOptions;
 
@@ -287,8 +294,9 @@ typedef struct CCServeOptions {
  * fails or panics does not end the server.
  *
  * At its end it stops listening. Handlers that are under way have grace_ms, then they are cancelled; it ends when all
- * of them have. They are in a scope of their own: deadlines and values of the scopes around are not theirs. EINVAL;
- * ENOMEM. Any context; does not switch, but for nursery NULL. */
+ * of them have. (Those that wait for a next request need not: grace_for_shields.) They are in a scope of their own:
+ * deadlines and values of the scopes around are not theirs. EINVAL; ENOMEM. Any context; does not switch, but for
+ * nursery NULL. */
 CC_API CC_MUST_CHECK int cc_serve(CCNursery *nursery, CCListener *listener, CCConnFn fn, void *arg,
                                   const CCServeOptions *options);
 

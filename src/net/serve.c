@@ -180,14 +180,16 @@ static int accept_all(struct server *s) {
     }
 }
 
-/* Handlers have their grace, and are cancelled then. */
+/* Handlers have their grace, or those behind a shield have it, and are cancelled then. */
 static void drain(struct server *s) {
-    bool shielded = cc_shield_begin();
-    int error =
-        s->options.grace_ms == 0 ? ETIMEDOUT : cc_nursery_wait_until(s->handlers, cc_after_ms(s->options.grace_ms));
+    bool shielded = cc_shield_begin(), has_grace = s->options.grace_ms != 0;
+    bool for_shields = has_grace && s->options.grace_for_shields;
+    if (for_shields) (void)cc_nursery_cancel(s->handlers);
+    int error = has_grace ? cc_nursery_wait_until(s->handlers, cc_after_ms(s->options.grace_ms)) : ETIMEDOUT;
     if (error == ETIMEDOUT || error == ECANCELED) {
         (void)cc__add(&s->listener->counts.cancelled, cc__get(&s->open));
         (void)cc_nursery_cancel(s->handlers);
+        if (for_shields) cc__scope_pierce(&s->handlers->scope);
     }
     (void)cc_nursery_wait(s->handlers); /* what it returns was counted */
     (void)cc_nursery_free(s->handlers); /* SERVE-1 */

@@ -389,13 +389,17 @@ static bool pierce(struct scope *s, void *arg) {
     return true;
 }
 
+void cc__scope_pierce(struct scope *s) {
+    cc__cancel_begin();
+    walk_down(s, pierce, NULL);
+    wake_all(s);
+}
+
 /* What a timed spawn does for its scope, and the note that it has finished. It was started by the timer; or by a
  * shutdown, which ends all waits. */
 static void fire(struct scope *s, bool grace, bool by_timer) {
     if (grace) {
-        cc__cancel_begin();
-        walk_down(s, pierce, NULL);
-        wake_all(s);
+        cc__scope_pierce(s);
     } else if (by_timer) {
         cc__scope_expire(s, UINT64_MAX);
     } else {

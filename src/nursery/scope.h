@@ -91,6 +91,8 @@ void cc__scope_cancel_for_shutdown(struct scope *s);
 void cc__scope_expire(struct scope *s, uint64_t now);
 /* By the clock: the timer may not have had its turn. Any thread. */
 void cc__scope_expire_if_due(struct scope *s);
+/* It is cancelled, and from now on shields do not hold, here and below. Any thread. */
+void cc__scope_pierce(struct scope *s);
 /* It was made below a cancelled scope and has a grace period of its own, which begins now. */
 void cc__scope_begin_grace(struct scope *s);
 /* A fiber is in it whose runtime did not run when it was cancelled: grace periods here and above begin now. */

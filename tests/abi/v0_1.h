@@ -162,6 +162,7 @@ typedef struct CCServeOptions {
     uint64_t grace_ms;
     unsigned backoff_ms;
     void (*failed)(struct CCConn *conn, int code, void *arg);
+    bool grace_for_shields;
     uint64_t reserved[4];
 } CCServeOptions;
 

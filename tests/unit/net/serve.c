@@ -232,6 +232,93 @@ TEST_WORKERS(an_orderly_end) {
     CHECK_EQ(cc_run(graceful, NULL, NULL), 0);
 }
 
+/* Requests of a byte, each answered behind a shield. 'w': when `gate` is set. */
+static CCEvent gate;
+static _Atomic int answering;
+
+static int answer(CCConn *conn, char request) {
+    CCError reason;
+    answering++;
+    int error = request == 'w' ? cc_event_wait(&gate) : 0;
+    answering--;
+    char reply = cc_cancel_reason(&reason) == 0 ? 'l' : 'n'; /* the last one, or there may be a next */
+    return error != 0 ? error : cc_write(conn, &reply, 1, NULL);
+}
+
+static int answer_all(CCConn *conn, void *arg) {
+    char request;
+    size_t n;
+    (void)arg;
+    int error;
+    while ((error = cc_read(conn, &request, 1, &n)) == 0 && n > 0) {
+        CC_SHIELD error = answer(conn, request);
+        if (error != 0) break;
+    }
+    return error;
+}
+
+static void request(CCConn *c, char what, char expected) {
+    char reply = 0;
+    CHECK_EQ(cc_write(c, &what, 1, NULL), 0);
+    if (expected == 0) return;
+    CHECK_EQ(cc_read_full(c, &reply, 1, NULL), 0);
+    CHECK_EQ(reply, expected);
+}
+
+static void *drains(void *arg) {
+    CCServeOptions options = {.grace_ms = 60000, .grace_for_shields = true};
+    char byte;
+    size_t got;
+    listen_anywhere();
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_serve(n, listener, answer_all, NULL, &options), 0);
+        CCConn *idle = dial(listener), *fresh = dial(listener), *busy = dial(listener);
+        request(idle, 'x', 'n');
+        request(busy, 'w', 0);
+        while (stats().open < 3 || answering < 1) cc_yield();
+        cc_nursery_cancel(n);
+        CC_SHIELD {
+            CHECK_EQ(cc_read(idle, &byte, 1, &got), 0);
+            CHECK_EQ(got, 0);
+            CHECK_EQ(cc_read(fresh, &byte, 1, &got), 0);
+            CHECK_EQ(got, 0);
+            CHECK_EQ(answering, 1);
+            CHECK_EQ(cc_event_set(&gate), 0);
+            CHECK_EQ(cc_read_full(busy, &byte, 1, NULL), 0);
+            CHECK_EQ(byte, 'l');
+            CHECK_EQ(cc_read(busy, &byte, 1, &got), 0); /* there is no next one */
+            CHECK_EQ(got, 0);
+        }
+        cc_close(idle);
+        cc_close(fresh);
+        cc_close(busy);
+    }
+    CHECK_EQ(stats().cancelled, 0);
+    cc_listener_close(listener);
+
+    CHECK_EQ(cc_event_reset(&gate), 0);
+    options.grace_ms = 5;
+    listen_anywhere();
+    CCConn *busy = NULL, *idle = NULL;
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_serve(n, listener, answer_all, NULL, &options), 0);
+        busy = dial(listener);
+        idle = dial(listener);
+        request(busy, 'w', 0);
+        while (stats().open < 2 || answering < 1) cc_yield();
+        cc_nursery_cancel(n); /* the shield does not hold for ever */
+    }
+    CHECK(stats().cancelled >= 1 && stats().open == 0); /* the other one, too, if it had no turn in that time */
+    cc_close(busy);
+    cc_close(idle);
+    cc_listener_close(listener);
+    return arg;
+}
+
+TEST_WORKERS(an_orderly_end_of_those_who_wait_for_a_request) {
+    CHECK_EQ(cc_run(drains, NULL, NULL), 0);
+}
+
 CC_TASK(close_later, { CCListener *l; }) {
     CCConn *c = dial(self->l);
     ask(c);

@@ -188,6 +188,7 @@ FIELD(ServeOptions, max_conns);
 FIELD(ServeOptions, grace_ms);
 FIELD(ServeOptions, backoff_ms);
 FIELD(ServeOptions, failed);
+FIELD(ServeOptions, grace_for_shields);
 FIELD(ServeOptions, reserved);
 
 SIZE(ServeStats);
