@@ -14,6 +14,7 @@
 #   cpus        overflows and migration on the other CPUs, under qemu
 #   sanitizers  the stress programs, and the planted errors, under both
 #   fuzz        the fuzzers
+#   traces      what the test programs record, read by `go tool trace`
 #   mutate      bugs that are put into the runtime, for the tests to find
 #
 # Each program's output stays in build/check-long/; so does the table, as results.tsv: part, what, done, passed, failed,
@@ -21,7 +22,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-all_parts=(models explore stress faults programs builds cpus sanitizers fuzz mutate)
+all_parts=(models explore stress faults programs builds cpus sanitizers fuzz traces mutate)
 read -r -a parts <<<"${PARTS:-${all_parts[*]}}"
 budget=${BUDGET:-} # minutes; empty: no limit
 jobs=${JOBS:-$(nproc)}
@@ -232,6 +233,16 @@ part_fuzz() {
     local seconds
     seconds=$(seconds_for fuzz)
     tap fuzz fuzzers tests/fuzz/run.sh "${seconds:-3600}" "$out/fuzz"
+}
+
+part_traces() {
+    build release all || return
+    local log=$out/traces.log start=$SECONDS status files refused
+    TEST_SLOWDOWN=$([[ -n $budget ]] && echo 10 || echo 1) tools/check-traces.sh >"$log" 2>&1 </dev/null
+    status=$?
+    read -r files refused < <(awk '/ refused$/ { print $1, $(NF - 1) }' "$log")
+    row traces "recorded by the test programs" "$(tail -n 1 "$log")" $((${files:-0} - ${refused:-0})) "${refused:-$((status != 77))}" \
+        $((status == 77)) $((SECONDS - start))
 }
 
 part_mutate() {

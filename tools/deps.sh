@@ -132,6 +132,7 @@ if [[ $target == test ]]; then
     want libcurl4-openssl-dev libssl-dev openssl nginx-light -- have_all /usr/include/*/curl/curl.h /usr/include/openssl/ssl.h /usr/sbin/nginx
     want curl socat ncat iperf3 -- have_tools curl socat ncat iperf3
     want libsqlite3-dev -- have_all /usr/include/sqlite3.h
+    want bpftrace -- have bpftrace                         # the scripts for the probes
     want python3 chromium -- have_tools python3 chromium # the live page
 fi
 

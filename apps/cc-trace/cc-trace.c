@@ -276,6 +276,18 @@ static void print_threads(void) {
     free(sum);
 }
 
+/* The recorder notes what its rings have overwritten. */
+static void print_lost(void) {
+    static const char last[] = " are lost";
+    for (size_t i = 0; i < events.count; i++) {
+        const struct event *e = &events.at[i];
+        if (e->type != EV_USER_LOG || strcmp(string(e->arg[1]), "ccc") != 0) continue;
+        const char *text = string(e->arg[2]);
+        size_t n = strlen(text);
+        if (n > sizeof last && strcmp(text + n - (sizeof last - 1), last) == 0) printf("  %s\n", text);
+    }
+}
+
 static void print_summary(const char *path, size_t top) {
     uint64_t count = 0, turns = 0;
     for (size_t i = 0; i < kinds.count; i++) count += kinds.at[i].count, turns += kinds.at[i].turns;
@@ -283,6 +295,7 @@ static void print_summary(const char *path, size_t top) {
     printf("%s: %s, %zu events: %" PRIu64 " fibers, %" PRIu64 " spawned, %" PRIu64 " turns, %" PRIu64 " wakes, %" PRIu64
            " notes\n",
            path, DURATION(end - begin), events.count, count, spawns, turns, wakes, notes);
+    print_lost();
     print_threads();
     print_kinds(top);
     print_waits(top);

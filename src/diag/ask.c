@@ -6,6 +6,7 @@
 #include "inspect/waits.h"
 #include "os/clock.h"
 #include "os/thread.h"
+#include "record/record.h"
 #include "sched/sysmon.h"
 
 #include <ccc/cc_diag.h>
@@ -58,17 +59,28 @@ int cc_dump_json(FILE *file) {
     return dump(file, cc__dump_json);
 }
 
+static _Atomic uint32_t dump_asked;
+
+/* In a signal handler. */
+static void ask_for_dump(void) {
+    cc__set_seq(&dump_asked, 1);
+    (void)cc__sysmon_ask();
+}
+
 /* On the sysmon thread, which the runtime waits for before it ends. */
 void cc__upcall_asked(void) {
     struct out out = {0};
     cc__dump_begin();
-    if (!cc__diag_crash_asked()) (void)cc__dump_text(&out);
+    bool crashed = cc__diag_crash_asked(), dumps = cc__swap(&dump_asked, 0) && !crashed;
+    if (dumps) (void)cc__dump_text(&out);
     cc__dump_end();
+    if (dumps) cc__record_save(true);
+    cc__record_asked();
 }
 
 void cc__diag_dump_on(int signal) {
     if (signal == 0) return;
-    if (cc__dump_signal_install(signal, cc__sysmon_ask)) cc__quiet_signal_is_ours(signal);
+    if (cc__dump_signal_install(signal, ask_for_dump)) cc__quiet_signal_is_ours(signal);
 }
 
 /* ---- who has not ended ---- */

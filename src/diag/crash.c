@@ -69,7 +69,7 @@ static void show_frames(const struct fault *fault, struct fiber *f, const struct
         crash.fiber = f;
         crash.worker = f != NULL ? cc__worker()->core.owner - 1 : 0;
         cc__set_seq(&crash.state, CRASH_ASKED);
-        cc__sysmon_ask();
+        (void)cc__sysmon_ask();
     }
     while ((state = cc__get_seq(&crash.state)) != CRASH_SHOWN && cc__clock_real() < until)
         cc__futex_wait(&crash.state, state, until);

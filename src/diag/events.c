@@ -28,10 +28,20 @@ void cc__dump_events_all(struct out *out) {
     for_all_workers(i, w) cc__dump_events(out, i, "");
 }
 
-void cc__upcall_last_events(void) {
+static void print_last(void) {
     struct worker *w = cc__worker();
     struct out out = {0};
     if (w == NULL || !cc__recorder_on()) return;
     cc__dump_events(&out, w->core.owner - 1, "  ");
     cc__out_flush(&out);
+}
+
+void cc__upcall_panicked(void) {
+    print_last();
+    cc__record_ask(false);
+}
+
+void cc__upcall_dies(void) {
+    print_last();
+    cc__record_ask(true);
 }

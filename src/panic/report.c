@@ -83,7 +83,7 @@ void cc_panic_print(const CCPanic *info) {
 
 void cc__report_fatal(const CCPanic *info, const char *why) {
     print(info, "fatal: ", why);
-    cc__upcall_last_events();
+    cc__upcall_dies();
     abort();
 }
 
@@ -104,7 +104,7 @@ void cc__report_forget(void) {
 void cc__report_unstopped(const CCPanic *info) {
     if (cc__get(&aborts)) cc__report_fatal(info, "nobody stops it (CC_PANIC_ABORT)");
     cc_panic_print(info);
-    cc__upcall_last_events();
+    cc__upcall_panicked();
     cc__exit_message_write();
     cc__lock_take(&kept.lock);
     kept.panics[kept.next++ % CC_PANICS_KEPT] = *info;

@@ -6,6 +6,9 @@
 #include "os/clock.h"
 #include "os/descriptor.h"
 #include "os/file.h"
+#include "os/futex.h"
+#include "os/thread.h"
+#include "sched/sysmon.h"
 #include "sched/upcalls.h"
 #include "trace/trace.h"
 
@@ -15,6 +18,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- on and off ---- */
 
@@ -138,7 +142,24 @@ enum { EVENTS_FOR_REPORTS = 4096 };
 static struct {
     const char *file;       /* NULL: none */
     _Atomic uint64_t saved; /* when; 0: never */
+    _Atomic uint32_t asked; /* futex; ASKED_ bits */
 } wanted;
+
+enum { ASKED_SOON = 1, ASKED_NOW = 2 };
+enum { PATIENCE_MS = 5000 }; /* a guess: a million records take half a second */
+
+/* "%p" in it is the process. False: it is too long. */
+static bool name_of_file(char *name, size_t size) {
+    size_t n = 0;
+    for (const char *at = wanted.file; *at != '\0' && n + 16 < size; at++) {
+        if (at[0] == '%' && at[1] == 'p')
+            n += (size_t)snprintf(name + n, size - n, "%d", (int)getpid()), at++;
+        else
+            name[n++] = *at;
+    }
+    name[n] = '\0';
+    return n + 16 < size;
+}
 
 int cc__record_configure(const char *file, int level) {
     wanted.file = file;
@@ -155,11 +176,33 @@ void cc__record_save(bool end) {
     if (!end && saved != 0 && now - saved < PAUSE_S * UINT64_C(1000000000)) return;
     cc__set(&wanted.saved, now);
     cc__lock_take(&writing);
-    int rc = write_file(wanted.file, true);
+    char name[1024];
+    int rc = name_of_file(name, sizeof name) ? write_file(name, true) : ENAMETOOLONG;
     cc__lock_release(&writing);
     if (rc != 0) cc__warn("CC_RECORD=%.200s cannot be written: %s (%d)", wanted.file, cc__error_name(rc), rc);
 }
 
+/* Whoever dies may hold a lock that the file takes, or be in the middle of an allocation: so another thread writes it,
+ * and nobody waits for ever. */
+void cc__record_ask(bool end) {
+    if (wanted.file == NULL || cc__get(&cc__recorder.recorded) == 0) return;
+    if (cc__sysmon_thread() == cc__thread_id()) return;
+    cc__or_seq(&wanted.asked, end ? ASKED_NOW : ASKED_SOON);
+    if (!cc__sysmon_ask()) return; /* the end of the runtime has written it */
+    uint64_t until = cc__clock_real() + PATIENCE_MS * UINT64_C(1000000);
+    for (uint32_t asked; end && (asked = cc__get_seq(&wanted.asked)) & ASKED_NOW && cc__clock_real() < until;)
+        cc__futex_wait(&wanted.asked, asked, until);
+}
+
+void cc__record_asked(void) {
+    uint32_t asked = cc__get_seq(&wanted.asked);
+    if (asked == 0) return;
+    cc__record_save(asked & ASKED_NOW);
+    cc__and_seq(&wanted.asked, ~asked);
+    cc__futex_wake(&wanted.asked, INT32_MAX);
+}
+
 void cc__record_forget(void) {
     writing = (struct lock){0};
+    cc__set(&wanted.asked, 0);
 }

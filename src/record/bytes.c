@@ -36,6 +36,46 @@ void cc__vec_free(struct vec *v) {
     *v = (struct vec){0};
 }
 
+/* ---- numbers by address ---- */
+
+/* Where it is, or would be. */
+static struct map_entry *entry_of(const struct map *map, uint64_t key) {
+    size_t at = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (map->room - 1);
+    while (map->at[at].key != 0 && map->at[at].key != key) at = (at + 1) & (map->room - 1);
+    return &map->at[at];
+}
+
+uint32_t cc__map_find(const struct map *map, uint64_t key) {
+    return map->room != 0 ? entry_of(map, key)->number : 0;
+}
+
+static bool make_room(struct map *map) {
+    struct map larger = {.room = map->room != 0 ? 2 * map->room : 256};
+    larger.at = cc__mem_alloc(larger.room * sizeof *larger.at);
+    if (larger.at == NULL) return false;
+    for (size_t i = 0; i < map->room; i++)
+        if (map->at[i].key != 0) *entry_of(&larger, map->at[i].key) = map->at[i];
+    larger.count = map->count;
+    cc__map_free(map);
+    *map = larger;
+    return true;
+}
+
+bool cc__map_set(struct map *map, uint64_t key, uint32_t number) {
+    if (2 * map->count >= map->room && !make_room(map)) return false;
+    struct map_entry *e = entry_of(map, key);
+    map->count += e->key == 0;
+    *e = (struct map_entry){key, number};
+    return true;
+}
+
+void cc__map_free(struct map *map) {
+    cc__mem_free(map->at);
+    *map = (struct map){0};
+}
+
+/* ---- bytes ---- */
+
 void cc__bytes_add(struct vec *bytes, const void *data, size_t n) {
     if (n == 0 || !reserve(bytes, n, 1)) return;
     memcpy((unsigned char *)bytes->at + bytes->count, data, n);

@@ -198,6 +198,9 @@ static void put_step(struct writer *w, const struct step *s) {
         if (f == NULL) break; /* such an event has a goroutine */
         event(w, t, EV_USER_LOG, EVENT_ARGS(f->scope, string(w, s->kind == STEP_NOTE ? "note" : "ccc"), s->text, 0));
         break;
+    case STEP_LOST:
+        event(w, t, EV_USER_LOG, EVENT_ARGS(0, string(w, "ccc"), s->text, 0));
+        break;
     case STEP_REGION:
         event(w, t, EV_USER_REGION_BEGIN, EVENT_ARGS(s->object, s->text, 0));
         break;

@@ -129,6 +129,7 @@ struct machine {
     struct history *h;
     bool running;        /* the runtime is: fibers may be looked at */
     struct vec slots;    /* of uint32_t: the strand that has the slot, plus one */
+    struct map spawns;   /* by slot plus one: how many are still to come */
     uint32_t *on;        /* by lane: who runs there */
     struct moment *at;   /* all of them */
     size_t count, i;     /* where it is */
@@ -201,7 +202,8 @@ static uint32_t introduce(struct machine *m, uint32_t slot, enum strand_state in
     s->existed = true;
     s->initial = s->state = (uint8_t)initial;
     char name[CC_FIBER_NAME_MAX] = "";
-    if (m->running && slot < cc__pool_size() && cc__view_take(slot, false, &v)) {
+    bool last = cc__map_find(&m->spawns, (uint64_t)slot + 1) == 0; /* the one that has the slot now was there before */
+    if (m->running && last && slot < cc__pool_size() && cc__view_take(slot, false, &v)) {
         s->generation = v.generation;
         s->known = true;
         memcpy(name, v.name, sizeof name);
@@ -244,6 +246,18 @@ static struct step *unblock(struct machine *m, uint32_t number, unsigned reason)
     return t;
 }
 
+/* Says what the lane's ring has overwritten, when somebody runs there: readers want to know of whom an event is. */
+static void tell_lost(struct machine *m) {
+    char text[96], who[24] = "OS threads";
+    struct lane *l = cc__lane(m->h, m->lane);
+    if (l->lost == 0 || l->told) return;
+    l->told = true;
+    if (l->worker >= 0) snprintf(who, sizeof who, "worker %d", l->worker);
+    snprintf(text, sizeof text, "%llu older events of %s are lost", (unsigned long long)l->lost, who);
+    uint32_t string = cc__names_string(&m->h->names, text);
+    step(m, STEP_LOST, m->lane, NOBODY)->text = string;
+}
+
 static void run(struct machine *m, uint32_t slot) {
     uint32_t number = find(m, slot, STRAND_RUNNABLE);
     if (number == NOBODY) return;
@@ -259,6 +273,7 @@ static void run(struct machine *m, uint32_t slot) {
     if (s->named) t->text = s->label;
     s->named = false; /* it was said */
     m->on[m->lane] = number;
+    tell_lost(m);
 }
 
 /* Who runs on a lane after that record, if it says so: a slot plus one; 0: nobody does. */
@@ -290,22 +305,17 @@ static void skip_to(struct machine *m, uint64_t oldest, uint32_t *runs) {
         if (runs[m->lane] == 0) continue;
         size_t before = m->h->steps.count;
         run(m, runs[m->lane] - 1);
-        if (m->h->steps.count > before) infer(m, cc__step(m->h, m->h->steps.count - 1));
+        if (m->h->steps.count > before) infer(m, cc__step(m->h, before)); /* its START */
     }
 }
 
 /* A number for an address that means nothing to a reader. */
 static uint32_t object_number(struct history *h, uint64_t address) {
     if (address == 0) return 0;
-    address = hidden(address);
-    uint32_t *recent = &h->recent[(address * UINT64_C(0x9e3779b97f4a7c15)) >> 56];
-    if (*recent != 0 && *cc__vec_at(uint64_t, &h->objects, *recent - 1) == address) return *recent;
-    for (size_t i = 0; i < h->objects.count; i++)
-        if (*cc__vec_at(uint64_t, &h->objects, i) == address) return *recent = (uint32_t)i + 1;
-    uint64_t *added = h->objects.count < 4096 ? cc__vec_add(&h->objects, sizeof *added) : NULL;
-    if (added == NULL) return 0; /* so many are of no use to a reader */
-    *added = address;
-    return (uint32_t)h->objects.count;
+    uint32_t number = cc__map_find(&h->objects, hidden(address));
+    if (number != 0) return number;
+    number = (uint32_t)h->objects.count + 1;
+    return cc__map_set(&h->objects, hidden(address), number) ? number : 0;
 }
 
 static void park(struct machine *m, unsigned reason, uint64_t object, uint32_t stack) {
@@ -373,9 +383,7 @@ static void collect(struct machine *m, struct rest *rest) {
 
 /* The nursery at that address, 0: it is none that is known. */
 static uint32_t scope_number(struct history *h, uint64_t address) {
-    for (size_t i = h->scopes.count; address != 0 && i-- > 1;)
-        if (cc__scope_named(h, i)->address == hidden(address) && !cc__scope_named(h, i)->ended) return (uint32_t)i;
-    return 0;
+    return address != 0 ? cc__map_find(&h->open, hidden(address)) : 0;
 }
 
 static void spawn(struct machine *m, uint64_t body) {
@@ -383,6 +391,7 @@ static void spawn(struct machine *m, uint64_t body) {
     collect(m, &rest);
     uint32_t slot = (uint32_t)body;
     if (slot >= UINT32_C(1) << 28) return;
+    (void)cc__map_set(&m->spawns, (uint64_t)slot + 1, cc__map_find(&m->spawns, (uint64_t)slot + 1) - 1);
     uint32_t number = add_strand(m, slot), *at = slot_of(m, slot);
     if (m->h->failed) return;
     if (*at != 0) { /* whose end was not recorded */
@@ -414,15 +423,15 @@ static void scope_begins(struct machine *m, uint64_t address) {
         fail(m);
         return;
     }
-    *s = (struct scope_named){hidden(address), parent, name != 0 ? name : cc__names_string(&m->h->names, "nursery"),
-                              false};
+    *s = (struct scope_named){parent, name != 0 ? name : cc__names_string(&m->h->names, "nursery")};
+    if (!cc__map_set(&m->h->open, hidden(address), (uint32_t)(m->h->scopes.count - 1))) fail(m);
     step(m, STEP_SCOPE, m->lane, m->on[m->lane])->object = (uint32_t)(m->h->scopes.count - 1);
 }
 
 static void scope_ends(struct machine *m, uint64_t address) {
     uint32_t number = scope_number(m->h, address);
     if (number == 0) return;
-    cc__scope_named(m->h, number)->ended = true;
+    (void)cc__map_set(&m->h->open, hidden(address), 0); /* which is there */
     step(m, STEP_SCOPE_END, m->lane, m->on[m->lane])->object = number;
 }
 
@@ -543,6 +552,14 @@ static void follow(struct machine *m) {
 
 /* ---- all of it ---- */
 
+static void count_spawns(struct machine *m, uint64_t oldest) {
+    for (size_t i = 0; i < m->count && !m->h->failed; i++) {
+        uint64_t slot = (uint32_t)hidden(m->at[i].body);
+        if (m->at[i].time < oldest || cc__record_kind(m->at[i].head) != REC_SPAWN) continue;
+        if (!cc__map_set(&m->spawns, slot + 1, cc__map_find(&m->spawns, slot + 1) + 1)) fail(m);
+    }
+}
+
 static int put_together(struct history *h, struct vec *moments, uint64_t oldest, bool running) {
     struct machine m = {.h = h, .running = running, .at = moments->at, .count = moments->count};
     if (m.count > 0) qsort(m.at, m.count, sizeof m.at[0], compare);
@@ -559,11 +576,16 @@ static int put_together(struct history *h, struct vec *moments, uint64_t oldest,
             m.on[i] = cc__lane(h, i)->worker < 0 ? threads : NOBODY;
             if (cc__lane(h, i)->worker < 0) s->lane = i;
         }
+        count_spawns(&m, oldest);
+        m.time = oldest;
+        for (m.lane = 0; m.lane < h->lanes.count; m.lane++)
+            if (m.on[m.lane] == threads) tell_lost(&m);
         for (skip_to(&m, oldest, runs); m.i < m.count && !h->failed; m.i++) follow(&m);
     }
     cc__mem_free(runs);
     cc__mem_free(m.on);
     cc__vec_free(&m.slots);
+    cc__map_free(&m.spawns);
     h->begin = h->steps.count > 0 ? cc__step(h, 0)->time : h->end;
     if (h->end < m.last) h->end = m.last;
     return ok && !h->failed && !h->names.strings.failed && !h->names.places.failed ? 0 : ENOMEM;
@@ -593,7 +615,8 @@ void cc__history_free(struct history *h) {
     cc__vec_free(&h->strands);
     cc__vec_free(&h->scopes);
     cc__vec_free(&h->lanes);
-    cc__vec_free(&h->objects);
+    cc__map_free(&h->objects);
+    cc__map_free(&h->open);
 }
 
 unsigned cc__history_frames(struct history *h, const struct step *step, uint32_t *places) {

@@ -145,6 +145,9 @@ static void put_step(struct writer *w, const struct step *s, bool *wait) {
     case STEP_EVENT:
         put_event(w, t, INSTANT, own, text, 0, false);
         break;
+    case STEP_LOST:
+        put_event(w, t, INSTANT, here, text, 0, false);
+        break;
     case STEP_REGION:
         put_event(w, t, SLICE_BEGIN, own, text, 0, false);
         break;

@@ -22,6 +22,20 @@ void *cc__vec_add(struct vec *v, size_t size);
 void cc__vec_free(struct vec *v);
 #define cc__vec_at(type, v, i) (&((type *)(v)->at)[i])
 
+/* Numbers by address, both not 0. */
+struct map {
+    struct map_entry {
+        uint64_t key;
+        uint32_t number;
+    } * at;
+    size_t count, room; /* a power of two */
+};
+/* 0: there is none. */
+uint32_t cc__map_find(const struct map *map, uint64_t key);
+/* In place of the one that is there. False: no memory. */
+bool cc__map_set(struct map *map, uint64_t key, uint32_t number);
+void cc__map_free(struct map *map);
+
 void cc__bytes_add(struct vec *bytes, const void *data, size_t n);
 void cc__bytes_byte(struct vec *bytes, unsigned value);
 void cc__bytes_varint(struct vec *bytes, uint64_t value);
@@ -70,6 +84,7 @@ enum step_kind {
     STEP_REGION_END,
     STEP_SCOPE,
     STEP_SCOPE_END,
+    STEP_LOST, /* what is older was overwritten */
 };
 
 enum { NOBODY = UINT32_MAX };
@@ -83,7 +98,7 @@ struct step {
     uint32_t sequence; /* START, UNBLOCK: the fiber's own count of these */
     uint32_t reason;   /* BLOCK: enum park_reason. UNBLOCK: enum wake_reason. EVENT: its number */
     uint32_t object;   /* BLOCK: a number for what it waits for, 0: none. SCOPE: which. REGION: of which */
-    uint32_t text;     /* NOTE, EVENT, REGION: a string. START: the fiber's label, if nothing else tells who it is */
+    uint32_t text;     /* NOTE, EVENT, REGION, LOST: a string. START: its label, if nothing else tells who it is */
     uint32_t stack;    /* BLOCK: a number of trace/recorder.h */
     bool inferred;     /* no record says so: it was overwritten, or came late */
 };
@@ -109,25 +124,23 @@ struct strand {
 };
 
 struct scope_named {
-    uint64_t address;      /* hidden, as those of objects: history.c */
     uint32_t parent, name; /* a number, a string */
-    bool ended;
 };
 
 struct lane {
     int worker;                      /* -1: the threads that are not workers */
     char island[RECORD_ISLAND_NAME]; /* whose worker it is; "": of the pool */
     uint64_t lost, records;
+    bool told; /* what was lost */
 };
 
 struct history {
     struct names names;
     struct vec steps, strands, scopes; /* number 0 of the scopes is none */
     struct vec lanes;
-    struct vec objects;   /* of uint64_t: number n is at n - 1 */
-    uint32_t recent[256]; /* of these, by a hash */
-    uint64_t begin;       /* of the first step, ns */
-    uint64_t end;         /* when it was taken */
+    struct map objects, open; /* numbers of objects, of the scopes that have not ended; by address, hidden */
+    uint64_t begin;           /* of the first step, ns */
+    uint64_t end;             /* when it was taken */
     uint64_t lost;
     uint64_t inferred;
     bool failed; /* no memory */
@@ -173,5 +186,10 @@ int cc__record_configure(const char *file, int level);
 /* Something has happened that should be looked at: writes CC_RECORD's file. At most once in 10 s unless it is the end.
  * Any thread, not for signal handlers. */
 void cc__record_save(bool end);
+/* The same by the sysmon thread: soon, or, at the end, before this returns, unless that takes too long. Any context,
+ * signal handlers included. */
+void cc__record_ask(bool end);
+/* On the sysmon thread: does what was asked for. */
+void cc__record_asked(void);
 
 #endif

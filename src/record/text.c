@@ -75,6 +75,9 @@ static void say(struct history *h, struct vec *out, const struct step *s) {
         who(h, out, s->fiber);
         cc__bytes_text(out, " %s: %s", event_name(s->reason), text);
         break;
+    case STEP_LOST:
+        cc__bytes_text(out, " %s", text);
+        break;
     case STEP_REGION:
     case STEP_REGION_END:
         who(h, out, s->fiber);

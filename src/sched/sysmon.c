@@ -37,7 +37,7 @@ struct sysmon cc__sysmon = {.mode = SYSMON_FAST}; /* without the thread nobody n
 
 static _Atomic uint64_t stall_ns; /* 0: stalls are not reported */
 static _Atomic uint32_t word;     /* futex; changes with every reason to tick */
-static _Atomic uint32_t asked, recheck, stop;
+static _Atomic uint32_t asked, recheck, stop, there;
 static pthread_t thread;
 static _Atomic int32_t tid;
 
@@ -78,9 +78,10 @@ int cc__sysmon_thread(void) {
     return cc__get(&tid);
 }
 
-void cc__sysmon_ask(void) {
+bool cc__sysmon_ask(void) {
     cc__set_seq(&asked, 1);
     rouse();
+    return cc__get(&there);
 }
 
 void cc__sysmon_recheck(void) {
@@ -244,6 +245,7 @@ int cc__sysmon_start(bool adapts) {
     cc__set(&stop, 0);
     int error = cc__thread_start_deaf(&thread, sysmon_main, &state);
     if (error != 0) cc__mem_free(state.samples);
+    cc__set(&there, error == 0);
     return error;
 }
 
@@ -251,6 +253,7 @@ void cc__sysmon_stop(void) {
     cc__set_seq(&stop, 1);
     rouse();
     cc__thread_join(thread);
+    cc__set(&there, 0);
     cc__set(&tid, 0);
     cc__mem_free(state.samples);
     cc__set_seq(&cc__sysmon.mode, SYSMON_FAST);

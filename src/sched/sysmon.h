@@ -51,8 +51,8 @@ void cc__sysmon_stop(void);
 /* The thread as the system numbers it; 0: it does not run. */
 int cc__sysmon_thread(void);
 
-/* Calls cc__upcall_asked soon, on the sysmon thread. Any thread, also in a signal handler. */
-void cc__sysmon_ask(void);
+/* Calls cc__upcall_asked soon, on the sysmon thread; false: there is none. Any thread, also in a signal handler. */
+bool cc__sysmon_ask(void);
 /* Something changed that cc__upcall_quiet might want to know: it is asked again after a while, if all sleep then. Any
  * thread; cheap. */
 void cc__sysmon_recheck(void);

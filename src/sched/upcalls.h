@@ -80,9 +80,11 @@ void cc__upcall_stuck(void);
 /* diag/: in a simulation, whether the fiber holds a pthread mutex, as far as that can be seen. */
 bool cc__upcall_holds_mutex(struct fiber *f);
 
-/* diag/: the last events of the calling worker on stderr, if they are recorded. Any context, signal handlers
- * included. */
-void cc__upcall_last_events(void);
+/* diag/: a panic has ended a fiber, or the process is about to abort: the last events of the calling worker on stderr,
+ * if they are recorded, and CC_RECORD's file, which the sysmon thread writes; the latter waits for that. Any context,
+ * signal handlers included. */
+void cc__upcall_panicked(void);
+void cc__upcall_dies(void);
 
 /* diag/: a worker has been in one turn of one fiber for `ns`. Once for each such turn; on the sysmon thread. */
 void cc__upcall_stalled(struct worker *w, uint64_t ns);

@@ -15,6 +15,14 @@ ends() {
     fi
 }
 
+# Whether `go tool trace` is there, and reads the traces of Go 1.22 as text; if not it says why.
+have_go_trace() {
+    local version
+    command -v go >/dev/null || { echo 'go is not installed: nobody but cc-trace has read the traces'; return 1; }
+    version=$(go version | sed -n 's/^go version go1\.\([0-9]*\).*/\1/p')
+    ((${version:-99} >= 23)) || { echo "go is 1.$version, and reads no such traces before 1.23: nobody but cc-trace has read them"; return 1; }
+}
+
 # Called at the end of each case, however it ends; a script may have its own.
 after_case() { :; }
 

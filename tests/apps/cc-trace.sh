@@ -6,6 +6,7 @@
 set -u
 . "$(dirname "$0")/cases.sh"
 program=$(realpath "$1")
+root=$(realpath "$(dirname "$0")/../..")
 word=${2:-}
 build=$(dirname "$(dirname "$program")")
 work=$(mktemp -d)
@@ -40,6 +41,24 @@ case_picture() {
         grep -c '<rect' c.svg >/dev/null || return
     command -v xmllint >/dev/null || return 0
     xmllint --noout c.svg
+}
+
+# More spawns than a ring holds, and a signal that asks for the file.
+case_what_is_lost() {
+    local i
+    ! grep -q '__tsan_init' "$program" || { echo '66,000 fibers take minutes under the race detector'; return 77; }
+    : >said
+    CC_RECORD=l.trace CC_DUMP_SIGNAL=USR1 "$build/tests/apps/crowd" 66000 >said 2>error.tmp </dev/null &
+    pid=$!
+    trap 'kill -9 $pid 2>/dev/null' EXIT
+    for ((i = 0; i < 600; i++)); do grep -q ready said && break || sleep 0.1; done
+    kill -USR1 "$pid"
+    for ((i = 0; i < 600; i++)); do
+        "$program" l.trace >out.tmp 2>&1 && grep -q '^  [1-9][0-9]* older events of OS threads are lost$' out.tmp && return
+        sleep 0.1
+    done
+    echo "nothing is lost: $(head -n 5 out.tmp error.tmp)"
+    return 1
 }
 
 case_wrong_arguments() {
@@ -87,7 +106,7 @@ case_simulations_repeat() {
 # The strict reader: it refuses what cannot have been.
 case_go_reads_it() {
     ((${TEST_SLOWDOWN:-1} <= 4)) || { echo 'the files do not depend on a sanitizer'; return 77; }
-    command -v go >/dev/null || { echo 'go is not installed: nobody but cc-trace has read the traces'; return 77; }
+    have_go_trace || return 77
     local example level
     for example in pipeline deadline_tree first_error worker_pool fork_join island; do
         [[ -x $build/examples/$example ]] || continue
@@ -97,6 +116,12 @@ case_go_reads_it() {
             grep -q 'Running->Waiting\|Running->NotExist' parsed || { echo "nothing happens in the trace of $example" && return 1; }
         done
     done
+}
+
+# The same of each example, as its own output is tested.
+case_go_reads_all_examples() {
+    ((${TEST_SLOWDOWN:-1} <= 4)) || { echo 'the files do not depend on a sanitizer'; return 77; }
+    "$root/tools/check-traces.sh" "$build" 'examples/*'
 }
 
 # Profiles, by the tool that they are for.

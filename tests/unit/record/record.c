@@ -7,10 +7,14 @@
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- what can have been ---- */
@@ -218,6 +222,124 @@ TEST_WORKERS(small_rings) {
     take_and_check(&h);
     for (size_t i = 0; i < h.lanes.count; i++) CHECK(cc__lane(&h, i)->records < 256);
     cc__history_free(&h);
+}
+
+static void *asks(void *arg) {
+    CCNursery *nursery = cc_nursery_create(NULL);
+    CHECK_EQ(cc_nursery_spawn(nursery, twice, NULL), 0);
+    CHECK_EQ(cc_nursery_wait(nursery), 0);
+    CHECK_EQ(cc_nursery_free(nursery), 0);
+    return arg;
+}
+
+/* A server: each request is a child of one nursery, and has one of its own. */
+static void *serves(void *arg) {
+    CCNursery *nursery = cc_nursery_create(NULL);
+    for (long i = *(long *)arg; i > 0; i--) {
+        CHECK_EQ(cc_nursery_spawn(nursery, asks, NULL), 0);
+        if (i % 16 == 0) cc_yield();
+    }
+    CHECK_EQ(cc_nursery_wait(nursery), 0);
+    CHECK_EQ(cc_nursery_free(nursery), 0);
+    return NULL;
+}
+
+static uint64_t cpu_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The least CPU time of some histories of a server with so many requests. */
+static uint64_t time_of_history(long requests) {
+    uint64_t least = UINT64_MAX;
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 1 << 20}), 0);
+    CHECK_EQ(cc_run(serves, &requests, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        struct history h;
+        uint64_t before = cpu_ns();
+        CHECK_EQ(cc__history_take(&h, false), 0);
+        uint64_t took = cpu_ns() - before;
+        if (took < least) least = took;
+        cc__history_free(&h);
+    }
+    CHECK_EQ(cc_record_stop(), 0);
+    return least;
+}
+
+/* Ten times as many take ten times as long, and not a hundred times. */
+TEST(many_nurseries) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    uint64_t few = time_of_history(6000), many = time_of_history(60000);
+    if (many > 16 * few)
+        test_fail(__FILE__, __LINE__, "%.3g s, and %.3g s for a tenth", (double)many * 1e-9, (double)few * 1e-9);
+}
+
+static bool contains(const char *bytes, size_t size, const char *text) {
+    return memmem(bytes, size, text, strlen(text)) != NULL;
+}
+
+/* What was overwritten is said in every format; nothing is said of rings that are complete. */
+TEST(what_is_lost_is_marked) {
+    for (long n = 10; n <= 1000; n += 990) {
+        CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+        CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 512}), 0);
+        CHECK_EQ(cc_run(some_of_everything, &n, NULL), 0);
+        for (int format = 0; format < 3; format++) {
+            size_t size;
+            char *bytes = written((CCRecordFormat)format, &size);
+            CHECK_EQ(contains(bytes, size, "older events of worker 0 are lost"), n > 10);
+            free(bytes);
+        }
+        CHECK_EQ(cc_record_stop(), 0);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    }
+}
+
+static void *first_tenant(void *arg) {
+    for (int i = 0; i < 200; i++) cc_yield();
+    return arg;
+}
+
+static void *second_tenant(void *arg) {
+    int v;
+    MAY_FAIL(cc_chan_recv(arg, &v, sizeof v));
+    return NULL;
+}
+
+static void *two_tenants(void *arg) {
+    CCTask task;
+    CHECK_EQ(cc_spawn(&task, first_tenant, NULL, NULL), 0);
+    (void)first_tenant(NULL); /* they take turns */
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK_EQ(cc_spawn(&task, second_tenant, arg, NULL), 0);
+    cc_yield();
+    struct history h;
+    take_and_check(&h);
+    CHECK(h.lost > 0);
+    size_t starts = 0, older = 0;
+    for (size_t i = 0; i < h.steps.count; i++) {
+        const struct step *s = cc__step(&h, i);
+        if (s->kind != STEP_START) continue;
+        const struct strand *f = cc__strand(&h, s->fiber);
+        const char *name = cc__names_text(&h.names, f->label);
+        if (f->existed) older++, CHECK(strcmp(name, "second_tenant") != 0);
+        starts += strcmp(name, "second_tenant") == 0;
+    }
+    CHECK(starts == 1 && older > 0);
+    cc__history_free(&h);
+    CHECK_EQ(cc_chan_close(arg), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    return NULL;
+}
+
+/* A record of a fiber is used again: who had it before, and whose spawn is lost, has not the name of the new one. */
+TEST(tenants_are_told_apart) {
+    CCChan *never = cc_chan_create(sizeof(int), 0);
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 64}), 0);
+    CHECK_EQ(cc_run(two_tenants, never, NULL), 0);
+    cc_chan_free(never);
 }
 
 static uint64_t smallest_ring(void) {
@@ -589,6 +711,27 @@ TEST(environment) {
     close(fd);
 }
 
+/* Each process has a file of its own. */
+TEST(environment_with_the_process) {
+    char pattern[] = "/tmp/record_XXXXXX", name[64];
+    CHECK(mkdtemp(pattern) != NULL);
+    snprintf(name, sizeof name, "%s/%%p of %%d%%.txt", pattern);
+    CHECK_EQ(setenv("CC_RECORD", name, 1), 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+        _exit(0);
+    }
+    int status;
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK_EQ(status, 0);
+    snprintf(name, sizeof name, "%s/%d of %%d%%.txt", pattern, (int)pid);
+    CHECK_EQ(unlink(name), 0);
+    CHECK_EQ(rmdir(pattern), 0);
+}
+
 static void *panics(void *arg) {
     (void)arg;
     cc_note("before the panic");
@@ -600,6 +743,86 @@ TEST_DIES(panic_shows_the_last_events, "notes: before the panic", .signal = SIGA
     CHECK_EQ(setenv("CC_PANIC_ABORT", "1", 1), 0);
     CHECK_EQ(setenv("CC_RECORD_LEVEL", "turns", 1), 0);
     (void)cc_run(panics, NULL, NULL);
+}
+
+/* ---- files that nobody waits for ---- */
+
+static char wanted_file[32];
+
+static void *unlocks_what_is_free(void *arg) {
+    static CCMutex mutex;
+    cc_note("before the end");
+    cc_mutex_unlock(&mutex);
+    return arg;
+}
+
+static void *panics_for_good(void *arg) {
+    cc_note("before the end");
+    cc_panic("as planned");
+    return arg;
+}
+
+/* Until there is something in the file; then the process ends without another word. */
+static void *killed_when_written(void *arg) {
+    struct stat s;
+    while (stat(wanted_file, &s) != 0 || s.st_size == 0) CHECK_EQ(cc_sleep_ms(1), 0);
+    raise(SIGKILL);
+    return arg;
+}
+
+static void *panics_and_goes_on(void *arg) {
+    CCTask task;
+    CHECK_EQ(cc_spawn(&task, panics_for_good, NULL, NULL), 0);
+    MAY_FAIL(cc_task_join(&task, NULL));
+    return killed_when_written(arg);
+}
+
+static void *asks_for_a_dump(void *arg) {
+    cc_note("before the end");
+    CHECK_EQ(raise(SIGQUIT), 0); /* on this thread: the race detector keeps signals back from threads that wait */
+    return killed_when_written(arg);
+}
+
+/* The file of CC_RECORD in a process that ends by that signal. */
+static void dies_with_a_file(CCTaskFn fn, bool panics_abort, int signal) {
+    static char text[1 << 16];
+    snprintf(wanted_file, sizeof wanted_file, "/tmp/record_%d.txt", (int)getpid());
+    unlink(wanted_file);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        CHECK_EQ(setenv("CC_RECORD", wanted_file, 1), 0);
+        CHECK_EQ(setenv("CC_PANIC_ABORT", panics_abort ? "1" : "0", 1), 0);
+        (void)cc_run(fn, NULL, NULL);
+        _exit(1);
+    }
+    int status;
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == signal);
+    FILE *file = fopen(wanted_file, "r");
+    CHECK(file != NULL);
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    text[n] = '\0';
+    fclose(file);
+    unlink(wanted_file);
+    CHECK(strstr(text, "notes: before the end") != NULL);
+}
+
+TEST(a_fatal_error_writes_the_file) {
+    dies_with_a_file(unlocks_what_is_free, false, SIGABRT);
+}
+
+TEST(a_fatal_panic_writes_the_file) {
+    dies_with_a_file(panics_for_good, true, SIGABRT);
+}
+
+TEST(a_panic_that_ends_a_fiber_writes_the_file) {
+    dies_with_a_file(panics_and_goes_on, false, SIGKILL);
+}
+
+TEST(a_dump_by_a_signal_writes_the_file) {
+    dies_with_a_file(asks_for_a_dump, false, SIGKILL);
 }
 
 static void *stuck(void *arg) {
