@@ -144,6 +144,16 @@ uint64_t runtime_foreign_spawned(void) {
     return target_word(layout.sched + layout.sched_foreign_spawned, 8);
 }
 
+uint64_t runtime_active(void) {
+    uint64_t ended = target_word(layout.sched + layout.sched_foreign_ended, 8), spawned = runtime_foreign_spawned();
+    for_workers(i) {
+        struct counts c = runtime_counts(i);
+        ended += c.ended;
+        spawned += c.spawned;
+    }
+    return spawned > ended ? spawned - ended : 0;
+}
+
 /* ---- time ---- */
 
 bool runtime_now_is_exact(void) {

@@ -82,6 +82,8 @@ struct worker_seen runtime_worker(unsigned index);
 uint64_t runtime_global_queue(void);
 struct counts runtime_counts(unsigned worker);
 uint64_t runtime_foreign_spawned(void);
+/* How many fibers have been started and have not ended. */
+uint64_t runtime_active(void);
 
 /* All fibers that live, by slot. frames: with their stacks. */
 struct fiber_seen *runtime_fibers(size_t *count, bool frames);

@@ -300,15 +300,16 @@ static void close_text(FILE *file) {
 }
 
 static void put_head(FILE *out, size_t count) {
+    static const char left_out[] = ": the core file does not have them (gcore leaves them out; the system's own core "
+                                   "files have them, and those of the command \"cc gcore\" in gdb)";
     unsigned workers = runtime_open();
     fprintf(out, "%s: %u worker%s, %zu fiber%s\n", target_name(), workers, plural(workers), count, plural(count));
     if (!runtime_now_is_exact()) fprintf(out, "times are up to the moment when a worker last looked at the clock\n");
     if (runtime_unread() > 0)
         fprintf(out, "%lu records of fibers cannot be read%s\n", (unsigned long)runtime_unread(),
-                target_pid() == 0
-                    ? ": the core file does not have them (gcore leaves them out; the system's own core files "
-                      "have them, and those of the command \"cc gcore\" in gdb)"
-                    : "");
+                target_pid() == 0 ? left_out : "");
+    else if (target_pid() == 0 && runtime_active() > count) /* where there were records are zeros */
+        fprintf(out, "%lu fibers are missing%s\n", (unsigned long)(runtime_active() - count), left_out);
 }
 
 static void collect(struct fiber_seen *fibers, size_t count, bool lines) {

@@ -271,6 +271,17 @@ case_a_core_file() {
     ends 0 '^4 fibers, PARKED, channel:$' -g "$core" && ends 0 "^  nursery 'kitchen'" -t "$core"
 }
 
+# gdb's own gcore may leave out the memory with the fibers: they are listed, or it is said that they are missing.
+case_a_core_file_of_gcore() {
+    command -v gcore >/dev/null || { echo 'gcore is not installed'; return 77; }
+    ((${TEST_SLOWDOWN:-1} <= 4)) || { echo 'a sanitizer takes all addresses'; return 77; }
+    begin "$build/examples/hangs/circle" "'saver' waits for mutex .*'spender', for" || return
+    timeout 120 gcore -o made "$pid" >said 2>&1 && [[ -s made.$pid ]] || { echo "gcore: $(tail -n 1 said)"; return 77; }
+    timeout 60 "$program" "made.$pid" >out.tmp 2>&1
+    grep -qE '^fiber 1.1.* waits for mutex|(records of fibers cannot be read|fibers are missing): the core file does not have them' out.tmp ||
+        { echo "neither fibers nor why: $(cat out.tmp)"; return 1; }
+}
+
 # Cut short, or with bytes changed anywhere: an error or a list, never a crash, and an end.
 case_damaged_core_files() {
     local size status i rounds=$((${TEST_SLOWDOWN:-1} > 4 ? 10 : 24))
