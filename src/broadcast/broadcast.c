@@ -132,6 +132,8 @@ static int give_locked(CCBroadcast *b, struct subscriber *s, const void *value, 
 /* All that have room; the others are in `full` then. */
 static int give_all_locked(CCBroadcast *b, const void *value, size_t size) {
     int rc = 0;
+    /* A try leaves one there if somebody else has filled its channel, in which he has no business. */
+    cc__list_append_all(&b->subscribers, &b->full);
     for (size_t n = b->count; n > 0; n--) { /* each goes to the end of a list, or is gone */
         struct subscriber *s = of(cc__get(&b->subscribers.next));
         int one = give_locked(b, s, value, size);

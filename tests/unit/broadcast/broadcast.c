@@ -2,6 +2,7 @@
 #include "../contexts.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -87,6 +88,40 @@ TEST(arguments) {
     CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
     CHECK_EQ(cc_broadcast_send(b, &v, 1), EINVAL);
     CHECK_EQ(cc_broadcast_send_try(b, NULL, sizeof v), EINVAL);
+    cc_broadcast_free(b);
+}
+
+/* ---- a subscriber's channel gets values of others, which nobody should send ---- */
+
+enum { CROWD = 64 };
+static CCChan *crowd[CROWD];
+static atomic_bool meddled_enough;
+
+static void *meddle(void *arg) {
+    int v = -1;
+    while (!atomic_load(&meddled_enough))
+        for (int i = 0; i < CROWD; i++) {
+            (void)cc_chan_send_try(crowd[i], &v, sizeof v);
+            (void)cc_chan_recv_try(crowd[i], &v, sizeof v);
+        }
+    return arg;
+}
+
+/* One that had room a moment ago has none: it misses the value, and no more than that happens. */
+TEST(values_of_others) {
+    CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
+    pthread_t thread;
+    for (int i = 0; i < CROWD; i++) crowd[i] = subscribe(b);
+    CHECK_EQ(pthread_create(&thread, NULL, meddle, NULL), 0);
+    for (long i = test_rounds(2000, 20000); i > 0; i--) {
+        int v = 1, rc = cc_broadcast_send_try(b, &v, sizeof v);
+        CHECK(rc == 0 || rc == EAGAIN);
+        for (int k = 0; k < CROWD; k++) (void)cc_chan_recv_try(crowd[k], &v, sizeof v);
+    }
+    atomic_store(&meddled_enough, true);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(cc_broadcast_subscribers(b), CROWD);
+    for (int i = 0; i < CROWD; i++) cc_chan_free(crowd[i]);
     cc_broadcast_free(b);
 }
 
