@@ -25,7 +25,9 @@
  * status away (ECHILD).
  *
  * The child gets the descriptors that are named here and no others, whatever is close-on-exec or not; default signal
- * actions and an empty signal mask.
+ * actions and an empty signal mask. It shares their modes: a connection, or another one that is adopted, is in
+ * non-blocking mode, which few programs expect. Switch that off with fcntl(2) before, and use it no more but to close
+ * it.
  *
  * Waits have three forms as everywhere: plain, _try (EAGAIN), _until (ETIMEDOUT). In a simulation cc_process_start
  * returns ENOTSUP.

@@ -54,6 +54,52 @@ TEST(works_from_a_thread) {
     (void)statuses(NULL); /* starts another */
 }
 
+/* As inetd(8) does: a connection is what the child reads and writes. */
+static int hand_to_shell(CCConn *conn, void *arg) {
+    int fd = cc_conn_fd(conn);
+    CCProcessStream stream = {.kind = CC_PROCESS_FD, .fd = fd};
+    CHECK_EQ(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0); /* the child shares that */
+    CCProcess *p = start_with((CCProcessOptions){.argv = arg, .in = stream, .out = stream});
+    CHECK_EQ(end_of(p).code, 0);
+    cc_process_free(p);
+    return 0;
+}
+
+static void *serves_by_processes(void *arg) {
+    static const char *script[] = {"/bin/sh", "-c", "while read line; do echo \"you said $line\"; done", NULL};
+    CCListener *listener;
+    CCAddr addr;
+    CHECK_EQ(cc_listen(&listener, "tcp://127.0.0.1:0", NULL), 0);
+    CHECK_EQ(cc_listener_addr(listener, &addr), 0);
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_serve(n, listener, hand_to_shell, script, NULL), 0);
+        CCConn *conn;
+        CCReader in;
+        char *line;
+        size_t length;
+        CHECK_EQ(cc_dial_addr(&conn, &addr, NULL, CC_FOREVER), 0);
+        CHECK_EQ(cc_reader_init(&in, conn, 0), 0);
+        for (int i = 0; i < 3; i++) {
+            CHECK_EQ(cc_write(conn, "hello\n", 6, NULL), 0);
+            CHECK_EQ(cc_reader_line(&in, &line, &length), 0); /* the next one comes when the child waits for it */
+            CHECK(strcmp(line, "you said hello") == 0);
+        }
+        CHECK_EQ(cc_shutdown(conn, CC_SHUT_WRITE), 0);
+        CHECK_EQ(cc_reader_line(&in, &line, &length), ENODATA);
+        cc_reader_free(&in);
+        cc_close(conn);
+        cc_nursery_cancel(n);
+    }
+    cc_listener_close(listener);
+    check_no_children();
+    return arg;
+}
+
+TEST_WORKERS(a_connection_for_a_process) {
+    needs_pidfd();
+    CHECK_EQ(cc_run(serves_by_processes, NULL, NULL), 0);
+}
+
 static void *tries(void *arg) {
     CCProcess *p = start_with((CCProcessOptions){.argv = SHELL("read line; exit 3"), .in = {.kind = CC_PROCESS_PIPE}});
     CCProcessStatus status = {0};
