@@ -84,5 +84,6 @@ int main(void) {
     if (cc_island_create(&island, &config) != 0) return 1;
     int status = recipe_run(ask);
     if (cc_island_call(island, count_rows, &rows, NULL) != 0 || cc_island_free(island) != 0) return 1;
+    printf("%d rows of %d, each by a fiber of its own\n", rows, RECIPE_FIBERS * FIBERS_EACH);
     return status != 0 || rows != RECIPE_FIBERS * FIBERS_EACH;
 }

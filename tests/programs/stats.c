@@ -8,7 +8,7 @@
 static struct child child;
 
 static void *sleeper(void *arg) {
-    CHECK_EQ(cc_sleep_ms(1), 0);
+    CHECK_EQ(cc_sleep_ms(100), 0); /* it is to park: an emulator may need more than a millisecond for that */
     return arg;
 }
 
