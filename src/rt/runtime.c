@@ -123,7 +123,11 @@ static void at_exit(void) {
     cc__elastic_exit();
     cc__blocking_exit();
     /* Memory that the C library has for a thread counts as possibly lost while the thread lives. */
-    if (cc__san_on_valgrind() && cc__worker() == NULL && cc__sched_active() == 0) (void)cc_runtime_shutdown(0);
+    if (!cc__san_on_valgrind() || cc__worker() != NULL) return;
+    if (cc__sched_active() == 0)
+        (void)cc_runtime_shutdown(0);
+    else
+        cc__sched_exit();
 }
 
 static void first_time(void) {

@@ -127,6 +127,15 @@ void cc__elastic_exit(void) {
     pthread_mutex_unlock(&joining);
 }
 
+/* Not for a worker in a long turn, or one whose fibers never stop. */
+void cc__elastic_join_idle(void) {
+    enum { PATIENCE_MS = 500 };
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
+        if (cc__get(&cc__sched.workers[i].remote.life) != LIFE_EMPTY &&
+            !cc__thread_join_within(cc__sched.workers[i].thread, PATIENCE_MS))
+            return;
+}
+
 void cc__elastic_join_all(void) {
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
         if (cc__get(&cc__sched.workers[i].remote.life) != LIFE_EMPTY) cc__thread_join(cc__sched.workers[i].thread);

@@ -14,6 +14,8 @@ void cc__elastic_adapt(unsigned cpus);
 
 /* Waits for the threads of all workers, which have been told to stop. Nobody opens any more. */
 void cc__elastic_join_all(void);
+/* The same for those that leave soon; the process exits. */
+void cc__elastic_join_idle(void);
 
 /* The program exits, and the workers go on meanwhile: joins the threads that have retired; no other retires. */
 void cc__elastic_exit(void);

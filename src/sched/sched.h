@@ -286,6 +286,9 @@ struct sched_size {
 int cc__sched_start(struct sched_size size, size_t queue_slots, bool simulated);
 /* All tasks have ended. */
 void cc__sched_stop(void);
+/* The process exits, and tasks have not ended: ends the threads of workers that have nothing to run. The runtime cannot
+ * be used afterwards. */
+void cc__sched_exit(void);
 /* The categories of trace/trace.h have changed, or the runtime has just started: traced parks, wakes and spawns take
  * their slow paths from now on. */
 void cc__sched_route_traces(void);

@@ -284,6 +284,14 @@ void cc__sched_stop(void) {
     stop_workers();
 }
 
+void cc__sched_exit(void) {
+    if (cc__sched.simulated) return;
+    cc__sysmon_stop();
+    cc__set_seq(&cc__sched.stop, true);
+    cc__idle_notify_all();
+    cc__elastic_join_idle();
+}
+
 uint64_t cc__sched_active(void) {
     /* Ended first, then spawned: both only grow and ended never exceeds spawned, so equal sums mean that in
      * between nothing was active. */

@@ -74,6 +74,18 @@ void cc__thread_join(pthread_t thread) {
     if (rc != 0) cc__fatal("pthread_join of a worker failed with error %d", rc);
 }
 
+bool cc__thread_join_within(pthread_t thread, unsigned ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    return pthread_timedjoin_np(thread, NULL, &until) == 0;
+}
+
 void cc__thread_name(const char *name) {
     char short_name[16];
     snprintf(short_name, sizeof short_name, "%s", name);
