@@ -7,12 +7,13 @@
 #   tools/test.sh -c joins             only cases whose name contains the word
 #   tools/test.sh -v                   a line for each program
 #
-# Output of every program stays in build/log/STAGE/. TEST_SLOWDOWN, TEST_WORKER_LIST and TEST_TIMEOUT, when
+# Output of every program stays in build/log/STAGE/. A build takes up to 3 GB; with CI set, each is removed after the last
+# stage that uses it. TEST_SLOWDOWN, TEST_WORKER_LIST and TEST_TIMEOUT, when
 # set outside, win over the stage's own. The last line is "N passed, N failed[, N skipped]".
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-matrix=(includes headers models explore fuzz release installed recipes small noinspect symmetric debug asan tsan ucontext clang aarch64 riscv64 valgrind)
+matrix=(includes headers models explore fuzz release installed recipes symmetric valgrind small noinspect debug asan tsan ucontext clang aarch64 riscv64)
 jobs=${JOBS:-$(nproc)}
 at_once=$((jobs + 1)) # programs; most of them wait for some of their time
 # Ten builds of two hundred programs each: ninja saves a fifth of the work. A build that exists keeps what made it.
@@ -358,10 +359,29 @@ run_stage() {
     table+=("$row")
 }
 
+# remove_build STAGE LATER...: what the stage has built, unless a later one uses it.
+remove_build() {
+    local built stage
+    choose_stage "$1"
+    built=$preset
+    for stage in "${@:2}"; do
+        choose_stage "$stage"
+        [[ $preset != "$built" ]] || return 0
+    done
+    rm -rf "build/$built"
+}
+
 given_slowdown=${TEST_SLOWDOWN:-} given_workers=${TEST_WORKER_LIST:-} given_timeout=${TEST_TIMEOUT:-}
 trap 'exit 130' INT
-for stage in "${stages[@]}"; do
-    run_stage "$stage"
+free_mb=$(df --output=avail -m . | tail -n 1)
+if ((free_mb < 8000 && ${#stages[@]} == ${#matrix[@]})); then
+    echo "All stages need up to 8 GB of disk space below build/, and $free_mb MB are free: remove something, or run some of the stages."
+    echo "0 passed, 1 failed"
+    exit 1
+fi
+for i in "${!stages[@]}"; do
+    run_stage "${stages[i]}"
+    [[ -z ${CI:-} ]] || remove_build "${stages[i]}" "${stages[@]:i+1}"
 done
 
 echo
