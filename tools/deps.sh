@@ -72,6 +72,10 @@ have_all() {
     for file in "$@"; do [[ -e $file ]] || return 1; done
 }
 
+have_metrics_parser() {
+    python3 -c 'import prometheus_client' 2>/dev/null || /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null
+}
+
 need_cross() { # need_cross CPU DEBIAN_NAME, unless the machine itself is one
     [[ $(uname -m) == "$1" ]] && return
     need "gcc-$1-linux-gnu" -- have "$1-linux-gnu-gcc"
@@ -134,6 +138,7 @@ if [[ $target == test ]]; then
     want libsqlite3-dev -- have_all /usr/include/sqlite3.h
     want bpftrace -- have bpftrace                         # the scripts for the probes
     want python3 chromium -- have_tools python3 chromium # the live page
+    want python3-prometheus-client -- have_metrics_parser
 fi
 
 if [[ $target == bench ]]; then

@@ -81,7 +81,7 @@ def main():
         try:
             from prometheus_client.openmetrics.parser import text_string_to_metric_families
         except ImportError:
-            print("ok 2 - metrics # SKIP there is no parser: pip install prometheus_client, and PYTHON=... if it is in an environment of its own")
+            print("ok 2 - metrics # SKIP there is no parser: tools/deps.sh test installs it, or pip install prometheus_client; PYTHON=... names its Python")
             return bad
         try:
             check_metrics(program.address, text_string_to_metric_families)
