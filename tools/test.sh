@@ -7,7 +7,7 @@
 #   tools/test.sh -c joins             only cases whose name contains the word
 #   tools/test.sh -v                   a line for each program
 #
-# Output of every program stays in build/log/STAGE/. A build takes up to 3 GB; with CI set, each is removed after the last
+# Output of every program stays in build/log/STAGE/. A build takes up to 4 GB; with CI set, each is removed after the last
 # stage that uses it. TEST_SLOWDOWN, TEST_WORKER_LIST and TEST_TIMEOUT, when
 # set outside, win over the stage's own. The last line is "N passed, N failed[, N skipped]".
 set -u
