@@ -9,9 +9,9 @@
 #include "lock/parking_lot.h"
 #include "os/cpus.h"
 #include "panic/panic.h"
-#include "sched/idle.h"
 #include "sched/policy.h"
 #include "sched/sysmon.h"
+#include "sched/watch.h"
 #include "sim/sim.h"
 #include "trace/timing.h"
 #include "trace/trace.h"
@@ -347,7 +347,7 @@ static void configure_rooms(const CCRuntimeConfig *c) {
     uint64_t slack_us = number(ENV_TIMER_SLACK_US, false, 1, 1000 * 1000, true);
     uint64_t stall_ms = number(ENV_STALL_MS, false, 1, 24 * 3600 * 1000, true);
     if (stall_ms == 0) stall_ms = STALL_MS;
-    cc__idle_set_timer_slack(slack_us != 0 ? slack_us * 1000 : TIMER_SLACK_NS);
+    cc__watch_set_timer_slack(slack_us != 0 ? slack_us * 1000 : TIMER_SLACK_NS);
     cc__trace_set(trace(true));
     cc__uring_configure(flag(ENV_URING, true, true));
     cc__panic_aborts(flag(ENV_PANIC_ABORT, false, true));

@@ -1,5 +1,5 @@
 /* idle.c - search, sleep, notify. The protocol, its race and its ordering table are in README.md; the numbers are in
- * policy.h.
+ * policy.h. What roles a sleeper may have, and the rules of these (IDLE-4, 5, 7, 8), are in watch.c.
  *
  * IDLE-1  No runnable fiber waits while a worker sleeps: publish, then look for sleepers, against: announce the sleep,
  *         then check every place. For private queues the first side is light and the second heavy.
@@ -8,21 +8,8 @@
  * IDLE-3  A searcher that finds something wakes the next if there is more: parallelism grows while there is work. Who
  *         publishes and sees a searcher leaves the wake to it. So it looks after it has given up its place, also at
  *         what was sent to itself; and if others are awake and nobody watches, it appoints a watcher.
- * IDLE-4  An owner that sees sleepers may leave the wake to the watcher (defer it) while WANT_WATCH is set. The watcher
- *         is a sleeper that ticks every WATCH_EAGER_NS or WATCH_NS, and steals what waits behind a long turn. It clears
- *         the bit before its last check, so that no deferred wake is forgotten; if it is woken while others sleep, it
- *         appoints another watcher. So does that one, if it finds work before it sleeps again.
- * IDLE-5  While timers are armed and all sleep, one of them, the timer sleeper, sleeps until the next timer only. A
- *         worker that goes to work wakes another sleeper if otherwise nobody would wake for the next timer, or tick. So
- *         does a fiber that arms a timer and goes on, if that is due soon; for later ones sysmon does.
  * IDLE-6  A worker that goes to work checks whether sysmon is up; sysmon announces its sleep, then checks whether any
  *         worker works.
- * IDLE-7  A worker takes the poller's role under the lock, before others find it on the list, and gives it up when it
- *         is awake. So whoever wakes it sees the role; the wake word is set before the interrupt, which is not lost if
- *         it comes before the wait (DRIVER-3).
- * IDLE-8  A timer that is due within a quarter of `timer_slack` after an idle worker has woken for timers waits until
- *         `timer_slack` after that: what becomes due meanwhile is fired together. All that idle workers do about timers
- *         goes by cc__idle_next_timer, so they agree about that. Busy workers poll their own timers without slack.
  */
 #include "sched/idle.h"
 
@@ -35,8 +22,10 @@
 #include "sched/inject.h"
 #include "sched/island.h"
 #include "sched/policy.h"
+#include "sched/runq.h"
 #include "sched/steal.h"
 #include "sched/sysmon.h"
+#include "sched/watch.h"
 
 enum wake_word {
     WAKE_NONE,
@@ -45,12 +34,6 @@ enum wake_word {
     WAKE_ROLE,   /* and a role is free: whoever goes to work instead of taking it appoints another (IDLE-4) */
     WAKE_EVENT,  /* never in a worker's word: a driver has something to poll */
 };
-
-static uint64_t timer_slack = TIMER_SLACK_NS;
-
-void cc__idle_set_timer_slack(uint64_t ns) {
-    timer_slack = ns;
-}
 
 static bool take_place(void) {
     uint64_t want = cc__get(&cc__sched.want);
@@ -65,28 +48,10 @@ static void leave_place(void) {
 
 /* ---- notify ---- */
 
-static void watch_begins_locked(void) {
-    if (!want_watch(cc__get(&cc__sched.want))) cc__add_seq(&cc__sched.want, WANT_WATCH);
-}
-
-/* Nobody may defer a wake from now on. */
-static void watch_ends_locked(void) {
-    if (want_watch(cc__get(&cc__sched.want))) cc__sub_seq(&cc__sched.want, WANT_WATCH);
-}
-
-static void unwatch_locked(void) {
-    cc__set(&cc__sched.idle.watcher, NULL);
-    watch_ends_locked();
-}
-
 static void remove_locked(struct worker *w) {
     cc__list_remove(&w->remote.idle);
     w->remote.asleep = false;
-    if (cc__get(&cc__sched.idle.watcher) == w) unwatch_locked();
-    if (cc__sched.idle.timer_sleeper == w) {
-        cc__sched.idle.timer_sleeper = NULL;
-        cc__set(&cc__sched.idle.timer_sleeper_until, UINT64_MAX);
-    }
+    cc__watch_leave_roles_locked(w);
     cc__bump(&cc__sched.idle.epoch);
     cc__sub_seq(&cc__sched.want, WANT_IDLE);
 }
@@ -153,36 +118,20 @@ void cc__idle_notify_all(void) {
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) (void)cc__idle_notify_worker(&cc__sched.workers[i]);
 }
 
-/* ---- search ---- */
-
 /* Another sleeper finds out which roles are free. */
 static void appoint(void) {
     struct worker *sleeper = take_sleeper();
     if (sleeper != NULL) wake(sleeper, WAKE_ROLE);
 }
 
-static bool inbox_waits(struct worker *w) {
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        struct worker *other = &cc__sched.workers[i];
-        if (other != w && !cc__inbox_empty(other)) return true;
-    }
-    return false;
-}
-
-static bool queue_waits(struct worker *w) {
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        struct worker *other = &cc__sched.workers[i];
-        if (other != w && cc__get(&other->runq.count) != 0) return true;
-    }
-    return false;
-}
+/* ---- search ---- */
 
 /* Who made a fiber ready while we searched may have left it to us. The worker that has it takes it at its next poll or
  * turn, but may be blocked in this one; so may we be, with what was sent to us. want: as it is since we left our place.
  * A hint for private queues: a watcher finds what is not seen here. */
 static bool left_to_us(struct worker *w, uint64_t want) {
-    if (inbox_waits(w)) return true;
-    return !want_watch(want) && (!cc__inbox_empty(w) || queue_waits(w));
+    if (cc__inbox_waits_elsewhere(w)) return true;
+    return !want_watch(want) && (!cc__inbox_empty(w) || cc__runq_waits_elsewhere(w));
 }
 
 /* We searched, so others may rely on us: for what they publish, and for the timer of a fiber that parks while the next
@@ -192,13 +141,6 @@ static bool nobody_instead(void) {
     uint64_t want = cc__get_seq(&cc__sched.want);
     return want_searching(want) == 0 && cc__get(&cc__sched.idle.watcher) == NULL &&
            want_idle(want) + 1 < cc__sched_open();
-}
-
-/* Somebody has to sleep until the next timer, or tick (IDLE-5). Who sleeps for that one and who ticks changed before
- * the caller left the list, or will see that not all sleep. */
-static bool timers_forgotten(void) {
-    return cc__get(&cc__sched.idle.watcher) == NULL &&
-           cc__idle_next_timer() < cc__get(&cc__sched.idle.timer_sleeper_until);
 }
 
 void cc__idle_left(struct worker *w) { /* IDLE-3 */
@@ -220,7 +162,8 @@ void cc__idle_left(struct worker *w) { /* IDLE-3 */
     else if (cc__get(&w->runq.count) != 0)
         cc__idle_offer(w, want);
     /* What was deferred to us is not forgotten (IDLE-4), nor are descriptors and timers: we may compute for long. */
-    if (!want_watch(want) && (w->watched || w->polled || (searched && nobody_instead()) || timers_forgotten()))
+    if (!want_watch(want) &&
+        (w->watched || w->polled || (searched && nobody_instead()) || cc__watch_timers_forgotten()))
         appoint();
     w->watched = w->polled = false;
 }
@@ -229,31 +172,15 @@ void cc__idle_armed(struct worker *w) { /* IDLE-5 */
     /* After the timer: a worker that goes to sleep announces that, then looks at the timers; so does a searcher. */
     uint64_t want = cc__get_seq(&cc__sched.want);
     if (want_idle(want) == 0 || want_searching(want) != 0 || cc__worker_is_island(w)) return;
-    if (timers_forgotten() && cc__policy_due_soon(cc__idle_next_timer(), cc__clock_now())) appoint();
+    if (cc__watch_timers_forgotten() && cc__policy_due_soon(cc__watch_next_timer(), cc__clock_now())) appoint();
 }
 
 void cc__idle_mind_timers(uint64_t now) { /* IDLE-5 */
-    if (timers_forgotten() && cc__policy_due_soon(cc__idle_next_timer(), now)) appoint();
+    if (cc__watch_timers_forgotten() && cc__policy_due_soon(cc__watch_next_timer(), now)) appoint();
 }
 
 static bool something_shared(struct worker *w) {
     return !cc__inbox_empty(w) || cc__inject_len() != 0 || cc__get(&cc__sched.stop);
-}
-
-uint64_t cc__idle_next_timer(void) { /* IDLE-8 */
-    uint64_t next = UINT64_MAX, last = cc__get(&cc__sched.idle.timers_at);
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        uint64_t at = cc__drivers_next_due(i, false);
-        if (at < next) next = at;
-    }
-    return next < last + timer_slack / 4 ? last + timer_slack : next;
-}
-
-/* Does an idle worker have to fire timers now? If so, it is the one that does. */
-static bool timers_due(uint64_t next, uint64_t now) {
-    if (now < next) return false;
-    cc__set(&cc__sched.idle.timers_at, now);
-    return true;
 }
 
 enum found {
@@ -266,14 +193,14 @@ enum found {
  * a busy worker's lines slows it down; checks every STUCK_NS whether one of them stays in its turn. */
 static enum found search(struct worker *w) {
     cc__steal_remember(w);
-    uint64_t now = cc__clock_now(), end = now + SEARCH_NS, check = now + STUCK_NS, timer = cc__idle_next_timer();
+    uint64_t now = cc__clock_now(), end = now + SEARCH_NS, check = now + STUCK_NS, timer = cc__watch_next_timer();
     do {
         for (int i = 0; i < 16; i++) {
             if (something_shared(w)) return FOUND_FIBERS;
             cc__cpu_relax();
         }
         now = cc__clock_now();
-        if (timers_due(timer, now)) return FOUND_TIMER;
+        if (cc__watch_timers_due(timer, now)) return FOUND_TIMER;
         if (now < check) continue;
         if (cc__steal_from_stuck(w)) return FOUND_FIBERS;
         cc__steal_remember(w);
@@ -283,66 +210,6 @@ static enum found search(struct worker *w) {
 }
 
 /* ---- sleep ---- */
-
-static bool all_asleep(void) {
-    return want_idle(cc__get(&cc__sched.want)) == cc__sched_open();
-}
-
-/* Until when this sleeper waits for the next timer; UINT64_MAX: another one does, or there is none. timer: the next
- * one, as read under the lock, or by a sleeper without this role since it is on the list. The one that it waited for
- * may have been fired by another thread, or disarmed. */
-static uint64_t sleep_for_timer_locked(struct worker *w, uint64_t timer) {
-    bool ours = cc__sched.idle.timer_sleeper == w;
-    if (!ours && timer >= cc__get(&cc__sched.idle.timer_sleeper_until)) return UINT64_MAX;
-    cc__sched.idle.timer_sleeper = timer != UINT64_MAX ? w : NULL;
-    cc__set(&cc__sched.idle.timer_sleeper_until, timer);
-    return timer;
-}
-
-/* The same for a worker that has just gone on the list. It looks at every worker's timers, which takes longer than all
- * that is done under the lock, and so without it (README.md). */
-static uint64_t sleep_for_timer(struct worker *w) {
-    uint64_t timer = cc__idle_next_timer();
-    if (timer >= cc__get(&cc__sched.idle.timer_sleeper_until)) return UINT64_MAX;
-    cc__lock_take(&cc__sched.idle.lock);
-    timer = w->remote.asleep ? sleep_for_timer_locked(w, timer) : UINT64_MAX;
-    cc__lock_release(&cc__sched.idle.lock);
-    return timer;
-}
-
-static void poll_locked(struct worker *w) {
-    const struct driver *d = cc__drivers_blocking();
-    if (d != NULL && cc__get(&cc__sched.idle.poller) == NULL && d->pending()) cc__set(&cc__sched.idle.poller, w);
-}
-
-static bool stop_polling(struct worker *w) {
-    bool polls = cc__get(&cc__sched.idle.poller) == w;
-    if (unlikely(polls)) {
-        cc__set(&cc__sched.idle.poller, NULL);
-        w->polled = true;
-    }
-    return polls;
-}
-
-/* When this sleeper has to wake by itself, and in which role; but see sleep_for_timer. want: as it is under the lock,
- * but for searchers; read once, because others write it all the time. */
-static uint64_t choose_role_locked(struct worker *w, uint64_t want, uint64_t now) {
-    uint64_t until = UINT64_MAX;
-    struct worker *watcher = cc__get(&cc__sched.idle.watcher);
-    poll_locked(w);
-    /* The timer sleeper and the poller will go to work when they wake, and would have to find another watcher then. */
-    bool wanted = watcher == NULL || watcher == cc__sched.idle.timer_sleeper ||
-                  watcher == cc__get(&cc__sched.idle.poller) || !want_watch(want);
-    if (wanted && cc__sched_open() > 1) {
-        watch_begins_locked();
-        cc__set(&cc__sched.idle.watcher, w);
-        w->watched = true;
-        w->quiet = 0;
-        until = now + cc__policy_watch_interval(now);
-    }
-    uint64_t end = cc__elastic_until(w, now);
-    return end < until ? end : until;
-}
 
 /* The check of every place that follows the announcement (IDLE-1). Private queues count only when a searcher may have a
  * share of them. */
@@ -372,100 +239,14 @@ static enum wake_word sleep_until(struct worker *w, uint64_t until) {
     return (enum wake_word)word;
 }
 
-/* ---- watch ---- */
-
-static bool has_fibers(struct worker *other) {
-    return cc__get(&other->runq.count) != 0 || !cc__inbox_empty(other);
-}
-
-/* Is it still in the turn of the last tick, or does its present turn last for STUCK_NS? */
-static bool stays_in_turn(struct worker *other, uint64_t seen) {
-    uint64_t turns = cc__get(&other->core.turns);
-    if (turns != seen) {
-        for (uint64_t end = cc__clock_now() + STUCK_NS; cc__clock_now() < end; cc__cpu_relax())
-            if (cc__get(&other->core.turns) != turns) return false;
-    }
-    return has_fibers(other);
-}
-
-/* The worker that the watcher has to help: one that stays in its turn while fibers wait, or has more of them than it
- * gets through in time. Counts the ticks at which there was nothing, not even a deferred wake. */
-static struct worker *watcher_poll(struct worker *w) {
-    struct worker *victim = NULL;
-    bool quiet = true;
-    for (unsigned i = 0; i < cc__get(&cc__sched.count) && victim == NULL; i++) {
-        struct worker *other = &cc__sched.workers[i];
-        if (other == w) continue;
-        uint64_t deferred = cc__get(&other->core.deferred);
-        if (deferred != w->deferrals[i]) quiet = false;
-        w->deferrals[i] = deferred;
-        if (!has_fibers(other)) continue;
-        quiet = false;
-        if (cc__policy_backlog(other) || stays_in_turn(other, w->seen[i])) victim = other;
-    }
-    w->quiet = quiet ? w->quiet + 1 : 0;
-    cc__steal_remember(w);
-    return victim;
-}
-
-static bool something_waits(struct worker *w) {
-    return inbox_waits(w) || queue_waits(w);
-}
-
-/* No wake was deferred for a while: from now on owners wake sleepers themselves (IDLE-4). */
-static void stop_watching(struct worker *w) {
-    cc__lock_take(&cc__sched.idle.lock);
-    bool ours = cc__get(&cc__sched.idle.watcher) == w;
-    if (ours) watch_ends_locked();
-    cc__lock_release(&cc__sched.idle.lock);
-    if (!ours) return;
-    cc__barrier_heavy(); /* pairs with the light barrier of cc__runq_tell */
-    if (!something_waits(w)) return;
-    w->quiet = 0;
-    cc__lock_take(&cc__sched.idle.lock);
-    if (cc__get(&cc__sched.idle.watcher) == w) watch_begins_locked();
-    cc__lock_release(&cc__sched.idle.lock);
-}
-
-/* When the watcher ticks next, after a tick at which there was nothing to do. */
-static uint64_t watch_again(struct worker *w, uint64_t now) {
-    uint64_t until = UINT64_MAX;
-    if (w->quiet == WATCH_QUIET) stop_watching(w);
-    cc__lock_take(&cc__sched.idle.lock);
-    if (cc__get(&cc__sched.idle.watcher) == w) {
-        if (w->quiet < WATCH_QUIET)
-            until = now + cc__policy_watch_interval(now);
-        else if (all_asleep())
-            unwatch_locked();
-        else
-            until = now + WATCH_TIMERS_NS; /* a busy worker may arm timers and not get to them */
-    }
-    if (w->remote.asleep) poll_locked(w); /* the poller may have gone to work */
-    uint64_t timer = w->remote.asleep ? sleep_for_timer_locked(w, cc__idle_next_timer()) : UINT64_MAX;
-    cc__lock_release(&cc__sched.idle.lock);
-    return timer < until ? timer : until;
-}
-
-/* The watcher ticks: true if there is something to do. Else it stays on the list, in its role, until its next tick
- * (`until`). */
-static bool watcher_tick(struct worker *w, uint64_t *until, struct worker **victim) {
-    uint64_t now = cc__clock_now();
-    if (timers_due(cc__idle_next_timer(), now) || cc__elastic_over(w)) return true;
-    *victim = watcher_poll(w);
-    if (*victim != NULL) return true;
-    uint64_t next = watch_again(w, now), end = cc__elastic_until(w, now);
-    *until = next < end ? next : end;
-    return false;
-}
-
 /* Off the list, unless a notifier was faster: then its word is there or about to come, and must be waited for. From
  * there the worker goes on or, its time being over, retires. */
 static enum wake_word withdraw(struct worker *w, bool slept, bool *retires) {
-    bool had_role = stop_polling(w);
+    bool had_role = cc__watch_stop_polling(w);
     cc__lock_take(&cc__sched.idle.lock);
     bool listed = w->remote.asleep;
     if (listed) {
-        had_role = had_role || cc__get(&cc__sched.idle.watcher) == w || cc__sched.idle.timer_sleeper == w;
+        had_role = had_role || cc__watch_has_role_locked(w);
         *retires = slept && want_idle(cc__get(&cc__sched.want)) > 1 && cc__elastic_over(w);
         remove_locked(w);
         if (*retires) cc__elastic_close_locked(w);
@@ -612,7 +393,7 @@ bool cc__idle(struct worker *w) {
     cc__list_push_back(&cc__sched.idle.list, &w->remote.idle);
     w->remote.asleep = true;
     uint64_t want = cc__add_seq(&cc__sched.want, WANT_IDLE) + WANT_IDLE;
-    uint64_t until = choose_role_locked(w, want, now);
+    uint64_t until = cc__watch_take_roles_locked(w, want, now);
     bool last = want_idle(want) == cc__sched_open();
     cc__lock_release(&cc__sched.idle.lock);
     /* The heavy side of IDLE-1; the light side is cc__runq_tell. When all sleep nobody publishes in a private queue,
@@ -621,7 +402,7 @@ bool cc__idle(struct worker *w) {
         cc__full_fence();
     else
         cc__barrier_heavy();
-    uint64_t timer = sleep_for_timer(w);
+    uint64_t timer = cc__watch_sleep_for_timer(w);
     if (timer < until) until = timer;
 
     enum wake_word word = WAKE_NONE;
@@ -633,14 +414,14 @@ bool cc__idle(struct worker *w) {
         cc__probe1(worker_sleep, w->core.owner - 1);
         if (w->watched) cc__steal_remember(w);
         do word = sleep_until(w, until);
-        while (word == WAKE_NONE && w->watched && !watcher_tick(w, &until, &victim));
-        if (word == WAKE_NONE) (void)timers_due(timer, cc__clock_now());
+        while (word == WAKE_NONE && w->watched && !cc__watch_tick(w, &until, &victim));
+        if (word == WAKE_NONE) (void)cc__watch_timers_due(timer, cc__clock_now());
         cc__probe2(worker_wake, w->core.owner - 1, word);
     }
     if (word == WAKE_NONE || word == WAKE_EVENT)
         word = withdraw(w, slept && word == WAKE_NONE, &retires); /* events are polled first */
     else
-        (void)stop_polling(w);
+        (void)cc__watch_stop_polling(w);
     if (retires) {
         cc__elastic_drain(w);
         return false;

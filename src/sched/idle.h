@@ -31,17 +31,11 @@ void cc__idle_listen(void);
 /* Wakes all, to stop. */
 void cc__idle_notify_all(void);
 
-/* By how much idle workers may be late for timers, from the next start of the runtime on. */
-void cc__idle_set_timer_slack(uint64_t ns);
-
 /* A fiber of the calling worker has armed a timer and goes on, perhaps for long: if nobody would wake for it, a sleeper
  * is told. Without a lock that others need soon. */
 void cc__idle_armed(struct worker *w);
 /* The same for timers that were not due soon then; by sysmon, at each tick while somebody sleeps. */
 void cc__idle_mind_timers(uint64_t now);
-
-/* When idle workers have to fire timers next (IDLE-8); UINT64_MAX: never. Any thread, inside the runtime. */
-uint64_t cc__idle_next_timer(void);
 
 /* Changes whenever a worker stops sleeping, for any reason. Any thread. */
 uint64_t cc__idle_epoch(void);

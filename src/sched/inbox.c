@@ -33,3 +33,11 @@ static CC_NOINLINE uint32_t take(struct worker *from, struct link *list) {
 uint32_t cc__inbox_take(struct worker *from, struct link *list) {
     return cc__get(&from->remote.inbox) == NULL ? 0 : take(from, list);
 }
+
+bool cc__inbox_waits_elsewhere(struct worker *w) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        struct worker *other = &cc__sched.workers[i];
+        if (other != w && !cc__inbox_empty(other)) return true;
+    }
+    return false;
+}

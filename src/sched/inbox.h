@@ -19,4 +19,7 @@ CC_INLINE bool cc__inbox_empty(struct worker *w) {
     return cc__get_seq(&w->remote.inbox) == NULL;
 }
 
+/* Does something wait in the inbox of another worker of the pool? */
+bool cc__inbox_waits_elsewhere(struct worker *w);
+
 #endif

@@ -113,7 +113,7 @@ CC_INLINE bool cc__policy_steal_paid(uint32_t received, uint64_t ns, bool woken)
     return ns >= (uint64_t)received * STEAL_PAYS_NS && (!woken || ns >= WAKE_PAYS_NS);
 }
 
-/* ---- searching, waking, watching (idle.c) ---- */
+/* ---- searching, waking, watching (idle.c, watch.c) ---- */
 
 enum {
     SEARCH_NS = 20 * 1000, /* of the order of one wake (28 us measured): searching is cheaper than sleeping too early */

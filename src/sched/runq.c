@@ -111,3 +111,11 @@ void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
         cc__idle_offer(w, want);
     }
 }
+
+bool cc__runq_waits_elsewhere(struct worker *w) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        struct worker *other = &cc__sched.workers[i];
+        if (other != w && cc__get(&other->runq.count) != 0) return true;
+    }
+    return false;
+}

@@ -122,6 +122,9 @@ CC_INLINE void cc__runq_tell(struct worker *w, uint32_t keep) {
     if (unlikely(want != 0)) cc__runq_tell_slow(w, want, keep);
 }
 
+/* Does something wait in the queue of another worker of the pool? A hint (RUNQ-3). */
+bool cc__runq_waits_elsewhere(struct worker *w);
+
 /* The owner, outside the lock: a filled, IDLE record becomes runnable. */
 CC_INLINE void cc__runq_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
     cc__state_spawn(f, w->core.owner, args);

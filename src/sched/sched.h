@@ -46,7 +46,7 @@ struct worker_core {
     struct record_ring *_Atomic ring; /* where it records what it does; NULL: nowhere (record.h) */
     _Atomic uint32_t streak;          /* turns in a row that the slot has taken */
     _Atomic uint32_t share_at;        /* a spawn shares with searching workers when this many fibers wait */
-    _Atomic uint64_t deferred;        /* the turn in which it last left a wake to the watcher (idle.c) */
+    _Atomic uint64_t deferred;        /* the turn in which it last left a wake to the watcher (watch.c) */
     unsigned owner;                   /* this worker's number plus one, as in a state word */
     uint64_t tag;                     /* the same, with the number of the runtime's start: never reused, never 0 */
     struct cxx_globals *_Atomic cxx;  /* of its thread */

@@ -3,7 +3,7 @@
  * While all workers are busy it ticks, every 250 us at first and less and less often, down to every 10 ms (after which
  * a worker counts as stuck), and samples whether there are enough workers (pressure.c). While some are busy it ticks
  * every 100 ms, and reports a worker that stays in one turn for seconds. (Fibers that wait behind a stuck worker are
- * then found by the watcher of idle.c.) When all have slept for a while, it checks for deadlocks and then sleeps
+ * then found by the watcher of watch.c.) When all have slept for a while, it checks for deadlocks and then sleeps
  * without end; if tasks have not ended, after some more checks at ever longer intervals, eight seconds in all.
  *
  *   ASLEEP --a worker goes to work--> SLOW --no worker sleeps--> FAST --one sleeps for three ticks--> SLOW

@@ -1,4 +1,4 @@
-/* watch.pml - deferred wakes and the watcher (sched/idle.c, IDLE-4), with the producer's store buffer.
+/* watch.pml - deferred wakes and the watcher (sched/watch.c, IDLE-4), with the producer's store buffer.
  *
  * A producer puts ITEMS fibers into its private queue, one after another, and then stays in one fiber for ever. Each time it looks
  * for sleepers: while WANT_WATCH is set it leaves the wake to the watcher, else it wakes one. Two workers sleep; one of them is the

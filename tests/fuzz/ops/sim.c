@@ -8,8 +8,8 @@
 
 #include "os/clock.h"
 #include "os/futex.h"
-#include "sched/idle.h"
 #include "sched/sched.h"
+#include "sched/watch.h"
 
 static atomic_bool simulated;
 static uint64_t now_ns; /* the worker's, while it is simulated */
@@ -43,7 +43,7 @@ void __wrap_cc__futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t u
 /* The one worker sleeps, or is about to: no time that it has noted is later than the simulated one begins. */
 void sim_start(void) {
     cc__sched.searchers_max = 0;
-    cc__idle_set_timer_slack(0); /* the model foretells when each timer fires */
+    cc__watch_set_timer_slack(0); /* the model foretells when each timer fires */
     now_ns = UINT64_C(1000000000) * 1000000000;
     simulated = true;
 }

@@ -1,0 +1,227 @@
+/* watch.c - the roles that a sleeper may have: watcher, timer sleeper, poller. Each of them wakes by itself, so that
+ * the others may sleep without end. Who sleeps, and who wakes whom, is in idle.c; the protocol of both in README.md,
+ * and the numbers in policy.h.
+ *
+ * IDLE-4  An owner that sees sleepers may leave the wake to the watcher (defer it) while WANT_WATCH is set. The watcher
+ *         is a sleeper that ticks every WATCH_EAGER_NS or WATCH_NS, and steals what waits behind a long turn. It clears
+ *         the bit before its last check, so that no deferred wake is forgotten; if it is woken while others sleep, it
+ *         appoints another watcher. So does that one, if it finds work before it sleeps again.
+ * IDLE-5  While timers are armed and all sleep, one of them, the timer sleeper, sleeps until the next timer only. A
+ *         worker that goes to work wakes another sleeper if otherwise nobody would wake for the next timer, or tick. So
+ *         does a fiber that arms a timer and goes on, if that is due soon; for later ones sysmon does.
+ * IDLE-7  A worker takes the poller's role under the lock, before others find it on the list, and gives it up when it
+ *         is awake. So whoever wakes it sees the role; the wake word is set before the interrupt, which is not lost if
+ *         it comes before the wait (DRIVER-3).
+ * IDLE-8  A timer that is due within a quarter of `timer_slack` after an idle worker has woken for timers waits until
+ *         `timer_slack` after that: what becomes due meanwhile is fired together. All that idle workers do about timers
+ *         goes by cc__watch_next_timer, so they agree about that. Busy workers poll their own timers without slack.
+ */
+#include "sched/watch.h"
+
+#include "arch/cpu.h"
+#include "os/clock.h"
+#include "sched/driver.h"
+#include "sched/elastic.h"
+#include "sched/inbox.h"
+#include "sched/policy.h"
+#include "sched/runq.h"
+#include "sched/steal.h"
+
+/* ---- the timer sleeper ---- */
+
+static uint64_t timer_slack = TIMER_SLACK_NS;
+
+void cc__watch_set_timer_slack(uint64_t ns) {
+    timer_slack = ns;
+}
+
+uint64_t cc__watch_next_timer(void) { /* IDLE-8 */
+    uint64_t next = UINT64_MAX, last = cc__get(&cc__sched.idle.timers_at);
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        uint64_t at = cc__drivers_next_due(i, false);
+        if (at < next) next = at;
+    }
+    return next < last + timer_slack / 4 ? last + timer_slack : next;
+}
+
+bool cc__watch_timers_due(uint64_t next, uint64_t now) {
+    if (now < next) return false;
+    cc__set(&cc__sched.idle.timers_at, now);
+    return true;
+}
+
+/* Who sleeps for the next timer and who ticks changed before the caller left the list, or will see that not all
+ * sleep. */
+bool cc__watch_timers_forgotten(void) {
+    return cc__get(&cc__sched.idle.watcher) == NULL &&
+           cc__watch_next_timer() < cc__get(&cc__sched.idle.timer_sleeper_until);
+}
+
+/* Until when this sleeper waits for the next timer; UINT64_MAX: another one does, or there is none. timer: the next
+ * one, as read under the lock, or by a sleeper without this role since it is on the list. The one that it waited for
+ * may have been fired by another thread, or disarmed. */
+static uint64_t sleep_for_timer_locked(struct worker *w, uint64_t timer) {
+    bool ours = cc__sched.idle.timer_sleeper == w;
+    if (!ours && timer >= cc__get(&cc__sched.idle.timer_sleeper_until)) return UINT64_MAX;
+    cc__sched.idle.timer_sleeper = timer != UINT64_MAX ? w : NULL;
+    cc__set(&cc__sched.idle.timer_sleeper_until, timer);
+    return timer;
+}
+
+/* Looks at every worker's timers, which takes longer than all that is done under the lock, and so without it
+ * (README.md). */
+uint64_t cc__watch_sleep_for_timer(struct worker *w) {
+    uint64_t timer = cc__watch_next_timer();
+    if (timer >= cc__get(&cc__sched.idle.timer_sleeper_until)) return UINT64_MAX;
+    cc__lock_take(&cc__sched.idle.lock);
+    timer = w->remote.asleep ? sleep_for_timer_locked(w, timer) : UINT64_MAX;
+    cc__lock_release(&cc__sched.idle.lock);
+    return timer;
+}
+
+/* ---- the poller ---- */
+
+static void poll_locked(struct worker *w) {
+    const struct driver *d = cc__drivers_blocking();
+    if (d != NULL && cc__get(&cc__sched.idle.poller) == NULL && d->pending()) cc__set(&cc__sched.idle.poller, w);
+}
+
+bool cc__watch_stop_polling(struct worker *w) {
+    bool polls = cc__get(&cc__sched.idle.poller) == w;
+    if (unlikely(polls)) {
+        cc__set(&cc__sched.idle.poller, NULL);
+        w->polled = true;
+    }
+    return polls;
+}
+
+/* ---- taking and leaving roles ---- */
+
+static void watch_begins_locked(void) {
+    if (!want_watch(cc__get(&cc__sched.want))) cc__add_seq(&cc__sched.want, WANT_WATCH);
+}
+
+/* Nobody may defer a wake from now on. */
+static void watch_ends_locked(void) {
+    if (want_watch(cc__get(&cc__sched.want))) cc__sub_seq(&cc__sched.want, WANT_WATCH);
+}
+
+static void unwatch_locked(void) {
+    cc__set(&cc__sched.idle.watcher, NULL);
+    watch_ends_locked();
+}
+
+/* `want` is read once, by the caller, because others write it all the time. */
+uint64_t cc__watch_take_roles_locked(struct worker *w, uint64_t want, uint64_t now) {
+    uint64_t until = UINT64_MAX;
+    struct worker *watcher = cc__get(&cc__sched.idle.watcher);
+    poll_locked(w);
+    /* The timer sleeper and the poller will go to work when they wake, and would have to find another watcher then. */
+    bool wanted = watcher == NULL || watcher == cc__sched.idle.timer_sleeper ||
+                  watcher == cc__get(&cc__sched.idle.poller) || !want_watch(want);
+    if (wanted && cc__sched_open() > 1) {
+        watch_begins_locked();
+        cc__set(&cc__sched.idle.watcher, w);
+        w->watched = true;
+        w->quiet = 0;
+        until = now + cc__policy_watch_interval(now);
+    }
+    uint64_t end = cc__elastic_until(w, now);
+    return end < until ? end : until;
+}
+
+bool cc__watch_has_role_locked(struct worker *w) {
+    return cc__get(&cc__sched.idle.watcher) == w || cc__sched.idle.timer_sleeper == w;
+}
+
+void cc__watch_leave_roles_locked(struct worker *w) {
+    if (cc__get(&cc__sched.idle.watcher) == w) unwatch_locked();
+    if (cc__sched.idle.timer_sleeper == w) {
+        cc__sched.idle.timer_sleeper = NULL;
+        cc__set(&cc__sched.idle.timer_sleeper_until, UINT64_MAX);
+    }
+}
+
+/* ---- the watcher ---- */
+
+static bool has_fibers(struct worker *other) {
+    return cc__get(&other->runq.count) != 0 || !cc__inbox_empty(other);
+}
+
+/* Is it still in the turn of the last tick, or does its present turn last for STUCK_NS? */
+static bool stays_in_turn(struct worker *other, uint64_t seen) {
+    uint64_t turns = cc__get(&other->core.turns);
+    if (turns != seen) {
+        for (uint64_t end = cc__clock_now() + STUCK_NS; cc__clock_now() < end; cc__cpu_relax())
+            if (cc__get(&other->core.turns) != turns) return false;
+    }
+    return has_fibers(other);
+}
+
+/* The worker that the watcher has to help: one that stays in its turn while fibers wait, or has more of them than it
+ * gets through in time. Counts the ticks at which there was nothing, not even a deferred wake. */
+static struct worker *watcher_poll(struct worker *w) {
+    struct worker *victim = NULL;
+    bool quiet = true;
+    for (unsigned i = 0; i < cc__get(&cc__sched.count) && victim == NULL; i++) {
+        struct worker *other = &cc__sched.workers[i];
+        if (other == w) continue;
+        uint64_t deferred = cc__get(&other->core.deferred);
+        if (deferred != w->deferrals[i]) quiet = false;
+        w->deferrals[i] = deferred;
+        if (!has_fibers(other)) continue;
+        quiet = false;
+        if (cc__policy_backlog(other) || stays_in_turn(other, w->seen[i])) victim = other;
+    }
+    w->quiet = quiet ? w->quiet + 1 : 0;
+    cc__steal_remember(w);
+    return victim;
+}
+
+static bool all_asleep(void) {
+    return want_idle(cc__get(&cc__sched.want)) == cc__sched_open();
+}
+
+/* No wake was deferred for a while: from now on owners wake sleepers themselves (IDLE-4). */
+static void stop_watching(struct worker *w) {
+    cc__lock_take(&cc__sched.idle.lock);
+    bool ours = cc__get(&cc__sched.idle.watcher) == w;
+    if (ours) watch_ends_locked();
+    cc__lock_release(&cc__sched.idle.lock);
+    if (!ours) return;
+    cc__barrier_heavy(); /* pairs with the light barrier of cc__runq_tell */
+    if (!cc__inbox_waits_elsewhere(w) && !cc__runq_waits_elsewhere(w)) return;
+    w->quiet = 0;
+    cc__lock_take(&cc__sched.idle.lock);
+    if (cc__get(&cc__sched.idle.watcher) == w) watch_begins_locked();
+    cc__lock_release(&cc__sched.idle.lock);
+}
+
+/* When the watcher ticks next, after a tick at which there was nothing to do. */
+static uint64_t watch_again(struct worker *w, uint64_t now) {
+    uint64_t until = UINT64_MAX;
+    if (w->quiet == WATCH_QUIET) stop_watching(w);
+    cc__lock_take(&cc__sched.idle.lock);
+    if (cc__get(&cc__sched.idle.watcher) == w) {
+        if (w->quiet < WATCH_QUIET)
+            until = now + cc__policy_watch_interval(now);
+        else if (all_asleep())
+            unwatch_locked();
+        else
+            until = now + WATCH_TIMERS_NS; /* a busy worker may arm timers and not get to them */
+    }
+    if (w->remote.asleep) poll_locked(w); /* the poller may have gone to work */
+    uint64_t timer = w->remote.asleep ? sleep_for_timer_locked(w, cc__watch_next_timer()) : UINT64_MAX;
+    cc__lock_release(&cc__sched.idle.lock);
+    return timer < until ? timer : until;
+}
+
+bool cc__watch_tick(struct worker *w, uint64_t *until, struct worker **victim) {
+    uint64_t now = cc__clock_now();
+    if (cc__watch_timers_due(cc__watch_next_timer(), now) || cc__elastic_over(w)) return true;
+    *victim = watcher_poll(w);
+    if (*victim != NULL) return true;
+    uint64_t next = watch_again(w, now), end = cc__elastic_until(w, now);
+    *until = next < end ? next : end;
+    return false;
+}
