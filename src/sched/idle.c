@@ -4,7 +4,8 @@
  * IDLE-1  No runnable fiber waits while a worker sleeps: publish, then look for sleepers, against: announce the sleep,
  *         then check every place. For private queues the first side is light and the second heavy.
  * IDLE-2  At most searchers_max workers search at a time; a thread that wakes a sleeper counts it as a searcher, so
- *         that wakes do not pile up.
+ *         that wakes do not pile up. If it finds no sleeper any more, it gives the place back, and looks again: to
+ *         others it was a searcher meanwhile.
  * IDLE-3  A searcher that finds something wakes the next if there is more: parallelism grows while there is work. Who
  *         publishes and sees a searcher leaves the wake to it. So it looks after it has given up its place, also at
  *         what was sent to itself; and if others are awake and nobody watches, it appoints a watcher.
@@ -84,17 +85,21 @@ static struct worker *take_sleeper(void) {
 }
 
 void cc__idle_notify(struct worker *w) {
-    uint64_t want = cc__get_seq(&cc__sched.want); /* after a publication to a shared place (IDLE-1) */
-    do {
-        if (want_searching(want) != 0 || want_idle(want) == 0) return;
-    } while (!cc__cas_seq(&cc__sched.want, &want, want + WANT_SEARCHING));
-    struct worker *sleeper = take_sleeper();
-    if (sleeper == NULL) {
+    for (;;) {
+        uint64_t want = cc__get_seq(&cc__sched.want); /* after a publication to a shared place (IDLE-1) */
+        do {
+            if (want_searching(want) != 0 || want_idle(want) == 0) return;
+        } while (!cc__cas_seq(&cc__sched.want, &want, want + WANT_SEARCHING));
+        struct worker *sleeper = take_sleeper();
+        if (likely(sleeper != NULL)) {
+            if (w != NULL) cc__count(w, notifies);
+            wake(sleeper, WAKE_SEARCH);
+            return;
+        }
+        /* All have left the list. Who saw our place meanwhile has left a wake to us, and a worker that has gone to
+         * sleep since may not have seen what for (IDLE-2). */
         leave_place();
-        return;
     }
-    if (w != NULL) cc__count(w, notifies);
-    wake(sleeper, WAKE_SEARCH);
 }
 
 void cc__idle_offer(struct worker *w, uint64_t want) {

@@ -4,6 +4,7 @@
 #include "explore.h"
 #include "os/futex.h"
 #include "sched/driver.h"
+#include "sched/idle.h"
 #include "sched/policy.h"
 #include "sched/runq.h"
 #include "wait/wait.h"
@@ -525,6 +526,32 @@ static void nobody_searches(void) {
 }
 SCENARIO(searcher_may_not, "IDLE-2: a worker that is woken to search, but is to sleep", .workers = 3,
          .setup = too_many_workers, .threads = {counts_first, starts_second}, .check = nobody_searches);
+
+/* A notifier counts a searcher on behalf of the only sleeper, and finds that this one has left the list: until it gives
+ * the place back others take it for a searcher. One of them shares with it, while the worker that had left goes to
+ * sleep again, before anything was there to see. */
+static _Atomic uint32_t told;
+static void *publishes_when_told(void *arg) {
+    while (cc__get_acquire(&told) == 0) cc__futex_wait(&told, 0, CC_FUTEX_FOREVER);
+    return publishes_and_blocks(arg);
+}
+static void about_to_share(void) {
+    all_sleep();
+    start_at(0, &task, publishes_when_told, NULL);
+    EX_EQ(want_idle(cc__get(&cc__sched.want)), 1);
+    cc__policy_paid(); /* no wake is deferred */
+}
+static void wakes_and_tells(void) {
+    (void)cc__idle_notify_worker(&cc__sched.workers[1]); /* as for a stack; it finds nothing */
+    cc__set_release(&told, 1);
+    cc__futex_wake(&told, 1);
+    join(&task);
+}
+static void notifies(void) {
+    cc__idle_notify(NULL);
+}
+SCENARIO(notifier_finds_nobody, "IDLE-2: a notifier gives back a place that others have relied on", .workers = 2,
+         .setup = about_to_share, .threads = {notifies, wakes_and_tells}, .check = nobody_searches, .no_timer = true);
 
 /* ---- a condition, a semaphore between fiber and thread ---- */
 
