@@ -262,6 +262,7 @@ static enum wake_word withdraw(struct worker *w, bool slept, bool *retires) {
 }
 
 void cc__idle_listen(void) {
+    cc__full_fence(); /* after the driver was told; pairs with the one of cc__watch_stop_polling */
     if (cc__get(&cc__sched.idle.poller) == NULL) appoint();
 }
 

@@ -11,7 +11,9 @@
  *         does a fiber that arms a timer and goes on, if that is due soon; for later ones sysmon does.
  * IDLE-7  A worker takes the poller's role under the lock, before others find it on the list, and gives it up when it
  *         is awake. So whoever wakes it sees the role; the wake word is set before the interrupt, which is not lost if
- *         it comes before the wait (DRIVER-3).
+ *         it comes before the wait (DRIVER-3). A thread that begins to wait for an event, and is no worker that will
+ *         sleep, looks for the poller after it has told the driver: it sees that there is none, or the one that gives
+ *         up the role sees that somebody waits.
  * IDLE-8  A timer that is due within a quarter of `timer_slack` after an idle worker has woken for timers waits until
  *         `timer_slack` after that: what becomes due meanwhile is fired together. All that idle workers do about timers
  *         goes by cc__watch_next_timer, so they agree about that. Busy workers poll their own timers without slack.
@@ -90,6 +92,7 @@ bool cc__watch_stop_polling(struct worker *w) {
     bool polls = cc__get(&cc__sched.idle.poller) == w;
     if (unlikely(polls)) {
         cc__set(&cc__sched.idle.poller, NULL);
+        cc__full_fence(); /* before w asks again whether anybody waits: see cc__idle_listen (IDLE-7) */
         w->polled = true;
     }
     return polls;

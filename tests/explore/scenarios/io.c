@@ -388,6 +388,25 @@ static void workers_sleep(void) {
 SCENARIO(io_thread, "IO-1: an OS thread waits while all workers sleep", .workers = 1, .setup = workers_sleep,
          .threads = {thread_reads, puts_one}, .check = all_taken, .no_timer = true);
 
+/* The same while the only worker, which has slept in the poller, finds that nobody waits there any more. */
+static void opens_other_too(void) {
+    reader_waits();
+    door_open(OTHER_FD);
+    EX_EQ(cc_fd_adopt(OTHER_FD), 0);
+}
+static void thread_reads_other(void) {
+    char byte;
+    EX_EQ(cc_fd_read(OTHER_FD, &byte, 1, &got[1]), 0);
+}
+static void closes_then_puts(void) {
+    EX_EQ(cc_fd_close(FD), 0);
+    join(&reader[0]);
+    door_put(OTHER_FD, 1);
+}
+SCENARIO(io_thread_poller_leaves, "IDLE-7: an OS thread waits while the poller gives up its role", .workers = 1,
+         .setup = opens_other_too, .threads = {thread_reads_other, closes_then_puts}, .check = nobody_waits,
+         .no_timer = true);
+
 /* ---- FD-10 ---- */
 
 static void opens_blocking(void) {
