@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The threads that live; one that was joined just now may still be among them. Stores up to `max` and returns how many
- * there are, which may be more; -1: it cannot be known. */
+/* The threads that live, without the system's own for io_uring; one that was joined just now may still be among them.
+ * Stores up to `max` and returns how many there are, which may be more; -1: it cannot be known. */
 int cc__threads_list(int *tids, unsigned max);
 
 /* The signals that the process handles: bit n - 1 for signal n. Those that the C library keeps for itself are not

@@ -409,6 +409,20 @@ static void dead_after_shutdown(void) {
     pthread_exit(NULL);
 }
 
+static void *syncs_then_receives(void *ch) {
+    int fd;
+    CHECK_EQ(cc_file_temp(&fd, "/tmp"), 0);
+    CHECK_EQ(cc_file_write(fd, "x", 1, 0, NULL), 0);
+    CHECK_EQ(cc_file_sync(fd), 0);
+    CHECK_EQ(cc_fd_close(fd), 0);
+    return receiver(ch);
+}
+
+/* The thread of the system's own that has made the call stays. */
+static void dead_after_a_sync(void) {
+    join(start("reader", syncs_then_receives, named_channel("empty", 0)));
+}
+
 static const struct shape_case dead_shapes[] = {
     {"receive", dead_recv, {"'reader' waits to receive from channel 'empty'", "receiver", "OS thread"}},
     {"on an island", dead_island, {"'reader' on island 'lagoon' waits to receive from channel 'tide'", "receiver"}},
@@ -443,6 +457,7 @@ static const struct shape_case dead_shapes[] = {
     {"a thread that blocks late", dead_late_thread, {"'reader' waits to receive from channel 'empty'"}},
     {"a thread that ends", dead_after_a_thread, {"'reader' waits to receive from channel 'empty'"}},
     {"after the pool has grown", dead_after_growth, {"'reader' waits to receive from channel 'empty'"}},
+    {"after a sync", dead_after_a_sync, {"'reader' waits to receive from channel 'empty'"}},
     {"after a dump", dead_after_a_dump, {"'reader' waits to receive from channel 'empty'"}},
     {"in a hosted call", dead_hosted, {"'servant' waits to receive", "channel 'answers'"}},
     {"main alone", dead_alone, {"1 OS thread waits, and nothing is left", "waits to receive from channel 'silence'"}},

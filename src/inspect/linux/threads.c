@@ -21,6 +21,17 @@ static bool lives(int tid) {
     return state != 0 ? strchr("ZXx", state) == NULL : cc__errno_get() != ENOENT && cc__errno_get() != ESRCH;
 }
 
+/* One of the system's own, which make the calls that were submitted to a ring (PF_IO_WORKER). The last one stays as long
+ * as the thread that has submitted them. It wakes nobody but by a descriptor, for which somebody else waits. */
+static bool serves_rings(int tid) {
+    enum { IO_WORKER = 0x10 };
+    char text[128];
+    unsigned flags;
+    if (!cc__thread_file(tid, "stat", text, sizeof text)) return false;
+    const char *end = strrchr(text, ')'); /* of the name; then state, parent, group, session, terminal, its group */
+    return end != NULL && sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & IO_WORKER) != 0;
+}
+
 /* What the kernel hands out; the C library's readdir would allocate. */
 struct entry {
     uint64_t inode;
@@ -44,7 +55,7 @@ int cc__threads_list(int *tids, unsigned max) {
             const struct entry *entry = (const struct entry *)(const void *)(buffer + at);
             at += entry->size;
             int tid = (int)strtol(entry->name, NULL, 10); /* 0 for "." and ".." */
-            if (tid <= 0 || !lives(tid)) continue;
+            if (tid <= 0 || !lives(tid) || serves_rings(tid)) continue;
             if ((unsigned)count < max) tids[count] = tid;
             count++;
         }
