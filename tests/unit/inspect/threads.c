@@ -4,12 +4,14 @@
 #include "base/san.h"
 #include "inspect/threads.h"
 
+#include <ccc/ccc.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -78,6 +80,27 @@ TEST(an_ended_leader_is_not_listed) {
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, last_one, (void *)(intptr_t)cc__thread_id()), 0);
     pthread_exit(NULL);
+}
+
+static void *syncs(void *arg) {
+    int fd;
+    CHECK_EQ(cc_file_temp(&fd, "/tmp"), 0);
+    CHECK_EQ(cc_file_write(fd, "x", 1, 0, NULL), 0);
+    CHECK_EQ(cc_file_sync(fd), 0);
+    CHECK_EQ(cc_fd_close(fd), 0);
+    return arg;
+}
+
+TEST(threads_of_rings_are_not_listed) {
+    int tids[200];
+    CHECK_EQ(cc_run(syncs, NULL, NULL), 0);
+    int n = cc__threads_list(tids, 200);
+    CHECK(n > 1);
+    for (int i = 0; i < n; i++) {
+        char name[32] = "";
+        CHECK(cc__thread_file(tids[i], "comm", name, sizeof name));
+        if (strncmp(name, "iou-", 4) == 0) test_fail(__FILE__, __LINE__, "%s", name);
+    }
 }
 
 static void handle(int sig) {
