@@ -264,6 +264,22 @@ TEST(the_system_refuses_later) {
     refuse(SYS_io_uring_enter, EPERM, true);
 }
 
+/* An error that the disk has reported for a write is told to one sync only: what a ring has answered is not asked for
+ * again. Here: that there is nothing to sync. */
+static void *sync_of_a_pipe(void *arg) {
+    struct pair p = make_pipe(false);
+    CHECK_EQ(cc__uring_call(&(struct uring_call){.kind = URING_SYNC, .fd = p.in}), -EINVAL);
+    CHECK_EQ(cc__uring_call(&(struct uring_call){.kind = URING_DATASYNC, .fd = p.in}), -EINVAL);
+    CHECK_EQ(cc_file_sync(p.in), EINVAL);
+    close_pair(p);
+    return arg;
+}
+
+TEST(an_error_of_a_sync_is_the_answer) {
+    needs_rings();
+    CHECK_EQ(cc_run(sync_of_a_pipe, NULL, NULL), 0);
+}
+
 /* ---- calls that are under way: reads of pipes, which a test can end ---- */
 
 CC_TASK(reads_pipe, { int fd; }) {
