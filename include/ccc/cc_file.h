@@ -2,12 +2,13 @@
  *
  * A file is a descriptor of the system: calls of cc_fd.h and of the system can be used with it, too, and cc_fd_close
  * closes it. What the page cache and the cache of names can answer is done at once, and so are small writes. What has
- * to wait for a disk is done by a thread of the pool for files (cc_blocking.h), and the fiber parks.
+ * to wait for a disk is done by io_uring or by a thread of the pool for files (cc_blocking.h), and the fiber parks.
+ * That is always so with O_DIRECT, and for writes with O_SYNC or O_DSYNC.
  *
  * A call that has begun is waited for: no buffer is read or written after its call has returned. A cancelled caller
- * gets ECANCELED only from a call that has not begun: then nothing was done. So deadlines (CC_WITH_DEADLINE) bound
- * the wait for a thread, not the disk. There are no _until forms but of cc_file_lock and cc_watch_next, which wait for
- * others.
+ * gets ECANCELED only from a call that has not begun to wait: then nothing was done but what *n counts, which the
+ * caches had. So deadlines (CC_WITH_DEADLINE) bound the wait for a thread, not the disk. There are no _until forms but
+ * of cc_file_lock and cc_watch_next, which wait for others.
  *
  * All return 0 or an errno value, and leave errno as it is; those of the system are passed on: ENOENT, EACCES, ENOSPC,
  * EIO, EMFILE and so on. EINTR is never returned, nor SIGXFSZ raised: EFBIG. Paths are relative to the working
@@ -48,7 +49,7 @@ CC_API CC_MUST_CHECK int cc_file_read(int fd, void *buffer, size_t size, int64_t
 CC_API CC_MUST_CHECK int cc_file_readv(int fd, const struct iovec *parts, int count, int64_t offset, size_t *n);
 
 /* The same without waiting for a disk. EAGAIN: it would have to, and nothing was read; if something was, *n says how
- * much, and it returns 0. */
+ * much, and it returns 0. With O_DIRECT: always EAGAIN. */
 CC_API CC_MUST_CHECK int cc_file_read_try(int fd, void *buffer, size_t size, int64_t offset, size_t *n);
 
 /* Writes all of it. n (may be NULL): how much was written, also when it ends with an error. With O_APPEND every offset

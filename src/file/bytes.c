@@ -6,6 +6,10 @@
  *         worker waits for a disk at most once in that time.
  * FILE-3  A ring copies what a read brings on the thread of the worker that has submitted it, which others wait for: so
  *         only small reads go there. Those at the descriptor's position do not: two of them could read the same bytes.
+ * FILE-4  Reads past the page cache (O_DIRECT), and writes that have to be on the disk when they return (O_DSYNC), wait
+ *         for it in any case, and the system does not say so in advance: no attempt is made at once. A worker asks for
+ *         a descriptor's mode once for many calls, which costs a third of a read. If the number belongs to another file
+ *         by then, it waits for some calls on that one, until it asks again.
  */
 #include "file/file.h"
 #include "io/uring.h"
@@ -91,6 +95,31 @@ static bool may_ring(const struct transfer *t) {
     return !t->writes && t->left <= RING_MAX && t->offset != CC_FILE_POSITION && !cc_cancelled();
 }
 
+/* FILE-4. By worker: descriptors whose mode is known to let nothing wait, and for how many calls that is believed. */
+enum { MODES = 64, BELIEVED = 63 };
+static _Atomic uint64_t modes[CC_WORKERS_MAX + ISLANDS_MAX][MODES];
+
+static unsigned waits_by_worker(struct worker *w, int fd) {
+    _Atomic uint64_t *mode = &modes[w->core.owner - 1][(unsigned)fd % MODES];
+    uint64_t known = cc__get(mode), plain = (uint64_t)(unsigned)fd << 32;
+    if (likely(known > plain && known <= plain + BELIEVED)) {
+        cc__set(mode, known - 1);
+        return 0;
+    }
+    unsigned waits = cc__os_file_waits(fd);
+    cc__set(mode, waits == 0 ? plain + BELIEVED : 0);
+    return waits;
+}
+
+/* FILE-4. An OS thread may wait, unless it was told not to. */
+static bool always_waits(const struct transfer *t, bool may) {
+    struct worker *w = cc__worker();
+    if (unlikely(cc__sim_on())) return false;
+    unsigned which = t->writes ? OS_WRITES_WAIT : OS_READS_WAIT;
+    if (likely(cc__sched_current(w) != NULL)) return (waits_by_worker(w, t->fd) & which) != 0;
+    return !may && (cc__os_file_waits(t->fd) & which) != 0;
+}
+
 static int begin(struct transfer *t) {
     size_t sum = 0;
     if (t->count < 0 || t->count > IOV_MAX || (t->count > 0 && t->parts == NULL)) return EINVAL;
@@ -107,7 +136,8 @@ static int begin(struct transfer *t) {
 
 static int transfer(struct transfer *t, bool waits, size_t *n) {
     const char *what = t->writes ? "write" : "read";
-    long rc = t->writes ? write_at_once(t) : run(t, cc__os_file_read_cached);
+    long rc = -EAGAIN;
+    if (t->left == 0 || !always_waits(t, waits)) rc = t->writes ? write_at_once(t) : run(t, cc__os_file_read_cached);
     bool missed = cc__file_missed(what, rc);
     if (missed && waits && may_ring(t)) {
         rc = run(t, read_by_ring);

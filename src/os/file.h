@@ -23,6 +23,9 @@ ssize_t cc__os_file_read(int fd, const struct iovec *parts, int n, off_t offset)
 ssize_t cc__os_file_write(int fd, const struct iovec *parts, int n, off_t offset);
 /* 0, or -ESPIPE: it has no position. */
 int cc__os_file_seekable(int fd);
+/* Which calls on it wait for the disk whatever the caches have: OS_READS_WAIT, OS_WRITES_WAIT. */
+enum { OS_READS_WAIT = 1, OS_WRITES_WAIT = 2 };
+unsigned cc__os_file_waits(int fd);
 
 /* *waits: it is a FIFO that nobody writes to yet, open for reading already; opening it again waits for a writer. */
 int cc__os_file_open_cached(const char *path, int flags, bool *waits);

@@ -119,6 +119,14 @@ int cc__os_file_seekable(int fd) {
     return at < 0 ? (int)at : 0;
 }
 
+unsigned cc__os_file_waits(int fd) {
+    if (unlikely(cc__os_simulation_of(fd) != NULL)) return 0;
+    int flags;
+    CALL(flags, fcntl(fd, F_GETFL));
+    if (flags < 0) return 0;
+    return (flags & O_DIRECT ? OS_READS_WAIT | OS_WRITES_WAIT : 0u) | (flags & O_DSYNC ? OS_WRITES_WAIT : 0u);
+}
+
 /* ---- open ---- */
 
 /* An open that finds all names in the cache. */

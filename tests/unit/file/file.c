@@ -1,6 +1,7 @@
 /* file.c - files: bytes, names, directories, replacement, locks, watching. */
 #include "harness.h"
 
+#include "../capture.h"
 #include "../home.h"
 
 #include <ccc/ccc.h>
@@ -152,6 +153,104 @@ static void *cold(void *arg) {
 
 TEST(what_is_not_cached_is_read) {
     both(cold);
+}
+
+/* ---- what always waits for the disk ---- */
+
+enum { PAGE = 4096, PAGES = 3 };
+
+/* Where it can be opened past the page cache. */
+static int make_direct(const char *path, int flags) {
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | flags, 0600);
+    if (fd < 0 && errno == EINVAL) SKIP("the file system has no O_DIRECT");
+    CHECK(fd >= 0);
+    return fd;
+}
+
+static void *direct(void *arg) {
+    int fd = make_direct("direct", O_DIRECT);
+    char *text = aligned_alloc(PAGE, PAGE * PAGES), *got = aligned_alloc(PAGE, PAGE * PAGES);
+    size_t n;
+    for (int i = 0; i < PAGE * PAGES; i++) text[i] = (char)(i * 7 + i / 4096);
+    CHECK_EQ(cc_file_write(fd, text, PAGE * PAGES, 0, &n), 0);
+    CHECK_EQ(n, PAGE * PAGES);
+    CHECK_EQ(cc_file_truncate(fd, PAGE * 2 + 100), 0);
+    CHECK_EQ(cc_file_read_try(fd, got, PAGE, 0, &n), EAGAIN);
+    CHECK_EQ(n, 0);
+    CHECK_EQ(cc_file_read_try(fd, got, 0, 0, &n), 0); /* nothing needs no disk */
+    CHECK_EQ(cc_file_read(fd, got, PAGE * PAGES, 0, &n), 0);
+    CHECK_EQ(n, PAGE * 2 + 100);
+    CHECK(memcmp(text, got, n) == 0);
+    CHECK_EQ(cc_file_read(fd, got, PAGE, PAGE, &n), 0);
+    CHECK(n == PAGE && memcmp(text + PAGE, got, n) == 0);
+    CHECK_EQ(cc_file_read(fd, got, PAGE, PAGE * PAGES, &n), 0); /* beyond the end */
+    CHECK_EQ(n, 0);
+    CHECK_EQ(cc_file_read(fd, got, PAGE, CC_FILE_POSITION, &n), 0);
+    CHECK(n == PAGE && memcmp(text, got, n) == 0);
+    CHECK_EQ(cc_fd_close(fd), 0);
+    free(text);
+    free(got);
+    return arg;
+}
+
+TEST(past_the_page_cache) {
+    both(direct);
+}
+
+/* The mode belongs to what is open, not to the number. */
+static void *another_mode(void *arg) {
+    int plain = make("plain", ""), fd = make_direct("plain", O_DIRECT), number = dup(plain);
+    char *got = aligned_alloc(PAGE, PAGE);
+    size_t n;
+    memset(got, 'x', PAGE);
+    CHECK_EQ(cc_file_write(plain, got, PAGE, 0, NULL), 0);
+    for (int round = 0; round < 3; round++) {
+        CHECK_EQ(dup2(plain, number), number);
+        CHECK_EQ(cc_file_read(plain, got, PAGE, 0, &n), 0);
+        for (int i = 0; i < 10; i++) CHECK_EQ(cc_file_read_try(number, got, PAGE, 0, &n), 0);
+        CHECK_EQ(dup2(fd, number), number);
+        int tries = 0, rc;
+        while ((rc = cc_file_read_try(number, got, PAGE, 0, &n)) == 0 && tries < 1000) tries++;
+        CHECK_EQ(rc, EAGAIN);
+        CHECK(tries <= 64);
+    }
+    CHECK(cc_fd_close(number) == 0 && cc_fd_close(plain) == 0 && cc_fd_close(fd) == 0);
+    free(got);
+    return arg;
+}
+
+TEST(a_number_with_another_mode) {
+    both(another_mode);
+}
+
+static unsigned count(const char *text, const char *wanted) {
+    unsigned n = 0;
+    for (const char *at = text; (at = strstr(at, wanted)) != NULL; at++) n++;
+    return n;
+}
+
+static void *write_through(void *flags) {
+    enum { WRITES = 20 };
+    static struct capture said;
+    char *text = aligned_alloc(PAGE, PAGE);
+    memset(text, 'x', PAGE);
+    int fd = make_direct("through", (int)(intptr_t)flags);
+    capture_start(&said);
+    CHECK_EQ(cc_trace_start("file"), 0);
+    for (int i = 0; i < WRITES; i++) CHECK_EQ(cc_file_write(fd, text, PAGE, PAGE * i, NULL), 0);
+    cc_trace_stop();
+    CHECK_EQ(count(capture_end(&said), "write goes to the pool"), WRITES);
+    CHECK_EQ(cc_fd_close(fd), 0);
+    free(text);
+    return NULL;
+}
+
+TEST(writes_that_reach_the_disk_leave_the_worker_free) {
+    enter_home();
+    CHECK_EQ(cc_run(write_through, (void *)(intptr_t)O_DIRECT, NULL), 0);
+    CHECK_EQ(cc_run(write_through, (void *)(intptr_t)O_DSYNC, NULL), 0);
+    CHECK_EQ(cc_run(write_through, (void *)(intptr_t)O_SYNC, NULL), 0);
+    leave_home();
 }
 
 static void *bad_input(void *arg) {
