@@ -64,7 +64,7 @@ typedef struct CCNurseryConfig {
     bool root CC__ZERO;           /* no parent at all */
     int mode CC__ZERO;            /* CCNurseryMode */
     CCDeadline deadline CC__ZERO; /* default: none of its own */
-    /* How long shields hold after a cancellation, but not before a runtime runs; 0: for ever. */
+    /* How long shields hold after a cancellation, from when a worker can set the timer; 0: for ever. */
     uint64_t grace_ms CC__ZERO;
     const char *name CC__ZERO;     /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
     uint64_t reserved[4] CC__ZERO; /* 0; see cc_base.h. The last field: CC_NURSERY ends its list with it */

@@ -271,6 +271,10 @@ static void wake_all(struct scope *s) {
     cc__cancel_end(&wakes);
 }
 
+static void begin_grace(struct scope *s, struct worker *w);
+static void keep_for_grace(struct scope *s);
+static void send_grace(struct scope *s);
+
 void cc__scope_cancel(struct scope *s, const CCError *reason, bool origin) {
     struct worker *w = cc__worker();
     /* Without a runtime there are no fibers to wake; the bits are for those that come. One that is about to stop may go
@@ -289,8 +293,13 @@ void cc__scope_cancel(struct scope *s, const CCError *reason, bool origin) {
     if (m.news && inside) {
         cc__event(cancel, s, reason->code, reason->text);
         cc__probe3(cancel, s, reason->code, reason->text);
+        bool sends = m.grace && w == NULL;
+        if (sends) keep_for_grace(s); /* while nobody ends because of this yet */
         wake_all(s);
-        if (m.grace) cc__scope_begin_grace(s);
+        if (sends)
+            send_grace(s);
+        else if (m.grace)
+            begin_grace(s, w);
     }
     if (inside && w == NULL) cc__upcall_leave();
 }
@@ -424,13 +433,18 @@ static void *end_grace_fiber(void *scope) {
     return NULL;
 }
 
+static void *begin_grace_fiber(void *scope);
+
 bool cc__scope_is_alarm(CCTaskFn fn) {
-    return fn == expire_fiber || fn == end_grace_fiber;
+    return fn == expire_fiber || fn == end_grace_fiber || fn == begin_grace_fiber;
 }
 
 bool cc__scope_fired_unstarted(struct fiber *f) {
     if (!cc__scope_is_alarm(f->fn)) return false;
-    fire(cc__scope_of(cc__get(&f->scope)), f->fn == end_grace_fiber, cc__word_reason(cc__get(&f->word)) == WAKE_TIMER);
+    if (f->fn == begin_grace_fiber)
+        (void)begin_grace_fiber(cc__scope_of(cc__get(&f->scope)));
+    else
+        fire(cc__scope_of(cc__get(&f->scope)), f->fn == end_grace_fiber, cc__word_reason(cc__get(&f->word)) == WAKE_TIMER);
     return true;
 }
 
@@ -461,7 +475,6 @@ static int arm_deadline_locked(struct worker *w, struct scope *s, uint64_t deadl
 
 struct arming {
     struct scope *scope;
-    bool grace;
     uint64_t deadline;
     int rc;
 };
@@ -469,13 +482,9 @@ struct arming {
 static void *arm(void *arg) {
     struct arming *a = arg;
     struct worker *w = cc__worker();
-    if (a->grace) {
-        walk_down(a->scope, arm_grace, w); /* here and below */
-    } else {
-        cc__lock_take(&a->scope->lock);
-        a->rc = arm_deadline_locked(w, a->scope, a->deadline);
-        cc__lock_release(&a->scope->lock);
-    }
+    cc__lock_take(&a->scope->lock);
+    a->rc = arm_deadline_locked(w, a->scope, a->deadline);
+    cc__lock_release(&a->scope->lock);
     cc__idle_armed(w); /* the caller goes on */
     return NULL;
 }
@@ -492,9 +501,48 @@ static int arm_somewhere(struct arming *a) {
     return rc != 0 ? rc : a->rc;
 }
 
+static void begin_grace(struct scope *s, struct worker *w) {
+    walk_down(s, arm_grace, w); /* here and below */
+    cc__idle_armed(w);          /* the caller goes on */
+}
+
+/* A thread that is no worker sends a fiber for that, too, but does not wait for it: all workers may be blocked, by the
+ * caller even. The fiber keeps the scope (SCOPE-4). */
+static void keep_for_grace(struct scope *s) {
+    cc__lock_take(&s->lock);
+    s->sent++;
+    cc__lock_release(&s->lock);
+}
+
+static void let_go(struct scope *s) {
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__lock_take(&s->lock);
+    s->sent--;
+    cc__scope_wake_locked(s, &wakes);
+    cc__lock_release(&s->lock); /* the scope may go */
+    if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
+}
+
+static void *begin_grace_fiber(void *scope) {
+    begin_grace(scope, cc__worker());
+    let_go(scope);
+    return NULL;
+}
+
+/* Without memory for a fiber shields hold, as without a timer. */
+static void send_grace(struct scope *s) {
+    if (cc__upcall_spawn_in((uintptr_t)s, NULL, begin_grace_fiber, s, NULL, NULL) != 0) let_go(s);
+}
+
 void cc__scope_begin_grace(struct scope *s) {
-    struct arming a = {.scope = s, .grace = true};
-    (void)arm_somewhere(&a);
+    struct worker *w = cc__worker();
+    if (w != NULL) {
+        begin_grace(s, w);
+    } else {
+        keep_for_grace(s);
+        send_grace(s);
+    }
 }
 
 void cc__scope_begin_late_grace(struct scope *s) {
@@ -519,7 +567,7 @@ int cc__scope_set_deadline(struct scope *s, uint64_t deadline) {
 bool cc__scope_disarm_locked(struct scope *s) {
     s->ending = true;
     if (s->grace_armed && cc__timed_spawn_disarm(&s->grace)) s->grace_armed = false;
-    return disarm_deadline_locked(s) && !s->grace_armed;
+    return disarm_deadline_locked(s) && !s->grace_armed && s->sent == 0;
 }
 
 void cc__scope_settle(struct scope *s) {

@@ -7,7 +7,8 @@
  * SCOPE-2  Cancelled is for ever, and holds below: a scope that is made, and a fiber that enters, under the lock of a
  *          cancelled scope, is cancelled with it.
  * SCOPE-3  A fiber's address of its scope changes under that scope's lock, by the fiber itself.
- * SCOPE-4  A scope is there as long as it has members, children, scopes below, or a deadline that fires.
+ * SCOPE-4  A scope is there as long as it has members, children, scopes below, a deadline that fires, or a fiber on its
+ *          way to begin grace periods.
  * SCOPE-5  The fiber that has entered a scope (its owner) feels what was cancelled in it; what was cancelled above,
  *          only if its shield was down when it entered, and if it feels it above. Children feel both.
  */
@@ -40,6 +41,7 @@ struct scope {
     struct link waiters; /* of arm.link: for the end of the children, or of a deadline that fires */
     struct scope *outer; /* where the fiber that entered it came from */
     uint32_t children;   /* started, and not yet ended */
+    uint32_t sent;       /* fibers that will begin grace periods here and below */
     bool nursery;
     bool armed;   /* `expiry` counts down, or fires */
     bool pierced; /* the grace period is over: shields do not hold here */
@@ -93,7 +95,7 @@ void cc__scope_expire(struct scope *s, uint64_t now);
 void cc__scope_expire_if_due(struct scope *s);
 /* It is cancelled, and from now on shields do not hold, here and below. Any thread. */
 void cc__scope_pierce(struct scope *s);
-/* It was made below a cancelled scope and has a grace period of its own, which begins now. */
+/* It was made below a cancelled scope and has a grace period of its own, which begins now. Does not wait. */
 void cc__scope_begin_grace(struct scope *s);
 /* A fiber is in it whose runtime did not run when it was cancelled: grace periods here and above begin now. */
 void cc__scope_begin_late_grace(struct scope *s);
@@ -108,13 +110,14 @@ uint64_t cc__scope_deadline(struct scope *s);
 bool cc__scope_may_be_late(struct scope *s);
 /* A deadline was changed in a scope that others may be below already: what they have remembered is void. */
 void cc__scope_deadline_changed(void);
-/* Calls deadline and grace period off. Under the lock; false: one fires, and `waiters` will hear when it has. */
+/* Calls deadline and grace period off. Under the lock; false: one fires, or is about to begin, and `waiters` will hear
+ * when it has. */
 bool cc__scope_disarm_locked(struct scope *s);
 /* Waits until neither deadline nor grace period can fire any more. Never cancelled. */
 void cc__scope_settle(struct scope *s);
 /* For the record of such a fiber that could not be given a stack. True: it was one. */
 bool cc__scope_fired_unstarted(struct fiber *f);
-/* True for the function of a fiber that a deadline starts: it is nobody's child. */
+/* True for the function of a fiber that a deadline starts, or a grace period: it is nobody's child. */
 bool cc__scope_is_alarm(CCTaskFn fn);
 
 /* The innermost scope of the running fiber or the calling OS thread, NULL: none. */

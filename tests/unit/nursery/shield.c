@@ -197,6 +197,34 @@ TEST_WORKERS(freed_before_the_end_of_grace) {
     in_fiber(freed_early);
 }
 
+/* An OS thread does not wait for a worker: the only one waits for the thread. */
+static void *compute(void *arg) {
+    atomic_fetch_add(&step, 1);
+    while (!atomic_load(&finished)) continue;
+    return arg;
+}
+
+TEST(a_thread_cancels_while_the_worker_computes) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    for (int round = 0; round < 3; round++) {
+        step = finished = 0;
+        CCNursery *n = with_grace(NULL, 1), *below = with_grace(n, 3600 * 1000);
+        CHECK_EQ(cc_nursery_spawn(below, hold_out, (void *)(uintptr_t)1), 0);
+        UNTIL(step == 1);
+        CCTask task = cc_fiber_spawn_task(compute, NULL);
+        UNTIL(step == 2);
+        CHECK_EQ(cc_nursery_cancel(n), 0);
+        CCNursery *late = with_grace(n, 1); /* nor here */
+        finished = 1;
+        CHECK_EQ(cc_task_join(&task, NULL), 0);
+        if (round > 0) CHECK_EQ(cc_nursery_wait(below), ECANCELED);
+        CHECK_EQ(cc_nursery_free(below), 0);
+        CHECK_EQ(cc_nursery_free(late), 0);
+        CHECK_EQ(cc_nursery_free(n), 0);
+        CHECK_EQ(finished, 2);
+    }
+}
+
 /* The wait that a cancelled waiter owes is the runtime's own: the end of a grace period does not turn it into a
  * spin. Parks are counted, because a spin is made of them. */
 static atomic_int released;
