@@ -292,6 +292,12 @@ static bool perhaps_break(struct sock *s) {
     return false;
 }
 
+/* Nothing travels between the ends of a pipe, or of a Unix socket: a writer is told at once that nobody reads. */
+static bool nobody_reads(const struct sock *s) {
+    const struct sock *other = s->is_local ? cc__sys_find(s->other) : NULL;
+    return s->is_local && (other == NULL || other->no_reads);
+}
+
 ssize_t cc__stream_write(struct sock *s, const struct iovec *parts, size_t n) {
     if (s->kind == SOCK_CONNECTING && !s->broken) return -EAGAIN;
     if (s->kind != SOCK_CONNECTED && s->kind != SOCK_CONNECTING) return s->kind == SOCK_SPARE ? -EINVAL : -ENOTCONN;
@@ -299,6 +305,7 @@ ssize_t cc__stream_write(struct sock *s, const struct iovec *parts, size_t n) {
     if (s->broken || s->fin_sent) return s->is_pipe && !s->broken ? -EBADF : -EPIPE;
     size_t wanted = length_of(parts, n), put = wanted < s->credit ? wanted : s->credit;
     if (wanted == 0) return 0;
+    if (nobody_reads(s)) return -EPIPE;
     if (put == 0) return -EAGAIN;
     put = shorten(put);
     struct packet *p = cc__sys_packet(PACKET_DATA, s, put);
@@ -320,8 +327,8 @@ ssize_t cc__stream_write(struct sock *s, const struct iovec *parts, size_t n) {
 unsigned cc__stream_sides(const struct sock *s) {
     unsigned ready = 0;
     if (s->count > 0 || s->error != 0 || s->broken || s->fin_received || s->no_reads) ready |= POLLER_READ;
-    if (s->error != 0 || s->broken || (s->kind == SOCK_CONNECTED && s->credit > 0 && !s->fin_sent))
-        ready |= POLLER_WRITE;
+    bool writes = s->kind == SOCK_CONNECTED && !s->fin_sent && (s->credit > 0 || nobody_reads(s));
+    if (s->error != 0 || s->broken || writes) ready |= POLLER_WRITE;
     if (s->broken || s->fin_received) ready |= POLLER_HANGUP;
     return ready;
 }

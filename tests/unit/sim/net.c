@@ -295,12 +295,18 @@ static void *other_ways(void *arg) {
         cc_reader_free(&reader);
     }
     CHECK_EQ(cc_shutdown(in, CC_SHUT_READ), EOPNOTSUPP);
+    CHECK_EQ(cc_write(out, "x", 1, NULL), 0);
     cc_close(in);
+    CHECK_EQ(cc_write(out, "x", 1, NULL), EPIPE); /* at once, as with a pipe of the system */
     CHECK_EQ(cc_sleep_ms(1), 0);
     CHECK_EQ(cc_write(out, "x", 1, NULL), EPIPE);
     cc_close(out);
     CHECK_EQ(cc_unix_send_fds(a, &(int){0}, 1, "x", 1), EOPNOTSUPP); /* not simulated */
+    CHECK_EQ(cc_shutdown(b, CC_SHUT_READ), 0);
+    CHECK_EQ(cc_write(a, "x", 1, NULL), EPIPE);
+    CHECK_EQ(cc_write(b, "x", 1, NULL), 0);
     cc_close(a);
+    CHECK_EQ(cc_write(b, "x", 1, NULL), EPIPE);
     cc_close(b);
     /* what is the system's cannot be waited for */
     int fds[2];
