@@ -174,10 +174,10 @@ static void wait_for(struct ring *ring, struct uring_wait *wait) { /* URING-2 */
     cc__cancel_unhold(held);
 }
 
-/* The ring, or a thread that has ended meanwhile, could not do it: not the file's fault. Reads can be made again
- * whatever it was. A sync that was made has told an error of the disk, which may be any, and another would not. */
-static bool is_refusal(enum uring_kind kind, long result) {
-    if (result == -ECANCELED || result == -EINTR) return true;
+/* Reads can be made again whatever it was. A sync that was made has told an error of the disk, which may be any, and
+ * another would not. */
+bool cc__uring_is_refusal(enum uring_kind kind, long result) {
+    if (result == -ECANCELED || result == -EINTR || result == -EFAULT) return true;
     bool perhaps = result == -EAGAIN || result == -EINVAL || result == -EOPNOTSUPP || result == -ENOSYS;
     return kind == URING_READ && perhaps;
 }
@@ -204,5 +204,5 @@ long cc__uring_call(const struct uring_call *call) {
     cc__event(file_ring, call->kind == URING_READ ? "read" : "sync", call->fd);
     wait_for(ring, &wait);
     tell_tools(&wait);
-    return is_refusal(call->kind, wait.result) ? -EAGAIN : wait.result;
+    return cc__uring_is_refusal(call->kind, wait.result) ? -EAGAIN : wait.result;
 }

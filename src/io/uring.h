@@ -27,6 +27,10 @@ struct uring_wait {
  * or any other context, which is told -EAGAIN. */
 long cc__uring_call(const struct uring_call *call);
 
+/* What a ring has answered: whether it, or a thread that has ended meanwhile, could not make the call, which is not the
+ * file's fault. */
+bool cc__uring_is_refusal(enum uring_kind kind, long result);
+
 /* How many wait. */
 extern _Atomic uint32_t cc__uring_waiting;
 

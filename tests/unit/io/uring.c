@@ -445,6 +445,51 @@ TEST(the_worker_retires_with_a_call_under_way) {
     close_pair(block);
 }
 
+/* Reads that wait for a page of the cache when their thread ends. */
+enum { ORPHANS = 64, ORPHAN_SIZE = 4096 };
+
+struct orphans {
+    struct os_uring u;
+    int fd;
+    char *bytes;
+    struct iovec parts[ORPHANS];
+};
+
+static void *submit_and_end(void *arg) {
+    struct orphans *o = arg;
+    for (int i = 0; i < ORPHANS; i++) {
+        struct uring_call call = {URING_READ, o->fd, &o->parts[i], 1, (off_t)i * 8 * ORPHAN_SIZE};
+        CHECK_EQ(cc__os_uring_submit(&o->u, &call, &o->parts[i]), 0);
+    }
+    return NULL;
+}
+
+TEST(threads_that_end_with_reads_under_way) {
+    needs_rings();
+    enter_home();
+    struct orphans o = {.fd = make_file("file", ORPHANS * 8 * ORPHAN_SIZE), .bytes = malloc(ORPHANS * ORPHAN_SIZE)};
+    CHECK(o.bytes != NULL);
+    CHECK_EQ(posix_fadvise(o.fd, 0, 0, POSIX_FADV_RANDOM), 0); /* one does not read for another */
+    for (int i = 0; i < ORPHANS; i++) o.parts[i] = (struct iovec){o.bytes + i * ORPHAN_SIZE, ORPHAN_SIZE};
+    CHECK_EQ(cc__os_uring_open(&o.u, ORPHANS), 0);
+    for (int round = 0; round < 10; round++) {
+        pthread_t thread;
+        struct uring_done done;
+        forget_pages(o.fd);
+        CHECK_EQ(pthread_create(&thread, NULL, submit_and_end, &o), 0);
+        for (int i = 0; i < ORPHANS; i++) {
+            while (!cc__os_uring_take(&o.u, &done)) sched_yield();
+            if (done.result != ORPHAN_SIZE && !cc__uring_is_refusal(URING_READ, done.result))
+                test_fail(__FILE__, __LINE__, "a read was answered with %d", done.result);
+        }
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+    }
+    cc__os_uring_close(&o.u);
+    close(o.fd);
+    free(o.bytes);
+    leave_home();
+}
+
 TEST_WORKERS(on_an_island) {
     needs_rings();
     CCIsland *island;
