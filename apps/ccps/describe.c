@@ -172,9 +172,28 @@ static void describe_arm(uint64_t at, bool select, char *text, size_t size) {
     }
 }
 
+/* A select of which no case has an object that could make it ready. */
+static void describe_no_arms(uint64_t at, char *text, size_t size) {
+    unsigned cases = (unsigned)target_word(at + layout.arms_cases, 2);
+    bool timed = target_word(at + layout.arms_timed, 1) != 0, cancel = target_word(at + layout.arms_cancel, 1) != 0;
+    const char *what = timed ? (cancel ? "a point in time, or a cancellation" : "a point in time")
+                             : (cancel ? "a cancellation" : "nothing");
+    if (cases == 0)
+        snprintf(text, size, "for %s, in a select without cases", what);
+    else if (timed || cancel)
+        snprintf(text, size, "for %s: nothing else can end its select of %u case%s", what, cases,
+                 cases == 1 ? "" : "s");
+    else
+        snprintf(text, size, "for %s: none of the cases of its select (%u) can ever be ready", what, cases);
+}
+
 static void describe_arms(uint64_t at, bool select, char *text, size_t size) {
     enum { SHOWN = 3 };
     uint64_t first = target_word(at + layout.arms_first, 8), count = target_word(at + layout.arms_count, 4);
+    if (select && count == 0) {
+        describe_no_arms(at, text, size);
+        return;
+    }
     int n = select || count != 1
                 ? snprintf(text, size, "for the first of %u %s: ", (unsigned)count, select ? "cases" : "descriptors")
                 : snprintf(text, size, "for ");

@@ -126,11 +126,32 @@ static void describe_arm(const struct arm *arm, bool select, char *text, size_t 
         describe_channel(arm->object, &sends, text + at, size - (size_t)at);
 }
 
+/* A select of which no case has an object that could make it ready: all are moments, cancellations or never ready. */
+static void describe_no_arms(const struct arms *all, char *text, size_t size) {
+    const char *what = all->timed ? (all->cancel ? "a point in time, or a cancellation" : "a point in time")
+                                  : (all->cancel ? "a cancellation" : "nothing");
+    if (all->cases == 0)
+        snprintf(text, size, "for %s, in a select without cases", what);
+    else if (all->timed || all->cancel)
+        snprintf(text, size, "for %s: nothing else can end its select of %u case%s", what, all->cases,
+                 all->cases == 1 ? "" : "s");
+    else
+        snprintf(text, size, "for %s: none of the cases of its select (%u) can ever be ready", what, all->cases);
+}
+
 /* A select, or a wait for descriptors. */
 static void describe_arms(struct wait_what what, bool select, char *text, size_t size) {
     enum { SHOWN = 3 };
+    struct arms all;
     struct arm arms[SHOWN];
     uint32_t count = cc__wait_arms(what, arms, SHOWN);
+    if (count == 0) {
+        if (select && cc__wait_all(what, &all) && all.count == 0)
+            describe_no_arms(&all, text, size);
+        else
+            snprintf(text, size, select ? "in a select" : "for descriptors");
+        return;
+    }
     int at = select || count != 1
                  ? snprintf(text, size, "for the first of %u %s: ", count, select ? "cases" : "descriptors")
                  : snprintf(text, size, "for ");

@@ -184,11 +184,15 @@ static bool is_record(const void *object) {
     return false;
 }
 
+bool cc__wait_all(struct wait_what what, struct arms *all) {
+    enum wait_object kind = cc__park_object(what.reason);
+    if ((kind != OBJECT_ARMS && kind != OBJECT_FD) || !cc__safe_copy(all, what.object, sizeof *all)) return false;
+    return kind != OBJECT_ARMS || (all->count <= all->cases && all->cases <= CC_SELECT_MAX);
+}
+
 uint32_t cc__wait_arms(struct wait_what what, struct arm *arms, uint32_t max) {
     struct arms all;
-    enum wait_object kind = cc__park_object(what.reason);
-    if ((kind != OBJECT_ARMS && kind != OBJECT_FD) || !cc__safe_copy(&all, what.object, sizeof all)) return 0;
-    if (kind == OBJECT_ARMS && all.count > CC_SELECT_MAX) return 0;
+    if (!cc__wait_all(what, &all)) return 0;
     uint32_t n = all.count < max ? all.count : max;
     if (n > 0 && !cc__safe_copy(arms, all.first, n * sizeof *arms)) return 0;
     for (uint32_t i = 0; i < n; i++)

@@ -67,7 +67,9 @@ enum holder { HOLDER_NOBODY, HOLDER_IS_FIBER, HOLDER_HAS_ENDED, HOLDER_IS_THREAD
 /* The fiber; NULL: it is none, or has ended. */
 struct fiber *cc__wait_holder(struct wait_what what, enum holder *kind);
 
-/* What a select or a wait for descriptors waits for, copied: how many arms there are. */
+/* What a select or a wait for descriptors has noted, copied. False: it cannot be read, or is none. */
+bool cc__wait_all(struct wait_what what, struct arms *all);
+/* What it waits for, copied: how many arms there are; 0: none, or they cannot be read. */
 uint32_t cc__wait_arms(struct wait_what what, struct arm *arms, uint32_t max);
 
 #endif

@@ -533,7 +533,7 @@ int cc__fd_wait(struct io_use *use, enum io_side side, uint32_t seen, uint64_t d
         .arm = {.index = side, .events = side == IO_READ ? POLLER_READ : POLLER_WRITE, .object = use->fd},
         .use = use,
         .seen = seen};
-    op.arms = (struct arms){&op.arm, 1};
+    op.arms = (struct arms){.first = &op.arm, .count = 1};
     int error = cc__fd_may_wait(use->fd->number);
     if (error == 0) error = prepare_to_wait(use);
     if (unlikely(error != 0)) return error;

@@ -168,7 +168,7 @@ int cc_poll(struct pollfd *fds, size_t n, CCDeadline deadline, size_t *ready) {
     if (ready == NULL) ready = &ignored;
     *ready = 0;
     if ((fds == NULL && n > 0) || n > INT_MAX) return EINVAL;
-    struct polling p = {.fds = fds, .n = n, .arms = {few, 0}};
+    struct polling p = {.fds = fds, .n = n, .arms = {.first = few}};
     if (n > FEW) {
         many = p.arms.first = cc__mem_alloc_small(n * sizeof *many);
         if (many == NULL) return ENOMEM;
@@ -188,7 +188,7 @@ static int wait_forms(int fd, int events, int *ready, uint64_t deadline) {
                           (events & CC_HANGUP ? POLLRDHUP : 0)),
     };
     struct arm arm;
-    struct polling p = {.fds = &one, .n = 1, .arms = {&arm, 0}};
+    struct polling p = {.fds = &one, .n = 1, .arms = {.first = &arm}};
     size_t n;
     int error = poll_all(&p, deadline, &n), seen = one.revents;
     if (error != 0) return error == REFUSED ? cc__fd_may_wait(fd) : error;

@@ -238,7 +238,7 @@ CC_INLINE int wait_for_one(struct worker *w, CCCase *cases, size_t n, struct sel
         struct arm *arm = add_case(s, &cases[i], i);
         if (biased && likely(arm != NULL)) link_arm(arm, self, &waiter, &winner);
     }
-    struct arms all = {s->arms, s->count};
+    struct arms all = {s->arms, s->count, (uint16_t)n, s->deadline != WAIT_FOREVER, s->cancel != SIZE_MAX};
     if (biased) {
         reason = cc__wait_biased(w, self, PARK_SELECT, &all);
     } else {

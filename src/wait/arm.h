@@ -95,6 +95,10 @@ _Static_assert(offsetof(struct arm, object) == CC_LINE, "a waker touches the siz
 struct arms {
     struct arm *first;
     uint32_t count;
+    /* A select's own, for reports: not every case has an arm. */
+    uint16_t cases; /* it was called with */
+    bool timed;     /* a deadline, or a case that is a moment, ends it */
+    bool cancel;    /* a case is the cancellation */
 };
 
 /* The kind of arm of a cc_poll: no case of a select. */

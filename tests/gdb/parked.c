@@ -85,6 +85,15 @@ static void *choose(void *arg) {
     return arg;
 }
 
+static void *choose_nothing(void *arg) {
+    int value;
+    size_t chosen;
+    CCCase cases[] = {CC_RECV((CCChan *)NULL, &value, NULL), CC_SEND((CCChan *)NULL, &value, NULL)};
+    cc_select(cases, 2, CC_FOREVER, &chosen);
+    STAY();
+    return arg;
+}
+
 static void *run_kitchen(void *arg) {
     kitchen = cc_nursery_create_ex(&(CCNurseryConfig){.name = "kitchen", .deadline = cc_after_ms(3600 * 1000)});
     for (int i = 0; i < 2; i++) cc_nursery_spawn(kitchen, cook_orders, NULL);
@@ -158,6 +167,7 @@ int main(int argc, char **argv) {
     start(wait_for_cook, "joiner"), expected++;
     start(rest, "sleeper"), expected++;
     start(choose, "chooser"), expected++;
+    start(choose_nothing, "undecided"), expected++;
     start(run_kitchen, "chef"), expected += 3;
     start(run_it, "caller"), expected += 2;
     start(spin, "spinner");

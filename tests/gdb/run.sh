@@ -83,7 +83,7 @@ check() { # check FILE SELECTED_FUNCTION
         "'cook' +PARKED channel +for channel 'orders' at 0x[0-9a-f]+, last on worker [01], cook_orders, started by start \(parked.c:[0-9]+\)" \
         "'second cook' +PARKED channel " "'servant' +PARKED channel +for channel 'plates'" "'holder' +PARKED channel " \
         "'robber' +PARKED mutex +for mutex at 0x[0-9a-f]+, .*want_knife" "'joiner' +PARKED join +for fiber [0-9.]+ 'cook'" \
-        "'sleeper' +PARKED sleep" "'chooser' +PARKED select +for recv channel 'orders' at 0x[0-9a-f]+, recv channel 'silent' at" \
+        "'sleeper' +PARKED sleep" "'undecided' +PARKED select +for nothing: no case can be ready" "'chooser' +PARKED select +for recv channel 'orders' at 0x[0-9a-f]+, recv channel 'silent' at" \
         "'chef' +PARKED nursery +for nursery 'kitchen' at 0x" "'spinner' +RUNNING +on worker [01], spin,"; do
         grep -Eq "^[0-9]+\.[0-9]+ +$line" list || missing+=" [$line]"
     done

@@ -138,6 +138,24 @@ static void *selects_locks(void *arg) {
     (void)cc_select(cases, 2, CC_FOREVER, &chosen);
     return arg;
 }
+static void *selects_time(void *arg) {
+    uint64_t v;
+    size_t chosen;
+    CCCase cases[] = {CC_RECV((CCChan *)NULL, &v, NULL), CC_AFTER_MS(1000 * 1000)};
+    (void)cc_select(cases, 2, CC_FOREVER, &chosen);
+    return arg;
+}
+static void *selects_until(void *arg) {
+    size_t chosen;
+    (void)cc_select(NULL, 0, cc_after_ms(1000 * 1000), &chosen);
+    return arg;
+}
+static void *selects_cancellation(void *arg) {
+    size_t chosen;
+    CCCase cases[] = {CC_CANCEL()};
+    (void)cc_select(cases, 1, CC_FOREVER, &chosen);
+    return arg;
+}
 static void *is_child(void *arg) {
     return receives(arg);
 }
@@ -165,6 +183,9 @@ static const struct {
     {"s-join", "join", "for the end of fiber", joins},
     {"s-select", "select", "for the first of 2 cases: receive from channel 'empty'", selects},
     {"s-permit", "select", "for the first of 2 cases: a permit of semaphore 0x", selects_locks},
+    {"s-time", "select", "for a point in time: nothing else can end its select of 2 cases", selects_time},
+    {"s-until", "select", "for a point in time, in a select without cases", selects_until},
+    {"s-cancel", "select", "for a cancellation: nothing else can end its select of 1 case", selects_cancellation},
     {"s-child", "channel", "to receive from channel 'empty'", is_child},
     {"s-end", "select", " of nursery 'the family'", selects_end}, /* its child is counted by then */
 };

@@ -153,6 +153,28 @@ static void dead_select(void) {
     join(start("chooser", selects, NULL));
 }
 
+static void *selects_nothing(void *unused) {
+    (void)unused;
+    uint64_t v, w = 1;
+    size_t chosen;
+    CCCase cases[] = {CC_RECV((CCChan *)NULL, &v, NULL), CC_SEND((CCChan *)NULL, &w, NULL)};
+    (void)cc_select(cases, 2, CC_FOREVER, &chosen);
+    return NULL;
+}
+
+static void *selects_without_cases(void *unused) {
+    (void)unused;
+    size_t chosen;
+    (void)cc_select(NULL, 0, CC_FOREVER, &chosen);
+    return NULL;
+}
+
+static void dead_select_of_nothing(void) {
+    CCTask empty = start("empty-handed", selects_without_cases, NULL);
+    join(start("undecided", selects_nothing, NULL));
+    join(empty);
+}
+
 static void *acquires(void *unused) {
     (void)unused;
     MAY_FAIL(cc_sem_acquire(&sem_a));
@@ -437,6 +459,10 @@ static const struct shape_case dead_shapes[] = {
     {"select",
      dead_select,
      {"'chooser' waits for the first of 2 cases", "receive from channel 'left'", "send on channel 'right'"}},
+    {"select of nothing",
+     dead_select_of_nothing,
+     {"'undecided' waits for nothing: none of the cases of its select (2) can ever be ready",
+      "'empty-handed' waits for nothing, in a select without cases"}},
     {"semaphore", dead_semaphore, {"'hungry' waits for semaphore"}},
     {"wait group", dead_wait_group, {"'patient' waits for wait group"}},
     {"event", dead_event, {"'listener' waits for event"}},

@@ -245,6 +245,10 @@ def describe_object(kind, object):
     if kind in ("select", "io"):
         all = gdb.Value(object).cast(find_type("struct arms").pointer())
         parts = []
+        if int(all["count"]) == 0 and kind == "select":
+            ends = [text for field, text in (("timed", "a point in time"), ("cancel", "a cancellation"))
+                    if int(all[field]) != 0]
+            return (" or ".join(ends) or "nothing") + ": no %scase can be ready" % ("other " if ends else "")
         for i in range(min(int(all["count"]), 4)):
             arm = all["first"][i]
             if kind == "io":
