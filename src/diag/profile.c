@@ -117,7 +117,7 @@ static int finish(struct profile *p, int fd) {
     }
     bool failed =
         p->sample.failed || p->inner.failed || p->packed.failed || p->names->strings.failed || p->names->places.failed;
-    return failed ? ENOMEM : cc__bytes_write(&p->out, fd);
+    return failed ? ENOMEM : cc__bytes_write(&p->out, fd, 0);
 }
 
 static void free_profile(struct profile *p) {

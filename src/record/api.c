@@ -18,6 +18,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- on and off ---- */
@@ -69,7 +70,7 @@ int cc__record_attach(unsigned workers) {
 
 static struct lock writing; /* one at a time: names of addresses, and memory */
 
-static int write_to(int fd, CCRecordFormat format, bool inside) {
+static int write_to(int fd, CCRecordFormat format, bool inside, unsigned patience_ms) {
     static int (*const formats[])(struct history *, struct vec *) = {[CC_RECORD_GO] = cc__record_go,
                                                                      [CC_RECORD_PERFETTO] = cc__record_perfetto,
                                                                      [CC_RECORD_TEXT] = cc__record_lines};
@@ -81,13 +82,13 @@ static int write_to(int fd, CCRecordFormat format, bool inside) {
     if (rc != 0) return rc;
     rc = formats[format](&h, &out);
     cc__history_free(&h);
-    if (rc == 0) rc = cc__bytes_write(&out, fd);
+    if (rc == 0) rc = cc__bytes_write(&out, fd, patience_ms);
     cc__vec_free(&out);
     return rc;
 }
 
 int cc_record_write(int fd, CCRecordFormat format) {
-    return write_to(fd, format, false);
+    return write_to(fd, format, false, 0);
 }
 
 static bool ends_with(const char *text, const char *end) {
@@ -100,11 +101,14 @@ static CCRecordFormat format_of(const char *path) {
     return ends_with(path, ".txt") ? CC_RECORD_TEXT : CC_RECORD_GO;
 }
 
+enum { PATIENCE_MS = 5000 }; /* a guess: a million records take half a second */
+
+/* Without blocking: the process may be about to end, and a fifo may have no reader, or one that does not read. */
 static int write_file(const char *path, bool inside) {
     if (cc__get(&cc__recorder.recorded) == 0) return ENODATA;
-    int fd = cc__os_file_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = cc__os_file_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
     if (fd < 0) return -fd;
-    int rc = write_to(fd, format_of(path), inside), closed = cc__os_close(fd);
+    int rc = write_to(fd, format_of(path), inside, PATIENCE_MS), closed = cc__os_close(fd);
     return rc != 0 ? rc : closed < 0 ? -closed : closed;
 }
 
@@ -146,8 +150,6 @@ static struct {
 } wanted;
 
 enum { ASKED_SOON = 1, ASKED_NOW = 2 };
-enum { PATIENCE_MS = 5000 }; /* a guess: a million records take half a second */
-
 /* "%p" in it is the process. False: it is too long. */
 static bool name_of_file(char *name, size_t size) {
     size_t n = 0;
@@ -169,6 +171,16 @@ int cc__record_configure(const char *file, int level) {
     return rc == EALREADY ? 0 : rc;
 }
 
+/* What an error means here, if its name does not tell; else "". */
+static const char *reason_of(const char *name, int error) {
+    struct stat status;
+    bool fifo = error == ENXIO && cc__os_path_stat(name, true, &status) == 0 && S_ISFIFO(status.st_mode);
+    return fifo                 ? ": nobody reads from this fifo"
+           : error == EPIPE     ? ": its reader has gone"
+           : error == ETIMEDOUT ? ": its reader does not read"
+                                : "";
+}
+
 void cc__record_save(bool end) {
     enum { PAUSE_S = 10 };
     if (wanted.file == NULL || cc__get(&cc__recorder.recorded) == 0) return;
@@ -179,7 +191,9 @@ void cc__record_save(bool end) {
     char name[1024];
     int rc = name_of_file(name, sizeof name) ? write_file(name, true) : ENAMETOOLONG;
     cc__lock_release(&writing);
-    if (rc != 0) cc__warn("CC_RECORD=%.200s cannot be written: %s (%d)", wanted.file, cc__error_name(rc), rc);
+    if (rc != 0)
+        cc__warn("CC_RECORD=%.200s cannot be written: %s (%d)%s", wanted.file, cc__error_name(rc), rc,
+                 reason_of(name, rc));
 }
 
 /* Whoever dies may hold a lock that the file takes, or be in the middle of an allocation: so another thread writes it,
@@ -189,7 +203,7 @@ void cc__record_ask(bool end) {
     if (cc__sysmon_thread() == cc__thread_id()) return;
     cc__or_seq(&wanted.asked, end ? ASKED_NOW : ASKED_SOON);
     if (!cc__sysmon_ask()) return; /* the end of the runtime has written it */
-    uint64_t until = cc__clock_real() + PATIENCE_MS * UINT64_C(1000000);
+    uint64_t until = cc__clock_real() + (PATIENCE_MS + 1000) * UINT64_C(1000000); /* it may have to say why not */
     for (uint32_t asked; end && (asked = cc__get_seq(&wanted.asked)) & ASKED_NOW && cc__clock_real() < until;)
         cc__futex_wait(&wanted.asked, asked, until);
 }

@@ -2,9 +2,12 @@
 #include "record/record.h"
 
 #include "base/mem.h"
+#include "os/clock.h"
 #include "os/file.h"
+#include "os/socket.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -117,7 +120,18 @@ void cc__bytes_field_bytes(struct vec *bytes, unsigned number, const void *data,
     cc__bytes_add(bytes, data, n);
 }
 
-int cc__bytes_write(const struct vec *bytes, int fd) {
+/* Until something can be written. ETIMEDOUT: it could not for so long. */
+static int await_room(int fd, unsigned patience_ms) {
+    uint64_t now = cc__clock_real(), until = now + patience_ms * UINT64_C(1000000);
+    struct pollfd one = {.fd = fd, .events = POLLOUT};
+    for (; now < until; now = cc__clock_real()) {
+        int ready = cc__os_wait_any(&one, 1, (int)((until - now) / 1000000 + 1));
+        if (ready != 0) return ready < 0 ? -ready : 0; /* if that is an error of the descriptor, the write says so */
+    }
+    return ETIMEDOUT;
+}
+
+int cc__bytes_write(const struct vec *bytes, int fd, unsigned patience_ms) {
     enum { PIECE = 1 << 20 };
     if (bytes->failed) return ENOMEM;
     for (size_t at = 0; at < bytes->count;) {
@@ -125,6 +139,11 @@ int cc__bytes_write(const struct vec *bytes, int fd) {
         struct iovec part = {(unsigned char *)bytes->at + at, n};
         ssize_t written = cc__os_file_write(fd, &part, 1, OS_POSITION);
         if (written == -EINTR) continue;
+        if (written == -EAGAIN && patience_ms != 0) {
+            int rc = await_room(fd, patience_ms);
+            if (rc != 0) return rc;
+            continue;
+        }
         if (written <= 0) return written < 0 ? (int)-written : EIO;
         at += (size_t)written;
     }

@@ -43,8 +43,9 @@ void cc__bytes_text(struct vec *bytes, const char *fmt, ...) CC_PRINTF(2, 3);
 /* protobuf: a field of varint, of bytes. */
 void cc__bytes_field(struct vec *bytes, unsigned number, uint64_t value);
 void cc__bytes_field_bytes(struct vec *bytes, unsigned number, const void *data, size_t n);
-/* 0 or an error. */
-int cc__bytes_write(const struct vec *bytes, int fd);
+/* 0 or an error. patience_ms: how long a descriptor in non-blocking mode may take nothing before it is ETIMEDOUT; 0:
+ * EAGAIN at once. */
+int cc__bytes_write(const struct vec *bytes, int fd, unsigned patience_ms);
 
 /* ---- names.c: strings and code addresses, each once, in the order of their first use ---- */
 

@@ -1,4 +1,5 @@
 /* record.c - the recorder: what it keeps, what it makes of that, and that it never shows what cannot have been. */
+#include "../capture.h"
 #include "harness.h"
 
 #include "record/record.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -275,7 +277,7 @@ TEST(many_nurseries) {
         test_fail(__FILE__, __LINE__, "%.3g s, and %.3g s for a tenth", (double)many * 1e-9, (double)few * 1e-9);
 }
 
-static bool contains(const char *bytes, size_t size, const char *text) {
+static bool holds(const char *bytes, size_t size, const char *text) {
     return memmem(bytes, size, text, strlen(text)) != NULL;
 }
 
@@ -288,7 +290,7 @@ TEST(what_is_lost_is_marked) {
         for (int format = 0; format < 3; format++) {
             size_t size;
             char *bytes = written((CCRecordFormat)format, &size);
-            CHECK_EQ(contains(bytes, size, "older events of worker 0 are lost"), n > 10);
+            CHECK_EQ(holds(bytes, size, "older events of worker 0 are lost"), n > 10);
             free(bytes);
         }
         CHECK_EQ(cc_record_stop(), 0);
@@ -730,6 +732,85 @@ TEST(environment_with_the_process) {
     snprintf(name, sizeof name, "%s/%d of %%d%%.txt", pattern, (int)pid);
     CHECK_EQ(unlink(name), 0);
     CHECK_EQ(rmdir(pattern), 0);
+}
+
+/* ---- a fifo ---- */
+
+static void make_fifo(char name[static 40]) {
+    snprintf(name, 40, "/tmp/record_%d_fifo.txt", (int)getpid());
+    unlink(name);
+    CHECK_EQ(mkfifo(name, 0600), 0);
+}
+
+/* Nobody reads, and nobody ever will: the process says so, and ends. */
+TEST(a_fifo_that_nobody_reads, .timeout = 20) {
+    char name[40];
+    struct capture capture;
+    make_fifo(name);
+    CHECK_EQ(setenv("CC_RECORD", name, 1), 0);
+    capture_start(&capture);
+    CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    const char *text = capture_end(&capture);
+    CHECK(contains(text, name) && contains(text, "cannot be written") && contains(text, "nobody reads from this fifo"));
+    CHECK_EQ(cc_record_snapshot(name), ENXIO);
+    CHECK_EQ(unlink(name), 0);
+}
+
+/* It holds a page, and is read when it is full: the writer waits for room, and nothing is lost. */
+TEST(a_fifo_with_a_slow_reader) {
+    char name[40], piece[4096];
+    make_fifo(name);
+    int fd = open(name, O_RDONLY | O_NONBLOCK), held = 0, status;
+    CHECK(fd >= 0);
+    int size = fcntl(fd, F_SETPIPE_SZ, 4096);
+    CHECK(size >= 4096);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        static long turns = 2000;
+        close(fd);
+        CHECK_EQ(setenv("CC_RECORD", name, 1), 0);
+        CHECK_EQ(cc_run(some_of_everything, &turns, NULL), 0);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+        _exit(0);
+    }
+    while (held < size) {
+        CHECK_EQ(ioctl(fd, FIONREAD, &held), 0);
+        CHECK_EQ(waitpid(pid, &status, WNOHANG), 0);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    FILE *all = tmpfile();
+    CHECK(all != NULL);
+    CHECK_EQ(fcntl(fd, F_SETFL, 0), 0);
+    for (ssize_t n; (n = read(fd, piece, sizeof piece)) != 0;) {
+        CHECK(n > 0);
+        CHECK_EQ(fwrite(piece, 1, (size_t)n, all), (size_t)n);
+    }
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK_EQ(status, 0);
+    rewind(all);
+    long notes = 0;
+    for (char line[1024]; fgets(line, sizeof line, all) != NULL;) notes += strstr(line, " of many") != NULL;
+    CHECK_EQ(notes, 250);
+    fclose(all);
+    close(fd);
+    CHECK_EQ(unlink(name), 0);
+}
+
+/* It has a reader, which takes nothing, and then goes. */
+TEST(a_reader_that_does_not_read, .timeout = 20) {
+    static char much[1 << 20];
+    struct vec bytes = {0};
+    int ends[2];
+    CHECK_EQ(pipe2(ends, O_NONBLOCK), 0);
+    cc__bytes_add(&bytes, much, sizeof much);
+    CHECK_EQ(cc__bytes_write(&bytes, ends[1], 0), EAGAIN);
+    CHECK_EQ(cc__bytes_write(&bytes, ends[1], 50), ETIMEDOUT);
+    close(ends[0]);
+    CHECK_EQ(cc__bytes_write(&bytes, ends[1], 50), EPIPE);
+    cc__vec_free(&bytes);
+    close(ends[1]);
 }
 
 static void *panics(void *arg) {
