@@ -166,6 +166,29 @@ static void put_status(struct writer *w) {
     }
 }
 
+/* Why a fiber waits, in words that the readers of these traces know how to sort. */
+static const char *reason_text(unsigned reason) {
+    switch (reason) {
+    case PARK_QUEUE:
+        return "channel";
+    case PARK_SLEEP:
+    case PARK_IO:
+    case PARK_FILE:
+    case PARK_SELECT:
+    case PARK_PROCESS:
+        return cc__park_name(reason);
+    case PARK_NONE:
+        return "wait";
+    default: {
+        static const char *const names[] = {
+#define REASON(id, name, object) "sync " name,
+#include "fiber/reasons.def"
+        };
+        return reason < array_len(names) ? names[reason] : "wait";
+    }
+    }
+}
+
 static void put_step(struct writer *w, const struct step *s) {
     struct history *h = w->h;
     const struct strand *f = s->fiber != NOBODY ? cc__strand(h, s->fiber) : NULL;
@@ -181,7 +204,7 @@ static void put_step(struct writer *w, const struct step *s) {
         if (s->sequence == 1 && f->scope != 0) event(w, t, EV_USER_REGION_BEGIN, EVENT_ARGS(f->scope, f->label, 0));
         break;
     case STEP_BLOCK:
-        event(w, t, EV_GO_BLOCK, EVENT_ARGS(string(w, cc__record_reason(s->reason)), stack_of_wait(w, s)));
+        event(w, t, EV_GO_BLOCK, EVENT_ARGS(string(w, reason_text(s->reason)), stack_of_wait(w, s)));
         break;
     case STEP_STOP:
         event(w, t, EV_GO_STOP, EVENT_ARGS(string(w, "yield"), 0));

@@ -156,7 +156,7 @@ void cc__history_free(struct history *h);
 #define cc__scope_named(h, i) cc__vec_at(struct scope_named, &(h)->scopes, i)
 #define cc__lane(h, i) cc__vec_at(struct lane, &(h)->lanes, i)
 
-/* The frames of a wait, without the library's own at the inner end: places; how many. */
+/* numbers.c: the frames of a wait, without the library's own at the inner end: places; how many. */
 unsigned cc__history_frames(struct history *h, const struct step *step, uint32_t *places);
 
 /* ---- formats ---- */
@@ -164,9 +164,6 @@ unsigned cc__history_frames(struct history *h, const struct step *step, uint32_t
 int cc__record_go(struct history *h, struct vec *out);
 int cc__record_perfetto(struct history *h, struct vec *out);
 int cc__record_lines(struct history *h, struct vec *out);
-
-/* Why a fiber waits, in words that the readers of Go's traces know how to sort. */
-const char *cc__record_reason(unsigned reason);
 
 /* ---- reports (last.c) ---- */
 
