@@ -1,13 +1,13 @@
 /* cc_base.h - what every public header needs: linkage, visibility and the id of a fiber.
  *
- * Errors: a call that can fail returns 0 or a positive errno value, and leaves errno alone. Only calls that
- * make an object and return a pointer (cc_chan_create, cc_nursery_create and their _ex forms, cc_broadcast_create,
- * cc_broadcast_subscribe, cc_latest_create) set errno when that is NULL. No call reads it.
+ * Errors: a call that can fail returns 0 or a positive errno value, and does not modify errno. Only calls that create
+ * an object and return a pointer (cc_chan_create, cc_nursery_create and their _ex forms, cc_broadcast_create,
+ * cc_broadcast_subscribe, cc_latest_create) set errno, when they return NULL. No call reads errno.
  *
- * Structs that a program fills in, or has filled in, end with `reserved` words. Later versions take new fields from
- * them, so sizes and offsets stay. A program sets them to 0, as every initialiser does, {0} included; the
- * library sets them to 0 in what it fills in. A reserved word that is not 0 means a field that this version of the
- * library does not know: EINVAL.
+ * Structs that the program or the library fills in end with `reserved` words. Later versions turn them into new fields,
+ * so sizes and offsets do not change. The program sets them to 0, as every initialiser does, {0} included; the library
+ * sets them to 0 in the structs that it fills in. A nonzero reserved word is a field that this version of the library
+ * does not know: EINVAL.
  */
 #ifndef CCC_CC_BASE_H
 #define CCC_CC_BASE_H
@@ -58,12 +58,12 @@
                  a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, ...)  \
     a41
 
-/* For what is copied like memory. */
+/* For types that are copied bytewise. */
 #ifdef __cplusplus
 #define CC__ASSERT(condition, text) static_assert(condition, text)
 #define CC__ASSERT_PLAIN(type, text) static_assert(__is_trivially_copyable(type), text)
 #define CC__ALIGNOF alignof
-/* Around a struct whose initialiser may leave fields out, which are 0: g++ warns of that. */
+/* Around a struct whose initialiser may omit fields, which are then 0: g++ warns about that. */
 #define CC__SOME_FIELDS_BEGIN \
     _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wmissing-field-initializers\"")
 #define CC__SOME_FIELDS_END _Pragma("GCC diagnostic pop")
@@ -73,7 +73,7 @@
 #define CC__ALIGNOF _Alignof
 #endif
 
-/* A field that C++ initialises when an initialiser leaves it out, as C does anyway. */
+/* A field that C++ zeroes when an initialiser omits it, as C does anyway. */
 #ifdef __cplusplus
 #define CC__ZERO \
     {}
@@ -86,17 +86,18 @@
 #define CC_VERSION_PATCH 0
 
 CC_BEGIN_DECLS
-/* The version of the library that runs, "0.1.0"; the macros are those of the headers. Any context; does not switch. */
+/* The version of the linked library, "0.1.0"; the macros have the version of the headers. Any context; does not
+ * switch. */
 CC_API const char *cc_version(void);
 
-/* What an error that a call has returned means, as a phrase in English: "the task has panicked"; of those that mean
- * nothing else here than elsewhere, what the C library says, "No such file or directory". Never NULL, never freed, and
- * not overwritten. Any context; does not switch. */
+/* Describes an error code returned by this library, in English: "the task has panicked". For codes without a special
+ * meaning here it returns the text of the C library, "No such file or directory". Never NULL; the string is never freed
+ * or overwritten. Any context; does not switch. */
 CC_API const char *cc_error_text(int code);
 CC_END_DECLS
 
-/* Identifies one fiber: a slot, its generation and the kind. 0 identifies none.
- * Ids are not reused: the id of a fiber that has ended is never taken for another fiber. */
+/* Identifies one fiber: a slot, its generation and the kind. 0 identifies no fiber. Ids are not reused: the id of a
+ * fiber that has ended never matches another fiber. */
 typedef uint64_t CCFiberId;
 
 #endif

@@ -13,13 +13,13 @@
  *   cc_reader_free(&in);
  *   cc_writer_free(&out);
  *
- * A reader or writer is a small struct of the program's, which keeps it where it likes; the fields are private. Its
- * buffer is borrowed from a common pool, and only while there are bytes in it: one that waits for a silent peer holds
- * none. It never takes more memory than it was told.
+ * A reader or writer is a small struct in memory of the program; the fields are private. It borrows its buffer from a
+ * shared pool, only while it holds bytes: a reader that waits for a silent peer has no buffer. It never uses more
+ * memory than its limit.
  *
  * The calls wait as cc_read and cc_write do, and end at the connection's deadlines (cc_conn_deadline). After ETIMEDOUT,
- * ECANCELED or ENOMEM nothing is lost: the next call goes on where this one stopped. One fiber at a time uses a reader,
- * one a writer. Any context.
+ * ECANCELED or ENOMEM no data is lost: the next call continues where this one stopped. Only one fiber at a time may use
+ * a reader or a writer. Any context.
  */
 #ifndef CCC_CC_BUF_H
 #define CCC_CC_BUF_H
@@ -41,29 +41,29 @@ typedef struct CCReader {
     uint64_t reserved[2];
 } CCReader;
 
-/* most: how many bytes may have to be in memory at a time, which is the longest line and the farthest peek; 0:
- * CC_BUF_DEFAULT. The connection stays the program's. EINVAL: NULL, or more than CC_BUF_MAX. Does not switch. */
+/* most: the buffer limit, and so the longest line and the longest peek; 0: CC_BUF_DEFAULT. The program still owns the
+ * connection. EINVAL: NULL, or more than CC_BUF_MAX. Does not switch. */
 CC_API int cc_reader_init(CCReader *reader, CCConn *conn, size_t most);
-/* Gives the buffer back, and drops what is in it. NULL is allowed. Does not switch. */
+/* Returns the buffer and drops its content. NULL is allowed. Does not switch. */
 CC_API void cc_reader_free(CCReader *reader);
-/* How many bytes can be had without waiting, at least. Does not switch. */
+/* A lower bound for the bytes that can be read without waiting. Does not switch. */
 CC_API size_t cc_reader_buffered(const CCReader *reader);
 
-/* Looks at bytes without taking them: waits until there are `least`, and tells where they are and how many there are.
- * They stay there until the next call. EMSGSIZE: more than the reader may hold. ENODATA: the stream ends before; *have
- * tells how many there are (0: it has ended). Switches. */
+/* Returns bytes without consuming them: waits until `least` are buffered, and sets *bytes and *have to all that are.
+ * They stay valid until the next call. EMSGSIZE: more than the reader may hold. ENODATA: the stream ends before that;
+ * *have is the number of bytes left (0: end of stream). Switches. */
 CC_API CC_MUST_CHECK int cc_reader_peek(CCReader *reader, size_t least, const void **bytes, size_t *have);
-/* Takes n bytes and drops them, also ones that have not come yet. ENODATA. Switches. */
+/* Discards n bytes, waiting for those that have not arrived yet. ENODATA. Switches. */
 CC_API CC_MUST_CHECK int cc_reader_skip(CCReader *reader, uint64_t n);
 /* As cc_read and cc_read_full. */
 CC_API CC_MUST_CHECK int cc_reader_read(CCReader *reader, void *buffer, size_t size, size_t *n);
 CC_API CC_MUST_CHECK int cc_reader_read_full(CCReader *reader, void *buffer, size_t size, size_t *n);
-/* Takes everything up to and with the next `delimiter`; it stays where it is until the next call. EMSGSIZE: there is
- * none among as many bytes as the reader may hold; nothing is taken. ENODATA: the stream ends before; *n bytes are
- * left, and not taken. Switches. */
+/* Consumes everything up to and including the next `delimiter`; the bytes stay valid until the next call. EMSGSIZE: no
+ * delimiter within the reader's limit; nothing is consumed. ENODATA: the stream ends before the delimiter; *n bytes are
+ * left and not consumed. Switches. */
 CC_API CC_MUST_CHECK int cc_reader_until(CCReader *reader, unsigned char delimiter, const void **bytes, size_t *n);
-/* The same for lines: *line is the text without "\n" or "\r\n" and with a 0 at its end, *n its length; it stays
- * where it is until the next call, and may be changed. A 0 within it is the peer's. */
+/* The same for lines: *line is the text without "\n" or "\r\n", terminated by a 0, *n its length; it stays valid until
+ * the next call and may be modified. A 0 within the text was sent by the peer. */
 CC_API CC_MUST_CHECK int cc_reader_line(CCReader *reader, char **line, size_t *n);
 
 /* ---- writing ---- */
@@ -75,35 +75,34 @@ typedef struct CCWriter {
     uint64_t reserved[2];
 } CCWriter;
 
-/* most: the high-water mark, how many bytes may be kept before they have to go out; 0: CC_BUF_DEFAULT. The rest as
- * cc_reader_init. */
+/* most: the high-water mark, the number of bytes that may be buffered before they are written; 0: CC_BUF_DEFAULT. The
+ * rest as cc_reader_init. */
 CC_API int cc_writer_init(CCWriter *writer, CCConn *conn, size_t most);
-/* Gives the buffer back; what was not flushed is dropped. NULL is allowed. Does not switch. */
+/* Returns the buffer; unflushed bytes are dropped. NULL is allowed. Does not switch. */
 CC_API void cc_writer_free(CCWriter *writer);
-/* How many bytes have not gone out. Does not switch. */
+/* The number of unflushed bytes. Does not switch. */
 CC_API size_t cc_writer_buffered(const CCWriter *writer);
 
-/* Keeps the bytes, or writes all that there is when it is more than the high-water mark: then it waits while the
- * peer does not read. n: may be NULL; how many of these bytes were kept or went out, also when it ends with an error.
- * Switches. */
+/* Buffers the bytes; above the high-water mark it writes everything, and waits while the peer does not read. n: may be
+ * NULL; how many of these bytes were buffered or written, also after an error. Switches. */
 CC_API CC_MUST_CHECK int cc_writer_write(CCWriter *writer, const void *bytes, size_t size, size_t *n);
-/* The same for text as printf(3) makes it. After an error none of it was kept, unless a part has gone out. EINVAL: the
- * format is wrong. Switches. */
+/* The same for text formatted as by printf(3). After an error none of it is buffered, unless a part was written.
+ * EINVAL: an invalid format. Switches. */
 CC_API CC_MUST_CHECK int cc_writer_print(CCWriter *writer, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3)))
 #endif
     ;
-/* Writes what there is. Switches. */
+/* Writes what is buffered. Switches. */
 CC_API CC_MUST_CHECK int cc_writer_flush(CCWriter *writer);
 
 /* ---- copying ---- */
 
-/* Moves bytes from one connection to another until the end of the stream, or until there were `most`; UINT64_MAX: all.
- * n: may be NULL; how many were written, also when it ends with an error: then bytes that were read may be lost. Much
- * at a time goes through a pipe, without being copied (splice(2)). Memory: one buffer or one pipe, while there are
- * bytes in it. The write side is not ended: cc_shutdown. Ends when the caller is cancelled and at the deadlines of the
- * connections, also while both peers are always ready. Switches. */
+/* Copies bytes from one connection to another until the end of the stream or until `most` bytes; UINT64_MAX: all. n:
+ * may be NULL; how many were written, also after an error: then bytes that were read may be lost. Bulk data goes
+ * through a pipe, without a copy (splice(2)). Uses one buffer or one pipe, only while it holds bytes. Does not shut
+ * down the write side: use cc_shutdown. Ends when the caller is cancelled and at the deadlines of the connections, also
+ * while both peers are always ready. Switches. */
 CC_API CC_MUST_CHECK int cc_copy(CCConn *to, CCConn *from, uint64_t most, uint64_t *n);
 
 CC_END_DECLS

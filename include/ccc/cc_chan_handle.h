@@ -1,10 +1,10 @@
-/* cc_chan_handle.h - typed handles: which end of a channel, and what it carries.
+/* cc_chan_handle.h - typed channel handles: sending end, receiving end, element type.
  *
  * CCChanTx can only send, CCChanRx only receive. CC_CHAN_OF(IntChan, int) makes a channel type whose functions
- * take ints. Another type's handle, the wrong end, or another struct as the value does not compile, nor does an arm of
- * a select (CC_SEND_OF, CC_RECV_OF) with a pointer to anything else. Otherwise they are ordinary functions: a number
- * that is sent is converted, and what C++, gcc 14 and clang 16 refuse as a pointer, older C compilers only warn of.
- * Handles are values; copying one copies no channel. The field `ch` is the channel itself, which knows sizes only.
+ * take ints. A handle of another type, the wrong end, or a value of another struct type does not compile, nor does an
+ * arm of a select (CC_SEND_OF, CC_RECV_OF) with a pointer to another type. Otherwise they are ordinary functions:
+ * arithmetic values are converted, and for pointer mismatches that C++, gcc 14 and clang 16 reject, older C compilers
+ * only warn. Handles are values; copying one does not copy the channel. The field `ch` is the untyped channel.
  */
 #ifndef CCC_CC_CHAN_HANDLE_H
 #define CCC_CC_CHAN_HANDLE_H
@@ -55,7 +55,7 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
     return cc_chan_recv_until(rx.ch, value, size, deadline);
 }
 
-/* The channel and, for type checks only, what it carries, and which way. */
+/* The channel and, for type checks only, its element type and direction. */
 #define CC__CARRIES(T)     \
     union {                \
         CCChan *ch;        \
@@ -75,8 +75,9 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
         T *cc_receives;      \
     }
 
-/* A channel of T, with the two ends NameTx and NameRx. All functions return what their cc_chan_ namesakes return.
- * In C++ a T that is not trivially copyable, std::string for one, does not compile: send a pointer to it. */
+/* Defines a channel type for T, with the two ends NameTx and NameRx. All functions return what their cc_chan_
+ * counterparts return. In C++ a T that is not trivially copyable, such as std::string, does not compile: send a pointer
+ * to it. */
 #define CC_CHAN_OF(Name, T)                                                                       \
     CC__ASSERT_PLAIN(T, "what a channel carries is copied like memory");                          \
     typedef struct Name {                                                                         \
@@ -163,7 +164,7 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
     }                                                                                             \
     typedef int Name##_is_a_channel_type /* takes the semicolon */
 
-/* Arms of a select (cc_select.h) with a typed handle, of the channel or of an end; pointer: a T *, for a send perhaps a
+/* Arms of a select (cc_select.h) with a typed handle, of the channel or of an end; pointer: a T *, or for a send also a
  * const T *. Anything else does not compile. */
 #ifndef __cplusplus
 /* Each version of clang-format breaks _Generic in its own way. */
@@ -181,7 +182,7 @@ static inline int cc_rx_recv_until(CCChanRx rx, void *value, size_t size, CCDead
 #define CC_SEND_OF(handle, pointer, where) CC_SEND((handle).ch, CC__SENDS(handle, pointer), where)
 #define CC_RECV_OF(handle, pointer, where) CC_RECV((handle).ch, CC__RECEIVES(handle, pointer), where)
 
-/* CC_FOR_RECV with a typed handle, of the channel or of its receiving end: the type of var is what it carries. */
+/* CC_FOR_RECV with a typed handle, of the channel or of its receiving end: var has the channel's element type. */
 #define CC_FOR_RECV_OF(var, handle) CC_FOR_RECV(__typeof__(*(handle).cc_receives), var, (handle).ch)
 
 CC_END_DECLS

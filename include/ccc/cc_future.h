@@ -12,13 +12,13 @@
  *   CC_START(&b, fetch, .id = 2, .host = "beta");
  *   use(CC_AWAIT(&a), CC_AWAIT(&b));                            Response, not void *
  *
- * A future holds the arguments and the value of its task, of any size, and lies in the block that declares it. So a
- * task never outlives that block: whichever way it is left (its end, return, break, goto, a panic, a C++ exception), a
- * task that was not awaited is waited for. A caller that is cancelled then cancels the task first, and so does a panic
- * or an exception that passes through. The value and the error of such a task are dropped. The scopes of the
- * block are not the task's: cc_value and cc_deadline (cc_nursery.h) do not find them there.
+ * A future holds the arguments and the value of its task, of any size, and lives in the block that declares it. So a
+ * task never outlives that block: however control leaves it (end of block, return, break, goto, a panic, a C++
+ * exception), a task that was not awaited is joined first. If the caller is cancelled, or leaves by a panic or an
+ * exception, the task is cancelled before it is joined. The value and the error of such a task are dropped. The task
+ * does not inherit the scopes of the block: cc_value and cc_deadline (cc_nursery.h) do not find them there.
  *
- * For a task that is to outlive the block there is CC_GO (cc_task.h).
+ * For a task that outlives the block use CC_GO (cc_task.h).
  */
 #ifndef CCC_CC_FUTURE_H
 #define CCC_CC_FUTURE_H
@@ -32,30 +32,30 @@
 CC_BEGIN_DECLS
 
 typedef enum CCFutureState {
-    CC_FUTURE_EMPTY,   /* not started; or awaited, and to be started again if wanted */
+    CC_FUTURE_EMPTY,   /* not started */
     CC_FUTURE_RUNNING, /* started and not awaited */
     CC_FUTURE_AWAITED  /* the value is there */
 } CCFutureState;
 
-/* What all futures have in common. The fields are the library's, but for `task`, which cc_task_cancel may take: of a
+/* The common part of all futures. The fields are private, except `task`, which may be passed to cc_task_cancel: of a
  * CC_FUTURE(fetch, f) it is f.future.task. */
 typedef struct CCFuture {
     CCDefer deferred;
     CCTask task;
-    CCFiberId id;     /* of the task, also when it has ended */
+    CCFiberId id;     /* of the task, also after its end */
     const char *name; /* of the function */
     void *value;
     size_t size; /* of *value */
-    int error;   /* what the function has set */
-    int ended;   /* how the task has ended: what its join returned */
+    int error;   /* set by the function */
+    int ended;   /* the result of the join */
     uint32_t state;
-    int thrown; /* C++: exceptions under way when the block began */
-    bool left;  /* the block is left, and not by a panic or an exception */
+    int thrown; /* C++: uncaught exceptions when the block began */
+    bool left;  /* control has left the block, other than by a panic or an exception */
     uint64_t reserved[2];
 } CCFuture;
 
-/* A function that can be called, or started as a task; with or without arguments, as CC_TASK. It returns a T, which is
- * any type but void or an array; in C++ one that can be copied like memory. In it `self` points to the arguments. */
+/* Defines a function that can be called, or started as a task; with or without arguments, as CC_TASK. It returns a T,
+ * any type but void or an array; in C++ a trivially copyable one. `self` points to the arguments. */
 #define CC_ASYNC(T, ...) CC__GLUE(CC__ASYNC_, CC__ONE_OR_MANY(__VA_ARGS__))(T, __VA_ARGS__)
 #define CC__ASYNC_ONE(T, async_name) CC__ASYNC_MANY(T, async_name, { char cc_none; })
 #define CC__ASYNC_MANY(T, async_name, ...)                                                                      \
@@ -101,35 +101,35 @@ typedef struct CCFuture {
     }                                                                                                           \
     static T async_name(CC_UNUSED struct async_name##_args *self, CC_UNUSED int *cc_error)
 
-/* In the function: the error that comes with the value, an errno value; 0: none. The function goes on; it returns when
- * it likes. */
+/* In the function: sets the error that accompanies the value, an errno value; 0: none. Does not return from the
+ * function. */
 #define CC_SET_ERROR(code) ((void)(*cc_error = (code)))
 
-/* Declares a future of that function. A declaration, so it stands where one can stand; not to be jumped over by goto,
- * switch or longjmp. */
+/* Declares a future of that function. It is a declaration, and goto, switch and longjmp must not jump over it. */
 #define CC_FUTURE(async_name, var) \
     async_name##_future var CC_CLEANUP(async_name##_leave), *cc_future_##var CC_UNUSED = async_name##_enter(&var)
 
-/* Starts the function as a task. What is left out is 0, as in CC_GO. 0, or as cc_spawn: ENOMEM, EAGAIN, ECANCELED; the
- * await returns that too. A future that was awaited may be started again. One that still runs panics with a message;
- * the future of another function does not compile. Any context; does not switch. */
+/* Starts the function as a task. Omitted arguments are 0, as in CC_GO. Errors as cc_spawn: ENOMEM, EAGAIN, ECANCELED;
+ * the await returns them too. An awaited future may be started again. Starting one that is still running panics with a
+ * message; the future of another function does not compile. Any context; does not switch. */
 #define CC_START(f, ...) CC__GLUE(CC__START_, CC__ONE_OR_MANY(__VA_ARGS__))(f, __VA_ARGS__)
 
-/* Waits for the end of the task; the value, where it lies in the future. A caller that is cancelled cancels the task,
- * still waits for its end, and gets what the function has returned (zeros, if the shutdown of the runtime kept it from
- * starting). Panics with a message if the task has panicked, could not start, or has set an error other than ECANCELED:
- * where that may happen, use cc_await. Also if the future was not started, or was awaited before. Where the value
- * is not wanted: (void)CC_AWAIT(f). Any context; switches. */
+/* Waits for the end of the task and evaluates to the value, an lvalue inside the future. A cancelled caller cancels the
+ * task, still waits for its end, and gets what the function returned (zeros, if a shutdown of the runtime prevented it
+ * from starting). Panics with a message if the task has panicked, could not start, or has set an error other than
+ * ECANCELED; where that may happen, use cc_await. Also panics if the future was not started, or was already awaited. To
+ * discard the value: (void)CC_AWAIT(f). Any context; switches. */
 #define CC_AWAIT(f) (*(__typeof__((f)->value) *)cc_future_await_(&(f)->future))
 
 /* The same with a deadline and with errors. 0: the value is in f->value. ETIMEDOUT; ECANCELED, ENOMEM with a deadline:
- * the task goes on, and may be awaited again; the end of the block cancels it if the caller is cancelled then. Else the
- * future is awaited: what CC_START returned; ENOTRECOVERABLE: the task has panicked; ENOMEM: it found no stack; or what
- * the function has set, and f->value is what it has returned. Misuse panics as above. Any context; switches. */
+ * the task continues and may be awaited again; the end of the block cancels it if the caller is cancelled then.
+ * Otherwise the future counts as awaited: the error of CC_START; ENOTRECOVERABLE: the task has panicked; ENOMEM: no
+ * stack for it; or the error set by the function, with its return value in f->value. Misuse panics as above. Any
+ * context; switches. */
 #define cc_await(f, deadline) cc_future_await_until(&(f)->future, (deadline))
 
-/* Calls the function. Panics with a message if it sets an error other than ECANCELED; name(&args, &error) returns it.
- * Switches if the function does. */
+/* Calls the function. Panics with a message if it sets an error other than ECANCELED; to get the error, call
+ * name(&args, &error). Switches if the function does. */
 #define CC_CALL(...) CC__GLUE(CC__CALL_, CC__ONE_OR_MANY(__VA_ARGS__))(__VA_ARGS__)
 
 #ifndef __cplusplus
@@ -165,12 +165,12 @@ typedef struct CCFuture {
 #define CC__FUTURE_THROWN(f) (CC__THROWN() > (f)->future.thrown)
 #endif
 
-/* What a block defers: waits for the task if it was not awaited. */
+/* The block's deferred call: joins the task if it was not awaited. */
 CC_API void cc_future_end(void *future);
-/* Its join has returned that, or none was called for (-1): the value, if there is one. */
+/* joined: the result of the join, or -1 if none was needed. Returns the value, if there is one. */
 CC_API void *cc_future_await(CCFuture *f, int joined);
 CC_API int cc_future_await_until(CCFuture *f, CCDeadline deadline);
-/* They panic, and say what is wrong; for an ECANCELED the second does nothing. */
+/* These panic with a message; the second does nothing for ECANCELED. */
 CC_API void cc_future_misused(const CCFuture *f);
 CC_API void cc_future_failed(const char *name, int error);
 

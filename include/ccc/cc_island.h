@@ -1,20 +1,19 @@
 /* cc_island.h - islands: single-threaded domains inside the runtime.
  *
- * An island is a worker with an OS thread of its own. Fibers that are started on it run on that thread and on no other,
- * and between two waits of one of them no other fiber of the island runs. So what belongs to the island needs no lock:
- * a home for a SQLite handle, an interpreter, a library that is not thread-safe or keeps something in thread-local
- * variables. A fiber that an island's fiber starts is the island's, too. All calls of the library work on an island;
- * channels, locks, nurseries and joins reach across.
+ * An island is a worker with its own OS thread. Fibers started on it run only on that thread, and switch only at waits:
+ * between two waits of a fiber no other fiber of the island runs. So data that only the island uses needs no lock. Use
+ * it for a SQLite handle, an interpreter, or a library that is not thread-safe or relies on thread-local variables. A
+ * fiber started by a fiber of an island belongs to the same island. All calls of the library work on an island;
+ * channels, locks, nurseries and joins work across islands.
  *
  *   CCIsland *db;
  *   cc_island_create(&db, &(CCIslandConfig){.name = "db", .on_start = open_database});
- *   cc_island_call(db, query, &q, NULL);          runs there, waits here
- *   CC_GO_ON(db, writer, .rows = rows);           a task there
- *   cc_island_free(db);                           waits for its fibers
+ *   cc_island_call(db, query, &q, NULL);          runs on the island, waits here CC_GO_ON(db, writer, .rows = rows);
+ *   a task on the island cc_island_free(db);                           waits for its fibers
  *
- * A fiber that blocks its thread blocks its island, and nothing else: nobody takes the island's fibers away. Reports of
- * stalls say so. In a simulation the fibers of islands take turns with all others; at points, where another fiber might
- * go on, the running one stays if it is an island's.
+ * A fiber that blocks its thread blocks its island and nothing else: no other worker steals the island's fibers. Stall
+ * reports say so. In a simulation the fibers of islands are scheduled together with all others; at points, where the
+ * simulator may switch to another fiber, a fiber of an island keeps running.
  */
 #ifndef CCC_CC_ISLAND_H
 #define CCC_CC_ISLAND_H
@@ -26,39 +25,38 @@ CC_BEGIN_DECLS
 
 /* A field that is 0 or NULL means the default. */
 typedef struct CCIslandConfig {
-    const char *name; /* of its thread, and in dumps; copied, cut at 15 bytes */
-    /* On its thread, before its first fiber and after its last, as an OS thread that is no worker. They must not wait
+    const char *name; /* of its thread, and in dumps; copied, truncated to 15 bytes */
+    /* Called on the island's thread before its first fiber and after its last one, not on a fiber. They must not wait
      * for fibers. */
     void (*on_start)(void *context);
     void (*on_end)(void *context);
     void *context;
-    bool pinned;          /* its thread stays on one CPU: `cpu` */
+    bool pinned;          /* pins its thread to `cpu` */
     unsigned cpu;         /* its number, from 0 */
     uint64_t reserved[4]; /* 0; see cc_base.h */
 } CCIslandConfig;
 
 #define CC_ISLANDS_MAX 64u /* at a time */
 
-/* A new island; config may be NULL. Starts the runtime if need be. On failure *island is NULL: EINVAL: island NULL, a
- * CPU that the process may not use, a reserved word that is not 0; ENOMEM; EAGAIN: CC_ISLANDS_MAX islands, or no
- * thread; ECANCELED: the runtime shuts down. Any context; does not switch. */
+/* Creates an island; config may be NULL. Starts the runtime if necessary. On failure *island is NULL. EINVAL: island
+ * NULL, a CPU that the process may not use, a nonzero reserved word; ENOMEM; EAGAIN: CC_ISLANDS_MAX islands exist, or
+ * no thread; ECANCELED: the runtime is shutting down. Any context; does not switch. */
 CC_API int cc_island_create(CCIsland **island, const CCIslandConfig *config);
 
-/* Waits for the island's fibers to end, runs on_end, and frees the island. Nobody may use the island meanwhile but its
- * own fibers, which may start others. NULL is allowed. EDEADLK: the caller is a fiber of the island, and nothing
- * happens. A shutdown of the runtime ends the thread of an island, too; the island is freed by this call all the same.
- * Any context; switches, but is not cancelled. */
+/* Waits for the island's fibers to end, runs on_end, and frees the island. Meanwhile only its own fibers may use the
+ * island; they may start others. NULL is allowed. EDEADLK: the caller is a fiber of the island; nothing is done. A
+ * shutdown of the runtime also ends the island's thread; the island must still be freed by this call. Any context;
+ * switches, but is not cancelled. */
 CC_API int cc_island_free(CCIsland *island);
 
-/* As cc_spawn, on the island. CC_NO_ISLAND: on the workers that are no island's, also from an island. A child of a
- * nursery starts on an island if its CCSpawnOptions say so. EINVAL: island NULL, or the options name another one;
- * ESRCH: the runtime was shut down after the island was made; and the errors of cc_spawn. Any context; does not switch.
- * */
+/* As cc_spawn, on the island. CC_NO_ISLAND: on the ordinary workers, also from an island. To start a child of a nursery
+ * on an island use CCSpawnOptions. EINVAL: island NULL, or the options name another one; ESRCH: the runtime was shut
+ * down after the island was created; and the errors of cc_spawn. Any context; does not switch. */
 CC_API int cc_island_spawn(CCIsland *island, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);
 
-/* Runs fn(arg) as a fiber of the island and waits for its end; *result (result may be NULL) is what it returns. If the
- * caller is cancelled, the fiber is cancelled, and its end is waited for all the same: arg may lie in the caller's
- * frame. 0, or as cc_island_spawn; ENOTRECOVERABLE: fn has panicked; ENOMEM: no stack for it. Any context; switches. */
+/* Runs fn(arg) as a fiber of the island and waits for its end; *result (result may be NULL) gets its return value. A
+ * cancelled caller cancels the fiber and still waits for its end, because arg may be on the caller's stack. Errors as
+ * cc_island_spawn; ENOTRECOVERABLE: fn has panicked; ENOMEM: no stack for it. Any context; switches. */
 CC_API int cc_island_call(CCIsland *island, CCTaskFn fn, void *arg, void **result);
 
 /* The island of the running fiber; NULL: none, or not a fiber. Any context; does not switch. */
