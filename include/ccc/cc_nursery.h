@@ -1,14 +1,14 @@
-/* cc_nursery.h - structured concurrency: fibers that belong to a scope which does not end before them, and
- * cancellation that reaches every wait below.
+/* cc_nursery.h - structured concurrency: fibers that belong to a scope and do not outlive it, and cancellation that
+ * reaches every wait below.
  *
- * A nursery owns the fibers that are started in it. The first of them that fails cancels the others and is what the
- * wait returns. Scopes form a tree: cancelling one, or letting its deadline pass, cancels all below.
+ * A nursery owns the fibers started in it. The first failure cancels the others, and the wait returns its code. Scopes
+ * form a tree: cancelling one, or its deadline, cancels everything below.
  *
- * Cancelled means: every wait of every fiber below (channel, select, sleep, join, lock, nursery) returns ECANCELED,
- * the one that it is in and all that follow, until the fiber leaves the scope. What the wait was for has then not
- * happened: nothing was sent, received, taken or joined. An operation that need not wait is done as usual: a loop that
- * never has to wait must ask cc_cancelled. Those of descriptors and connections look themselves, after 64 calls without
- * a wait or a yield (cc_fd.h).
+ * Cancelled means: every wait of every fiber below (channel, select, sleep, join, lock, nursery), the current one and
+ * all later ones, returns ECANCELED until the fiber leaves the scope. The operation has then not taken place: nothing
+ * was sent, received, taken or joined. An operation that need not wait succeeds as usual: a loop that never waits must
+ * check cc_cancelled. Calls on descriptors and connections check by themselves, after 64 calls without a wait or a
+ * yield (cc_fd.h).
  */
 #ifndef CCC_CC_NURSERY_H
 #define CCC_CC_NURSERY_H
@@ -30,9 +30,9 @@ typedef struct CCNursery CCNursery;
 #define CC_ERROR(code) ((void *)(intptr_t)(code))
 #define CC_ERROR_MAX 4095
 
-/* The same with a text for the caller that waits: return cc_fail(EIO, "cannot read %s", path). The nursery is told at
- * once, not only when the child returns. Outside of a nursery's child it only makes the pointer. Any context; does
- * not switch. */
+/* The same with a text for the caller that waits: return cc_fail(EIO, "cannot read %s", path). The nursery fails at
+ * once, not only when the child returns. Outside a nursery's child it only makes the pointer. Any context; does not
+ * switch. */
 CC_API void *cc_fail(int code, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3)))
@@ -58,32 +58,32 @@ typedef struct CCError {
 
 /* A field that is 0 or NULL means the default. C++ wants the names in this order. */
 typedef struct CCNurseryConfig {
-    /* CC_NURSERY: where what the wait returned is stored; NULL: a failure is passed on. */
+    /* CC_NURSERY: receives the result of the wait; NULL: a failure is propagated. */
     int *result CC__ZERO;
     CCNursery *parent CC__ZERO;   /* default: the innermost scope that the caller is in */
     bool root CC__ZERO;           /* no parent at all */
     int mode CC__ZERO;            /* CCNurseryMode */
     CCDeadline deadline CC__ZERO; /* default: none of its own */
-    /* How long shields hold after a cancellation, from when a worker can set the timer; 0: for ever. */
+    /* How long shields hold after a cancellation, counted from when a worker can set the timer; 0: forever. */
     uint64_t grace_ms CC__ZERO;
-    const char *name CC__ZERO;     /* for messages; copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
+    const char *name CC__ZERO;     /* for messages; copied, truncated to CC_FIBER_NAME_MAX - 1 bytes */
     uint64_t reserved[4] CC__ZERO; /* 0; see cc_base.h. The last field: CC_NURSERY ends its list with it */
 } CCNurseryConfig;
 
-/* A new nursery below `parent` (NULL: below the innermost scope that the caller is in). NULL, and errno: ENOMEM: no
- * memory; EINVAL: invalid settings; with a deadline also what cc_run may return. The parent must outlive this one. Any
- * context; does not switch. */
+/* Creates a nursery below `parent` (NULL: below the caller's innermost scope). Returns NULL and sets errno on error.
+ * ENOMEM: no memory; EINVAL: invalid settings; with a deadline also the errors of cc_run. The parent must outlive this
+ * one. Any context; does not switch. */
 CC_API CCNursery *cc_nursery_create(CCNursery *parent);
 CC_API CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config);
 
-/* Cancels and waits for what still runs, runs the exit hooks and closes the channels if no wait has, frees it all,
- * the arena included. A child's failure that neither a wait nor cc_nursery_failures has returned fails the nursery
- * around it; if there is none, it is reported on stderr. NULL is allowed. EDEADLK: the caller is a child, and nothing
- * is done. Freeing it twice aborts the program where that is detected. Any context; switches. */
+/* Cancels and waits for the remaining children, runs the exit hooks and closes the channels if no wait has done so, and
+ * frees everything, the arena included. A child's failure that neither a wait nor cc_nursery_failures has returned
+ * fails the enclosing nursery; without one it is reported on stderr. NULL is allowed. EDEADLK: the caller is a child;
+ * nothing is done. A double free aborts the program where it is detected. Any context; switches. */
 CC_API int cc_nursery_free(CCNursery *nursery);
 
-/* Starts fn(arg) as a child, which need not be joined. In a nursery that is cancelled the child starts cancelled.
- * Otherwise as cc_spawn: EINVAL, ENOMEM, ECANCELED (the runtime shuts down). From anywhere; does not switch. */
+/* Starts fn(arg) as a child, which need not be joined. In a cancelled nursery the child starts cancelled. Errors as
+ * cc_spawn: EINVAL, ENOMEM, ECANCELED (the runtime is shutting down). Any context; does not switch. */
 CC_API int cc_nursery_spawn(CCNursery *nursery, CCTaskFn fn, void *arg);
 /* With options, and with a handle that may be joined or detached (task may be NULL). */
 CC_API int cc_nursery_spawn_ex(CCNursery *nursery, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);
@@ -91,7 +91,7 @@ CC_API int cc_nursery_spawn_ex(CCNursery *nursery, CCTask *task, CCTaskFn fn, vo
  * fails with EINVAL and a text that says so. The rest as above. */
 CC_API int cc_nursery_spawn_status(CCNursery *nursery, int (*fn)(void *arg), void *arg);
 
-/* A child with or without arguments (as CC_TASK) that returns such a status:
+/* Defines a child with or without arguments (as CC_TASK) that returns such a status:
  *
  *   CC_CHILD(fetch, { const char *url; }) {
  *       return download(self->url);
@@ -108,7 +108,7 @@ CC_API int cc_nursery_spawn_status(CCNursery *nursery, int (*fn)(void *arg), voi
         return cc_child_status(child_name((struct child_name##_args *)cc_args)); \
     }                                                                            \
     static int child_name(CC_UNUSED struct child_name##_args *self)
-/* What a CCTaskFn returns to end with that status; by cc_fail. */
+/* Converts a status to the return value of a CCTaskFn; by cc_fail. */
 CC_API void *cc_child_status(int status);
 
 /* For CC_GO_IN. On an error (ENOMEM; ECANCELED in a shutdown) no child runs, and the nursery does not fail. */
@@ -121,36 +121,36 @@ CC_API int cc_nursery_go(CCNursery *nursery, CCTaskFn entry, const void *args, s
                   sizeof(struct task_name##_args))
 #endif
 
-/* Waits until no child is left, then runs the exit hooks, the latest first, and closes the channels in the order
- * of their registration; both once; and once more if a hook has started a child. If several callers wait, one of them
- * does that, and none returns before it is done. Returns the first failure's code;
- * else, if this nursery itself was cancelled, the reason's code (its deadline, also one that has passed when the wait
- * begins: ETIMEDOUT); else, if the cancellation came from outside, ECANCELED; else 0. Outside is a scope above, or the
- * caller: one that is cancelled cancels the nursery, and still waits for the end. EDEADLK: the caller is a child of
- * it, or of one below. EINVAL: NULL. More children may be started afterwards. Any context; switches. */
+/* Waits until all children have ended, then runs the exit hooks, latest first, and closes the channels in the order of
+ * their registration; both once, and once more if a hook has started a child. If several callers wait, one of them does
+ * this, and none returns before it is done. Returns the code of the first failure; else, if this nursery itself was
+ * cancelled, the code of the reason (ETIMEDOUT for its deadline, also if that has passed when the wait starts); else,
+ * if the cancellation came from outside, ECANCELED; else 0. Outside means a scope above, or the caller: a cancelled
+ * caller cancels the nursery and still waits for its end. EDEADLK: the caller is a child of the nursery or of one below
+ * it. EINVAL: NULL. More children may be started afterwards. Any context; switches. */
 CC_API int cc_nursery_wait(CCNursery *nursery);
-/* Gives up at the deadline with ETIMEDOUT, or when the caller is cancelled with ECANCELED: the children go on. */
+/* Returns ETIMEDOUT at the deadline, or ECANCELED when the caller is cancelled; the children continue. */
 CC_API int cc_nursery_wait_until(CCNursery *nursery, CCDeadline deadline);
 
-/* Cancels it and everything below; the first reason stays. code: a positive errno value, 0: ECANCELED; text may be
- * NULL. EINVAL. Any context; does not switch. */
+/* Cancels the nursery and everything below; the first reason is kept. code: a positive errno value, 0: ECANCELED; text
+ * may be NULL. EINVAL. Any context; does not switch. */
 CC_API int cc_nursery_cancel(CCNursery *nursery);
 CC_API int cc_nursery_cancel_with(CCNursery *nursery, int code, const char *text);
 
-/* Cancels the nursery with ETIMEDOUT at that time, at once if it has passed, whatever the deadlines above say;
- * CC_FOREVER or {0}: no more. ETIMEDOUT: the former one has passed already. EINVAL, ENOMEM: the former one holds;
- * ECANCELED: the runtime shuts down. Until it passes, or is called off, or the nursery is freed, it keeps the runtime
- * up like a task. Any context; does not switch in a fiber. */
+/* Cancels the nursery with ETIMEDOUT at that time, at once if it has passed, whatever the deadlines above; CC_FOREVER
+ * or {0} removes the deadline. ETIMEDOUT: the previous deadline has already passed. EINVAL, ENOMEM: the previous
+ * deadline stays; ECANCELED: the runtime is shutting down. A pending deadline keeps the runtime up like a task. Any
+ * context; does not switch in a fiber. */
 CC_API int cc_nursery_set_deadline(CCNursery *nursery, CCDeadline deadline);
 
-/* How many children are there now; how many have failed so far; the text of the index-th failure, 0 being the first
- * (ESRCH: not kept, or there is none). 0 for NULL. Any context; does not switch. */
+/* The number of children now; the number of failures so far; the index-th failure, counted from 0 (ESRCH: not kept, or
+ * there is none). 0 for NULL. Any context; does not switch. */
 CC_API size_t cc_nursery_children(CCNursery *nursery);
 CC_API size_t cc_nursery_failures(CCNursery *nursery);
 CC_API int cc_nursery_failure(CCNursery *nursery, size_t index, CCError *error);
 
-/* At the nursery's exit: closes the channel (which must exist until then); calls fn(arg). EINVAL, ENOMEM. Any
- * context; does not switch. */
+/* Register a channel to be closed (it must exist until then), or fn(arg) to be called, at the nursery's exit. EINVAL,
+ * ENOMEM. Any context; does not switch. */
 CC_API int cc_nursery_autoclose(CCNursery *nursery, CCChan *ch);
 CC_API int cc_nursery_at_exit(CCNursery *nursery, void (*fn)(void *arg), void *arg);
 
@@ -158,17 +158,17 @@ CC_API int cc_nursery_at_exit(CCNursery *nursery, void (*fn)(void *arg), void *a
  * switch. */
 CC_API void *cc_nursery_alloc(CCNursery *nursery, size_t size);
 
-/* A value under a key (any address of yours) for all fibers below; the innermost value counts. What it
- * points to must exist until the nursery is freed. EINVAL, ENOMEM. Any context; does not switch. */
+/* Sets a value under a key (any address of yours) for all fibers below; the innermost value wins. What it points to
+ * must exist until the nursery is freed. EINVAL, ENOMEM. Any context; does not switch. */
 CC_API int cc_nursery_set_value(CCNursery *nursery, const void *key, void *value);
-/* For the calling fiber; NULL: none. Any context; does not switch. */
+/* The value for the calling fiber; NULL: none. Any context; does not switch. */
 CC_API void *cc_value(const void *key);
 
-/* ---- what a fiber can ask and do ---- */
+/* ---- in a fiber ---- */
 
-/* True, or ECANCELED, if the caller (a fiber, or an OS thread in a block) is cancelled and not shielded, or is a
- * fiber whose waits a shutdown ends, shielded or not. For loops that do not wait: looks at the clock where there is a
- * deadline. Any context; does not switch. */
+/* Return true, or ECANCELED, if the caller (a fiber, or an OS thread in a block) is cancelled and not shielded, or is a
+ * fiber whose waits are being ended by a shutdown, shielded or not. For loops that do not wait: reads the clock if
+ * there is a deadline. Any context; does not switch. */
 CC_API bool cc_cancelled(void);
 CC_API int cc_check_cancel(void);
 
@@ -180,14 +180,14 @@ CC_API int cc_cancel_reason(CCError *reason);
  * context; does not switch. */
 CC_API CCDeadline cc_deadline(void);
 
-/* Cancels one task: its waits return ECANCELED from now on. Its children are those of its own nurseries. EINVAL, ESRCH
- * as cc_task_detach. The handle stays. Any context; does not switch. */
+/* Cancels one task: its waits return ECANCELED from now on. A nursery of its own that it waits for is cancelled too.
+ * EINVAL, ESRCH as cc_task_detach. The handle stays valid. Any context; does not switch. */
 CC_API int cc_task_cancel(const CCTask *task);
 
-/* Between the two calls no cancellation of the scopes around ends a wait of the caller: for work that must be finished.
- * Scopes that are opened in between are not hidden (see CC_SHIELD). They nest, with each other and with blocks. True:
- * this one put the shield up, and the matching call takes it down. On an OS thread outside of all blocks they do
- * nothing. Does not switch. */
+/* Between the two calls no cancellation of the surrounding scopes ends a wait of the caller: for work that must be
+ * finished. Scopes opened in between are not shielded (see CC_SHIELD). The calls nest, with each other and with blocks.
+ * cc_shield_begin returns whether it has raised the shield; pass that to cc_shield_end. On an OS thread outside all
+ * blocks they do nothing. Does not switch. */
 CC_API bool cc_shield_begin(void);
 CC_API void cc_shield_end(bool begun);
 
@@ -201,24 +201,24 @@ CC_API void cc_shield_end(bool begun);
  *   CC_NURSERY(n, .result = &rc, .deadline = cc_after_ms(100), .name = "lookup") { … }
  *
  * The block is a loop that runs once: break and continue in it leave the block, not a loop around it.
- * Whichever way the block is left (its end, break, return, goto), the nursery is waited for and freed; when a panic or
- * a C++ exception passes through, it is cancelled first. The block itself belongs to the scope, in a fiber and on an OS
- * thread: when a child fails, or the deadline passes, its waits are cancelled too. A fiber that ends inside (longjmp
- * out of the block) aborts the program with a message. When there is no memory for a nursery, or its settings are
- * invalid, the block is skipped and .result is ENOMEM or EINVAL; without .result the program stops. With a deadline, on
- * an OS thread while the runtime shuts down, the block is executed, and the nursery is cancelled from the beginning.
+ * However control leaves the block (its end, break, return, goto), the nursery is waited for and freed; a panic or a
+ * C++ exception cancels it first. The block itself belongs to the scope, in a fiber and on an OS thread: when a child
+ * fails, or the deadline passes, its waits are cancelled too. A fiber that ends inside (longjmp out of the block)
+ * aborts the program with a message. If there is no memory for a nursery, or its settings are invalid, the block is
+ * skipped and .result is ENOMEM or EINVAL; without .result the program aborts. With a deadline, on an OS thread while
+ * the runtime is shutting down, the block is executed, and the nursery is cancelled from the start.
  *
- * Without .result a failure is not lost: the nursery around the block (its parent; for .root the one that the caller
- * is in) fails with the same code and text, as if a child of it had. If there is none the caller panics at the end of
- * the block: a fiber ends with ENOTRECOVERABLE, an OS thread outside of cc_try aborts the program. A failure is what a
- * child has failed with; else what the nursery itself was cancelled with (its deadline: ETIMEDOUT), unless that is
- * ECANCELED. A cancellation from above is none. While a panic leaves the block no second one begins: the failure is
- * written to stderr.
+ * Without .result a failure is not lost: the enclosing nursery (its parent; for .root the one that the caller is in)
+ * fails with the same code and text, as if its own child had failed. Without an enclosing nursery the caller panics at
+ * the end of the block: a fiber ends with ENOTRECOVERABLE, an OS thread outside cc_try aborts the program. The failure
+ * is that of a child; else the reason with which the nursery itself was cancelled (ETIMEDOUT for its deadline), unless
+ * that is ECANCELED. A cancellation from above is not a failure. If control leaves the block by a panic, no second
+ * panic starts: the failure is written to stderr.
  */
 #if defined(__GNUC__)
 /* unused: clang does not count the clean-up as a use. */
 #define CC_CLEANUP(function) __attribute__((cleanup(function), unused))
-/* Such a block is executed: what it sets is set afterwards. */
+/* Tells the compiler that the block is always executed, so variables set in it are initialised afterwards. */
 #define CC__ALWAYS __attribute__((returns_nonnull))
 #else
 #define CC__ALWAYS
@@ -238,23 +238,23 @@ CC_API void cc_shield_end(bool begun);
 CC_API CCNursery *cc_nursery_enter(const CCNurseryConfig *config);
 CC_API void cc_nursery_leave(CCNursery **nursery);
 
-/* The waits in the block, and everything below it, are cancelled when the time is up:
+/* When the deadline passes, the waits in the block and everything below it are cancelled:
  *
  *   CC_WITH_DEADLINE(cc_after_ms(250)) { … }
  *
- * A second argument, a bool *, is told when the block is left whether that has happened:
+ * A second argument, a bool *, is set at the end of the block to whether that has happened:
  *
  *   bool late;
  *   CC_WITH_DEADLINE(cc_after_ms(250), &late) { … }
  *   if (late) …
  *
- * On an OS thread too, which starts the runtime if need be. cc_cancel_reason gives ETIMEDOUT inside; after the block
- * the caller is not cancelled by it. On an OS thread while the runtime shuts down it is cancelled from the beginning,
- * with ECANCELED. Without memory the program stops; where that matters use a nursery. */
+ * It works on OS threads too, where it starts the runtime if necessary. cc_cancel_reason returns ETIMEDOUT inside;
+ * after the block the caller is no longer cancelled. On an OS thread while the runtime is shutting down the block is
+ * cancelled from the start, with ECANCELED. Without memory the program aborts; where that matters use a nursery. */
 typedef struct CCDeadlineScope {
     CCDefer deferred;
     void *scope;
-    bool *fired;          /* NULL, or where it is stored whether the deadline has come */
+    bool *fired;          /* NULL, or set to whether the deadline has passed */
     uint64_t reserved[1]; /* the library's */
 } CCDeadlineScope;
 #define CC_WITH_DEADLINE(...) CC__GLUE(CC__WITH_DEADLINE_, CC__ONE_OR_MANY(__VA_ARGS__))(__VA_ARGS__)
@@ -268,14 +268,14 @@ CC_API CC__ALWAYS CCDeadlineScope *cc_deadline_enter(CCDeadlineScope *scope, CCD
 CC_API CC__ALWAYS CCDeadlineScope *cc_deadline_enter_ex(CCDeadlineScope *scope, CCDeadline deadline, bool *fired);
 CC_API void cc_deadline_leave(CCDeadlineScope *scope);
 
-/* No cancellation of the scopes around the block ends a wait in it:  CC_SHIELD { … }
+/* No cancellation of the surrounding scopes ends a wait in the block:  CC_SHIELD { … }
  *
- * Scopes that are opened inside are not hidden: their own deadlines and failures end the waits in them. So clean-up
- * that must be finished, but within a bound, is
+ * Scopes opened inside are not shielded: their own deadlines and failures end the waits in them. So clean-up that must
+ * finish within a bound is
  *
  *   CC_SHIELD { CC_WITH_DEADLINE(cc_after_ms(500)) { … } }
  *
- * Children of nurseries that are opened inside are not shielded. */
+ * Children of nurseries opened inside are not shielded. */
 typedef struct CCShield {
     CCDefer deferred;
     bool begun;

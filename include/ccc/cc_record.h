@@ -1,10 +1,10 @@
-/* cc_record.h - the recorder: what fibers and workers did last, and when; as a trace that other tools read.
+/* cc_record.h - the recorder: the latest events of fibers and workers, exported as a trace for other tools.
  *
- * Each worker keeps its last events in a ring: which fiber runs, what it parks for, who wakes and who starts whom, and
- * what the program notes itself. Nothing is written while the program runs; a file is made of the rings when it is
- * asked for. Off, it costs a load at each switch and wake. CC_RECORD=file records from the start of the runtime and
- * writes at its end, on a deadlock and on a stall; CC_RECORD_LEVEL alone keeps the last 4096 events of each worker for
- * the runtime's reports.
+ * Each worker keeps its latest events in a ring: runs, parks with their reasons, wakes, spawns, and the program's own
+ * notes. Nothing is written to disk while the program runs; a file is made from the rings on request. When off, it
+ * costs a load at each switch and wake. CC_RECORD=file records from the start of the runtime and writes the file at its
+ * end, on a deadlock and on a stall; CC_RECORD_LEVEL alone keeps the last 4096 events of each worker for the runtime's
+ * reports.
  *
  * All calls may be made from any thread, fibers included, with or without a runtime; none switches. Those that write
  * block the thread for as long as the descriptor does.
@@ -18,9 +18,9 @@ CC_BEGIN_DECLS
 
 /* How much is kept of each event. */
 typedef enum CCRecordLevel {
-    CC_RECORD_TIMES,  /* with the time, by the CPU's counter where that is a clock. The default */
-    CC_RECORD_TURNS,  /* without: times are estimated from the turns of the worker, to some 50 us */
-    CC_RECORD_STACKS, /* with the time and, for each wait, up to 16 frames: microseconds each, and 7 KiB of stack */
+    CC_RECORD_TIMES,  /* with timestamps, from the CPU's cycle counter if it is a reliable clock. The default */
+    CC_RECORD_TURNS,  /* without timestamps: times are estimated from the worker's turns, to about 50 us */
+    CC_RECORD_STACKS, /* with timestamps and, for each wait, up to 16 frames: costs microseconds and 7 KiB of stack */
 } CCRecordLevel;
 
 #define CC_RECORD_EVENTS_DEFAULT 65536
@@ -33,39 +33,39 @@ typedef struct CCRecordConfig {
     uint64_t reserved[4] CC__ZERO; /* 0; see cc_base.h */
 } CCRecordConfig;
 
-/* Begins to record; config may be NULL. What was recorded before is forgotten, and each start of the runtime begins
- * anew. EINVAL: a value out of range; EALREADY: it records already; ENOMEM. */
+/* Starts recording; config may be NULL. Clears earlier records, as does each start of the runtime. EINVAL: a value out
+ * of range; EALREADY: already recording; ENOMEM. */
 CC_API int cc_record_start(const CCRecordConfig *config);
 
-/* Ends it; what was recorded stays, for cc_record_write. EALREADY: nothing is being recorded. */
+/* Stops recording; the records are kept for cc_record_write. EALREADY: not recording. */
 CC_API int cc_record_stop(void);
 
 typedef enum CCRecordFormat {
-    CC_RECORD_GO,       /* an execution trace of Go: `go tool trace`, `cc-trace` */
+    CC_RECORD_GO,       /* a Go execution trace: `go tool trace`, `cc-trace` */
     CC_RECORD_PERFETTO, /* track events: ui.perfetto.dev, trace_processor */
     CC_RECORD_TEXT,     /* a line for each event */
 } CCRecordFormat;
 
-/* Writes what the rings hold, oldest first; fibers go on meanwhile. Of what no ring holds any more, nothing is written,
- * also if others still hold it. EINVAL: no such format; ENODATA: nothing was ever recorded; ESRCH: the level is
- * CC_RECORD_TURNS and the runtime does not run; ENOMEM; or an error of the descriptor. */
+/* Writes the content of the rings, oldest first, while fibers continue to run. Only the time span that all rings still
+ * cover is written. EINVAL: no such format; ENODATA: nothing was ever recorded; ESRCH: the level is CC_RECORD_TURNS and
+ * the runtime is not running; ENOMEM; or an error of the descriptor. */
 CC_API int cc_record_write(int fd, CCRecordFormat format);
 
-/* The same to a file, which is replaced. The format is that of the name: .pftrace or .perfetto-trace, .txt; all others
- * are Go's. Errors as above, and of opening; EINVAL: NULL. */
+/* The same to a file, which is replaced. The suffix selects the format: .pftrace or .perfetto-trace, .txt; all others
+ * mean Go's. Errors as above, and of opening; EINVAL: NULL. */
 CC_API int cc_record_snapshot(const char *path);
 
-/* A mark in the timeline of the calling fiber or thread: what printf makes of it, up to 255 bytes. Nothing, and the
- * arguments are not formatted, while nothing is recorded. */
+/* Puts a mark into the timeline of the calling fiber or thread: text formatted as by printf, up to 255 bytes. Does
+ * nothing, not even formatting, while recording is off. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
 CC_API void
 cc_note(const char *format, ...);
 
-/* A region in the timeline of the calling fiber: from begin to end, by the same fiber. They nest. The name must last as
- * long as the process, as a literal does. NULL: nothing. An end without its begin does not count; an end also ends
- * the regions inside. */
+/* Mark a region in the timeline of the calling fiber, which makes both calls. Regions nest. The name must live as long
+ * as the process, as a literal does. NULL is ignored, and so is an end without its begin; an end also ends the regions
+ * inside. */
 CC_API void cc_region_begin(const char *name);
 CC_API void cc_region_end(const char *name);
 
