@@ -27,6 +27,6 @@ done
 categories=$(sed -n 's/^CATEGORY([A-Z_]*, "\([a-z-]*\)".*/\1/p' src/trace/events.def | xargs)
 pages=$(sed -n '/^\.Ss Traces/,/^\.Ss Deadlocks/s/^\.It Cm //p' docs/man/cc_diag.3 | sed 's/ , Cm / /' | xargs)
 same "Categories of the trace" "src/trace/events.def $categories all" "docs/man/cc_diag.3 $pages"
-header=$(tr -d '\n*' <include/ccc/cc_diag.h | grep -o 'names with commas between them: [a-z, -]*\.' | sed 's/.*: //; s/[.,]//g' | xargs)
+header=$(tr -d '\n*' <include/ccc/cc_diag.h | grep -o 'comma-separated *names: *[a-z, -]*\.' | sed 's/.*: //; s/[.,]//g' | xargs)
 same "Categories of the trace" "src/trace/events.def $categories" "include/ccc/cc_diag.h $header"
 exit $status

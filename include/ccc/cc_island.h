@@ -8,8 +8,9 @@
  *
  *   CCIsland *db;
  *   cc_island_create(&db, &(CCIslandConfig){.name = "db", .on_start = open_database});
- *   cc_island_call(db, query, &q, NULL);          runs on the island, waits here CC_GO_ON(db, writer, .rows = rows);
- *   a task on the island cc_island_free(db);                           waits for its fibers
+ *   cc_island_call(db, query, &q, NULL);          runs on the island, waits here
+ *   CC_GO_ON(db, writer, .rows = rows);           a task on the island
+ *   cc_island_free(db);                           waits for its fibers
  *
  * A fiber that blocks its thread blocks its island and nothing else: no other worker steals the island's fibers. Stall
  * reports say so. In a simulation the fibers of islands are scheduled together with all others; at points, where the

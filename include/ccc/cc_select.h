@@ -1,8 +1,8 @@
-/* cc_select.h - wait for the first of several things: a send, a receive, a task's end, a process's end, a point in
- * time, a cancellation, a descriptor that becomes ready, a wake key, an event, a permit of a semaphore, the end of a
- * nursery's children.
+/* cc_select.h - wait for the first of several operations: a send, a receive, the end of a task or process, a point in
+ * time, a cancellation, readiness of a descriptor, a wake key, an event, a semaphore permit, the end of a nursery's
+ * children.
  *
- * Exactly one arm happens; the others have no effect.
+ * Exactly one arm is executed; the others have no effect.
  */
 #ifndef CCC_CC_SELECT_H
 #define CCC_CC_SELECT_H
@@ -24,19 +24,19 @@ struct CCEvent;
 struct CCSem;
 
 typedef enum CCCaseKind {
-    CC_CASE_NONE, /* never ready; so is a channel that is NULL */
+    CC_CASE_NONE, /* never ready; nor is a NULL channel */
     CC_CASE_SEND,
     CC_CASE_RECV,
     CC_CASE_JOIN,     /* a task's end; consumes the handle like cc_task_join */
     CC_CASE_AT,       /* a point in time */
     CC_CASE_CANCEL,   /* the caller's cancellation; without such an arm the call returns ECANCELED */
-    CC_CASE_READABLE, /* a descriptor: as cc_fd_wait (cc_fd.h), which also has the errors */
+    CC_CASE_READABLE, /* a descriptor; behaviour and errors as cc_fd_wait (cc_fd.h) */
     CC_CASE_WRITABLE,
-    CC_CASE_EXITED,  /* a process's end; like cc_process_wait */
-    CC_CASE_KEY,     /* the wake of a key; like cc_wake_key_wait, but the key stays open when another arm is chosen */
-    CC_CASE_EVENT,   /* an event is set, or was while the call waited; like cc_event_wait */
-    CC_CASE_ACQUIRE, /* takes a permit of a semaphore, in its turn among all who wait; like cc_sem_acquire */
-    CC_CASE_NURSERY_END /* a nursery has no child; like cc_nursery_wait, but runs no hooks, and tells no failure */
+    CC_CASE_EXITED,     /* a process's end; like cc_process_wait */
+    CC_CASE_KEY,        /* the wake of a key; like cc_wake_key_wait, but the key stays open if another arm is chosen */
+    CC_CASE_EVENT,      /* an event is set, or was set during the wait; like cc_event_wait */
+    CC_CASE_ACQUIRE,    /* takes a permit of a semaphore, in FIFO order with all waiters; like cc_sem_acquire */
+    CC_CASE_NURSERY_END /* a nursery has no children; like cc_nursery_wait, but without hooks and failures */
 } CCCaseKind;
 
 typedef struct CCCase {
@@ -57,32 +57,32 @@ typedef struct CCCase {
     };
     CCTask *task;        /* join */
     CCDeadline deadline; /* at */
-    int error;           /* out, for the arm that was chosen: 0, or what the call alone would have returned;
-                          * for one that makes the call fail: EINVAL, EDEADLK */
+    int error;           /* out, for the chosen arm: 0, or what the single operation would have returned;
+                          * for an invalid arm: EINVAL, EDEADLK */
     int fd;              /* readable, writable */
-    int *status;         /* NULL, or where `error` is stored, too */
+    int *status;         /* NULL, or also receives `error` */
 } CCCase;
 
 /* How an arm is chosen when several are ready. */
 typedef enum CCSelectOrder {
-    CC_SELECT_FAIR, /* all with the same probability */
+    CC_SELECT_FAIR, /* a random one, with equal probability */
     CC_SELECT_FIRST /* the first in the array */
 } CCSelectOrder;
 
 #define CC_SELECT_MAX 256
 
-/* Waits until an arm can proceed, does it, and stores its index. 0: *chosen and cases[*chosen].error say what
- * happened: a closed channel is ready, with EPIPE. ETIMEDOUT: the deadline came first; ECANCELED: the caller was
- * cancelled, or is a fiber and the runtime shuts down: no arm happened. EINVAL: NULL, more than CC_SELECT_MAX arms, a
- * wrong size or handle in an arm. EDEADLK: the caller is a child of a nursery whose end it would wait for. n == 0, or
- * arms that can never be ready: waits for the deadline. ENOMEM. Any context; switches. */
+/* Waits until an arm can proceed, executes it, and stores its index in *chosen. 0: cases[*chosen].error has its result;
+ * a closed channel is ready, with EPIPE. ETIMEDOUT: the deadline passed first; ECANCELED: the caller was cancelled, or
+ * is a fiber and the runtime is shutting down: no arm was executed. EINVAL: NULL, more than CC_SELECT_MAX arms, a wrong
+ * size or handle in an arm. EDEADLK: the caller is a child of a nursery whose end it would wait for. n == 0, or arms
+ * that can never be ready: waits for the deadline. ENOMEM. Any context; switches. */
 CC_API int cc_select(CCCase *cases, size_t n, CCDeadline deadline, size_t *chosen);
-/* Does not wait: EAGAIN when no arm is ready. */
+/* Does not wait: EAGAIN if no arm is ready. */
 CC_API int cc_select_try(CCCase *cases, size_t n, size_t *chosen);
 /* The general form. */
 CC_API int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDeadline deadline, size_t *chosen);
 
-/* Reads like a switch: the labels are the positions of the arms, or one of the words below.
+/* A select in the form of a switch: the labels are the indices of the arms, or one of the constants below.
  *
  *   int v, closed;
  *   CC_MATCH(CC_RECV(in, &v, &closed), CC_SEND(out, &w, NULL), CC_AFTER_MS(100)) {
@@ -105,8 +105,8 @@ CC_API int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDea
 #define CC_MATCH_NONE (-1)   /* CC_MATCH_TRY: no arm is ready */
 #define CC_MATCH_FAILED (-2) /* cancelled, no memory, or a malformed arm */
 
-/* The arms: initialisers of a CCCase. What `pointer` points to has the channel's size; for channels of CC_CHAN_OF
- * there are arms that also check the type (cc_chan_handle.h). */
+/* The arms: initialisers of a CCCase. *pointer has the element size of the channel; for channels of CC_CHAN_OF there
+ * are arms that also check the type (cc_chan_handle.h). */
 #ifndef __cplusplus
 #define CC_SEND(channel, pointer, where) \
     { .kind = CC_CASE_SEND, .ch = (channel), .value = (void *)(pointer), .size = sizeof *(pointer), .status = (where) }
@@ -148,7 +148,7 @@ CC_API int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDea
 #endif
 #define CC_AFTER_MS(ms) CC_AT(cc_after_ms(ms))
 
-/* For CC_MATCH: the index of the arm, or one of the words above. */
+/* For CC_MATCH: returns the index of the arm, or one of the constants above. */
 CC_API int cc_match(CCCase *cases, size_t n, bool wait);
 
 CC_END_DECLS

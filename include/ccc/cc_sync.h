@@ -1,21 +1,21 @@
-/* cc_sync.h - mutex, rwlock, condition, semaphore, wait group, once, event, barrier: fibers park in them, OS
- * threads block, in any mix.
+/* cc_sync.h - mutex, rwlock, condition, semaphore, wait group, once, event, barrier: fibers park, OS threads block, in
+ * any combination.
  *
- * Zero-initialised is ready: a static object, or {0}, needs no call before its first use, and none after its
- * last. The fields are private. An object that is in use must not be copied or moved. A caller
- * whose call has returned 0 may free it if no other call is still to come: the unlock, release, done,
- * signal or set that ended its wait does not touch the object's memory any more.
+ * A zero-initialised object is ready to use: a static object, or {0}, needs no call before its first use, and none
+ * after its last. The fields are private. An object in use must not be copied or moved. A caller whose call has
+ * returned 0 may free the object if no other call follows: the unlock, release, done, signal or set that ended its wait
+ * no longer touches the object's memory.
  *
- * Forms: plain waits as long as it takes; _try never waits: EAGAIN; _until waits until the deadline at most:
- * ETIMEDOUT. What can be done at once is done, also when the deadline has passed. _uncancellable waits as long as it
- * takes and does not end when the fiber is cancelled: for code that cannot fail, such as clean-up.
+ * Forms: the plain form waits as long as necessary; _try never waits and returns EAGAIN; _until returns ETIMEDOUT when
+ * the deadline has passed. An operation that need not wait succeeds even if the deadline has passed. _uncancellable
+ * waits as long as necessary, also in a cancelled fiber: for code that cannot fail, such as clean-up.
  *
  * Every call that waits may return
- *   ECANCELED  a fiber's wait was cancelled; nothing was taken, and nothing that was given is lost;
+ *   ECANCELED  a fiber's wait was cancelled; nothing was taken, and no signal or permit is lost;
  *   ENOMEM     _until only: no memory for a timer; nothing was taken;
- * and every call EINVAL for NULL. A caller that gets an error does not hold the lock, so compilers warn if the
- * result of a wait is ignored. Contexts: all calls may be made by fibers and by OS threads, before the runtime starts
- * too; none from a signal handler.
+ * and every call EINVAL for NULL. A caller that gets an error does not hold the lock, so compilers warn if the result
+ * of a wait is ignored. Contexts: all calls may be made by fibers and OS threads, also before the runtime starts; none
+ * from a signal handler.
  */
 #ifndef CCC_CC_SYNC_H
 #define CCC_CC_SYNC_H
@@ -27,33 +27,31 @@ CC_BEGIN_DECLS
 
 /* ---- mutex ---- */
 
-/* One at a time. The lock belongs to the fiber (or OS thread) that took it, whichever worker it runs on, and
- * to nobody else; it is not recursive. Any caller may take a free mutex, but a waiter that has
- * waited for a millisecond is handed the lock. An unlock by a caller that does not hold the mutex ends the
- * program with a message that names the mutex, the holder and the caller. A lock by its holder does so in a debug
- * build. */
+/* Mutual exclusion. The fiber (or OS thread) that took the lock owns it, whichever worker it runs on; it is not
+ * recursive. Any caller may take a free mutex, but a waiter that has waited for a millisecond is handed the lock. An
+ * unlock by a caller that does not hold the mutex aborts the program with a message that names the mutex, the holder
+ * and the caller. A lock by its holder does so in a debug build. */
 typedef struct CCMutex {
     uint32_t word;
     uint32_t spare;
     uint64_t owner;
 } CCMutex;
 
-/* Takes the lock. ECANCELED, ETIMEDOUT, EAGAIN, ENOMEM: it is not taken, and must not be unlocked. Switches; _try does
- * not. */
+/* Takes the lock. ECANCELED, ETIMEDOUT, EAGAIN, ENOMEM: not taken; do not unlock. Switches; _try does not. */
 CC_API CC_MUST_CHECK int cc_mutex_lock(CCMutex *m);
 CC_API CC_MUST_CHECK int cc_mutex_lock_try(CCMutex *m);
 CC_API CC_MUST_CHECK int cc_mutex_lock_until(CCMutex *m, CCDeadline deadline);
-/* The same, but not cancelled: 0, unless m is NULL. */
+/* The same, but cannot be cancelled: returns 0, unless m is NULL. */
 CC_API int cc_mutex_lock_uncancellable(CCMutex *m);
 /* Releases it. Does not switch. */
 CC_API int cc_mutex_unlock(CCMutex *m);
 
 /* ---- reader-writer lock ---- */
 
-/* Any number of readers, or one writer. Callers that have to wait are queued, and readers do not join readers while a
- * writer waits: so a reader must not take the lock a second time, it would wait behind a writer that waits for it. A
- * free lock goes to whoever comes first, but a waiter that was woken and lost it sixteen times, or has waited for a
- * millisecond, is handed the lock: neither side starves the other. */
+/* Any number of readers, or one writer. Waiting callers are queued, and new readers wait while a writer waits: so a
+ * reader must not take the lock a second time, because it would deadlock with a waiting writer. Any caller may take a
+ * free lock, but a waiter that was woken and lost it sixteen times, or has waited for a millisecond, is handed the
+ * lock: neither side starves the other. */
 typedef struct CCRWLock {
     uint32_t word;
     uint32_t lock;
@@ -61,8 +59,9 @@ typedef struct CCRWLock {
     uint64_t owner;
 } CCRWLock;
 
-/* As for a mutex: an unlock by a caller that does not hold the lock ends the program. A caller that holds several read
- * locks and unlocks one that it does not hold is told at its last unlock. Switches; _try and the unlocks do not. */
+/* As for a mutex, an unlock by a caller that does not hold the lock aborts the program. If a caller that holds several
+ * read locks unlocks one that it does not hold, this is detected at its last unlock. Switches; _try and the unlocks do
+ * not. */
 CC_API CC_MUST_CHECK int cc_rwlock_read_lock(CCRWLock *rw);
 CC_API CC_MUST_CHECK int cc_rwlock_read_lock_try(CCRWLock *rw);
 CC_API CC_MUST_CHECK int cc_rwlock_read_lock_until(CCRWLock *rw, CCDeadline deadline);
@@ -76,28 +75,28 @@ CC_API int cc_rwlock_write_unlock(CCRWLock *rw);
 
 /* ---- condition ---- */
 
-/* Waits for something that a mutex guards. */
+/* Waits for a condition that a mutex guards. */
 typedef struct CCCond {
     uint32_t spare;
     uint32_t lock;
     void *first;
 } CCCond;
 
-/* Unlocks m, waits for a signal, locks m again: unlocking and beginning to wait are one step for code that
- * changes the condition under m. The caller holds m. On return it holds m, whatever the outcome: the second
- * locking knows no deadline and is not cancelled. 0: a signal or broadcast was for this wait; as another may
- * have changed things before m was locked again, look again, in a loop. ECANCELED, ETIMEDOUT: no signal was
- * used up. EINVAL, ENOMEM: m was not unlocked in between. Switches. */
+/* Unlocks m, waits for a signal, and locks m again. Unlocking and starting to wait are atomic with respect to code that
+ * changes the condition under m. The caller holds m, and on return holds it again, whatever the outcome: the second
+ * lock has no deadline and cannot be cancelled. 0: a signal or broadcast ended the wait; another caller may have
+ * changed the condition before m was locked again, so check it in a loop. ECANCELED, ETIMEDOUT: no signal was consumed.
+ * EINVAL, ENOMEM: m was not unlocked in between. Switches. */
 CC_API CC_MUST_CHECK int cc_cond_wait(CCCond *c, CCMutex *m);
 CC_API CC_MUST_CHECK int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline);
-/* Ends the longest wait; all waits. Does nothing if nobody waits. With or without
- * the mutex held. Does not switch. */
+/* Wakes the longest waiter, or all waiters. Does nothing without waiters. With or without the mutex held. Does not
+ * switch. */
 CC_API int cc_cond_signal(CCCond *c);
 CC_API int cc_cond_broadcast(CCCond *c);
 
 /* ---- semaphore ---- */
 
-/* A number of permits; {0} has none, CC_SEM_INIT(n) n. First come, first served. */
+/* A number of permits; {0} has none, CC_SEM_INIT(n) has n. Waiters are served in FIFO order. */
 typedef struct CCSem {
     uint32_t word;
     uint32_t lock;
@@ -108,18 +107,18 @@ typedef struct CCSem {
 #define CC_SEM_INIT(n) \
     { (n), 0, 0 }
 
-/* Takes one permit. An error: none is taken. Switches; _try does not. */
+/* Takes one permit; on an error none. Switches; _try does not. */
 CC_API CC_MUST_CHECK int cc_sem_acquire(CCSem *s);
 CC_API CC_MUST_CHECK int cc_sem_acquire_try(CCSem *s);
 CC_API CC_MUST_CHECK int cc_sem_acquire_until(CCSem *s, CCDeadline deadline);
 CC_API int cc_sem_acquire_uncancellable(CCSem *s);
-/* Releases n permits: to waiters first, the rest for later. EOVERFLOW: there would be more than CC_SEM_MAX;
- * none is given. Does not switch. */
+/* Releases n permits, to waiters first. EOVERFLOW: there would be more than CC_SEM_MAX; none is released. Does not
+ * switch. */
 CC_API int cc_sem_release(CCSem *s, uint32_t n);
 
 /* ---- wait group ---- */
 
-/* Counts operations in progress and waits until there are none. It may be used again once the count was 0. */
+/* Counts operations in progress and waits until there are none. It may be reused once the count was 0. */
 typedef struct CCWaitGroup {
     uint32_t word;
     uint32_t lock;
@@ -127,12 +126,12 @@ typedef struct CCWaitGroup {
 } CCWaitGroup;
 
 /* Adds n, which may be negative, to the count; when that reaches 0, all waits return. A count
- * below 0 or beyond INT32_MAX aborts the program with a message. While somebody waits, or might,
- * add only while the count is not 0. Does not switch. */
+ * below 0 or beyond INT32_MAX aborts the program with a message. While there are or may be waiters, add only while the
+ * count is not 0. Does not switch. */
 CC_API int cc_wait_group_add(CCWaitGroup *wg, int32_t n);
 /* Subtracts 1. Does not switch. */
 CC_API int cc_wait_group_done(CCWaitGroup *wg);
-/* Waits until the count is 0. An error: it was not, as far as this wait saw. Switches; _try does not. */
+/* Waits until the count is 0. After an error this wait has not seen it at 0. Switches; _try does not. */
 CC_API CC_MUST_CHECK int cc_wait_group_wait(CCWaitGroup *wg);
 CC_API CC_MUST_CHECK int cc_wait_group_wait_try(CCWaitGroup *wg);
 CC_API CC_MUST_CHECK int cc_wait_group_wait_until(CCWaitGroup *wg, CCDeadline deadline);
@@ -147,10 +146,10 @@ typedef struct CCOnce {
     uint64_t owner;
 } CCOnce;
 
-/* The first call runs fn(arg) on the caller's stack; the others wait until it has returned. 0: fn has
- * returned, and what it wrote can be read. ECANCELED: it may still be running, elsewhere. When a panic leaves fn
- * it has not been done: one of those who wait runs its own fn, or the next call does. A call for the same object
- * from within fn waits for ever, or aborts a debug build with a message. Switches. */
+/* The first call runs fn(arg) on the caller's stack; the others wait until it has returned. 0: fn has returned, and its
+ * writes are visible. ECANCELED: fn may still be running elsewhere. If a panic leaves fn, it does not count as run: one
+ * of the waiters, or the next call, runs its own fn. A call for the same object from within fn deadlocks; a debug build
+ * aborts with a message. Switches. */
 CC_API CC_MUST_CHECK int cc_once(CCOnce *once, void (*fn)(void *arg), void *arg);
 
 /* ---- event ---- */
@@ -162,9 +161,9 @@ typedef struct CCEvent {
     void *first;
 } CCEvent;
 
-/* Sets the event: all waits, and those that begin before a reset, return. Does not switch. */
+/* Sets the event: all waits return, and so do those that start before a reset. Does not switch. */
 CC_API int cc_event_set(CCEvent *e);
-/* Resets the event. Waits that the last set has ended still return 0. Does not switch. */
+/* Resets the event. Waits ended by the last set still return 0. Does not switch. */
 CC_API int cc_event_reset(CCEvent *e);
 /* Waits until the event is set. Switches; _try does not. */
 CC_API CC_MUST_CHECK int cc_event_wait(CCEvent *e);
@@ -173,7 +172,7 @@ CC_API CC_MUST_CHECK int cc_event_wait_until(CCEvent *e, CCDeadline deadline);
 
 /* ---- barrier ---- */
 
-/* A reusable meeting point for a fixed number of parties: CCBarrier b = CC_BARRIER_INIT(4). */
+/* A reusable barrier for a fixed number of parties: CCBarrier b = CC_BARRIER_INIT(4). */
 typedef struct CCBarrier {
     uint32_t parties;
     uint32_t lock;
@@ -185,10 +184,9 @@ typedef struct CCBarrier {
 #define CC_BARRIER_INIT(n) \
     { (n), 0, 0, 0, 0 }
 
-/* Waits until as many as it was made for have arrived; then all go on, and the next round begins. ECANCELED,
- * ETIMEDOUT: the caller has left and does not count; the others wait for another caller in its place. Once all have
- * arrived each of them gets 0, also one whose deadline passes at that moment. EINVAL: for no party at all.
- * Switches. */
+/* Waits until all parties have arrived; then all continue, and the next round begins. ECANCELED, ETIMEDOUT: the caller
+ * has left and does not count; the others wait for another caller in its place. Once all have arrived each of them gets
+ * 0, also one whose deadline passes at that moment. EINVAL: a barrier for 0 parties. Switches. */
 CC_API CC_MUST_CHECK int cc_barrier_wait(CCBarrier *b);
 CC_API CC_MUST_CHECK int cc_barrier_wait_until(CCBarrier *b, CCDeadline deadline);
 

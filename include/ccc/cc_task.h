@@ -1,8 +1,7 @@
 /* cc_task.h - start a fiber, hold a handle to it, wait for its result.
  *
- * A handle is consumed by exactly one successful join or by detach; cc_task_dup makes another one.
- * Several callers may wait on copies of one handle at the same time: all of them get the result.
- * Using a consumed handle is detected: ESRCH.
+ * A handle is consumed by one successful join or by detach; cc_task_dup creates another one. Several callers may wait
+ * on copies of one handle at the same time: all of them get the result. Use of a consumed handle is detected: ESRCH.
  */
 #ifndef CCC_CC_TASK_H
 #define CCC_CC_TASK_H
@@ -23,54 +22,54 @@ typedef struct CCIsland CCIsland;
 
 /* A field that is 0 or NULL means the default. */
 typedef struct CCSpawnOptions {
-    const char *name;     /* copied, cut at CC_FIBER_NAME_MAX - 1 bytes */
+    const char *name;     /* copied, truncated to CC_FIBER_NAME_MAX - 1 bytes */
     size_t stack_size;    /* CC_STACK_SIZE_MIN … CC_STACK_SIZE_MAX; as in CCRuntimeConfig */
     size_t arg_size;      /* > 0: arg points to that many bytes; they are copied, and fn gets the copy, aligned to
                           CC_SPAWN_ARG_ALIGN */
-    CCIsland *island;     /* where it runs; CC_NO_ISLAND: on none; NULL: where its starter does (cc_island.h) */
+    CCIsland *island;     /* its island (cc_island.h); CC_NO_ISLAND: none; NULL: that of the caller */
     uint64_t reserved[3]; /* 0; see cc_base.h */
 } CCSpawnOptions;
 
 #define CC_SPAWN_ARG_MAX ((size_t)64 * 1024)
-#define CC_SPAWN_ARG_ALIGN 16 /* of every type but those that are given a larger one, by alignas or as vectors */
+#define CC_SPAWN_ARG_ALIGN 16 /* enough for all types except over-aligned ones (alignas, vectors) */
 
-/* Starts fn(arg) as a fiber. It is in no nursery and in no scope of the caller, so that their cancellations, deadlines
- * and values are not its own: for those, start it in a nursery (cc_nursery.h). On failure (fn NULL, no memory,
- * shutdown) the handle is {0}, which every call below answers with EINVAL. Any context; does not switch. */
+/* Starts fn(arg) as a fiber. It belongs to no nursery and inherits no scope of the caller: no cancellation, deadline or
+ * value. For those, start it in a nursery (cc_nursery.h). On failure (fn NULL, no memory, shutdown) the handle is {0},
+ * for which every call below returns EINVAL. Any context; does not switch. */
 CC_API CCTask cc_fiber_spawn_task(CCTaskFn fn, void *arg);
 
-/* The same with options (may be NULL) and an error. task NULL: starts it detached. On failure *task is {0}.
- * EINVAL: fn NULL, stack_size out of range, arg_size above CC_SPAWN_ARG_MAX, arg NULL with arg_size > 0, a reserved
- * word not 0; ENOMEM: no fiber record; EAGAIN: the runtime could not start its threads; ECANCELED: it shuts down.
- * Any context; does not switch. */
+/* The same with options (may be NULL) and an error code. task NULL: starts it detached. On failure *task is {0}.
+ * EINVAL: fn NULL, stack_size out of range, arg_size above CC_SPAWN_ARG_MAX, arg NULL with arg_size > 0, a nonzero
+ * reserved word; ENOMEM: no fiber record; EAGAIN: the runtime could not start its threads; ECANCELED: it is shutting
+ * down. Any context; does not switch. */
 CC_API int cc_spawn(CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options);
 
-/* Waits for the task's end, stores its result (result may be NULL), consumes the handle: *task becomes {0}.
- * ENOMEM: the task never ran, because no stack could be allocated, and the handle is consumed; or _until found no
- * memory for its timer, and *task is not {0}. ENOTRECOVERABLE: the task ended by a panic (cc_panic.h), *result is NULL
- * and the handle is consumed. On every other error the handle stays valid. EINVAL: NULL or {0}; ESRCH:
- * consumed before; EDEADLK: a fiber joins itself; ECANCELED: the caller was cancelled (cc_nursery.h), or the
- * runtime shuts down; _try: EAGAIN while it runs; _until: ETIMEDOUT. Any context; switches, _try does not. */
+/* Waits for the task's end, stores its result (result may be NULL) and consumes the handle: *task becomes {0}. ENOMEM:
+ * the task never ran, because no stack could be allocated, and the handle is consumed; or _until had no memory for its
+ * timer, and *task is not {0}. ENOTRECOVERABLE: the task panicked (cc_panic.h), *result is NULL and the handle is
+ * consumed. On every other error the handle stays valid. EINVAL: NULL or {0}; ESRCH: already consumed; EDEADLK: a fiber
+ * joins itself; ECANCELED: the caller was cancelled (cc_nursery.h), or the runtime is shutting down; _try: EAGAIN while
+ * the task is running; _until: ETIMEDOUT. Any context; switches, _try does not. */
 CC_API int cc_task_join(CCTask *task, void **result);
 CC_API int cc_task_join_try(CCTask *task, void **result);
 CC_API int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline);
 
-/* Joins and returns the result; NULL when the join fails, also when the caller is cancelled: the task goes on then.
- * Any context; switches. */
+/* Joins and returns the result; NULL if the join fails, also if the caller is cancelled: then the task continues. Any
+ * context; switches. */
 CC_API void *cc_block_on(CCTask task);
 
-/* Gives the handle up: the task goes on, its result is dropped. EINVAL, ESRCH as above. Any context; does not
+/* Releases the handle: the task continues, and its result is dropped. EINVAL, ESRCH as above. Any context; does not
  * switch. */
 CC_API int cc_task_detach(CCTask *task);
 
-/* Another handle to the same task, to be joined or detached on its own. EINVAL (also for copy == task), ESRCH;
+/* Creates another handle to the same task, to be joined or detached separately. EINVAL (also for copy == task), ESRCH;
  * EOVERFLOW: UINT32_MAX - 1 handles exist. Any context; does not switch. */
 CC_API int cc_task_dup(const CCTask *task, CCTask *copy);
 
 /* For CC_GO: starts entry with a copy of `size` bytes at args. */
 CC_API CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size);
 
-/* A task with arguments, copied into the fiber: no malloc, nothing to free.
+/* Defines a task with arguments, which are copied into the fiber: no malloc, nothing to free.
  *
  *   CC_TASK(resize, { Image *img; int width, height; }) {
  *       scale(self->img, self->width, self->height);
@@ -78,7 +77,7 @@ CC_API CCTask cc_task_go(CCTaskFn entry, const void *args, size_t size);
  *   }
  *   CCTask t = CC_GO(resize, .img = photo, .width = 640, .height = 480);
  *
- * What CC_GO leaves out is 0; CC_GO(resize) leaves out everything. In C++ the members must be named in the order of the
+ * Arguments omitted in CC_GO are 0; CC_GO(resize) omits all. In C++ the members must be named in the order of the
  * struct, which must be trivially copyable. A task without arguments is CC_TASK(tick) { … }, started by CC_GO(tick).
  * Arguments that need a larger alignment than CC_SPAWN_ARG_ALIGN, or take more than CC_SPAWN_ARG_MAX bytes, do not
  * compile: pass a pointer to them.

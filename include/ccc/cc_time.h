@@ -24,7 +24,7 @@ static inline CCDeadline cc_forever(void) {
 }
 #define CC_FOREVER cc_forever()
 
-/* A deadline that has passed: what can be done at once is done, without waiting. */
+/* A deadline that has passed: the call does what it can without waiting. */
 static inline CCDeadline cc_passed(void) {
     CCDeadline passed;
     passed.ns = 1;
@@ -35,7 +35,7 @@ static inline CCDeadline cc_passed(void) {
 /* Now, in CLOCK_MONOTONIC nanoseconds. Any context; does not switch. */
 CC_API uint64_t cc_now_ns(void);
 
-/* The deadline that lies `ns` or `ms` from now; saturates at CC_FOREVER. Any context; does not switch. */
+/* The deadline `ns` or `ms` from now; saturates at CC_FOREVER. Any context; does not switch. */
 CC_API CCDeadline cc_after_ns(uint64_t ns);
 CC_API CCDeadline cc_after_ms(uint64_t ms);
 
@@ -43,7 +43,7 @@ static inline CCDeadline cc_after_s(uint64_t s) {
     return cc_after_ms(s < UINT64_MAX / 1000 ? s * 1000 : UINT64_MAX);
 }
 
-/* Arithmetic. Never, {0} included, stays never, and a sum saturates there. */
+/* Arithmetic. A deadline of never, {0} included, stays never, and sums saturate there. */
 static inline bool cc_deadline_is_never(CCDeadline d) {
     return d.ns == 0 || d.ns == UINT64_MAX;
 }
@@ -60,7 +60,7 @@ static inline CCDeadline cc_deadline_earlier(CCDeadline a, CCDeadline b) {
     if (cc_deadline_is_never(a)) return b;
     return cc_deadline_is_never(b) || a.ns < b.ns ? a : b;
 }
-/* How long it is until then: 0 if it has passed, UINT64_MAX if it never comes. Any context; does not switch. */
+/* The time left: 0 if it has passed, UINT64_MAX if it never comes. Any context; does not switch. */
 static inline uint64_t cc_deadline_left_ns(CCDeadline d) {
     uint64_t now;
     if (cc_deadline_is_never(d)) return UINT64_MAX;
@@ -71,11 +71,11 @@ static inline bool cc_deadline_has_passed(CCDeadline d) {
     return cc_deadline_left_ns(d) == 0;
 }
 
-/* Sleeps: a fiber parks, an OS thread blocks. Returns 0, never early; if timers come in quick succession while workers
- * are idle, up to 250 us late (CC_TIMER_SLACK_US, ccc(7)); ECANCELED when the caller, a fiber or an OS
- * thread in a block, is cancelled (cc_nursery.h), or is a fiber and the runtime shuts down meanwhile; ENOMEM when a
- * fiber's timer finds no memory. A time in the past returns at once; without a deadline a fiber sleeps until it is
- * cancelled. Any context; switches. */
+/* Sleeps: a fiber parks, an OS thread blocks. Returns 0, never early; up to 250 us late if many timers are due in quick
+ * succession while workers are idle (CC_TIMER_SLACK_US, ccc(7)). ECANCELED: the caller, a fiber or an OS thread in a
+ * block, is cancelled (cc_nursery.h), or is a fiber and the runtime shuts down; ENOMEM: no memory for a fiber's timer.
+ * A time in the past returns at once; without a deadline a fiber sleeps until it is cancelled. Any context;
+ * switches. */
 CC_API int cc_sleep_ms(uint64_t ms);
 CC_API int cc_sleep_until(CCDeadline deadline);
 static inline int cc_sleep_s(uint64_t s) {
@@ -84,15 +84,15 @@ static inline int cc_sleep_s(uint64_t s) {
 
 /* ---- tickers ---- */
 
-/* What happens to ticks whose time has passed when the caller comes to wait for the next one. */
+/* What happens to ticks that are already due when the caller starts to wait for the next one. */
 typedef enum CCTickerMode {
-    CC_TICKER_SKIP,  /* they are left out, and counted; the next comes at a whole number of periods from the first */
-    CC_TICKER_BURST, /* they come at once, one after the other */
-    CC_TICKER_DELAY  /* they are left out; the next comes a period after the late one was taken */
+    CC_TICKER_SKIP,  /* skipped and counted; the next comes at a whole number of periods from the first */
+    CC_TICKER_BURST, /* delivered at once, one after the other */
+    CC_TICKER_DELAY  /* skipped; the next comes a period after the late one was taken */
 } CCTickerMode;
 
-/* A point in time that comes again and again: no task, nothing to free. Several callers may wait for one ticker: each
- * tick is taken by one of them, any of them. So it also limits a rate.
+/* A periodic point in time: no task, nothing to free. Several callers may wait for one ticker: each tick goes to an
+ * arbitrary one of them. So it can also serve as a rate limiter.
  *
  *   CCTicker second;
  *   cc_ticker_init(&second, 1000000000, CC_TICKER_SKIP);
@@ -102,7 +102,7 @@ typedef enum CCTickerMode {
 typedef struct CCTicker {
     CCDeadline next; /* tick */
     uint64_t period; /* in nanoseconds */
-    uint64_t missed; /* ticks that were left out, of all so far; CC_TICKER_SKIP and CC_TICKER_DELAY */
+    uint64_t missed; /* ticks skipped so far; CC_TICKER_SKIP and CC_TICKER_DELAY */
     CCTickerMode mode;
     uint64_t reserved[2];
 } CCTicker;
@@ -110,11 +110,11 @@ typedef struct CCTicker {
 /* The first tick comes a period from now. EINVAL: NULL, a period of 0, an unknown mode. Any context; does not switch.
  * */
 CC_API int cc_ticker_init(CCTicker *ticker, uint64_t period_ns, CCTickerMode mode);
-/* Sleeps until the next tick, and takes it. As cc_sleep_until; after an error the tick is still to come. EINVAL: NULL,
- * or no ticker. Any context; switches. */
+/* Sleeps until the next tick, and takes it. Errors as cc_sleep_until; after an error the tick is not taken. EINVAL:
+ * NULL, or not initialised. Any context; switches. */
 CC_API int cc_ticker_wait(CCTicker *ticker);
-/* Takes the tick that has come, without waiting: `next` is the one after it. EAGAIN: it has not come yet; EINVAL as
- * above. Any context; does not switch. */
+/* Takes a tick that is due, without waiting, and advances `next`. EAGAIN: none is due; EINVAL as above. Any context;
+ * does not switch. */
 CC_API int cc_ticker_wait_try(CCTicker *ticker);
 
 CC_END_DECLS

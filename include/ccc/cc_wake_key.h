@@ -1,12 +1,12 @@
-/* cc_wake_key.h - wake keys: sixteen bytes that end one wait, whoever has them, however late they come.
+/* cc_wake_key.h - wake keys: 16-byte values with which any code can end one wait, safely even if it is too late.
  *
- * A fiber opens a key, gives copies of it to whoever will call back (a library with callbacks, another process, a
- * packet on its way), and waits for it. cc_wake with the key ends the wait. A key that comes when that wait is over
- * gets ESRCH, and nothing happens: it points to no memory of the program, and its ticket is never used again.
+ * A fiber opens a key, hands copies of it out (to a library with callbacks, another process, a network packet), and
+ * waits for it. cc_wake with the key ends the wait. A stale key, whose wait is over, gets ESRCH and has no effect: it
+ * is not a pointer, and its ticket is never reused.
  *
  *   static void done(int result, void *context) {         called by the library, on any thread
  *       struct CCWakeKey *key = context;
- *       (void)cc_wake(*key, (uint64_t)result);            ESRCH: nobody waits any more
+ *       (void)cc_wake(*key, (uint64_t)result);            ESRCH: the wait is over
  *   }
  *   CCWakeKey key;
  *   uint64_t result;
@@ -15,8 +15,8 @@
  *       rc = cc_wake_key_wait_until(key, &result, cc_after_ms(100));
  *   }
  *
- * All calls: any context, also before the runtime starts and after it has stopped, and in a simulation. None of them
- * may be made by a signal handler: let that write to a descriptor, or see cc_signal.h.
+ * All calls: any context, also before the runtime starts and after it has stopped, and in a simulation. None may be
+ * called from a signal handler: let the handler write to a descriptor, or see cc_signal.h.
  */
 #ifndef CCC_CC_WAKE_KEY_H
 #define CCC_CC_WAKE_KEY_H
@@ -32,25 +32,24 @@ typedef struct CCWakeKey {
     uint64_t ticket;
 } CCWakeKey;
 
-/* A new key, for one wake. It is over when a wait for it has returned anything but EAGAIN or ENOMEM, or when it was
- * closed. EINVAL: NULL. ENOMEM. Does not switch. */
+/* Creates a key for one wake. The key expires when a wait for it has returned anything but EAGAIN or ENOMEM, or when it
+ * is closed. EINVAL: NULL. ENOMEM. Does not switch. */
 CC_API int cc_wake_key_open(CCWakeKey *key);
 
-/* Ends the wait for that key, which gets the value; if nobody waits yet, the wait that comes returns at once. 0:
- * exactly one wait returns 0 with this value, unless the key is closed or never waited for. ESRCH: the key is over, was
- * woken before, or never was: nothing happens. Does not switch. */
+/* Ends the wait for that key, which gets the value; without a waiter the next wait returns at once. 0: exactly one wait
+ * returns 0 with this value, unless the key is closed or never waited for. ESRCH: the key has expired, was already
+ * woken, or is invalid: no effect. Does not switch. */
 CC_API int cc_wake(CCWakeKey key, uint64_t value);
 
-/* Waits for the wake and takes its value (NULL: nobody wants it). The key is over then, whatever the call returns:
- * ESRCH: it was over before, or became so while the call waited, because another one has taken the wake, or has closed
- * it. ECANCELED: the caller was cancelled; _until: ETIMEDOUT. _try: EAGAIN, there was no wake yet; the key stays open.
- * ENOMEM, with a deadline: the key stays open. Switches; _try does not. */
+/* Waits for the wake and stores its value (value may be NULL). The key then expires, whatever the call returns, except
+ * as noted. ESRCH: it had expired, or another caller took the wake or closed the key during the wait. ECANCELED: the
+ * caller was cancelled; _until: ETIMEDOUT. _try: EAGAIN, no wake yet; the key stays open. ENOMEM, with a deadline: the
+ * key stays open. Switches; _try does not. */
 CC_API int cc_wake_key_wait(CCWakeKey key, uint64_t *value);
 CC_API int cc_wake_key_wait_try(CCWakeKey key, uint64_t *value);
 CC_API int cc_wake_key_wait_until(CCWakeKey key, uint64_t *value, CCDeadline deadline);
 
-/* The key is over: for one that is not waited for after all. A wait that is under way returns ESRCH. ESRCH: it was
- * over. Does not switch. */
+/* Closes a key that is no longer needed. A wait in progress returns ESRCH. ESRCH: it had expired. Does not switch. */
 CC_API int cc_wake_key_close(CCWakeKey key);
 
 CC_END_DECLS

@@ -1,4 +1,4 @@
-/* cc_when.h - a select whose bodies stand at their arms.
+/* cc_when.h - a select that keeps each arm together with its body.
  *
  *   for (bool open = true; open;)
  *       CC_WHEN {
@@ -9,20 +9,19 @@
  *           CC_ON_CANCEL()          { return; }
  *       }
  *
- * Exactly one arm happens, and its body runs; if several are ready, any of them. The expressions of an arm are
- * evaluated once, before the wait. The block holds arms and nothing else, also in loops and behind conditions, else
- * included, if these do not depend on what an arm changes: it is executed twice, to collect the arms and to find the
- * body. It is a loop: break and continue in a body leave the block, not a loop around it. Blocks nest. There is room
- * for 16 arms; CC_WHEN_N(64) { … } has room for 64; more than CC_SELECT_MAX are too many.
+ * Exactly one arm is executed, and its body runs; if several are ready, an arbitrary one. The expressions of an arm are
+ * evaluated once, before the wait. The block contains only arms; they may be in loops and behind if and else, provided
+ * that the conditions do not depend on what an arm changes, because the block is executed twice: to collect the arms
+ * and to find the body. It is a loop: break and continue in a body leave the block, not a loop around it. Blocks nest.
+ * A block holds up to 16 arms, CC_WHEN_N(64) { … } up to 64; at most CC_SELECT_MAX.
  *
- * A wait that is cancelled leaves the block without a body, unless there is a CC_ON_CANCEL: a loop around a block
- * without one must ask cc_cancelled.
+ * If the wait is cancelled, no body runs, unless there is a CC_ON_CANCEL: a loop around a block without one must check
+ * cc_cancelled.
  *
- * A panic with a message answers a pointer to a value of the wrong size, an empty task, a ticker that was not
- * initialised, an event, a semaphore or a nursery that is NULL, a child that waits for its own nursery, more arms than
- * there is room for, and no memory; and a closed channel of a CC_ON_RECV or CC_ON_SEND for which the block has no
- * CC_ON_CLOSED.
- * Any context; switches, unless there is a CC_ON_DEFAULT.
+ * The block panics with a message on a pointer to a value of the wrong size, an empty task handle, an uninitialised
+ * ticker, a NULL event, semaphore or nursery, a child that waits for its own nursery, too many arms, and out of memory;
+ * and on a closed channel of a CC_ON_RECV or CC_ON_SEND without a CC_ON_CLOSED in the block. Any context; switches,
+ * unless there is a CC_ON_DEFAULT.
  */
 #ifndef CCC_CC_WHEN_H
 #define CCC_CC_WHEN_H
@@ -32,7 +31,7 @@
 #include <ccc/cc_select.h>
 #include <ccc/cc_sync.h>
 
-/* Blocks inside blocks declare the same names: no warning of that (-Wshadow). */
+/* Nested blocks declare the same names: suppress -Wshadow. */
 #if defined(__GNUC__)
 #pragma GCC system_header
 #endif
@@ -51,8 +50,8 @@ CC_BEGIN_DECLS
         cc_when_ = cc_collects_ != NULL && cc_when_choose(&cc_when_room_.when) ? (cc_collects_ = NULL, &cc_when_room_) \
                                                                                : NULL)
 
-/* A value was received into *pointer, or *pointer was sent; _OF: with a typed handle (cc_chan_handle.h). A channel that
- * is NULL is never ready. A send on a full drop-new channel is ready: CC_WHEN_ERROR is EAGAIN. */
+/* A value was received into *pointer, or *pointer was sent; _OF: with a typed handle (cc_chan_handle.h). A NULL channel
+ * is never ready. A send on a full drop-new channel is ready: CC_WHEN_ERROR is EAGAIN. */
 #define CC_ON_RECV(channel, pointer) CC__ON(cc_when_recv_(CC__WHEN, (channel), (pointer), sizeof *(pointer)))
 #define CC_ON_SEND(channel, pointer) CC__ON(cc_when_send_(CC__WHEN, (channel), (pointer), sizeof *(pointer)))
 #define CC_ON_RECV_OF(handle, pointer) \
@@ -63,40 +62,40 @@ CC_BEGIN_DECLS
  * the error of cc_chan_close_err. */
 #define CC_ON_CLOSED(channel) CC__ON(cc_when_closed_(CC__WHEN, (channel)))
 
-/* The task has ended; the handle is used up. CC_WHEN_ERROR: as cc_task_join. result_pointer: a void **, or NULL. */
+/* The task has ended; the handle is consumed. CC_WHEN_ERROR: as cc_task_join. result_pointer: a void **, or NULL. */
 #define CC_ON_JOIN(task_pointer, result_pointer) \
     CC__ON(cc_when_join_(CC__WHEN, CC__POINTER_TO(CCTask, task_pointer), (result_pointer), NULL))
-/* The same for a future that was started: cc_await or CC_AWAIT in the body does not wait. One that CC_START could not
- * start is ready: CC_WHEN_ERROR is what that has returned. */
+/* The same for a started future: cc_await or CC_AWAIT in the body does not wait. A future that CC_START could not start
+ * is ready: CC_WHEN_ERROR is the error of CC_START. */
 #define CC_ON_AWAIT(future_pointer) \
     CC__ON_THEN(cc_when_await_(CC__WHEN, &(future_pointer)->future), cc_when_awaited_(&cc_when_->when))
 
-/* The point in time has come; so many milliseconds have passed. */
+/* The deadline has passed; the given number of milliseconds has passed. */
 #define CC_ON_UNTIL(point) CC__ON(cc_when_at_(CC__WHEN, (point)))
 #define CC_ON_AFTER_MS(ms) CC_ON_UNTIL(cc_after_ms(ms))
 
-/* The descriptor is readable or writable, as cc_fd_wait says it; CC_WHEN_ERROR: its error, EBADF if it was closed. */
+/* The descriptor is readable or writable, as by cc_fd_wait; CC_WHEN_ERROR: its error, EBADF if it was closed. */
 #define CC_ON_READABLE(descriptor) CC__ON(cc_when_fd_(CC__WHEN, CC_CASE_READABLE, (descriptor)))
 #define CC_ON_WRITABLE(descriptor) CC__ON(cc_when_fd_(CC__WHEN, CC_CASE_WRITABLE, (descriptor)))
 
-/* The next tick of a CCTicker (cc_time.h) has come, and was taken; CC_WHEN_ERROR: EAGAIN: by another caller that waits
- * for the same ticker. */
+/* The next tick of a CCTicker (cc_time.h) was due and was taken; CC_WHEN_ERROR: EAGAIN: another caller that waits for
+ * the same ticker has taken it. */
 #define CC_ON_TICK(ticker_pointer) \
     CC__ON_THEN(cc_when_tick_(CC__WHEN, CC__POINTER_TO(CCTicker, ticker_pointer)), cc_when_ticked_(&cc_when_->when))
 
-/* The wake of a key (cc_wake_key.h) has come, with its value; CC_WHEN_ERROR: ESRCH, the key is over. The key stays open
- * when another arm is chosen. value_pointer: a uint64_t *, or NULL. */
+/* A key (cc_wake_key.h) was woken, with a value; CC_WHEN_ERROR: ESRCH, the key has expired. The key stays open if
+ * another arm is chosen. value_pointer: a uint64_t *, or NULL. */
 #define CC_ON_KEY(key, value_pointer) CC__ON(cc_when_key_(CC__WHEN, (key), (value_pointer)))
 
-/* The event (cc_sync.h) is set; or it was set during the wait, whether it was reset since or not. */
+/* The event (cc_sync.h) is set, or was set during the wait even if it has been reset since. */
 #define CC_ON_EVENT(event_pointer) CC__ON(cc_when_event_(CC__WHEN, CC__POINTER_TO(CCEvent, event_pointer)))
-/* A permit of the semaphore was taken; whoever runs the body releases it. First come, first served, among selects and
- * cc_sem_acquire. No permit is taken when another arm is chosen. */
+/* A permit of the semaphore was taken; the program has to release it. Selects and cc_sem_acquire are served in FIFO
+ * order. No permit is taken if another arm is chosen. */
 #define CC_ON_ACQUIRE(sem_pointer) CC__ON(cc_when_acquire_(CC__WHEN, CC__POINTER_TO(CCSem, sem_pointer)))
 
-/* The nursery (cc_nursery.h) has no child, or had none at some moment of the wait: all that were started have ended.
- * In the block of a CC_NURSERY, too. cc_nursery_wait in the body returns what they have failed with, and runs the exit
- * hooks; it does not wait for children unless more are started. */
+/* The nursery (cc_nursery.h) has no children, or had none at some moment of the wait. Also works in the block of a
+ * CC_NURSERY. cc_nursery_wait in the body returns their failure and runs the exit hooks; it does not wait for children
+ * unless more are started. */
 #define CC_ON_NURSERY_END(nursery) CC__ON(cc_when_nursery_end_(CC__WHEN, CC__POINTER_TO(CCNursery, nursery)))
 
 /* The caller is cancelled. */
@@ -105,16 +104,16 @@ CC_BEGIN_DECLS
 /* No other arm is ready: the block does not wait. */
 #define CC_ON_DEFAULT() CC__ON(cc_when_default_(CC__WHEN))
 
-/* In a body: what the arm has returned, 0 or an errno value. */
+/* In a body: the result of the arm, 0 or an errno value. */
 #define CC_WHEN_ERROR (cc_when_->when.error)
 
 /* ---- for the macros ---- */
 
-/* The cases lie behind it. */
+/* The cases follow in memory. */
 typedef struct CCWhen {
     uint32_t count;     /* arms that were collected */
-    uint32_t otherwise; /* the default; UINT32_MAX: there is none */
-    uint32_t at;        /* the arm that comes next, when the body is looked for */
+    uint32_t otherwise; /* the default; UINT32_MAX: none */
+    uint32_t at;        /* the next arm, in the search for the body */
     uint32_t chosen;    /* whose body runs */
     int error;
     uint32_t spare;
@@ -122,7 +121,7 @@ typedef struct CCWhen {
 
 /* Waits, and chooses the body; false: none. */
 CC_API bool cc_when_choose(CCWhen *when);
-/* Panics: there are more arms than room. */
+/* Panics: too many arms. */
 CC_API void cc_when_overflow(size_t room);
 
 /* A pointer to anything else does not compile. */
@@ -133,7 +132,8 @@ CC_API void cc_when_overflow(size_t room);
 #endif
 #define CC__WHEN &cc_when_->when, sizeof cc_when_->cases / sizeof(CCCase)
 #define CC__ON(add) CC__ON_THEN(add, true)
-/* A loop that runs once, and not an if: an else behind the body belongs to a condition around the arm, or is none. */
+/* A loop that runs once, not an if: an else after the body belongs to a condition around the arm, or does not
+ * compile. */
 #define CC__ON_THEN(add, then)                                                                                  \
     for (bool cc_body_ = cc_collects_ != NULL ? (add) : cc_when_->when.at++ == cc_when_->when.chosen && (then); \
          cc_body_; cc_body_ = false)
