@@ -8,9 +8,9 @@
  *   for (std::string &line : lines) parse(line);      // until it is closed
  *   n.wait();                                         // rethrows what a child has thrown
  *
- * Header only, and beside the C interface, which can be used on the same objects: see channel::c_handle and so on.
- * Errors are exceptions: ccc::error holds an errno value, ccc::cancelled is what a wait throws in a scope that was
- * cancelled, ccc::panicked tells of a task that ended by a panic. Let ccc::cancelled pass through: it ends the task.
+ * Header only. The C interface can be used on the same objects: see channel::c_handle and so on. Errors are exceptions:
+ * ccc::error holds an errno value, a wait in a cancelled scope throws ccc::cancelled, and a join of a task that
+ * panicked throws ccc::panicked. Let ccc::cancelled propagate: it ends the task.
  *
  * A panic (cc_panic.h) runs no destructors; C++ code throws instead.
  */
@@ -60,7 +60,7 @@ class panicked : public error {
     explicit panicked(const std::string &what) : error(ENOTRECOVERABLE, what) {}
 };
 
-/* Throws for a code other than 0 that a function of the C interface has returned. */
+/* Throws for a nonzero result of a function of the C interface. */
 [[noreturn]] inline void raise(int code, const char *call) {
     CCError reason;
     if (code == ENOTRECOVERABLE) throw panicked(call);
@@ -74,7 +74,7 @@ inline void check(int code, const char *call) {
 
 /* ---- time ---- */
 
-/* The deadline that lies this far from now; a negative duration is one that has passed. */
+/* The deadline this far from now; a negative duration gives one that has passed. */
 template <class Rep, class Period> CCDeadline after(std::chrono::duration<Rep, Period> time) {
     using limit = std::chrono::duration<double, std::nano>;
     if (limit(time).count() <= 0) return CC_PASSED;
@@ -150,7 +150,7 @@ template <class T> [[noreturn]] void raise_panic(const T &id, const char *call) 
     throw panicked(std::string(call) + ": " + (known ? panic.message : "the task has panicked"));
 }
 
-/* An exception that nobody will catch is not lost without a word; cancellations are meant to end there. */
+/* Reports an exception that nobody will catch; cancellations are meant to end there. */
 inline void report_dropped(const std::exception_ptr &thrown) noexcept {
     if (!thrown) return;
     try {
@@ -163,7 +163,7 @@ inline void report_dropped(const std::exception_ptr &thrown) noexcept {
     }
 }
 
-/* What a nursery's child fails with: the errno value of a std::system_error, or EIO. */
+/* The error with which a nursery's child fails: the errno value of a std::system_error, or EIO. */
 struct failure {
     int code;
     std::string text;
@@ -182,7 +182,7 @@ inline failure describe(const std::exception_ptr &thrown) {
     }
 }
 
-/* A wait for a task's end that no cancellation ends; a shutdown of the runtime ends such waits again and again. */
+/* Waits for a task's end despite cancellation; retries, because a shutdown of the runtime keeps ending the wait. */
 inline int join_always(CCTask *task) {
     bool shielded = cc_shield_begin();
     int rc;
@@ -195,9 +195,9 @@ inline int join_always(CCTask *task) {
 
 /* ---- tasks ---- */
 
-/* A started function's handle: moves, and is joined once. One that is destroyed before it was joined cancels the task
- * and waits for its end, so that what the function holds a reference to outlives it; what it throws then is written to
- * stderr, but not ccc::cancelled. To let it go on alone: detach. One fiber or OS thread at a time uses a handle. */
+/* The handle of a task: movable, joined once. Destroying it before the join cancels the task and waits for its end, so
+ * that the function's references stay valid; an exception other than ccc::cancelled is then written to stderr. To let
+ * the task continue on its own: detach. Only one fiber or OS thread at a time may use a handle. */
 template <class T> class task {
   public:
     task() = default;
@@ -217,7 +217,7 @@ template <class T> class task {
         end();
     }
 
-    /* It was started, and neither joined nor detached nor moved from. */
+    /* Started, and neither joined, detached nor moved from. */
     explicit operator bool() const {
         return shared != nullptr;
     }
@@ -228,14 +228,14 @@ template <class T> class task {
         return handle;
     }
 
-    /* Waits for the end; returns what the function has returned, or throws what it has thrown. ccc::panicked: it
-     * panicked. ccc::cancelled: the caller was cancelled; ccc::error: there is no task (EINVAL), no memory for its
-     * stack. After a ccc::cancelled of the caller's own the task goes on, and can be joined again: operator bool. */
+    /* Waits for the end; returns the function's result, or rethrows its exception. ccc::panicked: it panicked.
+     * ccc::cancelled: the caller was cancelled; ccc::error: there is no task (EINVAL), or no memory for its stack.
+     * After the caller's own ccc::cancelled the task continues, and can be joined again: operator bool. */
     T join() {
         check_started();
         return taken(cc_task_join(&handle, nullptr));
     }
-    /* The same; ccc::error with ETIMEDOUT: the task goes on. */
+    /* The same; ccc::error with ETIMEDOUT: the task continues. */
     T join_until(CCDeadline deadline) {
         check_started();
         return taken(cc_task_join_until(&handle, nullptr, deadline));
@@ -245,7 +245,7 @@ template <class T> class task {
     void cancel() {
         if (shared != nullptr) (void)cc_task_cancel(&handle);
     }
-    /* The task goes on; what it returns or throws is dropped. */
+    /* The task continues; its result or exception is dropped. */
     void detach() noexcept {
         if (shared == nullptr) return;
         (void)cc_task_detach(&handle);
@@ -282,7 +282,7 @@ template <class T> class task {
         job<F> *j = static_cast<job<F> *>(arg);
         CC_DEFER(drop_deferred, static_cast<state *>(j)); /* after a panic, too */
         j->call(*j->f);
-        j->f.reset(); /* what it holds ends with the task, not with the handle */
+        j->f.reset(); /* captured objects are destroyed with the task, not with the handle */
         return nullptr;
     }
 
@@ -294,7 +294,7 @@ template <class T> class task {
         if (handle.id != 0) raise(rc != 0 ? rc : EINVAL, "cc_task_join"); /* the task goes on */
         std::unique_ptr<state, void (*)(state *)> last(std::exchange(shared, nullptr), drop);
         if (rc == ENOTRECOVERABLE) detail::raise_panic(id_, "ccc::task");
-        if (rc == ENOMEM) drop(last.get()); /* it never ran, and nobody else gives up its reference */
+        if (rc == ENOMEM) drop(last.get()); /* it never ran, so it does not release its reference itself */
         if (rc != 0) raise(rc, "cc_task_join");
         return last->take();
     }
@@ -313,7 +313,7 @@ template <class T> class task {
     state *shared = nullptr;
 };
 
-/* Starts f() as a task. ccc::error: ENOMEM, ECANCELED (the runtime shuts down), EAGAIN. */
+/* Starts f() as a task. ccc::error: ENOMEM, ECANCELED (the runtime is shutting down), EAGAIN. */
 template <class F> task<detail::result_of<F>> go(F &&f) {
     using function = std::decay_t<F>;
     using result = task<detail::result_of<F>>;
@@ -326,8 +326,7 @@ template <class F> task<detail::result_of<F>> go(F &&f) {
     return handle;
 }
 
-/* Runs f() as a fiber and waits for its end, whatever happens meanwhile: for main. Returns what it returns, throws what
- * it throws. */
+/* Runs f() as a fiber and always waits for its end: for main. Returns its result, or rethrows its exception. */
 template <class F> detail::result_here<F> run(F &&f) {
     struct call {
         std::remove_reference_t<F> *f;
@@ -348,7 +347,7 @@ template <class F> detail::result_here<F> run(F &&f) {
     return c.outcome.take();
 }
 
-/* Calls f() on an OS thread of a pool, while the fiber parks (cc_blocking.h). */
+/* Calls f() on a pool thread while the fiber is parked (cc_blocking.h). */
 template <class F> detail::result_here<F> blocking(F &&f, CCPool *pool = CC_POOL_DEFAULT) {
     struct call {
         std::remove_reference_t<F> *f;
@@ -369,11 +368,11 @@ template <class F> detail::result_here<F> blocking(F &&f, CCPool *pool = CC_POOL
 
 /* ---- nurseries ---- */
 
-/* A scope that owns the tasks that are started in it, and to which the block around belongs, as with CC_NURSERY. The
- * first child that throws cancels the others, and the waits of the block; wait, or else the destructor, rethrows that.
- * The destructor waits for all children. When the block is left by an exception it cancels them first, and what they
- * throw then is dropped. A block whose own wait was cancelled because a child has thrown is left by ccc::cancelled,
- * which holds the child's text: use with_nursery where the child's exception itself is wanted. */
+/* A scope that owns the tasks started in it; the enclosing block belongs to it too, as with CC_NURSERY. The first child
+ * that throws cancels the others and the waits of the block; wait, or else the destructor, rethrows its exception. The
+ * destructor waits for all children. If an exception leaves the block, the destructor cancels them first, and drops
+ * what they throw then. If a child's exception cancels a wait of the block, the block gets ccc::cancelled, which holds
+ * the child's text: use with_nursery to get the child's exception itself. */
 class nursery {
   public:
     nursery() : nursery(CCNurseryConfig{}) {}
@@ -394,8 +393,8 @@ class nursery {
         if (!told) rethrow(left);
     }
 
-    /* Starts f() as a child. What it returns is dropped; what it throws fails the nursery: with the errno value of a
-     * std::system_error, else EIO. ccc::cancelled ends the child quietly in a nursery that is cancelled. */
+    /* Starts f() as a child. Its result is dropped; an exception fails the nursery, with the errno value of a
+     * std::system_error, else EIO. In a cancelled nursery ccc::cancelled ends the child silently. */
     template <class F> void go(F &&f) {
         auto *j = new job<std::decay_t<F>>(this, std::forward<F>(f));
         insert(j);
@@ -404,9 +403,9 @@ class nursery {
         check(rc, "cc_nursery_spawn");
     }
 
-    /* Waits until no child is left, and throws what the first of them has thrown; else ccc::cancelled if the nursery
-     * was cancelled, ccc::error with ETIMEDOUT after its deadline. More children may be started afterwards; but a
-     * nursery that has failed stays so, and each wait throws the same. The destructor does not, after a wait has. */
+    /* Waits until all children have ended, and rethrows the first exception; else throws ccc::cancelled if the nursery
+     * was cancelled, or ccc::error with ETIMEDOUT after its deadline. More children may be started afterwards, but a
+     * failed nursery stays failed, and each wait throws the same. After a wait has thrown, the destructor does not. */
     void wait() {
         rethrow(cc_nursery_wait(n));
     }
@@ -424,7 +423,7 @@ class nursery {
   private:
     template <class Body> friend void with_nursery(Body &&body, CCNurseryConfig config);
 
-    /* In a list, because a child for which there is no stack is never called. */
+    /* Kept in a list, because a child without a stack is never called. */
     struct link {
         link *previous = nullptr, *next = nullptr;
         virtual ~link() = default;
@@ -496,7 +495,7 @@ class nursery {
     std::exception_ptr first;
 };
 
-/* body(n), with a nursery, and waits for its children. Throws what was thrown first, by a child or by the body. */
+/* Calls body(n) with a nursery and waits for its children. Throws the first exception, of a child or of the body. */
 template <class Body> void with_nursery(Body &&body, CCNurseryConfig config) {
     nursery n(config);
     std::exception_ptr own; /* the body's cancellation */
@@ -525,7 +524,7 @@ template <class Body> void with_nursery(Body &&body) {
 
 namespace detail {
 
-/* What the channel itself carries: the value, or, if that cannot be copied like memory, a pointer to it. */
+/* The element of the C channel: the value, or a pointer to it if it is not trivially copyable. */
 template <class T, bool plain = std::is_trivially_copyable_v<T>> struct slot {
     union {
         char none;
@@ -563,9 +562,8 @@ template <class T> struct slot<T, false> {
 
 } // namespace detail
 
-/* A bounded channel of Ts, of any type that can be moved. Copies of the object are the same channel, which is freed
- * with the last of them, and what nobody has received with it; so a const one sends and receives, too. 0 is a
- * rendezvous. */
+/* A bounded channel of any movable type T. Copies of the object refer to the same channel, which is freed with the last
+ * copy, together with unreceived values; so a const object can also send and receive. Capacity 0 is a rendezvous. */
 template <class T> class channel {
   public:
     explicit channel(std::size_t capacity = 0, const char *name = nullptr, CCChanMode mode = CC_CHAN_MODE_BLOCK) {
@@ -597,7 +595,7 @@ template <class T> class channel {
         if (cc_chan_is_closed(ch) && rc != ECANCELED && rc != ENOMEM) return false;
         raise(rc, "cc_chan_send");
     }
-    /* Nothing: the channel is closed and empty. Throws ccc::cancelled. */
+    /* std::nullopt: the channel is closed and empty. Throws ccc::cancelled. */
     std::optional<T> recv() const {
         detail::slot<T> s;
         int rc = cc_chan_recv(ch, &s, sizeof s);
@@ -606,7 +604,7 @@ template <class T> class channel {
         raise(rc, "cc_chan_recv");
     }
 
-    /* These return 0 or an error of the C interface (cc_channel.h); after an error a value to send is unchanged. */
+    /* These return 0 or an error of the C interface (cc_channel.h); after an error the value to send is unchanged. */
     int send_try(T &value) const {
         return send_with(value, [this](auto *s) { return cc_chan_send_try(ch, s, sizeof *s); });
     }
@@ -704,7 +702,8 @@ template <class T> class channel {
 
 namespace detail {
 
-/* A variable whose value a select offers. Arms with the same one offer the same value, and one of them sends it. */
+/* A variable whose value a select offers. Arms with the same variable offer the same value, and one of them sends
+ * it. */
 struct offer {
     const void *from = nullptr, *type = nullptr;
     offer *before = nullptr;
@@ -714,7 +713,7 @@ template <class T> inline constexpr char type_of = 0; /* its address tells types
 template <class T> struct offer_of : offer {
     std::optional<slot<T>> s;
 
-    /* The one with that variable, which is this one if there was none. */
+    /* The existing offer of that variable, or this one. */
     offer_of *join(offer *&offers, T &variable) {
         for (offer *o = offers; o != nullptr; o = o->before)
             if (o->from == std::addressof(variable) && o->type == &type_of<T>) return static_cast<offer_of *>(o);
@@ -733,8 +732,8 @@ template <class T> struct offer_of : offer {
 
 } // namespace detail
 
-/* The arms of a select: each is asked for its case, told if that was done and without an error, gives back what was not
- * sent, and calls its function when it is the one. */
+/* The arms of a select: each provides its case, is notified if it was executed without an error, returns an unsent
+ * value, and calls its function if it was chosen. */
 template <class T, class F> class recv_arm {
   public:
     recv_arm(const channel<T> &from, F function) : ch(from.c_handle()), f(std::move(function)) {}
@@ -817,16 +816,16 @@ template <class F> class plain_arm {
     F f;
 };
 
-/* f(std::optional<T>): nothing: the channel is closed. */
+/* f(std::optional<T>): std::nullopt if the channel is closed. */
 template <class T, class F> recv_arm<T, F> on_recv(const channel<T> &from, F f) {
     return {from, std::move(f)};
 }
-/* f(bool): whether the value was sent; it is moved from if it was, and else unchanged. Several arms may offer the same
+/* f(bool): whether the value was sent; it is moved from if it was, otherwise unchanged. Several arms may offer the same
  * value: one channel gets it. */
 template <class T, class F> send_arm<T, F> on_send(const channel<T> &to, T &value, F f) {
     return {to, value, std::move(f)};
 }
-/* f(T), or f() for a task of void; what the task has thrown is thrown by the select. */
+/* f(T), or f() for a task of void; the select rethrows the task's exception. */
 template <class T, class F> join_arm<T, F> on_join(task<T> &joined, F f) {
     return {joined, std::move(f)};
 }
@@ -869,7 +868,7 @@ template <class... Arms> bool select_from(bool wait, Arms &...arms) {
     if (rc != 0) chosen = none;
     index = 0;
     ((index++ == chosen && cases[chosen].error == 0 ? arms.done() : void()), ...);
-    (arms.give_back(), ...); /* all values are back before a function is called */
+    (arms.give_back(), ...); /* return all values before calling a function */
     if (rc == EAGAIN && !wait) return false;
     check(rc, "cc_select");
     index = 0;
@@ -879,12 +878,12 @@ template <class... Arms> bool select_from(bool wait, Arms &...arms) {
 
 } // namespace detail
 
-/* Waits until one of the arms can proceed, does it and calls its function:
+/* Waits until one of the arms can proceed, executes it and calls its function:
  *
  *   ccc::select(ccc::on_recv(in, [&](std::optional<int> v) { … }),
  *               ccc::on_after(100ms, [&] { … }));
  *
- * Throws ccc::cancelled, unless there is an on_cancel; and what the function throws. */
+ * Throws ccc::cancelled, unless there is an on_cancel; propagates exceptions of the function. */
 template <class... Arms> void select(Arms &&...arms) {
     (void)detail::select_from(true, arms...);
 }
@@ -895,7 +894,7 @@ template <class... Arms> bool select_try(Arms &&...arms) {
 
 /* ---- locks ---- */
 
-/* For std::lock_guard, std::unique_lock and std::scoped_lock. Waiting for it is not cancelled. */
+/* For std::lock_guard, std::unique_lock and std::scoped_lock. Waiting for it cannot be cancelled. */
 class mutex {
   public:
     mutex() = default;
@@ -930,7 +929,7 @@ class condition_variable {
     void notify_all() {
         (void)cc_cond_broadcast(&c);
     }
-    /* Throw ccc::cancelled; the lock is held then, too. */
+    /* Throw ccc::cancelled, with the lock held. */
     void wait(std::unique_lock<mutex> &lock) {
         check(cc_cond_wait(&c, lock.mutex()->c_handle()), "cc_cond_wait");
     }
