@@ -23,41 +23,55 @@ static const struct {
 #include "fiber/reasons.def"
 };
 
-/* All fibers in three orders: lists of 100,000 are looked up in 100,000 times. */
+/* All fibers in three orders, each made when it is first asked for: lists of 100,000 are looked up in 100,000 times. */
 enum order { BY_RECORD, BY_ID, BY_STACK, ORDERS };
-static const struct fiber_seen **sorted[ORDERS];
+struct sorted {
+    uint64_t key;
+    const struct fiber_seen *fiber;
+};
+static struct sorted *sorted[ORDERS];
+static bool is_sorted[ORDERS];
+static const struct fiber_seen *all;
 static size_t all_count;
 
 static uint64_t key_of(const struct fiber_seen *f, enum order order) {
     return order == BY_RECORD ? f->at : order == BY_ID ? (uint64_t)f->generation << 32 | (f->slot + 1) : f->low;
 }
 
-static int by_key(const void *a, const void *b, void *order) {
-    uint64_t x = key_of(*(const struct fiber_seen *const *)a, *(enum order *)order);
-    uint64_t y = key_of(*(const struct fiber_seen *const *)b, *(enum order *)order);
-    return x < y ? -1 : x > y;
+static int by_key(const void *a, const void *b) {
+    const struct sorted *x = a, *y = b;
+    return x->key < y->key ? -1 : x->key > y->key;
 }
 
 void describe_among(const struct fiber_seen *fibers, size_t count) {
+    all = fibers;
     all_count = count;
-    for (enum order order = BY_RECORD; order < ORDERS; order++) {
-        sorted[order] = grow(sorted[order], count + 1, sizeof *sorted[order]);
-        for (size_t i = 0; i < count; i++) sorted[order][i] = &fibers[i];
-        if (count > 1) qsort_r(sorted[order], count, sizeof *sorted[order], by_key, &order);
+    memset(is_sorted, 0, sizeof is_sorted);
+}
+
+static void sort(enum order order) {
+    bool done = true;
+    sorted[order] = grow(sorted[order], all_count + 1, sizeof *sorted[order]);
+    for (size_t i = 0; i < all_count; i++) {
+        sorted[order][i] = (struct sorted){key_of(&all[i], order), &all[i]};
+        done = done && (i == 0 || sorted[order][i - 1].key <= sorted[order][i].key);
     }
+    if (!done) qsort(sorted[order], all_count, sizeof *sorted[order], by_key);
+    is_sorted[order] = true;
 }
 
 /* The last one whose key is not above this; NULL: there is none. */
 static const struct fiber_seen *find_fiber(enum order order, uint64_t key) {
+    if (!is_sorted[order]) sort(order);
     size_t low = 0, high = all_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (key_of(sorted[order][middle], order) <= key)
+        if (sorted[order][middle].key <= key)
             low = middle + 1;
         else
             high = middle;
     }
-    return low > 0 ? sorted[order][low - 1] : NULL;
+    return low > 0 ? sorted[order][low - 1].fiber : NULL;
 }
 
 const char *describe_reason(unsigned reason) {

@@ -11,18 +11,20 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] = "usage: ccps [-gst] PID | CORE\n"
+static const char usage[] = "usage: ccps [-agst] PID | CORE\n"
                             "  the fibers of a process or of a core file: what they wait for, since when, and where\n"
+                            "  -a  each fiber, also if there are more than 1000\n"
                             "  -g  fibers that stand in the same place together\n"
                             "  -t  the tree of nurseries and the fibers in them, without stacks\n"
                             "  -s  stops the process for the time of the look, a second at most\n"
                             "  -h  shows this\n";
 
-enum { STOP_MS = 1000 };
+enum { STOP_MS = 1000, EACH_MAX = 1000 };
 
 /* What is looked at, and what was found. */
 struct look {
-    bool stop, frames;
+    bool stop, all;
+    enum show how;
     struct fiber_seen *fibers;
     size_t count;
 };
@@ -40,23 +42,27 @@ static unsigned stop_ms(void) {
 static void *look_at(void *arg) {
     struct look *look = arg;
     if (look->stop) target_stop(stop_ms());
-    look->fibers = runtime_fibers(&look->count, look->frames);
-    if (look->stop) show_collect(look->fibers, look->count);
+    look->fibers = runtime_fibers(&look->count, look->how != SHOW_TREE);
+    if (look->count > EACH_MAX && !look->all)
+        look->how = look->how == SHOW_EACH ? SHOW_MANY : look->how == SHOW_TREE ? SHOW_TREE_OF_MANY : look->how;
+    if (look->stop) show_collect(look->fibers, look->count, look->how);
     if (look->stop) target_continue();
     return NULL;
 }
 
 int main(int argc, char **argv) {
-    enum show how = SHOW_EACH;
-    struct look look = {0};
+    struct look look = {.how = SHOW_EACH};
     pthread_t tracer;
-    for (int option; (option = getopt(argc, argv, "gsth")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "agsth")) != -1;) {
         switch (option) {
+        case 'a':
+            look.all = true;
+            break;
         case 'g':
-            how = SHOW_GROUPS;
+            look.how = SHOW_GROUPS;
             break;
         case 't':
-            how = SHOW_TREE;
+            look.how = SHOW_TREE;
             break;
         case 's':
             look.stop = true;
@@ -80,7 +86,6 @@ int main(int argc, char **argv) {
         target_open_core(argv[optind]);
     runtime_find();
     look.stop = look.stop && process;
-    look.frames = how != SHOW_TREE;
     if (!look.stop) {
         (void)look_at(&look);
     } else {
@@ -88,7 +93,7 @@ int main(int argc, char **argv) {
         if (error != 0) fail("no thread: %s", strerror(error));
         (void)pthread_join(tracer, NULL);
     }
-    show_all(look.fibers, look.count, how);
+    show_all(look.fibers, look.count, look.how);
     runtime_free(look.fibers, look.count);
     if (fflush(stdout) != 0 || ferror(stdout)) fail("standard output: %s", strerror(errno));
     return 0;

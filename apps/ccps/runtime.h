@@ -10,9 +10,20 @@
 #include "inspect/layout.h"
 
 enum { NAME_MAX_SEEN = 128, FRAMES_SEEN = 24, WORKERS_SEEN = 1024, REASONS_SEEN = 32 };
+/* What is believed of the sizes of things: records of fibers, logs of turns, descriptors of stacks. */
+enum { RECORD_MAX = 1024, LOG_MAX = 1024, STACK_HEAD_MAX = 128 };
 
 /* As in fiber/state.h. */
 enum fiber_is { IS_IDLE, IS_RUNNABLE, IS_RUNNING, IS_PARKING, IS_PARKED, IS_DONE };
+
+/* A stack, which all fibers with the same frames share; it stays. */
+struct stack_seen {
+    unsigned frames;
+    struct doubt doubt;
+    const struct stack_seen
+        *trimmed[2]; /* without the library's own frames, of a fiber that waits, that runs; NULL: not yet */
+    const void *frame[];
+};
 
 struct fiber_seen {
     uint64_t at; /* its record */
@@ -27,11 +38,9 @@ struct fiber_seen {
     uint64_t site, fn;
     uint64_t scope;     /* its innermost; 0: none */
     uint64_t low, high; /* its stack */
-    char *name;
-    char *line; /* what it does, in words; NULL: not said yet */
-    unsigned frames;
-    const void **frame;
-    struct doubt doubt;
+    char *name;         /* NULL: it has none */
+    char *line;         /* what it does, in words; NULL: not said yet */
+    const struct stack_seen *stack;
 };
 
 struct worker_seen {
@@ -45,7 +54,7 @@ struct worker_seen {
 struct scope_seen {
     uint64_t at, parent, deadline;
     uint32_t children, members;
-    bool nursery, cancelled;
+    bool nursery, cancelled, shown;
     char name[NAME_MAX_SEEN];
 };
 
@@ -78,12 +87,18 @@ unsigned runtime_from(unsigned index);
 /* The name of the island of which it is the worker; "": it is none. At most NAME_MAX_SEEN bytes. */
 void runtime_island(int worker, char *name);
 unsigned runtime_open(void); /* workers that have a thread, without islands */
+uint64_t runtime_worker_at(unsigned index);
 struct worker_seen runtime_worker(unsigned index);
 uint64_t runtime_global_queue(void);
 struct counts runtime_counts(unsigned worker);
 uint64_t runtime_foreign_spawned(void);
 /* How many fibers have been started and have not ended. */
 uint64_t runtime_active(void);
+
+/* ---- fibers.c ---- */
+
+/* The stack with these frames. */
+const struct stack_seen *stack_with(const void *const *frame, unsigned frames, struct doubt doubt);
 
 /* All fibers that live, by slot. frames: with their stacks. */
 struct fiber_seen *runtime_fibers(size_t *count, bool frames);
@@ -92,6 +107,8 @@ bool runtime_look(struct fiber_seen *fiber, bool frames);
 /* How many records could not be read then. */
 uint64_t runtime_unread(void);
 void runtime_free(struct fiber_seen *fibers, size_t count);
+
+/* ---- */
 
 struct scope_seen runtime_scope(uint64_t at, bool *found);
 

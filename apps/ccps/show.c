@@ -11,6 +11,11 @@
 #include <string.h>
 
 enum { NAMED = 8, SCOPES_MAX = 4096, DEPTH_MAX = 64, BLOCKED_SHOWN = 256 };
+enum { SCOPES_SHOWN = 40, MEMBERS_SHOWN = 40 }; /* of many: a screen */
+
+static bool in_groups(enum show how) {
+    return how == SHOW_GROUPS || how == SHOW_MANY;
+}
 
 static const char *plural(uint64_t n) {
     return n == 1 ? "" : "s";
@@ -18,27 +23,42 @@ static const char *plural(uint64_t n) {
 
 /* ---- frames ---- */
 
-/* Drops what is the library's own at both ends: of a fiber that waits, what its call does inside; of all, what every
+static const struct stack_seen nowhere;
+
+static const struct stack_seen *stack_of(const struct fiber_seen *f) {
+    return f->stack != NULL ? f->stack : &nowhere;
+}
+
+/* Without what is the library's own at both ends: of a fiber that waits, what its call does inside; of all, what every
  * stack begins with. */
-static void trim(struct fiber_seen *f) {
+static const struct stack_seen *without_own(const struct stack_seen *p, bool runs) {
     unsigned first = 0, end;
-    if (f->state != IS_RUNNING)
-        while (first < f->frames && modules_owner((uintptr_t)f->frame[first]) == OWNER_LIBRARY) first++;
-    if (first == f->frames) first = 0; /* nothing would be left */
-    for (end = first; end < f->frames && modules_owner((uintptr_t)f->frame[end]) != OWNER_SCHEDULER;) end++;
-    if (end < f->frames) f->doubt.cut = false; /* nothing that is shown is missing */
-    f->doubt.guessed >>= first;
-    f->frames = end - first;
-    if (f->frames > 0) memmove(f->frame, f->frame + first, f->frames * sizeof f->frame[0]);
+    struct doubt doubt = p->doubt;
+    if (!runs)
+        while (first < p->frames && modules_owner((uintptr_t)p->frame[first]) == OWNER_LIBRARY) first++;
+    if (first == p->frames) first = 0; /* nothing would be left */
+    for (end = first; end < p->frames && modules_owner((uintptr_t)p->frame[end]) != OWNER_SCHEDULER;) end++;
+    if (end < p->frames) doubt.cut = false; /* nothing that is shown is missing */
+    doubt.guessed >>= first;
+    return stack_with(p->frame + first, end - first, doubt);
+}
+
+static void trim(struct fiber_seen *f) {
+    struct stack_seen *p = (struct stack_seen *)(uintptr_t)f->stack;
+    bool runs = f->state == IS_RUNNING;
+    if (p == NULL) return;
+    if (p->trimmed[runs] == NULL) p->trimmed[runs] = without_own(p, runs);
+    f->stack = p->trimmed[runs];
 }
 
 static void print_frames(const struct fiber_seen *f, const char *indent) {
-    for (unsigned i = 0; i < f->frames; i++) {
+    const struct stack_seen *p = stack_of(f);
+    for (unsigned i = 0; i < p->frames; i++) {
         char text[400];
-        modules_name((uintptr_t)f->frame[i], text, sizeof text);
-        printf("%s#%u %s%s\n", indent, i, f->doubt.guessed >> i & 1 ? "? " : "", text);
+        modules_name((uintptr_t)p->frame[i], text, sizeof text);
+        printf("%s#%u %s%s\n", indent, i, p->doubt.guessed >> i & 1 ? "? " : "", text);
     }
-    if (f->frames > 0 && f->doubt.cut) printf("%s? no unwind information leads further up\n", indent);
+    if (p->frames > 0 && p->doubt.cut) printf("%s? no unwind information leads further up\n", indent);
 }
 
 /* ---- workers ---- */
@@ -96,88 +116,111 @@ static void print_place(const struct fiber_seen *f, bool sites_differ, const cha
         modules_name(f->site, text, sizeof text);
         printf("%sstarted by %s%s\n", indent, text, sites_differ ? ", and others" : "");
     }
-    if (f->frames == 0 && f->fn != 0) {
+    if (stack_of(f)->frames == 0 && f->fn != 0) {
         modules_name(f->fn + 1, text, sizeof text);
         printf("%sits function is %s\n", indent, text);
     }
     print_frames(f, indent);
 }
 
-static bool alike(const struct fiber_seen *a, const struct fiber_seen *b) {
-    return a->state == b->state && a->reason == b->reason && a->moves == b->moves && a->fn == b->fn &&
-           a->frames == b->frames && a->doubt.guessed == b->doubt.guessed &&
-           (a->frames == 0 || memcmp(a->frame, b->frame, a->frames * sizeof a->frame[0]) == 0);
-}
-
-/* Fibers that are alike become neighbours. */
-static int by_place(const void *a, const void *b) {
-    const struct fiber_seen *x = a, *y = b;
-    if ((x->state == IS_RUNNING) != (y->state == IS_RUNNING)) return x->state == IS_RUNNING ? -1 : 1;
-    if (x->state != y->state) return x->state < y->state ? -1 : 1;
-    if (x->reason != y->reason) return x->reason < y->reason ? -1 : 1;
-    if (x->moves != y->moves) return x->moves < y->moves ? -1 : 1;
-    if (x->fn != y->fn) return x->fn < y->fn ? -1 : 1;
-    if (x->frames != y->frames) return x->frames < y->frames ? -1 : 1;
-    int order = x->frames == 0 ? 0 : memcmp(x->frame, y->frame, x->frames * sizeof x->frame[0]);
-    if (order != 0) return order;
-    if (x->doubt.guessed != y->doubt.guessed) return x->doubt.guessed < y->doubt.guessed ? -1 : 1;
-    return x->slot < y->slot ? -1 : 1;
-}
-
 /* Those in the same scope become neighbours; in none: first. */
 static int by_scope(const void *a, const void *b) {
-    const struct fiber_seen *x = a, *y = b;
+    const struct fiber_seen *x = *(struct fiber_seen *const *)a, *y = *(struct fiber_seen *const *)b;
     if (x->scope != y->scope) return x->scope < y->scope ? -1 : 1;
     if ((x->state == IS_RUNNING) != (y->state == IS_RUNNING)) return x->state == IS_RUNNING ? -1 : 1;
     return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-static int by_slot(const void *a, const void *b) {
-    const struct fiber_seen *x = a, *y = b;
-    if ((x->state == IS_RUNNING) != (y->state == IS_RUNNING)) return x->state == IS_RUNNING ? -1 : 1;
-    return x->slot < y->slot ? -1 : x->slot > y->slot;
+static size_t hash_of(const struct fiber_seen *f) {
+    uint64_t hash = ((uintptr_t)f->stack ^ f->fn) * 0x9e3779b97f4a7c15u;
+    return (size_t)((hash ^ (uint64_t)f->state << 8 ^ f->reason ^ (uint64_t)f->moves << 16) * 0x9e3779b97f4a7c15u >>
+                    20);
 }
 
+/* Fibers that stand in the same place. */
 struct group {
-    struct fiber_seen *first;
+    struct fiber_seen *named[NAMED]; /* the first of them */
     size_t count;
+    bool sites_differ;
 };
+
+static bool alike(const struct fiber_seen *a, const struct fiber_seen *b) {
+    return a->state == b->state && a->reason == b->reason && a->moves == b->moves && a->fn == b->fn &&
+           a->stack == b->stack;
+}
 
 /* Those that run, then the largest. */
 static int by_size(const void *a, const void *b) {
     const struct group *x = a, *y = b;
-    bool x_runs = x->first->state == IS_RUNNING, y_runs = y->first->state == IS_RUNNING;
+    bool x_runs = x->named[0]->state == IS_RUNNING, y_runs = y->named[0]->state == IS_RUNNING;
     if (x_runs != y_runs) return x_runs ? -1 : 1;
     if (x->count != y->count) return x->count < y->count ? 1 : -1;
-    return x->first->slot < y->first->slot ? -1 : 1;
+    return x->named[0]->slot < y->named[0]->slot ? -1 : 1;
+}
+
+static void join(struct group *g, struct fiber_seen *f) {
+    if (g->count < NAMED) g->named[g->count] = f;
+    g->count++;
+    g->sites_differ = g->sites_differ || f->site != g->named[0]->site;
+}
+
+/* All groups, in the order of their first fibers; the caller frees them. */
+static struct group *find_groups(struct fiber_seen *fibers, size_t count, size_t *groups) {
+    struct group *all = NULL;
+    size_t room = 1024, n = 0, *table = NULL; /* by a hash: the number of a group + 1, or 0 */
+    for (size_t i = 0; i < count; i++) {
+        struct fiber_seen *f = &fibers[i];
+        if (table == NULL || 2 * n >= room) {
+            table = grow(table, room *= 2, sizeof *table);
+            memset(table, 0, room * sizeof *table);
+            for (size_t g = 0; g < n; g++) {
+                size_t at = hash_of(all[g].named[0]) & (room - 1);
+                while (table[at] != 0) at = (at + 1) & (room - 1);
+                table[at] = g + 1;
+            }
+        }
+        size_t at = hash_of(f) & (room - 1);
+        while (table[at] != 0 && !alike(all[table[at] - 1].named[0], f)) at = (at + 1) & (room - 1);
+        if (table[at] == 0) {
+            if ((n & (n - 1)) == 0) all = grow(all, n != 0 ? 2 * n : 1, sizeof *all);
+            all[n] = (struct group){.count = 0};
+            table[at] = ++n;
+        }
+        join(&all[table[at] - 1], f);
+    }
+    free(table);
+    *groups = n;
+    return all;
 }
 
 static void print_group(const struct group *g, uint64_t now) {
-    struct fiber_seen *f = g->first;
-    bool differ = false;
+    struct fiber_seen *f = g->named[0];
     if (g->count > 1)
         printf("%zu fibers, %s%s%s:\n", g->count, describe_state(f->state), f->state == IS_PARKED ? ", " : "",
                f->state == IS_PARKED ? describe_reason(f->reason) : "");
-    for (size_t i = 0; i < g->count && i < NAMED; i++) print_line(&f[i], now, g->count > 1 ? "  " : "");
+    for (size_t i = 0; i < g->count && i < NAMED; i++) print_line(g->named[i], now, g->count > 1 ? "  " : "");
     if (g->count > NAMED) printf("  and %zu more like them\n", g->count - NAMED);
-    for (size_t i = 1; i < g->count; i++) differ = differ || f[i].site != f->site;
-    print_place(f, differ, "    ");
+    print_place(f, g->sites_differ, "    ");
 }
 
 static void print_groups(struct fiber_seen *fibers, size_t count, uint64_t now) {
-    struct group *groups = grow(NULL, count + 1, sizeof *groups);
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (n == 0 || !alike(groups[n - 1].first, &fibers[i])) groups[n++] = (struct group){&fibers[i], 0};
-        groups[n - 1].count++;
-    }
-    qsort(groups, n, sizeof *groups, by_size);
+    size_t n;
+    struct group *groups = find_groups(fibers, count, &n);
+    if (n > 1) qsort(groups, n, sizeof *groups, by_size);
     for (size_t i = 0; i < n; i++) print_group(&groups[i], now);
     free(groups);
 }
 
+/* One by one: those that run first, each of the two in the order of their slots. */
+static void print_each(struct fiber_seen *fibers, size_t count, uint64_t now) {
+    for (int runs = 1; runs >= 0; runs--)
+        for (size_t i = 0; i < count; i++)
+            if ((fibers[i].state == IS_RUNNING) == runs) print_group(&(struct group){{&fibers[i]}, 1, false}, now);
+}
+
 /* ---- scopes: found through the fibers that are in them or wait for them ---- */
 
+static size_t members_shown = SIZE_MAX; /* of one scope */
 static struct scope_seen *scopes;
 static size_t scope_count;
 static uint16_t scope_table[4 * SCOPES_MAX]; /* by address: the number of a scope + 1, or 0 */
@@ -231,11 +274,11 @@ static void print_scope(const struct scope_seen *s, uint64_t now, unsigned depth
 }
 
 /* Where the fibers of a scope begin, among those that are sorted by scope. */
-static size_t first_in(uint64_t scope, const struct fiber_seen *fibers, size_t count) {
+static size_t first_in(uint64_t scope, struct fiber_seen *const *fibers, size_t count) {
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (fibers[middle].scope < scope)
+        if (fibers[middle]->scope < scope)
             low = middle + 1;
         else
             high = middle;
@@ -243,30 +286,51 @@ static size_t first_in(uint64_t scope, const struct fiber_seen *fibers, size_t c
     return low;
 }
 
+/* The fibers of a scope. */
+static void print_members(uint64_t scope, struct fiber_seen *const *fibers, size_t count, uint64_t now,
+                          const char *indent) {
+    size_t first = first_in(scope, fibers, count), end = first;
+    for (; end < count && fibers[end]->scope == scope; end++)
+        if (end - first < members_shown) print_line(fibers[end], now, indent);
+    if (end - first > members_shown) printf("%sand %zu more\n", indent, end - first - members_shown);
+}
+
 /* Those right below `parent`, each with what is below it; with its fibers, if these are given. A damaged tree may be a
  * circle: `left` bounds the walk. */
-static void print_scopes(uint64_t parent, unsigned depth, struct fiber_seen *fibers, size_t count, uint64_t now,
+static void print_scopes(uint64_t parent, unsigned depth, struct fiber_seen *const *fibers, size_t count, uint64_t now,
                          size_t *left) {
     for (size_t i = 0; i < scope_count && depth<DEPTH_MAX && * left> 0; i++) {
         if (scopes[i].parent != parent) continue;
         char indent[2 * DEPTH_MAX + 8];
         --*left;
+        scopes[i].shown = true;
         print_scope(&scopes[i], now, depth);
         snprintf(indent, sizeof indent, "%*s", (int)(2 * depth + 4), "");
-        for (size_t j = first_in(scopes[i].at, fibers, count); j < count && fibers[j].scope == scopes[i].at; j++)
-            print_line(&fibers[j], now, indent);
+        print_members(scopes[i].at, fibers, count, now, indent);
         print_scopes(scopes[i].at, depth + 1, fibers, count, now, left);
     }
 }
 
-static void print_tree(struct fiber_seen *fibers, size_t count, uint64_t now) {
-    size_t left = scope_count, elsewhere = 0;
-    if (scope_count > 0) printf("nurseries and scopes:\n");
-    print_scopes(0, 0, fibers, count, now, &left);
-    if (count > 0 && fibers[0].scope == 0) printf("in none:\n");
-    for (size_t i = 0; i < count && fibers[i].scope == 0; i++) print_line(&fibers[i], now, "  ");
-    for (size_t i = 0; i < count; i++) elsewhere += fibers[i].scope != 0 && find_scope(fibers[i].scope) == NULL;
+static void print_rest(const struct fiber_seen *fibers, size_t count) {
+    size_t elsewhere = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct scope_seen *s = fibers[i].scope != 0 ? find_scope(fibers[i].scope) : NULL;
+        elsewhere += fibers[i].scope != 0 && (s == NULL || !s->shown);
+    }
     if (elsewhere > 0) printf("%zu fiber%s in scopes that are left out\n", elsewhere, plural(elsewhere));
+}
+
+static void print_tree(struct fiber_seen *fibers, size_t count, uint64_t now) {
+    size_t left = scope_count;
+    struct fiber_seen **sorted = grow(NULL, count + 1, sizeof *sorted);
+    for (size_t i = 0; i < count; i++) sorted[i] = &fibers[i];
+    if (count > 1) qsort(sorted, count, sizeof *sorted, by_scope);
+    if (scope_count > 0) printf("nurseries and scopes:\n");
+    print_scopes(0, 0, sorted, count, now, &left);
+    if (count > 0 && sorted[0]->scope == 0) printf("in none:\n");
+    print_members(0, sorted, count, now, "  ");
+    print_rest(fibers, count);
+    free(sorted);
 }
 
 /* ---- all ---- */
@@ -312,11 +376,25 @@ static void put_head(FILE *out, size_t count) {
         fprintf(out, "%lu fibers are missing%s\n", (unsigned long)(runtime_active() - count), left_out);
 }
 
-static void collect(struct fiber_seen *fibers, size_t count, bool lines) {
+/* Before the target goes on: the words for whoever will be shown. The first ones of a group that is made when the
+ * library's own frames are dropped are among the first ones of those it is made of. */
+static void put_all_into_words(struct fiber_seen *fibers, size_t count, enum show how, uint64_t now) {
+    if (!in_groups(how)) {
+        for (size_t i = 0; i < count; i++) put_into_words(&fibers[i], now);
+        return;
+    }
+    size_t n;
+    struct group *groups = find_groups(fibers, count, &n);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < groups[i].count && j < NAMED; j++) put_into_words(groups[i].named[j], now);
+    free(groups);
+}
+
+static void collect(struct fiber_seen *fibers, size_t count, enum show how, bool lines) {
     FILE *out;
     uint64_t now = collected.now = runtime_now();
     describe_among(fibers, count);
-    for (size_t i = 0; lines && i < count; i++) put_into_words(&fibers[i], now);
+    if (lines) put_all_into_words(fibers, count, how, now);
     find_scopes(fibers, count);
     put_head(out = open_text(&collected.head), count);
     close_text(out);
@@ -326,28 +404,29 @@ static void collect(struct fiber_seen *fibers, size_t count, bool lines) {
     close_text(out);
 }
 
-void show_collect(struct fiber_seen *fibers, size_t count) {
-    collect(fibers, count, true);
+void show_collect(struct fiber_seen *fibers, size_t count, enum show how) {
+    collect(fibers, count, how, true);
 }
 
 void show_all(struct fiber_seen *fibers, size_t count, enum show how) {
-    if (collected.head == NULL) collect(fibers, count, false);
+    if (collected.head == NULL) collect(fibers, count, how, false);
     uint64_t now = collected.now;
-    size_t left = scope_count;
+    size_t left = in_groups(how) ? SCOPES_SHOWN : scope_count;
     fputs(collected.head, stdout);
     if (target_went_on()) printf("it was let go on before all of it was read: what follows is not of one moment\n");
+    if (how == SHOW_TREE_OF_MANY) printf("of each scope some are shown; -a shows each\n");
+    if (how == SHOW_MANY) printf("those that stand in the same place are shown together; -a shows each\n");
     fputs(collected.workers, stdout);
     for (size_t i = 0; i < count; i++) trim(&fibers[i]);
-    if (count > 0)
-        qsort(fibers, count, sizeof *fibers, how == SHOW_GROUPS ? by_place : how == SHOW_TREE ? by_scope : by_slot);
-    describe_among(fibers, count); /* they are in other places now */
-    if (how == SHOW_TREE) {
+    if (how == SHOW_TREE_OF_MANY) members_shown = MEMBERS_SHOWN;
+    if (how == SHOW_TREE || how == SHOW_TREE_OF_MANY) {
         print_tree(fibers, count, now);
     } else {
         if (scope_count > 0) printf("nurseries and scopes:\n");
         print_scopes(0, 0, NULL, 0, now, &left);
+        print_rest(fibers, count);
     }
-    if (how == SHOW_GROUPS) print_groups(fibers, count, now);
-    for (size_t i = 0; how == SHOW_EACH && i < count; i++) print_group(&(struct group){&fibers[i], 1}, now);
+    if (in_groups(how)) print_groups(fibers, count, now);
+    if (how == SHOW_EACH) print_each(fibers, count, now);
     fputs(collected.blocked, stdout);
 }

@@ -407,6 +407,73 @@ static bool read_core(void *to, uint64_t from, size_t n) {
     return true;
 }
 
+/* ---- many pieces at once ---- */
+
+/* Pieces that lie close together are one run, and are read with what is between them. */
+enum { RUNS = 256, RUN_GAP = 256, RUN_MAX = 1 << 16, BATCH_MAX = 1 << 20 };
+
+struct batch {
+    struct iovec run[RUNS];
+    size_t first[RUNS]; /* piece of the run; that of the next run ends it */
+    size_t runs, bytes;
+};
+
+static bool joins(const struct iovec *run, const struct piece *p) {
+    uint64_t start = (uintptr_t)run->iov_base, end = start + run->iov_len;
+    return p->from >= end && p->from - end < RUN_GAP && p->from + p->size - start <= RUN_MAX;
+}
+
+/* Runs of the pieces from `at` on; where the pieces end that are in it. */
+static size_t make_batch(struct batch *b, const struct piece *pieces, size_t at, size_t count) {
+    b->runs = b->bytes = 0;
+    for (; at < count; at++) {
+        const struct piece *p = &pieces[at];
+        if (p->from > UINT64_MAX - RUN_MAX || p->size > RUN_MAX) break;
+        bool more = b->runs > 0 && joins(&b->run[b->runs - 1], p);
+        size_t before = more ? b->run[b->runs - 1].iov_len : 0;
+        size_t size = more ? p->from + p->size - (uintptr_t)b->run[b->runs - 1].iov_base : p->size;
+        if ((!more && b->runs == RUNS) || b->bytes + size - before > BATCH_MAX) break;
+        if (!more) {
+            b->run[b->runs] = (struct iovec){(void *)(uintptr_t)p->from, 0};
+            b->first[b->runs++] = at;
+        }
+        b->run[b->runs - 1].iov_len = size;
+        b->bytes += size - before;
+    }
+    return at;
+}
+
+/* The pieces of a batch; where the first run begins that could not be read. */
+static size_t read_batch(const struct batch *b, struct piece *pieces, size_t end) {
+    static char memory[BATCH_MAX];
+    struct iovec local = {memory, b->bytes};
+    heed_time();
+    ssize_t got = process_vm_readv(target.pid, &local, 1, b->run, b->runs, 0);
+    size_t at = 0;
+    for (size_t i = 0; i < b->runs; at += b->run[i++].iov_len) {
+        size_t last = i + 1 < b->runs ? b->first[i + 1] : end;
+        if (got < 0 || (size_t)got < at + b->run[i].iov_len) return b->first[i];
+        for (size_t j = b->first[i]; j < last; j++) {
+            memcpy(pieces[j].to, memory + at + (pieces[j].from - (uintptr_t)b->run[i].iov_base), pieces[j].size);
+            pieces[j].read = true;
+        }
+    }
+    return end;
+}
+
+void target_read_many(struct piece *pieces, size_t count) {
+    static struct batch batch;
+    for (size_t at = 0; at < count;) {
+        size_t end = target.pid != 0 ? make_batch(&batch, pieces, at, count) : at;
+        size_t done = end > at ? read_batch(&batch, pieces, end) : at;
+        if (done < end || end == at) { /* on its own: not all of its run is there, or it is large, or a core file's */
+            pieces[done].read = target_read(pieces[done].to, pieces[done].from, pieces[done].size);
+            done++;
+        }
+        at = done;
+    }
+}
+
 /* ---- both ---- */
 
 bool target_read(void *to, uint64_t from, size_t n) {

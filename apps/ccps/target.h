@@ -49,6 +49,15 @@ int target_open_file(const char *path);
 /* False: it is not there. */
 bool target_read(void *to, uint64_t from, size_t n);
 
+/* Many at once, which takes a fraction of the system calls; best in the order of their addresses. */
+struct piece {
+    void *to;
+    uint64_t from;
+    size_t size;
+    bool read; /* it was there; false before */
+};
+void target_read_many(struct piece *pieces, size_t count);
+
 /* A word of `size` bytes; 0 if it is not there. */
 uint64_t target_word(uint64_t at, unsigned size);
 /* What can be printed of a string, at most max - 1 bytes. */

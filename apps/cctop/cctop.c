@@ -21,7 +21,7 @@ static const char usage[] = "usage: cctop [-b] [-d SECONDS] [-n COUNT] PID\n"
                             "  -n  so many looks; without it, until the process ends\n"
                             "  -h  shows this\n";
 
-enum { BATCH_ROWS = 40, WORKERS_SHOWN = 16, REASONS_SHOWN = 6 };
+enum { BATCH_ROWS = 40, ROWS_MAX = 1000, WORKERS_SHOWN = 16, REASONS_SHOWN = 6 };
 
 struct sample {
     uint64_t when;
@@ -120,22 +120,33 @@ static unsigned print_workers(const struct sample *a, const struct sample *b) {
 
 /* ---- the longest waits ---- */
 
-/* Those that wait before the others, and those that wait longest first. */
-static int by_wait(const void *a, const void *b) {
-    const struct fiber_seen *x = a, *y = b;
-    bool x_waits = x->state == IS_PARKED && !x->moves && !is_timed(x);
-    bool y_waits = y->state == IS_PARKED && !y->moves && !is_timed(y);
-    if (x_waits != y_waits) return x_waits ? -1 : 1;
-    if (x->from != y->from) return x->from < y->from ? -1 : 1;
-    return x->slot < y->slot ? -1 : x->slot > y->slot;
+static bool waits(const struct fiber_seen *f) {
+    return f->state == IS_PARKED && !f->moves && !is_timed(f);
+}
+
+static bool waits_longer(const struct fiber_seen *x, const struct fiber_seen *y) {
+    return x->from != y->from ? x->from < y->from : x->slot < y->slot;
+}
+
+/* Those that wait longest, in order: at most `max`; how many. */
+static size_t find_longest(struct fiber_seen *fibers, size_t count, struct fiber_seen **longest, size_t max) {
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct fiber_seen *f = &fibers[i];
+        if (!waits(f) || (n == max && !waits_longer(f, longest[n - 1]))) continue;
+        size_t at = n < max ? n++ : max - 1;
+        for (; at > 0 && waits_longer(f, longest[at - 1]); at--) longest[at] = longest[at - 1];
+        longest[at] = f;
+    }
+    return n;
 }
 
 /* Where the program's own code called. */
 static void print_place(const struct fiber_seen *f) {
     char text[400];
-    for (unsigned i = 0; i < f->frames; i++) {
-        if (modules_owner((uintptr_t)f->frame[i]) != OWNER_USER) continue;
-        modules_name((uintptr_t)f->frame[i], text, sizeof text);
+    for (unsigned i = 0; f->stack != NULL && i < f->stack->frames; i++) {
+        if (modules_owner((uintptr_t)f->stack->frame[i]) != OWNER_USER) continue;
+        modules_name((uintptr_t)f->stack->frame[i], text, sizeof text);
         printf(", in %s", text);
         return;
     }
@@ -143,11 +154,13 @@ static void print_place(const struct fiber_seen *f) {
 
 static void print_waits(struct fiber_seen *fibers, size_t count, unsigned rows) {
     uint64_t now = runtime_now();
+    struct fiber_seen *longest[ROWS_MAX];
+    size_t n = find_longest(fibers, count, longest, rows < ROWS_MAX ? rows : ROWS_MAX);
     printf("longest waits:\n");
-    for (size_t i = 0; i < count && i < rows; i++) {
-        struct fiber_seen *f = &fibers[i];
+    for (size_t i = 0; i < n; i++) {
+        struct fiber_seen *f = longest[i];
         char who[256], wait[DESCRIBED_MAX], since[80];
-        if (!runtime_look(f, true) || f->state != IS_PARKED || f->moves || is_timed(f)) continue;
+        if (!runtime_look(f, true) || !waits(f)) continue;
         describe_fiber(f, who, sizeof who);
         describe_wait(f->reason, f->object, wait, sizeof wait);
         describe_since(f->from, f->to, now, since, sizeof since);
@@ -178,7 +191,6 @@ static void show(const struct sample *before, const struct sample *now, bool bat
     size_t count;
     unsigned rows = rows_of_terminal(batch), used;
     struct fiber_seen *fibers = runtime_fibers(&count, false);
-    if (count > 0) qsort(fibers, count, sizeof *fibers, by_wait);
     describe_among(fibers, count);
     if (!batch) printf("\033[H\033[J");
     used = print_head(fibers, count) + print_rates(&before->total, &now->total) + print_workers(before, now);

@@ -180,6 +180,39 @@ case_a_crowd() {
     ((status == 0)) || { cat reason; head -n 40 out.tmp; return 1; }
 }
 
+# counts_reads: the system calls of this program can be counted (reads.c).
+counts_reads() {
+    [[ -e $build/tests/apps/reads.so ]] || { echo 'the library that counts system calls was not built'; return 77; }
+    ! grep -q '__[at]san_init' "$program" || { echo 'a sanitizer has to be loaded before all others'; return 77; }
+}
+
+# Many fibers are read with one system call, and not each with some; scopes with two.
+case_few_system_calls() {
+    local count=3000 reads
+    counts_reads && crowd "$count" || return
+    LD_PRELOAD=$build/tests/apps/reads.so READS=$PWD/reads ends 0 ', [0-9]+ fibers$' -g "$pid" || return
+    end
+    reads=$(cat reads)
+    ((reads > 0 && reads < count)) || { echo "$reads reads for $count fibers"; return 1; }
+}
+
+# A list of thousands is of no use: groups, unless each is asked for.
+case_more_than_a_list() {
+    local tries
+    crowd 1200 || return
+    for ((tries = 0; tries < 300; tries++)); do # until all have run
+        ends 0 'those that stand in the same place are shown together; -a shows each' "$pid" || return
+        grep -q '^400 fibers, PARKED, mutex:$' out.tmp && break
+        sleep 0.1
+    done
+    grep -q '^  and 392 more like them$' out.tmp && (($(wc -l <out.tmp) < 300)) && grep -qE '^[0-9]+ fibers in scopes that are left out$' out.tmp ||
+        { echo "no groups: $(head -n 80 out.tmp)"; return 1; }
+    ends 0 "^fiber 0.1 'holder' waits for event" -a "$pid" && (($(grep -c '^fiber ' out.tmp) == 1201)) && ! grep 'left out' out.tmp || return
+    ends 0 '^  and 76[0-9] more$' -t "$pid" && ends 0 "fiber 0.1 'holder' waits for event" -ta "$pid" && (($(grep -c '^ *fiber ' out.tmp) == 1201)) || return
+    CCPS_STOP_MS=60000 ends 0 '^400 fibers, PARKED, mutex:$' -s "$pid" && [[ $(grep -c "^  fiber .* waits for mutex .*'holder'" out.tmp) == 8 ]] || return
+    end
+}
+
 case_a_stripped_program() {
     command -v strip >/dev/null || { echo 'strip is not installed'; return 77; }
     strip -o circle "$build/examples/hangs/circle" || return

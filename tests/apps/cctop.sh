@@ -52,6 +52,26 @@ case_rates() {
     [[ -z $missing ]] || { echo "no '$missing' in: $(cat out.tmp error.tmp said)"; return 1; }
 }
 
+# Many fibers are read with one system call, and not each with some.
+case_a_crowd() {
+    local tries reads count=3000
+    [[ -e $build/tests/apps/reads.so ]] || { echo 'the library that counts system calls was not built'; return 77; }
+    ! grep -q '__[at]san_init' "$program" || { echo 'a sanitizer has to be loaded before all others'; return 77; }
+    : >said
+    "$build/tests/apps/crowd" "$count" >>said 2>&1 </dev/null &
+    pid=$!
+    for ((tries = 0; tries < 600; tries++)); do
+        LD_PRELOAD=$build/tests/apps/reads.so READS=$PWD/reads timeout 120 "$program" -b -n 1 -d 0.01 "$pid" >out.tmp 2>&1
+        ! grep -q 'not permitted' out.tmp || { echo 'this system does not permit to read other processes'; return 77; }
+        grep -q ready said && grep -q "0 run, 0 ready, $((count + 1)) wait" out.tmp && break
+        sleep 0.1
+    done
+    reads=$(cat reads)
+    end
+    (($(grep -cE '^  for .* s, fiber .* waits .*, in (hold|want|own|follow)' out.tmp) >= 20 && reads > 0 && reads < count)) ||
+        { echo "$reads reads for $count fibers: $(cat out.tmp said)"; return 1; }
+}
+
 case_the_end() {
     begin
     local tries
