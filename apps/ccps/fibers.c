@@ -193,6 +193,13 @@ static void find_stacks(struct look *l, uint64_t *cold) {
     }
 }
 
+/* What can be printed of it. */
+static void take_name(struct fiber_seen *f, const char *text) {
+    size_t n = 0;
+    while (n < layout.name_max - 1 && text[n] >= ' ' && text[n] <= '~') n++;
+    if (n > 0) f->name = strndup(text, n);
+}
+
 static void find_names(struct look *l, const uint64_t *cold) {
     static char name[AT_ONCE][NAME_MAX_SEEN];
     l->pieces = 0;
@@ -202,12 +209,8 @@ static void find_names(struct look *l, const uint64_t *cold) {
             ask(l, i, name[i], cold[i] + layout.cold_name, layout.name_max);
     }
     read_asked(l);
-    for (unsigned k = 0; k < l->pieces; k++) {
-        char *text = name[l->of[k]];
-        size_t n = 0;
-        while (n < layout.name_max - 1 && text[n] >= ' ' && text[n] <= '~') n++;
-        if (l->piece[k].read && n > 0) l->fiber[l->of[k]]->name = strndup(text, n);
-    }
+    for (unsigned k = 0; k < l->pieces; k++)
+        if (l->piece[k].read) take_name(l->fiber[l->of[k]], name[l->of[k]]);
 }
 
 /* Where it stopped. False: it is not known. */
@@ -233,8 +236,16 @@ static void unwind(struct fiber_seen *f, const struct registers *regs, const str
     f->stack = stack_with(frames, n, doubt);
 }
 
+/* The name, which lies at the top of the stack, if that was copied; *cold: it need not be read any more. */
+static void find_name_in(struct fiber_seen *f, const struct piece *stack, uint64_t *cold) {
+    uint64_t at = *cold + layout.cold_name - stack->from;
+    if (!stack->read || *cold < stack->from || at > stack->size || stack->size - at < layout.name_max) return;
+    take_name(f, (const char *)stack->to + at);
+    *cold = 0;
+}
+
 /* Unwinds them; the part of each stack that it will need is copied first. */
-static void find_frames(struct look *l) {
+static void find_frames(struct look *l, uint64_t *cold) {
     static uintptr_t words[STACKS_MAX / sizeof(uintptr_t)];
     static struct registers regs[AT_ONCE];
     for (unsigned i = 0; i < l->count;) {
@@ -249,7 +260,10 @@ static void find_frames(struct look *l) {
             used += size & ~(size_t)7;
         }
         read_asked(l);
-        for (unsigned k = 0; k < l->pieces; k++) unwind(l->fiber[l->of[k]], &regs[l->of[k]], &l->piece[k]);
+        for (unsigned k = 0; k < l->pieces; k++) {
+            unwind(l->fiber[l->of[k]], &regs[l->of[k]], &l->piece[k]);
+            find_name_in(l->fiber[l->of[k]], &l->piece[k], &cold[l->of[k]]);
+        }
     }
 }
 
@@ -272,8 +286,8 @@ static void look_at_all(struct look *l, bool frames) {
         read_record(l->fiber[i], l->record[i]);
     }
     find_stacks(l, cold);
+    if (frames) find_frames(l, cold);
     find_names(l, cold);
-    if (frames) find_frames(l);
     check_words(l);
 }
 
