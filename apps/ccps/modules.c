@@ -2,6 +2,7 @@
 #include "modules.h"
 
 #include "inspect/linux/cfi.h"
+#include "records.h"
 #include "target.h"
 
 #include <elf.h>
@@ -26,6 +27,8 @@ struct module {
     Elf64_Ehdr elf;
     unsigned header_count;
     Elf64_Phdr headers[HEADERS_MAX];
+    struct record *records; /* of functions, if it has no table */
+    size_t record_count;
     bool loaded; /* the functions are; they are read when they are first asked for */
     char *names; /* of the functions */
     struct function *functions;
@@ -71,13 +74,17 @@ static bool read_headers(const struct mapping *mapping, struct module *module) {
     return based && code && module->end > mapping->start;
 }
 
+static void find_records(struct module *m);
+
 void modules_find(void) {
     size_t count;
     const struct mapping *m = target_mappings(&count);
     for (size_t i = 0; i < count; i++) {
         if (m[i].offset != 0 || (m[i].path[0] != '/' && strcmp(m[i].path, "[vdso]") != 0)) continue;
         modules = grow(modules, module_count + 1, sizeof *modules);
-        if (read_headers(&m[i], &modules[module_count])) module_count++;
+        if (!read_headers(&m[i], &modules[module_count])) continue;
+        if (modules[module_count].unwind == 0) find_records(&modules[module_count]); /* before anything is stopped */
+        module_count++;
     }
 }
 
@@ -92,6 +99,11 @@ static struct module *find(uint64_t address) {
 uintptr_t cc__objects_table(uintptr_t pc) {
     const struct module *m = find(pc);
     return m != NULL ? m->unwind : 0;
+}
+
+uintptr_t cc__objects_record(uintptr_t pc) {
+    const struct module *m = find(pc);
+    return m != NULL ? records_find(m->records, m->record_count, pc) : 0;
 }
 
 uint64_t cc__objects_epoch(void) {
@@ -221,17 +233,47 @@ static void take_functions(struct module *m, const Elf64_Sym *symbols, size_t co
     mark_ours(m, file);
 }
 
+/* The section headers, which the caller frees; NULL: there are none. */
+static Elf64_Shdr *read_sections(const struct module *m, int fd) {
+    size_t count = m->elf.e_shnum;
+    if (m->elf.e_shentsize != sizeof(Elf64_Shdr) || count == 0 || count > SECTIONS_MAX) return NULL;
+    Elf64_Shdr *sections = grow(NULL, count, sizeof *sections);
+    if (read_at(fd, sections, m->elf.e_shoff, count * sizeof *sections)) return sections;
+    free(sections);
+    return NULL;
+}
+
+static void take_records(struct module *m, const Elf64_Shdr *section) {
+    uint64_t at = m->bias + section->sh_addr, size = section->sh_size;
+    if (size > TABLE_MAX || at < m->mapping->start || at > m->end || size > m->end - at) return;
+    unsigned char *bytes = grow(NULL, size + 1, 1);
+    if (target_read(bytes, at, size)) m->records = records_list(bytes, size, at, &m->record_count);
+    free(bytes);
+}
+
+static void find_records(struct module *m) {
+    int fd = open_file(m);
+    Elf64_Shdr *sections = fd >= 0 ? read_sections(m, fd) : NULL;
+    unsigned names = m->elf.e_shstrndx;
+    char *text = sections != NULL && names < m->elf.e_shnum ? read_section(fd, &sections[names]) : NULL;
+    for (size_t i = 0; text != NULL && i < m->elf.e_shnum; i++) {
+        const Elf64_Shdr *s = &sections[i];
+        if ((s->sh_flags & SHF_ALLOC) != 0 && s->sh_name < sections[names].sh_size &&
+            strcmp(text + s->sh_name, ".eh_frame") == 0 && m->records == NULL)
+            take_records(m, s);
+    }
+    free(text);
+    free(sections);
+    if (fd >= 0) close(fd);
+}
+
 static void load_from(struct module *m, int fd) {
     const Elf64_Shdr *table = NULL;
     size_t count = m->elf.e_shnum;
-    if (m->elf.e_shentsize != sizeof *table || count == 0 || count > SECTIONS_MAX) return;
-    Elf64_Shdr *sections = grow(NULL, count, sizeof *sections);
-    if (read_at(fd, sections, m->elf.e_shoff, count * sizeof *sections)) {
-        for (size_t i = 0; i < count; i++) {
-            if (sections[i].sh_type == SHT_SYMTAB || (sections[i].sh_type == SHT_DYNSYM && table == NULL))
-                table = &sections[i];
-        }
-    }
+    Elf64_Shdr *sections = read_sections(m, fd);
+    for (size_t i = 0; sections != NULL && i < count; i++)
+        if (sections[i].sh_type == SHT_SYMTAB || (sections[i].sh_type == SHT_DYNSYM && table == NULL))
+            table = &sections[i];
     if (table != NULL && table->sh_link < count) {
         const Elf64_Shdr *strings = &sections[table->sh_link];
         char *symbols = read_section(fd, table);

@@ -6,6 +6,7 @@ set -u
 program=$(realpath "$1")
 word=${2:-}
 build=$(dirname "$(dirname "$program")")
+source=$(realpath "$(dirname "$0")/../..")
 work=$(mktemp -d)
 pid=
 trap '[[ -z $pid ]] || kill -9 "$pid" 2>/dev/null; rm -rf "$work"' EXIT
@@ -220,6 +221,24 @@ case_a_stripped_program() {
     local status=$?
     end
     return $status
+}
+
+# It has no .eh_frame_hdr: the records of its functions are found by its section headers.
+case_a_static_program() {
+    local line status=0
+    ! grep -q '__[at]san_init' "$build/tests/apps/crowd" || { echo 'sanitizers are not linked statically'; return 77; }
+    "${CC:-cc}" -g -O1 -static -Wl,--no-eh-frame-hdr -I "$source/include" "$source/tests/apps/crowd.c" "$build/libccc.a" -lm -pthread -o crowd_static 2>link.tmp ||
+        { echo "a program cannot be linked statically: $(tail -n 1 link.tmp)"; return 77; }
+    strip -o crowd_stripped crowd_static || cp crowd_static crowd_stripped
+    for program_of in "$PWD/crowd_static" "$PWD/crowd_stripped"; do
+        begin "$program_of" "'holder' waits for event" 'waits for mutex' 'waits for 1 child of nursery' 'waits for the end of fiber' || return
+        ! grep -q 'no unwind information leads further up' out.tmp || status=1
+        [[ $program_of == *stripped ]] || for line in hold want own follow; do
+            grep -qE "^    #[0-9] $line\+0x" out.tmp || status=1
+        done
+        ((status == 0)) || { cat out.tmp; return 1; }
+        end
+    done
 }
 
 # While it goes on, as fast as it can: many looks, and none of them fails.

@@ -249,11 +249,15 @@ static bool run(struct machine *m, uintptr_t from, uintptr_t to) {
     return !m->r.bad;
 }
 
-CC_NOINLINE bool cc__cfi_find(uintptr_t table, uintptr_t pc, struct cfi_row *row) {
+bool cc__cfi_find(uintptr_t table, uintptr_t pc, struct cfi_row *row) {
+    uintptr_t fde = search_table(table, pc);
+    return fde != 0 && cc__cfi_read(table, fde, pc, row);
+}
+
+CC_NOINLINE bool cc__cfi_read(uintptr_t table, uintptr_t fde, uintptr_t pc, struct cfi_row *row) {
     struct record rec = {.table = table};
     struct machine m = {.rec = &rec, .pc = pc, .row = row};
-    uintptr_t fde = search_table(table, pc);
-    if (fde == 0 || !read_fde(fde, &rec) || pc < rec.from || pc >= rec.to) return false;
+    if (!read_fde(fde, &rec) || pc < rec.from || pc >= rec.to) return false;
     memset(row, 0, sizeof *row);
     row->function = rec.from;
     row->end = rec.to;

@@ -33,6 +33,8 @@ struct cfi_row {
  * is damaged, or needs what we do not know. Any thread, not for signal handlers; takes 3 kB of stack at most, allocates
  * nothing, and reads by os/safe_copy.h only. */
 bool cc__cfi_find(uintptr_t table, uintptr_t pc, struct cfi_row *row);
+/* The same from the record (FDE) of the function. */
+bool cc__cfi_read(uintptr_t table, uintptr_t fde, uintptr_t pc, struct cfi_row *row);
 
 /* The same from whichever object has code at pc. Remembers rows for as long as no object comes or goes. */
 bool cc__cfi_row(uintptr_t pc, struct cfi_row *row);
@@ -43,6 +45,9 @@ bool cc__cfi_row(uintptr_t pc, struct cfi_row *row);
  * or it has no table. The object may be unloaded at any moment. Any thread, not for signal handlers; allocates
  * nothing. */
 uintptr_t cc__objects_table(uintptr_t pc);
+
+/* Of an object without a table: where the record of the function at pc lies; 0: it is not known. */
+uintptr_t cc__objects_record(uintptr_t pc);
 
 /* Changes whenever an object is loaded or unloaded. */
 uint64_t cc__objects_epoch(void);

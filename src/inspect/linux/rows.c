@@ -28,8 +28,10 @@ static bool enter(void) {
 }
 
 static bool find(uintptr_t pc, struct cfi_row *row) {
-    uintptr_t table = cc__objects_table(pc);
-    return table != 0 && cc__cfi_find(table, pc, row);
+    uintptr_t table = cc__objects_table(pc), fde;
+    if (table != 0) return cc__cfi_find(table, pc, row);
+    fde = cc__objects_record(pc);
+    return fde != 0 && cc__cfi_read(0, fde, pc, row);
 }
 
 /* The place for a pc: where it is, or where it will be. */
