@@ -41,7 +41,14 @@ void cc__upcall_panicked(void) {
     cc__record_ask(false);
 }
 
+static _Atomic bool dying; /* and the file has been written */
+
 void cc__upcall_dies(void) {
     print_last();
     cc__record_ask(true);
+    cc__set(&dying, true);
+}
+
+void cc__upcall_aborts(void) {
+    if (!cc__get(&dying)) cc__record_ask(true);
 }

@@ -29,7 +29,9 @@ struct fault {
 /* True: it has been explained, and ends the process. Runs in a signal handler. */
 typedef bool (*fault_explain)(const struct fault *fault);
 
-void cc__fault_install(fault_explain explain);
+/* aborts: called, in a signal handler, before SIGABRT has its effect, unless that is ignored; NULL: SIGABRT is left
+ * alone. */
+void cc__fault_install(fault_explain explain, void (*aborts)(void));
 void cc__fault_remove(void);
 
 /* The calling thread's alternate signal stack: `size` bytes at `stack`; _clear takes it away. */

@@ -216,7 +216,9 @@ void cc__record_asked(void) {
     cc__futex_wake(&wanted.asked, INT32_MAX);
 }
 
+/* The file is the parent's, and so is the thread that writes it. */
 void cc__record_forget(void) {
+    wanted.file = NULL;
     writing = (struct lock){0};
     cc__set(&wanted.asked, 0);
 }

@@ -151,7 +151,7 @@ static int build_locked(const CCRuntimeConfig *wanted) {
     cc__pool_init();
     cc__stack_init(config.stack_size);
     if (config.debug_locks || config.sim_seed != 0) cc__diag_watch_locks(config.debug_locks);
-    cc__fault_install(cc__diag_fault);
+    cc__fault_install(cc__diag_fault, config.record_file != NULL ? cc__upcall_aborts : NULL);
     cc__fatal_also(cc__upcall_dies);
     cc__barrier_init(config.membarrier);
     if (!config.membarrier) cc__parking_lot_disable_fast_unlock(); /* an earlier life may have had it */

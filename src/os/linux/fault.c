@@ -1,9 +1,11 @@
-/* fault.c - SIGSEGV and SIGBUS.
+/* fault.c - SIGSEGV and SIGBUS; SIGABRT, if somebody wants to know.
  *
  * FAULT-1  A handler that a program installs over ours may call ours. If it is still there when the runtime stops, ours
  *          stays reachable, and what was before it stays known. The next start installs another of our handlers: so the
  *          chain has an end, and no handler is in it twice.
  * FAULT-2  A signal that was sent (kill, raise) is no fault: it has the effect that it would have without us.
+ * FAULT-3  So has SIGABRT, which abort sends, too: it ends the process, or goes to who handled it before, or is ignored.
+ *          Unless it is ignored, somebody is told before.
  */
 #include "os/signals.h"
 
@@ -17,8 +19,9 @@ static struct place {
     unsigned next; /* which of our handlers is installed, or will be */
     bool installed;
     struct sigaction before[HANDLERS];
-} places[] = {{.signal = SIGSEGV}, {.signal = SIGBUS}};
+} places[] = {{.signal = SIGSEGV}, {.signal = SIGBUS}, {.signal = SIGABRT}};
 static fault_explain explain_fault;
+static void (*tell_abort)(void);
 
 static struct place *place_of(int sig) {
     for (size_t i = 0; i < array_len(places); i++)
@@ -43,9 +46,25 @@ static void call_handler(struct sigaction *old, int sig, siginfo_t *info, void *
         action.sa_handler(sig);
 }
 
+static void on_abort(struct sigaction *old, siginfo_t *info, void *context) { /* FAULT-3 */
+    if (!cc__signal_is_handled(old) && old->sa_handler == SIG_IGN) return; /* abort ends the process by itself then */
+    tell_abort();
+    if (cc__signal_is_handled(old)) {
+        call_handler(old, SIGABRT, info, context);
+    } else {
+        cc__exit_message_write();
+        set_default(SIGABRT);
+        raise(SIGABRT); /* it comes when this handler has returned */
+    }
+}
+
 static void on_signal(unsigned which, int sig, siginfo_t *info, void *context) {
     CC_KEEP_ERRNO;
     struct sigaction *old = &place_of(sig)->before[which];
+    if (sig == SIGABRT) {
+        on_abort(old, info, context);
+        return;
+    }
     bool sent = info->si_code <= 0; /* FAULT-2 */
     struct fault fault = {sig, info->si_addr, context, !cc__signal_is_handled(old) || cc__exit_message_handles(old)};
     if (sent && !cc__signal_is_handled(old) && old->sa_handler == SIG_IGN) {
@@ -72,12 +91,14 @@ HANDLER(3)
 static void (*const handlers[])(int, siginfo_t *, void *) = {on_signal_0, on_signal_1, on_signal_2, on_signal_3};
 _Static_assert(array_len(handlers) == HANDLERS, "one for each place of `before`");
 
-void cc__fault_install(fault_explain explain) {
+void cc__fault_install(fault_explain explain, void (*aborts)(void)) {
     explain_fault = explain;
+    if (aborts != NULL) tell_abort = aborts; /* or one that is left of an earlier runtime has none to tell */
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&ours.sa_mask);
     for (size_t i = 0; i < array_len(places); i++) {
         struct place *p = &places[i];
+        if (p->signal == SIGABRT && aborts == NULL) continue;
         if (p->next == HANDLERS) continue; /* FAULT-1: whoever is on top of four of ours keeps the place */
         ours.sa_sigaction = handlers[p->next];
         (void)sigaction(p->signal, NULL, &p->before[p->next]); /* ours may run at once */

@@ -197,7 +197,8 @@ void cc__vm_discard(void *p, size_t size) {
     (void)p, (void)size;
 }
 
-void cc__fault_install(fault_explain explain) {
+void cc__fault_install(fault_explain explain, void (*aborts)(void)) {
+    (void)aborts;
     (void)explain;
 }
 void cc__fault_remove(void) {}

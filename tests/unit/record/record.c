@@ -8,6 +8,8 @@
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -892,6 +894,117 @@ static void dies_with_a_file(CCTaskFn fn, bool panics_abort, int signal) {
 
 TEST(a_fatal_error_writes_the_file) {
     dies_with_a_file(unlocks_what_is_free, false, SIGABRT);
+}
+
+/* ---- abort ---- */
+
+static void *aborts(void *arg) {
+    (void)arg;
+    cc_note("before the end");
+    abort();
+}
+
+/* Not on a worker, and in the middle of nothing of ours. */
+static void *has_a_thread_that_aborts(void *arg) {
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, aborts, NULL), 0);
+    for (;;) CHECK_EQ(cc_sleep_ms(1000), 0);
+    return arg;
+}
+
+/* A signal from outside, as a watchdog sends it. */
+static void *is_killed(void *arg) {
+    pid_t pid = getpid();
+    cc_note("before the end");
+    if (fork() == 0) {
+        kill(pid, SIGABRT);
+        _exit(0);
+    }
+    for (;;) CHECK_EQ(cc_sleep_ms(1000), 0);
+    return arg;
+}
+
+TEST(an_abort_writes_the_file) {
+    dies_with_a_file(aborts, false, SIGABRT);
+}
+
+TEST(an_abort_of_a_thread_writes_the_file) {
+    dies_with_a_file(has_a_thread_that_aborts, false, SIGABRT);
+}
+
+TEST(an_abort_from_outside_writes_the_file) {
+    dies_with_a_file(is_killed, false, SIGABRT);
+}
+
+/* The handler that was there before is called, and sees the file. */
+static void when_aborted(int sig, siginfo_t *info, void *context) {
+    struct stat s;
+    (void)context;
+    if (sig == SIGABRT && info->si_pid == getpid() && stat(wanted_file, &s) == 0 && s.st_size > 0) raise(SIGKILL);
+}
+
+TEST(an_abort_calls_the_handler_from_before) {
+    struct sigaction action = {.sa_sigaction = when_aborted, .sa_flags = SA_SIGINFO}, before;
+    CHECK_EQ(sigaction(SIGABRT, &action, &before), 0);
+    dies_with_a_file(aborts, false, SIGKILL);
+    CHECK_EQ(sigaction(SIGABRT, &before, NULL), 0);
+}
+
+static sigjmp_buf out;
+
+static void jumps_out(int sig) {
+    (void)sig;
+    siglongjmp(out, 1);
+}
+
+/* A program that goes on after an abort does so; one that ignores the signal does not die of it. */
+TEST(an_abort_that_does_not_end_the_process) {
+    static void (*const actions[])(int) = {SIG_IGN, jumps_out};
+    CHECK_EQ(setenv("CC_RECORD", "/dev/null", 1), 0);
+    for (size_t i = 0; i < array_len(actions); i++) {
+        struct sigaction action = {.sa_handler = actions[i]}, before, now;
+        CHECK_EQ(sigaction(SIGABRT, &action, &before), 0);
+        CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
+        if (actions[i] == SIG_IGN)
+            CHECK_EQ(raise(SIGABRT), 0);
+        else if (sigsetjmp(out, 1) == 0)
+            abort();
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+        CHECK_EQ(sigaction(SIGABRT, &before, &now), 0);
+        CHECK(now.sa_handler == actions[i]);
+    }
+}
+
+/* Without CC_RECORD nobody asks. */
+TEST(sigabrt_is_left_alone) {
+    struct sigaction now;
+    unsetenv("CC_RECORD");
+    CHECK_EQ(sigaction(SIGABRT, &(struct sigaction){.sa_handler = SIG_DFL}, NULL), 0);
+    CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
+    CHECK_EQ(sigaction(SIGABRT, NULL, &now), 0);
+    CHECK(!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL);
+}
+
+/* A forked child has no thread that could write it: it does not wait for one. */
+TEST(an_abort_in_a_forked_child, .timeout = 20) {
+    snprintf(wanted_file, sizeof wanted_file, "/tmp/record_%d.txt", (int)getpid());
+    unlink(wanted_file);
+    CHECK_EQ(setenv("CC_RECORD", wanted_file, 1), 0);
+    CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
+    for (int i = 0; i < 5; i++) {
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+            setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+            abort();
+        }
+        int status;
+        CHECK_EQ(waitpid(pid, &status, 0), pid);
+        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+        CHECK(access(wanted_file, F_OK) != 0);
+    }
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK_EQ(unlink(wanted_file), 0);
 }
 
 TEST(a_fatal_panic_writes_the_file) {
