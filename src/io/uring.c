@@ -2,6 +2,7 @@
 #include "io/uring.h"
 
 #include "base/san.h"
+#include "io/fd.h"
 #include "io/io.h"
 #include "os/poller.h"
 #include "sim/sim.h"
@@ -204,5 +205,6 @@ long cc__uring_call(const struct uring_call *call) {
     cc__event(file_ring, call->kind == URING_READ ? "read" : "sync", call->fd);
     wait_for(ring, &wait);
     tell_tools(&wait);
+    cc__fd_give_way(); /* it may have been done at once */
     return cc__uring_is_refusal(call->kind, wait.result) ? -EAGAIN : wait.result;
 }

@@ -445,6 +445,51 @@ TEST(the_worker_retires_with_a_call_under_way) {
     close_pair(block);
 }
 
+/* Calls that are done when they have been submitted: the fiber has no reason to wait, and lets others run all the same
+ * (CALL-2). */
+CC_TASK(counts, {
+    _Atomic unsigned *turns;
+    _Atomic bool *until;
+}) {
+    while (!cc__get(self->until)) {
+        cc__add(self->turns, 1);
+        cc_yield();
+    }
+    return self;
+}
+
+CC_TASK(reads_at_once, {
+    int fd, times;
+    _Atomic unsigned *turns;
+}) {
+    unsigned before = cc__get(self->turns);
+    for (int i = 0; i < self->times; i++) {
+        char byte;
+        struct iovec part = {&byte, 1};
+        CHECK_EQ(cc__uring_call(&(struct uring_call){URING_READ, self->fd, &part, 1, 0}), 1);
+    }
+    CHECK(cc__get(self->turns) - before >= (unsigned)self->times / 64 - 1);
+    return self;
+}
+
+TEST(calls_that_are_done_at_once) {
+    needs_rings();
+    enum { TIMES = 2000 };
+    static char bytes[TIMES];
+    _Atomic unsigned turns = 0;
+    _Atomic bool over = false;
+    struct pair p = make_pipe(false);
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
+    CHECK_EQ(write(p.out, bytes, TIMES), TIMES);
+    CCTask counter = CC_GO(counts, .turns = &turns, .until = &over);
+    while (cc__get(&turns) == 0) sched_yield();
+    CCTask reader = CC_GO(reads_at_once, .fd = p.in, .times = TIMES, .turns = &turns);
+    CHECK_EQ(cc_task_join(&reader, NULL), 0);
+    cc__set(&over, true);
+    CHECK_EQ(cc_task_join(&counter, NULL), 0);
+    close_pair(p);
+}
+
 /* Reads that wait for a page of the cache when their thread ends. */
 enum { ORPHANS = 64, ORPHAN_SIZE = 4096 };
 
