@@ -53,7 +53,8 @@ struct search {
 static bool has_deadline(const struct scope *at) {
     struct scope scope;
     for (int up = 0; at != NULL && up < 256; up++, at = scope.parent)
-        if (!cc__safe_copy(&scope, at, sizeof scope) || cc__get(&scope.deadline) != UINT64_MAX || scope.grace_armed || scope.sent != 0)
+        if (!cc__safe_copy(&scope, at, sizeof scope) || cc__get(&scope.deadline) != UINT64_MAX || scope.grace_armed ||
+            scope.sent != 0)
             return true;
     return at != NULL;
 }

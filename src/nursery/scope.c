@@ -444,7 +444,8 @@ bool cc__scope_fired_unstarted(struct fiber *f) {
     if (f->fn == begin_grace_fiber)
         (void)begin_grace_fiber(cc__scope_of(cc__get(&f->scope)));
     else
-        fire(cc__scope_of(cc__get(&f->scope)), f->fn == end_grace_fiber, cc__word_reason(cc__get(&f->word)) == WAKE_TIMER);
+        fire(cc__scope_of(cc__get(&f->scope)), f->fn == end_grace_fiber,
+             cc__word_reason(cc__get(&f->word)) == WAKE_TIMER);
     return true;
 }
 

@@ -21,8 +21,8 @@ static bool lives(int tid) {
     return state != 0 ? strchr("ZXx", state) == NULL : cc__errno_get() != ENOENT && cc__errno_get() != ESRCH;
 }
 
-/* One of the system's own, which make the calls that were submitted to a ring (PF_IO_WORKER). The last one stays as long
- * as the thread that has submitted them. It wakes nobody but by a descriptor, for which somebody else waits. */
+/* One of the system's own, which make the calls that were submitted to a ring (PF_IO_WORKER). The last one stays as
+ * long as the thread that has submitted them. It wakes nobody but by a descriptor, for which somebody else waits. */
 static bool serves_rings(int tid) {
     enum { IO_WORKER = 0x10 };
     char text[128];

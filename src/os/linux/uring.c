@@ -2,8 +2,8 @@
  *
  * When the disk has answered a read, the system copies the bytes and writes the completion on the thread that has
  * submitted it: it interrupts that thread, whether it computes or sleeps. If the thread has ended meanwhile, the
- * request fails: with ECANCELED, or with EFAULT if it was to copy from the page cache. What can only be done by waiting, a sync for one, is done by threads of the system's
- * own.
+ * request fails: with ECANCELED, or with EFAULT if it was to copy from the page cache. What can only be done by
+ * waiting, a sync for one, is done by threads of the system's own.
  */
 #include "os/uring.h"
 
