@@ -141,11 +141,12 @@ static bool left_to_us(struct worker *w, uint64_t want) {
 
 /* We searched, so others may rely on us: for what they publish, and for the timer of a fiber that parks while the next
  * one is about to block (IDLE-3). Another searcher, perhaps one that was woken just now, will ask the same; a watcher
- * stays as long as not all sleep. */
+ * stays as long as not all sleep. A sleeper that retires leaves the list first, and is then no longer counted as open:
+ * it is looked at the other way round, else one that sleeps no more would hide one that is awake. */
 static bool nobody_instead(void) {
+    uint32_t open = cc__get_acquire(&cc__sched.idle.open); /* pairs with cc__elastic_close_locked */
     uint64_t want = cc__get_seq(&cc__sched.want);
-    return want_searching(want) == 0 && cc__get(&cc__sched.idle.watcher) == NULL &&
-           want_idle(want) + 1 < cc__sched_open();
+    return want_searching(want) == 0 && cc__get(&cc__sched.idle.watcher) == NULL && want_idle(want) + 1 < open;
 }
 
 void cc__idle_left(struct worker *w) { /* IDLE-3 */

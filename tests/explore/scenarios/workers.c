@@ -433,15 +433,15 @@ static void start_at(unsigned worker, CCTask *t, CCTaskFn fn, void *arg) {
     spawn(t, fn, arg);
     ex_settle();
 }
-/* last: the worker that was the watcher. */
-static void until_nobody_watches(unsigned last) {
+/* last: the one of `workers` workers that was the watcher. */
+static void until_nobody_watches(unsigned last, unsigned workers) {
     for (int i = 0; i < WATCH_QUIET + 2; i++) {
         ex_nap(WATCH_NS);
         ex_settle();
     }
     EX_CHECK(cc__get(&cc__sched.idle.watcher) == NULL);
-    EX_EQ(want_idle(cc__get(&cc__sched.want)), 3);
-    for (unsigned i = 0; i < 3; i++) {
+    EX_EQ(want_idle(cc__get(&cc__sched.want)), workers);
+    for (unsigned i = 0; i < workers; i++) {
         cc__sched.workers[i].watched = i == last;
         cc__set(&cc__sched.workers[i].turn_ns, 1); /* nothing is worth sharing */
     }
@@ -451,7 +451,7 @@ static void left_in_queue(void) {
     all_sleep();
     start_at(0, &task, spawns_and_blocks, NULL);
     start_at(0, &other, blocks_when_told, &go_too);
-    until_nobody_watches(1);
+    until_nobody_watches(1, 3);
     EX_CHECK(cc__get(&cc__sched.workers[0].remote.idle.prev) == &cc__sched.workers[2].remote.idle);
 }
 static void left_in_inbox(void) {
@@ -459,7 +459,7 @@ static void left_in_inbox(void) {
     start_at(0, &task, blocks_when_told, &go);
     start_at(0, &other, blocks_when_told, &go_too);
     start_at(1, &third, wakes_blocked_when_told, NULL);
-    until_nobody_watches(2);
+    until_nobody_watches(2, 3);
     EX_CHECK(cc__get(&cc__sched.idle.list.prev) == &cc__sched.workers[1].remote.idle);
 }
 static void starts_first(void) {
@@ -501,7 +501,7 @@ static void left_in_heap(void) {
     all_sleep();
     start_at(0, &task, lets_sleep_and_blocks, NULL);
     start_at(0, &other, blocks_when_told, &go_too);
-    until_nobody_watches(1);
+    until_nobody_watches(1, 3);
 }
 SCENARIO(searcher_leaves_timer, "IDLE-3: a searcher goes to work; another worker arms a timer, and blocks",
          .workers = 3, .setup = left_in_heap, .threads = {starts_first, starts_second});
@@ -552,6 +552,36 @@ static void notifies(void) {
 }
 SCENARIO(notifier_finds_nobody, "IDLE-2: a notifier gives back a place that others have relied on", .workers = 2,
          .setup = about_to_share, .threads = {notifies, wakes_and_tells}, .check = nobody_searches, .no_timer = true);
+
+/* A searcher goes to work while a sleeper retires; a fiber was left to it that it does not see yet. */
+static void *spawns_when_told(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    while (cc__get_acquire(&told) == 0) cc__futex_wait(&told, 0, CC_FUTEX_FOREVER);
+    spawn(&third, wakes_blocked, NULL);
+    return blocks(arg);
+}
+static void left_unseen(void) {
+    cc__set(&cc__sched.base, 3);
+    all_sleep();
+    start_at(3, &woken, counts_one, &counts[2]);
+    start_at(0, &task, spawns_when_told, NULL);
+    start_at(0, &other, blocks_when_told, &go_too);
+    until_nobody_watches(3, 4);
+    EX_EQ(cc_event_set(&go), 0);
+    ex_settle();
+    EX_EQ(want_idle(cc__get(&cc__sched.want)), 3);
+    EX_CHECK(cc__get(&cc__sched.idle.watcher) == NULL);
+    cc__list_remove(&cc__sched.workers[3].remote.idle); /* it is woken after the others */
+    cc__list_push_front(&cc__sched.idle.list, &cc__sched.workers[3].remote.idle);
+}
+static void tells_first(void) {
+    cc__set_release(&told, 1);
+    cc__futex_wake(&told, 1);
+    join(&task);
+    join(&third);
+}
+SCENARIO(searcher_leaves_retiring, "IDLE-3: a searcher goes to work while a sleeper retires", .workers = 4,
+         .setup = left_unseen, .threads = {tells_first, starts_second});
 
 /* ---- a condition, a semaphore between fiber and thread ---- */
 
