@@ -27,7 +27,7 @@ lines() {
 
 table() {
     local name with without
-    echo "| program | lines | by functions alone | shorter by |"
+    echo "| program | lines | with plain functions | shorter by |"
     echo "|---|---|---|---|"
     for name in word_count rate_limiter pub_sub parallel_sort net_echo; do
         with=$(lines "examples/$name.c") without=$(lines "examples/plain/$name.c")
