@@ -291,7 +291,7 @@ template <class T> class task {
     }
     /* After a join that returned rc. */
     T taken(int rc) {
-        if (handle.id != 0) raise(rc != 0 ? rc : EINVAL, "cc_task_join"); /* the task goes on */
+        if (handle.id != 0) raise(rc != 0 ? rc : EINVAL, "cc_task_join"); /* the task continues */
         std::unique_ptr<state, void (*)(state *)> last(std::exchange(shared, nullptr), drop);
         if (rc == ENOTRECOVERABLE) detail::raise_panic(id_, "ccc::task");
         if (rc == ENOMEM) drop(last.get()); /* it never ran, so it does not release its reference itself */
