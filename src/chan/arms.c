@@ -1,10 +1,10 @@
-/* arms.c - a channel as an arm of a select: to send, to receive (wait/arm.h). */
+/* arms.c - a channel as an arm of a select, to send or to receive (wait/arm.h). */
 #include "chan/bias.h"
 
 #include <errno.h>
 
 /* `size` is in the channel's second line, which every operation under the lock writes; for common sizes the first line
- * says it too. So a select that looks at channels in use by another worker fetches one line of each. */
+ * has it too. So a select that polls channels in use by another worker fetches one line of each. */
 static bool malformed(const CCCase *c) {
     if (likely(c->size == c->ch->fast_size && c->size != 0 && c->value != NULL)) return false;
     return c->size != c->ch->size || (c->value == NULL && c->size > 0);
@@ -14,8 +14,8 @@ static int not_ready(struct worker *w, const CCChan *ch) {
     return cc__chan_biased_to(w, ch) ? LOOK_BIASED : LOOK_NOT_READY;
 }
 
-/* Declared inline for a library that is optimised as one object: a select calls them by name (select/kinds.h). What is
- * looked at decides by itself: a full channel has no receiver waiting, an empty one no sender (CHAN-1). */
+/* Declared inline for a library that is optimised as one object: a select calls them by name (select/kinds.h). The ring
+ * and one list suffice: a full channel has no waiting receiver, an empty one no waiting sender (CHAN-1). */
 inline int cc__arm_look_send(struct worker *w, const CCCase *c) {
     CCChan *ch = c->ch;
     if (unlikely(ch == NULL)) return LOOK_BIASED;
@@ -71,7 +71,7 @@ static void unlink_arm(struct arm *arm) {
     struct worker *w = cc__worker();
     CCChan *ch = arm->object;
     if (cc__chan_bias_enter(w, ch)) {
-        cc__chan_unlink_held(ch, arm); /* the memory stays: a channel whose last reference is gone is not biased */
+        cc__chan_unlink_held(ch, arm); /* does not free: a channel without references is not biased */
         cc__bias_leave(&w->runq.bias);
         return;
     }

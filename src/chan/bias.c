@@ -1,18 +1,18 @@
-/* bias.c - channels that one worker uses alone need no lock of their own.
+/* bias.c - a channel that only one worker uses is guarded by that worker's biased lock.
  *
  * README.md has the protocol. The worker: owner = INSIDE, light barrier, look at `bias`. Any other thread, under the
  * channel's lock: bias = 0, heavy barrier, wait until the owner is not INSIDE.
  *
- * CHANBIAS-1  By BARRIER-1 the worker sees that the bias is gone, or the other sees INSIDE and waits.
- * CHANBIAS-2  `bias` is written under the lock: set by the worker itself, cleared by whoever needs the channel.
+ * CHANBIAS-1  By BARRIER-1 the worker sees bias == 0, or the other thread sees INSIDE and waits.
+ * CHANBIAS-2  `bias` is written under the lock: set by the worker itself, cleared by the revoker.
  * CHANBIAS-3  A revocation by another thread costs some 20 us and makes the next threshold 32 times as high: a shared
- *             channel pays two or three times in its life. One by the worker itself (a deadline, a close) costs nothing
- *             of that kind, and doubles the threshold.
- * CHANBIAS-4  A select that parks inside the biased lock (select/select.c) is claimed by a store, made inside that
- *             lock: all its claimants are there. Whoever revokes the bias of one of its channels has to claim it by
- *             compare-and-swap, and so have the others from then on: each revoker clears `sole` in the waiter and waits
- *             for the worker once more, as for the bias. `biased_selects` spares channels without such selects the
- *             walk.
+ *             channel is revoked two or three times in all. A revocation by the worker itself (a deadline, a close)
+ *             needs no barrier and doubles the threshold.
+ * CHANBIAS-4  A select that parks inside the biased lock (select/select.c) is claimed by a store inside that lock,
+ *             because all its claimants hold it. A thread that revokes the bias of one of its channels must claim by
+ *             compare-and-swap, and so must all other claimants from then on: each revoker clears `sole` in the waiter
+ *             and waits for the worker once more, as for the bias. `biased_selects` saves channels without such selects
+ *             the walk.
  */
 #include "chan/bias.h"
 
@@ -23,8 +23,8 @@ static uint32_t raised(uint32_t threshold, uint32_t times) { /* CHANBIAS-3 */
     return product < BIAS_USES_MAX ? (uint32_t)product : BIAS_USES_MAX;
 }
 
-/* True: a select waits here. One that was marked already counts as well: whoever marked it, for another of its
- * channels, may have yet to wait for the worker. */
+/* True: a select waits here. A select that is already marked counts too: the revoker that marked it, for another of its
+ * channels, may not have waited for the worker yet. */
 static bool mark_selects_locked(struct link *list) {
     bool any = false;
     for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) {

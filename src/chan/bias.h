@@ -1,4 +1,4 @@
-/* bias.h - which worker a channel is biased to; inline, because every operation asks. The rules are in bias.c. */
+/* bias.h - which worker a channel is biased to; inline, because every operation checks it. The rules are in bias.c. */
 #ifndef CC_CHAN_BIAS_H
 #define CC_CHAN_BIAS_H
 
@@ -6,7 +6,7 @@
 
 enum bias_by { BIAS_BY_USE = 1, BIAS_BY_SELECT };
 
-/* One more use by the same worker in a row, or the first. Under the lock. */
+/* Counts consecutive uses by the same worker. Under the lock. */
 CC_INLINE void cc__chan_count_locked(struct worker *w, CCChan *ch) {
     if (ch->last_user == w->core.tag) {
         ch->uses++;
@@ -16,7 +16,7 @@ CC_INLINE void cc__chan_count_locked(struct worker *w, CCChan *ch) {
     }
 }
 
-/* The same for a plain operation; enough of them in a row make the channel biased to the worker. Under the lock. */
+/* The same for a plain operation, which biases the channel to the worker at the threshold. Under the lock. */
 CC_INLINE void cc__chan_used_locked(struct worker *w, CCChan *ch) {
     if (w == NULL || !ch->may_bias) return;
     cc__chan_count_locked(w, ch);

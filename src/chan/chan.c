@@ -1,4 +1,4 @@
-/* chan.c - a channel's beginning and end. */
+/* chan.c - create, close and free a channel. */
 #include "chan/chan.h"
 
 #include "base/error.h"
@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* ---- freed twice ---- */
+/* ---- double free ---- */
 
 static struct freed freed;
 
@@ -20,7 +20,7 @@ static CC_COLD CC_NOINLINE void freed_twice(const CCChan *ch) {
     cc__fatal("cc_chan_free: the channel %p has been freed already", (const void *)ch);
 }
 
-/* ---- beginning and end ---- */
+/* ---- create, close, free ---- */
 
 static bool sensible(const CCChanConfig *c) {
     bool pool = c->on_create != NULL || c->on_reset != NULL || c->on_destroy != NULL;
@@ -46,8 +46,8 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     if (ch == NULL) return refuse(ENOMEM);
     ch->size = size;
     ch->capacity = config->capacity;
-    /* Elements without size have a ring, too: there are addresses to count from. A slot is written before it is read,
-     * so a large ring costs memory as it is filled. */
+    /* Elements of size 0 have a ring too, so that slot addresses are valid. A slot is written before it is read, so a
+     * large ring takes memory only as it is filled. */
     size_t bytes = size > 0 ? size * config->capacity : 1;
     if (config->capacity > 0 && (ch->ring = cc__mem_alloc_stack(bytes)) == NULL) {
         cc__mem_free(ch);
@@ -58,7 +58,7 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     ch->traced = cc__trace_on(TRACE_CHAN | TRACE_CHAN_VERBOSE | TRACE_TIMING | TRACE_SIM);
     ch->pool = config->on_create != NULL || config->on_reset != NULL || config->on_destroy != NULL;
     if (!ch->pool && !ch->traced && (size == sizeof(uint64_t) || size == sizeof(int))) ch->fast_size = (uint8_t)size;
-#ifndef CC_TSAN /* fibers of one worker are ordered by it, which the race detector does not see */
+#ifndef CC_TSAN /* one worker orders its fibers, which the race detector does not see */
     ch->may_bias = !ch->pool && !ch->traced && ch->mode == CC_CHAN_MODE_BLOCK;
 #endif
     ch->threshold = ch->select_threshold = BIAS_USES_MIN;
@@ -104,7 +104,7 @@ void cc_chan_free(CCChan *ch) {
     if (ch == NULL) return;
     if (unlikely(cc__freed_is(&freed, ch))) freed_twice(ch);
     uint32_t refs = cc__sub(&ch->refs, 1);
-    if (unlikely(refs == 0)) freed_twice(ch); /* those whose claim was lost still use it */
+    if (unlikely(refs == 0)) freed_twice(ch); /* arms whose claim was lost may still use it */
     if (refs != 1) return;
     cc__event(chan_free, ch, ch->name, false, cc__get(&ch->count), ch->capacity);
     struct wakes wakes;
@@ -152,7 +152,7 @@ int cc_chan_close(CCChan *ch) {
     return cc_chan_close_err(ch, 0);
 }
 
-/* In a simulation a loop that looks has to end: nobody runs beside it. */
+/* A simulation point: in a loop that polls, other fibers must get to run. */
 
 size_t cc_chan_len(CCChan *ch) {
     cc__sim_point();

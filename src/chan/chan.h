@@ -3,15 +3,15 @@
  * One lock, a plain ring, two lists of waiting arms. Under the lock:
  *
  * CHAN-1  A receiver waits only while the ring is empty and no sender waits; a sender only while the ring is
- *         full (or there is none). So at most one of the lists is non-empty, and order is kept: whoever is
- *         served first came first.
- * CHAN-2  A value is in one place: with its sender, in the ring, or with its receiver. A sender whose
- *         operation fails still has its value.
- * CHAN-3  A closed channel stays closed, and nobody is put on its lists.
+ *         full (or there is none). So at most one of the lists is non-empty, and waiters are served in FIFO order.
+ * CHAN-2  A value is in one place: with its sender, in the ring, or with its receiver. A send that fails leaves the
+ *         value with the sender.
+ * CHAN-3  A closed channel stays closed, and no arm is linked to its lists.
  * CHAN-4  Wakes are collected under the lock and flushed after it; for local ones see WAIT-4.
- * CHAN-5  While `bias` names a worker, that worker's biased lock guards the channel: what is said of
- *         the lock above holds for it (bias.c).
- * CHAN-6  The memory goes with the last reference, or when the last arm whose claim was lost is unlinked after that.
+ * CHAN-5  While `bias` names a worker, that worker's biased lock guards the channel: the rules above apply to it
+ *         instead of the lock (bias.c).
+ * CHAN-6  The memory is freed with the last reference, or, after that, when the last arm whose claim was lost is
+ *         unlinked.
  */
 #ifndef CC_CHAN_CHAN_H
 #define CC_CHAN_CHAN_H
@@ -29,7 +29,7 @@
 struct CCChan {
     /* The first line is all that a rendezvous touches. */
     struct lock lock;
-    _Atomic bool closed;   /* this, `count` and whether a list is empty are looked at without the lock too */
+    _Atomic bool closed;   /* this, `count` and whether a list is empty are also read without the lock */
     uint8_t fast_size;     /* the size of an element if the fast paths are open (fast.c), else 0 */
     uint8_t mode;          /* CCChanMode */
     bool biased_selects;   /* a select may wait here that holds the biased lock until it has parked (CHANBIAS-4) */
@@ -45,17 +45,17 @@ struct CCChan {
     bool ordered;              /* carries tasks */
     bool may_bias;             /* may be biased */
     bool traced;               /* channels were logged or simulated when it was created */
-    uint8_t bias_by;           /* what made the bias: enum bias_by */
+    uint8_t bias_by;           /* what set the bias: enum bias_by */
     uint32_t uses;             /* in a row by the same worker, under the lock */
-    uint32_t threshold;        /* uses that make a bias */
-    uint32_t select_threshold; /* the same for a select, whose channels get theirs together */
+    uint32_t threshold;        /* uses that set a bias */
+    uint32_t select_threshold; /* the same for a select, whose channels become biased together */
     uint64_t last_user;        /* the tag of the worker that used it last */
     /* Rarely touched. */
     int error; /* of operations on a closed channel */
     _Atomic uint32_t refs;
     uint32_t lost_claims;   /* arms off the list whose owners have yet to unlink */
     bool abandoned;         /* no reference left */
-    _Atomic size_t created; /* pool: items that exist; written under the lock, looked at without it too */
+    _Atomic size_t created; /* pool: items that exist; written under the lock, also read without it */
     uint64_t dropped;
     CCChanConfig config; /* callbacks and context */
     char name[CC_CHAN_NAME_MAX];
@@ -72,25 +72,26 @@ CC_INLINE void *cc__chan_slot(CCChan *ch, size_t index) {
     return ch->ring + index * ch->size;
 }
 
-/* The ring is not empty: its oldest value is forgotten. */
+/* Drops the oldest value. The ring is not empty. */
 CC_INLINE void cc__chan_drop_locked(CCChan *ch) {
     if (++ch->head == ch->capacity) ch->head = 0;
     cc__set(&ch->count, cc__get(&ch->count) - 1);
 }
 
-/* The first arm of a list whose waiter can still be claimed, off the list and claimed with `error`; NULL: none. */
+/* Unlinks and claims, with `error`, the first arm of a list whose waiter can still be claimed; NULL: none. */
 struct arm *cc__chan_claim_locked(CCChan *ch, struct link *list, struct wakes *wakes, int error);
 
-/* Another than the worker that has the bias wants it. Under the lock; then the lock is all that counts. */
+/* Revokes the bias for a thread other than the biased worker. Under the lock; afterwards the lock alone guards the
+ * channel. */
 void cc__chan_revoke_locked(CCChan *ch);
 
-/* The lock, and no bias. */
+/* Takes the lock and revokes any bias. */
 CC_INLINE void cc__chan_lock(CCChan *ch) {
     cc__lock_take(&ch->lock);
     if (unlikely(cc__get(&ch->bias) != 0)) cc__chan_revoke_locked(ch);
 }
 
-/* Verbose tracing: says whom the claims of one step will wake. */
+/* Verbose tracing: logs the waiters that the claims of one step will wake. */
 CC_COLD void cc__chan_trace_wakes(struct wakes *wakes);
 
 CC_INLINE void cc__chan_wakes_flush(struct wakes *wakes) {
@@ -99,34 +100,34 @@ CC_INLINE void cc__chan_wakes_flush(struct wakes *wakes) {
     cc__wakes_flush(wakes);
 }
 
-/* What guards the channel while one uses it: its lock or, if it is biased, its worker's biased lock. */
+/* What guards the channel during an operation: its lock or, if it is biased, its worker's biased lock. */
 enum guard { GUARD_LOCK, GUARD_BIAS };
 
-/* A deadline: try, and do not wait. */
+/* As a deadline: try, do not wait. */
 #define NO_WAIT 0
 
-/* The whole operation, in every case; the arguments are the user's. */
+/* The complete operation, all cases; the arguments come from the user. */
 int cc__chan_transfer(CCChan *ch, void *value, size_t size, uint64_t deadline, bool sends);
-/* The same, of good arguments, by one who has the lock; the channel may still be biased. */
+/* The same with checked arguments, for a caller that holds the lock; the channel may still be biased. */
 int cc__chan_transfer_locked(CCChan *ch, void *value, uint64_t deadline, bool sends);
-/* The operation cannot be done now, and the caller, a fiber, holds the biased lock: waits on that list. Leaves the
- * lock. */
+/* Waits on that list, after a step that returned ARM_WAIT. The caller is a fiber and holds the biased lock, which is
+ * released. */
 int cc__chan_wait_biased(struct worker *w, CCChan *ch, struct link *list, void *value);
-/* The whole operation, if it can be done without waiting; else ARM_WAIT. The arguments are good. */
+/* The complete operation if it need not wait, else ARM_WAIT. The arguments are checked. */
 int cc__chan_try(CCChan *ch, void *value, bool sends);
 int cc__chan_try_slow(CCChan *ch, void *value, bool sends);
 
-/* A pool that has fewer items than it may have. */
+/* True for a pool with fewer items than its capacity. */
 CC_INLINE bool cc__chan_may_create(CCChan *ch) {
     return ch->config.on_create != NULL && cc__get(&ch->created) < ch->capacity;
 }
 
-/* A pool's item is cleaned before it goes back. */
+/* Resets an item before it returns to its pool. */
 CC_INLINE void cc__chan_reset(CCChan *ch, const void *value) {
     if (unlikely(ch->config.on_reset != NULL)) ch->config.on_reset((void *)(uintptr_t)value, ch->config.context);
 }
 
-/* The wait of an arm is over, ended by something else: off the list, under either guard. */
+/* Unlinks an arm whose wait was ended by something else. Under either guard. */
 CC_INLINE void cc__chan_unlink_held(CCChan *ch, struct arm *arm) {
     if (likely(arm->linked))
         cc__list_remove(&arm->link);
@@ -134,21 +135,21 @@ CC_INLINE void cc__chan_unlink_held(CCChan *ch, struct arm *arm) {
         ch->lost_claims--;
     arm->linked = arm->claim_lost = false;
 }
-/* The same under the lock, which it releases. The channel goes with it if that was the last thing that held it. */
+/* The same under the lock, which it releases. Frees the channel if this was its last user. */
 void cc__chan_unlink_locked(CCChan *ch, struct arm *arm);
 
-/* Drop-old with on_drop: the oldest value goes, with a call, and that one comes in. Consumes the lock. 0, ENOMEM. */
+/* Drop-old with on_drop: passes the oldest value to the callback and enqueues *value. Consumes the lock. 0, ENOMEM. */
 int cc__chan_replace_locked(CCChan *ch, const void *value);
 
-/* Frees it; nobody uses it any more. */
+/* Frees it; no other user is left. */
 void cc__chan_destroy(CCChan *ch);
 
-/* Close under the lock. */
+/* Closes it, under the lock. */
 void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes);
 
 /* ---- what is traced (trace.c) ---- */
 
-/* What events say about a channel, copied: the channel may be gone by then (TRACE-1). */
+/* What events say about a channel, copied because the channel may be freed by then (TRACE-1). */
 struct chan_label {
     const void *channel;
     char name[CC_CHAN_NAME_MAX];

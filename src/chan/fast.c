@@ -1,12 +1,12 @@
-/* fast.c - the calls, and their fast paths: a fast step (step.h) under the channel's lock, or under its worker's biased
- * lock.
+/* fast.c - the public calls and their fast paths: a fast step (step.h) under the channel's lock, or under its worker's
+ * biased lock.
  *
- * Everything else is a tail call into transfer.c, so that the fast paths save no register.
+ * All other cases are a tail call into transfer.c, so that the fast paths save no register.
  */
 #include "chan/bias.h"
 #include "chan/step.h"
 
-/* As cc__bias_enter, without the wait for those who have revoked it. */
+/* As cc__bias_enter, but fails instead of waiting for a revoker. */
 CC_INLINE bool enter_fast(struct worker *w, CCChan *ch) {
     cc__set(&w->runq.bias.owner, CC__BIAS_INSIDE);
     cc__barrier_light();

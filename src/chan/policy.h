@@ -4,10 +4,10 @@
 
 /* When a channel becomes biased to a worker (CHANBIAS-3). */
 enum {
-    BIAS_USES_MIN = 64,      /* uses by one worker in a row until the first bias. Guess */
+    BIAS_USES_MIN = 64,      /* consecutive uses by one worker until the first bias. Guess */
     BIAS_USES_MAX = 1 << 24, /* the threshold grows no further. Guess */
-    BIAS_RAISE_OWN = 2,      /* a revocation by the worker itself raises it so many times, which costs little. Guess */
-    BIAS_RAISE_OTHER = 32,   /* one by another thread, some 20 us (measured): two or three in a channel's life. Guess */
+    BIAS_RAISE_OWN = 2,      /* factor after a revocation by the worker itself, which costs little. Guess */
+    BIAS_RAISE_OTHER = 32,   /* by another thread, some 20 us (measured): two or three per channel. Guess */
 };
 
 #endif

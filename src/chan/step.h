@@ -1,13 +1,13 @@
-/* step.h - the transfer step: what a send or a receive does while it holds what guards the channel.
+/* step.h - the transfer step: what a send or a receive does while it holds the guard of the channel.
  *
- * There is one source for it. The guard is the channel's lock or, if the channel is biased, its worker's biased lock.
- * The step is compiled twice for each direction. The full step (transfer.c) does whatever there is to do. The fast step
- * (fast.c) calls nothing, so that no register has to be saved: it passes `wakes` as NULL, moves values that are one
- * load and one store, and claims a waiter only where that is a store.
+ * The guard is the channel's lock or, if the channel is biased, its worker's biased lock. One source is compiled twice
+ * for each direction. The full step (transfer.c) handles every case. The fast step (fast.c) calls no function, so that
+ * no register has to be saved: it passes `wakes` as NULL, moves values that are one load and one store, and claims a
+ * waiter only where a plain store suffices.
  *
- * FAST-1  A fast step that answers SLOW_PATH has done nothing, and still holds the guard.
- * FAST-2  An arm that names its fiber belongs to a wait that only channels end. A plain wait has one arm, and one
- *         claimant at a time; for a select, `sole` says whether that is still so (CHANBIAS-4).
+ * FAST-1  A fast step that returns SLOW_PATH has changed nothing and still holds the guard.
+ * FAST-2  An arm whose `fiber` is set belongs to a wait that only channels end. A plain wait has one arm, and one
+ *         claimant at a time; for a select, `sole` says whether that still holds (CHANBIAS-4).
  */
 #ifndef CC_CHAN_STEP_H
 #define CC_CHAN_STEP_H
@@ -26,7 +26,7 @@ CC_INLINE void cc__step_release(struct worker *w, CCChan *ch, enum guard guard) 
 
 /* ---- values ---- */
 
-/* `size` is the channel's. In a fast step it is that of a word or of an int. */
+/* `size` is the channel's element size; in a fast step, that of a word or an int. */
 CC_INLINE void cc__step_copy(void *to, const void *from, size_t size, bool fast) {
     if (likely(size == sizeof(uint64_t)))
         memcpy(to, from, sizeof(uint64_t));
@@ -52,8 +52,8 @@ CC_INLINE void cc__step_get(CCChan *ch, void *value, size_t size, size_t count, 
     cc__set(&ch->count, count - 1);
 }
 
-/* A sender waits: there is no ring, or it is full (CHAN-1). Then the oldest value goes out, and the sender's goes in
- * behind the others, to the same slot. */
+/* A sender waits, so there is no ring or it is full (CHAN-1). If full: dequeues the oldest value and enqueues the
+ * sender's, into the same slot. */
 CC_INLINE void cc__step_take_from_sender(CCChan *ch, void *value, const void *sent, size_t size, bool fast) {
     if (ch->capacity == 0) {
         cc__step_copy(value, sent, size, fast);
@@ -67,7 +67,7 @@ CC_INLINE void cc__step_take_from_sender(CCChan *ch, void *value, const void *se
 
 /* ---- claims ---- */
 
-/* Inside the biased lock. False: it takes more than a store, or another claim was first. */
+/* Inside the biased lock. False: a store does not suffice, or another claim has won. */
 CC_INLINE bool cc__step_claim_by_store(struct worker *w, struct arm *arm) {
     if (unlikely(arm->fiber == NULL || cc__island_apart(w, arm->fiber) ||
                  (arm->chosen != NULL && !cc__get(&arm->waiter->sole))))
@@ -78,17 +78,17 @@ CC_INLINE bool cc__step_claim_by_store(struct worker *w, struct arm *arm) {
     return true;
 }
 
-/* If a fiber of a worker claims another fiber, it holds the biased lock until cc__step_wake; any other waiter is in
+/* A fiber that claims another fiber holds its worker's biased lock until cc__step_wake; any other waiter goes into
  * `wakes`. */
 CC_INLINE bool cc__step_claim_waiter(struct worker *w, struct waiter *waiter, enum guard guard, struct wakes *wakes) {
-    if (unlikely(w == NULL || waiter->fiber == NULL)) /* an OS thread wakes, or is woken */
+    if (unlikely(w == NULL || waiter->fiber == NULL)) /* the waker or the waiter is an OS thread */
         return cc__wakes_claim_locked(wakes, waiter, WAKE_OBJECT);
     if (cc__island_apart(w, waiter->fiber)) return cc__wakes_claim_apart(wakes, waiter);
     return guard == GUARD_BIAS ? cc__local_wake_claim(w, waiter) : cc__local_wake_begin(w, waiter);
 }
 
-/* The first arm of a list that is not empty whose waiter can be claimed: off the list, claimed, with `error`. NULL:
- * there was none, and the list is empty; or, in a fast step, the first takes more than a store. */
+/* Unlinks and claims, with `error`, the first arm of a non-empty list whose waiter can be claimed. NULL: there was
+ * none, and the list is now empty; or, in a fast step, a store does not suffice for the first one. */
 CC_INLINE struct arm *cc__step_claim(struct worker *w, CCChan *ch, struct link *list, enum guard guard,
                                      struct wakes *wakes, int error) {
     do {
@@ -104,7 +104,7 @@ CC_INLINE struct arm *cc__step_claim(struct worker *w, CCChan *ch, struct link *
     return NULL;
 }
 
-/* The claimed arm has what it waited for: makes its waiter runnable. Consumes the guard. */
+/* Makes the waiter of the claimed arm runnable; its transfer is complete. Consumes the guard. */
 CC_INLINE int cc__step_wake(struct worker *w, CCChan *ch, struct arm *arm, enum guard guard, struct wakes *wakes,
                             const struct chan_label *label) {
     if (wakes != NULL && unlikely(cc__wakes_any(wakes))) {
@@ -123,10 +123,10 @@ CC_INLINE int cc__step_wake(struct worker *w, CCChan *ch, struct arm *arm, enum 
 
 /* ---- the step ---- */
 
-/* Done, with this error; or ARM_WAIT or SLOW_PATH, which leave the guard held. */
+/* A step returns 0 or an error when done; ARM_WAIT and SLOW_PATH leave the guard held. */
 enum { SLOW_PATH = -4, ARM_CREATE = -5 };
 
-/* Neither a receiver nor room, or closed. */
+/* No receiver and no room, or closed. */
 CC_INLINE int cc__step_send_rest(struct worker *w, CCChan *ch, const void *value, enum guard guard) {
     int rc = 0;
     if (cc__get(&ch->closed)) {
@@ -166,7 +166,7 @@ CC_INLINE int cc__step_send(struct worker *w, CCChan *ch, const void *value, siz
     return fast ? SLOW_PATH : cc__step_send_rest(w, ch, value, guard);
 }
 
-/* Also ARM_CREATE: a pool's item is to be created, the guard is released. */
+/* Also returns ARM_CREATE: the caller creates an item of the pool; the guard is released. */
 CC_INLINE int cc__step_recv(struct worker *w, CCChan *ch, void *value, size_t size, enum guard guard,
                             struct wakes *wakes, const struct chan_label *label) {
     bool fast = wakes == NULL;

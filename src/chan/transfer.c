@@ -1,7 +1,8 @@
-/* transfer.c - send and receive in every case: the full step, and the wait when it cannot be taken now.
+/* transfer.c - send and receive, all cases: the full step, and the wait when it cannot complete.
  *
- * The value goes straight to a receiver that waits; else into the ring; else its sender waits with it. A receive takes
- * from the ring, and lets the first waiting sender's value in behind; else straight from a sender that waits.
+ * A send hands the value directly to a waiting receiver, else puts it into the ring, else waits with it. A receive
+ * takes the oldest value from the ring and enqueues that of the first waiting sender, else takes directly from a
+ * waiting sender.
  */
 #include "chan/bias.h"
 #include "chan/step.h"
@@ -60,7 +61,7 @@ void cc__chan_unlink_locked(CCChan *ch, struct arm *arm) { /* ARM-1 */
 
 /* ---- dropping ---- */
 
-/* The call is made without the lock, and so on a copy: another send may overwrite the slot. */
+/* The callback runs without the lock and so gets a copy: another send may overwrite the slot. */
 CC_NOINLINE int cc__chan_replace_locked(CCChan *ch, const void *value) {
     unsigned char few[128], *oldest = ch->size <= sizeof few ? few : cc__mem_alloc_stack(ch->size);
     if (oldest == NULL) {
@@ -138,8 +139,8 @@ CC_INLINE int wait_held(struct worker *w, CCChan *ch, struct link *list, void *v
 
 /* ---- pools ---- */
 
-/* There is no item after all. The room is free again: all who wait for an item try. Telling one is not enough: a select
- * may end with another arm. */
+/* Creation failed, so the pool may create another item: wakes all waiting receivers to retry. Waking one is not enough:
+ * a select may end with another arm. */
 static void uncreate(void *channel) {
     CCChan *ch = channel;
     struct wakes wakes;
@@ -194,7 +195,7 @@ static enum timed timed_as(uint64_t deadline, bool sends) {
     return deadline == NO_WAIT ? TIMED_RECV_TRY : deadline == WAIT_FOREVER ? TIMED_RECV : TIMED_RECV_UNTIL;
 }
 
-/* A channel whose like is logged, or simulated. It is never biased. */
+/* For a channel that is traced or simulated. It is never biased. */
 static CC_NOINLINE CC_COLD int transfer_traced(CCChan *ch, void *value, uint64_t deadline, bool sends) {
     bool logged = cc__trace_on(TRACE_CHAN | TRACE_CHAN_VERBOSE | TRACE_TIMING);
     struct chan_label label;
