@@ -1,4 +1,4 @@
-/* kinds.h - the kinds of cases that a select knows, by their CCCaseKind: a line for each. */
+/* kinds.h - the kinds of select cases, one line for each CCCaseKind. */
 #ifndef CC_SELECT_KINDS_H
 #define CC_SELECT_KINDS_H
 
@@ -41,7 +41,7 @@ CC_INLINE const struct arm_ops *cc__kind_ops(const CCCase *c) {
     return likely((size_t)c->kind < array_len(kinds)) ? kinds[c->kind] : &arm_unknown;
 }
 
-/* Most cases are channels': they are looked at by name, so that the compiler may do it in line. */
+/* Most cases are sends and receives: their look functions are called by name, so that the compiler may inline them. */
 CC_INLINE int cc__kind_look(struct worker *w, const CCCase *c) {
     if (likely(c->kind == CC_CASE_RECV)) return cc__arm_look_recv(w, c);
     if (likely(c->kind == CC_CASE_SEND)) return cc__arm_look_send(w, c);

@@ -1,18 +1,18 @@
-/* select.c - take what is ready; else publish all, park, one winner, unpublish all.
+/* select.c - execute a ready case; else link all arms, park, one claim wins, unlink the others.
  *
- * One loop over the cases, each of which has a table of operations (wait/arm.h): but for two preparations in
- * wait_unbiased, nothing in here knows what a channel or a task is. ARCHITECTURE.md has the steps. The arms are linked
- * while all objects are guarded, by their locks or by the biased lock of the caller's worker: there is no moment in
- * which one arm is visible and another is not.
+ * One loop over the cases, each of which has a table of operations (wait/arm.h): apart from two preparations in
+ * wait_unbiased, this file does not know what a channel or a task is. ARCHITECTURE.md has the steps. The arms are
+ * linked while all objects are guarded, by their locks or by the biased lock of the caller's worker, so all arms become
+ * visible at once.
  *
- * SELECT-1  Locks are taken in one order by everybody, each once: no deadlock, the same object twice included.
+ * SELECT-1  All selects take locks in address order, each once: no deadlock, even with the same object in two cases.
  * SELECT-2  At most one arm ends the wait: all share one waiter and one ticket.
  * SELECT-3  When select returns, no arm is on a list and no waker is about to touch one.
- * SELECT-4  A thread that is no worker and waits for a task's end is inside the runtime: the records stay until every
- *           arm is unlinked.
- * SELECT-5  A select that has to wait makes all its objects biased to its worker together, or none: one that is biased
- *           beside one that is not would be revoked by the next select.
- * SELECT-6  Inside the biased lock no timer is armed and no lock is taken: a select with a deadline takes the locks.
+ * SELECT-4  An OS thread that waits for a task's end is counted as inside the runtime: the records stay mapped until
+ *           every arm is unlinked.
+ * SELECT-5  A select that has to wait biases all its objects to its worker, or none: the next select would revoke the
+ *           bias of one object if another has none.
+ * SELECT-6  A select with a deadline takes the locks: inside the biased lock no timer is armed and no lock is taken.
  */
 #include <ccc/cc_select.h>
 
@@ -33,16 +33,16 @@
 #include <string.h>
 
 struct select {
-    struct arm *arms;    /* of the cases that can ever be ready; `count` of them */
+    struct arm *arms;    /* of the cases that an object's wake can end; `count` of them */
     struct lock **locks; /* distinct, in address order; `locked` of them */
     uint32_t count, locked;
     uint64_t deadline; /* the earliest of all */
-    size_t at;         /* the case whose moment that is; SIZE_MAX: the select's own deadline */
-    size_t cancel;     /* the case that a cancellation is; SIZE_MAX: none */
+    size_t at;         /* the case with that deadline; SIZE_MAX: the select's own deadline */
+    size_t cancel;     /* the case for cancellation; SIZE_MAX: none */
 };
 
-/* A number below n. One state a thread, which fibers of different workers share over time: hidden from the race
- * detector, and never inlined, because a fiber changes threads. */
+/* A random number below n. The state is per thread, so fibers that run on it in turn share it: hidden from the race
+ * detector, and never inlined, because a fiber may change threads. */
 static CC_NOINLINE CC_NO_TSAN uint32_t draw(uint32_t n) {
     static _Thread_local uint64_t state;
     if (state == 0) state = cc__sim_entropy(cc__clock_now() ^ (uintptr_t)&state);
@@ -54,9 +54,9 @@ static CC_NOINLINE CC_NO_TSAN uint32_t draw(uint32_t n) {
 struct ready {
     uint8_t cases[CC_SELECT_MAX];
     uint32_t count;
-    uint32_t wrong; /* the case for which it was no use to look further */
-    bool biased;    /* none is, and the caller's worker guards all objects */
-    bool outside;   /* some have not been looked at: LOOK_OUTSIDE */
+    uint32_t wrong; /* the case that ended the look with an error */
+    bool biased;    /* none is ready, and all objects are biased to the caller's worker */
+    bool outside;   /* some cases returned LOOK_OUTSIDE and have not been checked */
 };
 
 /* 0; EINVAL: a case is malformed; EDEADLK. Then ready->wrong is that case. */
@@ -78,12 +78,13 @@ CC_INLINE int look_at_all(struct worker *w, const CCCase *cases, size_t n, struc
     return 0;
 }
 
-/* Outside of the biased lock, also at those that may only be looked at there. */
+/* Outside the biased lock; also checks the cases that returned LOOK_OUTSIDE. */
 static CC_NOINLINE int look_outside(const CCCase *cases, size_t n, struct ready *ready) {
     return look_at_all(NULL, cases, n, ready);
 }
 
-/* 0: a case was done. EAGAIN: none is ready after all. In the order given, or in one that is drawn while it is used. */
+/* 0: a case was executed. EAGAIN: none was ready after all. In the order given, or in a random order drawn step by
+ * step. */
 CC_INLINE int try_ready(CCCase *cases, struct ready *ready, CCSelectOrder order, size_t *chosen) {
     for (uint32_t done = 0; done < ready->count; done++) {
         uint8_t index = ready->cases[done];
@@ -100,7 +101,7 @@ CC_INLINE int try_ready(CCCase *cases, struct ready *ready, CCSelectOrder order,
 
 /* ---- the guard ---- */
 
-/* Insertion: selects are short, and usually sorted from the last time round. */
+/* Insertion sort: selects are short and usually already in order. */
 static void add_lock(struct select *s, struct lock *lock) {
     uint32_t i = s->locked;
     for (; i > 0 && s->locks[i - 1] >= lock; i--)
@@ -123,7 +124,7 @@ static void unlock_all(struct select *s) {
     for (uint32_t i = s->locked; i-- > 0;) cc__lock_release(s->locks[i]);
 }
 
-/* A fiber on `w` is about to wait: perhaps all objects are biased to it from now on (SELECT-5). */
+/* A fiber on `w` is about to wait: biases all objects to `w` if each has reached its threshold (SELECT-5). */
 static void adopt_all_locked(struct worker *w, struct select *s) {
     bool all = true;
     for (uint32_t i = 0; i < s->count; i++)
@@ -134,7 +135,7 @@ static void adopt_all_locked(struct worker *w, struct select *s) {
 
 /* ---- waiting ---- */
 
-/* The arm of a case that an object's wake ends; NULL: something else ends it, or nothing. */
+/* Adds the arm of a case that an object's wake ends; NULL: a timer or a cancellation ends it, or nothing does. */
 CC_INLINE struct arm *add_case(struct select *s, const CCCase *c, size_t index) {
     struct arm *arm = &s->arms[s->count];
     const struct arm_ops *ops = cc__kind_ops(c);
@@ -164,7 +165,7 @@ CC_INLINE void link_arm(struct arm *arm, struct fiber *biased, struct waiter *wa
     arm->ops->link(arm);
 }
 
-/* Every arm but the one that was served. */
+/* Unlinks every arm except the one that was served. */
 static void unlink_all(struct select *s, const struct arm *served) {
     for (uint32_t i = 0; i < s->count; i++)
         if (&s->arms[i] != served) s->arms[i].ops->unlink(&s->arms[i]);
@@ -178,7 +179,7 @@ static int is_cancelled(CCCase *cases, const struct select *s, size_t *chosen) {
     return s->cancel == SIZE_MAX ? ECANCELED : cc__case_chosen(cases, s->cancel, 0, chosen);
 }
 
-/* 0: none is ready. ARM_AGAIN: one is. Or what the case ends with, and which. */
+/* 0: none is ready. ARM_AGAIN: one is. Otherwise the result of case *which. */
 static int look_locked(const CCCase *cases, const struct select *s, uint32_t *which) {
     for (uint32_t i = 0; i < s->count; i++) {
         struct arm *arm = &s->arms[i];
@@ -193,13 +194,13 @@ static int look_locked(const CCCase *cases, const struct select *s, uint32_t *wh
     return 0;
 }
 
-/* The locks are released: what look_locked said. */
+/* Turns the result of look_locked into that of the select. The locks are released. */
 static int end_by_look(CCCase *cases, const struct select *s, int seen, uint32_t which, size_t *chosen) {
     if (likely(seen == ARM_AGAIN)) return ARM_AGAIN;
     return seen == ECANCELED ? is_cancelled(cases, s, chosen) : cc__case_chosen(cases, which, seen, chosen);
 }
 
-/* Takes all locks and links all arms. WAIT_BEGUN, or how the select ends; ARM_AGAIN: a case is ready by now. */
+/* Takes all locks and links all arms. WAIT_BEGUN, or the result of the select; ARM_AGAIN: a case has become ready. */
 enum { WAIT_BEGUN = -7 };
 static CC_NOINLINE int lock_and_link(struct worker *w, CCCase *cases, struct select *s, struct waiter *waiter,
                                      uint32_t *winner, size_t *chosen) {
@@ -212,7 +213,7 @@ static CC_NOINLINE int lock_and_link(struct worker *w, CCCase *cases, struct sel
         unlock_all(s);
         return seen != 0 ? end_by_look(cases, s, seen, which, chosen) : over ? time_is_up(cases, s, chosen) : rc;
     }
-    if (s->count != 1) cc__set(&waiter->sole, false); /* each arm tries to claim it */
+    if (s->count != 1) cc__set(&waiter->sole, false); /* several claimants: one per arm */
     if (w != NULL && s->deadline == WAIT_FOREVER) adopt_all_locked(w, s);
     for (uint32_t i = 0; i < s->count; i++) link_arm(&s->arms[i], NULL, waiter, winner);
     return WAIT_BEGUN;
@@ -226,8 +227,8 @@ static CC_NOINLINE enum wake_reason block_thread(struct select *s, struct waiter
     return cc__blocked_block(waiter, (struct wait_what){PARK_SELECT, all});
 }
 
-/* Nothing seemed ready. There is room for n arms and locks. ARM_AGAIN: look again. If the objects are biased the caller
- * holds that lock, and does not when it returns. */
+/* Waits; no case seemed ready. `s` has room for n arms and locks. ARM_AGAIN: retry. With `biased` the caller holds its
+ * worker's biased lock, which is released. */
 CC_INLINE int wait_for_one(struct worker *w, CCCase *cases, size_t n, struct select *s, bool biased, size_t *chosen) {
     struct waiter waiter;
     uint32_t winner = UINT32_MAX;
@@ -320,7 +321,7 @@ static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t 
     }
 }
 
-/* On a thread that is no worker. */
+/* On an OS thread that is not a worker. */
 static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
                                         size_t *chosen) {
     size_t i = 0;
@@ -328,7 +329,7 @@ static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder o
     int entered = ESRCH;
     struct backoff backoff = {0};
     while (i < n && (entered = cc__upcall_enter(false)) == ECANCELED)
-        cc__backoff(&backoff); /* a shutdown that may change its mind */
+        cc__backoff(&backoff); /* a shutdown is in progress, and may be called off */
     int rc = select_within(cases, n, order, deadline, wait, chosen);
     if (entered == 0) cc__upcall_leave();
     return rc;
@@ -341,7 +342,7 @@ static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t dea
     return select_within(cases, n, order, deadline, wait, chosen);
 }
 
-/* The objects may be gone when it is over: the line names places in the array (TRACE-1). */
+/* The objects may be freed by the end of the select: the event has indices into the array (TRACE-1). */
 static CC_NOINLINE CC_COLD int select_traced(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
                                              size_t *chosen) {
     cc__sim_point();

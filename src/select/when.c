@@ -1,4 +1,4 @@
-/* when.c - CC_WHEN: which body runs, if that is not the one of an arm that went well. */
+/* when.c - CC_WHEN: which body runs when the chosen arm has an error, or none was chosen. */
 #include "select/when.h"
 
 #include "base/attr.h"
@@ -30,7 +30,7 @@ static const char *wrong_with(const CCCase *c) {
     }
 }
 
-/* A select that finds one malformed notes that there. All of them again, and not one by one: then none happens. */
+/* Repeats the select, which stores EINVAL in the malformed case. With all cases together none is executed. */
 static CC_COLD CC_NORETURN void malformed(CCWhen *when) {
     size_t chosen;
     if (when->count > CC_SELECT_MAX) cc_panic("CC_WHEN: %u arms, and a select can have %d", when->count, CC_SELECT_MAX);
@@ -44,7 +44,7 @@ static CC_COLD CC_NORETURN void malformed(CCWhen *when) {
 
 /* ---- the body ---- */
 
-/* Of the arm for the end of the channel that the chosen one found closed. Without one a loop would turn for ever. */
+/* The body of CC_ON_CLOSED for the channel that the chosen arm found closed. Without one a loop would never end. */
 static uint32_t body_of_closed(CCWhen *when, size_t chosen) {
     const CCCase *found = &cc__when_cases(when)[chosen];
     for (uint32_t i = 0; i < when->count; i++) {

@@ -10,7 +10,7 @@ CC_INLINE CCCase *cc__when_cases(CCWhen *when) {
     return (CCCase *)(void *)(when + 1);
 }
 
-/* The select has returned that. The same as cc_when_choose. */
+/* Finishes a select that returned rc; same result as cc_when_choose. */
 bool cc__when_ended(CCWhen *when, int rc, size_t chosen);
 
 #endif
