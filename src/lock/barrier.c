@@ -1,9 +1,8 @@
 /* barrier.c - parties that wait for each other, round after round. The lock guards everything.
  *
- * BAR-1  The party that completes a round removes every node from the queue: the round is over for all of them. A party
- *        whose claim was lost, to a deadline or a canceller, finds its node out of the queue and has passed all the
- *        same.
- * BAR-2  A party whose wait ends while its node is still in the queue leaves, and is not counted any more.
+ * BAR-1  The party that completes a round removes every node from the queue, so all of them have passed. A party that
+ *        was claimed by a deadline or a canceller instead finds its node unlinked, and has passed too.
+ * BAR-2  A party whose wait ends while its node is still in the queue unlinks it and no longer counts as arrived.
  */
 #include "lock/wait_word.h"
 #include "sim/sim.h"

@@ -7,11 +7,11 @@
  *   else: park                                  unlock; wake
  *   lock the mutex
  *
- * COND-1  A waiter is queued before it unlocks the mutex: whoever changes the condition under the mutex and signals
- *         after that finds it.
- * COND-2  A signal goes to a waiter that is not parked yet (`flag` is not set), who finds its node out of the queue and
- *         does not park, or to one that is parked and was claimed. Either returns 0. A wait that ends for another
- *         reason has consumed no signal.
+ * COND-1  A waiter is queued before it unlocks the mutex: a signaller that changes the condition under the mutex and
+ *         then signals finds the waiter.
+ * COND-2  A signal goes to a waiter that is not parked yet (`flag` is not set), which finds its node unlinked and does
+ *         not park, or to a parked waiter that it has claimed. Either returns 0. A wait that ends for another reason
+ *         has consumed no signal.
  */
 #include "lock/mutex.h"
 #include "lock/wait_word.h"
@@ -19,7 +19,7 @@
 
 #include <errno.h>
 
-/* Under the lock: gives one signal away. False: nobody waits. */
+/* Under the lock: delivers one signal. False: there is no waiter. */
 static bool signal_locked(struct wait_word *ww, struct wakes *wakes) {
     for (struct wait_node *node; (node = cc__wait_queue_first(&ww->queue)) != NULL;) {
         cc__wait_queue_remove(&ww->queue, node);
@@ -32,7 +32,7 @@ static int signal(CCCond *c, bool all) {
     if (unlikely(c == NULL)) return EINVAL;
     struct wait_word *ww = cc__wait_word_of(c);
     cc__sim_point();
-    /* By COND-1 a waiter that this signal is for is in the queue, and the mutex makes it visible. */
+    /* By COND-1 a waiter for this signal is already queued, and the mutex makes that visible here. */
     if (cc__wait_queue_empty(&ww->queue)) return 0;
     struct wakes wakes;
     cc__wakes_init(&wakes);
@@ -52,13 +52,13 @@ int cc_cond_broadcast(CCCond *c) {
     return signal(c, true);
 }
 
-/* In a simulation others have run since cc__waiter_init, at the points of the unlock, and may have armed timers in the
- * room that it found (TIMER-3). */
+/* In a simulation other fibers have run since cc__waiter_init, at the points of the unlock, and may have used up the
+ * room in the timer heap that it reserved (TIMER-3). */
 static bool has_timer(const struct waiter *waiter) {
     return waiter->fiber == NULL || waiter->deadline == WAIT_FOREVER || cc__timer_prepare(cc__worker());
 }
 
-/* The node is queued, the mutex unlocked: parks, unless a signal came first. */
+/* Parks, unless a signal came first. The node is queued and the mutex unlocked. */
 static int wait_in_queue(struct wait_word *ww, struct wait_node *node) {
     int rc = 0;
     cc__lock_take(&ww->lock);

@@ -1,8 +1,8 @@
-/* event.c - something has happened, or not yet; once (once.c) is built on it.
+/* event.c - a one-way flag with waiters; once (once.c) is built on it.
  *
- * EVENT-1  cc__event_finish empties the queue, then takes the word from "nobody waits" to its final value in one step;
- *          if a waiter came in between, it starts again. That step is the last access to the event, which may be freed
- *          from then on. The waiters that were claimed run after it.
+ * EVENT-1  cc__event_finish empties the queue, then changes the word from "no waiters" to its final value by one
+ *          compare-and-swap, and retries if a waiter arrived in between. That compare-and-swap is the last access to
+ *          the event, which may be freed from then on. The claimed waiters run after it.
  */
 #include "lock/event.h"
 
@@ -36,7 +36,7 @@ void cc__event_finish(struct wait_word *ww, uint32_t done) { /* EVENT-1 */
             cc__wait_word_left_locked(ww);
             cc__lock_release(&ww->lock);
             word = cc__get(&ww->word);
-        } else if (cc__cas(&ww->word, &word, done)) { /* pairs with the waits that find it so */
+        } else if (cc__cas(&ww->word, &word, done)) { /* pairs with the waits that read it */
             break;
         }
     }
@@ -95,7 +95,7 @@ static unsigned prepare(struct arm *arm, const CCCase *c) {
     return cc__wait_word_prepare(arm, cc__wait_word_of(c->event));
 }
 
-/* A mark without a waiter is taken off by the next set. */
+/* The next set clears a HAS_WAITERS without waiters. */
 static int look_locked(struct arm *arm) {
     return mark_locked(arm->object, UNSET) ? 0 : ARM_AGAIN;
 }

@@ -1,4 +1,4 @@
-/* event.h - what an event and once share: a word that becomes final, and those who wait for that. */
+/* event.h - what an event and once share: a word that becomes final, and its waiters. */
 #ifndef CC_LOCK_EVENT_H
 #define CC_LOCK_EVENT_H
 
@@ -7,7 +7,7 @@
 /* Waits while the word is `pending`: 0, or the error that ended the wait. */
 int cc__event_wait_slow(struct wait_word *ww, uint32_t pending, uint64_t deadline);
 
-/* Makes it `done` and wakes everybody. */
+/* Sets the word to `done` and wakes all waiters. */
 void cc__event_finish(struct wait_word *ww, uint32_t done);
 
 #endif

@@ -1,4 +1,4 @@
-/* holder.c - is the caller the holder? If not, the program ends, with a message that names both. */
+/* holder.c - is the caller the holder? If not, the program aborts with a message that names both. */
 #include "lock/holder.h"
 
 #include "base/fatal.h"
@@ -53,7 +53,7 @@ void cc__holder_otherwise(const char *what, const void *object, const char *how)
 }
 
 #ifdef CC_DEBUG
-/* The system tells it by a call: once for each thread. */
+/* Cached, because it takes a system call. */
 static int thread_id(void) {
     static _Thread_local int id __attribute__((tls_model("initial-exec")));
     if (unlikely(id == 0)) id = cc__thread_id();
@@ -93,7 +93,7 @@ static bool is_self(uint64_t holder, uint32_t thread) {
     struct fiber *f = cc__sched_current(cc__worker());
     if (holder & HOLDER_THREAD) return f == NULL && (uint32_t)holder == cc__machine_thread();
     if (f == NULL) {
-        /* No two stacks in use are that close: each has a guard, or the top of the other, in between. */
+        /* No two stacks in use are that close: a guard, or the top of the other stack, lies in between. */
         if (at - here + 1024 < 2048) return true;
         return !cc__stack_is_fibers(at) && (thread == 0 || thread == cc__machine_thread());
     }

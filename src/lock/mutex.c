@@ -1,14 +1,14 @@
 /* mutex.c - one word in the mutex, everything else in the parking lot. README.md has the states of the word.
  *
- * MUTEX-1  A waiter sets WAITERS with fast_unlock off, under the bucket's lock, and is in the queue before that lock is
- *          free.
- * MUTEX-2  While somebody waits and WAITERS is not set, one waiter is awake: the designated waiter, woken by the unlock
- *          that cleared WAITERS. It takes the lock with WAITERS set, or sets WAITERS again and queues at the front. So
- *          unlocks in between need not wake anybody.
+ * MUTEX-1  A waiter sets WAITERS with fast_unlock off, under the bucket's lock, and is queued before it releases that
+ *          lock.
+ * MUTEX-2  While there are waiters and WAITERS is not set, one waiter is awake: the designated waiter, woken by the
+ *          unlock that cleared WAITERS. It takes the lock with WAITERS set, or sets WAITERS again and queues at the
+ *          front. So unlocks in between need not wake any waiter.
  * MUTEX-3  A designated waiter that lost PASSED_MAX races, or has waited for STARVING_NS, is starving: the next unlock
  *          hands it the lock, without freeing it in between.
- * MUTEX-4  An unlock's last access to the mutex frees it or hands it over, under the bucket's lock or in one atomic
- *          operation. After that it uses the address only.
+ * MUTEX-4  An unlock's last access to the mutex releases it or hands it over, under the bucket's lock or in one atomic
+ *          operation. After that it uses only the address.
  */
 #include "lock/mutex.h"
 
@@ -50,7 +50,7 @@ static bool take_or_mark_locked(struct mutex *m, struct bucket *bucket) {
     }
 }
 
-/* The designated waiter gives up before it is queued again: another has to be designated. */
+/* The designated waiter gives up before it is queued again: designates another one. */
 static void pass_on(struct mutex *m, struct bucket *bucket) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
@@ -101,11 +101,11 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
     }
 }
 
-/* Unlikely calls are tail calls: their callers need no frame, and they are entered with the stack pointer of the
- * caller's own call (holder.h). */
+/* Slow paths are tail calls: their callers need no frame, and the callee's entry stack pointer is that of the public
+ * call (holder.h). */
 static CC_NOINLINE int lock_contended(struct mutex *m, uint64_t deadline, bool cancellable) {
-    /* A cancellation lasts until the fiber leaves its scope: every wait would end at once, and behind a mere shield
-     * too when a grace period is over. */
+    /* A cancellation lasts until the fiber leaves its scope: every wait would end at once, and after a grace period
+     * even a shielded one. */
     bool held = !cancellable && cc__cancel_hold();
     int rc = lock_slow(m, deadline, cancellable); /* without a deadline and a cancellation it cannot fail */
     cc__cancel_unhold(held);
@@ -128,8 +128,8 @@ void cc__mutex_lock_again(struct mutex *m, uint64_t holder) {
 
 /* ---- unlocking ---- */
 
-/* The mutex is free already, and may be gone: the store of an unlock that found fast_unlock off afterwards may have
- * cleared WAITERS. */
+/* An unlock stored 0 and then found fast_unlock off: its store may have cleared WAITERS. The mutex is already released,
+ * and its memory may be freed. */
 static CC_NOINLINE int wake_after_store(const void *key) {
     struct bucket *bucket = cc__bucket_of(key);
     struct wakes wakes;
@@ -141,7 +141,7 @@ static CC_NOINLINE int wake_after_store(const void *key) {
     return 0;
 }
 
-/* We hold the mutex, and somebody waits or waited. */
+/* The caller holds the mutex, and there are or were waiters. */
 static void unlock_to_waiter(struct mutex *m, struct bucket *bucket) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
@@ -151,16 +151,16 @@ static void unlock_to_waiter(struct mutex *m, struct bucket *bucket) {
         waiter->granted = true; /* its frame stays until the flush */
         if (cc__bucket_first_locked(bucket, m) == NULL) cc__set(&m->word, LOCKED);
     } else {
-        cc__set_release(&m->word, 0); /* pairs with the next lock; nobody else writes a word that we hold */
+        cc__set_release(&m->word, 0); /* pairs with the next lock; only the holder writes the word here */
     }
     cc__lock_release(&bucket->lock);
     cc__wakes_flush_any(&wakes);
 }
 
-/* Somebody waits, or this is a simulation. */
+/* There is a waiter, or this is a simulation. */
 static CC_NOINLINE int unlock_slow(struct mutex *m, struct bucket *bucket) {
     uint32_t held = LOCKED;
-    cc__sim_point();                    /* others find it held */
+    cc__sim_point();                    /* other fibers find it held */
     if (!cc__cas(&m->word, &held, 0)) { /* pairs with the next lock */
         unlock_to_waiter(m, bucket);
     }
@@ -187,7 +187,7 @@ CC_INLINE int unlock_held(struct mutex *m, struct bucket *bucket) {
     return likely(cc__get(&bucket->fast_unlock)) ? 0 : wake_after_store(m);
 }
 
-/* The mutex was locked from another frame: by a function that has returned, or by somebody else. */
+/* The mutex was locked from another frame: by a function that has returned, or by another fiber or thread. */
 static CC_NOINLINE int unlock_checked(struct mutex *m, struct bucket *bucket) {
     cc__holder_check(&m->owner, cc__get(&m->thread), cc__get(&m->word) != 0, "cc_mutex_unlock: mutex", m);
     return unlock_held(m, bucket);

@@ -1,4 +1,4 @@
-/* mutex.h - what the condition needs from the mutex. */
+/* mutex.h - what the condition variable needs from the mutex. */
 #ifndef CC_LOCK_MUTEX_H
 #define CC_LOCK_MUTEX_H
 
@@ -19,7 +19,7 @@ CC_INLINE struct mutex *cc__mutex_of(CCMutex *m) {
     return (struct mutex *)(void *)m;
 }
 
-/* Before a wait for a condition: unlocks; ends the program unless the caller holds the mutex. */
+/* Unlocks before a wait for a condition; aborts the program unless the caller holds the mutex. */
 void cc__mutex_unlock_to_wait(struct mutex *m);
 /* Locks for a caller that held the mutex before, as `holder` says; without a deadline, and not cancelled. */
 void cc__mutex_lock_again(struct mutex *m, uint64_t holder);

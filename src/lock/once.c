@@ -1,7 +1,7 @@
-/* once.c - the first caller runs the function; the others wait for that as for an event.
+/* once.c - the first caller runs the function; the others wait for its end as for an event.
  *
- * ONCE-1  A caller waits only while the function runs, and decides that under the lock: after a panic the word is NEW,
- *         without waiters, and the next caller takes it.
+ * ONCE-1  A caller decides under the lock to wait, and only while the function runs: after a panic the word is NEW,
+ *         without waiters, and the next caller claims it.
  */
 #include "lock/event.h"
 #include "lock/holder.h"
@@ -19,7 +19,7 @@ struct once {
 
 _Static_assert(sizeof(struct once) == sizeof(CCOnce), "the public struct");
 
-/* A panic leaves fn, so it is not done: a waiter, or the next caller, runs it again. */
+/* fn has panicked and so is not done: a waiter, or the next caller, runs it again. */
 static void give_up(void *arg) {
     struct once *once = arg;
     cc__holder_clear(&once->owner);

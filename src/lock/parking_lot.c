@@ -1,4 +1,5 @@
-/* parking_lot.c - buckets with a queue for each mutex, and whether a mutex in them may be unlocked by a store. */
+/* parking_lot.c - buckets with a queue for each mutex, and the switch between unlocks by store and by
+ * compare-and-swap. */
 #include "lock/parking_lot.h"
 
 #include "os/membarrier.h"
@@ -19,7 +20,7 @@ struct bucket_node *cc__bucket_first_locked(struct bucket *bucket, const void *k
     return NULL;
 }
 
-/* The first node of a queue is `to` now, and was `from`; NULL: there was none, or there is none left. */
+/* Replaces the first node of a queue, `from`, by `to`; NULL: the queue was empty, or is now. */
 static void change_head(struct bucket *bucket, struct bucket_node *from, struct bucket_node *to) {
     if (from != NULL) cc__wait_queue_unlink(&bucket->heads, &from->head_link);
     if (to == NULL) return;
@@ -60,8 +61,8 @@ void cc__bucket_enter(struct bucket *bucket) {
     bucket->disabling++;
     cc__lock_release(&bucket->lock);
     /* The heavy half of "fast_unlock off, then look at the word" against "word = 0, then look at fast_unlock" in
-     * cc_mutex_unlock. A waiter that arrives while another is disabling issues its own: it cannot know how far the
-     * other is. */
+     * cc_mutex_unlock. A waiter that arrives while another is disabling issues its own: it cannot know whether the
+     * other's is complete. */
     cc__membarrier();
     cc__lock_take(&bucket->lock);
     bucket->disabling--;
@@ -69,7 +70,7 @@ void cc__bucket_enter(struct bucket *bucket) {
 
 void cc__bucket_enable_fast_unlock(struct bucket *bucket) { /* BUCKET-3 */
     cc__set(&bucket->quiet_unlocks, 0);
-    /* A worker runs, so the runtime has started and knows whether membarrier works; it will for ever. */
+    /* A worker runs, so the runtime has started and knows whether membarrier works; that does not change later. */
     if (cc__worker() == NULL || !cc__barrier_asymmetric || cc__sim_on()) return;
     if (!cc__lock_try(&bucket->lock)) return;
     if (cc__wait_queue_empty(&bucket->heads) && bucket->disabling == 0) cc__set(&bucket->fast_unlock, 1);
@@ -90,6 +91,6 @@ void cc__parking_lot_forget(void) {
         bucket->lock = (struct lock){0};
         bucket->heads = (struct wait_queue){NULL};
         bucket->disabling = 0;
-        cc__set(&bucket->fast_unlock, 0); /* off is always right */
+        cc__set(&bucket->fast_unlock, 0); /* off is always safe */
     }
 }

@@ -1,14 +1,14 @@
-/* parking_lot.h - the waiters of mutexes, found by the mutex's address and not through its memory.
+/* parking_lot.h - the waiters of mutexes, looked up by the mutex's address and not through its memory.
  *
  * A mutex is one word. An unlock by a plain store has to look for waiters after the store, when the mutex may already
- * belong to somebody else, or be freed. So the waiters, and the flag that says whether there may be some, are here: in
- * one of a fixed number of buckets, by a hash of the address.
+ * have another holder, or be freed. So the waiters, and the flag that says whether there may be some, are in one of a
+ * fixed number of buckets, chosen by a hash of the address.
  *
- * README.md has the protocol of `fast_unlock`, and why it holds.
+ * README.md has the protocol of `fast_unlock` and the argument for it.
  *
  * BUCKET-1  The bucket's lock guards nodes and queues. There is a queue for each key, and the bucket's ring holds the
  *           first node of each: a long queue does not slow down other keys.
- * BUCKET-2  fast_unlock is turned on only while the bucket has no node and nobody is disabling it.
+ * BUCKET-2  fast_unlock is turned on only while the bucket has no node and no waiter is disabling it.
  * BUCKET-3  It is turned on only where membarrier works.
  */
 #ifndef CC_LOCK_PARKING_LOT_H
@@ -19,11 +19,11 @@
 
 struct bucket {
     _Alignas(CC_LINE) _Atomic uint32_t fast_unlock;
-    _Atomic uint32_t quiet_unlocks; /* since somebody last waited; relaxed, lost counts do not matter */
+    _Atomic uint32_t quiet_unlocks; /* since the last wait; relaxed, lost counts do not matter */
     struct lock lock;
     struct wait_queue heads; /* ring of bucket_node.head_link */
-    uint32_t disabling;      /* waiters that have turned fast_unlock off and not finished their membarrier */
-    /* How many spins have failed of late; on a cache line that the mutex's holder does not read. Relaxed. */
+    uint32_t disabling;      /* waiters that have turned fast_unlock off and whose membarrier is in progress */
+    /* How many spins have failed recently; on a cache line that the mutex's holder does not read. Relaxed. */
     _Alignas(CC_LINE) _Atomic uint32_t spin_failures;
 };
 
@@ -37,7 +37,7 @@ struct bucket_node {
 
 extern struct bucket cc__parking_lot[1 << BUCKETS_LOG2];
 
-/* In a forked child: nobody waits, and nobody holds a lock of these. */
+/* In a forked child: drops all waiters and the buckets' locks. */
 void cc__parking_lot_forget(void);
 
 CC_INLINE struct bucket *cc__bucket_of(const void *key) {
@@ -48,7 +48,7 @@ CC_INLINE struct bucket *cc__bucket_of(const void *key) {
 /* Takes the bucket's lock, with fast_unlock off and a membarrier after that. */
 void cc__bucket_enter(struct bucket *bucket);
 
-/* Counts an unlock without a waiter while fast_unlock is off; after some of them it is turned on. */
+/* Counts an unlock without a waiter while fast_unlock is off, and turns it on after FAST_UNLOCK_AFTER of them. */
 void cc__bucket_enable_fast_unlock(struct bucket *bucket);
 CC_INLINE void cc__bucket_count_unlock(struct bucket *bucket) {
     uint32_t unlocks = cc__get(&bucket->quiet_unlocks) + 1;
@@ -56,15 +56,14 @@ CC_INLINE void cc__bucket_count_unlock(struct bucket *bucket) {
     if (unlikely(unlocks >= FAST_UNLOCK_AFTER)) cc__bucket_enable_fast_unlock(bucket);
 }
 
-/* In all buckets. A simulation needs it, whose points are on the path of slow unlocks, and a start without
- * membarrier. */
+/* In all buckets. For a simulation, whose points are on the slow unlock path, and for a start without membarrier. */
 void cc__parking_lot_disable_fast_unlock(void);
 
 /* Under the bucket's lock. */
 void cc__bucket_push_locked(struct bucket *bucket, struct bucket_node *node, bool front);
 void cc__bucket_remove_locked(struct bucket *bucket, struct bucket_node *node);
 struct bucket_node *cc__bucket_first_locked(struct bucket *bucket, const void *key);
-/* Removes and claims the first waiter with that key that can be claimed; NULL: nobody is left. */
+/* Removes and claims the first waiter with that key that can be claimed; NULL: none is left. */
 struct bucket_node *cc__bucket_claim_locked(struct bucket *bucket, const void *key, struct wakes *wakes);
 
 #endif

@@ -3,19 +3,19 @@
  *    31           30 ......... 1  0
  *    HAS_WAITERS  readers         WRITER
  *
- * RW-1  While HAS_WAITERS is set, the lock is taken through the queue only: no reader overtakes a writer that waits. It
- *       is not set while the lock is free.
- * RW-2  The last holder to leave while somebody waits designates the first waiter, or if that is a reader, the readers
- *       before the first writer: under the internal lock it takes them from the queue, clears HAS_WAITERS and frees the
- *       lock; then it wakes them. A free lock goes to whoever comes first. While somebody is in the queue and
- *       HAS_WAITERS is not set, a designated waiter is awake: it takes the lock, with HAS_WAITERS if others wait, or it
- *       sets HAS_WAITERS again and queues in front. So others that leave in between need not wake anybody.
+ * RW-1  While HAS_WAITERS is set, the lock is taken only through the queue: no reader overtakes a waiting writer. It is
+ *       not set while the lock is free.
+ * RW-2  The last holder to leave while there are waiters designates the first waiter, or if that is a reader, the
+ *       readers before the first writer: under the internal lock it dequeues them, clears HAS_WAITERS and releases the
+ *       lock; then it wakes them. The first to arrive takes a free lock. While the queue is not empty and HAS_WAITERS
+ *       is not set, a designated waiter is awake: it takes the lock, with HAS_WAITERS if others wait, or it sets
+ *       HAS_WAITERS again and queues in front. So holders that leave in between need not wake any waiter.
  * RW-3  A designated waiter that lost PASSED_MAX races, or has waited for STARVING_NS, is starving. If the first waiter
- *       is, the last holder to leave hands the lock over: to it, and with a reader to the readers right behind it. The
- *       lock is not free in between.
+ *       is starving, the last holder to leave hands the lock to it, and if it is a reader also to the readers right
+ *       behind it. The lock is not free in between.
  * RW-4  The last access of a holder that leaves is one compare-and-swap on a word without HAS_WAITERS, or the release
- *       of the internal lock, which those who were in the queue have to wait for, or for the wake that comes later. So
- *       whoever returns from the lock may free it.
+ *       of the internal lock; queued waiters must wait for that release, or for the wake that comes after it. So a
+ *       caller that returns from the lock may free it.
  */
 #include "lock/holder.h"
 #include "lock/parking_lot.h"
@@ -59,9 +59,9 @@ CC_INLINE struct rw_node *rw_node_of(struct wait_node *node) {
     return container_of(node, struct rw_node, node);
 }
 
-/* Under the lock. Removes and claims the first waiter, and with a reader the readers right behind it; those who were
- * claimed are handed the lock or are designated. others: readers hold the lock, only readers can join them. How much
- * they take of the word together. */
+/* Under the lock. Removes and claims the first waiter, and if it is a reader the readers right behind it; `grant`:
+ * hands them the lock, else designates them. others: readers hold the lock, only readers can join them. Returns their
+ * sum in the word. */
 static uint32_t claim_first_locked(struct wait_word *ww, bool others, bool grant, struct wakes *wakes) {
     uint32_t claimed = 0;
     for (struct wait_node *node; (node = cc__wait_queue_first(&ww->queue)) != NULL;) {
@@ -76,19 +76,19 @@ static uint32_t claim_first_locked(struct wait_word *ww, bool others, bool grant
     return claimed;
 }
 
-/* Under the lock. A waiter has left the queue: readers behind it may join now. With HAS_WAITERS somebody holds the
- * lock, and nobody enters it otherwise (RW-1). Without it a writer may enter at any moment, and a designated waiter,
- * which is awake, looks after those who wait (RW-2). */
+/* Under the lock. A waiter has left the queue: readers behind it may now join the holders. With HAS_WAITERS the lock is
+ * held, and taken only through the queue (RW-1). Without it a writer may enter at any moment, and the queue is left to
+ * the designated waiter, which is awake (RW-2). */
 static void after_leave_locked(struct wait_word *ww, struct wakes *wakes) {
     if ((cc__get_acquire(&ww->word) & (HAS_WAITERS | WRITER)) == HAS_WAITERS) {
         uint32_t given = claim_first_locked(ww, true, true, wakes);
-        if (given != 0) cc__add(&ww->word, given); /* pairs with the leaves of those who were here */
+        if (given != 0) cc__add(&ww->word, given); /* pairs with the leaves of the previous holders */
     }
     cc__wait_word_left_locked(ww);
 }
 
-/* Under the lock. Takes the rwlock if that is possible (true); else sets HAS_WAITERS, which stays until we are queued.
- * A designated waiter does not mind HAS_WAITERS: it was in the queue before those who are. */
+/* Under the lock. Takes the rwlock if possible (true); else sets HAS_WAITERS, which stays set until the caller is
+ * queued. A designated waiter ignores HAS_WAITERS: it was queued before the present waiters. */
 static bool enter_or_mark_locked(struct wait_word *ww, bool write, bool designated) {
     uint32_t word = cc__get(&ww->word);
     for (;;) {
@@ -101,10 +101,10 @@ static bool enter_or_mark_locked(struct wait_word *ww, bool write, bool designat
     }
 }
 
-/* Under the lock. Those who were designated queue in front, but behind those who are starving. */
+/* Under the lock. Designated waiters queue in front, but behind starving ones. */
 static void queue_locked(struct wait_word *ww, struct rw_node *me, bool front) {
     struct link *mine = &me->node.link, *first = cc__get(&ww->queue.first), *at = first;
-    cc__wait_queue_push(&ww->queue, &me->node); /* the last: before the first, in a ring */
+    cc__wait_queue_push(&ww->queue, &me->node); /* at the end, which in a ring is before the first */
     if (!front || first == NULL) return;
     while (at != mine && rw_node_of(container_of(at, struct wait_node, link))->starving) at = cc__get(&at->next);
     if (at == mine) return; /* all others are starving */
@@ -147,26 +147,26 @@ static CC_NOINLINE int enter_slow(struct wait_word *ww, bool write, uint64_t dea
     }
 }
 
-/* Under the lock. We are the last holder, and somebody waits: nobody else writes the word. */
+/* Under the lock. The caller is the last holder and there are waiters, so no other thread writes the word. */
 static void pass_on_locked(struct wait_word *ww, uint32_t mine, struct wakes *wakes) {
     bool grant = rw_node_of(cc__wait_queue_first(&ww->queue))->starving;
     uint32_t claimed = claim_first_locked(ww, false, grant, wakes);
     if (grant && claimed != 0) {
-        cc__add(&ww->word, claimed - mine); /* pairs with the leaves of those who were here */
+        cc__add(&ww->word, claimed - mine); /* pairs with the leaves of the previous holders */
         cc__wait_word_left_locked(ww);
     } else {
         cc__sub(&ww->word, mine | HAS_WAITERS); /* pairs with the next to enter */
     }
 }
 
-/* A read unlock, and there is no reader. */
+/* A read unlock without readers. */
 static CC_NORETURN CC_COLD void no_reader(const struct wait_word *ww, uint32_t word) {
     if (word & WRITER) cc__holder_otherwise("cc_rwlock_read_unlock: lock", ww, "by a writer");
     cc__holder_free("cc_rwlock_read_unlock: lock", ww);
 }
 
-/* Takes `mine` out of the word; the last one looks after those who wait. The caller has seen a reader; another one may
- * have given that lock back meanwhile which it does not hold. */
+/* Subtracts `mine` from the word; the last holder wakes or hands over to waiters. The caller has seen a reader; a wrong
+ * unlock by another caller may have released that read lock meanwhile. */
 static CC_NOINLINE void leave_slow(struct wait_word *ww, uint32_t mine) {
     struct wakes wakes;
     cc__wakes_init(&wakes);

@@ -1,12 +1,12 @@
 /* sem.c - a semaphore: the word counts permits, and a release hands permits to waiters.
  *
- * SEM-1  While somebody waits, the word holds no permits: a release gives to the first waiter, and only what is left
- *        over goes into the word. So nobody overtakes the queue.
+ * SEM-1  While there are waiters, the word holds no permits: a release hands permits to waiters in FIFO order, and only
+ *        the rest goes into the word. So no caller overtakes the queue.
  * SEM-2  A release's last access to the semaphore is the compare-and-swap that adds permits, or the release of the
  *        lock, before any waiter that it has claimed can run. After that the semaphore may be freed.
- * SEM-3  A release that finds HAS_WAITERS gives and adds in one critical section: all of its permits or none. What is
- *        left over it leaves beside HAS_WAITERS, although the queue is empty: whoever takes such a permit takes the
- *        lock first, and so comes after the release has freed it (SEM-2).
+ * SEM-3  A release that finds HAS_WAITERS hands over and adds in one critical section: all of its permits or none. The
+ *        rest stays in the word beside HAS_WAITERS, although the queue is empty: a caller that takes such a permit
+ *        takes the lock first, and so comes after the release has unlocked it (SEM-2).
  */
 #include "lock/wait_word.h"
 
@@ -15,7 +15,7 @@
 
 #include <errno.h>
 
-/* Under the lock: takes a permit if there is one, and clears HAS_WAITERS, which is left over (SEM-3). */
+/* Under the lock: takes a permit if there is one, and clears the leftover HAS_WAITERS (SEM-3). */
 static bool take_locked(struct wait_word *ww) {
     uint32_t word = cc__get(&ww->word), permits;
     while ((permits = word & ~HAS_WAITERS) != 0)
@@ -86,8 +86,8 @@ int cc_sem_acquire_uncancellable(CCSem *s) {
     return likely(take(ww)) ? 0 : acquire_always(ww);
 }
 
-/* HAS_WAITERS was set. 0: waiters have got their permits, and the rest is in the word; EOVERFLOW: nothing was given;
- * EAGAIN: it is not set any more. While it is set, the word changes under the lock only. */
+/* HAS_WAITERS was set. 0: waiters have got their permits, and the rest is in the word; EOVERFLOW: nothing was released;
+ * EAGAIN: it is no longer set. While it is set, the word changes only under the lock. */
 static CC_NOINLINE int release_to_waiters(struct wait_word *ww, uint32_t n, struct wakes *wakes) { /* SEM-1 */
     int rc = 0;
     cc__lock_take(&ww->lock);
@@ -134,8 +134,8 @@ int cc_sem_release(CCSem *s, uint32_t n) {
 
 /* ---- as an arm of a select ----
  *
- * An arm in the queue is a waiter like any other (SEM-1): a release gives it a permit with the claim, or the claim is
- * lost and the permit goes to the next. So the select has the permit if and only if this arm was chosen. */
+ * A queued arm is a waiter like any other (SEM-1): a release that claims it gives it a permit; if the claim is lost,
+ * the permit goes to the next. So the select has the permit if and only if this arm was chosen. */
 
 static int look(struct worker *w, const CCCase *c) {
     (void)w;
@@ -151,7 +151,7 @@ static unsigned prepare(struct arm *arm, const CCCase *c) {
     return cc__wait_word_prepare(arm, cc__wait_word_of(c->sem));
 }
 
-/* Takes nothing: another arm may be ready. A mark without a waiter is taken off with the next permit. */
+/* Takes no permit: another arm may be ready. Taking the next permit clears a HAS_WAITERS without waiters. */
 static int look_locked(struct arm *arm) {
     struct wait_word *ww = arm->object;
     uint32_t word = 0;

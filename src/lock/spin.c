@@ -18,7 +18,7 @@ static bool may_spin(struct worker *w) {
 bool cc__spin(_Atomic uint32_t *failures, unsigned pauses, bool (*try)(void *lock, uint32_t arg), void *lock,
               uint32_t arg) {
     if (!may_spin(cc__worker())) return false;
-    /* Where spins have failed they are tried rarely: a holder that sleeps with the lock is not worth a spin. */
+    /* After failures, spins are tried rarely: spinning for a holder that sleeps with the lock does not pay. */
     uint32_t failed = cc__get(failures);
     if (failed >= SPIN_FAILURES_MAX) {
         cc__set(failures, failed < SPIN_FAILURES_MAX + SPIN_SKIPS ? failed + 1 : SPIN_FAILURES_MAX - 1);

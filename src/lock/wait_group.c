@@ -1,9 +1,9 @@
-/* wait_group.c - a count, and those who wait for it to become 0.
+/* wait_group.c - a count, and waiters for it to become 0.
  *
  * GROUP-1  The count becomes 0 under the lock, in the critical section that claims all waiters: a wait ends if and only
  *          if the count was 0 at some moment during it. So the group may be used again at once.
- * GROUP-2  A wait looks at the count under the lock. Otherwise it could return, and the group be freed, while the last
- *          one to count down still holds the lock.
+ * GROUP-2  A wait reads the count under the lock. Otherwise it could return, and the group be freed, while the call
+ *          that counted down to 0 still holds the lock.
  */
 #include "lock/wait_word.h"
 
@@ -28,7 +28,7 @@ static CC_NOINLINE void add_locked(struct wait_word *ww, int32_t n) {
     cc__lock_take(&ww->lock);
     uint32_t count = cc__get(&ww->word), after;
     do after = sum(count, n);
-    while (!cc__cas_weak(&ww->word, &count, after)); /* acquires what the others did, for those who wait */
+    while (!cc__cas_weak(&ww->word, &count, after)); /* acquires what the other calls did, for the waiters */
     if (after == 0) cc__wait_word_claim_all_locked(ww, &wakes);
     cc__lock_release(&ww->lock);
     cc__wakes_flush_any(&wakes);
@@ -42,10 +42,10 @@ int cc_wait_group_add(CCWaitGroup *wg, int32_t n) {
     for (;;) {
         uint32_t after = sum(count, n);
         if (after == 0) break;
-        if (likely(cc__cas_weak(&ww->word, &count, after))) return 0; /* pairs with the one that makes it 0 */
+        if (likely(cc__cas_weak(&ww->word, &count, after))) return 0; /* pairs with the call that makes it 0 */
     }
     if (n != 0) add_locked(ww, n);
-    cc__sim_point(); /* a wait that finds 0 may go on, and free the group */
+    cc__sim_point(); /* a wait that finds 0 may return, and the group be freed */
     return 0;
 }
 
@@ -58,7 +58,7 @@ static int wait(CCWaitGroup *wg, uint64_t deadline, bool may_wait) {
     struct wait_word *ww = cc__wait_word_of(wg);
     cc__sim_point();
     cc__lock_take(&ww->lock);
-    uint32_t count = cc__get_acquire(&ww->word); /* pairs with those who counted down */
+    uint32_t count = cc__get_acquire(&ww->word); /* pairs with the calls that counted down */
     if (count != 0 && may_wait) return cc__wait_word_wait_locked(ww, deadline, PARK_GROUP);
     cc__lock_release(&ww->lock);
     return count == 0 ? 0 : EAGAIN;

@@ -1,4 +1,4 @@
-/* wait_queue.c - the wait of everything in this folder but the mutex. */
+/* wait_queue.c - how all objects of this folder except the mutex wait. */
 #include "lock/wait_word.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ void cc__wait_word_link(struct arm *arm) {
     cc__wait_queue_link(&ww->queue, &arm->link);
 }
 
-/* The wait has ended otherwise. A giver whose claim was lost has taken the arm off, and given to the next one. */
+/* The wait was ended by something else. A waker that lost the claim has unlinked the arm and served the next one. */
 static void leave_locked(struct wait_word *ww, struct arm *arm) {
     if (arm->linked) cc__wait_queue_unlink(&ww->queue, &arm->link);
     arm->linked = false;
@@ -41,7 +41,7 @@ void cc__wait_word_unlink(struct arm *arm) {
     cc__lock_release(arm->lock);
 }
 
-/* Fills in what a giver looks at, and no more. */
+/* Fills in only what a waker reads. */
 int cc__wait_word_wait_locked(struct wait_word *ww, uint64_t deadline, enum park_reason reason) {
     struct waiter waiter;
     struct arm arm;

@@ -1,15 +1,15 @@
 /* wait_queue.h - the waiters of one object, first come, first served.
  *
- * A queue is one pointer, NULL when nobody waits: an object that is all zero is ready, and an idle one holds no address
- * of its own. The wait nodes, each on the stack of its waiter, form a ring; of objects that a select can wait for it is
- * a ring of arms instead (wait_word.h).
+ * A queue is one pointer, NULL without waiters: an all-zero object is ready to use, and an idle one holds no pointer to
+ * itself. The wait nodes, each on the stack of its waiter, form a ring; for objects that a select can wait for it is a
+ * ring of arms instead (wait_word.h).
  *
  * WAITQ-1  The object's lock guards the queue and `linked`.
  * WAITQ-2  Claim before give: an object gives a lock, a permit or a signal only to a waiter that it has claimed. A
- *          waiter whose claim is lost to a deadline or a canceller gets nothing, and the next one is tried: nothing is
- *          swallowed.
- * WAITQ-3  A claimed waiter runs after the flush, which comes after the object's lock is released: the giver no longer
- *          touches the object then. So whoever is given something may free the object.
+ *          waiter whose claim is lost to a deadline or a canceller gets nothing, and the next one is tried, so no
+ *          permit or signal is lost.
+ * WAITQ-3  A claimed waiter runs after the flush, which comes after the object's lock is released: by then the giver no
+ *          longer touches the object. So the receiver may free the object.
  */
 #ifndef CC_LOCK_WAIT_QUEUE_H
 #define CC_LOCK_WAIT_QUEUE_H
@@ -42,8 +42,8 @@ CC_INLINE void cc__wakes_flush_any(struct wakes *wakes) {
     if (cc__wakes_any(wakes)) cc__wakes_flush(wakes);
 }
 
-/* Under the lock: waits with a node that is in the queue. 0: claimed, and the lock is free. ETIMEDOUT, ECANCELED: the
- * node is out of the queue, and the lock is held. */
+/* Under the lock: waits with a queued node. 0: claimed, and the lock is released. ETIMEDOUT, ECANCELED: the node is
+ * unlinked, and the lock is held. */
 int cc__wait_queue_park_locked(struct wait_queue *queue, struct lock *lock, struct wait_node *node,
                                struct wait_what what);
 /* The same with a node that it prepares and queues; or ENOMEM, and the lock is held. */

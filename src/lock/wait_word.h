@@ -1,11 +1,13 @@
-/* wait_word.h - how every object but the mutex begins: a word that holds most of its state, a lock, and a wait queue.
+/* wait_word.h - the first fields of every object except the mutex: a word that holds most of its state, a lock, and a
+ * wait queue.
  *
- * C++ has no _Atomic, so the public structs have plain fields; this is how the library sees their beginning.
+ * C++ has no _Atomic, so the public structs have plain fields; the library accesses their first fields through this
+ * type.
  *
  * WAITWORD-1  HAS_WAITERS in the word is set and cleared under the lock: set before a waiter is queued, cleared when
- *             the queue is empty; by a rwlock also when a waiter is designated (RW-2). While it is set, nobody takes or
- *             gives anything by the word alone, without the lock. A select that sets it and then does not wait leaves
- *             it there, with an empty queue.
+ *             the queue is empty; by a rwlock also when a waiter is designated (RW-2). While it is set, no call takes
+ *             or gives anything by the word alone, without the lock. A select that sets it and then does not wait
+ *             leaves it set, with an empty queue.
  */
 #ifndef CC_LOCK_WAIT_WORD_H
 #define CC_LOCK_WAIT_WORD_H
@@ -39,9 +41,9 @@ CC_INLINE void cc__wait_word_left_locked(struct wait_word *ww) {
     }
 }
 
-/* ---- objects whose queue is one of arms: plain waits and selects wait in it alike ---- */
+/* ---- objects with a queue of arms, used by plain waits and selects ---- */
 
-/* Under the lock. Removes and claims the first arm whose waiter can be claimed (WAITQ-2); false: nobody is left. */
+/* Under the lock. Removes and claims the first arm whose waiter can be claimed (WAITQ-2); false: none is left. */
 CC_INLINE bool cc__wait_word_claim_locked(struct wait_word *ww, struct wakes *wakes) {
     for (struct link *first; (first = cc__get(&ww->queue.first)) != NULL;) {
         cc__wait_queue_unlink(&ww->queue, first);
@@ -50,7 +52,7 @@ CC_INLINE bool cc__wait_word_claim_locked(struct wait_word *ww, struct wakes *wa
     return false;
 }
 
-/* Under the lock. Everybody. */
+/* Under the lock. Claims all waiters. */
 CC_INLINE void cc__wait_word_claim_all_locked(struct wait_word *ww, struct wakes *wakes) {
     while (cc__wait_word_claim_locked(ww, wakes)) {
     }
@@ -60,7 +62,7 @@ CC_INLINE void cc__wait_word_claim_all_locked(struct wait_word *ww, struct wakes
  * ETIMEDOUT, ECANCELED, ENOMEM. */
 int cc__wait_word_wait_locked(struct wait_word *ww, uint64_t deadline, enum park_reason reason);
 
-/* Of an arm_ops, for a select's arm whose object is a wait word. */
+/* For arm_ops whose object is a wait word. */
 CC_INLINE unsigned cc__wait_word_prepare(struct arm *arm, struct wait_word *ww) {
     arm->object = ww;
     arm->lock = &ww->lock;
