@@ -11,8 +11,8 @@
 void cc__wait_after_biased(struct worker *w, void *fiber);
 void cc__wait_after_select_biased(struct worker *w, void *fiber);
 
-/* A fiber waits without a deadline, its waiter is sole and on its lists: for a channel (PARK_QUEUE), or for a select's
- * struct arms (PARK_SELECT). */
+/* Parks a fiber without a deadline, whose sole waiter is linked: for a channel (PARK_QUEUE), or for a select's struct
+ * arms (PARK_SELECT). */
 CC_INLINE enum wake_reason cc__wait_biased(struct worker *w, struct fiber *self, enum park_reason reason,
                                            const void *object) {
     cc__count(w, parks[reason]);
@@ -20,7 +20,7 @@ CC_INLINE enum wake_reason cc__wait_biased(struct worker *w, struct fiber *self,
     cc__fiber_note_object(self, object);
     w = cc__park_biased(w, self, reason, reason == PARK_SELECT ? cc__wait_after_select_biased : cc__wait_after_biased,
                         self);
-    self = cc__get(&w->core.current); /* still the same, and in the worker's line, not in one of the stack */
+    self = cc__get(&w->core.current); /* the same value, but from the worker's cache line instead of the stack's */
     return (enum wake_reason)cc__word_reason(cc__get_acquire(&self->word)); /* pairs with the claim */
 }
 

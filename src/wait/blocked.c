@@ -1,4 +1,4 @@
-/* blocked.c - the list of OS threads that block in a wait. */
+/* blocked.c - the list of OS threads that are blocked in a wait. */
 #include "wait/blocked.h"
 #include "wait/cancel.h"
 
@@ -7,7 +7,7 @@
 #include "sched/sysmon.h"
 #include "sim/sim.h"
 
-/* The threads of the schedule explorer are none of the system's, and it finds deadlocks by itself. */
+/* The schedule explorer has its own threads and its own deadlock detection. */
 #ifdef CC_EXPLORED
 enum { LOOKS = false };
 #else
@@ -20,8 +20,8 @@ struct blocked_thread {
     struct wait_what what;
     uint64_t since;
     int tid;
-    struct outsider *outsider; /* the thread is in a block; NULL: in none */
-    unsigned looks;            /* for a deadlock, by itself: BLOCKED-3 */
+    struct outsider *outsider; /* NULL: the thread is in no scope */
+    unsigned looks;            /* its own checks for a deadlock: BLOCKED-3 */
     uint64_t look_at, pause, epoch;
 };
 
@@ -53,7 +53,7 @@ uint64_t cc__blocked_epoch(void) {
     return cc__get(&blocked.epoch);
 }
 
-/* It is on the list, so its frame is there. */
+/* The thread is on the list, so its frame is valid. */
 static void cancel_locked(struct blocked_thread *thread) {
     uint32_t waits = 0;
     if (!cc__cancel_holds(cc__get_acquire(&thread->outsider->scope))) return; /* pairs with the mark */
@@ -94,7 +94,7 @@ void cc__blocked_cancel(struct outsider *outsider) {
     cc__lock_release(&blocked.lock);
 }
 
-/* BLOCKED-3. Returns when to look next. */
+/* BLOCKED-3. Returns the time of the next check. */
 static uint64_t look_alone(struct blocked_thread *thread) {
     if (!LOOKS || cc__sysmon_thread() != 0) return CC_FUTEX_FOREVER;
     uint64_t now = cc__clock_now();
@@ -112,7 +112,7 @@ static uint64_t look_alone(struct blocked_thread *thread) {
 
 static void wait_on(struct blocked_thread *thread, uint32_t seen) {
     uint64_t until = thread->waiter->deadline;
-    if (seen != 0) until = CC_FUTEX_FOREVER; /* claimed: its waker is about to let it go */
+    if (seen != 0) until = CC_FUTEX_FOREVER; /* claimed: its waker is about to release it */
     if (seen == 0 && until == WAIT_FOREVER && !cc__sim_on()) until = look_alone(thread);
     cc__upcall_sim_wait(&thread->waiter->word, seen, until);
 }

@@ -1,10 +1,10 @@
-/* cancel.c - the slow path of parking, while something is cancelled. */
+/* cancel.c - the slow path of parking, once something has been cancelled. */
 #include "wait/cancel.h"
 
 #include "fiber/spec.h"
 #include "sched/wake.h"
 
-/* Still under what its wakers need, unless it waits on something without a lock: then it may be gone already. */
+/* The caller still holds the lock that wakers need; on an object without a lock the fiber may already run again. */
 static CC_COLD void watch_parked(struct fiber *f, uint64_t ticket) {
     uint64_t word = cc__get(&f->word);
     if ((word & (WORD_TICKET | WORD_STATE)) != (ticket | FIBER_PARKED)) return;
@@ -22,7 +22,7 @@ void cc__cancel_begin(void) {
     cc__or_seq(&cc__sched.cancels, CANCELS_MADE);
 }
 
-/* Waits that end by a store are not claimed by one while we are at it; CANCEL-1's barrier is in there. */
+/* While contested, no wait is claimed by a plain store. Includes the barrier of CANCEL-1. */
 void cc__cancel_barrier(void) {
     cc__sched_contest(true);
 }

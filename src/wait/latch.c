@@ -1,8 +1,8 @@
 /* latch.c - waits on objects without a lock: the waiter is visible while its stack is still live, and the latch in the
  * state word keeps a wake that comes in between (README.md).
  *
- * LATCH-1  "Parked" and "a wake came first" are one word: there is no moment between looking and marking.
- * LATCH-2  Who writes RUNNABLE, and nobody else, enqueues (STATE-3).
+ * LATCH-1  "Parked" and "a wake came first" are in one word, so check and mark are one atomic step.
+ * LATCH-2  Only the thread that writes RUNNABLE enqueues (STATE-3).
  */
 #include "wait/blocked.h"
 #include "wait/cancel.h"
@@ -22,11 +22,11 @@ static void after_open(struct worker *w, void *waiter) {
     if (cc__state_commit(o.fiber) || cc__cancel_parked(o.fiber, o.ticket)) cc__sched_ready(o.fiber);
 }
 
-/* Parks a fiber whose wait is open and published; returns who woke it. */
+/* Parks a fiber whose wait is open and published; returns the wake_reason. */
 static unsigned park_opened(struct worker *w, struct waiter *waiter, const void *object) {
     struct fiber *self = waiter->fiber;
     cc__fiber_note_object(self, object);
-    unsigned reason = cc__word_reason(cc__get(&self->word)); /* or, when a wake came first, who came */
+    unsigned reason = cc__word_reason(cc__get(&self->word)); /* or the wake_reason, if a wake came first */
     if (reason >= PARK_REASONS) reason = PARK_FLAG;
     cc__count(w, parks[reason]);
     cc__probe3(park, self, reason, object);

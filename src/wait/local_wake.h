@@ -19,7 +19,7 @@
 #include "sched/runq.h"
 #include "wait/wait.h"
 
-/* The caller holds the worker's biased lock. False: another claim was first. */
+/* The caller holds the worker's biased lock. False: another claim has won. */
 CC_INLINE bool cc__local_wake_claim(struct worker *w, struct waiter *waiter) {
     if (!cc__get(&waiter->sole) || unlikely(cc__get_acquire(&cc__sched.contested))) /* CLAIM-2 */
         return cc__state_claim(waiter->fiber, waiter->ticket, WAKE_OBJECT) == CLAIM_WON;
@@ -37,7 +37,7 @@ CC_INLINE bool cc__local_wake_begin(struct worker *w, struct waiter *waiter) {
 }
 
 CC_INLINE void cc__local_wake_end(struct worker *w, struct fiber *f) {
-    cc__san_release(&f->word); /* we are through with its frame */
+    cc__san_release(&f->word); /* no access to its frame from here on */
     cc__runq_slot_owner(&w->runq, f);
     cc__count(w, wakes_local);
     cc__bias_leave(&w->runq.bias);

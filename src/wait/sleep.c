@@ -13,7 +13,7 @@ uint64_t cc_now_ns(void) {
 CCDeadline cc_after_ns(uint64_t ns) {
     uint64_t now = cc__clock_look();
     CCDeadline deadline = {ns < UINT64_MAX - now ? now + ns : UINT64_MAX};
-    if (deadline.ns == 0) return CC_PASSED; /* at the beginning of simulated time */
+    if (deadline.ns == 0) return CC_PASSED; /* at the start of simulated time */
     return deadline;
 }
 

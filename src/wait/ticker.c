@@ -1,7 +1,7 @@
-/* ticker.c - a point in time that comes again and again (cc_time.h). It is computed; nothing waits in between.
+/* ticker.c - periodic deadlines (cc_time.h). They are computed; no timer runs in between.
  *
- * TICKER-1  Who moves `next` on has taken the tick, and nobody else has: it is a compare-and-swap. Those who slept for
- *           that tick, too, sleep again.
+ * TICKER-1  The caller whose compare-and-swap advances `next` takes the tick. Other callers that slept for that tick
+ *           sleep again.
  */
 #include "base/attr.h"
 #include "os/clock.h"
@@ -15,9 +15,9 @@ static _Atomic uint64_t *next_of(CCTicker *t) {
     return (_Atomic uint64_t *)&t->next.ns;
 }
 
-/* The tick after the one at `next`, which is taken now; and how many are left out in between. */
+/* The tick after the one at `next`, which is taken now; and how many are skipped in between. */
 static uint64_t following(const CCTicker *t, uint64_t next, uint64_t now, uint64_t *missed) {
-    uint64_t passed = (now - next) / t->period; /* that many more have come since */
+    uint64_t passed = (now - next) / t->period; /* ticks that have passed since */
     CCDeadline from = {t->mode == CC_TICKER_DELAY ? now : next};
     *missed = t->mode == CC_TICKER_BURST ? 0 : passed;
     return cc_deadline_plus_ns(from, t->mode == CC_TICKER_SKIP ? (passed + 1) * t->period : t->period).ns;

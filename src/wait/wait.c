@@ -21,7 +21,7 @@ int cc__waiter_init(struct waiter *waiter, struct worker *w, uint64_t deadline) 
     return 0;
 }
 
-/* What the after-switch action needs; on the stack of the fiber that parks, read before anyone can wake it. */
+/* What the after-switch action needs; on the stack of the parking fiber, read before it can be woken. */
 struct parking {
     struct fiber *fiber;
     struct lock *lock;   /* or NULL */
@@ -32,8 +32,8 @@ struct parking {
     uint64_t ticket;
 };
 
-/* The end of an after-switch action in which the fiber may turn out to be cancelled; lock may be NULL. Apart, so that
- * the usual end needs no frame. */
+/* The end of an after-switch action when the fiber may be cancelled; lock may be NULL. Out of line, so that the common
+ * case needs no frame. */
 static CC_COLD CC_NOINLINE void finish_slow(struct fiber *f, uint64_t ticket, struct lock *lock) {
     bool cancelled = cc__upcall_cancelled(f, ticket);
     if (lock != NULL) cc__lock_release_hidden(lock);
@@ -59,7 +59,7 @@ static void after_wait_all(struct worker *w, void *arg) {
     cc__state_park(p.fiber, p.reason);
     if (p.deadline != WAIT_FOREVER) cc__timer_arm(w, p.deadline, p.fiber, p.ticket);
     bool cancelled = cc__cancel_parked(p.fiber, p.ticket);
-    /* The array is in the frame of a fiber that may run as soon as the last lock is free: it is read before that. */
+    /* The array is in the frame of a fiber that may run once the last lock is released: read it before that. */
     while (p.count > 0) {
         uint32_t n = p.count < array_len(locks) ? p.count : array_len(locks);
         p.count -= n;
@@ -93,13 +93,13 @@ enum wake_reason cc__wait_locked(struct waiter *waiter, struct lock *lock, struc
     return cc__blocked_block(waiter, what);
 }
 
-/* The channel, which begins with its lock, is what the fiber has noted. */
+/* The fiber has noted its channel, whose first member is its lock. */
 static void after_wait_sole(struct worker *w, void *fiber) {
     (void)w;
     struct fiber *left = fiber;
     struct lock *lock = (struct lock *)cc__fiber_object(left);
     cc__state_park_next(left, PARK_QUEUE);
-    /* Nobody begins another wait before it has had the lock: the ticket is still this one's. */
+    /* The fiber cannot start another wait before it has taken this lock: the ticket is still that of this wait. */
     if (cc__cancel_looks())
         finish_slow(left, cc__get(&left->word) & WORD_TICKET, lock);
     else
@@ -181,13 +181,13 @@ static void release_threads(struct waiter *waiter) {
     while (waiter != NULL) {
         struct link *next = cc__get(&waiter->link.next);
         _Atomic uint32_t *word = &waiter->word;
-        cc__set_release(word, WAKE_OBJECT); /* pairs with cc__blocked_block; the waiter may be gone from here on */
+        cc__set_release(word, WAKE_OBJECT); /* pairs with cc__blocked_block; the waiter may be freed from here on */
         cc__futex_wake(word, 1);
         waiter = next ? container_of(next, struct waiter, link) : NULL;
     }
 }
 
-/* We are through with their frames; the queue that orders this is invisible to the race detector. */
+/* No access to their frames from here on; the race detector does not see the queue that orders this. */
 static void leave_frames(struct wakes *wakes) {
     (void)wakes;
 #ifdef CC_TSAN
