@@ -8,7 +8,7 @@
 #include <ccc/cc_nursery.h>
 #include <errno.h>
 
-/* The record, locked, if the task has not ended; NULL otherwise, with the answer. */
+/* The record, locked, if the task has not ended; otherwise NULL, and *rc is the result. */
 static struct fiber *lock_living(const CCTask *task, int *rc) {
     struct fiber *f = cc__task_lock(*task);
     *rc = f == NULL ? ESRCH : 0;
@@ -37,15 +37,15 @@ int cc_task_cancel(const CCTask *task) {
             cc__lock_release(&f->join_lock);
         }
         cc__cancel_end(&wakes);
-        rc = 0; /* it lived when the call came */
+        rc = 0; /* it had not ended when the call was made */
     }
     cc__task_leave(w);
-    cc__sim_point(); /* who does not wait sees it, too */
+    cc__sim_point(); /* so that a fiber that does not wait sees it too */
     return rc;
 }
 
-/* A shutdown ends this wait again and again, whatever is held. A thread that is kept out by the end of the runtime
- * comes back when that is complete: ESRCH, and the task has ended before. */
+/* A shutdown ends this wait repeatedly, despite the hold: retry. An OS thread that the end of the runtime keeps out
+ * gets ESRCH once that is complete; the task ended before. */
 int cc__cancel_join_owned(CCTask *task, void **result) {
     int rc = cc_task_join(task, result);
     if (rc != ECANCELED) return rc;

@@ -1,12 +1,12 @@
-/* join.c - waiting for a task's end, and what the end does.
+/* join.c - waiting for a task's end, and completing a task.
  *
- * A joiner that finds the task not yet started, in its own worker's queue, runs it at once (sched/run.c, RUN-3);
- * nothing but the task's end and a cancellation ends that wait, so the joiner is on no list. Any other joiner goes on
- * the task's list under its lock.
+ * A joiner that finds the task not yet started, in its own worker's queue, runs it at once (sched/run.c, RUN-3); only
+ * the task's end or a cancellation ends that wait, so the joiner is on no list. Any other joiner links itself to the
+ * task's list under its lock.
  *
  * JOIN-1  DONE is written under join_lock; a joiner decides under it whether to wait.
- * JOIN-2  The outcome is copied to every waiter before it is woken: it never looks at the record again.
- * JOIN-3  The thread that drops the last handle of a DONE task recycles the record; completion touches it no more after
+ * JOIN-2  The outcome is copied to every waiter before it is woken: the waiter does not read the record again.
+ * JOIN-3  The thread that drops the last handle of a DONE task recycles the record; completion does not touch it after
  *         its unlock.
  */
 #include "task/task.h"
@@ -20,7 +20,7 @@
 
 #include <errno.h>
 
-/* ---- who waits; under join_lock ---- */
+/* ---- waiters; under join_lock ---- */
 
 static void link_locked(struct arm *arm) {
     struct fiber *f = arm->object;
@@ -33,8 +33,8 @@ static void unlink_locked(struct fiber *f, struct arm *arm) {
     arm->linked = false;
 }
 
-/* The record may have another tenant by now; its lock is a lock all the same, and an arm that is not linked has
- * nothing there. */
+/* The record may have been reused by now; taking its lock is still safe, and an arm that is not linked changes
+ * nothing. */
 static void unlink_and_release(struct arm *arm) {
     if (arm->linked) unlink_locked(arm->object, arm);
     cc__lock_release(arm->lock);
@@ -49,7 +49,7 @@ static void deliver_one_locked(struct fiber *f, struct arm *arm) {
     if (left > 0) cc__set(&f->handles, left - 1);
 }
 
-/* Copies the outcome to everybody who waits and claims them. Each uses up one handle. */
+/* Copies the outcome to all waiters and claims them. Each consumes one handle. */
 static CC_NOINLINE void deliver_locked(struct fiber *f, struct wakes *wakes) {
     while (!cc__wait_queue_empty(&f->joiners)) {
         struct arm *arm = container_of(cc__get(&f->joiners.first), struct arm, link);
@@ -58,7 +58,7 @@ static CC_NOINLINE void deliver_locked(struct fiber *f, struct wakes *wakes) {
     }
 }
 
-/* Another fiber may be running on this worker already: the lines are on behalf of the one that has ended. */
+/* Another fiber may already run on this worker: the events are attributed to the task that has ended. */
 static CC_COLD CC_NOINLINE void deliver_traced_locked(struct fiber *f, struct wakes *wakes) {
     struct worker *w = cc__worker();
     cc__set(&w->core.behalf, f);
@@ -67,7 +67,7 @@ static CC_COLD CC_NOINLINE void deliver_traced_locked(struct fiber *f, struct wa
     cc__set(&w->core.behalf, NULL);
 }
 
-/* Before the wakes: a joiner that was told of the end may rely on it. Release: pairs with cc__sched_active. */
+/* Before the wakes, so that a woken joiner sees the count. Release: pairs with cc__sched_active. */
 CC_INLINE void count_end(struct worker *w) {
     cc__set_release(&w->core.counters.ended, cc__get(&w->core.counters.ended) + 1);
 }
@@ -84,8 +84,7 @@ static void end_locked(struct worker *w, struct fiber *f, bool consumed) {
     }
     cc__state_done(f);
     if (!consumed)
-        cc__set(&f->handles,
-                cc__get(&f->handles) + 1); /* ours, so that dropping it frees the record if nobody else holds one */
+        cc__set(&f->handles, cc__get(&f->handles) + 1); /* ours: dropping it frees the record if it is the last */
     cc__task_drop_locked(w, f);
     count_end(w);
     if (unlikely(cc__wakes_any(&wakes))) cc__wakes_flush(&wakes);
@@ -98,7 +97,7 @@ void cc__upcall_task_ended(struct worker *w, struct fiber *f) {
 
 /* ---- joining ---- */
 
-/* We have run the task to its end; its outcome is in the record, which does not outlive this call. */
+/* The caller has run the task to its end; the outcome is in the record, which does not outlive this call. */
 CC_INLINE int join_after_running(struct worker *w, struct fiber *f, void **result) {
     int status = f->outcome.status;
     if (result != NULL) *result = f->outcome.result;
@@ -112,7 +111,7 @@ CC_INLINE int join_after_running(struct worker *w, struct fiber *f, void **resul
     return status;
 }
 
-/* The task has ended: takes the outcome, uses the handle up. */
+/* The task has ended: takes the outcome and consumes the handle. */
 static int reap_locked(struct worker *w, struct fiber *f, void **result) {
     if (result != NULL) *result = f->outcome.result;
     int status = f->outcome.status;
@@ -153,7 +152,7 @@ static int join_locked(struct worker *w, struct fiber *f, void **result, uint64_
     return join_by_waiting(w, f, result, deadline, consumed);
 }
 
-/* By waiting, if at all; on whatever worker the caller is by now. */
+/* Joins by waiting, if `wait` allows it; the caller may have changed workers. */
 static CC_NOINLINE int join_slow(CCTask *task, void **result, uint64_t deadline, bool wait) {
     if (unlikely(task == NULL || task->id == 0)) return EINVAL;
     struct worker *w = cc__worker();
@@ -169,14 +168,14 @@ static CC_NOINLINE int join_slow(CCTask *task, void **result, uint64_t deadline,
     return rc;
 }
 
-/* By running it, if it has not started. */
+/* Joins by running the task, if it has not started. */
 CC_INLINE int join(CCTask *task, void **result) {
     struct worker *w = cc__worker();
     if (likely(task != NULL && w != NULL)) {
         CCFiberId id = task->id;
         struct fiber *self = cc__get(&w->core.current), *f = cc__pool_find(id);
         if (likely(self != NULL && f != NULL && (w = cc__run_here(w, self, f, (uint32_t)(id >> 32))) != NULL)) {
-            if (unlikely(w == RUN_CANCELLED)) return ECANCELED; /* the handle is as good as before */
+            if (unlikely(w == RUN_CANCELLED)) return ECANCELED; /* the handle is still valid */
             task->id = 0;
             return join_after_running(w, f, result);
         }

@@ -1,9 +1,9 @@
 /* local.c - values that belong to one fiber or one OS thread.
  *
- * A key is a slot with a generation, so that one that was deleted matches nothing. The values of a fiber are a small
- * table in the order in which they were first set: few fibers have many, and the end wants them in that order.
+ * A key is a slot with a generation, so that a deleted key matches nothing. The values of a fiber are a small table in
+ * the order in which they were first set: few fibers have many, and destructors run in that order.
  *
- * LOCAL-1  A table is touched by its fiber (thread) only.
+ * LOCAL-1  Only its fiber (thread) accesses a table.
  * LOCAL-2  A value is taken out of the table before its destructor is called: it is destroyed once.
  */
 #include "base/mem.h"
@@ -47,8 +47,8 @@ static bool exists(CCLocalKey key) {
 
 struct fiber_extra {
     uint32_t count, size;
-    uint32_t next;   /* the end: how many are left in this round */
-    uint32_t rounds; /* the end: how many have begun */
+    uint32_t next;   /* destructors: how many are left in this round */
+    uint32_t rounds; /* destructors: how many have begun */
     struct local {
         CCLocalKey key;
         void *value;
@@ -61,7 +61,7 @@ static struct local *find(struct fiber_extra *x, CCLocalKey key) {
     return NULL;
 }
 
-/* Leaves out what belonged to keys that were deleted; the order stays. Not while the end walks over it. */
+/* Removes the values of deleted keys and keeps the order. Not while destructors run. */
 static void compact(struct fiber_extra *x) {
     uint32_t kept = 0;
     if (x->rounds > 0) return;
@@ -89,7 +89,7 @@ static bool add(struct fiber_extra *x, CCLocalKey key, void *value) {
     return true;
 }
 
-/* A round of destructors, or what a panic has left of one. */
+/* A round of destructors, or the rest of one after a panic. */
 static bool destroy_round(struct fiber_extra *x) { /* LOCAL-2 */
     if (x->next == 0) {
         bool any = false;
@@ -103,7 +103,7 @@ static bool destroy_round(struct fiber_extra *x) { /* LOCAL-2 */
         void *value = l->value;
         CCLocalKey key = l->key;
         l->value = NULL;
-        /* The destructor is read before the key is looked at: a key that is still there then had this one. */
+        /* Read the destructor before the key: if the key still exists then, this is its destructor. */
         destructor_fn destructor = cc__get_acquire(&keys.slots[slot_of(key)].destructor);
         if (value != NULL && destructor != NULL && exists(key)) destructor(value);
     }
@@ -126,7 +126,7 @@ void cc__upcall_locals_free(struct fiber_cold *cold) {
 
 /* ---- OS threads ---- */
 
-/* Made at first use, under keys.lock; when the system has none to give, the next use asks again. */
+/* Created at first use, under keys.lock; if the system has none left, the next use retries. */
 static pthread_key_t at_thread_end;
 static bool have_key;
 
@@ -139,7 +139,7 @@ static void thread_ends(void *x) {
     free_table(x);
 }
 
-/* Never inlined: a fiber changes threads, and the compiler must not keep the address. */
+/* Never inlined: a fiber may change threads, so the compiler must not cache the address. */
 static CC_NOINLINE struct fiber_extra **extra_of_thread(void) {
     struct fiber_extra **at = &threads_own;
     __asm__ volatile("" : "+r"(at));

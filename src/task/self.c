@@ -1,4 +1,4 @@
-/* self.c - what a fiber can say of itself. */
+/* self.c - what a fiber can ask about itself. */
 #include "sched/upcalls.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* task.c - starting tasks, and giving up handles. join.c waits for their end. */
+/* task.c - starting tasks and releasing handles. join.c waits for their end. */
 #include "task/task.h"
 
 #include "base/mem.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const uint32_t handles_max = UINT32_MAX - 1; /* one more is the end's own (join.c) */
+static const uint32_t handles_max = UINT32_MAX - 1; /* completion adds one (join.c) */
 
 static void recycle_locked(struct worker *w, struct fiber *f) {
     cc__set(&f->generation, (cc__get(&f->generation) + 1) & CC_FIBER_GENERATION_MAX);
@@ -55,11 +55,11 @@ struct fiber *cc__task_lock(CCTask task) {
 struct origin {
     uintptr_t scope;
     const void *site;
-    bool elsewhere;      /* across the border of an island: */
-    struct worker *home; /* to that one, or, if NULL, to the pool */
+    bool elsewhere;      /* into or out of an island: */
+    struct worker *home; /* the island's worker; NULL: to the pool */
 };
 
-/* Fills in the latter two. ESRCH: there is no such island. */
+/* Sets `elsewhere` and `home`. ESRCH: there is no such island. */
 static int find_home(struct worker *w, const CCSpawnOptions *o, struct origin *from) {
     if (likely(o == NULL || o->island == NULL)) return 0;
     int rc = o->island != CC_NO_ISLAND ? cc__island_find(o->island, &from->home) : 0;
@@ -67,7 +67,7 @@ static int find_home(struct worker *w, const CCSpawnOptions *o, struct origin *f
     return rc;
 }
 
-/* A record, ours alone; NULL: no memory. */
+/* A record that only the caller knows; NULL: no memory. */
 CC_INLINE struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle, struct origin from) {
     struct fiber *f = likely(w != NULL) ? cc__pool_take(&w->core.fibers) : cc__pool_take_slow(NULL);
     if (unlikely(f == NULL)) return NULL;
@@ -80,7 +80,7 @@ CC_INLINE struct fiber *new_fiber(struct worker *w, CCTaskFn fn, bool handle, st
     return f;
 }
 
-/* Before anybody can run it. */
+/* Before the task can run. */
 static CC_COLD CC_NOINLINE void record(struct fiber *f, enum fiber_args args) {
     const char *name = "";
     if (args == ARGS_BLOCK) {
@@ -93,7 +93,7 @@ static CC_COLD CC_NOINLINE void record(struct fiber *f, enum fiber_args args) {
                      name);
 }
 
-/* Publishes it; from here on it may end at any moment, and without a handle so may its record. */
+/* Publishes the task; from here on it may end at any moment, and without a handle its record may be recycled. */
 static CCFiberId start(struct worker *w, struct fiber *f, enum fiber_args args, struct origin from) {
     CCFiberId id = cc__pool_id(f);
     if (cc__trace_on(TRACE_RECORD)) record(f, args);
@@ -105,7 +105,7 @@ static CCFiberId start(struct worker *w, struct fiber *f, enum fiber_args args, 
     return id;
 }
 
-/* The same on a worker, of a task in no scope. */
+/* The same on a worker, for a task in no scope. */
 CC_INLINE CCFiberId start_here(struct worker *w, struct fiber *f, enum fiber_args args) {
     CCFiberId id = cc__pool_id(f);
     cc__sched_record_spawn(w, f);
@@ -114,7 +114,7 @@ CC_INLINE CCFiberId start_here(struct worker *w, struct fiber *f, enum fiber_arg
     return id;
 }
 
-/* A few bytes, by loads and stores that overlap: a call would cost more, and the registers that it spoils. */
+/* Copies a few bytes by overlapping loads and stores: a call would cost more and clobber registers. */
 CC_INLINE void copy_few(unsigned char *to, const unsigned char *from, size_t size) {
     if (size >= 16) {
         memcpy(to, from, 16);
@@ -130,7 +130,7 @@ CC_INLINE void copy_few(unsigned char *to, const unsigned char *from, size_t siz
 
 _Static_assert(FIBER_INLINE_ARGS == 48, "three times sixteen");
 
-/* A name, a stack size, large arguments: in a block of its own. */
+/* With a name, a stack size or large arguments, which go into an allocated block. */
 static CC_NOINLINE int spawn_block(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg,
                                    const CCSpawnOptions *o, struct origin from) {
     struct fiber_block *block = cc__mem_alloc_small(sizeof *block + o->arg_size);
@@ -165,7 +165,7 @@ CC_INLINE int spawn_any(struct worker *w, CCFiberId *id, bool handle, CCTaskFn f
     return 0;
 }
 
-/* Tasks are refused, or traced. */
+/* While spawns are refused or traced. */
 static CC_COLD CC_NOINLINE int spawn_slow(struct worker *w, CCFiberId *id, bool handle, CCTaskFn fn, void *arg,
                                           const CCSpawnOptions *options, struct origin from) {
     bool refused = (cc__get(&cc__sched.spawns) & SPAWNS_REFUSED) != 0;
@@ -205,7 +205,7 @@ int cc__upcall_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, c
     return rc;
 }
 
-/* ---- the short ways of a fiber that starts another one ---- */
+/* ---- fast paths: a fiber starts another one ---- */
 
 CC_INLINE bool is_short(struct worker *w, CCTaskFn fn) {
     return likely(w != NULL && fn != NULL && cc__get(&cc__sched.spawns) == 0);
