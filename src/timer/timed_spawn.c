@@ -33,10 +33,10 @@ bool cc__timed_spawn_disarm(struct timed_spawn *timed) {
     struct fiber *f = timed->fiber;
     if (cc__state_claim(f, timed->ticket, WAKE_CANCEL) != CLAIM_WON) return false;
     struct worker *w = cc__worker();
-    if (w == NULL) cc__upcall_hold(); /* so far the fiber kept the runtime up */
+    if (w == NULL) cc__upcall_hold(); /* until now the fiber kept the runtime up */
     cc__timer_disarm(timed->home);
     if (timed->home != w) cc__island_ended_elsewhere(timed->home, w);
-    cc__lock_take(&f->join_lock); /* an id that was guessed may look at the generation */
+    cc__lock_take(&f->join_lock); /* a caller with a guessed id may read the generation */
     cc__set(&f->generation, (cc__get(&f->generation) + 1) & CC_FIBER_GENERATION_MAX);
     cc__state_done(f);
     cc__lock_release(&f->join_lock);

@@ -1,4 +1,4 @@
-/* timer.c - a four-ary heap of deadlines per worker. Four children share a cache line and a half: half the
+/* timer.c - a four-ary heap of deadlines per worker. Four children fit into a cache line and a half, with half the
  * levels of a binary heap. */
 #include "timer/timer.h"
 
@@ -21,7 +21,7 @@ struct heap {
     struct lock lock;
     _Atomic uint32_t count;
     _Atomic uint32_t room;
-    _Atomic uint32_t stale; /* disarmed and still here; may lag behind sweeps */
+    _Atomic uint32_t stale; /* disarmed entries still in the heap; may lag behind sweeps */
     struct entry *entries;
 };
 
@@ -79,11 +79,11 @@ static void sift_down(struct heap *h, uint32_t at, uint32_t count, struct entry 
 }
 
 static void set_next_locked(struct heap *h, uint32_t count) {
-    /* seq_cst: an owner that arms and then goes to sleep must see it, and so must the others. */
+    /* seq_cst: an owner that arms and then goes to sleep must see it, and so must other workers. */
     cc__set_seq(&h->next, count > 0 ? h->entries[0].when : UINT64_MAX);
 }
 
-/* The wait that this entry was made for is over. */
+/* The wait of this entry is over. */
 static bool is_stale(const struct entry *e) {
     return (cc__get(&e->fiber->word) & WORD_TICKET) != e->ticket;
 }
@@ -102,10 +102,10 @@ static void sweep_locked(struct heap *h) {
 
 bool cc__timer_prepare(struct worker *w) {
     struct heap *h = heap_of(w);
-    /* Only we add: what is free now stays free. */
+    /* Only the owner adds entries: what is free now stays free. */
     if (likely(cc__get(&h->count) < cc__get(&h->room))) return true;
-    /* Nobody else grows it. What calls the system, or touches new pages, is done without the lock: those who fire
-     * timers would wait for it. */
+    /* Only the owner grows it. System calls and page faults happen without the lock: threads that fire timers would
+     * wait for them. */
     uint32_t room = cc__get(&h->room) == 0 ? ROOM_MIN : cc__get(&h->room) * 2;
     struct entry *bigger = cc__mem_alloc(room * sizeof *bigger);
     if (bigger == NULL) return false;
@@ -120,7 +120,7 @@ bool cc__timer_prepare(struct worker *w) {
 }
 
 /* A thread that fires a timer has claimed its fiber, but the race detector sees no order between it and the thread that
- * made the record. */
+ * created the record. */
 static CC_COLD CC_NOINLINE CC_NO_TSAN CCFiberId id_of(struct fiber *f) {
     return cc__pool_id(f);
 }
@@ -132,7 +132,7 @@ static CC_COLD uint64_t from_now(uint64_t when) {
 
 void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket) { /* TIMER-2 */
     struct heap *h = heap_of(w);
-    cc__event(timer_arm, id_of(f), from_now(when)); /* before: once it is armed it may be gone */
+    cc__event(timer_arm, id_of(f), from_now(when)); /* before arming: after it the fiber may be gone */
     cc__lock_take(&h->lock);
     uint32_t count = cc__get(&h->count);
     if (unlikely(cc__get(&h->stale) > count / 2 && count > ROOM_MIN)) {
@@ -185,8 +185,8 @@ static uint32_t poll(unsigned worker, uint64_t now, struct link *list) { /* DRIV
         struct entry due = h->entries[0];
         count--;
         if (count > 0) sift_down(h, 0, count, h->entries[count]);
-        /* WON: the fiber is ours to enqueue. LATCHED: the thread that commits its park will. LOST: it was woken
-         * before. */
+        /* WON: this thread enqueues the fiber. LATCHED: the thread that commits its park does. LOST: it was already
+         * woken. */
         if (cc__state_claim(due.fiber, due.ticket, WAKE_TIMER) == CLAIM_WON) {
             cc__list_push_back(list, &due.fiber->link);
             fired++;
@@ -194,7 +194,7 @@ static uint32_t poll(unsigned worker, uint64_t now, struct link *list) { /* DRIV
             cc__probe2(timer_fire, due.fiber, now - due.when);
         } else {
             uint32_t stale = cc__get(&h->stale);
-            if (stale > 0) cc__set(&h->stale, stale - 1); /* a hint: a lost update makes a sweep earlier or later */
+            if (stale > 0) cc__set(&h->stale, stale - 1); /* a hint: a lost update only moves the next sweep */
         }
     }
     cc__set(&h->count, count);

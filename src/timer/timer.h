@@ -1,11 +1,11 @@
-/* timer.h - deadlines: arm, disarm, fire. One heap a worker.
+/* timer.h - deadlines: arm, disarm, fire. One heap per worker.
  *
- * An entry names a fiber and the ticket of its wait, and nothing on anybody's stack (README.md). Arm is O(log n),
- * disarm O(1), fire O(log n).
+ * An entry holds a fiber and the ticket of its wait, and no pointer into a stack (README.md). Arm is O(log n), disarm
+ * O(1), fire O(log n).
  *
  * TIMER-1  A wait is never ended early: an entry fires at or after its time.
- * TIMER-2  Only a worker arms on its own heap; anyone fires.
- * TIMER-3  An arm finds room: between cc__timer_prepare and the arm nothing switches, in a simulation neither.
+ * TIMER-2  Only its worker arms timers on a heap; any worker may fire them.
+ * TIMER-3  An arm finds room: there is no switch between cc__timer_prepare and the arm, not even in a simulation.
  */
 #ifndef CC_TIMER_TIMER_H
 #define CC_TIMER_TIMER_H
@@ -14,22 +14,22 @@
 
 extern const struct driver cc__timer_driver;
 
-/* Makes sure that the next arm on w finds room. False: no memory. Before the park, because an arm cannot fail. */
+/* Reserves room for the next arm on w. False: no memory. Called before the park, because an arm cannot fail. */
 bool cc__timer_prepare(struct worker *w);
 
-/* After the switch: the fiber is PARKED, or PARKING. */
+/* After the switch, when the fiber is PARKED or PARKING. */
 void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket);
 
-/* The wait was ended by somebody else; home: the worker that armed. Any thread. */
+/* The wait was ended by something else; home: the worker that armed. Any thread. */
 void cc__timer_disarm(struct worker *home);
 
-/* Calls fn for each timer that is armed for a wait that lasts, under locks: fn waits for nobody. Any thread. */
+/* Calls fn for each timer whose wait is still pending, under locks: fn must not wait. Any thread. */
 void cc__timer_each(void (*fn)(void *arg, struct fiber *f, uint64_t ticket), void *arg);
 
 /* How many entries worker w holds, stale ones included. */
 uint32_t cc__timer_count(struct worker *w);
 
-/* For who looks from outside (inspect/layout.def): the workers' heaps, and where in one the number of entries is. */
+/* For external inspectors (inspect/layout.def): the workers' heaps, and the offset of the number of entries. */
 struct timer_map {
     struct heap **heaps;
     size_t size, count;
