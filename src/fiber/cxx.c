@@ -1,4 +1,4 @@
-/* cxx.c - the C++ runtime, as far as it is there; see cxx.h. */
+/* cxx.c - access to the C++ runtime, if it is loaded; see cxx.h. */
 #include "fiber/cxx.h"
 
 #include "base/mem.h"
@@ -12,7 +12,7 @@
 
 struct cxx_globals cc__cxx_none;
 
-/* Declared by us, because there is no header for C. */
+/* Declared here, because there is no C header. */
 __attribute__((weak)) void *__cxa_get_globals(void);
 __attribute__((weak)) void *__cxa_begin_catch(void *exception);
 __attribute__((weak)) void __cxa_end_catch(void);
@@ -35,14 +35,14 @@ static CCCxxRuntime runtime = {
 __attribute__((used)) const void *cc__cxx_std_exception = _ZTISt9exception;
 
 void cc_cxx_attach(const CCCxxRuntime *found) {
-    if (runtime.get_globals != NULL) return; /* one a process */
+    if (runtime.get_globals != NULL) return; /* one per process */
     cc__cxx_std_exception = found->std_exception;
     runtime = *found;
-    /* Whoever runs C++ code on another thread has been told that it is loaded, so it sees this. */
+    /* A thread that runs C++ code synchronised with the load of that code, so it sees this store. */
     cc__set(&cc__cxx_none.caught, &cc__cxx_none);
 }
 
-/* Never inlined, like all that asks the thread. */
+/* Never inlined, like all functions that read thread-local state. */
 CC_NOINLINE struct cxx_globals *cc__cxx_here(void) {
     return runtime.get_globals != NULL ? runtime.get_globals() : &cc__cxx_none;
 }
@@ -77,7 +77,7 @@ void cc__cxx_abandon(struct cxx_state before) {
 
 /* ---- what an exception says ---- */
 
-/* Its class begins with the language: GNUCC++ or CLNGC++, and a last byte that does not matter here. */
+/* The exception class begins with GNUCC++ or CLNGC++; the last byte does not matter here. */
 static bool is_cxx(const struct _Unwind_Exception *e) {
     uint64_t language = (uint64_t)e->exception_class >> 8;
     return language == UINT64_C(0x474e5543432b2b) || language == UINT64_C(0x434c4e47432b2b);
@@ -90,14 +90,14 @@ void cc__cxx_demangle(const char *mangled, char *name, size_t size) {
     cc__mem_free_libc(readable);
 }
 
-/* The name of a std::type_info: behind its table of functions, by the ABI. A star marks names of local types. */
+/* The name in a std::type_info: by the ABI, it follows the vtable pointer. A star marks names of local types. */
 static void type_name(const void *type, char *name, size_t size) {
     const char *mangled;
     memcpy(&mangled, (const char *)type + sizeof(void *), sizeof mangled);
     cc__cxx_demangle(mangled + (mangled[0] == '*'), name, size);
 }
 
-/* Calls what() of a std::exception: its table has two destructors, then that. */
+/* Calls what() of a std::exception: the third vtable entry, after two destructors. */
 static const char *what(void *exception) {
     const char *(*const *table)(void *);
     memcpy(&table, exception, sizeof table);
@@ -112,7 +112,7 @@ void cc__cxx_consume(void *unwind_exception, void *context, char *text, size_t s
         if (e->exception_cleanup != NULL) e->exception_cleanup(_URC_FOREIGN_EXCEPTION_CAUGHT, e);
         return;
     }
-    /* The runtime's own search tells whether it is a std::exception, and notes where in the object that is. */
+    /* The C++ runtime checks whether it is a std::exception, and returns the address of that base in the object. */
     bool standard = cc__cxx_std_exception != NULL &&
                     runtime.personality(1, _UA_SEARCH_PHASE, e->exception_class, e, context) == _URC_HANDLER_FOUND;
     void *object = runtime.begin_catch(e);

@@ -1,14 +1,13 @@
-/* cxx.h - the exception state of the C++ runtime, which belongs to OS threads and has to travel with fibers.
+/* cxx.h - the exception state of the C++ runtime, which is per OS thread and has to move with fibers.
  *
- * A thread has a list of the exceptions that its catch blocks handle, and a count of those on their way to one
- * (__cxa_eh_globals; Itanium C++ ABI, "Exception handling", 2.2.2). A fiber that switches inside a catch block, or in
- * a destructor that an exception runs, leaves with both, and finds them on the thread that it comes back on
- * (sched/switch.h).
+ * A thread has a list of the exceptions that its catch blocks handle, and a count of those in flight (__cxa_eh_globals;
+ * Itanium C++ ABI, "Exception handling", 2.2.2). A fiber that switches inside a catch block, or in a destructor during
+ * unwinding, takes both along to the thread on which it resumes (sched/switch.h).
  *
- * The library does not need the C++ runtime. It is found by weak references, and if it is loaded later, with C++
- * code that includes our headers, by cc_cxx_attach. Until then all workers point to cc__cxx_none.
+ * The library does not require the C++ runtime. Weak references find it; if it is loaded later, with C++ code that
+ * includes our headers, cc_cxx_attach provides it. Until then all workers point to cc__cxx_none.
  *
- * CXX-1  A thread's state is empty whenever a fiber starts or resumes there: a fiber that leaves with some takes it
+ * CXX-1  A thread's state is empty whenever a fiber starts or resumes there: a fiber that switches away takes its state
  *        along.
  */
 #ifndef CC_FIBER_CXX_H
@@ -17,10 +16,10 @@
 #include "base/attr.h"
 #include "sync/atomic.h"
 
-/* As the ABI has it. The race detector, which sees the fibers of one thread as threads, does not hear of it. */
+/* The ABI's layout. Hidden from the race detector, which sees the fibers of one thread as threads. */
 struct cxx_globals {
     void *_Atomic caught;      /* the newest exception in a catch block; the next is in that */
-    _Atomic uint32_t uncaught; /* thrown, and not in a catch block yet */
+    _Atomic uint32_t uncaught; /* thrown and not yet caught */
 };
 
 /* A copy of it. */
@@ -29,16 +28,17 @@ struct cxx_state {
     uint32_t uncaught;
 };
 
-/* For threads without a C++ runtime: empty; when there is one after all, not empty, so that everybody looks again. */
+/* For threads without a C++ runtime: empty. Made non-empty when one is attached, so that every worker looks it up
+ * again. */
 extern struct cxx_globals cc__cxx_none;
 
-/* The calling thread's. A fiber changes threads: never to be kept across a switch. */
+/* That of the calling thread. Must not be kept across a switch: a fiber may change threads. */
 struct cxx_globals *cc__cxx_here(void);
 
 struct cxx_state cc__cxx_state(struct cxx_globals *g);
 void cc__cxx_put(struct cxx_globals *g, struct cxx_state state);
 
-/* Whether there is anything: every switch asks. */
+/* Whether the state is non-empty: checked at every switch. */
 #ifdef CC_TSAN
 bool cc__cxx_busy(struct cxx_globals *g);
 #else
@@ -47,16 +47,15 @@ CC_INLINE bool cc__cxx_busy(struct cxx_globals *g) {
 }
 #endif
 
-/* The frames of a protected call were abandoned by a panic: ends the catch blocks among them, which destroys their
- * exceptions. `before`: the state when the protected call began. May switch, in a destructor of the user's. */
+/* A panic has abandoned the frames of a protected call: ends their catch blocks, which destroys the exceptions.
+ * `before`: the state when the protected call began. May switch, in a user's destructor. */
 void cc__cxx_abandon(struct cxx_state before);
 
-/* What the name of a type or a function is in the source, in `name`; as it is, if there is no C++ runtime.
- * Allocates. */
+/* Demangles the name of a type or a function into `name`; copies it unchanged without a C++ runtime. Allocates. */
 void cc__cxx_demangle(const char *mangled, char *name, size_t size);
 
-/* The exception behind an _Unwind_Exception has reached the end of its way. Writes what it says, as a string, and
- * destroys it; context: the unwinder's, at cc__guard. */
+/* Handles an exception that has reached cc__guard: writes its message and destroys it. context: the unwinder's, at
+ * cc__guard. */
 void cc__cxx_consume(void *unwind_exception, void *context, char *text, size_t size);
 
 #endif

@@ -2,20 +2,22 @@
 #ifndef CC_FIBER_POLICY_H
 #define CC_FIBER_POLICY_H
 
-/* Records that a worker keeps at most, and takes or gives at a time: enough for a burst of spawns to be local, few
- * enough to be shared. Guess. */
+/* The most records that a worker caches, and how many it takes or returns at a time: enough for a local burst of
+ * spawns, few enough to be shared. Guess. */
 enum { POOL_CACHE_MAX = 512, POOL_BATCH = 128 };
 
 /* A worker keeps this many warm stacks; more go to the shared pool. Guess: 64 fit into a second-level cache. Under the
- * race detector it keeps none: a stack orders its tenants, so there they change as late as possible (stack.c). */
+ * race detector it keeps none: a stack orders the fibers that use it, so there it is reused as late as possible
+ * (stack.c). */
 #ifdef CC_TSAN
 enum { STACK_CACHE_MAX = 0 };
 #else
 enum { STACK_CACHE_MAX = 64 };
 #endif
 
-/* The pool hands out the warmest stack first. Under the race detector, the one that rested longest, and only when many
- * rest: what a stack's next tenant does is ordered after its last one's end, and would hide races between the two. */
+/* The pool hands out the warmest stack first. Under the race detector, the least recently used one, and only when many
+ * are free: what a stack's next fiber does is ordered after the end of its last one, which would hide races between the
+ * two. */
 #ifdef CC_TSAN
 enum { STACK_LIFO = 0, STACK_RESTING = 256 };
 #else
@@ -23,11 +25,11 @@ enum { STACK_LIFO = 1, STACK_RESTING = 0 };
 #endif
 
 enum {
-    STACK_RESERVE = 256, /* pooled stacks per class that keep their pages: the next burst's head start. Guess */
-    /* What a worker takes at a time. New stacks are guarded, and their first pages backed, together: 2.0 us each and
-     * not 2.6 (measured, of which 1.0 is what a page costs at least). */
+    STACK_RESERVE = 256, /* pooled stacks per class that keep their pages for the next burst. Guess */
+    /* How many a worker takes at a time. New stacks are guarded, and their first pages backed, in one batch: 2.0 us
+     * each instead of 2.6 (measured; 1.0 of it is the least that a page costs). */
     STACK_BATCH_MAX = STACK_CACHE_MAX > 1 ? STACK_CACHE_MAX / 2 : 1,
-    STACK_TRIM_BATCH = 64, /* stacks that are given back together: 0.5 us each and not 1.6 (measured) */
+    STACK_TRIM_BATCH = 64, /* stacks that are released in one batch: 0.5 us each instead of 1.6 (measured) */
 };
 
 #endif

@@ -1,8 +1,8 @@
 /* pool.c - fiber records: slabs, the shared list, ids.
  *
  * POOL-1  A record is in exactly one place: a cache, the shared list, or in use; or it is retired.
- * POOL-2  A generation never comes back while the runtime is up: a record that has used up its generations is retired.
- *         Every start of the runtime begins at another one.
+ * POOL-2  A generation is never reused while the runtime is up: a record that has used up its generations is retired.
+ *         Every start of the runtime begins at another generation.
  */
 #include "fiber/pool.h"
 
@@ -10,8 +10,8 @@
 #include "os/vm.h"
 
 enum {
-    SLAB_RECORDS = 8192,    /* 1 MiB: one mapping a slab keeps the number of mappings low, and few are half empty */
-    POPULATE_RECORDS = 512, /* 64 KiB backed at a time: 1.1 us a page instead of 1.5 (measured); the first as used */
+    SLAB_RECORDS = 8192,    /* 1 MiB: one mapping per slab keeps the number of mappings low, and few are half empty */
+    POPULATE_RECORDS = 512, /* 64 KiB backed at a time: 1.1 us per page instead of 1.5 (measured); the first as used */
     SLABS_MAX = 16384,      /* 134 million fibers; the table costs 128 KiB of address space, touched as used */
 };
 
@@ -28,10 +28,10 @@ static struct fiber *_Atomic slabs[SLABS_MAX];
 static struct {
     struct lock lock;
     struct fiber *first; /* the shared list */
-    uint32_t carved;     /* records of all slabs that have been handed out at least once */
+    uint32_t carved;     /* records, in all slabs, that have been used at least once */
     uint32_t generation; /* the first generation of this run */
     _Atomic uint32_t size;
-} pool = {.generation = (1 - GENERATION_STEP) & CC_FIBER_GENERATION_MAX}; /* the first run's ids are the short ones */
+} pool = {.generation = (1 - GENERATION_STEP) & CC_FIBER_GENERATION_MAX}; /* the first run gets the short ids */
 
 __attribute__((used)) const struct pool_map cc__pool_map = {slabs, &pool.size, SLAB_RECORDS};
 
@@ -71,13 +71,13 @@ uint32_t cc__pool_size(void) {
     return cc__get_acquire(&pool.size); /* pairs with carve_locked */
 }
 
-/* It never changes. Hidden from the race detector: fibers of every worker read it, and the detector sees no order
- * between them and this. */
+/* The slot never changes. Hidden from the race detector: fibers of every worker read it, and the detector sees no order
+ * between those reads and this write. */
 static CC_NOINLINE CC_NO_TSAN void set_slot(struct fiber *f, uint32_t slot) {
     f->slot = slot;
 }
 
-/* A record that nobody has used yet. */
+/* Carves a record that was never used. */
 static struct fiber *carve_locked(void) {
     uint32_t slot = pool.carved;
     if (slot / SLAB_RECORDS >= SLABS_MAX) return NULL;
@@ -109,7 +109,7 @@ static void give_locked(struct fiber *f) {
     pool.first = f;
 }
 
-/* All of a cache beyond the first `keep`. */
+/* Returns all but the first `keep` records of a cache. */
 static void give_cached_locked(struct fiber_cache *cache, uint32_t keep) {
     uint32_t left = cc__get(&cache->count);
     for (; left > keep; left--) {
@@ -124,7 +124,7 @@ struct fiber *cc__pool_take_slow(struct fiber_cache *cache) {
     cc__lock_take(&pool.lock);
     struct fiber *f = take_locked();
     if (f != NULL && cache != NULL) {
-        /* Fresh records one by one from the slab keep a burst of spawns sequential in memory. */
+        /* Records in slab order keep a burst of spawns sequential in memory. */
         struct fiber *_Atomic *end = &cache->first;
         uint32_t n = 0;
         for (; n < POOL_BATCH; n++) {

@@ -1,7 +1,7 @@
-/* pool.h - where fiber records come from and go to; from an id to its record.
+/* pool.h - allocation of fiber records, and lookup by id.
  *
- * Records are carved out of slabs that stay mapped until shutdown, so looking at a stale id is always memory-safe.
- * A worker keeps a private list; the shared one is under a lock and serves in batches.
+ * Records are carved out of slabs that stay mapped until shutdown, so looking up a stale id is always memory-safe. A
+ * worker has a private list; the shared list is under a lock and is used in batches.
  */
 #ifndef CC_FIBER_POOL_H
 #define CC_FIBER_POOL_H
@@ -9,19 +9,19 @@
 #include "fiber/fiber.h"
 #include "fiber/policy.h"
 
-/* A worker's own records. */
+/* A worker's cache of records. */
 struct fiber_cache {
     struct fiber *_Atomic first;
     _Atomic uint32_t count;
 };
 
 void cc__pool_init(void);
-void cc__pool_destroy(void); /* nothing may use a record any more */
+void cc__pool_destroy(void); /* no record may be in use */
 
 /* NULL: no memory. cache == NULL: an OS thread, served from the shared list. The record is IDLE. */
 struct fiber *cc__pool_take_slow(struct fiber_cache *cache);
 void cc__pool_give_slow(struct fiber_cache *cache, struct fiber *f);
-/* All of the cache goes to the shared list. */
+/* Moves the whole cache to the shared list. */
 void cc__pool_flush(struct fiber_cache *cache);
 
 CC_INLINE struct fiber *cc__pool_take(struct fiber_cache *cache) {
@@ -32,14 +32,14 @@ CC_INLINE struct fiber *cc__pool_take(struct fiber_cache *cache) {
     return f;
 }
 
-/* The generations of a record: whoever gives it back has raised its own by one, modulo this mask. A build may set a
- * tiny one, so that records are retired all the time. */
+/* The mask of a record's generation: the thread that returns a record has incremented it, modulo this mask. A build may
+ * set a tiny one, so that records are retired all the time. */
 #ifndef CC_FIBER_GENERATION_MAX
 #define CC_FIBER_GENERATION_MAX 0x7fffffffu
 #endif
 
-/* The one before the first of this run. No tenant ever has it: a record that arrives there is retired, and no id that
- * was ever given out matches it. */
+/* The generation before the first of this run. No task ever has it: a record that reaches it is retired, and no id that
+ * was ever handed out matches it. */
 extern uint32_t cc__pool_last_generation;
 
 CC_INLINE bool cc__pool_used_up(const struct fiber *f) {
@@ -56,16 +56,16 @@ CC_INLINE void cc__pool_give(struct fiber_cache *cache, struct fiber *f) {
     cc__set(&cache->count, cc__get(&cache->count) + 1);
 }
 
-/* The record of a slot, NULL if there is none; it may have any tenant. Any thread. */
+/* The record of a slot, NULL if there is none; any task may be using it. Any thread. */
 struct fiber *cc__pool_at(uint32_t slot);
-/* How many slots have ever been carved: a walk over all records goes from 0 to here. */
+/* How many slots have been carved: a walk over all records goes from 0 to here. */
 uint32_t cc__pool_size(void);
 
 /* Where the records of the index-th slab are; false: there are no more. Any thread. */
 bool cc__pool_slab(unsigned index, uintptr_t *low, uintptr_t *high);
 
-/* For who looks from outside (inspect/layout.def), and for a debugger: when the library is one object, it does not find
- * what is static. */
+/* For external inspectors (inspect/layout.def) and debuggers, which do not find static variables when the library is
+ * built as one object. */
 struct pool_map {
     struct fiber *_Atomic *slabs;
     _Atomic uint32_t *size;
@@ -77,7 +77,7 @@ extern const struct pool_map cc__pool_map;
 CC_INLINE CCFiberId cc__pool_id(struct fiber *f) {
     return (uint64_t)(cc__get(&f->generation) & 0x7fffffffu) << 32 | (f->slot + 1);
 }
-/* The record that the id names if its slot exists; the generation is the caller's check, under join_lock. */
+/* The record of an id, if its slot exists; the caller checks the generation, under join_lock. */
 CC_INLINE struct fiber *cc__pool_find(CCFiberId id) {
     uint32_t low = (uint32_t)id;
     return low == 0 ? NULL : cc__pool_at(low - 1);

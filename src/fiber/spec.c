@@ -1,4 +1,4 @@
-/* spec.c - the assertions of spec.h. A rule that is broken names itself and the fiber, and aborts. */
+/* spec.c - the assertions of spec.h. A violation names the rule and the fiber, and aborts. */
 #include "fiber/spec.h"
 
 #include "base/fatal.h"

@@ -1,12 +1,14 @@
-/* spec.h - what the life of a fiber demands and the edges of the state word do not check by themselves.
+/* spec.h - invariants of fibers that the edges of the state word do not check by themselves.
  *
- * Every edge checks the state it starts from, in every build (STATE-2); these rules are about where a fiber is
- * meanwhile. HACKING.md has a table of what is checked where. CC_SPEC_ASSERT=1 sends all parks, wakes and turns down
- * the slow paths (sched/trace_route.c), and no joiner runs its task itself then.
+ * Every edge checks the state it starts from, in every build (STATE-2); these rules are about where a fiber is in each
+ * state. HACKING.md has a table of what is checked where. CC_SPEC_ASSERT=1 routes all parks, wakes and turns through
+ * the slow paths (sched/trace_route.c), and no joiner runs its task itself.
  *
- * SPEC-1  Only a RUNNABLE fiber that is not latched is put into a queue.
- * SPEC-2  A worker runs a RUNNABLE fiber that it took from a queue; one that never ran belongs to it by then (RUNQ-2).
- * SPEC-3  A claim ends a wait that has a reason; a fiber whose stack is live (PARKING) is latched by it, never queued.
+ * SPEC-1  Only a RUNNABLE fiber that is not latched is enqueued.
+ * SPEC-2  A worker runs a RUNNABLE fiber that it took from a queue; if it is fresh, the worker owns it by then
+ *         (RUNQ-2).
+ * SPEC-3  A claim ends a wait that has a reason; it latches a fiber whose stack is live (PARKING), and never enqueues
+ *         it.
  * SPEC-4  A fiber is parked by the worker that it ran on, from a stack that is not its own (STATE-4).
  */
 #ifndef CC_FIBER_SPEC_H

@@ -1,4 +1,4 @@
-/* stack.c - arenas of stacks, the shared pool, guards, giving back. */
+/* stack.c - arenas of stacks, the shared pool, guards, releasing memory. */
 #include "fiber/stack.h"
 
 #include "base/fatal.h"
@@ -30,19 +30,19 @@ struct arena {
 
 struct class_pool {
     struct lock lock;
-    struct stack *first_warm; /* pages kept; the last one given back first */
+    struct stack *first_warm; /* pages kept; the last returned first */
     struct stack *last_warm;
     struct stack *first_clean; /* no pages */
     _Atomic uint32_t warm;
-    uint32_t least;       /* of `warm` since the last trim: so many have rested since */
-    uint32_t batch;       /* how many without pages are taken next: doubles, until some are given back */
+    uint32_t least;       /* minimum of `warm` since the last trim: this many were unused since then */
+    uint32_t batch;       /* how many without pages are taken next: doubles until some are returned */
     struct arena *arenas; /* the newest first: the only one that may have room */
     uint32_t lent;        /* to hosted calls */
     uint8_t next_arena_log2;
 };
 
-/* Of fibers, then of hosted calls. These may go on after the runtime has stopped, and their stacks are not fibers' to
- * those who ask where a fiber's frames may lie. */
+/* Stacks of fibers, then of hosted calls. Hosted calls may continue after the runtime has stopped, and their stacks do
+ * not count as those of fibers in lookups by address. */
 static struct class_pool classes[2 * CLASSES];
 static struct class_pool *const hosted_classes = &classes[CLASSES];
 static uint8_t default_class;
@@ -70,7 +70,7 @@ void cc__stack_init(size_t size) {
     }
 }
 
-/* From stack to stack. */
+/* The distance from one stack to the next. */
 static size_t stride(const struct class_pool *pool, uint8_t log2) {
     return cc__stack_gap() + ((size_t)1 << log2) + (pool >= hosted_classes ? cc__fault_stack_size() : 0);
 }
@@ -89,7 +89,7 @@ static bool lends(struct class_pool *pool) {
 void cc__stack_destroy(void) {
     for (size_t i = 0; i < array_len(classes); i++) {
         struct class_pool *pool = &classes[i];
-        if (lends(pool)) continue; /* it goes with the next shutdown */
+        if (lends(pool)) continue; /* freed at the next shutdown */
         for (struct arena *arena = pool->arenas; arena != NULL;) {
             struct arena *next = arena->next;
             for (uint32_t k = 0; k < arena->used; k++) cc__san_stack_unmap(arena->stacks[k].san_handle);
@@ -131,7 +131,8 @@ static struct arena *arena_new_locked(struct class_pool *pool, uint8_t log2) {
     return arena;
 }
 
-/* What stays as it is; hidden from the race detector: the stack's tenants read it, and nothing orders them after us. */
+/* Sets what never changes. Hidden from the race detector: the fibers that use the stack read it, and it sees no order
+ * after this write. */
 static CC_NOINLINE CC_NO_TSAN void describe(struct stack *s, char *base, uint8_t log2) {
     s->base = base;
     s->log2 = log2;
@@ -140,7 +141,7 @@ static CC_NOINLINE CC_NO_TSAN void describe(struct stack *s, char *base, uint8_t
     s->san_handle = cc__san_stack_map(base, (size_t)1 << log2);
 }
 
-/* A stack that was never used. */
+/* Carves a stack that was never used. */
 static struct stack *carve_locked(struct class_pool *pool, uint8_t log2) {
     struct arena *arena = pool->arenas;
     if (arena == NULL || arena->used == arena->count) arena = arena_new_locked(pool, log2);
@@ -175,7 +176,7 @@ static void give_locked(struct class_pool *pool, struct stack *s) { /* STACK-1 *
     cc__set(&pool->warm, cc__get(&pool->warm) + 1);
 }
 
-/* Outside the lock: the system call takes its time. */
+/* Outside the lock, because the system call is slow. */
 static void guard(struct stack *s) { /* STACK-2 */
     struct vm_range range = cc__stack_guard(s);
     s->guarded = cc__get(&guards) < cc__vm_guards_max() && cc__vm_guard(range.at, range.size);
@@ -187,7 +188,7 @@ static void guard(struct stack *s) { /* STACK-2 */
         cc__get(&numbers));
 }
 
-/* New or given back stacks get what they lack. */
+/* Guards and backs new stacks, and those whose pages were released. */
 static void prepare(struct stack **stacks, uint32_t n) {
     struct vm_range ranges[STACK_BATCH_MAX];
     uint32_t unguarded = 0;
@@ -201,7 +202,7 @@ static void prepare(struct stack **stacks, uint32_t n) {
         else
             guard(stacks[i]);
     }
-    if (n == 1) return; /* it will be used at once, which backs it */
+    if (n == 1) return; /* it is used at once, which backs it */
     for (uint32_t i = 0; i < n; i++) {
         char *end = stacks[i]->base + cc__stack_size(stacks[i]);
         ranges[i] = (struct vm_range){end - cc__vm_page(), cc__vm_page()};
@@ -214,7 +215,7 @@ static void moved_locked(void) {
     cc__set_release(&cc__stack_moves, cc__get(&cc__stack_moves) + 1); /* pairs with wait_for_stack in worker.c */
 }
 
-/* Up to `most` that have been used lately; if there are none, as many as the pool's batch without pages. */
+/* Takes up to `most` warm stacks; if there are none, up to the pool's batch of stacks without pages. */
 CC_INLINE uint32_t take_locked(struct class_pool *pool, uint8_t log2, uint32_t most, struct stack **stacks,
                                bool *warm) {
     uint32_t n = 0;
@@ -245,10 +246,10 @@ struct stack *cc__stack_take(struct stack_cache *cache, size_t size) {
         most = cc__stack_short() ? 1 : STACK_BATCH_MAX;
     }
     bool warm;
-    cc__san_ignore(true); /* the frames from here on lie where those of fibers' ends have lain */
+    cc__san_ignore(true); /* these frames reuse the addresses of frames of fibers that have ended */
     cc__lock_take(&pool->lock);
     uint32_t n = take_locked(pool, log2, most, stacks, &warm);
-    if (n > 1) cc__set(&cache->count, n - 1); /* it was empty */
+    if (n > 1) cc__set(&cache->count, n - 1); /* the cache was empty */
     if (n > 1) moved_locked();
     cc__lock_release(&pool->lock);
     if (n > 0 && !warm) prepare(stacks, n);
@@ -257,7 +258,7 @@ struct stack *cc__stack_take(struct stack_cache *cache, size_t size) {
         if (log2 == default_class) cc__set(&cc__stack_cache_limit, 0);
         return NULL;
     }
-    for (uint32_t i = n; i-- > 1;) { /* the first one is the next */
+    for (uint32_t i = n; i-- > 1;) { /* the first is handed out next */
         cc__set(&stacks[i]->next, cc__get(&cache->first));
         cc__set(&cache->first, stacks[i]);
     }
@@ -268,7 +269,7 @@ bool cc__stack_cacheable(size_t size) {
     return size == 0 || class_of(size) == default_class;
 }
 
-/* All of a cache beyond the first `keep`. */
+/* Returns all but the first `keep` stacks of a cache. */
 static void give_cached_locked(struct class_pool *pool, struct stack_cache *cache, uint32_t keep) {
     while (cc__get(&cache->count) > keep) give_locked(pool, cc__stack_take_cached(cache));
     moved_locked();
@@ -281,7 +282,7 @@ void cc__stack_give_slow(struct stack_cache *cache, struct stack *s) {
     give_locked(pool, s);
     if (s->log2 == default_class) {
         if (cc__stack_short() && cc__get(&pool->warm) > STACK_RESERVE) cc__set(&cc__stack_cache_limit, STACK_CACHE_MAX);
-        /* Half of the cache follows, so that the next ones are local again; all of it while memory is short. */
+        /* Also returns half of the cache, so that the next returns are local again; all of it while memory is short. */
         give_cached_locked(pool, cache, cc__get(&cc__stack_cache_limit) / 2);
     }
     cc__lock_release(&pool->lock);
@@ -319,7 +320,7 @@ void cc__stack_flush(struct stack_cache *cache) {
     cc__lock_release(&pool->lock);
 }
 
-/* Gives back up to `most`, STACK_TRIM_BATCH at most. Returns how many. */
+/* Releases the pages of up to `most` stacks, STACK_TRIM_BATCH at most. Returns how many. */
 static unsigned trim_some(struct class_pool *pool, unsigned most) {
     struct stack *stacks[STACK_TRIM_BATCH];
     struct vm_range ranges[STACK_TRIM_BATCH];
@@ -365,10 +366,10 @@ bool cc__stack_spare(void) {
 }
 
 CC_NOINLINE void cc__stack_discard_unused(const struct stack *s) {
-    enum { STILL_USED = 2048 }; /* by the calls that are made here, and by a signal that comes meanwhile */
+    enum { STILL_USED = 2048 }; /* by the calls made here, and by a signal handler that runs meanwhile */
     uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (uintptr_t)s->base + cc__stack_guard_size(s);
     uintptr_t high = (here - STILL_USED) & ~(uintptr_t)(cc__vm_page() - 1);
-    if (here >= (uintptr_t)s->base + cc__stack_size(s) || high <= low) return; /* or it runs on another stack */
+    if (here >= (uintptr_t)s->base + cc__stack_size(s) || high <= low) return; /* or the caller runs on another stack */
     cc__vm_discard_all(&(struct vm_range){(char *)low, high - low}, 1);
 }
 
@@ -395,8 +396,8 @@ static void look_at(struct stack_survey *survey, const struct stack *s) {
     if (used > survey->most) survey->most = used;
 }
 
-/* The newest arena of a class and how much of it is in use. Arenas stay as long as the runtime, and what is below
- * `used` does not change: the rest needs no lock. */
+/* The newest arena of a class and how much of it is in use. Arenas live as long as the runtime, and what is below
+ * `used` does not change, so callers need no lock afterwards. */
 static const struct arena *arenas_of(struct class_pool *pool, uint32_t *used) {
     cc__lock_take(&pool->lock);
     const struct arena *arena = pool->arenas;

@@ -1,8 +1,8 @@
-/* stack.h - the stacks that fibers and hosted calls run on, pooled apart from the fiber records.
+/* stack.h - the stacks that fibers and hosted calls run on, pooled separately from the fiber records.
  *
  * Stacks are carved out of large reserved ranges ("arenas") of one size each, a power of two, and backed only
- * where touched. The lowest pages, and 40 KiB below them that belong to nobody, are the guard. The top is coloured:
- * shifted by a few cache lines from stack to stack, because equally aligned tops fall into the same cache sets.
+ * where touched. The guard is the lowest pages and an unused gap of 40 KiB below them. The top is coloured, shifted by
+ * a few cache lines from stack to stack, because equally aligned tops map to the same cache sets.
  *
  *   base - gap     base                         ...            top        cold          base + size
  *    |---------- guard, no access -----|<------- grows down -----|- colour -|- 128 bytes -|
@@ -20,11 +20,11 @@
 struct stack {
     char *base;
     struct stack *_Atomic next; /* pool or cache */
-    uint32_t number;            /* gives the colour */
+    uint32_t number;            /* determines the colour */
     uint8_t log2;               /* of the size */
     bool guarded;
     uint32_t san_handle;
-    struct fiber_cold *_Atomic cold; /* cc__stack_own_cold, at hand */
+    struct fiber_cold *_Atomic cold; /* cached cc__stack_own_cold */
     struct san san;
 };
 
@@ -36,7 +36,7 @@ struct stack_cache {
 
 /* default_size: rounded up to a power of two. */
 void cc__stack_init(size_t default_size);
-void cc__stack_destroy(void); /* every stack but those of hosted calls has been given back */
+void cc__stack_destroy(void); /* all stacks except those of hosted calls have been returned */
 
 extern size_t cc__stack_default_size; /* constant while the runtime runs */
 
@@ -47,14 +47,14 @@ CC_INLINE size_t cc__stack_default(void) {
 CC_INLINE size_t cc__stack_size(const struct stack *s) {
     return (size_t)1 << s->log2;
 }
-/* The part of the guard that is inside: four pages, and one if the stack is below 64 KiB and can spare no more. */
+/* The part of the guard that is inside the stack: a sixteenth of it, at least one page and at most four. */
 CC_INLINE size_t cc__stack_guard_size(const struct stack *s) {
     size_t most = cc__stack_size(s) / 16;
     return most < cc__vm_page() ? cc__vm_page() : most > 4 * cc__vm_page() ? 4 * cc__vm_page() : most;
 }
-/* The part below the stack: address space and entries of page tables. A function that was compiled without
- * -fstack-clash-protection hits the guard as long as its frame is not larger than both parts. As much as there may be
- * with 600 bytes of page tables for a stack of 256 KiB. */
+/* The part below the stack, which costs address space and page table entries. A function compiled without
+ * -fstack-clash-protection hits the guard if its frame is not larger than both parts. The largest size with 600 bytes
+ * of page tables per stack of 256 KiB. */
 CC_INLINE size_t cc__stack_gap(void) {
     return ((size_t)40 * 1024 + cc__vm_page() - 1) & ~(cc__vm_page() - 1);
 }
@@ -92,23 +92,23 @@ struct stack *cc__stack_take(struct stack_cache *cache, size_t size);
 
 void cc__stack_give_slow(struct stack_cache *cache, struct stack *s);
 
-/* STACK_CACHE_MAX; 0 while memory is short: then every stack that nobody runs on is in the pool. */
+/* STACK_CACHE_MAX; 0 while memory is short: then every unused stack is in the pool. */
 extern _Atomic uint32_t cc__stack_cache_limit;
 
-/* The last take of a default size found nothing. A worker that has nothing to do flushes its cache. */
+/* The last take of a default size failed. An idle worker then flushes its cache. */
 CC_INLINE bool cc__stack_short(void) {
     return STACK_CACHE_MAX > 0 && cc__get(&cc__stack_cache_limit) == 0;
 }
 
-/* Changes whenever stacks have moved between the pool and a cache. The counts of the caches that were read after it,
- * and a take that found nothing, say that there is no stack if it is still the same. */
+/* Changes whenever stacks have moved between the pool and a cache. If it is unchanged after a failed take and a read of
+ * all caches' counts, which were all 0, then there is no stack. */
 extern _Atomic uint32_t cc__stack_moves;
 
-/* Could another worker's cache have such a stack? 0: the default. */
+/* Whether another worker's cache could have such a stack. 0: the default. */
 bool cc__stack_cacheable(size_t size);
 
-/* Gives one back to the cache where it came from, or to another worker's; nobody runs on it any more, and all but its
- * first function have returned, so what ASan has to forget is near the top. */
+/* Returns a stack to the cache where it came from, or to another worker's. It is no longer in use, and all but its
+ * first function have returned, so what ASan has to unpoison is near the top. */
 CC_INLINE void cc__stack_give_cached(struct stack_cache *cache, struct stack *s) {
     uint32_t count = cc__get(&cache->count);
     if (unlikely(count >= cc__get(&cc__stack_cache_limit))) {
@@ -131,42 +131,43 @@ CC_INLINE void cc__stack_give(struct stack_cache *cache, struct stack *s) {
     cc__stack_give_cached(cache, s);
 }
 
-/* A stack of the default size for a hosted call; NULL: no memory. By an OS thread that is inside the runtime. It may be
- * returned when the runtime has stopped. The cc__fault_stack_size() bytes behind its end are for signals. */
+/* A stack of the default size for a hosted call; NULL: no memory. Called by an OS thread inside the runtime; may be
+ * returned after the runtime has stopped. The cc__fault_stack_size() bytes behind its end are for signal handlers. */
 struct stack *cc__stack_lend(void);
 void cc__stack_return(struct stack *s);
-void cc__stack_forget(void); /* in a forked child: whoever held the locks of these two is gone */
+void cc__stack_forget(void); /* in a forked child: resets the locks, whose holders no longer exist */
 
-/* All of the cache goes to the shared pool. */
+/* Moves the whole cache to the shared pool. */
 void cc__stack_flush(struct stack_cache *cache);
 
-/* Gives the pages of pooled stacks back to the system that nobody has needed since the last call, beyond a reserve that
- * stays warm. Returns how many. Any thread, now and then. */
+/* Releases to the system the pages of pooled stacks that were unused since the last call, except for a reserve that
+ * stays warm. Returns how many. Any thread, called periodically. */
 unsigned cc__stack_trim(void);
-/* There are more than the reserve: further calls would give some back, if nobody takes them. Any thread. */
+/* Whether there are more than the reserve, which further calls would release if they stay unused. Any thread. */
 bool cc__stack_spare(void);
 
-/* Gives the pages back of which the calling fiber, whose stack this is, has no frames. */
+/* Releases the pages of the calling fiber's stack that hold no frames. */
 void cc__stack_discard_unused(const struct stack *s);
 
-/* How far down stacks have been used since they last were given back to the system, as their pages tell. */
+/* How deep stacks have been used since their pages were last released to the system, according to their resident
+ * pages. */
 enum { STACK_BUCKETS = 20 };
 struct stack_survey {
-    uint32_t stacks, looked_at;     /* all that exist; a sample of them, evenly spread */
+    uint32_t stacks, looked_at;     /* all that exist; those in an evenly spread sample */
     size_t most;                    /* bytes, in whole pages */
     uint32_t bucket[STACK_BUCKETS]; /* [0]: up to a page; [k]: up to 2^k pages; the last one takes the rest */
 };
-/* Looks at up to `max` stacks, at least 1. A system call for each. Any thread, while the runtime runs. */
+/* Samples up to `max` stacks, at least 1, with a system call for each. Any thread, while the runtime runs. */
 void cc__stack_look(struct stack_survey *survey, uint32_t max);
 
-/* Where the stacks of fibers of the index-th arena are; false: there are no more. Any thread. */
+/* The address range of the index-th arena of fiber stacks; false: there are no more. Any thread. */
 bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high);
 
 /* Whether the address is in one of them. Any thread. */
 bool cc__stack_is_fibers(uintptr_t address);
 
-/* The fiber whose frames lie around this address; NULL: it is in no fiber's stack. Looks at all fibers. Any thread;
- * what it says of fibers that run meanwhile is a guess. */
+/* The fiber whose stack contains this address; NULL: none. Searches all fibers. Any thread; for fibers that run
+ * meanwhile the result is a guess. */
 struct fiber *cc__stack_tenant(uintptr_t address);
 
 /* True if `addr` lies in the guard of s. Signal-safe. */

@@ -1,4 +1,4 @@
-/* state.c - the edges that can race, and the sentence for one that is illegal. */
+/* state.c - the edges that can race, and the report of an illegal one. */
 #include "fiber/pool.h"
 #include "fiber/spec.h"
 
@@ -62,7 +62,7 @@ bool cc__state_commit(struct fiber *f) {
     }
 }
 
-/* The claim is made, and the fiber the caller's to enqueue: it cannot go. */
+/* The claim is won and the caller enqueues the fiber, so the fiber cannot go away. */
 static CC_COLD CC_NOINLINE enum claim watch_claim(struct fiber *f, uint64_t before, enum wake_reason reason) {
     bool parked = cc__word_state(before) == FIBER_PARKED;
     if (cc__spec_on()) cc__spec_claim(f, before, reason);

@@ -10,11 +10,11 @@
  *           RUNNING   on the CPU of worker `owner`
  *           PARKING   has opened a wait that others can already see; its stack is live
  *           PARKED    on a wait list or a timer only; owner: the worker that it last ran on
- *           DONE      ended; its stack is gone, its outcome is readable
+ *           DONE      ended; its stack is released, its outcome is readable
  *   latch   PARKING only: a wake came first
  *   fresh   RUNNABLE only: it has never run, has no stack
- *   reason  why it parked; after a wake: who woke it; before the first run: how its argument travels
- *   ticket  grows with every wait of this record, over all its tenants; never reused within 2^44 waits
+ *   reason  why it parked; after a wake: what woke it; before the first run: how its argument is passed
+ *   ticket  grows with every wait of this record, over all fibers that use it; never reused within 2^44 waits
  *
  *   timed spawn: IDLE -> PARKED, a fiber that a timer will start. end: RUNNING -> IDLE, one that its only joiner has
  *   run. resume: PARKED -> RUNNING, a joiner that has run its task.
@@ -29,14 +29,14 @@
  *
  * STATE-1  A word that another thread may change at this moment (PARKING, PARKED while contested) is changed by
  *          compare-and-swap only, ticket included: a stale claim cannot match.
- * STATE-2  Every other edge has one possible author, who holds the fiber; it is a plain store. The check of the "from"
- *          state rides on the load that the ticket needs anyway.
- * STATE-3  Who writes RUNNABLE, and nobody else, puts the fiber into a queue.
+ * STATE-2  Every other edge has one possible writer, which holds the fiber; it is a plain store. The "from" state is
+ *          checked in the word that is loaded anyway for the ticket.
+ * STATE-3  Only the thread that writes RUNNABLE enqueues the fiber.
  * STATE-4  RUNNABLE, PARKED and DONE are written from a stack that is not the fiber's own.
  *
- * Ordering. Whoever gives a reason to run (spawn, wake) releases; the fiber itself acquires, when it first runs or when
- * its wait returns. Edges made on a fiber's behalf by a worker that passes by (run, yield) are relaxed: the queue,
- * the object's lock or the timer's lock, through which every later reader must come, orders them.
+ * Ordering. The edges that give a reason to run (spawn, wake) release; the fiber itself acquires, when it first runs or
+ * when its wait returns. Edges that a worker makes on a fiber's behalf (run, yield) are relaxed: every later reader is
+ * ordered after them by the queue, the object's lock or the timer's lock.
  */
 #ifndef CC_FIBER_STATE_H
 #define CC_FIBER_STATE_H
@@ -46,13 +46,13 @@
 
 enum fiber_state { FIBER_IDLE, FIBER_RUNNABLE, FIBER_RUNNING, FIBER_PARKING, FIBER_PARKED, FIBER_DONE };
 
-/* Why a fiber is parked; then, who ended it. Both live in the same field. */
+/* Why a fiber is parked; then, what ended the wait. Both use the same field. */
 enum park_reason {
 #define REASON(id, name, object) PARK_##id,
 #include "fiber/reasons.def"
     PARK_REASONS, /* how many there are */
 };
-enum wake_reason { WAKE_OBJECT = 28, WAKE_TIMER, WAKE_CANCEL }; /* below: room for reasons to park */
+enum wake_reason { WAKE_OBJECT = 28, WAKE_TIMER, WAKE_CANCEL }; /* the values below are free for park reasons */
 
 _Static_assert((int)PARK_REASONS <= (int)WAKE_OBJECT && WAKE_CANCEL < 32, "both live in one field of five bits");
 
@@ -84,12 +84,12 @@ CC_INLINE uint64_t cc__word_make(uint64_t ticket, unsigned owner, unsigned reaso
 }
 
 const char *cc__state_name(enum fiber_state state);
-/* "" for none, and for what is none. */
+/* "" for 0 and for invalid reasons. */
 const char *cc__park_name(unsigned reason);
 const char *cc__wake_name(unsigned reason);
 
-/* What a wait is for. From OBJECT_TASK on it is known who could end it: if there is nobody, the fiber waits for ever
- * (inspect/unreachable.c). */
+/* The kind of object that a wait is for. From OBJECT_TASK on it is known what could end it: if nothing can, the fiber
+ * waits forever (inspect/unreachable.c). */
 enum wait_object {
     OBJECT_OTHER,
     OBJECT_TIME,
@@ -113,7 +113,8 @@ CC_NORETURN CC_COLD void cc__state_illegal(const struct fiber *f, uint64_t word,
         if (unlikely(cc__word_state(word) != (from))) cc__state_illegal(f, word, edge); \
     } while (0)
 
-/* IDLE stays: the record is ours, and what its last tenant did with it is over. Pairs with cc__state_recycle. */
+/* IDLE stays: the caller owns the record, and acquires what its last fiber did with it. Pairs with
+ * cc__state_recycle. */
 CC_INLINE void cc__state_take(struct fiber *f) {
     uint64_t word = cc__get_acquire(&f->word);
     state_from(f, word, FIBER_IDLE, "take");
@@ -135,13 +136,13 @@ CC_INLINE uint64_t cc__state_timed_spawn(struct fiber *f, unsigned owner) {
     return word & WORD_TICKET;
 }
 
-/* How a fiber that has not run yet gets its argument; also right after its first run began. */
+/* How a fiber that has not run yet gets its argument; also valid right after its first run began. */
 CC_INLINE enum fiber_args cc__state_args(struct fiber *f) {
     unsigned reason = cc__word_reason(cc__get(&f->word));
-    return reason <= ARGS_BLOCK ? (enum fiber_args)reason : ARGS_POINTER; /* one that a timer has started */
+    return reason <= ARGS_BLOCK ? (enum fiber_args)reason : ARGS_POINTER; /* a timed spawn */
 }
 
-/* RUNNABLE stays RUNNABLE, in another queue, by whoever holds that fiber. */
+/* RUNNABLE stays RUNNABLE, in another queue. By the holder of the fiber. */
 CC_INLINE void cc__state_move(struct fiber *f, unsigned owner) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_RUNNABLE, "move");
@@ -155,7 +156,7 @@ CC_INLINE void cc__state_run(struct fiber *f, unsigned owner) {
     cc__set(&f->word, cc__word_make(word, owner, cc__word_reason(word), FIBER_RUNNING));
 }
 
-/* The same for one that has never run and was found in the caller's own queue (RUNQ-2); word: as it was found there. */
+/* The same for a fresh fiber from the caller's own queue (RUNQ-2); word: as read there. */
 CC_INLINE void cc__state_run_fresh(struct fiber *f, uint64_t word) {
     cc__set(&f->word, word - (FIBER_RUNNABLE | WORD_FRESH) + FIBER_RUNNING);
 }
@@ -167,7 +168,7 @@ CC_INLINE void cc__state_yield(struct fiber *f, unsigned owner) {
     cc__set(&f->word, cc__word_make(word, owner, 0, FIBER_RUNNABLE));
 }
 
-/* A new wait begins: RUNNING stays, the ticket is fresh. By the fiber. */
+/* Begins a wait: RUNNING stays, the ticket is new. By the fiber. */
 CC_INLINE uint64_t cc__state_ticket(struct fiber *f) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_RUNNING, "ticket");
@@ -181,7 +182,7 @@ CC_INLINE uint64_t cc__state_ticket(struct fiber *f) {
 CC_INLINE void cc__state_park(struct fiber *f, enum park_reason reason) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_RUNNING, "park");
-    /* Releases the quiet stack to a canceller, who comes by no lock. */
+    /* Releases the quiet stack to a canceller, which takes no lock. */
     cc__set_release_hidden(&f->word, cc__word_make(word, cc__word_owner(word), reason, FIBER_PARKED));
 }
 
@@ -197,7 +198,7 @@ CC_INLINE void cc__state_park_next(struct fiber *f, enum park_reason reason) {
     cc__set_release_hidden(&f->word, cc__word_make(word + WORD_TICKET_ONE, cc__word_owner(word), reason, FIBER_PARKED));
 }
 
-/* RUNNING -> PARKED with the next ticket, of a joiner that runs its task, by that task on its own stack. Returns the
+/* RUNNING -> PARKED with the next ticket, for a joiner that runs its task, by that task on its own stack. Returns the
  * word. */
 CC_INLINE uint64_t cc__state_park_join(struct fiber *f) {
     uint64_t word = cc__get(&f->word);
@@ -207,8 +208,8 @@ CC_INLINE uint64_t cc__state_park_join(struct fiber *f) {
     return word;
 }
 
-/* PARKED -> RUNNABLE by the only claimant of this moment: the object's lock, or the biased lock, orders it. False: it
- * was cancelled, and has yet to unlink itself from the object. */
+/* PARKED -> RUNNABLE by the only claimant at this moment: the object's lock, or the biased lock, orders it. False: the
+ * fiber was cancelled, and has not yet unlinked itself from the object. */
 CC_INLINE bool cc__state_wake_sole(struct fiber *f, enum wake_reason reason) {
     uint64_t word = cc__get(&f->word);
     if (unlikely(cc__word_state(word) != FIBER_PARKED)) return false;
@@ -218,9 +219,9 @@ CC_INLINE bool cc__state_wake_sole(struct fiber *f, enum wake_reason reason) {
     return true;
 }
 
-/* PARKED -> RUNNING, of a joiner that runs its task, by that task at its end, on the same worker; parked: what
- * cc__state_park_join returned. False: another claim was first, and the word may be anything by now. Unless `contested`
- * there is no other claimant at this moment, as for cc__state_wake_sole. */
+/* PARKED -> RUNNING, for a joiner that runs its task, by that task at its end, on the same worker; parked: what
+ * cc__state_park_join returned. False: another claim has won, and the word may have any value by now. Unless
+ * `contested` there is no other claimant at this moment, as for cc__state_wake_sole. */
 CC_INLINE bool cc__state_resume(struct fiber *f, uint64_t parked, unsigned owner, bool contested) {
     uint64_t running = cc__word_make(parked, owner, 0, FIBER_RUNNING);
     if (unlikely(contested)) return cc__cas(&f->word, &parked, running);
@@ -239,8 +240,7 @@ CC_INLINE uint64_t cc__state_open(struct fiber *f, enum park_reason reason) {
     return ticket;
 }
 
-/* PARKING -> RUNNING: the wait is not needed after all. By the fiber. Returns the reason of a wake that came
- * first, or 0. */
+/* PARKING -> RUNNING: calls the wait off. By the fiber. Returns the reason of a wake that came first, or 0. */
 unsigned cc__state_abort(struct fiber *f);
 
 /* PARKING -> PARKED, after the switch; or, when a wake came first, PARKING -> RUNNABLE: then true, and the
@@ -250,25 +250,25 @@ bool cc__state_commit(struct fiber *f);
 enum claim { CLAIM_LOST, CLAIM_LATCHED, CLAIM_WON };
 
 /* PARKED -> RUNNABLE by one of several claimants, or the latch on PARKING. WON: the caller enqueues the fiber.
- * LATCHED: the thread that commits the park will. LOST: another claim was first, or the ticket is stale. Any thread. */
+ * LATCHED: the thread that commits the park does. LOST: another claim has won, or the ticket is stale. Any thread. */
 enum claim cc__state_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason);
 
-/* RUNNING -> DONE, after the switch away from it, by whoever completes it; RUNNABLE -> DONE when it could not
- * be given a stack. */
+/* RUNNING -> DONE, after the switch away from it, by the thread that completes it; RUNNABLE -> DONE if no stack could
+ * be allocated. */
 CC_INLINE void cc__state_done(struct fiber *f) {
     uint64_t word = cc__get(&f->word);
     if (unlikely(cc__word_state(word) != FIBER_RUNNING)) state_from(f, word, FIBER_RUNNABLE, "exit");
     cc__set(&f->word, cc__word_make(word, 0, 0, FIBER_DONE));
 }
 
-/* RUNNING -> IDLE, of a task that its only joiner has run, and by that joiner: exit and recycle in one. */
+/* RUNNING -> IDLE, for a task that its only joiner has run, by that joiner: exit and recycle in one. */
 CC_INLINE void cc__state_end(struct fiber *f) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_RUNNING, "end");
     cc__set_release(&f->word, cc__word_make(word, 0, 0, FIBER_IDLE)); /* pairs with cc__state_take */
 }
 
-/* DONE -> IDLE, by whoever consumed the last handle. */
+/* DONE -> IDLE, by the thread that consumed the last handle. */
 CC_INLINE void cc__state_recycle(struct fiber *f) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_DONE, "recycle");
