@@ -1,5 +1,5 @@
-/* records.h - call-frame information of an object that has no search table (.eh_frame_hdr): the records of its functions,
- * found by reading all of them once. Programs that are linked with -static have none.
+/* records.h - call-frame information of an object without a search table (.eh_frame_hdr), such as a statically linked
+ * program: a table of its FDEs, built by reading all of .eh_frame once.
  */
 #ifndef CCPS_RECORDS_H
 #define CCPS_RECORDS_H
@@ -12,8 +12,8 @@ struct record {
     uint64_t at;       /* the FDE */
 };
 
-/* The records in an .eh_frame, which lies at `at` in the target and was copied to `bytes`; by their code. The caller frees
- * them. */
+/* The FDEs in an .eh_frame that is at address `at` in the target and was copied to `bytes`, sorted by code address. The
+ * caller frees them. */
 struct record *records_list(const unsigned char *bytes, size_t size, uint64_t at, size_t *count);
 
 /* The record of the function at pc; 0: there is none. */

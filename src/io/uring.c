@@ -44,18 +44,20 @@ static void raise_end(uint32_t end) {
     while (now < end && !cc__cas(&uring.end, &now, end)) continue;
 }
 
-static CC_COLD bool open_ring(struct ring *ring) {
+static int open_and_watch(struct ring *ring) {
     uint32_t life;
     int error = cc__io_open(&life);
     if (error == 0) error = -cc__os_uring_open(&ring->os, ROOM);
-    if (error != 0) {
-        give_up(error);
-        return false;
-    }
+    if (error != 0) return error;
     error = cc__poller_watch(ring->os.fd, URING_EVENT);
+    if (error != 0) cc__os_uring_close(&ring->os);
+    return error;
+}
+
+static CC_COLD bool open_ring(struct ring *ring) {
+    int error = open_and_watch(ring);
     if (error != 0) {
-        cc__os_uring_close(&ring->os);
-        give_up(error);
+        if (error != EMFILE && error != ENFILE) give_up(error); /* descriptors come and go */
         return false;
     }
     cc__set_release(&ring->open, true); /* pairs with is_open */
@@ -178,7 +180,8 @@ static void wait_for(struct ring *ring, struct uring_wait *wait) { /* URING-2 */
 /* Reads can be made again whatever it was. A sync that was made has told an error of the disk, which may be any, and
  * another would not. */
 bool cc__uring_is_refusal(enum uring_kind kind, long result) {
-    if (result == -ECANCELED || result == -EINTR || result == -EFAULT) return true;
+    enum { KEPT = 512 }; /* ERESTARTSYS and others, which the system keeps to itself elsewhere: it was interrupted */
+    if (result == -ECANCELED || result == -EINTR || result == -EFAULT || result <= -KEPT) return true;
     bool perhaps = result == -EAGAIN || result == -EINVAL || result == -EOPNOTSUPP || result == -ENOSYS;
     return kind == URING_READ && perhaps;
 }

@@ -85,8 +85,8 @@ bool cc__upcall_holds_mutex(struct fiber *f);
  * signal handlers included. */
 void cc__upcall_panicked(void);
 void cc__upcall_dies(void);
-/* diag/: SIGABRT has come, and will end the process unless the program handles it: CC_RECORD's file, in the same way. In
- * a signal handler. */
+/* diag/: SIGABRT will end the process unless the program handles it: writes CC_RECORD's file in the same way. In a
+ * signal handler. */
 void cc__upcall_aborts(void);
 
 /* diag/: a worker has been in one turn of one fiber for `ns`. Once for each such turn; on the sysmon thread. */

@@ -1,5 +1,5 @@
-/* reads.c - for ccps.sh and cctop.sh, loaded before the C library: counts how often a program asks the system for memory
- * of another process, and writes the number to the file READS when it ends.
+/* reads.c - preloaded by ccps.sh and cctop.sh: counts the system calls by which a program reads the memory of another
+ * process, and writes the number to the file READS when it ends.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* fault.c - SIGSEGV and SIGBUS; SIGABRT, if somebody wants to know.
+/* fault.c - SIGSEGV and SIGBUS; SIGABRT, if there is a callback for it.
  *
  * FAULT-1  A handler that a program installs over ours may call ours. If it is still there when the runtime stops, ours
  *          stays reachable, and what was before it stays known. The next start installs another of our handlers: so the
  *          chain has an end, and no handler is in it twice.
  * FAULT-2  A signal that was sent (kill, raise) is no fault: it has the effect that it would have without us.
- * FAULT-3  So has SIGABRT, which abort sends, too: it ends the process, or goes to who handled it before, or is ignored.
- *          Unless it is ignored, somebody is told before.
+ * FAULT-3  The same holds for SIGABRT, which abort sends: it ends the process, calls the earlier handler, or is ignored.
+ *          Unless it is ignored, the callback runs first.
  */
 #include "os/signals.h"
 

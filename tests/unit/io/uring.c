@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static void needs_rings(void) {
@@ -225,6 +226,11 @@ TEST(none_is_opened_before_it_is_needed) {
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
+static void *syncs_open(void *fd) {
+    CHECK_EQ(cc_file_sync(*(int *)fd), 0);
+    return NULL;
+}
+
 static void refuse(int call, int error, bool opens_one) {
     static struct capture said;
     enter_home();
@@ -260,6 +266,29 @@ TEST(the_system_refuses_with_enomem) {
     refuse(SYS_io_uring_setup, ENOMEM, false);
 }
 
+/* There are descriptors again later. */
+TEST(no_descriptor_for_a_ring) {
+    needs_rings();
+    enter_home();
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
+    struct rlimit before, few;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (int spare = 0; spare < 3; spare++) { /* of those that the poller needs, too */
+        few = before;
+        int fd = make_file("file", 10);
+        few.rlim_cur = (rlim_t)fd + 1 + (rlim_t)spare;
+        CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+        CHECK_EQ(cc_run(syncs_open, &fd, NULL), 0);
+        CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+        CHECK_EQ(rings_open(), 0);
+        close(fd);
+    }
+    CHECK_EQ(cc_run(syncs, NULL, NULL), 0);
+    CHECK_EQ(rings_open(), 1);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    leave_home();
+}
+
 TEST(the_system_refuses_later) {
     refuse(SYS_io_uring_enter, EPERM, true);
 }
@@ -276,6 +305,9 @@ static void *sync_of_a_pipe(void *arg) {
 }
 
 TEST(an_error_of_a_sync_is_the_answer) {
+    CHECK(!cc__uring_is_refusal(URING_SYNC, -EIO) && !cc__uring_is_refusal(URING_DATASYNC, -EOPNOTSUPP));
+    CHECK(!cc__uring_is_refusal(URING_SYNC, 0) && cc__uring_is_refusal(URING_SYNC, -ECANCELED));
+    CHECK(cc__uring_is_refusal(URING_SYNC, -512)); /* ERESTARTSYS */
     needs_rings();
     CHECK_EQ(cc_run(sync_of_a_pipe, NULL, NULL), 0);
 }
