@@ -4,8 +4,8 @@
  *          stays reachable, and what was before it stays known. The next start installs another of our handlers: so the
  *          chain has an end, and no handler is in it twice.
  * FAULT-2  A signal that was sent (kill, raise) is no fault: it has the effect that it would have without us.
- * FAULT-3  The same holds for SIGABRT, which abort sends: it ends the process, calls the earlier handler, or is ignored.
- *          Unless it is ignored, the callback runs first.
+ * FAULT-3  The same holds for SIGABRT, which abort sends: it ends the process, calls the earlier handler, or is
+ *          ignored. Unless it is ignored, the callback runs first.
  */
 #include "os/signals.h"
 
