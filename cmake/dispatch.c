@@ -12,12 +12,15 @@
     __attribute__((visibility("hidden"))) void cc__plain_##name(void); \
     __attribute__((visibility("hidden"))) void cc__tsan_##name(void);  \
     __attribute__((visibility("hidden"))) void cc__asan_##name(void);  \
+    __attribute__((visibility("hidden"))) void cc__lsan_##name(void);  \
     __attribute__((used)) static void (*resolve_##name(void))(void) {  \
         switch (variant()) {                                           \
         case 1:                                                        \
             return cc__tsan_##name;                                    \
         case 2:                                                        \
             return cc__asan_##name;                                    \
+        case 3:                                                        \
+            return cc__lsan_##name;                                    \
         default:                                                       \
             return cc__plain_##name;                                   \
         }                                                              \
@@ -31,7 +34,8 @@ __attribute__((weak)) void __lsan_register_root_region(const void *p, unsigned l
 /* The numbers are those of CC_VARIANT. */
 static inline __attribute__((always_inline)) int variant(void) {
     if (__builtin_expect(__tsan_init != 0, 0)) return 1;
-    if (__builtin_expect(__asan_init != 0 || __lsan_register_root_region != 0, 0)) return 2;
+    if (__builtin_expect(__asan_init != 0, 0)) return 2;
+    if (__builtin_expect(__lsan_register_root_region != 0, 0)) return 3;
     return 0;
 }
 
@@ -40,7 +44,8 @@ int cc__variant(void) {
     return variant();
 }
 
-/* In place of __tsan_init in the copy's own constructors: they run in every program, and the program's own call it. */
+/* In place of __tsan_init and __asan_init in the copies' own constructors, which run in every program. The program's own
+ * constructors call the real ones. */
 void cc__variant_nothing(void);
 void cc__variant_nothing(void) {}
 

@@ -1,7 +1,7 @@
 # A copy of the library for each sanitizer, in the same archive and the same shared object (cmake/dispatch.c).
 #
 # Sets `library_objects` to the copies and the dispatch between them. The copies differ in one definition and in what the
-# compiler adds; their public names get a prefix (cc__plain_, cc__tsan_, cc__asan_), and all other names of the sanitizers'
+# compiler adds; their public names get a prefix (cc__plain_, cc__tsan_, cc__asan_, cc__lsan_), and all other names of the sanitizers'
 # copies become local.
 include(CheckCSourceCompiles)
 
@@ -56,19 +56,32 @@ function(cc_add_variants plain)
     endif()
     cc_merge(ccc_tsan_objects ${folder}/tsan.merged.o)
 
-    # Told of stacks and switches, but not itself checked: for that there is CC_SANITIZE.
+    # Instrumented, so that uses of freed objects and bad buffers are found inside the library's calls. Its own globals and
+    # frames are not checked: that takes constructors that call the sanitizer, and CC_SANITIZE does it in our tests.
     cc_add_objects(ccc_asan_objects)
-    target_compile_definitions(ccc_asan_objects PRIVATE CC_VARIANT=2 CC_ASAN=1)
-    target_compile_options(ccc_asan_objects PRIVATE $<$<COMPILE_LANGUAGE:C>:-g1>)
+    target_compile_definitions(ccc_asan_objects PRIVATE CC_VARIANT=2)
+    if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+        set(heap_only --param=asan-globals=0 --param=asan-stack=0)
+    else()
+        set(heap_only "SHELL:-mllvm -asan-globals=0" "SHELL:-mllvm -asan-stack=0")
+    endif()
+    target_compile_options(ccc_asan_objects PRIVATE $<$<COMPILE_LANGUAGE:C>:-fsanitize=address;-g1> ${heap_only})
     cc_merge(ccc_asan_objects ${folder}/asan.merged.o)
 
-    set(objects ${folder}/plain.o ${folder}/tsan.o ${folder}/asan.o)
+    # Told of stacks and switches, and not instrumented: the leak sanitizer alone has no shadow memory.
+    cc_add_objects(ccc_lsan_objects)
+    target_compile_definitions(ccc_lsan_objects PRIVATE CC_VARIANT=3 CC_ASAN=1)
+    target_compile_options(ccc_lsan_objects PRIVATE $<$<COMPILE_LANGUAGE:C>:-g1>)
+    cc_merge(ccc_lsan_objects ${folder}/lsan.merged.o)
+
+    set(merged ${folder}/tsan.merged.o ${folder}/asan.merged.o ${folder}/lsan.merged.o)
+    set(objects ${folder}/plain.o ${folder}/tsan.o ${folder}/asan.o ${folder}/lsan.o)
     set(names ${folder}/variant_names.h)
     add_custom_command(
         OUTPUT ${objects} ${names}
         COMMAND ${CMAKE_COMMAND} -E env NM=${CMAKE_NM} OBJCOPY=${CMAKE_OBJCOPY}
-                ${PROJECT_SOURCE_DIR}/cmake/variants.sh ${folder} ${PROJECT_SOURCE_DIR}/src/libccc.map ${plain} ${folder}/tsan.merged.o ${folder}/asan.merged.o
-        DEPENDS ${PROJECT_SOURCE_DIR}/cmake/variants.sh ${PROJECT_SOURCE_DIR}/src/libccc.map ${plain} ${folder}/tsan.merged.o ${folder}/asan.merged.o
+                ${PROJECT_SOURCE_DIR}/cmake/variants.sh ${folder} ${PROJECT_SOURCE_DIR}/src/libccc.map ${plain} ${merged}
+        DEPENDS ${PROJECT_SOURCE_DIR}/cmake/variants.sh ${PROJECT_SOURCE_DIR}/src/libccc.map ${plain} ${merged}
         VERBATIM
         COMMENT "Renaming the copies' public functions")
     set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# variants.sh FOLDER LIST PLAIN TSAN ASAN - three copies of the library, one object each: writes FOLDER/plain.o, tsan.o and
-# asan.o, whose public functions have the prefixes that cmake/dispatch.c knows, and FOLDER/variant_names.h. LIST is
+# variants.sh FOLDER LIST PLAIN TSAN ASAN LSAN - four copies of the library, one object each: writes FOLDER/plain.o, tsan.o,
+# asan.o and lsan.o, whose public functions have the prefixes that cmake/dispatch.c knows, and FOLDER/variant_names.h. LIST is
 # src/libccc.map: the objects have these public functions, and no others.
 set -eu
 folder=$1
@@ -19,18 +19,21 @@ rename() {
     "$OBJCOPY" --redefine-syms="$folder/$1.renamed" "$2" "$folder/$1.o"
 }
 
-# seclude COPY: no other name of it is seen from outside; a sanitizer's functions are there or not. gcc and clang call
-# __tsan_init in a constructor of each object, also in a program that has no such function.
+# seclude COPY: its other names become local, and the sanitizer's functions weak: a program may not have them. gcc and clang
+# call the sanitizer's init function in a constructor of each object, which runs in every program.
 seclude() {
     awk '{ print $2 }' "$folder/$1.renamed" >"$folder/$1.kept"
-    "$OBJCOPY" --redefine-sym __tsan_init=cc__variant_nothing "$folder/$1.o"
-    "$OBJCOPY" --keep-global-symbols="$folder/$1.kept" --wildcard --weaken-symbol='__tsan_*' --weaken-symbol='Annotate*' \
-        "$folder/$1.o"
+    "$NM" --undefined-only "$folder/$1.o" | awk '$2 ~ /^__(tsan|asan)_(init|version_mismatch_check_v[0-9]+)$/ { print $2, "cc__variant_nothing" }' \
+        >"$folder/$1.constructors"
+    # Names that become one would be two symbols of that name.
+    while read -r from to; do "$OBJCOPY" --redefine-sym "$from=$to" "$folder/$1.o"; done <"$folder/$1.constructors"
+    "$OBJCOPY" --keep-global-symbols="$folder/$1.kept" --wildcard --weaken-symbol='__tsan_*' --weaken-symbol='__asan_*' \
+        --weaken-symbol='Annotate*' "$folder/$1.o"
 }
 
 rename plain "$3"
 rename tsan "$4"
 rename asan "$5"
-seclude tsan
-seclude asan
+rename lsan "$6"
+for copy in tsan asan lsan; do seclude "$copy"; done
 sed 's/.*/DISPATCH(&)/' "$folder/public.names" >"$folder/variant_names.h"

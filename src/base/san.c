@@ -2,6 +2,7 @@
 #include "base/san.h"
 
 #include <pthread.h>
+#include <sys/uio.h>
 #ifdef CC_TSAN
 #include <link.h>
 #endif
@@ -107,8 +108,8 @@ void cc__san_range_unmap(const void *bottom, size_t size) {
 #endif
 }
 
-void cc__san_written(void *at, size_t size) {
-    (void)at, (void)size;
+#if defined(CC_ASAN) || defined(CC_TSAN)
+static void check_write(void *at, size_t size) {
 #ifdef CC_TSAN
     __tsan_write_range(at, (long)size);
 #endif
@@ -117,6 +118,15 @@ void cc__san_written(void *at, size_t size) {
     if (bad != NULL) __asan_report_store_n(bad, 1);
 #endif
 }
+
+void cc__san_written(const struct iovec *parts, size_t size) {
+    for (; size > 0; parts++) {
+        size_t n = parts->iov_len < size ? parts->iov_len : size;
+        check_write(parts->iov_base, n);
+        size -= n;
+    }
+}
+#endif
 
 void cc__san_ignore_writes(bool ignore) {
     (void)ignore;

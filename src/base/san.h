@@ -222,8 +222,15 @@ CC_INLINE void cc__san_forbid(const void *bytes, size_t size, bool forbidden) {
 #endif
 }
 
-/* The system has written to memory on the caller's behalf, by no call that the tools know. */
-void cc__san_written(void *at, size_t size);
+/* The system has filled the first `size` bytes of a vector, by a call that the tools do not intercept. */
+struct iovec;
+#if defined(CC_ASAN) || defined(CC_TSAN)
+void cc__san_written(const struct iovec *parts, size_t size);
+#else
+CC_INLINE void cc__san_written(const struct iovec *parts, size_t size) {
+    (void)parts, (void)size;
+}
+#endif
 
 /* What follows is no write to memory, although it looks like one (a mapping). */
 void cc__san_ignore_writes(bool ignore);

@@ -186,19 +186,6 @@ bool cc__uring_is_refusal(enum uring_kind kind, long result) {
     return kind == URING_READ && perhaps;
 }
 
-/* As if the caller had written what was read. */
-static void tell_tools(const struct uring_wait *wait) {
-#if defined(CC_ASAN) || defined(CC_TSAN)
-    size_t left = wait->result > 0 ? (size_t)wait->result : 0;
-    for (int i = 0; wait->call.kind == URING_READ && left > 0; i++) {
-        size_t n = wait->call.parts[i].iov_len < left ? wait->call.parts[i].iov_len : left;
-        cc__san_written(wait->call.parts[i].iov_base, n);
-        left -= n;
-    }
-#endif
-    (void)wait;
-}
-
 long cc__uring_call(const struct uring_call *call) {
     struct worker *w = cc__worker();
     if (cc__sched_current(w) == NULL) return -EAGAIN;
@@ -207,7 +194,7 @@ long cc__uring_call(const struct uring_call *call) {
     if (ring == NULL || !submit(ring, &wait)) return -EAGAIN; /* URING-1 */
     cc__event(file_ring, call->kind == URING_READ ? "read" : "sync", call->fd);
     wait_for(ring, &wait);
-    tell_tools(&wait);
+    if (call->kind == URING_READ && wait.result > 0) cc__san_written(call->parts, (size_t)wait.result);
     cc__fd_give_way(); /* it may have been done at once */
     return cc__uring_is_refusal(call->kind, wait.result) ? -EAGAIN : wait.result;
 }

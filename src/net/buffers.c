@@ -2,6 +2,7 @@
 #include "net/buffers.h"
 
 #include "base/mem.h"
+#include "base/san.h"
 #include "sync/lock.h"
 
 static struct {
@@ -16,6 +17,7 @@ void *cc__buffer_take(size_t size) {
         cc__lock_take(&pool.lock);
         if (pool.count > 0) buffer = pool.kept[--pool.count];
         cc__lock_release(&pool.lock);
+        if (buffer != NULL) cc__san_forbid(buffer, size, false);
     }
     return buffer != NULL ? buffer : cc__mem_alloc_stack(size);
 }
@@ -25,6 +27,7 @@ void cc__buffer_give(void *buffer, size_t size) {
     if (size == BUFFER_SIZE) {
         cc__lock_take(&pool.lock);
         if (pool.count < BUFFERS_KEPT) {
+            cc__san_forbid(buffer, size, true);
             pool.kept[pool.count++] = buffer;
             buffer = NULL;
         }

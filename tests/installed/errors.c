@@ -1,11 +1,14 @@
 /* errors.c WORD - what the address sanitizer has to see in a fiber, and what it must not mistake for an error.
  *
  * heap, stack, freed, returned, leak: an error of that kind, after the fiber has been switched away from and to.
+ * channel, nursery, mutex: a call on an object that was freed.
+ * receive, read, line: a buffer that was freed or is too small.
  * panic:  frames that are left without a return.
  * parked: memory that only parked fibers know when the program ends.
  */
 #include <ccc/ccc.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +52,53 @@ __attribute__((noinline)) static void returned(void) {
     keep();
     cc_yield();
     sink = *kept; /* error: returned */
+}
+
+/* In calls of the library: the report names the line that calls it. */
+__attribute__((noinline)) static void channel(void) {
+    CCChan *ch = cc_chan_create(1, 1);
+    cc_chan_free(ch);
+    (void)cc_chan_send_try(ch, "", 1); /* error: channel */
+}
+
+__attribute__((noinline)) static void nursery(void) {
+    CCNursery *n = cc_nursery_create(NULL);
+    cc_nursery_free(n);
+    cc_nursery_cancel(n); /* error: nursery */
+}
+
+__attribute__((noinline)) static void mutex(void) {
+    CCMutex *m = calloc(1, sizeof *m);
+    free(m);
+    sink = (char)cc_mutex_lock(m); /* error: mutex */
+}
+
+__attribute__((noinline)) static void receive(void) {
+    CCChan *ch = cc_chan_create(4, 1);
+    void *volatile p = malloc(4);
+    free(p);
+    (void)cc_chan_send(ch, "abc", 4);
+    (void)cc_chan_recv(ch, p, 4); /* error: receive */
+}
+
+__attribute__((noinline)) static void read_file(void) {
+    int fd;
+    size_t n;
+    char *volatile p = malloc(2);
+    if (cc_file_open(&fd, "/proc/self/exe", O_RDONLY, 0) != 0) abort();
+    sink = (char)cc_file_read(fd, p, 64, 0, &n); /* error: read */
+}
+
+__attribute__((noinline)) static void line(void) {
+    CCConn *a, *b;
+    CCReader reader;
+    char *text;
+    size_t n;
+    if (cc_socketpair(&a, &b) != 0 || cc_write(a, "word\n", 5, NULL) != 0) abort();
+    cc_reader_init(&reader, b, 0);
+    if (cc_reader_line(&reader, &text, &n) != 0) abort();
+    cc_reader_free(&reader);
+    sink = text[0]; /* error: line */
 }
 
 /* Several: a register or a dead word may hold the last. */
@@ -98,7 +148,9 @@ static void *run(void *arg) {
         const char *word;
         void (*fn)(void);
     } errors[] = {
-        {"heap", heap}, {"stack", stack}, {"freed", freed}, {"returned", returned}, {"leak", leak}, {"panic", panics},
+        {"heap", heap},       {"stack", stack},     {"freed", freed}, {"returned", returned},
+        {"leak", leak},       {"panic", panics},    {"line", line},   {"read", read_file},
+        {"channel", channel}, {"nursery", nursery}, {"mutex", mutex}, {"receive", receive},
     };
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         if (strcmp(arg, errors[i].word) == 0) errors[i].fn();

@@ -86,6 +86,17 @@ heap heap-buffer-overflow
 stack stack-buffer-overflow
 freed heap-use-after-free
 END
+    while read -r word text; do
+        planted "$word" "AddressSanitizer: $text" "$program-errors" && grep -q "errors.c:$(line_of "$word")" "$program-errors.log"
+        report $? "$text in a call of the library is reported: $word ($with)" "$program-errors.log"
+    done <<'END'
+channel heap-use-after-free
+nursery heap-use-after-free
+mutex heap-use-after-free
+receive heap-use-after-free
+read heap-buffer-overflow
+line use-after-poison
+END
     ASAN_OPTIONS=detect_stack_use_after_return=1 planted returned \
         "SUMMARY: .*stack-use-after-return .*errors.c:$(line_of returned)[: ]" "$program-errors"
     report $? "stack-use-after-return in a fiber is reported ($with)" "$program-errors.log"
@@ -95,6 +106,9 @@ END
     report $? "frames that a panic leaves are not reported ($with)" "$program-errors.log"
     silent parked "$program-errors"
     report $? "what only parked fibers know is no leak ($with)" "$program-errors.log"
+    # The leak sanitizer alone. It takes memory that was allocated on a stack that it does not know for reachable.
+    compile "$compiler" leak "$library" "$program-leaks" tests/installed/errors.c && silent parked "$program-leaks"
+    report $? "what only parked fibers know is no leak with -fsanitize=leak ($with)" "$program-leaks.log"
 }
 
 if ! cmake --install "$build" --prefix "$prefix" >"$work/install.log" 2>&1; then

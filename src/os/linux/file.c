@@ -37,6 +37,7 @@ ssize_t cc__os_file_read_cached(int fd, const struct iovec *parts, int n, off_t 
     if (unlikely(s != NULL)) return s->file_read(fd, parts, n, offset);
     ssize_t got;
     CALL(got, preadv2(fd, parts, n, offset, RWF_NOWAIT));
+    if (got > 0) cc__san_written(parts, (size_t)got);
     return got;
 }
 
