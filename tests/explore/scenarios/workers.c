@@ -4,6 +4,7 @@
 #include "explore.h"
 #include "os/futex.h"
 #include "sched/driver.h"
+#include "sched/elastic.h"
 #include "sched/idle.h"
 #include "sched/policy.h"
 #include "sched/runq.h"
@@ -582,6 +583,54 @@ static void tells_first(void) {
 }
 SCENARIO(searcher_leaves_retiring, "IDLE-3: a searcher goes to work while a sleeper retires", .workers = 4,
          .setup = left_unseen, .threads = {tells_first, starts_second});
+
+/* ELASTIC-2: a fiber waits behind a blocked worker, left to the watcher; that one retires, and the third worker has to
+ * take its place. The same for the timer sleeper. */
+enum { RETIRES_NS = 10 * 1000 }; /* sooner than the watcher ticks */
+static void *leaves_one_queued(void *arg) {
+    EX_EQ(cc_event_wait(&go), 0);
+    cc__add_seq(&cc__sched.want, WANT_SEARCHING); /* so that the spawn wakes nobody */
+    spawn(&third, wakes_blocked, NULL);
+    cc__sub_seq(&cc__sched.want, WANT_SEARCHING);
+    return blocks(arg);
+}
+static void one_retires(void) {
+    cc__elastic_set_retire(RETIRES_NS);
+    cc__set(&cc__sched.base, 2);
+}
+static void watcher_may_retire(void) {
+    all_sleep();
+    start_at(0, &task, leaves_one_queued, NULL);
+    one_retires();
+    start_at(2, &woken, counts_one, &counts[0]); /* from now on it retires */
+    EX_EQ(want_idle(cc__get(&cc__sched.want)), 3);
+}
+static void leaves_one_and_waits(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+    join(&third);
+}
+SCENARIO(watcher_retires, "ELASTIC-2: the watcher retires", .workers = 3, .setup = watcher_may_retire,
+         .threads = {leaves_one_and_waits, runs_something});
+
+static void *sleeps_short(void *arg) {
+    EX_EQ(cc_sleep_until(cc_after_ns(100 * RETIRES_NS)), 0);
+    return wakes_blocked(arg);
+}
+static void timer_sleeper_may_retire(void) {
+    all_sleep();
+    start_at(0, &other, blocks_when_told, &go);
+    one_retires();
+    start_at(2, &third, sleeps_short, NULL); /* a timer of the worker that retires */
+    EX_EQ(want_idle(cc__get(&cc__sched.want)), 3);
+}
+static void blocks_one_and_waits(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&third);
+    join(&other);
+}
+SCENARIO(timer_sleeper_retires, "ELASTIC-1, ELASTIC-2: a worker with a timer retires", .workers = 3,
+         .setup = timer_sleeper_may_retire, .threads = {blocks_one_and_waits, runs_something});
 
 /* ---- a condition, a semaphore between fiber and thread ---- */
 
