@@ -301,11 +301,11 @@ static bool nobody_reads(const struct sock *s) {
 ssize_t cc__stream_write(struct sock *s, const struct iovec *parts, size_t n) {
     if (s->kind == SOCK_CONNECTING && !s->broken) return -EAGAIN;
     if (s->kind != SOCK_CONNECTED && s->kind != SOCK_CONNECTING) return s->kind == SOCK_SPARE ? -EINVAL : -ENOTCONN;
+    size_t wanted = length_of(parts, n), put = wanted < s->credit ? wanted : s->credit;
+    if (wanted > 0 && !s->fin_sent && nobody_reads(s)) return -EPIPE; /* an error that has come is for the reader */
     if (s->error != 0) return take_error(s);
     if (s->broken || s->fin_sent) return s->is_pipe && !s->broken ? -EBADF : -EPIPE;
-    size_t wanted = length_of(parts, n), put = wanted < s->credit ? wanted : s->credit;
     if (wanted == 0) return 0;
-    if (nobody_reads(s)) return -EPIPE;
     if (put == 0) return -EAGAIN;
     put = shorten(put);
     struct packet *p = cc__sys_packet(PACKET_DATA, s, put);

@@ -305,7 +305,9 @@ static void *other_ways(void *arg) {
     CHECK_EQ(cc_shutdown(b, CC_SHUT_READ), 0);
     CHECK_EQ(cc_write(a, "x", 1, NULL), EPIPE);
     CHECK_EQ(cc_write(b, "x", 1, NULL), 0);
-    cc_close(a);
+    cc_close(a); /* with a byte that nobody has read: a reader is told ECONNRESET, a writer is not */
+    CHECK_EQ(cc_write(b, "x", 1, NULL), EPIPE);
+    CHECK_EQ(cc_sleep_ms(1000), 0);
     CHECK_EQ(cc_write(b, "x", 1, NULL), EPIPE);
     cc_close(b);
     /* what is the system's cannot be waited for */
