@@ -119,6 +119,11 @@ int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg) {
 void cc__thread_join(pthread_t thread) {
     if (thread != (pthread_t)NOBODY) ex_thread_join((int)(thread / THREAD_UNIT) - 1);
 }
+bool cc__thread_join_within(pthread_t thread, unsigned ms) {
+    (void)ms;
+    cc__thread_join(thread);
+    return true;
+}
 void cc__thread_signals_keep(void) {}
 void cc__thread_signals_take(void) {}
 uint64_t cc__thread_cpu(pthread_t thread) {
