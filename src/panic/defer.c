@@ -1,8 +1,8 @@
-/* defer.c - deferred functions. While a panic is under way, panic.c takes from the list.
+/* defer.c - deferred functions. While a panic is in progress, panic.c takes them from the list.
  *
- * DEFER-1  Whoever takes something off the list, and nobody else, runs it: once, and after taking it off.
- * DEFER-2  What CC_DEFER puts there lies in a frame that is alive: the block's end takes it off, or a panic
- *          does before it abandons the frame.
+ * DEFER-1  Only the code that takes an entry off the list runs it: once, and after taking it off.
+ * DEFER-2  An entry of CC_DEFER lies in a live frame: the end of the block takes it off, or a panic does before it
+ *          abandons the frame.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
@@ -13,7 +13,7 @@
 
 static _Thread_local CCDefer *threads_own __attribute__((tls_model("initial-exec")));
 
-/* Never inlined: a fiber changes threads, and the compiler must not keep the address. */
+/* Never inlined: a fiber may change threads, so the compiler must not cache the address. */
 static CC_NOINLINE CCDefer **list_of_thread(void) {
     CCDefer **list = &threads_own;
     __asm__ volatile("" : "+r"(list));
@@ -55,7 +55,7 @@ CCDefer *cc_defer_enter(CCDefer *defer) {
 
 void cc_defer_leave(CCDefer *defer) {
     CCDefer **at = defer->list;
-    /* What cc_defer put off inside the block is newer and stays. */
+    /* Entries that cc_defer added inside the block are newer and stay. */
     while (unlikely(*at != defer)) {
         cc__assert(*at != NULL && !cc__defer_is_boundary(*at),
                    "DEFER-2: a block was left whose CC_DEFER is not on the list; was it entered by a jump?");

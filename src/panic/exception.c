@@ -1,7 +1,7 @@
 /* exception.c - a C++ exception that leaves a protected call becomes a panic.
  *
- * The frame of cc__guard (arch/guard.S) names the function below to the unwinder, which comes twice: to look for a
- * handler, and, after the destructors of all frames in between have run, to hand the exception over (README.md).
+ * The function below is the personality of cc__guard's frame (arch/guard.S). The unwinder calls it twice: to search for
+ * a handler, and, after the destructors of all frames in between have run, to install it (README.md).
  */
 #include "fiber/cxx.h"
 #include "panic/panic.h"

@@ -1,9 +1,9 @@
 /* hosted.c - a function on a fiber's stack, driven by the OS thread that calls it.
  *
- * README.md says what is the same as on any OS thread. The call may go on while the runtime stops, and start it again:
- * its stack stays (cc__stack_lend).
+ * README.md lists what is the same as on any OS thread. The call may continue while the runtime stops, and start it
+ * again: its stack stays (cc__stack_lend).
  *
- * HOSTED-1  A hosted call is in no queue and has no state word: nobody but its thread can run it.
+ * HOSTED-1  A hosted call is in no queue and has no state word: only its thread can run it.
  */
 #include "base/error.h"
 #include "os/signals.h"
@@ -24,11 +24,11 @@ struct hosted { /* in the frame of the call */
     int error;
 };
 
-static _Atomic uint64_t calls; /* so far: their ids never repeat */
+static _Atomic uint64_t calls; /* how many so far: ids are never reused */
 
 static _Thread_local struct hosted *running __attribute__((tls_model("initial-exec")));
 
-/* A fiber may pass by here, and changes threads: never inlined. */
+/* Never inlined: fibers call it too, and may change threads. */
 static CC_NOINLINE struct hosted *hosted_here(void) {
     struct hosted *h = running;
     __asm__ volatile("" : "+r"(h));
@@ -47,7 +47,7 @@ CCFiberId cc__upcall_hosted_id(void) {
 
 /* ---- the call ---- */
 
-/* Not inlined into the function below, which the race detector never sees the end of. */
+/* Not inlined into the function below, whose end the race detector never sees. */
 static CC_NOINLINE void run(struct hosted *h) { /* HOSTED-1 */
     h->error = cc__panic_try(h->fn, h->arg, &h->result, h->info);
 }
@@ -71,7 +71,7 @@ static void visit(struct hosted *h) {
     running = NULL;
 }
 
-/* Inside the runtime: with it come the handlers that name an overflow. */
+/* Enters the runtime, which also installs the handlers that report an overflow. */
 static int prepare(struct hosted *h) {
     int rc = cc__upcall_enter(true);
     if (rc != 0) return rc;

@@ -1,10 +1,10 @@
 /* panic.c - a panic runs deferred functions and ends a protected call. README.md has the protocol.
  *
- * PANIC-1  Deferred functions run on top of the frame that panicked; frames are abandoned by the escape, and
- *          only when nothing is left to run in their protected call.
+ * PANIC-1  Deferred functions run on top of the frame that panicked; the escape abandons frames only when no deferred
+ *          function is left in their protected call.
  * PANIC-2  The innermost panic of a protected call is the newest MARK_PANIC above its boundary. A panic that meets an
- *          older one takes its place.
- * PANIC-3  A panic never crosses a boundary; who catches it there may panic anew.
+ *          older one replaces it.
+ * PANIC-3  A panic never crosses a boundary; the code that catches it there may panic again.
  */
 #include "panic/panic.h"
 #include "base/fatal.h"
@@ -19,7 +19,7 @@
 struct panic {
     CCDefer node; /* MARK_PANIC */
     bool stopped;
-    unsigned replaced; /* how many panics before it, one in the deferred functions of the other */
+    unsigned replaced; /* how many panics it replaced, each raised in a deferred function of the one before */
     CCPanic info;
 };
 
@@ -30,7 +30,7 @@ struct try_call {
     bool failed;
 };
 
-/* Guess: nobody defers that deep on purpose. Each takes a kilobyte of stack. */
+/* Guess: no program nests panics that deep on purpose. Each takes a kilobyte of stack. */
 enum { REPLACED_MAX = 32 };
 
 static struct panic *panic_of(CCDefer *d) {
@@ -39,8 +39,8 @@ static struct panic *panic_of(CCDefer *d) {
 
 /* ---- panic ---- */
 
-/* Takes what is to run next off the list. What a deferred function has put off lies above the panic's mark,
- * the rest below. Boundaries stay. */
+/* Takes the next deferred function off the list. Those that a deferred function added lie above the panic's mark, the
+ * others below. Boundaries stay. */
 static CCDefer *take_next(CCDefer **list, struct panic *p) {
     CCDefer **at = *list == &p->node ? &p->node.next : list;
     CCDefer *d = *at;
@@ -48,7 +48,7 @@ static CCDefer *take_next(CCDefer **list, struct panic *p) {
     return d;
 }
 
-/* Puts the panic on the list, if there is a protected call to end and it is not one too many. */
+/* Puts the panic on the list. Fatal outside a protected call, or after too many replaced panics. */
 static CCDefer **begin(struct panic *p) {
     CCDefer **list = cc__defer_list(), *d = *list;
     for (; d != NULL && !cc__defer_is_boundary(d); d = d->next)
@@ -62,7 +62,7 @@ static CCDefer **begin(struct panic *p) {
 
 static CC_NORETURN void leave_to(CCDefer **list, struct panic *p, struct boundary *b) {
     *list = &b->node;
-    /* A fiber begins outside of all catch blocks. */
+    /* A fiber starts outside all catch blocks. */
     cc__cxx_abandon(b->node.fn == MARK_TRY ? container_of(b, struct try_call, boundary)->cxx : (struct cxx_state){0});
     cc__event(panic_ends, p->stopped, b->node.fn == MARK_TRY, p->info.message);
     if (b->node.fn == MARK_TRY) {
@@ -77,7 +77,7 @@ static CC_NORETURN void leave_to(CCDefer **list, struct panic *p, struct boundar
     cc__escape_take(&b->escape, NULL); /* ESCAPE-1 */
 }
 
-/* Called through a guard: an exception that it throws is a panic as any other. */
+/* Called through a guard, so that an exception becomes a panic. */
 static void *run_deferred(void *d) {
     cc__defer_run(d);
     return NULL;
@@ -88,7 +88,7 @@ static CC_NORETURN void unwind(struct panic *p) {
     cc__event(panic, p->info.message);
     cc__probe1(panic, p->info.message);
     while (!cc__defer_is_boundary(d = take_next(list, p)))
-        if (d->fn != MARK_PANIC) (void)cc__guard(d, NULL, run_deferred); /* else: this one has taken its place */
+        if (d->fn != MARK_PANIC) (void)cc__guard(d, NULL, run_deferred); /* else: a panic that this one replaces */
     leave_to(list, p, container_of(d, struct boundary, node));
 }
 
@@ -141,7 +141,7 @@ struct call {
     void *arg;
 };
 
-/* What cc_defer puts off in a protected call runs inside of it: it may panic, too. */
+/* Functions that cc_defer added in a protected call run inside it: they may panic too. */
 static void *call(void *arg) {
     struct call *c = arg;
     CCDefer **list = cc__defer_list(), *boundary = *list;
@@ -195,13 +195,13 @@ void cc__upcall_fiber_ends(struct fiber *f, struct fiber_cold *cold, struct boun
     struct rest rest = {cold, base};
     int status = 0;
     for (;;) {
-        if (cold->deferred == NULL) { /* a panic that nobody stopped */
+        if (cold->deferred == NULL) { /* an unrecovered panic */
             status = ENOTRECOVERABLE;
             cold->deferred = &base->node;
         }
-        /* The boundary's call is over, so its place serves for the next. */
+        /* The boundary's call is over, so it can be reused for the next one. */
         if (cc__escape_call(&base->escape, finish, &rest) != NULL) break;
-        result = NULL; /* a panic on the way, stopped or not */
+        result = NULL; /* there was a panic, recovered or not */
     }
     if (cold->extra != NULL) cc__upcall_locals_free(cold);
     f->outcome.result = status == 0 ? result : NULL;

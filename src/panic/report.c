@@ -1,4 +1,4 @@
-/* report.c - who panicked, from where; saying so; and remembering the last ones. */
+/* report.c - describes a panic, prints it, and keeps the last ones. */
 #include "base/error.h"
 #include "base/fatal.h"
 #include "base/inspect.h"
@@ -19,7 +19,7 @@ void cc__panic_aborts(bool abort_too) {
     cc__set(&aborts, abort_too);
 }
 
-/* ---- who and where ---- */
+/* ---- description ---- */
 
 static void find_stack(const void **bottom, const void **top) {
     struct fiber *self = cc__sched_current(cc__worker());
@@ -47,9 +47,9 @@ void cc__report_describe(CCPanic *info, const void *back) {
     }
 }
 
-/* ---- saying so ---- */
+/* ---- printing ---- */
 
-static struct lock printing; /* or two panics would mix their lines */
+static struct lock printing; /* keeps the lines of two panics apart */
 
 static void print(const CCPanic *info, const char *head, const char *why) {
     char who[48], name[CC_FIBER_NAME_MAX + 3] = "";
@@ -87,7 +87,7 @@ void cc__report_fatal(const CCPanic *info, const char *why) {
     abort();
 }
 
-/* ---- remembering ---- */
+/* ---- the last panics ---- */
 
 static struct {
     struct lock lock;
@@ -95,7 +95,7 @@ static struct {
     CCPanic panics[CC_PANICS_KEPT];
 } kept;
 
-/* In a forked child: whoever held them is gone. */
+/* In a forked child: the holders of the locks no longer exist. */
 void cc__report_forget(void) {
     printing = (struct lock){0};
     kept.lock = (struct lock){0};
