@@ -1,4 +1,4 @@
-/* key.c - wake keys: a record for each key that is open, found by number, told apart by its ticket.
+/* key.c - wake keys: a record for each open key, looked up by number and checked by ticket.
  *
  *           open                wake, nobody waits
  *   FREE ----------> OPEN ------------------------> WOKEN
@@ -7,12 +7,13 @@
  *    +----------------+  close                        |  close
  *    +------------------------------------------------+
  *
- * KEY-1  Records are never unmapped, and their tickets only grow: a key of any age can be looked up, and one whose
- *        ticket is not the record's is over.
- * KEY-2  Ticket, WOKEN, value and list are changed under the record's lock. Who takes a ticket from odd (open) to even
- *        (free), and nobody else, ends all waits that are still on the list and gives the record back.
- * KEY-3  A wake returns 0 if it has claimed a wait, or has left the value behind. A wait that has ended by itself looks
- *        for such a value before it closes the key: no wake that returned 0 is lost to a deadline or a cancellation.
+ * KEY-1  Records are never unmapped, and their tickets only grow: a key of any age can be looked up, and a key whose
+ *        ticket differs from the record's is stale.
+ * KEY-2  Ticket, WOKEN, value and list are changed under the record's lock. Only the thread that changes a ticket from
+ *        odd (open) to even (free) ends the waits that are still on the list and returns the record.
+ * KEY-3  A wake returns 0 if it has claimed a wait or stored the value in the record. A wait that ended otherwise
+ *        checks for such a value before it closes the key: no wake that returned 0 is lost to a deadline or a
+ *        cancellation.
  */
 #include "key/key.h"
 
@@ -41,7 +42,7 @@ static struct {
     struct key *_Atomic chunks[CHUNKS];
     struct lock lock;   /* of what follows */
     struct key *free;   /* by `next` */
-    uint64_t allocated; /* records that were ever handed out; the next has this number */
+    uint64_t allocated; /* records that were ever used; the number of the next new one */
 } keys;
 
 /* ---- records ---- */
@@ -54,10 +55,10 @@ static unsigned chunk_of(uint64_t number, uint64_t *at) {
     return k - FIRST_SHIFT;
 }
 
-/* NULL: there never was one. */
+/* NULL: it never existed. */
 static struct key *find(uint64_t id) { /* KEY-1 */
     uint64_t at;
-    if (id - 1 >= UINT64_C(1) << (FIRST_SHIFT + CHUNKS - 1)) return NULL; /* 0, too */
+    if (id - 1 >= UINT64_C(1) << (FIRST_SHIFT + CHUNKS - 1)) return NULL; /* also for 0 */
     unsigned k = chunk_of(id - 1, &at);
     struct key *chunk = cc__get_acquire(&keys.chunks[k]); /* pairs with take_new_locked */
     return chunk != NULL ? &chunk[at] : NULL;
@@ -78,8 +79,8 @@ static void give_back(struct key *key) {
     cc__lock_release(&keys.lock);
 }
 
-/* A record that nobody has had. `spare`: memory for a chunk that is needed; used up or not. NULL: *need says how many
- * records the chunk has that has to be brought. */
+/* A new record. `spare`: memory for a chunk, consumed if needed. NULL: the caller has to provide a chunk of *need
+ * records. */
 static struct key *take_new_locked(struct key **spare, size_t *need) {
     uint64_t at, number = keys.allocated;
     unsigned k = chunk_of(number, &at);
@@ -110,7 +111,7 @@ static struct key *take(void) {
         key = take_new_locked(&spare, &need);
         cc__lock_release(&keys.lock);
         if (key != NULL || need == 0) break;
-        cc__mem_free(spare); /* for a chunk that another thread has brought meanwhile */
+        cc__mem_free(spare); /* another thread has provided the chunk meanwhile */
         spare = cc__mem_alloc(need * sizeof *spare);
         if (spare == NULL) return NULL;
     }
@@ -123,7 +124,7 @@ void cc__key_forget(void) {
     for (uint64_t i = 0; i < keys.allocated; i++) {
         struct key *key = find(i + 1);
         key->lock = (struct lock){0};
-        cc__list_init(&key->waiters); /* those who waited are not in this process */
+        cc__list_init(&key->waiters); /* the waiters are not in this process */
     }
 }
 
@@ -133,7 +134,7 @@ static bool is_open_locked(struct key *key, uint64_t ticket) {
     return (ticket & 1) != 0 && cc__get(&key->ticket) == ticket;
 }
 
-/* The record of an open key, locked; NULL: it is over. */
+/* The record of an open key, locked; NULL: the key is closed. */
 static struct key *lock_open(CCWakeKey name) {
     struct key *key = find(name.id);
     if (key == NULL || cc__get(&key->ticket) != name.ticket) return NULL;
@@ -143,7 +144,7 @@ static struct key *lock_open(CCWakeKey name) {
     return NULL;
 }
 
-/* Takes waits off the list until it has claimed one; NULL: none is left. */
+/* Unlinks waits until it has claimed one; NULL: none is left. */
 static struct arm *claim_locked(struct key *key, struct wakes *wakes, int error) {
     while (!cc__list_empty(&key->waiters)) {
         struct arm *arm = container_of(cc__list_pop_front(&key->waiters), struct arm, link);
@@ -152,7 +153,7 @@ static struct arm *claim_locked(struct key *key, struct wakes *wakes, int error)
     return NULL;
 }
 
-/* The key is over. Consumes the lock; wakes those whom `wakes` has, and all that still wait. */
+/* Closes the key. Consumes the lock; wakes the waiters in `wakes` and all that are still on the list. */
 static void close_locked(struct key *key, struct wakes *wakes) { /* KEY-2 */
     while (claim_locked(key, wakes, ESRCH) != NULL) {
     }
@@ -187,7 +188,7 @@ int cc_wake_key_open(CCWakeKey *name) {
     if (name == NULL) return EINVAL;
     struct key *key = take();
     if (key == NULL) return ENOMEM;
-    cc__lock_take(&key->lock); /* late keys read the ticket */
+    cc__lock_take(&key->lock); /* stale keys read the ticket */
     uint64_t ticket = cc__get(&key->ticket) + 1;
     cc__set(&key->ticket, ticket);
     cc__lock_release(&key->lock);
@@ -229,12 +230,12 @@ int cc_wake_key_close(CCWakeKey name) {
     return 0;
 }
 
-/* The wait has ended by its deadline or a cancellation: `rc`. */
+/* The deadline or a cancellation has ended the wait, with `rc`. */
 static int end_wait(CCWakeKey name, struct arm *arm, int rc) { /* KEY-3 */
     struct key *key = arm->object;
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    cc__lock_take(&key->lock); /* it may be another key's by now: then the arm is not linked */
+    cc__lock_take(&key->lock); /* the record may belong to another key by now: then the arm is not linked */
     unlink_locked(arm);
     if (!is_open_locked(key, name.ticket)) {
         cc__lock_release(&key->lock);
@@ -306,7 +307,7 @@ static unsigned prepare(struct arm *arm, const CCCase *c) {
     return WAKE_OBJECT;
 }
 
-/* Another arm has ended the wait: the key stays open. */
+/* Another arm ended the wait: the key stays open. */
 static void unlink_arm(struct arm *arm) {
     cc__lock_take(arm->lock);
     unlink_locked(arm);

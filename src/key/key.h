@@ -1,8 +1,8 @@
-/* key.h - what the rest of the library needs of wake keys. */
+/* key.h - what the rest of the library needs from wake keys. */
 #ifndef CC_KEY_KEY_H
 #define CC_KEY_KEY_H
 
-/* In a forked child: whoever held the locks is gone. */
+/* In a forked child: resets the locks, whose holders no longer exist. */
 void cc__key_forget(void);
 
 #endif
