@@ -1,14 +1,14 @@
 /* atomic.h - the only file that spells a memory order.
  *
- * Every shared word goes through these names, so that a checker can stand in for all of them. The name says the order:
+ * Every shared word is accessed through these names, so that a checker can replace them all. The name gives the order:
  *
  *   get / set            relaxed: the word is its own message, or another operation orders it
  *   get_acquire / set_release
  *   cas, swap, add ...   acquire-release
  *   ..._seq              sequentially consistent: for "publish A, then look at B" pairs
  *
- * The scheduler's own fields that are touched by different fibers of one worker are relaxed atomics: they need no
- * ordering (one OS thread), but a race detector sees fibers as threads.
+ * Fields of the scheduler that several fibers of one worker access are relaxed atomics: they need no ordering (one OS
+ * thread), but a race detector sees fibers as threads.
  */
 #ifndef CC_SYNC_ATOMIC_H
 #define CC_SYNC_ATOMIC_H
@@ -24,17 +24,17 @@
 #define cc__set_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
 
 #define cc__get_seq(p) atomic_load_explicit((p), memory_order_seq_cst)
-/* An exchange, because emulators have been seen to let a later load overtake a sequentially consistent store.
- * Words only: some CPUs cannot exchange bytes. */
+/* An exchange, because some emulators let a later load overtake a sequentially consistent store. Words only: some CPUs
+ * cannot exchange bytes. */
 #define cc__set_seq(p, v) ((void)atomic_exchange_explicit((p), (v), memory_order_seq_cst))
 
 #define cc__swap(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define cc__swap_seq(p, v) atomic_exchange_explicit((p), (v), memory_order_seq_cst)
 
-/* Compare-and-swap; on failure *expected holds what was there (acquire). */
+/* Compare-and-swap; on failure *expected is the current value (acquire). */
 #if defined(CC_TSAN) && !defined(__clang__)
-/* gcc lets the race detector see `expected`, which at the end of a fiber lies on the worker's stack: here it stays in a
- * register. */
+/* gcc shows `expected` to the race detector; at the end of a fiber it would lie on the worker's stack. Here it stays in
+ * a register. */
 #define cc__cas(p, expected, v)                                                                       \
     ({                                                                                                \
         __typeof__(*(expected)) was_ = *(expected);                                                   \
@@ -65,8 +65,8 @@
 #define cc__and_seq(p, bits) atomic_fetch_and_explicit((p), (bits), memory_order_seq_cst)
 #define cc__add_relaxed(p, n) atomic_fetch_add_explicit((p), (n), memory_order_relaxed)
 
-/* A release on another fiber's behalf, after the switch away from it: the race detector, which sees fibers as
- * threads, must not take it for ours. */
+/* A release on another fiber's behalf, after the switch away from it: the race detector, which sees fibers as threads,
+ * must not attribute it to the current fiber. */
 #ifdef CC_TSAN
 void cc__set_release_hidden(_Atomic uint64_t *p, uint64_t v);
 #else

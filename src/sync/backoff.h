@@ -1,8 +1,8 @@
-/* backoff.h - waiting for the next step of another thread that will not wake us.
+/* backoff.h - waiting for a step of another thread that issues no wake.
  *
- * For steps that take it nanoseconds, unless it has lost its CPU. So: a little spinning, a few turns given to whoever
- * else is ready, then naps that become longer. The naps are not for saving time. A thread at real-time priority gives
- * its CPU to nobody of lower priority by yielding: if the other one is on the same CPU, it goes on only while we sleep.
+ * For steps that take nanoseconds unless the other thread has lost its CPU: spins a little, yields a few times, then
+ * takes naps of growing length. The naps are needed for progress: a thread at real-time priority does not yield its CPU
+ * to threads of lower priority; if the other thread needs the same CPU, it runs only while this one sleeps.
  */
 #ifndef CC_SYNC_BACKOFF_H
 #define CC_SYNC_BACKOFF_H
@@ -10,10 +10,10 @@
 #include "base/attr.h"
 
 struct backoff {
-    unsigned steps; /* 0 to begin with */
+    unsigned steps; /* initially 0 */
 };
 
-/* Once between two looks. */
+/* Called once between two checks. */
 CC_COLD void cc__backoff(struct backoff *backoff);
 
 #endif

@@ -1,11 +1,11 @@
-/* barrier.h - an asymmetric memory barrier: the rare side pays for both.
+/* barrier.h - an asymmetric memory barrier: the rare side pays for both sides.
  *
  * A pair "store A, then look at B" against "store B, then look at A" needs a full barrier on both sides.
  * When one side runs a million times as often as the other, it uses cc__barrier_light (a compiler fence) and
  * the rare side uses cc__barrier_heavy: membarrier(2) makes every running thread of the process execute a
  * full barrier. Measured on a 2-core virtual machine: 20 us while the other core runs our threads, 0.2 us
- * otherwise; the thread that is interrupted loses nothing measurable. Where the system has no membarrier, or the
- * program does not want it called (CC_MEMBARRIER=0), both sides use a CPU fence.
+ * otherwise; the interrupted thread loses nothing measurable. Without membarrier, or if the program disables it
+ * (CC_MEMBARRIER=0), both sides use a CPU fence.
  *
  * BARRIER-1  Of one light and one heavy side that race, at least one sees the other's store.
  */
@@ -16,8 +16,8 @@
 
 extern bool cc__barrier_asymmetric; /* written once, before the first worker starts */
 
-/* Asks the system; membarrier == false: does not, and it counts as one without. Before the workers start; may be called
- * again. */
+/* Checks whether the system has membarrier; membarrier == false: assumes that it has not. Before the workers start; may
+ * be called again. */
 void cc__barrier_init(bool membarrier);
 
 CC_INLINE void cc__barrier_light(void) {

@@ -5,9 +5,9 @@
 #include "sync/policy.h"
 
 void cc__bias_enter_slow(struct bias *bias) {
-    cc__set_release(&bias->owner, CC__BIAS_WAITING); /* lets the other in */
+    cc__set_release(&bias->owner, CC__BIAS_WAITING); /* lets the revoker in */
     cc__lock_take(&bias->others);
-    cc__set(&bias->owner, CC__BIAS_INSIDE); /* no revoker looks at it before we unlock */
+    cc__set(&bias->owner, CC__BIAS_INSIDE); /* no revoker reads it before the unlock */
     cc__lock_release(&bias->others);
     cc__barrier_light(); /* BIAS-5 */
 }

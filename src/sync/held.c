@@ -1,7 +1,7 @@
-/* held.c - the locks that a thread holds. Nothing of it is in a release build.
+/* held.c - the locks that a thread holds. Empty in release builds.
  *
- * The fields are relaxed atomics, and the functions are never inlined: fibers that a race detector sees as threads
- * share the list of the thread they are on, and a fiber's thread changes.
+ * The fields are relaxed atomics, and the functions are never inlined: fibers, which a race detector sees as threads,
+ * share the list of their OS thread, and a fiber may change threads.
  */
 #include "sync/held.h"
 
@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-enum { NAMED = 32 }; /* a select may hold 256: those beyond are counted only */
+enum { NAMED = 32 }; /* a select may hold 256: further ones are only counted */
 
 static _Thread_local struct {
     _Atomic uint32_t count, beyond;
@@ -36,7 +36,7 @@ CC_NOINLINE void cc__held_took(struct lock *lock) {
     cc__set(&held.count, n + 1);
 }
 
-/* Its place in the list, counted from 1; 0: it is not there. */
+/* Its position in the list, from 1; 0: not in the list. */
 static uint32_t find(struct lock *lock) {
     uint32_t n = cc__get(&held.count);
     while (n > 0 && cc__get(&held.locks[n - 1].lock) != lock) n--;

@@ -1,7 +1,7 @@
 /* list.h - a circular doubly linked list whose links live in its members.
  *
- * A member can leave without knowing which list it is on. The list is guarded by its user; the links are relaxed
- * atomics because a race detector sees the fibers of one OS thread as threads.
+ * A member can be removed without knowing its list. The user guards the list; the links are relaxed atomics because a
+ * race detector sees the fibers of one OS thread as threads.
  */
 #ifndef CC_SYNC_LIST_H
 #define CC_SYNC_LIST_H
@@ -56,7 +56,7 @@ CC_INLINE struct link *cc__list_pop_back(struct link *list) {
     return link;
 }
 
-/* Moves all of `from` behind the last of `list`; their order stays. */
+/* Appends all of `from` to `list`, in the same order. */
 CC_INLINE void cc__list_append_all(struct link *list, struct link *from) {
     if (cc__list_empty(from)) return;
     struct link *first = cc__get(&from->next), *last = cc__get(&from->prev), *end = cc__get(&list->prev);

@@ -2,26 +2,26 @@
 #ifndef CC_SYNC_POLICY_H
 #define CC_SYNC_POLICY_H
 
-/* The internal lock (lock.c). Every look takes the line away from the holder, who will want it again at once: looking
+/* The internal lock (lock.c). Every check takes the line away from the holder, which needs it again at once: checking
  * less and less often lets one CPU do many operations in a row on what the lock guards. Measured on 2 cores with 4
- * producers and 4 consumers on one channel: 123 ns a value when looking every time, 36 ns like this. */
+ * producers and 4 consumers on one channel: 123 ns per value when checking every time, 36 ns like this. */
 enum {
-    LOCK_PAUSES = 64,    /* between two looks, at most: 2.5 us */
+    LOCK_PAUSES = 64,    /* between two checks, at most: 2.5 us */
     LOCK_PATIENCE = 200, /* pauses in all: 8 us, longer than any section takes unless its holder lost the CPU. Guess */
-    LOCK_YIELDS = 20,    /* then it gives its CPU away so often ... Guess */
+    LOCK_YIELDS = 20,    /* then it yields its CPU this often ... Guess */
     LOCK_NAP_NS = 50 * 1000, /* ... then it naps: decision 006. Guess */
 };
 
 /* The back-off (backoff.c). */
 enum {
-    BACKOFF_SPINS = 100,        /* a few times what is waited for */
-    BACKOFF_YIELDS = 20,        /* guess: enough for a thread that has to get one turn */
+    BACKOFF_SPINS = 100,        /* a few times the expected wait */
+    BACKOFF_YIELDS = 20,        /* guess: enough for the other thread to get one turn */
     BACKOFF_NAP_NS = 50 * 1000, /* the first; each is twice as long as the one before ... */
-    BACKOFF_NAP_DOUBLES = 4,    /* ... up to 0.8 ms, of the order of a scheduler's time slice */
+    BACKOFF_NAP_DOUBLES = 4,    /* ... up to 0.8 ms, about a scheduler's time slice */
 };
 
-/* The biased lock (bias.c): a few times what the longest section of the owner takes (handing out half a queue:
- * microseconds). Guess. */
+/* The biased lock (bias.c): a few times the longest section of the owner (handing out half a queue: microseconds).
+ * Guess. */
 enum { BIAS_SPINS = 4000 };
 
 #endif

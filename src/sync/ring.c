@@ -21,18 +21,19 @@ void cc__ring_destroy(struct ring_mpmc *ring) {
 }
 
 static bool slot_is(struct ring_mpmc *ring, uint64_t position, enum ring_use use) {
-    /* pairs with the release of whoever used the slot before */
+    /* pairs with the release of the slot's previous user */
     return cc__get_acquire(&ring->slots[position & ring->mask].sequence) == cc__ring_sequence(ring, position, use);
 }
 
-/* How many of the `n` slots from `position` on are free, or filled. */
+/* How many consecutive slots from `position` on, up to n, are free or filled. */
 static uint32_t run_of(struct ring_mpmc *ring, uint64_t position, enum ring_use use, uint32_t n) {
     uint32_t k = 0;
     while (k < n && slot_is(ring, position + k, use)) k++;
     return k;
 }
 
-/* Somebody else was first. With many at it the line is on its way all the time: the longer they wait, the fewer. */
+/* Back off: another thread was first. With many contenders the cache line moves all the time; longer pauses mean fewer
+ * of them. */
 static void step_back(unsigned *pauses) {
     for (unsigned i = 0; i < *pauses; i++) cc__cpu_relax();
     if (*pauses < PAUSES_MAX) *pauses *= 2;
@@ -42,13 +43,13 @@ struct ring_claim cc__ring_claim_put(struct ring_mpmc *ring, uint32_t n) {
     uint64_t tail = cc__get(&ring->tail);
     for (unsigned pauses = 1;;) {
         uint32_t k = run_of(ring, tail, RING_FREE, n);
-        if (k == 0) { /* full, unless somebody else has put something there meanwhile */
+        if (k == 0) { /* full, unless another thread has filled the slot meanwhile */
             uint64_t now = cc__get(&ring->tail);
             if (now == tail) return (struct ring_claim){tail, 0};
             tail = now;
             continue;
         }
-        /* seq_cst: a put is followed by a look for sleeping workers (idle.c). */
+        /* seq_cst: after a put the producer looks for sleeping workers (idle.c). */
         if (cc__cas_seq(&ring->tail, &tail, tail + k)) return (struct ring_claim){tail, k};
         step_back(&pauses);
         tail = cc__get(&ring->tail);
@@ -59,7 +60,7 @@ struct ring_claim cc__ring_claim_take(struct ring_mpmc *ring, uint32_t n) { /* R
     uint64_t head = cc__get(&ring->head);
     for (unsigned pauses = 1;;) {
         uint32_t k = run_of(ring, head, RING_FILLED, n);
-        if (k == 0) { /* empty, unless somebody else has taken it meanwhile */
+        if (k == 0) { /* empty, unless another thread has taken it meanwhile */
             uint64_t now = cc__get(&ring->head);
             if (now == head) return (struct ring_claim){head, 0};
             head = now;

@@ -1,13 +1,13 @@
 /* ring.h - a bounded queue of pointers for any number of producers and consumers, without locks.
  *
- * Each slot carries a sequence number that says who may use it: where the lap of a position begins when it is free for
- * the producer of that position, one more when it is filled for its consumer. (The idea is Dmitry Vyukov's bounded MPMC
- * queue.) In the first lap a free slot is 0: a ring takes no memory before it is used.
+ * Each slot has a sequence number that says who may use it: the start of a position's lap when it is free for the
+ * producer of that position, one more when it is filled for its consumer (after Dmitry Vyukov's bounded MPMC queue). In
+ * the first lap a free slot is 0: a ring takes no memory before it is used.
  *
  * RING-1  A slot is written only by the producer whose CAS moved `tail` past it, read only by the consumer
  *         whose CAS moved `head` past it.
- * RING-2  "Full" and "empty" may be answered while another thread is between its CAS and its store: callers
- *         treat them as hints.
+ * RING-2  "Full" and "empty" may be returned while another thread is between its CAS and its store: callers treat them
+ *         as hints.
  */
 #ifndef CC_SYNC_RING_H
 #define CC_SYNC_RING_H
@@ -36,14 +36,15 @@ CC_INLINE uint64_t cc__ring_sequence(const struct ring_mpmc *ring, uint64_t posi
     return (position & ~ring->mask) + use;
 }
 
-/* Slots that the caller alone may use, one after the other from `position` on. By value: memory on the stack of a
- * worker is read and written by fibers that it runs. */
+/* Consecutive slots from `position` on that only the caller may use. Passed by value: the fibers of a worker access
+ * memory on its stack. */
 struct ring_claim {
     uint64_t position;
     uint32_t n;
 };
 
-/* Up to n slots to fill; n is 0: it is full. Each of them has to be filled at once: those behind wait. */
+/* Claims up to n slots to fill; n is 0: it is full. The caller fills all of them at once: consumers of later slots
+ * wait. */
 struct ring_claim cc__ring_claim_put(struct ring_mpmc *ring, uint32_t n);
 CC_INLINE void cc__ring_fill(struct ring_mpmc *ring, uint64_t position, void *item) {
     struct ring_slot *slot = &ring->slots[position & ring->mask];
@@ -52,7 +53,7 @@ CC_INLINE void cc__ring_fill(struct ring_mpmc *ring, uint64_t position, void *it
     cc__set_release(&slot->sequence, cc__ring_sequence(ring, position, RING_FILLED));
 }
 
-/* Up to n slots to empty; n is 0: it is empty. */
+/* Claims up to n slots to empty; n is 0: it is empty. */
 struct ring_claim cc__ring_claim_take(struct ring_mpmc *ring, uint32_t n);
 CC_INLINE void *cc__ring_empty(struct ring_mpmc *ring, uint64_t position) {
     struct ring_slot *slot = &ring->slots[position & ring->mask];
@@ -62,7 +63,7 @@ CC_INLINE void *cc__ring_empty(struct ring_mpmc *ring, uint64_t position) {
     return item;
 }
 
-/* How many are in it, about. */
+/* The approximate number of elements. */
 CC_INLINE uint64_t cc__ring_len(struct ring_mpmc *ring) {
     uint64_t head = cc__get_seq(&ring->head), tail = cc__get_seq(&ring->tail);
     return tail > head ? tail - head : 0;
