@@ -1,4 +1,4 @@
-/* attr.h - what we say to the compiler, spelled once. */
+/* attr.h - compiler attributes and hints. */
 #ifndef CC_BASE_ATTR_H
 #define CC_BASE_ATTR_H
 
@@ -51,7 +51,7 @@
 #define CC_LINE 64
 
 #define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-/* The reserved words of a public struct: not 0 in a program that was compiled for a newer library. */
+/* Whether reserved words of a public struct are set, as in a program compiled for a newer library. */
 #define cc__reserved_used(s) cc__words_used((s)->reserved, array_len((s)->reserved))
 CC_INLINE bool cc__words_used(const uint64_t *words, size_t n) {
     uint64_t used = 0;

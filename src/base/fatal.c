@@ -1,4 +1,4 @@
-/* fatal.c - the last words. Formats into a small buffer on the stack and writes it with one system call. */
+/* fatal.c - fatal errors. Formats into a small buffer on the stack and writes it with one system call. */
 #include "base/fatal.h"
 
 #include <ccc/cc_diag.h>
@@ -42,7 +42,7 @@ void cc__fatal(const char *fmt, ...) {
     say("ccc: fatal: ", fmt, args);
     va_end(args);
     void (*also)(void) = last_act;
-    last_act = NULL; /* it may come here, too */
+    last_act = NULL; /* it may call this function too */
     if (also != NULL) also();
     abort();
 }

@@ -1,4 +1,4 @@
-/* fatal.h - the last words: one sentence on stderr, then abort. */
+/* fatal.h - fatal errors: one sentence on stderr, then abort. */
 #ifndef CC_BASE_FATAL_H
 #define CC_BASE_FATAL_H
 
@@ -13,7 +13,7 @@ void cc__fatal_also(void (*fn)(void));
 /* Prints "ccc: <sentence>" on stderr. Any context, signal handlers included. */
 CC_COLD void cc__warn(const char *fmt, ...) CC_PRINTF(1, 2);
 
-/* As much of it as stderr takes. Any context, signal handlers included. */
+/* Writes as much of it as stderr accepts. Any context, signal handlers included. */
 void cc__stderr_write(const char *text, size_t size);
 
 /* An invariant that is cheap enough to check in every build; `rule` names it (STATE-2: ...). */

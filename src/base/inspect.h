@@ -1,6 +1,6 @@
-/* inspect.h - what any room may ask of inspect/, which lies above most of them.
+/* inspect.h - what any room may call in inspect/, which is above most of them.
  *
- * inspect/ implements these functions; the linker connects them, and includes still point down the list of rooms.
+ * inspect/ implements these functions; declared here so that includes still point down the list of rooms.
  */
 #ifndef CC_BASE_INSPECT_H
 #define CC_BASE_INSPECT_H
@@ -9,17 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What this build cannot tell because it was configured without inspection, as a sentence without a capital and a full
- * stop; NULL: nothing is missing. */
+/* What this build cannot report because it was configured without inspection, as a sentence without a capital and a
+ * full stop; NULL: nothing is missing. */
 const char *cc__inspect_missing(void);
 
-/* What of a list of frames is not certain. */
+/* Which parts of a list of frames are uncertain. */
 struct doubt {
-    uint64_t guessed; /* bit n: frame n was not found by call-frame information, or lies above one that was not */
+    uint64_t guessed; /* bit n: frame n, or one below it, was not found by call-frame information */
     bool cut;         /* the walk ended before the stack's first frame, and not for lack of room */
 };
 
-/* The frames of the calling thread, which is on the stack [low, top), from the one that goes on at `back`: with a
+/* The frames of the calling thread, which is on the stack [low, top), from the one that continues at `back`: with a
  * function's own __builtin_return_address(0), from its caller. NULL: all. At most `max` and 64; returns how many. Any
  * thread, not for signal handlers; takes 6 kB of stack, allocates nothing. */
 unsigned cc__unwind_here(const void *low, const void *top, const void *back, const void **frames, unsigned max,
@@ -30,7 +30,7 @@ unsigned cc__unwind_here(const void *low, const void *top, const void *back, con
  * it is known. addr2line understands the offset into a module. Any thread or fiber, not for signal handlers; takes up
  * to 7 kB of stack. Keeps errno. */
 void cc__symbol_text(const void *return_address, char *text, size_t size);
-/* How many of the frames are left without those of this library at the outer end, which has called the program. */
+/* The number of frames without those of this library at the outer end, which called the program. */
 unsigned cc__symbol_without_own(const void *const *frames, unsigned count);
 
 #endif

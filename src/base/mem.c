@@ -1,4 +1,4 @@
-/* mem.c - the one door to malloc, so that a test can fail any allocation, and a program can have its own. */
+/* mem.c - all allocations, so that a test can fail any of them, and a program can provide its own allocator. */
 #include "base/mem.h"
 
 #include "base/attr.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Set before the first allocation, and never changed after it: what was allocated goes back to where it came from. */
+/* Set before the first allocation and not changed later: memory is freed by the allocator that provided it. */
 static CCAllocator own;
 static _Atomic bool used;
 
@@ -28,8 +28,8 @@ static bool is_own(void) {
     return unlikely(own.alloc != NULL);
 }
 
-/* The race detector does not see `p`: a worker's stack is also used on behalf of fibers that have ended, each of which
- * is a thread to it. */
+/* `p` is hidden from the race detector: a worker's stack is also used on behalf of fibers that have ended, and each
+ * fiber is a thread to it. */
 CC_NOINLINE CC_NO_TSAN void *cc__mem_alloc_stack(size_t size) {
     void *p = NULL;
     if (is_own()) return own.alloc(size, CC_LINE, own.context);
@@ -44,7 +44,7 @@ void *cc__mem_alloc(size_t size) {
 
 CC_NOINLINE void *cc__mem_alloc_small(size_t size) {
     void *p = is_own() ? own.alloc(size, 16, own.context) : malloc(size);
-    __asm__("" : "+r"(p)); /* else compilers make calloc of it, which has nothing at hand */
+    __asm__("" : "+r"(p)); /* else compilers turn this into calloc, which does not use the cached free blocks */
     if (p != NULL) memset(p, 0, size);
     return p;
 }

@@ -1,10 +1,10 @@
-/* probe.h - static probes (USDT): places that bpftrace, perf, SystemTap and gdb find by name in a running program.
+/* probe.h - static probes (USDT), which bpftrace, perf, SystemTap and gdb find by name in a running program.
  *
- * A probe is one instruction that does nothing, and a note beside the code that says where it is and in which registers
- * its arguments are (readelf -n lists them). A tool that wants it writes a breakpoint there; until then nobody pays
- * for more than that instruction. docs/man/ccc.7 lists the probes: their names and arguments last.
+ * A probe is a nop and an ELF note that says where it is and in which registers its arguments are (readelf -n lists
+ * them). A tool that uses it writes a breakpoint there; until then it costs only the nop. docs/man/ccc.7 lists the
+ * probes; their names and arguments are stable.
  *
- * The notes have the form of SystemTap's, without its header: that would be one more thing to install.
+ * The notes have SystemTap's format, written without its header, which would be another dependency.
  */
 #ifndef CC_BASE_PROBE_H
 #define CC_BASE_PROBE_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #if (defined(__x86_64__) || defined(__aarch64__)) && !defined(CC_EXPLORED)
-#ifdef __clang__ /* which would write every argument to memory, if it might */
+#ifdef __clang__ /* which writes every argument to memory if allowed to */
 #define CC_PROBE_PLACE "nr"
 #else
 #define CC_PROBE_PLACE "nor"

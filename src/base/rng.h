@@ -1,4 +1,4 @@
-/* rng.h - small fast random numbers: where a thief starts looking. Not for secrets. */
+/* rng.h - small fast random numbers, for example where a thief starts. Not for secrets. */
 #ifndef CC_BASE_RNG_H
 #define CC_BASE_RNG_H
 

@@ -7,7 +7,7 @@
 #include <link.h>
 #endif
 
-/* A request to Valgrind writes to the stack, which the race detector would see; nobody runs both. */
+/* A request to Valgrind writes to the stack, which the race detector would see; the two are never used together. */
 #if defined(CC_VALGRIND) && !defined(CC_TSAN)
 #include <valgrind/memcheck.h>
 #define HAVE_VALGRIND_H 1
@@ -22,7 +22,7 @@ CC_NOINLINE CC_NO_TSAN void cc__san_fiber_set(struct san *san, void *fiber) {
     san->fiber = fiber;
 }
 
-/* Contexts of this thread: the one on its own stack, and one that never did anything. */
+/* Contexts of this thread: the one on its own stack, and one that has never run. */
 static _Thread_local void *native, *blank;
 
 CC_NOINLINE CC_NO_TSAN void *cc__san_fiber_new(void) {
@@ -34,7 +34,7 @@ CC_NOINLINE CC_NO_TSAN void *cc__san_fiber_new(void) {
 }
 
 CC_NOINLINE CC_NO_TSAN void cc__san_copy(void *to, const void *from, size_t size) {
-    volatile char *t = to; /* volatile: not turned into a call of memcpy, which is watched */
+    volatile char *t = to; /* volatile: not turned into a call of memcpy, which is intercepted */
     for (size_t i = 0; i < size; i++) t[i] = ((const volatile char *)from)[i];
 }
 
@@ -44,8 +44,8 @@ void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
 void AnnotateBenignRaceSized(const char *file, int line, const volatile void *at, size_t size, const char *why);
 
-/* The fibers of a worker use its thread-local variables, errno among them, one after the other, but to the detector
- * each is a thread of its own, and nothing orders them. Those of modules that are loaded later are not known here. */
+/* The fibers of a worker use its thread-local variables, including errno, one after the other; to the detector each
+ * fiber is a thread, and nothing orders them. Variables of modules that are loaded later are not covered. */
 static int share_module(struct dl_phdr_info *info, size_t size, void *arg) {
     (void)size;
     for (int i = 0; info->dlpi_tls_data != NULL && i < info->dlpi_phnum; i++)

@@ -1,6 +1,6 @@
-/* san.h - what the sanitizers and Valgrind must be told: every stack, every switch.
+/* san.h - annotations for the sanitizers and Valgrind: every stack, every switch.
  *
- * All of it is nothing in ordinary builds. The calls around a switch must stand in the function that switches.
+ * No code in ordinary builds. The calls around a switch must be in the function that switches.
  *
  * TSan: a switch is made without synchronisation (flag 1); otherwise every switch would order the two fibers
  * and hide the user's races.
@@ -22,7 +22,7 @@ void __tsan_write_range(void *addr, long size);
 #include <sanitizer/lsan_interface.h>
 void __asan_handle_no_return(void);
 void __asan_report_store_n(void *addr, long size);
-#ifdef CC_VARIANT /* the program may have the leak sanitizer alone */
+#ifdef CC_VARIANT /* the program may use only the leak sanitizer */
 #pragma weak __asan_handle_no_return
 #pragma weak __asan_poison_memory_region
 #pragma weak __asan_region_is_poisoned
@@ -38,8 +38,8 @@ void __asan_report_store_n(void *addr, long size);
 #endif
 #endif
 
-/* The library holds a copy of itself for each sanitizer (cmake/dispatch.c), with a number: is this one the copy that
- * the program uses? */
+/* The library contains a numbered copy of itself for each sanitizer (cmake/dispatch.c): whether the program uses this
+ * copy. */
 #ifdef CC_VARIANT
 int cc__variant(void);
 #define cc__san_chosen() (cc__variant() == CC_VARIANT)
@@ -48,7 +48,7 @@ int cc__variant(void);
 #endif
 
 /* CC_AT_LOAD(fn) { ... }: called when the library is loaded, in the copy that the program uses. A constructor of
- * another copy would call a sanitizer that is not there. */
+ * another copy would call a sanitizer that is not loaded. */
 #define CC_AT_LOAD(fn)                                                         \
     static void fn(void);                                                      \
     __attribute__((constructor)) static CC_NO_TSAN void fn##_if_chosen(void) { \
@@ -56,7 +56,7 @@ int cc__variant(void);
     }                                                                          \
     static CC_NOINLINE void fn(void)
 
-/* What the tools know of one stack that can be switched to. */
+/* What the tools know about one stack that can be switched to. */
 struct san {
 #ifdef CC_TSAN
     void *fiber;
@@ -75,17 +75,17 @@ struct san {
 /* Written in one fiber's context and read in another's, on one thread: hidden from the detector. */
 void *cc__san_fiber_get(const struct san *san);
 void cc__san_fiber_set(struct san *san, void *fiber);
-/* A context that is ordered after nothing: made in one that never did anything. */
+/* A context that is ordered after nothing: created in one that has never run. */
 void *cc__san_fiber_new(void);
 #endif
 
-/* The calling thread's own stack; and when the thread is through with fibers. */
+/* The calling thread's own stack; and its end, when the thread runs no more fibers. */
 void cc__san_native(struct san *san);
 void cc__san_native_end(void);
 /* Before _exit, on any stack. */
 void cc__san_exit(void);
 
-/* A fiber is about to run on a fresh stack / has left its stack for good. */
+/* A fiber is about to run on a new stack / has left its stack for the last time. */
 CC_INLINE void cc__san_begin(struct san *san, const void *bottom, size_t size) {
     (void)san, (void)bottom, (void)size;
 #ifdef CC_TSAN
@@ -124,8 +124,8 @@ CC_INLINE void cc__san_arrive(struct san *self) {
 #endif
 }
 
-/* An OS thread goes to another stack to run one function there, and comes back: before it leaves, when it is there,
- * before it comes back, when it is back. To the race detector a context of its own, ordered as the thread is. */
+/* An OS thread runs one function on another stack: before the switch there, after it, before the switch back, after it.
+ * To the race detector this is a separate context, ordered as the thread is. */
 CC_INLINE void cc__san_visit(struct san *home, struct san *away, const void *bottom, size_t size) {
     (void)home, (void)away, (void)bottom, (void)size;
 #ifdef CC_ASAN
@@ -162,15 +162,14 @@ CC_INLINE void cc__san_visit_back(struct san *home, struct san *away) {
 #endif
 }
 
-/* The frames below the caller's scope will never return: what they poisoned is clean again. */
+/* The frames below the caller's scope will never return: unpoisons their memory. */
 CC_INLINE void cc__san_abandon(void) {
 #ifdef CC_ASAN
     if (cc__san_has(__asan_handle_no_return)) __asan_handle_no_return();
 #endif
 }
 
-/* The calling context hands over what it wrote to whoever acquires `addr`, although another context will do the
- * store. */
+/* A release by the calling context on `addr`, although another context will do the store. */
 CC_INLINE void cc__san_release(void *addr) {
     (void)addr;
 #ifdef CC_TSAN
@@ -194,15 +193,16 @@ CC_INLINE void cc__san_copy(void *to, const void *from, size_t size) {
 }
 #endif
 
-/* A range that holds stacks or workers comes and goes (LeakSanitizer looks for pointers there). */
+/* A range that holds stacks or workers is mapped and unmapped (LeakSanitizer searches it for pointers). */
 void cc__san_range_map(const void *bottom, size_t size);
 void cc__san_range_unmap(const void *bottom, size_t size);
 
-/* One stack comes and goes (Valgrind tells a switch from a deep call by it). Returns a handle for the second call. */
+/* One stack is mapped and unmapped (so that Valgrind can tell a switch from a deep call). Returns a handle for the
+ * second call. */
 unsigned cc__san_stack_map(const void *bottom, size_t size);
 void cc__san_stack_unmap(unsigned handle);
 
-/* A stack goes back to the pool: what its last tenant poisoned is clean again. */
+/* A stack returns to the pool: unpoisons what its last fiber poisoned. */
 CC_INLINE void cc__san_stack_clean(const void *bottom, size_t size) {
     (void)bottom, (void)size;
 #ifdef CC_ASAN
@@ -210,7 +210,7 @@ CC_INLINE void cc__san_stack_clean(const void *bottom, size_t size) {
 #endif
 }
 
-/* Nobody may touch these bytes; or everybody may again. */
+/* Forbids access to these bytes, or allows it again. */
 CC_INLINE void cc__san_forbid(const void *bytes, size_t size, bool forbidden) {
     (void)bytes, (void)size, (void)forbidden;
 #ifdef CC_ASAN
@@ -222,7 +222,7 @@ CC_INLINE void cc__san_forbid(const void *bytes, size_t size, bool forbidden) {
 #endif
 }
 
-/* The system has filled the first `size` bytes of a vector, by a call that the tools do not intercept. */
+/* The kernel has filled the first `size` bytes of a vector, by a call that the tools do not intercept. */
 struct iovec;
 #if defined(CC_ASAN) || defined(CC_TSAN)
 void cc__san_written(const struct iovec *parts, size_t size);
@@ -232,15 +232,15 @@ CC_INLINE void cc__san_written(const struct iovec *parts, size_t size) {
 }
 #endif
 
-/* What follows is no write to memory, although it looks like one (a mapping). */
+/* What follows looks like a write to memory but is none (a mapping). */
 void cc__san_ignore_writes(bool ignore);
-/* Reads too, up to the call with false: for what formats text in frames that different fibers have on one worker's
- * stack. */
+/* Also ignores reads, until the call with false: for code that formats text in frames that several fibers use on one
+ * worker's stack. */
 void cc__san_ignore(bool ignore);
 
-/* A worker's own stack, where no fiber runs, belongs to several contexts in turn, between which there is no order.
- * Whether the library's own accesses there are right is for our tests; in a user's program they are left alone, or a
- * compiler that instruments other locals than the one we test with would report them. */
+/* A worker's own stack, where no fiber runs, is used by several contexts in turn, without an order between them. Our
+ * tests check the library's own accesses there; in a user's program they are ignored, or a compiler that instruments
+ * other locals than the one we test with would report them. */
 CC_INLINE void cc__san_ignore_native(bool ignore) {
     (void)ignore;
 #if defined(CC_TSAN) && defined(CC_VARIANT)
@@ -248,7 +248,7 @@ CC_INLINE void cc__san_ignore_native(bool ignore) {
 #endif
 }
 
-/* What a worker does on behalf of one fiber, in a context of its own: or all that ever ended here would seem
+/* A separate context for what a worker does on behalf of one fiber: otherwise all fibers that ended here would seem
  * ordered. */
 CC_INLINE void *cc__san_apart_begin(void) {
 #ifdef CC_TSAN
@@ -270,11 +270,11 @@ CC_INLINE void cc__san_apart_end(void *self) {
 #endif
 }
 
-/* Valgrind checks that memory is there which a system call is told of: the word of a futex wake, of which the kernel
- * uses the address only; or what is looked at to see whether it is there (safe_copy.h). */
+/* Turns off Valgrind's check that memory passed to a system call is valid: for the word of a futex wake, of which the
+ * kernel uses only the address; and for memory that is probed (safe_copy.h). */
 void cc__san_hush(bool hush);
 
-/* Valgrind takes these bytes for written: a word of a stack that nobody has written yet, and that is only looked at. */
+/* Marks these bytes as initialised for Valgrind: a word of a stack that was never written and is only inspected. */
 void cc__san_define(void *from, size_t size);
 
 bool cc__san_on_valgrind(void);
