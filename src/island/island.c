@@ -1,4 +1,4 @@
-/* island.c - islands as their users see them; sched/island.h has the worker and its rules. */
+/* island.c - the public calls of islands; sched/island.h has the worker and its rules. */
 #include "sched/island.h"
 
 #include "base/error.h"
@@ -15,15 +15,15 @@
 _Static_assert(CC_ISLANDS_MAX == ISLANDS_MAX, "as the header says");
 
 struct island {
-    struct CCIsland base; /* what the handle points to */
-    CCEvent ended;        /* its thread is through with it */
+    struct CCIsland base; /* the handle points here */
+    CCEvent ended;        /* its thread no longer uses it */
 };
 
 static void say_ended(void *ended) {
     (void)cc_event_set(ended);
 }
 
-/* In the runtime, which stays until leave(). */
+/* Enters the runtime, which stays up until leave(). */
 static int enter(bool start) {
     return cc__worker() != NULL ? 0 : cc__upcall_enter(start);
 }
@@ -86,7 +86,7 @@ CCTask cc_island_go(CCIsland *island, CCTaskFn entry, const void *args, size_t s
     return task;
 }
 
-/* The caller was cancelled: so is the task, and waited for. */
+/* The caller was cancelled: cancels the task and waits for its end. */
 static CC_NOINLINE int cancel_and_join(CCTask *task, void **result) {
     int rc;
     (void)cc_task_cancel(task);
@@ -102,7 +102,7 @@ int cc_island_call(CCIsland *island, CCTaskFn fn, void *arg, void **result) {
     CCTask task;
     CCSpawnOptions there = {.island = island};
     if (island == NULL) return EINVAL;
-    int rc = enter(true); /* until it has ended: a shutdown waits for that */
+    int rc = enter(true); /* until the island has ended: a shutdown waits for it */
     if (rc != 0) return rc;
     rc = cc__upcall_spawn_in(0, &task, fn, arg, &there, __builtin_return_address(0));
     if (rc == 0) rc = cc_task_join(&task, result);
@@ -131,8 +131,8 @@ int cc_island_free(CCIsland *island) {
     struct worker *home;
     struct backoff backoff = {0};
     int entered;
-    while ((entered = enter(false)) == ECANCELED) { /* a shutdown that may change its mind */
-        if (cc__worker_ending()) return EDEADLK;    /* it waits for this thread */
+    while ((entered = enter(false)) == ECANCELED) { /* a shutdown is in progress, and may be called off */
+        if (cc__worker_ending()) return EDEADLK;    /* the shutdown waits for this thread */
         cc__backoff(&backoff);
     }
     if (entered == 0) { /* else its thread has ended */

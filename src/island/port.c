@@ -1,9 +1,9 @@
-/* port.c - ports: a channel of messages, each with its owner.
+/* port.c - ports: a channel of messages with ownership transfer.
  *
  * PORT-1  A message has one owner: its sender until the send has returned 0, the port while it is inside, its receiver
- *         from then on. Who owns it last releases it, once: the receiver, or the channel that drops it.
- * PORT-2  Where POISONED: from the move until its end, by a receive, a drop or a failed send, the block is overwritten,
- *         and what was in it is kept beside it. Whoever finds it changed then says so.
+ *         from then on. The last owner releases it, once: the receiver, or the channel that drops it.
+ * PORT-2  With POISONED: from the move until a receive, a drop or a failed send, the block is overwritten and its
+ *         content kept elsewhere. A block that was changed meanwhile is reported.
  */
 #include "base/error.h"
 #include "base/fatal.h"
@@ -25,7 +25,7 @@ enum { POISON = 0xdb };
 /* What the channel carries. */
 struct parcel {
     CCMessage message;
-    void *kept; /* what was in a moved block; NULL: it still is */
+    void *kept; /* the content of a moved block; NULL: still in the block */
 };
 
 struct CCPort {
@@ -33,9 +33,9 @@ struct CCPort {
     size_t max_size;
 };
 
-/* ---- a block on its way ---- */
+/* ---- a block in flight ---- */
 
-/* For want of memory it stays as it is. */
+/* Without memory the block stays unchanged. */
 static void poison(struct parcel *p) { /* PORT-2 */
     const CCMessage *m = &p->message;
     p->kept = POISONED && m->size > 0 ? cc__mem_alloc_small(m->size) : NULL;
@@ -111,7 +111,7 @@ int cc_port_close(CCPort *port) {
     return port != NULL ? cc_chan_close(port->ch) : EINVAL;
 }
 
-/* ---- in and out: wait, do not, or until a deadline ---- */
+/* ---- send and receive: wait, try, or until a deadline ---- */
 
 enum how { WAIT, TRY, UNTIL };
 
