@@ -1,4 +1,4 @@
-/* blocking.h - calls that block an OS thread, and the pools of threads that make them. README.md has the protocol. */
+/* blocking.h - blocking calls, and the thread pools that make them. README.md has the protocol. */
 #ifndef CC_BLOCKING_BLOCKING_H
 #define CC_BLOCKING_BLOCKING_H
 
@@ -14,33 +14,32 @@ struct blocking_call {
     CCTaskFn fn;
     void *arg;
     void (*cleanup)(void *arg, void *result);
-    struct waiter *waiter; /* NULL: nobody waits at this moment */
+    struct waiter *waiter; /* NULL: no waiter at this moment */
     enum call_state state;
     bool abandoned; /* the thread that makes the call frees it */
     int status;
     int tid;        /* RUNS: on which thread */
-    uint64_t since; /* when it got into its state */
+    uint64_t since; /* when it entered its state */
     void *result;
 };
 
 /* ---- for rt ---- */
 
-/* Limits of the pools, from now on. */
+/* Sets the limits of the pools from now on. */
 void cc__blocking_configure(unsigned max_threads, uint64_t idle_ns);
-/* Waits until no call is under way, or until that time. Calls that nobody waits for are the ones that are left when all
- * tasks have ended. */
+/* Waits until no call is in progress, or until that time. When all tasks have ended, only abandoned calls are left. */
 bool cc__blocking_drain(uint64_t until);
 uint32_t cc__blocking_calls(void);
-/* Ends all threads. No call is under way, and none comes. */
+/* Ends all threads. No call is in progress or follows. */
 void cc__blocking_stop(void);
-/* The program exits: threads that have ended are joined, or the race detector would report them. The others stay. */
+/* The program exits: joins threads that have ended, which the race detector would report otherwise. The others stay. */
 void cc__blocking_exit(void);
-/* In a forked child: there are no threads. */
+/* In a forked child: drops all threads. */
 void cc__blocking_forget(void);
 
 /* ---- for diagnostics ---- */
 
-/* True: that thread is idle, and can wake nobody. */
+/* True: that thread is idle and can wake no fiber. */
 bool cc__blocking_is_idle(int tid);
 
 struct blocking_seen {
@@ -49,7 +48,7 @@ struct blocking_seen {
     int tid;
     uint64_t since;
 };
-/* The calls that run; returns how many there are, also if that is more than `max`. */
+/* Lists the running calls; returns how many there are, which may be more than `max`. */
 unsigned cc__blocking_list(struct blocking_seen *seen, unsigned max);
 
 #endif

@@ -1,4 +1,4 @@
-/* call.c - the calls that block: hand one over to a pool, and wait for it. */
+/* call.c - cc_blocking: hand a call over to a pool, and wait for it. */
 #include "blocking/pool.h"
 
 #include "base/mem.h"
@@ -10,10 +10,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* What comes before a copied argument. */
+/* The offset of a copied argument. */
 enum { CALL_SIZE = (sizeof(struct blocking_call) + 15) & ~15u };
 
-/* A call that has been queued, and how it is to be waited for. */
+/* A queued call, and how to wait for it. */
 struct wait {
     CCPool *pool;
     struct blocking_call *call;
@@ -21,12 +21,13 @@ struct wait {
     bool may_abandon;
 };
 
-/* The caller may leave at present. The lock is held. */
+/* Whether the caller may leave now. The lock is held. */
 static bool may_leave_locked(const struct wait *wait) {
     return wait->may_abandon || wait->call->state == CALL_QUEUED;
 }
 
-/* The caller leaves: the call goes, or is the thread's (BLOCK-2). *left: it is. The lock is held. */
+/* The caller leaves: the call is withdrawn, or the thread owns it from now on (BLOCK-2), and *left is true. The lock is
+ * held. */
 static void leave_locked(const struct wait *wait, bool *left) {
     if (wait->call->state == CALL_QUEUED)
         cc__pool_withdraw_locked(wait->pool, wait->call);
@@ -34,8 +35,8 @@ static void leave_locked(const struct wait *wait, bool *left) {
         wait->call->abandoned = *left = true;
 }
 
-/* Parks or blocks once. Takes the lock that is held away, and back unless the call is DONE. Returns the errno value
- * with which the caller leaves, if it may; 0: it looks again; -1: the call is DONE, and the lock is not held. */
+/* Parks or blocks once. Releases the lock, and takes it again unless the call is DONE. Returns the errno value with
+ * which the caller leaves, if it may; 0: check again; -1: the call is DONE, and the lock is not held. */
 static int wait_once_locked(const struct wait *wait) {
     struct waiter waiter;
     bool leaves = may_leave_locked(wait), held = !leaves && cc__cancel_hold();
@@ -53,7 +54,7 @@ static int wait_once_locked(const struct wait *wait) {
     return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
 }
 
-/* 0: the call is DONE. *left: it belongs to the thread that makes it. */
+/* 0: the call is DONE. *left: the thread that makes the call owns it. */
 static int wait_for(const struct wait *wait, bool *left) {
     int rc = 0;
     cc__lock_take(&wait->pool->lock);
@@ -64,7 +65,7 @@ static int wait_for(const struct wait *wait, bool *left) {
     return rc;
 }
 
-/* Cancelled, or too late, before it has begun. */
+/* Whether the call is cancelled or past its deadline before it begins. */
 static int refuse(uint64_t deadline) {
     if (cc_cancelled()) return ECANCELED;
     return deadline != WAIT_FOREVER && cc__clock_now() >= deadline ? ETIMEDOUT : 0;
@@ -99,7 +100,7 @@ static int run(const struct wait *wait, void **result) {
     return left ? -rc : rc;
 }
 
-/* In memory that can be left behind, with a copy of the argument if there is one. */
+/* In allocated memory that the caller can abandon, with a copy of the argument if there is one. */
 static int run_allocated(struct wait *wait, void **result, size_t arg_size) {
     struct blocking_call *call = cc__mem_alloc(CALL_SIZE + arg_size);
     if (call == NULL) return ENOMEM;

@@ -1,20 +1,18 @@
-/* pool.c - pools, their threads, and what those do.
+/* pool.c - pools and their threads.
  *
- * BLOCK-1  While the queue is not empty there is a thread that is not in the list of idle ones, or about to be
- *          started: it
- *          looks at the queue, under the lock, before it becomes idle or ends. Whoever queues a call takes an idle
- *          thread
- *          off the list, or has one started, in the same critical section, unless all are busy. If a thread
- *          cannot be started and was the only one, all calls that are queued fail.
- * BLOCK-2  A call belongs to its caller until it is taken off the queue, to both while it runs, and to its caller
- *          once it
- *          is DONE. One that was abandoned while it ran belongs to the thread. The lock decides which: whoever comes
- *          second sees what the first has done.
- * BLOCK-3  Every thread that has ended is joined: by the next one that ends, the last one by whoever ends the pool's
- *          threads. After that nothing of them is left, nor of their thread-local variables.
- * BLOCK-4  `calls` counts those that are queued and those that keep a thread, by their function or their clean-up. A
- *          call is no longer counted when its caller can come with the next one. So while there are no more calls than
- *          threads, one that is not idle has none, and takes what is queued (BLOCK-1): no other thread is started.
+ * BLOCK-1  While the queue is not empty there is a thread that is not on the idle list, or about to be started: a
+ *          thread checks the queue, under the lock, before it becomes idle or ends. A caller that queues a call takes
+ *          an idle thread off the list, or starts one, in the same critical section, unless all are busy. If a thread
+ *          cannot be started and would be the only one, all queued calls fail.
+ * BLOCK-2  A call belongs to its caller until it is dequeued, to both while it runs, and to its caller once it is DONE.
+ *          A call that was abandoned while it ran belongs to the thread. The lock decides which: the second to take it
+ *          sees what the first has done.
+ * BLOCK-3  Every thread that has ended is joined: by the next one that ends, the last one by the caller that ends the
+ *          pool's threads. After that the threads and their thread-local variables are gone.
+ * BLOCK-4  `calls` counts those that are queued and those that occupy a thread, with their function or their clean-up.
+ *          A call is no longer counted once its caller can submit the next one. So while there are no more calls than
+ *          threads, some thread that is not idle has no call and takes the queued one (BLOCK-1): no other thread is
+ *          started.
  */
 #include "blocking/pool.h"
 
@@ -35,12 +33,12 @@ struct pool_thread {
 enum { MAX_DEFAULT = 64, SLOW_SHARE = 4 };
 
 static struct {
-    pthread_mutex_t ending; /* of whoever ends threads, or frees a pool */
+    pthread_mutex_t ending; /* held to end threads or free a pool */
     struct lock lock;       /* of `pools` */
     struct CCPool *_Atomic pools;
     _Atomic uint32_t max;      /* threads of the default pool */
-    _Atomic uint64_t idle_ns;  /* threads that were idle for so long end */
-    _Atomic uint32_t calls;    /* under way, in all pools; futex of a shutdown */
+    _Atomic uint64_t idle_ns;  /* a thread that was idle for this long ends */
+    _Atomic uint32_t calls;    /* in progress, in all pools; futex of a shutdown */
     _Atomic uint32_t draining; /* which waits for that */
     _Atomic uint32_t names;
 } blocking = {.ending = PTHREAD_MUTEX_INITIALIZER, .max = MAX_DEFAULT, .idle_ns = UINT64_C(10) * 1000 * 1000 * 1000};
@@ -102,7 +100,7 @@ static void one_call_less(void) {
         cc__futex_wake(&blocking.calls, INT32_MAX);
 }
 
-/* Its caller, if it waits, is claimed; it may be gone as soon as the lock is released. */
+/* Claims the caller if it waits; the call may be freed as soon as the lock is released. */
 static void complete_locked(struct blocking_call *call, int status, void *result, struct wakes *wakes) {
     cc__list_remove(&call->link);
     call->state = CALL_DONE;
@@ -138,7 +136,7 @@ static struct blocking_call *take_locked(CCPool *pool, int tid) {
     return call;
 }
 
-/* False: it has been idle for so long that it is to end. */
+/* False: the thread was idle for idle_ns and has to end. */
 static bool rest_locked(CCPool *pool, struct pool_thread *self) {
     uint64_t since = cc__clock_real(), until;
     cc__set(&self->word, 0);
@@ -148,7 +146,7 @@ static bool rest_locked(CCPool *pool, struct pool_thread *self) {
         cc__futex_wait(&self->word, 0, since + cc__get(&blocking.idle_ns));
         cc__lock_take(&pool->lock);
         if (cc__get(&self->word) != 0) return true;
-        until = since + cc__get(&blocking.idle_ns); /* of this moment: cc__blocking_exit */
+        until = since + cc__get(&blocking.idle_ns); /* re-read each time: cc__blocking_exit changes it */
     } while (cc__clock_real() < until);
     cc__list_remove(&self->link);
     return false;
@@ -182,7 +180,7 @@ static void *run_thread(void *arg) {
     return NULL;
 }
 
-/* The system gives no thread. Those that are there make the calls; if there is none, nobody would. */
+/* No thread could be started. Existing threads make the calls; if there are none, the queued calls fail. */
 static CC_COLD void fail_queued(CCPool *pool) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
@@ -224,7 +222,7 @@ void cc__pool_withdraw_locked(CCPool *pool, struct blocking_call *call) {
     one_call_less();
 }
 
-/* The last thread that has ended, if it has not been joined (BLOCK-3). */
+/* Joins the last thread that has ended, if it was not joined (BLOCK-3). */
 static void join_last(CCPool *pool) {
     cc__lock_take(&pool->lock);
     bool ended = pool->ended;
@@ -234,7 +232,7 @@ static void join_last(CCPool *pool) {
     if (ended) cc__thread_join(last);
 }
 
-/* No call is under way, and none comes. */
+/* No call is in progress or follows. */
 static void end_threads(CCPool *pool) {
     uint32_t threads;
     cc__lock_take(&pool->lock);
@@ -320,13 +318,14 @@ bool cc__blocking_drain(uint64_t until) {
 void cc__blocking_stop(void) {
     pthread_mutex_lock(&blocking.ending);
     for (int i = 0; i < BUILT_INS; i++) end_threads(&built_in[i]);
-    /* Those that are created meanwhile come in front, and have no threads. */
+    /* Pools that are created meanwhile are added in front, and have no threads. */
     for (CCPool *pool = first_pool(); pool != NULL; pool = cc__get(&pool->next)) end_threads(pool);
     pthread_mutex_unlock(&blocking.ending);
 }
 
 void cc__blocking_exit(void) {
-    cc__set(&blocking.idle_ns, UINT64_C(1) << 62); /* no more ends from now on, by the locks that join_last takes */
+    cc__set(&blocking.idle_ns, UINT64_C(1) << 62); /* from now on no more threads end, ordered by the locks that
+                                                    * join_last takes */
     pthread_mutex_lock(&blocking.ending);
     for (int i = 0; i < BUILT_INS; i++) join_last(&built_in[i]);
     for (CCPool *pool = first_pool(); pool != NULL; pool = cc__get(&pool->next)) join_last(pool);

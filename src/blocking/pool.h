@@ -9,25 +9,25 @@
 struct CCPool {
     struct lock lock; /* of all that follows, and of the calls */
     struct link queue, running;
-    struct link idle;         /* of struct pool_thread; the last to become idle first, so that the others end */
-    _Atomic uint32_t threads; /* those that have been started, or are about to be; futex of whoever ends them */
-    uint32_t calls;           /* that are queued, or keep a thread (BLOCK-4) */
+    struct link idle;         /* of struct pool_thread; LIFO, so that the others time out */
+    _Atomic uint32_t threads; /* started, or about to be; futex of the caller that ends them */
+    uint32_t calls;           /* that are queued or occupy a thread (BLOCK-4) */
     unsigned max;
     bool closing; /* threads do not become idle */
-    bool ended;   /* `last` is a thread that has ended, and has yet to be joined */
+    bool ended;   /* `last` is a thread that has ended and is not joined yet */
     pthread_t last;
     struct CCPool *_Atomic next; /* all pools that programs have created */
 };
 
-/* The pool that a program means. */
+/* Resolves the pool that a program passes. */
 CCPool *cc__pool_resolve(CCPool *pool);
 
-/* Puts a call into the queue, and sees to a thread for it. The lock is not held. */
+/* Enqueues a call and ensures a thread for it. The lock is not held. */
 void cc__pool_submit(CCPool *pool, struct blocking_call *call);
-/* A call that is QUEUED goes, and was never made. */
+/* Removes a QUEUED call, which is never made. */
 void cc__pool_withdraw_locked(CCPool *pool, struct blocking_call *call);
 
-/* The calling thread is one of a pool. */
+/* Whether the calling thread belongs to a pool. */
 bool cc__pool_is_own(void);
 
 /* Calls fn(arg): 0, or ENOTRECOVERABLE after a panic, which has been reported. */
