@@ -1,4 +1,4 @@
-/* addr.c - addresses: parse, print, compare, from and to the system's form. No memory, no lookups of names. */
+/* addr.c - addresses: parse, print, compare, convert from and to sockaddr. No allocation, no name lookups. */
 #include "net/addr.h"
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ _Static_assert(sizeof(CCAddr) == 128, "part of the ABI");
 
 /* ---- parse ---- */
 
-/* A decimal number up to `most` that fills the text. */
+/* Parses a decimal number up to `most` that is the whole text. */
 static bool parse_number(const char *text, size_t length, uint32_t most, uint32_t *number) {
     uint64_t value = 0;
     if (length == 0 || length > 10) return false;
@@ -176,7 +176,7 @@ int cc_addr_print(const CCAddr *addr, char *text, size_t size) {
     return 0;
 }
 
-/* ---- the system's form ---- */
+/* ---- sockaddr ---- */
 
 int cc_addr_from_sockaddr(CCAddr *addr, const struct sockaddr *from, CCSockLen length) {
     if (addr == NULL || from == NULL || length < sizeof from->sa_family) return EINVAL;
@@ -200,7 +200,7 @@ int cc_addr_from_sockaddr(CCAddr *addr, const struct sockaddr *from, CCSockLen l
         size_t size = length - offsetof(struct sockaddr_un, sun_path);
         const char *path = ((const struct sockaddr_un *)(const void *)from)->sun_path;
         if (size > SUN_PATH_MAX) size = SUN_PATH_MAX;
-        if (size > 0 && path[0] != 0) size = strnlen(path, size); /* the abstract ones have 0 bytes of their own */
+        if (size > 0 && path[0] != 0) size = strnlen(path, size); /* abstract names may contain 0 bytes */
         addr->kind = CC_ADDR_UNIX;
         addr->length = (uint8_t)size;
         memcpy(addr->bytes, path, size);
@@ -238,7 +238,9 @@ int cc_addr_to_sockaddr(const CCAddr *addr, struct sockaddr *to, CCSockLen *leng
         all.un.sun_family = AF_UNIX;
         memcpy(all.un.sun_path, addr->bytes, addr->length);
         used = (socklen_t)offsetof(struct sockaddr_un, sun_path) + addr->length;
-        if (addr->length > 0 && addr->length < SUN_PATH_MAX && addr->bytes[0] != 0) used++; /* a path has its 0 */
+        if (addr->length > 0 && addr->length < SUN_PATH_MAX && addr->bytes[0] != 0)
+            used++; /* a path is terminated by a
+                                                                                             * 0 */
         break;
     default:
         return EAFNOSUPPORT;

@@ -4,14 +4,14 @@
 
 #include <ccc/cc_net.h>
 
-/* HOST:PORT; pieces of the text that was split. */
+/* HOST:PORT; pointers into the text that was split. */
 struct host_port {
     const char *host, *port; /* port NULL: none */
     size_t host_length, port_length;
     bool bracketed;
 };
 int cc__addr_split(const char *text, size_t length, struct host_port *parts);
-/* EINVAL: it is not a number; it may be a name. */
+/* EINVAL: not a numeric address; it may be a name. */
 int cc__addr_parse_ip(CCAddr *addr, const struct host_port *parts);
 int cc__addr_parse_unix(CCAddr *addr, const char *text, size_t length);
 int cc__addr_family(const CCAddr *addr);

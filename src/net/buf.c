@@ -1,8 +1,8 @@
 /* buf.c - buffered readers and writers.
  *
- * BUF-1  A reader whose buffer is empty gives it back before it waits for the peer. A writer gives it back when
- *        everything has gone out.
- * BUF-2  Bytes that were read and not taken stay, whatever a call returns.
+ * BUF-1  A reader returns an empty buffer to the pool before it waits for the peer. A writer returns its buffer when
+ *        everything is written.
+ * BUF-2  Bytes that were read and not consumed stay buffered, whatever a call returns.
  */
 #include "base/error.h"
 #include "net/buffers.h"
@@ -42,8 +42,8 @@ static bool bad(const CCReader *r) {
     return r == NULL || r->conn == NULL;
 }
 
-/* Makes room for at least a byte behind those that are there, which are fewer than `most`. One place stays free for the
- * 0 of a line. */
+/* Makes room for at least one byte after the buffered ones, which are fewer than `most`. One byte stays free for the 0
+ * of a line. */
 static int make_room(CCReader *r) {
     size_t have = r->end - r->begin;
     if (r->bytes != NULL && r->end + 1 < r->size) return 0;
@@ -64,7 +64,7 @@ static int make_room(CCReader *r) {
     return 0;
 }
 
-/* Reads once, at least a byte; ENODATA: the end. The reader holds fewer bytes than it may. */
+/* Reads once, at least a byte; ENODATA: end of stream. The reader holds fewer bytes than its limit. */
 static int fill(CCReader *r) {
     for (bool drained = false;; drained = true) {
         int error = 0;
@@ -114,7 +114,7 @@ int cc_reader_read(CCReader *r, void *buffer, size_t size, size_t *n) {
     if (size == 0) return 0;
     if (r->begin == r->end) {
         give_back(r);
-        if (size >= BUFFER_SIZE) return cc_read(r->conn, buffer, size, n); /* it would only be copied */
+        if (size >= BUFFER_SIZE) return cc_read(r->conn, buffer, size, n); /* avoids a copy */
         int error = fill(r);
         if (error != 0) return error == ENODATA ? 0 : error;
     }
@@ -191,7 +191,7 @@ size_t cc_writer_buffered(const CCWriter *w) {
     return w != NULL ? w->used : 0;
 }
 
-/* Room for n more bytes, within the high-water mark. */
+/* Makes room for n more bytes, within the high-water mark. */
 static int make_writer_room(CCWriter *w, size_t n) {
     if (w->size - w->used >= n) return 0;
     size_t size = w->size != 0 ? w->size : BUFFER_SIZE;
@@ -206,7 +206,7 @@ static int make_writer_room(CCWriter *w, size_t n) {
     return 0;
 }
 
-/* Writes what is kept and then these; *n: how many of these went out. */
+/* Writes what is buffered and then `bytes`; *n: how many of `bytes` were written. */
 static int put(CCWriter *w, const void *bytes, size_t size, size_t *n) {
     struct iovec parts[2] = {{w->bytes, w->used}, {(void *)(uintptr_t)bytes, size}};
     size_t done = 0;

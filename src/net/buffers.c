@@ -1,4 +1,4 @@
-/* buffers.c - the common pool of buffers. */
+/* buffers.c - the shared pool of buffers. */
 #include "net/buffers.h"
 
 #include "base/mem.h"

@@ -1,6 +1,6 @@
-/* buffers.h - a common pool of buffers of one size, and larger ones of their own.
+/* buffers.h - a shared pool of buffers of one size; larger ones are allocated.
  *
- * At most BUFFERS_KEPT that nobody uses are kept; the others go back to the heap.
+ * At most BUFFERS_KEPT unused buffers are kept; the others are freed.
  */
 #ifndef CC_NET_BUFFERS_H
 #define CC_NET_BUFFERS_H
@@ -9,11 +9,11 @@
 
 enum { BUFFER_SIZE = 16 * 1024, BUFFERS_KEPT = 64 };
 
-/* NULL: no memory. size: BUFFER_SIZE, or more: then it is not one of the pool's. Not zeroed. */
+/* NULL: no memory. size: BUFFER_SIZE, or more: then it does not come from the pool. Not zeroed. */
 void *cc__buffer_take(size_t size);
 void cc__buffer_give(void *buffer, size_t size);
 
-/* In a forked child: whoever held the lock is gone. */
+/* In a forked child: resets the lock, whose holder no longer exists. */
 void cc__buffers_forget(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* conn.c - connections: the public calls, and the operations of one with a descriptor. */
+/* conn.c - connections: the public calls, and the operations of a connection with a descriptor. */
 #include "net/conn.h"
 
 #include "base/mem.h"
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <sys/un.h>
 
-/* ---- the life of a connection ---- */
+/* ---- open, close, references ---- */
 
 int cc__conn_open(CCConn **conn, int fd, bool adopted) {
     CCConn *c = cc__mem_alloc_small(sizeof *c);
@@ -93,7 +93,7 @@ int cc_read_full_until(CCConn *conn, void *buffer, size_t size, size_t *n, CCDea
     *n = 0;
     if (conn == NULL || (buffer == NULL && size > 0)) return EINVAL;
     int error = 0;
-    cc__conn_keep(conn); /* it may be closed between two reads */
+    cc__conn_keep(conn); /* the connection may be closed between two reads */
     while (error == 0 && *n < size) {
         error = read_one(conn, (char *)buffer + *n, size - *n, &got, HOW_WAIT, deadline);
         if (error == 0 && got == 0) error = ENODATA;
@@ -144,7 +144,7 @@ int cc_shutdown(CCConn *conn, CCShut side) {
     return error;
 }
 
-/* ---- about a connection ---- */
+/* ---- properties ---- */
 
 int cc_conn_deadline(CCConn *conn, CCDeadline read, CCDeadline write) {
     if (conn == NULL) return EINVAL;
@@ -183,12 +183,12 @@ int cc_conn_await(CCConn *conn, bool drained, CCDeadline deadline) {
     return conn == NULL ? EINVAL : cc__conn_await(conn, drained, deadline);
 }
 
-/* ---- one with a descriptor ---- */
+/* ---- connections with a descriptor ---- */
 
 static int socket_read(CCConn *c, const struct iovec *parts, int count, size_t *n, enum how how, CCDeadline deadline) {
     struct io_use use = c->use;
     int error = cc__call_read(&use, parts, count, n, how, deadline);
-    if (unlikely(error == 0 && *n == 0)) error = cc__fd_broken(&c->use); /* a writer was told, perhaps */
+    if (unlikely(error == 0 && *n == 0)) error = cc__fd_broken(&c->use); /* a write may have consumed the error */
     return error;
 }
 
@@ -202,7 +202,7 @@ static int socket_await(CCConn *c, bool drained, CCDeadline deadline) {
     uint32_t seen = cc__fd_edges(use.fd, IO_READ);
     int error = cc__call_check_cancel();
     if (error != 0 || (!drained && !cc__fd_drained(use.fd, IO_READ, seen))) return error;
-    error = drained ? cc__fd_look(&use, POLLER_READ) : ARM_WAIT; /* an edge may have come since the attempt */
+    error = drained ? cc__fd_look(&use, POLLER_READ) : ARM_WAIT; /* an edge may have arrived since the attempt */
     return error != ARM_WAIT ? error : cc__fd_wait(&use, IO_READ, seen, cc__wait_deadline(deadline));
 }
 
@@ -224,7 +224,7 @@ static int socket_alive(CCConn *c) {
         int ready = cc__poller_look(use.fd->number, POLLER_READ);
         rc = ready < 0 ? ready : ready & POLLER_HANGUP ? 0 : ready & POLLER_READ ? 1 : -EAGAIN;
     }
-    if (rc < 0 && rc != -EAGAIN) cc__set(&use.fd->broken, (uint16_t)-rc); /* FD-9: it is not told again */
+    if (rc < 0 && rc != -EAGAIN) cc__set(&use.fd->broken, (uint16_t)-rc); /* FD-9: the system reports it only once */
     cc__fd_leave(&use);
     int broken = rc == 0 ? cc__fd_broken(&c->use) : 0;
     return broken != 0 ? broken : rc > 0 ? EAGAIN : rc == 0 ? ENODATA : rc == -EAGAIN ? 0 : (int)-rc;
@@ -273,7 +273,7 @@ const struct conn_ops cc__socket_ops = {
     .close = socket_close,
 };
 
-/* ---- make some ---- */
+/* ---- create ---- */
 
 int cc_conn_from_fd(CCConn **conn, int fd) {
     if (conn == NULL) return EINVAL;

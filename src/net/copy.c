@@ -1,10 +1,10 @@
-/* copy.c - from one connection to another: through a buffer, or, when much comes at a time, through a pipe.
+/* copy.c - from one connection to another: through a buffer, or, for bulk data, through a pipe.
  *
- * COPY-1  While it waits for bytes it holds neither a buffer nor a pipe.
- * COPY-2  A pipe is empty when it is taken and when it is given back; one that is not is closed.
- * COPY-3  At most PIPES exist, and none when nobody copies.
- * COPY-4  Between two peers that are always ready it ends all the same when it is cancelled (CALL-4 of io/ops.c), and
- *         at the deadlines of the connections.
+ * COPY-1  While a copy waits for bytes it holds neither a buffer nor a pipe.
+ * COPY-2  A pipe is empty when it is taken and when it is returned; a non-empty one is closed.
+ * COPY-3  At most PIPES pipes exist, and none while no copy is in progress.
+ * COPY-4  A copy between two peers that are always ready still ends when it is cancelled (CALL-4 of io/ops.c), and at
+ *         the deadlines of the connections.
  */
 #include "net/buffers.h"
 #include "net/conn.h"
@@ -18,9 +18,9 @@
 enum {
     PIPES = 64,
     PIPES_KEPT = 8,
-    PIPE_BYTES = 64 * 1024, /* what a pipe holds unless it is told otherwise */
-    FULL_READS = 4,         /* so many full buffers in a row, and the pipe is tried. A guess */
-    LOOK_AFTER = 64,        /* so many parts in a row, and the clock is looked at */
+    PIPE_BYTES = 64 * 1024, /* the default capacity of a pipe */
+    FULL_READS = 4,         /* consecutive full buffers after which the pipe is tried. A guess */
+    LOOK_AFTER = 64,        /* parts after which the clock is read */
 };
 
 struct pipe_ends {
@@ -29,7 +29,7 @@ struct pipe_ends {
 
 static struct {
     struct lock lock;
-    unsigned copies, count, kept_count; /* calls under way; pipes that exist; of them, that nobody uses */
+    unsigned copies, count, kept_count; /* calls in progress; pipes that exist; those of them that are unused */
     struct pipe_ends kept[PIPES_KEPT];
 } pipes;
 
@@ -38,7 +38,7 @@ void cc__net_forget(void) {
     cc__names_forget();
     cc__layers_forget();
     pipes.lock = (struct lock){0};
-    pipes.copies = pipes.count = pipes.kept_count = 0; /* they are the parent's, too: not to be used or trusted */
+    pipes.copies = pipes.count = pipes.kept_count = 0; /* shared with the parent: must not be used */
 }
 
 /* ---- the pipes ---- */
@@ -102,13 +102,13 @@ static void end_copy(void) {
     for (unsigned i = 0; i < count; i++) close_pipe(old[i]);
 }
 
-/* ---- one burst: until nothing comes, or the other way seems better ---- */
+/* ---- one burst: until there is no more data, or the other method seems better ---- */
 
 struct copy {
     CCConn *to, *from;
     uint64_t left, written;
     unsigned full;   /* full buffers in a row */
-    unsigned parts;  /* since the clock was looked at */
+    unsigned parts;  /* since the clock was read */
     bool can_splice; /* both have descriptors, and the system has not refused */
     bool through_pipe;
 };
@@ -127,7 +127,7 @@ static int check_end(struct copy *c) {
     return until != WAIT_FOREVER && cc__clock_now() >= until ? ETIMEDOUT : 0;
 }
 
-/* 0: go on; EAGAIN: nothing comes; ENODATA: the end. */
+/* 0: continue; EAGAIN: no data; ENODATA: end of stream. */
 static int by_buffer(struct copy *c) {
     char *bytes = cc__buffer_take(BUFFER_SIZE);
     if (bytes == NULL) return ENOMEM;
@@ -150,11 +150,11 @@ static int by_buffer(struct copy *c) {
     return error;
 }
 
-/* The pipe is empty before: that there is nothing means that `fd` has nothing. */
+/* The pipe is empty, so EAGAIN means that `fd` has no data. */
 static ssize_t attempt_fill(int fd, struct call *c, enum os_mode mode) {
     return cc__os_splice(fd, mode != OS_OTHER, c->file.from, c->file.count);
 }
-/* The pipe is not: that there is no room means that `fd` has none. */
+/* The pipe is not empty, so EAGAIN means that `fd` has no room. */
 static ssize_t attempt_drain(int fd, struct call *c, enum os_mode mode) {
     (void)mode;
     return cc__os_splice(c->file.from, true, fd, c->file.count);
@@ -175,7 +175,7 @@ static int splice_once(CCConn *conn, enum io_side side, int pipe_end, size_t cou
     return error;
 }
 
-/* The system does not let what is in the pipe go there: a file that is written at its end, for one. */
+/* The system refuses to splice from the pipe to this descriptor: a file opened for appending, for example. */
 static int empty_by_buffer(struct copy *c, int pipe_end, size_t *inside) {
     char *bytes = cc__buffer_take(BUFFER_SIZE);
     if (bytes == NULL) return ENOMEM;
@@ -198,7 +198,7 @@ static int empty_by_buffer(struct copy *c, int pipe_end, size_t *inside) {
 static int by_pipe(struct copy *c) {
     struct pipe_ends p;
     size_t inside = 0;
-    c->through_pipe = false; /* unless it goes well */
+    c->through_pipe = false; /* unless it succeeds */
     c->full = 0;
     if (!take_pipe(&p)) return 0;
     int error = 0;

@@ -1,4 +1,4 @@
-/* custom.c - connections whose operations are another library's, or the program's. */
+/* custom.c - connections whose operations come from another library or the program. */
 #include "base/error.h"
 #include "base/mem.h"
 #include "net/conn.h"

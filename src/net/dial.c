@@ -1,7 +1,8 @@
-/* dial.c - connecting: one address, or several side by side (RFC 8305).
+/* dial.c - connecting: one address, or several in parallel (RFC 8305).
  *
- * DIAL-1  At most one attempt wins: the first that takes `lock` with a connection. All others close theirs.
- * DIAL-2  The attempts are children of a nursery that ends before cc_dial returns, so what they share is on its stack.
+ * DIAL-1  At most one attempt wins: the first that takes `lock` with a connection. All others close their connections.
+ * DIAL-2  The attempts are children of a nursery that ends before cc_dial returns, so their shared state is on its
+ *         stack.
  */
 #include "base/error.h"
 #include "net/addr.h"
@@ -44,7 +45,7 @@ static int set_up(int fd, const CCAddr *addr, const struct dial *d) {
     return cc_fd_connect_until(fd, &name.any, length, d->deadline);
 }
 
-/* *fd: connected and adopted. */
+/* *fd is connected and adopted. */
 static int connect_one(const CCAddr *addr, const struct dial *d, int *fd) {
     const CCAddr *local = &d->options->local;
     if (local->kind != CC_ADDR_NONE && local->kind != addr->kind) return EAFNOSUPPORT;
@@ -57,13 +58,13 @@ static int connect_one(const CCAddr *addr, const struct dial *d, int *fd) {
 
 /* ---- several ---- */
 
-/* How far an attempt came: of two errors the higher one is told. */
+/* How far an attempt got: of two errors the higher one is reported. */
 static int told(int error) {
     static const int order[] = {EAFNOSUPPORT, EADDRNOTAVAIL, ENETUNREACH, EHOSTUNREACH, ENETDOWN,    EHOSTDOWN,
                                 EACCES,       EPERM,         ETIMEDOUT,   ECONNRESET,   ECONNREFUSED};
     for (int i = 0; i < (int)array_len(order); i++)
         if (order[i] == error) return i;
-    return error == 0 ? -1 : (int)array_len(order); /* of this machine: no descriptors, no memory */
+    return error == 0 ? -1 : (int)array_len(order); /* local errors: no descriptors, no memory */
 }
 
 struct race {
@@ -71,7 +72,7 @@ struct race {
     struct lock lock;
     CCEvent changed;
     int winner;      /* a descriptor, or -1; lock */
-    unsigned failed; /* how many attempts have; lock */
+    unsigned failed; /* how many attempts have failed; lock */
     int error;       /* lock */
     bool late;       /* the deadline has ended an attempt; lock */
 };
@@ -108,7 +109,7 @@ static void *attempt_in_race(void *arg) {
     return NULL;
 }
 
-/* It has found no stack. */
+/* No stack could be allocated for the attempt. */
 static void fail_unstarted(void *arg) {
     const struct attempt *a = arg;
     note_failure(a->race, ENOMEM);
@@ -128,7 +129,7 @@ static bool has_winner(struct race *race) {
     return won;
 }
 
-/* Until somebody has won, all that were started have failed (0), or it is time for the next (EAGAIN). */
+/* Waits until an attempt has won or all that were started have failed (0), or it is time for the next one (EAGAIN). */
 static int await_attempts(struct race *race, unsigned started, CCDeadline next) {
     CCDeadline until = cc__earlier(next.ns, race->dial->deadline);
     for (;;) {
@@ -143,7 +144,7 @@ static int await_attempts(struct race *race, unsigned started, CCDeadline next) 
     }
 }
 
-/* Starts one after the other until one has won, or all have failed (0). */
+/* Starts attempts one after the other until one has won, or all have failed (0). */
 static int run_race(CCNursery *n, struct race *race, const CCAddr *list, size_t count) {
     unsigned fallback = race->dial->options->fallback_ms != 0 ? race->dial->options->fallback_ms : FALLBACK_MS;
     for (unsigned i = 0; i < count && !has_winner(race); i++) {
@@ -155,7 +156,7 @@ static int run_race(CCNursery *n, struct race *race, const CCAddr *list, size_t 
     return 0;
 }
 
-/* IPv6 and IPv4 in turns, the first one's kind first; else in the given order. */
+/* Alternates IPv6 and IPv4, beginning with the kind of the first address; otherwise keeps the order. */
 static void interleave(CCAddr *list, size_t count) {
     for (size_t i = 1; i < count; i++) {
         if (list[i].kind != list[i - 1].kind) continue;
@@ -178,7 +179,7 @@ static int connect_first(CCAddr *list, size_t count, const struct dial *d, int *
     interleave(list, count);
     int error = run_race(n, &race, list, count);
     (void)cc_nursery_cancel(n);
-    (void)cc_nursery_wait(n); /* what it returns is known: that an attempt has found no stack */
+    (void)cc_nursery_wait(n); /* the only possible error, an attempt without a stack, is already recorded */
     (void)cc_nursery_free(n); /* DIAL-2 */
     *fd = race.winner;
     if (race.winner >= 0 && error != 0) (void)cc__fd_close(race.winner);

@@ -1,6 +1,6 @@
-/* layer.c - layers on top of TCP connections, by name: what is registered stays.
+/* layer.c - layers on top of TCP connections, by name: registrations are permanent.
  *
- * LAYER-1  An entry below `count` does not change any more, so it is read without the lock.
+ * LAYER-1  An entry below `count` never changes, so it is read without the lock.
  */
 #include "net/layer.h"
 

@@ -1,4 +1,4 @@
-/* listen.c - listeners: make, accept, close. */
+/* listen.c - listeners: create, accept, close. */
 #include "net/listen.h"
 
 #include "base/mem.h"
@@ -15,9 +15,9 @@ union any_addr {
     struct sockaddr_un un;
 };
 
-/* ---- make ---- */
+/* ---- create ---- */
 
-/* A path with its 0; false: not in the file system. */
+/* Copies a path with its terminating 0; false: not in the file system. */
 static bool path_of(const CCAddr *addr, char path[sizeof addr->bytes]) {
     if (addr->kind != CC_ADDR_UNIX || addr->length == 0 || addr->bytes[0] == 0) return false;
     memcpy(path, addr->bytes, addr->length);
@@ -25,7 +25,7 @@ static bool path_of(const CCAddr *addr, char path[sizeof addr->bytes]) {
     return true;
 }
 
-/* Whether the socket that is in the way has no listener: one that can be connected to has. */
+/* Whether the existing socket file has no listener: a connect to it fails. */
 static bool is_stale(const union any_addr *name, socklen_t length) {
     int fd = cc__os_socket(AF_UNIX, SOCK_STREAM);
     if (fd < 0) return false;
@@ -119,7 +119,9 @@ int cc_listen(CCListener **listener, const char *where_text, const CCListenOptio
     error = ENOENT;
     for (size_t i = 0; i < count && error != 0; i++) {
         int failed = open_at(l, &list[i], &where.listen, &where.conn);
-        if (failed != EAFNOSUPPORT || i == 0) error = failed; /* no IPv6 here: not what matters if another fails too */
+        if (failed != EAFNOSUPPORT || i == 0)
+            error = failed; /* no IPv6 on this system: less relevant than the error of
+                                                               * another address */
     }
     if (error != 0) {
         cc__mem_free(l);
@@ -175,7 +177,7 @@ int cc_listener_fd(CCListener *l) {
 
 /* ---- accept ---- */
 
-/* What accept(2) passes on of a connection that is gone again, or of the network it came from. */
+/* Errors of accept(2) that concern a connection that is already gone, or its network. */
 static bool passed_over(int error) {
     return error == ECONNABORTED || error == EPROTO || error == ENOPROTOOPT || error == ENETDOWN ||
            error == EHOSTDOWN || error == ENONET || error == EHOSTUNREACH || error == ENETUNREACH || error == EPERM;

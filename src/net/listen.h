@@ -9,11 +9,11 @@
 
 struct CCListener {
     struct io_use use;       /* never changed: calls take copies */
-    _Atomic uint32_t refs;   /* the owner, calls that are under way, servers: as CONN-1 */
-    _Atomic uint32_t closed; /* a word: riscv64 exchanges no bytes */
-    CCEvent stopped;         /* it listens no more: for those who wait for something else */
-    bool inherits;           /* connections have the listener's options; else they are set one by one */
-    bool unlink;             /* `file` goes with the listener */
+    _Atomic uint32_t refs;   /* the owner, calls in progress, servers: as CONN-1 */
+    _Atomic uint32_t closed; /* a word: riscv64 cannot exchange bytes */
+    CCEvent stopped;         /* set when it no longer listens, for waits on something else */
+    bool inherits;           /* connections inherit the listener's options; else they are set for each */
+    bool unlink;             /* remove `file` with the listener */
     struct os_file_id file;  /* of a Unix socket */
     CCConnOptions conn;
     CCConnLayer layer; /* {0}: none */
@@ -25,7 +25,7 @@ struct CCListener {
 
 int cc__listener_accept(CCListener *l, CCConn **conn, enum how how, CCDeadline deadline);
 void cc__listener_keep(CCListener *l);
-/* Stops listening; the owner has yet to free it. */
+/* Stops listening; the owner still has to free it. */
 void cc__listener_stop(CCListener *l);
 void cc__listener_drop(CCListener *l);
 

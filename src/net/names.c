@@ -1,11 +1,12 @@
-/* names.c - the addresses of a name: numbers at once, names by the system's resolver, on a thread of the blocking pool.
+/* names.c - name resolution: numeric addresses at once, names by the system's resolver, on a thread of the blocking
+ * pool.
  *
- * NAME-1  One lookup for each question at a time: whoever asks the same while it is under way waits for it. Who began
- *         it may leave; then it goes on for the others.
- * NAME-2  A lookup that was given up before it ran, or that panicked, is ABANDONED: those who wait for it ask again. So
- *         is one that its own caller makes (cc_resolve_by), when that one leaves.
- * NAME-3  `refs` counts the table, everybody who waits, and who runs it, a thread of the pool or the caller; the last
- *         one frees it. `lock` guards all of this but what the one who runs it writes before he says DONE.
+ * NAME-1  One lookup per question at a time: callers that ask the same while it is in progress wait for it. The caller
+ *         that started it may leave; it then continues for the others.
+ * NAME-2  A lookup that was given up before it ran, or that panicked, is ABANDONED: its waiters retry. So is a lookup
+ *         that its caller runs itself (cc_resolve_by), if that caller leaves.
+ * NAME-3  `refs` counts the table, every waiter, and the runner (a pool thread or the caller); the last one frees it.
+ *         `lock` guards everything except what the runner writes before it sets DONE.
  */
 #include "base/mem.h"
 #include "net/addr.h"
@@ -36,8 +37,8 @@ struct lookup {
     char host[HOST_MAX], service[SERVICE_MAX];
     bool has_service;
     CCResolveHints hints;
-    CCResolveFn fn;      /* the hook that answers; NULL: `by`, or the system */
-    CCResolveUntilFn by; /* what answers in the caller's own context */
+    CCResolveFn fn;      /* the hook that resolves it; NULL: `by`, or the system */
+    CCResolveUntilFn by; /* the hook that runs in the caller's own context */
     void *arg;
     CCEvent ended;
     uint64_t until; /* DONE: how long it may be used */
@@ -70,7 +71,8 @@ static bool parse_port(const char *service, uint16_t *port) {
     return true;
 }
 
-/* No port, and not to be asked for: the C library takes signs, space and any number of digits for one, and cuts it. */
+/* Not a port, and not to be looked up: the C library accepts signs, space and any number of digits, and truncates the
+ * number. */
 static bool is_no_service(const char *service) {
     uint16_t port;
     if (service == NULL || parse_port(service, &port)) return false;
@@ -82,7 +84,7 @@ static size_t add(CCAddr *list, size_t room, size_t count, const CCAddr *addr, i
     return count;
 }
 
-/* Answers at once if it can: 0 with *count, or EAGAIN: it is a name. */
+/* Resolves numeric addresses at once: 0 with *count, or EAGAIN: it is a name. */
 static int resolve_numbers(const char *host, const char *service, int kind, CCAddr *list, size_t *count) {
     struct host_port parts = {.host = host, .host_length = strlen(host)};
     CCAddr addr = {.kind = CC_ADDR_IP6, .length = 16}, addr4 = {.kind = CC_ADDR_IP4, .length = 4};
@@ -118,7 +120,7 @@ static int ask_system(const char *host, const char *service, const CCResolveHint
 
 /* ---- one lookup ---- */
 
-/* deadline: of the caller, who may be another than the one that this serves. */
+/* deadline: that of the caller that runs the lookup; other callers may wait for it too. */
 static int ask(struct lookup *l, CCDeadline deadline) {
     const char *service = l->has_service ? l->service : NULL;
     l->count = WHERE_ADDRS;
@@ -137,7 +139,7 @@ static void unlink_locked(struct lookup *l) {
     names.count--;
 }
 
-/* Gives one reference up, and the lock. */
+/* Drops one reference and releases the lock. */
 static void drop_and_unlock(struct lookup *l) {
     bool last = --l->refs == 0;
     cc__lock_release(&names.lock);
@@ -149,14 +151,14 @@ static void say_done(struct lookup *l, int error) {
     l->error = error;
     l->state = DONE;
     l->until = cc_after_ms(KEEP_MS).ns;
-    if (error != 0) unlink_locked(l); /* only what was found is kept */
+    if (error != 0) unlink_locked(l); /* only successful lookups are cached */
     cc__lock_release(&names.lock);
     (void)cc_event_set(&l->ended);
     cc__lock_take(&names.lock);
     drop_and_unlock(l);
 }
 
-/* The thread's part. Returns l: it has run. */
+/* Runs on the pool thread. Returns l: it has run. */
 static void *run(void *arg) {
     struct lookup *l = arg;
     say_done(l, ask(l, CC_FOREVER));
@@ -174,12 +176,12 @@ static void abandon(struct lookup *l) {
     drop_and_unlock(l);
 }
 
-/* After the one who began it has left. */
+/* Called after the caller that started the lookup has left. */
 static void clean_up(void *arg, void *result) {
     if (result == NULL) abandon(arg);
 }
 
-/* The caller's part, if it makes the lookup itself. */
+/* For a caller that runs the lookup itself. */
 struct own_run {
     struct lookup *lookup;
     bool returned, answered;
@@ -190,7 +192,7 @@ static void end_own_run(void *arg) {
     if (r->answered) return;
     abandon(r->lookup);
     if (r->returned) return;
-    cc__lock_take(&names.lock); /* a panic: resolve_name, whose the other two references are, does not go on */
+    cc__lock_take(&names.lock); /* a panic: resolve_name, which has the other two references, does not continue */
     r->lookup->refs--;
     drop_and_unlock(r->lookup);
 }
@@ -215,7 +217,7 @@ static bool is_same(const struct lookup *l, const struct lookup *wanted) {
            strcmp(l->service, wanted->service) == 0;
 }
 
-/* One that can be used, or waited for. What is too old goes. */
+/* Finds a lookup that can be used or waited for. Removes expired ones. */
 static struct lookup *find_locked(const struct lookup *wanted) {
     uint64_t now = cc_now_ns();
     if (cc__get(&names.lookups.next) == NULL) cc__list_init(&names.lookups);
@@ -224,7 +226,7 @@ static struct lookup *find_locked(const struct lookup *wanted) {
         next = cc__get(&at->next);
         if (!is_same(l, wanted)) continue;
         if (l->state == RUNNING || (l->until > now && !wanted->hints.fresh)) return l;
-        unlink_locked(l); /* nobody waits for it: it is done */
+        unlink_locked(l); /* it is done, so it has no waiters */
         if (l->refs == 0) cc__mem_free(l);
         return NULL;
     }
@@ -267,13 +269,13 @@ void cc_resolve_by(CCResolveUntilFn fn, void *arg) {
 
 void cc__names_forget(void) {
     names.lock = (struct lock){0};
-    cc__list_init(&names.lookups); /* the threads that ran them are gone, and whoever waited */
+    cc__list_init(&names.lookups); /* their threads and waiters do not exist in the child */
     names.count = 0;
 }
 
-/* ---- asking ---- */
+/* ---- resolving ---- */
 
-/* Begins a lookup and waits for it. The caller holds the lock, which is released. l has the caller's reference. */
+/* Starts a lookup and waits for it. The caller holds the lock, which is released, and a reference to l. */
 static int begin_locked(struct lookup *l, CCDeadline deadline) {
     CCBlockingOptions options = {.pool = CC_POOL_SLOW, .may_abandon = true, .cleanup = clean_up};
     l->refs += 2; /* the table's and the thread's */
@@ -292,7 +294,7 @@ static int take_answer(const struct lookup *l, CCAddr *list, size_t *count) {
     return 0;
 }
 
-/* own: a lookup as it is wanted, which is begun if nobody else has, and dropped in any case. */
+/* own: the lookup to start if no equal one is in progress; dropped in any case. */
 static int resolve_name(struct lookup *own, CCAddr *list, size_t *count, CCDeadline deadline) {
     int error = 0;
     struct lookup *l;
@@ -324,7 +326,7 @@ static int resolve_name(struct lookup *own, CCAddr *list, size_t *count, CCDeadl
     return error;
 }
 
-/* The simulated hosts, by name; services have numbers there. */
+/* Looks up a simulated host by name; services must be numbers. */
 static int ask_simulated(struct lookup *l, CCDeadline deadline) {
     uint16_t port;
     uint64_t delay;
@@ -337,7 +339,7 @@ static int ask_simulated(struct lookup *l, CCDeadline deadline) {
     return slept != 0 ? slept : late ? ETIMEDOUT : error;
 }
 
-/* The fiber asks the hook itself, and nothing is kept: a run depends on its seed alone. */
+/* The fiber calls the hook itself, and nothing is cached: a run depends only on its seed. */
 static int resolve_simulated(struct lookup *own, CCAddr *list, size_t *count, CCDeadline deadline) {
     own->fn = names.fn;
     own->arg = names.arg;

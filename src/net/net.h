@@ -2,7 +2,7 @@
 #ifndef CC_NET_NET_H
 #define CC_NET_NET_H
 
-/* In a forked child: nobody holds a lock, and nothing that was pooled is shared with the parent. */
+/* In a forked child: resets locks, and drops pooled objects, which are shared with the parent. */
 void cc__net_forget(void);
 
 /* Its parts. */

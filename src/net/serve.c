@@ -1,9 +1,9 @@
-/* serve.c - a server: an accept loop, a fiber for each connection, an orderly end.
+/* serve.c - a server: an accept loop, a fiber for each connection, graceful shutdown.
  *
- * SERVE-1  All handlers are children of one nursery of the server's own, which ends before the server does: what they
- *          share is the server's.
- * SERVE-2  Each connection that was accepted is closed once, whatever its handler does, and gives its place (`slots`)
- *          back after that.
+ * SERVE-1  All handlers are children of the server's own nursery, which ends before the server does: the server owns
+ *          their shared state.
+ * SERVE-2  Each accepted connection is closed once, whatever its handler does, and releases its slot (`slots`) after
+ *          that.
  */
 #include "base/error.h"
 #include "base/fatal.h"
@@ -25,12 +25,12 @@ struct server {
     CCServeOptions options;
     CCNursery *handlers;
     CCSem slots;
-    CCEvent ended;         /* a handler has, while the server is short of something */
-    _Atomic uint64_t open; /* handlers that have not ended; of this server alone, unlike those of the listener */
+    CCEvent ended;         /* a handler has ended, while the server lacks resources */
+    _Atomic uint64_t open; /* handlers of this server that have not ended, unlike the listener's count */
     _Atomic uint32_t is_short;
-    _Atomic uint32_t has_no_stack; /* a handler has found none */
-    int reserve;       /* a descriptor that is kept for the time when there is none; -1: there is none now */
-    uint64_t pause_ms; /* the last one; 0: there is no want */
+    _Atomic uint32_t has_no_stack; /* no stack could be allocated for a handler */
+    int reserve;                   /* a spare descriptor for when they run out; -1: none at present */
+    uint64_t pause_ms;             /* the last pause; 0: no shortage */
 };
 
 /* ---- one connection ---- */
@@ -42,7 +42,7 @@ struct handler {
     bool returned;
 };
 
-/* These two also after a panic, the second after one in the first as well. */
+/* Both of these also run after a panic, the second also after a panic in the first. */
 static void tell(void *arg) {
     struct handler *h = arg;
     struct server *s = h->server;
@@ -66,7 +66,7 @@ static void finish(void *arg) {
     if (cc__get(&s->is_short)) (void)cc_event_set(&s->ended);
 }
 
-/* The handler has found no stack: the connection is aborted, and the server pauses. */
+/* No stack could be allocated for the handler: aborts the connection, and the server pauses. */
 static void refuse(void *arg) {
     struct handler *h = arg;
     struct server *s = h->server;
@@ -90,11 +90,11 @@ static void *handle(void *arg) {
     return NULL;
 }
 
-/* 0, or an error of the spawn: then the connection is gone. */
+/* 0, or the error of the spawn: then the connection is closed. */
 static int start_handler(struct server *s, CCConn *conn) {
     struct serve_counts *counts = &s->listener->counts;
     struct handler h = {.server = s, .conn = conn};
-    cc__conn_keep(conn); /* the handler may close it, and we look at it afterwards */
+    cc__conn_keep(conn); /* the handler may close it, and it is accessed afterwards */
     (void)cc__add(&s->open, 1);
     uint64_t open = cc__add(&counts->open, 1) + 1, most = cc__get(&counts->most_open);
     while (open > most && !cc__cas(&counts->most_open, &most, open)) continue;
@@ -110,13 +110,13 @@ static int start_handler(struct server *s, CCConn *conn) {
     return error;
 }
 
-/* ---- want ---- */
+/* ---- shortage of resources ---- */
 
 static bool is_want(int error) {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-/* Accepts with the reserve, and aborts, so that those who wait need not. */
+/* Accepts with the spare descriptor and aborts, so that waiting clients get an answer. */
 static void shed(struct server *s) {
     CCConn *conn;
     if (s->reserve < 0) return;
@@ -147,7 +147,8 @@ static int back_off(struct server *s, int error) {
 
 /* ---- the loop ---- */
 
-/* Takes a place; 0, or why the server ends. Who waits for one does not look at the listener, which may be closed. */
+/* Takes a slot; 0, or the error that ends the server. Also waits for `stopped`: without accepting it would not notice
+ * that the listener was closed. */
 static int take_slot(struct server *s) {
     if (cc_cancelled()) return ECANCELED;
     if (s->options.max_conns == 0 || cc_sem_acquire_try(&s->slots) == 0) return 0;
@@ -180,7 +181,7 @@ static int accept_all(struct server *s) {
     }
 }
 
-/* Handlers have their grace, or those behind a shield have it, and are cancelled then. */
+/* Cancels the handlers after the grace period, which applies to all of them or only to shielded ones. */
 static void drain(struct server *s) {
     bool shielded = cc_shield_begin(), has_grace = s->options.grace_ms != 0;
     bool for_shields = has_grace && s->options.grace_for_shields;
@@ -191,7 +192,7 @@ static void drain(struct server *s) {
         (void)cc_nursery_cancel(s->handlers);
         if (for_shields) cc__scope_pierce(&s->handlers->scope);
     }
-    (void)cc_nursery_wait(s->handlers); /* what it returns was counted */
+    (void)cc_nursery_wait(s->handlers); /* its result was counted already */
     (void)cc_nursery_free(s->handlers); /* SERVE-1 */
     cc_shield_end(shielded);
 }

@@ -1,4 +1,4 @@
-/* udp.c - datagrams, many at a time; several of one length as one where the system can (GSO, GRO). */
+/* udp.c - datagrams in batches; several of one length as one, where the system supports it (GSO, GRO). */
 #include "base/mem.h"
 #include "net/addr.h"
 #include "net/conn.h"
@@ -17,19 +17,19 @@
 #define UDP_GRO 104
 #endif
 
-enum { BATCH = 16 }; /* messages for one system call: what fits on a small stack */
-/* How much the system splits at a time: UDP_MAX_SEGMENTS of older kernels, and what IPv6 has room for. */
+enum { BATCH = 16 }; /* messages per system call: what fits on a small stack */
+/* How much the system splits at a time: UDP_MAX_SEGMENTS of older kernels, and the maximum for IPv6. */
 enum { GSO_SEGMENTS = 64, GSO_BYTES = 65535 - 40 - 8 };
 
 struct CCUdp {
     struct io_use use; /* never changed: calls take copies */
     _Atomic uint32_t refs;
-    _Atomic uint32_t closed; /* a word: riscv64 exchanges no bytes */
+    _Atomic uint32_t closed; /* a word: riscv64 cannot exchange bytes */
     bool six;                /* an IPv6 socket: IPv4 addresses are mapped */
     bool gso;
 };
 
-/* What the system needs of a batch. */
+/* The arguments of the system call for a batch. */
 struct batch {
     struct mmsghdr list[BATCH];
     struct iovec parts[BATCH];
@@ -44,7 +44,7 @@ struct batch {
     } controls[BATCH];
 };
 
-/* ---- make ---- */
+/* ---- create ---- */
 
 static int set_up(CCUdp *u, int fd, const struct where *w, const CCAddr *addr, bool dial) {
     struct sockaddr_storage name;
@@ -53,7 +53,7 @@ static int set_up(CCUdp *u, int fd, const struct where *w, const CCAddr *addr, b
     int error = cc__conn_set(fd, false, &w->conn);
     if (error == 0 && w->listen.reuseport) error = -cc__os_set(fd, OS_REUSEPORT, 1);
     if (error == 0 && addr->kind == CC_ADDR_IP6) error = -cc__os_set(fd, OS_V6ONLY, w->listen.v6only);
-    if (error == 0 && w->gro) (void)cc__os_set(fd, OS_UDP_GRO, 1); /* where there is none nothing comes joined */
+    if (error == 0 && w->gro) (void)cc__os_set(fd, OS_UDP_GRO, 1); /* without GRO nothing arrives coalesced */
     u->gso = cc__os_set(fd, OS_UDP_SEGMENT, 0) == 0;
     if (error == 0 && local->kind != CC_ADDR_NONE) {
         error = cc_addr_to_sockaddr(local, (struct sockaddr *)&name, &length);
@@ -183,7 +183,7 @@ static void note_received(struct batch *b, CCDatagram *list, unsigned count) {
     }
 }
 
-/* segment_max: of those to receive it is an answer, and may be anything before. */
+/* segment_max: for a receive the field is an output, and may have any value before. */
 static bool bad_list(const CCUdp *u, const CCDatagram *list, size_t count, size_t segment_max) {
     if (u == NULL || (list == NULL && count > 0)) return true;
     for (size_t i = 0; i < count; i++)
@@ -191,7 +191,7 @@ static bool bad_list(const CCUdp *u, const CCDatagram *list, size_t count, size_
     return false;
 }
 
-/* The first batch waits if need be, the others take what there is. */
+/* The first batch waits if necessary, the others take what is available. */
 static int receive(CCUdp *u, CCDatagram *list, size_t count, size_t *n, enum how how, CCDeadline deadline) {
     struct batch b;
     if (n == NULL) return EINVAL;
@@ -213,7 +213,7 @@ static int receive(CCUdp *u, CCDatagram *list, size_t count, size_t *n, enum how
         if ((unsigned)got < part) break;
     }
     drop(u);
-    return *n > 0 ? 0 : error; /* an error that came later is the next call's */
+    return *n > 0 ? 0 : error; /* a later error is left to the next call */
 }
 int cc_udp_recv(CCUdp *udp, CCDatagram *list, size_t count, size_t *n) {
     return receive(udp, list, count, n, HOW_WAIT, CC_FOREVER);
@@ -232,7 +232,7 @@ static ssize_t attempt_send(int fd, struct call *c, enum os_mode mode) {
     return cc__os_send_many(fd, c->messages.list, c->messages.count);
 }
 
-/* An IPv4 address as an IPv6 socket knows it. */
+/* An IPv4 address as mapped for an IPv6 socket. */
 static CCAddr mapped(const CCAddr *addr) {
     CCAddr six = {.kind = CC_ADDR_IP6, .length = 16, .port = addr->port, .bytes = {[10] = 0xff, [11] = 0xff}};
     memcpy(six.bytes + 12, addr->bytes, 4);
@@ -267,7 +267,8 @@ static int prepare_message(CCUdp *u, struct batch *b, unsigned i, const CCDatagr
     return 0;
 }
 
-/* Where a send stands: whole datagrams of the list, and bytes of the next one whose segments go out one by one. */
+/* The progress of a send: whole datagrams of the list, and bytes of the next one, whose segments are sent one by
+ * one. */
 struct progress {
     size_t done, offset;
 };
@@ -276,7 +277,7 @@ static bool is_joined(const CCDatagram *d) {
     return d->segment != 0 && d->size > d->segment;
 }
 
-/* How many bytes of it go out next: all, or as many whole segments as the system splits at a time, or one. */
+/* How many bytes of it are sent next: all, or as many whole segments as the system splits at a time, or one. */
 static size_t next_size(const CCDatagram *d, size_t left, bool gso) {
     if (!is_joined(d)) return left;
     size_t segments = gso ? GSO_BYTES / d->segment : 1;
@@ -285,7 +286,7 @@ static size_t next_size(const CCDatagram *d, size_t left, bool gso) {
     return left < most ? left : most;
 }
 
-/* Fills a batch with what comes next; *error is that of the first message that cannot be sent. */
+/* Fills the next batch; *error is that of the first message that cannot be sent. */
 static unsigned prepare_send(CCUdp *u, struct batch *b, const CCDatagram *list, size_t count, struct progress at,
                              bool gso, int *error) {
     unsigned n = 0;
@@ -331,7 +332,7 @@ static int send_all(CCUdp *u, const CCDatagram *list, size_t count, size_t *n, e
         error = part == 0 ? unfit : cc__call_run(&use, &call, how, cc__wait_deadline(deadline), &sent);
         if (error == 0) advance(list, &b, (unsigned)sent, &at);
         if (gso && is_refused(error) && is_joined(&list[at.done])) {
-            gso = false; /* not these: longer than the path takes, or without checksums */
+            gso = false; /* not for these: longer than the path MTU, or without checksums */
             error = 0;
         }
     }

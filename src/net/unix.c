@@ -1,4 +1,4 @@
-/* unix.c - what only Unix sockets can: descriptors that travel, and who is at the other end. */
+/* unix.c - features of Unix sockets: descriptor passing and peer credentials. */
 #include "net/conn.h"
 #include "os/socket.h"
 
@@ -27,7 +27,7 @@ static int run(CCConn *c, struct call *call, _Atomic uint64_t *deadline, ssize_t
     return error == ENOTSOCK || error == EINVAL ? EOPNOTSUPP : error;
 }
 
-/* TCP ignores what it cannot send along. */
+/* TCP ignores ancillary data. */
 static bool is_unix(CCConn *c) {
     CCAddr addr;
     return c->ops == &cc__socket_ops && cc_conn_local(c, &addr) == 0 && addr.kind == CC_ADDR_UNIX;
@@ -52,14 +52,14 @@ int cc_unix_send_fds(CCConn *conn, const int *fds, size_t count, const void *byt
     struct call call = {.side = IO_WRITE, .attempt = attempt_send, .message = {&message, 0}};
     ssize_t sent = 0;
     cc__conn_keep(conn);
-    int error = run(conn, &call, &conn->write_deadline, &sent); /* the descriptors go with the first byte */
+    int error = run(conn, &call, &conn->write_deadline, &sent); /* the descriptors are sent with the first byte */
     if (error == 0 && (size_t)sent < size)
         error = cc_write(conn, (const char *)bytes + sent, size - (size_t)sent, NULL);
     cc__conn_drop(conn);
     return error;
 }
 
-/* Moves the descriptors of a message to the caller's; those beyond `room` are closed. Returns how many came. */
+/* Moves the descriptors of a message to the caller's array; closes those beyond `room`. Returns how many arrived. */
 static size_t take_fds(struct msghdr *message, int *fds, size_t room) {
     size_t came = 0;
     for (struct cmsghdr *h = CMSG_FIRSTHDR(message); h != NULL; h = CMSG_NXTHDR(message, h)) {
@@ -94,7 +94,8 @@ int cc_unix_recv_fds(CCConn *conn, int *fds, size_t *count, void *buffer, size_t
     cc__conn_drop(conn);
     if (error != 0) return error;
     size_t came = take_fds(&message, fds, room);
-    bool cut = (message.msg_flags & MSG_CTRUNC) != 0; /* there is room for the most: numbers have run out */
+    bool cut = (message.msg_flags & MSG_CTRUNC) != 0; /* the buffer fits the maximum, so the process is out of
+                                                       * descriptors */
     if (cut || came > room) {
         for (size_t i = 0; i < came && i < room; i++) (void)cc__os_close(fds[i]);
         return cut ? EMFILE : EMSGSIZE;

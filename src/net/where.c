@@ -36,7 +36,7 @@ static const struct option {
      offsetof(struct where, conn.receive_buffer)},
 };
 
-/* A number that fills the text. */
+/* Parses a number that is the whole text. */
 static bool number(const char *text, size_t length, unsigned base, unsigned *value) {
     uint64_t sum = 0;
     for (size_t i = 0; i < length; i++) {
@@ -88,7 +88,7 @@ static int parse_options(struct where *where, const char *text, unsigned with) {
     }
 }
 
-/* HOST:PORT. The port is needed, of a host that is a name it may be a service. */
+/* HOST:PORT. The port is required; with a host name it may be a service name. */
 static int parse_host(struct where *where, const char *text, size_t length) {
     struct host_port parts;
     int error = cc__addr_split(text, length, &parts);
@@ -102,7 +102,7 @@ static int parse_host(struct where *where, const char *text, size_t length) {
     if (parts.host_length == 0) return parts.bracketed ? EINVAL : 0;
     error = cc__addr_parse_ip(&where->addr, &parts);
     if (error == 0 || error == ENODEV) return error;
-    where->addr = (CCAddr){0}; /* a name, or a name of a service */
+    where->addr = (CCAddr){0}; /* a host name or a service name */
     return parts.bracketed && strchr(where->host, ':') == NULL ? EINVAL : 0;
 }
 

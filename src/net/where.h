@@ -12,7 +12,7 @@ enum { HOST_MAX = 254, SERVICE_MAX = 32, WHERE_ADDRS = 16 };
 struct where {
     enum transport transport;
     const CCConnLayer *layer;  /* on top of it, or NULL */
-    CCAddr addr;               /* kind CC_ADDR_NONE: of the host */
+    CCAddr addr;               /* kind CC_ADDR_NONE: use `host` */
     char host[HOST_MAX];       /* "": none, every address of this machine */
     char service[SERVICE_MAX]; /* a port, by number or name */
     CCListenOptions listen;    /* without `conn` */
@@ -21,10 +21,10 @@ struct where {
     bool gro;
 };
 
-/* The options are in *where before, and changed by the string. transports: those that may be named. */
+/* *where has the options on entry, and the string overrides them. transports: those that are allowed. */
 int cc__where_parse(struct where *where, const char *text, unsigned transports, enum where_use use);
 
-/* All addresses, at most WHERE_ADDRS: those of a name too, for which it waits. */
+/* All addresses, at most WHERE_ADDRS; waits for the lookup of a name. */
 int cc__where_addrs(const struct where *where, CCAddr *list, size_t *count, CCDeadline deadline);
 
 #endif
