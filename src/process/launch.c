@@ -1,4 +1,4 @@
-/* launch.c - turns the options of a start into what the system wants. */
+/* launch.c - converts the options of a start into the arguments of the system calls. */
 #include "process/launch.h"
 
 #include "base/mem.h"
@@ -11,10 +11,10 @@
 
 enum { FD_MAX = 1023, DEFAULT_COUNT = 64 };
 
-/* Where execvp looks without PATH. */
+/* Where execvp searches without PATH. */
 #define DEFAULT_PATH "/bin:/usr/bin"
 
-/* ---- are they valid ---- */
+/* ---- validation ---- */
 
 static bool bad_stream(const CCProcessStream *s, bool is_err) {
     switch (s->kind) {
@@ -50,7 +50,7 @@ int cc__launch_check(const CCProcessOptions *o) {
     return o->nursery != NULL && o->root ? EINVAL : 0;
 }
 
-/* ---- where the program may be ---- */
+/* ---- candidate paths of the program ---- */
 
 static const char *path_of(char *const *envp) {
     for (; envp != NULL && *envp != NULL; envp++)
@@ -64,7 +64,7 @@ static size_t count_folders(const char *path) {
     return n;
 }
 
-/* An empty folder is the working directory. */
+/* An empty folder means the working directory. */
 static char *put_path(char *text, const char *folder, size_t length, const char *program) {
     memcpy(text, folder, length);
     text += length;
@@ -87,7 +87,7 @@ static void list_paths(const char **paths, char *text, const char *path, const c
 
 /* ---- descriptors ---- */
 
-/* The child's end is closed later; the other one is the program's. */
+/* The child's end is closed later; the program owns the other one. */
 static int make_pipe(struct launch *l, int stream, int *from) {
     int ends[2];
     int error = cc__process_pipe(ends);
@@ -102,7 +102,7 @@ static int make_pipe(struct launch *l, int stream, int *from) {
     return error;
 }
 
-/* What the descriptor is in the caller; -1: it is left as it is. */
+/* The caller's descriptor for the stream; -1: inherited unchanged. */
 static int open_stream(struct launch *l, int stream, const CCProcessStream *s, int *from) {
     int error = 0;
     *from = s->kind == CC_PROCESS_FD ? s->fd : -1;

@@ -1,4 +1,4 @@
-/* launch.h - what a start needs: descriptors, paths, tables for the child; prepared by the caller. */
+/* launch.h - what a start needs (descriptors, paths, tables for the child), prepared by the caller. */
 #ifndef CC_PROCESS_LAUNCH_H
 #define CC_PROCESS_LAUNCH_H
 
@@ -7,15 +7,15 @@
 struct launch {
     CCProcess *process;
     CCNursery *nursery; /* NULL: none */
-    CCChan *started;    /* gets the outcome, once */
+    CCChan *started;    /* receives the outcome, once */
     struct os_start start;
     void *tables;    /* what `start` points to */
-    int to_close[3]; /* the child's ends, once the child has them; -1: none */
+    int to_close[3]; /* the child's ends, closed once the child has them; -1: none */
 };
 
-/* Options that cannot be: EINVAL. */
+/* EINVAL: invalid options. */
 int cc__launch_check(const CCProcessOptions *options);
-/* Makes pipes and tables. 0 or an errno value; _end is called in any case. */
+/* Creates pipes and tables. 0 or an errno value; the caller calls _end in any case. */
 int cc__launch_prepare(struct launch *l, CCProcess *p, const CCProcessOptions *options);
 void cc__launch_end(struct launch *l);
 

@@ -1,8 +1,7 @@
-/* process.c - the life of a child process, and waiting for its end.
+/* process.c - starting, stopping and reaping a child process, and waiting for its end.
  *
- * One fiber does all of it, from the start to the collection of the status: so there is no moment in which a process
- * belongs to nobody. It is a child of the nursery that the process belongs to: the nursery waits for it, and cancels
- * it, which is how a process is stopped.
+ * One fiber does all of it, from the start to the collection of the status, so a process always has an owner. The fiber
+ * is a child of the nursery that the process belongs to: the nursery waits for it, and cancels it to stop the process.
  */
 #include "process/process.h"
 
@@ -35,7 +34,7 @@ static void drop(CCProcess *p) { /* PROCESS-3 */
     drop_many(p, 1);
 }
 
-/* ---- those who wait ---- */
+/* ---- waiters ---- */
 
 static void link_locked(struct arm *arm) {
     CCProcess *p = arm->object;
@@ -44,7 +43,7 @@ static void link_locked(struct arm *arm) {
     arm->linked = true;
 }
 
-/* The wait has ended otherwise. */
+/* The wait was ended by something else. */
 static void unlink_arm(struct arm *arm) {
     CCProcess *p = arm->object;
     cc__lock_take(&p->lock);
@@ -58,7 +57,7 @@ static bool is_done(CCProcess *p) {
     return cc__get_acquire(&p->done) != 0; /* pairs with complete_locked */
 }
 
-/* Claims all; returns how many references they have left behind. */
+/* Claims all waiters; returns how many references they held, which the caller drops. */
 static uint32_t complete_locked(CCProcess *p, struct wakes *wakes) { /* PROCESS-2 */
     uint32_t left = 0;
     cc__set_release(&p->done, 1);
@@ -159,7 +158,7 @@ int cc_process_signal_group(CCProcess *p, int number) {
 
 /* ---- the fiber ---- */
 
-/* Without a poller (no descriptor is left for one, or it is forbidden) it looks now and then. */
+/* Without a poller (no descriptor is left for one, or it is forbidden) the fiber polls periodically. */
 static int pause_until(uint64_t deadline) {
     uint64_t soon = cc_after_ms(FALLBACK_MS).ns;
     if (deadline <= cc__clock_now()) return ETIMEDOUT;
@@ -179,16 +178,16 @@ static int await_end(const CCProcess *p, uint64_t deadline) {
     }
 }
 
-/* The fiber was cancelled. A process that is stopped (by SIGSTOP, or by its terminal) acts upon no signal before it is
- * continued, except one. */
+/* The fiber was cancelled. A process that is suspended (by SIGSTOP, or by its terminal) handles no signal except
+ * SIGKILL until it is continued. */
 static void stop(CCProcess *p) {
     (void)send_signal(p, SIGTERM, true);
     (void)send_signal(p, SIGCONT, true);
     bool shielded = cc_shield_begin();
     bool ended = await_end(p, cc_after_ns(p->grace_ns).ns) == 0;
-    if (!ended || p->group) (void)send_signal(p, SIGKILL, true); /* the rest of the group, too */
+    if (!ended || p->group) (void)send_signal(p, SIGKILL, true); /* also the rest of the group */
     while (!ended && await_end(p, WAIT_FOREVER) != 0) {
-        cc__process_block(&p->os, KILLED_MS); /* every wait of ours is cancelled, and this cannot be long */
+        cc__process_block(&p->os, KILLED_MS); /* the fiber's waits are cancelled, so block; this is short */
         cc_yield();
     }
     cc_shield_end(shielded);
@@ -202,7 +201,7 @@ static void collect(CCProcess *p) {
         cc__lock_take(&p->lock);
         p->error = cc__process_reap(&p->os, &status); /* PROCESS-1 */
         if (p->error != EAGAIN) break;
-        cc__lock_release(&p->lock); /* readable a moment before it can be collected */
+        cc__lock_release(&p->lock); /* the pidfd becomes readable slightly before the status can be collected */
     }
     if (p->error != 0) p->error = ECHILD;
     p->status = (CCProcessStatus){
@@ -222,7 +221,7 @@ static void *watch(void *arg) {
     CCProcess *p = l->process;
     CCChan *started = cc_chan_ref(l->started);
     int error = cc_cancelled() ? ECANCELED : cc__process_start(&l->start, &p->os);
-    (void)cc_chan_send_try(started, &error, sizeof error); /* `l` is gone */
+    (void)cc_chan_send_try(started, &error, sizeof error); /* `l` is no longer valid */
     cc_chan_free(started);
     if (error != 0) {
         drop(p);
@@ -235,7 +234,7 @@ static void *watch(void *arg) {
 
 /* ---- start ---- */
 
-/* Not cancelled: the fiber uses what is in the caller's frame. A shutdown ends the wait again and again. */
+/* Not cancelled: the fiber uses the caller's frame. A shutdown ends the wait repeatedly: retry. */
 static int await_start(struct launch *l) {
     CCTask fiber = l->process->fiber;
     int report = 0, rc;
@@ -247,9 +246,9 @@ static int await_start(struct launch *l) {
         cc__backoff(&backoff);
     cc__cancel_unhold(held);
     cc__assert(rc == 0, "PROCESS-4: a start is waited for to its end");
-    /* The end of the fiber may be seen before its report, which was sent earlier. */
+    /* The select may see the fiber's end before its report, although the report was sent earlier. */
     if (chosen == 0 || cc_chan_recv_try(l->started, &report, sizeof report) == 0) return report;
-    drop(l->process); /* the fiber never ran, because it had no stack */
+    drop(l->process); /* the fiber never ran, because no stack could be allocated */
     return cases[1].error;
 }
 

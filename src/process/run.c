@@ -1,7 +1,8 @@
-/* run.c - a process from its start to its end: a nursery of the process, whoever feeds it and whoever collects.
+/* run.c - runs a process to its end: a nursery of the process, the feeder of its input and the collectors of its
+ * output.
  *
- * The first of them that fails cancels the others, and the process is stopped. So does the deadline, and the caller's
- * cancellation.
+ * The first of them that fails cancels the others, and the process is stopped. The deadline and a cancellation of the
+ * caller have the same effect.
  */
 #include "base/attr.h"
 #include "base/error.h"
@@ -22,7 +23,7 @@ struct collector {
     size_t size, room;
 };
 
-/* Twice as much room, and a byte more than the limit, which shows that there is too much. */
+/* Doubles the room, up to one byte more than the limit, which shows that the output is too long. */
 static int grow(struct collector *c) {
     size_t room = c->room == 0 ? FIRST_SIZE : c->room * 2;
     if (room > c->limit + 2) room = c->limit + 2;
@@ -62,7 +63,7 @@ struct feeder {
     size_t size;
 };
 
-/* Who does not want all of its input has closed the pipe: EPIPE. */
+/* EPIPE: the process has closed its input without reading all of it. */
 static void *feed(void *arg) {
     struct feeder *f = arg;
     int error = cc_fd_write(cc_process_stdin(f->process), f->input, f->size, NULL);
@@ -116,7 +117,7 @@ static int run_in(CCNursery *n, const CCProcessOptions *options, CCProcessRun *r
     int error = start_all(n, &o, run, &r);
     if (error != 0) (void)cc_nursery_cancel(n);
     int ended = cc_nursery_wait(n);
-    if (error == 0 || (error == ECANCELED && ended != 0)) error = ended; /* the reason: the deadline, perhaps */
+    if (error == 0 || (error == ECANCELED && ended != 0)) error = ended; /* the reason, such as the deadline */
     if (error == 0) error = cc_process_wait_try(r.process, &run->status);
     cc_process_free(r.process);
     hand_over(run, &r);
