@@ -1,15 +1,16 @@
-/* signal.c - who wants which signal, and the thread that sends it to them.
+/* signal.c - subscriptions to signals, and the thread that delivers them.
  *
  *   handler --pipe--> thread --cc_chan_send_try--> every channel that is subscribed
  *                            --cc_nursery_cancel--> every nursery that is
  *
- * NOTIFY-1  `lock` guards the subscriptions and the actions of signals: a signal is caught exactly while somebody is
- *           subscribed to it.
- * NOTIFY-2  The thread sends without the lock, to one channel or nursery at a time, which `sending` names while it
- *           does. Who ends a subscription takes it off the list under the lock, then waits until `sending` is another:
- *           nothing is sent there afterwards. The thread never waits for room in a channel, so that is not long.
- * NOTIFY-3  `change` is held by whoever starts or ends the thread, which runs while there are subscriptions. The thread
- *           itself never takes it.
+ * NOTIFY-1  `lock` guards the subscriptions and the actions of signals: a signal is caught exactly while it has a
+ *           subscription.
+ * NOTIFY-2  The thread sends without the lock, to one channel or nursery at a time, which `sending` names meanwhile. A
+ *           caller that ends a subscription takes it off the list under the lock, then waits until `sending` has
+ *           another value: nothing is sent there afterwards. The wait is short, because the thread never waits for room
+ *           in a channel.
+ * NOTIFY-3  A caller that starts or ends the thread, which runs while there are subscriptions, holds `change`. The
+ *           thread itself never takes it.
  */
 #include "signal/signal.h"
 
@@ -32,9 +33,9 @@ enum { SIGNALS = 64 };
 
 struct subscription {
     struct subscription *next;
-    uint64_t number; /* grows: where the thread goes on after it has sent to one */
+    uint64_t number; /* increasing: where the thread continues after a send */
     uint64_t wanted; /* BIT of each signal */
-    void *target;    /* a channel, with a reference; or a nursery, whose exit ends it */
+    void *target;    /* a channel, with a reference; or a nursery, whose exit ends the subscription */
     bool cancels;    /* a nursery */
 };
 
@@ -53,7 +54,7 @@ static struct {
 
 #define BIT(number) (UINT64_C(1) << ((number)-1))
 
-/* ---- the list, and what follows from it; under the lock ---- */
+/* ---- subscriptions and actions; under the lock ---- */
 
 static uint64_t wanted_locked(void) {
     uint64_t all = 0;
@@ -61,7 +62,7 @@ static uint64_t wanted_locked(void) {
     return all;
 }
 
-/* NOTIFY-1. The first error; the others are set all the same. */
+/* NOTIFY-1. Sets all actions; returns the first error. */
 static int settle_locked(uint64_t which) {
     uint64_t wanted = wanted_locked();
     int error = 0;
@@ -75,14 +76,14 @@ static int settle_locked(uint64_t which) {
     return error;
 }
 
-/* Where it hangs; points to NULL: the end of the list. */
+/* The link that points to it; points to NULL: the end of the list. */
 static struct subscription **find_locked(const void *target) {
     struct subscription **at = &signals.first;
     while (*at != NULL && (*at)->target != target) at = &(*at)->next;
     return at;
 }
 
-/* Off the list, and no signal for it any more; NULL: there is none. */
+/* Takes the subscription off the list and updates the actions; NULL: there is none. */
 static struct subscription *take_locked(const void *target) {
     struct subscription **at = find_locked(target), *s = *at;
     if (s == NULL) return NULL;
@@ -91,7 +92,7 @@ static struct subscription *take_locked(const void *target) {
     return s;
 }
 
-/* Takes the signals away from all. Returns those that have none left, off the list. */
+/* Removes the signals from all subscriptions. Returns those without signals, taken off the list. */
 static struct subscription *withdraw_locked(uint64_t which) {
     struct subscription *over = NULL;
     for (struct subscription **at = &signals.first, *s; (s = *at) != NULL;) {
@@ -181,7 +182,7 @@ static void *run(void *arg) {
     return arg;
 }
 
-/* NOTIFY-3: these two by who holds `change`. */
+/* NOTIFY-3: the caller of these two holds `change`. */
 static int start_thread(void) {
     if (signals.runs) return 0;
     int error = cc__signal_pipe_open();
@@ -214,7 +215,7 @@ void cc__signal_forget(void) {
     signals.lock = (struct lock){0};
     for (struct subscription *s = signals.first, *next; s != NULL; s = next) {
         next = s->next;
-        cc__mem_free(s); /* not its channel, which may be locked for ever here */
+        cc__mem_free(s); /* not its channel, whose lock may be held forever here */
     }
     signals.first = NULL;
     signals.runs = false;
@@ -230,7 +231,7 @@ static void end_change(void) {
     pthread_mutex_unlock(&signals.change);
 }
 
-/* Those that nobody sends, or that end the program whatever is done about them. */
+/* Signals that are never sent, or that end the program regardless of their action. */
 static bool cannot_be_had(int number) {
     switch (number) {
     case SIGKILL:
@@ -324,7 +325,7 @@ int cc_signal_stop(CCChan *ch) {
     return ch != NULL ? unsubscribe(ch) : EINVAL;
 }
 
-/* A hook of the nursery. */
+/* Called by the nursery at its exit. */
 static void stop_cancelling(void *nursery) {
     (void)unsubscribe(nursery);
 }
