@@ -1,9 +1,9 @@
-/* join.c - all of several tasks, any of them, a race.
+/* join.c - join all of several tasks, any of them, or race them.
  *
  * A select has a limit. So cc_join_any of more tasks starts watchers, each of which selects among a part of them, with
- * handles of its own: the caller's are not touched before one is known to have ended.
+ * its own handles: the caller's handles are not touched before a task is known to have ended.
  *
- * ANY-1  A watcher's handles are copies. Whatever it has joined, the caller's own handle still gets the result.
+ * ANY-1  A watcher's handles are copies. Whatever it joins, the caller's own handle still gets the result.
  */
 #include "base/mem.h"
 #include "wait/cancel.h"
@@ -23,7 +23,7 @@ int cc_join_all(CCTask *tasks, size_t n, void **results, CCDeadline deadline) {
         if (tasks[i].id == 0) continue;
         void *result = NULL;
         int rc = cc_task_join_until(&tasks[i], &result, deadline);
-        if (tasks[i].id != 0 && rc != ESRCH && rc != EDEADLK) return rc; /* it goes on */
+        if (tasks[i].id != 0 && rc != ESRCH && rc != EDEADLK) return rc; /* the task is still running */
         if (results != NULL) results[i] = result;
         if (first == 0) first = rc;
     }
@@ -32,7 +32,7 @@ int cc_join_all(CCTask *tasks, size_t n, void **results, CCDeadline deadline) {
 
 /* ---- any ---- */
 
-/* The first of them that has ended. EAGAIN: none; EINVAL: there is none at all. */
+/* Joins the first task that has ended. EAGAIN: none has; EINVAL: there are no tasks. */
 static int join_ended(CCTask *tasks, size_t n, size_t *which, void **result) {
     int rc = EINVAL;
     for (size_t i = 0; i < n; i++) {
@@ -85,7 +85,7 @@ static int start_watcher(struct watcher *w, const CCTask *tasks, size_t n) {
     return cc_spawn(w->self, watch, w, NULL);
 }
 
-/* Ends it, and gives its handles up. */
+/* Ends it and releases its handles. */
 static int stop_watcher(struct watcher *w) {
     if (w->self->id != 0) {
         (void)cc_task_cancel(w->self);
@@ -98,11 +98,13 @@ static int stop_watcher(struct watcher *w) {
 
 enum { PART = CC_SELECT_MAX };
 
-/* Waits until one has ended: until a watcher has, of which there are few. One that gets no stack ends the wait, too. */
+/* Waits until a task has ended, by waiting for one of the few watchers. A watcher that gets no stack ends the wait
+ * too. */
 static int wait_many(const CCTask *tasks, size_t n, CCDeadline deadline) {
     size_t parts = (n + PART - 1) / PART, started = 0, each = sizeof(CCTask) + sizeof(CCCase);
     if (n > SIZE_MAX / 2 / each) return ENOMEM;
-    struct watcher *watchers = cc__mem_alloc(parts * (sizeof *watchers + sizeof(CCTask))); /* and their own handles */
+    struct watcher *watchers = cc__mem_alloc(parts * (sizeof *watchers + sizeof(CCTask))); /* and the handles to the
+                                                                                            * watchers */
     CCCase *cases = cc__mem_alloc(n * each); /* the cases of all, then the handles of all */
     CCTask *own = watchers != NULL ? (CCTask *)(void *)(watchers + parts) : NULL;
     int rc = watchers != NULL && cases != NULL ? 0 : ENOMEM;

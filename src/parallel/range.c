@@ -1,21 +1,21 @@
-/* range.c - loops and sums over a range: split while somebody is idle.
+/* range.c - parallel loops and reductions over a range, which is split while workers are idle.
  *
  * A piece works through its part of the range in blocks, from the left. A block takes ten to twenty microseconds.
- * Between two blocks it looks whether a worker has nothing to do; if so, and if few fibers wait in its own queue, it
- * splits off the right half of what is left as a task, and goes on with the left half. When its part is done, it joins
- * its splits, the latest first: that is the one next to it on the right. A split that nobody has taken is run by its
- * joiner, as a call.
+ * Between two blocks it checks whether a worker is idle; if so, and if few fibers wait in its own queue, it splits off
+ * the right half of the rest as a task, and continues with the left half. When its part is done, it joins its splits,
+ * the latest first: that is the one next to it on the right. The joiner runs a split that has not started, as a call.
  *
- * Ranges nest: a step may work through a range of its own. While somebody is idle, a piece of an inner range first
- * looks at the pieces around it in its fiber, and splits the outermost that has something left: that is more work for
- * the same price. Small ranges, and those inside of others, so cost little more than their steps.
+ * Ranges nest: a step may process a range of its own. While a worker is idle, a piece of an inner range first looks at
+ * the enclosing pieces in its fiber, and splits the outermost that has steps left: that hands over more work at the
+ * same cost. So small and nested ranges cost little more than their steps.
  *
  * RANGE-1  A split's record lies in the arena of the nursery, which outlives all pieces.
  * RANGE-2  Values are combined from left to right: a piece's own, then its splits', the latest first.
- * RANGE-3  begin and end of a piece are what nobody has begun: its block is taken off before its function is called, so
- *          that the pieces of ranges inside of that block may split the rest. All of them are the same fiber's.
- * RANGE-4  A value is combined, returned or dropped, once. A split's is dropped when no piece is left, if nobody has
- *          combined it; one whose piece has failed is not combined.
+ * RANGE-3  begin and end of a piece delimit the steps that have not been started: a block is taken off before its
+ *          function is called, so that pieces of ranges nested in that block may split the rest. All of them belong to
+ *          the same fiber.
+ * RANGE-4  A value is combined, returned or dropped, once. A split's value that was not combined is dropped when no
+ *          piece is left; the value of a failed piece is not combined.
  */
 #include "base/error.h"
 #include "base/mem.h"
@@ -29,12 +29,12 @@
 #include <string.h>
 
 enum {
-    BLOCK_NS = 10000,     /* a block shorter than this is doubled. Measured: a look costs 40 ns; bench/range_sum */
-    BLOCK_MAX_NS = 40000, /* and one that is longer is halved */
-    ALONE_NS = 10000,     /* what takes less is not worth a nursery. Guess: a few times what one costs */
-    ALONE_MIN = 64,       /* for each worker: a shorter range is split at once, as each of its steps may take long */
-    VALUE_SMALL = 64,     /* bytes of a value that lies in the frame */
-    QUEUE_ENOUGH = 2,     /* fibers in the own queue that others may take: a spawner keeps one for itself */
+    BLOCK_NS = 10000,     /* a block shorter than this is doubled. Measured: a check costs 40 ns; bench/range_sum */
+    BLOCK_MAX_NS = 40000, /* a longer one is halved */
+    ALONE_NS = 10000,     /* less is not worth a nursery. Guess: a few times its cost */
+    ALONE_MIN = 64,       /* per worker: a shorter range is split at once, as each of its steps may take long */
+    VALUE_SMALL = 64,     /* the largest value, in bytes, that lies in the frame */
+    QUEUE_ENOUGH = 2,     /* fibers in the worker's own queue that others may take: a spawner keeps one for itself */
 };
 
 struct job {
@@ -42,10 +42,10 @@ struct job {
     const CCReduction *how;
     void *arg;
     CCNursery *nursery;
-    struct split *_Atomic splits; /* all of them, by `older`; if there is something to drop */
+    struct split *_Atomic splits; /* all of them, by `older`; only if values have to be dropped */
 };
 
-/* A part of the range that was given away. */
+/* A part of the range that was split off. */
 struct split {
     struct split *next; /* the one to the right of it */
     struct split *older;
@@ -56,14 +56,14 @@ struct split {
     _Alignas(max_align_t) unsigned char value[];
 };
 
-/* The part of one piece, and how far it is. */
+/* One piece: its part of the range, and its progress. */
 struct piece {
-    struct job *job;   /* without a nursery: the piece is alone */
+    struct job *job;   /* without a nursery there are no other pieces */
     size_t begin, end; /* RANGE-3 */
     size_t block;
     struct split *splits;
     void *value;
-    struct piece *outer; /* in the same fiber: a piece one of whose steps this one is in */
+    struct piece *outer; /* in the same fiber: the piece with the step that this one runs in */
 };
 
 static bool somebody_is_idle(void) {
@@ -71,20 +71,20 @@ static bool somebody_is_idle(void) {
     return cc__get(&cc__sched.want) != 0 && w != NULL && cc__get(&w->runq.count) < QUEUE_ENOUGH;
 }
 
-/* What is no errno value could not be told from success on its way through the nursery. */
+/* A value that is not an errno value could not be told from success after passing through the nursery. */
 static int call(const struct job *job, size_t begin, size_t end, void *value) {
     int rc = job->how != NULL ? job->how->range(begin, end, value, job->arg) : job->each(begin, end, job->arg);
     return rc >= 0 && rc <= CC_ERROR_MAX ? rc : EINVAL;
 }
 
-/* The next so many steps. */
+/* Runs the next `size` steps. */
 static int do_steps(struct piece *p, size_t size) {
     size_t begin = p->begin;
     p->begin += size; /* RANGE-3 */
     return call(p->job, begin, begin + size, p->value);
 }
 
-/* The next block, which begins at *now; and the time of its end. */
+/* Runs the next block, which begins at *now; sets *now to its end. */
 static int do_block(struct piece *p, uint64_t *now) {
     size_t left = p->end - p->begin;
     int rc = do_steps(p, p->block < left ? p->block : left);
@@ -97,7 +97,7 @@ static int do_block(struct piece *p, uint64_t *now) {
 
 static void *run_split(void *split);
 
-/* Gives the right half away. Without memory the piece does it itself. */
+/* Splits off the right half. Without memory the piece keeps it. */
 static void split_off(struct piece *p) {
     struct job *job = p->job;
     size_t size = job->how != NULL ? job->how->size : 0;
@@ -119,8 +119,8 @@ static void split_off(struct piece *p) {
     p->splits = s;
 }
 
-/* Somebody is idle, and this piece could be split. False: one around it has been. One that has no nursery yet opens it
- * at its next step, which may be far away. */
+/* A worker is idle, and this piece could be split. False: an enclosing piece was split instead. An enclosing piece
+ * without a nursery opens it only at its next step, which may be far away. */
 static bool should_split(struct piece *p) { /* RANGE-3 */
     struct piece *from = NULL;
     for (struct piece *o = p->outer; o != NULL; o = o->outer)
@@ -130,7 +130,7 @@ static bool should_split(struct piece *p) { /* RANGE-3 */
     return false;
 }
 
-/* However the piece ends: the nursery waits for those that it has not joined. */
+/* However the piece ends, the nursery waits for the splits that it has not joined. */
 static void drop_splits(void *piece) {
     for (struct split *s = ((struct piece *)piece)->splits; s != NULL; s = s->next)
         if (s->task.id != 0) (void)cc_task_detach(&s->task);
@@ -157,12 +157,12 @@ static int do_piece(struct piece *p) {
     return 0;
 }
 
-/* What is deferred marks a piece in its fiber; there is nothing to do. */
+/* The deferred entry only marks a piece in its fiber; there is nothing to do. */
 static void leave_piece(void *piece) {
     (void)piece;
 }
 
-/* The next one around it, up to a protected call or a panic that is under way. */
+/* The next enclosing piece, up to a protected call or a panic in progress. */
 static struct piece *piece_around(const CCDefer *mark) {
     const CCDefer *d = mark->next;
     while (d != NULL && d->fn != MARK_FIBER && d->fn != MARK_TRY && d->fn != MARK_PANIC) {
@@ -180,8 +180,8 @@ static void *run_split(void *split) {
     return rc == 0 ? NULL : cc_fail(rc, "a piece of the range has failed");
 }
 
-/* Without a nursery, until the range is done or takes long enough that somebody else might do a part. Few steps are
- * done one by one, without a clock, until somebody could. */
+/* Works without a nursery until the range is done, or takes long enough that another worker might do a part. A range of
+ * few steps is done step by step, without reading the clock, until a worker is idle. */
 static int do_alone(struct piece *p) {
     bool few = p->end - p->begin < (size_t)ALONE_MIN * cc_worker_count();
     uint64_t start = few ? 0 : cc__clock_now(), now = start;
@@ -232,7 +232,7 @@ static void *run_in_fiber(void *arg) {
     return NULL;
 }
 
-/* A nursery, and not cc_run, so that the scopes around an OS thread are those of the pieces, too. */
+/* A nursery instead of cc_run, so that the scopes around an OS thread also enclose the pieces. */
 static int run_anywhere(struct job *job, size_t begin, size_t end, void *value) {
     if (begin >= end) return 0;
     if (cc_in_fiber()) return run(job, begin, end, value);
