@@ -1,10 +1,10 @@
-/* broadcast.c - every value to every subscriber: a channel for each.
+/* broadcast.c - sends every value to every subscriber, through a channel for each.
  *
- * BROADCAST-1  `sending` is held by whoever sends, also over a wait for a slow subscriber: so all subscribers see the
- *              same order, and one that had room a moment ago has it still.
- * BROADCAST-2  `lock` guards the lists, and is never held over a wait for a subscriber. Who subscribes, leaves or
- *              closes takes it alone, so none of them waits for somebody who is slow. A send waits with a reference to
- *              the channel: leaving and closing close it, and the send goes on.
+ * BROADCAST-1  A sender holds `sending`, also while it waits for a slow subscriber: so all subscribers see the same
+ *              order, and a subscriber that was seen with room still has it.
+ * BROADCAST-2  `lock` guards the lists, and is never held during a wait for a subscriber. Subscribe, unsubscribe and
+ *              close take only `lock`, so they never wait for a slow subscriber. A send waits with a reference to the
+ *              channel; unsubscribe and close close the channel, and the send continues.
  */
 #include "base/error.h"
 #include "base/mem.h"
@@ -15,14 +15,14 @@
 
 struct subscriber {
     struct link link;
-    CCChan *ch; /* our reference */
+    CCChan *ch; /* with a reference */
 };
 
 struct CCBroadcast {
     CCMutex sending;         /* before `lock` */
     CCMutex lock;            /* of what follows */
-    struct link subscribers; /* but for those in `full` */
-    struct link full;        /* have no room for the value that is being sent, and are still to be waited for */
+    struct link subscribers; /* except those in `full` */
+    struct link full;        /* no room for the current value; the sender still has to wait for them */
     CCChanConfig each;
     CCSlowMode slow;
     bool closed;
@@ -104,7 +104,7 @@ int cc_broadcast_unsubscribe(CCBroadcast *b, CCChan *ch) {
     (void)cc_mutex_lock_uncancellable(&b->lock);
     struct subscriber *s = find_locked(&b->subscribers, ch);
     if (s == NULL) s = find_locked(&b->full, ch);
-    if (s != NULL) remove_locked(b, s); /* else it was disconnected */
+    if (s != NULL) remove_locked(b, s); /* else it was already disconnected */
     (void)cc_mutex_unlock(&b->lock);
     cc_chan_free(ch);
     return 0;
@@ -120,21 +120,22 @@ static bool all_have_room_locked(CCBroadcast *b) {
     return true;
 }
 
-/* One subscriber. 0; EAGAIN: it has no room, and is to be waited for; EPIPE: it is none any more; ENOMEM. */
+/* Sends to one subscriber. 0; EAGAIN: it has no room, so wait for it; EPIPE: no longer subscribed; ENOMEM. */
 static int give_locked(CCBroadcast *b, struct subscriber *s, const void *value, size_t size) {
     int rc = cc_chan_send_try(s->ch, value, size);
     if (rc == EAGAIN && b->slow == CC_SLOW_DISCONNECT) (void)cc_chan_close_err(s->ch, rc = ENOBUFS);
     if (rc == 0 || rc == EAGAIN || rc == ENOMEM) return rc;
-    remove_locked(b, s); /* it was closed, by an unsubscribe or here */
+    remove_locked(b, s); /* its channel was closed, by an unsubscribe or here */
     return EPIPE;
 }
 
-/* All that have room; the others are in `full` then. */
+/* Sends to all that have room; moves the others to `full`. */
 static int give_all_locked(CCBroadcast *b, const void *value, size_t size) {
     int rc = 0;
-    /* A try leaves one there if somebody else has filled its channel, in which he has no business. */
+    /* A try may leave some in `full`, if the program itself has sent into a subscriber's channel, which is not
+     * allowed. */
     cc__list_append_all(&b->subscribers, &b->full);
-    for (size_t n = b->count; n > 0; n--) { /* each goes to the end of a list, or is gone */
+    for (size_t n = b->count; n > 0; n--) { /* each goes to the end of a list, or is removed */
         struct subscriber *s = of(cc__get(&b->subscribers.next));
         int one = give_locked(b, s, value, size);
         if (one == EPIPE) continue;
@@ -145,7 +146,7 @@ static int give_all_locked(CCBroadcast *b, const void *value, size_t size) {
     return rc;
 }
 
-/* The next one of `full`, which is no longer there: a reference to its channel. NULL: none is left. */
+/* Takes the next one off `full` and returns a reference to its channel. NULL: none is left. */
 static CCChan *take_full(CCBroadcast *b) {
     CCChan *ch = NULL;
     (void)cc_mutex_lock_uncancellable(&b->lock);
@@ -166,15 +167,15 @@ static bool is_closed(CCBroadcast *b) {
     return closed;
 }
 
-/* One subscriber that had no room. One that leaves is none any more: 0. */
+/* Waits for one subscriber that had no room. 0 also if it has unsubscribed. */
 static int wait_for(CCBroadcast *b, CCChan *ch, const void *value, size_t size, CCDeadline deadline) {
     int rc = cc_chan_send_until(ch, value, size, deadline);
     if (rc == 0 || rc == ETIMEDOUT || rc == ECANCELED || rc == ENOMEM) return rc;
     return is_closed(b) ? EPIPE : 0;
 }
 
-/* Those that have room first; then the others are waited for, one after the other. `full` is empty at the end, whatever
- * happens. */
+/* Sends first to those that have room, then waits for the others, one after the other. `full` is empty at the end in
+ * any case. */
 static int send_held(CCBroadcast *b, const void *value, size_t size, CCDeadline deadline) { /* BROADCAST-2 */
     (void)cc_mutex_lock_uncancellable(&b->lock);
     int rc = b->closed ? EPIPE : give_all_locked(b, value, size);

@@ -1,4 +1,4 @@
-/* latest.c - the latest value, and those who wait for another: a mutex and a condition. */
+/* latest.c - the latest value and the waiters for a newer one: a mutex and a condition variable. */
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -55,7 +55,7 @@ static int wait_for_change(CCLatest *w, uint64_t *seen, void *value, size_t size
     (void)cc_mutex_lock_uncancellable(&w->mutex);
     while (rc == 0 && w->version == *seen)
         rc = w->closed ? EPIPE : waits ? cc_cond_wait_until(&w->changed, &w->mutex, deadline) : EAGAIN;
-    if (w->version != *seen) { /* also at the last moment */
+    if (w->version != *seen) { /* also if it changed as the wait ended */
         rc = 0;
         *seen = w->version;
         if (size > 0) memcpy(value, w->value, size);

@@ -1,7 +1,7 @@
 /* oneshot.c - one value, once: a claim, the value, an event.
  *
- * ONESHOT-1  Who claims the oneshot, and nobody else, writes the place and `error`, before it sets the event; the set
- *            is its last access (EVENT-1). Who has seen the event set may read both.
+ * ONESHOT-1  Only the caller that claims the oneshot writes the place and `error`, before it sets the event; the set is
+ *            its last access (EVENT-1). A caller that has seen the event set may read both.
  */
 #include "sync/atomic.h"
 
