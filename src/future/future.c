@@ -1,11 +1,11 @@
-/* future.c - a task whose arguments and value lie in the block that awaits it (cc_future.h).
+/* future.c - a task whose arguments and value are stored in the block that awaits it (cc_future.h).
  *
- * Owns:    nothing: a future is the caller's, and one fiber or OS thread uses it.
+ * Owns:    nothing: a future belongs to the caller, and one fiber or OS thread uses it.
  *
- * FUTURE-1  While a future is RUNNING and `task` names a task, that task may write into the block: the block is not
- *           left before a join has returned its end.
- * FUTURE-2  RUNNING with an empty `task`: it has ended, or never started, and `ended` says how. An arm of a select that
- *           joins it leaves the future so.
+ * FUTURE-1  While a future is RUNNING and `task` names a task, that task may write into the block: control does not
+ *           leave the block before a join has returned the task's end.
+ * FUTURE-2  RUNNING with an empty `task`: the task has ended or never started, and `ended` says how. An arm of a select
+ *           that joins it leaves the future in this state.
  */
 #include "wait/cancel.h"
 
@@ -37,7 +37,7 @@ static CC_COLD CC_NORETURN void panic_again(const CCFuture *f) {
     cc_panic("CC_AWAIT: %s has panicked: %s", f->name, known ? panic.message : "the message is not known any more");
 }
 
-/* The task's end, with what its join returned. */
+/* Handles the task's end, with the result of its join. */
 static int awaited(CCFuture *f, int rc) {
     f->state = CC_FUTURE_AWAITED;
     return rc != 0 ? rc : f->error;
@@ -51,10 +51,10 @@ int cc_future_await_until(CCFuture *f, CCDeadline deadline) {
     check_running(f);
     if (unlikely(f->task.id == 0)) return awaited(f, f->ended); /* FUTURE-2 */
     int rc = cc_task_join_until(&f->task, NULL, deadline);
-    return unlikely(f->task.id != 0) ? rc : awaited(f, rc); /* a handle that is not used up: it goes on */
+    return unlikely(f->task.id != 0) ? rc : awaited(f, rc); /* the handle is not consumed: the task is still running */
 }
 
-/* A wait for its end that the caller's cancellation does not end. 0, or how the task has ended. */
+/* Waits for its end, even if the caller is cancelled. 0, or how the task has ended. */
 static int join(CCFuture *f) {
     int rc = cc__cancel_join_owned(&f->task, NULL);
     if (unlikely(rc == EDEADLK)) cc_panic("CC_AWAIT: %s awaits itself", f->name);
@@ -62,7 +62,7 @@ static int join(CCFuture *f) {
     return rc == ECANCELED ? 0 : rc;
 }
 
-/* A join that fails may use the handle up. */
+/* A join that fails may consume the handle. */
 static int end_of(CCFuture *f, int joined) {
     if (f->task.id != 0) return join(f);
     return joined == -1 ? f->ended : joined; /* FUTURE-2 */
@@ -83,6 +83,6 @@ void *cc_future_await(CCFuture *f, int joined) {
 void cc_future_end(void *future) { /* FUTURE-1 */
     CCFuture *f = future;
     if (likely(f->state != CC_FUTURE_RUNNING)) return;
-    if (!f->left && f->task.id != 0) (void)cc_task_cancel(&f->task); /* a panic or an exception passes through */
+    if (!f->left && f->task.id != 0) (void)cc_task_cancel(&f->task); /* a panic or an exception leaves the block */
     if (f->task.id != 0) (void)join(f);
 }
