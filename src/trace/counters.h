@@ -1,9 +1,9 @@
 /* counters.h - counters. Each worker counts for itself, with plain stores; reading sums them up. Never used for
- * decisions, except spawned and ended, whose sums tell a drained runtime.
+ * decisions, except spawned and ended, whose sums show that a runtime is drained.
  *
- * What OS threads do is counted beside what they touch anyway: struct sched's foreign_ counters, and the
- * worker_remote of the worker that they wake a fiber for. Switches are not counted at all: a worker's turns are
- * there for the scheduler. A counter on a hot path costs one instruction (cc__bump).
+ * Counters of OS threads are next to data that they access anyway: struct sched's foreign_ counters, and the
+ * worker_remote of the worker that they wake a fiber for. Switches are not counted: the scheduler has a worker's turns
+ * anyway. A counter on a hot path costs one instruction (cc__bump).
  */
 #ifndef CC_TRACE_COUNTERS_H
 #define CC_TRACE_COUNTERS_H

@@ -89,7 +89,7 @@ static bool add_locked(unsigned index, uint64_t size) { /* RECORDER-2 */
     memset(r, 0, sizeof *r);
     r->size = size;
     r->replaced = before;
-    cc__set_release(&cc__recorder.ring[index], r); /* pairs with whoever looks for it */
+    cc__set_release(&cc__recorder.ring[index], r); /* pairs with the loads that look it up */
     return true;
 }
 
@@ -102,7 +102,7 @@ static int grow_locked(unsigned workers, uint64_t size) {
 }
 
 static void begin_ring(struct record_ring *r, unsigned level) {
-    cc__set_release(&r->begin, cc__get_acquire(&r->next)); /* whoever finds it finds so many records */
+    cc__set_release(&r->begin, cc__get_acquire(&r->next)); /* a reader that sees it sees at least that many records */
     cc__set(&r->turns, level == 0 ? 1u << RECORD_SLOT_BITS : 0);
 }
 
@@ -123,7 +123,7 @@ int cc__recorder_start(unsigned level, unsigned workers, uint64_t size) {
     cc__lock_take(&changing);
     int rc = cc__recorder_on() ? EALREADY : grow_locked(workers, size);
     if (rc == 0) begin_locked(level);
-    if (rc == 0) cc__trace_recording(true); /* under the lock: after another thread's stop, or before it */
+    if (rc == 0) cc__trace_recording(true); /* under the lock, so ordered with another thread's stop */
     cc__lock_release(&changing);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* recorder.h - the recorder: what each worker did last, in a ring of its own.
+/* recorder.h - the recorder: the latest events of each worker, in its own ring.
  *
  * Off, it costs one load at each switch, wake and spawn. On, an event is one record of 16 bytes, or several in a row,
  * written by the worker without a lock. At level 0 that happens on the fast paths (sched/record.h); at the others,
@@ -29,11 +29,11 @@
  * lower 48 bits. In a simulation: its time, or one more than the last record's. A name of a fiber is TEXT behind its
  * SPAWN.
  *
- * RECORDER-1  A ring has one writer at a time. It stores the record, then how many there are, each with a release:
- *             whoever reads a word of record n finds that there are at least n. A reader copies, then looks how many
- *             there are by now, and drops what may have been overwritten meanwhile: no record that it keeps is torn.
+ * RECORDER-1  A ring has one writer at a time. It stores the record, then the number of records, each with a release: a
+ *             reader that has read a word of record n finds that there are at least n. A reader copies, then loads the
+ *             number again, and drops what may have been overwritten meanwhile: no record that it keeps is torn.
  * RECORDER-2  Rings stay allocated until the process ends: a worker may write to one after the recorder was stopped, or
- *             after a start that asks for more records has replaced it.
+ *             after a start with more records has replaced it.
  */
 #ifndef CC_TRACE_RECORDER_H
 #define CC_TRACE_RECORDER_H
@@ -63,7 +63,7 @@ enum { RECORD_ARG_SHIFT = 6, RECORD_TIME_SHIFT = 16, RECORD_OBJECT_BITS = 48, RE
 _Static_assert(RECORD_KINDS <= 1 << RECORD_ARG_SHIFT && EVENTS <= 1 << (RECORD_TIME_SHIFT - RECORD_ARG_SHIFT),
                "kind and argument have their fields");
 
-/* SWITCH is for the first slots; a fiber beyond is recorded as PARK and RUN. */
+/* SWITCH is for the first slots; a fiber with a higher slot is recorded as PARK and RUN. */
 enum { RECORD_SLOT_BITS = 16 };
 
 CC_INLINE uint64_t cc__record_switch_body(uintptr_t object, uint32_t slot) {
@@ -83,7 +83,7 @@ struct record {
 struct record_ring {
     _Alignas(CC_LINE) _Atomic uint64_t next; /* how many records were ever written */
     uint64_t size;                           /* a power of two */
-    _Atomic uint64_t begin;                  /* what was written before belongs to an earlier recording */
+    _Atomic uint64_t begin;                  /* earlier records belong to an earlier recording */
     _Atomic uint32_t turns; /* level 0, times are turns: of how many slots a SWITCH is recorded; other levels: 0 */
     struct record_ring *replaced; /* the smaller one that was here before; NULL: none */
     _Atomic uint64_t island[2];   /* the name of the island whose worker it is attached to, as bytes; 0: of none */
@@ -98,12 +98,12 @@ enum {
 
 extern struct recorder {
     _Atomic uint32_t level;    /* 0: off; else the level plus one */
-    _Atomic uint32_t recorded; /* the same of the recording that the rings hold */
-    _Atomic uint32_t cycles;   /* times are the CPU's */
-    _Atomic uint64_t last;     /* of a simulation: its newest time; they are all different */
+    _Atomic uint32_t recorded; /* the same for the recording that the rings hold */
+    _Atomic uint32_t cycles;   /* times are CPU cycles */
+    _Atomic uint64_t last;     /* in a simulation: its newest time; all times differ */
     _Atomic uint64_t since_cycles, since_ns;
     uint64_t size; /* of a ring, in records, at least; only grows. Written under the lock of starts */
-    /* By worker, those of islands too; the last one is of all other threads. */
+    /* By worker, including those of islands; the last one is for all other threads. */
     struct record_ring *_Atomic ring[RECORDER_RINGS];
 } cc__recorder;
 
@@ -118,7 +118,7 @@ CC_INLINE unsigned cc__record_arg(uint64_t head) {
 CC_INLINE bool cc__recorder_on(void) {
     return cc__get(&cc__recorder.level) != 0;
 }
-/* 0 to 2; of use while it is on. */
+/* 0 to 2; meaningful while it is on. */
 CC_INLINE unsigned cc__recorder_level(void) {
     uint32_t level = cc__get(&cc__recorder.level);
     return level != 0 ? level - 1 : 0;
@@ -140,13 +140,13 @@ CC_INLINE void cc__record_write(struct record_ring *r, uint64_t head, uint64_t b
 /* A thread that is not a worker has no turns: its records have the time in ns at level 0. */
 #define RECORD_NO_TURN UINT64_MAX
 
-/* The same with its time. turn: the worker's, or RECORD_NO_TURN. */
+/* The same with the current time. turn: the worker's, or RECORD_NO_TURN. */
 void cc__record(struct record_ring *r, uint64_t turn, enum record_kind kind, unsigned arg, uint64_t body);
 /* Records of text, behind another one; at most 255 bytes. */
 void cc__record_text(struct record_ring *r, const char *text);
 
-/* By the calling thread, which may be any: a record, and text behind it unless that is NULL. Implemented in sched/,
- * which knows whether it is a worker. Nothing if the recorder is off. */
+/* Writes a record for the calling thread, which may be any, followed by text unless that is NULL. Implemented in
+ * sched/, which knows whether it is a worker. Does nothing if the recorder is off. */
 CC_COLD void cc__record_here(enum record_kind kind, unsigned arg, uint64_t body, const char *text);
 
 /* The same for a wake. */
@@ -157,10 +157,10 @@ CC_COLD void cc__record_wake(const struct fiber *f, unsigned by);
 CC_COLD void cc__record_spawn(uint32_t slot, uint32_t generation, const void *site, const void *fn, const void *scope,
                               const char *name);
 
-/* A nursery begins, and the one around it, or NULL: SCOPE and what follows it. */
+/* A nursery begins, inside `parent` or NULL: SCOPE and what follows it. */
 CC_COLD void cc__record_scope(const void *scope, const void *parent, const char *name);
 
-/* The ring of the threads that are not workers: NULL, or it is the caller's until the release. */
+/* The ring of the threads that are not workers: NULL, or owned by the caller until the release. */
 struct record_ring *cc__recorder_take_others(void);
 void cc__recorder_release_others(void);
 
@@ -173,28 +173,28 @@ struct record_copy {
  * were overwritten or left out. Any thread. */
 uint64_t cc__record_copy(struct record_ring *r, struct record_copy *to, uint64_t max, uint64_t *lost);
 
-/* Begins: rings for so many workers, of at least `size` records, a power of two. ENOMEM; EALREADY. Whoever starts a
- * runtime, or adds to it, attaches the rings to its workers. */
+/* Starts recording: rings for `workers` workers, of at least `size` records, a power of two. ENOMEM; EALREADY. Code
+ * that starts a runtime or adds workers attaches the rings to them. */
 int cc__recorder_start(unsigned level, unsigned workers, uint64_t size);
-/* A runtime of so many workers starts while it is on: the recording begins anew. ENOMEM. */
+/* A runtime with that many workers starts while it is on: the recording starts over. ENOMEM. */
 int cc__recorder_restart(unsigned workers);
 bool cc__recorder_stop(void);
-/* The ring of a worker, which is made if there is none; NULL: the recorder is off, or there is no memory. */
+/* The ring of a worker, created if there is none; NULL: the recorder is off, or there is no memory. */
 struct record_ring *cc__recorder_ring(unsigned worker);
-/* The worker is an island's, of that name; "": it is of the pool. */
+/* Sets the name of the island that the worker belongs to; "": it belongs to the pool. */
 enum { RECORD_ISLAND_NAME = 16 };
 void cc__record_ring_name(struct record_ring *r, const char *island);
 void cc__record_ring_named(struct record_ring *r, char island[RECORD_ISLAND_NAME]);
-/* In a forked child: whoever held the lock is gone. */
+/* In a forked child: resets the lock, whose holder no longer exists. */
 void cc__recorder_forget(void);
 
 /* ---- stacks, at level 2 ---- */
 
 enum { RECORD_FRAMES = 16, RECORD_STACKS = 4096 };
 
-/* The number of a stack, from 1; 0: there is no room for another one. */
+/* The number of a stack, from 1; 0: the table is full. */
 unsigned cc__record_stack(const void *const *frames, unsigned count);
-/* Its frames; how many. */
+/* Copies its frames; returns how many. */
 unsigned cc__record_stack_frames(unsigned number, const void **frames);
 
 #endif

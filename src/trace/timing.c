@@ -1,4 +1,4 @@
-/* timing.c - the times that were added up. */
+/* timing.c - sums of call times. */
 #include "trace/timing.h"
 
 #include "os/clock.h"

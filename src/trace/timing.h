@@ -1,4 +1,4 @@
-/* timing.h - how long calls on channels take, added up by kind. */
+/* timing.h - how long calls on channels take, summed up by kind. */
 #ifndef CC_TRACE_TIMING_H
 #define CC_TRACE_TIMING_H
 
@@ -10,19 +10,19 @@ enum timed {
     TIMED_KINDS,
 };
 
-enum { TIMING_BUCKETS = 40 }; /* by powers of two of nanoseconds; the last one takes nine minutes and more */
+enum { TIMING_BUCKETS = 40 }; /* by powers of two of nanoseconds; the last one is nine minutes and more */
 
 struct timing {
     uint64_t count, sum, least, most;
     uint64_t bucket[TIMING_BUCKETS];
 };
 
-/* A call that began at `start` has ended, if the category is on; 0: it was off then. Any thread. */
+/* Adds a call that began at `start` and has ended, if the category is on; 0: it was off then. Any thread. */
 CC_COLD void cc__timing_since(enum timed kind, uint64_t start);
 void cc__timing_add(enum timed kind, uint64_t ns);
-/* All that was added so far, which is forgotten. */
+/* Returns the sums so far and resets them. */
 void cc__timing_take(enum timed kind, struct timing *timing);
-/* A forked child does not report for its parent. */
+/* Resets the sums: a forked child does not report for its parent. */
 void cc__timing_forget(void);
 
 #endif

@@ -13,7 +13,7 @@ static struct {
     uint32_t environment, program, simulation, recorder;
 } wanted;
 
-/* seq_cst: whoever changes the categories looks next whether the runtime runs, and the other way round
+/* seq_cst: a thread that changes the categories then checks whether the runtime runs, and a start does the reverse
  * (sched/trace_route.c). */
 static void apply_locked(void) {
     if (cc__get(&cc__trace.since) == 0) cc__set(&cc__trace.since, cc__clock_now());
