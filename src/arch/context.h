@@ -1,10 +1,10 @@
-/* context.h - leave one stack, go on with another.
+/* context.h - switch from one stack to another.
  *
- * A context is the place where a stack stopped: stack pointer, resume address, frame pointer, floating-point modes.
- * The switch is inline assembly that tells the compiler that every other register dies. So only what lives is
- * saved, by the compiler, around the switch; and because the stack pointer does not move before the jump, the
- * compiler's own unwind information is right at every instruction, on both sides. The resume is an indirect
- * jump, not a return: the return predictor would miss every time.
+ * A context is where a stack stopped: stack pointer, resume address, frame pointer, floating-point modes. The switch is
+ * inline assembly that declares every other register clobbered. So the compiler saves only live values around the
+ * switch; and because the stack pointer does not move before the jump, the compiler's own unwind information is correct
+ * at every instruction, on both sides. The resume is an indirect jump, not a return: the return predictor would miss
+ * every time.
  *
  *   cc__context_native(c)            c stands for the calling thread's own stack
  *   cc__context_start(c, top, fn)    the first switch to c calls fn(value) on the stack that ends at `top`; fn does not
@@ -20,10 +20,10 @@
  *                                    or jump to `from`
  *   cc__context_return(from, value)  as cc__context_jump, from where fn runs: the end of that call
  *
- * A call is cheaper than a start and a jump back: call and return match for the return predictor. In between fn may be
- * switched away from, and return on another thread.
+ * A call is cheaper than a start and a jump back: call and return match for the return predictor. In between, fn may
+ * switch away, and return on another thread.
  *
- * CTX-1  A context that is being left is complete only when the next stack runs: nobody may resume it before.
+ * CTX-1  A context that is being left is complete only when the next stack runs: it must not be resumed before.
  */
 #ifndef CC_ARCH_CONTEXT_H
 #define CC_ARCH_CONTEXT_H
@@ -46,7 +46,7 @@ typedef void (*context_call_fn)(void *value, struct context *from);
 
 _Static_assert(sizeof(struct context) == 32, "a context shares its place in the fiber record with arguments");
 
-/* Where a stack that was switched away from will go on. False: it cannot be told. */
+/* Where a stack that was switched away from will continue. False: unknown. */
 struct place {
     const void *pc;
     uintptr_t sp, fp;

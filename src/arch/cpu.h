@@ -1,10 +1,10 @@
-/* cpu.h - hints to the CPU, and its counter of cycles. */
+/* cpu.h - hints to the CPU, and its cycle counter. */
 #ifndef CC_ARCH_CPU_H
 #define CC_ARCH_CPU_H
 
 #include "arch/machine.h"
 
-/* A spinning thread says so. */
+/* A hint that the thread is spinning. */
 CC_INLINE void cc__cpu_relax(void) {
     cc__machine_pause();
 }

@@ -10,7 +10,7 @@ void *cc__escape_call(struct escape *e, escape_fn fn, void *arg) {
 
 void cc__escape_take(struct escape *e, void *value) {
     e->value = value;
-    longjmp(e->buf, 1); /* the race detector knows this name, and not _longjmp */
+    longjmp(e->buf, 1); /* the race detector intercepts longjmp, but not _longjmp */
 }
 
 #endif

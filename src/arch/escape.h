@@ -1,18 +1,18 @@
-/* escape.h - call a function so that code far below it can return in its place.
+/* escape.h - call a function so that code deep inside it can return in its place.
  *
  *   result = cc__escape_call(e, fn, arg)   calls fn(arg); its result, or the value that an escape brings
  *   cc__escape_take(e, value)              leaves fn, and all that it has called, to there
  *   cc__guard(arg, NULL, fn)               only calls fn(arg)
  *
- * One piece of inline assembly holds the call and the place where both ways meet again. All that a callee may
- * use is dead there to the compiler, and so are the registers that it would have kept: their values in the
- * abandoned frames are lost, and nobody needs them. Unlike setjmp it returns once, so no variable of the
- * caller is in doubt; and it costs three stores, where setjmp is a call that stores eight words.
+ * One inline assembly statement contains the call and the point where both paths join. To the compiler all caller-saved
+ * registers are clobbered there, and so are the callee-saved ones: their values in the abandoned frames are lost, and
+ * not needed. Unlike setjmp it returns once, so all variables of the caller are valid; and it costs three stores, where
+ * setjmp is a call that stores eight words.
  *
  * Floating-point modes stay as they are. On x86-64 the function that contains the call must make ordinary
  * calls too: a leaf may keep variables below its stack pointer.
  *
- * ESCAPE-1  An escape is taken on the stack that it was made on, while the call is under way, and once.
+ * ESCAPE-1  An escape is taken on the stack that it was created on, while the call is in progress, and once.
  */
 #ifndef CC_ARCH_ESCAPE_H
 #define CC_ARCH_ESCAPE_H
@@ -26,7 +26,7 @@ typedef void *(*escape_fn)(void *arg);
  * (std::terminate). */
 void *cc__guard(void *arg, void *unused, escape_fn fn);
 
-/* The race detector keeps a stack of calls, which longjmp repairs; so there, too, the portable way. */
+/* The race detector keeps a call stack, which longjmp repairs; so it uses the portable version too. */
 #if defined(CC_ARCH_UCONTEXT) || defined(CC_TSAN)
 #include "arch/ucontext/escape.h"
 #else

@@ -1,4 +1,4 @@
-/* machine.h - what is known of the CPU, beside its context switch. Each CPU's file defines:
+/* machine.h - properties of the CPU, apart from its context switch. Each CPU's file defines:
  *
  *   cc__machine_pause()                  a hint that the thread spins
  *   cc__machine_sp()                     the stack pointer, or an address near it; its user need not have a frame
@@ -19,8 +19,8 @@
  *   cc__code_jump_slot(code, address)    code that jumps to where a word in memory says, as the procedure linkage table
  *                                        does: the word's address
  *
- * The last three are 0 if the code does something else; a CPU that does not know them leaves them out. generic/ knows
- * nothing: such a CPU has no frame chains, no PLT hooks and no unwinding.
+ * The last three return 0 if the code does something else; a CPU without support omits them. generic/ supports nothing:
+ * such a CPU has no frame chains, no PLT hooks and no unwinding.
  */
 #ifndef CC_ARCH_MACHINE_H
 #define CC_ARCH_MACHINE_H
@@ -30,7 +30,7 @@
 
 #include <string.h>
 
-/* Code before a return address, at the start of a function, of a jump: so many bytes are looked at. */
+/* How many bytes of code are examined: before a return address, at the start of a function, of a jump. */
 enum { CODE_BEFORE = 8, CODE_ENTRY = 16, CODE_JUMP = 6 };
 
 #include CC_TARGET(machine.h)

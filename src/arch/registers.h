@@ -1,10 +1,10 @@
-/* registers.h - a CPU's registers under the numbers that call-frame information gives them.
+/* registers.h - a CPU's registers, numbered as in call-frame information.
  *
- * Each CPU's file says how many are followed (CC_REGISTERS), which of them are the stack pointer and the frame
+ * Each CPU's file defines how many are tracked (CC_REGISTERS), which of them are the stack pointer and the frame
  * pointer, and where in a signal's mcontext_t they are (cc__registers_place). It reads the program counter and the
- * stack pointer (cc__registers_read), and takes the signature that some CPUs put into the upper bits of a return
- * address away (cc__registers_strip).
- * Floating-point registers have higher numbers, no frame is found by them, and they are left out.
+ * stack pointer (cc__registers_read), and removes the signature that some CPUs put into the upper bits of a return
+ * address (cc__registers_strip). Floating-point registers have higher numbers; unwinding does not need them, so they
+ * are omitted.
  */
 #ifndef CC_ARCH_REGISTERS_H
 #define CC_ARCH_REGISTERS_H
@@ -18,7 +18,7 @@
 struct registers {
     uintptr_t pc;
     uintptr_t value[CC_REGISTERS];
-    uint64_t known; /* bit n: value[n] is */
+    uint64_t known; /* bit n: value[n] is known */
 };
 
 CC_INLINE bool cc__registers_get(const struct registers *r, unsigned number, uintptr_t *value) {
@@ -32,7 +32,7 @@ CC_INLINE void cc__registers_set(struct registers *r, unsigned number, uintptr_t
     r->known |= UINT64_C(1) << number;
 }
 
-/* Only these are known: of a stack that was switched away from, and of a thread in a system call. */
+/* With only these known: for a stack that was switched away from, and for a thread in a system call. */
 CC_INLINE struct registers cc__registers_at(uintptr_t pc, uintptr_t sp) {
     struct registers r = {.pc = pc};
     cc__registers_set(&r, CC_REGISTER_SP, sp);
@@ -52,14 +52,14 @@ CC_INLINE struct registers cc__registers_unpack(const uintptr_t words[CC_MCONTEX
     return r;
 }
 
-/* Where a signal has interrupted a thread: from the third argument of the handler. */
+/* Where a signal interrupted a thread: from the third argument of the handler. */
 CC_INLINE struct registers cc__registers_interrupted(const void *context) {
     uintptr_t words[CC_MCONTEXT_WORDS];
     memcpy(words, &((const ucontext_t *)context)->uc_mcontext, sizeof words);
     return cc__registers_unpack(words);
 }
 
-/* Of the function that this is inlined into: what its callers need to be found. */
+/* Those of the function that this is inlined into, as needed to unwind to its callers. */
 CC_INLINE struct registers cc__registers_here(void) {
     uintptr_t pc = 0, sp = 0;
     cc__registers_read(&pc, &sp);

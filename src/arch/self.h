@@ -1,8 +1,8 @@
-/* self.h - one pointer a thread, read anew every time.
+/* self.h - one pointer per thread, re-read every time.
  *
- * A compiler takes the address of a thread-local variable for a constant; after a switch the thread may be another
- * one. Where we know the instructions, the read is two of them, inline and opaque; elsewhere it is a call of a
- * function that is never inlined.
+ * A compiler treats the address of a thread-local variable as constant, but a fiber may resume on another thread. On
+ * supported CPUs the read is two opaque inline instructions; elsewhere it is a call of a function that is never
+ * inlined.
  */
 #ifndef CC_ARCH_SELF_H
 #define CC_ARCH_SELF_H

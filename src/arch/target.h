@@ -1,9 +1,9 @@
-/* target.h - the table of CPUs: which folder of arch/ is this one's. A new CPU is a folder and a line here.
+/* target.h - the table of CPUs: which folder of arch/ to use. A new CPU is a folder and a line here.
  *
  *   #include CC_TARGET(context.h)
  *
- * CC_TARGET_SELF: the folder has the optional self.h. CC_TARGET_UNKNOWN: nothing is known of the CPU, and
- * CC_ARCH_UCONTEXT has to be defined.
+ * CC_TARGET_SELF: the folder has the optional self.h. CC_TARGET_UNKNOWN: the CPU is not supported, and CC_ARCH_UCONTEXT
+ * has to be defined.
  */
 #ifndef CC_ARCH_TARGET_H
 #define CC_ARCH_TARGET_H

@@ -38,7 +38,7 @@ CC_INLINE bool cc__code_ends_with_call(const unsigned char code[CODE_BEFORE]) {
     memcpy(&word, end - 4, sizeof word);
     return (word & 0xfc000000u) == 0x94000000u     /* bl */
            || (word & 0xfffffc1fu) == 0xd63f0000u  /* blr */
-           || (word & 0xfefff800u) == 0xd63f0800u; /* blraa and its kin */
+           || (word & 0xfefff800u) == 0xd63f0800u; /* blraa and its variants */
 }
 
 #define CC_CODE_CALL_TARGET 1

@@ -13,7 +13,7 @@ CC_INLINE int cc__registers_place(int number) {
 }
 
 /* What a signal handler returns to, and how far above the stack pointer its ucontext_t is: the kernel's own call-frame
- * information there tells less. */
+ * information there is less complete. */
 #define CC_SIGRETURN_CODE \
     { 0xd2801168u, 0xd4000001u } /* mov x8, #139; svc #0 */
 #define CC_SIGRETURN_CONTEXT 128
@@ -24,6 +24,6 @@ CC_INLINE void cc__registers_read(uintptr_t *pc, uintptr_t *sp) {
 
 CC_INLINE uintptr_t cc__registers_strip(uintptr_t address) {
     register uintptr_t x30 __asm__("x30") = address;
-    __asm__("hint #7" : "+r"(x30)); /* xpaclri; nothing on a CPU that does not sign */
+    __asm__("hint #7" : "+r"(x30)); /* xpaclri; a no-op on a CPU that does not sign */
     return x30;
 }

@@ -1,4 +1,4 @@
-/* generic/machine.h - a CPU of which nothing is known. */
+/* generic/machine.h - an unsupported CPU. */
 
 CC_INLINE void cc__machine_pause(void) {
     __asm__ volatile("" ::: "memory");

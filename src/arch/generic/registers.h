@@ -1,4 +1,4 @@
-/* generic/registers.h - a CPU of which nothing is known: nothing is unwound. */
+/* generic/registers.h - an unsupported CPU: no unwinding. */
 
 enum { CC_REGISTERS = 1, CC_REGISTER_SP = 0, CC_REGISTER_FP = 0, CC_MCONTEXT_WORDS = 1 };
 #define CC_REGISTERS_UNKNOWN 1

@@ -8,14 +8,14 @@
 
 static _Thread_local ucontext_t native;
 
-/* What the first function of a called stack is told. */
+/* The arguments of the first function on a called stack. */
 struct call {
     struct context *from;
     context_call_fn fn;
     void *value;
 };
 
-/* makecontext passes ints: a pointer travels as two halves. */
+/* makecontext passes ints: a pointer is passed as two halves. */
 static void first(unsigned fn_high, unsigned fn_low, unsigned uc_high, unsigned uc_low) {
     context_fn fn = (context_fn)(((uintptr_t)fn_high << 32) | fn_low);
     ucontext_t *uc = (ucontext_t *)(((uintptr_t)uc_high << 32) | uc_low);
@@ -41,7 +41,7 @@ void cc__context_inherit(struct context *c, void *top) {
 static ucontext_t *prepare(void *top) {
     ucontext_t *uc = place_of(top);
     if (getcontext(uc) != 0) cc__fatal("getcontext failed; build without CC_UCONTEXT on this system");
-    /* Only the end counts: the stack grows down from ss_sp + ss_size; the guard checks the other end. */
+    /* Only the end matters: the stack grows down from ss_sp + ss_size; the guard checks the other end. */
     uc->uc_stack.ss_sp = (void *)((uintptr_t)uc - 8192);
     uc->uc_stack.ss_size = 8192;
     uc->uc_link = NULL;
@@ -56,7 +56,7 @@ void cc__context_start(struct context *c, void *top, context_fn fn) {
     c->uc = uc;
 }
 
-/* The value waits in the target: in its context, and for a fresh stack behind its ucontext_t. */
+/* Stores the value in the target: in its context, and for a fresh stack behind its ucontext_t. */
 static void leave_value(struct context *to, void *value) {
     to->value = value;
     if (to->uc != &native) *(void **)((ucontext_t *)to->uc + 1) = value;
@@ -82,7 +82,7 @@ static void called(unsigned call_high, unsigned call_low) {
     cc__fatal("CTX-1: a fiber's first function returned");
 }
 
-/* `call` is in a frame that is left as soon as somebody resumes `from`: the callee has read it by then. */
+/* `call` is in a frame that ends once `from` is resumed: the callee has read it by then. */
 void *cc__context_call(struct context *from, void *top, context_call_fn fn, void *value) {
     struct call call = {from, fn, value};
     ucontext_t *uc = prepare(top);

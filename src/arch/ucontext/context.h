@@ -1,7 +1,7 @@
-/* ucontext/context.h - the switch for every other CPU, and the check of the others: POSIX ucontext.
+/* ucontext/context.h - the switch for all other CPUs, and a reference for testing the native switches: POSIX ucontext.
  *
- * Slow (two system calls for the signal mask a switch) but portable. A ucontext_t does not fit into a fiber
- * record: a fresh stack carries its own at its top, an OS thread has a thread-local one.
+ * Slow (two system calls per switch, for the signal mask) but portable. A ucontext_t does not fit into a fiber record:
+ * a fresh stack carries its own at its top, an OS thread has a thread-local one.
  */
 
 struct context {
