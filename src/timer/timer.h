@@ -4,7 +4,7 @@
  * O(1), fire O(log n).
  *
  * TIMER-1  A wait is never ended early: an entry fires at or after its time.
- * TIMER-2  Only its worker arms timers on a heap; any worker may fire them.
+ * TIMER-2  Only its worker arms timers on a heap; any thread may fire them.
  * TIMER-3  An arm finds room: there is no switch between cc__timer_prepare and the arm, not even in a simulation.
  */
 #ifndef CC_TIMER_TIMER_H
