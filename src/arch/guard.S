@@ -1,10 +1,10 @@
-/* guard.S - cc__guard (escape.h): calls a function that C++ exceptions do not leave.
+/* guard.S - cc__guard (escape.h): calls a function and stops C++ exceptions that leave it.
  *
- * The frame names a personality of our own, cc__guard_personality (panic/exception.c), to the unwinder. The table behind it
- * is for the C++ runtime's personality, which ours asks one question: is it a std::exception? Its one type is the
- * word cc__cxx_std_exception (fiber/cxx.c). The landing pad is never jumped to; it only has to be there.
+ * The frame has its own personality, cc__guard_personality (panic/exception.c). The table after it is for the C++
+ * runtime's personality, which ours calls to check for a std::exception. Its one type is the word cc__cxx_std_exception
+ * (fiber/cxx.c). The landing pad is never jumped to; it only has to exist.
  *
- * One file for all CPUs, so that it serves the portable context switch too. */
+ * One file for all CPUs, so that the portable context switch can use it too. */
 #include "arch/target.h"
 
 #ifndef CC_TARGET_UNKNOWN

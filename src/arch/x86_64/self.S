@@ -1,4 +1,4 @@
-/* self.S - one pointer a thread. Defined here, not in C, so that link-time optimisation keeps its name for the
+/* self.S - one pointer per thread. Defined here, not in C, so that link-time optimisation keeps its name for the
  * assembly in arch/self.h. */
         .section .tbss, "awT", @nobits
         .globl  cc__self

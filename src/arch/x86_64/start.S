@@ -1,4 +1,4 @@
-/* start.S - the first frame of a fiber on x86-64: nothing is above it, and the unwinder is told so. */
+/* start.S - the first frame of a fiber on x86-64: the outermost frame, marked as such for the unwinder. */
         .text
         .globl  cc__context_first
         .hidden cc__context_first
@@ -18,8 +18,8 @@ cc__context_first:
         .cfi_endproc
         .size   cc__context_first, . - cc__context_first
 
-/* A call on another stack. The caller is no frame above it: somebody may resume that elsewhere. So here the stack ends
- * for the unwinder, which finds the way here by the return address that nobody uses. */
+/* A call on another stack. The caller is not its outer frame, because it may be resumed elsewhere. So the stack ends
+ * here for the unwinder, which gets here by a return address that is never used. */
         .globl  cc__context_call_on
         .hidden cc__context_call_on
         .type   cc__context_call_on, @function
