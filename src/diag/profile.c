@@ -310,33 +310,64 @@ int cc_profile_write(int fd, CCProfile kind) {
 
 /* ---- where fibers compute ---- */
 
-enum { PERIOD_NS = 10000000 };
+enum { PERIOD_NS = 10000000, BACKLOG_NS = 3 * PERIOD_NS };
 
-/* Each worker that has a CPU; ns: since the last look. */
-static void look(struct profile *p, uint64_t ns) {
+/* Up to where the CPU time of a worker's thread has been counted. */
+struct counted {
+    int tid;
+    uint64_t until;
+};
+
+/* What a sample of the thread is worth: the time since the last look, but no more CPU time than the thread has used.
+ * For the system a thread also runs while it waits for a CPU that another one has. CPU time that no sample has counted
+ * is kept for a few looks, because a fiber that runs half of the time may be seen twice in a row. */
+static uint64_t weight(struct counted *c, int tid, uint64_t ns) {
+    uint64_t cpu = cc__thread_cpu_of(tid);
+    if (cpu == UINT64_MAX) return ns;
+    if (c->tid != tid) *c = (struct counted){tid, cpu > PERIOD_NS ? cpu - PERIOD_NS : 0};
+    uint64_t kept = ns + BACKLOG_NS, used = cpu - c->until;
+    if (used > kept) c->until = cpu - kept;
+    if (used > ns) used = ns;
+    c->until += used;
+    return used;
+}
+
+/* Only what they use from now on counts. */
+static void begin_count(struct counted *counted) {
+    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+        int tid = cc__get(&cc__sched.workers[i].remote.tid);
+        uint64_t cpu = tid != 0 ? cc__thread_cpu_of(tid) : UINT64_MAX;
+        if (cpu != UINT64_MAX) counted[i] = (struct counted){tid, cpu};
+    }
+}
+
+/* Each worker that has a CPU, or waits for one; ns: since the last look. */
+static void look(struct profile *p, struct counted *counted, uint64_t ns) {
     struct fiber *self = cc__sched_current(cc__worker());
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *w = &cc__sched.workers[i];
         struct fiber *f = cc__get(&w->core.current);
         struct thread_call call;
         struct view v;
-        if (f == NULL || f == self || !cc__threads_call(cc__get(&w->remote.tid), &call) || !call.running) continue;
+        int tid = cc__get(&w->remote.tid);
+        if (f == NULL || f == self || !cc__threads_call(tid, &call) || !call.running) continue;
         if (!cc__view_take(cc__view_slot(f), true, &v) || v.state != FIBER_RUNNING) continue;
         cc__view_trim(&v);
-        put_view(p, &v, 1, ns);
+        put_view(p, &v, 1, weight(&counted[i], tid, ns));
     }
 }
 
 /* Inside the runtime. */
-static int sample_until(struct profile *p, CCDeadline until, const _Atomic uint32_t *over) {
+static int sample_until(struct profile *p, struct counted *counted, CCDeadline until, const _Atomic uint32_t *over) {
     uint64_t last = cc__clock_now();
+    begin_count(counted);
     while (cc__clock_now() < until.ns && (over == NULL || cc__get(over) == 0)) {
         CCDeadline next = {last + PERIOD_NS};
         int rc = cc_sleep_until(next.ns < until.ns ? next : until);
         if (rc != 0) return rc;
         uint64_t now = cc__clock_now();
         if (!cc__dump_begin_until(cc__clock_real() + PATIENCE_NS)) return EBUSY;
-        look(p, now - last);
+        look(p, counted, now - last);
         cc__dump_end();
         last = now;
     }
@@ -351,18 +382,20 @@ int cc__profile_cpu(int fd, CCDeadline until, const _Atomic uint32_t *over) {
     bool outside = cc__worker() == NULL;
     if (outside && cc__upcall_enter(false) != 0) return ESRCH;
     uint64_t begin = cc__clock_now();
-    int rc = cc__sched.simulated ? ENOTSUP : cc__names_init(&names) ? 0 : ENOMEM;
+    struct counted *counted = cc__mem_alloc(CC_WORKERS_MAX * sizeof *counted);
+    int rc = cc__sched.simulated ? ENOTSUP : counted != NULL && cc__names_init(&names) ? 0 : ENOMEM;
     if (rc == 0) {
         put_type(&p, PROFILE_SAMPLE_TYPE, "samples", "count");
         put_type(&p, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
         put_type(&p, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
         cc__bytes_field(&p.out, PROFILE_PERIOD, PERIOD_NS);
-        rc = sample_until(&p, until, over);
+        rc = sample_until(&p, counted, until, over);
         cc__bytes_field(&p.out, PROFILE_DURATION, cc__clock_now() - begin);
         if (rc == 0) rc = finish(&p, fd);
         cc__names_free(&names);
     }
     if (outside) cc__upcall_leave();
+    cc__mem_free(counted);
     free_profile(&p);
     return rc;
 }

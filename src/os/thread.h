@@ -30,6 +30,8 @@ void cc__thread_stack(const void **bottom, const void **top);
 void cc__thread_yield(void);
 /* The CPU time that a thread has used, in ns; UINT64_MAX if the system does not tell. */
 uint64_t cc__thread_cpu(pthread_t thread);
+/* The same for the thread with that number, which may have ended. */
+uint64_t cc__thread_cpu_of(int id);
 /* What the system says of the thread with that number: 'R' it runs or wants to, 'S', 'D' it sleeps, ...; 0 if it does
  * not tell, and errno says why. */
 char cc__thread_state(int id);

@@ -130,6 +130,10 @@ uint64_t cc__thread_cpu(pthread_t thread) {
     (void)thread;
     return UINT64_MAX;
 }
+uint64_t cc__thread_cpu_of(int id) {
+    (void)id;
+    return UINT64_MAX;
+}
 char cc__thread_state(int id) {
     (void)id;
     return 0;

@@ -6,10 +6,13 @@
 
 #include <ccc/ccc.h>
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static CCChan *silent;
@@ -122,6 +125,92 @@ TEST_WORKERS(computing_fibers) {
     CHECK_EQ(cc_run(profile_cpu, file, NULL), 0);
     free(read_back(file, &size));
     CHECK(size > 0);
+}
+
+/* Reads a number of seven bits a byte, the last one below 128. */
+static uint64_t varint(const unsigned char **at) {
+    uint64_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        unsigned char byte = *(*at)++;
+        value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128) return value;
+    }
+}
+
+/* The sum of the second value of all samples: field 2 of the profile has a sample, whose field 2 has the values. */
+static uint64_t sum_of(const unsigned char *at, const unsigned char *end, bool in_sample) {
+    uint64_t sum = 0;
+    while (at < end) {
+        uint64_t key = varint(&at), value = varint(&at);
+        if ((key & 7) == 0) continue; /* a number; else so many bytes */
+        const unsigned char *next = at + value;
+        if (key >> 3 == 2 && !in_sample) sum += sum_of(at, next, true);
+        if (key >> 3 == 2 && in_sample) {
+            (void)varint(&at);
+            sum += varint(&at);
+        }
+        at = next;
+    }
+    return sum;
+}
+
+static uint64_t cpu_ns(void) {
+    struct timespec ts;
+    CHECK_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts), 0);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void *spin_and_measure(void *used) {
+    uint64_t before = cpu_ns();
+    (void)spin(NULL);
+    *(uint64_t *)used = cpu_ns() - before;
+    return NULL;
+}
+
+/* Returns the nanoseconds that the profile counts; *used: what the fiber has used. */
+static uint64_t profile_spinning(uint64_t ms, uint64_t *used) {
+    CCTask task;
+    size_t size;
+    atomic_store(&over, false);
+    CHECK_EQ(cc_spawn(&task, spin_and_measure, used, NULL), 0);
+    FILE *file = tmpfile();
+    CHECK_EQ(cc_profile_cpu(fileno(file), cc_after_ms(ms)), 0);
+    atomic_store(&over, true);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    unsigned char *data = (unsigned char *)read_back(file, &size);
+    uint64_t counted = sum_of(data, data + size, false);
+    free(data);
+    return counted;
+}
+
+static atomic_bool no_more;
+
+static void *hog(void *arg) {
+    while (!atomic_load(&no_more)) {
+    }
+    return arg;
+}
+
+/* A fiber whose worker shares its CPU with other threads counts for what its worker got. */
+TEST(a_shared_cpu, .timeout = 60) {
+    enum { HOGS = 4, PERIOD_NS = 10000000 };
+    cpu_set_t all, one;
+    pthread_t hogs[HOGS];
+    uint64_t used = 0;
+    CHECK_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0); /* the threads started from here on inherit it */
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    (void)profile_spinning(50, &used); /* reads the names, which takes long */
+    for (int i = 0; i < HOGS; i++) CHECK_EQ(pthread_create(&hogs[i], NULL, hog, NULL), 0);
+    CHECK_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+    uint64_t counted = profile_spinning(500, &used);
+    atomic_store(&no_more, true);
+    for (int i = 0; i < HOGS; i++) CHECK_EQ(pthread_join(hogs[i], NULL), 0);
+    printf("%llu of %llu us counted\n", (unsigned long long)counted / 1000, (unsigned long long)used / 1000);
+    CHECK(counted <= used + 2 * PERIOD_NS); /* at first it is not known what was used before */
+    if (cc__inspect_missing() == NULL && test_scale(1000) == 1000) CHECK(counted > 0);
 }
 
 static void *simulated(void *arg) {
