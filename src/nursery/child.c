@@ -198,8 +198,9 @@ static int spawn(CCNursery *n, CCTask *task, CCTaskFn fn, void *arg, const CCSpa
 
 void *cc_child_status(int status) {
     if (status == 0) return NULL;
-    if (status > 0 && status <= CC_ERROR_MAX) return cc_fail(status, "the child returned the status %d", status);
-    return cc_fail(EINVAL, "the child returned the status %d, which is no errno value", status);
+    if (status > 0 && status <= CC_ERROR_MAX)
+        return cc_fail(status, "the child returned %d (%s)", status, cc_error_text(status));
+    return cc_fail(EINVAL, "the child returned %d, which is no errno value", status);
 }
 
 struct status_child {

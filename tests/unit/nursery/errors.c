@@ -273,10 +273,10 @@ static void check_status(int status, bool macro, int code, const char *text) {
 static void statuses(void) {
     for (int macro = 0; macro < 2; macro++) {
         check_status(0, macro, 0, NULL);
-        check_status(EIO, macro, EIO, "the child returned the status 5");
-        check_status(CC_ERROR_MAX, macro, CC_ERROR_MAX, "the child returned the status 4095");
-        check_status(CC_ERROR_MAX + 1, macro, EINVAL, "the child returned the status 4096, which is no errno value");
-        check_status(-1, macro, EINVAL, "the child returned the status -1, which is no errno value");
+        check_status(EIO, macro, EIO, "the child returned 5 (Input/output error)");
+        check_status(CC_ERROR_MAX, macro, CC_ERROR_MAX, "the child returned 4095 (an unknown error)");
+        check_status(CC_ERROR_MAX + 1, macro, EINVAL, "the child returned 4096, which is no errno value");
+        check_status(-1, macro, EINVAL, "the child returned -1, which is no errno value");
     }
     CHECK_EQ(cc_nursery_spawn_status(NULL, status_of, NULL), EINVAL);
     CCNursery *n = cc_nursery_create(NULL);
