@@ -329,10 +329,14 @@ static bool close_entries(void) {
     return false;
 }
 
+/* How long a shutdown waits once waits are cancelled: a cancelled wait needs a moment to be noticed. */
+static uint64_t grace_ms(uint64_t timeout_ms) {
+    return timeout_ms < 100 ? 100 : timeout_ms;
+}
+
 /* Waits for all tasks to end: first for as long as the caller said, then refusing new ones and cancelling waits. True:
  * entries are closed. */
-static bool wind_down(uint64_t timeout_ms) {                 /* RT-2 */
-    uint64_t grace_ms = timeout_ms < 100 ? 100 : timeout_ms; /* a cancelled wait needs a moment to be noticed */
+static bool wind_down(uint64_t timeout_ms) { /* RT-2 */
     uint64_t patient_until = cc_after_ms(timeout_ms).ns;
     while (drain(patient_until)) {
         if (close_entries()) return true;
@@ -341,7 +345,7 @@ static bool wind_down(uint64_t timeout_ms) {                 /* RT-2 */
     if (rt.config.leak_report) cc__diag_leaks("when the runtime shuts down");
     cc__or_seq(&cc__sched.spawns, SPAWNS_REFUSED);
     cc__sched_contest(true);
-    uint64_t until = cc_after_ms(grace_ms).ns;
+    uint64_t until = cc_after_ms(grace_ms(timeout_ms)).ns;
     while (drain_by_cancelling(until))
         if (close_entries()) return true;
     cc__sched_contest(false);
@@ -357,8 +361,9 @@ static int shutdown_locked(uint64_t timeout_ms) {
         unsigned long long active = cc__sched_active(), calls = cc__blocking_calls();
         const char *what = active != 0 ? "task" : "blocking call";
         if (active == 0) active = calls;
-        cc__warn("shutdown: %llu %s%s after %llu ms; the runtime goes on:", active, what,
-                 active == 1 ? " still runs" : "s still run", (unsigned long long)timeout_ms);
+        cc__warn("shutdown: %llu %s%s after %llu ms, and another %llu ms with waits cancelled; the runtime goes on:",
+                 active, what, active == 1 ? " still runs" : "s still run", (unsigned long long)timeout_ms,
+                 (unsigned long long)grace_ms(timeout_ms));
         cc__diag_unfinished();
         return ETIMEDOUT;
     }

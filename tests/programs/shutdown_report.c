@@ -47,7 +47,8 @@ TEST(names_who_runs_and_where) {
     run_child(&child, body, NULL);
     if (child.status != 0) show_child(&child);
     CHECK_EQ(child.status, 0);
-    check_said("ccc: shutdown: 2 tasks still run after 1 ms; the runtime goes on:\n");
+    check_said(
+        "ccc: shutdown: 2 tasks still run after 1 ms, and another 100 ms with waits cancelled; the runtime goes on:\n");
     check_said(" 'stubborn' runs on worker ");
     check_said("stubborn_function");
     check_said(" 'insistent' ");
