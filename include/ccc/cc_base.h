@@ -91,8 +91,9 @@ CC_BEGIN_DECLS
 CC_API const char *cc_version(void);
 
 /* Describes an error code returned by this library, in English: "the task has panicked". For codes without a special
- * meaning here it returns the text of the C library, "No such file or directory". Never NULL; the string is never freed
- * or overwritten. Any context; does not switch. */
+ * meaning here it returns the text of the C library, "No such file or directory". It does not know which call returned
+ * the code: ENOENT of cc_resolve is an unknown host. Never NULL; the string is never freed or overwritten. Any context;
+ * does not switch. */
 CC_API const char *cc_error_text(int code);
 CC_END_DECLS
 

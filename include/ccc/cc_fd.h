@@ -134,7 +134,8 @@ CC_API CC_MUST_CHECK int cc_poll(struct pollfd *fds, size_t n, CCDeadline deadli
 
 /* ---- statistics ---- */
 
-/* The number of fibers and OS threads that are waiting for descriptors. Any context; does not switch. */
+/* The number of waits for descriptors: a fiber or OS thread that waits for several descriptors at once, in cc_poll or a
+ * select, counts once for each of them. Any context; does not switch. */
 CC_API size_t cc_io_waiters(void);
 
 CC_END_DECLS

@@ -74,6 +74,7 @@ typedef struct CCNurseryConfig {
  * ENOMEM: no memory; EINVAL: invalid settings; with a deadline also the errors of cc_run. The parent must outlive this
  * one. Any context; does not switch. */
 CC_API CCNursery *cc_nursery_create(CCNursery *parent);
+/* The same with all settings; config may be NULL. */
 CC_API CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config);
 
 /* Cancels and waits for the remaining children, runs the exit hooks and closes the channels if no wait has done so, and

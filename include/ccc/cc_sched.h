@@ -1,7 +1,7 @@
 /* cc_sched.h - the runtime as a whole, and the running fiber.
  *
- * The runtime starts at its first use, with the defaults and the settings of the environment
- * (CC_WORKERS, CC_MAX_WORKERS, CC_STACK_SIZE, CC_MEMBARRIER, CC_VERBOSE, CC_FIBER_STATS, CC_PANIC_ABORT).
+ * The runtime starts at its first use, with the defaults and the settings of the environment: CC_WORKERS,
+ * CC_MAX_WORKERS, CC_STACK_SIZE and others, all of which ccc(7) lists.
  */
 #ifndef CCC_CC_SCHED_H
 #define CCC_CC_SCHED_H
@@ -72,7 +72,8 @@ CC_API int cc_runtime_init(const CCRuntimeConfig *config);
  * again, at least 100 ms. Waits of OS threads are not ended. Returns 0 when all tasks and workers have ended, or if the
  * runtime was not running. ETIMEDOUT: some tasks are still running; they are named on stderr, and the runtime
  * continues. EDEADLK: called from a fiber, or by a thread_local destructor of a worker, whose waits without a deadline
- * return ECANCELED. The runtime may be started again afterwards. OS threads; blocks. */
+ * return ECANCELED. The runtime may be started again afterwards. Task handles and islands of before are void (ESRCH);
+ * channels and nurseries stay valid. OS threads; blocks. */
 CC_API int cc_runtime_shutdown(uint64_t timeout_ms);
 
 /* Runs fn(arg) as a fiber and waits for its end; *result (may be NULL) gets its result. A cancelled caller cancels the

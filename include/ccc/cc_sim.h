@@ -81,7 +81,7 @@ typedef struct CCSimNet {
     uint32_t half_open_ppm;                  /* writes after which nothing arrives on that connection any more */
     uint32_t refuse_ppm;                     /* connects that are refused */
     uint32_t black_hole_ppm;                 /* connects without an answer: ETIMEDOUT after 127 seconds */
-    uint32_t no_descriptor_ppm;              /* sockets and accepts that fail with EMFILE */
+    uint32_t no_descriptor_ppm;              /* sockets, accepts and opened files that fail with EMFILE */
     uint32_t loss_ppm;                       /* datagrams that are lost */
     uint32_t duplicate_ppm;                  /* datagrams that arrive twice */
     uint32_t name_ppm;                       /* lookups that fail with EREMOTEIO, after a while */
