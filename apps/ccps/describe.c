@@ -24,7 +24,7 @@ static const struct {
 };
 
 /* All fibers in three orders, each made when it is first asked for: lists of 100,000 are looked up in 100,000 times. */
-enum order { BY_RECORD, BY_ID, BY_STACK, ORDERS };
+enum order { BY_RECORD, BY_ID, ORDERS };
 struct sorted {
     uint64_t key;
     const struct fiber_seen *fiber;
@@ -35,7 +35,7 @@ static const struct fiber_seen *all;
 static size_t all_count;
 
 static uint64_t key_of(const struct fiber_seen *f, enum order order) {
-    return order == BY_RECORD ? f->at : order == BY_ID ? (uint64_t)f->generation << 32 | (f->slot + 1) : f->low;
+    return order == BY_RECORD ? f->at : (uint64_t)f->generation << 32 | (f->slot + 1);
 }
 
 static int by_key(const void *a, const void *b) {
@@ -224,17 +224,16 @@ static void describe_holder(uint64_t owner, char *text, size_t size) {
     text[0] = '\0';
     if (owner == 0) return;
     if (owner & HOLDER_THREAD) {
-        snprintf(text, size, ", held by an OS thread");
+        snprintf(text, size, ", held by OS thread %d", HOLDER_TID(owner));
         return;
     }
-    const struct fiber_seen *f = find_fiber(layout.holder_is_id ? BY_ID : BY_STACK, owner);
-    if (f != NULL && (layout.holder_is_id ? key_of(f, BY_ID) == owner : owner < f->high)) {
+    const struct fiber_seen *f = find_fiber(BY_ID, owner);
+    if (f != NULL && key_of(f, BY_ID) == owner) {
         char who[256];
         describe_fiber(f, who, sizeof who);
         snprintf(text, size, ", held by %s", who);
     } else {
-        snprintf(text, size, ", held by %s",
-                 layout.holder_is_id ? "a fiber that has ended" : "an OS thread, or a fiber that has ended");
+        snprintf(text, size, ", held by fiber %u.%u, which has ended", (uint32_t)owner - 1, (uint32_t)(owner >> 32));
     }
 }
 

@@ -2,8 +2,6 @@
  *
  *   cc__machine_pause()                  a hint that the thread spins
  *   cc__machine_sp()                     the stack pointer, or an address near it; its user need not have a frame
- *   cc__machine_thread()                 a part of the thread pointer: another number for another thread, as good as
- *                                        always; 0: not known. Not to be kept across a switch
  *   cc__machine_cycles()                 a counter of constant rate; 0: there is none
  *   CC_RETURN_ON_STACK                   1: a call puts its return address right below the CFA
  *   CC_RELOCATION_IS_SLOT(type)          whether a relocation fills an entry of a global offset table; names of <elf.h>

@@ -6,6 +6,7 @@
 #include "inspect/symbol.h"
 #include "io/fd.h"
 #include "io/uring.h"
+#include "lock/holder.h"
 #include "lock/wait_word.h"
 #include "os/descriptor.h"
 #include "os/safe_copy.h"
@@ -165,12 +166,14 @@ static void describe_arms(struct wait_what what, bool select, char *text, size_t
 
 static void describe_lock(struct wait_what what, char *text, size_t size) {
     char holder[96] = "";
-    enum holder kind;
-    struct fiber *f = cc__wait_holder(what, &kind);
-    if (f != NULL)
-        cc__describe_tenant(f, holder, sizeof holder);
-    else if (kind != HOLDER_NOBODY)
-        snprintf(holder, sizeof holder, kind == HOLDER_IS_THREAD ? "an OS thread" : "a fiber that has ended");
+    uint64_t id = cc__wait_held_by(what);
+    bool ended = id != 0 && cc__holder_has_ended(id);
+    if (id & HOLDER_THREAD)
+        snprintf(holder, sizeof holder, "OS thread %d%s", HOLDER_TID(id), ended ? ", which has ended" : "");
+    else if (ended)
+        snprintf(holder, sizeof holder, "fiber %u.%u, which has ended", (uint32_t)id - 1, (uint32_t)(id >> 32));
+    else if (id != 0)
+        cc__describe_tenant(cc__pool_find(id), holder, sizeof holder);
     snprintf(text, size, "for %s %p%s%s", cc__park_object(what.reason) == OBJECT_MUTEX ? "mutex" : "reader-writer lock",
              what.object, holder[0] ? ", held by " : "", holder);
 }

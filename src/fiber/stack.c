@@ -445,21 +445,3 @@ bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high) {
     }
     return false;
 }
-
-bool cc__stack_is_fibers(uintptr_t address) {
-    uintptr_t low, high;
-    for (unsigned i = 0; cc__stack_arena(i, &low, &high); i++)
-        if (address >= low && address < high) return true;
-    return false;
-}
-
-struct fiber *cc__stack_tenant(uintptr_t address) {
-    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
-        struct fiber *f = cc__pool_at(slot);
-        const struct stack *s = cc__get(&f->stack);
-        if (s == NULL || cc__word_state(cc__get(&f->word)) == FIBER_IDLE) continue;
-        uintptr_t low = (uintptr_t)s->base;
-        if (address >= low && address < low + cc__stack_size(s)) return f;
-    }
-    return NULL;
-}

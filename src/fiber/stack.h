@@ -163,13 +163,6 @@ void cc__stack_look(struct stack_survey *survey, uint32_t max);
 /* The address range of the index-th arena of fiber stacks; false: there are no more. Any thread. */
 bool cc__stack_arena(unsigned index, uintptr_t *low, uintptr_t *high);
 
-/* Whether the address is in one of them. Any thread. */
-bool cc__stack_is_fibers(uintptr_t address);
-
-/* The fiber whose stack contains this address; NULL: none. Searches all fibers. Any thread; for fibers that run
- * meanwhile the result is a guess. */
-struct fiber *cc__stack_tenant(uintptr_t address);
-
 /* True if `addr` lies in the guard of s. Signal-safe. */
 bool cc__stack_in_guard(const struct stack *s, const void *addr);
 

@@ -17,12 +17,6 @@
 #define CONTEXT_IS_PLAIN 1
 #endif
 
-#ifdef CC_DEBUG /* lock/holder.h */
-#define HOLDER_IS_ID 1
-#else
-#define HOLDER_IS_ID 0
-#endif
-
 __attribute__((used)) const struct layout cc__layout = {
     .magic = LAYOUT_MAGIC,
     .version = LAYOUT_VERSION,

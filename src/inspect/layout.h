@@ -13,7 +13,7 @@
 
 #define LAYOUT_MAGIC UINT64_C(0x74756f79616c6363) /* "cclayout" in memory, with one letter less */
 
-enum { LAYOUT_NOTE = 1, LAYOUT_VERSION = 3 };
+enum { LAYOUT_NOTE = 1, LAYOUT_VERSION = 4 };
 
 struct layout {
     uint64_t magic;

@@ -200,30 +200,22 @@ uint32_t cc__wait_arms(struct wait_what what, struct arm *arms, uint32_t max) {
     return all.count;
 }
 
-/* The holder as it was written down (lock/holder.h). */
-static struct fiber *resolve(uint64_t owner, enum holder *kind) {
-    if (owner == 0) return NULL;
-    *kind = HOLDER_IS_THREAD;
-    if (owner & HOLDER_THREAD) return NULL;
-#ifdef CC_DEBUG
-    struct fiber *f = cc__pool_find(owner);
-    if (f != NULL && cc__pool_id(f) != owner) f = NULL;
-#else
-    struct fiber *f = cc__stack_tenant((uintptr_t)owner);
-    if (f == NULL && !cc__stack_is_fibers((uintptr_t)owner)) return NULL;
-#endif
-    *kind = f != NULL ? HOLDER_IS_FIBER : HOLDER_HAS_ENDED;
-    return f;
+uint64_t cc__wait_held_by(struct wait_what what) {
+    struct mutex mutex;
+    CCRWLock rw;
+    enum wait_object object = cc__park_object(what.reason);
+    if (object == OBJECT_MUTEX && cc__safe_copy(&mutex, what.object, sizeof mutex))
+        return cc__get(&mutex.word) != 0 ? cc__get(&mutex.owner) : 0;
+    if (object == OBJECT_RWLOCK && cc__safe_copy(&rw, what.object, sizeof rw))
+        return rw.word & 1 ? rw.owner : 0; /* readers leave no names */
+    return 0;
 }
 
 struct fiber *cc__wait_holder(struct wait_what what, enum holder *kind) {
-    struct mutex mutex;
-    CCRWLock rw;
-    *kind = HOLDER_NOBODY;
-    enum wait_object object = cc__park_object(what.reason);
-    if (object == OBJECT_MUTEX && cc__safe_copy(&mutex, what.object, sizeof mutex))
-        return cc__get(&mutex.word) != 0 ? resolve(cc__get(&mutex.owner), kind) : NULL;
-    if (object == OBJECT_RWLOCK && cc__safe_copy(&rw, what.object, sizeof rw))
-        return rw.word & 1 ? resolve(rw.owner, kind) : NULL; /* readers leave no names */
-    return NULL;
+    uint64_t holder = cc__wait_held_by(what);
+    *kind = holder == 0 ? HOLDER_NOBODY : HOLDER_IS_THREAD;
+    if (holder == 0 || (holder & HOLDER_THREAD)) return NULL;
+    bool ended = cc__holder_has_ended(holder);
+    *kind = ended ? HOLDER_HAS_ENDED : HOLDER_IS_FIBER;
+    return ended ? NULL : cc__pool_find(holder);
 }

@@ -66,6 +66,8 @@ CC_INLINE struct wait_what cc__view_what(const struct view *v) {
 enum holder { HOLDER_NOBODY, HOLDER_IS_FIBER, HOLDER_HAS_ENDED, HOLDER_IS_THREAD };
 /* The fiber; NULL: it is none, or has ended. */
 struct fiber *cc__wait_holder(struct wait_what what, enum holder *kind);
+/* The holder as it was written down (lock/holder.h); 0: none, or readers. */
+uint64_t cc__wait_held_by(struct wait_what what);
 
 /* What a select or a wait for descriptors has noted, copied. False: it cannot be read, or is none. */
 bool cc__wait_all(struct wait_what what, struct arms *all);

@@ -83,10 +83,9 @@ int cc_cond_wait_until(CCCond *c, CCMutex *m, CCDeadline deadline) {
     cc__lock_take(&ww->lock);
     cc__wait_queue_push(&ww->queue, &node);
     cc__lock_release(&ww->lock);
-    uint64_t holder = cc__get(&cc__mutex_of(m)->owner);
     cc__mutex_unlock_to_wait(cc__mutex_of(m));
     rc = wait_in_queue(ww, &node);
-    cc__mutex_lock_again(cc__mutex_of(m), holder);
+    cc__mutex_lock_again(cc__mutex_of(m));
     return rc;
 }
 

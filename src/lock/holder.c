@@ -52,66 +52,42 @@ void cc__holder_otherwise(const char *what, const void *object, const char *how)
     cc__fatal("%s %p is held %s; %s does not hold it that way", what, object, how, me);
 }
 
+_Thread_local uint64_t cc__holder_thread;
+
+uint64_t cc__holder_new_thread(void) { /* HOLDER-2 */
+    static _Atomic uint64_t count;
+    uint64_t before = cc__add(&count, 1);
+    cc__holder_thread = HOLDER_THREAD | before << HOLDER_TID_BITS | (uint64_t)cc__thread_id();
+    return cc__holder_thread;
+}
+
 #ifdef CC_DEBUG
-/* Cached, because it takes a system call. */
-static int thread_id(void) {
-    static _Thread_local int id __attribute__((tls_model("initial-exec")));
-    if (unlikely(id == 0)) id = cc__thread_id();
-    return id;
-}
-
-uint64_t cc__holder_self(void) {
-    struct fiber *f = cc__sched_current(cc__worker());
-    return f != NULL ? cc__pool_id(f) : HOLDER_THREAD | (uint64_t)thread_id();
-}
-
-static bool is_self(uint64_t holder, uint32_t thread) {
-    (void)thread;
-    return holder == cc__holder_self();
-}
-
-static void describe(uint64_t holder, char *text) {
-    struct fiber *f = holder & HOLDER_THREAD ? NULL : cc__pool_find(holder);
-    if (holder & HOLDER_THREAD)
-        snprintf(text, NAME_MAX_HERE, "OS thread %d", (int)(holder & ~HOLDER_THREAD));
-    else if (f != NULL && cc__pool_id(f) == holder)
-        describe_fiber(f, text);
-    else
-        snprintf(text, NAME_MAX_HERE, "fiber %u.%u, which has ended", (uint32_t)holder - 1, (uint32_t)(holder >> 32));
-}
-
 void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *object) {
-    if (likely(!is_self(cc__get(owner), 0))) return;
+    if (likely(!cc__holder_is_self(owner))) return;
     char me[NAME_MAX_HERE];
     describe_self(me);
     cc__fatal("%s %p is held by %s itself, which wants it again and would wait for ever", what, object, me);
 }
-#else
-/* Whether the holder is the caller, or may be (HOLDER-2). */
-static bool is_self(uint64_t holder, uint32_t thread) {
-    uintptr_t at = (uintptr_t)holder, here = cc__machine_sp();
-    struct fiber *f = cc__sched_current(cc__worker());
-    if (holder & HOLDER_THREAD) return f == NULL && (uint32_t)holder == cc__machine_thread();
-    if (f == NULL) {
-        /* No two stacks in use are that close: a guard, or the top of the other stack, lies in between. */
-        if (at - here + 1024 < 2048) return true;
-        return !cc__stack_is_fibers(at) && (thread == 0 || thread == cc__machine_thread());
-    }
-    const struct stack *s = cc__get(&f->stack);
-    uintptr_t low = (uintptr_t)s->base, cold = (uintptr_t)cc__get(&s->cold);
-    if (at >= low && at < cold) return true;
-    return here < low || here >= cold; /* it runs on a stack of the program's own */
+#endif
+
+bool cc__holder_has_ended(uint64_t holder) {
+    if (holder & HOLDER_THREAD)
+        return cc__thread_state(HOLDER_TID(holder)) == 0 && cc__thread_state(cc__thread_id()) != 0;
+    struct fiber *f = cc__pool_find(holder);
+    if (f == NULL || cc__pool_id(f) != holder) return true;
+    enum fiber_state state = cc__word_state(cc__get(&f->word));
+    return state == FIBER_DONE || state == FIBER_IDLE;
 }
 
 static void describe(uint64_t holder, char *text) {
-    struct fiber *f = holder & HOLDER_THREAD ? NULL : cc__stack_tenant((uintptr_t)holder);
-    if (f != NULL)
-        describe_fiber(f, text);
+    bool ended = cc__holder_has_ended(holder);
+    if (holder & HOLDER_THREAD)
+        snprintf(text, NAME_MAX_HERE, "OS thread %d%s", HOLDER_TID(holder), ended ? ", which has ended" : "");
+    else if (ended)
+        snprintf(text, NAME_MAX_HERE, "fiber %u.%u, which has ended", (uint32_t)holder - 1, (uint32_t)(holder >> 32));
     else
-        snprintf(text, NAME_MAX_HERE,
-                 cc__stack_is_fibers((uintptr_t)holder) ? "a fiber that has ended" : "an OS thread");
+        describe_fiber(cc__pool_find(holder), text);
 }
-#endif
 
 /* ---- readers ---- */
 
@@ -126,12 +102,11 @@ void cc__holder_not_reader(bool of_another, const char *what, const void *object
         what, object, me);
 }
 
-CC_NOINLINE void cc__holder_check(_Atomic uint64_t *owner, uint32_t thread, bool held, const char *what,
-                                  const void *object) {
+CC_NOINLINE void cc__holder_check(_Atomic uint64_t *owner, bool held, const char *what, const void *object) {
     uint64_t holder = cc__get(owner);
+    if (likely(holder == cc__holder_self())) return;
     if (unlikely(holder == 0 && !held)) cc__holder_free(what, object);
     if (unlikely(holder == 0)) wrong_holder(what, object, "another, who was handed it");
-    if (likely(is_self(holder, thread))) return;
     char other[NAME_MAX_HERE];
     describe(holder, other);
     wrong_holder(what, object, other);

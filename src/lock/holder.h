@@ -1,72 +1,59 @@
 /* holder.h - who holds a lock, and whether the caller of an unlock is the holder.
  *
- * In debug builds the holder is a fiber's id, or an OS thread's number with the top bit set. In other builds it is the
- * stack pointer at the call that took the lock, which costs one store: an unlock with the same stack pointer comes from
- * the same frame, and is accepted by one comparison. Any other unlock looks up which stack that pointer is in
- * (cc__holder_check). 0: no holder, or a waiter that was handed the lock and has not run yet.
- *
- * Stacks that belong to no fiber do not identify an OS thread: one thread may have several (a hosted call, coroutines
- * of the program). So the thread is recorded too: a mutex stores it beside the holder, because its fast path does not
- * check what the caller is; on slower paths an OS thread stores it in place of the stack pointer, with the top bit set.
+ * The holder is a fiber's id, which no later fiber has, or a number of an OS thread with the top bit set, which no
+ * later thread has. It does not depend on the stack that the caller runs on, which may be the program's own. 0: no
+ * holder, or a waiter that was handed the lock and has not run yet.
  *
  * A rwlock does not record its readers. Each caller keeps the number of read locks that it holds, and the sum of their
  * addresses.
  *
  * HOLDER-1  The holder is cleared before the lock is released, and written by the next holder: while the lock is held,
  *           the value is that of its holder.
- * HOLDER-2  In a release build the check accepts what it cannot decide: a fiber that runs on a stack of the program's
- *           own, and OS threads on a CPU that does not tell them apart (cc__machine_thread).
+ * HOLDER-2  Two callers never have the same value, also if one of them ended before the other began: a lock that was
+ *           left behind belongs to nobody who comes later.
  * HOLDER-3  A read unlock by a caller without read locks is refused. A caller with one read lock can unlock only that
  *           one. A caller with several can unlock a lock that it does not hold; its last unlock is then refused.
  */
 #ifndef CC_LOCK_HOLDER_H
 #define CC_LOCK_HOLDER_H
 
-#include "arch/machine.h"
 #include "sched/sched.h"
 
-/* The stack pointer at the entry of the function that uses it, which need not have a frame. */
-#define cc__holder_entry() ((uint64_t)(uintptr_t)__builtin_dwarf_cfa() - CC_RETURN_ON_STACK * sizeof(void *))
+/* The holder is an OS thread: its number in the system, which is reused, and how many threads got theirs before. */
+#define HOLDER_THREAD (UINT64_C(1) << 63)
+#define HOLDER_TID_BITS 24 /* Linux uses 22 */
+#define HOLDER_TID(holder) ((int)((holder) & ((UINT64_C(1) << HOLDER_TID_BITS) - 1)))
 
-#define HOLDER_THREAD (UINT64_C(1) << 63) /* the other bits identify an OS thread, not a fiber */
+/* 0: the thread has never held a lock. */
+extern _Thread_local uint64_t cc__holder_thread __attribute__((tls_model("initial-exec")));
+CC_COLD uint64_t cc__holder_new_thread(void);
 
-#ifdef CC_DEBUG
-uint64_t cc__holder_self(void);
+/* The caller, as a holder: f, the running fiber, or if that is NULL the OS thread. */
+CC_INLINE uint64_t cc__holder_of(struct fiber *f) {
+    if (likely(f != NULL)) return cc__pool_id_running(f);
+    uint64_t thread = cc__holder_thread;
+    return likely(thread != 0) ? thread : cc__holder_new_thread();
+}
+CC_INLINE uint64_t cc__holder_self(void) {
+    return cc__holder_of(cc__sched_current(cc__worker()));
+}
 
-CC_INLINE void cc__holder_enter_at(_Atomic uint64_t *owner, uint64_t entry) {
-    (void)entry;
+/* The caller has taken the lock. */
+CC_INLINE void cc__holder_enter(_Atomic uint64_t *owner) {
     cc__set(owner, cc__holder_self());
 }
-CC_INLINE void cc__holder_enter(_Atomic uint64_t *owner, _Atomic uint32_t *thread) {
-    (void)thread;
-    cc__set(owner, cc__holder_self());
-}
-CC_INLINE bool cc__holder_here(_Atomic uint64_t *owner) {
+/* Whether the caller holds the lock. */
+CC_INLINE bool cc__holder_is_self(_Atomic uint64_t *owner) {
     return cc__get(owner) == cc__holder_self();
 }
-CC_INLINE bool cc__holder_at(_Atomic uint64_t *owner, uint64_t entry) {
-    (void)entry;
-    return cc__holder_here(owner);
-}
-/* Before a wait: aborts the program if the caller is the holder. */
+
+/* Whether it is a fiber or thread that has ended. */
+bool cc__holder_has_ended(uint64_t holder);
+
+/* Before a wait, in debug builds: aborts the program if the caller is the holder. */
+#ifdef CC_DEBUG
 void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *object);
 #else
-CC_INLINE void cc__holder_enter_at(_Atomic uint64_t *owner, uint64_t entry) {
-    cc__set(owner, likely(cc__worker() != NULL) ? entry : HOLDER_THREAD | cc__machine_thread());
-}
-/* The lock was taken with this stack pointer. */
-CC_INLINE bool cc__holder_at(_Atomic uint64_t *owner, uint64_t entry) {
-    return cc__get(owner) == entry;
-}
-/* In a function that has no frame at this place. */
-CC_INLINE void cc__holder_enter(_Atomic uint64_t *owner, _Atomic uint32_t *thread) {
-    cc__set(thread, cc__machine_thread());
-    cc__set(owner, cc__machine_sp());
-}
-/* As above: the holder called from the frame that calls now. */
-CC_INLINE bool cc__holder_here(_Atomic uint64_t *owner) {
-    return cc__get(owner) == cc__machine_sp();
-}
 CC_INLINE void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *object) {
     (void)owner, (void)what, (void)object;
 }
@@ -112,9 +99,9 @@ CC_INLINE void cc__holder_clear(_Atomic uint64_t *owner) {
     cc__set(owner, 0);
 }
 
-/* Aborts the program unless the caller holds the lock. thread: as cc__holder_enter has left it; 0: it was not called.
- * held: whether the lock is held, according to its word. what: "cc_mutex_unlock: mutex". */
-void cc__holder_check(_Atomic uint64_t *owner, uint32_t thread, bool held, const char *what, const void *object);
+/* Aborts the program unless the caller holds the lock. held: whether it is held, according to its word. what:
+ * "cc_mutex_unlock: mutex". */
+void cc__holder_check(_Atomic uint64_t *owner, bool held, const char *what, const void *object);
 
 /* An unlock of a free lock, or of one that is held in another way: "by a writer", "by readers". */
 CC_NORETURN CC_COLD void cc__holder_free(const char *what, const void *object);

@@ -101,29 +101,38 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
     }
 }
 
-/* Slow paths are tail calls: their callers need no frame, and the callee's entry stack pointer is that of the public
- * call (holder.h). */
+/* Slow paths are tail calls: their callers need no frame. */
 static CC_NOINLINE int lock_contended(struct mutex *m, uint64_t deadline, bool cancellable) {
     /* A cancellation lasts until the fiber leaves its scope: every wait would end at once, and after a grace period
      * even a shielded one. */
     bool held = !cancellable && cc__cancel_hold();
     int rc = lock_slow(m, deadline, cancellable); /* without a deadline and a cancellation it cannot fail */
     cc__cancel_unhold(held);
-    if (likely(rc == 0)) cc__holder_enter_at(&m->owner, cc__holder_entry());
+    if (likely(rc == 0)) cc__holder_enter(&m->owner);
     return rc;
 }
 
-CC_INLINE int lock(struct mutex *m, uint64_t deadline, bool cancellable) {
+CC_INLINE int lock_as(struct mutex *m, struct fiber *self, uint64_t deadline, bool cancellable) {
     uint32_t expected = cc__sim_zero();
+    uint64_t holder = cc__holder_of(self); /* before the compare-and-swap, which later loads wait for */
     /* Pairs with the unlocks. */
     if (unlikely(!cc__cas(&m->word, &expected, LOCKED))) return lock_contended(m, deadline, cancellable);
-    cc__holder_enter(&m->owner, &m->thread);
+    cc__set(&m->owner, holder);
     return 0;
 }
 
-void cc__mutex_lock_again(struct mutex *m, uint64_t holder) {
+/* Apart: what an OS thread calls here would cost a fiber a frame. */
+static CC_NOINLINE int lock_thread(struct mutex *m, uint64_t deadline, bool cancellable) {
+    return lock_as(m, NULL, deadline, cancellable);
+}
+
+CC_INLINE int lock(struct mutex *m, uint64_t deadline, bool cancellable) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    return likely(self != NULL) ? lock_as(m, self, deadline, cancellable) : lock_thread(m, deadline, cancellable);
+}
+
+void cc__mutex_lock_again(struct mutex *m) {
     (void)lock(m, WAIT_FOREVER, false);
-    cc__set(&m->owner, holder);
 }
 
 /* ---- unlocking ---- */
@@ -175,7 +184,6 @@ static CC_NOINLINE int unlock_by_cas(struct mutex *m, struct bucket *bucket) {
     return 0;
 }
 
-/* Entered with the stack pointer of the call. */
 CC_INLINE int unlock_held(struct mutex *m, struct bucket *bucket) {
     cc__holder_clear(&m->owner);
     /* WAITERS while fast_unlock is on was set by a waiter that has left. */
@@ -187,14 +195,14 @@ CC_INLINE int unlock_held(struct mutex *m, struct bucket *bucket) {
     return likely(cc__get(&bucket->fast_unlock)) ? 0 : wake_after_store(m);
 }
 
-/* The mutex was locked from another frame: by a function that has returned, or by another fiber or thread. */
-static CC_NOINLINE int unlock_checked(struct mutex *m, struct bucket *bucket) {
-    cc__holder_check(&m->owner, cc__get(&m->thread), cc__get(&m->word) != 0, "cc_mutex_unlock: mutex", m);
-    return unlock_held(m, bucket);
+/* By an OS thread, or by a caller that does not hold it. Apart, as lock_thread is. */
+static CC_NOINLINE int unlock_apart(struct mutex *m) {
+    cc__holder_check(&m->owner, cc__get(&m->word) != 0, "cc_mutex_unlock: mutex", m);
+    return unlock_held(m, cc__bucket_of(m));
 }
 
 void cc__mutex_unlock_to_wait(struct mutex *m) {
-    cc__holder_check(&m->owner, cc__get(&m->thread), cc__get(&m->word) != 0, "cc_cond_wait: mutex", m);
+    cc__holder_check(&m->owner, cc__get(&m->word) != 0, "cc_cond_wait: mutex", m);
     (void)unlock_held(m, cc__bucket_of(m));
 }
 
@@ -215,7 +223,7 @@ int cc_mutex_lock_try(CCMutex *mutex) {
     struct mutex *m = cc__mutex_of(mutex);
     cc__sim_point();
     if (!try_lock(m, 0)) return EAGAIN;
-    cc__holder_enter_at(&m->owner, cc__holder_entry());
+    cc__holder_enter(&m->owner);
     return 0;
 }
 
@@ -227,7 +235,7 @@ int cc_mutex_lock_uncancellable(CCMutex *mutex) {
 int cc_mutex_unlock(CCMutex *mutex) {
     if (unlikely(mutex == NULL)) return EINVAL;
     struct mutex *m = cc__mutex_of(mutex);
-    struct bucket *bucket = cc__bucket_of(m);
-    if (unlikely(!cc__holder_here(&m->owner))) return unlock_checked(m, bucket);
-    return unlock_held(m, bucket);
+    struct fiber *self = cc__sched_current(cc__worker());
+    if (unlikely(self == NULL || cc__get(&m->owner) != cc__holder_of(self))) return unlock_apart(m);
+    return unlock_held(m, cc__bucket_of(m));
 }

@@ -8,9 +8,9 @@
 
 /* A CCMutex as the library sees it: C++ has no _Atomic, so the public struct has plain fields. */
 struct mutex {
-    _Atomic uint32_t word;   /* mutex.c */
-    _Atomic uint32_t thread; /* holder.h */
-    _Atomic uint64_t owner;
+    _Atomic uint32_t word; /* mutex.c */
+    uint32_t unused;
+    _Atomic uint64_t owner; /* holder.h */
 };
 
 _Static_assert(sizeof(struct mutex) == sizeof(CCMutex), "the public struct");
@@ -21,7 +21,7 @@ CC_INLINE struct mutex *cc__mutex_of(CCMutex *m) {
 
 /* Unlocks before a wait for a condition; aborts the program unless the caller holds the mutex. */
 void cc__mutex_unlock_to_wait(struct mutex *m);
-/* Locks for a caller that held the mutex before, as `holder` says; without a deadline, and not cancelled. */
-void cc__mutex_lock_again(struct mutex *m, uint64_t holder);
+/* Locks after that wait; without a deadline, and not cancelled. */
+void cc__mutex_lock_again(struct mutex *m);
 
 #endif

@@ -28,7 +28,7 @@ static void give_up(void *arg) {
 
 static int run(struct once *once, void (*fn)(void *), void *arg) {
     CCDefer deferred = {.fn = give_up, .arg = once};
-    cc__holder_enter_at(&once->owner, cc__holder_entry());
+    cc__holder_enter(&once->owner);
     (void)cc_defer_enter(&deferred);
     fn(arg);
     deferred.fn = NULL;

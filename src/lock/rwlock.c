@@ -215,8 +215,7 @@ static int read_lock(CCRWLock *rw, uint64_t deadline, enum how how) {
     return rc;
 }
 
-/* entry: cc__holder_entry of the call. */
-static int write_lock(CCRWLock *lock, uint64_t deadline, enum how how, uint64_t entry) {
+static int write_lock(CCRWLock *lock, uint64_t deadline, enum how how) {
     if (unlikely(lock == NULL)) return EINVAL;
     struct rwlock *rw = (struct rwlock *)(void *)lock;
     cc__sim_point();
@@ -226,7 +225,7 @@ static int write_lock(CCRWLock *lock, uint64_t deadline, enum how how, uint64_t 
         int rc = how == ALWAYS ? enter_always(&rw->ww, true) : enter_slow(&rw->ww, true, deadline);
         if (rc != 0) return rc;
     }
-    cc__holder_enter_at(&rw->owner, entry);
+    cc__holder_enter(&rw->owner);
     return 0;
 }
 
@@ -265,30 +264,30 @@ int cc_rwlock_read_unlock(CCRWLock *rw) {
 }
 
 int cc_rwlock_write_lock(CCRWLock *rw) {
-    return write_lock(rw, WAIT_FOREVER, WAIT, cc__holder_entry());
+    return write_lock(rw, WAIT_FOREVER, WAIT);
 }
 
 int cc_rwlock_write_lock_uncancellable(CCRWLock *rw) {
-    return write_lock(rw, WAIT_FOREVER, ALWAYS, cc__holder_entry());
+    return write_lock(rw, WAIT_FOREVER, ALWAYS);
 }
 
 int cc_rwlock_write_lock_try(CCRWLock *rw) {
-    return write_lock(rw, 0, TRY, cc__holder_entry());
+    return write_lock(rw, 0, TRY);
 }
 
 int cc_rwlock_write_lock_until(CCRWLock *rw, CCDeadline deadline) {
-    return write_lock(rw, cc__wait_deadline(deadline), WAIT, cc__holder_entry());
+    return write_lock(rw, cc__wait_deadline(deadline), WAIT);
 }
 
-static int write_unlock(CCRWLock *lock, uint64_t entry) {
+static int write_unlock(CCRWLock *lock) {
     if (unlikely(lock == NULL)) return EINVAL;
     struct rwlock *rw = (struct rwlock *)(void *)lock;
     uint32_t word = WRITER;
     cc__sim_point();
-    if (unlikely(!cc__holder_at(&rw->owner, entry))) {
+    if (unlikely(!cc__holder_is_self(&rw->owner))) {
         uint32_t now = cc__get(&rw->ww.word);
         if (now & READERS) cc__holder_otherwise("cc_rwlock_write_unlock: lock", lock, "by readers");
-        cc__holder_check(&rw->owner, 0, now & WRITER, "cc_rwlock_write_unlock: lock", lock);
+        cc__holder_check(&rw->owner, now & WRITER, "cc_rwlock_write_unlock: lock", lock);
     }
     cc__holder_clear(&rw->owner);
     if (likely(cc__cas(&rw->ww.word, &word, 0))) return 0; /* pairs with the next to enter */
@@ -297,7 +296,7 @@ static int write_unlock(CCRWLock *lock, uint64_t entry) {
 }
 
 int cc_rwlock_write_unlock(CCRWLock *lock) {
-    int rc = write_unlock(lock, cc__holder_entry());
+    int rc = write_unlock(lock);
     cc__sim_point();
     return rc;
 }

@@ -489,13 +489,13 @@ static const struct shape_case dead_shapes[] = {
     {"main alone", dead_alone, {"1 OS thread waits, and nothing is left", "waits to receive from channel 'silence'"}},
     {"a mutex of a thread that has ended",
      dead_abandoned_mutex,
-     {"1 OS thread waits", "waits for mutex", "held by an OS thread"}},
+     {"1 OS thread waits", "waits for mutex", "held by OS thread ", ", which has ended"}},
     {"two threads", dead_threads, {"2 OS threads wait", "channel 'to ann'", "channel 'to bob'"}},
     {"alone after a thread ends", dead_after_a_napper, {"1 OS thread waits", "channel 'silence'"}},
     {"beside an idle runtime", dead_idle_runtime, {"1 OS thread waits", "channel 'silence'"}},
     {"a mutex of a fiber that has ended",
      dead_abandoned_by_fiber,
-     {"1 OS thread waits", "waits for mutex", "held by a fiber that has ended"}},
+     {"1 OS thread waits", "waits for mutex", "held by fiber 0.1, which has ended"}},
     {"after a shutdown", dead_after_shutdown, {"1 OS thread waits", "channel 'silence'"}},
 };
 

@@ -14,10 +14,6 @@ CC_INLINE uintptr_t cc__machine_sp(void) {
     return sp;
 }
 
-CC_INLINE uint32_t cc__machine_thread(void) {
-    return 0;
-}
-
 #define CC_RETURN_ON_STACK 0
 
 #define CC_FRAME_CHAIN 0

@@ -16,12 +16,6 @@ CC_INLINE uintptr_t cc__machine_sp(void) {
     return sp;
 }
 
-CC_INLINE uint32_t cc__machine_thread(void) {
-    uintptr_t thread;
-    __asm__ volatile("mv %0, tp" : "=r"(thread));
-    return (uint32_t)thread;
-}
-
 #define CC_RETURN_ON_STACK 0
 
 #define CC_FRAME_CHAIN 1

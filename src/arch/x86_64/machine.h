@@ -14,12 +14,6 @@ CC_INLINE uintptr_t cc__machine_sp(void) {
     return sp;
 }
 
-CC_INLINE uint32_t cc__machine_thread(void) {
-    uint32_t thread;
-    __asm__ volatile("movl %%fs:0, %0" : "=r"(thread));
-    return thread;
-}
-
 #define CC_RETURN_ON_STACK 1
 
 #define CC_FRAME_CHAIN 1

@@ -290,6 +290,87 @@ TEST_DIES(unlock_after_a_hand_over, "is held by another, who was handed it", .si
     in_a_fiber(unlock_after_hand_over);
 }
 
+/* ---- a holder that has ended ---- */
+
+static void *lock_and_end(void *arg) {
+    CHECK_EQ(cc_mutex_lock(&m), 0);
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+    return arg; /* and keeps both */
+}
+
+static void leave_them_locked(void) {
+    CHECK_EQ(cc_run(lock_and_end, NULL, NULL), 0);
+}
+
+static void leave_them_locked_by_a_thread(void) {
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, lock_and_end, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+/* The next fiber has the same record and the same stack. */
+TEST_DIES(unlock_by_the_next_fiber, ", which has ended, and fiber ", .signal = SIGABRT) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    leave_them_locked();
+    in_a_fiber(unlock_it);
+}
+
+TEST_DIES(write_unlock_by_the_next_fiber, ", which has ended, and fiber ", .signal = SIGABRT) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    leave_them_locked();
+    in_a_fiber(write_unlock_it);
+}
+
+/* From the frame that the lock was taken in. */
+static void *lock_or_unlock(void *locks) {
+    int rc = locks != NULL ? cc_mutex_lock(&m) : cc_mutex_unlock(&m);
+    CHECK_EQ(rc, 0);
+    return locks;
+}
+
+TEST_DIES(unlock_by_the_next_fiber_in_the_same_frame, ", which has ended, and fiber ", .signal = SIGABRT) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_run(lock_or_unlock, &m, NULL), 0);
+    (void)cc_run(lock_or_unlock, NULL, NULL);
+}
+
+/* The task has ended, and its handle is still there. */
+static void *lock_then_set(void *unused) {
+    CHECK_EQ(cc_mutex_lock(&m), 0);
+    return unused;
+}
+
+static void unlock_after_its_end(void) {
+    CCTask task = cc_fiber_spawn_task(lock_then_set, NULL);
+    while (cc_mutex_lock_try(&m) == 0) {
+        CHECK_EQ(cc_mutex_unlock(&m), 0);
+        cc_yield();
+    }
+    while (cc__sched_active() > 1) cc_yield();
+    (void)cc_mutex_unlock(&m);
+    (void)cc_task_join(&task, NULL);
+}
+
+TEST_DIES(unlock_of_a_task_that_was_not_joined, ", which has ended, and fiber ", .signal = SIGABRT) {
+    in_a_fiber(unlock_after_its_end);
+}
+
+/* The next thread has the same stack and the same thread pointer. */
+TEST_DIES(unlock_by_the_next_thread, ", which has ended, and OS thread ", .signal = SIGABRT) {
+    leave_them_locked_by_a_thread();
+    in_another_thread(unlock_it);
+}
+
+TEST_DIES(write_unlock_by_the_next_thread, ", which has ended, and OS thread ", .signal = SIGABRT) {
+    leave_them_locked_by_a_thread();
+    in_another_thread(write_unlock_it);
+}
+
+/* A thread that has never held a lock is not the holder of a free one. */
+TEST_DIES(unlock_of_a_free_mutex_by_a_new_thread, "is free; OS thread ", .signal = SIGABRT) {
+    in_another_thread(unlock_it);
+}
+
 /* ---- what is right ---- */
 
 static __attribute__((noinline)) void lock_deeper(int depth) {
