@@ -161,7 +161,8 @@ ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode
 }
 
 /* A write to what nobody reads raises SIGPIPE: it is blocked meanwhile and, if this write was the reason, taken
- * back. */
+ * back. It may be raised although the call returns a number: behind the part that went out; and by a socket whose
+ * records the kernel encrypts, which has taken all and could not send it. */
 struct quiet {
     sigset_t pipe_signal, before, pending;
 };
@@ -173,8 +174,8 @@ static void quiet_begin(struct quiet *q) {
     pthread_sigmask(SIG_BLOCK, &q->pipe_signal, &q->before);
 }
 
-static void quiet_end(const struct quiet *q, ssize_t put) {
-    if (put == -EPIPE && !sigismember(&q->pending, SIGPIPE)) {
+static void quiet_end(const struct quiet *q, bool may_have_raised) {
+    if (may_have_raised && !sigismember(&q->pending, SIGPIPE)) {
         struct timespec now = {0, 0};
         int signal;
         CALL(signal, sigtimedwait(&q->pipe_signal, NULL, &now));
@@ -188,7 +189,9 @@ static ssize_t write_quietly(int fd, const struct iovec *parts, int n) {
     ssize_t put;
     quiet_begin(&quiet);
     CALL(put, writev(fd, parts, n));
-    quiet_end(&quiet, put);
+    size_t total = 0;
+    for (int i = 0; i < n; i++) total += parts[i].iov_len;
+    quiet_end(&quiet, put != (ssize_t)total);
     return put;
 }
 
@@ -272,7 +275,7 @@ ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count) {
     ssize_t put;
     quiet_begin(&quiet);
     CALL(put, sendfile(to, from, offset, count));
-    quiet_end(&quiet, put);
+    quiet_end(&quiet, true);
     return put;
 }
 
@@ -285,6 +288,6 @@ ssize_t cc__os_splice(int from, bool own, int to, size_t count) {
     ssize_t moved;
     quiet_begin(&quiet);
     CALL(moved, splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
-    quiet_end(&quiet, moved);
+    quiet_end(&quiet, true);
     return moved;
 }
