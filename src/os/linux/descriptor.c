@@ -161,8 +161,7 @@ ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode
 }
 
 /* A write to what nobody reads raises SIGPIPE: it is blocked meanwhile and, if this write was the reason, taken
- * back. It may be raised although the call returns a number: behind the part that went out; and by a socket whose
- * records the kernel encrypts, which has taken all and could not send it. */
+ * back. A call that has moved some bytes before the reader left raises it, too, and returns their number. */
 struct quiet {
     sigset_t pipe_signal, before, pending;
 };
