@@ -93,12 +93,13 @@ static void forget_hints_locked(struct io_fd *fd) {
  * it has gone. */
 static void finish_close(struct io_fd *fd, uint64_t word) {
     cc__lock_take(&fd->lock);
-    bool registered = cc__get(&fd->registered) != 0;
+    bool in_set = fd->in_set || cc__get(&fd->registered) != 0;
     cc__set(&fd->registered, 0);
     forget_hints_locked(fd);
     fd->armed = 0;
+    fd->in_set = false;
     cc__set(&fd->word, (uint64_t)(fd_generation(word) + 1) << 32 | FD_FINISHING);
-    if (registered) cc__poller_remove(fd->number);
+    if (in_set) cc__poller_remove(fd->number); /* FD-12 */
     cc__lock_release(&fd->lock);
     if ((word & FD_ADOPTED) && !(word & FD_SOCKET))
         (void)cc__os_close(fd->number);
@@ -139,6 +140,7 @@ static void forget(struct io_fd *fd) {
     cc__list_init(&fd->observers);
     cc__set(&fd->observing, 0);
     fd->armed = 0;
+    fd->in_set = false;
     fd->suspect = 0;
     fd->borrowers = 0;
     fd->borrowed_blocking = false;
@@ -241,7 +243,10 @@ static void count_event_locked(struct io_fd *fd) {
 static int arm_locked(struct io_fd *fd, uint64_t word, unsigned sides) {
     sides |= fd->armed;
     int error = cc__poller_arm(fd->number, data_of(fd, word), sides);
-    if (error == 0) fd->armed = sides;
+    if (error == 0) {
+        fd->armed = sides;
+        fd->in_set = true;
+    }
     return error;
 }
 
@@ -652,6 +657,7 @@ void cc__fd_cancel_threads(void) {
             cancel_locked(&chunk[i].observers);
             count_event_locked(&chunk[i]);
             chunk[i].armed = 0;
+            chunk[i].in_set = false;
             cc__lock_release(&chunk[i].lock);
         }
     }

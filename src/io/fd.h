@@ -27,6 +27,9 @@
  * FD-11  Other calls of a descriptor that is in blocking mode are made when the system says that they need not wait.
  *       Between that look and the call nobody else may take what was seen: so both are made by whoever has the `turn`
  *       of that side. Who finds it taken waits only while the side is ready.
+ * FD-12  A close removes the descriptor from the poller's set first, also one that was only armed. While epoll_wait(2)
+ *       reads its state, the kernel holds a reference to the file. If the close drops the other one meanwhile, the file
+ *       is closed when that thread returns to user mode: perhaps never, if it goes to sleep instead.
  */
 #ifndef CC_IO_FD_H
 #define CC_IO_FD_H
@@ -51,7 +54,8 @@ struct io_fd {
     _Atomic bool no_skip;       /* the peer has hung up, or such a hint is not reliable here */
     bool borrowed_blocking;     /* borrowed, and was in blocking mode before */
     _Atomic uint16_t broken;    /* an errno value that a call was told; FD-9 */
-    uint32_t borrowers;         /* of its mode: FD-10 */
+    uint32_t borrowers : 31;    /* of its mode: FD-10 */
+    uint32_t in_set : 1;        /* it was armed, so the poller's set has it; FD-12 */
     struct link observers;      /* of arm.link: FD-7 */
     _Atomic uint32_t observing; /* how many they are */
     _Atomic uint32_t events;    /* how many the poller has reported, and changes of what it reports */
