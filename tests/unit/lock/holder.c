@@ -308,7 +308,7 @@ static void leave_them_locked_by_a_thread(void) {
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* The next fiber has the same record and the same stack. */
+/* The next fiber has the same stack. */
 TEST_DIES(unlock_by_the_next_fiber, ", which has ended, and fiber ", .signal = SIGABRT) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
     leave_them_locked();
