@@ -7,8 +7,8 @@
 #   tools/test.sh -c joins             only cases whose name contains the word
 #   tools/test.sh -v                   a line for each program
 #
-# Output of every program stays in build/log/STAGE/. A build takes up to 4 GB; with CI set, each is removed after the last
-# stage that uses it. TEST_SLOWDOWN, TEST_WORKER_LIST and TEST_TIMEOUT, when
+# Output of every program stays in build/log/STAGE/. A build takes up to 4 GB, all of them 30; with CI set, or if there is not so
+# much room, each is removed after the last stage that uses it. TEST_SLOWDOWN, TEST_WORKER_LIST and TEST_TIMEOUT, when
 # set outside, win over the stage's own. The last line is "N passed, N failed[, N skipped]".
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -379,9 +379,11 @@ if ((free_mb < 8000 && ${#stages[@]} == ${#matrix[@]})); then
     echo "0 passed, 1 failed"
     exit 1
 fi
+removes=${CI:-}
+((free_mb > 30000 || ${#stages[@]} < ${#matrix[@]})) || removes=1
 for i in "${!stages[@]}"; do
     run_stage "${stages[i]}"
-    [[ -z ${CI:-} ]] || remove_build "${stages[i]}" "${stages[@]:i+1}"
+    [[ -z $removes ]] || remove_build "${stages[i]}" "${stages[@]:i+1}"
 done
 
 echo
