@@ -334,6 +334,34 @@ TEST_DIES(unlock_by_the_next_fiber_in_the_same_frame, ", which has ended, and fi
     (void)cc_run(lock_or_unlock, NULL, NULL);
 }
 
+/* The fiber's id is that of the holder but for the generation. */
+static void *unlock_if_record_is(void *holder) {
+    if ((uint32_t)cc_fiber_id() == *(uint32_t *)holder) (void)cc_mutex_unlock(&m);
+    return NULL;
+}
+
+static void *lock_and_say(void *holder) {
+    CHECK_EQ(cc_mutex_lock(&m), 0);
+    *(uint32_t *)holder = (uint32_t)cc_fiber_id();
+    return NULL;
+}
+
+static void unlock_by_the_same_record(void) {
+    static uint32_t holder;
+    enum { MOST = 1000 }; /* the worker hands out what it has got back */
+    CCTask task = cc_fiber_spawn_task(lock_and_say, &holder);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    for (int i = 0; i < MOST; i++) {
+        task = cc_fiber_spawn_task(unlock_if_record_is, &holder);
+        CHECK_EQ(cc_task_join(&task, NULL), 0);
+    }
+}
+
+TEST_DIES(unlock_by_the_next_fiber_with_the_same_record, ", which has ended, and fiber ", .signal = SIGABRT) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    in_a_fiber(unlock_by_the_same_record);
+}
+
 /* The task has ended, and its handle is still there. */
 static void *lock_then_set(void *unused) {
     CHECK_EQ(cc_mutex_lock(&m), 0);
