@@ -16,8 +16,8 @@ int cc__thread_start_quiet(pthread_t *thread, void *(*fn)(void *), void *arg);
 void cc__thread_signals_keep(void);
 void cc__thread_signals_take(void);
 void cc__thread_join(pthread_t thread);
-/* False: it had not ended within so many milliseconds. */
-bool cc__thread_join_within(pthread_t thread, unsigned ms);
+/* False: it had not ended at that time (cc__clock_real). */
+bool cc__thread_join_until(pthread_t thread, uint64_t until);
 /* Names the calling thread, for top and gdb; at most 15 bytes count. */
 void cc__thread_name(const char *name);
 /* Timed waits of the calling thread end on time, and not up to 50 us later together with others. */

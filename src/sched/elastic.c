@@ -129,10 +129,10 @@ void cc__elastic_exit(void) {
 
 /* Not for a worker in a long turn, or one whose fibers never stop. */
 void cc__elastic_join_idle(void) {
-    enum { PATIENCE_MS = 500 };
+    uint64_t until = cc__clock_real() + 500 * POLICY_MS;
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
         if (cc__get(&cc__sched.workers[i].remote.life) != LIFE_EMPTY &&
-            !cc__thread_join_within(cc__sched.workers[i].thread, PATIENCE_MS))
+            !cc__thread_join_until(cc__sched.workers[i].thread, until))
             return;
 }
 

@@ -74,16 +74,9 @@ void cc__thread_join(pthread_t thread) {
     if (rc != 0) cc__fatal("pthread_join of a worker failed with error %d", rc);
 }
 
-bool cc__thread_join_within(pthread_t thread, unsigned ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    return pthread_timedjoin_np(thread, NULL, &until) == 0;
+bool cc__thread_join_until(pthread_t thread, uint64_t until) {
+    struct timespec ts = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &ts) == 0;
 }
 
 void cc__thread_name(const char *name) {

@@ -119,8 +119,8 @@ int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg) {
 void cc__thread_join(pthread_t thread) {
     if (thread != (pthread_t)NOBODY) ex_thread_join((int)(thread / THREAD_UNIT) - 1);
 }
-bool cc__thread_join_within(pthread_t thread, unsigned ms) {
-    (void)ms;
+bool cc__thread_join_until(pthread_t thread, uint64_t until) {
+    (void)until;
     cc__thread_join(thread);
     return true;
 }
