@@ -24,7 +24,7 @@ uint64_t cc__drivers_next_due(unsigned worker, bool exact) {
     return first;
 }
 
-/* A driver with one source for all finds fibers of islands, too. What was in the list before was routed before. */
+/* A driver with one source for all workers also returns fibers of islands. Those already in the list were routed. */
 static CC_NOINLINE uint32_t route(struct link *list, uint32_t n) {
     uint32_t before = 0;
     for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) before++;

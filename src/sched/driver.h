@@ -1,14 +1,14 @@
-/* driver.h - the table of drivers: sources of wakes that are neither fibers nor threads of the program. Timers are the
- * first one.
+/* driver.h - the table of drivers: sources of wakes that are neither fibers nor threads of the program. The first one
+ * is the timers.
  *
- * A driver has an event source for each worker (timers: a heap), or one for all. The scheduler polls it whenever a
- * worker looks beyond its own queues, plans such a look for the time at which the next event is due, and lets a
- * sleeping worker sleep until then.
+ * A driver has an event source for each worker (timers: a heap), or one for all. The scheduler polls it together with
+ * the inbox and the global queue, schedules a poll for the time at which the next event is due, and lets a sleeping
+ * worker sleep until then.
  *
- * DRIVER-1  A driver claims fibers and hands them over in a list. Only the scheduler puts them into queues.
- * DRIVER-2  A poll that finds nothing costs a load: a driver that a program does not use costs no more at each look.
- * DRIVER-3  In one driver a worker can block. While one of its events is pending and workers sleep, one of them (the
- *           poller) blocks there, in place of its futex. Waking that one interrupts the driver.
+ * DRIVER-1  A driver claims fibers and returns them in a list. Only the scheduler puts them into queues.
+ * DRIVER-2  A poll that finds nothing costs a load, so a driver that the program does not use is almost free.
+ * DRIVER-3  Workers can block in one driver. While one of its events is pending and workers sleep, one of them (the
+ *           poller) blocks there instead of on its futex. To wake the poller, interrupt the driver.
  */
 #ifndef CC_SCHED_DRIVER_H
 #define CC_SCHED_DRIVER_H
@@ -16,46 +16,46 @@
 #include "sched/sched.h"
 
 struct driver {
-    /* With the runtime, for so many workers. False: no memory. */
+    /* At the start of the runtime, which has that many workers. False: no memory. */
     bool (*start)(unsigned workers);
-    /* No worker is left. Also after a start that failed, or none. */
+    /* When no worker is left. Also after a start that failed, or without a start. */
     void (*stop)(void);
 
-    /* When the next event of that worker's source is due; UINT64_MAX: never, or the time is not known. Unless `exact`,
-     * which is slower, it may be too early: a wait that is over may have left its event behind. Any thread. */
+    /* When the next event of that worker's source is due; UINT64_MAX: never, or unknown. Unless `exact`, which is
+     * slower, the time may be too early: a wait that has ended may have left its event behind. Any thread. */
     uint64_t (*next_due)(unsigned worker, bool exact);
 
-    /* Claims the fibers whose event has come on that worker's source, appends them to `list`, in the order of the
-     * events, and returns how many they are. Never blocks. Any thread. */
+    /* Claims the fibers whose events have occurred on that worker's source, appends them to `list` in the order of the
+     * events, and returns their number. Never blocks. Any thread. */
     uint32_t (*poll)(unsigned worker, uint64_t now, struct link *list);
 
-    /* Whether an event may come that ends a wait. A deadlock is reported only if no driver says so (DEADLOCK-1). Any
+    /* Whether an event may still end a wait. A deadlock is reported only if no driver has one (DEADLOCK-1). Any
      * thread. */
     bool (*pending)(void);
 
-    /* Blocks the calling worker until a poll may find something, then true; or until the time, or until interrupt. One
-     * thread at a time. NULL: next_due tells all. At most one driver has it (DRIVER-3). */
+    /* Blocks the calling worker: true if a poll may find something, false at the time or after an interrupt. One thread
+     * at a time. NULL: next_due suffices. At most one driver has it (DRIVER-3). */
     bool (*wait)(uint64_t until);
-    /* Ends the wait, also one that is about to begin. Any thread. */
+    /* Ends the wait, or one that is about to begin. Any thread. */
     void (*interrupt)(void);
 };
 
-/* Up to the first NULL. rt/ fills it in before the scheduler starts. */
+/* Ends with NULL. rt/ fills it in before the scheduler starts. */
 enum { DRIVERS_MAX = 4 };
 extern const struct driver *cc__drivers[DRIVERS_MAX + 1];
 
-/* All of them; see struct driver. */
+/* For all drivers; see struct driver. */
 bool cc__drivers_start(unsigned workers);
 void cc__drivers_stop(void);
 uint64_t cc__drivers_next_due(unsigned worker, bool exact);
 bool cc__drivers_pending(void);
 
-/* Only of drivers that have a source for each worker: timers. */
+/* For drivers that have a source for each worker: timers. */
 uint32_t cc__drivers_poll_own(unsigned worker, uint64_t now, struct link *list);
-/* Only of the one in which a worker can block, without fibers of other islands. */
+/* For the driver in which a worker can block. Fibers of other islands are sent there, and not returned. */
 uint32_t cc__drivers_poll_events(unsigned worker, uint64_t now, struct link *list);
 
-/* The one in which a worker can block; NULL: none. */
+/* The driver in which a worker can block; NULL: none. */
 const struct driver *cc__drivers_blocking(void);
 
 #endif

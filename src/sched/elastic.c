@@ -1,23 +1,23 @@
-/* elastic.c - a worker lasts; its thread comes and goes.
+/* elastic.c - starts and retires the threads of workers; the worker itself remains.
  *
  * Owns:    remote.life, idle.open, sched.count.
- * Partner: sysmon.c decides when there are to be more; idle.c lets a sleeper go whose time is over.
+ * Partner: sysmon.c decides when to add workers; idle.c lets a sleeper retire whose time is over.
  *
  *   EMPTY --cc__elastic_open--> OPEN --cc__elastic_close_locked--> CLOSED --joined, cc__elastic_open--> OPEN
  *
- * The worker that retires is DRAINING between its close and the end of its thread: it takes nothing from
- * anybody, and gives away what is addressed to it.
+ * Between its close and the end of its thread a retiring worker is DRAINING: it takes no fibers, and moves those in its
+ * inbox to the global queue.
  *
- * ELASTIC-1  A worker that ever had a thread is among the first `count` for ever: every poll of all workers reaches its
- *            inbox and its timers, whether the thread is there or not.
- * ELASTIC-2  Whoever retires is on the list of sleepers until then, leaves it under the lock, and leaves another
- *            one on it: a notifier that comes too late for the one finds the other, or finds that it is awake and
- *            has yet to poll.
- * ELASTIC-3  One thread at a time is a given worker: the last one has been joined before the next one starts. So
- *            what belongs to a worker (its biased lock, its tag, its channels) goes on as if it had slept.
+ * ELASTIC-1  A worker that ever had a thread stays among the first `count`: every poll of all workers covers its inbox
+ *            and its timers, whether it has a thread or not.
+ * ELASTIC-2  A worker retires from the list of sleepers: it leaves the list under the lock, with another sleeper still
+ *            on it. A notifier that comes too late for the first finds the second on the list, or awake and about to
+ *            poll.
+ * ELASTIC-3  A worker has one thread at a time: the last one is joined before the next one starts. So its state (its
+ *            biased lock, its tag, its channels) continues as if it had slept.
  * ELASTIC-4  The first `base` workers have threads, and never retire.
- * ELASTIC-5  When the program exits, every thread that has retired has been joined, and no other one retires: a tool
- *            that looks for threads that nobody joined finds none.
+ * ELASTIC-5  When the program exits, every retired thread has been joined, and no more retire: tools that look for
+ *            threads that were not joined find none.
  */
 #include "sched/elastic.h"
 
@@ -34,7 +34,7 @@
 
 static _Atomic uint64_t retire_ns = RETIRE_NS;
 static _Atomic uint64_t grown, retired;
-static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER; /* of threads that have retired: sysmon, or the exit */
+static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER; /* joins retired threads: sysmon, or the exit */
 static _Atomic bool exiting;                                /* written under sched.idle.lock */
 
 void cc__elastic_set_retire(uint64_t ns) {
@@ -57,7 +57,7 @@ static void set_life(struct worker *w, enum worker_life life) {
     cc__set(&w->remote.life, life);
     uint32_t open = cc__sched_open();
     cc__set(&cc__sched.idle.open, open + (life == LIFE_OPEN) - was_open);
-    /* seq_cst: whoever counts all workers after a heavy barrier misses none whose thread ran before it
+    /* seq_cst: a thread that counts the workers after a heavy barrier misses none whose thread ran before the barrier
      * (cc__sched_contest). */
     if (cc__get(&cc__sched.count) < w->core.owner) cc__set_seq(&cc__sched.count, w->core.owner);
     cc__lock_release(&cc__sched.idle.lock);
@@ -97,7 +97,7 @@ unsigned cc__elastic_open(unsigned n, int *error) {
     return opened;
 }
 
-/* The first n stay from now on, if all of them have threads. */
+/* Makes the first n workers permanent, if all of them have threads. */
 static void raise_base(unsigned n) {
     cc__lock_take(&cc__sched.idle.lock);
     bool open = true;
@@ -127,7 +127,7 @@ void cc__elastic_exit(void) {
     pthread_mutex_unlock(&joining);
 }
 
-/* Not for a worker in a long turn, or one whose fibers never stop. */
+/* Does not wait for a worker in a long turn, or one that never runs out of fibers. */
 void cc__elastic_join_idle(void) {
     uint64_t until = cc__clock_real() + 500 * POLICY_MS;
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
@@ -152,7 +152,7 @@ static bool stays(struct worker *w) { /* ELASTIC-4 */
 uint64_t cc__elastic_until(struct worker *w, uint64_t now) {
     if (likely(stays(w))) return UINT64_MAX;
     uint64_t rest = cc__get(&retire_ns), end = w->idle_since + rest;
-    /* The only sleeper of all stays on: it is the one who comes to the aid of the others (IDLE-4). */
+    /* The only sleeper does not retire: it may have to help the others (IDLE-4). */
     return end > now ? end : now + (rest > RETIRE_AGAIN_NS ? rest : RETIRE_AGAIN_NS);
 }
 

@@ -1,14 +1,15 @@
 /* idle.c - search, sleep, notify. The protocol, its race and its ordering table are in README.md; the numbers are in
- * policy.h. What roles a sleeper may have, and the rules of these (IDLE-4, 5, 7, 8), are in watch.c.
+ * policy.h. The roles of sleepers, and their rules (IDLE-4, 5, 7, 8), are in watch.c.
  *
- * IDLE-1  No runnable fiber waits while a worker sleeps: publish, then look for sleepers, against: announce the sleep,
- *         then check every place. For private queues the first side is light and the second heavy.
- * IDLE-2  At most searchers_max workers search at a time; a thread that wakes a sleeper counts it as a searcher, so
- *         that wakes do not pile up. If it finds no sleeper any more, it gives the place back, and looks again: to
- *         others it was a searcher meanwhile.
- * IDLE-3  A searcher that finds something wakes the next if there is more: parallelism grows while there is work. Who
- *         publishes and sees a searcher leaves the wake to it. So it looks after it has given up its place, also at
- *         what was sent to itself; and if others are awake and nobody watches, it appoints a watcher.
+ * IDLE-1  No runnable fiber waits while a worker sleeps. A producer publishes the fiber, then checks for sleepers; a
+ *         sleeper announces its sleep, then checks every place. For private queues the producer's side is light and the
+ *         sleeper's is heavy.
+ * IDLE-2  At most searchers_max workers search at a time. A thread that wakes a sleeper counts it as a searcher, so
+ *         that wakes do not pile up. If it finds no sleeper, it gives the place back and checks again, because others
+ *         may have seen it as a searcher meanwhile.
+ * IDLE-3  A searcher that finds something wakes the next if there is more: parallelism grows while there is work. A
+ *         producer that sees a searcher leaves the wake to it. So a searcher checks again after it has given up its
+ *         place, its own inbox included; and if other workers are awake and there is no watcher, it appoints one.
  * IDLE-6  A worker that goes to work checks whether sysmon is up; sysmon announces its sleep, then checks whether any
  *         worker works.
  */
@@ -31,9 +32,9 @@
 enum wake_word {
     WAKE_NONE,
     WAKE_POLL,
-    WAKE_SEARCH, /* and a searcher's place is yours */
-    WAKE_ROLE,   /* and a role is free: whoever goes to work instead of taking it appoints another (IDLE-4) */
-    WAKE_EVENT,  /* never in a worker's word: a driver has something to poll */
+    WAKE_SEARCH, /* and has been counted as a searcher */
+    WAKE_ROLE,   /* and a role is free: a worker that goes to work instead of taking it appoints another (IDLE-4) */
+    WAKE_EVENT,  /* never stored in a worker's word: a driver has something to poll */
 };
 
 static bool take_place(void) {
@@ -63,7 +64,7 @@ static void wake(struct worker *w, enum wake_word word) {
     if (unlikely(cc__get(&cc__sched.idle.poller) == w)) cc__drivers_blocking()->interrupt(); /* IDLE-7 */
 }
 
-/* Any sleeper, the watcher last: while others sleep it has a job. */
+/* Any sleeper, but the watcher last: while others sleep it has work to do. */
 static struct worker *choose_locked(void) {
     struct worker *last = NULL;
     struct link *list = &cc__sched.idle.list;
@@ -75,7 +76,7 @@ static struct worker *choose_locked(void) {
     return last;
 }
 
-/* Takes one off the list, for the caller to wake; NULL: nobody sleeps. */
+/* Removes a sleeper from the list, for the caller to wake; NULL: none sleeps. */
 static struct worker *take_sleeper(void) {
     cc__lock_take(&cc__sched.idle.lock);
     struct worker *w = choose_locked();
@@ -96,8 +97,8 @@ void cc__idle_notify(struct worker *w) {
             wake(sleeper, WAKE_SEARCH);
             return;
         }
-        /* All have left the list. Who saw our place meanwhile has left a wake to us, and a worker that has gone to
-         * sleep since may not have seen what for (IDLE-2). */
+        /* All have left the list. A producer that saw our place meanwhile has left a wake to us, and a worker that has
+         * gone to sleep since may not have seen its fiber (IDLE-2). */
         leave_place();
     }
 }
@@ -123,7 +124,7 @@ void cc__idle_notify_all(void) {
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) (void)cc__idle_notify_worker(&cc__sched.workers[i]);
 }
 
-/* Another sleeper finds out which roles are free. */
+/* Wakes a sleeper to take the roles that are free. */
 static void appoint(void) {
     struct worker *sleeper = take_sleeper();
     if (sleeper != NULL) wake(sleeper, WAKE_ROLE);
@@ -131,18 +132,18 @@ static void appoint(void) {
 
 /* ---- search ---- */
 
-/* Who made a fiber ready while we searched may have left it to us. The worker that has it takes it at its next poll or
- * turn, but may be blocked in this one; so may we be, with what was sent to us. want: as it is since we left our place.
- * A hint for private queues: a watcher finds what is not seen here. */
+/* A producer that made a fiber ready while we searched may have left the wake to us. The worker that has the fiber runs
+ * it at its next poll or turn, but may be blocked in this one; so may we, with fibers in our own inbox. want: as loaded
+ * after we left our place. For private queues this is a hint: what it misses is found by a watcher. */
 static bool left_to_us(struct worker *w, uint64_t want) {
     if (cc__inbox_waits_elsewhere(w)) return true;
     return !want_watch(want) && (!cc__inbox_empty(w) || cc__runq_waits_elsewhere(w));
 }
 
 /* We searched, so others may rely on us: for what they publish, and for the timer of a fiber that parks while the next
- * one is about to block (IDLE-3). Another searcher, perhaps one that was woken just now, will ask the same; a watcher
- * stays as long as not all sleep. A sleeper that retires leaves the list first, and is then no longer counted as open:
- * it is looked at the other way round, else one that sleeps no more would hide one that is awake. */
+ * one is about to block (IDLE-3). Another searcher, also one that was just woken, will do this check itself; a watcher
+ * stays until all sleep. A retiring sleeper is subtracted from `want` first and from `open` second, so they are loaded
+ * in the opposite order: otherwise a worker that has retired could hide one that is awake. */
 static bool nobody_instead(void) {
     uint32_t open = cc__get_acquire(&cc__sched.idle.open); /* pairs with cc__elastic_close_locked */
     uint64_t want = cc__get_seq(&cc__sched.want);
@@ -167,7 +168,7 @@ void cc__idle_left(struct worker *w) { /* IDLE-3 */
         cc__idle_notify(w);
     else if (cc__get(&w->runq.count) != 0)
         cc__idle_offer(w, want);
-    /* What was deferred to us is not forgotten (IDLE-4), nor are descriptors and timers: we may compute for long. */
+    /* Deferred wakes (IDLE-4), descriptors and timers need another sleeper: we may compute for long. */
     if (!want_watch(want) &&
         (w->watched || w->polled || (searched && nobody_instead()) || cc__watch_timers_forgotten()))
         appoint();
@@ -175,7 +176,7 @@ void cc__idle_left(struct worker *w) { /* IDLE-3 */
 }
 
 void cc__idle_armed(struct worker *w) { /* IDLE-5 */
-    /* After the timer: a worker that goes to sleep announces that, then looks at the timers; so does a searcher. */
+    /* After the timer was armed: a worker that goes to sleep, or searches, announces that, then checks the timers. */
     uint64_t want = cc__get_seq(&cc__sched.want);
     if (want_idle(want) == 0 || want_searching(want) != 0 || cc__worker_is_island(w)) return;
     if (cc__watch_timers_forgotten() && cc__policy_due_soon(cc__watch_next_timer(), cc__clock_now())) appoint();
@@ -191,12 +192,12 @@ static bool something_shared(struct worker *w) {
 
 enum found {
     FOUND_NOTHING,
-    FOUND_FIBERS, /* of others, or the runtime stops */
-    FOUND_TIMER,  /* a timer is due: that has nothing to do with the wake, if there was one */
+    FOUND_FIBERS, /* of other workers, or the runtime stops */
+    FOUND_TIMER,  /* a timer is due, which has nothing to do with the wake, if there was one */
 };
 
-/* Waits a little for another worker to share. Reads mostly places that are written when there is news, because reading
- * a busy worker's lines slows it down; checks every STUCK_NS whether one of them stays in its turn. */
+/* Waits briefly for another worker to share. Mostly reads locations that are written only when there is work, because
+ * reading a busy worker's cache lines slows it down; checks every STUCK_NS for a worker that stays in its turn. */
 static enum found search(struct worker *w) {
     cc__steal_remember(w);
     uint64_t now = cc__clock_now(), end = now + SEARCH_NS, check = now + STUCK_NS, timer = cc__watch_next_timer();
@@ -217,8 +218,8 @@ static enum found search(struct worker *w) {
 
 /* ---- sleep ---- */
 
-/* The check of every place that follows the announcement (IDLE-1). Private queues count only when a searcher may have a
- * share of them. */
+/* The check of every place after the announcement (IDLE-1). Private queues count only if we may search for a share of
+ * them. */
 static bool something_anywhere(struct worker *w, bool hopeful) {
     if (something_shared(w)) return true;
     uint64_t want = cc__get(&cc__sched.want);
@@ -232,7 +233,7 @@ static bool something_anywhere(struct worker *w, bool hopeful) {
     return false;
 }
 
-/* Sleeps; returns how it woke: a wake_word, WAKE_NONE for the time, or WAKE_EVENT. */
+/* Sleeps; returns the wake_word, WAKE_NONE at the time, or WAKE_EVENT. */
 static enum wake_word sleep_until(struct worker *w, uint64_t until) {
     uint32_t word;
     while ((word = cc__get_acquire(&w->remote.wake)) == WAKE_NONE) { /* pairs with wake() */
@@ -245,8 +246,8 @@ static enum wake_word sleep_until(struct worker *w, uint64_t until) {
     return (enum wake_word)word;
 }
 
-/* Off the list, unless a notifier was faster: then its word is there or about to come, and must be waited for. From
- * there the worker goes on or, its time being over, retires. */
+/* Leaves the list, unless a notifier was faster: then its word has been stored or will be, and must be waited for.
+ * Retires if it is time. */
 static enum wake_word withdraw(struct worker *w, bool slept, bool *retires) {
     bool had_role = cc__watch_stop_polling(w);
     cc__lock_take(&cc__sched.idle.lock);
@@ -263,7 +264,7 @@ static enum wake_word withdraw(struct worker *w, bool slept, bool *retires) {
 }
 
 void cc__idle_listen(void) {
-    cc__full_fence(); /* after the driver was told; pairs with the one of cc__watch_stop_polling */
+    cc__full_fence(); /* after the driver was told; pairs with the fence in cc__watch_stop_polling */
     if (cc__get(&cc__sched.idle.poller) == NULL) appoint();
 }
 
@@ -290,7 +291,7 @@ void cc__idle_say_drained(void) {
 }
 
 /* A wake that led to nothing, or stolen work that took less time than moving it, uses up credit; one that paid restores
- * it. */
+ * the credit. */
 static void judge(struct worker *w, bool paid) {
     if (paid) {
         cc__policy_paid();
@@ -305,8 +306,8 @@ void cc__idle_gave(struct worker *w, uint32_t n) {
     cc__set(&w->payoff_deadline, (until > now ? until : now) + (uint64_t)n * WORTH_NS);
 }
 
-/* Would the stolen fibers still be waiting? The victim is in the turn in which they were stolen, and has not made
- * others ready meanwhile: those it could run itself faster than they move. */
+/* Whether the stolen fibers would still be waiting: the victim is still in the turn in which they were stolen, and has
+ * not made others ready. It would run those itself sooner than they could be moved. */
 static bool saved_time(struct worker *w) {
     struct worker *victim = w->victim;
     return victim != NULL && cc__get(&victim->core.turns) == w->victim_turn && cc__get(&victim->runq.count) == 0;
@@ -328,9 +329,9 @@ static void judge_stolen_work(struct worker *w) {
     cc__set(&w->payoff_deadline, 0);
 }
 
-/* Whether this worker, if it sleeps, will block in a driver, where news comes sooner than it is found: it need not
- * search, unless somebody has more than he gets through meanwhile. Measured: an echo server with two workers takes 11
- * to 16 % less CPU time. */
+/* Whether this worker, if it sleeps, will block in a driver, which wakes it sooner than a search would find the event:
+ * it need not search, unless another worker has a backlog. Measured: an echo server with two workers takes 11 to 16 %
+ * less CPU time. */
 static bool would_poll(struct worker *w) {
     const struct driver *d = cc__drivers_blocking();
     if (d == NULL || cc__get(&cc__sched.idle.poller) != NULL || !d->pending()) return false;
@@ -341,21 +342,20 @@ static bool would_poll(struct worker *w) {
     return true;
 }
 
-/* Whoever sleeps holds no place: those who see a searcher wake nobody (IDLE-2). */
+/* A sleeper must not be counted as a searcher: producers that see a searcher wake nobody (IDLE-2). */
 static void give_up(struct worker *w) {
     if (w->searching) leave_place();
     w->searching = w->called = false;
 }
 
-/* Searches, if there is a place and reason to hope. True: found. */
+/* Searches, if there is a free place and a search may pay. True: found something. */
 static bool search_first(struct worker *w) {
-    if (!w->searching && would_poll(w)) return false; /* who was woken to search has a place, and does */
+    if (!w->searching && would_poll(w)) return false; /* a worker that was woken to search has a place */
     if (w->skip_search || !cc__policy_may_search(cc__get(&cc__sched.want))) {
         give_up(w);
         return false;
     }
-    /* Nobody can share while all others sleep. OS threads may have something soon: that is tried, and done again as
-     * long as it pays. */
+    /* While all others sleep only OS threads can make work: search once, and again as long as that pays. */
     bool lonely = want_idle(cc__get(&cc__sched.want)) + 1 >= cc__sched_open();
     if (lonely && !w->called && w->skips > 0) {
         w->skips--;
@@ -365,7 +365,7 @@ static bool search_first(struct worker *w) {
     if (!w->searching) return false;
     enum found found = search(w);
     if (found != FOUND_FIBERS) {
-        if (w->called) judge(w, false); /* somebody paid for waking us */
+        if (w->called) judge(w, false); /* the wake was in vain */
         w->called = false;
     }
     if (found != FOUND_NOTHING) {
@@ -377,7 +377,7 @@ static bool search_first(struct worker *w) {
     return false;
 }
 
-/* Has more than it gets through: it shares with whoever searches. Stays in its turn: its queue is stolen from. */
+/* A victim with a backlog shares with us once we search; from one that stays in its turn we steal. */
 static void help(struct worker *w, struct worker *victim) {
     if (cc__steal_from(w, victim) || !cc__policy_backlog(victim)) return;
     if (!w->searching) w->searching = take_place();
@@ -403,8 +403,8 @@ bool cc__idle(struct worker *w) {
     uint64_t until = cc__watch_take_roles_locked(w, want, now);
     bool last = want_idle(want) == cc__sched_open();
     cc__lock_release(&cc__sched.idle.lock);
-    /* The heavy side of IDLE-1; the light side is cc__runq_tell. When all sleep nobody publishes in a private queue,
-     * and what was there the lock has shown: a fence is left, for the other pairs. */
+    /* The heavy side of IDLE-1; the light side is cc__runq_tell. When all sleep, no worker can publish in a private
+     * queue, and the lock has made earlier publications visible: a fence suffices, for the other pairs. */
     if (last)
         cc__full_fence();
     else
@@ -426,7 +426,7 @@ bool cc__idle(struct worker *w) {
         cc__probe2(worker_wake, w->core.owner - 1, word);
     }
     if (word == WAKE_NONE || word == WAKE_EVENT)
-        word = withdraw(w, slept && word == WAKE_NONE, &retires); /* events are polled first */
+        word = withdraw(w, slept && word == WAKE_NONE, &retires); /* an event is polled before the worker may retire */
     else
         (void)cc__watch_stop_polling(w);
     if (retires) {

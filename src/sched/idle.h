@@ -1,4 +1,4 @@
-/* idle.h - when a worker searches, when it sleeps, and who wakes it. The protocol is in README.md. */
+/* idle.h - when a worker searches, when it sleeps, and what wakes it. The protocol is in README.md. */
 #ifndef CC_SCHED_IDLE_H
 #define CC_SCHED_IDLE_H
 
@@ -8,33 +8,34 @@
  * worker has retired. */
 bool cc__idle(struct worker *w);
 
-/* A worker that was idle has found something: it leaves the searchers, wakes the next one if there is more, and
- * leaves a watcher behind. */
+/* A worker that was idle has found something: it stops searching, wakes the next worker if there is more, and appoints
+ * a watcher if one is needed. */
 void cc__idle_left(struct worker *w);
 
-/* Wakes one sleeper to search, unless somebody searches already. w: the calling worker, or NULL. */
+/* Wakes one sleeper to search, unless a worker searches already. w: the calling worker, or NULL. */
 void cc__idle_notify(struct worker *w);
 
-/* The same for fibers that wait in the calling worker's own queue, where it will get to them itself: deferred to the
- * watcher while there is one and wakes have not paid (policy.h). want: as read after the fibers were published. */
+/* The same for fibers in the calling worker's own queue, which it will run itself before long: deferred to the watcher
+ * while there is one and wakes have not paid (policy.h). want: as loaded after the fibers were published. */
 void cc__idle_offer(struct worker *w, uint64_t want);
 
-/* The worker has given n fibers away: if it is idle before its own work has lasted long enough, that did not pay. */
+/* The worker has shared n fibers: if it is idle before its own work has lasted long enough, that did not pay. */
 void cc__idle_gave(struct worker *w, uint32_t n);
 
-/* Wakes that worker if it sleeps: there is something in its inbox. False: it did not sleep. */
+/* Wakes that worker if it sleeps: there is something in its inbox. False: it was not asleep. */
 bool cc__idle_notify_worker(struct worker *target);
 
-/* A thread that is no worker has begun to wait for an event of a driver: if workers sleep, one of them blocks in it. */
+/* A thread that is not a worker of the pool begins to wait for an event of a driver: if workers sleep, one of them
+ * blocks in the driver. */
 void cc__idle_listen(void);
 
-/* Wakes all, to stop. */
+/* Wakes all workers, to stop. */
 void cc__idle_notify_all(void);
 
-/* A fiber of the calling worker has armed a timer and goes on, perhaps for long: if nobody would wake for it, a sleeper
- * is told. Without a lock that others need soon. */
+/* A fiber of the calling worker has armed a timer and continues, perhaps for long: wakes a sleeper if no worker would
+ * wake for the timer. May make a system call: the caller holds no lock that others need soon. */
 void cc__idle_armed(struct worker *w);
-/* The same for timers that were not due soon then; by sysmon, at each tick while somebody sleeps. */
+/* The same for timers that were not due soon when they were armed; by sysmon, at each tick while a worker sleeps. */
 void cc__idle_mind_timers(uint64_t now);
 
 /* Changes whenever a worker stops sleeping, for any reason. Any thread. */

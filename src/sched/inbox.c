@@ -10,8 +10,7 @@ void cc__inbox_push(struct worker *to, struct fiber *f) {
     struct fiber *head = cc__get(&to->remote.inbox);
     do {
         cc__set(&f->link.next, head ? &head->link : NULL);
-        /* Releases the fiber to whoever takes the inbox; seq_cst: a push is followed by a check for sleeping
-         * workers. */
+        /* Releases the fiber to the thread that takes the inbox; seq_cst: a check for sleeping workers follows. */
     } while (!cc__cas_seq(&to->remote.inbox, &head, f));
 }
 
@@ -21,7 +20,7 @@ static CC_NOINLINE uint32_t take(struct worker *from, struct link *list) {
     struct link *end = cc__get(&list->prev);
     for (struct link *l = f ? &f->link : NULL; l != NULL; n++) {
         struct link *older = cc__get(&l->next);
-        /* Each older one goes before the last: behind what the list held. */
+        /* Taken newest first: insert each at the same place, after what the list held before. */
         cc__list_insert(end, l, cc__get(&end->next));
         l = older;
     }

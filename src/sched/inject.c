@@ -19,14 +19,14 @@ static void overflow(struct fiber *f) { /* INJECT-1 */
         cc__add_relaxed(&cc__sched.foreign_overflowed, 1);
 }
 
-/* The ring near the caller; others of an OS thread than those of another: its stack is elsewhere. */
+/* The ring near the calling worker. OS threads are spread over the rings by the addresses of their stacks. */
 static struct ring_mpmc *ring_near(struct worker *w) {
     if (likely(cc__sched.ring_count == 1)) return &cc__sched.rings[0];
     size_t place = w != NULL ? (w->core.owner - 1) / RING_WORKERS : (uintptr_t)&w >> 16;
     return &cc__sched.rings[place & (cc__sched.ring_count - 1)];
 }
 
-/* Slots for up to n; none: the list is to take them. */
+/* Claims slots for up to n fibers; none: they have to go to the list. */
 static struct ring_claim claim_put(struct ring_mpmc *ring, uint32_t n) {
     if (unlikely(cc__get(&cc__sched.overflow.count) != 0)) return (struct ring_claim){0, 0}; /* INJECT-2 */
     return cc__ring_claim_put(ring, n < BATCH ? n : BATCH);

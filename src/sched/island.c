@@ -1,4 +1,4 @@
-/* island.c - the workers of islands: their fibers come by inbox, and their threads sleep alone.
+/* island.c - the workers of islands: fibers reach them by inbox only, and their threads sleep by themselves.
  *
  *   EMPTY --cc__island_open--> OPEN --its thread ends, joined--> EMPTY, or CLOSED at the end of the runtime
  */
@@ -21,10 +21,10 @@
 
 /* remote.wake of an island's worker. */
 enum { ISLAND_AWAKE, ISLAND_ASLEEP };
-/* island.baton: whose turn it is, in a simulation. */
+/* island.baton: which of the two runs, in a simulation. */
 enum { BATON_SIM, BATON_ISLAND };
 
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* places that are taken and given back */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* guards taking and freeing places */
 
 int cc__island_find(const CCIsland *island, struct worker **home) {
     if (island->owner > cc__sched.max + cc__get(&cc__sched.islands)) return ESRCH;
@@ -75,10 +75,10 @@ void cc__island_spawn(struct worker *w, struct worker *home, struct fiber *f, en
         cc__sched_spawn(NULL, f, args);
         return;
     }
-    cc__add_seq(&home->island.arrived, 1); /* before it can end (ISLAND-3) */
-    cc__state_spawn(f, 0, args);           /* its worker becomes the owner when it takes it in (RUNQ-2) */
+    cc__add_seq(&home->island.arrived, 1); /* before the fiber can end (ISLAND-3) */
+    cc__state_spawn(f, 0, args);           /* its worker becomes the owner when it takes it from the inbox (RUNQ-2) */
     if (w == NULL || cc__worker_is_island(w))
-        cc__add_seq(&cc__sched.foreign_spawned, 1); /* an island's own counter has those that it keeps */
+        cc__add_seq(&cc__sched.foreign_spawned, 1); /* an island's own counter counts the fibers that it keeps */
     else
         cc__count(w, spawned);
     cc__island_send(home, f);
@@ -93,7 +93,7 @@ void cc__island_ended_elsewhere(struct worker *home, struct worker *w) {
 
 /* ---- its worker ---- */
 
-/* The schedule explorer's clock stands still while others can go on: a search would hide every sleep from it. */
+/* The schedule explorer's clock stops while other threads can run: with a search it would never see a sleep. */
 #ifdef CC_EXPLORED
 enum { SEARCHES = false };
 #else
@@ -110,13 +110,13 @@ static bool is_over(struct worker *w) {
     return cc__get_seq(&w->island.closing) && all_ended(w);
 }
 
-/* Somebody of the pool has to wait for descriptors while all of them sleep. */
+/* A worker of the pool has to wait for descriptors when all of them sleep. */
 static void let_others_listen(void) {
     const struct driver *d = cc__drivers_blocking();
     if (d != NULL && d->pending()) cc__idle_listen();
 }
 
-/* Fibers often come back soon: those that wait for others, and calls. True: there is something, or may be. */
+/* An island's fibers, and its blocking calls, are often ready again soon. True: there is work, or may be. */
 static bool search(struct worker *w) {
     uint64_t now = cc__clock_now(), end = now + SEARCH_NS, due = cc__drivers_next_due(w->core.owner - 1, false);
     do {
@@ -135,7 +135,7 @@ bool cc__island_idle(struct worker *w) {
     if (unlikely(cc__stack_short())) cc__stack_flush(&w->core.stacks);
     if (SEARCHES && search(w)) return true;
     let_others_listen();
-    cc__set_seq(&w->remote.wake, ISLAND_ASLEEP); /* ISLAND-2; and what has ended, before who drains is told */
+    cc__set_seq(&w->remote.wake, ISLAND_ASLEEP); /* ISLAND-2; and orders `ended` before cc__idle_say_drained */
     cc__idle_say_drained();
     bool over = is_over(w);
     if (!over && cc__inbox_empty(w)) {
@@ -158,7 +158,7 @@ static void await_baton(struct worker *w, uint32_t mine) {
 }
 
 static void give_baton(struct worker *w, uint32_t to) {
-    cc__set_release(&w->island.baton, to); /* all that was done so far */
+    cc__set_release(&w->island.baton, to); /* releases everything done so far */
     cc__futex_wake(&w->island.baton, 1);
 }
 
@@ -179,7 +179,7 @@ void cc__island_sim_run(struct worker *home, struct fiber *f) {
     if (f != NULL) await_baton(home, BATON_SIM);
 }
 
-/* The simulator's worker does what its thread cannot: a second thread must not wake anybody. */
+/* By the simulator's worker: in a simulation the island's own thread must not wake anybody. */
 void cc__islands_sim_end(void) {
     for (unsigned i = 0, n = cc__get(&cc__sched.islands); i < n; i++) {
         struct worker *w = &cc__sched.workers[cc__sched.max + i];
@@ -215,13 +215,13 @@ static void *island_main(void *arg) {
     if (setup.on_start != NULL) setup.on_start(setup.context);
     cc__upcall_leave();
     (void)cc__worker_main(w);
-    cc__set(&w->remote.tid, 0); /* the system may give the number to another thread */
+    cc__set(&w->remote.tid, 0); /* the system may reuse the number */
     if (setup.on_end != NULL) setup.on_end(setup.context);
     if (!cc__sched.simulated) setup.ended(setup.ended_arg);
     return NULL;
 }
 
-/* A place that is empty; NULL: there is none, or no memory, and *error says which. */
+/* An empty place; NULL: there is none, or no memory, as *error says. */
 static struct worker *take_place(int *error) {
     unsigned used = cc__get(&cc__sched.islands);
     for (unsigned i = 0; i < used; i++) {
@@ -234,7 +234,7 @@ static struct worker *take_place(int *error) {
     if (!cc__worker_init(w, cc__sched.max + used)) {
         cc__mem_free(w->seen);
         cc__mem_free(w->signal_stack);
-        return NULL; /* the next attempt sets up the same place */
+        return NULL; /* the next attempt sets up the same place again */
     }
     cc__set_seq(&cc__sched.islands, used + 1); /* before its thread runs (cc__sched_contest) */
     return w;
@@ -255,7 +255,7 @@ int cc__island_open(const struct island_setup *setup, struct worker **home) {
         if (cc__sched.simulated) cc__set(&w->core.poll_at, 0); /* SIM-3 */
         cc__set_seq(&w->remote.life, LIFE_OPEN);
         cc__sysmon_nudge();            /* IDLE-6 */
-        cc__upcall_hold_for_another(); /* no shutdown waits for its hook, which may use the runtime */
+        cc__upcall_hold_for_another(); /* a shutdown waits for its start hook, which may use the runtime */
         error = cc__thread_start(&w->thread, island_main, w);
         if (error != 0) {
             cc__upcall_take_over();

@@ -1,6 +1,6 @@
 /* joined.h - a joiner runs the task that it waits for, at once, as a call (RUN-3 in run.c).
  *
- * Inline, because fork and join costs tens of nanoseconds: the frame that joins is the one that waits.
+ * Inline, because fork and join cost tens of nanoseconds: the frame that joins is the one that waits.
  */
 #ifndef CC_SCHED_JOINED_H
 #define CC_SCHED_JOINED_H
@@ -11,11 +11,11 @@
 
 #define RUN_CANCELLED ((struct worker *)(uintptr_t)1)
 
-/* It has not started, and is in this worker's queue. Exact inside the worker's biased lock, a hint outside. */
+/* Whether the fiber is fresh and in this worker's queue. Exact inside the worker's biased lock, else a hint. */
 CC_INLINE bool cc__run_sits_here(struct worker *w, struct fiber *f, uint64_t word, uint32_t generation) {
     return (word & (WORD_STATE | WORD_FRESH | WORD_OWNER)) ==
                (FIBER_RUNNABLE | WORD_FRESH | (uint64_t)w->core.owner << WORD_OWNER_SHIFT) &&
-           cc__get(&f->generation) == generation; /* while it sits here its tenant stays */
+           cc__get(&f->generation) == generation; /* the record is not reused while it is queued here */
 }
 
 CC_INLINE bool cc__run_take_fresh(struct worker *w, struct fiber *f, uint32_t generation) {
@@ -32,17 +32,17 @@ CC_INLINE bool cc__run_take_fresh(struct worker *w, struct fiber *f, uint32_t ge
     return here;
 }
 
-/* A poll is due. Returns the worker that the joiner is on then; NULL: it is to wait the ordinary way. */
+/* A poll is due. Returns the worker that the joiner is on afterwards; NULL: it has to wait by parking. */
 CC_COLD struct worker *cc__run_joiner_polls(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation);
 
-/* If `f` (of that generation) has not started and waits in the calling worker's own queue, runs it while the running
- * fiber waits for it. It has ended: the worker that the caller is on then; the outcome is in the record, and the caller
- * completes it. RUN_CANCELLED: the caller's wait was cancelled, and the task goes on by itself. NULL: it is elsewhere,
- * or has special needs, or the caller is cancelled. If a poll is due, others go first; so after NULL, too, the
- * worker may be another one. */
+/* If `f` (of that generation) has not started and is in the calling worker's own queue, runs it while the running fiber
+ * waits for it. Returns the worker that the caller is on when it has ended: the outcome is in the record, and the
+ * caller completes it. RUN_CANCELLED: the caller's wait was cancelled, and the task continues by itself. NULL: the task
+ * is elsewhere, or needs the general path, or the caller is cancelled. If a poll is due, other fibers run first; so the
+ * worker may have changed after NULL, too. */
 CC_INLINE struct worker *cc__run_here(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
     if (unlikely(!cc__next_turn(w)) && (w = cc__run_joiner_polls(w, self, f, generation)) == NULL) return NULL;
-    /* One that is cancelled takes the ordinary way, where it hears of it. */
+    /* A cancelled caller takes the general path, which reports that. */
     struct stack *stack = cc__get(&w->core.stacks.first);
     if (unlikely(stack == NULL || (cc__get(&self->scope) & FIBER_CANCELLED) != 0)) return NULL;
     if (unlikely(cc__switch_takes_cxx(w) || !cc__run_take_fresh(w, f, generation))) return NULL;

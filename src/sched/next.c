@@ -1,25 +1,24 @@
 /* next.c - the full choice of the next fiber, on the worker's own stack.
  *
  * The order is: slot, FIFO, fresh (newest), inbox, global queue, timers, other workers. Every `interval` turns, and
- * when a timer is due, the worker polls: it empties timers, inbox and its share of the global queue into the FIFO, and
- * the oldest fiber of all gets the turn, so nobody waits for ever. The interval adapts to keep two polls about POLL_NS
- * apart, whether turns take ten nanoseconds or ten milliseconds; so the hot path reads no clock. It reads none for
- * timers either: from the length of turns at the last poll the worker predicts the turn in which the first timer is
- * due.
+ * when a timer is due, the worker polls: it moves what is in timers, inbox and its share of the global queue to the
+ * FIFO, and the oldest fiber gets the turn, so that none waits for ever. The interval adapts to keep polls about
+ * POLL_NS apart, whether turns take ten nanoseconds or ten milliseconds; so the hot path reads no clock. Nor does it
+ * for timers: from the length of turns at the last poll the worker predicts the turn in which the first timer is due.
  *
  * A fiber whose timer has fired enters at the front of the FIFO: it waits for one turn, not for one of every fiber. So
- * does one whose descriptor has an event, unless others of that kind wait (NEXT-2). The fibers in the FIFO keep every
- * second turn: `credit` counts that.
+ * does one whose descriptor has an event, unless earlier ones of that kind still wait (NEXT-2). `credit` reserves every
+ * second turn for the fibers in the FIFO.
  *
- * A joiner that runs its own tasks polls too, on its own stack. It does not park: it yields, and continues where it
- * was. Each such poll lets in all fibers that have run before. Fresh fibers are mostly the joiner's own: only every
- * JOINER_FRESH_POLLS-th poll lets in the oldest, else every poll would begin one more tree of tasks and leave one more
- * unfinished.
+ * A joiner that runs its own tasks polls too, on its own stack. It does not park: it yields, and then continues. Each
+ * such poll admits all fibers that have run before. Fresh fibers are mostly the joiner's own: only every
+ * JOINER_FRESH_POLLS-th poll admits the oldest, because otherwise every poll would start one more tree of tasks and
+ * leave one more unfinished.
  *
  * NEXT-1  A runnable fiber gets its turn after a bounded number of turns of others on the worker that holds it,
- *         wherever it is.
+ *         wherever it is queued.
  * NEXT-2  Fibers whose descriptors have events get their turns in the order of the events, as far as one worker polls
- *         them: by `events_turn` all that came earlier have had theirs, and until then others join the FIFO's end.
+ *         them: at turn `events_turn` all earlier ones have had theirs, and until then new ones join the FIFO's end.
  */
 #include "sched/next.h"
 
@@ -31,7 +30,7 @@
 #include "sched/island.h"
 #include "sched/steal.h"
 
-/* The worker has taken so many fibers from the global queue. */
+/* The worker has taken that many fibers from the global queue: adapts how much work it shares. */
 static void judge_sharing(struct worker *w, uint32_t taken) {
     uint32_t gave = cc__get(&w->gave), worth = cc__get(&w->worth_ns);
     bool came_back = gave != 0 && taken != 0;
@@ -40,8 +39,8 @@ static void judge_sharing(struct worker *w, uint32_t taken) {
     if (gave != 0) cc__set(&w->gave, came_back && gave > taken ? gave - taken : 0);
 }
 
-/* What timers have due goes to `due`; to `list` what the own inbox holds and a fair share of the global queue. Returns
- * how many the latter are; *shared of them are of the global queue. */
+/* Moves fibers whose timers are due to `due`; those of the own inbox, and a fair share of the global queue, to `list`.
+ * Returns how many are in `list`; *shared of them are from the global queue. */
 static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32_t *fired, struct link *list,
                         uint32_t *shared) {
     uint32_t n = 0;
@@ -72,8 +71,8 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
     return n + *shared;
 }
 
-/* Turns differ, and those before the last poll may have been short: so the slowest of late are assumed. Then the poll
- * comes early, and plans the next one. */
+/* Turn lengths vary, and those before the last poll may have been short: so assume the slowest recent ones. If the poll
+ * is early, it plans the next one. */
 void cc__next_plan(struct worker *w, uint64_t when) {
     uint64_t from = cc__get(&w->polled_at), ns = when > from + POLL_SOON_NS ? when - from : POLL_SOON_NS;
     uint64_t turns = ns / cc__get(&w->slow_ns), least = POLL_AGAIN_NS / cc__get(&w->turn_ns) + 1;
@@ -81,7 +80,7 @@ void cc__next_plan(struct worker *w, uint64_t when) {
     if (at < cc__get(&w->core.poll_at)) cc__set(&w->core.poll_at, at);
 }
 
-/* When the next poll is: about POLL_NS from now, or when a timer is due. */
+/* Sets the next poll: about POLL_NS from now, or when a timer is due. */
 static void adapt(struct worker *w, uint64_t now, uint64_t turns) {
     uint64_t took = now - cc__get(&w->polled_at);
     if (turns != 0) {
@@ -98,7 +97,7 @@ static void adapt(struct worker *w, uint64_t now, uint64_t turns) {
         w->interval /= 2;
     else if (took < POLL_NS && w->interval < INTERVAL_MAX)
         w->interval *= 2;
-    if (cc__trace_on(TRACE_SPEC)) w->interval = 1; /* every turn comes here, where it is checked (fiber/spec.h) */
+    if (cc__trace_on(TRACE_SPEC)) w->interval = 1; /* every turn is checked here (fiber/spec.h) */
     uint64_t turn = cc__get(&w->core.turns);
     cc__set(&w->polled_at, now);
     cc__set(&w->polled_turn, turn);
@@ -116,8 +115,8 @@ static struct fiber *pick(struct worker *w) {
     return f;
 }
 
-/* The oldest of the FIFO and the oldest of the fresh take turns. If there are none of the latter, it is the slot's
- * turn if it has one: its own limit keeps it from starving the FIFO. */
+/* The oldest of the FIFO and the oldest fresh fiber take turns. If none is fresh and the slot is occupied, the slot
+ * goes first: its streak limit keeps it from starving the FIFO. */
 static struct fiber *pick_oldest(struct worker *w) {
     struct runq *q = &w->runq;
     struct fiber *f = NULL;
@@ -136,8 +135,8 @@ static struct fiber *pick_oldest(struct worker *w) {
     return f;
 }
 
-/* Everybody is busy, and one is stuck in front of its queue: now and then the others take some of it (NEXT-1). True:
- * taken. */
+/* If all workers are busy and one is stuck while fibers wait in its queue, the others steal some of them now and then
+ * (NEXT-1). True: stolen. */
 static bool help_stuck(struct worker *w, uint64_t now) {
     if (now - w->helped_at < HELP_NS) return false;
     w->helped_at = now;
@@ -146,15 +145,15 @@ static bool help_stuck(struct worker *w, uint64_t now) {
     return helped;
 }
 
-/* How many of n fibers may go to the front, if so much of the credit is left alone. */
+/* How many of n fibers may enter at the front, with `reserve` left of the credit. */
 static uint32_t pay_for_front(struct worker *w, uint32_t n, uint32_t reserve) {
     uint32_t most = w->credit > reserve ? (w->credit - reserve) / FRONT_PRICE : 0, first = n < most ? n : most;
     w->credit -= FRONT_PRICE * first;
     return first;
 }
 
-/* Takes in those whose time has come (due) and those whose descriptors have events: at the front as far as the credit
- * goes, then at the end. */
+/* Admits fibers whose timers have fired (due) and whose descriptors have events (ready): at the front while the credit
+ * lasts, then at the end. */
 static void admit(struct worker *w, struct link *due, uint32_t fired, struct link *ready, uint32_t events,
                   uint64_t turns) {
     w->credit = turns < FRONT_CREDIT_MAX - w->credit ? w->credit + (uint32_t)turns : FRONT_CREDIT_MAX;
@@ -168,7 +167,7 @@ static void admit(struct worker *w, struct link *due, uint32_t fired, struct lin
     if (fired != 0) cc__runq_admit(w, due, fired, first);
 }
 
-/* Looks at everything that is not the worker's own. True: there is something in its own queue now. */
+/* Polls every source outside the worker's own queue. True: something was added to that queue. */
 static bool poll(struct worker *w) {
     uint64_t now = cc__clock_now(), turns = cc__get(&w->core.turns) - cc__get(&w->polled_turn);
     struct link due, list, ready;
@@ -220,7 +219,7 @@ struct fiber *cc__next(struct worker *w) {
         }
         if (f != NULL) return found(w, f);
         if (poll(w) || (!cc__worker_is_island(w) && cc__steal(w))) {
-            if (cc__get(&w->runq.count) > 1) cc__runq_tell(w, 1); /* one is for us, at once */
+            if (cc__get(&w->runq.count) > 1) cc__runq_tell(w, 1); /* one of them is for this worker */
             continue;
         }
         if (cc__worker_is_island(w) ? !cc__island_idle(w) : !cc__idle(w)) return NULL;

@@ -4,20 +4,20 @@
 
 #include "sched/runq.h"
 
-/* One more turn. False: a poll is due, on the worker's own stack. */
+/* Counts a turn. False: a poll is due, on the worker's own stack. */
 CC_INLINE bool cc__next_turn(struct worker *w) {
     uint64_t turn = cc__get(&w->core.turns) + 1;
     cc__set(&w->core.turns, turn);
     return likely(turn < cc__get(&w->core.poll_at));
 }
 
-/* Somebody searches, and more waits here than the fiber that runs next: the turn after it shares. */
+/* If a worker searches and more waits here than the fiber that runs next, the following turn polls and shares. */
 CC_INLINE void cc__next_mind_others(struct worker *w) {
     if (unlikely(want_searching(cc__get(&cc__sched.want)) != 0) && cc__policy_worth_sharing(w))
         cc__set(&w->core.poll_at, cc__get(&w->core.turns));
 }
 
-/* The quick choice, for a fiber that leaves: own slot, FIFO, fresh. NULL: the worker's own stack decides. */
+/* The fast choice, for a fiber that stops: own slot, FIFO, fresh. NULL: the worker's own stack has to decide. */
 CC_INLINE struct fiber *cc__next_local(struct worker *w) {
     if (unlikely(!cc__next_turn(w))) return NULL;
     cc__bias_enter(&w->runq.bias);
@@ -27,16 +27,15 @@ CC_INLINE struct fiber *cc__next_local(struct worker *w) {
     return f;
 }
 
-/* The worker's first timer is due at `when`: the next poll comes at about that time. By the owner. */
+/* The worker's first timer is due at `when`: plans the next poll for about that time. By the owner. */
 void cc__next_plan(struct worker *w, uint64_t when);
 
-/* A poll by a joiner whose turn is over and that would continue with one of its own tasks. True: others go first.
- * Fibers that have run before are let in at every poll, the oldest fresh one at every
- * JOINER_FRESH_POLLS-th. */
+/* A poll by a joiner whose turn is over and that would continue with one of its own tasks. True: others go first. Every
+ * poll admits the fibers that have run before, every JOINER_FRESH_POLLS-th the oldest fresh one. */
 bool cc__next_poll_for_joiner(struct worker *w);
 
-/* The full choice, on the worker's own stack: own queues, inbox, global queue, timers, others' queues; sleeps
- * when there is nothing. NULL: the runtime stops, or the worker has retired. */
+/* The full choice, on the worker's own stack: own queues, inbox, global queue, timers, other workers; sleeps when there
+ * is nothing. NULL: the runtime stops, or the worker has retired. */
 struct fiber *cc__next(struct worker *w);
 
 #endif

@@ -1,6 +1,6 @@
-/* park.c - how a fiber stops: it parks until somebody wakes it, or yields to the fibers that are ready.
+/* park.c - how a fiber stops: it parks until it is woken, or yields to the fibers that are ready.
  *
- * The next fiber is chosen before the switch. What makes the old one findable (PARKED, or its place in a queue) happens
+ * The next fiber is chosen before the switch. What publishes the old one (PARKED, or its place in a queue) happens
  * after it, on the next stack: see switch.h.
  */
 #include "sched/park.h"
@@ -75,7 +75,7 @@ CC_INLINE void yield_fiber(struct worker *w, struct fiber *self) {
         return;
     }
     cc__bias_leave(&q->bias);
-    /* Alone here; others may be waiting elsewhere. */
+    /* No other fiber is ready here; some may be elsewhere. */
     if (unlikely(!cc__inbox_empty(w) || cc__inject_len() != 0)) {
         cc__sched_record(w, REC_YIELD);
         cc__switch_native(w, self, after_yield_native, self);
@@ -86,14 +86,14 @@ CC_COLD void cc__sched_yield(struct worker *w, struct fiber *self) {
     yield_fiber(w, self);
 }
 
-/* Behind the first one. */
+/* Queues the fiber after the first one. */
 static void after_yield_to_one(struct worker *w, void *arg) {
     struct fiber *f = arg;
     struct runq *q = &w->runq;
     cc__bias_enter(&q->bias);
     cc__runq_level_owner(q);
     cc__state_yield(f, w->core.owner);
-    cc__list_push_front(cc__get(&q->fifo.next), &f->link); /* behind the list's own head, if it is empty */
+    cc__list_push_front(cc__get(&q->fifo.next), &f->link); /* if the FIFO is empty, that is its head */
     cc__runq_add_owner(q, 1);
     cc__bias_leave(&q->bias);
 }
@@ -115,7 +115,7 @@ void cc_yield(void) {
 
 /* ---- a joiner that runs its tasks ---- */
 
-/* In front of the fresh: when the others have had their turns, the joiner goes on where it was. */
+/* In front of the fresh fibers: when the others have had their turns, the joiner continues with its task. */
 static void after_joiner_yields(struct worker *w, void *arg) {
     struct fiber *f = arg;
     cc__bias_enter(&w->runq.bias);
@@ -125,14 +125,14 @@ static void after_joiner_yields(struct worker *w, void *arg) {
     cc__bias_leave(&w->runq.bias);
 }
 
-/* Fibers that have run before go first, then the joiner runs its task all the same: a tree of tasks is completed depth
- * first. */
+/* Fibers that have run before go first; then the joiner runs its task in any case, so that a tree of tasks is completed
+ * depth first. */
 struct worker *cc__run_joiner_polls(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation) {
     if (unlikely(cc__sched.simulated)) {
         cc__upcall_sim_point();
         return NULL;
     }
-    /* A joiner that need not wait yields to nobody; one that would wait parks as usual. */
+    /* A joiner whose task does not wait here, or that has no stack for it, does not yield: it joins the general way. */
     if (!cc__run_sits_here(w, f, cc__get(&f->word), generation) || cc__get(&w->core.stacks.first) == NULL) return NULL;
     if (unlikely(cc__trace_on(TRACE_SPEC))) return NULL;
     cc__held_check_park();
@@ -141,11 +141,11 @@ struct worker *cc__run_joiner_polls(struct worker *w, struct fiber *self, struct
     return cc__switch_native(w, self, after_joiner_yields, self);
 }
 
-/* ---- with C++ exceptions under way ---- */
+/* ---- with active C++ exceptions ---- */
 
-/* The exceptions that a fiber takes along lie in its frame until it goes on, on whatever thread. */
+/* A fiber's active exceptions are saved in its frame until it runs again, on whatever thread. */
 static struct cxx_state take_cxx(struct worker *w) {
-    struct cxx_globals *g = cc__cxx_here(); /* the C++ runtime may have come after the worker */
+    struct cxx_globals *g = cc__cxx_here(); /* the C++ runtime may have been loaded after the worker started */
     struct cxx_state mine = g != &cc__cxx_none ? cc__cxx_state(g) : (struct cxx_state){0};
     cc__set(&w->core.cxx, g);
     cc__cxx_put(g, (struct cxx_state){0});

@@ -1,8 +1,8 @@
 /* park.h - how a fiber stops.
  *
  * The path of a fiber that holds its worker's biased lock and switches to one that has run before is inline: the frame
- * that waits is the one that switches, so a parked fiber keeps one frame less, and a program that has thousands of them
- * touches a cache line less for each (docs/decisions/010-biased-channels.md).
+ * that waits is the one that switches. So a parked fiber has one frame less, and a program with thousands of them
+ * touches one cache line less for each (docs/decisions/010-biased-channels.md).
  */
 #ifndef CC_SCHED_PARK_H
 #define CC_SCHED_PARK_H
@@ -12,16 +12,16 @@
 #include "sched/record.h"
 #include "sched/switch.h"
 
-/* Leaves the running fiber and runs something else; `after` makes it findable. Returns when the fiber runs
- * again, with the worker that it then is on. The caller counts the park, and has noted its object. */
+/* Stops the running fiber and runs another; `after` publishes the stopped one. Returns when the fiber runs again, with
+ * the worker that it is on then. The caller counts the park, and has noted its object. */
 struct worker *cc__sched_park(struct worker *w, struct fiber *self, unsigned reason, after_fn after, void *arg);
 
-/* Puts the running fiber behind the others that are ready on its worker. */
+/* Queues the running fiber after the others that are ready on its worker. */
 void cc__sched_yield(struct worker *w, struct fiber *self);
-/* Lets one other fiber run, and those whose time has come. The caller sees to it that the rest have their turns. */
+/* Lets one other fiber run, and those whose timers have fired. The caller makes sure that the rest get their turns. */
 void cc__sched_yield_to_one(struct worker *w, struct fiber *self);
 
-/* RUNNABLE -> RUNNING, of one that was just taken from the own queue. before: as for cc__sched_record_run. */
+/* RUNNABLE -> RUNNING, for a fiber that was just taken from the own queue. before: as for cc__sched_record_run. */
 CC_INLINE void cc__park_run_next(struct worker *w, struct fiber *next, enum record_kind before) {
     cc__spec_run_hot(next, w->core.owner);
     cc__sched_record_run(w, next, before);
@@ -39,7 +39,7 @@ CC_INLINE void cc__park_switch(struct worker *w, struct fiber *self, unsigned re
     cc__state_run(next, w->core.owner);
 }
 
-/* The rest: `next` is fresh, or NULL, and the worker's own stack is to decide. */
+/* The other cases: `next` is fresh; or it is NULL, and the worker's own stack has to decide. */
 struct worker *cc__park_slow(struct worker *w, struct fiber *self, struct fiber *next, unsigned reason, after_fn after,
                              void *arg);
 

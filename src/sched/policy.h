@@ -4,18 +4,18 @@
  * Each number says where it comes from: measured (on a virtual machine with two cores), a bound (of the rule that is
  * cited), or a guess. To tune the scheduler for another machine, change this file only.
  *
- * Workers. No more are awake than there are usable CPUs: a worker beyond them gets no thread until another one is
- * blocked (elastic.c, pressure.c), or is to sleep if CPUs were taken away. All of bench/work with four times as many
- * workers as CPUs defend that. Decision 033
+ * Workers. No more workers are awake than there are usable CPUs: a worker beyond them gets no thread until another one
+ * is blocked (elastic.c, pressure.c), and is put to sleep if CPUs are taken away. All of bench/work with four times as
+ * many workers as CPUs show the benefit. Decision 033
  *
- * Wakes. Waking another worker is a system call that takes 10 to 20 us of the waker's time, and the woken worker's
- * search takes as much again. Most fibers that are made ready are run by their own worker in a moment; then the wake
- * was in vain. So an owner wakes sleepers while there is credit: a wake, search or steal that paid sets it to
- * WAKE_CREDIT, one in vain takes one off. Without credit the wake is deferred, but only while there is a watcher: what
- * waits behind a long turn is stolen at its next tick, and that restores the credit. So the delay is bounded in time,
- * whatever happened before. A wake after which the worker found nothing but a timer that was due was in vain, too: else
- * timers that come one after the other keep wakes going that nobody needs. bench/work/service_30k with two workers
- * defends that: 0.1 to 0.3 wakes a request, and 29 to 45 us of CPU time, without; 0.01 to 0.03, and 26 to 35, with it.
+ * Wakes. To wake another worker takes a system call and 10 to 20 us of the waker's time, and the woken worker's search
+ * takes as much again. Most fibers that are made ready are soon run by their own worker; then the wake was in vain. So
+ * an owner wakes sleepers while there is credit: a wake, search or steal that paid sets it to WAKE_CREDIT, one in vain
+ * takes one off. Without credit the wake is deferred, but only while there is a watcher: at its next tick it steals
+ * what waits behind a long turn, and that restores the credit. So the delay is bounded in time, whatever happened
+ * before. A wake after which the worker found only a timer that was due was in vain, too: otherwise a sequence of
+ * timers keeps up wakes that are not needed. bench/work/service_30k with two workers shows the benefit: 0.1 to 0.3
+ * wakes a request, and 29 to 45 us of CPU time, without; 0.01 to 0.03, and 26 to 35, with it.
  */
 #ifndef CC_SCHED_POLICY_H
 #define CC_SCHED_POLICY_H
@@ -28,87 +28,87 @@
 
 enum {
     SLOT_STREAK = 16,          /* turns in a row for the slot; under a microsecond. Guess */
-    RUNQ_MANY = 32,            /* ready fibers that exceed the first-level cache: prefetch their stacks. Guess */
+    RUNQ_MANY = 32,            /* ready fibers that exceed the L1 cache: prefetch their stacks. Guess */
     PREFETCH_LINES = 13,       /* of each: the frames of a fiber that waits in a join. Measured: decision 016 */
-    FIRST_TURN_NS = 1000,      /* what a turn takes on average, until the first poll. Guess */
-    FIRST_SLOW_NS = 16 * 1000, /* and what the slowest takes. Guess */
+    FIRST_TURN_NS = 1000,      /* assumed average of a turn until the first poll. Guess */
+    FIRST_SLOW_NS = 16 * 1000, /* assumed length of the slowest turn. Guess */
     POLL_NS = 50 * 1000, /* between two polls: short against a wake (28 us measured), long against 64 turns. Guess */
     INTERVAL_MAX = 256,  /* turns between two polls. Bound: NEXT-1 */
-    POLL_SOON_NS = 3 * 1000,     /* no poll is planned sooner than that for a timer: one takes 150 ns. Guess */
-    POLL_AGAIN_NS = 1000,        /* nor comes one sooner, where turns are shorter than at worst. Guess */
-    JOINER_FRESH_POLLS = 16,     /* every so many polls a joiner lets in the oldest fresh fiber: 0.2 to 0.8 ms. Guess */
+    POLL_SOON_NS = 3 * 1000,     /* a poll for a timer is not planned sooner than that: one takes 150 ns. Guess */
+    POLL_AGAIN_NS = 1000,        /* nor does it happen sooner when turns are shorter than the slowest. Guess */
+    JOINER_FRESH_POLLS = 16,     /* polls after which a joiner admits the oldest fresh fiber: 0.2 to 0.8 ms. Guess */
     OTHERS_LATE_NS = 100 * 1000, /* a poll fires timers of another worker that are this late. Measured: decision 016 */
     HELP_NS = 10 * 1000 * 1000,  /* how often busy workers steal from one that stays in its turn. Bound: NEXT-1 */
-    RING_WORKERS = 8,            /* that share a ring of the global queue. Measured: see cc__policy_rings */
-    OTHER_RINGS = 8,             /* every so many looks begin at another worker's ring. Bound: INJECT-3 */
+    RING_WORKERS = 8,            /* workers that share a ring of the global queue. Measured: see cc__policy_rings */
+    OTHER_RINGS = 8,             /* every so many takes begin at another ring. Bound: INJECT-3 */
     GLOBAL_BATCH = 64,           /* fibers that a poll takes from the global queue. Guess */
     INBOX_LONG = 256,            /* a longer inbox is left alone: wakes go to the global queue. Guess */
     /* Fibers whose timers fired go to the front of the FIFO, for FRONT_PRICE turns each. A turn that begins on the
-     * worker's own stack counts twice: so at most every second turn is such a fiber's. Bound: NEXT-1 */
+     * worker's own stack counts twice: so such fibers get at most every second turn. Bound: NEXT-1 */
     FRONT_PRICE = 4,
     FRONT_CREDIT_MAX = 128, /* turns that can be saved for that. Guess */
-    FRONT_RESERVE = 64,     /* of which events leave so many to timers. Measured: bench/io, tickers beside them */
+    FRONT_RESERVE = 64,     /* credit that events leave to timers. Measured: bench/io, with tickers */
 };
 
 /* ---- sharing and stealing (runq.c, steal.c) ---- */
 
 enum {
-    SHARE_MAX = 256,     /* fibers that change workers at a time: some microseconds. Guess */
-    SHARE_AT_MAX = 64,   /* a spawner shares when 1, 2, 4 ... so many wait, anew after every poll. Guess */
-    STEAL_PAYS_NS = 250, /* a move to another core: two cache lines and the queue; stolen work lasts longer. Measured */
-    WAKE_PAYS_NS = 25 * 1000, /* the same for what a worker was woken for. Measured: 28 us; bench/work/nest */
-    WORTH_NS = 1000, /* less work than that is not shared: four moves. Measured: with 8000 bench/sieve loses a core */
-    /* Nor less than that, where what was shared comes back (cc__policy_worth_next). Bound: by then all had a turn. A
-     * poll forgets a sixteenth: half of it in 0.5 ms. Measured: with a sixty-fourth bench/sieve takes a third longer */
+    SHARE_MAX = 256,          /* fibers moved between workers at a time: some microseconds. Guess */
+    SHARE_AT_MAX = 64,        /* a spawner shares when 1, 2, 4 ... this many wait, anew after every poll. Guess */
+    STEAL_PAYS_NS = 250,      /* stolen work must last longer than its move: two cache lines and the queue. Measured */
+    WAKE_PAYS_NS = 25 * 1000, /* the same for work that a worker was woken for. Measured: 28 us; bench/work/nest */
+    WORTH_NS = 1000,          /* less work is not shared: four moves. Measured: with 8000 bench/sieve loses a core */
+    /* The limit grows up to this where shared fibers come back (cc__policy_worth_next). Bound: by then all had a turn.
+     * A poll takes off a sixteenth: half in 0.5 ms. Measured: with a sixty-fourth bench/sieve takes a third longer */
     WORTH_MAX_NS = 32 * 1000,
     WORTH_FORGOTTEN = 16,
-    /* A turn that lasts so long under observation is a long one. Measured: an interrupt takes up to 10 us, and fibers
-     * that talk to each other should stay together. */
+    /* A turn that is observed to last this long is a long one. Measured: an interrupt takes up to 10 us, and fibers
+     * that communicate should stay together. */
     STUCK_NS = 15 * 1000,
 };
 
-/* How many rings the global queue has, for so many workers: those that share one are at most RING_WORKERS. A line that
- * more CPUs write is on its way most of the time. Measured in the model of bench/cpus: with one ring a tree of tasks
- * on 64 CPUs takes twice the time of 32, and nine tenths of it are the ring's. */
+/* How many rings the global queue has for that many workers: at most RING_WORKERS share one. A cache line that more
+ * CPUs write is in transit most of the time. Measured in the model of bench/cpus: with one ring a tree of tasks on 64
+ * CPUs takes twice the time of 32, nine tenths of it for the ring. */
 CC_INLINE unsigned cc__policy_rings(unsigned workers) {
     unsigned n = 1;
     while (n < RINGS_MAX && n * RING_WORKERS < workers) n *= 2;
     return n;
 }
 
-/* Is there something here that a searching worker should have? Fresh fibers are: nobody knows what they will do. Of the
- * others it is known how long turns took of late: if all of them will have had theirs within `worth_ns`, each is served
- * sooner here than elsewhere, and those that talk to each other stay together. A hint; any thread may ask. */
+/* Whether there is something here that a searching worker should have. Fresh fibers are: their run time is unknown. For
+ * the others the recent length of turns is known: if all of them will have had theirs within `worth_ns`, each is served
+ * sooner here than elsewhere, and those that communicate stay together. A hint; any thread may ask. */
 CC_INLINE bool cc__policy_worth_sharing(struct worker *w) {
     return !cc__list_empty(&w->runq.fresh) ||
            (uint64_t)cc__get(&w->runq.count) * cc__get(&w->turn_ns) >= cc__get(&w->worth_ns);
 }
 
-/* How much work a worker shares from now on, at its next poll. A searcher that comes too late finds nothing, while the
- * worker has moved its fibers to the global queue and back: then it shares only twice as much. gave: it has shared
- * some; came_back: and took some out again. Decision 048 */
+/* The least work that a worker shares after its next poll. If the searcher comes too late, the worker has moved its
+ * fibers to the global queue and back: then the limit doubles. gave: it has shared some; came_back: and has taken some
+ * back. Decision 048 */
 CC_INLINE uint32_t cc__policy_worth_next(uint32_t worth, bool gave, bool came_back) {
     if (came_back) return worth < WORTH_MAX_NS / 2 ? worth * 2 : WORTH_MAX_NS;
     worth -= gave ? worth / 2 : worth / WORTH_FORGOTTEN;
     return worth > WORTH_NS ? worth : WORTH_NS;
 }
 
-/* Should a worker that has nothing to do ask for a part of this one's fibers? One that will block in the poller (polls)
- * gets its next work there: only for more than its own sleep and wake take. A hint; any thread may ask. */
+/* Whether a worker that has nothing to do should ask for some of this one's fibers. One that will block in the poller
+ * (polls) gets its next work there: it asks only for more than its own sleep and wake cost. A hint; any thread. */
 CC_INLINE bool cc__policy_worth_asking(struct worker *w, bool polls) {
     uint32_t count = cc__get(&w->runq.count);
     if (count < 2 || !cc__policy_worth_sharing(w)) return false;
     return !polls || (uint64_t)count * cc__get(&w->turn_ns) >= WAKE_PAYS_NS;
 }
 
-/* How many fibers of `count` change workers at a time. */
+/* How many of `count` fibers are moved at a time. */
 CC_INLINE uint32_t cc__policy_half(uint32_t count) {
     uint32_t half = (count + 1) / 2;
     return half < SHARE_MAX ? half : SHARE_MAX;
 }
 
-/* Did stolen work last long enough? received: fibers, a fresh one counted twice, as it meets its siblings at the same
- * lock, of a nursery say. woken: the worker slept, and was woken for it. */
+/* Whether stolen work lasted long enough. received: fibers; a fresh one counts twice, because it contends with its
+ * siblings for a lock, say of a nursery. woken: the worker slept, and was woken for it. */
 CC_INLINE bool cc__policy_steal_paid(uint32_t received, uint64_t ns, bool woken) {
     return ns >= (uint64_t)received * STEAL_PAYS_NS && (!woken || ns >= WAKE_PAYS_NS);
 }
@@ -116,36 +116,36 @@ CC_INLINE bool cc__policy_steal_paid(uint32_t received, uint64_t ns, bool woken)
 /* ---- searching, waking, watching (idle.c, watch.c) ---- */
 
 enum {
-    SEARCH_NS = 20 * 1000, /* of the order of one wake (28 us measured): searching is cheaper than sleeping too early */
-    /* Idle workers fire timers at most so often, if these come four times as often. A sleep that ends with a timer
-     * takes 15 us of CPU time, most of it in the kernel and the hypervisor. Measured: service_30k takes 25 us of CPU
-     * time a request with exact timers, 12 with 250 us of slack, 11 with 500. Bound: what is deferred comes back within
+    SEARCH_NS = 20 * 1000, /* about one wake (28 us measured): searching is cheaper than sleeping too early */
+    /* Idle workers fire timers at most this often, if timers are due four times as often. A sleep that ends with a
+     * timer takes 15 us of CPU time, most of it in the kernel and the hypervisor. Measured: service_30k takes 25 us of
+     * CPU time a request with exact timers, 12 with 250 us of slack, 11 with 500. Bound: a deferred timer fires within
      * 250 us. Decision 047 */
     TIMER_SLACK_NS = 250 * 1000,
-    LONELY_SKIPS = 15, /* sleeps without a search after one in vain while all others slept. Guess */
+    LONELY_SKIPS = 15, /* sleeps without a search after a search in vain while all others slept. Guess */
     WAKE_CREDIT = 8,   /* wakes in vain for one that paid. Guess */
-    /* A tick of the watcher takes 3 us of CPU time on a bare machine, 11 to 17 us on a virtual one (measured).
-     * A turn was long within EAGER_NS: tick often, for a bound of 250 us on a deferred wake (bench/tail). Else a bound
-     * of 1 ms: long turns are too rare then to count among a thousand wakes, and the ticks would take as much CPU time
-     * as the requests of service_5k. Decisions 019, 033 */
+    /* A tick of the watcher takes 3 us of CPU time on a bare machine, 11 to 17 us on a virtual one (measured). If a
+     * turn was long within EAGER_NS: tick often, for a bound of 250 us on a deferred wake (bench/tail). Otherwise the
+     * bound is 1 ms: long turns are then too rare to count among a thousand wakes, and the ticks would take as much CPU
+     * time as the requests of service_5k. Decisions 019, 033 */
     WATCH_EAGER_NS = 120 * 1000,
     WATCH_NS = 800 * 1000,
-    LONG_TURN_NS = 60 * 1000, /* of all since the last poll, on average. Guess */
+    LONG_TURN_NS = 60 * 1000, /* average of the turns since the last poll. Guess */
     EAGER_NS = 100 * 1000 * 1000,
     WATCH_TIMERS_NS =
         5 * 1000 * 1000,     /* nothing is deferred: only timers of a worker in a long turn may be late. Guess */
-    WATCH_QUIET = 4,         /* ticks without a waiting fiber, after which no wake is deferred any more. Guess */
-    BACKLOG_NS = 250 * 1000, /* a queue that moves on but holds more work needs help. Bound: as WATCH_EAGER_NS */
+    WATCH_QUIET = 4,         /* ticks without a waiting fiber after which wakes are no longer deferred. Guess */
+    BACKLOG_NS = 250 * 1000, /* a queue that advances but holds more work needs help. Bound: as WATCH_EAGER_NS */
 };
 
-/* Workers that do not sleep; those with a wake on its way are among them. */
+/* Workers that do not sleep, including those that are being woken. */
 CC_INLINE unsigned cc__policy_awake(uint64_t want) {
     unsigned open = cc__sched_open(), idle = want_idle(want);
     return open > idle ? open - idle : 1;
 }
 
-/* No more workers are awake than there are CPUs for them; extra ones count only as stand-ins for those that are stuck.
- * Bound: with more, a searcher takes the CPU of one that has something to share. */
+/* No more workers are awake than there are CPUs for them; extra workers only replace those that are stuck. Bound: with
+ * more, a searcher takes the CPU of one that has something to share. */
 CC_INLINE bool cc__policy_may_search(uint64_t want) {
     return want_idle(want) >= cc__get(&cc__sched.surplus);
 }
@@ -153,12 +153,12 @@ CC_INLINE bool cc__policy_may_wake(uint64_t want) {
     return want_idle(want) > cc__get(&cc__sched.surplus);
 }
 
-/* At most so many workers search at a time (IDLE-2). Guess. */
+/* At most this many workers search at a time (IDLE-2). Guess. */
 CC_INLINE unsigned cc__policy_searchers_max(unsigned workers) {
     return workers > 3 ? workers / 2 : 1;
 }
 
-/* May an owner leave a wake to the watcher? */
+/* Whether an owner may leave a wake to the watcher. */
 CC_INLINE bool cc__policy_defers(uint64_t want) {
     return want_watch(want) && (cc__get(&cc__sched.credit) == 0 || !cc__policy_may_wake(want));
 }
@@ -167,7 +167,7 @@ CC_INLINE uint64_t cc__policy_watch_interval(uint64_t now) {
     return now - cc__get(&cc__sched.idle.long_turn_at) < EAGER_NS ? WATCH_EAGER_NS : WATCH_NS;
 }
 
-/* Does this worker have more than it gets through in time? While wakes pay, whatever is worth sharing counts. */
+/* Whether this worker has more than it can run in time. While wakes pay, whatever is worth sharing counts. */
 CC_INLINE bool cc__policy_backlog(struct worker *w) {
     uint32_t count = cc__get(&w->runq.count);
     if (count < 2 || !cc__policy_may_wake(cc__get(&cc__sched.want))) return false;
@@ -186,12 +186,12 @@ CC_INLINE void cc__policy_in_vain(void) {
 
 /* ---- how many workers (pressure.c, elastic.c) ---- */
 
-#define POLICY_STUCK_NS (10 * POLICY_MS) /* a worker in one turn for so long is stuck. Guess */
+#define POLICY_STUCK_NS (10 * POLICY_MS) /* a worker in one turn for this long is stuck. Guess */
 #define POLICY_GROW_NS (10 * POLICY_MS)  /* between two additions. Guess */
-#define NO_THREAD_NS (1000 * POLICY_MS)  /* before the next attempt when the system had no thread. Guess */
-#define RETIRE_NS (500 * POLICY_MS)      /* idle time of an extra worker: long against pauses between bursts. Guess */
+#define NO_THREAD_NS (1000 * POLICY_MS)  /* until the next attempt when the system had no thread. Guess */
+#define RETIRE_NS (500 * POLICY_MS)      /* until an extra worker retires: long against pauses between bursts. Guess */
 #define RETIRE_AGAIN_NS POLICY_MS        /* the only sleeper does not retire, and tries again; no busy loop in tests */
-enum { COMPUTING_SHARE = 8 };            /* a thread that used an eighth of the time computes. Guess */
+enum { COMPUTING_SHARE = 8 };            /* a thread that used an eighth of the time is computing. Guess */
 
 /* How many workers are added at a time (PRESSURE-1). */
 CC_INLINE unsigned cc__policy_grow_by(unsigned open) {
@@ -202,22 +202,22 @@ CC_INLINE unsigned cc__policy_grow_by(unsigned open) {
 
 #define TICK_MIN (POLICY_MS / 4)      /* while all work; each tick is twice as long, up to POLICY_STUCK_NS. Guess */
 #define TICK_SLOW (100 * POLICY_MS)   /* while some sleep: for stalls, which last seconds. Guess */
-#define TIMER_SOON_NS (2 * TICK_SLOW) /* a timer that is due later is seen by sysmon, in time. Bound: IDLE-5 */
+#define TIMER_SOON_NS (2 * TICK_SLOW) /* sysmon sees timers that are due later in time. Bound: IDLE-5 */
 #define QUIET_FIRST \
-    (50 * POLICY_MS) /* all have slept so long: the first check for a deadlock, and the second after ... */
+    (50 * POLICY_MS) /* the first check for a deadlock, after all have slept this long; the second after ... */
 #define QUIET_SECOND (100 * POLICY_MS)
 #define PAUSE_MIN \
-    (250 * POLICY_MS) /* ... and again, each pause twice as long: a thread that ends tells nobody. Guess */
+    (250 * POLICY_MS) /* ... and again, each pause twice as long: a thread that ends notifies nobody. Guess */
 #define PAUSE_MAX (4000 * POLICY_MS)
-enum { QUIET_TICKS = 3 }; /* fast ticks at which somebody slept, before sysmon ticks slowly. Guess */
+enum { QUIET_TICKS = 3 }; /* fast ticks with a sleeper before sysmon ticks slowly. Guess */
 
-/* Who arms such a timer and goes on makes sure that a sleeper wakes for it. A wake takes 10 to 20 us: too much for each
- * request that has a deadline of some seconds. */
+/* A fiber that arms such a timer and continues makes sure that a sleeper wakes for it. A wake takes 10 to 20 us: too
+ * much for every request with a deadline of some seconds. */
 CC_INLINE bool cc__policy_due_soon(uint64_t when, uint64_t now) {
     return when <= now || when - now < TIMER_SOON_NS;
 }
 
-#define TRIM_NS (90 * POLICY_MS)   /* at every slow tick: stacks that nobody has used since the last are given back */
+#define TRIM_NS (90 * POLICY_MS)   /* at every slow tick: stacks that were not used since the last one are returned */
 #define CPUS_NS (1000 * POLICY_MS) /* usable CPUs are counted again: 0.1 ms for a dozen small files. Guess */
 
 /* ---- memory (worker.c) ---- */

@@ -1,22 +1,20 @@
-/* pressure.c - whether there are enough workers, judged from outside: nothing is counted on the way of a fiber.
+/* pressure.c - whether there are enough workers, judged by sampling: the path of a fiber counts nothing for it.
  *
- * Pressure is what waits in all queues, less the workers that search or sleep. Workers are added when it is positive
- * and a worker is stuck: it has been in one turn of one fiber for longer than `stuck_ns`. Why it is makes a
- * difference:
+ * Pressure is the number of fibers in all queues, less the workers that search or sleep. Workers are added when it is
+ * positive and a worker is stuck: it has been in one turn of one fiber for longer than `stuck_ns`. The reason matters:
  *
- *   blocked       the system says that its thread sleeps: a CPU is free, and one more worker would use it
+ *   blocked       the system reports that its thread sleeps: a CPU is free, and one more worker would use it
  *   computing     its thread has used the CPU, much of the time or for `stuck_ns`: no CPU is free, and one more worker
- *                 helps only if otherwise nobody who waits gets a turn
- *   descheduled   its thread wants to run and the system does not let it: more threads make that worse
- *   unknown       the system does not say, as in a sandbox without /proc: taken for computing, so that a machine that
- *                 is busy with others does not look like one with free CPUs
+ *                 helps only if otherwise no waiting fiber gets a turn
+ *   descheduled   its thread is runnable but not running: more threads make that worse
+ *   unknown       the system does not report it, as in a sandbox without /proc: treated as computing, so that a machine
+ *                 that is busy with other processes does not look like one with free CPUs
  *
- * PRESSURE-1  While a worker is blocked, fewer than `base` are not, and something waits, workers are added, up to
- *             `max`: half as many again at a time.
- *             A worker that was asked for and has no thread yet is not kept back: while there is one, a worker
- *             that happens to be blocked at a tick counts, for however long it is.
- * PRESSURE-2  While all are stuck and something waits, the same.
- * PRESSURE-3  When nothing waits nobody is stuck, however long it computes.
+ * PRESSURE-1  While a worker is blocked, fewer than `base` are not, and fibers wait, workers are added, up to `max`:
+ *             half as many again at a time. While a worker that was asked for has no thread, a worker that is blocked
+ *             at the time of a tick counts, however short the time.
+ * PRESSURE-2  While all are stuck and fibers wait, the same.
+ * PRESSURE-3  When no fiber waits, no worker counts as stuck, however long it computes.
  */
 #include "sched/pressure.h"
 
@@ -35,11 +33,11 @@ static struct {
     _Atomic uint64_t gates[GATE_KINDS];
 } stats;
 
-/* The sysmon thread's own. */
+/* Used by the sysmon thread only. */
 static struct {
-    uint64_t grow_at; /* not earlier */
+    uint64_t grow_at; /* not before */
     uint64_t neg_streak;
-    enum gate last; /* what was said last */
+    enum gate last; /* reported last */
     bool failure_said;
 } mine;
 
@@ -85,7 +83,7 @@ void cc__sysmon_stats(struct sysmon_stats *to) {
 
 /* ---- how much waits ---- */
 
-/* Fibers that wait for a worker. A heap whose first timer is overdue counts as one. */
+/* Fibers that wait for a worker. A heap whose first timer is due counts as one. */
 static uint64_t waiting(uint64_t now) {
     uint64_t n = cc__inject_len();
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
@@ -110,7 +108,7 @@ static int64_t record_pressure(uint64_t waits, uint64_t want) {
 
 enum stuck { GETS_ON, DESCHEDULED, COMPUTING, UNKNOWN, BLOCKED };
 
-/* The worker has been in one turn since sample->since: the first call reads its CPU time, later ones compare. */
+/* The worker has been in one turn since sample->since: the first call reads its CPU time, later ones compare it. */
 static enum stuck classify(struct worker *w, struct worker_sample *sample, uint64_t now, uint64_t threshold) {
     uint64_t cpu = cc__thread_cpu(w->thread);
     if (sample->cpu_at == 0) {
@@ -120,7 +118,7 @@ static enum stuck classify(struct worker *w, struct worker_sample *sample, uint6
     }
     if (now - sample->since < threshold) return GETS_ON;
     uint64_t used = cpu != UINT64_MAX && sample->cpu != UINT64_MAX ? cpu - sample->cpu : 0;
-    /* On a machine that is busy enough everybody's share is small, for ever. */
+    /* On a machine that is busy enough every thread's share stays small. */
     if (used > (now - sample->cpu_at) / COMPUTING_SHARE || used >= threshold) return COMPUTING;
     char state = cc__thread_state(cc__get(&w->remote.tid));
     return state == 'R' ? DESCHEDULED : state == 0 ? UNKNOWN : BLOCKED;
@@ -128,12 +126,12 @@ static enum stuck classify(struct worker *w, struct worker_sample *sample, uint6
 
 struct census {
     unsigned open, kinds[BLOCKED + 1];
-    uint64_t due;     /* when somebody who is not yet stuck will be */
-    unsigned longest; /* who is stuck for the longest time, for the explanation */
+    uint64_t due;     /* when a worker that is not yet stuck will be */
+    unsigned longest; /* the worker that has been stuck for the longest time, for the report */
     uint64_t ns;
 };
 
-/* Its thread sleeps in the middle of a turn. */
+/* Whether its thread sleeps in the middle of a turn. */
 static bool blocked_now(struct worker *w) {
     if (cc__get(&w->core.current) == NULL) return false;
     char state = cc__thread_state(cc__get(&w->remote.tid));
@@ -147,7 +145,7 @@ static void take_census(struct worker_sample *samples, uint64_t now, struct cens
         struct worker *w = &cc__sched.workers[i];
         if (!cc__worker_open(w)) continue;
         c->open++;
-        /* A worker whose present turn is sampled for the first time gets on. */
+        /* A worker whose present turn is sampled for the first time is not stuck. */
         enum stuck kind = samples[i].since < now ? classify(w, &samples[i], now, threshold) : GETS_ON;
         if (kind == GETS_ON && held_back && blocked_now(w)) kind = BLOCKED;
         c->kinds[kind]++;

@@ -4,23 +4,23 @@
 
 #include "sched/sysmon.h"
 
-/* What sysmon remembers of a worker: its own, and nobody else's. */
+/* Sysmon's sample of a worker; used by sysmon only. */
 struct worker_sample {
     uint64_t turns;  /* of the worker at the last sample */
-    uint64_t since;  /* when this number was first seen; now, if it runs no fiber */
+    uint64_t since;  /* when this number was first seen; the time of the sample, if it runs no fiber */
     uint64_t cpu_at; /* when its CPU time was read, in this turn; 0: not yet */
     uint64_t cpu;
     bool reported; /* that it stalls */
 };
 
-/* The runtime starts. */
+/* At the start of the runtime. */
 void cc__pressure_reset(void);
 
-/* Samples all queues and adds workers if needed. Returns when a worker that does not get on will count as
- * stuck: then another sample is due; UINT64_MAX: everybody gets on, or nothing waits. On the sysmon thread. */
+/* Samples all queues and adds workers if needed. Returns when a worker that makes no progress will count as stuck,
+ * which is when the next sample is due; UINT64_MAX: no worker will, or nothing waits. On the sysmon thread. */
 uint64_t cc__pressure_sample(struct worker_sample *samples, uint64_t now);
 
-/* How long a worker may take before it counts as stuck: the longest time between two ticks. */
+/* After how long in one turn a worker counts as stuck; also the longest time between two fast ticks. */
 uint64_t cc__pressure_pace(void);
 
 #endif

@@ -1,20 +1,20 @@
-/* record.h - what a worker tells the recorder (trace/recorder.h). While that is off: one load.
+/* record.h - what a worker writes to the recorder (trace/recorder.h). While that is off: one load.
  *
- * A switch is one record at level 0: why the one that ran stops, and who runs next. It is written when the next one is
- * known, before the switch. So the records of a ring, in their order, are what the worker did. Level 0 is inline, some
- * stores into the worker's own ring; whatever needs a clock is a call (trace_route.c). Wakes and spawns are here at
- * level 0 only: the other levels make them take their slow paths, which record them.
+ * At level 0 a switch is one record: why the running fiber stops, and which one runs next. It is written when the next
+ * one is known, before the switch, so the records of a ring are in the order of what the worker did. Level 0 is inline:
+ * a few stores into the worker's own ring. What needs a clock is a call (trace_route.c). Wakes and spawns are recorded
+ * here at level 0 only: at other levels they take their slow paths, which record them.
  */
 #ifndef CC_SCHED_RECORD_H
 #define CC_SCHED_RECORD_H
 
 #include "sched/sched.h"
 
-/* In trace_route.c: at any level. */
+/* In trace_route.c; for any level. */
 void cc__sched_record_slow(struct worker *w, struct record_ring *r, enum record_kind kind, unsigned arg, uint64_t body);
 void cc__sched_record_park_slow(struct worker *w, struct record_ring *r, unsigned reason, const struct fiber *next);
 
-/* A fiber's number, which does not change. */
+/* A fiber's number; constant. */
 #ifdef CC_TSAN
 uint32_t cc__sched_record_slot(const struct fiber *f); /* in trace_route.c */
 #else
@@ -34,14 +34,14 @@ CC_INLINE void cc__sched_record_turn(struct worker *w, struct record_ring *r, en
     cc__record_write(r, when | (uint64_t)arg << RECORD_ARG_SHIFT | (uint64_t)kind, body);
 }
 
-/* The running fiber yields, or ends, and the worker's own stack chooses the next one. */
+/* The running fiber yields, or ends, and the next one is chosen on the worker's own stack. */
 CC_INLINE void cc__sched_record(struct worker *w, enum record_kind kind) {
     struct record_ring *r = cc__sched_ring(w);
     if (unlikely(r != NULL)) cc__sched_record_slow(w, r, kind, 0, 0);
 }
 
-/* `next` is about to run. before: what the one that ran until now did, REC_YIELD or REC_END; REC_NONE: it has said so,
- * or there was none. */
+/* `next` is about to run. before: what the last fiber did, REC_YIELD or REC_END; REC_NONE: that is recorded already, or
+ * there was none. */
 CC_INLINE void cc__sched_record_run(struct worker *w, const struct fiber *next, enum record_kind before) {
     struct record_ring *r = cc__sched_ring(w);
     if (likely(r == NULL)) return;
@@ -51,7 +51,7 @@ CC_INLINE void cc__sched_record_run(struct worker *w, const struct fiber *next, 
         cc__sched_record_slow(w, r, REC_RUN, before, cc__sched_record_slot(next));
 }
 
-/* The running fiber, which has noted its object, is about to park, and `next` to run. */
+/* The running fiber, which has noted its object, is about to park, and `next` is about to run. */
 CC_INLINE void cc__sched_record_switch(struct worker *w, struct fiber *self, unsigned reason,
                                        const struct fiber *next) {
     struct record_ring *r = cc__sched_ring(w);
@@ -63,7 +63,7 @@ CC_INLINE void cc__sched_record_switch(struct worker *w, struct fiber *self, uns
         cc__sched_record_park_slow(w, r, reason, next);
 }
 
-/* The same where the worker's own stack chooses the next one. */
+/* The same where the next one is chosen on the worker's own stack. */
 CC_INLINE void cc__sched_record_park(struct worker *w, unsigned reason) {
     struct record_ring *r = cc__sched_ring(w);
     if (unlikely(r != NULL)) cc__sched_record_park_slow(w, r, reason, NULL);

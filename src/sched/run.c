@@ -1,18 +1,18 @@
-/* run.c - the first and the last instruction of a fiber, on a stack of its own or called by its joiner. park.c has what
- * lies in between.
+/* run.c - the beginning and the end of a fiber, on a stack of its own or called by its joiner. park.c has what is in
+ * between.
  *
- * RUN-1  A fiber's last use of its stack is a jump to another one; whatever ends its life (giving the stack
- *        back, telling the joiners) happens after that, on the other stack.
- * RUN-2  A fresh fiber that follows one that ended takes over its stack, which is still warm.
+ * RUN-1  A fiber's last use of its stack is a jump to another one. Everything that completes its end (giving the stack
+ *        back, notifying the joiners) happens after that, on the other stack.
+ * RUN-2  A fresh fiber that follows one that ended takes over its stack, which is still in the cache.
  * RUN-3  A joiner may run the task that it waits for, if that has not started, as a call on a stack of the task's own.
- *        The joiner is PARKED meanwhile, in a join like any other: its context is complete, its stack quiet, and a
+ *        Meanwhile the joiner is PARKED, in a join like any other: its context is complete, its stack quiet, and a
  *        canceller may claim it at any time. The task may park and migrate. At its end it claims the joiner; if it
  *        wins, the call returns, and if it loses, the task ends like any other (ordering: the table below).
- * RUN-4  A fiber's function is left by its return, or by an escape to where it was called (a panic that nobody
- *        stops).
+ * RUN-4  A fiber's function is left by its return, or by an escape to where it was called (a panic that is not
+ *        recovered).
  *
- * The wait of a joiner that runs its task has two claimants, the task's end and a canceller; as wake.c has it for all
- * sole waits:
+ * The wait of a joiner that runs its task has two claimants, the task's end and a canceller. As for all sole waits
+ * (wake.c):
  *
  *   the task, on its own stack            a canceller
  *   joiner PARKED (release)               a bit in the joiner's `scope`
@@ -23,10 +23,10 @@
  *     contested (acquire)? compare-and-swap: PARKED, that ticket -> RUNNING
  *     else still that word? store RUNNING
  *
- * No lock orders a joiner that was cancelled against the task's end: it may be in its next wait by then, or gone. So
- * the task compares the whole word, ticket included, on the path without a compare-and-swap too.
+ * No lock orders a cancelled joiner against the task's end: the joiner may be in its next wait by then, or have ended.
+ * So the task compares the whole word, ticket included, also on the path without a compare-and-swap.
  *
- * When a poll is due the joiner polls itself, and yields to others (park.c); then it runs its task all the same.
+ * When a poll is due the joiner polls, and yields to others (park.c); then it runs its task in any case.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
@@ -50,14 +50,14 @@ static void after_exit(struct worker *w, void *arg) {
     void *self = cc__san_apart_begin();
     cc__san_acquire(&f->fn);
     cc__upcall_task_ended(w, f);
-    cc__san_release(w); /* and its traces in the worker, to whoever frees that */
+    cc__san_release(w); /* its writes to the worker, to the thread that frees that */
     cc__san_apart_end(self);
 }
 
 /* The fiber that runs after one that has ended; RUNNING unless it is fresh. NULL: the worker goes to its own stack. */
 static struct fiber *successor(struct worker *w) { /* RUN-2 */
 #ifdef CC_TSAN
-    /* What follows an exit would be ordered after it in the race detector's eyes: let that be no user's fiber. */
+    /* The race detector would order what follows an exit after it: let that not be a user's fiber. */
     (void)w;
     return NULL;
 #else
@@ -67,27 +67,27 @@ static struct fiber *successor(struct worker *w) { /* RUN-2 */
 #endif
 }
 
-/* The worker, after the user's function has returned; in a forked child there is none. */
+/* The current worker, after the user's function has returned; in a forked child there is none. */
 static struct worker *worker_still(void) {
     struct worker *w = cc__worker();
     if (unlikely(w == NULL)) cc__upcall_orphaned();
     return w;
 }
 
-/* Inline: ASan's shadow of a frame that was entered on this stack is gone when it has been told of the leave, and
- * `first` with it; the fiber's first function was entered before ASan knew the stack. */
+/* Inline: when ASan has been told of the leave, its shadow of frames that were entered on this stack is gone, and
+ * `first` with it. The fiber's first function was entered before ASan knew the stack. */
 CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) { /* RUN-1 */
     struct worker *w = worker_still();
     struct stack *stack = cc__get(&self->stack);
     cc__probe1(end, self);
     struct fiber *next = successor(w);
-    if (next == NULL) cc__sched_record(w, REC_END); /* else with whatever follows */
+    if (next == NULL) cc__sched_record(w, REC_END); /* otherwise with what follows */
     cc__set(&w->core.after, after_exit);
     cc__set(&w->core.after_arg, self);
-    cc__san_release(&self->fn); /* what the fiber wrote, to whoever tells its joiners */
-    cc__san_release(stack);     /* and the stack itself, to its next tenant */
+    cc__san_release(&self->fn); /* the fiber's writes, to the thread that notifies its joiners */
+    cc__san_release(stack);     /* and the stack, to its next user */
     cc__set(&w->core.current, next);
-    cc__san_release(w); /* and its traces in the worker, to whoever frees that */
+    cc__san_release(w); /* its writes to the worker, to the thread that frees that */
     if (next == NULL) {
         cc__san_leave(NULL, &w->core.san);
         cc__context_jump(&w->core.native, w);
@@ -95,7 +95,7 @@ CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) { /* RUN-1 */
         cc__san_leave(NULL, cc__switch_san(next));
         cc__context_jump(&next->context, w);
     } else if (cc__stack_size(stack) != cc__stack_default() || cc__state_args(next) == ARGS_BLOCK) {
-        /* A stack of another size is not for everyone: let the worker's own stack find one. */
+        /* A stack of another size is not reused: let the worker's own stack find one. */
         cc__sched_record(w, REC_END);
         cc__set(&w->core.pending, next);
         cc__set(&w->core.current, NULL);
@@ -103,8 +103,7 @@ CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) { /* RUN-1 */
         cc__context_jump(&w->core.native, w);
     } else {
         struct context first;
-        cc__san_stack_clean(stack->base,
-                            cc__stack_size(stack)); /* what this function has poisoned: it does not return */
+        cc__san_stack_clean(stack->base, cc__stack_size(stack)); /* poisoned by this function, which does not return */
         cc__set(&self->stack, NULL);
         cc__park_run_next(w, next, REC_END);
         cc__switch_bind(next, stack);
@@ -116,8 +115,8 @@ CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) { /* RUN-1 */
 
 /* ---- the beginning ---- */
 
-/* Calls the fiber's function on the current stack, which is bound to it, with its argument out of the record,
- * whose place the saved context takes, and later the outcome. A panic comes back here too (RUN-4). */
+/* Calls the fiber's function on the current stack, which is bound to it. The argument is copied out of the record,
+ * because the saved context, and later the outcome, take its place. A panic returns here, too (RUN-4). */
 CC_INLINE void call(struct fiber *self, struct stack *stack, struct fiber_cold *cold) {
     struct boundary base;
     _Alignas(max_align_t) unsigned char copy[FIBER_INLINE_ARGS];
@@ -153,7 +152,7 @@ CC_INLINE void call(struct fiber *self, struct stack *stack, struct fiber_cold *
     if (cc__get(&self->scope) != 0) cc__upcall_scope_end(self, cold);
 }
 
-/* Not inlined: then the registers that an escape may spoil are saved here, and the caller keeps its own. */
+/* Not inlined: so it saves the registers that an escape may clobber, and the caller keeps its own. */
 static CC_NOINLINE void call_apart(struct fiber *self, struct stack *stack, struct fiber_cold *cold) {
     call(self, stack, cold);
 }
@@ -163,7 +162,7 @@ void cc__run_fiber(void *worker) {
     struct fiber *self = cc__get(&w->core.current);
     struct stack *stack = cc__get(&self->stack);
     cc__san_arrive(&stack->san);
-    cc__san_acquire(stack);             /* its last tenant has left it */
+    cc__san_acquire(stack);             /* pairs with the release by its last user */
     (void)cc__get_acquire(&self->word); /* pairs with the spawner's release */
     cc__switch_turn_begins(w);
     cc__switch_arrived(w);
@@ -176,7 +175,7 @@ void cc__run_fiber(void *worker) {
 
 /* ---- by a joiner ---- */
 
-/* The end of the joiner's wait by the task's end. False: it was cancelled, and may be anywhere (RUN-3). */
+/* The task's end ends the joiner's wait. False: the joiner was cancelled, and may be anywhere (RUN-3). */
 CC_INLINE bool claim_joiner(struct worker *w, struct fiber *joiner, uint64_t parked) {
     cc__bias_enter(&w->runq.bias);
     bool contested = unlikely(cc__get_acquire(&cc__sched.contested)); /* CLAIM-2 */
@@ -185,14 +184,14 @@ CC_INLINE bool claim_joiner(struct worker *w, struct fiber *joiner, uint64_t par
     return won;
 }
 
-/* First on the stack of a task that its joiner runs; the joiner's stack is quiet. Returns the worker to the joiner, if
- * that still waits. */
+/* The first function on the stack of a task that its joiner runs; the joiner's stack is quiet. Returns the worker to
+ * the joiner, if that still waits. */
 CC_NORETURN void cc__run_joined(void *worker, struct context *from) {
     struct worker *w = worker;
     struct fiber *self = cc__get(&w->core.current), *joiner = container_of(from, struct fiber, context);
     struct stack *stack = cc__get(&self->stack);
     cc__san_arrive(&stack->san);
-    cc__san_acquire(stack);             /* its last tenant has left it */
+    cc__san_acquire(stack);             /* pairs with the release by its last user */
     (void)cc__get_acquire(&self->word); /* pairs with the spawner's release */
     cc__switch_turn_begins(w);
     uint64_t parked = cc__state_park_join(joiner);
@@ -202,13 +201,13 @@ CC_NORETURN void cc__run_joined(void *worker, struct context *from) {
 
     call(self, stack, cc__get(&stack->cold));
 
-    w = worker_still(); /* it may have parked, and come back elsewhere */
+    w = worker_still(); /* the task may have parked and moved to another worker */
     if (unlikely(!claim_joiner(w, joiner, parked))) leave_for_good(self);
     cc__probe1(end, self);
     cc__sched_record_run(w, joiner, REC_END);
     cc__probe2(run, joiner, w);
-    cc__san_release(&self->join_lock.word); /* what it wrote, to its joiners */
-    cc__san_release(stack);                 /* and the stack itself, to its next tenant */
+    cc__san_release(&self->join_lock.word); /* the task's writes, to its joiners */
+    cc__san_release(stack);                 /* and the stack, to its next user */
     cc__switch_turn_ends(w);
     cc__san_leave(NULL, cc__switch_san(joiner));
     cc__context_return(&joiner->context, w);

@@ -1,4 +1,4 @@
-/* runq.c - the parts of the run queue that are not on the hot path: sharing, and moves of many fibers. */
+/* runq.c - the parts of the run queue that are off the hot path: sharing, and moves of many fibers. */
 #include "sched/runq.h"
 
 #include "fiber/spec.h"
@@ -41,8 +41,8 @@ uint32_t cc__runq_append(struct worker *w, struct link *list, uint32_t n) {
     struct runq *q = &w->runq;
     uint32_t fresh = 0;
     cc__bias_enter(&q->bias);
-    /* The fresh ones join the old end of the fresh, the oldest last; a joiner on this worker may take them out
-     * from now on (RUNQ-2). */
+    /* Fresh fibers go to the old end of the fresh list, the oldest last; from now on a joiner on this worker may take
+     * them out (RUNQ-2). */
     for (struct link *l = cc__get(&list->prev); l != list;) {
         struct link *older = cc__get(&l->prev);
         struct fiber *f = cc__fiber_of(l);
@@ -63,7 +63,7 @@ uint32_t cc__runq_append(struct worker *w, struct link *list, uint32_t n) {
 
 void cc__runq_admit(struct worker *w, struct link *list, uint32_t n, uint32_t front) {
     struct runq *q = &w->runq;
-    struct link *place = &q->fifo; /* behind which the next one goes */
+    struct link *place = &q->fifo; /* the next one is inserted after it */
     cc__bias_enter(&q->bias);
     for (uint32_t i = 0; i < n; i++) {
         struct fiber *f = cc__fiber_of(cc__list_pop_front(list));
@@ -77,7 +77,7 @@ void cc__runq_admit(struct worker *w, struct link *list, uint32_t n, uint32_t fr
     cc__bias_leave(&q->bias);
 }
 
-/* n fibers go to the global queue, where searchers find them. */
+/* Moves n fibers to the global queue, where searchers find them. */
 static void share(struct worker *w, uint32_t n) {
     struct link list;
     cc__list_init(&list);
@@ -101,8 +101,8 @@ void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
     if (count == 0 || cc__worker_is_island(w)) return; /* ISLAND-1 */
     if (want_searching(want) != 0) {
         if (!cc__policy_worth_sharing(w)) return;
-        /* The first fibers are shared at once, then in growing portions: a fast searcher must not
-         * make every spawn a transfer. */
+        /* The first fibers are shared at once, then in growing batches: a fast searcher must not turn every spawn into
+         * a transfer. */
         uint32_t share_at = cc__get(&w->core.share_at);
         if (count < share_at + keep) return;
         cc__set(&w->core.share_at, share_at < SHARE_AT_MAX ? share_at * 2 : share_at);

@@ -1,18 +1,18 @@
-/* runq.h - a worker's own runnable fibers: a slot, a FIFO, and the fresh ones newest first.
+/* runq.h - a worker's own runnable fibers: a slot, a FIFO, and the fresh ones, newest first.
  *
- * All of it is plain single-threaded data under the worker's biased lock (sync/bias.h): the owner pays two
- * stores and a load, no read-modify-write; a thief pays a system call. Lists are linked through the fiber
- * records: no capacity, no allocation.
+ * All of it is plain single-threaded data under the worker's biased lock (sync/bias.h): the owner pays two stores and a
+ * load, no read-modify-write; a thief pays a system call. The lists are linked through the fiber records: no capacity,
+ * no allocation.
  *
  *   slot   the fiber woken last; it runs next, at most SLOT_STREAK times in a row, so that two fibers that wake each
- *          other cannot keep the others out
+ *          other cannot starve the others
  *   fifo   woken and yielded fibers, first in first out
  *   fresh  fibers that never ran: the owner takes the newest (depth first keeps few alive), thieves the oldest; and
  *          joiners that yielded (park.c), in front of the tasks that they would run
  *
- * RUNQ-1  A fiber is RUNNABLE exactly while it is in one queue, and then in one only.
- * RUNQ-2  A fresh fiber in here carries this worker as its owner; so its joiner, on this worker, may take it
- *         out (joined.h).
+ * RUNQ-1  A fiber is RUNNABLE exactly while it is in a queue, and it is in one queue only.
+ * RUNQ-2  A fresh fiber in here has this worker as its owner; so its joiner, on this worker, may take it out
+ *         (joined.h).
  * RUNQ-3  `count` is exact under the lock, a hint outside.
  */
 #ifndef CC_SCHED_RUNQ_H
@@ -28,28 +28,28 @@ CC_INLINE void cc__runq_sub_owner(struct runq *q, uint32_t n) {
     cc__set(&q->count, cc__get(&q->count) - n);
 }
 
-/* The record of the fiber after the next, and the stack of the next, are on their way into the cache while this
- * one runs: measured, 200 -> 150 ns a yield among 100,000 fibers. What is prefetched may be nonsense (the
- * list's own head, arguments): a prefetch cannot fail. */
+/* Prefetches the record of the fiber after the next, and the stack of the next, while this one runs: measured, 200 ->
+ * 150 ns a yield among 100,000 fibers. The addresses may be meaningless (the list's head, arguments): a prefetch cannot
+ * fault. */
 CC_INLINE struct fiber *cc__runq_pop_fifo(struct link *fifo) {
     struct link *first = cc__get(&fifo->next), *second = cc__get(&first->next);
     cc__set(&second->prev, fifo);
     cc__set(&fifo->next, second);
-#ifndef CC_TSAN /* which would see a read of another fiber's record */
+#ifndef CC_TSAN /* which would report a read of another fiber's record */
     __builtin_prefetch(cc__get(&second->next));
     __builtin_prefetch(*(void *const *)&cc__fiber_of(second)->context);
 #endif
     return cc__fiber_of(first);
 }
 
-/* Inside the lock, after a pop; more than RUNQ_MANY are left. Each of so many has been out of the cache, and each of
- * the calls that it is in returns into another line of it: all that a fiber which waits in a join has on its stack is
- * on its way two turns before it runs. Measured, 440 -> 260 ns for a turn in which one of 100,000 goes on and ends.
- * Not for fewer, which may still be in the cache. */
+/* Inside the lock, after a pop; more than RUNQ_MANY are left. With so many, each stack has left the cache, and each of
+ * its frames is on another line: so prefetches the stack of a fiber that waits in a join two turns before it runs.
+ * Measured, 440 -> 260 ns for a turn in which one of 100,000 goes on and ends. Not for fewer fibers, which may still be
+ * in the cache. */
 CC_INLINE void cc__runq_foresee(struct link *fifo) {
 #ifndef CC_TSAN
     struct link *second = cc__get(&cc__get(&fifo->next)->next);
-    if (second == fifo) return; /* the crowd is a fresh one */
+    if (second == fifo) return; /* most are fresh fibers */
     __builtin_prefetch(cc__get(&second->next));
     const char *sp = *(void *const *)&cc__fiber_of(second)->context;
     for (int i = 0; i < PREFETCH_LINES; i++) __builtin_prefetch((const void *)((uintptr_t)sp + (uintptr_t)i * CC_LINE));
@@ -94,38 +94,37 @@ CC_INLINE void cc__runq_slot_owner(struct runq *q, struct fiber *f) {
     cc__runq_add_owner(q, 1);
 }
 
-/* Inside the lock. Everyone who is ready goes before a fiber that yields: the slot becomes the FIFO's first, as it
- * would have been the next anyway, and the fresh ones, oldest first, its last. */
+/* Inside the lock. Lets all ready fibers go before a fiber that yields: the slot becomes the FIFO's first, as it would
+ * have been next in any case, and the fresh ones, oldest first, its last. */
 void cc__runq_level_owner(struct runq *q);
 
-/* Inside the lock. Takes up to n fibers for another worker, the oldest first: fresh ones, then the FIFO's head,
- * then (all == true) the slot. Appends them to `list`, no longer owned; returns how many. */
+/* Inside the lock. Takes up to n fibers for another worker, the oldest first: fresh ones, then the FIFO's head, then
+ * (all == true) the slot. Appends them to `list`, with no owner; returns how many. */
 uint32_t cc__runq_take_oldest(struct runq *q, uint32_t n, bool all, struct link *list);
 
-/* The owner, outside the lock. Takes in all of `list` (n fibers, RUNNABLE, owned by nobody, oldest first): the
- * fresh as the oldest of the fresh, the others at the FIFO's end. Returns how many are fresh. */
+/* By the owner, outside the lock. Adds all of `list` (n fibers, RUNNABLE, without an owner, oldest first): the fresh as
+ * the oldest of the fresh, the others at the FIFO's end. Returns how many are fresh. */
 uint32_t cc__runq_append(struct worker *w, struct link *list, uint32_t n);
 
-/* The same for fibers whose timers have fired: the first `front` of them become the first of the FIFO, the others
- * its last. */
+/* The same for fibers whose timers have fired or whose descriptors have events: the first `front` of them become the
+ * first of the FIFO, the others its last. */
 void cc__runq_admit(struct worker *w, struct link *list, uint32_t n, uint32_t front);
 
-/* Tells workers that search or sleep about what was just put here. The caller has left the biased lock. keep:
- * how many fibers the running one is likely to need itself at once (a spawner often joins what it spawned
- * last). */
+/* Tells workers that search or sleep about what was just queued here. The caller has left the biased lock. keep: how
+ * many of the fibers the running one is likely to need itself soon (a spawner often joins what it spawned last). */
 void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep);
 
 CC_INLINE void cc__runq_tell(struct worker *w, uint32_t keep) {
-    /* Publish, then look for sleepers: the light side of the pair whose heavy side is in idle.c. */
+    /* Publish, then check for sleepers: the light side of the pair whose heavy side is in idle.c. */
     cc__barrier_light();
     uint64_t want = cc__get(&cc__sched.want);
     if (unlikely(want != 0)) cc__runq_tell_slow(w, want, keep);
 }
 
-/* Does something wait in the queue of another worker of the pool? A hint (RUNQ-3). */
+/* Whether fibers wait in the queue of another worker of the pool. A hint (RUNQ-3). */
 bool cc__runq_waits_elsewhere(struct worker *w);
 
-/* The owner, outside the lock: a filled, IDLE record becomes runnable. */
+/* By the owner, outside the lock: makes a filled, IDLE record runnable. */
 CC_INLINE void cc__runq_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
     cc__state_spawn(f, w->core.owner, args);
     cc__count(w, spawned);

@@ -1,10 +1,9 @@
-/* sched.h - the worker, what it owns, what it shares; and the calls through which the rooms above reach the
- * scheduler.
+/* sched.h - the worker, what it owns and what it shares; and the calls through which the rooms above use the scheduler.
  *
- * A worker is an OS thread that runs fibers. struct worker_core is touched by its owner only (its fields are
- * relaxed atomics because a race detector sees the fibers that run on one worker as threads); struct runq is
- * the owner's under a biased lock; struct worker_remote is for everybody. A function that takes a worker_core *
- * or a worker * as "w" runs on that worker.
+ * A worker is an OS thread that runs fibers. struct worker_core belongs to its owner: others only read some of its
+ * fields, and set `ring`. (They are relaxed atomics because a race detector sees the fibers of one worker as threads.)
+ * struct runq belongs to the owner under a biased lock; struct worker_remote is for all threads. A function that takes
+ * a worker_core *, or a worker * named `w`, runs on that worker.
  */
 #ifndef CC_SCHED_SCHED_H
 #define CC_SCHED_SCHED_H
@@ -25,10 +24,10 @@
 struct worker;
 struct CCIsland;
 
-/* What must happen after the old stack is quiet; runs first thing on the next one. */
+/* What must not happen before the old stack is quiet; runs first on the next one. */
 typedef void (*after_fn)(struct worker *w, void *arg);
 
-/* The runnable fibers that are this worker's own. runq.h has the rules. */
+/* A worker's own runnable fibers. runq.h has the rules. */
 struct runq {
     struct bias bias;
     _Atomic uint32_t count;     /* of all three below */
@@ -41,17 +40,17 @@ struct worker_core {
     struct fiber *_Atomic current; /* NULL: the worker runs on its own stack */
     after_fn _Atomic after;
     void *_Atomic after_arg;
-    _Atomic uint64_t turns;           /* one more with every fiber that gets the CPU; others read it to see progress */
+    _Atomic uint64_t turns;           /* counts the fibers that got the CPU; others read it to see progress */
     _Atomic uint64_t poll_at;         /* the turn at which the worker polls */
-    struct record_ring *_Atomic ring; /* where it records what it does; NULL: nowhere (record.h) */
-    _Atomic uint32_t streak;          /* turns in a row that the slot has taken */
+    struct record_ring *_Atomic ring; /* its ring of the recorder; NULL: nothing is recorded (record.h) */
+    _Atomic uint32_t streak;          /* turns in a row given to the slot */
     _Atomic uint32_t share_at;        /* a spawn shares with searching workers when this many fibers wait */
     _Atomic uint64_t deferred;        /* the turn in which it last left a wake to the watcher (watch.c) */
     unsigned owner;                   /* this worker's number plus one, as in a state word */
     uint64_t tag;                     /* the same, with the number of the runtime's start: never reused, never 0 */
     struct cxx_globals *_Atomic cxx;  /* of its thread */
     struct fiber *_Atomic pending;    /* taken from a queue, waits for a stack */
-    struct fiber *_Atomic behalf;     /* trace: whose end the worker is telling its joiners */
+    struct fiber *_Atomic behalf;     /* trace: the ended fiber whose joiners the worker is waking */
     struct fiber_cache fibers;
     struct stack_cache stacks;
     struct context native; /* the worker's own stack */
@@ -60,22 +59,23 @@ struct worker_core {
 };
 
 struct worker_remote {
-    struct fiber *_Atomic inbox; /* the last one in; anyone may push, anyone may take all */
+    struct fiber *_Atomic inbox; /* the newest; any thread may push, any may take all (an island's: only its owner) */
     _Atomic uint32_t inbox_len;
-    _Atomic uint32_t wake;                   /* futex: enum wake_word */
-    _Atomic uint64_t woken;                  /* fibers that OS threads have woken and meant for this worker */
+    _Atomic uint32_t wake;                   /* futex: enum wake_word; of an island: see island.c */
+    _Atomic uint64_t woken;                  /* fibers that OS threads have woken and sent to this worker */
     struct link idle;                        /* on sched.idle.list, under its lock */
     bool asleep;                             /* under sched.idle.lock */
     _Atomic uint32_t life;                   /* enum worker_life */
     _Atomic int32_t tid;                     /* the system's number for its thread */
-    _Atomic uintptr_t stack_low, stack_high; /* its thread's stack, as far as the worker itself uses it */
+    _Atomic uintptr_t stack_low, stack_high; /* the part of its thread's stack that the worker itself uses */
 };
 
-/* A worker is a place that lasts; its thread may come and go (elastic.c). Written under sched.idle.lock. */
+/* The state of a worker's thread, which may end while the worker remains (elastic.c). Written under sched.idle.lock; of
+ * an island, under the lock in island.c. */
 enum worker_life {
     LIFE_EMPTY, /* no thread */
     LIFE_OPEN,
-    LIFE_CLOSED, /* its thread has retired, and is to be joined */
+    LIFE_CLOSED, /* its thread has retired, and has to be joined */
 };
 
 /* Of an island's worker (island.h). */
@@ -84,16 +84,16 @@ struct island_setup {
     void (*on_start)(void *context);
     void (*on_end)(void *context);
     void *context;
-    void (*ended)(void *arg); /* its thread's last act */
+    void (*ended)(void *arg); /* called last on its thread */
     void *ended_arg;
     struct CCIsland *island; /* the user's handle */
     int cpu;                 /* -1: any */
 };
 struct worker_island {
-    _Atomic uint64_t arrived;   /* fibers that were started there from elsewhere; over all islands in this place */
+    _Atomic uint64_t arrived;   /* fibers started there from elsewhere; summed over all islands in this place */
     _Atomic uint32_t closing;   /* its thread ends when all its fibers have */
     _Atomic uint32_t baton;     /* simulation: futex */
-    struct fiber *_Atomic next; /* simulation: whom it is to run */
+    struct fiber *_Atomic next; /* simulation: the fiber that it has to run */
     struct island_setup setup;
     char name[16];
 };
@@ -102,47 +102,47 @@ struct worker {
     _Alignas(CC_LINE) struct worker_core core;
     _Alignas(CC_LINE) struct runq runq;
     _Alignas(CC_LINE) struct worker_remote remote;
-    /* The owner's, rarely touched. */
+    /* The owner's, off the hot path. */
     _Alignas(CC_LINE) uint64_t rng;
     _Atomic uint64_t payoff_deadline; /* its own work has to last until then, or giving fibers away did not pay */
-    _Atomic uint32_t worth_ns;        /* less work than that it does not share (cc__policy_worth_next) */
-    _Atomic uint32_t gave;            /* fibers that it has shared, and nobody has taken as far as it knows */
-    _Atomic uint64_t polled_at;       /* when the worker last polled; in which turn; and how long a turn */
-    _Atomic uint64_t polled_turn;     /* took then, on average (cc__next_plan) */
+    _Atomic uint32_t worth_ns;        /* less work is not shared (cc__policy_worth_next) */
+    _Atomic uint32_t gave;            /* fibers that it has shared and that, as far as it knows, were not taken yet */
+    _Atomic uint64_t polled_at;       /* when the worker last polled, in which turn, and the average length of a turn */
+    _Atomic uint64_t polled_turn;     /* then (cc__next_plan) */
     _Atomic uint32_t turn_ns;
-    _Atomic uint32_t slow_ns; /* the same where it took longest of late: a thirty-second is forgotten with every poll */
+    _Atomic uint32_t slow_ns; /* the slowest recent average: each poll takes off a thirty-second */
     uint32_t interval;        /* turns between two polls, at most */
     uint64_t helped_at;       /* when it last checked for stuck workers */
-    uint32_t credit;          /* turns that fibers may still be let in at the front for (FRONT_PRICE) */
-    uint64_t events_turn;     /* by then those that events have made ready have had their turn (NEXT-2) */
+    uint32_t credit;          /* turns for which fibers may still enter at the front (FRONT_PRICE) */
+    uint64_t events_turn;     /* by then the fibers that events have made ready have had their turns (NEXT-2) */
     uint32_t joiner_polls;    /* by joiners (cc__next_poll_for_joiner) */
-    uint32_t looks;           /* into the global queue (INJECT-3) */
-    bool fair_fresh;          /* whose turn it is among the oldest: fresh or fifo */
+    uint32_t looks;           /* takes from the global queue (INJECT-3) */
+    bool fair_fresh;          /* which goes next among the oldest: fresh or fifo */
     bool rested;              /* has been idle since it last ran something */
-    bool searching;           /* holds one of the searchers' places */
+    bool searching;           /* is counted as a searcher */
     bool called;              /* was woken to search */
-    bool summoned;            /* what it has done since it last slept it was woken for */
+    bool summoned;            /* was woken for the work that it has done since it last slept */
     bool watched;             /* has been the watcher since it last ran something */
     bool polled;              /* the same for the poller */
     uint64_t no_stack_until;  /* it has waited for a stack in vain: no wait before */
-    bool skip_search;         /* its last search or stolen work did not pay: straight back to sleep, once */
-    uint32_t skips;           /* how often to sleep without a search, when all others sleep */
-    uint32_t received;   /* fibers that other workers had, taken in since it last was idle; a fresh one counts twice */
-    uint64_t busy_since; /* when it last stopped being idle */
-    struct worker *victim; /* from whose queue it has stolen since it last was idle, and in which of its turns */
+    bool skip_search;         /* its last search or stolen work did not pay: back to sleep without a search, once */
+    uint32_t skips;           /* how often to sleep without a search while all others sleep */
+    uint32_t received;        /* fibers received from other workers since it last was idle; a fresh one counts twice */
+    uint64_t busy_since;      /* when it last stopped being idle */
+    struct worker *victim;    /* from whose queue it has stolen since it last was idle, and in which of its turns */
     uint64_t victim_turn;
-    uint64_t *deferrals; /* everybody's `deferred` at its last tick as the watcher; one per worker */
-    uint32_t quiet;      /* its ticks in a row, as the watcher, at which nothing waited and nothing was deferred */
+    uint64_t *deferrals; /* every worker's `deferred` at its last tick as the watcher */
+    uint32_t quiet;      /* its consecutive ticks, as the watcher, at which nothing waited and nothing was deferred */
     uint64_t idle_since; /* when it last ran out of work */
-    uint64_t *seen;      /* everybody's turns at the last tick; one per worker */
+    uint64_t *seen;      /* every worker's turns at the last tick */
     struct turn_log turn_log;
     pthread_t thread;
     void *signal_stack;
     struct worker_island island;
 };
 
-/* sched.want: how many workers search for work, how many sleep, and whether one of these is the watcher, which looks
- * after deferred wakes. One load tells whether anybody cares. */
+/* sched.want: how many workers search for work, how many sleep, and whether one of these is the watcher, which handles
+ * deferred wakes. One load tells a producer whether anyone has to be notified. */
 #define WANT_SEARCHING UINT64_C(1)
 #define WANT_WATCH (UINT64_C(1) << 31)
 #define WANT_IDLE (UINT64_C(1) << 32)
@@ -150,43 +150,43 @@ struct worker {
 #define want_watch(want) (((want)&WANT_WATCH) != 0)
 #define want_idle(want) ((uint32_t)((want) >> 32))
 
-/* What makes a spawn, and a park, take the longer way. */
+/* Bits that make spawns, and parks, take their slow paths. */
 enum { SPAWNS_REFUSED = 1 /* no new tasks */, SPAWNS_TRACED = 2 };
 enum { CANCELS_MADE = 1 /* since the start */, CANCELS_TRACED = 2 /* trace_route.c */ };
 
 enum { RINGS_MAX = 16 };
 
 struct sched {
-    struct worker *workers; /* `max` of them, all set up at the start; behind them those of islands */
-    _Atomic unsigned count; /* those that ever had a thread are the first `count`; only grows (ELASTIC-1) */
-    unsigned asked, max;    /* workers that were asked for, and that there may be */
-    /* Those that stay, the first ones: as many of the `asked` as there are usable CPUs. Written under idle.lock; only
+    struct worker *workers; /* `max` of them, all set up at the start; followed by those of islands */
+    _Atomic unsigned count; /* the first `count` are those that ever had a thread; only grows (ELASTIC-1) */
+    unsigned asked, max;    /* how many workers were asked for, and may exist */
+    /* The first `base` are permanent: as many of the `asked` as there are usable CPUs. Written under idle.lock; only
      * grows. */
     _Atomic unsigned base;
-    _Atomic uint32_t surplus; /* so many of them are beyond the usable CPUs, and are to sleep */
-    _Atomic unsigned islands; /* places of islands that were ever used, the first ones; only grows */
+    _Atomic uint32_t surplus; /* how many of them exceed the usable CPUs, and have to sleep */
+    _Atomic unsigned islands; /* places of islands that were ever used, from the first; only grows */
     _Atomic uint64_t island_wakes;
     unsigned searchers_max;
-    bool simulated; /* sim/ chooses who runs, and everybody else waits */
+    bool simulated; /* sim/ chooses the fiber that runs, and all others wait */
     _Alignas(CC_LINE) _Atomic uint64_t want;
-    _Atomic uint32_t credit;    /* wakes in vain that may be made before wakes are deferred (idle.c) */
-    _Atomic uint32_t stop;      /* workers leave when they find nothing */
-    _Atomic uint32_t draining;  /* somebody waits for all tasks to end: say so when idle */
+    _Atomic uint32_t credit;    /* how many wakes in vain are allowed before wakes are deferred (idle.c) */
+    _Atomic uint32_t stop;      /* workers end when they find nothing */
+    _Atomic uint32_t draining;  /* a thread waits for all tasks to end: workers that go idle notify it */
     _Atomic uint32_t spawns;    /* SPAWNS_ bits */
-    _Atomic uint32_t contested; /* cc__sched_contest: cancellers at work */
+    _Atomic uint32_t contested; /* cc__sched_contest: the number of cancellers */
     _Atomic uint32_t cancels;   /* CANCELS_ bits: parking fibers check them (wait/cancel.h) */
     _Atomic uint32_t drained;   /* futex: changes whenever a worker goes idle while draining */
     _Alignas(CC_LINE) struct {
         struct lock lock;
-        _Alignas(CC_LINE) struct link list;   /* of worker_remote.idle: who sleeps */
-        struct worker *_Atomic watcher;       /* the sleeper that wakes now and then while others run; see `lock` */
-        _Atomic uint64_t long_turn_at;        /* when fibers were last stolen that would still be waiting (idle.c) */
+        _Alignas(CC_LINE) struct link list;   /* of worker_remote.idle: the sleepers */
+        struct worker *_Atomic watcher;       /* the sleeper that ticks while others run; written under the lock */
+        _Atomic uint64_t long_turn_at;        /* when a turn was last found to be long (idle.c, next.c) */
         struct worker *timer_sleeper;         /* the sleeper that wakes for the next timer */
         _Atomic uint64_t timer_sleeper_until; /* written under the lock */
         _Atomic uint64_t timers_at;           /* when an idle worker last woke to fire timers (IDLE-8) */
         struct worker *_Atomic poller; /* the sleeper that blocks in a driver; set under the lock, cleared by itself */
         _Atomic uint32_t open;         /* workers that have a thread; written under the lock */
-        _Atomic uint64_t epoch;        /* one more whenever a worker leaves the list */
+        _Atomic uint64_t epoch;        /* incremented whenever a worker leaves the list */
     } idle;
     /* The global queue: inject.c. */
     struct ring_mpmc rings[RINGS_MAX];
@@ -197,12 +197,12 @@ struct sched {
         _Atomic uint64_t count;
     } overflow;
     _Atomic uint32_t round_robin;
-    /* Tasks started, and fibers ended before they began, by threads that are not workers. */
+    /* Tasks started, and fibers that ended before they ran, by threads that are not workers. */
     _Atomic uint64_t foreign_spawned, foreign_ended;
     _Atomic uint64_t foreign_overflowed; /* as counters.overflows */
     struct {
         struct lock lock;
-        bool wakes; /* one of `contested` is ours */
+        bool wakes; /* one of `contested` is the trace's */
     } trace_route;
 };
 
@@ -211,7 +211,7 @@ extern struct sched cc__sched;
 enum { ISLANDS_MAX = 64 };
 _Static_assert(CC_WORKERS_MAX + ISLANDS_MAX < 1023, "an owner has ten bits");
 
-/* All workers that ever had a thread, those of islands too: from 0, and on; UINT32_MAX: that was the last. */
+/* Iterates over all workers that ever had a thread, those of islands included; UINT32_MAX: the end. */
 CC_INLINE unsigned cc__sched_from(unsigned i) {
     if (i < cc__get(&cc__sched.count)) return i;
     if (i < cc__sched.max) i = cc__sched.max;
@@ -223,7 +223,7 @@ CC_INLINE unsigned cc__sched_from(unsigned i) {
 
 _Static_assert((int)WAKE_OBJECT <= (int)COUNTED_REASONS, "every reason to park has a counter");
 
-/* The worker that the calling thread is, or NULL. After a switch the thread may be another one: ask again. */
+/* The calling thread's worker, or NULL. A switch may change the thread: call it again afterwards. */
 CC_INLINE struct worker *cc__worker(void) {
     return cc__self_get();
 }
@@ -233,30 +233,30 @@ CC_INLINE void cc__worker_set(struct worker *w) {
 
 /* --- for the rooms above --- */
 
-/* The calling thread was a worker, or a thread of a pool (blocking/), and runs its last destructors, and a shutdown may
- * wait for its end: it does not wait for anybody without a deadline, nor for the runtime to start or stop. */
+/* Whether the calling thread was a worker, or a thread of a pool (blocking/), and runs its last destructors. A shutdown
+ * may wait for its end, so it does not wait for others without a deadline, nor for the runtime to start or stop. */
 bool cc__worker_ending(void);
 void cc__worker_ends(void);
 
-/* The running fiber, NULL outside. */
+/* The running fiber; NULL outside of one. */
 CC_INLINE struct fiber *cc__sched_current(struct worker *w) {
     return w ? cc__get(&w->core.current) : NULL;
 }
 
 void *cc__worker_main(void *worker);
-/* Sets up a place. False: no memory. */
+/* Sets up a worker's place. False: no memory. */
 bool cc__worker_init(struct worker *w, unsigned index);
 
-/* A thread that is no worker has ended a fiber that never began. */
+/* A thread that is not a worker has ended a fiber that never ran. */
 void cc__sched_ended_elsewhere(void);
 
-/* How many workers have a thread at present. Any thread, inside the runtime. */
+/* How many workers have a thread now. Any thread, inside the runtime. */
 CC_INLINE unsigned cc__sched_open(void) {
     return cc__get(&cc__sched.idle.open);
 }
 
-/* How many workers there are: those that were asked for, whether they have needed a thread or not; more while some are
- * stuck. Any thread, inside the runtime. */
+/* How many workers there are: those that were asked for, whether they have a thread or not; more while some are stuck.
+ * Any thread, inside the runtime. */
 CC_INLINE unsigned cc__sched_workers(void) {
     unsigned open = cc__sched_open();
     return open > cc__sched.asked ? open : cc__sched.asked;
@@ -267,34 +267,34 @@ CC_INLINE bool cc__worker_open(struct worker *w) {
     return cc__get(&w->remote.life) == LIFE_OPEN;
 }
 
-/* Every worker sleeps, and no queue holds anything. Whoever is about to make a fiber runnable from outside is not
- * seen. Any thread, inside the runtime. */
+/* Whether every worker sleeps, with all queues empty. A thread that is about to make a fiber runnable from outside is
+ * not seen. Any thread, inside the runtime. */
 bool cc__sched_all_asleep(void);
 
-/* How many tasks have been started and have not ended; exact when it says 0. */
+/* How many tasks have been started and have not ended; exact if it returns 0. */
 uint64_t cc__sched_active(void);
 
 /* --- for rt --- */
 
-/* How many workers: `base` of them have threads from the start, and keep them; `workers` were asked for; there may be
- * `max`. */
+/* How many workers: `base` of them have threads from the start, and keep them; `workers` were asked for; at most `max`
+ * may exist. */
 struct sched_size {
     unsigned base, workers, max;
     bool adapts; /* to the number of usable CPUs, when that changes */
 };
 /* 0, ENOMEM, or an error of pthread_create. */
 int cc__sched_start(struct sched_size size, size_t queue_slots, bool simulated);
-/* All tasks have ended. */
+/* After all tasks have ended. */
 void cc__sched_stop(void);
-/* The process exits, and tasks have not ended: ends the threads of workers that have nothing to run. The runtime cannot
- * be used afterwards. */
+/* The process exits while tasks have not ended: ends the threads of workers that have nothing to run. The runtime
+ * cannot be used afterwards. */
 void cc__sched_exit(void);
-/* The categories of trace/trace.h have changed, or the runtime has just started: traced parks, wakes and spawns take
- * their slow paths from now on. */
+/* The categories of trace/trace.h have changed, or the runtime has just started: from now on traced parks, wakes and
+ * spawns take their slow paths. */
 void cc__sched_route_traces(void);
-/* The recorder was started, or stopped: the workers' rings. */
+/* The recorder was started or stopped: sets the workers' rings. */
 void cc__sched_route_records(void);
-/* An island opens, in a place that is counted in sched.islands: its worker's name, and its ring. */
+/* An island opens, in a place that is counted in sched.islands: sets its worker's name and its ring. */
 void cc__sched_route_island(struct worker *w, const char *name);
 /* Waits until no task is active. False: not by `until`. */
 bool cc__sched_drain(uint64_t until);

@@ -4,8 +4,8 @@
  * waits. A worker that stays in one turn, because one fiber keeps its CPU, does not share: a thief revokes the biased
  * lock of its queue (a forced steal).
  *
- * STEAL-1  Whatever is runnable is reached by every worker within a bounded time: shared at its holder's next turn, or
- *          stolen by a forced steal.
+ * STEAL-1  A runnable fiber becomes available to every worker within a bounded time: it is shared at its holder's next
+ *          turn, or stolen by a forced steal.
  */
 #include "sched/steal.h"
 

@@ -1,8 +1,8 @@
-/* switch.h - leave a fiber for another one, without a detour.
+/* switch.h - direct switches from one fiber to another.
  *
- * The next fiber is known before the switch; what must wait until the old stack is quiet is the after-switch
- * action, left with the worker and executed first thing on the next stack. The worker is carried across in a
- * register, so nobody asks the thread for it.
+ * The next fiber is known before the switch. What has to wait until the old stack is quiet is the after-switch action,
+ * which the fiber leaves with the worker and which runs first on the next stack. The worker is passed in a register, so
+ * it is not read from thread-local storage again.
  */
 #ifndef CC_SCHED_SWITCH_H
 #define CC_SCHED_SWITCH_H
@@ -10,17 +10,17 @@
 #include "sched/island.h"
 #include "sched/sched.h"
 
-/* First thing on a stack that was switched to. */
+/* First on a stack that was switched to. */
 CC_INLINE void cc__switch_arrived(struct worker *w) {
     after_fn after = cc__get(&w->core.after);
     after(w, cc__get(&w->core.after_arg));
 }
 
-/* The first function on a fresh stack, and on that of a task that its joiner runs; run.c. */
+/* The first functions on a fresh stack, and on that of a task that its joiner runs; in run.c. */
 void cc__run_fiber(void *worker);
 CC_NORETURN void cc__run_joined(void *worker, struct context *joiner);
 
-/* For the sanitizers; where there are none, nothing is loaded. */
+/* For the sanitizers; without them, nothing is loaded. */
 CC_INLINE struct san *cc__switch_san(struct fiber *f) {
 #if defined(CC_ASAN) || defined(CC_TSAN)
     return &cc__get(&f->stack)->san;
@@ -30,8 +30,8 @@ CC_INLINE struct san *cc__switch_san(struct fiber *f) {
 #endif
 }
 
-/* For the race detector: on an island each turn comes after the last one (ISLAND-1). Elsewhere a switch orders nothing:
- * the fibers of a worker are not to be. */
+/* For the race detector: on an island each turn happens after the last one (ISLAND-1). Elsewhere a switch must not
+ * order the fibers of a worker. */
 CC_INLINE void cc__switch_turn_ends(struct worker *w) {
     (void)w;
 #ifdef CC_TSAN
@@ -51,8 +51,8 @@ CC_INLINE void cc__switch_bind(struct fiber *f, struct stack *stack) {
     cc__san_begin(&stack->san, stack->base, cc__stack_size(stack));
 }
 
-/* C++ exceptions are under way on this thread, and are the running fiber's (CXX-1): it leaves with them, by the
- * functions below, and the rest of its switch is as usual. */
+/* Whether the running fiber has active C++ exceptions on this thread (CXX-1): then it switches with the functions
+ * below, which save them. */
 CC_INLINE bool cc__switch_takes_cxx(struct worker *w) {
     return unlikely(cc__cxx_busy(cc__get(&w->core.cxx)));
 }

@@ -1,10 +1,10 @@
-/* sysmon.c - a thread of its own that monitors the workers while any of them works.
+/* sysmon.c - a thread that monitors the workers while any of them works.
  *
- * While all workers are busy it ticks, every 250 us at first and less and less often, down to every 10 ms (after which
- * a worker counts as stuck), and samples whether there are enough workers (pressure.c). While some are busy it ticks
+ * While all workers are busy it ticks, every 250 us at first and ever more rarely, down to every 10 ms (after which a
+ * worker counts as stuck), and samples whether there are enough workers (pressure.c). While some are busy it ticks
  * every 100 ms, and reports a worker that stays in one turn for seconds. (Fibers that wait behind a stuck worker are
  * then found by the watcher of watch.c.) When all have slept for a while, it checks for deadlocks and then sleeps
- * without end; if tasks have not ended, after some more checks at ever longer intervals, eight seconds in all.
+ * indefinitely; if tasks have not ended, after some more checks at increasing intervals, eight seconds in all.
  *
  *   ASLEEP --a worker goes to work--> SLOW --no worker sleeps--> FAST --one sleeps for three ticks--> SLOW
  *      ^----------------all sleep, and the checks are done----------------'
@@ -14,7 +14,7 @@
  *
  * SYSMON-1  A worker that goes to work leaves the sleepers, then loads `mode`. Sysmon stores `mode`, then reads the
  *           sleepers. One of the two sees the other: no worker works unmonitored (IDLE-6).
- * SYSMON-2  This thread takes no part in running fibers, and never waits for one.
+ * SYSMON-2  This thread runs no fibers, and never waits for one.
  */
 #include "sched/sysmon.h"
 
@@ -33,26 +33,26 @@
 
 #include <errno.h>
 
-struct sysmon cc__sysmon = {.mode = SYSMON_FAST}; /* without the thread nobody nudges */
+struct sysmon cc__sysmon = {.mode = SYSMON_FAST}; /* without the thread no worker nudges */
 
 static _Atomic uint64_t stall_ns; /* 0: stalls are not reported */
-static _Atomic uint32_t word;     /* futex; changes with every reason to tick */
+static _Atomic uint32_t word;     /* futex; changes with every request to tick */
 static _Atomic uint32_t asked, recheck, stop, there;
 static pthread_t thread;
 static _Atomic int32_t tid;
 
-/* The thread's own. */
+/* Used by the sysmon thread only. */
 struct state {
     struct worker_sample *samples;
     bool fast; /* at the last tick */
     uint64_t tick;
-    unsigned quiet; /* fast ticks in a row at which somebody slept */
+    unsigned quiet; /* consecutive fast ticks at which a worker slept */
     uint64_t epoch; /* at the last tick at which all slept */
     uint64_t rest_since;
-    unsigned checks;           /* of cc__upcall_quiet that have been taken; 2: all of them */
-    uint64_t pause;            /* before it is asked again although nobody has woken */
-    uint64_t retry;            /* when; UINT64_MAX: never */
-    uint64_t trim_at, cpus_at; /* when unused stacks are given back, and the CPUs counted, next */
+    unsigned checks;           /* calls of cc__upcall_quiet so far; 2: done */
+    uint64_t pause;            /* before the checks are repeated although no worker has woken */
+    uint64_t retry;            /* when that is; UINT64_MAX: never */
+    uint64_t trim_at, cpus_at; /* when unused stacks are returned, and the CPUs counted, next */
 };
 
 static struct state state;
@@ -116,7 +116,7 @@ static bool all_sleep(void) {
     return all;
 }
 
-/* Returns until when: at once, if somebody has become busy meanwhile. */
+/* Returns until when to sleep: now, if a worker has become busy meanwhile. */
 static uint64_t go_to_sleep(uint64_t now) {
     cc__set_seq(&cc__sysmon.mode, SYSMON_ASLEEP); /* SYSMON-1: before the load */
     if (all_sleep() && !cc__get_seq(&recheck)) return UINT64_MAX;
@@ -124,7 +124,7 @@ static uint64_t go_to_sleep(uint64_t now) {
     return now;
 }
 
-/* All sleep. */
+/* A tick while all workers sleep. */
 static uint64_t tick_quiet(struct state *s, uint64_t now) {
     uint64_t epoch = cc__idle_epoch();
     bool asked_again = cc__swap(&recheck, 0) != 0;
@@ -152,7 +152,7 @@ static uint64_t tick_quiet(struct state *s, uint64_t now) {
         (void)cc__upcall_quiet(1);
         s->checks = 2;
     }
-    if (cc__stack_spare()) return s->trim_at; /* they are given back first */
+    if (cc__stack_spare()) return s->trim_at; /* return spare stacks first */
     uint64_t until = go_to_sleep(now);
     return until < s->retry ? until : s->retry;
 }
@@ -179,7 +179,7 @@ static uint64_t tick_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
     return now;
 }
 
-/* Nobody sleeps, and a worker that stays in its turn does not poll. */
+/* For when no worker sleeps: one that stays in its turn does not poll. */
 static void poll_driver(uint64_t now) {
     const struct driver *driver = cc__drivers_blocking();
     struct link list;
@@ -191,7 +191,7 @@ static void poll_driver(uint64_t now) {
     cc__idle_notify(NULL);
 }
 
-/* What is not urgent. */
+/* Tasks that are not urgent. */
 static void tidy(struct state *s, uint64_t now) {
     if (now >= s->trim_at) {
         (void)cc__stack_trim();
@@ -205,7 +205,7 @@ static void tidy(struct state *s, uint64_t now) {
 
 /* Returns when to tick next. */
 static uint64_t tick(struct state *s, uint64_t now) {
-    if (cc__sched.simulated) return UINT64_MAX; /* it only answers */
+    if (cc__sched.simulated) return UINT64_MAX; /* only answers requests */
     sample_workers(s->samples, now);
     tidy(s, now);
     bool somebody_sleeps = want_idle(cc__get_seq(&cc__sched.want)) != 0;

@@ -9,13 +9,13 @@ enum gate {
     GATE_PASSED,        /* workers were added */
     GATE_NO_WORK,       /* nothing runnable waits */
     GATE_IDLE_CAPACITY, /* a worker sleeps: the watcher finds what waits */
-    GATE_NONPOSITIVE,   /* no more waits than workers search */
-    GATE_NOT_STUCK,     /* everybody gets on */
-    GATE_AT_CAP,        /* there are as many as there may be */
-    GATE_DESCHEDULED,   /* who does not get on has not been given a CPU by the system: more threads make it worse */
-    GATE_PROGRESS,      /* some compute for long, no CPU is free, and the others get on */
+    GATE_NONPOSITIVE,   /* no more fibers wait than workers search */
+    GATE_NOT_STUCK,     /* no worker is stuck */
+    GATE_AT_CAP,        /* there are `max` workers */
+    GATE_DESCHEDULED,   /* the system gives the stuck workers no CPU: more threads make it worse */
+    GATE_PROGRESS,      /* some compute for long, no CPU is free, and others make progress */
     GATE_RATE_LIMITED,  /* workers were added a moment ago */
-    GATE_NO_THREAD,     /* the system gave no thread */
+    GATE_NO_THREAD,     /* the system had no thread */
     GATE_KINDS,
 };
 
@@ -30,30 +30,29 @@ struct sysmon_stats {
 extern struct sysmon { _Alignas(CC_LINE) _Atomic uint32_t mode; /* enum sysmon_mode */ } cc__sysmon;
 
 enum sysmon_mode {
-    SYSMON_ASLEEP, /* wakes when somebody goes to work */
-    SYSMON_SLOW,   /* ticks slowly; wakes when nobody is left that sleeps */
+    SYSMON_ASLEEP, /* wakes when a worker goes to work */
+    SYSMON_SLOW,   /* ticks slowly; wakes when no worker sleeps any more */
     SYSMON_FAST,   /* ticks */
 };
 
 void cc__sysmon_nudge_slow(void);
 
-/* A worker goes to work. The worker has left the list of sleepers before, with a seq_cst subtraction from `want`:
- * IDLE-6. */
+/* A worker goes to work. It has left the list of sleepers before, with a seq_cst subtraction from `want` (IDLE-6). */
 CC_INLINE void cc__sysmon_nudge(void) {
     if (cc__get_seq(&cc__sysmon.mode) != SYSMON_FAST) cc__sysmon_nudge_slow();
 }
 
-/* After the workers, before them. adapts: it reads the number of usable CPUs now and then. 0, ENOMEM or an error of
- * pthread_create. */
+/* Started after the workers, stopped before them. adapts: reads the number of usable CPUs regularly. 0, ENOMEM or an
+ * error of pthread_create. */
 int cc__sysmon_start(bool adapts);
 void cc__sysmon_stop(void);
 
-/* The thread as the system numbers it; 0: it does not run. */
+/* The system's number of the thread; 0: it does not run. */
 int cc__sysmon_thread(void);
 
-/* Calls cc__upcall_asked soon, on the sysmon thread; false: there is none. Any thread, also in a signal handler. */
+/* Requests cc__upcall_asked on the sysmon thread; false: there is none. Any thread, also in a signal handler. */
 bool cc__sysmon_ask(void);
-/* Something changed that cc__upcall_quiet might want to know: it is asked again after a while, if all sleep then. Any
+/* Something has changed that cc__upcall_quiet may depend on: it is called again after a while, if all sleep then. Any
  * thread; cheap. */
 void cc__sysmon_recheck(void);
 
@@ -64,7 +63,7 @@ void cc__sysmon_set_stall(uint64_t ns);
 void cc__sysmon_set_pace(uint64_t stuck_ns, uint64_t grow_ns);
 
 const char *cc__gate_name(enum gate gate);
-/* Any thread, inside the runtime; the counts of a moment. */
+/* Any thread, inside the runtime; a snapshot. */
 void cc__sysmon_stats(struct sysmon_stats *stats);
 
 #endif

@@ -1,14 +1,14 @@
-/* trace_route.c - while parks, wakes or spawns are traced, all of them take slow paths, which exist anyway.
+/* trace_route.c - while parks, wakes or spawns are traced, all of them take slow paths that exist for other reasons.
  *
  *   parks    check `cancels` after their switch; any bit there leads to cc__upcall_cancelled
- *   wakes    of waits that have no other claimant are a store unless `contested`; contested, all of them go through
+ *   wakes    of waits that have no other claimant are a store unless `contested`; then all of them go through
  *            cc__state_claim
  *   spawns   check `spawns`
  *
- * The recorder uses the same routes for wakes and spawns, unless it is at level 0, which records them where they are
- * (record.h). So what is not traced costs nothing. A thread that changes
- * the categories publishes them, then checks whether the runtime runs; the thread that starts the runtime publishes
- * that it runs, then reads the categories: at least one of the two calls cc__sched_route_traces.
+ * The recorder uses the same routes for wakes and spawns, except at level 0, which records them inline (record.h). So
+ * tracing costs nothing while it is off. A thread that changes the categories publishes them, then checks whether the
+ * runtime runs; the thread that starts the runtime publishes that it runs, then reads the categories: at least one of
+ * the two calls cc__sched_route_traces.
  */
 #include "base/inspect.h"
 #include "sched/record.h"
@@ -46,7 +46,7 @@ static void attach_locked(struct worker *w, unsigned index, const char *island) 
     cc__set_release(&w->core.ring, r); /* pairs with record.h */
 }
 
-/* Publishes that it is on, or off, then looks for islands; against cc__sched_route_island: the lock orders them. */
+/* The recorder is turned on or off before this reads the islands. The lock orders it with cc__sched_route_island. */
 void cc__sched_route_records(void) {
     cc__lock_take(&cc__sched.trace_route.lock);
     unsigned max = cc__sched.max, all = max + cc__get(&cc__sched.islands);
@@ -63,7 +63,7 @@ void cc__sched_route_island(struct worker *w, const char *name) {
     cc__lock_release(&cc__sched.trace_route.lock);
 }
 
-/* The race detector does not see what orders us after whoever made the record. */
+/* The race detector does not see what orders us after the thread that created the record. */
 static CC_NOINLINE CC_NO_TSAN uint32_t slot_of(const struct fiber *f) {
     return ((const volatile struct fiber *)f)->slot;
 }

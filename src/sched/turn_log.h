@@ -1,20 +1,20 @@
 /* turn_log.h - when did the worker's n-th turn end?
  *
  * A fiber that parks reads no clock: it notes the number of its worker's current turn. At every poll (next.c: about
- * every 50 us while there is work, and before the worker sleeps) the worker logs how many turns it has had by then.
- * Old entries are thinned: level k keeps the last four of every 2^k-th entry. So a turn is placed between two entries
- * that are at most half its age, in entries, apart.
+ * every 50 us while there is work, and before the worker sleeps) the worker logs how many turns it has had. Old entries
+ * are thinned out: level k keeps the last four of every 2^k-th entry. So a turn is located between two entries whose
+ * distance is at most half its age, counted in entries.
  */
 #ifndef CC_SCHED_TURN_LOG_H
 #define CC_SCHED_TURN_LOG_H
 
 #include "sync/atomic.h"
 
-enum { TURN_LOG_LEVELS = 28, TURN_LOG_KEPT = 4 }; /* back to 2^28 entries: hours of work without a pause */
+enum { TURN_LOG_LEVELS = 28, TURN_LOG_KEPT = 4 }; /* back to 2^28 entries: hours of continuous work */
 
 struct turn_log {
-    uint64_t entries;       /* the owner's */
-    _Atomic uint64_t begin; /* no turn was before; 0: not known */
+    uint64_t entries;       /* used by the owner only */
+    _Atomic uint64_t begin; /* before the first turn; 0: not known */
     struct {
         _Atomic uint64_t turns, time;
     } entry[TURN_LOG_LEVELS][TURN_LOG_KEPT];
@@ -35,7 +35,7 @@ CC_INLINE void cc__turn_log_write(struct turn_log *log, uint64_t turns, uint64_t
     }
 }
 
-/* Bounds of when turn number `turn` ended: 0 and UINT64_MAX where nothing is known. Any thread. */
+/* Bounds for the end of turn number `turn`: 0 and UINT64_MAX if unknown. Any thread. */
 CC_INLINE void cc__turn_log_find(struct turn_log *log, uint64_t turn, uint64_t *not_before, uint64_t *not_after) {
     *not_before = cc__get(&log->begin);
     *not_after = UINT64_MAX;

@@ -2,7 +2,7 @@
  *
  * Claims. A waker that is a worker ends a wait that only its object can end ("sole") without a read-modify-write:
  * inside its own biased lock it reads `contested` and stores. A canceller raises `contested`, then waits until it has
- * seen each worker outside of its lock: a waker that was inside has finished its store, and one that comes later sees
+ * seen each worker outside of its lock: a waker that was inside has finished its store, and one that enters later sees
  * the flag and uses a compare-and-swap, as the canceller does. Threads that are not workers always use a
  * compare-and-swap. `contested` counts the cancellers.
  *
@@ -14,15 +14,15 @@
  *   else store                        contested - 1 (release)
  *   owner = AWAY (release)
  *
- * CLAIM-1  A store and another claim never meet on one word: by BARRIER-1 the worker sees `contested`, or the
- *          canceller sees INSIDE and waits for the store's release.
- * CLAIM-2  A worker that does not see `contested` any more sees what the canceller claimed: its load acquires what the
+ * CLAIM-1  A store and another claim never race on one word: by BARRIER-1 the worker sees `contested`, or the canceller
+ *          sees INSIDE and waits for the store's release.
+ * CLAIM-2  A worker that no longer sees `contested` sees what the canceller claimed: its load acquires what the
  *          canceller's subtraction released. Otherwise its load of the state word might be older than its load of the
  *          flag, and find PARKED.
  *
  * Queues. On a worker: its own; a fresh fiber among the fresh, a woken one in the slot, several at the FIFO's end. From
- * OS threads, and across the border of an island: the inbox of the fiber's last worker, round robin for a fresh one;
- * the global queue when that inbox is long.
+ * OS threads, and to or from an island: the inbox of the fiber's last worker, round robin for a fresh one; the global
+ * queue when that inbox is long.
  */
 #include "sched/wake.h"
 
@@ -37,7 +37,7 @@
 
 /* ---- claim ---- */
 
-/* A section takes tens of nanoseconds, unless the worker loses its CPU inside. */
+/* A critical section takes tens of nanoseconds, unless the worker is descheduled inside. */
 static void await_outside(struct worker *w) {
     struct backoff backoff = {0};
     while (cc__get_acquire(&w->runq.bias.owner) == CC__BIAS_INSIDE) /* pairs with the leave */
@@ -66,7 +66,7 @@ void cc__sched_contest(bool on) {
     }
     cc__add_seq(&cc__sched.contested, 1);
     cc__barrier_heavy();
-    /* A worker that gets its thread from now on sees the flag. */
+    /* A worker whose thread starts from now on sees the flag. */
     for (unsigned i = 0, n = cc__get_seq(&cc__sched.count); i < n; i++) await_outside(&cc__sched.workers[i]);
     for (unsigned i = 0, n = cc__get_seq(&cc__sched.islands); i < n; i++)
         await_outside(&cc__sched.workers[cc__sched.max + i]);
@@ -92,13 +92,13 @@ static struct worker *addressee(unsigned preferred) {
                                        : &cc__sched.workers[preferred % cc__get(&cc__sched.base)]; /* it has retired */
 }
 
-/* Addressed to one worker, from a thread that is none. */
+/* Sends a fiber to one worker, from a thread that is not a worker of the pool. */
 static void send(struct fiber *f, struct worker *to) {
     if (cc__get(&to->remote.inbox_len) >= INBOX_LONG)
         cc__inject_put(f);
     else
         cc__inbox_push(to, f);
-    /* It may be busy while another one sleeps: that one finds the inbox. */
+    /* It may be busy while another worker sleeps: that one finds the inbox. */
     if (!cc__idle_notify_worker(to)) cc__idle_notify(NULL);
     if (cc__sched.simulated) cc__upcall_sim_point();
 }
@@ -120,7 +120,7 @@ void cc__sched_send(struct fiber *f) {
     send(f, to);
 }
 
-/* From an OS thread, or across the border of an island. */
+/* From an OS thread, or to or from an island. */
 static CC_NOINLINE void ready_elsewhere(struct fiber *f) {
     struct worker *home = cc__island_home(f);
     if (home != NULL)

@@ -1,22 +1,23 @@
-/* watch.c - the roles that a sleeper may have: watcher, timer sleeper, poller. Each of them wakes by itself, so that
- * the others may sleep without end. Who sleeps, and who wakes whom, is in idle.c; the protocol of both in README.md,
- * and the numbers in policy.h.
+/* watch.c - the roles of sleepers: watcher, timer sleeper, poller. A worker with a role wakes by itself, so that the
+ * others may sleep indefinitely. Sleeping and waking are in idle.c; the protocol of both is in README.md, the numbers
+ * are in policy.h.
  *
  * IDLE-4  An owner that sees sleepers may leave the wake to the watcher (defer it) while WANT_WATCH is set. The watcher
  *         is a sleeper that ticks every WATCH_EAGER_NS or WATCH_NS, and steals what waits behind a long turn. It clears
- *         the bit before its last check, so that no deferred wake is forgotten; if it is woken while others sleep, it
+ *         the bit before its last check, so that no deferred wake is lost; if it is woken while others sleep, it
  *         appoints another watcher. So does that one, if it finds work before it sleeps again.
- * IDLE-5  While timers are armed and all sleep, one of them, the timer sleeper, sleeps until the next timer only. A
- *         worker that goes to work wakes another sleeper if otherwise nobody would wake for the next timer, or tick. So
- *         does a fiber that arms a timer and goes on, if that is due soon; for later ones sysmon does.
+ * IDLE-5  While timers are armed and all sleep, one of them, the timer sleeper, sleeps only until the next timer. A
+ *         worker that goes to work wakes another sleeper if otherwise none would wake for the next timer, or tick. So
+ *         does a fiber that arms a timer and continues, if the timer is due soon; for later ones sysmon does.
  * IDLE-7  A worker takes the poller's role under the lock, before others find it on the list, and gives it up when it
- *         is awake. So whoever wakes it sees the role; the wake word is set before the interrupt, which is not lost if
- *         it comes before the wait (DRIVER-3). A thread that begins to wait for an event, and is no worker that will
- *         sleep, looks for the poller after it has told the driver: it sees that there is none, or the one that gives
- *         up the role sees that somebody waits.
+ *         is awake. So a thread that wakes it sees the role; it sets the wake word before the interrupt, which is not
+ *         lost if it comes before the wait (DRIVER-3). A thread that begins to wait for an event, and is not a worker
+ *         that will sleep, looks for the poller after it has told the driver: it sees that there is none, or the one
+ *         that gives up the role sees that there is a waiter.
  * IDLE-8  A timer that is due within a quarter of `timer_slack` after an idle worker has woken for timers waits until
- *         `timer_slack` after that: what becomes due meanwhile is fired together. All that idle workers do about timers
- *         goes by cc__watch_next_timer, so they agree about that. Busy workers poll their own timers without slack.
+ *         `timer_slack` after that, so that timers that become due meanwhile fire together. Idle workers use
+ *         cc__watch_next_timer for all decisions about timers, so they agree. Busy workers poll their own timers
+ *         without slack.
  */
 #include "sched/watch.h"
 
@@ -52,15 +53,15 @@ bool cc__watch_timers_due(uint64_t next, uint64_t now) {
     return true;
 }
 
-/* Who sleeps for the next timer and who ticks changed before the caller left the list, or will see that not all
- * sleep. */
+/* A change of the timer sleeper or of the watcher came before the caller left the list, or is made by a worker that
+ * sees that not all sleep. */
 bool cc__watch_timers_forgotten(void) {
     return cc__get(&cc__sched.idle.watcher) == NULL &&
            cc__watch_next_timer() < cc__get(&cc__sched.idle.timer_sleeper_until);
 }
 
 /* Until when this sleeper waits for the next timer; UINT64_MAX: another one does, or there is none. timer: the next
- * one, as read under the lock, or by a sleeper without this role since it is on the list. The one that it waited for
+ * one, as read under the lock, or by a sleeper without this role after it went on the list. The one that it waited for
  * may have been fired by another thread, or disarmed. */
 static uint64_t sleep_for_timer_locked(struct worker *w, uint64_t timer) {
     bool ours = cc__sched.idle.timer_sleeper == w;
@@ -70,7 +71,7 @@ static uint64_t sleep_for_timer_locked(struct worker *w, uint64_t timer) {
     return timer;
 }
 
-/* Looks at every worker's timers, which takes longer than all that is done under the lock, and so without it
+/* Reads every worker's timers, which takes longer than everything under the lock, and is therefore done without it
  * (README.md). */
 uint64_t cc__watch_sleep_for_timer(struct worker *w) {
     uint64_t timer = cc__watch_next_timer();
@@ -92,7 +93,7 @@ bool cc__watch_stop_polling(struct worker *w) {
     bool polls = cc__get(&cc__sched.idle.poller) == w;
     if (unlikely(polls)) {
         cc__set(&cc__sched.idle.poller, NULL);
-        cc__full_fence(); /* before w asks again whether anybody waits: see cc__idle_listen (IDLE-7) */
+        cc__full_fence(); /* before w checks again whether there are waiters: see cc__idle_listen (IDLE-7) */
         w->polled = true;
     }
     return polls;
@@ -104,7 +105,7 @@ static void watch_begins_locked(void) {
     if (!want_watch(cc__get(&cc__sched.want))) cc__add_seq(&cc__sched.want, WANT_WATCH);
 }
 
-/* Nobody may defer a wake from now on. */
+/* From now on no wake may be deferred. */
 static void watch_ends_locked(void) {
     if (want_watch(cc__get(&cc__sched.want))) cc__sub_seq(&cc__sched.want, WANT_WATCH);
 }
@@ -114,12 +115,12 @@ static void unwatch_locked(void) {
     watch_ends_locked();
 }
 
-/* `want` is read once, by the caller, because others write it all the time. */
+/* The caller reads `want` once, because others write it all the time. */
 uint64_t cc__watch_take_roles_locked(struct worker *w, uint64_t want, uint64_t now) {
     uint64_t until = UINT64_MAX;
     struct worker *watcher = cc__get(&cc__sched.idle.watcher);
     poll_locked(w);
-    /* The timer sleeper and the poller will go to work when they wake, and would have to find another watcher then. */
+    /* The timer sleeper and the poller go to work when they wake, and would have to appoint another watcher then. */
     bool wanted = watcher == NULL || watcher == cc__sched.idle.timer_sleeper ||
                   watcher == cc__get(&cc__sched.idle.poller) || !want_watch(want);
     if (wanted && cc__sched_open() > 1) {
@@ -151,7 +152,7 @@ static bool has_fibers(struct worker *other) {
     return cc__get(&other->runq.count) != 0 || !cc__inbox_empty(other);
 }
 
-/* Is it still in the turn of the last tick, or does its present turn last for STUCK_NS? */
+/* Whether the worker is still in the turn of the last tick, or its present turn lasts for STUCK_NS. */
 static bool stays_in_turn(struct worker *other, uint64_t seen) {
     uint64_t turns = cc__get(&other->core.turns);
     if (turns != seen) {
@@ -161,8 +162,8 @@ static bool stays_in_turn(struct worker *other, uint64_t seen) {
     return has_fibers(other);
 }
 
-/* The worker that the watcher has to help: one that stays in its turn while fibers wait, or has more of them than it
- * gets through in time. Counts the ticks at which there was nothing, not even a deferred wake. */
+/* The worker that the watcher has to help: one that stays in its turn while fibers wait, or that has a backlog. Counts
+ * the ticks at which nothing waited and no wake was deferred. */
 static struct worker *watcher_poll(struct worker *w) {
     struct worker *victim = NULL;
     bool quiet = true;
@@ -211,7 +212,7 @@ static uint64_t watch_again(struct worker *w, uint64_t now) {
         else if (all_asleep())
             unwatch_locked();
         else
-            until = now + WATCH_TIMERS_NS; /* a busy worker may arm timers and not get to them */
+            until = now + WATCH_TIMERS_NS; /* a busy worker may arm timers and not fire them */
     }
     if (w->remote.asleep) poll_locked(w); /* the poller may have gone to work */
     uint64_t timer = w->remote.asleep ? sleep_for_timer_locked(w, cc__watch_next_timer()) : UINT64_MAX;

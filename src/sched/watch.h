@@ -7,41 +7,42 @@
 
 /* --- timers --- */
 
-/* By how much idle workers may be late for timers, from the next start of the runtime on. */
+/* How late idle workers may fire timers; from the next start of the runtime on. */
 void cc__watch_set_timer_slack(uint64_t ns);
 
 /* When idle workers have to fire timers next (IDLE-8); UINT64_MAX: never. Any thread, inside the runtime. */
 uint64_t cc__watch_next_timer(void);
 
-/* Does an idle worker have to fire timers now? If so, it is the one that does. next: as cc__watch_next_timer said. */
+/* Whether an idle worker has to fire timers now: then the caller does. next: from cc__watch_next_timer. */
 bool cc__watch_timers_due(uint64_t next, uint64_t now);
 
-/* Would nobody wake for the next timer, nor tick (IDLE-5)? */
+/* Whether no worker would wake for the next timer, or tick (IDLE-5). */
 bool cc__watch_timers_forgotten(void);
 
-/* --- the roles of w, which the calling thread is --- */
+/* --- the roles of w, by its own thread --- */
 
-/* w has just gone on the list: takes the poller's and the watcher's role, if it is to have them. When w has to wake by
- * itself, but for timers: see cc__watch_sleep_for_timer. want: as it is under the lock, but for searchers. */
+/* w has just gone on the list: takes the roles of poller and watcher, if it should have them. Returns when w has to
+ * wake by itself, except for timers: see cc__watch_sleep_for_timer. want: as it is under the lock, except for
+ * searchers. */
 uint64_t cc__watch_take_roles_locked(struct worker *w, uint64_t want, uint64_t now);
 
-/* The same for the timer sleeper's role, without the lock. UINT64_MAX: another one sleeps until the next timer, or
+/* The same for the timer sleeper's role, without the lock. UINT64_MAX: another worker sleeps until the next timer, or
  * there is none. */
 uint64_t cc__watch_sleep_for_timer(struct worker *w);
 
-/* The watcher ticks: true if there is something to do, for victim if that is not NULL. Else it stays on the list, in
- * its role, until its next tick (`until`). */
+/* A tick of the watcher. True: there is something to do, for *victim if that is not NULL. Otherwise it stays on the
+ * list, in its role, until its next tick (`until`). */
 bool cc__watch_tick(struct worker *w, uint64_t *until, struct worker **victim);
 
-/* Whoever is the poller gives up the role when it is awake (IDLE-7). True: w was. */
+/* The poller gives up its role when it is awake (IDLE-7). True: w was the poller. */
 bool cc__watch_stop_polling(struct worker *w);
 
 /* --- of any worker --- */
 
-/* Is it the watcher, or the timer sleeper? */
+/* Whether it is the watcher or the timer sleeper. */
 bool cc__watch_has_role_locked(struct worker *w);
 
-/* It leaves the list, and with that those roles. */
+/* It leaves the list, and gives up those roles. */
 void cc__watch_leave_roles_locked(struct worker *w);
 
 #endif

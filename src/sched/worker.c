@@ -1,4 +1,4 @@
-/* worker.c - the OS threads that run fibers: their loop, their start, their end. */
+/* worker.c - the OS threads that run fibers: their start, loop and end. */
 #include "sched/sched.h"
 
 #include "base/fatal.h"
@@ -31,7 +31,7 @@ static _Thread_local void *self __attribute__((tls_model("initial-exec")));
 
 CC_NOINLINE CC_NO_TSAN void *cc__self_get(void) {
     void *value = self;
-    __asm__ volatile("" : "+r"(value)); /* not a constant of the thread: every call looks again */
+    __asm__ volatile("" : "+r"(value)); /* keeps the compiler from caching the value across calls */
     return value;
 }
 
@@ -40,7 +40,7 @@ CC_NOINLINE CC_NO_TSAN void cc__self_set(void *value) {
 }
 #endif
 
-/* The thread is through with its worker, and has its thread-local destructors to run. */
+/* The thread has left its worker, and has thread-local destructors to run. */
 static _Thread_local bool ending __attribute__((tls_model("initial-exec")));
 
 CC_NOINLINE bool cc__worker_ending(void) {
@@ -51,16 +51,16 @@ CC_NOINLINE void cc__worker_ends(void) {
     ending = true;
 }
 
-/* The fiber frees the block, and is not ordered after us in the race detector's eyes. */
+/* The fiber frees the block, and the race detector does not see that we come first. */
 static CC_NOINLINE CC_NO_TSAN size_t block_of(struct fiber *f, struct fiber_block **block) {
     struct fiber_block *volatile *at = (struct fiber_block *volatile *)(void *)f->args;
     *block = *at;
     return (*block)->stack_size;
 }
 
-/* The system gives no more memory, but other workers may have stacks in their caches. They flush them when they give
- * one back, and when they have nothing to do: those that sleep are woken. One that computes may take longer than we
- * wait; after that, we do not wait again for a while. */
+/* The system has no more memory, but other workers may have stacks in their caches. They flush them when they free a
+ * stack, and when they have nothing to do: sleepers are woken for that. One that computes may take longer than we wait;
+ * then we do not wait again for a while. */
 static CC_COLD CC_NOINLINE struct stack *wait_for_stack(struct worker *w, size_t wanted) {
     if (!cc__stack_cacheable(wanted) || cc__sched.simulated) return NULL;
     uint64_t now = cc__clock_now(), until = now + STACK_WAIT_NS;
@@ -80,7 +80,7 @@ static CC_COLD CC_NOINLINE struct stack *wait_for_stack(struct worker *w, size_t
     return NULL;
 }
 
-/* From the worker's own stack into a fiber; returns when something switches back. */
+/* Switches from the worker's own stack to a fiber; returns when a switch comes back. */
 static void run(struct worker *w, struct fiber *f) {
     struct stack *stack = cc__get(&f->stack);
     struct context first, *to = &f->context;
@@ -92,9 +92,9 @@ static void run(struct worker *w, struct fiber *f) {
         stack = cc__stack_take(&w->core.stacks, wanted);
         if (unlikely(stack == NULL)) stack = wait_for_stack(w, wanted);
         if (unlikely(stack == NULL)) {
-            /* No stack can be had: the thunk does not run, its joiners hear ENOMEM, everybody else goes on. */
-            cc__san_acquire(w); /* what fibers that ended have left on this stack */
-            if (cc__get(&f->scope) != 0) cc__upcall_scope_unstarted(f, ENOMEM); /* it looks at the argument */
+            /* No stack is available: the task does not run, and its joiners get ENOMEM. */
+            cc__san_acquire(w); /* pairs with the release by fibers that ended */
+            if (cc__get(&f->scope) != 0) cc__upcall_scope_unstarted(f, ENOMEM); /* it reads the argument */
             cc__mem_free(block);
             f->outcome.result = NULL;
             f->outcome.status = ENOMEM;
@@ -122,17 +122,17 @@ static void nothing(struct worker *w, void *arg) {
     (void)w, (void)arg;
 }
 
-/* The thread may be the worker's second: it is as busy as the first was. */
+/* The thread may be the worker's second: resets what the first has left. */
 static void wake_up(struct worker *w) {
     w->rested = w->searching = w->called = w->summoned = w->skip_search = w->watched = w->polled = false;
     w->victim = NULL;
     w->received = 0;
     w->busy_since = cc__clock_now();
     cc__set(&w->remote.tid, cc__thread_id());
-    cc__thread_signals_take(); /* sysmon, which starts some, hears none */
+    cc__thread_signals_take(); /* sysmon, which starts some of the threads, blocks all signals */
 }
 
-/* `frame` is where that of the worker's first function begins. */
+/* frame: the beginning of the frame of the worker's first function. */
 static void describe_stack(struct worker *w, const void *frame) {
     const void *bottom, *top;
     cc__thread_stack(&bottom, &top);
@@ -159,7 +159,7 @@ void *cc__worker_main(void *arg) {
     cc__context_native(&w->core.native);
     cc__set(&w->core.cxx, cc__cxx_here());
     for (struct fiber *f; (f = next(w)) != NULL;) {
-        /* A fiber that is started from here has nobody to clean up after. */
+        /* A fiber that starts from here has no predecessor to clean up. */
         cc__set(&w->core.after, nothing);
         run(w, f);
     }
@@ -195,7 +195,7 @@ bool cc__worker_init(struct worker *w, unsigned index) {
     return w->seen != NULL && w->signal_stack != NULL;
 }
 
-/* Most of them are islands' and never used: they take address space only. */
+/* Most of them are islands' and never used: they take only address space. */
 static size_t workers_size(unsigned max) {
     return (max + ISLANDS_MAX) * sizeof(struct worker);
 }
@@ -214,8 +214,8 @@ static void release_all(void) {
     memset(&cc__sched, 0, sizeof cc__sched);
 }
 
-/* A place that nobody has any more would keep all others from searching, and sleepers from being woken, for ever; the
- * watcher would heal so much of it that nobody notices. */
+/* A searcher's place that is not given back would keep all others from searching, and sleepers from being woken, for
+ * ever; the watcher would compensate so well that it is not noticed. */
 static void check_places(void) {
     uint32_t held = 0;
     for (unsigned i = 0; i < cc__sched.max; i++) held += cc__sched.workers[i].searching;
@@ -224,7 +224,7 @@ static void check_places(void) {
     (void)held;
 }
 
-/* Nobody opens workers any more. */
+/* No more workers are opened. */
 static void stop_workers(void) {
     cc__set_seq(&cc__sched.stop, true);
     cc__islands_stop();
@@ -245,8 +245,7 @@ int cc__sched_start(struct sched_size size, size_t queue_slots, bool simulated) 
     cc__set(&cc__sched.base, size.base);
     cc__sched.searchers_max = cc__policy_searchers_max(size.base);
     cc__sched.simulated = simulated;
-    if (simulated)
-        cc__set(&cc__sched.want, WANT_SEARCHING); /* for ever: whoever makes a fiber ready comes to its point */
+    if (simulated) cc__set(&cc__sched.want, WANT_SEARCHING); /* permanently: every producer calls its sim point */
     cc__set(&cc__sched.idle.timer_sleeper_until, UINT64_MAX);
     cc__policy_paid();
     cc__list_init(&cc__sched.idle.list);
@@ -293,12 +292,11 @@ void cc__sched_exit(void) {
 }
 
 uint64_t cc__sched_active(void) {
-    /* Ended first, then spawned: both only grow and ended never exceeds spawned, so equal sums mean that in
-     * between nothing was active. */
+    /* Sum ended first, then spawned: both only grow and ended never exceeds spawned, so equal sums mean that at some
+     * time in between nothing was active. */
     uint64_t ended = cc__get_seq(&cc__sched.foreign_ended), spawned = 0;
     unsigned count =
-        cc__sched.max +
-        cc__get_seq(&cc__sched.islands); /* all, whether they have a thread or not: what they counted stays */
+        cc__sched.max + cc__get_seq(&cc__sched.islands); /* all, with or without a thread: their counts stay */
     for (unsigned i = 0; i < count; i++) ended += cc__get_seq(&cc__sched.workers[i].core.counters.ended);
     for (unsigned i = 0; i < count; i++) spawned += cc__get_seq(&cc__sched.workers[i].core.counters.spawned);
     spawned += cc__get_seq(&cc__sched.foreign_spawned);
@@ -307,7 +305,7 @@ uint64_t cc__sched_active(void) {
 
 void cc__sched_ended_elsewhere(void) {
     cc__add_seq(&cc__sched.foreign_ended, 1);
-    cc__idle_say_drained(); /* the workers may be asleep, all of them */
+    cc__idle_say_drained(); /* all workers may be asleep */
 }
 
 bool cc__sched_drain(uint64_t until) {
