@@ -1,6 +1,6 @@
 /* call.h - the loop of a call on a descriptor: try, wait, try again. For the calls of cc_fd.h, which look the
- * descriptor up by its number, and for rooms that hold one: they look it up once, with cc__fd_find, and pass on what it
- * found. A number that was closed meanwhile, and perhaps given to another descriptor, is EBADF to them (FD-4).
+ * descriptor up by its number, and for rooms that keep one: they look it up once, with cc__fd_find, and pass on the
+ * result. If the number was closed meanwhile, and perhaps reused, they get EBADF (FD-4).
  */
 #ifndef CC_IO_CALL_H
 #define CC_IO_CALL_H
@@ -10,7 +10,7 @@
 
 enum how { HOW_TRY, HOW_WAIT };
 
-/* One operation, as its attempts see it. */
+/* One operation, with the arguments of its attempts. */
 struct call {
     enum io_side side;
     ssize_t (*attempt)(int fd, struct call *c, enum os_mode mode); /* bytes or another result; -errno */
@@ -37,22 +37,22 @@ struct call {
             bool begun, full;
         } connect;
         struct {
-            int from;              /* a descriptor that is the caller's alone; or */
-            struct io_use *source; /* any one */
+            int from;              /* a descriptor that only the caller uses; or */
+            struct io_use *source; /* any other */
             off_t *offset;
             size_t count;
         } file;
     };
-    size_t most;  /* bytes; less than that, in a stream: the side is empty, or full */
-    bool borrows; /* the attempt would wait in blocking mode (FD-10) */
+    size_t most;  /* bytes; a stream that moves fewer is empty, or full */
+    bool borrows; /* the attempt would block in blocking mode (FD-10) */
 };
 
-/* use: of the caller alone, a copy if need be. 0 or an errno value; *result: what the attempt returned, negative too,
+/* use: the caller's own, a copy if need be. 0 or an errno value; *result: what the attempt returned, also if negative,
  * if one was made and did not have to wait. Any context; switches. */
 int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t deadline, ssize_t *result);
 
-/* For loops of attempts that do not wait, and for whatever is ready before a wait: now and then a caller that never has
- * to wait looks whether it is cancelled (CALL-4). 0 or ECANCELED. Any context; does not switch. */
+/* For loops of attempts that do not wait, and before a wait for what may be ready: a caller that never has to wait
+ * checks at intervals whether it is cancelled (CALL-4). 0 or ECANCELED. Any context; does not switch. */
 int cc__call_check_cancel(void);
 
 /* As cc_fd_readv and cc_fd_writev. */

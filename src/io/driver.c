@@ -1,7 +1,8 @@
 /* driver.c - the poller as a driver of the scheduler.
  *
- * IO-1  One thread at a time asks the poller: who holds `polling`. Workers that find it taken go on. Events that were
- *       fetched and not yet handled stay in `fetched`, and whoever takes `polling` next handles them first.
+ * IO-1  One thread at a time calls the poller: the one that holds `polling`. Workers that find it taken continue.
+ *       Events that were fetched and not yet handled stay in `fetched`, and the next thread that takes `polling`
+ *       handles them first.
  * IO-2  A worker that sleeps in the poller has fetched events when it returns, and polls before it sleeps again or
  *       retires (IDLE-7).
  */
@@ -17,14 +18,14 @@
 
 #include <errno.h>
 
-enum { RESERVE = 16384 }; /* descriptors: 132 KiB of the system's memory, if the process may have so many */
+enum { RESERVE = 16384 }; /* descriptors: 132 KiB of kernel memory, if the process may have so many */
 
 static struct {
     _Alignas(CC_LINE) struct lock polling;
     struct lock opening;
-    _Atomic uint32_t life;  /* of the poller; 0: it is not open */
-    _Atomic uint32_t lives; /* how many there were */
-    bool refusal_said;      /* opening */
+    _Atomic uint32_t life;  /* of the poller; 0: not open */
+    _Atomic uint32_t lives; /* how many there have been */
+    bool refusal_said;      /* under `opening` */
     _Atomic unsigned fetched;
     struct poller_event events[POLLER_BATCH];
 } io;
@@ -79,14 +80,14 @@ static void stop(void) {
     cc__poller_close();
 }
 
-/* In a simulation that is known. */
+/* Known only in a simulation. */
 static uint64_t next_due(unsigned worker, bool exact) {
     (void)worker, (void)exact;
     const struct os_simulated *s = cc__os_simulation();
     return likely(s == NULL) || cc__fd_waiting() == 0 || cc__get(&io.life) == 0 ? UINT64_MAX : s->next_due();
 }
 
-/* Handles what was fetched, or is to be. True: a ring has told that there are completions. */
+/* Handles events that were fetched, or fetches some. True: a ring has completions. */
 static bool handle_events(bool fetch, struct wakes *wakes) {
     bool files = false;
     if (!cc__lock_try(&io.polling)) return false;
@@ -130,7 +131,7 @@ static bool pending(void) {
 /* IO-2. */
 static bool wait_for_events(uint64_t until) {
     for (struct backoff backoff = {0}; !cc__lock_try(&io.polling);)
-        cc__backoff(&backoff); /* somebody polls: not for long */
+        cc__backoff(&backoff); /* another thread polls, briefly */
     if (cc__get(&io.fetched) == 0) cc__set(&io.fetched, cc__poller_wait(io.events, until));
     bool any = cc__get(&io.fetched) != 0;
     cc__lock_release(&io.polling);

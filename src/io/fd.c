@@ -15,7 +15,7 @@ enum { CHUNK = 256, CHUNKS = 1 << 16 };
 
 static struct io_fd *_Atomic chunks[CHUNKS];
 static struct lock table_lock;
-static unsigned chunks_end;      /* there is none at or beyond it; table_lock */
+static unsigned chunks_end;      /* one past the last chunk; table_lock */
 static _Atomic uint32_t waiting; /* arms that are linked */
 
 uint32_t cc__fd_waiting(void) {
@@ -61,7 +61,7 @@ int cc__fd_find(int number, struct io_use *use) {
     return unlikely(use->word & FD_CLOSING) ? EBADF : 0;
 }
 
-/* What its events carry. */
+/* The data of its events. */
 static uint64_t data_of(struct io_fd *fd, uint64_t word) {
     return (uint64_t)fd_generation(word) << 32 | (uint32_t)fd->number;
 }
@@ -81,16 +81,16 @@ int cc__fd_enter(struct io_use *use) {
     return 0;
 }
 
-/* What calls have noted says nothing of the descriptor that has the number next. */
+/* The hints of earlier calls do not hold for the next descriptor with this number. */
 static void forget_hints_locked(struct io_fd *fd) {
     for (int side = 0; side < IO_SIDES; side++) cc__set(&fd->side[side].drained, 0);
     cc__set(&fd->broken, 0);
     cc__set(&fd->no_skip, false);
 }
 
-/* FD-4: no user is left, and none comes. The generation changes before the number is free: as soon as it is, another
- * thread may get it. Whoever comes between the two would wait for a descriptor that is about to go: so it waits until
- * it has gone. */
+/* FD-4: there are no users, and no new ones. The generation changes before the close, because another thread may get
+ * the number as soon as it is free. A call that comes in between would wait for a descriptor that is about to be
+ * closed: so cc__fd_find waits until the close is done. */
 static void finish_close(struct io_fd *fd, uint64_t word) {
     cc__lock_take(&fd->lock);
     bool in_set = fd->in_set || cc__get(&fd->registered) != 0;
@@ -116,14 +116,14 @@ void cc__fd_leave(struct io_use *use) {
 int cc__fd_broken(const struct io_use *use) {
     struct backoff backoff = {0};
     uint64_t word = cc__get_acquire(&use->fd->word);                       /* pairs with cc__fd_leave */
-    for (int tries = 0; tries < 1000 && (word & FD_USERS) != 0; tries++) { /* system calls that do not wait */
+    for (int tries = 0; tries < 1000 && (word & FD_USERS) != 0; tries++) { /* for system calls that do not wait */
         cc__backoff(&backoff);
         word = cc__get_acquire(&use->fd->word);
     }
     return fd_generation(word) == fd_generation(use->word) ? cc__get(&use->fd->broken) : 0;
 }
 
-/* A close that a thread of the parent had begun is not finished here: the number stays open, with the next
+/* A close that a thread of the parent had begun is not completed here: the number stays open, with the next
  * generation. */
 static void forget(struct io_fd *fd) {
     uint64_t word = cc__get(&fd->word);
@@ -157,7 +157,7 @@ void cc__fd_forget(void) {
 
 /* ---- lists ---- */
 
-/* The arm of an operation has no kind; which side it waits for is its index. */
+/* An operation's arm has no kind; its index is the side that it waits for. */
 static bool is_observer(const struct arm *arm) {
     return arm->kind != CC_CASE_NONE;
 }
@@ -186,7 +186,7 @@ static bool any_waits_locked(struct io_fd *fd) {
 
 /* ---- edges ---- */
 
-/* The arm is off its list. The claim is that of an object without a lock: the fiber may be about to park. */
+/* The arm is off its list. Claims as for an object without a lock: the fiber may be about to park. */
 static bool claim_locked(struct arm *arm, struct wakes *wakes) {
     struct fiber *f = arm->waiter->fiber;
     if (f == NULL) return cc__wakes_claim_locked(wakes, arm->waiter, WAKE_OBJECT);
@@ -216,7 +216,7 @@ void cc__fd_pass_on(struct io_fd *fd, enum io_side side) {
     cc__wakes_flush(&wakes);
 }
 
-/* FD-7. Select's arms are told `error`. */
+/* FD-7. Arms of a select get `error`. */
 static void wake_observers_locked(struct io_fd *fd, unsigned ready, int error, struct wakes *wakes) {
     struct link *list = &fd->observers, *next;
     for (struct link *l = cc__get(&list->next); l != list; l = next) {
@@ -228,18 +228,18 @@ static void wake_observers_locked(struct io_fd *fd, unsigned ready, int error, s
     }
 }
 
-/* Whether it reports every edge. Under the lock: who links himself to one that does not arms it. */
+/* Whether it reports every edge. Under the lock: a waiter that links itself to one that does not has to arm it. */
 static bool is_registered(struct io_fd *fd) {
     uint32_t life = cc__io_life();
     return life != 0 && cc__get(&fd->registered) == life;
 }
 
-/* An event, or what is reported from now on is something else: whoever looked before looks again. */
+/* An event, or a change of what is reported: a waiter that checked before has to check again. */
 static void count_event_locked(struct io_fd *fd) {
     cc__set_release(&fd->events, cc__get(&fd->events) + 1); /* pairs with cc__fd_events */
 }
 
-/* FD-8. What others have armed it for and not yet linked themselves to stays. */
+/* FD-8. Keeps the sides that others have armed it for and not yet linked themselves to. */
 static int arm_locked(struct io_fd *fd, uint64_t word, unsigned sides) {
     sides |= fd->armed;
     int error = cc__poller_arm(fd->number, data_of(fd, word), sides);
@@ -250,7 +250,7 @@ static int arm_locked(struct io_fd *fd, uint64_t word, unsigned sides) {
     return error;
 }
 
-/* What is waited for. */
+/* The sides that are waited for. */
 static unsigned sides_locked(struct io_fd *fd) {
     unsigned sides = (cc__get(&fd->side[IO_READ].count) != 0 ? POLLER_READ : 0u) |
                      (cc__get(&fd->side[IO_WRITE].count) != 0 ? POLLER_WRITE : 0u);
@@ -260,7 +260,7 @@ static unsigned sides_locked(struct io_fd *fd) {
     return sides;
 }
 
-/* One report at a time: those who still wait need another. */
+/* It was armed for one report: the remaining waiters need another. */
 static void arm_again_locked(struct io_fd *fd, uint64_t word) {
     fd->armed = 0;
     if (any_waits_locked(fd)) (void)arm_locked(fd, word, sides_locked(fd));
@@ -282,7 +282,7 @@ void cc__fd_event(const struct poller_event *event, struct wakes *wakes) {
     cc__lock_release(&fd->lock);
 }
 
-/* only: of that generation; 0: of whichever there is. */
+/* only: only if it has that generation; otherwise any. */
 static int close_fd(struct io_use use, bool only) {
     struct io_fd *fd = use.fd;
     int number = fd->number;
@@ -291,7 +291,7 @@ static int close_fd(struct io_use use, bool only) {
     do {
         if ((word & FD_CLOSING) || (only && !is_current(&use, word))) return EBADF;
     } while (!cc__cas(&fd->word, &word, (word | FD_CLOSING) + 1));
-    if (cc__os_valid(number) != 0) { /* it is not open: nobody's state changes */
+    if (cc__os_valid(number) != 0) { /* it is not open: no state changes */
         (void)cc__and(&fd->word, ~FD_CLOSING);
         use.word = word;
         cc__fd_leave(&use);
@@ -328,14 +328,14 @@ int cc__fd_close_used(const struct io_use *use) {
 
 /* ---- adopt, release ---- */
 
-/* Whether it is the descriptor that was adopted: the number may have been closed behind our back, and be another's
- * since. That one is in blocking mode, most likely; and the poller does not know it. */
+/* Whether it is the descriptor that was adopted: the number may have been closed without the library's knowledge, and
+ * reused. Then it is most likely in blocking mode, and not in the poller's set. */
 static bool was_adopted_locked(struct io_fd *fd, uint64_t word, bool blocks) {
     if (!(word & FD_ADOPTED) || blocks) return false;
     return !is_registered(fd) || cc__poller_register_again(fd->number, data_of(fd, word)) == 0;
 }
 
-/* One that cannot be switched is not open: the call will say so. */
+/* If the mode cannot be set, the descriptor is not open: the call will fail with that. */
 void cc__fd_borrow_mode(struct io_fd *fd) {
     cc__lock_take(&fd->lock);
     bool blocks = false;
@@ -374,7 +374,7 @@ int cc__fd_adopt(int number, bool fresh) {
     if (error != 0) return error;
     struct io_fd *fd = use.fd;
     skips = cc__os_is_stream(number, &is_socket);
-    cc__lock_take(&fd->lock); /* of the mode, too: a release may be under way */
+    cc__lock_take(&fd->lock); /* also guards the mode: a release may be under way */
     error = cc__os_nonblocking(number, true, &blocks);
     uint64_t word = cc__get(&fd->word), next;
     if (error != 0 || (!fresh && was_adopted_locked(fd, word, blocks))) {
@@ -385,8 +385,8 @@ int cc__fd_adopt(int number, bool fresh) {
     bool waited_for = any_waits_locked(fd);
     do {
         next = (word & ~(FD_SOCKET | FD_BLOCKS)) | FD_ADOPTED | (blocks ? FD_BLOCKS : 0) | (is_socket ? FD_SOCKET : 0);
-        /* The number had another descriptor, which was closed behind our back. If it had none that was adopted, calls
-         * that others have begun with it go on. */
+        /* The number had another descriptor, which was closed without the library's knowledge. If that was not adopted,
+         * calls on the number that have begun continue. */
         if (!waited_for && (fresh || (word & FD_ADOPTED))) next += UINT64_C(1) << 32;
         if (word & FD_CLOSING) error = EBADF;
     } while (error == 0 && !cc__cas(&fd->word, &word, next));
@@ -418,13 +418,13 @@ int cc__fd_release(int number) {
     } else if (any_waits_locked(fd) || (word & FD_USERS) != 0) {
         error = EBUSY;
     } else if (!(word & FD_ADOPTED)) {
-        /* it was the program's all the time */
+        /* it is not adopted */
     } else if (!cc__cas(&fd->word, &word, (uint64_t)(fd_generation(word) + 1) << 32)) {
         error = EBUSY;
     } else {
         if (cc__get(&fd->registered) != 0) cc__poller_remove(number);
         cc__set(&fd->registered, 0);
-        forget_hints_locked(fd); /* the next one that has the number may be a file */
+        forget_hints_locked(fd); /* the next descriptor with this number may be a file */
         if (use.word & FD_BLOCKS) error = cc__os_nonblocking(number, false, &before);
     }
     cc__lock_release(&fd->lock);
@@ -440,7 +440,7 @@ static int check_locked(struct io_use *use) {
     return cc__io_life() == 0 ? ECANCELED : 0;
 }
 
-/* An adopted one is registered once for each life of the poller. The caller is a user: it is not closed meanwhile. */
+/* Registers an adopted descriptor, once for each life of the poller. The caller is a user, so it is not closed. */
 static int register_fd(struct io_use *use) {
     struct io_fd *fd = use->fd;
     uint32_t life;
@@ -476,7 +476,7 @@ int cc__fd_look(struct io_use *use, unsigned sides) {
     return ready < 0 ? -ready : ready == 0 ? ARM_WAIT : 0;
 }
 
-/* One operation waits: its arm, and what its descriptor was when it began. */
+/* A waiting operation: its arm, and its use of the descriptor. */
 struct operation {
     struct arms arms;
     struct arm arm;
@@ -491,7 +491,7 @@ void cc__fd_listen(const struct waiter *waiter) {
     cc__upcall_leave();
 }
 
-/* The waiter is findable when this returns, or was woken here. */
+/* The waiter can be found when this returns, or was woken here. */
 static int publish(void *object, struct waiter *waiter, void *io) {
     (void)object;
     struct operation *op = io;
@@ -513,7 +513,7 @@ static int publish(void *object, struct waiter *waiter, void *io) {
 }
 
 /* A fiber that was claimed for the object is off the list, or never was on it, and its claimant has finished with the
- * arm: it claims last. */
+ * arm: the claim is its last step. */
 static void unpublish(void *object, struct waiter *waiter) {
     if (waiter->fiber != NULL && cc__word_reason(cc__get(&waiter->fiber->word)) == WAKE_OBJECT) return;
     cc__fd_unlink(((struct arms *)object)->first);
@@ -521,12 +521,12 @@ static void unpublish(void *object, struct waiter *waiter) {
 
 static const struct waitable_ops ops = {publish, unpublish};
 
-/* The poller is open, and the descriptor is registered, or is armed by whoever links himself to it. */
+/* Opens the poller, and registers an adopted descriptor; others are armed when a waiter links itself. */
 static int prepare_to_wait(struct io_use *use) {
-    if (likely((use->word & FD_ADOPTED) && is_registered(use->fd))) return 0; /* closed meanwhile? publish sees it */
+    if (likely((use->word & FD_ADOPTED) && is_registered(use->fd))) return 0; /* publish checks whether it was closed */
     bool thread = cc__worker() == NULL;
     int error =
-        thread ? cc__upcall_enter(true) : 0; /* only to open the poller: a shutdown does not wait for the wait */
+        thread ? cc__upcall_enter(true) : 0; /* only to open the poller: a shutdown does not wait for the wait itself */
     if (error != 0) return error;
     error = cc__fd_prepare(use);
     if (thread) cc__upcall_leave();
@@ -600,7 +600,7 @@ static const struct arm *first_locked(struct io_fd *fd) {
     return NULL;
 }
 
-/* Whether its wait should have been over since the last look; false if it was told. */
+/* Whether its wait should have ended since the last check; false if it was reported. */
 static bool is_lost_locked(struct io_fd *fd, struct io_lost *lost) {
     uint32_t events = cc__get(&fd->events) << SUSPECT_BITS;
     unsigned sides = any_waits_locked(fd) ? sides_locked(fd) : 0;
@@ -621,7 +621,7 @@ static bool is_lost_locked(struct io_fd *fd, struct io_lost *lost) {
 }
 
 bool cc__fd_find_lost(uint64_t now, struct io_lost *lost) {
-    static uint64_t last; /* the sysmon thread's */
+    static uint64_t last; /* used by the sysmon thread only */
     if (cc__io_life() == 0 || now - last < cc__get(&cc__fd_lost_after)) return false;
     last = now;
     bool found = false;

@@ -1,18 +1,16 @@
 /* ops.c - the calls on descriptors: try, wait, try again.
  *
- * CALL-1  A call that returns ETIMEDOUT or ECANCELED has moved nothing since its last success: after a wait that
- *         ended so there is no further attempt. If a hint (FD-6) has taken the place of the attempt, there is one: an
- *         event may not have been fetched yet, and what need not wait is done also at a deadline that has passed, and
- *         by a caller that is cancelled.
- * CALL-2  After 64 calls in one turn the fiber lets others run: a descriptor that is always ready does not keep a
- *         worker.
- * CALL-3  Behind a listener with many connections as many wait as behind descriptors that are ready. So a fiber that
- *         accepts is not put behind all others while there were more turns of others than calls of its: it lets one
- *         fiber run after each 64 calls. Nobody's wait is more than doubled by that.
+ * CALL-1  A call that returns ETIMEDOUT or ECANCELED has moved nothing since its last success: after a wait that ended
+ *         so there is no further attempt. If a hint (FD-6) has replaced the attempt, there is one: an event may not
+ *         have been fetched yet, and what need not wait is done also after the deadline, and by a caller that is
+ *         cancelled.
+ * CALL-2  After 64 calls in one turn the fiber yields: a descriptor that is always ready must not monopolise a worker.
+ * CALL-3  As many clients may wait behind one listener as behind all descriptors that are ready. So a fiber that
+ *         accepts is not queued behind all others as long as others have had more turns than it has made calls: it lets
+ *         one fiber run after each 64 calls. That at most doubles the waiting time of any other fiber.
  * CALL-4  A peer that is always faster must not keep a cancelled caller going: a fiber that has made 64 calls in one
- *         turn, or an OS thread that has made as many without a wait, looks before the next call that may wait whether
- *         it is cancelled. Then it gets ECANCELED once, and counts from 0: what it has to say at its end still goes
- *         out.
+ *         turn, or an OS thread that has made as many without a wait, checks for a cancellation before its next call
+ *         that may wait. Then it gets ECANCELED once, and counts from 0, so that it can still send its last messages.
  */
 #include "io/call.h"
 
@@ -29,7 +27,7 @@ _Static_assert(sizeof(off_t) == sizeof(int64_t) && sizeof(socklen_t) == sizeof(C
 
 enum {
     CALLS_PER_TURN = 64,
-    TURNS_SAVED_MAX = 1024, /* of others, that a fiber that accepts can make use of: some milliseconds */
+    TURNS_SAVED_MAX = 1024, /* turns of others that a fiber that accepts can use: some milliseconds */
 };
 
 /* ---- turns ---- */
@@ -37,18 +35,18 @@ enum {
 static struct {
     _Alignas(CC_LINE) _Atomic uint64_t turn;
     _Atomic uint32_t calls;
-    _Atomic uint32_t saved; /* turns since fibers that accept have made use of them: CALL-3 */
-    _Atomic uint64_t check; /* a call in this turn, counted from 1, checks for a cancellation first: CALL-4 */
+    _Atomic uint32_t saved; /* turns of others that fibers that accept have not used: CALL-3 */
+    _Atomic uint64_t check; /* turn + 1: a call in that turn first checks for a cancellation: CALL-4 */
 } spent[CC_WORKERS_MAX + ISLANDS_MAX + 1];
 
-/* An OS thread's calls since the last one that had to wait. Not inlined: fibers change threads. */
+/* An OS thread's calls since its last wait. Not inlined: fibers change threads. */
 static _Thread_local uint32_t thread_calls __attribute__((tls_model("initial-exec")));
 
 static CC_NOINLINE uint32_t *calls_of_thread(void) {
     return &thread_calls;
 }
 
-/* CALL-4: the fiber has just come back from giving way. Any wait until its next call would be another turn. */
+/* CALL-4: the fiber has just yielded. If it waits before its next call, that call is in another turn. */
 static void check_at_next_call(void) {
     struct worker *w = cc__worker();
     cc__set(&spent[w->core.owner].check, cc__get(&w->core.turns) + 1);
@@ -71,7 +69,7 @@ int cc__call_check_cancel(void) {
     return unlikely(check_is_due()) ? cc_check_cancel() : 0;
 }
 
-/* CALL-2. A worker's own counters: no two fibers of it run at a time. */
+/* CALL-2. The counters are per worker: its fibers run one at a time. */
 static void give_way(bool accepts) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
@@ -111,7 +109,7 @@ static bool would_wait(ssize_t rc) {
     return rc == -EAGAIN || rc == -EINPROGRESS;
 }
 
-/* The result of an attempt that did not find the side empty or full; edges: how many there were before it. */
+/* After an attempt that did not find the side empty or full; edges: their number before it. */
 static void note_result(struct io_use *use, struct call *c, ssize_t rc, uint32_t edges) {
     struct io_fd *fd = use->fd;
     if (c->most != 0 && rc > 0 && (size_t)rc < c->most && (use->word & FD_ADOPTED) && !cc__get(&fd->no_skip))
@@ -119,7 +117,7 @@ static void note_result(struct io_use *use, struct call *c, ssize_t rc, uint32_t
     cc__fd_pass_on(fd, c->side);
 }
 
-/* What ends a connection, and is told once. */
+/* Whether the error ends a connection; it is reported once. */
 static bool is_broken(ssize_t rc) {
     return rc == -ECONNRESET || rc == -ETIMEDOUT || rc == -EHOSTUNREACH || rc == -ENETUNREACH || rc == -EHOSTDOWN ||
            rc == -ENETDOWN || rc == -ENETRESET || rc == -ECONNABORTED;
@@ -154,7 +152,7 @@ int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t dead
     if (unlikely(use->fd->number >= OS_SIMULATED)) cc__sim_point();
     int over = how == HOW_WAIT ? cc__call_check_cancel() : 0; /* CALL-4 */
     if (unlikely(over != 0)) return over;
-    /* From now on: the wait has ended with that, and no attempt was made before it (CALL-1). */
+    /* over: the result of a wait before which no attempt was made (CALL-1). */
     for (;;) {
         ssize_t rc = -EAGAIN;
         uint32_t edges = cc__fd_edges(use->fd, c->side);
@@ -213,7 +211,7 @@ static ssize_t attempt_write(int fd, struct call *c, enum os_mode mode) {
     return cc__os_writev(fd, c->vector.parts, c->vector.count, mode);
 }
 
-/* The systems differ in what has to wait for a byte to come; here nothing has. */
+/* Systems differ in whether an empty read waits for data; here it never does. */
 static int read_nothing(struct io_use *use, size_t *n) {
     *n = 0;
     int error = cc__fd_enter(use);
@@ -238,8 +236,8 @@ static int read_all_forms(int fd, const struct iovec *parts, int count, size_t *
     return error != 0 ? error : cc__call_read(&use, parts, count, n, how, deadline);
 }
 
-/* Writes until all has gone out. The caller's vector stays as it is: a copy of the first part that is left is
- * changed. */
+/* Writes until everything is written. The caller's vector is not changed: what is left of its first part is in a
+ * copy. */
 int cc__call_write(struct io_use *use, const struct iovec *parts, int count, size_t *n, enum how how,
                    CCDeadline deadline) {
     size_t ignored, done = 0, left = 0;
@@ -247,7 +245,7 @@ int cc__call_write(struct io_use *use, const struct iovec *parts, int count, siz
     *n = 0;
     if (bad_vector(parts, count)) return EINVAL;
     left = length_of(parts, count);
-    size_t skipped = 0; /* bytes of parts[0] that have gone out */
+    size_t skipped = 0; /* bytes of parts[0] that have been written */
     int error = 0;
     do {
         struct iovec rest;
@@ -398,7 +396,7 @@ int cc_fd_accept_until(int fd, int *connection, struct sockaddr *address, sockle
     return accept_forms(fd, connection, address, length, HOW_WAIT, deadline);
 }
 
-/* Writable means that it is over, one way or the other: but not before the system says so. */
+/* Writable means that the connect has ended, with success or not; until then the result is not known. */
 static ssize_t attempt_connect(int fd, struct call *c, enum os_mode mode) {
     (void)mode;
     if (c->connect.begun) {
@@ -409,13 +407,13 @@ static ssize_t attempt_connect(int fd, struct call *c, enum os_mode mode) {
     c->borrows = false;
     int rc = cc__os_connect(fd, c->connect.address, c->connect.length);
     c->connect.full = rc == -EAGAIN;
-    if (c->connect.full) return -ENOBUFS; /* not one to wait for: see connect_forms */
+    if (c->connect.full) return -ENOBUFS; /* this cannot be waited for: see connect_forms */
     return rc == -EALREADY ? -EINPROGRESS : rc == -EISCONN ? 0 : rc;
 }
 static int connect_forms(int fd, const struct sockaddr *address, socklen_t length, enum how how, CCDeadline deadline) {
     if (address == NULL) return EINVAL;
     uint64_t until = cc__wait_deadline(deadline);
-    /* A Unix listener whose backlog is full lets nobody wait: it is asked again, less and less often. */
+    /* A Unix listener whose backlog is full cannot be waited for: try again, ever more rarely. */
     for (uint64_t pause = 1;; pause = pause < 64 ? pause * 2 : 64) {
         struct call c = {
             .side = IO_WRITE, .attempt = attempt_connect, .connect = {address, length, false, false}, .borrows = true};
@@ -441,7 +439,7 @@ int cc_fd_connect_until(int fd, const struct sockaddr *address, socklen_t length
 
 /* ---- from one descriptor to another ---- */
 
-/* FD-4 for the other descriptor: it is not closed, nor its number used again, during the call. */
+/* FD-4 for the other descriptor: it is not closed, nor its number reused, during the call. */
 static ssize_t attempt_sendfile(int fd, struct call *c, enum os_mode mode) {
     (void)mode;
     int error = cc__fd_enter(c->file.source);
@@ -487,8 +485,8 @@ static ssize_t attempt_splice(int fd, struct call *c, enum os_mode mode) {
     cc__fd_leave(c->file.source);
     return moved;
 }
-/* EAGAIN does not say which of the two has to wait: one that is not ready after the attempt, since only for that one an
- * edge will come. 0: both are by now, try again; ARM_WAIT: wait for *side; or an error. */
+/* EAGAIN does not say which of the two has to wait: it is one that is not ready after the attempt, since an edge will
+ * come only for that one. 0: both are ready by now, try again; ARM_WAIT: wait for *side; or an error. */
 static int find_waiting_side(struct io_use use[IO_SIDES], enum io_side *side) {
     *side = IO_READ;
     int error = cc__fd_look(&use[IO_READ], POLLER_READ);
@@ -517,7 +515,7 @@ static int splice_forms(int from, int to, size_t count, size_t *n, enum how how,
         bool both = error == 0;
         if (error == ARM_WAIT) {
             error = cc__fd_wait(&use[side], side, seen[side], until);
-        } else if (both && again) { /* the system has no memory for it, most likely */
+        } else if (both && again) { /* most likely the system has no memory for it */
             CCDeadline next = cc_after_ms(1);
             error = cc_now_ns() >= until ? ETIMEDOUT : cc_sleep_until(until < next.ns ? deadline : next);
         }

@@ -1,11 +1,11 @@
 /* ready.c - waits until descriptors are ready: cc_fd_wait, cc_poll and arms of a select. Nothing is read or written.
  *
- * READY-1  The system is asked, before each wait and after it: an event only says that there may be something. So a
- *          wait that is woken for nothing goes on.
+ * READY-1  The system is asked before each wait and after it: an event only says that there may be something. So a
+ *          spurious wake continues the wait.
  * READY-2  A descriptor that is closed meanwhile is reported as closed, and not the one that has its number by then:
- *          the generation is the one that it had when the call began.
- * READY-3  A select looks at a descriptor, and arms one that is not registered, before it takes the locks: under them
- *          nothing calls the system. FD-7 and FD-8 say what it has to compare there.
+ *          the generation is that of the beginning of the call.
+ * READY-3  A select checks a descriptor, and arms one that is not registered, before it takes the locks: there are no
+ *          system calls under them. FD-7 and FD-8 say what it has to compare there.
  */
 #include "io/call.h"
 
@@ -22,16 +22,16 @@
 /* Arms that fit into the frame. */
 enum { FEW = 4 };
 
-/* One call. An arm has the descriptor in `object`, its entry in `index`; `moment`: see below. */
+/* One call. An arm has the descriptor in `object`, and the index of its entry in `index`; `moment`: see below. */
 struct polling {
     struct pollfd *fds;
     size_t n;
-    struct arms arms; /* for all entries but those that are ignored */
-    uint32_t linked;  /* arms that were linked, from the first on */
+    struct arms arms; /* for all entries that are not ignored */
+    uint32_t linked;  /* how many arms are linked, from the first */
     int error;
 };
 
-/* In `moment`: generation and number of events. */
+/* `moment` holds the generation and the number of events. */
 static struct io_use use_of(const struct arm *arm) {
     return (struct io_use){arm->object, arm->moment & ~(uint64_t)UINT32_MAX};
 }
@@ -42,9 +42,9 @@ static void note_seen(struct arm *arm, uint32_t seen) {
     arm->moment = (arm->moment & ~(uint64_t)UINT32_MAX) | seen;
 }
 
-/* ---- look ---- */
+/* ---- check ---- */
 
-/* An arm for each descriptor, with its present generation. A number that cannot be one has none: the system says so. */
+/* An arm for each descriptor, with its present generation. An invalid number gets none: the system reports that. */
 static int find_all(struct polling *p) {
     for (size_t i = 0; i < p->n; i++) {
         struct io_use use = {0};
@@ -130,10 +130,10 @@ static void unpublish(void *object, struct waiter *waiter) {
 
 static const struct waitable_ops ops = {publish, unpublish};
 
-/* In a hosted call: the caller panics once it has freed what it has. */
+/* In a hosted call: the caller panics after it has freed its memory. */
 enum { REFUSED = -3 };
 
-/* 0 or ARM_AGAIN: look again. */
+/* 0 or ARM_AGAIN: check again. */
 static int wait_for_any(struct polling *p, uint64_t deadline) {
     if (p->arms.count != 0 && cc__upcall_hosted_id() != 0) return REFUSED;
     int error = prepare_all(p);
@@ -235,7 +235,7 @@ static int try_case(const CCCase *c) {
     return error;
 }
 
-static struct io_fd nobody; /* of a number that has no state */
+static struct io_fd nobody; /* for a number that has no state */
 
 /* For look_locked: 0, ARM_AGAIN or an error. */
 static int prepare_to_wait(struct arm *arm, struct io_use *use) {
@@ -246,7 +246,7 @@ static int prepare_to_wait(struct arm *arm, struct io_use *use) {
     if (error != 0) return error;
     error = cc__fd_prepare(use);
     uint32_t seen = cc__fd_events(use->fd);
-    bool reports = (use->word & FD_ADOPTED) == 0; /* arming tells what is ready */
+    bool reports = (use->word & FD_ADOPTED) == 0; /* arming reports what is ready */
     if (error == 0 && !reports && cc__fd_look(use, arm->events) != ARM_WAIT) error = ARM_AGAIN;
     if (error == 0) error = cc__fd_arm(use, arm->events, &seen);
     note_seen(arm, seen);

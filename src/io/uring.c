@@ -1,4 +1,4 @@
-/* uring.c - rings: who opens them, submits, takes completions, and waits. */
+/* uring.c - rings: open, submit, take completions, wait. */
 #include "io/uring.h"
 
 #include "base/san.h"
@@ -12,10 +12,10 @@
 
 #include <errno.h>
 
-enum { ROOM = 256 }; /* calls under way in one ring. A guess: more than a disk works on at a time */
+enum { ROOM = 256 }; /* calls in flight in one ring. Guess: more than a disk works on at a time */
 
 struct ring {
-    _Alignas(CC_LINE) struct lock lock; /* of the completions, and of struct uring_wait */
+    _Alignas(CC_LINE) struct lock lock; /* guards the completions, and struct uring_wait */
     _Atomic bool open;
     _Atomic uint32_t under_way; /* URING-3 */
     struct os_uring os;
@@ -24,8 +24,8 @@ struct ring {
 static struct ring rings[CC_WORKERS_MAX + ISLANDS_MAX];
 
 static struct {
-    _Atomic uint32_t end; /* of the rings that are open */
-    _Atomic bool off;     /* there are none in this life: by configuration, or because one could not be opened */
+    _Atomic uint32_t end; /* one past the last ring that was opened */
+    _Atomic bool off;     /* this life has no rings: by configuration, or because one could not be opened */
     _Atomic uint32_t said;
 } uring;
 
@@ -33,7 +33,7 @@ _Atomic uint32_t cc__uring_waiting;
 
 /* ---- open, close ---- */
 
-/* The pool makes all calls from now on. */
+/* From now on the pool makes all calls. */
 static CC_COLD void give_up(int error) {
     cc__set(&uring.off, true);
     if (cc__swap_seq(&uring.said, 1) == 0) cc__event(file_no_ring, error);
@@ -57,7 +57,7 @@ static int open_and_watch(struct ring *ring) {
 static CC_COLD bool open_ring(struct ring *ring) {
     int error = open_and_watch(ring);
     if (error != 0) {
-        if (error != EMFILE && error != ENFILE) give_up(error); /* descriptors come and go */
+        if (error != EMFILE && error != ENFILE) give_up(error); /* descriptors may become free */
         return false;
     }
     cc__set_release(&ring->open, true); /* pairs with is_open */
@@ -133,7 +133,7 @@ bool cc__uring_ready(void) {
 
 /* ---- calls ---- */
 
-/* The worker's ring, if there is one, or can be, and it has room. */
+/* The worker's ring, opened if need be; NULL: there is none, or it is full. */
 static struct ring *ring_of(struct worker *w) {
     struct ring *ring = &rings[w->core.owner - 1];
     if (unlikely(cc__get(&uring.off)) || cc__sim_on()) return NULL;
@@ -141,7 +141,7 @@ static struct ring *ring_of(struct worker *w) {
     return cc__get(&ring->under_way) < ROOM ? ring : NULL;
 }
 
-/* False: the system did not take it. */
+/* False: the system did not accept it. */
 static bool submit(struct ring *ring, struct uring_wait *wait) {
     cc__add(&ring->under_way, 1); /* pairs with take_locked */
     int rc = cc__os_uring_submit(&ring->os, &wait->call, wait);
@@ -151,7 +151,7 @@ static bool submit(struct ring *ring, struct uring_wait *wait) {
     return false;
 }
 
-/* Parks until the call is done. The lock is held, and is not afterwards. */
+/* Parks until the call is done. The caller holds the lock, which is released. */
 static void wait_locked(struct ring *ring, struct uring_wait *wait) {
     while (!wait->done) {
         struct waiter waiter;
@@ -169,7 +169,7 @@ static void wait_locked(struct ring *ring, struct uring_wait *wait) {
 static void wait_for(struct ring *ring, struct uring_wait *wait) { /* URING-2 */
     struct wakes wakes;
     cc__wakes_init(&wakes);
-    if (has_some(ring)) take(ring, &wakes); /* it was quick */
+    if (has_some(ring)) take(ring, &wakes); /* it may be done already */
     cc__wakes_flush(&wakes);
     bool held = cc__cancel_hold();
     cc__lock_take(&ring->lock);
@@ -177,10 +177,10 @@ static void wait_for(struct ring *ring, struct uring_wait *wait) { /* URING-2 */
     cc__cancel_unhold(held);
 }
 
-/* Reads can be made again whatever it was. A sync that was made has told an error of the disk, which may be any, and
- * another would not. */
+/* A read can be repeated after any of these errors. A sync that was executed has reported an error of the disk, which
+ * may be any of them, and a second one would not report it. */
 bool cc__uring_is_refusal(enum uring_kind kind, long result) {
-    enum { KEPT = 512 }; /* ERESTARTSYS and others, which the system keeps to itself elsewhere: it was interrupted */
+    enum { KEPT = 512 }; /* ERESTARTSYS and other codes that are usually kernel-internal: it was interrupted */
     if (result == -ECANCELED || result == -EINTR || result == -EFAULT || result <= -KEPT) return true;
     bool perhaps = result == -EAGAIN || result == -EINVAL || result == -EOPNOTSUPP || result == -ENOSYS;
     return kind == URING_READ && perhaps;
@@ -195,6 +195,6 @@ long cc__uring_call(const struct uring_call *call) {
     cc__event(file_ring, call->kind == URING_READ ? "read" : "sync", call->fd);
     wait_for(ring, &wait);
     if (call->kind == URING_READ && wait.result > 0) cc__san_written(call->parts, (size_t)wait.result);
-    cc__fd_give_way(); /* it may have been done at once */
+    cc__fd_give_way(); /* the call may not have waited */
     return cc__uring_is_refusal(call->kind, wait.result) ? -EAGAIN : wait.result;
 }
