@@ -5,8 +5,8 @@
 
 enum { LOOK_NS = 100 };
 
-/* 0: the time is real. Written by whoever runs in a simulation, one at a time; others may look. A race detector would
- * take accesses that order nothing for races, and atomic ones for order between fibers. */
+/* 0: the time is real. In a simulation it is written by the one thread that runs; others may read it. A race detector
+ * would report plain accesses as races, and atomic ones would order the fibers for it. */
 static volatile uint64_t simulated;
 
 CC_NO_TSAN uint64_t cc__clock_now(void) {

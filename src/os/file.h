@@ -1,6 +1,6 @@
-/* file.h - system calls on files: what they return, or -errno. EINTR is not among it.
+/* file.h - system calls on files: their results, or -errno. Never -EINTR.
  *
- * Those with `cached` do what needs no disk, or nothing: -EAGAIN.
+ * Those with `cached` do only what needs no disk, else -EAGAIN.
  */
 #ifndef CC_OS_FILE_H
 #define CC_OS_FILE_H
@@ -11,10 +11,10 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* In place of an offset: the descriptor's position. */
+/* Instead of an offset: the descriptor's position. */
 #define OS_POSITION (-1)
 
-/* -EOPNOTSUPP, -ENOSYS: this file, or this system, cannot tell. */
+/* -EOPNOTSUPP, -ENOSYS: this file, or this system, does not support it. */
 ssize_t cc__os_file_read_cached(int fd, const struct iovec *parts, int n, off_t offset);
 /* A plain write; -EAGAIN if it could raise SIGXFSZ. */
 ssize_t cc__os_file_write_here(int fd, const struct iovec *parts, int n, off_t offset);
@@ -23,11 +23,11 @@ ssize_t cc__os_file_read(int fd, const struct iovec *parts, int n, off_t offset)
 ssize_t cc__os_file_write(int fd, const struct iovec *parts, int n, off_t offset);
 /* 0, or -ESPIPE: it has no position. */
 int cc__os_file_seekable(int fd);
-/* Which calls on it wait for the disk whatever the caches have: OS_READS_WAIT, OS_WRITES_WAIT. */
+/* Which calls on it wait for the disk even if the caches have the data: OS_READS_WAIT, OS_WRITES_WAIT. */
 enum { OS_READS_WAIT = 1, OS_WRITES_WAIT = 2 };
 unsigned cc__os_file_waits(int fd);
 
-/* *waits: it is a FIFO that nobody writes to yet, open for reading already; opening it again waits for a writer. */
+/* *waits: it is a FIFO without a writer yet, opened for reading; opening it again waits for a writer. */
 int cc__os_file_open_cached(const char *path, int flags, bool *waits);
 int cc__os_file_open(const char *path, int flags, mode_t mode);
 /* Without a name. */
@@ -42,18 +42,18 @@ int cc__os_path_rename(const char *from, const char *to);
 int cc__os_path_unlink(const char *path, bool directory);
 int cc__os_path_mkdir(const char *path, mode_t mode);
 
-/* Entries as the system writes them, for cc__os_dir_entry; 0: no more. */
+/* Entries in the system's format, for cc__os_dir_entry; 0: no more. */
 ssize_t cc__os_dir_read(int fd, void *buffer, size_t size);
 struct os_dir_entry {
     const char *name;
     uint64_t inode;
     unsigned type;
 };
-/* The entry at `at`; returns where the next one is. */
+/* Reads the entry at `at`; returns the position of the next. */
 size_t cc__os_dir_entry(const char *buffer, size_t at, struct os_dir_entry *entry);
 
 enum os_file_lock { OS_UNLOCK, OS_SHARED, OS_EXCLUSIVE };
-/* Of the opening, without waiting: -EAGAIN. */
+/* Locks the open file description, without waiting: -EAGAIN. */
 int cc__os_file_lock(int fd, enum os_file_lock kind);
 
 /* A descriptor for events, non-blocking. */

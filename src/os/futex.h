@@ -8,11 +8,11 @@
 
 #define CC_FUTEX_FOREVER UINT64_MAX
 
-/* Sleeps while *word == expected, until released or until the CLOCK_MONOTONIC time `until` (ns).
- * May return spuriously. */
+/* Sleeps while *word == expected, until released or until the CLOCK_MONOTONIC time `until` (ns). May return
+ * spuriously. */
 void cc__futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t until);
 
-/* Releases up to n sleepers. The word may be gone by now: only its address is used. */
+/* Releases up to n sleepers. The word may be freed by now: only its address is used. */
 void cc__futex_wake(_Atomic uint32_t *word, int n);
 
 #endif

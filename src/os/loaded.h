@@ -3,8 +3,8 @@
 #define CC_OS_LOADED_H
 
 /* From now on dlclose does not unmap it. The shared library is linked that way; this is for a shared object of the
- * program's own that contains the static library. It may wait for a dlopen of another thread, and for the constructors
- * that run there: the caller holds no lock. */
+ * program that contains the static library. It may wait for a dlopen on another thread, and for the constructors that
+ * run there: the caller holds no lock. */
 void cc__loaded_keep(void);
 
 #endif

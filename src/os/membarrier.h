@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-/* Registers the process; false where the system does not offer it. */
+/* Registers the process; false if the system does not support it. */
 bool cc__membarrier_register(void);
-/* Only after a registration that succeeded. */
+/* Only after a successful registration. */
 void cc__membarrier(void);
 
 #endif

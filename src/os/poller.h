@@ -1,7 +1,7 @@
-/* poller.h - which descriptors have become ready: one set for the whole process, edge-triggered.
+/* poller.h - readiness of descriptors: one edge-triggered set for the whole process.
  *
  * A descriptor is registered once and then reports every edge (adopted ones), or is armed for one report at a time
- * (others: a program may close them and reuse the number at any moment).
+ * (others: the program may close them and reuse the number at any time).
  */
 #ifndef CC_OS_POLLER_H
 #define CC_OS_POLLER_H
@@ -13,7 +13,7 @@
 enum {
     POLLER_READ = 1,
     POLLER_WRITE = 2,
-    POLLER_HANGUP = 4, /* the peer is gone, has shut down its side, or there is an error: both sides are ready */
+    POLLER_HANGUP = 4, /* the peer has closed, has shut down its side, or there is an error: both sides are ready */
     POLLER_URGENT = 8, /* out-of-band data; it comes with POLLER_READ */
 };
 
@@ -24,37 +24,37 @@ struct poller_event {
 
 enum { POLLER_BATCH = 128 };
 
-/* Opens the set, if it is not open: 0 or an errno value. Any thread; one at a time. */
+/* Opens the set if need be: 0 or an errno value. Any thread; one at a time. */
 int cc__poller_open(void);
-/* Closes it. Nobody waits in it. Also when it is not open. */
+/* Closes it. No thread waits in it. Also if it is not open. */
 void cc__poller_close(void);
-/* A forked child has its parent's set: it gives it up. */
+/* A forked child inherits its parent's set: closes the child's copy. */
 void cc__poller_forget(void);
 
-/* Reports every edge of either side from now on, and the present state at once. EPERM: it is always ready, as files
+/* From now on reports every edge of both sides, and the present state at once. EPERM: it is always ready, as files
  * are. */
 int cc__poller_register(int fd, uint64_t data);
-/* ENOENT: this one was not. */
+/* ENOENT: it was not registered. */
 int cc__poller_register_again(int fd, uint64_t data);
 /* Reports when it becomes readable. */
 int cc__poller_watch(int fd, uint64_t data);
 /* Reports once, when one of `sides` (any of the four above) is ready, or the peer is gone, or there is an error. */
 int cc__poller_arm(int fd, uint64_t data, unsigned sides);
-/* No more reports. An event that was fetched before may still be on its way. */
+/* No more reports. An event that was fetched before may not have been handled yet. */
 void cc__poller_remove(int fd);
 
-/* Waits until the CLOCK_MONOTONIC time `until` (0: does not wait; UINT64_MAX: for ever) for up to POLLER_BATCH
- * events; returns how many. 0: the time is over, a signal came, or somebody called cc__poller_interrupt. */
+/* Waits until the CLOCK_MONOTONIC time `until` (0: does not wait; UINT64_MAX: for ever) for up to POLLER_BATCH events;
+ * returns how many. 0: at the time, after a signal, or after cc__poller_interrupt. */
 unsigned cc__poller_wait(struct poller_event *events, uint64_t until);
-/* Whoever waits returns, or whoever waits next. Any thread. */
+/* Ends the present wait, or the next one. Any thread. */
 void cc__poller_interrupt(void);
 
-/* What of `sides` is ready at this moment, POLLER_HANGUP included; or -errno. Does not need the set. */
+/* Which of `sides` are ready at this moment, POLLER_HANGUP included; or -errno. Does not need the set. */
 int cc__poller_look(int fd, unsigned sides);
-/* poll(2) of all these without waiting: how many are ready, or -errno. */
+/* poll(2) of all of them without waiting: how many are ready, or -errno. */
 struct pollfd;
 int cc__poller_look_all(struct pollfd *fds, size_t n);
-/* What `events` of such an entry asks for, as POLLER_*. */
+/* The `events` of such an entry, as POLLER_*. */
 unsigned cc__poller_sides(int events);
 
 #endif

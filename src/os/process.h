@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the child descriptor `to` is what `from` is in the parent. */
+/* Descriptor `to` of the child is `from` of the parent. */
 struct os_fd_move {
     int from, to;
-    int moved; /* the child's: where `from` is meanwhile */
+    int moved; /* used by the child: where `from` is meanwhile */
 };
 
 struct os_limit {
@@ -20,7 +20,7 @@ struct os_limit {
 enum os_group { OS_GROUP_SAME, OS_GROUP_OWN, OS_GROUP_SESSION };
 
 struct os_start {
-    const char *const *paths; /* what to execute: the first that there is; ends with NULL */
+    const char *const *paths; /* the first of these that exists is executed; ends with NULL */
     char *const *argv, *const *envp;
     const char *dir; /* NULL: the parent's */
     struct os_fd_move *moves;
@@ -36,21 +36,21 @@ struct os_process {
 };
 
 struct os_status {
-    bool exited; /* else a signal has ended it */
-    int code;    /* what it returned, or the signal's number */
+    bool exited; /* otherwise a signal has ended it */
+    int code;    /* its exit status, or the signal's number */
     bool core;   /* it left a core dump */
 };
 
 /* Starts a child with exactly the descriptors 0, 1 and 2 and those of `moves`, default signal actions, and an empty
- * signal mask. 0: the program is being executed. Else why not: the errno value of whatever failed in the child
- * included, and there is no child. Does not return before that is known. */
+ * signal mask. 0: the program is being executed. Otherwise the error, also of a call that failed in the child, and
+ * there is no child. Returns only when the result is known. */
 int cc__process_start(const struct os_start *start, struct os_process *process);
 
-/* 0: it has ended, and its status was collected, once. EAGAIN: it has not. ECHILD: somebody else has collected it, or
- * the program ignores SIGCHLD. */
+/* 0: it has ended, and its status was collected, once. EAGAIN: it has not ended. ECHILD: its status was collected
+ * elsewhere, or the program ignores SIGCHLD. */
 int cc__process_reap(const struct os_process *process, struct os_status *status);
 
-/* 0 or an errno value. The child was not reaped: its number, and that of its group, are its own. */
+/* 0 or an errno value. The child has not been reaped: its number, and that of its group, are not reused. */
 int cc__process_signal(const struct os_process *process, int signal);
 int cc__process_signal_group(const struct os_process *process, int signal);
 

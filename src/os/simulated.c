@@ -1,7 +1,8 @@
-/* simulated.c - which operating system there is: the real one, or a simulated one. */
+/* simulated.c - selects the operating system: the real one, or a simulated one. */
 #include "os/simulated.h"
 
-/* As the simulated clock: whoever changes it is alone, and a race detector would take an atomic access for order. */
+/* As the simulated clock: only one thread runs when it changes, and an atomic access would order fibers for a race
+ * detector. */
 static const struct os_simulated *volatile current;
 
 CC_NO_TSAN const struct os_simulated *cc__os_simulation(void) {

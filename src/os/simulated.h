@@ -1,9 +1,9 @@
-/* simulated.h - the simulated operating system: what takes the place of system calls in a simulation (sim/).
+/* simulated.h - the simulated operating system: replaces system calls in a simulation (sim/).
  *
- * A simulated descriptor has a number that says so, OS_SIMULATED or more. Calls on a descriptor compare the number with
- * that constant, and those that make one or name a file look at one pointer: that is all that they cost when nothing is
- * simulated. Results as those of the functions in os/descriptor.h, os/socket.h, os/poller.h and os/file.h that have the
- * same names.
+ * Simulated descriptors have the numbers from OS_SIMULATED on. Calls on a descriptor compare its number with that
+ * constant, and calls that create one or name a file check one pointer: that is the only cost when nothing is
+ * simulated. Results are those of the functions with the same names in os/descriptor.h, os/socket.h, os/poller.h and
+ * os/file.h.
  */
 #ifndef CC_OS_SIMULATED_H
 #define CC_OS_SIMULATED_H
@@ -13,7 +13,7 @@
 #include "os/poller.h"
 #include "os/socket.h"
 
-/* Above what the system gives: by default a process has at most 2^20 descriptors. */
+/* Above the system's numbers: by default a process has at most 2^20 descriptors. */
 enum { OS_SIMULATED = 1 << 23 };
 
 struct os_simulated {
@@ -50,10 +50,10 @@ struct os_simulated {
     void (*unwatch)(int fd);
     unsigned (*wait)(struct poller_event *events);
     int (*look)(int fd, unsigned sides);
-    /* When something happens of itself; UINT64_MAX: never. */
+    /* When the next event happens by itself; UINT64_MAX: never. */
     uint64_t (*next_due)(void);
 
-    /* files: of the host that the caller is on */
+    /* files of the caller's host */
     bool (*has_files)(void);
     ssize_t (*file_read)(int fd, const struct iovec *parts, int n, off_t offset);
     ssize_t (*file_write)(int fd, const struct iovec *parts, int n, off_t offset);
@@ -70,11 +70,11 @@ struct os_simulated {
     ssize_t (*dir_read)(int fd, void *buffer, size_t size);
 };
 
-/* NULL: nothing is simulated. It changes before the runtime starts and after it has ended. */
+/* NULL: nothing is simulated. It changes only before the runtime starts and after it has ended. */
 const struct os_simulated *cc__os_simulation(void);
 void cc__os_simulate(const struct os_simulated *simulation);
 
-/* Of a simulated descriptor; NULL: it is one of the system's. */
+/* For a descriptor; NULL: it is one of the system's. */
 CC_INLINE const struct os_simulated *cc__os_simulation_of(int fd) {
     return likely(fd < OS_SIMULATED) ? NULL : cc__os_simulation();
 }

@@ -8,45 +8,45 @@
 
 /* 0 or a positive errno value. */
 int cc__thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
-/* The same, and no signal is delivered to it. */
+/* The same, with all signals blocked. */
 int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg);
-/* The same, but for those of its own faults. */
+/* The same, but signals of its own faults are not blocked. */
 int cc__thread_start_quiet(pthread_t *thread, void *(*fn)(void *), void *arg);
-/* Remembers which signals the calling thread hears; lets the calling thread hear those. */
+/* Saves the calling thread's signal mask; sets the calling thread's mask to the saved one. */
 void cc__thread_signals_keep(void);
 void cc__thread_signals_take(void);
 void cc__thread_join(pthread_t thread);
 /* False: it had not ended at that time (cc__clock_real). */
 bool cc__thread_join_until(pthread_t thread, uint64_t until);
-/* Names the calling thread, for top and gdb; at most 15 bytes count. */
+/* Names the calling thread, for top and gdb; up to 15 bytes. */
 void cc__thread_name(const char *name);
-/* Timed waits of the calling thread end on time, and not up to 50 us later together with others. */
+/* Timed waits of the calling thread end on time, and are not delayed by up to 50 us to coincide with others. */
 void cc__thread_punctual(void);
-/* The system's number for the calling thread. */
+/* The system's number of the calling thread. */
 int cc__thread_id(void);
-/* The calling thread's own stack, [*bottom, *top); both NULL if the system does not tell. */
+/* The calling thread's own stack, [*bottom, *top); both NULL if unknown. */
 void cc__thread_stack(const void **bottom, const void **top);
-/* Gives the CPU to another OS thread. */
+/* Yields the CPU to another OS thread. */
 void cc__thread_yield(void);
-/* The CPU time that a thread has used, in ns; UINT64_MAX if the system does not tell. */
+/* The CPU time that a thread has used, in ns; UINT64_MAX if unknown. */
 uint64_t cc__thread_cpu(pthread_t thread);
 /* The same for the thread with that number, which may have ended. */
 uint64_t cc__thread_cpu_of(int id);
-/* What the system says of the thread with that number: 'R' it runs or wants to, 'S', 'D' it sleeps, ...; 0 if it does
- * not tell, and errno says why. */
+/* The system's state of the thread with that number: 'R' running or runnable, 'S', 'D' sleeping, ...; 0 if unknown, and
+ * errno says why. */
 char cc__thread_state(int id);
-/* The beginning of a file that the system has about it, as a string. False: it cannot be read, and errno says why. */
+/* The beginning of a file in its /proc directory, as a string. False: it cannot be read, and errno says why. */
 bool cc__thread_file(int id, const char *name, char *text, size_t size);
 /* As if there were no /proc. For tests. */
 void cc__thread_state_hide(bool on);
 /* Sleeps about that long, or less. */
 void cc__thread_nap(long ns);
-/* Whether a thread may be bound to that CPU: 0; EINVAL: there is none with that number, or this process may not use it.
- * */
+/* Whether a thread may be bound to that CPU: 0; EINVAL: there is none with that number, or this process may not use
+ * it. */
 int cc__thread_may_pin(int cpu);
 /* Binds the calling thread to it. */
 int cc__thread_pin(int cpu);
-/* True if the calling thread may use one CPU only. Asks the system; small enough for any stack. */
+/* Whether the calling thread may use one CPU only. A system call; small enough for any stack. */
 bool cc__affinity_single(void);
 
 #endif

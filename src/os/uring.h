@@ -1,6 +1,6 @@
-/* uring.h - calls on files that the system makes by itself: a submission queue and a completion queue.
+/* uring.h - io_uring for calls on files: a submission queue and a completion queue.
  *
- * Everything returns 0 or -errno. Any error means that there is no such thing here, for this process, or now.
+ * All functions return 0 or -errno. Any error means that io_uring is not available here, to this process, or now.
  */
 #ifndef CC_OS_URING_H
 #define CC_OS_URING_H
@@ -12,13 +12,13 @@
 
 enum uring_kind { URING_READ, URING_SYNC, URING_DATASYNC };
 
-/* One request. The vector stays until its completion has been taken, as the memory does. */
+/* One request. The vector, like the memory, stays valid until the completion was taken. */
 struct uring_call {
     enum uring_kind kind;
     int fd;
     const struct iovec *parts;
     int count;
-    off_t offset; /* of the file: the system would not guard the descriptor's position */
+    off_t offset; /* in the file: the kernel would not guard the descriptor's position */
 };
 
 struct uring_done {
@@ -35,12 +35,12 @@ struct os_uring {
     size_t rings_size, sqes_size;
 };
 
-/* Room for so many completions; a power of two. */
+/* completions: how many there is room for; a power of two. */
 int cc__os_uring_open(struct os_uring *u, unsigned completions);
-/* Nothing is under way. */
+/* No request is in flight. */
 void cc__os_uring_close(struct os_uring *u);
 
-/* One thread at a time. Not 0: the system has not taken it. */
+/* One thread at a time. Not 0: the system has not accepted it. */
 int cc__os_uring_submit(struct os_uring *u, const struct uring_call *call, void *data);
 
 /* Whether there are completions. Any thread. */

@@ -7,8 +7,7 @@
 
 #include <errno.h>
 
-/* Evaluates a system call again while a signal interrupts it, and leaves errno, which only a failure changes, as it
- * was. */
+/* Repeats a system call while a signal interrupts it, and preserves errno, which only a failure changes. */
 #define CALL(result, expression)                                                      \
     do {                                                                              \
         int saved_ = cc__errno_get();                                                 \

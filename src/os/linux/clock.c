@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The race detector watches the C library's function, and what it writes to a worker's stack on behalf of a fiber that
- * has just been left would be a race with whatever was, or comes, there. */
+/* The race detector intercepts the C library's function, and would report its write to a worker's stack, on behalf of a
+ * fiber that has just been left, as a race with other uses of that stack. */
 CC_INLINE void ask(struct timespec *ts) {
 #ifdef CC_TSAN
     (void)syscall(SYS_clock_gettime, CLOCK_MONOTONIC, ts);
@@ -27,8 +27,7 @@ CC_NO_TSAN uint64_t cc__clock_real(void) {
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* On x86-64 the system knows whether the counter is fit to be a clock, and then uses it; other CPUs define it as one.
- * */
+/* On x86-64 the kernel knows whether the counter can be a clock, and then uses it; other CPUs define it as one. */
 bool cc__clock_real_counts_cycles(void) {
 #ifdef __x86_64__
     static const char path[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

@@ -1,4 +1,4 @@
-/* cpus.c - usable CPUs: sched_getaffinity, then the CPU quota of every cgroup above us (v2 or v1). */
+/* cpus.c - usable CPUs: sched_getaffinity, then the CPU quota of every enclosing cgroup (v2 or v1). */
 #include "os/cpus.h"
 
 #include <sched.h>
@@ -19,7 +19,7 @@ static unsigned from_affinity(void) {
     return 1;
 }
 
-/* The two numbers of a quota file, "quota period" or "max period"; 0 when there is no limit. */
+/* The number of CPUs of a quota, rounded up; 0 if there is no limit. */
 static unsigned quota_cpus(long long quota, long long period) {
     if (quota <= 0 || period <= 0) return 0;
     long long cpus = (quota + period - 1) / period;
@@ -60,10 +60,10 @@ static unsigned at_most(unsigned limit, unsigned quota) {
     return quota != 0 && quota < limit ? quota : limit;
 }
 
-/* A limit on any group above ours holds too: walk from our own group up to the root. */
+/* A limit on any enclosing group applies too: walk from our own group up to the root. */
 static unsigned with_quota(unsigned limit, const char *mount, char *dir,
                            unsigned (*quota)(const char *, const char *)) {
-    if (strcmp(dir, "/") == 0) dir++; /* else the root is read twice */
+    if (strcmp(dir, "/") == 0) dir++; /* otherwise the root is read twice */
     for (;;) {
         limit = at_most(limit, quota(mount, dir));
         char *slash = strrchr(dir, '/');

@@ -20,16 +20,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* As the system counts them: it has tools' threads, too. Without /proc: no. */
+/* By the kernel's count, which includes threads of tools. Without /proc: false. */
 static bool one_thread(void) {
-    enum { DIRECTORY = 2 }; /* links of one without entries */
+    enum { DIRECTORY = 2 }; /* links of an empty directory */
     struct stat status;
     int rc;
     CALL(rc, stat("/proc/self/task", &status));
     return rc == 0 && status.st_nlink == DIRECTORY + 1;
 }
 
-/* The system has no call for it, but its table never shrinks: one descriptor with the last number, for a moment. */
+/* There is no system call for it, but the table never shrinks: so open and close a descriptor with the last number. */
 void cc__os_reserve(unsigned most) {
     struct rlimit limit;
     int rc, fd, last;
@@ -48,7 +48,7 @@ int cc__os_close(int fd) {
     if (unlikely(s != NULL)) return s->close(fd);
     int saved = cc__errno_get(), error = close(fd) != 0 ? cc__errno_get() : 0;
     cc__errno_set(saved);
-    return error == EINTR ? 0 : error; /* it is closed on this system */
+    return error == EINTR ? 0 : error; /* Linux has closed it */
 }
 
 int cc__os_close_at_once(int fd) {
@@ -107,23 +107,23 @@ bool cc__os_is_stream(int fd, bool *socket) {
     CALL(rc, fstat(fd, &status));
     *socket = rc == 0 && S_ISSOCK(status.st_mode);
     if (rc != 0) return false;
-    if (!*socket) return false; /* a read of a pipe ends with a packet, if its writer has asked for that (O_DIRECT) */
+    if (!*socket) return false; /* a read of a pipe ends with a packet, if its writer has requested that (O_DIRECT) */
     CALL(rc, getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size));
     if (rc != 0 || type != SOCK_STREAM) return false;
     CALL(rc, getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size));
-    /* A read of a Unix socket also ends where descriptors were sent along. */
+    /* A read of a Unix socket also ends where descriptors were sent with the data. */
     return rc == 0 && (domain == AF_INET || domain == AF_INET6);
 }
 
-/* In blocking mode, and nobody may change that: goes on only if the call will not wait. */
+/* For blocking mode, which must not be changed: 0 only if the call will not wait. */
 static int gate(int fd, unsigned side) {
     int ready = cc__poller_look(fd, side);
     return ready < 0 ? ready : ready == 0 ? -EAGAIN : 0;
 }
 
-/* The two that a server calls for each request. Those of the C library are cancellation points, which take four locked
- * instructions; and a thread that is cancelled there would keep the descriptor for ever (FD-4). Sanitizers know what is
- * read and written by theirs. The flag says what the mode says: somebody may have changed that. */
+/* The two calls that a server makes for each request. Those of the C library are cancellation points, which take four
+ * locked instructions, and a thread that is cancelled there would keep the descriptor for ever (FD-4). Sanitizers have
+ * to intercept what is read and written. The flag repeats the mode, which others may have changed. */
 #if defined(CC_ASAN) || defined(CC_TSAN)
 static ssize_t receive(int fd, void *to, size_t size) {
     return recv(fd, to, size, MSG_DONTWAIT);
@@ -160,8 +160,8 @@ ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode
     return got;
 }
 
-/* A write to what nobody reads raises SIGPIPE: it is blocked meanwhile and, if this write was the reason, taken
- * back. A call that has moved some bytes before the reader left raises it, too, and returns their number. */
+/* A write to a pipe without a reader raises SIGPIPE: it is blocked meanwhile and, if this write has raised it,
+ * consumed. A call that has moved some bytes before the reader left also raises it, and returns their number. */
 struct quiet {
     sigset_t pipe_signal, before, pending;
 };
@@ -194,7 +194,7 @@ static ssize_t write_quietly(int fd, const struct iovec *parts, int n) {
     return put;
 }
 
-/* Whose writes do not wait for anybody else. */
+/* Whether writes to it wait for no other process. */
 static bool is_file(int fd) {
     struct stat status;
     int rc;
@@ -220,7 +220,7 @@ ssize_t cc__os_writev(int fd, const struct iovec *parts, int n, enum os_mode mod
     }
     int rc = gate(fd, POLLER_WRITE);
     if (rc != 0) return rc;
-    /* A pipe that is ready has room for so much. */
+    /* A pipe that is ready has at least this much room. */
     struct iovec first = parts[0];
     if (first.iov_len > PIPE_BUF) first.iov_len = PIPE_BUF;
     return write_quietly(fd, &first, 1);
@@ -280,7 +280,7 @@ ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count) {
 
 ssize_t cc__os_splice(int from, bool own, int to, size_t count) {
     if (unlikely(cc__os_simulation_of(to) != NULL || cc__os_simulation_of(from) != NULL)) return -EINVAL;
-    /* SPLICE_F_NONBLOCK is for pipes: it does not keep a TCP socket from waiting. */
+    /* SPLICE_F_NONBLOCK is for pipes: a TCP socket can wait in spite of it. */
     int rc = own || !cc__os_is_blocking(from) ? 0 : gate(from, POLLER_READ);
     if (rc != 0) return rc;
     struct quiet quiet;

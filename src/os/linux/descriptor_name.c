@@ -1,4 +1,4 @@
-/* descriptor_name.c - what a descriptor is, in words. */
+/* descriptor_name.c - describes a descriptor in words. */
 #include "os/descriptor.h"
 #include "os/simulated.h"
 
@@ -49,7 +49,7 @@ static const char *protocol(int domain, int type) {
     return internet && type == SOCK_STREAM ? "TCP" : internet && type == SOCK_DGRAM ? "UDP" : "socket";
 }
 
-/* False: it is no socket. */
+/* False: it is not a socket. */
 static bool describe_socket(int fd, bool out, char *text, size_t size) {
     int domain = 0, type = 0, listens = 0;
     if (!option(fd, SO_DOMAIN, &domain) || !option(fd, SO_TYPE, &type)) return false;

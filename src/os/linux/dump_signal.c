@@ -1,4 +1,4 @@
-/* dump_signal.c - installs the handler, and takes it back. */
+/* dump_signal.c - installs and removes the handler. */
 #include "os/signals.h"
 
 #include "base/error.h"
@@ -6,10 +6,10 @@
 static struct {
     volatile int signal; /* 0: none */
     void (*volatile fn)(void);
-    int buried; /* a signal whose handler came after ours and may call it; 0: none */
+    int buried; /* a signal whose handler was installed over ours and may call it; 0: none */
 } dump_signal;
 
-/* Without a runtime whoever came after us and calls us, as what was there before, gets what was: the default action. */
+/* Without a runtime, a handler installed over ours that chains to us gets the default action, which ours replaced. */
 static void handle(int sig) {
     CC_KEEP_ERRNO;
     if (dump_signal.signal == sig) {
@@ -29,7 +29,7 @@ bool cc__dump_signal_install(int signal, void (*fn)(void)) {
         return false;
     }
     sigemptyset(&new.sa_mask);
-    dump_signal.signal = signal; /* it may come at once */
+    dump_signal.signal = signal; /* it may arrive at once */
     if (sigaction(signal, &new, NULL) == 0) return true;
     dump_signal.signal = 0;
     return false;

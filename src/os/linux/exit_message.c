@@ -1,4 +1,4 @@
-/* exit_message.c - abort, a fault, exit with a status: the last line comes before them. */
+/* exit_message.c - writes the last line before an abort, a fault, or an exit with a status. */
 #include "os/signals.h"
 
 #include "base/attr.h"
@@ -33,7 +33,7 @@ static void set_handler(int sig, void (*handler)(int)) {
     sigaction(sig, &action, NULL);
 }
 
-/* Also called by fault.c, which then goes back to the instruction that faults. */
+/* Also called by fault.c, which then returns to the faulting instruction. */
 static void on_signal(int sig) {
     cc__exit_message_write();
     set_handler(sig, SIG_DFL);
@@ -43,7 +43,7 @@ static void on_signal(int sig) {
 static void on_exit_status(int status, void *arg) {
     (void)arg;
     if (status == 0) return;
-    (void)fflush(stdout); /* the last line is the last */
+    (void)fflush(stdout); /* so that the message comes last */
     cc__exit_message_write();
 }
 

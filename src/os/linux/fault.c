@@ -1,9 +1,9 @@
 /* fault.c - SIGSEGV and SIGBUS; SIGABRT, if there is a callback for it.
  *
  * FAULT-1  A handler that a program installs over ours may call ours. If it is still there when the runtime stops, ours
- *          stays reachable, and what was before it stays known. The next start installs another of our handlers: so the
- *          chain has an end, and no handler is in it twice.
- * FAULT-2  A signal that was sent (kill, raise) is no fault: it has the effect that it would have without us.
+ *          stays reachable, and the action before it stays recorded. The next start installs another of our handlers:
+ *          so the chain ends, and no handler is in it twice.
+ * FAULT-2  A signal that was sent (kill, raise) is not a fault: it has the effect that it would have without us.
  * FAULT-3  The same holds for SIGABRT, which abort sends: it ends the process, calls the earlier handler, or is
  *          ignored. Unless it is ignored, the callback runs first.
  */
@@ -16,7 +16,7 @@ enum { HANDLERS = 4 };
 
 static struct place {
     int signal;
-    unsigned next; /* which of our handlers is installed, or will be */
+    unsigned next; /* index of the handler that is installed, or will be */
     bool installed;
     struct sigaction before[HANDLERS];
 } places[] = {{.signal = SIGSEGV}, {.signal = SIGBUS}, {.signal = SIGABRT}};
@@ -33,7 +33,7 @@ static void set_default(int sig) {
     (void)signal(sig, SIG_DFL);
 }
 
-/* As the system would: one that is to be used once is used once. */
+/* As the system would: with SA_RESETHAND it is called once. */
 static void call_handler(struct sigaction *old, int sig, siginfo_t *info, void *context) {
     struct sigaction action = *old;
     if (action.sa_flags & (int)SA_RESETHAND) {
@@ -47,14 +47,14 @@ static void call_handler(struct sigaction *old, int sig, siginfo_t *info, void *
 }
 
 static void on_abort(struct sigaction *old, siginfo_t *info, void *context) { /* FAULT-3 */
-    if (!cc__signal_is_handled(old) && old->sa_handler == SIG_IGN) return; /* abort ends the process by itself then */
+    if (!cc__signal_is_handled(old) && old->sa_handler == SIG_IGN) return; /* then abort ends the process by itself */
     tell_abort();
     if (cc__signal_is_handled(old)) {
         call_handler(old, SIGABRT, info, context);
     } else {
         cc__exit_message_write();
         set_default(SIGABRT);
-        raise(SIGABRT); /* it comes when this handler has returned */
+        raise(SIGABRT); /* delivered when this handler has returned */
     }
 }
 
@@ -71,11 +71,11 @@ static void on_signal(unsigned which, int sig, siginfo_t *info, void *context) {
         /* nothing */
     } else if (!sent && explain_fault(&fault)) {
         cc__exit_message_write();
-        set_default(sig); /* the faulting instruction runs again, and now it kills */
+        set_default(sig); /* the faulting instruction runs again, and now ends the process */
     } else if (cc__signal_is_handled(old)) {
         call_handler(old, sig, info, context);
     } else {
-        set_default(sig); /* as above; the system does not let a fault be ignored */
+        set_default(sig); /* as above; a fault cannot be ignored */
         if (sent) raise(sig);
     }
 }
@@ -93,13 +93,13 @@ _Static_assert(array_len(handlers) == HANDLERS, "one for each place of `before`"
 
 void cc__fault_install(fault_explain explain, void (*aborts)(void)) {
     explain_fault = explain;
-    if (aborts != NULL) tell_abort = aborts; /* or one that is left of an earlier runtime has none to tell */
+    if (aborts != NULL) tell_abort = aborts; /* otherwise keep it for a handler that is left of an earlier runtime */
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&ours.sa_mask);
     for (size_t i = 0; i < array_len(places); i++) {
         struct place *p = &places[i];
         if (p->signal == SIGABRT && aborts == NULL) continue;
-        if (p->next == HANDLERS) continue; /* FAULT-1: whoever is on top of four of ours keeps the place */
+        if (p->next == HANDLERS) continue; /* FAULT-1: the program's handler over four of ours stays */
         ours.sa_sigaction = handlers[p->next];
         (void)sigaction(p->signal, NULL, &p->before[p->next]); /* ours may run at once */
         p->installed = sigaction(p->signal, &ours, NULL) == 0;
@@ -116,12 +116,12 @@ void cc__fault_remove(void) {
         if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handlers[p->next])
             sigaction(p->signal, &p->before[p->next], NULL);
         else
-            p->next++; /* FAULT-1: somebody who came after us keeps the place, and may call us */
+            p->next++; /* FAULT-1: a handler that was installed over ours stays, and may call ours */
     }
 }
 
 size_t cc__fault_stack_size(void) {
-    /* A signal frame with AVX-512 takes 3.6 kB; the message needs about 2 kB more; sanitizers want plenty. */
+    /* A signal frame with AVX-512 takes 3.6 kB; the message about 2 kB more; sanitizers need plenty. */
     return (size_t)64 * 1024;
 }
 

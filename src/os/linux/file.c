@@ -75,7 +75,7 @@ ssize_t cc__os_file_read(int fd, const struct iovec *parts, int n, off_t offset)
     return got;
 }
 
-/* The signals that a call can raise are blocked meanwhile. */
+/* Blocks the signals that a call can raise. */
 struct quiet {
     sigset_t signals, before, pending;
 };
@@ -88,7 +88,7 @@ static void quiet_begin(struct quiet *q) {
     pthread_sigmask(SIG_BLOCK, &q->signals, &q->before);
 }
 
-/* One that the call has raised, and that was not pending before, is taken back. */
+/* Consumes a signal that the call has raised, and that was not pending before. */
 static void take_back(const struct quiet *q) {
     struct timespec now = {0, 0};
     int signal;
@@ -130,14 +130,14 @@ unsigned cc__os_file_waits(int fd) {
 
 /* ---- open ---- */
 
-/* An open that finds all names in the cache. */
+/* An open that succeeds only if all names are in the cache. */
 static int open_known(const char *path, uint64_t flags) {
-    if (cc__san_on_valgrind()) return -ENOSYS; /* it says so on every call */
+    if (cc__san_on_valgrind()) return -ENOSYS; /* it warns about every such call */
     struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_CACHED};
     int fd;
     CALL(fd, (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how));
     bool known = fd >= 0 || fd == -ENOENT || fd == -ENOTDIR || fd == -EACCES || fd == -ENOSYS;
-    return known ? fd : -EAGAIN; /* it is pickier than open about flags, and a sandbox may forbid it */
+    return known ? fd : -EAGAIN; /* openat2 is stricter than open about flags, and a sandbox may forbid it */
 }
 
 static void close_quietly(int fd) {
@@ -146,7 +146,7 @@ static void close_quietly(int fd) {
     (void)rc;
 }
 
-/* Non-blocking, or the open itself could wait: for a FIFO's other end, a lease, a device. */
+/* Non-blocking, because the open itself could wait: for a FIFO's other end, a lease, a device. */
 int cc__os_file_open_cached(const char *path, int flags, bool *waits) {
     const struct os_simulated *s = cc__os_simulation_of_files();
     if (unlikely(s != NULL)) {
@@ -283,7 +283,7 @@ ssize_t cc__os_dir_read(int fd, void *buffer, size_t size) {
 }
 
 size_t cc__os_dir_entry(const char *buffer, size_t at, struct os_dir_entry *entry) {
-    /* What the system writes: d_ino, d_off (64 bits each), d_reclen (16), d_type (8), d_name. */
+    /* The system's format: d_ino, d_off (64 bits each), d_reclen (16), d_type (8), d_name. */
     enum { LENGTH = 16, TYPE = 18, NAME = 19 };
     unsigned short length;
     memcpy(&entry->inode, buffer + at, sizeof entry->inode);

@@ -1,4 +1,4 @@
-/* loaded.c - marks an object that dlopen has loaded, as -z nodelete does when it is linked. */
+/* loaded.c - marks an object that dlopen has loaded as -z nodelete does at link time. */
 #include "os/loaded.h"
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#pragma weak dlopen /* a program that is linked statically has none, and needs none */
+#pragma weak dlopen /* a statically linked program has none, and needs none */
 
 /* Whether it was linked with -z nodelete. */
 static bool stays(const struct dl_phdr_info *object) {
@@ -39,7 +39,7 @@ void cc__loaded_keep(void) {
     CC_KEEP_ERRNO;
     const char *name = "";
     (void)dl_iterate_phdr(find_own, &name);
-    if (name[0] == '\0' || dlopen == NULL) return; /* the program itself, or it stays anyway */
+    if (name[0] == '\0' || dlopen == NULL) return; /* the program itself, or it stays in any case */
     if (dlopen(name, RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY) == NULL)
         cc__warn("%s cannot be kept loaded; dlclose must not unload it while the runtime runs", name);
 }

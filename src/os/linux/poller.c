@@ -19,7 +19,7 @@
 #define EVERY_EDGE (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET)
 
 static _Atomic int set = -1, interrupt = -1;
-static _Atomic unsigned interrupted; /* fetched by one who did not wait: it is for one who does */
+static _Atomic unsigned interrupted; /* fetched by a call that did not wait: ends the next wait */
 static _Atomic unsigned coarse;      /* the kernel has no epoll_pwait2: whole milliseconds */
 
 static int control(int op, int fd, uint32_t events, uint64_t data) {
@@ -53,7 +53,7 @@ int cc__poller_open(void) {
     }
     atomic_store(&interrupt, event);
     atomic_store(&set, poller);
-    /* Edge-triggered: every write to it is an edge, and nobody has to read. */
+    /* Edge-triggered: every write to it is an edge, and it need not be read. */
     error = control(EPOLL_CTL_ADD, event, EPOLLIN | EPOLLET, INTERRUPT);
     struct epoll_event none[POLLER_BATCH];
     if (error == 0 && wait_coarsely(none, 0) < 0 && cc__errno_get() != EINTR) error = cc__errno_get(); /* a sandbox */
@@ -156,9 +156,9 @@ unsigned cc__poller_wait(struct poller_event *events, uint64_t until) {
 void cc__poller_interrupt(void) {
     if (unlikely(cc__os_simulation() != NULL)) return;
     int saved = cc__errno_get();
-    static const uint64_t one = 1; /* on no stack: ends of fibers come here on their workers' (HACKING.md) */
+    static const uint64_t one = 1; /* not on the stack, which may be a worker's, at the end of a fiber (HACKING.md) */
     while (write(atomic_load(&interrupt), &one, sizeof one) < 0 && cc__errno_get() == EAGAIN) {
-        uint64_t count; /* it is full, after 2^64 - 2 interrupts */
+        uint64_t count; /* it overflows after 2^64 - 2 interrupts */
         if (read(atomic_load(&interrupt), &count, sizeof count) < 0) break;
     }
     cc__errno_set(saved);
@@ -173,7 +173,7 @@ static int look_at_all(struct pollfd *fds, size_t n) {
     return ready;
 }
 
-/* Simulated descriptors one by one, and the others so, too. */
+/* Simulated descriptors, and here also the others, one by one. */
 static int look_simulated(const struct os_simulated *s, struct pollfd *fds, size_t n) {
     int ready = 0;
     for (size_t i = 0; i < n; i++) {

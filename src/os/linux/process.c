@@ -1,11 +1,11 @@
-/* process.c - starts children by clone(2): the parent's thread waits, and shares its memory with the child, until that
- * executes its program or ends. So nothing is copied, and the child can leave a word in memory about how it went.
+/* process.c - starts children by clone(2): the parent's thread waits, and shares its memory with the child, until the
+ * child executes its program or ends. So nothing is copied, and the child can report the result in memory.
  *
- * EXEC-1  Between clone and execve the child makes bare system calls and nothing else: other threads may hold any lock,
- *         and what a function of the C library or of a sanitizer writes down would be the parent's.
- * EXEC-2  All signals are blocked meanwhile: no handler of the parent's runs in the child.
- * EXEC-3  An emulator may copy the memory after all and let both run. `shared` is set by the child in the memory that
- *         it sees: if the parent does not find it set, it waits at a pipe that execve closes. Once it was found set, no
+ * EXEC-1  Between clone and execve the child makes only bare system calls: other threads may hold any lock, and
+ *         whatever a function of the C library or of a sanitizer writes would change the parent.
+ * EXEC-2  All signals are blocked meanwhile: no handler of the parent runs in the child.
+ * EXEC-3  An emulator may copy the memory nevertheless and let both run. The child sets `shared` in the memory that it
+ *         sees: if the parent does not find it set, it waits at a pipe that execve closes. Once it was found set, no
  *         more pipes are made.
  */
 #include "os/process.h"
@@ -44,7 +44,7 @@
 
 enum { STACK_SIZE = 64 * 1024, MASK_SIZE = 8, SIGNALS = 64 };
 
-/* The thread sanitizer keeps a stack of open calls for each thread, which a child that never returns would leave
+/* The thread sanitizer keeps a shadow stack of calls for each thread, and a child that never returns would leave it
  * longer than it was. */
 #ifdef CC_TSAN
 #define SHARED_MEMORY 0
@@ -64,21 +64,21 @@ struct launch {
     int report; /* the pipe's write end; -1: none */
 };
 
-static _Atomic bool sharing; /* it has been seen that memory is shared */
+static _Atomic bool sharing; /* memory was found to be shared */
 
 /* ---- in the child ---- */
 
-/* A call's result, or -errno. errno is the waiting thread's: it puts it back. */
+/* A call's result, or -errno. errno belongs to the waiting thread, which restores it. */
 #define BARE(number, ...) (syscall((number), __VA_ARGS__) < 0 ? -errno : 0)
 
-/* What is ignored stays so over execve; what is handled must not be once signals are let in again. The same bytes mean
- * the default action in every form that the kernel's struct has. */
+/* An ignored signal stays ignored over execve; a handler must not run once signals are unblocked. Zero bytes mean the
+ * default action in every layout of the kernel's struct. */
 IN_CHILD static void reset_signals(void) {
     const char zero[64] = {0};
     for (long signal = 1; signal <= SIGNALS; signal++) (void)syscall(SYS_rt_sigaction, signal, zero, NULL, MASK_SIZE);
 }
 
-/* An old kernel cannot do it in one call. */
+/* For an old kernel that cannot do it in one call. */
 IN_CHILD static int close_all_slowly(unsigned from) {
     struct rlimit64 limit;
     int rc = BARE(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
@@ -93,7 +93,7 @@ IN_CHILD static int close_all_on_exec(void) {
     return rc == -ENOSYS || rc == -EINVAL || rc == -EPERM ? close_all_slowly(3) : rc;
 }
 
-/* Above all numbers that are wanted; then nothing that is moved down overwrites what is still needed. */
+/* Moves them above all wanted numbers; then moving them down overwrites nothing that is still needed. */
 IN_CHILD static int move_above(struct launch *l, int top) {
     const struct os_start *s = l->start;
     if (l->report >= 0) {
@@ -111,7 +111,7 @@ IN_CHILD static int move_above(struct launch *l, int top) {
     return rc;
 }
 
-/* If the limit leaves too few numbers above them it is out of the way meanwhile. */
+/* Raises the limit meanwhile, if it leaves too few numbers above them. */
 IN_CHILD static int move_descriptors(struct launch *l) {
     const struct os_start *s = l->start;
     struct rlimit64 before, most;
@@ -143,7 +143,7 @@ IN_CHILD static int set_group(enum os_group group) {
     return group == OS_GROUP_OWN ? BARE(SYS_setpgid, 0, 0) : BARE(SYS_setsid, 0);
 }
 
-/* As execvp: a folder without it, or where it may not be executed, is passed by; the latter is remembered. */
+/* As execvp: skips a directory where the file does not exist or may not be executed; the latter is remembered. */
 IN_CHILD static int execute(const struct os_start *s) {
     int rc = -ENOENT;
     bool forbidden = false;
@@ -181,7 +181,7 @@ static int open_pidfd(int pid) {
     return fd < 0 ? -errno : fd;
 }
 
-/* The child, or -errno. */
+/* The child's number, or -errno. */
 static int clone_child(struct launch *l, int *pidfd) {
     char *stack = cc__mem_alloc_stack(STACK_SIZE);
     if (stack == NULL) return -ENOMEM;
@@ -189,7 +189,7 @@ static int clone_child(struct launch *l, int *pidfd) {
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, MASK_SIZE); /* EXEC-2 */
     *pidfd = -1;
     int pid = clone(child, stack + STACK_SIZE, SHARED_MEMORY | CLONE_PIDFD | SIGCHLD, l, pidfd);
-    if (pid < 0 && errno == EINVAL) /* an emulator that does not know that flag */
+    if (pid < 0 && errno == EINVAL) /* an emulator that does not know the flag */
         pid = clone(child, stack + STACK_SIZE, SHARED_MEMORY | SIGCHLD, l);
     int error = errno;
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, MASK_SIZE);
@@ -197,7 +197,7 @@ static int clone_child(struct launch *l, int *pidfd) {
     return pid < 0 ? -error : pid;
 }
 
-/* EXEC-3. What the child says about its start, and what follows from it. */
+/* EXEC-3. The child's report about its start. */
 static int outcome(struct launch *l, int read_end) {
     if (l->shared) {
         sharing = true;
@@ -220,7 +220,7 @@ int cc__process_start(const struct os_start *start, struct os_process *process) 
     CC_KEEP_ERRNO;
     struct launch l = {.start = start, .report = -1};
     int ends[2] = {-1, -1}, pidfd, error = 0;
-    int self = open_pidfd(getpid()); /* before there is a child that nobody could wait for */
+    int self = open_pidfd(getpid()); /* check this before there is a child that could not be waited for */
     if (self < 0) return -self;
     (void)close(self);
     if (!sharing) error = cc__process_pipe(ends);

@@ -30,7 +30,7 @@ static int error_of(int code) {
     }
 }
 
-/* The C library could open neither its files nor a socket, and says that there is no such name, or service. */
+/* The C library could open neither its files nor a socket, and reports an unknown name or service. */
 static bool is_want_of_descriptors(int error) {
     return error == EMFILE || error == ENFILE;
 }

@@ -1,7 +1,7 @@
 /* safe_copy.c - the kernel copies, from the process to itself.
  *
- * By process_vm_readv, one system call. Where that is refused (seccomp) or missing (qemu), bytes go through a pipe:
- * a write of memory that is not there fails with EFAULT. The pipe lives for one call, so threads need not take turns.
+ * By process_vm_readv, one system call. Where that is refused (seccomp) or missing (qemu), through a pipe: a write from
+ * unmapped memory fails with EFAULT. Each call has its own pipe, so threads need no lock.
  */
 #include "os/safe_copy.h"
 
@@ -17,7 +17,7 @@
 
 enum { UNDECIDED, BY_CALL, BY_PIPE };
 
-/* All of them by syscall(): the sanitizers watch the C library's functions of these names, and some of those are
+/* All of them by syscall(): sanitizers intercept the C library's functions of these names, and some of those are
  * cancellation points. */
 static bool copy_by_call(void *to, const void *from, size_t n) {
     struct iovec local = {to, n}, remote = {(void *)(size_t)from, n};
@@ -25,13 +25,13 @@ static bool copy_by_call(void *to, const void *from, size_t n) {
 }
 
 static bool copy_by_pipe(void *to, const void *from, size_t n) {
-    enum { PIECE = 4096 }; /* goes into an empty pipe at once */
+    enum { PIECE = 4096 }; /* always fits into an empty pipe */
     int ends[2];
     if (syscall(SYS_pipe2, ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
     size_t done = 0;
     while (done < n) {
         size_t piece = n - done < PIECE ? n - done : PIECE;
-        cc__san_hush(true); /* Valgrind would complain of what we want to know */
+        cc__san_hush(true); /* Valgrind would report the very access that we test */
         long written = syscall(SYS_write, ends[1], (const char *)from + done, piece);
         cc__san_hush(false);
         if (written != (long)piece) break;

@@ -1,11 +1,11 @@
 /* signal_pipe.c - a handler that writes into a pipe.
  *
  * CATCH-1  A record is shorter than PIPE_BUF: it is written as a whole or not at all, whatever handlers run at the same
- *          time. A pipe that is full takes no more, and the signal is counted: a handler never waits.
+ *          time. If the pipe is full, the signal is only counted: a handler never waits.
  * CATCH-2  The handler runs in the process that has opened the pipe. In a child that has not executed another program
- *          yet the former action is put back, and the signal raised again.
- * CATCH-3  Once open the pipe stays open: a handler may have begun, on any thread, before its signal's action was put
- *          back, and must not write to a descriptor that is another's by then.
+ *          yet, it restores the former action and raises the signal again.
+ * CATCH-3  Once open, the pipe stays open: a handler may have begun, on any thread, before its signal's action was
+ *          restored, and must not write to a descriptor that was reused.
  */
 #include "os/signals.h"
 
@@ -19,7 +19,7 @@
 
 enum { SIGNALS = 64, MASK_SIZE = 8 };
 
-/* The kernel's struct: it begins with the handler, whatever else it has on this CPU. */
+/* The kernel's struct: it begins with the handler; the rest depends on the CPU. */
 union kernel_action {
     uintptr_t handler;
     char room[64];
@@ -29,13 +29,13 @@ static struct {
     int read_end, write_end;
     int owner; /* the process */
     _Atomic uint64_t lost[SIGNALS + 1];
-    bool kept[SIGNALS + 1];   /* `before` holds what was there */
-    bool caught[SIGNALS + 1]; /* by on_signal; else it is ignored */
+    bool kept[SIGNALS + 1];   /* `before` holds the former action */
+    bool caught[SIGNALS + 1]; /* by on_signal; otherwise it is ignored */
     struct sigaction before[SIGNALS + 1];
-    union kernel_action kernel_before[SIGNALS + 1]; /* the same for the handler, which calls no function of others */
+    union kernel_action kernel_before[SIGNALS + 1]; /* the same for the handler, which makes only system calls */
 } signals = {.read_end = -1, .write_end = -1};
 
-/* Interrupts anything, the race detector's own code included: it is not to be seen, nor what it calls. */
+/* May interrupt any code, the race detector's own included: so it, and what it calls, is hidden from the detector. */
 static CC_NO_TSAN void on_signal(int number, siginfo_t *info, void *context) {
     (void)context;
     CC_KEEP_ERRNO;
@@ -45,7 +45,7 @@ static CC_NO_TSAN void on_signal(int number, siginfo_t *info, void *context) {
         return;
     }
     struct signal_seen seen = {.number = number, .code = info->si_code};
-    if (info->si_code <= 0 || number == SIGCHLD) { /* somebody has sent it; else there is nobody */
+    if (info->si_code <= 0 || number == SIGCHLD) { /* it was sent; otherwise there is no sender */
         seen.pid = info->si_pid;
         seen.uid = info->si_uid;
     }
@@ -79,7 +79,7 @@ void cc__signal_pipe_read(struct signal_seen *seen) {
     }
 }
 
-/* Full: the reader makes room. */
+/* If it is full, the reader makes room. */
 void cc__signal_pipe_end(void) {
     CC_KEEP_ERRNO;
     struct signal_seen end = {0};
@@ -92,14 +92,14 @@ uint64_t cc__signal_pipe_lost(int signal) {
 
 /* ---- actions ---- */
 
-/* The program may have set another since; also to ignore one that we catch. */
+/* The program may have set another action since, also to ignore a signal that we catch. */
 static bool is_ours(int signal, const struct sigaction *action) {
     bool caught = (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_signal;
     return signals.caught[signal] ? caught : !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_IGN;
 }
 
-/* The race detector puts a handler of its own before the program's. That keeps a signal until its thread makes a call
- * that the detector knows, and a worker that sleeps makes none: the kernel is told of ours. */
+/* The race detector wraps handlers. Its wrapper defers a signal until the thread makes a call that it intercepts, and a
+ * worker that sleeps makes none: so the kernel gets our handler directly. */
 static void set_directly(int signal) {
 #ifdef CC_TSAN
     union kernel_action action;

@@ -1,4 +1,4 @@
-/* socket.c - sockets: make, name and set them. */
+/* socket.c - sockets: create, name and set them. */
 #include "os/socket.h"
 
 #include "base/error.h"
@@ -110,11 +110,11 @@ static int set(int fd, int level, int name, unsigned value) {
     return rc;
 }
 
-/* The first probe after `seconds`, the others at the same distance, at most four. */
+/* The first probe after `seconds`, the others at the same interval, at most four. */
 static int keep_alive(int fd, unsigned seconds) {
     int rc = set(fd, SOL_SOCKET, SO_KEEPALIVE, seconds != 0);
     if (seconds == 0 || rc < 0) return rc;
-    if (seconds > 32767) seconds = 32767; /* the most that the system takes */
+    if (seconds > 32767) seconds = 32767; /* the system's maximum */
     rc = set(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
     if (rc == 0) rc = set(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
     return rc == 0 ? set(fd, IPPROTO_TCP, TCP_KEEPCNT, 4) : rc;
@@ -196,7 +196,7 @@ unsigned cc__os_interface(const char *name) {
     return if_nametoindex(name);
 }
 
-/* A simulated Unix socket has a name and no file. */
+/* A simulated Unix socket has a name, but no file. */
 int cc__os_socket_file(const char *path, struct os_file_id *id) {
     if (unlikely(cc__os_simulation() != NULL)) return -ENOENT;
     struct stat status;
@@ -214,7 +214,7 @@ int cc__os_unlink(const char *path) {
     return rc;
 }
 
-/* Linux makes the file with the mode of the socket itself. */
+/* Linux creates the file with the mode of the socket itself. */
 int cc__os_socket_mode(int fd, unsigned mode) {
     if (unlikely(cc__os_simulation_of(fd) != NULL)) return 0;
     int rc;
@@ -222,7 +222,7 @@ int cc__os_socket_mode(int fd, unsigned mode) {
     return rc;
 }
 
-/* Of a descriptor that only names a file. Before Linux 6.6 the system permits that by way of /proc alone. */
+/* For an O_PATH descriptor. Before Linux 6.6 the system permits that only by way of /proc. */
 static int chmod_named(int fd, unsigned mode) {
     char name[40];
     int rc;
@@ -233,8 +233,8 @@ static int chmod_named(int fd, unsigned mode) {
     return rc;
 }
 
-/* Whoever may write to the folder can put a link there between two calls. So the file is opened, and what was opened is
- * changed. */
+/* A user that may write to the directory can replace the file by a link between two calls. So the file is opened, and
+ * the opened file is changed. */
 int cc__os_chmod_socket(const char *path, unsigned mode) {
     if (unlikely(cc__os_simulation() != NULL)) return 0;
     struct stat status;
@@ -248,7 +248,7 @@ int cc__os_chmod_socket(const char *path, unsigned mode) {
     return rc;
 }
 
-/* ---- for a server that the runtime runs for itself: never simulated ---- */
+/* ---- for the runtime's own server: never simulated ---- */
 
 int cc__os_wait_any(struct pollfd *fds, unsigned count, int timeout_ms) {
     int saved = cc__errno_get(), n = poll(fds, count, timeout_ms);

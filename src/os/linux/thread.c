@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A thread that is bound to a CPU passes that on to no other. */
+/* Threads that a bound thread starts do not inherit its binding. */
 static _Thread_local struct {
     bool bound;
     cpu_set_t before;
@@ -108,9 +108,9 @@ uint64_t cc__thread_cpu(pthread_t thread) {
     return pthread_getcpuclockid(thread, &clock) == 0 ? read_cpu(clock) : UINT64_MAX;
 }
 
-/* The clock that pthread_getcpuclockid would name, which must not be asked about a thread that was joined. */
+/* The clock of pthread_getcpuclockid, which must not be called for a thread that was joined. */
 uint64_t cc__thread_cpu_of(int id) {
-    return read_cpu((clockid_t)(~(unsigned)id << 3 | 6)); /* 4: of a thread; 2: time on a CPU */
+    return read_cpu((clockid_t)(~(unsigned)id << 3 | 6)); /* 4: per thread; 2: CPU time */
 }
 
 static _Atomic bool hidden;
@@ -119,7 +119,7 @@ void cc__thread_state_hide(bool on) {
     hidden = on;
 }
 
-/* By syscall(), as in safe_copy.c: no cancellation points, nothing for the sanitizers to watch. */
+/* By syscall(), as in safe_copy.c: no cancellation points, and not intercepted by sanitizers. */
 bool cc__thread_file(int id, const char *name, char *text, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/%s", id, name);
@@ -136,12 +136,12 @@ bool cc__thread_file(int id, const char *name, char *text, size_t size) {
 char cc__thread_state(int id) {
     char text[128];
     if (hidden || !cc__thread_file(id, "stat", text, sizeof text)) return 0;
-    const char *end = strrchr(text, ')'); /* the name, in parentheses, may hold anything, but is short */
+    const char *end = strrchr(text, ')'); /* the name, in parentheses, may contain anything, but is short */
     return end != NULL && end[1] == ' ' ? end[2] : 0;
 }
 
-/* Hidden from the race detector: on a worker's stack frames of different fibers' ends lie at one place. It intercepts
- * nanosleep; the other call it does not see. */
+/* Hidden from the race detector: on a worker's stack frames of different fibers' ends share addresses. It intercepts
+ * nanosleep, but not this call. */
 CC_NOINLINE CC_NO_TSAN void cc__thread_nap(long ns) {
     struct timespec nap = {.tv_nsec = ns};
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL); /* a signal may end it early */
@@ -150,7 +150,7 @@ CC_NOINLINE CC_NO_TSAN void cc__thread_nap(long ns) {
 void cc__thread_stack(const void **bottom, const void **top) {
     static _Thread_local const char *low __attribute__((tls_model("initial-exec")));
     static _Thread_local size_t size __attribute__((tls_model("initial-exec")));
-    if (low == NULL) { /* asked once: for the main thread it means reading /proc/self/maps */
+    if (low == NULL) { /* read once: for the main thread it means reading /proc/self/maps */
         pthread_attr_t attr;
         void *at = NULL;
         if (pthread_getattr_np(pthread_self(), &attr) == 0) {
@@ -166,7 +166,7 @@ void cc__thread_stack(const void **bottom, const void **top) {
 bool cc__affinity_single(void) {
     CC_KEEP_ERRNO;
     cpu_set_t set;
-    /* A machine with more CPUs than fit into the mask refuses it, and has more than one. */
+    /* A machine with more CPUs than fit into the mask fails here, and has more than one. */
     return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
 }
 

@@ -1,9 +1,9 @@
 /* uring.c - io_uring by its system calls.
  *
- * When the disk has answered a read, the system copies the bytes and writes the completion on the thread that has
+ * When the disk has completed a read, the kernel copies the bytes and writes the completion on the thread that has
  * submitted it: it interrupts that thread, whether it computes or sleeps. If the thread has ended meanwhile, the
- * request fails: with ECANCELED, or with EFAULT if it was to copy from the page cache. What can only be done by
- * waiting, a sync for one, is done by threads of the system's own.
+ * request fails: with ECANCELED, or with EFAULT if it had to copy from the page cache. What can only be done by
+ * blocking, such as a sync, is done by kernel threads.
  */
 #include "os/uring.h"
 
@@ -22,13 +22,13 @@
 #define IORING_FEAT_NATIVE_WORKERS (1U << 9)
 #endif
 
-enum { SQ_ENTRIES = 64 }; /* requests are submitted one by one; but before Linux 5.15 no more threads wait for disks */
+enum { SQ_ENTRIES = 64 }; /* requests are submitted singly; before Linux 5.15 it also limits the kernel threads */
 
-/* Threads of the system's own for what was submitted by one thread, where the default are four for each CPU: as many as
- * a pool has, for file systems that have to ask another machine. */
+/* Kernel threads for the requests of one thread; the default is four for each CPU. As many as a pool has, for file
+ * systems that have to ask another machine. */
 enum { THREADS_MAX = 64, REGISTER_THREADS = 19 /* IORING_REGISTER_IOWQ_MAX_WORKERS */ };
 
-/* One mapping for both rings, no completion is dropped, and threads that are the process's own (Linux 5.12). */
+/* One mapping for both rings, no completion is dropped, and kernel threads that belong to the process (Linux 5.12). */
 #define NEEDED (IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_NATIVE_WORKERS)
 
 static void *map(int fd, size_t size, uint64_t what) {
@@ -42,7 +42,7 @@ static _Atomic uint32_t *word(const struct os_uring *u, uint32_t at) {
     return (_Atomic uint32_t *)(void *)((char *)u->rings + at);
 }
 
-/* Where everything is, by what the system said. */
+/* Sets the addresses that the system has returned. */
 static void locate(struct os_uring *u, const struct io_uring_params *p) {
     u->sq_head = word(u, p->sq_off.head);
     u->sq_tail = word(u, p->sq_off.tail);
@@ -54,7 +54,7 @@ static void locate(struct os_uring *u, const struct io_uring_params *p) {
     for (uint32_t i = 0; i < p->sq_entries; i++) atomic_store(&word(u, p->sq_off.array)[i], i);
 }
 
-/* It is no error if that fails. */
+/* A failure is ignored. */
 static void allow_threads(int fd) {
     uint32_t most[2] = {THREADS_MAX, 0};
     int rc;
@@ -107,7 +107,7 @@ static struct io_uring_sqe request(const struct uring_call *call, void *data) {
     return sqe;
 }
 
-/* One thread calls it, for one fiber after the other: to the race detector those are threads, which nothing orders. */
+/* One thread calls it, for different fibers: to the race detector those are threads without any order. */
 CC_NO_TSAN int cc__os_uring_submit(struct os_uring *u, const struct uring_call *call, void *data) {
     uint32_t tail = atomic_load(u->sq_tail);
     int n;
@@ -115,7 +115,7 @@ CC_NO_TSAN int cc__os_uring_submit(struct os_uring *u, const struct uring_call *
     atomic_store(u->sq_tail, tail + 1);
     CALL(n, (int)syscall(SYS_io_uring_enter, u->fd, 1, 0, 0, NULL, 0));
     if (likely(atomic_load(u->sq_head) == tail + 1)) return 0;
-    atomic_store(u->sq_tail, tail); /* the system looks at it in that call only */
+    atomic_store(u->sq_tail, tail); /* the kernel reads it in that call only */
     return n < 0 ? n : -EAGAIN;
 }
 

@@ -21,29 +21,29 @@
 #endif
 
 #ifndef SYS_process_madvise
-#define SYS_process_madvise 440 /* of every architecture */
+#define SYS_process_madvise 440 /* on every architecture */
 #endif
 #define SELF (-10000) /* PIDFD_SELF_THREAD: no descriptor is needed */
 
 size_t cc__vm_page_size;
 static bool guard_free;
 static size_t guards_max;
-static bool many; /* there is advice for many ranges at once */
+static bool many; /* the system has advice for many ranges at once */
 
 _Static_assert(sizeof(struct vm_range) == sizeof(struct iovec) &&
                    offsetof(struct vm_range, at) == offsetof(struct iovec, iov_base) &&
                    offsetof(struct vm_range, size) == offsetof(struct iovec, iov_len),
                "the system reads our ranges");
 
-/* One system call for all of them: n calls less, and one flush of the TLBs. Any advice about the process itself:
- * Linux 6.14. */
+/* One system call for all of them: n - 1 calls less, and one TLB flush. For any advice about the process itself: Linux
+ * 6.14. */
 static bool advise_all(const struct vm_range *ranges, size_t n, int advice) {
     size_t total = 0;
     for (size_t i = 0; i < n; i++) total += ranges[i].size;
     return syscall(SYS_process_madvise, SELF, ranges, n, advice, 0) == (long)total;
 }
 
-/* A guard works when the kernel itself cannot read from it: write(2) to a pipe answers EFAULT, and nothing faults. */
+/* A guard works if the kernel cannot read from it: write(2) to a pipe fails with EFAULT, without a fault here. */
 __attribute__((unused)) static bool guard_advice_works(void) {
     int fds[2];
     if (pipe(fds) != 0) return false;
@@ -60,8 +60,7 @@ __attribute__((unused)) static bool guard_advice_works(void) {
     return works;
 }
 
-/* Each guard by mprotect splits a mapping: two more of vm.max_map_count, of which guards take three quarters at
- * most. */
+/* Each guard by mprotect splits a mapping: it takes two more of vm.max_map_count. Guards get three quarters at most. */
 static size_t mappings_for_guards(void) {
     char text[24] = "";
     int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
@@ -75,14 +74,14 @@ void cc__vm_init(void) {
     CC_KEEP_ERRNO;
     cc__vm_page_size = (size_t)sysconf(_SC_PAGESIZE);
 #ifdef CC_ASAN
-    /* LeakSanitizer reads every stack, and skips only what the list of mappings says cannot be read. */
+    /* LeakSanitizer reads every stack, and skips only what the list of mappings marks as unreadable. */
     guard_free = false;
 #else
     guard_free = guard_advice_works();
 #endif
     guards_max = guard_free ? SIZE_MAX : mappings_for_guards() / 2;
     many = false;
-    if (guard_free && !cc__san_on_valgrind()) { /* which does not know the call */
+    if (guard_free && !cc__san_on_valgrind()) { /* Valgrind does not know the call */
         char *p = mmap(NULL, 2 * cc__vm_page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p != MAP_FAILED) {
             struct vm_range ranges[2] = {{p, cc__vm_page()}, {p + cc__vm_page(), cc__vm_page()}};
@@ -102,11 +101,11 @@ size_t cc__vm_guards_max(void) {
 
 void *cc__vm_reserve(size_t size) {
     CC_KEEP_ERRNO;
-    cc__san_ignore_writes(true); /* the race detector takes a mapping for a write by whoever maps */
+    cc__san_ignore_writes(true); /* the race detector treats a mapping as a write by the calling thread */
     char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     cc__san_ignore_writes(false);
     if (p == MAP_FAILED) return NULL;
-    /* A stack that touches one page must not cost 2 MiB. Refused where there are no huge pages, and then not needed. */
+    /* A stack that touches one page must not cost 2 MiB. Fails without huge pages, and then is not needed. */
     (void)madvise(p, size, MADV_NOHUGEPAGE);
     return p;
 }
@@ -123,7 +122,7 @@ bool cc__vm_guard(void *p, size_t size) {
 
 void cc__vm_populate(void *p, size_t size) {
     CC_KEEP_ERRNO;
-    (void)madvise(p, size, MADV_POPULATE_WRITE); /* Linux 5.14; without it the pages come one by one */
+    (void)madvise(p, size, MADV_POPULATE_WRITE); /* Linux 5.14; without it each page faults */
 }
 
 bool cc__vm_guard_all(const struct vm_range *ranges, size_t n) {
@@ -143,7 +142,7 @@ void cc__vm_discard_all(const struct vm_range *ranges, size_t n) {
     CC_KEEP_ERRNO;
     bool done = many && advise_all(ranges, n, MADV_DONTNEED);
     for (size_t i = 0; !done && i < n; i++)
-        (void)madvise(ranges[i].at, ranges[i].size, MADV_DONTNEED); /* advice: a refusal costs memory, nothing else */
+        (void)madvise(ranges[i].at, ranges[i].size, MADV_DONTNEED); /* advice: a refusal only costs memory */
 }
 
 size_t cc__vm_touched(const void *p, size_t size) {
