@@ -90,7 +90,7 @@ socklen_t cc__sys_name_length(const union sys_name *name) {
     case AF_INET6:
         return sizeof name->in6;
     default:
-        for (size_t n = sizeof name->un.sun_path; n > 0; n--) /* an abstract one begins with a 0 */
+        for (size_t n = sizeof name->un.sun_path; n > 0; n--) /* an abstract name begins with a 0 */
             if (name->un.sun_path[n - 1] != 0) return (socklen_t)(path + n + (name->un.sun_path[0] != 0));
         return (socklen_t)path;
     }

@@ -22,7 +22,7 @@ static int sys_close(int fd) {
     if (error == 0) {
         cc__sys_unqueue(s);
         if (!s->crashed && is_stream(s)) cc__stream_close(s);
-        for (unsigned k = 0; k < s->waiting_count; k++) { /* nobody accepts them any more */
+        for (unsigned k = 0; k < s->waiting_count; k++) { /* they can no longer be accepted */
             struct sock *w = cc__sys_find(s->waiting[k]);
             if (w == NULL) continue;
             w->reset_on_close = true;
@@ -52,7 +52,7 @@ static bool sys_is_socket(int fd) {
     return is_socket;
 }
 
-/* By name and port, as people know the hosts. */
+/* By host name and port, for people. */
 static int describe_name(const union sys_name *name, uint32_t host, char *text, size_t size) {
     const char *host_name = cc__sys.hosts[host].name;
     if (name->any.sa_family == AF_UNIX) return snprintf(text, size, "%s (Unix)", host_name);
@@ -113,7 +113,7 @@ static ssize_t receive_one(struct sock *s, struct msghdr *m, int flags) {
     return cc__stream_read(s, m->msg_iov, m->msg_iovlen, (flags & MSG_PEEK) != 0);
 }
 
-/* Descriptors and credentials do not travel. */
+/* Descriptors and credentials cannot be sent. */
 static ssize_t send_one(struct sock *s, const struct msghdr *m) {
     if (m->msg_controllen != 0) return -EOPNOTSUPP;
     if (s->kind == SOCK_MESSAGES) return cc__message_send(s, m);
@@ -346,7 +346,7 @@ static int sys_set(int fd, enum os_socket_option option, unsigned value) {
     case OS_UDP_GRO:
         rc = -ENOPROTOOPT;
         break;
-    default: /* no effect that could be seen */
+    default: /* no observable effect */
         break;
     }
     cc__sys_leave();

@@ -1,4 +1,4 @@
-/* datagram.c - simulated datagrams: lost, doubled, late, and each on its own. */
+/* datagram.c - simulated datagrams: each may be lost, duplicated or late. */
 #include "sim/system.h"
 
 #include "base/mem.h"
@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MESSAGE_MAX = 65507, QUEUE_MAX = 212992 }; /* bytes that wait to be received, as Linux has it */
+enum { MESSAGE_MAX = 65507, QUEUE_MAX = 212992 }; /* bytes that wait to be received, as on Linux */
 
 static void send_copy(struct sock *s, const struct packet *p) {
     struct packet *copy = cc__sys_packet(PACKET_MESSAGE, s, p->size);
@@ -26,7 +26,7 @@ static int find_target(struct sock *s, const struct msghdr *m, struct endpoint *
     return to->family != s->family ? -EAFNOSUPPORT : to->port == 0 ? -EINVAL : to->host == HOSTS_MAX ? -ENETUNREACH : 0;
 }
 
-/* A host behind an IPv4 address is reached through an IPv6 socket as well, and by IPv4. */
+/* An IPv6 socket reaches a host with an IPv4 address as well, by IPv4. */
 static bool is_mapped(const union sys_name *name) {
     static const unsigned char prefix[12] = {[10] = 0xff, [11] = 0xff};
     return name->any.sa_family == AF_INET6 && memcmp(&name->in6.sin6_addr, prefix, sizeof prefix) == 0;
@@ -98,7 +98,7 @@ ssize_t cc__message_receive(struct sock *s, struct msghdr *m, bool whole) {
     return size;
 }
 
-/* An IPv6 socket knows an IPv4 peer by its mapped address. */
+/* An IPv6 socket sees the mapped address of an IPv4 peer. */
 static void map_source(struct packet *p) {
     union sys_name six;
     memset(&six, 0, sizeof six);

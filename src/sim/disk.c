@@ -1,12 +1,12 @@
 /* disk.c - the files of a simulated host, in memory, and what a crash leaves of them.
  *
- * DISK-1  A file has its content, and what of it is on the disk: an image, and the writes since that image was made. A
- *         sync makes a new image. A crash draws which of the writes have reached the disk, whole or in part.
- * DISK-2  Names are the same: those on the disk, and the changes since then, in order. A sync of a directory makes the
- *         changes in it durable, and all that were before a rename into it; a sync of a file does not. A
- *         crash draws how many of the changes have reached the disk, from the first on; of the first that has not, if
- *         it is a rename, perhaps the new name but not the end of the old one.
- * DISK-3  A host that never syncs has a bounded list of writes: beyond that the oldest are on the disk.
+ * DISK-1  A file has its content, and the part of it that is on the disk: an image, and the writes since that image was
+ *         made. A sync makes a new image. A crash draws which of the writes have reached the disk, whole or in part.
+ * DISK-2  The same holds for names: those on the disk, and the changes since then, in order. A sync of a directory
+ *         makes the changes in it durable, and all before a rename into it from another directory; a sync of a file
+ *         does not. A crash draws how many of the changes have reached the disk, from the first on; of the first that
+ *         has not, if it is a rename, perhaps the new name exists but the old one was not removed.
+ * DISK-3  The list of writes is bounded also on a host that never syncs: beyond the limit the oldest are on the disk.
  */
 #include "sim/system.h"
 
@@ -26,7 +26,7 @@ struct image {
     size_t size, room;
 };
 
-/* A write, or the end of the file is set. */
+/* A write, or a change of the file's size. */
 struct change {
     struct change *next;
     bool truncates;
@@ -36,7 +36,7 @@ struct change {
 
 struct inode {
     uint64_t number;
-    unsigned refs; /* names, names on the disk, openings, changes of names */
+    unsigned refs; /* names, names on the disk, open files, changes of names */
     bool is_directory;
     mode_t mode;
     uint64_t modified;
@@ -44,7 +44,7 @@ struct inode {
     struct change *first, *last; /* DISK-1 */
     size_t unsynced;
     unsigned shared;                /* locks */
-    const struct open_file *holder; /* of an exclusive one */
+    const struct open_file *holder; /* of an exclusive lock */
 };
 
 struct entry {
@@ -59,7 +59,7 @@ struct name_change {
     struct name_change *next;
     enum rename_kind kind;
     struct inode *inode;
-    char *from; /* in `path`, behind it; NAME_RENAME */
+    char *from; /* stored after `path`; NAME_RENAME */
     char path[];
 };
 
@@ -135,7 +135,7 @@ static void write_back(struct inode *inode, size_t left) {
     }
 }
 
-/* The caller has made the change to `now`. */
+/* The caller has applied the change to `now`. */
 static void note_change(struct inode *inode, struct change *c) {
     c->next = NULL;
     *(inode->last != NULL ? &inode->last->next : &inode->first) = c;
@@ -166,7 +166,7 @@ static struct files *files_of(uint32_t host) {
     return h->files;
 }
 
-/* "/a/b" of "a//./b", "/" of "". The working directory is the root. */
+/* "/a/b" for "a//./b", "/" for ".". The working directory is the root. */
 static int normalise(const char *path, char out[PATH_SIZE]) {
     size_t n = 0;
     if (*path == 0) return -ENOENT;
@@ -187,7 +187,7 @@ static int normalise(const char *path, char out[PATH_SIZE]) {
     return 0;
 }
 
-/* "a/" and "a/." are directories, or they are not there. */
+/* "a/" and "a/." must name directories. */
 static bool asks_for_directory(const char *path) {
     size_t n = strlen(path);
     return n > 0 && (path[n - 1] == '/' || (n > 1 && path[n - 1] == '.' && path[n - 2] == '/'));
@@ -214,7 +214,7 @@ static bool is_in(const char *path, const char *directory) {
     return strcmp(path, "/") != 0 && strlen(directory) == n && memcmp(path, directory, n) == 0;
 }
 
-/* The directory that a name is in: 0, -ENOENT or -ENOTDIR. */
+/* Checks the directory of a name: 0, -ENOENT or -ENOTDIR. */
 static int check_parent(struct files *f, const char *path) {
     char parent[PATH_SIZE];
     size_t n = parent_length(path);
@@ -278,8 +278,8 @@ static void free_name_change(struct name_change *c) {
     cc__mem_free(c);
 }
 
-/* The last rename into a directory from another one: what was before it concerns its old name, perhaps, and must not be
- * made durable after it. NULL: none. */
+/* The last rename into a directory from another one: changes before it may concern its old name, and must not become
+ * durable after it. NULL: none. */
 static const struct name_change *last_from_elsewhere(const struct files *f, const char *directory) {
     const struct name_change *last = NULL;
     for (const struct name_change *c = f->first; c != NULL; c = c->next)
@@ -287,7 +287,7 @@ static const struct name_change *last_from_elsewhere(const struct files *f, cons
     return last;
 }
 
-/* Makes what has changed in a directory durable. */
+/* Makes the changes in a directory durable. */
 static void sync_directory(struct files *f, const char *directory) {
     struct name_change **at = &f->first, *kept = NULL;
     const struct name_change *last = last_from_elsewhere(f, directory);
@@ -347,13 +347,13 @@ static void crash_names(struct files *f) { /* DISK-2 */
 void cc__disk_crash(struct files *f) {
     crash_names(f);
     for (struct entry *e = f->names; e != NULL; e = e->next) crash_content(e->inode);
-    /* A name whose directory did not survive cannot be reached. */
+    /* A name whose directory did not survive is unreachable. */
     for (struct entry *e = f->names, *next; e != NULL; e = next) {
         next = e->next;
         if (check_parent(f, e->path) == 0) continue;
         entry_remove(&f->disk_names, e->path);
         entry_remove(&f->names, e->path);
-        next = f->names; /* those in it cannot either */
+        next = f->names; /* so are the names in it */
     }
 }
 
@@ -377,7 +377,7 @@ static struct inode *make_inode(struct files *f, mode_t mode, bool is_directory)
     return inode;
 }
 
-/* A new file or directory, with a name. */
+/* Creates a file or directory, with a name. */
 static int create(struct files *f, const char *path, mode_t mode, bool is_directory, struct inode **made) {
     int rc = check_parent(f, path);
     if (rc != 0) return rc;
@@ -393,7 +393,7 @@ static int create(struct files *f, const char *path, mode_t mode, bool is_direct
     return 0;
 }
 
-/* A descriptor of it: a number or -errno. */
+/* Opens it: a descriptor or -errno. */
 static int open_inode(struct files *f, struct inode *inode, const char *path, int flags) {
     struct sock *s;
     size_t length = strlen(path) + 1;
@@ -641,7 +641,7 @@ int cc__disk_mkdir(uint32_t host, const char *path, mode_t mode) {
     return find(f, name) != NULL ? -EEXIST : create(f, name, mode, true, &made);
 }
 
-/* As getdents64(2) writes them. */
+/* In the format of getdents64(2). */
 ssize_t cc__disk_dir_read(struct sock *s, void *buffer, size_t size) {
     struct open_file *file = s->file;
     size_t at = 0, index = 0;

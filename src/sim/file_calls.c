@@ -1,4 +1,4 @@
-/* file_calls.c - the calls of os/simulated.h on files: each enters the simulated system, asks the disk, and leaves. */
+/* file_calls.c - the calls of os/simulated.h on files: each enters the simulated system, calls the disk, and leaves. */
 #include "sim/system.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ bool cc__sys_has_files(void) {
     return own;
 }
 
-/* A host's files, by name: 0 or -ECANCELED. */
+/* For the files of the caller's host, by name: 0 or -ECANCELED. */
 static int enter_files(uint32_t *host) {
     cc__sys_enter_alone();
     struct sys_home home = cc__sys_home();

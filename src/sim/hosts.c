@@ -1,9 +1,9 @@
-/* hosts.c - simulated hosts: which fibers are on them, crashes, partitions, and what the seed makes of the network.
+/* hosts.c - simulated hosts: which fibers are on them, crashes, partitions, and the network that the seed defines.
  *
- * HOST-1  A fiber is on the host of the fiber that started it. All that is new in the queues after a turn was started
- *         by whoever had that turn (next.c), so nothing has to be noted when a fiber is started.
- * HOST-2  A crash begins the end of a host's life. Sockets and fibers belong to a life: those of an earlier one get
- *         ECANCELED from every call.
+ * HOST-1  A fiber is on the host of the fiber that started it. All fibers that are new in the queues after a turn were
+ *         started by the one that had that turn (next.c), so a spawn need not note anything.
+ * HOST-2  A crash ends a life of a host. Sockets and fibers belong to a life: those of an earlier one get ECANCELED
+ *         from every call.
  */
 #include "sim/system.h"
 
@@ -25,7 +25,7 @@ static uint32_t draw_rate(bool grave) {
     return rates[cc__sys_draw(array_len(rates))] / (grave ? 10 : 1);
 }
 
-/* No network finds every bug soon: some seeds have one without faults, others have some faults, few have all. */
+/* No single network finds every bug soon: some seeds have one without faults, others have some faults, few have all. */
 static void draw_net(CCSimNet *net) {
     static const uint32_t latencies[] = {10, 100, 1000, 20000}, windows[] = {7, 512, 4096, 65536, 65536, 262144};
     net->latency_min_us = latencies[cc__sys_draw(array_len(latencies))];
@@ -52,7 +52,7 @@ void cc__sys_set(uint64_t seed) {
         return;
     }
     cc__sys.random = (seed ^ UINT64_C(0x6e6574776f726b)) * UINT64_C(0x9e3779b97f4a7c15) | 1;
-    for (int i = 0; i < 4; i++) (void)cc__sys_draw(2); /* small seeds differ by now */
+    for (int i = 0; i < 4; i++) (void)cc__sys_draw(2); /* by now small seeds differ */
     draw_net(&cc__sys.net);
     cc__sys.hosts[0] = (struct host){.name = "localhost", .is_up = true, .next_port = FIRST_PORT};
     cc__sys.hosts_count = 1;
@@ -61,7 +61,7 @@ void cc__sys_set(uint64_t seed) {
 
 /* ---- where fibers are ---- */
 
-/* Written by whoever made the record, long ago: hidden from the race detector, which knows no order between fibers. */
+/* Written when the record was created: hidden from the race detector, which knows no order between fibers. */
 static CC_NOINLINE CC_NO_TSAN uint32_t slot_of(const struct fiber *f) {
     return f->slot;
 }
@@ -93,7 +93,7 @@ static bool homes_grow(uint32_t slot) {
     return true;
 }
 
-/* For want of memory it is on host 0. */
+/* Without memory the fiber is on host 0. */
 static void set_home(const struct fiber *f, uint32_t host, uint32_t life) {
     uint32_t slot = slot_of(f);
     if (slot >= cc__sys.homes_count && (host == 0 || !homes_grow(slot))) return;
@@ -234,7 +234,7 @@ int cc__sim_cut(uint32_t a, uint32_t b, uint64_t until) {
             cc__stream_keepalive(a);
             cc__stream_keepalive(b);
         }
-        cc__sys_release_held(); /* those of others are held again at once */
+        cc__sys_release_held(); /* those of other partitions are held again at once */
     }
     cc__lock_release(&cc__sys.lock);
     return error;

@@ -1,8 +1,8 @@
 /* next.c - which fiber runs next in a simulation, and what time it is then.
  *
- * All fibers that are ready are in one array, out of which one is drawn: evenly, or by random ranks that stay for a
- * while, so that some fibers fall far behind. The clock advances a little with every turn, and now and then by more, as
- * if the machine had been busy elsewhere; when no fiber is ready it advances to the next event.
+ * All ready fibers are in one array, out of which one is drawn: uniformly, or by random ranks that stay for a while, so
+ * that some fibers fall far behind. The clock advances a little with every turn, and sometimes by more, as if the
+ * machine had been busy elsewhere; when no fiber is ready it advances to the next event.
  */
 #include "sim/sim.h"
 
@@ -20,9 +20,9 @@
 
 enum {
     TURN_NS = 500,
-    PAUSES = 1024, /* once in so many turns the time goes on by up to PAUSE_NS: about a microsecond a turn */
+    PAUSES = 1024, /* once in this many turns the time advances by up to PAUSE_NS: about a microsecond a turn */
     PAUSE_NS = 2 * 1000 * 1000,
-    RANKED_MAX = 64, /* looking at everybody's rank takes its time */
+    RANKED_MAX = 64, /* comparing all ranks takes time */
     ROOM_MIN = 64,
 };
 
@@ -49,7 +49,7 @@ void cc__sim_close(void) {
     ready.fibers = NULL;
 }
 
-/* ---- who is ready ---- */
+/* ---- ready fibers ---- */
 
 static bool grow(void) {
     struct fiber **more = cc__mem_alloc(2 * ready.room * sizeof(struct fiber *));
@@ -61,7 +61,7 @@ static bool grow(void) {
     return true;
 }
 
-/* Those that have never run were started by whoever had the last turn (HOST-1). */
+/* Those that have never run were started by the one that had the last turn (HOST-1). */
 static void note_places(struct link *list) {
     for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next)) {
         struct fiber *f = cc__fiber_of(l);
@@ -69,14 +69,14 @@ static void note_places(struct link *list) {
     }
 }
 
-/* Those of islands: taken from there, and marked as theirs again. */
+/* Takes the fibers of islands from their queues, and restores their owner. */
 static uint32_t gather_islands(struct link *list) {
     uint32_t n = 0;
     for (unsigned i = 0; i < cc__get(&cc__sched.islands); i++) {
         struct worker *home = &cc__sched.workers[cc__sched.max + i];
         struct link own;
         cc__list_init(&own);
-        cc__bias_enter(&home->runq.bias); /* its thread waits for the baton: we are the owner */
+        cc__bias_enter(&home->runq.bias); /* its thread waits for the baton: we act as the owner */
         n += cc__runq_take_oldest(&home->runq, UINT32_MAX, true, &own);
         cc__bias_leave(&home->runq.bias);
         n += cc__inbox_take(home, &own);
@@ -89,7 +89,7 @@ static uint32_t gather_islands(struct link *list) {
     return n;
 }
 
-/* From wherever fibers are put that were started or woken. Those for whom there is no memory wait where they are. */
+/* Collects fibers from every place where spawns and wakes put them. Those that do not fit, for lack of memory, stay. */
 static void gather(struct worker *w) {
     struct link list;
     cc__list_init(&list);
@@ -116,8 +116,8 @@ static bool program_ready(void) {
 
 /* ---- the draw ---- */
 
-/* Of those who are ready, and the program, which is the last. By the record's number: generations go on from one start
- * of the runtime to the next. */
+/* Of ready fiber i, or of the program, which is the last. By the record's number, because generations continue from one
+ * start of the runtime to the next. */
 static CC_NOINLINE CC_NO_TSAN uint64_t rank(uint32_t i) {
     uint64_t x = (i < ready.count ? ready.fibers[i]->slot + 1 : 0) + cc__sim.ranks * UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
@@ -139,7 +139,7 @@ static void pass_time(struct worker *w) {
     cc__turn_log_write(&w->turn_log, cc__get(&w->core.turns), cc__clock_now());
 }
 
-/* Nobody is ready. False: the runtime stops. */
+/* No fiber is ready. False: the runtime stops. */
 static bool await_deadline(struct worker *w) {
     if (cc__get(&cc__sched.stop)) return false;
     if (cc__sched_active() == 0) {
@@ -157,7 +157,7 @@ static bool await_deadline(struct worker *w) {
         return true;
     }
     cc__upcall_stuck();
-    cc__sim_let_program(true); /* for ever: nobody gives the turn */
+    cc__sim_let_program(true); /* for ever: no thread gives the turn */
     return true;
 }
 

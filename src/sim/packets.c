@@ -1,4 +1,4 @@
-/* packets.c - what is under way in the simulated network, in the order of its time; and random numbers. */
+/* packets.c - packets in flight in the simulated network, ordered by time; and random numbers. */
 #include "sim/system.h"
 
 #include "base/mem.h"
@@ -38,7 +38,7 @@ static bool heap_grow(void) {
 
 static void heap_push(struct packet *p) {
     if (cc__sys.heap_count == cc__sys.heap_room && !heap_grow()) {
-        cc__mem_free(p); /* lost, for want of memory */
+        cc__mem_free(p); /* lost, for lack of memory */
         return;
     }
     size_t i = cc__sys.heap_count++;
@@ -74,7 +74,7 @@ bool cc__sys_is_cut(uint32_t a, uint32_t b) {
     return cc__sys.cut_until[a][b] > cc__clock_now();
 }
 
-/* The seed parts two hosts. */
+/* The seed may separate two hosts. */
 static void perhaps_cut(uint32_t a, uint32_t b) {
     if (a == b || !cc__sys_chance(cc__sys.net.partition_ppm) || cc__sys_is_cut(a, b)) return;
     uint64_t ns = (uint64_t)cc__sys_draw(CUT_MAX_NS) * (1 + cc__sys_draw(10));
@@ -112,7 +112,7 @@ static bool is_timer(const struct packet *p) {
     return p->kind >= TIMER_CONNECT;
 }
 
-/* A partition holds it up, if it has to arrive in the end. */
+/* Whether a partition holds the packet up; frees it if it is one that gets lost. */
 static bool is_held(struct packet *p) {
     uint64_t until = cc__sys.cut_until[p->from_host][p->to_host];
     if (is_timer(p) || p->from_host == p->to_host || until <= p->due) return false;
@@ -132,7 +132,7 @@ static bool is_held(struct packet *p) {
     return true;
 }
 
-/* Those that wait in the heap for the end of a partition are due now. */
+/* Makes packets that wait in the heap for the end of a partition due now. */
 static void release_heap(void) {
     size_t count = cc__sys.heap_count;
     for (size_t i = cc__sys.heap_count = 0; i < count; i++) {
@@ -153,7 +153,7 @@ void cc__sys_release_held(void) {
     }
 }
 
-/* A timer whose socket needs it no more. */
+/* Whether it is a timer that its socket no longer needs. */
 static bool is_void(const struct packet *p) {
     if (!is_timer(p)) return false;
     const struct sock *s = cc__sys_find(p->to);
@@ -168,7 +168,7 @@ void cc__sys_deliver_due(void) { /* SYS-2 */
         struct packet *p = heap_pop();
         if (is_held(p)) continue;
         if (is_timer(p) ? is_void(p) : !cc__sys.hosts[p->to_host].is_up) {
-            cc__mem_free(p); /* nobody is there */
+            cc__mem_free(p); /* there is no receiver */
             continue;
         }
         if (!is_timer(p)) cc__sys.stats.packets++;

@@ -1,4 +1,4 @@
-/* sim.c - what is simulated and with which seed; the points; and who runs, the program or the worker. */
+/* sim.c - what is simulated and with which seed; the points; and which of the program and the worker runs. */
 #include "sim/sim.h"
 
 #include "base/error.h"
@@ -17,12 +17,12 @@ struct sim cc__sim;
 
 enum { POINT_NS = 100 };
 
-#define SIM_EPOCH (UINT64_C(1000000) * 1000000000) /* a million seconds: what lies hours back is still a time */
-#define NEVER_FREE UINT32_C(0x5349)                /* no word of a lock */
+#define SIM_EPOCH (UINT64_C(1000000) * 1000000000) /* a million seconds: so that times hours ago are valid */
+#define NEVER_FREE UINT32_C(0x5349)                /* no lock's word has this value */
 
 /* ---- random numbers ---- */
 
-/* Neighbouring seeds begin far apart. */
+/* Makes adjacent seeds start far apart. */
 static uint64_t mix(uint64_t x) {
     x += UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -30,7 +30,7 @@ static uint64_t mix(uint64_t x) {
     return x ^ x >> 31;
 }
 
-/* By fibers, the worker and the program, of which one runs: hidden from the race detector. */
+/* Called by fibers, the worker and the program, of which one runs: hidden from the race detector. */
 CC_NOINLINE CC_NO_TSAN uint32_t cc__sim_draw(uint32_t n) { /* SIM-2 */
     return (uint32_t)((cc__rng_next(&cc__sim.random) >> 32) * n >> 32);
 }
@@ -39,7 +39,7 @@ CC_NO_TSAN uint64_t cc__sim_entropy(uint64_t otherwise) {
     return (cc__sim_on() ? cc__rng_next(&cc__sim.random) : otherwise) | 1;
 }
 
-/* No way to choose finds every bug soon: some need many switches, some need few in the right places, some need one
+/* No single strategy finds every bug soon: some need many switches, some need few in the right places, some need one
  * fiber to fall far behind. So the seed decides that too. */
 void cc__sim_reseed(void) {
     static const uint16_t often[] = {2, 4, 16, 64};
@@ -82,11 +82,11 @@ static void await_turn(enum sim_turn mine) { /* SIM-1 */
 }
 
 static void give_turn(enum sim_turn to) {
-    cc__set_release(&cc__sim.turn, to); /* all that was done so far */
+    cc__set_release(&cc__sim.turn, to); /* releases everything done so far */
     cc__futex_wake(&cc__sim.turn, 1);
 }
 
-/* The threads of a program come and go as the system likes: what they do cannot be replayed. */
+/* The system schedules the program's threads: what they do cannot be replayed. */
 static CC_NORETURN CC_COLD void second_thread(void) {
     cc__fatal("a second thread of the program uses the library, and a simulation (seed %llu) has one thread besides "
               "its fibers. Start fibers in its place, or run the program without CC_SIM_SEED",
@@ -111,10 +111,10 @@ void cc__sim_let_program(bool first) {
     await_turn(TURN_WORLD);
 }
 
-/* The program waits, and the runtime does not run: there is no fiber that could end that, and no other thread. */
+/* The program waits while the runtime does not run: no fiber or other thread could end that. */
 static CC_NORETURN CC_COLD void stuck_alone(void) {
     static _Atomic uint32_t never;
-    if (cc__thread_id() != (int)getpid()) second_thread(); /* the first one may be anywhere */
+    if (cc__thread_id() != (int)getpid()) second_thread(); /* the first thread may be anywhere */
     cc__upcall_stuck();
     for (;;) cc__futex_wait(&never, 0, CC_FUTEX_FOREVER);
 }
@@ -128,7 +128,7 @@ void cc__upcall_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) 
     if (cc__sim.open)
         let_world((struct sim_program){true, word, seen, until});
     else if (until != CC_FUTEX_FOREVER)
-        cc__clock_pass_to(until); /* there is nobody else */
+        cc__clock_pass_to(until); /* nothing else can run */
     else
         stuck_alone();
 }
@@ -154,9 +154,9 @@ CC_NO_TSAN void cc__upcall_sim_point(void) {
     cc__clock_pass(POINT_NS);
     if (cc__sim.hushed) return;
     if (self != NULL) {
-        if (cc__worker_is_island(w)) return; /* between two waits no other fiber of it runs */
+        if (cc__worker_is_island(w)) return; /* no other fiber of the island runs between two of its waits */
         if (cc__word_state(cc__get(&self->word)) != FIBER_RUNNING || cc__sim_draw(cc__sim.often) != 0) return;
-        if (cc__upcall_holds_mutex(self)) return; /* who wants that too would block the only worker */
+        if (cc__upcall_holds_mutex(self)) return; /* a fiber that wants the mutex would block the only worker */
         cc__sim.ranks++;
         cc__sched_yield(w, self);
     } else if (w == NULL) {

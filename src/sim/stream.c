@@ -1,7 +1,7 @@
 /* stream.c - simulated streams: connections with a window, listeners, Unix sockets, pipes.
  *
- * What is written travels as one packet and fills the reader's window (SYS-5). What is read gives the writer credit for
- * as much, after the time that a packet takes. A connection that nobody knows any more answers with a reset.
+ * What is written is sent as one packet and fills the reader's window (SYS-5). What is read returns as much credit to
+ * the writer, after the latency of a packet. A packet for a connection that no longer exists is answered by a reset.
  */
 #include "sim/system.h"
 
@@ -14,9 +14,9 @@
 #define SECOND UINT64_C(1000000000)
 
 enum {
-    CONNECT_S = 127,        /* until a connect that nobody answers is given up, as Linux does */
+    CONNECT_S = 127,        /* until a connect without an answer fails, as on Linux */
     UNREACHABLE_S = 3,      /* until an address that no host has is reported */
-    UNACKNOWLEDGED_S = 924, /* until a peer that acknowledges nothing is given up */
+    UNACKNOWLEDGED_S = 924, /* until a connection fails whose peer acknowledges nothing */
     KEEPALIVE_PROBES = 5,
     SYN_AGAIN_S = 1,
 };
@@ -76,7 +76,7 @@ static struct sock *make_accepted(struct sock *listener, const struct packet *sy
     return s;
 }
 
-/* A Unix socket is connected at once, or not. */
+/* A Unix socket is connected at once, or fails. */
 static int connect_local(struct sock *s, const struct endpoint *to, const union sys_name *name) {
     struct sock *listener = cc__sys_at(SOCK_LISTENER, s->host, to);
     if (listener == NULL) return -ECONNREFUSED;
@@ -159,7 +159,7 @@ static void fail(struct sock *s, int error) {
     cc__sys_report(s, POLLER_READ | POLLER_WRITE | POLLER_HANGUP);
 }
 
-/* To the other end, behind what was sent before. */
+/* To the other end, after what was sent before. */
 static void send_end(struct sock *s, enum packet_kind kind) {
     if (s->severed) return;
     struct packet *p = cc__sys_packet(kind, s, 0);
@@ -168,7 +168,7 @@ static void send_end(struct sock *s, enum packet_kind kind) {
     cc__sys_send(s, p);
 }
 
-/* Nobody knows the connection that a packet is for. */
+/* The connection that a packet is for does not exist. */
 static void answer_reset(const struct packet *to, int error) {
     struct packet *p = cc__mem_alloc_small(sizeof *p);
     if (p == NULL) return;
@@ -217,7 +217,7 @@ static size_t shorten(size_t n) {
     return 1 + cc__sys_draw((uint32_t)(n - 1));
 }
 
-/* Between a vector and flat memory. */
+/* From a vector to contiguous memory. */
 static void copy_in(char *to, const struct iovec *parts, size_t n, size_t size) {
     for (size_t i = 0; i < n && size > 0; i++) {
         size_t part = parts[i].iov_len < size ? parts[i].iov_len : size;
@@ -272,7 +272,7 @@ static uint64_t patience(const struct sock *s) {
     return s->user_timeout_ms != 0 ? s->user_timeout_ms * UINT64_C(1000000) : UNACKNOWLEDGED_S * SECOND;
 }
 
-/* The seed ends the connection now, or makes it deaf and dumb. */
+/* The seed may reset the connection now, or make it lose all packets. */
 static bool perhaps_break(struct sock *s) {
     if (s->is_local) return false;
     struct sock *other = cc__sys_find(s->other);
@@ -282,7 +282,7 @@ static bool perhaps_break(struct sock *s) {
         start_timer(s, TIMER_UNACKNOWLEDGED, cc__sys_latency(s->host, s->peer_host, false), ECONNRESET);
         s->unacknowledged++; /* so that the timer is not void */
         s->since = 0;
-        s->severed = true; /* what is sent meanwhile goes nowhere */
+        s->severed = true; /* what is sent meanwhile is lost */
         return true;
     }
     if (other != NULL && !s->severed && cc__sys_chance(cc__sys.net.half_open_ppm)) {
@@ -292,7 +292,7 @@ static bool perhaps_break(struct sock *s) {
     return false;
 }
 
-/* Nothing travels between the ends of a pipe, or of a Unix socket: a writer is told at once that nobody reads. */
+/* A writer to a pipe or a Unix socket learns at once, without a packet, that there is no reader. */
 static bool nobody_reads(const struct sock *s) {
     const struct sock *other = s->is_local ? cc__sys_find(s->other) : NULL;
     return s->is_local && (other == NULL || other->no_reads);
@@ -302,7 +302,7 @@ ssize_t cc__stream_write(struct sock *s, const struct iovec *parts, size_t n) {
     if (s->kind == SOCK_CONNECTING && !s->broken) return -EAGAIN;
     if (s->kind != SOCK_CONNECTED && s->kind != SOCK_CONNECTING) return s->kind == SOCK_SPARE ? -EINVAL : -ENOTCONN;
     size_t wanted = length_of(parts, n), put = wanted < s->credit ? wanted : s->credit;
-    if (wanted > 0 && !s->fin_sent && nobody_reads(s)) return -EPIPE; /* an error that has come is for the reader */
+    if (wanted > 0 && !s->fin_sent && nobody_reads(s)) return -EPIPE; /* a pending error is for the reader */
     if (s->error != 0) return take_error(s);
     if (s->broken || s->fin_sent) return s->is_pipe && !s->broken ? -EBADF : -EPIPE;
     if (wanted == 0) return 0;
@@ -344,7 +344,7 @@ static void arrive_syn(struct packet *p) {
     }
     struct sock *s = NULL;
     if (listener->waiting_count < listener->backlog) s = make_accepted(listener, p);
-    if (s == NULL) { /* no room: it is sent again */
+    if (s == NULL) { /* the backlog is full: it is sent again */
         struct packet *again = cc__sys_packet(PACKET_SYN, client, 0);
         if (again == NULL) return;
         again->to_host = p->to_host;
@@ -382,7 +382,7 @@ static void arrive_data(struct sock *s, const struct packet *p) {
     cc__sys_report(s, POLLER_READ);
 }
 
-/* Whether the other side, asked by a keepalive probe, would answer. */
+/* The result of a keepalive probe: 0, or an errno value if the other side would not answer, or reset. */
 static int probe(const struct sock *s) {
     if (s->severed || !cc__sys.hosts[s->peer_host].is_up || cc__sys_is_cut(s->host, s->peer_host)) return ETIMEDOUT;
     const struct sock *other = cc__sys_find(s->other);
@@ -416,7 +416,7 @@ void cc__stream_deliver(struct packet *p) {
             break;
         case PACKET_FIN:
             s->fin_received = true;
-            if (s->is_pipe && !s->fin_sent) /* nobody reads any more */
+            if (s->is_pipe && !s->fin_sent) /* the reader has gone */
                 fail(s, EPIPE);
             else
                 cc__sys_report(s, POLLER_READ | POLLER_HANGUP);

@@ -126,13 +126,13 @@ unsigned cc__sys_sides(const struct sock *s) {
 
 /* ---- addresses ---- */
 
-/* both: the place is IPv4 as well. */
+/* both: the place includes IPv4. */
 static bool overlaps(const struct sock *s, const struct endpoint *place, bool both) {
     const struct endpoint *own = &s->local_place;
     if (place->family == AF_UNIX || own->family == AF_UNIX)
         return place->family == own->family && memcmp(place->path, own->path, sizeof own->path) == 0;
     if (own->port != place->port) return false;
-    /* [::] is IPv4 as well unless it was told not to. */
+    /* [::] includes IPv4 unless the socket is IPv6-only. */
     bool families = own->family == place->family || (own->family == AF_INET6 && own->every && !s->v6only) || both;
     return families && (own->every || place->every || own->loopback == place->loopback);
 }
@@ -192,7 +192,7 @@ struct sock *cc__sys_at(enum sock_kind kind, uint32_t host, const struct endpoin
     for (uint32_t i = 0; i < cc__sys.socks_count; i++) {
         struct sock *s = cc__sys.socks[i];
         if (s == NULL || s->kind != kind || s->crashed || !s->bound || s->host != host) continue;
-        if (overlaps(s, place, false) && cc__sys_draw(++n) == 0) found = s; /* of several one is drawn */
+        if (overlaps(s, place, false) && cc__sys_draw(++n) == 0) found = s; /* one of several is drawn */
     }
     return found;
 }

@@ -2,12 +2,12 @@
  *
  * SYS-1  One lock, `cc__sys.lock`, guards all of it. Only one thread runs in a simulation, so it is always free; it is
  *        there for the race detector. Nothing waits while it is held.
- * SYS-2  Whatever happens later is a packet in one heap, ordered by its time, then by when it was made. Every call
- *        first delivers the packets whose time has come. Every choice is drawn from one sequence of random numbers.
- * SYS-3  A packet names sockets by index and serial number: one that is gone, or another by now, is not found.
+ * SYS-2  Every later effect is a packet in one heap, ordered by its time, then by creation. Every call first delivers
+ *        the packets that are due. Every choice is drawn from one sequence of random numbers.
+ * SYS-3  A packet names sockets by index and serial number: a socket that was freed, or replaced, is not found.
  * SYS-4  Packets from one end of a stream to the other keep their order: none is due before the one that was sent
- *        before it, and those that a partition holds up are delivered in their order when it is over.
- * SYS-5  What was written and not read is never more than the reader's window.
+ *        before it, and those that a partition holds up are delivered in their order when it ends.
+ * SYS-5  What was written and not read never exceeds the reader's window.
  */
 #ifndef CC_SIM_SYSTEM_H
 #define CC_SIM_SYSTEM_H
@@ -30,19 +30,19 @@ union sys_name {
     struct sockaddr_un un;
 };
 
-/* What an address means to a host: which host, and what there. */
+/* What an address means on a host: which host, and what there. */
 struct endpoint {
     int family;    /* AF_INET, AF_INET6, AF_UNIX */
-    uint32_t host; /* HOSTS_MAX: none has that address */
+    uint32_t host; /* HOSTS_MAX: no host has that address */
     bool every;    /* 0.0.0.0 or [::] */
     bool loopback;
     uint16_t port;
-    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1]; /* AF_UNIX; the first byte counts the others */
+    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1]; /* AF_UNIX; the first byte is the length */
 };
 
 /* 0 or -EINVAL, -EAFNOSUPPORT. */
 int cc__sys_endpoint(const struct sockaddr *address, socklen_t length, uint32_t from_host, struct endpoint *place);
-/* The address of a host as that family has it. */
+/* The address of a host in that family. */
 union sys_name cc__sys_name(int family, const struct endpoint *place, uint32_t host, uint16_t port);
 socklen_t cc__sys_name_length(const union sys_name *name);
 void cc__sys_copy_name(const union sys_name *name, struct sockaddr *address, socklen_t *length);
@@ -61,7 +61,7 @@ enum sock_kind {
 };
 
 struct ref {
-    uint32_t index, serial; /* serial 0: nobody */
+    uint32_t index, serial; /* serial 0: none */
 };
 
 struct packet;
@@ -70,8 +70,8 @@ struct open_file;
 struct sock {
     enum sock_kind kind;
     struct ref self;
-    bool is_open;  /* a program has its descriptor; else it waits to be accepted */
-    bool crashed;  /* its host has, since */
+    bool is_open;  /* the program has its descriptor; otherwise it waits to be accepted */
+    bool crashed;  /* its host has crashed since */
     bool is_local; /* a Unix socket or pipe */
     bool is_pipe;
     uint32_t host, life;
@@ -79,7 +79,7 @@ struct sock {
     bool reuseport, v6only, reset_on_close;
     unsigned user_timeout_ms, keepalive_s;
 
-    /* who is told that it is ready */
+    /* readiness reports */
     bool watched, queued;
     unsigned once; /* one report of these sides; 0: every edge */
     unsigned pending;
@@ -94,15 +94,15 @@ struct sock {
 
     /* streams */
     struct ref other;
-    char *bytes; /* a ring of `window` bytes: what has arrived */
+    char *bytes; /* a ring of `window` bytes that have arrived */
     size_t begin, count, window;
     size_t credit;         /* how many bytes may be sent */
-    size_t unacknowledged; /* how many of those that were sent have not arrived */
-    uint64_t since;        /* the last progress of those */
+    size_t unacknowledged; /* how many of the bytes sent have not arrived */
+    uint64_t since;        /* when they last made progress */
     uint64_t last_due;     /* SYS-4 */
-    int error;             /* to be told once */
+    int error;             /* reported once */
     bool broken, fin_sent, fin_received, no_reads;
-    bool severed; /* packets get lost in both directions, for good */
+    bool severed; /* packets are lost in both directions, for good */
 
     /* listeners */
     struct ref *waiting;
@@ -116,7 +116,7 @@ struct sock {
     struct open_file *file;
 };
 
-/* What is under way: to a socket, or to an address. */
+/* A packet in flight, to a socket or to an address, or a timer. */
 enum packet_kind {
     PACKET_SYN,
     PACKET_SYN_ACK,
@@ -133,15 +133,15 @@ enum packet_kind {
 
 struct packet {
     uint64_t due, order;
-    struct packet *next; /* held up by a partition; in a socket's queue */
+    struct packet *next; /* among those held up by a partition; in a socket's queue */
     enum packet_kind kind;
     struct ref from, to;
     uint32_t from_host, to_host;
     union sys_name source;
     struct endpoint target; /* PACKET_SYN, PACKET_MESSAGE */
     union sys_name target_name;
-    int error; /* of a timer, PACKET_RST */
-    bool held; /* by a partition that has an end, which is when it is due */
+    int error; /* of a timer or PACKET_RST */
+    bool held; /* held up by a partition that ends when the packet is due */
     size_t size;
     char bytes[];
 };
@@ -153,7 +153,7 @@ struct files;
 struct host {
     char name[HOST_NAME_MAX_];
     bool is_up;
-    uint32_t life; /* raised by every start */
+    uint32_t life; /* incremented by every start */
     uint16_t next_port;
     unsigned open; /* descriptors */
     struct files *files;
@@ -172,7 +172,7 @@ extern struct sys {
     struct packet **heap;
     size_t heap_count, heap_room;
     uint64_t orders;
-    struct packet *held, *held_last; /* by partitions that have no end */
+    struct packet *held, *held_last; /* held up by partitions without an end */
 
     struct host hosts[HOSTS_MAX];
     uint32_t hosts_count;
@@ -182,10 +182,10 @@ extern struct sys {
         uint32_t generation, host, life;
     } * homes; /* of fibers, by the record's number */
     uint32_t homes_count;
-    struct sys_home turn; /* of who has the turn, or had the last one */
+    struct sys_home turn; /* of the fiber or program that has the turn, or had the last one */
 } cc__sys;
 
-/* A number below n; whether something happens that happens so often in a million times. */
+/* A number below n; true with a probability of that many in a million. */
 uint32_t cc__sys_draw(uint32_t n);
 bool cc__sys_chance(uint32_t ppm);
 
@@ -197,47 +197,47 @@ struct packet *cc__sys_packet(enum packet_kind kind, const struct sock *from, si
 void cc__sys_send(struct sock *from, struct packet *p);
 void cc__sys_send_after(struct packet *p, uint64_t delay);
 uint64_t cc__sys_latency(uint32_t from_host, uint32_t to_host, bool is_local);
-/* Those whose time has come. */
+/* Delivers the packets that are due. */
 void cc__sys_deliver_due(void);
-/* When the next one comes; UINT64_MAX: none is under way. */
+/* When the next one is due; UINT64_MAX: there is none. */
 uint64_t cc__sys_next_packet(void);
 void cc__sys_free_packets(void);
 bool cc__sys_is_cut(uint32_t a, uint32_t b);
-/* A partition was healed, or has another end now: what partitions held up is under way again. */
+/* A partition was healed, or its end has changed: packets that partitions hold up are sent again. */
 void cc__sys_release_held(void);
 
 /* ---- system.c ---- */
 
-/* Everything is gone: the simulation is over, or has not begun. */
+/* Frees everything: the simulation has ended, or has not begun. */
 void cc__sys_reset(void);
 
-/* At the beginning of a call: takes the lock and delivers what is due. The socket of that number; NULL: *error is
- * -EBADF or -ECANCELED, and the lock is free. */
+/* At the beginning of a call: takes the lock and delivers what is due. Returns the socket with that number; NULL:
+ * *error is -EBADF or -ECANCELED, and the lock is released. */
 struct sock *cc__sys_enter(int fd, int *error);
 void cc__sys_enter_alone(void);
 void cc__sys_leave(void);
 
 struct sock *cc__sys_find(struct ref ref);
-/* A new one, without a descriptor; NULL: no memory. */
+/* Creates one without a descriptor; NULL: no memory. */
 struct sock *cc__sys_make(enum sock_kind kind, uint32_t host);
-/* A new one with a descriptor of the caller's host: 0, -EMFILE, -ENFILE, -ENOMEM. */
+/* Creates one with a descriptor on the caller's host: 0, -ECANCELED, -EMFILE, -ENOMEM. */
 int cc__sys_open(enum sock_kind kind, struct sock **made);
 /* 0 or -EMFILE. */
 int cc__sys_may_open(void);
 void cc__sys_free(struct sock *s);
 int cc__sys_number(const struct sock *s);
-/* Open or not; NULL: none. */
+/* The socket with that number, open or not; NULL: none. */
 struct sock *cc__sys_numbered(int fd);
-/* It has become ready. */
+/* Reports that it has become ready. */
 void cc__sys_report(struct sock *s, unsigned sides);
-/* It is reported no more, until it becomes ready again. */
+/* Drops its report, until it becomes ready again. */
 void cc__sys_unqueue(struct sock *s);
 unsigned cc__sys_sides(const struct sock *s);
-/* Whether the address is in use by another: 0 or -EADDRINUSE; binds it. */
+/* Binds the address: 0, or -EADDRINUSE if another socket uses it, or another error. */
 int cc__sys_bind(struct sock *s, const struct endpoint *place);
-/* One that has no address gets one. */
+/* Gives an address to a socket that has none. */
 int cc__sys_bind_any(struct sock *s, uint32_t to_host, bool loopback);
-/* The socket of that kind that packets to this place go to; NULL: none. */
+/* The socket of that kind that receives packets for this place; NULL: none. */
 struct sock *cc__sys_at(enum sock_kind kind, uint32_t host, const struct endpoint *place);
 
 /* ---- by kind ---- */
@@ -251,11 +251,11 @@ int cc__stream_shutdown(struct sock *s, bool read, bool write);
 void cc__stream_close(struct sock *s);
 void cc__stream_deliver(struct packet *p);
 unsigned cc__stream_sides(const struct sock *s);
-/* Peers that ask now and then whether the other side is there; it may have gone. */
+/* Probes the peers of connections with keepalive whose other side may have gone. */
 void cc__stream_keepalive(uint32_t host);
 
 ssize_t cc__message_send(struct sock *s, const struct msghdr *m);
-/* whole: returns how many bytes the message has, also if there is room for fewer (MSG_TRUNC). */
+/* whole: returns the length of the message, also if there is room for less (MSG_TRUNC). */
 ssize_t cc__message_receive(struct sock *s, struct msghdr *m, bool whole);
 void cc__message_deliver(struct packet *p);
 void cc__message_drop_all(struct sock *s);
@@ -281,14 +281,14 @@ ssize_t cc__sys_dir_read(int fd, void *buffer, size_t size);
 
 /* ---- hosts.c ---- */
 
-/* Of the caller; under the lock. */
+/* The caller's; under the lock. */
 struct sys_home cc__sys_home(void);
 bool cc__sys_home_gone(struct sys_home home);
 
 /* ---- disk.c ---- */
 
 void cc__disk_close(struct open_file *file);
-/* What was not synced is lost, or not, as is drawn. */
+/* Draws which of the changes that were not synced are lost. */
 void cc__disk_crash(struct files *files);
 void cc__disk_free(struct files *files);
 ssize_t cc__disk_read(struct sock *s, const struct iovec *parts, size_t n, off_t offset);
