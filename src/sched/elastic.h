@@ -9,7 +9,7 @@
 unsigned cc__elastic_open(unsigned n, int *error);
 
 /* Adapts to the number of usable CPUs. If it exceeds the permanent workers, more of those that were asked for get
- * threads and become permanent; if it is smaller, the surplus is to sleep. On the sysmon thread. */
+ * threads and become permanent; if it is smaller, the surplus has to sleep. On the sysmon thread. */
 void cc__elastic_adapt(unsigned cpus);
 
 /* Joins the threads of all workers, which have been told to stop. No more are opened. */

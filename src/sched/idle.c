@@ -32,8 +32,8 @@
 enum wake_word {
     WAKE_NONE,
     WAKE_POLL,
-    WAKE_SEARCH, /* and has been counted as a searcher */
-    WAKE_ROLE,   /* and a role is free: a worker that goes to work instead of taking it appoints another (IDLE-4) */
+    WAKE_SEARCH, /* the waker has counted it as a searcher */
+    WAKE_ROLE,   /* a role is free: a worker that goes to work instead of taking it appoints another (IDLE-4) */
     WAKE_EVENT,  /* never stored in a worker's word: a driver has something to poll */
 };
 
@@ -365,7 +365,7 @@ static bool search_first(struct worker *w) {
     if (!w->searching) return false;
     enum found found = search(w);
     if (found != FOUND_FIBERS) {
-        if (w->called) judge(w, false); /* the wake was in vain */
+        if (w->called) judge(w, false); /* the wake was wasted */
         w->called = false;
     }
     if (found != FOUND_NOTHING) {

@@ -179,7 +179,7 @@ void cc__island_sim_run(struct worker *home, struct fiber *f) {
     if (f != NULL) await_baton(home, BATON_SIM);
 }
 
-/* By the simulator's worker: in a simulation the island's own thread must not wake anybody. */
+/* By the simulator's worker: in a simulation the island's own thread must not wake any thread. */
 void cc__islands_sim_end(void) {
     for (unsigned i = 0, n = cc__get(&cc__sched.islands); i < n; i++) {
         struct worker *w = &cc__sched.workers[cc__sched.max + i];

@@ -32,7 +32,7 @@ CC_INLINE bool cc__run_take_fresh(struct worker *w, struct fiber *f, uint32_t ge
     return here;
 }
 
-/* A poll is due. Returns the worker that the joiner is on afterwards; NULL: it has to wait by parking. */
+/* A poll is due. Returns the worker that the joiner is on afterwards; NULL: it joins the general way. */
 CC_COLD struct worker *cc__run_joiner_polls(struct worker *w, struct fiber *self, struct fiber *f, uint32_t generation);
 
 /* If `f` (of that generation) has not started and is in the calling worker's own queue, runs it while the running fiber

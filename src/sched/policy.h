@@ -9,11 +9,11 @@
  * many workers as CPUs show the benefit. Decision 033
  *
  * Wakes. To wake another worker takes a system call and 10 to 20 us of the waker's time, and the woken worker's search
- * takes as much again. Most fibers that are made ready are soon run by their own worker; then the wake was in vain. So
- * an owner wakes sleepers while there is credit: a wake, search or steal that paid sets it to WAKE_CREDIT, one in vain
+ * takes as much again. Most fibers that are made ready are soon run by their own worker; then the wake was wasted. So
+ * an owner wakes sleepers while there is credit: a wake, search or steal that paid sets it to WAKE_CREDIT, a wasted one
  * takes one off. Without credit the wake is deferred, but only while there is a watcher: at its next tick it steals
  * what waits behind a long turn, and that restores the credit. So the delay is bounded in time, whatever happened
- * before. A wake after which the worker found only a timer that was due was in vain, too: otherwise a sequence of
+ * before. A wake after which the worker found only a timer that was due was wasted, too: otherwise a sequence of
  * timers keeps up wakes that are not needed. bench/work/service_30k with two workers shows the benefit: 0.1 to 0.3
  * wakes a request, and 29 to 45 us of CPU time, without; 0.01 to 0.03, and 26 to 35, with it.
  */
@@ -27,13 +27,13 @@
 /* ---- turns and polls (runq.h, next.c) ---- */
 
 enum {
-    SLOT_STREAK = 16,          /* turns in a row for the slot; under a microsecond. Guess */
-    RUNQ_MANY = 32,            /* ready fibers that exceed the L1 cache: prefetch their stacks. Guess */
-    PREFETCH_LINES = 13,       /* of each: the frames of a fiber that waits in a join. Measured: decision 016 */
-    FIRST_TURN_NS = 1000,      /* assumed average of a turn until the first poll. Guess */
-    FIRST_SLOW_NS = 16 * 1000, /* assumed length of the slowest turn. Guess */
-    POLL_NS = 50 * 1000, /* between two polls: short against a wake (28 us measured), long against 64 turns. Guess */
-    INTERVAL_MAX = 256,  /* turns between two polls. Bound: NEXT-1 */
+    SLOT_STREAK = 16,            /* turns in a row for the slot; under a microsecond. Guess */
+    RUNQ_MANY = 32,              /* ready fibers that exceed the L1 cache: prefetch their stacks. Guess */
+    PREFETCH_LINES = 13,         /* of each: the frames of a fiber that waits in a join. Measured: decision 016 */
+    FIRST_TURN_NS = 1000,        /* assumed average of a turn until the first poll. Guess */
+    FIRST_SLOW_NS = 16 * 1000,   /* assumed length of the slowest turn. Guess */
+    POLL_NS = 50 * 1000,         /* between two polls: about two wakes (28 us measured), long against 64 turns. Guess */
+    INTERVAL_MAX = 256,          /* turns between two polls. Bound: NEXT-1 */
     POLL_SOON_NS = 3 * 1000,     /* a poll for a timer is not planned sooner than that: one takes 150 ns. Guess */
     POLL_AGAIN_NS = 1000,        /* nor does it happen sooner when turns are shorter than the slowest. Guess */
     JOINER_FRESH_POLLS = 16,     /* polls after which a joiner admits the oldest fresh fiber: 0.2 to 0.8 ms. Guess */
@@ -122,8 +122,8 @@ enum {
      * CPU time a request with exact timers, 12 with 250 us of slack, 11 with 500. Bound: a deferred timer fires within
      * 250 us. Decision 047 */
     TIMER_SLACK_NS = 250 * 1000,
-    LONELY_SKIPS = 15, /* sleeps without a search after a search in vain while all others slept. Guess */
-    WAKE_CREDIT = 8,   /* wakes in vain for one that paid. Guess */
+    LONELY_SKIPS = 15, /* sleeps without a search after a wasted one while all others slept. Guess */
+    WAKE_CREDIT = 8,   /* wasted wakes for one that paid. Guess */
     /* A tick of the watcher takes 3 us of CPU time on a bare machine, 11 to 17 us on a virtual one (measured). If a
      * turn was long within EAGER_NS: tick often, for a bound of 250 us on a deferred wake (bench/tail). Otherwise the
      * bound is 1 ms: long turns are then too rare to count among a thousand wakes, and the ticks would take as much CPU

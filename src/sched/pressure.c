@@ -104,7 +104,7 @@ static int64_t record_pressure(uint64_t waits, uint64_t want) {
     return pressure;
 }
 
-/* ---- who is stuck ---- */
+/* ---- stuck workers ---- */
 
 enum stuck { GETS_ON, DESCHEDULED, COMPUTING, UNKNOWN, BLOCKED };
 

@@ -25,7 +25,7 @@ CC_INLINE uint32_t cc__sched_record_slot(const struct fiber *f) {
 
 /* The worker's ring; NULL: nothing is recorded. */
 CC_INLINE struct record_ring *cc__sched_ring(struct worker *w) {
-    return cc__get_acquire(&w->core.ring); /* pairs with cc__sched_route_records */
+    return cc__get_acquire(&w->core.ring); /* pairs with attach_locked */
 }
 
 CC_INLINE void cc__sched_record_turn(struct worker *w, struct record_ring *r, enum record_kind kind, unsigned arg,

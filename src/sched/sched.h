@@ -104,7 +104,7 @@ struct worker {
     _Alignas(CC_LINE) struct worker_remote remote;
     /* The owner's, off the hot path. */
     _Alignas(CC_LINE) uint64_t rng;
-    _Atomic uint64_t payoff_deadline; /* its own work has to last until then, or giving fibers away did not pay */
+    _Atomic uint64_t payoff_deadline; /* its own work has to last until then, or sharing fibers did not pay */
     _Atomic uint32_t worth_ns;        /* less work is not shared (cc__policy_worth_next) */
     _Atomic uint32_t gave;            /* fibers that it has shared and that, as far as it knows, were not taken yet */
     _Atomic uint64_t polled_at;       /* when the worker last polled, in which turn, and the average length of a turn */
@@ -124,7 +124,7 @@ struct worker {
     bool summoned;            /* was woken for the work that it has done since it last slept */
     bool watched;             /* has been the watcher since it last ran something */
     bool polled;              /* the same for the poller */
-    uint64_t no_stack_until;  /* it has waited for a stack in vain: no wait before */
+    uint64_t no_stack_until;  /* a wait for a stack has failed: no other wait before this time */
     bool skip_search;         /* its last search or stolen work did not pay: back to sleep without a search, once */
     uint32_t skips;           /* how often to sleep without a search while all others sleep */
     uint32_t received;        /* fibers received from other workers since it last was idle; a fresh one counts twice */
@@ -169,7 +169,7 @@ struct sched {
     unsigned searchers_max;
     bool simulated; /* sim/ chooses the fiber that runs, and all others wait */
     _Alignas(CC_LINE) _Atomic uint64_t want;
-    _Atomic uint32_t credit;    /* how many wakes in vain are allowed before wakes are deferred (idle.c) */
+    _Atomic uint32_t credit;    /* how many wasted wakes are allowed before wakes are deferred (idle.c) */
     _Atomic uint32_t stop;      /* workers end when they find nothing */
     _Atomic uint32_t draining;  /* a thread waits for all tasks to end: workers that go idle notify it */
     _Atomic uint32_t spawns;    /* SPAWNS_ bits */

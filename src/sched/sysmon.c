@@ -86,7 +86,7 @@ bool cc__sysmon_ask(void) {
 
 void cc__sysmon_recheck(void) {
     cc__set_seq(&recheck, 1);
-    if (cc__get_seq(&cc__sysmon.mode) == SYSMON_ASLEEP) rouse(); /* against go_to_sleep */
+    if (cc__get_seq(&cc__sysmon.mode) == SYSMON_ASLEEP) rouse(); /* pairs with go_to_sleep */
 }
 
 void cc__sysmon_set_stall(uint64_t ns) {

@@ -80,7 +80,7 @@ static CC_COLD CC_NOINLINE struct stack *wait_for_stack(struct worker *w, size_t
     return NULL;
 }
 
-/* Switches from the worker's own stack to a fiber; returns when a switch comes back. */
+/* Switches from the worker's own stack to a fiber; returns when a fiber switches back to it. */
 static void run(struct worker *w, struct fiber *f) {
     struct stack *stack = cc__get(&f->stack);
     struct context first, *to = &f->context;
