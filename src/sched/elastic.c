@@ -34,7 +34,7 @@
 
 static _Atomic uint64_t retire_ns = RETIRE_NS;
 static _Atomic uint64_t grown, retired;
-static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER; /* joins retired threads: sysmon, or the exit */
+static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER; /* serialises joins: by sysmon, and at the exit */
 static _Atomic bool exiting;                                /* written under sched.idle.lock */
 
 void cc__elastic_set_retire(uint64_t ns) {
