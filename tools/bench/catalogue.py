@@ -56,6 +56,7 @@ WORK = [
     Row("tree", "an unbalanced tree, fork and join"),
     Row("sort", "merge sort, fork and join"),
     Row("pipeline", "four stages of 1 µs, eight times", unit=1000),
+    Row("stages", "one pipeline of unequal stages", unit=1000),
     Row("sessions", "100,000 sessions with heartbeats", unit=1000),
     Row("limited", "20,000 fibers, 64 permits, sleeps", unit=1000),
 ]

@@ -696,15 +696,14 @@ func workSort(scale float64) result {
 	return r
 }
 
-func workPipeline(scale float64) result {
-	const pipelines, stages, capacity = 8, 4, 16
+func workPipeline(amount, pipelines uint64, capacity int, steps []uint64) result {
 	type item struct{ number, value uint64 }
-	each := scaled(80000, scale)/pipelines + 1
+	each := amount/pipelines + 1
 	var items atomic.Uint64
 	r := measured(each*pipelines, nil, func() {
 		var all sync.WaitGroup
-		all.Add(pipelines)
-		for p := 0; p < pipelines; p++ {
+		all.Add(int(pipelines))
+		for p := uint64(0); p < pipelines; p++ {
 			in := make(chan item, capacity)
 			go func(out chan item) {
 				for i := uint64(0); i < each; i++ {
@@ -712,15 +711,15 @@ func workPipeline(scale float64) result {
 				}
 				close(out)
 			}(in)
-			for s := 0; s < stages; s++ {
+			for _, n := range steps {
 				out := make(chan item, capacity)
-				go func(in, out chan item) {
+				go func(in, out chan item, n uint64) {
 					for one := range in {
-						one.value = compute(one.value, stepsPerUs)
+						one.value = compute(one.value, n)
 						out <- one
 					}
 					close(out)
-				}(in, out)
+				}(in, out, n)
 				in = out
 			}
 			go func(in chan item) {
@@ -840,9 +839,12 @@ func work(name string, scale float64) *result {
 		"chameneos":      func() result { return workChameneos(scale) },
 		"tree":           func() result { return workTree(scale) },
 		"sort":           func() result { return workSort(scale) },
-		"pipeline":       func() result { return workPipeline(scale) },
-		"sessions":       func() result { return workSessions(scale) },
-		"limited":        func() result { return workLimited(scale) },
+		"pipeline": func() result {
+			return workPipeline(scaled(80000, scale), 8, 16, []uint64{stepsPerUs, stepsPerUs, stepsPerUs, stepsPerUs})
+		},
+		"stages":   func() result { return workPipeline(scaled(200000, scale), 1, 32, []uint64{150, 675, 75, 375}) },
+		"sessions": func() result { return workSessions(scale) },
+		"limited":  func() result { return workLimited(scale) },
 	}
 	program, found := programs[name]
 	if !found {

@@ -622,26 +622,24 @@ async fn sort(scale: f64) -> Outcome {
     result
 }
 
-async fn pipeline(scale: f64) -> Outcome {
-    const PIPELINES: u64 = 8;
-    const CAPACITY: usize = 16;
-    let each = scaled(80_000, scale) / PIPELINES + 1;
+async fn pipeline(amount: u64, pipelines: u64, capacity: usize, steps: [u64; 4]) -> Outcome {
+    let each = amount / pipelines + 1;
     let items = Arc::new(AtomicU64::new(0));
     let region = Region::begin();
     let mut set = JoinSet::new();
-    for _ in 0..PIPELINES {
-        let (out, mut from) = mpsc::channel::<(u64, u64)>(CAPACITY);
+    for _ in 0..pipelines {
+        let (out, mut from) = mpsc::channel::<(u64, u64)>(capacity);
         set.spawn(async move {
             for i in 0..each {
                 out.send((i, i)).await.unwrap();
             }
         });
-        for _ in 0..4 {
-            let (out, next) = mpsc::channel(CAPACITY);
+        for n in steps {
+            let (out, next) = mpsc::channel(capacity);
             let mut input = std::mem::replace(&mut from, next);
             set.spawn(async move {
                 while let Some((number, value)) = input.recv().await {
-                    out.send((number, compute(value, STEPS_PER_US))).await.unwrap();
+                    out.send((number, compute(value, n))).await.unwrap();
                 }
             });
         }
@@ -658,10 +656,10 @@ async fn pipeline(scale: f64) -> Outcome {
         });
     }
     join_all(set).await;
-    if items.load(Relaxed) != each * PIPELINES {
+    if items.load(Relaxed) != each * pipelines {
         fail(format!("{} items came through", items.load(Relaxed)));
     }
-    region.end(each * PIPELINES, String::new())
+    region.end(each * pipelines, String::new())
 }
 
 async fn sessions(scale: f64) -> Outcome {
@@ -746,7 +744,8 @@ pub async fn work(name: &str, scale: f64, workers: usize) -> Option<Outcome> {
         "chameneos" => chameneos(scale).await,
         "tree" => tree(scale).await,
         "sort" => sort(scale).await,
-        "pipeline" => pipeline(scale).await,
+        "pipeline" => pipeline(scaled(80_000, scale), 8, 16, [STEPS_PER_US; 4]).await,
+        "stages" => pipeline(scaled(200_000, scale), 1, 32, [150, 675, 75, 375]).await,
         "sessions" => sessions(scale).await,
         "limited" => limited(scale).await,
         _ => return None,
