@@ -292,9 +292,9 @@ void cc__idle_say_drained(void) {
 
 /* A wake that led to nothing, or stolen work that took less time than moving it, uses up credit; one that paid restores
  * the credit. */
-static void judge(struct worker *w, bool paid) {
+static void judge(struct worker *w, bool paid, uint64_t ns) {
     if (paid) {
-        cc__policy_paid();
+        cc__policy_paid(ns);
         return;
     }
     cc__policy_in_vain();
@@ -318,10 +318,13 @@ static void judge_stolen_work(struct worker *w) {
     bool gave_too_much = w->idle_since < cc__get(&w->payoff_deadline);
     if (w->received != 0 || gave_too_much) {
         uint64_t ns = w->idle_since - w->busy_since;
-        bool saved = saved_time(w);
-        if (saved) cc__set(&cc__sched.idle.long_turn_at, w->idle_since);
-        bool paid = !gave_too_much && (saved || cc__policy_steal_paid(w->received, ns, w->summoned));
-        judge(w, paid);
+        bool saved = saved_time(w), paid = cc__policy_steal_paid(w->received, ns, w->summoned);
+        if (saved) {
+            cc__set(&cc__sched.idle.long_turn_at, w->idle_since);
+            if (!paid) paid = (ns = cc__policy_short_work(w->idle_since)) != 0;
+        }
+        paid = paid && !gave_too_much;
+        judge(w, paid, ns);
         w->skip_search = !paid;
     }
     w->victim = NULL;
@@ -365,7 +368,7 @@ static bool search_first(struct worker *w) {
     if (!w->searching) return false;
     enum found found = search(w);
     if (found != FOUND_FIBERS) {
-        if (w->called) judge(w, false); /* the wake was wasted */
+        if (w->called) judge(w, false, 0); /* the wake was wasted */
         w->called = false;
     }
     if (found != FOUND_NOTHING) {

@@ -10,12 +10,13 @@
  *
  * Wakes. To wake another worker takes a system call and 10 to 20 us of the waker's time, and the woken worker's search
  * takes as much again. Most fibers that are made ready are soon run by their own worker; then the wake was wasted. So
- * an owner wakes sleepers while there is credit: a wake, search or steal that paid sets it to WAKE_CREDIT, a wasted one
- * takes one off. Without credit the wake is deferred, but only while there is a watcher: at its next tick it steals
- * what waits behind a long turn, and that restores the credit. So the delay is bounded in time, whatever happened
- * before. A wake after which the worker found only a timer that was due was wasted, too: otherwise a sequence of
- * timers keeps up wakes that are not needed. bench/work/service_30k with two workers shows the benefit: 0.1 to 0.3
- * wakes a request, and 29 to 45 us of CPU time, without; 0.01 to 0.03, and 26 to 35, with it.
+ * an owner wakes sleepers while there is credit: a wake, search or steal that paid earns some, in proportion to the
+ * work that was done elsewhere, and a wasted one takes one off. Without credit the wake is deferred, but only while
+ * there is a watcher: at its next tick it steals what waits behind a long turn, and that earns credit. So the delay is
+ * bounded in time, whatever happened before. A wake after which the worker found only a timer that was due was wasted,
+ * too: otherwise a sequence of timers keeps up wakes that are not needed. bench/work/service_30k with two workers
+ * shows the benefit: 0.1 to 0.3 wakes a request, and 29 to 45 us of CPU time, without; 0.01 to 0.03, and 26 to 35,
+ * with it.
  */
 #ifndef CC_SCHED_POLICY_H
 #define CC_SCHED_POLICY_H
@@ -123,7 +124,11 @@ enum {
      * 250 us. Decision 047 */
     TIMER_SLACK_NS = 250 * 1000,
     LONELY_SKIPS = 15, /* sleeps without a search after a wasted one while all others slept. Guess */
-    WAKE_CREDIT = 8,   /* wasted wakes for one that paid. Guess */
+    WAKE_CREDIT = 8,   /* wasted wakes that are allowed in a row, at most. Guess */
+    /* Short work that was taken from behind a long turn earns one wake each. A stage of a pipeline whose neighbours run
+     * elsewhere never ends its turn: each batch would wake a worker for a microsecond of work. Bound: wakes for short
+     * work take a tenth of a CPU. Decision 049 */
+    SHORT_WORK_NS = 250 * 1000,
     /* A tick of the watcher takes 3 us of CPU time on a bare machine, 11 to 17 us on a virtual one (measured). If a
      * turn was long within EAGER_NS: tick often, for a bound of 250 us on a deferred wake (bench/tail). Otherwise the
      * bound is 1 ms: long turns are then too rare to count among a thousand wakes, and the ticks would take as much CPU
@@ -175,9 +180,19 @@ CC_INLINE bool cc__policy_backlog(struct worker *w) {
                                            : (uint64_t)count * cc__get(&w->turn_ns) >= BACKLOG_NS;
 }
 
-/* A wake, search or steal was worth it, or not. */
-CC_INLINE void cc__policy_paid(void) {
-    cc__set(&cc__sched.credit, WAKE_CREDIT);
+/* A wake, search or steal paid: it earns the wasted wakes that take as long as its work did. */
+CC_INLINE void cc__policy_paid(uint64_t ns) {
+    uint64_t earned = ns / WAKE_PAYS_NS;
+    if (earned > WAKE_CREDIT) earned = WAKE_CREDIT;
+    if (earned == 0) earned = 1;
+    if (cc__get(&cc__sched.credit) < earned) cc__set(&cc__sched.credit, (uint32_t)earned);
+}
+/* Work that was taken from behind a long turn, and was too short to pay for itself: what it earns goes by the time
+ * since the last such work. Nothing, if that was just now. */
+CC_INLINE uint64_t cc__policy_short_work(uint64_t now) {
+    uint64_t since = now - cc__get(&cc__sched.idle.short_work_at);
+    cc__set(&cc__sched.idle.short_work_at, now);
+    return since / SHORT_WORK_NS * WAKE_PAYS_NS;
 }
 CC_INLINE void cc__policy_in_vain(void) {
     uint32_t credit = cc__get(&cc__sched.credit);

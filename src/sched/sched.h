@@ -181,6 +181,7 @@ struct sched {
         _Alignas(CC_LINE) struct link list;   /* of worker_remote.idle: the sleepers */
         struct worker *_Atomic watcher;       /* the sleeper that ticks while others run; written under the lock */
         _Atomic uint64_t long_turn_at;        /* when a turn was last found to be long (idle.c, next.c) */
+        _Atomic uint64_t short_work_at;       /* cc__policy_short_work */
         struct worker *timer_sleeper;         /* the sleeper that wakes for the next timer */
         _Atomic uint64_t timer_sleeper_until; /* written under the lock */
         _Atomic uint64_t timers_at;           /* when an idle worker last woke to fire timers (IDLE-8) */

@@ -247,7 +247,7 @@ int cc__sched_start(struct sched_size size, size_t queue_slots, bool simulated) 
     cc__sched.simulated = simulated;
     if (simulated) cc__set(&cc__sched.want, WANT_SEARCHING); /* permanently: every producer calls its sim point */
     cc__set(&cc__sched.idle.timer_sleeper_until, UINT64_MAX);
-    cc__policy_paid();
+    cc__policy_paid(UINT64_MAX);
     cc__list_init(&cc__sched.idle.list);
     cc__list_init(&cc__sched.overflow.list);
     cc__sched.workers = cc__vm_reserve(workers_size(max));

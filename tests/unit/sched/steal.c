@@ -316,6 +316,38 @@ TEST(giving_pays_only_who_has_enough) {
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
+/* ---- what a wake earns ---- */
+
+static uint32_t earned(uint64_t ns) {
+    cc__set(&cc__sched.credit, 0);
+    cc__policy_paid(ns);
+    return cc__get(&cc__sched.credit);
+}
+
+TEST(wakes_are_earned_by_the_work_that_was_moved) {
+    CHECK_EQ(earned(0), 1); /* else nobody would ever try again */
+    CHECK_EQ(earned(WAKE_PAYS_NS), 1);
+    CHECK_EQ(earned(3 * WAKE_PAYS_NS), 3);
+    CHECK_EQ(earned(1000 * WAKE_PAYS_NS), WAKE_CREDIT);
+    CHECK_EQ(earned(UINT64_MAX), WAKE_CREDIT);
+    cc__policy_paid(WAKE_PAYS_NS); /* less than there is already */
+    CHECK_EQ(cc__get(&cc__sched.credit), WAKE_CREDIT);
+}
+
+/* A long turn of 3 ms after each of a few wakes earns as many as before; one batch after another of a few microseconds,
+ * next to a turn that does not end because of them, does not. */
+TEST(short_work_behind_a_long_turn_earns_by_the_time_between) {
+    uint64_t now = 1000 * UINT64_C(1000000000);
+    (void)cc__policy_short_work(now);
+    for (int i = 0; i < 100; i++) CHECK_EQ(cc__policy_short_work(now += 30 * 1000), 0);
+    CHECK_EQ(earned(cc__policy_short_work(now += SHORT_WORK_NS)), 1);
+    CHECK_EQ(earned(cc__policy_short_work(now += 2 * SHORT_WORK_NS)), 2);
+    CHECK_EQ(earned(cc__policy_short_work(now += 3 * POLICY_MS)), WAKE_CREDIT);
+    CHECK_EQ(cc__policy_short_work(now), 0);
+    cc__set(&cc__sched.credit, 0);
+    cc__set(&cc__sched.idle.short_work_at, 0);
+}
+
 /* ---- an inbox ---- */
 
 static void *spin(void *arg) {
