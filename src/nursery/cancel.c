@@ -1,4 +1,4 @@
-/* cancel.c - what a fiber can ask about its cancellation, shields, and deadline blocks. */
+/* cancel.c - cancellation queries, shields, and deadline blocks. */
 #include "base/fatal.h"
 #include "nursery/scope.h"
 #include "os/clock.h"
@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-/* A loop that does not wait may keep the very worker that would fire its deadline: so it looks at the clock itself. */
+/* A loop that does not wait may occupy the very worker that would fire its deadline, so it reads the clock itself. */
 static void look_at_the_clock(struct scope *s) {
     uint64_t earliest = s != NULL ? cc__scope_deadline(s) : UINT64_MAX, now;
     if (earliest == UINT64_MAX || (now = cc__clock_look()) < earliest) return;
@@ -19,14 +19,14 @@ static bool shuts_down(void) {
     return unlikely(cc__get(&cc__sched.spawns) & SPAWNS_REFUSED) && cc_in_fiber();
 }
 
-/* Not cancelled so far, and a deadline that has come would change that. */
+/* Not cancelled yet, and an expired deadline would change that. */
 static bool may_be_due(uintptr_t word) {
     return (word & (CANCEL_SCOPE | CANCEL_SHIELD | CANCEL_HELD)) == 0 && !cc__cancel_holds(word);
 }
 
 bool cc_cancelled(void) {
     if (cc__cancel_word() == NULL) return false;
-    cc__sim_point(); /* a loop that asks has to end in a simulation too, where nobody runs beside it */
+    cc__sim_point(); /* a polling loop has to end in a simulation too, where nothing runs in parallel */
     if (shuts_down()) return true;
     _Atomic uintptr_t *own = cc__cancel_word();
     uintptr_t word = cc__get_acquire(own); /* pairs with the mark */
@@ -44,7 +44,7 @@ int cc_check_cancel(void) {
 
 /* ---- as an arm of a select ---- */
 
-/* As cc_cancelled. A deadline that has come takes locks, and so does the first look for one. */
+/* As cc_cancelled. Expiring a deadline takes locks, and so does computing the earliest one for the first time. */
 static int look(struct worker *w, const CCCase *c) {
     (void)c;
     int no = w != NULL ? LOOK_BIASED : LOOK_NOT_READY;
@@ -69,7 +69,7 @@ static unsigned prepare(struct arm *arm, const CCCase *c) {
 
 const struct arm_ops cc__arm_cancel = {.look = look, .try = pass, .prepare = prepare};
 
-/* ---- what can be asked ---- */
+/* ---- queries ---- */
 
 int cc_cancel_reason(CCError *reason) {
     if (reason == NULL) return EINVAL;
@@ -103,7 +103,7 @@ bool cc_shield_begin(void) {
     if (own == NULL) return false;
     struct scope *s = cc__scope_of(cc__get(own));
     if (s == NULL) return cc__cancel_shield(own);
-    /* Under the lock: a grace period's end either sees the shield and takes it, or is seen here. */
+    /* Under the lock: the end of a grace period either finds the shield and clears it, or is seen here. */
     cc__lock_take(&s->lock);
     bool begun = !s->pierced && cc__cancel_shield(own);
     cc__lock_release(&s->lock);
@@ -138,7 +138,7 @@ static void end_deadline(void *scope) {
     if (cc__scope_current() != s)
         cc__fatal("CC_WITH_DEADLINE: the block is left while one inside it is still open; blocks end in the reverse "
                   "order of their beginning");
-    /* By the clock: the timer may not have had its turn. */
+    /* By the clock: the timer may not have fired yet. */
     bool late = block->fired != NULL && cc__clock_look() >= cc__get(&s->deadline);
     cc__scope_leave(s);
     cc__scope_settle(s);

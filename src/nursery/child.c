@@ -1,7 +1,7 @@
-/* child.c - the life of a child, from the nursery's point of view.
+/* child.c - spawning children, their failures, and their end.
  *
- * CHILD-1  A child is counted before it can run, and until it has touched the nursery for the last time: the unlock
- *          after it has left. So a thread that has seen the count at zero, under the lock, may free the nursery.
+ * CHILD-1  A child is counted before it can run and until its last access to the nursery, the unlock after it has left.
+ *          So a thread that has seen the count at zero, under the lock, may free the nursery.
  */
 #include "nursery/nursery.h"
 
@@ -16,14 +16,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEPT = 16 }; /* failures whose text is kept unless all are wanted */
+enum { KEPT = 16 }; /* failures kept without CC_NURSERY_COLLECT */
 
 /* ---- failures ---- */
 
 static void keep_locked(CCNursery *n, const CCError *error) {
     if (n->kept >= KEPT && (n->mode & CC_NURSERY_COLLECT) == 0) return;
     struct failure *f = cc__mem_alloc_small(sizeof *f);
-    if (f == NULL) return; /* counted all the same */
+    if (f == NULL) return; /* it is counted anyway */
     f->error = *error;
     *n->last = f;
     n->last = &f->next;
@@ -31,7 +31,7 @@ static void keep_locked(CCNursery *n, const CCError *error) {
 }
 
 bool cc__nursery_fail_with(CCNursery *n, const CCError *error) {
-    /* The end of a wait that a cancellation ended is no failure of its own. */
+    /* ECANCELED of a cancelled wait is a consequence of the cancellation, not a failure of its own. */
     if (error->code == ECANCELED && cc__get(&n->scope.cancelled)) return false;
     cc__lock_take(&n->scope.lock);
     bool first = n->failed++ == 0;
@@ -39,7 +39,7 @@ bool cc__nursery_fail_with(CCNursery *n, const CCError *error) {
     keep_locked(n, error);
     cc__lock_release(&n->scope.lock);
     cc__event(child_fails, n, n->name, error->code, error->text);
-    /* The first one alone, so that the reason below is what the wait returns. */
+    /* Only the first cancels, so that the reason seen below is what the wait returns. */
     if (first && (n->mode & CC_NURSERY_KEEP_GOING) == 0) cc__scope_cancel(&n->scope, error, true);
     return true;
 }
@@ -62,7 +62,7 @@ bool cc__nursery_pass_on(const struct scope *s, const CCError *error) {
     if (self == NULL || cc__get(&cc__get(&self->stack)->cold)->base != n)
         (void)cc__nursery_fail_with(n, error);
     else if ((cc__get(&self->scope) & CANCEL_REPORTED) == 0 && cc__nursery_fail_with(n, error))
-        cc__or(&self->scope, CANCEL_REPORTED); /* a child fails once, whatever it returns */
+        cc__or(&self->scope, CANCEL_REPORTED); /* one failure per child, whatever it returns */
     return true;
 }
 
@@ -100,7 +100,7 @@ void cc__upcall_scope_begin(struct fiber *self, struct fiber_cold *cold) {
     if (unlikely(late)) cc__scope_begin_late_grace(s);
 }
 
-/* One fewer; the last one tells who waits. `cold`: it was a member, else NULL. */
+/* The last child claims the waiters. cold: NULL if the child has not become a member. */
 static void leave(CCNursery *n, struct fiber_cold *cold) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
@@ -110,7 +110,7 @@ static void leave(CCNursery *n, struct fiber_cold *cold) {
         if (unlikely(!cc__list_empty(&n->scope.waiters))) cc__scope_wake_locked(&n->scope, &wakes);
         if (unlikely(n->selected)) cc__nursery_ended_locked(n, &wakes);
     }
-    cc__lock_release(&n->scope.lock); /* the nursery may go */
+    cc__lock_release(&n->scope.lock); /* the nursery may be freed from here on */
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
@@ -121,20 +121,20 @@ static CC_NORETURN CC_COLD void left_inside(struct fiber *self, struct fiber_col
         self->slot, cc__get(&self->generation) & 0x7fffffffu, cc__quoted(cold->name));
 }
 
-/* What an open block has deferred lies in a frame that is gone: nothing of it may be touched. */
+/* The deferred calls of a block left by longjmp are in a dead frame: they must not be touched. */
 void cc__upcall_scope_check(struct fiber *self, struct fiber_cold *cold) {
     struct scope *s = cc__scope_of(cc__get(&self->scope));
     if (s != cold->base && !cc__scope_is_alarm(self->fn)) left_inside(self, cold);
 }
 
-/* panic/ has kept the message. */
+/* panic/ keeps the message. */
 static CC_COLD void fail_by_panic(CCNursery *n, struct fiber *self) {
     CCPanic panic;
     bool known = cc_panic_find(cc__pool_id(self), &panic) == 0;
     (void)cc__nursery_fail(n, self->outcome.status, known ? panic.message : "panic");
 }
 
-/* Tells a program that did not mean an error what its return value was taken for. */
+/* The text tells a program that meant no error how its return value was read. */
 static CC_COLD void fail_by_pointer(CCNursery *n, int code) {
     char text[CC_ERROR_TEXT_MAX];
     snprintf(text, sizeof text, "the child returned (void *)%d, which is read as errno %d (see CC_ERROR, CC_CHILD)",
@@ -158,7 +158,7 @@ void cc__upcall_scope_end(struct fiber *self, struct fiber_cold *cold) {
     cc__sim_hush(false);
 }
 
-/* What its function would have got. */
+/* The argument that f's function would have received. */
 static void *argument(struct fiber *f) {
     struct fiber_block *block;
     void *pointer;
@@ -183,7 +183,7 @@ void cc__upcall_scope_unstarted(struct fiber *f, int error) {
     leave(n, NULL);
 }
 
-/* ---- starting one ---- */
+/* ---- spawning ---- */
 
 static int spawn(CCNursery *n, CCTask *task, CCTaskFn fn, void *arg, const CCSpawnOptions *options, const void *site) {
     if (task != NULL) task->id = 0;

@@ -1,13 +1,13 @@
 /* end.c - the end of a nursery's children, as an arm of a select.
  *
- * The scope's lock guards the number of children, and goes before those of the scopes below (SCOPE-1): a select, which
- * takes its locks in the order of their addresses, must not hold it. So the selects of a nursery have a lock of their
- * own, inside the scope's, and a copy of the one bit that they look at.
+ * The scope's lock guards the number of children, and is taken before those of the scopes below (SCOPE-1). A select
+ * takes its locks in the order of their addresses, so it must not take this one. The arms of a nursery therefore have
+ * a lock of their own, taken inside the scope's, and a copy of the one bit that they check.
  *
- * END-1  From the moment in which the first select has prepared an arm, `end.reached` is whether there is no child:
- *        it changes with the number, under both locks. Before that nobody looks at it.
- * END-2  The last child claims the arms before it releases the scope's lock, and wakes them after that: a select whose
- *        arm was chosen comes after the last touch (CHILD-1), and whoever frees the nursery takes that lock.
+ * END-1  Once the first select has prepared an arm, `end.reached` is true iff there is no child: it changes with the
+ *        number, under both locks. Before that it is not read.
+ * END-2  The last child claims the arms before it releases the scope's lock, and wakes them after that. Freeing the
+ *        nursery takes that lock, so a select woken by the end cannot free it before the last access (CHILD-1).
  */
 #include "nursery/nursery.h"
 
@@ -24,7 +24,7 @@ void cc__nursery_ended_locked(CCNursery *n, struct wakes *wakes) { /* END-2 */
     n->end.reached = true;
     while (!cc__list_empty(&n->end.arms)) {
         struct arm *arm = container_of(cc__list_pop_front(&n->end.arms), struct arm, link);
-        (void)cc__arm_claim_locked(wakes, arm, 0); /* or it unlinks itself */
+        (void)cc__arm_claim_locked(wakes, arm, 0); /* false: something else has woken that select */
     }
     cc__lock_release(&n->end.lock);
 }
@@ -39,7 +39,7 @@ static bool has_ended(CCNursery *n) {
 static int look(struct worker *w, const CCCase *c) {
     if (unlikely(c->nursery == NULL)) return EINVAL;
     if (unlikely(cc__nursery_is_child(c->nursery))) return EDEADLK;
-    if (w != NULL) return LOOK_OUTSIDE; /* it takes a lock */
+    if (w != NULL) return LOOK_OUTSIDE; /* has_ended takes a lock */
     return has_ended(c->nursery) ? LOOK_READY : LOOK_NOT_READY;
 }
 

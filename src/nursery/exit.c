@@ -1,4 +1,4 @@
-/* exit.c - what a nursery takes along when it ends: hooks, channels, memory. */
+/* exit.c - what a nursery owns until its end: exit hooks, channels to close, the arena, values. */
 #include "base/mem.h"
 #include "nursery/nursery.h"
 
@@ -7,7 +7,7 @@
 
 /* ---- hooks and channels ---- */
 
-/* Hooks: the latest first; channels in order. */
+/* Hooks run in reverse order of registration, channels are closed in order. */
 static int add_hook(CCNursery *n, struct hook hook) {
     struct hook *h = cc__mem_alloc_small(sizeof *h);
     if (h == NULL) return ENOMEM;
@@ -32,7 +32,7 @@ int cc_nursery_autoclose(CCNursery *n, CCChan *ch) {
     return n != NULL && ch != NULL ? add_hook(n, (struct hook){.ch = ch}) : EINVAL;
 }
 
-/* The next one, off its list: hooks, then channels; NULL: none. One at a time, because a hook may register another. */
+/* Removes the next hook, or without hooks the next channel; NULL: none. One at a time: a hook may register another. */
 static struct hook *next_exit(CCNursery *n) {
     cc__lock_take(&n->scope.lock);
     struct hook **list = n->hooks != NULL ? &n->hooks : &n->closing, *h = *list;
@@ -60,7 +60,7 @@ enum { CHUNK = 4096 };
 void *cc_nursery_alloc(CCNursery *n, size_t size) {
     if (n == NULL || size > SIZE_MAX / 2) return NULL;
     size_t rounded = (size + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
-    if (rounded == 0) rounded = _Alignof(max_align_t); /* each its own address */
+    if (rounded == 0) rounded = _Alignof(max_align_t); /* a unique address */
     void *memory = NULL;
     cc__lock_take(&n->scope.lock);
     struct chunk *c = n->chunks;
@@ -81,7 +81,7 @@ void *cc_nursery_alloc(CCNursery *n, size_t size) {
     return memory;
 }
 
-/* A list whose members begin with the address of the next one. */
+/* The next pointer is the first member of each. */
 static void free_list(void *first) {
     for (void *at = first, *next; at != NULL; at = next) {
         memcpy(&next, at, sizeof next);
@@ -103,7 +103,7 @@ int cc_nursery_set_value(CCNursery *n, const void *key, void *value) {
     if (v == NULL) return ENOMEM;
     v->key = key;
     v->value = value;
-    /* The newest comes first, and nothing is taken away: readers need no lock. */
+    /* Nodes are pushed to the front and never removed, so readers need no lock. */
     cc__lock_take(&n->scope.lock);
     v->next = cc__get(&n->scope.values);
     cc__set_release(&n->scope.values, v); /* pairs with cc_value */

@@ -1,4 +1,4 @@
-/* nursery.c - a nursery's beginning, its wait and its end. */
+/* nursery.c - creating nurseries, waiting for them, and ending them. */
 #include "nursery/nursery.h"
 
 #include "base/error.h"
@@ -13,16 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- beginning ---- */
+/* ---- creating ---- */
 
-static struct freed freed; /* nurseries that are gone */
+static struct freed freed; /* to report a second cc_nursery_free */
 
 static bool valid(const CCNurseryConfig *c) {
     if ((c->mode & ~(CC_NURSERY_COLLECT | CC_NURSERY_KEEP_GOING)) != 0) return false;
     return !(c->root && c->parent != NULL) && !cc__reserved_used(c);
 }
 
-/* 0: *nursery is a new one. */
 static int create(const CCNurseryConfig *config, CCNursery **nursery) {
     if (!valid(config)) return EINVAL;
     CCNursery *n = cc__scope_alloc(sizeof *n);
@@ -40,7 +39,7 @@ static int create(const CCNurseryConfig *config, CCNursery **nursery) {
     uint64_t deadline = cc__wait_deadline(config->deadline);
     int rc = deadline != UINT64_MAX ? cc__scope_set_deadline(&n->scope, deadline) : 0;
     if (rc != 0) {
-        cc__scope_settle(&n->scope); /* whatever the error was, no timer knows the scope */
+        cc__scope_settle(&n->scope); /* whatever the error was, no timer refers to the scope after this */
         cc__scope_destroy(&n->scope);
         cc__scope_free(&n->scope);
         return rc;
@@ -77,26 +76,27 @@ static uint64_t caller(void) {
     return self != NULL ? cc__pool_id(self) : UINT64_C(1) << 63 | (unsigned)cc__thread_id();
 }
 
-/* EXIT-1  One caller at a time runs the exits, and the others that wait come after that: hooks and channels keep their
- *         order, and whoever returns finds them done. A hook that waits itself does not wait for itself. */
+/* EXIT-1  One caller at a time runs the exits (hooks and channels); other waiters return after that. So their order
+ *         is kept, and they are done when a wait returns. A hook that waits for the nursery does not wait for itself.
+ */
 static bool others_exit_locked(const CCNursery *n) {
     return unlikely(n->exiting != 0) && n->exiting != caller();
 }
 
-/* 0: no child is left, and nobody else runs the exits. ETIMEDOUT, ECANCELED, ENOMEM. Under the lock, which is free only
+/* 0: no child is left, and no other caller runs the exits. ETIMEDOUT, ECANCELED, ENOMEM. The lock is released only
  * while the caller waits. */
 static int wait_for_children_locked(CCNursery *n, uint64_t deadline) {
     struct scope *s = &n->scope;
     int rc = 0;
     while ((s->children > 0 || others_exit_locked(n)) && rc == 0) {
         cc__event(nursery_wait, s, s->children);
-        rc = cc__scope_wait_locked(s, deadline); /* CHILD-1: after this the last child is through with the nursery */
+        rc = cc__scope_wait_locked(s, deadline); /* retakes the lock: after the last child's unlock (CHILD-1) */
         cc__event(nursery_woken, s, rc == 0 ? WAKE_OBJECT : rc == ETIMEDOUT ? WAKE_TIMER : WAKE_CANCEL);
     }
     return rc;
 }
 
-/* To the very end, whatever happens: the caller was cancelled, and so is the nursery. Under the lock, as above. */
+/* The caller's wait was cancelled: cancels the nursery with the same reason and waits regardless. */
 static void wait_all_the_same_locked(CCNursery *n) {
     cc__lock_release(&n->scope.lock);
     CCError reason;
@@ -120,10 +120,10 @@ static void end_exits(void *nursery) {
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
-/* False: there are none. The lock is free meanwhile. */
+/* False: there are none. Releases the lock meanwhile. */
 static bool run_exits_locked(CCNursery *n) { /* EXIT-1 */
     if (n->hooks == NULL && n->closing == NULL) return false;
-    bool first = n->exiting == 0; /* else a hook waits */
+    bool first = n->exiting == 0; /* else a hook calls this */
     if (first) n->exiting = caller();
     cc__lock_release(&n->scope.lock);
     CCDefer end = {.fn = first ? end_exits : NULL, .arg = n}; /* a hook may panic */
@@ -134,7 +134,7 @@ static bool run_exits_locked(CCNursery *n) { /* EXIT-1 */
     return true;
 }
 
-/* Until nobody and nothing is left: a hook may start children, and these may leave hooks. Under the lock, as above. */
+/* Until there is neither: a hook may start children, and these may register hooks. */
 static void end_locked(CCNursery *n) {
     for (;;) {
         if (wait_for_children_locked(n, WAIT_FOREVER) != 0) wait_all_the_same_locked(n);
@@ -142,7 +142,8 @@ static void end_locked(CCNursery *n) {
     }
 }
 
-/* A reason from outside is not this nursery's: whoever passes its code on would make a failure of a cancellation. */
+/* A reason from above is reported as ECANCELED: a caller that passed its code on would turn a cancellation into a
+ * failure. */
 static int outcome_locked(CCNursery *n) {
     n->reported = n->code != 0;
     if (n->code != 0 || !cc__get(&n->scope.cancelled)) return n->code;
@@ -174,9 +175,9 @@ int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
     return code;
 }
 
-/* ---- the end ---- */
+/* ---- ending ---- */
 
-/* The first failure of a child. False: there is none, and *error is left alone. */
+/* The first failure of a child. False: there is none, and *error is unchanged. */
 static bool failure_locked(const CCNursery *n, CCError *error) {
     if (likely(n->code == 0)) return false;
     *error = n->failures != NULL ? n->failures->error : (CCError){.code = 0};
@@ -184,7 +185,7 @@ static bool failure_locked(const CCNursery *n, CCError *error) {
     return true;
 }
 
-/* settled: neither deadline nor grace period can fire any more. */
+/* settled: neither the deadline nor a grace period can fire any more. */
 static void destroy(CCNursery *n, bool settled) {
     if (!settled) cc__scope_settle(&n->scope);
     cc__scope_destroy(&n->scope);
@@ -193,8 +194,8 @@ static void destroy(CCNursery *n, bool settled) {
     cc__scope_free(&n->scope);
 }
 
-/* There is no nursery around. A panic that is under way is not replaced by another one; clean-up code does not begin
- * one. */
+/* For a failure that no enclosing nursery takes. It is a panic only where none is in progress and the caller is not
+ * clean-up code. */
 static CC_COLD void warn_unreported(const char *what, const char *name, const char *without, const CCError *error,
                                     bool panic) {
     char text[CC_PANIC_MESSAGE_MAX + CC_ERROR_TEXT_MAX];
@@ -231,8 +232,8 @@ int cc_nursery_free(CCNursery *n) {
 
 /* ---- blocks ---- */
 
-/* What a block without .result has ended with: a child's failure, or what it was cancelled with if that began here and
- * is an error. False: nothing. */
+/* The failure of a block without .result: a child's, or else the reason it was cancelled with, if that was given here
+ * and is an error. False: none. */
 static bool block_failure_locked(const CCNursery *n, CCError *error) {
     if (failure_locked(n, error)) return true;
     if (likely(!cc__get(&n->scope.cancelled)) || !n->scope.origin || n->scope.reason.code == ECANCELED) return false;
@@ -240,7 +241,7 @@ static bool block_failure_locked(const CCNursery *n, CCError *error) {
     return true;
 }
 
-/* A hook may panic: then the rest of the exits, and the end, come while that runs what is deferred. */
+/* A hook may panic: then this runs again as a deferred call of that panic, for the remaining exits and the end. */
 static void end_outside(void *nursery) {
     CCNursery *n = nursery;
     bool panics = !n->left;
@@ -264,11 +265,11 @@ static void end_outside(void *nursery) {
     if (unlikely(!reported)) warn_unreported("CC_NURSERY", name, ".result", &error, !panics);
 }
 
-/* By the block's end, or by a panic on its way through. */
+/* Runs at the block's end, or when a panic unwinds through it. */
 static void end_block(void *nursery) {
     CCNursery *n = nursery;
     if (!n->left) (void)cc_nursery_cancel_with(n, ECANCELED, "a panic has left the nursery's block");
-    /* From here on the waits are the outer scope's. */
+    /* The waits below belong to the outer scope. */
     if (n->entered) {
         if (cc__scope_current() != &n->scope)
             cc__fatal("CC_NURSERY '%s': the block is left while one inside it is still open; blocks end in the "
@@ -283,7 +284,7 @@ static void end_block(void *nursery) {
 CCNursery *cc_nursery_enter(const CCNurseryConfig *config) {
     CCNursery *n = NULL;
     int rc = create(config, &n);
-    if (rc == ECANCELED) { /* nobody arms the deadline: the runtime shuts down */
+    if (rc == ECANCELED) { /* the runtime shuts down: no fiber can arm the deadline */
         CCNurseryConfig without = *config;
         without.deadline = CC_FOREVER;
         rc = create(&without, &n);
@@ -312,13 +313,13 @@ void cc_nursery_leave(CCNursery **nursery) {
     cc_defer_leave(&n->deferred);
 }
 
-/* ---- what it can be asked and told ---- */
+/* ---- cancelling and queries ---- */
 
 int cc_nursery_cancel_with(CCNursery *n, int code, const char *text) {
     if (n == NULL || code < 0) return EINVAL;
     CCError reason = cc__scope_reason(code, text);
     cc__scope_cancel(&n->scope, &reason, true);
-    cc__sim_point(); /* who does not wait sees it, too */
+    cc__sim_point(); /* so that a fiber that does not wait sees it too */
     return 0;
 }
 
@@ -336,7 +337,7 @@ int cc_nursery_set_deadline(CCNursery *n, CCDeadline deadline) {
 
 size_t cc_nursery_children(CCNursery *n) {
     if (n == NULL) return 0;
-    cc__sim_point(); /* a loop that asks has to end in a simulation too */
+    cc__sim_point(); /* a polling loop has to end in a simulation too */
     cc__lock_take(&n->scope.lock);
     size_t children = n->scope.children;
     cc__lock_release(&n->scope.lock);

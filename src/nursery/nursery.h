@@ -23,55 +23,56 @@ struct chunk {
 };
 
 struct CCNursery {
-    struct scope scope; /* first: children know it by this address */
+    struct scope scope; /* first: a child's record holds this address */
     int mode;
     int *result;  /* CC_NURSERY's */
     bool entered; /* the block's fiber is in the scope */
-    bool left;    /* the block is left as it should be, not by a panic */
-    /* NULL, or called for each child that has never run, because it found no stack, with its argument: what that holds
-     * is to be given back. On a worker, not in a fiber: it does not wait. Set before the first child is started. */
+    bool left;    /* the block has ended normally, not by a panic */
+    /* NULL, or called with the argument of each child that could not get a stack, to release what that holds. Runs on
+     * a worker, not in a fiber: it must not wait. Set before the first child is started. */
     void (*unstarted)(void *arg);
-    CCDefer deferred; /* else a panic ends it; its function is there as long as the block has to be ended */
+    CCDefer deferred; /* ends the block; its fn is set until that is done */
     char name[CC_FIBER_NAME_MAX];
     /* Under the scope's lock. */
-    int code;      /* the first failure's */
-    bool reported; /* and somebody has asked for it */
+    int code;      /* of the first failure */
+    bool reported; /* a caller has been told of the failure */
     uint32_t kept;
     size_t failed;
     struct failure *failures, **last;
-    struct hook *hooks;                /* the latest first */
+    struct hook *hooks;                /* latest first */
     struct hook *closing, **close_end; /* in order */
-    uint64_t exiting;                  /* who runs them (cc__nursery_run_exits); 0: nobody */
+    uint64_t exiting;                  /* the caller that runs them (cc__nursery_run_exits), or 0 */
     struct chunk *chunks;
-    bool selected; /* a select has waited, or is about to: `end` is kept */
-    /* Under `lock`, which a select takes among others in the order of their addresses: so no other lock is taken inside
-     * it. Whoever changes the number of children takes it inside the scope's. */
+    bool selected; /* a select has prepared an arm: `end` is kept up to date */
+    /* A select takes `lock` among others in the order of their addresses, so no other lock is taken inside it. Changes
+     * of the number of children take it inside the scope's. */
     struct {
         struct lock lock;
         bool reached;     /* there is no child */
-        struct link arms; /* of selects that wait for that */
+        struct link arms; /* of waiting selects */
     } end;
 };
 
-/* Under the scope's lock: there are children again; or the last one is gone, and claims the selects that wait. */
+/* Under the scope's lock: after the first child was counted; after the last one has left, which claims the waiting
+ * selects. */
 void cc__nursery_not_ended_locked(CCNursery *n);
 void cc__nursery_ended_locked(CCNursery *n, struct wakes *wakes);
 
-/* Whether the caller is a child of it, or below: one of those that it would wait for. */
+/* Whether the caller is a child of n or below one: waiting for n would then be a deadlock. */
 bool cc__nursery_is_child(const CCNursery *n);
 
-/* The failure of a child, by the child: recorded, and the siblings are cancelled. text may be NULL. False: it is the
- * echo of a cancellation. */
+/* Records the calling child's failure and cancels its siblings. text may be NULL. False: it is ECANCELED in a cancelled
+ * nursery, which is not a failure. */
 bool cc__nursery_fail(CCNursery *n, int code, const char *text);
-/* The same with an error that somebody else has had. */
+/* The same with the error of another fiber. */
 bool cc__nursery_fail_with(CCNursery *n, const CCError *error);
-/* A block without .result has ended with that error: the nearest nursery above `s` (or, without one, around the caller)
- * fails with it. False: there is none. */
+/* Propagates the error of a block without .result to the nearest nursery above `s`, or else around the caller. False:
+ * there is none. */
 bool cc__nursery_pass_on(const struct scope *s, const CCError *error);
 
-/* Exit hooks and autoclose; once. */
+/* Exit hooks and autoclose, each once. */
 void cc__nursery_run_exits(CCNursery *n);
-/* The arena, the failures, what the hooks left. */
+/* The arena, the failures, the values. */
 void cc__nursery_free_all(CCNursery *n);
 
 #endif

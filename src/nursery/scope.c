@@ -58,7 +58,7 @@ void cc__scope_init(struct scope *s, struct scope *parent, uint64_t grace_ns) {
     cc__list_init(&s->waiters);
     s->jump = s;
     if (parent == NULL) return;
-    /* Two jumps of one length make one of twice that, and a step. */
+    /* A skew-binary skip pointer: two equal jumps above are merged into one, plus this step. */
     const struct scope *j = parent->jump;
     s->depth = parent->depth + 1;
     s->jump = parent->depth - j->depth == j->depth - j->jump->depth ? j->jump : parent;
@@ -68,7 +68,7 @@ void cc__scope_init(struct scope *s, struct scope *parent, uint64_t grace_ns) {
         s->reason = parent->reason;
         s->pierced = parent->pierced;
         cc__set(&s->cancelled, 1);
-        cc__set(&s->felt, 1); /* until somebody enters it */
+        cc__set(&s->felt, 1); /* cc__scope_enter decides for an owner */
         s->grace_late = parent->grace_late;
     }
     cc__lock_release(&parent->lock);
@@ -86,8 +86,8 @@ void cc__scope_destroy(struct scope *s) {
 
 /* ---- members ---- */
 
-/* What was cancelled above is hidden from the owner, by its shield, or because it does not feel it above (SCOPE-5). The
- * parent is cancelled. Under the lock. */
+/* Whether a cancellation from above is hidden from the owner: by its shield, or because it is hidden from it above
+ * (SCOPE-5). Under the lock; meaningful if the parent is cancelled. */
 static bool hidden(struct scope *s) {
     void *owner = cc__get(&s->owner);
     struct scope *above = s->parent;
@@ -100,10 +100,10 @@ static bool feels(struct scope *s, const void *who) {
     return cc__get(cc__get(&s->owner) == who ? &s->felt : &s->cancelled) != 0;
 }
 
-/* Who enters and leaves: a fiber, or an OS thread. */
+/* The caller that enters or leaves a scope. */
 struct visitor {
-    struct fiber *fiber;       /* or */
-    struct outsider *outsider; /* NULL: an OS thread that is in no scope yet */
+    struct fiber *fiber;       /* NULL: an OS thread */
+    struct outsider *outsider; /* of an OS thread; NULL: it is in no scope yet */
 };
 
 static struct visitor visitor(void) {
@@ -115,8 +115,8 @@ static _Atomic uintptr_t *word_of(struct visitor v) {
     return v.fiber != NULL ? &v.fiber->scope : &v.outsider->scope;
 }
 
-/* The visitor's address becomes s; the bits that are its own stay, and these shields hold, unless they do not hold
- * there. Under the lock of s. */
+/* Replaces the scope address in the visitor's word. Its own bits stay; `shields` are set unless s is pierced. Under the
+ * lock of s. */
 static void set_scope(struct visitor v, struct scope *s, uintptr_t shields) { /* SCOPE-3 */
     bool cancelled = s != NULL && feels(s, v.fiber != NULL ? (void *)v.fiber : v.outsider);
     if (s != NULL && s->pierced) shields = 0;
@@ -154,10 +154,10 @@ void cc__scope_enter(struct scope *s) {
     cc__lock_take(&s->lock);
     s->entry = cc__get(word_of(v)) & (CANCEL_SHIELD | CANCEL_OUTER);
     cc__set(&s->owner, v.fiber != NULL ? (void *)v.fiber : v.outsider);
-    /* A canceller that comes from now on takes this lock after this; an earlier one has cancelled for children only. */
+    /* A later canceller takes this lock after us and finds the owner; an earlier one has marked children only. */
     bool hides = hidden(s);
     cc__set(&s->felt, cc__get(&s->cancelled) && (s->own || !hides));
-    if (unlikely(s->own && s->expired && hides)) s->reason = passed; /* it came first, of those that are felt here */
+    if (unlikely(s->own && s->expired && hides)) s->reason = passed; /* the first that its owner sees */
     add_locked(v, s);
     set_scope(v, s, s->entry != 0 ? CANCEL_OUTER : 0);
     bool late = s->grace_late && v.fiber != NULL;
@@ -168,7 +168,7 @@ void cc__scope_enter(struct scope *s) {
 void cc__scope_leave(struct scope *s) {
     struct visitor v = visitor();
     struct scope *outer = s->outer;
-    uintptr_t shields = s->entry; /* what the end of a grace period took away inside is whole again outside */
+    uintptr_t shields = s->entry; /* restored even if the end of a grace period cleared them inside */
     drop(v, s);
     cc__set(&s->owner, NULL);
     if (outer == NULL) {
@@ -195,9 +195,9 @@ CCError cc__scope_reason(int code, const char *text) {
     return reason;
 }
 
-/* Visits `top` and all below it, from the top down. The lock of a scope is held until all below it were visited
- * (SCOPE-1). False from `visit`: it goes no deeper there. The way back is the parents: however deep the tree is, this
- * takes neither stack nor memory. */
+/* Visits `top` and all scopes below, in preorder. The lock of a scope is held until all below it have been visited
+ * (SCOPE-1). If `visit` returns false, the scopes below are skipped. It goes back up by `parent`: however deep the tree
+ * is, this needs neither stack nor memory. */
 static void walk_down(struct scope *top, bool (*visit)(struct scope *s, void *arg), void *arg) {
     struct scope *s = top;
     cc__lock_take(&s->lock);
@@ -226,12 +226,12 @@ struct marking {
     const CCError *reason;
     bool origin; /* the reason is top's own */
     bool inside; /* a runtime runs */
-    bool news;   /* for somebody */
-    bool grace;  /* somebody has a grace period, which begins */
+    bool news;   /* a scope was marked */
+    bool grace;  /* a grace period begins */
 };
 
-/* The bits first, all the way down. One that is cancelled already has marked what is below, but for its owner if that
- * was hidden from it. */
+/* First the bits, all the way down. A scope that is already cancelled has marked everything below, except an owner from
+ * which that was hidden. */
 static bool mark(struct scope *s, void *marking) {
     struct marking *m = marking;
     bool top = s == m->top, was = cc__get(&s->cancelled) != 0, hides = !top && hidden(s);
@@ -248,7 +248,7 @@ static bool mark(struct scope *s, void *marking) {
     return true;
 }
 
-/* Then, after the barrier, the fibers and threads that wait. */
+/* Then, after the barrier, waiting fibers and threads are claimed. */
 static bool claim(struct scope *s, void *wakes) {
     for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
         cc__cancel_claim(member(l), wakes);
@@ -256,7 +256,7 @@ static bool claim(struct scope *s, void *wakes) {
     return true;
 }
 
-/* Without a runtime: the threads alone. */
+/* Without a runtime: only OS threads wait. */
 static bool claim_thread(struct scope *s, void *unused) {
     (void)unused;
     if (s->inside != NULL) cc__blocked_cancel(s->inside);
@@ -277,14 +277,14 @@ static void send_grace(struct scope *s);
 
 void cc__scope_cancel(struct scope *s, const CCError *reason, bool origin) {
     struct worker *w = cc__worker();
-    /* Without a runtime there are no fibers to wake; the bits are for those that come. One that is about to stop may go
-     * on, with its fibers. */
+    /* Without a runtime there are no fibers to wake; the bits are for later ones. A runtime that is about to stop may
+     * still run on, with its fibers. */
     bool inside = w != NULL || cc__upcall_enter_locked();
     struct marking m = {.top = s, .reason = reason, .origin = origin, .inside = inside};
     if (inside) cc__cancel_begin();
     walk_down(s, mark, &m);
     if (m.news && !inside) {
-        inside = cc__upcall_enter_locked(); /* it may have been started before the bits were set, and fibers wait */
+        inside = cc__upcall_enter_locked(); /* it may have started before the bits were set: fibers may wait */
         if (inside)
             cc__cancel_begin();
         else
@@ -294,7 +294,7 @@ void cc__scope_cancel(struct scope *s, const CCError *reason, bool origin) {
         cc__event(cancel, s, reason->code, reason->text);
         cc__probe3(cancel, s, reason->code, reason->text);
         bool sends = m.grace && w == NULL;
-        if (sends) keep_for_grace(s); /* while nobody ends because of this yet */
+        if (sends) keep_for_grace(s); /* before a woken fiber can end the scope */
         wake_all(s);
         if (sends)
             send_grace(s);
@@ -333,7 +333,7 @@ int cc__scope_wait_locked(struct scope *s, uint64_t deadline) {
 
 void cc__scope_expire(struct scope *s, uint64_t now) {
     cc__lock_take(&s->lock);
-    bool over = now >= cc__get(&s->deadline); /* it may have been called off, or put off, a moment ago */
+    bool over = now >= cc__get(&s->deadline); /* it may just have been removed or postponed */
     if (over) s->expired = true;
     cc__lock_release(&s->lock);
     if (over) cc__scope_cancel(s, &passed, true);
@@ -345,7 +345,7 @@ void cc__scope_expire_if_due(struct scope *s) {
         cc__scope_expire(s, now);
 }
 
-/* Deadlines change seldom once somebody is below them: then an epoch ends for all. */
+/* A deadline seldom changes once scopes are below it: a change invalidates the cached values of all scopes. */
 static _Atomic uint64_t epoch = 1;
 
 void cc__scope_deadline_changed(void) {
@@ -354,14 +354,14 @@ void cc__scope_deadline_changed(void) {
 
 static bool remembered(struct scope *s, uint64_t now, uint64_t *earliest) {
     if (cc__get_acquire(&s->earliest_epoch) != now) return false; /* pairs with remember */
-    *earliest = cc__get_acquire(&s->earliest);                    /* the look below comes after it */
+    *earliest = cc__get_acquire(&s->earliest);                    /* ordered before the load below */
     return cc__get(&s->earliest_epoch) == now;
 }
 
 static void remember(struct scope *s, uint64_t now, uint64_t earliest) {
     cc__lock_take(&s->lock);
     cc__set(&s->earliest_epoch, 0);
-    cc__set_release(&s->earliest, earliest); /* pairs with remembered: 0 is there before it */
+    cc__set_release(&s->earliest, earliest); /* pairs with remembered: the 0 above is visible before it */
     cc__set_release(&s->earliest_epoch, now);
     cc__lock_release(&s->lock);
 }
@@ -386,11 +386,11 @@ bool cc__scope_may_be_late(struct scope *s) {
     return earliest != UINT64_MAX && cc__clock_now() >= earliest;
 }
 
-/* Shields are taken away, here and below. */
+/* Clears shields, here and below. */
 static bool pierce(struct scope *s, void *arg) {
     (void)arg;
     s->pierced = true;
-    cc__set(&s->felt, 1); /* it is cancelled */
+    cc__set(&s->felt, 1); /* s is cancelled */
     for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
         cc__cancel_pierce(&member(l)->scope);
     if (s->inside != NULL) cc__cancel_pierce(&s->inside->scope);
@@ -404,8 +404,7 @@ void cc__scope_pierce(struct scope *s) {
     wake_all(s);
 }
 
-/* What a timed spawn does for its scope, and the note that it has finished. It was started by the timer; or by a
- * shutdown, which ends all waits. */
+/* The body of a timed spawn. by_timer: false if it was started by a shutdown, which ends all waits. */
 static void fire(struct scope *s, bool grace, bool by_timer) {
     if (grace) {
         cc__scope_pierce(s);
@@ -419,7 +418,7 @@ static void fire(struct scope *s, bool grace, bool by_timer) {
     cc__lock_take(&s->lock);
     *(grace ? &s->grace_armed : &s->armed) = false;
     cc__scope_wake_locked(s, &wakes);
-    cc__lock_release(&s->lock); /* the scope may go */
+    cc__lock_release(&s->lock); /* the scope may be freed from here on */
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
@@ -449,11 +448,11 @@ bool cc__scope_fired_unstarted(struct fiber *f) {
     return true;
 }
 
-/* Timers are armed by workers. Under the lock: a thread that reads `armed` finds the timed spawn that belongs to it. */
+/* Only workers arm timers. Under the lock: a thread that reads `grace_armed` finds the timed spawn it stands for. */
 static bool arm_grace(struct scope *s, void *worker) {
     if (s->grace_ns == UINT64_MAX || s->grace_armed || s->pierced || s->ending) return true;
     uint64_t when = cc_after_ns(s->grace_ns).ns;
-    /* Without memory for a timer shields hold: what they are for is worth more than the grace period. */
+    /* Without memory for a timer, shields hold for ever: what they protect matters more than the grace period. */
     s->grace_armed = cc__timed_spawn_arm(worker, &s->grace, when, end_grace_fiber, s, (uintptr_t)s) == 0;
     return true;
 }
@@ -464,7 +463,7 @@ static bool disarm_deadline_locked(struct scope *s) {
 }
 
 static int arm_deadline_locked(struct worker *w, struct scope *s, uint64_t deadline) {
-    /* First what can fail: the former deadline holds until the new one does. Its record goes to the new one. */
+    /* First what can fail: until then the old deadline stays in force. The new one reuses its record. */
     if (deadline != UINT64_MAX && !cc__timer_prepare(w)) return ENOMEM;
     if (s->expired || s->ending || !disarm_deadline_locked(s)) return ETIMEDOUT;
     int rc = 0;
@@ -486,17 +485,17 @@ static void *arm(void *arg) {
     cc__lock_take(&a->scope->lock);
     a->rc = arm_deadline_locked(w, a->scope, a->deadline);
     cc__lock_release(&a->scope->lock);
-    cc__idle_armed(w); /* the caller goes on */
+    cc__idle_armed(w); /* this worker may run on: a sleeping one has to watch the timer */
     return NULL;
 }
 
-/* A thread that is no worker sends a fiber. */
+/* A thread that is not a worker runs a fiber for it. */
 static int arm_somewhere(struct arming *a) {
     if (cc__worker() != NULL) {
         (void)arm(a);
         return a->rc;
     }
-    bool held = cc__cancel_hold(); /* a timer is armed for a cancelled caller, too */
+    bool held = cc__cancel_hold(); /* also for a cancelled caller */
     int rc = cc_run(arm, a, NULL);
     cc__cancel_unhold(held);
     return rc != 0 ? rc : a->rc;
@@ -504,11 +503,11 @@ static int arm_somewhere(struct arming *a) {
 
 static void begin_grace(struct scope *s, struct worker *w) {
     walk_down(s, arm_grace, w); /* here and below */
-    cc__idle_armed(w);          /* the caller goes on */
+    cc__idle_armed(w);          /* as in arm */
 }
 
-/* A thread that is no worker sends a fiber for that, too, but does not wait for it: all workers may be blocked, by the
- * caller even. The fiber keeps the scope (SCOPE-4). */
+/* A thread that is not a worker starts a fiber for that too, but does not wait for it: all workers may be blocked, even
+ * by the caller. The fiber keeps the scope alive (SCOPE-4). */
 static void keep_for_grace(struct scope *s) {
     cc__lock_take(&s->lock);
     s->sent++;
@@ -521,7 +520,7 @@ static void let_go(struct scope *s) {
     cc__lock_take(&s->lock);
     s->sent--;
     cc__scope_wake_locked(s, &wakes);
-    cc__lock_release(&s->lock); /* the scope may go */
+    cc__lock_release(&s->lock); /* the scope may be freed from here on */
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
@@ -531,7 +530,7 @@ static void *begin_grace_fiber(void *scope) {
     return NULL;
 }
 
-/* Without memory for a fiber shields hold, as without a timer. */
+/* Without memory for a fiber, shields hold for ever, as without a timer. */
 static void send_grace(struct scope *s) {
     if (cc__upcall_spawn_in((uintptr_t)s, NULL, begin_grace_fiber, s, NULL, NULL) != 0) let_go(s);
 }
@@ -564,7 +563,7 @@ int cc__scope_set_deadline(struct scope *s, uint64_t deadline) {
     return rc;
 }
 
-/* A cancellation from above may still come, until the scope is out of its parent's list: it arms nothing any more. */
+/* A cancellation from above may arrive until the scope leaves its parent's list: `ending` keeps it from arming. */
 bool cc__scope_disarm_locked(struct scope *s) {
     s->ending = true;
     if (s->grace_armed && cc__timed_spawn_disarm(&s->grace)) s->grace_armed = false;
@@ -574,7 +573,7 @@ bool cc__scope_disarm_locked(struct scope *s) {
 void cc__scope_settle(struct scope *s) {
     bool held = cc__cancel_hold();
     cc__lock_take(&s->lock);
-    while (!cc__scope_disarm_locked(s)) (void)cc__scope_wait_locked(s, WAIT_FOREVER); /* or the runtime shuts down */
+    while (!cc__scope_disarm_locked(s)) (void)cc__scope_wait_locked(s, WAIT_FOREVER); /* a shutdown may end the wait */
     cc__lock_release(&s->lock);
     cc__cancel_unhold(held);
 }
