@@ -1,4 +1,4 @@
-/* api.c - cc_record.h: on and off, files, notes and regions; and what the environment asks for. */
+/* api.c - cc_record.h: start and stop, files, notes and regions; and CC_RECORD of the environment. */
 #include "record/record.h"
 
 #include "base/error.h"
@@ -21,11 +21,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- on and off ---- */
+/* ---- start and stop ---- */
 
 static const unsigned level_of[] = {[CC_RECORD_TIMES] = 1, [CC_RECORD_TURNS] = 0, [CC_RECORD_STACKS] = 2};
 
-/* The runtime, if it runs, has its rings from now on; if not, its start attaches them. */
+/* A running runtime gets its rings here; otherwise its start attaches them. */
 static void tell(void) {
     if (cc__worker() != NULL) {
         cc__sched_route_records();
@@ -68,7 +68,7 @@ int cc__record_attach(unsigned workers) {
 
 /* ---- files ---- */
 
-static struct lock writing; /* one at a time: names of addresses, and memory */
+static struct lock writing; /* one file at a time: symbol lookup and memory are expensive */
 
 static int write_to(int fd, CCRecordFormat format, bool inside, unsigned patience_ms) {
     static int (*const formats[])(struct history *, struct vec *) = {[CC_RECORD_GO] = cc__record_go,
@@ -116,7 +116,7 @@ int cc_record_snapshot(const char *path) {
     return path != NULL ? write_file(path, false) : EINVAL;
 }
 
-/* ---- marks ---- */
+/* ---- notes and regions ---- */
 
 void cc_note(const char *format, ...) {
     if (!cc__recorder_on() || format == NULL) return;
@@ -139,18 +139,17 @@ void cc_region_end(const char *name) {
 
 /* ---- the environment ---- */
 
-/* Without a file the events are for reports, and for whoever asks for a snapshot: 64 KiB a worker, which stay in the
- * CPU's caches. */
+/* Without a file the events are only for reports and snapshots: 64 KiB per worker, which stays in the CPU's caches. */
 enum { EVENTS_FOR_REPORTS = 4096 };
 
 static struct {
     const char *file;       /* NULL: none */
-    _Atomic uint64_t saved; /* when; 0: never */
+    _Atomic uint64_t saved; /* time of the last file; 0: never */
     _Atomic uint32_t asked; /* futex; ASKED_ bits */
 } wanted;
 
 enum { ASKED_SOON = 1, ASKED_NOW = 2 };
-/* "%p" in it is the process. False: it is too long. */
+/* Replaces "%p" by the process id. False: the name is too long. */
 static bool name_of_file(char *name, size_t size) {
     size_t n = 0;
     for (const char *at = wanted.file; *at != '\0' && n + 16 < size; at++) {
@@ -171,7 +170,7 @@ int cc__record_configure(const char *file, int level) {
     return rc == EALREADY ? 0 : rc;
 }
 
-/* What an error means here, if its name does not tell; else "". */
+/* Explains an error whose name is not enough; else "". */
 static const char *reason_of(const char *name, int error) {
     struct stat status;
     bool fifo = error == ENXIO && cc__os_path_stat(name, true, &status) == 0 && S_ISFIFO(status.st_mode);
@@ -196,14 +195,14 @@ void cc__record_save(bool end) {
                  reason_of(name, rc));
 }
 
-/* Whoever dies may hold a lock that the file takes, or be in the middle of an allocation: so another thread writes it,
- * and nobody waits for ever. */
+/* A crashing thread may hold a lock that writing needs, or be inside the allocator: so another thread writes the file,
+ * and the wait for it is bounded. */
 void cc__record_ask(bool end) {
     if (wanted.file == NULL || cc__get(&cc__recorder.recorded) == 0) return;
     if (cc__sysmon_thread() == cc__thread_id()) return;
     cc__or_seq(&wanted.asked, end ? ASKED_NOW : ASKED_SOON);
-    if (!cc__sysmon_ask()) return; /* the end of the runtime has written it */
-    uint64_t until = cc__clock_real() + (PATIENCE_MS + 1000) * UINT64_C(1000000); /* it may have to say why not */
+    if (!cc__sysmon_ask()) return; /* no sysmon thread: the end of the runtime has written it */
+    uint64_t until = cc__clock_real() + (PATIENCE_MS + 1000) * UINT64_C(1000000); /* 1 s more, for its warning */
     for (uint32_t asked; end && (asked = cc__get_seq(&wanted.asked)) & ASKED_NOW && cc__clock_real() < until;)
         cc__futex_wait(&wanted.asked, asked, until);
 }
@@ -216,7 +215,7 @@ void cc__record_asked(void) {
     cc__futex_wake(&wanted.asked, INT32_MAX);
 }
 
-/* The file is the parent's, and so is the thread that writes it. */
+/* After a fork: the file and the sysmon thread belong to the parent. */
 void cc__record_forget(void) {
     wanted.file = NULL;
     writing = (struct lock){0};

@@ -1,4 +1,4 @@
-/* bytes.c - arrays that grow, and bytes in the forms that the formats need. */
+/* bytes.c - growable arrays, a hash map, and the encodings of the output formats. */
 #include "record/record.h"
 
 #include "base/mem.h"
@@ -39,9 +39,9 @@ void cc__vec_free(struct vec *v) {
     *v = (struct vec){0};
 }
 
-/* ---- numbers by address ---- */
+/* ---- hash map ---- */
 
-/* Where it is, or would be. */
+/* The entry of the key, or the free one where it belongs. */
 static struct map_entry *entry_of(const struct map *map, uint64_t key) {
     size_t at = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (map->room - 1);
     while (map->at[at].key != 0 && map->at[at].key != key) at = (at + 1) & (map->room - 1);
@@ -120,13 +120,13 @@ void cc__bytes_field_bytes(struct vec *bytes, unsigned number, const void *data,
     cc__bytes_add(bytes, data, n);
 }
 
-/* Until something can be written. ETIMEDOUT: it could not for so long. */
+/* Waits until fd is writable. ETIMEDOUT: it is not within patience_ms. */
 static int await_room(int fd, unsigned patience_ms) {
     uint64_t now = cc__clock_real(), until = now + patience_ms * UINT64_C(1000000);
     struct pollfd one = {.fd = fd, .events = POLLOUT};
     for (; now < until; now = cc__clock_real()) {
         int ready = cc__os_wait_any(&one, 1, (int)((until - now) / 1000000 + 1));
-        if (ready != 0) return ready < 0 ? -ready : 0; /* if that is an error of the descriptor, the write says so */
+        if (ready != 0) return ready < 0 ? -ready : 0; /* the write reports an error of the descriptor */
     }
     return ETIMEDOUT;
 }

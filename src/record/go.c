@@ -1,12 +1,11 @@
-/* go.c - a history as an execution trace of Go, in the form of Go 1.22, which all later tools read.
+/* go.c - a history as an execution trace of Go, in the format of Go 1.22, which all later tools read.
  *
- * A fiber is a goroutine, a worker a processor and its thread, a nursery a task. A fiber that was started in a nursery
- * is in a region of that task as long as it lives. The threads that are not workers are one goroutine, on a processor
- * of its own.
+ * A fiber is a goroutine, a worker a P and its M, a nursery a task. A fiber that was started in a nursery is in a
+ * region of that task as long as it lives. The threads that are not workers are one goroutine, on a P of its own.
  *
  * A trace is a header and batches. A batch has events of one thread, with times as differences; others hold the clock's
  * frequency, the stacks and the strings. The reader orders events of different threads by each goroutine's sequence
- * numbers, not by their times, and refuses what cannot have been.
+ * numbers, not by their times, and rejects inconsistent traces.
  */
 #include "record/record.h"
 
@@ -24,9 +23,9 @@ struct writer {
     struct history *h;
     struct vec *out, batch;
     struct vec stacks;            /* of struct stack_entry */
-    uint64_t thread, begin, time; /* of the batch: its thread, its time and that of its last event */
+    uint64_t thread, begin, time; /* of the batch: its thread, its start, its last event */
     uint32_t lane;
-    uint32_t by_frames[RECORD_STACKS + 1]; /* numbers of stacks by those of the recorder; 0: not yet */
+    uint32_t by_frames[RECORD_STACKS + 1]; /* stack number by the recorder's number; 0: not assigned yet */
 };
 
 /* The frames of one stack: places. */
@@ -36,7 +35,7 @@ struct stack_entry {
 };
 
 static uint64_t goroutine(uint32_t number) {
-    return number + 1; /* in the order of their first step */
+    return number + 1; /* 0 is no goroutine */
 }
 
 static uint64_t processor(struct history *h, uint32_t lane) {
@@ -113,7 +112,7 @@ static void put_stacks(struct writer *w) {
         cc__bytes_varint(&data, e->count);
         for (unsigned k = 0; k < e->count; k++) {
             const struct code_place *p = cc__names_place_at(&w->h->names, e->places[k]);
-            cc__bytes_varint(&data, e->places[k] + 1); /* in place of an address, which differs from run to run */
+            cc__bytes_varint(&data, e->places[k] + 1); /* instead of the address, which differs from run to run */
             cc__bytes_varint(&data, p->function);
             cc__bytes_varint(&data, p->file);
             cc__bytes_varint(&data, p->line);
@@ -150,7 +149,7 @@ static uint32_t string(struct writer *w, const char *text) {
     return cc__names_string(&w->h->names, text);
 }
 
-/* What exists when the trace begins, by the first thread; and the processor, which runs. */
+/* The states at the beginning of the trace: all fibers that exist, on the first thread; and that this P runs. */
 static void put_status(struct writer *w) {
     struct history *h = w->h;
     event(w, h->begin, EV_PROC_STATUS, EVENT_ARGS(processor(h, w->lane), PROC_RUNNING));
@@ -166,7 +165,7 @@ static void put_status(struct writer *w) {
     }
 }
 
-/* Why a fiber waits, in words that the readers of these traces know how to sort. */
+/* Why a fiber waits, in the strings by which Go's tools classify blocking. */
 static const char *reason_text(unsigned reason) {
     switch (reason) {
     case PARK_QUEUE:
@@ -218,7 +217,7 @@ static void put_step(struct writer *w, const struct step *s) {
         break;
     case STEP_NOTE:
     case STEP_EVENT:
-        if (f == NULL) break; /* such an event has a goroutine */
+        if (f == NULL) break; /* the event needs a goroutine */
         event(w, t, EV_USER_LOG, EVENT_ARGS(f->scope, string(w, s->kind == STEP_NOTE ? "note" : "ccc"), s->text, 0));
         break;
     case STEP_LOST:

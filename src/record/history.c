@@ -1,8 +1,8 @@
-/* history.c - from the records of all rings to a history: a machine follows each fiber. README.md has its states.
+/* history.c - from the records of all rings to a history, by a state machine for each fiber (README.md).
  *
- * MERGE-1  Each fiber's steps are a path of the machine, and each lane runs one fiber at a time: where a record is
- *            missing, because its ring has overwritten it or because two records came in the wrong order, the step is
- *            inferred and counted.
+ * MERGE-1  Each fiber's steps are a path of the state machine, and each lane runs one fiber at a time. Where a record
+ *          is missing, because its ring has overwritten it, or two records are in the wrong order, the step is inferred
+ *          and counted.
  */
 #include "record/history.h"
 
@@ -15,16 +15,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the machine ---- */
+/* ---- the state machine ---- */
 
 struct machine {
     struct history *h;
-    bool running;        /* the runtime is: fibers may be looked at */
+    bool running;        /* the runtime runs: fiber records may be read */
     struct vec slots;    /* of uint32_t: the strand that has the slot, plus one */
-    struct map spawns;   /* by slot plus one: how many are still to come */
-    uint32_t *on;        /* by lane: who runs there */
-    struct moment *at;   /* all of them */
-    size_t count, i;     /* where it is */
+    struct map spawns;   /* by slot plus one: SPAWN records still to come */
+    uint32_t *on;        /* by lane: the running strand */
+    struct moment *at;   /* all records */
+    size_t count, i;     /* i: the current one */
     uint64_t time, last; /* of the record, of the last step */
     uint32_t lane;
 };
@@ -40,7 +40,7 @@ static struct step *step(struct machine *m, enum step_kind kind, uint32_t lane, 
         fail(m);
         s = &nowhere;
     }
-    m->last = m->time > m->last ? m->time : m->last + 1; /* no two steps have the same: a reader may sort them */
+    m->last = m->time > m->last ? m->time : m->last + 1; /* unique times: a reader may sort by them */
     *s = (struct step){.time = m->last, .kind = kind, .lane = lane, .fiber = fiber, .by = m->on[lane]};
     return s;
 }
@@ -71,7 +71,7 @@ static uint32_t *slot_of(struct machine *m, uint32_t slot) {
     return cc__vec_at(uint32_t, &m->slots, slot);
 }
 
-/* One that no record introduces: it was there before the first one, or a timer has started it. */
+/* Adds a fiber without a SPAWN record: it existed before the first record, or a timer has started it. */
 static uint32_t introduce(struct machine *m, uint32_t slot, enum strand_state initial) {
     uint32_t number = add_strand(m, slot), *at = slot_of(m, slot);
     struct strand *s = cc__strand(m->h, number);
@@ -80,7 +80,7 @@ static uint32_t introduce(struct machine *m, uint32_t slot, enum strand_state in
     s->existed = true;
     s->initial = s->state = (uint8_t)initial;
     char name[CC_FIBER_NAME_MAX] = "";
-    bool last = cc__map_find(&m->spawns, (uint64_t)slot + 1) == 0; /* the one that has the slot now was there before */
+    bool last = cc__map_find(&m->spawns, (uint64_t)slot + 1) == 0; /* no later SPAWN: it still has the slot */
     if (m->running && last && slot < cc__pool_size() && cc__view_take(slot, false, &v)) {
         s->generation = v.generation;
         s->known = true;
@@ -96,7 +96,7 @@ static uint32_t introduce(struct machine *m, uint32_t slot, enum strand_state in
 
 /* The strand of a slot. */
 static uint32_t find(struct machine *m, uint32_t slot, enum strand_state initial) {
-    if (slot >= UINT32_C(1) << 28) return NOBODY; /* there are not so many */
+    if (slot >= UINT32_C(1) << 28) return NOBODY; /* more than the pool can have */
     uint32_t number = *slot_of(m, slot);
     if (number != 0 && cc__strand(m->h, number - 1)->state != STRAND_ENDED) return number - 1;
     return introduce(m, slot, initial);
@@ -107,7 +107,7 @@ static void leave_lane(struct machine *m, struct strand *s, enum strand_state st
     s->state = (uint8_t)state;
 }
 
-/* The one that runs on the lane has left it, and no record says so. */
+/* The fiber that runs on the lane has left it without a record. */
 static void infer_stop(struct machine *m, uint32_t lane) {
     uint32_t number = m->on[lane];
     if (number == NOBODY) return;
@@ -124,7 +124,8 @@ static struct step *unblock(struct machine *m, uint32_t number, unsigned reason)
     return t;
 }
 
-/* Says what the lane's ring has overwritten, when somebody runs there: readers want to know of whom an event is. */
+/* Reports how much the lane's ring has overwritten, once a fiber runs there: trace readers expect events to have one.
+ */
 static void tell_lost(struct machine *m) {
     char text[96], who[24] = "OS threads";
     struct lane *l = cc__lane(m->h, m->lane);
@@ -149,12 +150,12 @@ static void run(struct machine *m, uint32_t slot) {
     struct step *t = step(m, STEP_START, m->lane, number);
     t->sequence = ++s->sequence;
     if (s->named) t->text = s->label;
-    s->named = false; /* it was said */
+    s->named = false; /* the label is in the history now */
     m->on[m->lane] = number;
     tell_lost(m);
 }
 
-/* Who runs on a lane after that record, if it says so: a slot plus one; 0: nobody does. */
+/* If the record changes which fiber runs on the lane: its slot plus one, or 0 for none. */
 static void note_who_runs(uint64_t head, uint64_t body, uint32_t *runs) {
     switch ((enum record_kind)cc__record_kind(head)) {
     case REC_RUN:
@@ -173,8 +174,8 @@ static void note_who_runs(uint64_t head, uint64_t body, uint32_t *runs) {
     }
 }
 
-/* Goes over what is older than the beginning. Whoever has the CPU then may have it to the end, and be the one that all
- * this is about: it runs from the beginning on. */
+/* Skips the records before `oldest`. The fiber that runs on a lane then is started at the beginning: it may run to the
+ * end without a record, and be what the trace was made for. */
 static void skip_to(struct machine *m, uint64_t oldest, uint32_t *runs) {
     for (; m->i < m->count && m->at[m->i].time < oldest; m->i++)
         note_who_runs(m->at[m->i].head, cc__hidden(m->at[m->i].body), &runs[m->at[m->i].lane]);
@@ -214,12 +215,12 @@ static void wake(struct machine *m, uint64_t head, uint64_t body) {
     if (s->state == STRAND_WAITING)
         (void)unblock(m, number, cc__record_arg(head));
     else if (s->state == STRAND_RUNNING)
-        s->woken = true; /* it is about to park, and the latch keeps the wake */
+        s->woken = true; /* it is about to park: the wake is latched */
 }
 
 /* ---- records in several parts ---- */
 
-/* The records behind this one that belong to it: text, and what SPAWN and SCOPE say. */
+/* The continuation records of the current one: text, and the arguments of SPAWN and SCOPE. */
 struct rest {
     char text[256];
     const void *site, *fn;
@@ -258,7 +259,7 @@ static void spawn(struct machine *m, uint64_t body) {
     (void)cc__map_set(&m->spawns, (uint64_t)slot + 1, cc__map_find(&m->spawns, (uint64_t)slot + 1) - 1);
     uint32_t number = add_strand(m, slot), *at = slot_of(m, slot);
     if (m->h->failed) return;
-    if (*at != 0) { /* whose end was not recorded */
+    if (*at != 0) { /* the end of the previous fiber of the slot was not recorded */
         struct strand *before = cc__strand(m->h, *at - 1);
         if (before->state == STRAND_RUNNING) infer_stop(m, before->lane);
         before->state = STRAND_ENDED;
@@ -318,7 +319,7 @@ static void region(struct machine *m, uint64_t address) {
     t->object = s->scope;
 }
 
-/* Ends those inside as well: they were left by a panic. */
+/* Ends the regions inside as well: a panic has left them. */
 static void region_ends(struct machine *m, uint64_t address) {
     uint32_t number = m->on[m->lane];
     if (number == NOBODY) return;
@@ -381,12 +382,12 @@ static void follow(struct machine *m) {
     case REC_EVENT:
         note(m, STEP_EVENT, head);
         break;
-    default: /* parts of others */
+    default: /* continuation records */
         break;
     }
 }
 
-/* ---- all of it ---- */
+/* ---- taking a history ---- */
 
 static void count_spawns(struct machine *m, uint64_t oldest) {
     for (size_t i = 0; i < m->count && !m->h->failed; i++) {

@@ -1,4 +1,4 @@
-/* last.c - the newest records of a ring as text, for reports: without memory, locks or names of addresses. */
+/* last.c - the newest records of a ring as text, for reports: no allocation, no locks, no symbol lookup. */
 #include "record/record.h"
 
 #include "fiber/state.h"
@@ -13,7 +13,7 @@ static void describe_park(char *text, size_t size, unsigned reason, uint64_t obj
     if (object != 0) snprintf(text + strlen(text), size - strlen(text), " (0x%llx)", (unsigned long long)object);
 }
 
-/* What a line shows; the text of several records is one. */
+/* False: the record begins no line. Text records are appended to the line before. */
 static bool describe(const struct record_copy *r, char *text, size_t size) {
     unsigned kind = cc__record_kind(r->head), arg = cc__record_arg(r->head), slot = (uint32_t)r->body;
     switch ((enum record_kind)kind) {
@@ -79,7 +79,7 @@ bool cc__record_last(unsigned ring, unsigned max, void (*say)(void *arg, const c
     uint64_t n = cc__record_copy(r, copy, max < LINES_MAX ? max : LINES_MAX, &lost);
     for (uint64_t i = 0; i < n; i++) {
         if (!describe(&copy[i], text, sizeof text)) continue;
-        bool texts = cc__record_kind(copy[i].head) != REC_SPAWN; /* whose text is a name */
+        bool texts = cc__record_kind(copy[i].head) != REC_SPAWN; /* the text of a SPAWN is a name */
         if (!texts) snprintf(text + strlen(text), sizeof text - strlen(text), " ");
         for (; i + 1 < n; i++) {
             unsigned next = cc__record_kind(copy[i + 1].head);

@@ -1,4 +1,4 @@
-/* moments.c - copies the rings, and puts their records in one order, by time. */
+/* moments.c - copies the rings and sorts their records by time. */
 #include "record/history.h"
 
 #include "arch/cpu.h"
@@ -28,7 +28,7 @@ static struct scale take_scale(void) {
     return s;
 }
 
-/* The time of a record in ns; `before`: that of the one before it in its ring. */
+/* The time of a record in ns; `before`: of the previous record of its ring. */
 static uint64_t time_of(const struct scale *s, struct worker *w, uint64_t head, uint64_t before) {
     uint64_t stamp = head >> RECORD_TIME_SHIFT, time, at_most;
     if (s->level == 0 && w != NULL) {
@@ -36,9 +36,9 @@ static uint64_t time_of(const struct scale *s, struct worker *w, uint64_t head, 
     } else {
         bool cycles = s->cycles && s->level != 0;
         uint64_t now = cycles ? s->now_cycles : s->now_ns;
-        uint64_t age = (now - stamp) & RECORD_TIME_MASK; /* or it was written since: then this is almost all */
+        uint64_t age = (now - stamp) & RECORD_TIME_MASK; /* wraps around if the record was written after `now` */
         stamp = now - age;
-        if (age > RECORD_TIME_MASK / 2) { /* or it has the stamp of another recording, which ended meanwhile */
+        if (age > RECORD_TIME_MASK / 2) { /* that, or the stamp is of an earlier recording with another clock */
             uint64_t ahead = RECORD_TIME_MASK + 1 - age, since = (cycles ? cc__cpu_cycles() : cc__clock_now()) - now;
             stamp = now + (ahead < since ? ahead : since);
         }
@@ -59,7 +59,7 @@ bool cc__moment_has_time(uint64_t head) {
     return kind != REC_TEXT && kind != REC_SPAWN_AT && kind != REC_SPAWN_IN;
 }
 
-/* *oldest: the first moment from which on this ring has everything. */
+/* *oldest: raised to the time from which this ring is complete. */
 static bool copy_ring(struct history *h, const struct scale *s, unsigned index, bool running, struct vec *moments,
                       uint64_t *oldest) {
     struct record_ring *r = cc__get_acquire(&cc__recorder.ring[index]);
@@ -78,7 +78,7 @@ static bool copy_ring(struct history *h, const struct scale *s, unsigned index, 
     h->lost += lane->lost;
     uint64_t time = s->since_ns, i = 0;
     if (lane->lost != 0)
-        while (i < lane->records && !cc__moment_has_time(copy[i].head)) i++; /* what they belong to is lost */
+        while (i < lane->records && !cc__moment_has_time(copy[i].head)) i++; /* the record they continue is lost */
     if (lane->lost != 0 && i < lane->records) {
         uint64_t first = time_of(s, w, copy[i].head, time);
         if (first > *oldest) *oldest = first;

@@ -1,4 +1,4 @@
-/* names.c - strings and code addresses, each with a number, in the order of their first use. */
+/* names.c - interned strings and code addresses, numbered in the order of their first use. */
 #include "record/record.h"
 
 #include "base/mem.h"

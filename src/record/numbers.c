@@ -1,5 +1,5 @@
-/* numbers.c - what stands for addresses in a history: numbers of objects and nurseries, names of functions and regions,
- * places of frames. The same run gives the same ones (README.md: Determinism).
+/* numbers.c - replaces addresses in a history: by numbers of objects and nurseries, names of functions and regions,
+ * places of frames. The same run gives the same result (README.md: Determinism).
  */
 #include "record/history.h"
 
@@ -32,10 +32,10 @@ uint32_t cc__number_scope_opens(struct history *h, uint64_t address, uint32_t pa
 }
 
 void cc__number_scope_closes(struct history *h, uint64_t address) {
-    (void)cc__map_set(&h->open, cc__hidden(address), 0); /* which is there */
+    (void)cc__map_set(&h->open, cc__hidden(address), 0); /* cannot fail: the key is there */
 }
 
-/* ---- words ---- */
+/* ---- strings ---- */
 
 uint32_t cc__number_label(struct history *h, uint32_t fn, const char *name) {
     char text[200];
@@ -64,7 +64,7 @@ uint32_t cc__number_text(struct history *h, const char *text) {
 
 uint32_t cc__number_region(struct history *h, uint64_t address) {
     char name[64] = "";
-    for (size_t n = sizeof name - 1; n >= 1; n /= 2) /* it may end near the end of what is mapped */
+    for (size_t n = sizeof name - 1; n >= 1; n /= 2) /* the name may end near the end of the mapping */
         if (cc__safe_copy(name, (const void *)(uintptr_t)address, n)) break;
     name[sizeof name - 1] = '\0';
     return cc__names_string(&h->names, name);

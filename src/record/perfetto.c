@@ -1,9 +1,8 @@
-/* perfetto.c - a history as track events of Perfetto, protobuf by hand.
+/* perfetto.c - a history as track events of Perfetto, in hand-written protobuf.
  *
- * Each worker has a track, on which the fibers that it runs are slices; each fiber has one, on which its waits and
- * regions are slices and its notes are marks. An arrow (a flow) leads from whoever wakes or starts a fiber to where
- * that goes on. The field numbers are those of perfetto's trace_packet.proto, track_descriptor.proto and
- * track_event.proto.
+ * Each worker has a track, on which the fibers that it runs are slices; each fiber has a track, on which its waits and
+ * regions are slices and its notes are instants. A flow leads from a wake or spawn to the next run of the fiber. The
+ * field numbers are those of perfetto's trace_packet.proto, track_descriptor.proto and track_event.proto.
  */
 #include "record/record.h"
 
@@ -44,7 +43,7 @@ static void put_name(struct vec *bytes, unsigned number, const char *text) {
     cc__bytes_field_bytes(bytes, number, text, strlen(text));
 }
 
-/* `process`, `tid`: what it is besides a name; 0: neither. */
+/* A track of a process, of a thread (tid not 0), or else a child track of the process. */
 static void put_track(struct writer *w, uint64_t uuid, const char *name, bool process, uint64_t tid) {
     w->inner.count = w->innermost.count = 0;
     cc__bytes_field(&w->inner, TRACK_UUID, uuid);
@@ -74,7 +73,7 @@ static void put_fixed(struct vec *bytes, unsigned number, uint64_t value) {
     cc__bytes_add(bytes, text, sizeof text);
 }
 
-/* name: NULL: none. flow: 0: none. */
+/* name may be NULL, flow 0. */
 static void put_event(struct writer *w, uint64_t time, unsigned type, uint64_t track, const char *name, uint64_t flow,
                       bool flow_ends) {
     w->inner.count = 0;
@@ -108,12 +107,12 @@ static void put_tracks(struct writer *w) {
     }
 }
 
-/* An arrow from a wake or a spawn to the next START of the fiber. */
+/* The id of the flow from a wake or a spawn to the next START of the fiber. */
 static uint64_t flow_of(uint32_t fiber, uint32_t sequence) {
     return (uint64_t)(fiber + 1) << 32 | sequence;
 }
 
-/* wait: by fiber, whether a slice of waiting is open. */
+/* wait: by fiber, whether its wait slice is open. */
 static void put_step(struct writer *w, const struct step *s, bool *wait) {
     struct history *h = w->h;
     uint64_t t = s->time, here = lane_track(s->lane), own = s->fiber != NOBODY ? fiber_track(s->fiber) : here;
