@@ -1,5 +1,5 @@
-/* ask.c - reports that somebody asks for: dumps, by a call or by a signal; who has not ended, when a shutdown gives up
- * or leaks are asked for. */
+/* ask.c - reports on request: dumps, by a call or a signal; unfinished fibers, when a shutdown gives up or for a leak
+ * report. */
 #include "base/error.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
@@ -83,7 +83,7 @@ void cc__diag_dump_on(int signal) {
     if (cc__dump_signal_install(signal, ask_for_dump)) cc__quiet_signal_is_ours(signal);
 }
 
-/* ---- who has not ended ---- */
+/* ---- unfinished fibers ---- */
 
 static void list_fibers(struct out *out) {
     struct survey survey;

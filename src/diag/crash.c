@@ -1,8 +1,8 @@
-/* crash.c - names the fiber that has touched what it must not, and says where it was.
+/* crash.c - reports a memory fault: the fiber and its backtrace.
  *
- * The handler runs on the worker's alternate stack. It writes one line, which takes no lock and no memory. The
- * backtrace needs both, and the fault may have come in the middle of an allocation; so the sysmon thread makes it, and
- * the handler waits for that, but not for ever.
+ * The handler runs on the worker's alternate stack. It writes one line, without locks or allocation. The backtrace
+ * needs both, and the fault may have happened inside the allocator: so the sysmon thread prints it, and the handler
+ * waits for that, for a limited time.
  */
 #include "base/fatal.h"
 #include "diag/diag.h"
@@ -15,7 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-enum { PATIENCE_MS = 5000 }; /* a guess: the first names of a process take tenths of a second */
+enum { PATIENCE_MS = 5000 }; /* a guess: the first symbol lookup of a process takes tenths of a second */
 
 enum { CRASH_NONE, CRASH_TAKEN, CRASH_ASKED, CRASH_SHOWN };
 
@@ -24,7 +24,7 @@ static struct {
     struct registers at;
     uintptr_t low, high; /* of the stack */
     struct fiber *fiber; /* NULL: a hosted call */
-    unsigned worker;     /* which runs it */
+    unsigned worker;     /* that runs the fiber */
     struct view view;
 } crash;
 
@@ -54,7 +54,7 @@ bool cc__diag_crash_asked(void) {
 
 /* ---- in the handler ---- */
 
-/* Of several that fault at a time one is shown; the others wait as well, or they would end the process before. */
+/* Of simultaneous faults one is shown. The other handlers wait too, or they would end the process before that. */
 static void show_frames(const struct fault *fault, struct fiber *f, const struct stack *s) {
     uint64_t until = cc__clock_real() + PATIENCE_MS * UINT64_C(1000000);
     struct registers at = cc__registers_interrupted(fault->context);
@@ -90,7 +90,7 @@ bool cc__diag_fault(const struct fault *fault) {
     const struct stack *s = f != NULL ? cc__get(&f->stack) : cc__hosted_stack();
     if (s == NULL) return false;
     bool overflow = cc__stack_in_guard(s, fault->addr);
-    if (!overflow && !fault->last) return false; /* the program's handler may know better */
+    if (!overflow && !fault->last) return false; /* the program's handler may handle it */
     char who[96] = "a hosted call";
     if (f != NULL) {
         const struct fiber_cold *cold = cc__get(&s->cold);

@@ -1,14 +1,13 @@
-/* deadlock.c - nothing can run, and nothing can ever wake.
+/* deadlock.c - detects that nothing can run or be woken any more, and reports it.
  *
- * Asked by sysmon when all workers have slept for a while (cc__upcall_quiet), and again a little later; while no
+ * Called by sysmon when all workers have slept for a while (cc__upcall_quiet), and again a little later; while no
  * runtime runs, by an OS thread that has blocked for as long (cc__upcall_threads_quiet).
  *
- * DEADLOCK-1  It is claimed only if all of this holds at both looks, and no worker woke and no OS thread began or ended
- *             a wait in between: tasks are there that have not ended, or OS threads that wait in a call of ours without
- *             a deadline; every worker sleeps, and no queue holds anything; no timer is armed for a wait that lasts;
- *             every thread of the process is one of ours, or waits in a call of ours without a deadline; the program
- *             handles no signal that could come from outside. Whoever is not on that list can still do something; then
- *             nothing is said.
+ * DEADLOCK-1  A deadlock is reported only if all of this holds at both checks, and no worker woke and no OS thread
+ *             began or ended a wait in between: there are unfinished tasks, or OS threads that wait in a call of ours
+ *             without a deadline; every worker sleeps, and all queues are empty; no timer is armed for a wait that
+ *             lasts; every thread of the process is one of ours, or waits in a call of ours without a deadline; the
+ *             program handles no signal that could come from outside. Anything else might still wake a waiter.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
@@ -26,7 +25,7 @@
 #include <unistd.h>
 
 static struct {
-    uint64_t epoch, blocked_epoch; /* at sysmon's first look */
+    uint64_t epoch, blocked_epoch; /* at sysmon's first check */
     _Atomic uint64_t told;         /* cc__blocked_epoch of a report by a thread, plus 1 */
     _Atomic uint32_t ends, status; /* whether the program ends, and with which status */
     struct lock lock;              /* of the next two */
@@ -47,7 +46,7 @@ void cc_on_deadlock(CCDeadlockFn fn, void *arg) {
 }
 
 void cc__diag_deadlock_forget(void) {
-    if (cc__get(&deadlock.lock.word) != 0) deadlock.fn = NULL; /* perhaps not the one that `arg` is for */
+    if (cc__get(&deadlock.lock.word) != 0) deadlock.fn = NULL; /* fn and arg may not belong together */
     deadlock.lock = (struct lock){0};
 }
 
@@ -63,14 +62,15 @@ bool cc__upcall_unfinished(void) {
     return cc__sched_active() != 0 || cc__blocked_waits_forever();
 }
 
-/* What was printed and not written should be seen; a stream that somebody holds is left alone. */
+/* Buffered output should not be lost; a stream that another thread has locked is skipped. */
 static void flush(FILE *stream) {
     if (ftrylockfile(stream) != 0) return;
     (void)fflush(stream);
     funlockfile(stream);
 }
 
-/* What it keeps others from, and who could have ended a wait for a channel. For the others the line itself says it. */
+/* The pthread mutexes that the fiber holds, and the fibers that could end its wait for a channel. For other waits the
+ * line itself names them. */
 static void print_servers(struct out *out, struct fiber *f, struct wait_what what) {
     enum { SHOWN = 3 };
     struct fiber *servers[SHOWN];
@@ -138,9 +138,9 @@ static void report(FILE *file) {
     cc__out_flush(&out);
 }
 
-/* The report, on stderr; and as a string, which the caller frees, if it is wanted and there is memory: else NULL. */
+/* The report goes to stderr. If wanted, it is also returned as a string, which the caller frees; NULL: no memory. */
 static char *report_twice(bool wanted) {
-    enum { SIZE = 65536 }; /* some pages: what is alike is shown together */
+    enum { SIZE = 65536 }; /* enough: fibers that are alike are shown together */
     char *text = wanted ? cc__mem_alloc(SIZE) : NULL;
     FILE *memory = text != NULL ? fmemopen(text, SIZE, "w") : NULL;
     cc__dump_begin();
@@ -193,7 +193,7 @@ bool cc__upcall_quiet(unsigned look) {
     return false;
 }
 
-/* A runtime that starts or stops meanwhile has workers, which are not known here. */
+/* The workers of a runtime that starts or stops meanwhile count as unknown threads here. */
 bool cc__upcall_threads_quiet(unsigned look, uint64_t *epoch) {
     uint64_t now = cc__blocked_epoch();
     if (cc__quiet_signals_may_come() || !cc__quiet_threads() || cc__blocked_epoch() != now) return false;
@@ -203,6 +203,6 @@ bool cc__upcall_threads_quiet(unsigned look, uint64_t *epoch) {
     }
     if (*epoch != now) return false;
     uint64_t told = cc__swap_seq(&deadlock.told, now + 1);
-    if (told != now + 1) cc__upcall_stuck(); /* else another of the waiting threads has said it */
+    if (told != now + 1) cc__upcall_stuck(); /* else another waiting thread has reported it */
     return true;
 }

@@ -1,4 +1,4 @@
-/* describe.c - finding the words. */
+/* describe.c - fibers, waits and durations as text. */
 #include "diag/dump.h"
 
 #include "blocking/blocking.h"
@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-/* NULL: that worker is none of an island. */
+/* NULL: the worker does not belong to an island. */
 static const struct worker *island_of(int worker) {
     return worker >= (int)cc__sched.max ? &cc__sched.workers[worker] : NULL;
 }
@@ -35,7 +35,7 @@ void cc__describe_tenant(struct fiber *f, char *text, size_t size) {
 
 /* ---- objects ---- */
 
-/* "channel 'jobs' (0x..., capacity 16, 3 buffered)"; *sends: senders wait at it. */
+/* "channel 'jobs' (0x..., capacity 16, 3 buffered)"; *sends: it has waiting senders. */
 static void describe_channel(const CCChan *at, bool *sends, char *text, size_t size) {
     CCChan ch;
     *sends = false;
@@ -127,7 +127,7 @@ static void describe_arm(const struct arm *arm, bool select, char *text, size_t 
         describe_channel(arm->object, &sends, text + at, size - (size_t)at);
 }
 
-/* A select of which no case has an object that could make it ready: all are moments, cancellations or never ready. */
+/* A select without an object: all its cases are deadlines, cancellations or never ready. */
 static void describe_no_arms(const struct arms *all, char *text, size_t size) {
     const char *what = all->timed ? (all->cancel ? "a point in time, or a cancellation" : "a point in time")
                                   : (all->cancel ? "a cancellation" : "nothing");
@@ -255,7 +255,7 @@ void cc__describe_since(uint64_t from, uint64_t to, uint64_t now, char *text, si
     char a[32], b[32];
     (void)put_seconds(a, sizeof a, least);
     (void)put_seconds(b, sizeof b, most);
-    /* A tenth apart: one figure says enough. */
+    /* Within a tenth: one figure is enough. */
     if (most - least <= most / 10 + 1000 * 1000)
         snprintf(text, size, "for %s s", b);
     else

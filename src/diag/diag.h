@@ -1,4 +1,4 @@
-/* diag.h - what the runtime says about itself. The only room that prints at length. */
+/* diag.h - the runtime's reports. The only room that prints at length. */
 #ifndef CC_DIAG_DIAG_H
 #define CC_DIAG_DIAG_H
 
@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-/* A fault in a fiber or a hosted call: if it lies in the guard of its stack, or no handler of the program's wants it,
- * says who it was and where (crash.c). In a signal handler. */
+/* Reports a fault in a fiber or a hosted call (crash.c), if it is in the stack's guard or the program has no handler
+ * for it. In a signal handler. */
 bool cc__diag_fault(const struct fault *fault);
 /* On the sysmon thread: true if a fault was waiting for its backtrace. */
 bool cc__diag_crash_asked(void);
@@ -15,35 +15,35 @@ bool cc__diag_crash_asked(void);
 /* The fibers that have not ended, what each waits for, and where it is, on stderr. */
 void cc__diag_unfinished(void);
 
-/* CC_LEAK_REPORT: the tasks that have not ended, and those of them that never can. when: "when the program exits" */
+/* CC_LEAK_REPORT: the tasks that have not ended, and which of them never can. when: "when the program exits" */
 void cc__diag_leaks(const char *when);
 
 /* The counters and the stacks' high-water marks, on stderr: a table with a column for each worker. While the runtime
  * runs. */
 void cc__diag_stats(void);
 
-/* When workers were added and why not, on stderr. */
+/* When workers were added, and why others were not, on stderr. */
 void cc__diag_pressure(void);
 
-/* How long the calls on channels took so far, on stderr, if that is asked for; each call is reported once. */
+/* How long channel operations took so far, on stderr, if enabled; each call is reported once. */
 void cc__diag_timing(void);
 
-/* CC_DEBUG_LOCKS: fibers that wait while they hold a pthread mutex are reported (pthreads.c); or it is only known which
- * they hold. */
+/* CC_DEBUG_LOCKS: reports fibers that wait while they hold a pthread mutex (pthreads.c); report false: only records
+ * which ones they hold. */
 void cc__diag_watch_locks(bool report);
 
-/* Debug builds: waits for descriptors that are ready or closed, and nobody ends them, are reported (lost.c). On the
- * sysmon thread, while all workers sleep. */
+/* Debug builds: reports waits that do not end although their descriptor is ready or closed (lost.c). On the sysmon
+ * thread, while all workers sleep. */
 void cc__diag_lost_events(void);
 
 /* Whether a deadlock ends the program, and with which status. */
 void cc__diag_deadlock_ends(bool ends, unsigned status);
 
-/* In a forked child: whoever held the locks of these is gone. */
+/* In a forked child: the thread that held the lock does not exist. */
 void cc__diag_deadlock_forget(void);
 void cc__diag_dump_forget(void);
 
-/* A signal asks for a dump on stderr; 0: none does. Not if the program handles or ignores it. */
+/* Makes that signal print a dump on stderr, unless the program handles or ignores it; 0: none. */
 void cc__diag_dump_on(int signal);
 
 #endif

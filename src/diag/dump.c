@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* ---- where ---- */
+/* ---- frames ---- */
 
 void cc__dump_frames(struct out *out, const struct view *v, const char *indent) {
     for (unsigned i = 0; i < v->frames; i++) {
@@ -30,15 +30,15 @@ void cc__dump_missing(struct out *out) {
 
 /* ---- workers ---- */
 
-/* The fiber that holds the link; NULL: it is none, but the head of some list, or what a fiber waits for. */
+/* The fiber that contains the link; NULL: it is a list head, or an object that a fiber waits for. */
 static struct fiber *fiber_at(struct link *link) {
     struct fiber *f = link != NULL ? cc__fiber_of(link) : NULL;
     uint32_t slot;
     return f != NULL && cc__safe_copy(&slot, &f->slot, sizeof slot) && cc__pool_at(slot) == f ? f : NULL;
 }
 
-/* An inbox may be emptied while it is walked, and its members may be elsewhere by then: a walk goes on only where the
- * link leads to a record, and no further than `max`. */
+/* An inbox may be emptied during the walk, and its fibers be in other lists by then: the walk continues only while the
+ * link leads to a record, and for at most `max` fibers. */
 void cc__dump_inboxes(struct out *out, unsigned max) {
     char who[96];
     for_all_workers(i, w) {
@@ -86,9 +86,9 @@ void cc__dump_workers(struct out *out) {
     if (cc__trace_on(TRACE_INBOX_DUMP)) cc__dump_inboxes(out, DUMP_INBOX_SHOWN);
 }
 
-/* ---- fibers that can never go on ---- */
+/* ---- unreachable fibers ---- */
 
-/* Never inlined: what it leaves in its frame lies below that of the next search. */
+/* Never inlined: the stale words of its frame are then below the frame of the next search, which skips them. */
 static CC_NOINLINE void print_unreachable(struct out *out, const struct unreachable *found) {
     unsigned n = found->count, shown = 0;
     if (n == 0) return;
@@ -217,7 +217,7 @@ void cc__dump_abandoned(struct out *out, uint64_t now) {
     unsigned n = cc__blocking_list(seen, SHOWN);
     for (unsigned i = 0; i < n && i < SHOWN; i++) {
         char function[400], since[64];
-        if (!seen[i].abandoned) continue; /* a fiber or a thread waits for it, and is listed */
+        if (!seen[i].abandoned) continue; /* the fiber or thread that waits for it is listed */
         cc__symbol_text((const char *)(uintptr_t)seen[i].fn + 1, function, sizeof function);
         cc__describe_since(seen[i].since, seen[i].since, now, since, sizeof since);
         cc__out(out, "OS thread %d is in a blocking call that its caller has abandoned, %s: %s\n", seen[i].tid, since,
@@ -226,7 +226,7 @@ void cc__dump_abandoned(struct out *out, uint64_t now) {
     if (n > SHOWN) cc__out(out, "and %u more blocking call%s\n", n - SHOWN, cc__out_s(n - SHOWN));
 }
 
-/* ---- all of it ---- */
+/* ---- the whole dump ---- */
 
 static void print_held(struct out *out, struct fiber *f, struct wait_what what) {
     (void)what;
@@ -241,7 +241,7 @@ int cc__dump_text(struct out *out) {
     cc__out(out, "ccc: dump: %u worker%s, %llu fiber%s\n", workers, cc__out_s(workers), fibers, cc__out_s(fibers));
     cc__dump_workers(out);
     cc__dump_nurseries(out);
-    cc__dump_unreachable(out, false); /* before anything is written down that it would find */
+    cc__dump_unreachable(out, false); /* first: the search would find addresses that the other parts store */
     int rc = cc__survey_take(&survey);
     if (rc == 0) {
         cc__dump_fibers(out, &survey, print_held);

@@ -1,4 +1,4 @@
-/* dump.h - what the runtime is doing, whole: for people (dump.c) and for programs (json.c). */
+/* dump.h - the complete state of the runtime, for people (dump.c) and for programs (json.c). */
 #ifndef CC_DIAG_DUMP_H
 #define CC_DIAG_DUMP_H
 
@@ -7,10 +7,10 @@
 
 #include <stdio.h>
 
-/* ---- where a report goes: a stream of the user's, or stderr, unbuffered by anybody else (out.c) ---- */
+/* ---- output: a stream of the user's, or stderr without stdio (out.c) ---- */
 
 struct out {
-    FILE *file; /* NULL: stderr, by the system call */
+    FILE *file; /* NULL: stderr, by write(2) */
     size_t len;
     char text[1024];
 };
@@ -18,15 +18,15 @@ struct out {
 void cc__out(struct out *out, const char *fmt, ...) CC_PRINTF(2, 3);
 void cc__out_flush(struct out *out);
 
-/* For "%s" behind a noun: 1 fiber, 2 fibers. */
+/* The plural "s" of a noun: 1 fiber, 2 fibers. */
 CC_INLINE const char *cc__out_s(unsigned long long n) {
     return n == 1 ? "" : "s";
 }
 
-/* A string of JSON, with its quotes. */
+/* A JSON string, with its quotes. */
 void cc__out_quoted(struct out *out, const char *text);
 
-/* ---- words (describe.c). All of it looks from outside (view.h). ---- */
+/* ---- descriptions (describe.c), of fibers that may run meanwhile (view.h) ---- */
 
 enum { DESCRIBE_MAX = 320 };
 
@@ -45,38 +45,38 @@ void cc__pthreads_print(struct out *out, struct fiber *f);
 
 /* ---- reports ---- */
 
-/* One report at a time: their lines would mix. */
+/* One report at a time, or their lines would mix. */
 void cc__dump_begin(void);
-/* The same for one who must not wait for ever: whoever writes a report may be stuck. False: it took too long. */
+/* The same with a deadline, for callers that must not be blocked by a stuck writer of a report. False: timed out. */
 bool cc__dump_begin_until(uint64_t until);
 void cc__dump_end(void);
 
 /* The parts of the text, which a deadlock report uses too. */
 void cc__dump_workers(struct out *out);
 bool cc__dump_is_asleep(struct worker *w);
-/* What is in the workers' inboxes, up to `max` fibers of each, for CC_DEBUG_INBOX_DUMP. While the runtime runs; what it
- * says is of use when nothing moves. */
+/* The workers' inboxes, up to `max` fibers of each, for CC_DEBUG_INBOX_DUMP. While the runtime runs; only reliable when
+ * nothing moves. */
 enum { DUMP_INBOX_SHOWN = 32 };
 void cc__dump_inboxes(struct out *out, unsigned max);
 void cc__dump_nurseries(struct out *out);
-/* more: says something about a fiber that waits, after its line; may be NULL. */
+/* more: prints more about a waiting fiber, after its line; may be NULL. */
 void cc__dump_fibers(struct out *out, const struct survey *survey,
                      void (*more)(struct out *, struct fiber *, struct wait_what));
-/* now: as of when they are said to wait so long. */
+/* OS threads that wait in a call of ours; now: the end of their waiting times. */
 void cc__dump_blocked(struct out *out, uint64_t now);
-/* Blocking calls that go on although nobody waits for them. */
+/* Blocking calls that run although no caller waits for them any more. */
 void cc__dump_abandoned(struct out *out, uint64_t now);
-/* Fibers that can never go on, or why they are not looked for; patient: after some seconds of trying. */
+/* Unreachable fibers, or why the search is not possible; patient: retries for some seconds. */
 void cc__dump_unreachable(struct out *out, bool patient);
-/* What this build of the library cannot tell, if anything: a line at the end of a report. */
+/* A line at the end of a report: what this build of the library cannot find out, if anything. */
 void cc__dump_missing(struct out *out);
 /* The last events of a worker, or of all, if they are recorded. Allocates nothing, takes no lock. */
 void cc__dump_events(struct out *out, unsigned worker, const char *indent);
 void cc__dump_events_all(struct out *out);
-/* A line for each frame of a view that was trimmed. */
+/* A line for each frame of a trimmed view. */
 void cc__dump_frames(struct out *out, const struct view *view, const char *indent);
 
-/* cc_profile_cpu, which ends early, with what it has, once *over is not 0. NULL: it does not. */
+/* cc_profile_cpu; ends early, with the samples so far, once *over is not 0. over may be NULL. */
 int cc__profile_cpu(int fd, CCDeadline until, const _Atomic uint32_t *over);
 
 /* Everything; inside the runtime. 0 or ENOMEM. */

@@ -41,7 +41,7 @@ void cc__upcall_panicked(void) {
     cc__record_ask(false);
 }
 
-static _Atomic bool dying; /* and the file has been written */
+static _Atomic bool dying; /* cc__upcall_dies has asked for the file */
 
 void cc__upcall_dies(void) {
     print_last();

@@ -1,6 +1,6 @@
 /* json.c - the dump for programs. The schema is in docs/man/cc_diag.3.
  *
- * Each fiber by itself, stacks once: a fiber names its stack by a number, and the stacks follow.
+ * Fibers are not grouped. Equal stacks are written once, after the fibers, which refer to them by number.
  */
 #include "diag/dump.h"
 
@@ -30,7 +30,7 @@ struct seen {
     struct stack_seen stack[STACKS_MAX];
 };
 
-/* The stack's number; -1: it has none, or there is no place for it. */
+/* The stack's number; -1: the fiber has none, or the table is full. */
 static int number_of(struct seen *seen, const struct view *v) {
     if (v->frames == 0) return -1;
     for (unsigned i = 0; i < seen->count; i++)
@@ -57,7 +57,7 @@ static void print_text(struct out *out, const char *key, const char *text) {
     cc__out_quoted(out, text);
 }
 
-/* As fibers give their own ids. */
+/* In the form of the fibers' own ids. */
 static void print_id(struct out *out, const char *key, struct fiber *f) {
     cc__out(out, ",\"%s\":\"%u.%u\"", key, cc__view_slot(f), cc__get(&f->generation) & 0x7fffffffu);
 }

@@ -1,7 +1,7 @@
-/* lost.c - a wait for a descriptor that is ready, and nobody ends it: in debug builds it is reported.
+/* lost.c - reports, in debug builds, a wait that does not end although its descriptor is ready.
  *
  * Either an event of the poller was lost, which is a bug of the library, or the program has closed the descriptor
- * behind the library's back. Asked by sysmon while all workers sleep (cc__upcall_quiet).
+ * without telling the library. Called by sysmon while all workers sleep (cc__upcall_quiet).
  */
 #include "base/fatal.h"
 #include "diag/diag.h"

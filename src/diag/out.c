@@ -1,4 +1,4 @@
-/* out.c - collects what is said, writes it in large pieces. */
+/* out.c - buffers the output of reports. */
 #include "diag/dump.h"
 
 #include "base/fatal.h"
@@ -24,7 +24,7 @@ void cc__out(struct out *out, const char *fmt, ...) {
             out->len += (size_t)n;
             return;
         }
-        if (out->len == 0) { /* longer than all of it: what fits */
+        if (out->len == 0) { /* longer than the buffer: truncated */
             out->len = sizeof out->text - 1;
             return;
         }
@@ -37,7 +37,7 @@ void cc__out_quoted(struct out *out, const char *text) {
     for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
         if (*c == '"' || *c == '\\')
             cc__out(out, "\\%c", *c);
-        else if (*c < ' ' || *c >= 127) /* bytes, not characters: so the result is valid whatever they mean */
+        else if (*c < ' ' || *c >= 127) /* byte by byte: valid JSON whatever the encoding */
             cc__out(out, "\\u%04x", *c);
         else
             cc__out(out, "%c", *c);

@@ -1,6 +1,6 @@
-/* profile.c - profiles in the form of pprof (profile.proto), by hand.
+/* profile.c - profiles in the format of pprof (profile.proto), in hand-written protobuf.
  *
- * Strings and places have the numbers of record/names.c, which are those of the profile's tables, too.
+ * Strings and places have the numbers of record/names.c, which are also those of the profile's tables.
  */
 #include "base/error.h"
 #include "base/mem.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the form ---- */
+/* ---- the format ---- */
 
 enum {
     PROFILE_SAMPLE_TYPE = 1,
@@ -108,7 +108,7 @@ static void put_places(struct profile *p) {
     }
 }
 
-/* The rest, and all of it to the descriptor. */
+/* Adds the tables and writes the profile to the descriptor. */
 static int finish(struct profile *p, int fd) {
     put_places(p);
     for (uint32_t i = 0; i < p->names->strings.count; i++) {
@@ -127,7 +127,7 @@ static void free_profile(struct profile *p) {
     cc__vec_free(&p->packed);
 }
 
-/* ---- fibers as they are ---- */
+/* ---- fibers by their current stacks ---- */
 
 static void put_view(struct profile *p, const struct view *v, uint64_t first, uint64_t second) {
     uint32_t places[VIEW_FRAMES], fn = NOBODY;
@@ -138,7 +138,7 @@ static void put_view(struct profile *p, const struct view *v, uint64_t first, ui
         if (place != NOBODY) places[n++] = place;
     }
     if (v->fn != NULL) fn = cc__names_place(p->names, (const char *)(uintptr_t)v->fn + 1);
-    if (n == 0 && fn != NOBODY) places[n++] = fn; /* it has not begun, or does not say where it is */
+    if (n == 0 && fn != NOBODY) places[n++] = fn; /* it has not started, or has no known frames */
     begin_sample(p, places, n, first, second);
     label_place(p, "function", fn);
     if (v->site != NULL) label_place(p, "started", cc__names_place(p->names, v->site));
@@ -169,7 +169,7 @@ static int put_unreachable(struct profile *p) {
     return 0;
 }
 
-enum { PATIENCE_NS = 2000000000 }; /* another report may be written to where nobody reads */
+enum { PATIENCE_NS = 2000000000 }; /* another report may be blocked on a pipe that is not read */
 
 static int write_fibers(int fd, bool leaks) {
     struct names names;
@@ -193,9 +193,9 @@ static int write_fibers(int fd, bool leaks) {
     return rc;
 }
 
-/* ---- waits that were recorded ---- */
+/* ---- recorded waits ---- */
 
-/* One, or several that are alike. */
+/* One, or several equal ones. */
 struct waited {
     uint32_t stack, fiber_label, reason, scope, site, fn, by; /* by: the function of the waker, or NOBODY */
     uint64_t count, ns;
@@ -226,7 +226,7 @@ static void add_wait(struct history *h, struct vec *waits, const struct step *fr
     w->ns = until - from->time;
 }
 
-/* All waits of the history; those that last count until its end. */
+/* All waits of the history; unfinished ones count until its end. */
 static bool collect_waits(struct history *h, struct vec *waits, bool locks) {
     size_t *since = cc__mem_alloc(h->strands.count * sizeof *since); /* the step, plus one */
     if (since == NULL) return false;
@@ -308,19 +308,19 @@ int cc_profile_write(int fd, CCProfile kind) {
     }
 }
 
-/* ---- where fibers compute ---- */
+/* ---- CPU samples ---- */
 
 enum { PERIOD_NS = 10000000, BACKLOG_NS = 3 * PERIOD_NS };
 
-/* Up to where the CPU time of a worker's thread has been counted. */
+/* How much CPU time of a worker's thread has been counted. */
 struct counted {
     int tid;
     uint64_t until;
 };
 
-/* What a sample of the thread is worth: the time since the last look, but no more CPU time than the thread has used.
- * For the system a thread also runs while it waits for a CPU that another one has. CPU time that no sample has counted
- * is kept for a few looks, because a fiber that runs half of the time may be seen twice in a row. */
+/* The weight of a sample: the time since the last round, but no more than the CPU time that the thread has used. To
+ * the kernel a thread that is runnable but has no CPU also runs. CPU time that no sample has counted is kept for a few
+ * rounds, because a fiber that runs half of the time may be sampled twice in a row. */
 static uint64_t weight(struct counted *c, int tid, uint64_t ns) {
     uint64_t cpu = cc__thread_cpu_of(tid);
     if (cpu == UINT64_MAX) return ns;
@@ -332,7 +332,7 @@ static uint64_t weight(struct counted *c, int tid, uint64_t ns) {
     return used;
 }
 
-/* Only what they use from now on counts. */
+/* CPU time is counted from here. */
 static void begin_count(struct counted *counted) {
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         int tid = cc__get(&cc__sched.workers[i].remote.tid);
@@ -341,7 +341,7 @@ static void begin_count(struct counted *counted) {
     }
 }
 
-/* Each worker that has a CPU, or waits for one; ns: since the last look. */
+/* Samples each worker that is running or runnable; ns: since the last round. */
 static void look(struct profile *p, struct counted *counted, uint64_t ns) {
     struct fiber *self = cc__sched_current(cc__worker());
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {

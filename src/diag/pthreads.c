@@ -1,13 +1,13 @@
-/* pthreads.c - watches the calls that lock and unlock pthread mutexes.
+/* pthreads.c - hooks the calls that lock and unlock pthread mutexes.
  *
- * What a fiber has locked is in a table, with the ticket of its state word, which grows with every wait: if it is
- * another one at the unlock, the fiber has waited meanwhile.
+ * A table holds the mutexes that fibers have locked, with the ticket of the fiber's state word. Every wait increments
+ * the ticket: if it differs at the unlock, the fiber has waited in between.
  *
- * PTHREADS-1  A lock is written down after it was taken and struck out before it is given back: nobody else's entry for
- *             the same mutex can be there in between.
- * PTHREADS-2  OS threads are passed through: they may wait as they like.
- * PTHREADS-3  Each place that locks is reported once; and once more if the mutex then is unlocked on another thread,
- *             which is undefined.
+ * PTHREADS-1  An entry is added after the mutex was locked and removed before it is unlocked: no other fiber's entry
+ *             for the same mutex can exist in between.
+ * PTHREADS-2  OS threads are not tracked: they may wait while they hold a mutex.
+ * PTHREADS-3  Each call site that locks is reported once; and once more if the mutex is then unlocked on another
+ *             thread, which is undefined behaviour.
  */
 #include "base/fatal.h"
 #include "diag/diag.h"
@@ -23,11 +23,11 @@ enum { LOCKED_MAX = 4096, SITES_MAX = 256 };
 struct held {
     const pthread_mutex_t *mutex; /* NULL: free */
     struct fiber *fiber;
-    CCFiberId id; /* of the fiber: its record may get another tenant */
+    CCFiberId id; /* of the fiber: its record may be reused */
     uint64_t ticket;
     const void *site;
     int thread;
-    unsigned depth; /* of a recursive one */
+    unsigned depth; /* of a recursive mutex */
 };
 
 static struct {
@@ -38,7 +38,7 @@ static struct {
     const void *site[SITES_MAX];
 } table;
 
-static bool reported; /* what is wrong with them; else they are only known */
+static bool reported; /* misuse is reported; else the table is only kept */
 
 enum { LOCK, TRYLOCK, TIMEDLOCK, CLOCKLOCK, UNLOCK, HOOKS };
 static struct plt_hook hooks[HOOKS];
@@ -59,7 +59,7 @@ static void note(pthread_mutex_t *mutex, const void *site) { /* PTHREADS-1 */
     if (h != NULL && h->id == cc__pool_id(f)) {
         h->depth++;
     } else {
-        /* One that is there was left behind: by a fiber that ended with it, or unlocked it unseen. */
+        /* An existing entry is stale: its fiber has ended with the mutex locked, or unlocked it by an unhooked call. */
         if (h == NULL) h = find_locked(NULL);
         unsigned used = cc__get(&table.used);
         if (h == NULL && used < LOCKED_MAX) {
@@ -72,7 +72,7 @@ static void note(pthread_mutex_t *mutex, const void *site) { /* PTHREADS-1 */
     cc__lock_release(&table.lock);
 }
 
-/* True: the fiber's last hold on it, which is over now. */
+/* True: this is the fiber's last unlock of the mutex, and its entry is removed. A stale entry is removed too. */
 static bool strike_out(const pthread_mutex_t *mutex, struct fiber *f, struct held *was) {
     bool last = false;
     cc__lock_take(&table.lock);
@@ -87,7 +87,7 @@ static bool strike_out(const pthread_mutex_t *mutex, struct fiber *f, struct hel
 }
 
 static bool is_new(const void *site, bool moved) { /* PTHREADS-3 */
-    site = (const char *)site + moved;             /* no two calls return to neighbouring addresses */
+    site = (const char *)site + moved;             /* a key of its own: no two return addresses are adjacent */
     cc__lock_take(&table.lock);
     bool known = table.sites == SITES_MAX;
     for (unsigned i = 0; i < table.sites && !known; i++) known = table.site[i] == site;
@@ -96,7 +96,7 @@ static bool is_new(const void *site, bool moved) { /* PTHREADS-3 */
     return !known;
 }
 
-/* ---- what is said ---- */
+/* ---- reports ---- */
 
 static void report(const struct held *was, uint64_t waits, bool moved, const void *unlocked_at) {
     struct out out = {0};
@@ -125,11 +125,11 @@ void cc__pthreads_print(struct out *out, struct fiber *f) {
     }
 }
 
-/* ---- instead of the C library's ---- */
+/* ---- the hooks ---- */
 
 typedef int (*lock_fn)(pthread_mutex_t *);
 
-/* PTHREADS-2. EOWNERDEAD: the last holder of a robust one has died, and it is ours. */
+/* PTHREADS-2. EOWNERDEAD: the last holder of a robust mutex has died, and the caller holds it now. */
 #define WATCHED(name, which, parameters, arguments)                                \
     static int name parameters {                                                   \
         int rc = ((int(*) parameters)(uintptr_t)hooks[which].original)arguments;   \
@@ -175,7 +175,7 @@ void cc__diag_watch_locks(bool report) {
     pthread_once(&once, watch);
 }
 
-/* In a simulation, where nobody changes the table meanwhile. */
+/* Only in a simulation, where nothing changes the table meanwhile. */
 bool cc__upcall_holds_mutex(struct fiber *f) {
     for (unsigned i = 0; i < cc__get(&table.used); i++)
         if (table.held[i].mutex != NULL && table.held[i].id == cc__pool_id(f)) return true;

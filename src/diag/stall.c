@@ -1,4 +1,5 @@
-/* stall.c - a fiber keeps its worker for too long: who, and where it is now. Asked by sysmon, once for each stall. */
+/* stall.c - reports a fiber that occupies its worker for too long, with its backtrace. Called by sysmon once per stall.
+ */
 #include "diag/dump.h"
 
 #include "inspect/threads.h"
@@ -7,7 +8,7 @@
 
 #include <stdio.h>
 
-/* Nobody sleeps, and nobody can be added. */
+/* No worker sleeps, and none can be added. */
 static void say_at_limit(struct out *out) {
     unsigned open = cc__sched_open();
     if (open < cc__sched.max || want_idle(cc__get_seq(&cc__sched.want)) != 0) return;

@@ -1,4 +1,4 @@
-/* stats.c - the counters: for the program that asks, and as a table at the end. */
+/* stats.c - the counters: by cc_stats and its relatives, and as a table at the end. */
 #include "base/fatal.h"
 #include "diag/diag.h"
 #include "sched/elastic.h"
@@ -12,7 +12,7 @@
 
 _Static_assert(CC_STATS_REASONS == COUNTED_REASONS && CC_STACK_STATS_BUCKETS == STACK_BUCKETS, "as the headers say");
 
-enum { STACKS_LOOKED_AT = 1024 }; /* about a microsecond each */
+enum { STACKS_LOOKED_AT = 1024 }; /* each takes about a microsecond */
 
 /* Adds one worker's counters. */
 static void add_worker(CCStats *to, struct worker *w) {
@@ -31,7 +31,7 @@ static void add_worker(CCStats *to, struct worker *w) {
 #include "trace/events.def"
 }
 
-/* What belongs to no worker. */
+/* The counters that belong to no worker. */
 static CCStats totals_of_threads(void) {
     CCStats total = {0};
     total.finished = cc__get_seq(&cc__sched.foreign_ended);
@@ -40,13 +40,13 @@ static CCStats totals_of_threads(void) {
     return total;
 }
 
-/* Workers that had no thread yet count too: nothing. */
+/* Includes workers that had no thread yet: their counters are 0. */
 static unsigned workers(void) {
     unsigned count = cc__get(&cc__sched.count);
     return count > cc__sched.asked ? count : cc__sched.asked;
 }
 
-/* All that have ended are read before any that were spawned: never more have ended than were spawned. */
+/* All `ended` counters are read before any `spawned`, so that no more fibers have ended than were spawned. */
 static CCStats totals(void) {
     CCStats total = {0};
     uint64_t finished = cc__get_seq(&cc__sched.foreign_ended);
@@ -64,7 +64,7 @@ static CCStats totals(void) {
     return total;
 }
 
-/* The runtime stays while the caller looks. 0 or ESRCH. */
+/* Keeps the runtime from stopping. 0 or ESRCH. */
 static int enter(void) {
     return cc__worker() != NULL || cc__upcall_enter(false) == 0 ? 0 : ESRCH;
 }
@@ -130,14 +130,14 @@ int cc_stats_stacks(CCStackStats *out, size_t size) {
 
 /* ---- the table ---- */
 
-enum { COLUMNS = 16, WIDTH = 11 }; /* what fits into a line of cc__warn, with the total and the names */
+enum { COLUMNS = 16, WIDTH = 11 }; /* as many as fit into a line of cc__warn, with the total and the names */
 
 struct table {
     CCStats total, column[COLUMNS];
     unsigned columns;
 };
 
-/* Every counter is read once: the columns add up to the total although the workers go on. */
+/* Every counter is read once: the columns add up to the total although the workers run on. */
 static struct table read_table(void) {
     struct table t = {.total = totals_of_threads()};
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
@@ -154,7 +154,7 @@ static int put(char *line, size_t size, int at, uint64_t value) {
     return at + snprintf(line + at, size - (size_t)at, " %*llu", WIDTH - 1, (unsigned long long)value);
 }
 
-/* One counter: its place in CCStats. */
+/* offset: of the counter in CCStats. */
 static void say_row(const struct table *t, const char *name, size_t offset) {
     char line[24 + (COLUMNS + 1) * (WIDTH + 12)];
     int at = snprintf(line, sizeof line, "%-18s", name);
@@ -212,7 +212,7 @@ void cc__diag_stats(void) {
     say_stacks();
 }
 
-/* ---- when workers were added, and what spoke against it ---- */
+/* ---- when workers were added, and why others were not ---- */
 
 void cc__diag_pressure(void) {
     struct sysmon_stats s;

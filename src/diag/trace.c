@@ -1,4 +1,4 @@
-/* trace.c - the lines of the events, switching categories on and off, and the report of times. */
+/* trace.c - prints events, switches categories on and off, and reports latencies. */
 #include "trace/trace.h"
 #include "base/error.h"
 #include "base/fatal.h"
@@ -22,14 +22,14 @@
 
 /* ---- lines ---- */
 
-/* Which event it is. */
+/* Identifies an event. */
 struct told {
     enum event_number number;
     uint32_t category;
 };
 
-/* An after-switch action runs when the next fiber is current already, and that one may never have run: its stack then
- * still carries the name of the last tenant, or none. So lines of such actions say for whom they speak. */
+/* An after-switch action runs when the next fiber is already current, and that one may never have run: its stack then
+ * still has the name of the previous fiber, or none. So such actions name the fiber that the event belongs to. */
 static void say(const struct told *event, struct fiber *f, bool ended, const char *fmt, va_list args) { /* TRACE-2 */
     CC_KEEP_ERRNO;
     char text[320], name[CC_FIBER_NAME_MAX] = "";
@@ -66,7 +66,7 @@ static CC_PRINTF(3, 4) void line_of(const struct told *event, struct fiber *f, c
     va_end(args);
 }
 
-/* ---- what the arguments of events.def show ---- */
+/* ---- formatting the arguments of events.def ---- */
 
 enum { SHORT = 64, LONG_TEXT = 128 };
 
@@ -131,7 +131,7 @@ static const char *case_name(unsigned kind) {
 
 /* ---- the events ---- */
 
-/* On a stack that the race detector takes for that of another fiber, if an after-switch action tells of the event. */
+/* If an after-switch action traces the event, the race detector takes the stack for that of another fiber. */
 #define UNWRAPPED(...) __VA_ARGS__
 #define TOLD(id, category) (&(const struct told){EVENT_##id, TRACE_##category})
 #define EVENT(id, category, name, text, parameters, arguments) \
@@ -148,9 +148,9 @@ static const char *case_name(unsigned kind) {
     }
 #include "trace/events.def"
 
-/* ---- on and off ---- */
+/* ---- enabling ---- */
 
-/* If the runtime runs it is told; if not, its start will look. */
+/* Notifies a running runtime; otherwise its start reads the categories. */
 static void tell(void) {
     if (cc__worker() != NULL) {
         cc__sched_route_traces();
@@ -176,7 +176,7 @@ void cc_trace_stop(void) {
     tell();
 }
 
-/* ---- times ---- */
+/* ---- latencies ---- */
 
 static void report(const char *name, const struct timing *t) {
     char shares[600] = "";
