@@ -1,4 +1,4 @@
-/* graph.c - edges, and circles of them. */
+/* graph.c - the wait-for graph: edges and cycles. */
 #include "inspect/waits.h"
 
 #include "base/mem.h"
@@ -8,9 +8,10 @@
 
 /* ---- edges ---- */
 
-enum { NEARBY = 32 }; /* words behind a pointer that are looked at: a struct's beginning */
+enum { NEARBY = 32 }; /* words that are searched behind a pointer: the beginning of a struct */
 
-/* The value is among n words, or in memory that one of them points to: a channel is often the member of a struct. */
+/* Whether the value is among n words or, deep, in memory that one of them points to: a channel is often a member of a
+ * struct. */
 static bool among(const uintptr_t *words, size_t n, uintptr_t value, bool deep) {
     for (size_t i = 0; i < n; i++)
         if (words[i] == value) return true;
@@ -23,8 +24,8 @@ static bool among(const uintptr_t *words, size_t n, uintptr_t value, bool deep) 
     return false;
 }
 
-/* The live part of the fiber's stack holds that value, or its arguments do if it has not run; deep: or what they point
- * to. */
+/* Whether the live part of the fiber's stack holds that value, or its arguments if it has not run; deep: or memory that
+ * these point to. */
 static bool mentions(const struct view *v, uintptr_t value, bool deep) {
     uintptr_t words[128];
     if (!v->started)
@@ -104,11 +105,11 @@ unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, stru
     default:
         break;
     }
-    if (one != NULL) add(&s, one); /* itself too: who waits for itself is a circle of one */
+    if (one != NULL) add(&s, one); /* also the fiber itself: that is a cycle of one */
     return s.count;
 }
 
-/* ---- circles ---- */
+/* ---- cycles ---- */
 
 enum { LOOKED_AT = 512, EDGES = 8 };
 
@@ -132,7 +133,7 @@ static struct node *find(struct graph *g, const struct fiber *f) {
     return NULL;
 }
 
-/* Only whom its edges lead to can end such a wait; nobody else. */
+/* Only the fibers that its edges lead to can end such a wait. */
 static bool is_certain(struct wait_what what) {
     switch (cc__park_object(what.reason)) {
     case OBJECT_TASK:
@@ -164,7 +165,7 @@ static void open_node(struct graph *g, struct node *n) {
     g->path[g->depth++] = (unsigned)(n - g->node);
 }
 
-/* A depth-first walk; the path holds what is open. Returns where on it the circle begins; -1: there is none. */
+/* Depth-first search. Returns the index in the current path where the cycle begins; -1: there is none. */
 static int walk(struct graph *g, struct node *start) {
     open_node(g, start);
     while (g->depth > 0) {
@@ -199,7 +200,7 @@ unsigned cc__graph_cycle(struct graph_wait *cycle, unsigned max, bool hints) {
         const struct node *n = &g->node[g->path[(unsigned)first + i]];
         cycle[i] = (struct graph_wait){n->fiber, n->what};
     }
-    explicit_bzero(g, sizeof *g); /* unreachable.c looks for addresses in all memory */
+    explicit_bzero(g, sizeof *g); /* unreachable.c scans all memory for addresses */
     cc__mem_free(g);
     return length;
 }

@@ -1,4 +1,4 @@
-/* layout.c - the table, and the note that leads to it (LAYOUT-1). */
+/* layout.c - the table, and the note that points to it (LAYOUT-1). */
 #include "inspect/layout.h"
 
 #include "blocking/blocking.h"

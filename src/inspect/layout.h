@@ -1,17 +1,17 @@
-/* layout.h - the table by which a program that looks from outside finds its way in this library's memory.
+/* layout.h - the table that describes this library's memory layout to another process.
  *
- * It needs no debug information, and works for programs that were stripped: a note (`.note.ccc`, an ELF note of type
- * LAYOUT_NOTE and name "ccc") says where the table is, relative to itself, and program headers lead to the note. A
- * library that holds copies of itself for sanitizers has several notes; the runtime runs in one of the copies.
+ * It needs no debug information and works for stripped programs: a note (`.note.ccc`, an ELF note of type LAYOUT_NOTE
+ * and name "ccc"), found through the program headers, holds the table's offset relative to itself. A library that
+ * contains copies of itself for sanitizers has several notes; the runtime runs in one of the copies.
  *
- * LAYOUT-1  The meaning of a table depends on its version alone; who reads it knows that version, or refuses.
+ * LAYOUT-1  The meaning of a table depends only on its version; a reader rejects versions that it does not know.
  */
 #ifndef CC_INSPECT_LAYOUT_H
 #define CC_INSPECT_LAYOUT_H
 
 #include <stdint.h>
 
-#define LAYOUT_MAGIC UINT64_C(0x74756f79616c6363) /* "cclayout" in memory, with one letter less */
+#define LAYOUT_MAGIC UINT64_C(0x74756f79616c6363) /* in memory: "cclayout" */
 
 enum { LAYOUT_NOTE = 1, LAYOUT_VERSION = 4 };
 

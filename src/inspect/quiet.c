@@ -1,4 +1,4 @@
-/* quiet.c - compares the process's threads with those that are known to wait. */
+/* quiet.c - compares the process's threads with the list of those known to wait. */
 #include "inspect/waits.h"
 
 #include "blocking/blocking.h"
@@ -15,7 +15,7 @@
 enum { THREADS_MAX = 2048 };
 
 static struct {
-    _Atomic uint32_t looks; /* somebody looks: the arrays are in use */
+    _Atomic uint32_t looks; /* the arrays are in use */
     _Atomic uint64_t ours;  /* signals that the runtime itself handles */
     _Atomic int32_t own[QUIET_THREADS];
     int tids[THREADS_MAX];
@@ -39,8 +39,8 @@ void cc__quiet_signal_is_ours(int signal) {
 
 #define BIT(signal) (UINT64_C(1) << ((signal)-1))
 
-/* A handler may end the program, or leave a call of ours by a jump. Those for a thread's own mistakes do not count:
- * nobody makes any. */
+/* A handler may end the program, or leave a call of ours by a jump. Signals for a thread's own faults do not count: no
+ * thread runs. */
 bool cc__quiet_signals_may_come(void) {
     uint64_t own_faults =
         BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGABRT) | BIT(SIGSYS);
@@ -75,11 +75,11 @@ static bool list_and_compare(int but, bool runs) {
     return strangers == 0;
 }
 
-/* runs: the runtime does, and stays: else its workers are not looked at, and unknown. False also if somebody else looks
- * at the moment. */
+/* runs: a runtime runs and cannot stop meanwhile; else workers count as unknown. False also if another thread is
+ * checking. */
 static bool threads_are_known(int but, bool runs) {
 #ifdef CC_TSAN
-    /* The race detector has threads of its own, one more with every fork: they cannot be told from the program's. */
+    /* The race detector's own threads, one more with every fork, cannot be told from the program's. */
     (void)but, (void)runs, (void)list_and_compare;
     return false;
 #else

@@ -1,4 +1,4 @@
-/* reach.c - the search. */
+/* reach.c - a conservative mark phase over the process's memory. */
 #include "inspect/reach.h"
 
 #include "os/safe_copy.h"
@@ -49,7 +49,7 @@ static int lower_first(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The one that an address lies in. */
+/* The private range that contains the address. */
 static struct reach_private *private_at(struct reach *r, uintptr_t at) {
     unsigned low = 0, high = r->privates;
     while (low < high) {
@@ -68,7 +68,7 @@ static void open_one(struct reach *r, struct reach_private *p) {
     r->to_do[r->opened++] = (unsigned)(p - r->private);
 }
 
-/* ---- looking ---- */
+/* ---- scanning ---- */
 
 static void look_at_word(struct reach *r, uintptr_t word) {
     if (word >= r->least && word <= r->most) {
@@ -84,7 +84,7 @@ static void look_at_words(struct reach *r, size_t n) {
     for (size_t i = 0; i < n; i++) look_at_word(r, r->words[i]);
 }
 
-/* A piece that cannot be read as a whole is read by pages: one that is not there hides no others. */
+/* A piece that cannot be read as a whole is read page by page, so that a missing page does not hide the others. */
 static void look_at_piece(struct reach *r, uintptr_t at, size_t n) {
     if (cc__safe_copy(r->words, (const void *)at, n)) {
         look_at_words(r, n / sizeof(uintptr_t));
@@ -107,7 +107,7 @@ static void look_at(struct reach *r, uintptr_t low, uintptr_t high) {
     }
 }
 
-/* Until nothing is left to be looked at. */
+/* Scans opened ranges until none is left. */
 static void follow(struct reach *r) {
     while (r->opened > 0) {
         const struct reach_private *p = &r->private[r->to_do[--r->opened]];
@@ -126,7 +126,7 @@ void cc__reach_open(struct reach *r, uintptr_t at) {
     follow(r);
 }
 
-/* ---- the beginning ---- */
+/* ---- the roots ---- */
 
 void cc__reach_skip(struct reach *r, uintptr_t low, uintptr_t high) {
     if (low >= high) return;
@@ -138,7 +138,7 @@ void cc__reach_skip(struct reach *r, uintptr_t low, uintptr_t high) {
     r->skip[r->skips++].high = high;
 }
 
-/* What of a range is private does not count yet. */
+/* Scans a range without its private parts. */
 static void look_beside_private(struct reach *r, uintptr_t low, uintptr_t high) {
     while (r->at_private < r->privates && r->private[r->at_private].high <= low) r->at_private++;
     for (unsigned i = r->at_private; i < r->privates && r->private[i].low < high; i++) {

@@ -1,4 +1,4 @@
-/* scopes.c - the tree of scopes, found through the fibers that are in them or wait for them, and drawn from the top. */
+/* scopes.c - the tree of scopes, collected from the fibers that are in them or wait for them; listed from the top. */
 #include "inspect/survey.h"
 
 #include "base/mem.h"
@@ -57,7 +57,7 @@ static void collect(struct known *known) {
     }
 }
 
-/* Those right below `parent`, each with what is below it. */
+/* Lists the scopes right below `parent`, each followed by those below it. */
 static unsigned draw(const struct known *known, const struct scope *parent, unsigned depth, struct scope_seen *seen,
                      unsigned n, unsigned max) {
     if (depth > DEPTH_MAX) return n;

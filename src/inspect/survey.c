@@ -1,4 +1,4 @@
-/* survey.c - a walk over all records. */
+/* survey.c - groups all fibers by shape. */
 #include "inspect/survey.h"
 
 #include "base/mem.h"
@@ -40,13 +40,13 @@ static void add(struct shape *shape, const struct view *v) {
     memcpy(shape->named[at].name, v->name, sizeof v->name);
 }
 
-/* Those that run, then the largest. */
+/* Running fibers first, then the largest shapes. */
 static int more_telling_first(const void *a, const void *b) {
     const struct shape *x = a, *y = b;
     bool x_runs = x->like.state == FIBER_RUNNING, y_runs = y->like.state == FIBER_RUNNING;
     if (x_runs != y_runs) return x_runs ? -1 : 1;
     if (x->count != y->count) return x->count < y->count ? 1 : -1;
-    return x->like.slot < y->like.slot ? -1 : 1; /* the order does not change from dump to dump */
+    return x->like.slot < y->like.slot ? -1 : 1; /* a stable order from dump to dump */
 }
 
 int cc__survey_take(struct survey *s) {
@@ -68,6 +68,6 @@ int cc__survey_take(struct survey *s) {
 }
 
 void cc__survey_free(struct survey *s) {
-    explicit_bzero(s->shapes, SURVEY_SHAPES * sizeof *s->shapes); /* unreachable.c looks for addresses in all memory */
+    explicit_bzero(s->shapes, SURVEY_SHAPES * sizeof *s->shapes); /* unreachable.c scans all memory for addresses */
     cc__mem_free(s->shapes);
 }

@@ -1,6 +1,6 @@
-/* survey.h - all fibers at a glance: those that stand in the same place for the same reason count as one shape.
+/* survey.h - all fibers, grouped: those with equal stacks and wait reasons are one shape.
  *
- * SURVEY-1  Bounded: so many shapes, so many fibers named for each; the rest is counted.
+ * SURVEY-1  The number of shapes, and of fibers named for each, is bounded; the rest is only counted.
  */
 #ifndef CC_INSPECT_SURVEY_H
 #define CC_INSPECT_SURVEY_H
@@ -12,8 +12,8 @@ enum { SURVEY_SHAPES = 128, SURVEY_NAMED = 8 };
 struct shape {
     struct view like; /* the first of them */
     uint64_t count;
-    uint64_t oldest;   /* PARKED: the first of them waits since then, or later; 0: not known */
-    bool sites_differ; /* they were not all started by the same call */
+    uint64_t oldest;   /* PARKED: lower bound of when the first of them began to wait; 0: unknown */
+    bool sites_differ; /* they were spawned at different call sites */
     struct {
         uint32_t slot, generation;
         struct wait_what what;
@@ -24,14 +24,14 @@ struct shape {
 };
 
 struct survey {
-    struct shape *shapes; /* those that run, then the largest first */
+    struct shape *shapes; /* running ones first, then by size */
     unsigned count;
     uint64_t fibers;
-    uint64_t now;      /* when it was begun: names of addresses take their time */
-    uint64_t left_out; /* fibers of shapes that found no place */
+    uint64_t now;      /* when it began: symbol lookup takes time */
+    uint64_t left_out; /* fibers whose shapes did not fit */
 };
 
-/* They stand in the same place, for the same reason; both are trimmed. */
+/* Whether both have the same frames and wait for the same reason; both must be trimmed. */
 bool cc__survey_alike(const struct view *a, const struct view *b);
 
 /* 0 or ENOMEM. */
@@ -40,8 +40,8 @@ void cc__survey_free(struct survey *survey);
 
 /* ---- the tree of nurseries and scopes (scopes.c) ---- */
 
-/* The scopes that live, as far as fibers lead to them: at most `max`, parents before what is below them. Returns how
- * many were found. */
+/* The live scopes that are found through fibers: at most `max`, parents before the scopes below them. Returns their
+ * number. */
 struct scope_seen {
     const struct scope *at, *parent;
     uint32_t children, members;
@@ -52,7 +52,7 @@ struct scope_seen {
 };
 unsigned cc__scopes_list(struct scope_seen *seen, unsigned max);
 
-/* One of them; false: it is not there. */
+/* Copies one; false: it is not readable. */
 bool cc__scope_read(const struct scope *at, struct scope_seen *seen);
 
 #endif

@@ -1,7 +1,6 @@
-/* threads.h - what the process's OS threads are doing, as the system sees them.
+/* threads.h - the state of the process's OS threads as the system reports it.
  *
- * Read from /proc without allocating. All of it may be called by any thread and keeps errno; all of it is about the
- * moment of the call.
+ * Read from /proc without allocating. Any thread; keeps errno. Results may be outdated when a function returns.
  */
 #ifndef CC_INSPECT_THREADS_H
 #define CC_INSPECT_THREADS_H
@@ -9,26 +8,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The threads that live, without the system's own for io_uring; one that was joined just now may still be among them.
- * Stores up to `max` and returns how many there are, which may be more; -1: it cannot be known. */
+/* The live threads, without the kernel's io_uring workers; a thread that was just joined may still be among them.
+ * Stores up to `max` and returns how many there are, which may be more; -1: unknown. */
 int cc__threads_list(int *tids, unsigned max);
 
-/* The signals that the process handles: bit n - 1 for signal n. Those that the C library keeps for itself are not
- * among them; what this library or a sanitizer has installed is. */
+/* The signals that the process handles: bit n - 1 for signal n. Without those that the C library reserves for itself;
+ * with those of this library and of sanitizers. */
 uint64_t cc__threads_caught(void);
 
-/* What a thread is in the middle of. */
+/* The system call that a thread is in. */
 struct thread_call {
-    bool running; /* on a CPU or about to be: nothing else is known */
-    long number;  /* of the system call; -1: it waits for the kernel, but in no call */
+    bool running; /* running or runnable: nothing else is known */
+    long number;  /* of the system call; -1: it waits in the kernel, but in no call */
     uintptr_t args[6];
     uintptr_t sp, pc; /* on return to user space */
 };
 
-/* False: there is no such thread, or the system does not say. Under valgrind and qemu it tells of their own calls. */
+/* False: there is no such thread, or the system does not tell. Under valgrind and qemu it reports their own calls. */
 bool cc__threads_call(int tid, struct thread_call *call);
 
-/* Whether the thread blocks the signal; true if it cannot be known. */
+/* Whether the thread blocks the signal; true if unknown. */
 bool cc__threads_blocks(int tid, int sig);
 
 #endif

@@ -1,18 +1,17 @@
-/* unreachable.c - a proof by looking everywhere.
+/* unreachable.c - finds fibers that can never continue, by a conservative reachability analysis.
  *
- * Who can go on: whoever runs, is ready, sleeps, waits with a deadline or for something of which it is not known who
- * could end the wait (enum wait_object), and every OS thread. From their stacks, and from all memory of the program
- * that is no fiber's stack, what they reach is followed (reach.h); a fiber that waits for something reached can go on
- * too, and its stack counts from then on; and so on until nothing changes.
+ * Live at the beginning are fibers that run, are ready, sleep, or wait with a deadline or for an object of which it is
+ * unknown who could end the wait (enum wait_object), and all OS threads. The search follows (reach.h) what is reachable
+ * from their stacks and from all memory of the program that is not a fiber's stack. A fiber that waits for a reachable
+ * object is live too, and its stack is scanned; this is repeated until nothing changes.
  *
- * UNREACHABLE-1  Nothing is claimed that is not so, as long as addresses are kept where REACH-1 finds them; stale words
- *                make the claims fewer. The stack of a fiber that cannot go on counts as soon as somebody else points
- *                into it: a child often works with variables of its parent.
- * UNREACHABLE-2  Nobody moves while we look: all workers sleep, and every thread but the caller's waits in a call of
- *                ours. Else an address could be carried past us, and nothing is claimed.
- * UNREACHABLE-3  Who prints the result says what it means: only a cancellation could end such a wait.
- * UNREACHABLE-4  What a thread keeps in registers is in its stack: it has put them there before it waits (BLOCKED-2),
- *                or called us.
+ * UNREACHABLE-1  There are no false positives as long as addresses are stored where REACH-1 finds them; stale words can
+ *                only hide fibers. The stack of an unreachable fiber is scanned once a scanned word points into it: a
+ *                child often works with variables of its parent.
+ * UNREACHABLE-2  Nothing moves during the search: all workers sleep, and every thread but the caller's waits in a call
+ *                of ours. Otherwise an address could be moved past the scan, and there is no result.
+ * UNREACHABLE-3  The report of the result says what it means: only a cancellation could end such a wait.
+ * UNREACHABLE-4  A thread's registers are in its stack: it saved them there before it waits (BLOCKED-2), or called us.
  */
 #include "inspect/waits.h"
 
@@ -35,7 +34,7 @@ struct candidate {
     struct wait_what what;
     uintptr_t stack, block; /* the private memory of each; 0: none */
     uintptr_t cold;
-    uintptr_t result, deferred; /* what the nursery that it waits for knows of its stack */
+    uintptr_t result, deferred; /* pointers into its stack in the nursery that it waits for */
     const void *child;          /* the nursery whose child it is */
     bool live;
 };
@@ -47,9 +46,9 @@ struct search {
     struct reach reach;
 };
 
-/* ---- who waits ---- */
+/* ---- candidates ---- */
 
-/* A deadline, its own or that of a scope around it, ends the wait. */
+/* Whether a deadline of this scope or of one around it ends the wait. */
 static bool has_deadline(const struct scope *at) {
     struct scope scope;
     for (int up = 0; at != NULL && up < 256; up++, at = scope.parent)
@@ -73,7 +72,7 @@ static void want_what(struct search *s, struct wait_what what) {
             cc__reach_want(&s->reach, arms[i].object);
 }
 
-/* They are in the order of their slots. */
+/* Candidates are sorted by slot. */
 static struct candidate *find(struct search *s, const struct fiber *f) {
     unsigned low = 0, high = s->count;
     while (low < high) {
@@ -87,7 +86,7 @@ static struct candidate *find(struct search *s, const struct fiber *f) {
     return NULL;
 }
 
-/* Its stack from where it stopped, and its arguments where they were allocated, are its own. */
+/* Its stack from the stack pointer up, and its arguments if they were allocated, are private. */
 static void keep_private(struct search *s, struct candidate *c, const struct view *v) {
     struct reach *r = &s->reach;
     unsigned number = (unsigned)(c - s->candidate);
@@ -131,15 +130,15 @@ static void has_timer(void *search, struct fiber *f, uint64_t ticket) {
     if (c != NULL) c->live = true;
 }
 
-/* ---- the runtime's own words (REACH-2) ---- */
+/* ---- the runtime's own pointers (REACH-2) ---- */
 
 static bool waits_here(const struct candidate *c, const struct waiter *at) {
     struct waiter waiter;
     return cc__safe_copy(&waiter, at, sizeof waiter) && waiter.fiber == c->fiber;
 }
 
-/* Lists of objects lead to the arm or the wait node that a waiter has in its stack; a nursery to its members, to where
- * it leaves its outcome and to what its owner had deferred before; the stack's header to its top. */
+/* Wait queues of objects point to the arm or the wait node in a waiter's stack; a nursery to its members, to where it
+ * stores its result and to its owner's previous deferred call; the stack's header to its top. */
 static bool is_runtimes(void *search, unsigned number, uintptr_t word) {
     const struct candidate *c = &((struct search *)search)->candidate[number];
     if (word >= c->cold && word < c->cold + sizeof(struct fiber_cold)) return true;
@@ -152,10 +151,10 @@ static bool is_runtimes(void *search, unsigned number, uintptr_t word) {
     return cc__safe_copy(&arm, (const void *)word, sizeof arm) && waits_here(c, arm.waiter);
 }
 
-/* ---- what counts from the beginning ---- */
+/* ---- roots ---- */
 
-/* Workers sleep in frames of their own, below which lie words of what they did before. Their thread-locals are beyond,
- * and count. */
+/* The stacks of sleeping workers hold only the runtime's frames and stale words. Their thread-locals are outside of
+ * these ranges and are scanned. */
 static void skip_workers(struct reach *r) {
     cc__reach_skip(r, (uintptr_t)cc__sched.workers, (uintptr_t)(cc__sched.workers + cc__sched.max + ISLANDS_MAX));
     for_all_workers(i, w) {
@@ -165,22 +164,22 @@ static void skip_workers(struct reach *r) {
     }
 }
 
-/* They name what fibers have waited for. */
+/* The records hold addresses of objects that fibers have waited for. */
 static void skip_rings(struct reach *r) {
     for (unsigned i = 0; i < RECORDER_RINGS; i++) {
-        const struct record_ring *ring = cc__get_acquire(&cc__recorder.ring[i]); /* pairs with who has made it */
+        const struct record_ring *ring = cc__get_acquire(&cc__recorder.ring[i]); /* pairs with its creation */
         for (; ring != NULL; ring = ring->replaced)
             cc__reach_skip(r, (uintptr_t)ring->at, (uintptr_t)(ring->at + ring->size));
     }
 }
 
-/* Fibers' stacks and records do not count, nor does what we ourselves have written down. */
+/* Fibers' stacks and records are no roots, nor is this search's own memory. */
 static void find_skips(struct search *s, uintptr_t below) {
     struct reach *r = &s->reach;
     const void *bottom, *top;
     uintptr_t low, high;
     cc__thread_stack(&bottom, &top);
-    /* A hosted call and a signal handler have a stack of their own. */
+    /* Not if the caller is on another stack: in a hosted call or a signal handler. */
     if (below >= (uintptr_t)bottom && below <= (uintptr_t)top) cc__reach_skip(r, (uintptr_t)bottom, below);
     cc__reach_skip(r, (uintptr_t)s, (uintptr_t)(s + 1));
     for (unsigned i = 0; cc__stack_arena(i, &low, &high); i++) cc__reach_skip(r, low, high);
@@ -189,7 +188,7 @@ static void find_skips(struct search *s, uintptr_t below) {
     skip_rings(r);
 }
 
-/* Fibers that can go on as they are, and the results of those that have ended. */
+/* From live fibers, and from the results of fibers that have ended. */
 static void reach_from_the_living(struct search *s) { /* UNREACHABLE-4 */
     struct view v;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
@@ -202,14 +201,14 @@ static void reach_from_the_living(struct search *s) { /* UNREACHABLE-4 */
     }
 }
 
-/* ---- until nothing changes ---- */
+/* ---- the fixed point ---- */
 
 static bool lives(struct search *s, const struct fiber *f) {
     const struct candidate *c = find(s, f);
     return c == NULL || c->live;
 }
 
-/* Every child may end: then so does the wait for them. */
+/* Whether all children are live: only then can the wait for them end. */
 static bool children_live(struct search *s, const void *nursery) {
     for (unsigned i = 0; i < s->count; i++)
         if (!s->candidate[i].live && s->candidate[i].child == nursery) return false;
@@ -225,7 +224,7 @@ static bool arm_lives(struct search *s, const struct arm *arm) {
 static bool select_lives(struct search *s, struct wait_what what) {
     struct arm arms[8];
     uint32_t n = cc__wait_arms(what, arms, 8);
-    if (n == 0 || n > 8) return true; /* not all is known */
+    if (n == 0 || n > 8) return true; /* not all arms are known */
     for (uint32_t i = 0; i < n; i++)
         if (cc__arm_is_outside(&arms[i])) return true;
     for (uint32_t i = 0; i < n; i++)
@@ -278,7 +277,7 @@ static void note(const struct search *s, struct unreachable *found) { /* UNREACH
     }
 }
 
-/* NULL: it is found out who can go on; else why not. */
+/* NULL: the search is complete; else why it is not. */
 static const char *search(struct search *s, uintptr_t below) {
     s->reach.harmless = is_runtimes;
     s->reach.arg = s;
@@ -292,8 +291,8 @@ static const char *search(struct search *s, uintptr_t below) {
     return NULL;
 }
 
-/* NULL, or why nothing was found out. A worker that wakes and finds nothing to do spoils a search (UNREACHABLE-2); the
- * next one may succeed. Workers do so a few times after they ran out of work, at growing intervals. */
+/* NULL, or why there is no result. A worker that wakes and finds nothing to do invalidates a search (UNREACHABLE-2);
+ * the next one may succeed. Workers do so a few times after they ran out of work, at growing intervals. */
 static CC_NOINLINE const char *look(struct unreachable *found, uint64_t patience, uintptr_t below) {
     uint64_t until = cc__clock_real() + patience;
     const char *why = "a fiber or another thread runs";
@@ -309,7 +308,7 @@ static CC_NOINLINE const char *look(struct unreachable *found, uint64_t patience
         const char *failed = search(s, below);
         bool undisturbed = cc__idle_epoch() == epoch;
         if (undisturbed && failed == NULL) note(s, found);
-        explicit_bzero(s, sizeof *s); /* or the next search would find addresses here */
+        explicit_bzero(s, sizeof *s); /* or the next search would find these addresses */
         cc__mem_free(s);
         why = failed != NULL || undisturbed ? failed : "workers wake again and again";
         again = failed == NULL && !undisturbed && cc__clock_real() < until;
@@ -324,7 +323,7 @@ CC_NOINLINE const char *cc__unreachable_find(struct unreachable *found, bool pat
     (void)patient, (void)look;
     return "a sanitizer's memory has no end";
 #else
-    __builtin_unwind_init(); /* what callers keep in registers is in this frame, which counts */
+    __builtin_unwind_init(); /* saves the callers' registers in this frame, which is scanned */
     return look(found, patient ? PATIENCE_NS : 0, cc__machine_sp());
 #endif
 }

@@ -9,11 +9,11 @@
 
 #include <string.h>
 
-/* Every program that can look at its fibers can be looked at from outside: the linker takes the table in. */
+/* Makes the linker include the table: a program that can view its fibers can be inspected from outside. */
 __attribute__((used)) static const struct layout *const layout = &cc__layout;
 
-/* What cannot be read through atomics. The fields are plain because their owners need no more; whoever reads them
- * here checks the word afterwards. */
+/* Fields that are not atomic, because their owners do not need that; a view checks the state word after reading them.
+ */
 struct raw {
     uint32_t generation;
     const void *site;
@@ -35,7 +35,7 @@ CC_NOINLINE CC_NO_TSAN uint32_t cc__view_slot(const struct fiber *f) {
     return ((const volatile struct fiber *)f)->slot;
 }
 
-/* The name as far as it can be read: printable, ended. */
+/* Copies the name up to the first unprintable character, and terminates it. */
 static CC_NOINLINE CC_NO_TSAN __attribute__((no_sanitize("address"))) void read_name(const volatile char *from,
                                                                                      char *to) {
     size_t n = 0;
@@ -58,7 +58,7 @@ static void find_stack(struct view *v, const struct stack *s) {
     cc__view_name(v->fiber, v->name);
 }
 
-/* Where it stopped, and its frames if they are wanted. */
+/* The stack pointer where it stopped, and its frames if wanted. */
 static void find_place(struct view *v, const struct context *context, bool frames) {
     struct place place;
     if (!cc__context_place(context, &place) || place.sp < v->low || place.sp >= v->high) return;
@@ -78,7 +78,7 @@ static void find_park(struct view *v) {
     if (owner != 0) cc__turn_log_find(&cc__sched.workers[owner - 1].turn_log, cc__fiber_turn(f), &v->from, &v->to);
 }
 
-/* One look. False: it moved meanwhile. */
+/* One attempt. False: the fiber moved meanwhile. */
 static bool look(struct view *v, bool frames, bool sample) {
     struct fiber *f = v->fiber;
     struct raw raw;
@@ -133,7 +133,7 @@ uint64_t cc__view_count(void) {
     return n;
 }
 
-/* ---- what is worth showing ---- */
+/* ---- trimming ---- */
 
 enum place_kind { PLACE_USERS = 1, PLACE_INSIDE, PLACE_SCHEDULER };
 
@@ -148,7 +148,7 @@ static enum place_kind find_kind(const void *address) {
     return symbol.ours && !is_call ? PLACE_INSIDE : PLACE_USERS;
 }
 
-/* Ten thousand fibers stand in a dozen places. */
+/* Cached: ten thousand fibers have a dozen different frames. */
 static enum place_kind kind_of(const void *address) {
     static struct {
         const void *address;
@@ -164,11 +164,11 @@ static enum place_kind kind_of(const void *address) {
 
 void cc__view_trim(struct view *v) {
     unsigned first = 0, end = 0;
-    if (v->state != FIBER_RUNNING || v->fiber == cc__sched_current(cc__worker())) /* or it is who asked */
+    if (v->state != FIBER_RUNNING || v->fiber == cc__sched_current(cc__worker())) /* or it is the caller */
         while (first < v->frames && kind_of(v->frame[first]) == PLACE_INSIDE) first++;
     if (first == v->frames) first = 0; /* nothing would be left */
     for (end = first; end < v->frames && kind_of(v->frame[end]) != PLACE_SCHEDULER;) end++;
-    if (end < v->frames) v->doubt.cut = false; /* nothing that is shown is missing */
+    if (end < v->frames) v->doubt.cut = false; /* the frames that are shown are complete */
     v->doubt.guessed >>= first;
     v->frames = end - first;
     memmove(v->frame, v->frame + first, v->frames * sizeof v->frame[0]);
@@ -176,7 +176,7 @@ void cc__view_trim(struct view *v) {
 
 /* ---- the objects of waits ---- */
 
-/* Whether it is a fiber's record, and not what a frame holds that is in use for something else by now. */
+/* Whether it is a fiber's record: the frame that it was read from may be in use for something else by now. */
 static bool is_record(const void *object) {
     uintptr_t low, high, at = (uintptr_t)object;
     for (unsigned i = 0; cc__pool_slab(i, &low, &high); i++)
@@ -207,7 +207,7 @@ uint64_t cc__wait_held_by(struct wait_what what) {
     if (object == OBJECT_MUTEX && cc__safe_copy(&mutex, what.object, sizeof mutex))
         return cc__get(&mutex.word) != 0 ? cc__get(&mutex.owner) : 0;
     if (object == OBJECT_RWLOCK && cc__safe_copy(&rw, what.object, sizeof rw))
-        return rw.word & 1 ? rw.owner : 0; /* readers leave no names */
+        return rw.word & 1 ? rw.owner : 0; /* readers are not recorded */
     return 0;
 }
 

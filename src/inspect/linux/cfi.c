@@ -1,6 +1,6 @@
-/* cfi.c - finds the record of a function in .eh_frame and runs its program up to an instruction.
+/* cfi.c - finds the FDE of a function in .eh_frame and runs its program up to an instruction.
  *
- * Each function has an FDE; what many have in common is in a CIE. Bounded in every way: a damaged record is no answer.
+ * Each function has an FDE; FDEs share a CIE. Everything is bounded, and a damaged record gives no result.
  */
 #include "inspect/linux/cfi.h"
 
@@ -10,12 +10,12 @@
 #include <string.h>
 
 enum {
-    RECORD_MAX = 1 << 24, /* bytes of a record; longer ones are taken for damaged */
-    STATES_MAX = 4,       /* rows remembered, one in another; compilers use one */
+    RECORD_MAX = 1 << 24, /* bytes of a record; longer ones count as damaged */
+    STATES_MAX = 4,       /* depth of DW_CFA_remember_state; compilers use one */
     STEPS_MAX = 100000,   /* of a program */
 };
 
-/* A CIE with what its FDE adds. */
+/* A CIE and an FDE, combined. */
 struct record {
     uintptr_t table;
     uintptr_t from, to;           /* the code */
@@ -55,7 +55,7 @@ static uintptr_t search_table(uintptr_t table, uintptr_t pc) {
 
 /* ---- records ---- */
 
-/* A reader for the record at `at`, behind its length. */
+/* A reader for the record at `at`, positioned after its length. */
 static struct dwarf_reader open_record(uintptr_t at) {
     struct dwarf_reader r = cc__dwarf_reader(at, at + 4);
     uint64_t length = cc__dwarf_fixed(&r, 4);
@@ -69,10 +69,10 @@ static struct dwarf_reader open_record(uintptr_t at) {
     return r;
 }
 
-/* What the letters of the augmentation announce. */
+/* The fields that the augmentation string announces. */
 static void read_augmentation(struct dwarf_reader *r, const char *letters, struct record *rec) {
     if (letters[0] == '\0') return;
-    if (letters[0] != 'z') { /* without a size nothing unknown can be skipped */
+    if (letters[0] != 'z') { /* without a size unknown fields cannot be skipped */
         r->bad = true;
         return;
     }
@@ -85,7 +85,7 @@ static void read_augmentation(struct dwarf_reader *r, const char *letters, struc
         if (*letters == 'L') (void)cc__dwarf_fixed(r, 1);
         if (*letters == 'S') rec->signal_frame = true;
         if (*letters == 'P') (void)cc__dwarf_pointer(r, (unsigned)cc__dwarf_fixed(r, 1) & 0x7f, rec->table);
-    } /* others, such as 'B', say nothing that a walk needs */
+    } /* others, such as 'B', are not needed for unwinding */
     if (!r->bad) r->at = end;
 }
 
@@ -127,15 +127,15 @@ static bool read_fde(uintptr_t at, struct record *rec) {
 struct machine {
     const struct record *rec;
     struct dwarf_reader r;
-    uintptr_t at, pc; /* the instruction that the row is for so far; the one that is wanted */
+    uintptr_t at, pc; /* the instruction that the row is for so far; the wanted one */
     struct cfi_row *row;
-    struct cfi_row initial; /* as the CIE leaves it */
+    struct cfi_row initial; /* after the CIE's program */
     struct cfi_row kept[STATES_MAX];
     unsigned depth;
 };
 
 static void set_rule(struct machine *m, uint64_t number, enum cfi_rule rule, int64_t value) {
-    if (number >= CC_REGISTERS) return; /* one that we do not follow */
+    if (number >= CC_REGISTERS) return; /* not tracked */
     m->row->rule[number] = (uint8_t)rule;
     m->row->value[number] = value;
 }
@@ -148,7 +148,7 @@ static int64_t factored(struct machine *m, uint64_t value) {
     return (int64_t)(value * (uint64_t)m->rec->data_factor);
 }
 
-/* An expression stays where it is: a length, and so many bytes. */
+/* An expression (a length, and so many bytes) is kept as its address. */
 static int64_t take_expression(struct machine *m) {
     uintptr_t at = m->r.at;
     cc__dwarf_skip(&m->r, cc__dwarf_uleb(&m->r));
@@ -166,7 +166,7 @@ static void advance(struct machine *m, uint64_t by) {
     m->at += by * m->rec->code_factor;
 }
 
-/* What DW_CFA_* says of the CFA; true: it was one of these. */
+/* The DW_CFA_* operations for the CFA; false: op is not one of them. */
 static bool run_cfa(struct machine *m, unsigned op) {
     struct dwarf_reader *r = &m->r;
     if (op == 0x0c || op == 0x0d || op == 0x12) { /* register and offset, or the register alone */
@@ -188,7 +188,7 @@ static bool run_cfa(struct machine *m, unsigned op) {
     return true;
 }
 
-/* What it says of a register; true: it was one of these. */
+/* Those for a register; false: op is not one of them. */
 static bool run_register(struct machine *m, unsigned op) {
     static const uint8_t rules[] = {
         [0x05] = CFI_OFFSET,     [0x07] = CFI_UNDEFINED,  [0x08] = CFI_SAME,
@@ -220,13 +220,13 @@ static void run_other(struct machine *m, unsigned op) {
         m->kept[m->depth++] = *m->row;
     else if (op == 0x0b && m->depth > 0)
         *m->row = m->kept[--m->depth];
-    else if (op == 0x2e) /* bytes of arguments: for exceptions */
+    else if (op == 0x2e) /* DW_CFA_GNU_args_size: only for exceptions */
         (void)cc__dwarf_uleb(r);
-    else if (op != 0x00 && op != 0x2c && op != 0x2d) /* aarch64's: addresses are signed from here on, or no longer */
+    else if (op != 0x00 && op != 0x2c && op != 0x2d) /* 0x2c, 0x2d: aarch64 toggles signed return addresses */
         r->bad = true;
 }
 
-/* Stops before the first instruction that belongs to a row behind pc. */
+/* Stops before the first operation of a row after pc. */
 static bool run(struct machine *m, uintptr_t from, uintptr_t to) {
     m->r = cc__dwarf_reader(from, to);
     for (unsigned steps = 0; m->r.at < to && m->at <= m->pc && !m->r.bad; steps++) {

@@ -20,7 +20,7 @@ static unsigned next_byte(struct dwarf_reader *r) {
     }
     if (r->at - r->from >= r->have) {
         size_t size = r->end - r->at < sizeof r->window ? r->end - r->at : sizeof r->window;
-        if (!cc__safe_copy(r->window, (const void *)r->at, size)) size = 1; /* what comes behind may belong to nobody */
+        if (!cc__safe_copy(r->window, (const void *)r->at, size)) size = 1; /* the next page may be unmapped */
         if (size == 1 && !cc__safe_copy(r->window, (const void *)r->at, size)) {
             r->bad = true;
             return 0;
@@ -33,11 +33,11 @@ static unsigned next_byte(struct dwarf_reader *r) {
 
 uint64_t cc__dwarf_fixed(struct dwarf_reader *r, unsigned size) {
     uint64_t value = 0;
-    for (unsigned i = 0; i < size; i++) value |= (uint64_t)next_byte(r) << 8 * i; /* our CPUs are little endian */
+    for (unsigned i = 0; i < size; i++) value |= (uint64_t)next_byte(r) << 8 * i; /* all our CPUs are little-endian */
     return value;
 }
 
-/* The bits of a number in LEB128, and how many there were. */
+/* A LEB128 number and its width in bits. */
 static uint64_t read_leb(struct dwarf_reader *r, unsigned *bits, bool *negative) {
     uint64_t value = 0;
     unsigned byte, shift = 0;
@@ -45,7 +45,7 @@ static uint64_t read_leb(struct dwarf_reader *r, unsigned *bits, bool *negative)
         byte = next_byte(r);
         if (shift < 64) value |= (uint64_t)(byte & 0x7f) << shift;
         shift += 7;
-        if (shift > 70) r->bad = true; /* longer than any number is */
+        if (shift > 70) r->bad = true; /* longer than 64 bits need */
     } while ((byte & 0x80) && !r->bad);
     *bits = shift;
     *negative = byte & 0x40;
@@ -73,8 +73,8 @@ void cc__dwarf_skip(struct dwarf_reader *r, uint64_t bytes) {
         r->at += bytes;
 }
 
-/* The low half of an encoding is the form (a word, LEB128, or 2, 4 or 8 bytes; from 8 on with a sign), the rest what it
- * is relative to. */
+/* The low four bits of an encoding are the form (a word, LEB128, or 2, 4 or 8 bytes; from 8 on signed), the rest is the
+ * base it is relative to. */
 static uint64_t read_form(struct dwarf_reader *r, unsigned form) {
     unsigned bytes = form == 0 ? sizeof(void *) : 1u << (form & 7) >> 1;
     if (form == 0x01) return cc__dwarf_uleb(r);
@@ -95,7 +95,7 @@ uintptr_t cc__dwarf_pointer(struct dwarf_reader *r, unsigned encoding, uintptr_t
     unsigned relative = encoding & 0x70;
     if (relative == 0x10) value += place;
     if (relative == 0x30) value += table;
-    /* Relative to text or to a function: not in use on our CPUs. */
+    /* Text- or function-relative encodings are not used on our CPUs. */
     if (relative != 0x00 && relative != 0x10 && relative != 0x30 && relative != 0x50) r->bad = true;
     if ((encoding & 0x80) && !r->bad) {
         struct dwarf_reader indirect = cc__dwarf_reader(value, value + sizeof(void *));

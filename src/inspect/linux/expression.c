@@ -1,7 +1,7 @@
-/* expression.c - runs DWARF expressions: DW_OP_*.
+/* expression.c - evaluates DWARF expressions: DW_OP_*.
  *
- * Only those operations that call-frame information uses: constants, registers, loads, sums and the few others of
- * entries of the procedure linkage table. An expression that is damaged, or has any other operation, is no answer.
+ * Only the operations that call-frame information uses: constants, registers, loads, sums and the few others of PLT
+ * entries. An expression that is damaged, or has any other operation, gives no result.
  */
 #include "inspect/linux/step.h"
 
@@ -46,7 +46,7 @@ static void load(struct machine *m) {
     push(m, value);
 }
 
-/* Takes two values, the upper one b. */
+/* A binary operation; b is the top of the stack. */
 static void combine(struct machine *m, unsigned op) {
     uintptr_t b = pop(m), a = pop(m);
     switch (op) {
@@ -77,7 +77,7 @@ static void run_one(struct machine *m, unsigned op) {
     struct dwarf_reader *r = &m->r;
     if (op >= 0x30 && op <= 0x4f) {
         push(m, op - 0x30);
-    } else if (op >= 0x08 && op <= 0x0f) { /* of 1, 2, 4 and 8 bytes, each without a sign and with one */
+    } else if (op >= 0x08 && op <= 0x0f) { /* constants of 1, 2, 4 and 8 bytes, each unsigned and signed */
         unsigned size = 1u << (op - 0x08) / 2, unused = 64 - 8 * size;
         uint64_t value = cc__dwarf_fixed(r, size);
         push(m, op % 2 ? (uintptr_t)((int64_t)(value << unused) >> unused) : value);

@@ -1,12 +1,12 @@
-/* guess.c - searches the stack for frames, and asks call-frame information whether they can be. README.md tells how a
- * frame pointer that is not known is deduced, and what is marked as a guess. */
+/* guess.c - searches the stack for frames and verifies them by call-frame information. README.md describes how an
+ * unknown frame pointer is deduced, and what is marked as a guess. */
 #include "inspect/linux/step.h"
 
 #include "os/safe_copy.h"
 
 enum {
     WORDS_MAX = 4096, /* guess: of a frame, or of frames without information */
-    CHAIN_MAX = 64,   /* frames that are followed to see whether they lead to the first */
+    CHAIN_MAX = 64,   /* frames that are followed towards the first one */
 };
 
 /* Frames from a candidate up, by their stack pointers. */
@@ -37,16 +37,16 @@ static bool is_on(const struct chain *chain, uintptr_t sp) {
     return false;
 }
 
-/* Whether the call before a return address goes to the function: no, as far as is known; it cannot be told; yes. */
+/* Whether the call before a return address calls the function: apparently not; unknown; yes. */
 enum rank { CALLS_OTHER, CALLS_ANY, CALLS_IT };
 
-/* Whether the code has a jump to the function, as a call has that is the last thing it does. */
+/* Whether the code has a jump to the function: a tail call. */
 static bool jumps(uintptr_t at, uintptr_t end, uintptr_t function) {
     enum { PIECE = 256, LARGEST = 1 << 14 };
     unsigned char code[PIECE + CODE_JUMP] = {0};
     if (end - at > LARGEST) end = at + LARGEST;
     for (; at < end; at += PIECE) {
-        size_t n = end - at < PIECE ? end - at : PIECE; /* jumps begin here; one may reach over the end */
+        size_t n = end - at < PIECE ? end - at : PIECE; /* jumps start in it; one may extend past its end */
         if (!cc__safe_copy(code, (const void *)at, n + CODE_JUMP) && !cc__safe_copy(code, (const void *)at, n))
             return false;
         for (size_t i = 0; i < n; i++)
@@ -73,10 +73,10 @@ struct best {
     struct chain chain;
     bool exists;
     enum rank rank;
-    bool sure; /* no other can be it */
+    bool sure; /* no other candidate is possible */
 };
 
-/* Candidates come from below. Those on the chain of the best are the frames above it. */
+/* Candidates come in ascending order. Those on the chain of the best one are its callers. */
 static void consider(struct best *best, const struct registers *up, const struct chain *chain, enum rank rank) {
     if (!best->exists || rank > best->rank) {
         bool sure = rank == CALLS_IT || (rank == CALLS_ANY && !best->exists);
@@ -86,11 +86,11 @@ static void consider(struct best *best, const struct registers *up, const struct
     }
 }
 
-/* The frame pointer is not known, but all else of the frame is. */
+/* For a frame of which only the frame pointer is unknown. */
 static CC_NOINLINE bool deduce(const struct picture *p, const struct cfi_row *row, struct registers *regs, bool *sure) {
     struct best best = {.exists = false};
     uintptr_t sp = regs->value[CC_REGISTER_SP], cfa = (sp + 15) & ~(uintptr_t)15;
-    for (unsigned i = 0; i < WORDS_MAX && cfa <= p->top; i += 2, cfa += 16) { /* calls are made with aligned stacks */
+    for (unsigned i = 0; i < WORDS_MAX && cfa <= p->top; i += 2, cfa += 16) { /* the stack is aligned at a call */
         struct registers up = *regs;
         struct chain chain;
         unsigned char before[CODE_BEFORE];
@@ -104,7 +104,7 @@ static CC_NOINLINE bool deduce(const struct picture *p, const struct cfi_row *ro
     return true;
 }
 
-/* By the frame pointer, as if the function had one. */
+/* By the frame pointer, assuming that the function has one. */
 static bool follow_pointer(const struct picture *p, struct registers *regs) {
     uintptr_t fp, pair[2], sp = regs->value[CC_REGISTER_SP];
     unsigned char before[CODE_BEFORE];
@@ -116,7 +116,7 @@ static bool follow_pointer(const struct picture *p, struct registers *regs) {
     if (!is_return(back, before)) return false;
     *regs = cc__registers_at(back, at + 2 * sizeof(void *));
     cc__registers_set(regs, CC_REGISTER_FP, CC_FRAME_UP(pair - CC_FRAME_LOWEST));
-    if (!CC_FRAME_ENDS) regs->known &= ~(UINT64_C(1) << CC_REGISTER_SP); /* it may be further up */
+    if (!CC_FRAME_ENDS) regs->known &= ~(UINT64_C(1) << CC_REGISTER_SP); /* the frame may end further up */
     return true;
 }
 
@@ -145,7 +145,7 @@ CC_NOINLINE bool cc__guess_step(const struct picture *p, struct registers *regs,
     if (described && row.cfa == CFI_REGISTER && row.cfa_register == CC_REGISTER_FP &&
         !(regs->known >> CC_REGISTER_FP & 1))
         return deduce(p, &row, regs, sure);
-    if (described && regs->known >> CC_REGISTER_SP & 1) return false; /* it was followed, and led nowhere */
+    if (described && regs->known >> CC_REGISTER_SP & 1) return false; /* its row was applied, and led nowhere */
     *sure = false;
     return follow_pointer(p, regs) || search(p, regs);
 }

@@ -1,7 +1,7 @@
-/* memory.c - the list of mappings, and which of their pages hold something.
+/* memory.c - the list of mappings, and which of their pages are used.
  *
- * The kernel's page map says of each page whether it is there or swapped out, and whether it is the process's own.
- * Where there is none, or it is about other addresses than ours (qemu), every page counts.
+ * The kernel's pagemap says of each page whether it is resident or swapped out, and whether it is private. Where there
+ * is no pagemap, or it describes other addresses than ours (qemu), every page counts.
  */
 #include "inspect/reach.h"
 
@@ -30,13 +30,13 @@ static bool read_pages(const struct visit *v, uintptr_t at, uint64_t *pages, siz
                                     (off_t)(at / cc__vm_page() * sizeof *pages)) == (ssize_t)(n * sizeof *pages);
 }
 
-/* Whether it knows of this very page, which is there. */
+/* Whether it reports the page of this frame as resident. */
 static bool pagemap_is_ours(const struct visit *v) {
     uint64_t page = 0;
     return read_pages(v, (uintptr_t)&page, &page, 1) && (page & PAGE_PRESENT) != 0;
 }
 
-/* Pages of shared mappings need not be there to hold something. */
+/* A page of a shared mapping may have contents without being resident. */
 static bool visit_mapping(struct visit *v, uintptr_t low, uintptr_t high, bool writable, bool shared) {
     enum { PAGES = 512 };
     uint64_t pages[PAGES];
@@ -46,7 +46,7 @@ static bool visit_mapping(struct visit *v, uintptr_t low, uintptr_t high, bool w
         bool known = !shared && read_pages(v, at, pages, n);
         for (uintptr_t i = 0; i < n; i++, at += page) {
             bool there = !known || (pages[i] & (PAGE_PRESENT | PAGE_SWAPPED)) != 0;
-            /* What cannot be written holds addresses only if it could be once: then the page is our own. */
+            /* A read-only page holds addresses only if it was writable once: then it is private. */
             if (known && !writable) there = there && (pages[i] & PAGE_OF_FILE) == 0;
             if (there) {
                 if (begin == 0) begin = at;
@@ -62,7 +62,7 @@ static bool visit_mapping(struct visit *v, uintptr_t low, uintptr_t high, bool w
     return true;
 }
 
-/* Devices are no memory, but for those that are. */
+/* Mappings of devices are not memory, with exceptions. */
 static bool is_device(const char *path) {
     static const char *const memory[] = {"/dev/shm/", "/dev/zero", "/dev/hugepages/"};
     if (strncmp(path, "/dev/", 5) != 0) return false;
@@ -97,7 +97,7 @@ bool cc__memory_each(uint64_t limit, void (*fn)(void *arg, uintptr_t low, uintpt
     size_t len = 0;
     while (good) {
         ssize_t n = read(fd, text + len, sizeof text - 1 - len);
-        if (n < 0) good = false; /* what was not read may hold anything */
+        if (n < 0) good = false; /* unread mappings may hold anything */
         if (n <= 0) break;
         len += (size_t)n;
         text[len] = '\0';

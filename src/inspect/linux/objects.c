@@ -1,7 +1,7 @@
-/* objects.c - asks the dynamic linker.
+/* objects.c - the loaded objects, from the dynamic linker.
  *
- * _dl_find_object takes no lock and searches a sorted table; the C library has it since 2.35. Without it
- * dl_iterate_phdr goes through all objects under the dynamic linker's lock.
+ * _dl_find_object takes no lock and searches a sorted table; glibc has it since 2.35. Without it dl_iterate_phdr walks
+ * all objects under the dynamic linker's lock.
  */
 #include "inspect/linux/cfi.h"
 
@@ -41,7 +41,7 @@ uintptr_t cc__objects_table(uintptr_t pc) {
     return s.table;
 }
 
-/* Section headers would tell, which are not loaded; ccps reads them. */
+/* It would need section headers, which are not loaded; ccps reads them from the file. */
 uintptr_t cc__objects_record(uintptr_t pc) {
     (void)pc;
     return 0;
@@ -51,7 +51,7 @@ static int add_counts(struct dl_phdr_info *info, size_t size, void *data) {
     uint64_t *epoch = data;
     if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
         *epoch = info->dlpi_adds + info->dlpi_subs;
-    return 1; /* they are the same in all entries */
+    return 1; /* the counters are the same in all entries */
 }
 
 uint64_t cc__objects_epoch(void) {

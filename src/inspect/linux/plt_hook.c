@@ -20,16 +20,16 @@ struct install {
     unsigned modules;
 };
 
-/* What of a module's dynamic section is needed. */
+/* From a module's dynamic section. */
 struct tables {
     const ElfW(Sym) * symbols;
     const char *names;
     const ElfW(Rela) * calls, *others;
     size_t calls_size, others_size;
-    uintptr_t sealed_low, sealed_high; /* what the linker has made read-only */
+    uintptr_t sealed_low, sealed_high; /* read-only after relocation (RELRO) */
 };
 
-/* The linker has added the module's base to these addresses on most systems, and not on all. */
+/* On most systems, but not on all, the dynamic linker has added the module's base to these addresses. */
 static const void *resolve(const struct dl_phdr_info *info, ElfW(Addr) address) {
     return (const void *)(address < info->dlpi_addr ? address + info->dlpi_addr : address);
 }
@@ -67,7 +67,7 @@ static bool contains(const struct dl_phdr_info *info, const void *address) {
     return false;
 }
 
-/* Whoever calls through the slot at this moment goes the old way or the new one. */
+/* Atomic: a concurrent call through the slot uses the old or the new function. */
 static bool rewrite(const struct tables *t, uintptr_t slot, const void *to) {
     bool sealed = slot >= t->sealed_low && slot < t->sealed_high;
     void *page = (void *)(slot & ~(cc__vm_page() - 1));
@@ -94,13 +94,13 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
     (void)size;
     struct install *install = arg;
     struct tables t;
-    bool program = install->modules++ == 0; /* it comes first */
+    bool program = install->modules++ == 0; /* the program comes first */
     if (!find_tables(info, &t)) return 0;
-    install->any_tables |= program; /* the kernel's own module has some in every process */
+    install->any_tables |= program; /* other modules do not count: every process has the vDSO's */
     if (!program && contains(info, (const void *)cc__plt_hook_install)) return 0;
     for (unsigned i = 0; i < install->count; i++)
         if (install->hooks[i].original != NULL && contains(info, install->hooks[i].original)) {
-            if (program) install->any_tables = false; /* as with a sanitizer's own: it calls them directly */
+            if (program) install->any_tables = false; /* the program defines it, as with a sanitizer: called directly */
             return 0;
         }
     if (strstr(info->dlpi_name, "/ld-") != NULL || strstr(info->dlpi_name, "linux-vdso") != NULL) return 0;

@@ -1,17 +1,17 @@
-/* rows.c - remembers the rows of call-frame information that were found last.
+/* rows.c - a cache of rows of call-frame information.
  *
- * Ten thousand fibers stand in a dozen places, and to find a row takes some twenty system calls. Whoever finds the
- * memory in use does without it: nobody waits here.
+ * Ten thousand fibers have a dozen different frames, and finding a row takes some twenty system calls. A thread that
+ * finds the cache in use bypasses it: no thread waits here.
  */
 #include "inspect/linux/cfi.h"
 
 #include <stdatomic.h>
 
-enum { SETS = 32, WAYS = 4, KEPT = SETS * WAYS }; /* a pc is in one of the ways of its set */
+enum { SETS = 32, WAYS = 4, KEPT = SETS * WAYS }; /* set-associative */
 
 static struct {
     _Atomic int busy;
-    uint64_t epoch; /* of the objects that the rows are from */
+    uint64_t epoch; /* of the loaded objects (cc__objects_epoch) */
     struct kept {
         uintptr_t pc; /* 0: none */
         struct cfi_row row;
@@ -34,9 +34,9 @@ static bool find(uintptr_t pc, struct cfi_row *row) {
     return fde != 0 && cc__cfi_read(0, fde, pc, row);
 }
 
-/* The place for a pc: where it is, or where it will be. */
+/* The entry of a pc, or the one to replace. */
 static struct kept *place_of(uintptr_t pc) {
-    static unsigned turn; /* who has to go */
+    static unsigned turn; /* round-robin replacement */
     struct kept *set = &memory.kept[(pc * UINT64_C(0x9e3779b97f4a7c15) >> 59) * WAYS];
     for (unsigned i = 0; i < WAYS; i++)
         if (set[i].pc == pc) return &set[i];

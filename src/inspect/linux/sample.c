@@ -1,7 +1,7 @@
-/* sample.c - asks a thread for a copy of its stack.
+/* sample.c - interrupts a thread to get a copy of its stack.
  *
- * There is one request, in static memory, so that a handler that comes late writes into nothing that is gone. Its word
- * holds a number and a state; whoever changes the state from ASKED owns the request.
+ * There is one request, in static memory, so that a late handler does not write to freed memory. Its word holds a
+ * number and a state; the thread that changes the state from ASKED owns the request.
  *
  *   caller                                        handler, on the thread that is asked
  *   FREE -> ASKED, signal with the word
@@ -10,8 +10,8 @@
  *   reads the copy <----------------------------- TAKEN -> DONE
  *   or, after a time: ASKED -> FREE               finds another word, does nothing
  *
- * SAMPLE-1  The copy is written in TAKEN only, and the number never comes back: a late signal matches no request.
- * SAMPLE-2  A request that is TAKEN and not answered in time stays so; until it is DONE nobody is asked.
+ * SAMPLE-1  The copy is written in TAKEN only, and each request has a new number: a late signal matches no request.
+ * SAMPLE-2  A request that is TAKEN and not answered in time stays so; until it is DONE no thread is interrupted.
  *
  * The word is a plain sequentially consistent atomic: a signal handler reads and writes it.
  */
@@ -34,13 +34,13 @@
 enum { FREE, ASKED, TAKEN, DONE, STATES };
 
 enum {
-    WORDS = 4096,            /* of stack in the copy; what is further up is read later, when it may have changed */
+    WORDS = 4096,            /* of stack in the copy; the rest is read later, when it may have changed */
     PATIENCE_NS = 200000000, /* a guess: longer than a thread waits for a CPU */
     MAGIC = 0x63635361,      /* tells our signals from others */
 };
 
 #ifdef CC_TSAN
-enum { SIGNALS_COME = false }; /* or so late that the stack is another by then */
+enum { SIGNALS_COME = false }; /* the sanitizer delivers them too late */
 #else
 enum { SIGNALS_COME = true };
 #endif
@@ -48,7 +48,7 @@ enum { SIGNALS_COME = true };
 static struct {
     _Atomic uint32_t word; /* number * STATES + state */
     const void *bottom, *top;
-    struct registers at; /* known == 0: it is on another stack */
+    struct registers at; /* known == 0: the thread is on another stack */
     size_t count;
     uintptr_t words[WORDS];
 } request;
@@ -57,9 +57,9 @@ static pthread_mutex_t one_caller = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction before;
 static bool installed;
 
-/* ---- on the thread that is asked ---- */
+/* ---- on the interrupted thread ---- */
 
-/* Reads other functions' frames: not the sanitizers' business. */
+/* Reads other functions' frames, which sanitizers would report. */
 static CC_NOINLINE __attribute__((no_sanitize("address", "undefined"))) CC_NO_TSAN void copy_stack(void) {
     const volatile uintptr_t *from = (const volatile uintptr_t *)request.at.value[CC_REGISTER_SP];
     size_t count = ((uintptr_t)request.top - (uintptr_t)from) / sizeof *from;
@@ -73,7 +73,7 @@ static void answer(uint32_t word, const void *context) { /* SAMPLE-1 */
     if (!atomic_compare_exchange_strong(&request.word, &word, taken)) return; /* too late */
     request.at = cc__registers_interrupted(context);
     uintptr_t sp = request.at.value[CC_REGISTER_SP];
-    /* The thread is on this stack right now, so the stack is there. */
+    /* The thread runs on this stack, so it is mapped. */
     if (sp >= (uintptr_t)request.bottom && sp < (uintptr_t)request.top && sp % sizeof(void *) == 0)
         copy_stack();
     else
@@ -109,7 +109,7 @@ static bool install_locked(void) {
     ours.sa_sigaction = on_signal;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     ours.sa_mask = now.sa_mask;
-    before = now; /* the handler may run at once */
+    before = now; /* first: the handler may run at once */
     installed = sigaction(CC_SAMPLE_SIGNAL, &ours, NULL) == 0;
     return installed;
 }
@@ -125,7 +125,7 @@ static bool send_signal(int tid, uint32_t word) {
     return syscall(SYS_rt_tgsigqueueinfo, (long)getpid(), (long)tid, (long)CC_SAMPLE_SIGNAL, &info) == 0;
 }
 
-/* True: the request is DONE. False: it was taken back, or whoever has taken it does not go on. */
+/* True: the request is DONE. False: it was withdrawn, or the handler that has taken it makes no progress. */
 static bool wait_for_answer(uint32_t asked) {
     uint64_t until = cc__clock_real() + PATIENCE_NS;
     uint32_t done = asked - ASKED + DONE;
@@ -160,13 +160,13 @@ static bool ask_running(int tid, const void *bottom, const void *top, struct pic
     return true;
 }
 
-/* The thread is in the kernel, and may leave it at any moment: then the copy is of no use. */
+/* For a thread in the kernel. If it leaves the call meanwhile the copy is useless, so the call is checked again. */
 static bool look_at_waiting(int tid, const struct thread_call *call, const void *bottom, const void *top,
                             struct picture *p) {
     struct thread_call still;
     uintptr_t sp = call->sp;
     if (sp < (uintptr_t)bottom || sp >= (uintptr_t)top || sp % sizeof(void *) != 0) return false;
-    if (request.word % STATES == TAKEN) return false; /* SAMPLE-2: the words are not ours */
+    if (request.word % STATES == TAKEN) return false; /* SAMPLE-2: the handler may write the words */
     size_t count = ((uintptr_t)top - sp) / sizeof(void *);
     if (count > WORDS) count = WORDS;
     if (!cc__safe_copy(request.words, (const void *)sp, count * sizeof(void *))) return false;
@@ -176,7 +176,7 @@ static bool look_at_waiting(int tid, const struct thread_call *call, const void 
     return true;
 }
 
-/* It may run at one moment and wait at the next. */
+/* Retries, because the thread may change between running and waiting. */
 static bool take_picture(int tid, const void *bottom, const void *top, struct picture *p) {
     struct thread_call call;
     for (int tries = 0; tries < 3 && cc__threads_call(tid, &call); tries++) {

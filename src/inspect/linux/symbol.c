@@ -1,7 +1,7 @@
-/* symbol.c - asks libbacktrace, then the dynamic linker.
+/* symbol.c - symbol lookup by libbacktrace, then by the dynamic linker.
  *
- * libbacktrace has no way to give back what it has read: there is one state, kept for good, in memory that it maps by
- * itself. It knows the modules that were loaded when it was first asked; for later ones the dynamic linker answers.
+ * libbacktrace cannot free what it has read: there is one state, kept for ever, in memory that it maps itself. It knows
+ * the modules that were loaded at its first use; for later ones the dynamic linker is used.
  */
 #include "inspect/symbol.h"
 
@@ -31,8 +31,8 @@ static const char *last_component(const char *path) {
 /* ---- libbacktrace ---- */
 
 #ifdef CC_BACKTRACE
-/* The build takes the functions that we need out of the archive and renames them, so that a program may have a
- * libbacktrace of its own. */
+/* The build extracts these functions from the archive and renames them, so that a program may have its own
+ * libbacktrace. */
 #define backtrace_create_state cc__backtrace_create_state
 #define backtrace_pcinfo cc__backtrace_pcinfo
 #define backtrace_syminfo cc__backtrace_syminfo
@@ -49,11 +49,11 @@ struct found {
 };
 
 static void ignore_error(void *data, const char *message, int error) {
-    (void)data, (void)message, (void)error; /* what is not found stays empty */
+    (void)data, (void)message, (void)error; /* unknown fields stay empty */
 }
 
-/* How libbacktrace opens files. Under valgrind the debug information of system libraries, which lies in files of its
- * own, would take seconds to read; they have a symbol table still. */
+/* libbacktrace opens files by this. Under valgrind the separate debug files of system libraries would take seconds to
+ * read; their symbol tables remain. */
 __attribute__((used)) int cc__symbol_open(const char *path, int flags);
 int cc__symbol_open(const char *path, int flags) {
     static const char apart[] = "/usr/lib/debug/";
@@ -64,7 +64,7 @@ int cc__symbol_open(const char *path, int flags) {
     return open(path, flags);
 }
 
-/* Where this library's files were compiled, as debug information says it: this file's path up to its room. */
+/* The source tree of this library as in debug information: this file's path up to its room. */
 static char our_tree[256];
 
 static int take_tree(void *data, uintptr_t pc, const char *file, int line, const char *function) {
@@ -83,8 +83,8 @@ static void *read_modules(void *arg) {
     return arg;
 }
 
-/* Takes 8 kB of stack, more than a small fiber may have left: on a thread of its own, which no signal disturbs. Without
- * a thread there is no state, and the dynamic linker answers. */
+/* Needs 8 kB of stack, more than a small fiber may have left: so it runs on a thread of its own, with signals blocked.
+ * If that cannot be created there is no state, and only the dynamic linker is used. */
 static void create_state(void) {
     pthread_t thread;
     if (cc__thread_start_deaf(&thread, read_modules, NULL) == 0) cc__thread_join(thread);
@@ -98,7 +98,7 @@ static int take_line(void *data, uintptr_t pc, const char *file, int line, const
     struct found *found = data;
     (void)pc;
     if (function == NULL && file == NULL) return 0;
-    if (found->count == found->max) { /* no room: the outermost takes the last place */
+    if (found->count == found->max) { /* full: the outermost one replaces the last */
         if (found->max == 1) return 1;
         memset(&found->out[--found->count], 0, sizeof *found->out);
     }
@@ -125,11 +125,11 @@ static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned
     struct found found = {out, 0, max};
     pthread_once(&once, create_state);
     if (state == NULL) return 0;
-    /* Threads that read the same tables are ordered by atomics that the race detector does not see. */
+    /* libbacktrace orders threads by atomics that the race detector does not see. */
     cc__san_ignore_writes(true);
     (void)backtrace_pcinfo(state, pc, take_line, ignore_error, &found);
     if (found.count == 1 &&
-        out[0].function[0] == '\0') { /* assembly without lines of its own: these are a neighbour's */
+        out[0].function[0] == '\0') { /* assembly without line information: these lines are a neighbour's */
         memset(&out[0], 0, sizeof out[0]);
         found.count = 0;
     }
@@ -145,7 +145,7 @@ static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned
 
 /* ---- names of C++ ---- */
 
-/* The runtime's demangler takes 80 bytes of stack, or a little less, for each byte of a name. */
+/* The C++ runtime's demangler needs almost 80 bytes of stack for each byte of a name. */
 enum { DEMANGLE_STACK = 16 * 1024 };
 
 static bool stack_is_small(void) {
@@ -163,11 +163,11 @@ static void demangle(struct symbol *symbol) {
     cc__cxx_demangle(mangled, symbol->function, sizeof symbol->function);
 }
 
-/* ---- all that is known ---- */
+/* ---- lookup ---- */
 
 unsigned cc__symbol_find_inlined(const void *return_address, struct symbol *out, unsigned max) {
     CC_KEEP_ERRNO;
-    uintptr_t pc = (uintptr_t)return_address - 1; /* the call, not what comes after it */
+    uintptr_t pc = (uintptr_t)return_address - 1; /* within the call instruction */
     Dl_info info;
     memset(out, 0, max * sizeof *out);
     unsigned count = return_address != NULL ? ask_debug_information(pc, out, max) : 0;
@@ -183,7 +183,7 @@ unsigned cc__symbol_find_inlined(const void *return_address, struct symbol *out,
         }
     }
     if (out[0].file[0] == '\0') out[0].ours = strncmp(out[0].function, "cc_", 3) == 0;
-    if (strncmp(out[0].function, "cc__", 4) == 0) out[0].ours = true; /* assembly: its file's name has another form */
+    if (strncmp(out[0].function, "cc__", 4) == 0) out[0].ours = true; /* assembly: its path has another form */
     for (unsigned i = 0; i < count; i++) demangle(&out[i]);
     return count;
 }
@@ -192,8 +192,8 @@ void cc__symbol_find(const void *return_address, struct symbol *out) {
     (void)cc__symbol_find_inlined(return_address, out, 1);
 }
 
-/* From the outermost frame inwards. What calls the guard of a task is the scheduler, and what calls that may be the C
- * library's; in other traces, what is seen to be ours. */
+/* Drops outermost frames: the callers of a task's guard, which are the scheduler and perhaps the C library; in other
+ * stacks, the frames that are ours. */
 unsigned cc__symbol_without_own(const void *const *frames, unsigned count) {
     struct symbol symbol;
     bool run = false;

@@ -15,24 +15,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A thread whose file is gone has ended. One that cannot be looked at, for want of a descriptor say, may live. */
+/* A thread whose file is gone has ended. If the file cannot be opened for another reason, the thread may live. */
 static bool lives(int tid) {
     char state = cc__thread_state(tid);
     return state != 0 ? strchr("ZXx", state) == NULL : cc__errno_get() != ENOENT && cc__errno_get() != ESRCH;
 }
 
-/* One of the system's own, which make the calls that were submitted to a ring (PF_IO_WORKER). The last one stays as
- * long as the thread that has submitted them. It wakes nobody but by a descriptor, for which somebody else waits. */
+/* A kernel worker of io_uring (PF_IO_WORKER). The last one lives as long as the thread that submitted the calls. It
+ * wakes waiters only through a descriptor, on which another thread waits. */
 static bool serves_rings(int tid) {
     enum { IO_WORKER = 0x10 };
     char text[128];
     unsigned flags;
     if (!cc__thread_file(tid, "stat", text, sizeof text)) return false;
-    const char *end = strrchr(text, ')'); /* of the name; then state, parent, group, session, terminal, its group */
+    const char *end = strrchr(text, ')'); /* then: state, ppid, pgrp, session, tty_nr, tpgid, flags */
     return end != NULL && sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & IO_WORKER) != 0;
 }
 
-/* What the kernel hands out; the C library's readdir would allocate. */
+/* struct linux_dirent64; the C library's readdir would allocate. */
 struct entry {
     uint64_t inode;
     int64_t next;
@@ -65,14 +65,14 @@ int cc__threads_list(int *tids, unsigned max) {
 }
 
 uint64_t cc__threads_caught(void) {
-    /* Asked one by one rather than read from /proc/self/status, which under valgrind and qemu tells of their own. */
+    /* One by one, not from /proc/self/status, which under valgrind and qemu reports their own handlers. */
     uint64_t caught = 0;
     CC_KEEP_ERRNO;
     for (int n = 1; n <= 64; n++) {
         struct sigaction now;
         if (sigaction(n, NULL, &now) == 0 && cc__signal_is_handled(&now)) caught |= UINT64_C(1) << (n - 1);
     }
-    if (cc__san_on_valgrind()) caught &= ~(UINT64_C(1) << 63); /* which it keeps for itself */
+    if (cc__san_on_valgrind()) caught &= ~(UINT64_C(1) << 63); /* reserved by valgrind */
     return caught;
 }
 

@@ -1,4 +1,4 @@
-/* unwind.c - goes up, frame by frame. */
+/* unwind.c - unwinds a stack, frame by frame. */
 #include "inspect/unwind.h"
 
 #include "base/san.h"
@@ -9,7 +9,7 @@ enum { STEPS_MAX = 256, FRAMES_MAX = 64 };
 
 /* ---- memory ---- */
 
-/* Reads other functions' frames: not the sanitizers' business. */
+/* Reads other functions' frames, which sanitizers would report. */
 static CC_NOINLINE __attribute__((no_sanitize("address", "undefined"))) CC_NO_TSAN uintptr_t load(uintptr_t at) {
     return *(const volatile uintptr_t *)at;
 }
@@ -36,7 +36,7 @@ static bool find_cfa(const struct picture *p, const struct cfi_row *row, const s
     return true;
 }
 
-/* What the register was in the caller; false: it is not known. */
+/* The register's value in the caller; false: unknown. */
 static bool find_register(const struct picture *p, const struct cfi_row *row, unsigned number, uintptr_t cfa,
                           const struct registers *regs, uintptr_t *value) {
     uintptr_t rule = (uintptr_t)row->value[number], at;
@@ -60,7 +60,7 @@ static bool find_register(const struct picture *p, const struct cfi_row *row, un
     }
 }
 
-/* Frames go up; only a function that was interrupted may have none of its own. */
+/* The stack pointer must increase; only an interrupted function may have no frame of its own. */
 static bool goes_up(const struct picture *p, const struct registers *from, uintptr_t sp, bool exact) {
     uintptr_t before = from->value[CC_REGISTER_SP];
     return sp >= p->low && sp <= p->top && (sp > before || (exact && sp == before));
@@ -110,7 +110,8 @@ static bool leave_signal(const struct picture *p, struct registers *regs, bool *
 #endif
 }
 
-/* Nobody calls from before the first instruction of a function: it was put there, by makecontext, to end the stack. */
+/* A return address at the first instruction of a function is not from a call: makecontext has put it there to end the
+ * stack. */
 static bool is_first_instruction(uintptr_t pc) {
     struct cfi_row row;
     return cc__cfi_row(pc, &row) && row.function == pc;
@@ -129,7 +130,7 @@ const char *cc__inspect_missing(void) {
     return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- the whole stack ---- */
 
 unsigned cc__unwind(const struct picture *p, const void **frames, unsigned max, struct doubt *doubt) {
     struct registers at = p->regs;
@@ -158,7 +159,7 @@ CC_NOINLINE unsigned cc__unwind_here(const void *low, const void *top, const voi
     struct picture p = {.regs = cc__registers_here(), .low = (uintptr_t)low, .top = (uintptr_t)top, .mapped = true};
     p.back = cc__registers_strip((uintptr_t)back);
     unsigned n = cc__unwind(&p, frames, max, doubt);
-    if (n == 0 && back != NULL && max > 0) frames[n++] = back; /* that much is known */
+    if (n == 0 && back != NULL && max > 0) frames[n++] = back; /* the one frame that is known */
     __asm__ volatile("" ::: "memory");                         /* this frame stays until then */
     return n;
 }

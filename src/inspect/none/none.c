@@ -1,6 +1,6 @@
-/* none.c - inspect/ without its eyes, for -DCCC_INSPECT=OFF and for systems that no folder beside this one is about.
+/* none.c - stubs of inspect/, for -DCCC_INSPECT=OFF and for systems without a folder beside this one.
  *
- * Every function answers as if nothing could be known: the callers have words for that.
+ * Every function returns "unknown", which all callers handle.
  */
 #include "inspect/plt_hook.h"
 #include "inspect/reach.h"
@@ -29,7 +29,7 @@ unsigned cc__unwind_here(const void *low, const void *top, const void *back, con
                          struct doubt *doubt) {
     *doubt = (struct doubt){0};
     if (back == NULL || max == 0) return 0;
-    frames[0] = back; /* that much is known */
+    frames[0] = back; /* the one frame that is known */
     return 1;
 }
 
