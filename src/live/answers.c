@@ -1,7 +1,7 @@
-/* answers.c - what the live page asks for, as JSON. The keys are in docs/man/cc_view.3.
+/* answers.c - the JSON responses of the live page. The keys are in docs/man/cc_view.3.
  *
- * LIVE-5  Nothing is kept from one request to the next, and every answer is bounded: so many groups, fibers, scopes and
- *         channels; what is left out is counted.
+ * LIVE-5  No state is kept between requests, and every response is bounded: in groups, fibers, scopes and channels;
+ *         omitted ones are counted.
  */
 #include "base/mem.h"
 #include "chan/chan.h"
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum {
-    GROUPS_BYTES = 56 * 1024, /* of an answer, after which groups are left out */
+    GROUPS_BYTES = 56 * 1024, /* of a response, after which groups are omitted */
     GROUP_FRAMES = 8,
     FIBERS_MAX = 100,
     SCOPES_MAX = 256,
@@ -28,7 +28,7 @@ enum {
     EDGES_MAX = 20,
     NAMED_MAX = 16,
 };
-#define STUCK_NS UINT64_C(1000000000) /* in one turn, or in one wait: worth a sentence */
+#define STUCK_NS UINT64_C(1000000000) /* in one turn or one wait: reported as a problem */
 
 /* ---- pieces ---- */
 
@@ -68,7 +68,7 @@ static void frames(struct out *out, const struct view *v, unsigned max) {
     if (v->frames > max) number(out, "frames_left_out", v->frames - max);
 }
 
-/* What it waits for, how long, and for whom if that is known. */
+/* What it waits for, how long, and the holder if known. */
 static void wait_of(struct out *out, struct wait_what what, uint64_t from, uint64_t to, uint64_t now) {
     char words[DESCRIBE_MAX];
     enum holder kind;
@@ -109,7 +109,7 @@ static const char *state_of(const struct view *v) {
                                                        : "parks";
 }
 
-/* "12.3": the fiber; false: there is none any more. */
+/* Parses "12.3" and finds the fiber; false: it does not exist any more. */
 static bool find_fiber(const struct request *request, const char *key, bool with_frames, struct view *v) {
     char words[32], *end;
     if (!cc__request_value(request, key, words, sizeof words)) return false;
@@ -293,7 +293,7 @@ static void scopes_of(struct out *out, const struct view *v) {
     cc__out(out, "]");
 }
 
-/* Who could end its wait. */
+/* The fibers that could end its wait. */
 static void servers_of(struct out *out, const struct view *v, uint64_t now) {
     struct fiber *servers[EDGES_MAX];
     unsigned n =
@@ -306,7 +306,7 @@ static void servers_of(struct out *out, const struct view *v, uint64_t now) {
     cc__out(out, "],\"could_wake_total\":%u", n);
 }
 
-/* Who waits for it: joins it, or wants a lock that it holds. */
+/* The fibers that wait for it: to join it, or for a lock that it holds. */
 static void waiters_of(struct out *out, const struct view *v, uint64_t now) {
     unsigned n = 0;
     cc__out(out, ",\"waited_for_by\":[");
@@ -381,7 +381,7 @@ int cc__answer_scopes(struct out *out, const struct request *request) {
     return 200;
 }
 
-/* The entry of a channel; NULL: it cannot be read, there is no place left, or it has no name and that is asked for. */
+/* The entry of a channel; NULL: it is unreadable, the table is full, or `named` and it has no name. */
 static struct channel_seen *know(struct channel_seen *seen, unsigned *n, const void *at, bool named) {
     CCChan ch;
     for (unsigned i = 0; i < *n; i++)
@@ -452,9 +452,9 @@ int cc__answer_channels(struct out *out, const struct request *request) {
     return 200;
 }
 
-/* ---- what is wrong ---- */
+/* ---- problems ---- */
 
-/* A sentence and the fibers that it is about. */
+/* A sentence and the fibers concerned. */
 struct finding {
     struct out *out;
     unsigned count, fibers;
@@ -502,7 +502,8 @@ static bool find_deadlock(struct finding *f) {
     return true;
 }
 
-/* While others go on, one of locks, joins and nurseries: a select, or a channel, may be served by anybody. */
+/* While other fibers run, only cycles of locks, joins and nurseries count: any fiber may serve a channel or a select.
+ */
 static void find_circle(struct finding *f, bool deadlock) {
     struct graph_wait cycle[NAMED_MAX];
     unsigned length = cc__graph_cycle(cycle, NAMED_MAX, deadlock);
@@ -516,7 +517,7 @@ static void find_circle(struct finding *f, bool deadlock) {
     explicit_bzero(cycle, sizeof cycle);
 }
 
-/* Workers that do not get on, and whom that keeps waiting. */
+/* Workers that are stuck in a turn, and the fibers that have to wait for them. */
 static void find_stuck(struct finding *f) {
     uint64_t now = cc__clock_now();
     unsigned stuck = 0;
@@ -546,20 +547,20 @@ static void find_stuck(struct finding *f) {
     if (any) end(f);
 }
 
-/* Of a select: somebody may come whom no stack leads to: a peer, a process that ends, a key; or whoever knows an event
- * or a semaphore, which is often static. */
+/* Whether a select may be ended by something that no stack refers to: a peer, a process that ends, a key; or through an
+ * event or a semaphore, which is often static. */
 static bool has_outside_arm(struct wait_what what) {
     enum { ARMS = 8 };
     struct arm arms[ARMS];
     uint32_t n = cc__park_object(what.reason) == OBJECT_ARMS ? cc__wait_arms(what, arms, ARMS) : 0;
     for (uint32_t i = 0; i < n && i < ARMS; i++)
         if (cc__arm_is_outside(&arms[i])) return true;
-    return n > ARMS; /* nobody has looked at the others */
+    return n > ARMS; /* the others were not examined */
 }
 
-/* Waits on channels that no other fiber's stack leads to. A hint: an OS thread, or memory further away, may. */
+/* Waits on channels that no other fiber's stack refers to. A hint: an OS thread may, or other memory. */
 static void find_alone(struct finding *f) {
-    enum { LOOKED_AT = 16, AMONG = 512 }; /* all stacks are looked through for each of them */
+    enum { LOOKED_AT = 16, AMONG = 512 }; /* all stacks are searched for each of them */
     uint64_t now = cc__clock_now();
     unsigned looked_at = 0;
     bool any = false;
@@ -596,7 +597,7 @@ int cc__answer_wrong(struct out *out, const struct request *request) {
     return 200;
 }
 
-/* All memory of the process is looked through: not with every look at the page. */
+/* Scans all memory of the process: so the page does not request this periodically. */
 int cc__answer_unreachable(struct out *out, const struct request *request) {
     (void)request;
     struct unreachable found;

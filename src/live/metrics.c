@@ -1,4 +1,4 @@
-/* metrics.c - the same numbers for Prometheus: OpenMetrics 1.0 text. */
+/* metrics.c - the counters for Prometheus: OpenMetrics 1.0 text. */
 #include "live/live.h"
 
 #include "base/mem.h"
@@ -24,13 +24,13 @@ static void gauge(struct out *out, const char *name, uint64_t value, const char 
     cc__out(out, "ccc_%s %llu\n", name, (unsigned long long)value);
 }
 
-/* What a label can show. */
+/* Replaces characters that are not printable ASCII. */
 static void make_plain(char *text) {
     for (; *text != '\0'; text++)
         if (*text < ' ' || *text > '~') *text = '?';
 }
 
-/* As a label's value. */
+/* Escaped as a label's value. */
 static void label(struct out *out, const char *text) {
     for (const char *c = text; *c != '\0'; c++) cc__out(out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
 }
@@ -96,7 +96,7 @@ static void put_workers(struct out *out) {
     for_all_workers(i, w) {
         char text[80];
         int tid = cc__get(&w->remote.tid);
-        if (tid == 0 || !cc__thread_file(tid, "schedstat", text, sizeof text)) continue; /* it has none now */
+        if (tid == 0 || !cc__thread_file(tid, "schedstat", text, sizeof text)) continue; /* it has no thread now */
         cc__out(out, "ccc_worker_cpu_seconds_total{worker=\"%u\"} %.9f\n", i, (double)strtoull(text, NULL, 10) * 1e-9);
     }
 }
@@ -105,7 +105,7 @@ static void put_channels(struct out *out) {
     struct channel_seen *seen = cc__mem_alloc(CHANNELS_MAX * sizeof *seen);
     if (seen == NULL) return;
     unsigned n = cc__channels_list(seen, true), kept = 0;
-    for (unsigned i = 0; i < n; i++) { /* a label has one value: the first of a name counts */
+    for (unsigned i = 0; i < n; i++) { /* labels must be unique: the first channel of a name counts */
         unsigned same = 0;
         make_plain(seen[i].name);
         while (same < kept && strcmp(seen[same].name, seen[i].name) != 0) same++;

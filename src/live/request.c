@@ -1,11 +1,11 @@
-/* request.c - the head of an HTTP request: what is asked for, and by whom. */
+/* request.c - the head of an HTTP request: parsing and access control. */
 #include "live/live.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* Compares in a time that does not tell how much was right. */
+/* In constant time. */
 static bool is_token(const char *text, const char *token) {
     unsigned differ = 0;
     for (unsigned i = 0; i < TOKEN_LENGTH; i++) {
@@ -36,7 +36,7 @@ unsigned cc__request_number(const struct request *request, const char *key, unsi
     return *end == '\0' && value <= max ? (unsigned)value : otherwise;
 }
 
-/* LIVE-2: names of this machine, as a browser writes them that was sent here by its user. */
+/* LIVE-2: a name of this machine, in the form that a browser sends. */
 static bool is_our_name(const char *host, unsigned port) {
     static const char *const names[] = {"127.0.0.1", "localhost"};
     char name[40];
@@ -94,9 +94,9 @@ int cc__request_read(char *text, unsigned port, const char *token, struct reques
         if (given != NULL && strncasecmp(given, "Bearer ", 7) == 0) knows |= is_token(given + 7, token);
     }
     if (port == 0 || status == 400) return status;
-    if (hosts != 1 || !ours) return 403; /* whatever it wants */
+    if (hosts != 1 || !ours) return 403; /* before any other status */
     knows |= cc__request_value(request, "t", value, sizeof value) && is_token(value, token);
-    /* The page itself says nothing about the program: it asks for that, with the token. */
+    /* The page itself contains nothing about the program: it requests that with the token. */
     bool page = status == 200 && strcmp(request->path, "/") == 0;
     return knows || page ? status : 403;
 }

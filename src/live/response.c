@@ -1,4 +1,4 @@
-/* response.c - an HTTP response: its head, and a body that is a file, a text in memory, or a sentence. */
+/* response.c - an HTTP response: its head, and a body that is a memfd, a string, or a sentence. */
 #include "base/mem.h"
 #include "live/live.h"
 #include "os/descriptor.h"
@@ -26,7 +26,7 @@ static const char *reason_of(int status) {
     }
 }
 
-/* What an answer without a body of its own says. */
+/* The body of an error response. */
 static const char *sentence_of(int status) {
     switch (status) {
     case 403:
@@ -51,7 +51,7 @@ void cc__response_free(struct response *r) {
     *r = (struct response){0};
 }
 
-/* A text costs fewer calls of the system than a file. */
+/* A string costs fewer system calls than a memfd. */
 bool cc__response_open(struct response *r, bool bounded) {
     int fd = bounded ? -1 : cc__os_memory_file();
     r->body = bounded ? open_memstream(&r->text, &r->text_size) : fd >= 0 ? fdopen(fd, "w+") : NULL;

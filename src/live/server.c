@@ -4,16 +4,16 @@
  *              |                  ^
  *              '--> JOB ----------'   a trace or a CPU profile, made by a second thread
  *
- * LIVE-1  The thread waits in poll(2) and nowhere else: nothing that a client does or leaves undone keeps others from
- *         being served. Every state has a deadline; a head has REQUEST_MAX bytes at most; there are CLIENTS connections
- *         at most, and when another comes, the oldest that has not asked for anything yet is closed.
- * LIVE-2  On the loopback interface Host must be a name of this machine, or any web page could ask by a name of its own
- *         that leads here; and the token must be there, except for the page itself. A cookie would carry it to every
- *         other server of this machine: they belong to a host and not to a port.
- * LIVE-3  It answers while workers are stuck. It waits for no lock that they hold for longer than an internal one is
- *         held, and for reports of others for `patience_ms`. It is inside the runtime while it looks, and not while it
- *         sends: no client keeps a shutdown waiting.
- * LIVE-4  `change` is held by whoever starts or ends the threads; these never take it.
+ * LIVE-1  The thread waits only in poll(2): no client can block the others. Every state has a deadline; a head has at
+ *         most REQUEST_MAX bytes; there are at most CLIENTS connections, and a further one replaces the oldest that
+ *         still sends its request, if there is one.
+ * LIVE-2  On the loopback interface Host must be a name of this machine, or any web page could send requests by a host
+ *         name that resolves to it (DNS rebinding); and the token is required, except for the page itself. A cookie
+ *         would send it to every other server of this machine: cookies belong to a host, not to a port.
+ * LIVE-3  It responds while workers are stuck. Of the locks that they hold it waits only for internal ones, and for
+ *         another report at most `patience_ms`. It is inside the runtime while it inspects, and not while it sends: no
+ *         client can delay a shutdown.
+ * LIVE-4  The thread that starts or stops the page holds `change`; the page's own threads never take it.
  */
 #include "base/error.h"
 #include "base/fatal.h"
@@ -41,20 +41,20 @@
 
 enum {
     CLIENTS = 32,
-    ANSWER_MS = 30000, /* for an answer to be taken */
-    NO_FD_MS = 100,    /* until the next attempt when there are no descriptors */
+    ANSWER_MS = 30000, /* for a response to be received */
+    NO_FD_MS = 100,    /* until the next attempt when descriptors have run out */
     SECONDS_MAX = 30,  /* of a job */
 };
 #define MS UINT64_C(1000000)
-static _Atomic uint32_t request_ms = 2000, patience_ms = 5000; /* for a head to come, and for the peer to see the end;
-                                                                  for a report that is under way */
+static _Atomic uint32_t request_ms = 2000, patience_ms = 5000; /* for a request, and for the peer to close;
+                                                                  for another report to finish */
 
 void cc__live_set_pace(unsigned request, unsigned patience) {
     cc__set(&request_ms, request);
     cc__set(&patience_ms, patience);
 }
 
-/* In the order in which they give way to others; who waits for a job does not. */
+/* From READING on in the order in which they are replaced by new connections; one that waits for a job is not. */
 enum client_state { CLIENT_FREE, CLIENT_JOB, CLIENT_READING, CLIENT_DRAINING, CLIENT_WRITING };
 
 struct client {
@@ -79,11 +79,11 @@ struct job {
 static struct {
     pthread_mutex_t change;
     _Atomic uint32_t runs, stops, ending;
-    _Atomic uint32_t hurry; /* a job is to end early */
+    _Atomic uint32_t hurry; /* a job has to end early */
     pthread_t thread;
     int listener, bell[2]; /* a byte in the bell wakes the thread */
     unsigned port;         /* 0: a Unix socket */
-    uint64_t accepts_at;   /* not before */
+    uint64_t accepts_at;   /* no accept before this time */
     const char *folder;
     struct client *clients;
     struct job job;
@@ -98,10 +98,10 @@ bool cc__live_is_ending(void) {
 
 static void ring(void) {
     struct iovec byte = {"", 1};
-    (void)cc__os_writev(live.bell[1], &byte, 1, OS_OWN); /* full: it rings already */
+    (void)cc__os_writev(live.bell[1], &byte, 1, OS_OWN); /* a full pipe wakes it as well */
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
 static void make_nonce(char *nonce) {
     unsigned char bytes[TOKEN_LENGTH / 2];
@@ -143,7 +143,7 @@ static const struct route {
     {"/metrics", "application/openmetrics-text; version=1.0.0", cc__answer_metrics, false},
 };
 
-/* LIVE-3. What it leaves on the stack are addresses, by which others would think that somebody can reach things. */
+/* LIVE-3. It leaves addresses on the stack, which the search for unreachable fibers would take for references. */
 static CC_NOINLINE int look(struct client *c, const struct route *route, const struct request *request) {
     if (!cc__response_open(&c->response, !route->unbounded)) return 503;
     struct out out = {.file = c->response.body};
@@ -180,8 +180,7 @@ static int put_page(struct client *c, const char *nonce) {
 
 /* ---- jobs ---- */
 
-/* A mistake would be to record anew what is being recorded: then what there is, and so many seconds more, is written.
- * */
+/* A running recording is not restarted: then the file has its events so far, and those of the given seconds. */
 static int record_for(struct job *job, int fd) {
     int rc = cc_record_start(NULL);
     if (rc != 0 && rc != EALREADY) return rc;
@@ -206,7 +205,7 @@ static void *run_job(void *arg) {
     return NULL;
 }
 
-/* /trace?format=go&seconds=2, /profile?kind=cpu&seconds=5. Its status; 200: it has begun. */
+/* /trace?format=go&seconds=2, /profile?kind=cpu&seconds=5. Returns the status; 200: the job has started. */
 static int start_job(struct client *c, const struct request *request, bool trace) {
     static const char *const formats[] = {"go", "perfetto", "text"};
     static const char *const kinds[] = {"fibers", "leaks", "block", "contention", "cpu"};
@@ -251,7 +250,7 @@ static void drop(struct client *c) {
     *c = (struct client){.state = CLIENT_FREE, .fd = -1};
 }
 
-/* A whole head is there. */
+/* The head is complete. */
 static void answer(struct client *c) {
     struct request request;
     char nonce[TOKEN_LENGTH + 1] = "";
@@ -263,7 +262,7 @@ static void answer(struct client *c) {
         while (route < routes + array_len(routes) && strcmp(route->path, request.path) != 0) route++;
         if (strcmp(request.path, "/trace") == 0 || strcmp(request.path, "/profile") == 0) {
             status = start_job(c, &request, request.path[1] == 't');
-            if (status == 200) return; /* end_job answers */
+            if (status == 200) return; /* end_job responds */
         } else if (strcmp(request.path, "/") == 0) {
             page = true;
             make_nonce(nonce);
@@ -279,7 +278,7 @@ static void answer(struct client *c) {
     begin_answer(c, status, type, page ? nonce : NULL);
 }
 
-/* What is behind the head, or comes after the answer, is nobody's business: one request for each connection. */
+/* Bytes after the head are ignored: one request per connection. */
 static void receive(struct client *c) {
     struct iovec room = {c->request + c->length, REQUEST_MAX - c->length};
     ssize_t n = cc__os_readv(c->fd, &room, 1, OS_OWN_SOCKET);
@@ -298,7 +297,7 @@ static void receive(struct client *c) {
         begin_answer(c, 431, NULL, NULL);
 }
 
-/* Closing a socket with bytes in it that were not read would take the answer away from the peer. */
+/* Closing a socket with unread bytes resets the connection, and the peer may lose the response: so it is drained. */
 static void transmit(struct client *c) {
     ssize_t n = cc__response_send(&c->response, c->fd);
     if (n == -EAGAIN) return;
@@ -396,13 +395,13 @@ static void *run(void *arg) {
             if (fds[i].revents != 0) serve(whose[i]);
         for (struct client *c = live.clients; c < live.clients + CLIENTS; c++)
             if (c->state != CLIENT_FREE && c->until <= now) drop(c);
-        if (fds[1].revents != 0) accept_one(); /* last: it may take the place of another */
+        if (fds[1].revents != 0) accept_one(); /* last: it may replace a connection */
     }
     cc__quiet_thread_is_ours(0, 0);
     return NULL;
 }
 
-/* ---- start and end ---- */
+/* ---- start and stop ---- */
 
 static int listen_tcp(unsigned port) {
     struct sockaddr_in address = {
@@ -417,7 +416,7 @@ static int listen_tcp(unsigned port) {
     return -rc;
 }
 
-/* Somebody of the same number, whose end nobody has seen, may have left a socket where nobody listens. */
+/* A crashed process with the same id may have left its socket, on which no process listens. */
 static void remove_stale(const struct sockaddr_un *address) {
     struct os_file_id id;
     int fd = cc__os_socket(AF_UNIX, SOCK_STREAM);
@@ -454,7 +453,7 @@ static int listen_unix(const char *path) {
     return -rc;
 }
 
-/* The name, if it is still that of our socket. */
+/* Unlinks the path, if it is still that of our socket. */
 static void remove_name(void) {
     struct os_file_id now;
     if (live.path[0] == '\0') return;
@@ -601,11 +600,11 @@ void cc__live_exit(void) {
 void cc__live_forget(void) {
     live.change = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     if (live.clients == NULL) return;
-    live.path[0] = '\0'; /* the parent's */
+    live.path[0] = '\0'; /* it is the parent's socket */
     for (unsigned i = 0; i < CLIENTS; i++) {
         struct client *c = &live.clients[i];
         if (c->fd >= 0) (void)cc__os_close(c->fd);
-        if (c->response.body != NULL) { /* what is buffered is the parent's, too */
+        if (c->response.body != NULL) { /* buffered bytes are the parent's too */
             __fpurge(c->response.body);
             if (fileno_unlocked(c->response.body) >= 0) (void)cc__os_close(fileno_unlocked(c->response.body));
         }
