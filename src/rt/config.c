@@ -1,4 +1,4 @@
-/* config.c - the configuration. The only file that reads the environment. */
+/* config.c - reads the configuration. The only file that reads the environment. */
 #include "rt/config.h"
 
 #include "base/fatal.h"
@@ -46,9 +46,9 @@ _Static_assert(CC_FIBER_STACK_SIZE >= 16 * 1024 && CC_FIBER_STACK_SIZE <= 1024 *
 _Static_assert(CC_FIBER_QUEUE_INITIAL >= 2 && (CC_FIBER_QUEUE_INITIAL & (CC_FIBER_QUEUE_INITIAL - 1)) == 0,
                "CC_FIBER_QUEUE_INITIAL is not a power of two");
 
-/* ---- the variables of the environment ---- */
+/* ---- environment variables ---- */
 
-/* VARIABLE(id, older, meaning, categories): CC_id; a name that counts where CC_id is not set, or NULL; what it means;
+/* VARIABLE(id, older, meaning, categories): CC_id; an older name, used where CC_id is not set, or NULL; its meaning;
  * the bits of cc__trace that CC_id=1 sets, or 0. docs/man/ccc.7 describes the same variables
  * (tools/check-settings.sh). */
 #define VARIABLES                                                                                \
@@ -99,14 +99,14 @@ static const struct {
 } variables[] = {VARIABLES};
 #undef VARIABLE
 
-/* Its value; NULL: not set, or empty. *name: what it was set by. */
+/* Its value; NULL: not set, or empty. *name: the variable that is set. */
 static const char *value_of(enum variable v, const char **name) {
     const char *text = getenv(*name = variables[v].name);
     if ((text == NULL || text[0] == '\0') && variables[v].older != NULL) text = getenv(*name = variables[v].older);
     return text != NULL && text[0] != '\0' ? text : NULL;
 }
 
-/* A whole number, with an optional K or M (units == true). False: it is none. */
+/* A non-negative integer, with an optional K or M if `units`. False: it is not one. */
 static bool parse(const char *text, bool units, unsigned long long *value) {
     if (*text < '0' || *text > '9') return false;
     char *end;
@@ -123,7 +123,7 @@ static bool parse(const char *text, bool units, unsigned long long *value) {
     return true;
 }
 
-/* The variable's number; 0: not set, or bad, which is reported if `say`. */
+/* The variable's number; 0: not set, or invalid, which is reported if `say`. */
 static unsigned long long number(enum variable v, bool units, unsigned long long min, unsigned long long max,
                                  bool say) {
     const char *name, *text = value_of(v, &name);
@@ -134,7 +134,7 @@ static unsigned long long number(enum variable v, bool units, unsigned long long
     return 0;
 }
 
-/* Whether it says 1; `otherwise`: not set, or bad, which is reported if `say`. */
+/* Whether it is 1; `otherwise`: not set, or invalid, which is reported if `say`. */
 static bool flag(enum variable v, bool otherwise, bool say) {
     const char *name, *text = value_of(v, &name);
     if (text == NULL) return otherwise;
@@ -148,7 +148,7 @@ static unsigned deadlock_status(unsigned callers, bool say) {
     return callers != 0 ? callers : status != 0 ? status : DEADLOCK_STATUS;
 }
 
-/* CC_TRACE, and the variables that each switch one category on. */
+/* CC_TRACE, and the variables that each enable one category. */
 static uint32_t trace(bool say) {
     uint32_t on = 0;
     for (size_t i = 0; i < array_len(variables); i++)
@@ -186,7 +186,7 @@ static int record_level(void) {
 
 /* ---- the live page ---- */
 
-/* The user's own folder for sockets, or one in /tmp. */
+/* The user's runtime directory, or a directory in /tmp. */
 static const char *view_folder(void) {
     static char folder[80];
     const char *base = getenv("XDG_RUNTIME_DIR");
@@ -221,7 +221,7 @@ static uint64_t sim_seed(bool say) {
     return seed;
 }
 
-/* Appends a word of a command as a shell reads it. False: it does not fit. */
+/* Appends a word, quoted for a shell. False: it does not fit. */
 static bool append_word(char **at, const char *end, const char *word) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
     bool quoted = word[0] == '\0' || word[strspn(word, plain)] != '\0';
@@ -238,7 +238,7 @@ static bool append_word(char **at, const char *end, const char *word) {
     return true;
 }
 
-/* The program and its arguments; "..." stands for what does not fit, or is not known. */
+/* The program and its arguments; "..." if they are unknown or do not fit. */
 static void command_line(char *text, size_t size) {
     char words[512] = "", *at = text;
     const char *end = text + size - sizeof " ...";
@@ -272,8 +272,8 @@ void cc__config_simulate(uint64_t seed, bool once) {
     cc__parking_lot_disable_fast_unlock();
 }
 
-/* Deadlines and channels are made without the runtime: the clock, and what is traced, are known before it starts. Bad
- * values are named when it does. */
+/* Deadlines and channels can be created before the runtime starts: so the clock and the trace categories are set at
+ * load time. Invalid values are reported when it starts. */
 CC_AT_LOAD(from_the_beginning) {
     uint64_t seed = sim_seed(false);
     if (seed != 0) cc__config_simulate(seed, false);
@@ -286,7 +286,7 @@ CC_AT_LOAD(from_the_beginning) {
     pthread_atfork(NULL, NULL, cc__timing_forget);
 }
 
-/* By number or by name; 0 switches it off. */
+/* By number or by name; 0 disables it. */
 static int dump_signal(void) {
     static const struct {
         const char *name;
@@ -317,8 +317,8 @@ static unsigned at_most(unsigned n, unsigned limit) {
     return n < limit ? n : limit;
 }
 
-/* The caller's limit bounds what the environment and the machine say; the environment's gives way to what the caller
- * says. A number in the environment is a fixed one, unless a limit is given, too. */
+/* The caller's limit also bounds the number of the environment or the machine; the environment's limit yields to the
+ * caller's settings. A number in the environment is fixed, unless a limit is given too. */
 static void read_workers(const CCRuntimeConfig *c, struct config *config) {
     unsigned workers = (unsigned)number(ENV_WORKERS, false, 1, CC_WORKERS_MAX, true);
     unsigned max = (unsigned)number(ENV_MAX_WORKERS, false, 1, CC_WORKERS_MAX, true);
@@ -326,7 +326,7 @@ static void read_workers(const CCRuntimeConfig *c, struct config *config) {
     bool set = workers > 1 || max > 1, fixed = workers != 0 && c->workers == 0;
     if (c->workers != 0) workers = c->workers;
     if (workers == 0) workers = CC_FIBER_WORKERS;
-    unsigned cpus = workers == 1 ? 1 : cc__cpus_usable(); /* reads files: a twentieth of the time of a short program */
+    unsigned cpus = workers == 1 ? 1 : cc__cpus_usable(); /* reads files: a twentieth of a short program's run time */
     if (workers == 0) workers = at_most(cpus, CC_WORKERS_MAX);
     if (c->max_workers != 0 && workers > c->max_workers) workers = c->max_workers;
     max = c->max_workers != 0 ? c->max_workers : max != 0 ? max : fixed ? workers : 2 * workers;
@@ -340,7 +340,7 @@ static void read_workers(const CCRuntimeConfig *c, struct config *config) {
     config->workers = config->min_workers = config->max_workers = 1;
 }
 
-/* What each room keeps for itself. */
+/* Settings that each room stores itself. */
 static void configure_rooms(const CCRuntimeConfig *c) {
     unsigned max = (unsigned)number(ENV_BLOCKING_MAX, false, 1, CC_POOL_THREADS_MAX, true);
     uint64_t idle_ms = number(ENV_BLOCKING_IDLE_MS, false, 1, 24 * 3600 * 1000, true);
@@ -363,7 +363,7 @@ int cc__config_read(const CCRuntimeConfig *from, struct config *config) {
     if (!in_range(&c)) return EINVAL;
     size_t stack_size = (size_t)number(ENV_STACK_SIZE, true, CC_STACK_SIZE_MIN, CC_STACK_SIZE_MAX, true);
     config->sim_seed = cc__sim_seed() != 0 ? cc__sim_seed() : sim_seed(true);
-    if (config->sim_seed != 0 && cc__sim_seed() == 0) cc__config_simulate(config->sim_seed, false); /* set since then */
+    if (config->sim_seed != 0 && cc__sim_seed() == 0) cc__config_simulate(config->sim_seed, false); /* set after load */
     read_workers(&c, config);
     config->stack_size = c.stack_size != 0 ? c.stack_size : stack_size != 0 ? stack_size : CC_FIBER_STACK_SIZE;
     config->queue_slots = c.queue_slots != 0 ? c.queue_slots : CC_FIBER_QUEUE_INITIAL;

@@ -1,4 +1,4 @@
-/* hosts.c - the calls of cc_sim.h about hosts and the network between them. */
+/* hosts.c - cc_sim.h: simulated hosts and the network between them. */
 #include "base/mem.h"
 #include "fiber/pool.h"
 #include "sim/sim.h"
@@ -45,7 +45,7 @@ int cc_sim_start(CCSimHost host, CCTaskFn fn, void *arg) {
     struct first first = {.fn = fn, .arg = arg};
     if (fn == NULL) return EINVAL;
     if (!cc__sim_on()) return ENOTSUP;
-    while (!cc__sim_host_is_up(host) && cc__sim_on_host(host, NULL, 0) > 0) { /* those of its last life */
+    while (!cc__sim_host_is_up(host) && cc__sim_on_host(host, NULL, 0) > 0) { /* fibers from before the crash */
         int error = cc_sleep_ms(1);
         if (error != 0) return error;
     }
@@ -59,7 +59,7 @@ int cc_sim_start(CCSimHost host, CCTaskFn fn, void *arg) {
 
 /* ---- crash ---- */
 
-/* The record, locked, if a fiber lives there. */
+/* The record, locked, if it has a live fiber; else NULL. */
 static struct fiber *lock_living(uint32_t slot) {
     struct fiber *f = cc__pool_at(slot);
     if (f == NULL) return NULL;
@@ -70,7 +70,7 @@ static struct fiber *lock_living(uint32_t slot) {
     return NULL;
 }
 
-/* Nothing else runs meanwhile: a record has the same tenant in both rounds. */
+/* Nothing else runs meanwhile: a record has the same fiber in both passes. */
 static void cancel_all(const uint32_t *slots, uint32_t count) {
     struct wakes wakes;
     struct fiber *f;
@@ -104,7 +104,7 @@ int cc_sim_crash(CCSimHost host) {
     int error = cc__sim_host_crash(host);
     if (error == 0) cancel_all(slots, count);
     if (slots != few) cc__mem_free(slots);
-    cc__sim_point(); /* who does not wait sees it, too */
+    cc__sim_point(); /* so that a fiber that does not wait sees it too */
     return error;
 }
 

@@ -1,26 +1,25 @@
-/* runtime.c - starts everything and stops it in reverse order.
+/* runtime.c - start and shutdown.
  *
  *   STOPPED --start--> RUNNING --shutdown: all tasks ended--> STOPPING --> STOPPED
  *   any --fork, in the child--> FORKED: nothing works but exec and _exit
  *
- * RT-1  A thread that is not a worker is counted while it is inside (enter, leave). STOPPING is published
- *       before the count is read, and the count is raised before the state is read: one of the two sees the other, so
- *       nothing is freed while a thread uses it.
- * RT-2  Fibers keep the runtime up: it stops only when no task is active. A thread that is inside may
- *       start one after STOPPING, and stay inside until it ends (cc_run): then the runtime is RUNNING again.
+ * RT-1  A thread that is not a worker is counted while it is inside (enter, leave). A shutdown stores STOPPING, then
+ *       loads the count; a thread increments the count, then loads the state: one of the two sees the other, so nothing
+ *       is freed while a thread uses it.
+ * RT-2  Fibers keep the runtime up: it stops only when no task is active. A thread that is inside may start one after
+ *       STOPPING, and stay inside until it ends (cc_run): then the runtime is RUNNING again.
  * RT-3  A thread that wakes a fiber is counted before the fiber can run, hence before it can end: a shutdown reads the
  *       count after the number of tasks, and sees the thread.
- * RT-4  Shutdown: (1) wait for the tasks to end, for as long as the caller says; (2) refuse new ones; (3) cancel the
- *       waits of those that are left, and again what they wait for next; (4) wait until all have ended: then every
- *       queue and inbox is empty, since a fiber in one is active; (5) the workers end. A task that does not end keeps
- *       the runtime up, and is reported.
+ * RT-4  Shutdown: (1) wait for the tasks to end, up to the caller's timeout; (2) refuse new ones; (3) cancel the waits
+ *       of the remaining ones, repeatedly; (4) wait until all have ended: then every queue and inbox is empty, since a
+ *       fiber in one is active; (5) stop the workers. A task that does not end keeps the runtime up, and is reported.
  *       Abandoned blocking calls are waited for like tasks; they cannot be cancelled. Idle threads of pools end when
- *       nobody is left who could hand them a call.
+ *       no caller is left.
  * RT-5  No thread waits for a shutdown while it holds a lock that a thread inside may want: the shutdown would wait for
  *       that thread. A thread that revokes a channel's bias holds the channel's lock and has to enter
  *       (cc__upcall_enter_locked). So a shutdown refuses entries in two steps. STOPPING refuses all but those. When no
- *       thread is inside, one compare-and-swap closes the count; from then on every entry is refused, and what follows
- *       takes no lock of a channel.
+ *       thread is inside, one compare-and-swap closes the count; from then on every entry is refused, and the rest of
+ *       the shutdown takes no channel's lock.
  */
 #include "base/fatal.h"
 #include "base/san.h"
@@ -68,7 +67,7 @@ enum rt_state { RT_STOPPED, RT_RUNNING, RT_STOPPING, RT_FORKED };
 static struct {
     _Atomic uint32_t state;
     _Atomic uint32_t inside; /* threads that are not workers, between enter and leave, or INSIDE_CLOSED; futex */
-    _Atomic bool starting;   /* it is STOPPED still, and partly built */
+    _Atomic bool starting;   /* still STOPPED, but partly initialised */
     pthread_mutex_t change;  /* start and shutdown, one at a time */
     pthread_once_t once;
     struct config config;
@@ -76,10 +75,10 @@ static struct {
 
 /* ---- fork ---- */
 
-/* RT-6  In a forked child the other threads are gone, and what they were about to do is left half done. While the
- *       runtime was stopped, the child may start it: so the locks that are taken without a runtime are free, and the
- *       lists behind them empty. Every lock of that kind has a function in the list below. A runtime that was being
- *       started or stopped is of no use to the child. */
+/* RT-6  In a forked child the other threads do not exist, and their operations are left unfinished. If the runtime was
+ *       stopped, the child may start it: so the locks that are taken without a runtime are released here, and the lists
+ *       that they protect emptied. Every such lock has a function in the list below. A runtime that was being started
+ *       or stopped is unusable in the child. */
 static void in_forked_child(void) { /* RT-6 */
     static void (*const forget[])(void) = {
         cc__trace_forget,         cc__blocked_forget,   cc__join_forget,   cc__local_forget,
@@ -122,7 +121,7 @@ static void at_exit(void) {
     cc__live_exit();
     cc__elastic_exit();
     cc__blocking_exit();
-    /* Memory that the C library has for a thread counts as possibly lost while the thread lives. */
+    /* Valgrind reports the C library's memory of a live thread as possibly lost. */
     if (!cc__san_on_valgrind() || cc__worker() != NULL) return;
     if (cc__sched_active() == 0)
         (void)cc_runtime_shutdown(0);
@@ -154,9 +153,9 @@ static int build_locked(const CCRuntimeConfig *wanted) {
     cc__fault_install(cc__diag_fault, config.record_file != NULL ? cc__upcall_aborts : NULL);
     cc__fatal_also(cc__upcall_dies);
     cc__barrier_init(config.membarrier);
-    if (!config.membarrier) cc__parking_lot_disable_fast_unlock(); /* an earlier life may have had it */
+    if (!config.membarrier) cc__parking_lot_disable_fast_unlock(); /* an earlier start may have enabled it */
     cc__drivers[0] = &cc__timer_driver;
-    if (cc__drivers[1] == NULL) cc__drivers[1] = &cc__io_driver; /* a test may have put one of its own there */
+    if (cc__drivers[1] == NULL) cc__drivers[1] = &cc__io_driver; /* a test may have installed its own */
     struct sched_size size = {config.min_workers, config.workers, config.max_workers, config.adapts};
     rc = cc__sched_start(size, config.queue_slots, config.sim_seed != 0);
     if (rc != 0) {
@@ -190,7 +189,7 @@ static int start_locked(const CCRuntimeConfig *wanted) {
 /* Before rt.change is taken (os/loaded.h). */
 static void keep_loaded(void) {
     static _Atomic bool kept;
-    if (!cc__get(&kept)) cc__loaded_keep(); /* twice does no harm */
+    if (!cc__get(&kept)) cc__loaded_keep(); /* idempotent */
     cc__set(&kept, true);
 }
 
@@ -207,12 +206,12 @@ int cc_runtime_init(const CCRuntimeConfig *config) {
 /* ---- threads that are not workers ---- */
 
 static void leave(void) {
-    /* seq_cst: RT-1. The last one out tells a shutdown that waits. */
+    /* seq_cst: RT-1. The last one wakes a waiting shutdown. */
     if (cc__sub_seq(&rt.inside, 1) == 1 && cc__get_seq(&rt.state) != RT_RUNNING) cc__futex_wake(&rt.inside, INT32_MAX);
 }
 
-/* How often the calling thread is inside. One that is keeps the runtime up, also when that is about to stop: it may
- * enter again at any time. */
+/* How often the calling thread has entered. A thread that is inside keeps the runtime up, also one that is about to
+ * stop: so it may always enter again. */
 static _Thread_local unsigned depth __attribute__((tls_model("initial-exec")));
 
 int cc__upcall_enter(bool start) {
@@ -231,8 +230,8 @@ int cc__upcall_enter(bool start) {
         leave();
         if (state == RT_FORKED) cc__upcall_orphaned();
         if (!start) return state == RT_STOPPED ? ESRCH : ECANCELED;
-        if (cc__worker_ending()) return ECANCELED; /* which waits for us */
-        int rc = cc_runtime_init(NULL);            /* waits for a shutdown that is under way */
+        if (cc__worker_ending()) return ECANCELED; /* the shutdown waits for this thread */
+        int rc = cc_runtime_init(NULL);            /* waits for a shutdown in progress */
         if (rc != 0 && rc != EALREADY) return rc;
     }
 }
@@ -249,7 +248,7 @@ bool cc__upcall_enter_locked(void) {
         leave();
         if (state == RT_FORKED) cc__upcall_orphaned();
         if (state == RT_STOPPED) return false;
-        if (closed && cc__worker_ending() && cc__sched_active() == 0) return false; /* the end waits for this thread */
+        if (closed && cc__worker_ending() && cc__sched_active() == 0) return false; /* as in cc__upcall_enter */
     }
 }
 
@@ -277,17 +276,17 @@ void cc__upcall_take_over(void) {
 static bool close_count(void) {
     for (uint32_t inside = 0; !cc__cas_seq(&rt.inside, &inside, INSIDE_CLOSED); inside = 0) {
         if (cc__sched_active() != 0) return false;
-        cc__futex_wait(&rt.inside, inside, cc__clock_real() + 1000 * 1000); /* a task that starts wakes nobody here */
+        cc__futex_wait(&rt.inside, inside, cc__clock_real() + 1000 * 1000); /* 1 ms: a new task does not wake it */
     }
     return true;
 }
 
-/* The state says already what those find who come now: RUNNING, or that there is nothing to enter. */
+/* The state has been set before: RUNNING or STOPPED decides about new entries. */
 static void open_count(void) {
     cc__and_seq(&rt.inside, ~INSIDE_CLOSED);
 }
 
-/* The fiber waits for a call that has begun: nothing else ends that. */
+/* The fiber waits for a blocking call that has started: only its end ends the wait. */
 static bool is_in_call(struct fiber *f, uint64_t word) {
     unsigned reason = cc__word_reason(word);
     return (reason == PARK_BLOCKING || reason == PARK_FILE) && (cc__get(&f->scope) & CANCEL_HELD) != 0;
@@ -304,12 +303,12 @@ static void cancel_waits(void) {
     }
 }
 
-/* No task is left, and no blocking call that its caller has left behind. */
+/* Waits until there are neither tasks nor abandoned blocking calls. False: timed out. */
 static bool drain(uint64_t until) {
     return cc__sched_drain(until) && cc__blocking_drain(until);
 }
 
-/* Cancels again and again: a fiber whose wait was cancelled may wait again. */
+/* Cancels repeatedly: a fiber whose wait was cancelled may wait again. */
 static bool drain_by_cancelling(uint64_t until) {
     for (uint64_t step = 1000 * 1000;; step = step < 8 * 1000 * 1000 ? step * 2 : step) {
         cancel_waits();
@@ -329,12 +328,12 @@ static bool close_entries(void) {
     return false;
 }
 
-/* How long a shutdown waits once waits are cancelled: a cancelled wait needs a moment to be noticed. */
+/* How long a shutdown waits after cancelling: fibers need some time to react. */
 static uint64_t grace_ms(uint64_t timeout_ms) {
     return timeout_ms < 100 ? 100 : timeout_ms;
 }
 
-/* Waits for all tasks to end: first for as long as the caller said, then refusing new ones and cancelling waits. True:
+/* Waits for all tasks to end: first up to the caller's timeout, then refusing new ones and cancelling waits. True:
  * entries are closed. */
 static bool wind_down(uint64_t timeout_ms) { /* RT-2 */
     uint64_t patient_until = cc_after_ms(timeout_ms).ns;
@@ -397,8 +396,8 @@ int cc_runtime_shutdown(uint64_t timeout_ms) {
 
 /* ---- the rest of cc_sched.h ---- */
 
-/* An OS thread is inside from the spawn to the end of the join: a runtime that stopped in between would take the
- * outcome with it, and one that was about to stop would keep the join out while the task runs. */
+/* An OS thread is inside from the spawn to the end of the join: a runtime that stopped in between would free the
+ * outcome, and one that is about to stop would refuse the join while the task runs. */
 int cc_run(CCTaskFn fn, void *arg, void **result) {
     CCTask task;
     struct worker *w = cc__worker();
