@@ -1,15 +1,15 @@
-/* bytes.c - reading and writing: what the page cache has at once, the rest by a ring or on a thread of the pool.
+/* bytes.c - reads and writes: from the page cache at once, the rest by a ring or on a pool thread.
  *
- * FILE-2  Few file systems can say that a write would wait (ext4 cannot). So small writes are made at once: nearly all
- *         of them only copy to the page cache, in 1 or 2 us, where the way to the pool takes 8 to 50. One that takes
- *         longer than the copy can explain, because the disk cannot keep up, sends all others to the pool for 100 ms: a
- *         worker waits for a disk at most once in that time.
- * FILE-3  A ring copies what a read brings on the thread of the worker that has submitted it, which others wait for: so
- *         only small reads go there. Those at the descriptor's position do not: two of them could read the same bytes.
- * FILE-4  Reads past the page cache (O_DIRECT), and writes that have to be on the disk when they return (O_DSYNC), wait
- *         for it in any case, and the system does not say so in advance: no attempt is made at once. A worker asks for
- *         a descriptor's mode once for many calls, which costs a third of a read. If the number belongs to another file
- *         by then, it waits for some calls on that one, until it asks again.
+ * FILE-2  Few file systems can tell that a write would block (ext4 cannot). So small writes are made at once: nearly
+ *         all of them only copy to the page cache, in 1 or 2 us, while the pool takes 8 to 50. One that takes longer
+ *         than the copy can explain, because the disk cannot keep up, sends all others to the pool for 100 ms: a worker
+ *         waits for a disk at most once in that time.
+ * FILE-3  A ring copies the data of a read on the thread of the worker that has submitted it, and delays its fibers: so
+ *         only small reads use it. Reads at the descriptor's position do not: two of them could read the same bytes.
+ * FILE-4  Reads that bypass the page cache (O_DIRECT), and writes that have to be on the disk when they return
+ *         (O_DSYNC), always wait for it, and the kernel does not report that in advance: they are not tried at once. A
+ *         worker queries a descriptor's mode once for many calls, because that costs a third of a read. If the number
+ *         is reused for such a file, it blocks in some calls, until it queries again.
  */
 #include "file/file.h"
 #include "io/uring.h"
@@ -26,7 +26,7 @@ _Static_assert(sizeof(off_t) == sizeof(int64_t) && CC_FILE_POSITION == OS_POSITI
 
 typedef ssize_t (*transfer_fn)(int fd, const struct iovec *parts, int n, off_t offset);
 
-/* What is left of a transfer. The caller's vector stays as it is. */
+/* The rest of a transfer. The caller's vector is not changed. */
 struct transfer {
     int fd;
     bool writes;
@@ -52,7 +52,7 @@ static ssize_t step(struct transfer *t, transfer_fn fn) {
     return fn(t->fd, &rest, 1, t->offset);
 }
 
-/* Until all is done, the file ends, or something fails: 0 or -errno. */
+/* Until all is transferred, the file ends, or a call fails: 0 or -errno. */
 static long run(struct transfer *t, transfer_fn fn) {
     do {
         ssize_t n = step(t, fn);
@@ -68,18 +68,18 @@ static long run_waiting(void *arg) {
     return run(t, t->writes ? cc__os_file_write : cc__os_file_read);
 }
 
-/* FILE-2. Guesses: far above what a copy takes, and a small part of the time that it is paid for. */
+/* FILE-2. Guesses: far above the time of a copy, and a small part of the 100 ms. */
 enum { AT_ONCE_MAX = 256 * 1024, SLOW_NS = 500 * 1000, SLOW_FOR_NS = 100 * 1000 * 1000 };
 
 static long write_at_once(struct transfer *t) {
     static _Atomic uint64_t slow_until;
-    if (cc__sim_on()) return run(t, cc__os_file_write_here); /* how long it takes must change nothing */
+    if (cc__sim_on()) return run(t, cc__os_file_write_here); /* independent of how long it takes */
     uint64_t start = cc__clock_real();
     size_t size = t->left;
     if (size > AT_ONCE_MAX || start < cc__get(&slow_until)) return -EAGAIN;
     long rc = run(t, cc__os_file_write_here);
     uint64_t end = cc__clock_real();
-    if (end - start > SLOW_NS + size) cc__set(&slow_until, end + SLOW_FOR_NS); /* a byte in a nanosecond */
+    if (end - start > SLOW_NS + size) cc__set(&slow_until, end + SLOW_FOR_NS); /* 1 ns per byte */
     return rc;
 }
 
@@ -95,7 +95,7 @@ static bool may_ring(const struct transfer *t) {
     return !t->writes && t->left <= RING_MAX && t->offset != CC_FILE_POSITION && !cc_cancelled();
 }
 
-/* FILE-4. By worker: descriptors whose mode is known to let nothing wait, and for how many calls that is believed. */
+/* FILE-4. Per worker: descriptors whose mode does not make calls wait, and for how many calls this is assumed. */
 enum { MODES = 64, BELIEVED = 63 };
 static _Atomic uint64_t modes[CC_WORKERS_MAX + ISLANDS_MAX][MODES];
 
@@ -111,7 +111,7 @@ static unsigned waits_by_worker(struct worker *w, int fd) {
     return waits;
 }
 
-/* FILE-4. An OS thread may wait, unless it was told not to. */
+/* FILE-4. An OS thread may block, unless `may` is false. */
 static bool always_waits(const struct transfer *t, bool may) {
     struct worker *w = cc__worker();
     if (unlikely(cc__sim_on())) return false;

@@ -1,4 +1,4 @@
-/* call.c - calls that wait for a disk, on a thread of the pool. */
+/* call.c - calls that wait for a disk, on a pool thread. */
 #include "file/file.h"
 
 #include "io/fd.h"
@@ -40,11 +40,11 @@ long cc__file_call_always(const char *what, file_fn fn, void *args) {
     bool begun = cc_shield_begin();
     int rc = hand_over(what, &call);
     cc_shield_end(begun);
-    if (rc != 0) (void)make(&call); /* a shutdown ends shielded waits, too */
+    if (rc != 0) (void)make(&call); /* a shutdown ends shielded waits too */
     return call.result;
 }
 
-/* Once for the process: the file system, or the system, has no such calls. */
+/* Once per process: the file system or the kernel does not support such calls. */
 static void say_once(const char *what, int error) {
     static _Atomic uint32_t said;
     if (cc__get(&said) == 0 && cc__swap_seq(&said, 1) == 0) cc__event(file_fallback, what, error);

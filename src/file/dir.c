@@ -1,4 +1,4 @@
-/* dir.c - directories, read in pieces: one call of the pool for as many entries as fit. */
+/* dir.c - directories, read a buffer at a time: one call of the pool for as many entries as fit. */
 #include "base/mem.h"
 #include "file/file.h"
 #include "os/descriptor.h"
@@ -12,7 +12,7 @@ enum { DIR_BUFFER = 32 * 1024 };
 
 struct CCDir {
     int fd;
-    bool last; /* the buffer has the last ones */
+    bool last; /* the buffer has the last entries */
     size_t at, end;
     _Alignas(8) char buffer[DIR_BUFFER];
 };
@@ -38,9 +38,9 @@ static long fill(void *arg) {
     ssize_t n;
     dir->at = dir->end = 0;
     while ((n = cc__os_dir_read(dir->fd, dir->buffer + dir->end, DIR_BUFFER - dir->end)) > 0) dir->end += (size_t)n;
-    if (n == -ENOENT) n = 0; /* it was removed while it was open: it has no entries any more */
+    if (n == -ENOENT) n = 0; /* the directory was removed: it has no entries any more */
     dir->last = n == 0;
-    return n == 0 || dir->end > 0 ? 0 : n; /* an error comes again */
+    return n == 0 || dir->end > 0 ? 0 : n; /* with entries, the next call reports the error */
 }
 
 int cc_dir_next(CCDir *dir, CCDirEntry *entry) {

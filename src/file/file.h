@@ -1,7 +1,7 @@
-/* file.h - what the files of this room share: calls that are handed to the pool.
+/* file.h - internals of this room: calls on the pool.
  *
- * FILE-1  What a call is given, memory and descriptors, is in use while its caller waits, and not after that: calls
- *         that have begun are waited for, and calls that were withdrawn have done nothing.
+ * FILE-1  The arguments of a call, memory and descriptors, are used only while its caller waits: the caller waits for a
+ *         call that has started, and a call that was withdrawn has done nothing.
  */
 #ifndef CC_FILE_FILE_H
 #define CC_FILE_FILE_H
@@ -10,17 +10,17 @@
 
 #include <ccc/cc_file.h>
 
-/* A system call, or several: what it returns, or -errno. */
+/* Makes one or more system calls: their result, or -errno. */
 typedef long (*file_fn)(void *args);
 
-/* On a thread of the pool; on the caller's if the system gives none. What fn returns; -ECANCELED: it was not called.
- * what: for the trace. */
+/* Runs fn on a pool thread, or on the caller's if none can be created. Returns its result; -ECANCELED: it was not
+ * called. what: for the trace. */
 long cc__file_call(const char *what, file_fn fn, void *args);
-/* The same; it is called in any case, for what has to be cleaned up. */
+/* The same, but fn is always called: for clean-up. */
 long cc__file_call_always(const char *what, file_fn fn, void *args);
 
-/* An attempt that does without the disk has returned `result`: whether the pool has to be asked. Counts the call
- * otherwise: the fiber lets others run now and then. */
+/* Whether `result`, of an attempt without the disk, means that the pool is needed. Otherwise counts the call: the fiber
+ * yields from time to time. */
 bool cc__file_missed(const char *what, long result);
 
 #endif

@@ -1,10 +1,10 @@
-/* lock.c - advisory locks. The system either refuses one or blocks the thread: so it is asked again and again. */
+/* lock.c - advisory locks. The system call either fails or blocks the thread: so the locks are polled. */
 #include "file/file.h"
 #include "os/file.h"
 
 #include <errno.h>
 
-enum { PAUSE_FIRST_MS = 1, PAUSE_MAX_MS = 32 }; /* guesses: soon enough for people, and 30 calls a second */
+enum { PAUSE_FIRST_MS = 1, PAUSE_MAX_MS = 32 }; /* guesses: a latency that people do not notice, 30 calls a second */
 
 int cc_file_lock_try(int fd, CCFileLock kind) {
     if (kind != CC_FILE_SHARED && kind != CC_FILE_EXCLUSIVE) return EINVAL;

@@ -1,4 +1,4 @@
-/* names.c - opening files, and what is done to files and their names as a whole. */
+/* names.c - opening files, and operations on whole files and on names. */
 #include "file/file.h"
 #include "io/uring.h"
 #include "os/descriptor.h"
@@ -37,7 +37,7 @@ int cc_file_open(int *fd, const char *path, int flags, unsigned mode) {
     bool waits;
     long known = cc__os_file_open_cached(path, flags, &waits), got = known;
     if (cc__file_missed("open", known) || waits) got = cc__file_call("open", open_waiting, &c);
-    /* A FIFO's reader stays until the other one has come, or its writer would be sent away. */
+    /* A FIFO's first reader stays open until the second is, or a writer in between would get SIGPIPE. */
     if (waits && known >= 0) (void)cc__os_close((int)known);
     if (got >= 0) *fd = (int)got;
     return error_of(got);
@@ -64,7 +64,7 @@ static long sync_waiting(void *arg) {
     return cc__os_file_sync(c->fd, c->flag);
 }
 
-/* Others go on meanwhile, and the host may crash. */
+/* In a simulation other fibers run meanwhile, and the host may crash. */
 static int await_simulated(int fd) {
     return likely(fd < OS_SIMULATED) ? 0 : cc_sleep_until(cc_after_ns(cc__sim_sync_delay()));
 }
@@ -95,7 +95,7 @@ int cc_file_truncate(int fd, int64_t size) {
     return error_of(cc__file_call("truncate", truncate_waiting, &(struct name_call){.fd = fd, .size = size}));
 }
 
-/* What is open has its inode in memory. */
+/* At once: the inode of an open file is in memory. */
 int cc_file_stat(int fd, struct stat *status) {
     return status != NULL ? error_of(cc__os_file_fstat(fd, status)) : EINVAL;
 }

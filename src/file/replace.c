@@ -1,4 +1,4 @@
-/* replace.c - new content for a file, at once: a second file in the same directory, which gets the name in the end. */
+/* replace.c - atomic replacement of a file: by a second file in the same directory, which is renamed in the end. */
 #include "base/mem.h"
 #include "file/file.h"
 #include "os/clock.h"
@@ -16,7 +16,7 @@
 struct CCReplace {
     int fd;
     unsigned mode;
-    size_t directory; /* bytes of path up to the last slash, with it */
+    size_t directory; /* bytes of path up to and including the last slash */
     char *path, *temp;
 };
 
@@ -64,7 +64,7 @@ int cc_replace_fd(const CCReplace *replace) {
 }
 
 static int sync_directory(CCReplace *r) {
-    r->path[r->directory] = '\0'; /* the name is not needed any more */
+    r->path[r->directory] = '\0'; /* only the directory is needed from here on */
     int fd = cc__os_file_open(r->directory > 0 ? r->path : ".", O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0) return fd;
     int rc = cc__os_file_sync(fd, false);
@@ -88,7 +88,7 @@ static long discard(void *arg) {
     return cc__os_path_unlink(r->temp, false);
 }
 
-/* Committed as a whole, or, for a caller that is cancelled before, discarded. */
+/* Committed as a whole or, if the caller is cancelled before, discarded. */
 int cc_replace_commit(CCReplace *replace) {
     if (replace == NULL) return EINVAL;
     long rc = cc__file_call("replace", commit, replace);

@@ -1,4 +1,4 @@
-/* watch.c - what happens to files: events from a descriptor, read in pieces. */
+/* watch.c - file events, read from an inotify descriptor a buffer at a time. */
 #include "base/mem.h"
 #include "file/file.h"
 #include "os/file.h"
