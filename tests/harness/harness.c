@@ -1,12 +1,12 @@
 /* harness.c - runs each case in a forked child, judges how the child ended, prints TAP.
  *
- * The parent never starts a thread and never calls the library, so every child begins as clean as a new
- * process: fork without exec is also what works alike under sanitizers, valgrind and qemu.
+ * The parent never starts a thread and never calls the library, so every child starts as clean as a new
+ * process. Fork without exec also works the same under sanitizers, valgrind and qemu.
  *
  * HARNESS-1  A child leads its own process group, and that group is killed before the child is reaped:
  *            nothing a case started outlives it, and no process id is used after it was freed.
- * HARNESS-2  SIGCHLD stays blocked in the parent, so an exit between looking and waiting is still pending.
- * HARNESS-3  Output goes to a file in memory, not a pipe: no reader is needed and none can be kept waiting.
+ * HARNESS-2  SIGCHLD stays blocked in the parent, so an exit between the check and the wait is still pending.
+ * HARNESS-3  Output goes to a file in memory, not a pipe: no reader is needed, and no writer can block.
  */
 #include "harness.h"
 

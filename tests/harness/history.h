@@ -1,17 +1,17 @@
-/* history.h - histories of calls on one object, and whether any order of them explains all answers.
+/* history.h - histories of calls on one object, and a check that they are linearizable.
  *
- * An event is a call with its answer and two stamps. The calls of a history are explained by an order that keeps every
- * "returned before the other was called", and in which each call alone, one after another, would have answered as it
- * did: then the history is linearizable.
+ * An event is a call with its result and two stamps. A history is linearizable if there is a sequential order of its
+ * calls that keeps every "returned before the other was called", and in which each call has the result that it had.
  *
- * history_check searches for such an order (Wing and Gong's search with Lowe's memory of what was tried). The search is
- * exact but for the memory's keys, hashes of 128 bits: two that collide could hide a violation, not invent one.
+ * history_check searches for such an order (Wing and Gong's search with Lowe's cache of visited states). The search is
+ * exact except for the cache's keys, hashes of 128 bits: a collision could hide a violation, not invent one.
  * history_check_long looks for the patterns that every violation by a FIFO queue shows (a value from nowhere, a value
  * twice, two values in the wrong order, a value that was lost), which takes a sort: for millions of events.
  *
- * HISTORY-1  A call's stamp is read before the call, a return's is drawn after it. Who reads a stamp that is not
- *            smaller than another's return has that return before it, by release and acquire. So "before" in a history
- *            is true, and stamps that were read late or early only make intervals longer, and the verdict milder.
+ * HISTORY-1  A call's stamp is read before the call, a return's is drawn after it. A stamp that is not smaller than
+ *            another call's return is ordered after that return, by release and acquire. So "before" in a history is
+ *            true; a stamp that was read too early or drawn too late only widens an interval, and the check accepts
+ *            more.
  */
 #ifndef CCC_TESTS_HISTORY_H
 #define CCC_TESTS_HISTORY_H

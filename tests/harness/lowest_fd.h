@@ -1,4 +1,4 @@
-/* lowest_fd.h - the lowest descriptor that is free: whether one was left open. */
+/* lowest_fd.h - the lowest free descriptor, to detect leaks. */
 #ifndef CCC_TESTS_HARNESS_LOWEST_FD_H
 #define CCC_TESTS_HARNESS_LOWEST_FD_H
 

@@ -1,5 +1,5 @@
-/* parks.h - waits that were waits: one whose time has passed before it begins parks nobody, and a busy machine may stop
- * a thread for longer than any time that a test would like to wait. */
+/* parks.h - checks that a wait has really parked: one whose deadline has passed before it begins does not, and a busy
+ * machine may delay a thread for longer than any timeout of a test. */
 #ifndef CCC_TESTS_PARKS_H
 #define CCC_TESTS_PARKS_H
 

@@ -1,6 +1,6 @@
 /* selftest.c - one case for each verdict of the harness; many of them fail on purpose.
  *
- * selftest.sh knows the verdicts.
+ * selftest.sh has the expected verdicts.
  */
 #include "harness.h"
 

@@ -1,23 +1,23 @@
 /* bias.pml - the biased lock of sync/bias.h, with the owner's store buffer, with and without membarrier.
  *
- * The owner's stores, the release of `others` included, pass through a buffer that drains when it likes; its looks
- * overtake them. With membarrier the heavy barrier drains the buffer, as the owner's CPU is made to do, and the light one
+ * The owner's stores, the release of `others` included, pass through a buffer that drains at any time; its loads
+ * overtake them. With membarrier the heavy barrier drains the buffer, as it does on the owner's CPU, and the light one
  * does nothing; without it (`symmetric`) the light barrier waits until the buffer is empty, and the heavy one, which is a
- * fence of another thread, leaves the buffer alone. Two others revoke. A third clears `flag`, which the owner looks at inside, and waits until
- * it has seen the owner outside (BIAS-5): so do those who take a channel's bias away, and cancellers.
+ * fence of another thread, does not affect the buffer. Two others revoke. A third clears `flag`, which the owner reads
+ * inside, and waits until it has seen the owner outside (BIAS-5), as a thread does that revokes a channel's bias, or a canceller.
  *
- * Shows: never two inside; never two with what the flag guards; nobody waits for ever; while the owner waits, each other
- * gets in at most once.
+ * Shows: never two inside; never two with what the flag guards; none waits for ever; while the owner waits, each of the
+ * others gets in at most once.
  *
  * Mutants, each must fail:
  *   NO_HEAVY      the revoker does not use the heavy barrier
- *   LOOK_FIRST    the owner looks at `revoked` before it says INSIDE
+ *   LOOK_FIRST    the owner loads `revoked` before it stores INSIDE
  *   NO_LOCK       an owner that saw `revoked` does not wait for `others`
- *   NO_INSIDE      an owner that waited for `others` does not say INSIDE again
+ *   NO_INSIDE      an owner that waited for `others` does not store INSIDE again
  *   KEEP_OTHERS   a revoker that gives up keeps `others`
- *   NO_RESPECT    the others come again and again while the owner waits
+ *   NO_RESPECT    the others re-enter repeatedly while the owner waits
  *   NO_LIGHT      without membarrier the owner has no fence either
- *   SLOW_NO_LIGHT an owner that waited for `others` looks at the flag without a light barrier
+ *   SLOW_NO_LIGHT an owner that waited for `others` loads the flag without a light barrier
  */
 #define TIMES 2
 #define OTHERS 2

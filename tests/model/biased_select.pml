@@ -1,28 +1,28 @@
 /* biased_select.pml - a select that waits biased (CHANBIAS-4 of chan/bias.c, chan/biased_select.c), with the worker's store buffer.
  *
  * A fiber selects among three channels that are biased to its worker: it links to all of them and parks inside the
- * worker's biased lock. (If one has lost its bias before that, the worker makes all of them its bias again.) Another fiber
- * there serves arms inside: the claim is a store. A thread comes by for one channel, revokes the bias and claims by
+ * worker's biased lock. (If one has lost its bias before that, the worker biases all of them to itself again.) Another
+ * fiber there serves arms inside: the claim is a store. A thread uses one channel, revokes its bias and claims by
  * compare-and-swap; so does a second thread for another channel, or a canceller contests and claims. Once woken, the fiber
  * unlinks the other arms, on its worker or on another one.
  *
- * The worker's INSIDE, its claim and AWAY pass through a buffer that drains when it likes; its looks at `bias`, `sole`
- * and `contested` overtake them. What it does to a list is visible at once: that others see it after AWAY is for chan_bias.pml.
+ * The worker's INSIDE, its claim and AWAY pass through a buffer that drains at any time; its loads of `bias`, `sole`
+ * and `contested` overtake them. Its changes of a list are visible at once: chan_bias.pml shows that others see them after AWAY.
  *
- * Shows: a store meets a word that is still PARKED; never two at one list; each wait has one end, and the fiber is in one
- * queue once; an arm that was not served leaves what is there to be left; nobody waits for ever.
+ * Shows: a claim by a store finds the word still PARKED; never two at one list; each wait has one end, and the fiber is in
+ * one queue once; an arm that was not served is unlinked; none waits for ever.
  *
  * Mutants, each must fail:
- *   NO_MARK       the revoker does not say that the claim is a store no longer
- *   NO_WAIT       it says so, and does not wait for the worker again
+ *   NO_MARK       the revoker does not clear `sole`
+ *   NO_WAIT       it clears it, and does not wait for the worker again
  *   NO_HEAVY      it waits again, without the heavy barrier
- *   OWN_MARK      it waits again only if nobody else has said so before
- *   MARK_FIRST    it says so before it has waited for the worker at all
- *   CLAIM_BLIND   the claim biased does not look at `sole`
- *   LOOK_OUTSIDE  it looks before it is inside
- *   NO_CONTEST    it does not look at `contested`
- *   PARK_BLIND    the select parks inside although a channel is not biased to it
- *   UNLINK_BLIND   the arms unlink inside without a look at the bias
+ *   OWN_MARK      it waits again only if it was the first to clear it
+ *   MARK_FIRST    it clears it before it has waited for the worker at all
+ *   CLAIM_BLIND   the biased claim does not check `sole`
+ *   LOOK_OUTSIDE  it checks before it is inside
+ *   NO_CONTEST    it does not check `contested`
+ *   PARK_BLIND    the select parks inside although a channel is not biased to its worker
+ *   UNLINK_BLIND   the arms unlink inside without a check of the bias
  */
 #define CHANNELS 3
 #define NONE CHANNELS

@@ -3,26 +3,26 @@
  *
  * A fiber waits three times on an object with a lock, the second time behind a shield. A waker serves a wait, or does
  * not, by a sole claim: a load and a store inside its worker's biased section, unless it sees `contested`. A canceller
- * sets the bit, then claims what it finds parked. The stores of the fiber's worker and of the waker's worker pass
- * through buffers that drain when they like; a compare-and-swap drains one's own, the canceller's heavy barrier drains
- * both. At last the fiber leaves its nursery, as the last child, and the owner frees that.
+ * sets the bit, then claims a fiber that it finds parked. The stores of the fiber's worker and of the waker's worker pass
+ * through buffers that drain at any time; a compare-and-swap drains its thread's own, the canceller's heavy barrier drains
+ * both. In the end the fiber leaves its nursery, as the last child, and the owner frees the nursery.
  *
- * Shows: no wait outlives the cancellation, but for a shielded one, which is not cancelled; each wait has one end; the
- * waiter is off the list when the wait returns; nobody touches a nursery that was freed.
+ * Shows: no wait outlives the cancellation, except a shielded one, which is not cancelled; each wait has one end; the
+ * waiter is unlinked when the wait returns; a freed nursery is not accessed.
  *
  * Mutants, each must fail:
  *   NO_HEAVY        the canceller does not use the heavy barrier
- *   NO_LOOK         a fiber that has parked does not look for the bit
- *   LOOK_FIRST      it looks before it parks
+ *   NO_LOOK         a fiber that has parked does not check the bit
+ *   LOOK_FIRST      it checks before it parks
  *   CLAIM_FIRST     the canceller claims, then sets the bit
- *   NO_CONTEST      the canceller does not say that it contests sole claims
- *   NO_INSIDE       it does not wait for those that are inside
- *   NO_SHIELD       it does not look at the shield
- *   SHIELD_FIRST    it looks at the shield, then at the word
- *   NO_TICKET       it claims whatever wait it finds
- *   NO_LEAVE        a fiber whose wait was cancelled does not take its leave from the object
- *   TOUCH_LATE      the last child touches the nursery after its unlock
- *   UNLOCKED_COUNT  the owner looks at the number of children without the lock
+ *   NO_CONTEST      the canceller does not set `contested`
+ *   NO_INSIDE       it does not wait for workers that are inside
+ *   NO_SHIELD       it does not check the shield
+ *   SHIELD_FIRST    it reads the shield, then the word
+ *   NO_TICKET       it claims any wait that it finds
+ *   NO_LEAVE        a fiber whose wait was cancelled does not unlink itself from the object
+ *   TOUCH_LATE      the last child accesses the nursery after its unlock
+ *   UNLOCKED_COUNT  the owner reads the number of children without the lock
  */
 #define ROUNDS 3
 

@@ -1,26 +1,26 @@
-/* chan.pml - one channel (src/chan): a ring, two lists of waiters, deadlines, close, the end of its memory.
+/* chan.pml - one channel (src/chan): a ring, two lists of waiters, deadlines, close, freeing.
  *
  * One sender sends 1 and 2, another sends 3 with a deadline; one receiver receives twice, another once with a
- * deadline. A deadline's claim comes at any moment of the wait. Somebody may close, and drops the last
- * reference as soon as nobody will come anew; who timed out may be on its way to the lock just then. The
- * capacity is 0 or 1. What happens under the lock is one step: only the claims of deadlines could come
- * between, and each of them touches one word.
+ * deadline. A deadline's claim may happen at any moment of the wait. A closer may close, and drops the last
+ * reference as soon as no new call will be made; a party that timed out may be about to take the lock then. The
+ * capacity is 0 or 1. A section under the lock is one step: only the claims of deadlines could happen in
+ * between, and each of them changes one word.
  *
- * Shows: CHAN-1 whenever the lock is free; every value is with one party, and one whose send failed is
- * received by nobody; values of one sender come in order; a receive that failed leaves its place untouched;
- * nobody waits after a close; the memory goes once, and nobody touches it afterwards.
+ * Shows: CHAN-1 whenever the lock is free; every value is with one party, and one whose send failed is not
+ * received; values of one sender arrive in order; a receive that failed leaves its buffer untouched;
+ * none waits after a close; the memory is freed once, and not accessed afterwards.
  *
  * Mutants, each must fail:
  *   COPY_FIRST   a sender copies before it claims
- *   LOST_CLAIM   a sender whose claim fails believes that it has handed its value over
- *   EARLY_UNLOCK a receiver is parked only after the lock is free
- *   LOOK_APART   a receiver looks, lets the lock go, and takes it again to wait
- *   NO_REFILL    a receive does not let a waiting sender's value in
- *   OVERTAKE     a send goes into the ring without a look at who waits
+ *   LOST_CLAIM   a sender whose claim fails assumes that it has handed its value over
+ *   EARLY_UNLOCK a receiver is parked only after the lock was released
+ *   LOOK_APART   a receiver checks, releases the lock, and takes it again to wait
+ *   NO_REFILL    a receive does not move a waiting sender's value into the ring
+ *   OVERTAKE     a send goes into the ring without a check for waiters
  *   CLOSE_HALF   a close does not claim the senders
  *   NO_LATE      an arm whose claim failed is not counted
  *   KEEP_LOST    an arm whose claim was lost stays counted when it unlinks
- *   FREE_ALWAYS  whoever leaves an abandoned channel frees it
+ *   FREE_ALWAYS  every party that leaves an abandoned channel frees it
  */
 #define PARTIES 4 /* 0, 1 send; 2, 3 receive; 1 and 3 have deadlines */
 #define NONE 7

@@ -1,18 +1,18 @@
 /* chan_bias.pml - a channel biased to a worker (chan/bias.c), with the worker's store buffer.
  *
- * The worker's stores to `place` pass through a buffer that drains when it likes; its look at `bias` overtakes them.
- * What it does to the channel inside is plain. Two others want the channel: they lock it, revokes the bias, drain the
- * worker's buffer by the heavy barrier and wait until it is outside. The worker makes the channel its bias again,
+ * The worker's stores to `place` pass through a buffer that drains at any time; its load of `bias` overtakes them.
+ * Its accesses to the channel inside are plain. Two others use the channel: they lock it, revoke the bias, drain the
+ * worker's buffer by the heavy barrier and wait until it is outside. The worker biases the channel to itself again,
  * under the lock.
  *
- * Shows: never two at the channel; what one has written the next one sees; nobody waits for ever.
+ * Shows: never two at the channel; the next one sees what one has written; none waits for ever.
  *
  * Mutants, each must fail:
  *   NO_HEAVY      the revoker does not use the heavy barrier
  *   NO_WAIT       it does not wait until the worker is outside
- *   NO_LOOK       the worker does not look again at `bias` when it is inside
- *   LOOK_FIRST    it looks before it says INSIDE
- *   BIAS_UNLOCKED it makes its bias without the lock
+ *   NO_LOOK       the worker does not check `bias` again when it is inside
+ *   LOOK_FIRST    it checks before it stores INSIDE
+ *   BIAS_UNLOCKED it takes the bias without the lock
  */
 #define TIMES 3
 

@@ -1,22 +1,22 @@
 /* claim.pml - a sole claim as a store inside the waker's biased lock, against a canceller (sched/wake.c),
  * with the store buffers of the workers.
  *
- * A fiber waits ROUNDS times on one object, without a deadline. Two workers and a thread that is no worker
- * wake it, under the object's lock. A canceller contests at some moment and then claims what it finds. The
- * stores of a worker (INSIDE, the word, AWAY, the object's lock) pass through a buffer that drains when it
- * likes; the looks at `revoked` and `contested` overtake them. The heavy barrier drains a buffer.
+ * A fiber waits ROUNDS times on one object, without a deadline. Two workers and a thread that is not a worker
+ * wake it, under the object's lock. A canceller contests at some time and then claims the wait that it finds.
+ * The stores of a worker (INSIDE, the word, AWAY, the object's lock) pass through a buffer that drains at any
+ * time; the loads of `revoked` and `contested` overtake them. The heavy barrier drains a buffer.
  *
- * Shows: CLAIM-1, a store meets a word that is still PARKED; each wait has one end and the fiber is in one
- * queue once; nobody waits for ever.
+ * Shows: CLAIM-1, a claim by a store finds the word still PARKED; each wait has one end and the fiber is in one
+ * queue once; none waits for ever.
  *
  * Mutants, each must fail:
- *   NO_REVOKE     the canceller does not take the biased locks away
+ *   NO_REVOKE     the canceller does not revoke the biased locks
  *   NO_HEAVY      it does, without the heavy barrier
- *   ONE_ONLY      it takes the first worker's only
- *   REVOKE_FIRST  it takes them away, then says `contested`
- *   LOOK_OUTSIDE  a worker looks at `contested` before it is inside
+ *   ONE_ONLY      it revokes the first worker's only
+ *   REVOKE_FIRST  it revokes them, then sets `contested`
+ *   LOOK_OUTSIDE  a worker loads `contested` before it is inside
  *   STORE_OUTSIDE a worker stores after it has left
- *   THREAD_STORES  a thread that is no worker stores too
+ *   THREAD_STORES  a thread that is not a worker stores too
  */
 #define ROUNDS 2
 #define WORKERS 2

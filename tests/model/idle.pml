@@ -2,14 +2,14 @@
  *
  * A producer puts ITEMS fibers into its private queue and then stays in one fiber for ever: it never shares. Its stores pass through a buffer. Two workers search, steal, sleep.
  *
- * Shows (IDLE-1): when nothing moves any more, everything has been taken: no fiber waits while a worker sleeps. And the searchers' places are all given back.
+ * Shows (IDLE-1): when nothing moves any more, all fibers have been taken: none waits while a worker sleeps. And the count of searchers is 0.
  *
  * Mutants, each must fail:
  *   NO_HEAVY     the sleeper does not use the heavy barrier
- *   NO_RECHECK   the sleeper does not look again after it announced itself
- *   LOOK_FIRST   the producer looks for sleepers before it publishes
- *   KEEP_PLACE   a searcher that gives up keeps its place
- *   TWO_WAKES    the notifier does not take the sleeper off the list
+ *   NO_RECHECK   the sleeper does not check again after it announced itself
+ *   LOOK_FIRST   the producer checks for sleepers before it publishes
+ *   KEEP_PLACE   a searcher that gives up stays counted
+ *   TWO_WAKES    the notifier does not remove the sleeper from the list
  */
 #define ITEMS 2
 #define WORKERS 2

@@ -1,20 +1,20 @@
 /* io_fd.pml - the state of a descriptor (io/fd.h): edges against operations, observers and cancellation.
  *
- * Bytes arrive one by one, each with an edge, which the set reports if there is still something when it is asked. Readers try, link themselves and wait;
- * one of them may be cancelled. An observer asks whether there is something, and waits for the next event if not. One thread at a time handles events.
+ * Bytes arrive one by one, each with an edge, which epoll reports if there are still bytes when it is polled. Readers try, link themselves and wait;
+ * one of them may be cancelled. An observer checks for bytes, and waits for the next event if there are none. One thread at a time handles events.
  *
- * Shows: nobody waits while there are bytes, and no byte is lost (FD-1 to FD-3, FD-6, FD-7).
+ * Shows: no reader or observer waits while there are bytes, and no byte is lost (FD-1 to FD-3, FD-6, FD-7).
  *
  * Mutants, each must fail:
  *   EDGE_DROPPED        an edge that finds no waiter is not counted
- *   EDGE_USED           an edge that wakes somebody is not counted
- *   NO_PASS_ON          a reader that has found something does not wake the next
+ *   EDGE_USED           an edge that wakes a waiter is not counted
+ *   NO_PASS_ON          a reader that has found bytes does not wake the next
  *   LINKS_BLIND         a reader links itself although there was an edge since before its attempt
  *   LINKS_LATE          a reader notes the number of edges after its attempt
  *   WAKES_CANCELLED     an edge counts as used although the claim of its waiter was lost
  *   HINT_LATE           a hint that the side is empty counts the edges after the call
- *   OBSERVER_BLIND      an observer links itself although there was an event since its look
- *   OBSERVER_LATE       an observer notes the number of events after its look
+ *   OBSERVER_BLIND      an observer links itself although there was an event since its check
+ *   OBSERVER_LATE       an observer notes the number of events after its check
  */
 #define BYTES 2
 #define READERS 2

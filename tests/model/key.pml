@@ -1,14 +1,14 @@
-/* key.pml - a wake key: its record is opened, waited for and given back ROUNDS times, while two wakers with keys of any age wake, and a timer ends the wait at
- * any moment (key/key.c). A cancellation is to the protocol what the timer is: another claim.
+/* key.pml - a wake key: its record is opened, waited for and released ROUNDS times, while two wakers with keys of any age wake, and a timer ends the wait at
+ * any moment (key/key.c). To the protocol a cancellation is the same as the timer: another claim.
  *
- * The wait is one claim, by compare-and-swap (claim.pml); what is modelled here is the record: ticket, WOKEN, the list, under one lock. Steps under the lock are
- * one step each, except for the waker's, which claims and then decides: the deadline comes in between without the lock.
+ * The wait is one claim, by compare-and-swap (claim.pml); the record is modelled here: ticket, WOKEN, the list, under one lock. Sections under the lock are
+ * one step each, except for the waker's, which claims and then decides: the deadline may expire in between, without the lock.
  *
  * Shows: a wake returns 0 exactly if the wait that it was for returns 0; a stale key changes nothing; no wait is left behind.
  *
  * Mutants, each must fail:
  *   NO_TICKET    a wake does not compare tickets
- *   NO_LOOK      a wait that a deadline has ended does not look whether a wake has come
+ *   NO_LOOK      a wait that a deadline has ended does not check for a wake
  *   LOST_ANYWAY  a wake that has lost the claim is forgotten, and returns 0
  *   NO_RAISE     a key that is over keeps its ticket
  *   TWICE        a second wake of a key is accepted

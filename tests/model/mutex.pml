@@ -1,18 +1,18 @@
 /* mutex.pml - the mutex of lock/mutex.c and one bucket of lock/parking_lot.c, with store buffers.
  *
  * Three users lock and unlock one mutex; one of them has a deadline. A stranger waits for another mutex in the same bucket. While
- * fast_unlock is on, an unlock is a plain store, which passes through the user's store buffer while its second look at fast_unlock
- * overtakes it. A locked instruction drains the own buffer, a membarrier everybody's. A user that has waited may be starving, and
+ * fast_unlock is on, an unlock is a plain store, which passes through the user's store buffer while its second load of fast_unlock
+ * overtakes it. A locked instruction drains its thread's buffer, a membarrier all buffers. A user that has waited may be starving, and
  * any unlock that finds no waiter may enable fast_unlock.
  *
- * Shows: one at a time; nobody waits for ever, whoever times out; the bucket is consistent in the end.
+ * Shows: mutual exclusion; none waits for ever, even if others time out; the bucket is consistent in the end.
  *
  * Mutants, each must fail:
  *   NO_HEAVY         a waiter that disables fast_unlock issues no membarrier
- *   NO_SECOND_LOOK   a fast unlock does not look at fast_unlock again
+ *   NO_SECOND_LOOK   a fast unlock does not load fast_unlock again
  *   TRUST_OTHERS     a waiter that arrives while another disables fast_unlock relies on the other's membarrier
- *   ENABLE_WAITED    fast_unlock is enabled while somebody waits in the bucket
- *   ENABLE_DISABLING fast_unlock is enabled while somebody disables it
+ *   ENABLE_WAITED    fast_unlock is enabled while the bucket has a waiter
+ *   ENABLE_DISABLING fast_unlock is enabled while a waiter disables it
  *   WOKEN_NO_MARK    a designated waiter takes the lock without the mark, although others wait
  *   REQUEUE_NO_MARK  a designated waiter queues again without marking the word
  *   GIVE_FIRST       an unlock gives to the first waiter, claimed or not

@@ -1,16 +1,16 @@
 /* park.pml - the state word of fiber/state.h: open, abort, commit, claim, run.
  *
- * One fiber waits ROUNDS times on a condition without a lock (wait/latch.c). Two wakers make the condition true and claim with the ticket that they found, as
- * late as they like; a timer claims once, at any moment. Two workers run what is enqueued.
+ * One fiber waits ROUNDS times on a condition without a lock (wait/latch.c). Two wakers make the condition true and claim with the ticket that they found,
+ * after any delay; a timer claims once, at any moment. Two workers run enqueued fibers.
  *
- * Shows: no lost wake; RUNNABLE has one author per wait; one worker on the stack; a stale ticket ends nothing.
+ * Shows: no lost wake; RUNNABLE is stored once per wait; one worker on the stack; a stale ticket ends nothing.
  *
  * Mutants, each must fail:
  *   NO_LATCH     a claim that meets PARKING does nothing
  *   NO_TICKET    a claim does not compare tickets
- *   TWO_STEPS    a claim looks, then writes
+ *   TWO_STEPS    a claim loads, then stores
  *   OWN_STACK    PARKED is written before the switch
- *   LATCH_LOST   a commit does not look at the latch
+ *   LATCH_LOST   a commit does not check the latch
  *   LATE_CLEAR   the latch is cleared when the fiber decides to park
  */
 #define ROUNDS 3

@@ -1,20 +1,20 @@
-/* retire.pml - workers come and go (sched/elastic.c), and sysmon with them (sched/sysmon.c), while somebody puts work into inboxes and notifies (sched/wake.c, sched/idle.c).
+/* retire.pml - workers that start and retire (sched/elastic.c), and sysmon (sched/sysmon.c), while a thread puts work into inboxes and notifies (sched/wake.c, sched/idle.c).
  *
- * Worker 0 stays, worker 1 comes and goes. A thread that is no worker puts ITEMS fibers into inboxes, of a worker that it thinks is there, and notifies. Worker 0 may run into a fiber that keeps it for
- * ever (stuck). Sysmon, while it ticks, gives worker 1 a thread when nobody sleeps, worker 0 is stuck and something waits; it stops ticking while somebody sleeps.
+ * Worker 0 stays, worker 1 starts and retires. A thread that is not a worker puts ITEMS fibers into inboxes, of a worker that seems to be open, and notifies. Worker 0 may run a fiber that occupies it for
+ * ever (stuck). Sysmon, while it ticks, gives worker 1 a thread when no worker sleeps, worker 0 is stuck and a fiber waits; it stops ticking while a worker sleeps.
  *
- * Shows (ELASTIC-1 to 3, IDLE-1, SYSMON-1): when nothing moves any more, everything has been taken, the searchers' places are given back, and nobody counts as open who is not there.
+ * Shows (ELASTIC-1 to 3, IDLE-1, SYSMON-1): when nothing moves any more, all fibers have been taken, the count of searchers is 0, and no retired worker counts as open.
  *
  * Mutants, each must fail:
  *   LAST_RETIRES   the only sleeper may retire
  *   NO_DECISION    a sleeper retires without the list's lock: a notifier may have chosen it
- *   OPEN_ONLY      who looks at all inboxes leaves out those of workers that have retired
- *   STAYS_LISTED   who retires stays on the list
- *   NO_RECHECK     the sleeper does not look again after it announced itself
- *   LOOK_FIRST     the producer looks for sleepers before it puts the fiber into an inbox
+ *   OPEN_ONLY      a scan of all inboxes skips those of retired workers
+ *   STAYS_LISTED   a worker that retires stays on the list
+ *   NO_RECHECK     the sleeper does not check again after it announced itself
+ *   LOOK_FIRST     the producer checks for sleepers before it puts the fiber into an inbox
  *   TWO_THREADS    sysmon does not wait for the last thread of a worker before it starts the next
- *   NO_NUDGE       who goes to work does not look whether sysmon ticks
- *   NO_SECOND_LOOK sysmon stops ticking and does not look again whether somebody sleeps
+ *   NO_NUDGE       a worker that starts to work does not check whether sysmon ticks
+ *   NO_SECOND_LOOK sysmon stops ticking and does not check again whether a worker sleeps
  */
 #define ITEMS 2
 #define WORKERS 2

@@ -2,21 +2,21 @@
  *
  * Party 0 selects twice: send to channel 0, or receive from channel 1; it may have a deadline. Party 1
  * selects the other way round: send to channel 1, or receive from channel 0. Party 2 sends to channel 0,
- * party 3 receives from channel 1. Capacities are 0 or 1. A select looks without locks and does alone what
- * seems ready; else it takes both locks in the order of addresses and looks again: it begins anew if one is ready, else
- * it links both arms and parks. A plain call, and one arm alone, is one step while the lock is free; holding two locks is not.
+ * party 3 receives from channel 1. Capacities are 0 or 1. A select checks without locks and completes a case that
+ * seems ready alone; else it takes both locks in the order of addresses and checks again: it restarts if one is ready,
+ * else it links both arms and parks. A plain call, and one arm alone, is one step while the lock is free; holding two locks is not.
  *
  * Shows: no deadlock among locks (SELECT-1); one winner (SELECT-2): every value is with one party; when a
- * select returns none of its arms is on a list, and nobody claims it by one (SELECT-3); at the end nobody is
- * parked beside something ready.
+ * select returns none of its arms is on a list, and none is used to claim it (SELECT-3); at the end no party is
+ * parked while its case is ready.
  *
  * Mutants, each must fail:
  *   ANY_ORDER    locks are taken in the order of the cases
- *   NO_POLL      after the look without locks, a select parks without another under them
+ *   NO_POLL      after the check without locks, a select parks without another under them
  *   LINK_APART   arms are linked one after another, each under its own lock, and then the select parks
- *   TWO_WINNERS  a claim does not ask whether the wait has ended
+ *   TWO_WINNERS  a claim does not check whether the wait has ended
  *   NO_LEAVE     losers stay on their lists
- *   HALF_LEAVE   a select that has received does not look after its arm that sends
+ *   HALF_LEAVE   a select that has received does not unlink its send arm
  */
 #define PARTIES 4
 #define NONE 7

@@ -1,19 +1,19 @@
 /* watch.pml - deferred wakes and the watcher (sched/watch.c, IDLE-4), with the producer's store buffer.
  *
- * A producer puts ITEMS fibers into its private queue, one after another, and then stays in one fiber for ever. Each time it looks
+ * A producer puts ITEMS fibers into its private queue, one after another, and then stays in one fiber for ever. Each time it checks
  * for sleepers: while WANT_WATCH is set it leaves the wake to the watcher, else it wakes one. Two workers sleep; one of them is the
  * watcher. A worker that has taken a fiber may stay in it for ever as well.
  *
- * Shows: when nothing moves any more, no fiber waits while a worker sleeps. And the watch ends when nothing is deferred: looks do
- * not go on for ever.
+ * Shows: when nothing moves any more, no fiber waits while a worker sleeps. And the watcher stops when nothing is deferred: it does
+ * not tick for ever.
  *
  * Mutants, each must fail:
- *   NO_HEAVY    the watcher's last look is not behind a heavy barrier
- *   NO_LOOK     the watcher stops without a last look
- *   LOOK_FIRST  it looks, then clears the bit
- *   FORGET      a watcher that goes to work leaves no other behind
- *   KEEP_BIT    a watcher that is taken off the list leaves the bit set
- *   DEFER_MORE  the producer defers whenever somebody sleeps
+ *   NO_HEAVY    no heavy barrier precedes the watcher's last check
+ *   NO_LOOK     the watcher stops without a last check
+ *   LOOK_FIRST  it checks, then clears the bit
+ *   FORGET      a watcher that starts to work appoints no other
+ *   KEEP_BIT    a watcher that is removed from the list leaves the bit set
+ *   DEFER_MORE  the producer defers whenever a worker sleeps
  */
 #define ITEMS 2
 #define WORKERS 2
