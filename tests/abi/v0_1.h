@@ -1,7 +1,7 @@
-/* v0_1.h - the public structs and some functions as version 0.1 has them: what a program sees that was compiled then.
+/* v0_1.h - the public structs and some functions of version 0.1, as a program that was compiled with it sees them.
  *
- * Never changed after the release, except to add. tests/unit/rt/layout.c compares it with today's headers;
- * tests/programs/abi.c is a program that knows nothing else.
+ * Never changed after the release, except for additions. tests/unit/rt/layout.c compares it with today's headers;
+ * tests/programs/abi.c is a program that uses only this file.
  */
 #include <stdbool.h>
 #include <stddef.h>

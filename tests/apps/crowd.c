@@ -1,5 +1,5 @@
-/* crowd.c FIBERS - a program for ccps.sh: so many fibers wait, in threes. One waits for a mutex, in a nursery of
- * another that waits for it, and the third one joins that. Says "ready" when all have been started, and stays.
+/* crowd.c FIBERS - a program for ccps.sh: that many fibers wait, in groups of three. One waits for a mutex, in a
+ * nursery that the second waits for; the third joins the second. Prints "ready" when all have been started, and stays.
  */
 #include <ccc/ccc.h>
 #include <stdio.h>

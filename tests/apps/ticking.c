@@ -1,5 +1,5 @@
-/* ticking.c - a program to be looked at: it sends, receives, sleeps, spawns and joins until it is killed, and one fiber
- * waits for ever. It ends by itself after ten minutes, should nobody kill it. */
+/* ticking.c - a program to be inspected: it sends, receives, sleeps, spawns and joins until it is killed, or for ten
+ * minutes; one fiber waits for ever. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
-/* battery.h - what the cases of the battery share: parties of three kinds, values of any size, and a look at who waits.
+/* battery.h - shared by the cases of the battery: parties of three kinds, values of any size, and the list of waiters.
  *
  * A program of the battery defines CAPACITY and includes cases.h: the same cases, by the same names, on every flavour.
- * Nobody sleeps to let another arrive: a waiter on a channel's list is parked (its lock is released after the switch),
- * and the list is looked at under the lock.
+ * No case sleeps to let another party arrive: a waiter on a channel's list is parked (its lock is released after the
+ * switch), and the list is read under the lock.
  */
 #ifndef CCC_TESTS_BATTERY_H
 #define CCC_TESTS_BATTERY_H

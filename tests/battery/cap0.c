@@ -1,3 +1,3 @@
-/* cap0.c - a rendezvous channel keeps every promise of cc_channel.h. */
+/* cap0.c - a rendezvous channel meets the contract of cc_channel.h. */
 #define CAPACITY 0
 #include "cases.h"

@@ -1,3 +1,3 @@
-/* cap200.c - a channel that is larger than what most cases send at once keeps every promise of cc_channel.h. */
+/* cap200.c - a channel with a larger capacity than most cases send at once meets the contract of cc_channel.h. */
 #define CAPACITY 200
 #include "cases.h"

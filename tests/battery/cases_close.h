@@ -1,4 +1,4 @@
-/* cases_close.h - close, and what everybody hears of it. */
+/* cases_close.h - close, and what all parties see of it. */
 
 static void close_then_drain_with(enum parties kind, size_t size) {
     (void)kind;

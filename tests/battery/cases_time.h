@@ -1,4 +1,4 @@
-/* cases_time.h - deadlines: never early, never both, nothing lost at the edge. */
+/* cases_time.h - deadlines: never early, either a transfer or a timeout, nothing lost when both race. */
 
 static void expired_with(enum parties kind, size_t size) {
     CCChan *ch = new_chan(size, CAPACITY);

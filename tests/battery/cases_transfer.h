@@ -1,4 +1,4 @@
-/* cases_transfer.h - order, exactly-once delivery, and who waits when. */
+/* cases_transfer.h - order, exactly-once delivery, and when a party waits. */
 
 /* ---- many producers, many consumers ---- */
 

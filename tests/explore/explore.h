@@ -1,4 +1,4 @@
-/* explore.h - what the explored code and the explorer know of each other.
+/* explore.h - the interface between the explored code and the explorer.
  *
  * The library's real sources and the scenarios are compiled with the doors in doors/ before src/ in the include
  * path, into one shared object; the explorer (core/) loads that object and implements the functions below. Names

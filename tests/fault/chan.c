@@ -1,5 +1,5 @@
 /* chan.c - sends, receives and selects with a deadline when there is no memory for the timer: ENOMEM, no value moves,
- * and the channel serves whoever comes next. */
+ * and the channel serves the next caller. */
 #include "fail.h"
 #include "harness.h"
 

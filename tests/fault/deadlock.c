@@ -1,8 +1,8 @@
-/* deadlock.c - whoever looks for a deadlock and cannot see everything claims none; a dump that cannot claims no lost
- * fibers.
+/* deadlock.c - if the process cannot be inspected completely, no deadlock is reported, and a dump reports no
+ * unreachable fibers.
  *
- * A fiber waits for what a thread of the program will send. While that takes its time, each of the calls by which the
- * runtime looks around fails in turn, in many processes at a time.
+ * A fiber waits for a value that a thread of the program will send later. Meanwhile each system call of the inspection
+ * fails in turn, in many processes at a time.
  */
 #include "fail.h"
 #include "harness.h"

@@ -1,5 +1,4 @@
-/* elastic.c - the system gives no thread when one more worker is wanted: those that there are go on, and it is
- * tried again. */
+/* elastic.c - no thread can be created for an additional worker: the existing ones continue, and it is tried again. */
 #include "fail.h"
 #include "harness.h"
 

@@ -1,11 +1,11 @@
-/* fail.h - makes the n-th call to the system fail, once or from then on, and keeps account of what is held.
+/* fail.h - makes the n-th system call fail, once or from then on, and counts the resources that are held.
  *
- * The linker hands these calls of the library (and of the test itself) to the functions below; what the C
- * library does inside is not touched. A test arms, does one thing, disarms, and goes on with n + 1 until a run
- * has no failure. The places that call are noted, so that a test can ask whether each of them was failed.
+ * The linker redirects these calls of the library (and of the test itself) to the functions below; calls inside the C
+ * library are not affected. A test arms, does one thing, disarms, and repeats with n + 1 until a run
+ * has no failure. The call sites are recorded, so that a test can check that each of them has failed.
  *
- * A call fails with an error that it can have. Two never do: a wake of a futex, and the asymmetric barrier once it was
- * registered, without which the runtime stops with a sentence.
+ * A call fails with an error that it can return. Two never fail: a wake of a futex, and the asymmetric barrier once it
+ * was registered, without which the runtime aborts with a message.
  */
 #ifndef CCC_TESTS_FAULT_FAIL_H
 #define CCC_TESTS_FAULT_FAIL_H

@@ -1,8 +1,8 @@
-/* interrupted.c - every sleep of a thread in the kernel is interrupted, or every second one: no wait ends early, no
- * wake is lost.
+/* interrupted.c - every futex wait of a thread is interrupted, or every second one: no wait ends early, no wake is
+ * lost.
  *
- * It is the waits alone that are interrupted. A wake cannot fail, and one that were left out would be a lost wake: a
- * tool that fails futex calls without looking which they are proves nothing here.
+ * Only waits are interrupted. A wake cannot fail, and skipping one would be a lost wake: a tool that fails all futex
+ * calls would prove nothing here.
  */
 #include "fail.h"
 #include "harness.h"

@@ -1,5 +1,5 @@
 /* io.c - descriptors while the system fails: every call of os/linux/poller.c, descriptor.c and descriptor_name.c,
- * interrupted, and with its errors. Whoever called is told, once; nothing is lost and nothing is left behind. */
+ * interrupted, and with its errors. The caller gets the error, once; nothing is lost and nothing leaks. */
 #include "fail.h"
 #include "harness.h"
 

@@ -1,5 +1,4 @@
-/* island.c - islands and ports without memory or threads: an errno value, nothing is left behind, and the next attempt
- * works. */
+/* island.c - islands and ports without memory or threads: an errno value, no leak, and the next attempt succeeds. */
 #include "fail.h"
 #include "harness.h"
 

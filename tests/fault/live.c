@@ -1,5 +1,5 @@
-/* live.c - the live page while each call to the system fails in turn: its start is refused with an error and leaves no
- * descriptor; a request gets an answer, if only that there is none. */
+/* live.c - the live page while each system call fails in turn: its start returns an error and leaks no descriptor; a
+ * request gets a response, if only an error status. */
 #include "fail.h"
 #include "harness.h"
 

@@ -1,5 +1,5 @@
 /* lock.c - waits in cc_sync.h with a deadline when there is no memory for the timer: ENOMEM, nothing is
- * taken, and the object serves whoever comes next. */
+ * acquired, and the object serves the next caller. */
 #include "fail.h"
 #include "harness.h"
 

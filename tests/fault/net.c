@@ -1,4 +1,4 @@
-/* net.c - the network without memory, threads or descriptors: each call says so, and nothing is left behind. */
+/* net.c - the network without memory, threads or descriptors: each call returns an error, and nothing leaks. */
 #include "fail.h"
 #include "harness.h"
 #include "lowest_fd.h"

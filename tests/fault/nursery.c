@@ -1,5 +1,5 @@
-/* nursery.c - nurseries without memory: the call says ENOMEM and nothing else has happened; a child that gets no stack
- * fails; a deadline that gets none is kept all the same. */
+/* nursery.c - nurseries without memory: the call returns ENOMEM and has no other effect; a child without a stack fails;
+ * a deadline without one still fires. */
 #include "fail.h"
 #include "harness.h"
 

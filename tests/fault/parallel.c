@@ -1,5 +1,5 @@
-/* parallel.c - joins of several tasks, ranges and broadcasts when each allocation fails in turn: the call says ENOMEM,
- * or does without, and nothing is lost. */
+/* parallel.c - joins of several tasks, ranges and broadcasts when each allocation fails in turn: the call returns
+ * ENOMEM or works without it, and nothing is lost. */
 #include "fail.h"
 #include "harness.h"
 

@@ -1,5 +1,5 @@
-/* process.c - processes and signals while each call to the system fails in turn, those of the child before it executes
- * its program included: an error is returned, and neither a process nor a descriptor is left. */
+/* process.c - processes and signals while each system call fails in turn, also those of the child before its execve: an
+ * error is returned, and neither a process nor a descriptor leaks. */
 #include "fail.h"
 #include "harness.h"
 

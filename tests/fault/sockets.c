@@ -1,5 +1,5 @@
-/* sockets.c - the network while the system fails: every call of os/linux/socket.c that can, each time that it is made.
- * Whoever called is told, and nothing is left open. */
+/* sockets.c - the network while system calls fail: every call of os/linux/socket.c that can, each time. The caller gets
+ * the error, and nothing is left open. */
 #include "fail.h"
 #include "harness.h"
 #include "lowest_fd.h"

@@ -1,5 +1,5 @@
 /* spawn.c - spawns and first runs without memory: ENOMEM from the spawn, or from the join of a task that got
- * no stack; everybody else goes on. */
+ * no stack; all others continue. */
 #include "fail.h"
 #include "harness.h"
 

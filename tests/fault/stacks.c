@@ -1,4 +1,4 @@
-/* stacks.c - at the memory limit: a task starts as long as there is a stack that nobody runs on, whoever has it. */
+/* stacks.c - at the memory limit: a task starts as long as there is an unused stack, on any worker. */
 #include "fail.h"
 #include "harness.h"
 

@@ -1,5 +1,5 @@
-/* start.c - the runtime's start, with each of its calls to the system failed in turn: an error or success,
- * nothing held, and the next start works. */
+/* start.c - the runtime's start, while each of its system calls fails in turn: an error or success, no leak, and
+ * the next start succeeds. */
 #include "fail.h"
 #include "harness.h"
 

@@ -1,4 +1,4 @@
-/* timer.c - waits with a deadline when there is no memory for the timer: ENOMEM at once, the handle stays,
+/* timer.c - waits with a deadline when there is no memory for the timer: ENOMEM at once, the handle stays valid,
  * nothing hangs. */
 #include "fail.h"
 #include "harness.h"

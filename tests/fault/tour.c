@@ -1,9 +1,9 @@
-/* tour.c - a program that uses every noun of the library once, while each of its calls to the system fails in turn: an
- * error that was promised, nothing held, and the next tour finds everything as it was.
+/* tour.c - a program that uses every kind of object of the library once, while each of its system calls fails in turn:
+ * a documented error, no leak, and no effect on the next tour.
  *
- * Each tour is a process of its own, so that what is done once in a process is failed as well. It is toured twice
- * there: with the failure, and then without, where nothing may go wrong any more. What is held in the end is what a
- * process holds in which nothing failed.
+ * Each tour is a process of its own, so that calls that are made once per process fail as well. It runs twice there:
+ * with the failure, and then without, where everything must succeed. In the end the process holds what one holds in
+ * which nothing failed.
  */
 #include "fail.h"
 #include "harness.h"

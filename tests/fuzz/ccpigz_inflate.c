@@ -1,8 +1,8 @@
-/* ccpigz_inflate.c - the decoder of ccpigz against zlib's, on whatever the fuzzer makes up.
+/* ccpigz_inflate.c - the decoder of ccpigz against zlib's, on the fuzzer's inputs.
  *
- * The first two bytes choose in which portions input and room are handed out; the rest is a raw deflate stream. Both
- * decoders have to agree on whether it is one, on every byte of its data and on where it ends. The 16-bit form has to
- * give the same cells.
+ * The first two bytes choose the sizes of input and output portions; the rest is a raw deflate stream. Both decoders
+ * have to agree on whether it is valid, on every byte of its data and on its end. The 16-bit form has to give the same
+ * cells.
  *
  * tests/fuzz/run.sh builds and runs it.
  */

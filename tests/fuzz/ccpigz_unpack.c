@@ -1,11 +1,11 @@
-/* ccpigz_unpack.c - all that ccpigz does with compressed data, against zlib: source, walk, scouts, decoder and writer,
+/* ccpigz_unpack.c - all of ccpigz's decompression, against zlib: source, walk, scouts, decoder and writer,
  * with parts and pieces of a few kilobytes, so that every hand-over happens.
  *
  * The first byte chooses how many tasks there are, whether one stream is split among them, and what the rest is:
  *
  *   a file     zlib and ccpigz must agree on whether it is valid, and on its data
- *   a recipe   for a valid file, which must not be refused: steps of two bytes, each some data with a level, a kind of
- *              blocks, an end of a member, an extra field whose promise is wrong
+ *   a recipe   for a valid file, which must be accepted: steps of two bytes, each some data with a level, a kind of
+ *              blocks, an end of a member, an extra field with wrong sizes
  *
  * tests/fuzz/run.sh builds and runs it.
  */

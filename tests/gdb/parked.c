@@ -1,5 +1,5 @@
-/* parked.c - a program for the debugger: fibers of known names in every kind of wait. run.sh stops it in stop_here(),
- * where all of them rest, and asks.
+/* parked.c - a program for the debugger: named fibers in every kind of wait. run.sh stops it in stop_here(), when all
+ * of them are parked, and runs the commands.
  *
  * With an argument it aborts there.
  */

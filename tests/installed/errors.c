@@ -1,10 +1,10 @@
-/* errors.c WORD - what the address sanitizer has to see in a fiber, and what it must not mistake for an error.
+/* errors.c WORD - errors that the address sanitizer has to report in a fiber, and correct code that it must accept.
  *
- * heap, stack, freed, returned, leak: an error of that kind, after the fiber has been switched away from and to.
+ * heap, stack, freed, returned, leak: an error of that kind, after the fiber was parked and resumed.
  * channel, nursery, mutex: a call on an object that was freed.
  * receive, read, line: a buffer that was freed or is too small.
  * panic:  frames that are left without a return.
- * parked: memory that only parked fibers know when the program ends.
+ * parked: memory that only parked fibers refer to when the program ends.
  */
 #include <ccc/ccc.h>
 

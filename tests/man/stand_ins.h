@@ -1,4 +1,4 @@
-/* stand_ins.h - what the examples of the manual pages take from elsewhere (check.py). */
+/* stand_ins.h - declarations that the examples of the manual pages assume (check.py). */
 #define _GNU_SOURCE
 #include <ccc/cc_sim.h>
 #include <ccc/cc_tls.h>

@@ -2,7 +2,7 @@
  * run with this library.
  * variants: shared
  *
- * It includes no header of the library: tests/abi/v0_1.h is all that it knows.
+ * It includes no header of the library except tests/abi/v0_1.h.
  */
 #include "../abi/v0_1.h"
 #include "harness.h"

@@ -1,5 +1,5 @@
-/* chan_trace.c - what CC_CHAN_DEBUG, CC_CHAN_DEBUG_VERBOSE and CC_CHANNEL_TIMING make a program say; without them
- * it says nothing. */
+/* chan_trace.c - the output of CC_CHAN_DEBUG, CC_CHAN_DEBUG_VERBOSE and CC_CHANNEL_TIMING; without them there is
+ * none. */
 #include "child.h"
 #include "parks.h"
 

@@ -1,4 +1,4 @@
-/* child.h - runs a function in a child process and returns how it ended and what it said.
+/* child.h - runs a function in a child process and returns its status and output.
  *
  * The case that calls it must not have started the runtime: fork copies one thread.
  */

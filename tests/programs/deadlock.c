@@ -1,4 +1,4 @@
-/* deadlock.c - programs that can never go on are ended, and told why; programs that only look so are left alone. */
+/* deadlock.c - deadlocked programs are ended with a report; programs that only look deadlocked are not. */
 #define LONG_MS 950
 #include "child.h"
 #include "shapes.h"

@@ -1,5 +1,5 @@
 /* variants: shared
- * debug_locks.c - CC_DEBUG_LOCKS=1: a fiber that waits while it holds a pthread mutex is named, and nobody else. */
+ * debug_locks.c - CC_DEBUG_LOCKS=1: a fiber that waits while it holds a pthread mutex is reported, and no other. */
 #include "child.h"
 #include "where.h"
 

@@ -1,5 +1,5 @@
-/* dump.c - what a dump says: of ten thousand fibers in a dozen shapes, as text and as JSON; of a process whose workers
- * all spin; by a call, by a signal. */
+/* dump.c - dumps of ten thousand fibers in a dozen shapes, as text and as JSON; of a process whose workers all spin; by
+ * a call, by a signal. */
 #include "../unit/ending.h"
 #include "child.h"
 #include "where.h"

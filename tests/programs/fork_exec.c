@@ -1,4 +1,4 @@
-/* fork_exec.c - a fiber may fork and exec; a child that uses the runtime instead dies with a sentence, and
+/* fork_exec.c - a fiber may fork and exec; a child that uses the runtime instead aborts with a message, and
  * does not hang. */
 #include "child.h"
 #include "where.h"

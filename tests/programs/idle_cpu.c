@@ -1,5 +1,4 @@
-/* idle_cpu.c - a runtime with nothing to do uses no CPU: over two seconds no thread of the process as much as
- * wakes up. */
+/* idle_cpu.c - an idle runtime uses no CPU: in two seconds no thread of the process even wakes up. */
 #include "harness.h"
 #include "where.h"
 

@@ -1,7 +1,7 @@
-/* leaks.c - what CC_LEAK_REPORT=1 says of fibers that can never go on: all that is so, and nothing that is not.
+/* leaks.c - CC_LEAK_REPORT=1 reports all unreachable fibers, and no others.
  *
  * Each case is a program whose fibers wait when it exits. Everything is set up by a fiber that has ended by then, so
- * that the only addresses left are those that the case leaves on purpose.
+ * that the only remaining addresses are those that the case leaves on purpose.
  */
 #include "child.h"
 #include "where.h"

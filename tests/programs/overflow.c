@@ -1,5 +1,5 @@
-/* overflow.c - a fiber that runs out of stack is named, with its stack's size and range; a fault that is none
- * is not called one. */
+/* overflow.c - a stack overflow is reported with the fiber and its stack's size and range; another fault is not
+ * reported as one. */
 #include "child.h"
 #include "where.h"
 

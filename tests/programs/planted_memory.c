@@ -1,7 +1,7 @@
-/* planted_memory.c - the address sanitizer knows fibers' stacks: what is broken there is reported, and what a
- * parked fiber holds is no leak.
+/* planted_memory.c - the address sanitizer knows fibers' stacks: errors there are reported, and memory that a
+ * parked fiber refers to is not a leak.
  *
- * The harness has switched the check for a use after return on.
+ * The harness enables the check for a use after return.
  */
 #include "child.h"
 #include "where.h"

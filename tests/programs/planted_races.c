@@ -1,8 +1,8 @@
 /* planted_races.c - the race detector sees fibers as threads: races between them are reported, on one worker
- * too, and what the runtime orders is not.
+ * too, and accesses that the runtime orders are not.
  *
  * Each shape is run by a child process, once or a few times with different numbers of workers; the child's
- * words are the verdict.
+ * output is the verdict.
  */
 #include "child.h"
 #include "where.h"

@@ -1,7 +1,7 @@
-/* shapes.h - programs that can never go on, and programs that only look so. Each is the body of a child process.
+/* shapes.h - deadlocked programs, and programs that only look so. Each is the body of a child process.
  *
- * A dead one blocks its main thread for ever, so that it must be ended by the deadlock report. A live one waits at
- * least as long as the report would take, is then helped from where nobody looked, and returns.
+ * A deadlocked one blocks its main thread for ever, so that it must be ended by the deadlock report. A live one waits
+ * at least as long as the report would take, is then woken by something that the detector has to consider, and returns.
  */
 #ifndef CCC_TESTS_SHAPES_H
 #define CCC_TESTS_SHAPES_H

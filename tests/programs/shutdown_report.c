@@ -1,5 +1,5 @@
-/* shutdown_report.c - a shutdown that cannot end says which fibers are left, what each does, and what it was started
- * as. */
+/* shutdown_report.c - a shutdown that cannot complete reports the remaining fibers, what each does, and its function.
+ */
 #include "../unit/ending.h"
 #include "child.h"
 

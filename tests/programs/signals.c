@@ -1,4 +1,4 @@
-/* signals.c - a signal every millisecond, which interrupts whatever a worker sleeps in and runs on fibers'
+/* signals.c - a signal every millisecond, which interrupts the sleeps of workers and whose handler runs on fibers'
  * stacks, changes nothing. */
 #include "../stress/storm_join.h"
 #include "../stress/storm_park.h"

@@ -1,5 +1,4 @@
-/* sim.c - simulated programs: the same seed makes the same run, time passes at once, and what is wrong is found.
- */
+/* sim.c - simulated programs: the same seed gives the same run, time passes at once, and bugs are found. */
 #include "child.h"
 #include "where.h"
 

@@ -1,4 +1,4 @@
-/* stall.c - a fiber that keeps its worker is named, once for each time; one that pauses is not. */
+/* stall.c - a fiber that occupies its worker for too long is reported, once for each stall; one that parks is not. */
 #include "child.h"
 #include "parks.h"
 #include "where.h"

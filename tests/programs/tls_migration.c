@@ -2,9 +2,9 @@
  * library's.
  * variants: shared lto
  *
- * Fibers that move between workers all the time ask, in loops that the compiler would like to simplify, who
- * and where they are. The truth comes from gettid: each thread writes its id into its own thread-local
- * variable when it is first seen.
+ * Fibers that constantly move between workers query their identity and thread, in loops that the compiler might
+ * simplify. The reference is gettid: each thread writes its id into its own thread-local variable when it is first
+ * seen.
  */
 #include "harness.h"
 #include "where.h"

@@ -1,4 +1,4 @@
-/* trace.c - what each category of CC_TRACE, and each of the older variables, makes a program say. */
+/* trace.c - the output of each category of CC_TRACE, and of each of the older variables. */
 #include "trace/trace.h"
 #include "child.h"
 #include "parks.h"

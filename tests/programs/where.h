@@ -1,4 +1,4 @@
-/* where.h - what the program runs under, for cases that mean nothing there. */
+/* where.h - detects tools that the program runs under, to skip cases that are meaningless there. */
 #ifndef CCC_TESTS_WHERE_H
 #define CCC_TESTS_WHERE_H
 

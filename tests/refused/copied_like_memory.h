@@ -1,4 +1,4 @@
-/* copied_like_memory.h - arguments and elements that cannot be copied as they are; as typed_channels.h. */
+/* copied_like_memory.h - arguments and elements that are not trivially copyable; as typed_channels.h. */
 #include <ccc/ccc.h>
 
 #ifdef __cplusplus

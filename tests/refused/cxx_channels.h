@@ -1,4 +1,4 @@
-/* cxx_channels.h - what a compiler must refuse of ccc.hpp; in C there is nothing to try. See typed_channels.h. */
+/* cxx_channels.h - uses of ccc.hpp that a compiler must reject; in C there are none. See typed_channels.h. */
 #ifdef __cplusplus
 #include <ccc/ccc.hpp>
 

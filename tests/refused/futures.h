@@ -1,4 +1,4 @@
-/* futures.h - futures and arms of CC_WHEN that a compiler must refuse (see typed_channels.h). */
+/* futures.h - futures and arms of CC_WHEN that a compiler must reject (see typed_channels.h). */
 #include <ccc/ccc.h>
 
 struct point {

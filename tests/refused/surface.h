@@ -1,5 +1,5 @@
-/* surface.h - what else a compiler must refuse of async functions, arms, ends of channels, oneshots, combinators,
- * tickers and keys (see typed_channels.h). */
+/* surface.h - other uses that a compiler must reject: of async functions, arms, ends of channels, oneshots,
+ * combinators, tickers and keys (see typed_channels.h). */
 #include <ccc/ccc.h>
 
 struct point {

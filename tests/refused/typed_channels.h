@@ -1,4 +1,4 @@
-/* typed_channels.h - what a compiler must refuse: REFUSED is the number of the line to try; 0: none, which compiles.
+/* typed_channels.h - code that a compiler must reject: REFUSED is the number of the case; 0: none, which compiles.
  *
  * Without -Werror, as C11 and as C++17; tests/refused/run.sh. */
 #include <ccc/ccc.h>

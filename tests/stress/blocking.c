@@ -1,6 +1,5 @@
-/* blocking.c - blocking calls at random: pools that are small, threads that end at once, callers that are cancelled,
- * have deadlines and abandon their calls. Every call is accounted for: it has a result, or was cleaned up, or never
- * made. */
+/* blocking.c - random blocking calls: small pools, threads that end at once, callers that are cancelled, have deadlines
+ * and abandon their calls. Every call has a result, or was cleaned up, or was never made. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

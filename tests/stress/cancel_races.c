@@ -1,8 +1,8 @@
-/* cancel_races.c - every kind of wait, ended at the same moment by what it waits for and by something else: exactly one
- * outcome, nothing lost, nothing left on a list.
+/* cancel_races.c - every kind of wait, ended at the same time by its object and by something else: exactly one outcome,
+ * nothing lost, nothing left on a list.
  *
  * A round: a victim waits; one fiber makes the wait succeed, another one ends it (or a deadline does), both after a
- * random pause. Then the books are compared. The table of kinds has a row for each.
+ * random pause. Then the counts are compared. The table of kinds has a row for each.
  */
 #include "stress.h"
 

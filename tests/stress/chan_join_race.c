@@ -1,5 +1,5 @@
-/* chan_join_race.c - of two who use the same handle of an ended task, one by join and one by select, exactly one has
- * it. */
+/* chan_join_race.c - of two users of the same handle of an ended task, one by join and one by select, exactly one
+ * succeeds. */
 #include "../battery/battery.h"
 
 struct contest {

@@ -1,9 +1,9 @@
 /* chan_mix.c - random operations over several channels, their histories checked for loss, invention, doubling and
  * order.
  *
- * Every value names its producer and its number. A producer notes which of its sends returned 0; a consumer notes each
- * value it got. In the end both books are the same, and what one producer sent through one channel has reached each
- * consumer in order.
+ * Every value contains its producer and its number. A producer records which of its sends returned 0; a consumer
+ * records each value. In the end both records agree, and the values of one producer through one channel have reached
+ * each consumer in order.
  */
 #include "../battery/battery.h"
 #include "done.h"

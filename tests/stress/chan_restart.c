@@ -1,5 +1,5 @@
-/* chan_restart.c - an OS thread that has just woken the runtime's last fiber may still be on its way out while the
- * runtime ends. */
+/* chan_restart.c - an OS thread that has just woken the runtime's last fiber may not have left yet while the runtime
+ * stops. */
 #include "../battery/battery.h"
 
 struct pulse {

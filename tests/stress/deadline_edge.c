@@ -1,5 +1,4 @@
-/* deadline_edge.c - a join whose deadline falls together with the task's end has exactly one outcome, and
- * nothing is lost. */
+/* deadline_edge.c - a join whose deadline coincides with the task's end has exactly one outcome; nothing is lost. */
 #include "stress.h"
 
 struct edge {

@@ -1,5 +1,5 @@
-/* deadlock.c - every shape of tests/programs/shapes.h again and again, many processes at a time: one that is dead is
- * reported each time, one that lives never. */
+/* deadlock.c - every shape of tests/programs/shapes.h repeatedly, many processes at a time: a deadlocked one is always
+ * reported, a live one never. */
 #include "../programs/child.h"
 #include "../programs/shapes.h"
 #include "../programs/where.h"

@@ -1,4 +1,4 @@
-/* done.h - what a case has done, for the table of the long profile. */
+/* done.h - reports the amount of work of a case, for the table of the long profile. */
 #ifndef CCC_TESTS_STRESS_DONE_H
 #define CCC_TESTS_STRESS_DONE_H
 

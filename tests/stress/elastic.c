@@ -1,8 +1,8 @@
-/* elastic.c - workers come and go ten thousand times while work goes on: every fiber ends, every value arrives,
+/* elastic.c - workers are added and retire ten thousand times under load: every fiber ends, every value arrives,
  * every timer fires, and in the end there are as many workers as in the beginning.
  *
- * Each round blocks all workers of the base in reads, which only a fiber can end that comes behind them: without an
- * added worker it hangs. Beside them fibers talk through channels, sleep, spawn and join; threads send from outside.
+ * Each round blocks all workers of the base in reads, which only a fiber queued behind them can end: without an added
+ * worker it hangs. Beside them fibers use channels, sleep, spawn and join; OS threads send.
  */
 #include "harness.h"
 

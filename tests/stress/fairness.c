@@ -1,8 +1,8 @@
-/* fairness.c - nobody waits for ever: two fibers that wake each other, spinners that yield and floods of new
- * fibers let others in.
+/* fairness.c - no fiber starves: two fibers that wake each other, spinners that yield and floods of new
+ * fibers let others run.
  *
- * Waiting is counted in turns of those in front, and in the CPU time of the one worker, so a busy machine changes
- * nothing.
+ * Waiting is measured in turns of the fibers in front, and in the CPU time of the one worker, so a busy machine does
+ * not matter.
  */
 #include "stress.h"
 

@@ -1,8 +1,8 @@
-/* histories.c - many short histories of calls on one object, each judged for linearizability, and long ones by pattern.
+/* histories.c - many short histories of calls on one object, checked for linearizability, and long ones by pattern.
  *
- * Up to eight parties, fibers and OS threads, call as they like; each notes its calls and answers by itself
- * (history.h). The first never waits without a deadline, and closes in the end, so that everybody comes back. What is
- * left is then received, so that a value that was lost is missed.
+ * Up to eight parties, fibers and OS threads, make random calls; each records its own calls and results (history.h).
+ * The first never waits without a deadline, and closes in the end, so that all calls return. The remaining values are
+ * then received, so that a lost value is detected.
  */
 #include "../battery/battery.h"
 #include "history.h"

@@ -1,4 +1,4 @@
-/* idle.c - a runtime in which everybody sleeps wakes for the next piece of work, thousands of times. */
+/* idle.c - a runtime whose workers all sleep wakes for the next piece of work, thousands of times. */
 #include "stress.h"
 
 #include <semaphore.h>

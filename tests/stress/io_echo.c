@@ -1,6 +1,5 @@
-/* io_echo.c - echoes over connections that end in every way, while waits are cancelled and pass their deadlines: every
- * byte is accounted for. Each byte tells its place in the stream, so that one that is lost or comes twice is noticed.
- * */
+/* io_echo.c - echoes over connections that end in every way, while waits are cancelled and time out: no byte is lost or
+ * duplicated. Each byte encodes its position in the stream, so that this is detected. */
 #include "harness.h"
 
 #include "io/fd.h"

@@ -1,9 +1,10 @@
-/* island.c - switches on islands, ten million of them in the long profile, while threads block and workers come and go:
- * after each wait a fiber of an island is on its island's thread, and what belongs to the island, which nothing guards,
- * is as it was left.
+/* island.c - switches on islands, ten million of them in the long profile, while threads block and workers are added
+ * and retire: after each wait a fiber of an island is on its island's thread, and the island's unsynchronised data is
+ * unchanged.
  *
- * The fibers of two islands yield, lock a mutex, sleep, and talk to fibers of the pool; now and then one blocks its
- * thread. Fibers of the pool block theirs, so that workers are added, and call on the islands; so does a thread.
+ * The fibers of two islands yield, lock a mutex, sleep, and communicate with fibers of the pool; occasionally one
+ * blocks its thread. Fibers of the pool block theirs, so that workers are added, and call the islands, as a thread
+ * does.
  */
 #include "harness.h"
 

@@ -1,9 +1,9 @@
-/* join_cancel.c - trees of tasks whose joins are cancelled at random give the sum that they give without: a cancelled
- * join leaves its handle, and the next one has the result.
+/* join_cancel.c - trees of tasks whose joins are cancelled at random give the same sum as without: a cancelled join
+ * keeps its handle, and the next one gets the result.
  *
  * Each node starts some children. A child may join an older sibling, cancel another one, shield itself, wait, yield or
- * compute; the parent joins them all, in an order of its own. So joiners that run their tasks, joiners that wait and
- * cancellers of both meet at every moment.
+ * compute; the parent joins them all, in any order. So joiners that run their tasks, joiners that wait and cancellers
+ * of both race in all ways.
  */
 #include "stress.h"
 

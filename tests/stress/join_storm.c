@@ -1,4 +1,4 @@
-/* join_storm.c - every handle is used up once and every join gives the right result, whoever joins how. */
+/* join_storm.c - every handle is consumed once and every join gives the right result, for all kinds of joiners. */
 #include "storm_join.h"
 
 TEST_WORKERS(join_storm_from_a_thread) {

@@ -1,5 +1,5 @@
-/* lock_end.c - the runtime is shut down, and everybody cancelled, in the middle of locking; the objects live
- * on and serve the next runtime: nothing was swallowed by those who were cancelled.
+/* lock_end.c - the runtime is shut down, and all fibers cancelled, while they use locks; the objects serve the next
+ * runtime: cancelled waiters have consumed nothing.
  */
 #include "../battery/battery.h"
 #include "../unit/ending.h"

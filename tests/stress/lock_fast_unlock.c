@@ -1,8 +1,8 @@
-/* lock_fast_unlock.c - fast unlock is enabled and disabled all the time: an unlock by a plain store meets one who
- * begins to wait.
+/* lock_fast_unlock.c - fast unlock is enabled and disabled all the time: an unlock by a plain store races with a new
+ * waiter.
  *
- * Every mutex is used alone, often enough for fast unlock to be enabled, and then at once by two: a wake that is lost
- * there is a hang.
+ * Every mutex is used by one fiber, often enough for fast unlock to be enabled, and then by two at once: a lost wake is
+ * a hang.
  */
 #include "stress.h"
 

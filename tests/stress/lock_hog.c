@@ -1,8 +1,8 @@
-/* lock_hog.c - some fibers lock a mutex again as soon as they have unlocked it, while others lock it now and then, with
- * a deadline or without, and hold it for so long that somebody has to wait.
+/* lock_hog.c - some fibers lock a mutex again as soon as they have unlocked it, while others lock it occasionally, with
+ * a deadline or without, and hold it for so long that others have to wait.
  *
- * The count of failed spins is changed all the time, so that waits with and without a spin meet each other. A waiter
- * that is forgotten is a hang; one that is passed over for ever never gets its turns.
+ * The count of failed spins is changed all the time, so that waits with and without a spin race. A forgotten waiter is
+ * a hang; a starved one does not complete its turns.
  */
 #include "stress.h"
 

@@ -1,5 +1,5 @@
 /* lock_mix.c - everything of cc_sync.h at once, by fibers and OS threads, with deadlines that are just too
- * short; what each object guards is counted, and the books are right in the end.
+ * short; the counters that each object guards are right in the end.
  */
 #include "../battery/battery.h"
 

@@ -1,5 +1,5 @@
-/* net_bytes.c - many connections through a proxy to a server, with peers that vanish: every byte that an orderly end
- * vouches for has come, in order; nothing is left open. */
+/* net_bytes.c - many connections through a proxy to a server, with peers that disappear: on connections that end in an
+ * orderly way every byte has arrived, in order; nothing is left open. */
 #include "harness.h"
 #include "lowest_fd.h"
 

@@ -1,5 +1,5 @@
-/* net_races.c - connections that are closed while others use them, and lookups whose callers leave: nobody gets bytes
- * of another connection or the answer to another question. */
+/* net_races.c - connections that are closed while in use, and lookups whose callers leave: no caller gets bytes of
+ * another connection or the result of another lookup. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

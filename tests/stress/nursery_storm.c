@@ -1,4 +1,4 @@
-/* nursery_storm.c - nurseries by the hundred thousand: tiny, deep, wide, failing, freed at once. */
+/* nursery_storm.c - hundreds of thousands of nurseries: tiny, deep, wide, failing, freed at once. */
 #include "stress.h"
 
 #include "nursery/nursery.h"

@@ -1,5 +1,5 @@
 /* panic_storm.c - a hundred thousand panics, in scopes, in fibers, in tasks that their joiners run and in hosted calls:
- * each deferred function runs once, every joiner hears the truth, and nothing is left behind. */
+ * each deferred function runs once, every joiner gets the right result, and nothing leaks. */
 #include "stress.h"
 
 static atomic_long deferred, destroyed;

@@ -1,4 +1,4 @@
-/* park_wake.c - no wake is lost and no fiber runs twice, however wakers and parkers meet. */
+/* park_wake.c - no wake is lost and no fiber runs twice, however wakers and parkers race. */
 #include "storm_park.h"
 
 TEST_WORKERS(park_storm_one_wake_a_turn) {

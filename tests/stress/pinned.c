@@ -1,5 +1,5 @@
-/* pinned.c - the storms again with eight workers that share one CPU, where whoever holds a lock has usually
- * lost the CPU. */
+/* pinned.c - the storms again with eight workers that share one CPU, where the holder of a lock has usually
+ * been preempted. */
 #include "storm_join.h"
 #include "storm_park.h"
 

@@ -1,5 +1,5 @@
-/* processes.c - processes that end by themselves, are signalled and cancelled at random moments, while several
- * wait for each: every wait gets the same status, and neither a process nor a descriptor is left. */
+/* processes.c - processes that end by themselves, are signalled and cancelled at random times, while several
+ * fibers wait for each: every wait gets the same status, and neither a process nor a descriptor leaks. */
 #include "../unit/process/children.h"
 
 #include <stdatomic.h>

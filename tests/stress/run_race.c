@@ -1,4 +1,4 @@
-/* run_race.c - OS threads whose calls start a fiber and wait for its end, while another thread ends the runtime: either
+/* run_race.c - OS threads that start a fiber and wait for its end, while another thread stops the runtime: either
  * the fiber has run when the call returns, or it never runs.
  */
 #include "stress.h"

@@ -1,5 +1,5 @@
-/* shutdown_race.c - threads use the runtime while another one ends and starts it: each call returns what its
- * header says, nothing hangs, and a task that was started has run.
+/* shutdown_race.c - threads use the runtime while another one stops and starts it: each call returns a documented
+ * result, nothing hangs, and a task that was started has run.
  */
 #include "stress.h"
 

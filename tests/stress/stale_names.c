@@ -1,5 +1,5 @@
-/* stale_names.c - tickets and ids that outlived their fiber do nothing, however often the record has been
- * used again. */
+/* stale_names.c - tickets and ids that outlived their fiber have no effect, however often the record has been
+ * reused. */
 #include "stress.h"
 
 /* ---- handles ---- */

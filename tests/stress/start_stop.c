@@ -1,5 +1,4 @@
-/* start_stop.c - the runtime starts and ends again and again, with fibers that live, wait and sleep, and
- * leaves nothing behind. */
+/* start_stop.c - the runtime starts and stops repeatedly, with fibers that run, wait and sleep, and leaks nothing. */
 #include "../programs/where.h"
 #include "parks.h"
 #include "stress.h"

@@ -1,9 +1,9 @@
 /* storm_join.h - the join storm: tasks with several handles, joined, timed out, tried and detached by fibers
  * and OS threads at once.
  *
- * A round makes TARGETS tasks, each with HANDLES handles, deals the handles out at random to joiners, and
- * lets them use their handles up in random order and in random ways. Every handle is used up exactly once,
- * every join gives its task's own result, every task runs exactly once.
+ * A round creates TARGETS tasks, each with HANDLES handles, gives the handles at random to joiners, which consume
+ * them in random order and in random ways. Every handle is consumed exactly once, every join gives its task's own
+ * result, every task runs exactly once.
  */
 #ifndef CCC_TESTS_STORM_JOIN_H
 #define CCC_TESTS_STORM_JOIN_H

@@ -1,11 +1,11 @@
-/* storm_park.h - the park storm: wakers race with fibers that park, with good tickets, with stale ones,
+/* storm_park.h - the park storm: wakers race with fibers that park, with valid tickets, with stale ones,
  * twice, and too early.
  *
  * A parker's turn: flag = 0, open the wait, publish the ticket, park unless the flag has changed. A waker
- * that moves a flag from 0 to 1 has given one wake and owes it to the parker, so it wakes it by the ticket it
- * then reads. Both look after they publish (seq_cst): either the parker sees the flag, or the waker sees the
- * ticket. Gifts and turns are counted: a lost wake hangs the case, an invented one shows as a turn that ends
- * with the flag at 0, and a fiber in two places trips over its presence.
+ * that changes a flag from 0 to 1 owes the parker one wake, and wakes it by the ticket that it then reads. Both
+ * load after they publish (seq_cst): either the parker sees the flag, or the waker sees the ticket. Wakes and
+ * turns are counted: a lost wake hangs the case, a spurious one is a turn that ends with the flag at 0, and a
+ * fiber that runs in two places is detected by its presence flag.
  */
 #ifndef CCC_TESTS_STORM_PARK_H
 #define CCC_TESTS_STORM_PARK_H

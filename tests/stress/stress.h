@@ -1,5 +1,5 @@
-/* stress.h - what the stress programs share: OS threads that must start, one fiber that runs the case, a
- * gate, and a flag that tells when one fiber runs in two places.
+/* stress.h - shared by the stress programs: OS threads that must start, one fiber that runs the case, a
+ * gate, and a flag that detects a fiber that runs in two places.
  */
 #ifndef CCC_TESTS_STRESS_H
 #define CCC_TESTS_STRESS_H

@@ -1,8 +1,8 @@
-/* stuck.c - a fiber that keeps its CPU holds up nobody: what waits behind it runs on other workers.
+/* stuck.c - a fiber that occupies its worker blocks no others: fibers that wait behind it run on other workers.
  *
  * Every case keeps one or more workers busy in a fiber that neither yields nor parks until the others are
- * done. The order is the check: they finish before it does. The bound of 10 s only ends a case that failed;
- * what is asserted of the time is that the best of the rounds stays within the 50 ms that such a fiber may be
+ * done. The check is the order: they finish before it does. The bound of 10 s only ends a case that failed;
+ * of the time it is asserted that the best of the rounds stays within the 50 ms that such a fiber may be
  * expected to compute.
  */
 #include "stress.h"

@@ -1,9 +1,9 @@
 /* wait_object.c - waits with deadlines on an object without the runtime's lock end exactly once: a token is
- * handed over or the time is up, never both, never neither.
+ * handed over or the wait times out, never both, never neither.
  *
- * The object is a semaphore that hands tokens over: whoever gives one back looks for somebody who waits and
- * wakes them by cc__waiter_wake; only if that says that the wait ended there, the token has changed hands. A
- * wake that is lost or counted twice shows as a token too few or too many.
+ * The object is a semaphore that hands tokens over: a release looks for a waiter and wakes it by cc__waiter_wake;
+ * only if that returns that it has ended the wait, the token has changed hands. A wake that is lost or counted
+ * twice results in a token too few or too many.
  */
 #include "stress.h"
 

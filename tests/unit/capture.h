@@ -1,4 +1,4 @@
-/* capture.h - what the runtime says on stderr, as a string. */
+/* capture.h - the runtime's output on stderr, as a string. */
 #ifndef CCC_TESTS_UNIT_CAPTURE_H
 #define CCC_TESTS_UNIT_CAPTURE_H
 

@@ -1,4 +1,4 @@
-/* contexts.h - what must hold in any context is checked on an OS thread and in a fiber. */
+/* contexts.h - runs a check on an OS thread and in a fiber. */
 #ifndef CCC_TESTS_UNIT_CONTEXTS_H
 #define CCC_TESTS_UNIT_CONTEXTS_H
 

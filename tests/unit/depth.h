@@ -1,4 +1,4 @@
-/* depth.h - uses up a part of the stack that it runs on. */
+/* depth.h - uses a given amount of the current stack. */
 #ifndef CCC_TESTS_UNIT_DEPTH_H
 #define CCC_TESTS_UNIT_DEPTH_H
 

@@ -1,4 +1,4 @@
-/* ending.h - ends the runtime while fibers wait: they are cancelled. */
+/* ending.h - shuts the runtime down while fibers wait: they are cancelled. */
 #ifndef CCC_TESTS_UNIT_ENDING_H
 #define CCC_TESTS_UNIT_ENDING_H
 

@@ -1,4 +1,4 @@
-/* gate.h - a fiber waits until somebody opens the gate; the smallest user of park_if. */
+/* gate.h - a fiber waits until the gate is opened; the smallest user of park_if. */
 #ifndef CCC_TESTS_UNIT_GATE_H
 #define CCC_TESTS_UNIT_GATE_H
 

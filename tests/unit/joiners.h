@@ -1,4 +1,4 @@
-/* joiners.h - who waits for a task. */
+/* joiners.h - the number of joiners that wait for a task. */
 #ifndef CCC_TESTS_UNIT_JOINERS_H
 #define CCC_TESTS_UNIT_JOINERS_H
 

@@ -1,12 +1,12 @@
-/* choice.c - which thread goes on, which value a load returns.
+/* choice.c - which thread runs next, which value a load returns.
  *
- * Every run is determined by its choices, and most of them are the default: go on, read the latest. What differs is
- * recorded (struct deviation), and replays the run whatever the strategy was that found it.
+ * A run is determined by its choices, and most of them are the default: continue, read the latest. Deviations are
+ * recorded (struct deviation), and replay the run whatever strategy found it.
  *
- * DFS     all runs with at most so many preemptions and so many old values; the choices of the run before, up to the
- *         last one that has an alternative, are repeated. Who goes on when a thread blocks costs nothing.
- * random  each step goes on with any thread, with the same probability; one load in four may be old.
- * PCT     random priorities; at depth-1 random steps the running thread becomes the least of all.
+ * DFS     all runs with a bounded number of preemptions and old values; the choices of the previous run, up to the
+ *         last one that has an alternative, are repeated. The choice of a successor when a thread blocks costs nothing.
+ * random  each step is made by any thread, with the same probability; one load in four may be old.
+ * PCT     random priorities; at depth-1 random steps the running thread gets the lowest one.
  */
 #include "core.h"
 

@@ -1,10 +1,10 @@
 /* core.h - the explorer's own parts.
  *
- *   threads.c   virtual threads: who runs, who is blocked, the clock, futexes
- *   memory.c    what a load may return: recent stores of each location, clocks of what is ordered
- *   races.c     plain accesses: who has written, which race, which touch what was freed
+ *   threads.c   virtual threads: which run, which are blocked, the clock, futexes
+ *   memory.c    what a load may return: recent stores of each location, vector clocks
+ *   races.c     plain accesses: writes, races, uses after free
  *   choice.c    the strategies: which thread next, which value: DFS, random, PCT, replay
- *   state.c     the memory of the explored code: saved once, put back before each run
+ *   state.c     the memory of the explored code: saved once, restored before each run
  *   search.c    one scenario: runs, searches, reports
  *   main.c      the command line, loading
  */

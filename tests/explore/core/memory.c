@@ -4,9 +4,9 @@
  * it, by acquire of a release; beyond that a load may return any of the later stores. The three modes:
  *
  *   sc     every load returns the latest store
- *   tso    every load acquires, every store releases, every read-modify-write is a full fence: what is left is that a
- *          load may overtake an earlier store of its thread, as on x86
- *   weak   the orders as the source says them (C11, without a load that sees a store of the future)
+ *   tso    every load acquires, every store releases, every read-modify-write is a full fence: only a load may overtake
+ *          an earlier store of its thread, as on x86
+ *   weak   the orders of the source (C11, without loads that see a later store)
  *
  * Two clocks a thread: `ordered` grows by release and acquire only and decides about races; `seen` grows by fences and
  * membarrier too and decides about visibility. The order of sequentially consistent operations (C11 7.17.3; C++11 29.3)
@@ -19,15 +19,15 @@
  *     pair.
  *   - Of two fences the later one sees what was stored before the earlier one (p6).
  *
- * As in C11 none of these says anything about other locations: a sequentially consistent read-modify-write is no fence.
+ * As in C11 none of these orders other locations: a sequentially consistent read-modify-write is not a fence.
  *
  * MEMORY-1  Memory always holds the latest store: a read-modify-write, the kernel, and a plain read use that.
- * MEMORY-2  A value in memory that differs from the latest store was written plainly: the history starts anew.
- * MEMORY-3  A location whose accesses are ordered by release and acquire in every run, as those behind a lock are, is
- *           no place to switch: the switch at what orders them has the same outcome. Which locations are contended is
- *           learned from the runs before, and fixed during a run.
- * MEMORY-4  To free memory is to write all of it: an atomic word in it is contended unless the end is ordered behind
- *           the access. Frames, which are left without a word: THREADS-5.
+ * MEMORY-2  A value in memory that differs from the latest store was written by a plain store: the history restarts.
+ * MEMORY-3  A location whose accesses are ordered by release and acquire in every run, as those under a lock are, needs
+ *           no switch: a switch at the operation that orders them has the same outcome. Which locations are contended
+ *           is learned from previous runs, and fixed during a run.
+ * MEMORY-4  Freeing memory is a write of all of it: an atomic word in it is contended unless the access is ordered
+ *           before the free. For frames, whose return is not visible: THREADS-5.
  */
 #include "core.h"
 

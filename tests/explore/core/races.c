@@ -1,10 +1,10 @@
 /* races.c - plain accesses, as the compiler's race instrumentation reports them: which memory a run has written, which
- * accesses race, which touch what was freed.
+ * accesses race, which use freed memory.
  *
- * The explored code is compiled with -fsanitize=thread, and this file takes the place of the sanitizer's library. A
- * race is a write and another access of one byte by two threads, not ordered by release and acquire, whatever the
- * schedule made of it: so a missing release is found although the run itself went well. To free memory counts as a
- * write of all of it. For another thread's frame, which is left without a word, see THREADS-5.
+ * The explored code is compiled with -fsanitize=thread, and this file replaces the sanitizer's library. A race is a
+ * write and another access of one byte by two threads that are not ordered by release and acquire, in any schedule: so
+ * a missing release is found although the run itself succeeds. Freeing memory counts as a write of all of it. For
+ * another thread's frame, whose return is not visible, see THREADS-5.
  */
 #include "core.h"
 

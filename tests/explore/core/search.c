@@ -1,5 +1,4 @@
-/* search.c - one scenario: its set-up, one run of it, the searches over its runs, and what is said of a run that
- * fails. */
+/* search.c - one scenario: its set-up, one run of it, the searches over its runs, and the report of a failure. */
 #include "core.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* state.c - the memory of the explored code: saved once, put back before each run.
+/* state.c - the memory of the explored code: saved once, restored before each run.
  *
- * Three kinds. The writable segment of the shared object and the arena of allocations are put back block by block,
- * those that were written since: every write is known, because atomics go through the doors and plain accesses are
- * instrumented. Stacks are put back as a whole, as far as they were in use. Memory that is allocated during a run is
- * zeroed when it is allocated, and not used again before the run is over: what is freed stays forbidden.
+ * There are three kinds. Of the writable segment of the shared object and the arena of allocations, the blocks that
+ * were written are restored: every write is known, because atomics go through the doors and plain accesses are
+ * instrumented. The used parts of stacks are restored as a whole. Memory that is allocated during a run is zeroed when
+ * it is allocated, and not reused within the run: freed memory stays inaccessible.
  */
 #include "core.h"
 

@@ -1,17 +1,17 @@
-/* threads.c - virtual threads: each stands for an OS thread, has a stack of its own, and goes on or stops by the
- * library's own context switch. Fibers switch inside of them as they do on real threads.
+/* threads.c - virtual threads: each stands for an OS thread, has a stack of its own, and is resumed and stopped by the
+ * library's own context switch. Fibers switch inside of them as on real threads.
  *
  * THREADS-1  One thread runs at a time; it changes only in here.
- * THREADS-2  A thread that spins is passed over until another one has changed something, or none can. Many steps in a
- *            row count as spinning: somebody waits for a thread that does not run.
- * THREADS-3  The clock stands still while somebody can run, but for what spinning takes. When nobody can, it jumps to
- *            the next deadline; without one it is a failure, a wake that was lost.
- * THREADS-4  A run is over when all but daemons have ended and no daemon can run either: what a worker still does when
- *            the last scenario thread has returned belongs to the run, above all its touching what that thread has
- *            freed.
- * THREADS-5  Nothing tells when a frame is left, so that an access to another thread's frame is a place to switch, a
- *            plain one too: the first one behind a step that others see, for the frame that is there then and gone at
- *            the next access could as well have gone before the first.
+ * THREADS-2  A thread that spins is skipped until another one has changed something, or none can run. Many steps in a
+ *            row count as spinning: the thread probably waits for one that does not run.
+ * THREADS-3  The clock stands still while a thread can run, except for the time of spinning. When none can, it jumps to
+ *            the next deadline; without one this is a failure, a lost wake.
+ * THREADS-4  A run ends when all but daemons have ended and no daemon can run either: what a worker still does when
+ *            the last scenario thread has returned belongs to the run, in particular a use of memory that this thread
+ *            has freed.
+ * THREADS-5  The return from a frame is not visible, so an access to another thread's frame, also a plain one, is a
+ *            point: the first one after a visible step. A frame that exists at that access and not at the next one
+ *            could as well have returned before the first.
  */
 #include "core.h"
 

@@ -1,9 +1,8 @@
 /* io.c - descriptors, a poller and rings of the explorer's own, in place of src/os/linux/{descriptor,poller,uring}.c.
  *
- * A descriptor holds bytes that were put and not yet taken; it has room for any number of them. A system call is one
- * step: it begins with a read-modify-write that all of them have in common, as the kernel's locks order them, and
- * what follows is no
- * point at which another thread goes on.
+ * A descriptor holds any number of bytes that were written and not yet read. A system call is one step: it begins with
+ * a read-modify-write of one shared location, as the kernel's locks order them, and no other thread runs during the
+ * rest.
  */
 #include "doors/io.h"
 

@@ -1,4 +1,4 @@
-/* io.h - what a scenario does with the explorer's descriptors from outside: numbers below 16. */
+/* io.h - the scenario's side of the explorer's descriptors; their numbers are below 16. */
 #ifndef EXPLORE_DOORS_IO_H
 #define EXPLORE_DOORS_IO_H
 

@@ -1,4 +1,4 @@
-/* process.h - what a scenario does with the explorer's child process from outside. There is one at a time. */
+/* process.h - the scenario's side of the explorer's child process. There is one at a time. */
 #ifndef EXPLORE_DOORS_PROCESS_H
 #define EXPLORE_DOORS_PROCESS_H
 

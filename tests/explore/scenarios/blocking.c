@@ -1,6 +1,5 @@
-/* blocking.c - src/blocking: calls against the ends of idle threads, against cancellation and deadlines, and against
- * the
- * end of their pool. */
+/* blocking.c - src/blocking: calls against the end of idle threads, cancellation, deadlines, and the end of their pool.
+ */
 #include "blocking/blocking.h"
 #include "explore.h"
 

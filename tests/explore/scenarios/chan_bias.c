@@ -1,5 +1,4 @@
-/* chan_bias.c - channels biased to a worker, where the way through is not the usual one: a canceller, values of another
- * size, a thief.
+/* chan_bias.c - channels biased to a worker, off the fast path: a canceller, values of another size, a thief.
  */
 #include "chan/chan.h"
 #include "explore.h"

@@ -1,5 +1,5 @@
-/* fiber.c - the state word and the pools of src/fiber, without a scheduler: threads play the parts of the fiber, its
- * wakers and the worker that passes by.
+/* fiber.c - the state word and the pools of src/fiber, without a scheduler: threads act as the fiber, its wakers and a
+ * worker.
  */
 #include "explore.h"
 #include "fiber/pool.h"

@@ -1,5 +1,5 @@
-/* fiber_kin.c - what else fibers wait for while threads come by: selects, tasks in channels, a mutex with fast unlock,
- * a reader-writer lock.
+/* fiber_kin.c - other waits of fibers against OS threads: selects, tasks in channels, a mutex with fast unlock, a
+ * reader-writer lock.
  */
 #include "chan/chan.h"
 #include "explore.h"

@@ -1,5 +1,4 @@
-/* io.c - src/io: edges against waits, deadlines, cancellation and close; the worker in the poller against whoever
- * wakes it. */
+/* io.c - src/io: edges against waits, deadlines, cancellation and close; the worker in the poller against wakes. */
 #include "doors/io.h"
 #include "explore.h"
 #include "sync/atomic.h"

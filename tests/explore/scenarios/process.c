@@ -1,4 +1,4 @@
-/* process.c - src/process: the end of a process against those who wait for it, signal it, give it up. */
+/* process.c - src/process: the end of a process against waits, signals and abandoning it. */
 #include "doors/process.h"
 #include "explore.h"
 

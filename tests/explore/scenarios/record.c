@@ -1,4 +1,4 @@
-/* record.c - the recorder's rings (src/trace/recorder.h): one writes, one copies. */
+/* record.c - the recorder's rings (src/trace/recorder.h): one thread writes, one copies. */
 #include "explore.h"
 #include "trace/recorder.h"
 

@@ -1,5 +1,4 @@
-/* select_lock.c - selects that wait for events and permits, against those who give, against other arms, deadlines and
- * cancellations. */
+/* select_lock.c - selects that wait for events and permits, against givers, other arms, deadlines and cancellations. */
 #include "explore.h"
 
 #include <ccc/ccc.h>

@@ -1,5 +1,5 @@
-/* selftest.c - what the explorer must see, and what it must not: known programs with known outcomes. Those that fail
- * are protocols that are wrong in ways that others have shipped.
+/* selftest.c - what the explorer must report, and what it must not: known programs with known outcomes. Those that fail
+ * are protocols with bugs that have been shipped elsewhere.
  */
 #include "explore.h"
 #include "os/futex.h"

@@ -1,4 +1,4 @@
-/* task.c - tasks and their handles: ends, joins, detaches; and the scheduler that carries them. */
+/* task.c - tasks and their handles: ends, joins, detaches; and the scheduler that runs them. */
 #include "explore.h"
 
 #include <ccc/ccc.h>

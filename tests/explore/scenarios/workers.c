@@ -1,5 +1,5 @@
-/* workers.c - two workers and what passes between them: stealing, sharing, joins of tasks that have not started,
- * hand-over from one to the other, timers that others fire.
+/* workers.c - two workers: stealing, sharing, joins of unstarted tasks, hand-over from one to the other, timers that
+ * the other one fires.
  */
 #include "explore.h"
 #include "os/futex.h"

@@ -1,7 +1,7 @@
 /* blocks.c - operations with a body: the body is the next few operations, and a panic may leave it from anywhere.
  *
- * What the model has to be told is deferred, as the library's own half is: on both sides of it, so that it is told in
- * the right order whichever way the block is left.
+ * The calls of the model are deferred, before and after the library's own deferred call, so that they are made in the
+ * right order whichever way the block is left.
  */
 #include "ops.h"
 

@@ -1,6 +1,6 @@
-/* books.c - what holds whatever the schedule: every value that was sent is received once, or is still there, or was
- * dropped by a mode that drops; nobody receives what was not sent; one producer's values reach each receiver in order;
- * an error has a reason.
+/* books.c - invariants of every schedule: every value that was sent is received once, or is still there, or was dropped
+ * by a mode that drops; no value is received that was not sent; one producer's values reach each receiver in order; an
+ * error has a reason.
  */
 #include "ops.h"
 

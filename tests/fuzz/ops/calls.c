@@ -1,4 +1,4 @@
-/* calls.c - operations on everything but channels: tasks, nurseries, locks, time; and the two ways to go wrong. */
+/* calls.c - operations on everything but channels: tasks, nurseries, locks, time; failures and panics. */
 #include "ops.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* decode.c - the bytes of an input as programs, and a mutator that knows where operations begin.
+/* decode.c - decodes an input to programs; and a mutator that keeps operations aligned.
  *
  * Four bytes for the channels, four of which one is used, then records of four: program, operation, two operands.
  */

@@ -1,4 +1,4 @@
-/* main.c - one input: the world is set up, its programs run under a guardian, and nothing may be left of them.
+/* main.c - one input: sets the world up, runs its programs under a guardian, and checks that nothing leaks.
  *
  *   OPS_WORKERS=1   simulated time and the exact model (the default)
  *   OPS_WORKERS=N   N workers, real time, and the books only
@@ -6,7 +6,7 @@
  *   OPS_RUNS=N      without libFuzzer: each input N times
  *
  * With OPS_STANDALONE it takes the names of inputs as arguments: for compilers without libFuzzer, and for
- * tools that do not go together with it.
+ * tools that are incompatible with it.
  */
 #include "ops.h"
 

@@ -1,8 +1,7 @@
-/* model.c - what channels, selects, semaphores, events, joins and sleeps have to do, in the plainest way: queues of
- * calls.
+/* model.c - the simplest model of channels, selects, semaphores, events, joins and sleeps: queues of calls.
  *
- * A call either can be done at once, by any of its arms that are ready, or stands in the queue of every arm. Whoever
- * serves it takes it out of all of them. Written from the headers, not from the library's code.
+ * A call either completes at once, by one of its ready arms, or is in the queue of every arm. The call that serves it
+ * removes it from all of them. Written from the headers, not from the library's code.
  */
 #include "ops.h"
 

@@ -1,22 +1,22 @@
-/* ops.h - programs of operations that the fuzzer makes up, the world that they run in, and the model that watches.
+/* ops.h - programs of operations that the fuzzer generates, the world that they run in, and the model that checks them.
  *
  *   decode.c   bytes -> programs; a mutator that keeps records whole
- *   run.c      an actor (a fiber) carries its program out, and tells the model before and after each operation;
- *   channels calls.c    the other operations
+ *   run.c      an actor (a fiber) runs its program, and informs the model before and after each operation; channels
+ *   calls.c    the other operations
  *   blocks.c   the operations that have a body: nurseries, deadlines, shields, tries, locks
- *   model.c    channels, select, semaphores, events, joins, sleeps: who waits, who is served, with what
+ *   model.c    channels, select, semaphores, events, joins, sleeps: which calls wait, which are served, with what
  *   scopes.c   the model's nurseries, deadlines, shields and cancellations; mutexes; the end of actors
- *   books.c    what holds for any number of workers: every value once, in order, errors only for a reason
+ *   books.c    invariants for any number of workers: every value once, in order, errors only for a reason
  *   sim.c      time that stands still while a fiber can run, and jumps when none can
  *   main.c     one input: a runtime, the guardian, the end
  *
  * OPS-1  With one worker nothing happens between an operation's beginning and its end, unless it waits. So the order in
- *        which operations begin is the order in which they take effect, and the model takes each step at that moment.
- * OPS-2  What begins by itself (a deadline, a grace period) is seen in the runtime's own words, at the next step; it
+ *        which operations begin is the order in which they take effect, and the model makes each step at that moment.
+ * OPS-2  Asynchronous events (a deadline, a grace period) are read from the runtime's state, at the next step; they
  *        must have been due.
- * OPS-3  At every step whoever waits in the model is parked in the runtime, and nobody else; so a lost wake is noticed
- *        by the next operation of anybody, not by a hang.
- * OPS-4  Every program ends: a nursery with a deadline and a grace period is around all, and its end cancels the rest.
+ * OPS-3  At every step the fibers that wait in the model are parked in the runtime, and no others; so a lost wake is
+ *        detected by the next operation of any fiber, not by a hang.
+ * OPS-4  Every program ends: the outermost nursery has a deadline and a grace period, and its end cancels the rest.
  */
 #ifndef CCC_TESTS_FUZZ_OPS_H
 #define CCC_TESTS_FUZZ_OPS_H

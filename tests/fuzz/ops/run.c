@@ -1,4 +1,4 @@
-/* run.c - an actor: a fiber that carries out a program, and tells the model what it does. */
+/* run.c - an actor: a fiber that runs a program, and informs the model of each operation. */
 #include "ops.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* scopes.c - the model's tree of scopes: who is cancelled, whose shield holds, what a nursery's wait answers; mutexes;
- * the beginning and the end of actors.
+/* scopes.c - the model's tree of scopes: cancellations, shields, the result of a nursery's wait; mutexes; the beginning
+ * and the end of actors.
  */
 #include "ops.h"
 

@@ -1,8 +1,8 @@
 /* sim.c - simulated time: it stands still while the worker has a fiber to run, and jumps to the next timer when not.
  *
- * The linker sends the library's calls of cc__clock_now, cc__clock_look and cc__futex_wait here. Only the worker lives
- * in simulated time: the other threads (the one that waits for the run's end, sysmon) keep the real one. The worker
- * does not search before it sleeps, because that would last until a clock moves that does not move.
+ * The linker redirects the library's calls of cc__clock_now, cc__clock_look and cc__futex_wait to this file. Only the
+ * worker uses simulated time: the other threads (the one that waits for the run's end, sysmon) use real time. The
+ * worker does not search before it sleeps, because the search would never end while the clock stands still.
  */
 #include "ops.h"
 

@@ -1,4 +1,4 @@
-/* late_cxx.c - a C program whose workers run before the C++ runtime is loaded, by dlopen and for nobody else to see. */
+/* late_cxx.c - a C program whose workers run before the C++ runtime is loaded, by dlopen with local symbols. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

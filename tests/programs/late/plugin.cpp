@@ -1,4 +1,4 @@
-/* plugin.cpp - C++ code, and with it the C++ runtime, that late_cxx.c loads while the workers are at work. */
+/* plugin.cpp - C++ code, and with it the C++ runtime, that late_cxx.c loads while workers run. */
 #include <ccc/ccc.h>
 
 #include <exception>

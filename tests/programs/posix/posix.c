@@ -1,6 +1,6 @@
-/* posix.c - calls of libc that libccc_posix redirects: they park on fibers, and elsewhere are what they were.
+/* posix.c - calls of libc that libccc_posix redirects: they park on fibers, and elsewhere are unchanged.
  *
- * Where a case uses one worker, a call that kept it would let nobody else run, and the case would hang.
+ * Where a case uses one worker, a call that blocked it would block all other fibers, and the case would hang.
  */
 #include "harness.h"
 

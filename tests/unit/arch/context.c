@@ -1,5 +1,5 @@
-/* context.c - a context switch carries one value, keeps what the ABI says is kept, and starts fresh stacks
- * aligned. */
+/* context.c - a context switch passes one value, preserves the registers that the ABI requires, and starts fresh
+ * stacks aligned. */
 #include "harness.h"
 
 #include "arch/context.h"

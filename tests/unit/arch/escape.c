@@ -1,4 +1,4 @@
-/* escape.c - a call can be left from far below, and what the caller keeps is as it was. */
+/* escape.c - a call can be left from a deep frame, and the caller's callee-saved registers are restored. */
 #include "harness.h"
 
 #include "../depth.h"

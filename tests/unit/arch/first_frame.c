@@ -1,6 +1,5 @@
-/* first_frame.c - whoever walks a fiber's stack comes from any function to the fiber's first frame, and no further,
- * also after switches: by frame pointers, as perf does, and by call-frame information, as debuggers and exceptions
- * do. */
+/* first_frame.c - unwinding a fiber's stack leads from any function to the fiber's first frame, and no further, also
+ * after switches: by frame pointers, as perf does, and by call-frame information, as debuggers and exceptions do. */
 #include "harness.h"
 
 #include "arch/context.h"

@@ -1,4 +1,4 @@
-/* call.c - calls that block an OS thread: where they run, who waits for them, and who leaves them behind. */
+/* call.c - calls that block an OS thread: where they run, waiting for them, and abandoning them. */
 #include "harness.h"
 
 #include "../capture.h"

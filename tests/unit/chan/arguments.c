@@ -1,4 +1,4 @@
-/* arguments.c - what cannot be is refused, in any context, and leaves everything as it was. */
+/* arguments.c - invalid arguments are rejected, in any context, without any effect. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

@@ -1,4 +1,4 @@
-/* bias.c - a channel that one worker has to itself, and how others get it. */
+/* bias.c - a channel biased to a worker, and its revocation. */
 #include "harness.h"
 
 #include "../../programs/where.h"

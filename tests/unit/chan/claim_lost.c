@@ -1,8 +1,8 @@
-/* claim_lost.c - a wait was ended by something else and has yet to unlink, when the channel is given up: the channel
- * stays until then, and no longer (CHAN-5).
+/* claim_lost.c - a wait was ended by something else and has yet to unlink when the last reference to the channel is
+ * dropped: the channel stays until then, and no longer (CHAN-5).
  *
- * One worker: whoever is cancelled runs when its canceller waits, and not before. What a channel holds is destroyed
- * with it, and tells when that was. */
+ * One worker: a cancelled fiber runs when its canceller waits, and not before. The values of a channel are destroyed
+ * with it, which shows when that happens. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

@@ -1,4 +1,4 @@
-/* crowd.c - a hundred thousand wait on one channel, and leave it from anywhere in the line. */
+/* crowd.c - a hundred thousand fibers wait on one channel, and leave from anywhere in the queue. */
 #include "harness.h"
 
 #include "../../programs/where.h"

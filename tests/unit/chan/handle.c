@@ -1,4 +1,4 @@
-/* handle.c - the one-sided and the typed handles are the channel, and nothing but the channel. */
+/* handle.c - one-sided and typed handles are only other types of the same channel. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

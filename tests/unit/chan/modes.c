@@ -1,4 +1,4 @@
-/* modes.c - channels that drop: the new value or the oldest, counted, without ever keeping a sender waiting. */
+/* modes.c - channels that drop: the new value or the oldest, counted; a sender never waits. */
 #include "harness.h"
 
 #include "../../battery/battery.h"

@@ -1,4 +1,4 @@
-/* on_drop.c - each value that was sent is received or dropped with a call, once; typed channels with all settings. */
+/* on_drop.c - each value that was sent is received or passed to on_drop, once; typed channels with all settings. */
 #include "../contexts.h"
 
 #include <errno.h>

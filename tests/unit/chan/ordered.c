@@ -1,4 +1,4 @@
-/* ordered.c - an ordered channel gives results in the order of sending, whenever the tasks end. */
+/* ordered.c - an ordered channel delivers results in the order of sending, whatever the order in which tasks end. */
 #include "harness.h"
 
 #include "../../battery/battery.h"

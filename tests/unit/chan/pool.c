@@ -1,4 +1,4 @@
-/* pool.c - a channel as a pool: items are made on demand up to the capacity, cleaned on return, and end with it. */
+/* pool.c - a channel as a pool: items are created on demand up to the capacity, reset on return, destroyed with it. */
 #include "harness.h"
 
 #include "../../battery/battery.h"

@@ -1,4 +1,4 @@
-/* inbox.c - a dump of the inboxes names who is in them, oldest last, and no more than is asked for. */
+/* inbox.c - a dump of the inboxes lists their fibers, oldest last, up to the limit. */
 #include "harness.h"
 
 #include "diag/dump.h"

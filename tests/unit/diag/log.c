@@ -1,4 +1,4 @@
-/* log.c - what the library says goes where the program wants it; which version it is; what errors mean. */
+/* log.c - the library's messages go to the program's log function; the version; texts of errors. */
 #include "../contexts.h"
 
 #include <errno.h>

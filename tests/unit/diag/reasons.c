@@ -1,4 +1,4 @@
-/* reasons.c - whatever a fiber waits for, dumps and counters have a word for it. */
+/* reasons.c - dumps and counters have a name for every reason to wait. */
 #include "harness.h"
 
 #include "../ending.h"

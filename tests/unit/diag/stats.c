@@ -1,4 +1,4 @@
-/* stats.c - counters: what a known program does is counted exactly, from everywhere, in any size. */
+/* stats.c - counters: a known program is counted exactly, read from any context, with any struct size. */
 #include "harness.h"
 #include "parks.h"
 

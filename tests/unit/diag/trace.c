@@ -1,4 +1,4 @@
-/* trace.c - categories that the program switches on and off itself. */
+/* trace.c - categories that the program enables and disables itself. */
 #include "harness.h"
 #include "parks.h"
 

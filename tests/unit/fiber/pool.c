@@ -1,4 +1,4 @@
-/* pool.c - fiber records: each is in one place only, ids name one tenant, and every slot can be looked at. */
+/* pool.c - fiber records: each is in one list only, an id identifies one fiber, and every slot can be inspected. */
 #include "harness.h"
 
 #include "../crew.h"

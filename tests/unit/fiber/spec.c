@@ -1,5 +1,5 @@
-/* spec.c - the assertions that CC_SPEC_ASSERT=1 adds: each catches what is planted, and none says anything about a
- * program that keeps the rules. */
+/* spec.c - the assertions that CC_SPEC_ASSERT=1 adds: each catches a seeded error, and none fails in a correct program.
+ */
 #include "harness.h"
 
 #include "fiber/spec.h"

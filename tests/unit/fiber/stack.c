@@ -1,4 +1,4 @@
-/* stack.c - fiber stacks: sizes, colours and guards, and that idle ones give their pages back. */
+/* stack.c - fiber stacks: sizes, colours and guards, and that unused ones are trimmed. */
 #include "harness.h"
 
 #include "../crew.h"

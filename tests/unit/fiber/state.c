@@ -1,5 +1,5 @@
-/* state.c - every edge of the state word: what the legal ones write, that the illegal ones stop the program, and
- * that of several claims one wins. */
+/* state.c - every edge of the state word: what the legal ones write, that the illegal ones abort the program, and
+ * that one of several claims wins. */
 #include "harness.h"
 
 #include "../crew.h"

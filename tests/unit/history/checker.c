@@ -1,5 +1,5 @@
-/* checker.c - the judge of histories tells good ones from bad ones, small ones that a reader can follow and large ones
- * that are good by construction.
+/* checker.c - the linearizability checker tells good histories from bad ones: small ones that a reader can follow, and
+ * large ones that are good by construction.
  */
 #include "harness.h"
 #include "history.h"

@@ -1,4 +1,4 @@
-/* missing.c - a build without inspection says what it cannot tell, and a build with it does not. */
+/* missing.c - a build without inspection reports what is missing, and a build with it does not. */
 #include "../capture.h"
 
 #include "base/inspect.h"

@@ -1,4 +1,4 @@
-/* other.h - a thread that tells who it is, then does something until it is let go. */
+/* other.h - a thread that publishes its id, then does something until it is released. */
 #ifndef CCC_TESTS_UNIT_INSPECT_OTHER_H
 #define CCC_TESTS_UNIT_INSPECT_OTHER_H
 

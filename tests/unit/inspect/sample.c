@@ -1,4 +1,4 @@
-/* sample.c - other threads are looked at, running and waiting; nobody is disturbed by it. */
+/* sample.c - other threads are sampled, running and waiting, without being disturbed. */
 #include "other.h"
 
 #include "base/attr.h"

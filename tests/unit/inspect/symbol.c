@@ -1,4 +1,4 @@
-/* symbol.c - addresses get the names and lines that the source has, as far as the build knows them. */
+/* symbol.c - addresses are resolved to the names and lines of the source, as far as the build allows. */
 #include "harness.h"
 
 #include "base/attr.h"

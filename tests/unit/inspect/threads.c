@@ -1,4 +1,4 @@
-/* threads.c - the list of threads, what each is in the middle of, and which signals are handled. */
+/* threads.c - the list of threads, the system call that each is in, and which signals are handled. */
 #include "other.h"
 
 #include "base/san.h"

@@ -1,8 +1,8 @@
-/* unwind.c - whole backtraces: every frame that there is, in order, and none that is not.
+/* unwind.c - complete backtraces: every frame, in order, and no invented one.
  *
- * Functions of all kinds of frames call each other. In the last one something happens: the thread spins, parks, waits
- * in the kernel, panics, handles a signal; and somebody looks. unwind_plain.c compiles the same as users do, without
- * frame pointers.
+ * Functions with all kinds of frames call each other. In the last one the thread spins, parks, waits in the kernel,
+ * panics or handles a signal, and its backtrace is taken. unwind_plain.c compiles the same as users do, without frame
+ * pointers.
  */
 #include "harness.h"
 

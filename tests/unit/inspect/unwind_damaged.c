@@ -1,5 +1,5 @@
-/* unwind_damaged.c - code without unwind information, tables and stacks that are damaged: what is found is marked, and
- * nothing is touched that is not there. */
+/* unwind_damaged.c - code without unwind information, damaged tables and stacks: guessed frames are marked, and no
+ * unmapped memory is accessed. */
 #include "harness.h"
 
 #include "base/attr.h"

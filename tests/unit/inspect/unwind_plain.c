@@ -1,2 +1,2 @@
-/* unwind_plain.c - unwind.c as users compile: -O2 -g, which keeps no frame pointers. CMakeLists.txt sees to that. */
+/* unwind_plain.c - unwind.c as users compile: -O2 -g (set in CMakeLists.txt), which omits frame pointers. */
 #include "unwind.c"

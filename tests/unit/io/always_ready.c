@@ -1,4 +1,4 @@
-/* always_ready.c - callers that never have to wait: a cancellation ends them all the same (CALL-4). */
+/* always_ready.c - callers that never have to wait: a cancellation ends them too (CALL-4). */
 #include "pair.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* dump.c - dumps say which descriptor a fiber waits for, and a hosted call that would wait for one panics. */
+/* dump.c - dumps show which descriptor a fiber waits for, and a hosted call that would wait for one panics. */
 #include "pair.h"
 
 #include "os/descriptor.h"

@@ -1,7 +1,7 @@
 /* interrupt.c - the end of a fiber wakes the worker that waits for descriptors.
  *
- * It does so on its worker's stack, in nobody's name: the race detector must not take what lies there for something
- * that this end and the worker, which fires timers at the same depth, share. So the case is for the stage `tsan`.
+ * It does so on its worker's stack, as no fiber: the race detector must not report that this and the worker, which
+ * fires timers at the same depth, use the same stack memory. So the case is for the stage `tsan`.
  */
 #include "pair.h"
 

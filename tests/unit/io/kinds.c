@@ -1,5 +1,5 @@
 /* kinds.c - descriptors of all kinds, adopted or not, on fibers and on OS threads: terminals, pipes with a name,
- * packets, timers, counters, processes, sets, and what cannot be waited for. */
+ * packets, timers, counters, processes, epoll sets, and those that cannot be waited for. */
 #include "pair.h"
 
 #include <ccc/ccc.h>

@@ -1,4 +1,4 @@
-/* lost.c - the watchdog of debug builds: a wait whose descriptor is ready, or closed behind our back, is reported. */
+/* lost.c - the watchdog of debug builds: a wait whose descriptor is ready, or was closed by close(2), is reported. */
 #include "pair.h"
 
 #include "../capture.h"

@@ -1,5 +1,5 @@
-/* moments.c - named interleavings: what happens to a wait at the very moment at which something else does; who polls
- * when workers are busy, and when they come and go. */
+/* moments.c - named interleavings of a wait with other events; which worker polls when others are busy, are added and
+ * retire. */
 #include "pair.h"
 
 #include "../../programs/where.h"

@@ -1,5 +1,5 @@
-/* order.c - in which order fibers are served whose descriptors are ready. Counted in turns on one worker, which a busy
- * machine does not change; it may change who finds an event, so that one good round among some is enough. */
+/* order.c - the order in which fibers with ready descriptors are served. Counted in turns on one worker, which a busy
+ * machine does not change; it may change which poll finds an event, so that one good round among some is enough. */
 #include "pair.h"
 
 #include <poll.h>

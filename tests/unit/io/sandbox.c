@@ -1,4 +1,4 @@
-/* sandbox.c - epoll is forbidden by a seccomp filter: that is said once, and what need not wait works. */
+/* sandbox.c - epoll is forbidden by a seccomp filter: this is reported once, and calls that need not wait work. */
 #include "forbid.h"
 #include "pair.h"
 

@@ -1,5 +1,5 @@
-/* uring.c - rings: the same answers as by the pool, refusals, and calls that are under way while others cancel, fork,
- * stop and start again. */
+/* uring.c - rings: the same results as by the pool, refusals, and calls in flight during cancellation, fork, shutdown
+ * and restart. */
 #include "forbid.h"
 #include "pair.h"
 

@@ -1,5 +1,5 @@
-/* port.c - ports between islands: copies, moves, who owns what after each outcome, what happens to a block that was
- * moved, and the simulator. */
+/* port.c - ports between islands: copies, moves, ownership after each outcome, uses of a moved block, and the
+ * simulator. */
 #include "../contexts.h"
 
 #include "../../programs/where.h"

@@ -1,4 +1,4 @@
-/* key.c - wake keys: woken before, during and after their wait, by anybody; late keys, and reused records. */
+/* key.c - wake keys: woken before, during and after their wait, from any context; late keys, and reused records. */
 #include "../contexts.h"
 #include "../crew.h"
 

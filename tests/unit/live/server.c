@@ -1,4 +1,4 @@
-/* server.c - the live page: who is let in, what bounds a client, and that it answers when nothing else does. */
+/* server.c - the live page: access control, limits of clients, and that it responds when all workers are stuck. */
 #include "harness.h"
 
 #include "diag/dump.h"

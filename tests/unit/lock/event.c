@@ -1,4 +1,4 @@
-/* event.c - a set wakes everybody, and is through with the event when a waiter may free it. */
+/* event.c - a set wakes all waiters, and does not access the event once a waiter may free it. */
 #include "waiters.h"
 
 /* ---- alone: all zero is ready, three forms, bad arguments ---- */

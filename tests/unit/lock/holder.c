@@ -1,4 +1,4 @@
-/* holder.c - an unlock by somebody who does not hold the lock ends the program, with a sentence that names both. */
+/* holder.c - an unlock by a caller that does not hold the lock aborts the program, with a message that names both. */
 #include "waiters.h"
 
 #include "lock/mutex.h"

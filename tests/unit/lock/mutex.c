@@ -1,5 +1,4 @@
-/* mutex.c - one at a time; who waits gets its turn; an unlock is through with the mutex when another may free
- * it. */
+/* mutex.c - mutual exclusion; no waiter starves; an unlock does not access the mutex once another may free it. */
 #include "one_worker.h"
 #include "waiters.h"
 

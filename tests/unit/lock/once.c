@@ -1,4 +1,4 @@
-/* once.c - one does it, the others wait for that; after a panic another does it. */
+/* once.c - one caller runs the function, the others wait for it; after a panic the next one runs it. */
 #include "waiters.h"
 
 /* ---- alone: all zero is ready, three forms, bad arguments ---- */

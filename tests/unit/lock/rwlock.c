@@ -1,4 +1,4 @@
-/* rwlock.c - readers together, writers alone, and neither keeps the other out. */
+/* rwlock.c - readers share, writers are exclusive, and neither starves the other. */
 #include "one_worker.h"
 #include "waiters.h"
 

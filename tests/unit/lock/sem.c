@@ -1,4 +1,4 @@
-/* sem.c - never more than there are permits; first come, first served. */
+/* sem.c - never more holders than permits; first come, first served. */
 #include "one_worker.h"
 #include "waiters.h"
 

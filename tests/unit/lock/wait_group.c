@@ -1,4 +1,4 @@
-/* wait_group.c - a wait ends when all are done; the group may be used again, or freed, at once. */
+/* wait_group.c - a wait ends when all are done; the group may be reused or freed at once. */
 #include "waiters.h"
 
 /* ---- alone: all zero is ready, three forms, bad arguments ---- */

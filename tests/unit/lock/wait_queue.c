@@ -1,5 +1,5 @@
-/* wait_queue.c - a wait ends by being given what it waited for, by its deadline, or by cancellation: by one of
- * them, and nothing gets lost. */
+/* wait_queue.c - a wait ends by its object, by its deadline, or by cancellation: by exactly one of them, and nothing is
+ * lost. */
 #include "waiters.h"
 
 enum { CROWD = 6 };

@@ -1,5 +1,5 @@
-/* waiters.h - who waits where: a waiter that can be seen in a line, under the queue's lock, is parked. And
- * parties that make one call each. */
+/* waiters.h - the waiters of a lock: one that is in a queue, under the queue's lock, is parked. And parties that make
+ * one call each. */
 #ifndef CCC_TESTS_UNIT_LOCK_WAITERS_H
 #define CCC_TESTS_UNIT_LOCK_WAITERS_H
 

@@ -1,4 +1,4 @@
-/* buf.c - buffered readers and writers: limits, ends, waits that stop in the middle; copying. */
+/* buf.c - buffered readers and writers: limits, ends, waits that are interrupted; copying. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

@@ -1,4 +1,4 @@
-/* conn.c - listeners and connections: bytes, ends, deadlines, cancellation, close; what bad peers do. */
+/* conn.c - listeners and connections: bytes, ends, deadlines, cancellation, close; misbehaving peers. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

@@ -1,5 +1,5 @@
-/* custom.c - connections whose operations are the program's, and layers: every call of a connection works with one that
- * flips the bits of each byte and passes it on. */
+/* custom.c - connections with the program's own operations, and layers: every call of a connection works with a layer
+ * that flips the bits of each byte. */
 #include "net.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* dial.c - connecting to names: several addresses side by side, which error is told, connects that never answer. */
+/* dial.c - connecting to names: several addresses in parallel, which error is reported, connects without a response. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

@@ -1,4 +1,4 @@
-/* names.c - lookups of names: numbers at once, equal ones together, callers that leave, what is kept. */
+/* names.c - name lookups: numeric addresses at once, equal lookups merged, callers that leave, the cache. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

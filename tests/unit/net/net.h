@@ -1,4 +1,4 @@
-/* net.h - what tests of connections share. */
+/* net.h - shared by the tests of connections. */
 #ifndef CCC_TESTS_UNIT_NET_H
 #define CCC_TESTS_UNIT_NET_H
 

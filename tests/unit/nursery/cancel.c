@@ -1,4 +1,4 @@
-/* cancel.c - cancelled means: every wait below ends with ECANCELED, the present one and all that follow. */
+/* cancel.c - in a cancelled scope every wait below ends with ECANCELED, the current one and all later ones. */
 #include "scene.h"
 
 #include "../crew.h"

@@ -1,4 +1,4 @@
-/* deadline.c - a deadline cancels its scope with ETIMEDOUT; the earliest on the way up counts. */
+/* deadline.c - a deadline cancels its scope with ETIMEDOUT; the earliest of all scopes above counts. */
 #include "scene.h"
 
 #include "../crew.h"

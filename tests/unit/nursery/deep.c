@@ -1,4 +1,4 @@
-/* deep.c - a tree of scopes may be as deep as memory allows: nothing that goes down it needs stack for that. */
+/* deep.c - a tree of scopes may be as deep as memory allows: no walk down the tree recurses. */
 #include "scene.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* errors.c - the first failure cancels the others and is what the wait returns; the rest is counted. */
+/* errors.c - the first failure cancels the siblings and is the result of the wait; the others are counted. */
 #include "scene.h"
 
 #include <stdio.h>

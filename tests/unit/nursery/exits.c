@@ -1,4 +1,4 @@
-/* exits.c - what goes with a nursery: hooks, channels, memory, values. */
+/* exits.c - what a nursery owns until its end: hooks, channels, memory, values. */
 #include "scene.h"
 
 static int order[16], noted;

@@ -1,4 +1,4 @@
-/* free.c - a nursery that is freed twice is recognised; one that lies where another was is not. */
+/* free.c - a double free of a nursery is detected; a new one at the address of a freed one is not mistaken for it. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

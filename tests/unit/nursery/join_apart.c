@@ -1,5 +1,5 @@
-/* join_apart.c - B joins A, and A waits for what B does when its join is cancelled: that works whether A began before
- * the join or is run by it, whatever A does meanwhile and however B is cancelled. */
+/* join_apart.c - B joins A, and A waits for something that B does when its join is cancelled: this works whether A
+ * started before the join or is run by it, whatever A does meanwhile and however B is cancelled. */
 #include "scene.h"
 
 #include "arch/cpu.h"

@@ -1,4 +1,4 @@
-/* scene.h - what the tests of nurseries share. */
+/* scene.h - shared by the tests of nurseries. */
 #ifndef CCC_TESTS_UNIT_NURSERY_SCENE_H
 #define CCC_TESTS_UNIT_NURSERY_SCENE_H
 

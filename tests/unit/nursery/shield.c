@@ -1,4 +1,4 @@
-/* shield.c - what must be finished is not cancelled, until a grace period is over. */
+/* shield.c - shielded code is not cancelled until a grace period is over. */
 #include "scene.h"
 
 static atomic_int step, finished;

@@ -1,4 +1,4 @@
-/* shutdown.c - the runtime ends while nurseries run. */
+/* shutdown.c - the runtime shuts down while nurseries run. */
 #include "scene.h"
 
 #include "../capture.h"

@@ -1,4 +1,4 @@
-/* safe_copy.c - memory that is there is copied, memory that is not is an answer; in both ways. */
+/* safe_copy.c - mapped memory is copied, unmapped memory is an error, not a fault; by both methods. */
 #include "harness.h"
 
 #include "os/safe_copy.h"

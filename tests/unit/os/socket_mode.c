@@ -1,4 +1,4 @@
-/* socket_mode.c - the permissions of a Unix socket's file: from its first moment on, and never another file's. */
+/* socket_mode.c - the permissions of a Unix socket's file: set from its creation on, and never on another file. */
 #include "harness.h"
 
 #include "os/descriptor.h"

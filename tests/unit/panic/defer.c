@@ -1,4 +1,4 @@
-/* defer.c - what is put off runs once, latest first, at the end of its block or scope. */
+/* defer.c - deferred functions run once, latest first, at the end of their block or scope. */
 #include "log.h"
 
 #include "../contexts.h"

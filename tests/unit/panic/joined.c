@@ -1,4 +1,4 @@
-/* joined.c - a panic in a task that its joiner runs: the task ends, the joiner goes on. */
+/* joined.c - a panic in a task that its joiner runs: the task ends, the joiner continues. */
 #include "log.h"
 
 #include "../depth.h"

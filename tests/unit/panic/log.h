@@ -1,4 +1,4 @@
-/* log.h - deferred functions leave a letter each; what happened, in which order, is a string. */
+/* log.h - deferred functions append a letter each, so that the order of events is a string. */
 #ifndef CCC_TESTS_UNIT_PANIC_LOG_H
 #define CCC_TESTS_UNIT_PANIC_LOG_H
 

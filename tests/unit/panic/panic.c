@@ -1,4 +1,4 @@
-/* panic.c - a panic in every position, stopped and not. */
+/* panic.c - a panic in every position, recovered and not. */
 #include "log.h"
 
 #include "../capture.h"

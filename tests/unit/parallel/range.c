@@ -1,4 +1,4 @@
-/* range.c - cc_parallel_for, cc_parallel_reduce: every step once, in order where that counts; failures. */
+/* range.c - cc_parallel_for, cc_parallel_reduce: every step once, in order where that matters; failures. */
 #include "../contexts.h"
 
 #include <errno.h>

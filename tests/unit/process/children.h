@@ -1,4 +1,4 @@
-/* children.h - what the tests of processes share: shells, zombies and open descriptors. */
+/* children.h - shared by the tests of processes: shells, zombies and open descriptors. */
 #ifndef CCC_TESTS_CHILDREN_H
 #define CCC_TESTS_CHILDREN_H
 

@@ -1,4 +1,4 @@
-/* record.c - the recorder: what it keeps, what it makes of that, and that it never shows what cannot have been. */
+/* record.c - the recorder: its records, the histories made of them, and that these are always consistent. */
 #include "../capture.h"
 #include "harness.h"
 

@@ -1,4 +1,4 @@
-/* affinity.c - without other wishes there are as many workers as CPUs that the process may use. */
+/* affinity.c - by default there are as many workers as CPUs that the process may use. */
 #include "harness.h"
 
 #include "os/cpus.h"

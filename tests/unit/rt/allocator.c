@@ -1,5 +1,5 @@
-/* allocator.c - the program's own memory: all of the library's comes from it and goes back to it, and its failures are
- * ENOMEM. */
+/* allocator.c - the program's own allocator: all of the library's memory comes from it and is freed to it, and its
+ * failures are ENOMEM. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

@@ -1,5 +1,5 @@
-/* defaults.c - what the library was compiled with is what it uses when nobody says otherwise. The `small` preset sets
- * all three. */
+/* defaults.c - the library uses its compile-time settings unless others are given. The `small` preset sets all of them.
+ */
 #include "harness.h"
 
 #include "fiber/stack.h"

@@ -1,5 +1,4 @@
-/* environment.c - the environment's wishes: the good ones have effect, the bad ones are named on stderr and
- * ignored. */
+/* environment.c - environment variables: valid ones have effect, invalid ones are reported on stderr and ignored. */
 #include "harness.h"
 
 #include "../capture.h"

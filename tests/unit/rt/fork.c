@@ -1,5 +1,5 @@
-/* fork.c - a child process: before the runtime starts it may use it; afterwards it may exec or exit, and is
- * told so if it does more. */
+/* fork.c - a child process that was forked before the runtime started may use it; one forked later may exec or exit,
+ * and gets an error message if it does more. */
 #include "harness.h"
 
 #include "../capture.h"

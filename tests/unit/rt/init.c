@@ -1,4 +1,5 @@
-/* init.c - starting the runtime: once, by one of many, with each setting in effect; bad settings are refused. */
+/* init.c - starting the runtime: once, by one of many threads, with each setting in effect; invalid ones are rejected.
+ */
 #include "harness.h"
 
 #include "../crew.h"

@@ -1,5 +1,5 @@
-/* limits.c - a process with little address space: fibers that fit run, the others are told, and the process
- * goes on. */
+/* limits.c - a process with little address space: fibers that fit run, the others get an error, and the process
+ * continues. */
 #include "harness.h"
 
 #include "base/san.h"

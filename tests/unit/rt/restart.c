@@ -1,5 +1,4 @@
-/* restart.c - the runtime starts and ends many times, with fibers in every state at its end. (That no memory
- * is left: fault/start.c.) */
+/* restart.c - the runtime starts and stops many times, with fibers in every state. (Memory leaks: fault/start.c.) */
 #include "harness.h"
 
 #include "../ending.h"

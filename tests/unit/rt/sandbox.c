@@ -1,5 +1,5 @@
-/* sandbox.c - a program that restricts its own system calls: membarrier may be missing from the start, or be taken away
- * later, if the program has said so. */
+/* sandbox.c - a program that restricts its own system calls: membarrier may be missing from the start, or be forbidden
+ * later, if the program has configured that. */
 #include "harness.h"
 
 #include "../crew.h"

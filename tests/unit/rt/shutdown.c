@@ -1,5 +1,5 @@
-/* shutdown.c - ending the runtime: it waits, then cancels, then names who is left; afterwards old handles are
- * dead and it can start again. */
+/* shutdown.c - shutting down: it waits, then cancels, then reports the remaining fibers; afterwards old handles are
+ * invalid and it can start again. */
 #include "harness.h"
 
 #include "../capture.h"

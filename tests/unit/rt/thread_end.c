@@ -1,6 +1,6 @@
 /* thread_end.c - what a worker's thread may do when it ends: the destructors of its thread-specific values (in C++, of
  * thread_local objects) run while the shutdown waits for the thread. They may use the library as an OS thread does, but
- * nobody is left who could end a wait. */
+ * nothing is left that could end a wait. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

@@ -1,5 +1,4 @@
-/* alone.h - tests at real-time priority take turns: two of them at once have the same CPUs and nothing that lets either
- * in. */
+/* alone.h - serialises tests at real-time priority: two of them at once would compete for the same CPUs. */
 #ifndef CCC_TESTS_UNIT_SCHED_ALONE_H
 #define CCC_TESTS_UNIT_SCHED_ALONE_H
 

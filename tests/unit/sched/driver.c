@@ -1,4 +1,4 @@
-/* driver.c - the table of drivers: one beside the timers is started, polled, slept for and stopped. */
+/* driver.c - the table of drivers: a driver beside the timers is started, polled, waited in and stopped. */
 #include "harness.h"
 
 #include "../ending.h"

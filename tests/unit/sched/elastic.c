@@ -1,4 +1,4 @@
-/* elastic.c - workers are added when all are stuck and somebody waits, and go when they are idle. */
+/* elastic.c - workers are added when all are stuck and fibers wait, and retire when they are idle. */
 #include "harness.h"
 
 #include "../capture.h"

@@ -1,4 +1,4 @@
-/* fairness.c - whoever can run gets its turn after a bounded number of turns of others. */
+/* fairness.c - a ready fiber gets its turn after a bounded number of turns of others. */
 #include "harness.h"
 
 #include "../crew.h"

@@ -1,4 +1,4 @@
-/* inbox.c - a worker's inbox keeps the order of the pushes, and each fiber comes out once, whoever takes. */
+/* inbox.c - a worker's inbox keeps the order of the pushes, and each fiber is taken once, by any worker. */
 #include "harness.h"
 
 #include "../crew.h"

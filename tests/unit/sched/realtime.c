@@ -1,5 +1,5 @@
-/* realtime.c - a thread at real-time priority waits for a worker that has lost its CPU to it inside the biased lock. It
- * has to sleep for that: yielding lets nobody of lower priority run. */
+/* realtime.c - a thread at real-time priority waits for a worker that it has preempted inside the biased lock. It has
+ * to sleep for that: sched_yield does not let a thread of lower priority run. */
 #include "alone.h"
 #include "harness.h"
 

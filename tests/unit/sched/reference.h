@@ -1,6 +1,6 @@
-/* reference.h - tells whether the machine let ready threads run: a reference thread on each of two CPUs, above the
- * test's own priority, sleeps for short times and notes when it was woken late. What is measured while one of them
- * was late (a host took the virtual CPU away, the kernel throttled real-time threads) says nothing about us.
+/* reference.h - detects whether the machine runs ready threads in time: a reference thread on each of two CPUs, above
+ * the test's own priority, sleeps for short times and records late wake-ups. Measurements while one of them was late
+ * (the host descheduled the virtual CPU, the kernel throttled real-time threads) say nothing about the library.
  */
 #ifndef CCC_TESTS_UNIT_SCHED_REFERENCE_H
 #define CCC_TESTS_UNIT_SCHED_REFERENCE_H

@@ -1,4 +1,4 @@
-/* runq.c - the order in which a worker picks: slot, FIFO, fresh ones newest first; and what a thief gets. */
+/* runq.c - the order in which a worker picks fibers: slot, FIFO, fresh ones newest first; and what a thief gets. */
 #include "harness.h"
 
 #include "sched/runq.h"

@@ -1,5 +1,5 @@
-/* steal.c - work that waits behind a worker which is stuck in one fiber is reached by another worker, wherever
- * it waits. */
+/* steal.c - fibers that wait for a worker which is stuck in one fiber are reached by another worker, in whatever
+ * queue they are. */
 #include "harness.h"
 
 #include "../gate.h"

@@ -1,11 +1,11 @@
 /* wake_latency.c - a runnable fiber waits for a bounded time while a worker sleeps, whatever happened before.
  *
- * One fiber makes another ready and then computes; a second worker has nothing to do. How long the other waits is what
- * the scheduler adds, if the kernel runs threads when they are ready: so the process has real-time priority, which also
- * keeps other programs from disturbing, and rounds in which a reference thread was late do not count: a host that takes
- * one of two CPUs away leaves a pair to one worker. The bounds are those of sched/policy.h: the watcher's interval, a
- * wake and a steal. Half of the waits have to be within four times WATCH_EAGER_NS and nine of ten within twice
- * WATCH_NS; without the bound they are the 3 ms of the turn.
+ * One fiber makes another ready and then computes; a second worker is idle. The time that the other waits is the
+ * scheduler's delay, if the kernel runs threads when they are ready: so the process has real-time priority, which also
+ * prevents disturbance by other programs, and rounds in which a reference thread was late do not count: if the host
+ * deschedules one of two CPUs, one worker has to run a pair. The bounds are those of sched/policy.h: the watcher's
+ * interval, a wake and a steal. Half of the waits have to be within four times WATCH_EAGER_NS and nine of ten within
+ * twice WATCH_NS; without the bound they are the 3 ms of the turn.
  */
 #include "../../programs/where.h"
 #include "alone.h"

@@ -1,5 +1,4 @@
-/* yield.c - a yield lets everybody else who is ready run first: fresh, woken, yielded, and what others have
- * sent. */
+/* yield.c - a yield lets all other ready fibers run first: fresh, woken, yielded, and sent by other threads. */
 #include "harness.h"
 
 #include "../crew.h"

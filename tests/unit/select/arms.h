@@ -1,4 +1,4 @@
-/* arms.h - what the tests of select share: arms made in a loop, and a look at what is left behind. */
+/* arms.h - shared by the tests of select: arms built in a loop, and a check for arms that are left linked. */
 #ifndef CCC_TESTS_UNIT_SELECT_ARMS_H
 #define CCC_TESTS_UNIT_SELECT_ARMS_H
 

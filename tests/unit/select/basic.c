@@ -1,4 +1,4 @@
-/* basic.c - a select does exactly one arm, at once or later, and leaves nothing of the others behind. */
+/* basic.c - a select completes exactly one arm, at once or later, and leaves no other linked. */
 #include "arms.h"
 
 #include "../capture.h"

@@ -1,4 +1,4 @@
-/* conservation.c - with choosers on both sides nothing is lost, doubled or left behind, whatever the order of the
+/* conservation.c - with selects on both sides nothing is lost, duplicated or left behind, whatever the order of the
  * arms. */
 #include "../ending.h"
 #include "arms.h"

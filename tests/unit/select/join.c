@@ -1,4 +1,4 @@
-/* join.c - a task's end is an arm like any other, and uses the handle up only when it is chosen. */
+/* join.c - a task's end is an arm like any other, and consumes the handle only when it is chosen. */
 #include "arms.h"
 
 #include <sched.h>

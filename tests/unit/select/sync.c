@@ -1,5 +1,5 @@
-/* sync.c - arms for events and permits: ready at once, waited for, in turn with plain waits; what a select that ends
- * otherwise leaves behind. */
+/* sync.c - arms for events and permits: ready at once, waited for, in order with plain waits; a select that ends by
+ * another arm leaves nothing behind. */
 #include "../lock/waiters.h"
 #include "arms.h"
 

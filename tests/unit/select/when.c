@@ -1,4 +1,4 @@
-/* when.c - CC_WHEN: one body, at its arm; expressions once; leaving, nesting, closing; misuse. */
+/* when.c - CC_WHEN: runs one body; evaluates expressions once; leaving, nesting, closing; misuse. */
 #include "arms.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* signal.c - signals arrive in channels, from anywhere, with and without a runtime; actions come back. */
+/* signal.c - signals arrive in channels, from any sender, with and without a runtime; actions are restored. */
 #include "harness.h"
 
 #include "base/attr.h"

@@ -1,4 +1,4 @@
-/* files.c - the files of simulated hosts: as files are, and what a crash leaves of them. */
+/* files.c - the files of simulated hosts: like real files, and what a crash leaves of them. */
 #include "sim_net.h"
 
 #include <dirent.h>

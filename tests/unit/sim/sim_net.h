@@ -1,4 +1,4 @@
-/* sim_net.h - what the tests of the simulated network share: networks, a trace, an echo server and its clients. */
+/* sim_net.h - shared by the tests of the simulated network: networks, a trace, an echo server and its clients. */
 #ifndef CCC_TESTS_SIM_NET_H
 #define CCC_TESTS_SIM_NET_H
 

@@ -1,6 +1,5 @@
-/* store.c - the store of apps/cc-store under simulated faults: three or five nodes that crash and are cut off, clients
- * that ask again, whether any order of the requests explains all answers, and whether the nodes keep the promises of
- * the protocol; and bugs that seeds find. */
+/* store.c - the store of apps/cc-store under simulated faults: three or five nodes that crash and are partitioned,
+ * clients that retry, linearizability of the requests, and the invariants of the protocol; and bugs that seeds find. */
 #include "store.h"
 #include "history.h"
 #include "sim_net.h"

@@ -1,5 +1,5 @@
-/* barrier.c - the litmus test of the asymmetric barrier: of a light and a heavy side that race, one sees the
- * other. */
+/* barrier.c - the litmus test of the asymmetric barrier: of a light and a heavy side that race, at least one sees
+ * the other. */
 #include "harness.h"
 
 #include "../crew.h"

@@ -1,4 +1,4 @@
-/* bias.c - the biased lock: its owner and everybody who takes it away are never inside together. */
+/* bias.c - the biased lock: its owner and its revokers are never inside together. */
 #include "harness.h"
 
 #include "../crew.h"

@@ -1,4 +1,4 @@
-/* held.c - parking and waking under an internal lock is caught in debug builds, and names the lock. */
+/* held.c - parking and waking under an internal lock is detected in debug builds, with the name of the lock. */
 #include "harness.h"
 
 #include "../gate.h"

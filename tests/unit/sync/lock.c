@@ -1,4 +1,4 @@
-/* lock.c - the one-word lock lets one thread in at a time, also when its holder has lost the CPU. */
+/* lock.c - the one-word lock gives mutual exclusion, also when its holder is preempted. */
 #include "harness.h"
 
 #include "../crew.h"

@@ -1,4 +1,4 @@
-/* ring.c - the bounded queue delivers each item exactly once, in order for one producer, and knows full and
+/* ring.c - the bounded queue delivers each item exactly once, in order for one producer, and reports full and
  * empty. */
 #include "harness.h"
 

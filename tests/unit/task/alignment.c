@@ -1,4 +1,4 @@
-/* alignment.c - the copy of a task's arguments is aligned as promised, wherever it lies. */
+/* alignment.c - the copy of a task's arguments is aligned as documented, wherever it is stored. */
 #include "harness.h"
 
 #include <ccc/ccc.h>

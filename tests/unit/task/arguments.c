@@ -1,5 +1,4 @@
-/* arguments.c - arguments travel by copy, whatever their size: in the fiber's record or in a block of their
- * own. */
+/* arguments.c - arguments are copied, whatever their size: to the fiber's record or to a block of their own. */
 #include "harness.h"
 
 #include "../contexts.h"

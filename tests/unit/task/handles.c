@@ -1,5 +1,5 @@
-/* handles.c - a handle is used up once, copies count, and a handle that was used up or outlived its task is
- * recognised. */
+/* handles.c - a handle is consumed once, copies count, and a handle that was consumed or outlived its task is
+ * detected. */
 #include "harness.h"
 
 #include "../contexts.h"

@@ -1,5 +1,5 @@
-/* join.c - a task's result reaches whoever waits for it: fiber or OS thread, before, while and after the task
- * runs, one or many. */
+/* join.c - a task's result reaches all joiners: fibers or OS threads, before, while and after the task runs, one
+ * or many. */
 #include "harness.h"
 
 #include "../contexts.h"

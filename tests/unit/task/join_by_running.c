@@ -1,5 +1,4 @@
-/* join_by_running.c - a fiber that joins a task which has not started runs it itself, and nobody can tell the
- * difference. */
+/* join_by_running.c - a fiber that joins an unstarted task runs it itself, without a visible difference. */
 #include "harness.h"
 
 #include "../gate.h"

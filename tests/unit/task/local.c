@@ -1,4 +1,4 @@
-/* local.c - values of a fiber's own, and what happens to them at its end. */
+/* local.c - fiber-local values, and what happens to them at the fiber's end. */
 #include "../panic/log.h"
 
 #include "../contexts.h"

@@ -1,4 +1,4 @@
-/* self.c - what a caller learns of itself: whether it is a fiber, and which. */
+/* self.c - queries about the caller: whether it is a fiber, and which. */
 #include "harness.h"
 
 #include "../crew.h"

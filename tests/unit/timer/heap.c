@@ -1,4 +1,4 @@
-/* heap.c - a worker's timers: earliest first, never early, and what was ended early does not pile up. */
+/* heap.c - a worker's timers: earliest first, never early, and stale entries do not accumulate. */
 #include "harness.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* none.c - a deadline of {0} is none: whatever takes one waits as it would for ever. */
+/* none.c - a deadline of {0} is none: every call that takes one waits for ever. */
 #include "harness.h"
 
 #include "../nursery/scene.h"

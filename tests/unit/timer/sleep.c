@@ -1,4 +1,4 @@
-/* sleep.c - sleeping: never early, in fibers and OS threads; times far away, past and saturated. */
+/* sleep.c - sleeping: never early, in fibers and OS threads; times in the far future and the past, saturation. */
 #include "harness.h"
 
 #include "../crew.h"

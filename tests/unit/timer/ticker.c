@@ -1,4 +1,4 @@
-/* ticker.c - tickers and their modes, arithmetic of deadlines, and whether a block's deadline has come. */
+/* ticker.c - tickers and their modes, deadline arithmetic, and whether a block's deadline has passed. */
 #include "../contexts.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* certificates.c - who is believed: certificates that are good, expired, of another host, of nobody known; client
+/* certificates.c - verification: certificates that are valid, expired, of another host, of an unknown issuer; client
  * certificates; application protocols, versions, names; files. */
 #include "tls.h"
 

@@ -1,5 +1,5 @@
-/* stream.c - bytes over TLS: there and back, both ways at a time, in small pieces; ends, deadlines, cancellation; what
- * bad peers do. */
+/* stream.c - bytes over TLS: round trips, both directions at a time, in small pieces; ends, deadlines, cancellation;
+ * misbehaving peers. */
 #include "tls.h"
 
 #include <malloc.h>

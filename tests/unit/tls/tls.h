@@ -1,4 +1,4 @@
-/* tls.h - what tests of TLS share: authorities and certificates that are made on the spot, and a server. */
+/* tls.h - shared by the tests of TLS: authorities and certificates that are generated on the fly, and a server. */
 #ifndef CCC_TESTS_UNIT_TLS_H
 #define CCC_TESTS_UNIT_TLS_H
 

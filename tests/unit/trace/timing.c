@@ -1,4 +1,4 @@
-/* timing.c - times are added up by kind, by any thread, and taken once. */
+/* timing.c - durations are summed by kind, by any thread, and reported once. */
 #include "harness.h"
 
 #include "trace/timing.h"

@@ -1,4 +1,4 @@
-/* blocked.c - an OS thread is on the list of those that block while it does, and not a moment longer. */
+/* blocked.c - an OS thread is on the list of blocked threads exactly while it is blocked. */
 #include "harness.h"
 
 #include "wait/blocked.h"

@@ -1,5 +1,5 @@
-/* fiber_wait.c - waits on an object without a lock: fibers and OS threads alike, and of waker, timer and
- * canceller one wins. */
+/* fiber_wait.c - waits on an object without a lock: by fibers and OS threads; of waker, timer and canceller one
+ * wins. */
 #include "harness.h"
 
 #include "../crew.h"

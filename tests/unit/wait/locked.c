@@ -1,5 +1,5 @@
-/* locked.c - waits on an object with a lock: the waiter is found only when it is parked, and leaves every list
- * before it returns. */
+/* locked.c - waits on an object with a lock: the waiter is found only when it is parked, and is unlinked from every
+ * list before it returns. */
 #include "harness.h"
 
 #include "../crew.h"

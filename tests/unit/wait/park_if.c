@@ -1,5 +1,5 @@
-/* park_if.c - the thin form of a wait: a wake before, during or after the park is never lost, and a stale one
- * does nothing. */
+/* park_if.c - the simplest wait: a wake before, during or after the park is never lost, and a stale one has no
+ * effect. */
 #include "harness.h"
 
 #include "../crew.h"

@@ -1,6 +1,6 @@
-/* context.h - the real switch, src/arch/context.h; the explorer hears of what it writes and reads, which no
- * instrumentation sees. A stack that is left is written there, and one that is gone on with is read: who does the one
- * has to be ordered after who did the other, or it is a race.
+/* context.h - the real switch, src/arch/context.h, which reports its writes and reads to the explorer, since they are
+ * not instrumented. Switching away from a stack is a write, resuming it a read: the two have to be ordered, or it is a
+ * race.
  */
 #ifndef EXPLORE_ARCH_CONTEXT_H
 #define EXPLORE_ARCH_CONTEXT_H
