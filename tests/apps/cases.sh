@@ -1,8 +1,8 @@
 # cases.sh - sourced by the scripts of this folder, before they enter a folder of their own: runs their cases; TAP.
 #
-# A case is a function case_NAME: it succeeds, or it does not and what it prints is shown, or it ends with 77 and a reason.
+# A case is a function case_NAME: it succeeds, or fails and its output is shown, or exits with 77 and a reason.
 # shellcheck shell=bash
-# ends STATUS TEXT ARGS...: $program ends with that status, and says the text. `matches`: how grep reads the text.
+# ends STATUS TEXT ARGS...: $program exits with that status, and prints the text. `matches`: grep's option for the text.
 matches=-F
 ends() {
     local want=$1 text=$2 status

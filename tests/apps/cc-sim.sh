@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# cc-sim.sh PROGRAM [WORD] - tests cc-sim from outside, and simulated programs that are started anew each time, so that their
-# addresses differ; speaks TAP. With WORD only the cases whose name contains it.
+# cc-sim.sh PROGRAM [WORD] - tests cc-sim, and simulated programs that are started anew each time, so that their
+# addresses differ; TAP. With WORD only the cases whose name contains it.
 #
 # TEST_SLOWDOWN above 4 makes it short, for sanitizers.
 set -u

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cc-store.sh PROGRAM - three nodes on Unix sockets that are killed again and again: no acknowledged write is lost.
+# cc-store.sh PROGRAM - three nodes on Unix sockets that are killed repeatedly: no acknowledged write is lost.
 set -u
 store=$1
 work=$(mktemp -d)

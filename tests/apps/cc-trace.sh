@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# cc-trace.sh PROGRAM [WORD] - tests cc-trace, and the files that the recorder writes, by tools that others have made; speaks TAP. With
+# cc-trace.sh PROGRAM [WORD] - tests cc-trace, and the files that the recorder writes, by third-party tools; TAP. With
 # WORD only the cases whose name contains it.
 #
-# TEST_SLOWDOWN above 4 leaves out what does not depend on how the library was built.
+# TEST_SLOWDOWN above 4 skips cases that do not depend on how the library was built.
 set -u
 . "$(dirname "$0")/cases.sh"
 program=$(realpath "$1")

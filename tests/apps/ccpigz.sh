@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ccpigz.sh PROGRAM [WORD] - tests ccpigz from outside, beside gzip and pigz; speaks TAP. With WORD only the cases whose
+# ccpigz.sh PROGRAM [WORD] - tests ccpigz against gzip and pigz; TAP. With WORD only the cases whose
 # name contains it.
 #
 # TEST_SLOWDOWN above 4 makes the corpus short, for sanitizers.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # ccpigz_tiny.sh PROGRAM [WORD] - decompresses with parts, overlaps, pieces and chunks that are a few kilobytes (apps/CMakeLists.txt),
-# by one task to eight: every hand-over happens all the time. TAP. With WORD only the cases whose name contains it.
+# with one to eight tasks, so that hand-overs are frequent. TAP. With WORD only the cases whose name contains it.
 #
-# Whatever gzip or pigz wrote must come out as it went in; what was cut off or damaged must be refused, and without a crash.
+# Files of gzip and pigz must be restored exactly; truncated or damaged ones must be rejected, without a crash.
 # TEST_SLOWDOWN above 4 takes fewer files, for sanitizers.
 set -u
 . "$(dirname "$0")/cases.sh"

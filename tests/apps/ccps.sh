@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ccps.sh PROGRAM [WORD] - tests ccps, on processes that hang and on core files; speaks TAP. With WORD only the cases whose name
+# ccps.sh PROGRAM [WORD] - tests ccps, on processes that hang and on core files; TAP. With WORD only the cases whose name
 # contains it.
 set -u
 . "$(dirname "$0")/cases.sh"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cctop.sh PROGRAM [WORD] - tests cctop on a program that does something (ticking.c); speaks TAP. With WORD only the cases whose name
+# cctop.sh PROGRAM [WORD] - tests cctop on a busy program (ticking.c); TAP. With WORD only the cases whose name
 # contains it.
 set -u
 . "$(dirname "$0")/cases.sh"

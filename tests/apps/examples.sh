@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # examples.sh EXAMPLES [WORD] - the programs of docs/surface.md, and the same by functions alone (examples/plain), in the
-# simulator and under Ctrl-C; speaks TAP. EXAMPLES: where they were built. With WORD only the cases whose name contains it.
+# simulator and under Ctrl-C; TAP. EXAMPLES: the build directory. With WORD only the cases whose name contains it.
 set -u
 . "$(dirname "$0")/cases.sh"
 examples=$(realpath "$1")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# probes.sh PROGRAM [WORD] - tests the static probes (src/base/probe.h) of a program that does something (ticking.c), and the scripts of
-# tools/bpftrace; speaks TAP. With WORD only the cases whose name contains it.
+# probes.sh PROGRAM [WORD] - tests the static probes (src/base/probe.h) of a busy program (ticking.c), and the scripts of
+# tools/bpftrace; TAP. With WORD only the cases whose name contains it.
 set -u
 . "$(dirname "$0")/cases.sh"
 program=$(realpath "$1")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # mutants.sh [SECONDS [DIRECTORY [TEXT]]] - breaks a copy of the library in known ways and counts the executions that the fuzzer of
-# operations needs to notice; TAP. A mutant that lives for so long (default: 60) has not been noticed.
+# operations needs to detect it; TAP. A mutant that survives SECONDS (default: 60) is not detected.
 #
 # With TEXT, only those whose name contains it. The mutants are the patches in mutants/; tests/mutate/README.md describes the format.
 set -u

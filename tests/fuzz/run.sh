@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# run.sh [SECONDS [DIRECTORY]] - builds the fuzzers with clang and runs them side by side for so long (default: 4); TAP.
+# run.sh [SECONDS [DIRECTORY]] - builds the fuzzers with clang and runs them in parallel for SECONDS (default: 4); TAP.
 #
-#   ccpigz_inflate   the decoder of ccpigz against zlib's. Its seeds are what gzip makes of some files
-#   ccpigz_unpack    all that ccpigz does with compressed data, in tiny parts, against zlib
+#   ccpigz_inflate   the decoder of ccpigz against zlib's. Its seeds are some files compressed by gzip
+#   ccpigz_unpack    all of ccpigz's decompression, in tiny parts, against zlib
 #   ops              programs of operations on one worker against a model (README.md), from the seeds in ops/seeds.txt
 #   ops_workers      the same on three workers, against invariants
 #
-# What they find and what they have learnt stays in the directory (default: build/fuzz), and the path of a finding is
-# printed.
+# Findings and the corpus stay in the directory (default: build/fuzz), and the path of a finding is printed.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 seconds=${1:-4} out=${2:-build/fuzz}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh PROGRAM - asks gdb about PROGRAM (parked.c), alive and dead, with the commands of tools/gdb/ccc-gdb.py. TAP.
+# run.sh PROGRAM - tests the commands of tools/gdb/ccc-gdb.py on PROGRAM (parked.c), as a process and as a core file. TAP.
 set -u
 program=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)

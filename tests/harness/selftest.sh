@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# selftest.sh COMMAND... - runs the selftest program and compares its verdicts with what they should be.
+# selftest.sh COMMAND... - runs the selftest program and compares its verdicts with the expected ones.
 #
-# Comments are left out, for they hold times and numbers of signals.
+# Comments are ignored, because they contain times and signal numbers.
 set -u
 verdicts=$(TEST_WORKER_LIST=1,3 TEST_TIMEOUT="${TEST_TIMEOUT:-1}" "$@" </dev/null 2>/dev/null | grep -v '^# ')
 

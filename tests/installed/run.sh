@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh [BUILD] - what users get who build their programs with a sanitizer against the installed library. TAP on
+# run.sh [BUILD] - programs that are built with a sanitizer against the installed library, as users do. TAP on
 # standard output.
 #
 # Installs BUILD (build/release) under a temporary prefix. For gcc and clang, the shared and the static library: examples,

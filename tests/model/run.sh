@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the protocol models with Spin: each model must hold, and each of its mutants must fail, or the model has stopped seeing what it is for.
+# Checks the protocol models with Spin: each model must hold, and each of its mutants must fail, or the model no longer detects its bugs.
 # TAP on standard output. Usage: tests/model/run.sh [BUILD_DIR]
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -9,7 +9,7 @@ command -v spin >/dev/null || { echo "not ok 1 - spin is not installed: apt-get 
 
 jobs=${JOBS:-$(nproc)}
 
-# The searches take a second, and optimising them would take twice that for each mutant.
+# The searches take a second, and compiling them with optimisation would take twice that for each mutant.
 # check MODEL [MUTANT]: 0 when it holds, 1 when an error was found, 2 when the check itself did not work.
 check() {
     local dir="$work/$1-${2:-model}" out

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# rebase_test.sh - rebase.sh on a small repository: what it must mend, what it must leave to a hand, what --check must find.
+# rebase_test.sh - rebase.sh on a small repository: what it must repair, what it must leave to be done by hand, what --check must find.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)

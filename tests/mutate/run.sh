@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh - tests the tests: puts a bug into a copy of the tree, builds, runs the test that must catch it, takes it out again.
+# run.sh - tests the tests: seeds a bug into a copy of the tree, builds, runs the test that must catch it, and removes the bug.
 #
 #   tests/mutate/run.sh                   all of bugs/, about half an hour on two cores
 #   tests/mutate/run.sh --only PATTERN    some of them, by name

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# run.sh INCLUDE_DIR C_COMPILER [CXX_COMPILER] - the files in this folder hold what must not compile, numbered from 1;
-# and with the number 0, nothing of it. Prints what was accepted, or refused, wrongly, and exits with 1. 32-bit code and
-# other C libraries than glibc are refused with a sentence.
+# run.sh INCLUDE_DIR C_COMPILER [CXX_COMPILER] - the files in this folder contain cases that must not compile, numbered
+# from 1; number 0 is none of them. Prints cases that were wrongly accepted or rejected, and exits with 1. 32-bit code
+# and C libraries other than glibc are rejected with a message.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 include=$1

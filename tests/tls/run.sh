@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# run.sh [BUILD] - libccc_tls and the programs of others: the server of examples/tls with clients that are not ours, and its
-# client with servers that are not. TAP on standard output.
+# run.sh [BUILD] - libccc_tls with third-party programs: the server of examples/tls with other clients, and its client
+# with other servers. TAP on standard output.
 #
-# Certificates are made on the spot, servers listen at ports of 127.0.0.1 and are stopped at the end.
+# Certificates are generated on the fly, servers listen on ports of 127.0.0.1 and are stopped at the end.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 here=$PWD/tests/tls
