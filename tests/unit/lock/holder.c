@@ -244,7 +244,7 @@ TEST_DIES(unlock_after_a_cancelled_lock, "'clumsy' unlocks it", .signal = SIGABR
     (void)cc_task_join(&task, NULL);
 }
 
-/* The task runs on the joiner's stack, if anything does; whose lock it is does not depend on that. */
+/* The joiner runs the task as a call; still the task is not the holder. */
 static void *unlock_for_joiner(void *unused) {
     unlock_it();
     return unused;
@@ -442,8 +442,8 @@ static void *in_hosted_call(void *unused) {
     return unused;
 }
 
-/* A lock may be taken in one function and given back in another: by fibers, by tasks on a joiner's stack, by OS threads
- * also inside of a hosted call, which has a stack of its own. */
+/* A lock may be taken in one function and released in another: by fibers, by tasks that their joiner runs, by OS
+ * threads, also inside of a hosted call, which has a stack of its own. */
 TEST_WORKERS(lock_here_and_unlock_there) {
     CCTask tasks[8];
     for (int i = 0; i < 8; i++) tasks[i] = cc_fiber_spawn_task(lock_and_unlock_elsewhere, NULL);

@@ -194,7 +194,7 @@ static void *join_one(void *arg) {
     return arg;
 }
 
-/* Also on the joiner's stack. */
+/* Also in a task that its joiner runs. */
 TEST_WORKERS(deferred_functions_may_wait) {
     log_clear();
     CHECK_EQ(cc_run(join_one, "w", NULL), 0);
