@@ -152,12 +152,13 @@ static bool stays(struct worker *w) { /* ELASTIC-4 */
 uint64_t cc__elastic_until(struct worker *w, uint64_t now) {
     if (likely(stays(w))) return UINT64_MAX;
     uint64_t rest = cc__get(&retire_ns), end = w->idle_since + rest;
-    /* The only sleeper does not retire: it may have to help the others (IDLE-4). */
     return end > now ? end : now + (rest > RETIRE_AGAIN_NS ? rest : RETIRE_AGAIN_NS);
 }
 
 bool cc__elastic_over(struct worker *w) {
     if (stays(w) || cc__get(&cc__sched.stop) || cc__get(&exiting)) return false;
+    /* The only sleeper does not retire: it may have to help the others (IDLE-4). */
+    if (want_idle(cc__get(&cc__sched.want)) <= 1) return false;
     return cc__clock_now() - w->idle_since >= cc__get(&retire_ns);
 }
 

@@ -254,7 +254,7 @@ static enum wake_word withdraw(struct worker *w, bool slept, bool *retires) {
     bool listed = w->remote.asleep;
     if (listed) {
         had_role = had_role || cc__watch_has_role_locked(w);
-        *retires = slept && want_idle(cc__get(&cc__sched.want)) > 1 && cc__elastic_over(w);
+        *retires = slept && cc__elastic_over(w);
         remove_locked(w);
         if (*retires) cc__elastic_close_locked(w);
     }

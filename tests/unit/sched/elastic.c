@@ -237,6 +237,27 @@ TEST(a_fixed_pool_stays_as_it_is) {
     stop();
 }
 
+/* An added worker stays while it is the only one that sleeps, because it looks after the timers of the others. It does
+ * not try to retire at each tick, for then it would search all queues each time. */
+TEST(the_only_sleeper_does_not_try_to_retire) {
+    CCTask tasks[1];
+    CCStats before, after;
+    cc__elastic_set_retire(5 * MS);
+    start(1, 2);
+    spawn_blockers(tasks, 1);
+    CHECK_EQ(cc_run(count_part, NULL, NULL), 0); /* by the added one */
+    for (int i = 0; i < 50; i++) nap();
+    CHECK_EQ(cc_stats(&before, sizeof before), 0);
+    for (int i = 0; i < 200; i++) nap();
+    CHECK_EQ(cc_stats(&after, sizeof after), 0);
+    CHECK_EQ(cc_worker_count(), 2);
+    CHECK(after.sleeps - before.sleeps < 20);
+    (void)unblock((void *)1);
+    join_all(tasks, 1);
+    await_base();
+    stop();
+}
+
 /* ---- what is left of a worker that has retired ---- */
 
 static atomic_int on_extra;
