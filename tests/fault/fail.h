@@ -290,6 +290,15 @@ int __wrap_open(const char *path, int flags, ...) {
     return __real_open(path, flags, 0); /* nothing is created */
 }
 
+/* Never fails, and never closes what is not open: such a number may be another thread's by then. */
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd) {
+    int rc = __real_close(fd);
+    CHECK(rc == 0 || cc__errno_get() != EBADF);
+    return rc;
+}
+
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode) {

@@ -187,7 +187,6 @@ static int clone_child(struct launch *l, int *pidfd) {
     if (stack == NULL) return -ENOMEM;
     uint64_t all = ~UINT64_C(0), before;
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, MASK_SIZE); /* EXEC-2 */
-    *pidfd = -1;
     int pid = clone(child, stack + STACK_SIZE, SHARED_MEMORY | CLONE_PIDFD | SIGCHLD, l, pidfd);
     if (pid < 0 && errno == EINVAL) /* an emulator that does not know the flag */
         pid = clone(child, stack + STACK_SIZE, SHARED_MEMORY | SIGCHLD, l);
@@ -219,7 +218,7 @@ static void wait_for_end(int pid) {
 int cc__process_start(const struct os_start *start, struct os_process *process) {
     CC_KEEP_ERRNO;
     struct launch l = {.start = start, .report = -1};
-    int ends[2] = {-1, -1}, pidfd, error = 0;
+    int ends[2] = {-1, -1}, pidfd = -1, error = 0;
     int self = open_pidfd(getpid()); /* check this before there is a child that could not be waited for */
     if (self < 0) return -self;
     (void)close(self);
