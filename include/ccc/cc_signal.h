@@ -14,7 +14,9 @@
  * enough to learn that a signal came at all.
  *
  * A signal handler writes to a pipe; a thread of the library reads the pipe and sends to the channels. The handler may
- * interrupt any thread of the program, whose system calls are restarted (SA_RESTART). Signals need not be blocked.
+ * interrupt any thread of the program, whose system calls are restarted (SA_RESTART). Signals need not be blocked. In a
+ * program with several threads they may arrive in another order than they were sent, real-time signals included:
+ * sigqueue(3) can number them.
  *
  * The runtime is neither needed nor started. A forked child has no subscriptions and the previous actions; a child of
  * cc_process_start has no subscriptions and the default actions. In a simulation: ENOTSUP.
