@@ -37,6 +37,15 @@ __attribute__((constructor)) static void refuse_static_library(void) {
     abort();
 }
 
+/* errno is the thread's, and a call that parks may return on another one. Compilers take its address for constant, and
+ * would keep it across the call: so it is used here only, and these are not inlined. */
+__attribute__((noinline)) static int errno_here(void) {
+    return errno;
+}
+__attribute__((noinline)) static void set_errno(int error) {
+    errno = error;
+}
+
 static bool blocking(int fd) {
     int flags = fcntl(fd, F_GETFL);
     return flags >= 0 && !(flags & O_NONBLOCK);
@@ -46,9 +55,9 @@ static bool blocking(int fd) {
 static CCDeadline socket_deadline(int fd, int option) {
     struct timeval t = {0, 0};
     socklen_t size = sizeof t;
-    int saved = errno;
+    int saved = errno_here();
     bool is_set = getsockopt(fd, SOL_SOCKET, option, &t, &size) == 0 && (t.tv_sec != 0 || t.tv_usec != 0);
-    errno = saved;
+    set_errno(saved);
     return is_set ? cc_after_ns((uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_usec * 1000) : CC_FOREVER;
 }
 
@@ -56,7 +65,7 @@ static CCDeadline socket_deadline(int fd, int option) {
  * peer has gone; if the deadline has passed, it is taken for that of a socket with a timeout. */
 static ssize_t answer(int error, size_t moved, CCDeadline deadline) {
     if (error == 0 || moved > 0) return (ssize_t)moved;
-    errno = error == ETIMEDOUT && deadline.ns <= cc_now_ns() ? EAGAIN : error;
+    set_errno(error == ETIMEDOUT && deadline.ns <= cc_now_ns() ? EAGAIN : error);
     return -1;
 }
 
@@ -105,12 +114,12 @@ static bool plain_call(int flags) {
 /* With MSG_WAITALL a stream is read until there is as much as was asked for; messages are not joined. A peek cannot go
  * on where it ended, nor can what brings descriptors along. */
 static bool wants_all(int fd, const struct msghdr *message, int flags) {
-    int type = 0, saved = errno;
+    int type = 0, saved = errno_here();
     socklen_t size = sizeof type;
     if ((flags & (MSG_WAITALL | MSG_PEEK)) != MSG_WAITALL || message->msg_control != NULL || !blocking(fd))
         return false;
     bool stream = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
-    errno = saved;
+    set_errno(saved);
     return stream;
 }
 
@@ -219,11 +228,11 @@ WRAP(ssize_t, send, int fd, const void *bytes, size_t size, int flags) {
 /* cc_fd_accept returns a descriptor that is the library's, non-blocking and close-on-exec. */
 static int as_asked_for(int connection, int flags) {
     (void)cc_fd_release(connection);
-    int saved = errno, status = fcntl(connection, F_GETFL);
+    int saved = errno_here(), status = fcntl(connection, F_GETFL);
     status = flags & SOCK_NONBLOCK ? status | O_NONBLOCK : status & ~O_NONBLOCK;
     (void)fcntl(connection, F_SETFL, status);
     (void)fcntl(connection, F_SETFD, flags & SOCK_CLOEXEC ? FD_CLOEXEC : 0);
-    errno = saved;
+    set_errno(saved);
     return connection;
 }
 
@@ -247,7 +256,7 @@ WRAP(int, connect, int fd, const struct sockaddr *address, socklen_t length) {
     int error = cc_fd_connect_until(fd, address, length, deadline);
     if (error == ENOTSUP) return __real_connect(fd, address, length);
     if (error == 0) return 0;
-    errno = error == ETIMEDOUT && deadline.ns <= cc_now_ns() ? EINPROGRESS : error;
+    set_errno(error == ETIMEDOUT && deadline.ns <= cc_now_ns() ? EINPROGRESS : error);
     return -1;
 }
 
@@ -257,7 +266,7 @@ WRAP(int, poll, struct pollfd *fds, nfds_t count, int timeout_ms) {
     int error = cc_poll(fds, count, timeout_ms < 0 ? CC_FOREVER : cc_after_ms((uint64_t)timeout_ms), &ready);
     if (error == ENOTSUP) return __real_poll(fds, count, timeout_ms);
     if (error == 0 || error == ETIMEDOUT) return error == 0 ? (int)ready : 0;
-    errno = error;
+    set_errno(error);
     return -1;
 }
 
@@ -296,7 +305,7 @@ WRAP(int, clock_nanosleep, clockid_t clock, int flags, const struct timespec *ti
 WRAP(int, nanosleep, const struct timespec *time, struct timespec *left) {
     if (!cc_in_fiber() || !valid(time)) return __real_nanosleep(time, left);
     int error = sleep_for(nanoseconds(time), left);
-    if (error != 0) errno = error;
+    if (error != 0) set_errno(error);
     return error != 0 ? -1 : 0;
 }
 
@@ -329,7 +338,7 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
 static void *look_up(void *arg) {
     struct lookup *l = arg;
     l->result = __real_getaddrinfo(l->host, l->service, l->hints, &l->found);
-    l->error = errno;
+    l->error = errno_here();
     return NULL;
 }
 
@@ -363,12 +372,12 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
     CCBlockingOptions options = {.pool = CC_POOL_SLOW, .may_abandon = true, .cleanup = drop_lookup};
     int error = cc_blocking_ex(look_up, l, NULL, &options, CC_FOREVER);
     if (error == ECANCELED || error == ETIMEDOUT) { /* l is the pool's */
-        errno = error;
+        set_errno(error);
         return EAI_SYSTEM;
     }
     int result = error == 0 ? l->result : error == ENOMEM ? EAI_MEMORY : EAI_SYSTEM;
-    if (error != 0) errno = error;
-    if (error == 0 && result == EAI_SYSTEM) errno = l->error;
+    if (error != 0) set_errno(error);
+    if (error == 0 && result == EAI_SYSTEM) set_errno(l->error);
     if (result == 0) *found = l->found;
     free(l);
     return result;

@@ -224,6 +224,41 @@ TEST(receive_timeout_holds) {
     on_fiber(times_out, fds);
 }
 
+/* As in functions of their own: compilers keep the address of errno, which belongs to a thread. */
+__attribute__((noinline)) static int errno_here(void) {
+    return errno;
+}
+__attribute__((noinline)) static void set_errno_here(int value) {
+    errno = value;
+}
+
+CC_CHILD(time_out_often, { int fd; }) {
+    struct timeval soon = {0, 1000};
+    char byte;
+    CHECK_EQ(setsockopt(self->fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon), 0);
+    for (int i = 0; i < 50; i++) {
+        set_errno_here(EDOM);
+        CHECK_EQ(recv(self->fd, &byte, 1, 0), -1);
+        CHECK_EQ(errno_here(), EAGAIN);
+        for (uint64_t end = cc_now_ns() + 50000; cc_now_ns() < end;) set_errno_here(ERANGE);
+    }
+    return 0;
+}
+
+/* Waits end on any of several workers. */
+TEST(errno_is_that_of_the_thread_after_the_call) {
+    enum { FIBERS = 50 };
+    int fds[FIBERS][2];
+    setenv("CC_WORKERS", "4", 1);
+    setenv("CC_MIN_WORKERS", "4", 1);
+    CC_NURSERY(n) {
+        for (int i = 0; i < FIBERS; i++) {
+            sockets(SOCK_STREAM, fds[i]);
+            CHECK_EQ(CC_GO_IN(n, time_out_often, .fd = fds[i][0]), 0);
+        }
+    }
+}
+
 /* A TCP connection on which nothing comes and nothing goes any more: its peer does not read, and its own patience with
  * what it has sent is short. */
 static int stalled_connection(int *peer) {
