@@ -23,7 +23,7 @@ void cc__elastic_exit(void);
 /* Until when a worker that goes to sleep now may sleep before it retires; UINT64_MAX: it never retires. */
 uint64_t cc__elastic_until(struct worker *w, uint64_t now);
 
-/* Whether it is time for the worker to retire, and another one stays asleep (ELASTIC-2). Exact under sched.idle.lock. */
+/* Whether it is time for the worker to retire, while another one sleeps (ELASTIC-2). Exact under the idle lock. */
 bool cc__elastic_over(struct worker *w);
 
 /* Closes a sleeper that was just taken off the list, while another one stays on it. Under sched.idle.lock. */
