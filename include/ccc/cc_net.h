@@ -189,6 +189,9 @@ CC_API int cc_conn_peer(CCConn *conn, CCAddr *addr);
 /* The descriptor, for setsockopt(2) and the like; the library still owns it. -1: NULL, or there is none. Any context;
  * does not switch. */
 CC_API int cc_conn_fd(CCConn *conn);
+/* Whether what is written to the connection is what goes to its descriptor: true unless cc_conn_create has made it.
+ * false for NULL. Any context; does not switch. */
+CC_API bool cc_conn_is_plain(CCConn *conn);
 
 /* ---- user-defined connections ---- */
 
@@ -212,7 +215,10 @@ typedef struct CCConnOps {
     void (*close)(void *state, bool abort);
     /* Called once, when the last of these calls has returned. */
     void (*free)(void *state) CC__ZERO;
-    uint64_t reserved[4] CC__ZERO; /* 0; see cc_base.h */
+    /* Writes up to `count` bytes out of a pipe, as cc_fd_splice does. cc_copy asks for it with count == 0 first: EINVAL
+     * means that bytes have to go through `write`. */
+    int (*splice)(void *state, int pipe, size_t count, size_t *n, CCDeadline deadline) CC__ZERO;
+    uint64_t reserved[3] CC__ZERO; /* 0; see cc_base.h */
 } CCConnOps;
 
 /* Creates a connection with these operations. ops must stay valid. EINVAL, ENOMEM. Any context; does not switch. */

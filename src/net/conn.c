@@ -179,6 +179,9 @@ int cc_conn_fd(CCConn *conn) {
     cc__conn_drop(conn);
     return fd;
 }
+bool cc_conn_is_plain(CCConn *conn) {
+    return conn != NULL && conn->ops == &cc__socket_ops;
+}
 int cc_conn_await(CCConn *conn, bool drained, CCDeadline deadline) {
     return conn == NULL ? EINVAL : cc__conn_await(conn, drained, deadline);
 }

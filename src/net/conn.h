@@ -20,6 +20,8 @@ struct conn_ops {
     /* Waits until a read may find something. drained: a read has just found nothing; false: returns at once if a read
      * is known to find something. */
     int (*await)(CCConn *c, bool drained, CCDeadline deadline);
+    /* Waits for room, and takes bytes out of a pipe. EINVAL: it cannot. NULL: a descriptor; the system splices. */
+    int (*splice)(CCConn *c, int pipe, size_t count, size_t *n, CCDeadline deadline);
     int (*shutdown)(CCConn *c, bool read, bool write);
     int (*alive)(CCConn *c);
     int (*name)(CCConn *c, bool peer, CCAddr *addr);

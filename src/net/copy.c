@@ -109,7 +109,7 @@ struct copy {
     uint64_t left, written;
     unsigned full;   /* full buffers in a row */
     unsigned parts;  /* since the clock was read */
-    bool can_splice; /* both have descriptors, and the system has not refused */
+    bool can_splice; /* `from` has a descriptor, `to` may take bytes out of a pipe, and the system has not refused */
     bool through_pipe;
 };
 
@@ -117,14 +117,22 @@ static size_t at_most(const struct copy *c, size_t size) {
     return c->left < size ? (size_t)c->left : size;
 }
 
+static CCDeadline write_deadline(const struct copy *c) {
+    return (CCDeadline){cc__get(&c->to->write_deadline)};
+}
+
 /* Before each part: 0, ECANCELED or ETIMEDOUT (COPY-4). */
 static int check_end(struct copy *c) {
     int error = cc__call_check_cancel();
     if (error != 0 || ++c->parts < LOOK_AFTER) return error;
     c->parts = 0;
-    CCDeadline write = {cc__get(&c->to->write_deadline)};
-    uint64_t until = cc__wait_deadline(cc__earlier(cc__get(&c->from->read_deadline), write));
+    uint64_t until = cc__wait_deadline(cc__earlier(cc__get(&c->from->read_deadline), write_deadline(c)));
     return until != WAIT_FOREVER && cc__clock_now() >= until ? ETIMEDOUT : 0;
+}
+
+static bool takes_pipes(const struct copy *c) {
+    size_t n;
+    return c->to->ops->splice == NULL || c->to->ops->splice(c->to, -1, 0, &n, write_deadline(c)) == 0;
 }
 
 /* 0: continue; EAGAIN: no data; ENODATA: end of stream. */
@@ -144,7 +152,7 @@ static int by_buffer(struct copy *c) {
         c->written += put;
         c->left -= got;
         c->full = got == BUFFER_SIZE ? c->full + 1 : 0;
-        if (c->full >= FULL_READS && c->can_splice) c->through_pipe = true;
+        if (c->full >= FULL_READS && c->can_splice) c->through_pipe = c->can_splice = takes_pipes(c);
     }
     cc__buffer_give(bytes, BUFFER_SIZE);
     return error;
@@ -214,7 +222,8 @@ static int by_pipe(struct copy *c) {
         size_t came = inside;
         while (error == 0 && inside > 0) {
             size_t put;
-            error = splice_once(c->to, IO_WRITE, p.out, inside, &put);
+            error = c->to->ops->splice == NULL ? splice_once(c->to, IO_WRITE, p.out, inside, &put)
+                                               : c->to->ops->splice(c->to, p.out, inside, &put, write_deadline(c));
             inside -= put;
             c->written += put;
             if (error != EINVAL) continue;
@@ -235,7 +244,7 @@ int cc_copy(CCConn *to, CCConn *from, uint64_t most, uint64_t *n) {
     *n = 0;
     if (to == NULL || from == NULL) return EINVAL;
     struct copy c = {.to = to, .from = from, .left = most};
-    c.can_splice = to->ops == &cc__socket_ops && from->ops == &cc__socket_ops;
+    c.can_splice = from->ops == &cc__socket_ops;
     cc__conn_keep(to);
     cc__conn_keep(from);
     begin_copy();

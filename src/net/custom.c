@@ -30,6 +30,12 @@ static int custom_await(CCConn *c, bool drained, CCDeadline deadline) {
     return custom_of(c)->ops->await(custom_of(c)->state, drained, deadline);
 }
 
+static int custom_splice(CCConn *c, int pipe, size_t count, size_t *n, CCDeadline deadline) {
+    const CCConnOps *ops = custom_of(c)->ops;
+    *n = 0;
+    return ops->splice == NULL ? EINVAL : ops->splice(custom_of(c)->state, pipe, count, n, deadline);
+}
+
 static int custom_shutdown(CCConn *c, bool read, bool write) {
     const CCConnOps *ops = custom_of(c)->ops;
     return ops->shutdown == NULL ? EOPNOTSUPP : ops->shutdown(custom_of(c)->state, read, write);
@@ -62,6 +68,7 @@ static const struct conn_ops custom_ops = {
     .read = custom_read,
     .write = custom_write,
     .await = custom_await,
+    .splice = custom_splice,
     .shutdown = custom_shutdown,
     .alive = custom_alive,
     .name = custom_name,

@@ -3,6 +3,7 @@
 #include "net.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 struct flip {
     CCConn *under;
     bool aborted;
+    bool splices; /* what comes out of a pipe is not flipped */
 };
 
 static _Atomic int closes, frees;
@@ -50,6 +52,11 @@ static int flip_write(void *state, const struct iovec *parts, int count, size_t 
 static int flip_await(void *state, bool drained, CCDeadline deadline) {
     return cc_conn_await(((struct flip *)state)->under, drained, deadline);
 }
+static int flip_splice(void *state, int pipe, size_t count, size_t *n, CCDeadline deadline) {
+    struct flip *f = state;
+    if (!f->splices) return EINVAL;
+    return count == 0 ? 0 : cc_fd_splice_until(pipe, cc_conn_fd(f->under), count, n, deadline);
+}
 static int flip_shutdown(void *state, bool read, bool write) {
     return cc_shutdown(((struct flip *)state)->under,
                        (CCShut)((read ? CC_SHUT_READ : 0) | (write ? CC_SHUT_WRITE : 0)));
@@ -84,6 +91,7 @@ static const CCConnOps flip_ops = {
     .read = flip_read,
     .write = flip_write,
     .await = flip_await,
+    .splice = flip_splice,
     .shutdown = flip_shutdown,
     .alive = flip_alive,
     .name = flip_name,
@@ -166,6 +174,71 @@ TEST(readers_and_writers_and_copies_use_it) {
     cc_close(c);
     cc_close(plain);
     CHECK_EQ(atomic_load(&frees), 2);
+}
+
+CC_TASK(send_zeros, {
+    CCConn *c;
+    size_t size;
+}) {
+    static const char zeros[100000];
+    for (size_t left = self->size; left > 0;) {
+        size_t part = left < sizeof zeros ? left : sizeof zeros;
+        CHECK_EQ(cc_write(self->c, zeros, part, NULL), 0);
+        left -= part;
+    }
+    cc_close(self->c);
+    return NULL;
+}
+
+CC_TASK(count_bytes, {
+    CCConn *c;
+    size_t size;
+    bool splices;
+}) {
+    static unsigned char bytes[50000];
+    size_t n = 1, sum = 0, zeros = 0;
+    while (n > 0) {
+        CHECK_EQ(cc_read(self->c, bytes, sizeof bytes, &n), 0);
+        for (size_t i = 0; i < n; i++) zeros += bytes[i] == 0;
+        sum += n;
+    }
+    CHECK_EQ(sum, self->size);
+    if (self->splices) CHECK(zeros > self->size / 2); /* not the first ones */
+    if (!self->splices) CHECK_EQ(zeros, 0);
+    return NULL;
+}
+
+/* A copy of many bytes goes through a pipe, if the connection says that it can take them from there. */
+TEST_WORKERS(copies_may_come_out_of_a_pipe) {
+    size_t size = 1000000;
+    for (int splices = 0; splices < 2; splices++) {
+        CCConn *c, *plain, *from, *source;
+        uint64_t copied;
+        make(&c, &plain);
+        CHECK(!cc_conn_is_plain(c) && cc_conn_is_plain(plain) && !cc_conn_is_plain(NULL));
+        ((struct flip *)cc_conn_state(c, &flip_ops))->splices = splices;
+        CHECK_EQ(cc_socketpair(&from, &source), 0);
+        CC_NURSERY(n) {
+            CHECK_EQ(CC_GO_IN(n, send_zeros, .c = source, .size = size), 0);
+            CHECK_EQ(CC_GO_IN(n, count_bytes, .c = plain, .size = size, .splices = splices), 0);
+            CHECK_EQ(cc_copy(c, from, UINT64_MAX, &copied), 0);
+            CHECK_EQ(copied, size);
+            cc_close(c);
+        }
+        cc_close(plain);
+        /* Nobody reads: the deadline of the connection ends it. */
+        make(&c, &plain);
+        ((struct flip *)cc_conn_state(c, &flip_ops))->splices = splices;
+        CHECK_EQ(cc_conn_deadline(c, CC_FOREVER, cc_after_ms(30)), 0);
+        cc_close(from);
+        int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+        CHECK(fd >= 0);
+        CHECK_EQ(cc_conn_from_fd(&from, fd), 0);
+        CHECK_EQ(cc_copy(c, from, UINT64_MAX, &copied), ETIMEDOUT);
+        cc_close(from);
+        cc_close(c);
+        cc_close(plain);
+    }
 }
 
 CC_TASK(read_nothing, { CCConn *c; }) {

@@ -168,7 +168,7 @@ FIELD(ConnOps, name);
 FIELD(ConnOps, fd);
 FIELD(ConnOps, close);
 FIELD(ConnOps, free);
-FIELD(ConnOps, reserved);
+_Static_assert(offsetof(CCConnOps, splice) == offsetof(V01ConnOps, reserved), "in a reserved word");
 
 SIZE(ConnLayer);
 FIELD(ConnLayer, dialled);
