@@ -9,15 +9,22 @@
  * TLS-5  A connection that waits for its peer holds none of these buffers when they are empty, and OpenSSL none of its
  *        own; a fiber that has waited for a while gives back what OpenSSL has used of its stack. `out` has an end: a
  *        peer that makes us answer and does not read waits.
+ * TLS-6  From `in_kernel` on the kernel encrypts what is sent (kTLS): bytes of the program go to the connection below
+ *        as they are, and `out` holds the other records of OpenSSL, each behind its type and length. All that was
+ *        written before has gone out then.
+ * TLS-7  The kernel takes a record when TCP has some room, and drops what does not fit if the socket is closed then. So
+ *        what was sent counts as sent when the socket is writable again: then there is room for a record.
  */
 #include "tls.h"
 
+#include <ccc/cc_fd.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 enum {
@@ -31,7 +38,15 @@ enum {
     IDLE_MS = 250,    /* for so long a connection keeps the stack that OpenSSL has used */
     DRAIN_MAX = 64 * 1024,
     WHY_SIZE = 320,
+    /* TLS-7: a socket is writable when a third of its buffer is free, which has to be more than a record. */
+    KERNEL_ROOM = 64 * 1024,
+    RECORD_HEAD = 3, /* in `out`: the type and the length of a record that the kernel is to encrypt */
 };
+
+/* What OpenSSL asks a BIO; these two are named in a comment of its header only. */
+enum { SET_KTLS = 72, SET_RECORD_TYPE = 74 };
+/* linux/tls.h */
+enum { LEVEL_TLS = 282, CONTROL_RECORD_TYPE = 1 };
 
 struct bytes {
     unsigned char *at;
@@ -58,12 +73,15 @@ struct tls_conn {
     bool has_place;             /* in CCTls.handshakes */
     bool closed, aborted;
     bool read_shut;
-    bool noticed;     /* the close notify was written */
-    bool carried;     /* a call waits in `under` to send */
-    unsigned inside;  /* calls */
-    int broken;       /* an errno value that every call returns */
-    int write_broken; /* that every write returns: nobody reads any more */
-    char *why;        /* the sentence of `broken` */
+    bool in_kernel;            /* TLS-6; does not change once `ready` is set */
+    bool held;                 /* TLS-7: something was sent since the socket was last seen writable */
+    unsigned char record_type; /* of the next record that OpenSSL writes, if in_kernel; 0: it has not said */
+    bool noticed;              /* the close notify was written */
+    bool carried;              /* a call waits in `under` to send */
+    unsigned inside;           /* calls */
+    int broken;                /* an errno value that every call returns */
+    int write_broken;          /* that every write returns: nobody reads any more */
+    char *why;                 /* the sentence of `broken` */
 };
 
 static const CCConnOps tls_ops;
@@ -131,70 +149,6 @@ static void free_bytes(struct bytes *b) {
     *b = (struct bytes){0};
 }
 
-static int bio_read(BIO *bio, char *to, size_t size, size_t *n) {
-    struct tls_conn *t = BIO_get_data(bio);
-    size_t have = t->in.end - t->in.begin;
-    BIO_clear_retry_flags(bio);
-    *n = have < size ? have : size;
-    if (*n == 0) {
-        if (!t->in_ended) BIO_set_retry_read(bio);
-        return 0;
-    }
-    memcpy(to, t->in.at + t->in.begin, *n);
-    t->in.begin += *n;
-    return 1;
-}
-
-static int bio_write(BIO *bio, const char *from, size_t size, size_t *n) {
-    struct tls_conn *t = BIO_get_data(bio);
-    struct bytes *out = &t->out;
-    BIO_clear_retry_flags(bio);
-    *n = 0;
-    if (t->write_broken != 0) { /* nobody reads it; what the peer has said last may still be read */
-        *n = size;
-        return 1;
-    }
-    if (out->end + size > OUT_MAX) {
-        BIO_set_retry_write(bio);
-        return 0;
-    }
-    if (out->end + size > out->size) {
-        size_t larger = out->size != 0 ? out->size : RECORD + 1024;
-        while (larger < out->end + size) larger *= 2;
-        unsigned char *moved = realloc(out->at, larger);
-        if (moved == NULL) {
-            ERR_raise(ERR_LIB_BIO, ERR_R_MALLOC_FAILURE);
-            return 0;
-        }
-        out->at = moved;
-        out->size = larger;
-    }
-    memcpy(out->at + out->end, from, size);
-    out->end += size;
-    *n = size;
-    return 1;
-}
-
-static long bio_ctrl(BIO *bio, int command, long number, void *pointer) {
-    const struct tls_conn *t = BIO_get_data(bio);
-    (void)number, (void)pointer;
-    if (command == BIO_CTRL_EOF) return t->in_ended && t->in.begin == t->in.end;
-    return command == BIO_CTRL_FLUSH;
-}
-
-static BIO_METHOD *method; /* for ever: fibers may use it when the program exits */
-static pthread_once_t method_once = PTHREAD_ONCE_INIT;
-
-static void make_method(void) {
-    method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "ccc");
-    if (method == NULL) return;
-    (void)BIO_meth_set_read_ex(method, bio_read);
-    (void)BIO_meth_set_write_ex(method, bio_write);
-    (void)BIO_meth_set_ctrl(method, bio_ctrl);
-}
-
-/* ---- sending ---- */
-
 /* Something to send, or NULL: all has gone out. The caller holds `flushing`. */
 static struct bytes *next_to_send_locked(struct tls_conn *t) {
     if (t->sending.begin == t->sending.end && t->out.begin < t->out.end) {
@@ -211,6 +165,162 @@ static struct bytes *next_to_send_locked(struct tls_conn *t) {
     return &t->sending;
 }
 
+/* TLS-6. keys: OpenSSL's own struct, which its BIO of sockets can read. false: as before; and for new keys, which
+ * OpenSSL cannot change there. */
+static bool move_to_kernel_locked(struct tls_conn *t, long sending, void *keys) {
+    int fd = cc_conn_fd(t->under), room = 0;
+    socklen_t length = sizeof room;
+    if (t->in_kernel || !cc_conn_is_plain(t->under)) return false;
+    if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &length) != 0 || room < KERNEL_ROOM) return false;
+    if (cc_mutex_lock_try(&t->flushing) != 0) return false;
+    struct bytes *next;
+    while ((next = next_to_send_locked(t)) != NULL) {
+        ssize_t n = send(fd, next->at + next->begin, next->end - next->begin, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n <= 0) break;
+        next->begin += (size_t)n;
+    }
+    BIO *socket = next == NULL ? BIO_new_socket(fd, BIO_NOCLOSE) : NULL;
+    t->in_kernel = socket != NULL && BIO_ctrl(socket, SET_KTLS, sending, keys) > 0;
+    (void)BIO_free(socket);
+    (void)cc_mutex_unlock(&t->flushing);
+    return t->in_kernel;
+}
+
+static int bio_read(BIO *bio, char *to, size_t size, size_t *n) {
+    struct tls_conn *t = BIO_get_data(bio);
+    size_t have = t->in.end - t->in.begin;
+    BIO_clear_retry_flags(bio);
+    *n = have < size ? have : size;
+    if (*n == 0) {
+        if (!t->in_ended) BIO_set_retry_read(bio);
+        return 0;
+    }
+    memcpy(to, t->in.at + t->in.begin, *n);
+    t->in.begin += *n;
+    return 1;
+}
+
+static void set_head(unsigned char *at, unsigned char type, size_t size) {
+    at[0] = type;
+    at[1] = (unsigned char)(size >> 8);
+    at[2] = (unsigned char)size;
+}
+
+static int bio_write(BIO *bio, const char *from, size_t size, size_t *n) {
+    struct tls_conn *t = BIO_get_data(bio);
+    struct bytes *out = &t->out;
+    size_t head = t->in_kernel ? RECORD_HEAD : 0;
+    BIO_clear_retry_flags(bio);
+    *n = 0;
+    if (t->in_kernel && (t->record_type == 0 || size > RECORD)) { /* bytes of the program do not come this way */
+        ERR_raise(ERR_LIB_BIO, ERR_R_INTERNAL_ERROR);
+        return 0;
+    }
+    if (t->write_broken != 0) { /* nobody reads it; what the peer has said last may still be read */
+        *n = size;
+        return 1;
+    }
+    if (out->end + head + size > OUT_MAX) {
+        BIO_set_retry_write(bio);
+        return 0;
+    }
+    if (out->end + head + size > out->size) {
+        size_t larger = out->size != 0 ? out->size : RECORD + 1024;
+        while (larger < out->end + head + size) larger *= 2;
+        unsigned char *moved = realloc(out->at, larger);
+        if (moved == NULL) {
+            ERR_raise(ERR_LIB_BIO, ERR_R_MALLOC_FAILURE);
+            return 0;
+        }
+        out->at = moved;
+        out->size = larger;
+    }
+    if (t->in_kernel) set_head(out->at + out->end, t->record_type, size);
+    t->record_type = 0;
+    memcpy(out->at + out->end + head, from, size);
+    out->end += head + size;
+    *n = size;
+    return 1;
+}
+
+static long bio_ctrl(BIO *bio, int command, long number, void *pointer) {
+    struct tls_conn *t = BIO_get_data(bio);
+    switch (command) {
+    case BIO_CTRL_EOF:
+        return t->in_ended && t->in.begin == t->in.end;
+    case BIO_CTRL_FLUSH:
+        return 1;
+    case SET_KTLS:
+        return number != 0 && move_to_kernel_locked(t, number, pointer); /* what is received stays here */
+    case BIO_CTRL_GET_KTLS_SEND:
+        return t->in_kernel;
+    case SET_RECORD_TYPE:
+        t->record_type = (unsigned char)number;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static BIO_METHOD *method; /* for ever: fibers may use it when the program exits */
+static pthread_once_t method_once = PTHREAD_ONCE_INIT;
+
+static void make_method(void) {
+    method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "ccc");
+    if (method == NULL) return;
+    (void)BIO_meth_set_read_ex(method, bio_read);
+    (void)BIO_meth_set_write_ex(method, bio_write);
+    (void)BIO_meth_set_ctrl(method, bio_ctrl);
+}
+
+/* ---- sending ---- */
+
+/* One record of `out`, by the kernel; its head is moved behind what was sent. */
+static int send_record(struct tls_conn *t, unsigned char *at, size_t *put, bool wait, CCDeadline deadline) {
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(1)];
+    } control = {.head = {.cmsg_len = CMSG_LEN(1), .cmsg_level = LEVEL_TLS, .cmsg_type = CONTROL_RECORD_TYPE}};
+    size_t n, size = (size_t)at[1] << 8 | at[2];
+    struct iovec part = {at + RECORD_HEAD, size};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+    *CMSG_DATA(&control.head) = at[0];
+    int fd = cc_conn_fd(t->under);
+    int error = wait ? cc_fd_sendmsg_until(fd, &message, 0, &n, deadline) : cc_fd_sendmsg_try(fd, &message, 0, &n);
+    if (error != 0) return error;
+    *put = n < size ? n : RECORD_HEAD + size;
+    if (n < size) set_head(at + n, at[0], size - n);
+    return 0;
+}
+
+/* After a call of the connection below that sends. EINVAL: the kernel does not take bytes from a pipe. */
+static int sent(struct tls_conn *t, int error, size_t put, bool wait) {
+    begin_step(t);
+    t->sending.begin += put;
+    t->carried = false;
+    t->held = t->in_kernel;
+    if (t->closed && error != 0 && error != EAGAIN && wait) error = EBADF;
+    if (error != 0 && error != EAGAIN && error != ECANCELED && error != ETIMEDOUT && error != ENOMEM &&
+        error != EINVAL) {
+        t->write_broken = error;
+        (void)next_to_send_locked(t);
+    }
+    end_step(t);
+    return error;
+}
+
+/* TLS-7. The caller holds `flushing`. */
+static int await_room(struct tls_conn *t, bool wait, CCDeadline deadline) {
+    int fd = cc_conn_fd(t->under);
+    int error = wait ? cc_fd_wait_until(fd, CC_WRITABLE, NULL, deadline) : cc_fd_wait_try(fd, CC_WRITABLE, NULL);
+    begin_step(t);
+    if (error == 0) t->held = false;
+    if (t->closed && error != EAGAIN) error = EBADF; /* what was shut down is writable */
+    end_step(t);
+    return error;
+}
+
 /* Sends what OpenSSL has written. 0, or an errno value: then it is still there, unless nobody reads any more. EAGAIN:
  * not all of it can be sent without waiting. */
 static int flush(struct tls_conn *t, bool wait, CCDeadline deadline) {
@@ -220,21 +330,18 @@ static int flush(struct tls_conn *t, bool wait, CCDeadline deadline) {
         size_t put = 0;
         begin_step(t);
         const struct bytes *next = next_to_send_locked(t);
+        bool in_kernel = t->in_kernel, held = t->held;
         t->carried = wait && next != NULL;
         end_step(t);
+        if (next == NULL && held) error = await_room(t, wait, deadline);
+        if (next == NULL && held && error == 0) continue; /* somebody may have written meanwhile */
         if (next == NULL) break;
-        const unsigned char *from = next->at + next->begin; /* TLS-4: nobody else changes `sending` */
+        unsigned char *from = next->at + next->begin; /* TLS-4: nobody else changes `sending` */
         size_t size = next->end - next->begin;
-        error = wait ? cc_write_until(t->under, from, size, &put, deadline) : cc_write_try(t->under, from, size, &put);
-        begin_step(t);
-        t->sending.begin += put;
-        t->carried = false;
-        if (t->closed && error != 0 && error != EAGAIN && wait) error = EBADF;
-        if (error != 0 && error != EAGAIN && error != ECANCELED && error != ETIMEDOUT && error != ENOMEM) {
-            t->write_broken = error;
-            (void)next_to_send_locked(t);
-        }
-        end_step(t);
+        error = in_kernel ? send_record(t, from, &put, wait, deadline)
+                : wait    ? cc_write_until(t->under, from, size, &put, deadline)
+                          : cc_write_try(t->under, from, size, &put);
+        error = sent(t, error, put, wait);
         if (error != 0) break;
     }
     (void)cc_mutex_unlock(&t->flushing);
@@ -589,6 +696,32 @@ static int write_joined(struct tls_conn *t, const struct iovec *parts, int count
     return error;
 }
 
+/* TLS-6: to the connection below, as it is; from parts, or from a pipe if there are none. The caller holds
+ * `writing`. */
+static int write_by_kernel(struct tls_conn *t, const struct iovec *parts, int count, int pipe, size_t size, size_t *n,
+                           bool wait, CCDeadline deadline) {
+    int error = flush(t, wait, deadline);
+    if (error == 0) error = wait ? cc_mutex_lock_until(&t->flushing, deadline) : cc_mutex_lock_try(&t->flushing);
+    if (error != 0) return error;
+    begin_step(t);
+    if (SSL_get_key_update_type(t->ssl) != SSL_KEY_UPDATE_NONE)
+        set_broken_locked(t, EPROTO, "the peer asks for new keys, and the kernel keeps its own");
+    error = write_error_locked(t);
+    bool sends = error == 0 && size > 0;
+    t->carried = sends && wait;
+    end_step(t);
+    if (sends) {
+        error = parts == NULL ? cc_fd_splice_until(pipe, cc_conn_fd(t->under), size, n, deadline)
+                : wait        ? cc_writev_until(t->under, parts, count, n, deadline)
+                              : cc_writev_try(t->under, parts, count, n);
+        error = sent(t, error, 0, wait);
+    }
+    (void)cc_mutex_unlock(&t->flushing);
+    if (error != 0 || !sends) return error;
+    error = flush(t, wait, deadline);
+    return error == EAGAIN ? 0 : error;
+}
+
 static int tls_write(void *state, const struct iovec *parts, int count, size_t *n, bool wait, CCDeadline deadline) {
     struct tls_conn *t = state;
     struct place from = {parts, count, 0};
@@ -598,8 +731,23 @@ static int tls_write(void *state, const struct iovec *parts, int count, size_t *
     int error = handshake(t, wait, deadline);
     if (error == 0) error = wait ? cc_mutex_lock_until(&t->writing, deadline) : cc_mutex_lock_try(&t->writing);
     if (error == 0) {
-        error = count > 1 && total > 0 && total <= RECORD ? write_joined(t, parts, count, total, n, wait, deadline)
-                                                          : write_held(t, &from, n, wait, deadline);
+        error = t->in_kernel ? write_by_kernel(t, parts, count, -1, total, n, wait, deadline)
+                : count > 1 && total > 0 && total <= RECORD ? write_joined(t, parts, count, total, n, wait, deadline)
+                                                            : write_held(t, &from, n, wait, deadline);
+        (void)cc_mutex_unlock(&t->writing);
+    }
+    return leave(t, error);
+}
+
+static int tls_splice(void *state, int pipe, size_t count, size_t *n, CCDeadline deadline) {
+    struct tls_conn *t = state;
+    begin_step(t);
+    t->inside++;
+    int error = t->ready && t->in_kernel ? 0 : EINVAL;
+    end_step(t);
+    if (error == 0 && count > 0) error = cc_mutex_lock_until(&t->writing, deadline);
+    if (error == 0 && count > 0) {
+        error = write_by_kernel(t, NULL, 0, pipe, count, n, true, deadline);
         (void)cc_mutex_unlock(&t->writing);
     }
     return leave(t, error);
@@ -772,6 +920,7 @@ static const CCConnOps tls_ops = {
     .fd = tls_fd,
     .close = tls_close,
     .free = tls_free,
+    .splice = tls_splice,
 };
 
 /* ---- make some ---- */
@@ -935,6 +1084,7 @@ int cc_tls_info(CCConn *conn, CCTlsInfo *info) {
         SSL_get0_alpn_selected(t->ssl, &alpn, &alpn_length);
         info->version = SSL_version(t->ssl) == TLS1_3_VERSION ? 13 : 12;
         info->resumed = SSL_session_reused(t->ssl) == 1;
+        info->ktls = t->in_kernel;
         copy_text(info->alpn, sizeof info->alpn, (const char *)alpn, alpn_length);
         copy_text(info->cipher, sizeof info->cipher, cipher, cipher != NULL ? strlen(cipher) : 0);
         copy_text(info->host, sizeof info->host, host, host != NULL ? strlen(host) : 0);

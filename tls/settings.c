@@ -269,6 +269,7 @@ static int fill_context(SSL_CTX *context, struct extra *e, const CCTlsOptions *o
     /* The chain is what the file says: OpenSSL would look for one in each handshake. */
     (void)SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                         SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
+    if (o->ktls) (void)SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS);
     int error = set_versions(context, o);
     if (error == 0) error = set_identities(context, e, o);
     if (error == 0) error = set_peers(context, o, verify, server);
@@ -313,6 +314,7 @@ static void *build_context(void *arg) {
 static int check_options(const CCTlsOptions *o, bool server) {
     for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
         if (o->reserved[i] != 0) return cc__tls_fail(EINVAL, "an option is set that this version does not know");
+    if (o->ktls > 1) return cc__tls_fail(EINVAL, "ktls is 0 or 1");
     if (server && o->cert == NULL) return cc__tls_fail(EINVAL, "a server needs a certificate");
     if (o->key != NULL && o->cert == NULL) return cc__tls_fail(EINVAL, "there is a key, and no certificate for it");
     if (o->more_count > 0 && (!server || o->more == NULL))

@@ -29,6 +29,13 @@
  * makes it, on the handler's fiber, so that no client delays the others; or cc_tls_handshake. Versions are TLS 1.2 and
  * 1.3; renegotiation and compression are disabled.
  *
+ * With the option `ktls` the kernel encrypts what this side sends (kTLS), if it can: the connection is TCP with a send
+ * buffer of 64 KiB or more, the kernel has the module "tls" and knows the cipher, and OpenSSL was built with kTLS.
+ * Otherwise everything is as without it; CCTlsInfo.ktls says which. Received bytes are decrypted by OpenSSL as ever.
+ * cc_copy then moves the bytes of a file, pipe or socket without copying them into the program. Differences: a peer
+ * that asks for new keys (KeyUpdate, TLS 1.3) ends the connection with EPROTO, because OpenSSL cannot change those of
+ * the kernel; and what a write has left unsent (see above) the kernel sends by itself, as soon as there is room.
+ *
  * Any context: a fiber parks, an OS thread blocks. A fiber never parks inside an OpenSSL call, so fibers never mix up
  * OpenSSL's per-thread state.
  */
@@ -80,7 +87,8 @@ typedef struct CCTlsOptions {
      * nothing yet do not count. Default: 1000. */
     unsigned max_handshakes CC__ZERO;
     bool no_tickets CC__ZERO;      /* disables session resumption */
-    uint64_t reserved[6] CC__ZERO; /* 0; see cc_base.h */
+    uint64_t ktls CC__ZERO;        /* 1: the kernel encrypts, where it can: see above */
+    uint64_t reserved[5] CC__ZERO; /* 0; see cc_base.h */
 } CCTlsOptions;
 
 /* Create settings for clients (options: may be NULL) and for servers. EINVAL: invalid options, files without
@@ -126,7 +134,8 @@ typedef struct CCTlsInfo {
     char host[256];                /* the name that the client has requested (SNI); "": none */
     char peer[256];                /* the subject of the peer's certificate: "CN = example.org"; "": none */
     unsigned char fingerprint[32]; /* SHA-256 of that certificate */
-    uint64_t reserved[8];
+    uint64_t ktls;                 /* 1: the kernel encrypts what this side sends */
+    uint64_t reserved[7];
 } CCTlsInfo;
 /* EOPNOTSUPP: not a TLS connection. Any context; switches while another call on the connection is computing. */
 CC_API int cc_tls_info(CCConn *conn, CCTlsInfo *info);

@@ -255,7 +255,7 @@ FIELD(TlsOptions, ciphersuites);
 FIELD(TlsOptions, handshake_ms);
 FIELD(TlsOptions, max_handshakes);
 FIELD(TlsOptions, no_tickets);
-FIELD(TlsOptions, reserved);
+_Static_assert(offsetof(CCTlsOptions, ktls) == offsetof(V01TlsOptions, reserved), "in a reserved word");
 
 SIZE(TlsInfo);
 FIELD(TlsInfo, version);
@@ -266,7 +266,7 @@ FIELD(TlsInfo, cipher);
 FIELD(TlsInfo, host);
 FIELD(TlsInfo, peer);
 FIELD(TlsInfo, fingerprint);
-FIELD(TlsInfo, reserved);
+_Static_assert(offsetof(CCTlsInfo, ktls) == offsetof(V01TlsInfo, reserved), "in a reserved word");
 
 SIZE(Deadline);
 SIZE(Task);

@@ -12,58 +12,7 @@ static void check_text(const char *part) {
         test_fail(__FILE__, __LINE__, "\"%s\" does not say \"%s\"", cc_tls_error(), part);
 }
 
-static unsigned char byte_at(size_t i) {
-    return (unsigned char)(i * 7 + i / 251);
-}
-
 /* ---- bytes ---- */
-
-CC_TASK(send_stream, {
-    CCConn *c;
-    size_t size, piece;
-}) {
-    unsigned char *bytes = malloc(self->piece);
-    CHECK(bytes != NULL);
-    for (size_t at = 0; at < self->size;) {
-        size_t n, part = self->size - at < self->piece ? self->size - at : self->piece;
-        for (size_t i = 0; i < part; i++) bytes[i] = byte_at(at + i);
-        CHECK_EQ(cc_write(self->c, bytes, part, &n), 0);
-        CHECK_EQ(n, part);
-        at += part;
-    }
-    free(bytes);
-    CHECK_EQ(cc_shutdown(self->c, CC_SHUT_WRITE), 0);
-    return NULL;
-}
-
-CC_TASK(take_stream, {
-    CCConn *c;
-    size_t size, piece;
-}) {
-    unsigned char *bytes = malloc(self->piece);
-    CHECK(bytes != NULL);
-    for (size_t at = 0;;) {
-        size_t n;
-        CHECK_EQ(cc_read(self->c, bytes, self->piece, &n), 0);
-        for (size_t i = 0; i < n; i++) CHECK_EQ(bytes[i], byte_at(at + i));
-        at += n;
-        if (n == 0) {
-            CHECK_EQ(at, self->size);
-            break;
-        }
-    }
-    free(bytes);
-    return NULL;
-}
-
-static void both_ways(struct ends e, size_t size, size_t write_piece, size_t read_piece) {
-    CC_NURSERY(n) {
-        CHECK_EQ(CC_GO_IN(n, send_stream, .c = e.here, .size = size, .piece = write_piece), 0);
-        CHECK_EQ(CC_GO_IN(n, send_stream, .c = e.there, .size = size, .piece = write_piece), 0);
-        CHECK_EQ(CC_GO_IN(n, take_stream, .c = e.here, .size = size, .piece = read_piece), 0);
-        CHECK_EQ(CC_GO_IN(n, take_stream, .c = e.there, .size = size, .piece = read_piece), 0);
-    }
-}
 
 TEST_WORKERS(both_ways_at_a_time) {
     static const struct {
@@ -188,7 +137,7 @@ TEST(an_end_is_told_apart_from_a_cut) {
             CHECK_EQ(n, 0);
             CHECK_EQ(cc_conn_alive(e.here), aborted ? ECONNRESET : ENODATA);
         }
-        if (aborted) check_text("without a close notify");
+        if (aborted && !kernel_can()) check_text("without a close notify"); /* TCP is reset */
         cc_close(e.here);
     }
     free_world(&w);
@@ -248,8 +197,11 @@ static size_t fill_up(CCConn *c) {
     static const char bytes[50000];
     size_t n, sum = 0;
     int error;
-    while ((error = cc_write_try(c, bytes, sizeof bytes, &n)) == 0) sum += n;
-    CHECK_EQ(error, EAGAIN);
+    for (int quiet = 0; quiet < (kernel_can() ? 3 : 1); quiet++) { /* TCP takes a while to find out */
+        if (quiet > 0) CHECK_EQ(cc_sleep_ms(100), 0);
+        for (; (error = cc_write_try(c, bytes, sizeof bytes, &n)) == 0; quiet = 0) sum += n;
+        CHECK_EQ(error, EAGAIN);
+    }
     return sum;
 }
 
@@ -522,13 +474,6 @@ CC_TASK(serve_and_fail, { CCConn *c; }) {
     return NULL;
 }
 
-static void tcp_pair(CCListener *l, CCConn **one, CCConn **other) {
-    CCAddr addr;
-    CHECK_EQ(cc_listener_addr(l, &addr), 0);
-    CHECK_EQ(cc_dial_addr(one, &addr, NULL, CC_FOREVER), 0);
-    CHECK_EQ(cc_accept(l, other), 0);
-}
-
 TEST_WORKERS(a_peer_that_is_cut_off_anywhere) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     CCListener *l;
@@ -537,8 +482,8 @@ TEST_WORKERS(a_peer_that_is_cut_off_anywhere) {
         CCConn *client, *server, *a, *b;
         char byte;
         size_t n = 1;
-        tcp_pair(l, &client, &a);
-        tcp_pair(l, &server, &b);
+        tcp_pair(l, &client, &a, NULL);
+        tcp_pair(l, &server, &b, NULL);
         CHECK_EQ(cc_tls_over(w.server, &server, NULL, CC_FOREVER), 0);
         CC_NURSERY(nursery) {
             CHECK_EQ(CC_GO_IN(nursery, relay, .a = a, .b = b, .left = left, .reset = left % 2 == 0), 0);

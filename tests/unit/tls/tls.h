@@ -96,6 +96,13 @@ static inline void free_cert(struct made *m) {
     *m = (struct made){0};
 }
 
+/* TEST_KTLS=1: the kernel can encrypt. Then it is to do so, and all connections are TCP (tests/tls/ktls.sh). A
+ * program that chooses itself defines CHOOSES_KTLS. */
+static inline bool kernel_can(void) {
+    const char *can = getenv("TEST_KTLS");
+    return can != NULL && strcmp(can, "1") == 0;
+}
+
 /* An authority, a good certificate of localhost, and settings of both sides. */
 struct world {
     struct made ca, cert;
@@ -126,6 +133,9 @@ static inline struct world make_world(CCTlsOptions client, CCTlsOptions server) 
         server.cert = w.cert.cert_pem;
         server.key = w.cert.key_pem;
     }
+#ifndef CHOOSES_KTLS
+    client.ktls = server.ktls = kernel_can();
+#endif
     w.client = client_of(&client);
     w.server = server_of(&server);
     return w;
@@ -144,9 +154,24 @@ struct ends {
     CCConn *here, *there; /* the client, the server */
 };
 
+static inline void tcp_pair(CCListener *l, CCConn **one, CCConn **other, const CCDialOptions *options) {
+    CCAddr addr;
+    CHECK_EQ(cc_listener_addr(l, &addr), 0);
+    CHECK_EQ(cc_dial_addr(one, &addr, options, CC_FOREVER), 0);
+    CHECK_EQ(cc_accept(l, other), 0);
+}
+
 static inline struct ends plain_pair(void) {
     struct ends e;
-    CHECK_EQ(cc_socketpair(&e.here, &e.there), 0);
+    if (kernel_can()) {
+        CCListener *l; /* less than 1 MB of buffers */
+        CCDialOptions options = {.conn = {.send_buffer = 70000, .receive_buffer = 40000}};
+        CHECK_EQ(cc_listen(&l, "tcp://127.0.0.1:0?send_buffer=70000&receive_buffer=40000", NULL), 0);
+        tcp_pair(l, &e.here, &e.there, &options);
+        cc_listener_close(l);
+    } else {
+        CHECK_EQ(cc_socketpair(&e.here, &e.there), 0);
+    }
     return e;
 }
 
@@ -191,6 +216,59 @@ static inline CCTlsInfo info_of(CCConn *conn) {
     CCTlsInfo info;
     CHECK_EQ(cc_tls_info(conn, &info), 0);
     return info;
+}
+
+/* ---- bytes ---- */
+
+static inline unsigned char byte_at(size_t i) {
+    return (unsigned char)(i * 7 + i / 251);
+}
+
+CC_TASK(send_stream, {
+    CCConn *c;
+    size_t size, piece;
+}) {
+    unsigned char *bytes = malloc(self->piece);
+    CHECK(bytes != NULL);
+    for (size_t at = 0; at < self->size;) {
+        size_t n, part = self->size - at < self->piece ? self->size - at : self->piece;
+        for (size_t i = 0; i < part; i++) bytes[i] = byte_at(at + i);
+        CHECK_EQ(cc_write(self->c, bytes, part, &n), 0);
+        CHECK_EQ(n, part);
+        at += part;
+    }
+    free(bytes);
+    CHECK_EQ(cc_shutdown(self->c, CC_SHUT_WRITE), 0);
+    return NULL;
+}
+
+CC_TASK(take_stream, {
+    CCConn *c;
+    size_t size, piece;
+}) {
+    unsigned char *bytes = malloc(self->piece);
+    CHECK(bytes != NULL);
+    for (size_t at = 0;;) {
+        size_t n;
+        CHECK_EQ(cc_read(self->c, bytes, self->piece, &n), 0);
+        for (size_t i = 0; i < n; i++) CHECK_EQ(bytes[i], byte_at(at + i));
+        at += n;
+        if (n == 0) {
+            CHECK_EQ(at, self->size);
+            break;
+        }
+    }
+    free(bytes);
+    return NULL;
+}
+
+static inline void both_ways(struct ends e, size_t size, size_t write_piece, size_t read_piece) {
+    CC_NURSERY(n) {
+        CHECK_EQ(CC_GO_IN(n, send_stream, .c = e.here, .size = size, .piece = write_piece), 0);
+        CHECK_EQ(CC_GO_IN(n, send_stream, .c = e.there, .size = size, .piece = write_piece), 0);
+        CHECK_EQ(CC_GO_IN(n, take_stream, .c = e.here, .size = size, .piece = read_piece), 0);
+        CHECK_EQ(CC_GO_IN(n, take_stream, .c = e.there, .size = size, .piece = read_piece), 0);
+    }
 }
 
 #endif
