@@ -5,6 +5,8 @@
  * BROADCAST-2  `lock` guards the lists, and is never held during a wait for a subscriber. Subscribe, unsubscribe and
  *              close take only `lock`, so they never wait for a slow subscriber. A send waits with a reference to the
  *              channel; unsubscribe and close close the channel, and the send continues.
+ * BROADCAST-3  A subscriber is found by its channel in a table: the cost of an unsubscribe does not depend on how many
+ *              others there are. The table grows with them; without memory for that its chains get longer.
  */
 #include "base/error.h"
 #include "base/mem.h"
@@ -15,8 +17,11 @@
 
 struct subscriber {
     struct link link;
-    CCChan *ch; /* with a reference */
+    CCChan *ch;              /* with a reference */
+    struct subscriber *next; /* in its chain of the table */
 };
+
+enum { FEW_LOG2 = 2 };
 
 struct CCBroadcast {
     CCMutex sending;         /* before `lock` */
@@ -27,6 +32,9 @@ struct CCBroadcast {
     CCSlowMode slow;
     bool closed;
     size_t count;
+    struct subscriber **table; /* BROADCAST-3: by channel, 1 << log2 chains */
+    unsigned log2;
+    struct subscriber *few[1 << FEW_LOG2]; /* the first table */
 };
 
 static struct subscriber *of(struct link *link) {
@@ -47,6 +55,8 @@ CCBroadcast *cc_broadcast_create(const CCBroadcastConfig *c) {
     for (size_t i = 0; c->name != NULL && i + 1 < CC_CHAN_NAME_MAX && c->name[i] != '\0'; i++) name[i] = c->name[i];
     cc__list_init(&b->subscribers);
     cc__list_init(&b->full);
+    b->table = b->few;
+    b->log2 = FEW_LOG2;
     b->slow = c->slow;
     b->each = (CCChanConfig){.elem_size = c->elem_size,
                              .capacity = c->capacity,
@@ -57,9 +67,47 @@ CCBroadcast *cc_broadcast_create(const CCBroadcastConfig *c) {
     return b;
 }
 
+/* ---- the table; under `lock` ---- */
+
+static struct subscriber **chain_of(struct subscriber **table, unsigned log2, const CCChan *ch) {
+    return &table[(uint64_t)(uintptr_t)ch * UINT64_C(0x9e3779b97f4a7c15) >> (64 - log2)];
+}
+
+/* The link of a chain that leads to it; it holds NULL if there is no such subscriber. */
+static struct subscriber **find_locked(CCBroadcast *b, const CCChan *ch) { /* BROADCAST-3 */
+    struct subscriber **at = chain_of(b->table, b->log2, ch);
+    while (*at != NULL && (*at)->ch != ch) at = &(*at)->next;
+    return at;
+}
+
+static void enter_table(struct subscriber **table, unsigned log2, struct subscriber *s) {
+    struct subscriber **chain = chain_of(table, log2, s->ch);
+    s->next = *chain;
+    *chain = s;
+}
+
+static void free_table(CCBroadcast *b) {
+    if (b->table != b->few) cc__mem_free(b->table);
+}
+
+static void grow_locked(CCBroadcast *b) {
+    unsigned log2 = b->log2 + 1;
+    struct subscriber **table = cc__mem_alloc(sizeof *table << log2), *s;
+    if (table == NULL) return;
+    for (size_t i = 0; i < (size_t)1 << b->log2; i++)
+        while ((s = b->table[i]) != NULL) {
+            b->table[i] = s->next;
+            enter_table(table, log2, s);
+        }
+    free_table(b);
+    b->table = table;
+    b->log2 = log2;
+}
+
 /* ---- subscribers; under `lock` ---- */
 
 static void remove_locked(CCBroadcast *b, struct subscriber *s) {
+    *find_locked(b, s->ch) = s->next;
     cc__list_remove(&s->link);
     b->count--;
     cc_chan_free(s->ch);
@@ -76,14 +124,9 @@ static int add_locked(CCBroadcast *b, CCChan **ch) {
     }
     *ch = cc_chan_ref(s->ch);
     cc__list_push_back(&b->subscribers, &s->link);
-    b->count++;
+    if (b->count++ >> b->log2 != 0) grow_locked(b);
+    enter_table(b->table, b->log2, s);
     return 0;
-}
-
-static struct subscriber *find_locked(struct link *list, const CCChan *ch) {
-    for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next))
-        if (of(l)->ch == ch) return of(l);
-    return NULL;
 }
 
 CCChan *cc_broadcast_subscribe(CCBroadcast *b) {
@@ -102,8 +145,7 @@ int cc_broadcast_unsubscribe(CCBroadcast *b, CCChan *ch) {
     if (b == NULL || ch == NULL) return EINVAL;
     (void)cc_chan_close(ch); /* BROADCAST-2 */
     (void)cc_mutex_lock_uncancellable(&b->lock);
-    struct subscriber *s = find_locked(&b->subscribers, ch);
-    if (s == NULL) s = find_locked(&b->full, ch);
+    struct subscriber *s = *find_locked(b, ch);
     if (s != NULL) remove_locked(b, s); /* else it was already disconnected */
     (void)cc_mutex_unlock(&b->lock);
     cc_chan_free(ch);
@@ -251,5 +293,6 @@ void cc_broadcast_free(CCBroadcast *b) {
     if (b == NULL) return;
     (void)cc_broadcast_close(b);
     while (!cc__list_empty(&b->subscribers)) remove_locked(b, of(cc__get(&b->subscribers.next)));
+    free_table(b);
     cc__mem_free(b);
 }

@@ -1,5 +1,5 @@
 /* chan.c - sends, receives and selects with a deadline when there is no memory for the timer: ENOMEM, no value moves,
- * and the channel serves the next caller. */
+ * and the channel serves the next caller. Subscriptions to a broadcast without memory. */
 #include "fail.h"
 #include "harness.h"
 
@@ -58,5 +58,38 @@ TEST_WORKERS(no_memory_for_a_timer) {
     cc_chan_free(empty);
     cc_chan_free(nobody);
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
+    CHECK_EQ(fail.blocks, 0);
+}
+
+/* Every allocation of a subscription fails in turn: it fails, or does without, and those that exist are found. */
+TEST(no_memory_for_a_subscription) {
+    enum { CROWD = 40 };
+    CCBroadcastConfig config = {.elem_size = sizeof(int), .capacity = 1};
+    CCChan *crowd[CROWD];
+    int n = 0, value = 3, refused = 0, did_without = 0;
+    fail_begin();
+    CCBroadcast *b = cc_broadcast_create(&config);
+    CHECK(b != NULL);
+    for (int k = 1; n < CROWD; k = k % 5 + 1) {
+        fail_arm(k, FAIL_MEMORY, false);
+        CCChan *ch = cc_broadcast_subscribe(b);
+        long failed = fail_disarm();
+        if (ch == NULL) {
+            CHECK(failed == 1 && errno == ENOMEM);
+            refused++;
+            continue;
+        }
+        did_without += failed == 1;
+        crowd[n++] = ch;
+    }
+    CHECK(refused > 0 && did_without > 0);
+    CHECK_EQ(cc_broadcast_subscribers(b), CROWD);
+    CHECK_EQ(cc_broadcast_send_try(b, &value, sizeof value), 0);
+    while (n-- > 0) {
+        CHECK_EQ(cc_chan_recv_try(crowd[n], &value, sizeof value), 0);
+        CHECK_EQ(cc_broadcast_unsubscribe(b, crowd[n]), 0);
+    }
+    CHECK_EQ(cc_broadcast_subscribers(b), 0);
+    cc_broadcast_free(b);
     CHECK_EQ(fail.blocks, 0);
 }

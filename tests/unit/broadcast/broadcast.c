@@ -1,9 +1,11 @@
 /* broadcast.c - broadcasts with their three ways to treat slow subscribers; the latest value; oneshots. */
+#include "../../programs/where.h"
 #include "../contexts.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 static CCBroadcast *new_broadcast(size_t capacity, CCSlowMode slow) {
@@ -89,6 +91,30 @@ TEST(arguments) {
     CHECK_EQ(cc_broadcast_send(b, &v, 1), EINVAL);
     CHECK_EQ(cc_broadcast_send_try(b, NULL, sizeof v), EINVAL);
     cc_broadcast_free(b);
+}
+
+/* ---- a crowd ---- */
+
+/* Whoever leaves is found at once: a search along the line would take minutes, if the last leave first. Those that stay
+ * get every value. */
+TEST(a_crowd_leaves, .timeout = 30) {
+    bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
+    int count = cheap ? 100000 : 2000;
+    CCChan **line = calloc((size_t)count, sizeof *line);
+    CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
+    CHECK(line != NULL);
+    for (int i = 0; i < count; i++) line[i] = subscribe(b);
+    for (int i = count - 1; i >= 0; i--)
+        if (i % 100 != 0) CHECK_EQ(cc_broadcast_unsubscribe(b, line[i]), 0);
+    CHECK_EQ(cc_broadcast_subscribers(b), (size_t)count / 100);
+    send_all(b, 7, 7);
+    for (int i = 0; i < count; i += 100) {
+        expect(line[i], 7);
+        CHECK_EQ(cc_broadcast_unsubscribe(b, line[i]), 0);
+    }
+    CHECK_EQ(cc_broadcast_subscribers(b), 0);
+    cc_broadcast_free(b);
+    free(line);
 }
 
 /* ---- a subscriber's channel gets values of others, which nobody should send ---- */
