@@ -106,8 +106,8 @@ CC_API int cc_chan_recv_task(CCChan *ch, void **result);
 CC_API int cc_chan_close(CCChan *ch);
 CC_API int cc_chan_close_err(CCChan *ch, int error);
 
-/* The number of buffered values; the capacity; whether it is closed; the number of values dropped by drop-old. 0 and
- * false for NULL. Any context; does not switch. */
+/* The number of buffered values; the capacity; whether it is closed, and then what its closer wrote before is visible;
+ * the number of values dropped by drop-old. 0 and false for NULL. Any context; does not switch. */
 CC_API size_t cc_chan_len(CCChan *ch);
 CC_API size_t cc_chan_cap(CCChan *ch);
 CC_API bool cc_chan_is_closed(CCChan *ch);

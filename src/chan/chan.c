@@ -125,7 +125,7 @@ static void claim_all_locked(CCChan *ch, struct link *list, struct wakes *wakes)
 
 void cc__chan_close_locked(CCChan *ch, int error, struct wakes *wakes) {
     if (cc__get(&ch->closed)) return;
-    cc__set(&ch->closed, true);
+    cc__set_release(&ch->closed, true); /* pairs with cc_chan_is_closed */
     ch->error = error > 0 ? error : EPIPE;
     claim_all_locked(ch, &ch->receivers, wakes);
     claim_all_locked(ch, &ch->senders, wakes);
@@ -165,7 +165,7 @@ size_t cc_chan_cap(CCChan *ch) {
 
 bool cc_chan_is_closed(CCChan *ch) {
     cc__sim_point();
-    return ch != NULL && cc__get(&ch->closed);
+    return ch != NULL && cc__get_acquire(&ch->closed); /* pairs with the close */
 }
 
 uint64_t cc_chan_dropped(CCChan *ch) {

@@ -193,6 +193,17 @@ static void send_soon_close(void) {
 SCENARIO(chan0_deadline_next, "a receiver gives up; the next one gets the value", .setup = cap0,
          .threads = {send_soon_close, recv_soon, recv_too}, .check = two_or_close);
 
+static uint64_t before;
+static void write_close(void) {
+    before = 1;
+    close_it();
+}
+static void look_closed(void) {
+    if (cc_chan_is_closed(ch)) EX_EQ(before, 1);
+}
+SCENARIO(chan_closed_seen, "whoever finds a channel closed sees what was written before the close", .setup = cap0,
+         .threads = {write_close, look_closed});
+
 /* ---- modes and memory ---- */
 
 static void drop_old(void) {
