@@ -59,7 +59,8 @@ CC_BEGIN_DECLS
 #define CC_ON_SEND_OF(handle, pointer) \
     CC__ON(cc_when_send_(CC__WHEN, (handle).ch, CC__SENDS(handle, pointer), sizeof *(pointer)))
 /* That channel, of a receive or send in the same block, is closed (and empty, for a receive); CC_WHEN_ERROR: EPIPE, or
- * the error of cc_chan_close_err. */
+ * the error of cc_chan_close_err. Also if the arm has failed otherwise: a pool's on_create (its error), or a drop-old
+ * send without memory (ENOMEM). */
 #define CC_ON_CLOSED(channel) CC__ON(cc_when_closed_(CC__WHEN, (channel)))
 
 /* The task has ended; the handle is consumed. CC_WHEN_ERROR: as cc_task_join. result_pointer: a void **, or NULL. */

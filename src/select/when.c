@@ -51,8 +51,8 @@ static uint32_t body_of_closed(CCWhen *when, size_t chosen) {
         const CCCase *c = &cc__when_cases(when)[i];
         if (c->kind == CC_CASE_NONE && c->size == 1 && c->ch == found->ch) return i;
     }
-    cc_panic("CC_WHEN: the channel of arm %zu is closed (error %d), and there is no CC_ON_CLOSED for it", chosen + 1,
-             found->error);
+    cc_panic("CC_WHEN: the channel of arm %zu is closed%s (error %d), and there is no CC_ON_CLOSED for it", chosen + 1,
+             found->error != EPIPE ? " or has failed" : "", found->error);
 }
 
 static bool found_closed(const CCCase *c) {

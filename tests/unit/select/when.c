@@ -639,6 +639,11 @@ static void no_closed(void *ch) {
     }
 }
 
+static int create_nothing(void *item, void *context) {
+    (void)item, (void)context;
+    return EIO;
+}
+
 static void *misuse_body(void *unused) {
     (void)unused;
     CCChan *ch = new_chan(sizeof(int), 0);
@@ -657,6 +662,10 @@ static void *misuse_body(void *unused) {
     expect_panic(await_awaited, NULL, "CC_WHEN: arm 1 of 1: there is no task");
     CHECK_EQ(cc_chan_close(ch), 0);
     expect_panic(no_closed, ch, "the channel of arm 1 is closed (error 32), and there is no CC_ON_CLOSED for it");
+    cc_chan_free(ch);
+    CCChanConfig pool = {.elem_size = sizeof(int), .capacity = 1, .on_create = create_nothing};
+    ch = cc_chan_create_ex(&pool);
+    expect_panic(no_closed, ch, "arm 1 is closed or has failed (error 5), and there is no CC_ON_CLOSED for it");
     cc_chan_free(ch);
     return NULL;
 }
