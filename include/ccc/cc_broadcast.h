@@ -29,7 +29,8 @@ typedef struct CCBroadcastConfig {
     size_t elem_size;
     size_t capacity; /* of each subscriber; at least 1 */
     CCSlowMode slow;
-    /* As in CCChanConfig, called for each copy that a subscriber does not receive. It must not use the broadcast. */
+    /* As in CCChanConfig, called for each copy that a subscriber does not receive, perhaps while the broadcast is
+     * locked: it must not use the broadcast, and must not wait for anybody who does. */
     void (*on_drop)(void *value, void *context);
     void *context;
     const char *name;     /* of the subscribers' channels, for dumps */

@@ -32,8 +32,8 @@ typedef struct CCChanConfig {
     /* Object pool: on_create creates an item when a receive finds the channel empty and fewer than `capacity` items
      * exist; on_reset is called on an item that is sent back; on_destroy on each item when the channel is freed. Each
      * gets `context`. on_create returns 0 or an error, which the receive returns. on_create may be NULL with the others
-     * set. They run outside the channel's lock. on_reset runs before the attempt to send, also if the send then fails,
-     * and for every select that has the send among its arms and waits. */
+     * set. They run outside the channel's lock; on_destroy must not panic. on_reset runs before the attempt to send,
+     * also if the send then fails, and for every select that has the send among its arms and waits. */
     int (*on_create)(void *item, void *context);
     void (*on_reset)(void *item, void *context);
     void (*on_destroy)(void *item, void *context);
@@ -43,7 +43,7 @@ typedef struct CCChanConfig {
     const char *name; /* for dumps; copied, truncated to CC_CHAN_NAME_MAX - 1 bytes */
     /* Called, with `context`, for each value that was sent and will never be received: those dropped by drop-old and
      * those still buffered when the channel is freed. For values that own resources, such as pointers. Not for pools
-     * and ordered channels. Runs outside the channel's lock, on a copy. */
+     * and ordered channels. Runs outside the channel's lock, on a copy. Must not panic. */
     void (*on_drop)(void *value, void *context);
     uint64_t reserved[3]; /* 0; see cc_base.h */
 } CCChanConfig;
