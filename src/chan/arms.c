@@ -40,6 +40,10 @@ static int try_recv(const CCCase *c) {
     return cc__chan_try(c->ch, c->value, false);
 }
 
+static int recv_rest(const CCCase *c) {
+    return cc__chan_recv_rest(c->ch, c->value);
+}
+
 void cc__arm_reset_send(const CCCase *c) {
     if (c->ch != NULL && unlikely(c->ch->pool)) cc__chan_reset(c->ch, c->value);
 }
@@ -110,4 +114,5 @@ const struct arm_ops cc__arm_recv = {.look = cc__arm_look_recv,
                                      .prepare = prepare,
                                      .link = link_recv,
                                      .unlink = unlink_arm,
-                                     .bias = &bias};
+                                     .bias = &bias,
+                                     .rest = recv_rest};

@@ -11,7 +11,7 @@
  * CHAN-5  While `bias` names a worker, that worker's biased lock guards the channel: the rules above apply to it
  *         instead of the lock (bias.c).
  * CHAN-6  The memory is freed with the last reference, or, after that, when the last arm whose claim was lost is
- *         unlinked.
+ *         unlinked, and the last receiver that was left the place of a pool's item (ARM_REST) has seen the end.
  */
 #ifndef CC_CHAN_CHAN_H
 #define CC_CHAN_CHAN_H
@@ -53,7 +53,7 @@ struct CCChan {
     /* Rarely touched. */
     int error; /* of operations on a closed channel */
     _Atomic uint32_t refs;
-    uint32_t lost_claims;   /* arms off the list whose owners have yet to unlink */
+    uint32_t lost_claims;   /* arms off the list whose owners have yet to lock the channel */
     bool abandoned;         /* no reference left */
     _Atomic size_t created; /* pool: items that exist; written under the lock, also read without it */
     uint64_t dropped;
@@ -116,6 +116,8 @@ int cc__chan_wait_biased(struct worker *w, CCChan *ch, struct link *list, void *
 /* The complete operation if it need not wait, else ARM_WAIT. The arguments are checked. */
 int cc__chan_try(CCChan *ch, void *value, bool sends);
 int cc__chan_try_slow(CCChan *ch, void *value, bool sends);
+/* Completes a receive from a pool whose wait ended with ARM_REST. 0 or an error. */
+int cc__chan_recv_rest(CCChan *ch, void *value);
 
 /* True for a pool with fewer items than its capacity. */
 CC_INLINE bool cc__chan_may_create(CCChan *ch) {

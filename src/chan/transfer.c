@@ -139,16 +139,17 @@ CC_INLINE int wait_held(struct worker *w, CCChan *ch, struct link *list, void *v
 
 /* ---- pools ---- */
 
-/* Creation failed, so the pool may create another item: wakes all waiting receivers to retry. Waking one is not enough:
- * a select may end with another arm. */
+/* Creation failed. The place of the item passes to the first waiting receiver, which completes its operation
+ * (cc__chan_recv_rest); the channel stays allocated until then (CHAN-6). */
 static void uncreate(void *channel) {
     CCChan *ch = channel;
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__chan_lock(ch);
-    cc__set(&ch->created, cc__get(&ch->created) - 1);
-    while (cc__chan_claim_locked(ch, &ch->receivers, &wakes, ARM_AGAIN) != NULL) {
-    }
+    if (cc__chan_claim_locked(ch, &ch->receivers, &wakes, ARM_REST) != NULL)
+        ch->lost_claims++;
+    else
+        cc__set(&ch->created, cc__get(&ch->created) - 1);
     cc__lock_release(&ch->lock);
     cc__chan_wakes_flush(&wakes);
 }
@@ -161,6 +162,22 @@ static CC_NOINLINE int create_item(CCChan *ch, void *value) {
     if (rc == 0) undo.fn = NULL;
     cc_defer_leave(&undo);
     return rc > 0 ? rc : rc < 0 ? ENOMEM : 0;
+}
+
+/* As if it had just been called; it need not wait, because there is a place for an item. */
+CC_NOINLINE int cc__chan_recv_rest(CCChan *ch, void *value) {
+    cc__chan_lock(ch);
+    ch->lost_claims--;
+    cc__set(&ch->created, cc__get(&ch->created) - 1);
+    if (unlikely(ch->abandoned)) {
+        int error = ch->error;
+        bool last = ch->lost_claims == 0;
+        cc__lock_release(&ch->lock);
+        if (last) cc__chan_destroy(ch);
+        return error;
+    }
+    int rc = recv_step(cc__worker(), ch, value, GUARD_LOCK, NULL);
+    return rc == ARM_CREATE ? create_item(ch, value) : rc;
 }
 
 /* ---- the operation ---- */
@@ -182,8 +199,7 @@ CC_INLINE int transfer_held(struct worker *w, CCChan *ch, void *value, uint64_t 
                 cc__event(chan_wait, label->channel, label->name, sends, cc__get(&ch->count), ch->capacity);
             rc = wait_held(w, ch, sends ? &ch->senders : &ch->receivers, value, deadline, guard);
             if (label != NULL) cc__event(chan_woken, label->channel, label->name, sends, rc);
-            if (likely(rc != ARM_AGAIN)) return rc;
-            w = cc__worker();
+            return unlikely(rc == ARM_REST) ? cc__chan_recv_rest(ch, value) : rc;
         }
         lock(w, ch);
         guard = GUARD_LOCK;

@@ -102,8 +102,8 @@ static const char *result_name(int result) {
     switch (result) {
     case 0:
         return "done";
-    case ARM_AGAIN:
-        return "to look again";
+    case ARM_REST:
+        return "to create an item";
     case ETIMEDOUT:
         return "deadline";
     case ECANCELED:

@@ -227,8 +227,9 @@ static CC_NOINLINE enum wake_reason block_thread(struct select *s, struct waiter
     return cc__blocked_block(waiter, (struct wait_what){PARK_SELECT, all});
 }
 
-/* Waits; no case seemed ready. `s` has room for n arms and locks. ARM_AGAIN: retry. With `biased` the caller holds its
- * worker's biased lock, which is released. */
+/* Waits; no case seemed ready. `s` has room for n arms and locks. ARM_AGAIN: retry. ARM_REST: *chosen is the case; the
+ * caller completes it when the arms are freed, as that may panic. With `biased` the caller holds its worker's biased
+ * lock, which is released. */
 CC_INLINE int wait_for_one(struct worker *w, CCCase *cases, size_t n, struct select *s, bool biased, size_t *chosen) {
     struct waiter waiter;
     uint32_t winner = UINT32_MAX;
@@ -256,8 +257,11 @@ CC_INLINE int wait_for_one(struct worker *w, CCCase *cases, size_t n, struct sel
         for (served = s->arms; served->index != winner; served++) {
         }
     unlink_all(s, served);
-    if (likely(served != NULL))
-        return unlikely(served->error == ARM_AGAIN) ? ARM_AGAIN : cc__case_chosen(cases, winner, served->error, chosen);
+    if (likely(served != NULL)) {
+        *chosen = winner;
+        if (unlikely(served->error < 0)) return served->error; /* ARM_AGAIN, ARM_REST */
+        return cc__case_chosen(cases, winner, served->error, chosen);
+    }
     if (reason == WAKE_TIMER) return time_is_up(cases, s, chosen);
     return is_cancelled(cases, s, chosen);
 }
@@ -317,6 +321,8 @@ static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t 
             if (!wait) return EAGAIN;
             rc = wait_unbiased(cases, n, deadline, chosen);
         }
+        if (unlikely(rc == ARM_REST))
+            return cc__case_chosen(cases, *chosen, cc__kind_ops(&cases[*chosen])->rest(&cases[*chosen]), chosen);
         if (likely(rc != ARM_AGAIN)) return rc;
     }
 }

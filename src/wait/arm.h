@@ -20,6 +20,7 @@ struct arm;
 enum {
     ARM_WAIT = -1,  /* it cannot be done now */
     ARM_AGAIN = -2, /* the object has changed: retry */
+    ARM_REST = -3,  /* the wait is over, and the waiter has to complete the operation */
 };
 
 /* Results of looking at a case; or EINVAL: the case is malformed. */
@@ -66,6 +67,9 @@ struct arm_ops {
     int (*look_locked)(struct arm *arm);
     /* Called when the arm of an OS thread was linked, without locks. NULL: nothing to do. */
     void (*thread_waits)(struct arm *arm);
+    /* Completes a case whose arm was claimed with ARM_REST; no arm is linked. 0 or the case's error. NULL: there are no
+     * such claims. */
+    int (*rest)(const CCCase *c);
 };
 
 struct arm {

@@ -252,6 +252,58 @@ TEST_WORKERS(a_waiter_creates_after_a_select) {
     CHECK_EQ(cc_run(select_takes_another, NULL, NULL), 0);
 }
 
+/* The pool is freed before the waiter that is to create next has run: it gets the error of the end, as all others. */
+struct end {
+    struct slow_shop shop;
+    CCChan *other;
+    bool selects;
+};
+
+static void *fail_and_free(void *arg) {
+    struct end *e = arg;
+    uint64_t value = 0;
+    CHECK_EQ(cc_chan_recv(e->shop.ch, &value, sizeof value), EIO);
+    cc_chan_free(e->shop.ch);
+    return NULL;
+}
+
+static void *wait_for_the_end(void *arg) {
+    struct end *e = arg;
+    uint64_t value = 0;
+    size_t chosen = 9;
+    CCCase cases[] = {CC_RECV(e->other, &value, NULL), CC_RECV(e->shop.ch, &value, NULL),
+                      CC_RECV(e->shop.ch, &value, NULL)};
+    if (!e->selects) {
+        CHECK_EQ(cc_chan_recv(e->shop.ch, &value, sizeof value), EPIPE);
+    } else {
+        CHECK_EQ(cc_select(cases, 3, CC_FOREVER, &chosen), 0);
+        CHECK(chosen != 0 && cases[chosen].error == EPIPE);
+    }
+    return NULL;
+}
+
+static void *freed_before_the_next(void *unused) {
+    for (int selects = 0; selects < 2; selects++) {
+        struct end e = {.shop.waiters = selects ? 4 : 2, .other = cc_chan_create(8, 1), .selects = selects};
+        e.shop.ch = cc_chan_create_ex(
+            &(CCChanConfig){.elem_size = 8, .capacity = 1, .on_create = slow_create, .context = &e.shop});
+        CCTask maker = cc_fiber_spawn_task(fail_and_free, &e), waiters[2];
+        while (atomic_load(&e.shop.calls) == 0) cc_yield();
+        for (int i = 0; i < 2; i++) waiters[i] = cc_fiber_spawn_task(wait_for_the_end, &e);
+        CHECK_EQ(cc_task_join(&maker, NULL), 0);
+        for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&waiters[i], NULL), 0);
+        CHECK_EQ(atomic_load(&e.shop.calls), 1);
+        cc_chan_free(e.other);
+    }
+    return unused;
+}
+
+TEST(freed_after_a_failure) {
+    CCRuntimeConfig one = {.workers = 1, .max_workers = 1}; /* so that nobody runs before the free */
+    CHECK_EQ(cc_runtime_init(&one), 0);
+    CHECK_EQ(cc_run(freed_before_the_next, NULL, NULL), 0);
+}
+
 /* ---- under traffic ---- */
 
 static void *customer(void *arg) {
