@@ -540,7 +540,7 @@ static void about_to_share(void) {
     all_sleep();
     start_at(0, &task, publishes_when_told, NULL);
     EX_EQ(want_idle(cc__get(&cc__sched.want)), 1);
-    cc__policy_paid(); /* no wake is deferred */
+    cc__policy_paid(UINT64_MAX); /* no wake is deferred */
 }
 static void wakes_and_tells(void) {
     (void)cc__idle_notify_worker(&cc__sched.workers[1]); /* as for a stack; it finds nothing */
