@@ -44,6 +44,10 @@ static int recv_rest(const CCCase *c) {
     return cc__chan_recv_rest(c->ch, c->value);
 }
 
+bool cc__arm_calls_back(const CCCase *c) {
+    return (c->kind == CC_CASE_SEND || c->kind == CC_CASE_RECV) && c->ch != NULL && c->ch->pool;
+}
+
 void cc__arm_reset_send(const CCCase *c) {
     if (c->ch != NULL && unlikely(c->ch->pool)) cc__chan_reset(c->ch, c->value);
 }
@@ -108,11 +112,13 @@ const struct arm_ops cc__arm_send = {.look = cc__arm_look_send,
                                      .prepare = prepare,
                                      .link = link_send,
                                      .unlink = unlink_arm,
-                                     .bias = &bias};
+                                     .bias = &bias,
+                                     .freeable = true};
 const struct arm_ops cc__arm_recv = {.look = cc__arm_look_recv,
                                      .try = try_recv,
                                      .prepare = prepare,
                                      .link = link_recv,
                                      .unlink = unlink_arm,
                                      .bias = &bias,
+                                     .freeable = true,
                                      .rest = recv_rest};

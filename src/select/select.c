@@ -13,6 +13,9 @@
  * SELECT-5  A select that has to wait biases all its objects to its worker, or none: the next select would revoke the
  *           bias of one object if another has none.
  * SELECT-6  A select with a deadline takes the locks: inside the biased lock no timer is armed and no lock is taken.
+ * SELECT-7  A select that looks again after a wake without a result keeps its arms of channels until it ends: a channel
+ *           without references stays allocated while an arm is linked or has lost its claim (ARM-2). Not if a case
+ *           may call a pool's callback, which may panic past the arms.
  */
 #include <ccc/cc_select.h>
 
@@ -36,10 +39,19 @@ struct select {
     struct arm *arms;    /* of the cases that an object's wake can end; `count` of them */
     struct lock **locks; /* distinct, in address order; `locked` of them */
     uint32_t count, locked;
-    uint64_t deadline; /* the earliest of all */
-    size_t at;         /* the case with that deadline; SIZE_MAX: the select's own deadline */
-    size_t cancel;     /* the case for cancellation; SIZE_MAX: none */
+    uint64_t deadline;         /* the earliest of all */
+    size_t at;                 /* the case with that deadline; SIZE_MAX: the select's own deadline */
+    size_t cancel;             /* the case for cancellation; SIZE_MAX: none */
+    const struct again *again; /* NULL: it keeps no arms when it looks again */
 };
+
+/* How a select continues that keeps its arms (SELECT-7). */
+struct again {
+    CCSelectOrder order;
+    uint64_t deadline;
+};
+static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, bool keeps,
+                         size_t *chosen);
 
 /* A random number below n. The state is per thread, so fibers that run on it in turn share it: hidden from the race
  * detector, and never inlined, because a fiber may change threads. */
@@ -227,6 +239,17 @@ static CC_NOINLINE enum wake_reason block_thread(struct select *s, struct waiter
     return cc__blocked_block(waiter, (struct wait_what){PARK_SELECT, all});
 }
 
+/* Starts over with the arms of channels still linked, which keeps these allocated (SELECT-7). */
+static CC_NOINLINE int select_again(CCCase *cases, size_t n, struct select *s, const struct arm *served,
+                                    size_t *chosen) {
+    for (uint32_t i = 0; i < s->count; i++)
+        if (!s->arms[i].ops->freeable && &s->arms[i] != served) s->arms[i].ops->unlink(&s->arms[i]);
+    int rc = select_within(cases, n, s->again->order, s->again->deadline, true, false, chosen);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->arms[i].ops->freeable && &s->arms[i] != served) s->arms[i].ops->unlink(&s->arms[i]);
+    return rc;
+}
+
 /* Waits; no case seemed ready. `s` has room for n arms and locks. ARM_AGAIN: retry. ARM_REST: *chosen is the case; the
  * caller completes it when the arms are freed, as that may panic. With `biased` the caller holds its worker's biased
  * lock, which is released. */
@@ -256,6 +279,8 @@ CC_INLINE int wait_for_one(struct worker *w, CCCase *cases, size_t n, struct sel
     if (likely(reason == WAKE_OBJECT))
         for (served = s->arms; served->index != winner; served++) {
         }
+    if (served != NULL && unlikely(served->error == ARM_AGAIN) && s->again != NULL)
+        return select_again(cases, n, s, served, chosen);
     unlink_all(s, served);
     if (likely(served != NULL)) {
         *chosen = winner;
@@ -272,15 +297,18 @@ static CC_NOINLINE int wait_biased(struct worker *w, CCCase *cases, size_t n, si
     return wait_for_one(w, cases, n, &s, true, chosen);
 }
 
-static CC_NOINLINE int wait_few(struct worker *w, CCCase *cases, size_t n, uint64_t deadline, size_t *chosen) {
+static CC_NOINLINE int wait_few(struct worker *w, CCCase *cases, size_t n, uint64_t deadline, const struct again *again,
+                                size_t *chosen) {
     struct arm arms[ARM_FEW];
     struct lock *locks[ARM_FEW];
-    struct select s = {.arms = arms, .locks = locks, .deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX};
+    struct select s = {
+        .arms = arms, .locks = locks, .deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX, .again = again};
     return wait_for_one(w, cases, n, &s, false, chosen);
 }
 
-static CC_NOINLINE int wait_many(struct worker *w, CCCase *cases, size_t n, uint64_t deadline, size_t *chosen) {
-    struct select s = {.deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX};
+static CC_NOINLINE int wait_many(struct worker *w, CCCase *cases, size_t n, uint64_t deadline,
+                                 const struct again *again, size_t *chosen) {
+    struct select s = {.deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX, .again = again};
     s.arms = cc__mem_alloc_small(n * (sizeof *s.arms + sizeof *s.locks));
     if (s.arms == NULL) return ENOMEM;
     s.locks = (struct lock **)(void *)(s.arms + n);
@@ -289,19 +317,25 @@ static CC_NOINLINE int wait_many(struct worker *w, CCCase *cases, size_t n, uint
     return rc;
 }
 
-static CC_NOINLINE int wait_unbiased(CCCase *cases, size_t n, uint64_t deadline, size_t *chosen) {
-    for (size_t i = 0; i < n; i++)
+static CC_NOINLINE int wait_unbiased(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool keeps,
+                                     size_t *chosen) {
+    const struct again again = {order, deadline};
+    for (size_t i = 0; i < n; i++) {
+        keeps = keeps && !cc__arm_calls_back(&cases[i]);
         if (cases[i].kind == CC_CASE_SEND)
             cc__arm_reset_send(&cases[i]);
         else if (cases[i].kind == CC_CASE_READABLE || cases[i].kind == CC_CASE_WRITABLE)
             cc__arm_may_wait_fd();
+    }
     struct worker *w = cc__worker(); /* a pool's on_reset may have waited */
-    return (n <= ARM_FEW ? wait_few : wait_many)(w, cases, n, deadline, chosen);
+    return (n <= ARM_FEW ? wait_few : wait_many)(w, cases, n, deadline, keeps ? &again : NULL, chosen);
 }
 
 /* ---- the calls ---- */
 
-static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
+/* keeps: SELECT-7. */
+static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, bool keeps,
+                         size_t *chosen) {
     for (;;) {
         struct worker *w = cc__worker();
         struct ready ready;
@@ -319,7 +353,7 @@ static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t 
                 if (wait) continue;
             }
             if (!wait) return EAGAIN;
-            rc = wait_unbiased(cases, n, deadline, chosen);
+            rc = wait_unbiased(cases, n, order, deadline, keeps, chosen);
         }
         if (unlikely(rc == ARM_REST))
             return cc__case_chosen(cases, *chosen, cc__kind_ops(&cases[*chosen])->rest(&cases[*chosen]), chosen);
@@ -336,7 +370,7 @@ static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder o
     struct backoff backoff = {0};
     while (i < n && (entered = cc__upcall_enter(false)) == ECANCELED)
         cc__backoff(&backoff); /* a shutdown is in progress, and may be called off */
-    int rc = select_within(cases, n, order, deadline, wait, chosen);
+    int rc = select_within(cases, n, order, deadline, wait, true, chosen);
     if (entered == 0) cc__upcall_leave();
     return rc;
 }
@@ -345,7 +379,7 @@ static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t dea
     if (chosen == NULL || (cases == NULL && n > 0) || n > CC_SELECT_MAX) return EINVAL;
     if (order != CC_SELECT_FAIR && order != CC_SELECT_FIRST) return EINVAL;
     if (unlikely(cc__worker() == NULL)) return select_on_thread(cases, n, order, deadline, wait, chosen);
-    return select_within(cases, n, order, deadline, wait, chosen);
+    return select_within(cases, n, order, deadline, wait, true, chosen);
 }
 
 /* The objects may be freed by the end of the select: the event has indices into the array (TRACE-1). */

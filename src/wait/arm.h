@@ -59,6 +59,7 @@ struct arm_ops {
     /* Unlinks the arm after a wait that another arm or reason ended; the object is not guarded. May free the object. */
     void (*unlink)(struct arm *arm);
     const struct arm_bias *bias; /* NULL: the lock is the only guard */
+    bool freeable;               /* the last reference to the object may be released during the wait */
     bool enters;                 /* the objects belong to the runtime: an OS thread that waits for one has to be inside
                                   * it */
     /* While the object is guarded. 0: the arm may be linked; ARM_AGAIN: retry; ECANCELED: the select is cancelled; else
@@ -148,10 +149,12 @@ CC_INLINE bool cc__arm_claim_locked(struct wakes *wakes, struct arm *arm, int er
     return won;
 }
 
-/* The kinds: chan/arms.c, task/join.c, wait/sleep.c, wait/cancel.c, io/ready.c, process/process.c,
+/* The kinds: chan/arms.c, task/join.c, wait/sleep.c, nursery/cancel.c, io/ready.c, process/process.c,
  * key/key.c, lock/event.c, lock/sem.c, nursery/end.c. */
 int cc__arm_look_send(struct worker *w, const CCCase *c);
 int cc__arm_look_recv(struct worker *w, const CCCase *c);
+/* Whether executing the case may call a pool's callback, which may wait or panic. */
+bool cc__arm_calls_back(const CCCase *c);
 /* Before a wait to send, without locks: a pool resets the item. The callback may wait or panic. */
 void cc__arm_reset_send(const CCCase *c);
 /* Before a wait for a descriptor: panics in a hosted call. */

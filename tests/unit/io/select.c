@@ -1,6 +1,8 @@
 /* select.c - descriptors as arms of a select, beside channels, tasks and points in time. */
 #include "pair.h"
 
+#include "io/fd.h"
+
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -338,6 +340,57 @@ TEST_WORKERS(a_shutdown_ends_an_os_threads_select) {
         CHECK_EQ(cc_io_waiters(), 0);
         close_pair(p);
     }
+}
+
+/* ---- an event that turns out to be none, and a channel that is freed before the select runs ---- */
+
+CC_TASK(selects, {
+    CCChan *ch;
+    int fd;
+    bool timed;
+}) {
+    int value = 0;
+    size_t chosen = 9;
+    CCCase cases[] = {CC_READABLE_CASE(self->fd, NULL), CC_RECV(self->ch, &value, NULL)};
+    CHECK_EQ(cc_select(cases, 2, self->timed ? cc_after_s(60) : CC_FOREVER, &chosen), 0);
+    CHECK_EQ(chosen, 1);
+    CHECK_EQ(cases[1].error, EPIPE);
+    return NULL;
+}
+
+/* As if the poller had reported the descriptor. */
+static void report(int number) {
+    struct io_use use;
+    struct wakes wakes;
+    CHECK_EQ(cc__fd_find(number, &use), 0);
+    uint64_t generation = cc__get(&use.fd->word) >> 32;
+    cc__wakes_init(&wakes);
+    cc__fd_event(&(struct poller_event){generation << 32 | (uint32_t)number, POLLER_READ}, &wakes);
+    cc__wakes_flush(&wakes);
+}
+
+static void *free_before_it_runs(void *arg) {
+    for (int i = 0; i < 4; i++) {
+        struct pair p = make_sockets(i & 1);
+        CCChan *ch = cc_chan_create(sizeof(int), 1);
+        CC_NURSERY(n) {
+            CHECK_EQ(CC_GO_IN(n, selects, .ch = ch, .fd = p.in, .timed = i >= 2), 0);
+            while (cc_io_waiters() == 0) cc_yield();
+            for (int k = 0; k < 3; k++) {
+                report(p.in); /* nothing is there */
+                if (k < 2) cc_yield();
+            }
+            cc_chan_free(ch);
+        }
+        close_pair(p);
+    }
+    return arg;
+}
+
+TEST(a_channel_is_freed_while_an_event_makes_the_select_look_again) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_run(free_before_it_runs, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
 /* ---- the simulator has no descriptors ---- */
