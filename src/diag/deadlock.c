@@ -78,7 +78,7 @@ static void print_servers(struct out *out, struct fiber *f, struct wait_what wha
     enum wait_object object = cc__park_object(what.reason);
     if (object != OBJECT_CHANNEL && object != OBJECT_ARMS) return;
     unsigned n = cc__graph_servers(what, f, servers, SHOWN);
-    cc__out(out, n == 0 ? "      no other fiber's stack leads to it" : "      in reach of: ");
+    cc__out(out, n == 0 ? "      no other fiber's stack refers to it" : "      referenced by: ");
     for (unsigned i = 0; i < n && i < SHOWN; i++) {
         char who[96];
         cc__describe_tenant(servers[i], who, sizeof who);
@@ -93,17 +93,17 @@ static void print_cycle(struct out *out) {
     struct graph_wait cycle[SHOWN];
     unsigned length = cc__graph_cycle(cycle, SHOWN, true);
     if (length == 0) {
-        cc__out(out, "no circle of waits was found: what they wait for was never to come\n");
+        cc__out(out, "no cycle of waits was found: nothing will ever complete these waits\n");
         return;
     }
-    cc__out(out, "a circle of %u:\n", length);
+    cc__out(out, "a cycle of %u wait%s:\n", length, cc__out_s(length));
     for (unsigned i = 0; i < length && i < SHOWN; i++) {
         char who[96], wait[DESCRIBE_MAX], whom[96] = "the next one";
         cc__describe_tenant(cycle[i].fiber, who, sizeof who);
         cc__describe_wait(cycle[i].what, wait, sizeof wait);
         if ((i + 1) % length < SHOWN) cc__describe_tenant(cycle[(i + 1) % length].fiber, whom, sizeof whom);
         bool said = strstr(wait, whom) != NULL;
-        cc__out(out, "  %s waits %s%s%s\n", who, wait, said ? "" : ", which is in reach of ", said ? "" : whom);
+        cc__out(out, "  %s waits %s%s%s\n", who, wait, said ? "" : ", which is referenced by ", said ? "" : whom);
     }
     if (length > SHOWN) cc__out(out, "  and %u more\n", length - SHOWN);
 }
@@ -112,22 +112,23 @@ static void report(FILE *file) {
     struct out out = {.file = file};
     struct survey survey;
     if (cc__survey_take(&survey) != 0) {
-        cc__out(&out, "ccc: deadlock; there is no memory to say more\n");
+        cc__out(&out, "ccc: deadlock (not enough memory for details)\n");
         cc__out_flush(&out);
         return;
     }
+    static const char *const stuck[] = {" waits, and nothing can wake it", "s wait, and nothing can wake any of them"};
     unsigned threads = cc__blocked_list(NULL, 0);
     if (survey.fibers > 0)
         cc__out(&out,
-                "ccc: deadlock: %llu fiber%s, and nothing is left that could wake one: none is ready to run, no timer "
-                "is armed, and no thread of the program is outside of a wait\n",
-                (unsigned long long)survey.fibers, survey.fibers == 1 ? " waits" : "s wait");
+                "ccc: deadlock: %llu fiber%s: no fiber is ready to run, no timer is armed, and every thread of the "
+                "program is waiting\n",
+                (unsigned long long)survey.fibers, stuck[survey.fibers != 1]);
     else
         cc__out(
             &out,
-            "ccc: deadlock: %u OS thread%s, and nothing is left that could wake one: there is no fiber, no timer is "
-            "armed, and no thread of the program is outside of a wait\n",
-            threads, threads == 1 ? " waits" : "s wait");
+            "ccc: deadlock: %u OS thread%s: there is no fiber, no timer is armed, and every thread of the program is "
+            "waiting\n",
+            threads, stuck[threads != 1]);
     cc__dump_fibers(&out, &survey, print_servers);
     cc__dump_blocked(&out, survey.now);
     cc__dump_nurseries(&out);
@@ -160,12 +161,12 @@ void cc__upcall_stuck(void) {
     char *text = report_twice(fn != NULL);
     bool ends = cc__get(&deadlock.ends);
     if (fn != NULL && !fn(text != NULL ? text : "", arg)) {
-        cc__warn("the program goes on, because cc_on_deadlock's function says so");
+        cc__warn("the program continues, as the function set by cc_on_deadlock decided");
         ends = false;
     } else if (ends) {
-        cc__warn("the program ends with status %u; with CC_DEADLOCK_ABORT=0 it would go on", cc__get(&deadlock.status));
+        cc__warn("exiting with status %u (set CC_DEADLOCK_ABORT=0 to continue instead)", cc__get(&deadlock.status));
     } else {
-        cc__warn("the program goes on, because of CC_DEADLOCK_ABORT=0");
+        cc__warn("the program continues, because of CC_DEADLOCK_ABORT=0");
     }
     cc__mem_free(text);
     cc__record_save(true);

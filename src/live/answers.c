@@ -496,21 +496,22 @@ static bool find_deadlock(struct finding *f) {
     uint64_t epoch = cc__idle_epoch(), blocked_epoch = cc__blocked_epoch();
     if (!cc__quiet_for_good() || cc__idle_epoch() != epoch || cc__blocked_epoch() != blocked_epoch) return false;
     begin(f, "deadlock",
-          "nothing is left that could wake anybody: no fiber is ready to run, no timer is armed, and no thread of the "
-          "program is outside of a wait");
+          "nothing can wake a fiber or a thread: no fiber is ready to run, no timer is armed, and every thread of the "
+          "program is waiting");
     end(f);
     return true;
 }
 
 /* While other fibers run, only cycles of locks, joins and nurseries count: any fiber may serve a channel or a select.
  */
-static void find_circle(struct finding *f, bool deadlock) {
+static void find_cycle(struct finding *f, bool deadlock) {
     struct graph_wait cycle[NAMED_MAX];
     unsigned length = cc__graph_cycle(cycle, NAMED_MAX, deadlock);
     char words[160];
     if (length == 0) return;
-    snprintf(words, sizeof words, "a circle of %u: each waits for something that the next one could do", length);
-    begin(f, "circle", words);
+    snprintf(words, sizeof words, "a cycle of %u wait%s: each fiber waits for something that the next one could do",
+             length, cc__out_s(length));
+    begin(f, "cycle", words);
     uint64_t now = cc__clock_now();
     for (unsigned i = 0; i < length && i < NAMED_MAX; i++) about(f, cycle[i].fiber, now);
     end(f);
@@ -574,8 +575,7 @@ static void find_alone(struct finding *f) {
         if (has_outside_arm(cc__view_what(&v))) continue;
         looked_at++;
         if (cc__graph_servers(cc__view_what(&v), v.fiber, &server, 1) != 0) continue;
-        if (!any)
-            begin(f, "alone", "no other fiber's stack leads to what these wait for: perhaps nobody will ever come");
+        if (!any) begin(f, "alone", "no other fiber's stack refers to what these wait for: they may wait for ever");
         any = true;
         if (f->fibers < NAMED_MAX) about(f, v.fiber, now);
     }
@@ -588,7 +588,7 @@ int cc__answer_wrong(struct out *out, const struct request *request) {
     cc__out(out, "{\"wrong\":[");
     find_shutdown(&f);
     bool deadlock = find_deadlock(&f);
-    find_circle(&f, deadlock);
+    find_cycle(&f, deadlock);
     find_stuck(&f);
     find_alone(&f);
     cc__out(out, "]");

@@ -38,8 +38,8 @@ static const char *sentence_of(int status) {
     case 431:
         return "The request is too long.\n";
     case 503:
-        return "It cannot be told at present: the runtime does not run, another report is under way, or there is no "
-               "memory or no descriptor.\n";
+        return "Not available now: the runtime is not running, another report is in progress, or there is no memory or "
+               "no descriptor.\n";
     default:
         return "This is not understood.\n";
     }

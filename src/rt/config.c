@@ -63,7 +63,7 @@ _Static_assert(CC_FIBER_QUEUE_INITIAL >= 2 && (CC_FIBER_QUEUE_INITIAL & (CC_FIBE
     VARIABLE(BLOCKING_IDLE_MS, NULL, "ms after which an idle one ends", 0)                       \
     VARIABLE(TIMER_SLACK_US, NULL, "us by which an idle worker may be late for a timer", 0)      \
     VARIABLE(PANIC_ABORT, NULL, "1: a panic that nobody stops aborts", 0)                        \
-    VARIABLE(DEADLOCK_ABORT, NULL, "0: the program goes on after a deadlock", 0)                 \
+    VARIABLE(DEADLOCK_ABORT, NULL, "0: the program continues after a deadlock", 0)               \
     VARIABLE(DEADLOCK_STATUS, NULL, "exit status of a deadlock", 0)                              \
     VARIABLE(STALL_MS, NULL, "ms in one turn that are reported", 0)                              \
     VARIABLE(DEBUG_STALL, NULL, "0: they are not reported", 0)                                   \

@@ -69,7 +69,7 @@ def main():
     bad = 0
     try:
         until = time.monotonic() + 180
-        while '"circle"' not in get(program.address, "wrong")[1].decode() and time.monotonic() < until:
+        while '"cycle"' not in get(program.address, "wrong")[1].decode() and time.monotonic() < until:
             time.sleep(0.1)
         print("1..2")
         try:

@@ -21,7 +21,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 # name, program, kind of finding, what the clicks find, text of the details
 HANGS = [
-    ("circle", "examples/hangs/circle", "circle", '[data-kind="circle"] .fiber', ["transfer (circle.c:15)", "held by fiber"]),
+    ("circle", "examples/hangs/circle", "cycle", '[data-kind="cycle"] .fiber', ["transfer (circle.c:15)", "held by fiber"]),
     ("no_sender", "examples/hangs/no_sender", "deadlock", '[data-group]', ["serve (no_sender.c:7)", "channel 'jobs'"]),
     ("search", "examples/hangs/search", "stuck", '[data-kind="stuck"] .fiber', ["find (search.c:", "in this turn"]),
     ("blocked", "examples/hangs/blocked", "stuck", '[data-kind="stuck"] .fiber', ["read_settings (blocked.c:8)", "is blocked in a system call"]),

@@ -54,7 +54,7 @@ TEST(live_shapes_are_not, .timeout = 120) {
     }
 }
 
-/* With CC_DEADLOCK_ABORT=0 it is said once, and the program goes on. */
+/* With CC_DEADLOCK_ABORT=0 it is said once, and the program continues. */
 static void goes_on(void *unused) {
     (void)unused;
     setenv("CC_DEADLOCK_ABORT", "0", 1);
@@ -80,7 +80,7 @@ TEST(can_be_told_to_go_on, .timeout = 60) {
     /* It has said all of it when the last line is there; it is alive then, and stays so. */
     static char text[16384];
     size_t len = 0;
-    while (strstr(text, "goes on, because of CC_DEADLOCK_ABORT=0") == NULL) {
+    while (strstr(text, "continues, because of CC_DEADLOCK_ABORT=0") == NULL) {
         ssize_t n = read(fd[0], text + len, sizeof text - 1 - len);
         CHECK(n > 0);
         len += (size_t)n;
@@ -124,8 +124,8 @@ static void ends_as_usual(void *unused) {
 
 TEST(the_status_can_be_chosen, .timeout = 60) {
     if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
-    check_status(ends_as_environment_says, NULL, 77, "ccc: the program ends with status 77;");
-    check_status(ends_as_config_says, NULL, 78, "ccc: the program ends with status 78;");
+    check_status(ends_as_environment_says, NULL, 77, "ccc: exiting with status 77 (");
+    check_status(ends_as_config_says, NULL, 78, "ccc: exiting with status 78 (");
     check_status(ends_as_usual, NULL, DEADLOCK_STATUS, "ignoring CC_DEADLOCK_STATUS=256: it must be");
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.deadlock_status = 256}), EINVAL);
 }
@@ -161,10 +161,10 @@ TEST(a_function_of_the_programs_decides, .timeout = 60) {
     if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
     void (*const bodies[])(void *) = {with_a_fiber, without_a_runtime};
     for (int i = 0; i < 2; i++) {
-        check_status(bodies[i], (void *)(uintptr_t)&hooks[HOOK_ENDS], DEADLOCK_STATUS, "ends with status 124");
+        check_status(bodies[i], (void *)(uintptr_t)&hooks[HOOK_ENDS], DEADLOCK_STATUS, "exiting with status 124");
         check_status(bodies[i], (void *)(uintptr_t)&hooks[HOOK_EXITS], 9, "channel 'empty'");
         /* With a fiber another thread says that it goes on, and the program may have ended by then. */
         check_status(bodies[i], (void *)(uintptr_t)&hooks[HOOK_HELPS], 0,
-                     i == 0 ? "ccc: deadlock: " : "goes on, because cc_on_deadlock's function");
+                     i == 0 ? "ccc: deadlock: " : "continues, as the function set by cc_on_deadlock decided");
     }
 }

@@ -466,7 +466,7 @@ TEST(a_thread_that_waits_alone_is_a_deadlock, .timeout = 120) {
     for (int stopped = 0; stopped < 2; stopped++) {
         run_child(&child, wait_without_end, stopped ? &stopped : NULL);
         bool good = WIFEXITED(child.status) && WEXITSTATUS(child.status) == 124 && said(&child, "CC_SIM_SEED=3 ") &&
-                    said(&child, "ccc: deadlock: 1 OS thread waits, and nothing is left that could wake one");
+                    said(&child, "ccc: deadlock: 1 OS thread waits, and nothing can wake it");
         if (!good) show_child(&child);
         CHECK(good);
     }

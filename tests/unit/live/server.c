@@ -480,9 +480,9 @@ static void *crossed(void *arg) {
     return NULL;
 }
 
-/* Fibers that wait for their own channel, and for an event that all of them know, wait for nobody of them. A circle of
+/* Fibers that wait for their own channel, and for an event that all of them know, wait for nobody of them. A cycle of
  * locks is one, also beside them. */
-TEST_WORKERS(a_circle_is_one) {
+TEST_WORKERS(a_cycle_is_one) {
     CCEvent stop = {0};
     CCTask tasks[2];
     CCNursery *crossing = cc_nursery_create(NULL);
@@ -497,11 +497,11 @@ TEST_WORKERS(a_circle_is_one) {
     do CHECK_EQ(get("/groups"), 200);
     while (!says("\"count\":2") || !says("\"reason\":\"select\"")); /* both of them wait */
     CHECK_EQ(get("/wrong"), 200);
-    CHECK(!says("\"circle\""));
+    CHECK(!says("\"cycle\""));
     for (int i = 0; i < 2; i++) CHECK_EQ(cc_nursery_spawn(crossing, crossed, locks[i]), 0);
     do CHECK_EQ(get("/wrong"), 200);
-    while (!says("\"circle\""));
-    CHECK(says("a circle of 2"));
+    while (!says("\"cycle\""));
+    CHECK(says("a cycle of 2 waits"));
     CHECK_EQ(cc_nursery_cancel(crossing), 0);
     MAY_FAIL(cc_nursery_wait(crossing));
     CHECK_EQ(cc_nursery_free(crossing), 0);
