@@ -88,7 +88,7 @@ static void put_workers(FILE *out) {
 
 static void put_into_words(struct fiber_seen *f, uint64_t now) {
     char who[256], wait[DESCRIBED_MAX] = "", since[80] = "";
-    const char *how = f->moves                                 ? "moves while it is looked at"
+    const char *how = f->moves                                 ? "keeps changing state (no consistent snapshot)"
                       : f->state == IS_RUNNABLE && !f->started ? "has not run yet"
                       : f->state == IS_RUNNABLE                ? "is ready to run"
                       : f->state == IS_RUNNING                 ? "runs"

@@ -44,7 +44,7 @@ void cc__dump_inboxes(struct out *out, unsigned max) {
     for_all_workers(i, w) {
         struct fiber *f = cc__get_acquire(&w->remote.inbox); /* pairs with cc__inbox_push */
         cc__out(out, "inbox of worker %u: %u fibers%s\n", i, cc__get(&w->remote.inbox_len),
-                f != NULL ? ", the last to come first:" : "");
+                f != NULL ? ", newest first:" : "");
         for (unsigned shown = 0; f != NULL && shown < max; shown++) {
             uint64_t word = cc__get(&f->word);
             cc__describe_tenant(f, who, sizeof who);
@@ -94,9 +94,9 @@ static CC_NOINLINE void print_unreachable(struct out *out, const struct unreacha
     if (n == 0) return;
     cc__out(
         out,
-        "%u fiber%s can never go on: what %s for is out of reach of everybody who can (all memory was looked through); "
-        "only a cancellation could end %s:\n",
-        n, cc__out_s(n), n == 1 ? "it waits" : "they wait", n == 1 ? "that" : "these waits");
+        "%u fiber%s can never continue: nothing that can run refers to what %s for (all memory was scanned); only a "
+        "cancellation can end %s:\n",
+        n, cc__out_s(n), n == 1 ? "it waits" : "they wait", n == 1 ? "the wait" : "these waits");
     for (unsigned i = 0; i < n && i < UNREACHABLE_NAMED; i++) {
         struct view v;
         char who[96], wait[DESCRIBE_MAX];
@@ -114,7 +114,7 @@ static CC_NOINLINE void print_unreachable(struct out *out, const struct unreacha
 void cc__dump_unreachable(struct out *out, bool patient) {
     struct unreachable found;
     const char *why = cc__unreachable_find(&found, patient);
-    if (why != NULL) cc__out(out, "fibers that can never go on are not looked for: %s\n", why);
+    if (why != NULL) cc__out(out, "fibers that can never continue were not searched for: %s\n", why);
     print_unreachable(out, &found);
 }
 
@@ -159,7 +159,7 @@ static void print_site(struct out *out, const struct view *v, bool differ) {
 static void print_shape(struct out *out, const struct shape *s, uint64_t now,
                         void (*more)(struct out *, struct fiber *, struct wait_what)) {
     const struct view *v = &s->like;
-    const char *how = v->moves                                    ? "moves while it is looked at"
+    const char *how = v->moves                                    ? "keeps changing state (no consistent snapshot)"
                       : v->state == FIBER_RUNNABLE && !v->started ? "has not run yet"
                       : v->state == FIBER_RUNNABLE                ? "is ready to run"
                       : v->state == FIBER_RUNNING                 ? "runs"

@@ -283,9 +283,9 @@ static const char *search(struct search *s, uintptr_t below) {
     s->reach.arg = s;
     collect(s);
     find_skips(s, below);
-    if (s->too_many || s->reach.too_many) return "too many wait to be told apart";
+    if (s->too_many || s->reach.too_many) return "too many waiting fibers";
     cc__timer_each(has_timer, s);
-    if (!cc__reach_begin(&s->reach, MEMORY_LIMIT)) return "there is too much memory to look through";
+    if (!cc__reach_begin(&s->reach, MEMORY_LIMIT)) return "too much memory to scan";
     reach_from_the_living(s);
     follow(s);
     return NULL;
@@ -295,7 +295,7 @@ static const char *search(struct search *s, uintptr_t below) {
  * the next one may succeed. Workers do so a few times after they ran out of work, at growing intervals. */
 static CC_NOINLINE const char *look(struct unreachable *found, uint64_t patience, uintptr_t below) {
     uint64_t until = cc__clock_real() + patience;
-    const char *why = "a fiber or another thread runs";
+    const char *why = "a fiber or another thread is running";
     for (bool again = true; again;) {
         uint64_t epoch = cc__idle_epoch();
         if (!cc__quiet_but_me()) {
@@ -310,7 +310,7 @@ static CC_NOINLINE const char *look(struct unreachable *found, uint64_t patience
         if (undisturbed && failed == NULL) note(s, found);
         explicit_bzero(s, sizeof *s); /* or the next search would find these addresses */
         cc__mem_free(s);
-        why = failed != NULL || undisturbed ? failed : "workers wake again and again";
+        why = failed != NULL || undisturbed ? failed : "workers keep waking up";
         again = failed == NULL && !undisturbed && cc__clock_real() < until;
     }
     return why;
@@ -321,7 +321,7 @@ CC_NOINLINE const char *cc__unreachable_find(struct unreachable *found, bool pat
     if (cc__inspect_missing() != NULL) return "this build of the library cannot";
 #if defined(CC_ASAN) || defined(CC_TSAN)
     (void)patient, (void)look;
-    return "a sanitizer's memory has no end";
+    return "not possible under a sanitizer (its memory is too large)";
 #else
     __builtin_unwind_init(); /* saves the callers' registers in this frame, which is scanned */
     return look(found, patient ? PATIENCE_NS : 0, cc__machine_sp());

@@ -20,9 +20,9 @@
 
 /* ---- the report ---- */
 
-/* Whether a fiber of that name is among those that can never go on. */
+/* Whether a fiber of that name is among those that can never continue. */
 static bool claimed(const struct child *child, const char *name) {
-    const char *at = strstr(child->output, " can never go on: what ");
+    const char *at = strstr(child->output, " can never continue: nothing ");
     if (at == NULL) return false;
     char quoted[64];
     snprintf(quoted, sizeof quoted, "'%s' waits", name);
@@ -59,7 +59,7 @@ static void run_program(void *arg) {
 static struct child child;
 
 static void skip_where_nothing_is_looked_for(void) {
-    if (UNDER_ASAN || UNDER_TSAN) SKIP("a sanitizer's memory has no end");
+    if (UNDER_ASAN || UNDER_TSAN) SKIP("a sanitizer's memory is too large to scan");
     if (under_qemu()) SKIP("qemu has threads of its own in the process");
     if (under_valgrind()) SKIP("valgrind's own memory is full of the program's addresses, and its threads hardly rest");
 }
@@ -73,7 +73,7 @@ static void run(CCTaskFn setup, void (*rest)(void)) {
 }
 
 static void check_claim(const char *name, bool expected) {
-    bool good = claimed(&child, name) == expected && !said(&child, "not looked for");
+    bool good = claimed(&child, name) == expected && !said(&child, "not searched for");
     if (!good) {
         printf("'%s' should %sbe claimed\n", name, expected ? "" : "not ");
         show_child(&child);
@@ -146,7 +146,7 @@ static void *nobody_knows_it(void *unused) {
 
 TEST(a_receiver_nobody_can_reach) {
     claims(nobody_knows_it, "lost");
-    CHECK(said(&child, "only a cancellation could end that"));
+    CHECK(said(&child, "only a cancellation can end the wait"));
 }
 
 static void write_trace(void) {
@@ -691,5 +691,5 @@ static void start_stranger(void) {
 TEST(nothing_while_another_thread_runs) {
     run(nobody_knows_it, start_stranger);
     CHECK(!claimed(&child, "lost"));
-    CHECK(said(&child, "not looked for: a fiber or another thread runs"));
+    CHECK(said(&child, "not searched for: a fiber or another thread is running"));
 }

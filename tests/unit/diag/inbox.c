@@ -48,7 +48,7 @@ TEST(shows_who_waits) {
     CHECK(strcmp(text, "inbox of worker 0: 0 fibers\n") == 0);
     for (int i = 1; i < 6; i++) tasks[i] = cc_fiber_spawn_task(nothing, NULL);
     show(10);
-    CHECK(strstr(text, "inbox of worker 0: 5 fibers, the last to come first:\n") != NULL);
+    CHECK(strstr(text, "inbox of worker 0: 5 fibers, newest first:\n") != NULL);
     CHECK_EQ(count("RUNNABLE, has not run yet\n"), 5);
     CHECK(strstr(text, "  fiber 5.") < strstr(text, "  fiber 1."));
     show(2);

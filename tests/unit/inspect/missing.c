@@ -71,7 +71,7 @@ TEST(unreachable_fibers_are_not_looked_for) {
     FILE *file = fmemopen(text, sizeof text, "w");
     CHECK_EQ(cc_dump(file), 0);
     CHECK_EQ(fclose(file), 0);
-    CHECK(contains(text, "not looked for: this build of the library cannot"));
+    CHECK(contains(text, "not searched for: this build of the library cannot"));
     cc_event_set(&event);
     CHECK_EQ(cc_task_join(&other, NULL), 0);
 }
