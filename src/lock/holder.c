@@ -46,10 +46,10 @@ void cc__holder_free(const char *what, const void *object) {
     cc__fatal("%s %p is free; %s does not hold it", what, object, me);
 }
 
-void cc__holder_otherwise(const char *what, const void *object, const char *how) {
+void cc__holder_otherwise(const char *what, const void *object, const char *how, const char *wanted) {
     char me[NAME_MAX_HERE];
     describe_self(me);
-    cc__fatal("%s %p is held %s; %s does not hold it that way", what, object, how, me);
+    cc__fatal("%s %p is held %s; %s holds no %s lock", what, object, how, me, wanted);
 }
 
 _Thread_local uint64_t cc__holder_thread;
@@ -94,7 +94,7 @@ static void describe(uint64_t holder, char *text) {
 _Thread_local uint64_t cc__holder_thread_reads;
 
 void cc__holder_not_reader(bool of_another, const char *what, const void *object) {
-    if (!of_another) cc__holder_otherwise(what, object, "by other readers");
+    if (!of_another) cc__holder_otherwise(what, object, "by other readers", "read");
     char me[NAME_MAX_HERE];
     describe_self(me);
     cc__fatal(
@@ -106,7 +106,7 @@ CC_NOINLINE void cc__holder_check(_Atomic uint64_t *owner, bool held, const char
     uint64_t holder = cc__get(owner);
     if (likely(holder == cc__holder_self())) return;
     if (unlikely(holder == 0 && !held)) cc__holder_free(what, object);
-    if (unlikely(holder == 0)) wrong_holder(what, object, "another, who was handed it");
+    if (unlikely(holder == 0)) wrong_holder(what, object, "a waiter that it was handed to");
     char other[NAME_MAX_HERE];
     describe(holder, other);
     wrong_holder(what, object, other);

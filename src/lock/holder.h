@@ -103,8 +103,10 @@ CC_INLINE void cc__holder_clear(_Atomic uint64_t *owner) {
  * "cc_mutex_unlock: mutex". */
 void cc__holder_check(_Atomic uint64_t *owner, bool held, const char *what, const void *object);
 
-/* An unlock of a free lock, or of one that is held in another way: "by a writer", "by readers". */
+/* An unlock of a free lock, or of one that is held in another way: "by a writer", "by readers". wanted: the lock that
+ * the caller would need, "read" or "write". */
 CC_NORETURN CC_COLD void cc__holder_free(const char *what, const void *object);
-CC_NORETURN CC_COLD void cc__holder_otherwise(const char *what, const void *object, const char *how);
+CC_NORETURN CC_COLD void cc__holder_otherwise(const char *what, const void *object, const char *how,
+                                              const char *wanted);
 
 #endif

@@ -161,7 +161,7 @@ static void pass_on_locked(struct wait_word *ww, uint32_t mine, struct wakes *wa
 
 /* A read unlock without readers. */
 static CC_NORETURN CC_COLD void no_reader(const struct wait_word *ww, uint32_t word) {
-    if (word & WRITER) cc__holder_otherwise("cc_rwlock_read_unlock: lock", ww, "by a writer");
+    if (word & WRITER) cc__holder_otherwise("cc_rwlock_read_unlock: lock", ww, "by a writer", "read");
     cc__holder_free("cc_rwlock_read_unlock: lock", ww);
 }
 
@@ -286,7 +286,7 @@ static int write_unlock(CCRWLock *lock) {
     cc__sim_point();
     if (unlikely(!cc__holder_is_self(&rw->owner))) {
         uint32_t now = cc__get(&rw->ww.word);
-        if (now & READERS) cc__holder_otherwise("cc_rwlock_write_unlock: lock", lock, "by readers");
+        if (now & READERS) cc__holder_otherwise("cc_rwlock_write_unlock: lock", lock, "by readers", "write");
         cc__holder_check(&rw->owner, now & WRITER, "cc_rwlock_write_unlock: lock", lock);
     }
     cc__holder_clear(&rw->owner);

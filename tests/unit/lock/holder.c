@@ -285,7 +285,7 @@ static void unlock_after_hand_over(void) {
     }
 }
 
-TEST_DIES(unlock_after_a_hand_over, "is held by another, who was handed it", .signal = SIGABRT) {
+TEST_DIES(unlock_after_a_hand_over, "is held by a waiter that it was handed to", .signal = SIGABRT) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
     in_a_fiber(unlock_after_hand_over);
 }
