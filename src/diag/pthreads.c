@@ -108,7 +108,7 @@ static void report(const struct held *was, uint64_t waits, bool moved, const voi
     cc__out(&out, "ccc: locks: %s held pthread mutex %p across %llu waits%s\n", who, (const void *)was->mutex,
             (unsigned long long)waits, moved ? ", and has unlocked it on another OS thread, which is undefined" : "");
     cc__out(&out, "    locked by %s\n    unlocked by %s\n", locked, unlocked);
-    cc__out(&out, "    a CCMutex may be held across waits; this is said once of each place that locks\n");
+    cc__out(&out, "    a CCMutex may be held across waits; reported once per call site\n");
     cc__out_flush(&out);
     cc__dump_end();
 }

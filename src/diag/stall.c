@@ -40,11 +40,11 @@ void cc__upcall_stalled(struct worker *w, uint64_t ns) {
         !known         ? "still runs"
         : call.running ? "computes"
                        : "is blocked in a system call",
-        behind, behind == 1 ? " is" : "s are", cc__worker_is_island(w) ? ", and nobody takes them from an island" : "");
+        behind, behind == 1 ? " is" : "s are", cc__worker_is_island(w) ? "; an island's fibers are not stolen" : "");
     cc__dump_frames(&out, &v, "    ");
     cc__dump_missing(&out);
     if (v.frames == 0 && cc__inspect_missing() == NULL)
-        cc__out(&out, "    (its thread does not answer: where it is cannot be told)\n");
+        cc__out(&out, "    (its thread does not respond: no backtrace)\n");
     if (!cc__worker_is_island(w)) say_at_limit(&out);
     cc__dump_events(&out, w->core.owner - 1, "    ");
     cc__out_flush(&out);

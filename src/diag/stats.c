@@ -181,7 +181,7 @@ static void say_stacks(void) {
         if (s.up_to[k] != 0)
             at += snprintf(shares + at, sizeof shares - (size_t)at, "%s%llu: %llu", at > 0 ? ", " : "",
                            (unsigned long long)(s.page << k) / 1024, (unsigned long long)s.up_to[k]);
-    cc__warn("stats: stacks: %llu, of which %llu were looked at; most used %llu KiB; up to so many KiB: %s",
+    cc__warn("stats: stacks: %llu, %llu sampled; maximum used %llu KiB; histogram by KiB (upper bounds): %s",
              (unsigned long long)s.stacks, (unsigned long long)s.looked_at, (unsigned long long)s.most / 1024, shares);
 }
 

@@ -178,7 +178,7 @@ void cc__upcall_scope_unstarted(struct fiber *f, int error) {
     struct scope *s = cc__scope_of(cc__get(&f->scope));
     if (s == NULL || cc__scope_fired_unstarted(f)) return;
     CCNursery *n = (CCNursery *)s;
-    (void)cc__nursery_fail(n, error, "no stack could be had for a child");
+    (void)cc__nursery_fail(n, error, "no memory for a child's stack");
     if (n->unstarted != NULL) n->unstarted(argument(f));
     leave(n, NULL);
 }

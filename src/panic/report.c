@@ -102,7 +102,7 @@ void cc__report_forget(void) {
 }
 
 void cc__report_unstopped(const CCPanic *info) {
-    if (cc__get(&aborts)) cc__report_fatal(info, "nobody stops it (CC_PANIC_ABORT)");
+    if (cc__get(&aborts)) cc__report_fatal(info, "not recovered (CC_PANIC_ABORT)");
     cc_panic_print(info);
     cc__upcall_panicked();
     cc__exit_message_write();

@@ -62,7 +62,7 @@ _Static_assert(CC_FIBER_QUEUE_INITIAL >= 2 && (CC_FIBER_QUEUE_INITIAL & (CC_FIBE
     VARIABLE(BLOCKING_MAX, NULL, "greatest number of threads of a pool", 0)                      \
     VARIABLE(BLOCKING_IDLE_MS, NULL, "ms after which an idle one ends", 0)                       \
     VARIABLE(TIMER_SLACK_US, NULL, "us by which an idle worker may be late for a timer", 0)      \
-    VARIABLE(PANIC_ABORT, NULL, "1: a panic that nobody stops aborts", 0)                        \
+    VARIABLE(PANIC_ABORT, NULL, "1: a panic that is not recovered aborts", 0)                    \
     VARIABLE(DEADLOCK_ABORT, NULL, "0: the program continues after a deadlock", 0)               \
     VARIABLE(DEADLOCK_STATUS, NULL, "exit status of a deadlock", 0)                              \
     VARIABLE(STALL_MS, NULL, "ms in one turn that are reported", 0)                              \

@@ -360,9 +360,10 @@ static int shutdown_locked(uint64_t timeout_ms) {
         unsigned long long active = cc__sched_active(), calls = cc__blocking_calls();
         const char *what = active != 0 ? "task" : "blocking call";
         if (active == 0) active = calls;
-        cc__warn("shutdown: %llu %s%s after %llu ms, and another %llu ms with waits cancelled; the runtime goes on:",
-                 active, what, active == 1 ? " still runs" : "s still run", (unsigned long long)timeout_ms,
-                 (unsigned long long)grace_ms(timeout_ms));
+        cc__warn(
+            "shutdown: %llu %s%s after %llu ms, and another %llu ms with waits cancelled; the runtime keeps running:",
+            active, what, active == 1 ? " still runs" : "s still run", (unsigned long long)timeout_ms,
+            (unsigned long long)grace_ms(timeout_ms));
         cc__diag_unfinished();
         return ETIMEDOUT;
     }

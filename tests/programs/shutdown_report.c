@@ -48,7 +48,7 @@ TEST(names_who_runs_and_where) {
     if (child.status != 0) show_child(&child);
     CHECK_EQ(child.status, 0);
     check_said(
-        "ccc: shutdown: 2 tasks still run after 1 ms, and another 100 ms with waits cancelled; the runtime goes on:\n");
+        "ccc: shutdown: 2 tasks still run after 1 ms, and another 100 ms with waits cancelled; the runtime keeps running:\n");
     check_said(" 'stubborn' runs on worker ");
     check_said("stubborn_function");
     check_said(" 'insistent' ");

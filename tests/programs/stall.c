@@ -107,7 +107,7 @@ TEST(a_computation_is_named_once) {
     check_said("ccc: stall:", 1);
     check_said("'hog' has kept worker", 1);
     /* Elsewhere, and on a machine that is very busy, its thread may not answer in time: then it says that. */
-    if (!UNDER_TSAN && !under_qemu()) CHECK(said(&child, "compute_for") || said(&child, "its thread does not answer"));
+    if (!UNDER_TSAN && !under_qemu()) CHECK(said(&child, "compute_for") || said(&child, "its thread does not respond"));
 }
 
 static void island_computes(void *unused) {
@@ -124,7 +124,7 @@ TEST(an_island_is_named) {
     run(island_computes);
     check_said("ccc: stall:", 1);
     check_said("'hog' on island 'lagoon' has kept its island for", 1);
-    check_said("nobody takes them from an island", 1);
+    check_said("an island's fibers are not stolen", 1);
 }
 
 static void *blocks(void *unused) {

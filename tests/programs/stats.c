@@ -72,7 +72,7 @@ static void check_table(unsigned workers) {
         if (strcmp(rows[i], "  sleep") == 0) CHECK_EQ(values[0], 5);
     }
     CHECK(said(&child, "ccc: stats: stacks: "));
-    CHECK(said(&child, "were looked at; most used "));
+    CHECK(said(&child, " sampled; maximum used "));
     CHECK(said(&child, "worker  0"));
 }
 

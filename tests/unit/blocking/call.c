@@ -428,7 +428,7 @@ TEST(a_panic_is_the_callers_error) {
     CHECK_EQ(cc_run(call_panics, NULL, NULL), 0);
 }
 
-TEST_DIES(a_panic_is_reported, "nobody stops it (CC_PANIC_ABORT): in a blocking call", .signal = SIGABRT) {
+TEST_DIES(a_panic_is_reported, "not recovered (CC_PANIC_ABORT): in a blocking call", .signal = SIGABRT) {
     setenv("CC_PANIC_ABORT", "1", 1);
     CHECK_EQ(cc_run(call_panics, NULL, NULL), 0);
 }

@@ -544,7 +544,7 @@ TEST_DIES(fatal_on_a_thread, "ccc: fatal: panic on an OS thread: no way", .signa
     be_fatal_in_try();
 }
 
-TEST_DIES(abort_if_wanted, "nobody stops it (CC_PANIC_ABORT): at wish", .signal = SIGABRT) {
+TEST_DIES(abort_if_wanted, "not recovered (CC_PANIC_ABORT): at wish", .signal = SIGABRT) {
     CHECK_EQ(setenv("CC_PANIC_ABORT", "1", 1), 0);
     (void)cc_run(panic_task, "wish", NULL);
 }
