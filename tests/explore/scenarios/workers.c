@@ -602,6 +602,11 @@ static void watcher_may_retire(void) {
     start_at(0, &task, leaves_one_queued, NULL);
     one_retires();
     start_at(2, &woken, counts_one, &counts[0]); /* from now on it retires */
+    struct worker *watcher = cc__get(&cc__sched.idle.watcher), *retires = &cc__sched.workers[2];
+    EX_CHECK(watcher != NULL && watcher != retires && want_watch(cc__get(&cc__sched.want)));
+    watcher->watched = false; /* as if the other one had gone to sleep first */
+    retires->watched = true;
+    cc__set(&cc__sched.idle.watcher, retires);
     EX_EQ(want_idle(cc__get(&cc__sched.want)), 3);
 }
 static void leaves_one_and_waits(void) {
