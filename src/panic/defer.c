@@ -25,12 +25,36 @@ CCDefer **cc__defer_list(void) {
     return likely(self != NULL) ? &cc__get(&cc__get(&self->stack)->cold)->deferred : list_of_thread();
 }
 
+/* ---- entries of cc_defer ---- */
+
+/* The list of N of them is not walked N times: each tells what is below it, up to the boundary. */
+struct added {
+    CCDefer defer;  /* its `list` is NULL, unlike that of a block's entry */
+    CCDefer *panic; /* the newest MARK_PANIC between it and the boundary; NULL: none */
+};
+
+/* The first entry that tells about the protected call: its boundary, its panic, or one of the above. NULL: there is no
+ * call. */
+static CCDefer *find_teller(CCDefer *d) {
+    while (d != NULL && !cc__defer_is_boundary(d) && d->fn != MARK_PANIC && d->list != NULL) d = d->next;
+    return d;
+}
+
+static CCDefer *panic_from(CCDefer *teller) {
+    if (teller == NULL || cc__defer_is_boundary(teller)) return NULL;
+    return teller->fn == MARK_PANIC ? teller : container_of(teller, struct added, defer)->panic;
+}
+
+CCDefer *cc__defer_panic(void) {
+    return panic_from(find_teller(*cc__defer_list()));
+}
+
 /* ---- running ---- */
 
 void cc__defer_run(CCDefer *d) {
     CCDeferFn fn = d->fn;
     void *arg = d->arg;
-    if (d->list == NULL) cc__mem_free(d); /* by cc_defer */
+    if (d->list == NULL) cc__mem_free(container_of(d, struct added, defer));
     if (fn != NULL) fn(arg);
 }
 
@@ -67,20 +91,16 @@ void cc_defer_leave(CCDefer *defer) {
 
 /* ---- for protected calls ---- */
 
-static bool in_protected_call(const CCDefer *d) {
-    while (d != NULL && !cc__defer_is_boundary(d)) d = d->next;
-    return d != NULL;
-}
-
 int cc_defer(CCDeferFn fn, void *arg) {
     if (fn == NULL) return EINVAL;
-    CCDefer **list = cc__defer_list();
-    if (!in_protected_call(*list)) return EPERM;
-    CCDefer *d = cc__mem_alloc_small(sizeof *d);
+    CCDefer **list = cc__defer_list(), *teller = find_teller(*list);
+    if (teller == NULL) return EPERM;
+    struct added *d = cc__mem_alloc_small(sizeof *d);
     if (d == NULL) return ENOMEM;
-    d->fn = fn;
-    d->arg = arg;
-    d->next = *list;
-    *list = d;
+    d->panic = panic_from(teller);
+    d->defer.fn = fn;
+    d->defer.arg = arg;
+    d->defer.next = *list;
+    *list = &d->defer;
     return 0;
 }

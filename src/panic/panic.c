@@ -124,9 +124,8 @@ void cc_panic_fatal(const char *fmt, ...) {
 }
 
 bool cc_recover(CCPanic *info) {
-    CCDefer *d = *cc__defer_list();
-    while (d != NULL && !cc__defer_is_boundary(d) && d->fn != MARK_PANIC) d = d->next;
-    if (d == NULL || d->fn != MARK_PANIC || panic_of(d)->stopped) return false;
+    CCDefer *d = cc__defer_panic();
+    if (d == NULL || panic_of(d)->stopped) return false;
     panic_of(d)->stopped = true;
     cc__event(panic_stopped, panic_of(d)->info.message);
     if (info != NULL) *info = panic_of(d)->info;

@@ -15,6 +15,9 @@ CC_INLINE bool cc__defer_is_boundary(const CCDefer *d) {
     return d->fn == MARK_FIBER || d->fn == MARK_TRY;
 }
 
+/* The newest MARK_PANIC of the innermost protected call; NULL: there is none. */
+CCDefer *cc__defer_panic(void);
+
 /* Runs an entry that was taken off its list, and frees it if it was allocated. */
 void cc__defer_run(CCDefer *d);
 

@@ -1,6 +1,7 @@
 /* defer.c - deferred functions run once, latest first, at the end of their block or scope. */
 #include "log.h"
 
+#include "../../programs/where.h"
 #include "../contexts.h"
 
 /* ---- blocks ---- */
@@ -157,6 +158,32 @@ static void scopes(void) {
 
 TEST(scopes_in_both_contexts) {
     in_both_contexts(scopes);
+}
+
+/* Each looks whether there is a panic, as clean-up code does. */
+static long ended;
+
+static void look_and_count(void *arg) {
+    (void)arg;
+    CHECK(!cc_recover(NULL));
+    ended++;
+}
+
+static void defer_many(void *count) {
+    for (long i = 0; i < *(long *)count; i++) CHECK_EQ(cc_defer(look_and_count, NULL), 0);
+}
+
+static void many(void) {
+    bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
+    long count = cheap ? 200000 : 2000;
+    ended = 0;
+    CHECK_EQ(cc_try(defer_many, &count, NULL), 0);
+    CHECK_EQ(ended, count);
+}
+
+/* Both calls look at what was deferred before: their cost does not depend on how much that is. */
+TEST(many_in_one_scope, .timeout = 30) {
+    in_both_contexts(many);
 }
 
 static void *three_in_fiber(void *arg) {

@@ -248,6 +248,37 @@ static void deferred_by_a_deferred_function(void) {
     CHECK_LOG("12345");
 }
 
+/* A panic is found below what was deferred meanwhile, in its own scope only; and not below what was deferred before. */
+static void defer_two_and_look(void *arg) {
+    (void)arg;
+    CHECK_EQ(cc_defer(note_first, "2"), 0);
+    CHECK_EQ(cc_defer(note_first, "1"), 0);
+    CHECK(!cc_recover(NULL));
+}
+
+static void defer_two_and_stop(void *arg) {
+    CHECK_EQ(cc_defer(note_first, "4"), 0);
+    CHECK_EQ(cc_try(defer_two_and_look, NULL, NULL), 0);
+    CHECK_EQ(cc_defer(note_first, "3"), 0);
+    CHECK(cc_recover(arg));
+    CHECK(!cc_recover(NULL));
+}
+
+static void panic_and_stop_below(void *why) {
+    CHECK_EQ(cc_defer(note_first, "5"), 0);
+    CHECK_EQ(cc_defer(defer_two_and_stop, why), 0);
+    CHECK(!cc_recover(NULL));
+    cc_panic("below");
+}
+
+static void stopped_below_deferred_functions(void) {
+    CCPanic why;
+    log_clear();
+    CHECK_EQ(cc_try(panic_and_stop_below, &why, NULL), 0);
+    CHECK_TEXT(why.message, "below");
+    CHECK_LOG("12345");
+}
+
 static void long_message(void *arg) {
     (void)arg;
     cc_panic("%0400d", 7);
@@ -294,6 +325,7 @@ static void panics_in_scopes(void) {
     at_the_end_of_a_block();
     scopes_nest();
     deferred_by_a_deferred_function();
+    stopped_below_deferred_functions();
     messages();
     registers_survive();
 }
