@@ -21,13 +21,22 @@ enum { KEPT = 16 }; /* failures kept without CC_NURSERY_COLLECT */
 /* ---- failures ---- */
 
 static void keep_locked(CCNursery *n, const CCError *error) {
-    if (n->kept >= KEPT && (n->mode & CC_NURSERY_COLLECT) == 0) return;
+    struct failure *before = n->newest;
+    if (before != NULL && before->index + 1 >= KEPT && (n->mode & CC_NURSERY_COLLECT) == 0) return;
     struct failure *f = cc__mem_alloc_small(sizeof *f);
     if (f == NULL) return; /* it is counted anyway */
     f->error = *error;
-    *n->last = f;
-    n->last = &f->next;
-    n->kept++;
+    f->older = before;
+    f->jump = f;
+    n->newest = f;
+    if (before == NULL) {
+        n->first = f;
+        return;
+    }
+    /* Skew-binary, as in cc__scope_init. */
+    const struct failure *j = before->jump;
+    f->index = before->index + 1;
+    f->jump = before->index - j->index == j->index - j->jump->index ? j->jump : before;
 }
 
 bool cc__nursery_fail_with(CCNursery *n, const CCError *error) {

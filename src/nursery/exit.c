@@ -81,7 +81,7 @@ void *cc_nursery_alloc(CCNursery *n, size_t size) {
     return memory;
 }
 
-/* The next pointer is the first member of each. */
+/* The pointer to the next one is the first member of each. */
 static void free_list(void *first) {
     for (void *at = first, *next; at != NULL; at = next) {
         memcpy(&next, at, sizeof next);
@@ -91,7 +91,7 @@ static void free_list(void *first) {
 
 void cc__nursery_free_all(CCNursery *n) {
     free_list(n->chunks);
-    free_list(n->failures);
+    free_list(n->newest);
     free_list(cc__get(&n->scope.values));
 }
 

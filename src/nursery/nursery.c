@@ -31,7 +31,6 @@ static int create(const CCNurseryConfig *config, CCNursery **nursery) {
     uint64_t grace = config->grace_ms;
     n->mode = config->mode;
     n->result = config->result;
-    n->last = &n->failures;
     n->close_end = &n->closing;
     if (config->name != NULL) snprintf(n->name, sizeof n->name, "%s", config->name);
     cc__scope_init(&n->scope, parent, grace == 0 || grace > UINT64_MAX / 1000000 ? UINT64_MAX : grace * 1000000);
@@ -180,7 +179,7 @@ int cc_nursery_wait_until(CCNursery *n, CCDeadline deadline) {
 /* The first failure of a child. False: there is none, and *error is unchanged. */
 static bool failure_locked(const CCNursery *n, CCError *error) {
     if (likely(n->code == 0)) return false;
-    *error = n->failures != NULL ? n->failures->error : (CCError){.code = 0};
+    *error = n->first != NULL ? n->first->error : (CCError){.code = 0};
     error->code = n->code;
     return true;
 }
@@ -358,9 +357,9 @@ int cc_nursery_failure(CCNursery *n, size_t index, CCError *error) {
     if (n == NULL || error == NULL) return EINVAL;
     int rc = ESRCH;
     cc__lock_take(&n->scope.lock);
-    struct failure *f = n->failures;
-    while (f != NULL && index > 0) f = f->next, index--;
-    if (f != NULL) {
+    struct failure *f = n->newest;
+    while (f != NULL && f->index > index) f = f->jump->index >= index ? f->jump : f->older;
+    if (f != NULL && f->index == index) {
         *error = f->error;
         rc = 0;
     }

@@ -5,7 +5,9 @@
 #include "nursery/scope.h"
 
 struct failure {
-    struct failure *next;
+    struct failure *older;
+    struct failure *jump; /* skip pointer: any older one is O(log n) steps away; the first: itself */
+    size_t index;
     CCError error;
 };
 
@@ -36,9 +38,8 @@ struct CCNursery {
     /* Under the scope's lock. */
     int code;      /* of the first failure */
     bool reported; /* a caller has been told of the failure */
-    uint32_t kept;
     size_t failed;
-    struct failure *failures, **last;
+    struct failure *first, *newest;    /* of those that are kept */
     struct hook *hooks;                /* latest first */
     struct hook *closing, **close_end; /* in order */
     uint64_t exiting;                  /* the caller that runs them (cc__nursery_run_exits), or 0 */

@@ -1,7 +1,10 @@
 /* errors.c - the first failure cancels the siblings and is the result of the wait; the others are counted. */
 #include "scene.h"
 
+#include "../../programs/where.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 
 static atomic_int cancelled;
 
@@ -141,6 +144,39 @@ static void how_many_are_kept(void) {
 
 TEST_WORKERS(counted_and_kept) {
     in_fiber(how_many_are_kept);
+}
+
+static void *fail_as(void *number) {
+    return cc_fail(EIO, "%ld", (long)(intptr_t)number);
+}
+
+static long number_of(CCNursery *n, long index) {
+    CCError error;
+    CHECK_EQ(cc_nursery_failure(n, (size_t)index, &error), 0);
+    CHECK_EQ(error.code, EIO);
+    return strtol(error.text, NULL, 10);
+}
+
+/* Looking at one failure does not take longer the more there are. */
+TEST(a_crowd_fails, .timeout = 30) {
+    bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
+    long count = cheap ? 100000 : 2000;
+    long *order = calloc((size_t)count, sizeof *order);
+    bool *seen = calloc((size_t)count, sizeof *seen);
+    CHECK(order != NULL && seen != NULL);
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.mode = CC_NURSERY_COLLECT | CC_NURSERY_KEEP_GOING});
+    for (long i = 0; i < count; i++) CHECK_EQ(cc_nursery_spawn(n, fail_as, (void *)(intptr_t)i), 0);
+    CHECK_EQ(cc_nursery_wait(n), EIO);
+    CHECK_EQ(cc_nursery_failures(n), (size_t)count);
+    for (long i = 0; i < count; i++) {
+        order[i] = number_of(n, i);
+        CHECK(!seen[order[i]]);
+        seen[order[i]] = true;
+    }
+    for (long i = count; i-- > 0;) CHECK_EQ(number_of(n, i), order[i]);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    free(order);
+    free(seen);
 }
 
 static void *finish_later(void *counter) {
