@@ -29,10 +29,8 @@ static void keep_locked(CCNursery *n, const CCError *error) {
     f->older = before;
     f->jump = f;
     n->newest = f;
-    if (before == NULL) {
-        n->first = f;
-        return;
-    }
+    if (n->failed == 1) n->first = f; /* else the first is not kept */
+    if (before == NULL) return;
     /* Skew-binary, as in cc__scope_init. */
     const struct failure *j = before->jump;
     f->index = before->index + 1;

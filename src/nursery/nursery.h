@@ -39,7 +39,8 @@ struct CCNursery {
     int code;      /* of the first failure */
     bool reported; /* a caller has been told of the failure */
     size_t failed;
-    struct failure *first, *newest;    /* of those that are kept */
+    struct failure *first;             /* NULL if it is not kept */
+    struct failure *newest;            /* of those that are kept */
     struct hook *hooks;                /* latest first */
     struct hook *closing, **close_end; /* in order */
     uint64_t exiting;                  /* the caller that runs them (cc__nursery_run_exits), or 0 */

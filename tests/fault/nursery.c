@@ -186,6 +186,43 @@ TEST_WORKERS(texts_that_cannot_be_kept) {
     CHECK_EQ(fail.blocks, 0);
 }
 
+/* The text of a later failure is not passed on with the code of the first. */
+static void *fail_first(void *arg) {
+    (void)arg;
+    fail_arm(1, FAIL_MEMORY, true);
+    void *result = cc_fail(EIO, "the first");
+    CHECK(fail_disarm() > 0);
+    return result;
+}
+
+static void *fail_second(void *arg) {
+    (void)arg;
+    return cc_fail(EPERM, "the second");
+}
+
+static void *fail_twice(void *arg) {
+    (void)arg;
+    CCError error;
+    CCNursery *outer = cc_nursery_create(NULL);
+    CC_NURSERY(inner, .parent = outer, .mode = CC_NURSERY_KEEP_GOING) {
+        CHECK_EQ(cc_nursery_spawn(inner, fail_first, NULL), 0);
+        CHECK_EQ(cc_nursery_wait(inner), EIO);
+        CHECK_EQ(cc_nursery_spawn(inner, fail_second, NULL), 0);
+    }
+    CHECK_EQ(cc_nursery_wait(outer), EIO);
+    CHECK_EQ(cc_nursery_failure(outer, 0, &error), 0);
+    CHECK_EQ(error.code, EIO);
+    CHECK_EQ(strcmp(error.text, ""), 0);
+    CHECK(error.who == 0);
+    CHECK_EQ(cc_nursery_free(outer), 0);
+    return NULL;
+}
+
+TEST(a_first_text_that_cannot_be_kept) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
+    CHECK_EQ(cc_run(fail_twice, NULL, NULL), 0);
+}
+
 /* ---- no stack ---- */
 
 static _Atomic int cancelled;
