@@ -248,7 +248,7 @@ static void no_stack_for_a_child(void) {
     CHECK_EQ(rc, ENOMEM);
     CCError error;
     CHECK_EQ(cc_nursery_failure(n, 0, &error), 0);
-    CHECK(strstr(error.text, "no stack") != NULL);
+    CHECK(strstr(error.text, "child's stack") != NULL);
     CHECK_EQ(cc__get(&ran), 0);
     CHECK_EQ(cc_nursery_free(n), 0);
 }
