@@ -3,6 +3,9 @@
  * EVENT-1  cc__event_finish empties the queue, then changes the word from "no waiters" to its final value by one
  *          compare-and-swap, and retries if a waiter arrived in between. That compare-and-swap is the last access to
  *          the event, which may be freed from then on. The claimed waiters run after it.
+ * EVENT-2  A set of an event that is already set is a compare-and-swap too. A reset that comes after it acquires what
+ *          the setter did; one that comes before makes the set find the event reset. With a load instead, a caller that
+ *          resets the event and then looks for work could miss work whose set has found the event still set.
  */
 #include "lock/event.h"
 
@@ -25,18 +28,18 @@ int cc__event_wait_slow(struct wait_word *ww, uint32_t pending, uint64_t deadlin
     return 0;
 }
 
-void cc__event_finish(struct wait_word *ww, uint32_t done) { /* EVENT-1 */
+void cc__event_finish(struct wait_word *ww, uint32_t done) { /* EVENT-1, EVENT-2 */
     struct wakes wakes;
     cc__wakes_init(&wakes);
     uint32_t word = cc__get(&ww->word);
-    while (word != done) {
+    for (;;) {
         if (word & HAS_WAITERS) {
             cc__lock_take(&ww->lock);
             cc__wait_word_claim_all_locked(ww, &wakes);
             cc__wait_word_left_locked(ww);
             cc__lock_release(&ww->lock);
             word = cc__get(&ww->word);
-        } else if (cc__cas(&ww->word, &word, done)) { /* pairs with the waits that read it */
+        } else if (cc__cas(&ww->word, &word, done)) { /* pairs with the waits that read it, and with a reset */
             break;
         }
     }
@@ -56,7 +59,7 @@ int cc_event_reset(CCEvent *e) {
     if (unlikely(e == NULL)) return EINVAL;
     uint32_t set = SET;
     cc__sim_point();
-    (void)cc__cas(&cc__wait_word_of(e)->word, &set, UNSET);
+    (void)cc__cas(&cc__wait_word_of(e)->word, &set, UNSET); /* pairs with cc__event_finish: EVENT-2 */
     return 0;
 }
 

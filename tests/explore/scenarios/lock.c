@@ -145,6 +145,23 @@ static void event_soon(void) {
     EX_CHECK(rc == 0 || rc == ETIMEDOUT);
 }
 SCENARIO(event_deadline, "one of those who wait gives up", .threads = {event_waits, event_soon, event_sets});
+/* Work is announced by a set of an event that may still be set; the worker resets it before it looks for work. */
+static _Atomic uint32_t work;
+static void event_is_set(void) {
+    EX_EQ(cc_event_set(&e), 0);
+}
+static void event_announces(void) {
+    cc__set(&work, 1);
+    EX_EQ(cc_event_set(&e), 0);
+}
+static void event_looks(void) {
+    do {
+        EX_EQ(cc_event_wait(&e), 0);
+        EX_EQ(cc_event_reset(&e), 0);
+    } while (cc__get(&work) == 0);
+}
+SCENARIO(event_again, "EVENT-2: what precedes a set of an event that is set is seen after the next reset",
+         .setup = event_is_set, .threads = {event_looks, event_announces});
 
 static CCWaitGroup wg;
 static int parts[2];
