@@ -101,13 +101,18 @@ static bool enter_or_mark_locked(struct wait_word *ww, bool write, bool designat
     }
 }
 
-/* Under the lock. Designated waiters queue in front, but behind starving ones. */
+/* Under the lock. Designated waiters queue in front. If the first waiter is starving, they queue right behind it and
+ * count as starving too: so starving waiters are in front of all others, and a place is found without a search. Only
+ * those that are already awake come in front of a starving waiter, because none is designated meanwhile (RW-3). */
 static void queue_locked(struct wait_word *ww, struct rw_node *me, bool front) {
     struct link *mine = &me->node.link, *first = cc__get(&ww->queue.first), *at = first;
     cc__wait_queue_push(&ww->queue, &me->node); /* at the end, which in a ring is before the first */
     if (!front || first == NULL) return;
-    while (at != mine && rw_node_of(container_of(at, struct wait_node, link))->starving) at = cc__get(&at->next);
-    if (at == mine) return; /* all others are starving */
+    if (rw_node_of(container_of(first, struct wait_node, link))->starving) {
+        me->starving = true;
+        at = cc__get(&first->next);
+    }
+    if (at == mine) return; /* there is only one other */
     cc__list_remove(mine);
     cc__list_push_back(at, mine);
     if (at == first) cc__set(&ww->queue.first, mine);
@@ -130,8 +135,8 @@ static CC_NOINLINE int enter_slow(struct wait_word *ww, bool write, uint64_t dea
         }
         int rc = cc__waiter_init(&me.node.waiter, cc__worker(), deadline);
         if (likely(rc == 0)) {
-            queue_locked(ww, &me, passed > 0);
             me.starving = starving;
+            queue_locked(ww, &me, passed > 0);
             rc = cc__wait_queue_park_locked(&ww->queue, &ww->lock, &me.node, (struct wait_what){PARK_RWLOCK, ww});
             if (likely(rc == 0)) {
                 if (me.granted) return 0;

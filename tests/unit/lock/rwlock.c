@@ -1,4 +1,5 @@
 /* rwlock.c - readers share, writers are exclusive, and neither starves the other. */
+#include "../../programs/where.h"
 #include "one_worker.h"
 #include "waiters.h"
 
@@ -224,6 +225,34 @@ TEST_WORKERS(a_waiter_is_overtaken_so_often_only) {
     CHECK_EQ(cc_run(retake, NULL, NULL), 0);
     CHECK_EQ(cc_run(retake, &rw, NULL), 0);
     CHECK_EQ(rw.word, 0);
+}
+
+/* ---- a crowd that is overtaken ---- */
+
+/* All readers are woken, find that the lock is taken again, and have waited for so long that they are starving. Each
+ * finds its place at once: a search along the others would take a minute. */
+static void *overtake_a_crowd(void *unused) {
+    bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
+    int count = cheap ? 30000 : 300;
+    CCTask *crowd = calloc((size_t)count, sizeof *crowd);
+    CHECK(crowd != NULL);
+    CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
+    for (int i = 0; i < count; i++) crowd[i] = cc_fiber_spawn_task(read_at_last, NULL);
+    await_queued(&rw, count);
+    CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+    CHECK_EQ(cc_rwlock_write_lock_try(&rw), 0);
+    for (CCDeadline end = cc_after_ms(2); cc_now_ns() < end.ns;) {
+    }
+    await_queued(&rw, count);
+    CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
+    for (int i = 0; i < count; i++) CHECK_EQ(cc_task_join(&crowd[i], NULL), 0);
+    CHECK_EQ(rw.word, 0);
+    free(crowd);
+    return unused;
+}
+
+TEST(a_crowd_is_overtaken, .timeout = 30) {
+    on_one_worker(overtake_a_crowd);
 }
 
 /* ---- a writer gives up: the readers behind it have nothing to wait for ---- */
