@@ -144,9 +144,7 @@ static bool is_runtimes(void *search, unsigned number, uintptr_t word) {
     if (word >= c->cold && word < c->cold + sizeof(struct fiber_cold)) return true;
     if (word == c->result || word == c->deferred) return true;
     const struct bucket_node *queued = (const struct bucket_node *)word;
-    const struct bucket_node *head = container_of((struct link *)word, struct bucket_node, head_link);
-    if (cc__park_object(c->what.reason) == OBJECT_MUTEX)
-        return waits_here(c, &queued->node.waiter) || waits_here(c, &head->node.waiter);
+    if (cc__park_object(c->what.reason) == OBJECT_MUTEX) return waits_here(c, &queued->node.waiter);
     struct arm arm;
     return cc__safe_copy(&arm, (const void *)word, sizeof arm) && waits_here(c, arm.waiter);
 }

@@ -6,8 +6,8 @@
  *
  * README.md has the protocol of `fast_unlock` and the argument for it.
  *
- * BUCKET-1  The bucket's lock guards nodes and queues. There is a queue for each key, and the bucket's ring holds the
- *           first node of each: a long queue does not slow down other keys.
+ * BUCKET-1  The bucket's lock guards nodes and queues. There is a queue for each key, and the first nodes of all queues
+ *           are in a tree, ordered by the bits of the hash: neither a long queue nor many keys slow down the others.
  * BUCKET-2  fast_unlock is turned on only while the bucket has no node and no waiter is disabling it.
  * BUCKET-3  It is turned on only where membarrier works.
  */
@@ -21,8 +21,8 @@ struct bucket {
     _Alignas(CC_LINE) _Atomic uint32_t fast_unlock;
     _Atomic uint32_t quiet_unlocks; /* since the last wait; relaxed, lost counts do not matter */
     struct lock lock;
-    struct wait_queue heads; /* ring of bucket_node.head_link */
-    uint32_t disabling;      /* waiters that have turned fast_unlock off and whose membarrier is in progress */
+    struct bucket_node *_Atomic heads; /* the root of the tree of first nodes */
+    uint32_t disabling;                /* waiters that have turned fast_unlock off and whose membarrier is in progress */
     /* How many spins have failed recently; on a cache line that the mutex's holder does not read. Relaxed. */
     _Alignas(CC_LINE) _Atomic uint32_t spin_failures;
 };
@@ -30,9 +30,9 @@ struct bucket {
 struct bucket_node {
     struct wait_node node; /* flag: starving, the next unlock hands it the lock */
     const void *key;
-    struct link head_link;   /* of the first node of its key */
-    struct wait_queue queue; /* likewise: the nodes of the key */
-    bool granted;            /* it was handed the lock */
+    struct bucket_node *_Atomic below[2]; /* of the first node of its key: by the next bit of the hash */
+    struct wait_queue queue;              /* likewise: the nodes of the key */
+    bool granted;                         /* it was handed the lock */
 };
 
 extern struct bucket cc__parking_lot[1 << BUCKETS_LOG2];
@@ -40,9 +40,12 @@ extern struct bucket cc__parking_lot[1 << BUCKETS_LOG2];
 /* In a forked child: drops all waiters and the buckets' locks. */
 void cc__parking_lot_forget(void);
 
+/* Two keys have different hashes. The first BUCKETS_LOG2 bits choose the bucket. */
+CC_INLINE uint64_t cc__bucket_hash(const void *key) {
+    return (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
+}
 CC_INLINE struct bucket *cc__bucket_of(const void *key) {
-    uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
-    return &cc__parking_lot[hash >> (64 - BUCKETS_LOG2)];
+    return &cc__parking_lot[cc__bucket_hash(key) >> (64 - BUCKETS_LOG2)];
 }
 
 /* Takes the bucket's lock, with fast_unlock off and a membarrier after that. */

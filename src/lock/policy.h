@@ -23,7 +23,7 @@ enum {
 
 /* The parking lot. */
 enum {
-    BUCKETS_LOG2 = 8, /* 32 KiB; two mutexes with waiters rarely share a bucket. Guess */
+    BUCKETS_LOG2 = 8, /* 32 KiB; two busy mutexes rarely share a bucket. Guess */
     /* Unlocks without a waiter after which fast_unlock is turned on: together they have cost as much (6 ns each) as the
      * membarrier of the next waiter may (20 us). */
     FAST_UNLOCK_AFTER = 4096,

@@ -67,7 +67,7 @@ static void meet(bool by_thread) {
     else
         join(task);
     CHECK_EQ(p.mutex.word, 0);
-    CHECK(cc__bucket_of(&p.mutex)->heads.first == NULL);
+    CHECK(cc__bucket_of(&p.mutex)->heads == NULL);
     if (cc__barrier_asymmetric) CHECK(p.fast > 0); /* the run was about something */
     finish();
 }

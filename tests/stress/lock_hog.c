@@ -75,7 +75,7 @@ TEST_WORKERS(nobody_is_forgotten, .timeout = 240) {
     CHECK(atomic_load(&r.locked) > 0);
     CHECK_EQ(r.mutex.word, 0);
     struct bucket *bucket = cc__bucket_of(&r.mutex);
-    CHECK(bucket->heads.first == NULL);
+    CHECK(bucket->heads == NULL);
     CHECK_EQ(bucket->disabling, 0);
     finish();
 }

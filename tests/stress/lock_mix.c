@@ -175,7 +175,7 @@ static void mix_with(unsigned workers, enum parties kind, uint64_t gap) {
     CHECK(x.rw.first == NULL && x.sem.first == NULL && x.never.first == NULL && x.filled.first == NULL &&
           x.group.first == NULL);
     for (int i = 0; i < 1 << BUCKETS_LOG2; i++) {
-        CHECK(cc__parking_lot[i].heads.first == NULL);
+        CHECK(cc__parking_lot[i].heads == NULL);
         CHECK_EQ(cc__parking_lot[i].disabling, 0);
     }
     CHECK_EQ(cc_runtime_shutdown(10000), 0);

@@ -1,4 +1,5 @@
 /* mutex.c - mutual exclusion; no waiter starves; an unlock does not access the mutex once another may free it. */
+#include "../../programs/where.h"
 #include "one_worker.h"
 #include "waiters.h"
 
@@ -186,6 +187,44 @@ static void *on_off_on(void *unused) {
 
 TEST_WORKERS(fast_unlock_on_and_off) {
     CHECK_EQ(cc_run(on_off_on, NULL, NULL), 0);
+}
+
+/* ---- the waiters of many mutexes in one bucket ---- */
+
+static struct bucket_node *queue_in(struct bucket *bucket, struct bucket_node *node, const void *key, bool front) {
+    node->key = key;
+    cc__bucket_push_locked(bucket, node, front);
+    return node;
+}
+
+/* Three for each mutex: the first, one behind it, one that comes to the front. They leave in another order than they
+ * came. Each is found at once: a search along all mutexes with waiters would take minutes. */
+TEST(many_mutexes_in_a_bucket, .timeout = 30) {
+    bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
+    enum { STEP = 7919 }; /* a prime */
+    size_t count = cheap ? 100000 : 3000, n = 0;
+    struct bucket *bucket = &cc__parking_lot[0];
+    struct bucket_node(*nodes)[3] = calloc(count, sizeof *nodes);
+    CHECK(nodes != NULL);
+    cc__lock_take(&bucket->lock);
+    for (uintptr_t key = 16; n < count; key += 16)
+        if (cc__bucket_of((void *)key) == bucket) (void)queue_in(bucket, &nodes[n++][1], (void *)key, false);
+    for (size_t i = 0; i < count; i++) {
+        const void *key = nodes[i][1].key;
+        CHECK(cc__bucket_first_locked(bucket, key) == &nodes[i][1]);
+        (void)queue_in(bucket, &nodes[i][2], key, false);
+        CHECK(cc__bucket_first_locked(bucket, key) == &nodes[i][1]);
+        CHECK(cc__bucket_first_locked(bucket, queue_in(bucket, &nodes[i][0], key, true)->key) == &nodes[i][0]);
+    }
+    for (size_t i = 0, at = 0; i < count; i++, at = (at + STEP) % count)
+        for (int k = 0; k < 3; k++) {
+            CHECK(cc__bucket_first_locked(bucket, nodes[at][k].key) == &nodes[at][k]);
+            cc__bucket_remove_locked(bucket, &nodes[at][k]);
+            if (k == 2) CHECK(cc__bucket_first_locked(bucket, nodes[at][k].key) == NULL);
+        }
+    CHECK(cc__get(&bucket->heads) == NULL);
+    cc__lock_release(&bucket->lock);
+    free(nodes);
 }
 
 /* Fast unlock stays off while somebody waits in the bucket, however often another mutex there is unlocked: a fast
