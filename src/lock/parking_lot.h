@@ -22,7 +22,7 @@ struct bucket {
     _Atomic uint32_t quiet_unlocks; /* since the last wait; relaxed, lost counts do not matter */
     struct lock lock;
     struct bucket_node *_Atomic heads; /* the root of the tree of first nodes */
-    uint32_t disabling;                /* waiters that have turned fast_unlock off and whose membarrier is in progress */
+    uint32_t disabling;                /* waiters that turn fast_unlock off: their membarrier is in progress */
     /* How many spins have failed recently; on a cache line that the mutex's holder does not read. Relaxed. */
     _Alignas(CC_LINE) _Atomic uint32_t spin_failures;
 };
