@@ -273,7 +273,7 @@ int cc_pool_free(CCPool *pool) {
     if (is_built_in(pool)) return EINVAL;
     if (own_thread) return EDEADLK;
     cc__lock_take(&pool->lock);
-    bool busy = !cc__list_empty(&pool->queue) || !cc__list_empty(&pool->running);
+    bool busy = pool->calls != 0; /* a clean-up in progress included (BLOCK-4) */
     cc__lock_release(&pool->lock);
     if (busy) return EBUSY;
     pthread_mutex_lock(&blocking.ending);

@@ -369,6 +369,7 @@ static void *clean_up_takes_long(void *arg) {
     sem_post(&stays.call.go);
     await(&stays.clean_up.begun, 1);
     CHECK_EQ(cc_blocking_ex(give_back, NULL, NULL, &options, CC_FOREVER), 0);
+    CHECK_EQ(cc_pool_free(options.pool), EBUSY);
     sem_post(&stays.clean_up.go);
     await(&stays.clean_up.ended, 1);
     while (cc_pool_free(options.pool) == EBUSY) cc_yield();
