@@ -22,10 +22,12 @@
 #include <openssl/err.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 
 enum {
     RECORD = 16 * 1024,   /* the most that one record holds */
@@ -75,6 +77,7 @@ struct tls_conn {
     bool read_shut;
     bool in_kernel;            /* TLS-6; does not change once `ready` is set */
     bool held;                 /* TLS-7: something was sent since the socket was last seen writable */
+    bool spliced;              /* some of it came out of a pipe */
     unsigned char record_type; /* of the next record that OpenSSL writes, if in_kernel; 0: it has not said */
     bool noticed;              /* the close notify was written */
     bool carried;              /* a call waits in `under` to send */
@@ -709,6 +712,7 @@ static int write_by_kernel(struct tls_conn *t, const struct iovec *parts, int co
     error = write_error_locked(t);
     bool sends = error == 0 && size > 0;
     t->carried = sends && wait;
+    if (sends && parts == NULL) t->spliced = true;
     end_step(t);
     if (sends) {
         error = parts == NULL ? cc_fd_splice_until(pipe, cc_conn_fd(t->under), size, n, deadline)
@@ -848,15 +852,34 @@ static void free_conn(struct tls_conn *t) {
     free(t);
 }
 
+/* TLS-7: a socket that is closed sends what it holds back. If that came out of a pipe, and nobody reads any more, the
+ * system raises SIGPIPE for it, as splice(2) does. Nothing here switches. */
+static __attribute__((noinline)) void close_quietly(CCConn *under, void (*end)(CCConn *)) {
+    struct timespec now = {0, 0};
+    sigset_t signal, before, pending;
+    int saved = errno;
+    sigemptyset(&signal);
+    sigaddset(&signal, SIGPIPE);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &signal, &before);
+    end(under);
+    if (!sigismember(&pending, SIGPIPE))
+        while (sigtimedwait(&signal, NULL, &now) < 0 && errno == EINTR) {
+        }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
+}
+
 static void tls_free(void *state) {
     struct tls_conn *t = state;
     CCConn *under = t->under;
-    bool aborted = t->aborted;
+    void (*end)(CCConn *) = t->aborted ? cc_abort : cc_close;
+    bool spliced = t->spliced;
     free_conn(t);
-    if (aborted)
-        cc_abort(under);
+    if (spliced)
+        close_quietly(under, end);
     else
-        cc_close(under);
+        end(under);
 }
 
 /* ---- about a connection ---- */

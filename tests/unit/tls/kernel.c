@@ -295,6 +295,25 @@ TEST(no_signal) {
     free_world(&w);
 }
 
+/* What the kernel holds back of a copy it tries to send when the socket is closed, which may have no peer by then. */
+TEST(no_signal_at_the_end_of_a_copy) {
+    CHECK(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
+    struct world w = make_world(by_kernel, by_kernel);
+    for (unsigned room = 34000; room < 60000; room += 1100) {
+        char where[64];
+        snprintf(where, sizeof where, TCP "?send_buffer=%u", room);
+        struct ends e = kernel_pair(&w, where);
+        CCConn *file = file_of(8 << 20);
+        CHECK_EQ(cc_conn_deadline(e.there, CC_FOREVER, cc_after_ms(20)), 0);
+        CHECK_EQ(cc_copy(e.there, file, UINT64_MAX, NULL), ETIMEDOUT);
+        CHECK_EQ(cc_shutdown(e.there, CC_SHUT_BOTH), 0);
+        (room % 2200 < 1100 ? cc_close : cc_abort)(e.there);
+        cc_close(e.here);
+        cc_close(file);
+    }
+    free_world(&w);
+}
+
 /* ---- new keys ---- */
 
 static void *ask_for_new_keys(void *arg) {
