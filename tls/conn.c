@@ -73,6 +73,7 @@ struct tls_conn {
     bool ready;                 /* the handshake has been made */
     bool begun;                 /* the handshake: the first step was made */
     bool has_place;             /* in CCTls.handshakes */
+    bool closing;               /* tls_close has begun: no more writes */
     bool closed, aborted;
     bool read_shut;
     bool in_kernel;            /* TLS-6; does not change once `ready` is set */
@@ -635,7 +636,7 @@ static int tls_await(void *state, bool drained, CCDeadline deadline) {
 /* ---- writing ---- */
 
 static int write_error_locked(struct tls_conn *t) {
-    return t->closed              ? EBADF
+    return t->closing             ? EBADF
            : t->broken != 0       ? tell_broken_locked(t)
            : t->write_broken != 0 ? t->write_broken
            : t->noticed           ? EPIPE
@@ -822,6 +823,7 @@ static void tls_close(void *state, bool abort) {
     struct tls_conn *t = state;
     begin_step(t);
     bool quiet = t->inside == 0;
+    t->closing = true;
     if (!abort && !t->carried) notify_locked(t);
     bool send = !abort && has_output_locked(t);
     t->inside++; /* flush sees errors as they are */

@@ -339,6 +339,52 @@ TEST_WORKERS(close_and_shutdown_end_the_waits_of_others) {
     free_world(&w);
 }
 
+/* ---- a close while a write computes, in simulations ---- */
+
+CC_TASK(write_once, {
+    CCConn *c;
+    bool *started;
+}) {
+    static const char bytes[300000];
+    *self->started = true;
+    int error = cc_write(self->c, bytes, sizeof bytes, NULL);
+    CHECK(error == 0 || error == EBADF);
+    return NULL;
+}
+
+CC_TASK(read_what_comes, { CCConn *c; }) {
+    static char bytes[50000];
+    size_t n = 1;
+    while (n > 0 && cc_read(self->c, bytes, sizeof bytes, &n) == 0) {
+    }
+    return NULL;
+}
+
+static void *close_beside_a_write(void *world) {
+    struct ends e;
+    bool started = false;
+    CCSimNet net = {.latency_min_us = 1, .latency_max_us = 10, .window = 1 << 20}; /* the write does not have to wait */
+    CHECK_EQ(cc_sim_net_set(&net), 0);
+    CHECK_EQ(cc_socketpair(&e.here, &e.there), 0);
+    secure_pair(world, &e, "localhost", 0, 0);
+    CC_NURSERY(n) {
+        CHECK_EQ(CC_GO_IN(n, read_what_comes, .c = e.here), 0);
+        CHECK_EQ(CC_GO_IN(n, write_once, .c = e.there, .started = &started), 0);
+        while (!started) cc_yield();
+        for (uint64_t i = cc_sim_seed() % 8; i > 0; i--) cc_yield();
+        cc_close(e.there);
+    }
+    cc_close(e.here);
+    return NULL;
+}
+
+TEST(a_write_that_is_not_done_yet_is_told_of_the_close) {
+    struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
+    for (uint64_t seed = 1; seed <= (uint64_t)test_scale(300); seed++)
+        CHECK_EQ(cc_sim_run(seed, close_beside_a_write, &w, NULL), 0);
+    free_world(&w);
+}
+
 TEST_WORKERS(cancellation_and_deadlines_end_every_wait) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = tls_pair(&w), plain = plain_pair();
