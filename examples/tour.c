@@ -104,6 +104,20 @@ static uint64_t resident(void) {
     return kilobytes_of("/proc/self/status", "VmRSS:");
 }
 
+/* The resident memory when it does not shrink any more: workers that have nothing to do give the pages of pooled stacks
+ * back. */
+static uint64_t settled(void) {
+    uint64_t start = cc_now_ns(), last = UINT64_MAX, now = resident();
+    while (now < last && cc_now_ns() - start < 10000 * MILLION) {
+        last = now;
+        cc_sleep_ms(200);
+        now = resident();
+        if (on_terminal) printf("\r\033[K   %.2f GB resident", (double)now / 1e9), fflush(stdout);
+    }
+    clear_line();
+    return now;
+}
+
 static uint64_t page_tables(void) {
     return kilobytes_of("/proc/self/status", "VmPTE:");
 }
@@ -226,15 +240,7 @@ static void scene_parked(struct crowd *crowd) {
            (double)crowd->rss / 1e9, (double)(crowd->rss - crowd->rss_before) / n,
            (double)(crowd->page_tables - crowd->page_tables_before) / n);
 
-    /* The workers have nothing to do now: they give the pages of pooled stacks back. */
-    uint64_t start = cc_now_ns(), last = UINT64_MAX, now = resident();
-    while (now < last && cc_now_ns() - start < 10000 * MILLION) {
-        last = now;
-        cc_sleep_ms(200);
-        now = resident();
-        if (on_terminal) printf("\r\033[K   %.2f GB resident", (double)now / 1e9), fflush(stdout);
-    }
-    clear_line();
+    uint64_t start = cc_now_ns(), now = settled();
     printf("   %.1f s after their end: %.2f GB. What stays are the records, for the next crowd.\n",
            seconds(cc_now_ns() - start), (double)now / 1e9);
 }
@@ -606,7 +612,7 @@ static int answer(CCConn *conn, void *arg) {
 }
 
 struct service {
-    uint64_t n, ns_connected, ns_answered, grown;
+    uint64_t n, ns_connected, ns_answered, rss_before, rss;
 };
 
 static void *serve_all(void *arg) {
@@ -621,14 +627,14 @@ static void *serve_all(void *arg) {
     must(cc_listener_addr(listener, &addr), "cc_listener_addr");
     snprintf(port, sizeof port, "%u", addr.port);
     snprintf(number, sizeof number, "%llu", (unsigned long long)s->n);
-    uint64_t before = resident(), start = cc_now_ns();
+    uint64_t start = cc_now_ns();
     CC_NURSERY(nursery) {
         must(cc_serve(nursery, listener, answer, NULL, NULL), "cc_serve");
         must(cc_process_start(&clients, &(CCProcessOptions){.argv = argv, .in = {.kind = CC_PROCESS_PIPE}}),
              "cc_process_start");
         while (atomic_load(&progress) < s->n && cc_process_wait_try(clients, NULL) == EAGAIN) cc_sleep_ms(1);
         s->ns_connected = cc_now_ns() - start;
-        s->grown = resident() - before;
+        s->rss = resident();
         start = cc_now_ns();
         must(cc_fd_write(cc_process_stdin(clients), "!", 1, NULL), "cc_fd_write");
         must(cc_process_wait(clients, &status), "cc_process_wait");
@@ -649,9 +655,10 @@ static void scene_connections(void) {
     if (limit.rlim_cur < CONNECTIONS + 100) s.n = limit.rlim_cur > 300 ? limit.rlim_cur - 100 : 200;
     snprintf(heading, sizeof heading, "%s connections, each with a fiber at both ends, in two processes", grouped(s.n));
     title(9, heading);
+    s.rss_before = settled(); /* without the stacks of the last scene */
     watch(serve_all, &s, "answers", s.n * (ROUNDS + 1));
     printf("   All were connected after %.2f s, and took %.0f bytes each in the server, fiber and stack included.\n",
-           seconds(s.ns_connected), (double)s.grown / (double)s.n);
+           seconds(s.ns_connected), ((double)s.rss - (double)s.rss_before) / (double)s.n);
     printf("   Then %s questions in %.2f s: %s answers a second, while the clients used the same CPUs.\n",
            grouped(s.n * ROUNDS), seconds(s.ns_answered),
            grouped((uint64_t)((double)(s.n * ROUNDS) / seconds(s.ns_answered))));
