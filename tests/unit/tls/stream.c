@@ -343,10 +343,10 @@ TEST_WORKERS(close_and_shutdown_end_the_waits_of_others) {
 
 CC_TASK(write_once, {
     CCConn *c;
-    bool *started;
+    atomic_bool *started;
 }) {
     static const char bytes[300000];
-    *self->started = true;
+    atomic_store(self->started, true);
     int error = cc_write(self->c, bytes, sizeof bytes, NULL);
     CHECK(error == 0 || error == EBADF);
     return NULL;
@@ -362,7 +362,7 @@ CC_TASK(read_what_comes, { CCConn *c; }) {
 
 static void *close_beside_a_write(void *world) {
     struct ends e;
-    bool started = false;
+    atomic_bool started = false;
     CCSimNet net = {.latency_min_us = 1, .latency_max_us = 10, .window = 1 << 20}; /* the write does not have to wait */
     CHECK_EQ(cc_sim_net_set(&net), 0);
     CHECK_EQ(cc_socketpair(&e.here, &e.there), 0);
@@ -370,7 +370,7 @@ static void *close_beside_a_write(void *world) {
     CC_NURSERY(n) {
         CHECK_EQ(CC_GO_IN(n, read_what_comes, .c = e.here), 0);
         CHECK_EQ(CC_GO_IN(n, write_once, .c = e.there, .started = &started), 0);
-        while (!started) cc_yield();
+        while (!atomic_load(&started)) cc_yield();
         for (uint64_t i = cc_sim_seed() % 8; i > 0; i--) cc_yield();
         cc_close(e.there);
     }
