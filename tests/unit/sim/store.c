@@ -304,11 +304,11 @@ static void find_bug(enum store_bug bug, uint64_t most) {
     CHECK(fails(seed, false));
 }
 
-/* The first six need few seeds. */
+/* The first six need few seeds, the last one some thousands. */
 TEST(seeds_find_bugs, .timeout = 3000) {
     static const enum store_bug bugs[] = {
         BUG_NO_SYNC,         BUG_VOTE_FOR_ANYBODY,     BUG_HALF_IS_ENOUGH,  BUG_EARLY_ANSWER,
         BUG_ANSWER_BY_INDEX, BUG_VOTE_IS_FORGOTTEN,    BUG_NO_TERM_CHECK,   BUG_LOCAL_READS,
         BUG_NO_SESSIONS,     BUG_SNAPSHOT_WITHOUT_IDS, BUG_OLD_TERM_COMMITS};
-    for (size_t i = 0; i < (test_long() ? sizeof bugs / sizeof bugs[0] : 6); i++) find_bug(bugs[i], 1000);
+    for (size_t i = 0; i < (test_long() ? sizeof bugs / sizeof bugs[0] : 6); i++) find_bug(bugs[i], 10000);
 }
