@@ -63,9 +63,9 @@ void cc__bucket_remove_locked(struct bucket *bucket, struct bucket_node *node) {
         take_out_locked(at);
         return;
     }
-    struct bucket_node *heir = container_of(next, struct bucket_node, node);
-    replace_locked(at, head, heir);
-    cc__set(&heir->queue.first, &heir->node.link);
+    struct bucket_node *successor = container_of(next, struct bucket_node, node);
+    replace_locked(at, head, successor);
+    cc__set(&successor->queue.first, &successor->node.link);
 }
 
 struct bucket_node *cc__bucket_claim_locked(struct bucket *bucket, const void *key, struct wakes *wakes) {
