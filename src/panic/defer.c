@@ -27,26 +27,26 @@ CCDefer **cc__defer_list(void) {
 
 /* ---- entries of cc_defer ---- */
 
-/* The list of N of them is not walked N times: each tells what is below it, up to the boundary. */
+/* Each entry records the panic below it, so that N entries do not cost N walks of the list. */
 struct added {
     CCDefer defer;  /* its `list` is NULL, unlike that of a block's entry */
     CCDefer *panic; /* the newest MARK_PANIC between it and the boundary; NULL: none */
 };
 
-/* The first entry that tells about the protected call: its boundary, its panic, or one of the above. NULL: there is no
- * call. */
-static CCDefer *find_teller(CCDefer *d) {
+/* The first entry from which the panic of the protected call is known: its boundary, its panic, or an entry of
+ * cc_defer. NULL: there is no such call. */
+static CCDefer *find_marker(CCDefer *d) {
     while (d != NULL && !cc__defer_is_boundary(d) && d->fn != MARK_PANIC && d->list != NULL) d = d->next;
     return d;
 }
 
-static CCDefer *panic_from(CCDefer *teller) {
-    if (teller == NULL || cc__defer_is_boundary(teller)) return NULL;
-    return teller->fn == MARK_PANIC ? teller : container_of(teller, struct added, defer)->panic;
+static CCDefer *panic_from(CCDefer *marker) {
+    if (marker == NULL || cc__defer_is_boundary(marker)) return NULL;
+    return marker->fn == MARK_PANIC ? marker : container_of(marker, struct added, defer)->panic;
 }
 
 CCDefer *cc__defer_panic(void) {
-    return panic_from(find_teller(*cc__defer_list()));
+    return panic_from(find_marker(*cc__defer_list()));
 }
 
 /* ---- running ---- */
@@ -93,11 +93,11 @@ void cc_defer_leave(CCDefer *defer) {
 
 int cc_defer(CCDeferFn fn, void *arg) {
     if (fn == NULL) return EINVAL;
-    CCDefer **list = cc__defer_list(), *teller = find_teller(*list);
-    if (teller == NULL) return EPERM;
+    CCDefer **list = cc__defer_list(), *marker = find_marker(*list);
+    if (marker == NULL) return EPERM;
     struct added *d = cc__mem_alloc_small(sizeof *d);
     if (d == NULL) return ENOMEM;
-    d->panic = panic_from(teller);
+    d->panic = panic_from(marker);
     d->defer.fn = fn;
     d->defer.arg = arg;
     d->defer.next = *list;
