@@ -52,14 +52,18 @@ static int serve_one(CCConn *conn, void *arg) {
     return cc_write_until(conn, answer, sizeof answer, NULL, until);
 }
 
-static void *server_host(void *arg) {
+static void *serve_at(const char *where, CCConnFn handler) {
     CCListener *l;
-    (void)arg;
-    while (cc_listen(&l, "tcp://[::]:7", NULL) != 0)
+    while (cc_listen(&l, where, NULL) != 0)
         if (cc_sleep_ms(10) != 0) return NULL;
-    MAY_FAIL(cc_serve(NULL, l, serve_one, NULL, NULL));
+    MAY_FAIL(cc_serve(NULL, l, handler, NULL, NULL));
     cc_listener_close(l);
     return NULL;
+}
+
+static void *server_host(void *arg) {
+    (void)arg;
+    return serve_at("tcp://[::]:7", serve_one);
 }
 
 /* ---- the proxy ---- */
@@ -102,13 +106,8 @@ static int pass_on(CCConn *client, void *arg) {
 }
 
 static void *proxy_host(void *arg) {
-    CCListener *l;
     (void)arg;
-    while (cc_listen(&l, "tcp://[::]:8", NULL) != 0)
-        if (cc_sleep_ms(10) != 0) return NULL;
-    MAY_FAIL(cc_serve(NULL, l, pass_on, NULL, NULL));
-    cc_listener_close(l);
-    return NULL;
+    return serve_at("tcp://[::]:8", pass_on);
 }
 
 /* ---- the clients ---- */
