@@ -53,6 +53,6 @@ static void say_once(const char *what, int error) {
 bool cc__file_missed(const char *what, long result) {
     if (result == -EOPNOTSUPP || result == -ENOSYS) say_once(what, (int)-result);
     if (result == -EAGAIN || result == -EOPNOTSUPP || result == -ENOSYS) return true;
-    cc__fd_give_way();
+    cc__fd_maybe_yield();
     return false;
 }

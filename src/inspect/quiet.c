@@ -15,15 +15,15 @@
 enum { THREADS_MAX = 2048 };
 
 static struct {
-    _Atomic uint32_t looks; /* the arrays are in use */
-    _Atomic uint64_t ours;  /* signals that the runtime itself handles */
+    _Atomic uint32_t in_use; /* the arrays below */
+    _Atomic uint64_t ours;   /* signals that the runtime itself handles */
     _Atomic int32_t own[QUIET_THREADS];
     int tids[THREADS_MAX];
     struct blocked_seen blocked[THREADS_MAX];
 } quiet;
 
 void cc__quiet_forget(void) {
-    cc__set(&quiet.looks, 0);
+    cc__set(&quiet.in_use, 0);
     for (unsigned i = 0; i < QUIET_THREADS; i++) cc__set(&quiet.own[i], 0);
 }
 
@@ -83,9 +83,9 @@ static bool threads_are_known(int but, bool runs) {
     (void)but, (void)runs, (void)list_and_compare;
     return false;
 #else
-    if (cc__swap_seq(&quiet.looks, 1) != 0) return false;
+    if (cc__swap_seq(&quiet.in_use, 1) != 0) return false;
     bool known = list_and_compare(but, runs);
-    cc__set_seq(&quiet.looks, 0);
+    cc__set_seq(&quiet.in_use, 0);
     return known;
 #endif
 }

@@ -181,6 +181,6 @@ bool cc__fd_find_lost(uint64_t now, struct io_lost *lost);
 int cc__fd_may_wait(int number);
 
 /* ops.c: a fiber that never has to wait yields at intervals (CALL-2). */
-void cc__fd_give_way(void);
+void cc__fd_maybe_yield(void);
 
 #endif

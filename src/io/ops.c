@@ -70,7 +70,7 @@ int cc__call_check_cancel(void) {
 }
 
 /* CALL-2. The counters are per worker: its fibers run one at a time. */
-static void give_way(bool accepts) {
+static void maybe_yield(bool accepts) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
     if (self == NULL) {
@@ -99,8 +99,8 @@ static void give_way(bool accepts) {
     check_at_next_call();
 }
 
-void cc__fd_give_way(void) {
-    give_way(false);
+void cc__fd_maybe_yield(void) {
+    maybe_yield(false);
 }
 
 /* ---- the loop ---- */
@@ -166,7 +166,7 @@ int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t dead
         }
         if (!would_wait(rc)) {
             note_result(use, c, rc, edges);
-            give_way(c->attempt == attempt_accept);
+            maybe_yield(c->attempt == attempt_accept);
             *result = rc;
             return rc < 0 ? (int)-rc : 0;
         }

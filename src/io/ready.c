@@ -156,7 +156,7 @@ static int poll_all(struct polling *p, uint64_t deadline, size_t *ready) {
         error = wait_for_any(p, deadline);
         if (error == ARM_AGAIN) error = 0;
     }
-    if (error == 0) cc__fd_give_way();
+    if (error == 0) cc__fd_maybe_yield();
     return error;
 }
 
@@ -231,7 +231,7 @@ static int look_at_case(struct worker *w, const CCCase *c) {
 
 static int try_case(const CCCase *c) {
     int error = look_now(c);
-    if (error == 0) cc__fd_give_way();
+    if (error == 0) cc__fd_maybe_yield();
     return error;
 }
 

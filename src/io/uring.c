@@ -195,6 +195,6 @@ long cc__uring_call(const struct uring_call *call) {
     cc__event(file_ring, call->kind == URING_READ ? "read" : "sync", call->fd);
     wait_for(ring, &wait);
     if (call->kind == URING_READ && wait.result > 0) cc__san_written(call->parts, (size_t)wait.result);
-    cc__fd_give_way(); /* the call may not have waited */
+    cc__fd_maybe_yield(); /* the call may not have waited */
     return cc__uring_is_refusal(call->kind, wait.result) ? -EAGAIN : wait.result;
 }

@@ -382,7 +382,7 @@ static int shutdown_locked(uint64_t timeout_ms) {
     cc__pool_destroy();
     cc__set_seq(&rt.state, RT_STOPPED);
     open_count();
-    cc__blocked_look_alone();
+    cc__blocked_check_alone();
     return 0;
 }
 

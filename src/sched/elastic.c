@@ -164,7 +164,7 @@ bool cc__elastic_over(struct worker *w) {
 
 void cc__elastic_close_locked(struct worker *w) {
     cc__set(&w->remote.life, LIFE_CLOSED);
-    cc__set_release(&cc__sched.idle.open, cc__sched_open() - 1); /* after the list: see nobody_instead */
+    cc__set_release(&cc__sched.idle.open, cc__sched_open() - 1); /* after the list: see no_other_will_check */
     cc__bump(&retired);
 }
 

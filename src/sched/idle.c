@@ -144,7 +144,7 @@ static bool left_to_us(struct worker *w, uint64_t want) {
  * one is about to block (IDLE-3). Another searcher, also one that was just woken, will do this check itself; a watcher
  * stays until all sleep. A retiring sleeper is subtracted from `want` first and from `open` second, so they are loaded
  * in the opposite order: otherwise a worker that has retired could hide one that is awake. */
-static bool nobody_instead(void) {
+static bool no_other_will_check(void) {
     uint32_t open = cc__get_acquire(&cc__sched.idle.open); /* pairs with cc__elastic_close_locked */
     uint64_t want = cc__get_seq(&cc__sched.want);
     return want_searching(want) == 0 && cc__get(&cc__sched.idle.watcher) == NULL && want_idle(want) + 1 < open;
@@ -153,7 +153,7 @@ static bool nobody_instead(void) {
 void cc__idle_left(struct worker *w) { /* IDLE-3 */
     w->rested = false;
     w->skip_search = false;
-    w->summoned = w->called;
+    w->woken_for_work = w->called;
     w->called = false;
     bool searched = w->searching;
     if (searched) {
@@ -170,7 +170,7 @@ void cc__idle_left(struct worker *w) { /* IDLE-3 */
         cc__idle_offer(w, want);
     /* Deferred wakes (IDLE-4), descriptors and timers need another sleeper: we may compute for long. */
     if (!want_watch(want) &&
-        (w->watched || w->polled || (searched && nobody_instead()) || cc__watch_timers_forgotten()))
+        (w->watched || w->polled || (searched && no_other_will_check()) || cc__watch_timers_forgotten()))
         appoint();
     w->watched = w->polled = false;
 }
@@ -220,10 +220,10 @@ static enum found search(struct worker *w) {
 
 /* The check of every place after the announcement (IDLE-1). Private queues count only if we may search for a share of
  * them. */
-static bool something_anywhere(struct worker *w, bool hopeful) {
+static bool something_anywhere(struct worker *w, bool may_search_again) {
     if (something_shared(w)) return true;
     uint64_t want = cc__get(&cc__sched.want);
-    bool may_search = hopeful && cc__policy_may_wake(want) && want_searching(want) < cc__sched.searchers_max;
+    bool may_search = may_search_again && cc__policy_may_wake(want) && want_searching(want) < cc__sched.searchers_max;
     bool polls = cc__get(&cc__sched.idle.poller) == w;
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         struct worker *other = &cc__sched.workers[i];
@@ -318,7 +318,7 @@ static void judge_stolen_work(struct worker *w) {
     bool gave_too_much = w->idle_since < cc__get(&w->payoff_deadline);
     if (w->received != 0 || gave_too_much) {
         uint64_t ns = w->idle_since - w->busy_since;
-        bool saved = saved_time(w), paid = cc__policy_steal_paid(w->received, ns, w->summoned);
+        bool saved = saved_time(w), paid = cc__policy_steal_paid(w->received, ns, w->woken_for_work);
         if (saved) {
             cc__set(&cc__sched.idle.long_turn_at, w->idle_since);
             if (!paid) paid = (ns = cc__policy_short_work(w->idle_since)) != 0;
@@ -359,8 +359,8 @@ static bool search_first(struct worker *w) {
         return false;
     }
     /* While all others sleep only OS threads can make work: search once, and again as long as that pays. */
-    bool lonely = want_idle(cc__get(&cc__sched.want)) + 1 >= cc__sched_open();
-    if (lonely && !w->called && w->skips > 0) {
+    bool others_sleep = want_idle(cc__get(&cc__sched.want)) + 1 >= cc__sched_open();
+    if (others_sleep && !w->called && w->skips > 0) {
         w->skips--;
         return false;
     }
@@ -375,7 +375,7 @@ static bool search_first(struct worker *w) {
         w->skips = 0;
         return true;
     }
-    if (lonely) w->skips = LONELY_SKIPS;
+    if (others_sleep) w->skips = OTHERS_SLEEP_SKIPS;
     give_up(w);
     return false;
 }
@@ -393,7 +393,7 @@ bool cc__idle(struct worker *w) {
     if (!w->rested) judge_stolen_work(w);
     w->rested = true;
     if (search_first(w)) return true;
-    bool hopeful = !w->skip_search;
+    bool may_search_again = !w->skip_search;
     w->skip_search = false;
 
     cc__debug_assert(cc__get(&w->runq.count) == 0, "IDLE-1: a worker sleeps in front of its own queue");
@@ -417,7 +417,7 @@ bool cc__idle(struct worker *w) {
 
     enum wake_word word = WAKE_NONE;
     struct worker *victim = NULL;
-    bool slept = !something_anywhere(w, hopeful), retires = false;
+    bool slept = !something_anywhere(w, may_search_again), retires = false;
     if (slept) {
         cc__idle_say_drained();
         cc__count(w, sleeps);

@@ -75,7 +75,7 @@ static uint32_t ring_take(struct ring_mpmc *ring, uint32_t n, struct link *list)
 
 uint32_t cc__inject_take(struct worker *w, uint32_t n, struct link *list) {
     unsigned count = cc__sched.ring_count, first = (unsigned)(ring_near(w) - cc__sched.rings);
-    if (count > 1 && w != NULL && ++w->looks % OTHER_RINGS == 0) first += w->looks / OTHER_RINGS; /* INJECT-3 */
+    if (count > 1 && w != NULL && ++w->takes % OTHER_RINGS == 0) first += w->takes / OTHER_RINGS; /* INJECT-3 */
     uint32_t taken = 0;
     for (unsigned i = 0; i < count && taken == 0; i++) {
         struct ring_mpmc *ring = &cc__sched.rings[(first + i) & (count - 1)];

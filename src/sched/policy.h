@@ -123,8 +123,8 @@ enum {
      * CPU time a request with exact timers, 12 with 250 us of slack, 11 with 500. Bound: a deferred timer fires within
      * 250 us. Decision 047 */
     TIMER_SLACK_NS = 250 * 1000,
-    LONELY_SKIPS = 15, /* sleeps without a search after a wasted one while all others slept. Guess */
-    WAKE_CREDIT = 8,   /* wasted wakes that are allowed in a row, at most. Guess */
+    OTHERS_SLEEP_SKIPS = 15, /* sleeps without a search after a wasted one while all others slept. Guess */
+    WAKE_CREDIT = 8,         /* wasted wakes that are allowed in a row, at most. Guess */
     /* Short work that was taken from behind a long turn earns one wake each. A stage of a pipeline whose neighbours run
      * elsewhere never ends its turn: each batch would wake a worker for a microsecond of work. Bound: wakes for short
      * work take a tenth of a CPU. Decision 049 */

@@ -116,12 +116,12 @@ struct worker {
     uint32_t credit;          /* turns for which fibers may still enter at the front (FRONT_PRICE) */
     uint64_t events_turn;     /* by then the fibers that events have made ready have had their turns (NEXT-2) */
     uint32_t joiner_polls;    /* by joiners (cc__next_poll_for_joiner) */
-    uint32_t looks;           /* takes from the global queue (INJECT-3) */
+    uint32_t takes;           /* from the global queue (INJECT-3) */
     bool fair_fresh;          /* which goes next among the oldest: fresh or fifo */
     bool rested;              /* has been idle since it last ran something */
     bool searching;           /* is counted as a searcher */
     bool called;              /* was woken to search */
-    bool summoned;            /* was woken for the work that it has done since it last slept */
+    bool woken_for_work;      /* was woken for the work that it has done since it last slept */
     bool watched;             /* has been the watcher since it last ran something */
     bool polled;              /* the same for the poller */
     uint64_t no_stack_until;  /* a wait for a stack has failed: no other wait before this time */

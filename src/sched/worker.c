@@ -124,7 +124,7 @@ static void nothing(struct worker *w, void *arg) {
 
 /* The thread may be the worker's second: resets what the first has left. */
 static void wake_up(struct worker *w) {
-    w->rested = w->searching = w->called = w->summoned = w->skip_search = w->watched = w->polled = false;
+    w->rested = w->searching = w->called = w->woken_for_work = w->skip_search = w->watched = w->polled = false;
     w->victim = NULL;
     w->received = 0;
     w->busy_since = cc__clock_now();

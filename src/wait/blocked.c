@@ -9,9 +9,9 @@
 
 /* The schedule explorer has its own threads and its own deadlock detection. */
 #ifdef CC_EXPLORED
-enum { LOOKS = false };
+enum { CHECKS = false };
 #else
-enum { LOOKS = true };
+enum { CHECKS = true };
 #endif
 
 struct blocked_thread {
@@ -21,8 +21,8 @@ struct blocked_thread {
     uint64_t since;
     int tid;
     struct outsider *outsider; /* NULL: the thread is in no scope */
-    unsigned looks;            /* its own checks for a deadlock: BLOCKED-3 */
-    uint64_t look_at, pause, epoch;
+    unsigned checks;           /* its own checks for a deadlock: BLOCKED-3 */
+    uint64_t check_at, pause, epoch;
 };
 
 static struct {
@@ -65,8 +65,8 @@ static void enter(struct blocked_thread *thread, struct waiter *waiter, struct w
     thread->what = what;
     thread->since = cc__clock_now();
     thread->tid = cc__thread_id();
-    thread->looks = 0;
-    thread->look_at = thread->since + QUIET_FIRST;
+    thread->checks = 0;
+    thread->check_at = thread->since + QUIET_FIRST;
     thread->pause = PAUSE_MIN;
     thread->outsider = cc__outsider();
     cc__lock_take(&blocked.lock);
@@ -95,25 +95,25 @@ void cc__blocked_cancel(struct outsider *outsider) {
 }
 
 /* BLOCKED-3. Returns the time of the next check. */
-static uint64_t look_alone(struct blocked_thread *thread) {
-    if (!LOOKS || cc__sysmon_thread() != 0) return CC_FUTEX_FOREVER;
+static uint64_t check_alone(struct blocked_thread *thread) {
+    if (!CHECKS || cc__sysmon_thread() != 0) return CC_FUTEX_FOREVER;
     uint64_t now = cc__clock_now();
-    if (now < thread->look_at) return thread->look_at;
-    if (thread->looks == 0 && cc__upcall_threads_quiet(0, &thread->epoch)) {
-        thread->looks = 1;
-        return thread->look_at = now + QUIET_SECOND;
+    if (now < thread->check_at) return thread->check_at;
+    if (thread->checks == 0 && cc__upcall_threads_quiet(0, &thread->epoch)) {
+        thread->checks = 1;
+        return thread->check_at = now + QUIET_SECOND;
     }
-    bool said_yes = thread->looks == 1 && cc__upcall_threads_quiet(1, &thread->epoch);
-    thread->looks = 0;
-    thread->look_at = said_yes || thread->pause > PAUSE_MAX ? CC_FUTEX_FOREVER : now + thread->pause;
+    bool said_yes = thread->checks == 1 && cc__upcall_threads_quiet(1, &thread->epoch);
+    thread->checks = 0;
+    thread->check_at = said_yes || thread->pause > PAUSE_MAX ? CC_FUTEX_FOREVER : now + thread->pause;
     thread->pause *= 2;
-    return thread->look_at;
+    return thread->check_at;
 }
 
 static void wait_on(struct blocked_thread *thread, uint32_t seen) {
     uint64_t until = thread->waiter->deadline;
     if (seen != 0) until = CC_FUTEX_FOREVER; /* claimed: its waker is about to release it */
-    if (seen == 0 && until == WAIT_FOREVER && !cc__sim_on()) until = look_alone(thread);
+    if (seen == 0 && until == WAIT_FOREVER && !cc__sim_on()) until = check_alone(thread);
     cc__upcall_sim_wait(&thread->waiter->word, seen, until);
 }
 
@@ -150,7 +150,7 @@ unsigned cc__blocked_list(struct blocked_seen *seen, unsigned max) {
 
 bool cc__blocked_waits_forever(void) {
     bool found = false;
-    if (!LOOKS) return false;
+    if (!CHECKS) return false;
     cc__lock_take(&blocked.lock);
     struct link *list = list_locked();
     for (struct link *l = cc__get(&list->next); l != list && !found; l = cc__get(&l->next)) {
@@ -161,7 +161,7 @@ bool cc__blocked_waits_forever(void) {
     return found;
 }
 
-void cc__blocked_look_alone(void) {
+void cc__blocked_check_alone(void) {
     cc__lock_take(&blocked.lock);
     struct link *list = list_locked();
     for (struct link *l = cc__get(&list->next); l != list; l = cc__get(&l->next))

@@ -47,7 +47,7 @@ extern const struct blocked_map cc__blocked_map;
 
 /* The runtime has stopped: wakes the threads, which from now on check by themselves (BLOCKED-3). A thread that is just
  * about to sleep may miss it. */
-void cc__blocked_look_alone(void);
+void cc__blocked_check_alone(void);
 
 /* Empties the list in a forked child. */
 void cc__blocked_forget(void);
