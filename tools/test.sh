@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 matrix=(includes headers models explore fuzz release installed recipes symmetric valgrind small noinspect debug asan tsan ucontext clang aarch64 riscv64)
 jobs=${JOBS:-$(nproc)}
-at_once=$((jobs + 1)) # programs; most of them wait for some of their time
+at_once=$((jobs + 2)) # programs, most of which wait for some of their time, and the build of a later stage
 # Ten builds of two hundred programs each: ninja saves a fifth of the work. A build that exists keeps what made it.
 command -v ninja >/dev/null && export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
 
@@ -196,6 +196,38 @@ build_stage() {
     cmake --build "${what[@]}" >>"$log" 2>&1
 }
 
+# build_ahead STAGE LATER...: while the programs of a stage run, builds the next stage that needs another build, at low priority.
+# The subshell is one of the jobs that run_stage waits for at its end.
+ahead=
+build_ahead() {
+    local here=$preset next=
+    for next in "${@:2}"; do
+        choose_stage "$next"
+        [[ $preset == "$here" || -z $groups || $next == "$(uname -m)" ]] || break
+        next=
+    done
+    choose_stage "$1"
+    [[ -n $next && $next != "$ahead" ]] || return 0
+    ahead=$next
+    rm -rf "build/log/$next"
+    mkdir -p "build/log/$next"
+    {
+        renice -n 10 "$BASHPID" >/dev/null
+        stage=$next
+        choose_stage "$next"
+        build_stage "build/log/$next/build.log"
+        echo $? >"build/log/$next/build.status"
+    } &
+}
+
+# build_or_wait STAGE LOG_DIR
+build_or_wait() {
+    if [[ $1 == "$ahead" ]]; then
+        return "$(<"$2/build.status")"
+    fi
+    build_stage "$2/build.log"
+}
+
 # The programs of these groups run several at a time: most of them wait for much of their time, and whatever they
 # judge has to hold on a busy machine too.
 parallel() {
@@ -248,11 +280,12 @@ run_program() {
     fi
 }
 
+# run_stage STAGE LATER...
 run_stage() {
-    local stage=$1 start=$EPOCHREALTIME before=("$passed" "$failed" "$skipped") build_seconds group
+    local stage=$1 start=$EPOCHREALTIME before=("$passed" "$failed" "$skipped") group
     local group_of name program compared log=build/log/$1
     choose_stage "$stage"
-    rm -rf "$log"
+    [[ $stage == "$ahead" ]] || rm -rf "$log"
     mkdir -p "$log"
     echo "== $stage"
 
@@ -293,11 +326,11 @@ run_stage() {
     elif [[ $stage == "$(uname -m)" ]]; then
         skipped=$((skipped + 1))
         echo "   skipped: this machine's own CPU is what the other stages run on"
-    elif ! build_stage "$log/build.log"; then
+    elif ! build_or_wait "$stage" "$log"; then
         note_failure "$stage" "build" "$log/build.log"
     else
-        build_seconds=$(seconds_since "$start")
-        echo "   built in $build_seconds s"
+        [[ $stage == "$ahead" ]] || echo "   built in $(seconds_since "$start") s"
+        [[ -z $groups ]] || build_ahead "$@"
         [[ $stage != headers ]] || passed=$((passed + 1))
         [[ $program_pattern == '*' ]] && case $stage in # else only programs are asked for
         clang)
@@ -382,7 +415,7 @@ fi
 removes=${CI:-}
 ((free_mb > 30000 || ${#stages[@]} < ${#matrix[@]})) || removes=1
 for i in "${!stages[@]}"; do
-    run_stage "${stages[i]}"
+    run_stage "${stages[@]:i}"
     [[ -z $removes ]] || remove_build "${stages[i]}" "${stages[@]:i+1}"
 done
 
