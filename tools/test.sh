@@ -196,8 +196,8 @@ build_stage() {
     cmake --build "${what[@]}" >>"$log" 2>&1
 }
 
-# build_ahead STAGE LATER...: while the programs of a stage run, builds the next stage that needs another build, at low priority.
-# The subshell is one of the jobs that run_stage waits for at its end.
+# build_ahead STAGE LATER...: while the programs of a stage run, builds the next stage that needs another build. The
+# subshell is one of the jobs that run_stage waits for at its end.
 ahead=
 build_ahead() {
     local here=$preset next=
@@ -212,7 +212,6 @@ build_ahead() {
     rm -rf "build/log/$next"
     mkdir -p "build/log/$next"
     {
-        renice -n 10 "$BASHPID" >/dev/null
         stage=$next
         choose_stage "$next"
         build_stage "build/log/$next/build.log"
