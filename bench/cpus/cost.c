@@ -13,6 +13,8 @@
  * COST-3  A line that nobody has touched yet costs a hit: neither main memory nor page faults are modelled.
  * COST-4  A thread that is woken goes on some microseconds later; the waker pays for its system call. A membarrier
  *         interrupts every CPU that runs.
+ * COST-5  The time of a wake varies by a tenth, by the seed. A schedule depends on every nanosecond, so one run says
+ *         little: run.py takes the mean of several.
  */
 #include "cost.h"
 
@@ -39,7 +41,7 @@ enum {
     SWITCH = 15,     /* of contexts */
     ALLOCATE = 250,  /* malloc or free */
     SYSTEM = 5000,   /* a system call that does not wait */
-    WAKE = 50000,    /* until the woken thread runs */
+    WAKE = 50000,    /* until the woken thread runs, on the average */
     INTERRUPT = 8000 /* for each CPU that a membarrier interrupts, and for the caller for each of them an eighth */
 };
 
@@ -409,6 +411,13 @@ void ex_futex_wait(const volatile void *word, uint32_t expected, uint64_t until)
     t->until = end;
     go_on_with_first();
 }
+/* COST-5. */
+static uint64_t seed = 1;
+static uint64_t wake_time(void) {
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return WAKE - WAKE / 10 + (seed >> 33) % (WAKE / 5);
+}
+
 void ex_futex_wake(const volatile void *word, int n) {
     point();
     spend(SYSTEM);
@@ -416,7 +425,7 @@ void ex_futex_wake(const volatile void *word, int n) {
     for (int i = 0; i < thread_count && n > 0; i++)
         if (threads[i].state == THREAD_BLOCKED && threads[i].futex == word) {
             threads[i].state = THREAD_READY;
-            threads[i].now = now + WAKE;
+            threads[i].now = now + wake_time();
             if (threads[i].now < horizon) horizon = threads[i].now;
             n--;
         }
@@ -441,7 +450,7 @@ int ex_thread_start(void *(*fn)(void *), void *arg) {
     t->until = UINT64_MAX;
     t->fn = fn;
     t->arg = arg;
-    t->now = current >= 0 ? threads[current].now + WAKE : 10000000;
+    t->now = current >= 0 ? threads[current].now + wake_time() : 10000000;
     if (t->now < horizon) horizon = t->now;
     cc__context_start(&t->context, stack + STACK_SIZE, run);
     return i;
@@ -556,11 +565,12 @@ int main(int argc, char **argv) {
             printf("%s\t%s\n", offer.scenarios[i]->name, offer.scenarios[i]->about);
         return 0;
     }
-    cpus = argc == 3 ? (unsigned)atoi(argv[2]) : 0;
-    for (size_t i = 0; argc == 3 && i < offer.count; i++)
+    cpus = argc >= 3 ? (unsigned)atoi(argv[2]) : 0;
+    for (size_t i = 0; argc >= 3 && i < offer.count; i++)
         if (strcmp(offer.scenarios[i]->name, argv[1]) == 0) row = offer.scenarios[i];
+    if (argc >= 4) seed = strtoull(argv[3], NULL, 10);
     if (row == NULL || cpus < 1 || cpus > 128) {
-        fprintf(stderr, "usage: cost ROW CPUS (1 to 128), or cost --list\n");
+        fprintf(stderr, "usage: cost ROW CPUS (1 to 128) [SEED], or cost --list\n");
         return 2;
     }
     if (offer.tls_size > TLS_MAX) ex_fail("%zu bytes are thread-local", offer.tls_size);
