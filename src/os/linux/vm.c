@@ -13,6 +13,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -43,21 +46,18 @@ static bool advise_all(const struct vm_range *ranges, size_t n, int advice) {
     return syscall(SYS_process_madvise, SELF, ranges, n, advice, 0) == (long)total;
 }
 
-/* A guard works if the kernel cannot read from it: write(2) to a pipe fails with EFAULT, without a fault here. */
-__attribute__((unused)) static bool guard_advice_works(void) {
-    int fds[2];
-    if (pipe(fds) != 0) return false;
-    char *p = mmap(NULL, 2 * cc__vm_page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    bool works = false;
-    if (p != MAP_FAILED) {
-        p[0] = 1;
-        works = madvise(p, cc__vm_page(), MADV_GUARD_INSTALL) == 0 && write(fds[1], p, 1) == -1 &&
-                cc__errno_get() == EFAULT && write(fds[1], p + cc__vm_page(), 1) == 1;
-        munmap(p, 2 * cc__vm_page());
-    }
-    close(fds[0]);
-    close(fds[1]);
-    return works;
+/* Some systems accept advice that they do not know. A guard works if its page cannot be populated, and the next one can:
+ * the kernel says so without a fault here. */
+__attribute__((unused)) static void try_guard_advice(void) {
+    size_t page = cc__vm_page();
+    char *p = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return;
+    struct vm_range ranges[2] = {{p, page}, {p + page, page}};
+    many = !cc__san_on_valgrind() && advise_all(ranges, 2, MADV_GUARD_INSTALL); /* Valgrind does not know the call */
+    guard_free = (many || madvise(p, page, MADV_GUARD_INSTALL) == 0) && madvise(p, page, MADV_POPULATE_READ) == -1 &&
+                 cc__errno_get() == EFAULT && madvise(p + 2 * page, page, MADV_POPULATE_READ) == 0;
+    many = many && guard_free;
+    munmap(p, 3 * page);
 }
 
 /* Each guard by mprotect splits a mapping: it takes two more of vm.max_map_count. Guards get three quarters at most. */
@@ -73,22 +73,11 @@ static size_t mappings_for_guards(void) {
 void cc__vm_init(void) {
     CC_KEEP_ERRNO;
     cc__vm_page_size = (size_t)sysconf(_SC_PAGESIZE);
-#ifdef CC_ASAN
-    /* LeakSanitizer reads every stack, and skips only what the list of mappings marks as unreadable. */
-    guard_free = false;
-#else
-    guard_free = guard_advice_works();
+    guard_free = many = false;
+#ifndef CC_ASAN /* LeakSanitizer reads every stack, and skips only what the list of mappings marks as unreadable */
+    try_guard_advice();
 #endif
     guards_max = guard_free ? SIZE_MAX : mappings_for_guards() / 2;
-    many = false;
-    if (guard_free && !cc__san_on_valgrind()) { /* Valgrind does not know the call */
-        char *p = mmap(NULL, 2 * cc__vm_page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p != MAP_FAILED) {
-            struct vm_range ranges[2] = {{p, cc__vm_page()}, {p + cc__vm_page(), cc__vm_page()}};
-            many = advise_all(ranges, 2, MADV_POPULATE_WRITE);
-            munmap(p, 2 * cc__vm_page());
-        }
-    }
 }
 
 bool cc__vm_guard_is_free(void) {
