@@ -225,7 +225,10 @@ static int send_held(CCBroadcast *b, const void *value, size_t size, CCDeadline 
     (void)cc_mutex_unlock(&b->lock);
     if (all_done) return rc;
     for (CCChan *ch; (ch = take_full(b)) != NULL; cc_chan_free(ch))
-        if (rc == 0) rc = wait_for(b, ch, value, size, deadline);
+        if (rc == 0)
+            rc = wait_for(b, ch, value, size, deadline);
+        else
+            (void)cc_chan_send_try(ch, value, size); /* it may have got room during a wait for another */
     return rc;
 }
 

@@ -235,6 +235,33 @@ TEST_WORKERS(two_slow_ones_leave) {
     in_both_contexts(two_slow_ones_leave);
 }
 
+/* A send is cancelled while it waits for one subscriber; another one, behind that, has room by then. */
+static void room_behind_a_slow_one(void) {
+    CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
+    CCChan *fast = subscribe(b), *slow = subscribe(b), *behind = subscribe(b);
+    int rc = -1;
+    send_all(b, 1, 1);
+    CC_NURSERY(n, .result = &rc) {
+        send_and_wait(n, b, fast, 2);
+        CHECK_EQ(cc_broadcast_subscribers(b), 3); /* under the lock: the send has found `slow` and `behind` full */
+        expect(behind, 1);
+        cc_nursery_cancel(n);
+    }
+    CHECK_EQ(rc, ECANCELED);
+    expect(fast, 2);
+    expect(behind, 2);
+    expect(slow, 1);
+    expect_error(slow, EAGAIN);
+    cc_broadcast_free(b);
+    cc_chan_free(fast);
+    cc_chan_free(slow);
+    cc_chan_free(behind);
+}
+
+TEST_WORKERS(room_behind_a_slow_one) {
+    in_both_contexts(room_behind_a_slow_one);
+}
+
 /* A close ends a send that waits. */
 static void slow_one_closes(void) {
     CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
