@@ -274,12 +274,11 @@ void cc__island_close(struct worker *home) {
     wake(home);
 }
 
+/* Without the lock: thread-local destructors, which may create and free other islands, are not over yet. */
 void cc__island_join(struct worker *home) {
+    cc__thread_join(home->thread);
     pthread_mutex_lock(&changing);
-    if (cc__get(&home->remote.life) == LIFE_OPEN) {
-        cc__thread_join(home->thread);
-        cc__set_seq(&home->remote.life, LIFE_EMPTY);
-    }
+    cc__set_seq(&home->remote.life, LIFE_EMPTY);
     pthread_mutex_unlock(&changing);
 }
 

@@ -404,6 +404,38 @@ TEST(many_islands) {
     }
 }
 
+/* ---- a thread-local destructor ---- */
+
+static pthread_key_t local_key;
+
+/* When its own island has ended, and is being freed. */
+static void uses_another_island(void *done) {
+    CCIsland *another = new_island("another");
+    struct home home = {.island = another};
+    CHECK_EQ(cc_island_call(another, add_one, &home, NULL), 0);
+    CHECK_EQ(cc_island_free(another), 0);
+    atomic_store((atomic_bool *)done, true);
+}
+
+static void *sets_local(void *done) {
+    CHECK_EQ(pthread_setspecific(local_key, done), 0);
+    return NULL;
+}
+
+static void destructors_create_islands(void) {
+    atomic_bool done = false;
+    CCIsland *island = new_island("local");
+    CHECK_EQ(pthread_key_create(&local_key, uses_another_island), 0);
+    CHECK_EQ(cc_island_call(island, sets_local, &done, NULL), 0);
+    CHECK_EQ(cc_island_free(island), 0);
+    CHECK(atomic_load(&done));
+    CHECK_EQ(pthread_key_delete(local_key), 0);
+}
+
+TEST_WORKERS(destructors_create_islands) {
+    in_both_contexts(destructors_create_islands);
+}
+
 /* ---- hooks and CPUs ---- */
 
 static atomic_bool hook_began, hook_may_go_on;
