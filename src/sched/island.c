@@ -205,6 +205,13 @@ bool cc__islands_asleep(void) {
 
 /* ---- open, close ---- */
 
+static void call_hook(void (*hook)(void *context), void *context) {
+    if (hook == NULL) return;
+    if (cc__sched.simulated) cc__upcall_sim_hook(true);
+    hook(context);
+    if (cc__sched.simulated) cc__upcall_sim_hook(false);
+}
+
 static void *island_main(void *arg) {
     struct worker *w = arg;
     struct island_setup setup = w->island.setup;
@@ -212,11 +219,11 @@ static void *island_main(void *arg) {
     if (setup.cpu >= 0) (void)cc__thread_pin(setup.cpu);
     cc__thread_signals_take();
     cc__upcall_take_over();
-    if (setup.on_start != NULL) setup.on_start(setup.context);
+    call_hook(setup.on_start, setup.context);
     cc__upcall_leave();
     (void)cc__worker_main(w);
     cc__set(&w->remote.tid, 0); /* the system may reuse the number */
-    if (setup.on_end != NULL) setup.on_end(setup.context);
+    call_hook(setup.on_end, setup.context);
     if (!cc__sched.simulated) setup.ended(setup.ended_arg);
     return NULL;
 }

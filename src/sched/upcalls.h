@@ -69,6 +69,8 @@ CC_COLD void cc__upcall_sim_point(void);
 bool cc__upcall_sim_yield(void);
 void cc__upcall_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until);
 void cc__upcall_sim_stop(void);
+/* sim/: a hook of an island begins or ends, on the island's thread, while all others wait. Only in a simulation. */
+void cc__upcall_sim_hook(bool begins);
 
 /* rt/: in a simulation, a fiber that has not run yet was started on a host that has crashed: cancels it. */
 void cc__upcall_host_gone(struct fiber *f);

@@ -99,6 +99,21 @@ static void check_thread(void) {
     if (!pthread_equal(cc__sim.thread, pthread_self())) second_thread();
 }
 
+static CC_NORETURN CC_COLD void hook_waits(void) {
+    cc__fatal(
+        "a hook of an island waits without a deadline, and in a simulation (seed %llu) nothing else runs until it "
+        "returns. on_start and on_end must not wait for fibers",
+        (unsigned long long)cc__sim.seed);
+}
+
+/* Whoever creates or ends the island waits until the hook has returned: only its thread runs (SIM-1). */
+CC_NO_TSAN void cc__upcall_sim_hook(bool begins) {
+    if (begins)
+        cc__sim.hooks++;
+    else
+        cc__sim.hooks--;
+}
+
 static void let_world(struct sim_program program) {
     CC_KEEP_ERRNO;
     cc__sim.program = program;
@@ -124,6 +139,11 @@ void cc__upcall_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) 
         cc__futex_wait(word, seen, until);
         return;
     }
+    if (cc__sim.hooks != 0) {
+        if (until == CC_FUTEX_FOREVER) hook_waits();
+        cc__clock_pass_to(until);
+        return;
+    }
     check_thread();
     if (cc__sim.open)
         let_world((struct sim_program){true, word, seen, until});
@@ -135,6 +155,7 @@ void cc__upcall_sim_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t until) 
 
 bool cc__upcall_sim_yield(void) {
     if (likely(!cc__sim_on())) return false;
+    if (cc__sim.hooks != 0) return true;
     check_thread();
     if (cc__sim.open) let_world((struct sim_program){.waits = false});
     return true;
@@ -152,7 +173,7 @@ CC_NO_TSAN void cc__upcall_sim_point(void) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
     cc__clock_pass(POINT_NS);
-    if (cc__sim.hushed) return;
+    if (cc__sim.hushed || cc__sim.hooks != 0) return;
     if (self != NULL) {
         if (cc__worker_is_island(w)) return; /* no other fiber of the island runs between two of its waits */
         if (cc__word_state(cc__get(&self->word)) != FIBER_RUNNING || cc__sim_draw(cc__sim.often) != 0) return;

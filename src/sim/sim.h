@@ -135,6 +135,7 @@ struct sim {
     _Atomic uint32_t turn; /* futex; enum sim_turn */
     bool open;             /* there is a worker */
     bool hushed;           /* points do nothing */
+    unsigned hooks;        /* hooks of islands in progress, each in the one before; all other threads wait */
     pthread_t thread;      /* the program's, once known; the same in a forked child */
     bool thread_known;
     struct sim_program program;

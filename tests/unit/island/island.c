@@ -616,6 +616,46 @@ TEST(simulation) {
     for (uint64_t seed = 1; seed <= 20; seed++) CHECK_EQ(cc_sim_run(seed, simulated, NULL, NULL), 0);
 }
 
+/* Hooks use the library: they create an island, send, start a fiber and sleep. */
+static CCIsland *inner;
+
+static void creates_another(void *context) {
+    CHECK_EQ(cc_island_create(&inner, context), 0);
+    cc_yield();
+}
+
+static void uses_the_library(void *context) {
+    CCChan *ch = context;
+    CCTask task;
+    int v = 1;
+    uint64_t before = cc_now_ns();
+    CHECK_EQ(cc_chan_send_try(ch, &v, sizeof v), 0);
+    int rc = cc_spawn(&task, passes, NULL, NULL);
+    CHECK(rc == 0 || rc == ECANCELED); /* of a shutdown */
+    if (rc == 0) CHECK_EQ(cc_task_detach(&task), 0);
+    CHECK_EQ(cc_sleep_ms(3), 0);
+    CHECK(cc_now_ns() - before >= 3000000);
+    cc_yield();
+}
+
+static void *simulated_hooks(void *ch) {
+    CCIsland *island;
+    CCIslandConfig config = {.on_start = uses_the_library, .on_end = uses_the_library, .context = ch};
+    CCIslandConfig outer = {.on_start = creates_another, .context = &config};
+    CHECK_EQ(cc_island_create(&island, &outer), 0);
+    CHECK_EQ(cc_island_call(inner, passes, NULL, NULL), 0);
+    CHECK_EQ(cc_island_free(inner), 0);
+    CHECK_EQ(cc_island_free(island), 0);
+    return NULL;
+}
+
+TEST(hooks_in_a_simulation) {
+    CCChan *ch = cc_chan_create(sizeof(int), 100);
+    for (uint64_t seed = 1; seed <= 20; seed++) CHECK_EQ(cc_sim_run(seed, simulated_hooks, ch, NULL), 0);
+    CHECK_EQ(cc_chan_len(ch), 40);
+    cc_chan_free(ch);
+}
+
 /* A fiber that a host starts on an island is the host's, and a crash cancels it there. */
 static _Atomic unsigned on_host, crashed;
 
