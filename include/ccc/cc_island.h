@@ -12,10 +12,10 @@
  *   CC_GO_ON(db, writer, .rows = rows);           a task on the island
  *   cc_island_free(db);                           waits for its fibers
  *
- * A fiber that blocks its thread blocks its island, and nursery deadlines that were set there, but nothing else: no
- * other worker steals the island's fibers. Stall reports say so. In a simulation the fibers of islands are scheduled
- * together with all others; at points, where the simulator may switch to another fiber, a fiber of an island keeps
- * running.
+ * A fiber that blocks its thread blocks its island, but nothing else: no other worker steals the island's fibers. Stall
+ * reports say so. Nursery deadlines that were set there are then kept by the ordinary workers. In a simulation the
+ * fibers of islands are scheduled together with all others; at points, where the simulator may switch to another fiber,
+ * a fiber of an island keeps running.
  */
 #ifndef CCC_CC_ISLAND_H
 #define CCC_CC_ISLAND_H

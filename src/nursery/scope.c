@@ -464,7 +464,7 @@ static bool disarm_deadline_locked(struct scope *s) {
 
 static int arm_deadline_locked(struct worker *w, struct scope *s, uint64_t deadline) {
     /* First what can fail: until then the old deadline stays in force. The new one reuses its record. */
-    if (deadline != UINT64_MAX && !cc__timer_prepare(w)) return ENOMEM;
+    if (deadline != UINT64_MAX && !cc__timed_spawn_prepare(w)) return ENOMEM;
     if (s->expired || s->ending || !disarm_deadline_locked(s)) return ETIMEDOUT;
     int rc = 0;
     if (deadline != UINT64_MAX) rc = cc__timed_spawn_arm(w, &s->expiry, deadline, expire_fiber, s, (uintptr_t)s);
@@ -485,7 +485,7 @@ static void *arm(void *arg) {
     cc__lock_take(&a->scope->lock);
     a->rc = arm_deadline_locked(w, a->scope, a->deadline);
     cc__lock_release(&a->scope->lock);
-    cc__idle_armed(w); /* this worker may run on: a sleeping one has to watch the timer */
+    cc__idle_armed(); /* this worker may run on: a sleeping one has to watch the timer */
     return NULL;
 }
 
@@ -503,7 +503,7 @@ static int arm_somewhere(struct arming *a) {
 
 static void begin_grace(struct scope *s, struct worker *w) {
     walk_down(s, arm_grace, w); /* here and below */
-    cc__idle_armed(w);          /* as in arm */
+    cc__idle_armed();           /* as in arm */
 }
 
 /* A thread that is not a worker starts a fiber for that too, but does not wait for it: all workers may be blocked, even
@@ -553,7 +553,7 @@ void cc__scope_begin_late_grace(struct scope *s) {
         s->grace_late = false;
         cc__lock_release(&s->lock);
     }
-    cc__idle_armed(w);
+    cc__idle_armed();
 }
 
 int cc__scope_set_deadline(struct scope *s, uint64_t deadline) {

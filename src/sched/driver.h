@@ -16,7 +16,8 @@
 #include "sched/sched.h"
 
 struct driver {
-    /* At the start of the runtime, which has that many workers. False: no memory. */
+    /* At the start of the runtime, which has that many workers and islands, and sources for the alarms of islands
+     * behind them (island.h). False: no memory. */
     bool (*start)(unsigned workers);
     /* When no worker is left. Also after a start that failed, or without a start. */
     void (*stop)(void);

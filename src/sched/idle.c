@@ -175,15 +175,23 @@ void cc__idle_left(struct worker *w) { /* IDLE-3 */
     w->watched = w->polled = false;
 }
 
-void cc__idle_armed(struct worker *w) { /* IDLE-5 */
+void cc__idle_armed(void) { /* IDLE-5 */
     /* After the timer was armed: a worker that goes to sleep, or searches, announces that, then checks the timers. */
     uint64_t want = cc__get_seq(&cc__sched.want);
-    if (want_idle(want) == 0 || want_searching(want) != 0 || cc__worker_is_island(w)) return;
+    if (want_idle(want) == 0 || want_searching(want) != 0) return;
     if (cc__watch_timers_forgotten() && cc__policy_due_soon(cc__watch_next_timer(), cc__clock_now())) appoint();
 }
 
 void cc__idle_mind_timers(uint64_t now) { /* IDLE-5 */
     if (cc__watch_timers_forgotten() && cc__policy_due_soon(cc__watch_next_timer(), now)) appoint();
+}
+
+/* A worker that goes to sleep takes the lock, then reads the timers: it sees this one, or is found here. */
+void cc__idle_leave_timers(void) { /* IDLE-5 */
+    cc__lock_take(&cc__sched.idle.lock);
+    bool forgotten = cc__watch_timers_forgotten();
+    cc__lock_release(&cc__sched.idle.lock);
+    if (forgotten) appoint();
 }
 
 static bool something_shared(struct worker *w) {

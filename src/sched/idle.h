@@ -34,9 +34,11 @@ void cc__idle_notify_all(void);
 
 /* A fiber of the calling worker has armed a timer and continues, perhaps for long: wakes a sleeper if no worker would
  * wake for the timer. May make a system call: the caller holds no lock that others need soon. */
-void cc__idle_armed(struct worker *w);
+void cc__idle_armed(void);
 /* The same for timers that were not due soon when they were armed; by sysmon, at each tick while a worker sleeps. */
 void cc__idle_mind_timers(uint64_t now);
+/* The same for timers that the calling worker, an island's, will not fire any more because it ends. */
+void cc__idle_leave_timers(void);
 
 /* Changes whenever a worker stops sleeping, for any reason. Any thread. */
 uint64_t cc__idle_epoch(void);

@@ -84,11 +84,34 @@ void cc__island_spawn(struct worker *w, struct worker *home, struct fiber *f, en
     cc__island_send(home, f);
 }
 
-void cc__island_ended_elsewhere(struct worker *home, struct worker *w) {
-    if (w != NULL && cc__worker_is_island(w)) cc__add_seq(&w->island.arrived, 1);
-    if (!cc__worker_is_island(home)) return;
-    cc__sub_seq(&home->island.arrived, 1);
-    wake(home);
+/* ---- alarms ---- */
+
+uint64_t cc__islands_next_alarm(bool exact) {
+    uint64_t first = UINT64_MAX;
+    for (unsigned i = 0, n = cc__get(&cc__sched.islands); i < n; i++) {
+        uint64_t due = cc__drivers_next_due(cc__island_alarms_at(i), exact);
+        if (due < first) first = due;
+    }
+    return first;
+}
+
+uint32_t cc__islands_poll_alarms(uint64_t now, struct link *list) {
+    uint32_t fired = 0;
+    for (unsigned i = 0, n = cc__get(&cc__sched.islands); i < n; i++)
+        fired += cc__drivers_poll_own(cc__island_alarms_at(i), now, list);
+    return fired;
+}
+
+uint32_t cc__island_poll_alarms(struct worker *w, uint64_t now, struct link *list) { /* ISLAND-4 */
+    struct link due;
+    cc__list_init(&due);
+    uint32_t fired = cc__drivers_poll_own(cc__island_alarms(w), now, &due);
+    if (fired == 0) return 0;
+    cc__add_seq(&w->island.arrived, fired); /* ISLAND-3 */
+    for (struct link *l = cc__get(&due.next); l != &due; l = cc__get(&l->next))
+        cc__state_move(cc__fiber_of(l), w->core.owner);
+    cc__list_append_all(list, &due);
+    return fired;
 }
 
 /* ---- its worker ---- */
@@ -116,9 +139,20 @@ static void let_others_listen(void) {
     if (d != NULL && d->pending()) cc__idle_listen();
 }
 
+static bool has_alarms(struct worker *w) {
+    return cc__drivers_next_due(cc__island_alarms(w), false) != UINT64_MAX;
+}
+
+/* When its first timer or alarm is due. */
+static uint64_t next_due(struct worker *w) {
+    uint64_t timer = cc__drivers_next_due(w->core.owner - 1, false);
+    uint64_t alarm = cc__drivers_next_due(cc__island_alarms(w), false);
+    return alarm < timer ? alarm : timer;
+}
+
 /* An island's fibers, and its blocking calls, are often ready again soon. True: there is work, or may be. */
 static bool search(struct worker *w) {
-    uint64_t now = cc__clock_now(), end = now + SEARCH_NS, due = cc__drivers_next_due(w->core.owner - 1, false);
+    uint64_t now = cc__clock_now(), end = now + SEARCH_NS, due = next_due(w);
     do {
         for (int i = 0; i < 16; i++) {
             if (!cc__inbox_empty(w)) return true;
@@ -131,7 +165,6 @@ static bool search(struct worker *w) {
 }
 
 bool cc__island_idle(struct worker *w) {
-    unsigned self = w->core.owner - 1;
     if (unlikely(cc__stack_short())) cc__stack_flush(&w->core.stacks);
     if (SEARCHES && search(w)) return true;
     let_others_listen();
@@ -139,13 +172,14 @@ bool cc__island_idle(struct worker *w) {
     cc__idle_say_drained();
     bool over = is_over(w);
     if (!over && cc__inbox_empty(w)) {
-        uint64_t until = cc__drivers_next_due(self, false);
+        uint64_t until = next_due(w);
         while (cc__get_seq(&w->remote.wake) == ISLAND_ASLEEP && cc__clock_now() < until)
             cc__futex_wait(&w->remote.wake, ISLAND_ASLEEP, until);
     }
     cc__set_seq(&w->remote.wake, ISLAND_AWAKE);
     cc__add_seq(&cc__sched.island_wakes, 1);
-    cc__sysmon_nudge(); /* IDLE-6 */
+    cc__sysmon_nudge();                                 /* IDLE-6 */
+    if (over && has_alarms(w)) cc__idle_leave_timers(); /* ISLAND-4 */
     return !over;
 }
 

@@ -10,6 +10,9 @@
  *           then checks the inbox. Both sides are seq_cst, so one of them sees the other.
  * ISLAND-3  The worker's thread ends when the island is closed and all its fibers have ended: those that arrived from
  *           elsewhere and those that its own fibers started.
+ * ISLAND-4  A timed spawn (timer/timed_spawn.h) that an island's fiber arms is an alarm. It belongs to no island: the
+ *           worker that fires it runs it. That is the island's own, or one of the pool, if the island is busy or has
+ *           ended. An island that ends makes sure that a worker of the pool wakes for its alarms.
  */
 #ifndef CC_SCHED_ISLAND_H
 #define CC_SCHED_ISLAND_H
@@ -73,9 +76,24 @@ uint32_t cc__island_route(struct worker *w, struct link *list, uint32_t n);
  * or NULL. */
 void cc__island_spawn(struct worker *w, struct worker *home, struct fiber *f, enum fiber_args args);
 
-/* A fiber that was started on `home` has ended on `w` (NULL: a thread) before it ran: adjusts the counts of those that
- * are islands. */
-void cc__island_ended_elsewhere(struct worker *home, struct worker *w);
+/* ---- alarms ---- */
+
+/* Which source of the drivers (driver.h) has the alarms of that island's worker; its own timers are in another. */
+CC_INLINE unsigned cc__island_alarms(const struct worker *w) { /* ISLAND-4 */
+    return w->core.owner - 1 + ISLANDS_MAX;
+}
+/* The same for the island in place `place`, from 0. */
+CC_INLINE unsigned cc__island_alarms_at(unsigned place) {
+    return cc__sched.max + ISLANDS_MAX + place;
+}
+
+/* When the next alarm of any island is due, one that has ended included; UINT64_MAX: never. Any thread. */
+uint64_t cc__islands_next_alarm(bool exact);
+/* Claims the fibers of all alarms that are due, appends them to `list`, and returns their number. The caller runs them,
+ * as a worker of the pool. */
+uint32_t cc__islands_poll_alarms(uint64_t now, struct link *list);
+/* The same for the alarms of the calling worker, which is an island's and will run them. */
+uint32_t cc__island_poll_alarms(struct worker *w, uint64_t now, struct link *list);
 
 /* ---- its worker ---- */
 

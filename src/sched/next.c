@@ -47,6 +47,7 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
     unsigned self = w->core.owner - 1;
     *fired += cc__drivers_poll_own(self, now, due);
     if (cc__worker_is_island(w)) {
+        *fired += cc__island_poll_alarms(w, now, due);
         if (*fired != 0) cc__count_n(w, timers_fired, *fired);
         return cc__inbox_take(w, list);
     }
@@ -60,6 +61,7 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
             *fired += cc__drivers_poll_own(i, now, due);
         if (unlikely(retired)) n += cc__inbox_take(other, list);
     }
+    *fired += cc__islands_poll_alarms(now, due);
     if (*fired != 0) cc__count_n(w, timers_fired, *fired);
     n += cc__inbox_take(w, list);
     uint64_t global = cc__inject_len();

@@ -22,6 +22,7 @@
 #include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/inject.h"
+#include "sched/island.h"
 #include "sched/policy.h"
 #include "trace/trace.h"
 
@@ -91,6 +92,7 @@ static uint64_t waiting(uint64_t now) {
         n += cc__get(&w->runq.count) + cc__get(&w->remote.inbox_len);
         if (cc__drivers_next_due(i, false) <= now) n++;
     }
+    if (cc__islands_next_alarm(false) <= now) n++;
     return n;
 }
 

@@ -8,7 +8,8 @@
  *         appoints another watcher. So does that one, if it finds work before it sleeps again.
  * IDLE-5  While timers are armed and all sleep, one of them, the timer sleeper, sleeps only until the next timer. A
  *         worker that goes to work wakes another sleeper if otherwise none would wake for the next timer, or tick. So
- *         does a fiber that arms a timer and continues, if the timer is due soon; for later ones sysmon does.
+ *         does a fiber that arms a timer and continues, if the timer is due soon; for later ones sysmon does. So does
+ *         an island that ends, for all its alarms (ISLAND-4).
  * IDLE-7  A worker takes the poller's role under the lock, before others find it on the list, and gives it up when it
  *         is awake. So a thread that wakes it sees the role; it sets the wake word before the interrupt, which is not
  *         lost if it comes before the wait (DRIVER-3). A thread that begins to wait for an event, and is not a worker
@@ -26,6 +27,7 @@
 #include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/inbox.h"
+#include "sched/island.h"
 #include "sched/policy.h"
 #include "sched/runq.h"
 #include "sched/steal.h"
@@ -39,7 +41,7 @@ void cc__watch_set_timer_slack(uint64_t ns) {
 }
 
 uint64_t cc__watch_next_timer(void) { /* IDLE-8 */
-    uint64_t next = UINT64_MAX, last = cc__get(&cc__sched.idle.timers_at);
+    uint64_t next = cc__islands_next_alarm(false), last = cc__get(&cc__sched.idle.timers_at);
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         uint64_t at = cc__drivers_next_due(i, false);
         if (at < next) next = at;

@@ -253,7 +253,7 @@ int cc__sched_start(struct sched_size size, size_t queue_slots, bool simulated) 
     cc__sched.workers = cc__vm_reserve(workers_size(max));
     if (cc__sched.workers != NULL) cc__san_range_map(cc__sched.workers, workers_size(max));
     cc__sched.ring_count = simulated ? 1 : cc__policy_rings(size.base);
-    bool ok = cc__sched.workers != NULL && cc__drivers_start(max + ISLANDS_MAX);
+    bool ok = cc__sched.workers != NULL && cc__drivers_start(max + 2 * ISLANDS_MAX);
     for (unsigned i = 0; ok && i < cc__sched.ring_count; i++) ok = cc__ring_init(&cc__sched.rings[i], queue_slots);
     for (unsigned i = 0; ok && i < max; i++) ok = cc__worker_init(&cc__sched.workers[i], i);
     if (!ok) {

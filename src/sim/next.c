@@ -100,7 +100,7 @@ static void gather(struct worker *w) {
     n += cc__inject_take(NULL, UINT32_MAX, &list);
     note_places(&list);
     uint64_t now = cc__clock_now();
-    uint32_t fired = cc__drivers_poll_own(w->core.owner - 1, now, &list);
+    uint32_t fired = cc__drivers_poll_own(w->core.owner - 1, now, &list) + cc__islands_poll_alarms(now, &list);
     cc__count_n(w, timers_fired, fired);
     n += fired + cc__drivers_poll_events(w->core.owner - 1, now, &list) + gather_islands(&list);
     for (; n > 0 && (ready.count < ready.room || grow()); n--)
@@ -146,7 +146,8 @@ static bool await_deadline(struct worker *w) {
         cc__idle_say_drained();
         if (program_ready()) return true;
     }
-    uint64_t next = cc__drivers_next_due(w->core.owner - 1, true);
+    uint64_t next = cc__drivers_next_due(w->core.owner - 1, true), alarm = cc__islands_next_alarm(true);
+    if (alarm < next) next = alarm;
     for (unsigned i = 0; i < cc__get(&cc__sched.islands); i++) {
         uint64_t theirs = cc__drivers_next_due(cc__sched.max + i, true);
         if (theirs < next) next = theirs;

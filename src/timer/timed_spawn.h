@@ -14,6 +14,11 @@ struct timed_spawn {
     struct worker *home;
 };
 
+/* Reserves memory for the timer of the next arm on w. False: there is none. */
+CC_INLINE bool cc__timed_spawn_prepare(struct worker *w) {
+    return cc__timer_prepare_alarm(w);
+}
+
 /* Runs fn(arg) at `when` or soon after, in its own fiber, with `scope` in its record. w: the calling worker. ENOMEM. */
 int cc__timed_spawn_arm(struct worker *w, struct timed_spawn *timed, uint64_t when, CCTaskFn fn, void *arg,
                         uintptr_t scope);

@@ -5,6 +5,7 @@
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "os/clock.h"
+#include "sched/island.h"
 #include "sched/next.h"
 #include "trace/trace.h"
 
@@ -48,6 +49,10 @@ static void stop(void) {
 
 static struct heap *heap_of(struct worker *w) {
     return &heaps[w->core.owner - 1];
+}
+
+static struct heap *alarms_of(struct worker *w) {
+    return cc__worker_is_island(w) ? &heaps[cc__island_alarms(w)] : heap_of(w);
 }
 
 /* Moves e from `at` up to where it belongs. */
@@ -100,8 +105,7 @@ static void sweep_locked(struct heap *h) {
     set_next_locked(h, kept);
 }
 
-bool cc__timer_prepare(struct worker *w) {
-    struct heap *h = heap_of(w);
+static bool prepare(struct heap *h) {
     /* Only the owner adds entries: what is free now stays free. */
     if (likely(cc__get(&h->count) < cc__get(&h->room))) return true;
     /* Only the owner grows it. System calls and page faults happen without the lock: threads that fire timers would
@@ -119,6 +123,14 @@ bool cc__timer_prepare(struct worker *w) {
     return true;
 }
 
+bool cc__timer_prepare(struct worker *w) {
+    return prepare(heap_of(w));
+}
+
+bool cc__timer_prepare_alarm(struct worker *w) {
+    return prepare(alarms_of(w));
+}
+
 /* A thread that fires a timer has claimed its fiber, but the race detector sees no order between it and the thread that
  * created the record. */
 static CC_COLD CC_NOINLINE CC_NO_TSAN CCFiberId id_of(struct fiber *f) {
@@ -130,8 +142,7 @@ static CC_COLD uint64_t from_now(uint64_t when) {
     return when > now ? when - now : 0;
 }
 
-void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket) { /* TIMER-2 */
-    struct heap *h = heap_of(w);
+CC_INLINE void arm(struct worker *w, struct heap *h, uint64_t when, struct fiber *f, uint64_t ticket) { /* TIMER-2 */
     cc__event(timer_arm, id_of(f), from_now(when)); /* before arming: after it the fiber may be gone */
     cc__lock_take(&h->lock);
     uint32_t count = cc__get(&h->count);
@@ -149,8 +160,20 @@ void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ti
     cc__count(w, timers_armed);
 }
 
+void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket) {
+    arm(w, heap_of(w), when, f, ticket);
+}
+
+void cc__timer_arm_alarm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket) {
+    arm(w, alarms_of(w), when, f, ticket);
+}
+
 void cc__timer_disarm(struct worker *home) {
     cc__add_relaxed(&heap_of(home)->stale, 1);
+}
+
+void cc__timer_disarm_alarm(struct worker *home) {
+    cc__add_relaxed(&alarms_of(home)->stale, 1);
 }
 
 uint32_t cc__timer_count(struct worker *w) {

@@ -4,7 +4,8 @@
  * O(1), fire O(log n).
  *
  * TIMER-1  A wait is never ended early: an entry fires at or after its time.
- * TIMER-2  Only its worker arms timers on a heap; any thread may fire them.
+ * TIMER-2  Only its worker arms timers on a heap; any thread may fire them. An island's worker has a second heap, for
+ *          its alarms (sched/island.h).
  * TIMER-3  An arm finds room: there is no switch between cc__timer_prepare and the arm, not even in a simulation.
  */
 #ifndef CC_TIMER_TIMER_H
@@ -23,10 +24,15 @@ void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ti
 /* The wait was ended by something else; home: the worker that armed. Any thread. */
 void cc__timer_disarm(struct worker *home);
 
+/* The same for a fiber that any worker may run: a timed spawn. On an island it goes to the heap of the alarms. */
+bool cc__timer_prepare_alarm(struct worker *w);
+void cc__timer_arm_alarm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket);
+void cc__timer_disarm_alarm(struct worker *home);
+
 /* Calls fn for each timer whose wait is still pending, under locks: fn must not wait. Any thread. */
 void cc__timer_each(void (*fn)(void *arg, struct fiber *f, uint64_t ticket), void *arg);
 
-/* How many entries worker w holds, stale ones included. */
+/* How many entries worker w holds, stale ones included, alarms of an island excluded. */
 uint32_t cc__timer_count(struct worker *w);
 
 /* For external inspectors (inspect/layout.def): the workers' heaps, and the offset of the number of entries. */

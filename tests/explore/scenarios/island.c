@@ -63,3 +63,30 @@ static void frees(void) {
 }
 SCENARIO(island_free, "ISLAND-3: freed right after a start", .workers = 1, .no_timer = true, .setup = settled_setup,
          .threads = {frees});
+
+/* ISLAND-4: the deadline of others, which a fiber of the island has set, when the island is gone. It is too far away to
+ * wake a worker when it is set. */
+static CCNursery *under;
+static CCEvent nobody_sets;
+static void *waits_below(void *arg) {
+    EX_EQ(cc_event_wait(&nobody_sets), ECANCELED);
+    return arg;
+}
+static void *sets_deadline(void *arg) {
+    EX_EQ(cc_nursery_set_deadline(under, cc_after_ms(1000)), 0);
+    return arg;
+}
+static void below_setup(void) {
+    open_island();
+    under = cc_nursery_create_ex(&(CCNurseryConfig){.root = true});
+    EX_EQ(cc_nursery_spawn(under, waits_below, NULL), 0);
+    ex_settle();
+}
+static void frees_first(void) {
+    EX_EQ(cc_island_call(island, sets_deadline, NULL, NULL), 0);
+    EX_EQ(cc_island_free(island), 0);
+    EX_EQ(cc_nursery_wait(under), ETIMEDOUT);
+    EX_EQ(cc_nursery_free(under), 0);
+}
+SCENARIO(island_alarm, "ISLAND-4: an island ends before a deadline that it has set", .workers = 1, .setup = below_setup,
+         .threads = {frees_first});

@@ -308,6 +308,114 @@ TEST_WORKERS(nurseries) {
     CHECK_EQ(cc_island_free(home.island), 0);
 }
 
+/* A deadline that a fiber of an island sets before it blocks its thread ends the waits of the pool. */
+static void *waits_in_pool(void *over) {
+    CHECK(cc_island_current() == NULL);
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    atomic_store((atomic_bool *)over, true);
+    return NULL;
+}
+
+static void *blocks_until_late(void *arg) {
+    atomic_bool over = false;
+    int rc;
+    CC_NURSERY(n, .result = &rc, .deadline = cc_after_ms(20)) {
+        CCSpawnOptions there = {.island = CC_NO_ISLAND};
+        CHECK_EQ(cc_nursery_spawn_ex(n, NULL, waits_in_pool, &over, &there), 0);
+        while (!atomic_load(&over)) usleep(1000);
+    }
+    CHECK_EQ(rc, ETIMEDOUT);
+    return arg;
+}
+
+/* The grace period, too: the child in the pool holds a shield. */
+static void *shielded_in_pool(void *over) {
+    CC_SHIELD {
+        CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    }
+    atomic_store((atomic_bool *)over, true);
+    return NULL;
+}
+
+static void *blocks_until_grace_ends(void *arg) {
+    atomic_bool over = false;
+    int rc;
+    CC_NURSERY(n, .result = &rc, .grace_ms = 20) {
+        CCSpawnOptions there = {.island = CC_NO_ISLAND};
+        CHECK_EQ(cc_nursery_spawn_ex(n, NULL, shielded_in_pool, &over, &there), 0);
+        CHECK_EQ(cc_nursery_cancel(n), 0);
+        while (!atomic_load(&over)) usleep(1000);
+    }
+    CHECK_EQ(rc, ECANCELED);
+    return arg;
+}
+
+TEST_WORKERS(a_deadline_of_a_blocked_island) {
+    CCIsland *island = new_island("blocked");
+    for (int i = 0; i < 3; i++) CHECK_EQ(cc_island_call(island, blocks_until_late, NULL, NULL), 0);
+    CHECK_EQ(cc_island_call(island, blocks_until_grace_ends, NULL, NULL), 0);
+    CHECK_EQ(cc_island_free(island), 0);
+}
+
+/* The other way round: the pool is blocked, and the island keeps its own deadlines. */
+static atomic_bool pool_may_go_on;
+
+static void *blocks_the_pool(void *arg) {
+    while (!atomic_load(&pool_may_go_on)) usleep(1000);
+    return arg;
+}
+
+static void *is_late(void *arg) {
+    bool late = false;
+    CC_WITH_DEADLINE(cc_after_ms(20), &late) {
+        CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    }
+    CHECK(late);
+    atomic_store(&pool_may_go_on, true);
+    return arg;
+}
+
+TEST_WORKERS(a_deadline_beside_a_blocked_pool) {
+    CCTask tasks[16];
+    CCIsland *island = new_island("alone");
+    for (unsigned i = 0; i < cc_worker_count(); i++) CHECK_EQ(cc_spawn(&tasks[i], blocks_the_pool, NULL, NULL), 0);
+    CHECK_EQ(cc_island_call(island, is_late, NULL, NULL), 0);
+    CHECK_EQ(cc_join_all(tasks, cc_worker_count(), NULL, CC_FOREVER), 0);
+    CHECK_EQ(cc_island_free(island), 0);
+}
+
+/* A deadline that a fiber of an island sets on a nursery elsewhere is not the island's: the end of the island does not
+ * wait for it, and it passes when the island is gone. */
+CC_TASK(sets_deadline, {
+    CCNursery *n;
+    CCDeadline deadline;
+}) {
+    CHECK_EQ(cc_nursery_set_deadline(self->n, self->deadline), 0);
+    return NULL;
+}
+
+static void deadline_outlives_island(CCDeadline deadline, int expected) {
+    int rc;
+    CC_NURSERY(n, .result = &rc) {
+        CCIsland *island = new_island("short");
+        CCTask task = CC_GO_ON(island, sets_deadline, .n = n, .deadline = deadline);
+        CHECK_EQ(cc_task_join(&task, NULL), 0);
+        CHECK_EQ(cc_island_free(island), 0);
+        if (expected != 0) CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    }
+    CHECK_EQ(rc, expected);
+}
+
+static void a_deadline_outlives_its_island(void) {
+    deadline_outlives_island(cc_after_ms(3600 * 1000), 0);
+    deadline_outlives_island(cc_after_ms(50), ETIMEDOUT);
+    deadline_outlives_island(cc_after_ms(300), ETIMEDOUT); /* not due soon: no worker has been woken for it */
+}
+
+TEST_WORKERS(a_deadline_outlives_its_island) {
+    in_both_contexts(a_deadline_outlives_its_island);
+}
+
 static void *panics(void *arg) {
     (void)arg;
     cc_yield();
@@ -614,6 +722,18 @@ static void *simulated(void *arg) {
 
 TEST(simulation) {
     for (uint64_t seed = 1; seed <= 20; seed++) CHECK_EQ(cc_sim_run(seed, simulated, NULL, NULL), 0);
+}
+
+static void *simulated_deadlines(void *arg) {
+    CCIsland *island = new_island("late");
+    CHECK_EQ(cc_island_call(island, is_late, NULL, NULL), 0);
+    CHECK_EQ(cc_island_free(island), 0);
+    a_deadline_outlives_its_island();
+    return arg;
+}
+
+TEST(deadlines_in_a_simulation) {
+    for (uint64_t seed = 1; seed <= 20; seed++) CHECK_EQ(cc_sim_run(seed, simulated_deadlines, NULL, NULL), 0);
 }
 
 /* Hooks use the library: they create an island, send, start a fiber and sleep. */
