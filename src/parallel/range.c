@@ -214,6 +214,7 @@ static int run(struct job *job, size_t begin, size_t end, void *value) {
         int failed = job->how != NULL && job->how->drop != NULL ? cc_nursery_at_exit(n, drop_values, job) : 0;
         job->nursery = n;
         if (failed == 0) failed = do_piece(&p);
+        p.end = p.begin; /* RANGE-3: a range in `drop` does not split what is left, because nobody would join that */
         if (failed != 0) (void)cc_nursery_cancel_with(n, failed, "a piece of the range has failed");
     }
     return rc;

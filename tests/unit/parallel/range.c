@@ -1,6 +1,9 @@
 /* range.c - cc_parallel_for, cc_parallel_reduce: every step once, in order where that matters; failures. */
 #include "../contexts.h"
 
+#include "fiber/pool.h"
+#include "sched/sched.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -465,4 +468,58 @@ static void failed_ones_are_not_combined(void) {
 
 TEST_WORKERS(failed_ones_are_not_combined) {
     in_both_contexts(failed_ones_are_not_combined);
+}
+
+/* A drop processes a range of its own: it is in a step of no other, and starts nothing for one that has failed. */
+static int spins(size_t begin, size_t end, void *unused) {
+    (void)unused;
+    for (size_t i = begin; i < end; i++)
+        for (volatile int k = 0; k < 300; k++) {
+        }
+    return 0;
+}
+
+static int fails_at_30(size_t begin, size_t end, void *value, void *arg) {
+    (void)value, (void)arg;
+    for (size_t i = begin; i < end; i++) {
+        CHECK_EQ(spins(0, 50, NULL), 0);
+        if (i == 30) return EDOM;
+    }
+    return 0;
+}
+
+static void combine_nothing(void *value, const void *right, void *arg) {
+    (void)value, (void)right, (void)arg;
+}
+
+static void drop_by_range(void *value, void *arg) {
+    (void)value, (void)arg;
+    CHECK(cc_parallel_for(0, 2000, spins, NULL) == 0 || cc_cancelled());
+}
+
+static void *fails_often(void *unused) {
+    static const long none = 0;
+    static const CCReduction how = {.size = sizeof none,
+                                    .identity = &none,
+                                    .range = fails_at_30,
+                                    .combine = combine_nothing,
+                                    .drop = drop_by_range};
+    for (int i = 0; i < test_scale(30); i++) {
+        long value;
+        CHECK_EQ(cc_parallel_reduce(0, 100000, &how, NULL, &value), EDOM);
+    }
+    return unused;
+}
+
+static int ended_and_not_joined(void) {
+    int n = 0;
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++)
+        n += cc__word_state(cc__get(&cc__pool_at(slot)->word)) == FIBER_DONE;
+    return n;
+}
+
+TEST_WORKERS(a_range_in_a_drop) {
+    CHECK_EQ(cc_run(fails_often, NULL, NULL), 0);
+    while (cc__sched_active() != 0) cc_sleep_ms(1);
+    CHECK_EQ(ended_and_not_joined(), 0);
 }
