@@ -22,6 +22,7 @@
 #include "select/kinds.h"
 #include "select/when.h"
 
+#include "base/fatal.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "os/clock.h"
@@ -37,7 +38,7 @@
 
 struct select {
     struct arm *arms;    /* of the cases that an object's wake can end; `count` of them */
-    struct lock **locks; /* distinct, in address order; `locked` of them */
+    struct lock **locks; /* distinct, in address order; `locked` of them. With many arms there is room for two each */
     uint32_t count, locked;
     uint64_t deadline;         /* the earliest of all */
     size_t at;                 /* the case with that deadline; SIZE_MAX: the select's own deadline */
@@ -113,7 +114,7 @@ CC_INLINE int try_ready(CCCase *cases, struct ready *ready, CCSelectOrder order,
 
 /* ---- the guard ---- */
 
-/* Insertion sort: selects are short and usually already in order. */
+/* Insertion sort, for few. */
 static void add_lock(struct select *s, struct lock *lock) {
     uint32_t i = s->locked;
     for (; i > 0 && s->locks[i - 1] >= lock; i--)
@@ -123,9 +124,35 @@ static void add_lock(struct select *s, struct lock *lock) {
     s->locked++;
 }
 
+/* Merge sort, for many; the array has room for twice as many. Locks that are already in order are not moved. */
+static void sort_locks(struct lock **locks, uint32_t n) {
+    struct lock **left = locks + n;
+    for (uint32_t half = 1; half < n; half *= 2)
+        for (uint32_t at = 0; at + half < n; at += 2 * half) {
+            uint32_t i = 0, right = at + half, end = right + half < n ? right + half : n;
+            if (locks[right - 1] <= locks[right]) continue;
+            memcpy(left, &locks[at], half * sizeof *locks);
+            for (uint32_t to = at; i < half; to++)
+                locks[to] = right < end && locks[right] < left[i] ? locks[right++] : left[i++];
+        }
+}
+
+static void add_many_locks(struct select *s) {
+    for (uint32_t i = 0; i < s->count; i++) s->locks[i] = s->arms[i].lock;
+    sort_locks(s->locks, s->count);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (i == 0 || s->locks[i] != s->locks[s->locked - 1]) s->locks[s->locked++] = s->locks[i];
+}
+
 static void lock_all(struct select *s) {
-    for (uint32_t i = 0; i < s->count; i++) add_lock(s, s->arms[i].lock);
-    for (uint32_t i = 0; i < s->locked; i++) cc__lock_take(s->locks[i]);
+    if (unlikely(s->count > ARM_FEW))
+        add_many_locks(s);
+    else
+        for (uint32_t i = 0; i < s->count; i++) add_lock(s, s->arms[i].lock);
+    for (uint32_t i = 0; i < s->locked; i++) {
+        cc__debug_assert(i == 0 || s->locks[i - 1] < s->locks[i], "SELECT-1: the locks are in order, each once");
+        cc__lock_take(s->locks[i]);
+    }
     for (uint32_t i = 0; i < s->count; i++) {
         const struct arm_bias *bias = s->arms[i].ops->bias;
         if (bias != NULL) bias->revoke_locked(&s->arms[i]);
@@ -309,7 +336,7 @@ static CC_NOINLINE int wait_few(struct worker *w, CCCase *cases, size_t n, uint6
 static CC_NOINLINE int wait_many(struct worker *w, CCCase *cases, size_t n, uint64_t deadline,
                                  const struct again *again, size_t *chosen) {
     struct select s = {.deadline = deadline, .at = SIZE_MAX, .cancel = SIZE_MAX, .again = again};
-    s.arms = cc__mem_alloc_small(n * (sizeof *s.arms + sizeof *s.locks));
+    s.arms = cc__mem_alloc_small(n * (sizeof *s.arms + 2 * sizeof *s.locks));
     if (s.arms == NULL) return ENOMEM;
     s.locks = (struct lock **)(void *)(s.arms + n);
     int rc = wait_for_one(w, cases, n, &s, false, chosen);
