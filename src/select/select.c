@@ -33,6 +33,7 @@
 #include "wait/biased.h"
 #include "wait/blocked.h"
 
+#include <ccc/cc_panic.h>
 #include <errno.h>
 #include <string.h>
 
@@ -388,6 +389,11 @@ static int select_within(CCCase *cases, size_t n, CCSelectOrder order, uint64_t 
     }
 }
 
+static void leave_runtime(void *unused) {
+    (void)unused;
+    cc__upcall_leave();
+}
+
 /* On an OS thread that is not a worker. */
 static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait,
                                         size_t *chosen) {
@@ -397,9 +403,9 @@ static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder o
     struct backoff backoff = {0};
     while (i < n && (entered = cc__upcall_enter(false)) == ECANCELED)
         cc__backoff(&backoff); /* a shutdown is in progress, and may be called off */
-    int rc = select_within(cases, n, order, deadline, wait, true, chosen);
-    if (entered == 0) cc__upcall_leave();
-    return rc;
+    if (entered != 0) return select_within(cases, n, order, deadline, wait, true, chosen);
+    CC_DEFER(leave_runtime, NULL); /* a pool's callback may panic */
+    return select_within(cases, n, order, deadline, wait, true, chosen);
 }
 
 static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {

@@ -288,6 +288,43 @@ TEST_WORKERS(one_task_in_two_arms) {
 
 /* ---- a shutdown comes while OS threads, which hear of the end last, unlink ---- */
 
+/* ---- a pool's callback panics in a select with a join ---- */
+
+static int panic_create(void *place, void *unused) {
+    (void)place, (void)unused;
+    cc_panic("no item");
+    return 0;
+}
+
+struct join_and_pool {
+    CCTask task;
+    CCChan *pool;
+};
+
+static void select_join_and_pool(void *arg) {
+    struct join_and_pool *s = arg;
+    uint64_t in;
+    size_t chosen;
+    CCCase cases[] = {CC_JOIN(&s->task, NULL, NULL), CC_RECV(s->pool, &in, NULL)};
+    (void)cc_select(cases, 2, CC_FOREVER, &chosen);
+}
+
+/* The thread is not inside the runtime any more, which may stop. */
+TEST(a_panic_leaves_a_select_of_a_thread) {
+    struct gated gated = {new_chan(0, 0), 7};
+    struct join_and_pool s;
+    CCPanic why;
+    s.pool = cc_chan_create_ex(&(CCChanConfig){.elem_size = 8, .capacity = 1, .on_create = panic_create});
+    CHECK(s.pool != NULL);
+    CHECK_EQ(cc_spawn(&s.task, wait_at_gate, &gated, NULL), 0);
+    CHECK_EQ(cc_try(select_join_and_pool, &s, &why), ENOTRECOVERABLE);
+    CHECK_EQ(cc_chan_send(gated.gate, NULL, 0), 0);
+    CHECK_EQ(cc_task_join(&s.task, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(60 * 1000), 0);
+    cc_chan_free(s.pool);
+    cc_chan_free(gated.gate);
+}
+
 struct ends {
     CCTask tasks[2];
     atomic_int *selecting;
