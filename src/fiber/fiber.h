@@ -97,7 +97,7 @@ CC_INLINE uint64_t cc__fiber_turn(struct fiber *f) {
 struct fiber_extra;
 
 /* State of a fiber that has a stack; at the top of that stack. The first line is written at the start, the second by
- * fibers in a scope. */
+ * fibers that need it. */
 struct fiber_cold {
     char name[CC_FIBER_NAME_MAX];
     struct fiber_block *block;            /* ARGS_BLOCK */
@@ -108,6 +108,7 @@ struct fiber_cold {
     struct fiber *fiber;                  /* for a scope that finds this on its list */
     CCFiberId reader;                     /* the owner of `reads` */
     uint64_t reads;                       /* the read locks that it holds (lock/holder.h) */
+    CCDefer *mark;                        /* the newest mark on `deferred`; NULL: only its own boundary (DEFER-3) */
 };
 
 _Static_assert(sizeof(struct fiber_cold) == 2 * CC_LINE, "two lines at the top of the stack");

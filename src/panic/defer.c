@@ -3,6 +3,9 @@
  * DEFER-1  Only the code that takes an entry off the list runs it: once, and after taking it off.
  * DEFER-2  An entry of CC_DEFER lies in a live frame: the end of the block takes it off, or a panic does before it
  *          abandons the frame.
+ * DEFER-3  The newest MARK_TRY or MARK_PANIC of a list is known without a walk: the code that puts a mark on the list
+ *          or takes it off sets it. There is none when a fiber starts (its stack is new, and zero, or comes from a
+ *          fiber that has ended), and none when it ends.
  */
 #include "base/fatal.h"
 #include "base/mem.h"
@@ -11,13 +14,21 @@
 
 #include <errno.h>
 
-static _Thread_local CCDefer *threads_own __attribute__((tls_model("initial-exec")));
+static _Thread_local struct {
+    CCDefer *list, *mark;
+} threads_own __attribute__((tls_model("initial-exec")));
 
 /* Never inlined: a fiber may change threads, so the compiler must not cache the address. */
 static CC_NOINLINE CCDefer **list_of_thread(void) {
-    CCDefer **list = &threads_own;
+    CCDefer **list = &threads_own.list;
     __asm__ volatile("" : "+r"(list));
     return list;
+}
+
+static CC_NOINLINE CCDefer **mark_of_thread(void) {
+    CCDefer **mark = &threads_own.mark;
+    __asm__ volatile("" : "+r"(mark));
+    return mark;
 }
 
 CCDefer **cc__defer_list(void) {
@@ -25,28 +36,13 @@ CCDefer **cc__defer_list(void) {
     return likely(self != NULL) ? &cc__get(&cc__get(&self->stack)->cold)->deferred : list_of_thread();
 }
 
-/* ---- entries of cc_defer ---- */
-
-/* Each entry records the panic below it, so that N entries do not cost N walks of the list. */
-struct added {
-    CCDefer defer;  /* its `list` is NULL, unlike that of a block's entry */
-    CCDefer *panic; /* the newest MARK_PANIC between it and the boundary; NULL: none */
-};
-
-/* The first entry from which the panic of the protected call is known: its boundary, its panic, or an entry of
- * cc_defer. NULL: there is no such call. */
-static CCDefer *find_marker(CCDefer *d) {
-    while (d != NULL && !cc__defer_is_boundary(d) && d->fn != MARK_PANIC && d->list != NULL) d = d->next;
-    return d;
+CCDefer **cc__defer_mark(void) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    return likely(self != NULL) ? &cc__get(&cc__get(&self->stack)->cold)->mark : mark_of_thread();
 }
 
-static CCDefer *panic_from(CCDefer *marker) {
-    if (marker == NULL || cc__defer_is_boundary(marker)) return NULL;
-    return marker->fn == MARK_PANIC ? marker : container_of(marker, struct added, defer)->panic;
-}
-
-CCDefer *cc__defer_panic(void) {
-    return panic_from(find_marker(*cc__defer_list()));
+bool cc__defer_protected(void) {
+    return cc__sched_current(cc__worker()) != NULL || *mark_of_thread() != NULL;
 }
 
 /* ---- running ---- */
@@ -54,7 +50,7 @@ CCDefer *cc__defer_panic(void) {
 void cc__defer_run(CCDefer *d) {
     CCDeferFn fn = d->fn;
     void *arg = d->arg;
-    if (d->list == NULL) cc__mem_free(container_of(d, struct added, defer));
+    if (d->list == NULL) cc__mem_free(d); /* of cc_defer */
     if (fn != NULL) fn(arg);
 }
 
@@ -93,14 +89,10 @@ void cc_defer_leave(CCDefer *defer) {
 
 int cc_defer(CCDeferFn fn, void *arg) {
     if (fn == NULL) return EINVAL;
-    CCDefer **list = cc__defer_list(), *marker = find_marker(*list);
-    if (marker == NULL) return EPERM;
-    struct added *d = cc__mem_alloc_small(sizeof *d);
+    if (!cc__defer_protected()) return EPERM;
+    CCDefer **list = cc__defer_list(), *d = cc__mem_alloc_small(sizeof *d);
     if (d == NULL) return ENOMEM;
-    d->panic = panic_from(marker);
-    d->defer.fn = fn;
-    d->defer.arg = arg;
-    d->defer.next = *list;
-    *list = &d->defer;
+    *d = (CCDefer){.next = *list, .fn = fn, .arg = arg};
+    *list = d;
     return 0;
 }

@@ -50,18 +50,18 @@ static CCDefer *take_next(CCDefer **list, struct panic *p) {
 
 /* Puts the panic on the list. Fatal outside a protected call, or after too many replaced panics. */
 static CCDefer **begin(struct panic *p) {
-    CCDefer **list = cc__defer_list(), *d = *list;
-    for (; d != NULL && !cc__defer_is_boundary(d); d = d->next)
-        if (d->fn == MARK_PANIC && p->replaced == 0) p->replaced = panic_of(d)->replaced + 1;
-    if (d == NULL) cc__report_fatal(&p->info, "outside of cc_try");
+    if (!cc__defer_protected()) cc__report_fatal(&p->info, "outside of cc_try");
+    CCDefer **list = cc__defer_list(), **mark = cc__defer_mark(), *older = *mark;
+    if (older != NULL && older->fn == MARK_PANIC) p->replaced = panic_of(older)->replaced + 1;
     if (p->replaced > REPLACED_MAX) cc__report_fatal(&p->info, "deferred functions panic without end");
     p->node = (CCDefer){.next = *list, .fn = MARK_PANIC};
-    *list = &p->node;
+    *list = *mark = &p->node;
     return list;
 }
 
 static CC_NORETURN void leave_to(CCDefer **list, struct panic *p, struct boundary *b) {
     *list = &b->node;
+    *cc__defer_mark() = b->node.fn == MARK_TRY ? &b->node : NULL;
     /* A fiber starts outside all catch blocks. */
     cc__cxx_abandon(b->node.fn == MARK_TRY ? container_of(b, struct try_call, boundary)->cxx : (struct cxx_state){0});
     cc__event(panic_ends, p->stopped, b->node.fn == MARK_TRY, p->info.message);
@@ -124,8 +124,8 @@ void cc_panic_fatal(const char *fmt, ...) {
 }
 
 bool cc_recover(CCPanic *info) {
-    CCDefer *d = cc__defer_panic();
-    if (d == NULL || panic_of(d)->stopped) return false;
+    CCDefer *d = *cc__defer_mark();
+    if (d == NULL || d->fn != MARK_PANIC || panic_of(d)->stopped) return false;
     panic_of(d)->stopped = true;
     cc__event(panic_stopped, panic_of(d)->info.message);
     if (info != NULL) *info = panic_of(d)->info;
@@ -154,15 +154,16 @@ static void *call(void *arg) {
 }
 
 static int run_try(struct call *c, void **result, CCPanic *info) {
-    CCDefer **list = cc__defer_list();
+    CCDefer **list = cc__defer_list(), **mark = cc__defer_mark(), *outer = *mark;
     struct try_call t;
     t.cxx = cc__cxx_state(cc__cxx_here());
     t.info = info;
     t.failed = false;
     t.boundary.node = (CCDefer){.next = *list, .fn = MARK_TRY};
-    *list = &t.boundary.node;
+    *list = *mark = &t.boundary.node;
     void *returned = cc__escape_call(&t.boundary.escape, call, c);
     *list = t.boundary.node.next;
+    *mark = outer;
     if (result != NULL) *result = returned;
     return t.failed ? ENOTRECOVERABLE : 0;
 }

@@ -15,8 +15,11 @@ CC_INLINE bool cc__defer_is_boundary(const CCDefer *d) {
     return d->fn == MARK_FIBER || d->fn == MARK_TRY;
 }
 
-/* The newest MARK_PANIC of the innermost protected call; NULL: there is none. */
-CCDefer *cc__defer_panic(void);
+/* The newest MARK_TRY or MARK_PANIC on that list; NULL: there is none (DEFER-3). */
+CCDefer **cc__defer_mark(void);
+
+/* Whether the caller is in a protected call: a fiber always is. */
+bool cc__defer_protected(void);
 
 /* Runs an entry that was taken off its list, and frees it if it was allocated. */
 void cc__defer_run(CCDefer *d);

@@ -4,6 +4,8 @@
 #include "../../programs/where.h"
 #include "../contexts.h"
 
+#include <stdlib.h>
+
 /* ---- blocks ---- */
 
 static void by_the_end(void) {
@@ -184,6 +186,43 @@ static void many(void) {
 /* Both calls look at what was deferred before: their cost does not depend on how much that is. */
 TEST(many_in_one_scope, .timeout = 30) {
     in_both_contexts(many);
+}
+
+/* As many blocks, one inside the other. */
+static void nest_many(void *count) {
+    long n = *(long *)count;
+    CCDefer *blocks = calloc((size_t)n, sizeof *blocks);
+    CHECK(blocks != NULL);
+    for (long i = 0; i < n; i++) {
+        blocks[i].fn = look_and_count;
+        (void)cc_defer_enter(&blocks[i]);
+    }
+    while (n > 0) cc_defer_leave(&blocks[--n]);
+    free(blocks);
+}
+
+static void stop_and_nest_many(void *count) {
+    CHECK(cc_recover(NULL));
+    nest_many(count);
+}
+
+static void panic_and_nest_many(void *count) {
+    CC_DEFER(stop_and_nest_many, count);
+    cc_panic("stopped");
+}
+
+static void many_blocks(void) {
+    bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
+    long count = cheap ? 200000 : 2000;
+    ended = 0;
+    CHECK_EQ(cc_try(nest_many, &count, NULL), 0);
+    CHECK_EQ(cc_try(panic_and_nest_many, &count, NULL), 0);
+    CHECK_EQ(ended, 2 * count);
+}
+
+/* cc_recover looks at what encloses it: its cost does not depend on how much that is. */
+TEST(many_blocks_in_one_scope, .timeout = 30) {
+    in_both_contexts(many_blocks);
 }
 
 static void *three_in_fiber(void *arg) {
