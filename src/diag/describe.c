@@ -169,7 +169,7 @@ static void describe_lock(struct wait_what what, char *text, size_t size) {
     uint64_t id = cc__wait_held_by(what);
     bool ended = id != 0 && cc__holder_has_ended(id);
     if (id & HOLDER_THREAD)
-        snprintf(holder, sizeof holder, "OS thread %d%s", HOLDER_TID(id), ended ? ", which has ended" : "");
+        snprintf(holder, sizeof holder, "OS thread %d%s", cc__holder_tid(id), ended ? ", which has ended" : "");
     else if (ended)
         snprintf(holder, sizeof holder, "fiber %u.%u, which has ended", (uint32_t)id - 1, (uint32_t)(id >> 32));
     else if (id != 0)

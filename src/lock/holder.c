@@ -61,6 +61,22 @@ uint64_t cc__holder_new_thread(void) { /* HOLDER-2 */
     return cc__holder_thread;
 }
 
+static struct {
+    uint64_t holder; /* 0: this process was not forked, or the thread had never held a lock */
+    int tid;
+} forked;
+
+void cc__holder_forked(void) {
+    if (cc__holder_thread == 0) return;
+    forked.holder = cc__holder_thread;
+    forked.tid = cc__thread_id();
+}
+
+int cc__holder_tid(uint64_t holder) {
+    if (holder == forked.holder) return forked.tid;
+    return (int)(holder & ((UINT64_C(1) << HOLDER_TID_BITS) - 1));
+}
+
 #ifdef CC_DEBUG
 void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *object) {
     if (likely(!cc__holder_is_self(owner))) return;
@@ -72,7 +88,7 @@ void cc__holder_again(_Atomic uint64_t *owner, const char *what, const void *obj
 
 bool cc__holder_has_ended(uint64_t holder) {
     if (holder & HOLDER_THREAD)
-        return cc__thread_state(HOLDER_TID(holder)) == 0 && cc__thread_state(cc__thread_id()) != 0;
+        return cc__thread_state(cc__holder_tid(holder)) == 0 && cc__thread_state(cc__thread_id()) != 0;
     struct fiber *f = cc__pool_find(holder);
     if (f == NULL || cc__pool_id(f) != holder) return true;
     enum fiber_state state = cc__word_state(cc__get(&f->word));
@@ -82,7 +98,7 @@ bool cc__holder_has_ended(uint64_t holder) {
 static void describe(uint64_t holder, char *text) {
     bool ended = cc__holder_has_ended(holder);
     if (holder & HOLDER_THREAD)
-        snprintf(text, NAME_MAX_HERE, "OS thread %d%s", HOLDER_TID(holder), ended ? ", which has ended" : "");
+        snprintf(text, NAME_MAX_HERE, "OS thread %d%s", cc__holder_tid(holder), ended ? ", which has ended" : "");
     else if (ended)
         snprintf(text, NAME_MAX_HERE, "fiber %u.%u, which has ended", (uint32_t)holder - 1, (uint32_t)(holder >> 32));
     else

@@ -32,6 +32,7 @@
 #include "io/io.h"
 #include "key/key.h"
 #include "live/live.h"
+#include "lock/holder.h"
 #include "lock/parking_lot.h"
 #include "net/net.h"
 #include "os/clock.h"
@@ -85,7 +86,7 @@ static void in_forked_child(void) { /* RT-6 */
         cc__parking_lot_forget,   cc__report_forget,    cc__stack_forget,  cc__io_forget,
         cc__blocking_forget,      cc__net_forget,       cc__quiet_forget,  cc__sample_forget,
         cc__diag_deadlock_forget, cc__diag_dump_forget, cc__signal_forget, cc__key_forget,
-        cc__recorder_forget,      cc__record_forget,    cc__live_forget,
+        cc__recorder_forget,      cc__record_forget,    cc__live_forget,   cc__holder_forked,
     };
     if (cc__trace_on(TRACE_TIMING)) cc__timing_forget();
     for (size_t i = 0; i < array_len(forget); i++) forget[i]();

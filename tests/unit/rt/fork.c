@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -154,6 +155,42 @@ TEST_WORKERS(a_descriptor_closed_in_the_child) {
     CHECK_EQ(cc_task_join(&reader, NULL), 0);
     CHECK_EQ(cc_fd_close(ends[0]), 0);
     CHECK_EQ(cc_fd_close(ends[1]), 0);
+}
+
+/* ---- a lock that is held across the fork ---- */
+
+static CCMutex kept;
+
+static void *want_it(void *arg) {
+    if (cc_mutex_lock(&kept) != 0) return NULL;
+    (void)cc_mutex_unlock(&kept);
+    return arg;
+}
+
+/* In the child, whose only thread holds the lock: a dump says so. */
+static bool dump_while_one_waits(void) {
+    char *text = NULL, holder[64];
+    size_t size;
+    CCTask task;
+    void *result = NULL;
+    FILE *file = open_memstream(&text, &size);
+    if (file == NULL || cc_spawn(&task, want_it, &kept, NULL) != 0) return false;
+    while (cc__get(&cc__bucket_of(&kept)->heads) == NULL) sched_yield();
+    if (cc_dump(file) != 0 || fclose(file) != 0) return false;
+    snprintf(holder, sizeof holder, "held by OS thread %d", (int)getpid());
+    bool named = contains(text, holder) && !contains(text, "which has ended");
+    if (!named) fputs(text, stderr);
+    free(text);
+    return named && cc_mutex_unlock(&kept) == 0 && cc_task_join(&task, &result) == 0 && result == &kept;
+}
+
+TEST_WORKERS(a_lock_that_is_held_across_the_fork) {
+    CHECK_EQ(cc_mutex_lock(&kept), 0);
+    pid_t child = test_fork();
+    if (child == 0) _exit(dump_while_one_waits() ? 7 : 1);
+    int status = status_of(child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    CHECK_EQ(cc_mutex_unlock(&kept), 0);
 }
 
 /* ---- the runtime is stopped, and threads are in the middle of something ---- */
