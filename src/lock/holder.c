@@ -73,8 +73,7 @@ void cc__holder_forked(void) {
 }
 
 int cc__holder_tid(uint64_t holder) {
-    if (holder == forked.holder) return forked.tid;
-    return (int)(holder & ((UINT64_C(1) << HOLDER_TID_BITS) - 1));
+    return holder == forked.holder ? forked.tid : HOLDER_TID(holder);
 }
 
 #ifdef CC_DEBUG

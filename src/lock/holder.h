@@ -22,12 +22,12 @@
 /* The holder is an OS thread: its number in the system, which is reused, and how many threads got theirs before. */
 #define HOLDER_THREAD (UINT64_C(1) << 63)
 #define HOLDER_TID_BITS 24 /* Linux uses 22 */
-
-/* The number that the thread has in the system. */
-int cc__holder_tid(uint64_t holder);
+#define HOLDER_TID(holder) ((int)((holder) & ((UINT64_C(1) << HOLDER_TID_BITS) - 1)))
 
 /* In a forked child: the thread that has forked keeps its locks, but has another number in the system. */
 void cc__holder_forked(void);
+/* The number that the holder, a thread of this process, has in the system. */
+int cc__holder_tid(uint64_t holder);
 
 /* 0: the thread has never held a lock. */
 extern _Thread_local uint64_t cc__holder_thread __attribute__((tls_model("initial-exec")));
