@@ -4,7 +4,10 @@
  * unwinding, and continue, rethrow or return on another OS thread. std::uncaught_exceptions() and
  * std::current_exception() are per fiber. An exception that leaves the function of a task, of cc_try or of
  * cc_hosted_call becomes a panic there (cc_panic.h), whose message contains the name of its type and, for a
- * std::exception, what(). Unwinding has run all destructors by then.
+ * std::exception, what(). Unwinding has run all destructors by then. It may pass through the other calls that call a
+ * function of the program, such as cc_once, cc_parallel_for or a receive from a pool: they clean up as after a panic.
+ * C code with CC_DEFER, or another block of this library, that an exception passes through on its way to a catch block
+ * has to be compiled with -fexceptions; otherwise the block does not end.
  *
  * For this the library uses the program's C++ runtime, if one is present when the library is loaded. C++ code that is
  * loaded later (dlopen) registers it by including any of these headers. A process has one C++ runtime.

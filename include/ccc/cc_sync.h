@@ -148,9 +148,9 @@ typedef struct CCOnce {
 } CCOnce;
 
 /* The first call runs fn(arg) on the caller's stack; the others wait until it has returned. 0: fn has returned, and its
- * writes are visible. ECANCELED: fn may still be running elsewhere. If a panic leaves fn, it does not count as run: one
- * of the waiters, or the next call, runs its own fn. A call for the same object from within fn deadlocks; a debug build
- * aborts with a message. Switches. */
+ * writes are visible. ECANCELED: fn may still be running elsewhere. If a panic or a C++ exception leaves fn, it does
+ * not count as run: one of the waiters, or the next call, runs its own fn. A call for the same object from within fn
+ * deadlocks; a debug build aborts with a message. Switches. */
 CC_API CC_MUST_CHECK int cc_once(CCOnce *once, void (*fn)(void *arg), void *arg);
 
 /* ---- event ---- */

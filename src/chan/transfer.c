@@ -154,13 +154,22 @@ static void uncreate(void *channel) {
     cc__chan_wakes_flush(&wakes);
 }
 
-/* Outside the lock. 0 or the callback's error. */
+struct creation {
+    CCChan *ch;
+    bool done;
+};
+
+static void end_creation(void *creation) {
+    struct creation *c = creation;
+    if (!c->done) uncreate(c->ch);
+}
+
+/* Outside the lock. 0 or the callback's error. A panic or a C++ exception may leave the callback. */
 static CC_NOINLINE int create_item(CCChan *ch, void *value) {
-    CCDefer undo = {.fn = uncreate, .arg = ch}; /* it may panic */
-    (void)cc_defer_enter(&undo);
+    struct creation creation = {ch, false};
+    CC_DEFER(end_creation, &creation);
     int rc = ch->config.on_create(value, ch->config.context);
-    if (rc == 0) undo.fn = NULL;
-    cc_defer_leave(&undo);
+    creation.done = rc == 0;
     return rc > 0 ? rc : rc < 0 ? ENOMEM : 0;
 }
 

@@ -19,22 +19,24 @@ struct once {
 
 _Static_assert(sizeof(struct once) == sizeof(CCOnce), "the public struct");
 
-/* fn has panicked and so is not done: a waiter, or the next caller, runs it again. */
-static void give_up(void *arg) {
-    struct once *once = arg;
-    cc__holder_clear(&once->owner);
-    cc__event_finish(&once->ww, NEW);
+struct run {
+    struct once *once;
+    uint32_t word; /* NEW until fn has returned */
+};
+
+/* If a panic or a C++ exception has left fn, it is not done: a waiter, or the next caller, runs it again. */
+static void end_run(void *arg) {
+    struct run *r = arg;
+    cc__holder_clear(&r->once->owner);
+    cc__event_finish(&r->once->ww, r->word);
 }
 
 static int run(struct once *once, void (*fn)(void *), void *arg) {
-    CCDefer deferred = {.fn = give_up, .arg = once};
+    struct run r = {once, NEW};
     cc__holder_enter(&once->owner);
-    (void)cc_defer_enter(&deferred);
+    CC_DEFER(end_run, &r);
     fn(arg);
-    deferred.fn = NULL;
-    cc_defer_leave(&deferred);
-    cc__holder_clear(&once->owner);
-    cc__event_finish(&once->ww, DONE);
+    r.word = DONE;
     return 0;
 }
 

@@ -119,16 +119,19 @@ static void end_exits(void *nursery) {
     if (cc__wakes_any(&wakes)) cc__wakes_flush(&wakes);
 }
 
+/* A hook may panic, or throw a C++ exception. */
+static void run_exits(CCNursery *n, CCDeferFn end) {
+    CC_DEFER(end, n);
+    cc__nursery_run_exits(n);
+}
+
 /* False: there are none. Releases the lock meanwhile. */
 static bool run_exits_locked(CCNursery *n) { /* EXIT-1 */
     if (n->hooks == NULL && n->closing == NULL) return false;
     bool first = n->exiting == 0; /* else a hook calls this */
     if (first) n->exiting = caller();
     cc__lock_release(&n->scope.lock);
-    CCDefer end = {.fn = first ? end_exits : NULL, .arg = n}; /* a hook may panic */
-    (void)cc_defer_enter(&end);
-    cc__nursery_run_exits(n);
-    cc_defer_leave(&end);
+    run_exits(n, first ? end_exits : NULL);
     cc__lock_take(&n->scope.lock);
     return true;
 }

@@ -201,6 +201,17 @@ static void drop_values(void *job) { /* RANGE-4 */
         if (!s->combined) j->how->drop(s->value, j->arg);
 }
 
+struct rest {
+    CCNursery *nursery;
+    int failed;
+};
+
+/* Also when a panic or a C++ exception leaves the caller's own piece. */
+static void stop_rest(void *rest) {
+    struct rest *r = rest;
+    if (r->failed != 0) (void)cc_nursery_cancel_with(r->nursery, r->failed, "a piece of the range has failed");
+}
+
 /* In a fiber. */
 static int run(struct job *job, size_t begin, size_t end, void *value) {
     struct piece p = {.job = job, .begin = begin, .end = end, .block = 1, .value = value};
@@ -211,11 +222,12 @@ static int run(struct job *job, size_t begin, size_t end, void *value) {
     if (p.begin == p.end) return 0;
     int rc = ENOMEM;
     CC_NURSERY(n, .result = &rc, .name = "parallel range") {
+        struct rest rest = {n, ENOTRECOVERABLE};
+        CC_DEFER(stop_rest, &rest);
         int failed = job->how != NULL && job->how->drop != NULL ? cc_nursery_at_exit(n, drop_values, job) : 0;
         job->nursery = n;
-        if (failed == 0) failed = do_piece(&p);
+        rest.failed = failed != 0 ? failed : do_piece(&p);
         p.end = p.begin; /* RANGE-3: a range in `drop` does not split what is left, because nobody would join that */
-        if (failed != 0) (void)cc_nursery_cancel_with(n, failed, "a piece of the range has failed");
     }
     return rc;
 }

@@ -414,6 +414,102 @@ TEST(an_exception_is_recovered) {
     CHECK_EQ(live, 0);
 }
 
+/* ---- through calls that call a function of the program ---- */
+
+static int calls;
+
+static void throws_the_first_time(void *) {
+    if (calls++ == 0) throw Counted(1);
+}
+
+static int creates_the_second_time(void *item, void *) {
+    *(long *)item = 7;
+    throws_the_first_time(NULL);
+    return 0;
+}
+
+static void use_the_stack() {
+    volatile char space[4096];
+    for (volatile char &c : space) c = 0x55;
+}
+
+/* Catches what the call throws. Then the call has left nothing in the frames that are gone: a deferred function that
+ * was found there would be called here, or at the end of the block. */
+template <class Call> static void catch_what_passes(Call call) {
+    bool caught = false;
+    CC_DEFER(count_deferred, NULL);
+    CHECK_EQ(cc_defer(count_deferred, NULL), 0);
+    try {
+        call();
+    } catch (Counted &) {
+        caught = true;
+    }
+    CHECK(caught);
+    use_the_stack();
+    CHECK(!cc_recover(NULL));
+}
+
+static void throw_through_once(void *) {
+    CCOnce once = {};
+    calls = 0;
+    catch_what_passes([&] { CHECK_EQ(cc_once(&once, throws_the_first_time, NULL), 0); });
+    CHECK_EQ(cc_once(&once, throws_the_first_time, NULL), 0); /* it did not count as run */
+    CHECK_EQ(calls, 2);
+}
+
+static void throw_through_a_pool(void *) {
+    CCChanConfig config = {};
+    config.elem_size = sizeof(long);
+    config.capacity = 1;
+    config.on_create = creates_the_second_time;
+    CCChan *pool = cc_chan_create_ex(&config);
+    long item = 0;
+    calls = 0;
+    CHECK(pool != NULL);
+    catch_what_passes([&] { (void)cc_chan_recv(pool, &item, sizeof item); });
+    CHECK_EQ(cc_chan_recv(pool, &item, sizeof item), 0); /* there is room for it */
+    CHECK_EQ(item, 7);
+    cc_chan_free(pool);
+}
+
+static void throw_through_an_exit(void *) {
+    CCNursery *n = cc_nursery_create(NULL);
+    calls = 0;
+    CHECK_EQ(cc_nursery_at_exit(n, throws_the_first_time, NULL), 0);
+    catch_what_passes([&] { (void)cc_nursery_wait(n); });
+    CHECK_EQ(cc_nursery_wait(n), 0);
+    CHECK_EQ(cc_nursery_free(n), 0);
+}
+
+static int throws_in_the_callers_piece(size_t begin, size_t end, void *caller) {
+    for (; begin < end; begin++)
+        if (cc_fiber_id() == *(CCFiberId *)caller && begin > 40) throw Counted(2);
+    if (cc_fiber_id() != *(CCFiberId *)caller) (void)cc_sleep_ms(3600 * 1000); /* until the rest is cancelled */
+    return 0;
+}
+
+static void throw_through_a_range(void *) {
+    CCFiberId caller = cc_fiber_id();
+    for (int i = 0; i < 20; i++)
+        catch_what_passes([&] { (void)cc_parallel_for(0, 1000, throws_in_the_callers_piece, &caller); });
+    CHECK_EQ(cc_cancelled(), false); /* it is in no scope of the range any more */
+}
+
+static void *throw_through_all(void *) {
+    void (*const all[])(void *) = {throw_through_once, throw_through_a_pool, throw_through_an_exit};
+    for (auto one : all) CHECK_EQ(cc_try(one, NULL, NULL), 0);
+    if (cc_in_fiber()) CHECK_EQ(cc_try(throw_through_a_range, NULL, NULL), 0); /* else it runs in a fiber of its own */
+    CHECK(nothing_under_way());
+    return NULL;
+}
+
+TEST_WORKERS(through_calls) {
+    throw_through_all(NULL);
+    CHECK_EQ(cc_run(throw_through_all, NULL, NULL), 0);
+    CHECK_EQ(deferred, 2 * (3 + 23));
+    CHECK_EQ(live, 0);
+}
+
 /* ---- names in reports ---- */
 
 namespace spaces {
