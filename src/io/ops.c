@@ -178,12 +178,6 @@ int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t dead
     }
 }
 
-static int run(int number, struct call *c, enum how how, uint64_t deadline, ssize_t *result) {
-    struct io_use use;
-    int error = cc__fd_find(number, &use);
-    return error != 0 ? error : cc__call_run(&use, c, how, deadline, result);
-}
-
 static int run_counted(struct io_use *use, struct call *c, enum how how, CCDeadline deadline, size_t *n) {
     ssize_t result = 0;
     int error = cc__call_run(use, c, how, cc__wait_deadline(deadline), &result);
@@ -413,12 +407,15 @@ static ssize_t attempt_connect(int fd, struct call *c, enum os_mode mode) {
 static int connect_forms(int fd, const struct sockaddr *address, socklen_t length, enum how how, CCDeadline deadline) {
     if (address == NULL) return EINVAL;
     uint64_t until = cc__wait_deadline(deadline);
+    struct io_use use;
+    int error = cc__fd_find(fd, &use);
+    if (error != 0) return error;
     /* A Unix listener whose backlog is full cannot be waited for: try again, ever more rarely. */
     for (uint64_t pause = 1;; pause = pause < 64 ? pause * 2 : 64) {
         struct call c = {
             .side = IO_WRITE, .attempt = attempt_connect, .connect = {address, length, false, false}, .borrows = true};
         ssize_t ignored;
-        int error = run(fd, &c, how, until, &ignored);
+        error = cc__call_run(&use, &c, how, until, &ignored);
         if (!c.connect.full) return error;
         if (how == HOW_TRY) return EAGAIN;
         if (cc_now_ns() >= until) return ETIMEDOUT;
@@ -496,20 +493,20 @@ static int find_waiting_side(struct io_use use[IO_SIDES], enum io_side *side) {
 }
 static int splice_forms(int from, int to, size_t count, size_t *n, enum how how, CCDeadline deadline) {
     if (n == NULL) return EINVAL;
+    *n = 0;
     uint64_t until = cc__wait_deadline(deadline);
-    for (bool again = false;;) {
+    struct io_use use[IO_SIDES];
+    int error = cc__fd_find(from, &use[IO_READ]);
+    if (error == 0) error = cc__fd_find(to, &use[IO_WRITE]);
+    for (bool again = false; error == 0;) {
         struct call c = {.side = IO_WRITE, .attempt = attempt_splice, .borrows = true};
         enum io_side side;
         ssize_t moved = 0;
-        struct io_use use[IO_SIDES];
         c.file.source = &use[IO_READ];
         c.file.count = count;
-        int error = cc__fd_find(from, &use[IO_READ]);
-        if (error == 0) error = cc__fd_find(to, &use[IO_WRITE]);
-        if (error != 0) return error;
         uint32_t seen[] = {cc__fd_edges(use[IO_READ].fd, IO_READ), cc__fd_edges(use[IO_WRITE].fd, IO_WRITE)};
         error = cc__call_run(&use[IO_WRITE], &c, HOW_TRY, until, &moved);
-        *n = error == 0 ? (size_t)moved : 0;
+        if (error == 0) *n = (size_t)moved;
         if (error != EAGAIN || how == HOW_TRY) return error;
         error = find_waiting_side(use, &side);
         bool both = error == 0;
@@ -520,8 +517,8 @@ static int splice_forms(int from, int to, size_t count, size_t *n, enum how how,
             error = cc_now_ns() >= until ? ETIMEDOUT : cc_sleep_until(until < next.ns ? deadline : next);
         }
         again = both;
-        if (error != 0) return error;
     }
+    return error;
 }
 int cc_fd_splice(int from, int to, size_t count, size_t *n) {
     return splice_forms(from, to, count, n, HOW_WAIT, CC_FOREVER);

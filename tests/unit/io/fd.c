@@ -899,6 +899,54 @@ TEST_WORKERS(a_full_backlog_is_waited_for) {
     for (int i = 0; i < count; i++) close(others[i]);
 }
 
+CC_TASK(connect_own, {
+    int fd;
+    bool *begun;
+}) {
+    struct sockaddr_un name = unix_name();
+    *self->begun = true;
+    return (void *)(intptr_t)cc_fd_connect(self->fd, (struct sockaddr *)&name, sizeof name);
+}
+
+/* The caller sleeps between its attempts. Its socket is closed meanwhile, and the number reused. */
+static void *connects_no_other(void *arg) {
+    enum { MANY = 64 };
+    struct sockaddr_un name = unix_name();
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), others[MANY], count = 0;
+    CHECK_EQ(bind(listener, (struct sockaddr *)&name, sizeof name) + listen(listener, 1), 0);
+    for (bool room = true; room && count < MANY; count += room) {
+        others[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        room = connect(others[count], (struct sockaddr *)&name, sizeof name) == 0;
+        if (!room) close(others[count]);
+    }
+    bool begun = false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), next = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_EQ(cc_fd_adopt(fd), 0);
+    CCTask task = CC_GO(connect_own, .fd = fd, .begun = &begun);
+    while (!begun) cc_yield(); /* there is one worker: it sleeps by now */
+    CHECK_EQ(cc_fd_close(fd), 0);
+    CHECK_EQ(dup3(next, fd, O_CLOEXEC), fd);
+    for (int i = 0; i < count; i++) { /* now there is room */
+        int accepted;
+        CHECK_EQ(cc_fd_accept(listener, &accepted, NULL, NULL), 0);
+        CHECK_EQ(cc_fd_close(accepted), 0);
+    }
+    void *error = NULL;
+    CHECK_EQ(cc_task_join(&task, &error), 0);
+    CHECK_EQ((intptr_t)error, EBADF);
+    struct sockaddr_un peer;
+    CHECK_EQ(getpeername(fd, (struct sockaddr *)&peer, &(socklen_t){sizeof peer}), -1);
+    CHECK_EQ(errno, ENOTCONN);
+    CHECK_EQ(close(fd) + close(next) + close(listener), 0);
+    for (int i = 0; i < count; i++) close(others[i]);
+    return arg;
+}
+
+TEST(a_socket_that_is_closed_while_the_backlog_is_full) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_run(connects_no_other, NULL, NULL), 0);
+}
+
 /* ---- the table of descriptors ---- */
 
 static unsigned long table_size(void) {

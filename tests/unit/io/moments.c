@@ -121,6 +121,46 @@ TEST_WORKERS(a_splice_whose_target_has_room_at_once) {
     CHECK_EQ(cc_run(splices_into_new_room, NULL, NULL), 0);
 }
 
+/* ---- a splice whose source is closed, and its number reused, between the event and the next attempt ---- */
+
+CC_TASK(splice_one, { int from, to; }) {
+    size_t n;
+    return (void *)(intptr_t)cc_fd_splice(self->from, self->to, 8, &n);
+}
+
+/* On the only worker, so that the fiber that was woken does not run meanwhile. */
+CC_TASK(close_and_reuse, {
+    struct pair from;
+    int other;
+}) {
+    CHECK_EQ(write(self->from.out, "x", 1), 1);
+    rest_until_waiters(0); /* sysmon has polled */
+    CHECK_EQ(cc_fd_close(self->from.in), 0);
+    CHECK_EQ(dup3(self->other, self->from.in, O_CLOEXEC), self->from.in);
+    return NULL;
+}
+
+TEST(a_splice_whose_source_is_another_one_now) {
+    CCRuntimeConfig config = {.workers = 1, .max_workers = 1};
+    struct pair from = make_pipe(true), to = make_pipe(true), other = make_pipe(false);
+    char bytes[8];
+    size_t n;
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(write(other.out, "own", 3), 3);
+    CCTask splicer = CC_GO(splice_one, .from = from.in, .to = to.out);
+    rest_until_waiters(1);
+    CCTask closer = CC_GO(close_and_reuse, .from = from, .other = other.in);
+    void *error = NULL;
+    CHECK_EQ(cc_task_join(&closer, NULL), 0);
+    CHECK_EQ(cc_task_join(&splicer, &error), 0);
+    CHECK_EQ((intptr_t)error, EBADF);
+    CHECK_EQ(cc_fd_read_try(to.in, bytes, sizeof bytes, &n), EAGAIN);
+    take(other.in, 3);
+    CHECK_EQ(close(from.in) + close(from.out), 0);
+    close_pair(to);
+    close_pair(other);
+}
+
 /* ---- FD-11: several read from a pipe in blocking mode, which nobody has adopted ---- */
 
 enum { READERS = 3, COMPETED_FOR = 300 };
