@@ -498,6 +498,7 @@ static int splice_forms(int from, int to, size_t count, size_t *n, enum how how,
     struct io_use use[IO_SIDES];
     int error = cc__fd_find(from, &use[IO_READ]);
     if (error == 0) error = cc__fd_find(to, &use[IO_WRITE]);
+    if (error == 0 && how == HOW_WAIT) error = cc__call_check_cancel(); /* CALL-4: the attempts below only try */
     for (bool again = false; error == 0;) {
         struct call c = {.side = IO_WRITE, .attempt = attempt_splice, .borrows = true};
         enum io_side side;

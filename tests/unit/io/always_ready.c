@@ -7,16 +7,19 @@
 #include <stdatomic.h>
 
 static int zero, null;
+static struct pair full; /* a pipe */
 
 static void open_both(void) {
     zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
     null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     CHECK(zero >= 0 && null >= 0);
+    full = make_pipe(true);
 }
 
 static void close_both(void) {
     CHECK_EQ(cc_fd_close(zero), 0);
     CHECK_EQ(cc_fd_close(null), 0);
+    close_pair(full);
 }
 
 static atomic_int running;
@@ -48,7 +51,18 @@ static int poll_once(void) {
     return cc_poll(&one, 1, CC_FOREVER, NULL);
 }
 
-static int (*const calls[])(void) = {read_once, write_once, read_and_try, wait_once, poll_once};
+/* From one end of a pipe that has something to a file that takes everything. */
+static int splice_once(void) {
+    size_t n;
+    char byte = 'x';
+    CHECK_EQ(cc_fd_write_try(full.out, &byte, 1, &n), 0);
+    int error = cc_fd_splice(full.in, null, 1, &n);
+    CHECK_EQ(n, error == 0 ? 1 : 0);
+    if (error != 0) take(full.in, 1); /* nothing was moved */
+    return error;
+}
+
+static int (*const calls[])(void) = {read_once, write_once, read_and_try, wait_once, poll_once, splice_once};
 
 CC_CHILD(go_on, { int (*call)(void); }) {
     int error = 0;
