@@ -4,8 +4,9 @@
  * ready. cc_fd_adopt hands a descriptor over to the library, which sets non-blocking mode and registers it once; this
  * is the fast way. The program then closes it with cc_fd_close, or takes it back with cc_fd_release before it calls
  * close(2). Descriptors that were not adopted keep their mode and may be closed at any time, except while a caller
- * waits for them; if one has waited before, use cc_fd_close, because after close(2) the kernel may keep the file open
- * until the runtime has polled the next event.
+ * waits for them. If something else has ended a wait (its deadline, a cancellation, another descriptor of a cc_poll),
+ * and from then on the program uses only its own system calls on the descriptor, use cc_fd_close: after close(2) the
+ * kernel may keep the file open until the runtime has polled the next event.
  *
  * When a wait ends with ETIMEDOUT or ECANCELED, nothing was read, written, accepted or connected. (A partial write
  * reports how many bytes were written.) A wait ends with EBADF when the descriptor is closed by cc_fd_close.

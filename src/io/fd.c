@@ -96,7 +96,7 @@ static void finish_close(struct io_fd *fd, uint64_t word) {
     bool in_set = fd->in_set || cc__get(&fd->registered) != 0;
     cc__set(&fd->registered, 0);
     forget_hints_locked(fd);
-    fd->armed = 0;
+    cc__set(&fd->armed, 0);
     fd->in_set = false;
     cc__set(&fd->word, (uint64_t)(fd_generation(word) + 1) << 32 | FD_FINISHING);
     if (in_set) cc__poller_remove(fd->number); /* FD-12 */
@@ -139,7 +139,7 @@ static void forget(struct io_fd *fd) {
     }
     cc__list_init(&fd->observers);
     cc__set(&fd->observing, 0);
-    fd->armed = 0;
+    cc__set(&fd->armed, 0);
     fd->in_set = false;
     fd->suspect = 0;
     fd->borrowers = 0;
@@ -241,10 +241,10 @@ static void count_event_locked(struct io_fd *fd) {
 
 /* FD-8. Keeps the sides that others have armed it for and not yet linked themselves to. */
 static int arm_locked(struct io_fd *fd, uint64_t word, unsigned sides) {
-    sides |= fd->armed;
+    sides |= cc__get(&fd->armed);
     int error = cc__poller_arm(fd->number, data_of(fd, word), sides);
     if (error == 0) {
-        fd->armed = sides;
+        cc__set(&fd->armed, sides);
         fd->in_set = true;
     }
     return error;
@@ -262,8 +262,25 @@ static unsigned sides_locked(struct io_fd *fd) {
 
 /* It was armed for one report: the remaining waiters need another. */
 static void arm_again_locked(struct io_fd *fd, uint64_t word) {
-    fd->armed = 0;
+    cc__set(&fd->armed, 0);
     if (any_waits_locked(fd)) (void)arm_locked(fd, word, sides_locked(fd));
+}
+
+/* A select that has armed it, and is not linked yet, notices the event. */
+static void remove_locked(struct io_fd *fd) {
+    cc__poller_remove(fd->number);
+    cc__set(&fd->armed, 0);
+    fd->in_set = false;
+    count_event_locked(fd);
+}
+
+void cc__fd_disarm(struct io_fd *fd) {
+    cc__lock_take(&fd->lock);
+    if (is_registered(fd))
+        cc__set(&fd->armed, 0); /* since it was adopted */
+    else if (cc__get(&fd->armed) != 0 && !any_waits_locked(fd))
+        remove_locked(fd);
+    cc__lock_release(&fd->lock);
 }
 
 void cc__fd_event(const struct poller_event *event, struct wakes *wakes) {
@@ -422,7 +439,7 @@ int cc__fd_release(int number) {
     } else if (!cc__cas(&fd->word, &word, (uint64_t)(fd_generation(word) + 1) << 32)) {
         error = EBUSY;
     } else {
-        if (cc__get(&fd->registered) != 0) cc__poller_remove(number);
+        if (cc__get(&fd->registered) != 0 || fd->in_set) remove_locked(fd);
         cc__set(&fd->registered, 0);
         forget_hints_locked(fd); /* the next descriptor with this number may be a file */
         if (use.word & FD_BLOCKS) error = cc__os_nonblocking(number, false, &before);
@@ -473,6 +490,7 @@ int cc__fd_look(struct io_use *use, unsigned sides) {
     if (error != 0) return error;
     int ready = cc__poller_look(use->fd->number, sides);
     cc__fd_leave(use);
+    if (ready > 0) cc__fd_found(use);
     return ready < 0 ? -ready : ready == 0 ? ARM_WAIT : 0;
 }
 
@@ -656,7 +674,7 @@ void cc__fd_cancel_threads(void) {
             for (int side = 0; side < IO_SIDES; side++) cancel_locked(&chunk[i].side[side].waiters);
             cancel_locked(&chunk[i].observers);
             count_event_locked(&chunk[i]);
-            chunk[i].armed = 0;
+            cc__set(&chunk[i].armed, 0);
             chunk[i].in_set = false;
             cc__lock_release(&chunk[i].lock);
         }

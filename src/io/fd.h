@@ -30,6 +30,10 @@
  * FD-12  A close removes the descriptor from the poller's set first, also one that was only armed. While epoll_wait(2)
  *       reads its state, the kernel holds a reference to the file. If the close drops the other one meanwhile, the file
  *       is closed when that thread returns to user mode: perhaps never, if it goes to sleep instead.
+ * FD-13  The same for a descriptor that is not adopted, which the program may close without the library's knowledge.
+ *       The thread goes to sleep only if it finds nothing: if the descriptor stayed armed after a wait (which ended by
+ *       its deadline, say), and others take what has arrived before the thread looks. So a call that finds something
+ *       without a wait removes the descriptor from the set, unless there are waiters.
  */
 #ifndef CC_IO_FD_H
 #define CC_IO_FD_H
@@ -59,7 +63,7 @@ struct io_fd {
     struct link observers;      /* of arm.link: FD-7 */
     _Atomic uint32_t observing; /* how many there are */
     _Atomic uint32_t events;    /* how many the poller has reported, and changes of what it reports */
-    uint32_t armed;             /* not registered: what it reports next, once; FD-8 */
+    _Atomic uint32_t armed;     /* not registered: what it reports next, once; FD-8 */
     uint32_t suspect;           /* cc__fd_find_lost: SUSPECT_*, with `events` at that check; 0: none */
 };
 
@@ -143,6 +147,12 @@ void cc__fd_link_locked(struct arm *arm);
 void cc__fd_unlink(struct arm *arm);
 /* The waiter is linked, and no lock is held: if it is an OS thread's, a worker has to call the poller. */
 void cc__fd_listen(const struct waiter *waiter);
+
+/* FD-13, for a call that did not have to wait. */
+void cc__fd_disarm(struct io_fd *fd);
+CC_INLINE void cc__fd_found(const struct io_use *use) {
+    if (unlikely(cc__get(&use->fd->armed) != 0)) cc__fd_disarm(use->fd);
+}
 
 /* After an operation that did not find the side empty: wakes the next one that waits (FD-3). */
 void cc__fd_pass_on(struct io_fd *fd, enum io_side side);

@@ -114,6 +114,7 @@ static void note_result(struct io_use *use, struct call *c, ssize_t rc, uint32_t
     struct io_fd *fd = use->fd;
     if (c->most != 0 && rc > 0 && (size_t)rc < c->most && (use->word & FD_ADOPTED) && !cc__get(&fd->no_skip))
         cc__set(&fd->side[c->side].drained, edges + 1); /* FD-6 */
+    if (!(use->word & FD_ADOPTED)) cc__fd_found(use);
     cc__fd_pass_on(fd, c->side);
 }
 
@@ -507,7 +508,10 @@ static int splice_forms(int from, int to, size_t count, size_t *n, enum how how,
         c.file.count = count;
         uint32_t seen[] = {cc__fd_edges(use[IO_READ].fd, IO_READ), cc__fd_edges(use[IO_WRITE].fd, IO_WRITE)};
         error = cc__call_run(&use[IO_WRITE], &c, HOW_TRY, until, &moved);
-        if (error == 0) *n = (size_t)moved;
+        if (error == 0) {
+            *n = (size_t)moved;
+            cc__fd_found(&use[IO_READ]);
+        }
         if (error != EAGAIN || how == HOW_TRY) return error;
         error = find_waiting_side(use, &side);
         bool both = error == 0;

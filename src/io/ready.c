@@ -73,10 +73,12 @@ static int look(struct polling *p, size_t *ready) {
     for (uint32_t i = 0; i < p->arms.count; i++) {
         struct arm *arm = &p->arms.first[i];
         struct io_use use = use_of(arm);
-        if (arm->error == 0)
+        if (arm->error == 0) {
             cc__fd_leave(&use);
-        else if (n >= 0)
+            if (n > 0 && p->fds[arm->index].revents != 0) cc__fd_found(&use);
+        } else if (n >= 0) {
             p->fds[arm->index].revents = POLLNVAL; /* READY-2 */
+        }
     }
     *ready = 0;
     if (n < 0) return -n;

@@ -697,6 +697,101 @@ TEST_WORKERS(a_released_number_is_a_file_next) {
     CHECK_EQ(cc_run(released_and_reused, NULL, NULL), 0);
 }
 
+/* ---- FD-13: what the poller's set keeps of a descriptor that the program may close ---- */
+
+/* Whether that epoll set waits for it. One that was reported stays in the set, with flags only. */
+static bool waits_for(int set, int fd) {
+    enum { FLAGS = 0xfu };
+    char path[64], line[256];
+    int member;
+    unsigned events;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", set);
+    FILE *f = fopen(path, "re");
+    while (f != NULL && !found && fgets(line, sizeof line, f) != NULL)
+        found = sscanf(line, "tfd: %d events: %x", &member, &events) == 2 && member == fd && (events & ~(FLAGS << 28));
+    if (f != NULL) fclose(f);
+    return found;
+}
+
+/* The only set of this process is the poller's. */
+static bool is_armed(int fd) {
+    char path[64], name[64];
+    for (int set = 0; set < 256; set++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", set);
+        ssize_t n = readlink(path, name, sizeof name - 1);
+        if (n < 0) continue;
+        name[n] = 0;
+        if (strcmp(name, "anon_inode:[eventpoll]") == 0 && waits_for(set, fd)) return true;
+    }
+    return false;
+}
+
+/* A wait that ends by its deadline leaves the descriptor armed. */
+static void leave_armed(int fd) {
+    char byte;
+    size_t n;
+    CHECK_EQ(cc_fd_read_until(fd, &byte, 1, &n, cc_after_ms(1)), ETIMEDOUT);
+}
+
+static int read_now(int fd) {
+    char byte;
+    size_t n;
+    return cc_fd_read(fd, &byte, 1, &n);
+}
+
+static int poll_and_read(int fd) {
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    int error = cc_poll(&one, 1, CC_FOREVER, NULL);
+    char byte;
+    return error != 0 ? error : read(fd, &byte, 1) == 1 ? 0 : errno;
+}
+
+static int select_and_read(int fd) {
+    CCCase cases[] = {CC_READABLE_CASE(fd, NULL)};
+    size_t chosen;
+    int error = cc_select(cases, 1, CC_FOREVER, &chosen);
+    char byte;
+    return error != 0 ? error : read(fd, &byte, 1) == 1 ? 0 : errno;
+}
+
+static int splice_away(int fd) {
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    size_t n;
+    int error = cc_fd_splice(fd, null, 1, &n);
+    CHECK_EQ(close(null), 0);
+    return error;
+}
+
+static void *disarms_what_is_found(void *arg) {
+    static int (*const finds[])(int fd) = {read_now, poll_and_read, select_and_read, splice_away};
+    struct pair p = make_pipe(false), both = make_sockets(false);
+    for (size_t i = 0; i < sizeof finds / sizeof *finds; i++) {
+        leave_armed(p.in);
+        CHECK(is_armed(p.in));
+        put(p.out, 1);
+        CHECK_EQ(finds[i](p.in), 0);
+        CHECK(!is_armed(p.in));
+    }
+    CC_NURSERY(nursery) { /* a waiter keeps it armed, whatever is written meanwhile */
+        CHECK_EQ(CC_GO_IN(nursery, read_text, .fd = both.in, .expected = "bye"), 0);
+        await_waiters(1);
+        put(both.in, 1);
+        CHECK(is_armed(both.in));
+        CHECK_EQ(cc_fd_write(both.out, "bye", 3, NULL), 0);
+    }
+    leave_armed(p.in);
+    CHECK_EQ(cc_fd_adopt(p.in) + cc_fd_release(p.in), 0); /* taken back */
+    CHECK(!is_armed(p.in));
+    CHECK_EQ(close(p.in) + close(p.out), 0);
+    close_pair(both);
+    return arg;
+}
+
+TEST_WORKERS(what_is_found_at_once_is_not_armed) {
+    CHECK_EQ(cc_run(disarms_what_is_found, NULL, NULL), 0);
+}
+
 /* ---- named interleavings ---- */
 
 /* An edge between the attempt and the wait: there was one more than the operation had seen. */
