@@ -65,7 +65,7 @@ typedef enum CCProcessGroup {
 
 /* Descriptor `to` of the child is `from` of the caller. */
 typedef struct CCProcessFd {
-    int from, to; /* to: 3 … 1023 */
+    int from, to; /* to: 3 … 1023, each at most once */
 } CCProcessFd;
 
 /* As setrlimit(2). */
@@ -106,10 +106,10 @@ typedef struct CCProcessStatus {
  * execve(2) has succeeded; earlier errors are returned here, and there is no process. ENOENT: no such program or
  * directory; EACCES, ENOEXEC, ELOOP, ETXTBSY …: as execve(2); E2BIG: arguments and environment are too long; EAGAIN:
  * too many processes; EMFILE, ENFILE: no more descriptors; EBADF: a descriptor is not open; EPERM: a limit above the
- * hard one. EINVAL: NULL, an empty argv, a kind or number out of range, a nonzero reserved word; ENOMEM; ENOSYS: the
- * kernel has no pidfd; ENOTSUP: a simulation; ECANCELED: the caller or the nursery is cancelled, or the runtime shuts
- * down. On an error *process is NULL. Starts the runtime if necessary. Any context; switches. Cannot be cancelled, and
- * takes as long as execve does. */
+ * hard one. EINVAL: NULL, an empty argv, a kind or number out of range, two descriptors for one number of the child, a
+ * nonzero reserved word; ENOMEM; ENOSYS: the kernel has no pidfd; ENOTSUP: a simulation; ECANCELED: the caller or the
+ * nursery is cancelled, or the runtime shuts down. On an error *process is NULL. Starts the runtime if necessary. Any
+ * context; switches. Cannot be cancelled, and takes as long as execve does. */
 CC_API CC_MUST_CHECK int cc_process_start(CCProcess **process, const CCProcessOptions *options);
 
 /* Stops the process if it is running, as above, waits for its end, closes its pipes and frees it. NULL is allowed. No

@@ -34,8 +34,14 @@ static bool bad_stream(const CCProcessStream *s, bool is_err) {
 static bool bad_lists(const CCProcessOptions *o) {
     if ((o->fds == NULL && o->fd_count != 0) || (o->limits == NULL && o->limit_count != 0)) return true;
     if (o->fd_count > FD_MAX || o->limit_count > DEFAULT_COUNT) return true;
-    for (size_t i = 0; i < o->fd_count; i++)
-        if (o->fds[i].from < 0 || o->fds[i].to < 3 || o->fds[i].to > FD_MAX) return true;
+    uint64_t taken[FD_MAX / 64 + 1] = {0};
+    for (size_t i = 0; i < o->fd_count; i++) {
+        int to = o->fds[i].to;
+        if (o->fds[i].from < 0 || to < 3 || to > FD_MAX) return true;
+        uint64_t bit = UINT64_C(1) << (to % 64);
+        if (taken[to / 64] & bit) return true;
+        taken[to / 64] |= bit;
+    }
     return false;
 }
 
@@ -48,6 +54,16 @@ int cc__launch_check(const CCProcessOptions *o) {
     if (o->group != CC_PROCESS_GROUP_OWN && o->group != CC_PROCESS_GROUP_SAME && o->group != CC_PROCESS_GROUP_SESSION)
         return EINVAL;
     return o->nursery != NULL && o->root ? EINVAL : 0;
+}
+
+/* Before there are pipes: one of them could have the number of a descriptor that is not open. */
+static int check_open(const CCProcessOptions *o) {
+    const CCProcessStream *streams[] = {&o->in, &o->out, &o->err};
+    int error = 0;
+    for (int i = 0; i < 3 && error == 0; i++)
+        if (streams[i]->kind == CC_PROCESS_FD) error = cc__os_valid(streams[i]->fd);
+    for (size_t i = 0; i < o->fd_count && error == 0; i++) error = cc__os_valid(o->fds[i].from);
+    return error;
 }
 
 /* ---- candidate paths of the program ---- */
@@ -176,7 +192,8 @@ int cc__launch_prepare(struct launch *l, CCProcess *p, const CCProcessOptions *o
     l->start.dir = o->dir;
     l->start.group = groups[o->group];
     strncpy(p->name, base_of(program), sizeof p->name - 1);
-    int error = make_tables(l, o, program);
+    int error = check_open(o);
+    if (error == 0) error = make_tables(l, o, program);
     return error != 0 ? error : open_streams(l, o);
 }
 

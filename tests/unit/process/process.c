@@ -267,6 +267,17 @@ static void *refused(void *arg) {
     CHECK_EQ(fails((CCProcessOptions){.argv = SHELL(":"), .group = (CCProcessGroup)9}), EINVAL);
     CHECK_EQ(fails((CCProcessOptions){.argv = SHELL(":"), .fds = &(CCProcessFd){0, 2}, .fd_count = 1}), EINVAL);
     CHECK_EQ(fails((CCProcessOptions){.argv = SHELL(":"), .fd_count = 1}), EINVAL);
+    CHECK_EQ(fails((CCProcessOptions){.argv = SHELL(":"), .fds = (CCProcessFd[]){{0, 9}, {1, 9}}, .fd_count = 2}),
+             EINVAL);
+    /* The next number: a pipe of the start would have it. */
+    int next = dup(0);
+    CHECK_EQ(close(next), 0);
+    CCProcessOptions unopened = {.argv = SHELL(":"), .in = {.kind = CC_PROCESS_PIPE}, .out = {CC_PROCESS_FD, next}};
+    CHECK_EQ(fails(unopened), EBADF);
+    unopened.out.kind = CC_PROCESS_NULL;
+    unopened.fds = &(CCProcessFd){next, 9};
+    unopened.fd_count = 1;
+    CHECK_EQ(fails(unopened), EBADF);
     CHECK_EQ(fails((CCProcessOptions){.argv = SHELL(":"), .reserved = {1}}), EINVAL);
     CCProcessLimit absurd = {.resource = 1000};
     CHECK_EQ(fails((CCProcessOptions){.argv = SHELL(":"), .limits = &absurd, .limit_count = 1}), EINVAL);
