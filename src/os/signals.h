@@ -74,8 +74,8 @@ void cc__signal_pipe_end(void);
 uint64_t cc__signal_pipe_lost(int signal);
 
 enum signal_action { SIGNAL_BEFORE, SIGNAL_CAUGHT, SIGNAL_IGNORED };
-/* Sets a signal's action; _BEFORE: what it was before the first of these calls, unless others have changed it since. 0
- * or an errno value. One thread at a time. */
+/* Sets a signal's action; _BEFORE: what others have set last, before the first of these calls or since. 0 or an errno
+ * value. One thread at a time. */
 int cc__signal_action_set(int signal, enum signal_action action);
 
 /* In a forked child: restores all actions; the pipe is the parent's. */

@@ -133,7 +133,7 @@ int cc__signal_action_set(int signal, enum signal_action action) {
     }
     struct sigaction before;
     if (sigaction(signal, NULL, &before) != 0) return errno;
-    if (!signals.kept[signal]) {
+    if (!signals.kept[signal] || !is_ours(signal, &before)) {
         signals.before[signal] = before;
         (void)syscall(SYS_rt_sigaction, signal, NULL, &signals.kernel_before[signal], MASK_SIZE);
     }

@@ -175,6 +175,21 @@ TEST(the_programs_own_handler_comes_back) {
     CHECK(signal(SIGHUP, SIG_IGN) != SIG_ERR);
     end(ch);
     CHECK(handler_of(SIGHUP) == (void *)(uintptr_t)SIG_IGN);
+
+    /* It is also what the next subscription finds. */
+    ch = subscribed(SIGWINCH, 1);
+    CHECK(signal(SIGWINCH, on_signal) != SIG_ERR);
+    other = subscribed(SIGWINCH, 1);
+    CHECK(handler_of(SIGWINCH) != (void *)(uintptr_t)on_signal);
+    end(ch);
+    end(other);
+    CHECK(handler_of(SIGWINCH) == (void *)(uintptr_t)on_signal);
+    ch = subscribed(SIGWINCH, 1);
+    CHECK(signal(SIGWINCH, SIG_DFL) != SIG_ERR);
+    CHECK_EQ(cc_signal_ignore(&(int){SIGWINCH}, 1), 0);
+    CHECK_EQ(cc_signal_reset(&(int){SIGWINCH}, 1), 0);
+    CHECK(handler_of(SIGWINCH) == (void *)(uintptr_t)SIG_DFL);
+    cc_chan_free(ch);
 }
 
 TEST_DIES(the_default_action_comes_back, "", .signal = SIGTERM) {
