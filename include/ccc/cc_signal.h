@@ -9,9 +9,9 @@
  *   ...
  *
  * While any channel is subscribed to a signal, its previous action (termination, a handler) is disabled; the end of the
- * last subscription restores it. A signal is sent to every subscribed channel, without waiting: a full channel misses
- * it, and cc_signal_dropped counts that. So give the channel enough capacity for the signals between two receives; 1 is
- * enough to learn that a signal came at all.
+ * last subscription restores it. A signal is sent to every channel that was subscribed when it came, without waiting: a
+ * full channel misses it, and cc_signal_dropped counts that. So give the channel enough capacity for the signals
+ * between two receives; 1 is enough to learn that a signal came at all.
  *
  * A signal handler writes to a pipe; a thread of the library reads the pipe and sends to the channels. The handler may
  * interrupt any thread of the program, whose system calls are restarted (SA_RESTART). Signals need not be blocked. In a
@@ -67,13 +67,13 @@ CC_API int cc_signal_stop(CCChan *ch);
  * May be called again, for more signals. Errors as cc_signal_notify. Any context; does not switch. */
 CC_API int cc_signal_cancel(CCNursery *nursery, const int *signals, size_t count);
 
-/* Ignores these signals and ends subscriptions to them. cc_signal_reset undoes it. Errors as cc_signal_notify. Any
- * context; does not switch. */
+/* Ignores these signals and ends subscriptions to them; they are sent to no channel after this returns. cc_signal_reset
+ * undoes it. Errors as cc_signal_notify. Any context; does not switch. */
 CC_API int cc_signal_ignore(const int *signals, size_t count);
 
 /* Undoes cc_signal_notify and cc_signal_ignore for these signals, for all channels, and restores their previous
- * actions. An action that the program has set since by sigaction(2) is kept. EINVAL: NULL, or an invalid signal number.
- * Any context; does not switch. */
+ * actions; they are sent to no channel after this returns. An action that the program has set since by sigaction(2) is
+ * kept. EINVAL: NULL, or an invalid signal number. Any context; does not switch. */
 CC_API int cc_signal_reset(const int *signals, size_t count);
 
 /* How often a subscribed channel has missed this signal because it was full. 0: never, or no such signal. Any context;

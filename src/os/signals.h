@@ -62,10 +62,13 @@ struct signal_seen {
     int pid;
     unsigned uid;
     uint64_t value; /* of sigqueue(3) */
+    uint64_t stamp; /* what cc__signal_pipe_stamp has set, when the signal came */
 };
 
 /* Opens the pipe if need be; it stays open. 0 or an errno value. */
 int cc__signal_pipe_open(void);
+/* From now on signals have this stamp. */
+void cc__signal_pipe_stamp(uint64_t stamp);
 /* Waits for the next one. */
 void cc__signal_pipe_read(struct signal_seen *seen);
 /* The reader gets number 0. */

@@ -9,8 +9,11 @@
  *           caller that ends a subscription takes it off the list under the lock, then waits until `sending` has
  *           another value: nothing is sent there afterwards. The wait is short, because the thread never waits for room
  *           in a channel.
+ *           A caller that withdraws signals from subscriptions waits until the send of that moment is over.
  * NOTIFY-3  A caller that starts or ends the thread, which runs while there are subscriptions, holds `change`. The
  *           thread itself never takes it.
+ * NOTIFY-4  A subscription is for signals that come after it. A signal carries the stamp of the moment when it came
+ *           (its handler ran): it may stay in the pipe until its subscriptions have ended, and others have begun.
  */
 #include "signal/signal.h"
 
@@ -35,6 +38,7 @@ struct subscription {
     struct subscription *next;
     uint64_t number; /* increasing: where the thread continues after a send */
     uint64_t wanted; /* BIT of each signal */
+    uint64_t since[SIGNALS + 1]; /* the stamp of the first that is for it, of each signal; NOTIFY-4 */
     void *target;    /* a channel, with a reference; or a nursery, whose exit ends the subscription */
     bool cancels;    /* a nursery */
 };
@@ -43,7 +47,7 @@ static struct {
     pthread_mutex_t change;
     struct lock lock;
     struct subscription *first; /* by number */
-    uint64_t last_number;
+    uint64_t last_number; /* of a subscription, or of an addition to one; also the stamp */
     uint64_t ignored;
     pthread_t thread;
     bool runs;
@@ -116,11 +120,13 @@ static void give_up(struct subscription *s) {
 }
 
 /* A channel, with a reference, or a nursery; NULL: there is none beyond *number. */
-static void *next_target(int signal, uint64_t *number, bool *cancels) {
+static void *next_target(const struct signal_seen *seen, uint64_t *number, bool *cancels) {
+    int signal = seen->number;
     void *target = NULL;
     cc__lock_take(&signals.lock);
     const struct subscription *s = signals.first;
-    while (s != NULL && (s->number <= *number || !(s->wanted & BIT(signal)))) s = s->next;
+    while (s != NULL && (s->number <= *number || !(s->wanted & BIT(signal)) || s->since[signal] > seen->stamp))
+        s = s->next;
     if (s != NULL) {
         *number = s->number;
         *cancels = s->cancels;
@@ -162,7 +168,7 @@ static void cancel(CCNursery *nursery, int signal) {
 static void send_to_all(const struct signal_seen *seen) {
     uint64_t number = 0;
     bool cancels = false;
-    for (void *target; (target = next_target(seen->number, &number, &cancels)) != NULL;)
+    for (void *target; (target = next_target(seen, &number, &cancels)) != NULL;)
         if (cancels)
             cancel(target, seen->number);
         else
@@ -267,14 +273,16 @@ static int add(const struct subscription *wish, struct subscription *fresh) {
     cc__lock_take(&signals.lock);
     struct subscription **at = find_locked(wish->target);
     bool added = *at == NULL;
+    cc__signal_pipe_stamp(++signals.last_number);
     if (added) {
-        *fresh =
-            (struct subscription){.target = wish->target, .cancels = wish->cancels, .number = ++signals.last_number};
+        *fresh = (struct subscription){.target = wish->target, .cancels = wish->cancels, .number = signals.last_number};
         *at = fresh;
         if (!wish->cancels) (void)cc_chan_ref(wish->target);
     }
     uint64_t before = (*at)->wanted;
     (*at)->wanted |= set;
+    for (int number = 1; number <= SIGNALS; number++)
+        if (set & ~before & BIT(number)) (*at)->since[number] = signals.last_number; /* NOTIFY-4 */
     int error = settle_locked(set & ~before);
     if (error != 0) {
         (*at)->wanted = before;
@@ -343,10 +351,11 @@ static int set_ignored(uint64_t set, bool ignored) {
     struct subscription *over = withdraw_locked(set);
     signals.ignored = ignored ? signals.ignored | set : signals.ignored & ~set;
     int error = settle_locked(set);
+    const void *busy = cc__get(&signals.sending);
     cc__lock_release(&signals.lock);
+    if (busy != NULL) await_sent(busy); /* NOTIFY-2: it may be one of these signals */
     for (struct subscription *s = over, *next; s != NULL; s = next) {
         next = s->next;
-        await_sent(s->target);
         give_up(s);
     }
     end_change();

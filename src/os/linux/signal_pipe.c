@@ -28,6 +28,7 @@ union kernel_action {
 static struct {
     int read_end, write_end;
     int owner; /* the process */
+    _Atomic uint64_t stamp;
     _Atomic uint64_t lost[SIGNALS + 1];
     bool kept[SIGNALS + 1];   /* `before` holds the former action */
     bool caught[SIGNALS + 1]; /* by on_signal; otherwise it is ignored */
@@ -44,7 +45,7 @@ static CC_NO_TSAN void on_signal(int number, siginfo_t *info, void *context) {
         (void)syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
         return;
     }
-    struct signal_seen seen = {.number = number, .code = info->si_code};
+    struct signal_seen seen = {.number = number, .code = info->si_code, .stamp = signals.stamp};
     if (info->si_code <= 0 || number == SIGCHLD) { /* it was sent; otherwise there is no sender */
         seen.pid = info->si_pid;
         seen.uid = info->si_uid;
@@ -71,6 +72,10 @@ int cc__signal_pipe_open(void) {
     signals.write_end = ends[1];
     signals.owner = getpid();
     return 0;
+}
+
+void cc__signal_pipe_stamp(uint64_t stamp) {
+    signals.stamp = stamp;
 }
 
 void cc__signal_pipe_read(struct signal_seen *seen) {

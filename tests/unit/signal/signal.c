@@ -6,9 +6,12 @@
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -274,6 +277,109 @@ TEST(ignore_and_reset) {
     CHECK_EQ(cc_signal_stop(ch), ESRCH); /* nothing was left of it */
     CHECK(handler_of(SIGHUP) == (void *)(uintptr_t)SIG_DFL);
     cc_chan_free(ch);
+}
+
+/* ---- a signal that is still in the pipe ---- */
+
+static atomic_bool hold;    /* the library's thread, when it has read a signal */
+static atomic_bool held;    /* it is there */
+static pthread_t main_thread;
+
+/* In the place of the C library's. */
+ssize_t read(int fd, void *to, size_t size) {
+    ssize_t n = syscall(SYS_read, fd, to, size);
+    int error = errno;
+    while (n > 0 && atomic_load(&hold) && !pthread_equal(pthread_self(), main_thread)) {
+        atomic_store(&held, true);
+        usleep(100);
+    }
+    errno = error;
+    return n;
+}
+
+static void catch_and_hold(int number) {
+    main_thread = pthread_self();
+    atomic_store(&held, false);
+    atomic_store(&hold, true);
+    CHECK_EQ(raise(number), 0);
+    while (!atomic_load(&held)) usleep(100);
+}
+
+/* It was caught for those that were subscribed at that moment. */
+TEST(a_later_subscription_gets_nothing_old) {
+    CCSignal s;
+    CCChan *first = subscribed(SIGUSR1, 4), *stays = subscribed(SIGUSR1, 4), *late = signals_of(4);
+    CHECK_EQ(cc_signal_notify(stays, &(int){SIGUSR2}, 1), 0);
+    catch_and_hold(SIGUSR1);
+    CHECK_EQ(cc_signal_stop(first), 0);
+    CHECK_EQ(cc_signal_notify(late, (int[]){SIGUSR1, SIGUSR2}, 2), 0);
+    CHECK_EQ(cc_signal_notify(first, (int[]){SIGUSR1, SIGUSR2}, 2), 0);
+    atomic_store(&hold, false);
+    CHECK_EQ(raise(SIGUSR2), 0);
+    CHECK_EQ(next_of(stays).number, SIGUSR1);
+    CHECK_EQ(next_of(stays).number, SIGUSR2);
+    CHECK_EQ(next_of(late).number, SIGUSR2); /* and not the earlier one */
+    CHECK_EQ(next_of(first).number, SIGUSR2);
+
+    /* A signal that was added later. */
+    CHECK_EQ(cc_signal_reset(&(int){SIGUSR1}, 1), 0);
+    CHECK_EQ(cc_signal_notify(stays, &(int){SIGUSR1}, 1), 0);
+    catch_and_hold(SIGUSR1);
+    CHECK_EQ(cc_signal_notify(late, &(int){SIGUSR1}, 1), 0);
+    atomic_store(&hold, false);
+    CHECK_EQ(next_of(stays).number, SIGUSR1);
+    CHECK_EQ(raise(SIGUSR2), 0);
+    CHECK_EQ(next_of(late).number, SIGUSR2);
+    CHECK_EQ(cc_chan_recv_try(late, &s, sizeof s), EAGAIN);
+    end(first);
+    end(stays);
+    end(late);
+}
+
+/* ---- a send in progress ---- */
+
+static atomic_bool hold_text, released;
+
+/* In the place of the C library's. The library's thread uses it just before it cancels a nursery. */
+int snprintf(char *text, size_t size, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, size, format, args);
+    va_end(args);
+    while (atomic_load(&hold_text) && !pthread_equal(pthread_self(), main_thread)) {
+        atomic_store(&held, true);
+        usleep(100);
+    }
+    return n;
+}
+
+static void *release_soon(void *arg) {
+    usleep(20000); /* not what is waited for: a chance for the call to return too early */
+    atomic_store(&released, true);
+    atomic_store(&hold_text, false);
+    return arg;
+}
+
+/* The nursery keeps another subscription. */
+TEST(ignore_and_reset_wait_for_a_send) {
+    static int (*const calls[])(const int *signals, size_t count) = {cc_signal_ignore, cc_signal_reset};
+    main_thread = pthread_self();
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        CCNursery *n = cc_nursery_create(NULL);
+        pthread_t thread;
+        CHECK_EQ(cc_signal_cancel(n, (int[]){SIGUSR1, SIGUSR2}, 2), 0);
+        atomic_store(&held, false);
+        atomic_store(&released, false);
+        atomic_store(&hold_text, true);
+        CHECK_EQ(raise(SIGUSR1), 0);
+        while (!atomic_load(&held)) usleep(100);
+        CHECK_EQ(pthread_create(&thread, NULL, release_soon, NULL), 0);
+        CHECK_EQ(calls[i](&(int){SIGUSR1}, 1), 0);
+        CHECK(atomic_load(&released));
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        CHECK_EQ(cc_nursery_wait(n), EINTR); /* it was sent before */
+        CHECK_EQ(cc_nursery_free(n), 0);
+    }
 }
 
 TEST(a_closed_channel_is_forgotten) {
