@@ -5,6 +5,7 @@
 #include "os/socket.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/un.h>
 
 /* ---- open, close, references ---- */
@@ -224,8 +225,9 @@ static int socket_alive(CCConn *c) {
     if (error != 0) return error;
     ssize_t rc = cc__os_peek(use.fd->number);
     if (rc == -ENOTSOCK) { /* a pipe */
-        int ready = cc__poller_look(use.fd->number, POLLER_READ);
-        rc = ready < 0 ? ready : ready & POLLER_HANGUP ? 0 : ready & POLLER_READ ? 1 : -EAGAIN;
+        struct pollfd one = {.fd = use.fd->number, .events = POLLIN};
+        int n = cc__poller_look_all(&one, 1);
+        rc = n < 0 ? n : one.revents & POLLIN ? 1 : one.revents & POLLNVAL ? -EBADF : one.revents != 0 ? 0 : -EAGAIN;
     }
     if (rc < 0 && rc != -EAGAIN) cc__set(&use.fd->broken, (uint16_t)-rc); /* FD-9: the system reports it only once */
     cc__fd_leave(&use);

@@ -359,7 +359,10 @@ static void *alive(void *arg) {
     CHECK_EQ(cc_read_full(r, text, 4, NULL), 0);
     CHECK_EQ(cc_shutdown(w, CC_SHUT_WRITE), EOPNOTSUPP);
     CHECK_EQ(cc_conn_peer(w, &addr), EOPNOTSUPP);
+    CHECK_EQ(cc_write(w, "rest", 4, NULL), 0);
     cc_close(w);
+    CHECK_EQ(cc_conn_alive(r), EAGAIN);
+    CHECK_EQ(cc_read_full(r, text, 4, NULL), 0);
     CHECK_EQ(cc_conn_alive(r), ENODATA);
     CHECK_EQ(cc_read(r, text, 4, &n), 0);
     CHECK_EQ(n, 0);
