@@ -25,6 +25,7 @@ struct CCUdp {
     struct io_use use; /* never changed: calls take copies */
     _Atomic uint32_t refs;
     _Atomic uint32_t closed; /* a word: riscv64 cannot exchange bytes */
+    _Atomic uint32_t failed; /* an errno value for the next receive; 0: none */
     bool six;                /* an IPv6 socket: IPv4 addresses are mapped */
     bool gso;
 };
@@ -198,8 +199,8 @@ static int receive(CCUdp *u, CCDatagram *list, size_t count, size_t *n, enum how
     *n = 0;
     if (bad_list(u, list, count, SIZE_MAX)) return EINVAL;
     if (count == 0) return 0;
-    int error = 0;
     keep(u);
+    int error = cc__get(&u->failed) != 0 ? (int)cc__swap(&u->failed, 0) : 0;
     while (error == 0 && *n < count) {
         unsigned part = count - *n < BATCH ? (unsigned)(count - *n) : BATCH;
         struct io_use use = u->use;
@@ -212,8 +213,9 @@ static int receive(CCUdp *u, CCDatagram *list, size_t count, size_t *n, enum how
         *n += (size_t)got;
         if ((unsigned)got < part) break;
     }
+    if (*n > 0 && error != 0 && error != EAGAIN) cc__set(&u->failed, (uint32_t)error); /* the system reports it once */
     drop(u);
-    return *n > 0 ? 0 : error; /* a later error is left to the next call */
+    return *n > 0 ? 0 : error;
 }
 int cc_udp_recv(CCUdp *udp, CCDatagram *list, size_t count, size_t *n) {
     return receive(udp, list, count, n, HOW_WAIT, CC_FOREVER);

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "net.h"
 
@@ -113,6 +116,44 @@ static void *joined_both(void *arg) {
 
 TEST(several_of_one_length) {
     CHECK_EQ(cc_run(joined_both, NULL, NULL), 0);
+}
+
+/* ---- an error between two system calls of one receive ---- */
+
+static int fails_after = -1; /* calls; negative: never */
+
+/* In the place of the C library's. */
+int recvmmsg(int fd, struct mmsghdr *list, unsigned count, int flags, struct timespec *timeout) {
+    if (fails_after >= 0 && fails_after-- == 0) {
+        errno = ECONNREFUSED;
+        return -1;
+    }
+    return (int)syscall(SYS_recvmmsg, fd, list, count, flags, timeout);
+}
+
+static void *receives_before_an_error(void *arg) {
+    enum { FULL = 16 }; /* as many as one system call takes */
+    char bytes[MANY];
+    CCDatagram list[MANY] = {{0}};
+    CCUdp *u;
+    CCAddr addr;
+    size_t n;
+    CHECK_EQ(cc_udp_bind(&u, "udp://127.0.0.1:0", NULL), 0);
+    CHECK_EQ(cc_udp_addr(u, &addr), 0);
+    for (int i = 0; i < MANY; i++) list[i] = (CCDatagram){.bytes = &bytes[i], .size = 1, .addr = addr};
+    CHECK_EQ(cc_udp_send(u, list, FULL, NULL), 0);
+    fails_after = 1;
+    CHECK_EQ(cc_udp_recv(u, list, MANY, &n), 0);
+    CHECK_EQ(n, FULL);
+    CHECK_EQ(cc_udp_recv(u, list, MANY, &n), ECONNREFUSED); /* the system does not report it again */
+    CHECK_EQ(n, 0);
+    CHECK_EQ(cc_udp_recv_try(u, list, MANY, &n), EAGAIN);
+    cc_udp_close(u);
+    return arg;
+}
+
+TEST(an_error_behind_datagrams_is_not_lost) {
+    CHECK_EQ(cc_run(receives_before_an_error, NULL, NULL), 0);
 }
 
 CC_TASK(receive_fails, {
