@@ -365,7 +365,7 @@ static int await_idle(struct tls_conn *t, bool drained, CCDeadline deadline) {
     int error = cc_conn_await(t->under, drained, first);
     if (error != ETIMEDOUT || cc_now_ns() < first.ns) return error;
     (void)cc_fiber_trim_stack();
-    return cc_conn_await(t->under, false, deadline);
+    return cc_conn_await(t->under, drained, deadline);
 }
 
 /* Until a read of the connection below may find something. Bytes that are left of a write, and that nobody carries, are

@@ -683,6 +683,32 @@ TEST(a_long_wait) {
     free_world(&w);
 }
 
+static uint64_t parks(void) {
+    CCStats stats;
+    CHECK_EQ(cc_stats(&stats, sizeof stats), 0);
+    return stats.parks;
+}
+
+static void *wait_idle(void *arg) {
+    struct ends *e = arg;
+    char byte;
+    size_t n;
+    CHECK_EQ(cc_write(e->there, "x", 1, NULL), 0);
+    CHECK_EQ(cc_read(e->here, &byte, 1, &n), 0);
+    uint64_t before = parks();
+    CHECK_EQ(cc_read_until(e->here, &byte, 1, &n, cc_after_ms(1600)), ETIMEDOUT);
+    CHECK(parks() - before <= 3); /* once until the stack is trimmed, and once for the rest of the time */
+    return NULL;
+}
+
+TEST(an_idle_connection_is_not_woken) {
+    struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
+    struct ends e = tls_pair(&w);
+    CHECK_EQ(cc_run(wait_idle, &e, NULL), 0);
+    close_pair(e);
+    free_world(&w);
+}
+
 /* The heap without both ends of a connection, and with the server's alone. OpenSSL keeps a buffer of a client for the
  * next ticket. */
 TEST(an_idle_connection_holds_no_buffer) {
