@@ -25,13 +25,15 @@
 #include <string.h>
 #include <strings.h>
 
-enum { KEPT = 64, KEEP_MS = 5000 };
+enum { KEPT = 64, KEEP_MS = 5000, BUCKETS = 1024 };
 
 enum lookup_state { RUNNING, DONE, ABANDONED };
 
 struct lookup {
-    struct link link; /* in the table, oldest first */
-    bool linked;
+    struct link link; /* in its bucket of the table */
+    struct link aged; /* kept: among those that are, oldest first */
+    bool linked, kept;
+    unsigned bucket;
     unsigned refs; /* NAME-3 */
     enum lookup_state state;
     char host[HOST_MAX], service[SERVICE_MAX];
@@ -49,8 +51,10 @@ struct lookup {
 
 static struct {
     struct lock lock;
-    struct link lookups; /* 0 before the first */
-    unsigned count;
+    bool begun;                   /* the lists are initialised */
+    struct link buckets[BUCKETS]; /* by host */
+    struct link kept;             /* those in the table that are DONE */
+    unsigned kept_count;
     CCResolveFn fn;
     CCResolveUntilFn by;
     void *arg;
@@ -136,7 +140,21 @@ static void unlink_locked(struct lookup *l) {
     cc__list_remove(&l->link);
     l->linked = false;
     l->refs--;
-    names.count--;
+    if (!l->kept) return;
+    cc__list_remove(&l->aged);
+    l->kept = false;
+    names.kept_count--;
+}
+
+/* Only successful lookups are kept. */
+static void keep_locked(struct lookup *l) {
+    if (!l->linked) return;
+    cc__list_push_back(&names.kept, &l->aged);
+    l->kept = true;
+    if (++names.kept_count <= KEPT) return;
+    struct lookup *oldest = container_of(cc__get(&names.kept.next), struct lookup, aged);
+    unlink_locked(oldest);
+    if (oldest->refs == 0) cc__mem_free(oldest);
 }
 
 /* Drops one reference and releases the lock. */
@@ -151,7 +169,10 @@ static void say_done(struct lookup *l, int error) {
     l->error = error;
     l->state = DONE;
     l->until = cc_after_ms(KEEP_MS).ns;
-    if (error != 0) unlink_locked(l); /* only successful lookups are cached */
+    if (error == 0)
+        keep_locked(l);
+    else
+        unlink_locked(l);
     cc__lock_release(&names.lock);
     (void)cc_event_set(&l->ended);
     cc__lock_take(&names.lock);
@@ -217,15 +238,32 @@ static bool is_same(const struct lookup *l, const struct lookup *wanted) {
            strcmp(l->service, wanted->service) == 0;
 }
 
-/* Finds a lookup that can be used or waited for. Removes expired ones. */
+/* Names do not depend on case. */
+static unsigned bucket_of(const char *host) {
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (; *host != 0; host++) {
+        unsigned char byte = (unsigned char)*host;
+        hash = (hash ^ (byte >= 'A' && byte <= 'Z' ? byte + 32u : byte)) * 16777619u;
+    }
+    return (hash ^ hash >> 16) % BUCKETS;
+}
+
+static void begin_table_locked(void) {
+    if (names.begun) return;
+    for (unsigned i = 0; i < BUCKETS; i++) cc__list_init(&names.buckets[i]);
+    cc__list_init(&names.kept);
+    names.kept_count = 0;
+    names.begun = true;
+}
+
+/* Finds a lookup that can be used or waited for. Removes an expired one. */
 static struct lookup *find_locked(const struct lookup *wanted) {
-    uint64_t now = cc_now_ns();
-    if (cc__get(&names.lookups.next) == NULL) cc__list_init(&names.lookups);
-    for (struct link *at = cc__get(&names.lookups.next), *next; at != &names.lookups; at = next) {
+    begin_table_locked();
+    struct link *bucket = &names.buckets[wanted->bucket];
+    for (struct link *at = cc__get(&bucket->next); at != bucket; at = cc__get(&at->next)) {
         struct lookup *l = container_of(at, struct lookup, link);
-        next = cc__get(&at->next);
         if (!is_same(l, wanted)) continue;
-        if (l->state == RUNNING || (l->until > now && !wanted->hints.fresh)) return l;
+        if (l->state == RUNNING || (l->until > cc_now_ns() && !wanted->hints.fresh)) return l;
         unlink_locked(l); /* it is done, so it has no waiters */
         if (l->refs == 0) cc__mem_free(l);
         return NULL;
@@ -234,16 +272,8 @@ static struct lookup *find_locked(const struct lookup *wanted) {
 }
 
 static void add_locked(struct lookup *l) {
-    cc__list_push_back(&names.lookups, &l->link);
+    cc__list_push_back(&names.buckets[l->bucket], &l->link);
     l->linked = true;
-    names.count++;
-    for (struct link *at = cc__get(&names.lookups.next); names.count > KEPT && at != &names.lookups;) {
-        struct lookup *old = container_of(at, struct lookup, link);
-        at = cc__get(&at->next);
-        if (old->state == RUNNING) continue;
-        unlink_locked(old);
-        if (old->refs == 0) cc__mem_free(old);
-    }
 }
 
 static void answer_by(CCResolveFn fn, CCResolveUntilFn by, void *arg) {
@@ -251,11 +281,12 @@ static void answer_by(CCResolveFn fn, CCResolveUntilFn by, void *arg) {
     names.fn = fn;
     names.by = by;
     names.arg = arg;
-    if (cc__get(&names.lookups.next) == NULL) cc__list_init(&names.lookups);
-    while (!cc__list_empty(&names.lookups)) {
-        struct lookup *l = container_of(cc__get(&names.lookups.next), struct lookup, link);
-        unlink_locked(l);
-        if (l->refs == 0) cc__mem_free(l);
+    for (unsigned i = 0; i < BUCKETS && names.begun; i++) {
+        while (!cc__list_empty(&names.buckets[i])) {
+            struct lookup *l = container_of(cc__get(&names.buckets[i].next), struct lookup, link);
+            unlink_locked(l);
+            if (l->refs == 0) cc__mem_free(l);
+        }
     }
     cc__lock_release(&names.lock);
 }
@@ -269,8 +300,7 @@ void cc_resolve_by(CCResolveUntilFn fn, void *arg) {
 
 void cc__names_forget(void) {
     names.lock = (struct lock){0};
-    cc__list_init(&names.lookups); /* their threads and waiters do not exist in the child */
-    names.count = 0;
+    names.begun = false; /* the threads and waiters of lookups do not exist in the child */
 }
 
 /* ---- resolving ---- */
@@ -366,6 +396,7 @@ int cc_resolve_until(const char *host, const char *service, const CCResolveHints
     if (service != NULL) strcpy(own->service, service);
     own->has_service = service != NULL;
     own->hints = *hints;
+    own->bucket = bucket_of(host);
     own->refs = 1;
     return cc__sim_on() ? resolve_simulated(own, list, count, deadline) : resolve_name(own, list, count, deadline);
 }

@@ -6,10 +6,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../../programs/where.h"
 #include "net.h"
 
 /* ---- a resolver of the test's ---- */
@@ -186,6 +188,42 @@ static void *kept(void *arg) {
 
 TEST_WORKERS(what_was_found_is_kept_for_a_while) {
     CHECK_EQ(cc_run(kept, NULL, NULL), 0);
+}
+
+/* ---- a crowd ---- */
+
+static _Atomic int begun, crowd;
+
+static int answer_to_all(const char *host, const char *service, const CCResolveHints *hints, CCAddr *list,
+                         size_t *count, void *arg) {
+    (void)host, (void)service, (void)hints, (void)arg;
+    while (begun < crowd) usleep(100);
+    *count = 1;
+    return cc_addr_parse(&list[0], "192.0.2.1");
+}
+
+CC_TASK(ask_own, { int number; }) {
+    char name[24];
+    snprintf(name, sizeof name, "host%d.example", self->number);
+    CCAddr list[4];
+    size_t n = 4;
+    begun++;
+    CHECK_EQ(cc_resolve(name, NULL, NULL, list, &n), 0);
+    CHECK_EQ(n, 1);
+    return NULL;
+}
+
+/* Lookups that wait for their turn are found at once: a search along the line of all would take a minute. */
+TEST(a_crowd_asks, .timeout = 25) {
+    bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
+    crowd = cheap ? 40000 : 500;
+    cc_resolve_hook(answer_to_all, NULL);
+    CCTask *line = calloc((size_t)crowd, sizeof *line);
+    CHECK(line != NULL);
+    for (int i = 0; i < crowd; i++) line[i] = CC_GO(ask_own, .number = i);
+    for (int i = 0; i < crowd; i++) CHECK_EQ(cc_task_join(&line[i], NULL), 0);
+    cc_resolve_hook(NULL, NULL);
+    free(line);
 }
 
 static _Atomic int through;
