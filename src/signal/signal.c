@@ -36,18 +36,18 @@ enum { SIGNALS = 64 };
 
 struct subscription {
     struct subscription *next;
-    uint64_t number; /* increasing: where the thread continues after a send */
-    uint64_t wanted; /* BIT of each signal */
+    uint64_t number;             /* increasing: where the thread continues after a send */
+    uint64_t wanted;             /* BIT of each signal */
     uint64_t since[SIGNALS + 1]; /* the stamp of the first that is for it, of each signal; NOTIFY-4 */
-    void *target;    /* a channel, with a reference; or a nursery, whose exit ends the subscription */
-    bool cancels;    /* a nursery */
+    void *target;                /* a channel, with a reference; or a nursery, whose exit ends the subscription */
+    bool cancels;                /* a nursery */
 };
 
 static struct {
     pthread_mutex_t change;
     struct lock lock;
     struct subscription *first; /* by number */
-    uint64_t last_number; /* of a subscription, or of an addition to one; also the stamp */
+    uint64_t last_number;       /* of a subscription, or of an addition to one; also the stamp */
     uint64_t ignored;
     pthread_t thread;
     bool runs;

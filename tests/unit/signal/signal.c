@@ -281,8 +281,8 @@ TEST(ignore_and_reset) {
 
 /* ---- a signal that is still in the pipe ---- */
 
-static atomic_bool hold;    /* the library's thread, when it has read a signal */
-static atomic_bool held;    /* it is there */
+static atomic_bool hold; /* the library's thread, when it has read a signal */
+static atomic_bool held; /* it is there */
 static pthread_t main_thread;
 
 /* In the place of the C library's. */
