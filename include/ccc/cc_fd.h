@@ -43,8 +43,9 @@ typedef unsigned int CCSockLen;
  * effect. Calls and waits in progress on it continue. EBADF, ENOMEM. Does not switch. */
 CC_API int cc_fd_adopt(int fd);
 
-/* Takes the descriptor back, and restores its mode. EBUSY: a call or wait on it is in progress. A descriptor that was
- * not adopted is left unchanged. EBADF. Does not switch. */
+/* Takes the descriptor back, and restores its mode. EBUSY: a system call or wait on it is in progress. (A call whose
+ * wait has ended, and which has not continued yet, is not noticed: it returns EBADF.) A descriptor that was not adopted
+ * is left unchanged. EBADF. Does not switch. */
 CC_API int cc_fd_release(int fd);
 
 /* Closes the descriptor, adopted or not; callers that wait for it get EBADF. The number is not reused before system
