@@ -996,10 +996,10 @@ TEST_WORKERS(a_full_backlog_is_waited_for) {
 
 CC_TASK(connect_own, {
     int fd;
-    bool *begun;
+    atomic_bool *begun;
 }) {
     struct sockaddr_un name = unix_name();
-    *self->begun = true;
+    atomic_store(self->begun, true);
     return (void *)(intptr_t)cc_fd_connect(self->fd, (struct sockaddr *)&name, sizeof name);
 }
 
@@ -1014,11 +1014,11 @@ static void *connects_no_other(void *arg) {
         room = connect(others[count], (struct sockaddr *)&name, sizeof name) == 0;
         if (!room) close(others[count]);
     }
-    bool begun = false;
+    atomic_bool begun = false;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), next = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_EQ(cc_fd_adopt(fd), 0);
     CCTask task = CC_GO(connect_own, .fd = fd, .begun = &begun);
-    while (!begun) cc_yield(); /* there is one worker: it sleeps by now */
+    while (!atomic_load(&begun)) cc_yield(); /* there is one worker: it sleeps by now */
     CHECK_EQ(cc_fd_close(fd), 0);
     CHECK_EQ(dup3(next, fd, O_CLOEXEC), fd);
     for (int i = 0; i < count; i++) { /* now there is room */
