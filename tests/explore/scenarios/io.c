@@ -301,6 +301,18 @@ SCENARIO(io_select_any_time, "READY-3: an edge comes before, during and after a 
          .setup = opens_and_channel, .threads = {puts_one, starts_select}, .check = selected_fd, .no_timer = true);
 SCENARIO(io_select_foreign, "READY-3: the same for a descriptor that is armed for each wait", .workers = 1,
          .setup = foreign_and_channel, .threads = {puts_one, starts_select}, .check = selected_fd, .no_timer = true);
+/* The one who takes the first byte removes the descriptor from the poller's set. */
+static void takes_one_and_puts_one(void) {
+    char byte;
+    size_t n = 0;
+    door_put(FD, 1);
+    EX_EQ(cc_fd_read_try(FD, &byte, 1, &n), 0);
+    EX_EQ(n, 1);
+    door_put(FD, 1);
+}
+SCENARIO(io_select_foreign_found, "FD-13: it is found ready, and removed, while a select has armed it", .workers = 1,
+         .setup = foreign_and_channel, .threads = {takes_one_and_puts_one, starts_select}, .check = selected_fd,
+         .no_timer = true);
 SCENARIO(io_select_elsewhere, "READY-3: another worker may poll between the look and the link", .workers = 2,
          .setup = two_and_channel, .threads = {puts_one, starts_select_beside}, .check = selected_fd, .no_timer = true);
 SCENARIO(io_select_both, "READY-3: an edge and a value: one of them, and the edge is there for the next", .workers = 1,
