@@ -13,7 +13,8 @@
  *       links itself only while the poller of its registration is open, and a runtime that stops closes that, then
  *       wakes all that are linked.
  * FD-6  A hint that a side is empty contains the number of edges that were seen before the call that found it so: a
- *       later edge invalidates it, in whatever order the two are written.
+ *       later edge invalidates it, in whatever order the two are written. It is written before that call leaves: so it
+ *       does not outlive the descriptor.
  * FD-7  A wait for readiness (an observer: cc_fd_wait, cc_poll, an arm of a select) consumes no edge: every event that
  *       concerns it wakes it, in addition to the operation that the edge is for. It notes the number of events, asks
  *       the system, and links itself under `lock` only if the number is still the same.

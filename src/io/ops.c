@@ -109,13 +109,18 @@ static bool would_wait(ssize_t rc) {
     return rc == -EAGAIN || rc == -EINPROGRESS;
 }
 
-/* After an attempt that did not find the side empty or full; edges: their number before it. */
-static void note_result(struct io_use *use, struct call *c, ssize_t rc, uint32_t edges) {
+/* After an attempt, with `edges` before it, and before the call leaves: a close and a release forget the hints of the
+ * descriptor when no call is inside. */
+static void note_hint(const struct io_use *use, const struct call *c, ssize_t rc, uint32_t edges) {
     struct io_fd *fd = use->fd;
     if (c->most != 0 && rc > 0 && (size_t)rc < c->most && (use->word & FD_ADOPTED) && !cc__get(&fd->no_skip))
         cc__set(&fd->side[c->side].drained, edges + 1); /* FD-6 */
+}
+
+/* After an attempt that did not find the side empty or full. */
+static void note_result(const struct io_use *use, const struct call *c) {
     if (!(use->word & FD_ADOPTED)) cc__fd_found(use);
-    cc__fd_pass_on(fd, c->side);
+    cc__fd_pass_on(use->fd, c->side);
 }
 
 /* Whether the error ends a connection; it is reported once. */
@@ -163,10 +168,11 @@ int cc__call_run(struct io_use *use, struct call *c, enum how how, uint64_t dead
             if (unlikely(error != 0)) return error;
             rc = attempt(use, c);
             if (unlikely(is_broken(rc))) cc__set(&use->fd->broken, (uint16_t)-rc); /* FD-9 */
+            note_hint(use, c, rc, edges);
             cc__fd_leave(use);
         }
         if (!would_wait(rc)) {
-            note_result(use, c, rc, edges);
+            note_result(use, c);
             maybe_yield(c->attempt == attempt_accept);
             *result = rc;
             return rc < 0 ? (int)-rc : 0;

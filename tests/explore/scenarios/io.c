@@ -1,6 +1,7 @@
 /* io.c - src/io: edges against waits, deadlines, cancellation and close; the worker in the poller against wakes. */
 #include "doors/io.h"
 #include "explore.h"
+#include "io/fd.h"
 #include "sync/atomic.h"
 
 #include <ccc/ccc.h>
@@ -195,6 +196,30 @@ static void joins_short(void) {
 }
 SCENARIO(io_short_reads, "FD-6: a hint of one reader against an edge for the other", .workers = 2,
          .setup = two_short_readers, .threads = {puts_singly, joins_short}, .no_timer = true);
+
+/* The descriptor is taken back after a short read: the next one with the number has no hint. */
+static void byte_is_there(void) {
+    opens();
+    door_put(FD, 1);
+}
+static void reads_less(void) {
+    char bytes[2];
+    size_t n = 0;
+    int error = cc_fd_read_try(FD, bytes, sizeof bytes, &n);
+    EX_CHECK(error == EBADF || (error == 0 && n == 1));
+}
+static void takes_back(void) {
+    rc[0] = cc_fd_release(FD);
+    EX_CHECK(rc[0] == 0 || rc[0] == EBUSY);
+}
+static void no_hint(void) {
+    struct io_use use;
+    if (rc[0] != 0) return;
+    EX_EQ(cc__fd_find(FD, &use), 0);
+    EX_CHECK(!cc__fd_drained(use.fd, IO_READ, cc__fd_edges(use.fd, IO_READ)));
+}
+SCENARIO(io_hint_released, "FD-6: a short read against a release", .workers = 1, .setup = byte_is_there,
+         .threads = {reads_less, takes_back}, .check = no_hint, .no_timer = true);
 
 /* ---- FD-7 ---- */
 
