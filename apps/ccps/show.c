@@ -72,11 +72,14 @@ static void put_workers(FILE *out) {
         if (w.current != 0) describe_record(w.current, tenant, sizeof tenant);
         if (island[0] != '\0')
             fprintf(out, "island '%s' (worker %u, thread %d)", island, i, w.tid);
-        else
+        else if (w.open)
             fprintf(out, "worker %u (thread %d)", i, w.tid);
+        else
+            fprintf(out, "worker %u", i);
         fprintf(out, " %s%s; %u in its queue, %u in its inbox, %u timer%s, %lu turn%s\n",
                 w.current != 0 ? "runs "
                 : island[0]    ? "has nothing to run"
+                : !w.open      ? "has no thread now"
                 : w.asleep     ? "sleeps"
                                : "looks for work",
                 tenant, w.queued, w.inbox, w.timers, plural(w.timers), (unsigned long)w.turns, plural(w.turns));

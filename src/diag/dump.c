@@ -76,6 +76,8 @@ void cc__dump_workers(struct out *out) {
             if (!cc__worker_open(w)) continue;
             if (current == NULL) snprintf(who, sizeof who, "has nothing to run");
             cc__out(out, "island '%s' (worker %u, thread %d) %s; ", w->island.name, i, cc__get(&w->remote.tid), who);
+        } else if (!cc__worker_open(w)) {
+            cc__out(out, "worker %u has no thread now; ", i);
         } else {
             cc__out(out, "worker %u (thread %d) %s; ", i, cc__get(&w->remote.tid), who);
         }

@@ -133,7 +133,11 @@ static void worker(struct out *out, unsigned i, struct worker *w, uint64_t now) 
     cc__out(out, "{\"index\":%u", i);
     text(out, "island", cc__worker_is_island(w) ? w->island.name : "");
     number(out, "thread", (uint64_t)cc__get(&w->remote.tid));
-    text(out, "state", current != NULL ? "runs" : cc__dump_is_asleep(w) ? "sleeps" : "looks for work");
+    text(out, "state",
+         current != NULL         ? "runs"
+         : !cc__worker_open(w)   ? "has no thread"
+         : cc__dump_is_asleep(w) ? "sleeps"
+                                 : "looks for work");
     number(out, "queue", cc__get(&w->runq.count));
     number(out, "inbox", cc__get(&w->remote.inbox_len));
     number(out, "timers", cc__timer_count(w));

@@ -256,7 +256,6 @@ static void *island_main(void *arg) {
     call_hook(setup.on_start, setup.context);
     cc__upcall_leave();
     (void)cc__worker_main(w);
-    cc__set(&w->remote.tid, 0); /* the system may reuse the number */
     call_hook(setup.on_end, setup.context);
     if (!cc__sched.simulated) setup.ended(setup.ended_arg);
     return NULL;

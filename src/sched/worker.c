@@ -169,6 +169,7 @@ void *cc__worker_main(void *arg) {
     cc__fault_stack_clear();
     cc__san_native_end();
     cc__worker_set(NULL);
+    cc__set(&w->remote.tid, 0); /* the system may reuse the number */
     cc__worker_ends();
     return NULL;
 }

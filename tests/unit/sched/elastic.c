@@ -284,6 +284,28 @@ TEST(timers_of_a_retired_worker_fire) {
     stop();
 }
 
+/* The system may give the number of its thread to one of the program's, which the deadlock detector would take for a
+ * worker; and a dump must not say that it looks for work. */
+TEST(a_retired_worker_has_no_thread) {
+    CCTask tasks[1];
+    char *text = NULL;
+    size_t size;
+    cc__elastic_set_retire(5 * MS);
+    start(1, 2);
+    spawn_blockers(tasks, 1);
+    CHECK_EQ(cc_run(unblock, (void *)1, NULL), 0);
+    join_all(tasks, 1);
+    await_base();
+    while (cc__get(&cc__sched.workers[1].remote.tid) != 0) nap(); /* until the thread has ended */
+    FILE *file = open_memstream(&text, &size);
+    CHECK_EQ(cc_dump(file), 0);
+    fclose(file);
+    CHECK(contains(text, "ccc: dump: 1 worker, 0 fibers\n"));
+    CHECK(contains(text, "\nworker 1 has no thread now; 0 in its queue"));
+    free(text);
+    stop();
+}
+
 static void *wait_on_an_extra_worker(void *arg) {
     while (cc__worker()->core.owner <= cc__sched.base) cc_yield();
     atomic_fetch_add(&on_extra, 1);
