@@ -1,10 +1,9 @@
 /* reach.c - a conservative mark phase over the process's memory. */
 #include "inspect/reach.h"
 
+#include "base/sort.h"
 #include "os/safe_copy.h"
 #include "os/vm.h"
-
-#include <stdlib.h>
 
 /* ---- objects ---- */
 
@@ -161,8 +160,8 @@ static void look_beside_skips(void *reach, uintptr_t low, uintptr_t high) {
 }
 
 bool cc__reach_begin(struct reach *r, uint64_t limit) {
-    qsort(r->skip, r->skips, sizeof r->skip[0], lower_first);
-    qsort(r->private, r->privates, sizeof r->private[0], lower_first);
+    cc__sort(r->skip, r->skips, sizeof r->skip[0], lower_first);
+    cc__sort(r->private, r->privates, sizeof r->private[0], lower_first);
     if (!cc__memory_each(limit, look_beside_skips, r)) return false;
     follow(r);
     return true;

@@ -2,10 +2,10 @@
 #include "inspect/survey.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "os/clock.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool cc__survey_alike(const struct view *a, const struct view *b) {
@@ -63,7 +63,7 @@ int cc__survey_take(struct survey *s) {
         else
             s->left_out++;
     }
-    qsort(s->shapes, s->count, sizeof *s->shapes, more_telling_first);
+    cc__sort(s->shapes, s->count, sizeof *s->shapes, more_telling_first);
     return 0;
 }
 
