@@ -223,6 +223,9 @@ static void put_step(struct writer *w, const struct step *s) {
     case STEP_LOST:
         event(w, t, EV_USER_LOG, EVENT_ARGS(0, string(w, "ccc"), s->text, 0));
         break;
+    case STEP_RUNS:
+        event(w, t, EV_USER_LOG, EVENT_ARGS(f->scope, string(w, "ccc"), string(w, "still runs"), 0));
+        break;
     case STEP_REGION:
         event(w, t, EV_USER_REGION_BEGIN, EVENT_ARGS(s->object, s->text, 0));
         break;

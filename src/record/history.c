@@ -397,6 +397,14 @@ static void count_spawns(struct machine *m, uint64_t oldest) {
     }
 }
 
+/* A fiber may have run for seconds without a record. A reader of the trace sees that only if there is an event at the
+ * end. */
+static void note_who_still_runs(struct machine *m) {
+    m->time = m->h->end;
+    for (m->lane = 0; m->lane < m->h->lanes.count && !m->h->failed; m->lane++)
+        if (m->on[m->lane] != NOBODY && m->on[m->lane] != 0) (void)step(m, STEP_RUNS, m->lane, m->on[m->lane]);
+}
+
 static int put_together(struct history *h, struct vec *moments, uint64_t oldest, bool running) {
     struct machine m = {.h = h, .running = running, .at = moments->at, .count = moments->count};
     m.on = cc__mem_alloc((h->lanes.count + 1) * sizeof *m.on);
@@ -417,6 +425,7 @@ static int put_together(struct history *h, struct vec *moments, uint64_t oldest,
         for (m.lane = 0; m.lane < h->lanes.count; m.lane++)
             if (m.on[m.lane] == threads) tell_lost(&m);
         for (skip_to(&m, oldest, runs); m.i < m.count && !h->failed; m.i++) follow(&m);
+        note_who_still_runs(&m);
     }
     cc__mem_free(runs);
     cc__mem_free(m.on);

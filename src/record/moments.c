@@ -103,7 +103,8 @@ static int compare(const void *a, const void *b) {
 
 int cc__moments_take(struct history *h, bool running, struct vec *moments, uint64_t *oldest) {
     struct scale scale = take_scale();
-    h->end = scale.now_ns;
+    uint64_t until = cc__get(&cc__recorder.until_ns);
+    h->end = until != 0 && until < scale.now_ns ? until : scale.now_ns;
     if (scale.level == 0 && !running) return ESRCH;
     for (unsigned i = 0; i < RECORDER_RINGS; i++)
         if (!copy_ring(h, &scale, i, running, moments, oldest)) return ENOMEM;

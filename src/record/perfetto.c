@@ -147,6 +147,9 @@ static void put_step(struct writer *w, const struct step *s, bool *wait) {
     case STEP_LOST:
         put_event(w, t, INSTANT, here, text, 0, false);
         break;
+    case STEP_RUNS:
+        put_event(w, t, INSTANT, own, "still runs", 0, false);
+        break;
     case STEP_REGION:
         put_event(w, t, SLICE_BEGIN, own, text, 0, false);
         break;

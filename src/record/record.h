@@ -86,6 +86,7 @@ enum step_kind {
     STEP_SCOPE,
     STEP_SCOPE_END,
     STEP_LOST, /* older records were overwritten */
+    STEP_RUNS, /* it still runs when the recording ends */
 };
 
 enum { NOBODY = UINT32_MAX };
@@ -141,7 +142,7 @@ struct history {
     struct vec lanes;
     struct map objects, open; /* numbers of objects, of scopes that have not ended; by cc__hidden address */
     uint64_t begin;           /* of the first step, ns */
-    uint64_t end;             /* when it was taken */
+    uint64_t end;             /* when it was taken, or the recording was stopped */
     uint64_t lost;
     uint64_t inferred;
     bool failed; /* no memory */

@@ -78,6 +78,10 @@ static void say(struct history *h, struct vec *out, const struct step *s) {
     case STEP_LOST:
         cc__bytes_text(out, " %s", text);
         break;
+    case STEP_RUNS:
+        who(h, out, s->fiber);
+        cc__bytes_text(out, " still runs");
+        break;
     case STEP_REGION:
     case STEP_REGION_END:
         who(h, out, s->fiber);

@@ -114,6 +114,7 @@ static void begin_locked(unsigned level) {
     cc__set(&cc__recorder.cycles, cc__clock_counts_cycles());
     cc__set(&cc__recorder.since_ns, cc__clock_now());
     cc__set(&cc__recorder.since_cycles, cc__cpu_cycles());
+    cc__set(&cc__recorder.until_ns, 0);
     cc__set(&cc__recorder.last, 0);
     cc__set(&cc__recorder.recorded, level + 1);
     cc__set_release(&cc__recorder.level, level + 1);
@@ -139,6 +140,7 @@ int cc__recorder_restart(unsigned workers) {
 bool cc__recorder_stop(void) {
     cc__lock_take(&changing);
     bool was_on = cc__swap(&cc__recorder.level, 0) != 0;
+    if (was_on) cc__set(&cc__recorder.until_ns, cc__clock_now());
     cc__trace_recording(false);
     cc__lock_release(&changing);
     return was_on;

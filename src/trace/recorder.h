@@ -102,7 +102,8 @@ extern struct recorder {
     _Atomic uint32_t cycles;   /* times are CPU cycles */
     _Atomic uint64_t last;     /* in a simulation: its newest time; all times differ */
     _Atomic uint64_t since_cycles, since_ns;
-    uint64_t size; /* of a ring, in records, at least; only grows. Written under the lock of starts */
+    _Atomic uint64_t until_ns; /* when it was stopped; 0: it is on */
+    uint64_t size;             /* of a ring, in records, at least; only grows. Written under the lock of starts */
     /* By worker, including those of islands; the last one is for all other threads. */
     struct record_ring *_Atomic ring[RECORDER_RINGS];
 } cc__recorder;
