@@ -99,7 +99,7 @@ static CC_NOINLINE void print_unreachable(struct out *out, const struct unreacha
         "%u fiber%s can never continue: nothing that can run refers to what %s for (all memory was scanned); only a "
         "cancellation can end %s:\n",
         n, cc__out_s(n), n == 1 ? "it waits" : "they wait", n == 1 ? "the wait" : "these waits");
-    for (unsigned i = 0; i < n && i < UNREACHABLE_NAMED; i++) {
+    for (unsigned i = 0; i < n && i < found->max; i++) {
         struct view v;
         char who[96], wait[DESCRIBE_MAX];
         if (!cc__view_take(found->slot[i], true, &v)) continue;
@@ -114,7 +114,8 @@ static CC_NOINLINE void print_unreachable(struct out *out, const struct unreacha
 }
 
 void cc__dump_unreachable(struct out *out, bool patient) {
-    struct unreachable found;
+    uint32_t slots[UNREACHABLE_NAMED];
+    struct unreachable found = {.max = UNREACHABLE_NAMED, .slot = slots};
     const char *why = cc__unreachable_find(&found, patient);
     if (why != NULL) cc__out(out, "fibers that can never continue were not searched for: %s\n", why);
     print_unreachable(out, &found);

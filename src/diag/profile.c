@@ -8,6 +8,7 @@
 #include "inspect/threads.h"
 #include "inspect/waits.h"
 #include "os/clock.h"
+#include "os/thread.h"
 #include "record/record.h"
 #include "sched/upcalls.h"
 
@@ -37,6 +38,14 @@ struct profile {
     struct names *names;
     unsigned values; /* of each sample */
     struct vec out, sample, inner, packed;
+    struct vec kinds, bytes; /* of struct sample_kind; their samples */
+    struct map by_hash;      /* of those: the number of a kind, plus one */
+};
+
+/* Samples that are counted: equal ones, but for their values. */
+struct sample_kind {
+    size_t at, size; /* in `bytes` */
+    uint64_t count;
 };
 
 static uint32_t string(struct profile *p, const char *text) {
@@ -56,13 +65,12 @@ static void put_numbers(struct profile *p, unsigned field, const uint64_t *numbe
     cc__bytes_field_bytes(&p->sample, field, p->packed.at, p->packed.count);
 }
 
-/* A sample: begin, labels, end. */
-static void begin_sample(struct profile *p, const uint32_t *places, unsigned n, uint64_t first, uint64_t second) {
+/* A sample: begin, labels; then end_sample or count_sample. */
+static void begin_sample(struct profile *p, const uint32_t *places, unsigned n) {
     uint64_t numbers[VIEW_FRAMES];
     p->sample.count = 0;
     for (unsigned i = 0; i < n; i++) numbers[i] = (uint64_t)places[i] + 1;
     put_numbers(p, SAMPLE_LOCATION, numbers, n);
-    put_numbers(p, SAMPLE_VALUE, (uint64_t[]){first, second}, p->values);
 }
 
 static void label(struct profile *p, const char *key, uint32_t text) {
@@ -86,8 +94,43 @@ static void label_place(struct profile *p, const char *key, uint32_t place) {
     label(p, key, string(p, text));
 }
 
-static void end_sample(struct profile *p) {
+static void end_sample(struct profile *p, uint64_t first, uint64_t second) {
+    put_numbers(p, SAMPLE_VALUE, (uint64_t[]){first, second}, p->values);
     cc__bytes_field_bytes(&p->out, PROFILE_SAMPLE, p->sample.at, p->sample.count);
+}
+
+static bool is_kind(const struct profile *p, const struct sample_kind *k) {
+    return k->size == p->sample.count && memcmp((const char *)p->bytes.at + k->at, p->sample.at, k->size) == 0;
+}
+
+/* Counts it; put_counted ends it. */
+static void count_sample(struct profile *p) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    const unsigned char *bytes = p->sample.at;
+    for (size_t i = 0; i < p->sample.count; i++) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    for (hash |= 1;; hash += 2) { /* a key of the map is not 0 */
+        uint32_t number = cc__map_find(&p->by_hash, hash);
+        if (number == 0) break;
+        struct sample_kind *k = cc__vec_at(struct sample_kind, &p->kinds, number - 1);
+        if (!is_kind(p, k)) continue;
+        k->count++;
+        return;
+    }
+    struct sample_kind *k = cc__vec_add(&p->kinds, sizeof *k);
+    if (k == NULL) return;
+    *k = (struct sample_kind){p->bytes.count, p->sample.count, 1};
+    cc__bytes_add(&p->bytes, p->sample.at, p->sample.count);
+    if (!cc__map_set(&p->by_hash, hash, (uint32_t)p->kinds.count)) p->kinds.failed = true;
+}
+
+static void put_counted(struct profile *p) {
+    if (p->kinds.failed || p->bytes.failed) return;
+    for (size_t i = 0; i < p->kinds.count; i++) {
+        const struct sample_kind *k = cc__vec_at(struct sample_kind, &p->kinds, i);
+        p->sample.count = 0;
+        cc__bytes_add(&p->sample, (const char *)p->bytes.at + k->at, k->size);
+        end_sample(p, k->count, 0);
+    }
 }
 
 static void put_places(struct profile *p) {
@@ -110,13 +153,14 @@ static void put_places(struct profile *p) {
 
 /* Adds the tables and writes the profile to the descriptor. */
 static int finish(struct profile *p, int fd) {
+    put_counted(p);
     put_places(p);
     for (uint32_t i = 0; i < p->names->strings.count; i++) {
         const char *text = cc__names_text(p->names, i);
         cc__bytes_field_bytes(&p->out, PROFILE_STRING, text, strlen(text));
     }
-    bool failed =
-        p->sample.failed || p->inner.failed || p->packed.failed || p->names->strings.failed || p->names->places.failed;
+    bool failed = p->sample.failed || p->inner.failed || p->packed.failed || p->kinds.failed || p->bytes.failed ||
+                  p->names->strings.failed || p->names->places.failed;
     return failed ? ENOMEM : cc__bytes_write(&p->out, fd, 0);
 }
 
@@ -125,11 +169,15 @@ static void free_profile(struct profile *p) {
     cc__vec_free(&p->sample);
     cc__vec_free(&p->inner);
     cc__vec_free(&p->packed);
+    cc__vec_free(&p->kinds);
+    cc__vec_free(&p->bytes);
+    cc__map_free(&p->by_hash);
 }
 
 /* ---- fibers by their current stacks ---- */
 
-static void put_view(struct profile *p, const struct view *v, uint64_t first, uint64_t second) {
+/* A sample of a trimmed view, without its end. */
+static void begin_view(struct profile *p, const struct view *v) {
     uint32_t places[VIEW_FRAMES], fn = NOBODY;
     unsigned n = 0;
     struct scope_seen scope;
@@ -139,33 +187,35 @@ static void put_view(struct profile *p, const struct view *v, uint64_t first, ui
     }
     if (v->fn != NULL) fn = cc__names_place(p->names, (const char *)(uintptr_t)v->fn + 1);
     if (n == 0 && fn != NOBODY) places[n++] = fn; /* it has not started, or has no known frames */
-    begin_sample(p, places, n, first, second);
+    begin_sample(p, places, n);
     label_place(p, "function", fn);
     if (v->site != NULL) label_place(p, "started", cc__names_place(p->names, v->site));
     label(p, "name", string(p, v->name));
     if (v->scope != NULL && cc__scope_read(v->scope, &scope)) label(p, "nursery", string(p, scope.name));
     label(p, "reason", string(p, v->state == FIBER_PARKED ? cc__park_name(v->reason) : ""));
-    end_sample(p);
 }
 
-static int put_survey(struct profile *p) {
-    struct survey survey;
-    int rc = cc__survey_take(&survey);
-    if (rc != 0) return rc;
-    for (unsigned i = 0; i < survey.count; i++) put_view(p, &survey.shapes[i].like, survey.shapes[i].count, 0);
-    cc__survey_free(&survey);
-    return 0;
+/* Counts the fiber that has the slot, if there is one. */
+static void count_fiber(struct profile *p, uint32_t slot) {
+    struct view v;
+    if (!cc__view_take(slot, true, &v)) return;
+    cc__view_trim(&v);
+    begin_view(p, &v);
+    count_sample(p);
 }
 
-static int put_unreachable(struct profile *p) {
-    struct unreachable found;
-    if (cc__unreachable_find(&found, true) != NULL) return EBUSY;
-    for (unsigned i = 0; i < found.count && i < UNREACHABLE_NAMED; i++) {
-        struct view v;
-        if (!cc__view_take(found.slot[i], true, &v)) continue;
-        cc__view_trim(&v);
-        put_view(p, &v, 1, 0);
-    }
+static int count_unreachable(struct profile *p) {
+    uint32_t *slots = cc__mem_alloc(UNREACHABLE_MAX * sizeof *slots);
+    if (slots == NULL) return ENOMEM;
+    struct unreachable found = {.max = UNREACHABLE_MAX, .slot = slots};
+    int rc = cc__unreachable_find(&found, true) == NULL ? 0 : EBUSY;
+    for (unsigned i = 0; rc == 0 && i < found.count; i++) count_fiber(p, slots[i]);
+    cc__mem_free(slots);
+    return rc;
+}
+
+static int count_all(struct profile *p) {
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) count_fiber(p, slot);
     return 0;
 }
 
@@ -182,7 +232,7 @@ static int write_fibers(int fd, bool leaks) {
         put_type(&p, PROFILE_SAMPLE_TYPE, "fibers", "count");
         rc = EBUSY;
         if (cc__dump_begin_until(cc__clock_real() + PATIENCE_NS)) {
-            rc = leaks ? put_unreachable(&p) : put_survey(&p);
+            rc = leaks ? count_unreachable(&p) : count_all(&p);
             cc__dump_end();
         }
     }
@@ -248,13 +298,13 @@ static void put_wait(struct profile *p, struct history *h, const struct waited *
     unsigned n = locks ? 0 : cc__history_frames(h, &(struct step){.stack = w->stack}, places);
     uint32_t place = locks ? w->by : w->fn;
     if (n == 0 && place != NOBODY) places[n++] = place;
-    begin_sample(p, places, n, w->count, w->ns);
+    begin_sample(p, places, n);
     label_place(p, "function", w->fn);
     label_place(p, "started", w->site);
     label(p, "fiber", w->fiber_label);
     if (w->scope != 0) label(p, "nursery", cc__scope_named(h, w->scope)->name);
     label(p, "reason", string(p, cc__park_name(w->reason)));
-    end_sample(p);
+    end_sample(p, w->count, w->ns);
 }
 
 static void put_waits(struct profile *p, struct history *h, struct vec *waits, bool locks) {
@@ -334,8 +384,8 @@ static uint64_t weight(struct counted *c, int tid, uint64_t ns) {
 
 /* CPU time is counted from here. */
 static void begin_count(struct counted *counted) {
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        int tid = cc__get(&cc__sched.workers[i].remote.tid);
+    for_all_workers(i, w) {
+        int tid = cc__get(&w->remote.tid);
         uint64_t cpu = tid != 0 ? cc__thread_cpu_of(tid) : UINT64_MAX;
         if (cpu != UINT64_MAX) counted[i] = (struct counted){tid, cpu};
     }
@@ -344,8 +394,7 @@ static void begin_count(struct counted *counted) {
 /* Samples each worker that is running or runnable; ns: since the last round. */
 static void look(struct profile *p, struct counted *counted, uint64_t ns) {
     struct fiber *self = cc__sched_current(cc__worker());
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
-        struct worker *w = &cc__sched.workers[i];
+    for_all_workers(i, w) {
         struct fiber *f = cc__get(&w->core.current);
         struct thread_call call;
         struct view v;
@@ -353,7 +402,8 @@ static void look(struct profile *p, struct counted *counted, uint64_t ns) {
         if (f == NULL || f == self || !cc__threads_call(tid, &call) || !call.running) continue;
         if (!cc__view_take(cc__view_slot(f), true, &v) || v.state != FIBER_RUNNING) continue;
         cc__view_trim(&v);
-        put_view(p, &v, 1, weight(&counted[i], tid, ns));
+        begin_view(p, &v);
+        end_sample(p, 1, weight(&counted[i], tid, ns));
     }
 }
 
@@ -374,6 +424,33 @@ static int sample_until(struct profile *p, struct counted *counted, CCDeadline u
     return 0;
 }
 
+struct aside {
+    struct profile *profile;
+    struct counted *counted;
+    CCDeadline until;
+    _Atomic uint32_t over;
+    int result;
+};
+
+static void *sample_aside(void *arg) {
+    struct aside *a = arg;
+    cc__thread_name("ccc/profile");
+    a->result = sample_until(a->profile, a->counted, a->until, &a->over);
+    return NULL;
+}
+
+/* A fiber would not see the others of its worker, none of which runs while it does: so a thread samples. */
+static int sample_for_fiber(struct profile *p, struct counted *counted, CCDeadline until) {
+    struct aside a = {.profile = p, .counted = counted, .until = until};
+    pthread_t thread;
+    int error = cc__thread_start_quiet(&thread, sample_aside, &a);
+    if (error != 0) return error;
+    int rc = cc_sleep_until(until);
+    cc__set(&a.over, 1);
+    cc__thread_join(thread);
+    return rc != 0 ? rc : a.result;
+}
+
 int cc__profile_cpu(int fd, CCDeadline until, const _Atomic uint32_t *over) {
     CC_KEEP_ERRNO;
     struct names names;
@@ -382,14 +459,14 @@ int cc__profile_cpu(int fd, CCDeadline until, const _Atomic uint32_t *over) {
     bool outside = cc__worker() == NULL;
     if (outside && cc__upcall_enter(false) != 0) return ESRCH;
     uint64_t begin = cc__clock_now();
-    struct counted *counted = cc__mem_alloc(CC_WORKERS_MAX * sizeof *counted);
+    struct counted *counted = cc__mem_alloc((CC_WORKERS_MAX + CC_ISLANDS_MAX) * sizeof *counted);
     int rc = cc__sched.simulated ? ENOTSUP : counted != NULL && cc__names_init(&names) ? 0 : ENOMEM;
     if (rc == 0) {
         put_type(&p, PROFILE_SAMPLE_TYPE, "samples", "count");
         put_type(&p, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
         put_type(&p, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
         cc__bytes_field(&p.out, PROFILE_PERIOD, PERIOD_NS);
-        rc = sample_until(&p, counted, until, over);
+        rc = outside ? sample_until(&p, counted, until, over) : sample_for_fiber(&p, counted, until);
         cc__bytes_field(&p.out, PROFILE_DURATION, cc__clock_now() - begin);
         if (rc == 0) rc = finish(&p, fd);
         cc__names_free(&names);

@@ -25,7 +25,7 @@
 
 #include <string.h>
 
-enum { CANDIDATES_MAX = 65536 };
+enum { CANDIDATES_MAX = UNREACHABLE_MAX };
 #define MEMORY_LIMIT (UINT64_C(4) << 30)
 #define PATIENCE_NS UINT64_C(2000000000)
 
@@ -270,7 +270,7 @@ static void note(const struct search *s, struct unreachable *found) { /* UNREACH
     found->count = 0;
     for (unsigned i = 0; i < s->count; i++) {
         if (s->candidate[i].live) continue;
-        if (found->count < UNREACHABLE_NAMED) found->slot[found->count] = s->candidate[i].fiber->slot;
+        if (found->count < found->max) found->slot[found->count] = s->candidate[i].fiber->slot;
         found->count++;
     }
 }

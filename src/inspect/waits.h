@@ -52,12 +52,13 @@ void cc__quiet_forget(void);
 
 /* ---- unreachable fibers: nothing that can run reaches what they wait for (unreachable.c) ---- */
 
-enum { UNREACHABLE_NAMED = 32 };
+enum { UNREACHABLE_NAMED = 32, UNREACHABLE_MAX = 65536 };
 
-/* Slots, because the next search would find addresses in memory. */
+/* Slots, because the next search would find addresses in memory. The caller provides the array. */
 struct unreachable {
-    unsigned count;
-    uint32_t slot[UNREACHABLE_NAMED]; /* of the first ones */
+    unsigned count; /* at most UNREACHABLE_MAX */
+    unsigned max;
+    uint32_t *slot; /* of the first `max` of them */
 };
 
 /* The fibers that are proved to be unreachable. The caller is inside the runtime, and nothing else may run. NULL, or

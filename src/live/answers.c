@@ -604,13 +604,14 @@ int cc__answer_wrong(struct out *out, const struct request *request) {
 /* Scans all memory of the process: so the page does not request this periodically. */
 int cc__answer_unreachable(struct out *out, const struct request *request) {
     (void)request;
-    struct unreachable found;
+    uint32_t slots[UNREACHABLE_NAMED];
+    struct unreachable found = {.max = UNREACHABLE_NAMED, .slot = slots};
     const char *why = cc__unreachable_find(&found, false);
     uint64_t now = cc__clock_now();
     cc__out(out, "{\"count\":%u", why == NULL ? found.count : 0);
     text(out, "why_not", why != NULL ? why : "");
     cc__out(out, ",\"fibers\":[");
-    for (unsigned i = 0; why == NULL && i < found.count && i < UNREACHABLE_NAMED; i++) {
+    for (unsigned i = 0; why == NULL && i < found.count && i < found.max; i++) {
         cc__out(out, i > 0 ? "," : "");
         member_at(out, cc__pool_at(found.slot[i]), now);
     }

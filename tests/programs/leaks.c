@@ -6,6 +6,8 @@
 #include "child.h"
 #include "where.h"
 
+#include "../unit/pprof.h"
+
 #include "sched/idle.h"
 #include "wait/blocked.h"
 
@@ -692,4 +694,36 @@ TEST(nothing_while_another_thread_runs) {
     run(nobody_knows_it, start_stranger);
     CHECK(!claimed(&child, "lost"));
     CHECK(said(&child, "not searched for: a fiber or another thread is running"));
+}
+
+/* ---- the profile ---- */
+
+enum { MANY = 100, NAMED = 32 /* in a dump */ };
+
+static void *many_lost(void *unused) {
+    (void)unused;
+    for (int i = 0; i < MANY; i++) (void)lost_receiver();
+    return NULL;
+}
+
+static void write_profile(void) {
+    static unsigned char data[1 << 16];
+    int fd = memfd_create("profile", MFD_CLOEXEC), rc;
+    while (!cc__sched_all_asleep()) nap(1);
+    while ((rc = cc_profile_write(fd, CC_PROFILE_LEAKS)) == EBUSY) continue;
+    CHECK_EQ(rc, 0);
+    ssize_t size = pread(fd, data, sizeof data, 0);
+    CHECK(size > 0 && (size_t)size < sizeof data);
+    printf("%llu in the profile\n", (unsigned long long)pprof_sum(data, data + size, 0, false));
+    close(fd);
+}
+
+/* It counts all of them, not only as many as a dump names. Stale words may hide some. */
+TEST(the_profile_counts_all) {
+    run(many_lost, write_profile);
+    const char *at = strstr(child.output, " in the profile\n");
+    CHECK(at != NULL);
+    while (at > child.output && at[-1] >= '0' && at[-1] <= '9') at--;
+    unsigned long counted = strtoul(at, NULL, 10);
+    CHECK(counted > NAMED && counted <= MANY);
 }

@@ -2,6 +2,8 @@
 #include "harness.h"
 #include "parks.h"
 
+#include "../pprof.h"
+
 #include "base/inspect.h"
 
 #include <ccc/ccc.h>
@@ -60,16 +62,20 @@ TEST(errors) {
     CHECK_EQ(cc_profile_cpu(-1, cc_after_ms(1)), EBADF);
 }
 
+static void await_waiters(uint64_t n) {
+    CCStats stats = {0};
+    do {
+        cc_yield();
+        CHECK_EQ(cc_stats(&stats, sizeof stats), 0);
+    } while (stats.parks < n);
+}
+
 TEST_WORKERS(fibers_by_place) {
     CCTask tasks[3];
     CCSpawnOptions options = {.name = "patient"};
     silent = cc_chan_create(sizeof(int), 0);
     for (int i = 0; i < 3; i++) CHECK_EQ(cc_spawn(&tasks[i], wait_for_ever, NULL, &options), 0);
-    CCStats stats = {0};
-    do {
-        cc_yield();
-        CHECK_EQ(cc_stats(&stats, sizeof stats), 0);
-    } while (stats.parks < 3);
+    await_waiters(3);
     FILE *file = tmpfile();
     CHECK_EQ(cc_profile_write(fileno(file), CC_PROFILE_FIBERS), 0);
     size_t size;
@@ -79,6 +85,32 @@ TEST_WORKERS(fibers_by_place) {
     free(data);
     CHECK_EQ(cc_chan_close(silent), 0);
     for (int i = 0; i < 3; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    cc_chan_free(silent);
+}
+
+/* Fibers with the same stack have their own labels, however many there are, and each counts once. */
+TEST(a_label_for_each_fiber) {
+    enum { FIBERS = 300 };
+    static CCTask tasks[FIBERS];
+    char name[CC_FIBER_NAME_MAX];
+    silent = cc_chan_create(sizeof(int), 0);
+    for (int i = 0; i < FIBERS; i++) {
+        snprintf(name, sizeof name, "guest %d.", i / 2);
+        CHECK_EQ(cc_spawn(&tasks[i], wait_for_ever, NULL, &(CCSpawnOptions){.name = name}), 0);
+    }
+    await_waiters(FIBERS);
+    FILE *file = tmpfile();
+    CHECK_EQ(cc_profile_write(fileno(file), CC_PROFILE_FIBERS), 0);
+    size_t size;
+    char *data = read_back(file, &size);
+    for (int i = 0; i < FIBERS / 2; i++) {
+        snprintf(name, sizeof name, "guest %d.", i);
+        CHECK(contains(data, size, name));
+    }
+    CHECK_EQ(pprof_sum((unsigned char *)data, (unsigned char *)data + size, 0, false), FIBERS);
+    free(data);
+    CHECK_EQ(cc_chan_close(silent), 0);
+    for (int i = 0; i < FIBERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
     cc_chan_free(silent);
 }
 
@@ -104,6 +136,35 @@ TEST_WORKERS(waits_by_reason) {
     free(data);
 }
 
+static uint64_t now_ns(void) {
+    struct timespec ts;
+    CHECK_EQ(clock_gettime(CLOCK_MONOTONIC, &ts), 0);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* A wait that had not ended when the recording was stopped counts until then, not until the profile is made. */
+TEST_WORKERS(waits_end_with_the_recording) {
+    enum { MS = 1000000 };
+    CCTask task;
+    size_t size;
+    silent = cc_chan_create(sizeof(int), 0);
+    uint64_t begin = now_ns();
+    CHECK_EQ(cc_record_start(NULL), 0);
+    CHECK_EQ(cc_spawn(&task, wait_for_ever, NULL, NULL), 0);
+    await_waiters(1);
+    CHECK_EQ(cc_record_stop(), 0);
+    uint64_t lasted = now_ns() - begin;
+    CHECK_EQ(cc_chan_close(silent), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK_EQ(nanosleep(&(struct timespec){.tv_nsec = 50 * MS}, NULL), 0);
+    FILE *file = tmpfile();
+    CHECK_EQ(cc_profile_write(fileno(file), CC_PROFILE_BLOCK), 0);
+    unsigned char *data = (unsigned char *)read_back(file, &size);
+    CHECK(pprof_sum(data, data + size, 1, false) <= lasted + MS);
+    free(data);
+    cc_chan_free(silent);
+}
+
 /* By a fiber, which parks in between, and by an OS thread. */
 static void *profile_cpu(void *file) {
     CHECK_EQ(cc_profile_cpu(fileno(file), cc_after_ms(60)), 0);
@@ -127,31 +188,66 @@ TEST_WORKERS(computing_fibers) {
     CHECK(size > 0);
 }
 
-/* Reads a number of seven bits a byte, the last one below 128. */
-static uint64_t varint(const unsigned char **at) {
-    uint64_t value = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        unsigned char byte = *(*at)++;
-        value |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128) return value;
+static void *spin_politely(void *arg) {
+    while (!atomic_load(&over)) {
+        for (volatile int i = 0; i < 10000; i++) {
+        }
+        cc_yield();
     }
+    return arg;
 }
 
-/* The sum of the second value of all samples: field 2 of the profile has a sample, whose field 2 has the values. */
-static uint64_t sum_of(const unsigned char *at, const unsigned char *end, bool in_sample) {
-    uint64_t sum = 0;
-    while (at < end) {
-        uint64_t key = varint(&at), value = varint(&at);
-        if ((key & 7) == 0) continue; /* a number; else so many bytes */
-        const unsigned char *next = at + value;
-        if (key >> 3 == 2 && !in_sample) sum += sum_of(at, next, true);
-        if (key >> 3 == 2 && in_sample) {
-            (void)varint(&at);
-            sum += varint(&at);
-        }
-        at = next;
+/* A fiber that profiles does not run at the same time as the others of its worker, which are sampled nevertheless. */
+TEST(by_a_fiber_of_the_only_worker, .timeout = 60) {
+    CCTask task;
+    size_t size;
+    bool seen = false;
+    if (cc__inspect_missing() != NULL || test_scale(1000) != 1000) SKIP("running threads may not be sampled here");
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_spawn(&task, spin_politely, NULL, &(CCSpawnOptions){.name = "busy"}), 0);
+    while (!seen) {
+        FILE *file = tmpfile();
+        CHECK_EQ(cc_run(profile_cpu, file, NULL), 0);
+        char *data = read_back(file, &size);
+        seen = contains(data, size, "busy");
+        free(data);
     }
-    return sum;
+    atomic_store(&over, true);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+}
+
+static void *profile_for_long(void *arg) {
+    CHECK_EQ(cc_profile_cpu(1, cc_after_s(1000)), ECANCELED);
+    return arg;
+}
+
+TEST(a_fiber_that_is_cancelled_meanwhile) {
+    CCTask task;
+    CHECK_EQ(cc_spawn(&task, profile_for_long, NULL, NULL), 0);
+    while (test_parks("sleep") == 0) sched_yield();
+    CHECK_EQ(cc_task_cancel(&task), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+}
+
+/* The fibers of islands are sampled, too. */
+TEST(computing_on_an_island, .timeout = 60) {
+    CCIsland *island;
+    CCTask task;
+    size_t size;
+    bool seen = false;
+    if (cc__inspect_missing() != NULL || test_scale(1000) != 1000) SKIP("running threads may not be sampled here");
+    CHECK_EQ(cc_island_create(&island, NULL), 0);
+    CHECK_EQ(cc_island_spawn(island, &task, spin, NULL, &(CCSpawnOptions){.name = "islander"}), 0);
+    while (!seen) { /* on a busy machine it may not run for long */
+        FILE *file = tmpfile();
+        (void)profile_cpu(file);
+        char *data = read_back(file, &size);
+        seen = contains(data, size, "islander");
+        free(data);
+    }
+    atomic_store(&over, true);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK_EQ(cc_island_free(island), 0);
 }
 
 static uint64_t cpu_ns(void) {
@@ -178,7 +274,7 @@ static uint64_t profile_spinning(uint64_t ms, uint64_t *used) {
     atomic_store(&over, true);
     CHECK_EQ(cc_task_join(&task, NULL), 0);
     unsigned char *data = (unsigned char *)read_back(file, &size);
-    uint64_t counted = sum_of(data, data + size, false);
+    uint64_t counted = pprof_sum(data, data + size, 1, false);
     free(data);
     return counted;
 }
