@@ -2,6 +2,7 @@
 #include "base/fatal.h"
 #include "diag/diag.h"
 #include "sched/elastic.h"
+#include "sched/island.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
 
@@ -137,15 +138,16 @@ struct table {
     unsigned columns;
 };
 
-/* Every counter is read once: the columns add up to the total although the workers run on. */
+/* Every counter is read once: the columns add up to the total although the workers run on, except for what OS threads
+ * and islands have done. */
 static struct table read_table(void) {
     struct table t = {.total = totals_of_threads()};
-    for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
+    for_all_workers(i, w) {
         CCStats one = {0};
-        add_worker(&one, &cc__sched.workers[i]);
+        add_worker(&one, w);
         for (size_t k = 0; k < sizeof one / sizeof(uint64_t); k++)
             ((uint64_t *)(void *)&t.total)[k] += ((const uint64_t *)(const void *)&one)[k];
-        if (i < COLUMNS) t.column[t.columns++] = one;
+        if (i < COLUMNS && !cc__worker_is_island(w)) t.column[t.columns++] = one;
     }
     return t;
 }

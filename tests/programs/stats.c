@@ -99,3 +99,26 @@ TEST(forty_workers) {
     CHECK_EQ(values[0], 6);
     CHECK(!said(&child, "worker 16"));
 }
+
+static void run_island(void *unused) {
+    CCIsland *island;
+    (void)unused;
+    CHECK_EQ(setenv("CC_FIBER_STATS", "1", 1), 0);
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
+    CHECK_EQ(cc_island_create(&island, NULL), 0);
+    CHECK_EQ(cc_island_call(island, parent, NULL, NULL), 0);
+    CHECK_EQ(cc_island_free(island), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+/* The fibers of an island count in the total, and belong to no worker. */
+TEST(an_island) {
+    run_child(&child, run_island, NULL);
+    if (child.status != 0) show_child(&child);
+    CHECK_EQ(child.status, 0);
+    CHECK(said(&child, "ccc: stats: 1 workers, 6 spawned, 6 finished\n"));
+    uint64_t values[20];
+    CHECK_EQ(row("finished", values, 20), 2);
+    CHECK_EQ(values[0], 6);
+    CHECK_EQ(values[1], 0);
+}
