@@ -141,15 +141,20 @@ static void report(FILE *file) {
 
 /* The report goes to stderr. If wanted, it is also returned as a string, which the caller frees; NULL: no memory. */
 static char *report_twice(bool wanted) {
-    enum { SIZE = 65536 }; /* enough: fibers that are alike are shown together */
-    char *text = wanted ? cc__mem_alloc(SIZE) : NULL;
-    FILE *memory = text != NULL ? fmemopen(text, SIZE, "w") : NULL;
+    char *text = NULL;
+    size_t size;
+    FILE *memory = wanted ? open_memstream(&text, &size) : NULL;
     cc__dump_begin();
     report(memory);
     if (memory != NULL) {
-        (void)fclose(memory);
-        text[SIZE - 1] = '\0';
-        cc__stderr_write(text, strlen(text));
+        bool whole = fflush(memory) == 0 && !ferror(memory);
+        whole = fclose(memory) == 0 && whole;
+        if (whole) cc__stderr_write(text, size);
+        if (!whole) { /* stderr needs no memory */
+            cc__mem_free_libc(text);
+            text = NULL;
+            report(NULL);
+        }
     }
     cc__dump_end();
     return text;
@@ -168,7 +173,7 @@ void cc__upcall_stuck(void) {
     } else {
         cc__warn("the program continues, because of CC_DEADLOCK_ABORT=0");
     }
-    cc__mem_free(text);
+    cc__mem_free_libc(text);
     cc__record_save(true);
     cc__exit_message_write();
     if (!ends) return;

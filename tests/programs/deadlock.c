@@ -168,3 +168,49 @@ TEST(a_function_of_the_programs_decides, .timeout = 60) {
                      i == 0 ? "ccc: deadlock: " : "continues, as the function set by cc_on_deadlock decided");
     }
 }
+
+/* ---- a report of many different stacks is complete ---- */
+
+__attribute__((noinline)) static void descend(uintptr_t depth) {
+    if (depth > 0)
+        descend(depth - 1);
+    else
+        MAY_FAIL(cc_event_wait(&event));
+    __asm__ volatile(""); /* no tail call */
+}
+
+#define ENTRY(n)                          \
+    static void *enter_##n(void *depth) { \
+        descend((uintptr_t)depth);        \
+        return NULL;                      \
+    }
+ENTRY(0)
+ENTRY(1)
+ENTRY(2)
+ENTRY(3)
+ENTRY(4)
+ENTRY(5)
+ENTRY(6)
+
+static bool look_at_end(const char *report, void *arg) {
+    (void)arg;
+    CHECK(strstr(report, "126 fibers wait") != NULL);
+    CHECK(strstr(report, "no cycle of waits was found") != NULL); /* its last line */
+    return true;
+}
+
+static void in_many_places(void *unused) {
+    static void *(*const entries[])(void *) = {enter_0, enter_1, enter_2, enter_3, enter_4, enter_5, enter_6};
+    enum { DEPTHS = 18 };
+    CCTask task = {0};
+    (void)unused;
+    cc_on_deadlock(look_at_end, NULL);
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
+        for (uintptr_t depth = 0; depth < DEPTHS; depth++) task = start("deep", entries[i], (void *)depth);
+    join(task);
+}
+
+TEST(a_function_of_the_programs_gets_all_of_a_long_report, .timeout = 60) {
+    if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
+    check_status(in_many_places, NULL, DEADLOCK_STATUS, "126 fibers wait");
+}
