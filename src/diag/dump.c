@@ -142,6 +142,7 @@ void cc__dump_nurseries(struct out *out) {
         cc__out(out, "\n");
     }
     if (n > SHOWN) cc__out(out, "  and %u more\n", n - SHOWN);
+    explicit_bzero(seen, SHOWN * sizeof *seen); /* some are on stacks: see cc__dump_unreachable */
     cc__mem_free(seen);
 }
 

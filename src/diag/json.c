@@ -157,7 +157,8 @@ static void print_scopes(struct out *out) {
         cc__out(out, ",\"children\":%u,\"fibers\":%u,\"cancelled\":%s}", seen[i].children, seen[i].members,
                 seen[i].cancelled ? "true" : "false");
     }
-    cc__out(out, "],\n");
+    cc__out(out, "],\"scopes_left_out\":%u,\n", n > SCOPES_MAX ? n - SCOPES_MAX : 0);
+    if (seen != NULL) explicit_bzero(seen, SCOPES_MAX * sizeof *seen);
     cc__mem_free(seen);
 }
 

@@ -6,11 +6,16 @@
 
 #include <string.h>
 
-enum { KNOWN_MAX = 512, DEPTH_MAX = 64 };
+enum { KNOWN_FIRST = 64, KNOWN_MAX = 1 << 20 };
 
+/* Those found so far. Numbers in the lists are counted from 1; 0: none. */
 struct known {
-    unsigned count;
-    struct scope_seen scope[KNOWN_MAX];
+    unsigned count, room; /* room: a power of two */
+    struct node {
+        struct scope_seen scope;
+        uint32_t up, below, next; /* the one around it, the first one in it, the next one beside it */
+    } * node;
+    uint32_t *table; /* 2 * room of them, by a hash of the address */
 };
 
 bool cc__scope_read(const struct scope *at, struct scope_seen *seen) {
@@ -27,20 +32,50 @@ bool cc__scope_read(const struct scope *at, struct scope_seen *seen) {
     return true;
 }
 
-static struct scope_seen *find(struct known *known, const struct scope *at) {
-    for (unsigned i = 0; i < known->count; i++)
-        if (known->scope[i].at == at) return &known->scope[i];
-    return NULL;
+/* Its place in the table, or the free one where it belongs. */
+static uint32_t *place_of(const struct known *known, const struct scope *at) {
+    size_t mask = 2 * (size_t)known->room - 1, i = (size_t)((uintptr_t)at * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
+    while (known->table[i] != 0 && known->node[known->table[i] - 1].scope.at != at) i = (i + 1) & mask;
+    return &known->table[i];
 }
 
-/* The scope, and all above it. */
-static void know(struct known *known, const struct scope *at) {
-    while (at != NULL && known->count < KNOWN_MAX && find(known, at) == NULL) {
-        struct scope_seen *added = &known->scope[known->count];
-        if (!cc__scope_read(at, added)) return;
-        known->count++;
-        at = added->parent;
+/* Some scopes are on stacks, and unreachable.c scans all memory for addresses. */
+static void forget(struct known *known) {
+    if (known->node != NULL) explicit_bzero(known->node, known->room * sizeof *known->node);
+    cc__mem_free(known->node);
+    cc__mem_free(known->table);
+    *known = (struct known){0};
+}
+
+/* Room for one more. False: no memory, or there are too many. */
+static bool make_room(struct known *known) {
+    if (known->count < known->room) return true;
+    struct known larger = {.count = known->count, .room = known->room != 0 ? 2 * known->room : KNOWN_FIRST};
+    if (larger.room > KNOWN_MAX) return false;
+    larger.node = cc__mem_alloc(larger.room * sizeof *larger.node);
+    larger.table = cc__mem_alloc(2 * (size_t)larger.room * sizeof *larger.table);
+    if (larger.node == NULL || larger.table == NULL) {
+        forget(&larger);
+        return false;
     }
+    if (known->count > 0) memcpy(larger.node, known->node, known->count * sizeof *larger.node);
+    for (unsigned i = 0; i < larger.count; i++) *place_of(&larger, larger.node[i].scope.at) = i + 1;
+    forget(known);
+    *known = larger;
+    return true;
+}
+
+/* The scope, and all above it. Returns the scope; NULL: it cannot be read. */
+static struct scope_seen *know(struct known *known, const struct scope *first) {
+    for (const struct scope *at = first; at != NULL && make_room(known) && *place_of(known, at) == 0;) {
+        struct node *added = &known->node[known->count];
+        *added = (struct node){.up = 0};
+        if (!cc__scope_read(at, &added->scope)) break;
+        *place_of(known, at) = ++known->count;
+        at = added->scope.parent;
+    }
+    uint32_t number = known->room != 0 ? *place_of(known, first) : 0;
+    return number != 0 ? &known->node[number - 1].scope : NULL;
 }
 
 static void collect(struct known *known) {
@@ -48,36 +83,46 @@ static void collect(struct known *known) {
         struct view v;
         if (!cc__view_take(slot, false, &v) || v.moves) continue;
         if (v.scope != NULL) {
-            know(known, v.scope);
-            struct scope_seen *s = find(known, v.scope);
+            struct scope_seen *s = know(known, v.scope);
             if (s != NULL) s->members++;
         }
         if (v.state == FIBER_PARKED && cc__park_object(v.reason) == OBJECT_NURSERY)
-            know(known, (const struct scope *)v.object);
+            (void)know(known, (const struct scope *)v.object);
     }
 }
 
-/* Lists the scopes right below `parent`, each followed by those below it. */
-static unsigned draw(const struct known *known, const struct scope *parent, unsigned depth, struct scope_seen *seen,
-                     unsigned n, unsigned max) {
-    if (depth > DEPTH_MAX) return n;
-    for (unsigned i = 0; i < known->count; i++) {
-        if (known->scope[i].parent != parent) continue;
+/* Makes the lists, in the order in which the scopes were found. Returns the first one that is in no other. */
+static uint32_t link_all(struct known *known) {
+    uint32_t top = 0;
+    for (uint32_t i = known->count; i > 0; i--) {
+        struct node *node = &known->node[i - 1];
+        node->up = node->scope.parent != NULL ? *place_of(known, node->scope.parent) : 0;
+        uint32_t *list = node->up != 0 ? &known->node[node->up - 1].below : &top;
+        node->next = *list;
+        *list = i;
+    }
+    return top;
+}
+
+/* Each is followed by those in it. */
+unsigned cc__scopes_list(struct scope_seen *seen, unsigned max) {
+    struct known known = {0};
+    unsigned n = 0, depth = 0;
+    collect(&known);
+    for (uint32_t i = link_all(&known); i != 0; n++) {
+        const struct node *node = &known.node[i - 1];
         if (n < max) {
-            seen[n] = known->scope[i];
+            seen[n] = node->scope;
             seen[n].depth = depth;
         }
-        n = draw(known, known->scope[i].at, depth + 1, seen, n + 1, max);
+        if (node->below != 0) {
+            i = node->below;
+            depth++;
+            continue;
+        }
+        for (; node->next == 0 && node->up != 0; depth--) node = &known.node[node->up - 1];
+        i = node->next;
     }
-    return n;
-}
-
-unsigned cc__scopes_list(struct scope_seen *seen, unsigned max) {
-    struct known *known = cc__mem_alloc(sizeof *known);
-    if (known == NULL) return 0;
-    known->count = 0;
-    collect(known);
-    unsigned n = draw(known, NULL, 0, seen, 0, max);
-    cc__mem_free(known);
+    forget(&known);
     return n;
 }
