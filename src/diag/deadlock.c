@@ -129,11 +129,13 @@ static void report(FILE *file) {
             "ccc: deadlock: %u OS thread%s: there is no fiber, no timer is armed, and every thread of the program is "
             "waiting\n",
             threads, stuck[threads != 1]);
+    cc__graph_begin();
     cc__dump_fibers(&out, &survey, print_servers);
     cc__dump_blocked(&out, survey.now);
     cc__dump_nurseries(&out);
     if (cc__trace_on(TRACE_INBOX_DUMP)) cc__dump_inboxes(&out, DUMP_INBOX_SHOWN);
     print_cycle(&out);
+    cc__graph_end();
     cc__dump_events_all(&out);
     cc__survey_free(&survey);
     cc__out_flush(&out);

@@ -24,22 +24,146 @@ static bool among(const uintptr_t *words, size_t n, uintptr_t value, bool deep) 
     return false;
 }
 
-/* Whether the live part of the fiber's stack holds that value, or its arguments if it has not run; deep: or memory that
- * these point to. */
-static bool mentions(const struct view *v, uintptr_t value, bool deep) {
+/* Calls fn for parts of the live part of the fiber's stack, or its arguments if it has not run, until fn returns true.
+ * False: it never did. */
+static bool each_part(const struct view *v,
+                      bool (*fn)(void *arg, const struct view *v, const uintptr_t *words, size_t n), void *arg) {
     uintptr_t words[128];
     if (!v->started)
         return v->state == FIBER_RUNNABLE && cc__safe_copy(words, v->fiber->args, FIBER_INLINE_ARGS) &&
-               among(words, FIBER_INLINE_ARGS / sizeof words[0], value, deep);
+               fn(arg, v, words, FIBER_INLINE_ARGS / sizeof words[0]);
     uintptr_t from = v->sp != 0 ? v->sp : v->low;
     for (uintptr_t at = from & ~(uintptr_t)7; at < v->high;) {
         size_t n = v->high - at < sizeof words ? v->high - at : sizeof words;
         if (!cc__safe_copy(words, (const void *)at, n)) return false;
-        if (among(words, n / sizeof words[0], value, deep)) return true;
+        if (fn(arg, v, words, n / sizeof words[0])) return true;
         at += n;
     }
     return false;
 }
+
+static bool has_value(void *value, const struct view *v, const uintptr_t *words, size_t n) {
+    (void)v;
+    return among(words, n, *(const uintptr_t *)value, true);
+}
+
+/* Whether it holds that value, or memory that it points to does. */
+static bool mentions(const struct view *v, uintptr_t value) {
+    return each_part(v, has_value, &value);
+}
+
+/* ---- references: which fibers mention what others wait for, found by one pass over all stacks ---- */
+
+enum { EDGES = 8, ROOM_MAX = 1 << 17 };
+
+struct reference {
+    uintptr_t object;
+    unsigned count; /* of the fibers that mention it */
+    struct fiber *fiber[EDGES + 1], *last;
+};
+
+/* Valid from cc__graph_begin to cc__graph_end. */
+static struct {
+    size_t room, objects; /* room: a power of two; 0: there is none */
+    uintptr_t least, most;
+    struct reference *at;
+} references;
+
+/* Its entry, or the free one where it belongs. */
+static struct reference *reference_of(uintptr_t object) {
+    size_t mask = references.room - 1, i = (size_t)((uint64_t)object * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
+    while (references.at[i].object != 0 && references.at[i].object != object) i = (i + 1) & mask;
+    return &references.at[i];
+}
+
+static void want(uintptr_t object) {
+    if (object == 0 || 2 * references.objects >= references.room) return; /* others are searched for one by one */
+    struct reference *r = reference_of(object);
+    references.objects += r->object == 0;
+    r->object = object;
+    if (references.least == 0 || object < references.least) references.least = object;
+    if (object > references.most) references.most = object;
+}
+
+static bool is_for_users(const struct arm *arm) {
+    return arm->kind != CC_CASE_JOIN && arm->kind != CC_CASE_NURSERY_END && !cc__arm_is_fd(arm);
+}
+
+/* The objects that only users can serve; returns how many there are, the same one perhaps several times. */
+static size_t each_object(void (*fn)(uintptr_t object)) {
+    struct view v;
+    struct arm arms[EDGES];
+    size_t count = 0;
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
+        if (!cc__view_take(slot, false, &v) || v.state != FIBER_PARKED || v.moves) continue;
+        enum wait_object kind = cc__park_object(v.reason);
+        if (kind == OBJECT_CHANNEL) {
+            count++;
+            if (fn != NULL) fn(v.object);
+        }
+        uint32_t n = kind == OBJECT_ARMS ? cc__wait_arms(cc__view_what(&v), arms, EDGES) : 0;
+        for (uint32_t i = 0; i < n && i < EDGES; i++) {
+            if (!is_for_users(&arms[i])) continue;
+            count++;
+            if (fn != NULL) fn((uintptr_t)arms[i].object);
+        }
+    }
+    return count;
+}
+
+/* Returns how many objects the fiber mentions that it did not before. */
+static size_t note_words(struct fiber *f, const uintptr_t *words, size_t n) {
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (words[i] < references.least || words[i] > references.most) continue;
+        struct reference *r = reference_of(words[i]);
+        if (r->object == 0 || r->last == f) continue;
+        r->last = f;
+        if (r->count < array_len(r->fiber)) r->fiber[r->count] = f;
+        r->count++;
+        found++;
+    }
+    return found;
+}
+
+/* What a word of the stack points to inside the stack is looked at anyway. True: the fiber mentions all objects. */
+static bool note_part(void *arg, const struct view *v, const uintptr_t *words, size_t n) {
+    size_t *found = arg;
+    *found += note_words(v->fiber, words, n);
+    for (size_t i = 0; i < n && *found < references.objects; i++) {
+        uintptr_t near[NEARBY], at = words[i];
+        bool inside = v->sp != 0 && at >= v->sp && at < v->high && v->high - at >= sizeof near;
+        if (at % sizeof(void *) == 0 && at > 4096 && !inside && cc__safe_copy(near, (const void *)at, sizeof near))
+            *found += note_words(v->fiber, near, NEARBY);
+    }
+    return *found == references.objects;
+}
+
+void cc__graph_begin(void) {
+    struct view v;
+    size_t objects = each_object(NULL), room = 64;
+    if (references.room != 0 || objects == 0) return;
+    while (room < 4 * objects && room < ROOM_MAX) room *= 2;
+    references.at = cc__mem_alloc(room * sizeof *references.at);
+    if (references.at == NULL) return;
+    references.room = room;
+    references.objects = references.least = references.most = 0;
+    (void)each_object(want);
+    for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
+        size_t found = 0;
+        if (cc__view_take(slot, false, &v)) (void)each_part(&v, note_part, &found);
+    }
+}
+
+void cc__graph_end(void) {
+    if (references.room == 0) return;
+    explicit_bzero(references.at, references.room * sizeof *references.at); /* unreachable.c scans all memory */
+    cc__mem_free(references.at);
+    references.at = NULL;
+    references.room = 0;
+}
+
+/* ---- servers ---- */
 
 struct servers {
     struct fiber **list;
@@ -53,10 +177,26 @@ static void add(struct servers *s, struct fiber *f) {
     s->count++;
 }
 
+/* By the references: the fiber itself, which waits for it, is one of those that mention it. False: they do not have
+ * the object. */
+static bool add_known_users(struct servers *s, uintptr_t object, const struct fiber *self) {
+    const struct reference *r = references.room != 0 ? reference_of(object) : NULL;
+    if (r == NULL || r->object == 0) return false;
+    unsigned listed = r->count < array_len(r->fiber) ? r->count : (unsigned)array_len(r->fiber), others = 0;
+    for (unsigned i = 0; i < listed; i++) {
+        if (r->fiber[i] == self) continue;
+        add(s, r->fiber[i]);
+        others++;
+    }
+    if (r->count > listed) s->count += r->count - 1 - others;
+    return true;
+}
+
 static void add_users(struct servers *s, uintptr_t channel, const struct fiber *self) {
     struct view v;
+    if (add_known_users(s, channel, self)) return;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++)
-        if (cc__view_take(slot, false, &v) && v.fiber != self && mentions(&v, channel, true)) add(s, v.fiber);
+        if (cc__view_take(slot, false, &v) && v.fiber != self && mentions(&v, channel)) add(s, v.fiber);
 }
 
 static void add_children(struct servers *s, const struct scope *nursery, const struct fiber *self) {
@@ -97,7 +237,7 @@ unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, stru
                 add(&s, arms[i].object);
             else if (arms[i].kind == CC_CASE_NURSERY_END)
                 add_children(&s, arms[i].object, self);
-            else if (!cc__arm_is_fd(&arms[i]))
+            else if (is_for_users(&arms[i]))
                 add_users(&s, (uintptr_t)arms[i].object, self);
         }
         break;
@@ -111,7 +251,7 @@ unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, stru
 
 /* ---- cycles ---- */
 
-enum { LOOKED_AT = 512, EDGES = 8 };
+enum { LOOKED_AT = 512 };
 
 struct node {
     struct fiber *fiber;

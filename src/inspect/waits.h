@@ -10,6 +10,11 @@
  * children of a nursery; and for a channel every fiber whose stack contains its address, which is only a hint.
  */
 
+/* Without these, each wait for a channel takes a search of all stacks: one pass for all, while nothing can run. One
+ * thread at a time. */
+void cc__graph_begin(void);
+void cc__graph_end(void);
+
 /* The fibers, up to `max`, that could end a wait; `self` is not among them. Returns how many there are. */
 unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, struct fiber **servers, unsigned max);
 

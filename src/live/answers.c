@@ -592,9 +592,11 @@ int cc__answer_wrong(struct out *out, const struct request *request) {
     cc__out(out, "{\"wrong\":[");
     find_shutdown(&f);
     bool deadlock = find_deadlock(&f);
+    if (deadlock) cc__graph_begin();
     find_cycle(&f, deadlock);
     find_stuck(&f);
     find_alone(&f);
+    cc__graph_end();
     cc__out(out, "]");
     text(out, "missing", cc__inspect_missing() != NULL ? cc__inspect_missing() : "");
     cc__out(out, "}\n");
