@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "inspect/reach.h"
+#include "inspect/threads.h"
 #include "inspect/view.h"
 #include "lock/parking_lot.h"
 #include "os/clock.h"
@@ -294,6 +295,8 @@ static const char *search(struct search *s, uintptr_t below) {
 static CC_NOINLINE const char *look(struct unreachable *found, uint64_t patience, uintptr_t below) {
     uint64_t until = cc__clock_real() + patience;
     const char *why = "a fiber or another thread is running";
+    if (cc__threads_list(NULL, 0) < 0)
+        return "the threads of the process cannot be listed (no /proc, or no descriptor)";
     for (bool again = true; again;) {
         uint64_t epoch = cc__idle_epoch();
         if (!cc__quiet_but_me()) {

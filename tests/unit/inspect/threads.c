@@ -1,6 +1,7 @@
 /* threads.c - the list of threads, the system call that each is in, and which signals are handled. */
 #include "other.h"
 
+#include "base/inspect.h"
 #include "base/san.h"
 #include "inspect/threads.h"
 
@@ -12,6 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -173,4 +175,26 @@ TEST(a_thread_that_is_not_there) {
     CHECK(!cc__threads_call(-1, &call));
     CHECK(!cc__threads_call(0x7fffffff, &call));
     CHECK_EQ(errno, 1234);
+}
+
+/* Without a descriptor nothing is known about them, and a dump must not say that one of them runs. */
+TEST(a_dump_says_that_they_cannot_be_listed) {
+#if defined(CC_ASAN) || defined(CC_TSAN)
+    SKIP("a sanitizer's memory is not searched in any case");
+#else
+    struct rlimit limit, none;
+    char *text = NULL;
+    size_t size;
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){0, limit.rlim_max};
+    FILE *file = open_memstream(&text, &size);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    CHECK_EQ(cc_dump(file), 0);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    fclose(file);
+    if (cc__inspect_missing() == NULL)
+        CHECK(strstr(text, "were not searched for: the threads of the process cannot be listed") != NULL);
+    free(text);
+#endif
 }
