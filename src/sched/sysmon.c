@@ -109,6 +109,15 @@ static void sample_workers(struct worker_sample *samples, uint64_t now) {
     }
 }
 
+/* This thread was woken so much too late that the process was stopped meanwhile, by a signal or a debugger: that time
+ * counts for no worker. */
+static void forgive(struct worker_sample *samples, uint64_t late) {
+    for_all_workers(i, w) {
+        samples[i].since += late;
+        if (samples[i].cpu_at != 0) samples[i].cpu_at += late;
+    }
+}
+
 static bool all_sleep(void) {
     cc__lock_take(&cc__sched.idle.lock);
     bool all = want_idle(cc__get_seq(&cc__sched.want)) == cc__sched_open() && cc__islands_asleep();
@@ -226,7 +235,9 @@ static void *sysmon_main(void *arg) { /* SYSMON-2 */
         if (cc__get(&asked) && cc__swap(&asked, 0)) cc__upcall_asked(); /* first: a shutdown waits for it */
         if (cc__get_seq(&stop)) return NULL;
         uint64_t now = cc__clock_now(), until = tick(s, now);
-        if (until > now) cc__futex_wait(&word, seen, until);
+        if (until <= now) continue;
+        cc__futex_wait(&word, seen, until);
+        if ((now = cc__clock_now()) > until && now - until > STOPPED_NS) forgive(s->samples, now - until);
     }
 }
 

@@ -5,6 +5,8 @@
 
 #include <ccc/ccc.h>
 
+#include <signal.h>
+#include <stdatomic.h>
 #include <time.h>
 
 enum { LONG_MS = 900 }; /* looked at every 100 ms; a stall that is told of has lasted 300 to 500 */
@@ -212,4 +214,45 @@ static void one_computes_unwatched(void *unused) {
 TEST(nothing_is_said_when_it_is_off) {
     run(one_computes_unwatched);
     check_said("ccc: stall:", 0);
+}
+
+/* ---- a process that is stopped ---- */
+
+static struct { atomic_bool begun, over; } * shared;
+
+static void *computes_until_over(void *unused) {
+    atomic_store(&shared->begun, true);
+    while (!atomic_load(&shared->over)) {
+    }
+    return unused;
+}
+
+static void one_until_over(void *unused) {
+    (void)unused;
+    setenv("CC_STALL_MS", "5000", 1);
+    join("stopped", computes_until_over);
+}
+
+static void nap(long ms) {
+    struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
+    while (nanosleep(&ts, &ts) != 0) CHECK_EQ(errno, EINTR);
+}
+
+/* While it is stopped, by a signal or a debugger, no fiber keeps its worker. */
+TEST(time_in_which_the_process_is_stopped_does_not_count, .timeout = 60) {
+    if (under_valgrind()) SKIP("valgrind runs one thread at a time: all of them stall");
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED);
+    struct running run = start_child(one_until_over, NULL);
+    while (!atomic_load(&shared->begun)) nap(1);
+    nap(300); /* until sysmon has seen it in that turn */
+    CHECK_EQ(kill(run.pid, SIGSTOP), 0);
+    CHECK_EQ(waitpid(run.pid, &child.status, WUNTRACED), run.pid);
+    nap(6000);
+    CHECK_EQ(kill(run.pid, SIGCONT), 0);
+    nap(500); /* here it would be reported */
+    atomic_store(&shared->over, true);
+    end_child(&run, &child);
+    check_said("ccc: stall:", 0);
+    CHECK_EQ(child.status, 0);
 }
