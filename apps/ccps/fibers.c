@@ -6,6 +6,7 @@
  */
 #include "runtime.h"
 
+#include "base/utf8.h"
 #include "fiber/state.h"
 #include "inspect/unwind.h"
 #include "target.h"
@@ -195,9 +196,11 @@ static void find_stacks(struct look *l, uint64_t *cold) {
 
 /* What can be printed of it. */
 static void take_name(struct fiber_seen *f, const char *text) {
-    size_t n = 0;
-    while (n < layout.name_max - 1 && text[n] >= ' ' && text[n] <= '~') n++;
-    if (n > 0) f->name = strndup(text, n);
+    char name[NAME_MAX_SEEN];
+    memcpy(name, text, layout.name_max);
+    name[layout.name_max - 1] = '\0';
+    cc__utf8_cut(name);
+    if (name[0] != '\0') f->name = strdup(name);
 }
 
 static void find_names(struct look *l, const uint64_t *cold) {

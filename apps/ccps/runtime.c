@@ -1,7 +1,7 @@
 /* runtime.c - reads the runtime's data, by offsets that the library's table has. */
 #include "runtime.h"
 
-#include "base/attr.h"
+#include "base/utf8.h"
 #include "modules.h"
 #include "target.h"
 
@@ -190,9 +190,8 @@ struct scope_seen runtime_scope(uint64_t at, bool *found) {
     if (!*found) return s;
     s.nursery = nursery != 0;
     s.cancelled = cancelled != 0;
-    size_t n = 0;
-    while (s.nursery && n < layout.name_max - 1 && s.name[n] >= ' ' && s.name[n] <= '~') n++;
-    s.name[n] = '\0';
+    s.name[s.nursery ? layout.name_max - 1 : 0] = '\0';
+    cc__utf8_cut(s.name);
     return s;
 }
 

@@ -2,6 +2,7 @@
 #include "target.h"
 
 #include "base/san.h"
+#include "base/utf8.h"
 #include "os/safe_copy.h"
 
 #include <dirent.h>
@@ -488,10 +489,9 @@ uint64_t target_word(uint64_t at, unsigned size) {
 }
 
 void target_text(uint64_t at, char *text, size_t max) {
-    size_t n = 0;
     if (!target_read(text, at, max)) text[0] = '\0';
-    while (n < max - 1 && text[n] >= ' ' && text[n] <= '~') n++;
-    text[n] = '\0';
+    text[max - 1] = '\0';
+    cc__utf8_cut(text);
 }
 
 /* The unwinder's way to memory. */

@@ -2,6 +2,7 @@
 #include "diag/dump.h"
 
 #include "base/fatal.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 
@@ -34,13 +35,15 @@ void cc__out(struct out *out, const char *fmt, ...) {
 
 void cc__out_quoted(struct out *out, const char *text) {
     cc__out(out, "\"");
-    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0';) {
+        unsigned n = cc__utf8_shown((const char *)c);
         if (*c == '"' || *c == '\\')
             cc__out(out, "\\%c", *c);
-        else if (*c < ' ' || *c >= 127) /* byte by byte: valid JSON whatever the encoding */
+        else if (n > 0)
+            cc__out(out, "%.*s", (int)n, (const char *)c);
+        else /* a byte: valid JSON whatever the encoding */
             cc__out(out, "\\u%04x", *c);
-        else
-            cc__out(out, "%c", *c);
+        c += n > 0 ? n : 1;
     }
     cc__out(out, "\"");
 }

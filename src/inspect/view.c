@@ -1,6 +1,7 @@
 /* view.c - taking views. */
 #include "inspect/view.h"
 
+#include "base/utf8.h"
 #include "inspect/layout.h"
 #include "inspect/sample.h"
 #include "inspect/symbol.h"
@@ -35,12 +36,13 @@ CC_NOINLINE CC_NO_TSAN uint32_t cc__view_slot(const struct fiber *f) {
     return ((const volatile struct fiber *)f)->slot;
 }
 
-/* Copies the name up to the first unprintable character, and terminates it. */
+/* Copies the name as far as it can be shown, and terminates it. */
 static CC_NOINLINE CC_NO_TSAN __attribute__((no_sanitize("address"))) void read_name(const volatile char *from,
                                                                                      char *to) {
     size_t n = 0;
-    for (char c; n < CC_FIBER_NAME_MAX - 1 && (c = from[n]) >= ' ' && c <= '~'; n++) to[n] = c;
+    for (char c; n < CC_FIBER_NAME_MAX - 1 && (c = from[n]) != '\0'; n++) to[n] = c;
     to[n] = '\0';
+    cc__utf8_cut(to);
 }
 
 void cc__view_name(struct fiber *f, char *name) {
