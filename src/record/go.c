@@ -9,6 +9,7 @@
  */
 #include "record/record.h"
 
+#include "base/mem.h"
 #include "fiber/state.h"
 #include "record/go_events.h"
 
@@ -25,7 +26,7 @@ struct writer {
     struct vec stacks;            /* of struct stack_entry */
     uint64_t thread, begin, time; /* of the batch: its thread, its start, its last event */
     uint32_t lane;
-    uint32_t by_frames[RECORD_STACKS + 1]; /* stack number by the recorder's number; 0: not assigned yet */
+    uint32_t *by_frames; /* RECORD_STACKS + 1: stack number by the recorder's number; 0: not assigned yet */
 };
 
 /* The frames of one stack: places. */
@@ -247,6 +248,8 @@ int cc__record_go(struct history *h, struct vec *out) {
     static const char header[16] = "go 1.22 trace";
     struct writer w = {.h = h, .out = out};
     struct vec frequency = {0};
+    w.by_frames = cc__mem_alloc((RECORD_STACKS + 1) * sizeof *w.by_frames); /* too large for a fiber's stack */
+    if (w.by_frames == NULL) return ENOMEM;
     cc__bytes_add(out, header, sizeof header);
     for (w.lane = 0; w.lane < h->lanes.count; w.lane++) {
         w.thread = processor(h, w.lane) + 1;
@@ -266,5 +269,6 @@ int cc__record_go(struct history *h, struct vec *out) {
     cc__vec_free(&frequency);
     cc__vec_free(&w.batch);
     cc__vec_free(&w.stacks);
+    cc__mem_free(w.by_frames);
     return failed || out->failed ? ENOMEM : 0;
 }

@@ -204,6 +204,28 @@ TEST_WORKERS(text_names_what_happened) {
     free(text);
 }
 
+static void *write_all(void *fd) {
+    for (int format = CC_RECORD_GO; format <= CC_RECORD_TEXT; format++)
+        CHECK_EQ(cc_record_write((int)(intptr_t)fd, (CCRecordFormat)format), 0);
+    return NULL;
+}
+
+/* Any fiber may write a file. */
+TEST(by_a_fiber_with_a_small_stack) {
+#if !defined(NDEBUG) || defined(CC_ASAN) || defined(CC_TSAN)
+    SKIP("frames are larger in this build");
+#endif
+    CCTask task;
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.level = CC_RECORD_STACKS}), 0);
+    CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
+    CCSpawnOptions options = {.stack_size = CC_STACK_SIZE_MIN};
+    CHECK_EQ(cc_spawn(&task, write_all, (void *)(intptr_t)fd, &options), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    close(fd);
+}
+
 TEST_WORKERS(history_can_have_been) {
     struct history h;
     long n = test_scale(300);
