@@ -271,7 +271,7 @@ CC_API int cc_unix_credentials(CCConn *conn, CCCredentials *who);
 /* ---- servers ---- */
 
 /* The handler of one connection, called on its own fiber. The connection is closed when it returns, unless the handler
- * has closed it. Returns 0, or an errno value for a failure. */
+ * has closed it. Returns 0, or an errno value for a failure; ECANCELED of a cancelled handler is not a failure. */
 typedef int (*CCConnFn)(CCConn *conn, void *arg);
 
 typedef struct CCServeOptions {

@@ -49,7 +49,7 @@ static void tell(void *arg) {
     struct serve_counts *counts = &s->listener->counts;
     int code = h->returned ? h->status : ENOTRECOVERABLE;
     if (!h->returned) (void)cc__add(&counts->panicked, 1);
-    if (code == 0) return;
+    if (code == 0 || (code == ECANCELED && cc_cancelled())) return; /* as a child of a nursery */
     (void)cc__add(&counts->failed, 1);
     if (s->options.failed != NULL) s->options.failed(h->conn, code, s->arg);
 }

@@ -143,6 +143,42 @@ static void *failing(void *arg) {
     return arg;
 }
 
+/* At the end of a server, handlers that wait for a next request return ECANCELED: this is not a failure. Of a handler
+ * that nobody has cancelled it is one. */
+static int passes_on(CCConn *conn, void *arg) {
+    char byte;
+    size_t n;
+    (void)arg;
+    int error = cc_read(conn, &byte, 1, &n);
+    return error == 0 && n > 0 ? ECANCELED : error;
+}
+
+static void *cancelled_handlers(void *arg) {
+    enum { IDLE = 5 };
+    CCConn *idle[IDLE];
+    listen_anywhere();
+    told = 0;
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_serve(n, listener, passes_on, &told, &(CCServeOptions){.failed = note}), 0);
+        CCConn *c = dial(listener);
+        CHECK_EQ(cc_write(c, "x", 1, NULL), 0);
+        while (stats().accepted < 1 || stats().open > 0) cc_yield();
+        CHECK(stats().failed == 1 && told == 1 && told_code == ECANCELED);
+        cc_close(c);
+        for (int i = 0; i < IDLE; i++) idle[i] = dial(listener);
+        while (stats().open < IDLE) cc_yield();
+        cc_nursery_cancel(n);
+    }
+    CHECK(stats().failed == 1 && stats().cancelled == IDLE && told == 1);
+    for (int i = 0; i < IDLE; i++) cc_close(idle[i]);
+    cc_listener_close(listener);
+    return arg;
+}
+
+TEST_WORKERS(a_cancelled_handler_has_not_failed) {
+    CHECK_EQ(cc_run(cancelled_handlers, NULL, NULL), 0);
+}
+
 /* Who is told of failures panics: connections are closed, and their places are free, all the same. */
 static void panic_when_told(CCConn *conn, int code, void *arg) {
     (void)conn, (void)code, (void)arg;
