@@ -2,8 +2,8 @@
  *
  *   CCConn *c;
  *   if (cc_dial(&c, "tcp://example.org:80", NULL) == 0) {
- *       cc_write(c, "GET / HTTP/1.0\r\n\r\n", 18, NULL);
- *       while (cc_read(c, buffer, sizeof buffer, &n) == 0 && n > 0) …
+ *       if (cc_write(c, "GET / HTTP/1.0\r\n\r\n", 18, NULL) == 0)
+ *           while (cc_read(c, buffer, sizeof buffer, &n) == 0 && n > 0) …
  *       cc_close(c);
  *   }
  *
@@ -21,8 +21,8 @@
  *
  * Calls that wait have three forms, as in cc_fd.h: plain, _try (EAGAIN) and _until (ETIMEDOUT); the plain form also
  * ends at the connection's own deadline. All return 0 or an errno value and do not modify errno. None raises SIGPIPE.
- * After ETIMEDOUT and ECANCELED nothing was read, accepted or connected, and a write reports how many bytes were
- * written.
+ * A call that makes a listener, connection or socket sets its pointer to NULL on an error. After ETIMEDOUT and
+ * ECANCELED nothing was read, accepted or connected, and a write reports how many bytes were written.
  *
  * Any context: a fiber parks, an OS thread blocks. Two fibers may use a connection at the same time, one reader and one
  * writer. cc_close frees it: a wait of another fiber ends with EBADF, but no call may start afterwards. To stop another

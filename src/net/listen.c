@@ -193,8 +193,9 @@ static int add_layer(CCListener *l, CCConn **conn) {
 
 int cc__listener_accept(CCListener *l, CCConn **conn, enum how how, CCDeadline deadline) {
     int fd = -1, error;
-    if (l == NULL || conn == NULL) return EINVAL;
+    if (conn == NULL) return EINVAL;
     *conn = NULL;
+    if (l == NULL) return EINVAL;
     cc__listener_keep(l);
     do {
         struct io_use use = l->use;
