@@ -84,11 +84,12 @@ static inline int cc_sleep_s(uint64_t s) {
 
 /* ---- tickers ---- */
 
-/* What happens to ticks that are already due when the caller starts to wait for the next one. */
+/* What happens when several ticks are due by the time a caller waits for one. In every mode one of them is delivered at
+ * once; the others are ... */
 typedef enum CCTickerMode {
     CC_TICKER_SKIP,  /* skipped and counted; the next comes at a whole number of periods from the first */
-    CC_TICKER_BURST, /* delivered at once, one after the other */
-    CC_TICKER_DELAY  /* skipped; the next comes a period after the late one was taken */
+    CC_TICKER_BURST, /* delivered at once too, one after the other */
+    CC_TICKER_DELAY  /* skipped and counted; the next comes a period after the late one was taken */
 } CCTickerMode;
 
 /* A periodic point in time: no task, nothing to free. Several callers may wait for one ticker: each tick goes to an
