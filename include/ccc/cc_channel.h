@@ -29,11 +29,12 @@ typedef struct CCChanConfig {
     size_t elem_size;
     size_t capacity;
     CCChanMode mode; /* the drop modes need a capacity */
-    /* Object pool: on_create creates an item when a receive finds the channel empty and fewer than `capacity` items
-     * exist; on_reset is called on an item that is sent back; on_destroy on each item when the channel is freed. Each
-     * gets `context`. on_create returns 0 or an error, which the receive returns. on_create may be NULL with the others
-     * set. They run outside the channel's lock; on_destroy must not panic. on_reset runs before the attempt to send,
-     * also if the send then fails, and for every select that has the send among its arms and waits. */
+    /* Object pool: on_create creates an item when a receive (in any form, or in a select) finds the channel empty and
+     * fewer than `capacity` items exist; on_reset is called on an item that is sent back; on_destroy on each item when
+     * the channel is freed. Each gets `context`. on_create returns 0 or an error, which the receive returns. on_create
+     * may be NULL with the others set. They run outside the channel's lock and may wait; on_destroy must not panic.
+     * on_reset runs before the attempt to send, also if the send then fails, and for every select that has the send
+     * among its arms and waits. An item that is not sent back keeps its place: repair a broken one and send it back. */
     int (*on_create)(void *item, void *context);
     void (*on_reset)(void *item, void *context);
     void (*on_destroy)(void *item, void *context);
