@@ -7,7 +7,7 @@
  *   cc_reader_init(&in, conn, 4096);
  *   cc_writer_init(&out, conn, 0);
  *   while (cc_reader_line(&in, &line, &n) == 0) {
- *       cc_writer_print(&out, "you said %s\n", line);
+ *       if (cc_writer_print(&out, "you said %s\n", line) != 0) break;
  *       if (cc_reader_buffered(&in) == 0 && cc_writer_flush(&out) != 0) break;
  *   }
  *   cc_reader_free(&in);

@@ -4,10 +4,10 @@
  *   const char *argv[] = {"sort", "-n", NULL};
  *   int rc = cc_process_start(&p, &(CCProcessOptions){.argv = argv, .in = {.kind = CC_PROCESS_PIPE}});
  *   if (rc != 0) …                                     ENOENT: there is no such program
- *   cc_fd_write(cc_process_stdin(p), numbers, size, NULL);
+ *   rc = cc_fd_write(cc_process_stdin(p), numbers, size, NULL);
  *   cc_process_close(p, 0);
  *   CCProcessStatus status;
- *   cc_process_wait(p, &status);
+ *   if (rc == 0) rc = cc_process_wait(p, &status);
  *   cc_process_free(p);
  *
  * A process started inside a nursery belongs to it: the nursery waits for its end, and a cancellation of the nursery

@@ -28,10 +28,10 @@ CC_BEGIN_DECLS
 /* ---- mutex ---- */
 
 /* Mutual exclusion. The fiber (or OS thread) that took the lock owns it, whichever worker it runs on; it is not
- * recursive. Any caller may take a free mutex, but a waiter that has waited for a millisecond is handed the lock. An
- * unlock by a caller that does not hold the mutex aborts the program with a message that names the mutex, the holder
- * and the caller. A lock by its holder does so in a debug build. If the holder ends without an unlock, the mutex stays
- * locked, and belongs to no later fiber or thread. */
+ * recursive. Any caller may take a free mutex, but a waiter that was woken and lost it sixteen times, or has waited for
+ * a millisecond, is handed the lock. An unlock by a caller that does not hold the mutex aborts the program with a
+ * message that names the mutex, the holder and the caller. A lock by its holder does so in a debug build. If the holder
+ * ends without an unlock, the mutex stays locked, and belongs to no later fiber or thread. */
 typedef struct CCMutex {
     uint32_t word;
     uint32_t spare;

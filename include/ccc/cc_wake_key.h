@@ -5,13 +5,14 @@
  * is not a pointer, and its ticket is never reused.
  *
  *   static void done(int result, void *context) {         called by the library, on any thread
- *       struct CCWakeKey *key = context;
+ *       CCWakeKey *key = context;
  *       (void)cc_wake(*key, (uint64_t)result);            ESRCH: the wait is over
+ *       free(key);
  *   }
  *   CCWakeKey key;
  *   uint64_t result;
  *   if (cc_wake_key_open(&key) == 0) {
- *       library_start(done, &key);
+ *       library_start(done, copy_of(key));                a copy: the callback may come after the wait has ended
  *       rc = cc_wake_key_wait_until(key, &result, cc_after_ms(100));
  *   }
  *
