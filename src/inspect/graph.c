@@ -10,17 +10,25 @@
 
 enum { NEARBY = 32 }; /* words that are searched behind a pointer: the beginning of a struct */
 
-/* Whether the value is among n words or, deep, in memory that one of them points to: a channel is often a member of a
- * struct. */
-static bool among(const uintptr_t *words, size_t n, uintptr_t value, bool deep) {
+static bool is_record(uintptr_t address) {
+    uintptr_t low, high;
+    for (unsigned i = 0; cc__pool_slab(i, &low, &high); i++)
+        if (address >= low && address < high) return true;
+    return false;
+}
+
+/* Copies what a word of the fiber's points to: a channel is often a member of a struct. Not from the fiber's own stack:
+ * its live part is searched anyway, and the rest is stale. Nor from records of fibers, which hold what those wait for.
+ */
+static bool copy_near(uintptr_t near[NEARBY], const struct view *v, uintptr_t word) {
+    if (word % sizeof(void *) != 0 || word <= 4096 || (word >= v->low && word < v->high) || is_record(word))
+        return false;
+    return cc__safe_copy(near, (const void *)word, NEARBY * sizeof *near);
+}
+
+static bool among(const uintptr_t *words, size_t n, uintptr_t value) {
     for (size_t i = 0; i < n; i++)
         if (words[i] == value) return true;
-    for (size_t i = 0; deep && i < n; i++) {
-        uintptr_t near[NEARBY];
-        if (words[i] % sizeof(void *) == 0 && words[i] > 4096 &&
-            cc__safe_copy(near, (const void *)words[i], sizeof near) && among(near, NEARBY, value, false))
-            return true;
-    }
     return false;
 }
 
@@ -43,8 +51,11 @@ static bool each_part(const struct view *v,
 }
 
 static bool has_value(void *value, const struct view *v, const uintptr_t *words, size_t n) {
-    (void)v;
-    return among(words, n, *(const uintptr_t *)value, true);
+    uintptr_t near[NEARBY], wanted = *(const uintptr_t *)value;
+    if (among(words, n, wanted)) return true;
+    for (size_t i = 0; i < n; i++)
+        if (copy_near(near, v, words[i]) && among(near, NEARBY, wanted)) return true;
+    return false;
 }
 
 /* Whether it holds that value, or memory that it points to does. */
@@ -126,15 +137,13 @@ static size_t note_words(struct fiber *f, const uintptr_t *words, size_t n) {
     return found;
 }
 
-/* What a word of the stack points to inside the stack is looked at anyway. True: the fiber mentions all objects. */
+/* True: the fiber mentions all objects. */
 static bool note_part(void *arg, const struct view *v, const uintptr_t *words, size_t n) {
     size_t *found = arg;
     *found += note_words(v->fiber, words, n);
     for (size_t i = 0; i < n && *found < references.objects; i++) {
-        uintptr_t near[NEARBY], at = words[i];
-        bool inside = v->sp != 0 && at >= v->sp && at < v->high && v->high - at >= sizeof near;
-        if (at % sizeof(void *) == 0 && at > 4096 && !inside && cc__safe_copy(near, (const void *)at, sizeof near))
-            *found += note_words(v->fiber, near, NEARBY);
+        uintptr_t near[NEARBY];
+        if (copy_near(near, v, words[i])) *found += note_words(v->fiber, near, NEARBY);
     }
     return *found == references.objects;
 }
@@ -305,6 +314,12 @@ static void open_node(struct graph *g, struct node *n) {
     g->path[g->depth++] = (unsigned)(n - g->node);
 }
 
+/* Two that wait for one channel are on the same side of it: neither can end the wait of the other. */
+static bool wait_alike(const struct node *a, const struct node *b) {
+    return cc__park_object(a->what.reason) == OBJECT_CHANNEL && a->what.reason == b->what.reason &&
+           a->what.object == b->what.object;
+}
+
 /* Depth-first search. Returns the index in the current path where the cycle begins; -1: there is none. */
 static int walk(struct graph *g, struct node *start) {
     open_node(g, start);
@@ -316,7 +331,7 @@ static int walk(struct graph *g, struct node *start) {
             continue;
         }
         struct node *to = find(g, n->edge[n->next++]);
-        if (to == NULL || to->colour == CLOSED) continue;
+        if (to == NULL || to->colour == CLOSED || wait_alike(n, to)) continue;
         if (to->colour == NEW) {
             open_node(g, to);
             continue;

@@ -62,7 +62,7 @@ static void join(CCTask task) {
 }
 
 /* Nobody frees them: a leak checker finds them here, when the fibers that used them are gone. */
-static CCChan *volatile channels[8];
+static CCChan *volatile channels[32];
 
 static CCChan *named_channel(const char *name, size_t capacity) {
     static size_t count;
@@ -73,6 +73,20 @@ static CCChan *named_channel(const char *name, size_t capacity) {
 
 static void dead_recv(void) {
     join(start("reader", receiver, named_channel("empty", 4)));
+}
+
+static void dead_readers(void) {
+    CCChan *ch = named_channel("jobs", 4);
+    CCTask tasks[3];
+    for (int i = 0; i < 3; i++) tasks[i] = start("reader", receiver, ch);
+    for (int i = 0; i < 3; i++) join(tasks[i]);
+}
+
+/* Each of its own channel. */
+static void dead_apart(void) {
+    CCTask tasks[3];
+    for (int i = 0; i < 3; i++) tasks[i] = start("reader", receiver, named_channel("jobs", 4));
+    for (int i = 0; i < 3; i++) join(tasks[i]);
 }
 
 static CCIsland *lagoon;
@@ -283,6 +297,27 @@ static void dead_talkers(void) {
     join(two);
 }
 
+static void *offers_before_listening(void *ends) {
+    struct line_ends *line = ends;
+    uint64_t v = 1;
+    size_t chosen;
+    CCCase cases[] = {CC_SEND(line->mouth, &v, NULL), {.kind = CC_CASE_NONE}};
+    MAY_FAIL(cc_select(cases, 2, CC_FOREVER, &chosen));
+    (void)cc_chan_recv(line->ear, &v, sizeof v);
+    return NULL;
+}
+
+/* Each talks to the next one, every other one in a select. (Which cycle is found depends on stale words on stacks.) */
+static void dead_ring(void) {
+    enum { RING = 20 };
+    static struct line_ends ring[RING];
+    CCTask tasks[RING];
+    for (int i = 0; i < RING; i++) ring[i].ear = ring[(i + RING - 1) % RING].mouth = named_channel("ear", 0);
+    for (int i = 0; i < RING; i++)
+        tasks[i] = start("talker", i % 2 == 0 ? speaks_before_listening : offers_before_listening, &ring[i]);
+    for (int i = 0; i < RING; i++) join(tasks[i]);
+}
+
 /* The main thread waits for a fiber that waits for the main thread. */
 static void dead_with_thread(void) {
     chan_a = named_channel("orders", 0);
@@ -447,6 +482,8 @@ static void dead_after_a_sync(void) {
 
 static const struct shape_case dead_shapes[] = {
     {"receive", dead_recv, {"'reader' waits to receive from channel 'empty'", "receiver", "OS thread"}},
+    {"several that receive", dead_readers, {"3 fibers wait", "no cycle of waits was found"}},
+    {"several, each of its own channel", dead_apart, {"no other fiber's stack refers to it", "no cycle of waits"}},
     {"on an island", dead_island, {"'reader' on island 'lagoon' waits to receive from channel 'tide'", "receiver"}},
     {"send to a full one", dead_send_full, {"'writer' waits to send on channel 'full'", "2 buffered"}},
     {"rendezvous", dead_rendezvous, {"'caller' waits to send on channel 'handshake'"}},
@@ -476,6 +513,7 @@ static const struct shape_case dead_shapes[] = {
     {"two talkers",
      dead_talkers,
      {"a cycle of 2 waits", "'ann' waits to send on channel 'to bob'", "'bob' waits to send on channel 'to ann'"}},
+    {"a ring of talkers", dead_ring, {"20 fibers wait", "a cycle of "}},
     {"with the main thread",
      dead_with_thread,
      {"'servant' waits to receive from channel 'orders'", "channel 'answers'"}},
