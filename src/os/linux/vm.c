@@ -46,8 +46,8 @@ static bool advise_all(const struct vm_range *ranges, size_t n, int advice) {
     return syscall(SYS_process_madvise, SELF, ranges, n, advice, 0) == (long)total;
 }
 
-/* Some systems accept advice that they do not know. A guard works if its page cannot be populated, and the next one can:
- * the kernel says so without a fault here. */
+/* Some systems accept advice that they do not know. A guard works if its page cannot be populated, and another one
+ * can: the kernel says so without a fault here. */
 __attribute__((unused)) static void try_guard_advice(void) {
     size_t page = cc__vm_page();
     char *p = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
