@@ -50,7 +50,6 @@ size_t cc__stack_default_size;
 _Atomic uint32_t cc__stack_cache_limit = STACK_CACHE_MAX;
 _Atomic uint32_t cc__stack_moves;
 static _Atomic uint32_t numbers;
-static _Atomic uint32_t guards;
 static _Atomic uint32_t warned_unguarded; /* not a byte: some CPUs cannot swap one */
 
 /* The class for `size` bytes: its log2. */
@@ -102,7 +101,6 @@ void cc__stack_destroy(void) {
         memset(pool, 0, sizeof *pool);
     }
     cc__set(&warned_unguarded, 0);
-    cc__set(&guards, 0);
 }
 
 /* A new arena; tries smaller ones when the system refuses (RLIMIT_AS, strict overcommit). */
@@ -179,8 +177,7 @@ static void give_locked(struct class_pool *pool, struct stack *s) { /* STACK-1 *
 /* Outside the lock, because the system call is slow. */
 static void guard(struct stack *s) { /* STACK-2 */
     struct vm_range range = cc__stack_guard(s);
-    s->guarded = cc__get(&guards) < cc__vm_guards_max() && cc__vm_guard(range.at, range.size);
-    if (s->guarded) cc__add_relaxed(&guards, 1);
+    s->guarded = cc__vm_guard(range.at, range.size);
     if (s->guarded || cc__swap(&warned_unguarded, 1) != 0) return;
     cc__warn(
         "no more guard pages after %u stacks, which would use up vm.max_map_count; from here on a stack overflow is not caught. "

@@ -30,7 +30,7 @@
 
 size_t cc__vm_page_size;
 static bool guard_free;
-static size_t guards_max;
+static _Atomic size_t guards, guards_max; /* by mprotect; the limit is 0 until it is needed */
 static bool many; /* the system has advice for many ranges at once */
 
 _Static_assert(sizeof(struct vm_range) == sizeof(struct iovec) &&
@@ -61,13 +61,15 @@ __attribute__((unused)) static void try_guard_advice(void) {
 }
 
 /* Each guard by mprotect splits a mapping: it takes two more of vm.max_map_count. Guards get three quarters at most. */
-static size_t mappings_for_guards(void) {
+static size_t most_guards(void) {
     char text[24] = "";
+    if (cc__get(&guards_max) != 0) return cc__get(&guards_max);
     int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
     if (fd >= 0) close(fd);
     unsigned long mappings = n > 0 ? strtoul(text, NULL, 10) : 0;
-    return (mappings > 0 ? mappings : 65530) / 4 * 3;
+    cc__set(&guards_max, (mappings > 0 ? mappings : 65530) / 4 * 3 / 2);
+    return cc__get(&guards_max);
 }
 
 void cc__vm_init(void) {
@@ -77,7 +79,8 @@ void cc__vm_init(void) {
 #ifndef CC_ASAN /* LeakSanitizer reads every stack, and skips only what the list of mappings marks as unreadable */
     try_guard_advice();
 #endif
-    guards_max = guard_free ? SIZE_MAX : mappings_for_guards() / 2;
+    cc__set(&guards, 0);
+    cc__set(&guards_max, 0);
 }
 
 bool cc__vm_guard_is_free(void) {
@@ -85,7 +88,7 @@ bool cc__vm_guard_is_free(void) {
 }
 
 size_t cc__vm_guards_max(void) {
-    return guards_max;
+    return guard_free ? SIZE_MAX : most_guards();
 }
 
 void *cc__vm_reserve(size_t size) {
@@ -104,9 +107,13 @@ void cc__vm_release(void *p, size_t size) {
     if (munmap(p, size) != 0) cc__fatal("munmap of a range of %zu bytes failed with error %d", size, cc__errno_get());
 }
 
+/* Locked memory (mlockall) refuses the advice. */
 bool cc__vm_guard(void *p, size_t size) {
     CC_KEEP_ERRNO;
-    return guard_free ? madvise(p, size, MADV_GUARD_INSTALL) == 0 : mprotect(p, size, PROT_NONE) == 0;
+    if (guard_free && madvise(p, size, MADV_GUARD_INSTALL) == 0) return true;
+    if (cc__get(&guards) >= most_guards() || mprotect(p, size, PROT_NONE) != 0) return false;
+    cc__add_relaxed(&guards, 1);
+    return true;
 }
 
 void cc__vm_populate(void *p, size_t size) {

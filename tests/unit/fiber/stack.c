@@ -150,6 +150,24 @@ TEST(every_stack_has_a_guard) {
     close_stacks();
 }
 
+/* Memory that the program has locked takes no guards by advice. */
+TEST(stacks_of_a_program_that_locks_its_memory) {
+    enum { STACKS = 100 };
+    struct stack *all[STACKS];
+    open_stacks(256 * 1024);
+    all[0] = cc__stack_take(&cache, 0);
+    if (mlockall(MCL_CURRENT) != 0) SKIP("memory cannot be locked");
+    for (int i = 1; i < STACKS; i++) {
+        all[i] = cc__stack_take(&cache, 0);
+        CHECK(all[i]->guarded);
+        CHECK(!readable(all[i]->base));
+        CHECK(readable(bottom(all[i])));
+    }
+    CHECK_EQ(munlockall(), 0);
+    for (int i = 0; i < STACKS; i++) cc__stack_give(&cache, all[i]);
+    close_stacks();
+}
+
 /* More stacks than can be guarded leave mappings for the program, its allocator and its sanitizer. */
 TEST(guards_leave_mappings) {
     enum { STACKS = 33000, MAPPINGS = 2000 };
