@@ -14,9 +14,7 @@
 
 #include <errno.h>
 
-static _Thread_local struct {
-    CCDefer *list, *mark;
-} threads_own __attribute__((tls_model("initial-exec")));
+static _Thread_local struct { CCDefer *list, *mark; } threads_own __attribute__((tls_model("initial-exec")));
 
 /* Never inlined: a fiber may change threads, so the compiler must not cache the address. */
 static CC_NOINLINE CCDefer **list_of_thread(void) {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/fatal.h"
 #include "base/san.h"
+#include "sync/atomic.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +32,7 @@
 size_t cc__vm_page_size;
 static bool guard_free;
 static _Atomic size_t guards, guards_max; /* by mprotect; the limit is 0 until it is needed */
-static bool many; /* the system has advice for many ranges at once */
+static bool many;                         /* the system has advice for many ranges at once */
 
 _Static_assert(sizeof(struct vm_range) == sizeof(struct iovec) &&
                    offsetof(struct vm_range, at) == offsetof(struct iovec, iov_base) &&
