@@ -80,12 +80,19 @@ unsigned runtime_open(void) {
     return (unsigned)target_word(layout.sched + layout.sched_open, 4);
 }
 
-static uint32_t count_timers(unsigned index) {
+static uint32_t count_entries(uint64_t heap) {
     uint64_t heaps = target_word(target_word(layout.timers + layout.timers_heaps, 8), 8);
     uint64_t size = target_word(layout.timers + layout.timers_size, 8);
     return heaps == 0
                ? 0
-               : (uint32_t)target_word(heaps + index * size + target_word(layout.timers + layout.timers_count, 8), 4);
+               : (uint32_t)target_word(heaps + heap * size + target_word(layout.timers + layout.timers_count, 8), 4);
+}
+
+/* An island has a second heap. */
+static uint32_t count_timers(unsigned index) {
+    bool island = index >= target_word(layout.sched + layout.sched_max, 4);
+    uint64_t alarms = index + target_word(layout.timers + layout.timers_alarms, 8);
+    return count_entries(index) + (island ? count_entries(alarms) : 0);
 }
 
 struct worker_seen runtime_worker(unsigned index) {

@@ -31,7 +31,7 @@ enum { ROOM_MIN = 64 };
 static struct heap *heaps;
 static unsigned heap_count;
 
-const struct timer_map cc__timer_map = {&heaps, sizeof(struct heap), offsetof(struct heap, count)};
+const struct timer_map cc__timer_map = {&heaps, sizeof(struct heap), offsetof(struct heap, count), ISLANDS_MAX};
 
 static bool start(unsigned workers) {
     heaps = cc__mem_alloc(workers * sizeof *heaps);
@@ -177,7 +177,8 @@ void cc__timer_disarm_alarm(struct worker *home) {
 }
 
 uint32_t cc__timer_count(struct worker *w) {
-    return cc__get(&heap_of(w)->count);
+    uint32_t count = cc__get(&heap_of(w)->count);
+    return alarms_of(w) != heap_of(w) ? count + cc__get(&alarms_of(w)->count) : count;
 }
 
 /* Drops stale entries that would fire first. */

@@ -32,13 +32,14 @@ void cc__timer_disarm_alarm(struct worker *home);
 /* Calls fn for each timer whose wait is still pending, under locks: fn must not wait. Any thread. */
 void cc__timer_each(void (*fn)(void *arg, struct fiber *f, uint64_t ticket), void *arg);
 
-/* How many entries worker w holds, stale ones included, alarms of an island excluded. */
+/* How many entries worker w holds, stale ones and the alarms of an island included. */
 uint32_t cc__timer_count(struct worker *w);
 
-/* For external inspectors (inspect/layout.def): the workers' heaps, and the offset of the number of entries. */
+/* For external inspectors (inspect/layout.def): the workers' heaps, the offset of the number of entries, and how many
+ * heaps further the alarms of an island's worker are. */
 struct timer_map {
     struct heap **heaps;
-    size_t size, count;
+    size_t size, count, alarms;
 };
 extern const struct timer_map cc__timer_map;
 
