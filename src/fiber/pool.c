@@ -10,7 +10,8 @@
 #include "os/vm.h"
 
 enum {
-    SLAB_RECORDS = 8192,    /* 1 MiB: one mapping per slab keeps the number of mappings low, and few are half empty */
+    SLAB_RECORDS =
+        POOL_SLAB_RECORDS,  /* 1 MiB: one mapping per slab keeps the number of mappings low, and few are half empty */
     POPULATE_RECORDS = 512, /* 64 KiB backed at a time: 1.1 us per page instead of 1.5 (measured); the first as used */
     SLABS_MAX = 16384,      /* 134 million fibers; the table costs 128 KiB of address space, touched as used */
 };
@@ -77,16 +78,28 @@ static CC_NOINLINE CC_NO_TSAN void set_slot(struct fiber *f, uint32_t slot) {
     f->slot = slot;
 }
 
+/* The index-th slab, reserved if there is none. NULL: no memory. */
+static struct fiber *slab_locked(unsigned index) {
+    struct fiber *slab = cc__get(&slabs[index]);
+    if (slab != NULL) return slab;
+    slab = cc__vm_reserve(SLAB_RECORDS * sizeof(struct fiber));
+    if (slab != NULL) cc__set_release(&slabs[index], slab); /* pairs with cc__pool_at */
+    return slab;
+}
+
+struct fiber *cc__pool_first(void) {
+    cc__lock_take(&pool.lock);
+    struct fiber *f = slab_locked(0);
+    cc__lock_release(&pool.lock);
+    return f;
+}
+
 /* Carves a record that was never used. */
 static struct fiber *carve_locked(void) {
     uint32_t slot = pool.carved;
     if (slot / SLAB_RECORDS >= SLABS_MAX) return NULL;
-    struct fiber *slab = cc__get(&slabs[slot / SLAB_RECORDS]);
-    if (slab == NULL) {
-        slab = cc__vm_reserve(SLAB_RECORDS * sizeof(struct fiber));
-        if (slab == NULL) return NULL;
-        cc__set_release(&slabs[slot / SLAB_RECORDS], slab); /* pairs with cc__pool_at */
-    }
+    struct fiber *slab = slab_locked(slot / SLAB_RECORDS);
+    if (slab == NULL) return NULL;
     pool.carved++;
     struct fiber *f = &slab[slot % SLAB_RECORDS];
     if (slot % POPULATE_RECORDS == 0 && slot != 0) cc__vm_populate(f, POPULATE_RECORDS * sizeof *f);

@@ -61,6 +61,11 @@ struct fiber *cc__pool_at(uint32_t slot);
 /* How many slots have been carved: a walk over all records goes from 0 to here. */
 uint32_t cc__pool_size(void);
 
+/* The record of slot 0, whether it is used or not; POOL_SLAB_RECORDS of them are one array. NULL: no memory. Any
+ * thread. */
+enum { POOL_SLAB_RECORDS = 8192 };
+struct fiber *cc__pool_first(void);
+
 /* Where the records of the index-th slab are; false: there are no more. Any thread. */
 bool cc__pool_slab(unsigned index, uintptr_t *low, uintptr_t *high);
 

@@ -10,7 +10,9 @@
 
 #include "sched/sched.h"
 
-/* In trace_route.c; for any level. */
+/* In trace_route.c; for any level, and any slot. */
+void cc__sched_record_run_slow(struct worker *w, struct record_ring *r, const struct fiber *next,
+                               enum record_kind before);
 void cc__sched_record_slow(struct worker *w, struct record_ring *r, enum record_kind kind, unsigned arg, uint64_t body);
 void cc__sched_record_park_slow(struct worker *w, struct record_ring *r, unsigned reason, const struct fiber *next);
 
@@ -22,6 +24,11 @@ CC_INLINE uint32_t cc__sched_record_slot(const struct fiber *f) {
     return f->slot;
 }
 #endif
+
+/* The same if it is below r->turns, else at least that: from the address. */
+CC_INLINE uint64_t cc__sched_record_near(struct record_ring *r, const struct fiber *f) {
+    return ((uintptr_t)f - r->first) / sizeof *f;
+}
 
 /* The worker's ring; NULL: nothing is recorded. */
 CC_INLINE struct record_ring *cc__sched_ring(struct worker *w) {
@@ -45,10 +52,11 @@ CC_INLINE void cc__sched_record(struct worker *w, enum record_kind kind) {
 CC_INLINE void cc__sched_record_run(struct worker *w, const struct fiber *next, enum record_kind before) {
     struct record_ring *r = cc__sched_ring(w);
     if (likely(r == NULL)) return;
-    if (likely(cc__ring_has_turns(r)))
-        cc__sched_record_turn(w, r, REC_RUN, before, cc__sched_record_slot(next));
+    uint64_t slot = cc__sched_record_near(r, next);
+    if (likely(slot < cc__get(&r->turns)))
+        cc__sched_record_turn(w, r, REC_RUN, before, slot);
     else
-        cc__sched_record_slow(w, r, REC_RUN, before, cc__sched_record_slot(next));
+        cc__sched_record_run_slow(w, r, next, before);
 }
 
 /* The running fiber, which has noted its object, is about to park, and `next` is about to run. */
@@ -56,9 +64,9 @@ CC_INLINE void cc__sched_record_switch(struct worker *w, struct fiber *self, uns
                                        const struct fiber *next) {
     struct record_ring *r = cc__sched_ring(w);
     if (likely(r == NULL)) return;
-    uint32_t slot = cc__sched_record_slot(next);
+    uint64_t slot = cc__sched_record_near(r, next);
     if (likely(slot < cc__get(&r->turns)))
-        cc__sched_record_turn(w, r, REC_SWITCH, reason, cc__record_switch_body(cc__fiber_object(self), slot));
+        cc__sched_record_turn(w, r, REC_SWITCH, reason, cc__record_switch_body(cc__fiber_object(self), (uint32_t)slot));
     else
         cc__sched_record_park_slow(w, r, reason, next);
 }
@@ -72,8 +80,10 @@ CC_INLINE void cc__sched_record_park(struct worker *w, unsigned reason) {
 /* `f`'s wait was ended by a store, not by cc__state_claim, which would have recorded it. */
 CC_INLINE void cc__sched_record_wake(struct worker *w, const struct fiber *f, unsigned by) {
     struct record_ring *r = cc__sched_ring(w);
-    if (unlikely(r != NULL) && cc__ring_has_turns(r))
-        cc__sched_record_turn(w, r, REC_WAKE, by, cc__sched_record_slot(f));
+    if (likely(r == NULL) || !cc__ring_has_turns(r)) return;
+    uint64_t slot = cc__sched_record_near(r, f);
+    if (unlikely(slot >= RECORD_NEAR)) slot = cc__sched_record_slot(f); /* no call, which would cost without it, too */
+    cc__sched_record_turn(w, r, REC_WAKE, by, slot);
 }
 
 /* A task without a name is about to start, on this worker, in no scope. */

@@ -40,9 +40,15 @@ void cc__sched_route_traces(void) {
 
 /* ---- the recorder ---- */
 
+_Static_assert((int)RECORD_NEAR <= (int)POOL_SLAB_RECORDS, "the records of these slots are one array");
+
 static void attach_locked(struct worker *w, unsigned index, const char *island) {
     struct record_ring *r = cc__recorder_ring(index);
-    if (r != NULL) cc__record_ring_name(r, island);
+    if (r != NULL) {
+        cc__record_ring_name(r, island);
+        uintptr_t first = (uintptr_t)cc__pool_first();
+        if (r->first != first) r->first = first; /* its writer may be reading it */
+    }
     cc__set_release(&w->core.ring, r); /* pairs with record.h */
 }
 
@@ -79,6 +85,11 @@ CC_NOINLINE void cc__sched_record_slow(struct worker *w, struct record_ring *r, 
     cc__record(r, cc__get(&w->core.turns), kind, arg, body);
 }
 
+CC_NOINLINE void cc__sched_record_run_slow(struct worker *w, struct record_ring *r, const struct fiber *next,
+                                           enum record_kind before) {
+    cc__sched_record_slow(w, r, REC_RUN, before, slot_of(next));
+}
+
 void cc__record_wake(const struct fiber *f, unsigned by) {
     cc__record_here(REC_WAKE, by, slot_of(f), NULL);
 }
@@ -95,9 +106,14 @@ static CC_NOINLINE unsigned stack_number(struct worker *w, const void *back) {
 CC_NOINLINE void cc__sched_record_park_slow(struct worker *w, struct record_ring *r, unsigned reason,
                                             const struct fiber *next) {
     uint64_t body = (uint64_t)cc__fiber_object(cc__get(&w->core.current)) & ((UINT64_C(1) << RECORD_OBJECT_BITS) - 1);
+    uint32_t slot = next != NULL ? slot_of(next) : 0;
+    if (next != NULL && cc__ring_has_turns(r) && slot >> RECORD_SLOT_BITS == 0) {
+        cc__sched_record_turn(w, r, REC_SWITCH, reason, cc__record_switch_body((uintptr_t)body, slot));
+        return;
+    }
     if (cc__recorder_level() == 2) body |= (uint64_t)stack_number(w, __builtin_return_address(0)) << RECORD_OBJECT_BITS;
     cc__record(r, cc__get(&w->core.turns), REC_PARK, reason, body);
-    if (next != NULL) cc__record(r, cc__get(&w->core.turns), REC_RUN, REC_NONE, slot_of(next));
+    if (next != NULL) cc__record(r, cc__get(&w->core.turns), REC_RUN, REC_NONE, slot);
 }
 
 /* The ring of the calling thread, or NULL. */

@@ -88,6 +88,7 @@ static bool add_locked(unsigned index, uint64_t size) { /* RECORDER-2 */
     if (r == NULL) return false;
     memset(r, 0, sizeof *r);
     r->size = size;
+    r->mask = (uint32_t)((size - 1) * sizeof r->at[0]);
     r->replaced = before;
     cc__set_release(&cc__recorder.ring[index], r); /* pairs with the loads that look it up */
     return true;
@@ -103,7 +104,7 @@ static int grow_locked(unsigned workers, uint64_t size) {
 
 static void begin_ring(struct record_ring *r, unsigned level) {
     cc__set_release(&r->begin, cc__get_acquire(&r->next)); /* a reader that sees it sees at least that many records */
-    cc__set(&r->turns, level == 0 ? 1u << RECORD_SLOT_BITS : 0);
+    cc__set(&r->turns, level == 0 ? RECORD_NEAR : 0);
 }
 
 static void begin_locked(unsigned level) {

@@ -63,8 +63,9 @@ enum { RECORD_ARG_SHIFT = 6, RECORD_TIME_SHIFT = 16, RECORD_OBJECT_BITS = 48, RE
 _Static_assert(RECORD_KINDS <= 1 << RECORD_ARG_SHIFT && EVENTS <= 1 << (RECORD_TIME_SHIFT - RECORD_ARG_SHIFT),
                "kind and argument have their fields");
 
-/* SWITCH is for the first slots; a fiber with a higher slot is recorded as PARK and RUN. */
-enum { RECORD_SLOT_BITS = 16 };
+/* SWITCH is for the first slots; a fiber with a higher slot is recorded as PARK and RUN. The slots of the first
+ * RECORD_NEAR fibers follow from their addresses: their number is in a cache line that a switch does not touch. */
+enum { RECORD_SLOT_BITS = 16, RECORD_NEAR = 8192 };
 
 CC_INLINE uint64_t cc__record_switch_body(uintptr_t object, uint32_t slot) {
     return (uint64_t)object << RECORD_SLOT_BITS | slot;
@@ -84,11 +85,16 @@ struct record_ring {
     _Alignas(CC_LINE) _Atomic uint64_t next; /* how many records were ever written */
     uint64_t size;                           /* a power of two */
     _Atomic uint64_t begin;                  /* earlier records belong to an earlier recording */
-    _Atomic uint32_t turns; /* level 0, times are turns: of how many slots a SWITCH is recorded; other levels: 0 */
+    _Atomic uint32_t turns; /* level 0, times are turns: of how many slots switches are recorded inline; else: 0 */
+    uint32_t mask;          /* (size - 1) * sizeof(struct record) */
+    uintptr_t first;        /* the record of the fiber with slot 0; those of RECORD_NEAR slots are behind it. Constant
+                               while a runtime runs */
     struct record_ring *replaced; /* the smaller one that was here before; NULL: none */
     _Atomic uint64_t island[2];   /* the name of the island whose worker it is attached to, as bytes; 0: of none */
     _Alignas(CC_LINE) struct record at[];
 };
+
+_Static_assert(offsetof(struct record_ring, at) == CC_LINE, "a record touches one line of its ring's head");
 
 enum {
     RECORDER_OTHERS = CC_WORKERS_MAX + CC_ISLANDS_MAX,
@@ -132,7 +138,7 @@ CC_INLINE bool cc__ring_has_turns(struct record_ring *r) {
 /* One record, by the ring's writer. */
 CC_INLINE void cc__record_write(struct record_ring *r, uint64_t head, uint64_t body) { /* RECORDER-1 */
     uint64_t n = cc__get(&r->next);
-    struct record *at = &r->at[n & (r->size - 1)];
+    struct record *at = (struct record *)((char *)r->at + ((uint32_t)n * (uint32_t)sizeof(struct record) & r->mask));
     cc__set_release(&at->head, head);
     cc__set_release(&at->body, body);
     cc__set_release(&r->next, n + 1);

@@ -11,6 +11,7 @@ static union {
 
 static void ring_setup(void) {
     at.ring.size = RING_SIZE;
+    at.ring.mask = (RING_SIZE - 1) * sizeof(struct record);
     cc__record_write(&at.ring, 0, 0);
     cc__record_write(&at.ring, 1, 1);
 }

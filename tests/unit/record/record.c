@@ -508,7 +508,7 @@ static struct routes routes_now(void) {
 }
 
 /* On one worker, from which nobody takes over, the order of the ring is that of the program. */
-static void record_one_worker(uint32_t short_slots) {
+static void record_one_worker(uint32_t near_slots) {
     struct history h;
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
     struct routes before = routes_now();
@@ -517,7 +517,7 @@ static void record_one_worker(uint32_t short_slots) {
     CHECK(before.spawns == while_on.spawns && before.wakes == while_on.wakes);
     struct record_ring *r = cc__get_acquire(&cc__recorder.ring[0]);
     CHECK(r != NULL && cc__ring_has_turns(r));
-    if (short_slots != 0) cc__set(&r->turns, short_slots);
+    if (near_slots != 0) cc__set(&r->turns, near_slots);
     some_rounds();
     take_and_check(&h);
     CHECK_EQ(h.lost, 0);
@@ -535,9 +535,40 @@ TEST(turns_are_recorded_on_the_fast_paths) {
     CHECK(records_of(REC_SWITCH) > 0);
 }
 
-TEST(switches_to_large_slots) {
+/* Their numbers do not follow from their addresses. */
+TEST(switches_to_distant_fibers) {
     record_one_worker(1);
+    CHECK(records_of(REC_SWITCH) > 0);
+}
+
+static void *nothing(void *arg) {
+    return arg;
+}
+
+/* They do not fit into a SWITCH. The tasks that have the small slots do not run meanwhile. */
+static void *with_large_slots(void *arg) {
+    enum { SMALL = (1 << RECORD_SLOT_BITS) + 10 };
+    static CCTask tasks[SMALL];
+    (void)arg;
+    for (int i = 0; i < SMALL; i++) CHECK_EQ(cc_spawn(&tasks[i], nothing, NULL, NULL), 0);
+    CHECK_EQ(cc_record_start(&(CCRecordConfig){.level = CC_RECORD_TURNS}), 0);
+    (void)some_of_everything(NULL);
+    CHECK_EQ(cc_record_stop(), 0);
+    for (int i = 0; i < SMALL; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    return NULL;
+}
+
+TEST(switches_to_large_slots) {
+    struct history h;
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_run(with_large_slots, NULL, NULL), 0);
+    take_and_check(&h);
+    uint32_t largest = 0;
+    for (size_t i = 0; i < h.strands.count; i++)
+        if (cc__strand(&h, i)->slot > largest) largest = cc__strand(&h, i)->slot;
+    CHECK(largest >> RECORD_SLOT_BITS != 0);
     CHECK(records_of(REC_PARK) > 0 && records_of(REC_RUN) > 0);
+    cc__history_free(&h);
 }
 
 /* A value that nobody stores is handed over to one that waits, or from one: each of them is woken, whoever does it. */
