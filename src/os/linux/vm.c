@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/fatal.h"
 #include "base/san.h"
-#include "sync/atomic.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,13 +63,12 @@ __attribute__((unused)) static void try_guard_advice(void) {
 /* Each guard by mprotect splits a mapping: it takes two more of vm.max_map_count. Guards get three quarters at most. */
 static size_t most_guards(void) {
     char text[24] = "";
-    if (cc__get(&guards_max) != 0) return cc__get(&guards_max);
+    if (guards_max != 0) return guards_max;
     int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
     if (fd >= 0) close(fd);
     unsigned long mappings = n > 0 ? strtoul(text, NULL, 10) : 0;
-    cc__set(&guards_max, (mappings > 0 ? mappings : 65530) / 4 * 3 / 2);
-    return cc__get(&guards_max);
+    return guards_max = (mappings > 0 ? mappings : 65530) / 4 * 3 / 2;
 }
 
 void cc__vm_init(void) {
@@ -80,8 +78,7 @@ void cc__vm_init(void) {
 #ifndef CC_ASAN /* LeakSanitizer reads every stack, and skips only what the list of mappings marks as unreadable */
     try_guard_advice();
 #endif
-    cc__set(&guards, 0);
-    cc__set(&guards_max, 0);
+    guards = guards_max = 0;
 }
 
 bool cc__vm_guard_is_free(void) {
@@ -112,8 +109,8 @@ void cc__vm_release(void *p, size_t size) {
 bool cc__vm_guard(void *p, size_t size) {
     CC_KEEP_ERRNO;
     if (guard_free && madvise(p, size, MADV_GUARD_INSTALL) == 0) return true;
-    if (cc__get(&guards) >= most_guards() || mprotect(p, size, PROT_NONE) != 0) return false;
-    cc__add_relaxed(&guards, 1);
+    if (guards >= most_guards() || mprotect(p, size, PROT_NONE) != 0) return false;
+    guards++;
     return true;
 }
 
