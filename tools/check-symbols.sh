@@ -2,7 +2,7 @@
 # check-symbols.sh [LIBCCC.A LIBCCC.SO] - the list of public functions, src/libccc.map, agrees with the headers (each is declared
 # there, and nothing else is), with the man pages (each is mentioned) and with the libraries: the shared one exports just
 # these, with the versions of the list; in the static one every global name begins with cc_, and those that do not begin with
-# cc__ are these. The same for libccc_tls, without its libraries. Without arguments only the texts are compared. Prints what differs and exits with 1.
+# cc__ are these, but for the compiler's own references to a personality routine (DW.ref.). The same for libccc_tls, without its libraries. Without arguments only the texts are compared. Prints what differs and exits with 1.
 set -u
 export LC_ALL=C
 static=${1:+$(realpath -e "$1")} || exit 1
@@ -46,7 +46,7 @@ if [[ -n $static && -n $shared ]]; then
     differ "The shared library does not export" < <(comm -23 <(echo "$listed") <(echo "$exported"))
     differ "The shared library exports what is not in src/libccc.map" < <(comm -13 <(echo "$listed") <(echo "$exported"))
     global=$(nm --extern-only --defined-only "$static" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u)
-    differ "Global names of the static library that do not begin with cc_" < <(grep -v '^cc_' <<<"$global")
+    differ "Global names of the static library that do not begin with cc_" < <(grep -vE '^(cc_|DW\.ref\.)' <<<"$global")
     differ "Global names of the static library that are neither in src/libccc.map nor begin with cc__" \
         < <(comm -13 <(echo "$names") <(grep '^cc_[^_]' <<<"$global"))
     differ "Functions that the static library does not have" < <(comm -23 <(echo "$names") <(echo "$global"))

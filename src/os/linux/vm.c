@@ -68,7 +68,8 @@ static size_t most_guards(void) {
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
     if (fd >= 0) close(fd);
     unsigned long mappings = n > 0 ? strtoul(text, NULL, 10) : 0;
-    return guards_max = (mappings > 0 ? mappings : 65530) / 4 * 3 / 2;
+    guards_max = (mappings > 0 ? mappings : 65530) / 4 * 3 / 2;
+    return guards_max;
 }
 
 void cc__vm_init(void) {
