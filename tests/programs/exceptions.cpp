@@ -6,6 +6,7 @@ extern "C" {
 #include "harness.h"
 }
 
+#include <atomic>
 #include <ccc/ccc.h>
 
 #include <errno.h>
@@ -481,18 +482,26 @@ static void throw_through_an_exit(void *) {
     CHECK_EQ(cc_nursery_free(n), 0);
 }
 
-/* The caller's piece is at most halved at each step: it reaches the fifth whatever the other workers take. */
-static int throws_in_the_callers_piece(size_t begin, size_t end, void *caller) {
-    for (; begin < end; begin++)
-        if (cc_fiber_id() == *(CCFiberId *)caller && begin >= 4) throw Counted(2);
-    if (cc_fiber_id() != *(CCFiberId *)caller) (void)cc_sleep_ms(3600 * 1000); /* until the rest is cancelled */
+static std::atomic<int> other_pieces;
+
+/* The caller's piece is at most halved at each step: it reaches the third whatever other workers take. */
+static int throws_in_the_callers_piece(size_t, size_t end, void *caller) {
+    if (cc_fiber_id() != *(CCFiberId *)caller) {
+        other_pieces++;
+        (void)cc_sleep_ms(3600 * 1000); /* until the rest is cancelled */
+    } else if (end > 2) {
+        for (int i = 0; i < 1000 && other_pieces == 0; i++) cc_yield();
+        throw Counted(2);
+    }
     return 0;
 }
 
 static void throw_through_a_range(void *) {
     CCFiberId caller = cc_fiber_id();
-    for (int i = 0; i < 20; i++)
-        catch_what_passes([&] { (void)cc_parallel_for(0, 1000, throws_in_the_callers_piece, &caller); });
+    for (int i = 0; i < 20; i++) {
+        other_pieces = 0;
+        catch_what_passes([&] { (void)cc_parallel_for(0, 60, throws_in_the_callers_piece, &caller); });
+    }
     CHECK_EQ(cc_cancelled(), false); /* it is in no scope of the range any more */
 }
 
