@@ -28,6 +28,17 @@ static const char *last_component(const char *path) {
     return slash != NULL ? slash + 1 : path;
 }
 
+/* The C++ runtime's demangler needs almost 80 bytes of stack for each byte of a name, libbacktrace 8 kB and more. */
+enum { SMALL_STACK = 16 * 1024 };
+
+static bool stack_is_small(void) {
+    struct fiber *self = cc__sched_current(cc__worker());
+    const struct stack *s = self != NULL ? cc__get(&self->stack) : NULL;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (s == NULL || here < (uintptr_t)s->base || here >= (uintptr_t)cc__stack_top(s)) return false;
+    return here - (uintptr_t)s->base - cc__stack_guard_size(s) < SMALL_STACK;
+}
+
 /* ---- libbacktrace ---- */
 
 #ifdef CC_BACKTRACE
@@ -121,10 +132,8 @@ static void take_name(void *data, uintptr_t pc, const char *name, uintptr_t valu
 }
 
 /* The entries of `out` are empty; returns how many are filled. */
-static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned max) {
+static unsigned look_up(uintptr_t pc, struct symbol *out, unsigned max) {
     struct found found = {out, 0, max};
-    pthread_once(&once, create_state);
-    if (state == NULL) return 0;
     /* libbacktrace orders threads by atomics that the race detector does not see. */
     cc__san_ignore_writes(true);
     (void)backtrace_pcinfo(state, pc, take_line, ignore_error, &found);
@@ -139,22 +148,35 @@ static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned
     if (found.count == 0 && out[0].function[0] != '\0') found.count = 1;
     return found.count;
 }
+
+struct lookup {
+    uintptr_t pc;
+    struct symbol *out;
+    unsigned max, count;
+};
+
+static void *look_up_there(void *arg) {
+    struct lookup *l = arg;
+    l->count = look_up(l->pc, l->out, l->max);
+    return NULL;
+}
+
+/* The functions of a file are read when the first of them is asked for, by a function that calls itself for each block
+ * inside another: on a thread of its own, if the stack is small. */
+static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned max) {
+    struct lookup lookup = {pc, out, max, 0};
+    pthread_t thread;
+    pthread_once(&once, create_state);
+    if (state == NULL) return 0;
+    if (!stack_is_small()) return look_up(pc, out, max);
+    if (cc__thread_start_deaf(&thread, look_up_there, &lookup) == 0) cc__thread_join(thread);
+    return lookup.count;
+}
 #else
 #define ask_debug_information(pc, out, max) 0
 #endif
 
 /* ---- names of C++ ---- */
-
-/* The C++ runtime's demangler needs almost 80 bytes of stack for each byte of a name. */
-enum { DEMANGLE_STACK = 16 * 1024 };
-
-static bool stack_is_small(void) {
-    struct fiber *self = cc__sched_current(cc__worker());
-    const struct stack *s = self != NULL ? cc__get(&self->stack) : NULL;
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    if (s == NULL || here < (uintptr_t)s->base || here >= (uintptr_t)cc__stack_top(s)) return false;
-    return here - (uintptr_t)s->base - cc__stack_guard_size(s) < DEMANGLE_STACK;
-}
 
 static void demangle(struct symbol *symbol) {
     char mangled[sizeof symbol->function];
