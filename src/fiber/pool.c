@@ -68,6 +68,13 @@ bool cc__pool_slab(unsigned index, uintptr_t *low, uintptr_t *high) {
     return slab != NULL;
 }
 
+uintptr_t cc__pool_slab_of(uintptr_t address) {
+    uintptr_t low, high;
+    for (unsigned i = 0; cc__pool_slab(i, &low, &high); i++)
+        if (address >= low && address < high) return low;
+    return 0;
+}
+
 uint32_t cc__pool_size(void) {
     return cc__get_acquire(&pool.size); /* pairs with carve_locked */
 }

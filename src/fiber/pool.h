@@ -68,6 +68,8 @@ struct fiber *cc__pool_first(void);
 
 /* Where the records of the index-th slab are; false: there are no more. Any thread. */
 bool cc__pool_slab(unsigned index, uintptr_t *low, uintptr_t *high);
+/* Where the slab begins that contains the address, the first record; 0: none does. */
+uintptr_t cc__pool_slab_of(uintptr_t address);
 
 /* For external inspectors (inspect/layout.def) and debuggers, which do not find static variables when the library is
  * built as one object. */

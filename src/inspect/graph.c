@@ -10,18 +10,11 @@
 
 enum { NEARBY = 32 }; /* words that are searched behind a pointer: the beginning of a struct */
 
-static bool is_record(uintptr_t address) {
-    uintptr_t low, high;
-    for (unsigned i = 0; cc__pool_slab(i, &low, &high); i++)
-        if (address >= low && address < high) return true;
-    return false;
-}
-
 /* Copies what a word of the fiber's points to: a channel is often a member of a struct. Not from the fiber's own stack:
  * its live part is searched anyway, and the rest is stale. Nor from records of fibers, which hold what those wait for.
  */
 static bool copy_near(uintptr_t near[NEARBY], const struct view *v, uintptr_t word) {
-    if (word % sizeof(void *) != 0 || word <= 4096 || (word >= v->low && word < v->high) || is_record(word))
+    if (word % sizeof(void *) != 0 || word <= 4096 || (word >= v->low && word < v->high) || cc__pool_slab_of(word) != 0)
         return false;
     return cc__safe_copy(near, (const void *)word, NEARBY * sizeof *near);
 }

@@ -180,10 +180,8 @@ void cc__view_trim(struct view *v) {
 
 /* Whether it is a fiber's record: the frame that it was read from may be in use for something else by now. */
 static bool is_record(const void *object) {
-    uintptr_t low, high, at = (uintptr_t)object;
-    for (unsigned i = 0; cc__pool_slab(i, &low, &high); i++)
-        if (at >= low && at < high) return (at - low) % sizeof(struct fiber) == 0;
-    return false;
+    uintptr_t at = (uintptr_t)object, low = cc__pool_slab_of(at);
+    return low != 0 && (at - low) % sizeof(struct fiber) == 0;
 }
 
 bool cc__wait_all(struct wait_what what, struct arms *all) {

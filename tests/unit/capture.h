@@ -1,10 +1,12 @@
-/* capture.h - the runtime's output on stderr, as a string. */
+/* capture.h - the runtime's output on stderr, and its dumps, as strings. */
 #ifndef CCC_TESTS_UNIT_CAPTURE_H
 #define CCC_TESTS_UNIT_CAPTURE_H
 
 #include "harness.h"
 
+#include <ccc/ccc.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -36,6 +38,17 @@ static inline const char *capture_end(struct capture *capture) {
 
 static inline bool contains(const char *text, const char *wanted) {
     return strstr(text, wanted) != NULL;
+}
+
+/* The dump as text and as JSON; the caller frees it. */
+static inline char *capture_dumps(void) {
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    CHECK_EQ(cc_dump(file), 0);
+    CHECK_EQ(cc_dump_json(file), 0);
+    fclose(file);
+    return text;
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* names.c - names of fibers and channels that are not ASCII, in a dump and in JSON. */
-#include "harness.h"
+#include "../capture.h"
 
 #include <ccc/ccc.h>
 #include <stdlib.h>
@@ -11,25 +11,15 @@ static void *receive(void *ch) {
     return NULL;
 }
 
-static char *dump_now(void) {
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-    CHECK_EQ(cc_dump(file), 0);
-    CHECK_EQ(cc_dump_json(file), 0);
-    fclose(file);
-    return text;
-}
-
 /* What the dumps say while a fiber of that name waits for a channel of that name; the caller frees it. */
 static char *dump(const char *name) {
     CCTask task;
     CCChan *ch = cc_chan_create_ex(&(CCChanConfig){.elem_size = sizeof(int), .name = name});
     CHECK_EQ(cc_spawn(&task, receive, ch, &(CCSpawnOptions){.name = name}), 0);
-    char *text = dump_now();
+    char *text = capture_dumps();
     while (strstr(text, " waits to receive from ") == NULL || strstr(text, "\"waits\":\"to receive ") == NULL) {
         free(text);
-        text = dump_now();
+        text = capture_dumps();
     }
     CHECK_EQ(cc_chan_close(ch), 0);
     CHECK_EQ(cc_task_join(&task, NULL), 0);

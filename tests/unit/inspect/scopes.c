@@ -1,5 +1,5 @@
 /* scopes.c - the list of scopes: each is behind the one around it, and those that do not fit are counted. */
-#include "harness.h"
+#include "../capture.h"
 
 #include "inspect/survey.h"
 
@@ -51,12 +51,7 @@ static void *look(void *ch) {
     CHECK(seen[2].at != NULL && seen[3].at == NULL);
     free(seen);
 
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-    CHECK_EQ(cc_dump(file), 0);
-    CHECK_EQ(cc_dump_json(file), 0);
-    fclose(file);
+    char *text = capture_dumps();
     CHECK(strstr(text, "\n  and 637 more\n") != NULL);       /* than 64 */
     CHECK(strstr(text, "\"scopes_left_out\":189,") != NULL); /* more than 512 */
     free(text);
