@@ -102,8 +102,9 @@ CC_API CC_MUST_CHECK int cc_fd_connect_until(int fd, const struct sockaddr *addr
 
 /* ---- from one descriptor to another ---- */
 
-/* Sends up to `count` bytes of a file from *offset, which is advanced; NULL: from the file position. *n: how many; 0:
- * end of file. For data that is not in the page cache the worker waits for the disk; cc_file_read does not. */
+/* Sends up to `count` bytes of a file from *offset, which is advanced; NULL: from the file position. *n: how many,
+ * which may be fewer; 0: end of file. A pool thread first reads data that is not in the page cache; the deadline does
+ * not end that. In the _try form, and on a file system that cannot tell what is cached, the worker waits for it. */
 CC_API CC_MUST_CHECK int cc_fd_sendfile(int to, int file, int64_t *offset, size_t count, size_t *n);
 CC_API CC_MUST_CHECK int cc_fd_sendfile_try(int to, int file, int64_t *offset, size_t count, size_t *n);
 CC_API CC_MUST_CHECK int cc_fd_sendfile_until(int to, int file, int64_t *offset, size_t count, size_t *n,

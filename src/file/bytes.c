@@ -130,7 +130,10 @@ static int begin(struct transfer *t) {
         sum += t->parts[i].iov_len;
     }
     t->left = sum;
-    if (t->offset == CC_FILE_POSITION) return -cc__os_file_seekable(t->fd);
+    if (t->offset == CC_FILE_POSITION) {
+        off_t at = cc__os_file_position(t->fd);
+        return at < 0 ? (int)-at : 0;
+    }
     return t->offset > INT64_MAX - (int64_t)sum ? EOVERFLOW : 0;
 }
 

@@ -63,5 +63,7 @@ int cc__call_write(struct io_use *use, const struct iovec *parts, int count, siz
 /* As cc_fd_accept: a new descriptor, adopted. */
 int cc__call_accept(struct io_use *use, int *connection, struct sockaddr *address, socklen_t *length, enum how how,
                     CCDeadline deadline);
+/* As cc_fd_sendfile, but for data that is not in the page cache the calling thread waits for the disk. */
+int cc__call_sendfile(int to, int file, int64_t *offset, size_t count, size_t *n, enum how how, CCDeadline deadline);
 
 #endif

@@ -452,8 +452,7 @@ static ssize_t attempt_sendfile(int fd, struct call *c, enum os_mode mode) {
     cc__fd_leave(c->file.source);
     return sent;
 }
-static int sendfile_forms(int to, int file, int64_t *offset, size_t count, size_t *n, enum how how,
-                          CCDeadline deadline) {
+int cc__call_sendfile(int to, int file, int64_t *offset, size_t count, size_t *n, enum how how, CCDeadline deadline) {
     if (n == NULL) return EINVAL;
     struct io_use use, source;
     struct call c = {.side = IO_WRITE, .attempt = attempt_sendfile, .borrows = true};
@@ -464,15 +463,6 @@ static int sendfile_forms(int to, int file, int64_t *offset, size_t count, size_
     if (error == 0) error = cc__fd_find(file, &source);
     *n = 0;
     return error != 0 ? error : run_counted(&use, &c, how, deadline, n);
-}
-int cc_fd_sendfile(int to, int file, int64_t *offset, size_t count, size_t *n) {
-    return sendfile_forms(to, file, offset, count, n, HOW_WAIT, CC_FOREVER);
-}
-int cc_fd_sendfile_try(int to, int file, int64_t *offset, size_t count, size_t *n) {
-    return sendfile_forms(to, file, offset, count, n, HOW_TRY, CC_FOREVER);
-}
-int cc_fd_sendfile_until(int to, int file, int64_t *offset, size_t count, size_t *n, CCDeadline deadline) {
-    return sendfile_forms(to, file, offset, count, n, HOW_WAIT, deadline);
 }
 
 static ssize_t attempt_splice(int fd, struct call *c, enum os_mode mode) {

@@ -21,8 +21,8 @@ ssize_t cc__os_file_write_here(int fd, const struct iovec *parts, int n, off_t o
 ssize_t cc__os_file_read(int fd, const struct iovec *parts, int n, off_t offset);
 /* Raises no signal. */
 ssize_t cc__os_file_write(int fd, const struct iovec *parts, int n, off_t offset);
-/* 0, or -ESPIPE: it has no position. */
-int cc__os_file_seekable(int fd);
+/* The position (of a simulated file 0); -ESPIPE: it has none. */
+off_t cc__os_file_position(int fd);
 /* Which calls on it wait for the disk even if the caches have the data: OS_READS_WAIT, OS_WRITES_WAIT. */
 enum { OS_READS_WAIT = 1, OS_WRITES_WAIT = 2 };
 unsigned cc__os_file_waits(int fd);

@@ -112,12 +112,12 @@ ssize_t cc__os_file_write(int fd, const struct iovec *parts, int n, off_t offset
     return put;
 }
 
-int cc__os_file_seekable(int fd) {
+off_t cc__os_file_position(int fd) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->is_socket(fd) ? -ESPIPE : -s->valid(fd);
     off_t at;
     CALL(at, lseek(fd, 0, SEEK_CUR));
-    return at < 0 ? (int)at : 0;
+    return at;
 }
 
 unsigned cc__os_file_waits(int fd) {

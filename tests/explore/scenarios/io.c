@@ -1,7 +1,7 @@
 /* io.c - src/io: edges against waits, deadlines, cancellation and close; the worker in the poller against wakes. */
 #include "doors/io.h"
 #include "explore.h"
-#include "io/fd.h"
+#include "io/call.h"
 #include "sync/atomic.h"
 
 #include <ccc/ccc.h>
@@ -451,7 +451,7 @@ static void opens_blocking(void) {
 }
 static void sends_file(void) {
     size_t n;
-    EX_EQ(cc_fd_sendfile(FD, OTHER_FD, NULL, 1, &n), 0);
+    EX_EQ(cc__call_sendfile(FD, OTHER_FD, NULL, 1, &n, HOW_WAIT, CC_FOREVER), 0);
 }
 static void adopts(void) {
     EX_EQ(cc_fd_adopt(FD), 0);
