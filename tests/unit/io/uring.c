@@ -32,7 +32,7 @@ static int rings_open(void) {
         ssize_t length = readlink(path, what, sizeof what - 1);
         if (length < 0) continue;
         what[length] = '\0';
-        n += strstr(what, "io_uring") != NULL;
+        n += strcmp(what, "anon_inode:[io_uring]") == 0;
     }
     closedir(dir);
     return n;
