@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test.sh - the test matrix: builds each stage, runs its programs one after another, adds up the verdicts.
+# test.sh - the test matrix: builds each stage, runs its programs, several at a time, adds up the verdicts.
 #
 #   tools/test.sh                      every stage of the matrix
 #   tools/test.sh tsan asan            some stages
@@ -196,19 +196,19 @@ build_stage() {
     cmake --build "${what[@]}" >>"$log" 2>&1
 }
 
-# build_ahead STAGE LATER...: while the programs of a stage run, builds the next stage that needs another build. The
-# subshell is one of the jobs that run_stage waits for at its end.
-ahead=
+# build_ahead STAGE LATER...: while the programs of a stage run, builds the next stage that needs another build and has
+# none yet. The subshell is one of the jobs that run_stage waits for at its end.
+declare -A ahead=()
 build_ahead() {
     local here=$preset next=
     for next in "${@:2}"; do
         choose_stage "$next"
-        [[ $preset == "$here" || -z $groups || $next == "$(uname -m)" ]] || break
+        [[ $preset == "$here" || -z $groups || $next == "$(uname -m)" || -n ${ahead[$next]:-} ]] || break
         next=
     done
     choose_stage "$1"
-    [[ -n $next && $next != "$ahead" ]] || return 0
-    ahead=$next
+    [[ -n $next ]] || return 0
+    ahead[$next]=1
     rm -rf "build/log/$next"
     mkdir -p "build/log/$next"
     {
@@ -221,61 +221,62 @@ build_ahead() {
 
 # build_or_wait STAGE LOG_DIR
 build_or_wait() {
-    if [[ $1 == "$ahead" ]]; then
+    if [[ -n ${ahead[$1]:-} ]]; then
         return "$(<"$2/build.status")"
     fi
     build_stage "$2/build.log"
 }
 
-# The programs of these groups run several at a time: most of them wait for much of their time, and whatever they
-# judge has to hold on a busy machine too.
-parallel() {
-    [[ $1 =~ ^(unit|battery|programs|stress|apps)$ ]]
-}
-
-# start_program NAME PROGRAM: in the background, once fewer than `at_once` are at work; leaves log, status and seconds.
-start_program() {
-    local log=build/log/$stage/${1//\//_}.log command=(timeout --foreground -k 10 "$limit" $emulator "${launcher[@]}" "$2")
-    [[ -n $case_filter ]] && command+=("$case_filter")
+# in_background NAME COMMAND...: once fewer than `at_once` are at work; leaves log, status and seconds. Most programs wait
+# for much of their time, and whatever they judge has to hold on a busy machine too.
+in_background() {
+    local log=build/log/$stage/${1//\//_}.log
+    shift
     while (($(jobs -pr | wc -l) >= at_once)); do wait -n; done
     {
         begin=$EPOCHREALTIME
-        "${command[@]}" >"$log" 2>&1 </dev/null
+        "$@" >"$log" 2>&1 </dev/null
         echo "$? $(seconds_since "$begin")" >"$log.end"
     } 2>/dev/null & # or bash reports a crash by itself
 }
 
-# end_program NAME: counts what start_program has left behind.
-end_program() {
-    local log=build/log/$stage/${1//\//_}.log before=$passed status seconds
-    read -r status seconds <"$log.end"
-    [[ $1 != stress/* ]] || stress_seconds=$(awk -v sum="$stress_seconds" -v one="$seconds" 'BEGIN { print sum + one }')
-    count_tap "$stage" "$1" "$log" "$status"
-    if ((verbose || ${seconds%.*} >= 20)); then
-        printf '   %-40s %5d passed %8s s\n' "$1" $((passed - before)) "$seconds"
-    fi
+# start_check NAME COMMAND..., start_tap NAME COMMAND...: a command that is one case by itself, or prints TAP.
+started=() # "check NAME" or "tap NAME"
+start_check() {
+    started+=("check $1")
+    in_background "$@"
+}
+start_tap() {
+    started+=("tap $1")
+    in_background "$@"
 }
 
-# run_program STAGE GROUP NAME PROGRAM COMPARED
-run_program() {
-    local stage=$1 group=$2 name=$3 program=$4 compared=$5
-    local log=build/log/$stage/${name//\//_}.log start=$EPOCHREALTIME before=$passed status seconds
-    case $group in
-    harness) check "$stage" "$name" "$log" "$compared" $emulator "$program" ;;
-    examples) check "$stage" "$name" "$log" timeout --foreground -k 10 "$limit" \
-        tools/compare-output.sh "$compared" $emulator "$program" ;;
-    *)
-        local command=(timeout --foreground -k 10 "$limit" $emulator "${launcher[@]}" "$program")
-        [[ $group != gdb ]] || command=(timeout --foreground -k 10 "$limit" "$compared" "$program")
-        [[ -n $case_filter ]] && command+=("$case_filter")
-        { "${command[@]}" >"$log" 2>&1 </dev/null; } 2>/dev/null # or bash reports a crash by itself
-        status=$?
-        count_tap "$stage" "$name" "$log" "$status"
-        ;;
+# start_program GROUP NAME PROGRAM COMPARED
+start_program() {
+    local bounded=(timeout --foreground -k 10 "$limit") filter=()
+    [[ -z $case_filter ]] || filter=("$case_filter")
+    case $1 in
+    harness) start_check "$2" "$4" $emulator "$3" ;;
+    examples) start_check "$2" "${bounded[@]}" tools/compare-output.sh "$4" $emulator "$3" ;;
+    gdb) start_tap "$2" "${bounded[@]}" "$4" "$3" "${filter[@]}" ;;
+    *) start_tap "$2" "${bounded[@]}" $emulator "${launcher[@]}" "$3" "${filter[@]}" ;;
     esac
-    seconds=$(seconds_since "$start")
+}
+
+# end_started KIND NAME: counts what in_background has left behind.
+end_started() {
+    local log=build/log/$stage/${2//\//_}.log before=$passed status seconds
+    read -r status seconds <"$log.end"
+    [[ $2 != stress/* ]] || stress_seconds=$(awk -v sum="$stress_seconds" -v one="$seconds" 'BEGIN { print sum + one }')
+    if [[ $1 == tap ]]; then
+        count_tap "$stage" "$2" "$log" "$status"
+    elif ((status == 0)); then
+        passed=$((passed + 1))
+    else
+        note_failure "$stage" "$2" "$log"
+    fi
     if ((verbose || ${seconds%.*} >= 20)); then
-        printf '   %-40s %5d passed %8s s\n' "$name" $((passed - before)) "$seconds"
+        printf '   %-40s %5d passed %8s s\n' "$2" $((passed - before)) "$seconds"
     fi
 }
 
@@ -284,7 +285,7 @@ run_stage() {
     local stage=$1 start=$EPOCHREALTIME before=("$passed" "$failed" "$skipped") group
     local group_of name program compared log=build/log/$1
     choose_stage "$stage"
-    [[ $stage == "$ahead" ]] || rm -rf "$log"
+    [[ -n ${ahead[$stage]:-} ]] || rm -rf "$log"
     mkdir -p "$log"
     echo "== $stage"
 
@@ -328,59 +329,49 @@ run_stage() {
     elif ! build_or_wait "$stage" "$log"; then
         note_failure "$stage" "build" "$log/build.log"
     else
-        [[ $stage == "$ahead" ]] || echo "   built in $(seconds_since "$start") s"
-        [[ -z $groups ]] || build_ahead "$@"
+        [[ -n ${ahead[$stage]:-} ]] || echo "   built in $(seconds_since "$start") s"
+        [[ $stage == headers ]] || build_ahead "$@"
         [[ $stage != headers ]] || passed=$((passed + 1))
         [[ $program_pattern == '*' ]] && case $stage in # else only programs are asked for
         clang)
-            check "$stage" "public headers" "$log/headers.log" cmake --build --preset clang --target check-headers
+            start_check "public headers" cmake --build --preset clang --target check-headers
             ;;
         installed)
-            tests/installed/run.sh >"$log/installed.log" 2>&1
-            count_tap "$stage" "the installed library" "$log/installed.log" $?
+            start_tap "the installed library" tests/installed/run.sh
             ;;
         recipes)
-            tests/recipes/run.sh build/release >"$log/recipes.log" 2>&1
-            count_tap "$stage" "libraries of others" "$log/recipes.log" $?
-            tests/tls/run.sh build/release >"$log/tls.log" 2>&1
-            count_tap "$stage" "TLS with programs of others" "$log/tls.log" $?
+            start_tap "libraries of others" tests/recipes/run.sh build/release
+            start_tap "TLS with programs of others" tests/tls/run.sh build/release
             ;;
         valgrind)
-            check "$stage" "nothing is possibly lost" "$log/lost.log" tools/check-lost.sh build/release
+            start_check "nothing is possibly lost" tools/check-lost.sh build/release
             ;;
         release)
-            check "$stage" "symbols" "$log/symbols.log" \
-                tools/check-symbols.sh build/release/libccc.a build/release/libccc.so
-            check "$stage" "measurements" "$log/bench.log" tools/check-bench.sh build/release/bench
-            check "$stage" "installation" "$log/install.log" tools/check-install.sh build/release
-            check "$stage" "sessions that the pages quote" "$log/console.log" \
-                tools/check-console.sh build/release/examples README.md docs/hangs.md docs/simulation.md
             for part in answers hangs; do
-                timeout --foreground -k 10 1200 tests/browser/run.sh "$part" build/release >"$log/live_$part.log" 2>&1
-                count_tap "$stage" "the live page: $part" "$log/live_$part.log" $?
+                start_tap "the live page: $part" timeout --foreground -k 10 1200 tests/browser/run.sh "$part" build/release
             done
+            start_check "symbols" tools/check-symbols.sh build/release/libccc.a build/release/libccc.so
+            start_check "measurements" tools/check-bench.sh build/release/bench
+            start_check "installation" tools/check-install.sh build/release
+            start_check "sessions that the pages quote" \
+                tools/check-console.sh build/release/examples README.md docs/hangs.md docs/simulation.md
             ;;
         esac
         export TEST_WORKER_LIST=${given_workers:-$workers} TEST_TIMEOUT=${given_timeout:-$patience}
         ((${#without[@]} == 0)) || export "${without[@]}"
         emulator=$(<"build/$preset/tests/emulator.txt")
-        local started=()
         local -A factor=([stress]=$stress)
         for group in $groups; do
             export TEST_SLOWDOWN=${given_slowdown:-$((slowdown * ${factor[$group]:-1}))}
             while IFS=$'\t' read -r -u 3 group_of name program compared; do
                 # shellcheck disable=SC2053 # the right side is a pattern
                 [[ $group_of == "$group" && $name == $program_pattern ]] && chosen "$name" || continue
-                if parallel "$group"; then
-                    start_program "$name" "$program"
-                    started+=("$name")
-                else
-                    run_program "$stage" "$group" "$name" "$program" "$compared"
-                fi
+                start_program "$group" "$name" "$program" "$compared"
             done 3<"build/$preset/tests/programs.txt"
         done
         wait
-        for name in "${started[@]}"; do end_program "$name"; done
+        for name in "${started[@]}"; do end_started "${name%% *}" "${name#* }"; done
+        started=()
         unset TEST_SLOWDOWN TEST_WORKER_LIST TEST_TIMEOUT "${without[@]%%=*}"
     fi
 
