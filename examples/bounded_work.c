@@ -1,5 +1,5 @@
-/* bounded_work.c - at most three at a time, with a deadline: a semaphore; and a condition for those who
- * watch. */
+/* bounded_work.c - a semaphore lets at most three jobs run at a time; a condition variable reports progress; a wait has
+ * a deadline. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ static CCCond changed;
 static int running, most, done; /* guarded by mutex */
 
 static void change(int by) {
-    cc_mutex_lock_uncancellable(&mutex); /* what was begun is counted to its end */
+    cc_mutex_lock_uncancellable(&mutex); /* a job that has started is always counted */
     running += by;
     if (running > most) most = running;
     if (by < 0) done++;
@@ -34,7 +34,7 @@ int main(void) {
     for (int i = 0; i < JOBS; i++) tasks[i] = cc_fiber_spawn_task(job, NULL);
 
     if (cc_mutex_lock(&mutex) != 0) return 1;
-    while (done < JOBS) /* in a loop: another may have been quicker */
+    while (done < JOBS) /* a loop: the condition may have changed again */
         if (cc_cond_wait(&changed, &mutex) != 0) break;
     printf("%d jobs done, never more than %d at once: %s\n", done, AT_ONCE, most <= AT_ONCE ? "yes" : "no");
     cc_mutex_unlock(&mutex);
@@ -42,5 +42,5 @@ int main(void) {
 
     CCEvent never = {0};
     if (cc_event_wait_until(&never, cc_after_ms(10)) == ETIMEDOUT)
-        printf("What never happens is not waited for for ever.\n");
+        printf("An event that is never set: the wait timed out.\n");
 }

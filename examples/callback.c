@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- the library of somebody else ---- */
+/* ---- a third-party library ---- */
 
 struct request {
     int number;
     void (*done)(int result, void *context);
-    CCWakeKey context; /* whatever the caller gives: here a copy of a key */
+    CCWakeKey context; /* the caller's argument: here a copy of a key */
 };
 
 static void *work(void *arg) {
@@ -54,6 +54,6 @@ int main(void) {
 
     CCWakeKey late;
     if (cc_wake_key_open(&late) != 0) return 1;
-    if (cc_wake_key_wait_until(late, NULL, cc_after_ms(1)) == ETIMEDOUT) puts("nobody has called");
+    if (cc_wake_key_wait_until(late, NULL, cc_after_ms(1)) == ETIMEDOUT) puts("no callback");
     if (cc_wake(late, 1) == ESRCH) puts("a call that comes late finds nobody");
 }

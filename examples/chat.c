@@ -2,10 +2,8 @@
  *
  *   /nick NAME    /join ROOM    anything else goes to everybody in the room
  *
- * Each client has a queue of its own and a fiber that writes it out. A client that does not read must not hold up the
- * others, and must not take memory without limit: when its queue is full it is disconnected. Without arguments the
- * program shows all that.
- */
+ * Each client has a queue and a fiber that writes it out. A client that does not read must not block the others or use
+ * unlimited memory: when its queue is full, it is disconnected. Without arguments the program shows all that. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +28,7 @@ static struct {
     struct client *first;
 } chat;
 
-/* To everybody in the room but one. Waits for nobody. */
+/* Sends to everybody in the room but one. Never waits. */
 static void say(const char *room, const struct client *but, const char *format, const char *who, const char *text) {
     struct message m;
     snprintf(m.text, sizeof m.text, format, who, text);
@@ -39,7 +37,7 @@ static void say(const char *room, const struct client *but, const char *format, 
         if (c == but || strcmp(c->room, room) != 0 || c->slow) continue;
         if (cc_chan_send_try(c->queue, &m, sizeof m) != EAGAIN) continue;
         c->slow = true;
-        cc_shutdown(c->conn, CC_SHUT_BOTH); /* its reads and writes end now */
+        cc_shutdown(c->conn, CC_SHUT_BOTH); /* ends its reads and writes */
     }
     cc_mutex_unlock(&chat.mutex);
 }
@@ -65,7 +63,7 @@ static void drop(struct client *c) {
     cc_mutex_unlock(&chat.mutex);
 }
 
-/* Writes the queue out, as many lines at a time as there are. */
+/* Writes the queue out, all lines that are there at a time. */
 CC_CHILD(write_queue, { struct client *client; }) {
     struct client *c = self->client;
     struct message m;
@@ -79,7 +77,7 @@ CC_CHILD(write_queue, { struct client *client; }) {
         if (error == 0) error = cc_writer_flush(&out);
     }
     cc_writer_free(&out);
-    return 0; /* a peer that is gone is noticed by the reader */
+    return 0; /* the reader notices a disconnect */
 }
 
 static int read_lines(struct client *c) {
@@ -100,7 +98,7 @@ static int read_lines(struct client *c) {
         }
     }
     cc_reader_free(&in);
-    return error == ENODATA ? 0 : error; /* EMSGSIZE: a line without end */
+    return error == ENODATA ? 0 : error; /* EMSGSIZE: the line is too long */
 }
 
 static int handle(CCConn *conn, void *arg) {
@@ -114,7 +112,7 @@ static int handle(CCConn *conn, void *arg) {
         if (CC_GO_IN(n, write_queue, .client = &c) != 0) break;
         error = read_lines(&c);
         drop(&c);
-        cc_chan_close(c.queue); /* the writer ends after what is left */
+        cc_chan_close(c.queue); /* the writer ends when the queue is empty */
         cc_shutdown(conn, CC_SHUT_READ);
         if (c.slow || error != 0) cc_nursery_cancel(n);
     }
@@ -123,7 +121,7 @@ static int handle(CCConn *conn, void *arg) {
     return 0;
 }
 
-/* ---- the show ---- */
+/* ---- demonstration ---- */
 
 struct user {
     CCConn *conn;
@@ -171,7 +169,7 @@ static void scene(const CCAddr *addr) {
     memcpy(text, "spam ", 5);
     text[sizeof text - 2] = '\n';
     text[sizeof text - 1] = 0;
-    for (size_t n; strchr(line, '*') == NULL;) { /* until the server has had enough of the sloth */
+    for (size_t n; strchr(line, '*') == NULL;) { /* until the server disconnects the slow client */
         tell(&bob, text);
         if (cc_reader_line(&bob.in, &line, &n) != 0 || cc_reader_line(&ann.in, &line, &n) != 0) break;
     }

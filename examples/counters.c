@@ -1,4 +1,4 @@
-/* counters.c - what the runtime has counted: tasks, waits by reason, wakes; and how much stack was used. */
+/* counters.c - the runtime's counters: tasks, waits by reason, wakes; and how much stack was used. */
 #include <ccc/ccc.h>
 
 #include <inttypes.h>

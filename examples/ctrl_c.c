@@ -1,8 +1,7 @@
-/* ctrl_c.c - Ctrl-C ends the program in order: everything below the nursery is cancelled, and cleans up, for a second
- * at most. A second Ctrl-C ends it at once.
+/* ctrl_c.c - Ctrl-C shuts the program down gracefully: everything below the nursery is cancelled and has a second to
+ * clean up. A second Ctrl-C ends it at once.
  *
- * A simulation has no signals: there the cancellation comes without one.
- */
+ * A simulation has no signals; there the nursery is cancelled directly. */
 #define _POSIX_C_SOURCE 200809L
 #include <ccc/ccc.h>
 
@@ -11,13 +10,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Listens for as long as there is work: it belongs to no nursery that waits for it. */
+/* Waits for signals as long as there is work. No nursery waits for it. */
 CC_TASK(listen_for_signals, {
     CCNursery *work;
     CCChan *signals;
 }) {
     CCSignal s;
-    if (cc_chan_recv(self->signals, &s, sizeof s) != 0) return NULL; /* closed: all is done */
+    if (cc_chan_recv(self->signals, &s, sizeof s) != 0) return NULL; /* closed: the work is done */
     (void)cc_nursery_cancel_with(self->work, EINTR, "Ctrl-C");
     if (cc_chan_recv(self->signals, &s, sizeof s) == 0) _exit(128 + s.number);
     return NULL;
@@ -31,7 +30,7 @@ CC_CHILD(work) {
     return rc;                      /* ECANCELED: no failure, in a nursery that was cancelled */
 }
 
-/* Presses the keys, so that the example ends by itself. */
+/* Sends the signal, so that the example ends by itself. */
 CC_CHILD(press, { CCNursery *work; }) {
     int rc = cc_sleep_ms(20);
     if (rc != 0) return rc;
@@ -40,7 +39,7 @@ CC_CHILD(press, { CCNursery *work; }) {
 
 int main(void) {
     CCChan *signals = cc_chan_create(sizeof(CCSignal), 2);
-    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.grace_ms = 1000}); /* shields hold for that long */
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.grace_ms = 1000}); /* how long shields may delay the end */
     if (signals == NULL || n == NULL) return 1;
     int rc = cc_signal_notify(signals, (int[]){SIGINT, SIGTERM}, 2);
     if (rc != 0 && rc != ENOTSUP) return 1;
@@ -52,9 +51,9 @@ int main(void) {
     rc = cc_nursery_wait(n);
     printf("%s, %zu failures\n", rc == EINTR ? "interrupted" : "ended by itself", cc_nursery_failures(n));
 
-    (void)cc_signal_stop(signals); /* from now on Ctrl-C does what it always did */
+    (void)cc_signal_stop(signals); /* from here on Ctrl-C has its default effect */
     (void)cc_chan_close(signals);
-    (void)cc_task_join(&listener, NULL); /* before the nursery goes, which it uses */
+    (void)cc_task_join(&listener, NULL); /* it uses the nursery, so it ends first */
     (void)cc_nursery_free(n);
     cc_chan_free(signals);
     return cc_runtime_shutdown(1000);

@@ -1,6 +1,4 @@
-/* deadline.c - waiting, but not for ever. A deadline is a point in time, so one can be handed through several
- * waits.
- */
+/* deadline.c - joins with a deadline. A deadline is a point in time, so several waits can share one. */
 #include <ccc/ccc.h>
 
 #include <errno.h>
@@ -32,8 +30,8 @@ int main(void) {
     printf("first wait, 50 ms:       %s\n", meaning(cc_task_join_until(&task, &result, both)));
     printf("second, same deadline:   %s\n", meaning(cc_task_join_until(&other, &result, both)));
 
-    atomic_store(&may_end, true); /* a wait that failed has consumed nothing: both handles are still good */
-    printf("again, with patience:    %s", meaning(cc_task_join_until(&task, &result, CC_FOREVER)));
+    atomic_store(&may_end, true); /* a join that failed leaves its handle valid */
+    printf("again, without one:      %s", meaning(cc_task_join_until(&task, &result, CC_FOREVER)));
     printf(", %s\n", (const char *)result);
     printf("the other:               %s", meaning(cc_task_join(&other, &result)));
     printf(", %s\n", (const char *)result);

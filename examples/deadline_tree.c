@@ -1,20 +1,20 @@
-/* deadline_tree.c - one deadline over a tree of calls: no function passes it on, and none can forget it. */
+/* deadline_tree.c - one deadline for a tree of calls: it is inherited, so no function has to pass it on. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdio.h>
 
-/* Somewhere deep down: a server that answers, or does not. */
+/* The bottom: a server that answers, or does not. */
 CC_TASK(ask, {
     const char *server;
     uint64_t takes_ms;
     int *answers;
 }) {
-    if (cc_sleep_ms(self->takes_ms) != 0) return CC_ERROR(ECANCELED); /* nobody wants the answer any more */
+    if (cc_sleep_ms(self->takes_ms) != 0) return CC_ERROR(ECANCELED); /* the request was cancelled */
     __atomic_fetch_add(self->answers, 1, __ATOMIC_RELAXED);
     return NULL;
 }
 
-/* In between: asks two servers at once. It knows nothing of deadlines. */
+/* In between: asks two servers at once. It has no deadline in its code. */
 static int look_up(uint64_t slow_ms, int *answers) {
     int rc;
     CC_NURSERY(n, .result = &rc, .name = "look_up") {
@@ -28,7 +28,7 @@ struct request {
     uint64_t slow_ms, patience_ms;
 };
 
-/* At the top: so long and no longer, with all that is below. */
+/* The top: the deadline applies to everything below. */
 static void *request(void *arg) {
     struct request *r = arg;
     int answers = 0;

@@ -1,7 +1,7 @@
-/* download.c - fetches many pages side by side, a few at a time: download HOST:PORT PATH..., from http_server for one.
+/* download.c - fetches many pages concurrently, a few at a time: download HOST:PORT PATH..., for example from
+ * http_server.
  *
- * Each has a deadline, and the first failure ends all others. Without arguments it has a server of its own.
- */
+ * Each has a deadline, and the first failure cancels the others. Without arguments it starts a server itself. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static int read_page(CCConn *conn, struct page *page) {
     while (error == 0 && (error = cc_reader_line(&in, &line, &n)) == 0 && n > 0)
         (void)sscanf(line, "Content-Length: %llu", &length);
     if (error == 0 && length > PAGE_MAX) error = EFBIG;
-    if (error == 0) error = cc_reader_skip(&in, length); /* ENODATA: it was cut off */
+    if (error == 0) error = cc_reader_skip(&in, length); /* ENODATA: the connection ended early */
     if (error == 0) page->bytes = length;
     cc_reader_free(&in);
     return error;
@@ -76,7 +76,7 @@ static int fetch_all(struct page *pages, size_t count) {
     return error != 0 ? error : failed;
 }
 
-/* ---- a server for the show: /N has N bytes, /cut breaks off ---- */
+/* ---- a server to fetch from: /N has N bytes, /cut ends early ---- */
 
 static int answer(CCConn *conn, void *arg) {
     CCReader in;

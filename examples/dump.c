@@ -1,4 +1,4 @@
-/* dump.c - a program says what it is doing: who waits for what, since when, and where. */
+/* dump.c - a program prints a dump of itself: which fiber waits for what, since when, and where. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ static void *office(void *unused) {
     CC_NURSERY(n, .name = "office", .deadline = cc_after_ms(60 * 1000)) {
         CC_GO_IN(n, clerk, .desk = 1);
         cc_sleep_ms(50);
-        CC_GO_IN(n, clerk, .desk = 2); /* waits for the ledger, which the other one keeps */
+        CC_GO_IN(n, clerk, .desk = 2); /* waits for the mutex that the other clerk holds */
         cc_sleep_ms(50);
         cc_dump(stdout);
         for (int order = 1; order <= 2; order++) cc_chan_send(orders, &order, sizeof order);

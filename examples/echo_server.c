@@ -1,10 +1,8 @@
 /* echo_server.c - a TCP server with a fiber for each connection, and clients that talk to it: echo_server [CLIENTS]
  * [ROUNDS].
  *
- * The clients run in the same program, so that it ends by itself. The server is cancelled when they are through: its
- * accept loop
- * and whatever connections are left end with ECANCELED.
- */
+ * The clients run in the same program, so that it ends by itself. The server is cancelled when they are done: its
+ * accept loop and the remaining connections end with ECANCELED. */
 #include <ccc/ccc.h>
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* first_error.c - the first error wins: it cancels the others, and the nursery's wait returns it with its text. */
+/* first_error.c - the first error cancels the other tasks, and the nursery's wait returns it with its message. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void *download(void *arg) {
     CCNursery *n = cc_nursery_create(NULL);
     if (n == NULL) return NULL;
     for (int part = 0; part < 10; part++) CC_GO_IN(n, fetch, .part = part);
-    int rc = cc_nursery_wait(n); /* a moment, not an hour */
+    int rc = cc_nursery_wait(n); /* returns at once, not in an hour */
     CCError error;
     if (rc != 0 && cc_nursery_failure(n, 0, &error) == 0)
         printf("%s: %s (%s).\n", error.name, error.text, error.code == EIO ? "EIO" : "?");

@@ -1,6 +1,4 @@
-/* fork_join.c - a sort that hands one half to a task and does the other half itself. Tasks start tasks, as
- * deep as it goes.
- */
+/* fork_join.c - a sort that hands one half to a task and does the other half itself. Tasks start tasks recursively. */
 #include <ccc/ccc.h>
 
 #include <stdint.h>
@@ -17,7 +15,7 @@ static void insertion_sort(uint32_t *v, size_t n) {
     }
 }
 
-/* Reorders v around a pivot; returns how many stand left of it. */
+/* Reorders v around a pivot; returns how many elements are left of it. */
 static size_t split(uint32_t *v, size_t n) {
     uint32_t pivot = v[n / 2];
     size_t i = 0, j = n - 1;
@@ -42,7 +40,7 @@ CC_TASK(sort, {
     size_t left = split(self->v, self->n);
     CCTask other = CC_GO(sort, .v = self->v, .n = left);
     struct sort_args mine = {self->v + left, self->n - left};
-    sort(&mine); /* a task's body is a function: it can be called as well as started */
+    sort(&mine); /* a task's body is a function, which can also be called */
     cc_task_join(&other, NULL);
     return NULL;
 }

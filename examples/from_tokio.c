@@ -35,7 +35,7 @@ int main(void) {
         CC_START(&slow, forever);
         if (cc_await(&slow, cc_after_ms(1)) == ETIMEDOUT) puts("timed out"); /* timeout(1 ms, slow).await */
         cc_task_cancel(&slow.future.task);                                   /* slow.abort() */
-    } /* not detached when it is dropped: the block waits for it */
+    } /* unlike a dropped JoinHandle it is not detached: the block waits for it */
 
     Reply once = {0}; /* oneshot::channel() */
     int value;

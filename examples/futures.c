@@ -1,4 +1,4 @@
-/* futures.c - typed results: two requests at once, one with a deadline, and a select whose bodies stand at its arms. */
+/* futures.c - typed results: two requests at once, one with a deadline, and a select with a body for each arm. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ typedef struct Reply {
 CC_ASYNC(Reply, ask, {
     const char *host;
     int id, ms;
-    CCEvent *awake; /* a host that answers when it is awake; NULL: it is */
+    CCEvent *awake; /* the host answers when this is set; NULL: at once */
 }) {
     Reply r = {.status = 200};
     if (self->awake != NULL && cc_event_wait(self->awake) != 0) CC_SET_ERROR(ECANCELED);

@@ -1,5 +1,5 @@
-/* graceful_server.c - a server that is told to stop: it accepts no more, lets what it has begun finish behind shields,
- * and when the grace period is over it ends whoever still hangs on. Clients are channels here. */
+/* graceful_server.c - graceful shutdown of a server: it accepts no more, requests that have started finish behind
+ * shields, and when the grace period is over the rest is cancelled. Clients are channels here. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,14 +15,14 @@ static void count(int *counter) {
     __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
-/* Requests until the client hangs up or the server is told to stop; a request that has begun is finished. */
+/* Serves requests until the client disconnects or the server stops; a request that has started is finished. */
 CC_TASK(serve, { CCChan *client; }) {
     int request;
     while (cc_chan_recv(self->client, &request, sizeof request) == 0) {
         int rc = 0;
-        CC_SHIELD rc = cc_sleep_ms((uint64_t)request); /* the work; the time that it takes is all it does */
+        CC_SHIELD rc = cc_sleep_ms((uint64_t)request); /* stands for the work */
         if (rc != 0) {
-            count(&server.hung); /* the grace period was over first */
+            count(&server.hung); /* the grace period ended first */
             return NULL;
         }
         count(&server.finished);
@@ -54,14 +54,14 @@ static void *run_server(void *arg) {
     cc_nursery_autoclose(n, server.connections);
     CC_GO_IN(n, listen_on, .nursery = n);
 
-    /* Three clients have a request under way, one of them a bad one; two are connected and silent. */
+    /* Three clients have a request in progress, one of which hangs; two are connected and idle. */
     for (int i = 0; i < CLIENTS; i++) {
         clients[i] = cc_chan_create(sizeof(int), 0);
         cc_chan_send(server.connections, &clients[i], sizeof clients[i]);
         if (i < 3) cc_chan_send(clients[i], i == 2 ? &endless : &short_one, sizeof(int));
     }
 
-    cc_nursery_cancel_with(n, EINTR, "the operator wants to go home");
+    cc_nursery_cancel_with(n, EINTR, "the operator stops the server");
     int rc = cc_nursery_wait(n);
     printf("The reason: %s. New connections: %s.\n", rc == EINTR ? "EINTR" : "?",
            cc_chan_is_closed(server.connections) ? "refused" : "accepted");

@@ -7,7 +7,7 @@ typedef struct Data {
 } Data;
 
 CC_ASYNC(Data, fetch_from_db, { int id; }) {
-    cc_sleep_ms(1); /* the database takes its time: the fiber parks, and the worker runs others */
+    cc_sleep_ms(1); /* the database is slow: the fiber parks, and the worker runs others */
     return (Data){.id = self->id, .rows = self->id * 10};
 }
 
@@ -16,7 +16,7 @@ typedef struct Response {
 } Response;
 
 CC_ASYNC(Response, handle_request, { int id; }) {
-    Data data = CC_CALL(fetch_from_db, .id = self->id); /* await of a call: a call */
+    Data data = CC_CALL(fetch_from_db, .id = self->id); /* await of a plain call */
     Response r;
     snprintf(r.text, sizeof r.text, "request %d: %d rows", data.id, data.rows);
     return r;

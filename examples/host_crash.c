@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-/* How often a host has started, in a file of its own; synced before anybody is told. */
+/* Counts the starts of a host in its file, and syncs it before the count is reported. */
 static int count_start(void) {
     int fd, starts = 0;
     size_t n = 0;
@@ -30,9 +30,9 @@ static void *test(void *told) {
     if (cc_sim_start(one, store, told) != 0 || cc_sim_start(two, store, told) != 0) return NULL;
     for (int i = 0; i < 2; i++)
         if (cc_chan_recv(told, &starts, sizeof starts) == 0) printf("a host has started %d time(s)\n", starts);
-    cc_sim_partition(one, two, cc_after_ms(3000));        /* nothing passes between them for three seconds */
-    cc_sim_crash(one);                                    /* its power is gone */
-    if (cc_sim_start(one, store, told) != 0) return NULL; /* it starts again, with what was on its disk */
+    cc_sim_partition(one, two, cc_after_ms(3000));        /* no packets between them for three seconds */
+    cc_sim_crash(one);                                    /* power failure */
+    if (cc_sim_start(one, store, told) != 0) return NULL; /* it starts again, with its disk as it was synced */
     if (cc_chan_recv(told, &starts, sizeof starts) == 0) printf("a host has started %d time(s)\n", starts);
     return told;
 }
@@ -42,7 +42,7 @@ static void *simulate(void *unused) {
     CCChan *told = cc_chan_create(sizeof(int), 0);
     CCSimHost one = 0, two = 0;
     void *good = told != NULL ? test(told) : NULL;
-    if (cc_sim_host(&one, "one") == 0) cc_sim_crash(one); /* whoever serves ends */
+    if (cc_sim_host(&one, "one") == 0) cc_sim_crash(one); /* cancels what still serves */
     if (cc_sim_host(&two, "two") == 0) cc_sim_crash(two);
     while (one != 0 && two != 0 && cc_sim_fibers(one) + cc_sim_fibers(two) > 0) cc_sleep_ms(1);
     cc_chan_free(told);

@@ -1,7 +1,7 @@
-/* http_server.c - a tiny HTTP/1.0 responder: http_server WHERE, as in http_server tcp://:8080; then ask it with curl.
+/* http_server.c - a tiny HTTP/1.0 responder: http_server WHERE, as in http_server tcp://:8080; then try curl.
  *
  * GET and HEAD of / and of /bytes/N. Requests have limits: a line's length, the number of lines, and the time that all
- * of them may take. Without arguments it serves itself a few requests, good and bad.
+ * of them may take. Without arguments it sends itself a few requests, valid and invalid.
  */
 #include <ccc/ccc.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ static int respond_bytes(CCWriter *out, const char *number, bool head) {
     unsigned long long left = strtoull(number, &end, 10);
     if (*number < '0' || *number > '9' || *end != 0) return respond_text(out, 400, "Bad Request", head);
     int error = respond(out, 200, "OK", left);
-    while (error == 0 && left > 0 && !head) { /* waits when the client is slow: nothing piles up */
+    while (error == 0 && left > 0 && !head) { /* waits when the client is slow: nothing is buffered without limit */
         size_t part = left < sizeof line - 1 ? (size_t)left : sizeof line - 1;
         error = cc_writer_write(out, line, part, NULL);
         left -= part;
@@ -37,7 +37,7 @@ static int respond_bytes(CCWriter *out, const char *number, bool head) {
     return error;
 }
 
-/* The request line, in three parts, and the rest of the head, which is of no interest. 0, a status, or -errno. */
+/* Reads the request line, in three parts, and skips the rest of the header. Returns 0, a status, or -errno. */
 static int read_request(CCReader *in, char *method, char *path) {
     char *line, version[9];
     size_t n;
@@ -121,7 +121,7 @@ static void *run(void *arg) {
         ask(&addr, "GET /nothing", 1, "GET /nothing HTTP/1.1\n", "\n");
         ask(&addr, "garbage", 1, "garbage\r\n", "\r\n");
         ask(&addr, "a POST", 1, "POST / HTTP/1.0\r\n", "\r\n");
-        ask(&addr, "a line without end", LINE / 4, "xxxx", "");
+        ask(&addr, "an endless line", LINE / 4, "xxxx", "");
         cc_nursery_cancel(servers);
     }
     cc_listener_close(listener);

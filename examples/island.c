@@ -1,8 +1,8 @@
-/* island.c - a table that is not thread-safe, at home on an island: its fibers need no lock. */
+/* island.c - a table that is not thread-safe, owned by an island: its fibers need no lock. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 
-static int table[8], rows_written; /* the island's own: nobody else touches them while it is there */
+static int table[8], rows_written; /* owned by the island: only its fibers use them */
 
 static void open_database(void *unused) { /* on the island's thread, before its first fiber */
     (void)unused;
@@ -28,7 +28,7 @@ CC_TASK(writer, { int rows; }) {
     for (int i = 0; i < self->rows; i++) {
         table[i] = i * i;
         rows_written++;
-        cc_yield(); /* only here another fiber of the island runs */
+        cc_yield(); /* only here can another fiber of the island run */
     }
     return NULL;
 }
@@ -38,10 +38,10 @@ int main(void) {
     int rows = 5;
     CCIsland *db;
     cc_island_create(&db, &(CCIslandConfig){.name = "db", .on_start = open_database, .on_end = close_database});
-    cc_island_call(db, query, &q, NULL); /* runs there, waits here: the arguments may lie in this frame */
+    cc_island_call(db, query, &q, NULL); /* runs there, waits here: the arguments may be locals */
     printf("row 0 is %d\n", q.answer);
 
-    CCTask task = CC_GO_ON(db, writer, .rows = rows); /* a task there; what it starts is the island's, too */
+    CCTask task = CC_GO_ON(db, writer, .rows = rows); /* a task there; what it starts runs there, too */
     cc_task_join(&task, NULL);
     cc_island_free(db); /* waits for its fibers */
 }

@@ -1,4 +1,4 @@
-/* marks.c - regions and notes of a program's own, in what CC_RECORD=FILE records; without it they do nothing. */
+/* marks.c - a program adds regions and notes to its recording (CC_RECORD=FILE); without one they do nothing. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 #include <string.h>

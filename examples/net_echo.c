@@ -25,7 +25,7 @@ static int talk(const CCAddr *address, int rounds) {
     CCConn *conn;
     int error = cc_dial_addr(&conn, address, NULL, CC_FOREVER);
     if (error != 0) return error;
-    for (int i = 0, got; i < rounds && error == 0; i++) { /* short: the server writes back before it has read all */
+    for (int i = 0, got; i < rounds && error == 0; i++) { /* short messages: the server echoes while it reads */
         error = cc_write(conn, &i, sizeof i, NULL);
         if (error == 0) error = cc_read_full(conn, &got, sizeof got, NULL);
         if (error == 0 && got != i) error = EPROTO;
@@ -63,7 +63,7 @@ static void *run(void *arg) {
     if (o->where != NULL) printf("listening at %s\n", text);
     CC_NURSERY(servers) {
         failed = cc_serve(servers, listener, echo, NULL, &(CCServeOptions){.max_conns = 10000, .grace_ms = 1000});
-        if (failed != 0 || o->where != NULL) break; /* the block ends when the server does */
+        if (failed != 0 || o->where != NULL) break; /* the block waits for the server */
         CC_NURSERY(clients, .result = &failed) {
             for (int i = 0; i < o->clients; i++)
                 if (CC_GO_IN(clients, client, .address = address, .rounds = o->rounds) != 0) break;

@@ -1,4 +1,4 @@
-/* parallel_map.c - one task for each part of a range; its arguments travel inside it. */
+/* parallel_map.c - one task for each part of a range; the arguments are stored in the task. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 

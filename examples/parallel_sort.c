@@ -1,4 +1,4 @@
-/* parallel_sort.c - a sort by halves, with futures; a loop and a sum over a range; and the first of several tasks. */
+/* parallel_sort.c - a merge sort with futures; a loop and a sum over a range; and the first of several tasks. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 #include <stdlib.h>

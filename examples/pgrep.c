@@ -1,9 +1,8 @@
-/* A parallel grep: a fiber for every directory and file of a tree, on as many CPUs as there are. A file that is in
- * memory is read at once; one that is not keeps no worker waiting.
+/* A parallel grep: a fiber for every directory and file of a tree, on as many CPUs as there are. A file in the page
+ * cache is read at once; one that is not blocks no worker.
  *
  *   pgrep TEXT DIRECTORY    lines that contain the text, sorted by file
- *   pgrep                   the same in a small tree that it makes for itself
- */
+ *   pgrep                   the same in a small tree that it creates */
 #include <ccc/ccc.h>
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* pipeline.c - three stages, each a fiber, joined by channels; closing runs down the line. */
+/* pipeline.c - three stages, each a fiber, connected by channels; each stage closes its output when its input is
+ * closed. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 
@@ -16,7 +17,7 @@ static void *count(void *arg) {
 static void *square(void *arg) {
     struct stage *s = arg;
     long n;
-    while (cc_chan_recv(s->in, &n, sizeof n) == 0) { /* until it is closed and empty */
+    while (cc_chan_recv(s->in, &n, sizeof n) == 0) { /* until it is closed and drained */
         n *= n;
         cc_chan_send(s->out, &n, sizeof n);
     }

@@ -1,5 +1,5 @@
 /* pipeline_shell.c - what a shell does with `printf … | sort | uniq -c | awk …`: processes, connected by pipes, in one
- * nursery. If one cannot be started, or the time is over, all are stopped.
+ * nursery. If one cannot be started, or the deadline passes, all are stopped.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <ccc/ccc.h>
@@ -15,8 +15,8 @@ static void close_if_open(int fd) {
     if (fd >= 0) close(fd);
 }
 
-/* Starts all stages; the last one writes to a pipe of ours. Each end of the pipes in between is closed here as soon as
- * the process that it is for has it: else nobody would ever see the end. */
+/* Starts all stages; the last one writes to a pipe that this program reads. The parent closes its copy of each pipe end
+ * as soon as the child has it: otherwise no reader would ever see the end of file. */
 static int start_all(CCProcess **stages, const char *const *const *commands, int count) {
     int input = -1, error = 0;
     for (int i = 0; i < count && error == 0; i++) {
@@ -24,7 +24,7 @@ static int start_all(CCProcess **stages, const char *const *const *commands, int
         CCProcessOptions options = {.argv = commands[i], .in = {.kind = CC_PROCESS_NULL}};
         if (i > 0) options.in = (CCProcessStream){CC_PROCESS_FD, input};
         if (i + 1 < count) {
-            if (pipe(ends) != 0) error = errno; /* other stages do not inherit it: they get what they are given */
+            if (pipe(ends) != 0) error = errno; /* other stages do not inherit it */
             options.out = (CCProcessStream){CC_PROCESS_FD, ends[1]};
         } else {
             options.out.kind = CC_PROCESS_PIPE;
@@ -47,7 +47,7 @@ static int print_all(int fd) {
     return error;
 }
 
-/* The status of each stage, as $PIPESTATUS has it. */
+/* The exit status of each stage, as in $PIPESTATUS. */
 static int run_pipeline(const char *const *const *commands, int count) {
     CCProcess *stages[STAGES_MAX] = {NULL};
     int rc = 0;

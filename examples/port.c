@@ -1,4 +1,4 @@
-/* port.c - messages through a port: one is copied, one is moved, and belongs to whoever receives it. */
+/* port.c - messages through a port: one is copied; one is moved, and its receiver owns it. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ int main(void) {
     CCPort *port;
     cc_port_create(&port, &(CCPortConfig){.capacity = 16});
     cc_port_send(port, text, strlen(text) + 1);                                  /* a copy */
-    cc_port_move(port, &(CCMessage){.data = block, .size = n, .release = give}); /* from now on the receiver's */
+    cc_port_move(port, &(CCMessage){.data = block, .size = n, .release = give}); /* from here on the receiver owns it */
     cc_port_close(port);
     {
         CC_FUTURE(print_messages, all);

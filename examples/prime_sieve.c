@@ -17,7 +17,7 @@ CC_TASK(filter, {
     int n;
     while (cc_chan_recv(self->in, &n, sizeof n) == 0)
         if (n % self->prime != 0 && cc_chan_send(self->out, &n, sizeof n) != 0) break;
-    cc_chan_close(self->in); /* nobody wants more: the one before us will hear of it when it sends */
+    cc_chan_close(self->in); /* tells the previous stage to stop: its next send fails */
     return NULL;
 }
 

@@ -1,4 +1,4 @@
-/* profiles.c - where do fibers compute, where do they wait, and for whom? Writes four profiles into a folder:
+/* profiles.c - where fibers use CPU time, where they wait, and for what: writes four profiles into a directory:
  *
  *   profiles /tmp && go tool pprof -top /tmp/block.pb
  */
@@ -22,7 +22,7 @@ static void *compute(void *arg) {
     return arg;
 }
 
-/* Holds the lock while it sleeps, which is what makes the others wait. */
+/* Holds the lock while it sleeps, so that the others wait. */
 static void *hold(void *arg) {
     while (!atomic_load(&over)) {
         if (cc_mutex_lock(&lock) != 0) break;
@@ -33,8 +33,8 @@ static void *hold(void *arg) {
     return arg;
 }
 
-/* Sleeps in between: the recorder keeps the newest events only, and a loop of nothing but yields would fill its rings
- * within milliseconds. */
+/* Sleeps in between: the recorder keeps the newest events only, and a loop of yields alone would fill its rings within
+ * milliseconds. */
 static void *want(void *arg) {
     while (!atomic_load(&over)) {
         if (cc_mutex_lock(&lock) != 0) break;

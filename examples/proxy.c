@@ -1,20 +1,19 @@
 /* proxy.c - a TCP proxy: proxy LISTEN TARGET, as in proxy tcp://:8080 tcp://localhost:80.
  *
- * Two fibers copy, one for each direction. A slow reader slows its writer down, because writes wait; a side that ends
- * is ended on the other side, too, and the answer still comes back; an error ends both. Without arguments it shows
- * that.
- */
+ * Two fibers copy, one for each direction. A slow reader slows its writer down (backpressure), because writes wait; an
+ * end of file is passed on, and the answer still comes back (half-close); an error ends both. Without arguments it
+ * demonstrates that. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Everything, then the end. A connection that fails ends the other direction, too: the nursery is cancelled. */
+/* Copies everything, then the end of file. An error ends the other direction, too: the nursery is cancelled. */
 CC_CHILD(forward, { CCConn *to, *from; }) {
     int error = cc_copy(self->to, self->from, UINT64_MAX, NULL);
     if (error == 0) error = cc_shutdown(self->to, CC_SHUT_WRITE);
-    return error == ENOTCONN ? 0 : error; /* it has left already */
+    return error == ENOTCONN ? 0 : error; /* already disconnected */
 }
 
 static int proxy(CCConn *client, void *target) {
@@ -32,13 +31,13 @@ static int proxy(CCConn *client, void *target) {
     if (error == 0) {
         cc_close(server);
     } else {
-        cc_abort(server); /* not an ordinary end: nobody shall take it for one */
+        cc_abort(server); /* a reset, so that the peer does not take it for an orderly end */
         cc_abort(client);
     }
     return error;
 }
 
-/* ---- the show: an upper-case server behind the proxy, and a client ---- */
+/* ---- demonstration: an upper-case server behind the proxy, and a client ---- */
 
 static int upper(CCConn *conn, void *arg) {
     char bytes[1024];
@@ -50,7 +49,7 @@ static int upper(CCConn *conn, void *arg) {
             if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] = (char)(bytes[i] - 'a' + 'A');
         if ((error = cc_write(conn, bytes, n, NULL)) != 0) break;
     }
-    if (error == 0) error = cc_write(conn, "bye", 3, NULL); /* after the client's end */
+    if (error == 0) error = cc_write(conn, "bye", 3, NULL); /* after the client's end of file */
     return error;
 }
 
@@ -73,7 +72,7 @@ static int talk(const char *where) {
     if (error == 0) {
         CC_NURSERY(n_send, .result = &error) {
             if (CC_GO_IN(n_send, send_all, .conn = conn, .bytes = sent) != 0) break;
-            error = cc_read_full(conn, got, SIZE + 16, &n); /* until the end: ENODATA */
+            error = cc_read_full(conn, got, SIZE + 16, &n); /* until the end of file: ENODATA */
         }
         printf("%d bytes sent, %zu came back, the last of them \"%.3s\"\n", SIZE, n, n >= 3 ? got + n - 3 : "");
         cc_close(conn);

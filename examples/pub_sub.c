@@ -1,4 +1,4 @@
-/* pub_sub.c - news for everybody: a subscriber that keeps up and one that does not, by each policy for slow ones. */
+/* pub_sub.c - broadcast: a fast and a slow subscriber, under each policy for slow subscribers. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 
@@ -18,8 +18,8 @@ CC_ASYNC(int, read_news, {
     return count;
 }
 
-/* The fast one is waited for after each piece of news. The slow one begins when all is said, but where the publisher
- * would wait for it. */
+/* The publisher waits for the fast subscriber after each message. The slow one starts when all are published, unless
+ * the policy makes the publisher wait for it. */
 static void publish(const char *policy, CCSlowMode slow) {
     CCBroadcast *b =
         cc_broadcast_create(&(CCBroadcastConfig){.elem_size = sizeof(int), .capacity = ROOM, .slow = slow});

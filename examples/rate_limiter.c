@@ -1,5 +1,5 @@
-/* rate_limiter.c - calls of a service that fails and hangs: one in a millisecond at most, each with a time-out, and
- * retries after a random time that doubles. */
+/* rate_limiter.c - calls a service that fails and hangs: at most one call per millisecond, each with a timeout, and
+ * retries with exponential back-off and jitter. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -10,7 +10,7 @@ enum { REQUESTS = 12, TRIES = 200, PERIOD_NS = 1000000, TIMEOUT_MS = 20 };
 
 static atomic_int calls;
 
-/* The service: it refuses some of the first tries, and never answers to others. */
+/* The service: it refuses some of the first attempts, and never answers others. */
 static int ask(int request, int attempt, int *answer) {
     calls++;
     if (attempt == 0 && request % 3 == 0) return EAGAIN;
@@ -19,7 +19,7 @@ static int ask(int request, int attempt, int *answer) {
     return 0;
 }
 
-/* Up to 1, 2, 4 … 32 ms: those who failed together do not come back together. */
+/* Up to 1, 2, 4 … 32 ms, at random: calls that failed together do not retry together. */
 static int back_off(int attempt, unsigned *random) {
     *random = *random * 1103515245 + 12345;
     return cc_sleep_until(cc_after_ns((*random >> 8) % (1000000u << (attempt < 5 ? attempt : 5))));
@@ -27,7 +27,7 @@ static int back_off(int attempt, unsigned *random) {
 
 CC_CHILD(request, {
     int number;
-    CCTicker *turns; /* each tick is for one of them */
+    CCTicker *turns; /* each tick admits one call */
 }) {
     unsigned random = (unsigned)self->number;
     int error = 0;

@@ -1,4 +1,4 @@
-/* recover.c - some jobs are bad: each fails alone, gives back what it holds, and says why. */
+/* recover.c - some jobs panic: each fails alone, releases what it holds, and reports why. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 

@@ -1,10 +1,10 @@
-/* shared_counter.c - many tasks, one table: a mutex guards it, a wait group says when all are through. */
+/* shared_counter.c - many tasks, one table: a mutex guards it, and a wait group waits for all of them. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 
 enum { TASKS = 100, WORDS = 4 };
 
-static CCMutex mutex; /* zero is ready: nothing to initialise, nothing to destroy */
+static CCMutex mutex; /* the zero value is valid: nothing to initialise, nothing to destroy */
 static CCWaitGroup all;
 static int count[WORDS];
 

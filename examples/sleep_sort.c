@@ -1,5 +1,5 @@
-/* sleep_sort.c - a joke that shows timers: each number sleeps as long as it is large, and then gets in line. It needs a
- * machine that wakes everybody in time: a simulation is one, and its time costs nothing. */
+/* sleep_sort.c - a joke that shows timers: each number sleeps in proportion to its value, and is then appended. It
+ * relies on precise timers: a simulation has them, and its time passes without waiting. */
 #include <ccc/ccc.h>
 
 #include <stdatomic.h>
@@ -10,7 +10,7 @@ enum { COUNT = 8, UNIT_MS = 100 };
 static int line[COUNT];
 static atomic_int length;
 
-CC_TASK(wait_and_line_up, {
+CC_TASK(sleep_and_append, {
     int number;
     CCDeadline start;
 }) {
@@ -24,7 +24,7 @@ static void *sort(void *arg) {
     static const int numbers[COUNT] = {3, 1, 4, 1, 5, 9, 2, 6};
     CCTask tasks[COUNT];
     CCDeadline start = cc_after_ms(0);
-    for (int i = 0; i < COUNT; i++) tasks[i] = CC_GO(wait_and_line_up, .number = numbers[i], .start = start);
+    for (int i = 0; i < COUNT; i++) tasks[i] = CC_GO(sleep_and_append, .number = numbers[i], .start = start);
     for (int i = 0; i < COUNT; i++) cc_task_join(&tasks[i], NULL);
     for (int i = 0; i < COUNT; i++) printf("%d ", line[i]);
     printf("and it took %s.\n",

@@ -1,8 +1,8 @@
-/* supervisor.c - keeps processes running: one that ends is started again, later and later if it keeps failing. SIGTERM
- * or Ctrl-C stops them all, by SIGTERM and, after half a second, by SIGKILL; a second signal ends the program at once.
+/* supervisor.c - keeps processes running: one that ends is restarted, with exponential back-off if it keeps failing.
+ * SIGTERM or Ctrl-C stops them all, by SIGTERM and, after half a second, by SIGKILL; a second signal ends the program
+ * at once.
  *
- * Each process has a fiber of its own, and all of them a nursery: stopping is one cancellation.
- */
+ * Each process has a fiber of its own, and all of them a nursery: stopping is one cancellation. */
 #define _POSIX_C_SOURCE 200809L
 #include <ccc/ccc.h>
 
@@ -18,10 +18,10 @@ enum { BACKOFF_MIN_MS = 1, BACKOFF_MAX_MS = 1000, STEADY_MS = 10 * 1000, GRACE_M
 struct service {
     const char *name;
     const char *argv[4];
-    atomic_int starts, stopped; /* how often; the signal that has ended the last one */
+    atomic_int starts, stopped; /* how often it was started; the signal that ended the last run */
 };
 
-/* Waits between two starts: twice as long as the last time, and from the beginning if it has run for a while. */
+/* Waits between two starts: twice as long as the last time; a run that lasted resets the delay. */
 static int back_off(uint64_t *pause_ms, uint64_t started_ns) {
     if (cc_now_ns() - started_ns > STEADY_MS * UINT64_C(1000000)) *pause_ms = BACKOFF_MIN_MS;
     int rc = cc_sleep_ms(*pause_ms);
@@ -41,7 +41,7 @@ CC_CHILD(keep_running, { struct service *service; }) {
         if (rc == 0) {
             atomic_fetch_add(&s->starts, 1);
             rc = cc_process_wait(process, &status);
-            if (rc == ECANCELED) { /* it is being stopped, which takes no longer than the grace period */
+            if (rc == ECANCELED) { /* the process is being stopped, within the grace period */
                 CC_SHIELD {
                     if (cc_process_wait(process, &status) != 0) status.signal = 0;
                 }
@@ -49,7 +49,7 @@ CC_CHILD(keep_running, { struct service *service; }) {
             atomic_store(&s->stopped, status.signal);
             cc_process_free(process);
         } else if (rc != ECANCELED) {
-            fprintf(stderr, "%s: %s\n", s->name, strerror(rc)); /* perhaps it is there next time */
+            fprintf(stderr, "%s: %s\n", s->name, strerror(rc)); /* the next attempt may succeed */
             rc = 0;
         }
         if (rc == 0) rc = back_off(&pause_ms, started);
@@ -68,7 +68,7 @@ CC_TASK(obey_signals, {
     return NULL;
 }
 
-/* Plays the user: waits until all run, and the one that fails was started a few times; then ends the program. */
+/* Acts as the user: waits until all run and the failing one was restarted a few times; then stops the program. */
 CC_CHILD(play, { struct service *services; }) {
     int rc = 0;
     while (rc == 0 && (atomic_load(&self->services[0].starts) == 0 || atomic_load(&self->services[1].starts) < 4 ||

@@ -1,7 +1,7 @@
-/* tail -f: prints what is appended to a file. It sleeps until something happens to the file; nothing is polled.
+/* tail -f: prints what is appended to a file. It sleeps until the file changes; it does not poll.
  *
- *   tail FILE    the end of the file, and what comes, until Ctrl-C
- *   tail         the same for a file of its own, to which another fiber writes
+ *   tail FILE    the end of the file and what is appended, until Ctrl-C
+ *   tail         the same for a file that another fiber writes
  */
 #include <ccc/ccc.h>
 
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Prints what lies between *offset and the end; true: the last line was "end". */
+/* Prints the file from *offset on. Returns true if the last line was "end". */
 static int print_new(int fd, int64_t *offset, bool *ended) {
     char text[4096];
     size_t n;
@@ -27,7 +27,7 @@ static int print_new(int fd, int64_t *offset, bool *ended) {
     return rc;
 }
 
-/* The watch is there before the first look: what is written between two looks is an event. */
+/* The watch is added before the first read: what is written between two reads causes an event. */
 static int follow(const char *path, int64_t back) {
     CCWatch *watch;
     CCWatchEvent event;

@@ -1,5 +1,4 @@
-/* threads.c - OS threads and fibers use the same calls: either may start tasks, either may wait for them,
- * also for the same one.
+/* threads.c - OS threads and fibers use the same calls: both can start tasks and wait for them, also for the same one.
  */
 #include <ccc/ccc.h>
 
@@ -10,7 +9,7 @@
 enum { THREADS = 4, FIBERS = 4, TASKS = 250 };
 
 static _Atomic long total;
-static atomic_int heard;
+static atomic_int received;
 
 static void *add(void *arg) {
     atomic_fetch_add(&total, (long)(intptr_t)arg);
@@ -30,10 +29,10 @@ static void *announce(void *arg) {
     return arg;
 }
 
-/* Runs in OS threads and in fibers: each has a handle of its own on the one announcement. */
+/* Runs on OS threads and on fibers: each has its own handle of the same task. */
 static void *listen(void *handle) {
     void *word;
-    if (cc_task_join(handle, &word) == 0 && word == &heard) atomic_fetch_add(&heard, 1);
+    if (cc_task_join(handle, &word) == 0 && word == &received) atomic_fetch_add(&received, 1);
     return NULL;
 }
 
@@ -41,16 +40,16 @@ int main(void) {
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, start_tasks, NULL);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    printf("%d OS threads had %ld tasks done.\n", THREADS, atomic_load(&total));
+    printf("%d OS threads ran %ld tasks.\n", THREADS, atomic_load(&total));
 
-    CCTask announcement = cc_fiber_spawn_task(announce, &heard), handles[THREADS + FIBERS], fibers[FIBERS];
+    CCTask announcement = cc_fiber_spawn_task(announce, &received), handles[THREADS + FIBERS], fibers[FIBERS];
     for (int i = 0; i < THREADS + FIBERS; i++) cc_task_dup(&announcement, &handles[i]);
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, listen, &handles[i]);
     for (int i = 0; i < FIBERS; i++) fibers[i] = cc_fiber_spawn_task(listen, &handles[THREADS + i]);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < FIBERS; i++) cc_task_join(&fibers[i], NULL);
     cc_task_detach(&announcement);
-    printf("%d OS threads and %d fibers waited for one task; %d heard its result.\n", THREADS, FIBERS,
-           atomic_load(&heard));
+    printf("%d OS threads and %d fibers waited for one task; %d got its result.\n", THREADS, FIBERS,
+           atomic_load(&received));
     return 0;
 }

@@ -1,4 +1,4 @@
-/* timeout.c - three ways not to wait for ever: a deadline, an arm of a match, and not waiting at all. */
+/* timeout.c - three ways to bound a wait: a deadline, a timeout arm of a match, and a call that does not wait. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdio.h>
@@ -28,20 +28,20 @@ int main(void) {
 
     CC_MATCH_TRY(CC_RECV(answers, &answer, &error)) {
     case 0:
-        puts("A look: ?");
+        puts("A poll: ?");
         break;
     case CC_MATCH_NONE:
-        puts("A look: nothing there");
+        puts("A poll: nothing there");
         break;
     }
 
     CCTask task = cc_fiber_spawn_task(answer_late, answers);
     CC_MATCH(CC_RECV(answers, &answer, &error), CC_AFTER_MS(60 * 1000)) {
     case 0:
-        printf("With patience: %d\n", answer);
+        printf("Without a deadline: %d\n", answer);
         break;
     case 1:
-        puts("With patience: ?");
+        puts("Without a deadline: ?");
         break;
     }
     cc_task_join(&task, NULL);

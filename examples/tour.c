@@ -1,8 +1,7 @@
-/* tour.c - what the library does today, with figures: `make run`.
+/* tour.c - what the library can do, with figures: `make run`.
  *
- * The main thread is an ordinary OS thread. It starts each scene as a task, and while it waits for the
- * scene's end, ten times a second, shows how far it is.
- */
+ * The main thread is an ordinary OS thread. It starts each scene as a task and, until the scene ends, shows its
+ * progress ten times a second. */
 #define _POSIX_C_SOURCE 200809L
 #include <ccc/ccc.h>
 
@@ -19,9 +18,9 @@
 #define GIB (UINT64_C(1) << 30)
 
 static bool on_terminal;
-static _Atomic uint64_t progress; /* of the scene that runs */
+static _Atomic uint64_t progress; /* of the current scene */
 
-/* ---- showing ---- */
+/* ---- output ---- */
 
 __attribute__((noreturn)) static void give_up(const char *what, int error) {
     printf("\n%s: %s\n", what, strerror(error));
@@ -32,7 +31,7 @@ static void must(int error, const char *what) {
     if (error != 0) give_up(what, error);
 }
 
-/* 1234567 as "1,234,567"; a few results may be in use at a time. */
+/* 1234567 as "1,234,567"; the last few results stay valid. */
 static const char *grouped(uint64_t n) {
     static char texts[8][32];
     static int turn;
@@ -79,7 +78,7 @@ static void title(int number, const char *text) {
 
 /* ---- memory ---- */
 
-/* The number behind `key` in a file of lines such as "VmRSS:  1234 kB", in bytes; 0: not there. */
+/* The number after `key` in a file of lines such as "VmRSS:  1234 kB", in bytes; 0 if there is none. */
 static uint64_t kilobytes_of(const char *path, const char *key) {
     FILE *f = fopen(path, "re");
     char line[256];
@@ -104,8 +103,7 @@ static uint64_t resident(void) {
     return kilobytes_of("/proc/self/status", "VmRSS:");
 }
 
-/* The resident memory when it does not shrink any more: workers that have nothing to do give the pages of pooled stacks
- * back. */
+/* The resident memory once it has stopped shrinking: idle workers return the pages of pooled stacks. */
 static uint64_t settled(void) {
     uint64_t start = cc_now_ns(), last = UINT64_MAX, now = resident();
     while (now < last && cc_now_ns() - start < 10000 * MILLION) {
@@ -187,7 +185,7 @@ CC_TASK(visitor, { CCTask gate; }) {
     return (void *)(intptr_t)cc_task_join(&self->gate, NULL);
 }
 
-/* Until all have arrived; or, if memory runs out on the way, until none has arrived for two seconds. */
+/* Waits until all have arrived or, if memory runs out, until none has arrived for two seconds. */
 static void await_arrivals(uint64_t n) {
     uint64_t seen = 0, changed = cc_now_ns();
     while (atomic_load(&progress) < n && cc_now_ns() - changed < 2000 * MILLION) {
@@ -241,7 +239,7 @@ static void scene_parked(struct crowd *crowd) {
            (double)(crowd->page_tables - crowd->page_tables_before) / n);
 
     uint64_t start = cc_now_ns(), now = settled();
-    printf("   %.1f s after their end: %.2f GB. What stays are the records, for the next crowd.\n",
+    printf("   %.1f s after their end: %.2f GB. What remains are the records, which are reused.\n",
            seconds(cc_now_ns() - start), (double)now / 1e9);
 }
 
@@ -324,7 +322,7 @@ static void *sleep_all(void *arg) {
     struct crowd *crowd = arg;
     uint64_t start = cc_now_ns();
     for (uint64_t i = 0; i < SLEEPERS; i++) {
-        uint64_t ns = i * 7919 % SLEEPERS * (1000 * MILLION / SLEEPERS); /* every time once, in a scrambled order */
+        uint64_t ns = i * 7919 % SLEEPERS * (1000 * MILLION / SLEEPERS); /* each duration once, in a scrambled order */
         must(cc_spawn(&crowd->tasks[i], sleeper, (void *)(uintptr_t)ns, NULL), "cc_spawn");
     }
     for (uint64_t i = 0; i < SLEEPERS; i++) must(cc_task_join(&crowd->tasks[i], NULL), "cc_task_join");
@@ -333,7 +331,7 @@ static void *sleep_all(void *arg) {
 }
 
 static void scene_sleep(struct crowd *crowd) {
-    title(4, "100,000 fibers sleep, each for another time between 0 and 1 second");
+    title(4, "100,000 fibers sleep, each for a different time between 0 and 1 second");
     watch(sleep_all, crowd, "awake", SLEEPERS);
     printf("   All had slept after %.2f s. Woken early: %s. Late by %.2f ms on average, by %.1f ms at most.\n",
            seconds(crowd->ns), grouped(atomic_load(&early)), (double)atomic_load(&late_sum) / SLEEPERS / 1e6,
@@ -375,7 +373,7 @@ static void scene_fork_join(void) {
 
 /* ---- 6: channels ---- */
 
-/* A stage receives from `in`, if it has one, and sends to `out`, if it has one; closing runs down the line. */
+/* A stage receives from `in`, if it has one, and sends to `out`, if it has one; it closes `out` when `in` is closed. */
 struct stage {
     CCChan *in, *out;
     uint64_t n, sum;
@@ -435,7 +433,7 @@ static void *run_line(void *arg) {
     for (int i = 0; i < STAGES; i++) must(cc_task_join(&tasks[i], NULL), "cc_task_join");
     line->ns = cc_now_ns() - start;
     for (int i = 0; i < STAGES - 1; i++) cc_chan_free(chans[i]);
-    uint64_t each = STAGES - 2; /* what the stages in between have added to every number */
+    uint64_t each = STAGES - 2; /* what the stages in between add to each number */
     if (stages[STAGES - 1].n != line->n || stages[STAGES - 1].sum != line->n * (line->n + 1) / 2 + each * line->n)
         give_up("the sum at the end of the pipeline is wrong", EDOM);
     return NULL;
@@ -448,7 +446,7 @@ static void scene_pipeline(void) {
         struct line line = {.n = 2 * MILLION, .capacity = capacities[i]};
         watch(run_line, &line, "numbers", line.n);
         printf("   %s numbers through channels %s: %.2f s, %.0f ns a number and channel.\n", grouped(line.n),
-               line.capacity > 0 ? "with room for 128" : "without room, from hand to hand", seconds(line.ns),
+               line.capacity > 0 ? "with a buffer of 128" : "without a buffer", seconds(line.ns),
                (double)line.ns / (double)line.n / (STAGES - 1));
     }
 }
@@ -457,7 +455,7 @@ static void scene_pipeline(void) {
 
 enum { SOURCES = 8 };
 
-/* Sends until nobody wants any more. */
+/* Sends until the channel is closed. */
 static void *endless(void *arg) {
     for (uint64_t v = 0; cc_chan_send(arg, &v, sizeof v) == 0; v++) {
     }
@@ -468,7 +466,7 @@ struct fair {
     uint64_t received[SOURCES], all, ns;
 };
 
-/* Receives from whoever is ready, until the time is up: the last arm is a moment. */
+/* Receives from any channel that is ready, until the time is up: the last arm is a deadline. */
 static void *take_turns(void *arg) {
     struct fair *fair = arg;
     CCChan *chans[SOURCES];
@@ -494,7 +492,7 @@ static void *take_turns(void *arg) {
 }
 
 static void scene_select(void) {
-    title(7, "Eight senders on eight channels; one select receives from whoever is ready, for a second");
+    title(7, "Eight senders on eight channels; one select receives from any that is ready, for a second");
     struct fair fair = {0};
     watch(take_turns, &fair, "received", 0);
     uint64_t least = UINT64_MAX, most = 0;
@@ -502,9 +500,8 @@ static void scene_select(void) {
         if (fair.received[i] < least) least = fair.received[i];
         if (fair.received[i] > most) most = fair.received[i];
     }
-    printf(
-        "   %s values: %.0f ns for each select of nine arms. The luckiest sender got rid of %s, the unluckiest of %s.\n",
-        grouped(fair.all), (double)fair.ns / (double)fair.all, grouped(most), grouped(least));
+    printf("   %s values: %.0f ns for each select of nine arms. The fastest sender sent %s, the slowest %s.\n",
+           grouped(fair.all), (double)fair.ns / (double)fair.all, grouped(most), grouped(least));
 }
 
 /* ---- 8: the first failure ends them all ---- */
@@ -565,7 +562,7 @@ enum { CONNECTIONS = 10000, ROUNDS = 10, MESSAGE = 32 };
 
 static CCBarrier all_connected, all_go;
 
-/* The other process: each fiber has a connection, a question and, when all have, ten more. */
+/* The other process: each fiber opens a connection and sends a request and, when all are connected, ten more. */
 CC_TASK(client, { uint16_t port; }) {
     char where[64], question[MESSAGE] = "?", answer[MESSAGE];
     CCConn *c;
@@ -659,7 +656,7 @@ static void scene_connections(void) {
     watch(serve_all, &s, "answers", s.n * (ROUNDS + 1));
     printf("   All were connected after %.2f s, and took %.0f bytes each in the server, fiber and stack included.\n",
            seconds(s.ns_connected), ((double)s.rss - (double)s.rss_before) / (double)s.n);
-    printf("   Then %s questions in %.2f s: %s answers a second, while the clients used the same CPUs.\n",
+    printf("   Then %s requests in %.2f s: %s answers a second, while the clients used the same CPUs.\n",
            grouped(s.n * ROUNDS), seconds(s.ns_answered),
            grouped((uint64_t)((double)(s.n * ROUNDS) / seconds(s.ns_answered))));
 }
@@ -677,7 +674,7 @@ static void *dig_deep(void *arg) {
     return (void *)(uintptr_t)dig(MILLION);
 }
 
-/* In a process of its own, because it will not survive. */
+/* In a separate process, because the overflow kills it. */
 __attribute__((noreturn)) static void overflow(int out) {
     CCTask task;
     CCSpawnOptions options = {.name = "digger", .stack_size = (size_t)64 * 1024};
@@ -703,7 +700,7 @@ static void scene_overflow(void) {
     text[length] = '\0';
     close(pipe_ends[0]);
     waitpid(child, &status, 0);
-    printf("   Its last words, on stderr:\n   %s", text);
+    printf("   The report on stderr:\n   %s", text);
     if (WIFSIGNALED(status))
         printf("   Then signal %d (%s) ended the process.\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
 }

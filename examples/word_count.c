@@ -1,6 +1,6 @@
-/* word_count.c - counts the words of a file on all CPUs, shows how far it is, and stops at Ctrl-C: word_count [FILE].
+/* word_count.c - counts the words of a file on all CPUs, shows its progress, and stops at Ctrl-C: word_count [FILE].
  *
- * Without a file it counts a text of its own. A simulation has no signals; there it runs to its end. */
+ * Without a file it counts a built-in text. A simulation has no signals; there it runs to its end. */
 #include <ccc/ccc.h>
 #include <ctype.h>
 #include <errno.h>
@@ -15,14 +15,14 @@ enum { CHUNK = 16 * 1024 };
 
 static _Atomic size_t done, words; /* bytes that were counted, and what was found in them */
 
-/* A word belongs to the chunk in which it begins; so each chunk is read with the byte in front of it. */
+/* A word belongs to the chunk in which it begins; so each chunk is read with the byte before it. */
 static int count(size_t begin, size_t end, void *fd) {
     char text[CHUNK + 1] = " ";
     for (size_t i = begin, n; i < end; i++) {
         size_t before = i > 0, found = 0;
         int error = cc_file_read(*(int *)fd, text + 1 - before, CHUNK + before, (int64_t)(i * CHUNK - before), &n);
         if (error != 0) return error;
-        if (n <= before) return EIO; /* it was cut meanwhile */
+        if (n <= before) return EIO; /* the file was truncated meanwhile */
         n -= before;
         for (size_t k = 1; k <= n; k++)
             if (isspace((unsigned char)text[k - 1]) && !isspace((unsigned char)text[k])) found++;

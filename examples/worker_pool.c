@@ -1,4 +1,4 @@
-/* worker_pool.c - a few workers share the jobs of one channel and a pool of buffers, however many jobs there are. */
+/* worker_pool.c - a fixed number of workers share the jobs of one channel and a pool of buffers. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 #include <stdlib.h>

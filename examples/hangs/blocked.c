@@ -1,4 +1,4 @@
-/* blocked.c - a fiber reads from a pipe into which nobody writes, by the system call. */
+/* blocked.c - a fiber calls read() on a pipe that nobody writes to, which blocks its worker. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 #include <unistd.h>

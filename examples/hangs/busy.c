@@ -1,4 +1,4 @@
-/* busy.c - every worker polls a flag that a fiber would set, if only it were given a worker. */
+/* busy.c - every worker spins on a flag that a fiber would set, if a worker were free to run it. */
 #include <ccc/ccc.h>
 #include <stdatomic.h>
 #include <stdio.h>

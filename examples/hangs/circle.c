@@ -1,4 +1,4 @@
-/* circle.c - two transfers that lock the same two accounts, each in its own order. */
+/* circle.c - two transfers that lock the same two accounts in opposite order. */
 #include <ccc/ccc.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ static struct account checking = {.cents = 100000}, savings = {.cents = 100000};
 
 static void transfer(struct account *from, struct account *to, long cents) {
     cc_mutex_lock_uncancellable(&from->lock);
-    cc_yield(); /* the fraud check, say */
+    cc_yield(); /* for example a fraud check */
     cc_mutex_lock_uncancellable(&to->lock);
     from->cents -= cents;
     to->cents += cents;

@@ -1,11 +1,11 @@
-/* leak.c - a question with a time limit leaves the fiber behind that was to answer it. */
+/* leak.c - a request that times out leaks the fiber that was to answer it. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 
 static void *answer(void *answers) {
     int value = 42;
     cc_sleep_ms(200);
-    cc_chan_send(answers, &value, sizeof value); /* who asked may have gone */
+    cc_chan_send(answers, &value, sizeof value); /* the caller may have timed out */
     cc_chan_free(answers);
     return NULL;
 }
@@ -23,5 +23,5 @@ __attribute__((noinline)) static void ask(void) {
 
 int main(void) {
     ask();
-    cc_sleep_ms(600); /* the program goes about its business */
+    cc_sleep_ms(600); /* the program continues */
 }

@@ -1,4 +1,4 @@
-/* no_sender.c - a pool of fibers that waits for jobs; nobody says that there are no more. */
+/* no_sender.c - a pool of fibers receives jobs from a channel that nobody closes. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 

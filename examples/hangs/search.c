@@ -11,7 +11,7 @@ static int find(int wanted) {
         int middle = low + (high - low) / 2;
         if (table[middle] == wanted) return middle;
         if (table[middle] < wanted)
-            low = middle; /* middle + 1 was meant */
+            low = middle; /* should be middle + 1 */
         else
             high = middle;
     }

@@ -1,4 +1,4 @@
-/* shutdown.c - a shutdown that cannot end, because a fiber does not look at what its waits return. */
+/* shutdown.c - a shutdown that cannot end, because a fiber ignores the results of its waits. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 #include <string.h>

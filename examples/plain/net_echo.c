@@ -30,7 +30,7 @@ static void *echo(void *arg) {
     return NULL;
 }
 
-/* The next connection; what passes by itself is waited for. */
+/* Accepts the next connection; retries after a temporary error. */
 static int accept_one(struct server *s, CCConn **conn) {
     int error = cc_sem_acquire(&s->room);
     while (error == 0 && (error = cc_accept(s->listener, conn)) != 0) {
@@ -64,7 +64,7 @@ static int start_server(struct server *s) {
     return cc_nursery_spawn_status(s->acceptors, serve, s);
 }
 
-/* The connections have a while to end by themselves. */
+/* The connections get some time to end by themselves. */
 static void stop_server(struct server *s) {
     cc_nursery_cancel(s->acceptors);
     cc_nursery_wait(s->acceptors);
@@ -79,7 +79,7 @@ static int talk(const CCAddr *address, int rounds) {
     CCConn *conn;
     int error = cc_dial_addr(&conn, address, NULL, deadline);
     if (error != 0) return error;
-    for (int i = 0, got; i < rounds && error == 0; i++) { /* short: the server writes back before it has read all */
+    for (int i = 0, got; i < rounds && error == 0; i++) { /* short messages: the server echoes while it reads */
         error = cc_write_until(conn, &i, sizeof i, NULL, deadline);
         if (error == 0) error = cc_read_full_until(conn, &got, sizeof got, NULL, deadline);
         if (error == 0 && got != i) error = EPROTO;

@@ -8,7 +8,7 @@ enum { NEWS = 10, ROOM = 2, SUBSCRIBERS_MAX = 8 };
 
 enum policy { WAIT, DROP_OLDEST, DISCONNECT };
 
-/* One channel for each subscriber, all under one lock, so that all see the news in the same order. */
+/* One channel for each subscriber, all under one lock, so that all see the messages in the same order. */
 struct topic {
     CCMutex lock;
     enum policy policy;
@@ -73,8 +73,8 @@ static void *read_news(void *arg) {
     return NULL;
 }
 
-/* The fast one is waited for after each piece of news. The slow one begins when all is said, but where the publisher
- * would wait for it. */
+/* The publisher waits for the fast subscriber after each message. The slow one starts when all are published, unless
+ * the policy makes the publisher wait for it. */
 static void publish(const char *name, enum policy policy) {
     struct topic t = {.policy = policy};
     struct reader fast = {.from = subscribe(&t)}, slow = {.from = subscribe(&t)};

@@ -14,7 +14,7 @@ struct question {
 
 static atomic_int calls;
 
-/* The service: it refuses some of the first tries, and never answers to others. */
+/* The service: it refuses some of the first attempts, and never answers others. */
 static int ask(void *arg) {
     struct question *q = arg;
     calls++;
@@ -41,7 +41,7 @@ static int wait_for_turn(struct limiter *limiter) {
     return error;
 }
 
-/* Up to 1, 2, 4 … 32 ms: those who failed together do not come back together. */
+/* Up to 1, 2, 4 … 32 ms, at random: calls that failed together do not retry together. */
 static int back_off(int attempt, unsigned *random) {
     *random = *random * 1103515245 + 12345;
     return cc_sleep_until(cc_after_ns((*random >> 8) % (1000000u << (attempt < 5 ? attempt : 5))));
@@ -52,7 +52,7 @@ struct request {
     struct limiter *limiter;
 };
 
-/* The question lies in the caller's frame, so its task must have ended before the frame goes. */
+/* The request is in the caller's frame, so its task must end before the function returns. */
 static int ask_in_time(struct question *q) {
     CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.deadline = cc_after_ms(TIMEOUT_MS)});
     if (n == NULL) return ENOMEM;

@@ -14,14 +14,14 @@ enum { CHUNK = 16 * 1024, TENTH = 100000000 };
 struct text {
     int fd;
     size_t size;
-    _Atomic size_t next; /* chunk that nobody has taken */
+    _Atomic size_t next; /* the first chunk that is not taken */
     _Atomic size_t done; /* bytes that were counted */
     _Atomic size_t words;
     CCNursery *counters;
     int error;
 };
 
-/* A word belongs to the chunk in which it begins; so each chunk is read with the byte in front of it. */
+/* A word belongs to the chunk in which it begins; so each chunk is read with the byte before it. */
 static int count(void *arg) {
     struct text *t = arg;
     size_t chunks = (t->size + CHUNK - 1) / CHUNK;
@@ -31,7 +31,7 @@ static int count(void *arg) {
         if (cc_cancelled()) return ECANCELED;
         int error = cc_file_read(t->fd, text + 1 - before, CHUNK + before, (int64_t)(i * CHUNK - before), &n);
         if (error != 0) return error;
-        if (n <= before) return EIO; /* it was cut meanwhile */
+        if (n <= before) return EIO; /* the file was truncated meanwhile */
         n -= before;
         for (size_t k = 1; k <= n; k++)
             if (isspace((unsigned char)text[k - 1]) && !isspace((unsigned char)text[k])) found++;

@@ -1,11 +1,10 @@
-/* cares.c - c-ares in place of the system's resolver: cc_resolve and cc_dial of names need no thread any more.
+/* cares.c - c-ares in place of the system's resolver: cc_resolve and cc_dial of names then need no thread.
  *
- * Every lookup has a channel of its own, a copy of one that was set up once. c-ares says for which sockets it waits and
- * how long, and cc_poll waits. A caller that leaves destroys its channel.
+ * Every lookup has its own c-ares channel, a copy of one that was set up once. c-ares says which sockets it waits for
+ * and how long, and cc_poll waits. A caller that times out destroys its channel.
  *
- *   cares                          asks a name server of its own, on the loopback interface
- *   cares NAME                     asks those of the system
- */
+ *   cares                          asks a name server that it starts on the loopback interface
+ *   cares NAME                     asks those of the system */
 #include "recipe.h"
 
 #include <ares.h>
@@ -37,7 +36,7 @@ static int error_of(int status) {
     case ARES_EBADFAMILY:
         return EINVAL;
     default:
-        return EREMOTEIO; /* no server has answered, or not with sense */
+        return EREMOTEIO; /* no server has answered, or not correctly */
     }
 }
 
@@ -59,7 +58,7 @@ static void take_answer(void *arg, int status, int timeouts, struct ares_addrinf
     ares_freeaddrinfo(found);
 }
 
-/* Waits until c-ares has something to do, and lets it. 0, ETIMEDOUT, ECANCELED, …. */
+/* Waits until c-ares has something to do, and lets it run. 0, ETIMEDOUT, ECANCELED, …. */
 static int wait_and_go_on(ares_channel channel, CCDeadline deadline) {
     ares_socket_t sockets[ARES_GETSOCK_MAXNUM];
     struct pollfd fds[ARES_GETSOCK_MAXNUM];
@@ -80,7 +79,7 @@ static int wait_and_go_on(ares_channel channel, CCDeadline deadline) {
     for (nfds_t i = 0; i < n; i++)
         ares_process_fd(channel, fds[i].revents & ~POLLOUT ? fds[i].fd : ARES_SOCKET_BAD,
                         fds[i].revents & POLLOUT ? fds[i].fd : ARES_SOCKET_BAD);
-    ares_process_fd(channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD); /* what is late */
+    ares_process_fd(channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD); /* timeouts */
     return 0;
 }
 
@@ -120,7 +119,7 @@ static bool use_cares(const char *servers) {
 
 enum { HEAD = 12, ANSWER_MS = 20 };
 
-/* The answer to the question in `bytes`, behind it; 0: none. */
+/* Appends the answer to the question in `bytes`; 0: none. */
 static size_t answer(unsigned char *bytes, size_t length) {
     char label[64] = "";
     int number = -1;
@@ -134,7 +133,7 @@ static size_t answer(unsigned char *bytes, size_t length) {
     bool known = sscanf(label, "host%d", &number) == 1 && number >= 0 && number < 256, a = bytes[end - 3] == 1;
     bytes[2] |= 0x80;                                   /* an answer */
     bytes[3] = (unsigned char)(0x80 | (known ? 0 : 3)); /* or there is no such name */
-    memset(bytes + 6, 0, 6);                            /* what else the question had is left out */
+    memset(bytes + 6, 0, 6);                            /* other sections of the question are dropped */
     if (!known || !a) return end;
     unsigned char record[] = {0xc0, HEAD, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 10, 0, 0, (unsigned char)number};
     bytes[7] = 1;

@@ -1,4 +1,4 @@
-/* curl_easy.c - curl's easy interface, which blocks, on threads of a pool: the least change to a program that has it.
+/* curl_easy.c - curl's blocking easy interface on the threads of a pool: the smallest change to a program that uses it.
  *
  *   curl_easy http://127.0.0.1:8080/
  */
@@ -14,7 +14,7 @@ static size_t count_bytes(char *bytes, size_t size, size_t count, void *total) {
     return size * count;
 }
 
-/* As curl_easy_perform. A call that has begun is waited for also when the fiber is cancelled: let curl have a timeout.
+/* As curl_easy_perform. A call that has started is waited for even if the fiber is cancelled: set a timeout in curl.
  * */
 CC_BLOCKING(perform, { CURL *handle; }) {
     return (void *)(intptr_t)curl_easy_perform(self->handle);

@@ -1,11 +1,10 @@
 /* curl_keys.c - a library that calls back on a thread of its own, and fibers that wait for it by wake keys.
  *
  * The thread runs curl's own loop (curl_multi_poll) and knows nothing of fibers; when a transfer is done, it calls the
- * function that was given to it. That wakes the fiber by its key. A fiber that has not waited that long leaves: its key
- * is over, the late call gets ESRCH, and nothing of the fiber's is touched. So no frame has to stay for the library.
+ * function that was given to it. That wakes the fiber by its key. When a fiber times out, its key expires: the late
+ * callback gets ESRCH and touches nothing of the fiber. So no frame has to be kept for the library.
  *
- *   curl_keys http://127.0.0.1:8080/
- */
+ *   curl_keys http://127.0.0.1:8080/ */
 #include "recipe.h"
 
 #include <curl/curl.h>
@@ -99,13 +98,13 @@ static int fetch_until(CCDeadline deadline) {
     CCWakeKey key;
     if (cc_wake_key_open(&key) != 0) abort();
     t->context = key;
-    start(t); /* from here on it is the library's */
+    start(t); /* from here on the library owns it */
     int error = cc_wake_key_wait_until(key, &code, deadline);
     return error != 0 ? -error : (int)code;
 }
 
 static bool fetch(int i) {
-    if (i % 10 == 9) { /* some do not wait long enough, and come back */
+    if (i % 10 == 9) { /* some time out, and try again */
         int early = fetch_until(CC_PASSED);
         if (early != -ETIMEDOUT && early != 0) return false;
     }

@@ -65,7 +65,7 @@ static void finish(CURLM *multi) {
     }
 }
 
-/* Takes what was sent; false: the channel is closed. */
+/* Receives what was sent; false: the channel is closed. */
 static bool take(CURLM *multi) {
     struct transfer *t;
     eventfd_t ignored;

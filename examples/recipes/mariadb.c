@@ -8,8 +8,8 @@
 
 static const char *where;
 
-/* Waits for what the client asks for; what to tell it. A wait that is cancelled is a timeout to the client, which then
- * gives up. */
+/* Waits for what the client asks for, and returns what happened. A cancelled wait is reported as a timeout, and the
+ * client gives up. */
 static int wait_for(MYSQL *m, int status) {
     int events = 0, ready = 0;
     if (status & MYSQL_WAIT_READ) events |= CC_READABLE;
@@ -59,7 +59,7 @@ static bool ask(int i) {
     int length = snprintf(sql, sizeof sql, "select %d * %d, sleep(0.05)", i, i);
     bool good = db_connect(&m) != NULL && db_query(&m, sql, (unsigned long)length) == 0;
     MYSQL_RES *result = good ? db_result(&m) : NULL;
-    MYSQL_ROW row = result != NULL ? mysql_fetch_row(result) : NULL; /* it is all here */
+    MYSQL_ROW row = result != NULL ? mysql_fetch_row(result) : NULL; /* already received */
     good = row != NULL && atoi(row[0]) == i * i;
     if (!good) fprintf(stderr, "mariadb: %s\n", mysql_error(&m));
     mysql_free_result(result);

@@ -1,8 +1,7 @@
-/* openssl.c - TLS by OpenSSL on fibers: a BIO of ours that reads and writes by cc_fd_read and cc_fd_write. Everything
- * else of OpenSSL is used as ever, in its blocking style.
+/* openssl.c - TLS by OpenSSL on fibers: a custom BIO that reads and writes by cc_fd_read and cc_fd_write. Everything
+ * else of OpenSSL is used as usual, in blocking style.
  *
- *   openssl 127.0.0.1 8443 ca.pem
- */
+ *   openssl 127.0.0.1 8443 ca.pem */
 #include "recipe.h"
 
 #include <arpa/inet.h>
@@ -35,7 +34,7 @@ static long bio_ctrl(BIO *bio, int command, long number, void *pointer) {
     return command == BIO_CTRL_FLUSH;
 }
 
-/* A BIO for a descriptor, which stays the caller's. */
+/* A BIO for a descriptor, which the caller still owns. */
 static BIO *bio_of(int fd) {
     BIO *bio = BIO_new(method);
     if (bio == NULL) return NULL;
@@ -52,7 +51,7 @@ static bool talk(SSL *ssl) {
     if (SSL_read_ex(ssl, answer, sizeof answer - 1, &n) != 1) return false;
     while (SSL_read_ex(ssl, rest, sizeof rest, &n) == 1) {
     }
-    bool ended = SSL_get_error(ssl, 0) == SSL_ERROR_ZERO_RETURN; /* by the server's word, not by a broken connection */
+    bool ended = SSL_get_error(ssl, 0) == SSL_ERROR_ZERO_RETURN; /* by close_notify, not by a broken connection */
     SSL_shutdown(ssl);
     return ended && strncmp(answer, "HTTP/1.", 7) == 0 && strstr(answer, " 200 ") != NULL;
 }
@@ -67,7 +66,7 @@ static bool fetch(int i) {
     SSL_set1_host(ssl, "localhost");
     SSL_set_tlsext_host_name(ssl, "localhost");
     bool good = cc_fd_connect(fd, (struct sockaddr *)&where, sizeof where) == 0 && talk(ssl);
-    if (!good) ERR_print_errors_fp(stderr); /* before the fiber waits again: the errors are the thread's */
+    if (!good) ERR_print_errors_fp(stderr); /* before the fiber waits again: the error queue belongs to the thread */
     SSL_free(ssl);
     cc_fd_close(fd);
     return good;

@@ -1,9 +1,8 @@
-/* sqlite_island.c - a SQLite handle without a mutex, on an island: a thousand fibers of all workers use it, and none of
- * them takes a lock.
+/* sqlite_island.c - a SQLite handle without a mutex, on an island: a thousand fibers on all workers use it without a
+ * lock.
  *
- * The handle is opened with SQLITE_OPEN_NOMUTEX: two threads, or two calls at a time, would ruin it. Fibers call
- * functions on the island; a function that does not wait is a transaction.
- */
+ * The handle is opened with SQLITE_OPEN_NOMUTEX: two threads, or two calls at a time, would corrupt it. Fibers call
+ * functions on the island; a function that does not wait is a transaction. */
 #include "recipe.h"
 
 #include <pthread.h>
@@ -13,8 +12,8 @@ enum { FIBERS_EACH = 10 }; /* a hundred times ten */
 
 static CCIsland *island;
 static sqlite3 *db;      /* the island's */
-static int64_t inside;   /* the island's: plain */
-static pthread_t thread; /* of the island */
+static int64_t inside;   /* owned by the island: no atomics */
+static pthread_t thread; /* on the island */
 
 static void open_database(void *context) {
     (void)context;

@@ -1,4 +1,4 @@
-/* patience.c - a client that waits for two hours, then for four, then for six, and gives up; tested in no time. */
+/* patience.c - a client that waits for two hours, then for four, then for six, and gives up; tested in milliseconds. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* retry.c - a client asks a server to count, and asks again when it gets no answer; the network decides what that is
- * worth. */
+/* retry.c - a client asks a server to count, and retries when it gets no answer; if only the answer was lost, the server
+ * counts twice. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static int count(CCConn *conn, void *arg) {
     return 0;
 }
 
-/* One connection for each request, as long as it takes. */
+/* One connection for each request, until it is answered. */
 static void ask(const char *where) {
     for (int error = EAGAIN; error != 0;) {
         CCConn *conn;
@@ -41,7 +41,7 @@ static void *run(void *arg) {
     CCListener *listener;
     CCAddr addr;
     char where[64];
-    if (cc_listen(&listener, "tcp://127.0.0.1:0", NULL) != 0) return arg; /* no descriptor: that can happen, too */
+    if (cc_listen(&listener, "tcp://127.0.0.1:0", NULL) != 0) return arg; /* a simulated fault, too */
     (void)cc_listener_addr(listener, &addr);
     snprintf(where, sizeof where, "tcp://127.0.0.1:%u", addr.port);
     CC_NURSERY(n) {

@@ -1,4 +1,4 @@
-/* vending.c - two customers and one last bar: each looks whether there is one before it pays. */
+/* vending.c - two customers and one last bar: each checks that there is one before it pays. */
 #include <ccc/ccc.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* https_get.c - fetches a page over HTTPS: https_get HOST:PORT[/PATH] [CA.pem [CERT.pem KEY.pem]]
  *
  * The server's certificate is verified, by the authorities of the system unless others are named. The page goes to
- * standard output; what was agreed on, and why it has failed, to standard error.
- */
+ * standard output; the negotiated parameters and errors to standard error. */
 #include <ccc/cc_tls.h>
 #include <ccc/ccc.h>
 #include <errno.h>

@@ -1,11 +1,10 @@
-/* https_server.c - a small HTTPS server: GET /N has N bytes for an answer, everything else a line.
+/* https_server.c - a small HTTPS server: GET /N returns N bytes, everything else a line.
  *
  *   https_server CHAIN.pem KEY.pem [WHERE] [CLIENTS.pem]
  *
- * WHERE is "tls://[::]:8443" if it is left out. With CLIENTS.pem only clients get in that have a certificate of these
- * authorities. SIGHUP reads the certificates again, Ctrl-C ends it in an orderly way. But for the certificates it is
- * what it would be without TLS.
- */
+ * WHERE is "tls://[::]:8443" if it is left out. With CLIENTS.pem clients need a certificate of these authorities.
+ * SIGHUP reloads the certificates, Ctrl-C shuts it down gracefully. Except for the certificates, the code is the same
+ * as without TLS. */
 #include <ccc/cc_tls.h>
 #include <ccc/ccc.h>
 #include <errno.h>
@@ -53,8 +52,8 @@ static int answer(CCWriter *out, const char *path, bool keep) {
     return error;
 }
 
-/* A client that is between two requests is let go when the server ends; a request that has come is answered behind a
- * shield, within the grace of the server. */
+/* An idle client is disconnected when the server stops; a request that has arrived is answered behind a shield, within
+ * the server's grace period. */
 static int serve(CCConn *conn, void *arg) {
     CCReader in;
     CCWriter out;
@@ -68,7 +67,7 @@ static int serve(CCConn *conn, void *arg) {
         error = read_request(&in, path, sizeof path, &keep);
         if (error != 0) break;
         CC_SHIELD {
-            if (cc_cancel_reason(&why) == 0) keep = false; /* there will be no next one */
+            if (cc_cancel_reason(&why) == 0) keep = false; /* there is no next request */
             error = answer(&out, path, keep);
             if (error == 0) error = cc_writer_flush(&out);
         }
@@ -83,7 +82,7 @@ static void say_failure(CCConn *conn, int code, void *arg) {
     fprintf(stderr, "%s%s%s\n", strerror(code), cc_tls_error()[0] != 0 ? ": " : "", cc_tls_error());
 }
 
-/* SIGHUP: other certificates; SIGINT and SIGTERM: the end. */
+/* SIGHUP: reload the certificates; SIGINT and SIGTERM: shut down. */
 static void heed_signals(CCChan *signals) {
     CCSignal s;
     while (cc_chan_recv(signals, &s, sizeof s) == 0 && s.number == SIGHUP) {
