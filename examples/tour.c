@@ -130,7 +130,7 @@ static uint64_t memory_available(void) {
 
 /* ---- 1: started and joined ---- */
 
-struct crowd {
+struct batch {
     uint64_t n;
     CCTask *tasks;
     uint64_t rss_before, page_tables_before; /* when nothing had run yet */
@@ -143,32 +143,32 @@ static void *give_back(void *arg) {
 }
 
 static void *spawn_and_join(void *arg) {
-    struct crowd *crowd = arg;
+    struct batch *batch = arg;
     uint64_t sum = 0, start = cc_now_ns();
-    for (uint64_t i = 0; i < crowd->n; i++) {
-        must(cc_spawn(&crowd->tasks[i], give_back, (void *)(uintptr_t)i, NULL), "cc_spawn");
+    for (uint64_t i = 0; i < batch->n; i++) {
+        must(cc_spawn(&batch->tasks[i], give_back, (void *)(uintptr_t)i, NULL), "cc_spawn");
     }
-    for (uint64_t i = 0; i < crowd->n; i++) {
+    for (uint64_t i = 0; i < batch->n; i++) {
         void *result;
-        must(cc_task_join(&crowd->tasks[i], &result), "cc_task_join");
+        must(cc_task_join(&batch->tasks[i], &result), "cc_task_join");
         sum += (uint64_t)(uintptr_t)result;
         if (i % 1024 == 0) atomic_store_explicit(&progress, i, memory_order_relaxed);
     }
-    crowd->ns = cc_now_ns() - start;
-    if (sum != crowd->n * (crowd->n - 1) / 2) give_up("the sum of the results is wrong", EDOM);
+    batch->ns = cc_now_ns() - start;
+    if (sum != batch->n * (batch->n - 1) / 2) give_up("the sum of the results is wrong", EDOM);
     return NULL;
 }
 
-static void scene_started(struct crowd *crowd) {
+static void scene_started(struct batch *batch) {
     char heading[96];
-    snprintf(heading, sizeof heading, "%s tasks, started and then joined", grouped(crowd->n));
+    snprintf(heading, sizeof heading, "%s tasks, started and then joined", grouped(batch->n));
     title(1, heading);
-    watch(spawn_and_join, crowd, "joined", crowd->n);
-    uint64_t grown = resident() - crowd->rss_before;
-    printf("   %s tasks in %.2f s: %.0f ns for each start and join together.\n", grouped(crowd->n), seconds(crowd->ns),
-           (double)crowd->ns / (double)crowd->n);
+    watch(spawn_and_join, batch, "joined", batch->n);
+    uint64_t grown = resident() - batch->rss_before;
+    printf("   %s tasks in %.2f s: %.0f ns for each start and join together.\n", grouped(batch->n), seconds(batch->ns),
+           (double)batch->ns / (double)batch->n);
     printf("   Memory grew by %.0f bytes a task: a task needs a stack only while it runs, so these shared a few.\n",
-           (double)grown / (double)crowd->n);
+           (double)grown / (double)batch->n);
 }
 
 /* ---- 2: parked ---- */
@@ -197,46 +197,46 @@ static void await_arrivals(uint64_t n) {
 }
 
 static void *park_all(void *arg) {
-    struct crowd *crowd = arg;
+    struct batch *batch = arg;
     CCTask at, handle;
     uint64_t start = cc_now_ns();
     must(cc_spawn(&at, gate, NULL, NULL), "cc_spawn");
-    for (uint64_t i = 0; i < crowd->n; i++) {
+    for (uint64_t i = 0; i < batch->n; i++) {
         must(cc_task_dup(&at, &handle), "cc_task_dup");
-        crowd->tasks[i] = CC_GO(visitor, .gate = handle);
+        batch->tasks[i] = CC_GO(visitor, .gate = handle);
     }
     must(cc_task_detach(&at), "cc_task_detach");
-    await_arrivals(crowd->n);
-    crowd->ns_parked = cc_now_ns() - start;
-    crowd->parked = atomic_load(&progress);
-    crowd->rss = resident();
-    crowd->page_tables = page_tables();
+    await_arrivals(batch->n);
+    batch->ns_parked = cc_now_ns() - start;
+    batch->parked = atomic_load(&progress);
+    batch->rss = resident();
+    batch->page_tables = page_tables();
 
     start = cc_now_ns();
     atomic_store(&gate_open, true);
-    for (uint64_t i = 0; i < crowd->n; i++) {
+    for (uint64_t i = 0; i < batch->n; i++) {
         void *error;
-        if (cc_task_join(&crowd->tasks[i], &error) != 0 || error != NULL) crowd->failed++;
-        if (i % 1024 == 0) atomic_store_explicit(&progress, crowd->n - i, memory_order_relaxed);
+        if (cc_task_join(&batch->tasks[i], &error) != 0 || error != NULL) batch->failed++;
+        if (i % 1024 == 0) atomic_store_explicit(&progress, batch->n - i, memory_order_relaxed);
     }
-    crowd->ns_woken = cc_now_ns() - start;
+    batch->ns_woken = cc_now_ns() - start;
     return NULL;
 }
 
-static void scene_parked(struct crowd *crowd) {
+static void scene_parked(struct batch *batch) {
     char heading[96];
-    snprintf(heading, sizeof heading, "%s fibers parked at once, each on a stack of its own", grouped(crowd->n));
+    snprintf(heading, sizeof heading, "%s fibers parked at once, each on a stack of its own", grouped(batch->n));
     title(2, heading);
-    watch(park_all, crowd, "parked", crowd->n);
-    double n = (double)crowd->parked;
-    printf("   %s fibers parked in %.2f s, woken and joined in %.2f s.\n", grouped(crowd->parked),
-           seconds(crowd->ns_parked), seconds(crowd->ns_woken));
-    if (crowd->failed > 0)
+    watch(park_all, batch, "parked", batch->n);
+    double n = (double)batch->parked;
+    printf("   %s fibers parked in %.2f s, woken and joined in %.2f s.\n", grouped(batch->parked),
+           seconds(batch->ns_parked), seconds(batch->ns_woken));
+    if (batch->failed > 0)
         printf("   %s found no memory for a stack; their joins said so, and the program went on.\n",
-               grouped(crowd->failed));
+               grouped(batch->failed));
     printf("   While they were parked: %.2f GB resident, %.0f bytes a fiber, and %.0f bytes of page tables.\n",
-           (double)crowd->rss / 1e9, (double)(crowd->rss - crowd->rss_before) / n,
-           (double)(crowd->page_tables - crowd->page_tables_before) / n);
+           (double)batch->rss / 1e9, (double)(batch->rss - batch->rss_before) / n,
+           (double)(batch->page_tables - batch->page_tables_before) / n);
 
     uint64_t start = cc_now_ns(), now = settled();
     printf("   %.1f s after their end: %.2f GB. What remains are the records, which are reused.\n",
@@ -319,22 +319,22 @@ static void *sleeper(void *arg) {
 }
 
 static void *sleep_all(void *arg) {
-    struct crowd *crowd = arg;
+    struct batch *batch = arg;
     uint64_t start = cc_now_ns();
     for (uint64_t i = 0; i < SLEEPERS; i++) {
         uint64_t ns = i * 7919 % SLEEPERS * (1000 * MILLION / SLEEPERS); /* each duration once, in a scrambled order */
-        must(cc_spawn(&crowd->tasks[i], sleeper, (void *)(uintptr_t)ns, NULL), "cc_spawn");
+        must(cc_spawn(&batch->tasks[i], sleeper, (void *)(uintptr_t)ns, NULL), "cc_spawn");
     }
-    for (uint64_t i = 0; i < SLEEPERS; i++) must(cc_task_join(&crowd->tasks[i], NULL), "cc_task_join");
-    crowd->ns = cc_now_ns() - start;
+    for (uint64_t i = 0; i < SLEEPERS; i++) must(cc_task_join(&batch->tasks[i], NULL), "cc_task_join");
+    batch->ns = cc_now_ns() - start;
     return NULL;
 }
 
-static void scene_sleep(struct crowd *crowd) {
+static void scene_sleep(struct batch *batch) {
     title(4, "100,000 fibers sleep, each for a different time between 0 and 1 second");
-    watch(sleep_all, crowd, "awake", SLEEPERS);
+    watch(sleep_all, batch, "awake", SLEEPERS);
     printf("   All had slept after %.2f s. Woken early: %s. Late by %.2f ms on average, by %.1f ms at most.\n",
-           seconds(crowd->ns), grouped(atomic_load(&early)), (double)atomic_load(&late_sum) / SLEEPERS / 1e6,
+           seconds(batch->ns), grouped(atomic_load(&early)), (double)atomic_load(&late_sum) / SLEEPERS / 1e6,
            (double)atomic_load(&late_max) / 1e6);
 }
 
@@ -714,31 +714,31 @@ int main(int argc, char **argv) {
     if (argc == 4 && strcmp(argv[1], "clients") == 0) return cc_run(run_clients, &argv[2], NULL);
     uint64_t start = cc_now_ns(), available = memory_available();
     on_terminal = isatty(STDOUT_FILENO);
-    struct crowd crowd = {.n = MILLION};
-    crowd.tasks = calloc(MILLION, sizeof *crowd.tasks);
-    if (crowd.tasks == NULL) give_up("calloc", ENOMEM);
+    struct batch batch = {.n = MILLION};
+    batch.tasks = calloc(MILLION, sizeof *batch.tasks);
+    if (batch.tasks == NULL) give_up("calloc", ENOMEM);
     must(cc_runtime_init(NULL), "cc_runtime_init");
     printf("libccc %d.%d.%d: a tour, on %u workers, with %.1f GB of memory available.\n", CC_VERSION_MAJOR,
            CC_VERSION_MINOR, CC_VERSION_PATCH, cc_worker_count(), (double)available / 1e9);
 
     if (available < 8 * GIB) {
-        crowd.n = available / 10000 / 10000 * 10000; /* twice what they need */
-        if (crowd.n < 10000) crowd.n = 10000;
-        if (crowd.n > MILLION) crowd.n = MILLION;
-        printf("A million parked fibers take 5 GB; with this memory there will be %s.\n", grouped(crowd.n));
+        batch.n = available / 10000 / 10000 * 10000; /* twice what they need */
+        if (batch.n < 10000) batch.n = 10000;
+        if (batch.n > MILLION) batch.n = MILLION;
+        printf("A million parked fibers take 5 GB; with this memory there will be %s.\n", grouped(batch.n));
     }
-    crowd.rss_before = resident();
-    crowd.page_tables_before = page_tables();
-    scene_started(&crowd);
-    scene_parked(&crowd);
+    batch.rss_before = resident();
+    batch.page_tables_before = page_tables();
+    scene_started(&batch);
+    scene_parked(&batch);
     scene_cores();
-    scene_sleep(&crowd);
+    scene_sleep(&batch);
     scene_fork_join();
     scene_pipeline();
     scene_select();
     scene_nursery();
     scene_connections();
-    free(crowd.tasks);
+    free(batch.tasks);
     must(cc_runtime_shutdown(5000), "cc_runtime_shutdown");
     scene_overflow();
 

@@ -175,7 +175,7 @@ case_threads_are_refused() {
 # Programs of the suite, or cases of them, that need no threads of their own: simulated they hold as well.
 case_the_suite_simulated() {
     local name program word seed lock
-    local names=(chan/arguments chan/crowd chan/handle chan/programs nursery/block nursery/exits nursery/panic)
+    local names=(chan/arguments chan/many_waiters chan/handle chan/programs nursery/block nursery/exits nursery/panic)
     for lock in mutex rwlock cond sem wait_group once event barrier; do names+=("lock/$lock alone"); done
     for name in "${names[@]}"; do
         read -r program word <<<"$name"

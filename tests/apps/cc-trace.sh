@@ -48,7 +48,7 @@ case_what_is_lost() {
     local i
     ! nm "$program" | grep -q ' [^w] __tsan_init' || { echo '66,000 fibers take minutes under the race detector'; return 77; }
     : >said
-    CC_RECORD=l.trace CC_DUMP_SIGNAL=USR1 "$build/tests/apps/crowd" 66000 >said 2>error.tmp </dev/null &
+    CC_RECORD=l.trace CC_DUMP_SIGNAL=USR1 "$build/tests/apps/many_fibers" 66000 >said 2>error.tmp </dev/null &
     pid=$!
     trap 'kill -9 $pid 2>/dev/null' EXIT
     for ((i = 0; i < 600; i++)); do grep -q ready said && break || sleep 0.1; done

@@ -121,11 +121,11 @@ case_a_blocked_worker() {
     return $status
 }
 
-# crowd FIBERS: starts a program with so many, as $pid, and waits until ccps can read it.
-crowd() {
+# many_fibers FIBERS: starts a program with so many, as $pid, and waits until ccps can read it.
+many_fibers() {
     local tries
     : >said
-    "$build/tests/apps/crowd" "$1" >>said 2>&1 </dev/null &
+    "$build/tests/apps/many_fibers" "$1" >>said 2>&1 </dev/null &
     pid=$!
     for ((tries = 0; tries < 3000; tries++)); do
         grep -q ready said && timeout 120 "$program" -g "$pid" >out.tmp 2>error.tmp && return
@@ -134,14 +134,14 @@ crowd() {
     done
     end
     ! grep -q 'not permitted' error.tmp || { echo 'this system does not permit to read other processes'; return 77; }
-    echo "crowd $1: $(head -n 5 out.tmp) $(cat error.tmp said)"
+    echo "many_fibers $1: $(head -n 5 out.tmp) $(cat error.tmp said)"
     return 1
 }
 
 # When the first byte comes, the process goes on already: who reads slowly, or not at all, does not stop it.
 case_stopped_while_it_is_read_only() {
     local reader state status=0
-    crowd 999 || return
+    many_fibers 999 || return
     mkfifo pipe && exec 9<>pipe || return
     CCPS_STOP_MS=60000 timeout 120 "$program" -s "$pid" >pipe 2>error.tmp &
     reader=$!
@@ -157,7 +157,7 @@ case_stopped_while_it_is_read_only() {
 
 # Time is up at once, before anything is read.
 case_stopped_for_so_long_at_most() {
-    crowd 99 || return
+    many_fibers 99 || return
     CCPS_STOP_MS=0 ends 0 'was let go on before all of it was read' -s "$pid" && CCPS_STOP_MS=60000 ends 0 ': [0-9]+ workers?, [0-9]+ fibers' -s "$pid" &&
         { ! grep 'was let go on' out.tmp; } && CCPS_STOP_MS=x ends 1 'CCPS_STOP_MS=x: it is a number' -s "$pid"
     local status=$?
@@ -167,10 +167,10 @@ case_stopped_for_so_long_at_most() {
 }
 
 # Each names another one, in a time that grows with their number and not with its square.
-case_a_crowd() {
+case_many_fibers() {
     local count=12000 status=1 tries
-    ! grep -q '__[at]san_init' "$build/tests/apps/crowd" && ((${TEST_SLOWDOWN:-1} <= 4)) || count=300
-    crowd "$count" || return
+    ! grep -q '__[at]san_init' "$build/tests/apps/many_fibers" && ((${TEST_SLOWDOWN:-1} <= 4)) || count=300
+    many_fibers "$count" || return
     for ((tries = 0; tries < 100 && status != 0; tries++)); do # until all wait
         (ulimit -t 60 && ends 0 "held by fiber [0-9.]* 'holder'" -g "$pid") >reason || break
         grep -q "^$((count / 3)) fibers, PARKED, mutex:" out.tmp && grep -q 'waits for the end of fiber' out.tmp && ! grep -q 'has ended' out.tmp &&
@@ -190,7 +190,7 @@ counts_reads() {
 # Many fibers are read with one system call, and not each with some; scopes with two.
 case_few_system_calls() {
     local count=3000 reads
-    counts_reads && crowd "$count" || return
+    counts_reads && many_fibers "$count" || return
     LD_PRELOAD=$build/tests/apps/reads.so READS=$PWD/reads ends 0 ', [0-9]+ fibers$' -g "$pid" || return
     end
     reads=$(cat reads)
@@ -200,7 +200,7 @@ case_few_system_calls() {
 # A list of thousands is of no use: groups, unless each is asked for.
 case_more_than_a_list() {
     local tries
-    crowd 1200 || return
+    many_fibers 1200 || return
     for ((tries = 0; tries < 300; tries++)); do # until all have run
         ends 0 'those that stand in the same place are shown together; -a shows each' "$pid" || return
         grep -q '^400 fibers, PARKED, mutex:$' out.tmp && break
@@ -226,11 +226,11 @@ case_a_stripped_program() {
 # It has no .eh_frame_hdr: the records of its functions are found by its section headers.
 case_a_static_program() {
     local line status=0
-    ! grep -q '__[at]san_init' "$build/tests/apps/crowd" || { echo 'sanitizers are not linked statically'; return 77; }
-    "${CC:-cc}" -g -O1 -static -Wl,--no-eh-frame-hdr -I "$source/include" "$source/tests/apps/crowd.c" "$build/libccc.a" -lm -pthread -o crowd_static 2>link.tmp ||
+    ! grep -q '__[at]san_init' "$build/tests/apps/many_fibers" || { echo 'sanitizers are not linked statically'; return 77; }
+    "${CC:-cc}" -g -O1 -static -Wl,--no-eh-frame-hdr -I "$source/include" "$source/tests/apps/many_fibers.c" "$build/libccc.a" -lm -pthread -o many_static 2>link.tmp ||
         { echo "a program cannot be linked statically: $(tail -n 1 link.tmp)"; return 77; }
-    strip -o crowd_stripped crowd_static || cp crowd_static crowd_stripped
-    for program_of in "$PWD/crowd_static" "$PWD/crowd_stripped"; do
+    strip -o many_stripped many_static || cp many_static many_stripped
+    for program_of in "$PWD/many_static" "$PWD/many_stripped"; do
         begin "$program_of" "'holder' waits for event" 'waits for mutex' 'waits for 1 child of nursery' 'waits for the end of fiber' || return
         ! grep -q 'no unwind information leads further up' out.tmp || status=1
         [[ $program_of == *stripped ]] || for line in hold want own follow; do

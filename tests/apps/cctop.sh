@@ -53,12 +53,12 @@ case_rates() {
 }
 
 # Many fibers are read with one system call, and not each with some.
-case_a_crowd() {
+case_many_fibers() {
     local tries reads count=3000
     [[ -e $build/tests/apps/reads.so ]] || { echo 'the library that counts system calls was not built'; return 77; }
     ! grep -q '__[at]san_init' "$program" || { echo 'a sanitizer has to be loaded before all others'; return 77; }
     : >said
-    "$build/tests/apps/crowd" "$count" >>said 2>&1 </dev/null &
+    "$build/tests/apps/many_fibers" "$count" >>said 2>&1 </dev/null &
     pid=$!
     for ((tries = 0; tries < 600; tries++)); do
         LD_PRELOAD=$build/tests/apps/reads.so READS=$PWD/reads timeout 120 "$program" -b -n 1 -d 0.01 "$pid" >out.tmp 2>&1

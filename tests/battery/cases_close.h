@@ -41,22 +41,22 @@ TEST_WORKERS(close_then_drain) {
     }
 }
 
-enum { CROWD = 5 };
+enum { MANY = 5 };
 
 /* `error` 0: a plain close. */
 static void close_wakes_receivers(enum parties kind, size_t size, int error) {
     CCChan *ch = new_chan(size, CAPACITY);
-    struct call calls[CROWD];
-    struct party parties[CROWD];
-    for (int i = 0; i < CROWD; i++) {
+    struct call calls[MANY];
+    struct party parties[MANY];
+    for (int i = 0; i < MANY; i++) {
         call_init(&calls[i], ch, size, 4711);
         calls[i].deadline = i % 2 ? CC_FOREVER : cc_after_ms(3600 * 1000);
         parties[i] = party_start(kind, i, i % 3 ? call_recv : call_recv_until, &calls[i]);
     }
-    await_receivers(ch, CROWD);
+    await_receivers(ch, MANY);
     CHECK_EQ(error ? cc_chan_close_err(ch, error) : cc_chan_close(ch), 0);
-    parties_end(parties, CROWD);
-    for (int i = 0; i < CROWD; i++) {
+    parties_end(parties, MANY);
+    for (int i = 0; i < MANY; i++) {
         CHECK_EQ(calls[i].returned, error ? error : EPIPE);
         CHECK_EQ(calls[i].number, 4711);
     }
@@ -66,18 +66,18 @@ static void close_wakes_receivers(enum parties kind, size_t size, int error) {
 
 static void close_wakes_senders(enum parties kind, size_t size, int error) {
     CCChan *ch = new_chan(size, CAPACITY);
-    struct call calls[CROWD];
-    struct party parties[CROWD];
+    struct call calls[MANY];
+    struct party parties[MANY];
     fill(ch, size);
-    for (int i = 0; i < CROWD; i++) {
+    for (int i = 0; i < MANY; i++) {
         call_init(&calls[i], ch, size, 1000 + (uint64_t)i);
         calls[i].deadline = i % 2 ? CC_FOREVER : cc_after_ms(3600 * 1000);
         parties[i] = party_start(kind, i, i % 3 ? call_send : call_send_until, &calls[i]);
     }
-    await_senders(ch, CROWD);
+    await_senders(ch, MANY);
     CHECK_EQ(error ? cc_chan_close_err(ch, error) : cc_chan_close(ch), 0);
-    parties_end(parties, CROWD);
-    for (int i = 0; i < CROWD; i++) CHECK_EQ(calls[i].returned, error ? error : EPIPE);
+    parties_end(parties, MANY);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(calls[i].returned, error ? error : EPIPE);
     drain(ch, size, CAPACITY); /* what was buffered, */
     uint64_t number;
     CHECK_EQ(recv_number(ch, size, &number), error ? error : EPIPE); /* and none of theirs */

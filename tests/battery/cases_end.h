@@ -1,30 +1,30 @@
 /* cases_end.h - the last reference, and the end of the runtime. */
 
 static void free_wakes_with(enum parties kind, size_t size) {
-    struct call calls[CROWD];
-    struct party parties[CROWD];
+    struct call calls[MANY];
+    struct party parties[MANY];
     CCChan *ch = new_chan(size, CAPACITY);
-    for (int i = 0; i < CROWD; i++) {
+    for (int i = 0; i < MANY; i++) {
         call_init(&calls[i], ch, size, 4711);
         calls[i].deadline = cc_after_ms(3600 * 1000);
         parties[i] = party_start(kind, i, i % 2 ? call_recv : call_recv_until, &calls[i]);
     }
-    await_receivers(ch, CROWD);
+    await_receivers(ch, MANY);
     cc_chan_free(ch);
-    parties_end(parties, CROWD);
-    for (int i = 0; i < CROWD; i++) CHECK_EQ(calls[i].returned, EPIPE);
+    parties_end(parties, MANY);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(calls[i].returned, EPIPE);
 
     ch = new_chan(size, CAPACITY);
     fill(ch, size);
-    for (int i = 0; i < CROWD; i++) {
+    for (int i = 0; i < MANY; i++) {
         call_init(&calls[i], ch, size, 4711);
         calls[i].deadline = cc_after_ms(3600 * 1000);
         parties[i] = party_start(kind, i, i % 2 ? call_send : call_send_until, &calls[i]);
     }
-    await_senders(ch, CROWD);
+    await_senders(ch, MANY);
     cc_chan_free(ch);
-    parties_end(parties, CROWD);
-    for (int i = 0; i < CROWD; i++) CHECK_EQ(calls[i].returned, EPIPE);
+    parties_end(parties, MANY);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(calls[i].returned, EPIPE);
 }
 
 TEST_WORKERS(free_wakes_everybody) {

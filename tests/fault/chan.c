@@ -63,14 +63,14 @@ TEST_WORKERS(no_memory_for_a_timer) {
 
 /* Every allocation of a subscription fails in turn: it fails, or does without, and those that exist are found. */
 TEST(no_memory_for_a_subscription) {
-    enum { CROWD = 40 };
+    enum { SUBSCRIBERS = 40 };
     CCBroadcastConfig config = {.elem_size = sizeof(int), .capacity = 1};
-    CCChan *crowd[CROWD];
+    CCChan *subscribers[SUBSCRIBERS];
     int n = 0, value = 3, refused = 0, did_without = 0;
     fail_begin();
     CCBroadcast *b = cc_broadcast_create(&config);
     CHECK(b != NULL);
-    for (int k = 1; n < CROWD; k = k % 5 + 1) {
+    for (int k = 1; n < SUBSCRIBERS; k = k % 5 + 1) {
         fail_arm(k, FAIL_MEMORY, false);
         CCChan *ch = cc_broadcast_subscribe(b);
         long failed = fail_disarm();
@@ -80,14 +80,14 @@ TEST(no_memory_for_a_subscription) {
             continue;
         }
         did_without += failed == 1;
-        crowd[n++] = ch;
+        subscribers[n++] = ch;
     }
     CHECK(refused > 0 && did_without > 0);
-    CHECK_EQ(cc_broadcast_subscribers(b), CROWD);
+    CHECK_EQ(cc_broadcast_subscribers(b), SUBSCRIBERS);
     CHECK_EQ(cc_broadcast_send_try(b, &value, sizeof value), 0);
     while (n-- > 0) {
-        CHECK_EQ(cc_chan_recv_try(crowd[n], &value, sizeof value), 0);
-        CHECK_EQ(cc_broadcast_unsubscribe(b, crowd[n]), 0);
+        CHECK_EQ(cc_chan_recv_try(subscribers[n], &value, sizeof value), 0);
+        CHECK_EQ(cc_broadcast_unsubscribe(b, subscribers[n]), 0);
     }
     CHECK_EQ(cc_broadcast_subscribers(b), 0);
     cc_broadcast_free(b);

@@ -271,22 +271,22 @@ static void *hold_out(void *arg) {
 static void *fire_without_a_stack(void *arg) {
     (void)arg;
     cc__set(&cancelled, 0);
-    CCNursery *crowd = cc_nursery_create_ex(&(CCNurseryConfig){.root = true, .mode = CC_NURSERY_KEEP_GOING});
+    CCNursery *many = cc_nursery_create_ex(&(CCNurseryConfig){.root = true, .mode = CC_NURSERY_KEEP_GOING});
     n = cc_nursery_create_ex(&(CCNurseryConfig){.root = true, .grace_ms = 1});
     for (int i = 0; i < 3; i++) CHECK_EQ(cc_nursery_spawn(n, hold_out, NULL), 0);
     for (int i = 0; i < 10; i++) cc_yield();
     CHECK_EQ(cc_nursery_set_deadline(n, cc_after_ms(3600 * 1000)), 0); /* room for its timer, and a record */
     fail_arm(1, FAIL_MAP | FAIL_MEMORY, true);
     long started = 0;
-    while (cc_nursery_failures(crowd) == 0 && cc_nursery_spawn(crowd, wait_for_cancel, NULL) == 0)
+    while (cc_nursery_failures(many) == 0 && cc_nursery_spawn(many, wait_for_cancel, NULL) == 0)
         if (++started % 16 == 0) cc_yield();
-    CHECK(cc_nursery_failures(crowd) > 0);
+    CHECK(cc_nursery_failures(many) > 0);
     CHECK_EQ(cc_nursery_set_deadline(n, cc_after_ms(1)), 0);
     CHECK_EQ(cc_nursery_wait(n), ETIMEDOUT);
     CHECK_EQ(cc__get(&cancelled), 3);
     CHECK(fail_disarm() > 0);
     CHECK_EQ(cc_nursery_free(n), 0);
-    CHECK_EQ(cc_nursery_free(crowd), 0);
+    CHECK_EQ(cc_nursery_free(many), 0);
     return NULL;
 }
 

@@ -48,18 +48,18 @@ static void *any_without_a_stack(void *unused) {
     CCEvent never = {0};
     for (int i = 0; i < MANY; i++) tasks[i] = cc_fiber_spawn_task(wait_for_event, &never);
     for (int i = 0; i < 10; i++) cc_yield(); /* they have begun */
-    CCNursery *crowd = cc_nursery_create_ex(&(CCNurseryConfig){.root = true, .mode = CC_NURSERY_KEEP_GOING});
+    CCNursery *many = cc_nursery_create_ex(&(CCNurseryConfig){.root = true, .mode = CC_NURSERY_KEEP_GOING});
     fail_arm(1, FAIL_MAP, true);
-    for (long started = 0; cc_nursery_failures(crowd) == 0; started++) {
-        CHECK_EQ(cc_nursery_spawn(crowd, wait_for_event, &never), 0);
+    for (long started = 0; cc_nursery_failures(many) == 0; started++) {
+        CHECK_EQ(cc_nursery_spawn(many, wait_for_event, &never), 0);
         if (started % 16 == 0) cc_yield();
     }
     CHECK_EQ(cc_join_any(tasks, MANY, CC_FOREVER, NULL, NULL), ENOMEM);
     CHECK(fail_disarm() > 0);
     CHECK_EQ(cc_event_set(&never), 0);
     CHECK_EQ(cc_join_all(tasks, MANY, NULL, CC_FOREVER), 0);
-    CHECK_EQ(cc_nursery_wait(crowd), ENOMEM);
-    CHECK_EQ(cc_nursery_free(crowd), 0);
+    CHECK_EQ(cc_nursery_wait(many), ENOMEM);
+    CHECK_EQ(cc_nursery_free(many), 0);
     return unused;
 }
 

@@ -320,25 +320,25 @@ TEST(a_pthread_mutex_may_be_held_over_a_start, .timeout = 60) {
 
 /* ---- everybody gets a turn ---- */
 
-enum { CROWD = 100 };
+enum { MANY = 100 };
 static atomic_int arrived;
 
 static void *arrives(void *arg) {
     atomic_fetch_add(&arrived, 1);
-    while (atomic_load(&arrived) < CROWD) cc_yield();
+    while (atomic_load(&arrived) < MANY) cc_yield();
     return arg;
 }
 
-static void *crowd(void *arg) {
-    CCTask tasks[CROWD];
+static void *meet(void *arg) {
+    CCTask tasks[MANY];
     atomic_store(&arrived, 0);
-    for (int i = 0; i < CROWD; i++) tasks[i] = cc_fiber_spawn_task(arrives, NULL);
-    for (int i = 0; i < CROWD; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    for (int i = 0; i < MANY; i++) tasks[i] = cc_fiber_spawn_task(arrives, NULL);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
     return arg;
 }
 
 TEST(nobody_is_left_out, .timeout = 120) {
-    for (uint64_t seed = 1; seed <= (uint64_t)test_scale(40); seed++) CHECK_EQ(cc_sim_run(seed, crowd, NULL, NULL), 0);
+    for (uint64_t seed = 1; seed <= (uint64_t)test_scale(40); seed++) CHECK_EQ(cc_sim_run(seed, meet, NULL, NULL), 0);
 }
 
 /* ---- room for timers ---- */
@@ -356,7 +356,7 @@ CC_TASK(waits_with_a_deadline, {
     return NULL;
 }
 
-static void *timed_crowd(void *arg) {
+static void *timed_meeting(void *arg) {
     CCMutex mutexes[TIMED] = {0};
     CCCond cond = {0};
     CCTask tasks[TIMED];
@@ -368,7 +368,7 @@ static void *timed_crowd(void *arg) {
 /* Between the unlock of a condition's mutex and the wait other fibers run, and arm their timers (TIMER-3). */
 TEST(timers_that_wait_for_a_condition_find_room, .timeout = 120) {
     for (uint64_t seed = 1; seed <= (uint64_t)test_scale(40); seed++)
-        CHECK_EQ(cc_sim_run(seed, timed_crowd, NULL, NULL), 0);
+        CHECK_EQ(cc_sim_run(seed, timed_meeting, NULL, NULL), 0);
 }
 
 /* ---- what is found ---- */

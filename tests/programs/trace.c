@@ -266,7 +266,7 @@ TEST(steals) {
 /* ---- what the scaling decides ---- */
 
 /* The fiber spins until one behind it has run, and there is one worker: it takes a second one. */
-static void run_crowded(void *arg) {
+static void run_overloaded(void *arg) {
     const struct setting *s = arg;
     CHECK_EQ(setenv(s->variable, s->value, 1), 0);
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 2}), 0);
@@ -277,7 +277,7 @@ static void run_crowded(void *arg) {
 TEST(sysmon, .timeout = 60) {
     static const struct setting settings[] = {{"CC_TRACE", "sysmon"}, {"CC_DEBUG_SYSMON", "1"}};
     for (int i = 0; i < 2; i++) {
-        run_child(&child, run_crowded, (void *)(uintptr_t)&settings[i]);
+        run_child(&child, run_overloaded, (void *)(uintptr_t)&settings[i]);
         if (child.status != 0) show_child(&child);
         CHECK_EQ(child.status, 0);
         check_said(": sysmon: ");
@@ -368,7 +368,9 @@ static int check_lines(uint32_t allowed) {
 
 static void check_whole_category(const char *name, uint32_t category) {
     struct setting setting = {"CC_TRACE", name};
-    void (*program)(void *) = category == TRACE_STEAL ? run_two : category == TRACE_SYSMON ? run_crowded : run_program;
+    void (*program)(void *) = category == TRACE_STEAL    ? run_two
+                              : category == TRACE_SYSMON ? run_overloaded
+                                                         : run_program;
     run_child(&child, program, &setting);
     if (child.status != 0) show_child(&child);
     CHECK_EQ(child.status, 0);

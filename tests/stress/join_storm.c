@@ -22,54 +22,54 @@ TEST_WORKERS(join_storm_from_a_fiber) {
 
 /* ---- one task, very many waiting ---- */
 
-struct crowd {
+struct shared_gate {
     struct gate gate;
     atomic_int served;
 };
 
-struct crowd_member {
-    struct crowd *crowd;
+struct joiner {
+    struct shared_gate *shared;
     CCTask handle;
 };
 
 static void *wait_at_the_gate(void *arg) {
-    struct crowd_member *m = arg;
+    struct joiner *m = arg;
     void *result = NULL;
     CHECK_EQ(cc_task_join(&m->handle, &result), 0);
-    CHECK(result == &m->crowd->gate);
-    atomic_fetch_add(&m->crowd->served, 1);
+    CHECK(result == &m->shared->gate);
+    atomic_fetch_add(&m->shared->served, 1);
     return NULL;
 }
 
-TEST_WORKERS(a_crowd_joins_one_task) {
+TEST_WORKERS(many_join_one_task) {
     enum { FIBERS = 2000, THREADS = 4, ALL = FIBERS + THREADS };
-    struct crowd *crowd = allocate(1, sizeof *crowd);
-    struct crowd_member *members = allocate(ALL, sizeof *members);
+    struct shared_gate *shared = allocate(1, sizeof *shared);
+    struct joiner *members = allocate(ALL, sizeof *members);
     CCTask *tasks = allocate(FIBERS, sizeof *tasks);
     pthread_t threads[THREADS];
     long rounds = test_rounds(50, 5000);
     for (long r = 0; r < rounds; r++) {
-        atomic_store(&crowd->served, 0);
-        gate_close(&crowd->gate);
+        atomic_store(&shared->served, 0);
+        gate_close(&shared->gate);
         for (int i = 0; i < ALL; i++) {
-            members[i].crowd = crowd;
-            CHECK_EQ(cc_task_dup(&crowd->gate.task, &members[i].handle), 0);
+            members[i].shared = shared;
+            CHECK_EQ(cc_task_dup(&shared->gate.task, &members[i].handle), 0);
         }
         for (int i = 0; i < FIBERS; i++) {
             tasks[i] = spawn(wait_at_the_gate, &members[i]);
-            if (i == FIBERS / 2 && r % 2 != 0) gate_open(&crowd->gate); /* half come to an open gate */
+            if (i == FIBERS / 2 && r % 2 != 0) gate_open(&shared->gate); /* half come to an open gate */
         }
         for (int i = 0; i < THREADS; i++) threads[i] = start_thread(wait_at_the_gate, &members[FIBERS + i]);
-        if (r % 2 == 0) gate_open(&crowd->gate);
-        CHECK(join(crowd->gate.task) == &crowd->gate);
+        if (r % 2 == 0) gate_open(&shared->gate);
+        CHECK(join(shared->gate.task) == &shared->gate);
         for (int i = 0; i < FIBERS; i++) join(tasks[i]);
         for (int i = 0; i < THREADS; i++) join_thread(threads[i]);
-        CHECK_EQ(atomic_load(&crowd->served), ALL);
+        CHECK_EQ(atomic_load(&shared->served), ALL);
     }
     finish();
     free(tasks);
     free(members);
-    free(crowd);
+    free(shared);
 }
 
 /* ---- join, then spawn at once: the record that was just freed is used again ---- */

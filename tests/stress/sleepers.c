@@ -8,12 +8,13 @@
  * A timer that somebody forgot and another event found is seconds late. On a machine that has fifty others to run so is
  * everything. So a plain thread sleeps and computes in turns, by clocks of its own, and lateness is counted in its
  * turns: a timer was forgotten if the thread has had so many of them since it was due. A turn takes 10 ms on a quiet
- * machine, and in a crowd as long as a worker needs for 5 ms of work: it computes half of the time, so it is no
+ * machine, and among many as long as a worker needs for 5 ms of work: it computes half of the time, so it is no
  * favourite of the system. */
 enum {
     TURN_NS = 5 * 1000 * 1000, /* of sleep, and the same of work */
     TURNS_KEPT = 4096,
-    LATE_TURNS = 200, /* 2 s on a quiet machine; of a hundred thousand the last was 15 turns late, in a crowd or not */
+    LATE_TURNS =
+        200, /* 2 s on a quiet machine; of a hundred thousand the last was 15 turns late, among others or not */
 };
 
 static struct {

@@ -41,7 +41,7 @@ def run(runtime, program, workers, scale=1, parameter=None):
     """One run: a dict with ns and extras, or with the reason why there is none."""
     words = command(runtime, program, workers, f"{scale:g}", parameter)
     own_time()
-    crowd = others_running()
+    running = others_running()
     before = machine_time()
     started = time.monotonic()
     child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -54,7 +54,7 @@ def run(runtime, program, workers, scale=1, parameter=None):
             raise
         return {"failed": f"not ready after {PATIENCE} s", "wall": time.monotonic() - started}
     after = machine_time()
-    crowd += others_running()
+    running += others_running()
     wall = time.monotonic() - started
     if child.returncode == UNAVAILABLE:
         return {"missing": errors.decode(errors="replace").strip(), "wall": wall}
@@ -70,7 +70,7 @@ def run(runtime, program, workers, scale=1, parameter=None):
         "n": int(words[3]),
         "ns": float(words[4]),
         "extras": {key: float(value) for key, value in extras.items()},
-        "disturbed": stolen > STOLEN or (others > OTHERS if existed > SHORT else crowd > 0),
+        "disturbed": stolen > STOLEN or (others > OTHERS if existed > SHORT else running > 0),
         "wall": wall,
     }
 

@@ -93,11 +93,11 @@ TEST(arguments) {
     cc_broadcast_free(b);
 }
 
-/* ---- a crowd ---- */
+/* ---- many subscribers ---- */
 
 /* Whoever leaves is found at once: a search along the line would take minutes, if the last leave first. Those that stay
  * get every value. */
-TEST(a_crowd_leaves, .timeout = 30) {
+TEST(many_leave, .timeout = 30) {
     bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
     int count = cheap ? 100000 : 2000;
     CCChan **line = calloc((size_t)count, sizeof *line);
@@ -119,16 +119,16 @@ TEST(a_crowd_leaves, .timeout = 30) {
 
 /* ---- a subscriber's channel gets values of others, which nobody should send ---- */
 
-enum { CROWD = 64 };
-static CCChan *crowd[CROWD];
+enum { MANY = 64 };
+static CCChan *subscribers[MANY];
 static atomic_bool meddled_enough;
 
 static void *meddle(void *arg) {
     int v = -1;
     while (!atomic_load(&meddled_enough))
-        for (int i = 0; i < CROWD; i++) {
-            (void)cc_chan_send_try(crowd[i], &v, sizeof v);
-            (void)cc_chan_recv_try(crowd[i], &v, sizeof v);
+        for (int i = 0; i < MANY; i++) {
+            (void)cc_chan_send_try(subscribers[i], &v, sizeof v);
+            (void)cc_chan_recv_try(subscribers[i], &v, sizeof v);
         }
     return arg;
 }
@@ -137,17 +137,17 @@ static void *meddle(void *arg) {
 TEST(values_of_others) {
     CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
     pthread_t thread;
-    for (int i = 0; i < CROWD; i++) crowd[i] = subscribe(b);
+    for (int i = 0; i < MANY; i++) subscribers[i] = subscribe(b);
     CHECK_EQ(pthread_create(&thread, NULL, meddle, NULL), 0);
     for (long i = test_rounds(2000, 20000); i > 0; i--) {
         int v = 1, rc = cc_broadcast_send_try(b, &v, sizeof v);
         CHECK(rc == 0 || rc == EAGAIN);
-        for (int k = 0; k < CROWD; k++) (void)cc_chan_recv_try(crowd[k], &v, sizeof v);
+        for (int k = 0; k < MANY; k++) (void)cc_chan_recv_try(subscribers[k], &v, sizeof v);
     }
     atomic_store(&meddled_enough, true);
     CHECK_EQ(pthread_join(thread, NULL), 0);
-    CHECK_EQ(cc_broadcast_subscribers(b), CROWD);
-    for (int i = 0; i < CROWD; i++) cc_chan_free(crowd[i]);
+    CHECK_EQ(cc_broadcast_subscribers(b), MANY);
+    for (int i = 0; i < MANY; i++) cc_chan_free(subscribers[i]);
     cc_broadcast_free(b);
 }
 

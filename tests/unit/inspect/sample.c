@@ -365,8 +365,8 @@ TEST(in_a_forked_child, .timeout = 60) {
 
 /* ---- all at once ---- */
 
-static struct other crowd[4];
-static pthread_mutex_t crowd_changes = PTHREAD_MUTEX_INITIALIZER;
+static struct other others[4];
+static pthread_mutex_t others_change = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int over;
 
 static CC_NOINLINE void read_and_spin(struct other *o) {
@@ -379,15 +379,15 @@ static CC_NOINLINE void read_and_spin(struct other *o) {
     }
 }
 
-static void *sample_the_crowd(void *arg) {
+static void *sample_the_others(void *arg) {
     const void *frames[FRAMES];
     unsigned *found = arg;
     while (!over)
-        for (unsigned i = 0; i < array_len(crowd); i++) {
-            pthread_mutex_lock(&crowd_changes);
-            int tid = crowd[i].tid;
-            const void *bottom = crowd[i].bottom, *top = crowd[i].top;
-            pthread_mutex_unlock(&crowd_changes);
+        for (unsigned i = 0; i < array_len(others); i++) {
+            pthread_mutex_lock(&others_change);
+            int tid = others[i].tid;
+            const void *bottom = others[i].bottom, *top = others[i].top;
+            pthread_mutex_unlock(&others_change);
             unsigned n = cc__sample_thread(tid, bottom, top, frames, FRAMES, &doubt);
             CHECK(n <= FRAMES);
             *found += n > 0;
@@ -398,18 +398,18 @@ static void *sample_the_crowd(void *arg) {
 TEST(many_ask_at_once) {
     pthread_t threads[3];
     unsigned found[3] = {0};
-    for (unsigned i = 0; i < array_len(crowd); i++) start(&crowd[i], i % 2 != 0 ? spin : read_and_spin);
-    for (int i = 0; i < 3; i++) CHECK_EQ(pthread_create(&threads[i], NULL, sample_the_crowd, &found[i]), 0);
+    for (unsigned i = 0; i < array_len(others); i++) start(&others[i], i % 2 != 0 ? spin : read_and_spin);
+    for (int i = 0; i < 3; i++) CHECK_EQ(pthread_create(&threads[i], NULL, sample_the_others, &found[i]), 0);
     uint64_t until = cc__clock_now() + (uint64_t)test_scale(1000) * 1000000;
     while (cc__clock_now() < until) {
         /* Threads that end while they are asked. */
-        end(&crowd[0]);
-        pthread_mutex_lock(&crowd_changes);
-        start(&crowd[0], read_and_spin);
-        pthread_mutex_unlock(&crowd_changes);
+        end(&others[0]);
+        pthread_mutex_lock(&others_change);
+        start(&others[0], read_and_spin);
+        pthread_mutex_unlock(&others_change);
     }
     over = 1;
     for (int i = 0; i < 3; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
-    for (unsigned i = 0; i < array_len(crowd); i++) end(&crowd[i]);
+    for (unsigned i = 0; i < array_len(others); i++) end(&others[i]);
     printf("%u %u %u\n", found[0], found[1], found[2]);
 }

@@ -97,19 +97,19 @@ static void *wait_once(void *unused) {
 
 static void one_each_with(enum parties who, size_t unused) {
     (void)unused;
-    enum { CROWD = 8 };
-    struct party parties[CROWD];
+    enum { MANY = 8 };
+    struct party parties[MANY];
     atomic_store(&returned, 0);
-    for (int i = 0; i < CROWD; i++) parties[i] = party_start(who, i, wait_once, NULL);
-    await_queued(&watch, CROWD);
+    for (int i = 0; i < MANY; i++) parties[i] = party_start(who, i, wait_once, NULL);
+    await_queued(&watch, MANY);
     for (int i = 1; i <= 3; i++) {
         CHECK_EQ(cc_cond_signal(&watch.cond), 0);
-        CHECK_EQ(queued(&watch), CROWD - i);
+        CHECK_EQ(queued(&watch), MANY - i);
         while (returned != i) cc_yield();
     }
     CHECK_EQ(cc_cond_broadcast(&watch.cond), 0);
-    parties_end(parties, CROWD);
-    CHECK_EQ(returned, CROWD);
+    parties_end(parties, MANY);
+    CHECK_EQ(returned, MANY);
 }
 
 TEST_WORKERS(one_signal_one_waiter) {

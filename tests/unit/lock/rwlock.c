@@ -172,9 +172,9 @@ static void *read_some(void *arg) {
     return arg;
 }
 
-static void against(CCTaskFn crowd, CCTaskFn one) {
+static void against(CCTaskFn others, CCTaskFn one) {
     CCTask tasks[6];
-    for (int i = 0; i < 6; i++) tasks[i] = cc_fiber_spawn_task(crowd, NULL);
+    for (int i = 0; i < 6; i++) tasks[i] = cc_fiber_spawn_task(others, NULL);
     CHECK_EQ(cc_run(one, NULL, NULL), 0);
     over = true;
     for (int i = 0; i < 6; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
@@ -227,17 +227,17 @@ TEST_WORKERS(a_waiter_is_overtaken_so_often_only) {
     CHECK_EQ(rw.word, 0);
 }
 
-/* ---- a crowd that is overtaken ---- */
+/* ---- many readers are overtaken ---- */
 
 /* All readers are woken, find that the lock is taken again, and have waited for so long that they are starving. Each
  * finds its place at once: a search along the others would take a minute. */
-static void *overtake_a_crowd(void *unused) {
+static void *overtake_many(void *unused) {
     bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
     int count = cheap ? 30000 : 300;
-    CCTask *crowd = calloc((size_t)count, sizeof *crowd);
-    CHECK(crowd != NULL);
+    CCTask *readers = calloc((size_t)count, sizeof *readers);
+    CHECK(readers != NULL);
     CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
-    for (int i = 0; i < count; i++) crowd[i] = cc_fiber_spawn_task(read_at_last, NULL);
+    for (int i = 0; i < count; i++) readers[i] = cc_fiber_spawn_task(read_at_last, NULL);
     await_queued(&rw, count);
     CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
     CHECK_EQ(cc_rwlock_write_lock_try(&rw), 0);
@@ -245,14 +245,14 @@ static void *overtake_a_crowd(void *unused) {
     }
     await_queued(&rw, count);
     CHECK_EQ(cc_rwlock_write_unlock(&rw), 0);
-    for (int i = 0; i < count; i++) CHECK_EQ(cc_task_join(&crowd[i], NULL), 0);
+    for (int i = 0; i < count; i++) CHECK_EQ(cc_task_join(&readers[i], NULL), 0);
     CHECK_EQ(rw.word, 0);
-    free(crowd);
+    free(readers);
     return unused;
 }
 
-TEST(a_crowd_is_overtaken, .timeout = 30) {
-    on_one_worker(overtake_a_crowd);
+TEST(many_are_overtaken, .timeout = 30) {
+    on_one_worker(overtake_many);
 }
 
 /* ---- a writer gives up: the readers behind it have nothing to wait for ---- */

@@ -2,7 +2,7 @@
  * lost. */
 #include "waiters.h"
 
-enum { CROWD = 6 };
+enum { MANY = 6 };
 
 /* ---- what an object must offer to be put through all of this ---- */
 
@@ -143,15 +143,15 @@ static void given_with(enum parties who, size_t with_deadline) {
     FOR_EACH_KIND(k) {
         union object o;
         memset(&o, 0, sizeof o);
-        struct caller callers[CROWD];
-        struct party parties[CROWD];
+        struct caller callers[MANY];
+        struct party parties[MANY];
         k->close(&o);
-        for (int i = 0; i < CROWD; i++)
+        for (int i = 0; i < MANY; i++)
             start_call(&callers[i], &parties[i], who, i, k, &o, with_deadline ? cc_after_ms(3600 * 1000) : CC_FOREVER);
-        await(k, &o, CROWD);
-        for (int i = 0; i < (k->call == call_sem ? CROWD : 1); i++) k->give(&o);
-        parties_end(parties, CROWD);
-        for (int i = 0; i < CROWD; i++) CHECK_EQ(callers[i].wish.returned, 0);
+        await(k, &o, MANY);
+        for (int i = 0; i < (k->call == call_sem ? MANY : 1); i++) k->give(&o);
+        parties_end(parties, MANY);
+        for (int i = 0; i < MANY; i++) CHECK_EQ(callers[i].wish.returned, 0);
         k->clean(&o);
     }
 }
@@ -168,18 +168,18 @@ static void some_time_out_with(enum parties who, size_t unused) {
     FOR_EACH_KIND(k) {
         union object o;
         memset(&o, 0, sizeof o);
-        struct caller callers[CROWD];
-        struct party parties[CROWD];
+        struct caller callers[MANY];
+        struct party parties[MANY];
         k->close(&o);
-        for (int i = 0; i < CROWD; i++)
+        for (int i = 0; i < MANY; i++)
             start_call(&callers[i], &parties[i], who, i, k, &o, i % 2 ? CC_FOREVER : cc_after_ms(2));
-        for (int i = 0; i < CROWD; i += 2) {
+        for (int i = 0; i < MANY; i += 2) {
             party_end(&parties[i]);
             CHECK_EQ(callers[i].wish.returned, ETIMEDOUT);
         }
-        await(k, &o, CROWD / 2);
-        for (int i = 0; i < (k->call == call_sem ? CROWD / 2 : 1); i++) k->give(&o);
-        for (int i = 1; i < CROWD; i += 2) {
+        await(k, &o, MANY / 2);
+        for (int i = 0; i < (k->call == call_sem ? MANY / 2 : 1); i++) k->give(&o);
+        for (int i = 1; i < MANY; i += 2) {
             party_end(&parties[i]);
             CHECK_EQ(callers[i].wish.returned, 0);
         }
@@ -234,19 +234,19 @@ TEST_WORKERS(given_at_the_deadline, .timeout = 120) {
 
 TEST_WORKERS(cancelled) {
     static union object o[array_len(kinds)];
-    static struct caller callers[array_len(kinds)][CROWD];
-    struct party parties[array_len(kinds)][CROWD];
+    static struct caller callers[array_len(kinds)][MANY];
+    struct party parties[array_len(kinds)][MANY];
     for (size_t n = 0; n < array_len(kinds); n++) {
         kinds[n].close(&o[n]);
-        for (int i = 0; i < CROWD; i++)
+        for (int i = 0; i < MANY; i++)
             start_call(&callers[n][i], &parties[n][i], FIBERS, i, &kinds[n], &o[n],
                        i % 2 ? CC_FOREVER : cc_after_ms(3600 * 1000));
-        await(&kinds[n], &o[n], CROWD);
-        for (int i = 0; i < CROWD; i++) CHECK_EQ(cc_task_detach(&parties[n][i].task), 0);
+        await(&kinds[n], &o[n], MANY);
+        for (int i = 0; i < MANY; i++) CHECK_EQ(cc_task_detach(&parties[n][i].task), 0);
     }
     end_by_cancelling();
     for (size_t n = 0; n < array_len(kinds); n++) {
-        for (int i = 0; i < CROWD; i++) CHECK_EQ(callers[n][i].wish.returned, ECANCELED);
+        for (int i = 0; i < MANY; i++) CHECK_EQ(callers[n][i].wish.returned, ECANCELED);
         /* Nobody is left, nothing was taken: the object serves whoever comes next. */
         kinds[n].give(&o[n]);
         if (kinds[n].call == call_sem) CHECK_EQ(cc_sem_acquire_try(&o[n].sem), 0);
@@ -260,19 +260,19 @@ TEST(threads_are_not_cancelled) {
         CHECK_EQ(cc_runtime_init(NULL), 0);
         union object o;
         memset(&o, 0, sizeof o);
-        struct caller callers[CROWD];
-        struct party parties[CROWD];
+        struct caller callers[MANY];
+        struct party parties[MANY];
         k->close(&o);
-        for (int i = 0; i < CROWD; i++) {
+        for (int i = 0; i < MANY; i++) {
             start_call(&callers[i], &parties[i], MIXED, i, k, &o, CC_FOREVER);
             if (!parties[i].is_thread) CHECK_EQ(cc_task_detach(&parties[i].task), 0);
         }
-        await(k, &o, CROWD);
+        await(k, &o, MANY);
         end_by_cancelling();
-        CHECK_EQ(waiting_at(k, &o), CROWD / 2);
-        for (int i = 0; i < (k->call == call_sem ? CROWD / 2 : 1); i++) k->give(&o);
-        for (int i = 1; i < CROWD; i += 2) party_end(&parties[i]);
-        for (int i = 0; i < CROWD; i++) CHECK_EQ(callers[i].wish.returned, i % 2 ? 0 : ECANCELED);
+        CHECK_EQ(waiting_at(k, &o), MANY / 2);
+        for (int i = 0; i < (k->call == call_sem ? MANY / 2 : 1); i++) k->give(&o);
+        for (int i = 1; i < MANY; i += 2) party_end(&parties[i]);
+        for (int i = 0; i < MANY; i++) CHECK_EQ(callers[i].wish.returned, i % 2 ? 0 : ECANCELED);
         k->clean(&o);
     }
 }

@@ -190,14 +190,14 @@ TEST_WORKERS(what_was_found_is_kept_for_a_while) {
     CHECK_EQ(cc_run(kept, NULL, NULL), 0);
 }
 
-/* ---- a crowd ---- */
+/* ---- many lookups at once ---- */
 
-static _Atomic int begun, crowd;
+static _Atomic int begun, askers;
 
 static int answer_to_all(const char *host, const char *service, const CCResolveHints *hints, CCAddr *list,
                          size_t *count, void *arg) {
     (void)host, (void)service, (void)hints, (void)arg;
-    while (begun < crowd) usleep(100);
+    while (begun < askers) usleep(100);
     *count = 1;
     return cc_addr_parse(&list[0], "192.0.2.1");
 }
@@ -214,14 +214,14 @@ CC_TASK(ask_own, { int number; }) {
 }
 
 /* Lookups that wait for their turn are found at once: a search along the line of all would take a minute. */
-TEST(a_crowd_asks, .timeout = 25) {
+TEST(many_ask_for_names, .timeout = 25) {
     bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
-    crowd = cheap ? 40000 : 500;
+    askers = cheap ? 40000 : 500;
     cc_resolve_hook(answer_to_all, NULL);
-    CCTask *line = calloc((size_t)crowd, sizeof *line);
+    CCTask *line = calloc((size_t)askers, sizeof *line);
     CHECK(line != NULL);
-    for (int i = 0; i < crowd; i++) line[i] = CC_GO(ask_own, .number = i);
-    for (int i = 0; i < crowd; i++) CHECK_EQ(cc_task_join(&line[i], NULL), 0);
+    for (int i = 0; i < askers; i++) line[i] = CC_GO(ask_own, .number = i);
+    for (int i = 0; i < askers; i++) CHECK_EQ(cc_task_join(&line[i], NULL), 0);
     cc_resolve_hook(NULL, NULL);
     free(line);
 }

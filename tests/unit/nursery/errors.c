@@ -158,7 +158,7 @@ static long number_of(CCNursery *n, long index) {
 }
 
 /* Looking at one failure does not take longer the more there are. */
-TEST(a_crowd_fails, .timeout = 30) {
+TEST(many_fail, .timeout = 30) {
     bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
     long count = cheap ? 100000 : 2000;
     long *order = calloc((size_t)count, sizeof *order);

@@ -118,57 +118,57 @@ static struct {
     CCChan *channel;
     CCEvent go_on;
     atomic_int in_hook, returned;
-} crowd;
+} waits;
 
 static void slow_hook(void *arg) {
-    atomic_store(&crowd.in_hook, 1);
-    CHECK_EQ(cc_event_wait(&crowd.go_on), 0);
+    atomic_store(&waits.in_hook, 1);
+    CHECK_EQ(cc_event_wait(&waits.go_on), 0);
     CHECK_EQ(noted, 0);
-    CHECK(!cc_chan_is_closed(crowd.channel));
+    CHECK(!cc_chan_is_closed(waits.channel));
     note(arg);
 }
 
-static void *wait_in_crowd(void *arg) {
+static void *wait_as_one_of_many(void *arg) {
     (void)arg;
-    CHECK_EQ(cc_nursery_wait(crowd.nursery), 0);
-    atomic_fetch_add(&crowd.returned, 1);
+    CHECK_EQ(cc_nursery_wait(waits.nursery), 0);
+    atomic_fetch_add(&waits.returned, 1);
     CHECK_EQ(noted, 2);
-    CHECK(cc_chan_is_closed(crowd.channel));
+    CHECK(cc_chan_is_closed(waits.channel));
     return NULL;
 }
 
-static void begin_crowd(void (*last_hook)(void *)) {
+static void begin_waits(void (*last_hook)(void *)) {
     noted = 0;
-    crowd.in_hook = crowd.returned = 0;
-    cc_event_reset(&crowd.go_on);
-    crowd.channel = cc_chan_create(0, 0);
-    crowd.nursery = new_nursery(NULL);
-    CHECK_EQ(cc_nursery_autoclose(crowd.nursery, crowd.channel), 0);
-    CHECK_EQ(cc_nursery_at_exit(crowd.nursery, note, (void *)1), 0);
-    CHECK_EQ(cc_nursery_at_exit(crowd.nursery, last_hook, (void *)2), 0);
+    waits.in_hook = waits.returned = 0;
+    cc_event_reset(&waits.go_on);
+    waits.channel = cc_chan_create(0, 0);
+    waits.nursery = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_autoclose(waits.nursery, waits.channel), 0);
+    CHECK_EQ(cc_nursery_at_exit(waits.nursery, note, (void *)1), 0);
+    CHECK_EQ(cc_nursery_at_exit(waits.nursery, last_hook, (void *)2), 0);
 }
 
-static void end_crowd(void) {
-    CHECK_EQ(cc_nursery_free(crowd.nursery), 0);
-    cc_chan_free(crowd.channel);
+static void end_waits(void) {
+    CHECK_EQ(cc_nursery_free(waits.nursery), 0);
+    cc_chan_free(waits.channel);
 }
 
 /* One of them runs the exits, in their order; the others wait for that, too. */
 static void several_wait(void) {
     enum { WAITERS = 3 };
     CCTask tasks[WAITERS];
-    begin_crowd(slow_hook);
-    for (int i = 0; i < WAITERS; i++) tasks[i] = cc_fiber_spawn_task(wait_in_crowd, NULL);
-    for (int i = 0; i < WAITERS; i++) UNTIL(is_parked(tasks[i].id) || crowd.returned > 0);
-    UNTIL(crowd.in_hook);
-    CHECK_EQ(crowd.returned, 0);
-    CHECK_EQ(cc_nursery_wait_until(crowd.nursery, CC_PASSED), ETIMEDOUT);
-    cc_event_set(&crowd.go_on);
+    begin_waits(slow_hook);
+    for (int i = 0; i < WAITERS; i++) tasks[i] = cc_fiber_spawn_task(wait_as_one_of_many, NULL);
+    for (int i = 0; i < WAITERS; i++) UNTIL(is_parked(tasks[i].id) || waits.returned > 0);
+    UNTIL(waits.in_hook);
+    CHECK_EQ(waits.returned, 0);
+    CHECK_EQ(cc_nursery_wait_until(waits.nursery, CC_PASSED), ETIMEDOUT);
+    cc_event_set(&waits.go_on);
     CHECK_EQ(cc_join_all(tasks, WAITERS, NULL, CC_FOREVER), 0);
-    CHECK_EQ(crowd.returned, WAITERS);
+    CHECK_EQ(waits.returned, WAITERS);
     CHECK_EQ(order[0], 2);
     CHECK_EQ(order[1], 1);
-    end_crowd();
+    end_waits();
 }
 
 TEST_WORKERS(exits_before_every_wait_returns) {
@@ -182,7 +182,7 @@ static void panicking_hook(void *arg) {
 }
 
 static void waits_and_panics(void *arg) {
-    (void)wait_in_crowd(arg);
+    (void)wait_as_one_of_many(arg);
 }
 
 static void *try_to_wait(void *panicked) {
@@ -191,22 +191,22 @@ static void *try_to_wait(void *panicked) {
 }
 
 /* The one that has run the hook is gone with its panic; another one does the rest. */
-static void hook_panics_in_a_crowd(void) {
+static void hook_panics_before_waiters(void) {
     atomic_int panicked = 0;
     CCTask tasks[2];
-    begin_crowd(panicking_hook);
+    begin_waits(panicking_hook);
     for (int i = 0; i < 2; i++) tasks[i] = cc_fiber_spawn_task(try_to_wait, &panicked);
     for (int i = 0; i < 2; i++) UNTIL(is_parked(tasks[i].id));
-    cc_event_set(&crowd.go_on);
+    cc_event_set(&waits.go_on);
     CHECK_EQ(cc_join_all(tasks, 2, NULL, CC_FOREVER), 0);
     CHECK_EQ(panicked, 1);
-    CHECK_EQ(crowd.returned, 1);
-    end_crowd();
+    CHECK_EQ(waits.returned, 1);
+    end_waits();
 }
 
 TEST_WORKERS(hook_that_panics_while_others_wait) {
-    hook_panics_in_a_crowd();
-    in_fiber(hook_panics_in_a_crowd);
+    hook_panics_before_waiters();
+    in_fiber(hook_panics_before_waiters);
 }
 
 /* A hook that waits for the nursery does not wait for itself. */

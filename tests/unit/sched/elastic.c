@@ -200,25 +200,25 @@ TEST(computing_in_front_of_others_does) {
     compute_in_front_of_others();
 }
 
-static void *crowd(void *arg) {
+static void *compute_beside(void *arg) {
     while (!atomic_load(&released)) {
     }
     return arg;
 }
 
 /* The workers' share of the CPU is a small one, and what they use of it counts all the same. */
-TEST(computing_in_a_crowd_does) {
-    enum { CROWD = 24 };
-    pthread_t threads[CROWD];
+TEST(computing_on_a_busy_machine_does) {
+    enum { MANY = 24 };
+    pthread_t threads[MANY];
     cpu_set_t all, one;
     CHECK_EQ(sched_getaffinity(0, sizeof all, &all), 0);
     CPU_ZERO(&one);
     for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
         if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
     CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-    for (int i = 0; i < CROWD; i++) CHECK_EQ(pthread_create(&threads[i], NULL, crowd, NULL), 0);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(pthread_create(&threads[i], NULL, compute_beside, NULL), 0);
     compute_in_front_of_others();
-    for (int i = 0; i < CROWD; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }
 
 TEST(a_fixed_pool_stays_as_it_is) {

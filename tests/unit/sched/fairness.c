@@ -218,11 +218,11 @@ TEST_WORKERS(sleepers_beside_a_pair_and_yielders) {
 }
 
 /* A sleeper's turn comes after a look at the clock, not after a turn of everybody. */
-enum { CROWD = 1500, LOOK = 256 /* the most turns between two looks */ };
+enum { MANY = 1500, LOOK = 256 /* the most turns between two looks */ };
 static _Atomic uint64_t due;
 static _Atomic long turns_since_due;
 
-static void *crowd(void *arg) {
+static void *yield_past_due(void *arg) {
     while (!cc__get(&stop)) {
         if (cc_now_ns() >= cc__get(&due)) cc__add_relaxed(&turns_since_due, 1);
         cc_yield();
@@ -230,10 +230,10 @@ static void *crowd(void *arg) {
     return arg;
 }
 
-static void *sleep_in_a_crowd(void *arg) {
-    static CCTask tasks[CROWD];
+static void *sleep_among_many(void *arg) {
+    static CCTask tasks[MANY];
     cc__set(&due, UINT64_MAX);
-    for (int i = 0; i < CROWD; i++) tasks[i] = cc_fiber_spawn_task(crowd, NULL);
+    for (int i = 0; i < MANY; i++) tasks[i] = cc_fiber_spawn_task(yield_past_due, NULL);
     for (int i = 0; i < 5; i++) {
         cc__set(&turns_since_due, 0);
         CCDeadline until = cc_after_ms(3);
@@ -243,14 +243,14 @@ static void *sleep_in_a_crowd(void *arg) {
         CHECK(cc__get(&turns_since_due) <= LOOK + 8);
     }
     cc__set(&stop, true);
-    for (int i = 0; i < CROWD; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
     return arg;
 }
 
-TEST(sleeper_in_a_crowd) {
+TEST(sleeper_among_many) {
     CCRuntimeConfig config = {.workers = 1};
     CHECK_EQ(cc_runtime_init(&config), 0);
-    CHECK_EQ(cc_run(sleep_in_a_crowd, NULL, NULL), 0);
+    CHECK_EQ(cc_run(sleep_among_many, NULL, NULL), 0);
 }
 
 /* Sleepers that are always due again do not keep the others out. */

@@ -221,16 +221,16 @@ TEST(a_conversation_stays_together) {
     CHECK(stats.shared <= 10 + ns / 250000);
 }
 
-enum { CROWD = 64, CROWD_YIELDS = 5000 };
+enum { MANY = 64, MANY_YIELDS = 5000 };
 
 static void *yield_often(void *arg) {
-    for (long i = test_rounds(CROWD_YIELDS, CROWD_YIELDS); i > 0; i--) cc_yield();
+    for (long i = test_rounds(MANY_YIELDS, MANY_YIELDS); i > 0; i--) cc_yield();
     return arg;
 }
 
-static void *yield_in_a_crowd(void *arg) {
+static void *yield_among_many(void *arg) {
     CC_NURSERY(nursery)
-    for (int i = 0; i < CROWD; i++) CHECK_EQ(cc_nursery_spawn(nursery, yield_often, NULL), 0);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(cc_nursery_spawn(nursery, yield_often, NULL), 0);
     return arg;
 }
 
@@ -238,11 +238,11 @@ static void *yield_in_a_crowd(void *arg) {
 TEST(what_comes_back_is_not_given_again) {
     CCStats stats;
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
-    uint64_t ns = run_beside_a_searcher(yield_in_a_crowd, &stats);
+    uint64_t ns = run_beside_a_searcher(yield_among_many, &stats);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     printf("%llu fibers were shared in %llu turns\n", (unsigned long long)stats.shared,
            (unsigned long long)stats.switches);
-    if (ns / stats.switches * CROWD > WORTH_MAX_NS)
+    if (ns / stats.switches * MANY > WORTH_MAX_NS)
         SKIP("turns are long in this build or on this machine: it is right to share");
     CHECK(stats.shared < 5000 + stats.switches / 20); /* at first nobody knows; without memory it is nine a turn */
 }

@@ -95,14 +95,14 @@ TEST_WORKERS(freed_at_once) {
 
 static void end_with(enum parties who, size_t unused) {
     (void)unused;
-    enum { CROWD = 4 };
+    enum { MANY = 4 };
     struct family f;
     family_init(&f, 3);
-    struct choice choices[CROWD];
-    CCCase cases[CROWD][2];
+    struct choice choices[MANY];
+    CCCase cases[MANY][2];
     CCEvent never = {0};
-    struct party parties[CROWD];
-    for (int i = 0; i < CROWD; i++) {
+    struct party parties[MANY];
+    for (int i = 0; i < MANY; i++) {
         CCCase end = CC_NURSERY_END_CASE(f.n), none = CC_EVENT_CASE(&never);
         cases[i][i % 2] = end;
         cases[i][1 - i % 2] = none;
@@ -110,8 +110,8 @@ static void end_with(enum parties who, size_t unused) {
         parties[i] = party_start(who, i, choose, &choices[i]);
     }
     CHECK_EQ(cc_event_set(&f.go), 0);
-    parties_end(parties, CROWD);
-    for (int i = 0; i < CROWD; i++) {
+    parties_end(parties, MANY);
+    for (int i = 0; i < MANY; i++) {
         CHECK_EQ(atomic_load(&choices[i].returned), 0);
         CHECK_EQ(choices[i].chosen, i % 2);
     }

@@ -212,7 +212,7 @@ TEST(first_counts_moments_too) {
 
 /* ---- locks ---- */
 
-enum { CROWD = 60, SELECTORS = 4 };
+enum { MANY = 60, SELECTORS = 4 };
 
 struct selector {
     CCChan **ch;
@@ -222,17 +222,17 @@ struct selector {
 
 /* The i-th of the selector's arms: upwards, downwards, mixed, or every channel in several arms. */
 static int arm_of(const struct selector *s, int i) {
-    return s->order == 0 ? i : s->order == 1 ? CROWD - 1 - i : s->order == 2 ? i * 7 % CROWD : i * 12 % CROWD;
+    return s->order == 0 ? i : s->order == 1 ? MANY - 1 - i : s->order == 2 ? i * 7 % MANY : i * 12 % MANY;
 }
 
 static void *select_in_order(void *arg) {
     struct selector *s = arg;
-    CCCase cases[CROWD];
+    CCCase cases[MANY];
     uint64_t in = 0;
     for (long k = 0;; k++) {
-        size_t n = k % 3 == 2 ? 9 + (size_t)k % 50 : CROWD, chosen;
+        size_t n = k % 3 == 2 ? 9 + (size_t)k % 50 : MANY, chosen;
         for (size_t i = 0; i < n; i++) cases[i] = recv_arm(s->ch[arm_of(s, (int)i)], &in);
-        int rc = cc_select(cases, n, n == CROWD ? CC_FOREVER : cc_after_ns(20000), &chosen);
+        int rc = cc_select(cases, n, n == MANY ? CC_FOREVER : cc_after_ns(20000), &chosen);
         if (rc == ETIMEDOUT) continue;
         CHECK_EQ(rc, 0);
         if (cases[chosen].error == EPIPE) return NULL;
@@ -243,27 +243,27 @@ static void *select_in_order(void *arg) {
 /* Selects of many channels in different orders wait at the same time: each takes the locks in the order of their
  * addresses, and nothing is lost. */
 TEST_WORKERS(many_arms_in_any_order) {
-    CCChan *ch[CROWD];
+    CCChan *ch[MANY];
     struct selector selectors[SELECTORS];
     CCTask tasks[SELECTORS];
     long sent = 0, received = 0, n = test_rounds(2000, 100000);
-    for (int i = 0; i < CROWD; i++) ch[i] = new_chan(8, 0);
+    for (int i = 0; i < MANY; i++) ch[i] = new_chan(8, 0);
     for (int i = 0; i < SELECTORS; i++) {
         selectors[i] = (struct selector){ch, i, 0};
         CHECK_EQ(cc_spawn(&tasks[i], select_in_order, &selectors[i], NULL), 0);
     }
     for (long k = 1; k <= n; k++) {
         uint64_t value = (uint64_t)k;
-        CHECK_EQ(cc_chan_send(ch[k * 36 % CROWD], &value, 8), 0); /* of those that every selector has */
+        CHECK_EQ(cc_chan_send(ch[k * 36 % MANY], &value, 8), 0); /* of those that every selector has */
         sent += k;
     }
-    for (int i = 0; i < CROWD; i++) CHECK_EQ(cc_chan_close(ch[i]), 0);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(cc_chan_close(ch[i]), 0);
     for (int i = 0; i < SELECTORS; i++) {
         CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
         received += selectors[i].sum;
     }
     CHECK_EQ(received, sent);
-    for (int i = 0; i < CROWD; i++) {
+    for (int i = 0; i < MANY; i++) {
         check_clean(ch[i]);
         cc_chan_free(ch[i]);
     }

@@ -262,7 +262,7 @@ TEST_WORKERS(from_an_island) {
 /* ---- many ---- */
 
 /* Whatever ends the selects: permits are neither lost nor made, and nobody is in the place of another. */
-struct crowd {
+struct contest {
     CCSem sem[2];
     CCEvent stop;
     atomic_int inside[2];
@@ -270,7 +270,7 @@ struct crowd {
     atomic_int left;
 };
 
-static void use_permit(struct crowd *x, int which, bool pause) {
+static void use_permit(struct contest *x, int which, bool pause) {
     CHECK(atomic_fetch_add(&x->inside[which], 1) < 2);
     if (pause) cc_yield();
     atomic_fetch_sub(&x->inside[which], 1);
@@ -278,7 +278,7 @@ static void use_permit(struct crowd *x, int which, bool pause) {
 }
 
 static void *jostle(void *arg) {
-    struct crowd *x = arg;
+    struct contest *x = arg;
     for (long i = 0; i < x->each; i++) {
         size_t chosen;
         CCCase cases[] = {CC_ACQUIRE_CASE(&x->sem[i % 2]), CC_ACQUIRE_CASE(&x->sem[1 - i % 2]),
@@ -294,7 +294,7 @@ static void *jostle(void *arg) {
 }
 
 static void *wait_for_stop(void *arg) {
-    struct crowd *x = arg;
+    struct contest *x = arg;
     CCSem never = {0};
     int stopped = 0;
     CC_WHEN {
@@ -309,14 +309,14 @@ static void *wait_for_stop(void *arg) {
     return NULL;
 }
 
-static void crowd_with(enum parties who, size_t unused) {
+static void contend_with(enum parties who, size_t unused) {
     (void)unused;
-    enum { CROWD = 8 };
-    struct crowd x = {.sem = {CC_SEM_INIT(2), CC_SEM_INIT(2)}, .each = test_scale(1500)};
-    struct party parties[CROWD];
-    atomic_init(&x.left, CROWD - 2);
-    for (int i = 0; i < CROWD; i++) parties[i] = party_start(who, i, i < 2 ? wait_for_stop : jostle, &x);
-    parties_end(parties, CROWD);
+    enum { MANY = 8 };
+    struct contest x = {.sem = {CC_SEM_INIT(2), CC_SEM_INIT(2)}, .each = test_scale(1500)};
+    struct party parties[MANY];
+    atomic_init(&x.left, MANY - 2);
+    for (int i = 0; i < MANY; i++) parties[i] = party_start(who, i, i < 2 ? wait_for_stop : jostle, &x);
+    parties_end(parties, MANY);
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(x.sem[i].word & CC_SEM_MAX, 2);
         CHECK_EQ(queued(&x.sem[i]), 0);
@@ -324,6 +324,6 @@ static void crowd_with(enum parties who, size_t unused) {
     CHECK_EQ(queued(&x.stop), 0);
 }
 
-TEST_WORKERS(crowd) {
-    for_each_kind(crowd_with, 0);
+TEST_WORKERS(contention) {
+    for_each_kind(contend_with, 0);
 }

@@ -178,7 +178,7 @@ TEST_WORKERS(fibers_and_threads) {
     check_idle();
 }
 
-/* One post for all of a crowd of fibers and threads. */
+/* One post for many fibers and threads. */
 static void *take_one(void *arg) {
     CHECK_EQ(sem_take(WAIT_FOREVER), 0);
     cc__add(&taken, 1);
@@ -198,7 +198,7 @@ static int waiting(void) {
     return n;
 }
 
-TEST_WORKERS(a_crowd_is_woken_at_once) {
+TEST_WORKERS(many_are_woken_at_once) {
     enum { FIBERS = 100, THREADS = 8 };
     sem_open();
     for (int round = 0; round < 10; round++) {

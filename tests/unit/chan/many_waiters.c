@@ -1,4 +1,4 @@
-/* crowd.c - a hundred thousand fibers wait on one channel, and leave from anywhere in the queue. */
+/* many_waiters.c - a hundred thousand fibers wait on one channel, and leave from anywhere in the queue. */
 #include "harness.h"
 
 #include "../../programs/where.h"
@@ -9,20 +9,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-struct crowd {
+struct waiters {
     CCChan *ch;
     atomic_long waiting, late, served;
 };
 
 CC_TASK(wait_a_while, {
-    struct crowd *crowd;
+    struct waiters *waiters;
     uint64_t until;
 }) {
     uint64_t value = 0;
-    atomic_fetch_add(&self->crowd->waiting, 1);
-    int rc = cc_chan_recv_until(self->crowd->ch, &value, sizeof value, (CCDeadline){self->until});
+    atomic_fetch_add(&self->waiters->waiting, 1);
+    int rc = cc_chan_recv_until(self->waiters->ch, &value, sizeof value, (CCDeadline){self->until});
     CHECK(rc == 0 || rc == ETIMEDOUT);
-    atomic_fetch_add(rc == 0 ? &self->crowd->served : &self->crowd->late, 1);
+    atomic_fetch_add(rc == 0 ? &self->waiters->served : &self->waiters->late, 1);
     return NULL;
 }
 
@@ -33,24 +33,24 @@ TEST_WORKERS(leave_from_the_middle, .timeout = 120) {
     long count = cheap ? 100000 : 2000, stay = count / 10;
     CCTask *tasks = calloc((size_t)count, sizeof *tasks);
     CHECK(tasks != NULL);
-    struct crowd crowd = {.ch = cc_chan_create(sizeof(uint64_t), 0)};
+    struct waiters waiters = {.ch = cc_chan_create(sizeof(uint64_t), 0)};
     uint64_t rng = test_seed(), now = cc_now_ns();
     for (long i = 0; i < count; i++) {
         bool stays = i % 10 == 0;
         uint64_t until = stays ? UINT64_MAX - 1 : now + 200000000 + test_random(&rng) % 200000000;
-        tasks[i] = CC_GO(wait_a_while, .crowd = &crowd, .until = until);
+        tasks[i] = CC_GO(wait_a_while, .waiters = &waiters, .until = until);
         CHECK(tasks[i].id != 0);
     }
     for (long i = 0; i < count; i++)
         if (i % 10 != 0) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
     /* A sender serves whoever waits, and waits itself for those that do not yet. */
-    for (uint64_t v = 0; v < (uint64_t)stay; v++) CHECK_EQ(cc_chan_send(crowd.ch, &v, sizeof v), 0);
+    for (uint64_t v = 0; v < (uint64_t)stay; v++) CHECK_EQ(cc_chan_send(waiters.ch, &v, sizeof v), 0);
     for (long i = 0; i < count; i += 10) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
-    CHECK_EQ(atomic_load(&crowd.late), count - stay);
-    CHECK_EQ(atomic_load(&crowd.served), stay);
-    CHECK(cc__list_empty(&crowd.ch->receivers));
-    CHECK(cc__list_empty(&crowd.ch->senders));
-    CHECK_EQ(crowd.ch->lost_claims, 0);
-    cc_chan_free(crowd.ch);
+    CHECK_EQ(atomic_load(&waiters.late), count - stay);
+    CHECK_EQ(atomic_load(&waiters.served), stay);
+    CHECK(cc__list_empty(&waiters.ch->receivers));
+    CHECK(cc__list_empty(&waiters.ch->senders));
+    CHECK_EQ(waiters.ch->lost_claims, 0);
+    cc_chan_free(waiters.ch);
     free(tasks);
 }

@@ -1,4 +1,4 @@
-/* crowd.c FIBERS - a program for ccps.sh: that many fibers wait, in groups of three. One waits for a mutex, in a
+/* many_fibers.c FIBERS - a program for ccps.sh: that many fibers wait, in groups of three. One waits for a mutex, in a
  * nursery that the second waits for; the third joins the second. Prints "ready" when all have been started, and stays.
  */
 #include <ccc/ccc.h>
