@@ -66,10 +66,10 @@ static void print_frames(const struct fiber_seen *f, const char *indent) {
 static void put_workers(FILE *out) {
     for_workers(i) {
         struct worker_seen w = runtime_worker(i);
-        char tenant[256] = "", island[NAME_MAX_SEEN];
+        char name[256] = "", island[NAME_MAX_SEEN];
         runtime_island((int)i, island);
         if (island[0] != '\0' && !w.open) continue;
-        if (w.current != 0) describe_record(w.current, tenant, sizeof tenant);
+        if (w.current != 0) describe_record(w.current, name, sizeof name);
         if (island[0] != '\0')
             fprintf(out, "island '%s' (worker %u, thread %d)", island, i, w.tid);
         else if (w.open)
@@ -82,7 +82,7 @@ static void put_workers(FILE *out) {
                 : !w.open      ? "has no thread now"
                 : w.asleep     ? "sleeps"
                                : "looks for work",
-                tenant, w.queued, w.inbox, w.timers, plural(w.timers), (unsigned long)w.turns, plural(w.turns));
+                name, w.queued, w.inbox, w.timers, plural(w.timers), (unsigned long)w.turns, plural(w.turns));
     }
     fprintf(out, "global queue: %lu\n", (unsigned long)runtime_global_queue());
 }

@@ -81,7 +81,7 @@ static void print_servers(struct out *out, struct fiber *f, struct wait_what wha
     cc__out(out, n == 0 ? "      no other fiber's stack refers to it" : "      referenced by: ");
     for (unsigned i = 0; i < n && i < SHOWN; i++) {
         char who[96];
-        cc__describe_tenant(servers[i], who, sizeof who);
+        cc__describe_record(servers[i], who, sizeof who);
         cc__out(out, "%s%s", i > 0 ? ", " : "", who);
     }
     if (n > SHOWN) cc__out(out, " and %u more", n - SHOWN);
@@ -99,9 +99,9 @@ static void print_cycle(struct out *out) {
     cc__out(out, "a cycle of %u wait%s:\n", length, cc__out_s(length));
     for (unsigned i = 0; i < length && i < SHOWN; i++) {
         char who[96], wait[DESCRIBE_MAX], whom[96] = "the next one";
-        cc__describe_tenant(cycle[i].fiber, who, sizeof who);
+        cc__describe_record(cycle[i].fiber, who, sizeof who);
         cc__describe_wait(cycle[i].what, wait, sizeof wait);
-        if ((i + 1) % length < SHOWN) cc__describe_tenant(cycle[(i + 1) % length].fiber, whom, sizeof whom);
+        if ((i + 1) % length < SHOWN) cc__describe_record(cycle[(i + 1) % length].fiber, whom, sizeof whom);
         bool said = strstr(wait, whom) != NULL;
         cc__out(out, "  %s waits %s%s%s\n", who, wait, said ? "" : ", which is referenced by ", said ? "" : whom);
     }

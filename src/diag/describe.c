@@ -25,7 +25,7 @@ void cc__describe_fiber(const struct view *v, char *text, size_t size) {
              home != NULL ? " on island '" : "", home != NULL ? home->island.name : "", home != NULL ? "'" : "");
 }
 
-void cc__describe_tenant(struct fiber *f, char *text, size_t size) {
+void cc__describe_record(struct fiber *f, char *text, size_t size) {
     struct view v;
     if (f != NULL && cc__view_take(cc__view_slot(f), false, &v))
         cc__describe_fiber(&v, text, size);
@@ -122,7 +122,7 @@ static void describe_arm(const struct arm *arm, bool select, char *text, size_t 
                                                   : "receive from");
     if (at < 0 || (size_t)at >= size) return;
     if (arm->kind == CC_CASE_JOIN)
-        cc__describe_tenant(arm->object, text + at, size - (size_t)at);
+        cc__describe_record(arm->object, text + at, size - (size_t)at);
     else
         describe_channel(arm->object, &sends, text + at, size - (size_t)at);
 }
@@ -173,7 +173,7 @@ static void describe_lock(struct wait_what what, char *text, size_t size) {
     else if (ended)
         snprintf(holder, sizeof holder, "fiber %u.%u, which has ended", (uint32_t)id - 1, (uint32_t)(id >> 32));
     else if (id != 0)
-        cc__describe_tenant(cc__pool_find(id), holder, sizeof holder);
+        cc__describe_record(cc__pool_find(id), holder, sizeof holder);
     snprintf(text, size, "for %s %p%s%s", cc__park_object(what.reason) == OBJECT_MUTEX ? "mutex" : "reader-writer lock",
              what.object, holder[0] ? ", held by " : "", holder);
 }
@@ -202,11 +202,11 @@ static void describe_file(const struct uring_wait *at, char *text, size_t size) 
 }
 
 void cc__describe_wait(struct wait_what what, char *text, size_t size) {
-    char tenant[DESCRIBE_MAX];
+    char name[DESCRIBE_MAX];
     switch (cc__park_object(what.reason)) {
     case OBJECT_PROCESS:
-        describe_end(what.object, tenant, sizeof tenant);
-        snprintf(text, size, "for %s", tenant);
+        describe_end(what.object, name, sizeof name);
+        snprintf(text, size, "for %s", name);
         break;
     case OBJECT_CHANNEL:
         describe_queue(what.object, text, size);
@@ -218,16 +218,16 @@ void cc__describe_wait(struct wait_what what, char *text, size_t size) {
         describe_arms(what, false, text, size);
         break;
     case OBJECT_TASK:
-        cc__describe_tenant((struct fiber *)(uintptr_t)what.object, tenant, sizeof tenant);
-        snprintf(text, size, "for the end of %s", tenant);
+        cc__describe_record((struct fiber *)(uintptr_t)what.object, name, sizeof name);
+        snprintf(text, size, "for the end of %s", name);
         break;
     case OBJECT_MUTEX:
     case OBJECT_RWLOCK:
         describe_lock(what, text, size);
         break;
     case OBJECT_NURSERY:
-        describe_nursery(what.object, tenant, sizeof tenant);
-        snprintf(text, size, "for %s", tenant);
+        describe_nursery(what.object, name, sizeof name);
+        snprintf(text, size, "for %s", name);
         break;
     case OBJECT_CALL:
         describe_blocking(what.object, text, size);

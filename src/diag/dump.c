@@ -47,7 +47,7 @@ void cc__dump_inboxes(struct out *out, unsigned max) {
                 f != NULL ? ", newest first:" : "");
         for (unsigned shown = 0; f != NULL && shown < max; shown++) {
             uint64_t word = cc__get(&f->word);
-            cc__describe_tenant(f, who, sizeof who);
+            cc__describe_record(f, who, sizeof who);
             cc__out(out, "  %s: %s%s\n", who, cc__state_name(cc__word_state(word)),
                     word & WORD_FRESH ? ", has not run yet" : "");
             f = fiber_at(cc__get(&f->link.next));
@@ -66,9 +66,9 @@ void cc__dump_workers(struct out *out) {
         unsigned long long turns = cc__get(&w->core.turns);
         char who[128] = "looks for work";
         if (current != NULL) {
-            char tenant[96];
-            cc__describe_tenant(current, tenant, sizeof tenant);
-            snprintf(who, sizeof who, "runs %s", tenant);
+            char name[96];
+            cc__describe_record(current, name, sizeof name);
+            snprintf(who, sizeof who, "runs %s", name);
         } else if (cc__dump_is_asleep(w)) {
             snprintf(who, sizeof who, "sleeps");
         }

@@ -32,7 +32,7 @@ enum { DESCRIBE_MAX = 320 };
 
 /* "fiber 12.3 'name'" */
 void cc__describe_fiber(const struct view *view, char *text, size_t size);
-void cc__describe_tenant(struct fiber *f, char *text, size_t size);
+void cc__describe_record(struct fiber *f, char *text, size_t size);
 
 /* "to receive from channel 'jobs' (0x55d0c0, capacity 16, empty)" */
 void cc__describe_wait(struct wait_what what, char *text, size_t size);

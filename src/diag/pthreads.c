@@ -101,7 +101,7 @@ static bool is_new(const void *site, bool moved) { /* PTHREADS-3 */
 static void report(const struct held *was, uint64_t waits, bool moved, const void *unlocked_at) {
     struct out out = {0};
     char who[96], locked[400], unlocked[400];
-    cc__describe_tenant(was->fiber, who, sizeof who);
+    cc__describe_record(was->fiber, who, sizeof who);
     cc__symbol_text(was->site, locked, sizeof locked);
     cc__symbol_text(unlocked_at, unlocked, sizeof unlocked);
     cc__dump_begin();

@@ -135,7 +135,7 @@ SCENARIO(join_run_cancel_2, "the same, two workers", .workers = 2, .setup = join
 SCENARIO(join_run_reaction, "CANCEL-1: a joiner that runs its task is cancelled, and the task waits for that",
          .workers = 1, .setup = joiner_of_patient, .threads = {tells_and_joins, cancels_joiner}, .no_timer = true);
 
-/* An old handle names nobody, even when the record has a new tenant. */
+/* An old handle matches no fiber, even when its record is in use again. */
 static void *nothing(void *arg) {
     return arg;
 }
@@ -155,7 +155,7 @@ static void uses_old(void) {
     CCTask mine = stale;
     EX_EQ(cc_task_join_until(&mine, NULL, cc_after_ns(1000000)), ESRCH);
 }
-SCENARIO(stale_handle, "POOL-2: an old handle and a new tenant of its record", .workers = 1, .setup = old_handle,
+SCENARIO(stale_handle, "POOL-2: an old handle, and a new fiber in its record", .workers = 1, .setup = old_handle,
          .threads = {reuses, uses_old});
 
 /* ---- spawn, inbox, idle ---- */

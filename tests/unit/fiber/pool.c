@@ -41,7 +41,7 @@ TEST(ids_lead_back) {
     cc__pool_destroy();
 }
 
-/* The slot's next tenant has another id; the old id still leads to memory that can be looked at. */
+/* A reused slot has another id; the old id still leads to readable memory. */
 TEST(stale_id_is_recognised) {
     open_pool();
     struct fiber *f = cc__pool_take_slow(NULL);
@@ -69,7 +69,7 @@ TEST(used_up_record_is_retired) {
         cc__set(&f->generation, (before_first - 1) & CC_FIBER_GENERATION_MAX);
         CCFiberId last = cc__pool_id(f);
         cc__pool_give(&cache, f);
-        CHECK(cc__pool_take(&cache) == f); /* one tenant is left */
+        CHECK(cc__pool_take(&cache) == f); /* one more use is left */
         cc__set(&f->generation, before_first);
         if (i == 0)
             cc__pool_give(&cache, f);

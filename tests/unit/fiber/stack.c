@@ -204,7 +204,7 @@ TEST(guard_addresses_are_told) {
 }
 
 /* The guard is still there when the stack comes out of the pool again, trimmed or not. */
-TEST(guards_outlive_the_tenant) {
+TEST(guards_survive_reuse) {
     open_stacks(64 * 1024);
     for (int i = 0; i < MANY; i++) stacks[i] = cc__stack_take(&cache, 0);
     for (int i = 0; i < MANY; i++) cc__stack_give(&cache, stacks[i]);

@@ -165,8 +165,8 @@ TEST(a_stale_ticket_claims_nothing) {
     check_word(FIBER_IDLE, 0, 0, 0, 2);
 }
 
-/* A record's next tenant goes on counting: the last tenant's tickets never match. */
-TEST(tickets_outlive_the_tenant) {
+/* A reused record continues its count of tickets: those of the earlier fiber never match. */
+TEST(tickets_continue_after_reuse) {
     start();
     uint64_t last = cc__state_ticket(&fiber);
     cc__state_done(&fiber);

@@ -470,7 +470,7 @@ static void one_task(void) {
     CHECK_EQ(cc_task_cancel(&stale), ESRCH);
     CHECK_EQ(cc_task_cancel(NULL), EINVAL);
 
-    /* The record's next tenant has nothing of it. */
+    /* The fiber that reuses the record is not affected. */
     for (int i = 0; i < 20; i++) {
         CHECK_EQ(cc_spawn(&started, not_mine, NULL, NULL), 0);
         CHECK_EQ(cc_task_cancel(&stale), ESRCH);

@@ -322,23 +322,23 @@ TEST(what_is_lost_is_marked) {
     }
 }
 
-static void *first_tenant(void *arg) {
+static void *first_fiber(void *arg) {
     for (int i = 0; i < 200; i++) cc_yield();
     return arg;
 }
 
-static void *second_tenant(void *arg) {
+static void *second_fiber(void *arg) {
     int v;
     MAY_FAIL(cc_chan_recv(arg, &v, sizeof v));
     return NULL;
 }
 
-static void *two_tenants(void *arg) {
+static void *two_fibers_in_one_record(void *arg) {
     CCTask task;
-    CHECK_EQ(cc_spawn(&task, first_tenant, NULL, NULL), 0);
-    (void)first_tenant(NULL); /* they take turns */
+    CHECK_EQ(cc_spawn(&task, first_fiber, NULL, NULL), 0);
+    (void)first_fiber(NULL); /* they take turns */
     CHECK_EQ(cc_task_join(&task, NULL), 0);
-    CHECK_EQ(cc_spawn(&task, second_tenant, arg, NULL), 0);
+    CHECK_EQ(cc_spawn(&task, second_fiber, arg, NULL), 0);
     cc_yield();
     struct history h;
     take_and_check(&h);
@@ -349,8 +349,8 @@ static void *two_tenants(void *arg) {
         if (s->kind != STEP_START) continue;
         const struct strand *f = cc__strand(&h, s->fiber);
         const char *name = cc__names_text(&h.names, f->label);
-        if (f->existed) older++, CHECK(strcmp(name, "second_tenant") != 0);
-        starts += strcmp(name, "second_tenant") == 0;
+        if (f->existed) older++, CHECK(strcmp(name, "second_fiber") != 0);
+        starts += strcmp(name, "second_fiber") == 0;
     }
     CHECK(starts == 1 && older > 0);
     cc__history_free(&h);
@@ -359,12 +359,12 @@ static void *two_tenants(void *arg) {
     return NULL;
 }
 
-/* A record of a fiber is used again: who had it before, and whose spawn is lost, has not the name of the new one. */
-TEST(tenants_are_told_apart) {
+/* A record of a fiber is used again: the earlier fiber, whose spawn event was lost, does not get the name of the new one. */
+TEST(reused_records_keep_names_apart) {
     CCChan *never = cc_chan_create(sizeof(int), 0);
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
     CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 64}), 0);
-    CHECK_EQ(cc_run(two_tenants, never, NULL), 0);
+    CHECK_EQ(cc_run(two_fibers_in_one_record, never, NULL), 0);
     cc_chan_free(never);
 }
 

@@ -88,7 +88,7 @@ TEST_WORKERS(consumed_before_it_ran) {
     CHECK_EQ(cc_run(join_after_detach, NULL, NULL), 0);
 }
 
-/* A handle is not confused with the slot's next tenants, of which there are many. */
+/* A handle does not match the fibers that reuse its slot, of which there are many. */
 static void outlive(void) {
     int x;
     CCTask old = cc_fiber_spawn_task(give_back, &x), task = old;
@@ -102,13 +102,13 @@ static void outlive(void) {
         CHECK_EQ(cc_task_join_try(&old, NULL), ESRCH);
         CHECK_EQ(cc_task_detach(&old), ESRCH);
         (void)gate_open(&gate);
-        CHECK_EQ(cc_task_join(&old, NULL), ESRCH); /* and the tenant has not been run instead */
+        CHECK_EQ(cc_task_join(&old, NULL), ESRCH); /* and the new fiber has not been run instead */
         CHECK_EQ(cc_task_join(&task, NULL), 0);
     }
     CHECK(reused || cc_worker_count() > 1 || !cc_in_fiber()); /* or the case shows nothing */
 }
 
-TEST_WORKERS(next_tenants) {
+TEST_WORKERS(slots_are_reused) {
     in_both_contexts(outlive);
 }
 

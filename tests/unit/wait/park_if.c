@@ -85,8 +85,8 @@ TEST(wake_comes_after_the_park) {
     CHECK_EQ(cc_run(wake_parked, NULL, NULL), 0);
 }
 
-/* A wake that names an earlier tenant's wait does not reach the record's next tenant. */
-static void *outlive_a_tenant(void *arg) {
+/* A wake with the ticket of an earlier fiber does not reach the fiber that reuses its record. */
+static void *reuse_the_record(void *arg) {
     CCTask first = cc_fiber_spawn_task(park_once, NULL);
     cc_yield();
     struct fiber *f = cc__get(&shared.fiber);
@@ -105,10 +105,10 @@ static void *outlive_a_tenant(void *arg) {
     return arg;
 }
 
-TEST(stale_ticket_of_an_earlier_tenant) {
+TEST(stale_ticket_of_an_earlier_fiber) {
     CCRuntimeConfig config = {.workers = 1};
     CHECK_EQ(cc_runtime_init(&config), 0);
-    CHECK_EQ(cc_run(outlive_a_tenant, NULL, NULL), 0);
+    CHECK_EQ(cc_run(reuse_the_record, NULL, NULL), 0);
 }
 
 /* ---- from an OS thread, at any moment ---- */
