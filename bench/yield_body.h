@@ -1,7 +1,7 @@
 /* yield_body.h - a number of fibers that yield in turn: what yield.c and yield1k.c have in common.
  *
  * One operation is one cc_yield. With several workers the fibers spread, and a fiber that is alone on its
- * worker has nobody to give way to.
+ * worker has no other fiber to run.
  */
 #ifndef CCC_BENCH_YIELD_BODY_H
 #define CCC_BENCH_YIELD_BODY_H

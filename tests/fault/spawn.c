@@ -124,7 +124,7 @@ static void join_in_thread(int index, void *arg) {
 
 static _Atomic bool busy;
 
-static void *keep_the_worker(void *arg) {
+static void *hog_the_worker(void *arg) {
     cc__set(&busy, true);
     while (!cc__get(&stop)) {
     }
@@ -143,8 +143,8 @@ TEST(every_joiner_hears_it) {
         cc__set(&busy, false);
         cc__set(&ran, 0);
         /* The joining fibers wait already when the one worker gets to the task. */
-        CCTask keeper = {0};
-        CHECK_EQ(cc_spawn(&keeper, keep_the_worker, NULL, NULL), 0);
+        CCTask hog = {0};
+        CHECK_EQ(cc_spawn(&hog, hog_the_worker, NULL, NULL), 0);
         while (!cc__get(&busy)) sched_yield();
         CHECK_EQ(cc_spawn(&task, count, NULL, &options), 0);
         for (size_t i = 0; i < 12; i++) CHECK_EQ(cc_task_dup(&task, &joiners[i].task), 0);
@@ -154,7 +154,7 @@ TEST(every_joiner_hears_it) {
         for (size_t i = 0; i < 6; i++) fibers[i] = cc_fiber_spawn_task(join_in_fiber, (void *)i);
         fail_arm(1, FAIL_MAP, true);
         cc__set(&stop, true);
-        CHECK_EQ(cc_task_join(&keeper, NULL), 0);
+        CHECK_EQ(cc_task_join(&hog, NULL), 0);
         crew_join(&crew);
         for (int i = 0; i < 6; i++) {
             int rc = cc_task_join(&fibers[i], NULL);

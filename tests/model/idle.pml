@@ -94,7 +94,7 @@ end:
         }
         if
         :: place ->
-            /* Robbing revokes the biased lock, whose heavy barrier makes the victim's stores visible. */
+            /* A forced steal revokes the biased lock, whose heavy barrier makes the victim's stores visible. */
             atomic {
                 flush();
                 if

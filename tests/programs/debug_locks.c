@@ -119,7 +119,7 @@ struct meeting {
     atomic_bool gone_on;
 };
 
-static void *keeps_worker(void *meeting) {
+static void *hogs_worker(void *meeting) {
     struct meeting *m = meeting;
     cc_event_set(&m->go);
     while (!atomic_load(&m->gone_on)) {
@@ -133,7 +133,7 @@ static void *goes_elsewhere(void *unused) {
         struct meeting m = {0};
         pid_t locked_on = gettid(); /* pthread_self is const: the compiler would ask once */
         CHECK_EQ(pthread_mutex_lock(&mutex), 0);
-        CCTask other = start("keeper", keeps_worker, &m);
+        CCTask other = start("hog", hogs_worker, &m);
         CHECK_EQ(cc_event_wait(&m.go), 0);
         atomic_store(&m.gone_on, true);
         moved = locked_on != gettid();

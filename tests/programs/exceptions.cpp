@@ -110,7 +110,7 @@ TEST_WORKERS(waits_in_catch_blocks) {
 struct Move {
     CCEvent go;
     volatile bool arrived;
-    long from, keeper, to;
+    long from, hog, to;
 };
 
 static long thread_id() {
@@ -118,9 +118,9 @@ static long thread_id() {
 }
 
 /* Wakes the other one and keeps the worker, until the other one runs elsewhere. */
-static void *keeps_the_worker(void *arg) {
+static void *hogs_the_worker(void *arg) {
     Move *m = (Move *)arg;
-    m->keeper = thread_id();
+    m->hog = thread_id();
     cc_event_set(&m->go);
     while (!__atomic_load_n(&m->arrived, __ATOMIC_ACQUIRE)) usleep(100);
     return NULL;
@@ -128,12 +128,12 @@ static void *keeps_the_worker(void *arg) {
 
 static void *moves(void *arg) {
     Move *m = (Move *)arg;
-    CCTask keeper;
+    CCTask hog;
     try {
         throw Counted(7);
     } catch (Counted &e) {
         m->from = thread_id();
-        CHECK_EQ(cc_spawn(&keeper, keeps_the_worker, m, NULL), 0);
+        CHECK_EQ(cc_spawn(&hog, hogs_the_worker, m, NULL), 0);
         CHECK_EQ(cc_event_wait(&m->go), 0);
         m->to = thread_id();
         __atomic_store_n(&m->arrived, true, __ATOMIC_RELEASE);
@@ -146,7 +146,7 @@ static void *moves(void *arg) {
         }
     }
     CHECK(nothing_under_way());
-    CHECK_EQ(cc_task_join(&keeper, NULL), 0);
+    CHECK_EQ(cc_task_join(&hog, NULL), 0);
     return NULL;
 }
 
@@ -159,8 +159,8 @@ TEST(moves_to_another_thread) {
         CCTask task;
         CHECK_EQ(cc_spawn(&task, moves, &m, NULL), 0);
         CHECK_EQ(cc_task_join(&task, NULL), 0);
-        CHECK(m.to != m.keeper);
-        moved = m.from == m.keeper; /* the usual case; else it was woken from another worker */
+        CHECK(m.to != m.hog);
+        moved = m.from == m.hog; /* the usual case; else it was woken from another worker */
         CHECK_EQ(live, 0);
     }
 }

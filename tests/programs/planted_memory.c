@@ -19,15 +19,15 @@
 static volatile int sink, one = 1;
 static char *volatile kept;
 
-/* The fiber has been on other workers and stacks by the time it goes wrong. */
-static void wander(void) {
+/* So that the fiber has run on other workers before the error. */
+static void migrate(void) {
     for (int i = 0; i < 10; i++) cc_yield();
     CHECK_EQ(cc_sleep_ms(1), 0);
 }
 
 static void *overflow_a_buffer(void *arg) {
     char buffer[32];
-    wander();
+    migrate();
     memset(buffer, 0, sizeof buffer);
     kept = buffer;         /* the pointer knows no bounds, or the other sanitizer would be first */
     sink = kept[31 + one]; /* one past the end */
@@ -36,7 +36,7 @@ static void *overflow_a_buffer(void *arg) {
 
 static void *underflow_a_buffer(void *arg) {
     char buffer[32];
-    wander();
+    migrate();
     memset(buffer, 0, sizeof buffer);
     kept = buffer;
     sink = kept[-one];
@@ -50,16 +50,16 @@ __attribute__((noinline)) static void keep_a_local(void) {
 }
 
 static void *use_after_return(void *arg) {
-    wander();
+    migrate();
     keep_a_local();
-    wander();
+    migrate();
     sink = kept[5];
     return arg;
 }
 
 static void *use_after_scope(void *arg) {
     char *volatile inner;
-    wander();
+    migrate();
     {
         char local[64];
         memset(local, one, sizeof local);
@@ -71,9 +71,9 @@ static void *use_after_scope(void *arg) {
 
 static void *use_after_free(void *arg) {
     kept = malloc(100);
-    wander();
+    migrate();
     free(kept);
-    wander();
+    migrate();
     sink = kept[3];
     return arg;
 }
@@ -83,7 +83,7 @@ static CCEvent looked;
 static struct fiber *_Atomic leaver;
 
 static void *leave_a_frame(void *arg) {
-    wander();
+    migrate();
     keep_a_local();
     atomic_store(&leaver, cc__sched_current(cc__worker()));
     CHECK_EQ(cc_event_wait(&looked), 0); /* its stack, and what the sanitizer knows of it, is there until then */

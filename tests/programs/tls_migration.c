@@ -70,12 +70,12 @@ static void compute(uint64_t ns) {
 
 /* All calls in one loop of one function: where a compiler that takes &this_worker for a constant would keep
  * it in a register. */
-static void *wander(void *arg) {
+static void *migrate(void *arg) {
     uint64_t rng = (uintptr_t)arg;
     pid_t last = 0;
     CCFiberId id = cc_fiber_id();
     char name[CC_FIBER_NAME_MAX];
-    snprintf(name, sizeof name, "wanderer %llu", (unsigned long long)(id & 0xffff));
+    snprintf(name, sizeof name, "fiber %llu", (unsigned long long)(id & 0xffff));
     CHECK_EQ(cc_fiber_set_name(name), 0);
     long rounds = test_rounds(3000, 300000);
     /* Fibers that stay where they are test nothing, and how many move is up to the machine. */
@@ -121,25 +121,25 @@ static void *wander(void *arg) {
     return NULL;
 }
 
-static void wander_about(unsigned workers) {
-    enum { WANDERERS = 24 };
-    CCTask tasks[WANDERERS];
+static void migrate_over(unsigned workers) {
+    enum { FIBERS = 24 };
+    CCTask tasks[FIBERS];
     CCRuntimeConfig config = {.workers = workers};
     CHECK_EQ(cc_runtime_init(&config), 0);
     uint64_t rng = test_seed();
-    for (int i = 0; i < WANDERERS; i++)
-        CHECK_EQ(cc_spawn(&tasks[i], wander, (void *)(uintptr_t)test_random(&rng), NULL), 0);
-    for (int i = 0; i < WANDERERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    for (int i = 0; i < FIBERS; i++)
+        CHECK_EQ(cc_spawn(&tasks[i], migrate, (void *)(uintptr_t)test_random(&rng), NULL), 0);
+    for (int i = 0; i < FIBERS; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
     printf("%ld checks, %ld moves\n", atomic_load(&checks), atomic_load(&moves));
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 
-TEST(fibers_wander_over_4_workers) {
-    wander_about(4);
+TEST(fibers_migrate_over_4_workers) {
+    migrate_over(4);
 }
 
-TEST(fibers_wander_over_16_workers) {
-    wander_about(16);
+TEST(fibers_migrate_over_16_workers) {
+    migrate_over(16);
 }
 
 /* Yields and little else, in the tightest loop. */

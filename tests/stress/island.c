@@ -70,7 +70,7 @@ static void talk(struct home *home, uint64_t v) {
     be_home(home);
 }
 
-static void *wanders(void *arg) {
+static void *works(void *arg) {
     struct home *home = arg;
     uint64_t random = test_seed() + home->waits;
     while (turns(home) < home->wanted) {
@@ -165,7 +165,7 @@ static void switches(unsigned base, uint64_t wanted) {
     for (int i = 0; i < ISLANDS; i++) open_home(&homes[i], wanted / ISLANDS);
     for (int i = 0; i < ISLANDS; i++)
         for (int k = 0; k < FIBERS; k++)
-            CHECK_EQ(cc_island_spawn(homes[i].island, &fibers[i][k], wanders, &homes[i], NULL), 0);
+            CHECK_EQ(cc_island_spawn(homes[i].island, &fibers[i][k], works, &homes[i], NULL), 0);
     for (int i = 0; i < ISLANDS; i++)
         for (int k = 0; k < ECHOES; k++) answers[i][k] = spawn(echoes, &homes[i]);
     for (int i = 0; i < HOGS; i++) load[i] = spawn(blocks, NULL);

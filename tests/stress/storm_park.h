@@ -20,7 +20,7 @@ struct parker {
     _Atomic uint64_t ticket;
     struct presence presence;
     struct park_storm *storm;
-    long gifts; /* turns that ended with the flag set; the parker's own */
+    long signalled; /* turns that ended with the flag set; only the parker writes it */
     long spurious;
 };
 
@@ -31,7 +31,7 @@ struct park_storm {
     atomic_long resumed;  /* waits that ended by a wake */
     atomic_int remaining; /* parkers that still take turns */
     long turns;
-    bool twice; /* wakers also wake where they gave nothing; without that, a lost wake is lost for good */
+    bool twice; /* wakers also wake without setting the flag; else a lost wake is never made up for */
 };
 
 static void *parker_main(void *arg) {
@@ -41,7 +41,7 @@ static void *parker_main(void *arg) {
     uint64_t last_ticket = 0;
     atomic_store(&p->fiber, self);
     arrive(&p->presence);
-    while (p->gifts < p->storm->turns) {
+    while (p->signalled < p->storm->turns) {
         uint64_t ticket = cc__park_open(self, PARK_FLAG);
         CHECK(ticket > last_ticket);
         last_ticket = ticket;
@@ -53,12 +53,12 @@ static void *parker_main(void *arg) {
         if (reason != 0) atomic_fetch_add(&p->storm->resumed, 1);
         CHECK_EQ(cc_fiber_id(), id);
         if (atomic_exchange(&p->flag, 0) == 1)
-            p->gifts++;
+            p->signalled++;
         else
             p->spurious++; /* somebody woke us twice for the turn before */
     }
     leave(&p->presence);
-    /* The last one takes a gift that came after the last turn out of the books. */
+    /* A flag that was set after the last turn does not count. */
     if (atomic_exchange(&p->flag, 2) == 1) atomic_fetch_sub(&p->storm->given, 1);
     atomic_fetch_sub(&p->storm->remaining, 1);
     return NULL;
@@ -84,10 +84,10 @@ static void *waker_main(void *arg) {
             continue;
         }
         uint32_t none = 0;
-        bool gave = atomic_compare_exchange_strong(&p->flag, &none, 1);
-        if (gave) atomic_fetch_add(&storm->given, 1);
+        bool set = atomic_compare_exchange_strong(&p->flag, &none, 1);
+        if (set) atomic_fetch_add(&storm->given, 1);
         uint64_t ticket = atomic_load(&p->ticket);
-        if (gave || (storm->twice && below(&rng, 4) == 0)) {
+        if (set || (storm->twice && below(&rng, 4) == 0)) {
             if (cc__fiber_wake(f, ticket, WAKE_OBJECT)) atomic_fetch_add(&storm->woken, 1);
         }
         /* A ticket that is not the parker's newest must match nothing, now and for ever. */
@@ -126,7 +126,7 @@ STRESS_UNUSED static void park_storm(long turns, bool twice, uint64_t seed) {
     for (int i = 0; i < WAKE_THREADS; i++) join_thread(threads[i]);
     long taken = 0, spurious = 0;
     for (int i = 0; i < PARKERS; i++) {
-        taken += storm->parkers[i].gifts;
+        taken += storm->parkers[i].signalled;
         spurious += storm->parkers[i].spurious;
     }
     CHECK_EQ(taken, PARKERS * turns);
@@ -134,7 +134,7 @@ STRESS_UNUSED static void park_storm(long turns, bool twice, uint64_t seed) {
     /* A wait ends by one wake; a wake that was latched may meet a parker that gave the wait up. */
     CHECK(atomic_load(&storm->resumed) <= atomic_load(&storm->woken));
     CHECK(spurious <= atomic_load(&storm->woken));
-    /* A waker that is late with its wake may meet the next wait: no more of these than gifts that needed none. */
+    /* A waker that is late with its wake may meet the next wait: at most as many of these as signals that needed no wake. */
     if (!twice) CHECK(atomic_load(&storm->woken) <= taken);
     printf("%ld turns, %ld woken, %ld resumed, %ld spurious\n", taken, atomic_load(&storm->woken),
            atomic_load(&storm->resumed), spurious);

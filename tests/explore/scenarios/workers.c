@@ -283,7 +283,7 @@ static void join_sleeper(void) {
     join(&task);
     EX_EQ(counts[0], 1);
 }
-SCENARIO(timer_keeper, "IDLE-5: all sleep; one keeps the time", .workers = 2, .setup = two_sleep,
+SCENARIO(timer_sleeper, "IDLE-5: all workers sleep, one of them until the next timer", .workers = 2, .setup = two_sleep,
          .threads = {join_sleeper});
 
 /* The sleeper that would wake for a timer is woken for something else, which takes long. The other one has given up the

@@ -332,7 +332,7 @@ void model_ask(struct actor *self, unsigned channel, size_t len, bool closed) {
 
 /* ---- lockstep with the runtime ---- */
 
-bool model_gives_way(const struct actor *a) {
+bool model_yields(const struct actor *a) {
     uint64_t word = cc__get(&a->fiber->word);
     return a->call->park == PARK_JOIN && cc__word_state(word) == FIBER_RUNNABLE && cc__word_reason(word) == 0;
 }
@@ -349,7 +349,7 @@ static void look_at(struct actor *a) {
         REQUIRE(!here, "actor %u should have been woken (%s)", a->id, cc__park_name(reason));
         return;
     }
-    if (model_gives_way(a)) return;
+    if (model_yields(a)) return;
     if (here) {
         REQUIRE(!model_cancelled(a), "actor %u is cancelled, and waits (%s)", a->id, cc__park_name(reason));
         return;

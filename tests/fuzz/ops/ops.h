@@ -266,7 +266,7 @@ void model_ask(struct actor *self, unsigned channel, size_t len, bool closed);
 void model_look(struct actor *self);
 /* A joiner that is about to run the task on its own stack lets others go first now and then: it is ready, and nobody
  * has woken it. */
-bool model_gives_way(const struct actor *a);
+bool model_yields(const struct actor *a);
 /* The worker has nothing to run, and will sleep until then. */
 void model_idle(uint64_t until);
 /* The call is over, by this arm; its actor will hear of it. */

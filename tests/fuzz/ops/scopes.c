@@ -228,7 +228,7 @@ void model_ended(struct actor *self) {
         if (c == NULL || c->served || c->gone) continue;
         if (c->kind == CALL_CHILDREN && c->nursery == self->base) c->outcome = model_outcome(c->nursery);
         /* Its failure has cancelled the joiner before it told of its end; one that is about to run it hears both. */
-        if (model_cancelled(&world.actors[i]) && !model_gives_way(&world.actors[i])) continue;
+        if (model_cancelled(&world.actors[i]) && !model_yields(&world.actors[i])) continue;
         for (unsigned k = 0; k < c->count; k++) {
             if (c->arms[k].kind != ARM_JOIN || c->arms[k].object != self->id) continue;
             model_serve(c, k, self->status, 0);

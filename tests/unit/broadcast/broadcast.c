@@ -121,11 +121,11 @@ TEST(many_leave, .timeout = 30) {
 
 enum { MANY = 64 };
 static CCChan *subscribers[MANY];
-static atomic_bool meddled_enough;
+static atomic_bool over;
 
-static void *meddle(void *arg) {
+static void *interfere(void *arg) {
     int v = -1;
-    while (!atomic_load(&meddled_enough))
+    while (!atomic_load(&over))
         for (int i = 0; i < MANY; i++) {
             (void)cc_chan_send_try(subscribers[i], &v, sizeof v);
             (void)cc_chan_recv_try(subscribers[i], &v, sizeof v);
@@ -138,13 +138,13 @@ TEST(values_of_others) {
     CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
     pthread_t thread;
     for (int i = 0; i < MANY; i++) subscribers[i] = subscribe(b);
-    CHECK_EQ(pthread_create(&thread, NULL, meddle, NULL), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, interfere, NULL), 0);
     for (long i = test_rounds(2000, 20000); i > 0; i--) {
         int v = 1, rc = cc_broadcast_send_try(b, &v, sizeof v);
         CHECK(rc == 0 || rc == EAGAIN);
         for (int k = 0; k < MANY; k++) (void)cc_chan_recv_try(subscribers[k], &v, sizeof v);
     }
-    atomic_store(&meddled_enough, true);
+    atomic_store(&over, true);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(cc_broadcast_subscribers(b), MANY);
     for (int i = 0; i < MANY; i++) cc_chan_free(subscribers[i]);

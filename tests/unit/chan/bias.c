@@ -331,8 +331,8 @@ static void *pong(void *arg) {
     return NULL;
 }
 
-/* Looks in from outside all the time: takes a value out and puts it back where it was, or finds none. */
-static void meddle(int index, void *arg) {
+/* Uses the channels from an OS thread all the time: receives a value and sends it back, if there is one. */
+static void interfere(int index, void *arg) {
     CCChan *ch = index % 2 ? game.to : game.fro;
     atomic_bool *over = arg;
     uint64_t v;
@@ -346,14 +346,14 @@ static void meddle(int index, void *arg) {
     }
 }
 
-static void play(size_t capacity, int meddlers) {
+static void play(size_t capacity, int threads) {
     struct crew crew;
     atomic_bool over = false;
     game.to = cc_chan_create(sizeof(uint64_t), capacity);
     game.fro = cc_chan_create(sizeof(uint64_t), capacity);
     game.rounds = (uint64_t)test_rounds(20000, 5000000);
     CCTask a = cc_fiber_spawn_task(pong, NULL), b = cc_fiber_spawn_task(ping, NULL);
-    crew_start(&crew, meddlers, meddle, &over);
+    crew_start(&crew, threads, interfere, &over);
     CHECK_EQ(cc_task_join(&b, NULL), 0);
     CHECK_EQ(cc_task_join(&a, NULL), 0);
     atomic_store(&over, true);
@@ -364,15 +364,14 @@ static void play(size_t capacity, int meddlers) {
     cc_chan_free(game.fro);
 }
 
-TEST_WORKERS(two_talk_undisturbed) {
+TEST_WORKERS(ping_pong_alone) {
     play(0, 0);
     play(1, 0);
     play(128, 0);
 }
 
-TEST_WORKERS(two_talk_and_threads_meddle) {
-    if (under_valgrind())
-        SKIP("valgrind runs one thread at a time, and those that never rest have the lock when it is theirs");
+TEST_WORKERS(ping_pong_beside_threads) {
+    if (under_valgrind()) SKIP("valgrind runs one thread at a time, and threads that never block starve the others");
     play(1, 1);
     play(1, 2);
     play(128, 2);

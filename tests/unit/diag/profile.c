@@ -95,7 +95,7 @@ TEST(a_label_for_each_fiber) {
     char name[CC_FIBER_NAME_MAX];
     silent = cc_chan_create(sizeof(int), 0);
     for (int i = 0; i < FIBERS; i++) {
-        snprintf(name, sizeof name, "guest %d.", i / 2);
+        snprintf(name, sizeof name, "client %d.", i / 2);
         CHECK_EQ(cc_spawn(&tasks[i], wait_for_ever, NULL, &(CCSpawnOptions){.name = name}), 0);
     }
     await_waiters(FIBERS);
@@ -104,7 +104,7 @@ TEST(a_label_for_each_fiber) {
     size_t size;
     char *data = read_back(file, &size);
     for (int i = 0; i < FIBERS / 2; i++) {
-        snprintf(name, sizeof name, "guest %d.", i);
+        snprintf(name, sizeof name, "client %d.", i);
         CHECK(contains(data, size, name));
     }
     CHECK_EQ(pprof_sum((unsigned char *)data, (unsigned char *)data + size, 0, false), FIBERS);

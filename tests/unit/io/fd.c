@@ -587,7 +587,7 @@ static void *never_waits(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(a_busy_reader_gives_way) {
+TEST_WORKERS(a_busy_reader_yields) {
     CHECK_EQ(cc_run(never_waits, NULL, NULL), 0);
 }
 

@@ -434,6 +434,6 @@ static void *never_waits(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(a_busy_poller_gives_way) {
+TEST_WORKERS(a_busy_poller_yields) {
     CHECK_EQ(cc_run(never_waits, NULL, NULL), 0);
 }

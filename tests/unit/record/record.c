@@ -427,7 +427,7 @@ TEST_WORKERS(while_fibers_run) {
 
 static _Atomic bool kept;
 
-static void *keeps_its_worker(void *arg) {
+static void *hogs_its_worker(void *arg) {
     atomic_store(&kept, true);
     while (!atomic_load(&enough)) {
     }
@@ -437,11 +437,11 @@ static void *keeps_its_worker(void *arg) {
 /* Its last record is older than what the other ring holds: it runs all the same, and has a name. */
 TEST(who_keeps_a_worker_is_there) {
     struct history h;
-    CCTask keeper;
+    CCTask hog;
     long n = 100;
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2, .max_workers = 2}), 0);
     CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 64}), 0);
-    CHECK_EQ(cc_spawn(&keeper, keeps_its_worker, NULL, &(CCSpawnOptions){.name = "keeper"}), 0);
+    CHECK_EQ(cc_spawn(&hog, hogs_its_worker, NULL, &(CCSpawnOptions){.name = "hog"}), 0);
     while (!atomic_load(&kept)) usleep(100);
     CHECK_EQ(cc_run(some_of_everything, &n, NULL), 0);
     take_and_check(&h);
@@ -449,7 +449,7 @@ TEST(who_keeps_a_worker_is_there) {
     size_t starts = 0;
     for (size_t i = 0; i < h.steps.count; i++) {
         const struct step *s = cc__step(&h, i);
-        if (s->fiber == NOBODY || strstr(cc__names_text(&h.names, cc__strand(&h, s->fiber)->label), "'keeper'") == NULL)
+        if (s->fiber == NOBODY || strstr(cc__names_text(&h.names, cc__strand(&h, s->fiber)->label), "'hog'") == NULL)
             continue;
         if (starts++ == 0) {
             CHECK_EQ(s->kind, STEP_START);
@@ -462,7 +462,7 @@ TEST(who_keeps_a_worker_is_there) {
     CHECK_EQ(starts, 2);
     cc__history_free(&h);
     atomic_store(&enough, true);
-    CHECK_EQ(cc_task_join(&keeper, NULL), 0);
+    CHECK_EQ(cc_task_join(&hog, NULL), 0);
 }
 
 TEST_WORKERS(without_a_clock) {

@@ -346,7 +346,7 @@ TEST(tree_stays_depth_first) {
 
 /* ---- a task that ends while it runs on another's stack, on another worker ---- */
 
-static void *wander(void *arg) {
+static void *migrate(void *arg) {
     for (int i = 0; i < 20; i++) {
         cc_yield();
         if (i % 5 == 0) CHECK_EQ(cc_sleep_until(cc_after_ns(1000)), 0);
@@ -354,9 +354,9 @@ static void *wander(void *arg) {
     return arg;
 }
 
-static void *join_wanderers(void *arg) {
+static void *join_migrating(void *arg) {
     for (intptr_t i = 1; i <= 50; i++) {
-        CCTask task = cc_fiber_spawn_task(wander, (void *)i);
+        CCTask task = cc_fiber_spawn_task(migrate, (void *)i);
         void *result = NULL;
         CHECK_EQ(cc_task_join(&task, &result), 0);
         CHECK(result == (void *)i);
@@ -364,9 +364,9 @@ static void *join_wanderers(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(tasks_that_wander) {
+TEST_WORKERS(tasks_that_migrate) {
     enum { MANY = 16 };
     CCTask tasks[MANY];
-    for (int i = 0; i < MANY; i++) tasks[i] = cc_fiber_spawn_task(join_wanderers, NULL);
+    for (int i = 0; i < MANY; i++) tasks[i] = cc_fiber_spawn_task(join_migrating, NULL);
     for (int i = 0; i < MANY; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
 }
