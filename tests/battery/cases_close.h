@@ -155,7 +155,7 @@ static void closers_with(enum parties kind, size_t size) {
         uint64_t number;
         int error = recv_number(ch, size, &number);
         CHECK(error >= 101 && error <= 104);
-        for (int i = 0; i < 3; i++) CHECK_EQ(receivers[i].returned, error); /* all hear the same */
+        for (int i = 0; i < 3; i++) CHECK_EQ(receivers[i].returned, error); /* all get the same error */
         for (int i = 0; i < 4; i++) CHECK_EQ(closers[i].returned, 0);
         check_clean(ch);
         cc_chan_free(ch);

@@ -224,7 +224,7 @@ static void *every_row(void *arg) {
     int rc, failed;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];
-        arm(row->kind, EINTR, 3); /* which nobody hears of */
+        arm(row->kind, EINTR, 3); /* which is retried */
         rc = row->call();
         failed = disarm();
         CHECK_EQ(rc, 0);

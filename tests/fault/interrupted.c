@@ -73,7 +73,7 @@ static void traffic_of_all_kinds(bool all) {
             parties_end(parties, 2);
             cc_chan_free(t.ch);
         }
-        /* Workers that have gone to sleep hear of a spawn. */
+        /* Sleeping workers are notified of a spawn. */
         for (int i = 0; i < 20; i++) CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
         CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     }

@@ -312,7 +312,7 @@ static void *every_row(void *arg) {
         const struct row *row = &rows[i];
         int rc, failed;
         if (!row->never_interrupted) {
-            arm(row->kind, EINTR, 3); /* which nobody hears of */
+            arm(row->kind, EINTR, 3); /* which is retried */
             rc = row->call();
             failed = disarm();
             CHECK_EQ(rc, 0);
@@ -425,7 +425,7 @@ TEST(no_memory_for_a_number) {
 
 /* ---- names, in dumps ---- */
 
-TEST(names_are_told_as_far_as_they_are_known) {
+TEST(names_are_reported_as_far_as_they_are_known) {
     begin();
     int peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_EQ(connect(peer, (struct sockaddr *)&address, sizeof address), 0);

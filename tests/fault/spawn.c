@@ -131,7 +131,7 @@ static void *hog_the_worker(void *arg) {
     return arg;
 }
 
-/* Many wait for a task that never gets a stack: all of them hear it. */
+/* Many wait for a task that never gets a stack: all joins return the error. */
 TEST(every_joiner_hears_it) {
     CCRuntimeConfig config = {.workers = 1};
     CHECK_EQ(cc_runtime_init(&config), 0);

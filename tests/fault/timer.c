@@ -28,7 +28,7 @@ static void *sleep_a_little(void *arg) {
 TEST_WORKERS(sleeps) {
     fail_begin();
     enum { SLEEPERS = 300 };
-    bool complete = false, told = false;
+    bool complete = false, reported = false;
     for (long n = 1; !complete; n++) {
         CCTask tasks[SLEEPERS];
         cc__set(&short_of_memory, 0);
@@ -45,13 +45,13 @@ TEST_WORKERS(sleeps) {
         complete = fail_disarm() == 0;
         CHECK_EQ(cc__get(&slept) + cc__get(&short_of_memory) + without_stack, SLEEPERS);
         if (complete) CHECK_EQ(cc__get(&short_of_memory) + without_stack, 0);
-        told |= cc__get(&short_of_memory) > 0;
+        reported |= cc__get(&short_of_memory) > 0;
         CHECK_EQ(cc_run(sleep_a_little, NULL, NULL), 0);
         CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
         CHECK_EQ(fail.blocks, 0);
         CHECK(n < 200);
     }
-    CHECK(told);
+    CHECK(reported);
 }
 
 static _Atomic long looks;

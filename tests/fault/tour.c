@@ -64,7 +64,7 @@ static void *send_all(void *arg) {
     return NULL;
 }
 
-/* Receives until the sender has ended: by a select of both, which is told if the sender never ran. */
+/* Receives until the sender has ended: by a select of both, which also ends if the sender never ran. */
 static void receive_all(struct line *line) {
     CCTask task;
     if (MAY(cc_spawn(&task, send_all, line, NULL)) != 0) return;

@@ -78,7 +78,7 @@ TEST_WORKERS(fails_with_one_worker) {
     CHECK(strcmp(getenv("CC_WORKERS"), "1") != 0);
 }
 
-TEST_DIES(dies_as_told, "a last word") {
+TEST_DIES(dies_as_expected, "a last word") {
     fputs("a last word\n", stderr);
     abort();
 }

@@ -21,7 +21,7 @@ ok 11 - has_workers [workers=1]
 ok 12 - has_workers [workers=3]
 not ok 13 - fails_with_one_worker [workers=1]
 ok 14 - fails_with_one_worker [workers=3]
-ok 15 - dies_as_told
+ok 15 - dies_as_expected
 ok 16 - dies_by_status
 ok 17 - dies_by_signal
 not ok 18 - dies_by_wrong_signal

@@ -57,7 +57,7 @@ inline destroy() {
     atomic { freed++; assert(freed == 1) }
 }
 
-/* The first of a list that can be claimed: `other`, or NONE. What it is told is `what`. */
+/* The first of a list that can be claimed: `other`, or NONE. Its result is `what`. */
 inline claim_first(list, what) {
     other = NONE;
     do

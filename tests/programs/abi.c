@@ -114,7 +114,7 @@ static void *name_and_argument(void *arg) {
 }
 
 static void *fails(void *arg) {
-    return cc_fail((int)(intptr_t)arg, "as it was told");
+    return cc_fail((int)(intptr_t)arg, "as requested");
 }
 
 static void panics(void *arg) {
@@ -148,7 +148,7 @@ static void *old_program(void *unused) {
     CHECK_EQ(cc_nursery_spawn(n, fails, (void *)(intptr_t)EXDEV), 0);
     CHECK_EQ(cc_nursery_wait(n), EXDEV);
     CHECK_EQ(cc_nursery_failure(n, 0, &error.it), 0);
-    CHECK_EQ(strcmp(error.it.text, "as it was told"), 0);
+    CHECK_EQ(strcmp(error.it.text, "as requested"), 0);
     CHECK_GUARD(error);
     CHECK_EQ(cc_nursery_free(n), 0);
 

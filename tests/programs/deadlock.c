@@ -67,7 +67,7 @@ static void goes_on(void *unused) {
     (void)cc_task_join(&task, NULL);
 }
 
-TEST(can_be_told_to_go_on, .timeout = 60) {
+TEST(can_be_set_to_continue, .timeout = 60) {
     if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
     int fd[2];
     CHECK_EQ(pipe(fd), 0);

@@ -387,9 +387,9 @@ TEST_WORKERS(select_does_exactly_one_arm) {
         auto fails = ccc::go([] { throw std::runtime_error("by the task"); });
         CHECK(text_of([&] { ccc::select(ccc::on_join(fails, [] {})); }) == "by the task");
         auto waits = ccc::go([&] {
-            bool told = false;
-            ccc::select(ccc::on_recv(in, [](auto) {}), ccc::on_cancel([&] { told = true; }));
-            return told && code_of([&] { ccc::select(ccc::on_recv(in, [](auto) {})); }) == ECANCELED;
+            bool cancelled = false;
+            ccc::select(ccc::on_recv(in, [](auto) {}), ccc::on_cancel([&] { cancelled = true; }));
+            return cancelled && code_of([&] { ccc::select(ccc::on_recv(in, [](auto) {})); }) == ECANCELED;
         });
         waits.cancel();
         CHECK(waits.join());

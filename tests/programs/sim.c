@@ -47,9 +47,9 @@ CC_TASK(listener, { CCChan *one, *two; }) {
         size_t chosen;
         CCCase cases[] = {CC_RECV(self->one, &value, NULL), CC_RECV(self->two, &value, NULL)};
         int rc = cc_select(cases, 2, cc_after_ms(90000), &chosen);
-        if (rc != 0) say("hears nothing", rc);
+        if (rc != 0) say("receives nothing", rc);
         if (rc == 0 && cases[chosen].error != 0) return NULL;
-        if (rc == 0) say(chosen == 0 ? "hears from one" : "hears from two", value);
+        if (rc == 0) say(chosen == 0 ? "receives from one" : "receives from two", value);
     }
 }
 
@@ -80,7 +80,7 @@ static void *fails_late(void *arg) {
 static void *everything(void *arg) {
     guarded = 0;
     CCChan *one = cc_chan_create(sizeof(long), 0), *two = cc_chan_create(sizeof(long), 3);
-    CCTask ears = CC_GO(listener, .one = one, .two = two);
+    CCTask receiver = CC_GO(listener, .one = one, .two = two);
     CCNursery *n = cc_nursery_create(NULL);
     cc_nursery_set_deadline(n, cc_after_ms(3600 * 1000));
     CC_GO_IN(n, talker, .out = one, .id = 1);
@@ -95,7 +95,7 @@ static void *everything(void *arg) {
     say("after a panic", cc_nursery_wait(n));
     cc_nursery_free(n);
     cc_chan_close(one);
-    cc_task_join(&ears, NULL);
+    cc_task_join(&receiver, NULL);
     cc_chan_free(one);
     cc_chan_free(two);
     return arg;
@@ -122,7 +122,7 @@ static void same_seed_same_run(void (*simulate)(void *)) {
         run_child(&first, simulate, &seed);
         if (!WIFEXITED(first.status) || WEXITSTATUS(first.status) != 0) show_child(&first);
         CHECK_EQ(first.status, 0);
-        CHECK(said(&first, "guards 15") && said(&first, "hears from one 14") && said(&first, "planned, 15"));
+        CHECK(said(&first, "guards 15") && said(&first, "receives from one 14") && said(&first, "planned, 15"));
         for (int i = 0; i < 2; i++) {
             run_child(&again, simulate, &seed);
             if (strcmp(first.output, again.output) != 0) {
@@ -258,24 +258,24 @@ static void *sends_and_closes(void *ch) {
     return NULL;
 }
 
-static void *tells(void *told) {
-    atomic_store((atomic_bool *)told, true);
+static void *sets_flag(void *flag) {
+    atomic_store((atomic_bool *)flag, true);
     return NULL;
 }
 
 /* And those that look at something until it has changed, or join what has ended. */
 static void *looks(void *arg) {
-    atomic_bool told = false;
-    CCTask ended = cc_fiber_spawn_task(tells, &told), handle;
+    atomic_bool flag = false;
+    CCTask ended = cc_fiber_spawn_task(sets_flag, &flag), handle;
     CHECK_EQ(cc_task_dup(&ended, &handle), 0);
     CHECK_EQ(cc_task_join(&handle, NULL), 0);
-    atomic_store(&told, false);
-    CCTask teller = cc_fiber_spawn_task(tells, &told);
-    while (!atomic_load(&told)) {
+    atomic_store(&flag, false);
+    CCTask setter = cc_fiber_spawn_task(sets_flag, &flag);
+    while (!atomic_load(&flag)) {
         CHECK_EQ(cc_task_dup(&ended, &handle), 0);
         CHECK_EQ(cc_task_join(&handle, NULL), 0);
     }
-    CHECK_EQ(cc_task_join(&teller, NULL), 0);
+    CHECK_EQ(cc_task_join(&setter, NULL), 0);
     CHECK_EQ(cc_task_join(&ended, NULL), 0);
     CCChan *ch = cc_chan_create(sizeof(long), 3);
     CCNursery *n = cc_nursery_create(NULL);

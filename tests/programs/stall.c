@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-enum { LONG_MS = 900 }; /* looked at every 100 ms; a stall that is told of has lasted 300 to 500 */
+enum { LONG_MS = 900 }; /* sampled every 100 ms; a stall is reported after 300 to 500 */
 
 static struct child child;
 
@@ -54,8 +54,8 @@ static __attribute__((noinline)) void compute_for(uint64_t ms) {
 
 /* ---- stalls ---- */
 
-/* In the child: whether so many stalls were told of by now. A busy machine takes its time. */
-static bool told(long n) {
+/* In the child: whether that many stalls have been reported. On a busy machine it takes longer. */
+static bool reported(long n) {
     static char text[16384];
     ssize_t length = pread(STDERR_FILENO, text, sizeof text - 1, 0);
     CHECK(length >= 0);
@@ -63,15 +63,15 @@ static bool told(long n) {
     return times(text, "ccc: stall:") >= n;
 }
 
-/* And then for a while, in which nothing more should be said. */
-static void compute_until_told(long n) {
+/* And then for a while, in which nothing more should be reported. */
+static void compute_until_reported(long n) {
     do compute_for(50);
-    while (!told(n));
+    while (!reported(n));
     compute_for(LONG_MS / 2);
 }
 
 static void *computes(void *unused) {
-    compute_until_told(1);
+    compute_until_reported(1);
     return unused;
 }
 
@@ -131,7 +131,7 @@ TEST(an_island_is_named) {
 
 static void *blocks(void *unused) {
     struct timespec ts = {.tv_nsec = 100 * 1000000L};
-    for (int after = 0; after < 4; after += told(1)) (void)nanosleep(&ts, NULL);
+    for (int after = 0; after < 4; after += reported(1)) (void)nanosleep(&ts, NULL);
     return unused;
 }
 
@@ -148,10 +148,10 @@ TEST(a_system_call_is_named) {
 }
 
 static void *computes_twice(void *unused) {
-    compute_until_told(1);
+    compute_until_reported(1);
     do CHECK_EQ(cc_sleep_ms(1), 0);
     while (test_parks("sleep") == 0);
-    compute_until_told(2);
+    compute_until_reported(2);
     return unused;
 }
 
@@ -167,7 +167,7 @@ TEST(a_second_stall_is_named_again) {
 
 /* ---- no stalls ---- */
 
-static _Atomic uint64_t last, longest; /* when it was last heard of, and between two such times */
+static _Atomic uint64_t last, longest; /* when it last ran, and the longest time between two runs */
 
 static void look_at_the_clock(void) {
     uint64_t now = cc_now_ns();

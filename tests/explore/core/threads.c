@@ -303,7 +303,7 @@ static void run(void *value) {
     abort();
 }
 
-/* What the thread did so far can be told from what it does next. */
+/* What the thread did so far can be distinguished from what it does next. */
 static void tick(int thread) {
     struct vthread *t = &threads[thread];
     t->ordered.at[thread] = ++t->seen.at[thread];

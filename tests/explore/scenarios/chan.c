@@ -94,21 +94,21 @@ SCENARIO(chan2_order, "three values through two slots, in order", .setup = cap2,
 
 /* ---- close ---- */
 
-static void told(void) {
+static void receivers_see_close(void) {
     EX_EQ(rc[2], EPIPE);
     EX_EQ(rc[3], EPIPE);
 }
 SCENARIO(chan0_close_receivers, "CHAN-3: close ends two waits", .setup = cap0, .threads = {recv_a, recv_b, close_it},
-         .check = told);
+         .check = receivers_see_close);
 
-static void senders_told(void) {
+static void senders_see_close(void) {
     EX_EQ(rc[0], EPIPE);
     EX_EQ(rc[1], EPIPE);
 }
 SCENARIO(chan0_close_senders, "CHAN-3: close ends two sends", .setup = cap0, .threads = {send1, send10, close_it},
-         .check = senders_told);
+         .check = senders_see_close);
 
-/* CHAN-2: the value is with the receiver, or its sender was told. */
+/* CHAN-2: the value is with the receiver, or its send has failed. */
 static void one_place(void) {
     EX_EQ(received() + left(), rc[0] == 0 ? 1 : 0);
     EX_CHECK(rc[0] == 0 || rc[0] == EPIPE);

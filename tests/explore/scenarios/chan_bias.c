@@ -106,7 +106,7 @@ SCENARIO(chan_bias_revoke_large, "CHANBIAS-1: large values, the worker with the 
 
 /* ---- a select that begins while one of its channels loses its bias ---- */
 
-static void *selects_when_told(void *arg) {
+static void *selects_on_signal(void *arg) {
     uint64_t value = 100;
     size_t chosen;
     make_biased(ch, &value, sizeof value);
@@ -120,7 +120,7 @@ static void *selects_when_told(void *arg) {
 static void about_to_select(void) {
     ch = cc_chan_create(sizeof(uint64_t), 1);
     second = cc_chan_create(sizeof(uint64_t), 1);
-    spawn(&task, selects_when_told, NULL);
+    spawn(&task, selects_on_signal, NULL);
     ex_settle();
     EX_CHECK(cc__get(&ch->bias) != 0 && cc__get(&second->bias) != 0);
 }

@@ -171,13 +171,13 @@ static void *selects_join(void *arg) {
     if (chosen == 1) EX_EQ(cc_task_join(arg, NULL), 0);
     return NULL;
 }
-static void *ends_when_told(void *arg) {
+static void *ends_on_signal(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
     return arg;
 }
 static void select_join_parked(void) {
     second = cc_chan_create(sizeof(uint64_t), 0);
-    spawn(&sender, ends_when_told, NULL);
+    spawn(&sender, ends_on_signal, NULL);
     spawn(&task, selects_join, &sender);
     ex_settle();
 }

@@ -73,7 +73,7 @@ static void sends_soon(void) {
 SCENARIO(fiber_recv_cancel, "CANCEL-3: a value from a thread and a canceller", .workers = 1,
          .setup = receiver_two_handles, .threads = {sends_soon, cancels});
 
-static void *sends_when_told(void *arg) {
+static void *sends_on_signal(void *arg) {
     (void)arg;
     EX_EQ(cc_event_wait(&go), 0);
     uint64_t value = 1;
@@ -83,7 +83,7 @@ static void *sends_when_told(void *arg) {
 static CCTask sender;
 static void both_parked(void) {
     receiver_two_handles();
-    spawn(&sender, sends_when_told, NULL);
+    spawn(&sender, sends_on_signal, NULL);
     ex_settle();
 }
 static void lets_send(void) {
@@ -221,7 +221,7 @@ static void *waits_once(void *arg) {
     rc[3] = cc_event_wait(&happens);
     return arg;
 }
-static void *sets_when_told(void *arg) {
+static void *sets_on_signal(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
     EX_EQ(cc_event_set(&happens), 0);
     return arg;
@@ -229,7 +229,7 @@ static void *sets_when_told(void *arg) {
 static void waiter_and_setter(void) {
     spawn(&task, waits_once, NULL);
     EX_EQ(cc_task_dup(&task, &other), 0);
-    spawn(&sender, sets_when_told, NULL);
+    spawn(&sender, sets_on_signal, NULL);
     ex_settle();
 }
 static void lets_set(void) {
@@ -241,14 +241,14 @@ static void lets_set(void) {
 SCENARIO(fiber_event_cancel, "CLAIM-2: a fiber sets an event while a thread cancels the one that waits", .workers = 1,
          .setup = waiter_and_setter, .threads = {lets_set, cancels}, .no_timer = true);
 
-static void *receives_when_told(void *arg) {
+static void *receives_on_signal(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
     rc[3] = cc_chan_recv(ch, arg, sizeof(uint64_t));
     return NULL;
 }
 static void about_to_receive(void) {
     ch = cc_chan_create(sizeof(uint64_t), 0);
-    spawn(&task, receives_when_told, &got);
+    spawn(&task, receives_on_signal, &got);
     ex_settle();
 }
 static void sends_one_value(void) {

@@ -105,8 +105,8 @@ static void one_sent(void) {
     EX_EQ((rc[1] == 0) + (rc[2] == 0), 1);
     conserved();
 }
-SCENARIO(select_two_senders, "SELECT-2: a select and two senders: one is served, and then both are told", .setup = two,
-         .threads = {recv_either_close, send_a_closed, send_b_closed}, .check = one_sent);
+SCENARIO(select_two_senders, "SELECT-2: a select and two senders: one is served, and then both see the close",
+         .setup = two, .threads = {recv_either_close, send_a_closed, send_b_closed}, .check = one_sent);
 SCENARIO(select_deadline, "a select with a deadline and two senders with theirs", .setup = two,
          .threads = {recv_either_soon, send_a_soon, send_b_soon}, .check = conserved);
 

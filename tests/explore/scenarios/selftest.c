@@ -15,43 +15,44 @@ static void say(void) {
     cc__set(&x, 1);
     cc__set_release(&y, 1);
 }
-static void hear(void) {
+static void read_it(void) {
     if (cc__get_acquire(&y)) EX_EQ(cc__get(&x), 1);
 }
-SCENARIO(litmus_message, "release and acquire carry a message", .threads = {say, hear});
+SCENARIO(litmus_message, "release and acquire carry a message", .threads = {say, read_it});
 
 static void say_relaxed(void) {
     cc__set(&x, 1);
     cc__set(&y, 1);
 }
-SCENARIO(fails_message_release, "a message without a release", .threads = {say_relaxed, hear}, .fails = EX_FAILS_WEAK);
+SCENARIO(fails_message_release, "a message without a release", .threads = {say_relaxed, read_it},
+         .fails = EX_FAILS_WEAK);
 
-static void hear_relaxed(void) {
+static void read_relaxed(void) {
     if (cc__get(&y)) EX_EQ(cc__get(&x), 1);
 }
-SCENARIO(fails_message_acquire, "a message without an acquire", .threads = {say, hear_relaxed}, .fails = EX_FAILS_WEAK);
+SCENARIO(fails_message_acquire, "a message without an acquire", .threads = {say, read_relaxed}, .fails = EX_FAILS_WEAK);
 
 static void say_plain(void) {
     plain = 1;
     cc__set(&y, 1);
 }
-static void hear_plain(void) {
+static void read_plain(void) {
     if (cc__get_acquire(&y)) EX_EQ(plain, 1);
 }
-SCENARIO(fails_race, "a plain message without a release", .threads = {say_plain, hear_plain}, .fails = EX_FAILS_SC);
+SCENARIO(fails_race, "a plain message without a release", .threads = {say_plain, read_plain}, .fails = EX_FAILS_SC);
 
 /* A release goes on through another thread's read-modify-write. */
 static void bump_relaxed(void) {
     (void)cc__add_relaxed(&y, 1);
 }
-static void hear_two(void) {
+static void read_two(void) {
     if (cc__get_acquire(&y) == 2) EX_EQ(cc__get(&x), 1);
 }
 static void say_add(void) {
     cc__set(&x, 1);
     (void)cc__add(&y, 1);
 }
-SCENARIO(litmus_chain, "a release sequence through a read-modify-write", .threads = {say_add, bump_relaxed, hear_two});
+SCENARIO(litmus_chain, "a release sequence through a read-modify-write", .threads = {say_add, bump_relaxed, read_two});
 
 /* ---- publish, then look ---- */
 
@@ -125,19 +126,19 @@ static void say_then_fence(void) {
     cc__set(&y, 1);
     cc__full_fence();
 }
-static void hear_fence(void) {
+static void read_fence(void) {
     if (!cc__get(&y)) return;
     cc__full_fence();
     EX_EQ(cc__get(&x), 1);
 }
-SCENARIO(fails_fence_late, "a message, and a fence behind it", .threads = {say_then_fence, hear_fence},
+SCENARIO(fails_fence_late, "a message, and a fence behind it", .threads = {say_then_fence, read_fence},
          .fails = EX_FAILS_WEAK);
 static void say_between(void) {
     cc__set(&x, 1);
     cc__full_fence();
     cc__set(&y, 1);
 }
-SCENARIO(litmus_fences, "the fence is in front of the flag", .threads = {say_between, hear_fence});
+SCENARIO(litmus_fences, "the fence is in front of the flag", .threads = {say_between, read_fence});
 
 /* Two readers may not see two stores in different orders when all is sequentially consistent. */
 static uint32_t first[2], second[2];
@@ -259,23 +260,23 @@ static void says_then_uses(void) {
     cc__set_release(&y, 1);
     saw_x = (uint32_t)block[3];
 }
-static void hears_and_frees(void) {
+static void reads_and_frees(void) {
     if (cc__get_acquire(&y)) ex_free(block);
 }
 SCENARIO(fails_use_after_word, "plain memory is used after the word that lets another free it", .setup = allocate,
-         .threads = {says_then_uses, hears_and_frees}, .fails = EX_FAILS_SC);
+         .threads = {says_then_uses, reads_and_frees}, .fails = EX_FAILS_SC);
 static void says_then_sets(void) {
     cc__set_release(&y, 1);
     cc__set((_Atomic uint32_t *)(void *)block, 1);
 }
 SCENARIO(fails_set_after_word, "the same, an atomic word of it", .setup = allocate,
-         .threads = {says_then_sets, hears_and_frees}, .fails = EX_FAILS_SC);
+         .threads = {says_then_sets, reads_and_frees}, .fails = EX_FAILS_SC);
 static void uses_then_says(void) {
     saw_x = (uint32_t)block[3];
     cc__set_release(&y, 1);
 }
 SCENARIO(litmus_use_then_free, "memory is used, then freed by another", .setup = allocate,
-         .threads = {uses_then_says, hears_and_frees});
+         .threads = {uses_then_says, reads_and_frees});
 
 /* The same with what lies in a frame: its thread leaves it. */
 static int *in_frame;

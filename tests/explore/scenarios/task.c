@@ -10,17 +10,17 @@ static CCEvent go;
 static int value;
 static int counts[4];
 
-static void *when_told(void *arg) {
+static void *on_signal(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
     value = 5;
     return arg;
 }
-static void waits_to_be_told(void) {
-    EX_EQ(cc_spawn(&task, when_told, &value, NULL), 0);
+static void waits_for_signal(void) {
+    EX_EQ(cc_spawn(&task, on_signal, &value, NULL), 0);
     EX_EQ(cc_task_dup(&task, &copy), 0);
     ex_settle();
 }
-static void tells(void) {
+static void signals(void) {
     EX_EQ(cc_event_set(&go), 0);
 }
 static void join_it(CCTask *t) {
@@ -38,12 +38,12 @@ static void joins_too(void) {
 static void detaches(void) {
     EX_EQ(cc_task_detach(&copy), 0);
 }
-SCENARIO(join_end, "JOIN-1: a join and the end of the task", .workers = 1, .setup = waits_to_be_told,
-         .threads = {joins, tells}, .no_timer = true);
-SCENARIO(join_two, "JOIN-2: two joiners and the end", .workers = 1, .setup = waits_to_be_told,
-         .threads = {joins, joins_too, tells}, .no_timer = true);
-SCENARIO(join_detach, "JOIN-3: the last handle goes while the task ends", .workers = 1, .setup = waits_to_be_told,
-         .threads = {joins, detaches, tells}, .no_timer = true);
+SCENARIO(join_end, "JOIN-1: a join and the end of the task", .workers = 1, .setup = waits_for_signal,
+         .threads = {joins, signals}, .no_timer = true);
+SCENARIO(join_two, "JOIN-2: two joiners and the end", .workers = 1, .setup = waits_for_signal,
+         .threads = {joins, joins_too, signals}, .no_timer = true);
+SCENARIO(join_detach, "JOIN-3: the last handle goes while the task ends", .workers = 1, .setup = waits_for_signal,
+         .threads = {joins, detaches, signals}, .no_timer = true);
 
 static void joins_soon(void) {
     void *result = NULL;
@@ -51,15 +51,15 @@ static void joins_soon(void) {
     EX_CHECK(rc == 0 || rc == ETIMEDOUT);
     if (rc == 0) EX_EQ(value, 5);
 }
-SCENARIO(join_deadline, "a join that gives up beside one that does not", .workers = 1, .setup = waits_to_be_told,
-         .threads = {joins, joins_soon, tells});
+SCENARIO(join_deadline, "a join that gives up beside one that does not", .workers = 1, .setup = waits_for_signal,
+         .threads = {joins, joins_soon, signals});
 static void tries(void) {
     int rc = cc_task_join_try(&copy, NULL);
     EX_CHECK(rc == 0 || rc == EAGAIN);
     if (rc == 0) EX_EQ(value, 5);
 }
-SCENARIO(join_try, "a try at the moment of the end", .workers = 1, .setup = waits_to_be_told,
-         .threads = {joins, tries, tells}, .no_timer = true);
+SCENARIO(join_try, "a try at the moment of the end", .workers = 1, .setup = waits_for_signal,
+         .threads = {joins, tries, signals}, .no_timer = true);
 
 /* ---- a joiner that runs its task, and is cancelled ---- */
 
@@ -262,7 +262,7 @@ static void parked_before(void) {
     ex_settle();
 }
 SCENARIO(shutdown_wake, "RT-3: a shutdown and a thread that wakes the last fiber", .workers = 1, .setup = parked_before,
-         .threads = {shuts_down, tells});
+         .threads = {shuts_down, signals});
 
 /* A spawn starts the runtime again if that has ended. */
 static void one_worker_again(void) {
@@ -291,4 +291,4 @@ static void keeps_it_awake(void) {
     EX_CHECK(rc == 0 || rc == ECANCELED);
 }
 SCENARIO(shutdown_wake_awake, "RT-3: the same, and the worker need not be notified", .workers = 1,
-         .setup = parked_and_alone, .threads = {shuts_down, tells, keeps_it_awake});
+         .setup = parked_and_alone, .threads = {shuts_down, signals, keeps_it_awake});

@@ -39,7 +39,7 @@ static void waits(void) {
 static void waits_not_long(void) {
     (void)wait_for_it(cc_after_ns(3000).ns);
 }
-static void tells(void) {
+static void signals(void) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__lock_take(&lock);
@@ -55,9 +55,9 @@ static void tells(void) {
 static void claims_match(void) {
     EX_EQ(cc__get(&claims), cc__get(&ended_by_object));
 }
-SCENARIO(wait_thread, "WAIT-1: an OS thread waits, another one tells it", .threads = {waits, tells},
+SCENARIO(wait_thread, "WAIT-1: an OS thread waits, another one signals it", .threads = {waits, signals},
          .check = claims_match);
-SCENARIO(wait_thread_deadline, "WAIT-3: the deadline and two wakers", .threads = {waits_not_long, tells, tells},
+SCENARIO(wait_thread_deadline, "WAIT-3: the deadline and two wakers", .threads = {waits_not_long, signals, signals},
          .check = claims_match);
 
 /* ---- an object without a lock: publish, then look ---- */
@@ -194,7 +194,7 @@ SCENARIO(park_cancel, "CANCEL-1: a fiber parks while it is cancelled", .workers 
 
 /* A shield goes up, and a wait begins behind it, while the canceller looks. */
 static CCEvent happens;
-static void *shields_when_told(void *arg) {
+static void *shields_on_signal(void *arg) {
     (void)cc_event_wait(&go); /* or is cancelled there */
     bool begun = cc_shield_begin();
     slept = cc_event_wait(&happens);
@@ -202,7 +202,7 @@ static void *shields_when_told(void *arg) {
     return arg;
 }
 static void about_to_shield(void) {
-    EX_EQ(cc_spawn(&task, shields_when_told, NULL, NULL), 0);
+    EX_EQ(cc_spawn(&task, shields_on_signal, NULL, NULL), 0);
     ex_settle();
     EX_EQ(cc_task_dup(&task, &other), 0);
 }
@@ -232,14 +232,14 @@ static void *receives_in_vain(void *arg) {
     slept = cc_chan_recv(nobody_sends, &value, sizeof value);
     return arg;
 }
-static void *cancels_when_told(void *arg) {
+static void *cancels_on_signal(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
     EX_EQ(cc_task_cancel(arg), 0);
     return NULL;
 }
 static void and_canceller(CCTaskFn fn) {
     EX_EQ(cc_spawn(&task, fn, NULL, NULL), 0);
-    EX_EQ(cc_spawn(&canceller, cancels_when_told, &task, NULL), 0);
+    EX_EQ(cc_spawn(&canceller, cancels_on_signal, &task, NULL), 0);
     ex_settle();
 }
 static void waiter_and_canceller(void) {

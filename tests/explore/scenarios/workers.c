@@ -121,13 +121,13 @@ static void *joins_other(void *arg) {
     join(arg);
     return NULL;
 }
-static void *ends_when_told(void *arg) {
+static void *ends_on_signal(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
     counts[0]++;
     return arg;
 }
 static void fiber_joins_fiber(void) {
-    spawn(&task, ends_when_told, NULL);
+    spawn(&task, ends_on_signal, NULL);
     spawn(&other, joins_other, &task);
     ex_settle();
 }
@@ -257,14 +257,14 @@ static void starts_spinner(void) {
 SCENARIO(timer_of_another, "IDLE-5: a sleeper ends while a worker is busy", .workers = 2, .setup = sleeper_and_spinner,
          .threads = {starts_spinner});
 /* The wait begins in the run, and another worker may fire its timer as soon as that is there. */
-static void *sleeps_when_told(void *arg) {
+static void *sleeps_on_signal(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
     EX_EQ(cc_sleep_until(cc_after_ns(500)), 0);
     counts[0]++;
     return arg;
 }
 static void about_to_sleep(void) {
-    spawn(&task, sleeps_when_told, NULL);
+    spawn(&task, sleeps_on_signal, NULL);
     ex_settle();
 }
 static void lets_sleep(void) {
@@ -288,14 +288,14 @@ SCENARIO(timer_sleeper, "IDLE-5: all workers sleep, one of them until the next t
 
 /* The sleeper that would wake for a timer is woken for something else, which takes long. The other one has given up the
  * watcher's role, as all slept; or is about to. */
-static void *spins_when_told(void *arg) {
+static void *spins_on_signal(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
     for (int i = 0; i < 1000 && cc__get_acquire(&stolen) == 0; i++) ex_nap(WATCH_TIMERS_NS);
     EX_EQ(cc__get_acquire(&stolen), 1);
     return arg;
 }
 static void *lets_others_sleep(void *arg) {
-    spawn(&other, spins_when_told, NULL);
+    spawn(&other, spins_on_signal, NULL);
     cc_yield(); /* it waits on this worker */
     while (want_idle(cc__get(&cc__sched.want)) == 0) ex_nap(STUCK_NS);
     EX_EQ(cc_sleep_ms(1000), 0);
@@ -421,11 +421,11 @@ static void *spawns_and_blocks(void *arg) {
     spawn(&third, wakes_blocked, NULL);
     return blocks(arg);
 }
-static void *blocks_when_told(void *event) {
+static void *blocks_on_signal(void *event) {
     EX_EQ(cc_event_wait(event), 0);
     return blocks(event);
 }
-static void *wakes_blocked_when_told(void *arg) {
+static void *wakes_blocked_on_signal(void *arg) {
     EX_EQ(cc_event_wait(&go_third), 0);
     return wakes_blocked(arg);
 }
@@ -451,15 +451,15 @@ static void until_nobody_watches(unsigned last, unsigned workers) {
 static void left_in_queue(void) {
     all_sleep();
     start_at(0, &task, spawns_and_blocks, NULL);
-    start_at(0, &other, blocks_when_told, &go_too);
+    start_at(0, &other, blocks_on_signal, &go_too);
     until_nobody_watches(1, 3);
     EX_CHECK(cc__get(&cc__sched.workers[0].remote.idle.prev) == &cc__sched.workers[2].remote.idle);
 }
 static void left_in_inbox(void) {
     all_sleep();
-    start_at(0, &task, blocks_when_told, &go);
-    start_at(0, &other, blocks_when_told, &go_too);
-    start_at(1, &third, wakes_blocked_when_told, NULL);
+    start_at(0, &task, blocks_on_signal, &go);
+    start_at(0, &other, blocks_on_signal, &go_too);
+    start_at(1, &third, wakes_blocked_on_signal, NULL);
     until_nobody_watches(2, 3);
     EX_CHECK(cc__get(&cc__sched.idle.list.prev) == &cc__sched.workers[1].remote.idle);
 }
@@ -501,21 +501,21 @@ static void *lets_sleep_and_blocks(void *arg) {
 static void left_in_heap(void) {
     all_sleep();
     start_at(0, &task, lets_sleep_and_blocks, NULL);
-    start_at(0, &other, blocks_when_told, &go_too);
+    start_at(0, &other, blocks_on_signal, &go_too);
     until_nobody_watches(1, 3);
 }
 SCENARIO(searcher_leaves_timer, "IDLE-3: a searcher goes to work; another worker arms a timer, and blocks",
          .workers = 3, .setup = left_in_heap, .threads = {starts_first, starts_second});
 
 /* A worker is woken to search, and may not: more of them are awake than there are CPUs. It keeps no place. */
-static void *counts_when_told(void *event) {
+static void *counts_on_signal(void *event) {
     EX_EQ(cc_event_wait(event), 0);
     return counts_one(&counts[event == &go_too]);
 }
 static void too_many_workers(void) {
     all_sleep();
-    start_at(0, &task, counts_when_told, &go);
-    start_at(0, &other, counts_when_told, &go_too);
+    start_at(0, &task, counts_on_signal, &go);
+    start_at(0, &other, counts_on_signal, &go_too);
     cc__set(&cc__sched.surplus, 2);
 }
 static void counts_first(void) {
@@ -531,21 +531,21 @@ SCENARIO(searcher_may_not, "IDLE-2: a worker that is woken to search, but is to 
 /* A notifier counts a searcher on behalf of the only sleeper, and finds that this one has left the list: until it gives
  * the place back others take it for a searcher. One of them shares with it, while the worker that had left goes to
  * sleep again, before anything was there to see. */
-static _Atomic uint32_t told;
-static void *publishes_when_told(void *arg) {
-    while (cc__get_acquire(&told) == 0) cc__futex_wait(&told, 0, CC_FUTEX_FOREVER);
+static _Atomic uint32_t signalled;
+static void *publishes_on_signal(void *arg) {
+    while (cc__get_acquire(&signalled) == 0) cc__futex_wait(&signalled, 0, CC_FUTEX_FOREVER);
     return publishes_and_blocks(arg);
 }
 static void about_to_share(void) {
     all_sleep();
-    start_at(0, &task, publishes_when_told, NULL);
+    start_at(0, &task, publishes_on_signal, NULL);
     EX_EQ(want_idle(cc__get(&cc__sched.want)), 1);
     cc__policy_paid(UINT64_MAX); /* no wake is deferred */
 }
 static void wakes_and_tells(void) {
     (void)cc__idle_notify_worker(&cc__sched.workers[1]); /* as for a stack; it finds nothing */
-    cc__set_release(&told, 1);
-    cc__futex_wake(&told, 1);
+    cc__set_release(&signalled, 1);
+    cc__futex_wake(&signalled, 1);
     join(&task);
 }
 static void notifies(void) {
@@ -555,9 +555,9 @@ SCENARIO(notifier_finds_nobody, "IDLE-2: a notifier gives back a place that othe
          .setup = about_to_share, .threads = {notifies, wakes_and_tells}, .check = nobody_searches, .no_timer = true);
 
 /* A searcher goes to work while a sleeper retires; a fiber was left to it that it does not see yet. */
-static void *spawns_when_told(void *arg) {
+static void *spawns_on_signal(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
-    while (cc__get_acquire(&told) == 0) cc__futex_wait(&told, 0, CC_FUTEX_FOREVER);
+    while (cc__get_acquire(&signalled) == 0) cc__futex_wait(&signalled, 0, CC_FUTEX_FOREVER);
     spawn(&third, wakes_blocked, NULL);
     return blocks(arg);
 }
@@ -565,8 +565,8 @@ static void left_unseen(void) {
     cc__set(&cc__sched.base, 3);
     all_sleep();
     start_at(3, &woken, counts_one, &counts[2]);
-    start_at(0, &task, spawns_when_told, NULL);
-    start_at(0, &other, blocks_when_told, &go_too);
+    start_at(0, &task, spawns_on_signal, NULL);
+    start_at(0, &other, blocks_on_signal, &go_too);
     until_nobody_watches(3, 4);
     EX_EQ(cc_event_set(&go), 0);
     ex_settle();
@@ -576,8 +576,8 @@ static void left_unseen(void) {
     cc__list_push_front(&cc__sched.idle.list, &cc__sched.workers[3].remote.idle);
 }
 static void tells_first(void) {
-    cc__set_release(&told, 1);
-    cc__futex_wake(&told, 1);
+    cc__set_release(&signalled, 1);
+    cc__futex_wake(&signalled, 1);
     join(&task);
     join(&third);
 }
@@ -623,7 +623,7 @@ static void *sleeps_short(void *arg) {
 }
 static void timer_sleeper_may_retire(void) {
     all_sleep();
-    start_at(0, &other, blocks_when_told, &go);
+    start_at(0, &other, blocks_on_signal, &go);
     one_retires();
     start_at(2, &third, sleeps_short, NULL); /* a timer of the worker that retires */
     EX_EQ(want_idle(cc__get(&cc__sched.want)), 3);

@@ -187,12 +187,12 @@ static void run_lock(struct block *b) {
     struct call c = {.self = self, .kind = CALL_MUTEX, .mutex = mutex, .deadline = deadline.ns, .park = PARK_MUTEX};
     if (form == 2) {
         /* Whoever was woken for it may not have come yet: a try of a free mutex that others want has no answer that
-         * could be foretold. */
+         * could be predictable. */
         c.kind = CALL_NOTHING;
         model_begin(&c);
-        bool foretold = world.exact && (world.locks[mutex].holder != NULL || !model_contended(mutex));
+        bool predictable = world.exact && (world.locks[mutex].holder != NULL || !model_contended(mutex));
         int rc = cc_mutex_lock_try(&world.mutex[mutex]);
-        if (foretold)
+        if (predictable)
             REQUIRE((rc == 0) == (world.locks[mutex].holder == NULL), "a try of mutex %u answered %d", mutex, rc);
         if (rc != 0) {
             leave(b);

@@ -269,7 +269,7 @@ void model_look(struct actor *self);
 bool model_yields(const struct actor *a);
 /* The worker has nothing to run, and will sleep until then. */
 void model_idle(uint64_t until);
-/* The call is over, by this arm; its actor will hear of it. */
+/* The call is over, by this arm; its actor will see it. */
 void model_serve(struct call *c, unsigned arm, int error, uint32_t value);
 
 /* Whether its waits are cancelled. */

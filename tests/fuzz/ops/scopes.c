@@ -227,7 +227,8 @@ void model_ended(struct actor *self) {
         struct call *c = world.actors[i].call;
         if (c == NULL || c->served || c->gone) continue;
         if (c->kind == CALL_CHILDREN && c->nursery == self->base) c->outcome = model_outcome(c->nursery);
-        /* Its failure has cancelled the joiner before it told of its end; one that is about to run it hears both. */
+        /* Its failure has cancelled the joiner before its end was published; a joiner that is about to run it sees
+         * both. */
         if (model_cancelled(&world.actors[i]) && !model_yields(&world.actors[i])) continue;
         for (unsigned k = 0; k < c->count; k++) {
             if (c->arms[k].kind != ARM_JOIN || c->arms[k].object != self->id) continue;

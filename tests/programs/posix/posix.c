@@ -293,7 +293,7 @@ static void *loses_its_peer(void *arg) {
     return arg;
 }
 
-TEST(a_timeout_of_the_connection_is_told) {
+TEST(a_timeout_of_the_connection_is_returned) {
     one_worker();
     on_fiber(loses_its_peer, NULL);
 }

@@ -234,12 +234,12 @@ struct cancelled_call {
     CCChan *ch, *gate;
     CCTask other; /* the same handle */
     bool receives;
-    int told; /* what the task was told; -1: it has not ended */
+    int got; /* what the task's receive returned; -1: it has not ended */
 };
 
 static void *wait_at_gate(void *arg) {
     struct cancelled_call *c = arg;
-    c->told = cc_chan_recv(c->gate, NULL, 0);
+    c->got = cc_chan_recv(c->gate, NULL, 0);
     return NULL;
 }
 
@@ -257,7 +257,7 @@ static void *call_until_cancelled(void *arg) {
         rc = cc_chan_recv_task(c->ch, &result);
         CHECK(result == &task);
     } else {
-        CHECK_EQ(c->told, ECANCELED); /* it has been waited for */
+        CHECK_EQ(c->got, ECANCELED); /* it has been waited for */
     }
     CHECK_EQ(rc, ECANCELED);
     CHECK(cc_cancelled());
@@ -277,7 +277,7 @@ TEST_WORKERS(cancelled_with_a_task) {
         if (receives) {
             CHECK_EQ(cc_chan_send(c.gate, NULL, 0), 0); /* and the task goes on */
             CHECK_EQ(cc_runtime_shutdown(10000), 0);
-            CHECK_EQ(c.told, 0);
+            CHECK_EQ(c.got, 0);
         }
         check_clean(c.ch);
         cc_chan_free(c.ch);

@@ -190,7 +190,7 @@ TEST(guards_leave_mappings) {
     close_stacks();
 }
 
-TEST(guard_addresses_are_told) {
+TEST(guard_addresses_are_known) {
     open_stacks(256 * 1024);
     struct stack *s = cc__stack_take(&cache, 0);
     CHECK(!cc__stack_in_guard(s, s->base - cc__stack_gap() - 1));

@@ -139,7 +139,7 @@ TEST(an_open_wait_is_aborted) {
     uint64_t mine = cc__state_open(&fiber, PARK_FLAG);
     check_word(FIBER_PARKING, 5, PARK_FLAG, 0, 2);
     CHECK_EQ(cc__state_claim(&fiber, mine, WAKE_TIMER), CLAIM_LATCHED);
-    CHECK_EQ(cc__state_abort(&fiber), WAKE_TIMER); /* the wake is not lost, it is told */
+    CHECK_EQ(cc__state_abort(&fiber), WAKE_TIMER); /* the wake is not lost: the abort returns it */
     check_word(FIBER_RUNNING, 5, WAKE_TIMER, 0, 2);
 }
 
@@ -386,7 +386,7 @@ TEST(one_of_many_claims_wins) {
     CHECK(by_latch <= race.rounds - race.rounds / 4);
 }
 
-/* The same against an abort: the wait ends once, and the aborting side hears of a wake that came first. */
+/* The same against an abort: the wait ends once, and the aborting side learns of a wake that came first. */
 TEST(a_claim_races_with_an_abort) {
     struct crew crew;
     race.rounds = test_rounds(20000, 1000000);

@@ -63,7 +63,7 @@ static void wait_until_in_kernel(const struct other *o) {
 }
 
 /* Valgrind and qemu have stacks of their own in the kernel. */
-static bool told_of_waiting(const struct other *o) {
+static bool shows_wait(const struct other *o) {
     struct thread_call call;
     wait_until_in_kernel(o);
     CHECK(cc__threads_call(o->tid, &call));
@@ -126,8 +126,8 @@ TEST(finds_a_waiting_thread) {
     const void *frames[FRAMES];
     start(&reads, read_pipe);
     start(&polls, poll_pipe);
-    bool told = told_of_waiting(&reads) && told_of_waiting(&polls);
-    if (told) {
+    bool known = shows_wait(&reads) && shows_wait(&polls);
+    if (known) {
         unsigned n = sample(&reads, frames, FRAMES);
         int inside = find_frame(frames, n, "read_inside");
         CHECK(inside > 0); /* below it is the C library */
@@ -147,7 +147,7 @@ TEST(finds_a_waiting_thread) {
     }
     end(&reads);
     end(&polls);
-    if (!told) SKIP("the system does not tell where a thread waits");
+    if (!known) SKIP("the system does not show where a thread waits");
 }
 
 TEST(does_not_disturb) {
@@ -221,8 +221,8 @@ TEST(finds_fibers_on_their_workers) {
     while (n == 0 || find_frame(frames, n, "spin_inside") < 0);
     CHECK_EQ(find_frame(frames, n, "spin"), 1);
     CHECK_EQ(find_frame(frames, n, "be_fiber"), 2);
-    bool told = told_of_waiting(&reads);
-    if (told) {
+    bool known = shows_wait(&reads);
+    if (known) {
         n = sample(&reads, frames, FRAMES);
         int inside = find_frame(frames, n, "read_inside");
         CHECK(inside > 0);

@@ -128,23 +128,23 @@ TEST(knows_which_signals_are_handled) {
 }
 
 /* Whether the system tells of a thread what it really does; valgrind and qemu stand between. */
-static bool told_of_calls(void) {
+static bool shows_calls(void) {
     struct other o;
     struct thread_call call;
     start(&o, on_pipe);
     long tries = 10000;
-    bool told = false;
-    while (!told && tries-- > 0) {
-        told = cc__threads_call(o.tid, &call) && !call.running && call.number == SYS_read &&
-               call.args[0] == (uintptr_t)o.ends[0] && call.args[2] == 1;
+    bool known = false;
+    while (!known && tries-- > 0) {
+        known = cc__threads_call(o.tid, &call) && !call.running && call.number == SYS_read &&
+                call.args[0] == (uintptr_t)o.ends[0] && call.args[2] == 1;
         cc__thread_yield();
     }
     end(&o);
-    return told;
+    return known;
 }
 
 TEST(tells_the_call_that_a_thread_waits_in) {
-    if (!told_of_calls() || cc__san_on_valgrind()) SKIP("the system does not say in which call a thread is");
+    if (!shows_calls() || cc__san_on_valgrind()) SKIP("the system does not say in which call a thread is");
     struct other forever, timed, reads, works;
     struct thread_call call;
     start(&forever, on_futex);

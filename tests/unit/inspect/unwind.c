@@ -442,7 +442,7 @@ TEST(as_the_c_library_sees_it) {
 /* ---- those that wait ---- */
 
 /* Valgrind and qemu have stacks of their own in the kernel. */
-static bool told_of_waiting(const struct visit *v) {
+static bool shows_wait(const struct visit *v) {
     struct thread_call call;
     do CHECK(cc__threads_call(v->tid, &call));
     while (call.running || call.number < 0);
@@ -456,8 +456,8 @@ TEST(a_thread_in_the_kernel) {
     CHECK_EQ(pipe(v.ends), 0);
     CHECK_EQ(pthread_create(&thread, NULL, thread_main, &v), 0);
     while (v.tid == 0) cc__thread_yield();
-    bool told = told_of_waiting(&v);
-    if (told) {
+    bool known = shows_wait(&v);
+    if (known) {
         v.count = cc__sample_thread(v.tid, v.bottom, v.top, v.frames, FRAMES, &v.doubt);
         check_ladder(v.frames, v.count, v.doubt, "read_here", false);
         /* What is below is the C library's, and perhaps a sanitizer's. */
@@ -469,7 +469,7 @@ TEST(a_thread_in_the_kernel) {
     }
     CHECK_EQ(write(v.ends[1], "x", 1), 1);
     CHECK_EQ(pthread_join(thread, NULL), 0);
-    if (!told) SKIP("the system does not tell where a thread waits");
+    if (!known) SKIP("the system does not show where a thread waits");
 }
 
 TEST(a_hosted_call_in_the_kernel) {
@@ -479,15 +479,15 @@ TEST(a_hosted_call_in_the_kernel) {
     CHECK_EQ(pipe(v.ends), 0);
     CHECK_EQ(pthread_create(&thread, NULL, host, &v), 0);
     while (v.tid == 0) cc__thread_yield();
-    bool told = told_of_waiting(&v);
-    if (told) {
+    bool known = shows_wait(&v);
+    if (known) {
         v.count = cc__sample_thread(v.tid, v.bottom, v.top, v.frames, FRAMES, &v.doubt);
         check_hosted(&v, "read_here");
     }
     CHECK_EQ(write(v.ends[1], "x", 1), 1);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
-    if (!told) SKIP("the system does not tell where a thread waits");
+    if (!known) SKIP("the system does not show where a thread waits");
 }
 
 static void *keep_the_worker(void *arg) {

@@ -153,7 +153,7 @@ TEST_WORKERS(thread_waits) {
     CHECK_EQ(cc_task_join(&task, NULL), 0);
 }
 
-/* Several wait for one key: one gets it, the others hear that it is over. */
+/* Several wait for one key: one gets it, the others find it expired. */
 static _Atomic int got, over;
 
 CC_TASK(competes, { CCWakeKey key; }) {

@@ -95,9 +95,9 @@ TEST_DIES(write_unlock_of_a_reader, "is held by readers; fiber ", .signal = SIGA
     in_a_fiber(write_unlock_of_reader);
 }
 
-/* Two callers give back one read lock at the same time, while a writer waits: one of them is told, however close they
- * are. Once in forty rounds both had seen the reader, and the second took what was not there: nobody noticed, and the
- * lock was never free again. */
+/* Two callers give back one read lock at the same time, while a writer waits: one of them gets an error, however close
+ * they are. Once in forty rounds both had seen the reader, and the second took what was not there: nobody noticed, and
+ * the lock was never free again. */
 static _Atomic int ready;
 
 static void *give_back(void *arg) {
@@ -500,7 +500,7 @@ TEST_DIES(read_unlock_of_another_lock, "which holds one read lock, holds another
 static void hold_two_unlock_three(void) {
     CHECK_EQ(cc_rwlock_read_lock(&second), 0);
     CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
-    CHECK_EQ(cc_rwlock_read_unlock(&first), 0); /* not told yet */
+    CHECK_EQ(cc_rwlock_read_unlock(&first), 0); /* not reported yet */
     (void)cc_rwlock_read_unlock(&rw);
 }
 

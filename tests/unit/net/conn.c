@@ -293,11 +293,11 @@ static void *resets(void *arg) {
         CHECK_EQ(cc_conn_alive(e.here), ECONNRESET);
         cc_close(e.here);
 
-        e = make(kind); /* the writer is told, and the reader must not take it for an orderly end */
+        e = make(kind); /* the writer gets the error, and the reader must not take it for an orderly end */
         cc_abort(e.there);
-        int told;
-        while ((told = cc_write(e.here, "x", 1, &n)) == 0) cc_yield();
-        CHECK_EQ(told, ECONNRESET);
+        int rc;
+        while ((rc = cc_write(e.here, "x", 1, &n)) == 0) cc_yield();
+        CHECK_EQ(rc, ECONNRESET);
         CHECK_EQ(cc_read(e.here, &byte, 1, &n), ECONNRESET);
         cc_close(e.here);
 
@@ -640,7 +640,7 @@ TEST(a_peer_that_takes_nothing_is_given_up) {
     } while (error == 0 && sum < 64 * sizeof bytes);
     CHECK_EQ(error, ETIMEDOUT);
     CHECK(n < sizeof bytes);
-    CHECK_EQ(cc_read(c, &byte, 1, &n), ETIMEDOUT); /* told again, and not taken for an orderly end */
+    CHECK_EQ(cc_read(c, &byte, 1, &n), ETIMEDOUT); /* reported again, and not taken for an orderly end */
     CHECK_EQ(cc_conn_alive(c), ETIMEDOUT);
     cc_close(c);
     cc_close(silent);

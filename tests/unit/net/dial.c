@@ -182,7 +182,7 @@ CC_TASK(dial_cancelled, { CCAddr addr; }) {
     return NULL;
 }
 
-/* The deadline ends the attempts and the dial at the same time: whoever is first, it is the deadline that is told. */
+/* The deadline ends the attempts and the dial at the same time: whichever is first, the dial returns ETIMEDOUT. */
 static void *too_late(void *arg) {
     CCConn *c;
     start();
@@ -194,7 +194,7 @@ static void *too_late(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(a_deadline_is_told_whatever_others_found) {
+TEST_WORKERS(a_deadline_wins_over_other_errors) {
     CHECK_EQ(cc_run(too_late, NULL, NULL), 0);
 }
 

@@ -98,14 +98,14 @@ TEST_WORKERS(no_more_than_the_limit) {
     CHECK_EQ(cc_run(limited, NULL, NULL), 0);
 }
 
-static _Atomic int told, told_code;
+static _Atomic int failures, last_code;
 
 static void note(CCConn *conn, int code, void *arg) {
     CCAddr peer;
     CHECK_EQ(cc_conn_peer(conn, &peer), 0);
-    CHECK(arg == &told);
-    told_code = code;
-    told++;
+    CHECK(arg == &failures);
+    last_code = code;
+    failures++;
 }
 
 static int fails(CCConn *conn, void *arg) {
@@ -122,7 +122,7 @@ static int fails(CCConn *conn, void *arg) {
 static void *failing(void *arg) {
     listen_anywhere();
     CC_NURSERY(n) {
-        CHECK_EQ(cc_serve(n, listener, fails, &told, &(CCServeOptions){.failed = note}), 0);
+        CHECK_EQ(cc_serve(n, listener, fails, &failures, &(CCServeOptions){.failed = note}), 0);
         static const char what[] = "fpcaf";
         for (int i = 0; i < 5; i++) {
             CCConn *c = dial(listener);
@@ -133,10 +133,10 @@ static void *failing(void *arg) {
             CHECK(what[i] == 'a' ? error == ECONNRESET : error == 0 && got == 0);
             cc_close(c);
             while (stats().open > 0) cc_yield();
-            if (what[i] == 'p') CHECK_EQ(told_code, ENOTRECOVERABLE);
-            if (what[i] == 'f') CHECK_EQ(told_code, EPROTO);
+            if (what[i] == 'p') CHECK_EQ(last_code, ENOTRECOVERABLE);
+            if (what[i] == 'f') CHECK_EQ(last_code, EPROTO);
         }
-        CHECK(stats().failed == 3 && stats().panicked == 1 && told == 3);
+        CHECK(stats().failed == 3 && stats().panicked == 1 && failures == 3);
         cc_nursery_cancel(n);
     }
     cc_listener_close(listener);
@@ -157,19 +157,19 @@ static void *cancelled_handlers(void *arg) {
     enum { IDLE = 5 };
     CCConn *idle[IDLE];
     listen_anywhere();
-    told = 0;
+    failures = 0;
     CC_NURSERY(n) {
-        CHECK_EQ(cc_serve(n, listener, passes_on, &told, &(CCServeOptions){.failed = note}), 0);
+        CHECK_EQ(cc_serve(n, listener, passes_on, &failures, &(CCServeOptions){.failed = note}), 0);
         CCConn *c = dial(listener);
         CHECK_EQ(cc_write(c, "x", 1, NULL), 0);
         while (stats().accepted < 1 || stats().open > 0) cc_yield();
-        CHECK(stats().failed == 1 && told == 1 && told_code == ECANCELED);
+        CHECK(stats().failed == 1 && failures == 1 && last_code == ECANCELED);
         cc_close(c);
         for (int i = 0; i < IDLE; i++) idle[i] = dial(listener);
         while (stats().open < IDLE) cc_yield();
         cc_nursery_cancel(n);
     }
-    CHECK(stats().failed == 1 && stats().cancelled == IDLE && told == 1);
+    CHECK(stats().failed == 1 && stats().cancelled == IDLE && failures == 1);
     for (int i = 0; i < IDLE; i++) cc_close(idle[i]);
     cc_listener_close(listener);
     return arg;
@@ -179,8 +179,8 @@ TEST_WORKERS(a_cancelled_handler_has_not_failed) {
     CHECK_EQ(cc_run(cancelled_handlers, NULL, NULL), 0);
 }
 
-/* Who is told of failures panics: connections are closed, and their places are free, all the same. */
-static void panic_when_told(CCConn *conn, int code, void *arg) {
+/* The callback for failures panics: connections are closed, and their places are free, all the same. */
+static void panic_on_failure(CCConn *conn, int code, void *arg) {
     (void)conn, (void)code, (void)arg;
     cc_panic("on purpose, too");
 }
@@ -188,7 +188,7 @@ static void panic_when_told(CCConn *conn, int code, void *arg) {
 static void *failing_twice(void *arg) {
     listen_anywhere();
     CC_NURSERY(n) {
-        CCServeOptions options = {.failed = panic_when_told, .max_conns = 1};
+        CCServeOptions options = {.failed = panic_on_failure, .max_conns = 1};
         CHECK_EQ(cc_serve(n, listener, fails, NULL, &options), 0);
         static const char what[] = "fpf";
         for (int i = 0; i < 3; i++) {
@@ -208,7 +208,7 @@ static void *failing_twice(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(a_panic_of_who_is_told_of_one) {
+TEST_WORKERS(a_panic_in_the_failure_callback) {
     CHECK_EQ(cc_run(failing_twice, NULL, NULL), 0);
 }
 

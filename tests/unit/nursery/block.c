@@ -202,7 +202,7 @@ TEST_WORKERS(with_arguments) {
     in_fiber(go_in);
 }
 
-/* ---- misuse that is told ---- */
+/* ---- misuse that is reported ---- */
 
 static jmp_buf out;
 

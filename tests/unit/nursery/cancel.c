@@ -430,7 +430,7 @@ TEST_WORKERS(own_children_do_not_wait) {
 
 /* ---- one task ---- */
 
-static void *told_by_task_cancel(void *counter) {
+static void *cancelled_by_task_cancel(void *counter) {
     (void)wait_for_cancel(counter);
     CCError why;
     CHECK_EQ(cc_cancel_reason(&why), 0);
@@ -447,14 +447,14 @@ static void *hold_the_worker(void *arg) {
 static void one_task(void) {
     cancelled = 0;
     CCTask started, unstarted, ended, stale;
-    CHECK_EQ(cc_spawn(&started, told_by_task_cancel, &cancelled, NULL), 0);
+    CHECK_EQ(cc_spawn(&started, cancelled_by_task_cancel, &cancelled, NULL), 0);
     UNTIL(is_parked(started.id));
     CHECK_EQ(cc_task_cancel(&started), 0);
     CHECK_EQ(cc_task_cancel(&started), 0); /* twice; the handle stays */
     CHECK_EQ(cc_task_join(&started, NULL), 0);
     CHECK_EQ(cancelled, 1);
 
-    CHECK_EQ(cc_spawn(&unstarted, told_by_task_cancel, &cancelled, NULL), 0);
+    CHECK_EQ(cc_spawn(&unstarted, cancelled_by_task_cancel, &cancelled, NULL), 0);
     CHECK_EQ(cc_task_cancel(&unstarted), 0);
     CHECK_EQ(cc_task_join(&unstarted, NULL), 0);
     CHECK_EQ(cancelled, 2);
@@ -490,7 +490,7 @@ static void one_child(void) {
     atomic_int stop = 0;
     CCTask task;
     CCNursery *n = new_nursery(NULL);
-    CHECK_EQ(cc_nursery_spawn_ex(n, &task, told_by_task_cancel, &cancelled, NULL), 0);
+    CHECK_EQ(cc_nursery_spawn_ex(n, &task, cancelled_by_task_cancel, &cancelled, NULL), 0);
     CHECK_EQ(cc_nursery_spawn(n, hold_the_worker, &stop), 0);
     CHECK_EQ(cc_task_cancel(&task), 0);
     CHECK_EQ(cc_task_join(&task, NULL), 0);

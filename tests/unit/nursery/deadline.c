@@ -5,7 +5,7 @@
 
 static atomic_int cancelled;
 
-static void *told_by_deadline(void *arg) {
+static void *cancelled_by_deadline(void *arg) {
     (void)wait_for_cancel(&cancelled);
     CCError why;
     CHECK_EQ(cc_cancel_reason(&why), 0);
@@ -19,7 +19,7 @@ static void *told_by_deadline(void *arg) {
 static void expire_once(void) {
     cancelled = 0;
     CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.deadline = cc_after_ms(3)}), *inner = new_nursery(n);
-    for (int i = 0; i < 10; i++) CHECK_EQ(cc_nursery_spawn(i % 2 ? n : inner, told_by_deadline, NULL), 0);
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_nursery_spawn(i % 2 ? n : inner, cancelled_by_deadline, NULL), 0);
     CHECK_EQ(cc_nursery_wait(inner), ECANCELED); /* the deadline is not its own */
     CHECK_EQ(cc_nursery_wait(n), ETIMEDOUT);
     CHECK_EQ(cancelled, 10);
@@ -37,7 +37,7 @@ static void in_the_past(void) {
     cancelled = 0;
     int rc;
     CC_NURSERY(n, .deadline = {1}, .result = &rc) {
-        CHECK_EQ(cc_nursery_spawn(n, told_by_deadline, NULL), 0);
+        CHECK_EQ(cc_nursery_spawn(n, cancelled_by_deadline, NULL), 0);
         if (cc_in_fiber()) CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
     }
     CHECK_EQ(rc, ETIMEDOUT);
@@ -85,7 +85,7 @@ TEST_WORKERS(passed_without_children) {
 static void change(void) {
     cancelled = 0;
     CCNursery *n = new_nursery(NULL);
-    CHECK_EQ(cc_nursery_spawn(n, told_by_deadline, NULL), 0);
+    CHECK_EQ(cc_nursery_spawn(n, cancelled_by_deadline, NULL), 0);
     CHECK_EQ(cc_nursery_set_deadline(n, cc_after_ms(3600 * 1000)), 0);
     CHECK_EQ(cc_nursery_set_deadline(n, CC_FOREVER), 0);
     CHECK_EQ(cc_nursery_set_deadline(n, CC_FOREVER), 0);
@@ -134,7 +134,7 @@ TEST_WORKERS(called_off_during_a_shutdown) {
     }
 }
 
-/* What a block is told about its deadline, also if nobody could fire it: a fiber may keep the only worker. */
+/* A block sees that its deadline has passed even if no worker could fire the timer: a fiber may hog the only worker. */
 static void tells_by_the_clock(void) {
     bool late = false;
     CC_WITH_DEADLINE(cc_after_ms(1), &late) {
@@ -233,7 +233,7 @@ static void tree_below(void) {
     CC_WITH_DEADLINE(cc_after_ms(3)) {
         int rc;
         CC_NURSERY(n, .result = &rc) {
-            for (int i = 0; i < 5; i++) CHECK_EQ(cc_nursery_spawn(n, told_by_deadline, NULL), 0);
+            for (int i = 0; i < 5; i++) CHECK_EQ(cc_nursery_spawn(n, cancelled_by_deadline, NULL), 0);
         }
         CHECK_EQ(rc, ECANCELED);
         CHECK_EQ(cancelled, 5);

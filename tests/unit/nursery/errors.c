@@ -39,7 +39,7 @@ TEST_WORKERS(first_failure) {
     in_fiber(first_wins);
 }
 
-/* cc_fail is heard at once, not only when the child returns. */
+/* cc_fail takes effect at once, not only when the child returns. */
 static atomic_int go_on;
 
 static void *fail_and_stay(void *arg) {
@@ -48,7 +48,7 @@ static void *fail_and_stay(void *arg) {
     return cc_fail(EPERM, "a second one does not count") == NULL ? arg : result;
 }
 
-static void heard_at_once(void) {
+static void fails_at_once(void) {
     cancelled = go_on = 0;
     CCNursery *n = new_nursery(NULL);
     CHECK_EQ(cc_nursery_spawn(n, wait_for_cancel, &cancelled), 0);
@@ -62,8 +62,8 @@ static void heard_at_once(void) {
 }
 
 TEST_WORKERS(failure_before_the_return) {
-    heard_at_once();
-    in_fiber(heard_at_once);
+    fails_at_once();
+    in_fiber(fails_at_once);
 }
 
 /* ---- several ---- */

@@ -134,7 +134,7 @@ static void own_reason(void) {
     CHECK_EQ(rc, ENOSPC);
 }
 
-/* To be told to stop is none, nor is what the nursery above knows already. */
+/* Being cancelled is no failure, nor is one that the outer nursery already has. */
 static void no_failure(void) {
     int rc = -1, inner_rc = -1;
     static atomic_int cancelled;
@@ -145,7 +145,7 @@ static void no_failure(void) {
         }
         CHECK(!cc_cancelled());
         CC_NURSERY(inner, .result = &inner_rc) CHECK_EQ(cc_nursery_spawn(inner, fail_named, NULL), 0);
-        CHECK_EQ(inner_rc, EIO); /* told here, and not passed on */
+        CHECK_EQ(inner_rc, EIO); /* returned here, and not passed on */
         CHECK(!cc_cancelled());
         CC_NURSERY(inner) {
             CHECK_EQ(cc_nursery_spawn(inner, wait_for_cancel, &cancelled), 0);
@@ -259,8 +259,8 @@ static void freed_at_the_top(void) {
                  "cannot read") != NULL);
 }
 
-/* Whoever has asked knows. */
-static void told_before(void) {
+/* A failure that a caller has seen is not reported again. */
+static void seen_before(void) {
     int rc = -1;
     CC_NURSERY(n, .result = &rc) {
         (void)n;
@@ -278,7 +278,7 @@ static void told_before(void) {
 static void freed_in_all_ways(void) {
     freed_below();
     freed_at_the_top();
-    told_before();
+    seen_before();
 }
 
 TEST_WORKERS(freed_without_a_wait) {

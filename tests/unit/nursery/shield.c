@@ -96,11 +96,11 @@ static void *shield_alone(void *arg) {
 }
 
 TEST_WORKERS(against_a_task_cancel) {
-    atomic_int told = 0;
-    CCTask task = cc_fiber_spawn_task(shield_alone, &told);
+    atomic_int signalled = 0;
+    CCTask task = cc_fiber_spawn_task(shield_alone, &signalled);
     UNTIL(step);
     CHECK_EQ(cc_task_cancel(&task), 0);
-    told = 1;
+    signalled = 1;
     CHECK_EQ(cc_task_join(&task, NULL), 0);
     CHECK(!cc_shield_begin()); /* on an OS thread they do nothing */
     cc_shield_end(false);
@@ -531,7 +531,7 @@ TEST_WORKERS(grace_without_a_runtime) {
     }
 }
 
-/* The compiler knows that these blocks are executed: it does not warn of what they set; unless it is told to check
+/* The compiler knows that these blocks are executed: it does not warn of what they set; unless it is asked to check
  * what it knows. */
 static void set_inside(void) {
 #ifdef CC_ASAN

@@ -164,18 +164,18 @@ TEST_WORKERS(refuses_children) {
     CHECK_EQ(cc_nursery_free(n), 0);
 }
 
-/* A select that never waits is told of a shutdown, too. */
+/* A select that never waits sees a shutdown, too. */
 static void *poll_for_cancel(void *arg) {
     (void)arg;
-    bool told = false;
+    bool cancelled = false;
     atomic_fetch_add(&started, 1);
-    while (!told && !atomic_load(&stop)) CC_WHEN {
+    while (!cancelled && !atomic_load(&stop)) CC_WHEN {
             CC_ON_CANCEL() {
-                told = true;
+                cancelled = true;
             }
             CC_ON_DEFAULT() {}
         }
-    return told ? count_up(&ended) : NULL;
+    return cancelled ? count_up(&ended) : NULL;
 }
 
 TEST_WORKERS(tells_a_select_that_polls) {

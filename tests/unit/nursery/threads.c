@@ -5,8 +5,8 @@
 
 static CCChan *ch;
 
-static void *fail_when_told(void *told) {
-    UNTIL(atomic_load((atomic_int *)told));
+static void *fail_on_signal(void *signalled) {
+    UNTIL(atomic_load((atomic_int *)signalled));
     return cc_fail(EIO, "no");
 }
 
@@ -35,15 +35,15 @@ static void check_cancelled(int code) {
 
 /* It blocks on something else than the nursery, and would for ever. */
 TEST_WORKERS(a_failure_ends_its_waits) {
-    atomic_int told = 0;
+    atomic_int signalled = 0;
     int rc = -1, value;
     ch = cc_chan_create(sizeof(int), 0);
     for (int i = 0; i < 20; i++) {
         CC_NURSERY(n, .result = &rc) {
             CHECK(cc__scope_current() == &n->scope);
-            told = i % 2;
-            CHECK_EQ(cc_nursery_spawn(n, fail_when_told, &told), 0);
-            told = 1;
+            signalled = i % 2;
+            CHECK_EQ(cc_nursery_spawn(n, fail_on_signal, &signalled), 0);
+            signalled = 1;
             CHECK_EQ(cc_chan_recv(ch, &value, sizeof value), ECANCELED);
             check_cancelled(EIO);
         }
@@ -138,9 +138,9 @@ TEST_WORKERS(from_above) {
 /* A failure inside is passed on to the block around it. */
 TEST_WORKERS(passed_on_between_blocks) {
     int rc = -1;
-    atomic_int told = 1;
+    atomic_int signalled = 1;
     CC_NURSERY(outer, .result = &rc) {
-        CC_NURSERY(inner) CHECK_EQ(cc_nursery_spawn(inner, fail_when_told, &told), 0);
+        CC_NURSERY(inner) CHECK_EQ(cc_nursery_spawn(inner, fail_on_signal, &signalled), 0);
         CHECK(cc_cancelled());
     }
     CHECK_EQ(rc, EIO);

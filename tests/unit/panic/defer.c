@@ -230,7 +230,7 @@ static void *three_in_fiber(void *arg) {
     return (void *)7;
 }
 
-/* The end of a fiber is the end of its outermost scope: before its joiner hears of it, and its result
+/* The end of a fiber is the end of its outermost scope: before its join returns, and its result
  * stays. */
 TEST_WORKERS(end_of_a_fiber) {
     void *result = NULL;

@@ -373,7 +373,7 @@ static void *panic_named(void *arg) {
     return panic_task(arg);
 }
 
-/* The fiber ends, the rest goes on; the joiner hears of it, and what was said is kept. */
+/* The fiber ends, the rest goes on; the join returns the error, with its message. */
 TEST_WORKERS(ends_the_fiber_only) {
     struct capture capture;
     CCPanic why;

@@ -38,7 +38,7 @@ static void *statuses(void *arg) {
     return NULL;
 }
 
-TEST_WORKERS(statuses_are_told_twice) {
+TEST_WORKERS(statuses_can_be_read_twice) {
     needs_pidfd();
     open_poller();
     bool counted = true;
@@ -124,12 +124,12 @@ TEST(tries_and_deadlines) {
 }
 
 /* Many wait for one, and one of them frees it. */
-static atomic_int told;
+static atomic_int reaped;
 
 CC_CHILD(wait_for, { CCProcess *process; }) {
     CCProcessStatus status;
     int rc = cc_process_wait(self->process, &status);
-    if (rc == 0 && status.code == 5) atomic_fetch_add(&told, 1);
+    if (rc == 0 && status.code == 5) atomic_fetch_add(&reaped, 1);
     return rc;
 }
 
@@ -142,13 +142,13 @@ static void *many_wait(void *arg) {
     CCProcess *p = start_with((CCProcessOptions){.argv = SHELL("read line; exit 5"), .in = {.kind = CC_PROCESS_PIPE}});
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, thread_waits, p), 0);
-    atomic_store(&told, 0);
+    atomic_store(&reaped, 0);
     CC_NURSERY(n) {
         for (int i = 0; i < 10; i++) CHECK_EQ(CC_GO_IN(n, wait_for, .process = p), 0);
         cc_yield();
         CHECK_EQ(cc_process_close(p, 0), 0);
     }
-    CHECK_EQ(atomic_load(&told), 10);
+    CHECK_EQ(atomic_load(&reaped), 10);
     pthread_join(thread, NULL);
     cc_process_free(p);
     return arg;

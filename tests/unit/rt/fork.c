@@ -335,7 +335,8 @@ static void *start_again_and_again(void *unused) {
     return unused;
 }
 
-/* A child that got a part of a runtime is told so, as one that got the whole is; one that got none starts its own. */
+/* A child that got a part of a runtime reports that, as one that got the whole does; one that got none starts its own.
+ */
 TEST(while_the_runtime_starts, .timeout = 120) {
 #ifdef CC_TSAN
     SKIP("the race detector allows no threads in a child of a process with several");
@@ -355,9 +356,9 @@ TEST(while_the_runtime_starts, .timeout = 120) {
             _exit(cc_run(give_back, NULL, NULL) == 0 && cc_runtime_shutdown(UINT64_MAX) == 0 ? 7 : 1);
         }
         int status = status_of(pid);
-        bool told = contains(capture_end(&capture), "after fork");
-        CHECK(told ? WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT
-                   : WIFEXITED(status) && WEXITSTATUS(status) == 7);
+        bool reported = contains(capture_end(&capture), "after fork");
+        CHECK(reported ? WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT
+                       : WIFEXITED(status) && WEXITSTATUS(status) == 7);
     }
     atomic_store(&busy, false);
     CHECK_EQ(pthread_join(starter, NULL), 0);

@@ -345,7 +345,7 @@ static void *look_at_signals(void *arg) {
     return NULL;
 }
 
-TEST(hears_the_same_signals) {
+TEST(a_new_worker_has_the_same_signal_mask) {
     CCTask tasks[1];
     sigset_t some, there;
     sigemptyset(&some);

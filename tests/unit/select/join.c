@@ -264,7 +264,7 @@ TEST_WORKERS(a_fiber_cannot_select_its_own_end) {
     CHECK_EQ(cc_run(join_myself, &task, NULL), 0);
 }
 
-/* The same task in two arms, and beside other joiners: everybody who waits hears of the end, and one handle is used. */
+/* The same task in two arms, and beside other joiners: all waiters see the end, and one handle is used. */
 TEST_WORKERS(one_task_in_two_arms) {
     struct gated gated = {new_chan(0, 0), 7};
     CCTask task, a, b;
@@ -286,7 +286,7 @@ TEST_WORKERS(one_task_in_two_arms) {
     cc_chan_free(gated.gate);
 }
 
-/* ---- a shutdown comes while OS threads, which hear of the end last, unlink ---- */
+/* ---- a shutdown comes while OS threads, which see the end last, unlink ---- */
 
 /* ---- a pool's callback panics in a select with a join ---- */
 

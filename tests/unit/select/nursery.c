@@ -1,7 +1,7 @@
 /* nursery.c - arms for the end of a nursery's children: at once, waited for, more than once, by a child of it. */
 #include "arms.h"
 
-/* Children that are counted before they start, and end when they are told to. */
+/* Children that are counted before they start, and end on a signal. */
 struct family {
     CCNursery *n;
     CCEvent go;

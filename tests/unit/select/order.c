@@ -73,7 +73,8 @@ TEST(fair_beside_closed_channels) {
     cc_chan_free(open);
 }
 
-/* Two producers that are always there: over a long time both are heard equally, though the select parks in between. */
+/* Two producers that are always there: over a long time both are received from equally often, though the select parks
+ * in between. */
 struct supply {
     CCChan *ch;
     uint64_t value;
@@ -96,8 +97,8 @@ TEST_WORKERS(no_producer_starves) {
         tasks[i] = cc_fiber_spawn_task(supply, &supplies[i]);
         cases[i] = recv_arm(supplies[i].ch, &in);
     }
-    /* Until each has been heard often enough: one that starves would keep us here for ever. How long it takes is up
-     * to the system, which may not let a producer run for a while. */
+    /* Until each has been received from often enough: one that starves would keep us here for ever. How long it takes
+     * is up to the system, which may not let a producer run for a while. */
     long count[3] = {0, 0, 0}, n = test_rounds(3000, 300000);
     for (long i = 0; i < n || count[0] < n / 20 || count[1] < n / 20 || count[2] < n / 20; i++) {
         size_t chosen;

@@ -305,7 +305,7 @@ static void *other_ways(void *arg) {
     CHECK_EQ(cc_shutdown(b, CC_SHUT_READ), 0);
     CHECK_EQ(cc_write(a, "x", 1, NULL), EPIPE);
     CHECK_EQ(cc_write(b, "x", 1, NULL), 0);
-    cc_close(a); /* with a byte that nobody has read: a reader is told ECONNRESET, a writer is not */
+    cc_close(a); /* with a byte that nobody has read: a reader gets ECONNRESET, a writer does not */
     CHECK_EQ(cc_write(b, "x", 1, NULL), EPIPE);
     CHECK_EQ(cc_sleep_ms(1000), 0);
     CHECK_EQ(cc_write(b, "x", 1, NULL), EPIPE);

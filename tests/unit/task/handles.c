@@ -303,7 +303,7 @@ static struct {
     _Atomic int joined, gone, detached;
 } race;
 
-/* All of them hold copies of the same handle without having counted them: whoever is late hears ESRCH, nothing
+/* All of them hold copies of the same handle without having counted them: a late caller gets ESRCH, nothing
  * worse. */
 static void use_at_once(int index, void *arg) {
     (void)arg;

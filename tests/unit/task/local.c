@@ -119,7 +119,7 @@ static void *set_three(void *arg) {
     return arg;
 }
 
-/* After what was deferred, first set last, before the joiner hears of it. */
+/* After the deferred functions, in reverse order of setting, and before the join returns. */
 TEST_WORKERS(destroyed_in_reverse_order) {
     make_keys(note_first);
     CHECK_EQ(cc_run(set_three, NULL, NULL), 0);

@@ -138,7 +138,7 @@ TEST_WORKERS(none_everywhere) {
     cc_chan_free(ch);
 }
 
-/* One that has passed is told from none, also at the beginning of all time. */
+/* A deadline that has passed differs from none, even at time 0. */
 TEST(passed_is_not_none) {
     CHECK_EQ(cc_sleep_until(CC_PASSED), 0);
     CHECK_EQ(cc_event_wait_until(&event, CC_PASSED), ETIMEDOUT);

@@ -185,7 +185,7 @@ static unsigned asleep(void) {
     return want_idle(cc__get(&cc__sched.want));
 }
 
-static void *compute_when_told(void *arg) {
+static void *compute_on_signal(void *arg) {
     CHECK_EQ(cc_event_wait(&go), 0);
     while (!atomic_load(&slept)) {
     }
@@ -193,7 +193,7 @@ static void *compute_when_told(void *arg) {
 }
 
 static void *sleep_while_all_do(void *other) {
-    CHECK_EQ(cc_spawn(other, compute_when_told, NULL, NULL), 0);
+    CHECK_EQ(cc_spawn(other, compute_on_signal, NULL, NULL), 0);
     cc_yield(); /* it waits, on this worker */
     while (asleep() + 1 < cc__sched_open()) {
     } /* one of the others is the watcher, so this worker will not be */

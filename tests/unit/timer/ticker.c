@@ -134,7 +134,7 @@ static void fired(void) {
     bool late_one = false, in_time = true, with_error = true;
     CC_WITH_DEADLINE(cc_after_ms(1), &late_one) {
         CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
-        CHECK(!late_one); /* is told at the end */
+        CHECK(!late_one); /* reported at the end */
     }
     CHECK(late_one);
     CC_WITH_DEADLINE(cc_after_s(1000), &in_time) {

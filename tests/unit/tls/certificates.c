@@ -64,7 +64,7 @@ static void refused(struct wish wish, const char *host, const char *words) {
     if (wish.by == NULL && strcmp(wish.name, "other") == 0) wish.by = &w.ca;
     struct made bad = make_cert(wish);
     CHECK_EQ(cc_tls_reload(w.server, &(CCTlsOptions){.cert = bad.cert_pem, .key = bad.key_pem}), 0);
-    struct ends e = try_pair(&w, host, EKEYREJECTED, EPROTO); /* the server is told by an alert */
+    struct ends e = try_pair(&w, host, EKEYREJECTED, EPROTO); /* the server gets an alert */
     check_text(words);
     check_text(host);
     close_pair(e);

@@ -119,7 +119,7 @@ TEST(a_handshake_by_tries) {
 
 /* ---- ends ---- */
 
-TEST(an_end_is_told_apart_from_a_cut) {
+TEST(an_orderly_end_differs_from_a_cut) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     char byte;
     size_t n;
@@ -378,7 +378,7 @@ static void *close_beside_a_write(void *world) {
     return NULL;
 }
 
-TEST(a_write_that_is_not_done_yet_is_told_of_the_close) {
+TEST(a_write_in_progress_sees_the_close) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     for (uint64_t seed = 1; seed <= (uint64_t)test_scale(300); seed++)
         CHECK_EQ(cc_sim_run(seed, close_beside_a_write, &w, NULL), 0);
