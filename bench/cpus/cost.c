@@ -1,6 +1,6 @@
 /* cost.c - a model of many CPUs: what the library's real code costs where each access to memory has a price.
  *
- * It stands in the place of the schedule explorer (tests/explore/core), behind the same doors: every atomic operation
+ * It stands in the place of the schedule explorer (tests/explore/core), with the same stubs: every atomic operation
  * of the library calls ex_load and so on, and the instrumentation of the compiler reports plain accesses. Each virtual
  * thread is a CPU of its own with a clock of its own. The one whose clock is behind all others goes on: so all
  * operations happen in the order of their times, on one real thread.
@@ -236,7 +236,7 @@ static void spend(uint64_t tenths) {
     threads[current].busy += tenths;
 }
 
-/* ---- doors: memory ---- */
+/* ---- stubs: memory ---- */
 
 static uint64_t peek(const volatile void *addr, unsigned size) {
     uint64_t value = 0;
@@ -385,7 +385,7 @@ void ex_release(void *p, size_t size) {
     (void)p, (void)size;
 }
 
-/* ---- doors: threads and time ---- */
+/* ---- stubs: threads and time ---- */
 
 void ex_relax(void) {
     spend(RELAX);

@@ -1,6 +1,6 @@
 /* explore.h - the interface between the explored code and the explorer.
  *
- * The library's real sources and the scenarios are compiled with the doors in doors/ before src/ in the include
+ * The library's real sources and the scenarios are compiled with the stubs in stubs/ before src/ in the include
  * path, into one shared object; the explorer (core/) loads that object and implements the functions below. Names
  * with ex_ are the explorer's.
  */
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- doors ---- */
+/* ---- stubs ---- */
 
 enum ex_order { EX_RELAXED, EX_ACQUIRE, EX_RELEASE, EX_ACQ_REL, EX_SEQ };
 enum ex_rmw { EX_SWAP, EX_ADD, EX_SUB, EX_OR, EX_AND };

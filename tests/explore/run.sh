@@ -60,7 +60,7 @@ base=$work/base
 mkdir -p "$base"
 for link in src include tests; do ln -sfn "$root/$link" "$base/$link"; done
 build "$base"
-report $? "the explorer and the library behind its doors are built" "$base/build.log"
+report $? "the explorer and the library with its stubs are built" "$base/build.log"
 [[ $failed == 0 ]] || finish
 explore=$base/explore
 

@@ -1,7 +1,7 @@
 /* state.c - the memory of the explored code: saved once, restored before each run.
  *
  * There are three kinds. Of the writable segment of the shared object and the arena of allocations, the blocks that
- * were written are restored: every write is known, because atomics go through the doors and plain accesses are
+ * were written are restored: every write is known, because atomics go through the stubs and plain accesses are
  * instrumented. The used parts of stacks are restored as a whole. Memory that is allocated during a run is zeroed when
  * it is allocated, and not reused within the run: freed memory stays inaccessible.
  */

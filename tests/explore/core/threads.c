@@ -227,7 +227,7 @@ void threads_point(const volatile void *addr, bool writes) {
     if (writes) unspin();
 }
 
-/* ---- doors ---- */
+/* ---- stubs ---- */
 
 void ex_relax(void) {
     clock_now += RELAX_NS;

@@ -1,5 +1,5 @@
 /* io.c - src/io: edges against waits, deadlines, cancellation and close; the worker in the poller against wakes. */
-#include "doors/io.h"
+#include "stubs/io.h"
 #include "explore.h"
 #include "io/call.h"
 #include "sync/atomic.h"
@@ -34,11 +34,11 @@ static void *reads_not_long(void *arg) {
 }
 
 static void opens(void) {
-    door_open(FD);
+    stub_open(FD);
     EX_EQ(cc_fd_adopt(FD), 0);
 }
 static void foreign(void) {
-    door_open(FD);
+    stub_open(FD);
 }
 /* The reader parks first, and all workers sleep; or it is about to begin. */
 static void reader_waits(void) {
@@ -48,7 +48,7 @@ static void reader_waits(void) {
     ex_settle();
 }
 static void puts_one(void) {
-    door_put(FD, 1);
+    stub_put(FD, 1);
 }
 static void joins_reader(void) {
     join(&reader[0]);
@@ -60,7 +60,7 @@ static void starts_reader(void) {
     joins_reader();
 }
 static void all_taken(void) {
-    EX_EQ(door_bytes(FD), 0);
+    EX_EQ(stub_bytes(FD), 0);
     EX_EQ(cc_io_waiters(), 0);
 }
 SCENARIO(io_edge_parked, "FD-2: an edge comes while the fiber is parked, and all workers sleep", .workers = 2,
@@ -75,14 +75,14 @@ static void *reads_other(void *arg) {
 }
 static void opens_two(void) {
     opens();
-    door_open(OTHER_FD);
+    stub_open(OTHER_FD);
     EX_EQ(cc_fd_adopt(OTHER_FD), 0);
     spawn(&reader[1], reads_other, NULL);
     ex_settle();
 }
 static void starts_reader_beside(void) {
     starts_reader();
-    door_put(OTHER_FD, 1);
+    stub_put(OTHER_FD, 1);
     join(&reader[1]);
 }
 SCENARIO(io_edge_elsewhere, "FD-2: another worker may poll between the attempt and the wait", .workers = 2,
@@ -101,7 +101,7 @@ static void joins_either(void) {
     EX_CHECK(rc[0] == 0 || rc[0] == ECANCELED || rc[0] == ETIMEDOUT);
 }
 static void eaten_or_there(void) {
-    EX_EQ(door_bytes(FD), rc[0] == 0 ? 0 : 1);
+    EX_EQ(stub_bytes(FD), rc[0] == 0 ? 0 : 1);
     EX_EQ(got[0], rc[0] == 0 ? 1 : 0);
     EX_EQ(cc_io_waiters(), 0);
 }
@@ -121,7 +121,7 @@ SCENARIO(io_edge_deadline, "FD-1: an edge and a deadline", .workers = 1, .setup 
 /* The edge came for one who was cancelled: the next one has it. */
 static void starts_next(void) {
     join(&reader[0]);
-    if (rc[0] == 0) door_put(FD, 1);
+    if (rc[0] == 0) stub_put(FD, 1);
     spawn(&reader[1], reads, (void *)1);
     join(&reader[1]);
     EX_EQ(rc[1], 0);
@@ -138,7 +138,7 @@ static void two_readers(void) {
     ex_settle();
 }
 static void puts_two(void) {
-    door_put(FD, 2);
+    stub_put(FD, 2);
 }
 static void joins_both(void) {
     join(&reader[0]);
@@ -160,7 +160,7 @@ SCENARIO(io_two_readers_one_late, "FD-2: an edge wakes one, and what that leaves
 static void joins_other_reader(void) {
     join(&reader[0]);
     EX_CHECK(rc[0] == 0 || rc[0] == ECANCELED);
-    if (rc[0] == 0) door_put(FD, 1);
+    if (rc[0] == 0) stub_put(FD, 1);
     join(&reader[1]);
     EX_EQ(rc[1], 0);
 }
@@ -187,7 +187,7 @@ static void two_short_readers(void) {
     ex_settle();
 }
 static void puts_singly(void) {
-    for (int i = 0; i < BYTES; i++) door_put(FD, 1);
+    for (int i = 0; i < BYTES; i++) stub_put(FD, 1);
 }
 static void joins_short(void) {
     join(&reader[0]);
@@ -200,7 +200,7 @@ SCENARIO(io_short_reads, "FD-6: a hint of one reader against an edge for the oth
 /* The descriptor is taken back after a short read: the next one with the number has no hint. */
 static void byte_is_there(void) {
     opens();
-    door_put(FD, 1);
+    stub_put(FD, 1);
 }
 static void reads_less(void) {
     char bytes[2];
@@ -234,7 +234,7 @@ static void starts_observer(void) {
     EX_EQ(rc[0], 0);
 }
 static void nothing_taken(void) {
-    EX_EQ(door_bytes(FD), 1);
+    EX_EQ(stub_bytes(FD), 1);
     EX_EQ(cc_io_waiters(), 0);
 }
 SCENARIO(io_observe_any_time, "FD-7: an edge comes before, during and after an observer's look", .workers = 1,
@@ -243,7 +243,7 @@ SCENARIO(io_observe_foreign, "FD-8: the same for a descriptor that is armed for 
          .setup = foreign, .threads = {puts_one, starts_observer}, .check = nothing_taken, .no_timer = true);
 static void starts_observer_beside(void) {
     starts_observer();
-    door_put(OTHER_FD, 1);
+    stub_put(OTHER_FD, 1);
     join(&reader[1]);
 }
 SCENARIO(io_observe_elsewhere, "FD-7: another worker may poll between the look and the wait", .workers = 2,
@@ -258,7 +258,7 @@ static void observer_waits(void) {
     opens();
     spawn(&reader[1], reads_then_observes, (void *)1);
     ex_settle();
-    door_put(FD, 1);
+    stub_put(FD, 1);
     ex_settle();
 }
 static void foreign_observer_waits(void) {
@@ -269,7 +269,7 @@ static void foreign_observer_waits(void) {
 static void reads_beside(void) {
     spawn(&reader[0], reads, (void *)0);
     joins_reader();
-    door_put(FD, 1); /* the reader was faster, perhaps */
+    stub_put(FD, 1); /* the reader was faster, perhaps */
     join(&reader[1]);
     EX_EQ(rc[1], 0);
 }
@@ -311,7 +311,7 @@ static void starts_select(void) {
 }
 static void starts_select_beside(void) {
     starts_select();
-    door_put(OTHER_FD, 1);
+    stub_put(OTHER_FD, 1);
     join(&reader[1]);
 }
 static void sends_one(void) {
@@ -330,10 +330,10 @@ SCENARIO(io_select_foreign, "READY-3: the same for a descriptor that is armed fo
 static void takes_one_and_puts_one(void) {
     char byte;
     size_t n = 0;
-    door_put(FD, 1);
+    stub_put(FD, 1);
     EX_EQ(cc_fd_read_try(FD, &byte, 1, &n), 0);
     EX_EQ(n, 1);
-    door_put(FD, 1);
+    stub_put(FD, 1);
 }
 SCENARIO(io_select_foreign_found, "FD-13: it is found ready, and removed, while a select has armed it", .workers = 1,
          .setup = foreign_and_channel, .threads = {takes_one_and_puts_one, starts_select}, .check = selected_fd,
@@ -384,10 +384,10 @@ SCENARIO(io_close_any_time, "FD-4: close before, during and after a read's attem
 static void reopens(void) {
     EX_EQ(cc_fd_close(FD), 0);
     join(&reader[0]);
-    door_open(FD);
+    stub_open(FD);
     EX_EQ(cc_fd_adopt(FD), 0);
     spawn(&reader[1], reads, (void *)1);
-    door_put(FD, 1);
+    stub_put(FD, 1);
     join(&reader[1]);
     EX_EQ(rc[1], 0);
 }
@@ -427,7 +427,7 @@ SCENARIO(io_thread, "IO-1: an OS thread waits while all workers sleep", .workers
 /* The same while the only worker, which has slept in the poller, finds that nobody waits there any more. */
 static void opens_other_too(void) {
     reader_waits();
-    door_open(OTHER_FD);
+    stub_open(OTHER_FD);
     EX_EQ(cc_fd_adopt(OTHER_FD), 0);
 }
 static void thread_reads_other(void) {
@@ -437,7 +437,7 @@ static void thread_reads_other(void) {
 static void closes_then_puts(void) {
     EX_EQ(cc_fd_close(FD), 0);
     join(&reader[0]);
-    door_put(OTHER_FD, 1);
+    stub_put(OTHER_FD, 1);
 }
 SCENARIO(io_thread_poller_leaves, "IDLE-7: an OS thread waits while the poller gives up its role", .workers = 1,
          .setup = opens_other_too, .threads = {thread_reads_other, closes_then_puts}, .check = nobody_waits,
@@ -446,8 +446,8 @@ SCENARIO(io_thread_poller_leaves, "IDLE-7: an OS thread waits while the poller g
 /* ---- FD-10 ---- */
 
 static void opens_blocking(void) {
-    door_open_blocking(FD);
-    door_open(OTHER_FD);
+    stub_open_blocking(FD);
+    stub_open(OTHER_FD);
 }
 static void sends_file(void) {
     size_t n;
@@ -457,12 +457,12 @@ static void adopts(void) {
     EX_EQ(cc_fd_adopt(FD), 0);
 }
 static void adopted_and_released(void) {
-    EX_CHECK(!door_blocks(FD));
+    EX_CHECK(!stub_blocks(FD));
     EX_EQ(cc_fd_release(FD), 0);
-    EX_CHECK(door_blocks(FD));
+    EX_CHECK(stub_blocks(FD));
 }
 static void blocks_again(void) {
-    EX_CHECK(door_blocks(FD));
+    EX_CHECK(stub_blocks(FD));
 }
 SCENARIO(io_borrow_adopt, "FD-10: adopted while another call has borrowed the mode", .workers = 1,
          .setup = opens_blocking, .threads = {sends_file, adopts}, .check = adopted_and_released, .no_timer = true);

@@ -1,5 +1,5 @@
 /* process.c - src/process: the end of a process against waits, signals and abandoning it. */
-#include "doors/process.h"
+#include "stubs/process.h"
 #include "explore.h"
 
 #include <ccc/ccc.h>
@@ -21,10 +21,10 @@ static void starts(void) {
     ex_settle();
 }
 static void exits(void) {
-    door_process_exits(CODE);
+    stub_process_exits(CODE);
 }
 static void collected(void) {
-    EX_CHECK(door_process_reaped());
+    EX_CHECK(stub_process_reaped());
     EX_EQ(cc_io_waiters(), 0);
 }
 

@@ -1,7 +1,7 @@
 /* uring.c - src/io/uring.c: completions against waits, cancellation, and workers that sleep. */
 #include "io/uring.h"
-#include "doors/io.h"
 #include "explore.h"
+#include "stubs/io.h"
 
 #include <ccc/ccc.h>
 
@@ -27,7 +27,7 @@ static void caller_waits(void) {
     ex_settle();
 }
 static void answers_one(void) {
-    door_answer(1);
+    stub_answer(1);
 }
 static void joins(void) {
     join(0);
@@ -50,7 +50,7 @@ SCENARIO(uring_any_time, "URING-1: a completion comes before, during and after t
 
 /* One is under way: so the other worker polls, and finds the completion before the second one waits. */
 static void answers_two(void) {
-    door_answer(2);
+    stub_answer(2);
 }
 static void joins_and_starts_other(void) {
     starts_and_joins_other();
@@ -83,7 +83,7 @@ static void *reads(void *arg) {
     return arg;
 }
 static void reader_waits(void) {
-    door_open(FD);
+    stub_open(FD);
     EX_EQ(cc_fd_adopt(FD), 0);
     EX_EQ(cc_spawn(&caller[1], reads, NULL, NULL), 0);
     ex_settle();
@@ -91,7 +91,7 @@ static void reader_waits(void) {
 static void starts_beside_reader(void) {
     start(0);
     join(0);
-    door_put(FD, 1);
+    stub_put(FD, 1);
     EX_EQ(cc_task_join(&caller[1], NULL), 0);
 }
 SCENARIO(uring_beside_descriptor, "URING-4: a ring's event may be fetched before its fiber waits", .workers = 2,

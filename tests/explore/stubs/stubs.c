@@ -1,4 +1,4 @@
-/* doors.c - the explorer's doors in place of src/os/clock.c, src/os/linux/{clock,fault,futex,membarrier,thread,vm}.c
+/* stubs.c - the explorer's stubs for src/os/clock.c, src/os/linux/{clock,fault,futex,membarrier,thread,vm}.c
  * and src/base/{mem,fatal}.c; and what the shared object offers to the explorer.
  */
 #include "base/fatal.h"

@@ -4,7 +4,7 @@
  * a read-modify-write of one shared location, as the kernel's locks order them, and no other thread runs during the
  * rest.
  */
-#include "doors/io.h"
+#include "stubs/io.h"
 
 #include "explore.h"
 #include "os/descriptor.h"
@@ -60,29 +60,29 @@ static unsigned ready(int fd) {
 
 /* ---- for scenarios ---- */
 
-void door_open(int fd) {
+void stub_open(int fd) {
     enter();
     kernel.fd[fd].open = true;
     kernel.fd[fd].blocking = false;
     kernel.fd[fd].bytes = 0;
 }
 
-void door_open_blocking(int fd) {
-    door_open(fd);
+void stub_open_blocking(int fd) {
+    stub_open(fd);
     kernel.fd[fd].blocking = true;
 }
 
-bool door_blocks(int fd) {
+bool stub_blocks(int fd) {
     return kernel.fd[fd].blocking;
 }
 
-void door_put(int fd, unsigned bytes) {
+void stub_put(int fd, unsigned bytes) {
     enter();
     kernel.fd[fd].bytes += bytes;
     if (edge(fd, POLLER_READ)) tell();
 }
 
-unsigned door_bytes(int fd) {
+unsigned stub_bytes(int fd) {
     return kernel.fd[fd].bytes;
 }
 
@@ -188,7 +188,7 @@ static bool answer(void) {
     return any;
 }
 
-void door_answer(unsigned requests) {
+void stub_answer(unsigned requests) {
     enter();
     kernel.answers += requests;
     if (answer()) tell();
@@ -275,7 +275,7 @@ ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode
 }
 ssize_t cc__os_writev(int fd, const struct iovec *parts, int n, enum os_mode mode) {
     (void)n, (void)mode;
-    door_put(fd, (unsigned)parts[0].iov_len);
+    stub_put(fd, (unsigned)parts[0].iov_len);
     return (ssize_t)parts[0].iov_len;
 }
 ssize_t cc__os_recvmsg(int fd, struct msghdr *message, int flags) {

@@ -1,4 +1,4 @@
-/* self.h - the explorer's door in place of src/arch/self.h: one pointer per virtual thread. */
+/* self.h - the explorer's stub for src/arch/self.h: one pointer per virtual thread. */
 #ifndef CC_ARCH_SELF_H
 #define CC_ARCH_SELF_H
 

@@ -1,4 +1,4 @@
-/* atomic.h - the explorer's door in place of src/sync/atomic.h: the same names, each a call of the explorer with the
+/* atomic.h - the explorer's stub for src/sync/atomic.h: the same names, each a call of the explorer with the
  * order that the name promises.
  */
 #ifndef CC_SYNC_ATOMIC_H

@@ -1,4 +1,4 @@
-/* cpu.h - the explorer's door in place of src/arch/cpu.h: a spinning thread lets others run first. */
+/* cpu.h - the explorer's stub for src/arch/cpu.h: a spinning thread lets others run first. */
 #ifndef CC_ARCH_CPU_H
 #define CC_ARCH_CPU_H
 

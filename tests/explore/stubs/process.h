@@ -1,12 +1,12 @@
 /* process.h - the scenario's side of the explorer's child process. There is one at a time. */
-#ifndef EXPLORE_DOORS_PROCESS_H
-#define EXPLORE_DOORS_PROCESS_H
+#ifndef EXPLORE_STUBS_PROCESS_H
+#define EXPLORE_STUBS_PROCESS_H
 
 #include <stdbool.h>
 
 /* It returns `code`, unless it has ended. */
-void door_process_exits(int code);
+void stub_process_exits(int code);
 /* It has ended, and its status was collected. */
-bool door_process_reaped(void);
+bool stub_process_reaped(void);
 
 #endif

@@ -4,11 +4,11 @@
  * once. A signal to one whose status was collected may hit another process, and fails the scenario. A system call is
  * one step, as in io.c.
  */
-#include "doors/process.h"
+#include "stubs/process.h"
 
-#include "doors/io.h"
 #include "explore.h"
 #include "os/process.h"
+#include "stubs/io.h"
 #include "sync/atomic.h"
 
 #include <errno.h>
@@ -32,15 +32,15 @@ static void end(struct os_status status) {
     if (child.ended) return;
     child.ended = true;
     child.status = status;
-    door_put(PIDFD, 1);
+    stub_put(PIDFD, 1);
 }
 
-void door_process_exits(int code) {
+void stub_process_exits(int code) {
     enter();
     end((struct os_status){.exited = true, .code = code});
 }
 
-bool door_process_reaped(void) {
+bool stub_process_reaped(void) {
     return child.reaped;
 }
 
@@ -51,7 +51,7 @@ int cc__process_start(const struct os_start *start, struct os_process *process) 
     enter();
     if (child.started) return EAGAIN;
     child.started = true;
-    door_open(PIDFD);
+    stub_open(PIDFD);
     *process = (struct os_process){.pid = PID, .pidfd = PIDFD};
     return 0;
 }

@@ -1,4 +1,4 @@
-/* posix.h - what the library takes from POSIX without a door of its own; included before every file. */
+/* posix.h - what the library takes from POSIX without a stub; included before every file. */
 #ifndef EXPLORE_POSIX_H
 #define EXPLORE_POSIX_H
 
