@@ -13,21 +13,21 @@ struct flow {
     uint64_t ns;
 };
 
-struct flow_seat {
+struct flow_actor {
     struct flow *flow;
     uint64_t first, count; /* a producer's values */
     uint64_t received, sum, disorder;
 };
 
 static void *flow_produce(void *arg) {
-    struct flow_seat *s = arg;
+    struct flow_actor *s = arg;
     for (uint64_t v = s->first; v < s->first + s->count; v++)
         bench_check(cc_chan_send(s->flow->ch, &v, sizeof v), "cc_chan_send");
     return NULL;
 }
 
 static void *flow_consume(void *arg) {
-    struct flow_seat *s = arg;
+    struct flow_actor *s = arg;
     CCChan *ch = s->flow->ch;
     uint64_t v, received = 0, sum = 0, last = 0, disorder = 0;
     while (cc_chan_recv(ch, &v, sizeof v) == 0) {
@@ -44,7 +44,7 @@ static void *flow_consume(void *arg) {
 
 static void *flow_run(void *arg) {
     struct flow *flow = arg;
-    struct flow_seat out[FLOW_MAX] = {0}, in[FLOW_MAX] = {0};
+    struct flow_actor out[FLOW_MAX] = {0}, in[FLOW_MAX] = {0};
     CCTask tasks[2 * FLOW_MAX];
     uint64_t share = flow->n / flow->producers, start = cc_now_ns();
     for (unsigned i = 0; i < flow->consumers; i++) {
@@ -52,7 +52,7 @@ static void *flow_run(void *arg) {
         tasks[FLOW_MAX + i] = cc_fiber_spawn_task(flow_consume, &in[i]);
     }
     for (unsigned i = 0; i < flow->producers; i++) {
-        out[i] = (struct flow_seat){.flow = flow, .first = i * share, .count = share};
+        out[i] = (struct flow_actor){.flow = flow, .first = i * share, .count = share};
         tasks[i] = cc_fiber_spawn_task(flow_produce, &out[i]);
     }
     for (unsigned i = 0; i < flow->producers; i++) bench_check(cc_task_join(&tasks[i], NULL), "cc_task_join");

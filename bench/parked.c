@@ -15,7 +15,7 @@ static struct {
     CCChan *gate;
 } work;
 
-static void *visitor(void *arg) {
+static void *parked(void *arg) {
     if (atomic_fetch_add(&work.arrived, 1) + 1 == work.n) {
         work.rss = bench_status("VmRSS");
         work.pte = bench_status("VmPTE");
@@ -25,12 +25,12 @@ static void *visitor(void *arg) {
     return cc_chan_recv(work.gate, &nothing, sizeof nothing) == EPIPE ? arg : NULL;
 }
 
-static void *visit(void *arg) {
+static void *measure(void *arg) {
     CCTask *tasks = arg;
     work.rss_before = bench_status("VmRSS");
     work.pte_before = bench_status("VmPTE");
     uint64_t start = cc_now_ns();
-    for (uint64_t i = 0; i < work.n; i++) tasks[i] = cc_fiber_spawn_task(visitor, &work);
+    for (uint64_t i = 0; i < work.n; i++) tasks[i] = cc_fiber_spawn_task(parked, &work);
     for (uint64_t i = 0; i < work.n; i++) {
         void *result;
         bench_check(cc_task_join(&tasks[i], &result), "cc_task_join");
@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
     work.gate = cc_chan_create(sizeof(int), 0);
     if (work.gate == NULL) bench_fail("no channel");
     CCTask *tasks = bench_alloc(work.n, sizeof *tasks);
-    bench_run(visit, tasks);
+    bench_run(measure, tasks);
     free(tasks);
     cc_chan_free(work.gate);
     if (work.passed != work.n) bench_fail("%llu fibers passed the gate", (unsigned long long)work.passed);

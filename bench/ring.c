@@ -3,25 +3,25 @@
 
 enum { FIBERS = 503 };
 
-struct seat {
+struct node {
     CCChan *in, *out;
     uint64_t passed;
 };
 
 struct ring {
     CCChan *ch[FIBERS];
-    struct seat seats[FIBERS];
+    struct node nodes[FIBERS];
     CCTask tasks[FIBERS];
     uint64_t n, ns;
 };
 
-/* The token counts the hops that are left; who receives 0 tells the end. */
+/* The token counts the hops that are left; the fiber that receives 0 stops the ring. */
 static void *pass(void *arg) {
-    struct seat *s = arg;
+    struct node *s = arg;
     uint64_t left;
     while (cc_chan_recv(s->in, &left, sizeof left) == 0) {
         s->passed++;
-        if (left == 0) return s; /* who joins us sees the end */
+        if (left == 0) return s; /* the joiner sees the end */
         left--;
         bench_check(cc_chan_send(s->out, &left, sizeof left), "cc_chan_send");
     }
@@ -31,8 +31,8 @@ static void *pass(void *arg) {
 static void *turn(void *arg) {
     struct ring *r = arg;
     for (unsigned i = 0; i < FIBERS; i++) {
-        r->seats[i] = (struct seat){r->ch[i], r->ch[(i + 1) % FIBERS], 0};
-        r->tasks[i] = cc_fiber_spawn_task(pass, &r->seats[i]);
+        r->nodes[i] = (struct node){r->ch[i], r->ch[(i + 1) % FIBERS], 0};
+        r->tasks[i] = cc_fiber_spawn_task(pass, &r->nodes[i]);
     }
     uint64_t token = r->n, start = cc_now_ns(), passed = 0;
     bench_check(cc_chan_send(r->ch[0], &token, sizeof token), "cc_chan_send");
@@ -43,7 +43,7 @@ static void *turn(void *arg) {
     for (unsigned i = 0; i < FIBERS; i++) bench_check(cc_chan_close(r->ch[i]), "cc_chan_close");
     for (unsigned i = 0; i < FIBERS; i++) {
         if (i != r->n % FIBERS) bench_check(cc_task_join(&r->tasks[i], NULL), "cc_task_join");
-        passed += r->seats[i].passed;
+        passed += r->nodes[i].passed;
     }
     if (passed != r->n + 1) bench_fail("%llu hops", (unsigned long long)passed);
     return NULL;

@@ -19,7 +19,7 @@ static uint64_t memory(void) {
     return bench_status("VmRSS") + bench_status("VmPTE");
 }
 
-static void *visitor(void *arg) {
+static void *parked(void *arg) {
     int nothing;
     if (atomic_fetch_add(&work.arrived, 1) + 1 == work.n) {
         work.during = memory();
@@ -29,11 +29,11 @@ static void *visitor(void *arg) {
     return arg;
 }
 
-static void *visit(void *arg) {
+static void *measure(void *arg) {
     CCTask *tasks = arg;
     work.before = memory();
     uint64_t start = cc_now_ns();
-    for (uint64_t i = 0; i < work.n; i++) bench_check(cc_spawn(&tasks[i], visitor, NULL, NULL), "cc_spawn");
+    for (uint64_t i = 0; i < work.n; i++) bench_check(cc_spawn(&tasks[i], parked, NULL, NULL), "cc_spawn");
     while (atomic_load(&work.arrived) < work.n) cc_yield(); /* else the joins would run the tasks */
     for (uint64_t i = 0; i < work.n; i++) bench_check(cc_task_join(&tasks[i], NULL), "cc_task_join");
     work.ns = cc_now_ns() - start;
@@ -52,7 +52,7 @@ int main(int argc, char **argv) {
     work.gate = cc_chan_create(sizeof(int), 0);
     if (work.gate == NULL) bench_fail("no channel");
     CCTask *tasks = bench_alloc(work.n, sizeof *tasks);
-    bench_run(visit, tasks);
+    bench_run(measure, tasks);
     free(tasks);
     cc_chan_free(work.gate);
     if (work.passed != work.n) bench_fail("%llu fibers passed the gate", (unsigned long long)work.passed);

@@ -180,7 +180,7 @@ static void *gate(void *arg) {
     return arg;
 }
 
-CC_TASK(visitor, { CCTask gate; }) {
+CC_TASK(parked_task, { CCTask gate; }) {
     atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
     return (void *)(intptr_t)cc_task_join(&self->gate, NULL);
 }
@@ -203,7 +203,7 @@ static void *park_all(void *arg) {
     must(cc_spawn(&at, gate, NULL, NULL), "cc_spawn");
     for (uint64_t i = 0; i < batch->n; i++) {
         must(cc_task_dup(&at, &handle), "cc_task_dup");
-        batch->tasks[i] = CC_GO(visitor, .gate = handle);
+        batch->tasks[i] = CC_GO(parked_task, .gate = handle);
     }
     must(cc_task_detach(&at), "cc_task_detach");
     await_arrivals(batch->n);

@@ -330,24 +330,24 @@ Outcome pingpong(uint64_t n) {
 }
 
 Outcome flow(std::size_t capacity, uint64_t n, uint64_t each) {
-    struct Seat {
+    struct Received {
         uint64_t received = 0, sum = 0, disorder = 0;
     };
     uint64_t share = n / each > 0 ? n / each : 1, received = 0, sum = 0;
     n = share * each;
     bf::buffered_channel<uint64_t> channel(capacity);
-    std::vector<Seat> seats(each);
+    std::vector<Received> totals(each);
     std::vector<bf::fiber> producers, consumers;
     auto begin = Clock::now();
     for (uint64_t i = 0; i < each; i++)
-        consumers.push_back(start([&channel, &to = seats[i]] {
-            Seat seat;
+        consumers.push_back(start([&channel, &to = totals[i]] {
+            Received total;
             for (uint64_t value, last = 0; channel.pop(value) == success; last = value) {
-                seat.received++;
-                seat.sum += value;
-                seat.disorder += value < last;
+                total.received++;
+                total.sum += value;
+                total.disorder += value < last;
             }
-            to = seat;
+            to = total;
         }));
     for (uint64_t i = 0; i < each; i++)
         producers.push_back(start([&channel, i, share] {
@@ -357,26 +357,26 @@ Outcome flow(std::size_t capacity, uint64_t n, uint64_t each) {
     channel.close();
     for (auto &fiber : consumers) fiber.join();
     double ns = since(begin);
-    for (const Seat &seat : seats) {
-        received += seat.received;
-        sum += seat.sum;
-        if (each == 1 && seat.disorder != 0) fail("values came out of order");
+    for (const Received &r : totals) {
+        received += r.received;
+        sum += r.sum;
+        if (each == 1 && r.disorder != 0) fail("values came out of order");
     }
     if (received != n || sum != n * (n - 1) / 2) fail("%" PRIu64 " values with sum %" PRIu64, received, sum);
     return {n, ns, ""};
 }
 
-// The token counts the hops that are left; who receives 0 closes its exit, and so do all others after it.
+// The token counts the hops that are left; the fiber that receives 0 closes its output, and so do all others after it.
 Outcome ring(uint64_t n) {
-    constexpr uint64_t seats = 503;
-    std::vector<bf::unbuffered_channel<uint64_t>> channels(seats);
-    std::vector<uint64_t> passed(seats);
+    constexpr uint64_t fibers = 503;
+    std::vector<bf::unbuffered_channel<uint64_t>> channels(fibers);
+    std::vector<uint64_t> passed(fibers);
     std::vector<bf::fiber> all;
-    uint64_t last = seats, sum = 0;
+    uint64_t last = fibers, sum = 0;
     Clock::time_point end;
-    for (uint64_t i = 0; i < seats; i++)
+    for (uint64_t i = 0; i < fibers; i++)
         all.push_back(start([&, i] {
-            auto &out = channels[(i + 1) % seats];
+            auto &out = channels[(i + 1) % fibers];
             for (uint64_t left; channels[i].pop(left) == success;) {
                 passed[i]++;
                 if (left == 0) {
@@ -392,7 +392,7 @@ Outcome ring(uint64_t n) {
     channels[0].push(n);
     for (auto &fiber : all) fiber.join();
     for (uint64_t count : passed) sum += count;
-    if (last != n % seats || sum != n + 1) fail("%" PRIu64 " hops, the last to %" PRIu64, sum, last);
+    if (last != n % fibers || sum != n + 1) fail("%" PRIu64 " hops, the last to %" PRIu64, sum, last);
     return {n, std::chrono::duration<double, std::nano>(end - begin).count(), ""};
 }
 

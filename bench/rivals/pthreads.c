@@ -162,7 +162,7 @@ static struct {
     uint64_t n, arrived, passed, rss, pte;
 } gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER};
 
-static void *visitor(void *arg) {
+static void *parked_thread(void *arg) {
     pthread_mutex_lock(&gate.mutex);
     if (++gate.arrived == gate.n) {
         gate.rss = status("VmRSS");
@@ -181,7 +181,7 @@ static struct outcome parked(uint64_t n) {
     pthread_t *threads = allocate(n, sizeof *threads);
     gate.n = n;
     uint64_t rss = status("VmRSS"), pte = status("VmPTE"), begin = now_ns();
-    for (uint64_t i = 0; i < n; i++) threads[i] = start(visitor, NULL);
+    for (uint64_t i = 0; i < n; i++) threads[i] = start(parked_thread, NULL);
     for (uint64_t i = 0; i < n; i++) join(threads[i]);
     struct outcome o = {.n = n, .ns = now_ns() - begin};
     if (gate.passed != n) fail("%" PRIu64 " threads passed the gate", gate.passed);
@@ -306,19 +306,19 @@ static struct outcome pingpong(uint64_t n) {
     return (struct outcome){.n = n, .ns = ns};
 }
 
-struct seat {
+struct actor {
     struct channel *ch;
     uint64_t first, count, received, sum, disorder;
 };
 
 static void *produce(void *arg) {
-    struct seat *s = arg;
+    struct actor *s = arg;
     for (uint64_t v = s->first; v < s->first + s->count; v++) send(s->ch, v);
     return NULL;
 }
 
 static void *consume(void *arg) {
-    struct seat *s = arg;
+    struct actor *s = arg;
     uint64_t received = 0, sum = 0, disorder = 0;
     for (uint64_t v, last = 0; receive(s->ch, &v); last = v) {
         received++;
@@ -334,7 +334,7 @@ static void *consume(void *arg) {
 static struct outcome flow(uint64_t capacity, uint64_t n, uint64_t each) {
     enum { MAX = 8 };
     struct channel *ch = channel_create(capacity);
-    struct seat in[MAX] = {{0}}, out[MAX];
+    struct actor in[MAX] = {{0}}, out[MAX];
     pthread_t producers[MAX], consumers[MAX];
     uint64_t share = n / each > 0 ? n / each : 1, received = 0, sum = 0, begin = now_ns();
     n = share * each;
@@ -343,7 +343,7 @@ static struct outcome flow(uint64_t capacity, uint64_t n, uint64_t each) {
         consumers[i] = start(consume, &in[i]);
     }
     for (uint64_t i = 0; i < each; i++) {
-        out[i] = (struct seat){.ch = ch, .first = i * share, .count = share};
+        out[i] = (struct actor){.ch = ch, .first = i * share, .count = share};
         producers[i] = start(produce, &out[i]);
     }
     for (uint64_t i = 0; i < each; i++) join(producers[i]);

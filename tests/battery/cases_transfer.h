@@ -12,20 +12,20 @@ struct traffic {
     atomic_ulong received, sum;
 };
 
-struct seat {
+struct actor {
     struct traffic *traffic;
     uint64_t index;
 };
 
 static void *produce(void *arg) {
-    struct seat *s = arg;
+    struct actor *s = arg;
     struct traffic *t = s->traffic;
     for (uint64_t i = 0; i < t->each; i++) CHECK_EQ(send_number(t->ch, t->size, s->index * t->each + i), 0);
     return NULL;
 }
 
 static void *consume(void *arg) {
-    struct seat *s = arg;
+    struct actor *s = arg;
     struct traffic *t = s->traffic;
     uint64_t next[PRODUCERS] = {0}, number;
     int rc;
@@ -48,11 +48,11 @@ static void exactly_once_with(enum parties kind, size_t size) {
     uint64_t all = PRODUCERS * t.each;
     t.marks = calloc(all, sizeof *t.marks);
     CHECK(t.marks != NULL);
-    struct seat seats[PRODUCERS];
+    struct actor actors[PRODUCERS];
     struct party producers[PRODUCERS], consumers[CONSUMERS];
-    for (int i = 0; i < PRODUCERS; i++) seats[i] = (struct seat){&t, (uint64_t)i};
-    for (int i = 0; i < CONSUMERS; i++) consumers[i] = party_start(kind, i, consume, &seats[0]);
-    for (int i = 0; i < PRODUCERS; i++) producers[i] = party_start(kind, i, produce, &seats[i]);
+    for (int i = 0; i < PRODUCERS; i++) actors[i] = (struct actor){&t, (uint64_t)i};
+    for (int i = 0; i < CONSUMERS; i++) consumers[i] = party_start(kind, i, consume, &actors[0]);
+    for (int i = 0; i < PRODUCERS; i++) producers[i] = party_start(kind, i, produce, &actors[i]);
     parties_end(producers, PRODUCERS);
     CHECK_EQ(cc_chan_close(t.ch), 0);
     parties_end(consumers, CONSUMERS);

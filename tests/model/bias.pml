@@ -31,7 +31,7 @@ bit revoked, others, flag = 1;
 bit symmetric; /* there is no membarrier */
 chan buffer = [3] of { bool, byte }; /* the owner's stores, not yet visible: to `others`, or else to `place` */
 byte passed;                   /* how many got in since the owner was seen waiting */
-byte inside, visitors;
+byte inside, users;
 byte gone;
 
 inline flush() { /* a full barrier of the owner's CPU */
@@ -62,10 +62,10 @@ inline heavy() {
     fi
 }
 
-inline visit() {
-    visitors++;
-    assert(visitors == 1);
-    visitors--
+inline use_shared() {
+    users++;
+    assert(users == 1);
+    users--
 }
 
 active proctype memory() {
@@ -111,7 +111,7 @@ proctype owner() {
         assert(inside == 1);
         inside--;
         if
-        :: flag -> visit()
+        :: flag -> use_shared()
         :: else -> skip
         fi;
         buffer!false, AWAY
@@ -172,7 +172,7 @@ proctype clearer() {
     heavy();
 #endif
     place != INSIDE;
-    visit();
+    use_shared();
     gone++
 }
 

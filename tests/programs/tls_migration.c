@@ -29,9 +29,9 @@ __attribute__((noinline)) static volatile pid_t *where(void) {
     return address;
 }
 
-/* What this thread's variable holds, after its first visitor has written it. Hidden from the race detector,
+/* What this thread's variable holds, after the first fiber has written it. Hidden from the race detector,
  * to which fibers are threads, and threads do not share these. */
-__attribute__((noinline, no_sanitize("thread"))) static pid_t visit(pid_t id) {
+__attribute__((noinline, no_sanitize("thread"))) static pid_t first_writer(pid_t id) {
     volatile pid_t *place = where();
     if (*place == 0) *place = id;
     return *place;
@@ -46,7 +46,7 @@ static atomic_long moves, checks;
 /* True to the thread that we are on. */
 static void check_place(pid_t *last) {
     pid_t id = thread_id();
-    CHECK_EQ(visit(id), id);
+    CHECK_EQ(first_writer(id), id);
     if (*last != id && *last != 0) atomic_fetch_add(&moves, 1);
     *last = id;
     atomic_fetch_add(&checks, 1);

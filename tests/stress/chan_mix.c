@@ -18,7 +18,7 @@ struct mix {
     atomic_int producing;
 };
 
-struct worker_seat {
+struct actor {
     struct mix *mix;
     uint64_t index, rng;
 };
@@ -28,7 +28,7 @@ static CCDeadline soon(uint64_t r) {
 }
 
 /* Sends by one of five ways; the error, and by which channel. */
-static int send_somehow(struct worker_seat *s, uint64_t *value) {
+static int send_somehow(struct actor *s, uint64_t *value) {
     uint64_t r = test_random(&s->rng);
     CCChan *ch = s->mix->ch[(r >> 8) % CHANNELS];
     switch (r % 6) {
@@ -52,7 +52,7 @@ static int send_somehow(struct worker_seat *s, uint64_t *value) {
 }
 
 static void *produce(void *arg) {
-    struct worker_seat *s = arg;
+    struct actor *s = arg;
     uint64_t operations = 0;
     for (uint64_t i = 0; i < s->mix->each; i++, operations++) {
         uint64_t value = s->index * s->mix->each + i;
@@ -73,7 +73,7 @@ struct seen {
     uint64_t next[CHANNELS][PRODUCERS];
 };
 
-static int recv_somehow(struct worker_seat *s, uint64_t *value, size_t *from) {
+static int recv_somehow(struct actor *s, uint64_t *value, size_t *from) {
     uint64_t r = test_random(&s->rng);
     *from = (r >> 8) % CHANNELS;
     switch (r % 5) {
@@ -95,7 +95,7 @@ static int recv_somehow(struct worker_seat *s, uint64_t *value, size_t *from) {
 }
 
 static void *consume(void *arg) {
-    struct worker_seat *s = arg;
+    struct actor *s = arg;
     struct mix *mix = s->mix;
     struct seen *seen = calloc(1, sizeof *seen);
     CHECK(seen != NULL);
@@ -135,11 +135,11 @@ static void mix_with(size_t capacity, unsigned workers, enum parties kind) {
     mix.received = calloc(all, sizeof(atomic_uint));
     CHECK(mix.sent != NULL && mix.received != NULL);
     for (int i = 0; i < CHANNELS; i++) mix.ch[i] = new_chan(8, i == 0 ? 0 : capacity);
-    struct worker_seat seats[PRODUCERS + CONSUMERS];
+    struct actor actors[PRODUCERS + CONSUMERS];
     struct party parties[PRODUCERS + CONSUMERS];
     for (int i = 0; i < PRODUCERS + CONSUMERS; i++) {
-        seats[i] = (struct worker_seat){&mix, (uint64_t)i, test_random(&rng)};
-        parties[i] = party_start(kind, i / 2, i < PRODUCERS ? produce : consume, &seats[i]);
+        actors[i] = (struct actor){&mix, (uint64_t)i, test_random(&rng)};
+        parties[i] = party_start(kind, i / 2, i < PRODUCERS ? produce : consume, &actors[i]);
     }
     parties_end(parties, PRODUCERS + CONSUMERS);
     uint64_t sent = 0;

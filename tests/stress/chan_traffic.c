@@ -13,13 +13,13 @@ struct traffic {
     atomic_uint *marks;
 };
 
-struct seat {
+struct actor {
     struct traffic *t;
     uint64_t index;
 };
 
 static void *produce(void *arg) {
-    struct seat *s = arg;
+    struct actor *s = arg;
     for (uint64_t i = 0; i < s->t->each; i++) {
         uint64_t value = s->index << 32 | i;
         CHECK_EQ(cc_chan_send(s->t->ch, &value, 8), 0);
@@ -28,7 +28,7 @@ static void *produce(void *arg) {
 }
 
 static void *consume(void *arg) {
-    struct traffic *t = ((struct seat *)arg)->t;
+    struct traffic *t = ((struct actor *)arg)->t;
     uint64_t value, next[MOST] = {0}, received = 0;
     int rc;
     for (; (rc = cc_chan_recv(t->ch, &value, 8)) == 0; received++) {
@@ -51,13 +51,13 @@ static void traffic_with(size_t capacity, unsigned workers, int producers, int c
     uint64_t all = t.each * (uint64_t)producers;
     t.marks = calloc(all, sizeof(atomic_uint));
     CHECK(t.marks != NULL);
-    struct seat seats[MOST];
+    struct actor actors[MOST];
     struct party out[MOST], in[MOST];
     for (int i = 0; i < producers; i++) {
-        seats[i] = (struct seat){&t, (uint64_t)i};
-        out[i] = party_start(FIBERS, i, produce, &seats[i]);
+        actors[i] = (struct actor){&t, (uint64_t)i};
+        out[i] = party_start(FIBERS, i, produce, &actors[i]);
     }
-    for (int i = 0; i < consumers; i++) in[i] = party_start(FIBERS, i, consume, &seats[0]);
+    for (int i = 0; i < consumers; i++) in[i] = party_start(FIBERS, i, consume, &actors[0]);
     parties_end(out, producers);
     CHECK_EQ(cc_chan_close(t.ch), 0);
     parties_end(in, consumers);

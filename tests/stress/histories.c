@@ -11,7 +11,7 @@ enum { PARTIES = 8, CALLS = 40, CAPACITIES = 5 };
 
 static const uint32_t capacities[CAPACITIES] = {0, 1, 2, 3, 5};
 
-struct seat {
+struct actor {
     struct table *table;
     uint32_t index, count;
     uint64_t rng;
@@ -30,10 +30,10 @@ struct table {
     bool faulty;
     atomic_uint receives;
     _Atomic uint64_t kept;
-    struct seat seats[PARTIES + 1];
+    struct actor actors[PARTIES + 1];
 };
 
-static void note(struct seat *s, enum history_op op, uint64_t called, uint32_t value, int rc) {
+static void note(struct actor *s, enum history_op op, uint64_t called, uint32_t value, int rc) {
     CHECK(s->count < CALLS);
     s->events[s->count++] = (struct history_event){
         .call = called, .ret = history_return(&s->table->clock), .value = value, .rc = rc, .op = op};
@@ -68,7 +68,7 @@ static int receive(struct table *t, uint64_t *value, unsigned how, CCDeadline de
 }
 
 /* A select with a send and a receive, on the same channel or with a silent one in between. */
-static int choose(struct seat *s, uint64_t r, uint64_t *value, enum history_op *op, bool patient) {
+static int choose(struct actor *s, uint64_t r, uint64_t *value, enum history_op *op, bool patient) {
     struct table *t = s->table;
     uint64_t got = 0, none = 0;
     CCCase cases[3];
@@ -87,8 +87,8 @@ static int choose(struct seat *s, uint64_t r, uint64_t *value, enum history_op *
     return cases[chosen].error;
 }
 
-static void *use_channel(void *seat) {
-    struct seat *s = seat;
+static void *use_channel(void *actor) {
+    struct actor *s = actor;
     struct table *t = s->table;
     bool patient = s->index != 0;
     arrive(t);
@@ -120,7 +120,7 @@ static void *use_channel(void *seat) {
     return NULL;
 }
 
-static void receive_the_rest(struct table *t, struct seat *s) {
+static void receive_the_rest(struct table *t, struct actor *s) {
     int rc = 0;
     for (s->count = 0; rc == 0;) {
         uint64_t value = 0, called = history_call(&t->clock);
@@ -132,8 +132,8 @@ static void receive_the_rest(struct table *t, struct seat *s) {
 
 /* ---- locks ---- */
 
-static void *use_semaphore(void *seat) {
-    struct seat *s = seat;
+static void *use_semaphore(void *actor) {
+    struct actor *s = actor;
     struct table *t = s->table;
     arrive(t);
     for (int i = 0; i + 2 <= CALLS; i += 2) {
@@ -150,8 +150,8 @@ static void *use_semaphore(void *seat) {
     return NULL;
 }
 
-static void *use_mutex(void *seat) {
-    struct seat *s = seat;
+static void *use_mutex(void *actor) {
+    struct actor *s = actor;
     struct table *t = s->table;
     arrive(t);
     for (int i = 0; i + 2 <= CALLS; i += 2) {
@@ -168,8 +168,8 @@ static void *use_mutex(void *seat) {
     return NULL;
 }
 
-static void *use_rwlock(void *seat) {
-    struct seat *s = seat;
+static void *use_rwlock(void *actor) {
+    struct actor *s = actor;
     struct table *t = s->table;
     arrive(t);
     for (int i = 0; i + 2 <= CALLS; i += 2) {
@@ -197,8 +197,8 @@ struct tally {
 static uint32_t gather(const struct table *t, struct history_event *all, struct tally *tally) {
     uint32_t n = 0;
     for (unsigned i = 0; i <= PARTIES; i++) {
-        memcpy(all + n, t->seats[i].events, t->seats[i].count * sizeof *all);
-        n += t->seats[i].count;
+        memcpy(all + n, t->actors[i].events, t->actors[i].count * sizeof *all);
+        n += t->actors[i].count;
     }
     for (uint32_t i = 0; i < n; i++)
         if (all[i].ret > all[i].call + 1) tally->overlaps++; /* somebody else returned meanwhile */
@@ -218,12 +218,12 @@ static void play(struct table *t, enum history_object object, enum parties kind,
     t->sem = (CCSem)CC_SEM_INIT(permits);
     atomic_store(&t->parties, (unsigned)n);
     for (int i = 0; i < n; i++) {
-        t->seats[i] = (struct seat){.table = t, .index = (uint32_t)i, .rng = test_random(rng)};
-        parties[i] = party_start(kind, i, uses[object], &t->seats[i]);
+        t->actors[i] = (struct actor){.table = t, .index = (uint32_t)i, .rng = test_random(rng)};
+        parties[i] = party_start(kind, i, uses[object], &t->actors[i]);
     }
     parties_end(parties, n);
-    t->seats[PARTIES].table = t;
-    if (object == HISTORY_CHANNEL) receive_the_rest(t, &t->seats[PARTIES]);
+    t->actors[PARTIES].table = t;
+    if (object == HISTORY_CHANNEL) receive_the_rest(t, &t->actors[PARTIES]);
     uint32_t count = gather(t, all, tally);
     enum history_verdict verdict =
         history_check(all, count, object, capacity, object == HISTORY_SEMAPHORE ? permits : 0, 2000000);
@@ -308,13 +308,13 @@ struct flow {
     atomic_int producing;
 };
 
-struct flow_seat {
+struct flow_actor {
     struct flow *flow;
     uint64_t index;
 };
 
-static void *produce(void *seat) {
-    struct flow_seat *s = seat;
+static void *produce(void *actor) {
+    struct flow_actor *s = actor;
     struct flow *f = s->flow;
     for (uint64_t i = 0; i < f->each; i++) {
         uint64_t value = s->index * f->each + i;
@@ -326,8 +326,8 @@ static void *produce(void *seat) {
     return NULL;
 }
 
-static void *consume(void *seat) {
-    struct flow_seat *s = seat;
+static void *consume(void *actor) {
+    struct flow_actor *s = actor;
     struct flow *f = s->flow;
     for (;;) {
         uint64_t value, called = history_call(&f->clock);
@@ -347,14 +347,14 @@ static void long_history(size_t capacity, enum parties kind, unsigned workers) {
     struct flow f = {
         .ch = new_chan(8, capacity), .each = (uint64_t)test_rounds(20000, 1000000), .producing = PARTIES / 2};
     size_t n = PARTIES / 2 * f.each;
-    struct flow_seat seats[PARTIES];
+    struct flow_actor actors[PARTIES];
     struct party parties[PARTIES];
     f.values = calloc(n, sizeof *f.values);
     f.received = calloc(n, sizeof *f.received);
     CHECK(f.values != NULL && f.received != NULL);
     for (int i = 0; i < PARTIES; i++) {
-        seats[i] = (struct flow_seat){&f, (uint64_t)(i / 2)};
-        parties[i] = party_start(kind, i / 2, i % 2 == 0 ? produce : consume, &seats[i]);
+        actors[i] = (struct flow_actor){&f, (uint64_t)(i / 2)};
+        parties[i] = party_start(kind, i / 2, i % 2 == 0 ? produce : consume, &actors[i]);
     }
     parties_end(parties, PARTIES);
     const char *what = history_check_long(f.values, n);

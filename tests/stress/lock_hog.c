@@ -10,17 +10,17 @@
 
 struct contest {
     CCMutex mutex;
-    long value, added;   /* under the mutex */
-    long turns;          /* for each visitor */
-    atomic_int visitors; /* that are not through */
+    long value, added;     /* under the mutex */
+    long turns;            /* for each contender */
+    atomic_int contenders; /* that are not done */
     atomic_long late, locked;
 };
 
-/* Stops when the last visitor has had its turns. */
+/* Stops when the last contender has had its turns. */
 static void *hog(void *arg) {
     struct contest *r = arg;
     long own = 0;
-    while (atomic_load_explicit(&r->visitors, memory_order_relaxed) > 0) {
+    while (atomic_load_explicit(&r->contenders, memory_order_relaxed) > 0) {
         for (int i = 0; i < 1000; i++, own++) {
             CHECK_EQ(cc_mutex_lock(&r->mutex), 0);
             r->value++;
@@ -34,7 +34,7 @@ static void *hog(void *arg) {
     return NULL;
 }
 
-static void *visitor(void *arg) {
+static void *contender(void *arg) {
     struct contest *r = arg;
     struct bucket *bucket = cc__bucket_of(&r->mutex);
     uint64_t rng = test_seed() ^ (uint64_t)(uintptr_t)&rng;
@@ -58,18 +58,18 @@ static void *visitor(void *arg) {
     CHECK_EQ(cc_mutex_lock(&r->mutex), 0);
     r->added += own;
     CHECK_EQ(cc_mutex_unlock(&r->mutex), 0);
-    atomic_fetch_sub(&r->visitors, 1);
+    atomic_fetch_sub(&r->contenders, 1);
     return NULL;
 }
 
-enum { HOGS = 3, VISITORS = 3 };
+enum { HOGS = 3, CONTENDERS = 3 };
 
 TEST_WORKERS(nobody_is_forgotten, .timeout = 240) {
-    struct contest r = {.turns = test_rounds(10000, 400000), .visitors = VISITORS + 1};
-    CCTask tasks[HOGS + VISITORS];
-    for (int i = 0; i < HOGS + VISITORS; i++) tasks[i] = spawn(i < HOGS ? hog : visitor, &r);
-    pthread_t thread = start_thread(visitor, &r);
-    for (int i = 0; i < HOGS + VISITORS; i++) join(tasks[i]);
+    struct contest r = {.turns = test_rounds(10000, 400000), .contenders = CONTENDERS + 1};
+    CCTask tasks[HOGS + CONTENDERS];
+    for (int i = 0; i < HOGS + CONTENDERS; i++) tasks[i] = spawn(i < HOGS ? hog : contender, &r);
+    pthread_t thread = start_thread(contender, &r);
+    for (int i = 0; i < HOGS + CONTENDERS; i++) join(tasks[i]);
     join_thread(thread);
     CHECK_EQ(r.value, r.added);
     CHECK(atomic_load(&r.locked) > 0);
@@ -83,9 +83,9 @@ TEST_WORKERS(nobody_is_forgotten, .timeout = 240) {
 /* One who has to wait behind two that never rest gets its turns. */
 TEST(everybody_gets_a_turn, .timeout = 120) {
     start(2);
-    struct contest r = {.turns = test_rounds(2000, 40000), .visitors = 1};
+    struct contest r = {.turns = test_rounds(2000, 40000), .contenders = 1};
     CCTask hogs[2] = {spawn(hog, &r), spawn(hog, &r)};
-    pthread_t thread = start_thread(visitor, &r);
+    pthread_t thread = start_thread(contender, &r);
     join(hogs[0]);
     join(hogs[1]);
     join_thread(thread);

@@ -25,12 +25,12 @@ struct mix {
     uint64_t gap; /* ns: about how long deadlines are */
 };
 
-struct seat {
+struct actor {
     struct mix *mix;
     uint64_t rng;
 };
 
-static CCDeadline soon(struct seat *s) {
+static CCDeadline soon(struct actor *s) {
     return cc_after_ns(test_random(&s->rng) % s->mix->gap);
 }
 
@@ -43,7 +43,7 @@ static void maybe_switch(uint64_t r) {
     if (r % 16 == 0) cc_yield();
 }
 
-static void use_mutex(struct seat *s, uint64_t r) {
+static void use_mutex(struct actor *s, uint64_t r) {
     struct mix *x = s->mix;
     size_t n = (r >> 8) % MUTEXES;
     int way = (int)(r >> 16) % 4;
@@ -58,7 +58,7 @@ static void use_mutex(struct seat *s, uint64_t r) {
     atomic_fetch_add_explicit(&x->expected[n], 1, memory_order_relaxed);
 }
 
-static void use_rwlock(struct seat *s, uint64_t r) {
+static void use_rwlock(struct actor *s, uint64_t r) {
     struct mix *x = s->mix;
     bool timed = (r >> 8) % 3 == 0;
     if ((r >> 16) % 4 == 0) {
@@ -85,7 +85,7 @@ static int select_sem(struct mix *x, CCDeadline deadline) {
     return rc;
 }
 
-static void use_sem(struct seat *s, uint64_t r) {
+static void use_sem(struct actor *s, uint64_t r) {
     struct mix *x = s->mix;
     CCDeadline deadline = (r >> 8) % 3 == 0 ? soon(s) : CC_FOREVER;
     if (!in_time((r >> 20) % 2 ? select_sem(x, deadline) : cc_sem_acquire_until(&x->sem, deadline))) return;
@@ -96,7 +96,7 @@ static void use_sem(struct seat *s, uint64_t r) {
 }
 
 /* Each puts one in and takes one out, so nobody waits for ever. */
-static void use_box(struct seat *s, uint64_t r) {
+static void use_box(struct actor *s, uint64_t r) {
     struct mix *x = s->mix;
     CHECK_EQ(cc_mutex_lock(&x->box_mutex), 0);
     x->in_box++;
@@ -117,7 +117,7 @@ static void use_box(struct seat *s, uint64_t r) {
     if (more) CHECK_EQ(cc_cond_signal(&x->filled), 0);
 }
 
-static void use_group(struct seat *s, uint64_t r) {
+static void use_group(struct actor *s, uint64_t r) {
     struct mix *x = s->mix;
     CHECK_EQ(cc_wait_group_add(&x->group, 1), 0);
     maybe_switch(r >> 24);
@@ -126,7 +126,7 @@ static void use_group(struct seat *s, uint64_t r) {
 }
 
 static void *do_all(void *arg) {
-    struct seat *s = arg;
+    struct actor *s = arg;
     for (long i = 0; i < s->mix->rounds; i++) {
         uint64_t r = test_random(&s->rng);
         switch (r % 8) {
@@ -154,11 +154,11 @@ static void mix_with(unsigned workers, enum parties kind, uint64_t gap) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = workers}), 0);
     struct mix x = {.sem = CC_SEM_INIT(2), .rounds = test_rounds(50000, 5000000), .gap = gap};
     uint64_t rng = test_seed();
-    struct seat seats[PARTIES];
+    struct actor actors[PARTIES];
     struct party parties[PARTIES];
     for (int i = 0; i < PARTIES; i++) {
-        seats[i] = (struct seat){&x, test_random(&rng)};
-        parties[i] = party_start(kind, i, do_all, &seats[i]);
+        actors[i] = (struct actor){&x, test_random(&rng)};
+        parties[i] = party_start(kind, i, do_all, &actors[i]);
     }
     parties_end(parties, PARTIES);
     for (int i = 0; i < MUTEXES; i++) {

@@ -13,38 +13,38 @@ TEST_WORKERS(park_storm_with_wakes_to_spare) {
 
 /* ---- a token in a ring: every single wake is needed ---- */
 
-struct ring_seat {
+struct ring_node {
     _Alignas(64) struct bell bell;
     struct presence presence;
-    struct ring_seat *next;
+    struct ring_node *next;
     atomic_long *hops; /* left */
 };
 
 static void *ring_main(void *arg) {
-    struct ring_seat *seat = arg;
+    struct ring_node *node = arg;
     for (;;) {
-        bell_wait(&seat->bell);
-        arrive(&seat->presence);
-        long left = atomic_fetch_sub(seat->hops, 1);
-        leave(&seat->presence);
-        bell_ring(&seat->next->bell);
-        if (left <= 0) return NULL; /* the end of the game goes round once */
+        bell_wait(&node->bell);
+        arrive(&node->presence);
+        long left = atomic_fetch_sub(node->hops, 1);
+        leave(&node->presence);
+        bell_ring(&node->next->bell);
+        if (left <= 0) return NULL; /* the stop passes through the ring once */
     }
 }
 
-static void token_ring(int seats, long hops) {
-    struct ring_seat *ring = aligned_alloc(64, sizeof *ring * (size_t)seats);
+static void token_ring(int nodes, long hops) {
+    struct ring_node *ring = aligned_alloc(64, sizeof *ring * (size_t)nodes);
     CHECK(ring != NULL);
-    memset(ring, 0, sizeof *ring * (size_t)seats);
+    memset(ring, 0, sizeof *ring * (size_t)nodes);
     atomic_long left = hops;
-    CCTask *tasks = allocate((size_t)seats, sizeof *tasks);
-    for (int i = 0; i < seats; i++) {
-        ring[i].next = &ring[(i + 1) % seats];
+    CCTask *tasks = allocate((size_t)nodes, sizeof *tasks);
+    for (int i = 0; i < nodes; i++) {
+        ring[i].next = &ring[(i + 1) % nodes];
         ring[i].hops = &left;
     }
-    for (int i = 0; i < seats; i++) tasks[i] = spawn(ring_main, &ring[i]);
+    for (int i = 0; i < nodes; i++) tasks[i] = spawn(ring_main, &ring[i]);
     bell_ring(&ring[0].bell);
-    for (int i = 0; i < seats; i++) join(tasks[i]);
+    for (int i = 0; i < nodes; i++) join(tasks[i]);
     CHECK(atomic_load(&left) <= 0);
     free(tasks);
     free(ring);

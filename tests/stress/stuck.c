@@ -230,22 +230,22 @@ TEST_WORKERS(one_free_worker_serves_all_the_stuck) {
 
 /* ---- a worker that is blocked in a system call ---- */
 
-struct visit {
+struct client {
     atomic_int served;
 };
 
-static void *serve_visitor(void *arg) {
-    struct visit *v = arg;
+static void *serve_client(void *arg) {
+    struct client *v = arg;
     atomic_fetch_add(&v->served, 1);
     return arg;
 }
 
 /* An OS thread that needs the runtime while the fiber that started it blocks a worker until the thread has
  * ended. */
-static void *visitor(void *arg) {
+static void *client(void *arg) {
     void *result = NULL;
     for (int i = 0; i < 5; i++) {
-        CHECK_EQ(cc_run(serve_visitor, arg, &result), 0);
+        CHECK_EQ(cc_run(serve_client, arg, &result), 0);
         CHECK(result == arg);
     }
     return NULL;
@@ -254,7 +254,7 @@ static void *visitor(void *arg) {
 static void *receive(void *arg) {
     long rounds = test_rounds(20, 2000);
     for (long i = 0; i < rounds; i++) {
-        join_thread(start_thread(visitor, arg));
+        join_thread(start_thread(client, arg));
         cc_yield();
     }
     return NULL;
@@ -262,11 +262,11 @@ static void *receive(void *arg) {
 
 TEST_WORKERS(fibers_join_threads_that_join_fibers) {
     int n = (int)workers() - 1; /* as many may block at once */
-    struct visit visits[32] = {0};
+    struct client clients[32] = {0};
     CCTask tasks[32];
     CHECK(n <= 32);
-    for (int i = 0; i < n; i++) tasks[i] = spawn(receive, &visits[i]);
+    for (int i = 0; i < n; i++) tasks[i] = spawn(receive, &clients[i]);
     for (int i = 0; i < n; i++) join(tasks[i]);
-    for (int i = 0; i < n; i++) CHECK_EQ(atomic_load(&visits[i].served), 5 * test_rounds(20, 2000));
+    for (int i = 0; i < n; i++) CHECK_EQ(atomic_load(&clients[i].served), 5 * test_rounds(20, 2000));
     finish();
 }

@@ -404,14 +404,14 @@ func flow(capacity int, n, each uint64) result {
 	}
 	n = share * each
 	ch := make(chan uint64, capacity)
-	type seat struct{ received, sum, disorder uint64 }
-	seats := make([]seat, each)
+	type total struct{ received, sum, disorder uint64 }
+	totals := make([]total, each)
 	var producers, consumers sync.WaitGroup
 	start := time.Now()
 	consumers.Add(int(each))
-	for i := range seats {
-		go func(to *seat) {
-			var s seat
+	for i := range totals {
+		go func(to *total) {
+			var s total
 			last := uint64(0)
 			for v := range ch {
 				s.received++
@@ -423,7 +423,7 @@ func flow(capacity int, n, each uint64) result {
 			}
 			*to = s
 			consumers.Done()
-		}(&seats[i])
+		}(&totals[i])
 	}
 	producers.Add(int(each))
 	for i := uint64(0); i < each; i++ {
@@ -439,7 +439,7 @@ func flow(capacity int, n, each uint64) result {
 	consumers.Wait()
 	ns := float64(time.Since(start).Nanoseconds())
 	received, sum := uint64(0), uint64(0)
-	for _, s := range seats {
+	for _, s := range totals {
 		received += s.received
 		sum += s.sum
 		if each == 1 && s.disorder != 0 {
@@ -452,17 +452,17 @@ func flow(capacity int, n, each uint64) result {
 	return result{n: n, ns: ns}
 }
 
-// The token counts the hops that are left; who receives 0 tells the end.
+// The token counts the hops that are left; the goroutine that receives 0 reports the end.
 func ring(n uint64) result {
-	const seats = 503
-	var ch [seats]chan uint64
+	const goroutines = 503
+	var ch [goroutines]chan uint64
 	for i := range ch {
 		ch[i] = make(chan uint64)
 	}
-	var passed [seats]uint64
+	var passed [goroutines]uint64
 	var all sync.WaitGroup
 	end := make(chan int)
-	all.Add(seats)
+	all.Add(goroutines)
 	for i := range ch {
 		go func(i int, in <-chan uint64, out chan<- uint64) {
 			defer all.Done()
@@ -474,7 +474,7 @@ func ring(n uint64) result {
 				}
 				out <- left - 1
 			}
-		}(i, ch[i], ch[(i+1)%seats])
+		}(i, ch[i], ch[(i+1)%goroutines])
 	}
 	start := time.Now()
 	ch[0] <- n
@@ -488,7 +488,7 @@ func ring(n uint64) result {
 	for _, count := range passed {
 		sum += count
 	}
-	if last != int(n%seats) || sum != n+1 {
+	if last != int(n%goroutines) || sum != n+1 {
 		fail("%d hops, the last to %d", sum, last)
 	}
 	return result{n: n, ns: ns}

@@ -99,22 +99,22 @@ SCENARIO(bias_three, "BIAS-2, BIAS-4: the owner and two others", .setup = bias_s
 /* What lies behind the lock for others than revokers, as a channel's bias and `contested` do: whoever clears the flag
  * and has seen the owner outside has what the flag guards. */
 static _Atomic uint32_t flag;
-static int visitors, visits;
+static int users, uses;
 
 static void flag_setup(void) {
     cc__barrier_init(true);
     cc__set(&flag, 1);
 }
-static void visit(void) {
-    EX_EQ(visitors, 0);
-    visitors = 1;
-    visits++;
-    visitors = 0;
+static void use_shared(void) {
+    EX_EQ(users, 0);
+    users = 1;
+    uses++;
+    users = 0;
 }
 static void owner_looks(void) {
     for (int i = 0; i < 2; i++) {
         cc__bias_enter(&bias);
-        if (cc__get_acquire(&flag)) visit();
+        if (cc__get_acquire(&flag)) use_shared();
         cc__bias_leave(&bias);
     }
 }
@@ -122,14 +122,14 @@ static void flag_revoker(void) {
     cc__set_seq(&flag, 0);
     cc__barrier_heavy();
     while (cc__get_acquire(&bias.owner) == CC__BIAS_INSIDE) ex_relax();
-    visit();
+    use_shared();
 }
 static void revoker_only(void) {
     if (cc__bias_revoke(&bias)) cc__bias_release(&bias);
 }
 static void flag_check(void) {
     EX_EQ(cc__get(&bias.owner), CC__BIAS_AWAY);
-    EX_CHECK(visits >= 1 && visits <= 3);
+    EX_CHECK(uses >= 1 && uses <= 3);
 }
 SCENARIO(bias_flag, "BIAS-5: the owner and one who clears a flag", .setup = flag_setup,
          .threads = {owner_looks, flag_revoker}, .check = flag_check);

@@ -66,12 +66,12 @@ TEST_WORKERS(prime_sieve, .timeout = 300) {
 
 /* ---- a ring of 10,000 fibers ---- */
 
-struct ring_seat {
+struct ring_node {
     CCChan *in, *out;
 };
 
 static void *pass_on(void *arg) {
-    struct ring_seat *s = arg;
+    struct ring_node *s = arg;
     uint64_t token;
     while (cc_chan_recv(s->in, &token, sizeof token) == 0) {
         token++;
@@ -83,13 +83,13 @@ static void *pass_on(void *arg) {
 static void *ring(void *arg) {
     size_t n = *(size_t *)arg;
     CCChan **chans = calloc(n + 1, sizeof *chans);
-    struct ring_seat *seats = calloc(n, sizeof *seats);
+    struct ring_node *nodes = calloc(n, sizeof *nodes);
     CCTask *tasks = calloc(n, sizeof *tasks);
-    CHECK(chans != NULL && seats != NULL && tasks != NULL);
+    CHECK(chans != NULL && nodes != NULL && tasks != NULL);
     for (size_t i = 0; i <= n; i++) chans[i] = new_chan(8, i % 3); /* rendezvous and small buffers in turn */
     for (size_t i = 0; i < n; i++) {
-        seats[i] = (struct ring_seat){chans[i], chans[i + 1]};
-        tasks[i] = cc_fiber_spawn_task(pass_on, &seats[i]);
+        nodes[i] = (struct ring_node){chans[i], chans[i + 1]};
+        tasks[i] = cc_fiber_spawn_task(pass_on, &nodes[i]);
         CHECK(tasks[i].id != 0);
     }
     uint64_t token = 0;
@@ -102,7 +102,7 @@ static void *ring(void *arg) {
     for (size_t i = 0; i < n; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
     for (size_t i = 0; i <= n; i++) cc_chan_free(chans[i]);
     free(chans);
-    free(seats);
+    free(nodes);
     free(tasks);
     return NULL;
 }

@@ -12,7 +12,7 @@ static struct {
     int inside;
     long rounds;
     _Alignas(CC_LINE) _Atomic uint32_t flag;
-    int visitors;
+    int users;
     _Atomic long looks; /* of the owner at the flag */
     _Atomic bool stop;
     _Atomic long revoked;
@@ -74,10 +74,10 @@ TEST(owner_against_others_symmetric) {
 
 /* ---- BIAS-5: a word that the owner looks at inside ---- */
 
-static void visit(void) {
-    CHECK_EQ(shared.visitors++, 0);
+static void use_shared(void) {
+    CHECK_EQ(shared.users++, 0);
     for (int i = 0; i < 20; i++) cc__compiler_fence();
-    CHECK_EQ(--shared.visitors, 0);
+    CHECK_EQ(--shared.users, 0);
 }
 
 static void clear_flag(int index, void *arg) {
@@ -87,7 +87,7 @@ static void clear_flag(int index, void *arg) {
         cc__barrier_heavy();
         for (int spins = 0; cc__get_acquire(&shared.bias.owner) == CC__BIAS_INSIDE; spins++)
             if (spins > 1000) sched_yield();
-        visit();
+        use_shared();
         cc__set_release(&shared.flag, 1);
         for (int i = 0; i < 100; i++) cc__compiler_fence();
         /* On a busy machine the flag is down for most of the time: now and then it waits for the owner to see it. */
@@ -108,7 +108,7 @@ static void owner_against_flag(void) {
     for (long i = 0; i < rounds || seen == 0 || cc__get(&shared.revoked) == 0; i++) {
         cc__bias_enter(&shared.bias);
         if (cc__get_acquire(&shared.flag)) {
-            visit();
+            use_shared();
             seen++;
             cc__add_relaxed(&shared.looks, 1);
         }
