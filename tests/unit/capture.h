@@ -24,7 +24,7 @@ static inline void capture_start(struct capture *capture) {
     CHECK_EQ(dup2(capture->file, STDERR_FILENO), STDERR_FILENO);
 }
 
-/* Ends the capture; what was said is shown as well, so that a failed case tells it. */
+/* Ends the capture; the text is also printed, so that the output of a failed case has it. */
 static inline const char *capture_end(struct capture *capture) {
     CHECK_EQ(dup2(capture->stderr_before, STDERR_FILENO), STDERR_FILENO);
     ssize_t length = pread(capture->file, capture->text, sizeof capture->text - 1, 0);

@@ -1,6 +1,6 @@
 /* crew.h - some OS threads that run one function at the same time.
  *
- * They start together, at a barrier: a thread that is created last must not find the work done.
+ * They start together, at a barrier: otherwise the first threads could finish before the last one is created.
  */
 #ifndef CCC_TESTS_UNIT_CREW_H
 #define CCC_TESTS_UNIT_CREW_H

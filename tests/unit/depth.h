@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Goes `bytes` below the caller's frame, writes there, and calls `then` (may be NULL) at the bottom. */
+/* Uses `bytes` of stack below the caller's frame, writes there, and calls `then` (may be NULL) at the bottom. */
 static CC_NOINLINE unsigned use_stack_below(uintptr_t top, size_t bytes, void (*then)(void *), void *arg) {
     volatile unsigned char frame[256];
     for (size_t i = 0; i < sizeof frame; i += 64) frame[i] = 1;

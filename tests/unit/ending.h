@@ -7,9 +7,9 @@
 #include <ccc/ccc.h>
 #include <errno.h>
 
-/* They have so long to end by themselves. On a machine that is very busy the shortest grace (100 ms) may not do; who
- * has been lost for good does not end in further attempts either, and the case runs out of time. False: a second one
- * was needed, and the first has reported who was late. */
+/* Fibers have this grace period to end by themselves. On a very busy machine the shortest one (100 ms) may be too
+ * short, so the shutdown is repeated; a fiber that is really stuck does not end in further attempts either, and the
+ * case times out. False: a second attempt was needed, and the first has reported the late fibers. */
 static inline bool end_after(uint64_t ms) {
     int first = cc_runtime_shutdown(ms), rc = first;
     while (rc == ETIMEDOUT) rc = cc_runtime_shutdown(1000);

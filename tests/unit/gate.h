@@ -12,8 +12,9 @@ struct gate {
     struct fiber *_Atomic fiber;
 };
 
-/* Publish, then look: against gate_open's change, then look for a waiter. Both sides are sequentially consistent,
- * and exchanges instead of stores: qemu 7.2 lets such a load overtake such a store on aarch64. */
+/* Publish, then check: pairs with gate_open, which changes the gate and then checks for a waiter. Both sides are
+ * sequentially consistent, and exchanges instead of stores: qemu 7.2 lets such a load overtake such a store on aarch64.
+ */
 static inline void gate_wait(struct gate *gate) {
     struct fiber *self = cc__sched_current(cc__worker());
     CHECK(self != NULL);
@@ -25,14 +26,14 @@ static inline void gate_wait(struct gate *gate) {
     }
 }
 
-/* True: a waiter was there and this call woke it. Any thread. */
+/* True: there was a waiter, and this call woke it. Any thread may call it. */
 static inline bool gate_open(struct gate *gate) {
     (void)cc__swap_seq(&gate->open, 1);
     struct fiber *waiter = cc__get_seq(&gate->fiber);
     return waiter != NULL && cc__fiber_wake(waiter, cc__get(&gate->ticket), WAKE_OBJECT);
 }
 
-/* For the next round; nobody waits. */
+/* For the next round, when nobody waits. */
 static inline void gate_close(struct gate *gate) {
     cc__set_seq(&gate->open, 0);
 }

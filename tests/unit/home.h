@@ -1,4 +1,4 @@
-/* home.h - every case works in a directory of its own. */
+/* home.h - every case runs in its own temporary directory. */
 #ifndef CCC_TESTS_UNIT_HOME_H
 #define CCC_TESTS_UNIT_HOME_H
 

@@ -27,7 +27,7 @@ static void open_native(void) {
     cc__san_native(&here.san);
 }
 
-/* `below` bytes under the end of the stack is where it begins. */
+/* It begins `below` bytes under the end of the stack. */
 static void open_side(struct side *side, context_fn fn, size_t below) {
     side->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(side->stack != MAP_FAILED);
@@ -37,7 +37,7 @@ static void open_side(struct side *side, context_fn fn, size_t below) {
     cc__context_start(&side->context, top, fn);
 }
 
-/* A side that was left by leave_for; nothing runs on it any more. */
+/* A context that was left by leave_for; nothing runs on it any more. */
 static void close_side(struct side *side) {
     cc__san_end(&side->san);
     CHECK_EQ(munmap(side->stack, STACK_BYTES), 0);
@@ -47,7 +47,7 @@ static inline void arrive(struct side *self) {
     cc__san_arrive(&self->san);
 }
 
-/* Not inlined: so the registers that a function must preserve are the callers' business, as in a real program. */
+/* Not inlined, so that the callers depend on callee-saved registers, as in a real program. */
 static CC_NOINLINE void *go(struct side *from, struct side *to, void *value) {
     cc__san_leave(&from->san, &to->san);
     value = cc__context_switch(&from->context, &to->context, value);
@@ -88,7 +88,7 @@ enum { RING = 64 };
 static struct side ring[RING];
 
 static void pass_on(void *value) {
-    size_t at = (uintptr_t)value % RING; /* the first value that arrives tells who we are */
+    size_t at = (uintptr_t)value % RING; /* the first value that arrives is the context's number */
     arrive(&ring[at]);
     for (;;) {
         CHECK_EQ((uintptr_t)value % RING, at);
@@ -146,7 +146,7 @@ static CC_NOINLINE void churn(struct side *self, struct side *other, uint64_t se
         double m = (double)seed;
         CHECK(p == m && q == m * 2 && r == m * 3 && s == m * 4 && t == m * 5 && u == m * 6 && v == m * 7 && w == m * 8);
         CHECK(x == m * 9 && y == m * 10 && z == (float)seed);
-        /* New values, so that none can be remembered in memory alone. */
+        /* New values, so that the compiler cannot keep them in memory alone. */
         seed++;
         a += 1, b += 3, c += 5, d += 7, e += 11, f += 13, g += 17, h += 19, i += 23, j += 29, k += 31, l += 37;
         p += 1, q += 2, r += 3, s += 4, t += 5, u += 6, v += 7, w += 8, x += 9, y += 10, z += 1;
@@ -170,8 +170,7 @@ TEST(live_values_survive) {
 }
 
 #if defined(__x86_64__) || defined(__aarch64__)
-/* Fills every register that a call preserves, by hand, and says after a switch which of them differ: bit n for
- * the n-th. */
+/* Fills every callee-saved register, and returns after a switch which of them differ: bit n for the n-th. */
 static CC_NOINLINE unsigned hold_registers(struct side *from, struct side *to, uint64_t seed) {
     unsigned wrong = 0;
 #if defined(__x86_64__)
@@ -264,7 +263,7 @@ static struct side rounder;
 static void round_otherwise(void *value) {
     (void)value;
     arrive(&rounder);
-    CHECK_EQ(rounding(), 1); /* what held where the context was started */
+    CHECK_EQ(rounding(), 1); /* the modes at the place where the context was started */
     set_rounding(2);
     for (;;) {
         (void)go(&rounder, &here, NULL);
@@ -302,7 +301,7 @@ TEST(jump_restores_the_modes) {
 #endif
 
 #if defined(__x86_64__)
-/* Only one of the two words differs: the switch must look at both. */
+/* Only one of the two words differs: the switch must compare both. */
 static void single_precision(void *value) {
     (void)value;
     arrive(&rounder);
@@ -341,7 +340,7 @@ TEST(each_control_word_is_kept) {
 
 static struct side fresh;
 
-/* The compiler believes in its alignment and would fold the question away. */
+/* The compiler assumes the alignment and would remove the check. */
 static uintptr_t plain(const void *p) {
     __asm__ volatile("" : "+r"(p));
     return (uintptr_t)p;

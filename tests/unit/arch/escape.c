@@ -10,7 +10,7 @@
 
 static struct escape escapes[4];
 
-/* As any function that is called: aligned, and with its argument. */
+/* Like any called function: aligned, and with its argument. */
 static void *look(void *arg) {
     _Alignas(16) volatile char aligned[16];
     CHECK_EQ((uintptr_t)aligned % 16, 0);
@@ -55,7 +55,7 @@ TEST(the_right_one) {
     CHECK_EQ((intptr_t)call(1, nest, (void *)(intptr_t)2), 102);
 }
 
-/* A callee that uses every register that it has to give back. */
+/* A callee that uses every callee-saved register. */
 static void *spoil(void *which) {
     volatile long in[12];
     for (int i = 0; i < 12; i++) in[i] = i * 1234567L;

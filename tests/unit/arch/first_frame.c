@@ -30,7 +30,7 @@ static struct {
     void *frame[MOST];
 } unwound;
 
-/* Reads other functions' frames: not the sanitizers' business. */
+/* Reads other functions' frames, so it is not instrumented. */
 static CC_NOINLINE __attribute__((no_sanitize("address", "undefined"))) CC_NO_TSAN void walk(void) {
     const volatile uintptr_t *fp = __builtin_frame_address(0);
     chain.count = chain.descended = 0;
@@ -47,7 +47,7 @@ static CC_NOINLINE __attribute__((no_sanitize("address", "undefined"))) CC_NO_TS
 static CC_NOINLINE int descend(int depth) {
     if (depth > 0) {
         int below = descend(depth - 1);
-        __asm__ volatile("" : "+r"(below)); /* not a loop in disguise: the frame stays */
+        __asm__ volatile("" : "+r"(below)); /* not a tail call: the frame stays */
         return below + 1;
     }
     cc_yield();
@@ -91,7 +91,7 @@ static void check_unwound(void) {
 
 static void begin(void) {
     chain.from = (uintptr_t)descend;
-    (void)backtrace(unwound.frame, 4); /* loads the unwinder, which wants more stack than a fiber should spend */
+    (void)backtrace(unwound.frame, 4); /* loads the unwinder, which needs more stack than a fiber should use */
 }
 
 TEST_WORKERS(ends_a_fiber) {

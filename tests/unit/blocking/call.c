@@ -21,7 +21,7 @@ static void *give_back(void *arg) {
     return arg;
 }
 
-/* A call that stays until it is let go. */
+/* A call that blocks until it is released. */
 struct stay {
     sem_t go;
     atomic_int begun, ended, cleaned;
@@ -201,7 +201,7 @@ CC_TASK(call_in_pool, {
     return NULL;
 }
 
-/* A pool of one thread, which is in a call that stays. */
+/* A pool of one thread, which is in a blocked call. */
 static CCPool *busy_pool(CCNursery *n, struct stay *stay) {
     CCPool *pool;
     stay_init(stay);
@@ -220,7 +220,7 @@ static void *limits(void *arg) {
         for (int i = 0; i < 10; i++) CHECK_EQ(CC_GO_IN(n, call_in_pool, .pool = pool, .stay = &stay), 0);
         await(&stay.begun, 3);
         CHECK_EQ(cc_pool_free(pool), EBUSY);
-        for (int i = 0; i < 10; i++) { /* nobody starves for a pool that is full */
+        for (int i = 0; i < 10; i++) { /* a full pool starves nobody */
             CHECK_EQ(cc_blocking(give_back, NULL, NULL), 0);
             CHECK_EQ(cc_blocking_ex(give_back, NULL, NULL, &(CCBlockingOptions){.pool = CC_POOL_FILE}, CC_FOREVER), 0);
             CHECK_EQ(atomic_load(&stay.begun), 3 + i);
@@ -308,7 +308,8 @@ TEST(calls_begin_in_order) {
     CHECK_EQ(cc_run(queue_in_order, NULL, NULL), 0);
 }
 
-/* A thread that has made a call is on its way to be idle when the caller comes with the next one: it is waited for. */
+/* A thread that has finished a call is about to become idle when the caller makes the next one: the case waits for
+ * that. */
 static void *where_it_runs(void *arg) {
     (void)arg;
     return (void *)pthread_self();
@@ -331,7 +332,7 @@ TEST_WORKERS(calls_one_after_the_other_need_one_thread) {
     CHECK_EQ(cc_run(one_after_the_other, NULL, NULL), 0);
 }
 
-/* A clean-up keeps its thread as a call does: the next call gets another one. */
+/* A clean-up occupies its thread as a call does: the next call gets another one. */
 struct two_stays {
     struct stay call, clean_up;
 };
@@ -568,7 +569,7 @@ TEST_WORKERS(a_shutdown_waits_for_abandoned_calls) {
     CHECK_EQ(cc_runtime_shutdown(60000), 0);
     CHECK_EQ(atomic_load(&stay.cleaned), 1);
     CHECK_EQ(threads_named("ccc/block-"), 0);
-    CHECK_EQ(cc_run(results, NULL, NULL), 0); /* a second life */
+    CHECK_EQ(cc_run(results, NULL, NULL), 0); /* after a restart */
 }
 
 CC_TASK(stay_over_shutdown, { struct stay *stay; }) {
@@ -583,7 +584,7 @@ TEST_WORKERS(a_shutdown_names_callers) {
     await(&stay.begun, 1);
     struct capture out;
     capture_start(&out);
-    CHECK_EQ(cc_runtime_shutdown(1), ETIMEDOUT); /* which ends waits, but not this one */
+    CHECK_EQ(cc_runtime_shutdown(1), ETIMEDOUT); /* which ends other waits, but not this one */
     const char *text = capture_end(&out);
     CHECK(strstr(text, "waits for a blocking call") != NULL);
     sem_post(&stay.go);

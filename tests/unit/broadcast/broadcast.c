@@ -95,8 +95,8 @@ TEST(arguments) {
 
 /* ---- many subscribers ---- */
 
-/* Whoever leaves is found at once: a search along the line would take minutes, if the last leave first. Those that stay
- * get every value. */
+/* Unsubscribing is constant time: a search of the list would take minutes if the last ones leave first. The others get
+ * every value. */
 TEST(many_leave, .timeout = 30) {
     bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
     int count = cheap ? 100000 : 2000;
@@ -117,7 +117,7 @@ TEST(many_leave, .timeout = 30) {
     free(line);
 }
 
-/* ---- a subscriber's channel gets values of others, which nobody should send ---- */
+/* ---- a subscriber's channel gets values from other senders, which is misuse ---- */
 
 enum { MANY = 64 };
 static CCChan *subscribers[MANY];
@@ -133,7 +133,7 @@ static void *interfere(void *arg) {
     return arg;
 }
 
-/* One that had room a moment ago has none: it misses the value, and no more than that happens. */
+/* A channel that had space a moment ago has none: it misses the value, and nothing else happens. */
 TEST(values_of_others) {
     CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
     pthread_t thread;
@@ -182,7 +182,7 @@ CC_CHILD(send_one, {
     return cc_broadcast_send(self->b, &self->v, sizeof self->v);
 }
 
-/* A send that waits for a subscriber goes on when that one leaves. */
+/* A send that waits for a subscriber continues when that one unsubscribes. */
 static void slow_one_leaves(void) {
     CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
     CCChan *slow = subscribe(b);
@@ -201,14 +201,14 @@ TEST_WORKERS(slow_one_leaves) {
     in_both_contexts(slow_one_leaves);
 }
 
-/* A child sends, and has begun to wait for the others when `fast` has the value. */
+/* A child sends, and waits for the others when `fast` has the value. */
 static void send_and_wait(CCNursery *n, CCBroadcast *b, CCChan *fast, int v) {
     expect(fast, 1);
     CHECK_EQ(CC_GO_IN(n, send_one, .b = b, .v = v), 0);
     while (cc_chan_len(fast) == 0) cc_yield();
 }
 
-/* Who leaves, comes or counts waits for no other subscriber: here all are the caller's. */
+/* Unsubscribing, subscribing and counting wait for no other subscriber: here all belong to the caller. */
 static void two_slow_ones_leave(void) {
     CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
     CCChan *fast = subscribe(b), *one = subscribe(b), *two = subscribe(b);
@@ -235,7 +235,7 @@ TEST_WORKERS(two_slow_ones_leave) {
     in_both_contexts(two_slow_ones_leave);
 }
 
-/* A send is cancelled while it waits for one subscriber; another one, behind that, has room by then. */
+/* A send is cancelled while it waits for one subscriber; a later one has space by then. */
 static void room_behind_a_slow_one(void) {
     CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
     CCChan *fast = subscribe(b), *slow = subscribe(b), *behind = subscribe(b);

@@ -53,7 +53,7 @@ static void *bad_calls(void *unused) {
         cc_chan_free(ch);
     }
 
-    CCChan *tokens = cc_chan_create(0, 2); /* nothing is copied, so NULL will do */
+    CCChan *tokens = cc_chan_create(0, 2); /* nothing is copied, so NULL is valid */
     CHECK(tokens != NULL);
     CHECK_EQ(cc_chan_send(tokens, NULL, 0), 0);
     CHECK_EQ(cc_chan_len(tokens), 1);
@@ -124,7 +124,7 @@ TEST(any_number_of_tokens) {
     cc_chan_free(ch);
 }
 
-/* A channel works before the runtime runs and does not start it. */
+/* A channel works before the runtime is started, and does not start it. */
 TEST(needs_no_runtime) {
     CCChan *ch = cc_chan_create(4, 2);
     int in = 1, out = 0;

@@ -60,7 +60,7 @@ TEST(one_worker_gets_it) {
     CHECK_EQ(cc_run(gets_biased, NULL, NULL), 0);
 }
 
-/* Values of every size that has a way of its own, and of those between, keep their neighbours' bytes. */
+/* Values of every size that is copied in a special way, and of sizes between, leave the bytes around them alone. */
 struct flow {
     CCChan *ch;
     size_t size, n;
@@ -93,7 +93,7 @@ static void *flows_of_all_sizes(void *arg) {
                 CHECK_EQ(cc_chan_recv(flow.ch, got + 1, size), 0);
                 CHECK_EQ(memcmp(got, want, sizeof got), 0);
                 CHECK_EQ(cc_chan_recv(flow.ch, got + 1, size == 8 ? 4 : 8), EINVAL);
-                if (i % 50 == 0) cc_yield(); /* so that the sender comes to wait, too */
+                if (i % 50 == 0) cc_yield(); /* so that the sender has to wait, too */
             }
             CHECK(is_biased(flow.ch));
             CHECK_EQ(cc_task_join(&sender, NULL), 0);
@@ -119,8 +119,8 @@ TEST(a_thread_revokes) {
     cc_chan_free(ch);
 }
 
-/* A bias to a worker that is gone stands in nobody's way: neither after a shutdown nor for the next start's worker,
- * whatever its address. */
+/* A bias to a worker that has ended has no effect: neither after a shutdown nor after the next start, whatever the
+ * address of its worker. */
 TEST(a_bias_does_not_outlive_its_runtime) {
     for (int round = 0; round < 3; round++) {
         begin(1);
@@ -198,7 +198,7 @@ static void *picks(void *arg) {
         pick.received++;
     }
     if (pick.stays) CHECK(is_biased(pick.chans[0]) && is_biased(pick.chans[1]));
-    /* Nothing was left behind: neither an arm on a list nor one whose claim was lost. */
+    /* Nothing is left: neither an arm on a list nor one whose claim was lost. */
     for (int i = 0; i < 2; i++) {
         CHECK(cc__list_empty(&pick.chans[i]->receivers) && cc__list_empty(&pick.chans[i]->senders));
         CHECK_EQ(pick.chans[i]->lost_claims, 0);
@@ -220,7 +220,7 @@ static void pick_all(unsigned workers, size_t capacity) {
     for (int i = 0; i < 2; i++) cc_chan_free(pick.chans[i]);
 }
 
-/* On one worker the channels of a select end up biased, together, and stay there. */
+/* On one worker the channels of a select become biased, and stay biased. */
 TEST(a_biased_select) {
     pick.stays = true;
     pick_all(1, 0);
@@ -306,7 +306,7 @@ TEST(what_takes_the_lock) {
 }
 #endif
 
-/* ---- taken to and fro: fibers of one worker, others, threads ---- */
+/* ---- bias under contention: fibers of one worker, of others, and threads ---- */
 
 static struct {
     CCChan *to, *fro;

@@ -11,7 +11,7 @@
 
 enum { LATE = 3 };
 
-static atomic_int destroyed; /* the order of one worker is no order in the eyes of a race detector */
+static atomic_int destroyed; /* the race detector does not know that one worker runs them in order */
 
 static void note_destroyed(void *item, void *context) {
     (void)item, (void)context;
@@ -39,7 +39,7 @@ static void *send_with_a_deadline(void *ch) {
     return NULL;
 }
 
-/* So many of them wait, are cancelled, and leave when the last reference is gone. */
+/* They wait, are cancelled, and unlink after the last reference was dropped. */
 static void *give_up(void *fn) {
     CCTask tasks[LATE];
     int value = 1;

@@ -23,7 +23,7 @@ TEST_DIES(while_others_live, "has been freed already", .signal = SIGABRT) {
     cc_chan_free(ch);
 }
 
-/* The allocator hands the same memory out again. */
+/* The allocator returns the same memory again. */
 TEST(same_place_again) {
     enum { MANY = 100 };
     CCChan *all[MANY];

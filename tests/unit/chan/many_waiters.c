@@ -26,8 +26,8 @@ CC_TASK(wait_a_while, {
     return NULL;
 }
 
-/* Whoever walked along the line to leave it would be at it for minutes: a hundred thousand times fifty thousand
- * steps. Those that are still there are served afterwards, each once. */
+/* Unlinking is constant time: a search of the queue would take minutes, a hundred thousand times fifty thousand steps.
+ * The remaining waiters are served afterwards, each once. */
 TEST_WORKERS(leave_from_the_middle, .timeout = 120) {
     bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
     long count = cheap ? 100000 : 2000, stay = count / 10;
@@ -43,7 +43,7 @@ TEST_WORKERS(leave_from_the_middle, .timeout = 120) {
     }
     for (long i = 0; i < count; i++)
         if (i % 10 != 0) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
-    /* A sender serves whoever waits, and waits itself for those that do not yet. */
+    /* A send serves a waiter, or waits for the next one. */
     for (uint64_t v = 0; v < (uint64_t)stay; v++) CHECK_EQ(cc_chan_send(waiters.ch, &v, sizeof v), 0);
     for (long i = 0; i < count; i += 10) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
     CHECK_EQ(atomic_load(&waiters.late), count - stay);

@@ -24,7 +24,7 @@ static void *drop_new_body(void *unused) {
             CHECK_EQ(cc_chan_send_until(ch, &value, 8, CC_FOREVER), EAGAIN);
         }
         CHECK_EQ(cc_chan_len(ch), n);
-        CHECK_EQ(cc_chan_dropped(ch), 0); /* the sender knows: nothing was taken */
+        CHECK_EQ(cc_chan_dropped(ch), 0); /* the send reports that the value was not taken */
         drain(ch, 8, n);
         CHECK_EQ(send_number(ch, 8, 0), 0); /* room again */
         drain(ch, 8, 1);
@@ -79,7 +79,7 @@ TEST(drop_old_tokens) {
     cc_chan_free(ch);
 }
 
-/* ---- under traffic: nobody invents, nobody doubles, the books balance ---- */
+/* ---- under load: no value is invented or duplicated, and the counts add up ---- */
 
 struct news {
     CCChan *ch;
@@ -105,7 +105,7 @@ static void *read_news(void *arg) {
     int rc;
     while ((rc = recv_number(n->ch, 8, &number)) == 0) {
         CHECK(number < 2 * n->each);
-        CHECK(number % n->each >= next[number / n->each]); /* in order, also across what was dropped */
+        CHECK(number % n->each >= next[number / n->each]); /* in order, also across dropped values */
         next[number / n->each] = number % n->each + 1;
         atomic_fetch_add(n->received, 1);
     }

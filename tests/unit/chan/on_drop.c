@@ -33,7 +33,7 @@ static void dropped(CCChanMode mode, int expected) {
         Owned sent = number(i);
         int rc = OwnedChan_send_try(ch, sent);
         CHECK(rc == 0 || rc == EAGAIN);
-        if (rc != 0) free(sent); /* it is still ours */
+        if (rc != 0) free(sent); /* the caller still owns it */
     }
     CHECK_EQ(drops, mode == CC_CHAN_MODE_DROP_OLD ? 2 : 0);
     OwnedChanRx rx = OwnedChan_rx(OwnedChan_from(ch.ch));

@@ -18,7 +18,7 @@ struct job {
     atomic_int ended;
 };
 
-/* Ends only after the job behind it has ended: the reverse of the order of sending. */
+/* Ends only after the next job has ended: in reverse order of sending. */
 static void *late_job(void *arg) {
     struct job *job = arg;
     CHECK_EQ(cc_chan_recv(job->before, NULL, 0), 0);
@@ -50,7 +50,7 @@ static void *reverse_body(void *arg) {
     for (int i = 0; i < n; i++) {
         CHECK_EQ(cc_chan_recv_task(ch, &result), 0);
         CHECK_EQ((long)result, i + 1);
-        for (int k = i; k < n; k++) CHECK_EQ(atomic_load(&jobs[k].ended), 1); /* those behind had ended before */
+        for (int k = i; k < n; k++) CHECK_EQ(atomic_load(&jobs[k].ended), 1); /* the later ones had ended before */
     }
     CHECK_EQ(cc_chan_recv_task(ch, &result), EPIPE);
     for (int i = 0; i <= n; i++) cc_chan_free(gates[i]);
@@ -66,7 +66,7 @@ TEST_WORKERS(results_in_the_order_of_sending) {
     }
 }
 
-/* ---- a pipeline with a bound on what is under way ---- */
+/* ---- a pipeline with a bound on jobs in progress ---- */
 
 static void *square(void *arg) {
     long n = (long)arg;
@@ -210,7 +210,7 @@ TEST_WORKERS(shutdown_while_a_task_waits_to_be_sent) {
     cc_chan_free(b.ch);
 }
 
-/* What nobody received is given up with the channel: no handle leaks, no task is lost. */
+/* Handles that nobody received are released with the channel: no handle leaks, no task is lost. */
 TEST_WORKERS(freed_with_tasks_inside) {
     atomic_int ended[3] = {0, 0, 0};
     CCTask known[3];
@@ -227,8 +227,8 @@ TEST_WORKERS(freed_with_tasks_inside) {
     for (int i = 0; i < 3; i++) CHECK_EQ(ended[i], 1);
 }
 
-/* ---- a receiver that is cancelled waits for no task; a sender cancels its own and waits; neither keeps a handle
- * ---- */
+/* ---- a cancelled receiver waits for no task; a cancelled sender cancels its task and waits; neither keeps a handle ----
+ */
 
 struct cancelled_call {
     CCChan *ch, *gate;
@@ -248,7 +248,7 @@ static void *call_until_cancelled(void *arg) {
     CCTask task;
     CHECK_EQ(cc_spawn(&task, wait_at_gate, c, NULL), 0);
     c->other = task;
-    await_receivers(c->gate, 1); /* it has begun: the caller does not run it itself */
+    await_receivers(c->gate, 1); /* it has started, so the caller does not run it itself */
     int rc = cc_chan_send_task(c->ch, &task);
     CHECK_EQ(task.id, 0);
     if (c->receives) {

@@ -15,7 +15,7 @@ struct item {
 
 static int make_item(void *place, void *context) {
     struct shop *shop = context;
-    CHECK_EQ(cc_chan_cap(shop->ch) > 0, true); /* outside the lock: the channel may be asked */
+    CHECK_EQ(cc_chan_cap(shop->ch) > 0, true); /* not under the lock: the channel can be used here */
     if (atomic_load(&shop->failures_left) > 0) {
         atomic_fetch_sub(&shop->failures_left, 1);
         return ENOSPC;
@@ -86,7 +86,7 @@ static void *life_of_a_pool(void *unused) {
     CHECK_EQ(shop.made, 3);
     for (int i = 0; i < 3; i++) give(&shop, items[i]);
     CHECK_EQ(cc_chan_len(shop.ch), 3);
-    for (int i = 0; i < 3; i++) give(&shop, take(&shop)); /* a pool with items makes no more */
+    for (int i = 0; i < 3; i++) give(&shop, take(&shop)); /* a pool with free items creates no more */
     CHECK_EQ(shop.made, 3);
     CHECK_EQ(shop.destroyed, 0);
     cc_chan_free(shop.ch);
@@ -103,16 +103,16 @@ TEST(a_closed_pool) {
     struct shop shop;
     open_shop(&shop, 3);
     struct item *kept = take(&shop), *item = NULL;
-    give(&shop, take(&shop)); /* makes a second one, for nobody has returned the first */
+    give(&shop, take(&shop)); /* creates a second one, because the first was not returned */
     CHECK_EQ(shop.made, 2);
     CHECK_EQ(cc_chan_close(shop.ch), 0);
-    CHECK_EQ(cc_chan_recv(shop.ch, &item, sizeof item), 0); /* what is there is received */
+    CHECK_EQ(cc_chan_recv(shop.ch, &item, sizeof item), 0); /* a free item is received */
     CHECK_EQ(item->number, 2);
     CHECK_EQ(cc_chan_recv(shop.ch, &kept, 1), EINVAL);
     struct item *none = NULL;
-    CHECK_EQ(cc_chan_recv(shop.ch, &none, sizeof none), EPIPE); /* and nothing is made */
+    CHECK_EQ(cc_chan_recv(shop.ch, &none, sizeof none), EPIPE); /* and none is created */
     CHECK(none == NULL);
-    CHECK_EQ(cc_chan_send(shop.ch, &kept, sizeof kept), EPIPE); /* the sender has it still */
+    CHECK_EQ(cc_chan_send(shop.ch, &kept, sizeof kept), EPIPE); /* the sender still owns it */
     CHECK_EQ(shop.made, 2);
     cc_chan_free(shop.ch);
     CHECK_EQ(shop.destroyed, 0); /* both are ours */
@@ -147,7 +147,7 @@ TEST_WORKERS(create_fails) {
     CHECK_EQ(cc_run(failing_create, NULL, NULL), 0);
 }
 
-/* Somebody waits while the only room is taken by a create that then fails: the waiter is told, and creates. */
+/* A receiver waits while the only slot is taken by a create that fails: the receiver is woken, and creates. */
 struct slow_shop {
     CCChan *ch;
     atomic_int calls, waiters;
@@ -156,7 +156,7 @@ struct slow_shop {
 static int slow_create(void *place, void *context) {
     struct slow_shop *shop = context;
     int call = atomic_fetch_add(&shop->calls, 1);
-    if (call == 0) { /* holds the room until everybody else waits */
+    if (call == 0) { /* holds the slot until all others wait */
         while (waiting_on(shop->ch, &shop->ch->receivers) != atomic_load(&shop->waiters)) cc_yield();
         return EIO;
     }
@@ -177,7 +177,7 @@ static void waiter_creates_with(enum parties kind, size_t deadline_ms) {
         if (deadline_ms) calls[i].deadline = cc_after_ms(deadline_ms);
         parties[i] = party_start(kind, i, call_recv_until, &calls[i]);
     }
-    /* One failed; one of the two others made the item, and the last waits for it. */
+    /* One failed; one of the two others created the item, and the last waits for it. */
     int failed = 0, served = 0;
     while (failed + served < 2) {
         failed = served = 0;
@@ -206,7 +206,7 @@ TEST_WORKERS(a_waiter_creates_after_a_failure) {
     }
 }
 
-/* The first of those who wait is a select that takes something else: the room is for the next one, then. */
+/* The first waiter is a select that takes another arm: the slot goes to the next waiter. */
 struct rival {
     struct slow_shop shop;
     CCChan *other;
@@ -217,7 +217,7 @@ static void *fail_and_send(void *arg) {
     struct rival *r = arg;
     uint64_t value = 0;
     CHECK_EQ(cc_chan_recv(r->shop.ch, &value, sizeof value), EIO);
-    CHECK_EQ(cc_chan_send(r->other, &value, sizeof value), 0); /* before the select looks, on one worker */
+    CHECK_EQ(cc_chan_send(r->other, &value, sizeof value), 0); /* before the select polls, on one worker */
     return NULL;
 }
 
@@ -252,7 +252,7 @@ TEST_WORKERS(a_waiter_creates_after_a_select) {
     CHECK_EQ(cc_run(select_takes_another, NULL, NULL), 0);
 }
 
-/* The pool is freed before the waiter that is to create next has run: it gets the error of the end, as all others. */
+/* The pool is freed before the waiter that is to create next has run: it gets EPIPE, as all others do. */
 struct end {
     struct slow_shop shop;
     CCChan *other;
@@ -314,7 +314,7 @@ static void *customer(void *arg) {
         if (rc == ENOSPC) continue;
         CHECK_EQ(rc, 0);
         CHECK(atomic_fetch_add(&shop->in_use, 1) < 4); /* never more than exist */
-        CHECK_EQ(item->uses++, 0);                     /* nobody else has it */
+        CHECK_EQ(item->uses++, 0);                     /* no other holder */
         if (i % 5 == 0) cc_yield();
         CHECK_EQ(item->uses, 1);
         atomic_fetch_sub(&shop->in_use, 1);
@@ -342,7 +342,7 @@ TEST_WORKERS(customers) {
     for_each_kind(customers, (size_t)test_scale(100));
 }
 
-/* A pool that is filled by hand: no on_create. */
+/* A pool that the program fills itself: no on_create. */
 TEST(filled_by_hand) {
     struct shop shop = {0};
     shop.ch = cc_chan_create_ex(&(CCChanConfig){.elem_size = sizeof(void *),
@@ -363,7 +363,7 @@ TEST(filled_by_hand) {
     CHECK_EQ(shop.cleaned, 2);
 }
 
-/* A select may give back to a pool, which then cleans the item as it does after a send. */
+/* A select can return an item to a pool, which resets it as after a send. */
 TEST(select_cleans_too) {
     struct shop shop;
     open_shop(&shop, 2);
@@ -380,7 +380,7 @@ TEST(select_cleans_too) {
     cc_chan_free(shop.ch);
 }
 
-/* on_reset may wait, and the fiber goes on on another worker: so does a select that has to wait after it. */
+/* on_reset may wait, and the fiber may resume on another worker: so may a select that has to wait after it. */
 static void clean_slowly(void *place, void *context) {
     (void)place, (void)context;
     CHECK_EQ(cc_sleep_until(cc_after_ns(100 * 1000)), 0);
@@ -443,7 +443,7 @@ TEST(a_reset_that_panics) {
     cc_chan_free(ch);
 }
 
-/* A select takes from a pool as a receive does, and makes an item where there is none yet. */
+/* A select receives from a pool as a receive does, and creates an item if there is none yet. */
 TEST(select_creates_too) {
     struct shop shop;
     open_shop(&shop, 2);
@@ -468,7 +468,7 @@ TEST(select_creates_too) {
     CHECK_EQ(shop.destroyed, 2);
 }
 
-/* What an item's making says is what the arm says; the room that it had taken is free again. */
+/* An error of on_create is the result of the arm; the slot is free again. */
 TEST(select_hears_of_a_failure) {
     struct shop shop;
     open_shop(&shop, 1);
@@ -485,7 +485,7 @@ TEST(select_hears_of_a_failure) {
     cc_chan_free(shop.ch);
 }
 
-/* ---- on_create panics: the room is free again, and who waits for it is told ---- */
+/* ---- on_create panics: the slot is free again, and its waiter is woken ---- */
 
 static int panic_create(void *place, void *context) {
     struct slow_shop *shop = context;

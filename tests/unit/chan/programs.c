@@ -22,7 +22,7 @@ static void *filter(void *arg) {
     int n;
     while (cc_chan_recv(s.in, &n, sizeof n) == 0)
         if (n % s.prime != 0 && cc_chan_send(s.out, &n, sizeof n) != 0) break;
-    cc_chan_close(s.in); /* tells the one before */
+    cc_chan_close(s.in); /* stops the previous stage */
     return NULL;
 }
 
@@ -198,7 +198,7 @@ static void start_series(CCTaskFn fn, struct series series) {
     CHECK_EQ(cc_spawn(NULL, fn, &series, &copied), 0);
 }
 
-/* Both ways: who would send more hears it, and who waits for more. */
+/* Closes both directions: sends and receives end. */
 static void end_series(struct series *s) {
     for (int i = 0; i < 2; i++) {
         if (s->in[i] != NULL) cc_chan_close(s->in[i]);
@@ -212,7 +212,7 @@ static bool next_term(CCChan *from, struct rational *term) {
     return cc_chan_recv(from, term, sizeof *term) == 0;
 }
 
-/* Sends it to whoever still reads; false: that was the last, or nobody does. */
+/* Sends it, if there is still a reader; false: that was the last value, or there is none. */
 static bool deliver(struct series *s, struct rational term) {
     bool wanted = false;
     for (int i = 0; i < 2; i++)
@@ -220,7 +220,7 @@ static bool deliver(struct series *s, struct rational term) {
     return wanted && --s->terms > 0;
 }
 
-/* The same twice: buffered, so that neither reader has to wait for the other. */
+/* Duplicates a series: buffered, so that neither reader has to wait for the other. */
 static void *copy_series(void *arg) {
     struct series s = *(struct series *)arg;
     struct rational f;

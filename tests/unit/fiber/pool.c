@@ -46,7 +46,7 @@ TEST(stale_id_is_recognised) {
     open_pool();
     struct fiber *f = cc__pool_take_slow(NULL);
     CCFiberId old = cc__pool_id(f);
-    f->generation = (f->generation + 1) & CC_FIBER_GENERATION_MAX; /* as when a task is recycled */
+    f->generation = (f->generation + 1) & CC_FIBER_GENERATION_MAX; /* as when a task ends */
     cc__pool_give_slow(NULL, f);
     struct fiber *again = cc__pool_take_slow(NULL);
     CHECK(again == f);
@@ -57,7 +57,7 @@ TEST(stale_id_is_recognised) {
     cc__pool_destroy();
 }
 
-/* A record that has used up its generations is retired: given back by whatever way, it is not handed out again. */
+/* A record that has used up its generations is retired: however it is returned, it is not allocated again. */
 TEST(used_up_record_is_retired) {
     open_pool();
     struct fiber_cache cache = {.count = 0};
@@ -159,7 +159,7 @@ TEST(cache_is_bounded) {
     cc__pool_destroy();
 }
 
-/* The newest given is the next taken: it is still warm. */
+/* The record that was returned last is taken next: it is still in the cache. */
 TEST(cache_is_last_in_first_out) {
     open_pool();
     struct fiber_cache cache = {.count = 0};
@@ -217,7 +217,7 @@ TEST(threads_share_it) {
     for (uint32_t i = 0; i < size; i++) {
         struct fiber *f = cc__pool_take_slow(NULL);
         CHECK(f->site == NULL);
-        f->site = MARK; /* so that one that comes twice shows */
+        f->site = MARK; /* so that a record that is allocated twice is detected */
     }
     CHECK_EQ(cc__pool_size(), size);
     cc__pool_destroy();

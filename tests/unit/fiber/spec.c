@@ -25,7 +25,7 @@ static void *spin(void *self) {
     return NULL;
 }
 
-/* A thread wakes what runs. */
+/* A thread wakes a running fiber. */
 TEST_DIES(enqueue_running, "SPEC-1", .signal = SIGABRT) {
     struct fiber *f;
     assert_spec();
@@ -36,7 +36,7 @@ TEST_DIES(enqueue_running, "SPEC-1", .signal = SIGABRT) {
     (void)cc_task_join(&task, NULL);
 }
 
-/* A fiber makes itself ready, twice over in effect: it is in the queue when it yields. */
+/* A fiber enqueues itself, and is enqueued a second time when it yields. */
 static void *ready_myself(void *unused) {
     (void)unused;
     cc__sched_ready(cc__sched_current(cc__worker()));

@@ -67,7 +67,7 @@ TEST(sizes_are_rounded_up) {
     close_stacks();
 }
 
-/* A size is its own class: a stack goes back to where it came from. */
+/* Each size has its own class: a stack returns to its class. */
 TEST(sizes_keep_apart) {
     open_stacks(64 * 1024);
     for (int i = 0; i < 1000; i++) {
@@ -181,7 +181,7 @@ TEST(guards_leave_mappings) {
         guarded += all[i]->guarded;
     }
     CHECK(cc__vm_guard_is_free() ? guarded == STACKS : guarded <= cc__vm_guards_max());
-    for (int i = 0; i < MAPPINGS; i++) { /* of different rights, or neighbours would be one */
+    for (int i = 0; i < MAPPINGS; i++) { /* with different protections, or adjacent mappings would be merged */
         mapped[i] = mmap(NULL, cc__vm_page(), i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(mapped[i] != MAP_FAILED);
     }
@@ -224,7 +224,7 @@ TEST(guards_survive_reuse) {
 /* ---- an overflow is named ---- */
 
 #ifdef CC_ASAN
-enum { FRAME = 64 }; /* its frames have red zones, and live elsewhere */
+enum { FRAME = 64 }; /* its frames have red zones, and may be elsewhere */
 #else
 enum { FRAME = 512 };
 #endif
@@ -271,7 +271,7 @@ TEST(cache_is_bounded) {
     close_stacks();
 }
 
-/* What was given is found again: the pool does not grow while it holds any. */
+/* Returned stacks are reused: the pool does not grow while it has free ones. */
 TEST(stacks_are_used_again) {
     open_stacks(64 * 1024);
     uint32_t made = 0;
@@ -279,7 +279,7 @@ TEST(stacks_are_used_again) {
         for (int i = 0; i < MANY; i++) stacks[i] = cc__stack_take(&cache, 0);
         struct stack_survey survey;
         cc__stack_look(&survey, 1);
-        CHECK(survey.stacks == made || round < 2); /* the race detector's build lets some rest */
+        CHECK(survey.stacks == made || round < 2); /* the build for the race detector holds some back */
         made = survey.stacks;
         for (int i = 0; i < MANY; i++) cc__stack_give(&cache, stacks[i]);
         if (round % 2) cc__stack_flush(&cache);
@@ -288,8 +288,8 @@ TEST(stacks_are_used_again) {
     close_stacks();
 }
 
-/* New stacks come in batches that double. None of a batch is less than the first: each has its guard, and its first
- * page reads as zero. */
+/* New stacks come in batches that double. All of a batch are complete: each has its guard, and its first page reads as
+ * zero. */
 TEST(batches_grow) {
     open_stacks(64 * 1024);
     uint32_t most = 0;
@@ -352,7 +352,7 @@ TEST(trim_gives_pages_back) {
     close_stacks();
 }
 
-/* Waves that follow each other keep their stacks: only those go that no wave has needed since the last call. */
+/* Repeated bursts keep their stacks: only those are trimmed that no burst has needed since the last call. */
 TEST(trim_leaves_what_is_used) {
     enum { LARGE = 1000, SMALL = 700, RESERVED = 256 };
     static struct stack *wave[LARGE];
@@ -365,7 +365,7 @@ TEST(trim_leaves_what_is_used) {
         for (int i = 0; i < n; i++) cc__stack_give(&cache, wave[i]);
         cc__stack_flush(&cache);
         unsigned given = cc__stack_trim();
-        if (STACK_CACHE_MAX == 0) continue; /* the race detector's build lets some rest */
+        if (STACK_CACHE_MAX == 0) continue; /* the build for the race detector holds some back */
         if (round < 3) CHECK_EQ(given, 0);
         if (round == 3) CHECK(given > 0 && given <= made - SMALL);
         if (round > 3) CHECK(given <= made - SMALL);

@@ -41,7 +41,7 @@ TEST(a_short_life) {
     cc__state_take(&fiber);
     cc__state_spawn(&fiber, 5, ARGS_BLOCK);
     check_word(FIBER_RUNNABLE, 5, ARGS_BLOCK, WORD_FRESH,
-               0); /* no reason yet: the field says how the argument travels */
+               0); /* no reason yet: the field says how the argument is passed */
     cc__state_move(&fiber, 0);
     check_word(FIBER_RUNNABLE, 0, ARGS_BLOCK, WORD_FRESH, 0);
     cc__state_move(&fiber, CC_WORKERS_MAX);
@@ -93,7 +93,8 @@ TEST(park_to_run_a_task) {
     }
 }
 
-/* It was cancelled: the task's end has lost, whatever the joiner does by then, also if it waits again. */
+/* The wait was cancelled: the task's end has lost the claim, whatever the joiner does by then, also if it waits again.
+ */
 TEST(resume_after_a_claim) {
     for (int contested = 0; contested < 2; contested++) {
         start();
@@ -127,7 +128,7 @@ TEST(a_wake_that_comes_first_is_kept) {
     check_word(FIBER_PARKING, 5, WAKE_CANCEL, WORD_LATCH, 1);
     CHECK_EQ(cc__state_claim(&fiber, mine, WAKE_OBJECT), CLAIM_LOST);
     check_word(FIBER_PARKING, 5, WAKE_CANCEL, WORD_LATCH, 1);
-    CHECK(cc__state_commit(&fiber)); /* whoever commits enqueues */
+    CHECK(cc__state_commit(&fiber)); /* the side that commits enqueues */
     check_word(FIBER_RUNNABLE, 5, WAKE_CANCEL, 0, 1);
 }
 
@@ -155,7 +156,7 @@ TEST(a_stale_ticket_claims_nothing) {
     CHECK_EQ(cc__state_claim(&fiber, old, WAKE_OBJECT), CLAIM_LOST); /* PARKED */
     check_word(FIBER_PARKED, 5, PARK_FLAG, 0, 2);
     CHECK_EQ(cc__state_claim(&fiber, now, WAKE_OBJECT), CLAIM_WON);
-    CHECK_EQ(cc__state_claim(&fiber, now, WAKE_OBJECT), CLAIM_LOST); /* RUNNABLE: somebody was faster */
+    CHECK_EQ(cc__state_claim(&fiber, now, WAKE_OBJECT), CLAIM_LOST); /* RUNNABLE: another claim was first */
     cc__state_run(&fiber, 5);
     CHECK_EQ(cc__state_claim(&fiber, now, WAKE_OBJECT), CLAIM_LOST); /* RUNNING with that ticket still */
     cc__state_done(&fiber);
@@ -286,7 +287,7 @@ TEST_DIES(abort_of_a_parked_fiber, "STATE-2: the edge 'abort'", .signal = SIGABR
     (void)cc__state_abort(&fiber);
 }
 
-/* A waker that comes upon a wait which was cancelled has lost it, and changes nothing. */
+/* A waker whose wait was cancelled has lost the claim, and changes nothing. */
 TEST(sole_wake_is_lost) {
     start();
     uint64_t running = cc__get(&fiber.word);
@@ -336,13 +337,13 @@ enum { CLAIMANTS = 3 };
 static struct {
     _Atomic long round; /* published by the parking side, with the ticket */
     _Atomic uint64_t ticket;
-    _Atomic int answered; /* claimants that are through with the round */
+    _Atomic int answered; /* claimants that have finished the round */
     _Atomic int won, latched;
     _Atomic unsigned winner;
     long rounds;
 } race;
 
-/* Who wins enqueues the fiber; here it just says so. Each claimant has a reason of its own. */
+/* The winner would enqueue the fiber; here it only counts. Each claimant has its own reason. */
 static void claim_each_round(int index, void *arg) {
     (void)arg;
     for (long round = 1; round <= race.rounds; round++) {

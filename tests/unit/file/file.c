@@ -139,7 +139,7 @@ static void *cold(void *arg) {
         CHECK_EQ(n, SIZE);
         CHECK(memcmp(text, got, SIZE) == 0);
     }
-    /* The first half is there: a read goes on in the midst of a part. */
+    /* The first half is in the cache: a read continues in the middle of a part. */
     CHECK_EQ(posix_fadvise(fd, SIZE / 2, 0, POSIX_FADV_DONTNEED), 0);
     memset(got, 0, SIZE);
     struct iovec parts[3] = {{got, SIZE / 3}, {got + SIZE / 3, SIZE / 3}, {got + SIZE / 3 * 2, SIZE - SIZE / 3 * 2}};
@@ -231,7 +231,7 @@ TEST_WORKERS(sends_what_is_not_cached) {
 
 enum { PAGE = 4096, PAGES = 3 };
 
-/* Where it can be opened past the page cache. */
+/* If it can be opened with O_DIRECT. */
 static int make_direct(const char *path, int flags) {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | flags, 0600);
     if (fd < 0 && errno == EINVAL) SKIP("the file system has no O_DIRECT");
@@ -269,14 +269,14 @@ TEST(past_the_page_cache) {
     both(direct);
 }
 
-/* The mode belongs to what is open, not to the number. */
+/* The mode belongs to the open file description, not to the number. */
 static void *another_mode(void *arg) {
     int plain = make("plain", ""), fd = make_direct("plain", O_DIRECT), number = dup(plain);
     char *got = aligned_alloc(PAGE, PAGE);
     size_t n;
     memset(got, 'x', PAGE);
     CHECK_EQ(cc_file_write(plain, got, PAGE, 0, NULL), 0);
-    CHECK_EQ(cc_file_sync(plain), 0); /* or the system has to write it first, and says that it would wait */
+    CHECK_EQ(cc_file_sync(plain), 0); /* or the system would have to write it first, and returns EAGAIN */
     for (int round = 0; round < 3; round++) {
         CHECK_EQ(dup2(plain, number), number);
         CHECK_EQ(cc_file_read(plain, got, PAGE, 0, &n), 0);
@@ -665,7 +665,7 @@ CC_TASK(replace_cancelled, { atomic_int *state; }) {
     CHECK_EQ(cc_file_open(&other, "x", O_CREAT | O_RDWR, 0600), ECANCELED);
     CHECK_EQ(cc_replace_commit(replace[0]), ECANCELED);
     cc_replace_abort(replace[1]);
-    int rc = cc_file_read(fd, &c, 1, 0, &n); /* needs nobody, where the cache can be asked */
+    int rc = cc_file_read(fd, &c, 1, 0, &n); /* needs no thread, if the cache can be queried */
     CHECK((rc == 0 && n == 1) || rc == ECANCELED);
     CC_SHIELD CHECK_EQ(cc_file_sync(fd), 0);
     CHECK_EQ(cc_fd_close(fd), 0);

@@ -200,7 +200,7 @@ TEST_WORKERS(left_by_panic) {
     in_both_contexts(left_by_panic);
 }
 
-/* A cancelled caller cancels what it has started, and stays until that has ended. */
+/* A cancelled caller cancels its tasks, and waits for them. */
 static void cancelled_caller(void) {
     CCChan *ch = gate();
     int rc = -1;
@@ -247,7 +247,7 @@ TEST_WORKERS(joined_by_an_arm) {
     in_both_contexts(joined_by_an_arm);
 }
 
-/* ---- misuse is answered with a sentence ---- */
+/* ---- misuse is reported ---- */
 
 static void expect_panic(CCDeferFn misuse, const char *text) {
     CCPanic why;

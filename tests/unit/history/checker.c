@@ -33,7 +33,7 @@ TEST(at_the_same_time) {
     CHECK_EQ(CHANNEL(2, SEND(0, 2, 7, 0), SEND(0, 1, 8, 0), RECV(2, 3, 8, 0), RECV(3, 4, 7, 0)), HISTORY_GOOD);
     CHECK_EQ(CHANNEL(2, SEND(0, 2, 7, 0), SEND(0, 1, 8, 0), RECV(2, 3, 7, 0), RECV(3, 4, 8, 0)), HISTORY_GOOD);
     CHECK_EQ(CHANNEL(2, SEND(0, 2, 7, 0), SEND(0, 1, 8, 0), RECV(2, 3, 8, 0), RECV(2, 4, 7, 0)), HISTORY_GOOD);
-    /* 7 was in before 9 was sent; whoever got 9 had returned before anybody asked for 7. */
+    /* 7 was sent before 9; the receive of 9 had returned before the receive of 7 was called. */
     CHECK_EQ(CHANNEL(3, SEND(0, 1, 7, 0), SEND(0, 3, 8, 0), SEND(1, 2, 9, 0), RECV(3, 4, 9, 0), RECV(4, 5, 7, 0),
                      RECV(5, 6, 8, 0)),
              HISTORY_BAD);
@@ -51,7 +51,7 @@ TEST(a_capacity_is_exact) {
 TEST(a_rendezvous_meets) {
     CHECK_EQ(CHANNEL(0, SEND(0, 2, 7, 0), RECV(0, 1, 7, 0)), HISTORY_GOOD);
     CHECK_EQ(CHANNEL(0, SEND(0, 1, 7, 0), RECV(1, 2, 7, 0)),
-             HISTORY_BAD); /* the send was over before anybody received */
+             HISTORY_BAD); /* the send had returned before any receive */
     CHECK_EQ(CHANNEL(0, SEND(0, 2, 7, 0), SEND(0, 3, 8, 0), RECV(0, 1, 8, 0), RECV(1, 4, 7, 0)), HISTORY_GOOD);
 }
 

@@ -1,4 +1,4 @@
-/* graph.c - who could end a wait: one pass over all stacks finds the same fibers as a search for each wait. */
+/* graph.c - which fibers could end a wait: one pass over all stacks finds the same ones as a search for each wait. */
 #include "harness.h"
 
 #include "inspect/waits.h"

@@ -263,7 +263,7 @@ TEST(a_handler_that_was_there_gets_its_signals) {
     start(&o, spin);
     while (sample(&o, frames, FRAMES) == 0) {
     }
-    CHECK_EQ(theirs, 0); /* ours is not for them */
+    CHECK_EQ(theirs, 0); /* they do not get the library's signal */
     CHECK_EQ(pthread_kill(o.thread, SIGURG), 0);
     while (theirs == 0) cc__thread_yield();
     CHECK_EQ(their_code, SI_TKILL);
@@ -298,7 +298,7 @@ TEST(a_handler_that_comes_later_stays) {
     end(&o);
 }
 
-/* The signal would stay pending and come at a time when nobody expects it. */
+/* The signal would stay pending and arrive at an unexpected time. */
 static CC_NOINLINE void spin_deaf(struct other *o) {
     sigset_t set, pending;
     sigemptyset(&set);
@@ -336,7 +336,7 @@ static void *sample_again_and_again(void *arg) {
     return NULL;
 }
 
-/* Those who were sampling are gone in the child, which samples all the same. */
+/* The sampling threads do not exist in the child, which can still sample. */
 TEST(in_a_forked_child, .timeout = 60) {
 #ifdef CC_TSAN
     SKIP("the race detector's own locks may be taken in a child of a process with several threads");
@@ -402,7 +402,7 @@ TEST(many_ask_at_once) {
     for (int i = 0; i < 3; i++) CHECK_EQ(pthread_create(&threads[i], NULL, sample_the_others, &found[i]), 0);
     uint64_t until = cc__clock_now() + (uint64_t)test_scale(1000) * 1000000;
     while (cc__clock_now() < until) {
-        /* Threads that end while they are asked. */
+        /* Threads that end while they are sampled. */
         end(&others[0]);
         pthread_mutex_lock(&others_change);
         start(&others[0], read_and_spin);

@@ -169,7 +169,7 @@ TEST(says_nothing_of_what_is_no_code) {
     }
 }
 
-/* Threads that ask for the first time all at once. */
+/* Threads that resolve their first address at the same time. */
 static pthread_barrier_t barrier;
 
 static void *ask(void *arg) {

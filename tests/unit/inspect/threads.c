@@ -68,7 +68,7 @@ TEST(lists_every_thread_once) {
 
 static void *last_one(void *arg) {
     int tids[8], leader = (int)(intptr_t)arg, count;
-    /* The leader is a zombie from some moment on, and still in the folder. */
+    /* The leader becomes a zombie, and stays in the directory. */
     do {
         cc__thread_yield();
         count = cc__threads_list(tids, 8);
@@ -127,7 +127,7 @@ TEST(knows_which_signals_are_handled) {
     CHECK(cc__threads_caught() == before);
 }
 
-/* Whether the system tells of a thread what it really does; valgrind and qemu stand between. */
+/* Whether the system shows what a thread really does; under valgrind and qemu it does not. */
 static bool shows_calls(void) {
     struct other o;
     struct thread_call call;

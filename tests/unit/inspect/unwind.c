@@ -275,7 +275,7 @@ static CC_NOINLINE void *climb(void *arg) {
     return arg;
 }
 
-/* ---- who climbs ---- */
+/* ---- who unwinds ---- */
 
 static void *thread_main(void *arg) {
     struct visit *v = arg;
@@ -607,7 +607,7 @@ TEST(a_panic) {
 
 #if defined(__x86_64__) && !defined(CC_ASAN) && !defined(CC_TSAN)
 /* The CPU traps after each instruction: prologues, epilogues, entries of the procedure linkage table, the dynamic
- * linker that looks up a function at its first call. Wherever it is, the same frames are above. */
+ * linker that looks up a function at its first call. At every instruction the frames above are the same. */
 enum { TRAPS = 0x100 }; /* the flag that makes the CPU do so */
 
 static struct {
@@ -674,7 +674,7 @@ static void on_signal(int sig, siginfo_t *info, void *context) {
     (void)info;
     look_around(visiting);
     if (sig != SIGILL) return;
-    mcontext_t *m = &((ucontext_t *)context)->uc_mcontext; /* goes on behind the instruction */
+    mcontext_t *m = &((ucontext_t *)context)->uc_mcontext; /* continues after the instruction */
 #if defined(__x86_64__)
     m->gregs[REG_RIP] += 2;
 #elif defined(__aarch64__)

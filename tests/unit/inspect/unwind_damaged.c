@@ -141,7 +141,7 @@ TEST(code_of_no_object) {
 
 /* ---- damaged ---- */
 
-/* A copy of an object's memory, with its tables: what is in them is relative, so they are as good as the original. */
+/* A copy of an object's memory, with its tables: their contents are relative, so the copy is valid. */
 struct copy {
     unsigned char *memory;
     size_t size;
@@ -264,7 +264,7 @@ TEST(damaged_tables) {
         memcpy(&functions, fresh + 8, sizeof functions);
         memcpy(pair, fresh + 12 + test_random(&random) % functions * sizeof pair, sizeof pair);
         uintptr_t pc = c.table + (uintptr_t)(intptr_t)pair[0] + test_random(&random) % 64;
-        /* Damage is done in the record, and now and then in the head of the table, or in any record. */
+        /* The record is damaged, and sometimes the header of the table, or any record. */
         for (unsigned k = 1 + (unsigned)(test_random(&random) % 8); k > 0; k--) {
             size_t at = (size_t)pair[1] + test_random(&random) % 64;
             if (test_random(&random) % 16 == 0) at = test_random(&random) % (test_random(&random) % 2 ? 16 : room);
