@@ -39,7 +39,7 @@ static void *nothing(void *arg) {
     return arg;
 }
 
-/* The only worker does not come to look. */
+/* The only worker does not poll its inbox. */
 TEST(shows_who_waits) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
     CCTask tasks[6] = {cc_fiber_spawn_task(spin, NULL)};
@@ -58,7 +58,7 @@ TEST(shows_who_waits) {
 }
 
 static void *dump(void *arg) {
-    CCDeadline end = cc_after_ms(1000); /* a machine with other work makes fewer */
+    CCDeadline end = cc_after_ms(1000); /* fewer on a busy machine */
     for (long i = 0; i < test_scale(20000) && cc_now_ns() < end.ns; i++) {
         show(100);
         for (const char *at = text; *at != '\0'; at += strspn(at, "\n")) {
@@ -70,13 +70,13 @@ static void *dump(void *arg) {
     return arg;
 }
 
-/* While inboxes fill and empty it says something, and harms nothing. */
+/* While inboxes fill and empty, the dump is not empty and does no damage. */
 TEST_WORKERS(while_they_move) {
     CCTask dumping = cc_fiber_spawn_task(dump, NULL);
     for (long i = 1; !enough; i++) {
         CCTask task = cc_fiber_spawn_task(nothing, NULL);
         if (i % 20000 == 0)
-            CHECK_EQ(cc_task_join(&task, NULL), 0); /* or they grow without end */
+            CHECK_EQ(cc_task_join(&task, NULL), 0); /* or they would grow without bound */
         else
             CHECK_EQ(cc_task_detach(&task), 0);
     }

@@ -41,7 +41,7 @@ TEST(names_in_utf8) {
     }
 }
 
-/* Control characters and bytes that are no UTF-8: a fiber's name ends there, and JSON stays valid. */
+/* Control characters and bytes that are not UTF-8: a fiber's name ends there, and JSON stays valid. */
 TEST(names_that_cannot_be_shown) {
     static const char *const names[] = {"ab\033[31m", "ab\xff", "ab\xc3", "ab\xed\xa0\x80", "ab\xc2\x9b"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EACH = 2 }; /* fibers of a kind: then the dump puts them together, and says what they wait for */
+enum { EACH = 2 }; /* fibers of a kind: the dump groups them, and says what they wait for */
 
-static _Alignas(64) _Atomic uint32_t object[256]; /* all 0: whatever it is taken for, nobody holds it */
+static _Alignas(64) _Atomic uint32_t object[256]; /* all 0: whatever type it is read as, nobody holds it */
 static _Atomic unsigned waits;
 
 static void *wait_for(void *arg) {

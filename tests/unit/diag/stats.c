@@ -91,7 +91,7 @@ static void *doze(void *arg) {
     return arg;
 }
 
-/* On one worker it is known who parks: each value is received by a fiber that waits. */
+/* On one worker the parks are known: each value is received by a waiting fiber. */
 static void *program(void *unused) {
     (void)unused;
     CCChan *ch[2] = {cc_chan_create(sizeof(int), 0), cc_chan_create(sizeof(int), 0)};
@@ -112,7 +112,7 @@ static void *program(void *unused) {
 }
 
 TEST(a_known_program) {
-    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0); /* nobody takes over */
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0); /* no other worker takes over */
     CHECK_EQ(cc_run(program, NULL, NULL), 0);
     CCStats s = stats_now(), one;
     CHECK_EQ(s.workers, 1);
@@ -131,7 +131,7 @@ TEST(a_known_program) {
     CHECK_EQ(s.wakes_remote, 0);
     CHECK(s.switches >= s.parks);
     CHECK_EQ(s.steals + s.shared + s.overflows, 0);
-    /* The worker has done everything but start the first task. */
+    /* The worker has done everything except spawning the first task. */
     CHECK_EQ(cc_stats_worker(0, &one, sizeof one), 0);
     CHECK_EQ(one.workers, 1);
     CHECK_EQ(one.spawned, s.spawned - 1);
@@ -152,7 +152,7 @@ static void *receive(void *unused) {
 
 /* A fiber that an OS thread wakes is a remote wake; it is woken for each value on which it waits. */
 TEST_WORKERS(remote_wakes) {
-    unsigned workers = (unsigned)atoi(getenv("CC_WORKERS")); /* none is added, and retires with what it has counted */
+    unsigned workers = (unsigned)atoi(getenv("CC_WORKERS")); /* no worker is added, or retires with its counters */
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = workers, .max_workers = workers}), 0);
     from_thread = cc_chan_create(sizeof(int), 0);
     CCTask task = cc_fiber_spawn_task(receive, NULL);
@@ -181,7 +181,7 @@ TEST_WORKERS(remote_wakes) {
 
 static _Atomic int spinning, enough;
 
-/* Keeps the only worker from its inbox. */
+/* Hogs the only worker, so that it does not poll its inbox. */
 static void *spin(void *unused) {
     (void)unused;
     spinning = 1;
@@ -190,7 +190,7 @@ static void *spin(void *unused) {
     return NULL;
 }
 
-/* More fibers than the inbox and the ring of the global queue take, while the only worker does not come by. */
+/* More fibers than the inbox and the ring of the global queue take, while the only worker does not poll. */
 TEST(overflows) {
     enum { MANY = 2000 };
     static CCTask tasks[MANY];
@@ -251,7 +251,7 @@ static CCStackStats stacks_now(void) {
     return stacks;
 }
 
-/* A fiber that goes down by so much leaves its mark, and one that does not leaves none. */
+/* The high-water mark of stacks shows a fiber that has used that much, and only such a one. */
 TEST(high_water) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .stack_size = 1024 * 1024}), 0);
     CHECK_EQ(cc_run(nothing, NULL, NULL), 0);
@@ -261,7 +261,7 @@ TEST(high_water) {
     CHECK(little.most < 300 * 1024);
     CHECK_EQ(cc_run(use_bytes, (void *)(uintptr_t)(600 * 1024), NULL), 0);
     CCStackStats much = stacks_now();
-    CHECK(much.stacks >= little.stacks); /* the race detector prefers fresh ones */
+    CHECK(much.stacks >= little.stacks); /* the build for the race detector prefers fresh ones */
     CHECK(much.most >= 600 * 1024 && much.most < 1024 * 1024);
     unsigned bucket = 0;
     while (much.page << bucket < much.most) bucket++;

@@ -48,7 +48,7 @@ TEST(arguments) {
     CHECK_EQ(cc__get(&cc__trace.on) & TRACE_ALL, 0);
 }
 
-/* Every name that a sentence lists is one. */
+/* Every name that a message lists is a category. */
 TEST(known_names) {
     char list[200];
     size_t n = 0;

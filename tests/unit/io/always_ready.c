@@ -34,7 +34,7 @@ static int write_once(void) {
     return cc_fd_write(null, "x", 1, NULL);
 }
 
-static int read_and_try(void) { /* whatever of the two comes first after many calls */
+static int read_and_try(void) { /* whichever comes first after many calls */
     char byte;
     size_t n;
     int error = cc_fd_read_try(zero, &byte, 1, &n);
@@ -51,7 +51,7 @@ static int poll_once(void) {
     return cc_poll(&one, 1, CC_FOREVER, NULL);
 }
 
-/* From one end of a pipe that has something to a file that takes everything. */
+/* From a pipe that always has data to a file that takes everything. */
 static int splice_once(void) {
     size_t n;
     char byte = 'x';
@@ -71,7 +71,7 @@ CC_CHILD(go_on, { int (*call)(void); }) {
         error = self->call();
     }
     CHECK_EQ(error, ECANCELED);
-    for (int i = 0; i < 30; i++) CHECK_EQ(self->call(), 0); /* its last words go out */
+    for (int i = 0; i < 30; i++) CHECK_EQ(self->call(), 0); /* the next few calls still succeed */
     CC_SHIELD {
         for (int i = 0; i < 1000; i++) CHECK_EQ(self->call(), 0);
     }
@@ -110,7 +110,7 @@ static void *deadlines(void *arg) {
             CHECK_EQ(error, ECANCELED);
         }
         CHECK(late);
-        for (int k = 0; k < 1000; k++) CHECK_EQ(calls[i](), 0); /* nobody is cancelled here */
+        for (int k = 0; k < 1000; k++) CHECK_EQ(calls[i](), 0); /* nothing is cancelled here */
     }
     return arg;
 }
@@ -142,7 +142,7 @@ TEST(so_does_a_shutdown) {
     close_both();
 }
 
-/* What is tried is never cancelled. */
+/* Calls that do not wait (_try) are never cancelled. */
 static void *tries(void *arg) {
     CC_WITH_DEADLINE(CC_PASSED) {
         for (int i = 0; i < 1000; i++) {

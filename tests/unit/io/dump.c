@@ -180,7 +180,7 @@ static void *block_all_threads(void *arg) {
     return NULL;
 }
 
-/* The other end is in a process of its own: nothing in this one could help. */
+/* The other end is in another process: nothing in this one could end the wait. */
 TEST(a_descriptor_is_no_deadlock) {
     int fds[2];
     CHECK_EQ(pipe2(fds, O_CLOEXEC), 0);
@@ -198,7 +198,7 @@ TEST(a_descriptor_is_no_deadlock) {
 static void *hosted_read(void *arg) {
     char byte;
     size_t n;
-    CHECK_EQ(cc_fd_read_try(*(int *)arg, &byte, 1, &n), EAGAIN); /* what does not wait is allowed */
+    CHECK_EQ(cc_fd_read_try(*(int *)arg, &byte, 1, &n), EAGAIN); /* a call that does not wait is allowed */
     MAY_FAIL(cc_fd_read(*(int *)arg, &byte, 1, &n));
     return NULL;
 }
@@ -206,7 +206,7 @@ static void *hosted_poll(void *arg) {
     struct pollfd fds[6];
     for (int i = 0; i < 6; i++) fds[i] = (struct pollfd){.fd = *(int *)arg, .events = POLLIN};
     CHECK_EQ(cc_poll(fds, 6, CC_PASSED, NULL), ETIMEDOUT);
-    CHECK_EQ(cc_poll(NULL, 0, cc_after_ms(1), NULL), ETIMEDOUT); /* time is allowed */
+    CHECK_EQ(cc_poll(NULL, 0, cc_after_ms(1), NULL), ETIMEDOUT); /* a wait for time is allowed */
     MAY_FAIL(cc_poll(fds, 6, CC_FOREVER, NULL));
     return NULL;
 }

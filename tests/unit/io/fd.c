@@ -240,7 +240,7 @@ static void *cancels(void *arg) {
             CHECK_EQ(cc_nursery_cancel(nursery), 0);
         }
         CHECK_EQ(cc_io_waiters(), 0);
-        /* Nothing was eaten. */
+        /* No data was consumed. */
         CHECK_EQ(cc_fd_write(p.out, "z", 1, NULL), 0);
         CHECK_EQ(cc_fd_read(p.in, &byte, 1, &n), 0);
         CHECK_EQ(byte, 'z');
@@ -253,15 +253,15 @@ TEST_WORKERS(a_cancelled_read_eats_nothing) {
     CHECK_EQ(cc_run(cancels, NULL, NULL), 0);
 }
 
-/* The system has it; the library has not heard of it. */
+/* The system has the data; the library has not polled it yet. */
 static void put_there(struct pair p, size_t n) {
     struct pollfd one = {.fd = p.in, .events = POLLIN};
     put(p.out, n);
     CHECK_EQ(poll(&one, 1, -1), 1);
 }
 
-/* After a short read the library takes the socket for empty until it hears of more. What is there by then is read
- * all the same where nothing may be waited for. */
+/* After a short read the library assumes that the socket is empty until an event says otherwise. Calls that may not
+ * wait read new data nevertheless. */
 static void *reads_at_once(void *arg) {
     struct pair p = make_tcp();
     char bytes[64];
@@ -297,7 +297,7 @@ static void *closes(void *arg) {
             await_waiters(5);
             CHECK_EQ(cc_fd_close(p.in), 0);
         }
-        /* The number is free for another one, which knows nothing of the last. */
+        /* The number is reused by another descriptor, which inherits no state. */
         int again = eventfd(0, EFD_CLOEXEC);
         CHECK_EQ(again, p.in);
         CHECK_EQ(cc_fd_adopt(again), 0);
@@ -475,7 +475,7 @@ static void *broken_pipe(void *arg) {
         CHECK_EQ(cc_fd_close(p.in) + cc_fd_close(s.in), 0);
         CHECK_EQ(cc_fd_write(p.out, "x", 1, NULL), EPIPE); /* and no signal, which would end this process */
         CHECK_EQ(cc_fd_write(s.out, "x", 1, NULL), EPIPE);
-        struct pair full = make_pipe(adopt); /* what is moved inside the system is a write, too */
+        struct pair full = make_pipe(adopt); /* a splice is a write, too */
         int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
         size_t n;
         CHECK(file >= 0);
@@ -544,7 +544,7 @@ static void *read_for_ever(void *arg) {
     return (void *)(intptr_t)cc_fd_read(*(int *)arg, &byte, 1, &n);
 }
 
-/* A thread that waits does not keep a runtime from its end. */
+/* A waiting thread does not block a shutdown. */
 TEST_WORKERS(a_shutdown_ends_an_os_threads_wait) {
     for (int adopt = 0; adopt < 2; adopt++) {
         struct pair p = make_sockets(adopt);
@@ -609,7 +609,7 @@ static uint64_t close_with_linger(bool adopt) {
     CHECK_EQ(cc_fd_close(p.out), 0);
     uint64_t took = cc_now_ns() - start;
     while ((error = cc_fd_read(p.in, bytes, sizeof bytes, &n)) == 0 && n > 0) got += n;
-    CHECK_EQ(error, 0); /* nothing is lost by that */
+    CHECK_EQ(error, 0); /* no data is lost by that */
     CHECK_EQ(got, sent);
     CHECK_EQ(cc_fd_close(p.in), 0);
     return took;
@@ -618,7 +618,7 @@ static uint64_t close_with_linger(bool adopt) {
 static void *closes_with_linger(void *arg) {
     for (int adopt = 0; adopt < 2; adopt++) {
         uint64_t least = UINT64_MAX;
-        for (int i = 0; i < 5 && least > 200000000; i++) { /* a busy machine may stop us for as long, but not always */
+        for (int i = 0; i < 5 && least > 200000000; i++) { /* a busy machine may delay some, but not all */
             uint64_t took = close_with_linger(adopt);
             if (took < least) least = took;
         }
@@ -633,7 +633,7 @@ TEST_WORKERS(a_close_does_not_linger) {
 
 /* ---- release ---- */
 
-/* One that was never adopted: whoever waits for it has a use for it all the same. */
+/* A descriptor that was never adopted, too, is busy while others wait for it. */
 static void *releases_the_programs_own(void *arg) {
     struct pair p = make_pipe(false);
     CC_NURSERY(nursery) {
@@ -673,7 +673,7 @@ TEST_WORKERS(a_released_descriptor_is_as_before) {
     CHECK_EQ(cc_run(releases, NULL, NULL), 0);
 }
 
-/* A short read leaves the hint that there is nothing more. It is not for the file that has the number next. */
+/* A short read leaves the hint that there is nothing more. It must not apply to the next file with that number. */
 static void *released_and_reused(void *arg) {
     struct pair p = make_tcp();
     char bytes[64];
@@ -773,7 +773,7 @@ static void *disarms_what_is_found(void *arg) {
         CHECK_EQ(finds[i](p.in), 0);
         CHECK(!is_armed(p.in));
     }
-    CC_NURSERY(nursery) { /* a waiter keeps it armed, whatever is written meanwhile */
+    CC_NURSERY(nursery) { /* it stays armed while there is a waiter, whatever is written meanwhile */
         CHECK_EQ(CC_GO_IN(nursery, read_text, .fd = both.in, .expected = "bye"), 0);
         await_waiters(1);
         put(both.in, 1);
@@ -781,7 +781,7 @@ static void *disarms_what_is_found(void *arg) {
         CHECK_EQ(cc_fd_write(both.out, "bye", 3, NULL), 0);
     }
     leave_armed(p.in);
-    CHECK_EQ(cc_fd_adopt(p.in) + cc_fd_release(p.in), 0); /* taken back */
+    CHECK_EQ(cc_fd_adopt(p.in) + cc_fd_release(p.in), 0); /* disarmed */
     CHECK(!is_armed(p.in));
     CHECK_EQ(close(p.in) + close(p.out), 0);
     close_pair(both);
@@ -812,7 +812,7 @@ TEST_WORKERS(an_edge_between_the_attempt_and_the_wait) {
     CHECK_EQ(cc_run(edge_in_between, NULL, NULL), 0);
 }
 
-/* Closed by close(2), which the library does not hear of; the number is another's at once. */
+/* Closed by close(2), which the library does not see; the number is reused at once. */
 static void *behind_our_back(void *arg) {
     for (int adopt = 0; adopt < 2; adopt++) {
         struct pair p = make_pipe(adopt);
@@ -836,7 +836,7 @@ TEST_WORKERS(closed_behind_our_back_and_reused) {
     CHECK_EQ(cc_run(behind_our_back, NULL, NULL), 0);
 }
 
-/* Adopted again, whether anybody has waited for it or not: whoever holds it goes on. */
+/* Adopted a second time, whether anybody has waited for it or not: its users continue. */
 static void *adopts_twice(void *arg) {
     CCConn *here, *there;
     char byte;
@@ -863,7 +863,7 @@ TEST_WORKERS(adopted_twice_is_as_once) {
     CHECK_EQ(cc_run(adopts_twice, NULL, NULL), 0);
 }
 
-/* The mode belongs to everybody who has the socket, another process for one. */
+/* The mode is shared by all holders of the socket, for example another process. */
 static void *mode_changed(void *arg) {
     struct pair p = make_sockets(true);
     char a, b;
@@ -884,7 +884,7 @@ TEST_WORKERS(an_adopted_socket_in_blocking_mode) {
     CHECK_EQ(cc_run(mode_changed, NULL, NULL), 0);
 }
 
-/* One that waits for the other side of the same socket closes it. */
+/* A fiber that waits for the other direction of the same socket closes it. */
 CC_TASK(write_then_close, { int fd; }) {
     char bytes[4096] = "";
     int error = 0;
@@ -911,7 +911,7 @@ TEST_WORKERS(closed_by_a_waiter_of_the_other_side) {
     CHECK_EQ(cc_run(other_side_closes, NULL, NULL), 0);
 }
 
-/* Many wait for one descriptor, in all ways, when the runtime stops. */
+/* Many wait for one descriptor, in every kind of wait, when the runtime stops. */
 static void *wait_somehow(void *arg) {
     struct pair *p = arg;
     static _Atomic unsigned turn;
@@ -983,7 +983,7 @@ TEST_WORKERS(a_full_backlog_is_waited_for) {
     CHECK_EQ(cc_event_wait(&full), 0);
     char byte = 0;
     size_t n = 0;
-    for (int i = 0; i <= count; i++) { /* the late one comes last */
+    for (int i = 0; i <= count; i++) { /* the one that connected last is accepted last */
         CHECK_EQ(cc_fd_accept(listener, &accepted, NULL, NULL), 0);
         if (i == count) CHECK_EQ(cc_fd_read(accepted, &byte, 1, &n), 0);
         CHECK_EQ(cc_fd_close(accepted), 0);

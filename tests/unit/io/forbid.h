@@ -1,4 +1,4 @@
-/* forbid.h - forbids system calls in the own process, as a sandbox does. */
+/* forbid.h - forbids system calls in this process, as a sandbox does. */
 #ifndef CCC_TESTS_IO_FORBID_H
 #define CCC_TESTS_IO_FORBID_H
 

@@ -21,12 +21,12 @@ static int own(int fd, bool adopt) {
     return fd;
 }
 
-/* Not by close(2): peers wait for the end, and a worker that polls may keep the file open for a while. */
+/* Not by close(2): peers wait for the end of file, and a polling worker may keep the file open for a while. */
 static void end(int fd) {
     CHECK_EQ(cc_fd_close(fd), 0);
 }
 
-/* What there is: so many bytes; -1: nothing yet. */
+/* Reads what is there: the number of bytes; -1: nothing yet. */
 static void expect(int fd, size_t size, long bytes) {
     char buffer[512];
     size_t n = 0;
@@ -54,7 +54,7 @@ static void terminal(bool adopt) {
     expect(slave, 100, 3);
     expect(slave, 100, -1);
     say(master, "\004");
-    expect(slave, 100, 0); /* an end that is none */
+    expect(slave, 100, 0); /* an end of file that is not final */
     expect(slave, 100, -1);
     say(master, "x\n");
     int arm = -1;
@@ -71,7 +71,7 @@ static void terminal(bool adopt) {
     size_t n;
     int error;
     while ((error = cc_fd_read(master, echo, sizeof echo, &n)) == 0) CHECK(n > 0);
-    CHECK_EQ(error, EIO); /* as the system says that the other side is gone */
+    CHECK_EQ(error, EIO); /* as the system reports a hang-up */
     end(master);
 }
 

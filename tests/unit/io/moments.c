@@ -87,7 +87,7 @@ TEST_WORKERS(adopted_while_a_file_is_sent) {
 
 static int drained_after_splice = -1;
 
-/* In the place of the C library's. */
+/* Replaces the C library's. */
 ssize_t splice(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags) {
     ssize_t n = syscall(SYS_splice, from, from_offset, to, to_offset, size, flags);
     int error = errno;
@@ -170,7 +170,7 @@ static struct {
     _Atomic int got;
 } contest = {-1, 0};
 
-/* In the place of the C library's: lets others run after the look at the pipe. */
+/* Replaces the C library's: lets others run after the poll of the pipe. */
 int poll(struct pollfd *fds, nfds_t n, int timeout) {
     struct timespec wait = {timeout / 1000, timeout % 1000 * 1000000};
     int ready = (int)syscall(SYS_ppoll, fds, n, timeout < 0 ? NULL : &wait, NULL, 0);
@@ -179,7 +179,7 @@ int poll(struct pollfd *fds, nfds_t n, int timeout) {
     return ready;
 }
 
-/* And this says when the read would wait in the system, with its worker. */
+/* And this detects that the read would block its worker in the system. */
 ssize_t readv(int fd, const struct iovec *parts, int n) {
     int there = 0;
     if (fd == atomic_load(&contest.fd)) {
@@ -431,7 +431,7 @@ CC_TASK(read_x, { int fd; }) {
     return NULL;
 }
 
-/* Both are served, whoever is first: a second byte comes if the reader has taken the first. */
+/* Both are served, in any order: a second byte is sent if the reader has taken the first. */
 static void *reader_and_arm(void *arg) {
     for (int adopt = 0; adopt < 2; adopt++)
         for (int first = 0; first < 2; first++) {
@@ -508,7 +508,7 @@ CC_TASK(be_served, { int fd; }) {
     return NULL;
 }
 
-/* One turn, until somebody else has had one. */
+/* One turn, until another fiber has had one. */
 static void *spin(void *arg) {
     atomic_fetch_add(&spinning, 1);
     while (!atomic_load(&served)) {
@@ -516,7 +516,7 @@ static void *spin(void *arg) {
     return arg;
 }
 
-/* The worker in the poller is called away, and does not come back: another sleeper takes its place. */
+/* The polling worker is notified, and stays busy: another sleeper takes over the poll. */
 TEST_WORKERS(the_role_is_handed_over) {
     CHECK_EQ(cc_runtime_init(NULL), 0);
     int spinners = (int)cc_worker_count() - 1;
@@ -541,7 +541,7 @@ CC_TASK(spin_the_second_time, { int fd; }) {
     return spin(NULL);
 }
 
-/* The same after a rest in which the watcher has given up its role: the one that polls was not the watcher. */
+/* The same after an idle period in which the watcher has given up its role: the polling worker was not the watcher. */
 TEST_WORKERS(the_role_is_handed_over_after_a_rest) {
     CHECK_EQ(cc_runtime_init(NULL), 0);
     if (cc_worker_count() == 1) SKIP("needs two workers");
@@ -560,8 +560,8 @@ TEST_WORKERS(the_role_is_handed_over_after_a_rest) {
     close_pair(second);
 }
 
-/* The only worker stays in its turn, so nobody but sysmon can ask the poller, every 10 ms: then the reader waits no
- * more for its descriptor, but for a worker, which is added for it. What 10 ms are here a sleep tells. */
+/* The only worker stays in its turn, so only sysmon can poll, every 10 ms: then the reader no longer waits for its
+ * descriptor, but for a worker, which is added for it. A sleep measures what 10 ms are here. */
 static uint64_t ns_while_all_spin(uint64_t *reference) {
     CCRuntimeConfig config = {.workers = 1, .max_workers = 2};
     struct pair p = make_pipe(true);
@@ -597,7 +597,7 @@ TEST(sysmon_polls_when_all_workers_spin) {
     CHECK(best < 5 * reference);
 }
 
-/* Turns of a millisecond: whoever switches next polls. */
+/* Turns of a millisecond: the next switch polls. */
 enum { COMPUTING = 3, ROUNDS = 9 };
 
 static _Atomic long turns, turns_when_read;
@@ -653,7 +653,7 @@ TEST(served_at_the_next_switch) {
     for (int i = 0; i < COMPUTING; i++) CHECK_EQ(cc_task_join(&computing[i], NULL), 0);
     close_pair(p);
     qsort(waited, ROUNDS, sizeof *waited, by_size);
-    CHECK(waited[ROUNDS / 2] <= COMPUTING + 1); /* the turn that was under way, and one of each of the others */
+    CHECK(waited[ROUNDS / 2] <= COMPUTING + 1); /* the current turn, and one of each of the others */
 }
 
 /* ---- a ticker beside connections that are always busy ---- */
@@ -778,7 +778,7 @@ static void *number_used_again(void *arg) {
     return NULL;
 }
 
-/* Another program keeps the description open: what happens there is no event here once it is closed. */
+/* Another program keeps the open file description: after the close here, it causes no events here. */
 TEST_WORKERS(a_program_that_was_started_keeps_the_description) {
     struct pair p = make_sockets(true);
     int hold[2];

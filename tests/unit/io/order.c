@@ -22,7 +22,7 @@ enum { FIRST = 100 };
 static struct pair pipes[2 * FIRST];
 static _Atomic int first_served, overtakes;
 
-/* Each of the first ones has an event follow for one of the others: while the rest of the first still wait. */
+/* Each of the first fibers causes an event for one of the others, while the rest of the first ones still wait. */
 CC_TASK(be_served, { int index; }) {
     char byte;
     size_t n;

@@ -46,7 +46,7 @@ static void readable(struct pair p) {
     CHECK_EQ(ready, 0);
     CHECK_EQ(cc_fd_wait_until(p.in, CC_READABLE, &ready, cc_after_ms(2)), ETIMEDOUT);
     CC_NURSERY(nursery) {
-        for (int i = 0; i < 3; i++) /* one event, and all are told */
+        for (int i = 0; i < 3; i++) /* one event wakes all */
             CHECK_EQ(CC_GO_IN(nursery, wait_for, .fd = p.in, .events = CC_READABLE, .ready = CC_READABLE), 0);
         await_waiters(3);
         put(p.out, 3);
@@ -155,7 +155,7 @@ TEST_WORKERS(other_ends_of_a_wait) {
     CHECK_EQ(cc_run(wait_ends, NULL, NULL), 0);
 }
 
-/* An observer takes nothing away from a reader, nor the other way round, whoever comes first. */
+/* An observer consumes nothing that a reader needs, nor the other way round, in any order. */
 CC_TASK(read_byte, { int fd; }) {
     char byte;
     size_t n;
@@ -324,7 +324,7 @@ TEST_WORKERS(polls_many) {
     CHECK_EQ(cc_run(many, NULL, NULL), 0);
 }
 
-/* It becomes the library's while somebody waits for it. */
+/* It is adopted while another fiber waits for it. */
 static void *adopts_later(void *arg) {
     struct pair p = make_sockets(false);
     fill(p.in);
@@ -415,7 +415,7 @@ TEST_WORKERS(a_timerfd_becomes_readable) {
     CHECK_EQ(cc_run(timers, NULL, NULL), 0);
 }
 
-/* A loop over a descriptor that is always ready does not keep the worker. */
+/* A loop over a descriptor that is always ready does not hog the worker. */
 static _Atomic bool over;
 
 static void *set_over(void *arg) {

@@ -10,7 +10,7 @@ static void *give_back(void *arg) {
     return arg;
 }
 
-/* error: what a wait says. */
+/* error: what a wait returns. */
 static void *works_where_it_can(void *arg) {
     int error = *(int *)arg, ready = 0;
     for (int adopt = 0; adopt < 2; adopt++) {
@@ -93,7 +93,7 @@ static void *waits(void *arg) {
     return arg;
 }
 
-/* The older call has whole milliseconds, and is as good. */
+/* The older call has a resolution of milliseconds, which is sufficient. */
 TEST_WORKERS(the_newer_call_alone_is_forbidden) {
     forbid((int[]){SYS_epoll_pwait2}, 1, EPERM);
     CHECK_EQ(cc_run(waits, NULL, NULL), 0);

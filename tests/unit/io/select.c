@@ -131,7 +131,7 @@ TEST_WORKERS(beside_channels_tasks_and_time) {
     CHECK_EQ(cc_run(mixed, NULL, NULL), 0);
 }
 
-/* An arm that was not chosen has used up nothing: the reader gets what came meanwhile. */
+/* An arm that was not chosen has consumed nothing: the reader gets what arrived meanwhile. */
 CC_TASK(recv_or_read, {
     int fd;
     CCChan *ch;
@@ -342,7 +342,7 @@ TEST_WORKERS(a_shutdown_ends_an_os_threads_select) {
     }
 }
 
-/* ---- an event that turns out to be none, and a channel that is freed before the select runs ---- */
+/* ---- a spurious event, and a channel that is freed before the select runs ---- */
 
 CC_TASK(selects, {
     CCChan *ch;

@@ -186,7 +186,7 @@ TEST_WORKERS(the_same_answers) {
     leave_home();
 }
 
-/* ---- which way it goes ---- */
+/* ---- ring or pool ---- */
 
 static void *syncs(void *arg) {
     int fd = make_file("synced", 4096);
@@ -215,7 +215,7 @@ TEST(the_trace_tells) {
     leave_home();
 }
 
-/* Nobody has asked for a file. */
+/* No file call has been made. */
 static void *give_back(void *arg) {
     CHECK_EQ(rings_open(), 0);
     return arg;
@@ -293,8 +293,8 @@ TEST(the_system_refuses_later) {
     refuse(SYS_io_uring_enter, EPERM, true);
 }
 
-/* An error that the disk has reported for a write is told to one sync only: what a ring has answered is not asked for
- * again. Here: that there is nothing to sync. */
+/* An error that the disk has reported for a write is returned to one sync only: a call that a ring has answered is not
+ * repeated. Here: that there is nothing to sync. */
 static void *sync_of_a_pipe(void *arg) {
     struct pair p = make_pipe(false);
     CHECK_EQ(cc__uring_call(&(struct uring_call){.kind = URING_SYNC, .fd = p.in}), -EINVAL);
@@ -312,7 +312,7 @@ TEST(an_error_of_a_sync_is_the_answer) {
     CHECK_EQ(cc_run(sync_of_a_pipe, NULL, NULL), 0);
 }
 
-/* ---- calls that are under way: reads of pipes, which a test can end ---- */
+/* ---- calls in flight: reads of pipes, which a test can end ---- */
 
 CC_TASK(reads_pipe, { int fd; }) {
     char byte = 0;
@@ -477,8 +477,7 @@ TEST(the_worker_retires_with_a_call_under_way) {
     close_pair(block);
 }
 
-/* Calls that are done when they have been submitted: the fiber has no reason to wait, and lets others run all the same
- * (CALL-2). */
+/* Calls that complete on submission: the fiber has no reason to wait, but yields (CALL-2). */
 CC_TASK(counts, {
     _Atomic unsigned *turns;
     _Atomic bool *until;
@@ -522,7 +521,7 @@ TEST(calls_that_are_done_at_once) {
     close_pair(p);
 }
 
-/* Reads that wait for a page of the cache when their thread ends. */
+/* Reads that wait for a page of the page cache when their thread ends. */
 enum { ORPHANS = 64, ORPHAN_SIZE = 4096 };
 
 struct orphans {
@@ -546,7 +545,7 @@ TEST(threads_that_end_with_reads_under_way) {
     enter_home();
     struct orphans o = {.fd = make_file("file", ORPHANS * 8 * ORPHAN_SIZE), .bytes = malloc(ORPHANS * ORPHAN_SIZE)};
     CHECK(o.bytes != NULL);
-    CHECK_EQ(posix_fadvise(o.fd, 0, 0, POSIX_FADV_RANDOM), 0); /* one does not read for another */
+    CHECK_EQ(posix_fadvise(o.fd, 0, 0, POSIX_FADV_RANDOM), 0); /* each read has its own page */
     for (int i = 0; i < ORPHANS; i++) o.parts[i] = (struct iovec){o.bytes + i * ORPHAN_SIZE, ORPHAN_SIZE};
     CHECK_EQ(cc__os_uring_open(&o.u, ORPHANS), 0);
     for (int round = 0; round < 10; round++) {
@@ -582,7 +581,7 @@ TEST_WORKERS(on_an_island) {
     close_pair(p);
 }
 
-/* More than a ring takes: the pool makes the others. */
+/* More than a ring takes: the pool executes the others. */
 CC_TASK(syncs_once, { int fd; }) {
     CHECK_EQ(cc_file_datasync(self->fd), 0);
     return self;

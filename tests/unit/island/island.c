@@ -19,7 +19,7 @@ static CCIsland *new_island(const char *name) {
     return island;
 }
 
-/* Its thread; and what belongs to it: plain, without a lock. */
+/* Its thread; and its data: plain, without a lock. */
 struct home {
     CCIsland *island;
     pthread_t thread;
@@ -34,7 +34,7 @@ static void check_home(struct home *home) {
     CHECK(pthread_equal(home->thread, pthread_self()));
 }
 
-/* Nobody else of the island comes in between. */
+/* No other fiber of the island runs in between. */
 static void use(struct home *home) {
     check_home(home);
     long before = home->count;
@@ -226,7 +226,7 @@ TEST_WORKERS(ping_pong) {
     cc_chan_free(back);
 }
 
-/* A channel that one island uses alone for long, and then others. */
+/* A channel that one island uses alone for a long time, and then others. */
 CC_TASK(uses_alone, { struct home *home; }) {
     int v = 0;
     for (int i = 0; i < 300; i++) {
@@ -384,8 +384,8 @@ TEST_WORKERS(a_deadline_beside_a_blocked_pool) {
     CHECK_EQ(cc_island_free(island), 0);
 }
 
-/* A deadline that a fiber of an island sets on a nursery elsewhere is not the island's: the end of the island does not
- * wait for it, and it passes when the island is gone. */
+/* A deadline that a fiber of an island sets on a nursery elsewhere does not belong to the island: the end of the island
+ * does not wait for it, and it still passes after that. */
 CC_TASK(sets_deadline, {
     CCNursery *n;
     CCDeadline deadline;
@@ -495,7 +495,7 @@ TEST_WORKERS(hooks) {
     CHECK_EQ(atomic_load(&ended), 1);
 }
 
-/* ---- places are used again; all of them ---- */
+/* ---- slots are reused; all of them ---- */
 
 TEST(many_islands) {
     CCIsland *islands[CC_ISLANDS_MAX], *more = (CCIsland *)islands;
@@ -569,7 +569,7 @@ static void *lets_the_hook_go_on(void *arg) {
     return arg;
 }
 
-/* The hook is not through when the runtime is shut down, and uses it then: neither waits for the other. */
+/* The hook still runs when the runtime is shut down, and uses it then: neither waits for the other. */
 TEST_WORKERS(a_hook_during_a_shutdown) {
     CCIsland *island;
     pthread_t thread;
@@ -684,7 +684,7 @@ TEST_WORKERS(shutdown_cancels) {
     CHECK_EQ(cc_island_free(home.island), 0);
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static const char *dump_text(void) {
     static char text[65536];
@@ -776,7 +776,7 @@ TEST(hooks_in_a_simulation) {
     cc_chan_free(ch);
 }
 
-/* A fiber that a host starts on an island is the host's, and a crash cancels it there. */
+/* A fiber that a host starts on an island belongs to the host, and a crash cancels it there. */
 static _Atomic unsigned on_host, crashed;
 
 static void *lives_on_host(void *arg) {

@@ -43,14 +43,14 @@ static bool is_empty(const CCMessage *m) {
     return m->data == NULL && m->size == 0 && m->release == NULL && m->context == NULL;
 }
 
-/* ---- who has what ---- */
+/* ---- ownership ---- */
 
 static void copies(void) {
     CCPort *port = new_port(3);
     char text[] = "one";
     CCMessage m;
     CHECK_EQ(cc_port_send(port, text, sizeof text), 0);
-    text[0] = 'x'; /* ours again */
+    text[0] = 'x'; /* the caller's again */
     CHECK_EQ(cc_port_send_try(port, text, sizeof text), 0);
     CHECK_EQ(cc_port_send_until(port, NULL, 0, cc_after_s(600)), 0);
     CHECK_EQ(cc_port_recv(port, &m), 0);
@@ -90,7 +90,7 @@ static void moves(void) {
     cc_port_free(next);
 }
 
-/* After an error the mover has its block, as it was. */
+/* After an error the sender still owns its block, unchanged. */
 static void failures(void) {
     CCPort *port = NULL;
     CCMessage m = new_block(64, 5), got = {.size = 77};
@@ -133,7 +133,7 @@ static void failures(void) {
     cc_port_free(NULL);
 }
 
-/* What nobody has received is released when the port goes. */
+/* Messages that nobody has received are released with the port. */
 static void left_over(void) {
     CCPort *port = new_port(4);
     atomic_store(&released, 0);

@@ -70,7 +70,7 @@ static void closed(void) {
     CHECK_EQ(cc_wake_key_wait(none, NULL), ESRCH);
     CHECK_EQ(cc_wake_key_close(none), ESRCH);
     CHECK_EQ(cc_wake_key_open(NULL), EINVAL);
-    /* The ticket of a record that is in nobody's hands. */
+    /* The ticket of a free record. */
     CHECK_EQ(cc_wake((CCWakeKey){key.id, key.ticket + 1}, 0), ESRCH);
     CHECK_EQ(cc_wake_key_wait((CCWakeKey){key.id, key.ticket + 1}, NULL), ESRCH);
 }
@@ -93,7 +93,7 @@ TEST(without_runtime) {
     CHECK_EQ(value, 3);
 }
 
-/* ---- somebody waits ---- */
+/* ---- with a waiter ---- */
 
 CC_TASK(waits, {
     CCWakeKey key;
@@ -233,7 +233,7 @@ static void arms(void) {
     }
     CHECK_EQ(seen, 2);
     CHECK_EQ(value, 4);
-    CC_WHEN { /* it is over, and the other one is still open */
+    CC_WHEN { /* it has expired, and the other one is still open */
         CC_ON_KEY(a, &value) {
             CHECK_EQ(CC_WHEN_ERROR, ESRCH);
             seen = 4;
@@ -249,7 +249,7 @@ static void arms(void) {
         }
     }
     CHECK_EQ(seen, 6);
-    CHECK_EQ(cc_wake(b, 8), 0); /* another arm was chosen: the key is as good as before */
+    CHECK_EQ(cc_wake(b, 8), 0); /* another arm was chosen: the key is still valid */
     CHECK_EQ(cc_wake_key_wait(b, &other), 0);
     CHECK_EQ(other, 8);
 }
@@ -301,7 +301,7 @@ static bool all_reused(_Atomic uint8_t *reused) {
     return n == OLD;
 }
 
-/* Keys that are over, and whose records others use: none of them is accepted, and those others notice nothing. Each
+/* Expired keys, whose records others use: none of them is accepted, and the others are not affected. Each
  * fiber has KEYS keys open at a time, so that all records of the old ones are in use. */
 CC_TASK(reuses, {
     _Atomic bool *stop;
@@ -398,7 +398,7 @@ TEST_WORKERS(wake_against_deadline, .timeout = 120) {
     CHECK_EQ(atomic_load(&woken) + atomic_load(&refused), rounds);
 }
 
-/* In a forked child the keys that were open are open. */
+/* Keys that were open at a fork are open in the child. */
 TEST(forked) {
     CCWakeKey key = new_key();
     pid_t child = fork();
@@ -413,11 +413,11 @@ TEST(forked) {
     int status = -1;
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    CHECK_EQ(cc_wake(key, 3), 0); /* the parent's is its own */
+    CHECK_EQ(cc_wake(key, 3), 0); /* the parent has its own copy */
     CHECK_EQ(cc_wake_key_close(key), 0);
 }
 
-/* ---- what is said about it ---- */
+/* ---- in dumps ---- */
 
 static const char *dump_text(void) {
     static char text[65536];

@@ -50,13 +50,13 @@ static int dial(void) {
 static void put(int fd, const char *bytes, size_t size) {
     while (size > 0) {
         ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL);
-        if (n <= 0) return; /* it has heard enough */
+        if (n <= 0) return; /* it has received enough */
         bytes += n;
         size -= (size_t)n;
     }
 }
 
-/* All that comes, to the end; its status, or 0: nothing came. */
+/* Reads the response to its end; returns its status, or 0: none came. */
 static int take(int fd) {
     size_t length = 0;
     ssize_t n;
@@ -167,7 +167,7 @@ TEST(a_unix_socket) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     strcpy(to.sun_path, path);
     CHECK_EQ(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    put(fd, "GET /stats HTTP/1.0\r\n\r\n", 23); /* neither host nor token: the system knows who asks */
+    put(fd, "GET /stats HTTP/1.0\r\n\r\n", 23); /* neither host nor token: the system knows the peer */
     CHECK_EQ(take(fd), 200);
     CHECK(says("\"workers\":["));
     CHECK_EQ(cc_view_start(&(CCViewConfig){.path = path}), EALREADY);
@@ -185,8 +185,8 @@ TEST(a_forked_child_has_none) {
     if (child == 0) {
         close(ends[1]);
         bool none = cc_view_address(address, sizeof address) == ESRCH;
-        CHECK_EQ(write(back[1], "", 1), 1);                     /* what is done at a fork is done */
-        while (read(ends[0], &byte, 1) < 0 && errno == EINTR) { /* until the parent has looked */
+        CHECK_EQ(write(back[1], "", 1), 1);                     /* the fork handlers have run */
+        while (read(ends[0], &byte, 1) < 0 && errno == EINTR) { /* until the parent has checked */
         }
         _exit(none ? 0 : 1);
     }
@@ -235,7 +235,7 @@ TEST_DIES(it_hides_no_deadlock, "ccc: deadlock") {
     (void)cc_run(wait_for_ever, NULL, NULL);
 }
 
-/* ---- who is let in ---- */
+/* ---- access control ---- */
 
 TEST(wrong_hosts_and_tokens) {
     char right[40], line[200], other[120];
@@ -243,7 +243,7 @@ TEST(wrong_hosts_and_tokens) {
     snprintf(right, sizeof right, "127.0.0.1:%u", web.port);
     snprintf(line, sizeof line, "GET /stats?t=%s HTTP/1.1", web.token);
     CHECK_EQ(ask(line, right, ""), 200);
-    CHECK(!says("Set-Cookie")); /* every port of the machine would get it */
+    CHECK(!says("Set-Cookie")); /* every port of the machine would receive it */
     CHECK(!says("Access-Control"));
     CHECK(says("Cache-Control: no-store") && says("Content-Security-Policy: default-src 'none'"));
     CHECK_EQ(ask(line, NULL, ""), 403);
@@ -278,7 +278,7 @@ TEST(wrong_hosts_and_tokens) {
     CHECK_EQ(cc_view_stop(), 0);
 }
 
-/* The page is the same for every program: a browser that loads it again has the token elsewhere. */
+/* The page is the same for every program: the browser keeps the token elsewhere. */
 TEST(the_page_itself_needs_no_token) {
     char right[40];
     serve_tcp();
@@ -324,7 +324,7 @@ TEST(pipelining) {
     CHECK_EQ(cc_view_stop(), 0);
 }
 
-/* ---- bounds ---- */
+/* ---- limits ---- */
 
 TEST(a_slow_client_is_dropped) {
     serve_tcp();
@@ -338,7 +338,8 @@ TEST(a_slow_client_is_dropped) {
     CHECK_EQ(cc_view_stop(), 0);
 }
 
-/* Those that ask for nothing give way to those that do; and who does not take its answer keeps nobody else waiting. */
+/* Idle connections are closed in favour of those with a request; a client that does not read its answer blocks no
+ * other. */
 TEST(a_hundred_connections) {
     enum { MANY = 100 };
     int fds[MANY];
@@ -358,7 +359,7 @@ TEST(a_hundred_connections) {
     CHECK_EQ(cc_view_stop(), 0);
 }
 
-/* Whoever writes a report to where nobody reads keeps the page from its own for a while, and not for ever. */
+/* A report that is written to a pipe that nobody reads delays the page for a while, and not for ever. */
 TEST(a_report_that_does_not_end) {
     serve_tcp();
     CHECK_EQ(get("/groups"), 200);
@@ -480,8 +481,8 @@ static void *crossed(void *arg) {
     return NULL;
 }
 
-/* Fibers that wait for their own channel, and for an event that all of them know, wait for nobody of them. A cycle of
- * locks is one, also beside them. */
+/* Fibers that wait for their own channel, and for an event that all of them share, do not wait for each other. A cycle
+ * of locks is reported, also beside them. */
 TEST_WORKERS(a_cycle_is_one) {
     CCEvent stop = {0};
     CCTask tasks[2];
@@ -527,7 +528,7 @@ static void *listens(void *arg) {
     }
 }
 
-/* Who waits for a descriptor as well is not alone: its peer may come at any time. */
+/* A wait that includes a descriptor is no deadlock: its peer may act at any time. */
 TEST(who_is_alone) {
     int pair[2];
     CCTask task;

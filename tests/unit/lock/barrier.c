@@ -2,7 +2,7 @@
 #include "one_worker.h"
 #include "waiters.h"
 
-/* ---- alone: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: the zero value, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CCBarrier nobody = {0};
@@ -15,7 +15,7 @@ static void use_alone(void) {
     CCBarrier one = CC_BARRIER_INIT(1), two = CC_BARRIER_INIT(2);
     for (int i = 0; i < 3; i++) CHECK_EQ(cc_barrier_wait(&one), 0);
     times_out(call_barrier, &two);
-    CHECK_EQ(two.arrived, 0); /* who has left does not count */
+    CHECK_EQ(two.arrived, 0); /* a party that has left does not count */
 }
 
 TESTS_ALONE(no_object, use_alone)
@@ -95,7 +95,7 @@ TEST_WORKERS(all_or_nobody) {
     for_each_kind(threes_with, 0);
 }
 
-/* A canceller: who waits leaves, and does not count. */
+/* A canceller: a cancelled party leaves, and does not count. */
 static CCBarrier half_full = CC_BARRIER_INIT(4);
 
 static void *wait_in_vain(void *unused) {
@@ -123,7 +123,7 @@ static void *meet(void *arg) {
     return result_of(cc_barrier_wait(&two_parties));
 }
 
-/* It was cancelled before the barrier opened, and was counted all the same: it has passed. One that is gone is not. */
+/* It was cancelled before the barrier opened, but was counted: it has passed. One that has left has not. */
 static void *meetings(void *arg) {
     CCTask first = start(meet);
     CHECK_EQ(cc_task_cancel(&first), 0);

@@ -2,7 +2,7 @@
 #include "one_worker.h"
 #include "waiters.h"
 
-/* ---- alone: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: the zero value, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CCMutex m = {0};
@@ -16,7 +16,7 @@ static void no_object(void) {
 
 static void use_alone(void) {
     static struct watch w;
-    CHECK_EQ(cc_cond_signal(&w.cond), 0); /* nobody there: it is not kept */
+    CHECK_EQ(cc_cond_signal(&w.cond), 0); /* no waiter: the signal is not kept */
     CHECK_EQ(cc_cond_broadcast(&w.cond), 0);
     times_out(call_cond, &w);
     CHECK(w.cond.first == NULL);
@@ -118,7 +118,7 @@ TEST_WORKERS(one_signal_one_waiter) {
 
 /* ---- a signal between the unlock of the mutex and the wait ---- */
 
-/* The waiter's unlock wakes somebody who signals at once: the waiter is on its way to its node. */
+/* The waiter's unlock wakes a fiber that signals at once, while the waiter is about to queue. */
 static void *signal_at_once(void *unused) {
     CHECK_EQ(cc_mutex_lock(&watch.mutex), 0);
     CHECK_EQ(cc_mutex_unlock(&watch.mutex), 0);
@@ -161,7 +161,8 @@ static void *signal_often(void *over) {
         CHECK_EQ(cc_mutex_lock(&watch.mutex), 0);
         int before = queued(ww);
         CHECK_EQ(cc_cond_signal(&watch.cond), 0);
-        /* Nobody can come without the mutex: at most the one that was signalled, and late ones, have gone. */
+        /* No waiter can arrive without the mutex: at most the one that was signalled, and those that timed out, have
+         * left. */
         if (before > 0) atomic_fetch_add(&given, 1);
         CHECK_EQ(cc_mutex_unlock(&watch.mutex), 0);
         cc_yield();
@@ -180,7 +181,7 @@ TEST_WORKERS(no_more_than_signalled) {
     CHECK_EQ(queued(&watch), 0);
 }
 
-/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it
+/* ---- a wait was cancelled, and its fiber has not run yet, when it would be served: the next waiter is served instead
  * ---- */
 
 static void *wait_for_signal(void *arg) {
@@ -234,7 +235,7 @@ TEST_WORKERS(cancelled_with_the_mutex) {
     CHECK_EQ(cc_mutex_unlock(&held.mutex), 0);
 }
 
-/* Nor does the end of a grace period make it anything but one wait, however long the mutex is held. */
+/* Nor does the end of a grace period split the wait, however long the mutex is held. */
 static void *wait_cancelled(void *arg) {
     CHECK_EQ(cc_mutex_lock(&held.mutex), 0);
     CHECK_EQ(cc_cond_wait(&held.cond, &held.mutex), ECANCELED);

@@ -1,7 +1,7 @@
 /* event.c - a set wakes all waiters, and does not access the event once a waiter may free it. */
 #include "waiters.h"
 
-/* ---- alone: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: the zero value, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CHECK_EQ(cc_event_set(NULL), EINVAL);
@@ -51,7 +51,7 @@ TEST_WORKERS(gone_after_the_wait) {
     in_all_pairs(gone_with);
 }
 
-/* Those who waited at the set go on, although it is reset before they run. */
+/* Waiters at the time of the set continue, although the event is reset before they run. */
 TEST_WORKERS(set_and_reset) {
     CCEvent e = {0};
     struct wish wishes[6];

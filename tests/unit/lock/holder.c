@@ -96,8 +96,8 @@ TEST_DIES(write_unlock_of_a_reader, "is held by readers; fiber ", .signal = SIGA
 }
 
 /* Two callers give back one read lock at the same time, while a writer waits: one of them gets an error, however close
- * they are. Once in forty rounds both had seen the reader, and the second took what was not there: nobody noticed, and
- * the lock was never free again. */
+ * they are. Once in forty rounds both had seen the reader, and the second unlocked what was not locked: that went
+ * unnoticed, and the lock was never free again. */
 static _Atomic int ready;
 
 static void *give_back(void *arg) {
@@ -200,7 +200,7 @@ static void let_another_take(void) {
     CHECK_EQ(cc_event_wait(&taken), 0);
 }
 
-/* The slip that all this is for: the lock was not taken, and is given back all the same. */
+/* The mistake that this check is for: the lock was not taken, and is released nevertheless. */
 static void unlock_after_a_timeout(void) {
     let_another_take();
     CHECK_EQ(cc_mutex_lock_until(&m, cc_after_ms(1)), ETIMEDOUT);
@@ -260,7 +260,7 @@ TEST_DIES(unlock_for_the_joiner, " unlocks it. ", .signal = SIGABRT) {
     in_a_fiber(lock_and_join);
 }
 
-/* An unlock that hands the mutex over is the last of its holder's: the next one has it, though it has not run yet. */
+/* After an unlock that hands the mutex over, the next waiter is the holder, though it has not run yet. */
 static void *starve(void *unused) {
     CHECK_EQ(cc_mutex_lock(&m), 0);
     return unused;
@@ -348,7 +348,7 @@ static void *lock_and_say(void *holder) {
 
 static void unlock_by_the_same_record(void) {
     static uint32_t holder;
-    enum { MOST = 1000 }; /* the worker hands out what it has got back */
+    enum { MOST = 1000 }; /* the worker reuses the record */
     CCTask task = cc_fiber_spawn_task(lock_and_say, &holder);
     CHECK_EQ(cc_task_join(&task, NULL), 0);
     for (int i = 0; i < MOST; i++) {
@@ -474,7 +474,7 @@ TEST_DIES(read_unlock_by_a_thread, "is held by other readers; OS thread ", .sign
     read_unlock_free();
 }
 
-/* It has none of what the one before it on the same stack held. */
+/* It holds none of the locks of the previous fiber on the same stack. */
 TEST_DIES(read_unlock_by_the_next_fiber, "is held by other readers; fiber ", .signal = SIGABRT) {
     CHECK_EQ(cc_run(read_in_a_fiber, NULL, NULL), 0);
     in_a_fiber(read_unlock_free);
@@ -575,7 +575,7 @@ TEST_DIES(once_within_once, "which wants it again", .signal = SIGABRT) {
     in_a_fiber(once_in_once);
 }
 
-/* The lock is the fiber's, not the worker's: it may be given back on another one. */
+/* The lock belongs to the fiber, not to the worker: it may be released on another one. */
 static void *hold_and_move(void *unused) {
     for (int i = 0; i < 50; i++) {
         CHECK_EQ(cc_mutex_lock(&m), 0);

@@ -3,7 +3,7 @@
 #include "one_worker.h"
 #include "waiters.h"
 
-/* ---- alone: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: the zero value, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CHECK_EQ(cc_mutex_lock(NULL), EINVAL);
@@ -21,7 +21,7 @@ static void use_alone(void) {
         CHECK_EQ(cc_mutex_unlock(&m), 0);
         CHECK_EQ(cc_mutex_lock_try(&m), 0);
         CHECK_EQ(cc_mutex_unlock(&m), 0);
-        CHECK_EQ(cc_mutex_lock_until(&m, past), 0); /* what can be done at once is done */
+        CHECK_EQ(cc_mutex_lock_until(&m, past), 0); /* a free lock is taken, whatever the deadline */
         CHECK_EQ(cc_mutex_unlock(&m), 0);
     }
     CHECK_EQ(m.word, 0);
@@ -100,16 +100,15 @@ static void *be_greedy(void *unused) {
     return unused;
 }
 
-/* On one worker the one who waits can run only while the lock is held: without a hand-over it would lose for
- * ever. */
+/* On one worker the waiter can run only while the lock is held: without a hand-over it would starve. */
 TEST(nobody_is_passed_over_for_ever) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
     CHECK_EQ(cc_run(be_greedy, NULL, NULL), 0);
     CHECK(greedy_turns > 0);
-    CHECK(greedy_turns <= 17); /* by the rule: 16 lost, and the hand-over */
+    CHECK(greedy_turns <= 17); /* by the rule: 16 lost attempts, and the hand-over */
 }
 
-/* Those in the queue get it in the order of their coming, if nobody comes by. */
+/* Waiters get it in the order of arrival, if no other caller barges in. */
 static atomic_int order;
 
 static void *take_turn(void *arg) {
@@ -197,8 +196,8 @@ static struct bucket_node *queue_in(struct bucket *bucket, struct bucket_node *n
     return node;
 }
 
-/* Three for each mutex: the first, one behind it, one that comes to the front. They leave in another order than they
- * came. Each is found at once: a search along all mutexes with waiters would take minutes. */
+/* Three for each mutex: the first, one after it, one that is put to the front. They leave in another order than they
+ * arrived. Unlinking is constant time: a search of all mutexes with waiters would take minutes. */
 TEST(many_mutexes_in_a_bucket, .timeout = 30) {
     bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
     enum { STEP = 7919 }; /* a prime */
@@ -287,7 +286,7 @@ TEST_WORKERS(the_last_frees_it) {
     for_each_kind(last_frees_with, 0);
 }
 
-/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it
+/* ---- a wait was cancelled, and its fiber has not run yet, when it would be served: the next waiter is served instead
  * ---- */
 
 static void *lock_and_unlock(void *arg) {

@@ -1,7 +1,7 @@
 /* once.c - one caller runs the function, the others wait for it; after a panic the next one runs it. */
 #include "waiters.h"
 
-/* ---- alone: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: the zero value, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CCOnce once = {0};
@@ -58,7 +58,7 @@ TEST_WORKERS(for_all) {
     for_each_kind(once_with, 0);
 }
 
-/* A panic leaves the first: the others do not wait for ever, and one of them does it. */
+/* The first caller panics: the others do not wait for ever, and one of them runs the function. */
 struct retried {
     CCOnce once;
     CCEvent go_on;
@@ -106,7 +106,7 @@ static void once_again_with(enum parties who, size_t unused) {
     CHECK_EQ(r.begun, 2);
     CHECK_EQ(r.done, 1);
     need_once(&r);
-    /* Nobody waits: the next call does it. */
+    /* Nobody waits: the next call runs it. */
     struct retried alone = {.begun = 0};
     CHECK_EQ(cc_event_set(&alone.go_on), 0);
     (void)need_and_try(&alone);

@@ -3,7 +3,7 @@
 #include "one_worker.h"
 #include "waiters.h"
 
-/* ---- alone: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: the zero value, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CHECK_EQ(cc_rwlock_read_lock(NULL), EINVAL);
@@ -24,7 +24,7 @@ static void use_alone(void) {
     CHECK_EQ(cc_rwlock_read_lock_try(&rw), 0);
     CHECK_EQ(cc_rwlock_write_lock_try(&rw), EAGAIN);
     times_out(call_write, &rw);
-    CHECK_EQ(cc_rwlock_read_lock_until(&rw, past), 0); /* the writer that left is in nobody's way */
+    CHECK_EQ(cc_rwlock_read_lock_until(&rw, past), 0); /* a writer that timed out blocks nobody */
     for (int i = 0; i < 3; i++) CHECK_EQ(cc_rwlock_read_unlock(&rw), 0);
     CHECK_EQ(cc_rwlock_write_lock(&rw), 0);
     CHECK_EQ(cc_rwlock_write_lock_try(&rw), EAGAIN);
@@ -44,7 +44,7 @@ static CCRWLock rw;
 
 struct pages {
     CCRWLock rw;
-    long left, right; /* equal, but while a writer is inside */
+    long left, right; /* equal, except while a writer is inside */
     long each;
     atomic_int readers, most;
 };
@@ -118,7 +118,7 @@ TEST_WORKERS(first_come_first_served) {
     CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
     tasks[0] = cc_fiber_spawn_task(write_once, (void *)0);
     await_queued(&rw, 1);
-    CHECK_EQ(cc_rwlock_read_lock_try(&rw), EAGAIN); /* there would be room beside the reader, but a writer waits */
+    CHECK_EQ(cc_rwlock_read_lock_try(&rw), EAGAIN); /* the lock is held for reading, but a writer waits */
     for (int i = 1; i < 4; i++) {
         tasks[i] = cc_fiber_spawn_task(read_once, NULL);
         await_queued(&rw, i + 1);
@@ -188,7 +188,7 @@ TEST_WORKERS(a_reader_among_writers) {
     against(write_on, read_some);
 }
 
-/* ---- one that takes the lock again at once, each time before the one that waits has run ---- */
+/* ---- a caller that takes the lock again at once, each time before the waiter has run ---- */
 
 static void *read_at_last(void *unused) {
     CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
@@ -230,7 +230,7 @@ TEST_WORKERS(a_waiter_is_overtaken_so_often_only) {
 /* ---- many readers are overtaken ---- */
 
 /* All readers are woken, find that the lock is taken again, and have waited for so long that they are starving. Each
- * finds its place at once: a search along the others would take a minute. */
+ * finds its place in constant time: a search of the queue would take a minute. */
 static void *overtake_many(void *unused) {
     bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
     int count = cheap ? 30000 : 300;
@@ -330,7 +330,7 @@ TEST(two_give_up_before_a_writer) {
     }
 }
 
-/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it
+/* ---- a wait was cancelled, and its fiber has not run yet, when it would be served: the next waiter is served instead
  * ---- */
 
 static void *write_and_unlock(void *arg) {
@@ -361,7 +361,7 @@ static void *read_and_unlock(void *arg) {
     return result_of(rc);
 }
 
-/* A writer stands between those who read and those who want to; when it goes, they are together. */
+/* A writer is queued between active and waiting readers; when it leaves, the waiting readers join. */
 static void *readers(void *arg) {
     CHECK_EQ(cc_rwlock_read_lock(&rw), 0);
     CCTask writer = start(write_and_unlock), reader = start(read_and_unlock);

@@ -2,7 +2,7 @@
 #include "one_worker.h"
 #include "waiters.h"
 
-/* ---- alone: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: the zero value, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CHECK_EQ(cc_sem_acquire(NULL), EINVAL);
@@ -83,7 +83,7 @@ static void *acquire_in_turn(void *turn) {
     return NULL;
 }
 
-/* And who comes by does not overtake. */
+/* And a new caller does not overtake. */
 TEST_WORKERS(first_come_first_served) {
     CCTask tasks[8];
     for (int i = 0; i < 8; i++) {
@@ -124,7 +124,7 @@ TEST_WORKERS(many_at_once) {
     for_each_kind(many_with, 0);
 }
 
-/* ---- a wait was cancelled, and its fiber has not run yet, when what it waited for is given: the next one gets it
+/* ---- a wait was cancelled, and its fiber has not run yet, when it would be served: the next waiter is served instead
  * ---- */
 
 static void *take_permit(void *arg) {
@@ -136,7 +136,7 @@ static void release_three(void) {
     CHECK_EQ(cc_sem_release(&sem, 3), 0);
 }
 
-/* What is left over is there for whoever comes. */
+/* The remaining permits are there for the next caller. */
 static void *permits(void *arg) {
     past_the_first(take_permit, release_three);
     for (int left = 2; left > 0; left--) CHECK_EQ(cc_sem_acquire_try(&sem), 0);

@@ -1,7 +1,7 @@
 /* wait_group.c - a wait ends when all are done; the group may be reused or freed at once. */
 #include "waiters.h"
 
-/* ---- alone: all zero is ready, three forms, bad arguments ---- */
+/* ---- alone: the zero value, three forms, bad arguments ---- */
 
 static void no_object(void) {
     CHECK_EQ(cc_wait_group_add(NULL, 1), EINVAL);
@@ -73,7 +73,7 @@ TEST_WORKERS(round_after_round, .timeout = 120) {
     CHECK_EQ(cc_run(reuse_in_fiber, NULL, NULL), 0);
 }
 
-/* On the stack of the one who waits, gone when the wait returns. */
+/* On the stack of the waiter, which returns after the wait. */
 static void *count_down(void *group) {
     CHECK_EQ(cc_wait_group_done(group), 0);
     return NULL;

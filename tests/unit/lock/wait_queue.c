@@ -4,16 +4,16 @@
 
 enum { MANY = 6 };
 
-/* ---- what an object must offer to be put through all of this ---- */
+/* ---- what an object must provide for these tests ---- */
 
 struct kind {
     const char *name;
     int (*call)(void *, CCDeadline);
     void (*close)(void *); /* makes everybody wait */
-    void (*give)(void *);  /* lets one, or all, go on */
-    void (*after)(void *); /* what a party does that was let go; may be NULL */
+    void (*give)(void *);  /* releases one, or all */
+    void (*after)(void *); /* what a released party does; may be NULL */
     void (*clean)(void *); /* nobody waits, nothing is left: checks that, after one more give for `all` == false */
-    bool all;              /* give lets all go, not one */
+    bool all;              /* give releases all, not one */
 };
 
 union object {
@@ -58,7 +58,7 @@ static void sem_close(void *o) {
 static void sem_give(void *o) {
     CHECK_EQ(cc_sem_release(o, 1), 0);
 }
-static void sem_clean(void *o) { /* as many permits as nobody took: the caller gives one for each party */
+static void sem_clean(void *o) { /* as many permits as are left: the caller gives one for each party */
     CHECK_EQ(queued(o), 0);
 }
 
@@ -218,11 +218,11 @@ static void edge_with(enum parties who, size_t unused) {
             }
             in_time += served;
             late += 3 - served;
-            if (k->call == call_sem) /* what nobody got is there, and no more */
+            if (k->call == call_sem) /* the permits that nobody got are left, and no more */
                 CHECK_EQ(o.sem.word, 3 - served);
             k->clean(&o);
         }
-        (void)late, (void)in_time; /* how often which: a matter of the machine */
+        (void)late, (void)in_time; /* how often each happens depends on the machine */
     }
 }
 
@@ -247,14 +247,14 @@ TEST_WORKERS(cancelled) {
     end_by_cancelling();
     for (size_t n = 0; n < array_len(kinds); n++) {
         for (int i = 0; i < MANY; i++) CHECK_EQ(callers[n][i].wish.returned, ECANCELED);
-        /* Nobody is left, nothing was taken: the object serves whoever comes next. */
+        /* No waiter is left, nothing was taken: the object serves the next caller. */
         kinds[n].give(&o[n]);
         if (kinds[n].call == call_sem) CHECK_EQ(cc_sem_acquire_try(&o[n].sem), 0);
         kinds[n].clean(&o[n]);
     }
 }
 
-/* OS threads wait on: they are nobody's to cancel. What is given reaches them past the cancelled. */
+/* OS threads continue to wait: they cannot be cancelled. What is given goes past the cancelled waiters to them. */
 TEST(threads_are_not_cancelled) {
     FOR_EACH_KIND(k) {
         CHECK_EQ(cc_runtime_init(NULL), 0);

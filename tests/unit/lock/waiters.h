@@ -49,7 +49,7 @@ BATTERY_UNUSED static void await_mutex_waiters(CCMutex *m, int n) {
     while (mutex_waiters(m) != n) cc_yield();
 }
 
-/* One call of a party: what it waits for, and what came of it. */
+/* One call of a party: what it waits for, and its result. */
 struct wish {
     void *object;
     int (*call)(void *object, CCDeadline deadline);
@@ -94,7 +94,7 @@ BATTERY_UNUSED static int call_cond(void *o, CCDeadline d) {
     struct watch *w = o;
     CHECK_EQ(cc_mutex_lock(&w->mutex), 0);
     int rc = d.ns == UINT64_MAX ? cc_cond_wait(&w->cond, &w->mutex) : cc_cond_wait_until(&w->cond, &w->mutex, d);
-    CHECK_EQ(cc_mutex_lock_try(&w->mutex), EAGAIN); /* it is held, whatever came */
+    CHECK_EQ(cc_mutex_lock_try(&w->mutex), EAGAIN); /* the mutex is held, whatever the result */
     CHECK_EQ(cc_mutex_unlock(&w->mutex), 0);
     return rc;
 }
