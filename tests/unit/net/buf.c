@@ -97,7 +97,7 @@ CC_TASK(send_slowly, {
     return NULL;
 }
 
-/* The same bytes come out, whatever pieces they come in and are asked for in. */
+/* The same bytes come out, whatever the sizes of writes and reads. */
 static void *pieces(void *arg) {
     enum { SIZE = 100 * 1000 };
     char *text = malloc(SIZE), *got = malloc(SIZE + 1);
@@ -375,7 +375,7 @@ CC_TASK(write_all, { CCConn *c; }) {
     return NULL;
 }
 
-/* A pipe cannot be emptied into it: what is in there already must not get lost. */
+/* A pipe cannot be spliced into it: bytes that are already in the pipe must not get lost. */
 static void *to_the_end_of_a_file(void *arg) {
     char path[64];
     CCConn *to;
@@ -546,7 +546,7 @@ TEST_WORKERS(what_never_has_to_wait_can_be_ended) {
     CHECK_EQ(cc_run(endless, NULL, NULL), 0);
 }
 
-/* The same between sockets, through a pipe: somebody else writes and reads as fast as he can. */
+/* The same between sockets, through a pipe: another process writes and reads as fast as it can. */
 struct pump {
     int fd;
     atomic_bool stop;

@@ -190,7 +190,7 @@ static void *deadlines(void *arg) {
         CHECK(error == EAGAIN || (error == 0 && n > 0));
         sent += n;
         size_t got = 0;
-        while (got < sent) { /* what was said to be sent is, and nothing else */
+        while (got < sent) { /* what was reported as sent has arrived, and nothing else */
             CHECK_EQ(cc_read(e.there, many, sizeof many, &n), 0);
             CHECK(n > 0);
             got += n;
@@ -240,7 +240,7 @@ TEST_WORKERS(a_close_and_a_cancellation_end_a_wait) {
     CHECK_EQ(cc_run(closes, NULL, NULL), 0);
 }
 
-/* The number of a connection was closed by close(2), and another has it: that one is not closed. */
+/* The descriptor of a connection was closed by close(2), and its number reused: the new descriptor is not closed. */
 TEST(a_close_spares_the_next_one) {
     struct ends old = make(KIND_PAIR);
     char byte;
@@ -307,7 +307,7 @@ static void *resets(void *arg) {
         int error;
         while ((error = cc_conn_alive(e.here)) == 0) cc_yield();
         CHECK_EQ(error, ECONNRESET);
-        CHECK_EQ(cc_read(e.here, &byte, 1, &n), ECONNRESET); /* the system tells it once: it was remembered */
+        CHECK_EQ(cc_read(e.here, &byte, 1, &n), ECONNRESET); /* the system reports it once: the library remembers it */
         cc_close(e.here);
 
         e = make(kind); /* a half-closed one */
@@ -496,20 +496,20 @@ TEST(unix_files) {
     CHECK_EQ(cc_listen(&l, where, NULL), 0);
     CHECK_EQ(stat(path, &status), 0);
     CHECK_EQ(status.st_mode & 0777, 0600);
-    CHECK_EQ(cc_listen(&second, stale, NULL), EADDRINUSE); /* somebody listens */
+    CHECK_EQ(cc_listen(&second, stale, NULL), EADDRINUSE); /* there is a listener */
     cc_listener_close(l);
-    CHECK_EQ(cc_listen(&second, where, NULL), EADDRINUSE); /* nobody does, but the file is there */
+    CHECK_EQ(cc_listen(&second, where, NULL), EADDRINUSE); /* there is none, but the file exists */
     CHECK_EQ(cc_listen(&second, stale, NULL), 0);
     cc_listener_close(second);
     CHECK(stat(path, &status) != 0);
-    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600); /* what is no socket stays */
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600); /* a file that is no socket stays */
     CHECK(fd >= 0);
     close(fd);
     CHECK_EQ(cc_listen(&second, stale, NULL), EADDRINUSE);
     CHECK_EQ(unlink(path), 0);
 }
 
-/* A root directory without /proc, a umask that takes bits away. A process of its own: this one needs its files. */
+/* A root directory without /proc, and a umask that clears bits. In a child process: this one needs its files. */
 static int listen_below(const char *root) {
     struct stat status;
     CCListener *l;
@@ -620,7 +620,7 @@ TEST(descriptors_that_travel) {
 
 /* ---- half-open ---- */
 
-/* A peer that is there no more, for all that this side knows: it takes no bytes, and says nothing. */
+/* A peer that seems dead: it acknowledges nothing, and sends nothing. */
 TEST(a_peer_that_takes_nothing_is_given_up) {
     static const char bytes[1 << 20];
     CCListener *l;

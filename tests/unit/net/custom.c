@@ -261,7 +261,7 @@ TEST_WORKERS(close_ends_waits_and_frees_it_behind_them) {
     cc_close(plain);
 }
 
-/* A look at a connection is a call as well: it is not freed below it. */
+/* A query of a connection is a call as well: it is not freed meanwhile. */
 static CCEvent asked, answered;
 
 static int slow_name(void *state, bool peer, CCAddr *addr) {

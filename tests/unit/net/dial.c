@@ -59,7 +59,7 @@ static CCAddr refusing_addr(void) {
     return addr;
 }
 
-/* A listener whose backlog is full does not answer. The system tells how many wait, and how many may. */
+/* A listener whose backlog is full does not answer. The system reports how many wait, and the limit. */
 static CCAddr silent_addr(void) {
     CCAddr addr;
     struct tcp_info info;
@@ -99,12 +99,12 @@ static void *first_wins(void *arg) {
     add_addr(good_addr());
     uint64_t before = cc_now_ns();
     CHECK_EQ(cc_dial(&c, "tcp://test:1?fallback_ms=20", NULL), 0);
-    CHECK(cc_now_ns() - before >= 20 * 1000000ull); /* the silent one had its time, the refusing one needed none */
+    CHECK(cc_now_ns() - before >= 20 * 1000000ull); /* the silent address had its time, the refusing one needed none */
     addr = good_addr();
     CHECK_EQ(cc_conn_peer(c, &peer), 0);
     CHECK_EQ(cc_addr_compare(&addr, &peer), 0);
     cc_close(c);
-    CHECK_EQ(cc_io_waiters(), at_first); /* the others were given up */
+    CHECK_EQ(cc_io_waiters(), at_first); /* the others were cancelled */
 
     clear_answer();
     add_addr(refusing_addr());
@@ -154,7 +154,7 @@ static void *errors(void *arg) {
     add_addr(refusing_addr());
     add_addr(refusing_addr());
     CHECK_EQ(cc_dial(&c, "tcp://test:1", NULL), ECONNREFUSED);
-    CCAddr six; /* with a source that does not fit, which tells less than a refusal */
+    CCAddr six; /* with a source address of the wrong family, whose error is less informative than a refusal */
     CHECK_EQ(cc_addr_parse(&six, "[::1]:9"), 0);
     clear_answer();
     add_addr(six);

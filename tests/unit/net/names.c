@@ -104,7 +104,7 @@ static void *system_names(void *arg) {
     return arg;
 }
 
-/* What the C library takes for numbers, and are no ports. */
+/* What the C library accepts as a number, but is no port. */
 TEST(services_that_are_none) {
     static const char *const none[] = {"", "-1", "+80", " 80", "\t80", "65536", "99999", "4294967376"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
@@ -118,7 +118,7 @@ TEST(services_that_are_none) {
     CHECK_EQ(cc_listen(&l, "tcp://127.0.0.1:-1", NULL), EPROTONOSUPPORT);
 }
 
-/* What is not open cannot be read: that is no answer about the name. */
+/* Without descriptors the files cannot be read: that is not an answer about the name. */
 static void *without_descriptors(void *arg) {
     struct rlimit before, none;
     CCAddr addr;
@@ -170,7 +170,7 @@ static void *kept(void *arg) {
     CHECK_EQ(asked, 6); /* errors are not */
     answer = 0;
     char name[16];
-    for (int i = 0; i < 200; i++) { /* and of answers not too many */
+    for (int i = 0; i < 200; i++) { /* and the number of answers is limited */
         snprintf(name, sizeof name, "name%d", i);
         CHECK_EQ(ask(name), 0);
     }
@@ -213,7 +213,7 @@ CC_TASK(ask_own, { int number; }) {
     return NULL;
 }
 
-/* Lookups that wait for their turn are found at once: a search along the line of all would take a minute. */
+/* A queued lookup is found in constant time: a search of the queue would take a minute. */
 TEST(many_ask_for_names, .timeout = 25) {
     bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
     askers = cheap ? 40000 : 500;
@@ -325,7 +325,7 @@ CC_TASK(ask_slow, {
     return NULL;
 }
 
-/* The one who began a lookup leaves before it has a thread: another one takes it over. */
+/* The caller that started a lookup leaves before it has a thread: another one takes it over. */
 static void *hand_over(void *arg) {
     static char names[24][16];
     start();
@@ -346,7 +346,7 @@ static void *hand_over(void *arg) {
         }
         CHECK_EQ(through, 1);
         for (int i = 0; i < 20; i++) cc_yield();
-        CHECK_EQ(through, 1); /* nobody takes that for an answer */
+        CHECK_EQ(through, 1); /* it is not taken for an answer */
         held = false;
     }
     CHECK_EQ(through, 28);
@@ -416,7 +416,7 @@ TEST(a_resolver_that_waits_on_an_os_thread) {
     CHECK_EQ(asked, 2);
 }
 
-/* A panic is the caller's own; who waits for the same answer gets one. */
+/* A panic is the caller's own; others that wait for the same answer get one. */
 static void ask_in_vain(void *arg) {
     (void)arg;
     (void)ask("bad");

@@ -22,8 +22,8 @@ __attribute__((unused)) static int count_fds(void) {
     return count;
 }
 
-/* The same before something begins that may leave some open. The poller is open then, which is done by the first wait;
- * the runtime may be reading a file at that moment, too. */
+/* The same at the start of a case that might leak some. By then the first wait has opened the poller; the runtime may
+ * be reading a file at that moment, too. */
 __attribute__((unused)) static int fds_before(void) {
     CCConn *one, *other;
     char byte;
@@ -35,7 +35,7 @@ __attribute__((unused)) static int fds_before(void) {
     return count_fds();
 }
 
-/* None was left open. What the runtime reads now and then is closed again. */
+/* None was leaked. Files that the runtime reads now and then are closed again. */
 __attribute__((unused)) static void check_fds(int before) {
     for (int i = 0; i < 5000 && count_fds() > before; i++) cc_sleep_ms(1);
     CHECK(count_fds() <= before);

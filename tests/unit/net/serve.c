@@ -60,7 +60,7 @@ static void *serves(void *arg) {
     CCAddr addr;
     CCConn *c;
     CHECK_EQ(cc_listener_addr(listener, &addr), 0);
-    CHECK_EQ(cc_dial_addr(&c, &addr, NULL, CC_FOREVER), ECONNREFUSED); /* it has stopped to listen */
+    CHECK_EQ(cc_dial_addr(&c, &addr, NULL, CC_FOREVER), ECONNREFUSED); /* it has stopped listening */
     CHECK_EQ(cc_accept(listener, &c), EBADF);
     cc_listener_close(listener);
     return arg;
@@ -143,8 +143,8 @@ static void *failing(void *arg) {
     return arg;
 }
 
-/* At the end of a server, handlers that wait for a next request return ECANCELED: this is not a failure. Of a handler
- * that nobody has cancelled it is one. */
+/* At the end of a server, handlers that wait for a next request return ECANCELED: this is not a failure. For a handler
+ * that was not cancelled it is one. */
 static int passes_on(CCConn *conn, void *arg) {
     char byte;
     size_t n;
@@ -385,7 +385,7 @@ static atomic_bool server_cancelled;
 static void end_late(void *value) {
     (void)value;
     while (!atomic_load(&server_cancelled)) cc_yield();
-    for (int i = 0; i < 20; i++) cc_yield(); /* the server looks who is left */
+    for (int i = 0; i < 20; i++) cc_yield(); /* the server checks which handlers are left */
 }
 
 static int echo_one(CCConn *conn, void *arg) {
@@ -417,7 +417,7 @@ TEST_WORKERS(handlers_that_have_ended_are_not_cancelled) {
     CHECK_EQ(cc_run(ends_late, NULL, NULL), 0);
 }
 
-/* A handler that waits for its peer has the only place: the server waits for that one, and ends all the same. */
+/* A handler that waits for its peer has the only slot: the server waits for it, and still ends. */
 CC_TASK(close_when_full, { CCListener *l; }) {
     CCConn *c = dial(self->l);
     char byte;
@@ -450,12 +450,12 @@ TEST_WORKERS(a_listener_that_is_closed_while_all_places_are_taken) {
 
 enum { PROCESSES = 2 };
 
-/* Of each process. In the long profile 20,000 connections want to be served with a thousand descriptors. */
+/* For each process. In the long profile 20,000 connections are served with a thousand descriptors. */
 static int client_count(void) {
     return test_long() ? 10000 : 30;
 }
 
-/* Another process, with descriptors of its own: every connection gets an answer or an end. */
+/* Another process, with its own descriptors: every connection gets an answer or an end of file. */
 static int clients(unsigned port) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct rlimit limit;

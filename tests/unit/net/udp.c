@@ -122,7 +122,7 @@ TEST(several_of_one_length) {
 
 static int fails_after = -1; /* calls; negative: never */
 
-/* In the place of the C library's. */
+/* Replaces the C library's. */
 int recvmmsg(int fd, struct mmsghdr *list, unsigned count, int flags, struct timespec *timeout) {
     if (fails_after >= 0 && fails_after-- == 0) {
         errno = ECONNREFUSED;

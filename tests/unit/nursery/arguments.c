@@ -103,7 +103,7 @@ static void handles(void) {
     CHECK_EQ(cc_task_detach(&copy), 0);
     CHECK_EQ(cc_nursery_spawn_ex(n, &task, give_back, CC_ERROR(EIO), NULL), 0);
     CHECK_EQ(cc_nursery_wait(n), EIO);
-    CHECK_EQ(cc_task_join(&task, &result), 0); /* the task has ended; that it failed is between it and its nursery */
+    CHECK_EQ(cc_task_join(&task, &result), 0); /* the task has ended; its failure goes to its nursery */
     CHECK(result == CC_ERROR(EIO));
     CHECK_EQ(cc_nursery_free(n), 0);
 }
@@ -125,7 +125,7 @@ TEST_WORKERS(edges) {
     CHECK_EQ(cc_worker_count(), 0);
 }
 
-/* Calls on a nursery need no runtime, but for children and deadlines, which start it. */
+/* Calls on a nursery need no runtime, except for children and deadlines, which start it. */
 TEST_WORKERS(without_a_runtime) {
     static int key;
     CCNursery *n = new_nursery(NULL), *inner = new_nursery(n);

@@ -60,7 +60,7 @@ TEST_WORKERS(before_and_during_and_twice) {
     in_fiber(twice);
 }
 
-/* The cancellation falls into the children's first steps. */
+/* The cancellation comes while the children start. */
 static void during_the_start(void) {
     for (long i = 0, rounds = test_rounds(300, 30000); i < rounds; i++) {
         atomic_int started = 0;
@@ -116,7 +116,7 @@ static void *wait_in_every_way(void *arg) {
         CHECK_EQ(cc_task_join(&endless, NULL), ECANCELED);
         CHECK_EQ(cc_task_join_until(&endless, NULL, cc_after_ms(3600 * 1000)), ECANCELED);
         CHECK(endless.id != 0); /* not joined */
-        /* What need not wait is done. */
+        /* A call that does not have to wait succeeds. */
         CHECK_EQ(cc_sleep_ms(0), 0);
         CHECK_EQ(cc_chan_recv_try(never, &value, sizeof value), EAGAIN);
         CHECK_EQ(cc_select_try(cases, 2, &chosen), EAGAIN);
@@ -285,7 +285,7 @@ TEST_WORKERS(run_waits_for_what_it_cancels) {
     in_fiber(run_is_cancelled);
 }
 
-/* A fiber that was started without a nursery is nobody's, wherever that was; a root has no parent. */
+/* A fiber that was started without a nursery belongs to none, wherever it was started; a root has no parent. */
 static atomic_int let_go;
 
 static void *not_mine(void *arg) {
@@ -356,7 +356,7 @@ TEST_WORKERS(from_threads) {
 
 static void *wait_for_nursery(void *arg) {
     CHECK_EQ(cc_nursery_wait(arg), ECANCELED);
-    CHECK_EQ(cc_nursery_children(arg), 0); /* it has waited for the end all the same */
+    CHECK_EQ(cc_nursery_children(arg), 0); /* it has waited for the end nevertheless */
     return NULL;
 }
 
@@ -408,7 +408,7 @@ TEST_WORKERS(waiters) {
     in_fiber(waiter_gives_up);
 }
 
-/* A child, or one below it, would wait for itself. */
+/* A child, or a descendant, would wait for itself. */
 static void *wait_for_own(void *arg) {
     CHECK_EQ(cc_nursery_wait(arg), EDEADLK);
     CHECK_EQ(cc_nursery_wait_until(arg, CC_FOREVER), EDEADLK);
@@ -513,7 +513,7 @@ static void *wait_for_flag(void *flag) {
     return NULL;
 }
 
-/* A joiner is not held by a task that its cancellation does not reach. */
+/* A cancelled joiner does not wait for a task that the cancellation does not reach. */
 static void *join_outsider(void *flag) {
     CCTask task = cc_fiber_spawn_task(wait_for_flag, flag);
     CHECK_EQ(cc_task_join(&task, NULL), ECANCELED);

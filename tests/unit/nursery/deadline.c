@@ -105,7 +105,7 @@ TEST_WORKERS(changed) {
     in_fiber(change);
 }
 
-/* Called off by a thread while another one shuts down: nothing that was called off keeps the runtime up. */
+/* A thread removes a deadline while another one shuts down: a removed deadline does not delay the shutdown. */
 TEST_WORKERS(called_off_by_a_thread) {
     for (int i = 0; i < 50; i++) {
         CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.deadline = cc_after_ms(3600 * 1000)});
@@ -122,7 +122,7 @@ static void free_it(int index, void *n) {
     CHECK_EQ(cc_nursery_free(n), 0);
 }
 
-/* The shutdown waits already when the deadline, the last thing that keeps the runtime up, is called off. */
+/* The shutdown already waits when the deadline, the last thing that it waits for, is removed. */
 TEST_WORKERS(called_off_during_a_shutdown) {
     for (int i = 0; i < 20; i++) {
         CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.deadline = cc_after_ms(3600 * 1000)});
@@ -246,7 +246,7 @@ TEST_WORKERS(a_tree_below_a_block) {
 
 /* ---- loops that do not wait ---- */
 
-/* On one worker nobody could fire the deadline of a fiber that keeps the worker: it looks by itself. */
+/* On one worker no timer can fire while a fiber hogs the worker: the fiber checks the clock itself. */
 static void busy_loop(void) {
     CCDeadline deadline = cc_after_ms(2);
     CC_WITH_DEADLINE(deadline) {
@@ -283,7 +283,7 @@ TEST_WORKERS(timers_do_not_pile_up) {
     in_fiber(many_blocks);
 }
 
-/* The deadline comes at the very moment at which the block is left, or moved. */
+/* The deadline passes at the very moment at which the block is left, or the deadline is moved. */
 static void at_the_edge(void) {
     for (long i = 0, rounds = test_rounds(2000, 100000); i < rounds; i++) {
         CCDeadline deadline = cc_after_ns((uint64_t)(i % 50) * 1000);

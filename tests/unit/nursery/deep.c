@@ -67,8 +67,8 @@ TEST_WORKERS(cancelled_from_a_small_stack) {
 
 /* ---- what a wait costs ---- */
 
-/* A wait asks whether the caller is a child of what it waits for, and cc_cancelled for the earliest deadline above.
- * With a step for each level this would take minutes. */
+/* A wait checks whether the caller is a child of what it waits for, and cc_cancelled looks up the earliest deadline
+ * above. With a step for each level this would take minutes. */
 static void *wait_from_below(void *other) {
     CHECK_EQ(cc_nursery_set_deadline(chain[1], cc_after_ms(3600 * 1000)), 0);
     for (long i = 0, rounds = test_scale(200000); i < rounds; i++) {

@@ -21,7 +21,7 @@ static void first_wins(void) {
     CCFiberId who = start_child(n, fail_by_text, NULL);
     CHECK_EQ(cc_nursery_wait(n), EIO);
     CHECK_EQ(cancelled, 20);
-    CHECK_EQ(cc_nursery_failures(n), 1); /* to be cancelled is no failure */
+    CHECK_EQ(cc_nursery_failures(n), 1); /* being cancelled is no failure */
     CCError error;
     CHECK_EQ(cc_nursery_failure(n, 0, &error), 0);
     CHECK_EQ(error.code, EIO);
@@ -71,7 +71,7 @@ TEST_WORKERS(failure_before_the_return) {
 static atomic_int ready;
 static _Atomic int reason_below;
 
-/* All fail at the same moment, as well as that goes. */
+/* All fail at the same moment, as far as possible. */
 static void *fail_together(void *arg) {
     atomic_fetch_add(&ready, 1);
     UNTIL(ready >= 4);
@@ -90,7 +90,7 @@ static void *note_reason(void *arg) {
     return NULL;
 }
 
-/* What is read below is what the wait returns, whoever was first. */
+/* What is read below is what the wait returns, whichever was first. */
 static void one_truth(void) {
     for (long i = 0, rounds = test_rounds(500, 50000); i < rounds; i++) {
         ready = 0;
@@ -157,7 +157,7 @@ static long number_of(CCNursery *n, long index) {
     return strtol(error.text, NULL, 10);
 }
 
-/* Looking at one failure does not take longer the more there are. */
+/* Reading one failure does not take longer the more there are. */
 TEST(many_fail, .timeout = 30) {
     bool cheap = !(UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu());
     long count = cheap ? 100000 : 2000;
@@ -325,7 +325,7 @@ TEST_WORKERS(a_status) {
     in_fiber(statuses);
 }
 
-/* A count that was meant as a result, say: the failure tells what was made of it. */
+/* For example a count that was meant as a result: the failure says how it was interpreted. */
 TEST(a_small_number_is_an_error) {
     CCNursery *n = cc_nursery_create(NULL);
     CCError error;

@@ -69,7 +69,7 @@ TEST_WORKERS(hooks_after_the_children) {
     in_fiber(after_the_children);
 }
 
-/* A hook may start children, and these may leave hooks: all of it ends before the nursery does. */
+/* A hook may start children, and these may add hooks: all of them end before the nursery does. */
 static CCNursery *the_nursery;
 static atomic_int late_children, late_hooks;
 
@@ -190,7 +190,7 @@ static void *try_to_wait(void *panicked) {
     return NULL;
 }
 
-/* The one that has run the hook is gone with its panic; another one does the rest. */
+/* The fiber that ran the hook has ended by its panic; another one runs the rest. */
 static void hook_panics_before_waiters(void) {
     atomic_int panicked = 0;
     CCTask tasks[2];
@@ -252,7 +252,7 @@ static void close_all(void) {
         channels[i] = cc_chan_create(sizeof(int), i);
         CHECK_EQ(cc_nursery_autoclose(n, channels[i]), 0);
     }
-    CHECK_EQ(cc_nursery_autoclose(n, channels[0]), 0); /* twice is once */
+    CHECK_EQ(cc_nursery_autoclose(n, channels[0]), 0); /* twice is the same as once */
     for (uintptr_t i = 0; i < 3; i++) watchers[i] = cc_fiber_spawn_task(watch, (void *)i);
     CHECK_EQ(cc_nursery_spawn(n, nothing, NULL), 0);
     CHECK_EQ(cc_nursery_wait_until(n, CC_FOREVER), 0);

@@ -17,7 +17,7 @@ TEST_DIES(while_others_live, "has been freed already", .signal = SIGABRT) {
     (void)cc_nursery_free(n);
 }
 
-/* The allocator hands the same memory out again, also to blocks. */
+/* The allocator returns the same memory again, also for blocks. */
 TEST(same_place_again) {
     enum { MANY = 100 };
     CCNursery *all[MANY];

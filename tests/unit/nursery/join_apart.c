@@ -8,8 +8,8 @@ enum how { BY_HANDLE, BY_SCOPE, BY_DEADLINE };
 
 struct pair {
     enum how how;
-    bool early;    /* A begins before B joins it */
-    bool computes; /* A waits without leaving the CPU */
+    bool early;    /* A starts before B joins it */
+    bool computes; /* A spins */
     CCNursery *n;
     CCTask a, b;
     CCEvent begun, reacted;
@@ -26,7 +26,7 @@ static void *run_a(void *arg) {
     return arg;
 }
 
-/* A joiner needs a stack at hand for what it runs. */
+/* A joiner needs a free stack for the task that it runs. */
 static void warm_up(void) {
     for (int i = 0; i < 8; i++) (void)cc_block_on(cc_fiber_spawn_task(nothing, NULL));
 }
@@ -50,7 +50,7 @@ static void *run_b(void *arg) {
     CHECK_EQ(join_a(p), ECANCELED);
     atomic_store(&p->reaction, 1);
     CHECK_EQ(cc_event_set(&p->reacted), 0);
-    CC_SHIELD CHECK_EQ(cc_task_join(&p->a, &result), 0); /* the handle is as good as before */
+    CC_SHIELD CHECK_EQ(cc_task_join(&p->a, &result), 0); /* the handle is still valid */
     CHECK(result == p);
     return NULL;
 }
@@ -82,7 +82,7 @@ TEST_WORKERS(joiner_is_cancelled_while_its_task_waits) {
     in_fiber(when_a_waits);
 }
 
-/* B goes on beside A, on another worker; one that is added if need be. */
+/* B continues beside A, on another worker, which is added if necessary. */
 TEST_WORKERS(joiner_is_cancelled_while_its_task_computes) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.max_workers = 32}), 0);
     all_ways(true);

@@ -72,14 +72,14 @@ static void *recovers_outside(void *arg) {
         CCPanic info;
         CHECK_EQ(cc_try(panic_in_blocks, &rc, &info), ENOTRECOVERABLE);
         CHECK_EQ(strcmp(info.message, "in the middle"), 0);
-        CHECK_EQ(atomic_load(&cancelled), 2 * i); /* nobody outlived the blocks */
+        CHECK_EQ(atomic_load(&cancelled), 2 * i); /* no child outlived the blocks */
         CHECK_EQ(atomic_load(&finished), 0);
         CHECK_EQ(rc, ECANCELED);
         CHECK(!cc_cancelled());
         CHECK_EQ(cc_deadline().ns, CC_FOREVER.ns);
         CHECK_EQ(cc_sleep_ms(0), 0);
     }
-    /* The shield is down: a cancellation counts again. */
+    /* The shield has ended: a cancellation has effect again. */
     CC_NURSERY(n) {
         CHECK_EQ(cc_nursery_cancel(n), 0);
         CHECK(cc_cancelled());
@@ -171,7 +171,7 @@ static void block_with_hooks(void *ch) {
     }
 }
 
-/* The exits that are left are run all the same, and the nursery goes: the outer one could not be freed else. */
+/* The remaining exits are run, and the nursery is freed: otherwise the outer one could not be freed. */
 static void *hooks_panic(void *arg) {
     CCChan *ch = cc_chan_create(sizeof(int), 1);
     atomic_store(&hooks, 0);

@@ -209,7 +209,7 @@ TEST_DIES(at_the_top_of_an_os_thread, "fatal: panic on an OS thread, outside of 
     CC_NURSERY(n, .name = "files") CHECK_EQ(cc_nursery_spawn(n, fail_named, NULL), 0);
 }
 
-/* A panic that leaves the block stays what it is; the failure is said beside it. */
+/* A panic that leaves the block is not replaced; the failure is reported with it. */
 static void panic_after_failure(void *arg) {
     (void)arg;
     CC_NURSERY(n, .name = "files") {

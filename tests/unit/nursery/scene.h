@@ -19,7 +19,7 @@ SCENE_UNUSED static void let_others(void) {
     if (cc_in_fiber())
         cc_yield();
     else if (cc_sim_seed() != 0)
-        cc_sleep_ms(1); /* nobody runs beside this thread */
+        cc_sleep_ms(1); /* no fiber runs beside this thread */
     else
         sched_yield();
 }
@@ -27,7 +27,7 @@ SCENE_UNUSED static void let_others(void) {
 #define UNTIL(condition) \
     while (!(condition)) let_others()
 
-/* Whether that fiber waits, and for nothing that has happened yet. */
+/* Whether that fiber is parked, and not about to be woken. */
 SCENE_UNUSED static bool is_parked(CCFiberId id) {
     struct fiber *f = cc__pool_find(id);
     return f != NULL && cc__pool_id(f) == id && cc__word_state(cc__get_acquire(&f->word)) == FIBER_PARKED;
@@ -75,7 +75,7 @@ SCENE_UNUSED static CCNursery *new_nursery(CCNursery *parent) {
     return n;
 }
 
-/* A child with a handle, which is given up; its id. */
+/* Starts a child with a handle, detaches it, and returns its id. */
 SCENE_UNUSED static CCFiberId start_child(CCNursery *n, CCTaskFn fn, void *arg) {
     CCTask task;
     CHECK_EQ(cc_nursery_spawn_ex(n, &task, fn, arg, NULL), 0);
@@ -84,7 +84,7 @@ SCENE_UNUSED static CCFiberId start_child(CCNursery *n, CCTaskFn fn, void *arg) 
     return id;
 }
 
-/* Nobody is in it, below it, or waits for it; nothing can fire. */
+/* The nursery has no children, no scopes below and no waiters; no timer can fire. */
 SCENE_UNUSED static void check_empty(CCNursery *n) {
     struct scope *s = &n->scope;
     cc__lock_take(&s->lock);

@@ -15,7 +15,7 @@ static void *finish_behind_shield(void *arg) {
         CHECK_EQ(cc_check_cancel(), 0);
         CHECK_EQ(cc_sleep_ms(1), 0);
         CCError why;
-        CHECK_EQ(cc_cancel_reason(&why), 0); /* it can know */
+        CHECK_EQ(cc_cancel_reason(&why), 0); /* but the reason is there */
         CHECK_EQ(why.code, EXDEV);
     }
     CHECK_EQ(value, 7);
@@ -118,7 +118,7 @@ static void *hold_out(void *arg) {
         CHECK(cc_now_ns() - before >= (uint64_t)(uintptr_t)arg * 1000000); /* not earlier */
         CHECK(cc_cancelled());
     }
-    CC_SHIELD CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED); /* it does not hold any more */
+    CC_SHIELD CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED); /* the shield has no effect any more */
     CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
     atomic_fetch_add(&finished, 1);
     return NULL;
@@ -140,7 +140,7 @@ static void grace(void) {
     CHECK_EQ(cc_nursery_free(inner), 0);
     CHECK_EQ(cc_nursery_wait(n), ECANCELED);
     CHECK_EQ(finished, 4);
-    /* Who comes later finds no shield either. */
+    /* A later shield has no effect either. */
     CHECK_EQ(cc_nursery_spawn(n, hold_out, (void *)0), 0);
     inner = new_nursery(n);
     CHECK_EQ(cc_nursery_spawn(inner, hold_out, (void *)0), 0);
@@ -225,8 +225,8 @@ TEST(a_thread_cancels_while_the_worker_computes) {
     }
 }
 
-/* The wait that a cancelled waiter owes is the runtime's own: the end of a grace period does not turn it into a
- * spin. Parks are counted, because a spin is made of them. */
+/* A cancelled waiter still waits for its children, inside the runtime: the end of a grace period does not turn this
+ * wait into a spin. Parks are counted, because such a spin consists of parks. */
 static atomic_int released;
 
 static void *outlive_grace(void *arg) {
@@ -276,7 +276,7 @@ TEST_WORKERS(no_spin_after_grace) {
     CHECK_EQ(cc_nursery_free(root), 0);
 }
 
-/* A shield around a block is whole again after it, although the block's grace period is over. */
+/* A shield around a block has effect again after it, although the block's grace period is over. */
 static void *shield_around(void *arg) {
     CCNursery *outer = arg;
     CC_SHIELD {
@@ -304,7 +304,7 @@ TEST_WORKERS(shield_around_a_block) {
     in_fiber(restored);
 }
 
-/* A shield that is brought into a scope whose grace period is over does not hold there. */
+/* A shield has no effect in a scope whose grace period is over. */
 static void *bring_a_shield(void *arg) {
     (void)arg;
     CC_NURSERY(n, .grace_ms = 1) {
@@ -321,7 +321,7 @@ TEST_WORKERS(shield_from_outside) {
 
 /* ---- scopes inside a shield ---- */
 
-/* Bounded clean-up: the shield hides what is around it, and not the deadline inside. */
+/* Bounded clean-up: the shield masks the scopes around it, and not the deadline inside. */
 static void *clean_up(void *arg) {
     CCNursery *n = arg;
     CHECK_EQ(cc_nursery_cancel_with(n, EXDEV, NULL), 0);
@@ -340,14 +340,14 @@ static void *clean_up(void *arg) {
         CC_WITH_DEADLINE(CC_FOREVER) {
             CHECK(!cc_cancelled());
             CHECK_EQ(cc_sleep_ms(1), 0);
-            CHECK_EQ(cc_cancel_reason(&why), 0); /* hidden, but it can know */
+            CHECK_EQ(cc_cancel_reason(&why), 0); /* masked, but the reason is there */
             CHECK_EQ(why.code, EXDEV);
         }
         CC_WITH_DEADLINE(cc_after_ms(1)) { /* one for what is below it */
             CC_WITH_DEADLINE(CC_FOREVER) CC_WITH_DEADLINE(CC_FOREVER) CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
         }
         CC_WITH_DEADLINE(CC_FOREVER) {
-            CC_WITH_DEADLINE(cc_after_ms(1)) UNTIL(cc_cancelled()); /* it looks at the clock */
+            CC_WITH_DEADLINE(cc_after_ms(1)) UNTIL(cc_cancelled()); /* it checks the clock */
             CHECK(!cc_cancelled());
             CHECK_EQ(cc_sleep_ms(1), 0);
         }
@@ -441,7 +441,7 @@ static void hidden_then_felt(void) {
     UNTIL(step == 1 && is_parked(task.id));
     CHECK_EQ(cc_nursery_cancel_with(n, EXDEV, NULL), 0);
     CHECK_EQ(cc_task_cancel(&task), 0);
-    CHECK(is_parked(task.id)); /* hidden: nobody has claimed it */
+    CHECK(is_parked(task.id)); /* masked: nobody has claimed it */
     int value = 7;
     CHECK_EQ(cc_chan_send(ch, &value, sizeof value), 0);
     UNTIL(step == 2 && is_parked(task.id));
@@ -458,7 +458,7 @@ TEST_WORKERS(hidden_and_then_felt) {
     in_fiber(hidden_then_felt);
 }
 
-/* Children of a nursery inside a shield are not shielded; the end of a grace period reaches everybody inside. */
+/* Children of a nursery inside a shield are not shielded; the end of a grace period reaches all fibers inside. */
 static void *grace_inside(void *arg) {
     (void)arg;
     CC_SHIELD {

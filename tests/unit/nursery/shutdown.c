@@ -34,7 +34,7 @@ TEST_WORKERS(ends_all_of_it) {
     CHECK_EQ(ended, 60);
 }
 
-/* A loop that does not wait asks, shielded or not. */
+/* A loop that does not wait calls cc_cancelled, shielded or not. */
 static void *poll_for_the_end(void *arg) {
     CCError why;
     CHECK_EQ(cc_check_cancel(), 0);
@@ -55,7 +55,7 @@ TEST_WORKERS(ends_loops_that_ask) {
     CHECK(!cc_cancelled());
 }
 
-/* cc_run, too, waits for the end of what it has started. */
+/* cc_run, too, waits for the end of its fiber. */
 static void *start_and_wait(void *arg) {
     atomic_fetch_add(&started, 1);
     return wait_for_the_end(arg);
@@ -87,7 +87,7 @@ TEST_WORKERS(nursery_outlives_the_runtime) {
         end_by_cancelling();
         CHECK_EQ(ended, 5);
         int rc = cc_nursery_wait(n);
-        CHECK(rc == ECANCELED || rc == 0); /* not ETIMEDOUT: its time had not come */
+        CHECK(rc == ECANCELED || rc == 0); /* not ETIMEDOUT: the deadline had not passed */
         CHECK_EQ(cc_nursery_free(n), 0);
     }
 }
@@ -135,7 +135,7 @@ TEST_WORKERS(a_shutdown_that_times_out) {
     capture_start(&capture);
     CHECK_EQ(cc_runtime_shutdown(1), ETIMEDOUT);
     CHECK(contains(capture_end(&capture), "1 task still runs"));
-    CHECK_EQ(cc_nursery_spawn(n, wait_for_cancel, &ended), 0); /* welcome again */
+    CHECK_EQ(cc_nursery_spawn(n, wait_for_cancel, &ended), 0); /* accepted again */
     CHECK_EQ(cc_nursery_cancel(n), 0);
     stop = 1;
     CHECK_EQ(cc_nursery_wait(n), ECANCELED);
@@ -144,7 +144,7 @@ TEST_WORKERS(a_shutdown_that_times_out) {
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
-/* While it refuses, a spawn says so and the nursery counts right. */
+/* While the runtime refuses new fibers, a spawn returns an error, and the nursery's count stays correct. */
 static void *spawn_till_refused(void *arg) {
     CCNursery *n = arg;
     int rc;
@@ -188,7 +188,7 @@ TEST_WORKERS(tells_a_select_that_polls) {
     CHECK_EQ(ended, 1);
 }
 
-/* All workers sleep, and a shutdown waits for what is left: a deadline that an OS thread calls off. */
+/* All workers sleep, and a shutdown waits for the last thing left: a deadline that an OS thread removes. */
 static void *free_from_outside(void *nursery) {
     while (!cc__get_seq(&cc__sched.draining)) sched_yield();
     usleep(20 * 1000); /* it may as well come earlier; then it shows less */

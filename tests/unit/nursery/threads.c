@@ -33,7 +33,7 @@ static void check_cancelled(int code) {
     CHECK_EQ(cc_chan_recv(ch, &value, sizeof value), ECANCELED);
 }
 
-/* It blocks on something else than the nursery, and would for ever. */
+/* It blocks on something other than the nursery, and would for ever. */
 TEST_WORKERS(a_failure_ends_its_waits) {
     atomic_int signalled = 0;
     int rc = -1, value;
@@ -87,7 +87,7 @@ TEST_WORKERS(a_deadline_ends_its_waits) {
         check_cancelled(ETIMEDOUT);
     }
     CHECK_EQ(cc_deadline().ns, CC_FOREVER.ns);
-    CC_WITH_DEADLINE(cc_after_ms(2)) UNTIL(cc_cancelled()); /* it looks at the clock */
+    CC_WITH_DEADLINE(cc_after_ms(2)) UNTIL(cc_cancelled()); /* it checks the clock */
     CHECK(!cc_cancelled());
     CHECK_EQ(cc_event_set(&over), 0);
     CHECK_EQ(cc_task_join(&holder, NULL), 0);

@@ -57,7 +57,7 @@ TEST(refuses_what_is_not) {
 
 TEST(looks_at_freed_memory_unseen) {
     char *at = malloc(64), to[64];
-    volatile uintptr_t where = (uintptr_t)at; /* or the compiler would not have it */
+    volatile uintptr_t where = (uintptr_t)at; /* or the compiler would reject it */
     at[0] = 1;
     free(at);
     (void)cc__safe_copy(to, (const void *)where, sizeof to); /* a sanitizer that watched would end the case */

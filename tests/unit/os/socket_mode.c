@@ -49,7 +49,7 @@ TEST(from_the_first_moment) {
     CHECK_EQ(rmdir(folder), 0);
 }
 
-/* Somebody has put another thing there between bind and the change of its permissions. */
+/* Another process has replaced the file between bind and the change of its permissions. */
 TEST(no_other_file) {
     char folder[] = "/tmp/ccc-mode-XXXXXX", path[64], secret[64];
     CHECK(mkdtemp(folder) != NULL);

@@ -105,7 +105,7 @@ static void *defer_and_yield(void *counter) {
     return NULL;
 }
 
-/* A fiber's list goes with it, whichever worker it is on. */
+/* A fiber's list moves with it between workers. */
 TEST_WORKERS(lists_keep_apart) {
     atomic_int counter = 0;
     CCTask tasks[20];
@@ -162,7 +162,7 @@ TEST(scopes_in_both_contexts) {
     in_both_contexts(scopes);
 }
 
-/* Each looks whether there is a panic, as clean-up code does. */
+/* Each checks whether there is a panic, as clean-up code does. */
 static long ended;
 
 static void look_and_count(void *arg) {

@@ -173,7 +173,7 @@ TEST_WORKERS(may_wait) {
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 
-/* The stack is not the runtime's: that may end meanwhile, and start again. */
+/* The stack does not depend on the runtime, which may be shut down and restarted meanwhile. */
 static void *end_the_runtime(void *arg) {
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(cc_runtime_shutdown(10000), 0);
@@ -215,7 +215,7 @@ static void *restart_larger(void *arg) {
     return arg;
 }
 
-/* The stack of the first call goes to the pool when the default is another one already. */
+/* The stack of the first call returns to the pool after the default size has changed. */
 TEST(default_size_changes_meanwhile) {
     CCRuntimeConfig config = {.workers = 1, .stack_size = (size_t)64 * 1024};
     CHECK_EQ(cc_runtime_init(&config), 0);

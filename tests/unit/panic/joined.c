@@ -12,7 +12,7 @@ static CC_NOINLINE void panic_below(void *arg) {
 
 static void yield_and_panic(void *arg) {
     for (int i = 0; i < 3; i++) cc_yield();
-    if (*(int *)arg % 4 == 0) CHECK_EQ(cc_sleep_ms(1), 0); /* comes back elsewhere, perhaps */
+    if (*(int *)arg % 4 == 0) CHECK_EQ(cc_sleep_ms(1), 0); /* may resume on another worker */
     panic_below(arg);
 }
 
@@ -150,8 +150,8 @@ static void *give_back(void *arg) {
     return arg;
 }
 
-/* No task is run so at the turns at which the worker looks at everything; many quick ones make those rare
- * again, after a panic has been printed, which is slow. */
+/* At turns with a full poll joins do not run their tasks; many quick turns make such polls rare again after a panic was
+ * printed, which is slow. */
 static void *count_parks(void *arg) {
     int direct = 0;
     for (int i = 0; i < 100 && direct < 20; i++) {

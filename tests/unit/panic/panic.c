@@ -404,7 +404,7 @@ TEST_WORKERS(ends_the_fiber_only) {
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 
-/* Nobody joins: it is said all the same, and the program goes on. */
+/* Nobody joins: the panic is reported nevertheless, and the program continues. */
 TEST_WORKERS(nobody_joins) {
     struct capture capture;
     capture_start(&capture);
@@ -420,7 +420,7 @@ static void *stop_at_the_top(void *arg) {
     return arg;
 }
 
-/* A stop in the fiber's own scope ends it well, without a result and without a word. */
+/* A recover in the fiber's own scope ends the fiber normally, without a result and without a message. */
 TEST_WORKERS(stopped_at_the_top) {
     struct capture capture;
     struct stop stop = {0};

@@ -42,7 +42,7 @@ TEST_WORKERS(every_step_once) {
     in_both_contexts(every_step_once);
 }
 
-/* Steps that wait, and of which one takes as long as all others: pieces are split again. */
+/* Steps that wait, one of which takes as long as all others: pieces are split again. */
 static int uneven(size_t begin, size_t end, void *count) {
     for (size_t i = begin; i < end; i++) {
         if (i == 0)

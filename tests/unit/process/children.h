@@ -15,7 +15,7 @@
 
 #define SHELL(script) ((const char *[]){"/bin/sh", "-c", (script), NULL})
 
-/* First thing in a case. Emulators may lack what processes are waited for by; then that is what a start says. */
+/* Call it first in a case. Emulators may lack pidfd_open; then a start returns ENOSYS. */
 static inline void needs_pidfd(void) {
     long fd = syscall(SYS_pidfd_open, getpid(), 0);
     if (fd >= 0) {
@@ -45,7 +45,7 @@ static inline int count_fds(void) {
     return n;
 }
 
-/* Descriptors that are open. The runtime's own threads may have one for a moment: the least of several looks. */
+/* Descriptors that are open. The runtime's own threads may have one for a moment: the minimum of several readings. */
 static inline int open_fds(void) {
     int least = count_fds();
     for (int i = 0; i < 2; i++) {
@@ -103,7 +103,7 @@ static inline char *read_all(int fd) {
     return text;
 }
 
-/* A line of the child: it is as far as that. */
+/* Waits for a line of the child, which shows how far it is. */
 static inline void await_byte(CCProcess *p) {
     char byte;
     size_t n = 0;

@@ -54,7 +54,7 @@ TEST(works_from_a_thread) {
     (void)statuses(NULL); /* starts another */
 }
 
-/* As inetd(8) does: a connection is what the child reads and writes. */
+/* As inetd(8) does: the child's input and output are a connection. */
 static int hand_to_shell(CCConn *conn, void *arg) {
     int fd = cc_conn_fd(conn);
     CCProcessStream stream = {.kind = CC_PROCESS_FD, .fd = fd};
@@ -159,7 +159,7 @@ TEST_WORKERS(many_wait_for_one) {
     CHECK_EQ(cc_run(many_wait, NULL, NULL), 0);
 }
 
-/* Whoever waits already when it is freed gets its status; the last one out frees the memory. */
+/* A caller that already waits when it is freed gets the status; the last one frees the memory. */
 CC_TASK(waits_while_it_is_freed, { CCProcess *process; }) {
     CCProcessStatus status;
     CHECK_EQ(cc_process_wait(self->process, &status), 0);
@@ -508,7 +508,7 @@ TEST(environment_directory_and_limits) {
     CHECK_EQ(cc_run(surroundings, NULL, NULL), 0);
 }
 
-/* What the parent ignores, blocks or handles is none of the child's business. */
+/* The child does not inherit which signals the parent ignores, blocks or handles. */
 static void on_signal(int number) {
     (void)number;
 }
@@ -585,7 +585,7 @@ TEST(one_that_ignores_sigterm_is_killed_with_its_group) {
     CHECK_EQ(cc_run(ignores_term, NULL, NULL), 0);
 }
 
-/* It goes, and leaves somebody behind who does not. */
+/* It ends, and leaves a process behind that does not. */
 static void *leaves_one_behind(void *arg) {
     CCProcess *p =
         start_with((CCProcessOptions){.argv = SHELL("(trap '' TERM; sleep 1000) & trap 'exit 0' TERM; echo go; wait"),
@@ -752,7 +752,7 @@ TEST(two_hundred_at_once) {
 static void *nobody_waits(void *arg) {
     CCProcess *p = start_with((CCProcessOptions){.argv = SHELL(":")});
     siginfo_t info;
-    do { /* it is collected all the same */
+    do { /* it is reaped nevertheless */
         CHECK_EQ(cc_sleep_ms(1), 0);
         info.si_pid = 0;
     } while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0);
@@ -766,7 +766,7 @@ TEST(collected_though_nobody_waits) {
     CHECK_EQ(cc_run(nobody_waits, NULL, NULL), 0);
 }
 
-/* The program takes the status away. */
+/* The program reaps the process itself. */
 static void *ignored_children(void *arg) {
     CHECK(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
     CCProcess *p = start_with((CCProcessOptions){.argv = SHELL("exit 7")});

@@ -20,7 +20,7 @@ static void *collects(void *arg) {
     CHECK(run.out_size == 0 && strcmp(run.out, "") == 0);
     cc_process_run_free(&run);
 
-    /* Only what is wanted. */
+    /* Only the streams that were asked for. */
     CCProcessOptions options = {.argv = SHELL("echo a; echo b >&2; cat"), .err = {.kind = CC_PROCESS_STDOUT}};
     CHECK_EQ(cc_process_run(&options, &run), 0);
     CHECK(strcmp(run.out, "a\nb\n") == 0 && run.err == NULL);
@@ -56,7 +56,7 @@ static void *feeds(void *arg) {
     CHECK(memcmp(run.out, input, size - 1) == 0);
     cc_process_run_free(&run);
 
-    /* It does not want it. */
+    /* It does not read its input. */
     CHECK_EQ(run_shell("exec <&-; echo done", &run), 0);
     CHECK(strcmp(run.out, "done\n") == 0);
     cc_process_run_free(&run);
