@@ -23,7 +23,8 @@
 
 /* ---- what can have been ---- */
 
-/* MERGE-1, checked without the machine: every lane runs one fiber at a time, every fiber goes its way. */
+/* MERGE-1, checked on the finished history: every lane runs one fiber at a time, and the states of every fiber follow
+ * each other. */
 static void check_history(struct history *h) {
     uint32_t *on = calloc(h->lanes.count + 1, sizeof *on);
     uint8_t *state = calloc(h->strands.count, 1);
@@ -190,7 +191,7 @@ TEST_WORKERS(text_names_what_happened) {
     };
     CHECK_EQ(cc_record_start(NULL), 0);
     char *text = NULL;
-    do { /* who is alone yields to nobody, and who is stopped for long enough has slept before it parks */
+    do { /* a lone fiber yields to nobody, and one that is preempted for long enough has slept before it parks */
         free(text);
         CHECK_EQ(cc_run(some_of_everything, NULL, NULL), 0);
         text = written(CC_RECORD_TEXT, NULL);
@@ -235,11 +236,11 @@ TEST_WORKERS(history_can_have_been) {
     CHECK_EQ(h.lost, 0);
     size_t ended = 0;
     for (size_t i = 0; i < h.steps.count; i++) ended += cc__step(&h, i)->kind == STEP_END;
-    CHECK(ended >= 11); /* the last fiber may be on its way out */
+    CHECK(ended >= 11); /* the last fiber may be about to end */
     cc__history_free(&h);
 }
 
-/* Rings that hold little: what is left is a history all the same. */
+/* Small rings: what is left is still a consistent history. */
 TEST_WORKERS(small_rings) {
     struct history h;
     long n = test_scale(2000);
@@ -276,7 +277,7 @@ static uint64_t cpu_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The least CPU time of some histories of a server with so many requests. */
+/* The minimum CPU time of some histories of a server with that many requests. */
 static uint64_t time_of_history(long requests) {
     uint64_t least = UINT64_MAX;
     CHECK_EQ(cc_record_start(&(CCRecordConfig){.events = 1 << 20}), 0);
@@ -305,7 +306,7 @@ static bool holds(const char *bytes, size_t size, const char *text) {
     return memmem(bytes, size, text, strlen(text)) != NULL;
 }
 
-/* What was overwritten is said in every format; nothing is said of rings that are complete. */
+/* Every format reports overwritten events; nothing is reported for complete rings. */
 TEST(what_is_lost_is_marked) {
     for (long n = 10; n <= 1000; n += 990) {
         CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
@@ -359,7 +360,8 @@ static void *two_fibers_in_one_record(void *arg) {
     return NULL;
 }
 
-/* A record of a fiber is used again: the earlier fiber, whose spawn event was lost, does not get the name of the new one. */
+/* A record of a fiber is used again: the earlier fiber, whose spawn event was lost, does not get the name of the new
+ * one. */
 TEST(reused_records_keep_names_apart) {
     CCChan *never = cc_chan_create(sizeof(int), 0);
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
@@ -434,7 +436,7 @@ static void *hogs_its_worker(void *arg) {
     return arg;
 }
 
-/* Its last record is older than what the other ring holds: it runs all the same, and has a name. */
+/* Its last record is older than what the other ring holds: it still runs, and has a name. */
 TEST(who_keeps_a_worker_is_there) {
     struct history h;
     CCTask hog;
@@ -495,7 +497,7 @@ static void some_rounds(void) {
     CHECK_EQ(cc_run(some_of_everything, &n, NULL), 0);
 }
 
-/* Whether wakes and spawns take their slow paths because somebody traces them. */
+/* Whether wakes and spawns take their slow paths because they are traced. */
 struct routes {
     bool spawns, wakes;
 };
@@ -507,7 +509,7 @@ static struct routes routes_now(void) {
     return now;
 }
 
-/* On one worker, from which nobody takes over, the order of the ring is that of the program. */
+/* On one worker, from which nobody steals, the order of the ring is that of the program. */
 static void record_one_worker(uint32_t near_slots) {
     struct history h;
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
@@ -571,7 +573,7 @@ TEST(switches_to_large_slots) {
     cc__history_free(&h);
 }
 
-/* A value that nobody stores is handed over to one that waits, or from one: each of them is woken, whoever does it. */
+/* In a rendezvous a value is handed over to or from a waiter: each waiter is woken, by whichever side. */
 TEST_WORKERS(turns_of_many_workers) {
     struct history h;
     CHECK_EQ(cc_record_start(&(CCRecordConfig){.level = CC_RECORD_TURNS}), 0);
@@ -656,7 +658,7 @@ TEST_WORKERS(islands_have_rings) {
         CHECK_EQ(h.lost, 0);
         CHECK(steps_on(&h, "far away") >= 3 * 2); /* both of its fibers begin */
         for (size_t s = 0; s < h.strands.count; s++)
-            if (s != 0 && levels[i] != CC_RECORD_TURNS) /* nobody is known by its spawn alone */
+            if (s != 0 && levels[i] != CC_RECORD_TURNS) /* none is known by its spawn alone */
                 CHECK(cc__strand(&h, (uint32_t)s)->sequence > 0);
         cc__history_free(&h);
         char *text = written(CC_RECORD_TEXT, NULL);
@@ -692,7 +694,7 @@ static void *in_the_simulation(void *arg) {
     return some_of_everything(&n);
 }
 
-/* In a process of its own: ids of fibers are not used twice in one. */
+/* In a child process: ids of fibers are not used twice in one process. */
 static void simulate_and_write(uint64_t seed, FILE *const files[3]) {
     pid_t pid = fork();
     CHECK(pid >= 0);
@@ -801,7 +803,7 @@ static void make_fifo(char name[static 40]) {
     CHECK_EQ(mkfifo(name, 0600), 0);
 }
 
-/* Nobody reads, and nobody ever will: the process says so, and ends. */
+/* There is no reader, and never will be: the process reports that, and ends. */
 TEST(a_fifo_that_nobody_reads, .timeout = 20) {
     char name[40];
     struct capture capture;
@@ -816,7 +818,7 @@ TEST(a_fifo_that_nobody_reads, .timeout = 20) {
     CHECK_EQ(unlink(name), 0);
 }
 
-/* It holds a page, and is read when it is full: the writer waits for room, and nothing is lost. */
+/* The pipe holds a page, and is read when it is full: the writer waits for space, and nothing is lost. */
 TEST(a_fifo_with_a_slow_reader) {
     char name[40], piece[4096];
     make_fifo(name);
@@ -857,7 +859,7 @@ TEST(a_fifo_with_a_slow_reader) {
     CHECK_EQ(unlink(name), 0);
 }
 
-/* It has a reader, which takes nothing, and then goes. */
+/* It has a reader, which reads nothing, and then closes it. */
 TEST(a_reader_that_does_not_read, .timeout = 20) {
     static char much[1 << 20];
     struct vec bytes = {0};
@@ -902,7 +904,7 @@ static void *panics_for_good(void *arg) {
     return arg;
 }
 
-/* Until there is something in the file; then the process ends without another word. */
+/* Until there is something in the file; then the process ends without a message. */
 static void *killed_when_written(void *arg) {
     struct stat s;
     while (stat(wanted_file, &s) != 0 || s.st_size == 0) CHECK_EQ(cc_sleep_ms(1), 0);
@@ -961,7 +963,7 @@ static void *aborts(void *arg) {
     abort();
 }
 
-/* Not on a worker, and in the middle of nothing of ours. */
+/* Not on a worker, and not inside the library. */
 static void *has_a_thread_that_aborts(void *arg) {
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, aborts, NULL), 0);
@@ -1032,7 +1034,7 @@ TEST(an_abort_that_does_not_end_the_process) {
     }
 }
 
-/* Without CC_RECORD nobody asks. */
+/* Not without CC_RECORD. */
 TEST(sigabrt_is_left_alone) {
     struct sigaction now;
     unsetenv("CC_RECORD");

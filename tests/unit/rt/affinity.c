@@ -44,7 +44,7 @@ TEST(workers_follow_the_mask) {
     CHECK(count >= 1);
 }
 
-/* Who asks for more than there are gets them. */
+/* A program that asks for more workers than CPUs gets them. */
 TEST(wishes_win_over_the_mask) {
     cpu_set_t chosen;
     CHECK_EQ(sched_getaffinity(0, sizeof chosen, &chosen), 0);

@@ -30,7 +30,7 @@ static void *take(size_t size, size_t align, void *context) {
     CHECK(whole != NULL);
     char *block = whole + sizeof(struct head);
     block += (align - (uintptr_t)block % align) % align;
-    memset(block, 0xa5, size); /* the library does not count on zeros */
+    memset(block, 0xa5, size); /* the library does not rely on zeroed memory */
     memcpy(block - sizeof(struct head), &(struct head){whole, MARK}, sizeof(struct head));
     atomic_fetch_add(&taken, 1);
     atomic_fetch_add(&held, 1);
@@ -42,7 +42,7 @@ static void give(void *p, void *context) {
     CHECK(context == &place);
     CHECK(p != NULL);
     memcpy(&head, (char *)p - sizeof head, sizeof head);
-    CHECK_EQ(head.mark, MARK); /* one of ours */
+    CHECK_EQ(head.mark, MARK); /* one of this allocator's blocks */
     memset((char *)p - sizeof head, 0, sizeof head);
     free(head.whole);
     atomic_fetch_sub(&held, 1);

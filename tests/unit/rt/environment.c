@@ -42,7 +42,7 @@ static void *give_back(void *arg) {
     return arg;
 }
 
-/* Starts, runs a task, ends; what was said meanwhile. */
+/* Starts the runtime, runs a task, shuts down; returns the messages. */
 static const char *run_captured(unsigned *workers, size_t *stack_size) {
     capture_start(&capture);
     int rc = cc_run(give_back, NULL, NULL);
@@ -55,7 +55,7 @@ static const char *run_captured(unsigned *workers, size_t *stack_size) {
     return said;
 }
 
-/* A good value: the runtime has that many workers and that stack, and says nothing. */
+/* A valid value: the runtime has that many workers and that stack, and prints nothing. */
 static void check_good(const char *name, const char *value, unsigned workers, size_t stack_size) {
     unsigned got_workers;
     size_t got_size;
@@ -66,7 +66,7 @@ static void check_good(const char *name, const char *value, unsigned workers, si
     CHECK_EQ(got_size, stack_size);
 }
 
-/* A bad one: it is named with its value, and everything is as without it. */
+/* An invalid one: it is reported with its value, and has no effect. */
 static void check_bad(const char *name, const char *value) {
     unsigned workers;
     size_t size;
@@ -126,7 +126,7 @@ TEST(bad_stack_size) {
     for (size_t i = 0; i < array_len(bad); i++) check_bad("CC_STACK_SIZE", bad[i]);
 }
 
-/* A value may be as long as it likes; the message is not. */
+/* A value may be arbitrarily long; the message is bounded. */
 TEST(endless_value) {
     static char value[20000];
     memset(value, 'x', sizeof value - 1);
@@ -134,7 +134,7 @@ TEST(endless_value) {
     CHECK(strlen(capture.text) < 300);
 }
 
-/* The stack is there for use. */
+/* The stack can be used. */
 static void *use_bytes(void *bytes) {
     use_stack((size_t)bytes, NULL, NULL);
     return bytes;
@@ -207,7 +207,7 @@ TEST(bad_flags) {
     }
 }
 
-/* Two bad ones are both named, and a third, good one has its effect. */
+/* Two invalid ones are both reported, and a third, valid one has effect. */
 TEST(several) {
     unsigned workers;
     size_t size;
@@ -221,7 +221,7 @@ TEST(several) {
     CHECK_EQ(size, 32 * 1024);
 }
 
-/* The older name counts where the other one is not set, and is named if its value is bad. */
+/* The older name is used if the other one is not set, and is reported if its value is invalid. */
 TEST(older_names) {
     clear();
     CHECK_EQ(setenv("CC_V3_PRESSURE_STATS_DUMP", "1", 1), 0);

@@ -56,10 +56,10 @@ static void call_everything(void) {
     KEEPS_ERRNO((void)cc_fiber_id());
     KEEPS_ERRNO((void)cc_fiber_name());
     KEEPS_ERRNO((void)cc_fiber_set_name("a name"));
-    KEEPS_ERRNO(CHECK(cc_runtime_init(NULL) != 0)); /* it runs, or we are a fiber */
+    KEEPS_ERRNO(CHECK(cc_runtime_init(NULL) != 0)); /* it runs, or the caller is a fiber */
 }
 
-/* The first call of all starts the runtime: threads, mappings, probes, bad wishes in the environment. */
+/* The first call starts the runtime: threads, mappings, probes, invalid variables in the environment. */
 TEST_WORKERS(in_a_thread) {
     CHECK_EQ(setenv("CC_STACK_SIZE", "much", 1), 0);
     KEEPS_ERRNO(CHECK_EQ(cc_worker_count(), 0));

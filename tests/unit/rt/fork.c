@@ -48,7 +48,7 @@ TEST_WORKERS(after_the_end) {
     CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
 }
 
-/* Each call that would need the workers says why it cannot. */
+/* Each call that would need the workers reports why it fails. */
 static void use_in_child(int call) {
     CCTask task = {1}, copy;
     switch (call) {
@@ -94,10 +94,10 @@ TEST(use_in_the_child) {
         CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
         CHECK(contains(said, "after fork"));
     }
-    CHECK_EQ(cc_run(give_back, NULL, NULL), 0); /* the parent is none the worse for it */
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0); /* the parent is not affected */
 }
 
-/* What needs no worker works. */
+/* Calls that need no worker work. */
 static void *fork_and_look(void *arg) {
     pid_t child = test_fork();
     if (child == 0) _exit(!cc_in_fiber() && cc_fiber_id() == 0 && cc_sleep_ms(1) == 0 && cc_now_ns() > 0 ? 7 : 1);
@@ -139,7 +139,7 @@ static void *read_a_byte(void *pipe) {
     return NULL;
 }
 
-/* The child has the parent's poller, and must not touch it; those who wait are the parent's. */
+/* The child has the parent's poller, and must not touch it; the waiters belong to the parent. */
 TEST_WORKERS(a_descriptor_closed_in_the_child) {
     int ends[2];
     size_t n;
@@ -239,7 +239,7 @@ static void *change_descriptor(void *unused) {
     return unused;
 }
 
-/* What the threads were doing works, and so does a runtime. */
+/* The calls that the threads were in work, and so does a runtime. */
 static void change_all(void) {
     CCLocalKey key;
     size_t n;
@@ -311,7 +311,7 @@ TEST(while_threads_hold_internal_locks, .timeout = 120) {
     while (!atomic_load(&inside) || atomic_load(&have_waited) < THREADS) sched_yield(); /* they allocate no more */
     for (int i = 0; i < CHILDREN; i++) {
         static CCChan *own;
-        own = cc_chan_create(1, 0); /* whose lock nobody has */
+        own = cc_chan_create(1, 0); /* whose lock nobody holds */
         pid_t pid = fork();
         if (pid == 0) live_on(own);
         int status = status_of(pid);

@@ -69,7 +69,7 @@ TEST(impossible_settings) {
         CHECK_EQ(cc_runtime_init(&bad[i]), EINVAL);
         CHECK_EQ(cc_worker_count(), 0);
     }
-    CHECK_EQ(cc_runtime_init(NULL), 0); /* none of them has left a trace */
+    CHECK_EQ(cc_runtime_init(NULL), 0); /* none of them has had an effect */
     CHECK_EQ(cc_runtime_init(&bad[0]), EALREADY);
     check_works();
 }
@@ -98,7 +98,7 @@ TEST(most_workers) {
 
 /* Each setting is shown to have effect. */
 TEST(settings_have_effect) {
-    CHECK_EQ(setenv("CC_WORKERS", "2", 1), 0); /* the caller's word is worth more */
+    CHECK_EQ(setenv("CC_WORKERS", "2", 1), 0); /* the caller's setting wins */
     CHECK_EQ(setenv("CC_STACK_SIZE", "1M", 1), 0);
     CCRuntimeConfig config = {.workers = 5, .stack_size = 100 * 1000, .queue_slots = 64};
     CHECK_EQ(cc_runtime_init(&config), 0);

@@ -57,7 +57,7 @@ TEST(more_stacks_than_fit) {
         spawned += rc == 0;
     }
     CHECK(spawned > 0);
-    /* Those that got no stack have ended with ENOMEM; the others wait for the word. */
+    /* Those that got no stack have ended with ENOMEM; the others wait for the signal. */
     for (int i = 0; i < FIBERS; i++) {
         if (tasks[i].id == 0) continue;
         rc = cc_task_join_until(&tasks[i], NULL, cc_after_ms(cc__get(&parked) == 0 ? 1000 : 1));
@@ -83,7 +83,8 @@ static void *give_back(void *arg) {
     return arg;
 }
 
-/* No descriptor is left: what is read from /proc is not known, guards are made in the old way, and all goes on. */
+/* No descriptor is left: what would be read from /proc is unknown, guards are made by mprotect, and the program
+ * continues. */
 TEST(no_descriptors) {
     struct rlimit limit;
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -106,12 +107,12 @@ TEST(no_descriptors) {
     fclose(sink);
 }
 
-/* No more threads: the start says so, and works when there may be more. */
+/* The limit of threads is reached: the start fails, and works when the limit is raised. */
 TEST(no_threads) {
 #if defined(CC_ASAN) || defined(CC_TSAN)
     SKIP("a sanitizer starts threads of its own");
 #endif
-    /* Who may do everything is not limited: be somebody else, whose processes nobody else adds to. */
+    /* root is not limited: switch to another user, who has no other processes. */
     if (geteuid() == 0 && setresuid(45678, 45678, 45678) != 0) SKIP("the limit does not hold for this user");
     int refused = 0, started = 0;
     for (rlim_t most = 1; most < 12; most++) {
@@ -138,7 +139,7 @@ TEST(no_threads) {
     printf("refused %d times, started %d times\n", refused, started);
 }
 
-/* Hardly room for anything: the start fails or works, and works when there is room again. */
+/* Hardly any memory: the start fails or works, and works when there is memory again. */
 TEST(start_without_room) {
     if (cc__san_on_valgrind()) SKIP("Valgrind itself needs the address space that the case takes away");
     for (size_t kib = 0; kib < 20000; kib = kib * 3 / 2 + 64) {

@@ -46,7 +46,7 @@ static void *yield_some(void *arg) {
     return arg;
 }
 
-/* Fibers that have not begun, run, yield, sleep, join and park, when the end comes. */
+/* Fibers that have not started, run, yield, sleep, join and park at the shutdown. */
 static void start_all_kinds(void) {
     static const CCTaskFn kinds[] = {sleep_for_ever, park, join_a_sleeper, yield_some};
     for (uint64_t i = 0; i < 16; i++) {
@@ -67,7 +67,7 @@ static int open_files(void) {
 
 static void end(void) {
     end_by_cancelling();
-    CHECK_EQ(cc__get(&ended), cc__get(&begun)); /* every fiber that began has come to its end */
+    CHECK_EQ(cc__get(&ended), cc__get(&begun)); /* every fiber that started has ended */
 }
 
 TEST_WORKERS(with_fibers_in_every_state) {

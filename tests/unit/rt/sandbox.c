@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* From now on membarrier does that, in all threads of the process. */
+/* From now on membarrier fails so, in all threads of the process. */
 static void forbid(uint32_t action) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -136,7 +136,7 @@ static void start_with_membarrier(void) {
     if (!cc__barrier_asymmetric) SKIP("the system has no membarrier");
 }
 
-/* An earlier life of the runtime has left fast unlock enabled. */
+/* An earlier run of the runtime has left fast unlock enabled. */
 TEST(a_later_life_without_it) {
     start_with_membarrier();
     CHECK_EQ(cc_run(enables_fast_unlock, NULL, NULL), 0);

@@ -35,7 +35,7 @@ TEST(nothing_runs) {
 
 static void *yield_and_count(void *arg) {
     for (int i = 0; i < 100; i++) cc_yield();
-    CHECK_EQ(cc_spawn(NULL, count, NULL, NULL), 0); /* while it waits, new tasks are welcome */
+    CHECK_EQ(cc_spawn(NULL, count, NULL, NULL), 0); /* while it waits, new tasks are accepted */
     CHECK_EQ(cc_sleep_ms(2), 0);
     return count(arg);
 }
@@ -73,7 +73,7 @@ TEST_WORKERS(cancels_sleeps) {
     CHECK_EQ(ended, 100);
 }
 
-/* A join is cancelled although its task goes on: the task here ends only when its joiner has come back. */
+/* A join is cancelled although its task continues: the task here ends only when its joiner has returned. */
 static _Atomic bool joiner_is_back;
 
 static void *spin_until_joiner_is_back(void *arg) {
@@ -106,7 +106,7 @@ TEST(cancels_joins) {
     }
 }
 
-/* What is set free waits again, several times. */
+/* Fibers whose waits are cancelled wait again, several times. */
 static void *sleep_stubbornly(void *arg) {
     for (int i = 0; i < 5; i++) CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
     return count(arg);
@@ -118,8 +118,7 @@ TEST_WORKERS(cancels_again_and_again) {
     CHECK_EQ(ended, 20);
 }
 
-/* A chain of joins that ends in a sleep: all of it comes down. Joins that run their task themselves are among
- * them. */
+/* A chain of joins that ends in a sleep: all of them end. Among them are joins that run their task themselves. */
 static _Atomic int begun;
 
 CC_TASK(chain, { int n; }) {
@@ -138,7 +137,7 @@ TEST_WORKERS(cancels_chains) {
     CHECK_EQ(ended, 100);
 }
 
-/* An OS thread that joins gets the task's result: the cancelled task ends, and the thread is not left behind. */
+/* An OS thread that joins gets the task's result: the cancelled task ends, and the thread does not stay blocked. */
 struct waiting {
     CCTask task;
     int rc;
@@ -172,12 +171,11 @@ TEST_WORKERS(threads_in_a_join) {
 
 static _Atomic int stage;
 
-/* Comes back from its sleep when new tasks are refused, tries all ways to start one, and keeps the shutdown
- * waiting. */
+/* Wakes when new tasks are refused, tries all ways to start one, and delays the shutdown. */
 static void *spawn_during_shutdown(void *arg) {
     CCTask task = {33};
     int rc;
-    do { /* a shutdown that has given up meanwhile lets them in again */
+    do { /* a shutdown that has timed out meanwhile accepts them again */
         CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
         rc = cc_spawn(&task, give_back, NULL, NULL);
     } while (rc == 0);
@@ -209,7 +207,7 @@ TEST_WORKERS(refuses_new_tasks) {
     CHECK_EQ(task.id, 0);
     cc__set_release(&stage, 2);
     crew_join(&crew);
-    CHECK_EQ(cc_run(give_back, NULL, NULL), 0); /* and then they are welcome again */
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0); /* and then they are accepted again */
 }
 
 /* ---- it names who is left ---- */
@@ -254,7 +252,7 @@ TEST_WORKERS(names_who_still_runs) {
 
 static void *park_stubbornly(void *arg) {
     CHECK_EQ(cc_fiber_set_name(arg), 0);
-    while (!cc__get(&stop)) (void)cc_sleep_until(CC_FOREVER); /* does not listen */
+    while (!cc__get(&stop)) (void)cc_sleep_until(CC_FOREVER); /* ignores the cancellation */
     return count(NULL);
 }
 

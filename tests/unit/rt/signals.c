@@ -48,7 +48,7 @@ static void *open_it(void *gate) {
     return NULL;
 }
 
-/* The thread sleeps and joins while another shoots at it. */
+/* The thread sleeps and joins while another sends it signals. */
 TEST_WORKERS(a_thread_that_waits) {
     if (UNDER_TSAN) SKIP("the race detector locks itself out when a signal comes while it frees something");
     struct crew crew;
@@ -77,7 +77,7 @@ TEST_WORKERS(a_thread_that_waits) {
     CHECK(handled > 0);
 }
 
-/* The workers are shot at, asleep and at work, on fibers' stacks and their own. */
+/* The workers get signals, asleep and at work, on fibers' stacks and their own. */
 static pthread_t workers[64];
 static _Atomic unsigned worker_count;
 

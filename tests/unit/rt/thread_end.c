@@ -21,7 +21,7 @@ static void *nothing(void *arg) {
 static void use_everything(void *unused) {
     (void)unused;
     int value = 7;
-    CHECK_EQ(cc_chan_send(open, &value, sizeof value), 0); /* what need not wait is done */
+    CHECK_EQ(cc_chan_send(open, &value, sizeof value), 0); /* a call that does not have to wait succeeds */
     CHECK_EQ(cc_chan_recv(open, &value, sizeof value), 0);
     CHECK_EQ(cc_chan_recv(empty, &value, sizeof value), ECANCELED);
     CHECK_EQ(cc_chan_send(full, &value, sizeof value), ECANCELED);

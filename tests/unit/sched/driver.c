@@ -65,7 +65,8 @@ static void *await_event(void *arg) {
     return arg;
 }
 
-/* The workers sleep, one of them until the event is due. At the longest of these times somebody looks for deadlocks. */
+/* The workers sleep, one of them until the event is due. The longest of these times is long enough for a search for
+ * deadlocks. */
 TEST_WORKERS(sleepers_wake_for_it, .timeout = 60) {
     uint64_t waits[] = {0, 1000, 1000 * 1000, 30 * 1000 * 1000, 400 * 1000 * 1000};
     cc__set(&event.started, 0);
@@ -105,7 +106,7 @@ static bool fails(unsigned workers) {
     return false;
 }
 
-/* The runtime does not start, and does another time. */
+/* The runtime fails to start, and starts at the next attempt. */
 TEST(start_fails) {
     static const struct driver broken = {fails, stop, next_due, poll, pending, NULL, NULL};
     cc__drivers[1] = &broken;
@@ -154,7 +155,7 @@ static uint32_t poll_signal(unsigned worker, uint64_t now, struct link *list) {
     (void)worker, (void)now;
     if (!(cc__get_acquire(&signals) & RAISED)) return 0;
     cc__lock_take(&event.lock);
-    /* Not that of the next fiber: another thread may have taken the event before we had the lock. */
+    /* Not that of the next fiber: another thread may have taken the event before this one had the lock. */
     bool raised = (cc__and_seq(&signals, ~(uint32_t)RAISED) & RAISED) != 0;
     struct fiber *f = raised ? cc__get(&event.fiber) : NULL;
     enum claim claim = f != NULL ? cc__state_claim(f, cc__get(&event.ticket), WAKE_OBJECT) : CLAIM_LOST;
@@ -218,7 +219,7 @@ TEST_WORKERS(an_event_ends_the_sleep, .timeout = 60) {
         CCTask task;
         CHECK_EQ(cc_spawn(&task, await_signal, NULL, NULL), 0);
         while (!is_awaited()) cc_sleep_ms(1);
-        if (i % 3 != 0) cc_sleep_ms(i % 3 == 1 ? 1 : 8); /* they are awake, look at the others, or all sleep */
+        if (i % 3 != 0) cc_sleep_ms(i % 3 == 1 ? 1 : 8); /* they are awake, search, or all sleep */
         signal_it(RAISED);
         CHECK_EQ(cc_task_join(&task, NULL), 0);
     }

@@ -61,7 +61,7 @@ static void spawn_blockers(CCTask *tasks, unsigned n) {
         CHECK_EQ(pipe(pipes[i]), 0);
         CHECK_EQ(cc_spawn(&tasks[i], block, pipes[i], NULL), 0);
     }
-    while (atomic_load(&blocked) != (int)n) nap(); /* every worker sits in a read */
+    while (atomic_load(&blocked) != (int)n) nap(); /* every worker is blocked in a read */
 }
 
 static void *unblock(void *arg) {
@@ -83,7 +83,8 @@ static void await_base(void) {
 
 static const unsigned sizes[] = {1, 2, 3, 8, 16};
 
-/* The fiber that ends the reads comes from outside, and sits in an inbox. Without another worker it never runs. */
+/* The fiber that ends the reads is spawned by an OS thread, and is in an inbox. Without another worker it never runs.
+ */
 TEST(others_run_while_all_workers_block) {
     for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         unsigned n = sizes[k];
@@ -100,7 +101,7 @@ TEST(others_run_while_all_workers_block) {
     }
 }
 
-/* As many block as there may be workers, one less: growth goes on until somebody is left who runs. */
+/* One fewer than the limit of workers block: workers are added until one is left to run fibers. */
 TEST(grows_up_to_the_limit) {
     CCTask tasks[BLOCKERS_MAX];
     unsigned n = 7;
@@ -119,7 +120,7 @@ static void *count_part(void *arg) {
     return arg;
 }
 
-/* What waits sits in the private queue of a worker that blocks. */
+/* The waiting fibers are in the local queue of a blocked worker. */
 static void *spawn_and_block(void *arg) {
     for (int i = 0; i < 100; i++) CHECK_EQ(cc_spawn(NULL, count_part, NULL, NULL), 0);
     CHECK_EQ(cc_spawn(NULL, unblock, (void *)1, NULL), 0);
@@ -165,14 +166,14 @@ static void *compute(void *arg) {
     return arg;
 }
 
-/* They are in nobody's way. */
+/* They delay nobody. */
 TEST(computing_alone_adds_nobody) {
     CCTask tasks[2];
     start(2, 4);
     for (int i = 0; i < 2; i++) CHECK_EQ(cc_spawn(&tasks[i], compute, NULL, NULL), 0);
     while (atomic_load(&blocked) != 2) nap();
     uint64_t before = gate_count(GATE_NO_WORK);
-    while (gate_count(GATE_NO_WORK) < before + 10) nap(); /* ten looks found that nothing waits */
+    while (gate_count(GATE_NO_WORK) < before + 10) nap(); /* ten polls found that nothing waits */
     CHECK_EQ(cc__elastic_grown(), 0);
     atomic_store(&released, true);
     for (int i = 0; i < 2; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
@@ -195,7 +196,7 @@ static void compute_in_front_of_others(void) {
     stop();
 }
 
-/* They are: the one who would end them never gets a turn. */
+/* They do: the fiber that would end them never gets a turn. */
 TEST(computing_in_front_of_others_does) {
     compute_in_front_of_others();
 }
@@ -206,7 +207,7 @@ static void *compute_beside(void *arg) {
     return arg;
 }
 
-/* The workers' share of the CPU is a small one, and what they use of it counts all the same. */
+/* The workers get a small share of the CPU, and what they use of it still counts as computing. */
 TEST(computing_on_a_busy_machine_does) {
     enum { MANY = 24 };
     pthread_t threads[MANY];
@@ -227,7 +228,7 @@ TEST(a_fixed_pool_stays_as_it_is) {
     spawn_blockers(tasks, 2);
     atomic_store(&parts, 0);
     CHECK_EQ(cc_spawn(&other, count_part, NULL, NULL), 0);
-    while (gate_count(GATE_AT_CAP) < 5) nap(); /* sysmon has seen it, and may not */
+    while (gate_count(GATE_AT_CAP) < 5) nap(); /* sysmon has seen it, and may not add one */
     CHECK_EQ(cc_worker_count(), 2);
     CHECK_EQ(atomic_load(&parts), 0);
     (void)unblock((void *)2);
@@ -237,7 +238,7 @@ TEST(a_fixed_pool_stays_as_it_is) {
     stop();
 }
 
-/* An added worker stays while it is the only one that sleeps, because it looks after the timers of the others. It does
+/* An added worker stays while it is the only one that sleeps, because it is the timer sleeper for the others. It does
  * not try to retire at each tick, for then it would search all queues each time. */
 TEST(the_only_sleeper_does_not_try_to_retire) {
     CCTask tasks[1];
@@ -316,7 +317,7 @@ static void *wait_on_an_extra_worker(void *arg) {
     return NULL;
 }
 
-/* A thread wakes a fiber whose last worker is no more. */
+/* A thread wakes a fiber whose last worker has retired. */
 TEST(fibers_of_a_retired_worker_are_woken) {
     CCTask tasks[1], waiter;
     CCChan *chan = NULL;
@@ -383,12 +384,11 @@ static void *yield_on(void *arg) {
     return arg;
 }
 
-/* One worker is stuck, nobody knows why, and the other one gets on: no CPU is known to be free. */
+/* One worker is stuck for an unknown reason, and the other one makes progress: no CPU is known to be free. */
 TEST(unknown_is_not_blocked) {
     enum { YIELDERS = 4 };
     CCTask blocker[1], tasks[YIELDERS];
-    cc__sysmon_set_pace(
-        1000 * MS, 10 * MS); /* a machine that is busy with others does not keep a worker from its turns for so long */
+    cc__sysmon_set_pace(1000 * MS, 10 * MS); /* even a busy machine does not preempt a worker for that long */
     cc__thread_state_hide(true);
     atomic_store(&yields, true);
     start(2, 4);
@@ -462,7 +462,7 @@ TEST(limits) {
     stop();
     CHECK_EQ(setenv("CC_MAX_WORKERS", "2", 1), 0);
     CHECK_EQ(setenv("CC_WORKERS", "8", 1), 0);
-    config = (CCRuntimeConfig){.max_workers = 4}; /* the caller's limit holds for the environment's wish */
+    config = (CCRuntimeConfig){.max_workers = 4}; /* the caller's limit also bounds the environment's setting */
     CHECK_EQ(cc_runtime_init(&config), 0);
     CHECK_EQ(cc__sched.base, 4);
     CHECK_EQ(cc__sched.max, 4);

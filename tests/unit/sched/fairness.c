@@ -75,7 +75,7 @@ TEST(third_beside_a_pair_on_one_worker) {
     CHECK(most <= 2 * SLOT_STREAK); /* the slot's streak, and the turn that follows it */
 }
 
-/* On several workers turns cannot be counted against each other; the third must get through all the same. */
+/* On several workers turns cannot be compared; the third must get its turns nevertheless. */
 TEST_WORKERS(third_beside_a_pair_gets_through) {
     struct pair pair = start_pair();
     CCTask thirds[8];
@@ -99,7 +99,7 @@ static void *fresh_beside_a_pair(void *arg) {
     for (int i = 0; i < 100; i++) {
         long ran_at = 0, spawned_at = cc__get(&pair_turns);
         CCTask fresh = cc_fiber_spawn_task(note_the_time, &ran_at);
-        /* Not a plain join, which would run it at once: wait as one who has no part in it. */
+        /* Not a plain join, which would run it at once. */
         CHECK_EQ(cc_task_join_until(&fresh, NULL, cc_after_ms(60 * 1000)), 0);
         if (ran_at - spawned_at > most) most = ran_at - spawned_at;
     }
@@ -108,8 +108,7 @@ static void *fresh_beside_a_pair(void *arg) {
     return NULL;
 }
 
-/* NEXT-1: after at most 256 turns the worker looks at everything, and the oldest fresh one gets every other
- * such turn. */
+/* NEXT-1: after at most 256 turns the worker polls, and the oldest fresh fiber gets every other such turn. */
 TEST(fresh_beside_a_pair_on_one_worker) {
     CCRuntimeConfig config = {.workers = 1};
     CHECK_EQ(cc_runtime_init(&config), 0);
@@ -217,8 +216,8 @@ TEST_WORKERS(sleepers_beside_a_pair_and_yielders) {
     CHECK_EQ(cc_task_join(&yielder, NULL), 0);
 }
 
-/* A sleeper's turn comes after a look at the clock, not after a turn of everybody. */
-enum { MANY = 1500, LOOK = 256 /* the most turns between two looks */ };
+/* A sleeper's turn comes after the next poll of the timers, not after a turn of every other fiber. */
+enum { MANY = 1500, LOOK = 256 /* the most turns between two polls */ };
 static _Atomic uint64_t due;
 static _Atomic long turns_since_due;
 
@@ -253,7 +252,7 @@ TEST(sleeper_among_many) {
     CHECK_EQ(cc_run(sleep_among_many, NULL, NULL), 0);
 }
 
-/* Sleepers that are always due again do not keep the others out. */
+/* Sleepers that are always due again do not starve the others. */
 static _Atomic long naps;
 
 static void *nap_for_ever(void *arg) {

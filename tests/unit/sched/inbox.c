@@ -33,7 +33,7 @@ TEST(first_in_first_out) {
     CHECK_EQ(cc__get(&worker.remote.inbox_len), 0);
 }
 
-/* What is taken goes behind what the list holds already. */
+/* Taken fibers are appended to the list. */
 TEST(take_appends) {
     struct link list;
     cc__list_init(&list);
@@ -52,7 +52,7 @@ static struct {
     _Atomic uint32_t taken;
 } run;
 
-/* A fiber's slot says how often it came out; its generation, where in its pusher's order it stands. */
+/* A fiber's slot counts how often it came out; its generation is its position in its pusher's order. */
 static void push_or_take(int index, void *arg) {
     (void)arg;
     if (index < PUSHERS) {
@@ -106,7 +106,7 @@ static void *does_nothing(void *arg) {
     return arg;
 }
 
-/* The sender takes it that somebody searches, and wakes nobody but the addressee; that one is blocked, and the other
+/* The sender assumes that a worker searches, and notifies only the receiving worker; that one is blocked, and the other
  * worker sleeps. Its next tick finds what was sent (IDLE-4). */
 TEST(of_a_blocked_worker_is_found) {
     CCTask blocker, sent;
@@ -114,7 +114,7 @@ TEST(of_a_blocked_worker_is_found) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2, .max_workers = 2}), 0);
     CHECK_EQ(cc_spawn(&blocker, blocks, NULL, NULL), 0);
     while (cc__get_acquire(&blocked) == 0) sched_yield();
-    for (int i = 0; i < 4; i++) { /* by turns to the one and to the other */
+    for (int i = 0; i < 4; i++) { /* alternately to both */
         while (want_idle(cc__get_seq(&cc__sched.want)) == 0) sched_yield();
         cc__add_seq(&cc__sched.want, WANT_SEARCHING);
         CHECK_EQ(cc_spawn(&sent, does_nothing, NULL, NULL), 0);

@@ -39,7 +39,7 @@ static void check_take(uint32_t n, uint32_t from, uint32_t expected) {
     CHECK(cc__list_empty(&list));
 }
 
-/* Whatever was sent to a worker that retires comes here, and stays in order. */
+/* The fibers of a retiring worker's inbox are moved here, in order. */
 TEST(takes_over_from_a_worker_that_retires) {
     static struct worker w;
     w.core.owner = 1;
@@ -81,7 +81,7 @@ TEST(ring_overflows_to_the_list) {
     close_queue();
 }
 
-/* INJECT-2: while the list holds any, newcomers queue behind it although the ring has room. */
+/* INJECT-2: while the list is not empty, new fibers are appended to it although the ring has space. */
 TEST(nobody_overtakes_the_list) {
     open_queue(2);
     for (int i = 0; i < 4; i++) put(&fibers[i]); /* 0 1 in the ring, 2 3 in the list */
@@ -111,7 +111,7 @@ TEST(puts_a_whole_list) {
     close_queue();
 }
 
-/* What is taken goes behind what the list holds already. */
+/* Taken fibers are appended to the list. */
 TEST(take_appends) {
     open_queue(4);
     struct link list;

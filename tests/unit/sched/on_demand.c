@@ -1,5 +1,5 @@
 /* on_demand.c - workers beyond the usable CPUs get their threads when others block, and the scheduler follows the
- * number of usable CPUs. The harness wants all threads from the start; here the number of CPUs decides. */
+ * number of usable CPUs. The harness starts all threads at once; here the number of CPUs decides. */
 #include "harness.h"
 
 #include "os/cpus.h"
@@ -75,7 +75,7 @@ static void *block(void *arg) {
     return arg;
 }
 
-/* All that were asked for can block at the same time, and no more than there may be have threads. */
+/* All workers that were asked for can block at the same time, and there are never more threads than the limit. */
 TEST(those_that_were_asked_for_can_block) {
     CCTask tasks[WORKERS];
     CHECK_EQ(pipe(ends), 0);
@@ -98,7 +98,7 @@ static void *block_briefly(void *arg) {
     return arg;
 }
 
-/* Nobody is stuck for long, but threads that were asked for are not kept back. */
+/* No worker is stuck for long, but workers that were asked for get their threads. */
 TEST(short_blocks_count) {
     CCTask tasks[16];
     start(WORKERS, 2 * WORKERS);
@@ -123,7 +123,7 @@ TEST(threads_follow_the_cpus) {
         CHECK_EQ(cc_run(spawn_many, NULL, NULL), 0);
     }
     CHECK_EQ(cc__get(&cc__sched.surplus), 0);
-    for (unsigned cpus = WORKERS - 1; cpus > 0; cpus--) { /* those that are there stay, and sleep */
+    for (unsigned cpus = WORKERS - 1; cpus > 0; cpus--) { /* the existing workers stay, and sleep */
         cc__elastic_adapt(cpus);
         CHECK_EQ(cc__get(&cc__sched.base), WORKERS);
         CHECK_EQ(cc__get(&cc__sched.surplus), WORKERS - cpus);
@@ -144,13 +144,13 @@ static void *piece(void *arg) {
 static void *wake_and_compute(void *arg) {
     CCTask tasks[8];
     for (int i = 0; i < 8; i++) CHECK_EQ(cc_spawn(&tasks[i], piece, NULL, NULL), 0);
-    while (atomic_load(&pieces) == 0) { /* its worker stays in this turn: others take what waits */
+    while (atomic_load(&pieces) == 0) { /* its worker stays in this turn: others steal what waits */
     }
     for (int i = 0; i < 8; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
     return arg;
 }
 
-/* A worker that is to sleep still helps where another one is stuck. */
+/* A surplus worker still helps where another one is stuck. */
 TEST(a_surplus_helps_out) {
     start(2, 2);
     cc__elastic_adapt(2);

@@ -14,7 +14,7 @@
 static CCChan *ch, *never;
 static _Atomic bool is_inside, may_leave, has_begun;
 
-/* Goes into its worker's biased lock and stays there until the other one is about to wait, and has the CPU. */
+/* Enters its worker's biased lock and stays inside until the other thread is about to wait and has the CPU. */
 static void *stays_inside(void *arg) {
     uint64_t value = 1;
     for (int i = 0; i < 200; i++) (void)cc_chan_send_try(ch, &value, sizeof value);
@@ -66,7 +66,7 @@ static void nap(void) {
 
 static CCTask inside, parked;
 
-/* The worker is inside, ready, and on our CPU. */
+/* The worker is inside, ready, and on the same CPU. */
 static void let_worker_in(void) {
     share_one_cpu();
     ch = cc_chan_create(sizeof(uint64_t), 4);

@@ -67,7 +67,7 @@ static inline void references_stop(void) {
     for (int i = 0; i < REFERENCES; i++) CHECK_EQ(pthread_join(references[i].thread, NULL), 0);
 }
 
-/* Whether each of them was in time, from then until now. Computes until they have looked once more. */
+/* Whether each of them was in time, from then until now. Computes until each of them has checked once more. */
 static inline bool undisturbed_since(uint64_t begin) {
     bool in_time = true;
     for (uint64_t i = 0, now = cc_now_ns(); i < REFERENCES; i++) {

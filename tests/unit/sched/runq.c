@@ -77,7 +77,7 @@ TEST(slot_then_fifo_then_fresh) {
     check_picks("534210");
 }
 
-/* Of many the next ones are fetched ahead, from wherever their contexts point to: here, to nowhere. The order is the
+/* If there are many, the contexts of the next ones are prefetched: here these are invalid addresses. The order is the
  * same, with many in the FIFO as with one there and many that never ran. */
 TEST(many_are_picked_in_order) {
     enum { MANY = 3 * RUNQ_MANY };
@@ -139,7 +139,7 @@ TEST(streak_is_capped) {
     check_picks("12");
 }
 
-/* With nobody else there the cap costs nothing but a detour. */
+/* If there are no others, the cap has no effect. */
 TEST(streak_of_a_lone_fiber) {
     open_queue();
     for (int turn = 0; turn < 5 * SLOT_STREAK; turn++) {
@@ -158,10 +158,10 @@ TEST(level_puts_all_in_line) {
     wake(3);
     cc__runq_level_owner(q);
     CHECK_EQ(cc__get(&q->count), 4);
-    check_picks("3201"); /* the slot, those in line, the fresh ones oldest first */
+    check_picks("3201"); /* the slot, the FIFO, the fresh ones oldest first */
 }
 
-/* Of those whose timers have fired, `front` go before all who are in line, the others behind them. */
+/* Of the fibers whose timers have fired, `front` go to the front of the FIFO, the others to its end. */
 static void admit(int first, int n, uint32_t front) {
     struct link list;
     cc__list_init(&list);
@@ -186,7 +186,7 @@ TEST(admitted_at_both_ends) {
     check_picks("9a678");
 }
 
-/* One that starts at a time has never run: it is this worker's, so that a joiner may take it. */
+/* A timed spawn has never run: it goes to this worker's fresh fibers, so that a joiner may take it. */
 TEST(admitted_fresh) {
     open_queue();
     append(0);
@@ -212,7 +212,7 @@ static void check_theft(uint32_t n, bool all, const char *digits) {
         struct fiber *f = cc__fiber_of(cc__list_pop_front(&list));
         CHECK_EQ("0123456789abcdef"[f - fibers], *digits);
         CHECK_EQ(cc__word_state(cc__get(&f->word)), FIBER_RUNNABLE);
-        CHECK_EQ(cc__word_owner(cc__get(&f->word)), 0); /* nobody's: its joiner must not find it here */
+        CHECK_EQ(cc__word_owner(cc__get(&f->word)), 0); /* without an owner: its joiner must not find it here */
     }
     CHECK(cc__list_empty(&list));
 }
@@ -225,7 +225,7 @@ TEST(thieves_take_the_oldest) {
     check_theft(0, true, "");
     check_theft(2, true, "01");
     check_theft(2, true, "23");
-    check_theft(9, false, "45"); /* the slot is its owner's, which is about to run it */
+    check_theft(9, false, "45"); /* the slot belongs to the owner, which is about to run it */
     check_theft(9, true, "6");   /* unless the owner is stuck */
     check_theft(9, true, "");
     check_picks("");
@@ -240,8 +240,8 @@ TEST(owner_and_thief_meet_in_the_middle) {
     check_picks("43");
 }
 
-/* Fresh ones that come from elsewhere are older than the own, and the newest of them first; a joiner here may
- * take them out. */
+/* Fresh fibers from elsewhere count as older than the worker's own, and the newest of them runs first; a joiner here
+ * may take them. */
 TEST(append_keeps_fresh_ones_fresh) {
     open_queue();
     spawn(0);
@@ -266,7 +266,7 @@ TEST(append_keeps_fresh_ones_fresh) {
 
 /* ---- what others should have ---- */
 
-/* Somebody searches; nothing must be given away that will have had its turn in a moment. */
+/* A worker searches; a fiber that will get its turn soon anyway must not be given away. */
 TEST(short_turns_are_kept) {
     open_queue();
     cc__set(&cc__sched.want, WANT_SEARCHING);
@@ -312,7 +312,7 @@ TEST(fresh_fibers_are_shared) {
     CHECK(cc__policy_worth_sharing(&worker));
 }
 
-/* Somebody sleeps. */
+/* A worker sleeps. */
 static struct worker sleeper;
 
 static void put_one_to_sleep(void) {
@@ -323,7 +323,8 @@ static void put_one_to_sleep(void) {
     cc__set(&cc__sched.want, WANT_IDLE);
 }
 
-/* The watcher looks after what waits, and wakes have not paid: the sleeper sleeps on, and the watcher can tell. */
+/* There is a watcher, and wakes have not paid off: the sleeper is not notified, and the watcher can see that a wake was
+ * deferred. */
 TEST(a_deferred_wake_is_left_to_the_watcher) {
     open_queue();
     put_one_to_sleep();
@@ -337,7 +338,8 @@ TEST(a_deferred_wake_is_left_to_the_watcher) {
     check_picks("0");
 }
 
-/* Without the watcher nothing brings a deferred wake back: it is made, whatever has paid before. */
+/* Without a watcher nothing would make up for a deferred wake: the sleeper is notified, whether wakes have paid off or
+ * not. */
 TEST(without_a_watcher_no_wake_is_deferred) {
     open_queue();
     put_one_to_sleep();
@@ -356,7 +358,7 @@ TEST(while_wakes_pay_none_is_deferred) {
     cc__set(&cc__sched.credit, 1);
     wake(0);
     CHECK(!sleeper.remote.asleep);
-    CHECK_EQ(cc__get(&cc__sched.want), WANT_SEARCHING); /* the watch ends with the watcher's sleep */
+    CHECK_EQ(cc__get(&cc__sched.want), WANT_SEARCHING); /* the role of the watcher ends with its sleep */
     CHECK(cc__sched.idle.watcher == NULL);
 }
 

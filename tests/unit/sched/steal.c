@@ -1,5 +1,5 @@
-/* steal.c - fibers that wait for a worker which is stuck in one fiber are reached by another worker, in whatever
- * queue they are. */
+/* steal.c - fibers of a worker that is stuck in one turn are stolen by another worker, from whatever queue they are in.
+ */
 #include "harness.h"
 
 #include "../gate.h"
@@ -29,7 +29,7 @@ static void *note(void *arg) {
     return arg;
 }
 
-/* Keeps the CPU, without ever giving the scheduler a turn, until `n` others have run. */
+/* Hogs its worker until `n` others have run. */
 static void spin_until_ran(int n) {
     while (cc__get_acquire(&ran) < n) {
     }
@@ -118,7 +118,7 @@ static void *sleep_then_note(void *arg) {
 static void *spin_beside_a_sleeper(void *arg) {
     cc__set(&ran, 0);
     CCTask sleeper = cc_fiber_spawn_task(sleep_then_note, NULL);
-    cc_yield(); /* it has armed its timer here, unless it was taken before */
+    cc_yield(); /* it has armed its timer here, unless it was stolen before */
     spin_until_ran(1);
     CHECK_EQ(cc_task_join(&sleeper, NULL), 0);
     return arg;
@@ -128,7 +128,7 @@ TEST(sleeper_beside_a_busy_fiber) {
     with_each_count(spin_beside_a_sleeper, 3);
 }
 
-/* The other worker has enough to do, and looks all the same. */
+/* The other worker has its own work, and still polls. */
 static _Atomic bool enough;
 
 static void *stay_busy(void *arg) {
@@ -152,7 +152,7 @@ static void *spin_beside_busy_workers(void *arg) {
         cc__set(&ran, 0);
         CCTask sleeper = cc_fiber_spawn_task(note_where_and_sleep, &armed_on);
         cc_yield();
-        /* The timer is here, and one of those who are busy is elsewhere. */
+        /* The timer belongs to this worker, and another worker is busy. */
         here = cc__get_acquire(&armed_on) == cc__worker()->core.owner && cc__get(&cc__worker()->runq.count) < BUSY;
         uint64_t end = cc_now_ns() + UINT64_C(20) * 1000000000;
         while (here && cc__get_acquire(&ran) == 0) CHECK(cc_now_ns() < end);
@@ -195,7 +195,7 @@ static void *listen_to_both(void *arg) {
     return arg;
 }
 
-/* Runs fn while somebody seems to search all the time; what the workers have counted, and how long it took. */
+/* Runs fn while a worker seems to search all the time; returns the counters, and how long it took. */
 static uint64_t run_beside_a_searcher(CCTaskFn fn, CCStats *stats) {
     cc__add_seq(&cc__sched.want, WANT_SEARCHING);
     uint64_t start = cc_now_ns();
@@ -206,8 +206,8 @@ static uint64_t run_beside_a_searcher(CCTaskFn fn, CCStats *stats) {
     return ns;
 }
 
-/* Somebody searches all the time, and the third of them always waits: for a turn that comes in a moment. To give it
- * away would make every word of the conversation travel from core to core. */
+/* A worker searches all the time, and one of three fibers always waits, for a turn that comes soon. If it were given
+ * away, every message would move between cores. */
 TEST(a_conversation_stays_together) {
     CCStats stats;
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2, .max_workers = 2}), 0);
@@ -215,7 +215,8 @@ TEST(a_conversation_stays_together) {
     uint64_t ns = run_beside_a_searcher(listen_to_both, &stats);
     for (int i = 0; i < 2; i++) cc_chan_free(talk[i]);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
-    /* After an interruption turns seem long. Without a look at how long they are it is fifty in a millisecond. */
+    /* After an interruption turns seem long. If their length were not checked, fifty would be given away in a
+     * millisecond. */
     if (stats.shared > 10 + ns / 250000 && ns / (2 * (uint64_t)test_rounds(WORDS, WORDS)) > WORTH_NS / 4)
         SKIP("turns are long in this build or on this machine: it is right to share");
     CHECK(stats.shared <= 10 + ns / 250000);
@@ -234,7 +235,8 @@ static void *yield_among_many(void *arg) {
     return arg;
 }
 
-/* Somebody searches all the time and is always too late: what the worker gives away it takes back at its next poll. */
+/* A worker searches all the time and is always too late: the fibers that the worker gives away it takes back at its
+ * next poll. */
 TEST(what_comes_back_is_not_given_again) {
     CCStats stats;
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
@@ -244,7 +246,7 @@ TEST(what_comes_back_is_not_given_again) {
            (unsigned long long)stats.switches);
     if (ns / stats.switches * MANY > WORTH_MAX_NS)
         SKIP("turns are long in this build or on this machine: it is right to share");
-    CHECK(stats.shared < 5000 + stats.switches / 20); /* at first nobody knows; without memory it is nine a turn */
+    CHECK(stats.shared < 5000 + stats.switches / 20); /* at first nothing is known; else nine a turn */
 }
 
 static atomic_bool quiet;
@@ -290,7 +292,7 @@ static uint64_t wasted(void) {
 /* Behaves as if it had given a fiber to another worker, and leaves its own idle. */
 static void *give_and_rest(void *arg) {
     struct worker *w = cc__worker();
-    work_for_ns(1000 * 1000); /* it has paid that the worker got this fiber */
+    work_for_ns(1000 * 1000); /* stealing this fiber has paid off */
     uint64_t before = wasted();
     cc__idle_gave(w, 1);
     work_for_ns(10 * WORTH_NS);
@@ -325,7 +327,7 @@ static uint32_t earned(uint64_t ns) {
 }
 
 TEST(wakes_are_earned_by_the_work_that_was_moved) {
-    CHECK_EQ(earned(0), 1); /* else nobody would ever try again */
+    CHECK_EQ(earned(0), 1); /* otherwise no worker would ever try again */
     CHECK_EQ(earned(WAKE_PAYS_NS), 1);
     CHECK_EQ(earned(3 * WAKE_PAYS_NS), 3);
     CHECK_EQ(earned(1000 * WAKE_PAYS_NS), WAKE_CREDIT);

@@ -98,7 +98,7 @@ static void *half(void *arg) {
     return arg;
 }
 
-/* Two that take equally long, on two workers: all beyond that is a wait. */
+/* Two that take equally long, on two workers: any time beyond that is delay. */
 static void pair(void) {
     CCTask tasks[2];
     uint64_t begin = cc_now_ns();

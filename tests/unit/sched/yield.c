@@ -152,7 +152,7 @@ static void *yield_until_ran(void *arg) {
     return arg;
 }
 
-/* A lone fiber that yields in a loop lets in what another thread sends. */
+/* A lone fiber that yields in a loop lets fibers run that another thread spawns. */
 TEST_WORKERS(sent_from_a_thread) {
     for (long round = 0; round < test_rounds(200, 10000); round++) {
         cc__set(&ran, 0);
@@ -168,7 +168,7 @@ static void *sleep_then_run(void *arg) {
     return run_once(arg);
 }
 
-/* And what a timer has due. */
+/* And fibers whose timers are due. */
 TEST_WORKERS(woken_by_a_timer) {
     for (int round = 0; round < 10; round++) {
         cc__set(&ran, 0);

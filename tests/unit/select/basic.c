@@ -320,7 +320,7 @@ TEST_WORKERS(the_same_channel_twice) {
     for_each_kind(twice_with, 2);
 }
 
-/* A select does not meet itself: send and receive on one rendezvous channel wait for others, */
+/* A select does not match its own arms: send and receive on one rendezvous channel wait for others, */
 static void both_sides_with(enum parties kind, size_t unused) {
     (void)unused;
     CCChan *ch = new_chan(8, 0);
@@ -333,7 +333,7 @@ static void both_sides_with(enum parties kind, size_t unused) {
     await_receivers(ch, 1);
     await_senders(ch, 1);
     CHECK_EQ(atomic_load(&c[0].returned), -1);
-    choice_init(&c[1], cases[1], 2); /* and two such selects meet each other. */
+    choice_init(&c[1], cases[1], 2); /* and two such selects match each other. */
     parties[1] = party_start(kind, 1, choose, &c[1]);
     parties_end(parties, 2);
     CHECK_EQ(c[0].returned, 0);
@@ -365,7 +365,7 @@ TEST(dropping_channels_are_ready) {
     CCCase to_new[] = {send_arm(new_goes, &value)}, to_old[] = {send_arm(old_goes, &value)};
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(cc_select(to_new, 1, CC_FOREVER, &chosen), 0);
-        CHECK_EQ(to_new[0].error, i == 0 ? 0 : EAGAIN); /* as the send alone would have said */
+        CHECK_EQ(to_new[0].error, i == 0 ? 0 : EAGAIN); /* as the send alone would have returned */
         CHECK_EQ(cc_select(to_old, 1, CC_FOREVER, &chosen), 0);
         CHECK_EQ(to_old[0].error, 0);
     }

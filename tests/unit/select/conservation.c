@@ -18,7 +18,7 @@ struct dealer {
     uint64_t index, rng;
 };
 
-/* A random rotation, forwards or backwards: neighbours take the locks' objects in opposite orders. */
+/* A random rotation, forwards or backwards: different selects have the same channels in opposite orders. */
 static size_t arms_of(struct dealer *d, CCCase *cases, CCCaseKind kind, uint64_t *value) {
     uint64_t r = test_random(&d->rng);
     size_t n = 1 + r % CHANNELS, start = (r >> 8) % CHANNELS;
@@ -141,7 +141,7 @@ static void *exchange(void *arg) {
         uint64_t out = e->index, in = 0;
         CCCase cases[] = {send_arm(e->a, &out), recv_arm(e->b, &in), send_arm(e->b, &out), recv_arm(e->a, &in)};
         size_t chosen;
-        int rc = cc_select(cases, 4, cc_after_ms(20), &chosen); /* the last one may find nobody */
+        int rc = cc_select(cases, 4, cc_after_ms(20), &chosen); /* the last one may find no partner */
         if (rc == ETIMEDOUT) break;
         CHECK_EQ(rc, 0);
         CHECK_EQ(cases[chosen].error, 0);

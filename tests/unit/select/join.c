@@ -84,7 +84,7 @@ static void joined_later_with(enum parties kind, size_t which) {
         CHECK_EQ((long)j.result, 42);
         CHECK_EQ(j.task.id, 0);
         CHECK_EQ(cc_task_join(&name, NULL), ESRCH);
-    } else { /* the channel is first: the handle is as it was, and the task's list has lost the arm */
+    } else { /* the channel is first: the handle is unchanged, and the arm is unlinked from the task */
         CHECK_EQ(send_number(j.ch, 8, 6), 0);
         party_end(&p);
         CHECK_EQ(j.chosen, 1);
@@ -173,8 +173,7 @@ TEST_WORKERS(join_any) {
 
 /* ---- what cannot be joined ---- */
 
-/* Either answer of the header will do: the select refuses the arm, or the arm is ready with what the join would have
- * said. */
+/* The header allows both: the select rejects the arm, or the arm is ready with the error that the join would return. */
 static int error_of(CCCase *cases, size_t n, size_t arm) {
     size_t chosen = 99;
     int rc = cc_select(cases, n, cc_after_ms(5000), &chosen);
@@ -207,7 +206,7 @@ TEST_WORKERS(consumed_handles) {
     both_contexts(consumed_handles);
 }
 
-/* A handle that is used up names nobody, also when the caller sits in the record it once named. */
+/* A consumed handle matches no fiber, even if the caller reuses its record. */
 struct past {
     CCTask tasks[64];
     atomic_int met;
@@ -242,7 +241,7 @@ TEST(a_stale_handle_on_ones_own_record) {
     struct past past = {.met = 0};
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
     CHECK_EQ(cc_run(live_again, &past, NULL), 0);
-    CHECK(past.met > 0); /* records are used again, or this test shows nothing */
+    CHECK(past.met > 0); /* records are reused, or this test shows nothing */
 }
 
 static void *join_myself(void *arg) {

@@ -97,8 +97,8 @@ TEST_WORKERS(no_producer_starves) {
         tasks[i] = cc_fiber_spawn_task(supply, &supplies[i]);
         cases[i] = recv_arm(supplies[i].ch, &in);
     }
-    /* Until each has been received from often enough: one that starves would keep us here for ever. How long it takes
-     * is up to the system, which may not let a producer run for a while. */
+    /* Until each has been received from often enough: if one starved, the loop would not end. How long it takes depends
+     * on the system, which may not schedule a producer for a while. */
     long count[3] = {0, 0, 0}, n = test_rounds(3000, 300000);
     for (long i = 0; i < n || count[0] < n / 20 || count[1] < n / 20 || count[2] < n / 20; i++) {
         size_t chosen;
@@ -183,7 +183,7 @@ TEST_WORKERS(moments) {
     both_contexts(moments);
 }
 
-/* Ready is ready: a moment that has come is chosen as often as a channel. */
+/* A deadline arm that has passed is chosen as often as a ready channel. */
 TEST(a_moment_that_has_come_is_ready) {
     CCChan *ch = new_chan(8, 1);
     uint64_t in, value = 1;

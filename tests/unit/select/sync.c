@@ -21,7 +21,7 @@ static void *alone_body(void *unused) {
     CHECK_EQ(cc_select(cases, 2, soon, &chosen), ETIMEDOUT);
     CHECK(cc_now_ns() >= soon.ns);
     CHECK(queued(&event) == 0 && queued(&sem) == 0);
-    /* What was marked for that wait is in nobody's way. */
+    /* The mark of that wait has no effect on others. */
     CHECK_EQ(cc_sem_release(&sem, 2), 0);
     CHECK_EQ(cc_sem_acquire_try(&sem), 0);
     CC_MATCH(CC_ACQUIRE_CASE(&sem), CC_EVENT_CASE(&event)) {
@@ -113,7 +113,7 @@ static void ended_by(enum parties who, int how) {
     CHECK_EQ(queued(&sem), 2);
     CHECK_EQ(atomic_load(&c.returned), -1);
     if (how == 0)
-        CHECK_EQ(cc_sem_release(&sem, 2), 0); /* one for the first arm; the second has nothing to gain any more */
+        CHECK_EQ(cc_sem_release(&sem, 2), 0); /* one for the first arm; the second gets nothing any more */
     else if (how == 1)
         CHECK_EQ(cc_event_set(&event), 0);
     else
@@ -138,7 +138,7 @@ TEST_WORKERS(waits) {
     for_each_kind(waits_with, 0);
 }
 
-/* Plain waits and selects stand in one queue, in the order in which they came. */
+/* Plain waits and selects are in one queue, in the order of arrival. */
 struct turn {
     CCSem *sem;
     CCEvent *never;
@@ -188,7 +188,7 @@ TEST_WORKERS(first_come_first_served) {
     for_each_kind(in_turn_with, 0);
 }
 
-/* A select in front of a plain wait ends otherwise: the permit goes to the plain wait. */
+/* A select before a plain wait ends by another arm: the permit goes to the plain wait. */
 static void passes_on(enum parties who, bool cancels) {
     CCSem sem = {0};
     CCEvent event = {0};
@@ -261,7 +261,7 @@ TEST_WORKERS(from_an_island) {
 
 /* ---- many ---- */
 
-/* Whatever ends the selects: permits are neither lost nor made, and nobody is in the place of another. */
+/* Whatever ends the selects: permits are neither lost nor created, and the holders exclude each other. */
 struct contest {
     CCSem sem[2];
     CCEvent stop;

@@ -506,7 +506,7 @@ TEST_WORKERS(cancelled) {
     both_contexts(cancelled_body);
 }
 
-/* A loop that never waits may keep the worker that would fire the deadline: the arm looks at the clock. */
+/* A loop that never waits may hog the worker that would fire the deadline: the arm checks the clock. */
 static void *cancelled_by_the_clock_body(void *arg) {
     (void)arg;
     bool cancelled = false;

@@ -65,13 +65,13 @@ TEST_WORKERS(fibers_receive) {
     CHECK_EQ(cc_run(receives, NULL, NULL), 0);
 }
 
-/* A signal that comes while nobody receives is kept; more than there is room for are counted, and nobody waits. */
+/* A signal that arrives while nobody receives is buffered; those that do not fit are counted, and nobody waits. */
 TEST(what_finds_no_room_is_counted) {
     CCChan *ch = subscribed(SIGUSR1, 1);
     CCChan *all = signals_of(100);
     CHECK_EQ(cc_signal_notify(all, (int[]){SIGUSR1, SIGRTMIN + 1}, 2), 0);
     CHECK_EQ(cc_signal_dropped(SIGUSR1), 0);
-    for (int i = 0; i < 3; i++) { /* one after the other: a signal that is pending already is one with it */
+    for (int i = 0; i < 3; i++) { /* one after the other: pending signals are merged */
         CHECK_EQ(raise(SIGUSR1), 0);
         CHECK_EQ(next_of(all).number, SIGUSR1);
     }
@@ -162,7 +162,7 @@ TEST(the_programs_own_handler_comes_back) {
     CHECK_EQ(next_of(ch).number, SIGUSR1);
     CHECK_EQ(next_of(other).number, SIGUSR1);
     end(ch);
-    CHECK(handler_of(SIGUSR1) != (void *)(uintptr_t)on_signal); /* somebody is left */
+    CHECK(handler_of(SIGUSR1) != (void *)(uintptr_t)on_signal); /* one subscription is left */
     end(other);
     CHECK_EQ(atomic_load(&handled), 0);
     CHECK(handler_of(SIGUSR1) == (void *)(uintptr_t)on_signal);
@@ -354,7 +354,7 @@ int snprintf(char *text, size_t size, const char *format, ...) {
 }
 
 static void *release_soon(void *arg) {
-    usleep(20000); /* not what is waited for: a chance for the call to return too early */
+    usleep(20000); /* not synchronisation: a chance for the call to return too early */
     atomic_store(&released, true);
     atomic_store(&hold_text, false);
     return arg;
@@ -491,7 +491,7 @@ TEST(from_another_process) {
     CHECK_EQ(cc_run(waits_for_a_child, NULL, NULL), 0);
 }
 
-/* Nobody in this process could end the wait: but it is no deadlock. */
+/* Nothing in this process could end the wait: but it is no deadlock. */
 static void *waits_long(void *arg) {
     CCChan *ch = arg;
     CHECK_EQ(next_of(ch).number, SIGALRM);

@@ -217,7 +217,7 @@ static void *crashes(void *arg) {
     start_echo(server);
     CHECK_EQ(atomic_load(&ended), before + 1); /* its fibers were waited for */
     CHECK_EQ(cc_write(conn, &byte, 1, NULL), 0);
-    CHECK_EQ(cc_read(conn, &byte, 1, &n), ECONNRESET); /* nobody knows that connection */
+    CHECK_EQ(cc_read(conn, &byte, 1, &n), ECONNRESET); /* that connection is unknown there */
     CHECK_EQ(talk("tcp://server:7", 500), 0);
     cc_close(conn);
     cc_close(kept);
@@ -326,7 +326,7 @@ static void *proxy_host(void *arg) {
     return NULL;
 }
 
-/* Requests until three were answered; the server and the proxy fall over meanwhile. */
+/* Requests until three were answered; the server and the proxy crash meanwhile. */
 static void *client_host(void *arg) {
     unsigned attempts = 0;
     for (unsigned good = 0; good < 3 && attempts < 200; attempts++) {

@@ -41,7 +41,7 @@ TEST(same_seed_same_bytes) {
 
 /* ---- faults: each is seen to happen, and survived ---- */
 
-/* Tries until it has worked. */
+/* Retries until it succeeds. */
 static unsigned insist(const char *where, size_t size) {
     unsigned attempts = 0;
     for (int error = -1; error != 0; attempts++) {
@@ -310,7 +310,7 @@ static void *other_ways(void *arg) {
     CHECK_EQ(cc_sleep_ms(1000), 0);
     CHECK_EQ(cc_write(b, "x", 1, NULL), EPIPE);
     cc_close(b);
-    /* what is the system's cannot be waited for */
+    /* descriptors of the system cannot be waited for */
     int fds[2];
     CHECK_EQ(pipe(fds), 0);
     CHECK_EQ(cc_fd_wait(fds[0], CC_READABLE, &sides), ENOTSUP);

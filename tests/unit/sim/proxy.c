@@ -1,5 +1,5 @@
-/* proxy.c - clients that ask again, a proxy and a server under simulated faults: each request is carried out once and
- * answered in full; and bugs of the proxy and of the retries that seeds find. */
+/* proxy.c - clients that retry, a proxy and a server under simulated faults: each request is executed once and answered
+ * in full; and bugs of the proxy and of the retries that seeds find. */
 #include "sim_net.h"
 
 #include <stdlib.h>
@@ -10,17 +10,17 @@ enum bug {
     BUG_NONE,
     BUG_END_IS_KEPT,    /* the proxy does not pass on that a side has ended */
     BUG_SHORT_WRITES,   /* the proxy takes a write for complete that was not */
-    BUG_RETRY_NO_ID,    /* the server carries out a repeated request again */
+    BUG_RETRY_NO_ID,    /* the server executes a repeated request again */
     BUG_RETRY_IS_TAKEN, /* the client takes its last attempt for answered, although it has timed out */
     BUG_ERROR_IS_END,   /* the proxy passes a broken connection on as an ordinary end */
-    BUG_IDS_TOO_EARLY,  /* the server notes the id when the request arrives, before it has carried it out */
+    BUG_IDS_TOO_EARLY,  /* the server records the id when the request arrives, before it is executed */
     BUGS
 };
 static const char *const names[BUGS] = {
     [BUG_END_IS_KEPT] = "the proxy does not pass on that a side has ended",
     [BUG_ERROR_IS_END] = "the proxy passes a broken connection on as an ordinary end",
     [BUG_SHORT_WRITES] = "the proxy takes a short write for a complete one",
-    [BUG_RETRY_NO_ID] = "the server carries out a repeated request again",
+    [BUG_RETRY_NO_ID] = "the server executes a repeated request again",
     [BUG_RETRY_IS_TAKEN] = "the client takes an attempt that timed out for answered",
     [BUG_IDS_TOO_EARLY] = "the server notes a request as done before it is",
 };
@@ -159,7 +159,7 @@ static void *whole_program(void *arg) {
     CHECK_EQ(cc_sim_net(&net), 0);
     if (net.latency_max_us > 20000) net.latency_max_us = 20000;
     if (net.latency_min_us > 1000) net.latency_min_us = 1000;
-    if (net.window < 512) net.window = 512; /* an answer takes less than the client's patience */
+    if (net.window < 512) net.window = 512; /* an answer takes less than the client's timeout */
     use_net(net);
     CHECK_EQ(cc_sim_host(&proxy, "proxy"), 0);
     CHECK_EQ(cc_sim_host(&server, "server"), 0);

@@ -41,7 +41,7 @@ struct plan {
     uint64_t crash_at[5], start_at[5];
 };
 
-/* A node whose disk or network gives out is started again, as a service manager would. */
+/* A node whose disk or network fails is restarted, as a service manager would. */
 static void *node(void *arg) {
     while (store_run(arg) != ECANCELED)
         if (cc_sleep_ms(100) != 0) break;
@@ -131,7 +131,7 @@ static void trouble_by_chance(struct plan *p, uint64_t end) {
     }
 }
 
-/* The protocol's promises: one leader in a term; all nodes apply the same entries. */
+/* The protocol's invariants: one leader in a term; all nodes apply the same entries. */
 static void see_notice(void *arg, unsigned id, const struct store_notice *notice) {
     struct plan *p = arg;
     atomic_fetch_or(&p->noticed[id], notice->event);
@@ -168,7 +168,7 @@ static void plan_faults(struct plan *p, unsigned i) {
     }
 }
 
-/* Faults where they hurt: candidates are cut off, those who have voted and those who lead crash soon after. */
+/* Faults at critical moments: candidates are cut off, nodes that have voted and leaders crash soon after. */
 static void trouble_at_elections(struct plan *p, uint64_t end) {
     while (cc_now_ns() < end && atomic_load(&p->left) > 0) {
         for (unsigned i = 0; i < p->nodes; i++) {
@@ -251,7 +251,7 @@ static void *run_plan(void *arg) {
     return NULL;
 }
 
-/* True: no order explains it, a promise of the protocol was broken, or nobody was answered any more. */
+/* True: the history is not linearizable, an invariant was violated, or no more requests were answered. */
 static bool fails(uint64_t seed, bool shows) {
     struct plan *p = calloc(1, sizeof *p);
     CHECK(p != NULL);
@@ -294,7 +294,7 @@ TEST(seeds_repeat, .timeout = 600) {
 
 /* ---- planted bugs ---- */
 
-/* Searches for a seed that finds it, and sees that it finds it again. */
+/* Searches for a seed that finds it, and checks that it finds it again. */
 static void find_bug(enum store_bug bug, uint64_t most) {
     store_bug = bug;
     uint64_t seed = 1;

@@ -29,7 +29,7 @@ static void own(void) {
         cc__bias_enter(&shared.bias);
         inside();
         cc__bias_leave(&shared.bias);
-        if (i % 1024 == 0) sched_yield(); /* on one CPU the others want their turn too */
+        if (i % 1024 == 0) sched_yield(); /* on one CPU the others need a turn, too */
     }
 }
 
@@ -54,7 +54,7 @@ static void contest(int revokers) {
     cc__set(&shared.stop, false);
     crew_start(&crew, revokers, take_away, NULL);
     own();
-    /* A machine with one CPU may not have let them in so far. */
+    /* A machine with one CPU may not have scheduled them so far. */
     while (cc__get(&shared.revoked) == 0) sched_yield();
     cc__set(&shared.stop, true);
     crew_join(&crew);
@@ -96,7 +96,7 @@ static void clear_flag(int index, void *arg) {
     }
 }
 
-/* An owner that was revoked has to look as carefully as one that was not. */
+/* An owner that was revoked has to check as carefully as one that was not. */
 static void owner_against_flag(void) {
     struct crew others, clearer;
     long seen = 0, rounds = test_rounds(25000, 5000000);
@@ -134,7 +134,7 @@ TEST(idle_owner_is_revoked) {
     cc__barrier_init(true);
     for (int i = 0; i < 100; i++) {
         CHECK(cc__bias_revoke(&shared.bias));
-        CHECK(!cc__bias_revoke(&shared.bias)); /* somebody is at it already */
+        CHECK(!cc__bias_revoke(&shared.bias)); /* another revocation is in progress */
         cc__bias_release(&shared.bias);
         cc__bias_enter(&shared.bias);
         cc__bias_leave(&shared.bias);
@@ -166,7 +166,7 @@ static void enter_while_revoked(int index, void *arg) {
     cc__bias_leave(&shared.bias);
 }
 
-/* An owner that comes while another is inside waits for it, and then holds the lock for real. */
+/* An owner that enters while another is inside waits for it, and then takes the lock. */
 TEST(owner_waits_for_the_other) {
     cc__barrier_init(true);
     struct crew crew;

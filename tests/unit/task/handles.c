@@ -20,7 +20,7 @@ static void *wait_at(void *gate) {
     return gate;
 }
 
-/* A gate that outlives every task that was given up. */
+/* A gate that outlives every detached task. */
 static struct gate *new_gate(void) {
     static struct gate gates[64];
     static int used;
@@ -28,7 +28,7 @@ static struct gate *new_gate(void) {
     return &gates[used++];
 }
 
-/* Every call says so, and leaves the handle as it is. */
+/* Every call returns an error, and leaves the handle unchanged. */
 static void check_gone(CCTask task) {
     CCTask before = task, copy = {99};
     void *result = &task;
@@ -56,7 +56,7 @@ static void use_up(void) {
     task = old = cc_fiber_spawn_task(give_back, &x);
     CHECK(cc_block_on(task) == &x);
     check_gone(old);
-    /* Given up before, while or after it runs. */
+    /* Detached before, while or after it runs. */
     struct gate *gate = new_gate();
     task = old = cc_fiber_spawn_task(wait_at, gate);
     CHECK_EQ(cc_task_detach(&task), 0);
@@ -70,10 +70,10 @@ static void use_up(void) {
 
 TEST_WORKERS(used_up) {
     in_both_contexts(use_up);
-    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0); /* what was given up has ended by itself */
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0); /* detached tasks have ended by themselves */
 }
 
-/* A task that waits in its joiner's own queue could be run by it; not when the handle was given up. */
+/* A task in its joiner's queue could be run by the joiner; not when the handle was detached. */
 static void *join_after_detach(void *arg) {
     for (long i = 0; i < test_rounds(1000, 50000); i++) {
         cc_yield(); /* a full turn */
@@ -277,7 +277,7 @@ static void *join_itself(void *arg) {
     int rc = cc_task_join_try(&n->own, &result);
     CHECK(rc == EDEADLK || rc == EAGAIN);
     CHECK(result == n);
-    CHECK_EQ(cc_task_detach(&n->copy), 0); /* to give oneself up is fine */
+    CHECK_EQ(cc_task_detach(&n->copy), 0); /* a task may detach itself */
     return n;
 }
 

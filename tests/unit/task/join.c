@@ -78,7 +78,7 @@ TEST(bad_arguments) {
     in_both_contexts(join_badly);
 }
 
-/* Ids that nobody ever had: every slot and generation that can be thought of. */
+/* Ids that no task ever had: every slot and generation that is possible. */
 static void join_inventions(void) {
     static const CCFiberId inventions[] = {
         1,          UINT32_MAX,     UINT64_C(1) << 32,          UINT64_C(1) << 63,
@@ -117,7 +117,7 @@ static void join_impatiently(void) {
     CHECK(cc_now_ns() >= soon.ns);
     CHECK(result == &task);
     CHECK(task.id != 0);
-    CHECK_EQ(joiners_of(task), 0); /* who has given up has left the list */
+    CHECK_EQ(joiners_of(task), 0); /* a joiner that timed out is unlinked */
     (void)gate_open(&gate);
     CHECK_EQ(cc_task_join_until(&task, &result, cc_after_ms(60 * 1000)), 0);
     CHECK(result == &gate);
@@ -156,8 +156,7 @@ TEST_WORKERS(after_the_end) {
     in_both_contexts(join_ended);
 }
 
-/* The deadline and the end meet: the outcome is one of the two, and the handle is consumed just when it is the
- * end. */
+/* The deadline and the end race: the result is one of the two, and the handle is consumed only if it is the end. */
 static void *run_a_little(void *arg) {
     for (uintptr_t i = 0; i < (uintptr_t)arg % 64; i++) cc_yield();
     return arg;

@@ -25,7 +25,7 @@ static void *note_order(void *arg) {
     return arg;
 }
 
-/* Of three tasks in the queue the oldest is joined: it runs at once, and nobody else does. */
+/* Of three tasks in the queue the oldest is joined: it runs at once, and no other does. */
 static void *join_the_oldest(void *arg) {
     int direct = 0;
     for (int i = 0; i < 1000; i++) {
@@ -39,7 +39,7 @@ static void *join_the_oldest(void *arg) {
         for (int k = 1; k < 3; k++) CHECK_EQ(cc_task_join(&tasks[k], NULL), 0);
         CHECK_EQ(cc__get(&order), 3);
     }
-    CHECK(direct > 500); /* always, but for the turns at which the worker looks at everything */
+    CHECK(direct > 500); /* always, except at turns with a full poll */
     return arg;
 }
 
@@ -103,7 +103,7 @@ static void *join_twice(void *arg) {
         CCDeadline near = cc_after_ms(5), far = cc_after_ms(10);
         CCTask first = cc_fiber_spawn_task(yield_once, NULL);
         int rc = cc_task_join_until(&first, NULL, near); /* leaves a timer behind */
-        CHECK(rc == 0 || rc == ETIMEDOUT);               /* the latter on a machine that sleeps itself */
+        CHECK(rc == 0 || rc == ETIMEDOUT);               /* the latter on a machine that was suspended */
         if (rc != 0) CHECK_EQ(cc_task_join(&first, NULL), 0);
         cc_yield();
         cc__set(&slept, false);
@@ -185,7 +185,7 @@ CC_TASK(chain, { long n; }) {
     return (void *)((intptr_t)cc_block_on(next) + 1);
 }
 
-/* Each task joins the next: joiners that ran them without end would run out of stacks. */
+/* Each task joins the next: with unbounded nesting the joiners would run out of stack. */
 TEST_WORKERS(long_chain) {
     long length = test_rounds(5000, 200000);
     CHECK_EQ((intptr_t)cc_block_on(CC_GO(chain, .n = length)), length);
@@ -240,8 +240,8 @@ static void *ping_pong(void *arg) {
     return NULL;
 }
 
-/* NEXT-1: those who have run before are let in at every look, after at most 256 turns; the slot then has 16 of them in
- * a row. */
+/* NEXT-1: fibers that have run before get a turn at every poll, after at most 256 turns; the slot then has 16 of them
+ * in a row. */
 static void *tree_beside_a_pair(void *arg) {
     CCTask pair[2];
     for (int i = 0; i < 2; i++) gate_close(&gates[i]);
@@ -272,7 +272,7 @@ static void *count_turns(void *turns) {
     return NULL;
 }
 
-/* A join of what has ended is no turn of anybody's, however often it is made. */
+/* A join of an ended task is not a turn, however often it is called. */
 static void *join_the_ended(void *arg) {
     _Atomic int turns = 0;
     CCTask other = cc_fiber_spawn_task(count_turns, &turns), ended = cc_fiber_spawn_task(nothing, NULL);
@@ -292,7 +292,7 @@ static void *join_the_ended(void *arg) {
     return arg;
 }
 
-/* Nor may another worker come to the other's aid. */
+/* Nor may another worker steal. */
 TEST(joins_of_the_ended_give_no_way) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
     CHECK_EQ(cc_run(join_the_ended, NULL, NULL), 0);
@@ -304,7 +304,7 @@ static void *note_nodes(void *arg) {
     return arg;
 }
 
-/* NEXT-1: those who have never run are let in at every sixteenth look, the oldest first. */
+/* NEXT-1: fresh fibers get a turn at every sixteenth poll, the oldest first. */
 static void *tree_after_others(void *arg) {
     enum { OTHERS = 3, SLICE = 16 * 256 };
     long ran_at[OTHERS];
@@ -330,8 +330,8 @@ static void *tree_depth_first(void *arg) {
     CHECK_EQ(cc_stats(&before, sizeof before), 0);
     long n = grow_tree();
     CHECK_EQ(cc_stats(&after, sizeof after), 0);
-    /* Every sixteenth look begins a part of the tree out of turn, whose joiner then waits; ASan makes looks
-     * frequent. */
+    /* Every sixteenth poll starts a part of the tree out of order, whose joiner then waits; ASan makes polls frequent.
+     */
     uint64_t looks = after.polls - before.polls;
     CHECK((long)(after.parks - before.parks) <= n / 1000 + 5 + (long)(looks / 8));
     return arg;

@@ -25,7 +25,7 @@ static void keys(void) {
     CHECK_EQ(cc_local_key_delete(a), EINVAL);
     CHECK(cc_local_get(a) == NULL);
     CHECK_EQ(cc_local_set(a, &a), EINVAL);
-    /* The next key in its place is another one, and has no value. */
+    /* The next key in its slot is a different one, and has no value. */
     CCLocalKey again;
     CHECK_EQ(cc_local_key_create(&again, NULL), 0);
     CHECK(again != a);
@@ -239,7 +239,7 @@ static void *look_at_thread(void *arg) {
     return cc_local_set(key_b, arg) == 0 ? arg : NULL;
 }
 
-/* A hosted call sees what is the thread's. */
+/* A hosted call sees the values of the thread. */
 TEST(hosted_calls_see_the_threads) {
     make_keys(NULL);
     void *result = NULL;

@@ -42,7 +42,7 @@ static void give_names(void) {
     check_name("thirty-two bytes are one too much", "thirty-two bytes are one too mu");
     check_name("a name so long that nobody would ever want to read it in a message, let alone in a dump",
                "a name so long that nobody woul");
-    check_name("%s%n", "%s%n"); /* a name is no format */
+    check_name("%s%n", "%s%n"); /* a name is not a format string */
 }
 
 TEST_WORKERS(names) {
@@ -136,8 +136,8 @@ TEST_WORKERS(stack_sizes) {
     in_both_contexts(use_stacks);
 }
 
-/* One that ends leaves a warm stack to the next, of the wrong size. On one worker the newest runs first, and the other
- * follows it. */
+/* A fiber that ends passes its stack, here of the wrong size, to the next. On one worker the newest runs first, and the
+ * other follows it. */
 static void *do_nothing(void *arg) {
     return arg;
 }
@@ -145,7 +145,7 @@ static void *do_nothing(void *arg) {
 static void *follow_each_other(void *arg) {
     size_t usual = cc__stack_default();
     CCSpawnOptions small = {.stack_size = CC_STACK_SIZE_MIN}, large = {.stack_size = 4 * usual};
-    for (int i = 0; i < 200; i++) { /* now and then the scheduler looks round in between, and none is left */
+    for (int i = 0; i < 200; i++) { /* sometimes the scheduler polls in between, and no stack is left */
         CCTask first, second;
         CHECK_EQ(cc_spawn(&second, use_bytes, (void *)promised(4 * usual), &large), 0);
         CHECK_EQ(cc_spawn(&first, do_nothing, NULL, NULL), 0);
@@ -153,7 +153,7 @@ static void *follow_each_other(void *arg) {
         CHECK_EQ(cc_task_join(&first, NULL), 0);
         CHECK_EQ(cc_spawn(&second, use_bytes, (void *)promised(usual), NULL), 0);
         CHECK_EQ(cc_spawn(&first, do_nothing, NULL, &small), 0);
-        CHECK_EQ(cc_task_join_until(&second, NULL, cc_after_ms(3600 * 1000)), 0); /* or we would run it ourselves */
+        CHECK_EQ(cc_task_join_until(&second, NULL, cc_after_ms(3600 * 1000)), 0); /* not run by its joiner */
         CHECK_EQ(cc_task_join(&first, NULL), 0);
     }
     return arg;

@@ -35,7 +35,7 @@ static void arm(struct fiber *f, uint64_t when) {
     cc__timer_arm(&worker, when, f, ticket);
 }
 
-/* Ends the wait before its time, as a waker does, and goes on. */
+/* Ends the wait before its deadline, as a waker does. */
 static void end_early(struct fiber *f) {
     CHECK_EQ(cc__state_claim(f, cc__get(&f->word) & WORD_TICKET, WAKE_OBJECT), CLAIM_WON);
     cc__state_run(f, 1);
@@ -196,7 +196,7 @@ TEST(sweeps_keep_what_waits) {
     close_timers();
 }
 
-/* Random arms, ends and fires against a plain array that remembers everything. */
+/* Random arms, ends and fires, compared with a plain array. */
 TEST(against_a_model) {
     enum { FIBERS = 200 };
     open_timers();

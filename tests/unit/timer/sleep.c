@@ -107,7 +107,7 @@ TEST_WORKERS(many_sleepers) {
     for (long i = 0; i < count; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
 }
 
-/* A sleeper parks; it does not keep its worker: all of them sleep at the same time, or it never ends. */
+/* A sleeper parks and does not block its worker: all of them sleep at the same time, or the case never ends. */
 enum { SLEEPERS = 100 };
 static _Atomic int sleeping;
 
@@ -147,7 +147,7 @@ TEST_WORKERS(earlier_one_comes_later) {
         soon[i] = cc_fiber_spawn_task(sleep_and_count, (void *)(uintptr_t)(1 + i));
         CHECK_EQ(cc_task_join(&soon[i], NULL), 0);
     }
-    CHECK_EQ(cc__get(&woken), 5); /* joined, and the late one sleeps on */
+    CHECK_EQ(cc__get(&woken), 5); /* joined, and the late one still sleeps */
     CHECK_EQ(cc_task_cancel(&late), 0);
     CHECK_EQ(cc_task_join(&late, NULL), 0);
     CHECK_EQ(cc__get(&woken), 6);
@@ -203,7 +203,7 @@ static void *sleep_while_all_do(void *other) {
     return NULL;
 }
 
-/* The watcher gives up its role, as all sleep, and the worker that would wake for the timer is called away. */
+/* The watcher gives up its role, as all sleep, and the timer sleeper is notified. */
 TEST_WORKERS(another_sleeper_wakes_for_the_timer) {
     CHECK_EQ(cc_runtime_init(NULL), 0);
     if (cc__sched_open() == 1) SKIP("needs two workers");
