@@ -1,5 +1,5 @@
-/* retry.c - a client asks a server to count, and retries when it gets no answer; if only the answer was lost, the server
- * counts twice. */
+/* retry.c - a client asks a server to count, and retries when it gets no answer; if only the answer was lost, the
+ * server counts twice. */
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <stdio.h>

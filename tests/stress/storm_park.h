@@ -134,7 +134,8 @@ STRESS_UNUSED static void park_storm(long turns, bool twice, uint64_t seed) {
     /* A wait ends by one wake; a wake that was latched may meet a parker that gave the wait up. */
     CHECK(atomic_load(&storm->resumed) <= atomic_load(&storm->woken));
     CHECK(spurious <= atomic_load(&storm->woken));
-    /* A waker that is late with its wake may meet the next wait: at most as many of these as signals that needed no wake. */
+    /* A waker that is late with its wake may meet the next wait: at most as many of these as signals that needed no
+     * wake. */
     if (!twice) CHECK(atomic_load(&storm->woken) <= taken);
     printf("%ld turns, %ld woken, %ld resumed, %ld spurious\n", taken, atomic_load(&storm->woken),
            atomic_load(&storm->resumed), spurious);
