@@ -59,7 +59,7 @@ int cc_serve_stats(CCListener *listener, CCServeStats *stats);
 int cc_conn_create(CCConn **conn, const CCConnOps *ops, void *state);
 int cc_conn_layer(const char *name, const CCConnLayer *layer);
 
-/* Set behind each struct that the library fills in: it must not write there. */
+/* A guard word after each struct that the library fills in: it must not be overwritten. */
 enum { MARK = 0x5a };
 
 #define GUARDED(type)             \

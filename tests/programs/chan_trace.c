@@ -244,7 +244,7 @@ static void *send_and_forget(void *arg) {
     return NULL;
 }
 
-/* The receiver frees the channel at once: the sender, woken or not, may still be on its way out of send. */
+/* The receiver frees the channel at once: the sender, woken or not, may not have returned from send yet. */
 static void *receive_and_free(void *unused) {
     (void)unused;
     for (long i = 0; i < test_scale(40); i++) {
@@ -288,7 +288,7 @@ TEST(lines_stay_whole) {
 
 /* ---- before the runtime ---- */
 
-/* The environment is known from the load on; so the program has to be loaded anew, with another environment. */
+/* The environment is read when the library is loaded; so the program is executed again, with another environment. */
 TEST(without_a_runtime) {
     if (getenv("TRACE_FD") != NULL) {
         CHECK(dup2(atoi(getenv("TRACE_FD")), STDERR_FILENO) >= 0);

@@ -56,14 +56,14 @@ TEST(live_shapes_are_not, .timeout = 120) {
     }
 }
 
-/* With CC_DEADLOCK_ABORT=0 it is said once, and the program continues. */
+/* With CC_DEADLOCK_ABORT=0 it is reported once, and the program continues. */
 static void goes_on(void *unused) {
     (void)unused;
     setenv("CC_DEADLOCK_ABORT", "0", 1);
     CCChan *ch = named_channel("late", 0);
     CCTask task = start("reader", receiver, ch);
-    /* The main thread waits for ever as far as anyone can tell; a child process ends its wait by a signal whose
-     * default action is to stop and go on, which changes nothing. So here nothing but the time limit ends it. */
+    /* To the detector the main thread waits for ever; a child process ends its wait by a signal whose default action is
+     * to stop and continue, which changes nothing. So only the time limit ends the case. */
     (void)cc_task_join(&task, NULL);
 }
 
@@ -79,7 +79,7 @@ TEST(can_be_set_to_continue, .timeout = 60) {
         _exit(1);
     }
     close(fd[1]);
-    /* It has said all of it when the last line is there; it is alive then, and stays so. */
+    /* The report is complete when its last line is there; the process is alive then, and stays so. */
     static char text[16384];
     size_t len = 0;
     while (strstr(text, "continues, because of CC_DEADLOCK_ABORT=0") == NULL) {
@@ -165,7 +165,7 @@ TEST(a_function_of_the_programs_decides, .timeout = 60) {
     for (int i = 0; i < 2; i++) {
         check_status(bodies[i], (void *)(uintptr_t)&hooks[HOOK_ENDS], DEADLOCK_STATUS, "exiting with status 124");
         check_status(bodies[i], (void *)(uintptr_t)&hooks[HOOK_EXITS], 9, "channel 'empty'");
-        /* With a fiber another thread says that it goes on, and the program may have ended by then. */
+        /* With a fiber, another thread prints that it continues, and the program may have ended by then. */
         check_status(bodies[i], (void *)(uintptr_t)&hooks[HOOK_HELPS], 0,
                      i == 0 ? "ccc: deadlock: " : "continues, as the function set by cc_on_deadlock decided");
     }

@@ -37,7 +37,7 @@ static void run(void (*body)(void *), void *arg) {
     CHECK(good);
 }
 
-/* What the report says, or the case fails with all of it. */
+/* Checks the report; if that fails, the case prints all of it. */
 static void check_said(const char *text, bool expected) {
     if (said(&child, text) != expected) {
         printf("%ssaid: %s\n", expected ? "not " : "", text);
@@ -75,7 +75,8 @@ static void *sets_again_and_again(void *arg) {
     return arg;
 }
 
-/* On one worker always a wait: nobody sets the event before. A sleep is none, if its time has passed already. */
+/* On one worker this always waits: nobody sets the event before. A sleep might not wait, if its deadline has already
+ * passed. */
 static void wait_once(void) {
     CHECK_EQ(cc_event_reset(&event), 0);
     CHECK_EQ(cc_event_wait(&event), 0);
@@ -94,7 +95,7 @@ static void *waits_with_it(void *how) {
     return NULL;
 }
 
-/* One worker: where it goes on is where it was. */
+/* One worker: it resumes on the same thread. */
 static void one_waits(void *how) {
     setenv("CC_DEBUG_LOCKS", "1", 1);
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
@@ -113,7 +114,7 @@ TEST(a_wait_with_a_mutex_is_reported_once) {
 
 /* ---- on another thread ---- */
 
-/* Keeps the worker that it runs on until the other one has gone on, somewhere. */
+/* Hogs its worker until the other one has resumed, on any worker. */
 struct meeting {
     CCEvent go;
     atomic_bool gone_on;
@@ -127,11 +128,11 @@ static void *hogs_worker(void *meeting) {
     return NULL;
 }
 
-/* If the other one runs where this one was, this one goes on elsewhere; else it is tried again. */
+/* If the other one hogs this worker, this fiber resumes on another; else it is tried again. */
 static void *goes_elsewhere(void *unused) {
     for (bool moved = false; !moved;) {
         struct meeting m = {0};
-        pid_t locked_on = gettid(); /* pthread_self is const: the compiler would ask once */
+        pid_t locked_on = gettid(); /* pthread_self is declared const: the compiler would call it once */
         CHECK_EQ(pthread_mutex_lock(&mutex), 0);
         CCTask other = start("hog", hogs_worker, &m);
         CHECK_EQ(cc_event_wait(&m.go), 0);

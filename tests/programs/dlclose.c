@@ -33,7 +33,7 @@ static void load_and_close(void *arg) {
         if (what != WHILE_IT_RUNS) CHECK_EQ(((shutdown_fn)(uintptr_t)dlsym(library, "cc_runtime_shutdown"))(1000), 0);
         CHECK_EQ(dlclose(library), 0);
     }
-    /* It is still there, for the workers that look for work and go to sleep; a fork and an exit call what it has
+    /* It is still loaded, for workers that search and go to sleep; a fork and an exit call the handlers that it has
      * registered. */
     CHECK(dlopen(CCC_SHARED, RTLD_NOW | RTLD_NOLOAD) != NULL);
     pid_t pid = fork();
@@ -102,7 +102,7 @@ static void close_before_the_thread_ends(void *arg) {
     CHECK_EQ(atomic_load(&destroyed), 1);
 }
 
-/* What a thread keeps by cc_local_set is destroyed at its end, also after a shutdown and a dlclose. */
+/* A thread's values (cc_local_set) are destroyed at its end, also after a shutdown and a dlclose. */
 TEST(a_thread_ends_later) {
     static struct child child;
     run_child(&child, close_before_the_thread_ends, NULL);
@@ -124,7 +124,7 @@ static void close_plugin(void *arg) {
         CHECK_EQ(begin(&count), 0);
         CHECK_EQ(dlclose(plugin), 0);
         unsigned closed = atomic_load(&count);
-        while (atomic_load(&count) < closed + 10) (void)usleep(1000); /* its fibers go on */
+        while (atomic_load(&count) < closed + 10) (void)usleep(1000); /* its fibers continue */
     }
 }
 

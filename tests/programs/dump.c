@@ -197,7 +197,7 @@ static CCChan *named_channel(const char *name, size_t capacity) {
     return ch;
 }
 
-/* Everybody is parked when the workers' count of parks has stood still at the right number. */
+/* All fibers are parked when the workers' count of parks stays at the right number. */
 static void await_parked(uint64_t fibers) {
     for (;;) {
         CCStats stats;
@@ -278,7 +278,7 @@ TEST(ten_thousand_fibers_in_a_dozen_shapes, .timeout = 120) {
     }
     CHECK(strstr(json, "the family") != NULL && strstr(text, "nursery 'the family'") != NULL);
     CHECK(strstr(text, "ccc: end of dump") != NULL);
-    /* Bounded: shapes are shown once, not each fiber. */
+    /* Bounded: groups are shown once, not each fiber. */
     if (each_shape > 8) CHECK(times(text, "more like them") >= SHAPES);
     CHECK(strlen(text) < 64 * 1024);
 #if defined(__x86_64__) && !defined(CC_ARCH_UCONTEXT)
@@ -372,8 +372,8 @@ static void own_handler_stays(void *unused) {
     CHECK_EQ(own_quits, 1);
 }
 
-/* A handler that came after the runtime's passes signals on to it; also when the runtime has stopped, or started
- * again. */
+/* A handler that was installed after the runtime's passes signals on to it; also when the runtime has stopped, or
+ * started again. */
 static struct sigaction under;
 
 static void pass_on(int sig) {

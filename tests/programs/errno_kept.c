@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Ask for errno anew each time: the compiler may take its address for a constant. Atomic because fibers of
+/* Reads errno by a call each time: the compiler may assume that its address is constant. Atomic because fibers of
  * one thread share it, and a race detector sees fibers as threads. */
 __attribute__((noinline)) static int *the_errno(void) {
     int *address = &errno;
@@ -46,7 +46,7 @@ static void *sleep_some(void *arg) {
     return arg;
 }
 
-/* Every call, in the ways that matter: at once, after a wait, in vain. Fibers and OS threads. */
+/* Every call, with each kind of outcome: at once, after a wait, failed. Fibers and OS threads. */
 static void *all_calls(void *arg) {
     CCTask task, copy;
     void *result = NULL;
@@ -85,7 +85,7 @@ static void *all_calls(void *arg) {
         KEEPS_ERRNO(result = cc_block_on(cc_fiber_spawn_task(sleep_some, arg)));
         CHECK(result == arg);
         KEEPS_ERRNO(rc = cc_run(sleep_some, arg, &result));
-        /* In vain. */
+        /* Failing calls. */
         task.id = UINT64_C(0x7fffffff00000001);
         KEEPS_ERRNO(rc = cc_task_join(&task, NULL));
         CHECK_EQ(rc, ESRCH);
@@ -186,7 +186,7 @@ TEST_WORKERS(the_first_use) {
     }
 }
 
-/* A shutdown that cancels, and one that gives up. */
+/* A shutdown that cancels, and one that times out. */
 static void *sleep_long(void *arg) {
     KEEPS_ERRNO(CHECK_EQ(cc_sleep_ms(3600 * 1000), ECANCELED));
     return arg;

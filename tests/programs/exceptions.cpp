@@ -117,7 +117,7 @@ static long thread_id() {
     return syscall(SYS_gettid);
 }
 
-/* Wakes the other one and keeps the worker, until the other one runs elsewhere. */
+/* Wakes the other one and hogs the worker, until the other one runs elsewhere. */
 static void *hogs_the_worker(void *arg) {
     Move *m = (Move *)arg;
     m->hog = thread_id();
@@ -434,8 +434,8 @@ static void use_the_stack() {
     for (volatile char &c : space) c = 0x55;
 }
 
-/* Catches what the call throws. Then the call has left nothing in the frames that are gone: a deferred function that
- * was found there would be called here, or at the end of the block. */
+/* Catches what the call throws. Then the call has left nothing in the frames that were unwound: a deferred function
+ * that was still registered there would be called here, or at the end of the block. */
 template <class Call> static void catch_what_passes(Call call) {
     bool caught = false;
     CC_DEFER(count_deferred, NULL);
@@ -510,7 +510,7 @@ static void throw_through_a_range(void *) {
 static void *throw_through_all(void *) {
     void (*const all[])(void *) = {throw_through_once, throw_through_a_pool, throw_through_an_exit};
     for (auto one : all) CHECK_EQ(cc_try(one, NULL, NULL), 0);
-    if (cc_in_fiber()) CHECK_EQ(cc_try(throw_through_a_range, NULL, NULL), 0); /* else it runs in a fiber of its own */
+    if (cc_in_fiber()) CHECK_EQ(cc_try(throw_through_a_range, NULL, NULL), 0); /* else it runs in its own fiber */
     CHECK(nothing_under_way());
     return NULL;
 }

@@ -41,7 +41,7 @@ static void *fork_often(void *arg) {
     for (long i = 0; i < rounds; i++) {
         fork_and_exec(i % 3 != 0);
         cc_yield();
-        CHECK(cc_fiber_id() != 0); /* the parent goes on as if nothing had been */
+        CHECK(cc_fiber_id() != 0); /* the parent continues normally */
     }
     return NULL;
 }
@@ -142,7 +142,7 @@ static void *fork_and_use(void *arg) {
     pid_t pid = test_fork();
     CHECK(pid >= 0);
     if (pid == 0) {
-        alarm(20); /* a child that hangs is a failure of its own kind */
+        alarm(20); /* a child that hangs is a separate kind of failure */
         m->use();
         if (m->use == return_from_the_fiber) return NULL;
         _exit(3); /* it lived */
@@ -208,7 +208,7 @@ TEST(a_fiber_that_returns_in_a_forked_child_dies) {
     check_misuse(return_from_the_fiber, true);
 }
 
-/* Fork before the runtime starts, or after it has ended: the child may have its own. */
+/* Fork before the runtime starts, or after it has ended: the child may start its own. */
 static void use_a_runtime_of_its_own(void *arg) {
     for (int i = 0; i < 2; i++) {
         pid_t pid = test_fork();

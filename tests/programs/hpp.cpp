@@ -89,7 +89,7 @@ TEST_WORKERS(misuse) {
     CHECK_EQ(code_of([&] { (void)from.recv(); }), EINVAL);
     to.close();
     CHECK_EQ(code_of([&] { (void)ccc::channel<int>(0, nullptr, CC_CHAN_MODE_DROP_OLD); }),
-             EINVAL); /* to drop something takes a capacity */
+             EINVAL); /* a channel that drops needs a capacity */
 }
 
 TEST_WORKERS(exceptions_cross_joins) {
@@ -210,7 +210,7 @@ TEST_WORKERS(what_a_child_throws_is_rethrown) {
                   ccc::nursery n;
                   n.go([] { throw std::runtime_error("by the destructor"); });
               }) == "by the destructor");
-        /* Each wait tells, and the destructor does not when one has. */
+        /* Each wait reports the failure; then the destructor does not. */
         ccc::nursery n;
         n.go([] { throw ccc::error(EPROTO, "seen"); });
         CHECK_EQ(code_of([&] { n.wait(); }), EPROTO);
@@ -260,7 +260,7 @@ TEST_WORKERS(with_nursery_throws_what_came_first) {
             });
         };
         CHECK(text_of(body_fails) == "the body's");
-        /* A nursery around it knows nothing of that. */
+        /* An outer nursery is not affected. */
         ccc::nursery outer;
         outer.go([&] {
             CHECK(text_of(body_fails) == "the body's");
@@ -396,7 +396,7 @@ TEST_WORKERS(select_does_exactly_one_arm) {
     });
 }
 
-/* Several arms may offer one value: the channel that takes it gets it whole, and else it comes back. */
+/* Several arms may offer the same value: the chosen channel gets it, and otherwise it is unchanged. */
 TEST_WORKERS(arms_with_one_value_send_it_once) {
     const std::string text = "a text that is too long to be kept inside of the string";
     ccc::run([&] {

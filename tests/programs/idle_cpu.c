@@ -54,8 +54,7 @@ static struct quiet quiet_for(long ms) {
     return (struct quiet){switches_of_all_threads() - switches, cpu_us() - us};
 }
 
-/* The workers take a while to come to rest (a search, some ticks): that may last ten seconds on a busy
- * machine, then it must be over. */
+/* The workers take a while to become idle (a search, some ticks): at most ten seconds on a busy machine. */
 static void await_rest(void) {
     for (int i = 0; i < 100; i++)
         if (quiet_for(100).switches <= 2) return;
@@ -123,7 +122,7 @@ TEST(with_sleepers_and_waiters) {
     for (int i = 0; i < SLEEPERS; i++) CHECK_EQ(cc_spawn(&waiters[i], join_it, &sleepers[i], NULL), 0);
     check_quiet();
     DONE();
-    exit(0); /* or it would take an hour, or a cancellation, which is another test's */
+    exit(0); /* or it would take an hour, or a cancellation, which another test covers */
 }
 
 /* With one short timer the runtime wakes for it and for nothing else. */

@@ -85,8 +85,8 @@ static void check_claim(const char *name, bool expected) {
 
 static void claims_after(CCTaskFn setup, void (*rest)(void), const char *name) {
     run(setup, rest);
-    /* A stale word is enough to prevent a claim, and how many there are is the compiler's choice: the claims are tried
-     * with the one that users get. */
+    /* A stale word is enough to hide a leak, and how many there are depends on the compiler: these cases need the
+     * release build. */
 #if !defined(NDEBUG) || defined(__clang__) || defined(CC_ARCH_UCONTEXT)
     if (!claimed(&child, name)) SKIP("this build leaves an address somewhere");
 #endif
@@ -126,7 +126,7 @@ static void *receives(void *ch) {
     return NULL;
 }
 
-/* Its channel, handed to a fiber that waits for it; who gets the result is the only one left to know it. */
+/* Its channel is passed to a fiber that waits for it; only the fiber that gets the result still refers to it. */
 static CCChan *lost_receiver(void) {
     CCChan *ch = channel();
     leave("lost", receives, ch);
@@ -158,7 +158,7 @@ static void write_trace(void) {
     close(null);
 }
 
-/* The recorder's rings have the address of what it waits for, and so has whoever makes a file of them. */
+/* The recorder's rings contain the address of what it waits for, and so does a fiber that writes them to a file. */
 TEST(a_receiver_that_was_recorded) {
     static const char *const levels[] = {"turns", "times", "stacks"};
     for (size_t i = 0; i < array_len(levels); i++) {
@@ -256,7 +256,7 @@ TEST(a_select) {
 
 /* ---- addresses that are somewhere ---- */
 
-/* Written and never read, or read once: volatile, or they would not be there. */
+/* Written and never read, or read once: volatile, or the compiler would remove them. */
 static CCChan *volatile global;
 
 static void *in_a_global(void *unused) {
@@ -290,7 +290,7 @@ TEST(not_with_the_stack_of_another) {
     does_not_claim(in_a_stack, "lost");
 }
 
-/* The sleeper holds the address of a variable of the one that waits, and that variable has the channel. */
+/* The sleeper holds the address of a variable of the waiting fiber, and that variable holds the channel. */
 struct holder {
     CCChan *ch;
 };
@@ -329,7 +329,7 @@ TEST(not_with_a_global_that_points_into_its_own_stack) {
     does_not_claim(in_its_own_stack_by_a_global, "lost");
 }
 
-/* The same across two: the helper knows a variable of the first, which knows one of the second. */
+/* The same across two: the helper refers to a variable of the first, which refers to one of the second. */
 static void *hands_on(void *context) {
     struct holder *const chain[] = {context};
     leave("helper", sleeps_with, (void *)(uintptr_t)chain);
@@ -565,7 +565,7 @@ TEST(not_with_the_last_arm_of_many) {
 /* ---- addresses that only a register has ---- */
 
 enum { REGISTERS = 6 };
-static uintptr_t hidden[REGISTERS]; /* no address that anybody would find */
+static uintptr_t hidden[REGISTERS]; /* no address that the search would find */
 static CCEvent never;
 
 static void *hide_six(void *unused) {
@@ -579,7 +579,7 @@ static void *hide_six(void *unused) {
     return unused;
 }
 
-/* Keeps them across the call in whatever the compiler finds best: registers that calls preserve. */
+/* Keeps them across the call where the compiler likes: in callee-saved registers. */
 static __attribute__((noinline)) void with_registers(void (*volatile call)(void)) {
     uintptr_t a = ~hidden[0], b = ~hidden[1], c = ~hidden[2], d = ~hidden[3], e = ~hidden[4], f = ~hidden[5];
     __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f));

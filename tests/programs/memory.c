@@ -50,8 +50,8 @@ static const char *not_measurable(void) {
 #endif
 }
 
-/* A million where that is cheap, else fewer. Guards by mprotect, which is what emulators and the address
- * sanitizer leave us, end at 32,000 stacks, and that sanitizer has mappings of its own for each. */
+/* A million where that is cheap, else fewer. Guards by mprotect, which emulators and the address sanitizer require, are
+ * limited to 32,000 stacks, and that sanitizer has its own mappings for each. */
 static long how_many(void) {
     if (under_valgrind() || under_qemu() || UNDER_ASAN) return test_scale(20000);
     if (UNDER_TSAN) return test_scale(100000);
@@ -76,7 +76,7 @@ static void *gate(void *arg) {
     return lot;
 }
 
-/* One fiber's place: a row, and its own handle on that row's gate. */
+/* One fiber's arguments: a row, and its own handle of that row's gate. */
 struct place {
     struct parking_lot *lot;
     CCTask gate;
@@ -91,7 +91,7 @@ static void *park(void *arg) {
     return NULL;
 }
 
-/* A task has 65,534 handles at most: a million fibers stand in rows, each behind a gate. */
+/* A task has 65,534 handles at most: so a million fibers are divided into rows, each with its own gate. */
 enum { PER_GATE = 50000, GATES_MAX = 20 };
 
 static void *fill(void *arg) {
@@ -114,7 +114,7 @@ static bool all_arrived(struct parking_lot *lots, long count) {
     return arrived == count;
 }
 
-/* Looks every few milliseconds until it is true; false: not within a minute. */
+/* Polls every few milliseconds until it is true; false: not within a minute. */
 static bool soon(bool (*is_true)(void *), void *arg) {
     for (int i = 0; i < 12000; i++) {
         if (is_true(arg)) return true;
@@ -169,7 +169,7 @@ TEST(a_million_parked_at_once, .timeout = 300) {
     for (int i = 0; i < GATES_MAX; i++) atomic_store(&lots[i].open, true);
     for (int i = 0; i < GATES_MAX; i++)
         if (lots[i].gate.id != 0) CHECK_EQ(cc_task_join(&lots[i].gate, NULL), 0);
-    /* Whoever goes idle gives the pages back. */
+    /* A worker that becomes idle returns the pages. */
     w.rss_kb_max = before.rss_kb + (full.rss_kb - before.rss_kb) / 20;
     bool shrunk = why_not != NULL || soon(has_shrunk, &w);
     struct usage after = usage();

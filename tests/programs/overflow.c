@@ -13,7 +13,7 @@
 
 static volatile unsigned sink, bottom = 1u << 30;
 
-/* Each level takes about a kilobyte, all of it used; nothing about it can become a loop. */
+/* Each level uses about a kilobyte; the compiler cannot turn it into a loop. */
 __attribute__((noinline)) static unsigned dig(unsigned depth) {
     unsigned char earth[1024];
     if (depth == bottom) return 0;
@@ -80,7 +80,7 @@ enum { DEFAULT_STACK = CC_FIBER_STACK_SIZE };
 enum { DEFAULT_STACK = 256 * 1024 };
 #endif
 
-/* The sentence, with all that it must say. */
+/* Checks that the report is complete. */
 static void check_death(struct victim *v, const char *name, size_t stack_size) {
     struct child child;
     run_child(&child, die_in_a_fiber, v);
@@ -174,7 +174,7 @@ TEST(a_frame_of_50_KiB_without_probes) {
     CHECK(said(&child, "'leaper'"));
 }
 
-/* The joiner runs the task, if it can: it is still the task that is named. */
+/* The joiner runs the task, if it can: the report still names the task. */
 static void *join_a_digger(void *arg) {
     CCTask task = {0};
     cc_fiber_set_name("joiner");
@@ -249,7 +249,7 @@ TEST(another_fault_reaches_a_plain_handler) {
 }
 
 static bool judged_by_sanitizer(struct child *child) {
-    /* The sanitizer's handler was there before ours: it has the last word. */
+    /* The sanitizer's handler was installed before the library's: it ends the process. */
     if (UNDER_ASAN || UNDER_TSAN) CHECK(said(child, "Sanitizer"));
     return UNDER_ASAN || UNDER_TSAN;
 }
@@ -378,7 +378,7 @@ TEST(a_signal_that_is_ignored_stays_so) {
 static struct sigaction under;
 static volatile int calls;
 
-/* As a program's handler should: what it does not know goes to whoever was there before. */
+/* As a program's handler should: it passes signals that it does not know to the previous handler. */
 static void pass_on(int sig, siginfo_t *info, void *context) {
     if (++calls > 3) _exit(43); /* a ring */
     if (under.sa_flags & SA_SIGINFO)
@@ -437,7 +437,7 @@ TEST(a_handler_for_once_is_called_once) {
     CHECK(WIFSIGNALED(child.status));
 }
 
-/* A fault on an OS thread is none of the runtime's business, even when it lies in a stack's guard. */
+/* A fault on an OS thread is not reported by the runtime, even when the address is in a stack's guard. */
 static void fault_on_a_thread(void *arg) {
     struct sigaction action = {.sa_sigaction = handle_with_info, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     (void)arg;

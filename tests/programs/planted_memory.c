@@ -90,7 +90,7 @@ static void *leave_a_frame(void *arg) {
     return arg;
 }
 
-/* Nobody switches any more but us: a report that is made in the middle of another worker's switch trips over it. */
+/* No other worker may switch now: a report during another worker's switch would crash. */
 static bool rests(struct fiber *f) {
     return f != NULL && cc__word_state(cc__get(&f->word)) == FIBER_PARKED;
 }

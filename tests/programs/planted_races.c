@@ -116,8 +116,8 @@ static void *sleep_on(void *arg) {
     return arg;
 }
 
-/* All sleep until the same moment; a timer orders nobody. There are so many that one worker wakes several: of two
- * workers the one that is late may be called by the other, after the other's fiber has written. */
+/* All sleep until the same moment; a timer orders nothing. There are so many that one worker wakes several: of two
+ * workers the late one may be notified by the other, after the other's fiber has written. */
 static void *sleepers(void *arg) {
     CCTask tasks[6];
     morning = cc_after_ms(2);
@@ -380,9 +380,9 @@ static void run_shape(void *arg) {
 
 static const unsigned worker_counts[] = {1, 2, 4};
 
-/* The detector sees a race unless something that the scheduler did happened to order the two, as when an idle
- * worker was woken or stole from another in between. That is luck, and varies from run to run; an order that the
- * runtime always makes is none, and hides the race in all of them. So it is run until it was reported three times. */
+/* The detector sees a race unless something that the scheduler did happened to order the two, as when an idle worker
+ * was woken or stole from another in between. That is chance, and varies from run to run; an order that the runtime
+ * always establishes would hide the race in all of them. So it is run until it was reported three times. */
 enum { ATTEMPTS = 25, REPORTS_MIN = 3 };
 
 static void check_reported(const char *name, CCTaskFn fn) {

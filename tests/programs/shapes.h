@@ -110,7 +110,7 @@ static void dead_rendezvous(void) {
     join(start("caller", sender, named_channel("handshake", 0)));
 }
 
-/* Each has one lock before either wants the other. */
+/* Each has one lock before either tries to take the other. */
 static void *lock_ab(void *unused) {
     (void)unused;
     MAY_FAIL(cc_mutex_lock(&mutex_a));
@@ -327,7 +327,7 @@ static void dead_with_thread(void) {
     (void)cc_chan_recv(chan_b, &v, sizeof v);
 }
 
-/* The main thread is gone. */
+/* The main thread has ended. */
 static void dead_without_main(void) {
     start("orphan", receiver, named_channel("legacy", 0));
     pthread_exit(NULL);
@@ -339,12 +339,12 @@ static void nap(long ms) {
     }
 }
 
-/* A report would come after 150; on a machine that is busy with others, the workers take longer to come to rest. */
+/* A report would come after 150; on a busy machine the workers take longer to become idle. */
 #ifndef LONG_MS
 #define LONG_MS 350
 #endif
 
-/* All was looked at, and the main thread was outside, before it comes to wait. */
+/* The detector has searched while the main thread did not wait yet. */
 static void dead_late_thread(void) {
     CCTask task = start("reader", receiver, named_channel("empty", 0));
     nap(LONG_MS);
@@ -356,7 +356,7 @@ static void *naps(void *unused) {
     return unused;
 }
 
-/* The only thread that could have done something ends, and says so to nobody. */
+/* The only thread that could have ended the wait ends itself, unnoticed. */
 static void dead_after_a_thread(void) {
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, naps, NULL), 0);
@@ -430,7 +430,7 @@ static void dead_threads(void) {
     speaks_before_listening(&bob);
 }
 
-/* The thread that could have helped ends while nobody looks. */
+/* The thread that could have ended the wait ends between two searches. */
 static void dead_after_a_napper(void) {
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, naps, NULL), 0);
@@ -771,7 +771,7 @@ static void *eventfd_then_sends(void *ch) {
     return NULL;
 }
 
-/* Another process rings. */
+/* Another process sends the wake. */
 static void live_eventfd(void) {
     late_pipe = eventfd(0, EFD_CLOEXEC);
     CHECK(late_pipe >= 0);
@@ -827,7 +827,7 @@ static void live_grace(void) {
     CHECK_EQ(cc_nursery_free(n), 0);
 }
 
-/* Deadlines that have passed when the wait begins: nobody is ever asleep for long, but often. */
+/* Deadlines that have passed when the wait begins: the workers sleep often, but never for long. */
 static void *waits_in_vain(void *ch) {
     uint64_t v, until = cc_now_ns() + LONG_MS * UINT64_C(1000000);
     while (cc_now_ns() < until) {
@@ -894,7 +894,7 @@ static void live_runtime_starts(void) {
     pthread_join(thread, NULL);
 }
 
-/* Threads that block and go on all the time: one of them is always outside. */
+/* Threads that block and continue all the time: one of them is always running. */
 static void *passes_on(void *ends) {
     struct line_ends *line = ends;
     uint64_t v, until = cc_now_ns() + LONG_MS * UINT64_C(1000000);
@@ -916,7 +916,7 @@ static void live_ping_pong_alone(void) {
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* The only one that can go on is an island: it blocks, and then it sleeps. */
+/* Only an island can make progress: it blocks, and then it sleeps. */
 static void *naps_then_sends(void *ch) {
     nap(LONG_MS);
     return sleeps_then_sends(ch);

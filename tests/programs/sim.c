@@ -223,7 +223,7 @@ TEST(two_hours_take_no_time) {
     double before = real_seconds();
     CHECK_EQ(cc_sim_run(1, sleeps, NULL, NULL), 0);
     CHECK(real_seconds() - before < 30);                           /* valgrind on a busy machine */
-    double now = (double)cc_now_ns() / 1e9, real = real_seconds(); /* later, how much is the machine's affair */
+    double now = (double)cc_now_ns() / 1e9, real = real_seconds(); /* later; how much depends on the machine */
     CHECK(now < real + 1 && now > real - 60);                      /* the clock is the real one again */
 }
 
@@ -263,7 +263,7 @@ static void *sets_flag(void *flag) {
     return NULL;
 }
 
-/* And those that look at something until it has changed, or join what has ended. */
+/* And loops that poll until something has changed, or join an ended task. */
 static void *looks(void *arg) {
     atomic_bool flag = false;
     CCTask ended = cc_fiber_spawn_task(sets_flag, &flag), handle;
@@ -300,7 +300,7 @@ TEST(loops_that_look_end, .timeout = 60) {
     for (uint64_t seed = 1; seed <= 10; seed++) CHECK_EQ(cc_sim_run(seed, looks, NULL, NULL), 0);
 }
 
-/* Calls that do not switch are points all the same, but not while that would block everybody. */
+/* Calls that do not switch are points nevertheless, except where a switch would block all fibers. */
 static pthread_mutex_t posix = PTHREAD_MUTEX_INITIALIZER;
 
 static void *starts_under_a_mutex(void *depth) {
@@ -375,7 +375,7 @@ TEST(timers_that_wait_for_a_condition_find_room, .timeout = 120) {
 
 static atomic_int balance;
 
-/* Looks and acts in two steps, with something in between at which others can come in. */
+/* Checks and acts in two steps, with a point in between at which others can run. */
 static void *withdraw(void *through) {
     int seen = balance, nothing = 0;
     if (through == NULL)

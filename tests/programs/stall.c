@@ -44,7 +44,7 @@ static void run(void (*body)(void *)) {
 }
 
 static __attribute__((noinline)) void compute_for(uint64_t ms) {
-    /* Rarely in the clock, from where the way back may not be found. */
+    /* Rarely in the clock function, which may not be unwindable. */
     uint64_t until = cc_now_ns() + ms * 1000000;
     do {
         for (volatile int i = 0; i < 1000000; i++) {
@@ -80,7 +80,7 @@ static void one_computes(void *unused) {
     join("hog", computes);
 }
 
-/* Who could be added is part of the story. */
+/* The report also says whether workers could be added. */
 static void start_and_compute(unsigned workers) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = workers, .max_workers = workers}), 0);
     join("hog", computes);
@@ -108,7 +108,7 @@ TEST(a_computation_is_named_once) {
     run(one_computes);
     check_said("ccc: stall:", 1);
     check_said("'hog' has kept worker", 1);
-    /* Elsewhere, and on a machine that is very busy, its thread may not answer in time: then it says that. */
+    /* Elsewhere, and on a very busy machine, its thread may not answer in time: then the report says so. */
     if (!UNDER_TSAN && !under_qemu()) CHECK(said(&child, "compute_for") || said(&child, "its thread does not respond"));
 }
 
@@ -183,7 +183,7 @@ static void *pauses(void *unused) {
     return unused;
 }
 
-/* Says it when it got no CPU for a part of the time that counts as a stall. */
+/* Reports when it got no CPU for a part of the time that counts as a stall. */
 static void one_pauses(void *unused) {
     (void)unused;
     last = cc_now_ns();
@@ -238,7 +238,7 @@ static void nap(long ms) {
     while (nanosleep(&ts, &ts) != 0) CHECK_EQ(errno, EINTR);
 }
 
-/* While it is stopped, by a signal or a debugger, no fiber keeps its worker. */
+/* While the process is stopped, by a signal or a debugger, no fiber counts as stalled. */
 TEST(time_in_which_the_process_is_stopped_does_not_count, .timeout = 60) {
     if (under_valgrind()) SKIP("valgrind runs one thread at a time: all of them stall");
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -43,7 +43,7 @@ static pid_t thread_id(void) {
 
 static atomic_long moves, checks;
 
-/* True to the thread that we are on. */
+/* The results match the current thread. */
 static void check_place(pid_t *last) {
     pid_t id = thread_id();
     CHECK_EQ(first_writer(id), id);
@@ -61,7 +61,7 @@ static void *yield_once(void *arg) {
     return arg;
 }
 
-/* Keeps the CPU long enough for others to come and take what waits behind us. */
+/* Hogs the worker long enough for others to steal the fibers behind this one. */
 static void compute(uint64_t ns) {
     uint64_t end = cc_now_ns() + ns;
     while (cc_now_ns() < end) {
@@ -78,7 +78,7 @@ static void *migrate(void *arg) {
     snprintf(name, sizeof name, "fiber %llu", (unsigned long long)(id & 0xffff));
     CHECK_EQ(cc_fiber_set_name(name), 0);
     long rounds = test_rounds(3000, 300000);
-    /* Fibers that stay where they are test nothing, and how many move is up to the machine. */
+    /* Fibers that do not migrate test nothing, and how many migrate depends on the machine. */
     for (long i = 0; i < rounds || atomic_load(&moves) < test_scale(200); i++) {
         check_place(&last);
         if (test_random(&rng) % 32 == 0) compute(100000);
@@ -110,7 +110,7 @@ static void *migrate(void *arg) {
             CCTask task;
             void *result = NULL;
             CHECK_EQ(cc_spawn(&task, yield_once, &rng, NULL), 0);
-            CHECK_EQ(cc_task_join(&task, &result), 0); /* perhaps on our stack, which then moves with it */
+            CHECK_EQ(cc_task_join(&task, &result), 0); /* perhaps on this stack, which then migrates with it */
             CHECK(result == &rng);
         }
         }

@@ -172,7 +172,7 @@ static void check_category(const struct category *c) {
     for (size_t i = 0; i < 5 && c->says[i] != NULL; i++) check_said(c->says[i]);
 }
 
-/* A category says its own and nothing else. */
+/* A category prints its own events and nothing else. */
 TEST(each_alone, .timeout = 120) {
     for (size_t i = 0; i < CHECKED; i++) {
         const struct category *c = &categories[i];
@@ -208,7 +208,7 @@ TEST(a_list) {
     CHECK(!said(&child, "ignoring"));
 }
 
-/* What is not known is named, with what is; the others count. */
+/* Unknown names are reported, with the known ones; the others have effect. */
 TEST(unknown_names) {
     run_with("CC_TRACE", "park,wakes,join");
     check_said("ccc: ignoring 'wakes' in CC_TRACE: the categories are park, wake, join, inbox, sysmon, chan, ");
@@ -240,7 +240,7 @@ static void *set_enough(void *unused) {
     return NULL;
 }
 
-/* The second fiber waits behind the first, which does not end before it has run: somebody takes it. */
+/* The second fiber is queued behind the first, which does not end before the second has run: it is stolen. */
 static void *block_the_way(void *unused) {
     (void)unused;
     CCTask last = cc_fiber_spawn_task(set_enough, NULL);
@@ -327,7 +327,7 @@ static const struct {
 
 enum { EVENTS = sizeof events / sizeof *events };
 
-/* Those that a small program cannot be sure to make happen. Others have tests of their own in unit/sched, unit/io. */
+/* Those that a small program cannot cause reliably. They have their own tests in unit/sched, unit/io. */
 static const char *const rare[] = {"spawn_failed",  "park_if",        "steal",     "share",       "workers_kept",
                                    "worker_failed", "worker_retires", "file_ring", "file_no_ring"};
 
@@ -378,7 +378,7 @@ static void check_whole_category(const char *name, uint32_t category) {
         test_fail(__FILE__, __LINE__, "CC_TRACE=%s says nothing", name);
 }
 
-/* Every category says something in a real program, and only its own; all events of the list are seen. */
+/* Every category prints something in a real program, and only its own events; all events of the list occur. */
 TEST(every_category, .timeout = 120) {
 #define CATEGORY(id, name, meaning) check_whole_category(name, TRACE_##id);
 #include "trace/events.def"

@@ -44,7 +44,7 @@ static void call_and_leave(uint64_t *rng, CCDeadline deadline) {
     atomic_fetch_add(rc == 0 ? &returned : &refused, 1);
 }
 
-/* One whose argument is here: it is through, or was never made. */
+/* One whose argument is in this frame: it has ended, or was never made. */
 static void call_and_stay(uint64_t *rng, CCDeadline deadline) {
     atomic_int calls = 0;
     struct work work = {.nap_ns = (long)(test_random(rng) % 4) * 50000, .calls = &calls};

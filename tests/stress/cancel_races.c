@@ -13,7 +13,7 @@
 
 enum ender { BY_NURSERY, BY_TASK, BY_SCOPE_DEADLINE, BY_DEADLINE, BY_CLOSE };
 
-/* An object without a lock: somebody sets it, and wakes whoever said that it waits. */
+/* An object without a lock: a setter sets it, and wakes the registered waiter. */
 struct cell {
     _Atomic uint32_t set;
     struct fiber *_Atomic fiber;
@@ -105,7 +105,7 @@ static void settle_recv(struct scene *s) {
         join_helper(s);
         CHECK_EQ(s->sent, 0);
     } else {
-        /* Nobody has received it: it is still to be had, unless the channel closed before it was sent. */
+        /* Nobody has received it: it is still there, unless the channel was closed before it was sent. */
         uint64_t value = 0;
         CHECK_EQ(s->value, 0);
         int rc = cc_chan_recv(s->ch, &value, 8);
@@ -144,7 +144,7 @@ static void settle_send(struct scene *s) {
         CHECK_EQ(s->sent, 0);
         CHECK_EQ(s->value, 7);
     } else {
-        /* Nobody has got it: the helper gets another one, or the news that the channel is closed. */
+        /* Nobody has got it: the helper gets another one, or EPIPE. */
         uint64_t value = 8;
         int rc = cc_chan_send(s->ch, &value, 8);
         CHECK_EQ(rc, s->ender == BY_CLOSE ? EPIPE : 0);
@@ -257,7 +257,7 @@ static int wait_nursery(struct scene *s) {
     return cc_nursery_wait_until(s->inner, s->ender == BY_DEADLINE ? s->deadline : CC_FOREVER);
 }
 
-/* This one cancels them, and waits all the same. The bell does not mind. */
+/* This one cancels them, and still waits. The bell is not affected. */
 static int wait_nursery_to_the_end(struct scene *s) {
     int rc = cc_nursery_wait(s->inner);
     CHECK_EQ(cc_nursery_children(s->inner), 0);
@@ -379,7 +379,7 @@ static void succeed_by_release(struct scene *s) {
 
 static void settle_sem(struct scene *s) {
     join_helper(s);
-    if (s->outcome != 0) CHECK_EQ(cc_sem_acquire_try(&s->sem), 0); /* the permit is still to be had */
+    if (s->outcome != 0) CHECK_EQ(cc_sem_acquire_try(&s->sem), 0); /* the permit is still there */
     CHECK_EQ(cc_sem_acquire_try(&s->sem), EAGAIN);                 /* and there is no other */
 }
 
@@ -594,7 +594,7 @@ static void race(enum ender ender) {
         succeeded += r.tally.succeeded[kind];
         ended += r.tally.ended[kind];
     }
-    /* A race that one side always wins is none. */
+    /* A race that one side always wins would test nothing. */
     if (test_rounds(2000, 100000) >= 2000) CHECK(succeeded > 0 && ended > 0);
 }
 

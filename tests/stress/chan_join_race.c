@@ -35,7 +35,7 @@ static void *compete(void *arg) {
     return NULL;
 }
 
-/* Records go round quickly here: a handle that is dropped twice is soon somebody else's. */
+/* Records are reused quickly here: a handle that is dropped twice soon belongs to another task. */
 static atomic_bool over;
 
 static void *bystander(void *unused) {

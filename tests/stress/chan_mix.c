@@ -1,10 +1,9 @@
-/* chan_mix.c - random operations over several channels, their histories checked for loss, invention, doubling and
- * order.
+/* chan_mix.c - random operations over several channels, their histories checked for lost, invented, duplicated and
+ * reordered values.
  *
  * Every value contains its producer and its number. A producer records which of its sends returned 0; a consumer
  * records each value. In the end both records agree, and the values of one producer through one channel have reached
- * each consumer in order.
- */
+ * each consumer in order. */
 #include "../battery/battery.h"
 #include "done.h"
 
@@ -27,7 +26,7 @@ static CCDeadline soon(uint64_t r) {
     return cc_after_ns(r % 30000);
 }
 
-/* Sends by one of five ways; the error, and by which channel. */
+/* Sends in one of five ways; returns the error, and which channel. */
 static int send_somehow(struct actor *s, uint64_t *value) {
     uint64_t r = test_random(&s->rng);
     CCChan *ch = s->mix->ch[(r >> 8) % CHANNELS];
@@ -106,7 +105,7 @@ static void *consume(void *arg) {
         int rc = recv_somehow(s, &value, &from);
         if (rc == 0) {
             CHECK(value < PRODUCERS * mix->each);                    /* not invented, */
-            CHECK_EQ(atomic_fetch_add(&mix->received[value], 1), 0); /* not doubled, */
+            CHECK_EQ(atomic_fetch_add(&mix->received[value], 1), 0); /* not duplicated, */
             uint64_t *next = &seen->next[from][value / mix->each];   /* and in order */
             CHECK(value % mix->each >= *next);
             *next = value % mix->each + 1;
@@ -147,7 +146,7 @@ static void mix_with(size_t capacity, unsigned workers, enum parties kind) {
         CHECK_EQ(mix.sent[i], mix.received[i]);
         sent += mix.sent[i];
     }
-    CHECK(sent > all / 4); /* the run was about something */
+    CHECK(sent > all / 4); /* the run was not trivial */
     CHECK(mix.operations >= all);
     for (int i = 0; i < CHANNELS; i++) {
         check_clean(mix.ch[i]);

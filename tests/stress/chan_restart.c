@@ -1,5 +1,5 @@
-/* chan_restart.c - an OS thread that has just woken the runtime's last fiber may not have left yet while the runtime
- * stops. */
+/* chan_restart.c - an OS thread that has just woken the runtime's last fiber may still be inside the call while the
+ * runtime stops. */
 #include "../battery/battery.h"
 
 struct pulse {
@@ -7,7 +7,7 @@ struct pulse {
     long rounds;
 };
 
-/* Wakes a fiber in each round, and does not care for the runtime. */
+/* Wakes a fiber in each round, without using the runtime otherwise. */
 static void *beat(void *arg) {
     struct pulse *p = arg;
     for (long i = 0; i < p->rounds; i++) {
@@ -34,7 +34,7 @@ static void *answer(void *arg) {
     return NULL;
 }
 
-/* The fiber is the only one; as soon as it has ended the runtime goes, and another is started. */
+/* The fiber is the only one; as soon as it has ended, the runtime is shut down, and started again. */
 TEST_WORKERS(the_last_fiber, .timeout = 120) {
     struct pulse p = {new_chan(8, 0), new_chan(8, 1), test_rounds(300, 20000)};
     struct party thread = party_start(THREADS, 0, beat, &p);

@@ -91,7 +91,7 @@ static void show(struct counts *counts) {
     printf("%ld in time, %ld too late\n", atomic_load(&counts->in_time), atomic_load(&counts->too_late));
     long rounds = test_rounds(1500, 150000);
     CHECK(atomic_load(&counts->in_time) + atomic_load(&counts->too_late) >= rounds * (EDGE_JOINERS + 1));
-    /* An edge that all joins miss on one side would be no edge. */
+    /* If all joins missed it on one side, there would be no race. */
     if (rounds >= 1500) CHECK(atomic_load(&counts->in_time) > 0 && atomic_load(&counts->too_late) > 0);
 }
 
@@ -152,7 +152,7 @@ static void *leave_timers_behind(void *arg) {
             CHECK_EQ(rc, 0);
             CHECK(result == &rng);
         }
-        /* ... and one that is under way when that deadline comes. */
+        /* ... and one that is in progress when that deadline passes. */
         uint64_t end = deadline.ns + below(&rng, 100000);
         arrive(&presence);
         leave(&presence);

@@ -6,7 +6,7 @@
 
 #include <ccc/ccc.h>
 
-/* What the runtime has done since its start goes into the account of the case; called before it ends. */
+/* Adds what the runtime has done since its start to the counts of the case; called before the shutdown. */
 __attribute__((unused)) static void count_what_was_done(void) {
     CCStats stats;
     if (cc_stats(&stats, sizeof stats) != 0) return;

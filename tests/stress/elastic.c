@@ -104,7 +104,7 @@ static void one_round(unsigned base) {
     CCTask blockers[BASE_MAX], talkers[TALKERS], end;
     for (unsigned i = 0; i < TALKERS; i++) CHECK_EQ(cc_spawn(&talkers[i], talk, (void *)(uintptr_t)i, NULL), 0);
     for (unsigned i = 0; i < base; i++) CHECK_EQ(cc_spawn(&blockers[i], block, pipes[i], NULL), 0);
-    while (atomic_load(&blocked) != base) nap(); /* what comes now has no worker */
+    while (atomic_load(&blocked) != base) nap(); /* what is spawned now has no worker */
     atomic_store(&blocked, 0);
     CHECK_EQ(cc_spawn(&end, unblock, (void *)(uintptr_t)base, NULL), 0);
     for (unsigned i = 0; i < TALKERS; i++) {

@@ -11,10 +11,10 @@
 enum { WAIT_MAX_NS = 50000000 }; /* usually some tens of microseconds */
 enum {
     TURNS_MAX = 20000
-}; /* NEXT-1 promises some hundreds; a fiber that is only reached by luck takes far longer or for ever */
+}; /* NEXT-1 guarantees some hundreds; a fiber that is only run by chance takes far longer or for ever */
 
-/* A joiner without a deadline may run the task itself; with one it waits, and the task has to get its turn
- * like everybody. */
+/* A joiner without a deadline may run the task itself; with one it waits, and the task has to get its turn like any
+ * other. */
 static void join_from_afar(CCTask task) {
     CHECK_EQ(cc_task_join_until(&task, NULL, cc_after_ms(3600 * 1000)), 0);
 }
@@ -215,7 +215,7 @@ static void *work_otherwise(void *arg) {
 struct spin_plan {
     CCTaskFn worker;
     int spinners;
-    bool last; /* the one that works comes behind the spinners */
+    bool last; /* the working fiber is queued behind the spinners */
 };
 
 static void *among_spinners(void *arg) {
@@ -251,7 +251,7 @@ TEST_WORKERS(a_sleeper_and_spawner_among_spinners) {
     spinners(work_otherwise, true);
 }
 
-/* One spinner per worker, each waiting for the next one's flag, the last for a fiber nobody has room for. */
+/* One spinner per worker, each waiting for the next one's flag, the last for a fiber that no worker is free to run. */
 struct domino {
     atomic_bool fallen;
     struct domino *next;
@@ -298,7 +298,7 @@ TEST_WORKERS(dominoes_fall) {
 
 struct flood {
     atomic_bool stop;
-    atomic_int lines; /* that still go on: a line is a fiber, then the one it starts, and so on */
+    atomic_int lines; /* that still run: a chain is a fiber, then the one it starts, and so on */
     atomic_long started;
     long at_which; /* how many had started when the old one ran */
 };

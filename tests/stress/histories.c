@@ -18,9 +18,9 @@ struct actor {
     struct history_event events[CALLS];
 };
 
-/* One object, and everybody who uses it. */
+/* One object, and its users. */
 struct table {
-    CCChan *ch, *silent; /* silent: nobody ever uses it alone */
+    CCChan *ch, *silent; /* silent: only used together with ch, in a select */
     CCSem sem;
     CCMutex mutex;
     CCRWLock rw;
@@ -39,7 +39,7 @@ static void note(struct actor *s, enum history_op op, uint64_t called, uint32_t 
         .call = called, .ret = history_return(&s->table->clock), .value = value, .rc = rc, .op = op};
 }
 
-/* All begin together, or there would be little to judge. */
+/* All start together, or few calls would overlap. */
 static void arrive(struct table *t) {
     atomic_fetch_add(&t->arrived, 1);
     while (atomic_load(&t->arrived) < atomic_load(&t->parties)) cc_yield();
@@ -255,7 +255,7 @@ static void histories(enum history_object object, enum parties kind, unsigned wo
     free(t);
     CHECK(tally.undecided <= tally.histories / 50);
     CHECK(faulty ? tally.bad > 0 : tally.bad == 0);
-    /* The runs were about something; one with a fault may have been over with the first. */
+    /* The runs were not trivial; one with a fault may have ended with the first. */
     CHECK(workers == 1 || faulty || wanted < 100 || tally.overlaps > 0);
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }

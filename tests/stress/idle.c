@@ -4,8 +4,8 @@
 #include <semaphore.h>
 #include <time.h>
 
-/* Pauses an OS thread for about ns, awake or asleep, so that the workers are met at every stage of falling
- * asleep. */
+/* Pauses an OS thread for about ns, spinning or asleep, so that the workers are hit at every stage of going to sleep.
+ */
 static void pause_somehow(uint64_t *rng) {
     uint64_t ns = below(rng, 150000);
     if (below(rng, 2) == 0)
@@ -20,7 +20,7 @@ static void *nothing(void *arg) {
 
 /* ---- timers ---- */
 
-/* Nothing but this fiber's own timer can wake anybody. */
+/* Only this fiber's timer can wake a worker. */
 static void *lone_sleeper(void *arg) {
     uint64_t rng = (uintptr_t)arg;
     long rounds = test_rounds(3000, 300000);
@@ -36,7 +36,7 @@ TEST_WORKERS(a_lone_sleeper_always_wakes) {
     run_and_finish(lone_sleeper, (void *)(uintptr_t)test_seed());
 }
 
-/* The timer wakes one worker; what the fiber then starts wakes the others, who find the rest. */
+/* The timer wakes one worker; the fibers that it spawns wake the others, which steal the rest. */
 static void *wake_and_fan_out(void *arg) {
     uint64_t rng = (uintptr_t)arg;
     long rounds = test_rounds(1500, 150000);
@@ -88,7 +88,7 @@ TEST_WORKERS(four_threads_spawn_into_an_idle_runtime) {
     finish();
 }
 
-/* Detached: nobody joins, so only the fiber itself can say that it ran. */
+/* Detached: nobody joins, so only the fiber itself can record that it ran. */
 static void *post(void *arg) {
     CHECK_EQ(sem_post(arg), 0);
     return NULL;
@@ -211,7 +211,7 @@ static void *relieve(void *arg) {
     return NULL;
 }
 
-/* Out of the quiet one fiber starts another and keeps its CPU until that one has run, which takes another
+/* While all others are idle, one fiber spawns another and hogs its worker until that one has run, which takes another
  * worker. */
 static void *quiet_then_stuck(void *arg) {
     (void)arg;

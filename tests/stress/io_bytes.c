@@ -110,8 +110,8 @@ static struct {
     _Atomic bool over;
 } world;
 
-/* Reads from whatever is in a slot. The number may be closed and used again at any time: then it is another pipe's,
- * which is as good; what may never happen is a wait that nobody ends, or a byte that nobody wrote. */
+/* Reads from the descriptor in a slot. The number may be closed and reused at any time, for another pipe, which is
+ * fine; but there must never be a wait that nobody ends, or a byte that nobody wrote. */
 CC_TASK(read_anything, { int place; }) {
     uint64_t seed = test_seed() * 31 + (uint64_t)self->place;
     while (!atomic_load(&world.over)) {

@@ -86,7 +86,7 @@ static int try_to_move(int fd, bool writes, unsigned char *bytes, size_t size, s
     return a.error == ETIMEDOUT || a.error == ECANCELED || a.error == EAGAIN ? EAGAIN : a.error;
 }
 
-/* All of it. */
+/* Writes all of it. */
 static int write_whole(int fd, unsigned char *bytes, size_t size, _Atomic uint64_t *count, uint64_t *rng) {
     while (size > 0) {
         size_t n = 0;
@@ -167,7 +167,7 @@ static void end_line(struct line *line, uint64_t *rng) {
         CHECK_EQ(n, 0);
         CHECK_EQ(cc_fd_close(line->client), 0);
         break;
-    case 1: /* with an echo on its way */
+    case 1: /* with an echo in flight */
         send_bytes(line, test_random(rng) % SIZE + 1, rng);
         CHECK_EQ(cc_fd_close(line->client), 0);
         break;
@@ -211,7 +211,7 @@ static void one_connection(uint64_t id, uint64_t *rng) {
     uint64_t sent = atomic_load(&line.sent), taken = atomic_load(&line.taken), given = atomic_load(&line.given),
              back = atomic_load(&line.back);
     CHECK(taken <= sent && given <= taken && back <= given);
-    CHECK(sent - back <= SIZE); /* all but what was on its way when it was closed */
+    CHECK(sent - back <= SIZE); /* all but what was in flight when it was closed */
     atomic_fetch_add(&all.connections, 1);
 }
 

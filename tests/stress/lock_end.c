@@ -70,7 +70,7 @@ TEST_WORKERS(cancelled_in_the_middle, .timeout = 120) {
             CHECK_EQ(cc_spawn(&task, lock_until_cancelled, (void *)(uintptr_t)(test_random(&rng) | 1), NULL), 0);
             CHECK_EQ(cc_task_detach(&task), 0);
         }
-        /* An OS thread takes part: it is not cancelled, and what the cancelled leave passes on to it. */
+        /* An OS thread takes part: it is not cancelled, and gets what cancelled waiters would have got. */
         for (int i = 0; i < 50; i++) CHECK_EQ(one_of(test_random(&rng)), 0);
         end_after(600);
         CHECK_EQ(mutex.word, 0);

@@ -21,7 +21,7 @@ static void count_up(struct pair *p) {
     CHECK_EQ(cc_mutex_unlock(&p->mutex), 0);
 }
 
-/* Comes when the other says so, and has to wait for a lock that is held for a moment. */
+/* Locks on a signal of the other, and has to wait, because the lock is held for a moment. */
 static void *come_by(void *arg) {
     struct pair *p = arg;
     for (long i = 1; i <= p->rounds; i++) {
@@ -68,7 +68,7 @@ static void meet(bool by_thread) {
         join(task);
     CHECK_EQ(p.mutex.word, 0);
     CHECK(cc__bucket_of(&p.mutex)->heads == NULL);
-    if (cc__barrier_asymmetric) CHECK(p.fast > 0); /* the run was about something */
+    if (cc__barrier_asymmetric) CHECK(p.fast > 0); /* the run was not trivial */
     finish();
 }
 

@@ -41,7 +41,7 @@ static void *contender(void *arg) {
     long own = 0;
     for (long i = 0; i < r->turns; i++) {
         if (below(&rng, 4) == 0)
-            cc__set(&bucket->spin_failures, (uint32_t)below(&rng, 16)); /* from 8 on nobody spins */
+            cc__set(&bucket->spin_failures, (uint32_t)below(&rng, 16)); /* from 8 on waiters do not spin */
         int rc = below(&rng, 2) ? cc_mutex_lock(&r->mutex)
                                 : cc_mutex_lock_until(&r->mutex, cc_after_ns(below(&rng, 200000)));
         atomic_fetch_add(rc == 0 ? &r->locked : &r->late, 1);
@@ -80,7 +80,7 @@ TEST_WORKERS(nobody_is_forgotten, .timeout = 240) {
     finish();
 }
 
-/* One who has to wait behind two that never rest gets its turns. */
+/* A waiter behind two hogs gets its turns. */
 TEST(everybody_gets_a_turn, .timeout = 120) {
     start(2);
     struct contest r = {.turns = test_rounds(2000, 40000), .contenders = 1};

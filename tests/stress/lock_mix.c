@@ -110,8 +110,7 @@ static void use_box(struct actor *s, uint64_t r) {
                                    : cc_cond_wait(&x->filled, &x->box_mutex));
     x->in_box--;
     atomic_fetch_add_explicit(&x->taken, 1, memory_order_relaxed);
-    /* A signal may have reached one who then found nothing, taken by a passer-by: that one waits for the
-     * next. */
+    /* A signalled waiter may find nothing, because another caller has taken it: it waits for the next signal. */
     bool more = x->in_box > 0;
     CHECK_EQ(cc_mutex_unlock(&x->box_mutex), 0);
     if (more) CHECK_EQ(cc_cond_signal(&x->filled), 0);

@@ -53,7 +53,7 @@ CC_TASK(pairs, { uint64_t number; }) {
     return NULL;
 }
 
-/* The reader has certainly begun: it is closed under its hands. */
+/* The reader has certainly started: the connection is closed while it is used. */
 static void *close_while_read(void *arg) {
     uint64_t seed = test_seed();
     for (long round = 0; round < test_rounds(100, 20000); round++) {
@@ -63,7 +63,7 @@ static void *close_while_read(void *arg) {
         CC_NURSERY(n) {
             CHECK_EQ(CC_GO_IN(n, read_own, .conn = here, .own = own), 0);
             while (cc_io_waiters() == 0) cc_yield();
-            if (random_of(&seed) % 2 == 0) CHECK_EQ(cc_write(there, &own, 1, NULL), 0); /* it may be on its way back */
+            if (random_of(&seed) % 2 == 0) CHECK_EQ(cc_write(there, &own, 1, NULL), 0); /* may still run */
             cc_close(here);
             CHECK_EQ(cc_socketpair(&next, &next_there), 0); /* the same number, most likely */
             CHECK_EQ(cc_write(next_there, "foreign bytes", 13, NULL), 0);

@@ -103,7 +103,7 @@ static void *feed_one_nursery(void *arg) {
     (void)arg;
     for (long i = 0; i < children; i++) {
         CHECK_EQ(cc_nursery_spawn(n, count_up, &ran), 0);
-        if (i % 100 == 99) CHECK_EQ(cc_nursery_wait(n), 0); /* started, at most: the rest has left the books */
+        if (i % 100 == 99) CHECK_EQ(cc_nursery_wait(n), 0); /* started, at most: the rest is not counted any more */
         if (i == children / 10) before = resident_pages();
     }
     CHECK_EQ(cc_nursery_wait(n), 0);

@@ -13,7 +13,7 @@ static void stop(void *arg) {
     CHECK(cc_recover(NULL));
 }
 
-/* Megabytes of panics hide what failed; so do none at all: TEST_LOUD=1 shows them. */
+/* The reports of so many panics would hide a failure, so they are discarded: TEST_LOUD=1 shows them. */
 static void quiet(void) {
     if (getenv("TEST_LOUD") == NULL) CHECK(freopen("/dev/null", "w", stderr) != NULL);
 }

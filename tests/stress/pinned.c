@@ -87,7 +87,7 @@ TEST(idle_and_awake_on_one_cpu, .timeout = 120) {
     sem_destroy(&done);
 }
 
-/* A fiber that keeps the only CPU: the kernel, not we, must let another worker in, and that one finds the work. */
+/* A fiber that hogs the only CPU: only the kernel can let another worker run, and that one finds the work. */
 struct stuck {
     atomic_int left;
 };

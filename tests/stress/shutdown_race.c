@@ -173,7 +173,7 @@ static void *start_a_few(void *arg) {
         CHECK(rc == 0 || rc == ECANCELED);
         if (rc != 0) {
             atomic_fetch_sub(&u->race->started, 1);
-            sched_yield(); /* or the tasks would never catch up with us, and no shutdown find them all ended */
+            sched_yield(); /* or the tasks would never catch up, and no shutdown would find them all ended */
         }
         compute_ns(below(&rng, 30000));
     }

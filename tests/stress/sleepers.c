@@ -5,11 +5,10 @@
 
 /* ---- how late is too late ----
  *
- * A timer that somebody forgot and another event found is seconds late. On a machine that has fifty others to run so is
- * everything. So a plain thread sleeps and computes in turns, by clocks of its own, and lateness is counted in its
- * turns: a timer was forgotten if the thread has had so many of them since it was due. A turn takes 10 ms on a quiet
- * machine, and among many as long as a worker needs for 5 ms of work: it computes half of the time, so it is no
- * favourite of the system. */
+ * A timer that was missed, and only found by another event, is seconds late. On a very busy machine everything is. So a
+ * plain thread sleeps and computes in turns, by clocks of its own, and lateness is counted in its turns: a timer was
+ * missed if the thread has had that many since it was due. A turn takes 10 ms on a quiet machine, and among many as
+ * long as a worker needs for 5 ms of work: it computes half of the time, so the system does not give it priority. */
 enum {
     TURN_NS = 5 * 1000 * 1000, /* of sleep, and the same of work */
     TURNS_KEPT = 4096,

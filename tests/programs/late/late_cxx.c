@@ -30,7 +30,7 @@ TEST_WORKERS(loads_it_later) {
     CCPanic why;
     for (int i = 0; i < 32; i++) CHECK_EQ(cc_spawn(&tasks[i], yields, NULL, NULL), 0);
     for (int i = 0; i < 32; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
-    CHECK_EQ(cc_spawn(&tasks[1], yields, NULL, NULL), 0); /* somebody to switch to */
+    CHECK_EQ(cc_spawn(&tasks[1], yields, NULL, NULL), 0); /* another fiber to switch to */
     CHECK_EQ(cc_run(load, (void *)(intptr_t)5, &result), 0);
     if (result != NULL) test_fail(__FILE__, __LINE__, "%s", (const char *)result);
     CHECK_EQ(cc_task_join(&tasks[1], NULL), 0);

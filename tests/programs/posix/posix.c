@@ -259,8 +259,7 @@ TEST(errno_is_that_of_the_thread_after_the_call) {
     }
 }
 
-/* A TCP connection on which nothing comes and nothing goes any more: its peer does not read, and its own patience with
- * what it has sent is short. */
+/* A TCP connection that is stuck: its peer does not read, and its timeout for unacknowledged data is short. */
 static int stalled_connection(int *peer) {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof at;

@@ -227,8 +227,7 @@ TEST_WORKERS(freed_with_tasks_inside) {
     for (int i = 0; i < 3; i++) CHECK_EQ(ended[i], 1);
 }
 
-/* ---- a cancelled receiver waits for no task; a cancelled sender cancels its task and waits; neither keeps a handle ----
- */
+/* ---- a cancelled receiver waits for no task; a cancelled sender cancels its task and waits for it ---- */
 
 struct cancelled_call {
     CCChan *ch, *gate;
