@@ -63,7 +63,7 @@ static void *close_while_read(void *arg) {
         CC_NURSERY(n) {
             CHECK_EQ(CC_GO_IN(n, read_own, .conn = here, .own = own), 0);
             while (cc_io_waiters() == 0) cc_yield();
-            if (random_of(&seed) % 2 == 0) CHECK_EQ(cc_write(there, &own, 1, NULL), 0); /* may still run */
+            if (random_of(&seed) % 2 == 0) CHECK_EQ(cc_write(there, &own, 1, NULL), 0); /* it may be returning */
             cc_close(here);
             CHECK_EQ(cc_socketpair(&next, &next_there), 0); /* the same number, most likely */
             CHECK_EQ(cc_write(next_there, "foreign bytes", 13, NULL), 0);

@@ -48,7 +48,7 @@ static void ruler_stop(void) {
     join_thread(ruler.thread);
 }
 
-/* Whether so many whole turns, or more, have come to their end since then. */
+/* Whether that many complete turns, or more, have ended since then. */
 static bool turns_since(uint64_t then, uint64_t many) {
     uint64_t turns = atomic_load(&ruler.turns);
     return turns > many && atomic_load(&ruler.ends[(turns - 1 - many) % TURNS_KEPT]) >= then;
@@ -180,7 +180,7 @@ static void *sleep_until_then(void *arg) {
     return NULL;
 }
 
-/* Who forgets the earlier one wakes for the later one, in an hour. */
+/* A runtime that misses the earlier one wakes for the later one, in an hour. */
 TEST_WORKERS(an_earlier_timer_overtakes) {
     long rounds = test_rounds(400, 40000);
     CCTask last = spawn(sleep_for_an_hour, NULL);

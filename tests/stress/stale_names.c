@@ -115,7 +115,7 @@ static void keep_ticket(struct tickets *t, struct fiber *f, uint64_t ticket, uin
     pthread_mutex_unlock(&t->lock);
 }
 
-/* One wait by ticket, properly ended; afterwards the ticket is worth nothing. */
+/* One wait by ticket, properly ended; afterwards the ticket matches nothing. */
 struct brief {
     struct tickets *tickets;
     struct bell bell;

@@ -44,7 +44,7 @@ static long threads_at_rest(void) {
     return measure().threads + (UNDER_TSAN ? 1 : 0);
 }
 
-/* A thread that was joined is counted until the kernel has cleaned up behind it: that takes as long as it takes. */
+/* A joined thread is counted until the kernel has cleaned up, which may take a while. */
 static struct footprint measure_at_rest(long threads) {
     struct footprint p;
     while ((p = measure()).threads > threads) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -58,7 +58,7 @@ static void compare(struct footprint before) {
     CHECK_EQ(before.threads, after.threads);
     CHECK_EQ(before.fds, after.fds);
     if (UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu())
-        return; /* the tool's memory is counted with ours */
+        return; /* the tool's memory is counted, too */
     /* The C library keeps thread stacks and arenas for later; what grows with the cycles is far above that. */
     CHECK(after.mappings <= before.mappings + 40);
     CHECK(after.rss_kb <= before.rss_kb + 4096);
@@ -163,8 +163,7 @@ static void *populate_in_a_fiber(void *arg) {
     return (void *)populate(p->cycle, p->rng);
 }
 
-/* ETIMEDOUT is the right answer when the workers get no CPU for a tenth of a second; twenty seconds without
- * any is no excuse. */
+/* ETIMEDOUT is correct if the workers get no CPU for a tenth of a second; twenty seconds are enough on any machine. */
 static void end_runtime(uint64_t timeout_ms) {
     int rc = ETIMEDOUT;
     for (uint64_t begin = cc_now_ns(); rc == ETIMEDOUT && cc_now_ns() - begin < 20000000000u;)
@@ -191,8 +190,8 @@ static void one_cycle(uint64_t *rng, unsigned worker_count) {
     CHECK_EQ(cc_worker_count(), 0);
 }
 
-/* On a busy machine a shutdown takes longer than it likes, and reports who is left: what it reads for that of the debug
- * information stays in memory for ever. */
+/* On a busy machine a shutdown may time out and report the remaining fibers: the debug information that it reads for
+ * that stays in memory for ever. */
 static void read_debug_information(unsigned n) {
     struct cycle c = {.over = false};
     FILE *nowhere = fopen("/dev/null", "we");
@@ -258,13 +257,13 @@ TEST_WORKERS(thousands_are_cancelled) {
 /* ---- what the fibers had is given back, address space included ---- */
 
 TEST(shutdown_gives_everything_back) {
-    if (UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu()) SKIP("the tool's memory is counted with ours");
+    if (UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu()) SKIP("the tool's memory is counted, too");
     enum { FIBERS = 20000, PEAK_KB = FIBERS * 56, LEFT_KB = 600 * 1024 };
     struct cycle c = {.over = false};
     long before = status_field("VmSize:");
     start(4);
     for (int i = 0; i < FIBERS; i++) CHECK_EQ(cc_spawn(NULL, sleep_for_an_hour, &c, NULL), 0);
-    /* Nobody can say for sure that they all have their stacks, but the address space tells. */
+    /* It is not certain that they all have their stacks, but the size of the address space shows it. */
     for (int i = 0; i < 2000 && status_field("VmSize:") < before + PEAK_KB; i++)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     long peak = status_field("VmSize:");

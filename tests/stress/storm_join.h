@@ -53,11 +53,11 @@ static void *join_target_main(void *arg) {
     }
     void *value = (void *)(uintptr_t)t->value;
     CHECK_EQ(atomic_fetch_add(&t->runs, 1),
-             0); /* the last touch: when all handles were detached, only this tells the round */
+             0); /* the last access: when all handles were detached, only this reports the end to the round */
     return value;
 }
 
-/* Uses one handle up; true: by a join. */
+/* Consumes one handle; true: by a join. */
 static bool use_up(struct join_storm *storm, CCTask *task, uint64_t value, uint64_t *rng) {
     void *result = NULL;
     int rc;
@@ -130,7 +130,7 @@ static void join_storm_round(struct join_storm *storm, uint64_t *rng) {
     for (int i = 0; i < JOIN_THREADS; i++) join_thread(threads[i]);
     CHECK_EQ(atomic_load(&storm->joined) + atomic_load(&storm->detached), TARGETS * HANDLES);
     for (int i = 0; i < TARGETS; i++) {
-        /* All of its handles may have been detached while it is still on its way. */
+        /* All of its handles may have been detached while it still runs. */
         while (atomic_load(&storm->targets[i].runs) == 0) cc_yield();
         CCTask stale = remembered[i];
         CHECK_EQ(cc_task_join(&stale, NULL), ESRCH);

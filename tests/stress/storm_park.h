@@ -55,7 +55,7 @@ static void *parker_main(void *arg) {
         if (atomic_exchange(&p->flag, 0) == 1)
             p->signalled++;
         else
-            p->spurious++; /* somebody woke us twice for the turn before */
+            p->spurious++; /* a second wake for the previous turn */
     }
     leave(&p->presence);
     /* A flag that was set after the last turn does not count. */

@@ -23,8 +23,7 @@
 
 /* ---- the runtime ---- */
 
-/* Everything that was started has ended: the runtime has nothing to wait for, so this is a check of its books
- * too. */
+/* Everything that was started has ended: the runtime has nothing to wait for, so this also checks its counts. */
 STRESS_UNUSED static void finish(void) {
     count_what_was_done();
     CHECK_EQ(cc_runtime_shutdown(60 * 1000), 0);
@@ -100,7 +99,7 @@ STRESS_UNUSED static void leave(struct presence *p) {
 
 /* ---- a bell: one fiber waits, anybody rings ---- */
 
-/* The owner waits until somebody rings; a ring before the wait counts. One ring ends one wait. */
+/* The owner waits for a ring; a ring before the wait counts. One ring ends one wait. */
 struct bell {
     _Atomic uint32_t rung;
     struct fiber *_Atomic fiber;
@@ -145,7 +144,7 @@ STRESS_UNUSED static void gate_close(struct gate *gate) {
     gate->task = spawn(gate_main, gate);
 }
 
-/* Everybody who joined a copy of gate->task goes on. */
+/* All joiners of copies of gate->task continue. */
 STRESS_UNUSED static void gate_open(struct gate *gate) {
     bell_ring(&gate->bell);
 }

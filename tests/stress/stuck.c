@@ -91,7 +91,7 @@ static uint64_t yielded_round(uint64_t *rng) {
     atomic_int left = count;
     CCTask tasks[30];
     for (int i = 0; i < count; i++) tasks[i] = spawn(count_down_after_yields, &left);
-    cc_yield(); /* they run once and stand in the queue */
+    cc_yield(); /* they run once and are queued */
     uint64_t took = compute_while(&left);
     for (int i = 0; i < count; i++) join(tasks[i]);
     return took;
@@ -261,7 +261,7 @@ static void *receive(void *arg) {
 }
 
 TEST_WORKERS(fibers_join_threads_that_join_fibers) {
-    int n = (int)workers() - 1; /* as many may block at once */
+    int n = (int)workers() - 1; /* that many may block at once */
     struct client clients[32] = {0};
     CCTask tasks[32];
     CHECK(n <= 32);

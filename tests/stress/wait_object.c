@@ -1,10 +1,9 @@
-/* wait_object.c - waits with deadlines on an object without the runtime's lock end exactly once: a token is
- * handed over or the wait times out, never both, never neither.
+/* wait_object.c - waits with deadlines on an object without the runtime's lock end exactly once: a token is handed over
+ * or the wait times out, never both, never neither.
  *
- * The object is a semaphore that hands tokens over: a release looks for a waiter and wakes it by cc__waiter_wake;
- * only if that returns that it has ended the wait, the token has changed hands. A wake that is lost or counted
- * twice results in a token too few or too many.
- */
+ * The object is a semaphore that hands tokens over: a release looks for a waiter and wakes it by cc__waiter_wake; only
+ * if that has ended the wait, the token is handed over. A wake that is lost or counted twice results in a token too few
+ * or too many. */
 #include "stress.h"
 
 struct semaphore {
@@ -25,7 +24,7 @@ static int semaphore_publish(void *object, struct waiter *waiter, void *io) {
     struct semaphore *s = object;
     (void)io;
     pthread_mutex_lock(&s->mutex);
-    bool got = s->tokens > 0; /* one came between the look and now */
+    bool got = s->tokens > 0; /* one came after the first check */
     if (got) {
         s->tokens--;
     } else {
@@ -51,7 +50,7 @@ static void semaphore_give(struct semaphore *s) {
     while (!handed && !cc__list_empty(&s->waiting)) {
         struct waiter *waiter = container_of(cc__list_pop_front(&s->waiting), struct waiter, link);
         cc__set(&waiter->link.next, NULL);             /* in no list */
-        handed = cc__waiter_wake(waiter, WAKE_OBJECT); /* false: its time was up first */
+        handed = cc__waiter_wake(waiter, WAKE_OBJECT); /* false: it timed out first */
     }
     if (!handed) s->tokens++;
     pthread_mutex_unlock(&s->mutex);

@@ -42,7 +42,7 @@ TEST_WORKERS(a_good_one_is_believed) {
     free_world(&w);
 }
 
-/* A dot at the end says that the name is complete, and is no part of it. */
+/* A trailing dot says that the name is complete, and is not part of it. */
 TEST(a_name_with_a_dot_at_its_end) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = try_pair(&w, "localhost.", 0, 0);
@@ -54,7 +54,7 @@ TEST(a_name_with_a_dot_at_its_end) {
     free_world(&w);
 }
 
-/* The client refuses this certificate, with these words. */
+/* The client rejects this certificate, with this message. */
 static void refused(struct wish wish, const char *host, const char *words) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct made unknown = make_cert((struct wish){.name = "somebody", .authority = true});
@@ -97,7 +97,7 @@ TEST(the_authorities_of_the_system_do_not_know_it_either) {
     CHECK_EQ(cc_tls_reload(w.client, NULL), 0);
     close_pair(try_pair(&w, "localhost", EKEYREJECTED, EPROTO));
     CHECK_EQ(cc_tls_reload(w.client, &(CCTlsOptions){.verify = CC_TLS_VERIFY_NONE}), 0);
-    struct ends e = tls_pair(&w); /* who does not ask gets anything */
+    struct ends e = tls_pair(&w); /* without verification any certificate is accepted */
     CHECK(!info_of(e.here).verified);
     close_pair(e);
     e = try_pair(&w, NULL, 0, 0);
@@ -145,7 +145,8 @@ TEST(client_certificates) {
     CHECK(info_of(e.there).resumed && info_of(e.there).verified);
     close_pair(e);
 
-    /* In TLS 1.3 the client has ended its handshake before the server has looked: its first read tells. */
+    /* In TLS 1.3 the client completes its handshake before the server has verified the certificate: its first read
+     * returns the error. */
     const struct made *bad[] = {NULL, &wrong, &old};
     const char *words[] = {"\"certificate required\"", "\"unknown ca\"", "\"certificate expired\""};
     for (int i = 0; i < 3; i++) {
@@ -159,7 +160,7 @@ TEST(client_certificates) {
         check_text(words[i]);
         close_pair(e);
     }
-    /* One that asks only lets those without pass. */
+    /* A server that only requests certificates accepts clients without one. */
     CCTlsOptions asks = {
         .cert = w.cert.cert_pem, .key = w.cert.key_pem, .verify = CC_TLS_VERIFY_ASKED, .ca = ca.cert_pem};
     CHECK_EQ(cc_tls_reload(w.server, &asks), 0);
@@ -265,16 +266,16 @@ TEST(sessions_are_resumed) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     CHECK(!resumes(&w));
     for (int i = 0; i < 3; i++) CHECK(resumes(&w));
-    /* Other certificates, and tickets stay good. */
+    /* Other certificates, and tickets stay valid. */
     CHECK_EQ(cc_tls_reload(w.server, &(CCTlsOptions){.cert = w.cert.cert_pem, .key = w.cert.key_pem}), 0);
     CHECK(resumes(&w));
-    /* A ticket of another server is worth nothing, and does no harm. */
+    /* A ticket of another server is not accepted, and does no harm. */
     CCTls *first = w.server;
     w.server = server_of(&(CCTlsOptions){.cert = w.cert.cert_pem, .key = w.cert.key_pem});
     CHECK(!resumes(&w));
     CHECK(resumes(&w));
     cc_tls_free(first);
-    /* A client with new settings begins anew, and one that wants none gets none. */
+    /* A client with new settings starts without a ticket, and one that disables tickets gets none. */
     CHECK_EQ(cc_tls_reload(w.client, &(CCTlsOptions){.ca = w.ca.cert_pem}), 0);
     CHECK(!resumes(&w));
     CHECK_EQ(cc_tls_reload(w.client, &(CCTlsOptions){.ca = w.ca.cert_pem, .no_tickets = true}), 0);

@@ -228,7 +228,8 @@ TEST_WORKERS(a_close_after_a_large_write_loses_nothing) {
     free_world(&w);
 }
 
-/* Deadlines and cancellation end a write and a copy that find no room. What was taken has its place in the stream. */
+/* Deadlines and cancellation end a write and a copy that find no space. What was taken keeps its place in the stream.
+ */
 TEST_WORKERS(a_write_that_was_left_goes_on) {
     struct world w = make_world(by_kernel, by_kernel);
     struct ends e = kernel_pair(&w, TCP "?send_buffer=70000&receive_buffer=8192");
@@ -273,7 +274,7 @@ TEST_WORKERS(a_copy_without_room_is_cancelled) {
     free_world(&w);
 }
 
-/* A peer that is gone: an error, for a write, a copy and the notice, and no signal. */
+/* A peer that has disconnected: an error, for a write, a copy and the close_notify, and no signal. */
 TEST(no_signal) {
     CHECK(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
     struct world w = make_world(by_kernel, by_kernel);

@@ -173,11 +173,11 @@ TEST_WORKERS(handshakes_wait_for_a_place) {
     CHECK_EQ(cc_listener_addr(s.listener, &m.addr), 0);
     CCConn *silent[20], *slow, *c;
     for (int i = 0; i < 20; i++) CHECK_EQ(cc_dial_addr(&silent[i], &m.addr, NULL, CC_FOREVER), 0);
-    c = connect_to(&m); /* those who say nothing take no place */
+    c = connect_to(&m); /* silent clients do not use up the limit */
     ask(c);
     cc_close(c);
     CHECK_EQ(cc_dial_addr(&slow, &m.addr, NULL, CC_FOREVER), 0);
-    CHECK_EQ(cc_write(slow, "\x16\x03\x01", 3, NULL), 0); /* the beginning of a handshake has the only place */
+    CHECK_EQ(cc_write(slow, "\x16\x03\x01", 3, NULL), 0); /* a handshake in progress uses up the limit */
     bool waited = false;
     for (int i = 0; i < 1000 && !waited; i++) {
         CHECK_EQ(cc_dial_addr(&c, &m.addr, NULL, CC_FOREVER), 0);

@@ -84,7 +84,7 @@ TEST(tries_do_not_wait) {
     }
     CHECK_EQ(error, EAGAIN);
     CHECK_EQ(n, 0);
-    /* What was taken arrives, without another write: the reader of the same side sees to it. */
+    /* What was taken arrives without another write: the reader of the same side sends it. */
     CHECK_EQ(cc_conn_alive(e.there), EAGAIN);
     while (got < sum) {
         error = cc_read_try(e.there, back, sizeof back, &n);
@@ -246,7 +246,7 @@ CC_TASK(end_own_side, { CCConn *c; }) {
     return NULL;
 }
 
-/* Two end the same side: the second one cuts nothing off. */
+/* Two callers shut down the same side: the second one cuts nothing off. */
 TEST_WORKERS(a_notice_that_waits_is_sent_once) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = tls_pair(&w);
@@ -276,7 +276,8 @@ TEST_WORKERS(a_write_of_nothing_sends_what_is_left) {
     free_world(&w);
 }
 
-/* Nobody reads, and the peer waits for that: the one who has ended his side reads next, and sends the notice. */
+/* Nobody reads, and the peer waits for that: the side that has ended its direction reads next, and sends the
+ * close_notify. */
 TEST(a_notice_without_room_is_left_to_whoever_reads) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = tls_pair(&w);
@@ -549,8 +550,8 @@ TEST_WORKERS(a_peer_that_is_cut_off_anywhere) {
     free_world(&w);
 }
 
-/* A server that closes does not look at the notice of a client that has ended its side: the system must not take that
- * for bytes that were lost, and reset the connection. */
+/* A closing server does not read the close_notify of a client that has ended its side: the system must not take that
+ * for unread data, and reset the connection. */
 TEST_WORKERS(a_notice_that_was_not_read_loses_no_answer) {
     enum { ANSWER = 48 * 1024 }; /* more than the client's window, and less than the server's buffer */
     static unsigned char answer[ANSWER], got[ANSWER];
@@ -628,7 +629,7 @@ TEST(renegotiation_is_refused) {
     free_world(&w);
 }
 
-/* TLS-5: what a peer sends that nobody reads stays with it. */
+/* TLS-5: data that nobody reads stays with the peer that sends it. */
 TEST(a_peer_that_sends_for_ever_takes_no_memory) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = tls_pair(&w);
@@ -674,7 +675,7 @@ static void *wait_long(void *arg) {
     return NULL;
 }
 
-/* A fiber that has waited for a while gives a part of its stack back, and goes on with what it needs. */
+/* A fiber that has waited for a while returns a part of its stack, and continues. */
 TEST(a_long_wait) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = tls_pair(&w);

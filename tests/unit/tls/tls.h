@@ -96,8 +96,8 @@ static inline void free_cert(struct made *m) {
     *m = (struct made){0};
 }
 
-/* TEST_KTLS=1: the kernel can encrypt. Then it is to do so, and all connections are TCP (tests/tls/ktls.sh). A
- * program that chooses itself defines CHOOSES_KTLS. */
+/* TEST_KTLS=1: the kernel can encrypt. Then it is to do so, and all connections are TCP (tests/tls/ktls.sh). A program
+ * that chooses by itself defines CHOOSES_KTLS. */
 static inline bool kernel_can(void) {
     const char *can = getenv("TEST_KTLS");
     return can != NULL && strcmp(can, "1") == 0;
@@ -127,7 +127,7 @@ static inline struct world make_world(CCTlsOptions client, CCTlsOptions server) 
     struct world w = {.ca = make_cert((struct wish){.name = "authority", .authority = true})};
     w.cert = make_cert((struct wish){.name = "localhost", .hosts = "DNS:localhost,IP:127.0.0.1", .by = &w.ca});
     if (client.ca == NULL) client.ca = w.ca.cert_pem;
-    if (client.handshake_ms == 0) client.handshake_ms = 300000; /* the machine may stop for long */
+    if (client.handshake_ms == 0) client.handshake_ms = 300000; /* the machine may stall for long */
     if (server.handshake_ms == 0) server.handshake_ms = 300000;
     if (server.cert == NULL) {
         server.cert = w.cert.cert_pem;

@@ -17,7 +17,7 @@ enum { SLOTS = 64 };
 struct sem {
     _Atomic int permits;
     _Atomic bool closed;
-    _Atomic uintptr_t slots[SLOTS]; /* a waiter's address; + 1: a waker is at it, and its frame must wait */
+    _Atomic uintptr_t slots[SLOTS]; /* a waiter's address; + 1: a waker uses it, and the waiter must not return yet */
 };
 
 static bool sem_try(struct sem *sem) {
@@ -77,7 +77,7 @@ static void *use_alone(void *arg) {
     sem_post(&sem);
     sem_post(&sem);
     CHECK_EQ(sem_take(&sem, WAIT_FOREVER), 0);
-    CHECK_EQ(sem_take(&sem, 0), 0); /* what is there is taken, deadline or not */
+    CHECK_EQ(sem_take(&sem, 0), 0); /* an available token is taken, deadline or not */
     CHECK_EQ(sem_take(&sem, 0), ETIMEDOUT);
     CCDeadline soon = cc_after_ms(1);
     CHECK_EQ(sem_take(&sem, soon.ns), ETIMEDOUT);
@@ -155,7 +155,7 @@ TEST_WORKERS(fibers_and_threads) {
 
 /* ---- waker, timer and canceller at once ---- */
 
-/* Nothing ever completes it by itself; the waiter just shows itself. */
+/* Nothing completes this wait by itself; the waiter only publishes itself. */
 struct cell {
     struct waiter *_Atomic waiter;
     _Atomic long round; /* published with it */
@@ -170,7 +170,7 @@ static int cell_publish(void *object, struct waiter *waiter, void *io) {
     return 0;
 }
 
-/* The frame may go when both claimants have answered. */
+/* The frame may return when both claimants have finished. */
 static void cell_unpublish(void *object, struct waiter *waiter) {
     struct cell *cell = object;
     (void)waiter;

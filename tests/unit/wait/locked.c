@@ -9,8 +9,8 @@
 #include <ccc/ccc.h>
 #include <errno.h>
 
-/* A semaphore as a channel or mutex would build it: permits are handed to the oldest waiter, never lying about
- * while one waits. */
+/* A semaphore as a channel or mutex would build it: permits are handed to the oldest waiter, and none is free while one
+ * waits. */
 struct sem {
     struct lock lock;
     int permits;
@@ -60,7 +60,7 @@ static void sem_post(int n) {
         }
         struct taker *taker = container_of(cc__list_pop_front(&sem.waiters), struct taker, link);
         taker->linked = false;
-        /* A waiter whose time is up or who was cancelled passes: the permit is for the next. */
+        /* A waiter that timed out or was cancelled is skipped: the permit goes to the next. */
         if (cc__wakes_claim_locked(&wakes, &taker->waiter, WAKE_OBJECT)) n--;
     }
     cc__lock_release(&sem.lock);
@@ -78,7 +78,7 @@ static void *use_alone(void *arg) {
     sem_post(2);
     CHECK_EQ(sem_take(WAIT_FOREVER), 0);
     CHECK_EQ(sem_take(0), 0);
-    CHECK_EQ(sem_take(0), ETIMEDOUT); /* a time in the past */
+    CHECK_EQ(sem_take(0), ETIMEDOUT); /* a deadline in the past */
     CCDeadline soon = cc_after_ms(1);
     CHECK_EQ(sem_take(soon.ns), ETIMEDOUT);
     CHECK(cc_now_ns() >= soon.ns);

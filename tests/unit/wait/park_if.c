@@ -75,7 +75,7 @@ static void *wake_parked(void *arg) {
     CHECK(!cc__fiber_wake(f, ticket, WAKE_OBJECT));
     CHECK_EQ(cc_task_join(&waiter, NULL), 0);
     CHECK_EQ(cc__get(&shared.woken_by), WAKE_TIMER);
-    CHECK(!cc__fiber_wake(f, ticket, WAKE_OBJECT)); /* the fiber is gone, its record is not */
+    CHECK(!cc__fiber_wake(f, ticket, WAKE_OBJECT)); /* the fiber has ended, its record remains */
     return arg;
 }
 
@@ -93,7 +93,7 @@ static void *reuse_the_record(void *arg) {
     uint64_t stale = cc__get(&shared.ticket);
     CHECK(cc__fiber_wake(f, stale, WAKE_OBJECT));
     CHECK_EQ(cc_task_join(&first, NULL), 0);
-    for (int i = 0; i < 100; i++) { /* the record just given back is the next one taken */
+    for (int i = 0; i < 100; i++) { /* the record that was just returned is the next one taken */
         CCTask next = cc_fiber_spawn_task(park_once, NULL);
         cc_yield();
         CHECK(cc__get(&shared.fiber) == f);
@@ -162,8 +162,8 @@ static void *park_often(void *rounds) {
     return NULL;
 }
 
-/* Three threads fire at every wait with tickets that may be stale by then: each wait is ended by exactly one
- * of them. */
+/* Three threads try to end every wait with tickets that may be stale by then: each wait is ended by exactly one of
+ * them. */
 TEST_WORKERS(each_wait_is_ended_once) {
     struct crew crew;
     intptr_t rounds = test_rounds(3000, 100000);
