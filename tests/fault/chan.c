@@ -29,12 +29,12 @@ static void *wait_without_memory(void *unused) {
     CHECK_EQ(cc_select(cases, 2, later, &chosen), ENOMEM);
     CHECK_EQ(cc_select(cases, MANY, later, &chosen), ENOMEM);
     CHECK_EQ(fail_disarm(), 6);
-    fail_arm(2, FAIL_MEMORY, true); /* the arms of many cases are allocated first, and have to go again */
+    fail_arm(2, FAIL_MEMORY, true); /* the arms of many cases are allocated first, and must be freed again */
     CHECK_EQ(cc_select(cases, MANY, later, &chosen), ENOMEM);
     CHECK_EQ(fail_disarm(), 1);
     CHECK(value == 7 && chosen == MANY);
 
-    /* The locks are free, and nobody is left on a list: a value goes where it should, and waits end in time. */
+    /* The locks are free, and no arm is left on a list: a value is delivered, and waits end in time. */
     CHECK_EQ(cc_chan_recv_try(full, &value, sizeof value), 0);
     CHECK_EQ(value, 1);
     CHECK_EQ(cc_chan_recv_try(full, &value, sizeof value), EAGAIN);
@@ -61,7 +61,8 @@ TEST_WORKERS(no_memory_for_a_timer) {
     CHECK_EQ(fail.blocks, 0);
 }
 
-/* Every allocation of a subscription fails in turn: it fails, or does without, and those that exist are found. */
+/* Every allocation of a subscription fails in turn: the subscription fails, or does without it, and the existing ones
+ * still work. */
 TEST(no_memory_for_a_subscription) {
     enum { SUBSCRIBERS = 40 };
     CCBroadcastConfig config = {.elem_size = sizeof(int), .capacity = 1};

@@ -29,7 +29,7 @@ static void *give_back(void *arg) {
     return arg;
 }
 
-/* Long enough for two looks at a deadlock, 50 and 100 ms apart. */
+/* Long enough for two searches for a deadlock, 50 and 100 ms apart. */
 static void *send_late(void *arg) {
     nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
     (void)fail_disarm();
@@ -46,7 +46,7 @@ static void dump_twice(void) {
 
 enum { ALL = -1 };
 
-/* From here on only so many more descriptors can be had. */
+/* From here on only that many more descriptors can be opened. */
 static void leave_descriptors(int count) {
     struct rlimit limit;
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -147,7 +147,7 @@ TEST(one_call_of_a_dump_fails, .timeout = 300) {
     each_call(false, true);
 }
 
-/* Enough of them to list the threads, and none to look at one: who cannot be looked at may live. */
+/* Enough of them to list the threads, and none to inspect one: a thread that cannot be inspected may run. */
 TEST(few_descriptors) {
     for (int left = 0; left < 4; left++) {
         struct run run = begin(NO_FAILURE - left, false, false);
@@ -167,7 +167,7 @@ static void look(void *arg, uintptr_t low, uintptr_t high) {
     if (w->address >= low && w->address < high) w->found = true;
 }
 
-/* Who says that all memory was looked through has seen the stack of this thread, which is listed last. */
+/* A search of all memory includes the stack of this thread, which is listed last. */
 TEST(memory_is_seen_or_not_claimed) {
     long refused = 0, failed = 1;
     fail_needs_all();

@@ -36,7 +36,7 @@ static uint64_t refused(void) {
     return stats.gates[GATE_NO_THREAD];
 }
 
-/* A worker blocks, and what comes behind it waits. */
+/* A worker blocks, and the fibers in its queue wait. */
 static void begin(CCTask tasks[2], long failures, bool for_ever) {
     static atomic_bool blocked;
     CCRuntimeConfig config = {.workers = 1, .max_workers = 2};

@@ -37,11 +37,11 @@ enum {
     FAIL_ADVICE = 4,
     FAIL_THREAD = 8,
     FAIL_PIPE = 16,
-    FAIL_ALL = 31,      /* what the runtime cannot do without, or must do without and go on */
+    FAIL_ALL = 31,      /* essential calls, and calls that the runtime can do without */
     FAIL_SIGNAL = 32,   /* handlers and their stacks */
     FAIL_FILE = 64,     /* files that are read, most of them in /proc */
     FAIL_CALL = 128,    /* calls without a function in the C library: futex waits (EINTR), membarrier, … */
-    FAIL_KEY = 256,     /* what a thread keeps for its end */
+    FAIL_KEY = 256,     /* values with destructors at the end of a thread */
     FAIL_PROCESS = 512, /* children: clone, waitid */
     FAIL_EVERYTHING = 1023
 };
@@ -69,7 +69,7 @@ static struct {
     struct fail_site sites[FAIL_SITES];
 } fail = {.left = -1};
 
-/* First thing in a case: what the harness holds does not count. */
+/* Call it first in a case: what the harness holds does not count. */
 static inline void fail_begin(void) {
     atomic_store(&fail.blocks, 0);
     atomic_store(&fail.mapped, 0);
@@ -132,7 +132,7 @@ static inline bool fail_now(int kind, void *at) {
     return true;
 }
 
-/* In a wrapper: whether this call is to fail. A macro, for the address to be that of the library's call. */
+/* In a wrapper: whether this call is to fail. A macro, so that the address is that of the library's call. */
 #define FAIL_NOW(kind) fail_now(kind, __builtin_return_address(0))
 
 int __real_posix_memalign(void **p, size_t align, size_t size);
@@ -271,7 +271,7 @@ int __wrap_sigaction(int signal, const struct sigaction *action, struct sigactio
 int __real_sigaltstack(const stack_t *stack, stack_t *old);
 int __wrap_sigaltstack(const stack_t *stack, stack_t *old);
 int __wrap_sigaltstack(const stack_t *stack, stack_t *old) {
-#ifndef CC_ASAN /* which unmaps whatever the thread has in the end, and believes it to be its own */
+#ifndef CC_ASAN /* which unmaps the thread's stack at its end, as if it had allocated it */
     if (FAIL_NOW(FAIL_SIGNAL)) {
         cc__errno_set(EPERM);
         return -1;
@@ -290,7 +290,7 @@ int __wrap_open(const char *path, int flags, ...) {
     return __real_open(path, flags, 0); /* nothing is created */
 }
 
-/* Never fails, and never closes what is not open: such a number may be another thread's by then. */
+/* Never fails, and never closes a number that is not open: another thread may have reused it. */
 int __real_close(int fd);
 int __wrap_close(int fd);
 int __wrap_close(int fd) {
@@ -404,7 +404,7 @@ long __wrap_syscall(long number, ...) {
 enum { FAIL_KNOWS_ALL = 0 };
 #endif
 
-/* First thing in a case that fails signals, files, keys or bare calls. */
+/* Call it first in a case that fails signals, files, keys or bare calls. */
 __attribute__((unused)) static void fail_needs_all(void) {
     if (!FAIL_KNOWS_ALL) SKIP("the race detector's own calls would fail with the library's");
 }

@@ -39,7 +39,7 @@ static void *consume(void *arg) {
     return NULL;
 }
 
-/* A deadline that comes, on a fiber and on a thread: not before its time. */
+/* A deadline passes, on a fiber and on a thread: not early. */
 static void *wait_until_later(void *arg) {
     uint64_t value;
     for (int i = 0; i < 5; i++) {
@@ -57,7 +57,7 @@ static void *give_back(void *arg) {
     return arg;
 }
 
-/* Where all are interrupted nobody sleeps, and whoever waits takes the CPU from those who work. */
+/* If all waits are interrupted nobody sleeps, and waiting threads compete with working ones for the CPU. */
 static void traffic_of_all_kinds(bool all) {
     fail_needs_all();
     interrupt(all);

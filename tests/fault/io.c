@@ -271,7 +271,7 @@ static int registers(void) {
     CHECK_EQ(pipe2(fds, O_CLOEXEC), 0);
     CHECK_EQ(cc_fd_adopt(fds[0]), 0);
     int rc = waits_in_vain(fds[0]);
-    CHECK_EQ(waits_in_vain(fds[0]), 0); /* the next one does not suffer from it */
+    CHECK_EQ(waits_in_vain(fds[0]), 0); /* the next one is not affected */
     CHECK_EQ(cc_fd_close(fds[0]) + close(fds[1]), 0);
     return rc;
 }

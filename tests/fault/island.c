@@ -10,7 +10,7 @@ static void *same(void *arg) {
     return arg;
 }
 
-/* With the n-th call to the system failed. True: none failed, and all is well. */
+/* With the n-th system call failed. True: none failed, and everything worked. */
 static bool open_and_close(long n) {
     CCIsland *island = (CCIsland *)&n;
     void *result = NULL;

@@ -42,7 +42,7 @@ static int dial_and_accept(void) {
     int error = cc_dial_addr(&c, &addr, NULL, CC_FOREVER);
     CHECK((c != NULL) == (error == 0));
     if (error == 0) error = cc_accept(listener, &a);
-    if (error == ENOMEM || error == EMFILE) { /* one that could not be accepted is still there, or is gone */
+    if (error == ENOMEM || error == EMFILE) { /* it is still in the backlog, or was closed */
         CCConn *left;
         (void)fail_disarm();
         if (cc_accept_try(listener, &left) == 0) cc_close(left);
@@ -100,7 +100,7 @@ static int buffers(void) {
     big[sizeof big - 1] = '\n';
     CHECK_EQ(cc_writer_init(&w, there, 60000) + cc_reader_init(&r, here, 60000), 0);
     int error = 0, first = 0;
-    do { /* nothing is lost: it goes on where it stopped */
+    do { /* nothing is lost: it continues where it stopped */
         size_t part = sizeof big - n < 20000 ? sizeof big - n : 20000, put;
         error = cc_writer_write(&w, big + n, part, &put);
         n += put;
@@ -154,7 +154,7 @@ static int serve(void) {
     CHECK_EQ(cc_listener_addr(l, &addr), 0);
     CCNursery *nursery = cc_nursery_create(NULL);
     error = nursery == NULL ? ENOMEM : cc_serve(nursery, l, answer, NULL, &(CCServeOptions){.backoff_ms = 1});
-    for (int tries = 0; error == 0; tries++) { /* whatever becomes of the first connection, the server goes on */
+    for (int tries = 0; error == 0; tries++) { /* whatever happens to the first connection, the server continues */
         CHECK(tries < 100);
         if (cc_dial_addr(&c, &addr, NULL, CC_FOREVER) != 0) continue;
         bool answered = cc_write(c, "x", 1, NULL) == 0 && cc_read(c, &byte, 1, &n) == 0 && n == 1;
@@ -241,7 +241,7 @@ static void no_descriptors(void) {
     CHECK_EQ(calls[1].call(), 0); /* the poller has its own */
     int first = lowest_fd();
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
-    for (int more = 0; more < 6; more++) { /* so many are left, and not one more */
+    for (int more = 0; more < 6; more++) { /* exactly that many are left */
         few = old;
         few.rlim_cur = (rlim_t)(first + more);
         CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
@@ -267,7 +267,7 @@ TEST(no_descriptors_left) {
 
 /* ---- no stacks ---- */
 
-/* One that runs says so, and stays. */
+/* A handler that runs reports it, and stays. */
 static int stay(CCConn *conn, void *arg) {
     char byte;
     size_t n;

@@ -105,7 +105,7 @@ static void each_call(void) {
             CHECK(rc == 0 || rc == ENOMEM);
             if (rc != 0) CHECK(failed > 0);
             int wait = cc_nursery_wait(n);
-            CHECK(wait == 0 || (failed > 0 && wait == ENOMEM)); /* a child may have been short of a stack */
+            CHECK(wait == 0 || (failed > 0 && wait == ENOMEM)); /* a child may have got no stack */
             CHECK_EQ(cc_nursery_children(n), 0);
             CHECK_EQ(cc_nursery_free(n), 0);
             cc_chan_free(ch);
@@ -261,7 +261,7 @@ TEST_WORKERS(a_child_without_a_stack) {
     CHECK_EQ(fail.mapped, 0);
 }
 
-/* All stacks are in use when a deadline and a grace period fire: what they do is done on a worker's own stack. */
+/* All stacks are in use when a deadline and a grace period fire: their work runs on a worker's own stack. */
 static void *hold_out(void *arg) {
     CC_SHIELD CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
     cc__add(&cancelled, 1);

@@ -95,7 +95,7 @@ TEST(a_thread_without_a_key) {
     CHECK(cc_local_get(key) == &key);
 }
 
-/* Keys that come and go use the same places again. */
+/* Keys that are created and deleted reuse the same slots. */
 TEST(local_tables_do_not_grow_for_ever) {
     CCLocalKey stays, key;
     CHECK_EQ(cc_local_key_create(&stays, NULL), 0);
@@ -115,7 +115,7 @@ static void *give_back(void *arg) {
     return arg;
 }
 
-/* Each call fails in turn; what is left over is nothing. */
+/* Each call fails in turn; nothing leaks. */
 TEST(hosted_calls_without_memory) {
     void *result;
     bool failed = true;

@@ -85,7 +85,7 @@ static void add_up(void *value, const void *right, void *arg) {
     *(size_t *)value += *(const size_t *)right;
 }
 
-/* Splits that find no memory are done by the piece itself. */
+/* A split that finds no memory is executed by the piece itself. */
 static void *sum(void *unused) {
     size_t zero = 0, value = 0;
     CCReduction plus = {.size = sizeof value, .identity = &zero, .range = add, .combine = add_up};

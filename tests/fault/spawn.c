@@ -68,7 +68,7 @@ TEST_WORKERS(with_options) {
 
 static _Atomic bool stop;
 
-/* Spawns until the records run out: the spawn says so, the others are not harmed, and there is room again
+/* Spawns until the records run out: the spawn fails, the others are not affected, and there are free records again
  * later. */
 static void *spawn_until_full(void *arg) {
     (void)arg;
@@ -199,7 +199,7 @@ static void run_without_a_stack(void) {
     CHECK_EQ(cc_spawn(&task, count, NULL, &options), 0);
     CHECK_EQ(cc_task_detach(&task), 0);
     CHECK_EQ(cc_spawn(&task, count, NULL, &options), 0);
-    CHECK_EQ(cc_task_join(&task, NULL), ENOMEM); /* the detached ones before it have gone through as well, or will */
+    CHECK_EQ(cc_task_join(&task, NULL), ENOMEM); /* the detached ones before it have ended as well, or will */
     CHECK(fail_disarm() > 0);
     CHECK_EQ(cc__get(&ran), 0);
     CHECK_EQ(cc_spawn(&task, count, &task, &options), 0);
@@ -230,7 +230,7 @@ TEST_WORKERS(no_stack_at_first_run_in_a_fiber) {
 
 /* ---- guards ---- */
 
-/* Where no guard can be had the runtime says so once and goes on. */
+/* If no guard can be made, the runtime reports it once and continues. */
 TEST_WORKERS(no_guards) {
     CHECK_EQ(cc_run(count, NULL, NULL), 0);
     fail_arm(1, FAIL_ADVICE, true);
@@ -242,7 +242,7 @@ TEST_WORKERS(no_guards) {
     CHECK_EQ(cc__get(&ran), 21);
 }
 
-/* Another fiber's stack gets no guard, on the thread that this one runs on: its errno does not tell. */
+/* Another fiber's stack gets no guard, on the thread that this one runs on: errno does not change. */
 static void *yield_to_one_without_a_guard(void *arg) {
     CCSpawnOptions options = {.stack_size = LARGE};
     CCTask task;
@@ -281,7 +281,7 @@ static void *work(void *arg) {
     return arg;
 }
 
-/* Calls fail at random while many fibers work: each error is one that was promised, and nothing hangs. */
+/* Calls fail at random while many fibers work: each error is a documented one, and nothing hangs. */
 TEST_WORKERS(random_shortage) {
     fail_begin();
     uint64_t random = test_seed();

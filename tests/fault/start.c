@@ -24,14 +24,13 @@ static void check_works(void) {
     CHECK(result == &x);
 }
 
-/* Nothing that the library took is left. The first run of all may keep something for ever, so it is not
- * counted. */
+/* Nothing that the library allocated is left. The very first run may keep something for ever, so it is not counted. */
 static void check_nothing_held(long blocks, long mapped) {
     CHECK_EQ(atomic_load(&fail.blocks), blocks);
     CHECK_EQ(atomic_load(&fail.mapped), mapped);
 }
 
-/* Nor is the handler that names an overflow: the next start would take it for the program's own. */
+/* Nor is the handler that reports overflows left: the next start would take it for the program's own. */
 static struct sigaction of_faults(void) {
     struct sigaction now;
     CHECK_EQ(sigaction(SIGSEGV, NULL, &now), 0);

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <sched.h>
 
-static _Atomic int short_of_memory, slept; /* sleeps that got no timer, and those that were slept */
+static _Atomic int short_of_memory, slept; /* sleeps that got no timer, and completed sleeps */
 
 static void *sleep_a_little(void *arg) {
     CCDeadline deadline = cc_after_ms(2);
@@ -23,8 +23,8 @@ static void *sleep_a_little(void *arg) {
     return arg;
 }
 
-/* Enough sleepers that a heap has to grow several times; each growth is failed in turn. What fails may also be memory
- * that can be done without: a worker takes more stacks than it needs at once. */
+/* Enough sleepers that a heap has to grow several times; each growth is failed in turn. What fails may also be
+ * optional: a worker takes more stacks than it needs at once. */
 TEST_WORKERS(sleeps) {
     fail_begin();
     enum { SLEEPERS = 300 };
@@ -101,7 +101,7 @@ static void *wait_without_memory(void *arg) {
     CHECK(task.id == before.id && result == &task); /* the wait failed, not the task */
     CHECK_EQ(cc_sleep_ms(60 * 1000), ENOMEM);
     CHECK_EQ(cc__fiber_wait(&task, NULL, &never_ops, cc_after_ms(60 * 1000).ns, PARK_QUEUE), ENOMEM);
-    CHECK_EQ(cc_sleep_ms(0), 0); /* what does not wait needs nothing */
+    CHECK_EQ(cc_sleep_ms(0), 0); /* a call that does not wait needs no memory */
     CHECK_EQ(cc_task_join_try(&task, NULL), EAGAIN);
     CHECK(fail_disarm() >= 3);
     CHECK_EQ(cc_task_join_until(&task, &result, cc_after_ms(1)), ETIMEDOUT);

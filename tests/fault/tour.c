@@ -21,7 +21,7 @@
 
 static _Atomic bool failing; /* during the first tour */
 
-/* Passes the answer on if it is 0, or a shortage while there is one. */
+/* Passes the result on if it is 0, or a shortage during the failing tour. */
 static int may_at(int rc, int line) {
     if (rc != 0 && !(atomic_load(&failing) && (rc == ENOMEM || rc == EAGAIN)))
         test_fail(__FILE__, line, "a call returned %d (%s)", rc, strerror(rc));
@@ -218,7 +218,7 @@ static void stop_blocking(void) {
     if (fd >= 0) CHECK_EQ(cc_fd_close(fd), 0);
 }
 
-/* What it says matters elsewhere; here it has to say it, or that it cannot. */
+/* Other tests check the text; here there must be one, or an error. */
 static void stop_reports(void) {
     static char page[512 * 1024];
     FILE *file = fmemopen(page, sizeof page, "w");
@@ -356,7 +356,8 @@ static bool came(const void *at) {
  * long, some places at their first. */
 static void every_place(long least) {
     begin();
-    /* Places of two tours: what a busy machine makes of one, a worker that was added say, may not come again. */
+    /* Call sites of two tours: what happens in one on a busy machine, for example an added worker, may not happen
+     * again. */
     struct fail_site found[FAIL_SITES];
     memcpy(found, shared->sites, sizeof found);
     memset(shared->sites, 0, sizeof shared->sites);
@@ -369,7 +370,7 @@ static void every_place(long least) {
     for (int i = 0; i < FAIL_SITES; i++) {
         if (found[i].at == NULL || (slow && test_random(&rng) % 4 != 0)) continue;
         places++;
-        /* What came once may not come again: a worker that sleeps here and not there. */
+        /* What happened once may not happen again: a worker sleeps in one run and not in another. */
         long failed = 0;
         for (int tries = 0; tries < 20 && failed == 0; tries++) failed = live_in_a_child(&found[i], 1, false);
         if (failed == 0) idle++;

@@ -127,7 +127,7 @@ int choose_thread(char kind, const int *candidates, int n) {
     case BY_LEARNING:
     case BY_RANDOM:
         chosen = (int)below((uint64_t)n);
-        /* Time passes less often than somebody takes a step. */
+        /* Time passes less often than threads take steps. */
         if (threads[candidates[chosen]].state == THREAD_BLOCKED && below(8) != 0) chosen = 0;
         break;
     case BY_PCT:

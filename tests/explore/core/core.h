@@ -35,7 +35,7 @@ struct vthread {
     struct context context;
     enum thread_state state;
     bool daemon; /* may sleep for ever when the others have ended */
-    bool spun;   /* waits for somebody else to change something */
+    bool spun;   /* waits for another thread to change something */
     bool moved;  /* its last place to switch was a step that others see */
     void *(*fn)(void *);
     void (*body)(void);
@@ -65,7 +65,7 @@ extern struct ex_offer offer;
 
 char *threads_stack(int thread);
 int threads_add(void (*body)(void), bool daemon);
-/* Runs until nobody can run, and in a run all that are no daemons have ended. False: a failure. */
+/* Runs until no thread can run, and in a run all that are no daemons have ended. False: a failure. */
 bool threads_run(void);
 /* Before a step that may matter to others. NULL: no location, it does. */
 void threads_point(const volatile void *addr, bool writes);
@@ -143,7 +143,7 @@ bool state_freed(const volatile void *addr);
 
 /* ---- search.c ---- */
 
-/* What the command line wants. */
+/* The options of the command line. */
 struct wishes {
     int dfs; /* preemptions; -1: no */
     uint64_t random, pct, max;
@@ -159,9 +159,9 @@ extern uint64_t total_runs;
 
 double seconds(void);
 void search_prepare(const struct scenario *s);
-/* True: it went well. */
+/* True: it succeeded. */
 bool search_run_once(void);
-/* All that is wanted. False: something is wrong, and was reported. */
+/* Runs all that was selected. False: a failure, which was reported. */
 bool search_scenario(const struct scenario *s);
 void report_command(FILE *to); /* that replays the last run */
 void report_lines(void);       /* its last steps */

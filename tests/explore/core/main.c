@@ -170,7 +170,7 @@ static const struct scenario *find(const char *name) {
     return NULL;
 }
 
-/* Not by exit: what the library has registered for that would find a run that was left in its midst. */
+/* Not by exit: the library's exit handlers would find an unfinished run. */
 static int leave(int status) {
     (void)fflush(stdout);
     _exit(status);

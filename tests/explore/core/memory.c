@@ -304,7 +304,7 @@ static uint64_t cut(uint64_t value, unsigned size) {
     return size == 8 ? value : value & ((UINT64_C(1) << 8 * size) - 1);
 }
 
-/* Reads the latest, writes behind it. */
+/* Reads the latest store, and appends one. */
 static void rmw(struct location *l, uint64_t value, enum ex_order order) {
     struct store before = *at_index(l, l->count - 1);
     mark_seen(at_index(l, l->count - 1));

@@ -51,7 +51,7 @@ void search_prepare(const struct scenario *s) {
     state_save();
 }
 
-/* True: it went well. */
+/* True: it succeeded. */
 bool search_run_once(void) {
     state_restore();
     memory_begin();
@@ -129,7 +129,7 @@ static bool expected(void) {
     return scenario->fails != EX_HOLDS && (int)scenario->fails >= (int)EX_FAILS_SC - (int)settings.mode;
 }
 
-/* A scenario that is here to be found: the failure must repeat, shrunk. */
+/* A scenario that must fail: the failure must repeat after it was shrunk. */
 static void report_expected(const char *how, uint64_t runs) {
     unsigned choices = deviation_count;
     shrink();

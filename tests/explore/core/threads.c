@@ -37,7 +37,7 @@ char failure[1024];
 
 static struct context explorer;
 static unsigned in_a_row; /* steps of the current thread */
-static int settles = -1;  /* set-up: waits until nobody else can run */
+static int settles = -1;  /* set-up: waits until no other thread can run */
 static char *stacks;
 
 char *threads_stack(int thread) {
@@ -96,7 +96,7 @@ static __attribute__((noreturn)) void give_up(void) {
     cc__context_jump(&explorer, NULL);
 }
 
-/* The set-up is over. This thread blocks, and goes on from here in the runs. */
+/* The set-up is over. This thread blocks, and continues from here in the runs. */
 static void rest(void) {
     struct context *from = &threads[current].context;
     leave();
@@ -125,7 +125,7 @@ static bool can_run(int i) {
     return t->state == THREAD_READY;
 }
 
-/* Those who can run, from the one behind `current`; current itself first if it is among them. */
+/* The runnable threads, from the one after `current`; current itself first if it is among them. */
 static int list_ready(int *list, bool spinners) { /* THREADS-2 */
     int n = 0, from = current < 0 ? 0 : current;
     for (int k = 0; k < THREADS_MAX; k++) {
@@ -158,7 +158,7 @@ static const char *describe(void) {
     return text;
 }
 
-/* Nobody can run: the next deadline. -1: there is none. */
+/* No thread can run: the next deadline. -1: there is none. */
 static int jump(void) { /* THREADS-3 */
     int next = -1;
     for (int i = 0; i < THREADS_MAX; i++)
@@ -172,7 +172,7 @@ static int jump(void) { /* THREADS-3 */
     return next;
 }
 
-/* The current thread does not go on: somebody else does, or the run is over. Returns when it is its turn again. */
+/* The current thread stops: another one continues, or the run is over. Returns when it is scheduled again. */
 static void next(void) {
     int list[THREADS_MAX];
     int n = list_ready(list, false);
@@ -211,7 +211,7 @@ void threads_point(const volatile void *addr, bool writes) {
         for (int i = 0; i < THREADS_MAX; i++) /* time passes */
             if (threads[i].state == THREAD_BLOCKED && threads[i].until != UINT64_MAX && !no_timer) list[n++] = i;
     if (n > 1) {
-        if (list[0] != current) { /* it spins, and looks again: it goes on all the same */
+        if (list[0] != current) { /* it spins, and polls again: it continues */
             memmove(list + 1, list, (size_t)(n < THREADS_MAX ? n : THREADS_MAX - 1) * sizeof *list);
             if (n < THREADS_MAX) n++;
             list[0] = current;
@@ -235,7 +235,7 @@ void ex_relax(void) {
     int list[THREADS_MAX], n = 0;
     threads[current].spun = true;
     n = list_ready(list, false);
-    if (n == 0) { /* everybody waits or spins: they take turns, and time passes */
+    if (n == 0) { /* all wait or spin: they take turns, and time passes */
         unspin();
         n = list_ready(list, false);
     }
@@ -368,7 +368,7 @@ void ex_self_set(void *self) {
     threads[current].self = self;
 }
 
-/* In the place of what the library takes from POSIX. */
+/* Replaces what the library takes from POSIX. */
 unsigned long ex_pthread_self(void) {
     return (unsigned long)(current + 1) * 4096;
 }

@@ -129,7 +129,7 @@ static void calls_with_deadline(void) {
     EX_EQ(cc_spawn(&caller, leaves_in_time, &rc, NULL), 0);
     EX_EQ(cc_task_join(&caller, NULL), 0);
 }
-/* The call lasts until somebody ends it. */
+/* The call lasts until another thread ends it. */
 static CCEvent end;
 static void *lasts(void *arg) {
     EX_EQ(cc_event_wait(&end), 0);

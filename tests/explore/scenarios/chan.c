@@ -31,7 +31,7 @@ static void recv(int who) {
     rc[who] = cc_chan_recv(ch, &value, sizeof value);
     if (rc[who] == 0) got[who] += value;
 }
-/* What is left in the ring; nobody waits any more. */
+/* What is left in the ring; there are no waiters. */
 static uint64_t left(void) {
     uint64_t sum = 0, value;
     while (cc_chan_recv_try(ch, &value, sizeof value) == 0) sum += value;

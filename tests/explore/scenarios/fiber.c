@@ -7,7 +7,7 @@
 
 static struct fiber f;
 static _Atomic uint64_t published; /* the ticket */
-static _Atomic uint32_t enqueued;  /* how often somebody wrote RUNNABLE */
+static _Atomic uint32_t enqueued;  /* how often RUNNABLE was written */
 static _Atomic uint32_t accepted;  /* wakes that ended the wait */
 static int payload;
 
@@ -71,7 +71,7 @@ static void parked(void) {
     first_ticket = cc__state_open(&f, PARK_FLAG);
     EX_CHECK(!cc__state_commit(&f));
 }
-/* Whoever wins runs the fiber, which waits again. */
+/* The winner runs the fiber, which waits again. */
 static void wake_and_run(enum wake_reason reason) {
     if (cc__state_claim(&f, first_ticket, reason) != CLAIM_WON) return;
     (void)cc__add_relaxed(&accepted, 1);
@@ -97,8 +97,7 @@ static void second_wait(void) {
 SCENARIO(state_stale, "STATE-1: a claim of the first wait does not end the second", .setup = parked,
          .threads = {claim_a, claim_b, claim_c}, .check = second_wait);
 
-/* What the fiber left on its stack before it parked is the claimant's to read, and what the claimant writes is the
- * fiber's. */
+/* The claimant may read what the fiber wrote on its stack before it parked, and the fiber what the claimant writes. */
 static int on_stack, for_fiber;
 static void parks_with_data(void) {
     uint64_t ticket = cc__state_open(&f, PARK_FLAG);

@@ -116,8 +116,8 @@ static void one_arm_and_a_slot(void) {
 SCENARIO(chan_bias_select, "CHANBIAS-4: a biased select that parks, a fiber there and a thread that revokes",
          .workers = 1, .setup = select_parked_biased, .threads = {calls_sender, sends_first},
          .check = one_arm_and_a_slot, .no_timer = true);
-/* Three arms: a fiber of the worker is about to serve one, a thread comes for another, and a second thread merely takes
- * the bias of the third away. The worker stands before its send, in a wait of its thread: few steps are left. */
+/* Three arms: a fiber of the worker is about to serve one, a thread serves another, and a second thread only revokes
+ * the bias of the third. The worker is blocked just before its send: few steps are left. */
 static _Atomic uint32_t gate;
 static void *selects_three(void *arg) {
     (void)arg;

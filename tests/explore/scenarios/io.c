@@ -67,7 +67,7 @@ SCENARIO(io_edge_parked, "FD-2: an edge comes while the fiber is parked, and all
          .setup = reader_waits, .threads = {puts_one, joins_reader}, .check = all_taken, .no_timer = true);
 SCENARIO(io_edge_any_time, "FD-2: an edge comes before, during and after the look", .workers = 1, .setup = opens,
          .threads = {puts_one, starts_reader}, .check = all_taken, .no_timer = true);
-/* Somebody waits for another descriptor: so the other worker polls, and finds the edge before the reader waits. */
+/* A fiber waits for another descriptor: so the other worker polls, and finds the edge before the reader waits. */
 static void *reads_other(void *arg) {
     char byte;
     rc[1] = cc_fd_read(OTHER_FD, &byte, 1, &got[1]);
@@ -118,7 +118,7 @@ static void starts_short_reader(void) {
 SCENARIO(io_edge_deadline, "FD-1: an edge and a deadline", .workers = 1, .setup = reader_waits_not_long,
          .threads = {puts_one, starts_short_reader}, .check = eaten_or_there);
 
-/* The edge came for one who was cancelled: the next one has it. */
+/* The edge was for a waiter that was cancelled: the next one gets it. */
 static void starts_next(void) {
     join(&reader[0]);
     if (rc[0] == 0) stub_put(FD, 1);
@@ -197,7 +197,7 @@ static void joins_short(void) {
 SCENARIO(io_short_reads, "FD-6: a hint of one reader against an edge for the other", .workers = 2,
          .setup = two_short_readers, .threads = {puts_singly, joins_short}, .no_timer = true);
 
-/* The descriptor is taken back after a short read: the next one with the number has no hint. */
+/* The descriptor is released after a short read: the next one with the number has no hint. */
 static void byte_is_there(void) {
     opens();
     stub_put(FD, 1);
@@ -251,7 +251,7 @@ SCENARIO(io_observe_elsewhere, "FD-7: another worker may poll between the look a
 
 /* The reader may be between its attempt and its wait when the edge wakes the observer alone. */
 static void *reads_then_observes(void *arg) {
-    reads((void *)0); /* uses up what an adopted descriptor begins with */
+    reads((void *)0); /* consumes the initial readiness of an adopted descriptor */
     return observes(arg);
 }
 static void observer_waits(void) {
@@ -326,7 +326,7 @@ SCENARIO(io_select_any_time, "READY-3: an edge comes before, during and after a 
          .setup = opens_and_channel, .threads = {puts_one, starts_select}, .check = selected_fd, .no_timer = true);
 SCENARIO(io_select_foreign, "READY-3: the same for a descriptor that is armed for each wait", .workers = 1,
          .setup = foreign_and_channel, .threads = {puts_one, starts_select}, .check = selected_fd, .no_timer = true);
-/* The one who takes the first byte removes the descriptor from the poller's set. */
+/* The reader of the first byte removes the descriptor from the poller's set. */
 static void takes_one_and_puts_one(void) {
     char byte;
     size_t n = 0;
@@ -412,7 +412,7 @@ SCENARIO(io_listener_both, "IDLE-7: a task and an edge come to the listener", .w
 SCENARIO(io_listener_two, "IDLE-7: a task and an edge, two workers", .workers = 2, .setup = reader_waits,
          .threads = {spawns_other, puts_one, joins_reader}, .check = all_taken, .no_timer = true);
 
-/* An OS thread waits, and nobody listens yet. */
+/* An OS thread waits, and no worker polls yet. */
 static void thread_reads(void) {
     char byte;
     EX_EQ(cc_fd_read(FD, &byte, 1, &got[0]), 0);
@@ -424,7 +424,7 @@ static void workers_sleep(void) {
 SCENARIO(io_thread, "IO-1: an OS thread waits while all workers sleep", .workers = 1, .setup = workers_sleep,
          .threads = {thread_reads, puts_one}, .check = all_taken, .no_timer = true);
 
-/* The same while the only worker, which has slept in the poller, finds that nobody waits there any more. */
+/* The same while the only worker, which has slept in the poller, finds that there are no more waits. */
 static void opens_other_too(void) {
     reader_waits();
     stub_open(OTHER_FD);

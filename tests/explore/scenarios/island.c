@@ -1,4 +1,4 @@
-/* island.c - the worker of an island: wakes that cross its border against its sleep; its end. */
+/* island.c - the worker of an island: wakes from outside against its sleep; its end. */
 #include "explore.h"
 
 #include <ccc/ccc.h>
@@ -64,8 +64,8 @@ static void frees(void) {
 SCENARIO(island_free, "ISLAND-3: freed right after a start", .workers = 1, .no_timer = true, .setup = settled_setup,
          .threads = {frees});
 
-/* ISLAND-4: the deadline of others, which a fiber of the island has set, when the island is gone. It is too far away to
- * wake a worker when it is set. */
+/* ISLAND-4: a deadline of other fibers, which a fiber of the island has set, after the end of the island. It is too far
+ * away to wake a worker when it is set. */
 static CCNursery *under;
 static CCEvent nobody_sets;
 static void *waits_below(void *arg) {

@@ -46,13 +46,13 @@ SCENARIO(key_deadline, "KEY-3: a wake meets a deadline", .setup = key_setup, .th
 static void key_check_close(void) {
     EX_CHECK(waited == 0 || waited == ESRCH);
     if (waited == 0) EX_CHECK(woke == 0 && got == 7);
-    if (other_woke == 0) EX_EQ(waited, ESRCH); /* closed: nobody gets anything */
+    if (other_woke == 0) EX_EQ(waited, ESRCH); /* closed: no wait succeeds */
     EX_EQ((waited == 0) + (other_woke == 0), 1);
 }
 SCENARIO(key_close, "a wake meets a close", .setup = key_setup, .threads = {key_waits, key_wakes, key_closes},
          .check = key_check_close);
 
-/* KEY-1: the record of a key that is over belongs to another key; the late wake must not end that. */
+/* KEY-1: the record of an expired key belongs to another key; the late wake must not end that one. */
 static CCWakeKey next;
 static void key_reuses(void) {
     waited = cc_wake_key_wait_until(key, &got, cc_after_ns(1000));

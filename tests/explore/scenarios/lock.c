@@ -1,4 +1,4 @@
-/* lock.c - mutex, condition and their kin, between OS threads. */
+/* lock.c - mutex, condition variable and the other locks, between OS threads. */
 #include "explore.h"
 #include "lock/parking_lot.h"
 #include "lock/wait_word.h"
@@ -109,7 +109,7 @@ static void sem_count(void) {
 SCENARIO(sem_deadline, "WAITQ-2: no permit is swallowed by a wait that gave up",
          .threads = {sem_soon, sem_waits, sem_gives_two}, .check = sem_count);
 
-/* Two give at once, too much together: each gives all that it has, or nothing. */
+/* Two release at once, too many permits together: each release succeeds or fails as a whole. */
 static uint32_t given;
 static void sem_gives_most(void) {
     int rc = cc_sem_release(&sem, CC_SEM_MAX);
@@ -145,7 +145,7 @@ static void event_soon(void) {
     EX_CHECK(rc == 0 || rc == ETIMEDOUT);
 }
 SCENARIO(event_deadline, "one of those who wait gives up", .threads = {event_waits, event_soon, event_sets});
-/* Work is announced by a set of an event that may still be set; the worker resets it before it looks for work. */
+/* Work is signalled by an event that may still be set; the worker resets it before it looks for work. */
 static _Atomic uint32_t work;
 static void event_is_set(void) {
     EX_EQ(cc_event_set(&e), 0);
@@ -183,7 +183,7 @@ static void group_waits(void) {
 SCENARIO(group_three, "GROUP-1: two are done, one waits", .setup = group_two,
          .threads = {group_a, group_b, group_waits});
 
-/* WAITQ-3: whoever the last one lets go may free the group. */
+/* WAITQ-3: a waiter that the last one releases may free the group. */
 static CCWaitGroup *group;
 static void group_alone(void) {
     group = ex_alloc(sizeof *group);
@@ -210,7 +210,7 @@ static void once_each(void) {
 }
 SCENARIO(once_three, "three come, one does it", .threads = {once_each, once_each, once_each}, .check = check_one);
 
-/* Of two that come, the first panics: the other does it, whether it comes before, during or after that. */
+/* Of two callers the first panics: the other runs the function, whether it calls before, during or after that. */
 static int attempts;
 static void panics_first(void *arg) {
     if (attempts++ == 0) cc_panic("not this time");
@@ -305,7 +305,7 @@ static void rw_last_frees(void) {
 SCENARIO(rwlock_free, "RW-4: the last of three writers frees it", .setup = rw_of_three,
          .threads = {rw_last_frees, rw_last_frees, rw_last_frees});
 
-/* The same with a hand-over: the one that waits is starving when the lock is taken again before it has run. */
+/* The same with a hand-over: the waiter is starving when the lock is taken again before it has run. */
 static void rw_takes_again(void) {
     static CCEvent never;
     EX_EQ(cc_rwlock_write_lock(shared_rw), 0);

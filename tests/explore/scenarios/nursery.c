@@ -31,7 +31,8 @@ static void waits_and_frees(void) {
 SCENARIO(nursery_last_child, "the last child ends; its owner waits and frees", .workers = 1, .setup = one_child,
          .threads = {lets_child_end, waits_and_frees}, .no_timer = true);
 
-/* One more comes while the first is there: it counts before it can run, or its end would be the nursery's. */
+/* A second child is spawned while the first one runs: it is counted before it can run, or its end would be the
+ * nursery's. */
 static void *child_ends(void *arg) {
     ran[1]++;
     return arg;
@@ -75,7 +76,7 @@ static void spawns(void) {
     EX_EQ(cc_nursery_spawn(n, child_waits, NULL), 0);
     EX_EQ(cc_nursery_wait(n), ECANCELED);
     EX_EQ(ran[0], 1);
-    EX_EQ(child_rc, ECANCELED); /* for ever cancelled: it must not wait */
+    EX_EQ(child_rc, ECANCELED); /* cancelled for ever: it must not wait */
 }
 SCENARIO(nursery_cancel_spawn, "SCOPE-2: a child that comes while its nursery is cancelled", .workers = 1,
          .setup = empty, .threads = {spawns, cancels}, .no_timer = true);
@@ -124,7 +125,7 @@ SCENARIO(nursery_wait_deadline, "a wait that gives up, and waits again", .worker
 
 /* ---- deadlines ---- */
 
-/* TIMED-1: the block is left while its time comes; either way nothing fires afterwards. */
+/* TIMED-1: the block is left while its deadline passes; either way nothing fires afterwards. */
 static CCTask task;
 static void *in_deadline(void *arg) {
     CC_WITH_DEADLINE(cc_after_ms(1)) {
@@ -146,7 +147,7 @@ SCENARIO(deadline_block, "TIMED-1: a block ends as its time comes", .workers = 1
          .threads = {ends_the_wait});
 SCENARIO(deadline_block_2, "the same, two workers", .workers = 2, .setup = block_waits, .threads = {ends_the_wait});
 
-/* A nursery's time comes while its child ends by itself. */
+/* A nursery's deadline passes while its child ends by itself. */
 static void timed(void) {
     CCNurseryConfig config = {.deadline = cc_after_ms(1)};
     n = cc_nursery_create_ex(&config);
@@ -181,8 +182,8 @@ static void waits_below(void) {
 SCENARIO(nursery_below, "SCOPE-1: a cancel from above, and the scope below goes", .workers = 1, .setup = two_levels,
          .threads = {cancels, waits_below}, .no_timer = true);
 
-/* With a code of its own: the wait below says ECANCELED, whoever is reached first, and what passes it on does not
- * fail. */
+/* With its own code: the wait below returns ECANCELED, whichever is reached first, and a child that passes it on does
+ * not fail. */
 static int below_rc = -1;
 static void *passes_on(void *arg) {
     (void)arg;
@@ -218,7 +219,7 @@ static void opens_below(void) {
 SCENARIO(nursery_opens_below, "SCOPE-2: a scope that is made while the one above is cancelled", .workers = 1,
          .setup = above_only, .threads = {opens_below, cancels}, .no_timer = true);
 
-/* A child enters a block of its own, and waits there, while its nursery is cancelled. */
+/* A child enters a block, and waits there, while its nursery is cancelled. */
 static CCEvent never;
 static void *enters_block(void *arg) {
     (void)!cc_event_wait(&go);
@@ -315,7 +316,7 @@ static void cancels_then_lets_on(void) {
 SCENARIO(nursery_shield_inside, "SCOPE-5: a scope inside a shield, and a cancellation around it", .workers = 1,
          .setup = about_to_open, .threads = {lets_open, cancels_then_lets_on}, .no_timer = true);
 
-/* A grace period ends what a shield keeps up. */
+/* The end of a grace period ends a shielded wait. */
 static void *shielded_for_ever(void *arg) {
     bool begun = cc_shield_begin();
     child_rc = cc_event_wait(&go);
@@ -366,7 +367,7 @@ static void selects_end_of_both(void) {
 SCENARIO(nursery_select_one_more, "END-1: a child is started while a select waits for the last one", .workers = 1,
          .setup = one_child, .threads = {spawns_one_more, selects_end_of_both}, .no_timer = true);
 
-/* It was empty when a select first looked: the next select must see the child that came since. */
+/* It was empty at the first poll of a select: the next select must see the child that was spawned since. */
 static void selects_twice(void) {
     CCCase cases[] = {CC_NURSERY_END_CASE(n), CC_RECV(ch, &select_rc, NULL)};
     EX_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);

@@ -50,7 +50,7 @@ SCENARIO(process_exit_fiber, "PROCESS-2: it ends before, during and after a fibe
 SCENARIO(process_exit_thread, "PROCESS-2: it ends before, during and after an OS thread's look", .workers = 1,
          .setup = starts, .threads = {exits, thread_waits}, .check = collected, .no_timer = true);
 
-/* Who looks without waiting sees all of the status, or nothing. */
+/* A call that does not wait sees all of the status, or nothing. */
 static void looks(void) {
     int error = cc_process_wait_try(process, &status);
     EX_CHECK(error == EAGAIN || (error == 0 && status.code == CODE));
@@ -100,7 +100,7 @@ static void gives_up(void) {
 SCENARIO(process_exit_free, "PROCESS-3: it ends while it is given up", .workers = 1, .setup = starts,
          .threads = {exits, gives_up}, .check = collected);
 
-/* One that waits already, and is cancelled or served, while the process is given up. */
+/* A waiter is cancelled or served while the process is freed. */
 static void starts_and_waits(void) {
     starts();
     EX_EQ(cc_spawn(&waiter, waits, NULL, NULL), 0);

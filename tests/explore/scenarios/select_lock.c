@@ -26,7 +26,7 @@ static int permits(CCSem *s) {
 
 /* ---- a permit ---- */
 
-/* The permit comes to the select, or passes it by; either way the waiter behind it gets it in the end. */
+/* The permit goes to the select, or past it; either way the next waiter gets it in the end. */
 static void acquires_or_receives(void) {
     int v;
     CCCase cases[] = {CC_ACQUIRE_CASE(&sem), CC_RECV(ch, &v, NULL)};
@@ -66,7 +66,7 @@ static void two_in_all(void) {
 SCENARIO(select_sem_deadline, "a select that gives up takes no permit along", .setup = one_slot,
          .threads = {acquires_soon, acquires_plainly, releases_two}, .check = two_in_all);
 
-/* Both selects know both semaphores, in opposite orders; one of them twice. */
+/* Both selects have arms for both semaphores, in opposite orders; one of them twice. */
 static void acquires_either(void) {
     CCCase cases[] = {CC_ACQUIRE_CASE(&sem), CC_ACQUIRE_CASE(&other)};
     EX_EQ(cc_select(cases, 2, CC_FOREVER, &chosen[0]), 0);

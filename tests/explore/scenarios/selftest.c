@@ -41,7 +41,7 @@ static void read_plain(void) {
 }
 SCENARIO(fails_race, "a plain message without a release", .threads = {say_plain, read_plain}, .fails = EX_FAILS_SC);
 
-/* A release goes on through another thread's read-modify-write. */
+/* A release sequence continues through another thread's read-modify-write. */
 static void bump_relaxed(void) {
     (void)cc__add_relaxed(&y, 1);
 }
@@ -120,7 +120,7 @@ static void x_then_y_relaxed(void) {
 SCENARIO(fails_no_fence, "sequentially consistent on one side only", .threads = {x_then_y_relaxed, y_then_x},
          .check = one_saw, .fails = EX_FAILS_TSO);
 
-/* A fence behind the flag comes too late for whoever looks in between. */
+/* A fence after the flag is too late for a reader in between. */
 static void say_then_fence(void) {
     cc__set(&x, 1);
     cc__set(&y, 1);
@@ -166,7 +166,7 @@ SCENARIO(litmus_two_readers, "one order for all", .threads = {set_x, set_y, read
 static _Atomic uint32_t state, pending;
 enum { RUNS, PARKING, PARKED };
 
-/* The waker looks, then sets the latch: the parker commits and checks in between. */
+/* The waker checks, then sets the latch: the parker commits and checks in between. */
 static void parks(void) {
     cc__set_seq(&state, PARKING);
     cc__set_seq(&state, PARKED);
@@ -234,7 +234,7 @@ static void out_of_order(void) {
 }
 SCENARIO(fails_deadlock, "two locks in two orders", .threads = {in_order, out_of_order}, .fails = EX_FAILS_SC);
 
-/* A spinner that nobody can satisfy. */
+/* A spinner that waits for something that never happens. */
 static void spins(void) {
     while (cc__get_acquire(&x) == 0) ex_relax();
 }
@@ -254,7 +254,7 @@ static void use_block(void) {
 SCENARIO(fails_use_after_free, "memory is used by one and freed by another", .setup = allocate,
          .threads = {use_block, release_block}, .fails = EX_FAILS_SC);
 
-/* It says that it is through with the block, and uses it once more. Between the two there is nothing at which to
+/* It publishes that it is done with the block, and uses it once more. Between the two there is no point at which to
  * switch. */
 static void says_then_uses(void) {
     cc__set_release(&y, 1);
@@ -299,7 +299,7 @@ static void says_then_writes_there(void) {
 SCENARIO(fails_frame_after_word, "a frame is written to after the word that lets its thread leave it",
          .threads = {leaves_frame, says_then_writes_there}, .fails = EX_FAILS_SC);
 
-/* A worker, which does not have to end, goes wrong when the last of the others has ended. */
+/* A worker, which does not have to end, fails after the last of the other threads has ended. */
 static void *works(void *arg) {
     while (cc__get_acquire(&x) == 0) cc__futex_wait(&x, 0, CC_FUTEX_FOREVER);
     cc__set_release(&y, 1);

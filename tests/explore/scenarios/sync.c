@@ -96,8 +96,8 @@ SCENARIO(bias_two, "BIAS-1: the owner and another", .setup = bias_setup, .thread
 SCENARIO(bias_three, "BIAS-2, BIAS-4: the owner and two others", .setup = bias_setup,
          .threads = {owner, revoker, revoker}, .check = bias_check);
 
-/* What lies behind the lock for others than revokers, as a channel's bias and `contested` do: whoever clears the flag
- * and has seen the owner outside has what the flag guards. */
+/* What lies behind the lock for others than revokers, as a channel's bias and `contested` do: a thread that clears the
+ * flag and has seen the owner outside owns what the flag guards. */
 static _Atomic uint32_t flag;
 static int users, uses;
 
@@ -201,7 +201,7 @@ static void take_three(void) {
 SCENARIO(ring_wrap, "the ring goes round: one puts three, one takes three", .setup = ring_setup,
          .threads = {put_three, take_three}, .check = ring_check);
 
-/* Two at a time, of which one may find room; and up to two. */
+/* Two at a time, of which one may find space; and up to two. */
 static void put_pair(void) {
     items[0] += 1;
     items[1] += 1;

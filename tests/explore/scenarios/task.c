@@ -104,7 +104,7 @@ static void joiner_of(CCTaskFn *fn) {
     EX_EQ(cc_spawn(&task, runs_its_task, fn, NULL), 0);
     EX_EQ(cc_task_dup(&task, &copy), 0);
     ex_settle();
-    EX_EQ(cc_spawn(&warm, counts_up, NULL, NULL), 0); /* leaves its stack to whoever joins */
+    EX_EQ(cc_spawn(&warm, counts_up, NULL, NULL), 0); /* passes its stack to its joiner */
     ex_settle();
     EX_EQ(cc_task_join(&warm, NULL), 0);
 }
@@ -242,7 +242,7 @@ static void ended_before(void) {
 }
 static void shuts_down(void) {
     int rc = cc_runtime_shutdown(1);
-    EX_CHECK(rc == 0 || rc == ETIMEDOUT); /* time passes as it likes */
+    EX_CHECK(rc == 0 || rc == ETIMEDOUT); /* time passes at random */
 }
 static void joins_at_the_end(void) {
     void *result = NULL;
@@ -281,7 +281,7 @@ static void spawns_at_the_end(void) {
 SCENARIO(shutdown_spawn, "RT-1: a shutdown and a thread that starts a task", .workers = 1, .setup = one_worker_again,
          .threads = {shuts_down, spawns_at_the_end});
 
-/* The worker is up and about, and finds the last fiber before the thread that woke it is through with the worker. */
+/* The worker is awake, and finds the last fiber before the thread that woke it has finished its notification. */
 static void parked_and_alone(void) {
     EX_EQ(setenv("CC_WORKERS", "1", 1), 0);
     parked_before();

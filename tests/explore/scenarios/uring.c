@@ -48,7 +48,7 @@ SCENARIO(uring_parked, "URING-1: a completion comes while the fiber is parked, a
 SCENARIO(uring_any_time, "URING-1: a completion comes before, during and after the call", .workers = 1,
          .threads = {answers_one, starts_and_joins}, .check = nobody_waits, .no_timer = true);
 
-/* One is under way: so the other worker polls, and finds the completion before the second one waits. */
+/* One request is in flight: so the other worker polls, and finds the completion before the second one waits. */
 static void answers_two(void) {
     stub_answer(2);
 }
@@ -74,7 +74,7 @@ SCENARIO(uring_cancel_any_time, "URING-2: a cancellation comes before, during an
          .setup = starts_for_canceller, .threads = {answers_one, cancels, joins}, .check = nobody_waits,
          .no_timer = true);
 
-/* Somebody waits for a descriptor: so whoever polls fetches events, also the ring's. */
+/* A fiber waits for a descriptor: so a polling worker fetches events, also those of the ring. */
 enum { FD = 6 };
 static void *reads(void *arg) {
     char byte;

@@ -64,7 +64,7 @@ SCENARIO(wait_thread_deadline, "WAIT-3: the deadline and two wakers", .threads =
 
 static _Atomic uint32_t flag;
 static struct waiter *_Atomic slot;
-static struct lock slot_lock; /* so that a waker is through with a waiter that leaves */
+static struct lock slot_lock; /* so that a waker has finished with a waiter that leaves */
 
 static int publish(void *object, struct waiter *waiter, void *io) {
     (void)object, (void)io;
@@ -192,7 +192,7 @@ static void about_to_sleep_shielded(void) {
 SCENARIO(park_cancel, "CANCEL-1: a fiber parks while it is cancelled", .workers = 1, .setup = about_to_sleep_shielded,
          .threads = {wakes_then_joins, cancels_other}, .no_timer = true);
 
-/* A shield goes up, and a wait begins behind it, while the canceller looks. */
+/* A shield begins, and a wait inside it, while the canceller checks. */
 static CCEvent happens;
 static void *shields_on_signal(void *arg) {
     (void)cc_event_wait(&go); /* or is cancelled there */
@@ -217,7 +217,7 @@ static void starts_shield(void) {
 SCENARIO(park_shield, "CANCEL-2: a shield goes up while its fiber is cancelled", .workers = 1, .setup = about_to_shield,
          .threads = {starts_shield, cancels_then_happens}, .no_timer = true);
 
-/* With two workers: whoever cancels comes by no lock, and may run the fiber itself. */
+/* With two workers: the canceller takes no lock, and may run the fiber itself. */
 static CCEvent never;
 static CCChan *nobody_sends;
 static CCTask canceller;

@@ -51,8 +51,8 @@ static void runs_sitter(void) {
 SCENARIO(steal_stuck, "STEAL-1: a worker spins in a fiber; another one takes what waits behind it", .workers = 2,
          .threads = {runs_sitter});
 
-/* IDLE-1: a worker saw a searcher and shares; the searcher has gone to sleep meanwhile, and the one who shared blocks.
- * Only a look for sleepers behind the share lets the fiber run before the watcher comes. */
+/* IDLE-1: a worker saw a searcher and shares; the searcher has gone to sleep meanwhile, and the worker that shared
+ * blocks. Only a check for sleepers after the share lets the fiber run before the watcher's next tick. */
 static void *wakes_sharer(void *arg) {
     cc__set_release(&stolen, 1);
     cc__futex_wake(&stolen, 1);
@@ -96,7 +96,7 @@ static void runs_something(void) {
 SCENARIO(publish_sleep, "IDLE-1: a worker publishes in its own queue, another one goes to sleep", .workers = 2,
          .threads = {runs_publisher, runs_something}, .no_timer = true);
 
-/* RUNQ-2: the joiner wants to run the fresh one itself while a thief takes it. */
+/* RUNQ-2: the joiner tries to run the fresh fiber itself while a thief takes it. */
 static void *spawns_and_joins(void *arg) {
     CCTask child[2];
     for (int i = 0; i < 2; i++) spawn(&child[i], counts_one, &counts[i]);
@@ -286,8 +286,8 @@ static void join_sleeper(void) {
 SCENARIO(timer_sleeper, "IDLE-5: all workers sleep, one of them until the next timer", .workers = 2, .setup = two_sleep,
          .threads = {join_sleeper});
 
-/* The sleeper that would wake for a timer is woken for something else, which takes long. The other one has given up the
- * watcher's role, as all slept; or is about to. */
+/* The timer sleeper is woken for other work, which takes long. The other worker has given up the watcher's role, as all
+ * slept; or is about to. */
 static void *spins_on_signal(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
     for (int i = 0; i < 1000 && cc__get_acquire(&stolen) == 0; i++) ex_nap(WATCH_TIMERS_NS);
@@ -322,7 +322,8 @@ SCENARIO(timer_sleeper_leaves, "IDLE-5: the timer sleeper goes to work while nob
 SCENARIO(timer_sleeper_leaves_watcher, "the same, while the watcher gives up its role", .workers = 2,
          .setup = last_ticks, .threads = {starts_spinner});
 
-/* A fiber arms a timer, a deadline of others, and goes on for long. It was woken while all slept and nobody watched. */
+/* A fiber arms a timer, a deadline of others, and continues for long. It was woken while all slept and there was no
+ * watcher. */
 static CCNursery *under;
 static CCEvent nobody_sets;
 static void *waits_below(void *arg) {
@@ -367,9 +368,9 @@ SCENARIO(timer_armed_and_on, "IDLE-5: a fiber arms a timer and goes on while nob
 SCENARIO(timer_armed_and_on_watcher, "the same, while the watcher gives up its role", .workers = 2,
          .setup = arms_at_last_tick, .threads = {lets_arm});
 
-/* IDLE-4: a fiber waits behind a blocked worker, left to the watcher. That one is woken for something that blocks, too,
- * and appoints another sleeper. A timer is due meanwhile, which the appointed one fires before it sleeps; its fiber
- * blocks as well. The fourth worker has to become the watcher. */
+/* IDLE-4: a fiber is in the queue of a blocked worker, and its wake was deferred to the watcher. The watcher is woken
+ * for a fiber that blocks, too, and appoints another sleeper. A timer is due meanwhile, which the appointed one fires
+ * before it sleeps; its fiber blocks as well. The fourth worker has to become the watcher. */
 enum { FIRED_NS = 50 * 1000 }; /* sooner than the watcher ticks */
 static void *blocks(void *arg) {
     while (cc__get_acquire(&stolen) == 0) cc__futex_wait(&stolen, 0, CC_FUTEX_FOREVER);
@@ -412,9 +413,9 @@ static void wakes_watcher(void) {
 SCENARIO(watcher_appointed, "IDLE-4: the watcher goes to work, and so does the one that it has appointed", .workers = 4,
          .setup = left_to_watcher, .threads = {wakes_watcher});
 
-/* IDLE-3: nobody watches, and a fiber is left to the worker that searches. That one goes to work, for one that blocks.
- * Either the fiber is behind another one that blocks, or it was sent to the searcher itself. The third worker has to
- * come. */
+/* IDLE-3: there is no watcher, and a fiber is left to the searching worker. The searcher finds another fiber, which
+ * blocks. Either the first fiber is queued behind another one that blocks, or it was sent to the searcher itself. The
+ * third worker has to run it. */
 static CCEvent go_too, go_third;
 static void *spawns_and_blocks(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
@@ -507,7 +508,8 @@ static void left_in_heap(void) {
 SCENARIO(searcher_leaves_timer, "IDLE-3: a searcher goes to work; another worker arms a timer, and blocks",
          .workers = 3, .setup = left_in_heap, .threads = {starts_first, starts_second});
 
-/* A worker is woken to search, and may not: more of them are awake than there are CPUs. It keeps no place. */
+/* A worker is woken to search, and may not: more of them are awake than there are CPUs. It must not stay counted as a
+ * searcher. */
 static void *counts_on_signal(void *event) {
     EX_EQ(cc_event_wait(event), 0);
     return counts_one(&counts[event == &go_too]);
@@ -528,9 +530,9 @@ static void nobody_searches(void) {
 SCENARIO(searcher_may_not, "IDLE-2: a worker that is woken to search, but is to sleep", .workers = 3,
          .setup = too_many_workers, .threads = {counts_first, starts_second}, .check = nobody_searches);
 
-/* A notifier counts a searcher on behalf of the only sleeper, and finds that this one has left the list: until it gives
- * the place back others take it for a searcher. One of them shares with it, while the worker that had left goes to
- * sleep again, before anything was there to see. */
+/* A notifier counts a searcher on behalf of the only sleeper, and finds that this one has left the list: until it
+ * undoes the count, others assume a searcher. One of them shares with it, while the worker that had left goes to sleep
+ * again, before the shared fiber was visible. */
 static _Atomic uint32_t signalled;
 static void *publishes_on_signal(void *arg) {
     while (cc__get_acquire(&signalled) == 0) cc__futex_wait(&signalled, 0, CC_FUTEX_FOREVER);
@@ -584,8 +586,8 @@ static void tells_first(void) {
 SCENARIO(searcher_leaves_retiring, "IDLE-3: a searcher goes to work while a sleeper retires", .workers = 4,
          .setup = left_unseen, .threads = {tells_first, starts_second});
 
-/* ELASTIC-2: a fiber waits behind a blocked worker, left to the watcher; that one retires, and the third worker has to
- * take its place. The same for the timer sleeper. */
+/* ELASTIC-2: a fiber is in the queue of a blocked worker, and its wake was deferred to the watcher; the watcher
+ * retires, and the third worker has to take over its role. The same for the timer sleeper. */
 enum { RETIRES_NS = 10 * 1000 }; /* sooner than the watcher ticks */
 static void *leaves_one_queued(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);

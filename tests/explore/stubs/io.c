@@ -1,4 +1,4 @@
-/* io.c - descriptors, a poller and rings of the explorer's own, in place of src/os/linux/{descriptor,poller,uring}.c.
+/* io.c - the explorer's own descriptors, poller and rings, in place of src/os/linux/{descriptor,poller,uring}.c.
  *
  * A descriptor holds any number of bytes that were written and not yet read. A system call is one step: it begins with
  * a read-modify-write of one shared location, as the kernel's locks order them, and no other thread runs during the
@@ -33,7 +33,7 @@ static struct {
 } kernel;
 
 static _Atomic uint32_t calls; /* system calls so far */
-static _Atomic uint32_t news;  /* futex: somebody may have to look at the set again */
+static _Atomic uint32_t news;  /* futex: a poller may have to check the set again */
 
 static void enter(void) {
     (void)cc__add_seq(&calls, 1);
@@ -45,7 +45,7 @@ static void tell(void) {
     cc__futex_wake(&news, 4);
 }
 
-/* What the set reports of it; true: there is news. */
+/* What the set reports of it; true: there are new events. */
 static bool edge(int fd, unsigned sides) {
     sides &= kernel.fd[fd].sides;
     if (!kernel.fd[fd].armed || sides == 0) return false;
@@ -175,7 +175,7 @@ static void take_first(void **list, unsigned *count) {
     for (unsigned i = 0; i < *count; i++) list[i] = list[i + 1];
 }
 
-/* Answers requests that are there, the first one of the first ring first; true: there is news. */
+/* Answers pending requests, the first one of the first ring first; true: there are new events. */
 static bool answer(void) {
     bool any = false;
     for (unsigned i = 0; i < kernel.rings; i++) {

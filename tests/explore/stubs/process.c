@@ -1,4 +1,4 @@
-/* process.c - a child process of the explorer's own, in place of src/os/linux/process.c.
+/* process.c - the explorer's own child process, in place of src/os/linux/process.c.
  *
  * It runs until it exits by itself, or a signal ends it; then its pidfd is readable, and its status can be collected
  * once. A signal to one whose status was collected may hit another process, and fails the scenario. A system call is
