@@ -31,7 +31,7 @@ TEST_WORKERS(free_wakes_everybody) {
     for_each_kind(free_wakes_with, 8);
 }
 
-/* The last reference goes while deadlines pass: a waiter that has lost its claim finds the channel still there. */
+/* The last reference is dropped while deadlines pass: the channel still exists for a waiter whose claim was lost. */
 static void free_edge_with(enum parties kind, size_t size) {
     uint64_t rng = test_seed() + kind;
     for (long round = 0; round < test_rounds(60, 10000); round++) {
@@ -42,10 +42,10 @@ static void free_edge_with(enum parties kind, size_t size) {
         for (int i = 0; i < 4; i++) {
             call_init(&calls[i], ch, size, 4711);
             calls[i].deadline.ns = until + 500 * (uint64_t)i;
-            CHECK(cc_chan_ref(ch) == ch); /* until it is in the call, nobody may free what it will use */
+            CHECK(cc_chan_ref(ch) == ch); /* until it is in the call, the channel must not be freed */
             parties[i] = party_start(kind, i, call_recv_until, &calls[i]);
         }
-        /* All wait, or have left already; only then are the references given up. */
+        /* All wait, or have left already; only then are the references dropped. */
         for (int i = 0; i < 4;) {
             if (atomic_load(&calls[i].returned) != -1 || waiting_on(ch, &ch->receivers) == 4)
                 i++;
@@ -79,7 +79,7 @@ static void *hold(void *arg) {
     return NULL;
 }
 
-/* Each party has a reference of its own; the last to let go, whoever it is, frees the memory (ASan looks on). */
+/* Each party has its own reference; the last one to drop it frees the memory (checked by ASan). */
 static void references_with(enum parties kind, size_t size) {
     for (long round = 0; round < test_rounds(20, 1000); round++) {
         CCChan *ch = new_chan(size, CAPACITY);
@@ -107,7 +107,7 @@ TEST_WORKERS(references) {
     for_each_kind(references_with, 8);
 }
 
-/* Whoever received the last value may free the channel at once, while the sender is still on its way out of send. */
+/* The receiver of the last value may free the channel at once, while the sender has not returned from send yet. */
 static void freed_by_the_receiver_with(enum parties kind, size_t size) {
     for (long round = 0; round < test_rounds(100, 20000); round++) {
         CCChan *ch = new_chan(size, CAPACITY);
@@ -167,7 +167,7 @@ TEST_WORKERS(shutdown_cancels) {
     uint64_t number;
     CHECK_EQ(recv_number_try(full, 8, &number), EAGAIN);
 
-    /* And they are as good as new in the next runtime. */
+    /* And they work in the next runtime. */
     struct stream s = {.ch = full, .size = 8, .count = 100};
     struct party parties[] = {party_start(FIBERS, 0, stream_in, &s), party_start(FIBERS, 1, stream_out, &s)};
     parties_end(parties, 2);
@@ -175,8 +175,7 @@ TEST_WORKERS(shutdown_cancels) {
     cc_chan_free(full);
 }
 
-/* Shutdown in the middle of traffic, which goes on for a while: what was sent was received, or is still in the
- * channel. */
+/* Shutdown under load, which continues for a while: what was sent was received, or is still in the channel. */
 struct cut_traffic {
     CCChan *ch;
     atomic_bool ending;

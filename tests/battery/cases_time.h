@@ -2,7 +2,7 @@
 
 static void expired_with(enum parties kind, size_t size) {
     CCChan *ch = new_chan(size, CAPACITY);
-    /* A deadline that has passed: what can be done at once is done all the same. */
+    /* A deadline that has passed: a call that need not wait still succeeds. */
     unsigned char value[VALUE_MAX] = {0}, untouched[VALUE_MAX] = {0};
     CCDeadline past = {cc_now_ns() - 1};
     CHECK_EQ(cc_chan_recv_until(ch, value, size, past), ETIMEDOUT);
@@ -19,7 +19,7 @@ static void expired_with(enum parties kind, size_t size) {
         CHECK_EQ(value_read(value, size), i);
     }
 
-    /* A deadline that comes: not early, and the waiter is gone from the list. */
+    /* A deadline passes: not early, and the waiter is unlinked. */
     struct call c;
     for (int first = 0; first < 2; first++) {
         call_init(&c, ch, size, 4711);
@@ -38,7 +38,7 @@ static void expired_with(enum parties kind, size_t size) {
         CHECK(cc_now_ns() >= c.deadline.ns);
         CHECK_EQ(c.returned, ETIMEDOUT);
         check_clean(ch);
-        drain(ch, size, CAPACITY); /* without the value of the one who left */
+        drain(ch, size, CAPACITY); /* without the value of the sender that left */
         CHECK_EQ(cc_chan_len(ch), 0);
     }
     cc_chan_free(ch);
@@ -72,14 +72,14 @@ TEST_WORKERS(far_deadlines) {
     for_each_kind(patient_with, 8);
 }
 
-/* Somebody in the middle of the line leaves: the others are served in their order. */
+/* A waiter in the middle of the queue leaves: the others are served in their order. */
 static void leaver_with(enum parties kind, size_t size) {
     CCChan *ch = new_chan(size, CAPACITY);
     struct call calls[3];
     struct party parties[3];
     for (int i = 0; i < 3; i++) call_init(&calls[i], ch, size, 0);
     for (int i = 0; i < 3; i++) {
-        /* The one in the middle has 3 ms, and may leave before the third comes: the line is the same. */
+        /* The one in the middle has 3 ms, and may leave before the third arrives: the order is the same. */
         if (i == 1) calls[i].deadline = cc_after_ms(3);
         parties[i] = party_start(kind, i, call_recv_until, &calls[i]);
         while (waiting_on(ch, &ch->receivers) < i + 1 && atomic_load(&calls[1].returned) == -1) cc_yield();

@@ -16,10 +16,10 @@
 enum ex_order { EX_RELAXED, EX_ACQUIRE, EX_RELEASE, EX_ACQ_REL, EX_SEQ };
 enum ex_rmw { EX_SWAP, EX_ADD, EX_SUB, EX_OR, EX_AND };
 
-/* Each is one step: the explorer may go on with another thread before it. `at` says where it stands in the source. */
+/* Each is one step: the explorer may switch to another thread before it. `at` is its place in the source. */
 uint64_t ex_load(const volatile void *addr, unsigned size, enum ex_order order, const char *at);
 void ex_store(volatile void *addr, unsigned size, uint64_t value, enum ex_order order, const char *at);
-/* What was there before. */
+/* Return the old value. */
 uint64_t ex_rmw(volatile void *addr, unsigned size, enum ex_rmw op, uint64_t operand, enum ex_order order,
                 const char *at);
 /* weak: may fail without cause. */
@@ -41,12 +41,12 @@ int ex_thread_start(void *(*fn)(void *), void *arg);
 void ex_thread_join(int thread);
 int ex_thread_self(void);
 void ex_thread_stack(const void **bottom, const void **top);
-/* Set-up: everybody else runs until they block. */
+/* Set-up: all other threads run until they block. */
 void ex_settle(void);
 void *ex_self_get(void);
 void ex_self_set(void *self);
 
-/* In the place of pthread_self, pthread_mutex_lock and pthread_mutex_unlock. */
+/* Replace pthread_self, pthread_mutex_lock and pthread_mutex_unlock. */
 unsigned long ex_pthread_self(void);
 int ex_mutex_lock(void *mutex);
 int ex_mutex_unlock(void *mutex);
@@ -59,7 +59,7 @@ void ex_free(void *p);
 void *ex_reserve(size_t size);
 void ex_release(void *p, size_t size);
 
-/* The scenario has failed; the explorer tells how to see it again. Does not return. */
+/* The scenario has failed; the explorer prints how to replay it. Does not return. */
 __attribute__((noreturn)) void ex_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- scenarios ---- */
@@ -71,13 +71,13 @@ enum ex_fails { EX_HOLDS, EX_FAILS_WEAK, EX_FAILS_TSO, EX_FAILS_SC }; /* each in
 struct scenario {
     const char *name;
     const char *about;
-    unsigned workers;    /* the runtime runs, with so many; 0: it does not */
+    unsigned workers;    /* the runtime runs, with that many workers; 0: it does not */
     void (*setup)(void); /* once, alone, before the state is saved; on a thread that is no worker */
     void (*threads[EX_THREADS])(void);
-    void (*check)(void); /* after each run, alone: the workers have come to rest */
+    void (*check)(void); /* after each run, alone: the workers are idle */
     bool no_timer;       /* it fails if the clock has to move for anything to happen */
     bool membarrier;     /* it is about membarrier itself: left out where there is none */
-    enum ex_fails fails; /* it is here to be found: the explorer has to see it fail in these modes, and no others */
+    enum ex_fails fails; /* it must fail in these modes, and no others */
 };
 
 #define SCENARIO(NAME, ABOUT, ...)                                                               \

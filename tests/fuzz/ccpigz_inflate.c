@@ -39,8 +39,8 @@ static int reference(const uint8_t *data, size_t size, size_t *length, size_t *u
     return rc == Z_BUF_ERROR ? Z_OK : rc;
 }
 
-/* Our own, in portions. The unused rest is copied to a place of its own each time, so that a sanitizer sees every byte
- * that is read beyond it. */
+/* ccpigz's decoder, in portions. The unused rest is copied to a separate block each time, so that a sanitizer detects
+ * reads beyond it. */
 static enum decode_status ours(const uint8_t *data, size_t size, size_t step_in, size_t step_out, size_t *length,
                                size_t *used) {
     struct decoder *d = malloc(sizeof *d);
@@ -93,8 +93,8 @@ static void compare_cells(const uint8_t *data, size_t size, size_t length) {
     free(d);
 }
 
-/* A stream that zlib takes for cut off, and we for bad: a mistake in what is there, which zlib looks at when it has
- * some more bits. Then it finds it whatever they are. */
+/* A stream that zlib reports as cut off, and ccpigz as invalid: it has an error that zlib detects only when it has some
+ * more bits. Then it detects it whatever they are. */
 static bool bad_however_it_goes_on(const uint8_t *data, size_t size) {
     enum { MORE = 8 };
     static const uint8_t fill[] = {0x00, 0x55, 0xaa, 0xff};

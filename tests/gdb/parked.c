@@ -101,7 +101,7 @@ static void *run_kitchen(void *arg) {
     return arg;
 }
 
-/* A task that its joiner runs, as a call; now and then another worker is faster, and nobody can tell. */
+/* A task that its joiner runs, as a call; sometimes another worker is faster, which is not visible. */
 static VISIBLE void *be_run(void *arg) {
     if (arg == NULL) return NULL;
     cc_fiber_set_name("callee");
@@ -130,7 +130,7 @@ static void *spin(void *arg) {
     return arg;
 }
 
-/* Fibers that have begun and rest. */
+/* Fibers that have started and are parked. */
 static unsigned parked(void) {
     unsigned n = 0;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {

@@ -38,7 +38,7 @@
 #define COUNTS_MAX 8    /* things that one case can count */
 #define SHOWN_MAX 65536 /* bytes of a failed case's output that are shown: half its start, half its end */
 
-/* What a child tells the parent besides its exit status; lives in memory that both share. */
+/* What a child reports to the parent besides its exit status, in shared memory. */
 struct verdict {
     int finished;     /* the body returned, or DONE was called */
     int failed_check; /* so that a failed CHECK is no successful TEST_DIES */
@@ -228,7 +228,7 @@ __attribute__((noreturn)) static void be_child(const struct test_case *c, int wo
         snprintf(text, sizeof text, "%d", workers);
         setenv("CC_WORKERS", text, 1);
     }
-    setenv("CC_MAX_WORKERS", "1", 0); /* a fixed pool, unless a case or the caller wants another */
+    setenv("CC_MAX_WORKERS", "1", 0); /* a fixed pool, unless a case or the caller sets another size */
     current_name = c->name;
     sigprocmask(SIG_SETMASK, &original_mask, NULL);
     c->run();
@@ -407,7 +407,7 @@ static enum result run_case(const struct test_case *c, int workers, int number) 
     if (pid == 0) {
         be_child(c, workers, parent, out, err);
     }
-    setpgid(pid, pid); /* both sides do it, whoever comes first */
+    setpgid(pid, pid); /* both sides do it, whichever is first */
     struct ending end = await(pid, timeout);
 
     enum result result = PASSED;

@@ -65,7 +65,7 @@ struct test_case {
         }                                                                                            \
     } while (0)
 
-/* A call whose outcome is none of the case's business: a wait that may be cancelled at the end, say. */
+/* A call whose result does not matter to the case: for example a wait that may be cancelled at the end. */
 #define MAY_FAIL(call) ((void)!(call))
 
 /* Ends the case as skipped. Any thread. */

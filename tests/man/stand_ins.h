@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is used by many. */
+/* Shared by many examples. */
 void use();
 
 #ifdef cc_blocking_3

@@ -62,7 +62,7 @@ static void nursery_before(void *block) {
 static void nursery_after(void *block) {
     struct block *b = block;
     if (world.exact)
-        model_scope_end(b->scope); /* the real one is gone; what the model knows of it stays a little longer */
+        model_scope_end(b->scope); /* the real one has ended; the model's state stays a little longer */
     model_end(&b->call, b->result, 0, 0, NULL);
     trace(b->self, "its nursery has ended: %d", b->result);
     if (!world.exact) return;
@@ -186,8 +186,8 @@ static void run_lock(struct block *b) {
     CCDeadline deadline = form == 1 ? cc_after_ns(delay_ns(b->op->a >> 3)) : CC_FOREVER;
     struct call c = {.self = self, .kind = CALL_MUTEX, .mutex = mutex, .deadline = deadline.ns, .park = PARK_MUTEX};
     if (form == 2) {
-        /* Whoever was woken for it may not have come yet: a try of a free mutex that others want has no answer that
-         * could be predictable. */
+        /* The designated waiter may not have run yet: the result of a try of a free mutex with waiters cannot be
+         * predicted. */
         c.kind = CALL_NOTHING;
         model_begin(&c);
         bool predictable = world.exact && (world.locks[mutex].holder != NULL || !model_contended(mutex));

@@ -10,7 +10,7 @@ bool task_copy(unsigned slot, CCTask *copy, unsigned *actor) {
     *actor = world.task_actor[slot];
     if (task.id == 0) return false;
     int rc = cc_task_dup(&task, copy);
-    if (rc == ESRCH && !world.exact) return false; /* somebody has detached it meanwhile */
+    if (rc == ESRCH && !world.exact) return false; /* another actor has detached it meanwhile */
     REQUIRE(rc == 0, "cc_task_dup answered %d", rc);
     return true;
 }
@@ -30,7 +30,7 @@ void op_spawn(struct actor *self, const struct op *op) {
     if (child == NULL) return;
     CCTask task;
     CCSpawnOptions options = {.name = "actor"};
-    const CCSpawnOptions *given = op->b & 4 ? &options : NULL; /* one with a name is never run by its joiner */
+    const CCSpawnOptions *given = op->b & 4 ? &options : NULL; /* a task with a name is never run by its joiner */
     trace(self, "%s actor %u", op_name(op->code), child->id);
     child->rooted = inside && self->rooted;
     child->base_nursery = inside ? n : NULL;

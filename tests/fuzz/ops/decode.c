@@ -74,7 +74,7 @@ static void invent(uint8_t *record, uint32_t *rng) {
 
 enum { IDIOM_MAX = 4 };
 
-/* What makes sense together, and takes long to be found one by one. */
+/* Operations that make sense together, and that random mutation takes long to find. */
 static const uint8_t idioms[][IDIOM_MAX] = {
     {OP_LOCK, OP_COND_WAIT, OP_YIELD, OP_YIELD},         {OP_LOCK, OP_COND_UNTIL, OP_SLEEP, OP_YIELD},
     {OP_CANCEL, OP_COND_SIGNAL, OP_RELEASE, OP_SEND},    {OP_CANCEL_TASK, OP_SEND_TRY, OP_COND_SIGNAL, OP_RELEASE},

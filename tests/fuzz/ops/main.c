@@ -80,8 +80,8 @@ static bool join_outsiders(void) {
     return all;
 }
 
-/* One that was cancelled may have to lock a mutex again that another holds, which has yet to be cancelled: so all are,
- * again and again, those too that have been started meanwhile. */
+/* A cancelled actor may have to lock a mutex again that another one holds, which is not cancelled yet: so all are
+ * cancelled, again and again, also those that were started meanwhile. */
 static void end_all(void) {
     (void)cc_nursery_wait_until(world.root, cc_after_ms(25));
     while (cc_nursery_children(world.root) > 0) {
@@ -96,7 +96,7 @@ static void end_all(void) {
     }
 }
 
-/* Runs everything, and comes back when nothing is left. */
+/* Runs everything, and returns when nothing is left. */
 static void guard(void) {
     CCNurseryConfig config = {
         .root = true, .deadline = cc_after_ns(20000000), .grace_ms = 1, .name = "all"}; /* OPS-4 */
@@ -141,7 +141,7 @@ static void channels_open(void) {
     }
 }
 
-/* What nobody has received is received here. */
+/* Remaining values are received here. */
 static void channels_close(void) {
     for (unsigned i = 0; i < CHANNELS; i++) {
         unsigned char bytes[VALUE_MAX];
@@ -162,11 +162,11 @@ static void channels_close(void) {
     }
 }
 
-/* Whatever was started has ended. */
+/* All actors have ended. */
 static void check_stats(void) {
     CCStats stats;
     uint64_t drivers = cc_in_fiber() ? 1 : 0, patience = cc_now_ns() + UINT64_C(5000000000);
-    do { /* a child has left its nursery a moment before it has ended; with one worker nobody sees that */
+    do { /* a child leaves its nursery a moment before it ends; with one worker that is not visible */
         REQUIRE(cc_stats(&stats, sizeof stats) == 0, "cc_stats");
     } while (workers > 1 && stats.spawned != stats.finished && cc_now_ns() < patience);
     REQUIRE(stats.spawned == stats.finished + drivers, "%llu fibers were started, %llu have ended",

@@ -397,7 +397,7 @@ static void idle_call(struct actor *a, uint64_t until) {
     }
 }
 
-/* Whoever waits for a mutex behind a condition holds nothing up as long as somebody holds that. */
+/* A waiter for the mutex of a condition variable delays nothing as long as the mutex is held. */
 static bool relocks(const struct call *c) {
     return c->kind == CALL_ARMS && c->count == 1 && c->arms[0].kind == ARM_COND && (c->served || c->gone) &&
            world.locks[c->arms[0].object].holder != NULL;

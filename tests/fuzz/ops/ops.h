@@ -148,8 +148,8 @@ struct call {
     /* What the model has found out. */
     unsigned long step;
     uint32_t ready; /* arms that can be done at once; 0: it waits */
-    bool served;    /* by somebody: the rest is what the call must answer */
-    bool gone;      /* by time or a cancellation: it takes part in nothing any more */
+    bool served;    /* by another call: the rest is what the call must return */
+    bool gone;      /* by a deadline or a cancellation: it is in no queue any more */
     int error;
     unsigned chosen;
     uint32_t value;
@@ -192,8 +192,8 @@ struct actor {
     struct model_scope *model_nursery;
     CCNursery *base_nursery; /* that it is a child of */
     unsigned depth, held;    /* held: bits of mutexes */
-    bool raised;             /* a panic is under way */
-    atomic_uint sequence;    /* others look whether there can be such a value */
+    bool raised;             /* a panic is in progress */
+    atomic_uint sequence;    /* others check whether there can be such a value */
     int fails;               /* the error that it ends with */
     void *result;
     int status;
@@ -242,7 +242,7 @@ struct world {
 
 extern struct world world;
 
-/* Says what is wrong, with the program, and aborts. */
+/* Reports what is wrong, with the program, and aborts. */
 __attribute__((noreturn, format(printf, 1, 2))) void wrong(const char *format, ...);
 #define REQUIRE(condition, ...) ((condition) ? (void)0 : wrong(__VA_ARGS__))
 /* A line of what happens, if OPS_TRACE is set. */
@@ -262,10 +262,9 @@ void model_event(struct actor *self, unsigned event, bool set);
 void model_signal(struct actor *self, unsigned cond, bool all);
 void model_ask(struct actor *self, unsigned channel, size_t len, bool closed);
 
-/* Everybody's state, compared with the runtime's. self: who runs now, or NULL. */
+/* The state of all actors, compared with the runtime's. self: the running one, or NULL. */
 void model_look(struct actor *self);
-/* A joiner that is about to run the task on its own stack lets others go first now and then: it is ready, and nobody
- * has woken it. */
+/* A joiner that is about to run the task on its own stack yields now and then: it is ready, and nobody has woken it. */
 bool model_yields(const struct actor *a);
 /* The worker has nothing to run, and will sleep until then. */
 void model_idle(uint64_t until);
@@ -290,10 +289,10 @@ void model_spawned(struct actor *child, struct model_scope *nursery);
 void model_started(struct actor *self);
 void model_ended(struct actor *self);
 void model_unlock(struct actor *self, unsigned mutex);
-/* Somebody may be on the way to it. */
+/* An actor may be about to use it. */
 bool model_contended(unsigned mutex);
 int model_outcome(const struct model_scope *s);
-/* Whether a wait may answer that: the outcome when the last child left, or when the wait came back. */
+/* Whether a wait may return that: the outcome when the last child ended, or when the wait returned. */
 bool model_explains(const struct call *c, int rc);
 
 /* ---- books ---- */
@@ -304,11 +303,11 @@ void books_write(void *to, size_t size, uint32_t value);
 void books_sent(unsigned channel, uint32_t value);
 /* The value, all its bytes checked; 0 for a size of 0. self: NULL for what was left in the end. */
 uint32_t books_received(struct actor *self, unsigned channel, const void *from);
-/* The channel goes: how much it has dropped by its mode, or holds still. */
+/* The channel is freed: how much it has dropped by its mode, or still holds. */
 void books_dropped(unsigned channel, uint64_t n);
 /* All is over. */
 void books_close(void);
-/* An answer that there must be a reason for. */
+/* A result that must have a reason. */
 void books_answer(struct actor *self, int rc, uint64_t deadline, bool waits);
 
 /* ---- running ---- */
@@ -319,7 +318,7 @@ enum form { FOREVER, TRY, UNTIL };
 enum form form_of(const struct op *op, unsigned plain);
 CCDeadline deadline_of(enum form form, unsigned operand);
 
-/* A handle of our own on the task in a slot, and its actor. False: there is none. */
+/* A duplicated handle of the task in a slot, and its actor. False: there is none. */
 bool task_copy(unsigned slot, CCTask *copy, unsigned *actor);
 
 void op_spawn(struct actor *self, const struct op *op);

@@ -37,7 +37,7 @@ struct model_scope *model_scope_new(struct model_scope *parent, struct scope *re
     return s;
 }
 
-/* Whether its owner does not feel what is cancelled above. */
+/* Whether its owner is shielded from cancellations above. */
 static bool hidden(const struct model_scope *s) {
     if (s->owner == NULL || s->pierced) return false;
     return s->hides || (s->parent != NULL && s->parent->owner == s->owner && !s->parent->felt);
@@ -103,7 +103,7 @@ bool model_explains(const struct call *c, int rc) {
     const struct model_scope *s = c->nursery;
     if (rc == c->outcome || rc == model_outcome(s)) return true;
     if (s->code != 0 || s->cancelled) return false;
-    for (bool own = true; s != NULL; s = s->parent, own = false) /* one that has fired since anybody looked */
+    for (bool own = true; s != NULL; s = s->parent, own = false) /* one that has fired since the last check */
         if (rc == (own ? ETIMEDOUT : ECANCELED) && cc_now_ns() >= s->deadline) return true;
     return false;
 }
@@ -114,7 +114,7 @@ static void pierce(struct model_scope *s) {
         if (world.actors[i].scope == s) world.actors[i].shield = false;
 }
 
-/* Somebody waits for this nursery's end, was cancelled meanwhile, and therefore cancels it. */
+/* An actor waits for this nursery's end, was cancelled meanwhile, and therefore cancels it. */
 static bool given_up(const struct model_scope *s) {
     for (unsigned i = 0; i < world.actors_made; i++) {
         const struct actor *a = &world.actors[i];
@@ -125,14 +125,14 @@ static bool given_up(const struct model_scope *s) {
     return false;
 }
 
-/* Cancelled since the last look, by itself: its deadline has passed, or it was given up. What was first, it has to
- * say. */
+/* Cancelled since the last check, by itself: its deadline has passed, or it was freed. Its reason must be the first of
+ * them. */
 static bool ended_by_itself(const struct model_scope *s) {
     return !s->own && s->real->own && (cc_now_ns() >= s->deadline || given_up(s));
 }
 
-/* Deadlines and grace periods end by themselves (OPS-2). Several may have since the last look, one below the other:
- * each has its own reason, and then those below have it that have none. */
+/* Deadlines and grace periods end by themselves (OPS-2). Several may have since the last check, one below the other:
+ * each has its own reason, and scopes below without one inherit it. */
 static void look_for_ends(void) {
     bool ended[sizeof world.scopes / sizeof *world.scopes] = {false};
     for (unsigned i = 0; i < world.scopes_used; i++) {
@@ -205,7 +205,7 @@ void model_started(struct actor *self) {
     ++world.step;
 }
 
-/* Its function is about to return, and nobody runs before the runtime has drawn the consequences. */
+/* Its function is about to return, and no other actor runs before the runtime has processed the end. */
 void model_ended(struct actor *self) {
     self->status = self->panicked ? ENOTRECOVERABLE : 0;
     self->result = self->panicked     ? NULL

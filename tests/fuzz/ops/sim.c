@@ -43,12 +43,12 @@ void __wrap_cc__futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t u
 /* The one worker sleeps, or is about to: no time that it has noted is later than the simulated one begins. */
 void sim_start(void) {
     cc__sched.searchers_max = 0;
-    cc__watch_set_timer_slack(0); /* the model foretells when each timer fires */
+    cc__watch_set_timer_slack(0); /* the model predicts when each timer fires */
     now_ns = UINT64_C(1000000000) * 1000000000;
     simulated = true;
 }
 
-/* Panics that nobody stops are an ordinary end here, and resolving names would take most of the time. */
+/* Unrecovered panics are an ordinary end here, and resolving names would take most of the time. */
 void __wrap_cc__report_unstopped(const CCPanic *info);
 void __wrap_cc__report_unstopped(const CCPanic *info) {
     (void)info;
