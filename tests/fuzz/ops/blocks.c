@@ -61,8 +61,7 @@ static void nursery_before(void *block) {
 
 static void nursery_after(void *block) {
     struct block *b = block;
-    if (world.exact)
-        model_scope_end(b->scope); /* the real one has ended; the model's state stays a little longer */
+    if (world.exact) model_scope_end(b->scope); /* the real one has ended; the model's state stays a little longer */
     model_end(&b->call, b->result, 0, 0, NULL);
     trace(b->self, "its nursery has ended: %d", b->result);
     if (!world.exact) return;
