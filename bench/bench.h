@@ -2,15 +2,14 @@
  *
  *   NAME [WORKERS] [SCALE] [PARAMETER]
  *
- * Workers: 0 or nothing leaves the number to the library. Scale: a factor on n, 1 unless given. Parameter: how many
- * of whatever the program is about, in those that measure how a cost grows.
+ * Workers: 0 or nothing leaves the number to the library. Scale: a factor on n, 1 unless given. Parameter: the size
+ * that is varied, in programs that measure how a cost grows.
  *
  * A program measures one region, once, and prints one line:
  *
  *   ccc NAME WORKERS N NS_PER_OP [KEY=VALUE ...]
  *
- * A result that is wrong is worth no figure: then the program says so on stderr and exits with 1.
- */
+ * A result that is wrong is worth no figure: then the program says so on stderr and exits with 1. */
 #ifndef CCC_BENCH_BENCH_H
 #define CCC_BENCH_BENCH_H
 

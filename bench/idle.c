@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
     if (gate == NULL) bench_fail("no channel");
     for (uint64_t i = 0; i < n; i++) bench_check(cc_spawn(&tasks[i], wait_at, gate, NULL), "cc_spawn");
     while (atomic_load(&arrived) < n) rest(0.001);
-    rest(0.5); /* whoever searches for work has found that there is none */
+    rest(0.5); /* searching workers have found no work */
     struct rusage before, after;
     getrusage(RUSAGE_SELF, &before);
     rest((double)seconds);

@@ -5,7 +5,7 @@
 struct work {
     CCIsland *island;
     uint64_t n, ns;
-    uint64_t sum; /* the island's own */
+    uint64_t sum; /* owned by the island */
 };
 
 static void *add(void *arg) {

@@ -1,10 +1,9 @@
-/* latency.c - how long after a send does the receiver run, when others want the CPUs too? The parameter is the number
- * of busy fibers: each computes for some 2 µs, yields, and begins again.
+/* latency.c - how long after a send does the receiver run, when other fibers compete for the CPUs? The parameter is the
+ * number of busy fibers: each computes for some 2 µs, yields, and begins again.
  *
  * Eight callers sleep for half a millisecond, and send the time to a receiver that waits for it on a channel of
  * capacity 1. What is printed are percentiles, of the time from the send to the receiver's turn, and of the time by
- * which the caller's sleep was too long (late_).
- */
+ * which the caller's sleep was too long (late_). */
 #include "samples.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* scale_capacity.c - what does room in a channel buy? One producer, one consumer; the parameter is the capacity. */
+/* scale_capacity.c - how much does a larger buffer save? One producer, one consumer; the parameter is the capacity. */
 #include "flow_body.h"
 
 int main(int argc, char **argv) {

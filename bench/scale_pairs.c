@@ -1,4 +1,4 @@
-/* scale_pairs.c - what does a message cost when many talk at once? The parameter is the number of fibers.
+/* scale_pairs.c - what does a message cost when many fibers communicate at once? The parameter is the number of fibers.
  *
  * Each pair passes a token to and fro over two rendezvous channels. One operation is a message; the clock runs from
  * the moment when all callers have passed a gate until the last one is done: 1,000,000 messages, but 8 for each pair

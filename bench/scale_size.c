@@ -1,5 +1,5 @@
 /* scale_size.c - what does a large value cost? One producer, one consumer, capacity 16; the parameter is the size of a
- * value in bytes, 8 at least. Its first and its last 8 bytes are written by the producer and looked at by the consumer.
+ * value in bytes, 8 at least. Its first and its last 8 bytes are written by the producer and checked by the consumer.
  */
 #include "bench.h"
 

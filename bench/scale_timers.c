@@ -1,7 +1,7 @@
 /* scale_timers.c - what does a sleep cost, and how late does it end, for 10 sleepers and for a million? The parameter
  * is their number.
  *
- * Everybody sleeps for about a second in all, in pieces of irregular length: 20 of them, 4 with more than 1000
+ * Each fiber sleeps for about a second in all, in pieces of irregular length: 20 of them, 4 with more than 1000
  * sleepers, 1 with more than 100,000. One operation is one sleep; its time is that of the CPUs, in user space and in
  * the kernel, since what passes on the clock is mostly the sleep itself. The percentiles say how late the sleeps ended.
  */

@@ -1,10 +1,9 @@
-/* tail.c - how long does a woken fiber wait when its waker goes on computing? The parameter N: after one send in N the
- * sender computes for 3 ms before it waits; after the others it waits at once.
+/* tail.c - how long does a woken fiber wait when its waker continues to compute? The parameter N: after one send in N
+ * the sender computes for 3 ms before it waits; after the others it waits at once.
  *
  * The sender sends the time, then receives an answer; the receiver notes how long ago the value was sent, and answers.
  * Two CPUs are enough for both, so whatever a long send's receiver waits is what the scheduler adds: its worker is
- * busy, another one sleeps. What is printed are percentiles of all sends, and of the long ones alone (long_).
- */
+ * busy, another one sleeps. What is printed are percentiles of all sends, and of the long ones alone (long_). */
 #include "samples.h"
 
 enum { LONG_NS = 3000000, LONG_SENDS = 400 };

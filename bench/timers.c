@@ -1,9 +1,8 @@
 /* timers.c - what does a sleeping fiber cost, and is it woken on time?
  *
- * 100,000 fibers sleep between 0 and 1000 ms, evenly spread, in a scrambled order so that no heap has it
- * easy. A sleep that ends early is an error. One operation is one fiber; the second that the longest sleep
- * takes anyway is subtracted.
- */
+ * 100,000 fibers sleep between 0 and 1000 ms, evenly spread, in a scrambled order, which is the hard case for a heap. A
+ * sleep that ends early is an error. One operation is one fiber; the second that the longest sleep takes anyway is
+ * subtracted. */
 #include "bench.h"
 
 #include <stdatomic.h>

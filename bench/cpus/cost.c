@@ -1,21 +1,20 @@
 /* cost.c - a model of many CPUs: what the library's real code costs where each access to memory has a price.
  *
- * It stands in the place of the schedule explorer (tests/explore/core), with the same stubs: every atomic operation
- * of the library calls ex_load and so on, and the instrumentation of the compiler reports plain accesses. Each virtual
- * thread is a CPU of its own with a clock of its own. The one whose clock is behind all others goes on: so all
- * operations happen in the order of their times, on one real thread.
+ * It replaces the schedule explorer (tests/explore/core), with the same stubs: every atomic operation of the library
+ * calls ex_load and so on, and the instrumentation of the compiler reports plain accesses. Each virtual thread is a CPU
+ * with its own clock. The one with the earliest clock runs next: so all operations happen in the order of their times,
+ * on one real thread.
  *
  * What it knows of hardware is lines of 64 bytes: who has a line, and since when it may be had again (COST-1 to 3).
  *
  * COST-1  A line that this CPU has costs a hit; one that another CPU has, or that several have if it is to be written,
  *         costs a transfer.
- * COST-2  Transfers of one line for writing follow one another: whoever comes meanwhile waits.
- * COST-3  A line that nobody has touched yet costs a hit: neither main memory nor page faults are modelled.
- * COST-4  A thread that is woken goes on some microseconds later; the waker pays for its system call. A membarrier
+ * COST-2  Transfers of one line for writing follow one another: whoever comes meanwhile waits. COST-3  A line that
+ * nobody has touched yet costs a hit: neither main memory nor page faults are modelled. COST-4  A thread that is woken
+ * goes on some microseconds later; the waker pays for its system call. A membarrier
  *         interrupts every CPU that runs.
  * COST-5  The time of a wake varies by a tenth, by the seed. A schedule depends on every nanosecond, so one run says
- *         little: run.py takes the mean of several.
- */
+ *         little: run.py takes the mean of several. */
 #include "cost.h"
 
 #include "arch/context.h"
@@ -37,7 +36,7 @@ enum {
     FENCE = 90,      /* a full fence */
     TRANSFER = 600,  /* a line of another CPU */
     RELAX = 120,     /* a pause */
-    CLOCK = 220,     /* a look at the clock */
+    CLOCK = 220,     /* reading the clock */
     SWITCH = 15,     /* of contexts */
     ALLOCATE = 250,  /* malloc or free */
     SYSTEM = 5000,   /* a system call that does not wait */
@@ -94,7 +93,7 @@ void ex_fail(const char *fmt, ...) {
 
 struct line {
     uintptr_t at;            /* address / 64; 0: free */
-    int16_t owner;           /* whoever wrote it last, alone; -1: several have it; -2: nobody */
+    int16_t owner;           /* the CPU that wrote it last, alone; -1: several have it; -2: none */
     uint64_t sharers[SETS];  /* who has it */
     uint64_t free_at;        /* the last transfer for writing has ended */
     uint64_t cost, accesses; /* beyond hits, since cost_begin */
@@ -181,7 +180,7 @@ static void go_to(int thread) {
     (void)cc__context_switch(from, &threads[thread].context, NULL);
 }
 
-/* When a thread can go on; UINT64_MAX: not by itself. */
+/* When a thread can continue; UINT64_MAX: not by itself. */
 static uint64_t ready_at(struct vthread *t) {
     switch (t->state) {
     case THREAD_READY:
@@ -195,7 +194,7 @@ static uint64_t ready_at(struct vthread *t) {
     }
 }
 
-/* Until when the current thread may go on without looking: the next one's time. */
+/* Until when the current thread may continue without a check: the next one's time. */
 static uint64_t horizon;
 
 /* The thread whose time comes first. */

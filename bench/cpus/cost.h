@@ -5,9 +5,9 @@
 #include "explore.h"
 
 unsigned cost_cpus(void);
-/* Work that touches no memory: so many nanoseconds of this CPU. */
+/* Work that touches no memory: that many nanoseconds of this CPU. */
 void cost_work(uint64_t ns);
-/* What is measured lies between these two; ops: of how many operations. */
+/* The measured region is between these two; ops: the number of operations. */
 void cost_begin(void);
 void cost_end(uint64_t ops);
 /* One sample of a latency, in nanoseconds; their percentiles are printed. */

@@ -4,7 +4,7 @@
 #include <ccc/ccc.h>
 #include <stdlib.h>
 
-/* The rows begin on an OS thread, which takes no part. */
+/* The rows start on an OS thread, which is not measured. */
 static void on_fiber(CCTaskFn fn) {
     CCRuntimeConfig config = {.workers = cost_cpus(), .max_workers = cost_cpus()};
     EX_EQ(cc_runtime_init(&config), 0);
@@ -51,7 +51,7 @@ static struct {
     CCMutex m;
 } each[FIBERS_MAX];
 
-/* fn(i) for so many fibers a CPU. They count in each[i].ops. */
+/* fn(i) for that many fibers per CPU. They count in each[i].ops. */
 static void go_on(CCTaskFn fn, unsigned per_cpu) {
     unsigned n = per_cpu * cost_cpus();
     for (unsigned i = 0; i < n; i++) {
@@ -206,7 +206,7 @@ static void *wake_root(void *arg) {
     for (unsigned i = 0; i < n; i++) {
         woken_at[i] = cc_now_ns();
         cc_event_set(&wakes[i]);
-        cost_work(1000000); /* and computes on: only another worker can run it soon */
+        cost_work(1000000); /* and continues to compute: only another worker can run it soon */
     }
     EX_EQ(cc_wait_group_wait(&all_done), 0);
     cost_end(n);

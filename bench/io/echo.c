@@ -1,5 +1,5 @@
 /* echo.c - an echo server, a fiber for each connection: echo [WORKERS [TICKERS]]. Prints its port; ends when it is
- * killed. With TICKERS: so many fibers sleep until every 50 ms, each at a time of its own; at the end of its standard
+ * killed. With TICKERS: that many fibers wake every 50 ms, each at its own phase; at the end of its standard
  * input the server prints how late they woke, as KEY=VALUE, and ends. */
 #include "server.h"
 

@@ -1,4 +1,4 @@
-/* file.c - files: what the library's calls cost beside the system's, where the caches have all; reads that miss the
+/* file.c - files: what the library's calls cost beside the system's, for cached data; reads that miss the
  * page cache, with one reader and with 32; and syncs, with one writer and with sixteen: file [DIRECTORY].
  *
  * Each row: nanoseconds of the plain call on an OS thread, of the library's call in a fiber, and their ratio; the best

@@ -1,11 +1,10 @@
 /* load.c - load for an echo server: load PORT CONNECTIONS SECONDS SIZE [RATE].
  *
- * Every connection has one request under way: it sends SIZE bytes, waits for all of them, checks them, sends the
- * next. With RATE: so many requests are due in a second, evenly, on one connection after the other; the latency of one
- * counts from when it is due, also if its connection is not free then. One thread, epoll, no library. Prints requests,
- * requests per second and percentiles of the latency in us, as KEY=VALUE; with RATE also how late requests were sent
- * whose connections were free: that is the load's own fault.
- */
+ * Every connection has one request in flight: it sends SIZE bytes, waits for all of them, checks them, sends the next.
+ * With RATE: that many requests are due per second, evenly spaced, on one connection after the other; the latency of
+ * one counts from when it is due, also if its connection is not free then. One thread, epoll, no library. Prints
+ * requests, requests per second and percentiles of the latency in us, as KEY=VALUE; with RATE also how late requests
+ * were sent whose connections were free: that is the load's own fault. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -28,7 +27,7 @@ enum { BUCKETS = 4096, SIZE_MAX_ = 65536 };
 struct connection {
     int fd;
     size_t got;
-    uint64_t number, sent_at; /* of the request that is under way */
+    uint64_t number, sent_at; /* of the request in flight */
     uint64_t due;             /* how many were due, with a rate; the first `number` were sent */
     bool busy;
 };

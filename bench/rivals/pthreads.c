@@ -364,7 +364,8 @@ struct place {
     uint64_t passed, end; /* when the token ended here */
 };
 
-/* The token counts the hops that are left; who receives 0 closes its exit, and so do all others after it. */
+/* The token counts the hops that are left; the thread that receives 0 closes its output, and so do all others after it.
+ */
 static void *pass_on(void *arg) {
     struct place *p = arg;
     for (uint64_t left; receive(p->in, &left);) {

@@ -1,4 +1,4 @@
-/* broadcast_cond.c - a thousand fibers wait at a condition for the next generation; the last one to see it tells the
+/* broadcast_cond.c - a thousand fibers wait at a condition for the next generation; the last one to see it signals the
  * publisher. One operation: a wake of one fiber. */
 #include "work.h"
 

@@ -1,4 +1,4 @@
-/* pipeline_body.h - items pass the stages of a pipeline, over channels. Whoever includes it says which: NAME, how many
+/* pipeline_body.h - items pass the stages of a pipeline, over channels. The including file defines NAME, how many
  * PIPELINES, how many items (AMOUNT), the CAPACITY of the channels, and the STEPS of each stage. One operation: an
  * item. */
 #include "work.h"

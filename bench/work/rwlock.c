@@ -1,5 +1,6 @@
 /* rwlock.c - 64 fibers read a table behind a reader-writer lock, one access in 20 writes; each access computes for
- * about 0.2 us inside and 1 us outside. One operation: an access; the percentiles tell how long the lock took. */
+ * about 0.2 us inside and 1 us outside. One operation: an access; the percentiles are of the time to acquire the lock.
+ */
 #include "work.h"
 
 enum { FIBERS = 64, ENTRIES = 256, WRITE_1_IN = 20 };

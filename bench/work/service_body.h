@@ -1,7 +1,7 @@
 /* service_body.h - a service with an open loop: a request comes every 1/RATE s, whether or not the last one is done.
- * Each has a fiber of its own and a deadline, waits for an answer of one of four back ends, computes for 10 us. One
- * operation: a request; the percentiles tell how long after its arrival a request was done. CPU time is what counts:
- * wall time is the rate's. */
+ * Each has its own fiber and a deadline, waits for an answer of one of four back ends, computes for 10 us. One
+ * operation: a request; the percentiles are of the time from its arrival to its end. CPU time is what counts: wall time
+ * follows from the rate. */
 #include "work.h"
 
 enum { BACKENDS = 4, WORK_US = 10, DEADLINE_MS = 1000 };

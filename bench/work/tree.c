@@ -12,7 +12,7 @@ static uint64_t hash(uint64_t x) {
     return x ^ x >> 33;
 }
 
-/* One node in nine has eight children: the tree is just about to die out everywhere. */
+/* One node in nine has eight children: on average just under one child per node, so the tree is finite. */
 static unsigned children_of(uint64_t node, unsigned depth) {
     return depth == 0 ? ROOT_CHILDREN : depth < LIMIT && hash(node) % 1000 < 122 ? 8 : 0;
 }

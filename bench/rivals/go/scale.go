@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What a rival cannot do is no failure of its program.
+// A missing feature of a rival is not a failure.
 func unavailable(why string) {
 	fmt.Fprintln(os.Stderr, why)
 	os.Exit(77)
@@ -45,7 +45,7 @@ func percentiles(prefix string, samples []int64) string {
 	return text
 }
 
-// A gate that opens when n have come, and a clock that starts when all n have had their first turn behind it.
+// A gate that opens when n have arrived, and a clock that starts when all n have had their first turn after it.
 type gate struct {
 	n                        uint64
 	arrived, begun, finished atomic.Uint64
