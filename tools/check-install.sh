@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check-install.sh BUILD_DIR: installs a build into a folder of its own, looks at what is there, compiles a program as a user would, by
 # pkg-config and by CMake, and removes all of it again. The program's one frame is far larger than a stack's guard: compiled with the flags that we hand
-# out, it must end with a report of its overflow and not in somebody else's memory.
+# out, it must end with a report of its overflow and not corrupt other memory.
 set -eu
 cd "$(dirname "$0")/.."
 build=$(realpath "$1")
@@ -35,14 +35,14 @@ __attribute__((noinline)) static unsigned gulp(unsigned i) {
     big[i] = 1;
     return big[i];
 }
-static void *neighbour(void *arg) {
+static void *other_fiber(void *arg) {
     return arg;
 }
 static void *task(void *arg) {
     return gulp(n) != 0 ? arg : NULL;
 }
 int main(void) {
-    for (int i = 0; i < 8; i++) cc_run(neighbour, NULL, NULL);
+    for (int i = 0; i < 8; i++) cc_run(other_fiber, NULL, NULL);
     return cc_run(task, NULL, NULL);
 }
 EOF

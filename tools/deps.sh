@@ -23,7 +23,7 @@ need() {
     "$@" || missing+=("${packages[@]}")
 }
 
-# want PACKAGE... -- TEST...: the same for what one can do without.
+# want PACKAGE... -- TEST...: the same for optional packages.
 want() {
     local packages=()
     while [[ $1 != -- ]]; do
@@ -87,7 +87,7 @@ have_go() {
     have go || [[ -x /usr/local/go/bin/go ]] || compgen -G '/usr/lib/go-*/bin/go' >/dev/null
 }
 
-# Tokio wants a Rust of the last two years; Debian 12 has one beside its own, under another name.
+# Tokio needs a Rust of the last two years; Debian 12 has one beside its default, under another name.
 have_cargo() {
     local version
     version=$(cargo --version 2>/dev/null | awk '{ print $2 }')

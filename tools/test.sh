@@ -131,7 +131,7 @@ count_tap() {
         /^not ok [0-9]+/ { bad++ }
         END { print ok + 0, bad + 0, skip + 0, (has_plan && planned == ok + bad + skip) }' "$log")
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
-    # What nobody has tested is said, each reason once.
+    # Prints what was skipped, each reason once.
     ((skip == 0)) || sed -n 's/^ok [0-9]* .*# SKIP \(.*\)/\1/p' "$log" | sort | uniq -c | while read -r count line; do
         echo "   skipped in $name, $count: $line"
     done

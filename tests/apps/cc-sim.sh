@@ -61,7 +61,7 @@ case_status_127_is_a_failure() {
     ends 1 'seed 1 ends with status 127, and says:' -s 1..3 sh -c 'echo no; exit 127'
 }
 
-# Whoever starts it may have left it children: those are not runs.
+# The process that starts it may leave children to it: those are not runs.
 case_children_of_others() {
     script slow <<'END' || return
 sleep 1
@@ -147,7 +147,7 @@ case_examples_print_the_same() {
     done
 }
 
-# course NAME SEED: who parks, wakes and joins, in which order and when; in a process of its own, whose addresses are others.
+# course NAME SEED: the order and times of parks, wakes and joins; in a separate process, whose addresses differ.
 course() {
     CC_TRACE=park,wake,join,timer,spawn CC_SIM_SEED=$2 timeout 120 "$build/examples/$1" 2>&1 </dev/null >/dev/null |
         sed -e 's/thread [0-9]*/thread/'

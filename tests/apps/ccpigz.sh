@@ -131,7 +131,7 @@ case_reads_what_others_write() {
     done
 }
 
-# Data that do not compress: several tasks find nothing to begin at, and one goes on alone. By CPU time, beside one alone.
+# Data that do not compress: several tasks find nothing to start at, and one continues alone. The CPU time is compared with that of one task.
 case_split_gives_up() {
     local alone split
     head -c $((short ? 6000000 : 24000000)) /dev/urandom >plain

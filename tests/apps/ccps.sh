@@ -121,7 +121,7 @@ case_a_blocked_worker() {
     return $status
 }
 
-# many_fibers FIBERS: starts a program with so many, as $pid, and waits until ccps can read it.
+# many_fibers FIBERS: starts a program with that many fibers, as $pid, and waits until ccps can read it.
 many_fibers() {
     local tries
     : >said
@@ -138,7 +138,7 @@ many_fibers() {
     return 1
 }
 
-# When the first byte comes, the process goes on already: who reads slowly, or not at all, does not stop it.
+# When the first byte arrives, the process already continues: a slow reader, or none, does not stop it.
 case_stopped_while_it_is_read_only() {
     local reader state status=0
     many_fibers 999 || return
@@ -241,7 +241,7 @@ case_a_static_program() {
     done
 }
 
-# While it goes on, as fast as it can: many looks, and none of them fails.
+# While the process runs as fast as it can: many reads, and none of them fails.
 case_a_program_that_runs() {
     local i status=0
     "$build/examples/hangs/circle" >said 2>&1 </dev/null &

@@ -75,7 +75,7 @@ class Browser:
         elif kind == "Runtime.consoleAPICalled" and what["type"] in ("error", "assert"):
             self.errors.append(str(what["args"]))
         elif kind == "Log.entryAdded" and what["entry"]["level"] == "error" and "503" not in what["entry"]["text"]:
-            # 503: at that moment it could not be told, on a machine that is very busy; the page asks again.
+            # 503: not available at that moment, on a very busy machine; the page asks again.
             self.errors.append(what["entry"]["text"] + " " + what["entry"].get("url", ""))
 
     def call(self, method, **params):

@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.dirname(__file__))
 import chromium  # noqa: E402
 
-# The programs hang for ever: whoever stops this one stops them, too.
+# The programs hang for ever: stopping this one stops them, too.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 # name, program, kind of finding, what the clicks find, text of the details

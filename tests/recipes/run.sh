@@ -161,7 +161,7 @@ if ! lacks "curl and openssl" /usr/sbin/nginx /usr/include/openssl/ssl.h "$(comp
     recipe openssl $(pkg openssl) -- 127.0.0.1 $((http + 1)) "$work/ca.pem"
 fi
 
-# ---- iperf3, through the proxy of the examples, in both directions; so many bytes, however long they take ----
+# ---- iperf3, through the proxy of the examples, in both directions; a fixed number of bytes, however long they take ----
 through() { # LOG OPTIONS...
     local log=$1 attempt
     shift

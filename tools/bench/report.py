@@ -6,7 +6,7 @@ import textwrap
 
 from catalogue import MEMORY_GOAL, PACED, ROWS, RUNTIMES, SERIES, WORK, WORK_RUNTIMES
 
-NOISY = 1.3  # a median so many times the minimum is marked
+NOISY = 1.3  # a median that many times the minimum is marked
 
 TITLES = {runtime.name: runtime.title for runtime in RUNTIMES}
 
