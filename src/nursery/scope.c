@@ -101,23 +101,23 @@ static bool feels(struct scope *s, const void *who) {
 }
 
 /* The caller that enters or leaves a scope. */
-struct visitor {
+struct caller {
     struct fiber *fiber;       /* NULL: an OS thread */
     struct outsider *outsider; /* of an OS thread; NULL: it is in no scope yet */
 };
 
-static struct visitor visitor(void) {
+static struct caller current_caller(void) {
     struct fiber *self = cc__sched_current(cc__worker());
-    return (struct visitor){self, self == NULL ? cc__outsider() : NULL};
+    return (struct caller){self, self == NULL ? cc__outsider() : NULL};
 }
 
-static _Atomic uintptr_t *word_of(struct visitor v) {
+static _Atomic uintptr_t *word_of(struct caller v) {
     return v.fiber != NULL ? &v.fiber->scope : &v.outsider->scope;
 }
 
-/* Replaces the scope address in the visitor's word. Its own bits stay; `shields` are set unless s is pierced. Under the
+/* Replaces the scope address in the caller's word. Its own bits stay; `shields` are set unless s is pierced. Under the
  * lock of s. */
-static void set_scope(struct visitor v, struct scope *s, uintptr_t shields) { /* SCOPE-3 */
+static void set_scope(struct caller v, struct scope *s, uintptr_t shields) { /* SCOPE-3 */
     bool cancelled = s != NULL && feels(s, v.fiber != NULL ? (void *)v.fiber : v.outsider);
     if (s != NULL && s->pierced) shields = 0;
     if (cancelled && v.fiber != NULL) cc__cancel_adopt();
@@ -126,7 +126,7 @@ static void set_scope(struct visitor v, struct scope *s, uintptr_t shields) { /*
     while (!cc__cas(word_of(v), &word, wanted));
 }
 
-static void drop(struct visitor v, struct scope *s) {
+static void drop(struct caller v, struct scope *s) {
     if (s == NULL) return;
     cc__lock_take(&s->lock);
     if (v.fiber != NULL)
@@ -136,7 +136,7 @@ static void drop(struct visitor v, struct scope *s) {
     cc__lock_release(&s->lock);
 }
 
-static void add_locked(struct visitor v, struct scope *s) {
+static void add_locked(struct caller v, struct scope *s) {
     if (v.fiber != NULL)
         cc__list_push_back(&s->members, &cold_of(v.fiber)->member);
     else
@@ -146,7 +146,7 @@ static void add_locked(struct visitor v, struct scope *s) {
 static const CCError passed = {.code = ETIMEDOUT, .text = "the deadline has passed"};
 
 void cc__scope_enter(struct scope *s) {
-    struct visitor v = visitor();
+    struct caller v = current_caller();
     if (v.fiber == NULL && v.outsider == NULL) cc__outsider_become(v.outsider = &s->outsider);
     s->outer = cc__scope_of(cc__get(word_of(v)));
     drop(v, s->outer);
@@ -166,7 +166,7 @@ void cc__scope_enter(struct scope *s) {
 }
 
 void cc__scope_leave(struct scope *s) {
-    struct visitor v = visitor();
+    struct caller v = current_caller();
     struct scope *outer = s->outer;
     uintptr_t shields = s->entry; /* restored even if the end of a grace period cleared them inside */
     drop(v, s);
