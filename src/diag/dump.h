@@ -62,7 +62,7 @@ void cc__dump_nurseries(struct out *out);
 /* more: prints more about a waiting fiber, after its line; may be NULL. */
 void cc__dump_fibers(struct out *out, const struct survey *survey,
                      void (*more)(struct out *, struct fiber *, struct wait_what));
-/* OS threads that wait in a call of ours; now: the end of their waiting times. */
+/* OS threads that wait in a call of the library; now: the end of their waiting times. */
 void cc__dump_blocked(struct out *out, uint64_t now);
 /* Blocking calls that run although no caller waits for them any more. */
 void cc__dump_abandoned(struct out *out, uint64_t now);

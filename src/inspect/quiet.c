@@ -39,8 +39,8 @@ void cc__quiet_signal_is_ours(int signal) {
 
 #define BIT(signal) (UINT64_C(1) << ((signal)-1))
 
-/* A handler may end the program, or leave a call of ours by a jump. Signals for a thread's own faults do not count: no
- * thread runs. */
+/* A handler may end the program, or leave a call of the library by a jump. Signals for a thread's own faults do not
+ * count: no thread runs. */
 bool cc__quiet_signals_may_come(void) {
     uint64_t own_faults =
         BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGABRT) | BIT(SIGSYS);

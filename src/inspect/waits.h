@@ -35,15 +35,15 @@ unsigned cc__graph_cycle(struct graph_wait *cycle, unsigned max, bool hints);
  */
 
 /* There are waiters, and nothing can wake one: every worker sleeps with nothing to do, no timer is armed, no signal
- * that may come from outside is handled, and every thread is one of ours or waits in a call of ours without a
- * deadline. */
+ * that may come from outside is handled, and every thread belongs to the runtime or waits in a call of the library
+ * without a deadline. */
 bool cc__quiet_for_good(void);
 
-/* Every worker sleeps with nothing to do, and every thread but the caller's is one of ours or waits in a call of
- * ours. */
+/* Every worker sleeps with nothing to do, and every thread but the caller's belongs to the runtime or waits in a call
+ * of the library. */
 bool cc__quiet_but_me(void);
 
-/* Every thread waits in a call of ours without a deadline. */
+/* Every thread waits in a call of the library without a deadline. */
 bool cc__quiet_threads(void);
 
 /* Whether the program handles a signal that may come from outside; `signal` is the runtime's own and does not count. */

@@ -125,9 +125,9 @@ enum {
     TIMER_SLACK_NS = 250 * 1000,
     OTHERS_SLEEP_SKIPS = 15, /* sleeps without a search after a wasted one while all others slept. Guess */
     WAKE_CREDIT = 8,         /* wasted wakes that are allowed in a row, at most. Guess */
-    /* Short work that was taken from behind a long turn earns one wake each. A stage of a pipeline whose neighbours run
-     * elsewhere never ends its turn: each batch would wake a worker for a microsecond of work. Bound: wakes for short
-     * work take a tenth of a CPU. Decision 049 */
+    /* Short work that was taken from behind a long turn earns one wake each. A stage of a pipeline whose adjacent
+     * stages run elsewhere never ends its turn: each batch would wake a worker for a microsecond of work. Bound: wakes
+     * for short work take a tenth of a CPU. Decision 049 */
     SHORT_WORK_NS = 250 * 1000,
     /* A tick of the watcher takes 3 us of CPU time on a bare machine, 11 to 17 us on a virtual one (measured). If a
      * turn was long within EAGER_NS: tick often, for a bound of 250 us on a deferred wake (bench/tail). Otherwise the

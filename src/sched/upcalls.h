@@ -95,7 +95,8 @@ void cc__upcall_aborts(void);
 void cc__upcall_stalled(struct worker *w, uint64_t ns);
 /* diag/: cc__sysmon_ask was called. On the sysmon thread. */
 void cc__upcall_asked(void);
-/* diag/: whether tasks have not ended, or an OS thread waits in a call of ours without a deadline. Any thread. */
+/* diag/: whether tasks have not ended, or an OS thread waits in a call of the library without a deadline. Any thread.
+ */
 bool cc__upcall_unfinished(void);
 /* diag/: all workers have slept for some 50 ms although there are waiters (cc__upcall_unfinished). check 0: the first
  * time; true: call again. check 1: the same 100 ms later, if no worker has woken in between (cc__idle_epoch). Not again

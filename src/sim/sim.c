@@ -106,7 +106,8 @@ static CC_NORETURN CC_COLD void hook_waits(void) {
         (unsigned long long)cc__sim.seed);
 }
 
-/* Whoever creates or ends the island waits until the hook has returned: only its thread runs (SIM-1). */
+/* The thread that creates or ends the island waits until the hook has returned: only the island's thread runs (SIM-1).
+ */
 CC_NO_TSAN void cc__upcall_sim_hook(bool begins) {
     if (begins)
         cc__sim.hooks++;

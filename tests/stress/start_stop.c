@@ -57,8 +57,7 @@ static void compare(struct footprint before) {
            before.threads, before.fds, before.mappings, after.rss_kb, after.threads, after.fds, after.mappings);
     CHECK_EQ(before.threads, after.threads);
     CHECK_EQ(before.fds, after.fds);
-    if (UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu())
-        return; /* the tool's memory is counted, too */
+    if (UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu()) return; /* the tool's memory is counted, too */
     /* The C library keeps thread stacks and arenas for later; what grows with the cycles is far above that. */
     CHECK(after.mappings <= before.mappings + 40);
     CHECK(after.rss_kb <= before.rss_kb + 4096);

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A thread whose file is gone has ended. If the file cannot be opened for another reason, the thread may live. */
+/* A thread without a file has ended. If the file cannot be opened for another reason, the thread may still exist. */
 static bool lives(int tid) {
     char state = cc__thread_state(tid);
     return state != 0 ? strchr("ZXx", state) == NULL : cc__errno_get() != ENOENT && cc__errno_get() != ESRCH;
