@@ -27,7 +27,7 @@ static void free_wakes_with(enum parties kind, size_t size) {
     for (int i = 0; i < MANY; i++) CHECK_EQ(calls[i].returned, EPIPE);
 }
 
-TEST_WORKERS(free_wakes_everybody) {
+TEST_WORKERS(free_wakes_all) {
     for_each_kind(free_wakes_with, 8);
 }
 

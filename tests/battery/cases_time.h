@@ -97,7 +97,7 @@ static void leaver_with(enum parties kind, size_t size) {
     cc_chan_free(ch);
 }
 
-TEST_WORKERS(one_leaves_the_line) {
+TEST_WORKERS(one_leaves_the_queue) {
     for_each_kind(leaver_with, 8);
 }
 

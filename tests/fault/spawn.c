@@ -132,7 +132,7 @@ static void *hog_the_worker(void *arg) {
 }
 
 /* Many wait for a task that never gets a stack: all joins return the error. */
-TEST(every_joiner_hears_it) {
+TEST(every_joiner_gets_the_error) {
     CCRuntimeConfig config = {.workers = 1};
     CHECK_EQ(cc_runtime_init(&config), 0);
     struct crew crew;

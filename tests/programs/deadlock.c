@@ -29,7 +29,7 @@ static void must_die(const struct shape_case *shape) {
     CHECK(good);
 }
 
-TEST(dead_shapes_are_reported, .timeout = 120) {
+TEST(deadlocked_shapes_are_reported, .timeout = 120) {
     if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
     for (int i = 0; i < DEAD_SHAPES; i++) must_die(&dead_shapes[i]);
 }

@@ -157,7 +157,7 @@ static void one_moves(void *unused) {
     join(start("nomad", goes_elsewhere, unused));
 }
 
-TEST(the_report_tells_of_another_thread) {
+TEST(the_report_mentions_another_thread) {
     run(one_moves, NULL);
     check_said("'nomad' held pthread mutex", true);
     check_said("on another OS thread, which is undefined", true);
@@ -205,7 +205,7 @@ static void one_waits_unwatched(void *how) {
     join(start("holder", waits_with_it, how));
 }
 
-TEST(nothing_is_said_unless_asked_for) {
+TEST(nothing_is_printed_unless_enabled) {
     setenv("CC_WORKERS", "1", 1);
     setenv("CC_MAX_WORKERS", "1", 1);
     run(one_waits_unwatched, (void *)(intptr_t)BY_LOCK);

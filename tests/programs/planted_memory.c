@@ -244,7 +244,7 @@ static void lose_and_end(void *arg) {
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
 
-TEST(what_a_dead_fiber_held_is_a_leak) {
+TEST(what_an_ended_fiber_held_is_a_leak) {
     struct child child;
     run_child(&child, lose_and_end, NULL);
     show_child(&child);

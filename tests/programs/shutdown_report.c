@@ -43,7 +43,7 @@ static void check_said(const char *text) {
     test_fail(__FILE__, __LINE__, "it did not say \"%s\"", text);
 }
 
-TEST(names_who_runs_and_where) {
+TEST(names_the_running_fiber_and_its_place) {
     run_child(&child, body, NULL);
     if (child.status != 0) show_child(&child);
     CHECK_EQ(child.status, 0);

@@ -296,7 +296,7 @@ static void *looks(void *arg) {
     return arg;
 }
 
-TEST(loops_that_look_end, .timeout = 60) {
+TEST(polling_loops_end, .timeout = 60) {
     for (uint64_t seed = 1; seed <= 10; seed++) CHECK_EQ(cc_sim_run(seed, looks, NULL, NULL), 0);
 }
 
@@ -337,7 +337,7 @@ static void *meet(void *arg) {
     return arg;
 }
 
-TEST(nobody_is_left_out, .timeout = 120) {
+TEST(no_fiber_is_left_out, .timeout = 120) {
     for (uint64_t seed = 1; seed <= (uint64_t)test_scale(40); seed++) CHECK_EQ(cc_sim_run(seed, meet, NULL, NULL), 0);
 }
 

@@ -211,7 +211,7 @@ static void one_computes_unwatched(void *unused) {
     join("hog", computes_for_long);
 }
 
-TEST(nothing_is_said_when_it_is_off) {
+TEST(nothing_is_printed_when_disabled) {
     run(one_computes_unwatched);
     check_said("ccc: stall:", 0);
 }

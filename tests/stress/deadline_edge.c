@@ -182,7 +182,7 @@ static void *leave_timers_behind(void *arg) {
     return NULL;
 }
 
-TEST_WORKERS(timers_left_behind_wake_nobody) {
+TEST_WORKERS(stale_timers_wake_nobody) {
     enum { FIBERS = 16 };
     CCTask tasks[FIBERS];
     uint64_t rng = test_seed();

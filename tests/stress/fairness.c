@@ -336,7 +336,7 @@ static void *an_old_one_and_a_flood(void *arg) {
     return NULL;
 }
 
-TEST(an_old_fiber_and_a_flood_of_new_ones) {
+TEST(an_old_fiber_and_a_stream_of_new_ones) {
     start(1);
     run_and_finish(an_old_one_and_a_flood, NULL);
 }

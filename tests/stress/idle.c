@@ -167,7 +167,7 @@ TEST_WORKERS(threads_and_fibers_wake_each_other) {
 
 /* ---- the start ---- */
 
-TEST_WORKERS(work_that_comes_before_the_workers) {
+TEST_WORKERS(work_that_is_spawned_before_the_workers_run) {
     long rounds = test_rounds(150, 15000);
     for (long i = 0; i < rounds; i++) {
         CCTask tasks[20];

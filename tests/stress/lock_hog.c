@@ -64,7 +64,7 @@ static void *contender(void *arg) {
 
 enum { HOGS = 3, CONTENDERS = 3 };
 
-TEST_WORKERS(nobody_is_forgotten, .timeout = 240) {
+TEST_WORKERS(no_waiter_is_forgotten, .timeout = 240) {
     struct contest r = {.turns = test_rounds(10000, 400000), .contenders = CONTENDERS + 1};
     CCTask tasks[HOGS + CONTENDERS];
     for (int i = 0; i < HOGS + CONTENDERS; i++) tasks[i] = spawn(i < HOGS ? hog : contender, &r);
@@ -81,7 +81,7 @@ TEST_WORKERS(nobody_is_forgotten, .timeout = 240) {
 }
 
 /* A waiter behind two hogs gets its turns. */
-TEST(everybody_gets_a_turn, .timeout = 120) {
+TEST(every_fiber_gets_a_turn, .timeout = 120) {
     start(2);
     struct contest r = {.turns = test_rounds(2000, 40000), .contenders = 1};
     CCTask hogs[2] = {spawn(hog, &r), spawn(hog, &r)};

@@ -81,7 +81,7 @@ static void *all_pairs(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(closes_and_numbers_that_come_again) {
+TEST_WORKERS(closes_and_reused_numbers) {
     CHECK_EQ(cc_run(close_while_read, NULL, NULL), 0);
     CHECK_EQ(cc_run(all_pairs, NULL, NULL), 0);
 }

@@ -255,7 +255,7 @@ TEST_WORKERS(thousands_are_cancelled) {
 
 /* ---- what the fibers had is given back, address space included ---- */
 
-TEST(shutdown_gives_everything_back) {
+TEST(shutdown_returns_all_memory) {
     if (UNDER_ASAN || UNDER_TSAN || under_valgrind() || under_qemu()) SKIP("the tool's memory is counted, too");
     enum { FIBERS = 20000, PEAK_KB = FIBERS * 56, LEFT_KB = 600 * 1024 };
     struct cycle c = {.over = false};

@@ -553,7 +553,7 @@ static void wakes_and_tells(void) {
 static void notifies(void) {
     cc__idle_notify(NULL);
 }
-SCENARIO(notifier_finds_nobody, "IDLE-2: a notifier gives back a place that others have relied on", .workers = 2,
+SCENARIO(notifier_finds_no_sleeper, "IDLE-2: a notifier gives back a place that others have relied on", .workers = 2,
          .setup = about_to_share, .threads = {notifies, wakes_and_tells}, .check = nobody_searches, .no_timer = true);
 
 /* A searcher goes to work while a sleeper retires; a fiber was left to it that it does not see yet. */

@@ -377,7 +377,7 @@ static void *clean_up_takes_long(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(a_clean_up_keeps_its_thread) {
+TEST_WORKERS(a_clean_up_occupies_its_thread) {
     CHECK_EQ(cc_run(clean_up_takes_long, NULL, NULL), 0);
 }
 

@@ -36,7 +36,7 @@ static void send_all(CCBroadcast *b, int first, int last) {
     for (int v = first; v <= last; v++) CHECK_EQ(cc_broadcast_send(b, &v, sizeof v), 0);
 }
 
-static void everybody_gets_all(void) {
+static void every_subscriber_gets_all(void) {
     CCBroadcast *b = new_broadcast(4, CC_SLOW_BLOCK);
     int v = 0;
     send_all(b, 0, 0); /* nobody is there */
@@ -66,8 +66,8 @@ static void everybody_gets_all(void) {
     cc_chan_free(three);
 }
 
-TEST_WORKERS(everybody_gets_all) {
-    in_both_contexts(everybody_gets_all);
+TEST_WORKERS(every_subscriber_gets_all) {
+    in_both_contexts(every_subscriber_gets_all);
 }
 
 TEST(arguments) {

@@ -469,7 +469,7 @@ TEST(select_creates_too) {
 }
 
 /* An error of on_create is the result of the arm; the slot is free again. */
-TEST(select_hears_of_a_failure) {
+TEST(a_failed_create_wakes_a_select) {
     struct shop shop;
     open_shop(&shop, 1);
     struct item *item = NULL;

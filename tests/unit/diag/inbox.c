@@ -40,7 +40,7 @@ static void *nothing(void *arg) {
 }
 
 /* The only worker does not poll its inbox. */
-TEST(shows_who_waits) {
+TEST(shows_the_waiters) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
     CCTask tasks[6] = {cc_fiber_spawn_task(spin, NULL)};
     while (!spinning) cc_yield();

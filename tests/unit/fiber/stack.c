@@ -246,7 +246,7 @@ TEST_DIES(overflow_is_named, "stack overflow in fiber", .signal = SIGSEGV) {
     (void)cc_run(overflow, (void *)(uintptr_t)100000000, NULL);
 }
 
-TEST_DIES(overflow_tells_the_name, "'digger': its stack of 32 KiB", .signal = SIGSEGV) {
+TEST_DIES(overflow_reports_the_name, "'digger': its stack of 32 KiB", .signal = SIGSEGV) {
     CCRuntimeConfig config = {.stack_size = 32 * 1024};
     CHECK_EQ(cc_runtime_init(&config), 0);
     (void)cc_run(overflow, (void *)(uintptr_t)100000000, NULL);
@@ -322,7 +322,7 @@ static size_t resident(void) {
     return pages * cc__vm_page();
 }
 
-TEST(trim_gives_pages_back) {
+TEST(trim_returns_pages) {
     enum { SIZE = 256 * 1024, TOUCHED = 128 * 1024, BURST = 600, RESERVED = 256 /* stack.c: RESERVE */ };
     static struct stack *burst[BURST];
     open_stacks(SIZE);

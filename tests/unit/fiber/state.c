@@ -36,7 +36,7 @@ static void start(void) {
 
 /* ---- the legal edges ---- */
 
-TEST(a_short_life) {
+TEST(a_short_run) {
     check_word(FIBER_IDLE, 0, 0, 0, 0);
     cc__state_take(&fiber);
     cc__state_spawn(&fiber, 5, ARGS_BLOCK);

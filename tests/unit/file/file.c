@@ -319,7 +319,7 @@ static void *write_through(void *flags) {
     return NULL;
 }
 
-TEST(writes_that_reach_the_disk_leave_the_worker_free) {
+TEST(writes_to_the_disk_do_not_block_the_worker) {
     enter_home();
     CHECK_EQ(cc_run(write_through, (void *)(intptr_t)O_DIRECT, NULL), 0);
     CHECK_EQ(cc_run(write_through, (void *)(intptr_t)O_DSYNC, NULL), 0);

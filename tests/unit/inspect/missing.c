@@ -46,7 +46,7 @@ static void *panics(void *arg) {
     cc_panic("on purpose");
 }
 
-TEST(a_panic_says_where_it_came_from) {
+TEST(a_panic_reports_its_origin) {
     struct capture capture;
     CCTask task;
     capture_start(&capture);

@@ -282,7 +282,7 @@ TEST(a_handler_that_was_there_gets_its_signals) {
     end(&o);
 }
 
-TEST(a_handler_that_comes_later_stays) {
+TEST(a_later_handler_stays) {
     need_signals();
     struct other o;
     const void *frames[FRAMES];

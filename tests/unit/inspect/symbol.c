@@ -105,7 +105,7 @@ TEST(writes_it_as_text) {
     CHECK_EQ(small[0], 0);
 }
 
-TEST(says_what_was_inlined_where) {
+TEST(shows_inlined_functions) {
 #ifndef CC_BACKTRACE
     SKIP("built without libbacktrace");
 #endif
@@ -150,7 +150,7 @@ TEST(names_a_function_of_a_library) {
     CHECK(s.module[0] != '\0');
 }
 
-TEST(says_nothing_of_what_is_no_code) {
+TEST(resolves_no_data_addresses) {
     struct symbol s;
     char text[64], expected[64];
     void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -143,7 +143,7 @@ static bool shows_calls(void) {
     return known;
 }
 
-TEST(tells_the_call_that_a_thread_waits_in) {
+TEST(reports_the_call_that_a_thread_waits_in) {
     if (!shows_calls() || cc__san_on_valgrind()) SKIP("the system does not say in which call a thread is");
     struct other forever, timed, reads, works;
     struct thread_call call;

@@ -187,7 +187,7 @@ static uintptr_t some_pc(uint64_t *random, const struct copy *c) {
     return c->table + (uintptr_t)(intptr_t)from + test_random(random) % 64;
 }
 
-TEST(a_whole_copy_is_as_good) {
+TEST(a_complete_copy_is_equivalent) {
     struct copy c = copy_program();
     uint64_t random = test_seed();
     unsigned found = 0;

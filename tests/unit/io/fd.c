@@ -137,7 +137,7 @@ static void *moves_all(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(a_long_write_goes_out_whole) {
+TEST_WORKERS(a_long_write_is_sent_completely) {
     CHECK_EQ(cc_run(moves_all, NULL, NULL), 0);
 }
 
@@ -249,7 +249,7 @@ static void *cancels(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(a_cancelled_read_eats_nothing) {
+TEST_WORKERS(a_cancelled_read_consumes_nothing) {
     CHECK_EQ(cc_run(cancels, NULL, NULL), 0);
 }
 
@@ -314,7 +314,7 @@ static void *closes(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(close_wakes_everybody) {
+TEST_WORKERS(close_wakes_all) {
     CHECK_EQ(cc_run(closes, NULL, NULL), 0);
 }
 
@@ -441,7 +441,7 @@ static void *refused(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(a_refused_connection_says_so) {
+TEST_WORKERS(a_refused_connection_returns_the_error) {
     CHECK_EQ(cc_run(refused, NULL, NULL), 0);
 }
 

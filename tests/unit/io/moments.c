@@ -542,7 +542,7 @@ CC_TASK(spin_the_second_time, { int fd; }) {
 }
 
 /* The same after an idle period in which the watcher has given up its role: the polling worker was not the watcher. */
-TEST_WORKERS(the_role_is_handed_over_after_a_rest) {
+TEST_WORKERS(the_role_is_handed_over_after_idling) {
     CHECK_EQ(cc_runtime_init(NULL), 0);
     if (cc_worker_count() == 1) SKIP("needs two workers");
     struct pair first = make_pipe(true), second = make_pipe(true);

@@ -117,7 +117,7 @@ static void *hangups(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(a_hangup_is_told) {
+TEST_WORKERS(a_hangup_is_reported) {
     CHECK_EQ(cc_run(hangups, NULL, NULL), 0);
 }
 
@@ -273,7 +273,7 @@ TEST_WORKERS(a_poll_waits) {
     CHECK_EQ(cc_run(poll_waits, NULL, NULL), 0);
 }
 
-TEST_WORKERS(an_observer_takes_nothing_away) {
+TEST_WORKERS(an_observer_consumes_nothing) {
     CHECK_EQ(cc_run(beside, NULL, NULL), 0);
 }
 

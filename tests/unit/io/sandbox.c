@@ -63,11 +63,11 @@ TEST_WORKERS(no_eventfd) {
     check_refusal((int[]){SYS_eventfd2}, 1, ENOSYS);
 }
 
-TEST_WORKERS(a_set_that_takes_nothing) {
+TEST_WORKERS(an_epoll_set_that_accepts_nothing) {
     check_refusal((int[]){SYS_epoll_ctl}, 1, EPERM);
 }
 
-TEST_WORKERS(a_set_that_nobody_may_ask) {
+TEST_WORKERS(an_epoll_set_that_may_not_be_queried) {
     check_refusal((int[]){SYS_epoll_pwait, SYS_epoll_pwait2}, 2, EPERM);
 }
 

@@ -387,7 +387,7 @@ static void *free_before_it_runs(void *arg) {
     return arg;
 }
 
-TEST(a_channel_is_freed_while_an_event_makes_the_select_look_again) {
+TEST(a_channel_is_freed_while_an_event_makes_the_select_poll_again) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
     CHECK_EQ(cc_run(free_before_it_runs, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);

@@ -203,7 +203,7 @@ static const char *traced(struct capture *said, const char *setting) {
     return capture_end(said);
 }
 
-TEST(the_trace_tells) {
+TEST(the_trace_shows_it) {
     static struct capture said;
     needs_rings();
     enter_home();
@@ -455,7 +455,7 @@ CC_TASK(reads_by_ring, {
 }
 
 /* The system completes a call on the thread that has submitted it, or says that this one is gone. */
-TEST(the_worker_retires_with_a_call_under_way) {
+TEST(the_worker_retires_with_a_call_in_flight) {
     needs_rings();
     CCRuntimeConfig config = {.workers = 1, .max_workers = 2};
     struct pair p = make_pipe(false), block = make_pipe(false);
@@ -540,7 +540,7 @@ static void *submit_and_end(void *arg) {
     return NULL;
 }
 
-TEST(threads_that_end_with_reads_under_way) {
+TEST(threads_that_end_with_reads_in_flight) {
     needs_rings();
     enter_home();
     struct orphans o = {.fd = make_file("file", ORPHANS * 8 * ORPHAN_SIZE), .bytes = malloc(ORPHANS * ORPHAN_SIZE)};

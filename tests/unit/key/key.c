@@ -438,7 +438,7 @@ CC_TASK(waits_in_dump, { CCWakeKey key; }) {
     return NULL;
 }
 
-TEST(says_what_is_waited_for) {
+TEST(shows_what_is_waited_for) {
     CCWakeKey key = new_key();
     CCTask task = CC_GO(waits_in_dump, .key = key);
     while (strstr(dump_text(), "waits for wake key") == NULL) cc_sleep_ms(1);

@@ -431,7 +431,7 @@ static void *hold(void *gate) {
 }
 
 /* From one fiber to the other and back. */
-TEST_WORKERS(who_waits_for_whom) {
+TEST_WORKERS(the_wait_graph) {
     CCEvent go_on = {0};
     CCTask holder;
     char id[24], target[60];
@@ -529,7 +529,7 @@ static void *listens(void *arg) {
 }
 
 /* A wait that includes a descriptor is no deadlock: its peer may act at any time. */
-TEST(who_is_alone) {
+TEST(waits_without_a_partner) {
     int pair[2];
     CCTask task;
     unsigned long long ns = 0;

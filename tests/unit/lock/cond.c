@@ -137,7 +137,7 @@ static void on_its_way_with(enum parties who) {
     }
 }
 
-TEST_WORKERS(signalled_on_the_way) {
+TEST_WORKERS(signalled_before_it_queues) {
     in_all_pairs(on_its_way_with);
 }
 

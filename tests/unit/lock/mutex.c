@@ -101,7 +101,7 @@ static void *be_greedy(void *unused) {
 }
 
 /* On one worker the waiter can run only while the lock is held: without a hand-over it would starve. */
-TEST(nobody_is_passed_over_for_ever) {
+TEST(no_waiter_starves) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
     CHECK_EQ(cc_run(be_greedy, NULL, NULL), 0);
     CHECK(greedy_turns > 0);

@@ -621,7 +621,7 @@ TEST(descriptors_that_travel) {
 /* ---- half-open ---- */
 
 /* A peer that seems dead: it acknowledges nothing, and sends nothing. */
-TEST(a_peer_that_takes_nothing_is_given_up) {
+TEST(a_peer_that_reads_nothing_times_out) {
     static const char bytes[1 << 20];
     CCListener *l;
     CCConn *c, *silent;

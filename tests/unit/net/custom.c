@@ -288,7 +288,7 @@ CC_TASK(look, {
     return NULL;
 }
 
-TEST_WORKERS(close_waits_for_looks) {
+TEST_WORKERS(close_waits_for_queries) {
     CCConnOps ops = flip_ops;
     ops.name = slow_name;
     ops.fd = slow_fd;

@@ -142,7 +142,7 @@ static void *without_descriptors(void *arg) {
     return arg;
 }
 
-TEST(without_descriptors_that_is_said) {
+TEST(missing_descriptors_are_reported) {
     CHECK_EQ(cc_run(without_descriptors, NULL, NULL), 0);
 }
 
@@ -355,7 +355,7 @@ static void *hand_over(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(who_began_it_leaves) {
+TEST_WORKERS(the_first_caller_leaves) {
     CHECK_EQ(cc_run(hand_over, NULL, NULL), 0);
 }
 

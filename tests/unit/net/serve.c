@@ -351,7 +351,7 @@ static void *drains(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(an_orderly_end_of_those_who_wait_for_a_request) {
+TEST_WORKERS(an_orderly_end_of_idle_connections) {
     CHECK_EQ(cc_run(drains, NULL, NULL), 0);
 }
 

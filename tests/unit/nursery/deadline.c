@@ -106,7 +106,7 @@ TEST_WORKERS(changed) {
 }
 
 /* A thread removes a deadline while another one shuts down: a removed deadline does not delay the shutdown. */
-TEST_WORKERS(called_off_by_a_thread) {
+TEST_WORKERS(removed_by_a_thread) {
     for (int i = 0; i < 50; i++) {
         CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.deadline = cc_after_ms(3600 * 1000)});
         CHECK(n != NULL);
@@ -123,7 +123,7 @@ static void free_it(int index, void *n) {
 }
 
 /* The shutdown already waits when the deadline, the last thing that it waits for, is removed. */
-TEST_WORKERS(called_off_during_a_shutdown) {
+TEST_WORKERS(removed_during_a_shutdown) {
     for (int i = 0; i < 20; i++) {
         CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.deadline = cc_after_ms(3600 * 1000)});
         CHECK(n != NULL);
@@ -308,7 +308,7 @@ TEST_WORKERS(at_the_edge_of_a_block) {
 }
 
 /* A loop that saw the deadline pass, a moment before it was put off, cancels nothing. */
-TEST(put_off_at_the_last_moment) {
+TEST(postponed_at_the_last_moment) {
     CCNursery *n = new_nursery(NULL);
     uint64_t seen = cc_now_ns();
     CHECK_EQ(cc_nursery_set_deadline(n, cc_after_ms(60 * 1000)), 0);

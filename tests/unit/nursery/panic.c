@@ -109,7 +109,7 @@ static void *watches(void *arg) {
     return NULL;
 }
 
-TEST_WORKERS(a_panic_that_nobody_stops_leaves_no_children) {
+TEST_WORKERS(an_unrecovered_panic_leaves_no_children) {
     CHECK_EQ(cc_run(watches, NULL, NULL), 0);
 }
 

@@ -47,7 +47,7 @@ static void *poll_for_the_end(void *arg) {
     return count_up(arg);
 }
 
-TEST_WORKERS(ends_loops_that_ask) {
+TEST_WORKERS(ends_loops_that_check) {
     for (int i = 0; i < 10; i++) CHECK_EQ(cc_spawn(NULL, poll_for_the_end, &ended, NULL), 0);
     UNTIL(started == 10);
     end_by_cancelling();
@@ -178,7 +178,7 @@ static void *poll_for_cancel(void *arg) {
     return cancelled ? count_up(&ended) : NULL;
 }
 
-TEST_WORKERS(tells_a_select_that_polls) {
+TEST_WORKERS(shutdown_cancels_a_polling_select) {
     CHECK_EQ(cc_spawn(NULL, poll_for_cancel, NULL, NULL), 0);
     UNTIL(started);
     for (int i = 0; i < 50 && cc_runtime_shutdown(1) != 0; i++) { /* each gives it a tenth of a second */
@@ -196,7 +196,7 @@ static void *free_from_outside(void *nursery) {
     return NULL;
 }
 
-TEST_WORKERS(a_deadline_is_called_off_meanwhile, .timeout = 20) {
+TEST_WORKERS(a_deadline_is_removed_meanwhile, .timeout = 20) {
     pthread_t thread;
     CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.root = true, .deadline = cc_after_ms(3600 * 1000)});
     CHECK(n != NULL);

@@ -55,7 +55,7 @@ TEST(refuses_what_is_not) {
     }
 }
 
-TEST(looks_at_freed_memory_unseen) {
+TEST(reads_of_freed_memory_are_not_instrumented) {
     char *at = malloc(64), to[64];
     volatile uintptr_t where = (uintptr_t)at; /* or the compiler would reject it */
     at[0] = 1;
@@ -75,7 +75,7 @@ static void *map_and_unmap(void *arg) {
     return NULL;
 }
 
-TEST(survives_memory_that_comes_and_goes) {
+TEST(survives_mappings_that_change) {
     char *at = map(1), to[256];
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, map_and_unmap, at), 0);

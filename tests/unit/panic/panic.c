@@ -582,7 +582,7 @@ TEST_DIES(abort_if_wanted, "not recovered (CC_PANIC_ABORT): at wish", .signal = 
 }
 
 /* Stopped panics do not count. */
-TEST(abort_only_if_nobody_stops_it) {
+TEST(abort_only_if_not_recovered) {
     struct stop stop = {0};
     CHECK_EQ(setenv("CC_PANIC_ABORT", "1", 1), 0);
     log_clear();

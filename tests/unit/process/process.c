@@ -616,7 +616,7 @@ static void *stopped(void *arg) {
     return arg;
 }
 
-TEST(one_that_is_stopped_goes_on_to_its_end) {
+TEST(a_stopped_process_is_resumed_to_end) {
     needs_pidfd();
     CHECK_EQ(cc_run(stopped, NULL, NULL), 0);
 }
@@ -707,7 +707,7 @@ TEST(groups_and_sessions) {
     CHECK_EQ(cc_run(groups, NULL, NULL), 0);
 }
 
-TEST(a_shutdown_ends_what_nobody_waits_for) {
+TEST(a_shutdown_ends_detached_work) {
     needs_pidfd();
     CCProcess *p = start_with((CCProcessOptions){.argv = SHELL("exec sleep 1000")});
     CCProcess *deaf = start_with((CCProcessOptions){
@@ -761,7 +761,7 @@ static void *nobody_waits(void *arg) {
     return arg;
 }
 
-TEST(collected_though_nobody_waits) {
+TEST(reaped_without_a_wait) {
     needs_pidfd();
     CHECK_EQ(cc_run(nobody_waits, NULL, NULL), 0);
 }

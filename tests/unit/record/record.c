@@ -437,7 +437,7 @@ static void *hogs_its_worker(void *arg) {
 }
 
 /* Its last record is older than what the other ring holds: it still runs, and has a name. */
-TEST(who_keeps_a_worker_is_there) {
+TEST(fibers_that_hog_a_worker_are_listed) {
     struct history h;
     CCTask hog;
     long n = 100;

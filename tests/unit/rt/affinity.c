@@ -45,7 +45,7 @@ TEST(workers_follow_the_mask) {
 }
 
 /* A program that asks for more workers than CPUs gets them. */
-TEST(wishes_win_over_the_mask) {
+TEST(settings_win_over_the_mask) {
     cpu_set_t chosen;
     CHECK_EQ(sched_getaffinity(0, sizeof chosen, &chosen), 0);
     int cpu = 0;

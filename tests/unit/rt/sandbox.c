@@ -108,14 +108,14 @@ static void use_everything(void) {
 
 static const CCRuntimeConfig without = {.workers = 2, .no_membarrier = true};
 
-TEST(field_keeps_the_call_away) {
+TEST(the_field_disables_the_call) {
     CHECK_EQ(cc_runtime_init(&without), 0);
     CHECK(!cc__barrier_asymmetric);
     kill_on_membarrier();
     use_everything();
 }
 
-TEST(variable_keeps_the_call_away) {
+TEST(the_variable_disables_the_call) {
     CHECK_EQ(setenv("CC_MEMBARRIER", "0", 1), 0);
     kill_on_membarrier(); /* not even asked for at the start */
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2}), 0);
@@ -137,7 +137,7 @@ static void start_with_membarrier(void) {
 }
 
 /* An earlier run of the runtime has left fast unlock enabled. */
-TEST(a_later_life_without_it) {
+TEST(a_later_run_without_it) {
     start_with_membarrier();
     CHECK_EQ(cc_run(enables_fast_unlock, NULL, NULL), 0);
     CHECK(cc__get(&cc__bucket_of(&mutex)->fast_unlock));
@@ -147,7 +147,7 @@ TEST(a_later_life_without_it) {
     use_everything();
 }
 
-TEST_DIES(a_filter_that_comes_later_is_named, "CC_MEMBARRIER=0 or CCRuntimeConfig.no_membarrier", .signal = SIGABRT) {
+TEST_DIES(a_later_filter_is_named, "CC_MEMBARRIER=0 or CCRuntimeConfig.no_membarrier", .signal = SIGABRT) {
     start_with_membarrier();
     forbid(SECCOMP_RET_ERRNO | EPERM);
     revoke_and_cancel();

@@ -308,7 +308,7 @@ static void *check_dead_in_fiber(void *task) {
     return NULL;
 }
 
-TEST_WORKERS(old_handles_are_dead) {
+TEST_WORKERS(old_handles_are_invalid) {
     enum { RUNS = 5 };
     CCTask old[RUNS];
     for (int i = 0; i < RUNS; i++) {

@@ -167,7 +167,7 @@ static void *compute(void *arg) {
 }
 
 /* They delay nobody. */
-TEST(computing_alone_adds_nobody) {
+TEST(computing_alone_adds_no_worker) {
     CCTask tasks[2];
     start(2, 4);
     for (int i = 0; i < 2; i++) CHECK_EQ(cc_spawn(&tasks[i], compute, NULL, NULL), 0);

@@ -82,7 +82,7 @@ TEST(ring_overflows_to_the_list) {
 }
 
 /* INJECT-2: while the list is not empty, new fibers are appended to it although the ring has space. */
-TEST(nobody_overtakes_the_list) {
+TEST(the_list_is_not_overtaken) {
     open_queue(2);
     for (int i = 0; i < 4; i++) put(&fibers[i]); /* 0 1 in the ring, 2 3 in the list */
     check_take(2, 0, 2);

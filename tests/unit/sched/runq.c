@@ -292,7 +292,7 @@ TEST(long_turns_and_long_queues_are_shared) {
     CHECK(cc__policy_worth_sharing(&worker));
 }
 
-TEST(what_comes_back_raises_the_limit) {
+TEST(returned_fibers_raise_the_limit) {
     uint32_t worth = WORTH_NS;
     CHECK_EQ(cc__policy_worth_next(worth, false, false), WORTH_NS);
     CHECK_EQ(cc__policy_worth_next(worth, true, false), WORTH_NS);

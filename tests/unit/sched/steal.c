@@ -208,7 +208,7 @@ static uint64_t run_beside_a_searcher(CCTaskFn fn, CCStats *stats) {
 
 /* A worker searches all the time, and one of three fibers always waits, for a turn that comes soon. If it were given
  * away, every message would move between cores. */
-TEST(a_conversation_stays_together) {
+TEST(fibers_that_communicate_stay_together) {
     CCStats stats;
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2, .max_workers = 2}), 0);
     for (int i = 0; i < 2; i++) CHECK((talk[i] = cc_chan_create(sizeof(uint64_t), 0)) != NULL);
@@ -237,7 +237,7 @@ static void *yield_among_many(void *arg) {
 
 /* A worker searches all the time and is always too late: the fibers that the worker gives away it takes back at its
  * next poll. */
-TEST(what_comes_back_is_not_given_again) {
+TEST(returned_fibers_are_not_shared_again) {
     CCStats stats;
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
     uint64_t ns = run_beside_a_searcher(yield_among_many, &stats);
@@ -312,7 +312,7 @@ static void *give_and_rest(void *arg) {
     return arg;
 }
 
-TEST(giving_pays_only_who_has_enough) {
+TEST(sharing_needs_enough_work) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
     CHECK_EQ(cc_run(give_and_rest, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);

@@ -155,7 +155,7 @@ static void check(void (*before)(void), void (*wait)(void)) {
     cc_chan_free(back);
 }
 
-TEST(one_woken_after_a_conversation) {
+TEST(one_woken_after_ping_pong) {
     check(conversation, one_woken);
 }
 TEST(one_woken_after_tiny_tasks) {
@@ -164,7 +164,7 @@ TEST(one_woken_after_tiny_tasks) {
 TEST(one_woken_after_a_sleep) {
     check(sleep_a_little, one_woken);
 }
-TEST(one_fresh_after_a_conversation) {
+TEST(one_fresh_after_ping_pong) {
     check(conversation, one_fresh);
 }
 TEST(one_fresh_after_tiny_tasks) {

@@ -141,7 +141,7 @@ static void *yield_among_all(void *arg) {
     return arg;
 }
 
-TEST(everybody_runs_first) {
+TEST(all_others_run_first) {
     on_one_worker(yield_among_all);
 }
 

@@ -184,7 +184,7 @@ TEST_WORKERS(moments) {
 }
 
 /* A deadline arm that has passed is chosen as often as a ready channel. */
-TEST(a_moment_that_has_come_is_ready) {
+TEST(a_deadline_arm_that_has_passed_is_ready) {
     CCChan *ch = new_chan(8, 1);
     uint64_t in, value = 1;
     long count[2] = {0, 0}, n = test_rounds(20000, 200000);

@@ -106,7 +106,7 @@ TEST(connects_that_nobody_answers) {
     CHECK(survive().black_holes > 2);
 }
 
-TEST(want_of_descriptors) {
+TEST(out_of_descriptors_for_children) {
     faults = calm_net();
     faults.no_descriptor_ppm = 300000;
     CHECK(survive().no_descriptors > 1);

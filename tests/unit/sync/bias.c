@@ -141,7 +141,7 @@ TEST(idle_owner_is_revoked) {
     }
 }
 
-TEST(busy_owner_stalls_nobody) {
+TEST(busy_owner_stalls_no_revoker) {
     cc__barrier_init(true);
     cc__bias_enter(&shared.bias);
     CHECK(!cc__bias_revoke(&shared.bias)); /* gives up after a bounded time, and leaves no trace: */

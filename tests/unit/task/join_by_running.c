@@ -293,7 +293,7 @@ static void *join_the_ended(void *arg) {
 }
 
 /* Nor may another worker steal. */
-TEST(joins_of_the_ended_give_no_way) {
+TEST(joins_of_ended_tasks_do_not_yield) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
     CHECK_EQ(cc_run(join_the_ended, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);

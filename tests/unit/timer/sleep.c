@@ -266,11 +266,11 @@ static void compute_under_a_deadline(uint64_t ms) {
     }
 }
 
-TEST_WORKERS(a_deadline_comes_while_its_fiber_computes) {
+TEST_WORKERS(a_deadline_passes_while_its_fiber_computes) {
     compute_under_a_deadline(2);
 }
 
-TEST_WORKERS(a_far_deadline_comes_while_its_fiber_computes) {
+TEST_WORKERS(a_far_deadline_passes_while_its_fiber_computes) {
     compute_under_a_deadline(300);
 }
 

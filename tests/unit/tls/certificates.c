@@ -20,7 +20,7 @@ static void talk(struct ends e) {
     CHECK(memcmp(text, "answer", 6) == 0);
 }
 
-TEST_WORKERS(a_good_one_is_believed) {
+TEST_WORKERS(a_valid_certificate_is_accepted) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = tls_pair(&w);
     talk(e);
@@ -86,7 +86,7 @@ TEST(one_of_another_host_is_refused) {
     refused((struct wish){.name = "other", .hosts = "DNS:example.org"}, "127.0.0.1", "IP address mismatch");
     refused((struct wish){.name = "other", .hosts = "DNS:*.example.org"}, "a.b.example.org", "hostname mismatch");
 }
-TEST(one_of_nobody_known_is_refused) {
+TEST(one_of_an_unknown_issuer_is_refused) {
     refused((struct wish){.name = "localhost", .hosts = "DNS:localhost"}, "localhost", "self-signed");
     refused((struct wish){.name = "localhost", .hosts = "DNS:localhost", .authority = true}, "localhost",
             "unable to get local issuer");
@@ -105,7 +105,7 @@ TEST(the_authorities_of_the_system_do_not_know_it_either) {
     free_world(&w);
 }
 
-TEST(a_refusal_says_who_refuses) {
+TEST(a_refusal_says_which_side_refused) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     CHECK_EQ(cc_tls_reload(w.client, NULL), 0);
     struct ends e = plain_pair();

@@ -172,7 +172,7 @@ CC_TASK(copy_for_ever, {
 /* TLS-7: nobody reads until the buffers are full and the connection is closed. What writes have taken that returned 0
  * arrives. The kernel holds a record back if it crosses the end of the buffer and of a packet, so there are many
  * sizes. */
-TEST(what_a_write_has_taken_arrives) {
+TEST(accepted_bytes_arrive) {
     static unsigned char bytes[8 << 20];
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = byte_at(i);
     struct world w = make_world(by_kernel, by_kernel);
@@ -230,7 +230,7 @@ TEST_WORKERS(a_close_after_a_large_write_loses_nothing) {
 
 /* Deadlines and cancellation end a write and a copy that find no space. What was taken keeps its place in the stream.
  */
-TEST_WORKERS(a_write_that_was_left_goes_on) {
+TEST_WORKERS(an_interrupted_write_continues) {
     struct world w = make_world(by_kernel, by_kernel);
     struct ends e = kernel_pair(&w, TCP "?send_buffer=70000&receive_buffer=8192");
     static unsigned char bytes[4 << 20];

@@ -143,7 +143,7 @@ TEST(an_orderly_end_differs_from_a_cut) {
     free_world(&w);
 }
 
-TEST(half_of_it_goes_on) {
+TEST(the_other_half_continues) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = tls_pair(&w);
     char text[8];
@@ -229,7 +229,7 @@ CC_TASK(take_when_so_many_wait, {
 }
 
 /* The reader of the side that ends waits for its peer already when the notice finds no room, and sends nothing. */
-TEST_WORKERS(a_notice_without_room_waits_for_it) {
+TEST_WORKERS(a_close_notify_without_space_waits) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = tls_pair(&w);
     CC_NURSERY(n) {
@@ -247,7 +247,7 @@ CC_TASK(end_own_side, { CCConn *c; }) {
 }
 
 /* Two callers shut down the same side: the second one cuts nothing off. */
-TEST_WORKERS(a_notice_that_waits_is_sent_once) {
+TEST_WORKERS(a_waiting_close_notify_is_sent_once) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = tls_pair(&w);
     CC_NURSERY(n) {
@@ -278,7 +278,7 @@ TEST_WORKERS(a_write_of_nothing_sends_what_is_left) {
 
 /* Nobody reads, and the peer waits for that: the side that has ended its direction reads next, and sends the
  * close_notify. */
-TEST(a_notice_without_room_is_left_to_whoever_reads) {
+TEST(a_close_notify_without_space_is_left_to_the_reader) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = tls_pair(&w);
     char byte;
@@ -303,7 +303,7 @@ CC_TASK(end_and_fail, { CCConn *c; }) {
 }
 
 /* A notice that waits is a wait as any other. */
-TEST_WORKERS(close_ends_a_notice_that_waits) {
+TEST_WORKERS(close_ends_a_waiting_close_notify) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     for (int aborted = 0; aborted < 2; aborted++) {
         struct ends e = tls_pair(&w);
@@ -426,7 +426,7 @@ CC_TASK(take_counted, {
 }
 
 /* TLS-4: a write that was left within a record goes on with the next one. */
-TEST_WORKERS(a_write_that_was_left_goes_on) {
+TEST_WORKERS(an_interrupted_write_continues) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = tls_pair(&w);
     static unsigned char bytes[1 << 20];
@@ -552,7 +552,7 @@ TEST_WORKERS(a_peer_that_is_cut_off_anywhere) {
 
 /* A closing server does not read the close_notify of a client that has ended its side: the system must not take that
  * for unread data, and reset the connection. */
-TEST_WORKERS(a_notice_that_was_not_read_loses_no_answer) {
+TEST_WORKERS(an_unread_close_notify_loses_no_answer) {
     enum { ANSWER = 48 * 1024 }; /* more than the client's window, and less than the server's buffer */
     static unsigned char answer[ANSWER], got[ANSWER];
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
@@ -630,7 +630,7 @@ TEST(renegotiation_is_refused) {
 }
 
 /* TLS-5: data that nobody reads stays with the peer that sends it. */
-TEST(a_peer_that_sends_for_ever_takes_no_memory) {
+TEST(an_endless_peer_uses_no_memory) {
     struct world w = make_world((CCTlsOptions){0}, (CCTlsOptions){0});
     struct ends e = tls_pair(&w);
     static const char bytes[100000];
