@@ -83,13 +83,13 @@ static void say_failure(CCConn *conn, int code, void *arg) {
 }
 
 /* SIGHUP: reload the certificates; SIGINT and SIGTERM: shut down. */
-static void heed_signals(CCChan *signals) {
+static void handle_signals(CCChan *signals) {
     CCSignal s;
     while (cc_chan_recv(signals, &s, sizeof s) == 0 && s.number == SIGHUP) {
         if (cc_tls_reload(tls, &options) == 0)
-            printf("the certificates were read again\n");
+            printf("the certificates were reloaded\n");
         else
-            fprintf(stderr, "the certificates stay as they are: %s\n", cc_tls_error());
+            fprintf(stderr, "the certificates were not reloaded: %s\n", cc_tls_error());
     }
 }
 
@@ -115,7 +115,7 @@ static void *run(void *arg) {
     CC_NURSERY(nursery) {
         CCServeOptions how = {.grace_ms = 2000, .failed = say_failure, .grace_for_shields = true};
         error = cc_serve(nursery, listener, serve, NULL, &how);
-        if (error == 0) heed_signals(signals);
+        if (error == 0) handle_signals(signals);
         cc_nursery_cancel(nursery);
     }
     (void)cc_signal_stop(signals);

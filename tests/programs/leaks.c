@@ -141,13 +141,13 @@ static void *sleeps_with(void *arg) {
 
 /* ---- what is claimed ---- */
 
-static void *nobody_knows_it(void *unused) {
+static void *leaves_unreachable(void *unused) {
     (void)lost_receiver();
     return unused;
 }
 
 TEST(a_receiver_nobody_can_reach) {
-    claims(nobody_knows_it, "lost");
+    claims(leaves_unreachable, "lost");
     CHECK(said(&child, "only a cancellation can end the wait"));
 }
 
@@ -163,8 +163,8 @@ TEST(a_receiver_that_was_recorded) {
     static const char *const levels[] = {"turns", "times", "stacks"};
     for (size_t i = 0; i < array_len(levels); i++) {
         CHECK_EQ(setenv("CC_RECORD_LEVEL", levels[i], 1), 0);
-        claims_after(nobody_knows_it, NULL, "lost");
-        claims_after(nobody_knows_it, write_trace, "lost");
+        claims_after(leaves_unreachable, NULL, "lost");
+        claims_after(leaves_unreachable, write_trace, "lost");
     }
 }
 
@@ -691,7 +691,7 @@ static void start_stranger(void) {
 }
 
 TEST(nothing_while_another_thread_runs) {
-    run(nobody_knows_it, start_stranger);
+    run(leaves_unreachable, start_stranger);
     CHECK(!claimed(&child, "lost"));
     CHECK(said(&child, "not searched for: a fiber or another thread is running"));
 }

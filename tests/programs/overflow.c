@@ -30,16 +30,16 @@ static void *dig_for_ever(void *arg) {
 }
 
 /* One frame that is far larger than the guard. */
-__attribute__((noinline)) static unsigned gulp(unsigned n) {
+__attribute__((noinline)) static unsigned large_frame(unsigned n) {
     volatile unsigned char big[1024 * 1024];
     big[n] = 1;
     big[0] = 2;
     return big[n / 2];
 }
 
-static void *gulp_once(void *arg) {
+static void *call_large_frame(void *arg) {
     (void)arg;
-    sink = gulp(sink + 7);
+    sink = large_frame(sink + 7);
     return NULL;
 }
 
@@ -150,8 +150,8 @@ TEST(a_frame_larger_than_the_guard) {
 #ifdef __riscv
     SKIP("gcc 12 takes -fstack-clash-protection for this CPU and does nothing: a frame of any size is not probed");
 #endif
-    struct victim v = {.fn = gulp_once, .name = "gulper", .workers = 2};
-    check_death(&v, "gulper", DEFAULT_STACK);
+    struct victim v = {.fn = call_large_frame, .name = "large frame", .workers = 2};
+    check_death(&v, "large frame", DEFAULT_STACK);
 }
 
 /* What a function does that was compiled without probes, has a frame of 50 KiB, and is called when 1 KiB is left. */

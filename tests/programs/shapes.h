@@ -597,7 +597,7 @@ static void live_chain_of_threads(void) {
 }
 
 /* A process that writes a byte after a while. */
-static int pipe_that_speaks_late(pid_t *pid) {
+static int pipe_written_late(pid_t *pid) {
     int ends[2];
     CHECK_EQ(pipe(ends), 0);
     *pid = fork();
@@ -622,7 +622,7 @@ static void *reads_pipe_then_sends(void *ch) {
 
 static void live_blocking_call(void) {
     pid_t pid;
-    late_pipe = pipe_that_speaks_late(&pid);
+    late_pipe = pipe_written_late(&pid);
     CCChan *ch = named_channel("bytes", 0);
     CCTask one = start("blocked", reads_pipe_then_sends, ch), two = start("reader", receiver, ch);
     join(one);
@@ -632,7 +632,7 @@ static void live_blocking_call(void) {
 
 static void live_descriptor_of_a_thread(void) {
     pid_t pid;
-    late_pipe = pipe_that_speaks_late(&pid);
+    late_pipe = pipe_written_late(&pid);
     CCChan *ch = named_channel("bytes", 0);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, reads_pipe_then_sends, ch), 0);

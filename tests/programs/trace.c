@@ -241,7 +241,7 @@ static void *set_enough(void *unused) {
 }
 
 /* The second fiber is queued behind the first, which does not end before the second has run: it is stolen. */
-static void *block_the_way(void *unused) {
+static void *block_worker(void *unused) {
     (void)unused;
     CCTask last = cc_fiber_spawn_task(set_enough, NULL);
     CHECK_EQ(cc_task_detach(&last), 0);
@@ -252,7 +252,7 @@ static void run_two(void *arg) {
     (void)arg;
     CHECK_EQ(setenv("CC_TRACE", "steal", 1), 0);
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 2}), 0);
-    CHECK_EQ(cc_run(block_the_way, NULL, NULL), 0);
+    CHECK_EQ(cc_run(block_worker, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
@@ -270,7 +270,7 @@ static void run_overloaded(void *arg) {
     const struct setting *s = arg;
     CHECK_EQ(setenv(s->variable, s->value, 1), 0);
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 2}), 0);
-    CHECK_EQ(cc_run(block_the_way, NULL, NULL), 0);
+    CHECK_EQ(cc_run(block_worker, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 

@@ -303,13 +303,13 @@ struct flood {
     long at_which; /* how many had started when the old one ran */
 };
 
-static void *flood_main(void *arg) {
+static void *stream_main(void *arg) {
     struct flood *flood = arg;
     atomic_fetch_add(&flood->started, 1);
     if (atomic_load(&flood->stop))
         atomic_fetch_sub(&flood->lines, 1);
     else
-        CHECK_EQ(cc_spawn(NULL, flood_main, flood, NULL), 0);
+        CHECK_EQ(cc_spawn(NULL, stream_main, flood, NULL), 0);
     return NULL;
 }
 
@@ -320,13 +320,13 @@ static void *old_one(void *arg) {
     return NULL;
 }
 
-static void *an_old_one_and_a_flood(void *arg) {
+static void *an_old_one_and_a_stream(void *arg) {
     (void)arg;
     long rounds = test_rounds(100, 10000), longest = 0;
     for (long i = 0; i < rounds; i++) {
         struct flood flood = {.lines = 3};
         CCTask task = spawn(old_one, &flood);
-        for (int k = 0; k < 3; k++) CHECK_EQ(cc_spawn(NULL, flood_main, &flood, NULL), 0);
+        for (int k = 0; k < 3; k++) CHECK_EQ(cc_spawn(NULL, stream_main, &flood, NULL), 0);
         join_from_afar(task);
         while (atomic_load(&flood.lines) > 0) cc_yield();
         if (flood.at_which > longest) longest = flood.at_which;
@@ -338,5 +338,5 @@ static void *an_old_one_and_a_flood(void *arg) {
 
 TEST(an_old_fiber_and_a_stream_of_new_ones) {
     start(1);
-    run_and_finish(an_old_one_and_a_flood, NULL);
+    run_and_finish(an_old_one_and_a_stream, NULL);
 }

@@ -119,7 +119,7 @@ struct rally {
     atomic_long served;
 };
 
-static void *return_the_ball(void *arg) {
+static void *send_back(void *arg) {
     struct rally *rally = arg;
     for (long i = 0; i < rally->turns; i++) {
         bell_wait(&rally->bell);
@@ -132,7 +132,7 @@ static void *return_the_ball(void *arg) {
 static void *serve(void *arg) {
     struct rally *rally = arg;
     uint64_t rng = (uintptr_t)arg ^ test_seed();
-    CCTask task = spawn(return_the_ball, rally);
+    CCTask task = spawn(send_back, rally);
     for (long i = 0; i < rally->turns; i++) {
         bell_ring(&rally->bell);
         while (sem_wait(&rally->back) != 0) CHECK_EQ(errno, EINTR);

@@ -204,12 +204,12 @@ TEST_WORKERS(a_thread_spawns_while_a_worker_is_stuck) {
 
 /* ---- all workers but one are stuck, and all the work is behind them ---- */
 
-struct siege {
+struct stuck_all {
     atomic_int stuck, wanted, left;
 };
 
-static void *besiege(void *arg) {
-    struct siege *s = arg;
+static void *occupy_worker(void *arg) {
+    struct stuck_all *s = arg;
     for (int i = 0; i < 10; i++) CHECK_EQ(cc_spawn(NULL, count_down, &s->left, NULL), 0);
     atomic_fetch_add(&s->stuck, 1);
     return (void *)(uintptr_t)compute_while(&s->left);
@@ -219,10 +219,10 @@ TEST_WORKERS(one_free_worker_serves_all_the_stuck) {
     int n = (int)workers() - 1;
     long rounds = test_rounds(6, 600);
     for (long r = 0; r < rounds; r++) {
-        struct siege s = {.left = 10 * n};
+        struct stuck_all s = {.left = 10 * n};
         CCTask tasks[32];
         CHECK(n <= 32);
-        for (int i = 0; i < n; i++) tasks[i] = spawn(besiege, &s);
+        for (int i = 0; i < n; i++) tasks[i] = spawn(occupy_worker, &s);
         for (int i = 0; i < n; i++) join(tasks[i]);
     }
     finish();

@@ -46,13 +46,13 @@ SCENARIO(fiber_recv_thread_send, "a thread hands a value to a parked fiber", .wo
 static void closes(void) {
     EX_EQ(cc_chan_close(ch), 0);
 }
-static void sends_or_hears(void) {
+static void sends_or_receives(void) {
     send_value(1, 0);
     join(&task);
     EX_CHECK(rc[0] == 0 ? rc[3] == 0 && got == 1 : rc[0] == EPIPE && rc[3] == EPIPE);
 }
 SCENARIO(fiber_recv_close, "a value and a close, at a parked fiber", .workers = 1, .setup = receiver_parked,
-         .threads = {sends_or_hears, closes}, .no_timer = true);
+         .threads = {sends_or_receives, closes}, .no_timer = true);
 
 /* CLAIM-1, CANCEL-3: the object's waker claims by a store if it is a worker; a canceller comes in between. */
 static void receiver_two_handles(void) {

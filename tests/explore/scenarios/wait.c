@@ -226,7 +226,7 @@ static void *waits_again(void *arg) {
     slept = cc_event_wait(&never);
     return arg;
 }
-static void *receives_in_vain(void *arg) {
+static void *receives_nothing(void *arg) {
     uint64_t value;
     (void)cc_event_wait(&go);
     slept = cc_chan_recv(nobody_sends, &value, sizeof value);
@@ -247,7 +247,7 @@ static void waiter_and_canceller(void) {
 }
 static void receiver_and_canceller(void) {
     nobody_sends = cc_chan_create(sizeof(uint64_t), 0);
-    and_canceller(receives_in_vain);
+    and_canceller(receives_nothing);
 }
 static void starts_both(void) {
     EX_EQ(cc_event_set(&go), 0);

@@ -75,7 +75,7 @@ TEST_WORKERS(one_at_a_time, .timeout = 120) {
 /* ---- turns ---- */
 
 static CCMutex mutex;
-static int greedy_turns;
+static int relocks;
 static bool served;
 
 static void *wait_for_it(void *arg) {
@@ -86,11 +86,11 @@ static void *wait_for_it(void *arg) {
 }
 
 /* Takes it again at once after each unlock, and lets the other run only while it holds it. */
-static void *be_greedy(void *unused) {
+static void *relock_at_once(void *unused) {
     CHECK_EQ(cc_mutex_lock(&mutex), 0);
     CCTask waiter = cc_fiber_spawn_task(wait_for_it, NULL);
     await_mutex_waiters(&mutex, 1);
-    for (; !served && greedy_turns < 1000; greedy_turns++) {
+    for (; !served && relocks < 1000; relocks++) {
         CHECK_EQ(cc_mutex_unlock(&mutex), 0);
         CHECK_EQ(cc_mutex_lock(&mutex), 0);
         for (int i = 0; i < 3; i++) cc_yield();
@@ -103,9 +103,9 @@ static void *be_greedy(void *unused) {
 /* On one worker the waiter can run only while the lock is held: without a hand-over it would starve. */
 TEST(no_waiter_starves) {
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
-    CHECK_EQ(cc_run(be_greedy, NULL, NULL), 0);
-    CHECK(greedy_turns > 0);
-    CHECK(greedy_turns <= 17); /* by the rule: 16 lost attempts, and the hand-over */
+    CHECK_EQ(cc_run(relock_at_once, NULL, NULL), 0);
+    CHECK(relocks > 0);
+    CHECK(relocks <= 17); /* by the rule: 16 lost attempts, and the hand-over */
 }
 
 /* Waiters get it in the order of arrival, if no other caller barges in. */

@@ -566,7 +566,7 @@ static void *read_on(void *arg) {
     return NULL;
 }
 
-static void *copy_under_flood(void *arg) {
+static void *copy_that_never_waits(void *arg) {
     int from[2], to[2];
     pthread_t threads[2];
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, from), 0);
@@ -590,7 +590,7 @@ static void *copy_under_flood(void *arg) {
 }
 
 TEST_WORKERS(a_copy_that_never_waits_can_be_cancelled) {
-    CHECK_EQ(cc_run(copy_under_flood, NULL, NULL), 0);
+    CHECK_EQ(cc_run(copy_that_never_waits, NULL, NULL), 0);
 }
 
 static void *copy_ends(void *arg) {

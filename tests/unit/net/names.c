@@ -417,7 +417,7 @@ TEST(a_resolver_that_waits_on_an_os_thread) {
 }
 
 /* A panic is the caller's own; others that wait for the same answer get one. */
-static void ask_in_vain(void *arg) {
+static void ask_without_answer(void *arg) {
     (void)arg;
     (void)ask("bad");
 }
@@ -426,7 +426,7 @@ static void *by_fibers_that_panic(void *arg) {
     wait_and_answer();
     answer = -1;
     CHECK_EQ(cc_event_set(&answers), 0);
-    CHECK_EQ(cc_try(ask_in_vain, NULL, NULL), ENOTRECOVERABLE);
+    CHECK_EQ(cc_try(ask_without_answer, NULL, NULL), ENOTRECOVERABLE);
     answer = 0;
     CHECK_EQ(ask("bad"), 0);
     cc_resolve_by(NULL, NULL);

@@ -66,7 +66,7 @@ static void bad_settings(void) {
 }
 
 /* A nursery that was never used, never waited for, waited for twice, in every order. */
-static void little_lives(void) {
+static void short_runs(void) {
     CCNursery *n = new_nursery(NULL);
     CHECK_EQ(cc_nursery_free(n), 0);
     n = new_nursery(NULL);
@@ -111,7 +111,7 @@ static void handles(void) {
 static void all(void) {
     every_call_with_nothing();
     bad_settings();
-    little_lives();
+    short_runs();
     handles();
 }
 

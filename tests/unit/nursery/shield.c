@@ -432,7 +432,7 @@ static void *two_deep(void *arg) {
     return NULL;
 }
 
-static void hidden_then_felt(void) {
+static void masked_then_cancelled(void) {
     step = finished = 0;
     CCChan *ch = cc_chan_create(sizeof(int), 0);
     CCNursery *n = new_nursery(NULL);
@@ -454,8 +454,8 @@ static void hidden_then_felt(void) {
 }
 
 TEST_WORKERS(hidden_and_then_felt) {
-    hidden_then_felt();
-    in_fiber(hidden_then_felt);
+    masked_then_cancelled();
+    in_fiber(masked_then_cancelled);
 }
 
 /* Children of a nursery inside a shield are not shielded; the end of a grace period reaches all fibers inside. */

@@ -200,7 +200,7 @@ static atomic_bool busy, inside, over;
 static atomic_int have_waited;
 
 /* Holds a lock of the library's while the process forks. */
-static void *hold_a_room(void *unused) {
+static void *hold_a_bucket(void *unused) {
     struct bucket *bucket = cc__bucket_of(&contended);
     cc__lock_take(&bucket->lock);
     atomic_store(&inside, true);
@@ -307,7 +307,7 @@ TEST(while_threads_hold_internal_locks, .timeout = 120) {
     CHECK(ch != NULL);
     atomic_store(&busy, true);
     for (int i = 0; i < THREADS; i++) CHECK_EQ(pthread_create(&threads[i], NULL, wait_again_and_again, ch), 0);
-    CHECK_EQ(pthread_create(&holder, NULL, hold_a_room, NULL), 0);
+    CHECK_EQ(pthread_create(&holder, NULL, hold_a_bucket, NULL), 0);
     while (!atomic_load(&inside) || atomic_load(&have_waited) < THREADS) sched_yield(); /* they allocate no more */
     for (int i = 0; i < CHILDREN; i++) {
         static CCChan *own;

@@ -495,7 +495,7 @@ TEST(start_and_stop_while_growing) {
 }
 
 /* An exit handler that is older than the runtime's, so it runs after that. */
-static void nobody_is_left_to_be_joined(void) {
+static void no_thread_left_to_join(void) {
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
         if (cc__get(&cc__sched.workers[i].remote.life) == LIFE_CLOSED) _exit(1);
     _exit(42);
@@ -508,7 +508,7 @@ TEST(an_exit_joins_the_retired) {
     CHECK(child >= 0);
     if (child == 0) {
         CCTask tasks[BLOCKERS_MAX];
-        CHECK_EQ(atexit(nobody_is_left_to_be_joined), 0);
+        CHECK_EQ(atexit(no_thread_left_to_join), 0);
         cc__elastic_set_retire(0);
         start(2, 8);
         spawn_blockers(tasks, 2);

@@ -212,7 +212,7 @@ struct past {
     atomic_int met;
 };
 
-static void *meet_oneself_of_the_past(void *arg) {
+static void *join_own_stale_handle(void *arg) {
     struct past *past = arg;
     for (int i = 0; i < 64; i++) {
         if ((uint32_t)past->tasks[i].id != (uint32_t)cc_fiber_id() || past->tasks[i].id == cc_fiber_id()) continue;
@@ -231,7 +231,7 @@ static void *live_again(void *arg) {
         handles[i] = past->tasks[i];
     }
     for (int i = 0; i < 64; i++) CHECK_EQ(cc_task_join(&handles[i], NULL), 0);
-    for (int i = 0; i < 64; i++) CHECK_EQ(cc_spawn(&handles[i], meet_oneself_of_the_past, past, NULL), 0);
+    for (int i = 0; i < 64; i++) CHECK_EQ(cc_spawn(&handles[i], join_own_stale_handle, past, NULL), 0);
     cc_yield();
     for (int i = 0; i < 64; i++) CHECK_EQ(cc_task_join(&handles[i], NULL), 0);
     return NULL;

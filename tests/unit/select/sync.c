@@ -277,7 +277,7 @@ static void use_permit(struct contest *x, int which, bool pause) {
     CHECK_EQ(cc_sem_release(&x->sem[which], 1), 0);
 }
 
-static void *jostle(void *arg) {
+static void *contend(void *arg) {
     struct contest *x = arg;
     for (long i = 0; i < x->each; i++) {
         size_t chosen;
@@ -315,7 +315,7 @@ static void contend_with(enum parties who, size_t unused) {
     struct contest x = {.sem = {CC_SEM_INIT(2), CC_SEM_INIT(2)}, .each = test_scale(1500)};
     struct party parties[MANY];
     atomic_init(&x.left, MANY - 2);
-    for (int i = 0; i < MANY; i++) parties[i] = party_start(who, i, i < 2 ? wait_for_stop : jostle, &x);
+    for (int i = 0; i < MANY; i++) parties[i] = party_start(who, i, i < 2 ? wait_for_stop : contend, &x);
     parties_end(parties, MANY);
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(x.sem[i].word & CC_SEM_MAX, 2);
