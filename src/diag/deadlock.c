@@ -26,7 +26,7 @@
 
 static struct {
     uint64_t epoch, blocked_epoch; /* at sysmon's first check */
-    _Atomic uint64_t told;         /* cc__blocked_epoch of a report by a thread, plus 1 */
+    _Atomic uint64_t reported;     /* cc__blocked_epoch of a report by a thread, plus 1 */
     _Atomic uint32_t ends, status; /* whether the program ends, and with which status */
     struct lock lock;              /* of the next two */
     CCDeadlockFn fn;
@@ -210,7 +210,7 @@ bool cc__upcall_threads_quiet(unsigned look, uint64_t *epoch) {
         return true;
     }
     if (*epoch != now) return false;
-    uint64_t told = cc__swap_seq(&deadlock.told, now + 1);
-    if (told != now + 1) cc__upcall_stuck(); /* else another waiting thread has reported it */
+    uint64_t reported = cc__swap_seq(&deadlock.reported, now + 1);
+    if (reported != now + 1) cc__upcall_stuck(); /* else another waiting thread has reported it */
     return true;
 }

@@ -23,14 +23,15 @@
 /* ---- lines ---- */
 
 /* Identifies an event. */
-struct told {
+struct event_id {
     enum event_number number;
     uint32_t category;
 };
 
 /* An after-switch action runs when the next fiber is already current, and that one may never have run: its stack then
  * still has the name of the previous fiber, or none. So such actions name the fiber that the event belongs to. */
-static void say(const struct told *event, struct fiber *f, bool ended, const char *fmt, va_list args) { /* TRACE-2 */
+static void say(const struct event_id *event, struct fiber *f, bool ended, const char *fmt,
+                va_list args) { /* TRACE-2 */
     CC_KEEP_ERRNO;
     char text[320], name[CC_FIBER_NAME_MAX] = "";
     (void)vsnprintf(text, sizeof text, fmt, args);
@@ -50,7 +51,7 @@ static void say(const struct told *event, struct fiber *f, bool ended, const cha
         cc__warn("%llu.%06llu thread %d: %s", whole, part, cc__thread_id(), text);
 }
 
-static CC_PRINTF(2, 3) void line(const struct told *event, const char *fmt, ...) {
+static CC_PRINTF(2, 3) void line(const struct event_id *event, const char *fmt, ...) {
     struct worker *w = cc__worker();
     struct fiber *behalf = w != NULL ? cc__get(&w->core.behalf) : NULL;
     va_list args;
@@ -59,7 +60,7 @@ static CC_PRINTF(2, 3) void line(const struct told *event, const char *fmt, ...)
     va_end(args);
 }
 
-static CC_PRINTF(3, 4) void line_of(const struct told *event, struct fiber *f, const char *fmt, ...) {
+static CC_PRINTF(3, 4) void line_of(const struct event_id *event, struct fiber *f, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
     say(event, f, false, fmt, args);
@@ -133,18 +134,18 @@ static const char *case_name(unsigned kind) {
 
 /* If an after-switch action traces the event, the race detector takes the stack for that of another fiber. */
 #define UNWRAPPED(...) __VA_ARGS__
-#define TOLD(id, category) (&(const struct told){EVENT_##id, TRACE_##category})
-#define EVENT(id, category, name, text, parameters, arguments) \
-    void cc__event_##id parameters {                           \
-        cc__san_ignore(true);                                  \
-        line(TOLD(id, category), text, UNWRAPPED arguments);   \
-        cc__san_ignore(false);                                 \
+#define EVENT_ID(id, category) (&(const struct event_id){EVENT_##id, TRACE_##category})
+#define EVENT(id, category, name, text, parameters, arguments)   \
+    void cc__event_##id parameters {                             \
+        cc__san_ignore(true);                                    \
+        line(EVENT_ID(id, category), text, UNWRAPPED arguments); \
+        cc__san_ignore(false);                                   \
     }
-#define EVENT_OF(id, category, name, text, parameters, arguments)   \
-    void cc__event_##id parameters {                                \
-        cc__san_ignore(true);                                       \
-        line_of(TOLD(id, category), of, text, UNWRAPPED arguments); \
-        cc__san_ignore(false);                                      \
+#define EVENT_OF(id, category, name, text, parameters, arguments)       \
+    void cc__event_##id parameters {                                    \
+        cc__san_ignore(true);                                           \
+        line_of(EVENT_ID(id, category), of, text, UNWRAPPED arguments); \
+        cc__san_ignore(false);                                          \
     }
 #include "trace/events.def"
 

@@ -609,7 +609,7 @@ void cc__fd_unlink(struct arm *arm) {
 
 _Atomic uint64_t cc__fd_lost_after = 1000000000;
 
-enum { SUSPECT_SEEN = 1, SUSPECT_TOLD = 2, SUSPECT_BITS = 2 };
+enum { SUSPECT_SEEN = 1, SUSPECT_REPORTED = 2, SUSPECT_BITS = 2 };
 
 static const struct arm *first_locked(struct io_fd *fd) {
     struct link *lists[] = {&fd->side[IO_READ].waiters, &fd->side[IO_WRITE].waiters, &fd->observers};
@@ -628,9 +628,9 @@ static bool is_lost_locked(struct io_fd *fd, struct io_lost *lost) {
         fd->suspect = 0;
         return false;
     }
-    if (fd->suspect == (events | SUSPECT_TOLD)) return false;
+    if (fd->suspect == (events | SUSPECT_REPORTED)) return false;
     bool again = fd->suspect == (events | SUSPECT_SEEN);
-    fd->suspect = events | (again ? SUSPECT_TOLD : SUSPECT_SEEN);
+    fd->suspect = events | (again ? SUSPECT_REPORTED : SUSPECT_SEEN);
     *lost = (struct io_lost){.number = fd->number,
                              .closed = closed,
                              .reads = closed || ((unsigned)ready & POLLER_READ) != 0,

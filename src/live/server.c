@@ -364,7 +364,7 @@ static int timeout_ms(uint64_t now) {
     return next == UINT64_MAX ? -1 : next <= now ? 0 : (int)((next - now) / MS) + 1;
 }
 
-static void hear_bell(void) {
+static void drain_bell(void) {
     char bytes[64];
     struct iovec room = {bytes, sizeof bytes};
     while (cc__os_readv(live.bell[0], &room, 1, OS_OWN) > 0) {
@@ -388,7 +388,7 @@ static void *run(void *arg) {
             fds[n++] = (struct pollfd){.fd = c->fd, .events = c->state == CLIENT_WRITING ? POLLOUT : POLLIN};
         }
         if (cc__os_wait_any(fds, (unsigned)n, timeout_ms(now)) < 0) cc__thread_nap((long)(NO_FD_MS * MS));
-        if (fds[0].revents != 0) hear_bell();
+        if (fds[0].revents != 0) drain_bell();
         end_job();
         now = cc__clock_real();
         for (nfds_t i = 2; i < n; i++)

@@ -59,7 +59,7 @@ static int connect_one(const CCAddr *addr, const struct dial *d, int *fd) {
 /* ---- several ---- */
 
 /* How far an attempt got: of two errors the higher one is reported. */
-static int told(int error) {
+static int error_rank(int error) {
     static const int order[] = {EAFNOSUPPORT, EADDRNOTAVAIL, ENETUNREACH, EHOSTUNREACH, ENETDOWN,    EHOSTDOWN,
                                 EACCES,       EPERM,         ETIMEDOUT,   ECONNRESET,   ECONNREFUSED};
     for (int i = 0; i < (int)array_len(order); i++)
@@ -88,7 +88,7 @@ static void note_failure(struct race *race, int error) {
     cc__lock_take(&race->lock);
     race->failed++;
     race->late = race->late || late;
-    if (told(error) > told(race->error)) race->error = error;
+    if (error_rank(error) > error_rank(race->error)) race->error = error;
     cc__lock_release(&race->lock);
 }
 

@@ -129,8 +129,8 @@ static struct step *unblock(struct machine *m, uint32_t number, unsigned reason)
 static void tell_lost(struct machine *m) {
     char text[96], who[24] = "OS threads";
     struct lane *l = cc__lane(m->h, m->lane);
-    if (l->lost == 0 || l->told) return;
-    l->told = true;
+    if (l->lost == 0 || l->reported) return;
+    l->reported = true;
     if (l->worker >= 0) snprintf(who, sizeof who, "worker %d", l->worker);
     snprintf(text, sizeof text, "%llu older events of %s are lost", (unsigned long long)l->lost, who);
     uint32_t string = cc__names_string(&m->h->names, text);

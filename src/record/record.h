@@ -133,7 +133,7 @@ struct lane {
     int worker;                      /* -1: the threads that are not workers */
     char island[RECORD_ISLAND_NAME]; /* of the worker; "": it is in the pool */
     uint64_t lost, records;
-    bool told; /* there is a LOST step */
+    bool reported; /* there is a LOST step */
 };
 
 struct history {
