@@ -70,6 +70,9 @@ header_faults() {
     elif [[ $program != *'*'* ]] && ! compgen -G "tests/$program.*" >/dev/null &&
         ! grep -qE "[ (]$program( |\$|\))" tests/CMakeLists.txt; then
         echo "is to be caught by $program, which is neither tests/$program.c nor in tests/CMakeLists.txt"
+    elif [[ -n ${words[2]:-} ]] && compgen -G "tests/$program.*" >/dev/null &&
+        ! grep -qsE "^(TEST[A-Z_]*\(|case_)[A-Za-z0-9_]*${words[2]}" "tests/$program".* "tests/${program%/*}"/*.h; then
+        echo "is to be caught by a case of $program with ${words[2]} in its name, which does not exist"
     fi
 }
 

@@ -62,6 +62,12 @@ expect "the header stays" bug_says moved-away 'catch: debug unit/room/counts'
 rm tests/mutate/bugs/rewritten.patch
 git add . && git commit -qm three
 expect "what was mended applies" "$here/rebase.sh" --check
+echo 'TEST(adds_up) {' >tests/unit/room/counts.c
+sed -i 's|^catch:.*|& adds|' tests/mutate/bugs/renamed-line.patch
+expect "a case that exists" "$here/rebase.sh" --check
+sed -i 's|^catch:.*|&_nothing|' tests/mutate/bugs/renamed-line.patch
+"$here/rebase.sh" --check >"$work/said" 2>&1 && { echo "FAILED: a case that is gone is not noticed"; failed=1; }
+expect "a case that is gone is named" says 'renamed-line.patch is to be caught by a case of unit/room/counts with adds_nothing'
 git mv tests/unit/room/counts.c tests/unit/room/adds.c
 "$here/rebase.sh" --check >"$work/said" 2>&1 && { echo "FAILED: a test that is gone is not noticed"; failed=1; }
 expect "a test that is gone is named" says 'renamed-line.patch is to be caught by unit/room/counts, which is neither'
