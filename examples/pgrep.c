@@ -2,7 +2,8 @@
  * cache is read at once; one that is not blocks no worker.
  *
  *   pgrep TEXT DIRECTORY    lines that contain the text, sorted by file
- *   pgrep                   the same in a small tree that it creates */
+ *   pgrep                   the same in a small tree that it creates
+ */
 #include <ccc/ccc.h>
 
 #include <dirent.h>

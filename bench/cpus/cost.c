@@ -5,16 +5,17 @@
  * with its own clock. The one with the earliest clock runs next: so all operations happen in the order of their times,
  * on one real thread.
  *
- * What it knows of hardware is lines of 64 bytes: who has a line, and since when it may be had again (COST-1 to 3).
+ * What it knows of hardware is lines of 64 bytes: which CPU has a line, and when it can be transferred again (COST-1 to 3).
  *
  * COST-1  A line that this CPU has costs a hit; one that another CPU has, or that several have if it is to be written,
  *         costs a transfer.
- * COST-2  Transfers of one line for writing follow one another: whoever comes meanwhile waits. COST-3  A line that
- * nobody has touched yet costs a hit: neither main memory nor page faults are modelled. COST-4  A thread that is woken
- * goes on some microseconds later; the waker pays for its system call. A membarrier
+ * COST-2  Transfers of one line for writing follow one another: a CPU that comes meanwhile waits.
+ * COST-3  A line that no CPU has touched yet costs a hit: neither main memory nor page faults are modelled.
+ * COST-4  A woken thread continues some microseconds later; the waker pays for its system call. A membarrier
  *         interrupts every CPU that runs.
  * COST-5  The time of a wake varies by a tenth, by the seed. A schedule depends on every nanosecond, so one run says
- *         little: run.py takes the mean of several. */
+ *         little: run.py takes the mean of several.
+ */
 #include "cost.h"
 
 #include "arch/context.h"

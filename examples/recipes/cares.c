@@ -4,7 +4,8 @@
  * and how long, and cc_poll waits. A caller that times out destroys its channel.
  *
  *   cares                          asks a name server that it starts on the loopback interface
- *   cares NAME                     asks those of the system */
+ *   cares NAME                     asks those of the system
+ */
 #include "recipe.h"
 
 #include <ares.h>

@@ -4,7 +4,8 @@
  * function that was given to it. That wakes the fiber by its key. When a fiber times out, its key expires: the late
  * callback gets ESRCH and touches nothing of the fiber. So no frame has to be kept for the library.
  *
- *   curl_keys http://127.0.0.1:8080/ */
+ *   curl_keys http://127.0.0.1:8080/
+ */
 #include "recipe.h"
 
 #include <curl/curl.h>

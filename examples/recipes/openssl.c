@@ -1,7 +1,8 @@
 /* openssl.c - TLS by OpenSSL on fibers: a custom BIO that reads and writes by cc_fd_read and cc_fd_write. Everything
  * else of OpenSSL is used as usual, in blocking style.
  *
- *   openssl 127.0.0.1 8443 ca.pem */
+ *   openssl 127.0.0.1 8443 ca.pem
+ */
 #include "recipe.h"
 
 #include <arpa/inet.h>
