@@ -5,7 +5,8 @@
  * with its own clock. The one with the earliest clock runs next: so all operations happen in the order of their times,
  * on one real thread.
  *
- * What it knows of hardware is lines of 64 bytes: which CPU has a line, and when it can be transferred again (COST-1 to 3).
+ * What it knows of hardware is lines of 64 bytes: which CPU has a line, and when it can be transferred again (COST-1 to
+ * 3).
  *
  * COST-1  A line that this CPU has costs a hit; one that another CPU has, or that several have if it is to be written,
  *         costs a transfer.
