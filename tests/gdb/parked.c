@@ -163,7 +163,7 @@ int main(int argc, char **argv) {
     start(cook_orders, "second cook"), expected++;
     start(serve_plates, "servant"), expected++;
     start(hold_knife, "holder"), expected++;
-    start(want_knife, "robber"), expected++;
+    start(want_knife, "contender"), expected++;
     start(wait_for_cook, "joiner"), expected++;
     start(rest, "sleeper"), expected++;
     start(choose, "chooser"), expected++;

@@ -27,7 +27,7 @@ questions=(
     -ex 'echo == callee\n' -ex 'cc fiber callee bt'
     -ex 'echo == caller\n' -ex 'cc fiber caller bt'
     -ex 'echo == depth\n' -ex 'cc fiber cook bt 2'
-    -ex 'echo == word\n' -ex 'cc fibers robber'
+    -ex 'echo == word\n' -ex 'cc fibers contender'
     -ex 'echo == orders\n' -ex 'cc chan orders'
     -ex 'echo == plates\n' -ex 'cc chan *plates'
     -ex 'echo == nurseries\n' -ex 'cc nurseries'
@@ -82,7 +82,7 @@ check() { # check FILE SELECTED_FUNCTION
     for line in \
         "'cook' +PARKED channel +for channel 'orders' at 0x[0-9a-f]+, last on worker [01], cook_orders, started by start \(parked.c:[0-9]+\)" \
         "'second cook' +PARKED channel " "'servant' +PARKED channel +for channel 'plates'" "'holder' +PARKED channel " \
-        "'robber' +PARKED mutex +for mutex at 0x[0-9a-f]+, .*want_knife" "'joiner' +PARKED join +for fiber [0-9.]+ 'cook'" \
+        "'contender' +PARKED mutex +for mutex at 0x[0-9a-f]+, .*want_knife" "'joiner' +PARKED join +for fiber [0-9.]+ 'cook'" \
         "'sleeper' +PARKED sleep" "'undecided' +PARKED select +for nothing: no case can be ready" "'chooser' +PARKED select +for recv channel 'orders' at 0x[0-9a-f]+, recv channel 'silent' at" \
         "'chef' +PARKED nursery +for nursery 'kitchen' at 0x" "'spinner' +RUNNING +on worker [01], spin,"; do
         grep -Eq "^[0-9]+\.[0-9]+ +$line" list || missing+=" [$line]"
@@ -98,7 +98,7 @@ check() { # check FILE SELECTED_FUNCTION
     says "$file" spinner "'spinner', RUNNING" '^It runs on thread [0-9]' ' spin_here ' ' spin ' 'cc(__|[.])context_first'
     says "$file" callee "'callee', PARKED channel for channel 'silent'" ' wait_for_order ' ' be_run ' 'cc(__|[.])context_(call_on|first)'
     says "$file" caller "'caller', PARKED join for fiber [0-9.]+ 'callee'" ' run_it ' 'cc(__|[.])context_first'
-    says "$file" word "'robber'" '^1 of [0-9]+ fibers.$'
+    says "$file" word "'contender'" '^1 of [0-9]+ fibers.$'
     says "$file" orders "^channel 'orders' at 0x[0-9a-f]+: no buffer, elements of 4 bytes, 1 references" '^  5 receivers wait:$'
     says "$file" plates "^channel 'plates' at 0x[0-9a-f]+: 2 of 2 buffered" '^  1 senders wait:$' "'servant', serve_plates$"
     says "$file" nurseries "^nursery 'kitchen' at 0x[0-9a-f]+, 2 children, deadline " '^  fiber [0-9.]+, PARKED channel$' '^  fiber [0-9.]+, PARKED channel$'

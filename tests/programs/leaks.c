@@ -500,7 +500,7 @@ static void *keeps_local(void *unused) {
 
 static void *in_a_local(void *unused) {
     CHECK_EQ(cc_local_key_create(&key, NULL), 0);
-    leave("keeper", keeps_local, NULL);
+    leave("holder", keeps_local, NULL);
     return unused;
 }
 
