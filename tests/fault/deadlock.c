@@ -143,7 +143,7 @@ TEST(calls_fail_from_then_on, .timeout = 120) {
 }
 
 TEST(one_call_of_a_dump_fails, .timeout = 300) {
-    if (under_valgrind() || under_qemu()) SKIP("to read the debug information takes too long here");
+    if (under_valgrind() || under_qemu()) SKIP("reading the debug information takes too long here");
     each_call(false, true);
 }
 

@@ -260,7 +260,7 @@ static void no_descriptors(void) {
 }
 
 TEST(no_descriptors_left) {
-    if (under_valgrind() || under_qemu()) SKIP("it has descriptors of its own, and a view of its own of the limit");
+    if (under_valgrind() || under_qemu()) SKIP("it has its own descriptors, and its own limit");
     CHECK_EQ(cc_runtime_init(NULL), 0);
     in_both_contexts(no_descriptors);
 }

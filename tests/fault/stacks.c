@@ -41,7 +41,7 @@ static int end(int n) {
 
 /* All tasks stay until all have started, so that each needs a stack of its own. */
 TEST_WORKERS(all_are_used) {
-    if (under_valgrind()) SKIP("valgrind runs one thread at a time: others do not come to their caches in time");
+    if (under_valgrind()) SKIP("valgrind runs one thread at a time: others do not flush their caches in time");
     start(0, FIRST);
     while (cc__get(&started) < FIRST) sched_yield();
     fail_arm(1, FAIL_MAP, true);

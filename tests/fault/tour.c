@@ -389,7 +389,7 @@ TEST(every_place_that_works, .timeout = 600) {
 }
 
 TEST(every_place_that_reports, .timeout = 600) {
-    if (under_valgrind() || under_qemu()) SKIP("to read the debug information takes too long here");
+    if (under_valgrind() || under_qemu()) SKIP("reading the debug information takes too long here");
     reporting = true;
     every_place(15);
 }

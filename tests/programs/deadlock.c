@@ -30,7 +30,7 @@ static void must_die(const struct shape_case *shape) {
 }
 
 TEST(deadlocked_shapes_are_reported, .timeout = 120) {
-    if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
+    if (under_qemu() || UNDER_TSAN) SKIP("the tool has its own threads in the process");
     for (int i = 0; i < DEAD_SHAPES; i++) must_die(&dead_shapes[i]);
 }
 
@@ -68,7 +68,7 @@ static void goes_on(void *unused) {
 }
 
 TEST(can_be_set_to_continue, .timeout = 60) {
-    if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
+    if (under_qemu() || UNDER_TSAN) SKIP("the tool has its own threads in the process");
     int fd[2];
     CHECK_EQ(pipe(fd), 0);
     pid_t pid = fork();
@@ -125,7 +125,7 @@ static void ends_as_usual(void *unused) {
 }
 
 TEST(the_status_can_be_chosen, .timeout = 60) {
-    if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
+    if (under_qemu() || UNDER_TSAN) SKIP("the tool has its own threads in the process");
     check_status(ends_as_environment_says, NULL, 77, "ccc: exiting with status 77 (");
     check_status(ends_as_config_says, NULL, 78, "ccc: exiting with status 78 (");
     check_status(ends_as_usual, NULL, DEADLOCK_STATUS, "ignoring CC_DEADLOCK_STATUS=256: it must be");
@@ -160,7 +160,7 @@ static void without_a_runtime(void *arg) {
 }
 
 TEST(a_function_of_the_programs_decides, .timeout = 60) {
-    if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
+    if (under_qemu() || UNDER_TSAN) SKIP("the tool has its own threads in the process");
     void (*const bodies[])(void *) = {with_a_fiber, without_a_runtime};
     for (int i = 0; i < 2; i++) {
         check_status(bodies[i], (void *)(uintptr_t)&hooks[HOOK_ENDS], DEADLOCK_STATUS, "exiting with status 124");
@@ -214,6 +214,6 @@ static void in_many_places(void *unused) {
 }
 
 TEST(a_function_of_the_programs_gets_all_of_a_long_report, .timeout = 60) {
-    if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
+    if (under_qemu() || UNDER_TSAN) SKIP("the tool has its own threads in the process");
     check_status(in_many_places, NULL, DEADLOCK_STATUS, "504 fibers wait");
 }

@@ -230,7 +230,7 @@ static void deadlocked(void *unused) {
 }
 
 TEST(a_deadlock_report_lists_them) {
-    if (under_qemu()) SKIP("qemu has threads of its own in the process");
+    if (under_qemu()) SKIP("qemu has its own threads in the process");
     if (UNDER_TSAN) SKIP("the race detector's functions are linked into the program");
     run_child(&child, deadlocked, NULL);
     check_said("'hoarder' waits to receive", true);

@@ -229,7 +229,7 @@ static void use_a_runtime_of_its_own(void *arg) {
 }
 
 TEST(a_child_of_a_stopped_runtime_may_start_its_own) {
-    if (UNDER_TSAN) SKIP("the race detector refuses threads in a child of a process that had some");
+    if (UNDER_TSAN) SKIP("the race detector refuses threads in a child of a multi-threaded process");
     struct child child;
     run_child(&child, use_a_runtime_of_its_own, &child);
     show_child(&child);

@@ -62,7 +62,7 @@ static void await_rest(void) {
 }
 
 static void check_quiet_for(long ms) {
-    if (UNDER_TSAN) SKIP("the race detector has a thread of its own that never rests");
+    if (UNDER_TSAN) SKIP("the race detector has its own thread, which never sleeps");
     if (under_valgrind()) SKIP("valgrind runs one thread at a time and keeps waking the others");
     await_rest();
     struct quiet q = quiet_for(ms);
@@ -135,7 +135,7 @@ static void *wake_now_and_then(void *arg) {
 }
 
 TEST(with_one_slow_timer) {
-    if (UNDER_TSAN) SKIP("the race detector has a thread of its own that never rests");
+    if (UNDER_TSAN) SKIP("the race detector has its own thread, which never sleeps");
     if (under_valgrind()) SKIP("valgrind runs one thread at a time and keeps waking the others");
     CCRuntimeConfig config = {.workers = 4};
     CCTask task;

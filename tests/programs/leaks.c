@@ -62,8 +62,8 @@ static struct child child;
 
 static void skip_where_nothing_is_looked_for(void) {
     if (UNDER_ASAN || UNDER_TSAN) SKIP("a sanitizer's memory is too large to scan");
-    if (under_qemu()) SKIP("qemu has threads of its own in the process");
-    if (under_valgrind()) SKIP("valgrind's own memory is full of the program's addresses, and its threads hardly rest");
+    if (under_qemu()) SKIP("qemu has its own threads in the process");
+    if (under_valgrind()) SKIP("valgrind's own memory contains the program's addresses, and its threads hardly sleep");
 }
 
 static void run(CCTaskFn setup, void (*rest)(void)) {

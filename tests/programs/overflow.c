@@ -109,7 +109,7 @@ static void check_death(struct victim *v, const char *name, size_t stack_size) {
 }
 
 static bool useless(void) {
-    if (under_valgrind()) SKIP("valgrind grows what it takes for a stack, and dies of it before the fiber does");
+    if (under_valgrind()) SKIP("valgrind grows what it takes for a stack, and crashes before the fiber does");
     return false;
 }
 

@@ -48,7 +48,7 @@ static void *fib(void *arg) {
 
 /* Storms, sleepers and trees, on fibers and on OS threads, until enough signals have come. */
 static void weather(int flags) {
-    if (UNDER_TSAN) SKIP("the race detector locks itself out when a signal comes while it frees something");
+    if (UNDER_TSAN) SKIP("the race detector deadlocks if a signal comes while it frees memory");
     enum { NAPPERS = 20 };
     CCTask naps[NAPPERS];
     uint64_t rng = test_seed();

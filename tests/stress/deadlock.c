@@ -47,7 +47,7 @@ static void run_all(const struct shape_case *shapes, int count, long rounds, boo
 }
 
 TEST(dead_shapes, .timeout = 300) {
-    if (under_qemu() || UNDER_TSAN) SKIP("there are threads of the tool's own in the process");
+    if (under_qemu() || UNDER_TSAN) SKIP("the tool has its own threads in the process");
     run_all(dead_shapes, DEAD_SHAPES, test_rounds(2, 100), true);
 }
 

@@ -228,6 +228,6 @@ static void *quiet_then_stuck(void *arg) {
 }
 
 TEST_WORKERS(out_of_the_quiet) {
-    if (atoi(getenv("CC_WORKERS")) == 1) SKIP("one worker has nobody who could take over");
+    if (atoi(getenv("CC_WORKERS")) == 1) SKIP("with one worker no other could take over");
     run_and_finish(quiet_then_stuck, NULL);
 }

@@ -12,7 +12,7 @@
 
 static unsigned workers(void) {
     unsigned n = (unsigned)atoi(getenv("CC_WORKERS"));
-    if (n == 1) SKIP("one worker has nobody who could take over");
+    if (n == 1) SKIP("with one worker no other could take over");
     return n;
 }
 

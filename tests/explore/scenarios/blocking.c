@@ -45,7 +45,7 @@ static void called_once(void) {
     EX_EQ(called, 1);
     EX_EQ(cc__blocking_calls(), 0);
 }
-SCENARIO(block_idle_end, "BLOCK-1: a call comes while the idle thread's time is over", .workers = 1, .setup = idles,
+SCENARIO(block_idle_end, "BLOCK-1: a call is queued while the idle thread times out", .workers = 1, .setup = idles,
          .threads = {calls_once}, .check = called_once);
 SCENARIO(block_first, "BLOCK-1: a call starts the first thread", .workers = 1, .setup = makes_pool,
          .threads = {calls_once}, .check = called_once);

@@ -131,7 +131,7 @@ static void let_in(void) {
     EX_EQ(received() + left(), 101);
     EX_EQ(rc[0], 0);
 }
-SCENARIO(chan1_full, "a receive lets the sender in that waits", .setup = fill, .threads = {send1, recv_a},
+SCENARIO(chan1_full, "a receive lets a waiting sender continue", .setup = fill, .threads = {send1, recv_a},
          .check = let_in);
 SCENARIO(chan1_close_full, "close while a sender waits at a full channel", .setup = fill,
          .threads = {send1, recv_a, close_it}, .check = drained);
@@ -190,7 +190,7 @@ static void send_soon_close(void) {
     send_soon();
     close_it();
 }
-SCENARIO(chan0_deadline_next, "a receiver gives up; the next one gets the value", .setup = cap0,
+SCENARIO(chan0_deadline_next, "a receiver times out; the next one gets the value", .setup = cap0,
          .threads = {send_soon_close, recv_soon, recv_too}, .check = two_or_close);
 
 static uint64_t before;
@@ -201,7 +201,7 @@ static void write_close(void) {
 static void look_closed(void) {
     if (cc_chan_is_closed(ch)) EX_EQ(before, 1);
 }
-SCENARIO(chan_closed_seen, "whoever finds a channel closed sees what was written before the close", .setup = cap0,
+SCENARIO(chan_closed_seen, "a caller that finds a channel closed sees what was written before the close", .setup = cap0,
          .threads = {write_close, look_closed});
 
 /* ---- modes and memory ---- */

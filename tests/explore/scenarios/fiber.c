@@ -60,7 +60,7 @@ static void abort_check(void) {
     EX_EQ(cc__get(&enqueued), 0);
     EX_EQ(cc__get(&aborted_by) != 0, cc__get(&accepted));
 }
-SCENARIO(state_abort, "a wait is called off while a waker comes", .setup = runs, .threads = {changes_its_mind, wakes},
+SCENARIO(state_abort, "a wait is aborted while a waker claims it", .setup = runs, .threads = {changes_its_mind, wakes},
          .check = abort_check);
 
 /* ---- tickets ---- */

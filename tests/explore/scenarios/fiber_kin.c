@@ -216,7 +216,7 @@ static void locks_and_adds(void) {
 static void added(void) {
     EX_EQ(guarded, 2);
 }
-SCENARIO(mutex_fast_unlock, "a fast unlock and one who waits", .workers = 1, .setup = fast_bucket,
+SCENARIO(mutex_fast_unlock, "a fast unlock and a waiter", .workers = 1, .setup = fast_bucket,
          .threads = {locks_and_adds, locks_and_adds}, .check = added, .no_timer = true, .membarrier = true);
 static void enters(void) {
     struct bucket *bucket = cc__bucket_of(&mutex);
@@ -227,7 +227,7 @@ static void added_and_off(void) {
     added();
     EX_EQ(cc__bucket_of(&mutex)->disabling, 0);
 }
-SCENARIO(mutex_fast_unlock_stranger, "the same, and one who waits for another mutex in that bucket", .workers = 1,
+SCENARIO(mutex_fast_unlock_stranger, "the same, and a waiter for another mutex in that bucket", .workers = 1,
          .setup = fast_bucket, .threads = {locks_and_adds, locks_and_adds, enters}, .check = added_and_off,
          .no_timer = true, .membarrier = true);
 
@@ -288,7 +288,7 @@ static void pool_b(void) {
 static void one_failed(void) {
     EX_EQ((rc[0] == 0) + (rc[1] == 0), 1);
 }
-SCENARIO(chan_pool, "a pool whose first item cannot be made: whoever waits tries", .setup = pool_of_one,
+SCENARIO(chan_pool, "a pool whose first item cannot be created: a waiter tries again", .setup = pool_of_one,
          .threads = {pool_a, pool_b}, .check = one_failed);
 
 /* ---- a reader and a writer, fibers on two workers ---- */

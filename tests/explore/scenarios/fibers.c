@@ -238,7 +238,7 @@ static void lets_set(void) {
     join(&task);
     EX_CHECK(rc[3] == 0 || rc[3] == ECANCELED);
 }
-SCENARIO(fiber_event_cancel, "CLAIM-2: a fiber sets an event while a thread cancels the one that waits", .workers = 1,
+SCENARIO(fiber_event_cancel, "CLAIM-2: a fiber sets an event while a thread cancels the waiter", .workers = 1,
          .setup = waiter_and_setter, .threads = {lets_set, cancels}, .no_timer = true);
 
 static void *receives_on_signal(void *arg) {

@@ -65,7 +65,7 @@ static void all_taken(void) {
 }
 SCENARIO(io_edge_parked, "FD-2: an edge comes while the fiber is parked, and all workers sleep", .workers = 2,
          .setup = reader_waits, .threads = {puts_one, joins_reader}, .check = all_taken, .no_timer = true);
-SCENARIO(io_edge_any_time, "FD-2: an edge comes before, during and after the look", .workers = 1, .setup = opens,
+SCENARIO(io_edge_any_time, "FD-2: an edge comes before, during and after the attempt", .workers = 1, .setup = opens,
          .threads = {puts_one, starts_reader}, .check = all_taken, .no_timer = true);
 /* A fiber waits for another descriptor: so the other worker polls, and finds the edge before the reader waits. */
 static void *reads_other(void *arg) {
@@ -153,7 +153,7 @@ static void starts_second(void) {
     spawn(&reader[1], reads, (void *)1);
     joins_both();
 }
-SCENARIO(io_two_readers_one_late, "FD-2: an edge wakes one, and what that leaves behind is for one about to wait",
+SCENARIO(io_two_readers_one_late, "FD-2: an edge wakes one, and what it leaves is for a reader that is about to wait",
          .workers = 2, .setup = reader_waits, .threads = {puts_two, starts_second}, .check = all_taken,
          .no_timer = true);
 
@@ -237,7 +237,7 @@ static void nothing_taken(void) {
     EX_EQ(stub_bytes(FD), 1);
     EX_EQ(cc_io_waiters(), 0);
 }
-SCENARIO(io_observe_any_time, "FD-7: an edge comes before, during and after an observer's look", .workers = 1,
+SCENARIO(io_observe_any_time, "FD-7: an edge comes before, during and after an observer's poll", .workers = 1,
          .setup = opens, .threads = {puts_one, starts_observer}, .check = nothing_taken, .no_timer = true);
 SCENARIO(io_observe_foreign, "FD-8: the same for a descriptor that is armed for each wait", .workers = 1,
          .setup = foreign, .threads = {puts_one, starts_observer}, .check = nothing_taken, .no_timer = true);
@@ -246,7 +246,7 @@ static void starts_observer_beside(void) {
     stub_put(OTHER_FD, 1);
     join(&reader[1]);
 }
-SCENARIO(io_observe_elsewhere, "FD-7: another worker may poll between the look and the wait", .workers = 2,
+SCENARIO(io_observe_elsewhere, "FD-7: another worker may poll between the poll and the wait", .workers = 2,
          .setup = opens_two, .threads = {puts_one, starts_observer_beside}, .check = nothing_taken, .no_timer = true);
 
 /* The reader may be between its attempt and its wait when the edge wakes the observer alone. */
@@ -273,7 +273,7 @@ static void reads_beside(void) {
     join(&reader[1]);
     EX_EQ(rc[1], 0);
 }
-SCENARIO(io_observe_and_read, "FD-7: an observer does not use up the edge that a reader needs", .workers = 2,
+SCENARIO(io_observe_and_read, "FD-7: an observer does not consume the edge that a reader needs", .workers = 2,
          .setup = observer_waits, .threads = {puts_one, reads_beside}, .check = nothing_taken, .no_timer = true);
 SCENARIO(io_observe_and_read_foreign, "FD-8: the same for a descriptor that is armed for each wait", .workers = 2,
          .setup = foreign_observer_waits, .threads = {puts_one, reads_beside}, .check = nothing_taken,
@@ -322,7 +322,7 @@ static void selected_fd(void) {
     EX_EQ(got[0], 0);
     nothing_taken();
 }
-SCENARIO(io_select_any_time, "READY-3: an edge comes before, during and after a select's look", .workers = 1,
+SCENARIO(io_select_any_time, "READY-3: an edge comes before, during and after a select's poll", .workers = 1,
          .setup = opens_and_channel, .threads = {puts_one, starts_select}, .check = selected_fd, .no_timer = true);
 SCENARIO(io_select_foreign, "READY-3: the same for a descriptor that is armed for each wait", .workers = 1,
          .setup = foreign_and_channel, .threads = {puts_one, starts_select}, .check = selected_fd, .no_timer = true);
@@ -338,7 +338,7 @@ static void takes_one_and_puts_one(void) {
 SCENARIO(io_select_foreign_found, "FD-13: it is found ready, and removed, while a select has armed it", .workers = 1,
          .setup = foreign_and_channel, .threads = {takes_one_and_puts_one, starts_select}, .check = selected_fd,
          .no_timer = true);
-SCENARIO(io_select_elsewhere, "READY-3: another worker may poll between the look and the link", .workers = 2,
+SCENARIO(io_select_elsewhere, "READY-3: another worker may poll between the poll and the link", .workers = 2,
          .setup = two_and_channel, .threads = {puts_one, starts_select_beside}, .check = selected_fd, .no_timer = true);
 SCENARIO(io_select_both, "READY-3: an edge and a value: one of them, and the edge is there for the next", .workers = 1,
          .setup = opens_and_channel, .threads = {puts_one, sends_one, starts_select}, .check = nothing_taken,
@@ -372,10 +372,10 @@ static void starts_select_of_closed(void) {
     join(&reader[0]);
     EX_EQ(rc[0], 0);
 }
-SCENARIO(io_close_selected, "FD-4: close before, during and after a select's look", .workers = 1,
+SCENARIO(io_close_selected, "FD-4: close before, during and after a select's poll", .workers = 1,
          .setup = opens_and_channel, .threads = {closes, starts_select_of_closed}, .check = nobody_waits,
          .no_timer = true);
-SCENARIO(io_close_observed, "FD-4: close before, during and after an observer's look", .workers = 1, .setup = opens,
+SCENARIO(io_close_observed, "FD-4: close before, during and after an observer's poll", .workers = 1, .setup = opens,
          .threads = {closes, puts_one, starts_observer_of_closed}, .check = nobody_waits, .no_timer = true);
 SCENARIO(io_close_any_time, "FD-4: close before, during and after a read's attempts", .workers = 1, .setup = opens,
          .threads = {closes, starts_reader_of_closed}, .check = nobody_waits, .no_timer = true);
@@ -391,7 +391,7 @@ static void reopens(void) {
     join(&reader[1]);
     EX_EQ(rc[1], 0);
 }
-SCENARIO(io_reuse, "FD-4: the number is used again at once", .workers = 1, .setup = reader_waits, .threads = {reopens},
+SCENARIO(io_reuse, "FD-4: the number is reused at once", .workers = 1, .setup = reader_waits, .threads = {reopens},
          .check = all_taken, .no_timer = true);
 
 /* ---- IDLE-7 ---- */
@@ -405,9 +405,9 @@ static void spawns_other(void) {
     join(&other);
     EX_EQ(ran, 1);
 }
-SCENARIO(io_listener_wake, "IDLE-7: a task comes while a worker sleeps in the driver", .workers = 1,
+SCENARIO(io_listener_wake, "IDLE-7: a task is spawned while a worker sleeps in the driver", .workers = 1,
          .setup = reader_waits, .threads = {spawns_other}, .no_timer = true);
-SCENARIO(io_listener_both, "IDLE-7: a task and an edge come to the listener", .workers = 1, .setup = reader_waits,
+SCENARIO(io_listener_both, "IDLE-7: a task and an edge, for the polling worker", .workers = 1, .setup = reader_waits,
          .threads = {spawns_other, puts_one, joins_reader}, .check = all_taken, .no_timer = true);
 SCENARIO(io_listener_two, "IDLE-7: a task and an edge, two workers", .workers = 2, .setup = reader_waits,
          .threads = {spawns_other, puts_one, joins_reader}, .check = all_taken, .no_timer = true);

@@ -50,7 +50,7 @@ static void settled_setup(void) {
     open_island();
     ex_settle();
 }
-SCENARIO(island_spawn, "ISLAND-2: two threads start fibers while it falls asleep", .workers = 1, .no_timer = true,
+SCENARIO(island_spawn, "ISLAND-2: two threads start fibers while it goes to sleep", .workers = 1, .no_timer = true,
          .setup = settled_setup, .threads = {starts, starts});
 
 /* ISLAND-3: the end, against the last fiber. */

@@ -36,7 +36,7 @@ static void mutex_check(void) {
 }
 SCENARIO(mutex_two, "MUTEX-1: two lock and unlock", .setup = no_spinning, .threads = {mutex_add, mutex_add},
          .check = mutex_check2);
-SCENARIO(mutex_three, "MUTEX-2: and a third that gives up", .setup = no_spinning,
+SCENARIO(mutex_three, "MUTEX-2: and a third that times out", .setup = no_spinning,
          .threads = {mutex_add, mutex_add, mutex_add_soon}, .check = mutex_check);
 SCENARIO(mutex_spin, "two lock and unlock, spinning first", .threads = {mutex_add, mutex_add}, .check = mutex_check2);
 
@@ -70,7 +70,7 @@ static void check_two(void) {
 }
 SCENARIO(cond_signal, "COND-1: no signal falls between unlock and wait", .setup = no_spinning,
          .threads = {cond_waits, cond_signals}, .check = check_one);
-SCENARIO(cond_broadcast, "two wait, one tells all", .setup = no_spinning,
+SCENARIO(cond_broadcast, "two wait, one broadcasts", .setup = no_spinning,
          .threads = {cond_waits, cond_waits, cond_broadcasts}, .check = check_two);
 
 /* ---- semaphore ---- */
@@ -106,7 +106,7 @@ static void sem_count(void) {
     while (cc_sem_acquire_try(&sem) == 0) left++;
     EX_EQ(left + done[0] + done[1], 2);
 }
-SCENARIO(sem_deadline, "WAITQ-2: no permit is swallowed by a wait that gave up",
+SCENARIO(sem_deadline, "WAITQ-2: no permit is lost to a wait that timed out",
          .threads = {sem_soon, sem_waits, sem_gives_two}, .check = sem_count);
 
 /* Two release at once, too many permits together: each release succeeds or fails as a whole. */
@@ -144,7 +144,7 @@ static void event_soon(void) {
     int rc = cc_event_wait_until(&e, cc_after_ns(5000));
     EX_CHECK(rc == 0 || rc == ETIMEDOUT);
 }
-SCENARIO(event_deadline, "one of those who wait gives up", .threads = {event_waits, event_soon, event_sets});
+SCENARIO(event_deadline, "one of the waiters times out", .threads = {event_waits, event_soon, event_sets});
 /* Work is signalled by an event that may still be set; the worker resets it before it looks for work. */
 static _Atomic uint32_t work;
 static void event_is_set(void) {
@@ -208,7 +208,7 @@ static void once_each(void) {
     EX_EQ(cc_once(&once, first_time, NULL), 0);
     EX_EQ(value, 1);
 }
-SCENARIO(once_three, "three come, one does it", .threads = {once_each, once_each, once_each}, .check = check_one);
+SCENARIO(once_three, "three callers, one runs it", .threads = {once_each, once_each, once_each}, .check = check_one);
 
 /* Of two callers the first panics: the other runs the function, whether it calls before, during or after that. */
 static int attempts;
@@ -230,7 +230,7 @@ static void check_retried(void) {
     EX_EQ(value, 1);
     EX_EQ(once.word & HAS_WAITERS, 0);
 }
-SCENARIO(once_panic, "ONCE-1: one panics, the other does it", .threads = {once_tried, once_tried},
+SCENARIO(once_panic, "ONCE-1: one panics, the other runs it", .threads = {once_tried, once_tried},
          .check = check_retried);
 
 /* ---- rwlock, barrier ---- */
@@ -269,7 +269,7 @@ static void check_one_free(void) {
     EX_EQ(value, 1);
     EX_EQ(rw.word, 0);
 }
-SCENARIO(rwlock_gives_up, "RW-2: a reader, a writer, and a writer that gives up", .setup = no_rw_spinning,
+SCENARIO(rwlock_gives_up, "RW-2: a reader, a writer, and a writer that times out", .setup = no_rw_spinning,
          .threads = {reads, writes, writes_soon}, .check = check_one_free);
 static void writes_twice(void) {
     writes();
@@ -279,7 +279,7 @@ static void check_three_free(void) {
     EX_EQ(value, 3);
     EX_EQ(rw.word, 0);
 }
-SCENARIO(rwlock_gives_up_between, "RW-2: a writer that gives up between one that was designated and a reader",
+SCENARIO(rwlock_gives_up_between, "RW-2: a writer that times out between a designated waiter and a reader",
          .setup = no_rw_spinning, .threads = {writes_twice, writes, writes_soon, reads}, .check = check_three_free);
 
 /* RW-4: the last of those who use the lock frees it, while the others may not have returned from their unlock. */
@@ -323,7 +323,7 @@ static void check_four(void) {
     EX_EQ(value, 4);
     EX_EQ(rw.word, 0);
 }
-SCENARIO(rwlock_again, "RW-2: a writer that comes again and again, and one that waits", .setup = no_rw_spinning,
+SCENARIO(rwlock_again, "RW-2: a writer that locks again and again, and one that waits", .setup = no_rw_spinning,
          .threads = {writes_often, writes}, .check = check_four);
 
 static CCBarrier barrier = CC_BARRIER_INIT(2);

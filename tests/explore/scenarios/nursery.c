@@ -78,7 +78,7 @@ static void spawns(void) {
     EX_EQ(ran[0], 1);
     EX_EQ(child_rc, ECANCELED); /* cancelled for ever: it must not wait */
 }
-SCENARIO(nursery_cancel_spawn, "SCOPE-2: a child that comes while its nursery is cancelled", .workers = 1,
+SCENARIO(nursery_cancel_spawn, "SCOPE-2: a child that is spawned while its nursery is cancelled", .workers = 1,
          .setup = empty, .threads = {spawns, cancels}, .no_timer = true);
 
 /* ---- failure ---- */
@@ -120,7 +120,7 @@ static void waits_soon(void) {
     EX_EQ(cc_nursery_wait(n), 0);
     EX_EQ(cc_nursery_free(n), 0);
 }
-SCENARIO(nursery_wait_deadline, "a wait that gives up, and waits again", .workers = 1, .setup = one_child,
+SCENARIO(nursery_wait_deadline, "a wait that times out, and waits again", .workers = 1, .setup = one_child,
          .threads = {lets_child_end, waits_soon});
 
 /* ---- deadlines ---- */
@@ -143,7 +143,7 @@ static void ends_the_wait(void) {
     EX_EQ(cc_event_set(&go), 0);
     EX_EQ(cc_task_join(&task, NULL), 0);
 }
-SCENARIO(deadline_block, "TIMED-1: a block ends as its time comes", .workers = 1, .setup = block_waits,
+SCENARIO(deadline_block, "TIMED-1: a block ends as its deadline passes", .workers = 1, .setup = block_waits,
          .threads = {ends_the_wait});
 SCENARIO(deadline_block_2, "the same, two workers", .workers = 2, .setup = block_waits, .threads = {ends_the_wait});
 
@@ -161,8 +161,8 @@ static void waits_timed(void) {
     EX_CHECK(child_rc == 0 || (child_rc == ECANCELED && rc == ETIMEDOUT));
     EX_EQ(cc_nursery_free(n), 0);
 }
-SCENARIO(nursery_deadline, "a nursery's time comes as its child ends, and it is freed", .workers = 1, .setup = timed,
-         .threads = {lets_child_end, waits_timed});
+SCENARIO(nursery_deadline, "a nursery's deadline passes as its child ends, and it is freed", .workers = 1,
+         .setup = timed, .threads = {lets_child_end, waits_timed});
 
 /* ---- a scope below ---- */
 
@@ -179,7 +179,7 @@ static void waits_below(void) {
     EX_EQ(child_rc, ECANCELED);
     EX_EQ(cc_nursery_free(below), 0);
 }
-SCENARIO(nursery_below, "SCOPE-1: a cancel from above, and the scope below goes", .workers = 1, .setup = two_levels,
+SCENARIO(nursery_below, "SCOPE-1: a cancel from above, and the scope below ends", .workers = 1, .setup = two_levels,
          .threads = {cancels, waits_below}, .no_timer = true);
 
 /* With its own code: the wait below returns ECANCELED, whichever is reached first, and a child that passes it on does
@@ -376,7 +376,7 @@ static void selects_twice(void) {
     EX_EQ(child_rc, 0);
     EX_EQ(cc_nursery_free(n), 0);
 }
-SCENARIO(nursery_select_again, "END-1: children come again after the end", .workers = 1, .setup = one_child,
+SCENARIO(nursery_select_again, "END-1: children are spawned again after the end", .workers = 1, .setup = one_child,
          .threads = {lets_child_end, selects_twice}, .no_timer = true);
 
 static void selects_end_soon(void) {
@@ -386,7 +386,7 @@ static void selects_end_soon(void) {
     EX_EQ(cc_nursery_wait(n), 0);
     EX_EQ(cc_nursery_free(n), 0);
 }
-SCENARIO(nursery_select_deadline, "a select gives up while the last child ends; its owner waits and frees",
+SCENARIO(nursery_select_deadline, "a select times out while the last child ends; its owner waits and frees",
          .workers = 1, .setup = one_child, .threads = {lets_child_end, selects_end_soon});
 
 /* A cancellation takes the scopes' locks downwards; the select takes those of both ends in any order. */

@@ -45,9 +45,9 @@ static void thread_waits(void) {
     EX_EQ(rc, 0);
     EX_EQ(status.code, CODE);
 }
-SCENARIO(process_exit_fiber, "PROCESS-2: it ends before, during and after a fiber's look", .workers = 1,
+SCENARIO(process_exit_fiber, "PROCESS-2: it ends before, during and after a fiber's check", .workers = 1,
          .setup = starts, .threads = {exits, fiber_waits}, .check = collected, .no_timer = true);
-SCENARIO(process_exit_thread, "PROCESS-2: it ends before, during and after an OS thread's look", .workers = 1,
+SCENARIO(process_exit_thread, "PROCESS-2: it ends before, during and after an OS thread's check", .workers = 1,
          .setup = starts, .threads = {exits, thread_waits}, .check = collected, .no_timer = true);
 
 /* A call that does not wait sees all of the status, or nothing. */
@@ -97,7 +97,7 @@ SCENARIO(process_exit_signal, "PROCESS-1: a signal does not reach one whose stat
 static void gives_up(void) {
     cc_process_free(process);
 }
-SCENARIO(process_exit_free, "PROCESS-3: it ends while it is given up", .workers = 1, .setup = starts,
+SCENARIO(process_exit_free, "PROCESS-3: it ends while it is freed", .workers = 1, .setup = starts,
          .threads = {exits, gives_up}, .check = collected);
 
 /* A waiter is cancelled or served while the process is freed. */
@@ -111,5 +111,5 @@ static void cancels(void) {
     EX_EQ(cc_task_join(&waiter, NULL), 0);
     EX_CHECK(rc == 0 || rc == ECANCELED);
 }
-SCENARIO(process_exit_cancel, "PROCESS-3: a wait is cancelled while the process ends and is given up", .workers = 1,
+SCENARIO(process_exit_cancel, "PROCESS-3: a wait is cancelled while the process ends and is freed", .workers = 1,
          .setup = starts_and_waits, .threads = {exits, cancels, gives_up}, .check = collected);

@@ -55,7 +55,7 @@ static void met(void) {
     EX_EQ(chosen[0], 1 - chosen[1]);
     conserved();
 }
-SCENARIO(select_cross, "two selects on two channels, the other way round", .setup = two, .threads = {cross_a, cross_b},
+SCENARIO(select_cross, "two selects on two channels, in opposite order", .setup = two, .threads = {cross_a, cross_b},
          .check = met);
 
 /* ---- one select, several others ---- */
@@ -159,7 +159,7 @@ static void recv_a(void) {
     EX_EQ(cc_chan_recv_until(a, &in, sizeof in, cc_after_ns(50000)) == 0 ? 0 : 1, in == 0);
     got[2] += in;
 }
-SCENARIO(select_both_ways, "send and receive on one channel; it never meets itself", .setup = two,
+SCENARIO(select_both_ways, "send and receive on one channel; it never matches itself", .setup = two,
          .threads = {send_or_recv_same, recv_a, send_a_soon}, .check = conserved);
 
 static void send_either(void) {

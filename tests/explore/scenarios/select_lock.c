@@ -63,7 +63,7 @@ static void two_in_all(void) {
     EX_EQ(permits(&sem) + (rc == 0) + (plain == 0), 2);
     EX_CHECK(sem.first == NULL);
 }
-SCENARIO(select_sem_deadline, "a select that gives up takes no permit along", .setup = one_slot,
+SCENARIO(select_sem_deadline, "a select that times out takes no permit", .setup = one_slot,
          .threads = {acquires_soon, acquires_plainly, releases_two}, .check = two_in_all);
 
 /* Both selects have arms for both semaphores, in opposite orders; one of them twice. */
@@ -82,7 +82,7 @@ static void one_of_three_left(void) {
     EX_EQ(permits(&sem) + permits(&other), 1);
     EX_CHECK(sem.first == NULL && other.first == NULL);
 }
-SCENARIO(select_sem_cross, "two selects on two semaphores, the other way round", .setup = one_slot,
+SCENARIO(select_sem_cross, "two selects on two semaphores, in opposite order", .setup = one_slot,
          .threads = {acquires_either, acquires_either_back, releases, releases_other_two}, .check = one_of_three_left);
 
 /* ---- an event ---- */
@@ -116,7 +116,7 @@ static void waits_for_event_soon(void) {
 static void waits_plainly(void) {
     EX_EQ(cc_event_wait(&event), 0);
 }
-SCENARIO(select_event_deadline, "a select gives up while an event is set; a plain wait does not", .setup = one_slot,
+SCENARIO(select_event_deadline, "a select times out while an event is set; a plain wait does not", .setup = one_slot,
          .threads = {waits_for_event_soon, waits_plainly, sets}, .check = event_is_set);
 
 /* ---- a fiber ---- */

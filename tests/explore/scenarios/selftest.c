@@ -111,7 +111,7 @@ static void y_then_x_relaxed(void) {
     cc__set_seq(&y, 1);
     saw_x = cc__get(&x);
 }
-SCENARIO(fails_fence_relaxed, "a read-modify-write is no fence: the load behind it is relaxed",
+SCENARIO(fails_fence_relaxed, "a read-modify-write is no fence: the load after it is relaxed",
          .threads = {x_fence_y, y_then_x_relaxed}, .check = one_saw, .fails = EX_FAILS_WEAK);
 static void x_then_y_relaxed(void) {
     cc__set(&x, 1);
@@ -131,14 +131,14 @@ static void read_fence(void) {
     cc__full_fence();
     EX_EQ(cc__get(&x), 1);
 }
-SCENARIO(fails_fence_late, "a message, and a fence behind it", .threads = {say_then_fence, read_fence},
+SCENARIO(fails_fence_late, "a message, and a fence after it", .threads = {say_then_fence, read_fence},
          .fails = EX_FAILS_WEAK);
 static void say_between(void) {
     cc__set(&x, 1);
     cc__full_fence();
     cc__set(&y, 1);
 }
-SCENARIO(litmus_fences, "the fence is in front of the flag", .threads = {say_between, read_fence});
+SCENARIO(litmus_fences, "the fence is before the flag", .threads = {say_between, read_fence});
 
 /* Two readers may not see two stores in different orders when all is sequentially consistent. */
 static uint32_t first[2], second[2];
@@ -182,14 +182,14 @@ static void wakes(void) {
         cc__set_seq(&pending, 1);
     }
 }
-SCENARIO(fails_lost_wake, "look, then latch: two words", .threads = {parks, wakes}, .fails = EX_FAILS_SC);
+SCENARIO(fails_lost_wake, "check, then latch: two words", .threads = {parks, wakes}, .fails = EX_FAILS_SC);
 
 static void wakes_in_order(void) {
     cc__set_seq(&pending, 1);
     uint32_t parked = PARKED;
     if (cc__cas_seq(&state, &parked, RUNS)) cc__futex_wake(&state, 1);
 }
-SCENARIO(litmus_wake, "latch, then look", .threads = {parks, wakes_in_order});
+SCENARIO(litmus_wake, "latch, then check", .threads = {parks, wakes_in_order});
 
 /* A wake that comes late ends the next wait on the word. */
 static void tells_twice(void) {
@@ -317,5 +317,5 @@ static void calls_and_ends(void) {
     while (cc__get_acquire(&y) == 0) cc__futex_wait(&y, 0, CC_FUTEX_FOREVER);
     cc__set(&y, 2);
 }
-SCENARIO(fails_worker_late, "THREADS-4: a worker goes wrong after the last scenario thread's last step",
+SCENARIO(fails_worker_late, "THREADS-4: a worker fails after the last scenario thread's last step",
          .setup = worker_waits, .threads = {calls_and_ends}, .fails = EX_FAILS_SC);

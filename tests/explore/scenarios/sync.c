@@ -131,7 +131,7 @@ static void flag_check(void) {
     EX_EQ(cc__get(&bias.owner), CC__BIAS_AWAY);
     EX_CHECK(uses >= 1 && uses <= 3);
 }
-SCENARIO(bias_flag, "BIAS-5: the owner and one who clears a flag", .setup = flag_setup,
+SCENARIO(bias_flag, "BIAS-5: the owner and a thread that clears a flag", .setup = flag_setup,
          .threads = {owner_looks, flag_revoker}, .check = flag_check);
 SCENARIO(bias_flag_revoked, "BIAS-5: the same while a third revokes", .setup = flag_setup,
          .threads = {owner_looks, flag_revoker, revoker_only}, .check = flag_check);

@@ -42,7 +42,7 @@ SCENARIO(join_end, "JOIN-1: a join and the end of the task", .workers = 1, .setu
          .threads = {joins, signals}, .no_timer = true);
 SCENARIO(join_two, "JOIN-2: two joiners and the end", .workers = 1, .setup = waits_for_signal,
          .threads = {joins, joins_too, signals}, .no_timer = true);
-SCENARIO(join_detach, "JOIN-3: the last handle goes while the task ends", .workers = 1, .setup = waits_for_signal,
+SCENARIO(join_detach, "JOIN-3: the last handle is dropped while the task ends", .workers = 1, .setup = waits_for_signal,
          .threads = {joins, detaches, signals}, .no_timer = true);
 
 static void joins_soon(void) {
@@ -51,7 +51,7 @@ static void joins_soon(void) {
     EX_CHECK(rc == 0 || rc == ETIMEDOUT);
     if (rc == 0) EX_EQ(value, 5);
 }
-SCENARIO(join_deadline, "a join that gives up beside one that does not", .workers = 1, .setup = waits_for_signal,
+SCENARIO(join_deadline, "a join that times out beside one that does not", .workers = 1, .setup = waits_for_signal,
          .threads = {joins, joins_soon, signals});
 static void tries(void) {
     int rc = cc_task_join_try(&copy, NULL);
@@ -249,7 +249,7 @@ static void joins_at_the_end(void) {
     int rc = cc_task_join(&task, &result);
     EX_CHECK(rc == 0 ? result == &value : rc == ESRCH || rc == ECANCELED);
 }
-SCENARIO(shutdown_join, "RT-1: a shutdown and a thread that comes", .workers = 1, .setup = ended_before,
+SCENARIO(shutdown_join, "RT-1: a shutdown and a thread that joins", .workers = 1, .setup = ended_before,
          .threads = {shuts_down, joins_at_the_end});
 
 static void *waits_to_the_end(void *arg) {

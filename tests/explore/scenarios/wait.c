@@ -96,7 +96,7 @@ static void sets_flag(void) {
     if (waiter != NULL) (void)cc__waiter_wake(waiter, WAKE_OBJECT);
     cc__lock_release(&slot_lock);
 }
-SCENARIO(wait_flag_thread, "publish, then look: an OS thread", .threads = {waits_for_flag, sets_flag});
+SCENARIO(wait_flag_thread, "publish, then check: an OS thread", .threads = {waits_for_flag, sets_flag});
 SCENARIO(wait_flag_deadline, "the same with a deadline", .threads = {waits_for_flag_soon, sets_flag});
 
 static CCEvent go;
@@ -214,7 +214,7 @@ static void starts_shield(void) {
     starts_it();
     EX_EQ(slept, 0);
 }
-SCENARIO(park_shield, "CANCEL-2: a shield goes up while its fiber is cancelled", .workers = 1, .setup = about_to_shield,
+SCENARIO(park_shield, "CANCEL-2: a shield begins while its fiber is cancelled", .workers = 1, .setup = about_to_shield,
          .threads = {starts_shield, cancels_then_happens}, .no_timer = true);
 
 /* With two workers: the canceller takes no lock, and may run the fiber itself. */

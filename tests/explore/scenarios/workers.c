@@ -48,7 +48,7 @@ static void *sits(void *arg) {
 static void runs_sitter(void) {
     EX_EQ(cc_run(sits, NULL, NULL), 0);
 }
-SCENARIO(steal_stuck, "STEAL-1: a worker spins in a fiber; another one takes what waits behind it", .workers = 2,
+SCENARIO(steal_stuck, "STEAL-1: a worker spins in a fiber; another one steals the fibers behind it", .workers = 2,
          .threads = {runs_sitter});
 
 /* IDLE-1: a worker saw a searcher and shares; the searcher has gone to sleep meanwhile, and the worker that shared
@@ -272,7 +272,7 @@ static void lets_sleep(void) {
     join(&task);
     EX_EQ(counts[0], 1);
 }
-SCENARIO(timer_begins, "TIMER-1: a sleep begins while another worker looks for timers", .workers = 2,
+SCENARIO(timer_begins, "TIMER-1: a sleep begins while another worker polls timers", .workers = 2,
          .setup = about_to_sleep, .threads = {lets_sleep});
 
 static void two_sleep(void) {
@@ -317,7 +317,7 @@ static void nobody_watches(void) {
 static void last_ticks(void) {
     timer_sleeper_alone(WATCH_QUIET - 1);
 }
-SCENARIO(timer_sleeper_leaves, "IDLE-5: the timer sleeper goes to work while nobody watches", .workers = 2,
+SCENARIO(timer_sleeper_leaves, "IDLE-5: the timer sleeper finds work while there is no watcher", .workers = 2,
          .setup = nobody_watches, .threads = {starts_spinner});
 SCENARIO(timer_sleeper_leaves_watcher, "the same, while the watcher gives up its role", .workers = 2,
          .setup = last_ticks, .threads = {starts_spinner});
@@ -363,7 +363,7 @@ static void lets_arm(void) {
     EX_EQ(cc_nursery_wait(under), ETIMEDOUT);
     EX_EQ(cc_nursery_free(under), 0);
 }
-SCENARIO(timer_armed_and_on, "IDLE-5: a fiber arms a timer and goes on while nobody watches", .workers = 2,
+SCENARIO(timer_armed_and_on, "IDLE-5: a fiber arms a timer and continues while there is no watcher", .workers = 2,
          .setup = arms_unwatched, .threads = {lets_arm});
 SCENARIO(timer_armed_and_on_watcher, "the same, while the watcher gives up its role", .workers = 2,
          .setup = arms_at_last_tick, .threads = {lets_arm});
@@ -410,7 +410,7 @@ static void wakes_watcher(void) {
     join(&third);
     join(&task);
 }
-SCENARIO(watcher_appointed, "IDLE-4: the watcher goes to work, and so does the one that it has appointed", .workers = 4,
+SCENARIO(watcher_appointed, "IDLE-4: the watcher finds work, and so does the one that it has appointed", .workers = 4,
          .setup = left_to_watcher, .threads = {wakes_watcher});
 
 /* IDLE-3: there is no watcher, and a fiber is left to the searching worker. The searcher finds another fiber, which
@@ -483,9 +483,9 @@ static void starts_third(void) {
     EX_EQ(cc_event_set(&go_third), 0);
     join(&third);
 }
-SCENARIO(searcher_leaves, "IDLE-3: a searcher goes to work; it was to take what waits behind a blocked worker",
-         .workers = 3, .setup = left_in_queue, .threads = {starts_first, starts_second});
-SCENARIO(searcher_leaves_inbox, "IDLE-3: a searcher goes to work; something was sent to it meanwhile", .workers = 3,
+SCENARIO(searcher_leaves, "IDLE-3: a searcher finds work; it was to steal from a blocked worker", .workers = 3,
+         .setup = left_in_queue, .threads = {starts_first, starts_second});
+SCENARIO(searcher_leaves_inbox, "IDLE-3: a searcher finds work; a fiber was sent to it meanwhile", .workers = 3,
          .setup = left_in_inbox, .threads = {starts_first_two, starts_third});
 
 /* The same with the timer of a fiber that parks: the worker goes on with one that blocks. */
@@ -505,8 +505,8 @@ static void left_in_heap(void) {
     start_at(0, &other, blocks_on_signal, &go_too);
     until_nobody_watches(1, 3);
 }
-SCENARIO(searcher_leaves_timer, "IDLE-3: a searcher goes to work; another worker arms a timer, and blocks",
-         .workers = 3, .setup = left_in_heap, .threads = {starts_first, starts_second});
+SCENARIO(searcher_leaves_timer, "IDLE-3: a searcher finds work; another worker arms a timer, and blocks", .workers = 3,
+         .setup = left_in_heap, .threads = {starts_first, starts_second});
 
 /* A worker is woken to search, and may not: more of them are awake than there are CPUs. It must not stay counted as a
  * searcher. */
@@ -527,8 +527,8 @@ static void counts_first(void) {
 static void nobody_searches(void) {
     EX_EQ(want_searching(cc__get(&cc__sched.want)), 0);
 }
-SCENARIO(searcher_may_not, "IDLE-2: a worker that is woken to search, but is to sleep", .workers = 3,
-         .setup = too_many_workers, .threads = {counts_first, starts_second}, .check = nobody_searches);
+SCENARIO(searcher_may_not, "IDLE-2: a worker is woken to search, but may not", .workers = 3, .setup = too_many_workers,
+         .threads = {counts_first, starts_second}, .check = nobody_searches);
 
 /* A notifier counts a searcher on behalf of the only sleeper, and finds that this one has left the list: until it
  * undoes the count, others assume a searcher. One of them shares with it, while the worker that had left goes to sleep
@@ -553,8 +553,9 @@ static void wakes_and_tells(void) {
 static void notifies(void) {
     cc__idle_notify(NULL);
 }
-SCENARIO(notifier_finds_no_sleeper, "IDLE-2: a notifier gives back a place that others have relied on", .workers = 2,
-         .setup = about_to_share, .threads = {notifies, wakes_and_tells}, .check = nobody_searches, .no_timer = true);
+SCENARIO(notifier_finds_no_sleeper, "IDLE-2: a notifier undoes a searcher count that others have relied on",
+         .workers = 2, .setup = about_to_share, .threads = {notifies, wakes_and_tells}, .check = nobody_searches,
+         .no_timer = true);
 
 /* A searcher goes to work while a sleeper retires; a fiber was left to it that it does not see yet. */
 static void *spawns_on_signal(void *arg) {
@@ -583,7 +584,7 @@ static void tells_first(void) {
     join(&task);
     join(&third);
 }
-SCENARIO(searcher_leaves_retiring, "IDLE-3: a searcher goes to work while a sleeper retires", .workers = 4,
+SCENARIO(searcher_leaves_retiring, "IDLE-3: a searcher finds work while a sleeper retires", .workers = 4,
          .setup = left_unseen, .threads = {tells_first, starts_second});
 
 /* ELASTIC-2: a fiber is in the queue of a blocked worker, and its wake was deferred to the watcher; the watcher
@@ -657,7 +658,7 @@ static void goes(void) {
 static void releases(void) {
     EX_EQ(cc_sem_release(&sem, 1), 0);
 }
-SCENARIO(fiber_sem, "a fiber comes for a permit while a thread gives one", .workers = 1, .setup = about_to_acquire,
+SCENARIO(fiber_sem, "a fiber acquires a permit while a thread releases one", .workers = 1, .setup = about_to_acquire,
          .threads = {goes, releases}, .no_timer = true);
 
 static CCCond cond;

@@ -98,7 +98,7 @@ static void pass_on(void *value) {
 }
 
 TEST(many_contexts_keep_apart) {
-    if (cc__san_on_valgrind()) SKIP("Valgrind takes stacks that nobody registered for one deep stack");
+    if (cc__san_on_valgrind()) SKIP("Valgrind takes unregistered stacks for one deep stack");
     open_native();
     for (int i = 0; i < RING; i++) open_side(&ring[i], pass_on, 0);
     long rounds = test_rounds(1000, 100000);

@@ -257,7 +257,7 @@ TEST(high_water) {
     CHECK_EQ(cc_run(nothing, NULL, NULL), 0);
     CCStackStats little = stacks_now();
     CHECK_EQ(little.looked_at, little.stacks);
-    if (little.most == 0) SKIP("the system does not tell which pages are in use");
+    if (little.most == 0) SKIP("the system does not show which pages are in use");
     CHECK(little.most < 300 * 1024);
     CHECK_EQ(cc_run(use_bytes, (void *)(uintptr_t)(600 * 1024), NULL), 0);
     CCStackStats much = stacks_now();

@@ -183,7 +183,7 @@ static CC_NOINLINE unsigned sample_myself(const void **frames) {
 
 TEST(samples_itself) {
     need_names();
-    if (cc__san_on_valgrind()) SKIP("under valgrind nobody is sampled");
+    if (cc__san_on_valgrind()) SKIP("under valgrind threads are not sampled");
     const void *frames[FRAMES];
     unsigned n = sample_myself(frames);
     CHECK_EQ(find_frame(frames, n, "sample_myself"), 0);
@@ -341,7 +341,7 @@ TEST(in_a_forked_child, .timeout = 60) {
 #ifdef CC_TSAN
     SKIP("the race detector's own locks may be taken in a child of a process with several threads");
 #endif
-    if (cc__san_on_valgrind()) SKIP("under valgrind nobody is sampled");
+    if (cc__san_on_valgrind()) SKIP("under valgrind threads are not sampled");
     struct other o;
     pthread_t thread;
     start(&o, spin);

@@ -228,7 +228,7 @@ TEST(takes_little_stack) {
 #if defined(CC_ASAN) || defined(CC_TSAN)
     SKIP("a sanitizer's frames are larger");
 #endif
-    if (cc__san_on_valgrind()) SKIP("valgrind does not let us look at an unused stack");
+    if (cc__san_on_valgrind()) SKIP("under valgrind an unused stack cannot be read");
     size_t nothing = stack_taken(do_nothing), taken = stack_taken(ask_for_text) - nothing;
     printf("%zu bytes of stack\n", taken);
     CHECK(taken > 100);

@@ -160,7 +160,7 @@ TEST(accepts_take_few_rounds) {
     int backlog = 0;
     if (file != NULL && fscanf(file, "%d", &backlog) != 1) backlog = 0;
     if (file != NULL) fclose(file);
-    if (backlog < CLIENTS) SKIP("this system does not let so many connections wait to be accepted");
+    if (backlog < CLIENTS) SKIP("the backlog of this system is too small");
     start();
     for (int i = 0; i < ROUNDS && least > enough; i++) {
         double rounds;

@@ -17,7 +17,7 @@
 
 static void needs_rings(void) {
     struct os_uring u;
-    if (cc__os_uring_open(&u, 64) != 0) SKIP("the system has no io_uring for us");
+    if (cc__os_uring_open(&u, 64) != 0) SKIP("io_uring is not available");
     cc__os_uring_close(&u);
 }
 

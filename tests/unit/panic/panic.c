@@ -565,7 +565,7 @@ TEST_DIES(reports_on_the_smallest_stack, NAME_OF_BE_FATAL, .signal = SIGABRT) {
     SKIP("a sanitizer's frames are larger");
 #endif
 #ifdef CC_ARCH_UCONTEXT
-    SKIP("a ucontext_t takes a kilobyte of it, and the report needs all there is");
+    SKIP("a ucontext_t uses a kilobyte of it, and the report needs all of it");
 #endif
     CCRuntimeConfig config = {.stack_size = CC_STACK_SIZE_MIN};
     CHECK_EQ(cc_runtime_init(&config), 0);

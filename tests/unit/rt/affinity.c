@@ -25,7 +25,7 @@ static unsigned workers_now(void) {
 }
 
 TEST(workers_follow_the_mask) {
-    if (COMPILED_IN) SKIP("this build has a number of workers of its own");
+    if (COMPILED_IN) SKIP("this build has its own number of workers");
     unsetenv("CC_WORKERS");
     cpu_set_t usable, chosen;
     CHECK_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);

@@ -256,7 +256,7 @@ static void change_all(void) {
 
 TEST(while_threads_change_things, .timeout = 120) {
 #ifdef CC_TSAN
-    SKIP("the race detector allows no threads in a child of a process with several");
+    SKIP("the race detector allows no threads in a child of a multi-threaded process");
 #endif
 #ifdef CC_ASAN
     SKIP("a child hangs in the address sanitizer's allocator, if another thread was in there");
@@ -298,7 +298,7 @@ static void live_on(CCChan *ch) {
 
 TEST(while_threads_hold_internal_locks, .timeout = 120) {
 #ifdef CC_TSAN
-    SKIP("the race detector allows no threads in a child of a process with several");
+    SKIP("the race detector allows no threads in a child of a multi-threaded process");
 #endif
     enum { THREADS = 3, CHILDREN = 40 };
     pthread_t threads[THREADS], holder;
@@ -339,7 +339,7 @@ static void *start_again_and_again(void *unused) {
  */
 TEST(while_the_runtime_starts, .timeout = 120) {
 #ifdef CC_TSAN
-    SKIP("the race detector allows no threads in a child of a process with several");
+    SKIP("the race detector allows no threads in a child of a multi-threaded process");
 #endif
 #ifdef CC_ASAN
     SKIP("a child hangs in the address sanitizer's allocator, if another thread was in there");

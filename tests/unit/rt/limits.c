@@ -91,7 +91,7 @@ TEST(no_descriptors) {
     FILE *sink = fopen("/dev/null", "we");
     CHECK(sink != NULL);
     int next = dup(0);
-    if (next < 0) SKIP("there is no descriptor to begin with");
+    if (next < 0) SKIP("there is no free descriptor");
     close(next);
     limit.rlim_cur = (rlim_t)next;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) SKIP("RLIMIT_NOFILE cannot be set here");
@@ -110,10 +110,10 @@ TEST(no_descriptors) {
 /* The limit of threads is reached: the start fails, and works when the limit is raised. */
 TEST(no_threads) {
 #if defined(CC_ASAN) || defined(CC_TSAN)
-    SKIP("a sanitizer starts threads of its own");
+    SKIP("a sanitizer starts its own threads");
 #endif
     /* root is not limited: switch to another user, who has no other processes. */
-    if (geteuid() == 0 && setresuid(45678, 45678, 45678) != 0) SKIP("the limit does not hold for this user");
+    if (geteuid() == 0 && setresuid(45678, 45678, 45678) != 0) SKIP("the limit does not apply to this user");
     int refused = 0, started = 0;
     for (rlim_t most = 1; most < 12; most++) {
         struct rlimit limit = {.rlim_cur = most, .rlim_max = RLIM_INFINITY};

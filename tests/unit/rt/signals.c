@@ -50,7 +50,7 @@ static void *open_it(void *gate) {
 
 /* The thread sleeps and joins while another sends it signals. */
 TEST_WORKERS(a_thread_that_waits) {
-    if (UNDER_TSAN) SKIP("the race detector locks itself out when a signal comes while it frees something");
+    if (UNDER_TSAN) SKIP("the race detector deadlocks if a signal comes while it frees memory");
     struct crew crew;
     test_touch_stack();
     catch_signals();
@@ -100,7 +100,7 @@ static void shoot_at_workers(int index, void *arg) {
 }
 
 TEST_WORKERS(workers) {
-    if (UNDER_TSAN) SKIP("the race detector locks itself out when a signal comes while it frees something");
+    if (UNDER_TSAN) SKIP("the race detector deadlocks if a signal comes while it frees memory");
     struct crew crew;
     catch_signals();
     CCTask tasks[50];

@@ -51,7 +51,7 @@ static void share_one_cpu(void) {
 static void become_realtime(void) {
     be_alone();
     if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &(struct sched_param){.sched_priority = 1}) != 0)
-        SKIP("the system does not let us have real-time priority");
+        SKIP("real-time priority is not permitted here");
 }
 
 static long long cpu_ms(void) {

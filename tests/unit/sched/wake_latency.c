@@ -136,7 +136,7 @@ static int compare(const void *a, const void *b) {
 
 static void check(void (*before)(void), void (*wait)(void)) {
     struct experiment e = {before, wait};
-    if (UNDER_TSAN || UNDER_ASAN || under_valgrind() || under_qemu()) SKIP("times say nothing here");
+    if (UNDER_TSAN || UNDER_ASAN || under_valgrind() || under_qemu()) SKIP("times mean nothing here");
     be_alone();
     references_begin(10);
     CHECK((there = cc_chan_create(sizeof(uint64_t), 1)) != NULL &&
@@ -145,7 +145,7 @@ static void check(void (*before)(void), void (*wait)(void)) {
     CHECK_EQ(cc_run(run, &e, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     references_stop();
-    if (count < ROUNDS) SKIP("this machine takes CPUs away all the time");
+    if (count < ROUNDS) SKIP("this machine deschedules virtual CPUs all the time");
     qsort(waits, ROUNDS, sizeof waits[0], compare);
     printf("waits of %llu, %llu, %llu us\n", (unsigned long long)waits[ROUNDS / 2] / 1000,
            (unsigned long long)waits[ROUNDS * 9 / 10] / 1000, (unsigned long long)waits[ROUNDS - 1] / 1000);
