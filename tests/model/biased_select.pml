@@ -40,7 +40,7 @@ bit done;
 bit sole, contested;
 bit bias[CHANNELS] = 1, lock[CHANNELS];
 bit listed[CHANNELS], lost[CHANNELS]; /* its arms */
-bit taken[CHANNELS];                  /* somebody is at the lists */
+bit taken[CHANNELS];                  /* the lists are locked */
 
 mtype place = AWAY;
 bit stored; /* the worker has claimed by a store, and knows it before others do */
@@ -300,7 +300,7 @@ inline send(c) {
         buffer ! AWAY, 0;
         atomic { !lock[c] && empty(buffer) -> lock[c] = 1; take(c) }
         if
-        :: bias[c] -> bias[c] = 0; sole = 0 /* its own: nobody to wait for */
+        :: bias[c] -> bias[c] = 0; sole = 0 /* its own: no other owner to wait for */
         :: else -> skip
         fi;
         atomic { serve(c); taken[c] = 0; lock[c] = 0 }

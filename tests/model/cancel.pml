@@ -267,7 +267,7 @@ end:
 }
 
 init {
-    /* Nothing moves any more: the fiber is through, or it waits behind its shield for a waker that never comes. */
+    /* No process can move: the fiber has ended, or it waits behind its shield for a waker that never comes. */
     timeout -> assert(cancelled && (done || shield));
     if
     :: done -> assert(freed)

@@ -38,7 +38,7 @@ chan receivers = [PARTIES] of { byte };
 mtype word[PARTIES] = RUNNING; /* who has ended the wait */
 bit is_late[PARTIES];
 byte frame[PARTIES];
-bit passed[PARTIES];           /* will not come anew */
+bit passed[PARTIES];           /* will not start again */
 
 bit sent[4], failed[4];
 byte received[4];
@@ -288,7 +288,7 @@ proctype owner() {
     :: atomic { true -> close_all(); check() }
     :: true
     fi;
-    /* Everybody has been at the lock for the last time, or is on a list, or was. */
+    /* All parties have held the lock for the last time, or are on a list, or were. */
     atomic {
         passed[0] && passed[1] && passed[2] && passed[3] ->
         close_all();

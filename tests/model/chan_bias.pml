@@ -74,7 +74,7 @@ active proctype worker() {
             atomic { lock == 0 && empty(buffer) -> lock = 1 } /* a locked instruction: the buffer is empty */
             if
             :: bias == 0 -> skip
-            :: else -> bias = 0 /* its own bias, which came about meanwhile: nobody to wait for */
+            :: else -> bias = 0 /* its own bias, which was made meanwhile: no other owner to wait for */
             fi;
             use();
             bias = 1;

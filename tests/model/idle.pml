@@ -115,7 +115,7 @@ end:
         :: else -> skip
         fi;
         if
-        :: found -> skip /* run it, look again */
+        :: found -> skip /* run it, poll again */
         :: !found ->
             wake[me] = false;
             atomic { listed[me] = true; idle++ }

@@ -221,7 +221,7 @@ init {
         :: run observer()
         fi
     }
-    /* Nothing moves any more. */
+    /* No process can move. */
     timeout ->
         assert(taken + bytes == BYTES);
         assert(bytes == 0 || (!waits[0] && !waits[1] && !observer_waits))

@@ -17,7 +17,7 @@
 
 bool lock;
 byte ticket;       /* odd: open */
-bool woken;        /* a wake was left behind */
+bool woken;        /* a wake was kept */
 bool linked;       /* the wait is on the list */
 bool waits;        /* nobody has claimed the wait yet */
 bool by_object;    /* who has */
@@ -27,7 +27,7 @@ byte wakes[4];     /* wakes that returned 0, by the key that they had */
 byte returned[4];  /* waits that returned 0 */
 byte ended[4];     /* waits that are over */
 byte told[4];      /* what the wait got: whose key the waker had */
-byte value;        /* the same, left behind */
+byte value;        /* the same, kept */
 
 inline take() { atomic { !lock -> lock = true } }
 inline release() { lock = false }
@@ -84,7 +84,7 @@ proctype waiter() {
     done = true
 }
 
-/* The deadline of the wait that is under way, or none. */
+/* The deadline of the current wait, or none. */
 proctype timer() {
     do
     :: atomic { waits -> waits = false; by_object = false }

@@ -87,7 +87,7 @@ inline enter_disabled(u) {
     fi
 }
 
-/* The first that can be claimed; got is false when nobody is left. It runs after the flush. */
+/* The first that can be claimed; got is false when no waiter is left. It runs after the flush. */
 inline claim() {
     got = false;
     do

@@ -132,6 +132,6 @@ proctype timer() {
 
 init {
     atomic { run worker(true); run worker(false); run waker(); run waker(); run timer() }
-    /* Nothing moves any more: then the fiber must be through. */
+    /* No process can move: then the fiber must have ended. */
     timeout -> assert(done)
 }

@@ -93,7 +93,7 @@ active proctype producer() {
         n++;
         if
         :: to = 0
-        :: life[1] -> to = 1 /* it seems to be there; it may be gone by the time of the push */
+        :: life[1] -> to = 1 /* it seems open; it may have retired by the time of the push */
         fi;
 #ifdef LOOK_FIRST
         tell(to, called);
@@ -106,7 +106,7 @@ active proctype producer() {
     od
 }
 
-/* Who goes to work sees to it that sysmon ticks, if nobody is left that sleeps. */
+/* A worker that finds work makes sure that sysmon ticks, if no sleeper is left. */
 inline nudge() {
 #ifdef NO_NUDGE
     skip

@@ -106,7 +106,7 @@ proctype selector(byte me, out, value, times; bit deadline) {
         times--;
         ok = 0;
 again:
-        /* A look at each, without locks. */
+        /* Polls each, without locks. */
         ready_out = looks_sendable(out);
         ready_in = looks_receivable(1 - out);
         do

@@ -105,7 +105,7 @@ proctype worker(byte me) {
 end:
     do
     :: true ->
-        /* To sleep: announce it, take the role if it is free, then look. */
+        /* To sleep: announce it, take the role if it is free, then check. */
         wake[me] = false;
         atomic {
             listed[me] = true;
@@ -120,7 +120,7 @@ endsleep:
         do
         :: wake[me] -> break
         :: watcher == me && quiet < QUIET && !wake[me] ->
-            /* A look. */
+            /* A poll. */
             if
             :: count > 0 ->
                 atomic {
