@@ -1,12 +1,11 @@
 /* cc-sim.c - runs a program again and again, each time simulated with another seed, until it fails.
  *
- * One loop: seeds are started in order, as many at a time as there are jobs; their output is read, so much of its end
- * kept as is shown; those that take too long are asked where they are (SIGQUIT) and killed.
+ * One loop: seeds are started in order, as many at a time as there are jobs; their output is read, and the end of it
+ * kept, as much as is shown; runs that take too long are asked for a dump (SIGQUIT) and killed.
  *
- * SEARCH-1  What is found does not depend on who was quicker: after a failure no more seeds are started, those below it
- *           are waited for, and the lowest that failed is the result.
- * SEARCH-2  A failure is run once more, so that nobody looks for something that cannot be replayed.
- */
+ * SEARCH-1  The result does not depend on which run ends first: after a failure no more seeds are started, those below
+ *           it are waited for, and the lowest that failed is the result.
+ * SEARCH-2  A failure is run once more, to check that it can be replayed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -30,7 +29,7 @@ struct job {
     uint64_t seed, until;
     int fd; /* of its output; -1: at its end */
     bool asked, late;
-    size_t length; /* of all that it has printed; the end of that is in `tail`, which is a ring */
+    size_t length; /* bytes that it has printed; the last of them are in `tail`, a ring */
     char tail[TAIL];
 };
 
@@ -78,8 +77,8 @@ static void __attribute__((noreturn, format(printf, 1, 2))) give_up(const char *
 
 /* ---- one run ---- */
 
-/* A program that cannot be started is told from one that fails. In a group of its own, so that whatever it starts goes
- * with it when it has to be killed. */
+/* A program that cannot be started is distinguished from one that fails. It gets its own process group, so that its
+ * children are killed with it. */
 static pid_t spawn(int output) {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
@@ -88,7 +87,7 @@ static pid_t spawn(int output) {
     sigemptyset(&ours);
     sigaddset(&ours, SIGINT);
     sigaddset(&ours, SIGTERM);
-    sigaddset(&ours, SIGQUIT); /* ignored, if a shell has started us in the background; hurry() wants an answer */
+    sigaddset(&ours, SIGQUIT); /* ignored, if a shell has started cc-sim in the background; hurry() needs it */
     int rc = posix_spawn_file_actions_init(&files);
     if (rc == 0) rc = posix_spawnattr_init(&how);
     if (rc == 0) rc = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -134,7 +133,7 @@ static void read_output(struct job *job) {
     }
 }
 
-/* First it is asked what it does, then it is killed. */
+/* First it is asked for a dump, then it is killed. */
 static void hurry(struct job *job) {
     if (now() < job->until) return;
     job->late = true;
@@ -212,7 +211,7 @@ static void show_progress(bool last) {
 
 static void finish(struct job *job, int status) {
     read_output(job);
-    if (job->fd >= 0) close(job->fd); /* somebody whom it has left behind has it too */
+    if (job->fd >= 0) close(job->fd); /* a process that it has left behind holds it, too */
     finished++;
     bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0 && !job->late;
     if (!good) {
@@ -228,7 +227,7 @@ static void finish(struct job *job, int status) {
     job->pid = 0;
 }
 
-/* Waits for something to happen, for a tenth of a second at most. */
+/* Waits for an event, for a tenth of a second at most. */
 static void wait_a_little(void) {
     struct pollfd fds[JOBS_MAX];
     nfds_t n = 0;
@@ -242,7 +241,7 @@ static void wait_a_little(void) {
     }
 }
 
-/* How many have ended. One by one: cc-sim may have been given children that are none of its own. */
+/* How many have ended. One by one: cc-sim may have inherited other children. */
 static unsigned reap(void) {
     unsigned ended = 0;
     int status;

@@ -4,7 +4,7 @@
 
 #include <ccc/ccc.h>
 
-/* What is written; {0} is empty. An allocation that fails sets `failed`, and the rest does nothing. */
+/* A message that is written; {0} is empty. A failed allocation sets `failed`, and further calls do nothing. */
 struct bytes {
     unsigned char *data;
     size_t size, room;
@@ -18,7 +18,7 @@ void bytes_add_number(struct bytes *b, uint64_t number);
 /* Its size, then itself. */
 void bytes_add_piece(struct bytes *b, const void *data, size_t size);
 
-/* What is read. Whoever reads beyond the end, or a piece that is too long, gets 0, and `failed`. */
+/* A message that is read. A read beyond the end, or of a piece that is too long, returns 0 and sets `failed`. */
 struct view {
     const unsigned char *data;
     size_t size;
@@ -33,7 +33,7 @@ uint32_t checksum(const void *data, size_t size);
 
 enum { MESSAGE_MAX = 16 << 20 };
 
-/* Their size first. 0 or an errno value; EBADMSG: what comes is no message. */
+/* Messages are preceded by their size. 0 or an errno value; EBADMSG: not a message. */
 int message_send(CCConn *conn, const struct bytes *message, CCDeadline deadline);
 int message_receive(CCConn *conn, struct bytes *message, CCDeadline deadline);
 

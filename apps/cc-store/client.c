@@ -1,4 +1,4 @@
-/* client.c - a client: finds the leader, and asks until it is answered. */
+/* client.c - a client: finds the leader, and retries until it is answered. */
 #include "bytes.h"
 #include "state.h"
 #include "store.h"

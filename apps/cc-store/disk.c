@@ -1,4 +1,4 @@
-/* disk.c - what a node must not forget. */
+/* disk.c - the persistent state of a node. */
 #include "disk.h"
 
 #include "store.h"
@@ -18,7 +18,7 @@ static void path_of(const struct disk *d, const char *name, char path[PATH_SIZE]
 
 /* ---- whole files ---- */
 
-/* With a checksum in front: 0, ENOENT, EBADMSG. */
+/* Files begin with a checksum. 0, ENOENT, EBADMSG. */
 static int read_file(const struct disk *d, const char *name, struct bytes *content) {
     char path[PATH_SIZE];
     struct stat status;
@@ -161,7 +161,7 @@ int disk_cut(struct disk *d, uint64_t index) {
     return error == 0 ? cc_file_datasync(d->log) : error;
 }
 
-/* The names in it are there to stay. */
+/* Syncs the directory, so that its entries survive a crash. */
 static int sync_directory(const char *path) {
     int directory, error = cc_file_open(&directory, path, O_RDONLY | O_DIRECTORY, 0);
     if (error != 0) return error;
@@ -177,7 +177,7 @@ static int open_log(struct disk *d) {
     return error == 0 ? sync_directory(d->directory) : error;
 }
 
-/* Up to the first record that is not whole: LOG-1. *end: where that is. */
+/* Up to the first incomplete record: LOG-1. *end: where that is. */
 static int parse_log(struct disk *d, const struct bytes *in, uint64_t *end) {
     struct view v = view_of(in);
     for (*end = 0; v.size > 0; *end = in->size - v.size) {
@@ -194,7 +194,7 @@ static int parse_log(struct disk *d, const struct bytes *in, uint64_t *end) {
     return 0;
 }
 
-/* A record that the snapshot covers leaves the others where they are in the file: then all are written anew. */
+/* Records that the snapshot covers cannot be removed in place: so the others are written to a new file. */
 static int rewrite_log(struct disk *d) {
     struct bytes out = {0};
     for (size_t i = 0; i < d->count; i++) {

@@ -1,11 +1,10 @@
-/* disk.h - what a node must not forget: its term and vote, its log, and a snapshot of what the log's beginning has
- * done.
+/* disk.h - the persistent state of a node: its term and vote, its log, and a snapshot of the state that the beginning
+ * of the log led to.
  *
- * LOG-1  A record of the log has a checksum. What was being written when the power went is cut off at the next start:
- *         nobody was told of it, because nobody is told of anything before it is synced.
- * LOG-2  Term and vote, the snapshot, and the log that begins behind a snapshot are replaced as a whole. The snapshot
- *         comes before the log that relies on it; records that the snapshot covers are passed over.
- */
+ * LOG-1  A record of the log has a checksum. A record that was being written at a power failure is cut off at the next
+ *        start: it was not acknowledged, because nothing is acknowledged before it is synced.
+ * LOG-2  Term and vote, the snapshot, and the log that begins after a snapshot are replaced atomically. The snapshot
+ *        comes before the log that relies on it; records that the snapshot covers are skipped. */
 #ifndef CC_STORE_DISK_H
 #define CC_STORE_DISK_H
 
@@ -25,7 +24,7 @@ struct disk {
     uint64_t term, vote;
     struct bytes snapshot;
     uint64_t base, base_term; /* the last entry that the snapshot covers */
-    struct entry *entries;    /* those behind it */
+    struct entry *entries;    /* the entries after it */
     size_t count, room;
 };
 
@@ -35,13 +34,13 @@ void disk_close(struct disk *d);
 
 int disk_set_vote(struct disk *d, uint64_t term, uint64_t vote);
 
-/* Adds to the end, in memory; the copy is the log's. */
+/* Appends in memory; the log owns the copy. */
 int disk_add(struct disk *d, uint64_t term, const void *command, size_t size);
 /* Writes what was added since, and syncs. */
 int disk_sync(struct disk *d);
-/* The entries from this one on are gone. */
+/* Removes the entries from this one on. */
 int disk_cut(struct disk *d, uint64_t index);
-/* A snapshot takes the place of all entries up to this one. */
+/* A snapshot replaces all entries up to this one. */
 int disk_set_snapshot(struct disk *d, const void *data, size_t size, uint64_t index, uint64_t term);
 
 uint64_t disk_last(const struct disk *d);

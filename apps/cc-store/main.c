@@ -75,7 +75,7 @@ static int put(int argc, char **argv) {
     return failed(error);
 }
 
-/* Whoever counts is alone: what was acknowledged must be what is read. */
+/* There is one counter: what was acknowledged must be what is read. */
 static int count(int argc, char **argv) {
     struct store_client c;
     unsigned long to = strtoul(argv[0], NULL, 10);

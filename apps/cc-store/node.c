@@ -1,15 +1,14 @@
 /* node.c - a node: elections, replication, snapshots, clients. After "In Search of an Understandable Consensus
  * Algorithm" by Diego Ongaro and John Ousterhout; names of rules are those of its figure 2.
  *
- * One lock guards all of a node but what its fibers have on their stacks. A fiber for each other node asks it for its
- * vote or sends it entries, one request at a time; a fiber watches the time; and each connection has one, which answers
- * what comes. What must not be forgotten is on the disk before anybody is told: the lock is held meanwhile.
+ * One lock guards all of a node except for its fibers' local variables. A fiber for each other node asks it for its
+ * vote or sends it entries, one request at a time; a fiber handles timeouts; and each connection has one, which answers
+ * requests. Persistent state is synced before anything depends on it: the lock is held meanwhile.
  *
  * NODE-1  Term and vote are on the disk before a vote is given or asked for.
  * NODE-2  Entries are on the disk before they are acknowledged, to the leader or, by the leader, counted for itself.
  * NODE-3  A client is answered when its entry was applied, by the leader that has added it, in the same term.
- * NODE-4  An error of the disk ends the node: it does not know what it has promised.
- */
+ * NODE-4  A disk error ends the node: it does not know which of its acknowledgements are on the disk. */
 #include "disk.h"
 #include "state.h"
 #include "store.h"
@@ -22,9 +21,9 @@ enum {
     HEARTBEAT_MS = 100,
     ELECTION_MS = 1500, /* and up to twice that: a vote is synced, and disks can be slow */
     REQUEST_MS = 1000,
-    PAUSE_MS = 20, /* before a node that did not answer is asked again */
+    PAUSE_MS = 20, /* before the next attempt to reach a node that did not answer */
     ENTRIES_AT_ONCE = 64,
-    IDLE_MS = 30000, /* a connection that nobody uses */
+    IDLE_MS = 30000, /* an unused connection */
     CLIENT_MS = 5000,
     SNAPSHOT_AFTER = 10000,
 };
@@ -34,7 +33,7 @@ enum role { FOLLOWER, CANDIDATE, LEADER };
 struct node {
     const struct store_config *config;
     CCMutex lock;
-    CCCond changed; /* whatever somebody may wait for */
+    CCCond changed; /* signalled when the state changes */
     struct disk disk;
     struct state state;
     enum role role;
@@ -72,14 +71,14 @@ static void give_notice_of(struct node *n, enum store_event event) {
     give_notice(n, (struct store_notice){.event = event, .term = n->disk.term});
 }
 
-/* The node is at its end. */
+/* The node stops. */
 static void stop(struct node *n, int error) {
     if (n->error == 0) n->error = error;
     (void)cc_nursery_cancel(n->nursery);
     (void)cc_cond_broadcast(&n->changed);
 }
 
-/* The outcome of what concerns the disk; false: the node stops. */
+/* Handles the result of a disk operation; false: the node stops. */
 static bool sure(struct node *n, int error) {
     if (error != 0) stop(n, error);
     return error == 0;
@@ -120,7 +119,7 @@ static bool add_entry(struct node *n, const struct bytes *command) {
 
 static void apply_committed(struct node *n);
 
-/* Entries that a majority has, of this term. */
+/* Commits entries of this term that a majority has. */
 static void advance_commit(struct node *n) {
     for (uint64_t index = disk_last(&n->disk); index > n->commit; index--) {
         if (disk_term_of(&n->disk, index) != n->disk.term && !BUG(BUG_OLD_TERM_COMMITS)) return;
@@ -196,7 +195,7 @@ static void answer_vote(struct node *n, struct view *in, struct bytes *out) {
     bytes_add_number(out, granted);
 }
 
-/* What is not there yet, or contradicts. */
+/* Adds entries that are missing, and replaces conflicting ones. */
 static bool take_entries(struct node *n, struct view *in, uint64_t index, uint64_t count) {
     for (; count > 0; count--) {
         uint64_t term = view_number(in);
@@ -342,7 +341,7 @@ struct peer {
     unsigned id;
 };
 
-/* Whether there is something to say: it is written to `out`. */
+/* Whether there is a request to send: it is written to `out`. */
 static bool write_request(struct node *n, unsigned to, struct bytes *out) {
     bytes_clear(out);
     if (n->role == CANDIDATE && !n->peers[to].asked) {
@@ -378,7 +377,7 @@ static bool write_request(struct node *n, unsigned to, struct bytes *out) {
     return true;
 }
 
-/* In the role and the term in which the request was made. */
+/* Only if role and term are still those of the request. */
 static void take_answer(struct node *n, unsigned from, uint64_t kind, uint64_t term, struct view *in) {
     uint64_t their_term = view_number(in);
     bool ok = view_number(in) != 0;
@@ -402,7 +401,7 @@ static void take_answer(struct node *n, unsigned from, uint64_t kind, uint64_t t
     if (ok) advance_commit(n);
 }
 
-/* Until there is something to do for that node, or it is time to say that one is there: 0 or ECANCELED. */
+/* Waits until there is something to send to that node, or the next heartbeat is due: 0 or ECANCELED. */
 static int await_work(struct node *n, unsigned to) {
     CCDeadline until = cc_after_ms(HEARTBEAT_MS);
     int error = 0;

@@ -10,7 +10,7 @@ struct pair {
     struct bytes key, value;
 };
 
-/* A client makes one request at a time: a request with a lower number than its last was carried out long ago. */
+/* A client makes one request at a time: a request with a lower number than its last was executed before. */
 struct session {
     struct session *next;
     uint64_t client, number;

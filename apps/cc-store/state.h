@@ -20,12 +20,12 @@ void state_free(struct state *s);
 
 void command_write(struct bytes *out, uint64_t client, uint64_t number, enum store_op op, struct view key,
                    struct view value);
-/* Carries it out, unless it was: *answer is what it was answered then. 0 or ENOMEM. answer: added to. */
+/* Executes it, unless it was executed before: then *answer is the earlier answer. 0 or ENOMEM. Appends to answer. */
 int state_apply(struct state *s, struct view command, struct bytes *answer);
 void state_read(const struct state *s, struct view key, struct bytes *answer);
 
 void state_write(const struct state *s, struct bytes *out);
-/* In place of what it was: 0, ENOMEM, EBADMSG. */
+/* Replaces the state: 0, ENOMEM, EBADMSG. */
 int state_load(struct state *s, struct view in);
 
 #endif

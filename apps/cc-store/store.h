@@ -11,7 +11,7 @@ enum { NODES_MAX = 7, KEY_MAX = 64, VALUE_MAX = 4096 };
 
 /* ---- a node ---- */
 
-/* What a node does, for whoever observes it. */
+/* What a node does, for an observer. */
 struct store_notice {
     enum store_event { EVENT_STANDS = 1, EVENT_VOTES = 2, EVENT_LEADS = 4, EVENT_APPLIES = 8 } event;
     uint64_t term;       /* EVENT_APPLIES: the entry's */
@@ -21,18 +21,18 @@ struct store_notice {
 };
 
 struct store_config {
-    unsigned id, count;           /* this node, of so many */
+    unsigned id, count;           /* this node, and the number of nodes */
     const char *where[NODES_MAX]; /* where the nodes can be dialled */
     const char *listen;           /* where this one listens */
     const char *directory;
     uint64_t snapshot_after; /* entries; 0: 10000 */
-    unsigned election_ms;    /* how long a follower hears nothing until it stands; 0: 1500, and up to twice that */
+    unsigned election_ms;    /* election timeout; 0: 1500; randomised up to twice that */
     unsigned spread_ms;
     void (*notice)(void *arg, unsigned id, const struct store_notice *notice); /* or NULL; must not wait */
     void *notice_arg;
 };
 
-/* Runs a node until it is cancelled: ECANCELED; or until its disk fails: that error, and it must be started anew. */
+/* Runs a node until it is cancelled: ECANCELED; or until its disk fails: that error, and it must be restarted. */
 int store_run(const struct store_config *config);
 
 /* ---- clients ---- */
@@ -51,9 +51,9 @@ struct store_client {
 void store_client_init(struct store_client *c, uint64_t id, unsigned count, const char *const *where);
 void store_client_close(struct store_client *c);
 
-/* Asks until it is answered: a request is carried out once, however often it is asked. 0; ENOENT: no such key; EINVAL:
- * key or value too long; ETIMEDOUT, ECANCELED: it may have been carried out, or may yet be. A client makes one request
- * at a time. value, *size: for OP_PUT what to store; for OP_GET the room, then what there is. */
+/* Retries until it is answered: a request is executed once, however often it is sent. 0; ENOENT: no such key; EINVAL:
+ * key or value too long; ETIMEDOUT, ECANCELED: it may have been executed, or may yet be. A client makes one request at
+ * a time. value, *size: for OP_PUT the value; for OP_GET the buffer, then the value. */
 int store_call(struct store_client *c, enum store_op op, const char *key, void *value, size_t *size,
                CCDeadline deadline);
 
@@ -73,10 +73,10 @@ enum store_bug {
     BUG_HALF_IS_ENOUGH,       /* a majority is half of the nodes */
     BUG_LOCAL_READS,          /* a leader answers reads from its own state */
     BUG_EARLY_ANSWER,         /* the client is answered before the entry is committed */
-    BUG_NO_SESSIONS,          /* a request that is asked twice is carried out twice */
+    BUG_NO_SESSIONS,          /* a repeated request is executed twice */
     BUG_NO_TERM_CHECK,        /* a follower takes entries without comparing the one before them */
-    BUG_SNAPSHOT_WITHOUT_IDS, /* a snapshot lacks which requests were carried out */
-    BUG_ANSWER_BY_INDEX,      /* an entry counts as the request's although it has come to be another's */
+    BUG_SNAPSHOT_WITHOUT_IDS, /* a snapshot lacks which requests were executed */
+    BUG_ANSWER_BY_INDEX,      /* an entry counts as the request's although it was replaced by another */
     BUGS,
 };
 extern enum store_bug store_bug; /* written before the simulation starts */

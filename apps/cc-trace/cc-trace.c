@@ -1,6 +1,5 @@
-/* cc-trace.c - reads a trace that libccc has recorded (cc_record.h, CC_RECORD=file) and says where the time went; or
- * draws it.
- */
+/* cc-trace.c - reads a trace that libccc has recorded (cc_record.h, CC_RECORD=file) and shows where the time was spent,
+ * as text or as a picture. */
 #include "trace.h"
 
 #include <errno.h>
@@ -63,7 +62,7 @@ static size_t kind_of(struct fiber *f) {
     char name[160];
     if (place(f->function, name, sizeof name)[0] == '\0') {
         snprintf(name, sizeof name, "%s", f->label != 0 ? string(f->label) : "(started before the trace)");
-        char *own = strstr(name, " '"); /* its own name, behind its function */
+        char *own = strstr(name, " '"); /* its own name, after its function */
         if (own != NULL && own != name) *own = '\0';
     }
     for (size_t i = 0; i < kinds.count; i++)
@@ -115,7 +114,7 @@ static int by_time(const void *a, const void *b) {
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Who runs on each thread. */
+/* The running fiber of each thread. */
 static LIST(uint64_t) running;
 
 static uint64_t *running_on(uint64_t thread) {

@@ -29,7 +29,7 @@ void *grow(void *at, size_t *room, size_t count, size_t size) {
     return at;
 }
 
-/* How many numbers follow the time of an event; -1: it is none of ours. */
+/* How many numbers follow the time of an event; -1: an unknown event. */
 static int arguments_of(unsigned type) {
     static const signed char counts[EV_COUNT] = {
         [EV_PROC_STATUS] = 3,     [EV_GO_CREATE] = 4,       [EV_GO_START] = 3,      [EV_GO_DESTROY] = 1,

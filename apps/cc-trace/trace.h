@@ -1,4 +1,4 @@
-/* trace.h - a trace as it was read: file.c reads, cc-trace.c says what happened. */
+/* trace.h - a trace in memory: file.c reads it, cc-trace.c evaluates it. */
 #ifndef CC_TRACE_TRACE_H
 #define CC_TRACE_TRACE_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The file is damaged, or there is no memory: says so and ends the program. */
+/* The file is damaged, or there is no memory: prints that and ends the program. */
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
 
 /* ---- lists that grow ---- */

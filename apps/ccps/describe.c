@@ -1,4 +1,4 @@
-/* describe.c - finding the words. */
+/* describe.c - texts for fibers and what they wait for. */
 #include "describe.h"
 
 #include "blocking/blocking.h"
@@ -23,7 +23,7 @@ static const struct {
 #include "fiber/reasons.def"
 };
 
-/* All fibers in three orders, each made when it is first asked for: lists of 100,000 are looked up in 100,000 times. */
+/* All fibers in three orders, each sorted on first use: lists of 100,000 are searched 100,000 times. */
 enum order { BY_RECORD, BY_ID, ORDERS };
 struct sorted {
     uint64_t key;
@@ -219,7 +219,7 @@ static void describe_arms(uint64_t at, bool select, char *text, size_t size) {
     if (count > SHOWN && n > 0 && (size_t)n < size) snprintf(text + n, size - (size_t)n, "; ...");
 }
 
-/* The holder as it was written down (lock/holder.h). */
+/* The holder as it was recorded (lock/holder.h). */
 static void describe_holder(uint64_t owner, char *text, size_t size) {
     text[0] = '\0';
     if (owner == 0) return;
@@ -313,7 +313,7 @@ void describe_since(uint64_t from, uint64_t to, uint64_t now, char *text, size_t
     char a[32], b[32];
     put_seconds(a, sizeof a, least);
     put_seconds(b, sizeof b, most);
-    if (most - least <= most / 10 + 1000 * 1000) /* a tenth apart: one figure says enough */
+    if (most - least <= most / 10 + 1000 * 1000) /* they differ by less than a tenth: one figure is enough */
         snprintf(text, size, "for %s s", b);
     else
         snprintf(text, size, "for %s to %s s", a, b);

@@ -6,7 +6,7 @@
 
 enum { DESCRIBED_MAX = 512 };
 
-/* Among which fibers others are looked up, until the next call; they must stay in their places. */
+/* The fibers to search in, until the next call; the array must stay valid. */
 void describe_among(const struct fiber_seen *fibers, size_t count);
 
 /* "fiber 12.3 'name'" */

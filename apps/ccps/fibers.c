@@ -1,9 +1,8 @@
-/* fibers.c - looks at fibers, some hundred at a time.
+/* fibers.c - reads fibers, some hundred at a time.
  *
  * A system call for each word of a fiber takes most of a minute for a million of them. So the records of many are
- * copied, then what all of these lead to, each in one call, and then all the state words once more (LOOK-1). Those that
- * have moved meanwhile, or could not be read, are looked at again one by one.
- */
+ * copied, then what all of these point to, each in one call, and then all the state words once more (LOOK-1). Those
+ * that have changed meanwhile, or could not be read, are read again one by one. */
 #include "runtime.h"
 
 #include "base/utf8.h"
@@ -18,7 +17,7 @@ enum {
     FIBERS_MAX = 1 << 22, /* that are shown */
     SLOTS_MAX = 1 << 27,
     AT_ONCE = 256,         /* fibers */
-    STACK_MAX = 1 << 16,   /* bytes of a stack that are copied at once; the unwinder asks for what is above */
+    STACK_MAX = 1 << 16,   /* bytes of a stack that are copied at once; the unwinder reads more on demand */
     STACKS_MAX = 16 << 16, /* bytes of all stacks that are */
     TRIES = 4,
 };
@@ -109,7 +108,7 @@ static void find_time(unsigned worker, uint64_t turn, uint64_t *from, uint64_t *
 
 /* ---- some fibers ---- */
 
-/* Fibers that are looked at together. */
+/* Fibers that are read together. */
 struct look {
     struct fiber_seen *fiber[AT_ONCE];
     const unsigned char *record[AT_ONCE]; /* copied */
@@ -280,7 +279,7 @@ static void check_words(struct look *l) {
     read_asked(l);
 }
 
-/* One look at all of them; afterwards `word` and `after` differ for those that have moved. */
+/* Reads all of them once; afterwards `word` and `after` differ for those that have changed. */
 static void look_at_all(struct look *l, bool frames) {
     static uint64_t cold[AT_ONCE];
     round_now++;

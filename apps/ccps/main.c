@@ -1,4 +1,4 @@
-/* main.c - ccps: the fibers of a process or of a core file, without its help. */
+/* main.c - ccps: lists the fibers of a process, without its cooperation, or of a core file. */
 #include "runtime.h"
 #include "show.h"
 #include "target.h"
@@ -21,7 +21,7 @@ static const char usage[] = "usage: ccps [-agst] PID | CORE\n"
 
 enum { STOP_MS = 1000, EACH_MAX = 1000 };
 
-/* What is looked at, and what was found. */
+/* The target, and what was read of it. */
 struct look {
     bool stop, all;
     enum show how;
@@ -38,7 +38,7 @@ static unsigned stop_ms(void) {
     return (unsigned)ms;
 }
 
-/* While the process is stopped, nothing waits for anybody: not for the disk, and not for who reads what is printed. */
+/* While the process is stopped, ccps waits for nothing: not for the disk, and not for the reader of its output. */
 static void *look_at(void *arg) {
     struct look *look = arg;
     if (look->stop) target_stop(stop_ms());
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
     if (!look.stop) {
         (void)look_at(&look);
     } else {
-        int error = pthread_create(&tracer, NULL, look_at, &look); /* what it has stopped goes on with its end */
+        int error = pthread_create(&tracer, NULL, look_at, &look); /* a stopped process continues when this one ends */
         if (error != 0) fail("no thread: %s", strerror(error));
         (void)pthread_join(tracer, NULL);
     }

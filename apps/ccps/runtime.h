@@ -1,8 +1,7 @@
 /* runtime.h - the runtime in the target: workers, fibers, scopes, found by the library's table (inspect/layout.h).
  *
- * LOOK-1  What is said of a fiber is right if its state word, ticket included, was the same before and after the look;
- *         else it is looked at again, and at last shown as one that moves (VIEW-2 in the library).
- */
+ * LOOK-1  What was read of a fiber is consistent if its state word, ticket included, was the same before and after;
+ *         else it is read again, and finally shown as changing state (VIEW-2 in the library). */
 #ifndef CCPS_RUNTIME_H
 #define CCPS_RUNTIME_H
 
@@ -10,7 +9,7 @@
 #include "inspect/layout.h"
 
 enum { NAME_MAX_SEEN = 128, FRAMES_SEEN = 24, WORKERS_SEEN = 1024, REASONS_SEEN = 32 };
-/* What is believed of the sizes of things: records of fibers, logs of turns, descriptors of stacks. */
+/* Upper bounds for sizes that are accepted: records of fibers, turn logs, descriptors of stacks. */
 enum { RECORD_MAX = 1024, LOG_MAX = 1024, STACK_HEAD_MAX = 128 };
 
 /* As in fiber/state.h. */
@@ -29,7 +28,7 @@ struct fiber_seen {
     uint64_t at; /* its record */
     uint32_t slot, generation;
     enum fiber_is state;
-    bool moves;        /* it would not stand still */
+    bool moves;        /* it kept changing state */
     bool started;      /* has a stack */
     unsigned reason;   /* parked: why */
     int worker;        /* runs it, or ran it last; -1: none */
@@ -74,8 +73,7 @@ extern struct layout layout;
 /* Finds the library's table, and fails with a message that says why. */
 void runtime_find(void);
 
-/* What time it is there: of a process, the time; of a core file or a simulation, when a worker last looked at the
- * clock. */
+/* The target's time: for a process, now; for a core file or a simulation, when a worker last read the clock. */
 uint64_t runtime_now(void);
 /* Whether that is the time. */
 bool runtime_now_is_exact(void);
@@ -100,9 +98,9 @@ uint64_t runtime_active(void);
 /* The stack with these frames. */
 const struct stack_seen *stack_with(const void *const *frame, unsigned frames, struct doubt doubt);
 
-/* All fibers that live, by slot. frames: with their stacks. */
+/* All live fibers, by slot. frames: with their stacks. */
 struct fiber_seen *runtime_fibers(size_t *count, bool frames);
-/* Looks at one of them again. False: it has ended. */
+/* Reads one of them again. False: it has ended. */
 bool runtime_look(struct fiber_seen *fiber, bool frames);
 /* How many records could not be read then. */
 uint64_t runtime_unread(void);

@@ -126,7 +126,7 @@ static void print_place(const struct fiber_seen *f, bool sites_differ, const cha
     print_frames(f, indent);
 }
 
-/* Those in the same scope become neighbours; in none: first. */
+/* Sorts by scope; fibers in none come first. */
 static int by_scope(const void *a, const void *b) {
     const struct fiber_seen *x = *(struct fiber_seen *const *)a, *y = *(struct fiber_seen *const *)b;
     if (x->scope != y->scope) return x->scope < y->scope ? -1 : 1;
@@ -140,7 +140,7 @@ static size_t hash_of(const struct fiber_seen *f) {
                     20);
 }
 
-/* Fibers that stand in the same place. */
+/* Fibers with the same stack. */
 struct group {
     struct fiber_seen *named[NAMED]; /* the first of them */
     size_t count;
@@ -298,8 +298,8 @@ static void print_members(uint64_t scope, struct fiber_seen *const *fibers, size
     if (end - first > members_shown) printf("%sand %zu more\n", indent, end - first - members_shown);
 }
 
-/* Those right below `parent`, each with what is below it; with its fibers, if these are given. A damaged tree may be a
- * circle: `left` bounds the walk. */
+/* Those right below `parent`, each with what is below it; with its fibers, if these are given. A damaged tree may have
+ * a cycle: `left` bounds the walk. */
 static void print_scopes(uint64_t parent, unsigned depth, struct fiber_seen *const *fibers, size_t count, uint64_t now,
                          size_t *left) {
     for (size_t i = 0; i < scope_count && depth<DEPTH_MAX && * left> 0; i++) {
@@ -379,8 +379,8 @@ static void put_head(FILE *out, size_t count) {
         fprintf(out, "%lu fibers are missing%s\n", (unsigned long)(runtime_active() - count), left_out);
 }
 
-/* Before the target goes on: the words for whoever will be shown. The first ones of a group that is made when the
- * library's own frames are dropped are among the first ones of those it is made of. */
+/* Before the target continues: the texts for all fibers that will be shown. The first fibers of a group that is merged
+ * when the library's own frames are dropped are among the first ones of the groups that it consists of. */
 static void put_all_into_words(struct fiber_seen *fibers, size_t count, enum show how, uint64_t now) {
     if (!in_groups(how)) {
         for (size_t i = 0; i < count; i++) put_into_words(&fibers[i], now);

@@ -56,7 +56,7 @@ _Noreturn void fail(const char *format, ...) {
     vfprintf(stderr, format, args);
     fprintf(stderr, "\n");
     va_end(args);
-    exit(1); /* a process that was stopped goes on with the end of its tracer */
+    exit(1); /* a stopped process continues when its tracer ends */
 }
 
 void *grow(void *old, size_t count, size_t size) {
@@ -78,7 +78,7 @@ const struct mapping *target_mappings(size_t *count) {
     return target.mappings;
 }
 
-/* Room for one more: arrays double. */
+/* Makes room for one more: arrays double. */
 #define add(array, count)                                                                                     \
     (((count) & ((count)-1)) == 0 ? (void)((array) = grow(array, (count) ? 2 * (count) : 1, sizeof *(array))) \
                                   : (void)0,                                                                  \
@@ -161,7 +161,7 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Whatever takes its time, it reads: here it ends that the process is stopped. */
+/* Every long operation reads memory: so the limit on how long the process is stopped is enforced here. */
 static void heed_time(void) {
     if (!target.stopped || target.reads++ % 64 != 0 || now_ns() < target.stop_until) return;
     target_continue();
@@ -235,7 +235,7 @@ bool target_went_on(void) {
     return target.went_on;
 }
 
-/* What the system tells of a thread that waits in the kernel. */
+/* What the system shows of a thread that waits in the kernel. */
 static bool registers_in_kernel(int tid, struct registers *regs) {
     char path[64], text[512] = "";
     unsigned long sp = 0, pc = 0;
@@ -494,12 +494,12 @@ void target_text(uint64_t at, char *text, size_t max) {
     cc__utf8_cut(text);
 }
 
-/* The unwinder's way to memory. */
+/* How the unwinder reads memory. */
 bool cc__safe_copy(void *to, const void *from, size_t n) {
     return target_read(to, (uintptr_t)from, n);
 }
 
-/* What a process reads of its own stacks; here nobody does. */
+/* For stacks of the process itself; unused here. */
 void cc__san_define(void *from, size_t size) {
     (void)from, (void)size;
 }

@@ -1,11 +1,10 @@
-/* target.h - the memory that is looked at: a process, or a core file.
+/* target.h - the memory that is read: of a process, or of a core file.
  *
  * There is one target in a run of the program; os/safe_copy.h reads from it, so that the library's own unwinder
  * (src/inspect) walks stacks of the target.
  *
  * TARGET-1  Nothing that is read is trusted: every count, size and address has a bound before it is used. The target
- *           goes on meanwhile, and core files may be damaged.
- */
+ *           runs meanwhile, and core files may be damaged. */
 #ifndef CCPS_TARGET_H
 #define CCPS_TARGET_H
 
@@ -30,11 +29,11 @@ void *grow(void *old, size_t count, size_t size);
 void target_open_process(int pid);
 void target_open_core(const char *path);
 
-/* The process is stopped until target_continue, for `ms` at most, by the calling thread: with its end all goes on that
- * could not be told to. That thread alone reads meanwhile. Fails. */
+/* Stops the process until target_continue, for `ms` at most. The calling thread is its tracer: if that ends, the
+ * process continues. Only that thread may read meanwhile. Fails. */
 void target_stop(unsigned ms);
 void target_continue(void);
-/* The time was up before target_continue. */
+/* The limit passed before target_continue. */
 bool target_went_on(void);
 
 /* "process 123 (server)", "core.7 (server)" */

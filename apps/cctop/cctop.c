@@ -1,4 +1,4 @@
-/* cctop.c - how fast a process's fibers go, and which wait longest: again and again, in a terminal. */
+/* cctop.c - rates of a process's fibers, and which wait longest, updated in a terminal. */
 #include "base/attr.h"
 #include "describe.h"
 #include "modules.h"
@@ -50,7 +50,7 @@ static void take_sample(struct sample *s) {
 
 static double seconds;
 
-/* A runtime that was started anew counts from 0. */
+/* A restarted runtime counts from 0. */
 static double rate(uint64_t before, uint64_t now) {
     return now > before && seconds > 0 ? (double)(now - before) / seconds : 0;
 }
@@ -128,7 +128,7 @@ static bool waits_longer(const struct fiber_seen *x, const struct fiber_seen *y)
     return x->from != y->from ? x->from < y->from : x->slot < y->slot;
 }
 
-/* Those that wait longest, in order: at most `max`; how many. */
+/* The longest waits, in order: at most `max`; returns how many. */
 static size_t find_longest(struct fiber_seen *fibers, size_t count, struct fiber_seen **longest, size_t max) {
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
@@ -141,7 +141,7 @@ static size_t find_longest(struct fiber_seen *fibers, size_t count, struct fiber
     return n;
 }
 
-/* Where the program's own code called. */
+/* The innermost frame of the program's own code. */
 static void print_place(const struct fiber_seen *f) {
     char text[400];
     for (unsigned i = 0; f->stack != NULL && i < f->stack->frames; i++) {
