@@ -99,10 +99,12 @@ static const struct {
 } variables[] = {VARIABLES};
 #undef VARIABLE
 
-/* Its value; NULL: not set, or empty. *name: the variable that is set. */
+/* Its value; NULL: not set, or empty, or the program has more rights than its caller (secure_getenv), who could have a
+ * recording written over any file. *name: the variable that is set. */
 static const char *value_of(enum variable v, const char **name) {
-    const char *text = getenv(*name = variables[v].name);
-    if ((text == NULL || text[0] == '\0') && variables[v].older != NULL) text = getenv(*name = variables[v].older);
+    const char *text = secure_getenv(*name = variables[v].name);
+    if ((text == NULL || text[0] == '\0') && variables[v].older != NULL)
+        text = secure_getenv(*name = variables[v].older);
     return text != NULL && text[0] != '\0' ? text : NULL;
 }
 
@@ -189,7 +191,7 @@ static int record_level(void) {
 /* The user's runtime directory, or a directory in /tmp. */
 static const char *view_folder(void) {
     static char folder[80];
-    const char *base = getenv("XDG_RUNTIME_DIR");
+    const char *base = secure_getenv("XDG_RUNTIME_DIR");
     int n = base != NULL && base[0] == '/' ? snprintf(folder, sizeof folder, "%s/ccc", base)
                                            : snprintf(folder, sizeof folder, "/tmp/ccc-%u", (unsigned)geteuid());
     return n < (int)sizeof folder ? folder : NULL;

@@ -9,7 +9,10 @@
 #include <ccc/ccc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #ifndef CC_FIBER_WORKERS
 #define CC_FIBER_WORKERS cc__cpus_usable()
@@ -233,4 +236,36 @@ TEST(older_names) {
     CHECK_EQ(unsetenv("CC_PRESSURE_STATS_DUMP"), 0);
     CHECK_EQ(setenv("CC_V3_PRESSURE_STATS_DUMP", "yes", 1), 0);
     CHECK(contains(run_captured(&workers, &stack_size), "ignoring CC_V3_PRESSURE_STATS_DUMP=yes"));
+}
+
+/* Who starts a set-user-ID program chooses its environment, but not its files: no variable has an effect. */
+static void start_with_other_rights(const char *name) {
+    if (setresuid(45678, 0, 0) != 0) _exit(1); /* execve compares them */
+    execl("/proc/self/exe", "environment", name, (char *)NULL);
+    _exit(1);
+}
+
+TEST(a_program_with_more_rights_than_its_caller) {
+    static const char recorded[] = "/tmp/ccc-environment-test";
+    unsigned workers;
+    size_t size;
+    if (getenv("EXECUTED") != NULL) {
+        if (getauxval(AT_SECURE) == 0) SKIP("the system does not say so, as an emulator");
+        CHECK_EQ(run_captured(&workers, &size)[0], '\0');
+        CHECK_EQ(size, CC_FIBER_STACK_SIZE);
+        return;
+    }
+    if (geteuid() != 0) SKIP("another user is needed");
+    clear();
+    CHECK_EQ(setenv("EXECUTED", "1", 1), 0);
+    CHECK_EQ(setenv("CC_STACK_SIZE", "64K", 1), 0);
+    CHECK_EQ(setenv("CC_VERBOSE", "1", 1), 0);
+    CHECK_EQ(setenv("CC_RECORD", recorded, 1), 0);
+    (void)unlink(recorded);
+    pid_t child = fork();
+    if (child == 0) start_with_other_rights("a_program_with_more_rights_than_its_caller");
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    CHECK(access(recorded, F_OK) != 0);
 }
