@@ -43,7 +43,8 @@ enum {
     FAIL_CALL = 128,    /* calls without a function in the C library: futex waits (EINTR), membarrier, … */
     FAIL_KEY = 256,     /* values with destructors at the end of a thread */
     FAIL_PROCESS = 512, /* children: clone, waitid */
-    FAIL_EVERYTHING = 1023
+    FAIL_EVERYTHING = 1023,
+    FAIL_UNMAP = 1024 /* not one of them: the range stays */
 };
 
 enum { FAIL_SITES = 512 };
@@ -177,6 +178,10 @@ void *__wrap_mmap(void *p, size_t size, int prot, int flags, int fd, off_t offse
 int __real_munmap(void *p, size_t size);
 int __wrap_munmap(void *p, size_t size);
 int __wrap_munmap(void *p, size_t size) {
+    if ((atomic_load(&fail.kinds) & FAIL_UNMAP) && FAIL_NOW(FAIL_UNMAP)) {
+        cc__errno_set(ENOMEM);
+        return -1;
+    }
     atomic_fetch_sub(&fail.mapped, (long)size);
     return __real_munmap(p, size);
 }

@@ -65,3 +65,16 @@ TEST_WORKERS(all_are_used) {
     CHECK(fail_disarm() > 0);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
+
+/* The system has merged the ranges with others, and has no mapping left to split them again. */
+TEST_WORKERS(ranges_that_cannot_be_unmapped) {
+    for (int round = 0; round < 3; round++) {
+        cc__set(&started, 0);
+        start(0, FIRST);
+        while (cc__get(&started) < FIRST) sched_yield();
+        CHECK_EQ(end(FIRST), FIRST);
+        fail_arm(1, FAIL_UNMAP, true);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+        CHECK(fail_disarm() > 0);
+    }
+}

@@ -101,9 +101,14 @@ void *cc__vm_reserve(size_t size) {
     return p;
 }
 
+/* The system merges adjacent mappings. To unmap a part takes one more of vm.max_map_count: if there is none, the range
+ * stays, without its memory. */
 void cc__vm_release(void *p, size_t size) {
     CC_KEEP_ERRNO;
-    if (munmap(p, size) != 0) cc__fatal("munmap of a range of %zu bytes failed with error %d", size, cc__errno_get());
+    if (munmap(p, size) == 0) return;
+    if (cc__errno_get() != ENOMEM)
+        cc__fatal("munmap of a range of %zu bytes failed with error %d", size, cc__errno_get());
+    (void)madvise(p, size, MADV_DONTNEED);
 }
 
 /* Locked memory (mlockall) refuses the advice. */
