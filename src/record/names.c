@@ -13,14 +13,20 @@ struct entry {
     uint32_t next; /* with the same hash; 0: none */
 };
 
-bool cc__names_init(struct names *names) {
-    *names = (struct names){0};
+static bool fill(struct names *names) {
     for (size_t i = 0; i < STRING_BUCKETS; i++)
         if (cc__vec_add(&names->buckets, sizeof(uint32_t)) == NULL) return false;
     struct entry *none = cc__vec_add(&names->strings, sizeof *none);
     if (none == NULL || (none->text = cc__mem_alloc_small(1)) == NULL) return false;
     none->text[0] = '\0';
     return true;
+}
+
+bool cc__names_init(struct names *names) {
+    *names = (struct names){0};
+    if (fill(names)) return true;
+    cc__names_free(names);
+    return false;
 }
 
 void cc__names_free(struct names *names) {

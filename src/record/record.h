@@ -62,6 +62,7 @@ struct names {
     uint32_t recent[256]; /* cache: a place plus one, by a hash of its address */
 };
 
+/* False: no memory; there is nothing to free. */
 bool cc__names_init(struct names *names);
 void cc__names_free(struct names *names);
 uint32_t cc__names_string(struct names *names, const char *text);

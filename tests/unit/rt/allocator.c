@@ -4,10 +4,12 @@
 
 #include <ccc/ccc.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MARK UINT64_C(0x6d656d6f7279)
 
@@ -19,13 +21,15 @@ struct head {
 
 static atomic_long taken, held;
 static atomic_bool none_left;
+static atomic_long left = -1; /* how many more there are; negative: as many as are asked for */
 static int place; /* for the context */
 
 static void *take(size_t size, size_t align, void *context) {
     CHECK(context == &place);
     CHECK(size > 0);
     CHECK(align == 16 || align == 64);
-    if (atomic_load(&none_left)) return NULL;
+    if (atomic_load(&none_left) || atomic_load(&left) == 0) return NULL;
+    if (atomic_load(&left) > 0) atomic_fetch_sub(&left, 1);
     char *whole = malloc(size + align + sizeof(struct head));
     CHECK(whole != NULL);
     char *block = whole + sizeof(struct head);
@@ -140,4 +144,53 @@ TEST(arguments) {
     CHECK_EQ(cc_allocator_set(NULL), 0); /* malloc again */
     use_much();
     CHECK_EQ(atomic_load(&taken), 0);
+}
+
+/* ---- reports ---- */
+
+static int nowhere;
+
+static int write_trace(int format) {
+    return cc_record_write(nowhere, (CCRecordFormat)format);
+}
+
+static int write_profile(int kind) {
+    return kind < 4 ? cc_profile_write(nowhere, (CCProfile)kind) : cc_profile_cpu(nowhere, cc_after_ms(1));
+}
+
+/* With memory for so many blocks more. What a report holds is freed, whatever it lacked. */
+static void check_without_memory(int (*write)(int), int which) {
+    int rc = write(which);
+    CHECK_EQ(rc, 0);
+    long before = atomic_load(&held);
+    for (long blocks = 0; blocks == 0 || rc != 0; blocks++) {
+        CHECK(blocks < 1000);
+        atomic_store(&left, blocks);
+        rc = write(which);
+        atomic_store(&left, -1);
+        CHECK(rc == 0 || rc == ENOMEM);
+        CHECK_EQ(atomic_load(&held), before);
+    }
+}
+
+static void *rest(void *arg) {
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    return arg;
+}
+
+TEST(reports_without_memory) {
+    CHECK_EQ(cc_allocator_set(&ours), 0);
+    nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    CHECK(nowhere >= 0);
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_record_start(NULL), 0);
+    for (int i = 0; i < 5; i++) CHECK_EQ(cc_run(rest, NULL, NULL), 0);
+    CHECK_EQ(cc_record_stop(), 0);
+    for (int format = CC_RECORD_GO; format <= CC_RECORD_TEXT; format++) check_without_memory(write_trace, format);
+    check_without_memory(write_profile, CC_PROFILE_FIBERS);
+    check_without_memory(write_profile, CC_PROFILE_BLOCK);
+    check_without_memory(write_profile, CC_PROFILE_CONTENTION);
+    check_without_memory(write_profile, 4);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    close(nowhere);
 }
