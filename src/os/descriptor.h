@@ -14,6 +14,10 @@
  * state: 5 to 25 ms, and again each time that the number has doubled. */
 void cc__os_reserve(unsigned most);
 
+/* For a descriptor of the library's own: gives it a number above 2, if there is one. A program that was started without
+ * stdin, stdout or stderr may use those numbers nevertheless. Returns the number; negative ones as they are. */
+int cc__os_above_standard(int fd);
+
 /* 0 or an errno value. */
 int cc__os_close(int fd);
 /* The same without a wait for data that a socket has not sent (SO_LINGER): that is still sent. */

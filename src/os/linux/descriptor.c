@@ -43,6 +43,15 @@ void cc__os_reserve(unsigned most) {
     (void)cc__os_close(fd);
 }
 
+int cc__os_above_standard(int fd) {
+    int above;
+    if (likely(fd < 0 || fd > STDERR_FILENO)) return fd;
+    CALL(above, fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    if (above < 0) return fd;
+    (void)cc__os_close(fd);
+    return above;
+}
+
 int cc__os_close(int fd) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->close(fd);

@@ -4,6 +4,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "os/clock.h"
+#include "os/descriptor.h"
 #include "os/simulated.h"
 
 #include <errno.h>
@@ -43,8 +44,8 @@ static int wait_coarsely(struct epoll_event *events, uint64_t until) {
 int cc__poller_open(void) {
     if (atomic_load(&set) >= 0 || cc__os_simulation() != NULL) return 0;
     int saved = cc__errno_get(), error = 0;
-    int poller = epoll_create1(EPOLL_CLOEXEC);
-    int event = poller >= 0 ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+    int poller = cc__os_above_standard(epoll_create1(EPOLL_CLOEXEC));
+    int event = poller >= 0 ? cc__os_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) : -1;
     if (event < 0) {
         error = cc__errno_get();
         if (poller >= 0) close(poller);

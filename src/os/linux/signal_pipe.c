@@ -11,6 +11,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "os/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,8 +69,8 @@ int cc__signal_pipe_open(void) {
         (void)close(ends[1]);
         return error;
     }
-    signals.read_end = ends[0];
-    signals.write_end = ends[1];
+    signals.read_end = cc__os_above_standard(ends[0]);
+    signals.write_end = cc__os_above_standard(ends[1]);
     signals.owner = getpid();
     return 0;
 }

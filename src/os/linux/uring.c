@@ -8,6 +8,7 @@
 #include "os/uring.h"
 
 #include "base/san.h"
+#include "os/descriptor.h"
 #include "os/linux/call.h"
 
 #include <errno.h>
@@ -68,6 +69,7 @@ int cc__os_uring_open(struct os_uring *u, unsigned completions) {
     if (cc__san_on_valgrind()) return -ENOSYS;
     CALL(fd, (int)syscall(SYS_io_uring_setup, SQ_ENTRIES, &p));
     if (fd < 0) return fd;
+    fd = cc__os_above_standard(fd);
     *u = (struct os_uring){.fd = fd};
     size_t sq_size = p.sq_off.array + p.sq_entries * sizeof(uint32_t);
     size_t cq_size = p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe);

@@ -7,6 +7,8 @@
 
 #include <ccc/ccc.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -105,6 +107,34 @@ TEST(no_descriptors) {
     }
     CHECK(dup(0) < 0); /* it was so all the time */
     fclose(sink);
+}
+
+static void *use_poller_and_signals(void *pipe) {
+    int number = SIGUSR1;
+    char byte;
+    size_t n;
+    CHECK_EQ(cc_fd_read_until(((int *)pipe)[0], &byte, 1, &n, cc_after_ms(1)), ETIMEDOUT);
+    CCChan *signals = cc_chan_create(sizeof(CCSignal), 1);
+    CHECK(signals != NULL);
+    CHECK_EQ(cc_signal_notify(signals, &number, 1), 0);
+    CHECK_EQ(cc_signal_stop(signals), 0);
+    cc_chan_free(signals);
+    return NULL;
+}
+
+/* Started without stdin, stdout and stderr: the library's own descriptors do not get these numbers, or what the program
+ * writes to them would be taken for signals. */
+TEST(no_standard_descriptors) {
+    int pair[2], kept[3];
+    bool taken = false;
+    CHECK_EQ(pipe(pair), 0);
+    for (int fd = 0; fd < 3; fd++) CHECK((kept[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 10)) >= 0 && close(fd) == 0);
+    int rc = cc_run(use_poller_and_signals, pair, NULL);
+    for (int fd = 0; fd < 3; fd++) taken = taken || fcntl(fd, F_GETFD) >= 0;
+    for (int fd = 0; fd < 3; fd++) CHECK_EQ(dup2(kept[fd], fd), fd);
+    CHECK_EQ(rc, 0);
+    CHECK(!taken);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
 /* The limit of threads is reached: the start fails, and works when the limit is raised. */
