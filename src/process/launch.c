@@ -62,6 +62,7 @@ static int check_open(const CCProcessOptions *o) {
     int error = 0;
     for (int i = 0; i < 3 && error == 0; i++)
         if (streams[i]->kind == CC_PROCESS_FD) error = cc__os_valid(streams[i]->fd);
+    if (error == 0 && o->err.kind == CC_PROCESS_STDOUT && o->out.kind == CC_PROCESS_INHERIT) error = cc__os_valid(1);
     for (size_t i = 0; i < o->fd_count && error == 0; i++) error = cc__os_valid(o->fds[i].from);
     return error;
 }

@@ -278,6 +278,13 @@ static void *refused(void *arg) {
     unopened.fds = &(CCProcessFd){next, 9};
     unopened.fd_count = 1;
     CHECK_EQ(fails(unopened), EBADF);
+    int out = dup(1);
+    CHECK_EQ(close(1), 0);
+    unopened = (CCProcessOptions){
+        .argv = SHELL(":"), .in = {.kind = CC_PROCESS_PIPE}, .err = {.kind = CC_PROCESS_STDOUT}};
+    int rc = fails(unopened);
+    CHECK(dup2(out, 1) == 1 && close(out) == 0);
+    CHECK_EQ(rc, EBADF);
     CHECK_EQ(fails((CCProcessOptions){.argv = SHELL(":"), .reserved = {1}}), EINVAL);
     CCProcessLimit absurd = {.resource = 1000};
     CHECK_EQ(fails((CCProcessOptions){.argv = SHELL(":"), .limits = &absurd, .limit_count = 1}), EINVAL);
