@@ -1,7 +1,10 @@
 /* fatal.c - fatal errors. Formats into a small buffer on the stack and writes it with one system call. */
 #include "base/fatal.h"
 
+#include "base/error.h"
+
 #include <ccc/cc_diag.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +26,13 @@ void cc__stderr_write(const char *text, size_t size) {
         log_fn(text, size, log_arg);
         return;
     }
-    for (ssize_t n; size > 0 && (n = write(STDERR_FILENO, text, size)) > 0; text += n) size -= (size_t)n;
+    while (size > 0) {
+        ssize_t n = write(STDERR_FILENO, text, size);
+        if (n < 0 && cc__errno_get() == EINTR) continue;
+        if (n <= 0) return;
+        text += n;
+        size -= (size_t)n;
+    }
 }
 
 static void say(const char *head, const char *fmt, va_list args) {

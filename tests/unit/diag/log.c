@@ -1,10 +1,14 @@
 /* log.c - the library's messages go to the program's log function; the version; texts of errors. */
 #include "../contexts.h"
+#include "base/fatal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 static char said[4096];
 static atomic_size_t length;
@@ -28,6 +32,40 @@ TEST(a_panic_is_logged) {
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
     cc_on_log(NULL, NULL);
     CHECK(strstr(said, "for the log") != NULL);
+}
+
+static int full[2];
+static volatile sig_atomic_t interrupted;
+
+/* It makes room the fiftieth time. */
+static void interrupt(int signal) {
+    (void)signal;
+    char bytes[4096];
+    if (++interrupted == 50)
+        while (read(full[0], bytes, sizeof bytes) > 0) {
+        }
+}
+
+/* Nobody reads stderr, a pipe, for a while, and handlers interrupt the write (no SA_RESTART). */
+TEST(a_message_is_not_interrupted) {
+    char bytes[4096] = "";
+    struct sigaction action = {.sa_handler = interrupt};
+    CHECK_EQ(pipe(full), 0);
+    CHECK_EQ(fcntl(full[0], F_SETFL, O_NONBLOCK), 0);
+    CHECK_EQ(fcntl(full[1], F_SETFL, O_NONBLOCK), 0);
+    while (write(full[1], bytes, sizeof bytes) > 0) {
+    }
+    CHECK_EQ(fcntl(full[1], F_SETFL, 0), 0);
+    int before = dup(2);
+    CHECK(before >= 0 && dup2(full[1], 2) == 2);
+    CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+    CHECK_EQ(setitimer(ITIMER_REAL, &(struct itimerval){{0, 1000}, {0, 1000}}, NULL), 0);
+    cc__warn("all of it");
+    CHECK_EQ(setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL), 0);
+    CHECK_EQ(dup2(before, 2), 2);
+    CHECK(interrupted >= 50);
+    CHECK(read(full[0], bytes, sizeof bytes) > 0);
+    CHECK(strstr(bytes, "all of it\n") != NULL);
 }
 
 TEST(version) {
