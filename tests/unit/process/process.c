@@ -280,8 +280,8 @@ static void *refused(void *arg) {
     CHECK_EQ(fails(unopened), EBADF);
     int out = dup(1);
     CHECK_EQ(close(1), 0);
-    unopened = (CCProcessOptions){
-        .argv = SHELL(":"), .in = {.kind = CC_PROCESS_PIPE}, .err = {.kind = CC_PROCESS_STDOUT}};
+    unopened =
+        (CCProcessOptions){.argv = SHELL(":"), .in = {.kind = CC_PROCESS_PIPE}, .err = {.kind = CC_PROCESS_STDOUT}};
     int rc = fails(unopened);
     CHECK(dup2(out, 1) == 1 && close(out) == 0);
     CHECK_EQ(rc, EBADF);

@@ -22,7 +22,7 @@ struct head {
 static atomic_long taken, held;
 static atomic_bool none_left;
 static atomic_long left = -1; /* how many more there are; negative: as many as are asked for */
-static int place; /* for the context */
+static int place;             /* for the context */
 
 static void *take(size_t size, size_t align, void *context) {
     CHECK(context == &place);
