@@ -5,7 +5,9 @@
 
 #include <ccc/cc_diag.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,18 +23,32 @@ void cc_on_log(CCLogFn fn, void *arg) {
     log_fn = fn;
 }
 
+/* stderr may be in non-blocking mode, which it shares with a terminal or a pipe that the program has adopted under
+ * another number. If nobody reads for two seconds, the rest is dropped, and what follows while it is full. */
+enum { TRIES = 200, TRY_MS = 10 };
+static _Atomic bool full;
+
+static bool await_room(int *tries) {
+    struct pollfd one = {.fd = STDERR_FILENO, .events = POLLOUT};
+    (void)poll(&one, 1, full ? 0 : TRY_MS);
+    full = --*tries == 0;
+    return !full;
+}
+
 void cc__stderr_write(const char *text, size_t size) {
     if (unlikely(log_fn != NULL)) {
         log_fn(text, size, log_arg);
         return;
     }
-    while (size > 0) {
+    for (int tries = full ? 1 : TRIES; size > 0;) {
         ssize_t n = write(STDERR_FILENO, text, size);
         if (n < 0 && cc__errno_get() == EINTR) continue;
+        if (n < 0 && cc__errno_get() == EAGAIN && await_room(&tries)) continue;
         if (n <= 0) return;
         text += n;
         size -= (size_t)n;
     }
+    full = false;
 }
 
 static void say(const char *head, const char *fmt, va_list args) {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,6 +67,45 @@ TEST(a_message_is_not_interrupted) {
     CHECK(interrupted >= 50);
     CHECK(read(full[0], bytes, sizeof bytes) > 0);
     CHECK(strstr(bytes, "all of it\n") != NULL);
+}
+
+enum { LINES = 5000 };
+
+static void *read_all(void *lines) {
+    char bytes[4096];
+    ssize_t n;
+    CHECK_EQ(fcntl(full[0], F_SETFL, 0), 0);
+    while ((n = read(full[0], bytes, sizeof bytes)) > 0)
+        for (ssize_t i = 0; i < n; i++) *(int *)lines += bytes[i] == '\n';
+    return NULL;
+}
+
+/* stderr is in non-blocking mode, as after cc_fd_adopt of a terminal as stdin, and its reader is slower. */
+TEST(messages_wait_for_room) {
+    int lines = 0;
+    pthread_t reader;
+    CHECK_EQ(pipe(full), 0);
+    CHECK_EQ(fcntl(full[1], F_SETFL, O_NONBLOCK), 0);
+    int before = dup(2);
+    CHECK(before >= 0 && dup2(full[1], 2) == 2 && close(full[1]) == 0);
+    CHECK_EQ(pthread_create(&reader, NULL, read_all, &lines), 0);
+    for (int i = 0; i < LINES; i++) cc__warn("message %0100d", i);
+    CHECK_EQ(dup2(before, 2), 2);
+    CHECK_EQ(pthread_join(reader, NULL), 0);
+    CHECK_EQ(lines, LINES);
+}
+
+/* Nobody reads it: the program continues after two seconds, and does not wait again. */
+TEST(a_full_stderr_is_left_alone) {
+    char bytes[4096] = "";
+    CHECK_EQ(pipe(full), 0);
+    CHECK_EQ(fcntl(full[1], F_SETFL, O_NONBLOCK), 0);
+    while (write(full[1], bytes, sizeof bytes) > 0) {
+    }
+    int before = dup(2);
+    CHECK(before >= 0 && dup2(full[1], 2) == 2);
+    for (int i = 0; i < 1000; i++) cc__warn("nobody"); /* each of them would be more than the case has */
+    CHECK_EQ(dup2(before, 2), 2);
 }
 
 TEST(version) {
