@@ -335,7 +335,7 @@ static bool may_look(int fd) {
 }
 
 static void accept_one(void) {
-    int fd = cc__os_accept(live.listener, NULL, NULL, OS_OWN);
+    int fd = cc__os_above_standard(cc__os_accept(live.listener, NULL, NULL, OS_OWN));
     if (fd == -EAGAIN || fd == -ECONNABORTED) return;
     if (fd < 0) {
         live.accepts_at = cc__clock_real() + NO_FD_MS * MS;
@@ -486,7 +486,8 @@ static int open_all(const CCViewConfig *config) {
     for (size_t i = 0; i < sizeof secret; i++) snprintf(live.token + 2 * i, 3, "%02x", secret[i]);
     int rc = cc__os_pipe(live.bell);
     if (rc < 0) return -rc;
-    live.listener = cc__os_socket(config->tcp ? AF_INET : AF_UNIX, SOCK_STREAM);
+    for (int i = 0; i < 2; i++) live.bell[i] = cc__os_above_standard(live.bell[i]);
+    live.listener = cc__os_above_standard(cc__os_socket(config->tcp ? AF_INET : AF_UNIX, SOCK_STREAM));
     if (live.listener < 0) {
         rc = -live.listener;
         live.listener = -1;

@@ -109,7 +109,7 @@ TEST(no_descriptors) {
     fclose(sink);
 }
 
-static void *use_poller_and_signals(void *pipe) {
+static void *use_own_descriptors(void *pipe) {
     int number = SIGUSR1;
     char byte;
     size_t n;
@@ -119,6 +119,7 @@ static void *use_poller_and_signals(void *pipe) {
     CHECK_EQ(cc_signal_notify(signals, &number, 1), 0);
     CHECK_EQ(cc_signal_stop(signals), 0);
     cc_chan_free(signals);
+    CHECK_EQ(cc_view_start(&(CCViewConfig){.tcp = true}), 0);
     return NULL;
 }
 
@@ -129,7 +130,7 @@ TEST(no_standard_descriptors) {
     bool taken = false;
     CHECK_EQ(pipe(pair), 0);
     for (int fd = 0; fd < 3; fd++) CHECK((kept[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 10)) >= 0 && close(fd) == 0);
-    int rc = cc_run(use_poller_and_signals, pair, NULL);
+    int rc = cc_run(use_own_descriptors, pair, NULL);
     for (int fd = 0; fd < 3; fd++) taken = taken || fcntl(fd, F_GETFD) >= 0;
     for (int fd = 0; fd < 3; fd++) CHECK_EQ(dup2(kept[fd], fd), fd);
     CHECK_EQ(rc, 0);
