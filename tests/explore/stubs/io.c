@@ -234,6 +234,9 @@ bool cc__os_uring_take(struct os_uring *u, struct uring_done *done) {
 void cc__os_reserve(unsigned most) {
     (void)most;
 }
+int cc__os_above_standard(int fd) {
+    return fd;
+}
 int cc__os_close(int fd) {
     enter();
     if (!kernel.fd[fd].open) return EBADF;
