@@ -19,7 +19,10 @@ struct wait {
     struct blocking_call *call;
     uint64_t deadline;
     bool may_abandon;
+    bool lacks_thread; /* BLOCK-1: none could be started */
 };
+
+enum { AGAIN_NS = 50 * 1000 * 1000 }; /* a guess: hardly noticed, and 20 attempts a second cost little */
 
 /* Whether the caller may leave now. The lock is held. */
 static bool may_leave_locked(const struct wait *wait) {
@@ -40,7 +43,10 @@ static void leave_locked(const struct wait *wait, bool *left) {
 static int wait_once_locked(const struct wait *wait) {
     struct waiter waiter;
     bool leaves = may_leave_locked(wait), held = !leaves && cc__cancel_hold();
-    int rc = cc__waiter_init(&waiter, cc__worker(), leaves ? wait->deadline : WAIT_FOREVER);
+    bool again = wait->lacks_thread && wait->call->state == CALL_QUEUED;
+    uint64_t until = leaves ? wait->deadline : WAIT_FOREVER, soon = again ? cc__clock_now() + AGAIN_NS : until;
+    again = again && soon < until && cc__waiter_init(&waiter, cc__worker(), soon) == 0;
+    int rc = again ? 0 : cc__waiter_init(&waiter, cc__worker(), until);
     if (rc != 0 && wait->call->state == CALL_QUEUED) return rc;
     if (rc != 0) (void)cc__waiter_init(&waiter, cc__worker(), WAIT_FOREVER);
     wait->call->waiter = &waiter;
@@ -51,14 +57,25 @@ static int wait_once_locked(const struct wait *wait) {
     cc__lock_take(&wait->pool->lock);
     wait->call->waiter = NULL;
     if (wait->call->state == CALL_DONE || !may_leave_locked(wait)) return 0;
+    if (again && reason == WAKE_TIMER) return 0;
     return reason == WAKE_TIMER ? ETIMEDOUT : ECANCELED;
 }
 
+/* BLOCK-1. Releases the lock, and takes it again. */
+static CC_COLD void submit_again_locked(struct wait *wait) {
+    cc__lock_release(&wait->pool->lock);
+    wait->lacks_thread = !cc__pool_submit_again(wait->pool);
+    cc__lock_take(&wait->pool->lock);
+}
+
 /* 0: the call is DONE. *left: the thread that makes the call owns it. */
-static int wait_for(const struct wait *wait, bool *left) {
+static int wait_for(struct wait *wait, bool *left) {
     int rc = 0;
     cc__lock_take(&wait->pool->lock);
-    while (rc == 0 && wait->call->state != CALL_DONE) rc = wait_once_locked(wait);
+    while (rc == 0 && wait->call->state != CALL_DONE) {
+        rc = wait_once_locked(wait);
+        if (rc == 0 && wait->lacks_thread && wait->call->state == CALL_QUEUED) submit_again_locked(wait);
+    }
     if (rc < 0) return 0;
     if (rc > 0) leave_locked(wait, left);
     cc__lock_release(&wait->pool->lock);
@@ -71,11 +88,11 @@ static int refuse(uint64_t deadline) {
     return deadline != WAIT_FOREVER && cc__clock_now() >= deadline ? ETIMEDOUT : 0;
 }
 
-static int hand_over(const struct wait *wait, bool *left) {
+static int hand_over(struct wait *wait, bool *left) {
     struct worker *w = cc__worker();
     int rc = w == NULL ? cc__upcall_enter(true) : 0;
     if (rc != 0) return rc;
-    cc__pool_submit(wait->pool, wait->call);
+    wait->lacks_thread = !cc__pool_submit(wait->pool, wait->call);
     rc = wait_for(wait, left);
     if (w == NULL) cc__upcall_leave();
     return rc;
@@ -88,7 +105,7 @@ static int call_here(struct blocking_call *call) {
     return 0;
 }
 
-static int run(const struct wait *wait, void **result) {
+static int run(struct wait *wait, void **result) {
     struct blocking_call *call = wait->call;
     bool left = false;
     bool here = cc__sim_on() || cc__pool_is_own() || (cc__sched_current(cc__worker()) == NULL && !wait->may_abandon);
@@ -124,7 +141,7 @@ int cc_blocking_ex(CCTaskFn fn, void *arg, void **result, const CCBlockingOption
     if (!valid(fn, arg, o)) return EINVAL;
     if (result != NULL) *result = NULL;
     struct blocking_call call = {.fn = fn, .arg = arg, .cleanup = o->cleanup};
-    struct wait wait = {cc__pool_resolve(o->pool), &call, cc__wait_deadline(deadline), o->may_abandon};
+    struct wait wait = {cc__pool_resolve(o->pool), &call, cc__wait_deadline(deadline), o->may_abandon, false};
     return o->may_abandon || o->arg_size > 0 ? run_allocated(&wait, result, o->arg_size) : run(&wait, result);
 }
 

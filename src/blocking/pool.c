@@ -3,7 +3,8 @@
  * BLOCK-1  While the queue is not empty there is a thread that is not on the idle list, or about to be started: a
  *          thread checks the queue, under the lock, before it becomes idle or ends. A caller that queues a call takes
  *          an idle thread off the list, or starts one, in the same critical section, unless all are busy. If a thread
- *          cannot be started and would be the only one, all queued calls fail.
+ *          cannot be started and would be the only one, all queued calls fail. Otherwise the caller tries again from
+ *          time to time, while its call is queued: those that are busy may be so for ever.
  * BLOCK-2  A call belongs to its caller until it is dequeued, to both while it runs, and to its caller once it is DONE.
  *          A call that was abandoned while it ran belongs to the thread. The lock decides which: the second to take it
  *          sees what the first has done.
@@ -195,25 +196,44 @@ static CC_COLD void fail_queued(CCPool *pool) {
     while (failed-- > 0) one_call_less();
 }
 
-void cc__pool_submit(CCPool *pool, struct blocking_call *call) {
-    struct pool_thread *idle = NULL;
+/* Counts one more thread, which the caller then starts. */
+static bool wants_thread_locked(CCPool *pool) {
+    uint32_t threads = cc__get(&pool->threads);
+    if (pool->calls <= threads || !cc__list_empty(&pool->idle) || threads >= limit_of(pool)) return false; /* BLOCK-4 */
+    cc__add(&pool->threads, 1);
+    return true;
+}
+
+static bool start_thread(CCPool *pool) {
     pthread_t thread;
+    if (cc__thread_start_quiet(&thread, run_thread, pool) == 0) return true;
+    fail_queued(pool);
+    return false;
+}
+
+bool cc__pool_submit(CCPool *pool, struct blocking_call *call) {
+    struct pool_thread *idle = NULL;
     call->state = CALL_QUEUED;
     call->since = cc__clock_now();
     cc__add_seq(&blocking.calls, 1);
     cc__lock_take(&pool->lock);
     cc__list_push_back(&pool->queue, &call->link);
-    uint32_t threads = cc__get(&pool->threads);
-    bool start = ++pool->calls > threads && cc__list_empty(&pool->idle) && threads < limit_of(pool); /* BLOCK-4 */
-    if (start)
-        cc__add(&pool->threads, 1);
-    else if (!cc__list_empty(&pool->idle)) {
+    pool->calls++;
+    bool start = wants_thread_locked(pool);
+    if (!start && !cc__list_empty(&pool->idle)) {
         idle = container_of(cc__list_pop_front(&pool->idle), struct pool_thread, link);
         cc__set(&idle->word, 1);
     }
     cc__lock_release(&pool->lock);
     if (idle != NULL) cc__futex_wake(&idle->word, 1);
-    if (start && cc__thread_start_quiet(&thread, run_thread, pool) != 0) fail_queued(pool);
+    return !start || start_thread(pool);
+}
+
+bool cc__pool_submit_again(CCPool *pool) {
+    cc__lock_take(&pool->lock);
+    bool start = wants_thread_locked(pool);
+    cc__lock_release(&pool->lock);
+    return start && start_thread(pool);
 }
 
 void cc__pool_withdraw_locked(CCPool *pool, struct blocking_call *call) {

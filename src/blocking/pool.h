@@ -22,8 +22,11 @@ struct CCPool {
 /* Resolves the pool that a program passes. */
 CCPool *cc__pool_resolve(CCPool *pool);
 
-/* Enqueues a call and ensures a thread for it. The lock is not held. */
-void cc__pool_submit(CCPool *pool, struct blocking_call *call);
+/* Enqueues a call and ensures a thread for it. False: none could be started, and the call has failed or waits for those
+ * that are busy. The lock is not held. */
+bool cc__pool_submit(CCPool *pool, struct blocking_call *call);
+/* Tries again, for a call that is still QUEUED. True: a thread was started. The lock is not held. */
+bool cc__pool_submit_again(CCPool *pool);
 /* Removes a QUEUED call, which is never made. */
 void cc__pool_withdraw_locked(CCPool *pool, struct blocking_call *call);
 
