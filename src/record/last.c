@@ -13,6 +13,12 @@ static void describe_park(char *text, size_t size, unsigned reason, uint64_t obj
     if (object != 0) snprintf(text + strlen(text), size - strlen(text), " (0x%llx)", (unsigned long long)object);
 }
 
+/* Whether the text of the record is a name. */
+static bool is_named(const struct record_copy *r) {
+    unsigned kind = cc__record_kind(r->head);
+    return kind == REC_SPAWN || kind == REC_SCOPE;
+}
+
 /* False: the record begins no line. Text records are appended to the line before. */
 static bool describe(const struct record_copy *r, char *text, size_t size) {
     unsigned kind = cc__record_kind(r->head), arg = cc__record_arg(r->head), slot = (uint32_t)r->body;
@@ -79,14 +85,16 @@ bool cc__record_last(unsigned ring, unsigned max, void (*say)(void *arg, const c
     uint64_t n = cc__record_copy(r, copy, max < LINES_MAX ? max : LINES_MAX, &lost);
     for (uint64_t i = 0; i < n; i++) {
         if (!describe(&copy[i], text, sizeof text)) continue;
-        bool texts = cc__record_kind(copy[i].head) != REC_SPAWN; /* the text of a SPAWN is a name */
-        if (!texts) snprintf(text + strlen(text), sizeof text - strlen(text), " ");
+        const char *before = is_named(&copy[i]) ? " " : "";
         for (; i + 1 < n; i++) {
             unsigned next = cc__record_kind(copy[i + 1].head);
-            if (next == REC_TEXT)
+            if (next == REC_TEXT) {
+                snprintf(text + strlen(text), sizeof text - strlen(text), "%s", before);
                 append(&copy[i + 1], text, sizeof text);
-            else if (next != REC_SPAWN_AT && next != REC_SPAWN_IN)
+                before = "";
+            } else if (next != REC_SPAWN_AT && next != REC_SPAWN_IN) {
                 break;
+            }
         }
         say(arg, text);
     }

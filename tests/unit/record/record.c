@@ -887,6 +887,45 @@ TEST_DIES(panic_shows_the_last_events, "notes: before the panic", .signal = SIGA
     (void)cc_run(panics, NULL, NULL);
 }
 
+/* The lines of a report, by cc__record_last. */
+static char lines[4096];
+
+static void take_line(void *arg, const char *line) {
+    (void)arg;
+    size_t n = strlen(lines);
+    snprintf(lines + n, sizeof lines - n, "%s\n", line);
+}
+
+static void *ends_at_once(void *arg) {
+    return arg;
+}
+
+static void *names_things(void *arg) {
+    CC_NURSERY(n, .name = "a nursery with a long name") {
+        CHECK_EQ(cc_nursery_spawn(n, ends_at_once, NULL), 0);
+        CHECK_EQ(cc_nursery_spawn_ex(n, NULL, ends_at_once, NULL, &(CCSpawnOptions){.name = "worker bee"}), 0);
+    }
+    CC_NURSERY(n) {
+        (void)n;
+    }
+    CHECK(cc__record_last(cc__worker()->core.owner - 1, 64, take_line, NULL));
+    return arg;
+}
+
+/* A name is a word of its own, and a line without a name ends with its last word. */
+TEST(names_in_the_last_events) {
+    CCRuntimeConfig one = {.workers = 1};
+    CHECK_EQ(cc_runtime_init(&one), 0);
+    CHECK_EQ(cc_record_start(NULL), 0);
+    CHECK_EQ(cc_run(names_things, NULL, NULL), 0);
+    CHECK(strstr(lines, " begins a nursery with a long name\n") != NULL);
+    CHECK(strstr(lines, " begins\n") != NULL);
+    CHECK(strstr(lines, " worker bee\n") != NULL);
+    CHECK(strstr(lines, "spawns fiber") != NULL && strstr(lines, " \n") == NULL);
+    CHECK_EQ(cc_record_stop(), 0);
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+}
+
 /* ---- files that nobody waits for ---- */
 
 static char wanted_file[32];
