@@ -84,11 +84,14 @@ static void describe_fd(const struct arm *arm, char *text, size_t size) {
                              : "closed by its peer");
 }
 
-/* "2 children of nursery 'kitchen' (0x5500)" */
+/* "2 children of nursery 'kitchen' (0x5500)". Without children the wait is for another caller that runs the exit hooks,
+ * or for a deadline that is just firing. */
 static void describe_nursery(const struct scope *at, char *text, size_t size) {
     struct scope_seen s;
     if (!cc__scope_read(at, &s) || !s.nursery)
         snprintf(text, size, "the end of a scope (%p)", (const void *)at);
+    else if (s.children == 0)
+        snprintf(text, size, "the end of nursery%s%s%s (%p)", cc__quoted(s.name), (const void *)at);
     else
         snprintf(text, size, "%u child%s of nursery%s%s%s (%p)", s.children, s.children == 1 ? "" : "ren",
                  cc__quoted(s.name), (const void *)at);

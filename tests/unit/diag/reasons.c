@@ -61,3 +61,41 @@ TEST(every_reason_is_dumped, .timeout = 60) {
     CHECK(cc_stats_reason(PARK_REASONS) == NULL);
     end_by_cancelling();
 }
+
+static CCEvent hook_runs, hook_may_end;
+
+static void hook(void *arg) {
+    (void)arg;
+    CHECK_EQ(cc_event_set(&hook_runs), 0);
+    CHECK_EQ(cc_event_wait(&hook_may_end), 0);
+}
+
+static void *waits_for_the_nursery(void *nursery) {
+    CHECK_EQ(cc_nursery_wait(nursery), 0);
+    return NULL;
+}
+
+static bool dump_says(const char *what) {
+    char *text = dump(cc_dump);
+    bool says = strstr(text, what) != NULL;
+    free(text);
+    return says;
+}
+
+/* Two wait for a nursery without children: one runs the hook, the other waits for that, and not for "0 children". */
+TEST(a_nursery_whose_hook_runs, .timeout = 60) {
+    CCTask first, second;
+    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.name = "kitchen"});
+    CHECK(n != NULL);
+    CHECK_EQ(cc_nursery_at_exit(n, hook, NULL), 0);
+    CHECK_EQ(cc_spawn(&first, waits_for_the_nursery, n, NULL), 0);
+    CHECK_EQ(cc_event_wait(&hook_runs), 0);
+    CHECK_EQ(cc_spawn(&second, waits_for_the_nursery, n, NULL), 0);
+    while (!dump_says(" of nursery 'kitchen'")) sched_yield();
+    CHECK(dump_says("waits for the end of nursery 'kitchen'"));
+    CHECK_EQ(cc_event_set(&hook_may_end), 0);
+    CHECK_EQ(cc_task_join(&first, NULL), 0);
+    CHECK_EQ(cc_task_join(&second, NULL), 0);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+}
