@@ -51,10 +51,15 @@ int cc_sim_start(CCSimHost host, CCTaskFn fn, void *arg) {
     }
     int error = cc__sim_host_start(host, &first.place);
     if (error != 0) return error;
-    error = cc__upcall_spawn_in(0, NULL, begin, &first, &(CCSpawnOptions){.arg_size = sizeof first},
+    CCTask task;
+    error = cc__upcall_spawn_in(0, &task, begin, &first, &(CCSpawnOptions){.arg_size = sizeof first},
                                 __builtin_return_address(0));
-    if (error != 0) (void)cc__sim_host_crash(host);
-    return error;
+    if (error != 0) {
+        (void)cc__sim_host_crash(host);
+        return error;
+    }
+    cc__sim_place(cc__pool_find(task.id), first.place);
+    return cc_task_detach(&task);
 }
 
 /* ---- crash ---- */

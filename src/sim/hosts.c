@@ -1,7 +1,8 @@
 /* hosts.c - simulated hosts: which fibers are on them, crashes, partitions, and the network that the seed defines.
  *
  * HOST-1  A fiber is on the host of the fiber that started it. All fibers that are new in the queues after a turn were
- *         started by the one that had that turn (next.c), so a spawn need not note anything.
+ *         started by the one that had that turn (next.c), so a spawn need not note anything. The first fiber of a host
+ *         is placed there by its start.
  * HOST-2  A crash ends a life of a host. Sockets and fibers belong to a life: those of an earlier one get ECANCELED
  *         from every call.
  */
@@ -115,10 +116,16 @@ void cc__sim_turn(const struct fiber *f) {
 
 bool cc__sim_spawned(const struct fiber *f) { /* HOST-1 */
     cc__lock_take(&cc__sys.lock);
-    set_home(f, cc__sys.turn.host, cc__sys.turn.life);
+    if (home_of(f).generation == 0) set_home(f, cc__sys.turn.host, cc__sys.turn.life);
     bool gone = cc__sys_home_gone(home_of(f));
     cc__lock_release(&cc__sys.lock);
     return !gone;
+}
+
+void cc__sim_place(const struct fiber *f, struct sim_place at) {
+    cc__lock_take(&cc__sys.lock);
+    set_home(f, at.host, at.life);
+    cc__lock_release(&cc__sys.lock);
 }
 
 int cc__sim_move(struct sim_place to) {

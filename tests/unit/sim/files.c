@@ -14,8 +14,7 @@ static CCSimHost run_on(const char *name, CCTaskFn fn, void *arg) {
     CCSimHost host;
     CHECK_EQ(cc_sim_host(&host, name), 0);
     CHECK_EQ(cc_sim_start(host, fn, arg), 0);
-    do CHECK_EQ(cc_sleep_ms(1), 0);
-    while (cc_sim_fibers(host) > 0);
+    while (cc_sim_fibers(host) > 0) CHECK_EQ(cc_sleep_ms(1), 0);
     return host;
 }
 

@@ -68,7 +68,8 @@ static void *membership(void *arg) {
     CHECK_EQ(cc_sim_start(a, children, &run), 0);
     CHECK_EQ(cc_sim_start(a, children, &run), EALREADY);
     CHECK(cc_sim_is_up(a));
-    while (cc_sim_fibers(a) > 0 || run != 1000) CHECK_EQ(cc_sleep_ms(1), 0);
+    while (cc_sim_fibers(a) > 0) CHECK_EQ(cc_sleep_ms(1), 0);
+    CHECK_EQ(run, 1000);
     cc_block_on(cc_fiber_spawn_task(where_am_i, &here));
     CHECK_EQ(here, 0);
     return arg;
@@ -76,6 +77,39 @@ static void *membership(void *arg) {
 
 TEST(fibers_are_where_they_were_started) {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, membership, NULL, NULL), 0);
+}
+
+static CCEvent may_end;
+
+static void *waits_to_end(void *arg) {
+    *(bool *)arg = true;
+    MAY_FAIL(cc_event_wait(&may_end));
+    return NULL;
+}
+
+/* The first fiber of a host counts from its start on, whether it has run or not; so does one that a crash cancels. */
+static void *first_fiber(void *arg) {
+    CCSimHost a = host_named("a");
+    bool begun = false, again = false;
+    may_end = (CCEvent){0};
+    CHECK_EQ(cc_sim_start(a, waits_to_end, &begun), 0);
+    CHECK_EQ(cc_sim_fibers(a), 1);
+    CHECK_EQ(cc_event_set(&may_end), 0);
+    while (cc_sim_fibers(a) > 0) CHECK_EQ(cc_sleep_ms(1), 0);
+    CHECK(begun);
+    CHECK_EQ(cc_sim_crash(a), 0);
+    CHECK_EQ(cc_event_reset(&may_end), 0);
+    CHECK_EQ(cc_sim_start(a, waits_to_end, &again), 0);
+    CHECK_EQ(cc_sim_crash(a), 0);
+    while (cc_sim_fibers(a) > 0) CHECK_EQ(cc_sleep_ms(1), 0);
+    if (!again) *(int *)arg += 1; /* it crashed before it had begun */
+    return NULL;
+}
+
+TEST(the_first_fiber_counts_at_once) {
+    int unstarted = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, first_fiber, &unstarted, NULL), 0);
+    CHECK(unstarted > 0);
 }
 
 static void *misuse(void *arg) {
