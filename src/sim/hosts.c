@@ -178,7 +178,7 @@ int cc__sim_host_start(uint32_t host, struct sim_place *place) {
         cc__sys.hosts[host].life++;
         cc__sys.hosts[host].next_port = (uint16_t)(FIRST_PORT + cc__sys_draw(20000));
         *place = (struct sim_place){host, cc__sys.hosts[host].life};
-        cc__stream_keepalive(host); /* it answers again, and knows no connection */
+        cc__stream_expect_silence(host, true); /* it answers again, and knows no connection */
     }
     cc__lock_release(&cc__sys.lock);
     return error;
@@ -209,7 +209,7 @@ int cc__sim_host_crash(uint32_t host) {
         cc__sys.stats.crashes++;
         crash_sockets(host);
         if (cc__sys.hosts[host].files != NULL) cc__disk_crash(cc__sys.hosts[host].files);
-        cc__stream_keepalive(host);
+        cc__stream_expect_silence(host, false);
     }
     cc__lock_release(&cc__sys.lock);
     return error;
@@ -238,8 +238,8 @@ int cc__sim_cut(uint32_t a, uint32_t b, uint64_t until) {
         cc__sys.cut_until[a][b] = cc__sys.cut_until[b][a] = until;
         if (until > cc__clock_now()) {
             cc__sys.stats.partitions++;
-            cc__stream_keepalive(a);
-            cc__stream_keepalive(b);
+            cc__stream_expect_silence(a, false);
+            cc__stream_expect_silence(b, false);
         }
         cc__sys_release_held(); /* those of other partitions are held again at once */
     }

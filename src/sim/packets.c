@@ -160,6 +160,7 @@ static bool is_void(const struct packet *p) {
     if (s == NULL || s->broken || s->crashed) return true;
     return p->kind == TIMER_CONNECT          ? s->kind != SOCK_CONNECTING
            : p->kind == TIMER_UNACKNOWLEDGED ? s->unacknowledged == 0
+           : p->kind == TIMER_WINDOW         ? s->credit > 0
                                              : s->kind != SOCK_CONNECTED;
 }
 

@@ -18,6 +18,7 @@ enum {
     UNREACHABLE_S = 3,      /* until an address that no host has is reported */
     UNACKNOWLEDGED_S = 924, /* until a connection fails whose peer acknowledges nothing */
     KEEPALIVE_PROBES = 5,
+    WINDOW_PROBE_S = 120, /* the longest time between two probes of a full window, as on Linux */
     SYN_AGAIN_S = 1,
 };
 
@@ -272,6 +273,16 @@ static uint64_t patience(const struct sock *s) {
     return s->user_timeout_ms != 0 ? s->user_timeout_ms * UINT64_C(1000000) : UNACKNOWLEDGED_S * SECOND;
 }
 
+/* The peer may be silent from now on, or has lost the connection. A side with unacknowledged bytes has a timer; one that
+ * has filled the window, or has keepalive, learns of it by probes. While the peer answers there are none, because a
+ * timer hides a deadlock. */
+static void expect_silence(struct sock *s, bool restarted) {
+    if (s->kind != SOCK_CONNECTED || s->is_local || s->crashed) return;
+    if (s->keepalive_s != 0) start_timer(s, TIMER_KEEPALIVE, (uint64_t)s->keepalive_s * KEEPALIVE_PROBES * SECOND, 0);
+    uint64_t after = restarted ? WINDOW_PROBE_S * SECOND : patience(s);
+    if (s->credit == 0 && s->unacknowledged == 0) start_timer(s, TIMER_WINDOW, after, 0);
+}
+
 /* The seed may reset the connection now, or make it lose all packets. */
 static bool perhaps_break(struct sock *s) {
     if (s->is_local) return false;
@@ -288,6 +299,8 @@ static bool perhaps_break(struct sock *s) {
     if (other != NULL && !s->severed && cc__sys_chance(cc__sys.net.half_open_ppm)) {
         cc__sys.stats.half_opens++;
         s->severed = other->severed = true;
+        expect_silence(s, false);
+        expect_silence(other, false);
     }
     return false;
 }
@@ -382,7 +395,7 @@ static void arrive_data(struct sock *s, const struct packet *p) {
     cc__sys_report(s, POLLER_READ);
 }
 
-/* The result of a keepalive probe: 0, or an errno value if the other side would not answer, or reset. */
+/* The result of a probe: 0, or an errno value if the other side would not answer, or reset. */
 static int probe(const struct sock *s) {
     if (s->severed || !cc__sys.hosts[s->peer_host].is_up || cc__sys_is_cut(s->host, s->peer_host)) return ETIMEDOUT;
     const struct sock *other = cc__sys_find(s->other);
@@ -393,7 +406,7 @@ static void arrive_timer(struct sock *s, const struct packet *p) {
     uint64_t now = cc__clock_now();
     if (p->kind == TIMER_UNACKNOWLEDGED && p->error == ETIMEDOUT && s->since + patience(s) > now)
         start_timer(s, TIMER_UNACKNOWLEDGED, s->since + patience(s) - now, ETIMEDOUT);
-    else if (p->kind != TIMER_KEEPALIVE)
+    else if (p->kind != TIMER_KEEPALIVE && p->kind != TIMER_WINDOW)
         fail(s, p->error);
     else if (probe(s) != 0)
         fail(s, probe(s));
@@ -436,11 +449,9 @@ void cc__stream_deliver(struct packet *p) {
     cc__mem_free(p);
 }
 
-void cc__stream_keepalive(uint32_t host) {
+void cc__stream_expect_silence(uint32_t host, bool restarted) {
     for (uint32_t i = 0; i < cc__sys.socks_count; i++) {
         struct sock *s = cc__sys.socks[i];
-        if (s == NULL || s->kind != SOCK_CONNECTED || s->keepalive_s == 0 || s->crashed) continue;
-        if (s->peer_host == host || s->host == host)
-            start_timer(s, TIMER_KEEPALIVE, (uint64_t)s->keepalive_s * KEEPALIVE_PROBES * SECOND, 0);
+        if (s != NULL && (s->peer_host == host || s->host == host)) expect_silence(s, restarted);
     }
 }

@@ -128,7 +128,8 @@ enum packet_kind {
     PACKET_UNREACHABLE,
     TIMER_CONNECT,
     TIMER_UNACKNOWLEDGED,
-    TIMER_KEEPALIVE
+    TIMER_KEEPALIVE,
+    TIMER_WINDOW
 };
 
 struct packet {
@@ -251,8 +252,9 @@ int cc__stream_shutdown(struct sock *s, bool read, bool write);
 void cc__stream_close(struct sock *s);
 void cc__stream_deliver(struct packet *p);
 unsigned cc__stream_sides(const struct sock *s);
-/* Probes the peers of connections with keepalive whose other side may have gone. */
-void cc__stream_keepalive(uint32_t host);
+/* That host is silent from now on, or has restarted and knows no connection: starts the probes by which its peers, and
+ * its own connections, learn of it. */
+void cc__stream_expect_silence(uint32_t host, bool restarted);
 
 ssize_t cc__message_send(struct sock *s, const struct msghdr *m);
 /* whole: returns the length of the message, also if there is room for less (MSG_TRUNC). */

@@ -263,6 +263,33 @@ TEST(crashes_and_starts) {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, crashes, NULL, NULL), 0);
 }
 
+/* The server crashes, and in the second round starts again, while the client waits for room in the window. */
+static void *crash_behind_a_full_window(void *arg) {
+    static char bytes[8192];
+    CCSimHost server = host_named("server");
+    use_net(calm_net());
+    for (int restarts = 0; restarts < 2; restarts++) {
+        CCConn *conn;
+        start_echo(server);
+        CHECK_EQ(cc_dial(&conn, "tcp://server:7", NULL), 0);
+        while (cc_write_until(conn, bytes, sizeof bytes, NULL, cc_after_ms(1000)) == 0) {
+        } /* no echo is read */
+        uint64_t start = cc_now_ns();
+        CHECK_EQ(cc_sim_crash(server), 0);
+        if (restarts) start_echo(server);
+        CHECK_EQ(cc_write(conn, bytes, 1, NULL), restarts ? ECONNRESET : ETIMEDOUT);
+        CHECK_EQ((cc_now_ns() - start) / 1000000000, restarts ? 120 : 924);
+        cc_close(conn);
+    }
+    CHECK_EQ(cc_sim_crash(server), 0);
+    return arg;
+}
+
+TEST(a_full_window_notices_a_crash) {
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        CHECK_EQ(cc_sim_run(seed, crash_behind_a_full_window, NULL, NULL), 0);
+}
+
 /* ---- how the fibers of a host end ---- */
 
 static void *sleeper(void *arg) {

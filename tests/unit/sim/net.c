@@ -258,6 +258,47 @@ TEST(windows_are_bounded) {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, fill_window, NULL, NULL), 0);
 }
 
+/* ---- silence ---- */
+
+/* The peer has become silent, and this side writes into a full window, or reads with keepalive. */
+static void *silence(void *arg) {
+    static const struct {
+        CCConnOptions options;
+        uint64_t seconds;
+    } cases[] = {{.seconds = 924},
+                 {.options = {.user_timeout_ms = 7000}, .seconds = 7},
+                 {.options = {.keepalive = 10}, .seconds = 50}};
+    static char bytes[8192];
+    for (int i = 0; i < 3; i++) {
+        bool reads = cases[i].options.keepalive != 0;
+        CCSimNet net = calm_net();
+        size_t n;
+        use_net(net);
+        struct pair p = {.listener = listen_at("tcp://127.0.0.1:5")};
+        CHECK_EQ(cc_dial(&p.client, "tcp://127.0.0.1:5", &(CCDialOptions){.conn = cases[i].options}), 0);
+        CHECK_EQ(cc_accept(p.listener, &p.server), 0);
+        if (!reads) CHECK_EQ(cc_write_try(p.client, bytes, sizeof bytes, &n), 0);
+        CHECK_EQ(cc_sleep_ms(100), 0); /* all of it has arrived */
+        net.half_open_ppm = 1000000;
+        use_net(net);
+        uint64_t start = cc_now_ns();
+        CHECK_EQ(cc_write(p.server, bytes, 1, NULL), 0);
+        if (reads)
+            CHECK_EQ(cc_read(p.client, bytes, 1, &n), ETIMEDOUT);
+        else
+            CHECK_EQ(cc_write(p.client, bytes, 1, NULL), ETIMEDOUT);
+        CHECK_EQ(seconds_since(start), cases[i].seconds);
+        cc_close(p.client);
+        cc_close(p.server);
+        cc_listener_close(p.listener);
+    }
+    return arg;
+}
+
+TEST(a_full_window_and_keepalive_notice_silence) {
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, silence, NULL, NULL), 0);
+}
+
 /* ---- pairs, pipes, buffers, selects, polls ---- */
 
 static void *write_later(void *conn) {
