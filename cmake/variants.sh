@@ -20,9 +20,12 @@ rename() {
 }
 
 # seclude COPY: its other names become local, and the sanitizer's functions weak: a program may not have them. gcc and clang
-# call the sanitizer's init function in a constructor of each object, which runs in every program.
+# call the sanitizer's init function in a constructor of each object, which runs in every program. The copies share the
+# pointer to the personality function that the compiler puts into a COMDAT group (DW.ref.NAME): with a local name the linker
+# would drop it in all copies but one, and no exception could pass through the frames of the others.
 seclude() {
     awk '{ print $2 }' "$folder/$1.renamed" >"$folder/$1.kept"
+    "$NM" --defined-only "$folder/$1.o" | awk '$3 ~ /^DW\.ref\./ { print $3 }' >>"$folder/$1.kept"
     "$NM" --undefined-only "$folder/$1.o" | awk '$2 ~ /^__(tsan|asan)_(init|version_mismatch_check_v[0-9]+)$/ { print $2, "cc__variant_nothing" }' \
         >"$folder/$1.constructors"
     # Names that become one would be two symbols of that name.

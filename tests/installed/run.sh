@@ -41,6 +41,15 @@ example() {
     timeout 120 "$5" >"$5.out" 2>"$5.log" && diff "examples/$1.out" "$5.out" >>"$5.log" && [[ ! -s $5.log ]]
 }
 
+# exceptions COMPILER SANITIZER shared|static OUT: the cases in which an exception leaves a call of the library.
+exceptions() {
+    local cxx=g++
+    [[ $1 == gcc ]] || cxx=$1++
+    "$1" -O1 -g "-fsanitize=$2" -D_GNU_SOURCE -c tests/harness/harness.c -o "$4.o" >"$4.log" 2>&1 &&
+        compile "$cxx" "$2" "$3" "$4" -std=c++17 -Itests/harness tests/programs/exceptions.cpp "$4.o" &&
+        TEST_TIMEOUT=3 timeout 300 "$4" through_calls >"$4.log" 2>&1
+}
+
 # planted WORD TEXT PROGRAM: the sanitizer ends the program, which is given that word, with a report that has the text.
 planted() {
     ! timeout 120 "$3" "$1" >"$3.log" 2>&1 && grep -q -- "$2" "$3.log"
@@ -73,6 +82,12 @@ combination() {
         tests/programs/planted_races.c tests/harness/harness.c &&
         TEST_TIMEOUT=3 timeout 600 "$program-races" $([[ $library == shared ]] || echo join) >"$program-races.log" 2>&1
     report $? "races are reported, and what is ordered is not ($with)" "$program-races.log"
+
+    # Exceptions pass through frames of the copy.
+    for sanitizer in thread address; do
+        exceptions "$compiler" "$sanitizer" "$library" "$program-exceptions-$sanitizer"
+        report $? "exceptions pass through calls with -fsanitize=$sanitizer ($with)" "$program-exceptions-$sanitizer.log"
+    done
 
     if ! compile "$compiler" address "$library" "$program-errors" tests/installed/errors.c; then
         report 1 "a program with errors is built ($with)" "$program-errors.log"
