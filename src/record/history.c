@@ -71,7 +71,7 @@ static uint32_t *slot_of(struct machine *m, uint32_t slot) {
     return cc__vec_at(uint32_t, &m->slots, slot);
 }
 
-/* Adds a fiber without a SPAWN record: it existed before the first record, or a timer has started it. */
+/* Adds a fiber without a SPAWN record: it existed before the first record. */
 static uint32_t introduce(struct machine *m, uint32_t slot, enum strand_state initial) {
     uint32_t number = add_strand(m, slot), *at = slot_of(m, slot);
     struct strand *s = cc__strand(m->h, number);

@@ -90,8 +90,15 @@ CC_NOINLINE void cc__sched_record_run_slow(struct worker *w, struct record_ring 
     cc__sched_record_slow(w, r, REC_RUN, before, slot_of(next));
 }
 
+/* A timed spawn begins to exist when its timer fires; one that is disarmed never does. */
 void cc__record_wake(const struct fiber *f, unsigned by) {
-    cc__record_here(REC_WAKE, by, slot_of(f), NULL);
+    if (cc__get(&f->stack) != NULL) {
+        cc__record_here(REC_WAKE, by, slot_of(f), NULL);
+    } else if (by == WAKE_TIMER) {
+        uintptr_t scope = cc__get(&f->scope) & ~(uintptr_t)FIBER_SCOPE_BITS;
+        cc__record_spawn(slot_of(f), cc__get(&f->generation), f->site, (const void *)(uintptr_t)f->fn,
+                         (const void *)scope, "");
+    }
 }
 
 static CC_NOINLINE unsigned stack_number(struct worker *w, const void *back) {

@@ -593,6 +593,32 @@ TEST_WORKERS(with_stacks) {
     free(text);
 }
 
+/* ---- deadlines ---- */
+
+enum { DEADLINES = 5 };
+
+static void *deadlines(void *arg) {
+    for (int i = 0; i < DEADLINES; i++) {
+        CC_WITH_DEADLINE(cc_after_ms(1)) CHECK_EQ(cc_sleep_ms(60 * 1000), ECANCELED);
+        CC_WITH_DEADLINE(cc_after_ms(60 * 1000)) CHECK_EQ(cc_sleep_ms(1), 0);
+    }
+    return arg;
+}
+
+/* The fiber of a deadline begins when that passes. One that does not pass has no fiber: it would seem to have been
+ * ready ever since. */
+TEST(deadlines_that_pass_are_fibers) {
+    struct history h;
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    CHECK_EQ(cc_record_start(NULL), 0);
+    CHECK_EQ(cc_run(deadlines, NULL, NULL), 0);
+    CHECK_EQ(records_of(REC_SPAWN), 1 + DEADLINES);
+    take_and_check(&h);
+    for (size_t i = 1; i < h.strands.count; i++) CHECK(!cc__strand(&h, i)->existed); /* 0: the OS threads */
+    CHECK_EQ(h.strands.count, 2 + DEADLINES);
+    cc__history_free(&h);
+}
+
 /* ---- islands ---- */
 
 static void *on_the_island(void *arg) {
