@@ -18,8 +18,8 @@
  * memory than its limit.
  *
  * The calls wait as cc_read and cc_write do, and end at the connection's deadlines (cc_conn_deadline). After ETIMEDOUT,
- * ECANCELED or ENOMEM no data is lost: the next call continues where this one stopped. Only one fiber at a time may use
- * a reader or a writer. Any context.
+ * ECANCELED or ENOMEM no data is lost, except by cc_reader_skip: the next call continues where this one stopped. Only
+ * one fiber at a time may use a reader or a writer. Any context.
  */
 #ifndef CCC_CC_BUF_H
 #define CCC_CC_BUF_H
@@ -53,7 +53,8 @@ CC_API size_t cc_reader_buffered(const CCReader *reader);
  * They stay valid until the next call. EMSGSIZE: more than the reader may hold. ENODATA: the stream ends before that;
  * *have is the number of bytes left (0: end of stream). Switches. */
 CC_API CC_MUST_CHECK int cc_reader_peek(CCReader *reader, size_t least, const void **bytes, size_t *have);
-/* Discards n bytes, waiting for those that have not arrived yet. ENODATA. Switches. */
+/* Discards n bytes, waiting for those that have not arrived yet. ENODATA: the stream ends before that. After any error
+ * some of them were discarded, and the call does not tell how many. Switches. */
 CC_API CC_MUST_CHECK int cc_reader_skip(CCReader *reader, uint64_t n);
 /* As cc_read and cc_read_full. */
 CC_API CC_MUST_CHECK int cc_reader_read(CCReader *reader, void *buffer, size_t size, size_t *n);

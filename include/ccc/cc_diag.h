@@ -18,7 +18,7 @@ CC_BEGIN_DECLS
  * numbers are not one consistent snapshot. */
 typedef struct CCStats {
     uint64_t workers;                    /* the number of workers summed up */
-    uint64_t spawned;                    /* tasks */
+    uint64_t spawned;                    /* tasks; the deadline of a scope counts as one */
     uint64_t finished;                   /* of them */
     uint64_t switches;                   /* context switches; a switch through the worker's own stack counts as two */
     uint64_t parks;                      /* waits that parked their fiber */
