@@ -354,12 +354,10 @@ static int sys_set(int fd, enum os_socket_option option, unsigned value) {
 }
 
 static ssize_t sys_peek(int fd) {
-    char byte;
-    struct iovec one = {&byte, 1};
     int error;
     struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
-    ssize_t rc = s->is_pipe || !is_stream(s) ? -ENOTSOCK : cc__stream_read(s, &one, 1, true);
+    ssize_t rc = is_stream(s) ? cc__stream_peek(s) : -ENOTSOCK;
     cc__sys_leave();
     return rc;
 }

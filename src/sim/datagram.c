@@ -122,9 +122,7 @@ static void answer_unreachable(const struct packet *to) {
     if (p == NULL) return;
     p->kind = PACKET_UNREACHABLE;
     p->to = to->from;
-    p->from_host = to->to_host;
-    p->to_host = to->from_host;
-    cc__sys_send_after(p, cc__sys_latency(p->from_host, p->to_host, false));
+    cc__sys_answer(to, p);
 }
 
 void cc__message_deliver(struct packet *p) {

@@ -99,6 +99,14 @@ void cc__sys_send_after(struct packet *p, uint64_t delay) {
     heap_push(p);
 }
 
+void cc__sys_answer(const struct packet *to, struct packet *p) {
+    p->from_host = to->to_host;
+    p->to_host = to->from_host;
+    p->due = to->due + cc__sys_latency(p->from_host, p->to_host, false);
+    p->order = cc__sys.orders++;
+    heap_push(p);
+}
+
 void cc__sys_send(struct sock *from, struct packet *p) { /* SYS-4 */
     uint64_t delay = cc__sys_latency(p->from_host, p->to_host, from->is_local);
     p->due = cc__clock_now() + delay;

@@ -177,9 +177,7 @@ static void answer_reset(const struct packet *to, int error) {
     p->error = error;
     p->from = to->to;
     p->to = to->from;
-    p->from_host = to->to_host;
-    p->to_host = to->from_host;
-    cc__sys_send_after(p, cc__sys_latency(p->from_host, p->to_host, false));
+    cc__sys_answer(to, p);
 }
 
 void cc__stream_close(struct sock *s) {
@@ -251,7 +249,7 @@ ssize_t cc__stream_read(struct sock *s, const struct iovec *parts, size_t n, boo
     size_t wanted = length_of(parts, n), got = wanted < s->count ? wanted : s->count;
     if (s->is_pipe && s->no_reads) return -EBADF;
     if (got == 0 && wanted > 0) {
-        if (s->error != 0) return take_error(s);
+        if (s->error != 0 && !s->fin_received) return take_error(s);
         if (s->broken || s->fin_received || s->no_reads) return 0;
         return -EAGAIN;
     }
@@ -309,6 +307,13 @@ static bool perhaps_break(struct sock *s) {
 static bool nobody_reads(const struct sock *s) {
     const struct sock *other = s->is_local ? cc__sys_find(s->other) : NULL;
     return s->is_local && (other == NULL || other->no_reads);
+}
+
+ssize_t cc__stream_peek(struct sock *s) {
+    char byte;
+    struct iovec one = {&byte, 1};
+    if (!s->is_pipe || !s->no_reads) return cc__stream_read(s, &one, 1, true);
+    return s->broken || nobody_reads(s) ? 0 : -EAGAIN;
 }
 
 ssize_t cc__stream_write(struct sock *s, const struct iovec *parts, size_t n) {
@@ -435,7 +440,7 @@ void cc__stream_deliver(struct packet *p) {
                 cc__sys_report(s, POLLER_READ | POLLER_HANGUP);
             break;
         case PACKET_RST:
-            fail(s, p->error);
+            fail(s, s->fin_received && p->error == ECONNRESET ? EPIPE : p->error); /* as on Linux */
             break;
         case PACKET_CREDIT:
             s->credit += p->size;

@@ -197,6 +197,8 @@ struct packet *cc__sys_packet(enum packet_kind kind, const struct sock *from, si
 /* From a socket to its other end, in order, or to another host. */
 void cc__sys_send(struct sock *from, struct packet *p);
 void cc__sys_send_after(struct packet *p, uint64_t delay);
+/* p answers a packet that has just been delivered, and counts from when that was due: nobody may have looked since. */
+void cc__sys_answer(const struct packet *to, struct packet *p);
 uint64_t cc__sys_latency(uint32_t from_host, uint32_t to_host, bool is_local);
 /* Delivers the packets that are due. */
 void cc__sys_deliver_due(void);
@@ -247,6 +249,8 @@ int cc__stream_pair(struct sock *a, struct sock *b);
 int cc__stream_connect(struct sock *s, const struct endpoint *to, const union sys_name *name);
 int cc__stream_accept(struct sock *listener, struct sock **accepted);
 ssize_t cc__stream_read(struct sock *s, const struct iovec *parts, size_t n, bool peeks);
+/* As recv(2) of a byte with MSG_PEEK; at the writing end of a pipe 0: nobody reads. */
+ssize_t cc__stream_peek(struct sock *s);
 ssize_t cc__stream_write(struct sock *s, const struct iovec *parts, size_t n);
 int cc__stream_shutdown(struct sock *s, bool read, bool write);
 void cc__stream_close(struct sock *s);

@@ -221,6 +221,17 @@ static void *ends(void *arg) {
     cc_close(p.server);
     CHECK_EQ(cc_read(p.client, all, sizeof all, &n), ECONNRESET);
     cc_close(p.client);
+    /* writes after the peer's end: it answers the first one, whether anybody waits for that or not */
+    cc_listener_close(p.listener);
+    p = connect_pair();
+    cc_close(p.server);
+    CHECK_EQ(cc_sleep_ms(10), 0);
+    CHECK_EQ(cc_write(p.client, &byte, 1, NULL), 0);
+    CHECK_EQ(cc_sleep_ms(10), 0);
+    CHECK_EQ(cc_write(p.client, &byte, 1, NULL), EPIPE);
+    CHECK_EQ(cc_read(p.client, all, sizeof all, &n), 0);
+    CHECK_EQ(n, 0);
+    cc_close(p.client);
     /* nobody accepts */
     CHECK_EQ(cc_dial(&p.client, "tcp://127.0.0.1:5", NULL), 0);
     cc_listener_close(p.listener);
@@ -336,12 +347,22 @@ static void *other_ways(void *arg) {
         cc_reader_free(&reader);
     }
     CHECK_EQ(cc_shutdown(in, CC_SHUT_READ), EOPNOTSUPP);
+    CHECK_EQ(cc_conn_alive(in), 0);
+    CHECK_EQ(cc_conn_alive(out), 0);
     CHECK_EQ(cc_write(out, "x", 1, NULL), 0);
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    CHECK_EQ(cc_conn_alive(in), EAGAIN);
     cc_close(in);
+    CHECK_EQ(cc_conn_alive(out), ENODATA);
     CHECK_EQ(cc_write(out, "x", 1, NULL), EPIPE); /* at once, as with a pipe of the system */
     CHECK_EQ(cc_sleep_ms(1), 0);
     CHECK_EQ(cc_write(out, "x", 1, NULL), EPIPE);
     cc_close(out);
+    CHECK_EQ(cc_pipe(&in, &out), 0);
+    cc_close(out);
+    CHECK_EQ(cc_sleep_ms(1), 0);
+    CHECK_EQ(cc_conn_alive(in), ENODATA);
+    cc_close(in);
     CHECK_EQ(cc_unix_send_fds(a, &(int){0}, 1, "x", 1), EOPNOTSUPP); /* not simulated */
     CHECK_EQ(cc_shutdown(b, CC_SHUT_READ), 0);
     CHECK_EQ(cc_write(a, "x", 1, NULL), EPIPE);
@@ -480,6 +501,9 @@ static void *messages(void *arg) {
     size_t n;
     CHECK_EQ(cc_udp_send(from, &d, 1, NULL), 0);
     CHECK_EQ(cc_udp_recv(from, &d, 1, &n), ECONNREFUSED);
+    CHECK_EQ(cc_udp_send(from, &d, 1, NULL), 0);
+    CHECK_EQ(cc_sleep_ms(10), 0);
+    CHECK_EQ(cc_udp_send(from, &d, 1, NULL), ECONNREFUSED); /* of the one before */
     /* IPv4 through an IPv6 socket, and back */
     CHECK_EQ(cc_udp_bind(&to, "udp://[::]:54", NULL), 0);
     cc_udp_close(from);
