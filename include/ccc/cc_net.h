@@ -170,7 +170,7 @@ CC_API int cc_shutdown(CCConn *conn, CCShut side);
 /* Closes and frees the connection; written data is still delivered. Waits of others end with EBADF. NULL is allowed.
  * Any context; does not switch. */
 CC_API void cc_close(CCConn *conn);
-/* Closes at once: the peer of a TCP connection gets ECONNRESET, and loses data that it has not read. */
+/* Closes at once: the peer of a TCP connection gets ECONNRESET, and may lose data that it has not read. */
 CC_API void cc_abort(CCConn *conn);
 
 /* ---- about a connection ---- */

@@ -271,9 +271,9 @@ static uint64_t patience(const struct sock *s) {
     return s->user_timeout_ms != 0 ? s->user_timeout_ms * UINT64_C(1000000) : UNACKNOWLEDGED_S * SECOND;
 }
 
-/* The peer may be silent from now on, or has lost the connection. A side with unacknowledged bytes has a timer; one that
- * has filled the window, or has keepalive, learns of it by probes. While the peer answers there are none, because a
- * timer hides a deadlock. */
+/* The peer may be silent from now on, or has lost the connection. A side with unacknowledged bytes has a timer; one
+ * that has filled the window, or has keepalive, learns of it by probes. While the peer answers there are none, because
+ * a timer hides a deadlock. */
 static void expect_silence(struct sock *s, bool restarted) {
     if (s->kind != SOCK_CONNECTED || s->is_local || s->crashed) return;
     if (s->keepalive_s != 0) start_timer(s, TIMER_KEEPALIVE, (uint64_t)s->keepalive_s * KEEPALIVE_PROBES * SECOND, 0);
