@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -111,17 +112,17 @@ bool cc__os_is_stream(int fd, bool *socket) {
         return false;
     }
     struct stat status;
-    int rc, type = 0, domain = 0;
-    socklen_t size = sizeof type, domain_size = sizeof domain;
+    int rc, type = 0, protocol = 0;
+    socklen_t size = sizeof type, protocol_size = sizeof protocol;
     CALL(rc, fstat(fd, &status));
     *socket = rc == 0 && S_ISSOCK(status.st_mode);
     if (rc != 0) return false;
     if (!*socket) return false; /* a read of a pipe ends with a packet, if its writer has requested that (O_DIRECT) */
     CALL(rc, getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size));
     if (rc != 0 || type != SOCK_STREAM) return false;
-    CALL(rc, getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size));
-    /* A read of a Unix socket also ends where descriptors were sent with the data. */
-    return rc == 0 && (domain == AF_INET || domain == AF_INET6);
+    /* A read of an SCTP socket ends with a message, and one of a Unix socket where descriptors were sent. */
+    CALL(rc, getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &protocol_size));
+    return rc == 0 && protocol == IPPROTO_TCP;
 }
 
 /* For blocking mode, which must not be changed: 0 only if the call will not wait. */
