@@ -82,8 +82,8 @@ struct sim_place {
 uint32_t cc__sim_host_self(void);
 /* The fiber has the next turn; NULL: the program. */
 void cc__sim_turn(const struct fiber *f);
-/* The fiber was started by the one that had the last turn, unless it is the first of a host. False: its host has crashed
- * since. */
+/* The fiber was started by the one that had the last turn, unless it is the first of a host. False: its host has
+ * crashed since. */
 bool cc__sim_spawned(const struct fiber *f);
 /* The fiber is the first of a host: it is there before it has run. */
 void cc__sim_place(const struct fiber *f, struct sim_place at);
