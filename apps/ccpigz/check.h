@@ -1,5 +1,5 @@
 /* check.h - check values: CRC-32 and Adler-32, by libdeflate where it was built in, because it is several times as
- * fast; and how those of two neighbours become one, which only zlib knows. */
+ * fast; and how those of two adjacent pieces are combined, for which only zlib has a function. */
 #ifndef CCPIGZ_CHECK_H
 #define CCPIGZ_CHECK_H
 

@@ -7,14 +7,13 @@
 
 /* The walk through a split stream has two windows of 32 KiB on its stack. */
 #define STACK_SIZE ((size_t)256 * 1024)
-/* Tasks that wait for their turn are bounded by the pools, so that a short queue will do; it is cleared at the
- * start. */
+/* The pools bound the number of queued tasks, so a short queue is enough; it is cleared at the start. */
 #define QUEUE_SLOTS 256
 
 int crew_start(const struct options *options) {
     static bool started;
     if (started) return 0;
-    /* Pipes hold up nobody; one more takes over while a disk does. */
+    /* Pipes block no worker; one more worker takes over while a disk blocks one. */
     int rc = cc_runtime_init(&(CCRuntimeConfig){.workers = options->workers,
                                                 .max_workers = options->workers + 1,
                                                 .stack_size = STACK_SIZE,

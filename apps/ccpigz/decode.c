@@ -141,7 +141,7 @@ static enum decode_status read_dynamic(struct decoder *d, bool *short_of) {
 }
 
 static enum decode_status read_stored(struct decoder *d, bool *short_of) {
-    take(d, d->count % 8, short_of); /* the rest of the byte says nothing */
+    take(d, d->count % 8, short_of); /* the rest of the byte is padding */
     uint32_t length = take(d, 16, short_of), inverted = take(d, 16, short_of);
     if (*short_of) return DECODE_MORE;
     if (length != (inverted ^ 0xffffu)) return fail(d, "a stored block's length is malformed");
@@ -239,8 +239,8 @@ static enum symbol_kind read_symbol(struct decoder *d, uint8_t *value) { /* DECO
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define DECODE_BMI2 1
-/* The compiler's own question asks for all that a CPU may have, at every start, and a virtual machine takes
- * microseconds for each answer. */
+/* The compiler's own check queries all features of a CPU, at every start, and on a virtual machine each query takes
+ * microseconds. */
 static bool has_bmi2(void) {
     static atomic_int known; /* 1: it has; -1: it has not */
     int answer = atomic_load(&known);

@@ -1,6 +1,6 @@
-/* decode.h - the DEFLATE decoder (RFC 1951): bits in, bytes out, stops and goes on at any symbol.
+/* decode.h - the DEFLATE decoder (RFC 1951): bits in, bytes out; it can stop and resume at any symbol.
  *
- * Why one of our own: zlib's takes 2.4 times as long, libdeflate's wants a whole stream in memory, and neither can
+ * Why not a library's: zlib's takes 2.4 times as long, libdeflate's needs a whole stream in memory, and neither can
  * start in the middle of a stream with a history that is still unknown (scout.h). It is compared with zlib's by
  * tests/fuzz/ccpigz_inflate.c.
  *
@@ -27,9 +27,9 @@
 #define DISTANCE_ENTRIES 402u
 
 enum decode_status {
-    DECODE_MORE, /* wants more input; with `last` set: the stream is cut off */
-    DECODE_FULL, /* wants more room */
-    DECODE_STOP, /* stands in front of a block's header and was told to stop there */
+    DECODE_MORE, /* needs more input; with `last` set: the stream is cut off */
+    DECODE_FULL, /* needs more space */
+    DECODE_STOP, /* is at a block's header and was to stop there */
     DECODE_END,  /* the final block has ended */
     DECODE_BAD   /* `error` says what is wrong */
 };
@@ -43,9 +43,9 @@ struct decoder {
     uint64_t bits;
     unsigned count; /* of valid bits in `bits` */
     enum decode_where where;
-    bool final; /* the block that we are in is the last one */
+    bool final; /* the current block is the last one */
     bool fixed; /* the tables are those of the fixed code */
-    bool stop;  /* stop in front of the next header that begins at or behind stop_at */
+    bool stop;  /* stop before the next header that begins at or after stop_at */
     const uint8_t *stop_at;
     uint32_t stored_left;
     uint32_t match_left, match_distance;
@@ -60,9 +60,9 @@ void decode_start(struct decoder *d);
 /* The same `bit` bits (0 to 7) into the byte at `in`; `in` must be below in_end if bit is not 0. */
 void decode_start_at(struct decoder *d, const uint8_t *in, unsigned bit);
 
-/* Decodes until something is wanted. *out is moved on; matches may reach back to `history`. */
+/* Decodes until it needs something. *out is advanced; matches may reach back to `history`. */
 enum decode_status decode_bytes(struct decoder *d, const uint8_t *history, uint8_t **out, uint8_t *end);
-/* The same with cells of 16 bits: copies whatever the history holds, be it bytes or placeholders. */
+/* The same with cells of 16 bits: the history may hold bytes or placeholders. */
 enum decode_status decode_cells(struct decoder *d, const uint16_t *history, uint16_t **out, uint16_t *end);
 
 /* Reads the header of the next block, and makes its tables. DECODE_FULL: done. The decoder stands AT_HEADER. */

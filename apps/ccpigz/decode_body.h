@@ -1,8 +1,7 @@
 /* decode_body.h - the inner loops of the decoder; included by decode.c once for bytes and once for 16-bit cells.
  *
- * FAST, in decode_fast.h, runs while there is so much input and so much room that no symbol needs a check; SLOW does
- * what is left at the edges, symbol by symbol.
- */
+ * FAST, in decode_fast.h, runs while there is enough input and space that no symbol needs a check; SLOW decodes the
+ * rest, symbol by symbol. */
 #define PER_WORD (sizeof(uint64_t) / sizeof(CELL))
 /* Two literals and the longest match, with what its last words write too much. */
 #define ROOM (2 + 258 + 4 * PER_WORD)
@@ -61,7 +60,7 @@ static enum decode_status SLOW(struct decoder *d, const CELL *history, CELL **ou
     enum decode_status status = DECODE_FULL;
     for (;;) {
         for (; d->match_left > 0 && out < end; d->match_left--, out++) *out = *(out - d->match_distance);
-        /* With enough of both the fast loop does better. */
+        /* With enough of both the fast loop is faster. */
         if (out == end || ((size_t)(end - out) > ROOM && (size_t)(d->in_end - d->in) + d->count / 8 > 2 * SUPPLY))
             break;
         uint8_t value;

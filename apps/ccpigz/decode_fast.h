@@ -1,7 +1,7 @@
 /* decode_fast.h - the fast loop; included by decode_body.h for each kind of cell and, on x86-64, once more for CPUs
  * with BMI2, whose shifts by a variable number of bits save one part in fifteen.
  */
-/* DECODE_FULL: too little input or room to go on in this way; DECODE_MORE: the block has ended. */
+/* DECODE_FULL: too little input or space to continue in this loop; DECODE_MORE: the block has ended. */
 FAST_TARGET static enum decode_status FAST_NAME(struct decoder *d, const CELL *history, CELL **out_at, CELL *end) {
     const uint8_t *in = d->in, *in_stop = d->in_end - SUPPLY;
     CELL *out = *out_at, *out_stop = end - ROOM;
@@ -99,7 +99,7 @@ FAST_TARGET static enum decode_status FAST_NAME(struct decoder *d, const CELL *h
 #undef REFILL
 #undef DROP
 #undef LOW
-    /* Bits above `count` go back to the input. */
+    /* Bits above `count` are returned to the input. */
     count &= 63;
     d->in = in - count / 8;
     d->count = count % 8;

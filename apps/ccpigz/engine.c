@@ -5,7 +5,7 @@
  * only an odd number needs an empty stored block, which has 35 bits and more.
  *
  * libdeflate's cannot be joined, because the last block of each says that it is the last one. Each becomes a member;
- * why, and what else there was to choose: docs/decisions/013-ccpigz-members.md.
+ * why, and the alternatives: docs/decisions/013-ccpigz-members.md.
  */
 #include "engine.h"
 #include "check.h"
@@ -60,7 +60,7 @@ static bool reserve(struct block *b, size_t capacity) {
 
 /* ---- zlib ---- */
 
-/* Runs deflate until it has nothing more to say; out_size is moved on. */
+/* Runs deflate until it has no more output; out_size is advanced. */
 static bool deflate_all(z_stream *z, struct block *b, int flush) {
     do {
         if (b->out_capacity - b->out_size < 64 && !reserve(b, b->out_capacity + b->out_capacity / 4 + 4096))
@@ -104,7 +104,7 @@ static void run_zlib(z_stream *z, struct block *b) {
 /* ---- libdeflate ---- */
 
 #ifdef HAVE_LIBDEFLATE
-/* Text has no control characters but those that lay it out; every 61st byte is looked at. */
+/* Text has no control characters except for layout; every 61st byte is checked. */
 static bool is_text(const uint8_t *data, size_t size) {
     size_t odd = 0;
     for (size_t i = 0; i < size; i += 61) odd += data[i] < 32 && (data[i] < 8 || data[i] > 13) && data[i] != 27;
@@ -120,8 +120,8 @@ static int level_for(const struct block *b) {
     return harder ? level + 1 : level;
 }
 
-/* There is one at a time, because each has 0.7 MiB; it is made anew when the level changes, which a file of one kind
- * does not ask for. NULL: no memory. */
+/* There is one at a time, because each has 0.7 MiB; it is created again when the level changes, which does not happen
+ * within data of one kind. NULL: no memory. */
 static struct libdeflate_compressor *compressor_for(struct compressor *engine, int level) {
     if (engine->fast != NULL && engine->fast_level == level) return engine->fast;
     libdeflate_free_compressor(engine->fast);

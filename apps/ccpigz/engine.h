@@ -1,4 +1,4 @@
-/* engine.h - compresses one block: the two libraries behind one face.
+/* engine.h - compresses one block: one interface for the two libraries.
  *
  * A compressor holds a library's state (zlib 264 KiB, libdeflate 0.7 MiB at level 6) and is used by one task at a time.
  */
@@ -12,7 +12,7 @@
 
 struct compressor;
 
-/* What an engine gets and leaves behind. `history` bytes in front of data are the dictionary. */
+/* Input and output of an engine. The `history` bytes before data are the dictionary. */
 struct block {
     const struct options *options;
     uint8_t *room; /* 32 KiB, then the data */

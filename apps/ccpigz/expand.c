@@ -1,15 +1,14 @@
-/* expand.c - the walk through the compressed input: headers, members, what comes behind them.
+/* expand.c - the walk through the compressed input: headers, members, what follows them.
  *
- * A member that tells its size is copied out and decoded by a task of its own, while the walk goes on to the next one.
+ * A member whose header has its size is copied out and decoded by a task, while the walk continues with the next one.
  * Any other is decoded here, piece by piece, and only its check value is computed by tasks.
  *
- * EXPAND-1  What an extra field says is a hint: a file is not refused because it is wrong. The walk looks whether a
- *           member may end there; if a task finds out that it does not, the walk begins again behind that member's
+ * EXPAND-1  An extra field is a hint: a file is not rejected because the field is wrong. The walk checks whether a
+ *           member may end there; if a task finds out that it does not, the walk starts again after that member's
  *           header, without hints (go_back in unpack.c).
- * EXPAND-2  A pipe cannot be read twice. While the writer has not found all members right that were taken as a whole,
- *           the walk uses up nothing but headers and further such members, and keeps both; before it does anything
- *           else it waits for the writer (settle).
- */
+ * EXPAND-2  A pipe cannot be read twice. Until the writer has verified all members that were taken as a whole, the walk
+ *           consumes only headers and further such members, and keeps both; before it does anything else it waits for
+ *           the writer (settle). */
 #include "scout.h"
 #include "unpack.h"
 
@@ -70,8 +69,8 @@ static const char *read_trailer(struct unpack *u, struct piece *piece) {
     return NULL;
 }
 
-/* Sends the stream's piece, and goes on in another one where it ends: the last bytes become the window. Alone there is
- * but one, which is used again. 0, or an error. */
+/* Sends the stream's piece, and continues in another one: the last bytes become the window. Alone there is only one,
+ * which is reused. 0, or an error. */
 static int next_piece(struct unpack *u) {
     struct stream *st = &u->stream;
     struct piece *piece = st->piece, *next = piece;
@@ -90,7 +89,7 @@ static int next_piece(struct unpack *u) {
     return u->alone ? rc : unpack_send(u, piece, unpack_check);
 }
 
-/* Whether what lies ahead is worth a pipeline. A pipe that has brought so much will bring more. */
+/* Whether the remaining input is worth a pipeline. A pipe that has delivered that much will deliver more. */
 static bool has_much(const struct unpack *u) {
     const struct job *job = u->job;
     if (job->options->workers == 1) return false;
@@ -98,8 +97,8 @@ static bool has_much(const struct unpack *u) {
     return job->in_may_block ? so_far >= UNPACK_MUCH : job->in_size >= so_far + UNPACK_MUCH;
 }
 
-/* Whether a stream that has used up so many bytes is worth several tasks. One that has not may end soon, and what was
- * read ahead would have to go back. */
+/* Whether a stream that has consumed that many bytes is worth several tasks. A shorter one may end soon, and what was
+ * read ahead would have to be returned. */
 static bool is_long(const struct unpack *u, size_t used) {
     const struct job *job = u->job;
     return !u->alone && !u->stream.no_scouts && used >= SCOUT_PART && job->options->split == SPLIT_ALWAYS &&
@@ -116,7 +115,7 @@ static uint8_t *end_of_piece(const struct unpack *u) {
     return u->stream.piece->data + (u->alone ? PIECE_ALONE : PIECE_SIZE);
 }
 
-/* In a stored block that goes on behind the bytes that were read: the rest is read to where it belongs. */
+/* In a stored block that continues after the bytes that were read: the rest is read directly to its destination. */
 static bool fill_stored(struct unpack *u) {
     struct stream *st = &u->stream;
     struct decoder *d = u->decoder;
@@ -130,10 +129,10 @@ static bool fill_stored(struct unpack *u) {
     return n > 0;
 }
 
-/* The stream's piece is full, or all input is used up: goes on to the next. 0, or an error. */
+/* The stream's piece is full, or all input is consumed: continues with the next. 0, or an error. */
 static int move_on(struct unpack *u, enum decode_status status) {
     struct stream *st = &u->stream;
-    /* From a pipe that is slow what is there goes on at once. */
+    /* Data from a slow pipe is passed on at once. */
     bool wait = status == DECODE_MORE && u->job->in_may_block && st->piece->size > 0 && source_is_dry(&u->source);
     int rc = status == DECODE_FULL || wait ? next_piece(u) : 0;
     if (rc != 0 || status != DECODE_MORE || fill_stored(u)) return rc;
@@ -210,7 +209,7 @@ static int start_stream(struct unpack *u, enum format format) {
     return expand_stream(u);
 }
 
-/* Powers of two, so that a buffer grows a few times only; pages that nobody touches cost nothing. */
+/* Powers of two, so that a buffer grows a few times only; untouched pages cost nothing. */
 static bool reserve(uint8_t **buffer, size_t *capacity, size_t least) {
     size_t wanted = 65536;
     if (least <= *capacity) return true;
@@ -227,14 +226,14 @@ static bool something_fits_behind(struct source *s) {
     return first <= 0 || (first == 0x1f && source_peek(s, 1) == 0x8b);
 }
 
-/* Waits until the writer has found all members right (EXPAND-2). 0, or ECANCELED: one was wrong, or nobody wants more.
- * */
+/* Waits until the writer has verified all members (EXPAND-2). 0, or ECANCELED: one was wrong, or no more output is
+ * needed. */
 static int settle(struct unpack *u) {
     return cc_wait_group_wait(&u->unverified);
 }
 
-/* The size that the header tells is wrong, or more than there is memory for: what was copied out, `piece->read` bytes
- * with the header, goes back, and the member is decoded as any other (EXPAND-1). */
+/* The size in the header is wrong, or more than there is memory for: what was copied out, `piece->read` bytes with the
+ * header, is returned, and the member is decoded as any other (EXPAND-1). */
 static int distrust(struct unpack *u, struct piece *piece) {
     int rc = settle(u);
     if (rc == 0 && piece->read > 0) {
@@ -247,7 +246,7 @@ static int distrust(struct unpack *u, struct piece *piece) {
     return start_stream(u, FORMAT_GZIP);
 }
 
-/* Copies a member out, header and all; its header has been read. false: it is not what the header tells. */
+/* Copies a member out, with its header, which has been read. false: the sizes in the header are wrong. */
 static bool read_member(struct unpack *u, struct piece *piece) {
     const struct wrapper *w = &u->member;
     piece->header_size = w->header_size;
@@ -283,8 +282,8 @@ static int expand_member(struct unpack *u) {
     return rc;
 }
 
-/* Whether the member may be taken as a whole, and is worth it: what is hardly compressed is copied rather than decoded,
- * and would take twice the memory. */
+/* Whether the member may be taken as a whole, and is worth it: hardly compressed data are mostly copied, and would take
+ * twice the memory. */
 static bool tells_its_size(const struct wrapper *w) {
     return w->header_size <= HEADER_KEPT && w->member_size >= w->header_size + WRAPPER_TRAILER_MAX &&
            w->member_size <= MEMBER_LIMIT && w->member_length <= MEMBER_LIMIT &&
@@ -337,7 +336,7 @@ static int expand_gzip(struct unpack *u, bool first) {
     return expand_member(u);
 }
 
-/* What lies behind a stream: zeros are padding, another member is more data, anything else is said to be ignored. */
+/* What follows a stream: zeros are padding, another member is more data, anything else is ignored with a warning. */
 static int expand_rest(struct unpack *u) {
     struct source *s = &u->source;
     int rc = 0;

@@ -1,6 +1,6 @@
-/* find.c - tries every bit; most are ruled out by a look at 17 bits, nearly all others by a sum.
+/* find.c - tries every bit; most are ruled out by a check of 17 bits, nearly all others by a sum.
  *
- * Fixed and stored blocks are not looked for: their headers have 3 bits, and anything looks like that.
+ * Fixed and stored blocks are not searched for: their headers have 3 bits, which match anywhere.
  */
 #include "find.h"
 

@@ -1,4 +1,4 @@
-/* job.c - reads the input, and makes pipes ours. */
+/* job.c - reads the input, and reopens pipes in non-blocking mode. */
 #include "job.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* job.h - one input on its way to one output: what the two pipelines, pack.c and unpack.c, are given. */
+/* job.h - one input and one output: the argument of the two pipelines, pack.c and unpack.c. */
 #ifndef CCPIGZ_JOB_H
 #define CCPIGZ_JOB_H
 
@@ -18,7 +18,8 @@ struct job {
     bool in_may_block;  /* a pipe or a terminal: see job_read */
     uint64_t in_size;   /* 0: not known */
     struct output *out; /* NULL: nothing is written */
-    /* Decompressing: called once with the first header, before anything is written; 0, or -1: failed and said so. */
+    /* Decompressing: called once with the first header, before anything is written; 0, or -1: failed, with a message.
+     */
     int (*begin)(struct job *job, const struct wrapper *first);
     struct wrapper wrapper;                    /* compressing: what to write; decompressing: the first header */
     uint32_t check;                            /* of the last member */
@@ -31,8 +32,9 @@ struct job {
 size_t job_read_some(struct job *job, void *to, size_t n, int *error);
 size_t job_read(struct job *job, void *to, size_t n, int *error);
 
-/* For fibers: a pipe that is standard input or output, opened anew, so that its non-blocking mode is ours alone and no
- * read or write has to ask first whether it would wait. `fd` itself if it is something else, or that cannot be had. */
+/* For fibers: a pipe that is standard input or output, opened again, so that its non-blocking mode is not shared and no
+ * read or write has to check first whether it would block. `fd` itself if it is something else, or cannot be reopened.
+ */
 int job_pipe(int fd);
 
 /* Both return 0, or -1 after a message. OS threads. */

@@ -1,5 +1,5 @@
-/* main.c - ccpigz: gzip on several processors. Reads the command line and goes through the names; the runtime is
- * started by the first job that wants it (crew.h). */
+/* main.c - ccpigz: gzip on several processors. Reads the command line and processes the names; the runtime is started
+ * by the first job that needs it (crew.h). */
 #include "list.h"
 #include "operand.h"
 #include "options.h"
@@ -21,8 +21,8 @@ static void run_all(const struct options *options) {
     (void)say_flush();
 }
 
-/* A standard descriptor that is closed would be given to an input or an output before long, and messages would end up
- * in it. What is opened in its place fails as a closed one does: it can only be used the wrong way. */
+/* The number of a closed standard descriptor would soon be reused for an input or an output, and messages would end up
+ * in it. The descriptor that is opened in its place fails like a closed one: it is open in the wrong direction. */
 static bool fill_standard_descriptors(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0) continue;
@@ -32,7 +32,7 @@ static bool fill_standard_descriptors(void) {
 }
 
 int main(int argc, char **argv) {
-    if (!fill_standard_descriptors()) return 1; /* nowhere to say why */
+    if (!fill_standard_descriptors()) return 1; /* no descriptor for a message */
     static struct options options;
     int status = options_parse(&options, argc, argv);
     if (status >= 0) return status;
@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
      * file. */
     mallopt(M_MMAP_THRESHOLD, 8 << 20);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
-    mallopt(M_ARENA_MAX, 1); /* Nobody allocates often: a heap for each worker would be wasted. */
+    mallopt(M_ARENA_MAX, 1); /* Allocations are rare: a heap for each worker would be a waste. */
 #endif
     run_all(&options);
     return say_status();

@@ -1,4 +1,4 @@
-/* operand.c - a name becomes a job: looks at the file, decides what to do, replaces it.
+/* operand.c - turns a name into a job: checks the file, decides what to do, replaces it.
  *
  * OPERAND-1  An input is removed only after its output has its name, its mode and its times, and only then.
  * OPERAND-2  A file that may not be what the user meant (link, other links, device, existing output) is left alone with
@@ -37,7 +37,7 @@ static bool writes_files(const struct options *o) {
 
 /* ---- the output ---- */
 
-/* An existing target: -f replaces it, a person at a terminal is asked. */
+/* An existing target: -f replaces it; at a terminal the user is asked. */
 static int may_replace(struct task *t) {
     struct stat there;
     if (lstat(t->target, &there) != 0) return 0;
@@ -182,7 +182,7 @@ static void run_stdin(const struct options *o) {
     run_task(&t);
 }
 
-/* Whether a file is to be worked on; says why not. */
+/* Whether a file is to be processed; if not, prints why. */
 static bool is_wanted(const struct options *o, const char *name, const struct stat *info) { /* OPERAND-2 */
     if (!S_ISREG(info->st_mode) && (writes_files(o) || S_ISDIR(info->st_mode))) {
         say_warning(name, "is not a directory or a regular file; ignored");

@@ -4,7 +4,7 @@
 
 #include "options.h"
 
-/* "-" is standard input to standard output. Says itself what goes wrong. Fibers; switches. */
+/* "-" is standard input to standard output. Reports errors itself. Fibers; switches. */
 void operand_run(const struct options *options, const char *name);
 
 #endif

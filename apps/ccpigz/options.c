@@ -224,7 +224,7 @@ static int take_long(struct options *o, const char *text, char **next, bool *use
         candidates++;
     }
     if (candidates != 1) return wrong_use(candidates == 0 ? "--%s: unknown option" : "--%s: ambiguous option", text);
-    /* An alias stands behind what it means. */
+    /* An alias follows the name that it stands for. */
     int id = known[found].id != 0 ? known[found].id : known[found - 1].id;
     if (!known[found].takes_value) {
         return value == NULL ? take_flag(o, id) : wrong_use("--%s: takes no value", known[found].name);
@@ -236,7 +236,7 @@ static int take_long(struct options *o, const char *text, char **next, bool *use
     return value == NULL ? wrong_use("--%s: a value is missing", known[found].name) : take_value(o, id, value);
 }
 
-/* A cluster of letters behind one dash; digits next to each other are one level. */
+/* A cluster of letters after one dash; adjacent digits are one level. */
 static int take_short(struct options *o, const char *text, char **next, bool *used_next) {
     while (*text != '\0') {
         if (*text >= '0' && *text <= '9') {
@@ -281,7 +281,7 @@ static int choose_engine(struct options *o) {
     return -1;
 }
 
-/* Those that we may run on. */
+/* The CPUs that the process may use. */
 static unsigned count_cpus(void) {
     cpu_set_t set;
     long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
@@ -311,13 +311,14 @@ int options_parse(struct options *o, int argc, char **argv) {
     }
     if (status >= 0) return status;
     argv[names] = NULL;
-    /* Unless somebody says so, both go into the header and stay there. */
+    /* By default, both are written to the header and not restored from it. */
     if (o->keep_name < 0) o->keep_name = o->action == ACTION_COMPRESS;
     if (o->keep_time < 0) o->keep_time = o->action == ACTION_COMPRESS;
-    /* All that the tasks do is compute: more of them than there are processors would take memory and nothing else. */
+    /* The tasks only compute: more of them than processors would only take memory. */
     if (o->cpus == 0) o->cpus = count_cpus();
     if (o->workers == 0 || o->workers > o->cpus) o->workers = o->cpus;
-    /* Scouts do half as much work again (scout.h): with two processors little is won, and much memory is used. */
+    /* Scouts take half as much work again (scout.h): with two processors there is little gain, and much memory is used.
+     */
     if (o->split == SPLIT_AUTO) o->split = o->workers > 2 ? SPLIT_ALWAYS : SPLIT_NEVER;
     if (o->suffix == NULL) o->suffix = o->format == FORMAT_ZLIB ? ".zz" : o->format == FORMAT_RAW ? ".deflate" : ".gz";
     say_quiet(o->quiet);

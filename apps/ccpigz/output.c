@@ -1,4 +1,4 @@
-/* output.c - files that are there as a whole or not at all; the rules are in output.h. */
+/* output.c - files that appear atomically; the rules are in output.h. */
 #include "output.h"
 #include "job.h"
 #include "signals.h"
@@ -28,7 +28,7 @@ static char *directory_of(const char *path) {
     return parent;
 }
 
-/* A new file beside the target, with a name that nobody has. */
+/* A new file beside the target, with a unique name. */
 static int create_named(struct output *out, const char *path) {
     char *directory = directory_of(path);
     if (directory == NULL) return ENOMEM;
@@ -55,7 +55,7 @@ int output_create(struct output *out, const char *path) {
     *out = (struct output){.fd = -1, .is_file = true, .name = path};
     char *directory = directory_of(path);
     if (directory == NULL) return ENOMEM;
-    /* A name is given through /proc later on; without it there is none to be had. */
+    /* The file is named through /proc later; without /proc that is impossible. */
     if (access("/proc/self/fd", X_OK) == 0) out->fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     free(directory);
     return out->fd >= 0 ? 0 : create_named(out, path);
@@ -76,7 +76,7 @@ int output_write(struct output *out, const void *data, size_t size) {
     return 0;
 }
 
-/* Owner first. No set-id bits: what was compressed may not be what somebody else unpacks. */
+/* Owner first. No set-id bits: what was compressed may not be what another user unpacks. */
 static int make_alike(int fd, const struct stat *like) { /* OUTPUT-2 */
     mode_t mode = like->st_mode & 0777;
     if (fchown(fd, like->st_uid, like->st_gid) != 0) {
@@ -118,7 +118,8 @@ static int rename_named(struct output *out, bool replace) {
     if (replace) return rename(out->temporary, out->name) == 0 ? 0 : errno;
     if (link(out->temporary, out->name) == 0) return unlink(out->temporary) == 0 ? 0 : errno;
     if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK) return errno;
-    /* No hard links here. Between the look and the rename somebody may come first; there is nothing better to do. */
+    /* No hard links here. Another process may create the target between the check and the rename; there is no better
+     * way. */
     if (access(out->name, F_OK) == 0) return EEXIST;
     return rename(out->temporary, out->name) == 0 ? 0 : errno;
 }
@@ -141,7 +142,7 @@ static void forget(struct output *out) {
 int output_commit(struct output *out, const struct stat *like, bool replace, bool synchronous) { /* OUTPUT-1 */
     int error = make_alike(out->fd, like);
     if (error == 0 && synchronous && fsync(out->fd) != 0) error = errno;
-    /* Some file systems tell only at a close that the disk is full; this one comes before the name. */
+    /* Some file systems report only at a close that the disk is full; this close comes before the file is named. */
     int copy = error == 0 ? dup(out->fd) : -1;
     if (copy >= 0 && close(copy) != 0) error = errno;
     if (error == 0) {

@@ -1,11 +1,10 @@
 /* output.h - where a job writes: standard output, or a file that appears under its name only when it is complete.
  *
- * OUTPUT-1  Until output_commit nothing is there under the target's name, and what was there before stays. Where the
- *           system can do it the file has no name at all (O_TMPFILE), so that not even SIGKILL leaves a half one.
- *           Elsewhere it has a temporary name beside the target, which output_discard, and signals.c, remove.
- * OUTPUT-2  Owner, mode and times are the input's before the name appears. While the file is written only its owner
- *           may read it.
- */
+ * OUTPUT-1  Until output_commit the target's name does not refer to the new file, and an older file stays. Where the
+ *           system supports it the file has no name at all (O_TMPFILE), so that not even SIGKILL leaves an incomplete
+ *           one. Elsewhere it has a temporary name beside the target, which output_discard, and signals.c, remove.
+ * OUTPUT-2  Owner, mode and times are the input's before the name appears. While the file is written only its owner may
+ *           read it. */
 #ifndef CCPIGZ_OUTPUT_H
 #define CCPIGZ_OUTPUT_H
 
@@ -25,7 +24,7 @@ void output_stdout(struct output *out);
 int output_create(struct output *out, const char *path);
 const char *output_name(const struct output *out);
 int output_write(struct output *out, const void *data, size_t size);
-/* Gives the file its name, as the input had it; EEXIST: there is one, and replace is false. On an error it is gone. */
+/* Gives the file its name; EEXIST: there is one, and replace is false. On an error the file is removed. */
 int output_commit(struct output *out, const struct stat *like, bool replace, bool synchronous);
 void output_discard(struct output *out);
 

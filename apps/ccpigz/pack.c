@@ -5,14 +5,13 @@
  *   starts its task, sends the  and lets it compress the block                 reading, writes them, gives the
  *   task down the line -------> ordered channel of tasks --------------------> buffers back
  *
- * PACK-1  Blocks that are under way are bounded by the pool of buffers, engines by theirs: a reader that is faster than
- *         the compressors, or compressors that are faster than the disk, wait for a buffer.
+ * PACK-1  The pool of buffers bounds the blocks in progress, and the pool of engines the engines: a reader that is
+ *         faster than the compressors, or compressors that are faster than the disk, wait for a buffer.
  * PACK-2  Every block's buffer holds the end of the one before it: tasks share nothing.
- * PACK-3  Whoever fails leaves a word in the block or in `read_error`; the writer says it. A writer that fails cancels
- *         the nursery, and everybody's next wait ends.
- * PACK-4  What is one block needs no pipeline, nor does one worker: then the caller reads, compresses and writes by
- *         itself, and the runtime is not even started. It has one engine, so a block goes on where the one before it
- *         ended.
+ * PACK-3  A task that fails stores its error in the block or in `read_error`; the writer reports it. A writer that
+ *         fails cancels the nursery, which ends all waits.
+ * PACK-4  A single block needs no pipeline, nor does one worker: then the caller reads, compresses and writes by
+ *         itself, and the runtime is not started. It has one engine, so a block continues where the previous one ended.
  */
 #include "check.h"
 #include "crew.h"
@@ -42,8 +41,8 @@ struct pack {
     uint64_t count;        /* of blocks that were read */
     bool more;             /* the input does not end with them */
     int read_error;
-    int status;     /* of the pipeline: 0; -1: failed, and said so; or an error that nobody has spoken of yet */
-    uint8_t *carry; /* -R: what lies behind the cut, still in the former block */
+    int status;     /* of the pipeline: 0; -1: failed, with a message; or an error that is not reported yet */
+    uint8_t *carry; /* -R: what follows the cut, still in the previous block */
     size_t carry_size;
 };
 
@@ -100,7 +99,7 @@ static int write_error(struct job *job, int error) {
     return -1;
 }
 
-/* zlib's pieces need something around them; a member has its own. */
+/* zlib's pieces need a header and a trailer; a member has its own. */
 static int write_ends(struct job *job, bool begin) {
     uint8_t ends[WRAPPER_HEADER_MAX];
     if (job->options->engine != ENGINE_ZLIB) return 0;
@@ -126,9 +125,8 @@ static int write_block(struct job *job, struct block *b) {
 
 /* ---- the reader ---- */
 
-/* Where the content says that a block ends: after bytes whose hash has all its upper bits set. The same bytes elsewhere
- * in another file give the same cut, so one change moves no more than its own block. The hash forgets after 32
- * bytes. */
+/* Where a block ends, by content: after bytes whose hash has all its upper bits set. The same bytes elsewhere in
+ * another file give the same cut, so a change affects no more than its own block. The hash covers 32 bytes. */
 static size_t find_cut(const uint8_t *data, size_t size, size_t block_size) {
     unsigned shift = 33;
     for (size_t n = block_size; n > 1; n /= 2) shift--;
@@ -140,7 +138,7 @@ static size_t find_cut(const uint8_t *data, size_t size, size_t block_size) {
     return size;
 }
 
-/* Fills the block; p->more says whether the input goes on behind it. */
+/* Fills the block; p->more says whether there is more input after it. */
 static void fill_block(struct pack *p, struct block *b) { /* PACK-2 */
     size_t have = p->carry_size;
     if (have > 0) memcpy(b->data, p->carry, have);
@@ -171,7 +169,7 @@ static struct block *read_block(struct pack *p) { /* PACK-1 */
     return p->read_error == 0 ? b : NULL;
 }
 
-/* PACK-4: all of it is done here. */
+/* PACK-4: does everything here. */
 static int finish_block(struct pack *p, struct block *b) {
     engine_run(p->stream, b);
     int rc = write_block(p->job, b);
@@ -189,7 +187,7 @@ static int start_block(struct pack *p, struct block *b) {
 }
 
 /* Reads all blocks but the first, which waits. A block is started when the next one has been read: only then it is
- * known whether it is the last. 0, or what start_block says; an error of the input is left in p->read_error. */
+ * known whether it is the last. 0, or the error of start_block; an error of the input is stored in p->read_error. */
 static int start_all(struct pack *p) {
     while (p->more) {
         struct block *b = read_block(p), *before = p->waiting;
@@ -229,7 +227,7 @@ static int end_output(struct pack *p) {
     return write_ends(p->job, false);
 }
 
-/* 0; -1: failed, and said so; or an error that nobody has spoken of yet. */
+/* 0; -1: failed, with a message; or an error that is not reported yet. */
 static int write_blocks(struct pack *p) { /* PACK-3 */
     struct job *job = p->job;
     if (write_ends(job, true) != 0) return -1;
@@ -263,12 +261,12 @@ static void *pack_together(void *arg) {
         if (p->status == 0) p->status = write_blocks(p);
         if (p->status != 0) cc_nursery_cancel(nursery);
     }
-    /* A child's own failure says more than ours, which follows from it. */
+    /* A child's own failure is more specific than the caller's, which follows from it. */
     if (p->status >= 0 && rc != 0) p->status = rc;
     return NULL;
 }
 
-/* Reads the first block, and makes what the rest needs. 0, or an errno value. */
+/* Reads the first block, and creates what the rest needs. 0, or an errno value. */
 static int prepare(struct pack *p) {
     const struct options *o = p->options;
     bool members = o->engine == ENGINE_LIBDEFLATE;

@@ -1,12 +1,10 @@
-/* pool.h - buffers that go round: a channel that owns them, makes them as they are needed, and never more than so many.
+/* pool.h - a pool of buffers: a channel that owns them, creates them on demand, and bounds their number.
  *
- * Whoever waits for a buffer waits until one comes back: this is what bounds the program's memory and what holds a
- * reader back that is faster than the others.
+ * A task that needs a buffer waits until one is returned: this bounds the program's memory and slows down a reader that
+ * is faster than the others.
  *
- * BUFFER-1  Every buffer that was made is freed with the pool, wherever it was lost on the way; so a pipeline that
- *           fails
- *         need not collect what is under way. The tasks that use the buffers have ended by then.
- */
+ * BUFFER-1  Every buffer is freed with the pool, wherever it is; so a pipeline that fails need not collect buffers that
+ *           are in use. The tasks that use the buffers have ended by then. */
 #ifndef CCPIGZ_POOL_H
 #define CCPIGZ_POOL_H
 

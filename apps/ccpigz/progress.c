@@ -1,4 +1,4 @@
-/* progress.c - a fiber that looks at the job's counters five times a second, until it is told to stop. */
+/* progress.c - a fiber that reads the job's counters five times a second, until it is stopped. */
 #include "progress.h"
 #include "crew.h"
 

@@ -1,4 +1,4 @@
-/* progress.h - with -v: a line on the terminal that says how far a file has come. */
+/* progress.h - with -v: a line on the terminal that shows the progress of a file. */
 #ifndef CCPIGZ_PROGRESS_H
 #define CCPIGZ_PROGRESS_H
 
@@ -10,7 +10,7 @@ struct progress {
     CCTask task;
 };
 
-/* Starts the line if it is wanted; stop it before anything else is said. */
+/* Starts the line if it is enabled; stop it before anything else is printed. */
 void progress_start(struct progress *progress, struct job *job);
 void progress_stop(struct progress *progress);
 

@@ -1,9 +1,8 @@
-/* say.h - what the program says on stderr, and the status it ends with.
+/* say.h - messages on stderr, and the exit status.
  *
- * SAY-1  Every message is a line `ccpigz: name: what is wrong`. Only the fiber that goes through the files speaks; the
- *        others hand their errors to it along with their results.
- * SAY-2  The status is gzip's: 1 after an error, else 2 after a warning, else 0.
- */
+ * SAY-1  Every message is a line `ccpigz: name: what is wrong`. Only the fiber that iterates over the files prints; the
+ *        others pass their errors to it with their results.
+ * SAY-2  The status is gzip's: 1 after an error, else 2 after a warning, else 0. */
 #ifndef CCPIGZ_SAY_H
 #define CCPIGZ_SAY_H
 
@@ -14,7 +13,7 @@ void say_quiet(bool quiet); /* no warnings; they still count */
 /* name may be NULL: the message is about the program as a whole. */
 void say_error(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void say_warning(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A line that is no complaint: no "ccpigz:" in front. */
+/* A line that is not an error: without "ccpigz:". */
 void say_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Writes out what was printed to standard output. Returns the status to end with: 1, and a message, if that fails. */

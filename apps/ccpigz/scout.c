@@ -18,7 +18,7 @@
 
 struct scout {
     struct pool *home;
-    struct chunk chunk; /* what is not used of a part goes back to the source as this */
+    struct chunk chunk; /* the unused rest of a part is returned to the source as this */
     uint8_t *room;      /* DECODE_REST, the part, OVERLAP */
     uint16_t *window;   /* DECODE_WINDOW cells, and the others behind them */
     uint16_t *cells;
@@ -72,8 +72,8 @@ static ptrdiff_t position(const struct scout *s, const struct decoder *d) {
     return (d->in - s->chunk.data) * 8 - (ptrdiff_t)d->count;
 }
 
-/* Goes on from where the decoder stands in this part to the first block that begins at or behind the byte `stop`; the
- * cells are those of `into`. */
+/* Decodes from the current position in this part to the first block that begins at or after the byte `stop`; the cells
+ * are those of `into`. */
 static enum decode_status decode_to(struct scout *s, struct decoder *d, size_t stop, struct scout *into) { /* SCOUT-3 */
     d->in_end = s->chunk.data + s->size;
     d->last = s->last;
@@ -104,7 +104,8 @@ static void *look_ahead(void *arg) {
 
 #define STRIDE 32
 
-/* So many cells at a time, so that the compiler makes vectors of it; true: there are placeholders among them. */
+/* A fixed number of cells at a time, so that the compiler vectorises the loop; true: there are placeholders among them.
+ */
 static inline bool narrow(uint8_t *restrict to, const uint16_t *restrict from) {
     uint16_t any = 0;
     for (size_t k = 0; k < STRIDE; k++) any |= from[k];
@@ -132,7 +133,7 @@ CC_TASK(resolve, {
     return unpack_check(piece);
 }
 
-/* Sends the cells down the line; afterwards `window` holds the last bytes. */
+/* Sends the cells to the writer; afterwards `window` holds the last bytes. */
 static int send_cells(struct unpack *u, struct scout *s, enum format format, uint8_t *window) {
     size_t total = (size_t)(s->out - s->cells);
     memcpy(s->meaning + PLACEHOLDER, window, DECODE_WINDOW);
@@ -149,7 +150,7 @@ static int send_cells(struct unpack *u, struct scout *s, enum format format, uin
             atomic_fetch_sub(&s->users, 1);
             return rc;
         }
-        at += piece->size; /* The task may be over, and the piece on its way back, when the next call returns. */
+        at += piece->size; /* The task may have ended, and the piece been returned, when the next call returns. */
         rc = cc_chan_send_task(u->line, &task);
         if (rc != 0) return rc;
     }
@@ -174,7 +175,7 @@ struct walk {
     uint8_t window[DECODE_WINDOW];
 };
 
-/* SCOUT-4: scouts that are wrong more often than right, or a walk that is hardly faster than the decoder was alone. */
+/* SCOUT-4: scouts are wrong more often than right, or the walk is hardly faster than the decoder alone. */
 static bool is_in_vain(const struct walk *w) {
     if (w->parts < SCOUT_TRIAL) return false;
     if (w->used < w->parts / 2) return true;
@@ -217,14 +218,14 @@ static int read_ahead(struct walk *w, size_t most, bool first) {
 
 static int join_scout(struct scout *s) {
     if (s->task.id == 0) return 0;
-    bool shield = cc_shield_begin(); /* Its memory must not go before it has ended. */
+    bool shield = cc_shield_begin(); /* Its memory must not be freed before it has ended. */
     int rc = cc_task_join(&s->task, NULL);
     cc_shield_end(shield);
     return rc;
 }
 
-/* Decodes the part from where the decoder stands, up to the byte `stop`, with the true window. The part's own cells may
- * hold what its scout has found; so others are filled, as often as it takes. */
+/* Decodes the part from the current position up to the byte `stop`, with the true window. The part's own cells may hold
+ * what its scout has found; so others are filled, as many as it takes. */
 static enum decode_status decode_part(struct walk *w, struct scout *s, struct decoder *d, size_t stop, int *rc) {
     enum decode_status status;
     do {
@@ -243,7 +244,7 @@ static enum decode_status decode_part(struct walk *w, struct scout *s, struct de
     return status;
 }
 
-/* Goes through one part. The decoder enters standing at `d` in it and leaves where it stopped. */
+/* Processes one part. The decoder starts at `d` in it, and stays where it stopped. */
 static enum decode_status walk_part(struct walk *w, struct scout *s, struct decoder *d, int *rc) {
     enum decode_status status = DECODE_STOP;
     if (s->start != FIND_NONE && (ptrdiff_t)s->start > position(s, d) && d->where != AT_END) {
@@ -261,7 +262,7 @@ static enum decode_status walk_part(struct walk *w, struct scout *s, struct deco
     return decode_part(w, s, d, s->part, rc);
 }
 
-/* What was read and not used goes back to the source. `end` is where the stream ended, in the memory of the first part;
+/* Unused input is returned to the source. `end` is where the stream ended, in the memory of the first part;
  * that may be in its overlap, which is the beginning of the second one. */
 static int give_back(struct walk *w, const uint8_t *end) {
     struct chunk **chunks = calloc(w->count + 1, sizeof *chunks);
@@ -315,7 +316,7 @@ const char *scout_expand(struct unpack *u, enum format format, const uint8_t *wi
         w.started--;
         *rc = read_ahead(&w, most, false);
     }
-    bool stands = *rc == 0 && error == NULL; /* The stream has ended at d->in, or one alone goes on there. */
+    bool stands = *rc == 0 && error == NULL; /* The stream has ended at d->in, or a single decoder continues there. */
     int back = give_back(&w, stands ? d->in : NULL);
     if (*rc == 0) *rc = back;
     free(w.queue);

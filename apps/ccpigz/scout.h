@@ -1,20 +1,20 @@
 /* scout.h - one ordinary deflate stream, decoded by several tasks.
  *
  * A deflate stream has no marks to start at, and every block may refer to the 32 KiB of data in front of it. So the
- * input is cut anywhere, and for each part a scout looks for the first block that begins in it (find.h) and decodes
+ * input is cut anywhere, and for each part a scout searches for the first block that begins in it (find.h) and decodes
  * from there, into cells of 16 bits, with placeholders for the data that it cannot know: 0x8000 + i stands for the i-th
- * byte of the window. It stops at the first block that begins in the next part. The fiber in expand.c, which knows
- * where the stream stands, goes from part to part: where a scout began just there, its cells are right but for the
- * placeholders, and tasks put the bytes in. Where it did not, the part is decoded again from where the stream stands.
+ * byte of the window. It stops at the first block that begins in the next part. The fiber in expand.c, which knows the
+ * position in the stream, goes from part to part: if a scout began exactly there, its cells are right except for the
+ * placeholders, and tasks fill in the bytes. If it did not, the part is decoded again from the true position.
  *
- * SCOUT-1  What a scout found counts only if it began at the very bit at which the part before it ended. So a block
- *          that was found where there is none costs time and nothing else.
- * SCOUT-2  A scout's cells are read by the tasks that resolve them; it goes back to the pool when the last one is done.
+ * SCOUT-1  The result of a scout is used only if it began at the very bit at which the previous part ended. So a false
+ *          block costs only time.
+ * SCOUT-2  A scout's cells are read by the tasks that resolve them; it is returned to the pool when the last one is
+ *          done.
  * SCOUT-3  A scout's memory is bounded: if its cells are full the rest of its part is decoded afterwards.
- * SCOUT-4  The walk ends where it does not pay: after every SCOUT_TRIAL parts it looks whether most scouts were right,
- *          and whether it takes less than nine tenths of the decoder's time alone. Data that do not compress are
- *          stored, and nothing is found in them.
- */
+ * SCOUT-4  The walk ends if it does not pay: after every SCOUT_TRIAL parts it checks whether most scouts were right,
+ *          and whether it takes less than nine tenths of the time of the decoder alone. Data that do not compress are
+ *          stored, and nothing is found in them. */
 #ifndef CCPIGZ_SCOUT_H
 #define CCPIGZ_SCOUT_H
 

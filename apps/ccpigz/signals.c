@@ -1,8 +1,7 @@
-/* signals.c - removes the temporary file and dies of the signal.
+/* signals.c - removes the temporary file, then lets the signal end the program.
  *
- * Fibers move between threads, so a mask of one thread's would hold nothing back. Instead a hold is a flag: a handler
- * that finds it leaves the signal's number behind, and the release raises it again.
- */
+ * Fibers move between threads, so the mask of one thread would block nothing. Instead a hold is a flag: a handler that
+ * finds it set stores the signal's number, and the release raises it again. */
 #include "signals.h"
 
 #include <signal.h>
@@ -29,7 +28,7 @@ static void die_of(int number) {
 static void handle(int number) { /* SIGNAL-1 */
     if (atomic_load(&held)) {
         atomic_store(&waiting, number);
-        /* The release may have looked just before. */
+        /* The release may have checked just before. */
         if (atomic_load(&held)) return;
     }
     die_of(number);
@@ -41,7 +40,7 @@ void signals_install(void) {
     for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++) {
         struct sigaction before;
         sigaction(deadly[i], NULL, &before);
-        if (before.sa_handler != SIG_IGN) sigaction(deadly[i], &action, NULL); /* nohup has a say */
+        if (before.sa_handler != SIG_IGN) sigaction(deadly[i], &action, NULL); /* may be ignored (nohup) */
     }
 }
 

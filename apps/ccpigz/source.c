@@ -1,4 +1,4 @@
-/* source.c - a fiber that reads ahead, if need be, and the one who takes from it. */
+/* source.c - a fiber that reads ahead, if necessary, and its consumer. */
 #include "source.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ static int read_chunk(struct source *s, struct chunk **next) {
     return 0;
 }
 
-/* What comes behind the chunks so far: true, or it is the end. */
+/* Reads the chunk after those so far: true, or false at the end. */
 static bool take(struct source *s, const struct chunk *next) {
     if (next->size > 0) {
         atomic_fetch_add(&s->job->bytes_in, next->size);
@@ -129,7 +129,7 @@ static int make_room(struct source *s, size_t count) {
 
 int source_unread(struct source *s, struct chunk **chunks, size_t count) {
     if (make_room(s, count + 1) != 0) return ENOMEM;
-    /* What is left of the present one comes behind them. */
+    /* The rest of the current one follows them. */
     if (s->chunk != NULL) {
         s->chunk->begin = s->at;
         s->unread[s->unread_count++] = s->chunk;
@@ -223,14 +223,14 @@ size_t source_fill(struct source *s, uint8_t *to, size_t n) {
     return put;
 }
 
-/* Of a file, straight to where it is wanted; true: there was something. */
+/* For a file: reads directly to the destination; true: there was something. */
 static bool read_past_chunks(struct source *s, uint8_t *to, size_t n, size_t *got) {
     if (s->filled != NULL || s->drained || s->unread_count > 0 || n - *got < SOURCE_CHUNK) return false;
     int error;
     size_t some = job_read_some(s->job, to + *got, n - *got, &error);
     atomic_fetch_add(&s->job->bytes_in, some);
     *got += some;
-    return some > 0; /* An end or an error is met again by the next chunk. */
+    return some > 0; /* The next chunk will see the end or the error again. */
 }
 
 size_t source_read(struct source *s, uint8_t *to, size_t n) {

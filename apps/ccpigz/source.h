@@ -1,10 +1,8 @@
-/* source.h - the compressed input as the decoder wants it: in chunks that hang together. What comes from a pipe is read
- * ahead by a fiber; a file is read when it is needed, because waking somebody for a chunk takes longer than to copy it.
+/* source.h - the compressed input for the decoder, in contiguous chunks. A pipe is read ahead by a fiber; a file is
+ * read on demand, because waking a fiber for a chunk takes longer than copying it.
  *
- * SOURCE-1  Bytes that were not used up are copied in front of the next chunk, so that [at, end) always begins where
- *           the decoder stopped; there are at most DECODE_REST of them (DECODE-2), and so much room is in front of a
- *           chunk.
- */
+ * SOURCE-1  Bytes that were not consumed are copied before the next chunk, so that [at, end) always begins where the
+ *           decoder stopped; there are at most DECODE_REST of them (DECODE-2), and that much space precedes a chunk. */
 #ifndef CCPIGZ_SOURCE_H
 #define CCPIGZ_SOURCE_H
 
@@ -22,7 +20,7 @@ struct chunk {
     void (*release)(void *owner); /* when it is used up */
     void *owner;
     size_t size;
-    int error; /* behind these bytes, reading failed */
+    int error; /* after these bytes, reading failed */
     uint8_t *data;
     const uint8_t *begin; /* of those not used; for source_unread */
 };
@@ -31,7 +29,7 @@ struct source {
     struct job *job;
     struct pool chunks;
     CCChan *filled;        /* by the fiber; NULL: there is none */
-    struct chunk *unsent;  /* the fiber was cancelled and has kept it */
+    struct chunk *unsent;  /* the fiber was cancelled while it had this */
     struct chunk **unread; /* chunks that were given back: a stack */
     size_t unread_count, unread_capacity;
     struct chunk *chunk; /* NULL at first */
@@ -56,13 +54,13 @@ int source_peek(struct source *source, size_t i);
 int source_byte(void *source);
 /* Copies n bytes, or as many as there are. */
 size_t source_read(struct source *source, uint8_t *to, size_t n);
-/* Of a file all of whose bytes so far are used up: reads up to n bytes straight to where they are wanted, and a little
- * of what follows them. Returns their number; 0: there is nothing to be had in this way, and source_next knows why. */
+/* For a file whose bytes so far are consumed: reads up to n bytes directly to their destination, and a little of what
+ * follows them. Returns their number; 0: not possible in this way, and source_next knows why. */
 size_t source_fill(struct source *source, uint8_t *to, size_t n);
-/* Gives chunks back that others have read: count of them, in order, to be read again before anything else. 0, or
- * ENOMEM. */
+/* Returns chunks that others have read: count of them, in order, to be read again before anything else. 0, or ENOMEM.
+ */
 int source_unread(struct source *source, struct chunk **chunks, size_t count);
-/* Gives bytes back, of which a copy is made: `count` parts, in order. 0, or ENOMEM. */
+/* Returns bytes, which are copied: `count` parts, in order. 0, or ENOMEM. */
 int source_return(struct source *source, const struct iovec *parts, size_t count);
 /* When the fiber that reads ahead was cancelled and has ended: what it has read is not lost. 0, or ENOMEM. */
 int source_resume(struct source *source);

@@ -1,7 +1,7 @@
-/* table.c - canonical codes become tables.
+/* table.c - builds decoding tables from canonical codes.
  *
  * The codes are assigned in order of length, so the table grows with it: while it is indexed by k bits each code of k
- * bits fills one entry, and going to k + 1 bits copies the table behind itself. No entry is computed twice.
+ * bits fills one entry, and going to k + 1 bits appends a copy of the table to itself. No entry is computed twice.
  */
 #include "table.h"
 
@@ -40,7 +40,7 @@ static uint32_t next_reversed(uint32_t code, unsigned length) {
     return (code & (bit - 1)) | bit;
 }
 
-/* The codes that are longer than the table's index go to second tables behind it, one for each beginning. */
+/* Codes that are longer than the table's index go to second-level tables after it, one for each prefix. */
 static void make_second_tables(uint32_t *table, unsigned bits, const uint16_t *symbols, const unsigned *counts,
                                uint32_t code, enum table_kind kind) {
     uint32_t begin = 0, end = 1u << bits, prefix = UINT32_MAX;
@@ -51,7 +51,7 @@ static void make_second_tables(uint32_t *table, unsigned bits, const uint16_t *s
             if ((code & ((1u << bits) - 1)) != prefix) {
                 prefix = code & ((1u << bits) - 1);
                 begin = end;
-                /* Just as large as the codes that still have to go in here need it. */
+                /* Just large enough for the remaining codes with this prefix. */
                 second_bits = length - bits;
                 int room = 1 << second_bits;
                 while (bits + second_bits < MAX_LENGTH && (room -= (int)left[bits + second_bits]) > 0) {
@@ -90,7 +90,7 @@ bool table_make(uint32_t *table, unsigned bits, const uint8_t *lengths, unsigned
     }
     if (!complete) {
         for (uint32_t i = 0; i < 1u << bits; i++) {
-            /* What is no code has a length, too: it is wrong only once that bit is there. */
+            /* An invalid code has a length, too: it is an error only when that many bits are there. */
             table[i] = unused == n || (i & 1) != 0 ? ENTRY_ODD + (1u << 8) + 1 : entry_of(sorted[0], 1, kind);
         }
         return true;

@@ -1,6 +1,6 @@
 /* table.h - decoding tables for the codes of DEFLATE.
  *
- * An entry of 32 bits says all that is needed to use up a symbol:
+ * An entry of 32 bits has all that is needed to consume a symbol:
  *
  *   bits 0-7    how many bits to drop, extra bits included
  *   bits 8-13   how many of them are the code; for a pointer: how many bits the second table is indexed by

@@ -1,4 +1,4 @@
-/* unpack.c - the decompressing pipeline's two ends: what is set up and what is written. The walk between them is in
+/* unpack.c - the two ends of the decompressing pipeline: set-up and writer. The walk between them is in
  * expand.c; the rules are in unpack.h. */
 #include "unpack.h"
 #include "check.h"
@@ -84,7 +84,7 @@ void *unpack_decode_member(void *arg) {
     d->in = piece->packed + piece->header_size;
     d->in_end = d->in + piece->packed_size;
     d->last = true;
-    /* One byte more than there should be: a decoder that finds no room does not look for the end. */
+    /* One byte more than there should be: a decoder without space does not check for the end. */
     enum decode_status status = decode_bytes(d, out, &out, piece->data + piece->want_length + 1);
     piece->size = (size_t)(out - piece->data);
     if (status == DECODE_BAD)
@@ -166,7 +166,7 @@ int unpack_send(struct unpack *u, struct piece *piece, void *(*task_fn)(void *pi
     return rc != 0 ? rc : cc_chan_send_task(u->line, &task);
 }
 
-/* 0; -1: failed, and said so; or an error that nobody has spoken of yet. */
+/* 0; -1: failed, with a message; or an error that is not reported yet. */
 static int write_pieces(struct unpack *u) {
     for (;;) {
         void *result;
@@ -196,7 +196,7 @@ static void *walk_on(void *arg) {
     return NULL;
 }
 
-/* Leaves in u->status 0; -1: failed, and said so; or an error that nobody has spoken of yet. */
+/* Leaves in u->status 0; -1: failed, with a message; or an error that is not reported yet. */
 static void *unpack_together(void *arg) {
     struct unpack *u = arg;
     size_t capacity = u->members.capacity + u->pieces.capacity;
@@ -219,13 +219,13 @@ static void *unpack_together(void *arg) {
 
 /* 0, or an errno value. */
 static int prepare(struct unpack *u) {
-    /* With one worker the next member is decoded while one is written. Several had better wait a moment for that: each
-     * member takes its data's size and its own. */
+    /* With one worker the next member is decoded while one is written. With several it is better to wait: each member
+     * takes memory for itself and its data. */
     const struct options *o = u->job->options;
     size_t workers = o->workers, members = workers > 1 ? workers : 2;
     int rc = pool_open(&u->pieces, PIECES(o), make_piece, free_piece, &u->pieces, "pieces");
     if (rc == 0) rc = pool_open(&u->members, members, make_member, free_piece, &u->members, "members");
-    /* A walk through a stream has one more than it has workers, and what it gives back may be read by the next walk. */
+    /* A walk through a stream has one more than it has workers, and what it returns may be read by the next walk. */
     if (rc == 0) rc = pool_open(&u->scouts, 2 * workers + 5, scout_make, scout_free, &u->scouts, "scouts");
     if (rc == 0) rc = source_open(&u->source, u->job);
     u->decoder = malloc(sizeof *u->decoder);
@@ -233,7 +233,7 @@ static int prepare(struct unpack *u) {
     return rc == 0 && (u->taken == NULL || u->decoder == NULL) ? ENOMEM : rc;
 }
 
-/* A member was another than its header tells: gives back what was read behind that header (EXPAND-2). 0, or an errno
+/* The sizes in a member's header were wrong: returns what was read after that header (EXPAND-2). 0, or an errno
  * value. */
 static int go_back(struct unpack *u) {
     size_t capacity = u->members.capacity, count = 0;

@@ -4,16 +4,15 @@
  *   reads ahead --> walks from member to member --- pieces ---> check or decode ---> receives them in order, writes,
  *                   and decodes what only one can decode          ordered channel    compares the check values
  *
- * UNPACK-1  All that is known of the output comes down the line as pieces, errors and warnings too: what precedes an
- *           error is written before the error is told.
- * UNPACK-2  Memory is bounded whatever the input says: pieces have a fixed size; a member whose size is told is taken
+ * UNPACK-1  All output reaches the writer as pieces, errors and warnings too: what precedes an error is written before
+ *           the error is reported.
+ * UNPACK-2  Memory is bounded whatever the input says: pieces have a fixed size; a member whose size is known is taken
  *           as a whole only if it and its data are smaller than MEMBER_LIMIT.
- * UNPACK-3  The walk begins alone, without a pipeline and without a runtime: what it sends is checked and written on
- *           the spot. Small files end like this, and so do stored blocks, which are copied in less time than somebody
- *           is woken. With UNPACK_MUCH of coded input ahead, if others can help, the walk ends with UNPACK_ON, and goes
- *           on where it was as a fiber. With a stream of which only one can decode they help if reading or writing
- *           takes time: to hand data to another processor only to be checked there takes longer than to check them.
- */
+ * UNPACK-3  The walk starts alone, without a pipeline and without a runtime: what it sends is checked and written at
+ *           once. Small files end like this, and so do stored blocks, which are copied in less time than a wake takes.
+ *           With UNPACK_MUCH of coded input ahead, if others can help, the walk ends with UNPACK_ON, and continues as a
+ *           fiber where it was. For a stream that only one task can decode they help if reading or writing takes time:
+ *           passing data to another processor only to be checked takes longer than checking them. */
 #ifndef CCPIGZ_UNPACK_H
 #define CCPIGZ_UNPACK_H
 
@@ -38,7 +37,7 @@
 #define UNPACK_MUCH ((size_t)256 * 1024)
 #endif
 #define UNPACK_ON EINPROGRESS /* of the walk: the rest is for the pipeline */
-#define UNPACK_AGAIN EAGAIN   /* a hint was wrong: from there on again, without hints (EXPAND-1) */
+#define UNPACK_AGAIN EAGAIN   /* a hint was wrong: repeat from there, without hints (EXPAND-1) */
 #define HEADER_KEPT 1024      /* a member with a longer header is not taken as a whole */
 
 /* Some bytes of the output. */
@@ -100,24 +99,23 @@ struct unpack {
     CCWaitGroup unverified;
     uint8_t header[HEADER_KEPT]; /* the one that was read last */
     size_t header_size;
-    /* Where the walk is, when it goes on. */
+    /* Where the walk continues. */
     struct stream stream;
     struct wrapper member; /* member_size is not 0: its header was read */
     bool in_member;        /* a header was read, and is not in `member` */
 };
 
-/* Walks through the input. 0; ENODATA: something was sent behind which there is nothing; UNPACK_ON; or an error, -1 if
- * it was said. */
+/* Walks through the input. 0; ENODATA: the last piece was sent; UNPACK_ON; or an error, -1 if it was reported. */
 int unpack_walk(struct unpack *unpack);
 
 /* ---- parts of it ---- */
 
-/* Sends a piece down the line, by way of a task; alone, runs the task and writes the piece. 0, or an error; -1:
- * said. */
+/* Sends a piece to the writer, through a task; alone, runs the task and writes the piece. 0, or an error; -1: reported.
+ */
 int unpack_send(struct unpack *u, struct piece *piece, void *(*task)(void *piece));
-/* Alone: writes the piece, of which nothing is kept but the window, and clears it. 0; -1: failed, and said so. */
+/* Alone: writes the piece, of which nothing is kept but the window, and clears it. 0; -1: failed, with a message. */
 int unpack_write(struct unpack *u, struct piece *piece);
-/* Sends an end: an error, a word about what is wrong with the data, or a warning. */
+/* Sends an end: an error, a message about invalid data, or a warning. */
 int unpack_tell_error(struct unpack *u, const char *error);
 int unpack_tell_damage(struct unpack *u, const char *error);
 int unpack_tell_warning(struct unpack *u, const char *warning);

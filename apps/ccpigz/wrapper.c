@@ -100,7 +100,7 @@ static uint32_t get_le(struct header_reader *r, unsigned bytes) {
     return value;
 }
 
-/* Looks for our own field and bgzip's among the extra ones; what is malformed there is of no interest. */
+/* Searches the extra fields for ccpigz's and bgzip's; malformed ones are ignored. */
 static void read_extra(struct header_reader *r, struct wrapper *w) {
     uint32_t left = get_le(r, 2);
     while (left >= 4 && !r->short_of) {

@@ -1,7 +1,7 @@
-/* wrapper.h - what stands around the deflate data: gzip's header and trailer (RFC 1952), zlib's (RFC 1950), or nothing.
+/* wrapper.h - what encloses the deflate data: gzip's header and trailer (RFC 1952), zlib's (RFC 1950), or nothing.
  *
  * A member that libdeflate made says in an extra field, CP, how long it is and how long its data are; bgzip's have such
- * a field too, BC. Such members are decompressed side by side.
+ * a field too, BC. Such members are decompressed in parallel.
  */
 #ifndef CCPIGZ_WRAPPER_H
 #define CCPIGZ_WRAPPER_H
