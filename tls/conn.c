@@ -1,20 +1,19 @@
 /* conn.c - a connection: OpenSSL between two pieces of memory, and fibers that carry bytes between these and the
  * connection below.
  *
- * TLS-3  `in` is empty when OpenSSL wants bytes, and whoever gets them holds `reading`, or `handshaking` before the
- *        connection is ready. So bytes are given to OpenSSL in the order in which they came.
- * TLS-4  What OpenSSL has written is in `sending`, then `out`, and goes out in this order: whoever carries it holds
+ * TLS-3  `in` is empty when OpenSSL needs bytes, and the fiber that reads them holds `reading`, or `handshaking` before
+ *        the connection is ready. So OpenSSL gets bytes in the order in which they arrived.
+ * TLS-4  What OpenSSL has written is in `sending`, then `out`, and is sent in this order: the fiber that sends it holds
  *        `flushing`. Nothing of it is dropped unless the connection is broken, so that a write that was cancelled
- *        within a record does not spoil the stream.
+ *        within a record does not corrupt the stream.
  * TLS-5  A connection that waits for its peer holds none of these buffers when they are empty, and OpenSSL none of its
- *        own; a fiber that has waited for a while gives back what OpenSSL has used of its stack. `out` has an end: a
- *        peer that makes us answer and does not read waits.
- * TLS-6  From `in_kernel` on the kernel encrypts what is sent (kTLS): bytes of the program go to the connection below
- *        as they are, and `out` holds the other records of OpenSSL, each behind its type and length. All that was
- *        written before has gone out then.
- * TLS-7  The kernel takes a record when TCP has some room, and drops what does not fit if the socket is closed then. So
- *        what was sent counts as sent when the socket is writable again: then there is room for a record.
- */
+ *        own; a fiber that has waited for a while returns what OpenSSL has used of its stack. `out` is bounded: a peer
+ *        that causes answers and does not read them has to wait.
+ * TLS-6  From `in_kernel` on the kernel encrypts what is sent (kTLS): bytes of the program are passed to the connection
+ *        below unchanged, and `out` holds the other records of OpenSSL, each preceded by its type and length. All that
+ *        was written before has been sent by then.
+ * TLS-7  The kernel takes a record when TCP has some space, and drops what does not fit if the socket is closed then.
+ *        So data counts as sent when the socket is writable again: then there is space for a record. */
 #include "tls.h"
 
 #include <ccc/cc_fd.h>
@@ -36,7 +35,7 @@ enum {
     OUT_MAX = 128 * 1024, /* the most that OpenSSL may leave in `out` */
     POLL_FIRST_MS = 1,
     POLL_LAST_MS = 64,
-    NOTICE_MS = 1000, /* the close notify: how long it waits for room before it looks who reads */
+    NOTICE_MS = 1000, /* the close_notify: how long it waits for space before it checks for a reader */
     IDLE_MS = 250,    /* for so long a connection keeps the stack that OpenSSL has used */
     DRAIN_MAX = 64 * 1024,
     WHY_SIZE = 320,
@@ -59,7 +58,7 @@ struct tls_conn {
     CCConn *under;
     CCTls *tls;
     SSL *ssl;
-    char *host;          /* of a client; NULL: anybody */
+    char *host;          /* of a client; NULL: any host */
     CCMutex handshaking; /* one makes the handshake, others wait for it */
     CCMutex reading;     /* TLS-3 */
     CCMutex writing;     /* the records of one write follow one another */
@@ -84,7 +83,7 @@ struct tls_conn {
     bool carried;              /* a call waits in `under` to send */
     unsigned inside;           /* calls */
     int broken;                /* an errno value that every call returns */
-    int write_broken;          /* that every write returns: nobody reads any more */
+    int write_broken;          /* that every write returns: the peer does not read any more */
     char *why;                 /* the sentence of `broken` */
 };
 
@@ -220,7 +219,7 @@ static int bio_write(BIO *bio, const char *from, size_t size, size_t *n) {
         ERR_raise(ERR_LIB_BIO, ERR_R_INTERNAL_ERROR);
         return 0;
     }
-    if (t->write_broken != 0) { /* nobody reads it; what the peer has said last may still be read */
+    if (t->write_broken != 0) { /* the peer does not read; its last bytes can still be read */
         *n = size;
         return 1;
     }
@@ -325,8 +324,8 @@ static int await_room(struct tls_conn *t, bool wait, CCDeadline deadline) {
     return error;
 }
 
-/* Sends what OpenSSL has written. 0, or an errno value: then it is still there, unless nobody reads any more. EAGAIN:
- * not all of it can be sent without waiting. */
+/* Sends what OpenSSL has written. 0, or an errno value: then it is kept, unless the peer does not read any more.
+ * EAGAIN: not all of it can be sent without waiting. */
 static int flush(struct tls_conn *t, bool wait, CCDeadline deadline) {
     int error = wait ? cc_mutex_lock_until(&t->flushing, deadline) : cc_mutex_lock_try(&t->flushing);
     if (error != 0) return error;
@@ -338,9 +337,9 @@ static int flush(struct tls_conn *t, bool wait, CCDeadline deadline) {
         t->carried = wait && next != NULL;
         end_step(t);
         if (next == NULL && held) error = await_room(t, wait, deadline);
-        if (next == NULL && held && error == 0) continue; /* somebody may have written meanwhile */
+        if (next == NULL && held && error == 0) continue; /* another fiber may have written meanwhile */
         if (next == NULL) break;
-        unsigned char *from = next->at + next->begin; /* TLS-4: nobody else changes `sending` */
+        unsigned char *from = next->at + next->begin; /* TLS-4: no other fiber changes `sending` */
         size_t size = next->end - next->begin;
         error = in_kernel ? send_record(t, from, &put, wait, deadline)
                 : wait    ? cc_write_until(t->under, from, size, &put, deadline)
@@ -368,8 +367,8 @@ static int await_idle(struct tls_conn *t, bool drained, CCDeadline deadline) {
     return cc_conn_await(t->under, drained, deadline);
 }
 
-/* Until a read of the connection below may find something. Bytes that are left of a write, and that nobody carries, are
- * tried again meanwhile: the peer may wait for them. */
+/* Until a read of the connection below may find something. Bytes that are left of a write, and that no other fiber
+ * sends, are tried again meanwhile: the peer may wait for them. */
 static int await_bytes(struct tls_conn *t, bool drained, CCDeadline deadline) {
     for (uint64_t pause = POLL_FIRST_MS;; pause = pause < POLL_LAST_MS ? pause * 2 : pause) {
         begin_step(t);
@@ -412,7 +411,7 @@ static void give_place_back_locked(struct tls_conn *t) {
     t->has_place = false;
 }
 
-/* A server's place among the handshakes. It is taken when the client has sent something. */
+/* A server's slot among the handshakes in progress. It is taken when the client has sent something. */
 static int take_place(struct tls_conn *t, bool wait, CCDeadline deadline) {
     begin_step(t);
     bool needed = t->tls->server && !t->has_place;
@@ -438,7 +437,7 @@ static enum step handshake_step(struct tls_conn *t, int *error) {
         *error = tell_broken_locked(t);
     } else {
         step = judge_locked(t, SSL_do_handshake(t->ssl));
-        if (step == STEP_END) { /* a notice before the end of the handshake */
+        if (step == STEP_END) { /* a close_notify before the end of the handshake */
             set_broken_locked(t, ECONNRESET, "the peer has closed the connection during the handshake");
             step = STEP_FAILED;
         }
@@ -460,7 +459,7 @@ static int make_handshake(struct tls_conn *t, bool wait, CCDeadline deadline) {
             return error;
         }
         int sent = flush(t, wait, deadline);
-        /* A peer that does not read any more has perhaps said why. */
+        /* A peer that does not read any more may have sent an alert. */
         if (sent == ECANCELED || sent == ETIMEDOUT || sent == ENOMEM || sent == EBADF) return sent;
         if (step == STEP_DONE) return 0;
         if (step == STEP_WANTS_ROOM && sent == EAGAIN) return EAGAIN;
@@ -760,7 +759,7 @@ static int tls_splice(void *state, int pipe, size_t count, size_t *n, CCDeadline
 
 /* ---- ends ---- */
 
-/* The close notify; nothing is written behind it. */
+/* The close_notify; nothing is written after it. */
 static void notify_locked(struct tls_conn *t) {
     if (t->noticed || !t->ready || t->broken != 0) return;
     t->noticed = true;
@@ -774,9 +773,9 @@ static bool somebody_reads(struct tls_conn *t) {
     return false;
 }
 
-/* A notice that finds no room waits for it, as a write does. It cannot be left to a fiber that reads: that one sends
- * what it finds before it waits for the peer, and perhaps waits already. If nobody reads, the peer may wait for the
- * caller to do so: then it is left here after a while, and a read that waits sends it. */
+/* A close_notify without space waits for it, as a write does. It cannot be left to a reading fiber, which sends what it
+ * finds before it waits for the peer, and may already wait. If no fiber reads, the peer may wait for the caller to do
+ * so: then the close_notify is kept here after a while, and the next read that waits sends it. */
 static int send_notice(struct tls_conn *t) {
     int error = flush(t, false, CC_FOREVER);
     while (error == EAGAIN) {
@@ -787,14 +786,14 @@ static int send_notice(struct tls_conn *t) {
         error = EAGAIN;
     }
     bool left = error == ECANCELED || error == ETIMEDOUT || error == ENOMEM || error == EBADF;
-    return left ? error : 0; /* else nobody is there to be told */
+    return left ? error : 0; /* else there is no peer to send it to */
 }
 
 static int tls_shutdown(void *state, bool read, bool write) {
     struct tls_conn *t = state;
     begin_step(t);
     t->inside++;
-    bool unfinished = write && (!t->ready || (t->carried && !t->noticed)); /* noticed: the end itself is on its way */
+    bool unfinished = write && (!t->ready || (t->carried && !t->noticed)); /* noticed: the end itself will follow */
     if (write && !unfinished) notify_locked(t);
     if (write) t->noticed = true;
     if (read) t->read_shut = true;
@@ -808,9 +807,9 @@ static int tls_shutdown(void *state, bool read, bool write) {
     return leave(t, error);
 }
 
-/* A connection with unread bytes is reset when it is closed, and the peer loses what it has not read. What the program
- * did not write must not cause that: the tickets of a server, which a client that only writes never reads, and the
- * notice of a client that has ended its side before the answer. */
+/* A connection with unread bytes is reset when it is closed, and the peer loses what it has not read. Bytes that the
+ * program did not write must not cause that: the tickets of a server, which a client that only writes never reads, and
+ * the close_notify of a client that has ended its side before the answer. */
 static void drain(struct tls_conn *t) {
     unsigned char ignored[1024];
     size_t n = 0;
@@ -854,8 +853,8 @@ static void free_conn(struct tls_conn *t) {
     free(t);
 }
 
-/* TLS-7: a socket that is closed sends what it holds back. If that came out of a pipe, and nobody reads any more, the
- * system raises SIGPIPE for it, as splice(2) does. Nothing here switches. */
+/* TLS-7: a socket that is closed sends what it holds back. If that came out of a pipe, and the peer does not read any
+ * more, the system raises SIGPIPE for it, as splice(2) does. Nothing here switches. */
 static __attribute__((noinline)) void close_quietly(CCConn *under, void (*end)(CCConn *)) {
     struct timespec now = {0, 0};
     sigset_t signal, before, pending;
@@ -919,7 +918,7 @@ static int tls_alive(void *state) {
     end_step(t);
     if (error == 0 && !ready) {
         error = cc_conn_alive(t->under);
-    } else if (error == 0 && cc_mutex_lock_try(&t->reading) == 0) { /* else somebody reads, and would know */
+    } else if (error == 0 && cc_mutex_lock_try(&t->reading) == 0) { /* else a reader would have noticed */
         error = alive_held(t);
         (void)cc_mutex_unlock(&t->reading);
     }
@@ -956,7 +955,7 @@ const char *cc__tls_conn_host(const SSL *ssl, CCTls **tls) {
     return t->host;
 }
 
-/* A host that is an IP address has no name to be sent, and is looked for elsewhere in the certificate. */
+/* A host that is an IP address has no name to send, and is compared with other fields of the certificate. */
 static bool expect_host(SSL *ssl, const char *host) {
     char plain[64];
     size_t length = strcspn(host, "%"); /* without the zone */

@@ -1,4 +1,4 @@
-/* error.c - why something has failed, in a sentence. */
+/* error.c - texts of errors. */
 #include "tls.h"
 
 #include <ccc/cc_local.h>

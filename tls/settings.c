@@ -1,6 +1,5 @@
 /* settings.c - certificates, authorities, protocols: one SSL_CTX at a time, which a reload replaces. Connections keep
- * the one that they began with.
- */
+ * the one that they started with. */
 #include "tls.h"
 
 #include <ccc/cc_blocking.h>
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of TLS 1.2: keys that are forgotten, and encryption that cannot be tampered with. TLS 1.3 has no others. */
+/* For TLS 1.2: forward secrecy and authenticated encryption. TLS 1.3 has no others. */
 #define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20:DHE+AESGCM:DHE+CHACHA20"
 
 /* ---- what belongs to one SSL_CTX ---- */
@@ -83,7 +82,7 @@ static BIO *open_pem(const char *source, int *error) {
     return bio;
 }
 
-/* Nobody is asked for a pass phrase. */
+/* Never asks for a pass phrase. */
 static int no_phrase(char *text, int size, int write, void *arg) {
     (void)text, (void)size, (void)write, (void)arg;
     return -1;
@@ -255,9 +254,9 @@ static void set_sessions(SSL_CTX *context, const CCTlsOptions *o, bool server) {
         (void)SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
         (void)SSL_CTX_set_num_tickets(context, 0);
     } else {
-        (void)SSL_CTX_set_num_tickets(context, 1); /* a client of ours keeps one */
+        (void)SSL_CTX_set_num_tickets(context, 1); /* a client of this library keeps one */
     }
-    /* The server keeps nothing for a client: what a session is, the ticket says. */
+    /* The server keeps no state for a client: the ticket contains the session. */
     long mode = server || o->no_tickets ? SSL_SESS_CACHE_OFF : SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL;
     (void)SSL_CTX_set_session_cache_mode(context, mode);
     if (mode != SSL_SESS_CACHE_OFF) SSL_CTX_sess_set_new_cb(context, keep_session);
@@ -266,7 +265,7 @@ static void set_sessions(SSL_CTX *context, const CCTlsOptions *o, bool server) {
 static int fill_context(SSL_CTX *context, struct extra *e, const CCTlsOptions *o, CCTlsVerify verify, bool server) {
     (void)SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                            SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-    /* The chain is what the file says: OpenSSL would look for one in each handshake. */
+    /* The chain is that of the file: otherwise OpenSSL would build one in each handshake. */
     (void)SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                         SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
     if (o->ktls) (void)SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS);
@@ -285,7 +284,7 @@ struct build {
     CCTlsVerify verify;
     SSL_CTX *context;
     int error;
-    char text[320]; /* the sentence is this thread's; the caller may be a fiber */
+    char text[320]; /* the text belongs to this thread; the caller may be a fiber */
 };
 
 static void *build_context(void *arg) {
@@ -389,7 +388,8 @@ static void forget_sessions_locked(CCTls *tls) {
     }
 }
 
-/* Tickets of the old context stay good in the new one, unless they stand for a certificate that was checked. */
+/* Tickets of the old context stay valid in the new one, unless they stand for a client certificate that was verified.
+ */
 static void pass_on_ticket_keys(SSL_CTX *from, SSL_CTX *to) {
     unsigned char keys[256];
     long length = SSL_CTX_set_tlsext_ticket_keys(from, NULL, 0);
@@ -457,7 +457,7 @@ SSL_SESSION *cc__tls_take_session(CCTls *tls, const SSL *ssl, const char *host) 
     for (unsigned i = 0; i < SESSIONS_KEPT && found == NULL && is_present_locked(tls, ssl); i++) {
         struct session *s = &tls->sessions[i];
         if (s->host == NULL || strcmp(s->host, host) != 0) continue;
-        found = s->session; /* a ticket is used once: who sees it twice sees that it is the same client */
+        found = s->session; /* a ticket is used once: an observer who sees it twice could link the connections */
         free(s->host);
         *s = (struct session){0};
     }
@@ -465,7 +465,7 @@ SSL_SESSION *cc__tls_take_session(CCTls *tls, const SSL *ssl, const char *host) 
     return found;
 }
 
-/* Where the session of a host goes: in place of its last one, where there is room, or in place of another's. */
+/* Where the session of a host is stored: in place of its last one, in a free slot, or in place of another's. */
 static struct session *place_locked(CCTls *tls, const char *host) {
     struct session *place = NULL;
     for (unsigned i = 0; i < SESSIONS_KEPT; i++) {
