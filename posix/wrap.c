@@ -25,7 +25,7 @@
     type __wrap_##name(__VA_ARGS__); \
     type __wrap_##name(__VA_ARGS__)
 
-/* ---- where we are ---- */
+/* ---- the context of the call ---- */
 
 /* The linker redirects the calls of libccc.a, too, which would then call itself for ever. */
 __attribute__((constructor)) static void refuse_static_library(void) {
@@ -37,8 +37,8 @@ __attribute__((constructor)) static void refuse_static_library(void) {
     abort();
 }
 
-/* errno is the thread's, and a call that parks may return on another one. Compilers take its address for constant, and
- * would keep it across the call: so it is used here only, and these are not inlined. */
+/* errno belongs to the thread, and a call that parks may return on another one. Compilers assume that its address is
+ * constant, and would keep it across the call: so it is used here only, and these are not inlined. */
 __attribute__((noinline)) static int errno_here(void) {
     return errno;
 }
@@ -61,8 +61,8 @@ static CCDeadline socket_deadline(int fd, int option) {
     return is_set ? cc_after_ns((uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_usec * 1000) : CC_FOREVER;
 }
 
-/* A result as libc has it. `moved` bytes went through before the error. ETIMEDOUT may be the connection's own, whose
- * peer has gone; if the deadline has passed, it is taken for that of a socket with a timeout. */
+/* A result as libc has it. `moved` bytes went through before the error. ETIMEDOUT may come from the connection, whose
+ * peer does not answer; if the deadline has passed, it is taken for the timeout of the socket. */
 static ssize_t answer(int error, size_t moved, CCDeadline deadline) {
     if (error == 0 || moved > 0) return (ssize_t)moved;
     set_errno(error == ETIMEDOUT && deadline.ns <= cc_now_ns() ? EAGAIN : error);
@@ -106,13 +106,13 @@ WRAP(ssize_t, write, int fd, const void *bytes, size_t size) {
 
 /* ---- messages ---- */
 
-/* Calls that do not wait, or that are about something else than the stream. */
+/* Calls that do not wait, or that concern something other than the stream. */
 static bool plain_call(int flags) {
     return !cc_in_fiber() || (flags & (MSG_DONTWAIT | MSG_OOB | MSG_ERRQUEUE)) != 0;
 }
 
-/* With MSG_WAITALL a stream is read until there is as much as was asked for; messages are not joined. A peek cannot go
- * on where it ended, nor can what brings descriptors along. */
+/* With MSG_WAITALL a stream is read until there is as much as was asked for; messages are not joined. A peek cannot
+ * continue where it ended, nor can a message with descriptors. */
 static bool wants_all(int fd, const struct msghdr *message, int flags) {
     int type = 0, saved = errno_here();
     socklen_t size = sizeof type;
@@ -225,7 +225,7 @@ WRAP(ssize_t, send, int fd, const void *bytes, size_t size, int flags) {
 
 /* ---- connections ---- */
 
-/* cc_fd_accept returns a descriptor that is the library's, non-blocking and close-on-exec. */
+/* cc_fd_accept returns an adopted descriptor, non-blocking and close-on-exec. */
 static int as_asked_for(int connection, int flags) {
     (void)cc_fd_release(connection);
     int saved = errno_here(), status = fcntl(connection, F_GETFL);
@@ -363,7 +363,7 @@ static struct lookup *new_lookup(const char *host, const char *service, const st
     return l;
 }
 
-/* In the pool for slow calls. A caller that is cancelled leaves the lookup behind. */
+/* In the pool for slow calls. A cancelled caller abandons the lookup. */
 int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found) {
     bool numeric = hints != NULL && (hints->ai_flags & AI_NUMERICHOST) != 0;
     if (!cc_in_fiber() || host == NULL || numeric) return __real_getaddrinfo(host, service, hints, found);
@@ -371,7 +371,7 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
     if (l == NULL) return EAI_MEMORY;
     CCBlockingOptions options = {.pool = CC_POOL_SLOW, .may_abandon = true, .cleanup = drop_lookup};
     int error = cc_blocking_ex(look_up, l, NULL, &options, CC_FOREVER);
-    if (error == ECANCELED || error == ETIMEDOUT) { /* l is the pool's */
+    if (error == ECANCELED || error == ETIMEDOUT) { /* the pool owns l */
         set_errno(error);
         return EAI_SYSTEM;
     }
