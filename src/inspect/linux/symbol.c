@@ -50,9 +50,11 @@ static bool stack_is_small(void) {
 #include <backtrace.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 static struct backtrace_state *state;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Atomic bool created; /* or it was tried */
 
 struct found {
     struct symbol *out;
@@ -94,11 +96,23 @@ static void *read_modules(void *arg) {
     return arg;
 }
 
-/* Needs 8 kB of stack, more than a small fiber may have left: so it runs on a thread of its own, with signals blocked.
- * If that cannot be created there is no state, and only the dynamic linker is used. */
+/* On a thread of its own, with signals blocked; here, if there is none. */
 static void create_state(void) {
     pthread_t thread;
-    if (cc__thread_start_deaf(&thread, read_modules, NULL) == 0) cc__thread_join(thread);
+    if (cc__thread_start_deaf(&thread, read_modules, NULL) == 0)
+        cc__thread_join(thread);
+    else
+        (void)read_modules(NULL);
+    cc__set(&created, true);
+}
+
+/* It opens its files once, up to three at a time: what it could not open would stay unknown for ever. */
+static bool lacks_descriptors(void) {
+    int ends[2][2], n = 0;
+    while (n < 2 && pipe2(ends[n], O_CLOEXEC) == 0) n++;
+    bool lacks = n < 2 && (cc__errno_get() == EMFILE || cc__errno_get() == ENFILE);
+    for (int i = 0; i < 2 * n; i++) (void)close(ends[i / 2][i % 2]);
+    return lacks;
 }
 
 static bool in_our_tree(const char *file) {
@@ -134,6 +148,8 @@ static void take_name(void *data, uintptr_t pc, const char *name, uintptr_t valu
 /* The entries of `out` are empty; returns how many are filled. */
 static unsigned look_up(uintptr_t pc, struct symbol *out, unsigned max) {
     struct found found = {out, 0, max};
+    pthread_once(&once, create_state);
+    if (state == NULL) return 0;
     /* libbacktrace orders threads by atomics that the race detector does not see. */
     cc__san_ignore_writes(true);
     (void)backtrace_pcinfo(state, pc, take_line, ignore_error, &found);
@@ -162,12 +178,12 @@ static void *look_up_there(void *arg) {
 }
 
 /* The functions of a file are read when the first of them is asked for, by a function that calls itself for each block
- * inside another: on a thread of its own, if the stack is small. */
+ * inside another: on a thread of its own, if the stack is small. 0: also if that cannot be created, or descriptors are
+ * lacking; the next call tries again. */
 static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned max) {
     struct lookup lookup = {pc, out, max, 0};
     pthread_t thread;
-    pthread_once(&once, create_state);
-    if (state == NULL) return 0;
+    if (!cc__get(&created) && lacks_descriptors()) return 0;
     if (!stack_is_small()) return look_up(pc, out, max);
     if (cc__thread_start_deaf(&thread, look_up_there, &lookup) == 0) cc__thread_join(thread);
     return lookup.count;
