@@ -14,9 +14,10 @@
  * A call costs about 8 us on a busy machine, and up to 50 us when the CPUs are idle.
  *
  * fn runs on an OS thread, outside the caller's nurseries and scopes: cc_in_fiber() is false there, and waits block.
- * cc_blocking within fn calls its function directly. The thread blocks all signals except those of its own faults. A
- * panic in fn, or a C++ exception that leaves it, is reported as in a fiber, and the caller gets ENOTRECOVERABLE. errno
- * is that of the pool thread: return it if the caller needs it.
+ * cc_blocking within fn calls its function directly. The thread blocks all signals except those of its own faults, and
+ * a child that fn starts by fork(2) or popen(3) inherits that: SIGTERM does not end it. Children of cc_process.h have
+ * an empty mask. A panic in fn, or a C++ exception that leaves it, is reported as in a fiber, and the caller gets
+ * ENOTRECOVERABLE. errno is that of the pool thread: return it if the caller needs it.
  */
 #ifndef CCC_CC_BLOCKING_H
 #define CCC_CC_BLOCKING_H
